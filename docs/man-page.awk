@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# awk -f man-page.awk -v synopsis=DIRECTORY virt-wss.pod: the POD with each line
+# "=for wss-usage NAME" replaced by the usage line of DIRECTORY/NAME.txt, and
+# "=for wss-options NAME" by its options, so that the manual page and --help say
+# the same.
+
+function escaped(text) {
+	gsub(/[<>]/, "\001&", text)
+	gsub(/\001</, "E<lt>", text)
+	gsub(/\001>/, "E<gt>", text)
+	return text
+}
+
+function file_of(name) {
+	return synopsis "/" name ".txt"
+}
+
+function usage(name,    line) {
+	while ((getline line < file_of(name)) > 0)
+		if (sub(/^Usage: /, "", line))
+			print "    " line "\n"
+	close(file_of(name))
+}
+
+# An option starts in column 3, what it does two blanks or more behind it, and
+# lines that start further right go on with that.
+function options(name,    line, at, body) {
+	print "=over 4\n"
+	while ((getline line < file_of(name)) > 0) {
+		if (line ~ /^  -/) {
+			line = substr(line, 3)
+			at = match(line, /  +/)
+			body = substr(line, at + RLENGTH)
+			printf "%s=item B<%s>\n\n%s", separator, escaped(substr(line, 1, at - 1)), escaped(body)
+			separator = "\n\n"
+		} else if (separator && line ~ /^   /) {
+			sub(/^ +/, "", line)
+			printf "\n%s", escaped(line)
+		}
+	}
+	close(file_of(name))
+	print separator "=back\n"
+	separator = ""
+}
+
+$1 == "=for" && $2 == "wss-usage" { usage($3); next }
+$1 == "=for" && $2 == "wss-options" { options($3); next }
+{ print }

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "jsonline.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <string.h>
+
+/*
+ * Upper bounds of what json-c 0.15 to 0.17 allocates on a 64-bit machine, malloc's own
+ * overhead included: an object comes with a hash table of 16 entries, which grows
+ * by doubling; an array starts with 32 slots. tests/qmp measures them.
+ */
+enum {
+	OBJECT_BYTES = 960,
+	ARRAY_BYTES = 448,
+	MEMBER_BYTES = 256,
+	VALUE_BYTES = 128,
+};
+
+struct scan {
+	size_t tree_bytes;
+	unsigned int depth;
+	bool in_string;
+};
+
+static void scan_structure(struct scan *s, char c)
+{
+	switch (c) {
+	case '"':
+		s->in_string = true;
+		break;
+	case '{':
+		s->depth++;
+		s->tree_bytes += OBJECT_BYTES;
+		break;
+	case '[':
+		s->depth++;
+		s->tree_bytes += ARRAY_BYTES + VALUE_BYTES;
+		break;
+	case '}':
+	case ']':
+		if (s->depth)
+			s->depth--;
+		break;
+	case ':':
+		s->tree_bytes += MEMBER_BYTES;
+		break;
+	case ',':
+		s->tree_bytes += VALUE_BYTES;
+		break;
+	default:
+		break;
+	}
+}
+
+/*
+ * What JSON may have outside a string. json-c takes more, strict or not: strings in
+ * single quotes, which would hide what is in them from this scan.
+ */
+static bool allowed_outside(unsigned char c)
+{
+	return isalnum(c) || (c && strchr("{}[]:,\"+-. \t\r", c));
+}
+
+static int scan_line(const char *text, size_t len, const struct qmp_limits *limits,
+		     size_t *ret_tree_bytes, struct wss_error *err)
+{
+	struct scan s = {.tree_bytes = len};
+
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (c < 0x20 && c != '\t' && c != '\r')
+			return wss_error_set(err, WSS_ERR_FAILED,
+					     "not JSON: control character 0x%02x", c);
+		if (!s.in_string && !allowed_outside(c))
+			return wss_error_set(err, WSS_ERR_FAILED,
+					     "not JSON: unexpected character at byte %zu", i);
+		if (!s.in_string)
+			scan_structure(&s, text[i]);
+		else if (c == '"')
+			s.in_string = false;
+		else if (c == '\\' && i + 1 < len &&
+			 (text[i + 1] == '"' || text[i + 1] == '\\'))
+			i++;
+		if (s.depth > limits->depth)
+			return wss_error_set(err, WSS_ERR_FAILED, "JSON nested deeper than %u",
+					     limits->depth);
+		if (s.tree_bytes > limits->tree_bytes)
+			return wss_error_set(err, WSS_ERR_FAILED,
+					     "JSON would take more than %zu bytes of memory",
+					     limits->tree_bytes);
+	}
+	*ret_tree_bytes = s.tree_bytes;
+	return 0;
+}
+
+static struct json_tokener *new_tokener(unsigned int depth)
+{
+	/* json-c counts the value inside the innermost container as a level of its own. */
+	struct json_tokener *tok = json_tokener_new_ex((int)depth + 1);
+
+	if (tok)
+		json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+	return tok;
+}
+
+int qmp_json_parse(const char *text, size_t len, const struct qmp_limits *limits,
+		   struct json_object **ret_object, size_t *ret_tree_bytes,
+		   struct wss_error *err)
+{
+	struct json_object *object;
+	struct json_tokener *tok;
+	enum json_tokener_error fault;
+	size_t parsed, tree_bytes = 0;
+
+	while (len && (text[len - 1] == '\r' || text[len - 1] == ' ' || text[len - 1] == '\t'))
+		len--;
+	if (len > INT_MAX)
+		return wss_error_set(err, WSS_ERR_FAILED, "line of %zu bytes", len);
+	if (scan_line(text, len, limits, &tree_bytes, err) < 0)
+		return -1;
+	tok = new_tokener(limits->depth);
+	if (!tok)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	object = json_tokener_parse_ex(tok, text, (int)len);
+	fault = json_tokener_get_error(tok);
+	parsed = json_tokener_get_parse_end(tok);
+	json_tokener_free(tok);
+	if (fault == json_tokener_continue) {
+		json_object_put(object);
+		return wss_error_set(err, WSS_ERR_FAILED, "not JSON: the line ends too early");
+	}
+	if (fault != json_tokener_success || parsed != len) {
+		json_object_put(object);
+		return wss_error_set(err, WSS_ERR_FAILED, "not JSON: %s at byte %zu",
+				     fault == json_tokener_success
+					     ? "trailing text"
+					     : json_tokener_error_desc(fault),
+				     parsed);
+	}
+	if (!json_object_is_type(object, json_type_object)) {
+		wss_error_set(err, WSS_ERR_FAILED, "%s where an object was expected",
+			      qmp_json_type_name(object));
+		json_object_put(object);
+		return -1;
+	}
+	*ret_object = object;
+	if (ret_tree_bytes)
+		*ret_tree_bytes = tree_bytes;
+	return 0;
+}
+
+const char *qmp_json_type_name(struct json_object *value)
+{
+	switch (json_object_get_type(value)) {
+	case json_type_null:
+		return "null";
+	case json_type_boolean:
+		return "a boolean";
+	case json_type_double:
+		return "a fraction";
+	case json_type_int:
+		return "an integer";
+	case json_type_object:
+		return "an object";
+	case json_type_array:
+		return "an array";
+	case json_type_string:
+		return "a string";
+	}
+	return "something else";
+}

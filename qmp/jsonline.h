@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* One line of a peer's stream to a JSON object, within bounds. Private to qmp/. */
+#ifndef QMP_JSONLINE_H
+#define QMP_JSONLINE_H
+
+#include <json-c/json.h>
+#include <stddef.h>
+
+#include "base/cleanup.h"
+#include "qmp.h"
+
+/*
+ * Parses len bytes as exactly one JSON object. What it would take to hold it is
+ * estimated first, from its punctuation, so that a line within reply_bytes cannot
+ * become a tree hundreds of times its size. Returns 0 with an object for
+ * json_object_put() and, where ret_tree_bytes is not NULL, the estimate; -1 with
+ * WSS_ERR_FAILED (not JSON, not an object, too deep, too large) or WSS_ERR_NO_MEMORY.
+ */
+int qmp_json_parse(const char *text, size_t len, const struct qmp_limits *limits,
+		   struct json_object **ret_object, size_t *ret_tree_bytes,
+		   struct wss_error *err);
+
+/* "a string", "an object" …, for messages. */
+const char *qmp_json_type_name(struct json_object *value);
+
+static inline void qmp_cleanup_json(struct json_object **object)
+{
+	json_object_put(*object);
+}
+
+#define qmp_auto_json wss_cleanup(qmp_cleanup_json)
+
+#endif

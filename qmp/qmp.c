@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "qmp.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "events.h"
+#include "jsonline.h"
+#include "stream.h"
+
+#define CLASS_NAME_MAX 48
+#define ID_MAX 32
+
+struct qmp {
+	struct qmp_limits limits;
+	struct qmp_stream stream;	     /* fd -1 where ops is set, or once closed */
+	const struct qmp_transport_ops *ops; /* NULL on a socket */
+	void *opaque;
+	struct qmp_events events;
+	uint64_t commands;		 /* sent so far: the number in the last id */
+	struct qmp_peer peer;		 /* pid 0 where unknown */
+	char class_name[CLASS_NAME_MAX]; /* of the last command's error, "" for none */
+	struct wss_error closed_why;	 /* WSS_OK while the connection is good */
+};
+
+static const struct {
+	const char *name;
+	enum qmp_error_class class;
+} classes[] = {
+	{"GenericError", QMP_CLASS_GENERIC},
+	{"CommandNotFound", QMP_CLASS_COMMAND_NOT_FOUND},
+	{"DeviceNotActive", QMP_CLASS_DEVICE_NOT_ACTIVE},
+	{"DeviceNotFound", QMP_CLASS_DEVICE_NOT_FOUND},
+	{"KVMMissingCap", QMP_CLASS_KVM_MISSING_CAP},
+};
+
+static uint64_t deadline_of(unsigned int timeout_ms)
+{
+	return wss_clock_now_ns() + timeout_ms * WSS_NS_PER_MS;
+}
+
+/* The connection cannot be used any more; remembers why. Returns -1. */
+static int close_stream(struct qmp *qmp, const struct wss_error *why)
+{
+	qmp_stream_close(&qmp->stream);
+	qmp->closed_why = *why;
+	return -1;
+}
+
+static int read_object(struct qmp *qmp, uint64_t deadline_ns, struct json_object **ret_object,
+		       size_t *ret_tree_bytes, struct wss_error *err)
+{
+	const char *line = NULL;
+	size_t len = 0;
+
+	if (qmp_stream_line(&qmp->stream, deadline_ns, &line, &len, err) < 0)
+		return -1;
+	return qmp_json_parse(line, len, &qmp->limits, ret_object, ret_tree_bytes, err);
+}
+
+/* Adds value, which it takes over. -1: out of memory, also where value is NULL. */
+static int add_member(struct json_object *obj, const char *key, struct json_object *value)
+{
+	if (value && json_object_object_add(obj, key, value) == 0)
+		return 0;
+	json_object_put(value);
+	return -1;
+}
+
+/* A command in text; id NULL leaves it out. The caller frees it. NULL: out of memory. */
+static char *build_command(const char *command, struct json_object *args, const char *id)
+{
+	qmp_auto_json struct json_object *obj = json_object_new_object();
+	const char *text;
+	char *ret;
+
+	if (!obj || add_member(obj, "execute", json_object_new_string(command)) < 0 ||
+	    (args && add_member(obj, "arguments", json_object_get(args)) < 0) ||
+	    (id && add_member(obj, "id", json_object_new_string(id)) < 0))
+		return NULL;
+	text = json_object_to_json_string_ext(obj, JSON_C_TO_STRING_PLAIN);
+	if (!text || asprintf(&ret, "%s%s", text, id ? "\n" : "") < 0)
+		return NULL;
+	return ret;
+}
+
+static int check_id(struct json_object *reply, const char *id, struct wss_error *err)
+{
+	const char *got = NULL;
+
+	if (!qmp_has(reply, "return") && !qmp_has(reply, "error"))
+		return wss_error_set(err, WSS_ERR_FAILED, "neither a reply nor an event");
+	if (qmp_get_string(reply, "id", &got, err) < 0)
+		return wss_error_prefix(err, "a reply to nothing we asked");
+	if (strcmp(got, id))
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "a reply with id \"%.32s\" where \"%s\" was awaited", got,
+				     id);
+	return 0;
+}
+
+static bool is_event(struct json_object *object)
+{
+	return qmp_has(object, "event");
+}
+
+static int await_reply(struct qmp *qmp, const char *id, uint64_t deadline_ns,
+		       struct json_object **ret_reply, struct wss_error *err)
+{
+	for (;;) {
+		qmp_auto_json struct json_object *object = NULL;
+		size_t tree_bytes = 0;
+
+		if (read_object(qmp, deadline_ns, &object, &tree_bytes, err) < 0)
+			return -1;
+		if (!is_event(object)) {
+			if (check_id(object, id, err) < 0)
+				return -1;
+			*ret_reply = wss_steal_ptr(object);
+			return 0;
+		}
+		qmp_events_push(&qmp->events, wss_steal_ptr(object), tree_bytes);
+		/* Lines that are buffered already cost no wait: a flood of events must end
+		 * too. */
+		if (wss_clock_now_ns() >= deadline_ns)
+			return wss_error_set(err, WSS_ERR_TIMEOUT, "timed out");
+	}
+}
+
+static int exchange_stream(struct qmp *qmp, const char *command, struct json_object *args,
+			   uint64_t deadline_ns, struct json_object **ret_reply,
+			   struct wss_error *err)
+{
+	wss_auto_free char *text = NULL;
+	char id[ID_MAX];
+
+	snprintf(id, sizeof(id), "qmp-%llu", (unsigned long long)++qmp->commands);
+	text = build_command(command, args, id);
+	if (!text)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (qmp_stream_send(&qmp->stream, text, strlen(text), deadline_ns, err) < 0)
+		return -1;
+	return await_reply(qmp, id, deadline_ns, ret_reply, err);
+}
+
+static int exchange_ops(struct qmp *qmp, const char *command, struct json_object *args,
+			uint64_t deadline_ns, struct json_object **ret_reply,
+			struct wss_error *err)
+{
+	wss_auto_free char *text = build_command(command, args, NULL);
+	wss_auto_free char *reply = NULL;
+	size_t len;
+
+	if (!text)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (qmp->ops->execute(qmp->opaque, text, deadline_ns, qmp->limits.reply_bytes, &reply,
+			      err) < 0)
+		return -1;
+	len = strlen(reply);
+	while (len && reply[len - 1] == '\n')
+		len--;
+	if (len > qmp->limits.reply_bytes)
+		return wss_error_set(err, WSS_ERR_FAILED, "a reply of more than %zu bytes",
+				     qmp->limits.reply_bytes);
+	return qmp_json_parse(reply, len, &qmp->limits, ret_reply, NULL, err);
+}
+
+/* QEMU's error object to our error. Returns -1, or -2 where it is not a valid one. */
+static int take_error(struct qmp *qmp, struct json_object *error, struct wss_error *err)
+{
+	enum wss_error_code code = WSS_ERR_FAILED;
+	const char *class = NULL, *desc = NULL;
+
+	if (qmp_get_string(error, "class", &class, err) < 0 ||
+	    qmp_get_string(error, "desc", &desc, err) < 0) {
+		wss_error_prefix(err, "malformed error");
+		return -2;
+	}
+	snprintf(qmp->class_name, sizeof(qmp->class_name), "%s", class);
+	wss_text_sanitize(qmp->class_name);
+	if (qmp_last_class(qmp) == QMP_CLASS_COMMAND_NOT_FOUND ||
+	    qmp_last_class(qmp) == QMP_CLASS_KVM_MISSING_CAP)
+		code = WSS_ERR_UNSUPPORTED;
+	return wss_error_set(err, code, "%s (%s)", desc, qmp->class_name);
+}
+
+/* The result of a reply: 0, -1 for QEMU's own error, -2 where the reply is malformed. */
+static int take_result(struct qmp *qmp, struct json_object *reply,
+		       struct json_object **ret_value, struct wss_error *err)
+{
+	struct json_object *value = NULL, *error = NULL;
+	bool has_value = json_object_object_get_ex(reply, "return", &value);
+	bool has_error = json_object_object_get_ex(reply, "error", &error);
+
+	if (has_value && has_error) {
+		wss_error_set(err, WSS_ERR_FAILED,
+			      "a reply with both \"return\" and \"error\"");
+		return -2;
+	}
+	if (has_error)
+		return take_error(qmp, error, err);
+	if (!value) {
+		wss_error_set(err, WSS_ERR_FAILED, "a reply without \"return\"");
+		return -2;
+	}
+	if (ret_value)
+		*ret_value = json_object_get(value);
+	return 0;
+}
+
+static int run_command(struct qmp *qmp, const char *command, struct json_object *args,
+		       unsigned int timeout_ms, uint64_t deadline_ns,
+		       struct json_object **ret_value, struct wss_error *err)
+{
+	qmp_auto_json struct json_object *reply = NULL;
+	int result;
+
+	if (qmp->ops)
+		result = exchange_ops(qmp, command, args, deadline_ns, &reply, err);
+	else
+		result = exchange_stream(qmp, command, args, deadline_ns, &reply, err);
+	/* What went wrong below the reply leaves the stream in an unknown place: as malformed.
+	 */
+	if (result < 0)
+		result = -2;
+	else
+		result = take_result(qmp, reply, ret_value, err);
+	if (result == 0)
+		return 0;
+	if (err->code == WSS_ERR_TIMEOUT)
+		wss_error_set(err, WSS_ERR_TIMEOUT, "no reply within %u ms", timeout_ms);
+	wss_error_prefix(err, "QMP %s", command);
+	if (result == -2 && !qmp->ops)
+		close_stream(qmp, err);
+	return -1;
+}
+
+int qmp_execute(struct qmp *qmp, const char *command, struct json_object *args,
+		unsigned int timeout_ms, struct json_object **ret_value, struct wss_error *err)
+{
+	struct wss_error unwanted = WSS_ERROR_INIT;
+
+	/* The code decides what happens to the connection, so there must be one. */
+	if (!err)
+		err = &unwanted;
+	qmp->class_name[0] = '\0';
+	if (qmp->closed_why.code != WSS_OK)
+		return wss_error_set(err, WSS_ERR_GONE,
+				     "QMP %s: the connection was closed after: %s", command,
+				     qmp->closed_why.text);
+	return run_command(qmp, command, args, timeout_ms, deadline_of(timeout_ms), ret_value,
+			   err);
+}
+
+enum qmp_error_class qmp_last_class(const struct qmp *qmp)
+{
+	if (!qmp->class_name[0])
+		return QMP_CLASS_NONE;
+	for (size_t i = 0; i < sizeof(classes) / sizeof(*classes); i++)
+		if (!strcmp(classes[i].name, qmp->class_name))
+			return classes[i].class;
+	return QMP_CLASS_OTHER;
+}
+
+const char *qmp_last_class_name(const struct qmp *qmp)
+{
+	return qmp->class_name;
+}
+
+/* Reads on for an event. Returns 1, 0 at the deadline, -1. */
+static int read_event(struct qmp *qmp, uint64_t deadline_ns, struct json_object **ret_event,
+		      struct wss_error *err)
+{
+	qmp_auto_json struct json_object *object = NULL;
+
+	if (read_object(qmp, deadline_ns, &object, NULL, err) < 0) {
+		/* Half an event may have come; the rest of it is read by whoever reads next.
+		 */
+		if (err->code == WSS_ERR_TIMEOUT) {
+			wss_error_clear(err);
+			return 0;
+		}
+	} else if (is_event(object)) {
+		*ret_event = wss_steal_ptr(object);
+		return 1;
+	} else {
+		wss_error_set(err, WSS_ERR_FAILED, "a reply to nothing we asked");
+	}
+	wss_error_prefix(err, "QMP event");
+	return close_stream(qmp, err);
+}
+
+int qmp_next_event(struct qmp *qmp, unsigned int timeout_ms, struct json_object **ret_event,
+		   struct wss_error *err)
+{
+	struct wss_error unwanted = WSS_ERROR_INIT;
+	struct json_object *event;
+
+	if (!err)
+		err = &unwanted;
+	if (qmp->ops)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "no QMP events over %s",
+				     qmp->ops->name);
+	event = qmp_events_pop(&qmp->events);
+	if (event) {
+		*ret_event = event;
+		return 1;
+	}
+	if (qmp->closed_why.code != WSS_OK)
+		return wss_error_set(err, WSS_ERR_GONE,
+				     "QMP event: the connection was closed after: %s",
+				     qmp->closed_why.text);
+	return read_event(qmp, deadline_of(timeout_ms), ret_event, err);
+}
+
+uint64_t qmp_events_dropped(const struct qmp *qmp)
+{
+	return qmp->events.dropped;
+}
+
+int qmp_peer(const struct qmp *qmp, struct qmp_peer *ret_peer, struct wss_error *err)
+{
+	if (qmp->ops)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "the QMP peer's process is not known over %s",
+				     qmp->ops->name);
+	if (qmp->peer.pid <= 0)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "the QMP peer's process is not in our pid namespace");
+	*ret_peer = qmp->peer;
+	return 0;
+}
+
+pid_t qmp_peer_pid(const struct qmp *qmp)
+{
+	return qmp->peer.pid;
+}
+
+static struct qmp *new_qmp(const struct qmp_limits *limits, struct wss_error *err)
+{
+	static const struct qmp_limits defaults = QMP_LIMITS_DEFAULT;
+	struct qmp *qmp = calloc(1, sizeof(*qmp));
+
+	if (!qmp) {
+		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+		return NULL;
+	}
+	qmp->limits = limits ? *limits : defaults;
+	qmp->stream.fd = -1;
+	if (qmp_events_init(&qmp->events, qmp->limits.events) < 0) {
+		free(qmp);
+		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+		return NULL;
+	}
+	return qmp;
+}
+
+void qmp_close(struct qmp *qmp)
+{
+	int saved = errno;
+
+	if (!qmp)
+		return;
+	if (qmp->ops && qmp->ops->close)
+		qmp->ops->close(qmp->opaque);
+	qmp_stream_close(&qmp->stream);
+	qmp_events_release(&qmp->events);
+	free(qmp);
+	errno = saved;
+}
+
+static void read_peer(struct qmp *qmp, int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && len == sizeof(cred))
+		qmp->peer =
+			(struct qmp_peer){.pid = cred.pid, .uid = cred.uid, .gid = cred.gid};
+}
+
+static int greet(struct qmp *qmp, uint64_t deadline_ns, struct wss_error *err)
+{
+	qmp_auto_json struct json_object *greeting = NULL;
+	struct json_object *inner = NULL;
+
+	if (read_object(qmp, deadline_ns, &greeting, NULL, err) < 0 ||
+	    qmp_get_object(greeting, "QMP", &inner, err) < 0) {
+		if (err->code == WSS_ERR_TIMEOUT)
+			return wss_error_set(
+				err, WSS_ERR_TIMEOUT,
+				"no QMP greeting in time (QEMU serves one client at a time)");
+		if (err->code == WSS_ERR_FAILED || err->code == WSS_ERR_GONE)
+			err->code = WSS_ERR_CONNECT;
+		return wss_error_prefix(err, "no QMP greeting");
+	}
+	return 0;
+}
+
+/* Greeting and negotiation on fd, which it takes over, within the deadline. */
+static int open_stream(int fd, unsigned int timeout_ms, uint64_t deadline_ns,
+		       const struct qmp_limits *limits, struct qmp **ret_qmp,
+		       struct wss_error *err)
+{
+	qmp_auto struct qmp *qmp = new_qmp(limits, err);
+
+	if (!qmp) {
+		close(fd);
+		return -1;
+	}
+	if (qmp_stream_init(&qmp->stream, fd, qmp->limits.reply_bytes, err) < 0)
+		return -1;
+	read_peer(qmp, fd);
+	if (greet(qmp, deadline_ns, err) < 0)
+		return -1;
+	if (run_command(qmp, "qmp_capabilities", NULL, timeout_ms, deadline_ns, NULL, err) <
+	    0) {
+		if (err->code == WSS_ERR_FAILED || err->code == WSS_ERR_GONE ||
+		    err->code == WSS_ERR_UNSUPPORTED)
+			err->code = WSS_ERR_CONNECT;
+		return -1;
+	}
+	*ret_qmp = wss_steal_ptr(qmp);
+	return 0;
+}
+
+int qmp_open_fd(int fd, unsigned int timeout_ms, const struct qmp_limits *limits,
+		struct qmp **ret_qmp, struct wss_error *err)
+{
+	struct wss_error unwanted = WSS_ERROR_INIT;
+
+	return open_stream(fd, timeout_ms, deadline_of(timeout_ms), limits, ret_qmp,
+			   err ? err : &unwanted);
+}
+
+int qmp_open_unix(const char *path, unsigned int timeout_ms, const struct qmp_limits *limits,
+		  struct qmp **ret_qmp, struct wss_error *err)
+{
+	struct wss_error unwanted = WSS_ERROR_INIT;
+	uint64_t deadline_ns = deadline_of(timeout_ms);
+	int fd;
+
+	if (!err)
+		err = &unwanted;
+	if (qmp_stream_connect(path, deadline_ns, &fd, err) < 0)
+		return err->code == WSS_ERR_TIMEOUT
+			       ? wss_error_set(err, WSS_ERR_TIMEOUT,
+					       "%s: not accepted within %u ms", path,
+					       timeout_ms)
+			       : -1;
+	if (open_stream(fd, timeout_ms, deadline_ns, limits, ret_qmp, err) < 0)
+		return wss_error_prefix(err, "%s", path);
+	return 0;
+}
+
+int qmp_open_transport(const struct qmp_transport_ops *ops, void *opaque,
+		       const struct qmp_limits *limits, struct qmp **ret_qmp,
+		       struct wss_error *err)
+{
+	struct qmp *qmp = new_qmp(limits, err);
+
+	if (!qmp) {
+		if (ops->close)
+			ops->close(opaque);
+		return -1;
+	}
+	qmp->ops = ops;
+	qmp->opaque = opaque;
+	*ret_qmp = qmp;
+	return 0;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A client for QMP, QEMU's machine protocol (QEMU docs/interop/qmp-spec): one
+ * JSON object a line, a greeting, the qmp_capabilities negotiation, replies that
+ * carry the id of their command, events between them.
+ *
+ * The peer is not trusted: whatever it sends is bounded in bytes, depth and
+ * parsed size, and every call ends by its deadline. After anything but a
+ * well-formed reply (garbage, a wrong id, a reply over the limits, end of file, a
+ * deadline, a stop request) the connection is closed, because what follows could
+ * not be told apart; later calls then fail at once with WSS_ERR_GONE and name the
+ * first cause. An error that QEMU itself reports leaves the connection usable.
+ *
+ * One struct qmp belongs to one thread at a time. Every call also ends with
+ * WSS_ERR_INTERRUPTED when base/stop.h is asked to stop. err may be NULL
+ * everywhere. Outputs (ret_*) are untouched on failure.
+ */
+#ifndef QMP_QMP_H
+#define QMP_QMP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+
+struct json_object;
+struct qmp;
+
+struct qmp_limits {
+	size_t reply_bytes;  /* longest line accepted, and the most the line buffer takes */
+	size_t tree_bytes;   /* estimated memory of one parsed line, refused before parsing */
+	unsigned int depth;  /* nesting of objects and arrays */
+	unsigned int events; /* events kept; beyond it the oldest is dropped and counted */
+};
+
+#define QMP_LIMITS_DEFAULT                                                                    \
+	{                                                                                     \
+		4u << 20, 32u << 20, 64, 64                                                   \
+	}
+
+/* Why QEMU refused a command: the "class" of its error object. */
+enum qmp_error_class {
+	QMP_CLASS_NONE, /* the last command did not fail with an error of QEMU's */
+	QMP_CLASS_GENERIC,
+	QMP_CLASS_COMMAND_NOT_FOUND,
+	QMP_CLASS_DEVICE_NOT_ACTIVE,
+	QMP_CLASS_DEVICE_NOT_FOUND,
+	QMP_CLASS_KVM_MISSING_CAP,
+	QMP_CLASS_OTHER,
+};
+
+/* Who listens on the socket, in our pid and user namespace. */
+struct qmp_peer {
+	pid_t pid;
+	uid_t uid;
+	gid_t gid;
+};
+
+/*
+ * Another way to a monitor than a socket of our own, such as libvirt's
+ * passthrough. There is no greeting, no negotiation, no event and no id: the
+ * transport owns those.
+ */
+struct qmp_transport_ops {
+	const char *name; /* for messages */
+
+	/*
+	 * Sends one command, a JSON object in text without "id" and without newline,
+	 * and stores QEMU's whole reply ({"return": …} or {"error": …}) as a
+	 * malloc()ed string in *ret_reply, which the caller frees. Returns 0, or -1
+	 * with err set (never NULL here) when there is no reply. deadline_ns is a time of
+	 * wss_clock_now_ns(); a transport that cannot end by it must end by other
+	 * means (libvirt: keepalive). reply_bytes is the bound on the reply; a longer one
+	 * is refused by the caller, so a transport may stop reading there.
+	 */
+	int (*execute)(void *opaque, const char *command, uint64_t deadline_ns,
+		       size_t reply_bytes, char **ret_reply, struct wss_error *err);
+
+	/* Releases opaque; may be NULL. Called once, by qmp_close(). */
+	void (*close)(void *opaque);
+};
+
+/*
+ * Connects to QEMU's UNIX socket, reads the greeting and negotiates, all within
+ * timeout_ms. limits NULL means QMP_LIMITS_DEFAULT. Returns 0 and a connection for
+ * qmp_close(), or -1: WSS_ERR_USAGE (the path is too long for a socket),
+ * WSS_ERR_CONNECT (no socket there, refused, or not a QMP server), WSS_ERR_TIMEOUT
+ * (QEMU serves one client at a time and lets others wait without a word),
+ * WSS_ERR_INTERRUPTED, WSS_ERR_NO_MEMORY.
+ */
+int qmp_open_unix(const char *path, unsigned int timeout_ms, const struct qmp_limits *limits,
+		  struct qmp **ret_qmp, struct wss_error *err);
+
+/*
+ * As qmp_open_unix() on a stream socket that is connected already. Takes fd over, also
+ * when it fails, and makes it non-blocking.
+ */
+int qmp_open_fd(int fd, unsigned int timeout_ms, const struct qmp_limits *limits,
+		struct qmp **ret_qmp, struct wss_error *err);
+
+/*
+ * A connection over another transport. Sends nothing. Takes opaque over, also when it
+ * fails (WSS_ERR_NO_MEMORY): ops->close() is called in any case. ops must outlive it.
+ */
+int qmp_open_transport(const struct qmp_transport_ops *ops, void *opaque,
+		       const struct qmp_limits *limits, struct qmp **ret_qmp,
+		       struct wss_error *err);
+
+/* Closes and frees; NULL is fine. Keeps errno. */
+void qmp_close(struct qmp *qmp);
+
+/*
+ * Runs a command. args, borrowed, is its arguments object or NULL. Returns 0 with a
+ * reference to the value of "return" in *ret_value, for json_object_put() (ret_value may
+ * be NULL), or -1:
+ *   WSS_ERR_UNSUPPORTED  this QEMU does not know the command (or KVM lacks for it)
+ *   WSS_ERR_FAILED       QEMU refused it: qmp_last_class() says why; or the reply is
+ *                        malformed or over the limits (connection closed)
+ *   WSS_ERR_TIMEOUT, WSS_ERR_INTERRUPTED, WSS_ERR_GONE (connection closed),
+ *   WSS_ERR_NO_MEMORY
+ */
+int qmp_execute(struct qmp *qmp, const char *command, struct json_object *args,
+		unsigned int timeout_ms, struct json_object **ret_value,
+		struct wss_error *err);
+
+/* The class of the error that QEMU gave to the last command. */
+enum qmp_error_class qmp_last_class(const struct qmp *qmp);
+
+/* That class in QEMU's own spelling; "" where there was none. Valid until the next call. */
+const char *qmp_last_class_name(const struct qmp *qmp);
+
+/*
+ * The next event, oldest first, waiting up to timeout_ms (0: only what is there).
+ * Returns 1 with the event object ("event", "timestamp", "data") in *ret_event for
+ * json_object_put(), 0 if none came, -1 on error. A transport of ops has no events:
+ * WSS_ERR_UNSUPPORTED.
+ */
+int qmp_next_event(struct qmp *qmp, unsigned int timeout_ms, struct json_object **ret_event,
+		   struct wss_error *err);
+
+/* Events lost so far because too many, or too large, came between two calls. */
+uint64_t qmp_events_dropped(const struct qmp *qmp);
+
+/*
+ * Credentials of the process that called listen() on the socket, taken when we connected
+ * (SO_PEERCRED, unix(7)). That is QEMU itself, unless whoever started it handed
+ * it a listening socket, as libvirt does. The pid is a number only: open a
+ * pidfd for it and then let a command succeed, before trusting that it is not
+ * another process by now. -1: WSS_ERR_UNSUPPORTED over a transport of ops or where
+ * the peer is in a pid namespace that we do not see.
+ */
+int qmp_peer(const struct qmp *qmp, struct qmp_peer *ret_peer, struct wss_error *err);
+
+/* The pid of qmp_peer(), 0 where it is unknown. */
+pid_t qmp_peer_pid(const struct qmp *qmp);
+
+/*
+ * Typed access to a member of an object in a reply: 0, or -1 with WSS_ERR_FAILED and a
+ * message that names the key and what is wrong: missing, null, of another type, an
+ * integer out of range (one that JSON may hold but C cannot is refused, not
+ * saturated), a string with a NUL inside. Objects, arrays and strings are borrowed
+ * from obj. obj may be NULL or not an object: then that is the error.
+ */
+int qmp_get_string(struct json_object *obj, const char *key, const char **ret_text,
+		   struct wss_error *err);
+int qmp_get_int64(struct json_object *obj, const char *key, int64_t *ret_value,
+		  struct wss_error *err);
+int qmp_get_uint64(struct json_object *obj, const char *key, uint64_t *ret_value,
+		   struct wss_error *err);
+int qmp_get_bool(struct json_object *obj, const char *key, bool *ret_value,
+		 struct wss_error *err);
+int qmp_get_object(struct json_object *obj, const char *key, struct json_object **ret_object,
+		   struct wss_error *err);
+int qmp_get_array(struct json_object *obj, const char *key, struct json_object **ret_array,
+		  struct wss_error *err);
+
+/*
+ * As qmp_get_string(), copied into a buffer of size bytes. A text that does not fit is an
+ * error: half a name would name something else.
+ */
+int qmp_copy_string(struct json_object *obj, const char *key, char *ret_text, size_t size,
+		    struct wss_error *err);
+
+/* Is there such a member, other than null? For members that QEMU leaves out. */
+bool qmp_has(struct json_object *obj, const char *key);
+
+static inline void qmp_cleanup_close(struct qmp **qmp)
+{
+	qmp_close(*qmp);
+}
+
+#define qmp_auto wss_cleanup(qmp_cleanup_close)
+
+#endif

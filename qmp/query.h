@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The QMP queries that virt-wss needs, with their replies checked and copied into plain
+ * structs: no JSON leaves qmp/. All take a deadline in milliseconds and fail as
+ * qmp_execute() does; a reply that lacks what QEMU's schema promises is
+ * WSS_ERR_FAILED and leaves the connection usable. QEMU versions are those of
+ * qapi/ in its sources.
+ */
+#ifndef QMP_QUERY_H
+#define QMP_QUERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "qmp.h"
+
+#define QMP_STATE_MAX 32
+#define QMP_UUID_TEXT_MAX 37
+#define QMP_NAME_MAX 256
+/* The most entries accepted in a list of devices, backends, blocks or vCPUs. */
+#define QMP_LIST_MAX 4096
+
+struct qmp_status {
+	bool running;
+	char state[QMP_STATE_MAX]; /* "running", "paused", "inmigrate", "prelaunch" … */
+};
+int qmp_query_status(struct qmp *qmp, unsigned int timeout_ms, struct qmp_status *ret_status,
+		     struct wss_error *err);
+
+struct qmp_kvm {
+	bool enabled; /* this guest runs on KVM */
+	bool present; /* QEMU was built with it, which says nothing about the guest */
+};
+int qmp_query_kvm(struct qmp *qmp, unsigned int timeout_ms, struct qmp_kvm *ret_kvm,
+		  struct wss_error *err);
+
+/* 36 characters, lower case; all zero where the guest was given none. */
+int qmp_query_uuid(struct qmp *qmp, unsigned int timeout_ms, char ret_uuid[QMP_UUID_TEXT_MAX],
+		   struct wss_error *err);
+
+/* QEMU's -name, or "" where it has none. */
+int qmp_query_name(struct qmp *qmp, unsigned int timeout_ms, char ret_name[QMP_NAME_MAX],
+		   struct wss_error *err);
+
+struct qmp_version {
+	unsigned int major, minor, micro;
+};
+int qmp_query_version(struct qmp *qmp, unsigned int timeout_ms,
+		      struct qmp_version *ret_version, struct wss_error *err);
+
+struct qmp_balloon {
+	bool present; /* false: no balloon device, or it is not active; the rest is then 0 */
+	uint64_t actual_bytes; /* what the guest may use */
+};
+int qmp_query_balloon(struct qmp *qmp, unsigned int timeout_ms,
+		      struct qmp_balloon *ret_balloon, struct wss_error *err);
+
+struct qmp_migration {
+	char state[QMP_STATE_MAX]; /* "active", "completed" …; "" where there never was one */
+	bool in_progress;	   /* it uses, or is about to use, the dirty log */
+};
+int qmp_query_migrate(struct qmp *qmp, unsigned int timeout_ms,
+		      struct qmp_migration *ret_migration, struct wss_error *err);
+
+/* query-memory-size-summary: what the guest has been given, balloon or not. QEMU 2.11. */
+struct qmp_memory_size {
+	uint64_t base_bytes; /* -m */
+	bool has_plugged;    /* this machine type can have memory devices */
+	uint64_t plugged_bytes;
+};
+int qmp_query_memory_size(struct qmp *qmp, unsigned int timeout_ms,
+			  struct qmp_memory_size *ret_size, struct wss_error *err);
+
+/* A memory backend object (-object memory-backend-*): what a NUMA cell or DIMM lies on. */
+struct qmp_memdev {
+	char id[QMP_NAME_MAX]; /* "" where QEMU gives none */
+	uint64_t size_bytes;
+	bool share;
+};
+/* *ret_list, for free(), has *ret_count entries; NULL with 0 where there are none. */
+int qmp_query_memdev(struct qmp *qmp, unsigned int timeout_ms, struct qmp_memdev **ret_list,
+		     size_t *ret_count, struct wss_error *err);
+
+/* A memory device in a slot: DIMM, NVDIMM, virtio-mem, virtio-pmem. */
+struct qmp_memory_device {
+	char type[QMP_STATE_MAX];  /* "dimm", "nvdimm", "virtio-mem" … */
+	char id[QMP_NAME_MAX];	   /* "" where it has none */
+	char memdev[QMP_NAME_MAX]; /* path of its backend, "/objects/ID"; "" where unknown */
+	uint64_t gpa;	     /* where it starts in guest-physical memory; 0 where unknown */
+	uint64_t size_bytes; /* what the guest has of it now */
+	uint64_t max_bytes;  /* what it may become (virtio-mem), else size_bytes */
+};
+/* As qmp_query_memdev(). A device of a type that is not known here has size 0. */
+int qmp_query_memory_devices(struct qmp *qmp, unsigned int timeout_ms,
+			     struct qmp_memory_device **ret_list, size_t *ret_count,
+			     struct wss_error *err);
+
+/* A RAM block of QEMU: guest RAM, but also ROMs and video memory. */
+struct qmp_ramblock {
+	char name[QMP_NAME_MAX]; /* "pc.ram", "/objects/ram0" or just "ram0" … */
+	uint64_t page_bytes;
+	uint64_t used_bytes, total_bytes;
+	uint64_t
+		host_address; /* in QEMU's address space; 0 where an older QEMU does not say */
+};
+/*
+ * x-query-ramblock (QEMU 6.2, unstable: a table for humans, parsed by its heading). As
+ * qmp_query_memdev().
+ */
+int qmp_query_ramblock(struct qmp *qmp, unsigned int timeout_ms,
+		       struct qmp_ramblock **ret_list, size_t *ret_count,
+		       struct wss_error *err);
+
+enum qmp_stats_target {
+	QMP_STATS_VM,
+	QMP_STATS_VCPU,
+};
+
+struct qmp_stat {
+	const char *name; /* in: what to ask for, such as "pages_4k" or "pf_fixed" */
+	bool found;	  /* out: false where this kernel or accelerator does not count it */
+	uint64_t value;	  /* out: summed over all vCPUs for QMP_STATS_VCPU */
+};
+/*
+ * query-stats of the provider kvm (QEMU 7.1; older: WSS_ERR_UNSUPPORTED). Fills found
+ * and value of count entries; on failure they are untouched. Booleans count as 0 and 1. A
+ * guest without KVM has none: all not found.
+ */
+int qmp_query_stats(struct qmp *qmp, enum qmp_stats_target target, struct qmp_stat *stats,
+		    size_t count, unsigned int timeout_ms, struct wss_error *err);
+
+/*
+ * Has an event said, since the last call, that the guest was paused, suspended or shut
+ * down? Looks at what has arrived and waits for nothing.
+ */
+bool qmp_stop_seen(struct qmp *qmp);
+
+#endif

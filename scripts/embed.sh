@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Sourced by the demo and by the tests of make check-root: test guests under
+# qemu:///embed, which needs no libvirtd. A root admits one process at a time,
+# so each guest that runs beside others gets a root of its own. Nobody but the
+# caller opens it: whatever starts a guest here has exited before the caller
+# uses virsh or virt-wss on it.
+#
+# A script calls embed_prepare once, makes roots with embed_root_new, and calls
+# embed_cleanup on every way out. What a killed script has left is removed by
+# the next one.
+
+# The process that the roots belong to, and when it started, as pids are used again.
+embed_owner_of() { # PID
+	sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | awk -v pid="$1" '{ print pid " " $20 }'
+}
+
+# The capabilities that libvirt finds out about QEMU, 4 s of probing, are kept
+# below DIRECTORY and given to every root.
+embed_prepare() { # DIRECTORY: makes the test guest there
+	export embed_guest_dir=$1 embed_owner
+	embed_owner=$(embed_owner_of $$)
+	embed_remove_stale
+	"${WSS_SRCDIR:?}/vm-images/mkguest" "$embed_guest_dir"
+}
+
+# stdio_handler: else the driver wants virtlogd. user, group: else QEMU runs as
+# a user that cannot read the guest's kernel, and that may not open /dev/kvm,
+# which libvirt then probes for seconds. The path is short because that of a
+# UNIX socket below it must be.
+embed_root_new() { # -> embed_root
+	embed_root=$(mktemp -d /tmp/wss.XXXXXX) || return 1
+	echo "$embed_owner" >"$embed_root/owner"
+	mkdir -p "$embed_root/etc" "$embed_root/cache/qemu" "$embed_guest_dir/capabilities"
+	printf '%s\n' 'stdio_handler = "file"' 'user = "root"' 'group = "root"' \
+		>"$embed_root/etc/qemu.conf"
+	cp -a "$embed_guest_dir/capabilities" "$embed_root/cache/qemu/"
+}
+
+embed_uri() {
+	echo "qemu:///embed?root=$embed_root"
+}
+
+# virsh on the root that is in embed_root; what it says on stderr only if it fails.
+embed_virsh() { # ARGUMENT...
+	local status=0
+	timeout 90 virsh -q -c "$(embed_uri)" "$@" 2>"$embed_root/virsh.err" || status=$?
+	[ $status = 0 ] || grep -v ': info :' "$embed_root/virsh.err" >&2
+	return $status
+}
+
+embed_console() { # NAME: its serial console
+	echo "$embed_root/$1.console"
+}
+
+embed_guest_xml() { # NAME; the options of embed_guest_start in its caller's variables
+	cat <<-XML
+		<domain type='$type'>
+		  <name>$1</name>
+		  <memory unit='MiB'>$memory</memory>
+		  <vcpu>1</vcpu>
+		  <memoryBacking><source type='memfd'/><access mode='shared'/></memoryBacking>
+		  <os><type arch='x86_64' machine='pc'>hvm</type>
+		    <kernel>$embed_guest_dir/vmlinuz</kernel>
+		    <initrd>$embed_guest_dir/initrd</initrd>
+		    <cmdline>console=ttyS0 quiet panic=-1 $args</cmdline></os>
+		  <on_reboot>destroy</on_reboot><on_crash>destroy</on_crash>
+		  <devices>
+		    <emulator>/usr/bin/qemu-system-x86_64</emulator>
+		    <controller type='usb' model='none'/>
+		    <serial type='file'><source path='$(embed_console "$1")'/><target port='0'/></serial>
+		    <memballoon model='none'/>
+		  </devices>
+		</domain>
+	XML
+}
+
+# Starts a guest in embed_root and does not wait for it. args: for the kernel
+# command line, see vm-images/README.md.
+embed_guest_start() { # NAME [args="…"] [type=qemu|kvm] [memory=MIB] [paused=1] [define=1]
+	local name=$1 args='' type=qemu memory=512 paused='' define='' option
+	shift
+	for option; do
+		case ${option%%=*} in
+		args | type | memory | paused | define) local "${option%%=*}=${option#*=}" ;;
+		*) echo "embed_guest_start: no option $option" >&2; return 2 ;;
+		esac
+	done
+	embed_guest_xml "$name" >"$embed_root/$name.xml"
+	if [ -n "$define" ]; then
+		embed_virsh define "$embed_root/$name.xml" >/dev/null || return 1
+		[ "$define" = only ] || embed_virsh start "$name" >/dev/null || return 1
+	else
+		embed_virsh create ${paused:+--paused} "$embed_root/$name.xml" >/dev/null || return 1
+	fi
+	[ -e "$embed_guest_dir/capabilities/done" ] || {
+		cp -a "$embed_root/cache/qemu/capabilities" "$embed_guest_dir/" &&
+			: >"$embed_guest_dir/capabilities/done"
+	}
+}
+
+embed_guest_pid() { # NAME
+	cat "$embed_root/run/qemu/$1.pid"
+}
+
+# Waits until COMMAND succeeds.
+wait_until() { # SECONDS COMMAND...
+	local end=$((SECONDS + $1 + 1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.1
+	done
+}
+
+embed_guest_said() { # NAME REGULAR-EXPRESSION
+	grep -q "^wss-guest: $2" "$(embed_console "$1")" 2>/dev/null
+}
+
+embed_guest_wait_ready() { # NAME [SECONDS]
+	wait_until "${2:-60}" embed_guest_said "$1" '\(ready\|error\)' &&
+		embed_guest_said "$1" ready
+}
+
+# Its newest whole report; the last line of the file may not be complete yet.
+embed_guest_report() { # NAME
+	# shellcheck disable=SC2016
+	sed -n '/^wss-guest: time_ms=.*touches=[0-9]*\r\{0,1\}$/{s/\r$//;h;};${x;p;}' \
+		"$(embed_console "$1")" 2>/dev/null
+}
+
+embed_guest_field() { # NAME FIELD: of its newest report
+	embed_guest_report "$1" | tr ' ' '\n' | sed -n "s/^$2=//p"
+}
+
+embed_guest_past() { # NAME TIME_MS [STATE]: it has reported after that time, in that state
+	local report time
+	report=$(embed_guest_report "$1")
+	time=${report#*time_ms=}
+	time=${time%% *}
+	[ -n "$time" ] && [ "$time" -gt "$2" ] && [[ $report == *"state=${3-}"* ]]
+}
+
+# A report, begun after now, of a whole interval in that state.
+embed_guest_wait_state() { # NAME idle|touching [SECONDS]
+	local now
+	wait_until "${3:-60}" embed_guest_past "$1" 0 "$2" || return 1
+	now=$(embed_guest_field "$1" time_ms)
+	wait_until "${3:-60}" embed_guest_past "$1" "$now" "$2"
+}
+
+# What the guest itself says it touched: the largest set of the reports that
+# lie between two guest times. Nothing where there was none.
+embed_guest_truth() { # NAME FROM_MS TO_MS -> bytes
+	awk -v from="$2" -v to="$3" '
+		/^wss-guest: time_ms=.*touches=[0-9]+\r?$/ {
+			split("", field)
+			for (i = 2; i <= NF; i++) {
+				at = index($i, "=")
+				field[substr($i, 1, at - 1)] = substr($i, at + 1) + 0
+			}
+			if (field["time_ms"] - field["interval_ms"] < from || field["time_ms"] > to)
+				next
+			if (field["touched_bytes"] >= most + 0)
+				most = field["touched_bytes"]
+		}
+		END { if (most != "") printf "%d\n", most }' "$(embed_console "$1")"
+}
+
+embed_process_state() { # NAME: one letter, T for stopped; nothing if it is gone
+	awk '{ sub(/.*\) /, ""); print $1 }' "/proc/$(embed_guest_pid "$1")/stat" 2>/dev/null
+}
+
+# It runs, and goes on reporting. A guest that is idle reports, too.
+embed_guest_alive() { # NAME [SECONDS]
+	local now
+	now=$(embed_guest_field "$1" time_ms)
+	wait_until "${2:-30}" embed_guest_past "$1" "${now:-0}" ''
+}
+
+# Ends every QEMU of a root without libvirt, which may be what hangs. A pid
+# file proves nothing: the process must have the root in its command line.
+embed_root_remove() { # ROOT
+	local file pid
+	for file in "$1"/run/qemu/*.pid; do
+		[ -s "$file" ] || continue
+		pid=$(cat "$file")
+		grep -qF "$1/" "/proc/$pid/cmdline" 2>/dev/null || continue
+		kill -KILL "$pid" 2>/dev/null
+		wait_until 10 [ ! -e "/proc/$pid/exe" ]
+	done
+	rm -rf "$1"
+}
+
+embed_cleanup() {
+	local root
+	for root in /tmp/wss.??????; do
+		[ "$(cat "$root/owner" 2>/dev/null)" != "$embed_owner" ] || embed_root_remove "$root"
+	done
+}
+
+embed_remove_stale() {
+	local root owner
+	for root in /tmp/wss.??????; do
+		owner=$(cat "$root/owner" 2>/dev/null)
+		[ -n "$owner" ] || continue
+		[ "$(embed_owner_of "${owner% *}")" = "$owner" ] || embed_root_remove "$root"
+	done
+}

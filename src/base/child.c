@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "base/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+static void child_main(void (*fn)(void *), void *result, size_t size, int out)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	fn(result);
+	_exit(write(out, result, size) == (ssize_t)size ? 0 : 1);
+}
+
+static void reap(pid_t pid)
+{
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+int wss_child_run(void (*fn)(void *result), void *result, size_t size, uint64_t timeout_ns,
+		  struct wss_error *err)
+{
+	uint64_t deadline = wss_clock_now_ns() + timeout_ns;
+	wss_auto_close int in = -1;
+	wss_auto_close int out = -1;
+	struct pollfd pfd;
+	int fds[2], ready;
+	ssize_t n = -1;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make a pipe");
+	in = fds[0];
+	out = fds[1];
+	pid = fork();
+	if (pid < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot fork");
+	if (pid == 0)
+		child_main(fn, result, size, out);
+	close(wss_steal_fd(&out));
+	pfd = (struct pollfd){ .fd = in, .events = POLLIN };
+	do
+		ready = poll(&pfd, 1, wss_clock_poll_ms(deadline));
+	while (ready < 0 && errno == EINTR && wss_clock_now_ns() < deadline);
+	if (ready > 0)
+		n = read(in, result, size);
+	else
+		kill(pid, SIGKILL);
+	reap(pid);
+	if (ready <= 0)
+		return wss_error_set(err, WSS_ERR_TIMEOUT, "a child process did not finish in time");
+	if (n != (ssize_t)size)
+		return wss_error_set(err, WSS_ERR_FAILED, "a child process died");
+	return 0;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "base/clock.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/stop.h"
+
+static const struct wss_clock_source *injected;
+
+void wss_clock_inject(const struct wss_clock_source *source)
+{
+	injected = source;
+}
+
+static uint64_t read_clock(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return (uint64_t)ts.tv_sec * WSS_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t wss_clock_now_ns(void)
+{
+	return injected ? injected->now_ns(injected->opaque) : read_clock(CLOCK_BOOTTIME);
+}
+
+time_t wss_clock_wall_seconds(void)
+{
+	return time(NULL);
+}
+
+uint64_t wss_clock_cpu_ns(void)
+{
+	return read_clock(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+int wss_clock_sleep_until_ns(uint64_t when_ns)
+{
+	if (injected) {
+		injected->sleep_until_ns(injected->opaque, when_ns);
+		return wss_stop_requested() ? -1 : 0;
+	}
+	/* Through the stop flag's poll, so that a signal just before the sleep is not lost. */
+	for (uint64_t now = wss_clock_now_ns(); now < when_ns; now = wss_clock_now_ns())
+		if (wss_stop_wait_ns(when_ns - now))
+			return -1;
+	return wss_stop_requested() ? -1 : 0;
+}
+
+int wss_clock_poll_ms(uint64_t deadline_ns)
+{
+	uint64_t now = wss_clock_now_ns(), ms;
+
+	if (now >= deadline_ns)
+		return 0;
+	ms = (deadline_ns - now + WSS_NS_PER_MS - 1) / WSS_NS_PER_MS;
+	return ms > INT_MAX ? INT_MAX : (int)ms;
+}
+
+void wss_clock_format(time_t when, char *ret_text)
+{
+	struct tm tm;
+
+	gmtime_r(&when, &tm);
+	strftime(ret_text, WSS_CLOCK_TEXT_MAX, "%Y-%m-%dT%H:%M:%SZ", &tm);
+}
+
+int wss_clock_parse(const char *text, time_t *ret_when)
+{
+	struct tm tm = { 0 };
+	const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+
+	if (!end || *end)
+		return -1;
+	*ret_when = timegm(&tm);
+	return 0;
+}

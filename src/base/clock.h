@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The one source of time. Windows and deadlines use CLOCK_BOOTTIME, so that a
+ * suspended host does not lengthen them unseen; wall-clock time is only printed.
+ */
+#ifndef WSS_BASE_CLOCK_H
+#define WSS_BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define WSS_NS_PER_S 1000000000ULL
+#define WSS_NS_PER_MS 1000000ULL
+
+/* Nanoseconds since boot, suspended time included. */
+uint64_t wss_clock_now_ns(void);
+
+/* Seconds since the epoch. */
+time_t wss_clock_wall_seconds(void);
+
+/* CPU time of this process (user and system), ns. */
+uint64_t wss_clock_cpu_ns(void);
+
+/*
+ * Sleeps until the given time of wss_clock_now_ns(). Returns 0, or -1 when a
+ * signal asked the process to stop (base/stop.h).
+ */
+int wss_clock_sleep_until_ns(uint64_t when_ns);
+
+/* Milliseconds from now to the deadline, for poll(): rounded up, 0 when past. */
+int wss_clock_poll_ms(uint64_t deadline_ns);
+
+/*
+ * Formats wall-clock time as ISO 8601 in UTC, "2026-11-20T18:00:00Z". ret_text
+ * must hold WSS_CLOCK_TEXT_MAX bytes.
+ */
+#define WSS_CLOCK_TEXT_MAX 32
+void wss_clock_format(time_t when, char *ret_text);
+
+/* Parses what wss_clock_format() writes. Returns 0, or -1 where the text is not that. */
+int wss_clock_parse(const char *text, time_t *ret_when);
+
+/*
+ * Replaces the clock in tests: now_ns() is then whatever the function returns
+ * and sleeping calls sleep_until(). NULL restores the real one.
+ */
+struct wss_clock_source {
+	uint64_t (*now_ns)(void *opaque);
+	void (*sleep_until_ns)(void *opaque, uint64_t when_ns);
+	void *opaque;
+};
+void wss_clock_inject(const struct wss_clock_source *source);
+
+#endif

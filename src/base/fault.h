@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Test switches: the environment variable VIRT_WSS_FAULT names things to leave
+ * out or let fail, separated by commas, so that tests can show that a check
+ * fails when what it checks is gone. The program warns when it is set.
+ *
+ *   skip-zap         nothing is unmapped when a window of mmu is armed
+ *   selftest-fails   the copy-on-write self-test finds a lost write
+ *   selftest-cannot  the self-test cannot be run
+ *   slow-zap         the predicted stall of a zap is ten seconds
+ */
+#ifndef WSS_BASE_FAULT_H
+#define WSS_BASE_FAULT_H
+
+#include <stdbool.h>
+
+/* Is this switch on? Never in a program that runs with more rights than its caller. */
+bool wss_fault(const char *name);
+
+/* The variable's text for the warning, NULL when it is not set. */
+const char *wss_fault_text(void);
+
+/*
+ * The directory that stands for "/" where /proc, /sys and /run are read: VIRT_WSS_SYSROOT in
+ * tests, else "/".
+ */
+const char *wss_test_sysroot(void);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+static enum wss_log_level log_level = WSS_LOG_WARNING;
+
+void wss_log_set_level(enum wss_log_level level)
+{
+	log_level = level;
+}
+
+void wss_log(enum wss_log_level level, const char *fmt, ...)
+{
+	static const char *const prefix[] = {
+		[WSS_LOG_ERROR] = "error: ",
+		[WSS_LOG_WARNING] = "warning: ",
+		[WSS_LOG_INFO] = "",
+		[WSS_LOG_DEBUG] = "debug: ",
+	};
+	char text[1024];
+	va_list ap;
+
+	if (level > log_level)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	wss_text_sanitize(text);
+	fprintf(stderr, "virt-wss: %s%s\n", prefix[level], text);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Messages for people, on stderr, one line each: "virt-wss: warning: ...".
+ * Library code returns errors instead; only commands, and code that must say
+ * something it cannot return, come here.
+ */
+#ifndef WSS_BASE_LOG_H
+#define WSS_BASE_LOG_H
+
+enum wss_log_level { WSS_LOG_ERROR, WSS_LOG_WARNING, WSS_LOG_INFO, WSS_LOG_DEBUG };
+
+/* Messages above this level are dropped. Starts as WSS_LOG_WARNING. */
+void wss_log_set_level(enum wss_log_level level);
+
+void wss_log(enum wss_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#define wss_debug(...) wss_log(WSS_LOG_DEBUG, __VA_ARGS__)
+#define wss_warn(...) wss_log(WSS_LOG_WARNING, __VA_ARGS__)
+
+#endif

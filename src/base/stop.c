@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "base/stop.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+static volatile sig_atomic_t stop_signal;
+/* A self-pipe: unlike a flag alone it also ends a poll() that starts just after the signal. */
+static int stop_pipe[2] = { -1, -1 };
+
+static void on_signal(int number)
+{
+	ssize_t ignored;
+
+	stop_signal = number;
+	ignored = write(stop_pipe[1], "", 1);
+	(void)ignored;
+}
+
+void wss_stop_install(void)
+{
+	struct sigaction sa = { .sa_handler = on_signal };
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	if (pipe2(stop_pipe, O_CLOEXEC | O_NONBLOCK) < 0)
+		stop_pipe[0] = stop_pipe[1] = -1;
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGHUP, &sa, NULL);
+	sigaction(SIGPIPE, &ignore, NULL);
+}
+
+bool wss_stop_requested(void)
+{
+	return stop_signal != 0;
+}
+
+int wss_stop_signal(void)
+{
+	return stop_signal;
+}
+
+int wss_stop_fd(void)
+{
+	return stop_pipe[0];
+}
+
+bool wss_stop_wait_ns(uint64_t timeout_ns)
+{
+	struct pollfd pfd = { .fd = stop_pipe[0], .events = POLLIN };
+	struct timespec ts = { .tv_sec = (time_t)(timeout_ns / WSS_NS_PER_S),
+			       .tv_nsec = (long)(timeout_ns % WSS_NS_PER_S) };
+
+	ppoll(&pfd, 1, &ts, NULL);
+	return wss_stop_requested();
+}

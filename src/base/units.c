@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "base/units.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+struct unit {
+	const char *name;
+	double factor;
+};
+
+static const struct unit duration_units[] = {
+	{ "", 1e9 },   { "us", 1e3 },	 { "ms", 1e6 },	   { "s", 1e9 },
+	{ "m", 60e9 }, { "min", 60e9 }, { "h", 3600e9 }, { NULL, 0 },
+};
+
+static const struct unit size_units[] = {
+	{ "", 1024 },
+	{ "B", 1 },
+	{ "K", 1024 },
+	{ "KiB", 1024 },
+	{ "KB", 1e3 },
+	{ "M", 1024.0 * 1024 },
+	{ "MiB", 1024.0 * 1024 },
+	{ "MB", 1e6 },
+	{ "G", 1024.0 * 1024 * 1024 },
+	{ "GiB", 1024.0 * 1024 * 1024 },
+	{ "GB", 1e9 },
+	{ "T", 1024.0 * 1024 * 1024 * 1024 },
+	{ "TiB", 1024.0 * 1024 * 1024 * 1024 },
+	{ "TB", 1e12 },
+	{ NULL, 0 },
+};
+
+/* A plain decimal number and its unit: no sign, no exponent, no hexadecimal, no "inf". */
+static int parse_scaled(const char *text, const struct unit *units, double *ret_value)
+{
+	size_t digits = strspn(text, "0123456789.");
+	char *end;
+	double number;
+
+	if (!digits || !isdigit((unsigned char)text[0]) || digits > 24)
+		return -1;
+	number = strtod(text, &end);
+	if (end != text + digits)
+		return -1;
+	for (; units->name; units++) {
+		if (!strcasecmp(end, units->name)) {
+			*ret_value = number * units->factor;
+			return 0;
+		}
+	}
+	return -1;
+}
+
+int wss_duration_parse(const char *text, uint64_t max_ns, const char *what, uint64_t *ret_ns,
+		       struct wss_error *err)
+{
+	double ns;
+	char max[16];
+
+	if (parse_scaled(text, duration_units, &ns) < 0)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "%s: '%s' is not a duration (examples: 10ms, 4s, 5m)", what,
+				     text);
+	wss_duration_format(max_ns, max, sizeof(max));
+	if (ns < 1 || ns > (double)max_ns)
+		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is not more than 0 and at most %s",
+				     what, text, max);
+	*ret_ns = (uint64_t)ns;
+	return 0;
+}
+
+int wss_size_parse(const char *text, const char *what, uint64_t *ret_bytes, struct wss_error *err)
+{
+	double bytes;
+
+	if (parse_scaled(text, size_units, &bytes) < 0)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "%s: '%s' is not a size (examples: 512MiB, 2GiB; a bare number is KiB)",
+				     what, text);
+	if (bytes > 9e18)
+		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is too large", what, text);
+	*ret_bytes = (uint64_t)bytes;
+	return 0;
+}
+
+int wss_number_parse(const char *text, uint64_t min, uint64_t max, const char *what,
+		     uint64_t *ret_number, struct wss_error *err)
+{
+	size_t len = strlen(text);
+	unsigned long long number = 0;
+
+	errno = 0;
+	if (len && len <= 20 && strspn(text, "0123456789") == len)
+		number = strtoull(text, NULL, 10);
+	else
+		errno = EINVAL;
+	if (errno || number < min || number > max)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "%s: '%s' is not a whole number from %" PRIu64 " to %" PRIu64,
+				     what, text, min, max);
+	*ret_number = number;
+	return 0;
+}
+
+void wss_size_format(uint64_t bytes, char *ret_text, size_t size)
+{
+	static const char *const names[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	double value = (double)bytes;
+	size_t i = 0;
+
+	while (value >= 999.5 && i + 1 < sizeof(names) / sizeof(names[0])) {
+		value /= 1024;
+		i++;
+	}
+	if (i == 0 || value >= 99.95 || value == floor(value))
+		snprintf(ret_text, size, "%.0f %s", value, names[i]);
+	else
+		snprintf(ret_text, size, value < 9.995 ? "%.2f %s" : "%.1f %s", value, names[i]);
+}
+
+void wss_duration_format(uint64_t ns, char *ret_text, size_t size)
+{
+	if (ns < 999500ULL)
+		snprintf(ret_text, size, "%.3g us", (double)ns / 1e3);
+	else if (ns < 999500000ULL)
+		snprintf(ret_text, size, "%.3g ms", (double)ns / 1e6);
+	else if (ns < 120 * 1000000000ULL)
+		snprintf(ret_text, size, "%.2f s", (double)ns / 1e9);
+	else
+		snprintf(ret_text, size, "%.1f min", (double)ns / 60e9);
+}
+
+void wss_seconds_format(uint64_t ns, char *ret_text, size_t size)
+{
+	size_t len;
+
+	snprintf(ret_text, size, "%" PRIu64 ".%06" PRIu64, ns / 1000000000, ns / 1000 % 1000000);
+	len = strlen(ret_text);
+	while (ret_text[len - 1] == '0')
+		ret_text[--len] = '\0';
+	if (ret_text[len - 1] == '.')
+		ret_text[len - 1] = '\0';
+}
+
+void wss_age_format(uint64_t seconds, char *ret_text, size_t size)
+{
+	if (seconds < 120)
+		snprintf(ret_text, size, "%" PRIu64 " s", seconds);
+	else if (seconds < 120 * 60)
+		snprintf(ret_text, size, "%" PRIu64 " min", seconds / 60);
+	else if (seconds < 48 * 3600)
+		snprintf(ret_text, size, "%" PRIu64 " h", seconds / 3600);
+	else
+		snprintf(ret_text, size, "%" PRIu64 " d", seconds / 86400);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Sizes and durations as users write and read them.
+ */
+#ifndef WSS_BASE_UNITS_H
+#define WSS_BASE_UNITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define WSS_KIB 1024ULL
+#define WSS_MIB (1024ULL * WSS_KIB)
+#define WSS_GIB (1024ULL * WSS_MIB)
+
+/*
+ * A duration such as "10ms", "4s", "1.5s", "5m", "1h"; a bare number is
+ * seconds. Must be more than 0 and at most max_ns. what names the option in
+ * the error (WSS_ERR_USAGE).
+ */
+int wss_duration_parse(const char *text, uint64_t max_ns, const char *what, uint64_t *ret_ns,
+		       struct wss_error *err);
+
+/*
+ * A size such as "512MiB", "2GiB", "4096KiB", "100B"; also M, MB (10^6) as in
+ * virsh; a bare number is KiB, as in virsh.
+ */
+int wss_size_parse(const char *text, const char *what, uint64_t *ret_bytes, struct wss_error *err);
+
+/* A whole number from min to max in decimal. */
+int wss_number_parse(const char *text, uint64_t min, uint64_t max, const char *what,
+		     uint64_t *ret_number, struct wss_error *err);
+
+/* "65.8 MiB", "4 KiB", "12 GiB": three significant digits. size: at least 16. */
+void wss_size_format(uint64_t bytes, char *ret_text, size_t size);
+
+/* "4.02 s", "12 ms", "350 us". size: at least 16. */
+void wss_duration_format(uint64_t ns, char *ret_text, size_t size);
+
+/* "4.02": seconds, to the microsecond, without trailing zeros. size: at least 32. */
+void wss_seconds_format(uint64_t ns, char *ret_text, size_t size);
+
+/* "12 s", "5 min", "3 h", "2 d": how long ago, coarse. size: at least 16. */
+void wss_age_format(uint64_t seconds, char *ret_text, size_t size);
+
+#endif

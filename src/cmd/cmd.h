@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What all subcommands share: the options that each of them takes, the guests
+ * that they name, the exit codes.
+ */
+#ifndef WSS_CMD_CMD_H
+#define WSS_CMD_CMD_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "host/conn.h"
+#include "host/host.h"
+#include "out/report.h"
+#include "track/round.h"
+
+enum wss_exit {
+	WSS_EXIT_OK = 0,
+	WSS_EXIT_FAILED = 1,
+	WSS_EXIT_USAGE = 2,
+	WSS_EXIT_PARTIAL = 3, /* some of several domains failed */
+	WSS_EXIT_CONNECT = 4,
+	WSS_EXIT_UNSUPPORTED = 5,
+};
+
+struct wss_cli {
+	const char *uri; /* NULL: libvirt's default */
+	const char *qmp; /* a QMP socket instead of libvirt */
+	bool monitor;	 /* allow QMP through libvirt's monitor */
+	bool all;
+	bool help;
+	enum wss_format format;
+	char **domains; /* as typed; n_domains of them */
+	int n_domains;
+};
+
+/* A command gets its own words only, argv[0] being its name, and returns an exit code. */
+struct wss_command {
+	const char *name;
+	int (*run)(struct wss_cli *cli, int argc, char **argv);
+};
+
+extern const struct wss_command wss_cmd_sample;
+extern const struct wss_command wss_cmd_methods;
+extern const struct wss_command wss_cmd_list;
+
+/* Values of getopt_long() for the options that every command has. */
+enum { WSS_OPT_ALL = 1000, WSS_OPT_OUTPUT, WSS_OPT_QMP, WSS_OPT_DEBUG, WSS_OPT_MONITOR };
+
+#define WSS_COMMON_SHORT ":c:h"
+#define WSS_COMMON_LONG                                          \
+	{ "connect", required_argument, NULL, 'c' },             \
+	{ "help", no_argument, NULL, 'h' },                      \
+	{ "all", no_argument, NULL, WSS_OPT_ALL },               \
+	{ "output", required_argument, NULL, WSS_OPT_OUTPUT },   \
+	{ "qmp", required_argument, NULL, WSS_OPT_QMP },         \
+	{ "allow-monitor", no_argument, NULL, WSS_OPT_MONITOR }, \
+	{ "debug", no_argument, NULL, WSS_OPT_DEBUG }
+
+/*
+ * Handles what getopt_long() gave (c) when it is a common option or an error; own
+ * options are the caller's, before. WSS_ERR_USAGE.
+ */
+int wss_cli_option(struct wss_cli *cli, int c, char **argv, struct wss_error *err);
+
+/* Takes the words behind the options as domains and checks what excludes each other. */
+int wss_cli_finish(struct wss_cli *cli, int argc, char **argv, struct wss_error *err);
+
+/* Prints an error on stderr as the command's last word; gives its exit code. */
+int wss_cli_error(const struct wss_error *err);
+
+/* The exit code that stands for an error. */
+int wss_exit_code(const struct wss_error *err);
+
+/* The exit code of a command over `total` domains of which `bad` went wrong, first with `first`. */
+int wss_exit_code_of_many(size_t total, size_t bad, const struct wss_error *first);
+
+/* The guests that the command is about, and what they were opened through. */
+struct wss_guests {
+	struct wss_host host;
+	struct wss_conn *conn; /* NULL with --qmp */
+	struct wss_round_guest *list;
+	size_t n;
+	char **names; /* what list[].name points to when all were asked for */
+};
+
+#define WSS_GUESTS_INIT { .host = { .root = { .dirfd = -1 } } }
+
+/*
+ * Opens the host, the connection and every guest that the command line names. A
+ * guest that cannot be opened stays in the list with its error; only what stops
+ * them all is an error here.
+ */
+int wss_guests_open(const struct wss_cli *cli, struct wss_guests *guests, struct wss_error *err);
+
+void wss_guests_close(struct wss_guests *guests);
+
+/* Longest name, for the width of a table's first column; at most 40. */
+size_t wss_guests_name_width(const struct wss_guests *guests);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cmd/cmd.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "host/qmpguest.h"
+
+int wss_cli_option(struct wss_cli *cli, int c, char **argv, struct wss_error *err)
+{
+	switch (c) {
+	case 'c':
+		cli->uri = optarg;
+		return 0;
+	case 'h':
+		cli->help = true;
+		return 0;
+	case WSS_OPT_ALL:
+		cli->all = true;
+		return 0;
+	case WSS_OPT_OUTPUT:
+		return wss_format_parse(optarg, &cli->format, err);
+	case WSS_OPT_QMP:
+		cli->qmp = optarg;
+		return 0;
+	case WSS_OPT_MONITOR:
+		cli->monitor = true;
+		return 0;
+	case WSS_OPT_DEBUG:
+		wss_log_set_level(WSS_LOG_DEBUG);
+		return 0;
+	case ':':
+		return wss_error_set(err, WSS_ERR_USAGE, "option '%s' needs a value",
+				     argv[optind - 1]);
+	default:
+		return wss_error_set(err, WSS_ERR_USAGE, "unknown option '%s' (see --help)",
+				     argv[optind - 1]);
+	}
+}
+
+int wss_cli_finish(struct wss_cli *cli, int argc, char **argv, struct wss_error *err)
+{
+	cli->domains = argv + optind;
+	cli->n_domains = argc - optind;
+	if (cli->qmp && cli->uri)
+		return wss_error_set(err, WSS_ERR_USAGE, "--qmp and --connect exclude each other");
+	if (cli->qmp && (cli->n_domains || cli->all))
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--qmp names the guest: no DOMAIN and no --all with it");
+	if (cli->all && cli->n_domains)
+		return wss_error_set(err, WSS_ERR_USAGE, "--all and DOMAIN exclude each other");
+	return 0;
+}
+
+int wss_exit_code(const struct wss_error *err)
+{
+	switch (err->code) {
+	case WSS_OK:
+		return WSS_EXIT_OK;
+	case WSS_ERR_USAGE:
+		return WSS_EXIT_USAGE;
+	case WSS_ERR_CONNECT:
+		return WSS_EXIT_CONNECT;
+	case WSS_ERR_UNSUPPORTED:
+		return WSS_EXIT_UNSUPPORTED;
+	case WSS_ERR_INTERRUPTED:
+		return 128 + wss_stop_signal();
+	default:
+		return WSS_EXIT_FAILED;
+	}
+}
+
+int wss_exit_code_of_many(size_t total, size_t bad, const struct wss_error *first)
+{
+	if (!bad)
+		return WSS_EXIT_OK;
+	if (bad < total)
+		return WSS_EXIT_PARTIAL;
+	return wss_exit_code(first);
+}
+
+int wss_cli_error(const struct wss_error *err)
+{
+	wss_log(WSS_LOG_ERROR, "%s", err->text);
+	return wss_exit_code(err);
+}
+
+static int add_guest(struct wss_guests *guests, const char *name)
+{
+	struct wss_round_guest *entry = &guests->list[guests->n++];
+
+	entry->name = name;
+	return wss_conn_guest(guests->conn, name, &entry->guest, &entry->error);
+}
+
+/* The same guest twice would wait for its own lock. */
+static void drop_repeated(struct wss_guests *guests)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < guests->n; i++) {
+		bool repeated = false;
+
+		for (size_t j = 0; j < kept && guests->list[i].guest; j++)
+			if (guests->list[j].guest &&
+			    !strcmp(guests->list[j].guest->config.uuid,
+				    guests->list[i].guest->config.uuid))
+				repeated = true;
+		if (repeated)
+			wss_guest_free(guests->list[i].guest);
+		else
+			guests->list[kept++] = guests->list[i];
+	}
+	guests->n = kept;
+}
+
+static int open_named(struct wss_guests *guests, char **names, size_t n, struct wss_error *err)
+{
+	guests->list = calloc(n ? n : 1, sizeof(*guests->list));
+	if (!guests->list)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	for (size_t i = 0; i < n; i++) {
+		if (wss_stop_requested())
+			return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+		/* Without a connection the others cannot be opened either. */
+		if (add_guest(guests, names[i]) < 0 &&
+		    guests->list[guests->n - 1].error.code == WSS_ERR_CONNECT) {
+			*err = guests->list[guests->n - 1].error;
+			return -1;
+		}
+	}
+	drop_repeated(guests);
+	return 0;
+}
+
+/* A domain that ended between the list and the look is not missed. */
+static void drop_vanished(struct wss_guests *guests)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < guests->n; i++)
+		if (guests->list[i].guest && guests->list[i].guest->state == WSS_GUEST_SHUTOFF)
+			wss_guest_free(guests->list[i].guest);
+		else
+			guests->list[kept++] = guests->list[i];
+	guests->n = kept;
+}
+
+static int open_all(struct wss_guests *guests, struct wss_error *err)
+{
+	size_t n = 0;
+
+	if (wss_conn_list(guests->conn, false, &guests->names, err) < 0)
+		return -1;
+	while (guests->names[n])
+		n++;
+	if (open_named(guests, guests->names, n, err) < 0)
+		return -1;
+	drop_vanished(guests);
+	return 0;
+}
+
+static int open_qmp(const char *socket_path, struct wss_guests *guests, struct wss_error *err)
+{
+	guests->list = calloc(1, sizeof(*guests->list));
+	if (!guests->list)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	guests->list[0].name = socket_path;
+	if (wss_qmpguest_open(socket_path, &guests->list[0].guest, err) < 0)
+		return wss_error_prefix(err, "%s", socket_path);
+	guests->n = 1;
+	return 0;
+}
+
+int wss_guests_open(const struct wss_cli *cli, struct wss_guests *guests, struct wss_error *err)
+{
+	if (wss_host_open(wss_test_sysroot(), &guests->host, err) < 0)
+		return -1;
+	if (cli->qmp)
+		return open_qmp(cli->qmp, guests, err);
+	if (wss_conn_open(cli->uri, &guests->conn, err) < 0)
+		return -1;
+	if (cli->monitor)
+		wss_conn_allow_monitor(guests->conn);
+	if (cli->n_domains)
+		return open_named(guests, cli->domains, (size_t)cli->n_domains, err);
+	return open_all(guests, err);
+}
+
+void wss_guests_close(struct wss_guests *guests)
+{
+	for (size_t i = 0; i < guests->n; i++)
+		wss_guest_free(guests->list[i].guest);
+	free(guests->list);
+	wss_conn_free_names(guests->names);
+	wss_conn_close(guests->conn);
+	wss_host_close(&guests->host);
+}
+
+size_t wss_guests_name_width(const struct wss_guests *guests)
+{
+	size_t width = 0;
+
+	for (size_t i = 0; i < guests->n; i++) {
+		const struct wss_round_guest *entry = &guests->list[i];
+		size_t len = strlen(entry->guest ? entry->guest->config.name : entry->name);
+
+		if (len > width)
+			width = len;
+	}
+	return width > 40 ? 40 : width;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "cmd/cmd.h"
+#include "help-text.h"
+#include "host/inventory.h"
+#include "out/metadata.h"
+#include "wss/profile.h"
+
+struct list_row {
+	const char *domain;
+	bool has_profile;
+	struct wss_profile profile;
+	uint64_t age_s;
+	const char *error;
+};
+
+static struct wss_value absent(void)
+{
+	return (struct wss_value){ .kind = WSS_KIND_ABSENT };
+}
+
+static struct wss_value text_value(const char *text)
+{
+	if (!text || !*text)
+		return absent();
+	return (struct wss_value){ .kind = WSS_KIND_TEXT, .text = text };
+}
+
+static struct wss_value get_domain(const void *row)
+{
+	return text_value(((const struct list_row *)row)->domain);
+}
+
+static struct wss_value get_error(const void *row)
+{
+	return text_value(((const struct list_row *)row)->error);
+}
+
+static struct wss_value get_time(const void *row)
+{
+	static _Thread_local char text[WSS_CLOCK_TEXT_MAX];
+	const struct list_row *list = row;
+
+	if (!list->has_profile)
+		return absent();
+	wss_clock_format(list->profile.time, text);
+	return text_value(text);
+}
+
+/* A getter of a figure of the profile, absent without a profile. */
+#define FIGURE(name, of_kind, value)                                          \
+	static struct wss_value get_##name(const void *row)                   \
+	{                                                                     \
+		const struct list_row *list = row;                            \
+									      \
+		if (!list->has_profile)                                       \
+			return absent();                                      \
+		return (struct wss_value){ .kind = of_kind, .number = value }; \
+	}
+
+#define TEXT(name)                                                             \
+	static struct wss_value get_##name(const void *row)                    \
+	{                                                                      \
+		const struct list_row *list = row;                             \
+									       \
+		return text_value(list->has_profile ? list->profile.name : NULL); \
+	}
+
+#define AMOUNT(name)                                                                  \
+	static struct wss_value get_##name(const void *row)                           \
+	{                                                                             \
+		const struct list_row *list = row;                                    \
+		const struct wss_amount amount = list->profile.name##_bytes;          \
+										      \
+		if (!list->has_profile || !amount.known)                              \
+			return absent();                                              \
+		return (struct wss_value){ .kind = WSS_KIND_BYTES, .number = amount.value }; \
+	}
+
+TEXT(method)
+TEXT(observes)
+TEXT(confidence)
+TEXT(tool)
+FIGURE(granularity, WSS_KIND_BYTES, list->profile.granularity_bytes)
+FIGURE(window, WSS_KIND_DURATION, list->profile.window_ns)
+FIGURE(current, WSS_KIND_BYTES, list->profile.current_bytes)
+FIGURE(low, WSS_KIND_BYTES, list->profile.low_bytes)
+FIGURE(high, WSS_KIND_BYTES, list->profile.high_bytes)
+FIGURE(age, WSS_KIND_AGE, list->age_s)
+AMOUNT(p50)
+AMOUNT(p95)
+AMOUNT(peak)
+
+static const struct wss_column columns[] = {
+	{ "domain", NULL, "DOMAIN", -12, get_domain },
+	{ "time", NULL, NULL, 0, get_time },
+	{ "age_seconds", NULL, "AGE", 6, get_age },
+	{ "method", NULL, "METHOD", -6, get_method },
+	{ "observes", NULL, NULL, 0, get_observes },
+	{ "granularity_bytes", NULL, "GRAN", 5, get_granularity },
+	{ "window_seconds", NULL, "WINDOW", 7, get_window },
+	{ "current_bytes", NULL, "CURRENT", 8, get_current },
+	{ "low_bytes", NULL, "LOW", 8, get_low },
+	{ "high_bytes", NULL, "HIGH", 8, get_high },
+	{ "p50_bytes", NULL, "P50", 8, get_p50 },
+	{ "p95_bytes", NULL, "P95", 8, get_p95 },
+	{ "peak_bytes", NULL, "PEAK", 8, get_peak },
+	{ "confidence", NULL, "CONFIDENCE", -10, get_confidence },
+	{ "tool_version", NULL, NULL, 0, get_tool },
+	{ "error", NULL, NULL, 0, get_error },
+};
+
+static const struct wss_report_layout layout = {
+	.schema = "virt-wss/inventory/1",
+	.array_key = "profiles",
+	.columns = columns,
+	.n_columns = sizeof(columns) / sizeof(columns[0]),
+};
+
+/* A domain that was never measured is a row without figures, no failure. */
+static int read_profile(struct wss_conn *conn, struct list_row *row, struct wss_error *err)
+{
+	wss_auto_free char *xml = NULL;
+	time_t now = wss_clock_wall_seconds();
+
+	if (wss_conn_metadata(conn, row->domain, WSS_PROFILE_NAMESPACE, &xml, err) < 0)
+		return -1;
+	if (!xml)
+		return 0;
+	if (wss_metadata_read(xml, &row->profile, err) < 0)
+		return -1;
+	row->has_profile = true;
+	row->age_s = now > row->profile.time ? (uint64_t)(now - row->profile.time) : 0;
+	return 0;
+}
+
+static int list_domains(const struct wss_cli *cli, struct wss_conn *conn, char **names, size_t n)
+{
+	struct wss_error err = WSS_ERROR_INIT, first = WSS_ERROR_INIT;
+	struct wss_report *report;
+	size_t bad = 0, width = 0;
+
+	if (wss_report_open(stdout, cli->format, &layout, &report, &err) < 0)
+		return wss_cli_error(&err);
+	for (size_t i = 0; i < n; i++)
+		width = strlen(names[i]) > width ? strlen(names[i]) : width;
+	wss_report_set_first_width(report, width > 40 ? 40 : width);
+	for (size_t i = 0; i < n; i++) {
+		struct list_row row = { .domain = names[i] };
+		struct wss_error why = WSS_ERROR_INIT;
+
+		if (read_profile(conn, &row, &why) < 0) {
+			if (!bad++)
+				first = why;
+			row.error = why.text;
+			wss_error_prefix(&why, "%s", names[i]);
+			wss_cli_error(&why);
+		}
+		wss_report_row(report, &row);
+	}
+	if (wss_report_close(report, &err) < 0)
+		return wss_cli_error(&err);
+	return wss_exit_code_of_many(n, bad, &first);
+}
+
+static int list_all(const struct wss_cli *cli)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_conn *conn = NULL;
+	char **names = NULL;
+	size_t n = 0;
+	int code;
+
+	if (wss_conn_open(cli->uri, &conn, &err) < 0 ||
+	    (!cli->n_domains && wss_conn_list(conn, true, &names, &err) < 0)) {
+		wss_conn_close(conn);
+		return wss_cli_error(&err);
+	}
+	while (names && names[n])
+		n++;
+	code = cli->n_domains ? list_domains(cli, conn, cli->domains, (size_t)cli->n_domains)
+			      : list_domains(cli, conn, names, n);
+	wss_conn_free_names(names);
+	wss_conn_close(conn);
+	return code;
+}
+
+static int list_run(struct wss_cli *cli, int argc, char **argv)
+{
+	static const struct option long_options[] = { WSS_COMMON_LONG, { NULL, 0, NULL, 0 } };
+	struct wss_error err = WSS_ERROR_INIT;
+	int c;
+
+	optind = 0;
+	while ((c = getopt_long(argc, argv, WSS_COMMON_SHORT, long_options, NULL)) != -1)
+		if (wss_cli_option(cli, c, argv, &err) < 0)
+			return wss_cli_error(&err);
+	if (cli->qmp)
+		wss_error_set(&err, WSS_ERR_USAGE, "--qmp: a guest without libvirt has no inventory");
+	if (err.code || wss_cli_finish(cli, argc, argv, &err) < 0)
+		return wss_cli_error(&err);
+	if (cli->help) {
+		fputs(wss_help_list, stdout);
+		return WSS_EXIT_OK;
+	}
+	return list_all(cli);
+}
+
+const struct wss_command wss_cmd_list = { "list", list_run };

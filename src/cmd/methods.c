@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/cmd.h"
+#include "help-text.h"
+#include "track/tracker.h"
+
+struct method_row {
+	const char *domain;
+	const struct wss_tracker_ops *ops;
+	bool usable;
+	bool chosen; /* what auto would take */
+	const char *reason;
+};
+
+static struct wss_value text_value(const char *text)
+{
+	return (struct wss_value){ .kind = text && *text ? WSS_KIND_TEXT : WSS_KIND_ABSENT,
+				   .text = text };
+}
+
+static struct wss_value bool_value(bool value)
+{
+	return (struct wss_value){ .kind = WSS_KIND_BOOL, .number = value };
+}
+
+static struct wss_value get_domain(const void *row)
+{
+	return text_value(((const struct method_row *)row)->domain);
+}
+
+static struct wss_value get_method(const void *row)
+{
+	return text_value(((const struct method_row *)row)->ops->name);
+}
+
+static struct wss_value get_observes(const void *row)
+{
+	return text_value(wss_observes_name(((const struct method_row *)row)->ops->observes));
+}
+
+static struct wss_value get_granularity(const void *row)
+{
+	return text_value(((const struct method_row *)row)->ops->granularity);
+}
+
+static struct wss_value get_usable(const void *row)
+{
+	return bool_value(((const struct method_row *)row)->usable);
+}
+
+static struct wss_value get_chosen(const void *row)
+{
+	return bool_value(((const struct method_row *)row)->chosen);
+}
+
+static struct wss_value get_summary(const void *row)
+{
+	return text_value(((const struct method_row *)row)->ops->summary);
+}
+
+static struct wss_value get_reason(const void *row)
+{
+	return text_value(((const struct method_row *)row)->reason);
+}
+
+/* For people one column says either how it works or why it does not. */
+static struct wss_value get_explanation(const void *row)
+{
+	const struct method_row *method = row;
+
+	return text_value(method->usable ? method->ops->summary : method->reason);
+}
+
+static const struct wss_column columns[] = {
+	{ "domain", NULL, "DOMAIN", -12, get_domain },
+	{ "method", NULL, "METHOD", -6, get_method },
+	{ "usable", NULL, "USABLE", -6, get_usable },
+	{ "auto", NULL, "AUTO", -4, get_chosen },
+	{ "observes", NULL, "OBSERVES", -8, get_observes },
+	{ "granularity", NULL, NULL, 0, get_granularity },
+	{ "summary", NULL, NULL, 0, get_summary },
+	{ "reason", NULL, NULL, 0, get_reason },
+	{ NULL, NULL, "HOW, OR WHY NOT", -15, get_explanation },
+};
+
+static const struct wss_report_layout layout = {
+	.schema = "virt-wss/methods/1",
+	.array_key = "methods",
+	.columns = columns,
+	.n_columns = sizeof(columns) / sizeof(columns[0]),
+};
+
+/* One row a method; guest NULL: for the host, and failed says why there can be none. */
+static void report_methods(struct wss_report *report, const struct wss_host *host,
+			   const char *domain, struct wss_guest *guest,
+			   const struct wss_error *failed)
+{
+	bool chosen = false;
+
+	for (size_t i = 0; wss_trackers[i]; i++) {
+		struct wss_error why = WSS_ERROR_INIT;
+		struct method_row row = { .domain = domain, .ops = wss_trackers[i] };
+
+		if (failed)
+			why = *failed;
+		else
+			row.usable = wss_trackers[i]->probe(host, guest, &why) == 0;
+		row.chosen = guest && row.usable && !chosen;
+		chosen = chosen || row.chosen;
+		row.reason = why.text;
+		wss_report_row(report, &row);
+	}
+}
+
+static void report_guest(struct wss_report *report, struct wss_guests *guests,
+			 struct wss_round_guest *entry)
+{
+	struct wss_guest *guest = entry->guest;
+
+	if (guest && wss_guest_check_ready(guest, &entry->error) == 0)
+		wss_guest_attach(guest, &guests->host, &entry->error);
+	report_methods(report, &guests->host, guest ? guest->config.name : entry->name, guest,
+		       entry->error.code ? &entry->error : NULL);
+}
+
+static int report_all(const struct wss_cli *cli, struct wss_guests *guests)
+{
+	struct wss_error err = WSS_ERROR_INIT, first = WSS_ERROR_INIT;
+	struct wss_report *report;
+	size_t bad = 0;
+
+	if (wss_report_open(stdout, cli->format, &layout, &report, &err) < 0)
+		return wss_cli_error(&err);
+	wss_report_set_first_width(report, wss_guests_name_width(guests));
+	if (!guests->n)
+		report_methods(report, &guests->host, "(this host)", NULL, NULL);
+	for (size_t i = 0; i < guests->n; i++) {
+		struct wss_round_guest *entry = &guests->list[i];
+
+		/* A domain that is not there is the caller's mistake: no row for it. */
+		if (entry->guest) {
+			report_guest(report, guests, entry);
+			continue;
+		}
+		if (!bad++)
+			first = entry->error;
+		wss_cli_error(&entry->error);
+	}
+	if (wss_report_close(report, &err) < 0)
+		return wss_cli_error(&err);
+	return wss_exit_code_of_many(guests->n, bad, &first);
+}
+
+static int methods_run(struct wss_cli *cli, int argc, char **argv)
+{
+	static const struct option long_options[] = { WSS_COMMON_LONG, { NULL, 0, NULL, 0 } };
+	struct wss_guests guests = WSS_GUESTS_INIT;
+	struct wss_error err = WSS_ERROR_INIT;
+	int c, code;
+
+	optind = 0;
+	while ((c = getopt_long(argc, argv, WSS_COMMON_SHORT, long_options, NULL)) != -1)
+		if (wss_cli_option(cli, c, argv, &err) < 0)
+			return wss_cli_error(&err);
+	if (wss_cli_finish(cli, argc, argv, &err) < 0)
+		return wss_cli_error(&err);
+	if (cli->help) {
+		fputs(wss_help_methods, stdout);
+		return WSS_EXIT_OK;
+	}
+	code = wss_guests_open(cli, &guests, &err) < 0 ? wss_cli_error(&err)
+						       : report_all(cli, &guests);
+	wss_guests_close(&guests);
+	return code;
+}
+
+const struct wss_command wss_cmd_methods = { "methods", methods_run };

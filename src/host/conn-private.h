@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Shared by conn.c (the connection), domain.c (its guests) and monitor.c.
+ */
+#ifndef WSS_HOST_CONN_PRIVATE_H
+#define WSS_HOST_CONN_PRIVATE_H
+
+#include <libvirt/libvirt.h>
+
+#include "base/cleanup.h"
+#include "host/conn.h"
+#include "host/uri.h"
+
+struct qmp;
+
+struct wss_conn {
+	virConnectPtr vir;
+	char *uri_text;
+	struct wss_uri uri;
+	bool qemu_driver;
+	bool allow_monitor;
+};
+
+static inline void wss_cleanup_domain(virDomainPtr *dom)
+{
+	if (*dom)
+		virDomainFree(*dom);
+}
+#define wss_auto_domain wss_cleanup(wss_cleanup_domain)
+
+/* Sets err from libvirt's last error: "what: text"; a lost connection is WSS_ERR_CONNECT. */
+int wss_conn_error(struct wss_error *err, const char *what);
+
+/* Looks a domain up by id, UUID or name. NULL with err set where there is none. */
+virDomainPtr wss_conn_lookup(struct wss_conn *conn, const char *domain, struct wss_error *err);
+
+/*
+ * QMP through libvirt's monitor command. Taints the domain. dom is borrowed and
+ * must outlive the connection that is returned.
+ */
+int wss_monitor_open(virDomainPtr dom, struct qmp **ret_qmp, struct wss_error *err);
+
+#endif

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "host/conn-private.h"
+
+#include <libvirt/virterror.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/stop.h"
+
+#define OPEN_TIMEOUT_NS (30 * WSS_NS_PER_S)
+/* A peer that is silent for KEEPALIVE_S * KEEPALIVE_COUNT seconds is taken for dead. */
+#define KEEPALIVE_S 3
+#define KEEPALIVE_COUNT 3
+
+/*
+ * The event loop is libvirt's, one for the process, and cannot be taken down
+ * while anything is registered with it: it runs from the first connection until
+ * the process ends.
+ */
+static void *event_loop(void *unused)
+{
+	(void)unused;
+	for (;;)
+		if (virEventRunDefaultImpl() < 0)
+			wss_clock_sleep_until_ns(wss_clock_now_ns() + WSS_NS_PER_MS);
+	return NULL;
+}
+
+static void drop_libvirt_message(void *unused, virErrorPtr error)
+{
+	(void)unused;
+	(void)error;
+}
+
+static pthread_once_t event_loop_once = PTHREAD_ONCE_INIT;
+static atomic_bool event_loop_running;
+
+static void start_event_loop(void)
+{
+	pthread_t thread;
+
+	/* libvirt prints every error to stderr unless told otherwise. */
+	virSetErrorFunc(NULL, drop_libvirt_message);
+	if (virInitialize() < 0 || virEventRegisterDefaultImpl() < 0)
+		return;
+	if (pthread_create(&thread, NULL, event_loop, NULL) == 0) {
+		pthread_detach(thread);
+		event_loop_running = true;
+	}
+}
+
+int wss_conn_error(struct wss_error *err, const char *what)
+{
+	virErrorPtr last = virGetLastError();
+	enum wss_error_code code = WSS_ERR_FAILED;
+
+	if (last) {
+		switch (last->code) {
+		case VIR_ERR_NO_CONNECT:
+		case VIR_ERR_INVALID_CONN:
+		case VIR_ERR_RPC:
+		case VIR_ERR_AUTH_FAILED:
+			code = WSS_ERR_CONNECT;
+			break;
+		case VIR_ERR_NO_SUPPORT:
+		case VIR_ERR_OPERATION_UNSUPPORTED:
+		case VIR_ERR_ARGUMENT_UNSUPPORTED:
+		case VIR_ERR_OPERATION_DENIED:
+		case VIR_ERR_ACCESS_DENIED:
+			code = WSS_ERR_UNSUPPORTED;
+			break;
+		case VIR_ERR_OPERATION_TIMEOUT:
+			code = WSS_ERR_TIMEOUT;
+			break;
+		default:
+			break;
+		}
+	}
+	return wss_error_set(err, code, "%s: %s", what,
+			     last && last->message ? last->message : "unknown libvirt error");
+}
+
+/*
+ * virConnectOpen has no deadline of its own: a libvirtd that accepts and never
+ * answers would hold us for ever. So it runs in a thread that can be left behind.
+ */
+struct opening {
+	atomic_int references;
+	pthread_mutex_t lock;
+	pthread_cond_t done_cond;
+	bool done;
+	char *uri;
+	virConnectPtr vir;
+	struct wss_error error;
+};
+
+static void opening_unref(struct opening *o)
+{
+	if (atomic_fetch_sub(&o->references, 1) != 1)
+		return;
+	if (o->vir)
+		virConnectClose(o->vir);
+	pthread_mutex_destroy(&o->lock);
+	pthread_cond_destroy(&o->done_cond);
+	free(o->uri);
+	free(o);
+}
+
+static void *open_thread(void *opaque)
+{
+	struct opening *o = opaque;
+	struct wss_error error = WSS_ERROR_INIT;
+	virConnectPtr vir = virConnectOpenAuth(o->uri, virConnectAuthPtrDefault, 0);
+
+	if (!vir) {
+		wss_conn_error(&error, "cannot connect to libvirt");
+		error.code = WSS_ERR_CONNECT;
+	}
+	pthread_mutex_lock(&o->lock);
+	o->vir = vir;
+	o->error = error;
+	o->done = true;
+	pthread_cond_signal(&o->done_cond);
+	pthread_mutex_unlock(&o->lock);
+	opening_unref(o);
+	return NULL;
+}
+
+/* Waits for the thread in short steps, to see a stop request. */
+static int opening_wait(struct opening *o, struct wss_error *err)
+{
+	uint64_t deadline = wss_clock_now_ns() + OPEN_TIMEOUT_NS;
+	bool done = false;
+
+	while (!done) {
+		struct timespec ts;
+
+		if (wss_stop_requested())
+			return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+		if (wss_clock_now_ns() > deadline)
+			return wss_error_set(err, WSS_ERR_CONNECT,
+					     "cannot connect to libvirt: no answer within 30 s");
+		clock_gettime(CLOCK_REALTIME, &ts);
+		ts.tv_nsec += 50 * (long)WSS_NS_PER_MS;
+		if (ts.tv_nsec >= (long)WSS_NS_PER_S) {
+			ts.tv_nsec -= (long)WSS_NS_PER_S;
+			ts.tv_sec++;
+		}
+		pthread_mutex_lock(&o->lock);
+		if (!o->done)
+			pthread_cond_timedwait(&o->done_cond, &o->lock, &ts);
+		done = o->done;
+		pthread_mutex_unlock(&o->lock);
+	}
+	return 0;
+}
+
+static int open_with_deadline(const char *uri, virConnectPtr *ret_vir, struct wss_error *err)
+{
+	struct opening *o = calloc(1, sizeof(*o));
+	pthread_t thread;
+	int r = -1;
+
+	if (!o || (uri && !(o->uri = strdup(uri)))) {
+		free(o);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	o->references = 2;
+	pthread_mutex_init(&o->lock, NULL);
+	pthread_cond_init(&o->done_cond, NULL);
+	if (pthread_create(&thread, NULL, open_thread, o) != 0) {
+		o->references = 1;
+		wss_error_set(err, WSS_ERR_FAILED, "cannot start a thread");
+	} else {
+		pthread_detach(thread);
+		r = opening_wait(o, err);
+	}
+	if (r == 0 && !o->vir) {
+		*err = o->error;
+		r = -1;
+	}
+	if (r == 0) {
+		*ret_vir = o->vir;
+		o->vir = NULL;
+	}
+	opening_unref(o);
+	return r;
+}
+
+static int describe(struct wss_conn *conn, struct wss_error *err)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR"), *home = getenv("HOME");
+	const char *driver = virConnectGetType(conn->vir);
+	char cache[512] = "";
+
+	if (home)
+		snprintf(cache, sizeof(cache), "%s/.cache", home);
+	conn->uri_text = virConnectGetURI(conn->vir);
+	conn->qemu_driver = driver && !strcmp(driver, "QEMU");
+	if (!conn->uri_text)
+		return wss_conn_error(err, "cannot learn the connection's URI");
+	return wss_uri_parse(conn->uri_text, runtime, cache[0] ? cache : NULL, &conn->uri, err);
+}
+
+int wss_conn_open(const char *uri, struct wss_conn **ret_conn, struct wss_error *err)
+{
+	struct wss_error local = WSS_ERROR_INIT;
+	struct wss_conn *conn;
+
+	if (!err)
+		err = &local;
+	pthread_once(&event_loop_once, start_event_loop);
+	if (!event_loop_running)
+		return wss_error_set(err, WSS_ERR_CONNECT, "cannot start libvirt's event loop");
+	conn = calloc(1, sizeof(*conn));
+	if (!conn)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (open_with_deadline(uri, &conn->vir, err) < 0)
+		goto failed;
+	/* Drivers inside our own process have no peer to lose: they answer -1 or 1. */
+	if (virConnectSetKeepAlive(conn->vir, KEEPALIVE_S, KEEPALIVE_COUNT) < 0)
+		virResetLastError();
+	if (describe(conn, err) < 0)
+		goto failed;
+	*ret_conn = conn;
+	return 0;
+failed:
+	wss_conn_close(conn);
+	return -1;
+}
+
+void wss_conn_close(struct wss_conn *conn)
+{
+	if (!conn)
+		return;
+	if (conn->vir)
+		virConnectClose(conn->vir);
+	free(conn->uri_text);
+	free(conn);
+}
+
+void wss_conn_allow_monitor(struct wss_conn *conn)
+{
+	conn->allow_monitor = true;
+}
+
+const char *wss_conn_uri(const struct wss_conn *conn)
+{
+	return conn->uri_text;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int wss_conn_list(struct wss_conn *conn, bool inactive_too, char ***ret_names,
+		  struct wss_error *err)
+{
+	unsigned flags = inactive_too ? 0 : VIR_CONNECT_LIST_DOMAINS_ACTIVE;
+	virDomainPtr *doms = NULL;
+	int n = virConnectListAllDomains(conn->vir, &doms, flags);
+	char **names;
+
+	if (n < 0)
+		return wss_conn_error(err, "cannot list the domains");
+	names = calloc((size_t)n + 1, sizeof(*names));
+	for (int i = 0, used = 0; i < n; i++) {
+		const char *name = virDomainGetName(doms[i]);
+
+		if (names && name)
+			names[used++] = strdup(name);
+		virDomainFree(doms[i]);
+	}
+	free(doms);
+	if (!names)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	qsort(names, (size_t)n, sizeof(*names), by_name);
+	*ret_names = names;
+	return 0;
+}
+
+void wss_conn_free_names(char **names)
+{
+	for (char **name = names; name && *name; name++)
+		free(*name);
+	free(names);
+}
+
+virDomainPtr wss_conn_lookup(struct wss_conn *conn, const char *domain, struct wss_error *err)
+{
+	size_t digits = strspn(domain, "0123456789");
+	virDomainPtr dom = NULL;
+
+	if (*domain && !domain[digits] && digits < 10)
+		dom = virDomainLookupByID(conn->vir, atoi(domain));
+	if (!dom && strlen(domain) == VIR_UUID_STRING_BUFLEN - 1)
+		dom = virDomainLookupByUUIDString(conn->vir, domain);
+	if (!dom && *domain)
+		dom = virDomainLookupByName(conn->vir, domain);
+	if (dom)
+		return dom;
+	if (!*domain || virGetLastErrorCode() == VIR_ERR_NO_DOMAIN)
+		wss_error_set(err, WSS_ERR_FAILED, "there is no domain '%s'", domain);
+	else
+		wss_conn_error(err, "cannot look the domain up");
+	return NULL;
+}
+
+int wss_conn_metadata(struct wss_conn *conn, const char *domain, const char *namespace_uri,
+		      char **ret_xml, struct wss_error *err)
+{
+	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, domain, err);
+	char *xml;
+
+	if (!dom)
+		return -1;
+	xml = virDomainGetMetadata(dom, VIR_DOMAIN_METADATA_ELEMENT, namespace_uri, 0);
+	if (!xml && virGetLastErrorCode() != VIR_ERR_NO_DOMAIN_METADATA)
+		return wss_conn_error(err, "cannot read the domain's metadata");
+	*ret_xml = xml;
+	return 0;
+}

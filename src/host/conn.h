@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A connection to libvirt, with its event loop in a thread and keepalive on, so
+ * that a libvirtd that hangs ends calls with an error instead of for ever.
+ */
+#ifndef WSS_HOST_CONN_H
+#define WSS_HOST_CONN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "host/guest.h"
+#include "host/host.h"
+
+struct wss_conn;
+
+/*
+ * Connects to uri (NULL: libvirt's own default, LIBVIRT_DEFAULT_URI first).
+ * WSS_ERR_CONNECT when that fails or takes longer than 30 s, WSS_ERR_INTERRUPTED.
+ */
+int wss_conn_open(const char *uri, struct wss_conn **ret_conn, struct wss_error *err);
+
+/* Takes NULL. Every guest of the connection must have been freed. */
+void wss_conn_close(struct wss_conn *conn);
+
+/*
+ * Allows KVM's counters to be read with QMP through libvirt's monitor where
+ * nothing else has them. That taints the domain (custom-monitor).
+ */
+void wss_conn_allow_monitor(struct wss_conn *conn);
+
+/* Names of all running domains, sorted; a NULL-terminated array for wss_conn_free_names(). */
+int wss_conn_list(struct wss_conn *conn, bool inactive_too, char ***ret_names,
+		  struct wss_error *err);
+
+void wss_conn_free_names(char **names);
+
+/*
+ * A guest by id (decimal), UUID or name, in virsh's order: id, UUID, name. Reads its XML and state. WSS_ERR_FAILED
+ * where there is no such domain. host outlives the guest.
+ */
+int wss_conn_guest(struct wss_conn *conn, const char *domain, struct wss_guest **ret_guest,
+		   struct wss_error *err);
+
+/*
+ * The element stored under a namespace in a domain's metadata: malloc'ed XML for
+ * the caller, or NULL when there is none. Also tells the domain's name and
+ * whether it runs; both outputs may be NULL.
+ */
+int wss_conn_metadata(struct wss_conn *conn, const char *domain, const char *namespace_uri,
+		      char **ret_xml, struct wss_error *err);
+
+/* libvirt's own version of the connection's URI; valid while the connection is. */
+const char *wss_conn_uri(const struct wss_conn *conn);
+
+#endif

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Guests that libvirt manages.
+ *
+ * Only calls that do not wait for a guest's monitor are made on the ordinary
+ * path (XML, state, job, statistics with NOWAIT), so that one blocked guest holds up
+ * nobody.
+ */
+#include "host/conn-private.h"
+
+#include <inttypes.h>
+#include <libvirt/virterror.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/inventory.h"
+#include "host/locality.h"
+#include "qmp.h"
+#include "query.h"
+
+struct domain_source {
+	struct wss_conn *conn;
+	virDomainPtr dom;
+	int callback;		 /* of lifecycle events, -1 where there is none */
+	struct disturbance *disturbance;
+};
+
+/* Set from the event loop's thread, which may still run while the guest is freed. */
+struct disturbance {
+	atomic_bool seen;
+};
+
+static int on_lifecycle(virConnectPtr vir, virDomainPtr dom, int event, int detail, void *opaque)
+{
+	struct disturbance *disturbance = opaque;
+
+	(void)vir;
+	(void)dom;
+	(void)detail;
+	if (event == VIR_DOMAIN_EVENT_SUSPENDED || event == VIR_DOMAIN_EVENT_STOPPED ||
+	    event == VIR_DOMAIN_EVENT_CRASHED || event == VIR_DOMAIN_EVENT_PMSUSPENDED)
+		disturbance->seen = true;
+	return 0;
+}
+
+/* Without events (a driver or a connection that has none) there is no warning, no failure. */
+static void watch_lifecycle(struct domain_source *source)
+{
+	source->callback = -1;
+	source->disturbance = calloc(1, sizeof(*source->disturbance));
+	if (source->disturbance)
+		source->callback = virConnectDomainEventRegisterAny(
+			source->conn->vir, source->dom, VIR_DOMAIN_EVENT_ID_LIFECYCLE,
+			VIR_DOMAIN_EVENT_CALLBACK(on_lifecycle), source->disturbance, free);
+	if (source->callback < 0) {
+		free(source->disturbance);
+		source->disturbance = NULL;
+	}
+}
+
+static void set_state(struct wss_guest *guest, enum wss_guest_state state, const char *text)
+{
+	guest->state = state;
+	snprintf(guest->state_text, sizeof(guest->state_text), "%s", text);
+}
+
+static void set_paused(struct wss_guest *guest, int reason)
+{
+	switch (reason) {
+	case VIR_DOMAIN_PAUSED_MIGRATION:
+	case VIR_DOMAIN_PAUSED_POSTCOPY:
+	case VIR_DOMAIN_PAUSED_STARTING_UP:
+		set_state(guest, WSS_GUEST_INCOMING, "migrating or starting up");
+		break;
+	case VIR_DOMAIN_PAUSED_SAVE:
+	case VIR_DOMAIN_PAUSED_DUMP:
+	case VIR_DOMAIN_PAUSED_SNAPSHOT:
+		set_state(guest, WSS_GUEST_PAUSED, "paused (saving)");
+		break;
+	case VIR_DOMAIN_PAUSED_IOERROR:
+		set_state(guest, WSS_GUEST_PAUSED, "paused (I/O error)");
+		break;
+	default:
+		set_state(guest, WSS_GUEST_PAUSED, "paused");
+		break;
+	}
+}
+
+static int refresh_state(struct wss_guest *guest, virDomainPtr dom, struct wss_error *err)
+{
+	int state, reason;
+
+	if (virDomainGetState(dom, &state, &reason, 0) < 0)
+		return wss_conn_error(err, "cannot read the domain's state");
+	switch (state) {
+	case VIR_DOMAIN_RUNNING:
+	case VIR_DOMAIN_BLOCKED:
+		if (reason == VIR_DOMAIN_RUNNING_POSTCOPY)
+			set_state(guest, WSS_GUEST_INCOMING, "in post-copy migration");
+		else
+			set_state(guest, WSS_GUEST_RUNNING, "running");
+		break;
+	case VIR_DOMAIN_PAUSED:
+		set_paused(guest, reason);
+		break;
+	case VIR_DOMAIN_SHUTOFF:
+		set_state(guest, WSS_GUEST_SHUTOFF, "shut off");
+		break;
+	case VIR_DOMAIN_SHUTDOWN:
+		set_state(guest, WSS_GUEST_OTHER, "shutting down");
+		break;
+	case VIR_DOMAIN_CRASHED:
+		set_state(guest, WSS_GUEST_OTHER, "crashed");
+		break;
+	case VIR_DOMAIN_PMSUSPENDED:
+		set_state(guest, WSS_GUEST_OTHER, "suspended by its power management");
+		break;
+	default:
+		set_state(guest, WSS_GUEST_OTHER, "in an unknown state");
+		break;
+	}
+	return 0;
+}
+
+/* A driver without jobs has none under way. */
+static int refresh_job(struct wss_guest *guest, virDomainPtr dom, struct wss_error *err)
+{
+	virDomainJobInfo job;
+
+	guest->job = false;
+	if (guest->state != WSS_GUEST_RUNNING)
+		return 0;
+	if (virDomainGetJobInfo(dom, &job) == 0)
+		guest->job = job.type != VIR_DOMAIN_JOB_NONE;
+	else if (virGetLastErrorCode() != VIR_ERR_NO_SUPPORT)
+		return wss_conn_error(err, "cannot read the domain's job state");
+	return 0;
+}
+
+static int get_stats(virDomainPtr dom, unsigned stats, unsigned flags,
+		     virDomainStatsRecordPtr **ret_records, struct wss_error *err)
+{
+	virDomainPtr list[] = { dom, NULL };
+	int n = virDomainListGetStats(list, stats, ret_records, flags);
+
+	if (n < 0)
+		return wss_conn_error(err, "cannot read the domain's statistics");
+	if (n == 0) {
+		virDomainStatsRecordListFree(*ret_records);
+		return wss_error_set(err, WSS_ERR_GONE, "the domain is not running any more");
+	}
+	return 0;
+}
+
+/* Balloon figures are an extra: without them the sample lacks a column. */
+static void refresh_balloon(struct wss_guest *guest, virDomainPtr dom)
+{
+	virDomainStatsRecordPtr *records;
+	unsigned long long kib;
+
+	guest->balloon.known = false;
+	if (guest->state == WSS_GUEST_SHUTOFF ||
+	    get_stats(dom, VIR_DOMAIN_STATS_BALLOON, VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT,
+		      &records, NULL) < 0)
+		return;
+	if (virTypedParamsGetULLong(records[0]->params, records[0]->nparams, "balloon.current",
+				    &kib) == 1) {
+		guest->balloon.known = true;
+		guest->balloon.bytes = kib * 1024;
+	}
+	virDomainStatsRecordListFree(records);
+}
+
+static int domain_refresh(struct wss_guest *guest, struct wss_error *err)
+{
+	struct domain_source *source = guest->source;
+
+	if (refresh_state(guest, source->dom, err) < 0 ||
+	    refresh_job(guest, source->dom, err) < 0)
+		return -1;
+	refresh_balloon(guest, source->dom);
+	if (source->disturbance)
+		source->disturbance->seen = false;
+	return 0;
+}
+
+static bool domain_disturbed(struct wss_guest *guest)
+{
+	struct domain_source *source = guest->source;
+
+	return source->disturbance && source->disturbance->seen;
+}
+
+#if LIBVIR_VERSION_NUMBER >= 8009000
+static bool get_counter(virDomainStatsRecordPtr record, const char *name, uint64_t *ret_value)
+{
+	unsigned long long value;
+
+	if (virTypedParamsGetULLong(record->params, record->nparams, name, &value) != 1)
+		return false;
+	*ret_value = value;
+	return true;
+}
+
+/* Sum of vcpu.N.FIELD over all vCPUs; false where none has it. */
+static bool sum_vcpus(virDomainStatsRecordPtr record, const char *field, uint64_t *ret_sum)
+{
+	bool found = false;
+
+	*ret_sum = 0;
+	for (int i = 0; i < record->nparams; i++) {
+		const virTypedParameter *p = &record->params[i];
+		const char *dot = strncmp(p->field, "vcpu.", 5) ? NULL : strchr(p->field + 5, '.');
+
+		if (dot && !strcmp(dot + 1, field) && p->type == VIR_TYPED_PARAM_ULLONG) {
+			*ret_sum += p->value.ul;
+			found = true;
+		}
+	}
+	return found;
+}
+
+/* This does wait for the monitor: it is used only where debugfs is not there. */
+static int counts_from_stats(virDomainPtr dom, struct wss_kvm_counts *ret_counts,
+			     struct wss_error *err)
+{
+	struct wss_kvm_counts counts = { 0 };
+	virDomainStatsRecordPtr *records;
+	bool found;
+
+	if (get_stats(dom, VIR_DOMAIN_STATS_VM | VIR_DOMAIN_STATS_VCPU, 0, &records, err) < 0)
+		return -1;
+	found = get_counter(records[0], "vm.pages_4k.cur", &counts.pages_4k) &&
+		get_counter(records[0], "vm.pages_2m.cur", &counts.pages_2m) &&
+		get_counter(records[0], "vm.pages_1g.cur", &counts.pages_1g);
+	counts.has_pf_fixed = sum_vcpus(records[0], "pf_fixed.sum", &counts.pf_fixed);
+	counts.has_nested = sum_vcpus(records[0], "nested_run.sum", &counts.nested_run) &&
+			    sum_vcpus(records[0], "guest_mode.cur", &counts.guest_mode);
+	virDomainStatsRecordListFree(records);
+	if (!found)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "libvirt has no KVM page counters for this guest (needs libvirt 8.9, QEMU 7.1)");
+	*ret_counts = counts;
+	return 0;
+}
+#else
+static int counts_from_stats(virDomainPtr dom, struct wss_kvm_counts *ret_counts,
+			     struct wss_error *err)
+{
+	(void)dom;
+	(void)ret_counts;
+	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+			     "this build's libvirt has no KVM page counters (needs 8.9)");
+}
+#endif
+
+static int domain_kvm_counts(struct wss_guest *guest, struct wss_kvm_counts *ret_counts,
+			     struct wss_error *err)
+{
+	struct domain_source *source = guest->source;
+	qmp_auto struct qmp *qmp = NULL;
+
+	if (counts_from_stats(source->dom, ret_counts, err) == 0)
+		return 0;
+	if (err->code != WSS_ERR_UNSUPPORTED || !source->conn->allow_monitor)
+		return -1;
+	wss_error_clear(err);
+	if (wss_monitor_open(source->dom, &qmp, err) < 0)
+		return -1;
+	return wss_kvm_counts_qmp(qmp, ret_counts, err);
+}
+
+/* The host UUID that libvirt reports: <capabilities><host><uuid>. */
+static void host_uuid(virConnectPtr vir, char ret_uuid[WSS_UUID_TEXT_MAX])
+{
+	char *xml = virConnectGetCapabilities(vir);
+
+	if (!xml || wss_domxml_parse_host_uuid(xml, ret_uuid, NULL) < 0)
+		ret_uuid[0] = '\0';
+	free(xml);
+}
+
+static int domain_attach(struct wss_guest *guest, const struct wss_host *host,
+			 struct wss_error *err)
+{
+	struct domain_source *source = guest->source;
+	struct wss_conn *conn = source->conn;
+	char uuid[WSS_UUID_TEXT_MAX] = "";
+	char *name = NULL;
+	int r;
+
+	if (conn->qemu_driver && conn->uri.kind != WSS_URI_EMBED) {
+		host_uuid(conn->vir, uuid);
+		name = virConnectGetHostname(conn->vir);
+	}
+	r = conn->qemu_driver ? wss_locality_check(host, &conn->uri, uuid[0] ? uuid : NULL, name, err)
+			      : wss_error_set(err, WSS_ERR_UNSUPPORTED,
+					      "libvirt's driver '%s' runs no QEMU guests",
+					      virConnectGetType(conn->vir));
+	free(name);
+	if (r < 0)
+		return -1;
+	return wss_process_attach(&host->root, conn->uri.run_dir, guest->config.name,
+				  guest->config.uuid, &guest->process, err);
+}
+
+static int domain_publish(struct wss_guest *guest, const char *xml, struct wss_error *err)
+{
+	struct domain_source *source = guest->source;
+	virDomainJobInfo job;
+
+	/* A busy domain is skipped, never waited for. */
+	if (virDomainGetJobInfo(source->dom, &job) == 0 && job.type != VIR_DOMAIN_JOB_NONE)
+		return wss_error_set(err, WSS_ERR_BUSY,
+				     "not published: a job is under way for the domain");
+	if (virDomainSetMetadata(source->dom, VIR_DOMAIN_METADATA_ELEMENT, xml,
+				 WSS_PROFILE_PREFIX, WSS_PROFILE_NAMESPACE,
+				 VIR_DOMAIN_AFFECT_LIVE) < 0)
+		return wss_conn_error(err, "cannot write the domain's metadata");
+	return 0;
+}
+
+static void domain_release(struct wss_guest *guest)
+{
+	struct domain_source *source = guest->source;
+
+	if (!source)
+		return;
+	/* libvirt frees the disturbance once no callback can run any more. */
+	if (source->callback >= 0)
+		virConnectDomainEventDeregisterAny(source->conn->vir, source->callback);
+	virDomainFree(source->dom);
+	free(source);
+}
+
+static const struct wss_guest_ops domain_ops = {
+	.refresh = domain_refresh,
+	.kvm_counts = domain_kvm_counts,
+	.attach = domain_attach,
+	.disturbed = domain_disturbed,
+	.publish = domain_publish,
+	.release = domain_release,
+};
+
+int wss_conn_guest(struct wss_conn *conn, const char *domain, struct wss_guest **ret_guest,
+		   struct wss_error *err)
+{
+	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, domain, err);
+	struct domain_source *source;
+	struct wss_guest *guest;
+	char *xml;
+	int r;
+
+	if (!dom)
+		return -1;
+	source = calloc(1, sizeof(*source));
+	guest = source ? wss_guest_new(&domain_ops, source) : NULL;
+	if (!guest) {
+		free(source);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	source->conn = conn;
+	source->dom = wss_steal_ptr(dom);
+	watch_lifecycle(source);
+
+	xml = virDomainGetXMLDesc(source->dom, 0);
+	r = xml ? wss_domxml_parse(xml, &guest->config, err)
+		: wss_conn_error(err, "cannot read the domain's XML");
+	free(xml);
+	if (r == 0)
+		r = domain_refresh(guest, err);
+	if (r < 0) {
+		wss_guest_free(guest);
+		return -1;
+	}
+	guest->kvm = !strcmp(guest->config.type, "kvm");
+	*ret_guest = guest;
+	return 0;
+}

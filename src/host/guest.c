@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "host/guest.h"
+
+#include <stdlib.h>
+
+struct wss_guest *wss_guest_new(const struct wss_guest_ops *ops, void *source)
+{
+	struct wss_guest *guest = calloc(1, sizeof(*guest));
+
+	if (!guest)
+		return NULL;
+	guest->ops = ops;
+	guest->source = source;
+	guest->state = WSS_GUEST_OTHER;
+	guest->process = (struct wss_process)WSS_PROCESS_INIT;
+	guest->ram = (struct wss_ram)WSS_RAM_INIT;
+	return guest;
+}
+
+int wss_guest_check_ready(struct wss_guest *guest, struct wss_error *err)
+{
+	if (guest->ops->refresh(guest, err) < 0)
+		return -1;
+	if (guest->state != WSS_GUEST_RUNNING)
+		return wss_error_set(err, WSS_ERR_FAILED, "the guest is %s, not running",
+				     guest->state_text);
+	if (guest->job)
+		return wss_error_set(err, WSS_ERR_BUSY,
+				     "a job (migration, save, dump or backup) is under way for the guest");
+	return 0;
+}
+
+int wss_guest_attach(struct wss_guest *guest, const struct wss_host *host, struct wss_error *err)
+{
+	if (guest->process.pidfd >= 0)
+		return 0;
+	if (guest->ops->attach(guest, host, err) < 0)
+		return -1;
+	guest->ram_known = wss_ram_find(&guest->process, guest->config.block_bytes,
+					guest->config.n_blocks, &guest->ram,
+					&guest->ram_error) == 0;
+	return 0;
+}
+
+void wss_guest_free(struct wss_guest *guest)
+{
+	if (!guest)
+		return;
+	wss_ram_free(&guest->ram);
+	wss_process_release(&guest->process);
+	if (guest->ops->release)
+		guest->ops->release(guest);
+	free(guest);
+}

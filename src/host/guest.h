@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A guest as the trackers see it, whether libvirt manages it (host/conn.h) or
+ * it is addressed by its own QMP socket (host/qmpguest.h).
+ */
+#ifndef WSS_HOST_GUEST_H
+#define WSS_HOST_GUEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "host/domxml.h"
+#include "host/host.h"
+#include "host/kvmstat.h"
+#include "host/process.h"
+#include "host/ram.h"
+
+enum wss_guest_state {
+	WSS_GUEST_RUNNING,
+	WSS_GUEST_PAUSED,
+	WSS_GUEST_SHUTOFF,
+	WSS_GUEST_INCOMING, /* a migration is still coming in */
+	WSS_GUEST_OTHER,    /* crashed, in shutdown, suspended by its own power management */
+};
+
+struct wss_guest;
+
+/* What differs between the sources of guests. */
+struct wss_guest_ops {
+	/* Reads state, job and balloon anew into the guest; may talk to libvirt or QEMU. */
+	int (*refresh)(struct wss_guest *guest, struct wss_error *err);
+	/* KVM's counters without debugfs: WSS_ERR_UNSUPPORTED where the source has none. */
+	int (*kvm_counts)(struct wss_guest *guest, struct wss_kvm_counts *ret_counts,
+			  struct wss_error *err);
+	/* Finds the guest's QEMU and holds it in guest->process, checked. */
+	int (*attach)(struct wss_guest *guest, const struct wss_host *host, struct wss_error *err);
+	/*
+	 * Has the guest been paused or stopped since the last refresh? From events that have
+	 * arrived by themselves: asks nobody, so it works when libvirtd is gone. May be NULL.
+	 */
+	bool (*disturbed)(struct wss_guest *guest);
+	/* Stores the profile element (an XML string) in the inventory. */
+	int (*publish)(struct wss_guest *guest, const char *xml, struct wss_error *err);
+	/* Releases what the source keeps in guest->source. */
+	void (*release)(struct wss_guest *guest);
+};
+
+struct wss_guest {
+	const struct wss_guest_ops *ops;
+	void *source; /* the source's own: a domain and its connection, or a QMP connection */
+
+	struct wss_domxml config;
+	enum wss_guest_state state;
+	bool kvm; /* type kvm, and QEMU says so too where it was asked */
+	bool job; /* migration, save, dump or another job is under way */
+	char state_text[64]; /* for people: "paused (migration)" */
+	struct wss_amount_bytes {
+		bool known;
+		uint64_t bytes;
+	} balloon;
+
+	struct wss_process process; /* held after wss_guest_attach() */
+	bool ram_known;
+	struct wss_ram ram;
+	struct wss_error ram_error; /* why ram_known is false after attaching */
+};
+
+/* An empty guest, to be filled by a source; NULL when memory is short. */
+struct wss_guest *wss_guest_new(const struct wss_guest_ops *ops, void *source);
+
+/*
+ * Fails unless the guest is running, with no job active and no migration coming in:
+ * WSS_ERR_FAILED (paused, shut off ...) or WSS_ERR_BUSY (a job). Reads the state anew.
+ */
+int wss_guest_check_ready(struct wss_guest *guest, struct wss_error *err);
+
+/*
+ * Finds and holds the guest's QEMU on this host and looks for its RAM. RAM that
+ * cannot be told from QEMU's other mappings is no error here, see ram_error.
+ * Does nothing when the guest is attached already.
+ */
+int wss_guest_attach(struct wss_guest *guest, const struct wss_host *host, struct wss_error *err);
+
+/* Releases the process and the source; takes NULL. Never touches the running guest. */
+void wss_guest_free(struct wss_guest *guest);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "host/host.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/cleanup.h"
+
+static enum wss_tristate read_switch(const struct wss_root *root, const char *path)
+{
+	char line[16];
+
+	if (wss_root_read_line(root, path, line, sizeof(line)) < 0)
+		return WSS_UNKNOWN;
+	return line[0] == 'Y' || line[0] == 'y' || line[0] == '1' ? WSS_YES : WSS_NO;
+}
+
+/*
+ * A kernel with soft-dirty tracking marks every new mapping "sd"
+ * (fs/proc/task_mmu.c, show_smap_vma_flags): one without it never does.
+ */
+static enum wss_tristate probe_soft_dirty(const struct wss_root *root)
+{
+	wss_auto_file FILE *f = NULL;
+	wss_auto_free char *line = NULL;
+	enum wss_tristate found = WSS_UNKNOWN;
+	size_t size = 0;
+
+	if (wss_root_fopen(root, "proc/self/smaps", &f) < 0)
+		return WSS_UNKNOWN;
+	while (getline(&line, &size, f) > 0) {
+		if (strncmp(line, "VmFlags:", 8))
+			continue;
+		if (strstr(line, " sd"))
+			return WSS_YES;
+		found = WSS_NO;
+	}
+	return found;
+}
+
+/* Lower case with dashes, from 32 hex digits with or without dashes; all alike is no identity. */
+static void normalize_uuid(const char *text, char ret_uuid[37])
+{
+	char digits[33];
+	size_t n = 0;
+
+	ret_uuid[0] = '\0';
+	for (; *text; text++) {
+		if (*text == '-')
+			continue;
+		if (!isxdigit((unsigned char)*text) || n == 32)
+			return;
+		digits[n++] = (char)tolower((unsigned char)*text);
+	}
+	if (n != 32)
+		return;
+	digits[n] = '\0';
+	if (strspn(digits, (char[]){ digits[0], '\0' }) == 32)
+		return;
+	snprintf(ret_uuid, 37, "%.8s-%.4s-%.4s-%.4s-%.12s", digits, digits + 8, digits + 12,
+		 digits + 16, digits + 20);
+}
+
+static void read_uuid(const struct wss_root *root, const char *path, char ret_uuid[37])
+{
+	char line[64];
+
+	ret_uuid[0] = '\0';
+	if (wss_root_read_line(root, path, line, sizeof(line)) == 0)
+		normalize_uuid(line, ret_uuid);
+}
+
+int wss_host_open(const char *sysroot, struct wss_host *ret_host, struct wss_error *err)
+{
+	struct wss_host host = { .root = { .dirfd = -1 } };
+	wss_auto_dir DIR *debugfs = NULL;
+	unsigned major, minor;
+
+	if (wss_root_open(sysroot, &host.root, err) < 0)
+		return -1;
+	wss_root_read_line(&host.root, "proc/sys/kernel/osrelease", host.release,
+			   sizeof(host.release));
+	wss_root_read_line(&host.root, "proc/sys/kernel/hostname", host.name, sizeof(host.name));
+	if (sscanf(host.release, "%u.%u", &major, &minor) == 2 && major < 1000 && minor < 1000)
+		host.version = WSS_KERNEL_VERSION(major, minor);
+	host.soft_dirty = probe_soft_dirty(&host.root);
+	host.tdp_mmu = read_switch(&host.root, "sys/module/kvm/parameters/tdp_mmu");
+	host.two_dim_paging = read_switch(&host.root, "sys/module/kvm_intel/parameters/ept");
+	if (host.two_dim_paging == WSS_UNKNOWN)
+		host.two_dim_paging = read_switch(&host.root, "sys/module/kvm_amd/parameters/npt");
+	host.kvm_debugfs = wss_root_opendir(&host.root, "sys/kernel/debug/kvm", &debugfs) == 0;
+	read_uuid(&host.root, "sys/class/dmi/id/product_uuid", host.uuid);
+	read_uuid(&host.root, "etc/machine-id", host.machine_id);
+	*ret_host = host;
+	return 0;
+}
+
+void wss_host_close(struct wss_host *host)
+{
+	wss_root_close(&host->root);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Names under which the inventory keeps things in libvirt's domain metadata.
+ */
+#ifndef WSS_HOST_INVENTORY_H
+#define WSS_HOST_INVENTORY_H
+
+#define WSS_PROFILE_NAMESPACE "urn:virt-wss:profile:1"
+#define WSS_PROFILE_PREFIX "wss"
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The QEMU process of a guest, held so that it cannot be mistaken for another:
+ * a pidfd to signal it and to see it end, and a descriptor of its /proc
+ * directory through which everything about it is read and written. A pid that
+ * the kernel gives to another process later is never reached through these:
+ * what is opened below the directory then fails (proc(5); fs/proc/base.c). A file
+ * of it that was opened before the process ended is as safe: clear_refs fails
+ * with ESRCH, smaps does so too or, while the process is a zombie, reads as empty.
+ */
+#ifndef WSS_HOST_PROCESS_H
+#define WSS_HOST_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/root.h"
+
+struct wss_process {
+	pid_t pid;		/* in our pid namespace */
+	int pidfd;		/* -1 where root is a captured machine: see wss_process_hold() */
+	struct wss_root proc;	/* its /proc/PID */
+	uint64_t start_ticks;	/* field 22 of stat */
+};
+
+#define WSS_PROCESS_INIT { .pid = 0, .pidfd = -1, .proc = { .dirfd = -1 } }
+
+/*
+ * Holds process pid after checking, through the held directory, that its command
+ * line carries uuid: an argument "-uuid" or "--uuid" followed by UUID (any case).
+ * uuid NULL skips that check (guests that are addressed by their own socket).
+ * root stands for "/". Opens the directory, then the pidfd, then checks, and
+ * checks last that the process still lives with the same start time, so that
+ * no order of events can pair two processes (trap of pid reuse).
+ * Where root's proc is no procfs (a captured machine in a test) there is no pidfd:
+ * a pid that a file names must never reach a process of this host. Such a process
+ * counts as alive and cannot be signalled.
+ * Errors: WSS_ERR_GONE (no such process, or a zombie), WSS_ERR_FAILED (another
+ * guest's or no QEMU's pid: says whose; a thread's id), WSS_ERR_UNSUPPORTED (no
+ * permission; a kernel without pidfd_open, before 5.3). ret_process is untouched
+ * on failure.
+ */
+int wss_process_hold(const struct wss_root *root, pid_t pid, const char *uuid,
+		     struct wss_process *ret_process, struct wss_error *err);
+
+/*
+ * Finds the pid of the one process on this host whose command line carries
+ * "-uuid uuid", by reading every /proc/[0-9]+/cmdline. Exactly one must match:
+ * none is WSS_ERR_GONE, several WSS_ERR_FAILED that names them. Threads and
+ * ourselves are not looked at.
+ *
+ * Anyone may write "-uuid X" on a command line and into argv[0], so a match counts
+ * only if its executable (the link /proc/PID/exe, which a process cannot choose
+ * freely) is named like QEMU: its base name contains "qemu" or "kvm". Where the
+ * link cannot be read (another user's process, and we are not root) the match
+ * counts, because leaving it out could make a wrong one look unique. Somebody who
+ * runs a real QEMU with another guest's UUID can so prevent the search from
+ * succeeding, but not steer it to the wrong process while the right one is there.
+ */
+int wss_process_find(const struct wss_root *root, const char *uuid, pid_t *ret_pid,
+		     struct wss_error *err);
+
+/*
+ * Where libvirt keeps NAME.pid and NAME.xml: run_dir (absolute, e.g. "/run/libvirt/qemu",
+ * or ROOT/run/qemu for embed; resolved below root). Reads NAME.pid, else, where that
+ * is absent or no file with a pid, the pid of NAME.xml with its uuid compared; holds
+ * the process. Both must be regular files: links, FIFOs and files longer than they
+ * can sensibly be count as absent.
+ *
+ * A pid that is not that guest's here (stale, or written by a libvirt in another pid
+ * namespace) falls back to the search of wss_process_find(); if that finds several
+ * and NSpid of exactly one of them lists the recorded pid, it is that one.
+ * The search is also used where run_dir or the files do not exist, and for a name
+ * that cannot be libvirt's (empty, longer than a file name, with '/', "." or ".."),
+ * for which no file is opened at all.
+ */
+int wss_process_attach(const struct wss_root *root, const char *run_dir, const char *name,
+		       const char *uuid, struct wss_process *ret_process, struct wss_error *err);
+
+/* True while the process has not exited (poll on the pidfd; zombies count as exited). */
+bool wss_process_alive(const struct wss_process *process);
+
+/*
+ * Scheduler state of the process as /proc shows it, from stat's field 3: the
+ * most telling one over all its threads: 'T' or 't' only when every living thread
+ * is stopped ('t' if any is traced), else the first there is of R, D, S, or
+ * another one. Returns 0 or negative errno (-ESRCH when gone, zombies included).
+ */
+int wss_process_state(const struct wss_process *process, char *ret_state);
+
+/* Sends a signal through the pidfd. 0 or negative errno (-ESRCH when gone). */
+int wss_process_signal(const struct wss_process *process, int signal_number);
+
+/*
+ * True when `flag` ("-incoming", one dash) or the same with two dashes, as QEMU
+ * also accepts, stands in the command line as an argument of its own. False when
+ * the process has gone: look at wss_process_alive() where that matters.
+ */
+bool wss_process_has_argument(const struct wss_process *process, const char *flag);
+
+/*
+ * What a negative errno from reading or writing `what` ("smaps") through the held
+ * directory means: WSS_ERR_GONE when the process has exited, WSS_ERR_UNSUPPORTED
+ * for a missing permission or file, WSS_ERR_NO_MEMORY, else WSS_ERR_FAILED.
+ * Always returns -1.
+ */
+int wss_process_error(const struct wss_process *process, int negative_errno, const char *what,
+		      struct wss_error *err);
+
+/* Takes a process that is half open or WSS_PROCESS_INIT, and leaves the latter. */
+void wss_process_release(struct wss_process *process);
+
+#endif

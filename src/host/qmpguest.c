@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "host/qmpguest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/units.h"
+#include "qmp.h"
+#include "query.h"
+
+#define TIMEOUT_MS 5000
+
+static int refresh(struct wss_guest *guest, struct wss_error *err)
+{
+	struct qmp *qmp = guest->source;
+	struct qmp_status status;
+	struct qmp_migration migration;
+	struct qmp_balloon balloon;
+
+	if (qmp_query_status(qmp, TIMEOUT_MS, &status, err) < 0 ||
+	    qmp_query_migrate(qmp, TIMEOUT_MS, &migration, err) < 0 ||
+	    qmp_query_balloon(qmp, TIMEOUT_MS, &balloon, err) < 0)
+		return -1;
+	snprintf(guest->state_text, sizeof(guest->state_text), "%s", status.state);
+	guest->state = status.running			   ? WSS_GUEST_RUNNING
+		       : !strcmp(status.state, "inmigrate") ? WSS_GUEST_INCOMING
+		       : !strcmp(status.state, "paused")    ? WSS_GUEST_PAUSED
+							    : WSS_GUEST_OTHER;
+	guest->job = migration.in_progress;
+	guest->balloon.known = true;
+	/* Without a balloon device the guest has all of its memory. */
+	guest->balloon.bytes = balloon.present ? balloon.actual_bytes : guest->config.maximum_bytes;
+	return 0;
+}
+
+static int kvm_counts(struct wss_guest *guest, struct wss_kvm_counts *ret_counts,
+		      struct wss_error *err)
+{
+	return wss_kvm_counts_qmp(guest->source, ret_counts, err);
+}
+
+/*
+ * QMP does not tell everything that a domain's XML does, QEMU's command line does:
+ * encrypted guests and devices with memory of their own.
+ */
+static int read_command_line(struct wss_guest *guest, struct wss_error *err)
+{
+	wss_auto_free char *text = NULL;
+	size_t len;
+	int r = wss_root_read(&guest->process.proc, "cmdline", WSS_MIB, &text, &len);
+
+	if (r < 0)
+		return wss_error_errno(err, WSS_ERR_GONE, -r, "cannot read QEMU's command line");
+	if (memmem(text, len, "confidential-guest-support", 26) ||
+	    memmem(text, len, "memory-encryption", 17))
+		snprintf(guest->config.launch_security, sizeof(guest->config.launch_security),
+			 "confidential guest");
+	guest->config.hostdevs = memmem(text, len, "vfio", 4) != NULL;
+	guest->config.shmems = memmem(text, len, "ivshmem", 7) != NULL;
+	return 0;
+}
+
+static int attach(struct wss_guest *guest, const struct wss_host *host, struct wss_error *err)
+{
+	static const char no_uuid[] = "00000000-0000-0000-0000-000000000000";
+	const char *uuid = strcmp(guest->config.uuid, no_uuid) ? guest->config.uuid : NULL;
+	struct qmp_peer peer;
+
+	if (qmp_peer(guest->source, &peer, err) < 0 ||
+	    wss_process_hold(&host->root, peer.pid, uuid, &guest->process, err) < 0 ||
+	    read_command_line(guest, err) < 0)
+		return -1;
+	/* An answer after the process is held proves that it was QEMU's pid, not a later one's. */
+	return refresh(guest, err);
+}
+
+static bool disturbed(struct wss_guest *guest)
+{
+	return qmp_stop_seen(guest->source);
+}
+
+static int publish(struct wss_guest *guest, const char *xml, struct wss_error *err)
+{
+	(void)guest;
+	(void)xml;
+	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+			     "not published: a guest without libvirt has no inventory");
+}
+
+static void release(struct wss_guest *guest)
+{
+	qmp_close(guest->source);
+}
+
+static const struct wss_guest_ops qmp_guest_ops = {
+	.refresh = refresh,
+	.kvm_counts = kvm_counts,
+	.attach = attach,
+	.disturbed = disturbed,
+	.publish = publish,
+	.release = release,
+};
+
+static int add_block(struct wss_domxml *config, uint64_t bytes, struct wss_error *err)
+{
+	if (config->n_blocks == WSS_RAM_BLOCKS_MAX)
+		return wss_error_set(err, WSS_ERR_FAILED, "QEMU lists too many memory blocks");
+	config->block_bytes[config->n_blocks++] = bytes;
+	return 0;
+}
+
+/*
+ * Blocks of the RAM: the memory backends where they make up all of it, else one
+ * for -m and one for each memory device.
+ */
+static int read_blocks(struct qmp *qmp, const struct qmp_memory_size *size,
+		       struct wss_domxml *config, struct wss_error *err)
+{
+	wss_auto_free struct qmp_memdev *backends = NULL;
+	wss_auto_free struct qmp_memory_device *devices = NULL;
+	size_t n_backends = 0, n_devices = 0;
+	uint64_t sum = 0;
+
+	if (qmp_query_memdev(qmp, TIMEOUT_MS, &backends, &n_backends, err) < 0 ||
+	    qmp_query_memory_devices(qmp, TIMEOUT_MS, &devices, &n_devices, err) < 0)
+		return -1;
+	for (size_t i = 0; i < n_backends; i++)
+		sum += backends[i].size_bytes;
+	if (n_backends && sum == config->maximum_bytes) {
+		for (size_t i = 0; i < n_backends; i++)
+			if (add_block(config, backends[i].size_bytes, err) < 0)
+				return -1;
+		return 0;
+	}
+	if (add_block(config, size->base_bytes, err) < 0)
+		return -1;
+	for (size_t i = 0; i < n_devices; i++)
+		if (devices[i].max_bytes && add_block(config, devices[i].max_bytes, err) < 0)
+			return -1;
+	return 0;
+}
+
+static int describe(struct wss_guest *guest, const char *socket_path, struct wss_error *err)
+{
+	struct qmp *qmp = guest->source;
+	struct wss_domxml *config = &guest->config;
+	struct qmp_memory_size size;
+	struct qmp_kvm kvm;
+
+	if (qmp_query_kvm(qmp, TIMEOUT_MS, &kvm, err) < 0 ||
+	    qmp_query_uuid(qmp, TIMEOUT_MS, config->uuid, err) < 0 ||
+	    qmp_query_name(qmp, TIMEOUT_MS, config->name, err) < 0 ||
+	    qmp_query_memory_size(qmp, TIMEOUT_MS, &size, err) < 0)
+		return -1;
+	if (!config->name[0])
+		snprintf(config->name, sizeof(config->name), "%s", socket_path);
+	guest->kvm = kvm.enabled;
+	snprintf(config->type, sizeof(config->type), "%s", kvm.enabled ? "kvm" : "qemu");
+	config->maximum_bytes = size.base_bytes + size.plugged_bytes;
+	config->current_bytes = config->maximum_bytes;
+	if (read_blocks(qmp, &size, config, err) < 0)
+		return -1;
+	return refresh(guest, err);
+}
+
+int wss_qmpguest_open(const char *socket_path, struct wss_guest **ret_guest, struct wss_error *err)
+{
+	struct wss_guest *guest;
+	struct qmp *qmp;
+
+	if (qmp_open_unix(socket_path, TIMEOUT_MS, NULL, &qmp, err) < 0)
+		return -1;
+	guest = wss_guest_new(&qmp_guest_ops, qmp);
+	if (!guest) {
+		qmp_close(qmp);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	if (describe(guest, socket_path, err) < 0) {
+		wss_guest_free(guest);
+		return -1;
+	}
+	*ret_guest = guest;
+	return 0;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A guest that libvirt does not manage, addressed by its QMP socket.
+ */
+#ifndef WSS_HOST_QMPGUEST_H
+#define WSS_HOST_QMPGUEST_H
+
+#include "base/error.h"
+#include "host/guest.h"
+
+/*
+ * Connects to the socket and asks QEMU about itself; its process is the one that
+ * listens on the socket (SO_PEERCRED). The connection is held until
+ * wss_guest_free(): QEMU serves one client a socket at a time. Errors: as
+ * qmp_open_unix() and the queries.
+ */
+int wss_qmpguest_open(const char *socket_path, struct wss_guest **ret_guest,
+		      struct wss_error *err);
+
+#endif

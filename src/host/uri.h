@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What a libvirt URI says about where its QEMU processes are.
+ */
+#ifndef WSS_HOST_URI_H
+#define WSS_HOST_URI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+enum wss_uri_kind {
+	WSS_URI_SYSTEM,
+	WSS_URI_SESSION,
+	WSS_URI_EMBED, /* the driver runs inside our own process */
+	WSS_URI_OTHER, /* no QEMU driver */
+};
+
+struct wss_uri {
+	enum wss_uri_kind kind;
+	bool has_server;    /* names a host: not local unless its UUID says so */
+	bool own_socket;    /* goes to a socket that the URI names (socket=…) */
+	char run_dir[1024]; /* where NAME.pid lies; "" where it is not known */
+};
+
+/*
+ * Takes a URI as virConnectGetURI() gives it. runtime_dir is $XDG_RUNTIME_DIR or
+ * NULL, cache_dir the user's ~/.cache or NULL: libvirt keeps a session's
+ * state in runtime_dir/libvirt/qemu/run, or cache_dir/libvirt/qemu/run without it
+ * (libvirt 9.0, src/qemu/qemu_conf.c and src/util/virutil.c). WSS_ERR_FAILED where the
+ * URI is malformed or its root too long.
+ */
+int wss_uri_parse(const char *uri, const char *runtime_dir, const char *cache_dir,
+		  struct wss_uri *ret_uri, struct wss_error *err);
+
+#endif

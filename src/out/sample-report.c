@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "out/sample-report.h"
+
+#include <json-c/json.h>
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "wss/sample.h"
+
+static struct wss_value text_value(const char *text)
+{
+	if (!text || !*text)
+		return (struct wss_value){ .kind = WSS_KIND_ABSENT };
+	return (struct wss_value){ .kind = WSS_KIND_TEXT, .text = text };
+}
+
+static struct wss_value amount(struct wss_amount amount, enum wss_kind kind)
+{
+	return (struct wss_value){ .kind = amount.known ? kind : WSS_KIND_ABSENT,
+				   .number = amount.value };
+}
+
+static struct wss_value get_domain(const void *row)
+{
+	return text_value(((const struct wss_sample *)row)->domain);
+}
+
+static struct wss_value get_uuid(const void *row)
+{
+	return text_value(((const struct wss_sample *)row)->uuid);
+}
+
+static struct wss_value get_time(const void *row)
+{
+	/* One row is formatted at a time, and its text is used before the next. */
+	static _Thread_local char text[WSS_CLOCK_TEXT_MAX];
+
+	wss_clock_format(((const struct wss_sample *)row)->wall, text);
+	return text_value(text);
+}
+
+static struct wss_value get_quality(const void *row)
+{
+	return text_value(wss_quality_name(((const struct wss_sample *)row)->quality));
+}
+
+static struct wss_value get_method(const void *row)
+{
+	return text_value(((const struct wss_sample *)row)->method);
+}
+
+static struct wss_value get_observes(const void *row)
+{
+	const struct wss_sample *sample = row;
+
+	return text_value(sample->method ? wss_observes_name(sample->observes) : NULL);
+}
+
+static struct wss_value get_requested(const void *row)
+{
+	return (struct wss_value){ .kind = WSS_KIND_DURATION,
+				   .number = ((const struct wss_sample *)row)->requested_window_ns };
+}
+
+static struct wss_value get_share(const void *row)
+{
+	double share;
+
+	if (!wss_sample_share(row, &share))
+		return (struct wss_value){ .kind = WSS_KIND_ABSENT };
+	return (struct wss_value){ .kind = WSS_KIND_SHARE, .real = share };
+}
+
+static struct wss_value get_error(const void *row)
+{
+	return text_value(((const struct wss_sample *)row)->error.text);
+}
+
+/* One getter for each figure that may be unknown. */
+#define AMOUNT(name, field, kind)                                            \
+	static struct wss_value get_##name(const void *row)                  \
+	{                                                                    \
+		return amount(((const struct wss_sample *)row)->field, kind); \
+	}
+
+AMOUNT(granularity, granularity_bytes, WSS_KIND_BYTES)
+AMOUNT(window, window_ns, WSS_KIND_DURATION)
+AMOUNT(wss, wss_bytes, WSS_KIND_BYTES)
+AMOUNT(low, low_bytes, WSS_KIND_BYTES)
+AMOUNT(high, high_bytes, WSS_KIND_BYTES)
+AMOUNT(maximum, memory.maximum_bytes, WSS_KIND_BYTES)
+AMOUNT(balloon, memory.balloon_bytes, WSS_KIND_BYTES)
+AMOUNT(rss, memory.rss_bytes, WSS_KIND_BYTES)
+AMOUNT(pss, memory.pss_bytes, WSS_KIND_BYTES)
+AMOUNT(swap, memory.swap_bytes, WSS_KIND_BYTES)
+AMOUNT(huge, memory.huge_bytes, WSS_KIND_BYTES)
+AMOUNT(qemu, memory.qemu_bytes, WSS_KIND_BYTES)
+AMOUNT(arm, cost.arm_ns, WSS_KIND_DURATION)
+AMOUNT(read, cost.read_ns, WSS_KIND_DURATION)
+AMOUNT(faults, cost.faults, WSS_KIND_COUNT)
+AMOUNT(predicted, cost.predicted_stall_ns, WSS_KIND_DURATION)
+AMOUNT(user, cost.user_ns, WSS_KIND_DURATION)
+AMOUNT(system, cost.system_ns, WSS_KIND_DURATION)
+
+static struct wss_value get_tool_cpu(const void *row)
+{
+	const struct wss_sample *sample = row;
+
+	return (struct wss_value){
+		.kind = sample->cost.user_ns.known ? WSS_KIND_DURATION : WSS_KIND_ABSENT,
+		.number = sample->cost.user_ns.value + sample->cost.system_ns.value,
+	};
+}
+
+/* For people: how far the figure may be off. */
+static struct wss_value get_bounds(const void *row)
+{
+	static _Thread_local char text[40];
+	const struct wss_sample *sample = row;
+	char low[16], high[16];
+
+	if (!sample->low_bytes.known || !sample->high_bytes.known)
+		return (struct wss_value){ .kind = WSS_KIND_ABSENT };
+	wss_size_format(sample->low_bytes.value, low, sizeof(low));
+	wss_size_format(sample->high_bytes.value, high, sizeof(high));
+	snprintf(text, sizeof(text), "%s-%s", low, high);
+	if (sample->low_bytes.value == sample->high_bytes.value)
+		snprintf(text, sizeof(text), "exact");
+	return text_value(text);
+}
+
+static const struct wss_column columns[] = {
+	{ "domain", NULL, "DOMAIN", -12, get_domain },
+	{ "uuid", NULL, NULL, 0, get_uuid },
+	{ "time", NULL, NULL, 0, get_time },
+	{ "quality", NULL, "QUALITY", -11, get_quality },
+	{ "method", NULL, "METHOD", -6, get_method },
+	{ "observes", NULL, NULL, 0, get_observes },
+	{ "granularity_bytes", NULL, "GRAN", 5, get_granularity },
+	{ "requested_window_seconds", NULL, NULL, 0, get_requested },
+	{ "window_seconds", NULL, "WINDOW", 7, get_window },
+	{ "maximum_bytes", "memory", "MAXIMUM", 8, get_maximum },
+	{ "balloon_bytes", "memory", "BALLOON", 8, get_balloon },
+	{ "rss_bytes", "memory", "RSS", 8, get_rss },
+	{ "pss_bytes", "memory", "PSS", 8, get_pss },
+	{ "swap_bytes", "memory", "SWAP", 8, get_swap },
+	{ "huge_bytes", "memory", NULL, 0, get_huge },
+	{ "qemu_bytes", "memory", NULL, 0, get_qemu },
+	{ "wss_bytes", NULL, "WSS", 8, get_wss },
+	{ "wss_low_bytes", NULL, NULL, 0, get_low },
+	{ "wss_high_bytes", NULL, NULL, 0, get_high },
+	{ NULL, NULL, "BOUNDS", 17, get_bounds },
+	{ "wss_of_balloon", NULL, "WSS/BAL", 7, get_share },
+	{ "arm_seconds", "cost", NULL, 0, get_arm },
+	{ "read_seconds", "cost", NULL, 0, get_read },
+	{ "faults", "cost", NULL, 0, get_faults },
+	{ "predicted_stall_seconds", "cost", NULL, 0, get_predicted },
+	{ "tool_cpu_seconds", "cost", NULL, 0, get_tool_cpu },
+	{ "tool_user_seconds", "cost", NULL, 0, get_user },
+	{ "tool_system_seconds", "cost", NULL, 0, get_system },
+	{ "error", NULL, NULL, 0, get_error },
+};
+
+static void add_lists(const void *row, struct json_object *object)
+{
+	const struct wss_sample *sample = row;
+	struct json_object *curve = json_object_new_array();
+	struct json_object *notes = json_object_new_array();
+
+	for (size_t i = 0; i < sample->n_curve; i++) {
+		struct json_object *point = json_object_new_object();
+		char seconds[32];
+
+		wss_seconds_format(sample->curve[i].ns, seconds, sizeof(seconds));
+		json_object_object_add(point, "seconds",
+				       json_object_new_double_s((double)sample->curve[i].ns / 1e9,
+								seconds));
+		json_object_object_add(point, "bytes",
+				       json_object_new_uint64(sample->curve[i].bytes));
+		json_object_array_add(curve, point);
+	}
+	for (size_t i = 0; i < sample->n_notes; i++)
+		json_object_array_add(notes, json_object_new_string(sample->notes[i]));
+	json_object_object_add(object, "curve", curve);
+	json_object_object_add(object, "notes", notes);
+}
+
+const struct wss_report_layout wss_sample_layout = {
+	.schema = "virt-wss/samples/1",
+	.array_key = "samples",
+	.columns = columns,
+	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.extra = add_lists,
+};

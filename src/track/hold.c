@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "track/hold.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+#define STOP_TIMEOUT_NS WSS_NS_PER_S
+/* What we tell the watchdog: the guest is about to be held, it has been let go. */
+#define MESSAGE_HELD 'h'
+#define MESSAGE_FREE 'f'
+
+struct wss_hold {
+	const struct wss_process *process;
+	pid_t watchdog;
+	int socket;
+	bool held;
+};
+
+static void continue_guest(int pidfd)
+{
+	syscall(__NR_pidfd_send_signal, pidfd, SIGCONT, NULL, 0);
+}
+
+/*
+ * The watchdog's life. It must survive everything that ends its parent: signals
+ * sent to the terminal's process group, and the parent's SIGKILL.
+ */
+static void watchdog_main(int socket, int pidfd)
+{
+	struct pollfd pfd = { .fd = socket, .events = POLLIN };
+	bool held = false;
+
+	for (;;) {
+		char message;
+		int ready = poll(&pfd, 1, held ? (int)(WSS_HOLD_MAX_NS / WSS_NS_PER_MS) : -1);
+		ssize_t n;
+
+		if (ready < 0 && errno == EINTR)
+			continue;
+		n = ready > 0 ? recv(socket, &message, 1, 0) : 0;
+		if (n == 1) {
+			held = message == MESSAGE_HELD;
+			/* Answered, so that no guest is stopped before somebody watches over it. */
+			if (send(socket, &message, 1, MSG_NOSIGNAL) != 1)
+				break;
+			continue;
+		}
+		break;
+	}
+	if (held)
+		continue_guest(pidfd);
+	_exit(0);
+}
+
+/* Drops every other descriptor: the lock of a dead parent must not live on here. */
+static void close_all_but(int a, int b)
+{
+	unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
+
+	if (low > 0)
+		syscall(__NR_close_range, 0u, low - 1, 0u);
+	if (high > low + 1)
+		syscall(__NR_close_range, low + 1, high - 1, 0u);
+	syscall(__NR_close_range, high + 1, ~0u, 0u);
+}
+
+static pid_t fork_watchdog(int socket, int pidfd)
+{
+	sigset_t all, old;
+	pid_t pid;
+
+	/* Blocked across fork: the child must not run our handlers. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pid = fork();
+	if (pid == 0) {
+		setsid();
+		prctl(PR_SET_NAME, "virt-wss-hold");
+		close_all_but(socket, pidfd);
+		watchdog_main(socket, pidfd);
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return pid;
+}
+
+int wss_hold_open(const struct wss_process *process, struct wss_hold **ret_hold,
+		  struct wss_error *err)
+{
+	wss_auto_close int ours = -1;
+	wss_auto_close int theirs = -1;
+	wss_auto_free struct wss_hold *hold = calloc(1, sizeof(*hold));
+	int fds[2];
+
+	if (!hold)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make a socket pair");
+	ours = fds[0];
+	theirs = fds[1];
+	hold->process = process;
+	hold->watchdog = fork_watchdog(theirs, process->pidfd);
+	if (hold->watchdog < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot start the watchdog");
+	hold->socket = wss_steal_fd(&ours);
+	*ret_hold = wss_steal_ptr(hold);
+	return 0;
+}
+
+/* Tells the watchdog and waits for its answer. */
+static int tell(struct wss_hold *hold, char message)
+{
+	struct pollfd pfd = { .fd = hold->socket, .events = POLLIN };
+	uint64_t deadline = wss_clock_now_ns() + STOP_TIMEOUT_NS;
+	char answer;
+
+	if (send(hold->socket, &message, 1, MSG_NOSIGNAL) != 1)
+		return -1;
+	while (poll(&pfd, 1, wss_clock_poll_ms(deadline)) < 0 && errno == EINTR)
+		;
+	return pfd.revents && recv(hold->socket, &answer, 1, MSG_DONTWAIT) == 1 &&
+			       answer == message
+		       ? 0
+		       : -1;
+}
+
+static int wait_stopped(const struct wss_process *process, struct wss_error *err)
+{
+	uint64_t deadline = wss_clock_now_ns() + STOP_TIMEOUT_NS;
+	struct timespec pause = { .tv_nsec = 100000 };
+
+	for (;;) {
+		char state;
+		int r = wss_process_state(process, &state);
+
+		if (r < 0)
+			return wss_error_errno(err, WSS_ERR_GONE, -r, "the guest's process is gone");
+		if (state == 'T')
+			return 0;
+		if (wss_clock_now_ns() > deadline)
+			return wss_error_set(err, WSS_ERR_TIMEOUT,
+					     "the guest did not stop within 1 s");
+		/* A signal that asks us to stop must not cut this short: it is bounded. */
+		nanosleep(&pause, NULL);
+	}
+}
+
+int wss_hold_stop(struct wss_hold *hold, struct wss_error *err)
+{
+	char state;
+	int r = wss_process_state(hold->process, &state);
+
+	if (r < 0)
+		return wss_error_errno(err, WSS_ERR_GONE, -r, "the guest's process is gone");
+	if (state == 'T' || state == 't')
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "the guest's process has been stopped by somebody else");
+	if (tell(hold, MESSAGE_HELD) < 0)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "the watchdog is gone: the guest is not stopped without it");
+	hold->held = true;
+	r = wss_process_signal(hold->process, SIGSTOP);
+	if (r < 0)
+		wss_error_errno(err, WSS_ERR_FAILED, -r, "cannot stop the guest");
+	else if (wait_stopped(hold->process, err) == 0)
+		return 0;
+	wss_hold_release(hold);
+	return -1;
+}
+
+void wss_hold_release(struct wss_hold *hold)
+{
+	if (!hold->held)
+		return;
+	continue_guest(hold->process->pidfd);
+	hold->held = false;
+	tell(hold, MESSAGE_FREE);
+}
+
+void wss_hold_close(struct wss_hold *hold)
+{
+	if (!hold)
+		return;
+	wss_hold_release(hold);
+	close(hold->socket);
+	while (waitpid(hold->watchdog, NULL, 0) < 0 && errno == EINTR)
+		;
+	free(hold);
+}

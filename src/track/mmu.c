@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * MMU invalidation: the zap drops all second-level mappings of the guest, and
+ * KVM's own counters show what comes back.
+ *
+ * Writing 4 to clear_refs opens an MMU-notifier range over the whole address
+ * space, for which KVM unmaps everything (Linux 6.1, fs/proc/task_mmu.c,
+ * clear_refs_write; virt/kvm/kvm_main.c, kvm_mmu_notifier_invalidate_range_start).
+ * Every later first access to a page faults into KVM, which maps it and counts it in
+ * pages_4k, pages_2m or pages_1g. Nothing traps a second access, so the guest runs
+ * at full speed once its pages are back.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "host/kvmstat.h"
+#include "track/control.h"
+#include "track/selftest.h"
+#include "track/stall.h"
+#include "track/tracker.h"
+#include "wss/gauge.h"
+
+#define SIZE_2M (2ULL << 20)
+
+struct mmu {
+	struct wss_tracker base;
+	const struct wss_host *host;
+	struct wss_guest *guest;
+	int clear_refs;			 /* borrowed */
+	struct wss_kvm_debugfs *debugfs; /* NULL: through libvirt or QMP */
+	struct wss_gauge gauge;
+	struct wss_gauge_result result;
+	bool nested; /* a nested guest ran in the window */
+	uint64_t nested_base;
+};
+
+static int probe_host(const struct wss_host *host, struct wss_error *err)
+{
+	if (host->two_dim_paging == WSS_UNKNOWN)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "KVM is not loaded on this host (no kvm_intel or kvm_amd)");
+	if (host->two_dim_paging == WSS_NO)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "KVM uses shadow paging here (ept/npt is off): its counters are not of guest memory");
+	return 0;
+}
+
+static int probe_guest(const struct wss_host *host, struct wss_guest *guest, struct wss_error *err)
+{
+	if (!guest->kvm)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "the guest does not run on KVM (type '%s'): it has no second-level mappings",
+				     guest->config.type);
+	if (guest->config.launch_security[0])
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "the guest is confidential (%s): a zap would flush all caches of the host, or show nothing",
+				     guest->config.launch_security);
+	if (guest->process.pidfd >= 0 && wss_control_probe(&guest->process, err) < 0)
+		return -1;
+	return probe_host(host, err);
+}
+
+static int mmu_probe(const struct wss_host *host, struct wss_guest *guest, struct wss_error *err)
+{
+	struct wss_kvm_debugfs *debugfs = NULL;
+	struct wss_kvm_counts unused;
+
+	if ((guest ? probe_guest(host, guest, err) : probe_host(host, err)) < 0)
+		return -1;
+	if (wss_selftest_zap_safe(host, guest, err) < 0)
+		return -1;
+	if (!guest || guest->process.pidfd < 0)
+		return 0;
+	if (wss_kvm_debugfs_open(&host->root, guest->process.pid, &debugfs, NULL) == 0) {
+		wss_kvm_debugfs_close(debugfs);
+		return 0;
+	}
+	if (guest->ops->kvm_counts(guest, &unused, err) < 0)
+		return wss_error_prefix(err, "KVM's counters are not in debugfs, and");
+	return 0;
+}
+
+static int read_counts(struct mmu *mmu, struct wss_kvm_counts *ret, struct wss_error *err)
+{
+	return mmu->debugfs ? wss_kvm_debugfs_read(mmu->debugfs, ret, err)
+			    : mmu->guest->ops->kvm_counts(mmu->guest, ret, err);
+}
+
+static struct wss_gauge_reading gauge_reading(const struct wss_kvm_counts *counts)
+{
+	return (struct wss_gauge_reading){
+		.entries_4k = counts->pages_4k,
+		.entries_2m = counts->pages_2m,
+		.entries_1g = counts->pages_1g,
+		.has_faults = counts->has_pf_fixed,
+		.faults = counts->pf_fixed,
+	};
+}
+
+static void watch_nested(struct mmu *mmu, const struct wss_kvm_counts *counts)
+{
+	if (counts->has_nested &&
+	    (counts->guest_mode || counts->nested_run != mmu->nested_base))
+		mmu->nested = true;
+}
+
+static void mmu_close(struct wss_tracker *tracker)
+{
+	struct mmu *mmu = (struct mmu *)tracker;
+
+	if (!mmu)
+		return;
+	wss_kvm_debugfs_close(mmu->debugfs);
+	free(mmu);
+}
+
+static int mmu_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
+		    struct wss_tracker **ret_tracker, struct wss_error *err)
+{
+	struct mmu *mmu = calloc(1, sizeof(*mmu));
+
+	if (!mmu)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	mmu->base.ops = &wss_tracker_mmu;
+	mmu->host = host;
+	mmu->guest = guest;
+	mmu->clear_refs = clear_refs;
+	/* Without debugfs the slower way is used: mmu_probe has seen that there is one. */
+	wss_kvm_debugfs_open(&host->root, guest->process.pid, &mmu->debugfs, NULL);
+	*ret_tracker = &mmu->base;
+	return 0;
+}
+
+static int mmu_predict(struct wss_tracker *tracker, uint64_t *ret_ns, struct wss_error *err)
+{
+	struct mmu *mmu = (struct mmu *)tracker;
+	struct wss_kvm_counts counts;
+	struct wss_stall_load load;
+	uint64_t rss, hugetlb, huge;
+
+	if (read_counts(mmu, &counts, err) < 0 ||
+	    wss_resident_read(&mmu->guest->process, &rss, &hugetlb, err) < 0)
+		return -1;
+	if (wss_fault("slow-zap")) {
+		*ret_ns = 10 * WSS_NS_PER_S;
+		return 0;
+	}
+	/* KVM maps 2 MiB only where the host's page is huge: that much is known to be. */
+	huge = counts.pages_2m * SIZE_2M > hugetlb ? counts.pages_2m * SIZE_2M : hugetlb;
+	if (huge > rss)
+		huge = rss;
+	load.host_entries = (rss - huge) / 4096 + huge / SIZE_2M;
+	load.kvm_entries = wss_kvm_counts_entries(&counts);
+	*ret_ns = wss_stall_predict_ns(&load, wss_stall_entry_ns());
+	return 0;
+}
+
+static bool mmu_works_stopped(const struct wss_tracker *tracker)
+{
+	return ((const struct mmu *)tracker)->debugfs != NULL;
+}
+
+static int mmu_begin(struct wss_tracker *tracker, struct wss_span *ret_span, struct wss_error *err)
+{
+	struct mmu *mmu = (struct mmu *)tracker;
+	struct wss_gauge_reading reading;
+	struct wss_kvm_counts counts;
+
+	if (wss_fault("skip-zap"))
+		ret_span->start_ns = ret_span->end_ns = wss_clock_now_ns();
+	else if (wss_control_clear(mmu->clear_refs, '4', ret_span, err) < 0)
+		return -1;
+	if (read_counts(mmu, &counts, err) < 0)
+		return -1;
+	mmu->nested = false;
+	mmu->nested_base = counts.nested_run;
+	watch_nested(mmu, &counts);
+	reading = gauge_reading(&counts);
+	wss_gauge_begin(&mmu->gauge, &reading);
+	return 0;
+}
+
+static int mmu_poll(struct wss_tracker *tracker, struct wss_reading *ret_reading,
+		    struct wss_error *err)
+{
+	struct mmu *mmu = (struct mmu *)tracker;
+	struct wss_gauge_reading reading;
+	struct wss_kvm_counts counts;
+	uint64_t start_ns = wss_clock_now_ns();
+
+	if (read_counts(mmu, &counts, err) < 0)
+		return -1;
+	watch_nested(mmu, &counts);
+	reading = gauge_reading(&counts);
+	wss_gauge_add(&mmu->gauge, &reading);
+	wss_gauge_result(&mmu->gauge, mmu->guest->config.maximum_bytes, &mmu->result);
+	*ret_reading = (struct wss_reading){
+		.span = { start_ns, wss_clock_now_ns() },
+		.wss_bytes = mmu->result.wss_bytes,
+		.low_bytes = mmu->result.low_bytes,
+		.high_bytes = mmu->result.high_bytes,
+		.granularity_bytes = mmu->result.granularity_bytes,
+		.faults = { counts.has_pf_fixed, mmu->gauge.faults },
+	};
+	return 0;
+}
+
+static void mmu_explain(const struct wss_tracker *tracker, struct wss_sample *sample)
+{
+	const struct mmu *mmu = (const struct mmu *)tracker;
+	const struct wss_domxml *config = &mmu->guest->config;
+
+	if (mmu->result.granularity_bytes > 4096)
+		wss_sample_note(sample,
+				"KVM maps this guest by %s: each entry counts whole, the truth lies between the low and the high bound",
+				mmu->result.granularity_bytes > SIZE_2M ? "1 GiB" : "2 MiB");
+	if (mmu->result.fallen_bytes)
+		wss_sample_degrade(sample,
+				   "the host unmapped %llu KiB in the window (reclaim, KSM, NUMA balancing or balloon)",
+				   (unsigned long long)mmu->result.fallen_bytes / 1024);
+	/* Two vCPUs may fault on the same page at once, hence the tolerance. */
+	if (mmu->result.excess_faults * 100 > mmu->gauge.max_entries)
+		wss_sample_degrade(sample,
+				   "%llu faults more than mapped entries: pages unmapped and touched again, or first read and then written",
+				   (unsigned long long)mmu->result.excess_faults);
+	if (mmu->nested)
+		wss_sample_degrade(sample,
+				   "a nested guest ran: its shadow page tables count too");
+	if (config->hostdevs || config->shmems)
+		wss_sample_degrade(sample,
+				   "memory of assigned or shared devices counts too");
+	if (mmu->host->tdp_mmu == WSS_NO)
+		wss_sample_degrade(sample,
+				   "kvm.tdp_mmu is off: prefetched entries count as touched");
+	wss_sample_note(sample,
+			"accesses by devices (QEMU's emulation, vhost, VFIO) are not seen");
+}
+
+const struct wss_tracker_ops wss_tracker_mmu = {
+	.name = "mmu",
+	.summary = "drops KVM's second-level mappings once and counts what comes back",
+	.observes = WSS_OBSERVES_ACCESSES,
+	.granularity = "as KVM maps: 4 KiB, 2 MiB or 1 GiB",
+	.cheap_poll = true,
+	.probe = mmu_probe,
+	.open = mmu_open,
+	.predict = mmu_predict,
+	.works_stopped = mmu_works_stopped,
+	.begin = mmu_begin,
+	.poll = mmu_poll,
+	.explain = mmu_explain,
+	.close = mmu_close,
+};

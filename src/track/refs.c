@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Accessed bits of QEMU's own page table, for guests under TCG: there a guest's
+ * accesses are ordinary loads and stores of QEMU. Writing 1 to clear_refs clears
+ * the bits, smaps shows them as Referenced (Linux 6.1, fs/proc/task_mmu.c,
+ * clear_refs_pte_range and smaps_account). It never reaches KVM's page tables, so
+ * for a KVM guest the figure would mean nothing.
+ */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "track/control.h"
+#include "track/tracker.h"
+#include "wss/referenced.h"
+
+#define HUGE_PAGE (2ULL << 20)
+
+struct refs {
+	struct wss_tracker base;
+	struct wss_guest *guest;
+	int clear_refs; /* borrowed */
+	struct wss_referenced_result result;
+};
+
+static int refs_probe(const struct wss_host *host, struct wss_guest *guest, struct wss_error *err)
+{
+	(void)host;
+	if (!guest)
+		return 0;
+	if (guest->kvm)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "the guest runs on KVM, whose page tables clear_refs 1 does not reach");
+	if (guest->process.pidfd < 0)
+		return 0;
+	if (!guest->ram_known)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "guest RAM was not found among QEMU's mappings: %s",
+				     guest->ram_error.text);
+	if (guest->config.hugepages)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "guest RAM is hugetlb, whose pages smaps never shows as referenced");
+	return wss_control_probe(&guest->process, err);
+}
+
+static void refs_close(struct wss_tracker *tracker)
+{
+	free(tracker);
+}
+
+static int refs_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
+		     struct wss_tracker **ret_tracker, struct wss_error *err)
+{
+	struct refs *refs = calloc(1, sizeof(*refs));
+
+	(void)host;
+	if (!refs)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	refs->base.ops = &wss_tracker_refs;
+	refs->guest = guest;
+	refs->clear_refs = clear_refs;
+	*ret_tracker = &refs->base;
+	return 0;
+}
+
+static bool refs_works_stopped(const struct wss_tracker *tracker)
+{
+	(void)tracker;
+	return true;
+}
+
+static int refs_begin(struct wss_tracker *tracker, struct wss_span *ret_span,
+		      struct wss_error *err)
+{
+	return wss_control_clear(((struct refs *)tracker)->clear_refs, '1', ret_span, err);
+}
+
+static int refs_poll(struct wss_tracker *tracker, struct wss_reading *ret_reading,
+		     struct wss_error *err)
+{
+	struct refs *refs = (struct refs *)tracker;
+	uint64_t start_ns = wss_clock_now_ns();
+	struct wss_smaps smaps;
+
+	if (wss_smaps_read(&refs->guest->process, &refs->guest->ram, &smaps, err) < 0)
+		return -1;
+	wss_referenced_result(smaps.guest.referenced, smaps.guest.huge, HUGE_PAGE, &refs->result);
+	*ret_reading = (struct wss_reading){
+		.span = { start_ns, wss_clock_now_ns() },
+		.wss_bytes = refs->result.wss_bytes,
+		.low_bytes = refs->result.low_bytes,
+		.high_bytes = refs->result.high_bytes,
+		.granularity_bytes = refs->result.granularity_bytes,
+	};
+	return 0;
+}
+
+static void refs_explain(const struct wss_tracker *tracker, struct wss_sample *sample)
+{
+	const struct refs *refs = (const struct refs *)tracker;
+
+	if (refs->result.granularity_bytes > 4096)
+		wss_sample_note(sample,
+				"some guest RAM lies on huge pages, which have one accessed bit for 2 MiB: the truth lies between the low and the high bound");
+	wss_sample_note(sample, "accesses by QEMU's own device emulation count too");
+}
+
+const struct wss_tracker_ops wss_tracker_refs = {
+	.name = "refs",
+	.summary = "clears the accessed bits of QEMU's page table and counts those set again",
+	.observes = WSS_OBSERVES_ACCESSES,
+	.granularity = "4 KiB; 2 MiB on huge pages",
+	.cheap_poll = false,
+	.probe = refs_probe,
+	.open = refs_open,
+	.works_stopped = refs_works_stopped,
+	.begin = refs_begin,
+	.poll = refs_poll,
+	.explain = refs_explain,
+	.close = refs_close,
+};

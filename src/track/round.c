@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "track/round.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/stop.h"
+
+enum entry_state {
+	ENTRY_WAITING, /* for the start of its next window */
+	ENTRY_ARMED,
+	ENTRY_DONE,
+};
+
+struct entry {
+	struct wss_round_guest *guest;
+	const struct wss_tracker_ops *ops;
+	struct wss_window *window; /* NULL once done */
+	enum entry_state state;
+	uint64_t armed_ns;    /* start of this window */
+	uint64_t next_ns;     /* when something is to be done */
+	uint64_t report_ns;   /* when the next sample is due */
+	unsigned windows_left;
+};
+
+struct round {
+	const struct wss_host *host;
+	const struct wss_round_options *options;
+	wss_round_emit emit;
+	void *opaque;
+};
+
+static void finish(struct entry *entry)
+{
+	wss_window_close(entry->window);
+	entry->window = NULL;
+	entry->state = ENTRY_DONE;
+}
+
+/* Reports what went wrong with a guest; last says whether that ends its series. */
+static void emit_failure(const struct round *round, struct entry *entry,
+			 const struct wss_error *error, bool last)
+{
+	struct wss_sample sample;
+
+	if (entry->guest->guest) {
+		wss_window_describe(entry->guest->guest, entry->ops, &round->options->window,
+				    &sample);
+	} else {
+		sample = (struct wss_sample){ .wall = wss_clock_wall_seconds() };
+		sample.requested_window_ns = round->options->window.window_ns;
+		snprintf(sample.domain, sizeof(sample.domain), "%s", entry->guest->name);
+		wss_text_sanitize(sample.domain);
+	}
+	wss_sample_fail(&sample, error);
+	round->emit(&sample, entry->guest, last, round->opaque);
+}
+
+/* These will not be better in the next window. */
+static bool ends_series(const struct wss_error *error)
+{
+	return error->code == WSS_ERR_GONE || error->code == WSS_ERR_UNSUPPORTED ||
+	       error->code == WSS_ERR_CONNECT;
+}
+
+static void fail(const struct round *round, struct entry *entry, const struct wss_error *error)
+{
+	bool last;
+
+	if (error->code == WSS_ERR_INTERRUPTED) {
+		finish(entry);
+		return;
+	}
+	if (entry->windows_left > 0)
+		entry->windows_left--;
+	last = ends_series(error) || !entry->windows_left || round->options->cumulative;
+	emit_failure(round, entry, error, last);
+	if (last) {
+		finish(entry);
+		return;
+	}
+	entry->state = ENTRY_WAITING;
+	entry->next_ns += round->options->interval_ns;
+}
+
+static int open_entry(const struct round *round, struct entry *entry, struct wss_error *err)
+{
+	struct wss_guest *guest = entry->guest->guest;
+
+	if (!guest) {
+		*err = entry->guest->error;
+		return -1;
+	}
+	/* A guest that does not run has no process: say that rather than "not found". */
+	if (wss_guest_check_ready(guest, err) < 0 ||
+	    wss_guest_attach(guest, round->host, err) < 0)
+		return -1;
+	entry->ops = round->options->method;
+	if (!entry->ops)
+		entry->ops = wss_tracker_choose(round->host, guest, err);
+	else if (entry->ops->probe(round->host, guest, err) < 0)
+		return wss_error_prefix(err, "method %s", entry->ops->name);
+	if (!entry->ops)
+		return -1;
+	return wss_window_open(round->host, guest, entry->ops, &round->options->window,
+			       &entry->window, err);
+}
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void schedule(struct entry *entry)
+{
+	entry->next_ns = min_u64(wss_window_next_ns(entry->window), entry->report_ns);
+}
+
+static void start_window(const struct round *round, struct entry *entry)
+{
+	const struct wss_round_options *options = round->options;
+	struct wss_error error = WSS_ERROR_INIT;
+
+	if (wss_window_begin(entry->window, &error) < 0) {
+		fail(round, entry, &error);
+		return;
+	}
+	entry->state = ENTRY_ARMED;
+	entry->armed_ns = wss_window_start_ns(entry->window);
+	entry->report_ns = entry->armed_ns + (options->cumulative
+						      ? min_u64(options->interval_ns,
+								options->window.window_ns)
+						      : options->window.window_ns);
+	schedule(entry);
+}
+
+/* A sample is due. */
+static void report(const struct round *round, struct entry *entry)
+{
+	const struct wss_round_options *options = round->options;
+	uint64_t end_ns = entry->armed_ns + options->window.window_ns;
+	struct wss_error error = WSS_ERROR_INIT;
+	struct wss_sample sample;
+	bool last;
+
+	if (wss_window_read(entry->window, &sample, &error) < 0) {
+		fail(round, entry, &error);
+		return;
+	}
+	if (options->cumulative && entry->report_ns < end_ns) {
+		round->emit(&sample, entry->guest, false, round->opaque);
+		entry->report_ns = min_u64(entry->report_ns + options->interval_ns, end_ns);
+		schedule(entry);
+		return;
+	}
+	last = --entry->windows_left == 0;
+	round->emit(&sample, entry->guest, last, round->opaque);
+	if (last) {
+		finish(entry);
+		return;
+	}
+	entry->state = ENTRY_WAITING;
+	entry->next_ns = entry->armed_ns + options->interval_ns;
+}
+
+static void step(const struct round *round, struct entry *entry)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+
+	if (entry->state == ENTRY_WAITING) {
+		start_window(round, entry);
+	} else if (entry->next_ns >= entry->report_ns) {
+		report(round, entry);
+	} else if (wss_window_poll(entry->window, &error) < 0) {
+		fail(round, entry, &error);
+	} else {
+		schedule(entry);
+	}
+}
+
+static struct entry *earliest(struct entry *entries, size_t n)
+{
+	struct entry *found = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		if (entries[i].state != ENTRY_DONE &&
+		    (!found || entries[i].next_ns < found->next_ns))
+			found = &entries[i];
+	return found;
+}
+
+static void open_all(const struct round *round, struct entry *entries, size_t n)
+{
+	for (size_t i = 0; i < n && !wss_stop_requested(); i++) {
+		struct wss_error error = WSS_ERROR_INIT;
+
+		if (open_entry(round, &entries[i], &error) == 0) {
+			entries[i].state = ENTRY_WAITING;
+			entries[i].next_ns = wss_clock_now_ns();
+			continue;
+		}
+		if (error.code != WSS_ERR_INTERRUPTED)
+			emit_failure(round, &entries[i], &error, true);
+		finish(&entries[i]);
+	}
+}
+
+int wss_round_run(const struct wss_host *host, struct wss_round_guest *guests, size_t n,
+		  const struct wss_round_options *options, wss_round_emit emit, void *opaque,
+		  struct wss_error *err)
+{
+	const struct round round = { host, options, emit, opaque };
+	wss_auto_free struct entry *entries = calloc(n ? n : 1, sizeof(*entries));
+	struct entry *entry;
+
+	if (!entries)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	for (size_t i = 0; i < n; i++)
+		entries[i] = (struct entry){ .guest = &guests[i],
+					     .state = ENTRY_DONE,
+					     .windows_left = options->count };
+	open_all(&round, entries, n);
+	while ((entry = earliest(entries, n)) && wss_clock_sleep_until_ns(entry->next_ns) == 0)
+		step(&round, entry);
+	for (size_t i = 0; i < n; i++)
+		finish(&entries[i]);
+	if (wss_stop_requested())
+		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+	return 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A round: windows over one or many guests at the same time. Guests are armed
+ * one after another, never two zaps at once, and their windows overlap, so that a
+ * round over a hundred guests takes little longer than one window. One bad guest
+ * never holds up or fails the others.
+ */
+#ifndef WSS_TRACK_ROUND_H
+#define WSS_TRACK_ROUND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "track/window.h"
+
+struct wss_round_options {
+	struct wss_window_options window;
+	const struct wss_tracker_ops *method; /* NULL: auto */
+	unsigned count;	      /* windows a guest, at least 1 */
+	uint64_t interval_ns; /* from start to start of two windows; of two reports if cumulative */
+	bool cumulative;      /* arm once, report the growing set every interval_ns */
+};
+
+/* One guest of the round. */
+struct wss_round_guest {
+	const char *name;	 /* as the user said it; for a guest that could not be opened */
+	struct wss_guest *guest; /* NULL: error says why it could not even be opened */
+	struct wss_error error;
+};
+
+/*
+ * Called for each sample, good or bad, as it comes. last: no other follows for this guest.
+ */
+typedef void (*wss_round_emit)(const struct wss_sample *sample, struct wss_round_guest *entry,
+			       bool last, void *opaque);
+
+/*
+ * Measures all n guests. What goes wrong with one guest becomes a sample of it.
+ * Returns 0, or -1 with WSS_ERR_INTERRUPTED after a stop request (every guest is then restored
+ * and samples so far have been emitted), or WSS_ERR_NO_MEMORY.
+ */
+int wss_round_run(const struct wss_host *host, struct wss_round_guest *guests, size_t n,
+		  const struct wss_round_options *options, wss_round_emit emit, void *opaque,
+		  struct wss_error *err);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "track/stall.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/child.h"
+#include "base/clock.h"
+
+#define CALIBRATION_BYTES (16UL << 20)
+#define CALIBRATION_PAGES (CALIBRATION_BYTES / 4096)
+/*
+ * Used when the calibration fails, on purpose several times of the 2 ns an entry
+ * (0.5 ms a GiB of 4 KiB pages) that a walk takes on common hardware.
+ */
+#define FALLBACK_ENTRY_NS 10.0
+/* The fixed part: taking the lock, opening and closing the notifier, flushing TLBs. */
+#define BASE_NS 200000ULL
+
+/* Time of one clear_refs over ourselves, ns; 0 when it failed. */
+static uint64_t timed_clear(int fd)
+{
+	uint64_t start = wss_clock_now_ns();
+
+	return write(fd, "4\n", 2) == 2 ? wss_clock_now_ns() - start : 0;
+}
+
+static void calibrate_child(void *result)
+{
+	double *entry_ns = result;
+	uint64_t empty, full, again;
+	int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+	char *area = mmap(NULL, CALIBRATION_BYTES, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	*entry_ns = 0;
+	if (fd < 0 || area == MAP_FAILED || madvise(area, CALIBRATION_BYTES, MADV_NOHUGEPAGE) < 0)
+		return;
+	timed_clear(fd);
+	empty = timed_clear(fd);
+	for (size_t i = 0; i < CALIBRATION_BYTES; i += 4096)
+		*(volatile char *)(area + i) = 1;
+	full = timed_clear(fd);
+	again = timed_clear(fd);
+	/* The faster of two: a moment without the CPU is no property of the host. */
+	if (again && again < full)
+		full = again;
+	if (full > empty)
+		*entry_ns = (double)(full - empty) / (double)CALIBRATION_PAGES;
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static double measured_entry_ns;
+
+static void calibrate(void)
+{
+	double entry_ns = 0;
+
+	wss_child_run(calibrate_child, &entry_ns, sizeof(entry_ns), WSS_NS_PER_S, NULL);
+	measured_entry_ns = entry_ns > 0 ? entry_ns : FALLBACK_ENTRY_NS;
+}
+
+double wss_stall_entry_ns(void)
+{
+	pthread_once(&once, calibrate);
+	return measured_entry_ns;
+}
+
+uint64_t wss_stall_predict_ns(const struct wss_stall_load *load, double entry_ns)
+{
+	double entries = (double)load->host_entries + (double)load->kvm_entries;
+	double ns = (double)BASE_NS + entries * entry_ns;
+
+	return ns > 1e18 ? (uint64_t)1e18 : (uint64_t)ns;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The tracker: one method of observing which memory a guest touches. Each
+ * method is one file with one wss_tracker_ops, listed in tracker.c in the order in
+ * which "auto" prefers them.
+ *
+ * A window (track/window.h) drives a tracker: probe, open, begin, poll as often as
+ * it likes, close. The window, not the tracker, checks that the guest runs, holds the
+ * lock that keeps other controllers away, pauses the guest where asked, and keeps time.
+ */
+#ifndef WSS_TRACK_TRACKER_H
+#define WSS_TRACK_TRACKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "host/guest.h"
+#include "host/host.h"
+#include "wss/sample.h"
+
+/* When an observation began and ended, wss_clock_now_ns(). */
+struct wss_span {
+	uint64_t start_ns;
+	uint64_t end_ns;
+};
+
+/* What has been touched since begin, as far as the method can tell. */
+struct wss_reading {
+	struct wss_span span; /* of reading it */
+	uint64_t wss_bytes;
+	uint64_t low_bytes;
+	uint64_t high_bytes;
+	uint64_t granularity_bytes;
+	struct wss_amount faults;
+};
+
+struct wss_tracker_ops;
+
+/* First member of every instance. */
+struct wss_tracker {
+	const struct wss_tracker_ops *ops;
+};
+
+struct wss_tracker_ops {
+	const char *name;
+	const char *summary;
+	enum wss_observes observes;
+	const char *granularity; /* for people */
+	/* A poll costs a few microseconds, so that the growth curve may be sampled densely. */
+	bool cheap_poll;
+
+	/*
+	 * Can this method measure this guest here? Without any side effect on it. guest
+	 * NULL: can it work on this host at all? 0, or -1 with the reason.
+	 */
+	int (*probe)(const struct wss_host *host, struct wss_guest *guest, struct wss_error *err);
+
+	/*
+	 * An instance for an attached guest. clear_refs is the held descriptor of the
+	 * process's clear_refs file and stays the caller's. Changes nothing yet.
+	 */
+	int (*open)(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
+		    struct wss_tracker **ret_tracker, struct wss_error *err);
+
+	/*
+	 * How long begin would keep the guest's vCPUs waiting, ns. NULL: not worth
+	 * predicting.
+	 */
+	int (*predict)(struct wss_tracker *tracker, uint64_t *ret_ns, struct wss_error *err);
+
+	/* Whether begin and poll work while QEMU is stopped: they ask nobody but the kernel. */
+	bool (*works_stopped)(const struct wss_tracker *tracker);
+
+	/* Arms a window. ret_span is the time that arming took the guest's memory. */
+	int (*begin)(struct wss_tracker *tracker, struct wss_span *ret_span,
+		     struct wss_error *err);
+
+	/* Reads what has been touched since begin, without disturbing it. */
+	int (*poll)(struct wss_tracker *tracker, struct wss_reading *ret_reading,
+		    struct wss_error *err);
+
+	/* Adds what the method knows of its own limits in this window. May be NULL. */
+	void (*explain)(const struct wss_tracker *tracker, struct wss_sample *sample);
+
+	/* Takes NULL and half-open state. */
+	void (*close)(struct wss_tracker *tracker);
+};
+
+extern const struct wss_tracker_ops wss_tracker_mmu;
+extern const struct wss_tracker_ops wss_tracker_refs;
+
+/* All methods in auto's order, NULL at the end. */
+extern const struct wss_tracker_ops *const wss_trackers[];
+
+/* By name; NULL where there is none. */
+const struct wss_tracker_ops *wss_tracker_by_name(const char *name);
+
+/*
+ * The first method that can measure this guest. When none can, err says why for each:
+ * WSS_ERR_UNSUPPORTED.
+ */
+const struct wss_tracker_ops *wss_tracker_choose(const struct wss_host *host,
+						 struct wss_guest *guest, struct wss_error *err);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One guest under observation: everything that is common to all methods. Holds
+ * the lock on the guest, checks before each window that it runs and that no job is
+ * active, predicts and limits the stall, pauses it where asked, polls for the growth
+ * curve, and makes the sample.
+ */
+#ifndef WSS_TRACK_WINDOW_H
+#define WSS_TRACK_WINDOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "track/tracker.h"
+#include "wss/sample.h"
+
+/*
+ * The longest stall of a guest's vCPUs that is accepted by default: a third of the
+ * 300 ms that QEMU's live migration takes as its downtime limit, and half of Linux's
+ * shortest TCP retransmission timeout (200 ms), so that no connection of the guest notices.
+ */
+#define WSS_MAX_STALL_DEFAULT_NS 100000000ULL
+
+struct wss_window_options {
+	uint64_t window_ns;
+	uint64_t max_stall_ns;
+	bool pause; /* hold the guest while arming and while reading */
+};
+
+struct wss_window;
+
+/*
+ * Locks an attached guest and prepares the method. Nothing is armed yet. host,
+ * guest and options outlive the window. Errors as wss_control_open() and the
+ * method's open; WSS_ERR_UNSUPPORTED where --pause cannot work with the method's source.
+ */
+int wss_window_open(const struct wss_host *host, struct wss_guest *guest,
+		    const struct wss_tracker_ops *ops, const struct wss_window_options *options,
+		    struct wss_window **ret_window, struct wss_error *err);
+
+/*
+ * Arms. WSS_ERR_FAILED (the guest does not run), WSS_ERR_BUSY (a job), WSS_ERR_UNSUPPORTED
+ * (the stall would be longer than max_stall_ns), WSS_ERR_GONE.
+ */
+int wss_window_begin(struct wss_window *window, struct wss_error *err);
+
+/* When the window that was begun last began, wss_clock_now_ns(). */
+uint64_t wss_window_start_ns(const struct wss_window *window);
+
+/* When the window should be polled next, or its end; wss_clock_now_ns(). */
+uint64_t wss_window_next_ns(const struct wss_window *window);
+
+/* Adds a point to the growth curve. */
+int wss_window_poll(struct wss_window *window, struct wss_error *err);
+
+/*
+ * Reads the set touched so far and fills a whole sample. The observation goes on
+ * until the next begin: several reads of one arming give the growing set.
+ */
+int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
+		    struct wss_error *err);
+
+/* Unlocks, and leaves the guest running. Takes NULL. */
+void wss_window_close(struct wss_window *window);
+
+/*
+ * The part of a sample that needs no window: who the guest is, its sizes. Used
+ * for guests that could not be measured, too.
+ */
+void wss_window_describe(const struct wss_guest *guest, const struct wss_tracker_ops *ops,
+			 const struct wss_window_options *options, struct wss_sample *ret_sample);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "wss/gauge.h"
+
+#define SIZE_4K (1ULL << 12)
+#define SIZE_2M (1ULL << 21)
+#define SIZE_1G (1ULL << 30)
+
+static uint64_t saturating_add(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static uint64_t saturating_mul(uint64_t a, uint64_t b)
+{
+	uint64_t product;
+
+	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+uint64_t wss_gauge_bytes(const struct wss_gauge_reading *reading)
+{
+	uint64_t bytes = saturating_mul(reading->entries_4k, SIZE_4K);
+
+	bytes = saturating_add(bytes, saturating_mul(reading->entries_2m, SIZE_2M));
+	return saturating_add(bytes, saturating_mul(reading->entries_1g, SIZE_1G));
+}
+
+static uint64_t entries(const struct wss_gauge_reading *reading)
+{
+	return saturating_add(saturating_add(reading->entries_4k, reading->entries_2m),
+			      reading->entries_1g);
+}
+
+void wss_gauge_begin(struct wss_gauge *gauge, const struct wss_gauge_reading *reading)
+{
+	*gauge = (struct wss_gauge){ .base = *reading, .granularity_bytes = SIZE_4K };
+	wss_gauge_add(gauge, reading);
+}
+
+void wss_gauge_add(struct wss_gauge *gauge, const struct wss_gauge_reading *reading)
+{
+	uint64_t bytes = wss_gauge_bytes(reading);
+
+	if (bytes < gauge->last_bytes)
+		gauge->fallen_bytes =
+			saturating_add(gauge->fallen_bytes, gauge->last_bytes - bytes);
+	gauge->last_bytes = bytes;
+	gauge->max_bytes = max_u64(gauge->max_bytes, bytes);
+	gauge->max_entries = max_u64(gauge->max_entries, entries(reading));
+	if (reading->entries_1g)
+		gauge->granularity_bytes = SIZE_1G;
+	else if (reading->entries_2m)
+		gauge->granularity_bytes = max_u64(gauge->granularity_bytes, SIZE_2M);
+	if (reading->has_faults && gauge->base.has_faults &&
+	    reading->faults >= gauge->base.faults)
+		gauge->faults = reading->faults - gauge->base.faults;
+}
+
+static uint64_t cap(uint64_t bytes, uint64_t ram_bytes)
+{
+	return ram_bytes && bytes > ram_bytes ? ram_bytes : bytes;
+}
+
+void wss_gauge_result(const struct wss_gauge *gauge, uint64_t ram_bytes,
+		      struct wss_gauge_result *ret_result)
+{
+	uint64_t grown = gauge->max_entries - entries(&gauge->base);
+	uint64_t excess = gauge->faults > grown ? gauge->faults - grown : 0;
+	uint64_t lost = saturating_mul(excess, gauge->granularity_bytes);
+
+	*ret_result = (struct wss_gauge_result){
+		/* Each entry, however large, is at least one page of 4 KiB that was touched. */
+		.low_bytes = cap(saturating_mul(gauge->max_entries, SIZE_4K), ram_bytes),
+		.high_bytes = cap(saturating_add(gauge->max_bytes, lost), ram_bytes),
+		.granularity_bytes = gauge->granularity_bytes,
+		.excess_faults = excess,
+		.fallen_bytes = gauge->fallen_bytes,
+	};
+	/* At 4 KiB the low bound is the best figure; above it only the high bound is sure. */
+	ret_result->wss_bytes = gauge->granularity_bytes == SIZE_4K ? ret_result->low_bytes
+								     : ret_result->high_bytes;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The profile: what the inventory keeps of a guest. Plain data.
+ */
+#ifndef WSS_WSS_PROFILE_H
+#define WSS_WSS_PROFILE_H
+
+#include <stdint.h>
+#include <time.h>
+
+#include "wss/sample.h"
+
+#define WSS_PROFILE_VERSION 1
+
+struct wss_profile {
+	unsigned version; /* of the element's schema */
+	time_t time;
+	char method[16];
+	char observes[16];
+	uint64_t window_ns;
+	uint64_t granularity_bytes;
+	uint64_t current_bytes;
+	uint64_t low_bytes;
+	uint64_t high_bytes;
+	/* Absent until there is a history to take them from. */
+	struct wss_amount p50_bytes;
+	struct wss_amount p95_bytes;
+	struct wss_amount peak_bytes;
+	/* "single": one sample of good quality; "low": one that is degraded or bounded. */
+	char confidence[16];
+	char tool[32]; /* version of the program that wrote it */
+};
+
+/* From one measured sample. */
+void wss_profile_from_sample(const struct wss_sample *sample, const char *tool_version,
+			     struct wss_profile *ret_profile);
+
+#endif

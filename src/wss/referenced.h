@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * From the Referenced figure of smaps to the touched set. A huge page has one
+ * accessed bit: one touch counts 2 MiB. Of R referenced bytes at most
+ * min(R, H) can lie in huge pages when H bytes are mapped huge, so at least
+ *
+ *   low = (R - h) + h / page * 4 KiB,   h = min(R, H) rounded down to whole pages
+ *
+ * were touched, and at most R.
+ */
+#ifndef WSS_WSS_REFERENCED_H
+#define WSS_WSS_REFERENCED_H
+
+#include <stdint.h>
+
+struct wss_referenced_result {
+	uint64_t wss_bytes; /* equals high_bytes */
+	uint64_t low_bytes;
+	uint64_t high_bytes;
+	uint64_t granularity_bytes; /* huge_page_bytes where anything is mapped huge, else 4096 */
+};
+
+void wss_referenced_result(uint64_t referenced_bytes, uint64_t huge_bytes,
+			   uint64_t huge_page_bytes, struct wss_referenced_result *ret_result);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The sample: what one window over one guest has shown. Plain data; a figure
+ * that is not known is absent (known == false), never 0.
+ */
+#ifndef WSS_WSS_SAMPLE_H
+#define WSS_WSS_SAMPLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/error.h"
+
+enum wss_quality {
+	WSS_QUALITY_OK,
+	WSS_QUALITY_DEGRADED,	 /* measured, but something widens its bounds: see the notes */
+	WSS_QUALITY_UNSUPPORTED, /* cannot be measured here or this way: error says why */
+	WSS_QUALITY_FAILED,	 /* was tried and failed: error says why */
+};
+
+enum wss_observes { WSS_OBSERVES_ACCESSES, WSS_OBSERVES_WRITES, WSS_OBSERVES_RESIDENCY };
+
+/* A number that may be unknown. */
+struct wss_amount {
+	bool known;
+	uint64_t value;
+};
+
+static inline struct wss_amount wss_amount_of(uint64_t value)
+{
+	return (struct wss_amount){ true, value };
+}
+
+/* One point of the growth curve: touched within ns of arming. */
+struct wss_curve_point {
+	uint64_t ns;
+	uint64_t bytes;
+};
+
+#define WSS_CURVE_MAX 96
+#define WSS_NOTES_MAX 8
+#define WSS_NOTE_LEN 240
+
+struct wss_sample {
+	char domain[256];
+	char uuid[37]; /* "" if unknown */
+	time_t wall;
+	enum wss_quality quality;
+	struct wss_error error;	 /* set when quality is unsupported or failed */
+	const char *method;	 /* static; NULL when none was chosen */
+	enum wss_observes observes;
+	struct wss_amount granularity_bytes; /* largest entry seen */
+	uint64_t requested_window_ns;
+	struct wss_amount window_ns; /* measured: middle of arming to middle of reading */
+	struct wss_amount wss_bytes;
+	struct wss_amount low_bytes;
+	struct wss_amount high_bytes;
+
+	struct {
+		struct wss_amount maximum_bytes;
+		struct wss_amount balloon_bytes; /* what the guest has been left with */
+		struct wss_amount rss_bytes;	 /* of guest RAM alone, as are pss, swap and huge */
+		struct wss_amount pss_bytes;
+		struct wss_amount swap_bytes;
+		struct wss_amount huge_bytes;
+		struct wss_amount qemu_bytes; /* resident memory of QEMU that is not guest RAM */
+	} memory;
+
+	struct {
+		struct wss_amount arm_ns;  /* the guest's vCPUs may have waited this long */
+		struct wss_amount read_ns;
+		struct wss_amount faults; /* second-level faults in the window */
+		struct wss_amount predicted_stall_ns;
+		struct wss_amount user_ns;   /* our own CPU time in the window */
+		struct wss_amount system_ns; /* the walk of the zap is in here */
+	} cost;
+
+	size_t n_curve;
+	struct wss_curve_point curve[WSS_CURVE_MAX];
+	size_t n_notes;
+	char notes[WSS_NOTES_MAX][WSS_NOTE_LEN];
+};
+
+/* "ok", "degraded", "unsupported", "failed". */
+const char *wss_quality_name(enum wss_quality quality);
+
+/* "accesses", "writes", "residency". */
+const char *wss_observes_name(enum wss_observes observes);
+
+/* True for ok and degraded: wss_bytes is known. */
+bool wss_sample_measured(const struct wss_sample *sample);
+
+/* Adds a note; the same text twice is kept once, and beyond WSS_NOTES_MAX notes are dropped. */
+void wss_sample_note(struct wss_sample *sample, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* A note that also makes an ok sample degraded. */
+void wss_sample_degrade(struct wss_sample *sample, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/*
+ * Makes the sample unsupported (err's code is WSS_ERR_UNSUPPORTED) or failed (any
+ * other) and takes the measured figures back: what is half measured is not shown.
+ */
+void wss_sample_fail(struct wss_sample *sample, const struct wss_error *err);
+
+/*
+ * Adds a point to the curve. Times rise; when the curve is full the new point replaces
+ * the last one, so that the end of the window is always there.
+ */
+void wss_sample_curve_add(struct wss_sample *sample, uint64_t ns, uint64_t bytes);
+
+/* Working set as a share of the balloon, 0..1 and above; absent when either is. */
+bool wss_sample_share(const struct wss_sample *sample, double *ret_share);
+
+#endif

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Sourced by the scripts that tests/lab/run runs inside level 1: TAP, libvirtd,
+# and guests with a known working set. A script ends with `done_testing`.
+
+lab_tests=0
+lab_failures=0
+lab_restarts=0
+lab_run=/run/wss-lab
+export LIBVIRT_DEFAULT_URI=qemu:///system
+
+# TAP
+
+diag() { # TEXT...
+	printf '%s\n' "$*" | sed 's/^/# /'
+}
+
+ok() { # DESCRIPTION...
+	lab_tests=$((lab_tests + 1))
+	echo "ok $lab_tests - $*"
+}
+
+not_ok() { # DESCRIPTION...
+	lab_tests=$((lab_tests + 1))
+	lab_failures=$((lab_failures + 1))
+	echo "not ok $lab_tests - $*"
+}
+
+skip() { # REASON DESCRIPTION...
+	local reason=$1
+	shift
+	lab_tests=$((lab_tests + 1))
+	echo "ok $lab_tests - $* # SKIP $reason"
+}
+
+check() { # DESCRIPTION COMMAND...: ok when the command succeeds
+	local description=$1
+	shift
+	if "$@"; then ok "$description"; else not_ok "$description"; fi
+}
+
+in_range() { # VALUE LOW HIGH: all integers; an empty value is in no range
+	[ -n "$1" ] && [ "$1" -ge "$2" ] && [ "$1" -le "$3" ] && return 0
+	diag "${1:-nothing} is not within $2 .. $3"
+	return 1
+}
+
+done_testing() {
+	lab_guests_stop
+	lab_libvirtd_stop
+	diag "restarts of stalled guests: $lab_restarts"
+	echo "1..$lab_tests"
+	[ "$lab_failures" = 0 ] && [ "$lab_tests" -gt 0 ]
+	exit
+}
+
+bail_out() { # REASON...: what was to be tested cannot be reached
+	echo "Bail out! $*"
+	lab_guests_stop
+	lab_libvirtd_stop
+	exit 1
+}
+
+# Waiting
+
+uptime_ms() {
+	local up
+	read -r up _ </proc/uptime
+	echo $((10#${up/./} * 10))
+}
+
+wait_until() { # SECONDS COMMAND...: until the command succeeds
+	local end=$(($(uptime_ms) + $1 * 1000))
+	shift
+	until "$@"; do
+		[ "$(uptime_ms)" -lt $end ] || return 1
+		sleep 0.1
+	done
+}
+
+# libvirtd
+
+lab_libvirtd_start() {
+	mkdir -p /var/log/libvirt/qemu /run/libvirt
+	! lab_ended /run/virtlogd.pid || virtlogd -d
+	! lab_ended /run/libvirtd.pid || libvirtd -d
+	wait_until 60 virsh -q version >/dev/null 2>&1 || bail_out "libvirtd does not answer"
+}
+
+lab_ended() { # PIDFILE
+	local pid
+	! read -r pid 2>/dev/null <"$1" || ! kill -0 "$pid" 2>/dev/null
+}
+
+lab_libvirtd_stop() {
+	local file pid
+	for file in /run/libvirtd.pid /run/virtlogd.pid; do
+		lab_ended $file && continue
+		read -r pid <$file && kill "$pid"
+		wait_until 20 lab_ended $file || kill -KILL "$pid"
+	done
+}
+
+# Guests
+
+lab_hugepages() { # COUNT of 2 MiB each
+	echo "$1" >/proc/sys/vm/nr_hugepages
+	[ "$(cat /proc/sys/vm/nr_hugepages)" -ge "$1" ]
+}
+
+lab_thp() { # always|madvise|never
+	echo "$1" >/sys/kernel/mm/transparent_hugepage/enabled
+}
+
+# The options are those of lab_guest_start, as variables of its caller.
+lab_guest_xml() { # NAME
+	local backing_xml=
+	case $backing in
+	anon) ;;
+	memfd) backing_xml="<source type='memfd'/><access mode='shared'/>" ;;
+	hugetlb) backing_xml="<hugepages/>" ;;
+	esac
+	cat <<-XML
+		<domain type='$type'>
+		  <name>$1</name>
+		  <memory unit='MiB'>$memory</memory>
+		  <vcpu>$vcpus</vcpu>
+		  <memoryBacking>$backing_xml</memoryBacking>
+		  <os><type arch='x86_64' machine='pc'>hvm</type>
+		    <kernel>$lab_run/guest/vmlinuz</kernel><initrd>$lab_run/guest/initrd</initrd>
+		    <cmdline>console=ttyS0 quiet panic=-1 $args</cmdline></os>
+		  <features><acpi/><apic/></features>
+		  $cpu
+		  $top
+		  <on_reboot>destroy</on_reboot><on_crash>destroy</on_crash>
+		  <devices>
+		    <emulator>/usr/bin/qemu-system-x86_64</emulator>
+		    <controller type='usb' model='none'/>
+		    <serial type='file'><source path='$lab_run/log/$1'/><target port='0'/></serial>
+		    <video><model type='none'/></video>
+		    <memballoon model='$balloon'/>
+		    $devices
+		  </devices>
+		</domain>
+	XML
+}
+
+lab_guest_ready() { # NAME
+	grep -q '^wss-guest: \(ready\|error\)' "$lab_run/log/$1" 2>/dev/null
+}
+
+# lab_guest_start NAME [OPTION=VALUE...]: a guest that has said "ready".
+#   memory=512 (MiB) vcpus=1 type=kvm|qemu backing=anon|memfd|hugetlb
+#   args="wss.map=256 …" (vm-images/README.md) balloon=none|virtio
+#   cpu=XML top=XML devices=XML: further elements
+#   define=1: a persistent domain
+# A guest that is not ready in LAB_READY_SECONDS is destroyed and started
+# again, twice at most: under double emulation some stall in early boot. The
+# restarts are counted and printed. A guest that stalls after "ready" is never
+# started again here.
+lab_guest_start() {
+	local name=$1 memory=512 vcpus=1 type=kvm backing=anon args='' balloon=none
+	local cpu='' top='' devices='' define='' option try began
+	shift
+	for option; do
+		case ${option%%=*} in
+		memory | vcpus | type | backing | args | balloon | cpu | top | devices | define)
+			local "${option%%=*}=${option#*=}" ;;
+		*) bail_out "lab_guest_start has no option $option" ;;
+		esac
+	done
+	mkdir -p $lab_run/log
+	lab_guest_xml "$name" >"$lab_run/$name.xml"
+	for try in 1 2 3; do
+		began=$(uptime_ms)
+		rm -f "$lab_run/log/$name"
+		if [ -n "$define" ]; then
+			virsh -q define "$lab_run/$name.xml" && virsh -q start "$name"
+		else
+			virsh -q create "$lab_run/$name.xml"
+		fi >"$lab_run/$name.virsh" 2>&1 ||
+			bail_out "$name does not start: $(cat "$lab_run/$name.virsh")"
+		if wait_until "${LAB_READY_SECONDS:-60}" lab_guest_ready "$name"; then
+			diag "$name: ready after $(($(uptime_ms) - began)) ms, start $try"
+			grep -q '^wss-guest: ready' "$lab_run/log/$name" && return 0
+			bail_out "$name: $(grep '^wss-guest: error' "$lab_run/log/$name")"
+		fi
+		lab_restarts=$((lab_restarts + 1))
+		diag "$name: RESTART, not ready after ${LAB_READY_SECONDS:-60} s"
+		lab_guest_stop "$name"
+	done
+	bail_out "$name was not ready in three starts"
+}
+
+lab_guest_stop() { # NAME
+	virsh -q destroy "$1" >/dev/null 2>&1
+	virsh -q undefine "$1" >/dev/null 2>&1
+	return 0
+}
+
+lab_guests_stop() {
+	local name
+	lab_ended /run/libvirtd.pid && return 0
+	for name in $(timeout 20 virsh -q list --name 2>/dev/null); do
+		lab_guest_stop "$name"
+	done
+}
+
+lab_guest_pid() { # NAME
+	cat "/run/libvirt/qemu/$1.pid"
+}
+
+lab_guest_kvm_dir() { # NAME: its counters in debugfs
+	echo /sys/kernel/debug/kvm/"$(lab_guest_pid "$1")"-*
+}
+
+lab_guest_counter() { # NAME COUNTER
+	cat "$(lab_guest_kvm_dir "$1")/$2"
+}
+
+# The newest report. A line without its carriage return is not complete yet.
+lab_guest_line() { # NAME
+	tail -n 6 "$lab_run/log/$1" | grep $'^wss-guest: time_ms=.* touches=[0-9]*\r$' | tail -n 1 |
+		tr -d '\r'
+}
+
+lab_guest_field() { # NAME FIELD: of the newest report
+	lab_guest_line "$1" | tr ' ' '\n' | sed -n "s/^$2=//p"
+}
+
+lab_guest_past() { # NAME TIME_MS [STATE]: a report later than that
+	local line time
+	line=$(lab_guest_line "$1")
+	time=${line#*time_ms=}
+	time=${time%% *}
+	[ -n "$time" ] && [ "$time" -gt "$2" ] && [[ $line == *"state=${3-}"* ]]
+}
+
+lab_guest_alive() { # NAME [SECONDS]: reports go on, and touches unless idle
+	local name=$1 before touches state
+	before=$(lab_guest_field "$name" time_ms)
+	touches=$(lab_guest_field "$name" touches)
+	wait_until "${2:-30}" lab_guest_past "$name" "${before:-0}" || return 1
+	state=$(lab_guest_field "$name" state)
+	[ "$state" = idle ] || [ "$(lab_guest_field "$name" touches)" -gt "${touches:-0}" ]
+}
+
+# A report of a whole interval in this state, begun after now.
+lab_guest_wait_state() { # NAME idle|touching [SECONDS]
+	local now
+	wait_until "${3:-60}" lab_guest_past "$1" 0 "$2" || return 1
+	now=$(lab_guest_field "$1" time_ms)
+	wait_until "${3:-60}" lab_guest_past "$1" "$now" "$2"
+}

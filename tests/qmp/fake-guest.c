@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "fake-qmp.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE_BYTES 4096UL
+#define TOUCH_PAUSE_NS 20000000L
+
+#define BLOCK_HEADING                                                                         \
+	"              Block Name    PSize              Offset               Used           " \
+	"   Total\\n"
+
+char *fake_default_greeting(const struct fake_guest *guest)
+{
+	char *text;
+
+	if (asprintf(&text,
+		     "{\"QMP\": {\"version\": {\"qemu\": {\"micro\": %u, \"minor\": %u, "
+		     "\"major\": %u}, "
+		     "\"package\": \"fake\"}, \"capabilities\": [\"oob\"]}}",
+		     guest->version[2], guest->version[1], guest->version[0]) < 0)
+		fake_die("out of memory");
+	return text;
+}
+
+static int print_reply(char **ret_text, const struct fake_guest *guest, const char *command)
+{
+	unsigned long ram_bytes = guest->ram_mib << 20;
+
+	if (!strcmp(command, "qmp_capabilities"))
+		return asprintf(ret_text, "\"return\": {}");
+	if (!strcmp(command, "query-status"))
+		return asprintf(ret_text,
+				"\"return\": {\"status\": \"%s\", \"singlestep\": false, "
+				"\"running\": %s}",
+				guest->status,
+				strcmp(guest->status, "running") ? "false" : "true");
+	if (!strcmp(command, "query-kvm"))
+		return asprintf(ret_text, "\"return\": {\"enabled\": %s, \"present\": true}",
+				guest->kvm ? "true" : "false");
+	if (!strcmp(command, "query-uuid"))
+		return asprintf(ret_text, "\"return\": {\"UUID\": \"%s\"}", guest->uuid);
+	if (!strcmp(command, "query-name"))
+		return asprintf(ret_text, "\"return\": {\"name\": \"%s\"}", guest->name);
+	if (!strcmp(command, "query-version"))
+		return asprintf(ret_text,
+				"\"return\": {\"qemu\": {\"micro\": %u, \"minor\": %u, "
+				"\"major\": %u}, "
+				"\"package\": \"fake\"}",
+				guest->version[2], guest->version[1], guest->version[0]);
+	if (!strcmp(command, "query-memory-size-summary"))
+		return asprintf(ret_text,
+				"\"return\": {\"base-memory\": %lu, \"plugged-memory\": 0}",
+				ram_bytes);
+	if (!strcmp(command, "query-memdev"))
+		return asprintf(
+			ret_text,
+			"\"return\": [{\"id\": \"pc.ram\", \"size\": %lu, \"share\": %s}]",
+			ram_bytes, guest->anonymous ? "false" : "true");
+	if (!strcmp(command, "query-memory-devices") || !strcmp(command, "query-stats"))
+		return asprintf(ret_text, "\"return\": []");
+	if (!strcmp(command, "query-migrate"))
+		return asprintf(ret_text, "\"return\": {}");
+	if (!strcmp(command, "x-query-ramblock"))
+		return asprintf(ret_text,
+				"\"return\": {\"human-readable-text\": \"" BLOCK_HEADING
+				"%24s %8s  0x%016lx 0x%016lx 0x%016lx\\n\"}",
+				"pc.ram", "4 KiB", 0UL, ram_bytes, ram_bytes);
+	if (!strcmp(command, "query-balloon"))
+		return guest->has_balloon
+			       ? asprintf(ret_text, "\"return\": {\"actual\": %lu}",
+					  guest->balloon_bytes)
+			       : asprintf(ret_text,
+					  "\"error\": {\"class\": \"DeviceNotActive\", "
+					  "\"desc\": \"No balloon device has been "
+					  "activated\"}");
+	return asprintf(ret_text,
+			"\"error\": {\"class\": \"CommandNotFound\", "
+			"\"desc\": \"The command %s has not been found\"}",
+			command);
+}
+
+char *fake_default_reply(const struct fake_guest *guest, const char *command)
+{
+	char *text;
+
+	if (print_reply(&text, guest, command) < 0)
+		fake_die("out of memory");
+	return text;
+}
+
+struct ram {
+	volatile unsigned char *front;
+	size_t touch_bytes;
+};
+
+static void *touch_loop(void *opaque)
+{
+	const struct timespec pause = {.tv_nsec = TOUCH_PAUSE_NS};
+	struct ram *ram = opaque;
+
+	for (;;) {
+		for (size_t at = 0; at < ram->touch_bytes; at += PAGE_BYTES)
+			ram->front[at]++;
+		nanosleep(&pause, NULL);
+	}
+	return NULL;
+}
+
+void fake_ram_start(const struct fake_guest *guest)
+{
+	static struct ram ram;
+	size_t bytes = guest->ram_mib << 20;
+	pthread_t thread;
+	int fd = -1;
+	void *map;
+
+	/* QEMU's own name for it, so that what looks for guest RAM in /proc meets a familiar
+	 * sight. */
+	if (!guest->anonymous) {
+		fd = memfd_create("memory-backend-memfd", MFD_CLOEXEC);
+		if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0)
+			fake_die("no memfd of %lu MiB", guest->ram_mib);
+	}
+	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		   guest->anonymous ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		fake_die("cannot map %lu MiB", guest->ram_mib);
+	memset(map, 1, bytes);
+	ram = (struct ram){.front = map, .touch_bytes = guest->touch_mib << 20};
+	if (pthread_create(&thread, NULL, touch_loop, &ram))
+		fake_die("no thread");
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The parts of the fake QMP server; fake-qmp.c describes the program and its scripts. */
+#ifndef TESTS_FAKE_QMP_H
+#define TESTS_FAKE_QMP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FAKE_COMMAND_MAX 64
+
+struct fake_action {
+	char *verb;
+	char *args; /* the rest of the line, "" for none */
+};
+
+struct fake_section {
+	char command[FAKE_COMMAND_MAX]; /* "*": any other; "" for "connect" */
+	struct fake_action *actions;
+	size_t count;
+	bool used;
+};
+
+/* What the built-in replies say. */
+struct fake_guest {
+	char uuid[64];
+	char name[64];
+	char status[32];
+	bool kvm;
+	bool has_balloon;
+	uint64_t balloon_bytes;
+	unsigned int version[3];
+	uint64_t ram_mib, touch_mib;
+	bool anonymous;
+};
+
+struct fake_script {
+	struct fake_section *sections;
+	size_t count;
+	struct fake_guest guest;
+};
+
+/* Reads a script or exits with a message that has the line number. */
+void fake_script_load(const char *path, struct fake_script *ret_script);
+
+/*
+ * The section for a command: the next unused one of that name, else the last one of that
+ * name, else the same of "*"; NULL: the built-in reply.
+ */
+struct fake_section *fake_script_find(struct fake_script *script, const char *command);
+
+/* The built-in greeting, without the end of line. For free(). */
+char *fake_default_greeting(const struct fake_guest *guest);
+
+/* The built-in reply to a command ("return" or "error" member alone, no braces). For free().
+ */
+char *fake_default_reply(const struct fake_guest *guest, const char *command);
+
+/* Maps the guest's RAM, fills it and starts the thread that goes on touching its front part.
+ */
+void fake_ram_start(const struct fake_guest *guest);
+
+/* Prints "fake-qmp: " and the message, and exits with 1. */
+void fake_die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+#endif

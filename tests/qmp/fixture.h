@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the tests of qmp/ share: a fake server process, a prepared stream, a canned transport.
+ */
+#ifndef TESTS_QMP_FIXTURE_H
+#define TESTS_QMP_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <cmocka.h>
+
+#include "qmp.h"
+
+/* Ample for anything that is to succeed, valgrind and a busy machine included. */
+#define PLENTY_MS 20000u
+
+#define GREETING                                                                              \
+	"{\"QMP\": {\"version\": {\"qemu\": {\"micro\": 0, \"minor\": 2, \"major\": 7}, "     \
+	"\"package\": \"\"}, \"capabilities\": []}}\r\n"                                      \
+	"{\"return\": {}, \"id\": \"qmp-1\"}\r\n"
+
+struct fake {
+	pid_t pid;
+	char dir[64];
+	char socket[96];
+};
+
+/* Runs fake-qmp with this script and waits until it is ready. */
+void fake_start(struct fake *fake, const char *script);
+void fake_stop(struct fake *fake);
+
+/* A connection to it; fails the test where there is none. */
+struct qmp *fake_connect(const struct fake *fake, const struct qmp_limits *limits);
+
+/*
+ * A socket from which the client reads exactly these bytes and then end of file; what it
+ * sends goes nowhere. At most 64 KiB.
+ */
+int stream_of(const void *bytes, size_t len);
+
+/* A connection whose server has said GREETING and then text, whatever it is asked. */
+struct qmp *connect_stream(const char *text);
+
+/* A connection over a transport that answers every command with this text, borrowed. */
+struct qmp *connect_canned(const char *const *reply);
+extern char canned_command[512]; /* the last command that such a connection sent */
+
+/* A monotonic clock, for how long something took. */
+uint64_t now_ms(void);
+
+#define assert_code(err, expected)                                                            \
+	do {                                                                                  \
+		if ((err)->code != (expected))                                                \
+			fail_msg("code %d where %d was expected: %s", (err)->code,            \
+				 (expected), (err)->text);                                    \
+	} while (0)
+
+/* The text has needle in it, and is one line. */
+#define assert_text(err, needle)                                                              \
+	do {                                                                                  \
+		if (!strstr((err)->text, needle) || strchr((err)->text, '\n'))                \
+			fail_msg("no \"%s\" in: %s", needle, (err)->text);                    \
+	} while (0)
+
+#endif

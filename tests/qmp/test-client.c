@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The connection: greeting, ids, events, errors, deadlines, and a peer that misbehaves. */
+#include "fixture.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/stop.h"
+#include "jsonline.h"
+
+#define SHORT_MS 150u
+
+/* The largest block that qmp/ asked for since it was set to 0 (linked with --wrap). */
+static size_t largest_realloc;
+void *__real_realloc(void *ptr, size_t size);
+void *__wrap_realloc(void *ptr, size_t size);
+
+void *__wrap_realloc(void *ptr, size_t size)
+{
+	if (size > largest_realloc)
+		largest_realloc = size;
+	return __real_realloc(ptr, size);
+}
+
+static int query_with(struct qmp *qmp, unsigned int timeout_ms, struct wss_error *err)
+{
+	wss_error_clear(err);
+	return qmp_execute(qmp, "query-status", NULL, timeout_ms, NULL, err);
+}
+
+static void assert_works(struct qmp *qmp)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	if (qmp_execute(qmp, "query-name", NULL, PLENTY_MS, NULL, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+/* The connection was given up, and later calls say why. */
+static void assert_closed(struct qmp *qmp, const char *why)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct json_object *event = NULL;
+	int result;
+
+	assert_int_equal(query_with(qmp, PLENTY_MS, &err), -1);
+	assert_code(&err, WSS_ERR_GONE);
+	assert_text(&err, why);
+	/* What came before it is still there to be had. */
+	while ((result = qmp_next_event(qmp, PLENTY_MS, &event, &err)) == 1)
+		json_object_put(event);
+	assert_int_equal(result, -1);
+	assert_code(&err, WSS_ERR_GONE);
+}
+
+/* A server that follows the script, one query-status, and what must become of it. */
+static void expect_failure(const char *script, unsigned int timeout_ms,
+			   enum wss_error_code code, const char *needle)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct fake fake;
+	struct qmp *qmp;
+
+	fake_start(&fake, script);
+	qmp = fake_connect(&fake, NULL);
+	assert_int_equal(query_with(qmp, timeout_ms, &err), -1);
+	assert_code(&err, code);
+	assert_text(&err, needle);
+	assert_text(&err, "QMP query-status: ");
+	assert_closed(qmp, needle);
+	qmp_close(qmp);
+	fake_stop(&fake);
+}
+
+static void test_replies_in_turn(void **state)
+{
+	struct json_object *value = NULL;
+	const char *status = NULL;
+	struct fake fake;
+	struct qmp *qmp;
+
+	(void)state;
+	fake_start(&fake, "set status paused\n");
+	qmp = fake_connect(&fake, NULL);
+	for (int i = 0; i < 20; i++)
+		assert_works(qmp);
+	assert_int_equal(qmp_execute(qmp, "query-status", NULL, PLENTY_MS, &value, NULL), 0);
+	assert_int_equal(qmp_get_string(value, "status", &status, NULL), 0);
+	assert_string_equal(status, "paused");
+	json_object_put(value);
+	qmp_close(qmp);
+	fake_stop(&fake);
+}
+
+static void test_arguments_are_sent(void **state)
+{
+	struct json_object *args = json_object_new_object();
+	char text[512] = GREETING "{\"return\": {}, \"id\": \"qmp-2\"}\n";
+	struct qmp *qmp = NULL;
+	int fds[2];
+	ssize_t n;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	assert_true(write(fds[1], text, strlen(text)) == (ssize_t)strlen(text));
+	json_object_object_add(args, "a", json_object_new_string("x\ny"));
+	assert_int_equal(qmp_open_fd(fds[0], PLENTY_MS, NULL, &qmp, NULL), 0);
+	assert_int_equal(qmp_execute(qmp, "c", args, PLENTY_MS, NULL, NULL), 0);
+	json_object_put(args);
+	qmp_close(qmp);
+	n = read(fds[1], text, sizeof(text) - 1);
+	assert_true(n > 0);
+	text[n] = '\0';
+	assert_string_equal(
+		text,
+		"{\"execute\":\"qmp_capabilities\",\"id\":\"qmp-1\"}\n"
+		"{\"execute\":\"c\",\"arguments\":{\"a\":\"x\\ny\"},\"id\":\"qmp-2\"}\n");
+	close(fds[1]);
+}
+
+static void test_peer(void **state)
+{
+	struct qmp_peer peer;
+	struct fake fake;
+	struct qmp *qmp;
+
+	(void)state;
+	fake_start(&fake, "");
+	qmp = fake_connect(&fake, NULL);
+	assert_int_equal(qmp_peer(qmp, &peer, NULL), 0);
+	assert_int_equal(peer.pid, fake.pid);
+	assert_int_equal(peer.uid, geteuid());
+	assert_int_equal(peer.gid, getegid());
+	assert_int_equal(qmp_peer_pid(qmp), fake.pid);
+	qmp_close(qmp);
+	fake_stop(&fake);
+}
+
+static void next_event_is(struct qmp *qmp, const char *name, unsigned int timeout_ms)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct json_object *event = NULL;
+	const char *got = NULL;
+
+	if (qmp_next_event(qmp, timeout_ms, &event, &err) != 1)
+		fail_msg("no event %s %s", name, err.text);
+	assert_int_equal(qmp_get_string(event, "event", &got, NULL), 0);
+	assert_string_equal(got, name);
+	json_object_put(event);
+}
+
+static void test_events_between_replies(void **state)
+{
+	struct json_object *event = NULL;
+	struct fake fake;
+	struct qmp *qmp;
+
+	(void)state;
+	fake_start(&fake, "on query-status\n event A {\"return\": 1}\n event B\n default\n"
+			  "on query-name\n default\n delay 50\n event C\n");
+	qmp = fake_connect(&fake, NULL);
+	assert_int_equal(query_with(qmp, PLENTY_MS, &(struct wss_error){0}), 0);
+	assert_works(qmp);
+	next_event_is(qmp, "A", 0);
+	next_event_is(qmp, "B", 0);
+	next_event_is(qmp, "C", PLENTY_MS);
+	assert_int_equal(qmp_next_event(qmp, 0, &event, NULL), 0);
+	assert_int_equal(qmp_next_event(qmp, 20, &event, NULL), 0);
+	assert_null(event);
+	assert_int_equal(qmp_events_dropped(qmp), 0);
+	assert_works(qmp);
+	qmp_close(qmp);
+	fake_stop(&fake);
+}
+
+static void test_events_are_bounded(void **state)
+{
+	struct qmp_limits limits = QMP_LIMITS_DEFAULT;
+	struct fake fake;
+	struct qmp *qmp;
+
+	(void)state;
+	limits.events = 4;
+	fake_start(&fake, "on query-status\n events 100\n event LAST\n default\n");
+	qmp = fake_connect(&fake, &limits);
+	assert_int_equal(query_with(qmp, PLENTY_MS, &(struct wss_error){0}), 0);
+	assert_int_equal(qmp_events_dropped(qmp), 97);
+	for (int i = 0; i < 3; i++)
+		next_event_is(qmp, "FLOOD", 0);
+	next_event_is(qmp, "LAST", 0);
+	qmp_close(qmp);
+
+	limits.events = 0;
+	qmp = fake_connect(&fake, &limits);
+	assert_int_equal(query_with(qmp, PLENTY_MS, &(struct wss_error){0}), 0);
+	assert_int_equal(qmp_events_dropped(qmp), 101);
+	qmp_close(qmp);
+	fake_stop(&fake);
+}
+
+static void test_large_event_is_dropped(void **state)
+{
+	struct json_object *event = NULL;
+	char *script = calloc(1, 100200);
+	struct fake fake;
+	struct qmp *qmp;
+
+	(void)state;
+	strcpy(script, "on query-status\n event LARGE \"");
+	memset(script + strlen(script), 'x', 100000);
+	strcat(script, "\"\n default\n");
+	fake_start(&fake, script);
+	free(script);
+	qmp = fake_connect(&fake, NULL);
+	assert_int_equal(query_with(qmp, PLENTY_MS, &(struct wss_error){0}), 0);
+	assert_int_equal(qmp_events_dropped(qmp), 1);
+	assert_int_equal(qmp_next_event(qmp, 0, &event, NULL), 0);
+	qmp_close(qmp);
+	fake_stop(&fake);
+}
+
+static void test_flood_ends_by_the_deadline(void **state)
+{
+	uint64_t start = now_ms();
+
+	(void)state;
+	expect_failure("on query-status\n flood\n", SHORT_MS, WSS_ERR_TIMEOUT,
+		       "no reply within 150 ms");
+	assert_in_range(now_ms() - start, SHORT_MS, PLENTY_MS);
+}
+
+static void test_split_replies(void **state)
+{
+	struct fake fake;
+	struct qmp *qmp;
+
+	(void)state;
+	fake_start(&fake,
+		   "connect\n split 1\n default\non query-status\n event A\n default\n");
+	qmp = fake_connect(&fake, NULL);
+	assert_int_equal(query_with(qmp, PLENTY_MS, &(struct wss_error){0}), 0);
+	assert_works(qmp);
+	next_event_is(qmp, "A", 0);
+	qmp_close(qmp);
+	fake_stop(&fake);
+}
+
+static void test_large_reply_within_bounds(void **state)
+{
+	struct json_object *value = NULL;
+	struct fake fake;
+	struct qmp *qmp;
+
+	(void)state;
+	fake_start(&fake, "on query-status\n huge 3\n");
+	qmp = fake_connect(&fake, NULL);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(
+			qmp_execute(qmp, "query-status", NULL, PLENTY_MS, &value, NULL), 0);
+		assert_int_equal(json_object_get_string_len(value), 3 << 20);
+		json_object_put(value);
+		assert_works(qmp);
+	}
+	qmp_close(qmp);
+	fake_stop(&fake);
+}
+
+static void test_100_mib_reply(void **state)
+{
+	(void)state;
+	largest_realloc = 0;
+	expect_failure("on query-status\n huge 100\n", PLENTY_MS, WSS_ERR_FAILED,
+		       "a reply of more than 4194304 bytes");
+	assert_in_range(largest_realloc, 1, 4 << 20);
+}
+
+static void test_small_bound(void **state)
+{
+	struct qmp_limits limits = QMP_LIMITS_DEFAULT;
+	struct wss_error err = WSS_ERROR_INIT;
+	struct fake fake;
+	struct qmp *qmp;
+
+	(void)state;
+	limits.reply_bytes = 1000;
+	fake_start(&fake, "on query-status\n huge 1\n");
+	qmp = fake_connect(&fake, &limits);
+	largest_realloc = 0;
+	assert_works(qmp);
+	assert_int_equal(query_with(qmp, PLENTY_MS, &err), -1);
+	assert_text(&err, "a reply of more than 1000 bytes");
+	assert_in_range(largest_realloc, 0, 1000);
+	qmp_close(qmp);
+	fake_stop(&fake);
+}
+
+static void test_misbehaving_peer(void **state)
+{
+	static const struct {
+		const char *actions;
+		enum wss_error_code code;
+		const char *needle;
+	} cases[] = {
+		{"hang", WSS_ERR_TIMEOUT, "no reply within 150 ms"},
+		{"split 1 20\n default", WSS_ERR_TIMEOUT, "no reply within 150 ms"},
+		{"raw {\"return\": {}, \"id\": %ID%}\n hang", WSS_ERR_TIMEOUT, "no reply"},
+		{"close", WSS_ERR_GONE, "the peer closed the connection"},
+		{"raw {\"return\": {}\n close", WSS_ERR_GONE, "in the middle of a reply"},
+		{"line \\x80\\xff\\x01 garbage", WSS_ERR_FAILED, "not JSON"},
+		{"line", WSS_ERR_FAILED, "ends too early"},
+		{"line {\"return\": {}, \"id\": %ID%\\0}", WSS_ERR_FAILED, "character 0x00"},
+		{"deep 100000", WSS_ERR_FAILED, "nested deeper than 64"},
+		{"line [1]", WSS_ERR_FAILED, "an array where an object"},
+		{"line {}", WSS_ERR_FAILED, "neither a reply nor an event"},
+		{"line {\"QMP\": {}}", WSS_ERR_FAILED, "neither a reply nor an event"},
+		{"line {\"return\": {}}", WSS_ERR_FAILED, "\"id\" is missing"},
+		{"line {\"return\": {}, \"id\": 2}", WSS_ERR_FAILED, "\"id\" is an integer"},
+		{"line {\"return\": {}, \"id\": \"x\"}", WSS_ERR_FAILED,
+		 "id \"x\" where \"qmp-2\""},
+		{"line {\"return\": null, \"id\": %ID%}", WSS_ERR_FAILED, "neither"},
+		{"line {\"return\": 1, \"error\": {}, \"id\": %ID%}", WSS_ERR_FAILED, "both"},
+		{"line {\"error\": 5, \"id\": %ID%}", WSS_ERR_FAILED, "malformed error"},
+		{"line {\"error\": {}, \"id\": %ID%}", WSS_ERR_FAILED, "\"class\" is missing"},
+		{"line {\"error\": {\"class\": \"A\", \"desc\": 1}, \"id\": %ID%}",
+		 WSS_ERR_FAILED, "\"desc\" is an integer"},
+	};
+	char script[512];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		snprintf(script, sizeof(script), "on query-status\n %s\n", cases[i].actions);
+		expect_failure(script, cases[i].code == WSS_ERR_TIMEOUT ? SHORT_MS : PLENTY_MS,
+			       cases[i].code, cases[i].needle);
+	}
+}
+
+static void test_duplicate_reply(void **state)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct json_object *event = NULL;
+	struct fake fake;
+	struct qmp *qmp;
+
+	(void)state;
+	fake_start(&fake, "on query-name\n default\n default\n");
+	qmp = fake_connect(&fake, NULL);
+	assert_works(qmp);
+	assert_int_equal(query_with(qmp, PLENTY_MS, &err), -1);
+	assert_text(&err, "id \"qmp-2\" where \"qmp-3\" was awaited");
+	assert_closed(qmp, "was awaited");
+	qmp_close(qmp);
+
+	qmp = fake_connect(&fake, NULL);
+	assert_works(qmp);
+	assert_int_equal(qmp_next_event(qmp, PLENTY_MS, &event, &err), -1);
+	assert_code(&err, WSS_ERR_FAILED);
+	assert_text(&err, "a reply to nothing we asked");
+	assert_closed(qmp, "nothing we asked");
+	qmp_close(qmp);
+	fake_stop(&fake);
+}
+
+static void test_errors_of_qemu(void **state)
+{
+	static const struct {
+		const char *name;
+		enum qmp_error_class class;
+		enum wss_error_code code;
+	} cases[] = {
+		{"GenericError", QMP_CLASS_GENERIC, WSS_ERR_FAILED},
+		{"CommandNotFound", QMP_CLASS_COMMAND_NOT_FOUND, WSS_ERR_UNSUPPORTED},
+		{"DeviceNotActive", QMP_CLASS_DEVICE_NOT_ACTIVE, WSS_ERR_FAILED},
+		{"DeviceNotFound", QMP_CLASS_DEVICE_NOT_FOUND, WSS_ERR_FAILED},
+		{"KVMMissingCap", QMP_CLASS_KVM_MISSING_CAP, WSS_ERR_UNSUPPORTED},
+		{"NewInQemu99", QMP_CLASS_OTHER, WSS_ERR_FAILED},
+	};
+	char script[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct wss_error err = WSS_ERROR_INIT;
+		struct fake fake;
+		struct qmp *qmp;
+
+		snprintf(script, sizeof(script), "on query-status\n error %s it is \\n so\n",
+			 cases[i].name);
+		fake_start(&fake, script);
+		qmp = fake_connect(&fake, NULL);
+		assert_int_equal(qmp_last_class(qmp), QMP_CLASS_NONE);
+		assert_int_equal(query_with(qmp, PLENTY_MS, &err), -1);
+		assert_code(&err, cases[i].code);
+		assert_text(&err, "QMP query-status: it is ? so (");
+		assert_int_equal(qmp_last_class(qmp), cases[i].class);
+		assert_string_equal(qmp_last_class_name(qmp), cases[i].name);
+		assert_works(qmp);
+		assert_int_equal(qmp_last_class(qmp), QMP_CLASS_NONE);
+		qmp_close(qmp);
+		fake_stop(&fake);
+	}
+}
+
+/* A peer that takes nothing: the command does not fit the socket's buffer. */
+static void test_peer_that_does_not_read(void **state)
+{
+	struct json_object *args = json_object_new_object();
+	struct wss_error err = WSS_ERROR_INIT;
+	char *large = calloc(1, 8 << 20);
+	struct qmp *qmp = NULL;
+	int fds[2];
+
+	(void)state;
+	memset(large, 'x', (8 << 20) - 1);
+	json_object_object_add(args, "a", json_object_new_string(large));
+	free(large);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	assert_true(write(fds[1], GREETING, strlen(GREETING)) > 0);
+	assert_int_equal(qmp_open_fd(fds[0], PLENTY_MS, NULL, &qmp, NULL), 0);
+	assert_int_equal(qmp_execute(qmp, "c", args, SHORT_MS, NULL, &err), -1);
+	assert_code(&err, WSS_ERR_TIMEOUT);
+	qmp_close(qmp);
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	assert_true(write(fds[1], GREETING, strlen(GREETING)) > 0);
+	assert_int_equal(qmp_open_fd(fds[0], PLENTY_MS, NULL, &qmp, NULL), 0);
+	close(fds[1]);
+	assert_int_equal(qmp_execute(qmp, "c", args, PLENTY_MS, NULL, &err), -1);
+	assert_code(&err, WSS_ERR_GONE);
+	qmp_close(qmp);
+	json_object_put(args);
+}
+
+static void send_later(int number, unsigned int after_ms)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = number};
+	struct itimerspec when = {.it_value.tv_nsec = after_ms * 1000000L};
+	timer_t timer;
+
+	timer_create(CLOCK_MONOTONIC, &event, &timer);
+	timer_settime(timer, 0, &when, NULL);
+}
+
+/* Runs query-status on a peer that hangs, in a child, because a stop cannot be taken back. */
+static int stopped_child(const struct fake *fake, unsigned int signal_after_ms)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct qmp *qmp = fake_connect(fake, NULL);
+	uint64_t start = now_ms();
+
+	wss_stop_install();
+	if (!signal_after_ms)
+		raise(SIGINT);
+	else
+		send_later(SIGTERM, signal_after_ms);
+	if (query_with(qmp, PLENTY_MS, &err) != -1 || err.code != WSS_ERR_INTERRUPTED)
+		return 1;
+	if (now_ms() - start >= PLENTY_MS)
+		return 2;
+	if (query_with(qmp, PLENTY_MS, &err) != -1 || err.code != WSS_ERR_GONE)
+		return 3;
+	qmp_close(qmp);
+	return 0;
+}
+
+static void test_stop_request(void **state)
+{
+	static const unsigned int after_ms[] = {0, 100};
+	struct fake fake;
+
+	(void)state;
+	fake_start(&fake, "on query-status\n hang\n");
+	for (size_t i = 0; i < 2; i++) {
+		pid_t pid = fork();
+		int status;
+
+		assert_true(pid >= 0);
+		if (!pid)
+			_exit(stopped_child(&fake, after_ms[i]));
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), 0);
+	}
+	fake_stop(&fake);
+}
+
+static void test_null_error(void **state)
+{
+	struct json_object *event = NULL;
+	struct qmp *qmp = NULL;
+	struct fake fake;
+
+	(void)state;
+	assert_int_equal(qmp_open_unix("/nonexistent/socket", SHORT_MS, NULL, &qmp, NULL), -1);
+	assert_int_equal(qmp_open_fd(stream_of("x\n", 2), SHORT_MS, NULL, &qmp, NULL), -1);
+	assert_null(qmp);
+	fake_start(&fake, "on query-status\n close\n");
+	qmp = fake_connect(&fake, NULL);
+	assert_int_equal(qmp_execute(qmp, "nope", NULL, PLENTY_MS, NULL, NULL), -1);
+	assert_int_equal(qmp_execute(qmp, "query-status", NULL, PLENTY_MS, NULL, NULL), -1);
+	assert_int_equal(qmp_execute(qmp, "query-status", NULL, PLENTY_MS, NULL, NULL), -1);
+	assert_int_equal(qmp_next_event(qmp, 0, &event, NULL), -1);
+	qmp_close(qmp);
+	qmp_close(NULL);
+	fake_stop(&fake);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_replies_in_turn),
+		cmocka_unit_test(test_arguments_are_sent),
+		cmocka_unit_test(test_peer),
+		cmocka_unit_test(test_events_between_replies),
+		cmocka_unit_test(test_events_are_bounded),
+		cmocka_unit_test(test_large_event_is_dropped),
+		cmocka_unit_test(test_flood_ends_by_the_deadline),
+		cmocka_unit_test(test_split_replies),
+		cmocka_unit_test(test_large_reply_within_bounds),
+		cmocka_unit_test(test_100_mib_reply),
+		cmocka_unit_test(test_small_bound),
+		cmocka_unit_test(test_misbehaving_peer),
+		cmocka_unit_test(test_duplicate_reply),
+		cmocka_unit_test(test_errors_of_qemu),
+		cmocka_unit_test(test_peer_that_does_not_read),
+		cmocka_unit_test(test_stop_request),
+		cmocka_unit_test(test_null_error),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Ways in: sockets that are not what they should be, other transports, no memory. */
+#include "fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <json-c/json.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "query.h"
+
+#define SHORT_MS 150u
+
+/* Allocations of qmp/ left until one fails; negative: none does (linked with --wrap). */
+static int fail_in = -1;
+
+static bool fails(void)
+{
+	return fail_in >= 0 && fail_in-- == 0;
+}
+
+#define WRAP(type, name, params, args)                                                        \
+	type __real_##name params;                                                            \
+	type __wrap_##name params;                                                            \
+	type __wrap_##name params                                                             \
+	{                                                                                     \
+		if (fails())                                                                  \
+			return (type)0;                                                       \
+		return __real_##name args;                                                    \
+	}
+
+WRAP(void *, calloc, (size_t count, size_t size), (count, size))
+WRAP(void *, realloc, (void *ptr, size_t size), (ptr, size))
+WRAP(struct json_tokener *, json_tokener_new_ex, (int depth), (depth))
+WRAP(struct json_object *, json_object_new_object, (void), ())
+WRAP(struct json_object *, json_object_new_array, (void), ())
+WRAP(struct json_object *, json_object_new_string, (const char *text), (text))
+WRAP(const char *, json_object_to_json_string_ext, (struct json_object * obj, int flags),
+     (obj, flags))
+
+int __real_json_object_object_add(struct json_object *obj, const char *key,
+				  struct json_object *v);
+int __wrap_json_object_object_add(struct json_object *obj, const char *key,
+				  struct json_object *v);
+
+int __wrap_json_object_object_add(struct json_object *obj, const char *key,
+				  struct json_object *v)
+{
+	return fails() ? -1 : __real_json_object_object_add(obj, key, v);
+}
+
+int __real_json_object_array_add(struct json_object *obj, struct json_object *v);
+int __wrap_json_object_array_add(struct json_object *obj, struct json_object *v);
+
+int __wrap_json_object_array_add(struct json_object *obj, struct json_object *v)
+{
+	return fails() ? -1 : __real_json_object_array_add(obj, v);
+}
+
+static void refuse_path(const char *path, enum wss_error_code code, const char *needle)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct qmp *qmp = NULL;
+
+	assert_int_equal(qmp_open_unix(path, SHORT_MS, NULL, &qmp, &err), -1);
+	assert_null(qmp);
+	assert_code(&err, code);
+	assert_text(&err, needle);
+}
+
+static void test_paths(void **state)
+{
+	char path[300] = "/tmp/test-qmp-file-XXXXXX";
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	refuse_path(path, WSS_ERR_CONNECT, "Connection refused");
+	unlink(path);
+	close(fd);
+	refuse_path(path, WSS_ERR_CONNECT, "No such file");
+	refuse_path("", WSS_ERR_USAGE, "empty");
+	memset(path, 'x', 200);
+	path[200] = '\0';
+	refuse_path(path, WSS_ERR_USAGE, "socket path of 200 characters, at most 107");
+}
+
+static void test_greetings(void **state)
+{
+	static const struct {
+		const char *script;
+		enum wss_error_code code;
+		const char *needle;
+	} cases[] = {
+		{"connect\n line QEMU 7.2 monitor\n raw (qemu) \n", WSS_ERR_CONNECT,
+		 "no QMP greeting: not JSON"},
+		{"connect\n close\n", WSS_ERR_CONNECT, "no QMP greeting: the peer closed"},
+		{"connect\n hang\n", WSS_ERR_TIMEOUT, "one client at a time"},
+		{"connect\n huge 100\n", WSS_ERR_CONNECT, "more than 4194304 bytes"},
+		{"connect\n line {}\n", WSS_ERR_CONNECT, "\"QMP\" is missing"},
+		{"connect\n event A\n", WSS_ERR_CONNECT, "\"QMP\" is missing"},
+		{"connect\n line {\"QMP\": 1}\n", WSS_ERR_CONNECT, "\"QMP\" is an integer"},
+		{"on qmp_capabilities\n hang\n", WSS_ERR_TIMEOUT, "no reply within 150 ms"},
+		{"on qmp_capabilities\n close\n", WSS_ERR_CONNECT,
+		 "QMP qmp_capabilities: the peer closed"},
+		{"on qmp_capabilities\n error GenericError no\n", WSS_ERR_CONNECT,
+		 "no (GenericError)"},
+		{"on qmp_capabilities\n error CommandNotFound no\n", WSS_ERR_CONNECT, "no ("},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct fake fake;
+
+		fake_start(&fake, cases[i].script);
+		refuse_path(fake.socket, cases[i].code, cases[i].needle);
+		refuse_path(fake.socket, cases[i].code, fake.socket);
+		fake_stop(&fake);
+	}
+}
+
+/* As with QEMU, the second client is let in when the first has left. */
+static void test_second_client_waits(void **state)
+{
+	struct fake fake;
+	struct qmp *qmp;
+
+	(void)state;
+	fake_start(&fake, "");
+	qmp = fake_connect(&fake, NULL);
+	refuse_path(fake.socket, WSS_ERR_TIMEOUT, "no QMP greeting in time");
+	qmp_close(qmp);
+	qmp_close(fake_connect(&fake, NULL));
+	fake_stop(&fake);
+}
+
+/* Nobody accepts and the queue is full: connect() itself has to end by the deadline. */
+static void test_full_queue(void **state)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int listener = socket(AF_UNIX, SOCK_STREAM, 0), clients[8], connected = 0;
+	uint64_t start;
+
+	(void)state;
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "/tmp/test-qmp-queue-%d",
+		 (int)getpid());
+	unlink(addr.sun_path);
+	assert_int_equal(bind(listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(listener, 0), 0);
+	for (; connected < 8; connected++) {
+		clients[connected] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		if (connect(clients[connected], (struct sockaddr *)&addr, sizeof(addr)) < 0)
+			break;
+	}
+	assert_in_range(connected, 1, 7);
+	assert_int_equal(errno, EAGAIN);
+	start = now_ms();
+	refuse_path(addr.sun_path, WSS_ERR_TIMEOUT, "not accepted within 150 ms");
+	assert_in_range(now_ms() - start, SHORT_MS, PLENTY_MS);
+	for (int i = 0; i <= connected; i++)
+		close(clients[i]);
+	close(listener);
+	unlink(addr.sun_path);
+}
+
+/* open() owns the descriptor, on failure too; an odd descriptor is an error, not a crash. */
+static void test_descriptors(void **state)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct qmp *qmp = NULL;
+	int fd;
+
+	(void)state;
+	fd = stream_of("{}\n", 3);
+	assert_int_equal(qmp_open_fd(fd, PLENTY_MS, NULL, &qmp, &err), -1);
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+	assert_int_equal(qmp_open_fd(open("/dev/null", O_RDWR), PLENTY_MS, NULL, &qmp, &err),
+			 -1);
+	assert_int_equal(qmp_open_fd(-1, PLENTY_MS, NULL, &qmp, &err), -1);
+	assert_null(qmp);
+}
+
+static struct {
+	char command[128];
+	uint64_t deadline_ns;
+	size_t reply_bytes;
+	const char *reply; /* NULL: fail */
+	int closed;
+} seen;
+
+static int recording_execute(void *opaque, const char *command, uint64_t deadline_ns,
+			     size_t reply_bytes, char **ret_reply, struct wss_error *err)
+{
+	assert_ptr_equal(opaque, &seen);
+	snprintf(seen.command, sizeof(seen.command), "%s", command);
+	seen.deadline_ns = deadline_ns;
+	seen.reply_bytes = reply_bytes;
+	if (!seen.reply)
+		return wss_error_set(err, WSS_ERR_GONE, "the domain is off");
+	*ret_reply = strdup(seen.reply);
+	return 0;
+}
+
+static void recording_close(void *opaque)
+{
+	assert_ptr_equal(opaque, &seen);
+	seen.closed++;
+}
+
+static const struct qmp_transport_ops recording = {
+	.name = "a recording",
+	.execute = recording_execute,
+	.close = recording_close,
+};
+
+static void expect_canned(struct qmp *qmp, const char *reply, enum wss_error_code code,
+			  const char *needle)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	seen.reply = reply;
+	assert_int_equal(qmp_execute(qmp, "query-x", NULL, 1000, NULL, &err), -1);
+	assert_code(&err, code);
+	assert_text(&err, needle);
+	assert_text(&err, "QMP query-x: ");
+}
+
+static void test_other_transport(void **state)
+{
+	struct qmp_limits limits = QMP_LIMITS_DEFAULT;
+	struct wss_error err = WSS_ERROR_INIT;
+	struct json_object *event = NULL;
+	struct qmp_peer peer;
+	struct qmp *qmp = NULL;
+
+	(void)state;
+	limits.reply_bytes = 100;
+	assert_int_equal(qmp_open_transport(&recording, &seen, &limits, &qmp, &err), 0);
+	seen.reply = "{\"return\": {}, \"id\": \"libvirt-7\"}\n";
+	assert_int_equal(qmp_execute(qmp, "query-x", NULL, 1000, NULL, &err), 0);
+	assert_string_equal(seen.command, "{\"execute\":\"query-x\"}");
+	assert_true(seen.deadline_ns > 0);
+	assert_int_equal(seen.reply_bytes, 100);
+
+	expect_canned(qmp, NULL, WSS_ERR_GONE, "the domain is off");
+	expect_canned(qmp, "{", WSS_ERR_FAILED, "ends too early");
+	expect_canned(qmp, "", WSS_ERR_FAILED, "ends too early");
+	expect_canned(qmp, "{}", WSS_ERR_FAILED, "a reply without \"return\"");
+	expect_canned(qmp, "{\"return\": null}", WSS_ERR_FAILED, "a reply without \"return\"");
+	expect_canned(qmp, "{\"return\": 1, \"error\": {}}", WSS_ERR_FAILED, "both");
+	expect_canned(qmp, "{\"error\": {\"class\": \"CommandNotFound\", \"desc\": \"no\"}}",
+		      WSS_ERR_UNSUPPORTED, "no (CommandNotFound)");
+	expect_canned(
+		qmp,
+		"{\"return\": \"01234567890123456789012345678901234567890123456789012345678"
+		"9012345678901234567890123456789\"}",
+		WSS_ERR_FAILED, "a reply of more than 100 bytes");
+	seen.reply = "{\"return\": {}}";
+	assert_int_equal(qmp_execute(qmp, "query-x", NULL, 1000, NULL, &err), 0);
+
+	assert_int_equal(qmp_next_event(qmp, 0, &event, &err), -1);
+	assert_code(&err, WSS_ERR_UNSUPPORTED);
+	assert_int_equal(qmp_peer(qmp, &peer, &err), -1);
+	assert_code(&err, WSS_ERR_UNSUPPORTED);
+	assert_text(&err, "a recording");
+	assert_int_equal(qmp_peer_pid(qmp), 0);
+	qmp_close(qmp);
+	assert_int_equal(seen.closed, 1);
+}
+
+/* Fails each allocation in turn until step() gets through; a leak shows under valgrind and
+ * ASan. */
+static int fail_each(int (*step)(struct wss_error *err))
+{
+	for (int n = 0; n < 1000; n++) {
+		struct wss_error err = WSS_ERROR_INIT;
+		int result;
+
+		fail_in = n;
+		result = step(&err);
+		fail_in = -1;
+		if (result == 0)
+			return n;
+		assert_code(&err, WSS_ERR_NO_MEMORY);
+		assert_text(&err, "out of memory");
+	}
+	return -1;
+}
+
+static int step_socket(struct wss_error *err)
+{
+	static const char text[] = GREETING "{\"return\": {}, \"id\": \"qmp-2\"}\r\n";
+	struct qmp *qmp = NULL;
+	int saved = fail_in, fd, result;
+
+	fail_in = -1;
+	fd = stream_of(text, strlen(text));
+	fail_in = saved;
+	result = qmp_open_fd(fd, PLENTY_MS, NULL, &qmp, err);
+	if (!result)
+		result = qmp_execute(qmp, "query-x", NULL, PLENTY_MS, NULL, err);
+	qmp_close(qmp);
+	return result;
+}
+
+static int step_queries(struct wss_error *err)
+{
+	static const char *const names[] = {"a", "b"};
+	struct qmp_stat stats[2] = {{.name = names[0]}, {.name = names[1]}};
+	struct qmp_memory_device *devices = NULL;
+	struct qmp_ramblock *blocks = NULL;
+	struct qmp_memdev *memdevs = NULL;
+	struct qmp *qmp = NULL;
+	size_t count;
+	int result;
+
+	seen.closed = 0;
+	seen.reply = "{\"return\": []}";
+	result = qmp_open_transport(&recording, &seen, NULL, &qmp, err);
+	if (!result)
+		result = qmp_query_stats(qmp, QMP_STATS_VM, stats, 2, PLENTY_MS, err);
+	seen.reply = "{\"return\": [{\"size\": 1}]}";
+	if (!result)
+		result = qmp_query_memdev(qmp, PLENTY_MS, &memdevs, &count, err);
+	seen.reply = "{\"return\": [{\"type\": \"x\", \"data\": {}}]}";
+	if (!result)
+		result = qmp_query_memory_devices(qmp, PLENTY_MS, &devices, &count, err);
+	seen.reply = "{\"return\": {\"human-readable-text\": \"Block Name PSize Offset Used "
+		     "Total\\n\"}}";
+	if (!result)
+		result = qmp_query_ramblock(qmp, PLENTY_MS, &blocks, &count, err);
+	free(devices);
+	free(memdevs);
+	qmp_close(qmp);
+	assert_int_equal(seen.closed, 1);
+	return result;
+}
+
+static void test_no_memory(void **state)
+{
+	(void)state;
+	assert_in_range(fail_each(step_socket), 10, 100);
+	assert_in_range(fail_each(step_queries), 20, 200);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_greetings),
+		cmocka_unit_test(test_second_client_waits),
+		cmocka_unit_test(test_full_queue),
+		cmocka_unit_test(test_descriptors),
+		cmocka_unit_test(test_other_transport),
+		cmocka_unit_test(test_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

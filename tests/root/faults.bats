@@ -1,0 +1,168 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# What goes wrong with a guest: one clear line, the right exit code, and the
+# guest as it was. The guest "good" lives through all of it.
+
+load functions.sh
+
+setup_file() {
+	root_setup_file
+	embed_guest_start good args="wss.map=96 wss.touch=64"
+	embed_guest_start paused args="wss.map=64" paused=1
+	embed_guest_start off args="wss.map=64" define=only
+	embed_guest_wait_ready good
+}
+
+teardown_file() {
+	root_teardown_file
+}
+
+good_runs() {
+	[ "$(embed_process_state good)" != T ] && embed_guest_alive good
+}
+
+start_victim() {
+	embed_guest_start victim args="wss.map=96 wss.touch=64"
+	embed_guest_wait_ready victim
+}
+
+victim_gone() {
+	[ ! -e "/proc/$victim/exe" ]
+}
+
+@test "an unknown domain is 1" {
+	wss sample nobody --window 1s
+	[ "$status" = 1 ]
+	[ -z "$out" ]
+	one_line_error 'nobody'
+}
+
+@test "a domain that is shut off is 1" {
+	wss sample off --window 1s
+	[ "$status" = 1 ]
+	one_line_error 'off.*not running'
+}
+
+@test "a paused guest is 1 and stays paused" {
+	wss sample paused --window 1s
+	[ "$status" = 1 ]
+	one_line_error 'paused'
+	[ "$(embed_virsh domstate paused)" = paused ]
+}
+
+@test "several domains with a bad one: the others are measured, 3" {
+	wss sample nobody good off paused --window 1s --output csv
+	[ "$status" = 3 ]
+	good_row=$(field domain | grep -n '^good$' | cut -d: -f1)
+	[ "$(field wss_bytes | sed -n "${good_row}p")" -gt $((32 << 20)) ]
+	[ "$(field quality | sed -n "${good_row}p")" = ok ]
+	[ "$(field quality | grep -c failed)" = 3 ]
+}
+
+@test "several domains, all bad: 1" {
+	wss sample nobody off --window 1s
+	[ "$status" = 1 ]
+}
+
+@test "every running domain is what no DOMAIN means" {
+	wss sample --window 500ms --output csv
+	[ "$status" = 3 ]
+	field domain | sort | tr '\n' ' ' >"$BATS_TEST_TMPDIR/domains"
+	[ "$(cat "$BATS_TEST_TMPDIR/domains")" = "good paused " ]
+	wss sample --all --window 500ms --output csv
+	[ "$status" = 3 ]
+}
+
+@test "SIGINT within the window is 130, SIGTERM 143, at once, and the guest runs" {
+	for signal in INT TERM; do
+		wss_start sample good --window 60s
+		began=$SECONDS
+		kill -"$signal" "$wss_pid"
+		wss_wait
+		[ "$status" = $((128 + $(kill -l "$signal"))) ]
+		[ $((SECONDS - began)) -le 5 ]
+		[ -z "$out" ]
+		good_runs
+	done
+}
+
+@test "SIGINT with --pause lets the guest go" {
+	wss_start sample good --window 60s --pause
+	kill -INT "$wss_pid"
+	wss_wait
+	[ "$status" = 130 ]
+	good_runs
+}
+
+# The moments at which kill -9 comes are spread over a sample that pauses often.
+@test "kill -9 with --pause lets the guest go" {
+	for delay in 0 0.01 0.03 0.1 0.3; do
+		wss_start sample good --window 10ms --count 1000 --pause
+		timeout "$delay" tail --pid="$wss_pid" -f /dev/null || true
+		kill -KILL "$wss_pid"
+		wss_wait
+		[ "$status" = 137 ]
+		wait_until 3 good_runs
+	done
+}
+
+@test "one controller a guest: the second one is told, and the first one ends well" {
+	wss_start sample good --window 3s --output csv
+	wss sample good --window 1s
+	second=$status
+	second_err=$err
+	wss_wait
+	[ "$status" = 0 ]
+	[ "$second" = 1 ]
+	grep -qi 'busy\|another' <<<"$second_err"
+}
+
+@test "the lock dies with its holder" {
+	wss_start sample good --window 60s
+	kill -KILL "$wss_pid"
+	wss_wait
+	wss sample good --window 500ms
+	[ "$status" = 0 ]
+}
+
+@test "a guest that is killed within the window is 1, long before the window ends" {
+	start_victim
+	wss_start sample victim --window 60s
+	victim=$(embed_guest_pid victim)
+	began=$SECONDS
+	kill -KILL "$victim"
+	wss_wait
+	[ "$status" = 1 ]
+	[ $((SECONDS - began)) -le 10 ]
+	one_line_error 'victim'
+	wait_until 10 victim_gone
+}
+
+@test "a guest that is killed while others are measured: they are, and it is 3" {
+	start_victim
+	wss_start sample good victim --window 4s --output csv
+	kill -KILL "$(embed_guest_pid victim)"
+	wss_wait
+	[ "$status" = 3 ]
+	good_row=$(field domain | grep -n '^good$' | cut -d: -f1)
+	[ "$(field quality | sed -n "${good_row}p")" = ok ]
+}
+
+@test "arming that takes longer than --max-stall is said" {
+	wss sample good --window 500ms --max-stall 1us --output json
+	[ "$status" = 0 ] || [ "$status" = 5 ]
+	grep -q 'max-stall' <<<"$out$err"
+	good_runs
+}
+
+@test "not root: one line, 4 or 5" {
+	chmod 755 "$embed_root"
+	status=0
+	timeout 30 setpriv --reuid=65534 --regid=65534 --clear-groups \
+		"$virt_wss" sample good --window 500ms >/dev/null 2>"$BATS_TEST_TMPDIR/err" || status=$?
+	cat "$BATS_TEST_TMPDIR/err"
+	[ "$status" = 4 ] || [ "$status" = 5 ]
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/err")" = 1 ]
+	good_runs
+}

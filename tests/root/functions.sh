@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Loaded by the tests of make check-root: virt-wss on TCG guests under
+# qemu:///embed. Each file makes its own root, so that files can run at once.
+
+# shellcheck source-path=SCRIPTDIR source=../../scripts/embed.sh
+. "${WSS_SRCDIR:?}/scripts/embed.sh"
+
+virt_wss=${WSS_BUILDDIR:?}/virt-wss
+
+root_setup_file() {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	command -v qemu-system-x86_64 >/dev/null || skip "needs qemu-system-x86"
+	command -v virsh >/dev/null || skip "needs libvirt-clients"
+	embed_prepare "${WSS_GUEST_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/virt-wss/guest}" ||
+		skip "no test guest could be made"
+	root_new
+}
+
+root_new() { # -> embed_root, LIBVIRT_DEFAULT_URI
+	embed_root_new
+	LIBVIRT_DEFAULT_URI=$(embed_uri)
+	export embed_root LIBVIRT_DEFAULT_URI
+}
+
+root_teardown_file() {
+	[ -z "${embed_owner-}" ] || embed_cleanup
+}
+
+# virt-wss with a deadline: status, stdout in $out, stderr in $err.
+wss() { # ARGUMENT...
+	status=0
+	timeout -k 5 "${wss_deadline:-60}" "$virt_wss" "$@" \
+		>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
+	out=$(cat "$BATS_TEST_TMPDIR/out")
+	err=$(cat "$BATS_TEST_TMPDIR/err")
+	printf '$ virt-wss %s -> %s\n%s\n%s\n' "$*" "$status" "$out" "$err"
+}
+
+# The column of $out, CSV, a line a row.
+field() { # COLUMN
+	awk -f "$WSS_SRCDIR/scripts/csv-field.awk" -v name="$1" <<<"$out"
+}
+
+# bats does not fail a test for "! command" unless it is the last.
+refute() { # COMMAND...
+	if "$@"; then
+		return 1
+	fi
+}
+
+# One line on stderr that says what is wrong.
+one_line_error() { # REGULAR-EXPRESSION
+	[ "$(wc -l <<<"$err")" = 1 ] && grep -qE "$1" <<<"$err"
+}
+
+within_percent() { # VALUE TRUTH PERCENT
+	awk -v value="$1" -v truth="$2" -v percent="$3" 'BEGIN {
+		off = truth > 0 ? 100 * (value / truth - 1) : 1000
+		printf "%.1f MiB, truth %.1f MiB: %+.1f %%\n", value / 1048576, truth / 1048576, off
+		exit !(value != "" && off <= percent && off >= -percent)
+	}'
+}
+
+# virt-wss in the background, within its window: wss_pid. Its status is that of
+# wait $wss_pid.
+wss_start() { # ARGUMENT...
+	"$virt_wss" --debug "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+	wss_pid=$!
+	wait_until 30 armed || { cat "$BATS_TEST_TMPDIR/err"; return 1; }
+}
+
+armed() {
+	grep -q 'armed' "$BATS_TEST_TMPDIR/err" || ! kill -0 "$wss_pid" 2>/dev/null
+}
+
+wss_wait() { # -> status
+	status=0
+	wait "$wss_pid" || status=$?
+	out=$(cat "$BATS_TEST_TMPDIR/out")
+	err=$(grep -v '^virt-wss: debug: ' "$BATS_TEST_TMPDIR/err")
+	printf 'virt-wss -> %s\n%s\n%s\n' "$status" "$out" "$(cat "$BATS_TEST_TMPDIR/err")"
+}

@@ -1,0 +1,202 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# One guest, first idle, then touching 64 of 256 MiB: what virt-wss says of it.
+
+load functions.sh
+
+setup_file() {
+	root_setup_file
+	embed_guest_start web1 args="wss.map=256 wss.touch=64 wss.idle=15"
+	embed_guest_wait_ready web1
+}
+
+teardown_file() {
+	root_teardown_file
+}
+
+idle_bytes() {
+	cat "$BATS_FILE_TMPDIR/idle"
+}
+
+# A sample less the idle guest against what the guest reported meanwhile.
+right_within_10_percent() { # VALUE FROM_MS
+	local now
+	now=$(embed_guest_field web1 time_ms)
+	wait_until 10 embed_guest_past web1 "$now" touching
+	within_percent $(($1 - $(idle_bytes))) \
+		"$(embed_guest_truth web1 "$2" "$(embed_guest_field web1 time_ms)")" 10
+}
+
+@test "an idle guest: only its own kernel" {
+	wss sample web1 --window 3s --output csv
+	embed_guest_report web1
+	refute embed_guest_said web1 'phase phase=1'
+	[ "$status" = 0 ]
+	[ "$(field quality)" = ok ]
+	field wss_bytes >"$BATS_FILE_TMPDIR/idle"
+	[ "$(idle_bytes)" -gt 0 ]
+	[ "$(idle_bytes)" -lt $((16 << 20)) ]
+}
+
+@test "auto picks refs, and the touched set is right" {
+	embed_guest_wait_state web1 touching
+	from=$(embed_guest_field web1 time_ms)
+	wss sample web1 --output csv
+	[ "$status" = 0 ]
+	[ "$(field method)" = refs ]
+	[ "$(field quality)" = ok ]
+	[ "$(field granularity_bytes)" = 4096 ]
+	right_within_10_percent "$(field wss_bytes)" "$from"
+}
+
+@test "resident memory is that of the guest, and far above its working set" {
+	wss sample web1 --window 1s --output csv
+	[ "$(field rss_bytes)" -ge $((256 << 20)) ]
+	[ "$(field rss_bytes)" -le $((512 << 20)) ]
+	[ "$(field maximum_bytes)" = $((512 << 20)) ]
+}
+
+@test "a window of 2 s is measured as about 2 s" {
+	wss sample web1 --window 2s --output csv
+	within_percent "$(field window_seconds)" 2 10
+}
+
+@test "mmu refuses a guest that is not KVM's, and the guest lives" {
+	wss sample web1 --method mmu
+	[ "$status" = 5 ]
+	one_line_error 'web1.*KVM'
+	embed_guest_alive web1
+}
+
+@test "methods says why not" {
+	wss methods web1 --output csv
+	[ "$status" = 0 ]
+	grep -q '^"\?web1"\?,.*refs.*yes' <<<"$out"
+	grep -q '^"\?web1"\?,.*mmu.*no.*KVM' <<<"$out"
+}
+
+@test "cumulative: the set grows, and ends at the touched set" {
+	from=$(embed_guest_field web1 time_ms)
+	wss sample web1 --cumulative --window 4s --interval 500ms --output csv
+	[ "$status" = 0 ]
+	[ "$(field wss_bytes | wc -l)" -ge 7 ]
+	field wss_bytes | sort -n -c
+	right_within_10_percent "$(field wss_bytes | tail -n 1)" "$from"
+}
+
+@test "count and interval" {
+	began=$EPOCHREALTIME
+	wss sample web1 --count 3 --window 200ms --interval 1s --output csv
+	[ "$status" = 0 ]
+	[ "$(field wss_bytes | wc -l)" = 3 ]
+	awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { print b - a; exit !(b - a >= 2.1 && b - a < 8) }'
+}
+
+@test "pause: exact, and the guest goes on" {
+	from=$(embed_guest_field web1 time_ms)
+	wss sample web1 --pause --output csv
+	[ "$status" = 0 ]
+	right_within_10_percent "$(field wss_bytes)" "$from"
+	[ "$(embed_process_state web1)" != T ]
+	embed_guest_alive web1
+}
+
+@test "JSON is one object of the documented form" {
+	wss sample web1 --window 500ms --output json
+	[ "$status" = 0 ]
+	perl -MJSON::PP -e '
+		my $doc = decode_json(join("", <STDIN>));
+		$doc->{schema} eq "virt-wss/samples/1" or die "schema";
+		my $s = $doc->{samples}[0];
+		$s->{domain} eq "web1" && $s->{quality} eq "ok" && $s->{method} eq "refs" or die "names";
+		$s->{wss_bytes} == $s->{wss_high_bytes} && $s->{wss_bytes} > 0 or die "bounds";
+		$s->{memory}{rss_bytes} > 0 && $s->{cost}{arm_seconds} >= 0 or die "memory, cost";
+		$s->{time} =~ /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/ or die "time";
+		ref $s->{curve} eq "ARRAY" && ref $s->{notes} eq "ARRAY" or die "arrays"' <<<"$out"
+}
+
+@test "the table has the columns that an operator needs" {
+	wss sample web1 --window 500ms
+	[ "$status" = 0 ]
+	for column in DOMAIN METHOD GRAN WINDOW MAX BALLOON RSS PSS SWAP WSS; do
+		head -n 1 <<<"$out" | grep -qi "$column"
+	done
+	grep -q '^web1 ' <<<"$out"
+}
+
+@test "published, and read back by virsh and by list" {
+	wss list web1
+	[ "$status" = 0 ]
+	wss sample web1 --publish --output csv
+	[ "$status" = 0 ]
+	bytes=$(field wss_bytes)
+	embed_virsh metadata web1 --uri urn:virt-wss:profile:1 | sed 1d >"$BATS_TEST_TMPDIR/profile"
+	cat "$BATS_TEST_TMPDIR/profile"
+	xmllint --noout --relaxng "$WSS_SRCDIR/dist/profile.rng" "$BATS_TEST_TMPDIR/profile"
+	grep -q "\"$bytes\"" "$BATS_TEST_TMPDIR/profile"
+	wss list web1 --output csv
+	[ "$status" = 0 ]
+	[ "$(field wss_bytes)" = "$bytes" ]
+}
+
+@test "every example of the manual page runs" {
+	grep -E '^    (virt-wss|virsh) ' "$WSS_SRCDIR/docs/virt-wss.pod" >"$BATS_TEST_TMPDIR/examples"
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/examples")" -ge 6 ]
+	PATH=$WSS_BUILDDIR:$PATH
+	while read -r example; do
+		echo "\$ $example"
+		bash -c "$example" </dev/null
+	done <"$BATS_TEST_TMPDIR/examples"
+}
+
+@test "a guest that libvirt does not manage: --qmp" {
+	local dir=$embed_root/qmp
+	mkdir -p "$dir"
+	qemu-system-x86_64 -accel tcg -m 512 -nodefaults -display none -no-reboot -daemonize \
+		-pidfile "$dir/pid" -serial "file:$(embed_console qmp)" \
+		-qmp "unix:$dir/socket,server=on,wait=off" \
+		-qmp "unix:$dir/other,server=on,wait=off" -uuid 6ad0f6a4-3a3d-4a6b-8b5f-3d1b2f6f7c11 \
+		-object memory-backend-memfd,id=m,size=512M,share=on -machine pc,memory-backend=m \
+		-kernel "$embed_guest_dir/vmlinuz" -initrd "$embed_guest_dir/initrd" \
+		-append 'console=ttyS0 quiet panic=-1 wss.map=256 wss.touch=64'
+	cp "$dir/pid" "$embed_root/run/qemu/qmp.pid"
+	embed_guest_wait_ready qmp
+	embed_guest_wait_state qmp touching
+	wss --qmp "$dir/socket" sample --output csv
+	[ "$status" = 0 ]
+	[ "$(field method)" = refs ]
+	within_percent $(($(field wss_bytes) - $(idle_bytes))) $((64 << 20)) 10
+	wss --qmp "$dir/socket" sample --method mmu
+	[ "$status" = 5 ]
+	embed_guest_alive qmp
+}
+
+# What another client of QEMU does to that guest.
+qmp_other() { # COMMAND
+	timeout 10 perl -MIO::Socket::UNIX -e '
+		my $qmp = IO::Socket::UNIX->new($ARGV[0]) or die "no socket";
+		my $line = <$qmp>;
+		for my $command ("qmp_capabilities", $ARGV[1]) {
+			print $qmp qq({"execute": "$command"}\n);
+			do { $line = <$qmp> // die "closed" } until $line =~ /"(return|error)"/;
+		}' "$embed_root/qmp/other" "$1"
+}
+
+@test "a guest that is paused within the window and goes on: degraded, and why" {
+	wss_start --qmp "$embed_root/qmp/socket" sample --window 3s --output json
+	qmp_other stop
+	qmp_other cont
+	wss_wait
+	[ "$status" = 0 ]
+	grep -q '"quality": *"degraded"' <<<"$out"
+	grep -q 'paused' <<<"$out"
+	embed_guest_alive qmp
+}
+
+@test "after all this the guest is untainted but for root, and has no job" {
+	embed_virsh domjobinfo web1 | grep -q 'None'
+	[ -s "$embed_root/run/qemu/web1.xml" ] && [ -s "$embed_root/log/qemu/web1.log" ]
+	refute grep -q 'custom-monitor' "$embed_root/run/qemu/web1.xml" "$embed_root/log/qemu/web1.log"
+	embed_guest_alive web1
+}

@@ -1,0 +1,84 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# 100 samples in a row in one process leave nothing behind.
+
+load functions.sh
+
+setup_file() {
+	root_setup_file
+	embed_guest_start soak args="wss.map=96 wss.touch=64"
+	embed_guest_wait_ready soak
+	wss_100_samples
+}
+
+teardown_file() {
+	root_teardown_file
+}
+
+# "kB of anonymous memory, descriptors, children" of the tool, several times a second.
+watch_tool() { # PID
+	local anon
+	while anon=$(awk '/^RssAnon:/ { print $2 }' "/proc/$1/status" 2>/dev/null) && [ -n "$anon" ]; do
+		echo "$anon $(find "/proc/$1/fd" -mindepth 1 2>/dev/null | wc -l)" \
+			"$(wc -w <"/proc/$1/task/$1/children")"
+		timeout 0.1 tail --pid="$1" -f /dev/null
+	done 2>/dev/null
+}
+
+wss_100_samples() {
+	find "/proc/$(embed_guest_pid soak)/fd" -mindepth 1 | wc -l >"$BATS_FILE_TMPDIR/guest-fds"
+	"$virt_wss" sample soak --count 100 --window 50ms --output csv \
+		>"$BATS_FILE_TMPDIR/out" 2>"$BATS_FILE_TMPDIR/err" 3>&- &
+	pid=$!
+	watch_tool $pid >"$BATS_FILE_TMPDIR/watched"
+	status=0
+	wait $pid || status=$?
+	echo $status >"$BATS_FILE_TMPDIR/status"
+}
+
+# The largest of a column over a part of the run, given in tenths of it.
+largest() { # COLUMN FROM TO
+	awk -v column="$1" -v from="$2" -v to="$3" '
+		{ value[NR] = $column }
+		END {
+			for (i = int(NR * from / 10) + 1; i <= NR * to / 10; i++)
+				if (value[i] > most)
+					most = value[i]
+			print most + 0
+		}' "$BATS_FILE_TMPDIR/watched"
+}
+
+@test "100 samples, all of them measured" {
+	cat "$BATS_FILE_TMPDIR/err"
+	[ "$(cat "$BATS_FILE_TMPDIR/status")" = 0 ]
+	out=$(cat "$BATS_FILE_TMPDIR/out")
+	[ "$(field quality | grep -c '^ok$')" = 100 ]
+	[ "$(wc -l <"$BATS_FILE_TMPDIR/watched")" -ge 30 ]
+}
+
+@test "anonymous memory of the tool stays under 16 MiB and does not grow" {
+	early=$(largest 1 1 3)
+	late=$(largest 1 9 10)
+	echo "kB after 10-30 samples: $early, at the end: $late"
+	[ "$late" -gt 0 ]
+	[ "$(largest 1 0 10)" -lt 16384 ]
+	[ "$late" -le $((early + 256)) ]
+}
+
+@test "descriptors and children of the tool do not grow" {
+	[ "$(largest 2 9 10)" -gt 3 ]
+	[ "$(largest 2 9 10)" -le "$(largest 2 1 3)" ]
+	[ "$(largest 3 9 10)" -le "$(largest 3 1 3)" ]
+}
+
+@test "the guest runs, with the descriptors that it had" {
+	[ "$(embed_process_state soak)" != T ]
+	embed_guest_alive soak
+	[ "$(find "/proc/$(embed_guest_pid soak)/fd" -mindepth 1 | wc -l)" -le \
+		$(($(cat "$BATS_FILE_TMPDIR/guest-fds") + 1)) ]
+}
+
+@test "no process of the tool is left" {
+	refute pgrep -f "$virt_wss sample soak"
+}

@@ -1,0 +1,81 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The program's --help, the manual page and README.md agree.
+
+setup() {
+	cd "$WSS_SRCDIR" || return 1
+	virt_wss=$WSS_BUILDDIR/virt-wss
+	[ "$(commands | wc -l)" -ge 3 ]
+}
+
+commands() { # of the program's own help
+	"$virt_wss" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'
+}
+
+options_of() { # COMMAND: its long options
+	"$virt_wss" "$1" --help | grep -oE '^  (-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+'
+}
+
+man_text() {
+	awk -f docs/man-page.awk -v synopsis=docs/synopsis docs/virt-wss.pod
+}
+
+@test "--help is on stdout, exit 0" {
+	"$virt_wss" --help >/dev/null
+	[ -z "$("$virt_wss" --help 2>&1 >/dev/null)" ]
+}
+
+@test "--help is the text that the manual page is made from" {
+	diff <("$virt_wss" --help) <(grep -v '^#' docs/synopsis/global.txt)
+	for command in $(commands); do
+		diff <("$virt_wss" "$command" --help) <(grep -v '^#' "docs/synopsis/$command.txt")
+		diff <("$virt_wss" "$command" -h) <(grep -v '^#' "docs/synopsis/$command.txt")
+	done
+}
+
+@test "the manual page is correct POD" {
+	man_text >"$BATS_TEST_TMPDIR/virt-wss.pod"
+	podchecker "$BATS_TEST_TMPDIR/virt-wss.pod"
+}
+
+@test "the manual page has each command, with its options and an example" {
+	for command in $(commands); do
+		man_text | sed -n "/^=head2 $command\$/,/^=head[12] /p" >"$BATS_TEST_TMPDIR/section"
+		grep -qE "^    virt-wss .*\b$command\b.* web1|^    virt-wss $command" "$BATS_TEST_TMPDIR/section"
+		for option in $(options_of "$command"); do
+			grep -qE "^=item B<([^>]*, )?$option\b" "$BATS_TEST_TMPDIR/section" || {
+				echo "$command: no $option in the manual page"
+				false
+			}
+		done
+	done
+}
+
+@test "README.md names each command, and no other" {
+	for command in $(commands); do
+		grep -q "virt-wss.* $command\b" README.md
+	done
+	grep -oE '^(\$ |    )(\./)?virt-wss [a-z]+' README.md | awk '{ print $NF }' | sort -u |
+		while read -r command; do
+			commands | grep -qx "$command" || { echo "README.md: no command $command"; false; }
+		done
+}
+
+@test "each option that the help of a command names is taken by it" {
+	for command in $(commands); do
+		for option in $(options_of "$command"); do
+			run "$virt_wss" "$command" "$option" --help
+			[[ $output != *"unrecognized option"* && $output != *"unknown option"* ]]
+		done
+	done
+	run "$virt_wss" sample --no-such-option
+	[ "$status" = 2 ]
+}
+
+@test "--version says the version of configure.ac and the libraries" {
+	version=$(sed -n 's/^AC_INIT(\[virt-wss\], \[\(.*\)\])/\1/p' configure.ac)
+	run "$virt_wss" --version
+	[ "$status" = 0 ]
+	[[ $output == *"$version"* && $output == *libvirt* ]]
+}

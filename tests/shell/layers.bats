@@ -1,0 +1,115 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The folders of src/ are stages of a pipeline: host -> track -> wss -> out.
+# Data flows to the right. A folder may include what its line below lists:
+# itself, base, and what it builds on. wss/ is pure numbers, and the struct of
+# a sample is the contract between the stages, so track/ includes it to fill it
+# and out/ to print it; wss/ itself includes neither of them.
+
+setup() {
+	cd "$WSS_SRCDIR" || return 1
+}
+
+# FOLDER: the folders whose headers it may include.
+allowed() {
+	case $1 in
+	src/base) echo base ;;
+	qmp) echo base qmp ;;
+	src/wss) echo base wss ;;
+	src/host) echo base qmp host ;;
+	src/track) echo base qmp host wss track ;;
+	src/out) echo base wss out host ;;
+	src/cmd) echo base qmp host track wss out cmd ;;
+	*) return 1 ;;
+	esac
+}
+
+folders() {
+	echo qmp
+	find src -mindepth 1 -maxdepth 1 -type d
+}
+
+# file:folder of each #include "folder/…" below DIRECTORY; one without a folder
+# is a neighbour in the same folder, config.h or a made header.
+includes() {
+	grep -rHoE --include='*.[ch]' '^[[:space:]]*#[[:space:]]*include[[:space:]]+"[^"/]+/' "$1" |
+		sed 's/:.*"\(.*\)\//:\1/'
+}
+
+# Files that include a header matching RE, but not those that match ALLOWED.
+strangers() { # RE ALLOWED
+	grep -rlE --include='*.[ch]' "^[[:space:]]*#[[:space:]]*include[[:space:]]+[<\"]($1)" src qmp |
+		grep -vxE "$2" || true
+}
+
+@test "each folder includes only what it builds on" {
+	local folder bad='' file target
+	for folder in $(folders); do
+		allowed "$folder" >/dev/null || { echo "no rule for $folder"; false; }
+		while IFS=: read -r file target; do
+			[[ " $(allowed "$folder") " == *" $target "* ]] || bad+="$file includes $target/"$'\n'
+		done < <(includes "$folder")
+	done
+	echo "$bad"
+	[ -z "$bad" ]
+}
+
+@test "the includes are really seen" {
+	[ "$(includes src/base | wc -l)" -gt 3 ]
+	[ "$(includes src/host | wc -l)" -gt 3 ]
+}
+
+@test "libvirt is in host/ and in the metadata writer only" {
+	[ -n "$(strangers 'libvirt/' 'none')" ]
+	run strangers 'libvirt/' '(src/host/[^/]+|src/out/metadata\.[ch])'
+	echo "$output"
+	[ -z "$output" ]
+}
+
+@test "libxml2 is in the readers and the writer of XML only" {
+	[ -n "$(strangers 'libxml/' 'none')" ]
+	run strangers 'libxml/' '(src/host/(domxml|conn|guest)\.c|src/out/metadata\.c)'
+	echo "$output"
+	[ -z "$output" ]
+}
+
+@test "json-c is in qmp/ and in the JSON writer only" {
+	[ -n "$(strangers 'json' 'none')" ]
+	run strangers 'json-c/|json\.h' '(qmp/[^/]+|src/out/json\.[ch])'
+	echo "$output"
+	[ -z "$output" ]
+}
+
+@test "SQLite, BPF and HTTP are nowhere yet" {
+	run strangers 'sqlite3|bpf/|microhttpd|ncurses' 'none'
+	echo "$output"
+	[ -z "$output" ]
+}
+
+@test "wss/ does no input or output" {
+	run grep -rnE --include='*.[ch]' \
+		'include <(fcntl|unistd|dirent|sys/stat|sys/socket)\.h>|\b(fopen|open|openat|read|write|socket)\(|/proc|/sys/' \
+		src/wss
+	echo "$output"
+	[ "$status" = 1 ]
+}
+
+@test "files of /proc and /sys are opened through the rooted handle only" {
+	run grep -rnE --include='*.[ch]' '\b(fopen|open|openat|opendir|readlink|access|stat)[[:space:]]*\([^;]*"/(proc|sys|run)\b' \
+		src qmp
+	output=$(grep -v '^src/base/root\.c:' <<<"$output" || true)
+	echo "$output"
+	[ -z "$output" ]
+}
+
+@test "every source file names its licence in its first lines" {
+	local file bad=''
+	while read -r file; do
+		head -n 2 "$file" | grep -q 'SPDX-License-Identifier: LGPL-2.1-or-later' || bad+="$file "
+	done < <(find src qmp tests vm-images scripts docs dist -type f \
+		! -name '*.md' ! -name '*.xml' ! -name '*.json' ! -name '*.log' ! -name '*.trs' \
+		! -path '*/fixtures/*' ! -path '*/.deps/*' ! -name '*.[oa1]' ! -name .dirstamp)
+	echo "$bad"
+	[ -z "$bad" ]
+}

@@ -1,0 +1,167 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# --qmp SOCKET against a fake QEMU that holds memory of its own and touches a
+# known part of it, or misbehaves. Needs neither QEMU nor root.
+
+uuid=1f0c7f4e-5c0e-4b5e-9d0a-2f6a4f1f2b3c
+
+setup() {
+	fake=$WSS_BUILDDIR/tests/qmp/fake-qmp
+	[ -x "$fake" ] || skip "no tests/qmp/fake-qmp"
+	socket=$(mktemp -u /tmp/wss-qmp.XXXXXX)
+	fake_pid=''
+}
+
+teardown() {
+	[ -z "$fake_pid" ] || { kill "$fake_pid"; wait "$fake_pid"; } 2>/dev/null || true
+	rm -f "$socket"
+}
+
+# A fake QEMU with 128 MiB that touches 32 of them, and what is on stdin besides.
+fake_start() { # [UUID IN ITS COMMAND LINE]
+	{
+		printf '%s\n' 'ram 128 32 memfd' 'set kvm off' 'set name fake1' "set uuid $uuid"
+		cat
+	} >"$BATS_TEST_TMPDIR/script"
+	"$fake" "$socket" "$BATS_TEST_TMPDIR/script" -uuid "${1:-$uuid}" \
+		>"$BATS_TEST_TMPDIR/fake" 2>&1 3>&- &
+	fake_pid=$!
+	for _ in {1..200}; do
+		! grep -q '^ready' "$BATS_TEST_TMPDIR/fake" || return 0
+		kill -0 $fake_pid || break
+		timeout 0.05 tail --pid=$fake_pid -f /dev/null || true
+	done
+	cat "$BATS_TEST_TMPDIR/fake"
+	return 1
+}
+
+wss() { # ARGUMENT...: status, out, err and the seconds it took
+	local began=$SECONDS
+	status=0
+	timeout -k 5 60 "$WSS_BUILDDIR/virt-wss" --qmp "$socket" "$@" \
+		>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
+	seconds=$((SECONDS - began))
+	out=$(cat "$BATS_TEST_TMPDIR/out")
+	err=$(cat "$BATS_TEST_TMPDIR/err")
+	printf '$ virt-wss %s -> %s in %s s\n%s\n%s\n' "$*" "$status" "$seconds" "$out" "$err"
+}
+
+field() { # COLUMN
+	awk -f "$WSS_SRCDIR/scripts/csv-field.awk" -v name="$1" <<<"$out"
+}
+
+# It ended soon, with one line, and the fake QEMU lives.
+refused() { # STATUS REGULAR-EXPRESSION
+	[ "$status" = "$1" ] && [ "$seconds" -le 15 ] && [ -z "$out" ] &&
+		[ "$(wc -l <<<"$err")" = 1 ] && grep -qE "$2" <<<"$err" && kill -0 "$fake_pid"
+}
+
+@test "what the fake guest touches is measured" {
+	fake_start </dev/null
+	wss sample --window 500ms --output csv
+	[ "$status" = 0 ]
+	[ "$(field domain)" = fake1 ]
+	[ "$(field method)" = refs ]
+	bytes=$(field wss_bytes)
+	[ "$bytes" -ge $((31 << 20)) ]
+	[ "$bytes" -le $((34 << 20)) ]
+	[ "$(field rss_bytes)" -ge $((128 << 20)) ]
+}
+
+@test "methods and mmu say why a TCG guest is not measured by mmu" {
+	fake_start </dev/null
+	wss methods
+	[ "$status" = 0 ]
+	[[ $out == *mmu*KVM* ]]
+	wss sample --method mmu
+	refused 5 KVM
+}
+
+@test "a KVM guest is not measured by refs" {
+	fake_start <<<'set kvm on'
+	wss sample --method refs
+	refused 5 'KVM|refs'
+}
+
+@test "publish has nowhere to go" {
+	fake_start </dev/null
+	wss sample --window 100ms --publish
+	[ "$status" = 5 ]
+	[[ $err == *libvirt* ]]
+}
+
+@test "paused, and waiting for a migration: failed" {
+	fake_start <<<'set status paused'
+	wss sample --window 100ms
+	refused 1 paused
+	kill $fake_pid
+	wait $fake_pid || true
+	rm -f "$socket"
+	fake_start <<<'set status inmigrate'
+	wss sample --window 100ms
+	refused 1 'migrat|incoming'
+}
+
+@test "another UUID in the command line: not the guest, not touched" {
+	fake_start 00000000-1111-2222-3333-444444444444 </dev/null
+	wss sample --window 100ms
+	refused 1 'UUID'
+}
+
+@test "no greeting" {
+	fake_start <<<$'connect\nhang'
+	wss sample --window 100ms
+	refused 4 "$socket|greeting|answer"
+}
+
+@test "a query that is never answered" {
+	fake_start <<<$'on query-status\nhang'
+	wss sample --window 100ms
+	refused 1 'query-status'
+}
+
+@test "a reply of 100 MiB is not taken in" {
+	fake_start <<<$'on query-memory-size-summary\nhuge 100'
+	(
+		ulimit -v 700000
+		wss sample --window 100ms
+		refused 1 'large|long|MiB'
+	)
+}
+
+@test "garbage" {
+	fake_start <<<$'on query-status\nline {"return": \\xff\\xfe]'
+	wss sample --window 100ms
+	refused 1 '.'
+}
+
+@test "events without end" {
+	fake_start <<<$'on query-status\nflood'
+	wss sample --window 100ms
+	refused 1 '.'
+}
+
+@test "a socket that closes" {
+	fake_start <<<$'on query-status\nclose'
+	wss sample --window 100ms
+	refused 1 'closed|ended|gone'
+}
+
+@test "QEMU that dies within the window" {
+	fake_start </dev/null
+	"$WSS_BUILDDIR/virt-wss" --debug --qmp "$socket" sample --window 30s \
+		>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+	pid=$!
+	until grep -q armed "$BATS_TEST_TMPDIR/err"; do
+		kill -0 $pid
+		timeout 0.05 tail --pid=$pid -f /dev/null || true
+	done
+	began=$SECONDS
+	kill -KILL $fake_pid
+	status=0
+	wait $pid || status=$?
+	cat "$BATS_TEST_TMPDIR/err"
+	[ $status = 1 ]
+	[ $((SECONDS - began)) -le 10 ]
+}

@@ -1,0 +1,134 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The command line and connections, without a guest.
+
+virt_wss=$WSS_BUILDDIR/virt-wss
+
+# The command fails so, says one line that matches, and prints nothing on stdout.
+refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
+	local expected=$1 re=$2 status=0 out err
+	shift 2
+	out=$(timeout 20 "$virt_wss" "$@" 2>"$BATS_TEST_TMPDIR/err") || status=$?
+	err=$(cat "$BATS_TEST_TMPDIR/err")
+	printf '$ virt-wss %s -> %s\n%s\n%s\n' "$*" "$status" "$out" "$err"
+	[ "$status" = "$expected" ] && [ -z "$out" ] && [ "$(wc -l <<<"$err")" = 1 ] &&
+		grep -qE "$re" <<<"$err"
+}
+
+usage() { # REGULAR-EXPRESSION ARGUMENT...
+	local re=$1
+	shift
+	refused 2 "$re" -c test:///default "$@"
+}
+
+@test "no command, an unknown one, an unknown option" {
+	refused 2 'command|COMMAND'
+	refused 2 'frobnicate' frobnicate
+	refused 2 'frobnicate' sample --frobnicate
+	refused 2 'frobnicate' --frobnicate sample
+	refused 2 'connect' sample --connect
+}
+
+@test "windows that are none" {
+	usage 'window' sample test --window 0
+	usage 'window' sample test --window 0s
+	usage 'window' sample test --window -4s
+	usage 'window' sample test --window=-4s
+	usage 'window' sample test --window 87600h
+	usage 'window' sample test --window 3650d
+	usage 'window' sample test --window nan
+	usage 'window' sample test --window inf
+	usage 'window' sample test --window 4x
+	usage 'window' sample test --window ''
+	usage 'window' sample test --window 1e3
+	usage 'window' sample test --window 99999999999999999999999s
+}
+
+@test "numbers, intervals and words that are none" {
+	usage 'count' sample test --count 0
+	usage 'count' sample test --count -1
+	usage 'count' sample test --count 1.5
+	usage 'count' sample test --count 99999999999999999999
+	usage 'interval' sample test --interval 0
+	usage 'interval' sample test --interval soon
+	usage 'max-stall' sample test --max-stall 0
+	usage 'max-stall' sample test --max-stall -1ms
+	usage 'method' sample test --method magic
+	usage 'output' sample test --output yaml
+	usage 'output' list test --output yaml
+	usage 'output' methods test --output ''
+}
+
+@test "options that exclude each other" {
+	usage 'all' sample test --all
+	refused 2 'qmp' --qmp /nowhere -c test:///default sample
+	usage 'count|cumulative' sample test --cumulative --count 3
+}
+
+@test "no connection is 4" {
+	refused 4 'connect|socket|nowhere' -c 'qemu+unix:///system?socket=/nowhere/socket' sample test
+	refused 4 'nowhere' --qmp /nowhere/socket sample
+	refused 4 '.' -c 'nonsense:///system' list
+}
+
+@test "a connection that is not QEMU's on this host is 5" {
+	refused 5 'test' -c test:///default sample test --window 100ms
+}
+
+@test "an unknown domain is 1" {
+	refused 1 'nobody' -c test:///default sample nobody --window 100ms
+	refused 1 'nobody' -c test:///default list nobody
+}
+
+@test "methods and list work where nothing can be measured" {
+	run "$virt_wss" -c test:///default methods test
+	[ "$status" = 0 ]
+	[[ $output == *mmu* && $output == *refs* ]]
+	run "$virt_wss" -c test:///default list
+	[ "$status" = 0 ]
+	[[ $output == *test* ]]
+}
+
+@test "LIBVIRT_DEFAULT_URI is honoured, and -c goes before it" {
+	LIBVIRT_DEFAULT_URI=test:///default run "$virt_wss" list
+	[ "$status" = 0 ]
+	[[ $output == *test* ]]
+	LIBVIRT_DEFAULT_URI=nonsense:///x run "$virt_wss" -c test:///default list
+	[ "$status" = 0 ]
+	LIBVIRT_DEFAULT_URI=nonsense:///x run "$virt_wss" list
+	[ "$status" = 4 ]
+}
+
+@test "global options are taken after the command, too" {
+	run "$virt_wss" list -c test:///default --debug
+	[ "$status" = 0 ]
+	[[ $output == *test* ]]
+}
+
+@test "a full disk is an error" {
+	[ -e /dev/full ] || skip "no /dev/full"
+	status=0
+	"$virt_wss" -c test:///default list >/dev/full 2>"$BATS_TEST_TMPDIR/err" || status=$?
+	cat "$BATS_TEST_TMPDIR/err"
+	[ $status = 1 ]
+	[ -s "$BATS_TEST_TMPDIR/err" ]
+	status=0
+	"$virt_wss" --help >/dev/full 2>/dev/null || status=$?
+	[ $status = 1 ]
+}
+
+@test "a hostile domain name reaches the terminal harmless" {
+	printf '%s' "<domain type='test'><name>a&#x9b;31mb\$(id)</name><memory>1024</memory>" \
+		"<os><type>hvm</type></os></domain>" >"$BATS_TEST_TMPDIR/domain.xml"
+	printf '%s' "<node><domain file='$BATS_TEST_TMPDIR/domain.xml'/></node>" >"$BATS_TEST_TMPDIR/node.xml"
+	run "$virt_wss" -c "test://$BATS_TEST_TMPDIR/node.xml" list
+	[[ $output != *$'\xc2\x9b'* && $output != *$'\x1b'* ]]
+}
+
+@test "JSON and CSV of list are well formed" {
+	"$virt_wss" -c test:///default list --output json | perl -MJSON::PP -e '
+		decode_json(join("", <STDIN>))->{schema} =~ m(^virt-wss/[a-z]+/1$) or die "schema"'
+	"$virt_wss" -c test:///default list --output csv |
+		awk -f "$WSS_SRCDIR/scripts/csv-field.awk" -v name=domain | grep -qx test
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hosttest.h"
+
+#include "base/error.h"
+#include "base/units.h"
+
+static void test_error(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	char big[2 * sizeof(err.text)];
+
+	(void)unused;
+	assert_int_equal(err.code, WSS_OK);
+	assert_string_equal(err.text, "");
+	assert_int_equal(wss_error_set(&err, WSS_ERR_BUSY, "a %d", 5), -1);
+	assert_error(&err, WSS_ERR_BUSY, "a 5");
+	assert_int_equal(wss_error_prefix(&err, "guest %s", "g"), -1);
+	assert_int_equal(err.code, WSS_ERR_BUSY);
+	assert_string_equal(err.text, "guest g: a 5");
+	assert_int_equal(wss_error_errno(&err, WSS_ERR_FAILED, ENOENT, "open %s", "x"), -1);
+	assert_int_equal(err.code, WSS_ERR_FAILED);
+	assert_string_equal(err.text, "open x: No such file or directory");
+	wss_error_clear(&err);
+	assert_int_equal(err.code, WSS_OK);
+	assert_string_equal(err.text, "");
+	/* Long texts are cut, whoever adds to them. */
+	memset(big, 'x', sizeof(big) - 1);
+	big[sizeof(big) - 1] = '\0';
+	wss_error_set(&err, WSS_ERR_FAILED, "%s", big);
+	assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
+	wss_error_prefix(&err, "%s", big);
+	assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
+	wss_error_errno(&err, WSS_ERR_FAILED, ENOENT, "%s", big);
+	assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
+	/* Nobody has to want the text. */
+	assert_int_equal(wss_error_set(NULL, WSS_ERR_FAILED, "%s", big), -1);
+	assert_int_equal(wss_error_errno(NULL, WSS_ERR_FAILED, EIO, "x"), -1);
+	assert_int_equal(wss_error_prefix(NULL, "x"), -1);
+	wss_error_clear(NULL);
+}
+
+static void test_sanitize(void **unused)
+{
+	static const struct {
+		const char *in, *out;
+	} table[] = {
+		{ "", "" },
+		{ "plain text 123 ~", "plain text 123 ~" },
+		{ "two\nlines\tand\rmore", "two?lines?and?more" },
+		{ "\x1b[31mred\x07\x7f", "?[31mred??" },
+		{ "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80" },
+		{ "\xc3", "?" },
+		{ "\xe2\x82", "??" },
+		{ "\x80\xbf\xff\xfe", "????" },
+		{ "\xc0\xaf", "??" },
+		{ "\xc2\x9bX", "??X" },
+		{ "\xc3(", "?(" },
+	};
+	struct wss_error err = WSS_ERROR_INIT;
+	char text[64];
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		strcpy(text, table[i].in);
+		wss_text_sanitize(text);
+		assert_string_equal(text, table[i].out);
+	}
+	wss_error_set(&err, WSS_ERR_FAILED, "name '%s'", "a\nb\x1b[2J");
+	assert_string_equal(err.text, "name 'a?b?[2J'");
+	wss_error_prefix(&err, "%s", "c\nd");
+	assert_string_equal(err.text, "c?d: name 'a?b?[2J'");
+}
+
+static void test_duration(void **unused)
+{
+	static const struct {
+		const char *text;
+		uint64_t ns;
+	} good[] = {
+		{ "10ms", 10 * WSS_NS_PER_MS },	 { "4s", 4 * WSS_NS_PER_S },
+		{ "1.5s", 1500 * WSS_NS_PER_MS }, { "4", 4 * WSS_NS_PER_S },
+		{ "0.5", 500 * WSS_NS_PER_MS },	 { "5m", 300 * WSS_NS_PER_S },
+		{ "2min", 120 * WSS_NS_PER_S },	 { "1h", 3600 * WSS_NS_PER_S },
+		{ "250us", 250000 },		 { "1MS", WSS_NS_PER_MS },
+	};
+	static const char *const bad[] = { "",	   "s",	   "-4s",  "+4s",  "0",	   "0s",   "0.0",
+					   "4 s",  " 4s",  "4x",   "1e3",  "0x10", "inf",  "nan",
+					   "1.2.3", ".5s", "4s4",  "10y",  "25h",
+					   "99999999999999999999999999h", "0.0000000001s" };
+	struct wss_error err = WSS_ERROR_INIT;
+	uint64_t ns;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		if (wss_duration_parse(good[i].text, 24 * 3600 * WSS_NS_PER_S, "--window", &ns,
+				       &err) < 0)
+			fail_msg("%s: %s", good[i].text, err.text);
+		assert_int_equal(ns, good[i].ns);
+	}
+	ns = 77;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (wss_duration_parse(bad[i], 24 * 3600 * WSS_NS_PER_S, "--window", &ns, &err) == 0)
+			fail_msg("accepted '%s'", bad[i]);
+		assert_error(&err, WSS_ERR_USAGE, "--window");
+		assert_int_equal(ns, 77);
+	}
+	/* The maximum itself is allowed. */
+	assert_int_equal(wss_duration_parse("24h", 24 * 3600 * WSS_NS_PER_S, "w", &ns, &err), 0);
+}
+
+static void test_size(void **unused)
+{
+	static const struct {
+		const char *text;
+		uint64_t bytes;
+	} good[] = {
+		{ "4096", 4 * WSS_MIB },      { "512MiB", 512 * WSS_MIB }, { "512M", 512 * WSS_MIB },
+		{ "512MB", 512000000 },	      { "2GiB", 2 * WSS_GIB },	   { "4096KiB", 4 * WSS_MIB },
+		{ "100B", 100 },	      { "1.5GiB", 1536 * WSS_MIB }, { "0", 0 },
+		{ "1TiB", 1024 * WSS_GIB },   { "8kib", 8192 },
+	};
+	static const char *const bad[] = { "", "MiB", "-1", "+1", "1 MiB", "1MiBs", "1e3", "0x10",
+					   "1PiBB", "9999999999TiB", "1..5M" };
+	struct wss_error err = WSS_ERROR_INIT;
+	uint64_t bytes = 77;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		if (wss_size_parse(good[i].text, "--size", &bytes, &err) < 0)
+			fail_msg("%s: %s", good[i].text, err.text);
+		assert_int_equal(bytes, good[i].bytes);
+	}
+	bytes = 77;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (wss_size_parse(bad[i], "--size", &bytes, &err) == 0)
+			fail_msg("accepted '%s'", bad[i]);
+		assert_error(&err, WSS_ERR_USAGE, "--size");
+		assert_int_equal(bytes, 77);
+	}
+}
+
+static void test_number(void **unused)
+{
+	static const char *const bad[] = { "",	 "0",  "101", "-1", "+5", " 5", "5 ", "5x",
+					   "1.5", "0x5", "18446744073709551616",
+					   "111111111111111111111" };
+	struct wss_error err = WSS_ERROR_INIT;
+	uint64_t number = 77;
+
+	(void)unused;
+	assert_int_equal(wss_number_parse("1", 1, 100, "--count", &number, &err), 0);
+	assert_int_equal(number, 1);
+	assert_int_equal(wss_number_parse("100", 1, 100, "--count", &number, &err), 0);
+	assert_int_equal(number, 100);
+	assert_int_equal(
+		wss_number_parse("18446744073709551615", 0, UINT64_MAX, "n", &number, &err), 0);
+	assert_int_equal(number, UINT64_MAX);
+	number = 77;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (wss_number_parse(bad[i], 1, 100, "--count", &number, &err) == 0)
+			fail_msg("accepted '%s'", bad[i]);
+		assert_error(&err, WSS_ERR_USAGE, "--count");
+		assert_int_equal(number, 77);
+	}
+}
+
+static void test_formats(void **unused)
+{
+	static const struct {
+		uint64_t value;
+		const char *text;
+	} sizes[] = {
+		{ 0, "0 B" },
+		{ 999, "999 B" },
+		{ 4096, "4 KiB" },
+		{ 68943872, "65.8 MiB" },
+		{ 12 * WSS_GIB, "12 GiB" },
+		{ 512 * WSS_MIB, "512 MiB" },
+		{ 1536 * WSS_KIB, "1.50 MiB" },
+		{ 1023 * WSS_MIB, "1.00 GiB" },
+		{ UINT64_MAX, "16 EiB" },
+	};
+	static const struct {
+		uint64_t value;
+		const char *text;
+	} durations[] = {
+		{ 350000, "350 us" },	       { 12 * WSS_NS_PER_MS, "12 ms" },
+		{ 4020 * WSS_NS_PER_MS, "4.02 s" }, { 300 * WSS_NS_PER_S, "5.0 min" },
+		{ 999400, "999 us" },	       { 999500, "1 ms" },
+	};
+	static const struct {
+		uint64_t value;
+		const char *text;
+	} ages[] = {
+		{ 0, "0 s" },	       { 119, "119 s" },	{ 120, "2 min" },
+		{ 7199, "119 min" },   { 7200, "2 h" },		{ 48 * 3600 - 1, "47 h" },
+		{ 48 * 3600, "2 d" },
+	};
+	char text[16];
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		wss_size_format(sizes[i].value, text, sizeof(text));
+		assert_string_equal(text, sizes[i].text);
+	}
+	for (size_t i = 0; i < sizeof(durations) / sizeof(durations[0]); i++) {
+		wss_duration_format(durations[i].value, text, sizeof(text));
+		assert_string_equal(text, durations[i].text);
+	}
+	for (size_t i = 0; i < sizeof(ages) / sizeof(ages[0]); i++) {
+		wss_age_format(ages[i].value, text, sizeof(text));
+		assert_string_equal(text, ages[i].text);
+	}
+}
+
+/* A clock that only moves when somebody sleeps. */
+static uint64_t fake_now(void *opaque)
+{
+	return *(uint64_t *)opaque;
+}
+
+static void fake_sleep(void *opaque, uint64_t when_ns)
+{
+	*(uint64_t *)opaque = when_ns;
+}
+
+static void test_clock(void **unused)
+{
+	uint64_t now = 1000 * WSS_NS_PER_S, before;
+	struct wss_clock_source source = { fake_now, fake_sleep, &now };
+
+	(void)unused;
+	wss_clock_inject(&source);
+	assert_int_equal(wss_clock_now_ns(), now);
+	assert_int_equal(wss_clock_sleep_until_ns(now + 5 * WSS_NS_PER_S), 0);
+	assert_int_equal(wss_clock_now_ns(), 1005 * WSS_NS_PER_S);
+	/* For poll(): rounded up, never negative, never more than it can hold. */
+	assert_int_equal(wss_clock_poll_ms(now), 0);
+	assert_int_equal(wss_clock_poll_ms(now - 1), 0);
+	assert_int_equal(wss_clock_poll_ms(now + 1), 1);
+	assert_int_equal(wss_clock_poll_ms(now + WSS_NS_PER_MS), 1);
+	assert_int_equal(wss_clock_poll_ms(now + WSS_NS_PER_MS + 1), 2);
+	assert_int_equal(wss_clock_poll_ms(UINT64_MAX / 2), INT_MAX);
+	wss_clock_inject(NULL);
+
+	before = wss_clock_now_ns();
+	assert_int_equal(wss_clock_sleep_until_ns(before + 2 * WSS_NS_PER_MS), 0);
+	assert_true(wss_clock_now_ns() >= before + 2 * WSS_NS_PER_MS);
+	assert_int_equal(wss_clock_sleep_until_ns(before), 0);
+	before = wss_clock_cpu_ns();
+	while (wss_clock_cpu_ns() == before)
+		;
+	assert_true(wss_clock_cpu_ns() > before);
+}
+
+static void test_clock_text(void **unused)
+{
+	static const char *const bad[] = { "", "now", "2026-11-20", "2026-11-20T18:00:00",
+					   "2026-11-20T18:00:00+01:00", "2026-13-20T18:00:00Z",
+					   "2026-11-20T18:00:00Zx" };
+	char text[WSS_CLOCK_TEXT_MAX];
+	time_t when = 0;
+
+	(void)unused;
+	/* The zone that the user lives in does not matter. */
+	setenv("TZ", "America/St_Johns", 1);
+	tzset();
+	wss_clock_format(1795197600, text);
+	assert_string_equal(text, "2026-11-20T18:00:00Z");
+	assert_int_equal(wss_clock_parse(text, &when), 0);
+	assert_int_equal(when, 1795197600);
+	unsetenv("TZ");
+	tzset();
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(wss_clock_parse(bad[i], &when), -1);
+	assert_int_equal(when, 1795197600);
+}
+
+static void test_root(void **unused)
+{
+	static const struct {
+		const char *text;
+		int r;
+		uint64_t value;
+	} numbers[] = {
+		{ "0\n", 0, 0 },
+		{ "18446744073709551615\n", 0, UINT64_MAX },
+		{ "42 \t\n", 0, 42 },
+		{ "18446744073709551616\n", -EINVAL, 0 },
+		{ "-1\n", -EINVAL, 0 },
+		{ "", -EINVAL, 0 },
+		{ " 1", -EINVAL, 0 },
+		{ "1 2", -EINVAL, 0 },
+		{ "0x10", -EINVAL, 0 },
+	};
+	char *tree = make_tree();
+	wss_auto_free char *text = NULL;
+	wss_auto_free char *big = calloc(1, 100001);
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_root root = { .dirfd = -1 };
+	char line[8], path[PATH_MAX];
+	uint64_t value = 0;
+	size_t len = 0;
+	DIR *dir = NULL;
+	FILE *file = NULL;
+	int fd;
+
+	(void)unused;
+	wss_root_close(&root);
+	assert_int_equal(wss_root_open(make_path(path, "%s/missing", tree), &root, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "missing");
+	assert_int_equal(wss_root_open(tree, &root, NULL), 0);
+
+	/* Only the root's own files. */
+	put_text(tree, "proc/a", "one line\ntwo\n");
+	assert_int_equal(wss_root_read(&root, "proc/a", 100, &text, &len), 0);
+	assert_string_equal(text, "one line\ntwo\n");
+	assert_int_equal(len, 13);
+	assert_int_equal(wss_root_read(&root, "proc/self/stat", 100, &text, NULL), -ENOENT);
+	assert_int_equal(wss_root_read(&root, "proc", 100, &text, NULL), -EISDIR);
+	assert_string_equal(text, "one line\ntwo\n");
+	/* Exactly as long as allowed, and one byte more. */
+	memset(big, 'b', 100000);
+	put_text(tree, "big", big);
+	free(wss_steal_ptr(text));
+	assert_int_equal(wss_root_read(&root, "big", 100000, &text, &len), 0);
+	assert_int_equal(len, 100000);
+	assert_string_equal(text, big);
+	free(wss_steal_ptr(text));
+	assert_int_equal(wss_root_read(&root, "big", 99999, &text, &len), -EFBIG);
+	put_text(tree, "empty", "");
+	assert_int_equal(wss_root_read(&root, "empty", 0, &text, &len), 0);
+	assert_int_equal(len, 0);
+	assert_string_equal(text, "");
+
+	assert_int_equal(wss_root_read_line(&root, "proc/a", line, sizeof(line)), 0);
+	assert_string_equal(line, "one lin");
+	assert_int_equal(wss_root_read_line(&root, "empty", line, sizeof(line)), 0);
+	assert_string_equal(line, "");
+	assert_int_equal(wss_root_read_line(&root, "missing", line, sizeof(line)), -ENOENT);
+
+	fd = wss_root_openat(&root, "proc/a", O_RDONLY);
+	assert_true(fd >= 0);
+	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	close(fd);
+	assert_int_equal(wss_root_openat(&root, "proc/b", O_RDONLY), -ENOENT);
+	assert_int_equal(wss_root_fopen(&root, "proc/a", &file), 0);
+	assert_true(fcntl(fileno(file), F_GETFD) & FD_CLOEXEC);
+	fclose(file);
+	assert_int_equal(wss_root_fopen(&root, "proc/b", &file), -ENOENT);
+	assert_int_equal(wss_root_opendir(&root, "proc", &dir), 0);
+	closedir(dir);
+	assert_int_equal(wss_root_opendir(&root, "proc/a", &dir), -ENOTDIR);
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		put_text(tree, "number", numbers[i].text);
+		value = 7;
+		assert_int_equal(wss_root_read_u64(&root, "number", &value), numbers[i].r);
+		assert_int_equal(value, numbers[i].r ? 7 : numbers[i].value);
+	}
+	wss_root_close(&root);
+	assert_int_equal(root.dirfd, -1);
+	remove_tree(tree);
+}
+
+/* Cleanup releases what is still owned, and nothing that was handed on. */
+static int open_pipe_end(bool hand_on)
+{
+	int fds[2];
+	wss_auto_close int a = -1;
+	wss_auto_close int unused = -1;
+
+	assert_int_equal(pipe(fds), 0);
+	close(fds[1]);
+	a = fds[0];
+	assert_int_equal(unused, -1);
+	return hand_on ? wss_steal_fd(&a) : a;
+}
+
+static void test_cleanup(void **unused)
+{
+	char *p = strdup("x"), *q;
+	int fd;
+
+	(void)unused;
+	fd = open_pipe_end(true);
+	assert_true(fcntl(fd, F_GETFD) >= 0);
+	close(fd);
+	fd = open_pipe_end(false);
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+	q = wss_steal_ptr(p);
+	assert_null(p);
+	assert_string_equal(q, "x");
+	free(q);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_error),
+		cmocka_unit_test(test_sanitize),
+		cmocka_unit_test(test_duration),
+		cmocka_unit_test(test_size),
+		cmocka_unit_test(test_number),
+		cmocka_unit_test(test_formats),
+		cmocka_unit_test(test_clock),
+		cmocka_unit_test(test_clock_text),
+		cmocka_unit_test(test_root),
+		cmocka_unit_test(test_cleanup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hosttest.h"
+
+#include "base/units.h"
+#include "host/domxml.h"
+
+static const char *fixture_path(char *buf, const char *name)
+{
+	return make_path(buf, "%s/domxml/%s", WSS_FIXTURES, name);
+}
+
+/* What libvirt 9.0 says of a running guest with two cells and a DIMM. */
+static void test_live_numa(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_domxml dom;
+	char path[PATH_MAX];
+	wss_auto_free char *xml = read_text(fixture_path(path, "live-numa-dimm.xml"));
+
+	(void)unused;
+	assert_int_equal(wss_domxml_parse(xml, &dom, &err), 0);
+	assert_string_equal(dom.name, "wss-fixture");
+	assert_string_equal(dom.uuid, "a1b2c3d4-0000-4000-8000-00000000abcd");
+	assert_string_equal(dom.type, "qemu");
+	assert_string_equal(dom.arch, "x86_64");
+	assert_int_equal(dom.maximum_bytes, 640 * WSS_MIB);
+	assert_int_equal(dom.current_bytes, 640 * WSS_MIB);
+	assert_true(dom.has_balloon);
+	assert_int_equal(dom.backing, WSS_BACKING_MEMFD);
+	assert_true(dom.shared);
+	assert_false(dom.hugepages);
+	assert_false(dom.locked);
+	assert_int_equal(dom.n_blocks, 3);
+	assert_int_equal(dom.block_bytes[0], 256 * WSS_MIB);
+	assert_int_equal(dom.block_bytes[1], 256 * WSS_MIB);
+	assert_int_equal(dom.block_bytes[2], 128 * WSS_MIB);
+	assert_int_equal(dom.hostdevs, 0);
+	assert_string_equal(dom.launch_security, "");
+	assert_false(dom.qemu_passthrough);
+}
+
+static void test_live_plain(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_domxml dom;
+	char path[PATH_MAX];
+	wss_auto_free char *xml = read_text(fixture_path(path, "live-plain.xml"));
+
+	(void)unused;
+	assert_int_equal(wss_domxml_parse(xml, &dom, &err), 0);
+	assert_false(dom.has_balloon);
+	assert_int_equal(dom.backing, WSS_BACKING_ANON);
+	assert_false(dom.shared);
+	assert_int_equal(dom.n_blocks, 1);
+	assert_int_equal(dom.block_bytes[0], 256 * WSS_MIB);
+}
+
+static void test_status(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	char path[PATH_MAX], uuid[WSS_UUID_TEXT_MAX] = "untouched";
+	wss_auto_free char *xml = read_text(fixture_path(path, "status.xml"));
+	static const char *const bad[] = {
+		"<domstatus/>",
+		"<domstatus pid='12'/>",
+		"<domstatus pid='12'><domain/></domstatus>",
+		"<domain pid='12'><domain><uuid>" UUID_A "</uuid></domain></domain>",
+		"<domstatus pid='0'><domain><uuid>" UUID_A "</uuid></domain></domstatus>",
+		"<domstatus pid='-1'><domain><uuid>" UUID_A "</uuid></domain></domstatus>",
+		"<domstatus pid=' 1'><domain><uuid>" UUID_A "</uuid></domain></domstatus>",
+		"<domstatus pid='1x'><domain><uuid>" UUID_A "</uuid></domain></domstatus>",
+		"<domstatus pid='4294967297'><domain><uuid>" UUID_A "</uuid></domain></domstatus>",
+		"<domstatus pid=''><domain><uuid>" UUID_A "</uuid></domain></domstatus>",
+		"<domstatus pid='1'><domain><uuid>x</uuid></domain></domstatus>",
+		"<domstatus pid='1'><domain><uuid>" UUID_A "0</uuid></domain></domstatus>",
+	};
+	int pid = -5;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(wss_domxml_parse_status(bad[i], &pid, uuid, &err), -1);
+		assert_error(&err, WSS_ERR_FAILED, NULL);
+		assert_int_equal(pid, -5);
+		assert_string_equal(uuid, "untouched");
+	}
+	assert_int_equal(wss_domxml_parse_status(xml, &pid, uuid, &err), 0);
+	assert_int_equal(pid, 10284);
+	assert_string_equal(uuid, "a1b2c3d4-0000-4000-8000-00000000abcd");
+}
+
+/* A domain with `inside` after its identity and memory, and `devices` as its devices. */
+static int parse(const char *memory, const char *inside, const char *devices,
+		 struct wss_domxml *ret, struct wss_error *err)
+{
+	char xml[16384];
+
+	snprintf(xml, sizeof(xml),
+		 "<domain type='kvm' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>"
+		 "<name>g</name><uuid>" UUID_A "</uuid>%s%s<devices>%s</devices></domain>",
+		 memory, inside, devices);
+	wss_error_clear(err);
+	return wss_domxml_parse(xml, ret, err);
+}
+
+static void test_units(void **unused)
+{
+	static const struct {
+		const char *memory;
+		uint64_t bytes;
+	} table[] = {
+		{ "<memory>1024</memory>", WSS_MIB },
+		{ "<memory unit='KiB'>1024</memory>", WSS_MIB },
+		{ "<memory unit='k'>1024</memory>", WSS_MIB },
+		{ "<memory unit='KB'>1000</memory>", 1000000 },
+		{ "<memory unit='MiB'> 512 \n</memory>", 512 * WSS_MIB },
+		{ "<memory unit='M'>512</memory>", 512 * WSS_MIB },
+		{ "<memory unit='GiB'>4</memory>", 4 * WSS_GIB },
+		{ "<memory unit='GB'>4</memory>", 4000000000 },
+		{ "<memory unit='TiB'>1</memory>", 1024 * WSS_GIB },
+		{ "<memory unit='b'>4096</memory>", 4096 },
+		{ "<memory unit='bytes'>4096</memory>", 4096 },
+		{ "<memory unit='EiB'>15</memory>", 15ULL << 60 },
+	};
+	static const char *const bad[] = {
+		"",
+		"<memory/>",
+		"<memory>0</memory>",
+		"<memory>x</memory>",
+		"<memory>-4</memory>",
+		"<memory>4.5</memory>",
+		"<memory>4 4</memory>",
+		"<memory unit=''>4</memory>",
+		"<memory unit='KiBi'>4</memory>",
+		"<memory unit='parsec'>4</memory>",
+		"<memory unit='EiB'>16</memory>",
+		"<memory>18446744073709551616</memory>",
+		"<memory>18014398509481984</memory>",
+		"<x:memory xmlns:x='urn:x'>1024</x:memory>",
+		"<metadata><memory>1024</memory></metadata>",
+	};
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_domxml dom;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		if (parse(table[i].memory, "", "", &dom, &err) < 0)
+			fail_msg("%s: %s", table[i].memory, err.text);
+		assert_int_equal(dom.maximum_bytes, table[i].bytes);
+		assert_int_equal(dom.current_bytes, table[i].bytes);
+		assert_int_equal(dom.block_bytes[0], table[i].bytes);
+	}
+	memset(&dom, 0x5a, sizeof(dom));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (parse(bad[i], "", "", &dom, &err) == 0)
+			fail_msg("accepted %s", bad[i]);
+		assert_error(&err, WSS_ERR_FAILED, "memory");
+		assert_int_equal(dom.n_blocks, 0x5a5a5a5a5a5a5a5a);
+	}
+}
+
+#define MEM "<memory unit='MiB'>1024</memory>"
+#define DEVICE(model, mib) \
+	"<memory model='" model "'><target><size unit='MiB'>" mib "</size></target></memory>"
+#define CELLS(content) "<cpu><numa>" content "</numa></cpu>"
+
+static void test_blocks(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_domxml dom;
+
+	(void)unused;
+	/* Without cells the first block is what the devices of every model leave. */
+	assert_int_equal(parse(MEM, "",
+			       DEVICE("dimm", "128") DEVICE("nvdimm", "256")
+				       DEVICE("virtio-mem", "64") DEVICE("virtio-pmem", "32")
+					       DEVICE("sgx-epc", "16"),
+			       &dom, &err),
+			 0);
+	assert_int_equal(dom.n_blocks, 3);
+	assert_int_equal(dom.block_bytes[0], (1024 - 128 - 256 - 64 - 32 - 16) * WSS_MIB);
+	assert_int_equal(dom.block_bytes[1], 128 * WSS_MIB);
+	assert_int_equal(dom.block_bytes[2], 64 * WSS_MIB);
+	assert_int_equal(dom.pmems, 2);
+	/* A cell may have no memory of its own. */
+	assert_int_equal(parse(MEM,
+			       CELLS("<cell memory='512' unit='MiB'/><cell memory='0'/>"
+				     "<cell memory='524288'/>"),
+			       DEVICE("nvdimm", "1"), &dom, &err),
+			 0);
+	assert_int_equal(dom.n_blocks, 2);
+	assert_int_equal(dom.block_bytes[1], 512 * WSS_MIB);
+	/* Errors. */
+	assert_int_equal(parse(MEM, "", DEVICE("dimm", "1024"), &dom, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "leave nothing");
+	assert_int_equal(parse(MEM, "", DEVICE("dimm", "1025"), &dom, &err), -1);
+	assert_int_equal(parse(MEM, "", DEVICE("dimm", "17592186044415") DEVICE("dimm", "1"), &dom,
+			       &err),
+			 -1);
+	assert_error(&err, WSS_ERR_FAILED, "too large");
+	assert_int_equal(parse(MEM, "", "<memory model='dimm'/>", &dom, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "memory device");
+	assert_int_equal(parse(MEM, CELLS("<cell id='0'/>"), "", &dom, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "NUMA");
+	assert_int_equal(parse(MEM, CELLS("<cell memory='0'/>"), "", &dom, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "NUMA");
+}
+
+static void test_too_many_blocks(void **unused)
+{
+	static const char cell[] = "<cell memory='1024'/>";
+	size_t size = (WSS_RAM_BLOCKS_MAX + 1) * (sizeof(cell) - 1) + 512, len;
+	wss_auto_free char *xml = malloc(size);
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_domxml dom;
+
+	(void)unused;
+	for (size_t n = WSS_RAM_BLOCKS_MAX; n <= WSS_RAM_BLOCKS_MAX + 1; n++) {
+		len = (size_t)snprintf(xml, size,
+				       "<domain type='kvm'><name>g</name><uuid>" UUID_A
+				       "</uuid><memory>1</memory><cpu><numa>");
+		for (size_t i = 0; i < n; i++)
+			len += (size_t)snprintf(xml + len, size - len, "%s", cell);
+		snprintf(xml + len, size - len, "</numa></cpu></domain>");
+		if (n == WSS_RAM_BLOCKS_MAX) {
+			assert_int_equal(wss_domxml_parse(xml, &dom, &err), 0);
+			assert_int_equal(dom.n_blocks, WSS_RAM_BLOCKS_MAX);
+		} else {
+			assert_int_equal(wss_domxml_parse(xml, &dom, &err), -1);
+			assert_error(&err, WSS_ERR_FAILED, "blocks");
+		}
+	}
+}
+
+#define BACKING(content) "<memoryBacking>" content "</memoryBacking>"
+
+static void test_backing(void **unused)
+{
+	static const struct {
+		const char *inside;
+		const char *devices;
+		enum wss_backing backing;
+		bool shared, hugepages, locked;
+	} table[] = {
+		{ "", "", WSS_BACKING_ANON, false, false, false },
+		{ BACKING("<source type='anonymous'/>"), "", WSS_BACKING_ANON, false, false, false },
+		{ BACKING("<source type='memfd'/>"), "", WSS_BACKING_MEMFD, true, false, false },
+		{ BACKING("<source type='memfd'/><access mode='private'/>"), "", WSS_BACKING_MEMFD,
+		  false, false, false },
+		{ BACKING("<source type='memfd'/>") CELLS("<cell memory='1' memAccess='private'/>"),
+		  "", WSS_BACKING_MEMFD, false, false, false },
+		{ BACKING("<source type='memfd'/>"),
+		  "<memory model='dimm' access='private'><target><size>1</size></target></memory>",
+		  WSS_BACKING_MEMFD, false, false, false },
+		{ BACKING("<source type='file'/><locked/>"), "", WSS_BACKING_FILE, false, false,
+		  true },
+		{ BACKING("<hugepages/><access mode='shared'/>"), "", WSS_BACKING_ANON, true, true,
+		  false },
+		{ BACKING("<hugepages><page size='1' unit='G' nodeset='0'/></hugepages>"), "",
+		  WSS_BACKING_ANON, false, true, false },
+	};
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_domxml dom;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		assert_int_equal(parse(MEM, table[i].inside, table[i].devices, &dom, &err), 0);
+		assert_int_equal(dom.backing, table[i].backing);
+		assert_int_equal(dom.shared, table[i].shared);
+		assert_int_equal(dom.hugepages, table[i].hugepages);
+		assert_int_equal(dom.locked, table[i].locked);
+	}
+}
+
+static void test_devices(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_domxml dom;
+
+	(void)unused;
+	assert_int_equal(parse(MEM "<currentMemory unit='MiB'>300</currentMemory>",
+			       "<launchSecurity type='sev'><cbitpos>47</cbitpos></launchSecurity>"
+			       "<qemu:commandline><qemu:arg value='-x'/></qemu:commandline>",
+			       "<hostdev type='pci'/><interface type='hostdev'/>"
+			       "<interface type='bridge'/><shmem name='s'/><shmem name='t'/>"
+			       "<memballoon model='none'/>",
+			       &dom, &err),
+			 0);
+	assert_int_equal(dom.current_bytes, 300 * WSS_MIB);
+	assert_int_equal(dom.hostdevs, 2);
+	assert_int_equal(dom.shmems, 2);
+	assert_false(dom.has_balloon);
+	assert_string_equal(dom.launch_security, "sev");
+	assert_true(dom.qemu_passthrough);
+	assert_string_equal(dom.arch, "");
+
+	assert_int_equal(parse(MEM,
+			       "<launchSecurity/><qemu:override/>"
+			       "<os><type arch='aarch64'>hvm</type></os>",
+			       "<memballoon model='virtio'/>", &dom, &err),
+			 0);
+	assert_string_equal(dom.launch_security, "unknown");
+	assert_true(dom.qemu_passthrough);
+	assert_true(dom.has_balloon);
+	assert_string_equal(dom.arch, "aarch64");
+
+	/* Elements of other namespaces, of the same names, say nothing. */
+	assert_int_equal(parse(MEM,
+			       "<metadata><x:m xmlns:x='urn:x'><hostdev/><launchSecurity/></x:m>"
+			       "</metadata><x:launchSecurity xmlns:x='urn:x'/>"
+			       "<x:commandline xmlns:x='urn:x'/><qemu:capabilities/>",
+			       "<x:hostdev xmlns:x='urn:x'/>", &dom, &err),
+			 0);
+	assert_int_equal(dom.hostdevs, 0);
+	assert_string_equal(dom.launch_security, "");
+	assert_false(dom.qemu_passthrough);
+}
+
+static void test_identity(void **unused)
+{
+	static const struct {
+		const char *xml, *part;
+	} bad[] = {
+		{ "", "parsed" },
+		{ "garbage", "parsed" },
+		{ "<domain", "parsed" },
+		{ "<domain type='kvm'>", "parsed" },
+		{ "<network/>", "not that of a domain" },
+		{ "<x:domain xmlns:x='urn:x' type='kvm'/>", "not that of a domain" },
+		{ "<domain><name>g</name></domain>", "type" },
+		{ "<domain type=''><name>g</name></domain>", "type" },
+		{ "<domain type='a-very-long-type-indeed'><name>g</name></domain>", "type" },
+		{ "<domain type='kvm'/>", "name" },
+		{ "<domain type='kvm'><name></name></domain>", "name" },
+		{ "<domain type='kvm'><name>g</name></domain>", "uuid" },
+		{ "<domain type='kvm'><name>g</name><uuid>a1b2</uuid></domain>", "uuid" },
+		{ "<domain type='kvm'><name>g</name>"
+		  "<uuid>a1b2c3d4x0000-4000-8000-00000000aaaa</uuid></domain>", "uuid" },
+		{ "<domain type='kvm'><name>g</name>"
+		  "<uuid>a1b2c3d4-0000-4000-8000-00000000aaag</uuid></domain>", "uuid" },
+	};
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_domxml dom;
+	char xml[2048], name[300];
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(wss_domxml_parse(bad[i].xml, &dom, &err), -1);
+		assert_error(&err, WSS_ERR_FAILED, bad[i].part);
+	}
+	memset(name, 'n', sizeof(name));
+	for (size_t len = WSS_NAME_MAX - 1; len <= WSS_NAME_MAX; len++) {
+		snprintf(xml, sizeof(xml),
+			 "<domain type='kvm'><name>%.*s</name><uuid>" UUID_A
+			 "</uuid><memory>4</memory></domain>",
+			 (int)len, name);
+		assert_int_equal(wss_domxml_parse(xml, &dom, &err), len < WSS_NAME_MAX ? 0 : -1);
+	}
+	assert_error(&err, WSS_ERR_FAILED, "name");
+	/* No error value is fine, too. */
+	assert_int_equal(wss_domxml_parse("<domain/>", &dom, NULL), -1);
+}
+
+/* No document type, so no entity that grows, reads a file or fetches anything. */
+static void test_hostile(void **unused)
+{
+	static const char grows[] =
+		"<!DOCTYPE domain [<!ENTITY a 'aaaaaaaaaa'>"
+		"<!ENTITY b '&a;&a;&a;&a;&a;&a;&a;&a;'><!ENTITY c '&b;&b;&b;&b;&b;&b;&b;'>]>";
+	static const char *const doctypes[] = {
+		grows,
+		"<!DOCTYPE domain [<!ENTITY c SYSTEM 'file:///etc/passwd'>]>",
+		"<!DOCTYPE domain SYSTEM 'http://127.0.0.1:1/x.dtd'>",
+		"<!DOCTYPE domain>",
+	};
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_domxml dom;
+	wss_auto_free char *big = malloc(WSS_DOMXML_MAX + 2);
+	char xml[2048];
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(doctypes) / sizeof(doctypes[0]); i++) {
+		snprintf(xml, sizeof(xml),
+			 "%s<domain type='kvm'><name>%s</name><uuid>" UUID_A
+			 "</uuid><memory>4</memory></domain>",
+			 doctypes[i], i < 2 ? "&c;" : "g");
+		assert_int_equal(wss_domxml_parse(xml, &dom, &err), -1);
+		assert_error(&err, WSS_ERR_FAILED, "document type");
+	}
+	memset(big, ' ', WSS_DOMXML_MAX + 1);
+	big[WSS_DOMXML_MAX + 1] = '\0';
+	assert_int_equal(wss_domxml_parse(big, &dom, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "longer");
+	/* Nesting without end. */
+	for (size_t i = 0; i + 3 < WSS_DOMXML_MAX; i += 3)
+		memcpy(big + i, "<a>", 3);
+	big[WSS_DOMXML_MAX - 3] = '\0';
+	assert_int_equal(wss_domxml_parse(big, &dom, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "parsed");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_live_numa),
+		cmocka_unit_test(test_live_plain),
+		cmocka_unit_test(test_status),
+		cmocka_unit_test(test_units),
+		cmocka_unit_test(test_blocks),
+		cmocka_unit_test(test_too_many_blocks),
+		cmocka_unit_test(test_backing),
+		cmocka_unit_test(test_devices),
+		cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_hostile),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,700 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hosttest.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <pthread.h>
+
+#include "host/process.h"
+
+/* A tree with the child's executable, and the real "/". */
+struct state {
+	struct wss_root root;
+	char *tree;
+	char qemu[PATH_MAX];
+};
+
+static struct state host;
+
+static int set_up(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	assert_int_equal(wss_root_open("/", &host.root, &err), 0);
+	host.tree = make_tree();
+	copy_self(host.tree, "qemu-system-test");
+	make_path(host.qemu, "%s/qemu-system-test", host.tree);
+	return 0;
+}
+
+static int tear_down(void **unused)
+{
+	(void)unused;
+	wss_root_close(&host.root);
+	remove_tree(host.tree);
+	return 0;
+}
+
+static void release(struct wss_process *process)
+{
+	wss_process_release(process);
+}
+
+#define AUTO_PROCESS wss_cleanup(release) struct wss_process
+
+static void test_hold(void **unused)
+{
+	pid_t pid = start_qemu(host.qemu, "A1B2C3D4-0000-4000-8000-00000000AAAA", "-incoming");
+	AUTO_PROCESS process = WSS_PROCESS_INIT;
+	struct wss_error err = WSS_ERROR_INIT;
+	char c = 0;
+
+	(void)unused;
+	/* UUIDs are compared in any case. */
+	assert_int_equal(wss_process_hold(&host.root, pid, UUID_A, &process, &err), 0);
+	assert_int_equal(err.code, WSS_OK);
+	assert_int_equal(process.pid, pid);
+	assert_true(process.start_ticks > 0);
+	assert_true(wss_process_alive(&process));
+	assert_true(wss_process_has_argument(&process, "-incoming"));
+	assert_true(wss_process_has_argument(&process, "-play-qemu"));
+	assert_false(wss_process_has_argument(&process, "-incomin"));
+	assert_int_equal(wss_process_state(&process, &c), 0);
+	assert_int_not_equal(c, 'T');
+
+	assert_int_equal(wss_process_signal(&process, SIGSTOP), 0);
+	waitpid(pid, NULL, WUNTRACED);
+	assert_int_equal(wss_process_state(&process, &c), 0);
+	assert_int_equal(c, 'T');
+	assert_true(wss_process_alive(&process));
+	assert_int_equal(wss_process_signal(&process, SIGCONT), 0);
+	waitpid(pid, NULL, WCONTINUED);
+	assert_int_equal(wss_process_state(&process, &c), 0);
+	assert_int_not_equal(c, 'T');
+	end_child(pid);
+}
+
+static void test_hold_without_uuid(void **unused)
+{
+	pid_t pid = start_qemu(host.qemu, NULL, NULL);
+	AUTO_PROCESS process = WSS_PROCESS_INIT;
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	assert_int_equal(wss_process_hold(&host.root, pid, UUID_A, &process, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "qemu-system-tes");
+	assert_int_equal(process.pidfd, -1);
+	assert_int_equal(process.proc.dirfd, -1);
+	wss_error_clear(&err);
+	assert_int_equal(wss_process_hold(&host.root, pid, NULL, &process, &err), 0);
+	end_child(pid);
+}
+
+static void test_hold_refuses(void **unused)
+{
+	pid_t pid = start_qemu(host.qemu, UUID_B, NULL);
+	struct wss_process process = WSS_PROCESS_INIT;
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	/* Another guest's: it says whose. */
+	assert_int_equal(wss_process_hold(&host.root, pid, UUID_A, &process, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, UUID_B);
+	wss_error_clear(&err);
+	assert_int_equal(wss_process_hold(&host.root, 0, UUID_A, &process, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, NULL);
+	assert_int_equal(wss_process_hold(&host.root, -1, UUID_A, &process, NULL), -1);
+	assert_int_equal(wss_process_hold(&host.root, INT_MAX, UUID_A, &process, &err), -1);
+	assert_error(&err, WSS_ERR_GONE, NULL);
+	/* A zombie is no guest any more. */
+	kill(pid, SIGKILL);
+	waitid(P_PID, (id_t)pid, NULL, WEXITED | WNOWAIT);
+	assert_int_equal(wss_process_hold(&host.root, pid, UUID_B, &process, &err), -1);
+	assert_error(&err, WSS_ERR_GONE, NULL);
+	assert_int_equal(process.pidfd, -1);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(wss_process_hold(&host.root, pid, UUID_B, &process, &err), -1);
+	assert_error(&err, WSS_ERR_GONE, NULL);
+}
+
+static void *wait_for_end(void *fd)
+{
+	char c;
+
+	prctl(PR_SET_NAME, "x) S 1 (\ny");
+	if (write(((int *)fd)[1], &(pid_t){ gettid() }, sizeof(pid_t)) < 0)
+		return NULL;
+	while (read(((int *)fd)[0], &c, 1) < 0)
+		;
+	return NULL;
+}
+
+/* A thread's id is not a process; a name with ')' and newlines does not confuse. */
+static void test_thread(void **unused)
+{
+	int to[2], from[2], fds[2];
+	AUTO_PROCESS process = WSS_PROCESS_INIT;
+	struct wss_error err = WSS_ERROR_INIT;
+	pthread_t thread;
+	pid_t tid;
+	char c;
+
+	(void)unused;
+	assert_int_equal(pipe(to), 0);
+	assert_int_equal(pipe(from), 0);
+	fds[0] = to[0];
+	fds[1] = from[1];
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_end, fds), 0);
+	assert_int_equal(read(from[0], &tid, sizeof(tid)), sizeof(tid));
+	assert_int_equal(wss_process_hold(&host.root, tid, NULL, &process, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, NULL);
+	prctl(PR_SET_NAME, "a) Z 7 (\nb");
+	wss_error_clear(&err);
+	assert_int_equal(wss_process_hold(&host.root, getpid(), NULL, &process, &err), 0);
+	/* This thread runs, the other sleeps. */
+	assert_int_equal(wss_process_state(&process, &c), 0);
+	assert_int_equal(c, 'R');
+	assert_int_equal(write(to[1], "", 1), 1);
+	pthread_join(thread, NULL);
+	for (int i = 0; i < 2; i++) {
+		close(to[i]);
+		close(from[i]);
+	}
+}
+
+/* Whether everything that goes through the held process says that it has gone. */
+static void assert_gone(const struct wss_process *process, int clear_refs, int smaps)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	uint64_t value;
+	char c = 0;
+	int r;
+
+	assert_false(wss_process_alive(process));
+	assert_int_equal(wss_process_signal(process, 0), -ESRCH);
+	assert_int_equal(wss_process_state(process, &c), -ESRCH);
+	assert_false(wss_process_has_argument(process, "-uuid"));
+	/* Opened before: */
+	assert_int_equal(write(clear_refs, "1\n", 2), -1);
+	assert_int_equal(errno, ESRCH);
+	assert_true(read(smaps, &c, 1) <= 0);
+	/* Opened after: */
+	r = wss_root_openat(&process->proc, "clear_refs", O_WRONLY);
+	assert_true(r == -ENOENT || r == -ESRCH);
+	assert_int_equal(wss_process_error(process, r, "clear_refs", &err), -1);
+	assert_error(&err, WSS_ERR_GONE, "has exited");
+	r = wss_root_read_u64(&process->proc, "oom_score", &value);
+	assert_true(r == -ENOENT || r == -ESRCH);
+}
+
+static void test_gone(void **unused)
+{
+	pid_t pid = start_qemu(host.qemu, UUID_A, NULL);
+	AUTO_PROCESS process = WSS_PROCESS_INIT;
+	int clear_refs, smaps;
+
+	(void)unused;
+	assert_int_equal(wss_process_hold(&host.root, pid, UUID_A, &process, NULL), 0);
+	clear_refs = wss_root_openat(&process.proc, "clear_refs", O_WRONLY);
+	smaps = wss_root_openat(&process.proc, "smaps", O_RDONLY);
+	assert_true(clear_refs >= 0 && smaps >= 0);
+	/* As a zombie, */
+	kill(pid, SIGKILL);
+	waitid(P_PID, (id_t)pid, NULL, WEXITED | WNOWAIT);
+	assert_false(wss_process_alive(&process));
+	assert_int_equal(wss_process_state(&process, &(char){ 0 }), -ESRCH);
+	assert_int_equal(read(smaps, &(char){ 0 }, 1), 0);
+	/* and once it is reaped. */
+	waitpid(pid, NULL, 0);
+	assert_gone(&process, clear_refs, smaps);
+	close(clear_refs);
+	close(smaps);
+}
+
+/* Makes the next process of this pid namespace get that pid. */
+static bool set_next_pid(pid_t pid)
+{
+	wss_auto_close int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%d", pid - 1);
+
+	return fd >= 0 && write(fd, text, (size_t)len) == len;
+}
+
+/* Copies what /proc/PID/smaps_rollup says as Referenced, in KiB. */
+static unsigned long referenced_kib(const struct wss_process *process)
+{
+	wss_auto_free char *text = NULL;
+	const char *at;
+
+	assert_int_equal(wss_root_read(&process->proc, "smaps_rollup", 1 << 16, &text, NULL), 0);
+	at = strstr(text, "\nReferenced:");
+	assert_non_null(at);
+	return strtoul(at + strlen("\nReferenced:"), NULL, 10);
+}
+
+/* In a pid namespace of its own: the pid of a held process is given to another one. */
+static void reuse_in_namespace(void)
+{
+	AUTO_PROCESS old = WSS_PROCESS_INIT;
+	AUTO_PROCESS new = WSS_PROCESS_INIT;
+	int clear_refs, smaps;
+	unsigned long before;
+	pid_t first, second;
+
+	first = start_qemu(host.qemu, UUID_A, NULL);
+	assert_int_equal(wss_process_hold(&host.root, first, UUID_A, &old, NULL), 0);
+	clear_refs = wss_root_openat(&old.proc, "clear_refs", O_WRONLY);
+	smaps = wss_root_openat(&old.proc, "smaps", O_RDONLY);
+	end_child(first);
+	assert_true(set_next_pid(first));
+	second = start_qemu(host.qemu, UUID_B, NULL);
+	assert_int_equal(second, first);
+
+	assert_int_equal(wss_process_hold(&host.root, second, UUID_B, &new, NULL), 0);
+	before = referenced_kib(&new);
+	assert_true(before > 0);
+	assert_gone(&old, clear_refs, smaps);
+	/* The new owner of the pid felt none of it. */
+	assert_int_equal(wss_process_signal(&old, SIGKILL), -ESRCH);
+	assert_true(wss_process_alive(&new));
+	assert_true(referenced_kib(&new) >= before);
+	/* And is not mistaken for the old one by its number. */
+	wss_process_release(&old);
+	assert_int_equal(wss_process_hold(&host.root, second, UUID_A, &old, NULL), -1);
+	close(clear_refs);
+	close(smaps);
+	end_child(second);
+}
+
+/*
+ * Runs test() as the first process of a new pid namespace with its own /proc. Skips
+ * the calling test where that is not allowed.
+ */
+static void run_in_pid_namespace(void (*test)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		pid_t init;
+
+		/* A failure here must end this child, not return into the runner. */
+		setenv("CMOCKA_TEST_ABORT", "1", 1);
+		if (unshare(CLONE_NEWNS | CLONE_NEWPID) < 0 ||
+		    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+			_exit(77);
+		init = fork();
+		if (init == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (mount("proc", "/proc", "proc", 0, NULL) < 0 || !set_next_pid(1000))
+				_exit(77);
+			/* The handle of the parent's mount would still show the old /proc. */
+			wss_root_close(&host.root);
+			if (wss_root_open("/", &host.root, NULL) < 0)
+				_exit(1);
+			test();
+			_exit(0);
+		}
+		waitpid(init, &status, 0);
+		_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+	}
+	waitpid(pid, &status, 0);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+		print_message("# a pid namespace with its own /proc cannot be made here\n");
+		skip();
+	}
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void test_pid_reuse(void **unused)
+{
+	(void)unused;
+	run_in_pid_namespace(reuse_in_namespace);
+}
+
+static void test_find(void **unused)
+{
+	char exe[PATH_MAX], part[64];
+	pid_t real = start_qemu(host.qemu, UUID_A, NULL), second, fake;
+	struct wss_error err = WSS_ERROR_INIT;
+	pid_t found = 0;
+
+	(void)unused;
+	/* The same arguments in a program that is no QEMU do not count. */
+	copy_self(host.tree, "harmless");
+	fake = start_qemu(make_path(exe, "%s/harmless", host.tree), UUID_A, NULL);
+	assert_int_equal(wss_process_find(&host.root, UUID_A, &found, &err), 0);
+	assert_int_equal(found, real);
+	assert_int_equal(wss_process_find(&host.root, UUID_B, &found, &err), -1);
+	assert_error(&err, WSS_ERR_GONE, UUID_B);
+
+	second = start_qemu(host.qemu, UUID_A, NULL);
+	wss_error_clear(&err);
+	found = 0;
+	assert_int_equal(wss_process_find(&host.root, UUID_A, &found, &err), -1);
+	snprintf(part, sizeof(part), " %d", real);
+	assert_error(&err, WSS_ERR_FAILED, part);
+	snprintf(part, sizeof(part), " %d", second);
+	assert_error(&err, WSS_ERR_FAILED, part);
+	assert_int_equal(found, 0);
+
+	/* A zombie is none. */
+	kill(second, SIGKILL);
+	waitid(P_PID, (id_t)second, NULL, WEXITED | WNOWAIT);
+	assert_int_equal(wss_process_find(&host.root, UUID_A, &found, NULL), 0);
+	assert_int_equal(found, real);
+	waitpid(second, NULL, 0);
+	end_child(real);
+	assert_int_equal(wss_process_find(&host.root, UUID_A, &found, &err), -1);
+	end_child(fake);
+}
+
+/* A captured machine: proc/PID with a command line, an executable and a parent. */
+static void put_process(const char *tree, int pid, int parent, const char *uuid, const char *exe,
+			const char *ns_pids)
+{
+	char path[PATH_MAX], text[512];
+	size_t len;
+
+	len = (size_t)snprintf(text, sizeof(text), "qemu%c-name%cx%c-uuid%c%s%c-m%c512", 0, 0, 0, 0,
+			       uuid, 0, 0);
+	put_bytes(tree, make_path(path, "proc/%d/cmdline", pid), text, len + 1);
+	snprintf(text, sizeof(text),
+		 "%d (qemu) S %d 1 1 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 3 0 %d 100 200\n", pid,
+		 parent, pid * 10);
+	put_text(tree, make_path(path, "proc/%d/stat", pid), text);
+	snprintf(text, sizeof(text), "Name:\tqemu\nPid:\t%d\nNSpid:\t%s\nThreads:\t3\n", pid,
+		 ns_pids);
+	put_text(tree, make_path(path, "proc/%d/status", pid), text);
+	if (exe)
+		assert_int_equal(symlink(exe, make_path(path, "%s/proc/%d/exe", tree, pid)), 0);
+}
+
+/* A process of a captured machine is never one of this host. */
+static void test_captured(void **unused)
+{
+	char *tree = make_tree();
+	AUTO_PROCESS process = WSS_PROCESS_INIT;
+	struct wss_root root;
+	char c = 0, path[PATH_MAX];
+
+	(void)unused;
+	put_process(tree, 1, 0, UUID_A, "/usr/bin/qemu-system-x86_64", "1");
+	assert_int_equal(wss_root_open(tree, &root, NULL), 0);
+	assert_int_equal(wss_process_hold(&root, 1, UUID_A, &process, NULL), 0);
+	assert_int_equal(process.pidfd, -1);
+	assert_int_equal(process.start_ticks, 10);
+	assert_true(wss_process_alive(&process));
+	assert_int_equal(wss_process_state(&process, &c), 0);
+	assert_int_equal(c, 'S');
+	assert_int_equal(wss_process_signal(&process, 0), -ESRCH);
+	/* Stopped only when all threads are. */
+	put_text(tree, "proc/1/task/1/stat", "1 (a) T 0 1 1 0 -1 0 1 0 0 0 1 1 0 0 20 0 3 0 9 1\n");
+	put_text(tree, "proc/1/task/2/stat", "2 (b) D 0 1 1 0 -1 0 1 0 0 0 1 1 0 0 20 0 3 0 9 1\n");
+	put_text(tree, "proc/1/task/3/stat", "3 (c) Z 0 1 1 0 -1 0 1 0 0 0 1 1 0 0 20 0 3 0 9 1\n");
+	assert_int_equal(wss_process_state(&process, &c), 0);
+	assert_int_equal(c, 'D');
+	put_text(tree, "proc/1/task/2/stat", "2 (b) t 0 1 1 0 -1 0 1 0 0 0 1 1 0 0 20 0 3 0 9 1\n");
+	assert_int_equal(wss_process_state(&process, &c), 0);
+	assert_int_equal(c, 't');
+	/* A stat that cannot be read is an error, not a guess. */
+	put_text(tree, "proc/1/stat", "1 (a");
+	wss_process_release(&process);
+	assert_int_equal(wss_process_hold(&root, 1, UUID_A, &process, NULL), -1);
+	unlink(make_path(path, "%s/proc/1/stat", tree));
+	assert_int_equal(wss_process_hold(&root, 1, UUID_A, &process, NULL), -1);
+	wss_root_close(&root);
+	remove_tree(tree);
+}
+
+/* The last -uuid is the one that QEMU obeys; children before exec are no second guest. */
+static void test_find_captured(void **unused)
+{
+	char *tree = make_tree();
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_root root;
+	pid_t pid = 0;
+	static const char twice[] = "qemu\0-uuid\0" UUID_A "\0-uuid\0" UUID_B;
+	static const char at_end[] = "qemu\0-uuid";
+
+	(void)unused;
+	put_process(tree, 100, 1, UUID_A, "/usr/libexec/qemu-kvm (deleted)", "100");
+	put_process(tree, 101, 100, UUID_A, "/usr/libexec/qemu-kvm (deleted)", "101");
+	put_process(tree, 102, 1, UUID_A, "/usr/bin/python3", "102");
+	put_process(tree, 103, 1, UUID_A, NULL, "103");
+	put_process(tree, 104, 1, UUID_A, "/usr/bin/qemu-system-x86_64", "104");
+	put_bytes(tree, "proc/104/cmdline", twice, sizeof(twice));
+	put_process(tree, 105, 1, UUID_A, "/usr/bin/qemu-system-x86_64", "105");
+	put_bytes(tree, "proc/105/cmdline", at_end, sizeof(at_end));
+	put_text(tree, "proc/106x/cmdline", "x");
+	assert_int_equal(wss_root_open(tree, &root, NULL), 0);
+	assert_int_equal(wss_process_find(&root, UUID_A, &pid, &err), 0);
+	assert_int_equal(pid, 100);
+	assert_int_equal(wss_process_find(&root, UUID_B, &pid, &err), 0);
+	assert_int_equal(pid, 104);
+	for (int i = 200; i < 230; i++)
+		put_process(tree, i, 1, UUID_A, "/usr/bin/qemu-system-x86_64", "1");
+	assert_int_equal(wss_process_find(&root, UUID_A, &pid, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "...");
+	wss_root_close(&root);
+	remove_tree(tree);
+}
+
+#define STATUS(pid, uuid)                                                                  \
+	"<domstatus state='running' pid='" pid "'><domain type='qemu'><name>g</name><uuid>" \
+	uuid "</uuid></domain></domstatus>"
+
+/* Attaches guest g to what tree holds; returns the pid, 0 where that failed. */
+static pid_t attach(const char *tree, const char *run_dir, const char *name, const char *uuid,
+		    struct wss_error *err)
+{
+	AUTO_PROCESS process = WSS_PROCESS_INIT;
+	struct wss_root root;
+	int r;
+
+	wss_error_clear(err);
+	assert_int_equal(wss_root_open(tree, &root, NULL), 0);
+	r = wss_process_attach(&root, run_dir, name, uuid, &process, err);
+	wss_root_close(&root);
+	assert_int_equal(r == 0, err->code == WSS_OK);
+	return r == 0 ? process.pid : 0;
+}
+
+static void test_attach_pid_file(void **unused)
+{
+	static const char *const bad[] = { "", "\n", "0", "-300", "abc", "300x", "300 301",
+					   "99999999999999999999", "4294967596", "0x12c", "+300" };
+	char *tree = make_tree();
+	wss_auto_free char *big = calloc(1, 1 << 20);
+	struct wss_error err = WSS_ERROR_INIT;
+	char pid_file[PATH_MAX], path[PATH_MAX];
+
+	(void)unused;
+	/* 300 has the executable of no QEMU: only a file can lead there. */
+	put_process(tree, 300, 1, UUID_A, "/opt/vmm", "300");
+	put_process(tree, 301, 1, UUID_B, "/usr/bin/qemu-system-x86_64", "301");
+	make_path(pid_file, "%s/run/q/g.pid", tree);
+	put_text(tree, "run/q/g.pid", "300");
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 300);
+	put_text(tree, "run/q/g.pid", "300\n");
+	assert_int_equal(attach(tree, "//run/q/", "g", UUID_A, &err), 300);
+	/* Files that are no pid. */
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		put_text(tree, "run/q/g.pid", bad[i]);
+		assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
+		assert_error(&err, WSS_ERR_GONE, UUID_A);
+	}
+	memset(big, '3', (1 << 20) - 1);
+	put_text(tree, "run/q/g.pid", big);
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
+	/* A link, a FIFO or a directory is none, wherever it leads. */
+	put_text(tree, "run/q/other", "300");
+	unlink(pid_file);
+	assert_int_equal(symlink("other", pid_file), 0);
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
+	unlink(pid_file);
+	assert_int_equal(mkfifo(pid_file, 0600), 0);
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
+	unlink(pid_file);
+	assert_int_equal(mkdir(pid_file, 0700), 0);
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
+	rmdir(pid_file);
+	/* Without it, the status file: with this guest's UUID only. */
+	put_text(tree, "run/q/g.xml", STATUS("300", UUID_A));
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 300);
+	put_text(tree, "run/q/g.xml", STATUS("300", UUID_B));
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
+	put_text(tree, "run/q/g.xml", "<domstatus");
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
+	/* Another guest's pid, and a directory that is not there: the search. */
+	put_text(tree, "run/q/g.pid", "300");
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_B, &err), 301);
+	assert_int_equal(attach(tree, "/run/nothing", "g", UUID_B, &err), 301);
+	assert_int_equal(attach(tree, make_path(path, "/%4000d", 0), "g", UUID_B, &err), 301);
+	remove_tree(tree);
+}
+
+/* No name leads out of the directory, and names that cannot be are only searched for. */
+static void test_attach_name(void **unused)
+{
+	static const char *const names[] = { "../g", "sub/g", "/run/g", "..", ".", "", "./g" };
+	char *tree = make_tree();
+	struct wss_error err = WSS_ERROR_INIT;
+	char longest[2 * NAME_MAX];
+
+	(void)unused;
+	put_process(tree, 300, 1, UUID_A, "/opt/vmm", "300");
+	put_text(tree, "run/g.pid", "300");
+	put_text(tree, "run/.pid", "300");
+	put_text(tree, "run/q/g.pid", "1");
+	put_text(tree, "run/q/.pid", "300");
+	put_text(tree, "run/q/..pid", "300");
+	put_text(tree, "run/q/...pid", "300");
+	put_text(tree, "run/q/sub/g.pid", "300");
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_int_equal(attach(tree, "/run/q", names[i], UUID_A, &err), 0);
+	memset(longest, 'g', sizeof(longest));
+	longest[sizeof(longest) - 1] = '\0';
+	assert_int_equal(attach(tree, "/run/q", longest, UUID_A, &err), 0);
+	put_process(tree, 301, 1, UUID_A, "/usr/bin/qemu-system-x86_64", "301");
+	assert_int_equal(attach(tree, "/run/q", "../g", UUID_A, &err), 301);
+	assert_int_equal(attach(tree, "/run/q", longest, UUID_A, &err), 301);
+	remove_tree(tree);
+}
+
+/* The pid of another namespace: it is another process here, or none. */
+static void test_attach_namespace(void **unused)
+{
+	char *tree = make_tree();
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	put_process(tree, 42, 1, UUID_B, "/usr/bin/qemu-system-x86_64", "42");
+	put_process(tree, 5000, 1, UUID_A, "/usr/bin/qemu-system-x86_64", "5000 42");
+	put_text(tree, "run/q/g.pid", "42");
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 5000);
+	/* Somebody else shows the same UUID: the recorded pid tells which. */
+	put_process(tree, 6000, 1, UUID_A, "/usr/bin/qemu-system-x86_64", "6000 142");
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 5000);
+	put_process(tree, 6000, 1, UUID_A, NULL, "6000");
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 5000);
+	/* Unless it cannot. */
+	put_text(tree, "run/q/g.pid", "43");
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
+	assert_error(&err, WSS_ERR_FAILED, "5000");
+	assert_error(&err, WSS_ERR_FAILED, "6000");
+	put_process(tree, 7000, 1, UUID_A, "/usr/bin/qemu-system-x86_64", "7000 42");
+	put_text(tree, "run/q/g.pid", "42");
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
+	assert_error(&err, WSS_ERR_FAILED, "7000");
+	remove_tree(tree);
+}
+
+/* In its namespace a child has another pid than here; what it records there still finds it. */
+static void test_attach_real_namespace(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	AUTO_PROCESS process = WSS_PROCESS_INIT;
+	char run_dir[PATH_MAX], c;
+	int out[2], status;
+	pid_t maker;
+
+	(void)unused;
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	maker = fork();
+	if (maker == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (unshare(CLONE_NEWPID) < 0)
+			_exit(77);
+		if (fork() == 0)
+			exec_qemu(host.qemu, UUID_A, NULL, out[1]);
+		close(out[1]);
+		pause();
+		_exit(0);
+	}
+	close(out[1]);
+	if (read(out[0], &c, 1) != 1) {
+		waitpid(maker, &status, 0);
+		close(out[0]);
+		print_message("# a pid namespace cannot be made here\n");
+		skip();
+	}
+	close(out[0]);
+	/* Pid 1 here is not the guest. */
+	put_text(host.tree, "ns/g.pid", "1");
+	assert_int_equal(wss_process_attach(&host.root, make_path(run_dir, "%s/ns", host.tree), "g",
+					    UUID_A, &process, &err),
+			 0);
+	assert_int_not_equal(process.pid, 1);
+	assert_true(process.pid > 1);
+	assert_true(wss_process_alive(&process));
+	assert_int_equal(wss_process_signal(&process, SIGKILL), 0);
+	assert_int_equal(poll(&(struct pollfd){ .fd = process.pidfd, .events = POLLIN }, 1, 10000),
+			 1);
+	assert_false(wss_process_alive(&process));
+	end_child(maker);
+}
+
+/* Runs as nobody where we are root; every process of root's is then another's. */
+static int as_nobody(pid_t pid)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	AUTO_PROCESS process = WSS_PROCESS_INIT;
+	wss_auto_free char *text = NULL;
+	int r;
+
+	/* The command line of others is open to all, their memory map is not. */
+	if (wss_process_hold(&host.root, pid, NULL, &process, &err) < 0)
+		return err.code == WSS_ERR_UNSUPPORTED ? 0 : 1;
+	r = wss_root_read(&process.proc, "smaps", 1 << 20, &text, NULL);
+	if (r >= 0)
+		return 2;
+	wss_process_error(&process, r, "smaps", &err);
+	return err.code == WSS_ERR_UNSUPPORTED ? 0 : 3;
+}
+
+static void test_no_permission(void **unused)
+{
+	pid_t child, qemu = 1;
+	int status;
+
+	(void)unused;
+	if (geteuid() != 0) {
+		assert_int_equal(as_nobody(qemu), 0);
+		return;
+	}
+	qemu = start_qemu(host.qemu, UUID_A, NULL);
+	child = fork();
+	if (child == 0)
+		_exit(setgid(65534) < 0 || setuid(65534) < 0 ? 4 : as_nobody(qemu));
+	waitpid(child, &status, 0);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	end_child(qemu);
+}
+
+static void test_release(void **unused)
+{
+	struct wss_process process = WSS_PROCESS_INIT;
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	wss_process_release(&process);
+	assert_int_equal(wss_process_hold(&host.root, getpid(), NULL, &process, &err), 0);
+	assert_true(fcntl(process.pidfd, F_GETFD) & FD_CLOEXEC);
+	assert_true(fcntl(process.proc.dirfd, F_GETFD) & FD_CLOEXEC);
+	wss_process_release(&process);
+	assert_int_equal(process.pidfd, -1);
+	wss_process_release(&process);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hold),
+		cmocka_unit_test(test_hold_without_uuid),
+		cmocka_unit_test(test_hold_refuses),
+		cmocka_unit_test(test_thread),
+		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_pid_reuse),
+		cmocka_unit_test(test_find),
+		cmocka_unit_test(test_captured),
+		cmocka_unit_test(test_find_captured),
+		cmocka_unit_test(test_attach_pid_file),
+		cmocka_unit_test(test_attach_name),
+		cmocka_unit_test(test_attach_namespace),
+		cmocka_unit_test(test_attach_real_namespace),
+		cmocka_unit_test(test_no_permission),
+		cmocka_unit_test(test_release),
+	};
+
+	if (argc > 1 && !strcmp(argv[1], PLAY_QEMU))
+		return play_qemu();
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
