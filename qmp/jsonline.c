@@ -7,7 +7,7 @@
 #include <string.h>
 
 /*
- * Upper bounds of what json-c 0.15 to 0.17 allocates on a 64-bit machine, malloc's own
+ * Upper bounds of what json-c 0.16 allocates on a 64-bit machine, malloc's own
  * overhead included: an object comes with a hash table of 16 entries, which grows
  * by doubling; an array starts with 32 slots. tests/qmp measures them.
  */

@@ -1,32 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "qmp.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "events.h"
+#include "client.h"
 #include "jsonline.h"
-#include "stream.h"
 
-#define CLASS_NAME_MAX 48
 #define ID_MAX 32
-
-struct qmp {
-	struct qmp_limits limits;
-	struct qmp_stream stream;	     /* fd -1 where ops is set, or once closed */
-	const struct qmp_transport_ops *ops; /* NULL on a socket */
-	void *opaque;
-	struct qmp_events events;
-	uint64_t commands;		 /* sent so far: the number in the last id */
-	struct qmp_peer peer;		 /* pid 0 where unknown */
-	char class_name[CLASS_NAME_MAX]; /* of the last command's error, "" for none */
-	struct wss_error closed_why;	 /* WSS_OK while the connection is good */
-};
+#define SEEN_LINES_MAX 1024
 
 static const struct {
 	const char *name;
@@ -39,7 +23,7 @@ static const struct {
 	{"KVMMissingCap", QMP_CLASS_KVM_MISSING_CAP},
 };
 
-static uint64_t deadline_of(unsigned int timeout_ms)
+uint64_t qmp_deadline(unsigned int timeout_ms)
 {
 	return wss_clock_now_ns() + timeout_ms * WSS_NS_PER_MS;
 }
@@ -52,8 +36,8 @@ static int close_stream(struct qmp *qmp, const struct wss_error *why)
 	return -1;
 }
 
-static int read_object(struct qmp *qmp, uint64_t deadline_ns, struct json_object **ret_object,
-		       size_t *ret_tree_bytes, struct wss_error *err)
+int qmp_read_object(struct qmp *qmp, uint64_t deadline_ns, struct json_object **ret_object,
+		    size_t *ret_tree_bytes, struct wss_error *err)
 {
 	const char *line = NULL;
 	size_t len = 0;
@@ -109,6 +93,19 @@ static bool is_event(struct json_object *object)
 	return qmp_has(object, "event");
 }
 
+/* Keeps an event, which it takes over, for qmp_next_event(). */
+static void keep_event(struct qmp *qmp, struct json_object *event, size_t tree_bytes)
+{
+	static const char *const stops[] = {"STOP", "SHUTDOWN", "SUSPEND", "SUSPEND_DISK"};
+	const char *name = "";
+
+	/* Noted here, so that it is not lost where the queue overflows. */
+	if (qmp_get_string(event, "event", &name, NULL) == 0)
+		for (size_t i = 0; i < sizeof(stops) / sizeof(*stops); i++)
+			qmp->stop_seen |= !strcmp(name, stops[i]);
+	qmp_events_push(&qmp->events, event, tree_bytes);
+}
+
 static int await_reply(struct qmp *qmp, const char *id, uint64_t deadline_ns,
 		       struct json_object **ret_reply, struct wss_error *err)
 {
@@ -116,7 +113,7 @@ static int await_reply(struct qmp *qmp, const char *id, uint64_t deadline_ns,
 		qmp_auto_json struct json_object *object = NULL;
 		size_t tree_bytes = 0;
 
-		if (read_object(qmp, deadline_ns, &object, &tree_bytes, err) < 0)
+		if (qmp_read_object(qmp, deadline_ns, &object, &tree_bytes, err) < 0)
 			return -1;
 		if (!is_event(object)) {
 			if (check_id(object, id, err) < 0)
@@ -124,7 +121,7 @@ static int await_reply(struct qmp *qmp, const char *id, uint64_t deadline_ns,
 			*ret_reply = wss_steal_ptr(object);
 			return 0;
 		}
-		qmp_events_push(&qmp->events, wss_steal_ptr(object), tree_bytes);
+		keep_event(qmp, wss_steal_ptr(object), tree_bytes);
 		/* Lines that are buffered already cost no wait: a flood of events must end
 		 * too. */
 		if (wss_clock_now_ns() >= deadline_ns)
@@ -165,7 +162,7 @@ static int exchange_ops(struct qmp *qmp, const char *command, struct json_object
 	while (len && reply[len - 1] == '\n')
 		len--;
 	if (len > qmp->limits.reply_bytes)
-		return wss_error_set(err, WSS_ERR_FAILED, "a reply of more than %zu bytes",
+		return wss_error_set(err, WSS_ERR_FAILED, "the reply is larger than %zu bytes",
 				     qmp->limits.reply_bytes);
 	return qmp_json_parse(reply, len, &qmp->limits, ret_reply, NULL, err);
 }
@@ -213,9 +210,9 @@ static int take_result(struct qmp *qmp, struct json_object *reply,
 	return 0;
 }
 
-static int run_command(struct qmp *qmp, const char *command, struct json_object *args,
-		       unsigned int timeout_ms, uint64_t deadline_ns,
-		       struct json_object **ret_value, struct wss_error *err)
+int qmp_run(struct qmp *qmp, const char *command, struct json_object *args,
+	    unsigned int timeout_ms, uint64_t deadline_ns, struct json_object **ret_value,
+	    struct wss_error *err)
 {
 	qmp_auto_json struct json_object *reply = NULL;
 	int result;
@@ -253,8 +250,8 @@ int qmp_execute(struct qmp *qmp, const char *command, struct json_object *args,
 		return wss_error_set(err, WSS_ERR_GONE,
 				     "QMP %s: the connection was closed after: %s", command,
 				     qmp->closed_why.text);
-	return run_command(qmp, command, args, timeout_ms, deadline_of(timeout_ms), ret_value,
-			   err);
+	return qmp_run(qmp, command, args, timeout_ms, qmp_deadline(timeout_ms), ret_value,
+		       err);
 }
 
 enum qmp_error_class qmp_last_class(const struct qmp *qmp)
@@ -272,13 +269,13 @@ const char *qmp_last_class_name(const struct qmp *qmp)
 	return qmp->class_name;
 }
 
-/* Reads on for an event. Returns 1, 0 at the deadline, -1. */
-static int read_event(struct qmp *qmp, uint64_t deadline_ns, struct json_object **ret_event,
-		      struct wss_error *err)
+/* Reads one event into the queue. Returns 1, 0 at the deadline, -1 (connection closed). */
+static int read_event(struct qmp *qmp, uint64_t deadline_ns, struct wss_error *err)
 {
 	qmp_auto_json struct json_object *object = NULL;
+	size_t tree_bytes = 0;
 
-	if (read_object(qmp, deadline_ns, &object, NULL, err) < 0) {
+	if (qmp_read_object(qmp, deadline_ns, &object, &tree_bytes, err) < 0) {
 		/* Half an event may have come; the rest of it is read by whoever reads next.
 		 */
 		if (err->code == WSS_ERR_TIMEOUT) {
@@ -286,7 +283,7 @@ static int read_event(struct qmp *qmp, uint64_t deadline_ns, struct json_object 
 			return 0;
 		}
 	} else if (is_event(object)) {
-		*ret_event = wss_steal_ptr(object);
+		keep_event(qmp, wss_steal_ptr(object), tree_bytes);
 		return 1;
 	} else {
 		wss_error_set(err, WSS_ERR_FAILED, "a reply to nothing we asked");
@@ -299,178 +296,47 @@ int qmp_next_event(struct qmp *qmp, unsigned int timeout_ms, struct json_object 
 		   struct wss_error *err)
 {
 	struct wss_error unwanted = WSS_ERROR_INIT;
+	uint64_t deadline_ns = qmp_deadline(timeout_ms);
 	struct json_object *event;
+	int result;
 
 	if (!err)
 		err = &unwanted;
 	if (qmp->ops)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "no QMP events over %s",
 				     qmp->ops->name);
-	event = qmp_events_pop(&qmp->events);
-	if (event) {
-		*ret_event = event;
-		return 1;
+	/* One that is too large to be kept is dropped, and the wait goes on. */
+	while (!(event = qmp_events_pop(&qmp->events))) {
+		if (qmp->closed_why.code != WSS_OK)
+			return wss_error_set(err, WSS_ERR_GONE,
+					     "QMP event: the connection was closed after: %s",
+					     qmp->closed_why.text);
+		result = read_event(qmp, deadline_ns, err);
+		if (result <= 0)
+			return result;
 	}
-	if (qmp->closed_why.code != WSS_OK)
-		return wss_error_set(err, WSS_ERR_GONE,
-				     "QMP event: the connection was closed after: %s",
-				     qmp->closed_why.text);
-	return read_event(qmp, deadline_of(timeout_ms), ret_event, err);
+	*ret_event = event;
+	return 1;
+}
+
+bool qmp_stop_seen(struct qmp *qmp)
+{
+	struct wss_error unwanted = WSS_ERROR_INIT;
+	int lines = 0;
+
+	/* Bounded, or a peer that sends without end would hold us here. */
+	while (!qmp->ops && qmp->closed_why.code == WSS_OK && lines++ < SEEN_LINES_MAX)
+		if (read_event(qmp, 0, &unwanted) != 1)
+			break;
+	return qmp->stop_seen;
+}
+
+void qmp_stop_forget(struct qmp *qmp)
+{
+	qmp->stop_seen = false;
 }
 
 uint64_t qmp_events_dropped(const struct qmp *qmp)
 {
 	return qmp->events.dropped;
-}
-
-int qmp_peer(const struct qmp *qmp, struct qmp_peer *ret_peer, struct wss_error *err)
-{
-	if (qmp->ops)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "the QMP peer's process is not known over %s",
-				     qmp->ops->name);
-	if (qmp->peer.pid <= 0)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "the QMP peer's process is not in our pid namespace");
-	*ret_peer = qmp->peer;
-	return 0;
-}
-
-pid_t qmp_peer_pid(const struct qmp *qmp)
-{
-	return qmp->peer.pid;
-}
-
-static struct qmp *new_qmp(const struct qmp_limits *limits, struct wss_error *err)
-{
-	static const struct qmp_limits defaults = QMP_LIMITS_DEFAULT;
-	struct qmp *qmp = calloc(1, sizeof(*qmp));
-
-	if (!qmp) {
-		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-		return NULL;
-	}
-	qmp->limits = limits ? *limits : defaults;
-	qmp->stream.fd = -1;
-	if (qmp_events_init(&qmp->events, qmp->limits.events) < 0) {
-		free(qmp);
-		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-		return NULL;
-	}
-	return qmp;
-}
-
-void qmp_close(struct qmp *qmp)
-{
-	int saved = errno;
-
-	if (!qmp)
-		return;
-	if (qmp->ops && qmp->ops->close)
-		qmp->ops->close(qmp->opaque);
-	qmp_stream_close(&qmp->stream);
-	qmp_events_release(&qmp->events);
-	free(qmp);
-	errno = saved;
-}
-
-static void read_peer(struct qmp *qmp, int fd)
-{
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && len == sizeof(cred))
-		qmp->peer =
-			(struct qmp_peer){.pid = cred.pid, .uid = cred.uid, .gid = cred.gid};
-}
-
-static int greet(struct qmp *qmp, uint64_t deadline_ns, struct wss_error *err)
-{
-	qmp_auto_json struct json_object *greeting = NULL;
-	struct json_object *inner = NULL;
-
-	if (read_object(qmp, deadline_ns, &greeting, NULL, err) < 0 ||
-	    qmp_get_object(greeting, "QMP", &inner, err) < 0) {
-		if (err->code == WSS_ERR_TIMEOUT)
-			return wss_error_set(
-				err, WSS_ERR_TIMEOUT,
-				"no QMP greeting in time (QEMU serves one client at a time)");
-		if (err->code == WSS_ERR_FAILED || err->code == WSS_ERR_GONE)
-			err->code = WSS_ERR_CONNECT;
-		return wss_error_prefix(err, "no QMP greeting");
-	}
-	return 0;
-}
-
-/* Greeting and negotiation on fd, which it takes over, within the deadline. */
-static int open_stream(int fd, unsigned int timeout_ms, uint64_t deadline_ns,
-		       const struct qmp_limits *limits, struct qmp **ret_qmp,
-		       struct wss_error *err)
-{
-	qmp_auto struct qmp *qmp = new_qmp(limits, err);
-
-	if (!qmp) {
-		close(fd);
-		return -1;
-	}
-	if (qmp_stream_init(&qmp->stream, fd, qmp->limits.reply_bytes, err) < 0)
-		return -1;
-	read_peer(qmp, fd);
-	if (greet(qmp, deadline_ns, err) < 0)
-		return -1;
-	if (run_command(qmp, "qmp_capabilities", NULL, timeout_ms, deadline_ns, NULL, err) <
-	    0) {
-		if (err->code == WSS_ERR_FAILED || err->code == WSS_ERR_GONE ||
-		    err->code == WSS_ERR_UNSUPPORTED)
-			err->code = WSS_ERR_CONNECT;
-		return -1;
-	}
-	*ret_qmp = wss_steal_ptr(qmp);
-	return 0;
-}
-
-int qmp_open_fd(int fd, unsigned int timeout_ms, const struct qmp_limits *limits,
-		struct qmp **ret_qmp, struct wss_error *err)
-{
-	struct wss_error unwanted = WSS_ERROR_INIT;
-
-	return open_stream(fd, timeout_ms, deadline_of(timeout_ms), limits, ret_qmp,
-			   err ? err : &unwanted);
-}
-
-int qmp_open_unix(const char *path, unsigned int timeout_ms, const struct qmp_limits *limits,
-		  struct qmp **ret_qmp, struct wss_error *err)
-{
-	struct wss_error unwanted = WSS_ERROR_INIT;
-	uint64_t deadline_ns = deadline_of(timeout_ms);
-	int fd;
-
-	if (!err)
-		err = &unwanted;
-	if (qmp_stream_connect(path, deadline_ns, &fd, err) < 0)
-		return err->code == WSS_ERR_TIMEOUT
-			       ? wss_error_set(err, WSS_ERR_TIMEOUT,
-					       "%s: not accepted within %u ms", path,
-					       timeout_ms)
-			       : -1;
-	if (open_stream(fd, timeout_ms, deadline_ns, limits, ret_qmp, err) < 0)
-		return wss_error_prefix(err, "%s", path);
-	return 0;
-}
-
-int qmp_open_transport(const struct qmp_transport_ops *ops, void *opaque,
-		       const struct qmp_limits *limits, struct qmp **ret_qmp,
-		       struct wss_error *err)
-{
-	struct qmp *qmp = new_qmp(limits, err);
-
-	if (!qmp) {
-		if (ops->close)
-			ops->close(opaque);
-		return -1;
-	}
-	qmp->ops = ops;
-	qmp->opaque = opaque;
-	*ret_qmp = qmp;
-	return 0;
 }

@@ -87,9 +87,10 @@ struct qmp_transport_ops {
  * Connects to QEMU's UNIX socket, reads the greeting and negotiates, all within
  * timeout_ms. limits NULL means QMP_LIMITS_DEFAULT. Returns 0 and a connection for
  * qmp_close(), or -1: WSS_ERR_USAGE (the path is too long for a socket),
- * WSS_ERR_CONNECT (no socket there, refused, or not a QMP server), WSS_ERR_TIMEOUT
- * (QEMU serves one client at a time and lets others wait without a word),
- * WSS_ERR_INTERRUPTED, WSS_ERR_NO_MEMORY.
+ * WSS_ERR_CONNECT (no socket there, refused, not a QMP server, or no answer in time:
+ * QEMU serves one client at a time and lets others wait without a word),
+ * WSS_ERR_INTERRUPTED, WSS_ERR_NO_MEMORY. The messages do not name the path; the
+ * caller does.
  */
 int qmp_open_unix(const char *path, unsigned int timeout_ms, const struct qmp_limits *limits,
 		  struct qmp **ret_qmp, struct wss_error *err);
@@ -140,6 +141,15 @@ const char *qmp_last_class_name(const struct qmp *qmp);
  */
 int qmp_next_event(struct qmp *qmp, unsigned int timeout_ms, struct json_object **ret_event,
 		   struct wss_error *err);
+
+/*
+ * Did QEMU say (STOP, SUSPEND, SHUTDOWN …) that the guest's CPUs stopped, since the last
+ * qmp_query_status() or qmp_stop_forget()? Takes in what has arrived by itself: asks
+ * nobody and waits for nothing. Where the connection has gone it answers for the
+ * time until then. The events stay there for qmp_next_event().
+ */
+bool qmp_stop_seen(struct qmp *qmp);
+void qmp_stop_forget(struct qmp *qmp);
 
 /* Events lost so far because too many, or too large, came between two calls. */
 uint64_t qmp_events_dropped(const struct qmp *qmp);

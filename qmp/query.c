@@ -34,6 +34,8 @@ int qmp_query_status(struct qmp *qmp, unsigned int timeout_ms, struct qmp_status
 	if (qmp_get_bool(reply, "running", &status.running, err) < 0 ||
 	    qmp_copy_string(reply, "status", status.state, sizeof(status.state), err) < 0)
 		return wss_error_prefix(err, "QMP query-status");
+	/* What events said before this answer, it has overtaken. */
+	qmp_stop_forget(qmp);
 	*ret_status = status;
 	return 0;
 }
@@ -169,21 +171,4 @@ int qmp_query_migrate(struct qmp *qmp, unsigned int timeout_ms,
 	}
 	*ret_migration = migration;
 	return 0;
-}
-
-bool qmp_stop_seen(struct qmp *qmp)
-{
-	struct json_object *event;
-	bool seen = false;
-
-	while (qmp_next_event(qmp, 0, &event, NULL) == 1) {
-		const char *name;
-
-		if (qmp_get_string(event, "event", &name, NULL) == 0 &&
-		    (!strcmp(name, "STOP") || !strcmp(name, "SUSPEND") ||
-		     !strcmp(name, "SHUTDOWN")))
-			seen = true;
-		json_object_put(event);
-	}
-	return seen;
 }

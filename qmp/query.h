@@ -130,10 +130,4 @@ struct qmp_stat {
 int qmp_query_stats(struct qmp *qmp, enum qmp_stats_target target, struct qmp_stat *stats,
 		    size_t count, unsigned int timeout_ms, struct wss_error *err);
 
-/*
- * Has an event said, since the last call, that the guest was paused, suspended or shut
- * down? Looks at what has arrived and waits for nothing.
- */
-bool qmp_stop_seen(struct qmp *qmp);
-
 #endif

@@ -55,10 +55,9 @@ static int set_address(struct sockaddr_un *addr, const char *path, struct wss_er
 	if (!len)
 		return wss_error_set(err, WSS_ERR_USAGE, "the socket path is empty");
 	if (len >= sizeof(addr->sun_path))
-		return wss_error_set(
-			err, WSS_ERR_USAGE,
-			"socket path of %zu characters, at most %zu are possible: %s", len,
-			sizeof(addr->sun_path) - 1, path);
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "socket path of %zu characters, at most %zu are possible",
+				     len, sizeof(addr->sun_path) - 1);
 	memcpy(addr->sun_path, path, len + 1);
 	return 0;
 }
@@ -78,8 +77,7 @@ int qmp_stream_connect(const char *path, uint64_t deadline_ns, int *ret_fd,
 		/* EAGAIN: the listener's queue is full, and nothing can be polled for room in
 		 * it. */
 		if (errno != EAGAIN && errno != EINTR)
-			return wss_error_errno(err, WSS_ERR_CONNECT, errno,
-					       "cannot connect to %s", path);
+			return wss_error_errno(err, WSS_ERR_CONNECT, errno, "cannot connect");
 		if (wss_clock_now_ns() >= deadline_ns)
 			return wss_error_set(err, WSS_ERR_TIMEOUT, "timed out");
 		if (wss_stop_wait_ns(CONNECT_RETRY_NS))
@@ -163,7 +161,7 @@ static int make_room(struct qmp_stream *s, struct wss_error *err)
 	if (s->end < s->cap)
 		return 0;
 	if (s->cap >= s->max_bytes)
-		return wss_error_set(err, WSS_ERR_FAILED, "a reply of more than %zu bytes",
+		return wss_error_set(err, WSS_ERR_FAILED, "the reply is larger than %zu bytes",
 				     s->max_bytes);
 	if (cap > s->max_bytes)
 		cap = s->max_bytes;

@@ -32,8 +32,9 @@ static int print_version(void)
 {
 	printf("virt-wss %s\n"
 	       "methods: mmu refs\n"
-	       "json-c %s, libxml2 %s\n",
-	       PACKAGE_VERSION, json_c_version(), LIBXML_DOTTED_VERSION);
+	       "libvirt %s, json-c %s, libxml2 %s\n",
+	       PACKAGE_VERSION, wss_conn_libvirt_version(), json_c_version(),
+	       LIBXML_DOTTED_VERSION);
 	return WSS_EXIT_OK;
 }
 

@@ -20,6 +20,11 @@ static void child_main(void (*fn)(void *), void *result, size_t size, int out)
 	_exit(write(out, result, size) == (ssize_t)size ? 0 : 1);
 }
 
+int wss_child_open_clear_refs(void)
+{
+	return open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+}
+
 static void reap(pid_t pid)
 {
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)

@@ -21,4 +21,10 @@
 int wss_child_run(void (*fn)(void *result), void *result, size_t size, uint64_t timeout_ns,
 		  struct wss_error *err);
 
+/*
+ * For such an fn: opens the calling process's own clear_refs for writing, or -1. Not through a rooted
+ * handle: it is ourselves that are experimented on, whatever root a test has put in place.
+ */
+int wss_child_open_clear_refs(void);
+
 #endif

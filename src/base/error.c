@@ -1,24 +1,38 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "base/error.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Length of the UTF-8 sequence at s (2-4), or 0 where it is not one. */
+/*
+ * Length of the UTF-8 sequence at s (2-4) as RFC 3629 allows it: no overlong form, no surrogate,
+ * nothing above U+10FFFF; and no C1 control character, which moves some terminals' cursor.
+ * 0 where it is none.
+ */
 static int utf8_sequence(const unsigned char *s)
 {
-	int len = s[0] >= 0xc2 && s[0] <= 0xdf ? 2
-		  : (s[0] & 0xf0) == 0xe0      ? 3
-		  : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4
-						 : 0;
+	static const struct {
+		unsigned char first_low, first_high, second_low, second_high;
+		int len;
+	} forms[] = {
+		{ 0xc2, 0xc2, 0xa0, 0xbf, 2 }, { 0xc3, 0xdf, 0x80, 0xbf, 2 },
+		{ 0xe0, 0xe0, 0xa0, 0xbf, 3 }, { 0xe1, 0xec, 0x80, 0xbf, 3 },
+		{ 0xed, 0xed, 0x80, 0x9f, 3 }, { 0xee, 0xef, 0x80, 0xbf, 3 },
+		{ 0xf0, 0xf0, 0x90, 0xbf, 4 }, { 0xf1, 0xf3, 0x80, 0xbf, 4 },
+		{ 0xf4, 0xf4, 0x80, 0x8f, 4 },
+	};
 
-	for (int i = 1; i < len; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	/* C1 control characters move the cursor on some terminals. */
-	if (len == 2 && s[0] == 0xc2 && s[1] < 0xa0)
-		return 0;
-	return len;
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		if (s[0] < forms[i].first_low || s[0] > forms[i].first_high ||
+		    s[1] < forms[i].second_low || s[1] > forms[i].second_high)
+			continue;
+		for (int k = 2; k < forms[i].len; k++)
+			if ((s[k] & 0xc0) != 0x80)
+				return 0;
+		return forms[i].len;
+	}
+	return 0;
 }
 
 void wss_text_sanitize(char *text)
@@ -68,6 +82,7 @@ int wss_error_errno(struct wss_error *err, enum wss_error_code code, int errnum,
 	va_end(ap);
 	len = strlen(err->text);
 	snprintf(err->text + len, sizeof(err->text) - len, ": %s", strerror(errnum));
+	wss_text_sanitize(err->text);
 	return -1;
 }
 
@@ -86,6 +101,7 @@ int wss_error_prefix(struct wss_error *err, const char *fmt, ...)
 	len = strlen(err->text);
 	snprintf(err->text + len, sizeof(err->text) - len, ": %.*s",
 		 (int)(sizeof(err->text) - len), old);
+	wss_text_sanitize(err->text);
 	return -1;
 }
 

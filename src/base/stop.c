@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "base/stop.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,11 +17,13 @@ static int stop_pipe[2] = { -1, -1 };
 
 static void on_signal(int number)
 {
+	int saved_errno = errno;
 	ssize_t ignored;
 
 	stop_signal = number;
 	ignored = write(stop_pipe[1], "", 1);
 	(void)ignored;
+	errno = saved_errno;
 }
 
 void wss_stop_install(void)

@@ -158,8 +158,10 @@ static int list_domains(const struct wss_cli *cli, struct wss_conn *conn, char *
 			if (!bad++)
 				first = why;
 			row.error = why.text;
+			wss_report_bad_row(report, &row);
 			wss_error_prefix(&why, "%s", names[i]);
 			wss_cli_error(&why);
+			continue;
 		}
 		wss_report_row(report, &row);
 	}

@@ -93,7 +93,10 @@ static const struct wss_report_layout layout = {
 	.n_columns = sizeof(columns) / sizeof(columns[0]),
 };
 
-/* One row a method; guest NULL: for the host, and failed says why there can be none. */
+/*
+ * One row a method; guest NULL: for the host. failed: why there can be none, for a guest that
+ * is not there or not running.
+ */
 static void report_methods(struct wss_report *report, const struct wss_host *host,
 			   const char *domain, struct wss_guest *guest,
 			   const struct wss_error *failed)
@@ -140,11 +143,13 @@ static int report_all(const struct wss_cli *cli, struct wss_guests *guests)
 	for (size_t i = 0; i < guests->n; i++) {
 		struct wss_round_guest *entry = &guests->list[i];
 
-		/* A domain that is not there is the caller's mistake: no row for it. */
 		if (entry->guest) {
 			report_guest(report, guests, entry);
 			continue;
 		}
+		wss_report_bad_row(report, &(struct method_row){ .domain = entry->name,
+								 .ops = wss_trackers[0],
+								 .reason = entry->error.text });
 		if (!bad++)
 			first = entry->error;
 		wss_cli_error(&entry->error);

@@ -157,14 +157,15 @@ static void on_sample(const struct wss_sample *sample, struct wss_round_guest *e
 	struct sample_run *run = opaque;
 	struct wss_error error = WSS_ERROR_INIT;
 
-	wss_report_row(run->report, sample);
 	if (!wss_sample_measured(sample)) {
+		wss_report_bad_row(run->report, sample);
 		if (last)
 			count_bad(run, sample->domain, &sample->error);
 		else
 			wss_warn("%s: %s", sample->domain, sample->error.text);
 		return;
 	}
+	wss_report_row(run->report, sample);
 	/* In JSON the notes are part of the sample. */
 	for (size_t i = 0; i < sample->n_notes && run->format == WSS_FORMAT_TABLE && last; i++)
 		wss_log(WSS_LOG_INFO, "%s: note: %s", sample->domain, sample->notes[i]);

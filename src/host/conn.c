@@ -3,6 +3,7 @@
 
 #include <libvirt/virterror.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,6 +249,18 @@ void wss_conn_allow_monitor(struct wss_conn *conn)
 	conn->allow_monitor = true;
 }
 
+const char *wss_conn_libvirt_version(void)
+{
+	static char text[32];
+	unsigned long version;
+
+	if (virGetVersion(&version, NULL, NULL) < 0)
+		return "unknown";
+	snprintf(text, sizeof(text), "%lu.%lu.%lu", version / 1000000, version / 1000 % 1000,
+		 version % 1000);
+	return text;
+}
+
 const char *wss_conn_uri(const struct wss_conn *conn)
 {
 	return conn->uri_text;
@@ -264,22 +277,23 @@ int wss_conn_list(struct wss_conn *conn, bool inactive_too, char ***ret_names,
 	unsigned flags = inactive_too ? 0 : VIR_CONNECT_LIST_DOMAINS_ACTIVE;
 	virDomainPtr *doms = NULL;
 	int n = virConnectListAllDomains(conn->vir, &doms, flags);
+	size_t used = 0;
 	char **names;
 
 	if (n < 0)
 		return wss_conn_error(err, "cannot list the domains");
 	names = calloc((size_t)n + 1, sizeof(*names));
-	for (int i = 0, used = 0; i < n; i++) {
+	for (int i = 0; i < n; i++) {
 		const char *name = virDomainGetName(doms[i]);
 
-		if (names && name)
-			names[used++] = strdup(name);
+		if (names && name && (names[used] = strdup(name)))
+			used++;
 		virDomainFree(doms[i]);
 	}
 	free(doms);
 	if (!names)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	qsort(names, (size_t)n, sizeof(*names), by_name);
+	qsort(names, used, sizeof(*names), by_name);
 	*ret_names = names;
 	return 0;
 }

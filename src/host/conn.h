@@ -52,6 +52,9 @@ int wss_conn_guest(struct wss_conn *conn, const char *domain, struct wss_guest *
 int wss_conn_metadata(struct wss_conn *conn, const char *domain, const char *namespace_uri,
 		      char **ret_xml, struct wss_error *err);
 
+/* Version of the libvirt library in use, "9.0.0". */
+const char *wss_conn_libvirt_version(void);
+
 /* libvirt's own version of the connection's URI; valid while the connection is. */
 const char *wss_conn_uri(const struct wss_conn *conn);
 

@@ -177,12 +177,13 @@ static int domain_refresh(struct wss_guest *guest, struct wss_error *err)
 {
 	struct domain_source *source = guest->source;
 
+	/* Before the state is read: what happens after that is not to be forgotten. */
+	if (source->disturbance)
+		source->disturbance->seen = false;
 	if (refresh_state(guest, source->dom, err) < 0 ||
 	    refresh_job(guest, source->dom, err) < 0)
 		return -1;
 	refresh_balloon(guest, source->dom);
-	if (source->disturbance)
-		source->disturbance->seen = false;
 	return 0;
 }
 
@@ -235,9 +236,12 @@ static int counts_from_stats(virDomainPtr dom, struct wss_kvm_counts *ret_counts
 	found = get_counter(records[0], "vm.pages_4k.cur", &counts.pages_4k) &&
 		get_counter(records[0], "vm.pages_2m.cur", &counts.pages_2m) &&
 		get_counter(records[0], "vm.pages_1g.cur", &counts.pages_1g);
+	counts.has_tlb_flushes = get_counter(records[0], "vm.remote_tlb_flush_requests.sum",
+					     &counts.tlb_flushes);
 	counts.has_pf_fixed = sum_vcpus(records[0], "pf_fixed.sum", &counts.pf_fixed);
-	counts.has_nested = sum_vcpus(records[0], "nested_run.sum", &counts.nested_run) &&
-			    sum_vcpus(records[0], "guest_mode.cur", &counts.guest_mode);
+	counts.has_guest_mode = sum_vcpus(records[0], "guest_mode.cur", &counts.guest_mode);
+	counts.has_nested = counts.has_guest_mode &&
+			    sum_vcpus(records[0], "nested_run.sum", &counts.nested_run);
 	virDomainStatsRecordListFree(records);
 	if (!found)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,

@@ -193,22 +193,23 @@ static int element_size(const xmlNode *node, const char *what, uint64_t *ret_byt
 	return scale_size(number, unit, what, ret_bytes, err);
 }
 
-/* A UUID as libvirt formats it, into lower case. */
-static int parse_uuid(const xmlNode *domain, char *ret_uuid, struct wss_error *err)
+/* The <uuid> in parent, as libvirt formats it, into lower case. */
+static int parse_uuid(const xmlNode *parent, char *ret_uuid, struct wss_error *err)
 {
-	xmlNode *node = child(domain, "uuid");
+	xmlNode *node = child(parent, "uuid");
 	auto_string xmlChar *text = node ? xmlNodeGetContent(node) : NULL;
-	bool good = text && strlen((const char *)text) == WSS_UUID_TEXT_MAX - 1;
+	char uuid[WSS_UUID_TEXT_MAX] = "";
+	bool good = text && strlen((const char *)text) == sizeof(uuid) - 1;
 
-	for (int i = 0; good && i < WSS_UUID_TEXT_MAX - 1; i++) {
+	for (size_t i = 0; good && i < sizeof(uuid) - 1; i++) {
 		bool dash = i == 8 || i == 13 || i == 18 || i == 23;
 
 		good = dash ? text[i] == '-' : isxdigit(text[i]) != 0;
-		ret_uuid[i] = (char)tolower(text[i]);
+		uuid[i] = (char)tolower(text[i]);
 	}
 	if (!good)
-		return wss_error_set(err, WSS_ERR_FAILED, "the domain XML has no valid uuid");
-	ret_uuid[WSS_UUID_TEXT_MAX - 1] = '\0';
+		return wss_error_set(err, WSS_ERR_FAILED, "the XML has no valid uuid");
+	memcpy(ret_uuid, uuid, sizeof(uuid));
 	return 0;
 }
 
@@ -389,7 +390,6 @@ int wss_domxml_parse_status(const char *xml, int *ret_pid, char ret_uuid[WSS_UUI
 {
 	auto_doc xmlDoc *doc = parse_document(xml, err);
 	auto_string xmlChar *text = NULL;
-	char uuid[WSS_UUID_TEXT_MAX];
 	const xmlNode *status;
 	char *end;
 	long pid;
@@ -404,10 +404,9 @@ int wss_domxml_parse_status(const char *xml, int *ret_pid, char ret_uuid[WSS_UUI
 	pid = text && isdigit(text[0]) ? strtol((const char *)text, &end, 10) : 0;
 	if (errno || pid <= 0 || pid > INT_MAX || *end)
 		return wss_error_set(err, WSS_ERR_FAILED, "the status XML has no valid pid");
-	if (parse_uuid(child(status, "domain"), uuid, err) < 0)
+	if (parse_uuid(child(status, "domain"), ret_uuid, err) < 0)
 		return -1;
 	*ret_pid = (int)pid;
-	memcpy(ret_uuid, uuid, sizeof(uuid));
 	return 0;
 }
 

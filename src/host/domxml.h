@@ -71,7 +71,7 @@ int wss_domxml_parse_status(const char *xml, int *ret_pid, char ret_uuid[WSS_UUI
 
 /*
  * The host's UUID of a connection's capabilities (<capabilities><host><uuid>), lower case.
- * WSS_ERR_FAILED where there is none.
+ * WSS_ERR_FAILED where there is none; ret_uuid is then untouched.
  */
 int wss_domxml_parse_host_uuid(const char *xml, char ret_uuid[WSS_UUID_TEXT_MAX],
 			       struct wss_error *err);

@@ -34,8 +34,11 @@ int wss_guest_attach(struct wss_guest *guest, const struct wss_host *host, struc
 {
 	if (guest->process.pidfd >= 0)
 		return 0;
-	if (guest->ops->attach(guest, host, err) < 0)
+	if (guest->ops->attach(guest, host, err) < 0) {
+		/* Held but not accepted: the next call must not take it for attached. */
+		wss_process_release(&guest->process);
 		return -1;
+	}
 	guest->ram_known = wss_ram_find(&guest->process, guest->config.block_bytes,
 					guest->config.n_blocks, &guest->ram,
 					&guest->ram_error) == 0;

@@ -7,11 +7,14 @@
 
 int wss_kvm_counts_qmp(struct qmp *qmp, struct wss_kvm_counts *ret_counts, struct wss_error *err)
 {
-	struct qmp_stat vm[] = { { .name = "pages_4k" }, { .name = "pages_2m" }, { .name = "pages_1g" } };
+	struct qmp_stat vm[] = { { .name = "pages_4k" },
+				 { .name = "pages_2m" },
+				 { .name = "pages_1g" },
+				 { .name = "remote_tlb_flush_requests" } };
 	struct qmp_stat vcpu[] = { { .name = "pf_fixed" }, { .name = "nested_run" },
 				   { .name = "guest_mode" } };
 
-	if (qmp_query_stats(qmp, QMP_STATS_VM, vm, 3, TIMEOUT_MS, err) < 0 ||
+	if (qmp_query_stats(qmp, QMP_STATS_VM, vm, 4, TIMEOUT_MS, err) < 0 ||
 	    qmp_query_stats(qmp, QMP_STATS_VCPU, vcpu, 3, TIMEOUT_MS, err) < 0)
 		return -1;
 	if (!vm[0].found || !vm[1].found || !vm[2].found)
@@ -21,10 +24,13 @@ int wss_kvm_counts_qmp(struct qmp *qmp, struct wss_kvm_counts *ret_counts, struc
 		.pages_4k = vm[0].value,
 		.pages_2m = vm[1].value,
 		.pages_1g = vm[2].value,
+		.tlb_flushes = vm[3].value,
 		.pf_fixed = vcpu[0].value,
 		.nested_run = vcpu[1].value,
 		.guest_mode = vcpu[2].value,
 		.has_pf_fixed = vcpu[0].found,
+		.has_tlb_flushes = vm[3].found,
+		.has_guest_mode = vcpu[2].found,
 		.has_nested = vcpu[1].found && vcpu[2].found,
 	};
 	return 0;

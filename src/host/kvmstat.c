@@ -13,7 +13,16 @@
 
 #define KVM_DIR "sys/kernel/debug/kvm"
 
-enum counter { PAGES_4K, PAGES_2M, PAGES_1G, PF_FIXED, NESTED_RUN, GUEST_MODE, N_COUNTERS };
+enum counter {
+	PAGES_4K,
+	PAGES_2M,
+	PAGES_1G,
+	PF_FIXED,
+	NESTED_RUN,
+	GUEST_MODE,
+	TLB_FLUSHES,
+	N_COUNTERS
+};
 
 static const struct {
 	const char *name;
@@ -26,6 +35,8 @@ static const struct {
 	[PF_FIXED] = { "pf_fixed", offsetof(struct wss_kvm_counts, pf_fixed), false },
 	[NESTED_RUN] = { "nested_run", offsetof(struct wss_kvm_counts, nested_run), false },
 	[GUEST_MODE] = { "guest_mode", offsetof(struct wss_kvm_counts, guest_mode), false },
+	[TLB_FLUSHES] = { "remote_tlb_flush_requests",
+			  offsetof(struct wss_kvm_counts, tlb_flushes), false },
 };
 
 struct wss_kvm_debugfs {
@@ -154,6 +165,7 @@ int wss_kvm_debugfs_read(struct wss_kvm_debugfs *debugfs, struct wss_kvm_counts 
 			return refuse_counter(files[i].name, r, err);
 	}
 	counts.has_pf_fixed = !debugfs->lacks[PF_FIXED];
+	counts.has_tlb_flushes = !debugfs->lacks[TLB_FLUSHES];
 	counts.has_guest_mode = !debugfs->lacks[GUEST_MODE];
 	counts.has_nested = !debugfs->lacks[NESTED_RUN] && !debugfs->lacks[GUEST_MODE];
 	*ret_counts = counts;

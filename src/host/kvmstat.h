@@ -22,8 +22,15 @@ struct wss_kvm_counts {
 	/* Cumulative over all vCPUs; has_* is false where this source or kernel lacks them. */
 	uint64_t pf_fixed;
 	uint64_t nested_run;
+	/*
+	 * Requests to flush the guest's TLBs. Every entry that the host takes away asks for one
+	 * (kvm_mmu_notifier_invalidate_range_start() in virt/kvm/kvm_main.c), so none in a
+	 * window means that nothing was unmapped in it. Linux 5.15.
+	 */
+	uint64_t tlb_flushes;
 	uint64_t guest_mode; /* vCPUs that run a nested guest now: a gauge */
 	bool has_pf_fixed;
+	bool has_tlb_flushes;
 	bool has_nested;     /* both nested_run and guest_mode */
 	bool has_guest_mode; /* that one at least: see below on lockdown */
 };
@@ -44,7 +51,8 @@ uint64_t wss_kvm_counts_entries(const struct wss_kvm_counts *counts);
  * A kernel in lockdown (Secure Boot) lets nobody open files of debugfs that could also
  * be written (debugfs_locked_down() in fs/debugfs/file.c): pages_* and guest_mode, which
  * are mode 0444, can then be read, but pf_fixed and nested_run (0644) cannot, so that
- * has_pf_fixed and has_nested are false, and has_guest_mode is not. QMP query-stats knows no such limit.
+ * has_pf_fixed and has_nested are false, and has_guest_mode is not. QMP query-stats
+ * knows no such limit.
  */
 struct wss_kvm_debugfs;
 

@@ -58,6 +58,14 @@ static int set_embed_dir(const char *query, struct wss_uri *uri, struct wss_erro
 	return 0;
 }
 
+/* "qemu+ext://", say, may lead anywhere though it names no server. */
+static bool has_transport(const char *text)
+{
+	size_t len = strcspn(text, "+:");
+
+	return text[len] == '+' && strncmp(text + len, "+unix:", 6) != 0;
+}
+
 static void set_session_dir(const char *runtime_dir, const char *cache_dir, struct wss_uri *uri)
 {
 	const char *base = runtime_dir ? runtime_dir : cache_dir;
@@ -81,7 +89,7 @@ int wss_uri_parse(const char *text, const char *runtime_dir, const char *cache_d
 	uri.has_server = path != authority;
 	path_len = strcspn(path, "?");
 	query = path[path_len] ? path + path_len + 1 : NULL;
-	uri.own_socket = find_parameter(query, "socket", &unused) >= 0;
+	uri.own_socket = has_transport(text) || find_parameter(query, "socket", &unused) >= 0;
 
 	if (!strncmp(text, "qemu:", 5) || !strncmp(text, "qemu+", 5)) {
 		if (path_len == 7 && !strncmp(path, "/system", 7)) {

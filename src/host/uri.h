@@ -20,7 +20,8 @@ enum wss_uri_kind {
 struct wss_uri {
 	enum wss_uri_kind kind;
 	bool has_server;    /* names a host: not local unless its UUID says so */
-	bool own_socket;    /* goes to a socket that the URI names (socket=…) */
+	/* Goes another way than to libvirt's own socket: socket=…, or a transport but unix. */
+	bool own_socket;
 	char run_dir[1024]; /* where NAME.pid lies; "" where it is not known */
 };
 

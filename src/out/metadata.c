@@ -201,6 +201,37 @@ static int read_figures(xmlNodePtr root, struct wss_profile *profile, struct wss
 	return 0;
 }
 
+/* Set as the parser's handler of <!DOCTYPE: no declaration, no entity, no expansion. */
+static void refuse_doctype(void *opaque, const xmlChar *name, const xmlChar *external_id,
+			   const xmlChar *system_id)
+{
+	(void)name;
+	(void)external_id;
+	(void)system_id;
+	*(bool *)((xmlParserCtxtPtr)opaque)->_private = true;
+	xmlStopParser(opaque);
+}
+
+static xmlDocPtr parse(const char *xml, size_t len)
+{
+	xmlParserCtxtPtr ctxt = xmlNewParserCtxt();
+	bool has_doctype = false;
+	xmlDocPtr doc = NULL;
+
+	if (!ctxt)
+		return NULL;
+	ctxt->sax->internalSubset = refuse_doctype;
+	ctxt->_private = &has_doctype;
+	doc = xmlCtxtReadMemory(ctxt, xml, (int)len, "metadata", NULL,
+				XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
+	xmlFreeParserCtxt(ctxt);
+	if (has_doctype) {
+		xmlFreeDoc(doc);
+		doc = NULL;
+	}
+	return doc;
+}
+
 int wss_metadata_read(const char *xml, struct wss_profile *ret_profile, struct wss_error *err)
 {
 	size_t len = strnlen(xml, METADATA_MAX + 1);
@@ -210,8 +241,7 @@ int wss_metadata_read(const char *xml, struct wss_profile *ret_profile, struct w
 
 	if (len > METADATA_MAX)
 		return bad(err, "longer than 64 KiB");
-	doc = xmlReadMemory(xml, (int)len, "metadata", NULL,
-			    XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
+	doc = parse(xml, len);
 	root = doc ? xmlDocGetRootElement(doc) : NULL;
 	if (!root || strcmp((const char *)root->name, "profile"))
 		return bad(err, "not a <profile> element");

@@ -16,6 +16,7 @@ struct wss_report {
 	size_t first_width;
 	size_t rows;
 	bool failed;
+	bool left_out; /* a bad row, by a table */
 };
 
 int wss_format_parse(const char *text, enum wss_format *ret_format, struct wss_error *err)
@@ -173,9 +174,9 @@ static void write_table_line(struct wss_report *report, const void *row)
  */
 static void write_csv_text(FILE *stream, const char *text, bool from_outside)
 {
-	bool formula = from_outside && *text && strchr("=+-@\t\r", *text);
+	bool formula = from_outside && *text && strchr("=+-@", *text);
 
-	if (!formula && !strpbrk(text, ",\"\r\n")) {
+	if (!formula && !strpbrk(text, ",\"")) {
 		fputs(text, stream);
 		return;
 	}
@@ -193,6 +194,7 @@ static void write_csv_text(FILE *stream, const char *text, bool from_outside)
 static void write_csv_line(struct wss_report *report, const void *row)
 {
 	const struct wss_report_layout *layout = report->layout;
+	bool first = true;
 
 	for (size_t i = 0; i < layout->n_columns; i++) {
 		const struct wss_column *column = &layout->columns[i];
@@ -204,8 +206,11 @@ static void write_csv_line(struct wss_report *report, const void *row)
 		if (row)
 			value = column->get(row);
 		format_for_csv(&value, text, sizeof(text));
-		if (i)
+		/* One record is one line, and no text moves a terminal's cursor. */
+		wss_text_sanitize(text);
+		if (!first)
 			fputc(',', report->stream);
+		first = false;
 		write_csv_text(report->stream, text, row && value.kind == WSS_KIND_TEXT);
 	}
 	fputs("\r\n", report->stream);
@@ -254,6 +259,14 @@ void wss_report_row(struct wss_report *report, const void *row)
 		report->failed = true;
 }
 
+void wss_report_bad_row(struct wss_report *report, const void *row)
+{
+	if (report->format == WSS_FORMAT_TABLE)
+		report->left_out = true;
+	else
+		wss_report_row(report, row);
+}
+
 int wss_report_close(struct wss_report *report, struct wss_error *err)
 {
 	bool failed;
@@ -261,7 +274,7 @@ int wss_report_close(struct wss_report *report, struct wss_error *err)
 
 	if (!report)
 		return 0;
-	if (!report->rows)
+	if (!report->rows && !report->left_out)
 		write_head(report);
 	if (report->format == WSS_FORMAT_JSON)
 		fputs("\n]}\n", report->stream);

@@ -71,7 +71,13 @@ void wss_report_set_first_width(struct wss_report *report, size_t width);
 void wss_report_row(struct wss_report *report, const void *row);
 
 /*
- * Closes what is open (brackets, heading of an empty table) and frees. WSS_ERR_FAILED
+ * The row of something that went wrong: a record in CSV and JSON, where each thing asked for
+ * has one. A table shows only what there is; the caller's message says the rest.
+ */
+void wss_report_bad_row(struct wss_report *report, const void *row);
+
+/*
+ * Closes what is open (brackets, the heading where there was nothing to report) and frees. WSS_ERR_FAILED
  * when anything could not be written. Takes NULL.
  */
 int wss_report_close(struct wss_report *report, struct wss_error *err);

@@ -97,13 +97,15 @@ static struct wss_gauge_reading gauge_reading(const struct wss_kvm_counts *count
 		.entries_1g = counts->pages_1g,
 		.has_faults = counts->has_pf_fixed,
 		.faults = counts->pf_fixed,
+		.has_flushes = counts->has_tlb_flushes,
+		.flushes = counts->tlb_flushes,
 	};
 }
 
 static void watch_nested(struct mmu *mmu, const struct wss_kvm_counts *counts)
 {
-	if (counts->has_nested &&
-	    (counts->guest_mode || counts->nested_run != mmu->nested_base))
+	if ((counts->has_guest_mode && counts->guest_mode) ||
+	    (counts->has_nested && counts->nested_run != mmu->nested_base))
 		mmu->nested = true;
 }
 
@@ -224,7 +226,7 @@ static void mmu_explain(const struct wss_tracker *tracker, struct wss_sample *sa
 	/* Two vCPUs may fault on the same page at once, hence the tolerance. */
 	if (mmu->result.excess_faults * 100 > mmu->gauge.max_entries)
 		wss_sample_degrade(sample,
-				   "%llu faults more than mapped entries: pages unmapped and touched again, or first read and then written",
+				   "the host unmapped memory in the window, and there were %llu faults more than mapped entries",
 				   (unsigned long long)mmu->result.excess_faults);
 	if (mmu->nested)
 		wss_sample_degrade(sample,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "track/selftest.h"
 
-#include <fcntl.h>
 #include <linux/io_uring.h>
 #include <stdint.h>
 #include <string.h>
@@ -64,7 +63,7 @@ static int ring_write_fixed(struct ring *ring, int fd, const void *buffer, unsig
 
 static int clear_own_soft_dirty(void)
 {
-	int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+	int fd = wss_child_open_clear_refs();
 	ssize_t n = fd < 0 ? -1 : write(fd, "4\n", 2);
 
 	if (fd >= 0)
@@ -136,9 +135,19 @@ int wss_selftest_run(struct wss_error *err)
 	return 0;
 }
 
+/*
+ * Shared pages and hugetlb pages are not write-protected by clear_refs, or never
+ * copied. Judged by the mappings themselves, not by what the configuration asked for.
+ */
 static bool never_copied(const struct wss_guest *guest)
 {
-	return guest && (guest->config.shared || guest->config.hugepages);
+	struct wss_smaps smaps;
+
+	if (!guest || !guest->ram_known)
+		return false;
+	return guest->ram.all_shared ||
+	       (wss_smaps_read(&guest->process, &guest->ram, &smaps, NULL) == 0 &&
+		smaps.guest.all_hugetlb);
 }
 
 int wss_selftest_zap_safe(const struct wss_host *host, const struct wss_guest *guest,

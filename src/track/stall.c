@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "track/stall.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -31,7 +30,7 @@ static void calibrate_child(void *result)
 {
 	double *entry_ns = result;
 	uint64_t empty, full, again;
-	int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+	int fd = wss_child_open_clear_refs();
 	char *area = mmap(NULL, CALIBRATION_BYTES, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 

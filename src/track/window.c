@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/units.h"
 #include "track/control.h"
 #include "track/hold.h"
@@ -18,6 +19,8 @@
 #define FIRST_POLL_NS WSS_NS_PER_MS
 #define POLL_FACTOR 1.3335 /* 10^(1/8) */
 #define MAX_POLL_NS (100 * WSS_NS_PER_MS)
+
+#define STALLS_KEPT 3
 
 struct cpu_time {
 	uint64_t user_ns;
@@ -36,7 +39,8 @@ struct wss_window {
 	uint64_t start_ns;	/* of the measured window */
 	uint64_t next_poll_ns;
 	uint64_t predicted_ns;
-	uint64_t worst_stall_ns; /* longest seen on this guest so far */
+	uint64_t stalls_ns[STALLS_KEPT]; /* of the last windows, 0 where there was none yet */
+	size_t n_stalls;
 	struct cpu_time cpu;	 /* spent on this window */
 	struct wss_sample curve; /* only the curve of it is used */
 };
@@ -110,8 +114,19 @@ void wss_window_close(struct wss_window *window)
 	free(window);
 }
 
+/* Of the last windows, once there are enough of them; else 0. */
+static uint64_t shortest_stall_ns(const struct wss_window *window)
+{
+	uint64_t shortest = window->stalls_ns[0];
+
+	for (size_t i = 1; i < STALLS_KEPT; i++)
+		if (window->stalls_ns[i] < shortest)
+			shortest = window->stalls_ns[i];
+	return shortest;
+}
+
 /*
- * A guest that was stalled for longer than predicted is judged by what was
+ * A guest that is stalled for longer than predicted again and again is judged by what was
  * measured: the next window is refused rather than hoped for.
  */
 static int check_stall(struct wss_window *window, struct wss_error *err)
@@ -125,8 +140,9 @@ static int check_stall(struct wss_window *window, struct wss_error *err)
 		return 0;
 	if (ops->predict(window->tracker, &window->predicted_ns, err) < 0)
 		return -1;
-	expected_ns = window->predicted_ns > window->worst_stall_ns ? window->predicted_ns
-								     : window->worst_stall_ns;
+	expected_ns = window->predicted_ns > shortest_stall_ns(window)
+			      ? window->predicted_ns
+			      : shortest_stall_ns(window);
 	if (expected_ns <= window->options->max_stall_ns)
 		return 0;
 	wss_duration_format(expected_ns, expected, sizeof(expected));
@@ -168,8 +184,8 @@ static int arm(struct wss_window *window, struct wss_error *err)
 	} else {
 		window->start_ns = middle(window->armed);
 	}
-	if (window->armed.end_ns - window->armed.start_ns > window->worst_stall_ns)
-		window->worst_stall_ns = window->armed.end_ns - window->armed.start_ns;
+	window->stalls_ns[window->n_stalls++ % STALLS_KEPT] =
+		window->armed.end_ns - window->armed.start_ns;
 	return 0;
 }
 
@@ -186,6 +202,11 @@ int wss_window_begin(struct wss_window *window, struct wss_error *err)
 	r = arm(window, err);
 	cpu_charge(window, since);
 	window->next_poll_ns = window->start_ns + FIRST_POLL_NS;
+	if (r == 0)
+		wss_debug("%s: armed by %s in %.3f ms, %.3f ms were predicted",
+			  window->guest->config.name, window->tracker->ops->name,
+			  (double)(window->armed.end_ns - window->armed.start_ns) / 1e6,
+			  (double)window->predicted_ns / 1e6);
 	return r;
 }
 

@@ -61,6 +61,8 @@ void wss_gauge_add(struct wss_gauge *gauge, const struct wss_gauge_reading *read
 	if (reading->has_faults && gauge->base.has_faults &&
 	    reading->faults >= gauge->base.faults)
 		gauge->faults = reading->faults - gauge->base.faults;
+	gauge->flushed = !reading->has_flushes || !gauge->base.has_flushes ||
+			 reading->flushes != gauge->base.flushes;
 }
 
 static uint64_t cap(uint64_t bytes, uint64_t ram_bytes)
@@ -72,7 +74,7 @@ void wss_gauge_result(const struct wss_gauge *gauge, uint64_t ram_bytes,
 		      struct wss_gauge_result *ret_result)
 {
 	uint64_t grown = gauge->max_entries - entries(&gauge->base);
-	uint64_t excess = gauge->faults > grown ? gauge->faults - grown : 0;
+	uint64_t excess = gauge->flushed && gauge->faults > grown ? gauge->faults - grown : 0;
 	uint64_t lost = saturating_mul(excess, gauge->granularity_bytes);
 
 	*ret_result = (struct wss_gauge_result){

@@ -8,12 +8,15 @@
  * window (reclaim, KSM, NUMA balancing, balloon) is missing from it. Hence
  *
  *   low  = the largest gauge seen in the window
- *   high = low plus what the faults in excess of the gauge's growth can have
+ *   high = low, where KVM asked for no TLB flush in the window: whatever the host
+ *          unmaps has to be flushed, so nothing was lost;
+ *          else low plus what the faults in excess of the gauge's growth can have
  *          mapped at most, capped by the guest's RAM
  *
  * pf_fixed counts every fault that installed or upgraded an entry (Linux 6.1,
  * arch/x86/kvm/mmu/tdp_mmu.c, tdp_mmu_map_handle_target_level), so touched entries can
- * never be more than it. One entry of 2 MiB is at least one touched page of 4 KiB, hence
+ * never be more than it; a page first read and then written may count twice
+ * (soft-dirty tracking maps it read-only first), so the excess alone proves no loss. One entry of 2 MiB is at least one touched page of 4 KiB, hence
  * the low bound of large entries.
  */
 #ifndef WSS_WSS_GAUGE_H
@@ -29,6 +32,8 @@ struct wss_gauge_reading {
 	uint64_t entries_1g;
 	bool has_faults;
 	uint64_t faults;
+	bool has_flushes;
+	uint64_t flushes; /* requests to flush the TLBs, cumulative */
 };
 
 struct wss_gauge {
@@ -39,6 +44,7 @@ struct wss_gauge {
 	uint64_t granularity_bytes;
 	uint64_t fallen_bytes; /* sum of all falls between two readings */
 	uint64_t faults;       /* since base */
+	bool flushed;	       /* since base; also where flushes are not counted */
 };
 
 struct wss_gauge_result {
@@ -46,7 +52,7 @@ struct wss_gauge_result {
 	uint64_t low_bytes;
 	uint64_t high_bytes;
 	uint64_t granularity_bytes; /* largest entry size seen: 4 KiB, 2 MiB or 1 GiB */
-	uint64_t excess_faults;	    /* beyond the gauge's growth; 0 if not known */
+	uint64_t excess_faults;	    /* that may stand for lost entries; 0 if not known */
 	uint64_t fallen_bytes;
 };
 

@@ -90,14 +90,15 @@ lab_libvirtd_start() {
 
 lab_ended() { # PIDFILE
 	local pid
-	! read -r pid 2>/dev/null <"$1" || ! kill -0 "$pid" 2>/dev/null
+	pid=$(cat "$1" 2>/dev/null)
+	[ -z "$pid" ] || ! kill -0 "$pid" 2>/dev/null
 }
 
 lab_libvirtd_stop() {
 	local file pid
 	for file in /run/libvirtd.pid /run/virtlogd.pid; do
 		lab_ended $file && continue
-		read -r pid <$file && kill "$pid"
+		pid=$(cat $file) && kill "$pid"
 		wait_until 20 lab_ended $file || kill -KILL "$pid"
 	done
 }
@@ -129,7 +130,7 @@ lab_guest_xml() { # NAME
 		  <memoryBacking>$backing_xml</memoryBacking>
 		  <os><type arch='x86_64' machine='pc'>hvm</type>
 		    <kernel>$lab_run/guest/vmlinuz</kernel><initrd>$lab_run/guest/initrd</initrd>
-		    <cmdline>console=ttyS0 quiet panic=-1 $args</cmdline></os>
+		    <cmdline>console=ttyS0 quiet panic=-1 mitigations=off $args</cmdline></os>
 		  <features><acpi/><apic/></features>
 		  $cpu
 		  $top
@@ -150,15 +151,33 @@ lab_guest_ready() { # NAME
 	grep -q '^wss-guest: \(ready\|error\)' "$lab_run/log/$1" 2>/dev/null
 }
 
+# Until the guest is ready. A slow one has page faults all the time: it fails
+# only when there was none for LAB_STALL_SECONDS, or LAB_READY_SECONDS are over.
+lab_guest_wait_ready() { # NAME
+	local end=$(($(uptime_ms) + ${LAB_READY_SECONDS:-180} * 1000))
+	local faults last='' moved now
+	moved=$(uptime_ms)
+	until lab_guest_ready "$1"; do
+		sleep 0.2
+		now=$(uptime_ms)
+		faults=$(lab_guest_counter "$1" pf_taken 2>/dev/null)
+		# Without KVM there is no such counter: the console has to do.
+		: "${faults:=$(stat -c %s "$lab_run/log/$1" 2>/dev/null)}"
+		[ "$faults" = "$last" ] || moved=$now
+		last=$faults
+		[ "$now" -lt $end ] && [ $((now - moved)) -lt $((${LAB_STALL_SECONDS:-30} * 1000)) ] ||
+			return 1
+	done
+}
+
 # lab_guest_start NAME [OPTION=VALUE...]: a guest that has said "ready".
 #   memory=512 (MiB) vcpus=1 type=kvm|qemu backing=anon|memfd|hugetlb
 #   args="wss.map=256 …" (vm-images/README.md) balloon=none|virtio
 #   cpu=XML top=XML devices=XML: further elements
 #   define=1: a persistent domain
-# A guest that is not ready in LAB_READY_SECONDS is destroyed and started
-# again, twice at most: under double emulation some stall in early boot. The
-# restarts are counted and printed. A guest that stalls after "ready" is never
-# started again here.
+# A guest that stalls before it is ready is destroyed and started again, twice
+# at most: under double emulation that happens in early boot. The restarts are
+# counted and printed. A guest that stalls after "ready" is never started again.
 lab_guest_start() {
 	local name=$1 memory=512 vcpus=1 type=kvm backing=anon args='' balloon=none
 	local cpu='' top='' devices='' define='' option try began
@@ -176,26 +195,26 @@ lab_guest_start() {
 		began=$(uptime_ms)
 		rm -f "$lab_run/log/$name"
 		if [ -n "$define" ]; then
-			virsh -q define "$lab_run/$name.xml" && virsh -q start "$name"
+			virsh -q define "$lab_run/$name.xml" && timeout 120 virsh -q start "$name"
 		else
-			virsh -q create "$lab_run/$name.xml"
+			timeout 120 virsh -q create "$lab_run/$name.xml"
 		fi >"$lab_run/$name.virsh" 2>&1 ||
 			bail_out "$name does not start: $(cat "$lab_run/$name.virsh")"
-		if wait_until "${LAB_READY_SECONDS:-60}" lab_guest_ready "$name"; then
+		if lab_guest_wait_ready "$name"; then
 			diag "$name: ready after $(($(uptime_ms) - began)) ms, start $try"
 			grep -q '^wss-guest: ready' "$lab_run/log/$name" && return 0
 			bail_out "$name: $(grep '^wss-guest: error' "$lab_run/log/$name")"
 		fi
 		lab_restarts=$((lab_restarts + 1))
-		diag "$name: RESTART, not ready after ${LAB_READY_SECONDS:-60} s"
+		diag "$name: RESTART, stalled or not ready after $(($(uptime_ms) - began)) ms"
 		lab_guest_stop "$name"
 	done
 	bail_out "$name was not ready in three starts"
 }
 
 lab_guest_stop() { # NAME
-	virsh -q destroy "$1" >/dev/null 2>&1
-	virsh -q undefine "$1" >/dev/null 2>&1
+	timeout 60 virsh -q destroy "$1" >/dev/null 2>&1
+	timeout 60 virsh -q undefine "$1" >/dev/null 2>&1
 	return 0
 }
 
@@ -244,6 +263,22 @@ lab_guest_alive() { # NAME [SECONDS]: reports go on, and touches unless idle
 	wait_until "${2:-30}" lab_guest_past "$name" "${before:-0}" || return 1
 	state=$(lab_guest_field "$name" state)
 	[ "$state" = idle ] || [ "$(lab_guest_field "$name" touches)" -gt "${touches:-0}" ]
+}
+
+lab_guest_loops_past() { # NAME LOOPS
+	local loops
+	loops=$(lab_guest_field "$1" loops)
+	[ "${loops:-0}" -ge "$2" ]
+}
+
+# From now on, COUNT whole passes, whatever time they take here. The interval
+# under way counts with the passes that it began before now: one more is waited for.
+lab_guest_wait_passes() { # NAME COUNT [SECONDS]
+	local now loops
+	now=$(lab_guest_field "$1" time_ms)
+	wait_until "${3:-90}" lab_guest_past "$1" "${now:-0}" touching || return 1
+	loops=$(lab_guest_field "$1" loops)
+	wait_until "${3:-90}" lab_guest_loops_past "$1" $((loops + $2 + 1))
 }
 
 # A report of a whole interval in this state, begun after now.

@@ -112,24 +112,41 @@ static void *touch_loop(void *opaque)
 	return NULL;
 }
 
+/*
+ * As QEMU maps guest RAM (util/mmap-alloc.c and softmmu/physmem.c of 7.2), which is what
+ * tells it from other mappings in /proc: a reserved range whose last page stays
+ * inaccessible, RAM over the rest of it, and MADV_DONTFORK. The name is QEMU's too.
+ */
+static void *map_ram(size_t bytes, bool anonymous)
+{
+	int flags = anonymous ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+	char *reserved;
+	int fd = -1;
+
+	reserved = mmap(NULL, bytes + PAGE_BYTES, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (reserved == MAP_FAILED)
+		return NULL;
+	if (!anonymous) {
+		fd = memfd_create("memory-backend-memfd", MFD_CLOEXEC);
+		if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0)
+			return NULL;
+	}
+	if (mmap(reserved, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0) ==
+		    MAP_FAILED ||
+	    madvise(reserved, bytes, MADV_DONTFORK) < 0)
+		return NULL;
+	return reserved;
+}
+
 void fake_ram_start(const struct fake_guest *guest)
 {
 	static struct ram ram;
 	size_t bytes = guest->ram_mib << 20;
+	void *map = map_ram(bytes, guest->anonymous);
 	pthread_t thread;
-	int fd = -1;
-	void *map;
 
-	/* QEMU's own name for it, so that what looks for guest RAM in /proc meets a familiar
-	 * sight. */
-	if (!guest->anonymous) {
-		fd = memfd_create("memory-backend-memfd", MFD_CLOEXEC);
-		if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0)
-			fake_die("no memfd of %lu MiB", guest->ram_mib);
-	}
-	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		   guest->anonymous ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED)
+	if (!map)
 		fake_die("cannot map %lu MiB", guest->ram_mib);
 	memset(map, 1, bytes);
 	ram = (struct ram){.front = map, .touch_bytes = guest->touch_mib << 20};

@@ -82,7 +82,8 @@ static int replay_corpus(const char *path)
 		snprintf(file, sizeof(file), "%s/%s", path, entry->d_name);
 		if (replay(file, 1))
 			return 1;
-		printf("ok %u - %s and its variants, %lu inputs\n", ++files, entry->d_name, runs);
+		printf("ok %u - %s and its variants, %lu inputs\n", ++files, entry->d_name,
+		       runs);
 		fflush(stdout);
 		runs = 0;
 	}

@@ -13,6 +13,7 @@
 
 #include "base/stop.h"
 #include "jsonline.h"
+#include "query.h"
 
 #define SHORT_MS 150u
 
@@ -155,6 +156,21 @@ static void next_event_is(struct qmp *qmp, const char *name, unsigned int timeou
 	json_object_put(event);
 }
 
+static void drain_events(struct qmp *qmp)
+{
+	struct json_object *event;
+
+	while (qmp_next_event(qmp, 0, &event, NULL) == 1)
+		json_object_put(event);
+}
+
+static void assert_closed_soon(struct qmp *qmp)
+{
+	struct json_object *event;
+
+	assert_int_equal(qmp_next_event(qmp, PLENTY_MS, &event, NULL), -1);
+}
+
 static void test_events_between_replies(void **state)
 {
 	struct json_object *event = NULL;
@@ -225,6 +241,61 @@ static void test_large_event_is_dropped(void **state)
 	fake_stop(&fake);
 }
 
+static void test_stop_seen(void **state)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct qmp_status status;
+	struct fake fake;
+	struct qmp *qmp;
+
+	(void)state;
+	/* STOP comes before, within, and after the reply; the answer overtakes the first. */
+	fake_start(&fake, "on query-status\n event STOP\n event RESUME\n default\n"
+			  "on query-name\n events 200\n event STOP\n default\n events 200\n"
+			  "on query-uuid\n default\n delay 50\n event SUSPEND\n event LAST\n"
+			  "on query-kvm\n default\n close\n");
+	qmp = fake_connect(&fake, NULL);
+	assert_false(qmp_stop_seen(qmp));
+	assert_int_equal(qmp_query_status(qmp, PLENTY_MS, &status, &err), 0);
+	assert_false(qmp_stop_seen(qmp));
+	assert_works(qmp);
+	assert_true(qmp_stop_seen(qmp));
+	assert_true(qmp_stop_seen(qmp));
+	assert_int_equal(qmp_query_status(qmp, PLENTY_MS, &status, &err), 0);
+	assert_false(qmp_stop_seen(qmp));
+
+	drain_events(qmp);
+	assert_int_equal(qmp_execute(qmp, "query-uuid", NULL, PLENTY_MS, NULL, &err), 0);
+	next_event_is(qmp, "SUSPEND", PLENTY_MS);
+	next_event_is(qmp, "LAST", PLENTY_MS);
+	assert_true(qmp_stop_seen(qmp));
+	assert_int_equal(qmp_execute(qmp, "query-kvm", NULL, PLENTY_MS, NULL, &err), 0);
+	assert_closed_soon(qmp);
+	assert_true(qmp_stop_seen(qmp));
+	qmp_stop_forget(qmp);
+	assert_false(qmp_stop_seen(qmp));
+	qmp_close(qmp);
+	fake_stop(&fake);
+}
+
+/* A peer that floods cannot hold qmp_stop_seen() either. */
+static void test_stop_seen_in_a_flood(void **state)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct fake fake;
+	struct qmp *qmp;
+
+	(void)state;
+	fake_start(&fake, "on query-status\n default\n flood\n");
+	qmp = fake_connect(&fake, NULL);
+	assert_int_equal(query_with(qmp, PLENTY_MS, &err), 0);
+	for (int i = 0; i < 20; i++)
+		assert_false(qmp_stop_seen(qmp));
+	assert_in_range(qmp_events_dropped(qmp), 0, 20 * 2000);
+	qmp_close(qmp);
+	fake_stop(&fake);
+}
+
 static void test_flood_ends_by_the_deadline(void **state)
 {
 	uint64_t start = now_ms();
@@ -276,7 +347,7 @@ static void test_100_mib_reply(void **state)
 	(void)state;
 	largest_realloc = 0;
 	expect_failure("on query-status\n huge 100\n", PLENTY_MS, WSS_ERR_FAILED,
-		       "a reply of more than 4194304 bytes");
+		       "the reply is larger than 4194304 bytes");
 	assert_in_range(largest_realloc, 1, 4 << 20);
 }
 
@@ -294,7 +365,7 @@ static void test_small_bound(void **state)
 	largest_realloc = 0;
 	assert_works(qmp);
 	assert_int_equal(query_with(qmp, PLENTY_MS, &err), -1);
-	assert_text(&err, "a reply of more than 1000 bytes");
+	assert_text(&err, "the reply is larger than 1000 bytes");
 	assert_in_range(largest_realloc, 0, 1000);
 	qmp_close(qmp);
 	fake_stop(&fake);
@@ -518,6 +589,8 @@ int main(void)
 		cmocka_unit_test(test_events_between_replies),
 		cmocka_unit_test(test_events_are_bounded),
 		cmocka_unit_test(test_large_event_is_dropped),
+		cmocka_unit_test(test_stop_seen),
+		cmocka_unit_test(test_stop_seen_in_a_flood),
 		cmocka_unit_test(test_flood_ends_by_the_deadline),
 		cmocka_unit_test(test_split_replies),
 		cmocka_unit_test(test_large_reply_within_bounds),

@@ -79,6 +79,6 @@ wss_wait() { # -> status
 	status=0
 	wait "$wss_pid" || status=$?
 	out=$(cat "$BATS_TEST_TMPDIR/out")
-	err=$(grep -v '^virt-wss: debug: ' "$BATS_TEST_TMPDIR/err")
+	err=$(sed '/^virt-wss: debug: /d' "$BATS_TEST_TMPDIR/err")
 	printf 'virt-wss -> %s\n%s\n%s\n' "$status" "$out" "$(cat "$BATS_TEST_TMPDIR/err")"
 }

@@ -67,16 +67,17 @@ strangers() { # RE ALLOWED
 	[ -z "$output" ]
 }
 
+# main.c: their versions, for --version.
 @test "libxml2 is in the readers and the writer of XML only" {
 	[ -n "$(strangers 'libxml/' 'none')" ]
-	run strangers 'libxml/' '(src/host/(domxml|conn|guest)\.c|src/out/metadata\.c)'
+	run strangers 'libxml/' '(src/host/(domxml|conn|guest)\.c|src/out/metadata\.c|src/main\.c)'
 	echo "$output"
 	[ -z "$output" ]
 }
 
 @test "json-c is in qmp/ and in the JSON writer only" {
 	[ -n "$(strangers 'json' 'none')" ]
-	run strangers 'json-c/|json\.h' '(qmp/[^/]+|src/out/json\.[ch])'
+	run strangers 'json-c/|json\.h' '(qmp/[^/]+|src/out/(json|[a-z]+-report)\.[ch]|src/main\.c)'
 	echo "$output"
 	[ -z "$output" ]
 }

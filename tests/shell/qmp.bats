@@ -53,8 +53,7 @@ field() { # COLUMN
 
 # It ended soon, with one line, and the fake QEMU lives.
 refused() { # STATUS REGULAR-EXPRESSION
-	[ "$status" = "$1" ] && [ "$seconds" -le 15 ] && [ -z "$out" ] &&
-		[ "$(wc -l <<<"$err")" = 1 ] && grep -qE "$2" <<<"$err" && kill -0 "$fake_pid"
+	[ "$status" = "$1" ] && [ "$seconds" -le 15 ] && [ "$(wc -l <<<"$err")" = 1 ] && grep -qE "$2" <<<"$err" && kill -0 "$fake_pid"
 }
 
 @test "what the fake guest touches is measured" {
@@ -87,8 +86,7 @@ refused() { # STATUS REGULAR-EXPRESSION
 @test "publish has nowhere to go" {
 	fake_start </dev/null
 	wss sample --window 100ms --publish
-	[ "$status" = 5 ]
-	[[ $err == *libvirt* ]]
+	refused 2 libvirt
 }
 
 @test "paused, and waiting for a migration: failed" {
@@ -106,7 +104,7 @@ refused() { # STATUS REGULAR-EXPRESSION
 @test "another UUID in the command line: not the guest, not touched" {
 	fake_start 00000000-1111-2222-3333-444444444444 </dev/null
 	wss sample --window 100ms
-	refused 1 'UUID'
+	refused 1 'belongs to the guest 00000000-1111-2222-3333-444444444444'
 }
 
 @test "no greeting" {

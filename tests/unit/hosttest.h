@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -181,10 +182,37 @@ static inline pid_t start_qemu(const char *exe, const char *uuid, const char *ex
 	return pid;
 }
 
+/* Kills a child and leaves it a zombie. */
+static inline void make_zombie(pid_t pid)
+{
+	siginfo_t info;
+
+	kill(pid, SIGKILL);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+}
+
 static inline void end_child(pid_t pid)
 {
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
+}
+
+/* Whether a process can be held: not before Linux 5.3, nor in valgrind 3.19. */
+static inline bool have_pidfd(void)
+{
+	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || errno != ENOSYS;
+}
+
+/* Stands for all tests that need it, in a run without it. */
+static inline void test_needs_pidfd(void **unused)
+{
+	(void)unused;
+	print_message("# no pidfd_open here (old kernel, or valgrind)\n");
+	skip();
 }
 
 #endif

@@ -88,6 +88,33 @@ static void test_status(void **unused)
 	assert_string_equal(uuid, "a1b2c3d4-0000-4000-8000-00000000abcd");
 }
 
+static void test_host_uuid(void **unused)
+{
+	static const char *const bad[] = {
+		"",
+		"<host><uuid>" UUID_A "</uuid></host>",
+		"<capabilities/>",
+		"<capabilities><host/></capabilities>",
+		"<capabilities><host><uuid>a1b2</uuid></host></capabilities>",
+		"<capabilities><guest><uuid>" UUID_A "</uuid></guest></capabilities>",
+	};
+	char uuid[WSS_UUID_TEXT_MAX] = "untouched";
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(wss_domxml_parse_host_uuid(bad[i], uuid, &err), -1);
+		assert_error(&err, WSS_ERR_FAILED, NULL);
+		assert_string_equal(uuid, "untouched");
+	}
+	assert_int_equal(wss_domxml_parse_host_uuid(
+				 "<capabilities><host><uuid>A1B2C3D4-0000-4000-8000-00000000AAAA"
+				 "</uuid></host><guest/></capabilities>",
+				 uuid, &err),
+			 0);
+	assert_string_equal(uuid, UUID_A);
+}
+
 /* A domain with `inside` after its identity and memory, and `devices` as its devices. */
 static int parse(const char *memory, const char *inside, const char *devices,
 		 struct wss_domxml *ret, struct wss_error *err)
@@ -333,10 +360,10 @@ static void test_identity(void **unused)
 		{ "<domain type='kvm'><name></name></domain>", "name" },
 		{ "<domain type='kvm'><name>g</name></domain>", "uuid" },
 		{ "<domain type='kvm'><name>g</name><uuid>a1b2</uuid></domain>", "uuid" },
-		{ "<domain type='kvm'><name>g</name>"
-		  "<uuid>a1b2c3d4x0000-4000-8000-00000000aaaa</uuid></domain>", "uuid" },
-		{ "<domain type='kvm'><name>g</name>"
-		  "<uuid>a1b2c3d4-0000-4000-8000-00000000aaag</uuid></domain>", "uuid" },
+		{ ("<domain type='kvm'><name>g</name>"
+		   "<uuid>a1b2c3d4x0000-4000-8000-00000000aaaa</uuid></domain>"), "uuid" },
+		{ ("<domain type='kvm'><name>g</name>"
+		   "<uuid>a1b2c3d4-0000-4000-8000-00000000aaag</uuid></domain>"), "uuid" },
 	};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_domxml dom;
@@ -404,6 +431,7 @@ int main(void)
 		cmocka_unit_test(test_live_numa),
 		cmocka_unit_test(test_live_plain),
 		cmocka_unit_test(test_status),
+		cmocka_unit_test(test_host_uuid),
 		cmocka_unit_test(test_units),
 		cmocka_unit_test(test_blocks),
 		cmocka_unit_test(test_too_many_blocks),

@@ -214,7 +214,7 @@ static int real_vm(void)
 	int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC), vm;
 
 	if (kvm < 0 || unshare(CLONE_NEWNS) < 0 ||
-	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL) < 0)
 		return 77;
 	vm = ioctl(kvm, KVM_CREATE_VM, 0);

@@ -72,6 +72,8 @@ static void test_fixtures(void **unused)
 		for (size_t j = 0; j < table[i].n; j++)
 			total += sizes[j] = table[i].mib[j] * WSS_MIB;
 		hold_fixture(table[i].fixture, &process);
+		assert_true(wss_process_has_argument(&process, "-S"));
+		assert_false(wss_process_has_argument(&process, "-incoming"));
 		if (wss_ram_find(&process, sizes, table[i].n, &ram, &err) < 0)
 			fail_msg("%s: %s", table[i].fixture, err.text);
 		assert_int_equal(ram.n_ranges, table[i].n);
@@ -612,7 +614,7 @@ static void test_live_qemu(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
+	const struct CMUnitTest captured[] = {
 		cmocka_unit_test(test_fixtures),
 		cmocka_unit_test(test_no_guess),
 		cmocka_unit_test(test_preference),
@@ -620,9 +622,15 @@ int main(void)
 		cmocka_unit_test(test_bad_files),
 		cmocka_unit_test(test_smaps_fixtures),
 		cmocka_unit_test(test_smaps_sums),
+	};
+	const struct CMUnitTest live[] = {
 		cmocka_unit_test(test_live_splits),
 		cmocka_unit_test(test_live_qemu),
 	};
+	const struct CMUnitTest skipped[] = { cmocka_unit_test(test_needs_pidfd) };
+	int failed = cmocka_run_group_tests(captured, NULL, NULL);
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	failed += have_pidfd() ? cmocka_run_group_tests(live, NULL, NULL) :
+				 cmocka_run_group_tests(skipped, NULL, NULL);
+	return failed;
 }

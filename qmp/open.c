@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "jsonline.h"
+
+int qmp_peer(const struct qmp *qmp, struct qmp_peer *ret_peer, struct wss_error *err)
+{
+	if (qmp->ops)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "the QMP peer's process is not known over %s",
+				     qmp->ops->name);
+	if (qmp->peer.pid <= 0)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "the QMP peer's process is not in our pid namespace");
+	*ret_peer = qmp->peer;
+	return 0;
+}
+
+pid_t qmp_peer_pid(const struct qmp *qmp)
+{
+	return qmp->peer.pid;
+}
+
+static struct qmp *new_qmp(const struct qmp_limits *limits, struct wss_error *err)
+{
+	static const struct qmp_limits defaults = QMP_LIMITS_DEFAULT;
+	struct qmp *qmp = calloc(1, sizeof(*qmp));
+
+	if (!qmp) {
+		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+		return NULL;
+	}
+	qmp->limits = limits ? *limits : defaults;
+	qmp->stream.fd = -1;
+	if (qmp_events_init(&qmp->events, qmp->limits.events) < 0) {
+		free(qmp);
+		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+		return NULL;
+	}
+	return qmp;
+}
+
+void qmp_close(struct qmp *qmp)
+{
+	int saved = errno;
+
+	if (!qmp)
+		return;
+	if (qmp->ops && qmp->ops->close)
+		qmp->ops->close(qmp->opaque);
+	qmp_stream_close(&qmp->stream);
+	qmp_events_release(&qmp->events);
+	free(qmp);
+	errno = saved;
+}
+
+static void read_peer(struct qmp *qmp, int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && len == sizeof(cred))
+		qmp->peer =
+			(struct qmp_peer){.pid = cred.pid, .uid = cred.uid, .gid = cred.gid};
+}
+
+/* Whatever went wrong with the peer while opening means that there is no connection. */
+static int no_connection(struct wss_error *err)
+{
+	if (err->code != WSS_ERR_INTERRUPTED && err->code != WSS_ERR_NO_MEMORY &&
+	    err->code != WSS_ERR_USAGE)
+		err->code = WSS_ERR_CONNECT;
+	return -1;
+}
+
+static int greet(struct qmp *qmp, uint64_t deadline_ns, struct wss_error *err)
+{
+	qmp_auto_json struct json_object *greeting = NULL;
+	struct json_object *inner = NULL;
+
+	if (qmp_read_object(qmp, deadline_ns, &greeting, NULL, err) == 0 &&
+	    qmp_get_object(greeting, "QMP", &inner, err) == 0)
+		return 0;
+	if (err->code == WSS_ERR_TIMEOUT)
+		return wss_error_set(
+			err, WSS_ERR_TIMEOUT,
+			"no QMP greeting in time (QEMU serves one client at a time)");
+	return wss_error_prefix(err, "no QMP greeting");
+}
+
+/* Greeting and negotiation on fd, which it takes over, within the deadline. */
+static int open_stream(int fd, unsigned int timeout_ms, uint64_t deadline_ns,
+		       const struct qmp_limits *limits, struct qmp **ret_qmp,
+		       struct wss_error *err)
+{
+	qmp_auto struct qmp *qmp = new_qmp(limits, err);
+
+	if (!qmp) {
+		close(fd);
+		return -1;
+	}
+	if (qmp_stream_init(&qmp->stream, fd, qmp->limits.reply_bytes, err) < 0)
+		return no_connection(err);
+	read_peer(qmp, fd);
+	if (greet(qmp, deadline_ns, err) < 0 ||
+	    qmp_run(qmp, "qmp_capabilities", NULL, timeout_ms, deadline_ns, NULL, err) < 0)
+		return no_connection(err);
+	*ret_qmp = wss_steal_ptr(qmp);
+	return 0;
+}
+
+int qmp_open_fd(int fd, unsigned int timeout_ms, const struct qmp_limits *limits,
+		struct qmp **ret_qmp, struct wss_error *err)
+{
+	struct wss_error unwanted = WSS_ERROR_INIT;
+
+	return open_stream(fd, timeout_ms, qmp_deadline(timeout_ms), limits, ret_qmp,
+			   err ? err : &unwanted);
+}
+
+int qmp_open_unix(const char *path, unsigned int timeout_ms, const struct qmp_limits *limits,
+		  struct qmp **ret_qmp, struct wss_error *err)
+{
+	struct wss_error unwanted = WSS_ERROR_INIT;
+	uint64_t deadline_ns = qmp_deadline(timeout_ms);
+	int fd;
+
+	if (!err)
+		err = &unwanted;
+	if (qmp_stream_connect(path, deadline_ns, &fd, err) < 0) {
+		if (err->code == WSS_ERR_TIMEOUT)
+			wss_error_set(err, WSS_ERR_TIMEOUT, "not accepted within %u ms",
+				      timeout_ms);
+		return no_connection(err);
+	}
+	return open_stream(fd, timeout_ms, deadline_ns, limits, ret_qmp, err);
+}
+
+int qmp_open_transport(const struct qmp_transport_ops *ops, void *opaque,
+		       const struct qmp_limits *limits, struct qmp **ret_qmp,
+		       struct wss_error *err)
+{
+	struct qmp *qmp = new_qmp(limits, err);
+
+	if (!qmp) {
+		if (ops->close)
+			ops->close(opaque);
+		return -1;
+	}
+	qmp->ops = ops;
+	qmp->opaque = opaque;
+	*ret_qmp = qmp;
+	return 0;
+}
