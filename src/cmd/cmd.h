@@ -74,8 +74,17 @@ int wss_cli_error(const struct wss_error *err);
 /* The exit code that stands for an error. */
 int wss_exit_code(const struct wss_error *err);
 
-/* The exit code of a command over `total` domains of which `bad` went wrong, first with `first`. */
-int wss_exit_code_of_many(size_t total, size_t bad, const struct wss_error *first);
+/* What went wrong in a command over several domains. */
+struct wss_tally {
+	size_t bad;
+	struct wss_error error; /* of the first; code is WSS_ERR_FAILED when others differ */
+};
+
+/* Counts a domain that went wrong and prints why. */
+void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss_error *error);
+
+/* The exit code over total domains. */
+int wss_tally_exit_code(const struct wss_tally *tally, size_t total);
 
 /* The guests that the command is about, and what they were opened through. */
 struct wss_guests {

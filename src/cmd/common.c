@@ -74,13 +74,20 @@ int wss_exit_code(const struct wss_error *err)
 	}
 }
 
-int wss_exit_code_of_many(size_t total, size_t bad, const struct wss_error *first)
+void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss_error *error)
 {
-	if (!bad)
-		return WSS_EXIT_OK;
-	if (bad < total)
+	if (!tally->bad++)
+		tally->error = *error;
+	else if (wss_exit_code(&tally->error) != wss_exit_code(error))
+		tally->error.code = WSS_ERR_FAILED;
+	wss_log(WSS_LOG_ERROR, "%s: %s", domain, error->text);
+}
+
+int wss_tally_exit_code(const struct wss_tally *tally, size_t total)
+{
+	if (tally->bad && tally->bad < total)
 		return WSS_EXIT_PARTIAL;
-	return wss_exit_code(first);
+	return wss_exit_code(&tally->error);
 }
 
 int wss_cli_error(const struct wss_error *err)
@@ -142,11 +149,15 @@ static void drop_vanished(struct wss_guests *guests)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < guests->n; i++)
-		if (guests->list[i].guest && guests->list[i].guest->state == WSS_GUEST_SHUTOFF)
-			wss_guest_free(guests->list[i].guest);
+	for (size_t i = 0; i < guests->n; i++) {
+		const struct wss_round_guest *entry = &guests->list[i];
+
+		if (entry->guest ? entry->guest->state == WSS_GUEST_SHUTOFF
+				 : entry->error.code == WSS_ERR_GONE)
+			wss_guest_free(entry->guest);
 		else
-			guests->list[kept++] = guests->list[i];
+			guests->list[kept++] = *entry;
+	}
 	guests->n = kept;
 }
 

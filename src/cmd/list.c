@@ -19,48 +19,30 @@ struct list_row {
 	const char *error;
 };
 
-static struct wss_value absent(void)
-{
-	return (struct wss_value){ .kind = WSS_KIND_ABSENT };
-}
-
-static struct wss_value text_value(const char *text)
-{
-	if (!text || !*text)
-		return absent();
-	return (struct wss_value){ .kind = WSS_KIND_TEXT, .text = text };
-}
-
 static struct wss_value get_domain(const void *row)
 {
-	return text_value(((const struct list_row *)row)->domain);
+	return wss_value_text(((const struct list_row *)row)->domain);
 }
 
 static struct wss_value get_error(const void *row)
 {
-	return text_value(((const struct list_row *)row)->error);
+	return wss_value_text(((const struct list_row *)row)->error);
 }
 
 static struct wss_value get_time(const void *row)
 {
-	static _Thread_local char text[WSS_CLOCK_TEXT_MAX];
 	const struct list_row *list = row;
 
-	if (!list->has_profile)
-		return absent();
-	wss_clock_format(list->profile.time, text);
-	return text_value(text);
+	return list->has_profile ? wss_value_time(list->profile.time) : wss_value_absent();
 }
 
-/* A getter of a figure of the profile, absent without a profile. */
-#define FIGURE(name, of_kind, value)                                          \
-	static struct wss_value get_##name(const void *row)                   \
-	{                                                                     \
-		const struct list_row *list = row;                            \
-									      \
-		if (!list->has_profile)                                       \
-			return absent();                                      \
-		return (struct wss_value){ .kind = of_kind, .number = value }; \
+/* Getters of the profile, absent without one. */
+#define FIGURE(name, kind, value)                                              \
+	static struct wss_value get_##name(const void *row)                    \
+	{                                                                      \
+		const struct list_row *list = row;                             \
+									       \
+		return list->has_profile ? wss_value_number(value, kind) : wss_value_absent(); \
 	}
 
 #define TEXT(name)                                                             \
@@ -68,18 +50,16 @@ static struct wss_value get_time(const void *row)
 	{                                                                      \
 		const struct list_row *list = row;                             \
 									       \
-		return text_value(list->has_profile ? list->profile.name : NULL); \
+		return wss_value_text(list->has_profile ? list->profile.name : NULL); \
 	}
 
-#define AMOUNT(name)                                                                  \
-	static struct wss_value get_##name(const void *row)                           \
-	{                                                                             \
-		const struct list_row *list = row;                                    \
-		const struct wss_amount amount = list->profile.name##_bytes;          \
-										      \
-		if (!list->has_profile || !amount.known)                              \
-			return absent();                                              \
-		return (struct wss_value){ .kind = WSS_KIND_BYTES, .number = amount.value }; \
+#define AMOUNT(name)                                                           \
+	static struct wss_value get_##name(const void *row)                    \
+	{                                                                      \
+		const struct list_row *list = row;                             \
+									       \
+		return list->has_profile ? wss_value_amount(list->profile.name##_bytes, WSS_KIND_BYTES) \
+					 : wss_value_absent();                 \
 	}
 
 TEXT(method)
@@ -141,9 +121,10 @@ static int read_profile(struct wss_conn *conn, struct list_row *row, struct wss_
 
 static int list_domains(const struct wss_cli *cli, struct wss_conn *conn, char **names, size_t n)
 {
-	struct wss_error err = WSS_ERROR_INIT, first = WSS_ERROR_INIT;
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_tally tally = { 0 };
 	struct wss_report *report;
-	size_t bad = 0, width = 0;
+	size_t width = 0;
 
 	if (wss_report_open(stdout, cli->format, &layout, &report, &err) < 0)
 		return wss_cli_error(&err);
@@ -155,19 +136,16 @@ static int list_domains(const struct wss_cli *cli, struct wss_conn *conn, char *
 		struct wss_error why = WSS_ERROR_INIT;
 
 		if (read_profile(conn, &row, &why) < 0) {
-			if (!bad++)
-				first = why;
 			row.error = why.text;
 			wss_report_bad_row(report, &row);
-			wss_error_prefix(&why, "%s", names[i]);
-			wss_cli_error(&why);
+			wss_tally_bad(&tally, names[i], &why);
 			continue;
 		}
 		wss_report_row(report, &row);
 	}
 	if (wss_report_close(report, &err) < 0)
 		return wss_cli_error(&err);
-	return wss_exit_code_of_many(n, bad, &first);
+	return wss_tally_exit_code(&tally, n);
 }
 
 static int list_all(const struct wss_cli *cli)

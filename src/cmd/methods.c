@@ -15,55 +15,44 @@ struct method_row {
 	const char *reason;
 };
 
-static struct wss_value text_value(const char *text)
-{
-	return (struct wss_value){ .kind = text && *text ? WSS_KIND_TEXT : WSS_KIND_ABSENT,
-				   .text = text };
-}
-
-static struct wss_value bool_value(bool value)
-{
-	return (struct wss_value){ .kind = WSS_KIND_BOOL, .number = value };
-}
-
 static struct wss_value get_domain(const void *row)
 {
-	return text_value(((const struct method_row *)row)->domain);
+	return wss_value_text(((const struct method_row *)row)->domain);
 }
 
 static struct wss_value get_method(const void *row)
 {
-	return text_value(((const struct method_row *)row)->ops->name);
+	return wss_value_text(((const struct method_row *)row)->ops->name);
 }
 
 static struct wss_value get_observes(const void *row)
 {
-	return text_value(wss_observes_name(((const struct method_row *)row)->ops->observes));
+	return wss_value_text(wss_observes_name(((const struct method_row *)row)->ops->observes));
 }
 
 static struct wss_value get_granularity(const void *row)
 {
-	return text_value(((const struct method_row *)row)->ops->granularity);
+	return wss_value_text(((const struct method_row *)row)->ops->granularity);
 }
 
 static struct wss_value get_usable(const void *row)
 {
-	return bool_value(((const struct method_row *)row)->usable);
+	return wss_value_number(((const struct method_row *)row)->usable, WSS_KIND_BOOL);
 }
 
 static struct wss_value get_chosen(const void *row)
 {
-	return bool_value(((const struct method_row *)row)->chosen);
+	return wss_value_number(((const struct method_row *)row)->chosen, WSS_KIND_BOOL);
 }
 
 static struct wss_value get_summary(const void *row)
 {
-	return text_value(((const struct method_row *)row)->ops->summary);
+	return wss_value_text(((const struct method_row *)row)->ops->summary);
 }
 
 static struct wss_value get_reason(const void *row)
 {
-	return text_value(((const struct method_row *)row)->reason);
+	return wss_value_text(((const struct method_row *)row)->reason);
 }
 
 /* For people one column says either how it works or why it does not. */
@@ -71,7 +60,7 @@ static struct wss_value get_explanation(const void *row)
 {
 	const struct method_row *method = row;
 
-	return text_value(method->usable ? method->ops->summary : method->reason);
+	return wss_value_text(method->usable ? method->ops->summary : method->reason);
 }
 
 static const struct wss_column columns[] = {
@@ -131,9 +120,9 @@ static void report_guest(struct wss_report *report, struct wss_guests *guests,
 
 static int report_all(const struct wss_cli *cli, struct wss_guests *guests)
 {
-	struct wss_error err = WSS_ERROR_INIT, first = WSS_ERROR_INIT;
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_tally tally = { 0 };
 	struct wss_report *report;
-	size_t bad = 0;
 
 	if (wss_report_open(stdout, cli->format, &layout, &report, &err) < 0)
 		return wss_cli_error(&err);
@@ -150,13 +139,11 @@ static int report_all(const struct wss_cli *cli, struct wss_guests *guests)
 		wss_report_bad_row(report, &(struct method_row){ .domain = entry->name,
 								 .ops = wss_trackers[0],
 								 .reason = entry->error.text });
-		if (!bad++)
-			first = entry->error;
-		wss_cli_error(&entry->error);
+		wss_tally_bad(&tally, entry->name, &entry->error);
 	}
 	if (wss_report_close(report, &err) < 0)
 		return wss_cli_error(&err);
-	return wss_exit_code_of_many(guests->n, bad, &first);
+	return wss_tally_exit_code(&tally, guests->n);
 }
 
 static int methods_run(struct wss_cli *cli, int argc, char **argv)

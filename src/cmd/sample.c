@@ -30,8 +30,7 @@ struct sample_run {
 	const struct sample_options *options;
 	enum wss_format format;
 	struct wss_report *report;
-	size_t bad; /* guests that went wrong */
-	struct wss_error first;
+	struct wss_tally tally;
 };
 
 enum {
@@ -144,13 +143,6 @@ static int publish(const struct wss_sample *sample, struct wss_guest *guest, str
 	return guest->ops->publish(guest, xml, err);
 }
 
-static void count_bad(struct sample_run *run, const char *domain, const struct wss_error *error)
-{
-	if (!run->bad++)
-		run->first = *error;
-	wss_log(WSS_LOG_ERROR, "%s: %s", domain, error->text);
-}
-
 static void on_sample(const struct wss_sample *sample, struct wss_round_guest *entry, bool last,
 		      void *opaque)
 {
@@ -160,7 +152,7 @@ static void on_sample(const struct wss_sample *sample, struct wss_round_guest *e
 	if (!wss_sample_measured(sample)) {
 		wss_report_bad_row(run->report, sample);
 		if (last)
-			count_bad(run, sample->domain, &sample->error);
+			wss_tally_bad(&run->tally, sample->domain, &sample->error);
 		else
 			wss_warn("%s: %s", sample->domain, sample->error.text);
 		return;
@@ -170,7 +162,7 @@ static void on_sample(const struct wss_sample *sample, struct wss_round_guest *e
 	for (size_t i = 0; i < sample->n_notes && run->format == WSS_FORMAT_TABLE && last; i++)
 		wss_log(WSS_LOG_INFO, "%s: note: %s", sample->domain, sample->notes[i]);
 	if (last && run->options->publish && publish(sample, entry->guest, &error) < 0)
-		count_bad(run, sample->domain, &error);
+		wss_tally_bad(&run->tally, sample->domain, &error);
 }
 
 static int sample_guests(const struct wss_cli *cli, const struct sample_options *options,
@@ -189,7 +181,7 @@ static int sample_guests(const struct wss_cli *cli, const struct sample_options 
 		return wss_cli_error(&out_err);
 	if (r < 0)
 		return wss_cli_error(&err);
-	return wss_exit_code_of_many(guests->n, run.bad, &run.first);
+	return wss_tally_exit_code(&run.tally, guests->n);
 }
 
 static int sample_run(struct wss_cli *cli, int argc, char **argv)

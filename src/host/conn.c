@@ -319,7 +319,7 @@ virDomainPtr wss_conn_lookup(struct wss_conn *conn, const char *domain, struct w
 	if (dom)
 		return dom;
 	if (!*domain || virGetLastErrorCode() == VIR_ERR_NO_DOMAIN)
-		wss_error_set(err, WSS_ERR_FAILED, "there is no domain '%s'", domain);
+		wss_error_set(err, WSS_ERR_GONE, "there is no domain '%s'", domain);
 	else
 		wss_conn_error(err, "cannot look the domain up");
 	return NULL;

@@ -38,8 +38,8 @@ int wss_conn_list(struct wss_conn *conn, bool inactive_too, char ***ret_names,
 void wss_conn_free_names(char **names);
 
 /*
- * A guest by id (decimal), UUID or name, in virsh's order: id, UUID, name. Reads its XML and state. WSS_ERR_FAILED
- * where there is no such domain. host outlives the guest.
+ * A guest by id (decimal), UUID or name, in virsh's order: id, UUID, name. Reads its XML
+ * and state. WSS_ERR_GONE where there is no such domain. host outlives the guest.
  */
 int wss_conn_guest(struct wss_conn *conn, const char *domain, struct wss_guest **ret_guest,
 		   struct wss_error *err);

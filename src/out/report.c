@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "out/report-private.h"
 
@@ -49,6 +50,35 @@ int wss_report_open(FILE *stream, enum wss_format format, const struct wss_repor
 void wss_report_set_first_width(struct wss_report *report, size_t width)
 {
 	report->first_width = width;
+}
+
+struct wss_value wss_value_absent(void)
+{
+	return (struct wss_value){ .kind = WSS_KIND_ABSENT };
+}
+
+struct wss_value wss_value_text(const char *text)
+{
+	return (struct wss_value){ .kind = text && *text ? WSS_KIND_TEXT : WSS_KIND_ABSENT,
+				   .text = text };
+}
+
+struct wss_value wss_value_number(uint64_t number, enum wss_kind kind)
+{
+	return (struct wss_value){ .kind = kind, .number = number };
+}
+
+struct wss_value wss_value_amount(struct wss_amount amount, enum wss_kind kind)
+{
+	return wss_value_number(amount.value, amount.known ? kind : WSS_KIND_ABSENT);
+}
+
+struct wss_value wss_value_time(time_t when)
+{
+	static _Thread_local char text[WSS_CLOCK_TEXT_MAX];
+
+	wss_clock_format(when, text);
+	return wss_value_text(text);
 }
 
 static void format_for_people(const struct wss_value *value, char *buf, size_t size)

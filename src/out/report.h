@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "wss/sample.h"
 
 struct json_object;
 
@@ -34,6 +35,19 @@ struct wss_value {
 	uint64_t number;
 	double real;
 };
+
+/* The value that stands for "not known". */
+struct wss_value wss_value_absent(void);
+
+/* A text; NULL and "" are absent. */
+struct wss_value wss_value_text(const char *text);
+
+/* A number of the given kind; an unknown one is absent. */
+struct wss_value wss_value_number(uint64_t number, enum wss_kind kind);
+struct wss_value wss_value_amount(struct wss_amount amount, enum wss_kind kind);
+
+/* A time of day, ISO 8601 in UTC. Valid until the next call in the same thread. */
+struct wss_value wss_value_time(time_t when);
 
 struct wss_column {
 	const char *key;    /* in CSV's heading and in JSON; with its unit; NULL: table only */

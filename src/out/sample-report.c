@@ -5,63 +5,45 @@
 
 #include <stdio.h>
 
-#include "base/clock.h"
 #include "base/units.h"
 #include "wss/sample.h"
 
-static struct wss_value text_value(const char *text)
-{
-	if (!text || !*text)
-		return (struct wss_value){ .kind = WSS_KIND_ABSENT };
-	return (struct wss_value){ .kind = WSS_KIND_TEXT, .text = text };
-}
-
-static struct wss_value amount(struct wss_amount amount, enum wss_kind kind)
-{
-	return (struct wss_value){ .kind = amount.known ? kind : WSS_KIND_ABSENT,
-				   .number = amount.value };
-}
-
 static struct wss_value get_domain(const void *row)
 {
-	return text_value(((const struct wss_sample *)row)->domain);
+	return wss_value_text(((const struct wss_sample *)row)->domain);
 }
 
 static struct wss_value get_uuid(const void *row)
 {
-	return text_value(((const struct wss_sample *)row)->uuid);
+	return wss_value_text(((const struct wss_sample *)row)->uuid);
 }
 
 static struct wss_value get_time(const void *row)
 {
-	/* One row is formatted at a time, and its text is used before the next. */
-	static _Thread_local char text[WSS_CLOCK_TEXT_MAX];
-
-	wss_clock_format(((const struct wss_sample *)row)->wall, text);
-	return text_value(text);
+	return wss_value_time(((const struct wss_sample *)row)->wall);
 }
 
 static struct wss_value get_quality(const void *row)
 {
-	return text_value(wss_quality_name(((const struct wss_sample *)row)->quality));
+	return wss_value_text(wss_quality_name(((const struct wss_sample *)row)->quality));
 }
 
 static struct wss_value get_method(const void *row)
 {
-	return text_value(((const struct wss_sample *)row)->method);
+	return wss_value_text(((const struct wss_sample *)row)->method);
 }
 
 static struct wss_value get_observes(const void *row)
 {
 	const struct wss_sample *sample = row;
 
-	return text_value(sample->method ? wss_observes_name(sample->observes) : NULL);
+	return wss_value_text(sample->method ? wss_observes_name(sample->observes) : NULL);
 }
 
 static struct wss_value get_requested(const void *row)
 {
-	return (struct wss_value){ .kind = WSS_KIND_DURATION,
-				   .number = ((const struct wss_sample *)row)->requested_window_ns };
+	return wss_value_number(((const struct wss_sample *)row)->requested_window_ns,
+				WSS_KIND_DURATION);
 }
 
 static struct wss_value get_share(const void *row)
@@ -69,20 +51,20 @@ static struct wss_value get_share(const void *row)
 	double share;
 
 	if (!wss_sample_share(row, &share))
-		return (struct wss_value){ .kind = WSS_KIND_ABSENT };
+		return wss_value_absent();
 	return (struct wss_value){ .kind = WSS_KIND_SHARE, .real = share };
 }
 
 static struct wss_value get_error(const void *row)
 {
-	return text_value(((const struct wss_sample *)row)->error.text);
+	return wss_value_text(((const struct wss_sample *)row)->error.text);
 }
 
 /* One getter for each figure that may be unknown. */
 #define AMOUNT(name, field, kind)                                            \
 	static struct wss_value get_##name(const void *row)                  \
 	{                                                                    \
-		return amount(((const struct wss_sample *)row)->field, kind); \
+		return wss_value_amount(((const struct wss_sample *)row)->field, kind); \
 	}
 
 AMOUNT(granularity, granularity_bytes, WSS_KIND_BYTES)
@@ -108,10 +90,10 @@ static struct wss_value get_tool_cpu(const void *row)
 {
 	const struct wss_sample *sample = row;
 
-	return (struct wss_value){
-		.kind = sample->cost.user_ns.known ? WSS_KIND_DURATION : WSS_KIND_ABSENT,
-		.number = sample->cost.user_ns.value + sample->cost.system_ns.value,
-	};
+	if (!sample->cost.user_ns.known)
+		return wss_value_absent();
+	return wss_value_number(sample->cost.user_ns.value + sample->cost.system_ns.value,
+				WSS_KIND_DURATION);
 }
 
 /* For people: how far the figure may be off. */
@@ -122,13 +104,13 @@ static struct wss_value get_bounds(const void *row)
 	char low[16], high[16];
 
 	if (!sample->low_bytes.known || !sample->high_bytes.known)
-		return (struct wss_value){ .kind = WSS_KIND_ABSENT };
+		return wss_value_absent();
 	wss_size_format(sample->low_bytes.value, low, sizeof(low));
 	wss_size_format(sample->high_bytes.value, high, sizeof(high));
 	snprintf(text, sizeof(text), "%s-%s", low, high);
 	if (sample->low_bytes.value == sample->high_bytes.value)
 		snprintf(text, sizeof(text), "exact");
-	return text_value(text);
+	return wss_value_text(text);
 }
 
 static const struct wss_column columns[] = {

@@ -17,8 +17,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/fault.h"
 
 #define STOP_TIMEOUT_NS WSS_NS_PER_S
+#define SHORT_HOLD_NS (200 * WSS_NS_PER_MS)
 /* What we tell the watchdog: the guest is about to be held, it has been let go. */
 #define MESSAGE_HELD 'h'
 #define MESSAGE_FREE 'f'
@@ -39,14 +41,14 @@ static void continue_guest(int pidfd)
  * The watchdog's life. It must survive everything that ends its parent: signals
  * sent to the terminal's process group, and the parent's SIGKILL.
  */
-static void watchdog_main(int socket, int pidfd)
+static void watchdog_main(int socket, int pidfd, int max_ms)
 {
 	struct pollfd pfd = { .fd = socket, .events = POLLIN };
 	bool held = false;
 
 	for (;;) {
 		char message;
-		int ready = poll(&pfd, 1, held ? (int)(WSS_HOLD_MAX_NS / WSS_NS_PER_MS) : -1);
+		int ready = poll(&pfd, 1, held ? max_ms : -1);
 		ssize_t n;
 
 		if (ready < 0 && errno == EINTR)
@@ -80,6 +82,7 @@ static void close_all_but(int a, int b)
 
 static pid_t fork_watchdog(int socket, int pidfd)
 {
+	uint64_t max_ns = wss_fault("short-hold") ? SHORT_HOLD_NS : WSS_HOLD_MAX_NS;
 	sigset_t all, old;
 	pid_t pid;
 
@@ -91,7 +94,7 @@ static pid_t fork_watchdog(int socket, int pidfd)
 		setsid();
 		prctl(PR_SET_NAME, "virt-wss-hold");
 		close_all_but(socket, pidfd);
-		watchdog_main(socket, pidfd);
+		watchdog_main(socket, pidfd, (int)(max_ns / WSS_NS_PER_MS));
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return pid;
@@ -127,14 +130,16 @@ static int tell(struct wss_hold *hold, char message)
 	uint64_t deadline = wss_clock_now_ns() + STOP_TIMEOUT_NS;
 	char answer;
 
-	if (send(hold->socket, &message, 1, MSG_NOSIGNAL) != 1)
-		return -1;
-	while (poll(&pfd, 1, wss_clock_poll_ms(deadline)) < 0 && errno == EINTR)
-		;
-	return pfd.revents && recv(hold->socket, &answer, 1, MSG_DONTWAIT) == 1 &&
-			       answer == message
-		       ? 0
-		       : -1;
+	if (send(hold->socket, &message, 1, MSG_NOSIGNAL) == 1) {
+		while (poll(&pfd, 1, wss_clock_poll_ms(deadline)) < 0 && errno == EINTR)
+			;
+		if (pfd.revents && recv(hold->socket, &answer, 1, MSG_DONTWAIT) == 1 &&
+		    answer == message)
+			return 0;
+	}
+	/* What it has understood is not known: it must not continue the guest at some time later. */
+	kill(hold->watchdog, SIGKILL);
+	return -1;
 }
 
 static int wait_stopped(const struct wss_process *process, struct wss_error *err)

@@ -82,8 +82,10 @@ static void fail(const struct round *round, struct entry *entry, const struct ws
 		finish(entry);
 		return;
 	}
+	/* From start to start, also where it failed within the window. */
+	entry->next_ns = (entry->state == ENTRY_ARMED ? entry->armed_ns : entry->next_ns) +
+			 round->options->interval_ns;
 	entry->state = ENTRY_WAITING;
-	entry->next_ns += round->options->interval_ns;
 }
 
 static int open_entry(const struct round *round, struct entry *entry, struct wss_error *err)

@@ -136,9 +136,7 @@ static int check_stall(struct wss_window *window, struct wss_error *err)
 	char expected[16], limit[16];
 
 	window->predicted_ns = 0;
-	if (!ops->predict)
-		return 0;
-	if (ops->predict(window->tracker, &window->predicted_ns, err) < 0)
+	if (ops->predict && ops->predict(window->tracker, &window->predicted_ns, err) < 0)
 		return -1;
 	expected_ns = window->predicted_ns > shortest_stall_ns(window)
 			      ? window->predicted_ns
@@ -219,9 +217,7 @@ uint64_t wss_window_next_ns(const struct wss_window *window)
 {
 	uint64_t end_ns = window->start_ns + window->options->window_ns;
 
-	if (!window->tracker->ops->cheap_poll || window->next_poll_ns > end_ns)
-		return end_ns;
-	return window->next_poll_ns;
+	return window->next_poll_ns < end_ns ? window->next_poll_ns : end_ns;
 }
 
 static void schedule_poll(struct wss_window *window, uint64_t now_ns)
@@ -234,11 +230,18 @@ static void schedule_poll(struct wss_window *window, uint64_t now_ns)
 	window->next_poll_ns = now_ns + (step < MAX_POLL_NS ? step : MAX_POLL_NS);
 }
 
+static int check_alive(const struct wss_window *window, struct wss_error *err)
+{
+	if (wss_process_alive(&window->guest->process))
+		return 0;
+	return wss_error_set(err, WSS_ERR_GONE, "the guest ended within the window");
+}
+
 static int read_tracker(struct wss_window *window, struct wss_reading *ret_reading,
 			struct wss_error *err)
 {
-	if (!wss_process_alive(&window->guest->process))
-		return wss_error_set(err, WSS_ERR_GONE, "the guest ended within the window");
+	if (check_alive(window, err) < 0)
+		return -1;
 	return window->tracker->ops->poll(window->tracker, ret_reading, err);
 }
 
@@ -257,12 +260,22 @@ static void add_to_curve(struct wss_window *window, const struct wss_reading *re
 		wss_sample_curve_add(curve, since, reading->wss_bytes);
 }
 
+/* Where a poll is dear, only whether the guest still lives is looked at. */
+static int watch(struct wss_window *window, struct wss_error *err)
+{
+	window->next_poll_ns = wss_clock_now_ns() + MAX_POLL_NS;
+	return check_alive(window, err);
+}
+
 int wss_window_poll(struct wss_window *window, struct wss_error *err)
 {
 	struct cpu_time since = cpu_now();
 	struct wss_reading reading;
-	int r = read_tracker(window, &reading, err);
+	int r;
 
+	if (!window->tracker->ops->cheap_poll)
+		return watch(window, err);
+	r = read_tracker(window, &reading, err);
 	if (r == 0) {
 		add_to_curve(window, &reading, false);
 		schedule_poll(window, reading.span.end_ns);
@@ -359,7 +372,5 @@ int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 	if (window->armed.end_ns - window->armed.start_ns > window->options->max_stall_ns)
 		wss_sample_note(ret_sample, "arming took longer than --max-stall");
 	read_memory(window, ret_sample);
-	if (!wss_process_alive(&window->guest->process))
-		return wss_error_set(err, WSS_ERR_GONE, "the guest ended within the window");
-	return 0;
+	return check_alive(window, err);
 }

@@ -53,7 +53,7 @@ uint64_t wss_window_start_ns(const struct wss_window *window);
 /* When the window should be polled next, or its end; wss_clock_now_ns(). */
 uint64_t wss_window_next_ns(const struct wss_window *window);
 
-/* Adds a point to the growth curve. */
+/* Sees that the guest still lives and, where the method can cheaply, adds a point to the curve. */
 int wss_window_poll(struct wss_window *window, struct wss_error *err);
 
 /*

@@ -244,25 +244,34 @@ lab_guest_line() { # NAME
 		tr -d '\r'
 }
 
-lab_guest_field() { # NAME FIELD: of the newest report
-	lab_guest_line "$1" | tr ' ' '\n' | sed -n "s/^$2=//p"
+lab_line_field() { # LINE FIELD
+	local rest=" $1 "
+	[[ $rest == *" $2="* ]] || return 1
+	rest=${rest#*" $2="}
+	echo "${rest%% *}"
 }
 
-lab_guest_past() { # NAME TIME_MS [STATE]: a report later than that
+lab_guest_field() { # NAME FIELD: of the newest report
+	lab_line_field "$(lab_guest_line "$1")" "$2"
+}
+
+lab_guest_past() { # NAME TIME_MS [STATE]: the newest report is later than that
 	local line time
 	line=$(lab_guest_line "$1")
-	time=${line#*time_ms=}
-	time=${time%% *}
-	[ -n "$time" ] && [ "$time" -gt "$2" ] && [[ $line == *"state=${3-}"* ]]
+	time=$(lab_line_field "$line" time_ms) && [ "$time" -gt "$2" ] &&
+		[[ $line == *"state=${3-}"* ]]
 }
 
+# Fields that are compared come from one line each: a report may arrive between two reads.
 lab_guest_alive() { # NAME [SECONDS]: reports go on, and touches unless idle
-	local name=$1 before touches state
-	before=$(lab_guest_field "$name" time_ms)
-	touches=$(lab_guest_field "$name" touches)
-	wait_until "${2:-30}" lab_guest_past "$name" "${before:-0}" || return 1
-	state=$(lab_guest_field "$name" state)
-	[ "$state" = idle ] || [ "$(lab_guest_field "$name" touches)" -gt "${touches:-0}" ]
+	local before after
+	before=$(lab_guest_line "$1")
+	wait_until "${2:-30}" lab_guest_past "$1" "$(lab_line_field "$before" time_ms || echo 0)" ||
+		return 1
+	after=$(lab_guest_line "$1")
+	[ "$(lab_line_field "$after" state)" = idle ] ||
+		[ "$(lab_line_field "$after" touches)" -gt \
+			"$(lab_line_field "$before" touches || echo 0)" ]
 }
 
 lab_guest_loops_past() { # NAME LOOPS

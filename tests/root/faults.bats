@@ -34,7 +34,6 @@ victim_gone() {
 @test "an unknown domain is 1" {
 	wss sample nobody --window 1s
 	[ "$status" = 1 ]
-	[ -z "$out" ]
 	one_line_error 'nobody'
 }
 
@@ -82,7 +81,7 @@ victim_gone() {
 		wss_wait
 		[ "$status" = $((128 + $(kill -l "$signal"))) ]
 		[ $((SECONDS - began)) -le 5 ]
-		[ -z "$out" ]
+		one_line_error 'interrupted'
 		good_runs
 	done
 }
@@ -97,7 +96,7 @@ victim_gone() {
 
 # The moments at which kill -9 comes are spread over a sample that pauses often.
 @test "kill -9 with --pause lets the guest go" {
-	for delay in 0 0.01 0.03 0.1 0.3; do
+	for delay in 0.001 0.01 0.03 0.1 0.3; do
 		wss_start sample good --window 10ms --count 1000 --pause
 		timeout "$delay" tail --pid="$wss_pid" -f /dev/null || true
 		kill -KILL "$wss_pid"
@@ -105,25 +104,6 @@ victim_gone() {
 		[ "$status" = 137 ]
 		wait_until 3 good_runs
 	done
-}
-
-@test "one controller a guest: the second one is told, and the first one ends well" {
-	wss_start sample good --window 3s --output csv
-	wss sample good --window 1s
-	second=$status
-	second_err=$err
-	wss_wait
-	[ "$status" = 0 ]
-	[ "$second" = 1 ]
-	grep -qi 'busy\|another' <<<"$second_err"
-}
-
-@test "the lock dies with its holder" {
-	wss_start sample good --window 60s
-	kill -KILL "$wss_pid"
-	wss_wait
-	wss sample good --window 500ms
-	[ "$status" = 0 ]
 }
 
 @test "a guest that is killed within the window is 1, long before the window ends" {
@@ -157,12 +137,12 @@ victim_gone() {
 }
 
 @test "not root: one line, 4 or 5" {
+	wss_as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+	install -m 755 "$virt_wss" "$embed_root/virt-wss"
+	virt_wss=$embed_root/virt-wss
 	chmod 755 "$embed_root"
-	status=0
-	timeout 30 setpriv --reuid=65534 --regid=65534 --clear-groups \
-		"$virt_wss" sample good --window 500ms >/dev/null 2>"$BATS_TEST_TMPDIR/err" || status=$?
-	cat "$BATS_TEST_TMPDIR/err"
+	wss sample good --window 500ms
 	[ "$status" = 4 ] || [ "$status" = 5 ]
-	[ "$(wc -l <"$BATS_TEST_TMPDIR/err")" = 1 ]
+	one_line_error 'virt-wss: error: .*'
 	good_runs
 }

@@ -156,50 +156,6 @@ right_within_10_percent() { # VALUE FROM_MS
 	done <"$BATS_TEST_TMPDIR/examples"
 }
 
-@test "a guest that libvirt does not manage: --qmp" {
-	local dir=$embed_root/qmp
-	mkdir -p "$dir"
-	qemu-system-x86_64 -accel tcg -m 512 -nodefaults -display none -no-reboot -daemonize \
-		-pidfile "$dir/pid" -serial "file:$(embed_console qmp)" \
-		-qmp "unix:$dir/socket,server=on,wait=off" \
-		-qmp "unix:$dir/other,server=on,wait=off" -uuid 6ad0f6a4-3a3d-4a6b-8b5f-3d1b2f6f7c11 \
-		-object memory-backend-memfd,id=m,size=512M,share=on -machine pc,memory-backend=m \
-		-kernel "$embed_guest_dir/vmlinuz" -initrd "$embed_guest_dir/initrd" \
-		-append 'console=ttyS0 quiet panic=-1 wss.map=256 wss.touch=64'
-	cp "$dir/pid" "$embed_root/run/qemu/qmp.pid"
-	embed_guest_wait_ready qmp
-	embed_guest_wait_state qmp touching
-	wss --qmp "$dir/socket" sample --output csv
-	[ "$status" = 0 ]
-	[ "$(field method)" = refs ]
-	within_percent $(($(field wss_bytes) - $(idle_bytes))) $((64 << 20)) 10
-	wss --qmp "$dir/socket" sample --method mmu
-	[ "$status" = 5 ]
-	embed_guest_alive qmp
-}
-
-# What another client of QEMU does to that guest.
-qmp_other() { # COMMAND
-	timeout 10 perl -MIO::Socket::UNIX -e '
-		my $qmp = IO::Socket::UNIX->new($ARGV[0]) or die "no socket";
-		my $line = <$qmp>;
-		for my $command ("qmp_capabilities", $ARGV[1]) {
-			print $qmp qq({"execute": "$command"}\n);
-			do { $line = <$qmp> // die "closed" } until $line =~ /"(return|error)"/;
-		}' "$embed_root/qmp/other" "$1"
-}
-
-@test "a guest that is paused within the window and goes on: degraded, and why" {
-	wss_start --qmp "$embed_root/qmp/socket" sample --window 3s --output json
-	qmp_other stop
-	qmp_other cont
-	wss_wait
-	[ "$status" = 0 ]
-	grep -q '"quality": *"degraded"' <<<"$out"
-	grep -q 'paused' <<<"$out"
-	embed_guest_alive qmp
-}
-
 @test "after all this the guest is untainted but for root, and has no job" {
 	embed_virsh domjobinfo web1 | grep -q 'None'
 	[ -s "$embed_root/run/qemu/web1.xml" ] && [ -s "$embed_root/log/qemu/web1.log" ]

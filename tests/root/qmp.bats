@@ -1,0 +1,137 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# A QEMU that libvirt does not manage, and that, like the virt-wss that measures
+# it, belongs to an ordinary user. It has two QMP sockets, so that two clients can
+# be at it at once.
+
+load functions.sh
+
+setup_file() {
+	root_setup_file
+	export dir=$embed_root/qmp
+	chmod 711 "$embed_root"
+	install -d -o 65534 -g 65534 "$dir"
+	install -m 755 "$virt_wss" "$dir/virt-wss"
+	install -m 644 "$embed_guest_dir/vmlinuz" "$embed_guest_dir/initrd" "$dir"
+	as_nobody qemu-system-x86_64 -name plain -uuid 6ad0f6a4-3a3d-4a6b-8b5f-3d1b2f6f7c11 \
+		-accel tcg -m 512 -nodefaults -display none -no-reboot \
+		-daemonize -pidfile "$dir/pid" -serial "file:$dir/console" \
+		-qmp "unix:$dir/socket,server=on,wait=off" -qmp "unix:$dir/other,server=on,wait=off" \
+		-object memory-backend-memfd,id=m,size=512M,share=on -machine pc,memory-backend=m \
+		-kernel "$dir/vmlinuz" -initrd "$dir/initrd" \
+		-append 'console=ttyS0 quiet panic=-1 wss.map=256 wss.touch=64'
+	ln -s "$dir/console" "$(embed_console plain)"
+	mkdir -p "$embed_root/run/qemu"
+	cp "$dir/pid" "$embed_root/run/qemu/plain.pid"
+	embed_guest_wait_ready plain
+	embed_guest_wait_state plain touching
+}
+
+setup() {
+	virt_wss=$dir/virt-wss
+	wss_as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+}
+
+teardown_file() {
+	root_teardown_file
+}
+
+as_nobody() { # COMMAND...
+	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+}
+
+# What another client of QEMU does to the guest.
+qmp_other() { # COMMAND
+	timeout 10 perl -MIO::Socket::UNIX -e '
+		my $qmp = IO::Socket::UNIX->new($ARGV[0]) or die "no socket";
+		my $line = <$qmp>;
+		for my $command ("qmp_capabilities", $ARGV[1]) {
+			print $qmp qq({"execute": "$command"}\n);
+			do { $line = <$qmp> // die "closed" } until $line =~ /"(return|error)"/;
+		}' "$dir/other" "$1"
+}
+
+@test "an ordinary user measures a guest of one's own" {
+	from=$(embed_guest_field plain time_ms)
+	wss --qmp "$dir/socket" sample --output csv
+	[ "$status" = 0 ]
+	[ "$(field domain)" = plain ]
+	[ "$(field method)" = refs ]
+	[ "$(field quality)" = ok ]
+	now=$(embed_guest_field plain time_ms)
+	wait_until 10 embed_guest_past plain "$now" touching
+	within_percent "$(field wss_bytes)" \
+		"$(embed_guest_truth plain "$from" "$(embed_guest_field plain time_ms)")" 10
+}
+
+@test "mmu refuses it with 5" {
+	wss --qmp "$dir/socket" sample --method mmu
+	[ "$status" = 5 ]
+	one_line_error KVM
+	embed_guest_alive plain
+}
+
+@test "a guest that is paused within the window and goes on: degraded, and why" {
+	wss_start --qmp "$dir/socket" sample --window 3s --output json
+	qmp_other stop
+	qmp_other cont
+	wss_wait
+	[ "$status" = 0 ]
+	grep -q '"quality": *"degraded"' <<<"$out"
+	grep -q 'paused' <<<"$out"
+	embed_guest_alive plain
+}
+
+@test "a guest that is paused before the window: 1, and it stays paused" {
+	qmp_other stop
+	wss --qmp "$dir/socket" sample --window 500ms
+	[ "$status" = 1 ]
+	one_line_error paused
+	now=$(embed_guest_field plain time_ms)
+	refute wait_until 2 embed_guest_past plain "$now"
+	qmp_other cont
+	embed_guest_alive plain
+}
+
+@test "one controller a guest: the second one is told, and the first one ends well" {
+	wss_start --qmp "$dir/socket" sample --window 4s
+	first_pid=$wss_pid
+	status=0
+	"${wss_as[@]}" timeout 20 "$virt_wss" --qmp "$dir/other" sample --window 500ms \
+		>"$BATS_TEST_TMPDIR/out2" 2>"$BATS_TEST_TMPDIR/err2" || status=$?
+	cat "$BATS_TEST_TMPDIR/out2" "$BATS_TEST_TMPDIR/err2"
+	[ "$status" = 1 ]
+	grep -qi 'another\|busy' "$BATS_TEST_TMPDIR/err2"
+	wss_pid=$first_pid
+	wss_wait
+	[ "$status" = 0 ]
+}
+
+@test "the lock dies with its holder" {
+	wss_start --qmp "$dir/socket" sample --window 60s
+	kill -KILL "$wss_pid"
+	wss_wait
+	wss --qmp "$dir/other" sample --window 500ms
+	[ "$status" = 0 ]
+}
+
+@test "pause, by kill -9 and to the end: the guest goes on" {
+	wss_start --qmp "$dir/socket" sample --window 10ms --count 1000 --pause
+	kill -KILL "$wss_pid"
+	wss_wait
+	embed_guest_alive plain
+	wss --qmp "$dir/socket" sample --window 1s --pause
+	[ "$status" = 0 ]
+	[ "$(embed_process_state plain)" != T ]
+	embed_guest_alive plain
+}
+
+@test "another user's guest: one line, 4 or 5, and the guest lives" {
+	chmod 777 "$dir/socket"
+	wss_as=(setpriv --reuid=65533 --regid=65533 --clear-groups)
+	wss --qmp "$dir/socket" sample --window 500ms
+	[ "$status" = 5 ]
+	one_line_error 'ermission|privilege|root'
+	embed_guest_alive plain
+}

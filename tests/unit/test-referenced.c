@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/units.h"
+#include "wss/referenced.h"
+
+#define HUGE (2 * WSS_MIB)
+
+static struct wss_referenced_result of(uint64_t referenced, uint64_t huge)
+{
+	struct wss_referenced_result result;
+
+	wss_referenced_result(referenced, huge, HUGE, &result);
+	assert_int_equal(result.wss_bytes, result.high_bytes);
+	assert_int_equal(result.high_bytes, referenced);
+	assert_true(result.low_bytes <= result.high_bytes);
+	return result;
+}
+
+static void test_small_pages(void **unused)
+{
+	struct wss_referenced_result r = of(64 * WSS_MIB, 0);
+
+	(void)unused;
+	assert_int_equal(r.low_bytes, 64 * WSS_MIB);
+	assert_int_equal(r.granularity_bytes, 4096);
+	assert_int_equal(of(0, 0).low_bytes, 0);
+}
+
+static void test_all_huge(void **unused)
+{
+	struct wss_referenced_result r = of(64 * WSS_MIB, 512 * WSS_MIB);
+
+	(void)unused;
+	assert_int_equal(r.granularity_bytes, HUGE);
+	/* 32 huge pages: a touch of 4 KiB in each at least. */
+	assert_int_equal(r.low_bytes, 32 * 4096);
+}
+
+static void test_mixed(void **unused)
+{
+	/* At most 8 MiB of the 10 can be in huge pages. */
+	struct wss_referenced_result r = of(10 * WSS_MIB, 8 * WSS_MIB);
+
+	(void)unused;
+	assert_int_equal(r.low_bytes, 2 * WSS_MIB + 4 * 4096);
+	/* No whole huge page can be referenced: exact, though the granularity says what may be. */
+	r = of(WSS_MIB, 8 * WSS_MIB);
+	assert_int_equal(r.low_bytes, WSS_MIB);
+	assert_int_equal(r.granularity_bytes, HUGE);
+	/* 1 MiB more than whole huge pages lies outside them. */
+	r = of(5 * WSS_MIB, 8 * WSS_MIB);
+	assert_int_equal(r.low_bytes, WSS_MIB + 2 * 4096);
+}
+
+static void test_extremes(void **unused)
+{
+	(void)unused;
+	of(UINT64_MAX, UINT64_MAX);
+	of(UINT64_MAX, 0);
+	of(0, UINT64_MAX);
+	assert_true(of(UINT64_MAX, 1).low_bytes == UINT64_MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_small_pages),
+		cmocka_unit_test(test_all_huge),
+		cmocka_unit_test(test_mixed),
+		cmocka_unit_test(test_extremes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
