@@ -33,11 +33,6 @@ time_t wss_clock_wall_seconds(void)
 	return time(NULL);
 }
 
-uint64_t wss_clock_cpu_ns(void)
-{
-	return read_clock(CLOCK_PROCESS_CPUTIME_ID);
-}
-
 int wss_clock_sleep_until_ns(uint64_t when_ns)
 {
 	if (injected) {

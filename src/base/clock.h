@@ -18,9 +18,6 @@ uint64_t wss_clock_now_ns(void);
 /* Seconds since the epoch. */
 time_t wss_clock_wall_seconds(void);
 
-/* CPU time of this process (user and system), ns. */
-uint64_t wss_clock_cpu_ns(void);
-
 /*
  * Sleeps until the given time of wss_clock_now_ns(). Returns 0, or -1 when a
  * signal asked the process to stop (base/stop.h).

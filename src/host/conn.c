@@ -261,11 +261,6 @@ const char *wss_conn_libvirt_version(void)
 	return text;
 }
 
-const char *wss_conn_uri(const struct wss_conn *conn)
-{
-	return conn->uri_text;
-}
-
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);

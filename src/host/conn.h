@@ -55,7 +55,4 @@ int wss_conn_metadata(struct wss_conn *conn, const char *domain, const char *nam
 /* Version of the libvirt library in use, "9.0.0". */
 const char *wss_conn_libvirt_version(void);
 
-/* libvirt's own version of the connection's URI; valid while the connection is. */
-const char *wss_conn_uri(const struct wss_conn *conn);
-
 #endif

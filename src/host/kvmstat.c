@@ -44,12 +44,6 @@ struct wss_kvm_debugfs {
 	bool lacks[N_COUNTERS]; /* optional counters that are not here or not ours to read */
 };
 
-uint64_t wss_kvm_counts_bytes(const struct wss_kvm_counts *counts)
-{
-	return counts->pages_4k * (4 * WSS_KIB) + counts->pages_2m * (2 * WSS_MIB) +
-	       counts->pages_1g * WSS_GIB;
-}
-
 uint64_t wss_kvm_counts_entries(const struct wss_kvm_counts *counts)
 {
 	return counts->pages_4k + counts->pages_2m + counts->pages_1g;

@@ -35,8 +35,6 @@ struct wss_kvm_counts {
 	bool has_guest_mode; /* that one at least: see below on lockdown */
 };
 
-/* Bytes under all mapped entries. */
-uint64_t wss_kvm_counts_bytes(const struct wss_kvm_counts *counts);
 /* Entries of all sizes. */
 uint64_t wss_kvm_counts_entries(const struct wss_kvm_counts *counts);
 

@@ -492,15 +492,3 @@ int wss_process_signal(const struct wss_process *process, int signal_number)
 		       0;
 }
 
-bool wss_process_has_argument(const struct wss_process *process, const char *flag)
-{
-	wss_auto_free char *cmdline = NULL;
-	size_t len;
-
-	if (wss_root_read(&process->proc, "cmdline", CMDLINE_MAX, &cmdline, &len) < 0)
-		return false;
-	for (const char *arg = cmdline; arg < cmdline + len; arg += strlen(arg) + 1)
-		if (!strcmp(arg, flag) || (arg[0] == '-' && !strcmp(arg + 1, flag)))
-			return true;
-	return false;
-}

@@ -94,13 +94,6 @@ int wss_process_state(const struct wss_process *process, char *ret_state);
 int wss_process_signal(const struct wss_process *process, int signal_number);
 
 /*
- * True when `flag` ("-incoming", one dash) or the same with two dashes, as QEMU
- * also accepts, stands in the command line as an argument of its own. False when
- * the process has gone: look at wss_process_alive() where that matters.
- */
-bool wss_process_has_argument(const struct wss_process *process, const char *flag);
-
-/*
  * What a negative errno from reading or writing `what` ("smaps") through the held
  * directory means: WSS_ERR_GONE when the process has exited, WSS_ERR_UNSUPPORTED
  * for a missing permission or file, WSS_ERR_NO_MEMORY, else WSS_ERR_FAILED.

@@ -187,15 +187,27 @@ static int arm(struct wss_window *window, struct wss_error *err)
 	return 0;
 }
 
+/* Has somebody stopped QEMU with a signal? libvirt and QEMU's own state do not show that. */
+static bool stopped_by_signal(const struct wss_window *window)
+{
+	char state;
+
+	return wss_process_state(&window->guest->process, &state) == 0 &&
+	       (state == 'T' || state == 't');
+}
+
 int wss_window_begin(struct wss_window *window, struct wss_error *err)
 {
-	struct cpu_time since = cpu_now();
+	struct cpu_time since;
 	int r;
 
 	window->cpu = (struct cpu_time){ 0, 0 };
 	window->curve.n_curve = 0;
 	if (wss_guest_check_ready(window->guest, err) < 0 || check_stall(window, err) < 0)
 		return -1;
+	if (stopped_by_signal(window))
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "QEMU's process has been stopped by a signal");
 	since = cpu_now();
 	r = arm(window, err);
 	cpu_charge(window, since);
@@ -349,6 +361,7 @@ int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 {
 	struct cpu_time since = cpu_now();
 	struct wss_reading reading;
+	bool stopped = stopped_by_signal(window);
 	uint64_t hold_ns, end_ns;
 	int r;
 
@@ -366,7 +379,8 @@ int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 	add_to_curve(window, &reading, true);
 	wss_window_describe(window->guest, window->tracker->ops, window->options, ret_sample);
 	fill_reading(window, &reading, end_ns, ret_sample);
-	if (window->guest->ops->disturbed && window->guest->ops->disturbed(window->guest))
+	if (stopped ||
+	    (window->guest->ops->disturbed && window->guest->ops->disturbed(window->guest)))
 		wss_sample_degrade(ret_sample,
 				   "the guest was paused or stopped within the window: it reads low");
 	if (window->armed.end_ns - window->armed.start_ns > window->options->max_stall_ns)

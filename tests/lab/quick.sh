@@ -1,0 +1,143 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# What every change must keep: virt-wss measures KVM guests, and says and restores
+# what it must. The guest rests, touches 64 MiB and touches 16 MiB, in turn.
+. "${WSS_LAB_DIR:?}/wss.sh"
+
+second_zap() {
+	echo 4 >"/proc/$(lab_guest_pid quick)/clear_refs"
+}
+
+test_estimates() {
+	local large
+	check "a guest at rest is measured" measure quick 0
+	baseline=${estimate:-0}
+	diag "baseline: $(mib "$baseline")"
+	check "what a guest at rest shows is little" in_range "$baseline" 1 $((8 * MiB))
+
+	check "a guest that touches 64 MiB is measured" measure quick 64
+	say_measure "$baseline"
+	check "its estimate is within 5 %" estimate_is_close "$baseline"
+	check "it is resident with four times that" in_range "$(json rss_bytes)" $((4 * truth)) $((512 * MiB))
+	check "auto picks mmu" json_is method mmu
+	check "granularity is 4 KiB" json_is granularity_bytes 4096
+	check "quality is ok" json_is quality ok
+	large=${estimate:-0}
+
+	check "the phase after it is measured" measure quick 16
+	say_measure "$baseline"
+	check "the estimate falls with the set" estimate_is_close "$baseline"
+	check "and is less than half of that before" in_range "$estimate" 1 $((large / 2))
+
+	check "without the zap a sample is taken" \
+		env_measure VIRT_WSS_FAULT=skip-zap quick 64
+	say_measure "$baseline"
+	check "and is not within 5 %" refute estimate_is_close "$baseline"
+
+	measure_within=second_zap
+	check "a zap by somebody else within the window" measure quick 64
+	measure_within=
+	diag "bounds $(mib "$(json wss_low_bytes)") - $(mib "$(json wss_high_bytes)")"
+	check "makes the sample degraded" json_is quality degraded
+	check "whose bounds enclose the truth" bounds_enclose "$baseline"
+	check "and it says so" noted 'host unmapped'
+}
+
+env_measure() { # NAME=VALUE ARGUMENT of measure...
+	local "${1%%=*}"
+	export "${1?}"
+	shift
+	measure "$@"
+}
+
+test_methods() {
+	wss methods quick
+	check "methods is answered" status_is 0
+	check "mmu is what auto would take" grep -qE '^quick +mmu +yes +yes' "$wss_out"
+	check "refs is not for a KVM guest" grep -qE '^quick +refs +no ' "$wss_out"
+	wss sample quick --method refs --window 1s --output json
+	check "refs refuses a KVM guest" refused 5 'KVM'
+	check "the guest is well after it" guest_well quick
+}
+
+test_signals() {
+	local signal
+	for signal in INT TERM; do
+		check "a window that is open" wss_start sample quick --window 60s --output json
+		kill -$signal "$wss_pid"
+		wss_wait
+		check "SIG$signal ends it" status_is $((128 + $(kill -l $signal)))
+		check "without a measurement" refute grep -q wss_bytes "$wss_out"
+	done
+	check "the guest is well after signals" guest_well quick
+}
+
+guest_held() {
+	[[ $(guest_state quick) == T ]]
+}
+
+# Until the guest is seen held by one of many short windows.
+test_kill_while_held() {
+	"$virt_wss" sample quick --pause --count 1000 --window 20ms --max-stall 10s \
+		>"$wss_out" 2>"$wss_err" &
+	wss_pid=$!
+	check "the guest is held while it is armed" wait_until 60 guest_held
+	kill -KILL "$wss_pid"
+	wss_wait
+	check "virt-wss is killed" status_is 137
+	check "the guest goes on" guest_well quick
+	check "no watchdog is left" wait_until 10 refute pgrep -x virt-wss-hold
+}
+
+# A dump into a pipe that nobody reads is under way as long as we like.
+test_busy() {
+	mkfifo "$lab_run/dump"
+	exec 9<>"$lab_run/dump"
+	virsh -q dump --live quick "$lab_run/dump" >"$lab_run/dump.log" 2>&1 &
+	check "a dump is under way" wait_until 60 job_is quick Unbounded
+	diag "$(virsh domstate quick), job $(virsh domjobinfo quick | head -n 1)"
+	wss sample quick --window 1s --output json
+	check "a guest with a job is refused" refused 1 'job'
+	wss sample quick --window 1s --publish --output json
+	check "also for publishing" refused 1 'job'
+	timeout 60 virsh -q domjobabort quick
+	exec 9<&-
+	rm -f "$lab_run/dump"
+	check "the job ends" wait_until 60 job_is quick None
+	check "the guest is well after it" guest_well quick
+	wss sample quick --window 500ms --output json
+	check "and is measured again" status_is 0
+}
+
+job_is() { # NAME TYPE
+	timeout 20 virsh domjobinfo "$1" 2>/dev/null | grep -q "^Job type: *$2"
+}
+
+test_huge_pages() {
+	lab_thp always
+	lab_guest_start huge memory=512 args="wss.map=320 wss.touch=64 wss.mode=write wss.rate=65536"
+	check "a guest on huge pages is measured" measure huge 64
+	diag "estimate $(mib "$estimate"), bounds $(mib "$(json wss_low_bytes)") - $(mib "$(json wss_high_bytes)")"
+	check "granularity is 2 MiB" json_is granularity_bytes $((2 * MiB))
+	check "the bounds enclose the truth" in_range $((truth + baseline)) \
+		"$(json wss_low_bytes)" "$(json wss_high_bytes)"
+	check "the estimate is the high bound" json_is wss_bytes "$(json wss_high_bytes)"
+	check "the high bound is not all that is mapped" in_range "$(json wss_high_bytes)" 1 $((200 * MiB))
+	check "it says so" noted '2 MiB'
+	check "quality is ok" json_is quality ok
+	check "the guest is well" guest_well huge
+}
+
+lab_thp never
+lab_libvirtd_start
+lab_guest_start quick memory=512 \
+	args="wss.map=320 wss.phases=0:16,64:40,16:20 wss.mode=write wss.rate=65536"
+test_methods
+test_estimates
+test_signals
+test_kill_while_held
+test_busy
+lab_guest_stop quick
+test_huge_pages
+done_testing

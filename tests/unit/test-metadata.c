@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hosttest.h"
+
+#include <libxml/parser.h>
+#include <libxml/relaxng.h>
+#include <libxml/tree.h>
+
+#include "host/inventory.h"
+#include "out/metadata.h"
+
+static struct wss_profile example(void)
+{
+	return (struct wss_profile){
+		.version = WSS_PROFILE_VERSION,
+		.time = 1795197600,
+		.method = "mmu",
+		.observes = "accesses",
+		.window_ns = 4020000000,
+		.granularity_bytes = 4096,
+		.current_bytes = 68943872,
+		.low_bytes = 60000000,
+		.high_bytes = 70000000,
+		.confidence = "low",
+		.tool = "0.1.0",
+	};
+}
+
+static void drop_message(void *unused, const char *fmt, ...)
+{
+	(void)unused;
+	(void)fmt;
+}
+
+/* The schema that is shipped, as libxml2 has it. */
+static xmlRelaxNGPtr load_schema(void)
+{
+	xmlRelaxNGParserCtxtPtr parser = xmlRelaxNGNewParserCtxt(WSS_DIST "/profile.rng");
+	xmlRelaxNGPtr schema = parser ? xmlRelaxNGParse(parser) : NULL;
+
+	xmlRelaxNGFreeParserCtxt(parser);
+	return schema;
+}
+
+/* What libvirt does with an element that it stores: all of it gets the namespace. */
+static void inject_namespace(xmlNodePtr node, xmlNsPtr ns)
+{
+	for (; node; node = node->next) {
+		if (node->type != XML_ELEMENT_NODE)
+			continue;
+		xmlSetNs(node, ns);
+		inject_namespace(node->children, ns);
+	}
+}
+
+static bool is_valid(xmlRelaxNGPtr schema, const char *xml)
+{
+	xmlDocPtr doc = xmlReadMemory(xml, (int)strlen(xml), "test", NULL, XML_PARSE_NONET);
+	xmlRelaxNGValidCtxtPtr ctxt = xmlRelaxNGNewValidCtxt(schema);
+	xmlNodePtr root = doc ? xmlDocGetRootElement(doc) : NULL;
+	int r;
+
+	assert_non_null(root);
+	inject_namespace(root, xmlNewNs(root, BAD_CAST WSS_PROFILE_NAMESPACE,
+					BAD_CAST WSS_PROFILE_PREFIX));
+	xmlRelaxNGSetValidErrors(ctxt, drop_message, drop_message, NULL);
+	r = xmlRelaxNGValidateDoc(ctxt, doc);
+	xmlRelaxNGFreeValidCtxt(ctxt);
+	xmlFreeDoc(doc);
+	assert_true(r >= 0);
+	return r == 0;
+}
+
+static void assert_same(const struct wss_profile *a, const struct wss_profile *b)
+{
+	assert_int_equal(a->version, b->version);
+	assert_int_equal(a->time, b->time);
+	assert_string_equal(a->method, b->method);
+	assert_string_equal(a->observes, b->observes);
+	assert_true(a->window_ns == b->window_ns);
+	assert_true(a->granularity_bytes == b->granularity_bytes);
+	assert_true(a->current_bytes == b->current_bytes);
+	assert_true(a->low_bytes == b->low_bytes);
+	assert_true(a->high_bytes == b->high_bytes);
+	assert_int_equal(a->p50_bytes.known, b->p50_bytes.known);
+	assert_int_equal(a->p95_bytes.known, b->p95_bytes.known);
+	assert_int_equal(a->peak_bytes.known, b->peak_bytes.known);
+	assert_true(!a->p50_bytes.known || a->p50_bytes.value == b->p50_bytes.value);
+	assert_true(!a->p95_bytes.known || a->p95_bytes.value == b->p95_bytes.value);
+	assert_true(!a->peak_bytes.known || a->peak_bytes.value == b->peak_bytes.value);
+	assert_string_equal(a->confidence, b->confidence);
+	assert_string_equal(a->tool, b->tool);
+}
+
+/* Written, valid, and the same when read. */
+static void assert_round_trip(const struct wss_profile *profile)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	wss_auto_free char *xml = NULL;
+	struct wss_profile back;
+	xmlRelaxNGPtr schema;
+
+	assert_int_equal(wss_metadata_write(profile, &xml, &err), 0);
+	if (wss_metadata_read(xml, &back, &err) < 0)
+		fail_msg("%s: %s", err.text, xml);
+	assert_same(profile, &back);
+	schema = load_schema();
+	assert_non_null(schema);
+	if (!is_valid(schema, xml))
+		fail_msg("not valid: %s", xml);
+	xmlRelaxNGFree(schema);
+}
+
+static void test_round_trip(void **unused)
+{
+	struct wss_profile profile = example();
+
+	(void)unused;
+	assert_round_trip(&profile);
+	profile.p50_bytes = wss_amount_of(1);
+	profile.p95_bytes = wss_amount_of(0);
+	profile.peak_bytes = wss_amount_of(UINT64_MAX);
+	profile.current_bytes = UINT64_MAX;
+	profile.low_bytes = 0;
+	profile.high_bytes = UINT64_MAX;
+	profile.granularity_bytes = 1 << 30;
+	profile.window_ns = 1000;
+	profile.time = 0;
+	assert_round_trip(&profile);
+	profile = example();
+	profile.window_ns = 86400ULL * 1000000000;
+	/* Whatever a build calls itself. */
+	snprintf(profile.tool, sizeof(profile.tool), "0.1.0-\"<&>'");
+	assert_round_trip(&profile);
+}
+
+/* What is not known is absent; as virDomainSetMetadata() wants it there is no prefix. */
+static void test_written_form(void **unused)
+{
+	struct wss_profile profile = example();
+	wss_auto_free char *xml = NULL;
+
+	(void)unused;
+	assert_int_equal(wss_metadata_write(&profile, &xml, NULL), 0);
+	assert_int_equal(strncmp(xml, "<profile ", 9), 0);
+	assert_null(strstr(xml, "p50"));
+	assert_null(strstr(xml, "p95"));
+	assert_null(strstr(xml, "peak"));
+	assert_non_null(strstr(xml, "time=\"2026-11-20T18:00:00Z\""));
+	assert_non_null(strstr(xml, "window=\"4.02\""));
+	assert_non_null(strstr(xml, "<current unit=\"bytes\">68943872</current>"));
+	assert_true(strlen(xml) < 1024);
+}
+
+/* The schema can tell wrong from right. */
+static void test_schema_refuses(void **unused)
+{
+	static const char *const bad[] = {
+		"<profile/>",
+		"<profile version='1' time='2026-11-20T18:00:00Z' method='mmu' observes='accesses' "
+		"window='4' granularity='4096' confidence='single' tool='0.1.0'/>",
+		"<profile version='1' time='yesterday' method='mmu' observes='accesses' "
+		"window='4' granularity='4096' confidence='single' tool='0.1.0'>"
+		"<current unit='bytes'>1</current></profile>",
+		"<profile version='1' time='2026-11-20T18:00:00Z' method='mmu' observes='accesses' "
+		"window='4' granularity='4096' confidence='single' tool='0.1.0'>"
+		"<current unit='bytes'>-1</current></profile>",
+	};
+	xmlRelaxNGPtr schema = load_schema();
+
+	(void)unused;
+	assert_non_null(schema);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		if (is_valid(schema, bad[i]))
+			fail_msg("valid: %s", bad[i]);
+	xmlRelaxNGFree(schema);
+}
+
+/* The profile with one of its parts replaced by another text. */
+static char *changed(const char *from, const char *to)
+{
+	struct wss_profile profile = example();
+	wss_auto_free char *xml = NULL;
+	char *result, *at;
+	size_t size;
+
+	assert_int_equal(wss_metadata_write(&profile, &xml, NULL), 0);
+	at = strstr(xml, from);
+	if (!at)
+		fail_msg("'%s' is not in %s", from, xml);
+	size = strlen(xml) + strlen(to) + 1;
+	result = malloc(size);
+	assert_non_null(result);
+	snprintf(result, size, "%.*s%s%s", (int)(at - xml), xml, to, at + strlen(from));
+	return result;
+}
+
+static void test_refuses(void **unused)
+{
+	static const struct {
+		const char *from, *to, *part;
+	} table[] = {
+		{ "<profile ", "<policy ", "not a <profile>" },
+		{ "</profile>", "", "not a <profile>" },
+		{ "version=\"1\"", "version=\"2\"", "does not know" },
+		{ "version=\"1\"", "version=\"4294967297\"", "does not know" },
+		{ "version=\"1\"", "version=\"-1\"", "no version" },
+		{ "version=\"1\"", "", "no version" },
+		{ "18:00:00Z", "18:00:00Z and more", "time" },
+		{ "18:00:00Z", "", "time" },
+		{ "2026-11-20", "2026-13-20", "time" },
+		{ "granularity=\"4096\"", "granularity=\"4 KiB\"", "granularity" },
+		{ "granularity=\"4096\"", "", "granularity" },
+		{ "window=\"4.02\"", "window=\"-4\"", "window" },
+		{ "window=\"4.02\"", "window=\"nan\"", "window" },
+		{ "window=\"4.02\"", "window=\"inf\"", "window" },
+		{ "window=\"4.02\"", "window=\"1e300\"", "window" },
+		{ "window=\"4.02\"", "window=\"4s\"", "window" },
+		{ "window=\"4.02\"", "window=\"0x10\"", "window" },
+		{ "method=\"mmu\"", "", "method" },
+		{ "method=\"mmu\"", "method=\"longer-than-any-method\"", "method" },
+		{ "tool=\"0.1.0\"", "", "tool" },
+		{ ">68943872<", "><", "not a number" },
+		{ ">68943872<", "> 1<", "not a number" },
+		{ ">68943872<", ">-1<", "not a number" },
+		{ ">68943872<", ">+1<", "not a number" },
+		{ ">68943872<", ">1.5<", "not a number" },
+		{ ">68943872<", ">18446744073709551616<", "not a number" },
+		{ ">68943872<", ">000000000000000000000068943872<", "not a number" },
+		{ "<low ", "<peak unit=\"bytes\">x</peak><low ", "not a number" },
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		wss_auto_free char *xml = changed(table[i].from, table[i].to);
+		struct wss_error err = WSS_ERROR_INIT;
+		struct wss_profile profile = { .version = 77 };
+
+		if (wss_metadata_read(xml, &profile, &err) == 0)
+			fail_msg("taken: %s", xml);
+		assert_error(&err, WSS_ERR_FAILED, table[i].part);
+		assert_int_equal(profile.version, 77);
+	}
+}
+
+static void test_no_current(void **unused)
+{
+	wss_auto_free char *xml = changed("<current unit=\"bytes\">68943872</current>", "");
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_profile profile;
+
+	(void)unused;
+	assert_int_equal(wss_metadata_read(xml, &profile, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "no current");
+}
+
+/* What a later version, or an operator's editor, may add does no harm. */
+static void test_tolerates(void **unused)
+{
+	static const struct {
+		const char *from, *to;
+	} table[] = {
+		{ "<profile ", "<?xml version=\"1.0\"?>\n<!-- x -->\n<profile new=\"1\" " },
+		{ "<low ", "\n\n <new>1</new><!-- x --><low " },
+		{ "<current ", "<current at=\"1\" " },
+	};
+	struct wss_profile profile, expected = example();
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		wss_auto_free char *xml = changed(table[i].from, table[i].to);
+
+		assert_int_equal(wss_metadata_read(xml, &profile, NULL), 0);
+		assert_same(&profile, &expected);
+	}
+}
+
+/* Without bounds the figure bounds itself. */
+static void test_bounds_absent(void **unused)
+{
+	wss_auto_free char *xml = changed("<low unit=\"bytes\">60000000</low>", "");
+	struct wss_profile profile;
+
+	(void)unused;
+	assert_int_equal(wss_metadata_read(xml, &profile, NULL), 0);
+	assert_int_equal(profile.low_bytes, 68943872);
+	assert_int_equal(profile.high_bytes, 70000000);
+}
+
+static void test_hostile(void **unused)
+{
+	static const char *const bad[] = {
+		"",
+		" ",
+		"<",
+		"profile",
+		"\xff\xfe",
+		"<profile>&#0;</profile>",
+		"<!DOCTYPE profile><profile/>",
+		"<!DOCTYPE profile SYSTEM \"file:///etc/passwd\"><profile/>",
+		"<!DOCTYPE profile [<!ENTITY a \"1\">]><profile version=\"&a;\"/>",
+	};
+	wss_auto_free char *large = malloc(1 << 20);
+	wss_auto_free char *laughs = NULL;
+	struct wss_profile profile;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct wss_error err = WSS_ERROR_INIT;
+
+		if (wss_metadata_read(bad[i], &profile, &err) == 0)
+			fail_msg("taken: %s", bad[i]);
+		assert_error(&err, WSS_ERR_FAILED, "profile in the metadata");
+	}
+	/* As long as it may not be, and as deep as it can be. */
+	assert_non_null(large);
+	memset(large, ' ', (1 << 20) - 1);
+	large[(1 << 20) - 1] = '\0';
+	assert_int_equal(wss_metadata_read(large, &profile, NULL), -1);
+	for (size_t i = 0; i < 60000; i += 3)
+		memcpy(large + i, "<a>", 4);
+	assert_int_equal(wss_metadata_read(large, &profile, NULL), -1);
+	/* Entities that would grow: the profile is right but for its document type. */
+	laughs = changed("<profile ", "<!DOCTYPE profile [<!ENTITY a \"9\">"
+				      "<!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;\">"
+				      "<!ENTITY c \"&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;\">]><profile ");
+	assert_int_equal(wss_metadata_read(laughs, &profile, NULL), -1);
+}
+
+/* Texts that an operator will see: nothing in them moves a cursor. */
+static void test_text_is_clean(void **unused)
+{
+	wss_auto_free char *xml = changed("tool=\"0.1.0\"", "tool=\"a&#9;b&#x9b;c\"");
+	struct wss_profile profile;
+
+	(void)unused;
+	assert_int_equal(wss_metadata_read(xml, &profile, NULL), 0);
+	assert_string_equal(profile.tool, "a?b??c");
+}
+
+static int clean_up(void **unused)
+{
+	(void)unused;
+	xmlRelaxNGCleanupTypes();
+	xmlCleanupParser();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_written_form),
+		cmocka_unit_test(test_schema_refuses),
+		cmocka_unit_test(test_refuses),
+		cmocka_unit_test(test_no_current),
+		cmocka_unit_test(test_tolerates),
+		cmocka_unit_test(test_bounds_absent),
+		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_text_is_clean),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, clean_up);
+}

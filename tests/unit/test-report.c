@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hosttest.h"
+
+#include <json-c/json.h>
+
+#include "out/report.h"
+#include "out/sample-report.h"
+#include "wss/sample.h"
+
+struct row {
+	const char *name;
+	struct wss_value value;
+};
+
+static struct wss_value get_name(const void *row)
+{
+	return (struct wss_value){ .kind = WSS_KIND_TEXT, .text = ((const struct row *)row)->name };
+}
+
+static struct wss_value get_value(const void *row)
+{
+	return ((const struct row *)row)->value;
+}
+
+/* One column of each sort: with a key only, with a heading only, in a group. */
+static const struct wss_column columns[] = {
+	{ NULL, NULL, "SHORT", -5, get_name },
+	{ "name", NULL, "NAME", -8, get_name },
+	{ "value", NULL, "VALUE", 8, get_value },
+	{ "inner", "group", NULL, 0, get_value },
+};
+
+static const struct wss_report_layout layout = {
+	.schema = "virt-wss/test/1",
+	.array_key = "rows",
+	.columns = columns,
+	.n_columns = sizeof(columns) / sizeof(columns[0]),
+};
+
+/* The whole of a report, malloc'ed. */
+static char *report(const struct wss_report_layout *of, enum wss_format format, const void *rows,
+		    size_t n, size_t row_size)
+{
+	struct wss_report *out = NULL;
+	struct wss_error err = WSS_ERROR_INIT;
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	assert_non_null(f);
+	assert_int_equal(wss_report_open(f, format, of, &out, &err), 0);
+	for (size_t i = 0; i < n; i++)
+		wss_report_row(out, (const char *)rows + i * row_size);
+	assert_int_equal(wss_report_close(out, &err), 0);
+	fclose(f);
+	return text;
+}
+
+static char *report_rows(enum wss_format format, const struct row *rows, size_t n)
+{
+	return report(&layout, format, rows, n, sizeof(*rows));
+}
+
+/* Compares with tests/fixtures/report/NAME, or writes that with WSS_REGENERATE=1. */
+static void assert_golden(const char *name, const char *text)
+{
+	char path[PATH_MAX];
+
+	make_path(path, "%s/report/%s", WSS_FIXTURES, name);
+	if (getenv("WSS_REGENERATE")) {
+		make_path(path, "report/%s", name);
+		put_text(WSS_FIXTURES, path, text);
+	} else {
+		wss_auto_free char *golden = read_text(path);
+
+		assert_string_equal(text, golden);
+	}
+}
+
+static struct wss_sample full_sample(void)
+{
+	struct wss_sample sample = {
+		.domain = "web1",
+		.uuid = UUID_A,
+		.wall = 1795197600,
+		.quality = WSS_QUALITY_DEGRADED,
+		.method = "mmu",
+		.granularity_bytes = wss_amount_of(2 << 20),
+		.requested_window_ns = 4000000000,
+		.window_ns = wss_amount_of(4020000500),
+		.wss_bytes = wss_amount_of(77594624),
+		.low_bytes = wss_amount_of(151552),
+		.high_bytes = wss_amount_of(77594624),
+	};
+
+	sample.memory.maximum_bytes = wss_amount_of(1ULL << 30);
+	sample.memory.balloon_bytes = wss_amount_of(512 << 20);
+	sample.memory.rss_bytes = wss_amount_of(400 << 20);
+	sample.memory.pss_bytes = wss_amount_of(390 << 20);
+	sample.memory.swap_bytes = wss_amount_of(0);
+	sample.memory.huge_bytes = wss_amount_of(380 << 20);
+	sample.memory.qemu_bytes = wss_amount_of(40 << 20);
+	sample.cost.arm_ns = wss_amount_of(1234567);
+	sample.cost.read_ns = wss_amount_of(45000);
+	sample.cost.faults = wss_amount_of(16840);
+	sample.cost.predicted_stall_ns = wss_amount_of(2000000);
+	sample.cost.user_ns = wss_amount_of(1000000);
+	sample.cost.system_ns = wss_amount_of(3000000);
+	wss_sample_curve_add(&sample, 1000000, 4096);
+	wss_sample_curve_add(&sample, 4020000500, 77594624);
+	wss_sample_note(&sample, "KVM maps this guest by 2 MiB");
+	return sample;
+}
+
+/* Measured exactly, measured within bounds, failed, and one of which little is known. */
+static void make_samples(struct wss_sample ret_samples[4])
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	ret_samples[0] = full_sample();
+	ret_samples[0].quality = WSS_QUALITY_OK;
+	ret_samples[0].granularity_bytes.value = 4096;
+	ret_samples[0].low_bytes = ret_samples[0].wss_bytes;
+	ret_samples[1] = full_sample();
+	snprintf(ret_samples[1].domain, sizeof(ret_samples[1].domain), "a-rather-long-name, \"x\"");
+	ret_samples[2] = full_sample();
+	wss_error_set(&err, WSS_ERR_GONE, "the guest ended within the window");
+	wss_sample_fail(&ret_samples[2], &err);
+	ret_samples[3] = (struct wss_sample){ .domain = "db2", .wall = 1795197600 };
+	wss_error_set(&err, WSS_ERR_UNSUPPORTED, "no method can measure this guest");
+	wss_sample_fail(&ret_samples[3], &err);
+}
+
+static void assert_sample_golden(enum wss_format format, const char *name)
+{
+	struct wss_sample samples[4];
+	wss_auto_free char *text = NULL;
+
+	make_samples(samples);
+	text = report(&wss_sample_layout, format, samples, 4, sizeof(samples[0]));
+	assert_golden(name, text);
+}
+
+static void test_sample_table(void **unused)
+{
+	(void)unused;
+	assert_sample_golden(WSS_FORMAT_TABLE, "samples.txt");
+}
+
+static void test_sample_csv(void **unused)
+{
+	(void)unused;
+	assert_sample_golden(WSS_FORMAT_CSV, "samples.csv");
+}
+
+static void test_sample_json(void **unused)
+{
+	(void)unused;
+	assert_sample_golden(WSS_FORMAT_JSON, "samples.json");
+}
+
+static void test_empty(void **unused)
+{
+	wss_auto_free char *table = report_rows(WSS_FORMAT_TABLE, NULL, 0);
+	wss_auto_free char *csv = report_rows(WSS_FORMAT_CSV, NULL, 0);
+	wss_auto_free char *json = report_rows(WSS_FORMAT_JSON, NULL, 0);
+	struct json_object *object = json_tokener_parse(json), *rows;
+
+	(void)unused;
+	assert_string_equal(table, "SHORT  NAME         VALUE\n");
+	assert_string_equal(csv, "name,value,inner\r\n");
+	assert_non_null(object);
+	assert_true(json_object_object_get_ex(object, "rows", &rows));
+	assert_int_equal(json_object_array_length(rows), 0);
+	json_object_put(object);
+}
+
+/* Absent is "-", empty, no member: in none of the forms is it 0. */
+static void test_absent(void **unused)
+{
+	const struct row row = { "a", { .kind = WSS_KIND_ABSENT, .number = 7 } };
+	wss_auto_free char *table = report_rows(WSS_FORMAT_TABLE, &row, 1);
+	wss_auto_free char *csv = report_rows(WSS_FORMAT_CSV, &row, 1);
+	wss_auto_free char *json = report_rows(WSS_FORMAT_JSON, &row, 1);
+
+	(void)unused;
+	assert_string_equal(table, "SHORT  NAME         VALUE\na      a                -\n");
+	assert_string_equal(csv, "name,value,inner\r\na,,\r\n");
+	assert_null(strstr(json, "value"));
+	assert_null(strstr(json, "group"));
+	assert_null(strchr(json, '7'));
+}
+
+static void test_kinds(void **unused)
+{
+	static const struct {
+		struct wss_value value;
+		const char *table, *csv, *json;
+	} kinds[] = {
+		{ { .kind = WSS_KIND_BYTES, .number = 68943872 }, "65.8 MiB", "68943872", "68943872" },
+		{ { .kind = WSS_KIND_BYTES, .number = UINT64_MAX },
+		  "16 EiB", "18446744073709551615", "18446744073709551615" },
+		{ { .kind = WSS_KIND_DURATION, .number = 4020000500 }, "4.02 s", "4.02", "4.02" },
+		{ { .kind = WSS_KIND_DURATION, .number = 0 }, "0 us", "0", "0" },
+		{ { .kind = WSS_KIND_SHARE, .real = 0.5 }, "50.0%", "0.500000", "0.500000" },
+		{ { .kind = WSS_KIND_COUNT, .number = 12 }, "12", "12", "12" },
+		{ { .kind = WSS_KIND_AGE, .number = 7200 }, "2 h", "7200", "7200" },
+		{ { .kind = WSS_KIND_BOOL, .number = 1 }, "yes", "1", "true" },
+		{ { .kind = WSS_KIND_BOOL, .number = 0 }, "no", "0", "false" },
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const struct row row = { "a", kinds[i].value };
+		wss_auto_free char *table = report_rows(WSS_FORMAT_TABLE, &row, 1);
+		wss_auto_free char *csv = report_rows(WSS_FORMAT_CSV, &row, 1);
+		wss_auto_free char *json = report_rows(WSS_FORMAT_JSON, &row, 1);
+		char expected[256];
+
+		snprintf(expected, sizeof(expected),
+			 "SHORT  NAME         VALUE\na      a         %8s\n", kinds[i].table);
+		assert_string_equal(table, expected);
+		snprintf(expected, sizeof(expected), "name,value,inner\r\na,%s,%s\r\n",
+			 kinds[i].csv, kinds[i].csv);
+		assert_string_equal(csv, expected);
+		snprintf(expected, sizeof(expected), "\"value\": %s, \"group\": { \"inner\": %s }",
+			 kinds[i].json, kinds[i].json);
+		if (!strstr(json, expected))
+			fail_msg("%s is not in %s", expected, json);
+	}
+}
+
+/* The name as a CSV field, between the heading and ",,". */
+static char *csv_field(const char *name)
+{
+	const struct row row = { name, { .kind = WSS_KIND_ABSENT } };
+	char *csv = report_rows(WSS_FORMAT_CSV, &row, 1);
+	size_t head = strlen("name,value,inner\r\n"), len = strlen(csv);
+
+	assert_true(len >= head + 4);
+	assert_string_equal(csv + len - 4, ",,\r\n");
+	csv[len - 4] = '\0';
+	memmove(csv, csv + head, len - 4 - head + 1);
+	return csv;
+}
+
+static void test_csv_quoting(void **unused)
+{
+	static const struct {
+		const char *name, *field;
+	} table[] = {
+		{ "web1", "web1" },
+		{ "", "" },
+		{ "a,b", "\"a,b\"" },
+		{ "a\"b", "\"a\"\"b\"" },
+		{ "\"", "\"\"\"\"" },
+		{ "a b", "a b" },
+		/* What a spreadsheet would run. */
+		{ "=1+1", "\"'=1+1\"" },
+		{ "+1", "\"'+1\"" },
+		{ "-1", "\"'-1\"" },
+		{ "@SUM(A1)", "\"'@SUM(A1)\"" },
+		{ "=\"a\"", "\"'=\"\"a\"\"\"" },
+		{ "a=1", "a=1" },
+		{ "web-1", "web-1" },
+		/* One record stays one line, and no cursor moves. */
+		{ "a\r\nb", "a??b" },
+		{ "\t=1", "?=1" },
+		{ "\r=1", "?=1" },
+		{ "a\033[2Jb", "a?[2Jb" },
+		{ "gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f" },
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		wss_auto_free char *field = csv_field(table[i].name);
+
+		assert_string_equal(field, table[i].field);
+	}
+}
+
+static void assert_table_line(const char *name, const char *line)
+{
+	const struct row row = { name, { .kind = WSS_KIND_COUNT, .number = 1 } };
+	wss_auto_free char *table = report_rows(WSS_FORMAT_TABLE, &row, 1);
+	char expected[512];
+
+	snprintf(expected, sizeof(expected), "SHORT  NAME         VALUE\n%s\n", line);
+	assert_string_equal(table, expected);
+}
+
+/* Columns are counted in characters, so that what follows stays aligned. */
+static void test_table_widths(void **unused)
+{
+	(void)unused;
+	assert_table_line("abc", "abc    abc              1");
+	assert_table_line("gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f   gr\xc3\xbc\xc3\x9f             1");
+	assert_table_line("\xe2\x82\xac", "\xe2\x82\xac      \xe2\x82\xac                1");
+	/* Longer than its column: whole, and the rest moves. */
+	assert_table_line("longer-than-8", "longer-than-8  longer-than-8         1");
+	/* Nothing in a name can move the cursor or fake a line. */
+	assert_table_line("a\nb", "a?b    a?b              1");
+	assert_table_line("\033[31m", "?[31m  ?[31m            1");
+	assert_table_line("\x9b" "1", "?1     ?1               1");
+	assert_table_line("\xc2\x9b" "1", "??1    ??1              1");
+	assert_table_line("\x7f", "?      ?                1");
+}
+
+static void test_first_width(void **unused)
+{
+	const struct row row = { "abc", { .kind = WSS_KIND_COUNT, .number = 1 } };
+	struct wss_report *out;
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	(void)unused;
+	assert_int_equal(wss_report_open(f, WSS_FORMAT_TABLE, &layout, &out, NULL), 0);
+	wss_report_set_first_width(out, 9);
+	wss_report_row(out, &row);
+	assert_int_equal(wss_report_close(out, NULL), 0);
+	fclose(f);
+	assert_string_equal(text, "SHORT      NAME         VALUE\nabc        abc              1\n");
+	free(text);
+}
+
+static void test_json_text(void **unused)
+{
+	const struct row row = { "a\"b\\c\n\001/\xc3\xbc", { .kind = WSS_KIND_ABSENT } };
+	wss_auto_free char *json = report_rows(WSS_FORMAT_JSON, &row, 1);
+	struct json_object *object = json_tokener_parse(json), *rows, *name;
+
+	(void)unused;
+	assert_non_null(object);
+	assert_true(json_object_object_get_ex(object, "rows", &rows));
+	assert_true(json_object_object_get_ex(json_object_array_get_idx(rows, 0), "name", &name));
+	assert_string_equal(json_object_get_string(name), row.name);
+	json_object_put(object);
+	/* On the wire it is escaped. */
+	assert_null(strchr(json, '\001'));
+}
+
+/* Rows come as they are made: a series can be followed. */
+static void test_flushed(void **unused)
+{
+	const struct row row = { "a", { .kind = WSS_KIND_COUNT, .number = 1 } };
+	struct wss_report *out;
+	int fds[2];
+	char text[256];
+	ssize_t n;
+	FILE *f;
+
+	(void)unused;
+	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+	f = fdopen(fds[1], "w");
+	assert_non_null(f);
+	assert_int_equal(wss_report_open(f, WSS_FORMAT_JSON, &layout, &out, NULL), 0);
+	/* Nothing before the first row: an error leaves the output empty. */
+	assert_int_equal(read(fds[0], text, sizeof(text)), -1);
+	wss_report_row(out, &row);
+	n = read(fds[0], text, sizeof(text) - 1);
+	assert_true(n > 0);
+	text[n] = '\0';
+	assert_non_null(strstr(text, "\"name\": \"a\""));
+	assert_int_equal(wss_report_close(out, NULL), 0);
+	fclose(f);
+	close(fds[0]);
+}
+
+static void test_write_errors(void **unused)
+{
+	const struct row row = { "a", { .kind = WSS_KIND_COUNT, .number = 1 } };
+
+	(void)unused;
+	for (int format = WSS_FORMAT_TABLE; format <= WSS_FORMAT_CSV; format++) {
+		for (int rows = 0; rows <= 2; rows++) {
+			struct wss_error err = WSS_ERROR_INIT;
+			struct wss_report *out;
+			FILE *f = fopen("/dev/full", "we");
+
+			assert_non_null(f);
+			assert_int_equal(wss_report_open(f, (enum wss_format)format, &layout, &out,
+							 &err), 0);
+			for (int i = 0; i < rows; i++)
+				wss_report_row(out, &row);
+			assert_int_equal(wss_report_close(out, &err), -1);
+			assert_error(&err, WSS_ERR_FAILED, "No space left on device");
+			fclose(f);
+		}
+	}
+	assert_int_equal(wss_report_close(NULL, NULL), 0);
+}
+
+static void test_format_parse(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	enum wss_format format;
+
+	(void)unused;
+	assert_int_equal(wss_format_parse("table", &format, &err), 0);
+	assert_int_equal(format, WSS_FORMAT_TABLE);
+	assert_int_equal(wss_format_parse("json", &format, &err), 0);
+	assert_int_equal(format, WSS_FORMAT_JSON);
+	assert_int_equal(wss_format_parse("csv", &format, &err), 0);
+	assert_int_equal(format, WSS_FORMAT_CSV);
+	assert_int_equal(wss_format_parse("JSON", &format, &err), -1);
+	assert_error(&err, WSS_ERR_USAGE, "JSON");
+	assert_int_equal(wss_format_parse("", &format, &err), -1);
+	assert_int_equal(format, WSS_FORMAT_CSV);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sample_table),
+		cmocka_unit_test(test_sample_csv),
+		cmocka_unit_test(test_sample_json),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_csv_quoting),
+		cmocka_unit_test(test_table_widths),
+		cmocka_unit_test(test_first_width),
+		cmocka_unit_test(test_json_text),
+		cmocka_unit_test(test_flushed),
+		cmocka_unit_test(test_write_errors),
+		cmocka_unit_test(test_format_parse),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
