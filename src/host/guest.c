@@ -32,7 +32,7 @@ int wss_guest_check_ready(struct wss_guest *guest, struct wss_error *err)
 
 int wss_guest_attach(struct wss_guest *guest, const struct wss_host *host, struct wss_error *err)
 {
-	if (guest->process.pidfd >= 0)
+	if (guest->process.proc.dirfd >= 0)
 		return 0;
 	if (guest->ops->attach(guest, host, err) < 0) {
 		/* Held but not accepted: the next call must not take it for attached. */

@@ -148,7 +148,8 @@ static int get_window(xmlNodePtr root, uint64_t *ret_ns)
 	char text[32], *end;
 	double seconds;
 
-	if (get_text(root, "window", text, sizeof(text)) < 0 || text[0] < '0' || text[0] > '9')
+	if (get_text(root, "window", text, sizeof(text)) < 0 || text[0] < '0' || text[0] > '9' ||
+	    strspn(text, "0123456789.") != strlen(text))
 		return -1;
 	seconds = strtod(text, &end);
 	if (*end || !(seconds >= 0 && seconds <= WINDOW_MAX_S))

@@ -16,7 +16,7 @@ struct wss_report {
 	const struct wss_report_layout *layout;
 	size_t first_width;
 	size_t rows;
-	bool failed;
+	int failed;    /* errno of the first write that failed, 0 where none did */
 	bool left_out; /* a bad row, by a table */
 };
 
@@ -267,8 +267,17 @@ static void write_head(struct wss_report *report)
 	}
 }
 
+static void note_failure(struct wss_report *report, bool failed)
+{
+	if ((failed || ferror(report->stream)) && !report->failed)
+		report->failed = errno ? errno : EIO;
+}
+
 void wss_report_row(struct wss_report *report, const void *row)
 {
+	bool failed = false;
+
+	errno = 0;
 	if (!report->rows)
 		write_head(report);
 	switch (report->format) {
@@ -280,13 +289,11 @@ void wss_report_row(struct wss_report *report, const void *row)
 		break;
 	case WSS_FORMAT_JSON:
 		fputs(report->rows ? ",\n" : "\n", report->stream);
-		if (wss_json_write_row(report->stream, report->layout, row) < 0)
-			report->failed = true;
+		failed = wss_json_write_row(report->stream, report->layout, row) < 0;
 		break;
 	}
 	report->rows++;
-	if (fflush(report->stream) != 0)
-		report->failed = true;
+	note_failure(report, fflush(report->stream) != 0 || failed);
 }
 
 void wss_report_bad_row(struct wss_report *report, const void *row)
@@ -299,20 +306,18 @@ void wss_report_bad_row(struct wss_report *report, const void *row)
 
 int wss_report_close(struct wss_report *report, struct wss_error *err)
 {
-	bool failed;
-	int errnum;
+	int failed;
 
 	if (!report)
 		return 0;
+	errno = 0;
 	if (!report->rows && !report->left_out)
 		write_head(report);
 	if (report->format == WSS_FORMAT_JSON)
 		fputs("\n]}\n", report->stream);
-	errno = 0;
-	failed = fflush(report->stream) != 0 || ferror(report->stream) || report->failed;
-	errnum = errno;
+	note_failure(report, fflush(report->stream) != 0);
+	failed = report->failed;
 	free(report);
-	return failed ? wss_error_errno(err, WSS_ERR_FAILED, errnum ? errnum : EIO,
-					"cannot write the output")
+	return failed ? wss_error_errno(err, WSS_ERR_FAILED, failed, "cannot write the output")
 		      : 0;
 }

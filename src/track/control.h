@@ -21,7 +21,8 @@ int wss_control_open(const struct wss_process *process, int *ret_clear_refs,
 
 /*
  * Writes one of clear_refs's values ("1", "4") and reports when the write began and ended.
- * WSS_ERR_GONE when the process has exited.
+ * WSS_ERR_GONE when the process has exited; a zombie, though, takes the write and does
+ * nothing (no mm), so look at wss_process_alive() before believing what follows.
  */
 struct wss_span;
 int wss_control_clear(int clear_refs, char value, struct wss_span *ret_span,

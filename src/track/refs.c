@@ -102,6 +102,9 @@ static void refs_explain(const struct wss_tracker *tracker, struct wss_sample *s
 		wss_sample_note(sample,
 				"some guest RAM lies on huge pages, which have one accessed bit for 2 MiB: the truth lies between the low and the high bound");
 	wss_sample_note(sample, "accesses by QEMU's own device emulation count too");
+	/* clear_refs_write() flushes the TLBs for soft-dirty only (Linux 6.1, fs/proc/task_mmu.c). */
+	wss_sample_note(sample,
+			"pages whose translation stays in a CPU's TLB all the time are not seen");
 }
 
 const struct wss_tracker_ops wss_tracker_refs = {

@@ -6,7 +6,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/stop.h"
 
 enum entry_state {
@@ -130,7 +129,6 @@ static void start_window(const struct round *round, struct entry *entry)
 		fail(round, entry, &error);
 		return;
 	}
-	wss_debug("%s: armed for %s", entry->guest->guest->config.name, entry->ops->name);
 	entry->state = ENTRY_ARMED;
 	entry->armed_ns = wss_window_start_ns(entry->window);
 	entry->report_ns = entry->armed_ns + (options->cumulative

@@ -110,7 +110,7 @@ int main(int argc, char **argv)
 		.confidence = "single",
 		.tool = "0.1.0",
 	};
-	unsigned long mutations = argc > 1 ? strtoul(argv[1], NULL, 10) : 10000;
+	unsigned long mutations = argc > 1 ? strtoul(argv[1], NULL, 10) : 100000;
 	wss_auto_free char *xml = NULL;
 	static char data[INPUT_MAX];
 

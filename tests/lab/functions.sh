@@ -227,7 +227,7 @@ lab_guests_stop() {
 }
 
 lab_guest_pid() { # NAME
-	cat "/run/libvirt/qemu/$1.pid"
+	cat "$lab_run/$1.pid" 2>/dev/null || cat "/run/libvirt/qemu/$1.pid"
 }
 
 lab_guest_kvm_dir() { # NAME: its counters in debugfs

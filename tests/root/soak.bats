@@ -22,7 +22,7 @@ watch_tool() { # PID
 	while anon=$(awk '/^RssAnon:/ { print $2 }' "/proc/$1/status" 2>/dev/null) && [ -n "$anon" ]; do
 		echo "$anon $(find "/proc/$1/fd" -mindepth 1 2>/dev/null | wc -l)" \
 			"$(wc -w <"/proc/$1/task/$1/children")"
-		timeout 0.1 tail --pid="$1" -f /dev/null
+		timeout 0.1 tail --pid="$1" -f /dev/null || true
 	done 2>/dev/null
 }
 
@@ -39,13 +39,19 @@ wss_100_samples() {
 
 # The largest of a column over a part of the run, given in tenths of it.
 largest() { # COLUMN FROM TO
+	part "$@" | sort -n | tail -n 1
+}
+
+smallest() { # COLUMN FROM TO
+	part "$@" | sort -n | head -n 1
+}
+
+part() { # COLUMN FROM TO
 	awk -v column="$1" -v from="$2" -v to="$3" '
 		{ value[NR] = $column }
 		END {
 			for (i = int(NR * from / 10) + 1; i <= NR * to / 10; i++)
-				if (value[i] > most)
-					most = value[i]
-			print most + 0
+				print value[i] + 0
 		}' "$BATS_FILE_TMPDIR/watched"
 }
 
@@ -60,16 +66,18 @@ largest() { # COLUMN FROM TO
 @test "anonymous memory of the tool stays under 16 MiB and does not grow" {
 	early=$(largest 1 1 3)
 	late=$(largest 1 9 10)
-	echo "kB after 10-30 samples: $early, at the end: $late"
+	echo "# anonymous memory in kB after 10 to 30 samples: $early, at the end: $late" >&3
 	[ "$late" -gt 0 ]
 	[ "$(largest 1 0 10)" -lt 16384 ]
 	[ "$late" -le $((early + 256)) ]
 }
 
+# Some are open for a moment only, so it is the smallest number that must not grow.
 @test "descriptors and children of the tool do not grow" {
-	[ "$(largest 2 9 10)" -gt 3 ]
-	[ "$(largest 2 9 10)" -le "$(largest 2 1 3)" ]
-	[ "$(largest 3 9 10)" -le "$(largest 3 1 3)" ]
+	echo "# descriptors after 10 to 30 samples: $(smallest 2 1 3), at the end: $(smallest 2 9 10)" >&3
+	[ "$(smallest 2 9 10)" -gt 3 ]
+	[ "$(smallest 2 9 10)" -le "$(smallest 2 1 3)" ]
+	[ "$(smallest 3 9 10)" -le "$(smallest 3 1 3)" ]
 }
 
 @test "the guest runs, with the descriptors that it had" {

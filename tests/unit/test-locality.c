@@ -71,6 +71,7 @@ static void test_without_uuid(void **unused)
 	/* A server, another socket or another transport is local only by its UUID. */
 	assert_false(is_local(&host, "qemu+ssh://far/system", UUID_C, "here"));
 	assert_false(is_local(&host, "qemu+ssh://far/system", NULL, "here"));
+	assert_false(is_local(&host, "qemu://far/system", UUID_C, "here"));
 	assert_true(is_local(&host, "qemu+ssh://far/system", UUID_B, "far"));
 	assert_false(is_local(&host, "qemu+unix:///system?socket=/tmp/s", UUID_C, "here"));
 	assert_false(is_local(&host, "qemu+ext:///system?command=x", UUID_C, "here"));

@@ -122,7 +122,7 @@ static void test_curve(void **unused)
 	assert_int_equal(sample.n_curve, WSS_CURVE_MAX);
 	/* Beyond that the end of the window is still there. */
 	wss_sample_curve_add(&sample, 5000, 1 << 30);
-	wss_sample_curve_add(&sample, 6000, 1 << 31);
+	wss_sample_curve_add(&sample, 6000, 1U << 31);
 	assert_int_equal(sample.n_curve, WSS_CURVE_MAX);
 	assert_int_equal(sample.curve[WSS_CURVE_MAX - 1].ns, 6000);
 	assert_int_equal(sample.curve[WSS_CURVE_MAX - 1].bytes, 1U << 31);

@@ -1,0 +1,133 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The ways in which a guest's memory can be backed and touched, in which KVM's
+# counters can be read, and what is refused as it would harm a guest or measure another.
+# shellcheck disable=SC2317
+. "${WSS_LAB_DIR:?}/wss.sh"
+
+no_debugfs() { # COMMAND...
+	local result=0
+	umount -l /sys/kernel/debug
+	"$@" || result=$?
+	mount -t debugfs debugfs /sys/kernel/debug
+	return $result
+}
+
+# 2 vCPUs and threads, loads then stores, scattered.
+test_memfd() {
+	check "a memfd guest at rest is measured" measure memfd 0
+	baseline=${estimate:-0}
+	check "a memfd guest is measured" measure memfd 64
+	say_measure
+	check "within 5 %" estimate_is_close "$estimate" "$truth" "$baseline"
+	check "at 4 KiB" json_is granularity_bytes 4096
+	check "its memory is found" in_range "$(json rss_bytes)" $((4 * truth)) $((512 * MiB))
+	by_debugfs=$estimate
+}
+
+test_hugetlb() {
+	check "a hugetlb guest is measured" measure hugetlb 64
+	say_measure
+	check "at 2 MiB" json_is granularity_bytes $((2 * MiB))
+	check "the bounds enclose the truth" in_range $((truth + baseline)) \
+		"$(json wss_low_bytes)" "$(json wss_high_bytes)"
+	# One page in four of 256 MiB is all of these huge pages.
+	check "the high bound is all huge pages touched" \
+		in_range "$(json wss_high_bytes)" $((250 * MiB)) $((340 * MiB))
+	check "its memory is found, huge" in_range "$(json huge_bytes)" $((512 * MiB)) $((512 * MiB))
+}
+
+test_without_debugfs() {
+	check "a guest is measured with no debugfs" no_debugfs measure memfd 64
+	say_measure
+	check "as with it, within 2 %" in_range "$estimate" $((by_debugfs * 98 / 100)) \
+		$((by_debugfs * 102 / 100))
+	no_debugfs wss sample memfd --pause --window 1s --output json
+	check "--pause needs debugfs, and says so" refused 5 'debugfs'
+	check "the guest is well" guest_well memfd
+}
+
+test_qmp() {
+	measure_as="--qmp $lab_run/plain.sock"
+	check "a guest by its QMP socket is measured" measure plain 64
+	say_measure
+	check "within 5 %" estimate_is_close "$estimate" "$truth" "$baseline"
+	by_debugfs=${estimate:-0}
+	check "it is measured through QMP alone" no_debugfs measure plain 64
+	say_measure
+	check "the same, within 2 %" in_range "$estimate" $((by_debugfs * 98 / 100)) \
+		$((by_debugfs * 102 / 100))
+	measure_as=
+	check "the guest is well" guest_well plain
+}
+
+# A host that says 5.15 and is otherwise this one, which has soft-dirty tracking.
+old_host() { # DIRECTORY
+	mkdir -p "$1/proc/sys/kernel"
+	ln -s /* "$1/" 2>/dev/null
+	ln -s /proc/* "$1/proc/" 2>/dev/null
+	ln -s /proc/sys/* "$1/proc/sys/" 2>/dev/null
+	ln -s /proc/sys/kernel/* "$1/proc/sys/kernel/" 2>/dev/null
+	rm "$1/proc/sys/kernel/osrelease"
+	echo 5.15.0 >"$1/proc/sys/kernel/osrelease"
+}
+
+test_old_kernel() {
+	local fault
+	if ! grep -q '^VmFlags:.* sd' /proc/self/smaps; then
+		skip "this kernel has no soft-dirty tracking" "the self-test of old kernels"
+		return
+	fi
+	old_host "$lab_run/old"
+	export VIRT_WSS_SYSROOT=$lab_run/old
+	for fault in selftest-fails selftest-cannot; do
+		export VIRT_WSS_FAULT=$fault
+		wss sample plain-anon --window 500ms --output json
+		check "$fault: a guest on an old kernel is refused" refused 5 '5\.15.*self-test'
+		wss sample memfd --window 500ms --output json
+		check "$fault: a memfd guest is measured all the same" json_is quality ok
+		unset VIRT_WSS_FAULT
+	done
+	wss sample plain-anon --window 500ms --output json
+	check "the self-test passes here: the guest is measured" json_is quality ok
+	unset VIRT_WSS_SYSROOT
+	check "the guest is well" guest_well plain-anon
+}
+
+set_host_uuid() { # UUID, or "" for the machine's own
+	lab_libvirtd_stop
+	sed -i '/^host_uuid/d' /etc/libvirt/libvirtd.conf
+	[ -z "$1" ] || echo "host_uuid = \"$1\"" >>/etc/libvirt/libvirtd.conf
+	lab_libvirtd_start
+}
+
+test_other_host() {
+	set_host_uuid 01234567-89ab-cdef-0123-456789abcdef
+	wss sample memfd --window 500ms --output json
+	check "a libvirtd of another host is refused" refused 5 'another host'
+	set_host_uuid ''
+	wss sample memfd --window 500ms --output json
+	check "that of this host is not" status_is 0
+	check "the guest is well" guest_well memfd
+}
+
+lab_thp never
+lab_libvirtd_start
+lab_hugepages 260 || bail_out "no huge pages"
+lab_guest_start memfd vcpus=2 backing=memfd \
+	args="wss.map=288 wss.phases=64:40,0:16 wss.mode=rmw wss.order=random wss.threads=2 wss.rate=65536"
+test_memfd
+lab_guest_start hugetlb vcpus=2 backing=hugetlb \
+	args="wss.map=256 wss.touch=64 wss.mode=read wss.order=stride:4 wss.rate=65536"
+test_hugetlb
+lab_guest_stop hugetlb
+lab_hugepages 0
+test_without_debugfs
+plain_guest_start plain "wss.map=288 wss.touch=64 wss.mode=write wss.rate=65536"
+test_qmp
+plain_guest_stop plain
+lab_guest_start plain-anon memory=256 args="wss.map=64"
+test_old_kernel
+test_other_host
+done_testing

@@ -1,0 +1,141 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# A libvirtd of an ordinary user (qemu:///session) and its guest, measured by that
+# user: a daemon that other clients use, too, that dies within a window, or hangs.
+
+load functions.sh
+
+setup_file() {
+	root_setup_file
+	command -v libvirtd >/dev/null || skip "needs libvirt-daemon"
+	export dir=$embed_root/s
+	chmod 711 "$embed_root"
+	install -d -o 65534 -g 65534 -m 700 "$dir" "$dir/run" "$dir/config" "$dir/config/libvirt"
+	install -m 755 "$virt_wss" "$dir/virt-wss"
+	install -m 644 "$embed_guest_dir/vmlinuz" "$embed_guest_dir/initrd" "$dir"
+	echo 'stdio_handler = "file"' >"$dir/config/libvirt/qemu.conf"
+	unset LIBVIRT_DEFAULT_URI
+	daemon_start
+	embed_guest_dir=$dir type=qemu memory=256 args='wss.map=96 wss.touch=64' \
+		embed_guest_xml plain | sed "s|$embed_root/plain.console|$dir/console|" >"$dir/plain.xml"
+	as_nobody virsh -q -c qemu:///session create "$dir/plain.xml"
+	ln -s "$dir/console" "$(embed_console plain)"
+	mkdir -p "$embed_root/run/qemu"
+	cp "$dir/run/libvirt/qemu/run/plain.pid" "$embed_root/run/qemu/"
+	embed_guest_wait_ready plain
+	embed_guest_wait_state plain touching
+}
+
+setup() {
+	virt_wss=$dir/virt-wss
+	daemon_start
+	wss_as=("${nobody[@]}")
+}
+
+teardown_file() {
+	[ -z "${dir-}" ] || daemon_stop KILL
+	root_teardown_file
+}
+
+as_nobody() { # COMMAND...
+	nobody=(env HOME="$dir" XDG_RUNTIME_DIR="$dir/run" XDG_CONFIG_HOME="$dir/config"
+		XDG_CACHE_HOME="$dir/cache" setpriv --reuid=65534 --regid=65534 --clear-groups)
+	"${nobody[@]}" "$@"
+}
+
+daemon_pid() {
+	cat "$dir/run/libvirt/libvirtd.pid" 2>/dev/null
+}
+
+daemon_runs() {
+	kill -0 "$(daemon_pid)" 2>/dev/null
+}
+
+daemon_start() {
+	daemon_runs || as_nobody libvirtd -d --timeout 300 3>&-
+	wait_until 30 as_nobody timeout 20 virsh -q -c qemu:///session version >/dev/null 2>&1
+}
+
+daemon_gone() {
+	! daemon_runs
+}
+
+daemon_stop() { # SIGNAL
+	daemon_runs || return 0
+	kill -"$1" "$(daemon_pid)"
+	wait_until 20 daemon_gone
+}
+
+@test "a session guest is measured by its user, who is not root" {
+	wss -c qemu:///session sample --output csv
+	[ "$status" = 0 ]
+	[ "$(field domain)" = plain ]
+	[ "$(field method)" = refs ]
+	within_percent "$(field wss_bytes)" $((64 << 20)) 10
+}
+
+@test "other clients are served meanwhile" {
+	wss_start -c qemu:///session sample --window 3s
+	as_nobody timeout 2 virsh -q -c qemu:///session domstats plain
+	wss_wait
+	[ "$status" = 0 ]
+}
+
+@test "libvirtd that is stopped within the window does not fail the sample" {
+	wss_start -c qemu:///session sample plain --window 4s --output csv
+	daemon_stop TERM
+	wss_wait
+	[ "$status" = 0 ]
+	within_percent "$(field wss_bytes)" $((64 << 20)) 10
+	embed_guest_alive plain
+}
+
+@test "libvirtd that is killed within the window: publishing fails, and says so" {
+	wss_start -c qemu:///session sample plain --window 4s --publish --output csv
+	daemon_stop KILL
+	wss_wait
+	[ "$status" = 1 ] || [ "$status" = 4 ]
+	grep -q 'plain: cannot write' <<<"$err"
+	within_percent "$(field wss_bytes)" $((64 << 20)) 10
+	embed_guest_alive plain
+}
+
+@test "libvirtd that hangs is no reason to hang" {
+	kill -STOP "$(daemon_pid)"
+	began=$SECONDS
+	wss -c qemu:///session sample plain --window 500ms
+	kill -CONT "$(daemon_pid)"
+	[ $((SECONDS - began)) -le 45 ]
+	[ "$status" = 4 ]
+	embed_guest_alive plain
+}
+
+@test "libvirtd that hangs within the window is no reason to hang either" {
+	wss_start -c qemu:///session sample plain --window 2s --output csv
+	began=$SECONDS
+	kill -STOP "$(daemon_pid)"
+	wss_wait
+	kill -CONT "$(daemon_pid)"
+	[ $((SECONDS - began)) -le 45 ]
+	[ "$status" = 0 ]
+	embed_guest_alive plain
+}
+
+@test "QEMU that a signal has stopped: 1, not a small working set" {
+	kill -STOP "$(embed_guest_pid plain)"
+	wss -c qemu:///session sample plain --window 500ms
+	kill -CONT "$(embed_guest_pid plain)"
+	[ "$status" = 1 ]
+	one_line_error plain
+	embed_guest_alive plain
+}
+
+@test "QEMU that a signal stops within the window: 1, or degraded" {
+	wss_start -c qemu:///session sample plain --window 2s --output csv
+	kill -STOP "$(embed_guest_pid plain)"
+	wss_wait
+	kill -CONT "$(embed_guest_pid plain)"
+	[ "$status" = 1 ] || [ "$(field quality)" = degraded ]
+	embed_guest_alive plain
+}

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the tests of src/track share: a child process that stands for a guest's QEMU, a
+ * source of guests that says what the test wants, a method that measures nothing, and a
+ * clock on which a window of an hour takes no time.
+ */
+#ifndef TESTS_UNIT_FAKEGUEST_H
+#define TESTS_UNIT_FAKEGUEST_H
+
+#include "hosttest.h"
+
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/stop.h"
+#include "base/units.h"
+#include "host/guest.h"
+#include "track/tracker.h"
+
+/* The child's "guest RAM", as QEMU maps it: with a guard page behind it, not for forks. */
+#define FAKE_RAM (8 * WSS_MIB)
+#define FAKE_PAGE 4096UL
+
+struct fake {
+	struct wss_guest *guest;
+	pid_t child;
+	int socket; /* to the child */
+
+	/* What the source answers; each refresh is counted first. */
+	enum wss_guest_state state;
+	bool job;
+	bool disturbed;
+	bool attach_fails;
+	enum wss_error_code refresh_fails; /* WSS_OK: it does not */
+	bool has_counts;
+	struct wss_kvm_counts counts;
+	unsigned refreshes;
+	void (*on_refresh)(struct fake *fake); /* may change all of the above */
+
+	/* What the method does, and what it was asked to. */
+	uint64_t predict_ns, begin_ns, wss_bytes;
+	enum wss_error_code begin_fails, poll_fails;
+	unsigned opens, begins, polls, closes;
+	char state_in_begin, state_in_poll; /* of the child */
+	bool is_last_poll_gone; /* the child is killed within each poll */
+};
+
+/* Touches the number of pages that it is told, answers, and ends when nobody asks any more. */
+static inline void fake_child(int fd)
+{
+	char *ram = mmap(NULL, FAKE_RAM + FAKE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint32_t pages = 0;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (ram == MAP_FAILED || mprotect(ram, FAKE_RAM, PROT_READ | PROT_WRITE) < 0 ||
+	    madvise(ram, FAKE_RAM, MADV_NOHUGEPAGE) < 0 ||
+	    madvise(ram, FAKE_RAM, MADV_DONTFORK) < 0)
+		_exit(1);
+	memset(ram, 1, FAKE_RAM);
+	do {
+		/* Flushes the TLB: an entry that is still in it sets no accessed bit. */
+		mprotect(ram, FAKE_RAM, PROT_READ);
+		mprotect(ram, FAKE_RAM, PROT_READ | PROT_WRITE);
+		for (uint32_t i = 0; i < pages; i++)
+			((volatile char *)ram)[i * FAKE_PAGE]++;
+		if (write(fd, "", 1) != 1)
+			break;
+	} while (read(fd, &pages, sizeof(pages)) == sizeof(pages));
+	_exit(0);
+}
+
+static inline void fake_wait(const struct fake *fake)
+{
+	char c;
+
+	assert_int_equal(read(fake->socket, &c, 1), 1);
+}
+
+static inline void fake_touch(const struct fake *fake, uint32_t pages)
+{
+	assert_int_equal(write(fake->socket, &pages, sizeof(pages)), sizeof(pages));
+	fake_wait(fake);
+}
+
+static inline void fake_kill(const struct fake *fake)
+{
+	siginfo_t info;
+
+	kill(fake->child, SIGKILL);
+	/* Until it is a zombie: only then does everybody see that it has ended. */
+	assert_int_equal(waitid(P_PID, (id_t)fake->child, &info, WEXITED | WNOWAIT), 0);
+}
+
+/* As fake_kill(), and its pid is free. */
+static inline void fake_end(struct fake *fake)
+{
+	end_child(fake->child);
+	fake->child = 0;
+}
+
+static inline char fake_state(const struct fake *fake)
+{
+	char state = '?';
+
+	wss_process_state(&fake->guest->process, &state);
+	return state;
+}
+
+static inline int fake_error(enum wss_error_code code, const char *what, struct wss_error *err)
+{
+	return code == WSS_OK ? 0 : wss_error_set(err, code, "%s fails", what);
+}
+
+static inline int fake_refresh(struct wss_guest *guest, struct wss_error *err)
+{
+	struct fake *fake = guest->source;
+
+	fake->refreshes++;
+	if (fake->on_refresh)
+		fake->on_refresh(fake);
+	guest->state = fake->state;
+	guest->job = fake->job;
+	snprintf(guest->state_text, sizeof(guest->state_text), "state %d", (int)fake->state);
+	return fake_error(fake->refresh_fails, "refresh", err);
+}
+
+static inline int fake_counts(struct wss_guest *guest, struct wss_kvm_counts *ret_counts,
+			      struct wss_error *err)
+{
+	struct fake *fake = guest->source;
+
+	if (!fake->has_counts)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "no counters here");
+	*ret_counts = fake->counts;
+	return 0;
+}
+
+/* Holds the child; in a valgrind that knows no pidfd_open, by its directory alone. */
+static inline int fake_attach(struct wss_guest *guest, const struct wss_host *host,
+			      struct wss_error *err)
+{
+	struct fake *fake = guest->source;
+	char path[PATH_MAX];
+	struct wss_root real;
+	int r;
+
+	(void)host;
+	if (have_pidfd()) {
+		assert_int_equal(wss_root_open("/", &real, NULL), 0);
+		r = wss_process_hold(&real, fake->child, NULL, &guest->process, err);
+		wss_root_close(&real);
+		if (r < 0)
+			return r;
+	} else {
+		guest->process.pid = fake->child;
+		assert_int_equal(wss_root_open(make_path(path, "/proc/%d", fake->child),
+					       &guest->process.proc, NULL), 0);
+	}
+	return fake->attach_fails ? wss_error_set(err, WSS_ERR_UNSUPPORTED, "attach fails") : 0;
+}
+
+static inline bool fake_disturbed(struct wss_guest *guest)
+{
+	return ((struct fake *)guest->source)->disturbed;
+}
+
+static inline struct fake *fake_new(const char *name)
+{
+	static const struct wss_guest_ops ops = {
+		.refresh = fake_refresh,
+		.kvm_counts = fake_counts,
+		.attach = fake_attach,
+		.disturbed = fake_disturbed,
+	};
+	struct fake *fake = calloc(1, sizeof(*fake));
+	struct wss_domxml *config;
+	int fds[2];
+
+	assert_non_null(fake);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	fake->child = fork();
+	assert_true(fake->child >= 0);
+	if (fake->child == 0) {
+		close(fds[0]);
+		fake_child(fds[1]);
+	}
+	close(fds[1]);
+	fake->socket = fds[0];
+	fake_wait(fake);
+	fake->guest = wss_guest_new(&ops, fake);
+	assert_non_null(fake->guest);
+	fake->state = WSS_GUEST_RUNNING;
+	fake->begin_ns = WSS_NS_PER_MS;
+	fake->wss_bytes = WSS_MIB;
+	config = &fake->guest->config;
+	snprintf(config->name, sizeof(config->name), "%s", name);
+	snprintf(config->uuid, sizeof(config->uuid), UUID_A);
+	snprintf(config->type, sizeof(config->type), "qemu");
+	config->maximum_bytes = config->current_bytes = config->block_bytes[0] = FAKE_RAM;
+	config->n_blocks = 1;
+	return fake;
+}
+
+static inline void fake_make_kvm(struct fake *fake)
+{
+	fake->guest->kvm = true;
+	snprintf(fake->guest->config.type, sizeof(fake->guest->config.type), "kvm");
+}
+
+static inline void fake_free(struct fake *fake)
+{
+	close(fake->socket);
+	if (fake->child)
+		end_child(fake->child);
+	wss_guest_free(fake->guest);
+	free(fake);
+}
+
+/* Time that passes only when somebody waits, and a little with each look at it. */
+static struct {
+	uint64_t now_ns;
+	uint64_t event_ns; /* 0: none */
+	void (*event)(void *opaque);
+	void *opaque;
+} virtual_clock;
+
+static inline uint64_t virtual_now_ns(void *unused)
+{
+	(void)unused;
+	return virtual_clock.now_ns += 1000;
+}
+
+static inline void virtual_sleep_until_ns(void *unused, uint64_t when_ns)
+{
+	(void)unused;
+	if (virtual_clock.event_ns && when_ns >= virtual_clock.event_ns) {
+		if (virtual_clock.now_ns < virtual_clock.event_ns)
+			virtual_clock.now_ns = virtual_clock.event_ns;
+		virtual_clock.event_ns = 0;
+		virtual_clock.event(virtual_clock.opaque);
+	}
+	if (!wss_stop_requested() && virtual_clock.now_ns < when_ns)
+		virtual_clock.now_ns = when_ns;
+}
+
+/* Time starts at 1000 s. */
+static inline void virtual_clock_start(void)
+{
+	static const struct wss_clock_source source = { virtual_now_ns, virtual_sleep_until_ns,
+							NULL };
+
+	virtual_clock.now_ns = 1000 * WSS_NS_PER_S;
+	virtual_clock.event_ns = 0;
+	wss_clock_inject(&source);
+}
+
+/* Calls event after that time. */
+static inline void virtual_clock_at(uint64_t after_ns, void (*event)(void *opaque), void *opaque)
+{
+	virtual_clock.event_ns = virtual_clock.now_ns + after_ns;
+	virtual_clock.event = event;
+	virtual_clock.opaque = opaque;
+}
+
+/* The method that measures nothing. */
+struct null_tracker {
+	struct wss_tracker base;
+	struct fake *fake;
+	uint64_t bytes;
+};
+
+static inline struct fake *null_fake(struct wss_tracker *tracker)
+{
+	return ((struct null_tracker *)tracker)->fake;
+}
+
+static inline int null_probe(const struct wss_host *host, struct wss_guest *guest,
+			     struct wss_error *err)
+{
+	(void)host;
+	(void)guest;
+	(void)err;
+	return 0;
+}
+
+extern const struct wss_tracker_ops null_method, dear_method, online_method;
+
+static inline int null_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
+			    struct wss_tracker **ret_tracker, struct wss_error *err)
+{
+	struct null_tracker *null = calloc(1, sizeof(*null));
+
+	(void)host;
+	(void)err;
+	assert_non_null(null);
+	assert_true(clear_refs >= 0);
+	null->base.ops = &null_method;
+	null->fake = guest->source;
+	null->fake->opens++;
+	*ret_tracker = &null->base;
+	return 0;
+}
+
+static inline int dear_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
+			    struct wss_tracker **ret_tracker, struct wss_error *err)
+{
+	null_open(host, guest, clear_refs, ret_tracker, err);
+	(*ret_tracker)->ops = &dear_method;
+	return 0;
+}
+
+static inline int online_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
+			      struct wss_tracker **ret_tracker, struct wss_error *err)
+{
+	null_open(host, guest, clear_refs, ret_tracker, err);
+	(*ret_tracker)->ops = &online_method;
+	return 0;
+}
+
+static inline int null_predict(struct wss_tracker *tracker, uint64_t *ret_ns, struct wss_error *err)
+{
+	(void)err;
+	*ret_ns = null_fake(tracker)->predict_ns;
+	return 0;
+}
+
+static inline bool null_works_stopped(const struct wss_tracker *tracker)
+{
+	(void)tracker;
+	return true;
+}
+
+static inline bool online_works_stopped(const struct wss_tracker *tracker)
+{
+	(void)tracker;
+	return false;
+}
+
+static inline int null_begin(struct wss_tracker *tracker, struct wss_span *ret_span,
+			     struct wss_error *err)
+{
+	struct fake *fake = null_fake(tracker);
+
+	fake->begins++;
+	fake->state_in_begin = fake_state(fake);
+	((struct null_tracker *)tracker)->bytes = 0;
+	ret_span->start_ns = wss_clock_now_ns();
+	virtual_clock.now_ns += fake->begin_ns;
+	ret_span->end_ns = wss_clock_now_ns();
+	return fake_error(fake->begin_fails, "begin", err);
+}
+
+/* The set grows by a page with each look at it, beyond what the test says. */
+static inline int null_poll(struct wss_tracker *tracker, struct wss_reading *ret_reading,
+			    struct wss_error *err)
+{
+	struct null_tracker *null = (struct null_tracker *)tracker;
+	struct fake *fake = null->fake;
+	uint64_t start_ns = wss_clock_now_ns();
+
+	fake->polls++;
+	fake->state_in_poll = fake_state(fake);
+	null->bytes += FAKE_PAGE;
+	*ret_reading = (struct wss_reading){
+		.span = { start_ns, wss_clock_now_ns() },
+		.wss_bytes = fake->wss_bytes + null->bytes,
+		.low_bytes = fake->wss_bytes + null->bytes,
+		.high_bytes = fake->wss_bytes + null->bytes,
+		.granularity_bytes = FAKE_PAGE,
+	};
+	if (fake->is_last_poll_gone)
+		fake_kill(fake);
+	return fake_error(fake->poll_fails, "poll", err);
+}
+
+static inline void null_close(struct wss_tracker *tracker)
+{
+	if (tracker)
+		null_fake(tracker)->closes++;
+	free(tracker);
+}
+
+#define NULL_METHOD                                       \
+	.summary = "measures nothing",                    \
+	.observes = WSS_OBSERVES_ACCESSES,                \
+	.granularity = "4 KiB", .probe = null_probe,      \
+	.predict = null_predict, .begin = null_begin,     \
+	.poll = null_poll, .close = null_close
+
+const struct wss_tracker_ops null_method = {
+	NULL_METHOD,
+	.name = "null",
+	.cheap_poll = true,
+	.open = null_open,
+	.works_stopped = null_works_stopped,
+};
+
+/* As refs: a look at it is not for free. */
+const struct wss_tracker_ops dear_method = {
+	NULL_METHOD,
+	.name = "dear",
+	.cheap_poll = false,
+	.open = dear_open,
+	.works_stopped = null_works_stopped,
+};
+
+/* As mmu without debugfs: QEMU has to answer. */
+const struct wss_tracker_ops online_method = {
+	NULL_METHOD,
+	.name = "online",
+	.cheap_poll = true,
+	.open = online_open,
+	.works_stopped = online_works_stopped,
+};
+
+/* Descriptors of this process that are open now. */
+static inline unsigned count_fds(void)
+{
+	wss_auto_dir DIR *dir = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	return n;
+}
+
+/* Waits for cond with a deadline of 20 s. */
+#define wait_until(cond)                                                       \
+	do {                                                                   \
+		struct timespec tick_ = { .tv_nsec = 1000000 };                \
+		int left_ = 20000;                                             \
+									       \
+		while (!(cond)) {                                              \
+			if (!left_--)                                          \
+				fail_msg("never came true: %s", #cond);        \
+			nanosleep(&tick_, NULL);                               \
+		}                                                              \
+	} while (0)
+
+/* Runs fn in a child, because what it does cannot be undone; 0 where all is well. */
+static inline int in_child(int (*fn)(void))
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0)
+		_exit(fn());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+#endif

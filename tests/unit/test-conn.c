@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Against libvirt's test driver, which runs inside this process.
+ */
+#include "hosttest.h"
+
+#include "host/conn.h"
+#include "host/inventory.h"
+
+#define DEFAULT_UUID "6695eb01-f6a4-8304-79aa-97f2502e193f"
+
+static struct wss_conn *conn;
+
+static int set_up(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	if (wss_conn_open("test:///default", &conn, &err) < 0)
+		fail_msg("%s", err.text);
+	return 0;
+}
+
+static int tear_down(void **unused)
+{
+	(void)unused;
+	wss_conn_close(conn);
+	wss_conn_close(NULL);
+	return 0;
+}
+
+static struct wss_guest *open_guest(const char *name)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_guest *guest = NULL;
+
+	if (wss_conn_guest(conn, name, &guest, &err) < 0)
+		fail_msg("%s", err.text);
+	return guest;
+}
+
+static void test_list(void **unused)
+{
+	char **names = NULL;
+
+	(void)unused;
+	assert_int_equal(wss_conn_list(conn, false, &names, NULL), 0);
+	assert_non_null(names[0]);
+	assert_string_equal(names[0], "test");
+	assert_null(names[1]);
+	wss_conn_free_names(names);
+	wss_conn_free_names(NULL);
+	assert_int_equal(wss_conn_list(conn, true, &names, NULL), 0);
+	assert_string_equal(names[0], "test");
+	wss_conn_free_names(names);
+}
+
+static void test_lookup(void **unused)
+{
+	static const char *const known[] = { "test", "1", DEFAULT_UUID,
+					     "6695EB01-F6A4-8304-79AA-97F2502E193F" };
+	static const char *const unknown[] = {
+		"", "tes", "99", "12345678901234567890", "-1", UUID_A, "a b",
+		"zzzzzzzz-zzzz-zzzz-zzzz-zzzzzzzzzzzz",
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct wss_guest *guest = open_guest(known[i]);
+
+		assert_string_equal(guest->config.name, "test");
+		assert_string_equal(guest->config.uuid, DEFAULT_UUID);
+		assert_string_equal(guest->config.type, "test");
+		assert_false(guest->kvm);
+		assert_int_equal(guest->state, WSS_GUEST_RUNNING);
+		assert_int_equal(guest->process.pidfd, -1);
+		wss_guest_free(guest);
+	}
+	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
+		struct wss_error err = WSS_ERROR_INIT;
+		struct wss_guest *guest = NULL;
+
+		assert_int_equal(wss_conn_guest(conn, unknown[i], &guest, &err), -1);
+		assert_error(&err, WSS_ERR_GONE, "there is no domain");
+		assert_error(&err, WSS_ERR_GONE, unknown[i]);
+		assert_null(guest);
+	}
+}
+
+/* That driver runs no process on this host that could be measured. */
+static void test_attach_refused(void **unused)
+{
+	struct wss_host host = { .root = { .dirfd = -1 } };
+	struct wss_guest *guest = open_guest("test");
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	assert_int_equal(wss_guest_check_ready(guest, &err), 0);
+	assert_int_equal(wss_guest_attach(guest, &host, &err), -1);
+	assert_error(&err, WSS_ERR_UNSUPPORTED, "no QEMU");
+	assert_int_equal(guest->process.pidfd, -1);
+	wss_guest_free(guest);
+}
+
+static void test_metadata(void **unused)
+{
+	struct wss_guest *guest = open_guest("test");
+	struct wss_error err = WSS_ERROR_INIT;
+	wss_auto_free char *none = NULL;
+	wss_auto_free char *xml = NULL;
+	wss_auto_free char *again = NULL;
+
+	(void)unused;
+	/* None is no error. */
+	assert_int_equal(wss_conn_metadata(conn, "test", WSS_PROFILE_NAMESPACE, &none, &err), 0);
+	assert_null(none);
+	if (guest->ops->publish(guest, "<profile version='1'><a>&lt;1</a></profile>", &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(wss_conn_metadata(conn, "test", WSS_PROFILE_NAMESPACE, &xml, &err), 0);
+	assert_non_null(xml);
+	assert_non_null(strstr(xml, "<a>&lt;1</a>"));
+	/* The next one replaces it. */
+	assert_int_equal(guest->ops->publish(guest, "<profile version='2'/>", &err), 0);
+	assert_int_equal(wss_conn_metadata(conn, DEFAULT_UUID, WSS_PROFILE_NAMESPACE, &again, &err),
+			 0);
+	assert_null(strstr(again, "<a>"));
+	/* What is not XML is libvirt's to refuse. */
+	assert_int_equal(guest->ops->publish(guest, "<profile", &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "metadata");
+	wss_error_clear(&err);
+	assert_int_equal(wss_conn_metadata(conn, "none", WSS_PROFILE_NAMESPACE, &again, &err), -1);
+	assert_error(&err, WSS_ERR_GONE, "none");
+	wss_guest_free(guest);
+}
+
+static void test_counters(void **unused)
+{
+	struct wss_guest *guest = open_guest("test");
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_kvm_counts counts;
+
+	(void)unused;
+	assert_int_equal(guest->ops->kvm_counts(guest, &counts, &err), -1);
+	assert_true(err.code == WSS_ERR_UNSUPPORTED || err.code == WSS_ERR_FAILED);
+	wss_guest_free(guest);
+}
+
+static void test_cannot_connect(void **unused)
+{
+	static const char *const uris[] = {
+		"qemu+unix:///system?socket=/does/not/exist",
+		"test:///does/not/exist.xml",
+		"nosuch:///system",
+		"not a URI",
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(uris) / sizeof(uris[0]); i++) {
+		struct wss_error err = WSS_ERROR_INIT;
+		struct wss_conn *none = NULL;
+
+		assert_int_equal(wss_conn_open(uris[i], &none, &err), -1);
+		assert_error(&err, WSS_ERR_CONNECT, NULL);
+		assert_null(none);
+	}
+}
+
+/* What runs the event loop ends with the process only: valgrind calls its stack lost. */
+static void test_not_in_valgrind(void **unused)
+{
+	(void)unused;
+	skip();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_list),
+		cmocka_unit_test(test_lookup),
+		cmocka_unit_test(test_attach_refused),
+		cmocka_unit_test(test_metadata),
+		cmocka_unit_test(test_counters),
+		cmocka_unit_test(test_cannot_connect),
+	};
+
+	const struct CMUnitTest skipped[] = { cmocka_unit_test(test_not_in_valgrind) };
+
+	alarm(60);
+	return getenv("WSS_VALGRIND") ? cmocka_run_group_tests(skipped, NULL, NULL)
+				      : cmocka_run_group_tests(tests, set_up, tear_down);
+}

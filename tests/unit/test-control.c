@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "fakeguest.h"
+
+#include "track/control.h"
+
+static struct fake *fake;
+
+static int set_up(void **unused)
+{
+	(void)unused;
+	fake = fake_new("control");
+	return wss_guest_attach(fake->guest, NULL, NULL);
+}
+
+static int tear_down(void **unused)
+{
+	(void)unused;
+	fake_free(fake);
+	return 0;
+}
+
+/* A child that locks the guest and keeps it until it ends. */
+static pid_t start_holder(void)
+{
+	int fds[2], clear_refs;
+	pid_t pid;
+	char c = '?';
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		c = wss_control_open(&fake->guest->process, &clear_refs, NULL) == 0 ? 'y' : 'n';
+		if (write(fds[1], &c, 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(fds[0], &c, 1), 1);
+	assert_int_equal(c, 'y');
+	close(fds[0]);
+	close(fds[1]);
+	return pid;
+}
+
+static void test_excludes(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	unsigned fds = count_fds();
+	int first = -1, second = -1;
+
+	(void)unused;
+	assert_int_equal(wss_control_open(&fake->guest->process, &first, &err), 0);
+	assert_true(fcntl(first, F_GETFD) & FD_CLOEXEC);
+	/* Not even ourselves again. */
+	assert_int_equal(wss_control_open(&fake->guest->process, &second, &err), -1);
+	assert_error(&err, WSS_ERR_BUSY, "another virt-wss");
+	assert_int_equal(second, -1);
+	close(first);
+	assert_int_equal(wss_control_open(&fake->guest->process, &second, NULL), 0);
+	close(second);
+	assert_int_equal(count_fds(), fds);
+}
+
+/* Another process has it, until it is killed. */
+static void test_dies_with_holder(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	pid_t holder = start_holder();
+	int fd = -1;
+
+	(void)unused;
+	assert_int_equal(wss_control_open(&fake->guest->process, &fd, &err), -1);
+	assert_error(&err, WSS_ERR_BUSY, NULL);
+	end_child(holder);
+	assert_int_equal(wss_control_open(&fake->guest->process, &fd, NULL), 0);
+	close(fd);
+}
+
+/* The lock is the guest's, not one for all. */
+static void test_other_guest(void **unused)
+{
+	struct fake *other = fake_new("other");
+	pid_t holder = start_holder();
+	int fd = -1;
+
+	(void)unused;
+	assert_int_equal(wss_guest_attach(other->guest, NULL, NULL), 0);
+	assert_int_equal(wss_control_open(&other->guest->process, &fd, NULL), 0);
+	close(fd);
+	end_child(holder);
+	fake_free(other);
+}
+
+static void test_clear(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_span span = { 0, 0 };
+	uint64_t before = wss_clock_now_ns();
+	int fd;
+
+	(void)unused;
+	assert_int_equal(wss_control_probe(&fake->guest->process, &err), 0);
+	assert_int_equal(wss_control_open(&fake->guest->process, &fd, &err), 0);
+	assert_int_equal(wss_control_clear(fd, '1', &span, &err), 0);
+	assert_true(span.start_ns >= before);
+	assert_true(span.end_ns >= span.start_ns);
+	assert_true(span.end_ns <= wss_clock_now_ns());
+	assert_int_equal(wss_control_clear(fd, '4', &span, &err), 0);
+	/* And again through the same descriptor, whose position has moved or not. */
+	assert_int_equal(wss_control_clear(fd, '1', &span, &err), 0);
+	assert_int_equal(wss_control_clear(fd, 'x', &span, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "clear_refs");
+	close(fd);
+}
+
+static void test_gone(void **unused)
+{
+	struct fake *gone = fake_new("gone");
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_span span;
+	int fd, other = -1;
+
+	(void)unused;
+	assert_int_equal(wss_guest_attach(gone->guest, NULL, NULL), 0);
+	assert_int_equal(wss_control_open(&gone->guest->process, &fd, NULL), 0);
+	fake_end(gone);
+	/* Opened before, opened after. */
+	assert_int_equal(wss_control_clear(fd, '4', &span, &err), -1);
+	assert_error(&err, WSS_ERR_GONE, NULL);
+	close(fd);
+	wss_error_clear(&err);
+	assert_int_equal(wss_control_open(&gone->guest->process, &other, &err), -1);
+	assert_error(&err, WSS_ERR_GONE, NULL);
+	assert_int_equal(other, -1);
+	wss_error_clear(&err);
+	assert_int_equal(wss_control_probe(&gone->guest->process, &err), -1);
+	assert_error(&err, WSS_ERR_GONE, NULL);
+	fake_free(gone);
+}
+
+/* As another user than the guest's. */
+static int use_without_permission(void)
+{
+	struct wss_process process = WSS_PROCESS_INIT;
+	struct wss_error err = WSS_ERROR_INIT, probed = WSS_ERROR_INIT;
+	int fd = -1;
+
+	if (geteuid() == 0) {
+		process = fake->guest->process;
+		if (setuid(65534) < 0)
+			return 1;
+	} else if (wss_root_open("/proc/1", &process.proc, NULL) < 0) {
+		return 2;
+	}
+	if (wss_control_open(&process, &fd, &err) == 0 || fd != -1 ||
+	    err.code != WSS_ERR_UNSUPPORTED || !strstr(err.text, "no permission"))
+		return 3;
+	return wss_control_probe(&process, &probed) == 0 || probed.code != WSS_ERR_UNSUPPORTED;
+}
+
+static void test_no_permission(void **unused)
+{
+	(void)unused;
+	assert_int_equal(in_child(use_without_permission), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_excludes),
+		cmocka_unit_test(test_dies_with_holder),
+		cmocka_unit_test(test_other_guest),
+		cmocka_unit_test(test_clear),
+		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_no_permission),
+	};
+
+	alarm(60);
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "fakeguest.h"
+
+#include <poll.h>
+
+#include "track/control.h"
+#include "track/hold.h"
+
+static struct fake *fake;
+
+static int set_up(void **unused)
+{
+	(void)unused;
+	/* Orphaned watchdogs come to us, so that their end can be waited for. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	fake = fake_new("hold");
+	return wss_guest_attach(fake->guest, NULL, NULL);
+}
+
+static int tear_down(void **unused)
+{
+	(void)unused;
+	fake_free(fake);
+	return 0;
+}
+
+static bool is_stopped(void)
+{
+	return fake_state(fake) == 'T';
+}
+
+/* The watchdog of a holder: its child of that name; 0 if there is none. */
+static pid_t find_watchdog(pid_t holder)
+{
+	wss_auto_dir DIR *proc = opendir("/proc");
+	char path[PATH_MAX], comm[32];
+	struct wss_root root;
+	pid_t found = 0;
+
+	assert_int_equal(wss_root_open("/", &root, NULL), 0);
+	for (struct dirent *entry; (entry = readdir(proc));) {
+		wss_auto_free char *stat = NULL;
+		char *rest;
+		int parent;
+
+		if (atoi(entry->d_name) <= 0 ||
+		    wss_root_read_line(&root, make_path(path, "proc/%s/comm", entry->d_name), comm,
+				       sizeof(comm)) < 0 ||
+		    strcmp(comm, "virt-wss-hold") != 0 ||
+		    wss_root_read(&root, make_path(path, "proc/%s/stat", entry->d_name), 4096,
+				  &stat, NULL) < 0)
+			continue;
+		rest = strrchr(stat, ')');
+		if (rest && sscanf(rest + 1, " %*c %d", &parent) == 1 && parent == holder)
+			found = atoi(entry->d_name);
+	}
+	wss_root_close(&root);
+	return found;
+}
+
+static pid_t get_watchdog(pid_t holder)
+{
+	pid_t pid = find_watchdog(holder);
+
+	assert_true(pid > 0);
+	return pid;
+}
+
+static struct wss_hold *open_hold(void)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_hold *hold = NULL;
+
+	if (wss_hold_open(&fake->guest->process, &hold, &err) < 0)
+		fail_msg("%s", err.text);
+	return hold;
+}
+
+static void assert_stops(struct wss_hold *hold)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	if (wss_hold_stop(hold, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_true(is_stopped());
+}
+
+static void test_stop_and_release(void **unused)
+{
+	unsigned fds = count_fds();
+	struct wss_hold *hold = open_hold();
+
+	(void)unused;
+	/* Opening does not stop. */
+	assert_false(is_stopped());
+	for (int i = 0; i < 20; i++) {
+		assert_stops(hold);
+		wss_hold_release(hold);
+		wait_until(!is_stopped());
+		/* Once more does nothing. */
+		wss_hold_release(hold);
+	}
+	assert_stops(hold);
+	wss_hold_close(hold);
+	wait_until(!is_stopped());
+	/* It still does what it is asked to. */
+	fake_touch(fake, 1);
+	assert_int_equal(find_watchdog(getpid()), 0);
+	assert_int_equal(count_fds(), fds);
+	wss_hold_close(NULL);
+}
+
+/* A dead holder's lock, and whatever else it had open, must not live on in the watchdog. */
+static void test_watchdog_holds_nothing(void **unused)
+{
+	struct wss_hold *hold;
+	wss_auto_dir DIR *dir = NULL;
+	char path[PATH_MAX];
+	int lock, extra = open("/dev/null", O_RDONLY);
+	unsigned n = 0;
+
+	(void)unused;
+	assert_int_equal(wss_control_open(&fake->guest->process, &lock, NULL), 0);
+	hold = open_hold();
+	assert_stops(hold);
+	dir = opendir(make_path(path, "/proc/%d/fd", get_watchdog(getpid())));
+	assert_non_null(dir);
+	for (struct dirent *entry; (entry = readdir(dir));)
+		n += entry->d_name[0] != '.';
+	/* Its end of the socket, and the guest's pidfd. */
+	assert_int_equal(n, 2);
+	/* Hence: closed here it is free, though the watchdog lives. */
+	close(lock);
+	assert_int_equal(wss_control_open(&fake->guest->process, &lock, NULL), 0);
+	close(lock);
+	close(extra);
+	wss_hold_close(hold);
+}
+
+/* A child that holds the guest, says so, and then does what how says. */
+static pid_t start_holder(void (*how)(void))
+{
+	int fds[2];
+	pid_t pid;
+	char c;
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		struct wss_hold *hold = NULL;
+
+		setpgid(0, 0);
+		if (wss_hold_open(&fake->guest->process, &hold, NULL) < 0 ||
+		    wss_hold_stop(hold, NULL) < 0 || write(fds[1], "", 1) != 1)
+			_exit(1);
+		how();
+		_exit(0);
+	}
+	close(fds[1]);
+	assert_int_equal(read(fds[0], &c, 1), 1);
+	close(fds[0]);
+	return pid;
+}
+
+static void wait_for_ever(void)
+{
+	for (;;)
+		pause();
+}
+
+static void return_at_once(void)
+{
+}
+
+/* The holder has ended: the guest goes on, and its watchdog ends. */
+static void assert_let_go(pid_t holder, pid_t watchdog)
+{
+	int status;
+
+	waitpid(holder, NULL, 0);
+	wait_until(!is_stopped());
+	if (watchdog)
+		assert_int_equal(waitpid(watchdog, &status, 0), watchdog);
+	fake_touch(fake, 1);
+}
+
+static void test_holder_killed(void **unused)
+{
+	pid_t holder = start_holder(wait_for_ever), watchdog = get_watchdog(holder);
+
+	(void)unused;
+	assert_true(is_stopped());
+	kill(holder, SIGKILL);
+	assert_let_go(holder, watchdog);
+}
+
+/* With its whole process group, as a terminal or a job scheduler does it. */
+static void test_group_killed(void **unused)
+{
+	pid_t holder = start_holder(wait_for_ever), watchdog = get_watchdog(holder);
+
+	(void)unused;
+	kill(-holder, SIGTERM);
+	kill(-holder, SIGKILL);
+	assert_let_go(holder, watchdog);
+}
+
+static void test_holder_exits(void **unused)
+{
+	pid_t holder = start_holder(return_at_once);
+
+	(void)unused;
+	assert_let_go(holder, 0);
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+}
+
+/* A holder that hangs: the watchdog's own deadline. */
+static void test_timeout(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_hold *hold;
+
+	(void)unused;
+	setenv("VIRT_WSS_FAULT", "short-hold", 1);
+	hold = open_hold();
+	unsetenv("VIRT_WSS_FAULT");
+	assert_stops(hold);
+	wait_until(!is_stopped());
+	wss_hold_release(hold);
+	/* Its watchdog has ended with that: nobody is stopped without one. */
+	assert_int_equal(wss_hold_stop(hold, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "watchdog");
+	assert_false(is_stopped());
+	wss_hold_close(hold);
+}
+
+/* Somebody else's stop is theirs to end. */
+static void test_stopped_already(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_hold *hold = open_hold();
+
+	(void)unused;
+	kill(fake->child, SIGSTOP);
+	wait_until(is_stopped());
+	assert_int_equal(wss_hold_stop(hold, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "somebody else");
+	wss_hold_release(hold);
+	wss_hold_close(hold);
+	assert_true(is_stopped());
+	kill(fake->child, SIGCONT);
+	wait_until(!is_stopped());
+}
+
+/* A watchdog that does not answer, or is dead: the guest is not touched, nor is it later. */
+static void test_watchdog_lost(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_hold *hold = open_hold();
+	siginfo_t info;
+	pid_t watchdog;
+
+	(void)unused;
+	assert_stops(hold);
+	wss_hold_release(hold);
+	watchdog = get_watchdog(getpid());
+	assert_int_equal(kill(watchdog, SIGSTOP), 0);
+	assert_int_equal(wss_hold_stop(hold, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "watchdog");
+	assert_false(is_stopped());
+	/* It was ended, rather than to continue the guest once it wakes up. */
+	assert_int_equal(waitid(P_PID, (id_t)watchdog, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(info.si_status, SIGKILL);
+	wss_error_clear(&err);
+	assert_int_equal(wss_hold_stop(hold, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "watchdog");
+	wss_hold_close(hold);
+
+	hold = open_hold();
+	assert_stops(hold);
+	/* Killed while it watches: we are still there to let the guest go. */
+	kill(get_watchdog(getpid()), SIGKILL);
+	wss_hold_release(hold);
+	wait_until(!is_stopped());
+	wss_hold_close(hold);
+}
+
+static void test_guest_gone(void **unused)
+{
+	struct fake *gone = fake_new("gone");
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_hold *hold = NULL;
+
+	(void)unused;
+	assert_int_equal(wss_guest_attach(gone->guest, NULL, NULL), 0);
+	assert_int_equal(wss_hold_open(&gone->guest->process, &hold, NULL), 0);
+	assert_int_equal(wss_hold_stop(hold, NULL), 0);
+	/* Killed while it is held. */
+	fake_kill(gone);
+	wss_hold_release(hold);
+	assert_int_equal(wss_hold_stop(hold, &err), -1);
+	assert_error(&err, WSS_ERR_GONE, NULL);
+	wss_hold_close(hold);
+	fake_free(gone);
+}
+
+/* Stops and releases until SIGTERM. */
+static int hold_in_storm(int ready)
+{
+	struct wss_hold *hold = NULL;
+
+	setpgid(0, 0);
+	wss_stop_install();
+	signal(SIGALRM, SIG_IGN);
+	if (wss_hold_open(&fake->guest->process, &hold, NULL) < 0 || write(ready, "", 1) != 1)
+		return 2;
+	while (wss_stop_signal() != SIGTERM) {
+		if (wss_hold_stop(hold, NULL) < 0)
+			return 3;
+		wss_hold_release(hold);
+	}
+	wss_hold_close(hold);
+	return 0;
+}
+
+/* Signals at every moment, to the whole process group and to the watchdog itself. */
+static void test_signal_storm(void **unused)
+{
+	pid_t holder, watchdog;
+	int fds[2], status;
+	char c;
+
+	(void)unused;
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	holder = fork();
+	if (holder == 0)
+		_exit(hold_in_storm(fds[1]));
+	close(fds[1]);
+	assert_int_equal(read(fds[0], &c, 1), 1);
+	close(fds[0]);
+	wait_until((watchdog = find_watchdog(holder)) > 0);
+	for (int i = 0; i < 2000; i++) {
+		kill(-holder, SIGINT);
+		kill(-holder, SIGALRM);
+		kill(watchdog, i % 2 ? SIGTERM : SIGUSR1);
+	}
+	/* The last word, whatever is pending. */
+	do
+		kill(holder, SIGTERM);
+	while (waitpid(holder, &status, WNOHANG) == 0);
+	assert_int_equal(status, 0);
+	wait_until(!is_stopped());
+	fake_touch(fake, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stop_and_release),
+		cmocka_unit_test(test_watchdog_holds_nothing),
+		cmocka_unit_test(test_holder_killed),
+		cmocka_unit_test(test_group_killed),
+		cmocka_unit_test(test_holder_exits),
+		cmocka_unit_test(test_timeout),
+		cmocka_unit_test(test_stopped_already),
+		cmocka_unit_test(test_watchdog_lost),
+		cmocka_unit_test(test_guest_gone),
+		cmocka_unit_test(test_signal_storm),
+	};
+	const struct CMUnitTest skipped[] = { cmocka_unit_test(test_needs_pidfd) };
+
+	alarm(60);
+	return have_pidfd() ? cmocka_run_group_tests(tests, set_up, tear_down)
+			    : cmocka_run_group_tests(skipped, NULL, NULL);
+}

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "fakeguest.h"
+
+#include "track/control.h"
+
+static struct fake *fake;
+static char *tree;
+static struct wss_host host;
+
+/* A host on which KVM is as it should be, but for debugfs: counters come from the source. */
+static int set_up(void **unused)
+{
+	(void)unused;
+	tree = make_tree();
+	put_text(tree, "proc/sys/kernel/osrelease", "6.1.0\n");
+	put_text(tree, "sys/module/kvm/parameters/tdp_mmu", "Y\n");
+	put_text(tree, "sys/module/kvm_amd/parameters/npt", "1\n");
+	assert_int_equal(wss_host_open(tree, &host, NULL), 0);
+	fake = fake_new("mmu");
+	fake_make_kvm(fake);
+	fake->has_counts = true;
+	fake->counts = (struct wss_kvm_counts){ .pages_4k = 100, .has_tlb_flushes = true,
+						.has_pf_fixed = true, .has_guest_mode = true,
+						.has_nested = true };
+	return 0;
+}
+
+static int tear_down(void **unused)
+{
+	(void)unused;
+	fake_free(fake);
+	wss_host_close(&host);
+	remove_tree(tree);
+	unsetenv("VIRT_WSS_FAULT");
+	return 0;
+}
+
+static void attach(void)
+{
+	assert_int_equal(wss_guest_attach(fake->guest, &host, NULL), 0);
+}
+
+static void assert_refused(struct wss_guest *guest, enum wss_error_code code, const char *part)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	assert_int_equal(wss_tracker_mmu.probe(&host, guest, &err), -1);
+	assert_error(&err, code, part);
+	/* Looking changes nothing. */
+	assert_int_not_equal(fake_state(fake), 'T');
+}
+
+static void assert_usable(struct wss_guest *guest)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	if (wss_tracker_mmu.probe(&host, guest, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static void test_probe(void **unused)
+{
+	(void)unused;
+	assert_usable(NULL);
+	assert_usable(fake->guest);
+	attach();
+	assert_usable(fake->guest);
+}
+
+/* TCG has no second-level mappings. */
+static void test_refuses_tcg(void **unused)
+{
+	(void)unused;
+	fake->guest->kvm = false;
+	snprintf(fake->guest->config.type, sizeof(fake->guest->config.type), "qemu");
+	assert_refused(fake->guest, WSS_ERR_UNSUPPORTED, "type 'qemu'");
+	attach();
+	assert_refused(fake->guest, WSS_ERR_UNSUPPORTED, "type 'qemu'");
+}
+
+static void test_refuses_confidential(void **unused)
+{
+	(void)unused;
+	attach();
+	snprintf(fake->guest->config.launch_security,
+		 sizeof(fake->guest->config.launch_security), "sev");
+	assert_refused(fake->guest, WSS_ERR_UNSUPPORTED, "confidential (sev)");
+}
+
+static void test_refuses_shadow_paging(void **unused)
+{
+	(void)unused;
+	host.two_dim_paging = WSS_NO;
+	assert_refused(fake->guest, WSS_ERR_UNSUPPORTED, "shadow paging");
+	assert_refused(NULL, WSS_ERR_UNSUPPORTED, "shadow paging");
+	host.two_dim_paging = WSS_UNKNOWN;
+	assert_refused(NULL, WSS_ERR_UNSUPPORTED, "KVM is not loaded");
+}
+
+static void test_refuses_old_kernel(void **unused)
+{
+	(void)unused;
+	attach();
+	host.version = WSS_KERNEL_VERSION(5, 15);
+	host.soft_dirty = WSS_YES;
+	snprintf(host.release, sizeof(host.release), "5.15.0-91-generic");
+	setenv("VIRT_WSS_FAULT", "selftest-fails", 1);
+	assert_refused(fake->guest, WSS_ERR_UNSUPPORTED, "5.15.0-91-generic");
+	assert_refused(NULL, WSS_ERR_UNSUPPORTED, "lost a write");
+	setenv("VIRT_WSS_FAULT", "selftest-cannot", 1);
+	assert_refused(fake->guest, WSS_ERR_UNSUPPORTED, "cannot be run");
+	unsetenv("VIRT_WSS_FAULT");
+	host.soft_dirty = WSS_NO;
+	assert_usable(fake->guest);
+}
+
+static void test_refuses_without_counters(void **unused)
+{
+	(void)unused;
+	attach();
+	if (fake->guest->process.pidfd < 0)
+		skip();
+	fake->has_counts = false;
+	assert_refused(fake->guest, WSS_ERR_UNSUPPORTED, "not in debugfs, and: no counters here");
+}
+
+/* An instance on the attached guest, and the descriptor that it arms by. */
+static struct wss_tracker *open_tracker(int *ret_clear_refs)
+{
+	struct wss_tracker *tracker = NULL;
+	struct wss_error err = WSS_ERROR_INIT;
+
+	attach();
+	assert_int_equal(wss_control_open(&fake->guest->process, ret_clear_refs, &err), 0);
+	assert_int_equal(wss_tracker_mmu.open(&host, fake->guest, *ret_clear_refs, &tracker, &err),
+			 0);
+	assert_ptr_equal(tracker->ops, &wss_tracker_mmu);
+	return tracker;
+}
+
+static struct wss_reading begin_and_poll(struct wss_tracker *tracker, const struct wss_kvm_counts *later)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_reading reading;
+	struct wss_span span;
+
+	if (wss_tracker_mmu.begin(tracker, &span, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_true(span.end_ns >= span.start_ns);
+	fake->counts = *later;
+	if (wss_tracker_mmu.poll(tracker, &reading, &err) < 0)
+		fail_msg("%s", err.text);
+	return reading;
+}
+
+static struct wss_sample explained(const struct wss_tracker *tracker)
+{
+	struct wss_sample sample = { .quality = WSS_QUALITY_OK };
+
+	wss_tracker_mmu.explain(tracker, &sample);
+	return sample;
+}
+
+static bool has_note(const struct wss_sample *sample, const char *part)
+{
+	for (size_t i = 0; i < sample->n_notes; i++)
+		if (strstr(sample->notes[i], part))
+			return true;
+	return false;
+}
+
+static void close_tracker(struct wss_tracker *tracker, int clear_refs)
+{
+	wss_tracker_mmu.close(tracker);
+	close(clear_refs);
+}
+
+static void test_window(void **unused)
+{
+	struct wss_kvm_counts later = fake->counts;
+	struct wss_tracker *tracker;
+	struct wss_reading reading;
+	struct wss_sample sample;
+	int clear_refs;
+
+	(void)unused;
+	tracker = open_tracker(&clear_refs);
+	/* QEMU would have to be asked. */
+	assert_false(wss_tracker_mmu.works_stopped(tracker));
+	later.pages_4k = 1100;
+	later.pf_fixed = 1000;
+	reading = begin_and_poll(tracker, &later);
+	assert_int_equal(reading.wss_bytes, 1100 * 4 * WSS_KIB);
+	assert_int_equal(reading.low_bytes, reading.wss_bytes);
+	assert_int_equal(reading.high_bytes, reading.wss_bytes);
+	assert_int_equal(reading.granularity_bytes, 4096);
+	assert_true(reading.faults.known);
+	assert_int_equal(reading.faults.value, 1000);
+	sample = explained(tracker);
+	assert_int_equal(sample.quality, WSS_QUALITY_OK);
+	assert_true(has_note(&sample, "devices"));
+	/* More than the guest's RAM cannot be its working set. */
+	later.pages_4k = 100000;
+	reading = begin_and_poll(tracker, &later);
+	assert_int_equal(reading.high_bytes, FAKE_RAM);
+	close_tracker(tracker, clear_refs);
+}
+
+static void test_faults_unknown(void **unused)
+{
+	struct wss_kvm_counts later;
+	struct wss_tracker *tracker;
+	int clear_refs;
+
+	(void)unused;
+	fake->counts = later = (struct wss_kvm_counts){ .pages_4k = 100 };
+	tracker = open_tracker(&clear_refs);
+	assert_false(begin_and_poll(tracker, &later).faults.known);
+	close_tracker(tracker, clear_refs);
+}
+
+static void test_huge_pages(void **unused)
+{
+	struct wss_kvm_counts later = fake->counts;
+	struct wss_tracker *tracker;
+	struct wss_reading reading;
+	struct wss_sample sample;
+	int clear_refs;
+
+	(void)unused;
+	tracker = open_tracker(&clear_refs);
+	later.pages_2m = 3;
+	reading = begin_and_poll(tracker, &later);
+	assert_int_equal(reading.granularity_bytes, 2 * WSS_MIB);
+	assert_int_equal(reading.wss_bytes, reading.high_bytes);
+	assert_int_equal(reading.low_bytes, 103 * 4 * WSS_KIB);
+	sample = explained(tracker);
+	assert_true(has_note(&sample, "2 MiB"));
+	later.pages_1g = 1;
+	begin_and_poll(tracker, &later);
+	sample = explained(tracker);
+	assert_true(has_note(&sample, "1 GiB"));
+	close_tracker(tracker, clear_refs);
+}
+
+/* What makes a sample of doubtful quality: it says so, and the next window starts afresh. */
+static void test_degraded(void **unused)
+{
+	const struct wss_kvm_counts base = fake->counts;
+	struct wss_kvm_counts later;
+	struct wss_tracker *tracker;
+	struct wss_sample sample;
+	int clear_refs;
+
+	(void)unused;
+	tracker = open_tracker(&clear_refs);
+	/* The host took memory away: a fall, faults in excess. */
+	later = base;
+	later.pages_4k = 40;
+	later.tlb_flushes = 1;
+	begin_and_poll(tracker, &later);
+	sample = explained(tracker);
+	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
+	assert_true(has_note(&sample, "unmapped 240 KiB"));
+	fake->counts = base;
+	later = base;
+	later.pages_4k = 200;
+	later.pf_fixed = 300;
+	later.tlb_flushes = 1;
+	begin_and_poll(tracker, &later);
+	sample = explained(tracker);
+	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
+	assert_true(has_note(&sample, "200 faults more"));
+	/* The same faults without a flush are upgrades of entries. */
+	fake->counts = base;
+	later.tlb_flushes = 0;
+	begin_and_poll(tracker, &later);
+	assert_int_equal(explained(tracker).quality, WSS_QUALITY_OK);
+	close_tracker(tracker, clear_refs);
+}
+
+static void test_nested(void **unused)
+{
+	const struct wss_kvm_counts base = fake->counts;
+	struct wss_kvm_counts later = base;
+	struct wss_tracker *tracker;
+	struct wss_sample sample;
+	int clear_refs;
+
+	(void)unused;
+	tracker = open_tracker(&clear_refs);
+	/* It ran at some time in the window. */
+	later.nested_run = 5;
+	begin_and_poll(tracker, &later);
+	sample = explained(tracker);
+	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
+	assert_true(has_note(&sample, "nested"));
+	/* It has run before, and not in this one. */
+	begin_and_poll(tracker, &later);
+	assert_int_equal(explained(tracker).quality, WSS_QUALITY_OK);
+	/* It runs all the time. */
+	fake->counts.guest_mode = 1;
+	later.guest_mode = 0;
+	begin_and_poll(tracker, &later);
+	assert_int_equal(explained(tracker).quality, WSS_QUALITY_DEGRADED);
+	/* Known from the gauge alone, where a kernel in lockdown hides the other. */
+	fake->counts.has_nested = later.has_nested = false;
+	later.guest_mode = 1;
+	begin_and_poll(tracker, &later);
+	assert_int_equal(explained(tracker).quality, WSS_QUALITY_DEGRADED);
+	close_tracker(tracker, clear_refs);
+}
+
+static void test_devices_and_prefetch(void **unused)
+{
+	const struct wss_kvm_counts base = fake->counts;
+	struct wss_tracker *tracker;
+	struct wss_sample sample;
+	int clear_refs;
+
+	(void)unused;
+	tracker = open_tracker(&clear_refs);
+	begin_and_poll(tracker, &base);
+	fake->guest->config.hostdevs = 1;
+	sample = explained(tracker);
+	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
+	fake->guest->config.hostdevs = 0;
+	fake->guest->config.shmems = 1;
+	assert_int_equal(explained(tracker).quality, WSS_QUALITY_DEGRADED);
+	fake->guest->config.shmems = 0;
+	host.tdp_mmu = WSS_NO;
+	sample = explained(tracker);
+	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
+	assert_true(has_note(&sample, "tdp_mmu"));
+	close_tracker(tracker, clear_refs);
+}
+
+static void test_predict(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_tracker *tracker;
+	uint64_t small = 0, large = 0;
+	int clear_refs;
+
+	(void)unused;
+	tracker = open_tracker(&clear_refs);
+	assert_int_equal(wss_tracker_mmu.predict(tracker, &small, &err), 0);
+	assert_true(small > 0);
+	/* 64 GiB that KVM has mapped by 4 KiB. */
+	fake->counts.pages_4k = 16 << 20;
+	assert_int_equal(wss_tracker_mmu.predict(tracker, &large, &err), 0);
+	assert_true(large > 10 * small);
+	setenv("VIRT_WSS_FAULT", "slow-zap", 1);
+	assert_int_equal(wss_tracker_mmu.predict(tracker, &large, &err), 0);
+	assert_true(large == 10 * WSS_NS_PER_S);
+	close_tracker(tracker, clear_refs);
+}
+
+/* The zap is really done, through clear_refs, unless the switch leaves it out. */
+static void test_zap(void **unused)
+{
+	struct wss_tracker *tracker;
+	struct wss_span span;
+	int clear_refs, null = open("/dev/null", O_RDONLY);
+
+	(void)unused;
+	tracker = open_tracker(&clear_refs);
+	assert_int_equal(wss_tracker_mmu.begin(tracker, &span, NULL), 0);
+	/* Where it cannot be written to, begin fails ... */
+	assert_int_equal(dup2(null, clear_refs), clear_refs);
+	assert_int_equal(wss_tracker_mmu.begin(tracker, &span, NULL), -1);
+	/* ... but for the switch. */
+	setenv("VIRT_WSS_FAULT", "skip-zap", 1);
+	assert_int_equal(wss_tracker_mmu.begin(tracker, &span, NULL), 0);
+	assert_true(span.start_ns == span.end_ns);
+	close_tracker(tracker, clear_refs);
+	close(null);
+}
+
+static void test_gone(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_tracker *tracker;
+	struct wss_span span;
+	int clear_refs;
+
+	(void)unused;
+	tracker = open_tracker(&clear_refs);
+	fake_end(fake);
+	assert_int_equal(wss_tracker_mmu.begin(tracker, &span, &err), -1);
+	assert_error(&err, WSS_ERR_GONE, NULL);
+	close_tracker(tracker, clear_refs);
+	wss_tracker_mmu.close(NULL);
+}
+
+/* debugfs comes before the source, and needs nobody's answer. */
+static void test_debugfs(void **unused)
+{
+	static const char *const names[] = { "pages_4k", "pages_2m", "pages_1g" };
+	struct wss_kvm_counts unused_counts = { .pages_4k = 7 };
+	struct wss_tracker *tracker;
+	char path[PATH_MAX];
+	int clear_refs;
+
+	(void)unused;
+	for (size_t i = 0; i < 3; i++)
+		put_text(tree, make_path(path, "sys/kernel/debug/kvm/%d-11/%s", fake->child,
+					 names[i]), i ? "0\n" : "250\n");
+	fake->has_counts = false;
+	attach();
+	assert_usable(fake->guest);
+	tracker = open_tracker(&clear_refs);
+	assert_true(wss_tracker_mmu.works_stopped(tracker));
+	assert_int_equal(begin_and_poll(tracker, &unused_counts).wss_bytes, 250 * 4 * WSS_KIB);
+	close_tracker(tracker, clear_refs);
+}
+
+/* auto: never a method that is wrong for the guest; none, and why, where none is right. */
+static void test_choose(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	attach();
+	assert_ptr_equal(wss_tracker_choose(&host, fake->guest, &err), &wss_tracker_mmu);
+	/* A KVM guest that cannot be zapped is not measured by accessed bits instead. */
+	host.two_dim_paging = WSS_NO;
+	assert_null(wss_tracker_choose(&host, fake->guest, &err));
+	assert_error(&err, WSS_ERR_UNSUPPORTED, "mmu: KVM uses shadow paging");
+	assert_error(&err, WSS_ERR_UNSUPPORTED, "refs: the guest runs on KVM");
+	fake->guest->kvm = false;
+	assert_ptr_equal(wss_tracker_choose(&host, fake->guest, &err), &wss_tracker_refs);
+	assert_ptr_equal(wss_tracker_by_name("mmu"), &wss_tracker_mmu);
+	assert_ptr_equal(wss_tracker_by_name("refs"), &wss_tracker_refs);
+	assert_null(wss_tracker_by_name("auto"));
+	assert_null(wss_tracker_by_name(""));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_probe),
+		TEST(test_refuses_tcg),
+		TEST(test_refuses_confidential),
+		TEST(test_refuses_shadow_paging),
+		TEST(test_refuses_old_kernel),
+		TEST(test_refuses_without_counters),
+		TEST(test_window),
+		TEST(test_faults_unknown),
+		TEST(test_huge_pages),
+		TEST(test_degraded),
+		TEST(test_nested),
+		TEST(test_devices_and_prefetch),
+		TEST(test_predict),
+		TEST(test_zap),
+		TEST(test_gone),
+		TEST(test_debugfs),
+		TEST(test_choose),
+	};
+
+	alarm(60);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

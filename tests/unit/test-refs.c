@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "fakeguest.h"
+
+#include "track/control.h"
+
+static struct fake *fake;
+static const struct wss_host host = { .root = { .dirfd = -1 } };
+
+static int set_up(void **unused)
+{
+	(void)unused;
+	fake = fake_new("refs");
+	return 0;
+}
+
+static int tear_down(void **unused)
+{
+	(void)unused;
+	fake_free(fake);
+	return 0;
+}
+
+static void attach(void)
+{
+	assert_int_equal(wss_guest_attach(fake->guest, &host, NULL), 0);
+	if (!fake->guest->ram_known)
+		fail_msg("%s", fake->guest->ram_error.text);
+	assert_int_equal(fake->guest->ram.total_bytes, FAKE_RAM);
+}
+
+static void assert_refused(const char *part)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	assert_int_equal(wss_tracker_refs.probe(&host, fake->guest, &err), -1);
+	assert_error(&err, WSS_ERR_UNSUPPORTED, part);
+}
+
+static void test_probe(void **unused)
+{
+	(void)unused;
+	assert_int_equal(wss_tracker_refs.probe(&host, NULL, NULL), 0);
+	assert_int_equal(wss_tracker_refs.probe(&host, fake->guest, NULL), 0);
+	attach();
+	assert_int_equal(wss_tracker_refs.probe(&host, fake->guest, NULL), 0);
+}
+
+/* The figure would mean nothing: KVM's own page tables have accessed bits of their own. */
+static void test_refuses_kvm(void **unused)
+{
+	(void)unused;
+	fake_make_kvm(fake);
+	assert_refused("KVM");
+	attach();
+	assert_refused("KVM");
+}
+
+static void test_refuses_backing(void **unused)
+{
+	(void)unused;
+	attach();
+	if (fake->guest->process.pidfd < 0)
+		skip();
+	fake->guest->config.hugepages = true;
+	assert_refused("hugetlb");
+	fake->guest->config.hugepages = false;
+	fake->guest->ram_known = false;
+	wss_error_set(&fake->guest->ram_error, WSS_ERR_FAILED, "two of that size");
+	assert_refused("two of that size");
+}
+
+static uint64_t measure(struct wss_tracker *tracker, uint32_t pages)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_reading reading;
+	struct wss_span span;
+
+	if (wss_tracker_refs.begin(tracker, &span, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_true(span.end_ns >= span.start_ns);
+	fake_touch(fake, pages);
+	if (wss_tracker_refs.poll(tracker, &reading, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(reading.wss_bytes, reading.high_bytes);
+	assert_int_equal(reading.wss_bytes, reading.low_bytes);
+	assert_int_equal(reading.granularity_bytes, 4096);
+	/* There is no such thing here; it is not 0. */
+	assert_false(reading.faults.known);
+	return reading.wss_bytes;
+}
+
+/* A real process touches a known number of pages: exactly these are seen. */
+static void test_measures(void **unused)
+{
+	struct wss_sample sample = { .quality = WSS_QUALITY_OK };
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_tracker *tracker = NULL;
+	int clear_refs;
+
+	(void)unused;
+	attach();
+	assert_int_equal(wss_control_open(&fake->guest->process, &clear_refs, &err), 0);
+	assert_int_equal(wss_tracker_refs.open(&host, fake->guest, clear_refs, &tracker, &err), 0);
+	assert_true(wss_tracker_refs.works_stopped(tracker));
+	assert_int_equal(measure(tracker, 1000), 1000 * FAKE_PAGE);
+	/* It falls with the set, and what was touched before does not count. */
+	assert_int_equal(measure(tracker, 10), 10 * FAKE_PAGE);
+	assert_int_equal(measure(tracker, 0), 0);
+	assert_int_equal(measure(tracker, FAKE_RAM / FAKE_PAGE), FAKE_RAM);
+	wss_tracker_refs.explain(tracker, &sample);
+	assert_int_equal(sample.quality, WSS_QUALITY_OK);
+	assert_int_equal(sample.n_notes, 2);
+	wss_tracker_refs.close(tracker);
+	wss_tracker_refs.close(NULL);
+	close(clear_refs);
+}
+
+static void test_gone(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_tracker *tracker = NULL;
+	struct wss_reading reading;
+	struct wss_span span;
+	int clear_refs;
+
+	(void)unused;
+	attach();
+	assert_int_equal(wss_control_open(&fake->guest->process, &clear_refs, &err), 0);
+	assert_int_equal(wss_tracker_refs.open(&host, fake->guest, clear_refs, &tracker, &err), 0);
+	assert_int_equal(wss_tracker_refs.begin(tracker, &span, &err), 0);
+	/* A zombie, then nothing at all. */
+	fake_kill(fake);
+	/* Not an empty working set. */
+	assert_int_equal(wss_tracker_refs.poll(tracker, &reading, &err), -1);
+	assert_error(&err, WSS_ERR_GONE, NULL);
+	wss_error_clear(&err);
+	fake_end(fake);
+	assert_int_equal(wss_tracker_refs.begin(tracker, &span, &err), -1);
+	assert_error(&err, WSS_ERR_GONE, NULL);
+	wss_tracker_refs.close(tracker);
+	close(clear_refs);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_probe),
+		TEST(test_refuses_kvm),
+		TEST(test_refuses_backing),
+		TEST(test_measures),
+		TEST(test_gone),
+	};
+
+	alarm(60);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "fakeguest.h"
+
+#include "track/control.h"
+#include "track/round.h"
+#include "wss/profile.h"
+
+#define MAX 8
+
+static const struct wss_host host = { .root = { .dirfd = -1 } };
+static struct fake *fakes[2];
+static struct wss_round_guest guests[3];
+static struct wss_round_options options;
+static unsigned fds;
+
+/* What was emitted, in order. */
+static struct {
+	size_t n;
+	struct wss_sample samples[MAX];
+	const struct wss_round_guest *from[MAX];
+	bool last[MAX];
+	uint64_t at_ns[MAX];
+} got;
+
+static void on_sample(const struct wss_sample *sample, struct wss_round_guest *entry, bool last,
+		      void *opaque)
+{
+	assert_ptr_equal(opaque, &got);
+	assert_true(got.n < MAX);
+	got.samples[got.n] = *sample;
+	got.from[got.n] = entry;
+	got.at_ns[got.n] = virtual_clock.now_ns;
+	got.last[got.n++] = last;
+}
+
+static int set_up(void **unused)
+{
+	(void)unused;
+	fds = count_fds();
+	got.n = 0;
+	for (int i = 0; i < 2; i++) {
+		fakes[i] = fake_new(i ? "second" : "first");
+		guests[i] = (struct wss_round_guest){ .name = i ? "second" : "first",
+						      .guest = fakes[i]->guest };
+	}
+	guests[2] = (struct wss_round_guest){ .name = "no\nsuch" };
+	wss_error_set(&guests[2].error, WSS_ERR_GONE, "there is no domain");
+	options = (struct wss_round_options){
+		.window = { .window_ns = 4 * WSS_NS_PER_S, .max_stall_ns = 100 * WSS_NS_PER_MS },
+		.method = &null_method,
+		.count = 1,
+		.interval_ns = 4 * WSS_NS_PER_S,
+	};
+	virtual_clock_start();
+	return 0;
+}
+
+static int tear_down(void **unused)
+{
+	int bad = 0;
+
+	(void)unused;
+	for (int i = 0; i < 2; i++) {
+		bad |= fakes[i]->opens != fakes[i]->closes;
+		fake_free(fakes[i]);
+	}
+	wss_clock_inject(NULL);
+	return bad || count_fds() != fds ? -1 : 0;
+}
+
+static void run(size_t n)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	if (wss_round_run(&host, guests, n, &options, on_sample, &got, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static void assert_failed(size_t i, enum wss_error_code code, const char *part)
+{
+	assert_true(i < got.n);
+	assert_int_equal(got.samples[i].quality, code == WSS_ERR_UNSUPPORTED
+							 ? WSS_QUALITY_UNSUPPORTED
+							 : WSS_QUALITY_FAILED);
+	assert_error(&got.samples[i].error, code, part);
+	assert_false(got.samples[i].wss_bytes.known);
+}
+
+static void assert_measured(size_t i)
+{
+	assert_true(i < got.n);
+	if (!wss_sample_measured(&got.samples[i]))
+		fail_msg("sample %zu: %s", i, got.samples[i].error.text);
+	assert_true(got.samples[i].wss_bytes.known);
+}
+
+static void test_one(void **unused)
+{
+	(void)unused;
+	run(1);
+	assert_int_equal(got.n, 1);
+	assert_measured(0);
+	assert_true(got.last[0]);
+	assert_string_equal(got.samples[0].domain, "first");
+	assert_in_range(got.samples[0].window_ns.value, 4 * WSS_NS_PER_S,
+			4 * WSS_NS_PER_S + WSS_NS_PER_MS);
+	assert_int_equal(fakes[0]->begins, 1);
+	assert_true(got.samples[0].n_curve > 20);
+}
+
+static void test_none(void **unused)
+{
+	(void)unused;
+	run(0);
+	assert_int_equal(got.n, 0);
+}
+
+/* Refused before anything is armed, nor even opened. */
+static void test_job(void **unused)
+{
+	(void)unused;
+	fakes[0]->job = true;
+	run(1);
+	assert_int_equal(got.n, 1);
+	assert_failed(0, WSS_ERR_BUSY, "job");
+	assert_true(got.last[0]);
+	assert_int_equal(fakes[0]->opens, 0);
+	assert_int_equal(fakes[0]->begins, 0);
+}
+
+static void test_not_running(void **unused)
+{
+	(void)unused;
+	fakes[0]->state = WSS_GUEST_PAUSED;
+	fakes[1]->state = WSS_GUEST_SHUTOFF;
+	run(2);
+	assert_int_equal(got.n, 2);
+	assert_failed(0, WSS_ERR_FAILED, "not running");
+	assert_failed(1, WSS_ERR_FAILED, "not running");
+	assert_int_equal(fakes[0]->begins + fakes[1]->begins, 0);
+}
+
+static void job_at_second_look(struct fake *fake)
+{
+	fake->job = fake->refreshes == 2;
+}
+
+/* Between opening and arming; the windows after it are taken. */
+static void test_job_appears(void **unused)
+{
+	(void)unused;
+	fakes[0]->on_refresh = job_at_second_look;
+	options.count = 3;
+	options.interval_ns = 10 * WSS_NS_PER_S;
+	run(1);
+	assert_int_equal(got.n, 3);
+	assert_failed(0, WSS_ERR_BUSY, "job");
+	assert_false(got.last[0]);
+	assert_measured(1);
+	assert_measured(2);
+	assert_true(got.last[2]);
+	assert_int_equal(fakes[0]->begins, 2);
+}
+
+static void test_predicted_stall(void **unused)
+{
+	(void)unused;
+	fakes[0]->predict_ns = WSS_NS_PER_S;
+	options.count = 3;
+	run(2);
+	/* It will not be better the next time: the series of that guest ends. */
+	assert_int_equal(got.n, 4);
+	assert_failed(0, WSS_ERR_UNSUPPORTED, "about 1.00 s, which is over --max-stall 100 ms");
+	assert_true(got.last[0]);
+	assert_int_equal(fakes[0]->begins, 0);
+	assert_int_equal(fakes[1]->begins, 3);
+}
+
+static void test_measured_stall(void **unused)
+{
+	(void)unused;
+	fakes[0]->begin_ns = 300 * WSS_NS_PER_MS;
+	options.count = 6;
+	run(1);
+	assert_int_equal(got.n, 4);
+	assert_measured(2);
+	assert_failed(3, WSS_ERR_UNSUPPORTED, "--max-stall");
+	assert_true(got.last[3]);
+	assert_int_equal(fakes[0]->begins, 3);
+}
+
+static void kill_event(void *opaque)
+{
+	fake_kill(opaque);
+}
+
+/* Seen soon, not at the end of a long window; one sample, and the other is measured. */
+static void killed_within(const struct wss_tracker_ops *method)
+{
+	uint64_t start_ns = virtual_clock.now_ns;
+
+	options.method = method;
+	options.count = 3;
+	options.window.window_ns = options.interval_ns = 60 * WSS_NS_PER_S;
+	virtual_clock_at(2 * WSS_NS_PER_S, kill_event, fakes[0]);
+	run(2);
+	assert_int_equal(got.n, 4);
+	assert_ptr_equal(got.from[0], &guests[0]);
+	assert_failed(0, WSS_ERR_GONE, "ended within the window");
+	assert_true(got.last[0]);
+	assert_in_range(got.at_ns[0] - start_ns, 2 * WSS_NS_PER_S, 3 * WSS_NS_PER_S);
+	for (size_t i = 1; i < 4; i++) {
+		assert_ptr_equal(got.from[i], &guests[1]);
+		assert_measured(i);
+	}
+}
+
+static void test_killed(void **unused)
+{
+	(void)unused;
+	killed_within(&null_method);
+}
+
+static void test_killed_dear(void **unused)
+{
+	(void)unused;
+	killed_within(&dear_method);
+}
+
+/* One that does not exist and one whose method fails: the third is measured. */
+static void test_one_good(void **unused)
+{
+	const struct wss_round_guest missing = guests[2];
+
+	(void)unused;
+	guests[2] = guests[1];
+	guests[1] = missing;
+	fakes[0]->begin_fails = WSS_ERR_FAILED;
+	run(3);
+	assert_int_equal(got.n, 3);
+	assert_failed(0, WSS_ERR_GONE, "no domain");
+	/* Its name as the user said it, made printable. */
+	assert_string_equal(got.samples[0].domain, "no?such");
+	assert_null(got.samples[0].method);
+	assert_int_equal(got.samples[0].requested_window_ns, 4 * WSS_NS_PER_S);
+	assert_failed(1, WSS_ERR_FAILED, "begin fails");
+	assert_string_equal(got.samples[1].domain, "first");
+	assert_measured(2);
+	assert_string_equal(got.samples[2].domain, "second");
+	for (size_t i = 0; i < 3; i++)
+		assert_true(got.last[i]);
+}
+
+static void test_attach_fails(void **unused)
+{
+	(void)unused;
+	fakes[0]->attach_fails = true;
+	run(2);
+	assert_int_equal(got.n, 2);
+	assert_failed(0, WSS_ERR_UNSUPPORTED, "attach fails");
+	assert_measured(1);
+}
+
+static void fail_polls(void *opaque)
+{
+	((struct fake *)opaque)->poll_fails = WSS_ERR_FAILED;
+}
+
+static void test_poll_fails(void **unused)
+{
+	uint64_t start_ns = virtual_clock.now_ns;
+
+	(void)unused;
+	options.count = 2;
+	options.interval_ns = 20 * WSS_NS_PER_S;
+	virtual_clock_at(2 * WSS_NS_PER_S, fail_polls, fakes[0]);
+	run(1);
+	assert_int_equal(got.n, 2);
+	assert_failed(0, WSS_ERR_FAILED, "poll fails");
+	assert_failed(1, WSS_ERR_FAILED, "poll fails");
+	/* The second began one interval after the first had begun, though that failed early. */
+	assert_in_range(got.at_ns[0] - start_ns, 2 * WSS_NS_PER_S, 3 * WSS_NS_PER_S);
+	assert_in_range(got.at_ns[1] - start_ns, 20 * WSS_NS_PER_S,
+			20 * WSS_NS_PER_S + 20 * WSS_NS_PER_MS);
+}
+
+/* A lost connection is the same for every later window. */
+static void test_connection_lost(void **unused)
+{
+	(void)unused;
+	options.count = 5;
+	fakes[0]->refresh_fails = WSS_ERR_CONNECT;
+	run(1);
+	assert_int_equal(got.n, 1);
+	assert_failed(0, WSS_ERR_CONNECT, NULL);
+	assert_true(got.last[0]);
+}
+
+static void lose_connection(void *opaque)
+{
+	((struct fake *)opaque)->refresh_fails = WSS_ERR_CONNECT;
+}
+
+/* Within a window libvirtd is not needed. */
+static void test_connection_lost_within(void **unused)
+{
+	(void)unused;
+	virtual_clock_at(2 * WSS_NS_PER_S, lose_connection, fakes[0]);
+	run(1);
+	assert_int_equal(got.n, 1);
+	assert_measured(0);
+}
+
+static void test_locked(void **unused)
+{
+	struct wss_process *process = &fakes[0]->guest->process;
+	int lock;
+
+	(void)unused;
+	assert_int_equal(wss_guest_attach(fakes[0]->guest, &host, NULL), 0);
+	assert_int_equal(wss_control_open(process, &lock, NULL), 0);
+	run(2);
+	assert_int_equal(got.n, 2);
+	assert_failed(0, WSS_ERR_BUSY, "another virt-wss");
+	assert_measured(1);
+	close(lock);
+}
+
+static void test_count_and_interval(void **unused)
+{
+	uint64_t start_ns = virtual_clock.now_ns;
+
+	(void)unused;
+	options.count = 3;
+	options.interval_ns = 10 * WSS_NS_PER_S;
+	run(1);
+	assert_int_equal(got.n, 3);
+	for (size_t i = 0; i < 3; i++) {
+		uint64_t due_ns = start_ns + i * options.interval_ns + options.window.window_ns;
+
+		assert_measured(i);
+		assert_in_range(got.at_ns[i], due_ns, due_ns + 20 * WSS_NS_PER_MS);
+		assert_int_equal(got.last[i], i == 2);
+		assert_in_range(got.samples[i].window_ns.value, 4 * WSS_NS_PER_S,
+				4 * WSS_NS_PER_S + WSS_NS_PER_MS);
+	}
+	assert_int_equal(fakes[0]->begins, 3);
+}
+
+/* Armed once, reported every interval, and at the end whatever is left of one. */
+static void test_cumulative(void **unused)
+{
+	static const uint64_t due_s[] = { 3, 6, 9, 10 };
+
+	(void)unused;
+	options.cumulative = true;
+	options.window.window_ns = 10 * WSS_NS_PER_S;
+	options.interval_ns = 3 * WSS_NS_PER_S;
+	run(1);
+	assert_int_equal(got.n, 4);
+	assert_int_equal(fakes[0]->begins, 1);
+	for (size_t i = 0; i < 4; i++) {
+		assert_measured(i);
+		assert_in_range(got.samples[i].window_ns.value, due_s[i] * WSS_NS_PER_S,
+				due_s[i] * WSS_NS_PER_S + 10 * WSS_NS_PER_MS);
+		assert_int_equal(got.last[i], i == 3);
+		if (i)
+			assert_true(got.samples[i].wss_bytes.value >
+				    got.samples[i - 1].wss_bytes.value);
+	}
+}
+
+static void test_cumulative_one(void **unused)
+{
+	(void)unused;
+	options.cumulative = true;
+	options.interval_ns = 3600 * WSS_NS_PER_S;
+	run(1);
+	assert_int_equal(got.n, 1);
+	assert_true(got.last[0]);
+	assert_in_range(got.samples[0].window_ns.value, 4 * WSS_NS_PER_S,
+			4 * WSS_NS_PER_S + WSS_NS_PER_MS);
+}
+
+static void test_cumulative_killed(void **unused)
+{
+	(void)unused;
+	options.cumulative = true;
+	options.interval_ns = WSS_NS_PER_S;
+	virtual_clock_at(2500 * WSS_NS_PER_MS, kill_event, fakes[0]);
+	run(1);
+	assert_int_equal(got.n, 3);
+	assert_measured(1);
+	assert_failed(2, WSS_ERR_GONE, NULL);
+	assert_true(got.last[2]);
+}
+
+/* Windows overlap: two guests take hardly longer than one. */
+static void test_overlap(void **unused)
+{
+	uint64_t start_ns = virtual_clock.now_ns;
+
+	(void)unused;
+	run(2);
+	assert_int_equal(got.n, 2);
+	assert_true(virtual_clock.now_ns - start_ns < 4100 * WSS_NS_PER_MS);
+}
+
+/*
+ * auto takes one method a guest and keeps to it: each sample says which, and a profile
+ * is made from one of them, so nothing is ever averaged over methods.
+ */
+static void test_never_mixed(void **unused)
+{
+	struct wss_profile profile;
+
+	(void)unused;
+	options.method = NULL;
+	options.count = 2;
+	/* This host has no KVM: what runs on it there cannot be measured. */
+	fake_make_kvm(fakes[1]);
+	run(2);
+	assert_int_equal(got.n, 3);
+	for (size_t i = 0; i < 3; i++) {
+		if (got.from[i] == &guests[1]) {
+			assert_failed(i, WSS_ERR_UNSUPPORTED, "no method");
+			assert_null(got.samples[i].method);
+			continue;
+		}
+		assert_measured(i);
+		assert_string_equal(got.samples[i].method, "refs");
+		wss_profile_from_sample(&got.samples[i], "1", &profile);
+		assert_string_equal(profile.method, "refs");
+		assert_int_equal(profile.window_ns, got.samples[i].window_ns.value);
+	}
+}
+
+static void test_method_refuses(void **unused)
+{
+	(void)unused;
+	options.method = &wss_tracker_mmu;
+	run(1);
+	assert_int_equal(got.n, 1);
+	assert_failed(0, WSS_ERR_UNSUPPORTED, "method mmu: the guest does not run on KVM");
+	assert_string_equal(got.samples[0].method, "mmu");
+	/* The guest lives. */
+	fake_touch(fakes[0], 1);
+}
+
+static void ask_to_stop(void *unused)
+{
+	(void)unused;
+	raise(SIGINT);
+}
+
+/* In a child of its own: a stop cannot be taken back. */
+static int run_and_stop(void)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	int lock;
+
+	wss_stop_install();
+	options.window.pause = have_pidfd();
+	virtual_clock_at(2 * WSS_NS_PER_S, ask_to_stop, NULL);
+	if (wss_round_run(&host, guests, 2, &options, on_sample, &got, &err) == 0 ||
+	    err.code != WSS_ERR_INTERRUPTED)
+		return 1;
+	if (got.n || fakes[0]->begins != 1 || fakes[1]->begins != 1)
+		return 2;
+	/* Everything was closed and let go. */
+	if (fakes[0]->closes != 1 || fakes[1]->closes != 1)
+		return 3;
+	for (int i = 0; i < 2; i++) {
+		if (wss_control_open(&fakes[i]->guest->process, &lock, NULL) < 0)
+			return 4;
+		close(lock);
+		fake_touch(fakes[i], 1);
+	}
+	return wss_stop_signal() == SIGINT && fake_state(fakes[0]) != 'T' ? 0 : 5;
+}
+
+static void test_stop_within(void **unused)
+{
+	(void)unused;
+	assert_int_equal(in_child(run_and_stop), 0);
+}
+
+static int run_stopped(void)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	wss_stop_install();
+	raise(SIGTERM);
+	return wss_round_run(&host, guests, 3, &options, on_sample, &got, &err) == -1 &&
+			       err.code == WSS_ERR_INTERRUPTED && !got.n && !fakes[0]->refreshes
+		       ? 0
+		       : 1;
+}
+
+static void test_stop_before(void **unused)
+{
+	(void)unused;
+	assert_int_equal(in_child(run_stopped), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_one),
+		TEST(test_none),
+		TEST(test_job),
+		TEST(test_not_running),
+		TEST(test_job_appears),
+		TEST(test_predicted_stall),
+		TEST(test_measured_stall),
+		TEST(test_killed),
+		TEST(test_killed_dear),
+		TEST(test_one_good),
+		TEST(test_attach_fails),
+		TEST(test_poll_fails),
+		TEST(test_connection_lost),
+		TEST(test_connection_lost_within),
+		TEST(test_locked),
+		TEST(test_count_and_interval),
+		TEST(test_cumulative),
+		TEST(test_cumulative_one),
+		TEST(test_cumulative_killed),
+		TEST(test_overlap),
+		TEST(test_never_mixed),
+		TEST(test_method_refuses),
+		TEST(test_stop_within),
+		TEST(test_stop_before),
+	};
+
+	alarm(60);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "fakeguest.h"
+
+#include "track/control.h"
+#include "track/window.h"
+
+static const struct wss_host host = { .root = { .dirfd = -1 } };
+static struct fake *fake;
+static struct wss_window_options options;
+static unsigned fds;
+
+static int set_up(void **unused)
+{
+	(void)unused;
+	fds = count_fds();
+	fake = fake_new("window");
+	options = (struct wss_window_options){ .window_ns = 4 * WSS_NS_PER_S,
+					       .max_stall_ns = 100 * WSS_NS_PER_MS };
+	virtual_clock_start();
+	return wss_guest_attach(fake->guest, &host, NULL);
+}
+
+static int tear_down(void **unused)
+{
+	(void)unused;
+	/* Whatever was opened has been closed. */
+	if (fake->opens != fake->closes)
+		return -1;
+	fake_free(fake);
+	wss_clock_inject(NULL);
+	return count_fds() == fds ? 0 : -1;
+}
+
+static struct wss_window *open_window(const struct wss_tracker_ops *ops)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_window *window = NULL;
+
+	if (wss_window_open(&host, fake->guest, ops, &options, &window, &err) < 0)
+		fail_msg("%s", err.text);
+	return window;
+}
+
+static void begin(struct wss_window *window)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	if (wss_window_begin(window, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static struct wss_sample read_sample(struct wss_window *window)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_sample sample;
+
+	if (wss_window_read(window, &sample, &err) < 0)
+		fail_msg("%s", err.text);
+	return sample;
+}
+
+static void assert_begin_fails(struct wss_window *window, enum wss_error_code code,
+			       const char *part)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	unsigned begins = fake->begins;
+
+	assert_int_equal(wss_window_begin(window, &err), -1);
+	assert_error(&err, code, part);
+	/* The guest's memory was left alone. */
+	assert_int_equal(fake->begins, begins);
+}
+
+static bool has_note(const struct wss_sample *sample, const char *part)
+{
+	for (size_t i = 0; i < sample->n_notes; i++)
+		if (strstr(sample->notes[i], part))
+			return true;
+	return false;
+}
+
+static void test_sample(void **unused)
+{
+	struct wss_window *window = open_window(&null_method);
+	struct wss_sample sample;
+	uint64_t start_ns;
+
+	(void)unused;
+	fake->guest->balloon.known = true;
+	fake->guest->balloon.bytes = 6 * WSS_MIB;
+	fake->predict_ns = 5 * WSS_NS_PER_MS;
+	begin(window);
+	start_ns = wss_window_start_ns(window);
+	virtual_clock.now_ns = start_ns + 4 * WSS_NS_PER_S;
+	sample = read_sample(window);
+	assert_string_equal(sample.domain, "window");
+	assert_string_equal(sample.uuid, UUID_A);
+	assert_string_equal(sample.method, "null");
+	assert_int_equal(sample.observes, WSS_OBSERVES_ACCESSES);
+	assert_int_equal(sample.quality, WSS_QUALITY_OK);
+	assert_int_equal(sample.requested_window_ns, 4 * WSS_NS_PER_S);
+	/* From the middle of arming to the middle of reading. */
+	assert_in_range(sample.window_ns.value, 4 * WSS_NS_PER_S, 4 * WSS_NS_PER_S + 10000);
+	assert_int_equal(sample.wss_bytes.value, WSS_MIB + FAKE_PAGE);
+	assert_int_equal(sample.granularity_bytes.value, FAKE_PAGE);
+	assert_in_range(sample.cost.arm_ns.value, WSS_NS_PER_MS, WSS_NS_PER_MS + 5000);
+	assert_true(sample.cost.read_ns.known);
+	assert_int_equal(sample.cost.predicted_stall_ns.value, 5 * WSS_NS_PER_MS);
+	assert_true(sample.cost.user_ns.known);
+	assert_true(sample.cost.system_ns.known);
+	assert_false(sample.cost.faults.known);
+	assert_int_equal(sample.memory.maximum_bytes.value, FAKE_RAM);
+	assert_int_equal(sample.memory.balloon_bytes.value, 6 * WSS_MIB);
+	assert_int_equal(sample.memory.rss_bytes.value, FAKE_RAM);
+	assert_true(sample.memory.qemu_bytes.value > 0);
+	assert_int_equal(sample.n_curve, 1);
+	assert_int_equal(sample.curve[0].bytes, sample.wss_bytes.value);
+	wss_window_close(window);
+	wss_window_close(NULL);
+}
+
+/* What is not known of a guest is absent. */
+static void test_describe(void **unused)
+{
+	struct wss_sample sample;
+
+	(void)unused;
+	wss_window_describe(fake->guest, NULL, &options, &sample);
+	assert_null(sample.method);
+	assert_false(sample.memory.balloon_bytes.known);
+	assert_false(sample.memory.rss_bytes.known);
+	assert_false(sample.wss_bytes.known);
+	assert_false(sample.window_ns.known);
+	wss_window_describe(fake->guest, &dear_method, &options, &sample);
+	assert_string_equal(sample.method, "dear");
+}
+
+static void test_ram_unknown(void **unused)
+{
+	struct wss_window *window = open_window(&null_method);
+	struct wss_sample sample;
+
+	(void)unused;
+	fake->guest->ram_known = false;
+	wss_error_set(&fake->guest->ram_error, WSS_ERR_FAILED, "two of that size");
+	begin(window);
+	sample = read_sample(window);
+	assert_false(sample.memory.rss_bytes.known);
+	assert_false(sample.memory.qemu_bytes.known);
+	assert_true(has_note(&sample, "two of that size"));
+	assert_true(sample.wss_bytes.known);
+	wss_window_close(window);
+}
+
+/* Polls lie on a logarithmic axis, at most 100 ms apart, and the window's end is exact. */
+static void test_curve(void **unused)
+{
+	struct wss_window *window = open_window(&null_method);
+	struct wss_sample sample;
+	uint64_t start_ns, next_ns, last_ns;
+
+	(void)unused;
+	begin(window);
+	start_ns = last_ns = wss_window_start_ns(window);
+	while ((next_ns = wss_window_next_ns(window)) < start_ns + options.window_ns) {
+		assert_true(next_ns > last_ns);
+		assert_true(next_ns - last_ns <= 101 * WSS_NS_PER_MS);
+		last_ns = virtual_clock.now_ns = next_ns;
+		assert_int_equal(wss_window_poll(window, NULL), 0);
+	}
+	assert_int_equal(next_ns, start_ns + options.window_ns);
+	assert_in_range(fake->polls, 40, 90);
+	virtual_clock.now_ns = next_ns;
+	sample = read_sample(window);
+	/* Eight points a decade from 1 ms to 4 s. */
+	assert_in_range(sample.n_curve, 20, 40);
+	assert_in_range(sample.curve[0].ns, WSS_NS_PER_MS, 2 * WSS_NS_PER_MS);
+	for (size_t i = 1; i < sample.n_curve; i++) {
+		assert_true(sample.curve[i].ns > sample.curve[i - 1].ns);
+		assert_true(sample.curve[i].bytes >= sample.curve[i - 1].bytes);
+	}
+	assert_int_equal(sample.curve[sample.n_curve - 1].bytes, sample.wss_bytes.value);
+	/* The next window has a curve of its own. */
+	begin(window);
+	assert_int_equal(read_sample(window).n_curve, 1);
+	wss_window_close(window);
+}
+
+/* A look that is not for free is taken at the end only; whether the guest lives, before. */
+static void test_dear_poll(void **unused)
+{
+	struct wss_window *window = open_window(&dear_method);
+	struct wss_error err = WSS_ERROR_INIT;
+	uint64_t next_ns;
+
+	(void)unused;
+	begin(window);
+	while ((next_ns = wss_window_next_ns(window)) <
+	       wss_window_start_ns(window) + options.window_ns) {
+		virtual_clock.now_ns = next_ns;
+		assert_int_equal(wss_window_poll(window, NULL), 0);
+	}
+	assert_int_equal(fake->polls, 0);
+	read_sample(window);
+	assert_int_equal(fake->polls, 1);
+	begin(window);
+	fake_kill(fake);
+	assert_int_equal(wss_window_poll(window, &err), -1);
+	assert_error(&err, WSS_ERR_GONE, "ended");
+	wss_window_close(window);
+}
+
+static void test_not_ready(void **unused)
+{
+	static const enum wss_guest_state states[] = { WSS_GUEST_PAUSED, WSS_GUEST_SHUTOFF,
+						       WSS_GUEST_INCOMING, WSS_GUEST_OTHER };
+	struct wss_window *window = open_window(&null_method);
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		fake->state = states[i];
+		assert_begin_fails(window, WSS_ERR_FAILED, "not running");
+	}
+	fake->state = WSS_GUEST_RUNNING;
+	fake->job = true;
+	assert_begin_fails(window, WSS_ERR_BUSY, "job");
+	fake->job = false;
+	fake->refresh_fails = WSS_ERR_CONNECT;
+	assert_begin_fails(window, WSS_ERR_CONNECT, "refresh");
+	fake->refresh_fails = WSS_OK;
+	begin(window);
+	wss_window_close(window);
+}
+
+/* Neither libvirt nor QEMU knows of it: it would read as a working set of 0. */
+static void test_stopped_by_signal(void **unused)
+{
+	struct wss_window *window = open_window(&null_method);
+
+	(void)unused;
+	kill(fake->child, SIGSTOP);
+	wait_until(fake_state(fake) == 'T');
+	assert_begin_fails(window, WSS_ERR_FAILED, "stopped");
+	assert_int_equal(fake_state(fake), 'T');
+	kill(fake->child, SIGCONT);
+	wait_until(fake_state(fake) != 'T');
+	begin(window);
+	wss_window_close(window);
+}
+
+static void test_predicted_stall(void **unused)
+{
+	struct wss_window *window = open_window(&null_method);
+
+	(void)unused;
+	fake->predict_ns = options.max_stall_ns;
+	begin(window);
+	fake->predict_ns = options.max_stall_ns + 1;
+	assert_begin_fails(window, WSS_ERR_UNSUPPORTED, "--max-stall");
+	fake->predict_ns = UINT64_MAX;
+	assert_begin_fails(window, WSS_ERR_UNSUPPORTED, "--max-stall");
+	fake->predict_ns = 0;
+	begin(window);
+	wss_window_close(window);
+}
+
+/* Measured ones count, too, once they are too long every time; for any method. */
+static void test_measured_stall(void **unused)
+{
+	struct wss_window *window = open_window(&dear_method);
+	struct wss_sample sample;
+
+	(void)unused;
+	fake->begin_ns = 150 * WSS_NS_PER_MS;
+	begin(window);
+	sample = read_sample(window);
+	assert_true(has_note(&sample, "--max-stall"));
+	begin(window);
+	/* A good one in between: the long ones may have been our own wait for a CPU. */
+	fake->begin_ns = WSS_NS_PER_MS;
+	begin(window);
+	sample = read_sample(window);
+	assert_false(has_note(&sample, "--max-stall"));
+	fake->begin_ns = 150 * WSS_NS_PER_MS;
+	for (int i = 0; i < 3; i++)
+		begin(window);
+	assert_begin_fails(window, WSS_ERR_UNSUPPORTED, "about 150 ms");
+	wss_window_close(window);
+}
+
+static void test_disturbed(void **unused)
+{
+	struct wss_window *window = open_window(&null_method);
+	struct wss_sample sample;
+
+	(void)unused;
+	begin(window);
+	fake->disturbed = true;
+	sample = read_sample(window);
+	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
+	assert_true(has_note(&sample, "paused"));
+	wss_window_close(window);
+}
+
+static void test_locked(void **unused)
+{
+	struct wss_window *window = open_window(&null_method), *other = NULL;
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	assert_int_equal(wss_window_open(&host, fake->guest, &null_method, &options, &other, &err),
+			 -1);
+	assert_error(&err, WSS_ERR_BUSY, NULL);
+	assert_null(other);
+	wss_window_close(window);
+	wss_window_close(open_window(&null_method));
+}
+
+static void test_gone(void **unused)
+{
+	struct wss_window *window = open_window(&null_method);
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_sample sample;
+
+	(void)unused;
+	begin(window);
+	/* Within the very reading: what was read is of a dying process. */
+	fake->is_last_poll_gone = true;
+	assert_int_equal(wss_window_read(window, &sample, &err), -1);
+	assert_error(&err, WSS_ERR_GONE, "ended within the window");
+	fake->is_last_poll_gone = false;
+	wss_error_clear(&err);
+	fake->polls = 0;
+	assert_int_equal(wss_window_read(window, &sample, &err), -1);
+	assert_error(&err, WSS_ERR_GONE, NULL);
+	assert_int_equal(wss_window_poll(window, &err), -1);
+	assert_int_equal(fake->polls, 0);
+	wss_window_close(window);
+}
+
+/* A guest that the source could not accept is not taken for attached afterwards. */
+static void test_attach_fails(void **unused)
+{
+	struct fake *other = fake_new("other");
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	other->attach_fails = true;
+	assert_int_equal(wss_guest_attach(other->guest, &host, &err), -1);
+	assert_error(&err, WSS_ERR_UNSUPPORTED, "attach fails");
+	assert_int_equal(other->guest->process.pidfd, -1);
+	assert_int_equal(other->guest->process.proc.dirfd, -1);
+	other->attach_fails = false;
+	assert_int_equal(wss_guest_attach(other->guest, &host, &err), 0);
+	assert_true(other->guest->ram_known);
+	fake_free(other);
+}
+
+/* Held while arming and while reading, and at no other time. */
+static void test_pause(void **unused)
+{
+	struct wss_window *window;
+	struct wss_sample sample;
+
+	(void)unused;
+	options.pause = true;
+	window = open_window(&null_method);
+	for (int i = 0; i < 3; i++) {
+		begin(window);
+		assert_int_equal(fake->state_in_begin, 'T');
+		wait_until(fake_state(fake) != 'T');
+		/* The window begins when the guest goes on. */
+		assert_true(wss_window_start_ns(window) <= virtual_clock.now_ns);
+		assert_int_equal(wss_window_poll(window, NULL), 0);
+		assert_int_not_equal(fake->state_in_poll, 'T');
+		virtual_clock.now_ns += WSS_NS_PER_S;
+		sample = read_sample(window);
+		assert_int_equal(fake->state_in_poll, 'T');
+		wait_until(fake_state(fake) != 'T');
+		assert_true(sample.cost.arm_ns.value > fake->begin_ns);
+	}
+	/* Also where it fails. */
+	fake->begin_fails = WSS_ERR_FAILED;
+	assert_int_equal(wss_window_begin(window, NULL), -1);
+	wait_until(fake_state(fake) != 'T');
+	fake->begin_fails = WSS_OK;
+	begin(window);
+	fake->poll_fails = WSS_ERR_FAILED;
+	assert_int_equal(wss_window_read(window, &sample, NULL), -1);
+	wait_until(fake_state(fake) != 'T');
+	fake_touch(fake, 1);
+	wss_window_close(window);
+}
+
+/* A stopped QEMU cannot be asked for its counters. */
+static void test_pause_needs_kernel(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_window *window = NULL;
+
+	(void)unused;
+	options.pause = true;
+	assert_int_equal(wss_window_open(&host, fake->guest, &online_method, &options, &window,
+					 &err), -1);
+	assert_error(&err, WSS_ERR_UNSUPPORTED, "--pause");
+	options.pause = false;
+	wss_window_close(open_window(&online_method));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_sample),
+		TEST(test_describe),
+		TEST(test_ram_unknown),
+		TEST(test_curve),
+		TEST(test_dear_poll),
+		TEST(test_not_ready),
+		TEST(test_stopped_by_signal),
+		TEST(test_predicted_stall),
+		TEST(test_measured_stall),
+		TEST(test_disturbed),
+		TEST(test_locked),
+		TEST(test_gone),
+		TEST(test_attach_fails),
+		TEST(test_pause_needs_kernel),
+	};
+	const struct CMUnitTest held[] = { TEST(test_pause) };
+	const struct CMUnitTest skipped[] = { cmocka_unit_test(test_needs_pidfd) };
+	int failed;
+
+	alarm(60);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	failed += have_pidfd() ? cmocka_run_group_tests(held, NULL, NULL)
+			       : cmocka_run_group_tests(skipped, NULL, NULL);
+	return failed;
+}
