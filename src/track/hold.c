@@ -20,6 +20,8 @@
 #include "base/fault.h"
 
 #define STOP_TIMEOUT_NS WSS_NS_PER_S
+/* The guest runs while the watchdog is waited for: a busy host may take its time. */
+#define ANSWER_TIMEOUT_NS (5 * WSS_NS_PER_S)
 #define SHORT_HOLD_NS (200 * WSS_NS_PER_MS)
 /* What we tell the watchdog: the guest is about to be held, it has been let go. */
 #define MESSAGE_HELD 'h'
@@ -127,7 +129,7 @@ int wss_hold_open(const struct wss_process *process, struct wss_hold **ret_hold,
 static int tell(struct wss_hold *hold, char message)
 {
 	struct pollfd pfd = { .fd = hold->socket, .events = POLLIN };
-	uint64_t deadline = wss_clock_now_ns() + STOP_TIMEOUT_NS;
+	uint64_t deadline = wss_clock_now_ns() + ANSWER_TIMEOUT_NS;
 	char answer;
 
 	if (send(hold->socket, &message, 1, MSG_NOSIGNAL) == 1) {

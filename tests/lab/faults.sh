@@ -213,7 +213,7 @@ both_armed() {
 
 start_victim() {
 	lab_guest_stop victim
-	lab_guest_start victim memory=192 args="wss.map=32"
+	lab_guest_start victim memory=192 args="wss.map=32 wss.rate=4096"
 }
 
 test_libvirtd() {
