@@ -2,6 +2,8 @@
 /*
  * virt-wss: global options, the table of commands, dispatch.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <json-c/json.h>
 #include <libxml/parser.h>
 #include <stdio.h>
@@ -70,9 +72,24 @@ static int parse_global(int argc, char **argv, struct wss_cli *cli, struct wss_e
 /* What was printed may only fail when it is flushed: a full disk must not exit 0. */
 static int close_stdout(int code)
 {
+	errno = 0;
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return code;
-	return code ? code : WSS_EXIT_FAILED;
+	if (code)
+		return code;
+	wss_log(WSS_LOG_ERROR, "cannot write the output: %s", strerror(errno ? errno : EIO));
+	return WSS_EXIT_FAILED;
+}
+
+/*
+ * A standard stream that is closed would be the number of the next file that is opened, and
+ * our output would go there. Opened the wrong way round, so that using it still fails.
+ */
+static void occupy_standard_streams(void)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
 }
 
 int main(int argc, char **argv)
@@ -82,6 +99,7 @@ int main(int argc, char **argv)
 	struct wss_cli cli = { 0 };
 	int first;
 
+	occupy_standard_streams();
 	wss_stop_install();
 	first = parse_global(argc, argv, &cli, &err);
 	if (first < 0)

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-static enum wss_log_level log_level = WSS_LOG_WARNING;
+static enum wss_log_level log_level = WSS_LOG_INFO;
 
 void wss_log_set_level(enum wss_log_level level)
 {

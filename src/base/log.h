@@ -9,7 +9,7 @@
 
 enum wss_log_level { WSS_LOG_ERROR, WSS_LOG_WARNING, WSS_LOG_INFO, WSS_LOG_DEBUG };
 
-/* Messages above this level are dropped. Starts as WSS_LOG_WARNING. */
+/* Messages above this level are dropped. Starts as WSS_LOG_INFO. */
 void wss_log_set_level(enum wss_log_level level);
 
 void wss_log(enum wss_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -26,16 +26,25 @@ static void on_signal(int number)
 	errno = saved_errno;
 }
 
-void wss_stop_install(void)
+/* A signal that whoever started us has ignored (nohup, a background job) stays ignored. */
+static void handle(int number)
 {
 	struct sigaction sa = { .sa_handler = on_signal };
+	struct sigaction old;
+
+	if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+		sigaction(number, &sa, NULL);
+}
+
+void wss_stop_install(void)
+{
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 
 	if (pipe2(stop_pipe, O_CLOEXEC | O_NONBLOCK) < 0)
 		stop_pipe[0] = stop_pipe[1] = -1;
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGHUP, &sa, NULL);
+	handle(SIGINT);
+	handle(SIGTERM);
+	handle(SIGHUP);
 	sigaction(SIGPIPE, &ignore, NULL);
 }
 

@@ -134,8 +134,10 @@ void wss_duration_format(uint64_t ns, char *ret_text, size_t size)
 		snprintf(ret_text, size, "%.3g ms", (double)ns / 1e6);
 	else if (ns < 120 * 1000000000ULL)
 		snprintf(ret_text, size, "%.2f s", (double)ns / 1e9);
-	else
+	else if (ns < 7200 * 1000000000ULL)
 		snprintf(ret_text, size, "%.1f min", (double)ns / 60e9);
+	else
+		snprintf(ret_text, size, "%.3g h", (double)ns / 3600e9);
 }
 
 void wss_seconds_format(uint64_t ns, char *ret_text, size_t size)

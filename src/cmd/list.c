@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "cmd/cmd.h"
 #include "help-text.h"
@@ -13,6 +12,7 @@
 
 struct list_row {
 	const char *domain;
+	const char *uuid;
 	bool has_profile;
 	struct wss_profile profile;
 	uint64_t age_s;
@@ -22,6 +22,11 @@ struct list_row {
 static struct wss_value get_domain(const void *row)
 {
 	return wss_value_text(((const struct list_row *)row)->domain);
+}
+
+static struct wss_value get_uuid(const void *row)
+{
+	return wss_value_text(((const struct list_row *)row)->uuid);
 }
 
 static struct wss_value get_error(const void *row)
@@ -78,6 +83,7 @@ AMOUNT(peak)
 
 static const struct wss_column columns[] = {
 	{ "domain", NULL, "DOMAIN", -12, get_domain },
+	{ "uuid", NULL, NULL, 0, get_uuid },
 	{ "time", NULL, NULL, 0, get_time },
 	{ "age_seconds", NULL, "AGE", 6, get_age },
 	{ "method", NULL, "METHOD", -6, get_method },
@@ -103,20 +109,41 @@ static const struct wss_report_layout layout = {
 };
 
 /* A domain that was never measured is a row without figures, no failure. */
-static int read_profile(struct wss_conn *conn, struct list_row *row, struct wss_error *err)
+static int read_profile(const struct wss_conn_entry *entry, struct list_row *row,
+			struct wss_error *err)
 {
-	wss_auto_free char *xml = NULL;
 	time_t now = wss_clock_wall_seconds();
 
-	if (wss_conn_metadata(conn, row->domain, WSS_PROFILE_NAMESPACE, &xml, err) < 0)
-		return -1;
-	if (!xml)
+	if (!entry->xml)
 		return 0;
-	if (wss_metadata_read(xml, &row->profile, err) < 0)
+	if (wss_metadata_read(entry->xml, &row->profile, err) < 0)
 		return -1;
 	row->has_profile = true;
 	row->age_s = now > row->profile.time ? (uint64_t)(now - row->profile.time) : 0;
 	return 0;
+}
+
+/* One row, under the domain's own name; 0, or -1 after a row that says what went wrong. */
+static int list_domain(struct wss_conn *conn, const char *domain, struct wss_report *report,
+		       struct wss_error *err)
+{
+	struct list_row row = { .domain = domain };
+	struct wss_conn_entry entry = { .xml = NULL };
+	int r = wss_conn_metadata(conn, domain, WSS_PROFILE_NAMESPACE, &entry, err);
+
+	if (r == 0) {
+		row.domain = entry.name;
+		row.uuid = entry.uuid;
+		r = read_profile(&entry, &row, err);
+	}
+	if (r == 0) {
+		wss_report_row(report, &row);
+	} else {
+		row.error = err->text;
+		wss_report_bad_row(report, &row);
+	}
+	free(entry.xml);
+	return r;
 }
 
 static int list_domains(const struct wss_cli *cli, struct wss_conn *conn, char **names, size_t n)
@@ -132,16 +159,10 @@ static int list_domains(const struct wss_cli *cli, struct wss_conn *conn, char *
 		width = strlen(names[i]) > width ? strlen(names[i]) : width;
 	wss_report_set_first_width(report, width > 40 ? 40 : width);
 	for (size_t i = 0; i < n; i++) {
-		struct list_row row = { .domain = names[i] };
 		struct wss_error why = WSS_ERROR_INIT;
 
-		if (read_profile(conn, &row, &why) < 0) {
-			row.error = why.text;
-			wss_report_bad_row(report, &row);
+		if (list_domain(conn, names[i], report, &why) < 0)
 			wss_tally_bad(&tally, names[i], &why);
-			continue;
-		}
-		wss_report_row(report, &row);
 	}
 	if (wss_report_close(report, &err) < 0)
 		return wss_cli_error(&err);

@@ -143,6 +143,29 @@ static int publish(const struct wss_sample *sample, struct wss_guest *guest, str
 	return guest->ops->publish(guest, xml, err);
 }
 
+/*
+ * A table has no room for notes: they are said beside it where the figure is not exact. What
+ * always holds of a method stands in the man page. CSV and JSON have them in the record.
+ */
+static void print_notes(const struct wss_sample *sample)
+{
+	if (sample->quality == WSS_QUALITY_OK && sample->low_bytes.value == sample->high_bytes.value)
+		return;
+	for (size_t i = 0; i < sample->n_notes; i++)
+		wss_log(WSS_LOG_INFO, "%s: note: %s", sample->domain, sample->notes[i]);
+}
+
+/* A guest counts once: a series with a window missing is not whole, whatever follows. */
+static void count_bad(struct sample_run *run, struct wss_round_guest *entry, const char *domain,
+		      const struct wss_error *error)
+{
+	if (entry->guest && entry->error.code)
+		wss_warn("%s: %s", domain, error->text);
+	else
+		wss_tally_bad(&run->tally, domain, error);
+	entry->error = *error;
+}
+
 static void on_sample(const struct wss_sample *sample, struct wss_round_guest *entry, bool last,
 		      void *opaque)
 {
@@ -151,18 +174,14 @@ static void on_sample(const struct wss_sample *sample, struct wss_round_guest *e
 
 	if (!wss_sample_measured(sample)) {
 		wss_report_bad_row(run->report, sample);
-		if (last)
-			wss_tally_bad(&run->tally, sample->domain, &sample->error);
-		else
-			wss_warn("%s: %s", sample->domain, sample->error.text);
+		count_bad(run, entry, sample->domain, &sample->error);
 		return;
 	}
 	wss_report_row(run->report, sample);
-	/* In JSON the notes are part of the sample. */
-	for (size_t i = 0; i < sample->n_notes && run->format == WSS_FORMAT_TABLE && last; i++)
-		wss_log(WSS_LOG_INFO, "%s: note: %s", sample->domain, sample->notes[i]);
+	if (run->format == WSS_FORMAT_TABLE && last)
+		print_notes(sample);
 	if (last && run->options->publish && publish(sample, entry->guest, &error) < 0)
-		wss_tally_bad(&run->tally, sample->domain, &error);
+		count_bad(run, entry, sample->domain, &error);
 }
 
 static int sample_guests(const struct wss_cli *cli, const struct sample_options *options,

@@ -314,14 +314,14 @@ virDomainPtr wss_conn_lookup(struct wss_conn *conn, const char *domain, struct w
 	if (dom)
 		return dom;
 	if (!*domain || virGetLastErrorCode() == VIR_ERR_NO_DOMAIN)
-		wss_error_set(err, WSS_ERR_GONE, "there is no domain '%s'", domain);
+		wss_error_set(err, WSS_ERR_GONE, "no such domain");
 	else
 		wss_conn_error(err, "cannot look the domain up");
 	return NULL;
 }
 
 int wss_conn_metadata(struct wss_conn *conn, const char *domain, const char *namespace_uri,
-		      char **ret_xml, struct wss_error *err)
+		      struct wss_conn_entry *ret_entry, struct wss_error *err)
 {
 	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, domain, err);
 	char *xml;
@@ -331,6 +331,9 @@ int wss_conn_metadata(struct wss_conn *conn, const char *domain, const char *nam
 	xml = virDomainGetMetadata(dom, VIR_DOMAIN_METADATA_ELEMENT, namespace_uri, 0);
 	if (!xml && virGetLastErrorCode() != VIR_ERR_NO_DOMAIN_METADATA)
 		return wss_conn_error(err, "cannot read the domain's metadata");
-	*ret_xml = xml;
+	ret_entry->xml = xml;
+	snprintf(ret_entry->name, sizeof(ret_entry->name), "%s", virDomainGetName(dom));
+	if (virDomainGetUUIDString(dom, ret_entry->uuid) < 0)
+		ret_entry->uuid[0] = '\0';
 	return 0;
 }

@@ -44,13 +44,19 @@ void wss_conn_free_names(char **names);
 int wss_conn_guest(struct wss_conn *conn, const char *domain, struct wss_guest **ret_guest,
 		   struct wss_error *err);
 
+/* Who a domain is, and what it has in its metadata. */
+struct wss_conn_entry {
+	char name[WSS_NAME_MAX];
+	char uuid[WSS_UUID_TEXT_MAX];
+	char *xml; /* malloc'ed, the caller's; NULL when there is no such element */
+};
+
 /*
- * The element stored under a namespace in a domain's metadata: malloc'ed XML for
- * the caller, or NULL when there is none. Also tells the domain's name and
- * whether it runs; both outputs may be NULL.
+ * The element stored under a namespace in a domain's metadata. domain as for
+ * wss_conn_guest(). WSS_ERR_GONE where there is no such domain.
  */
 int wss_conn_metadata(struct wss_conn *conn, const char *domain, const char *namespace_uri,
-		      char **ret_xml, struct wss_error *err);
+		      struct wss_conn_entry *ret_entry, struct wss_error *err);
 
 /* Version of the libvirt library in use, "9.0.0". */
 const char *wss_conn_libvirt_version(void);

@@ -173,6 +173,18 @@ static void refresh_balloon(struct wss_guest *guest, virDomainPtr dom)
 	virDomainStatsRecordListFree(records);
 }
 
+/* Memory and devices can be plugged and unplugged between two windows. */
+static int refresh_config(struct wss_guest *guest, virDomainPtr dom, struct wss_error *err)
+{
+	char *xml = virDomainGetXMLDesc(dom, 0);
+	int r = xml ? wss_domxml_parse(xml, &guest->config, err)
+		    : wss_conn_error(err, "cannot read the domain's XML");
+
+	free(xml);
+	guest->kvm = r == 0 && !strcmp(guest->config.type, "kvm");
+	return r;
+}
+
 static int domain_refresh(struct wss_guest *guest, struct wss_error *err)
 {
 	struct domain_source *source = guest->source;
@@ -180,7 +192,8 @@ static int domain_refresh(struct wss_guest *guest, struct wss_error *err)
 	/* Before the state is read: what happens after that is not to be forgotten. */
 	if (source->disturbance)
 		source->disturbance->seen = false;
-	if (refresh_state(guest, source->dom, err) < 0 ||
+	if (refresh_config(guest, source->dom, err) < 0 ||
+	    refresh_state(guest, source->dom, err) < 0 ||
 	    refresh_job(guest, source->dom, err) < 0)
 		return -1;
 	refresh_balloon(guest, source->dom);
@@ -354,8 +367,6 @@ int wss_conn_guest(struct wss_conn *conn, const char *domain, struct wss_guest *
 	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, domain, err);
 	struct domain_source *source;
 	struct wss_guest *guest;
-	char *xml;
-	int r;
 
 	if (!dom)
 		return -1;
@@ -369,17 +380,10 @@ int wss_conn_guest(struct wss_conn *conn, const char *domain, struct wss_guest *
 	source->dom = wss_steal_ptr(dom);
 	watch_lifecycle(source);
 
-	xml = virDomainGetXMLDesc(source->dom, 0);
-	r = xml ? wss_domxml_parse(xml, &guest->config, err)
-		: wss_conn_error(err, "cannot read the domain's XML");
-	free(xml);
-	if (r == 0)
-		r = domain_refresh(guest, err);
-	if (r < 0) {
+	if (domain_refresh(guest, err) < 0) {
 		wss_guest_free(guest);
 		return -1;
 	}
-	guest->kvm = !strcmp(guest->config.type, "kvm");
 	*ret_guest = guest;
 	return 0;
 }

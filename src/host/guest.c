@@ -17,9 +17,33 @@ struct wss_guest *wss_guest_new(const struct wss_guest_ops *ops, void *source)
 	return guest;
 }
 
+static void find_ram(struct wss_guest *guest)
+{
+	wss_ram_free(&guest->ram);
+	guest->ram = (struct wss_ram)WSS_RAM_INIT;
+	wss_error_clear(&guest->ram_error);
+	guest->ram_known = wss_ram_find(&guest->process, guest->config.block_bytes,
+					guest->config.n_blocks, &guest->ram,
+					&guest->ram_error) == 0;
+}
+
+/* Memory that was plugged or unplugged since it was looked for moves the guest's RAM. */
+static int refresh(struct wss_guest *guest, struct wss_error *err)
+{
+	uint64_t before = guest->config.maximum_bytes;
+	size_t n_before = guest->config.n_blocks;
+
+	if (guest->ops->refresh(guest, err) < 0)
+		return -1;
+	if (guest->process.proc.dirfd >= 0 && (guest->config.maximum_bytes != before ||
+						guest->config.n_blocks != n_before))
+		find_ram(guest);
+	return 0;
+}
+
 int wss_guest_check_ready(struct wss_guest *guest, struct wss_error *err)
 {
-	if (guest->ops->refresh(guest, err) < 0)
+	if (refresh(guest, err) < 0)
 		return -1;
 	if (guest->state != WSS_GUEST_RUNNING)
 		return wss_error_set(err, WSS_ERR_FAILED, "the guest is %s, not running",
@@ -39,9 +63,7 @@ int wss_guest_attach(struct wss_guest *guest, const struct wss_host *host, struc
 		wss_process_release(&guest->process);
 		return -1;
 	}
-	guest->ram_known = wss_ram_find(&guest->process, guest->config.block_bytes,
-					guest->config.n_blocks, &guest->ram,
-					&guest->ram_error) == 0;
+	find_ram(guest);
 	return 0;
 }
 

@@ -12,6 +12,58 @@
 
 #define TIMEOUT_MS 5000
 
+static int add_block(struct wss_domxml *config, uint64_t bytes, struct wss_error *err)
+{
+	if (config->n_blocks == WSS_RAM_BLOCKS_MAX)
+		return wss_error_set(err, WSS_ERR_FAILED, "QEMU lists too many memory blocks");
+	config->block_bytes[config->n_blocks++] = bytes;
+	return 0;
+}
+
+/*
+ * Blocks of the RAM: the memory backends where they make up all of it, else one
+ * for -m and one for each memory device.
+ */
+static int read_blocks(struct qmp *qmp, const struct qmp_memory_size *size,
+		       struct wss_domxml *config, struct wss_error *err)
+{
+	wss_auto_free struct qmp_memdev *backends = NULL;
+	wss_auto_free struct qmp_memory_device *devices = NULL;
+	size_t n_backends = 0, n_devices = 0;
+	uint64_t sum = 0;
+
+	if (qmp_query_memdev(qmp, TIMEOUT_MS, &backends, &n_backends, err) < 0 ||
+	    qmp_query_memory_devices(qmp, TIMEOUT_MS, &devices, &n_devices, err) < 0)
+		return -1;
+	for (size_t i = 0; i < n_backends; i++)
+		sum += backends[i].size_bytes;
+	if (n_backends && sum == config->maximum_bytes) {
+		for (size_t i = 0; i < n_backends; i++)
+			if (add_block(config, backends[i].size_bytes, err) < 0)
+				return -1;
+		return 0;
+	}
+	if (add_block(config, size->base_bytes, err) < 0)
+		return -1;
+	for (size_t i = 0; i < n_devices; i++)
+		if (devices[i].max_bytes && add_block(config, devices[i].max_bytes, err) < 0)
+			return -1;
+	return 0;
+}
+
+/* Memory can be plugged and unplugged between two windows. */
+static int read_memory(struct qmp *qmp, struct wss_domxml *config, struct wss_error *err)
+{
+	struct qmp_memory_size size;
+
+	if (qmp_query_memory_size(qmp, TIMEOUT_MS, &size, err) < 0)
+		return -1;
+	config->maximum_bytes = size.base_bytes + size.plugged_bytes;
+	config->current_bytes = config->maximum_bytes;
+	config->n_blocks = 0;
+	return read_blocks(qmp, &size, config, err);
+}
+
 static int refresh(struct wss_guest *guest, struct wss_error *err)
 {
 	struct qmp *qmp = guest->source;
@@ -19,7 +71,7 @@ static int refresh(struct wss_guest *guest, struct wss_error *err)
 	struct qmp_migration migration;
 	struct qmp_balloon balloon;
 
-	if (qmp_query_status(qmp, TIMEOUT_MS, &status, err) < 0 ||
+	if (read_memory(qmp, &guest->config, err) < 0 || qmp_query_status(qmp, TIMEOUT_MS, &status, err) < 0 ||
 	    qmp_query_migrate(qmp, TIMEOUT_MS, &migration, err) < 0 ||
 	    qmp_query_balloon(qmp, TIMEOUT_MS, &balloon, err) < 0)
 		return -1;
@@ -64,15 +116,14 @@ static int read_command_line(struct wss_guest *guest, struct wss_error *err)
 
 static int attach(struct wss_guest *guest, const struct wss_host *host, struct wss_error *err)
 {
-	static const char no_uuid[] = "00000000-0000-0000-0000-000000000000";
-	const char *uuid = strcmp(guest->config.uuid, no_uuid) ? guest->config.uuid : NULL;
+	const char *uuid = guest->config.uuid[0] ? guest->config.uuid : NULL;
 	struct qmp_peer peer;
 
 	if (qmp_peer(guest->source, &peer, err) < 0 ||
 	    wss_process_hold(&host->root, peer.pid, uuid, &guest->process, err) < 0 ||
 	    read_command_line(guest, err) < 0)
 		return -1;
-	/* An answer after the process is held proves that it was QEMU's pid, not a later one's. */
+	/* An answer after the process is held: the one that listens has lived on meanwhile. */
 	return refresh(guest, err);
 }
 
@@ -103,65 +154,24 @@ static const struct wss_guest_ops qmp_guest_ops = {
 	.release = release,
 };
 
-static int add_block(struct wss_domxml *config, uint64_t bytes, struct wss_error *err)
-{
-	if (config->n_blocks == WSS_RAM_BLOCKS_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED, "QEMU lists too many memory blocks");
-	config->block_bytes[config->n_blocks++] = bytes;
-	return 0;
-}
-
-/*
- * Blocks of the RAM: the memory backends where they make up all of it, else one
- * for -m and one for each memory device.
- */
-static int read_blocks(struct qmp *qmp, const struct qmp_memory_size *size,
-		       struct wss_domxml *config, struct wss_error *err)
-{
-	wss_auto_free struct qmp_memdev *backends = NULL;
-	wss_auto_free struct qmp_memory_device *devices = NULL;
-	size_t n_backends = 0, n_devices = 0;
-	uint64_t sum = 0;
-
-	if (qmp_query_memdev(qmp, TIMEOUT_MS, &backends, &n_backends, err) < 0 ||
-	    qmp_query_memory_devices(qmp, TIMEOUT_MS, &devices, &n_devices, err) < 0)
-		return -1;
-	for (size_t i = 0; i < n_backends; i++)
-		sum += backends[i].size_bytes;
-	if (n_backends && sum == config->maximum_bytes) {
-		for (size_t i = 0; i < n_backends; i++)
-			if (add_block(config, backends[i].size_bytes, err) < 0)
-				return -1;
-		return 0;
-	}
-	if (add_block(config, size->base_bytes, err) < 0)
-		return -1;
-	for (size_t i = 0; i < n_devices; i++)
-		if (devices[i].max_bytes && add_block(config, devices[i].max_bytes, err) < 0)
-			return -1;
-	return 0;
-}
-
 static int describe(struct wss_guest *guest, const char *socket_path, struct wss_error *err)
 {
 	struct qmp *qmp = guest->source;
 	struct wss_domxml *config = &guest->config;
-	struct qmp_memory_size size;
 	struct qmp_kvm kvm;
 
 	if (qmp_query_kvm(qmp, TIMEOUT_MS, &kvm, err) < 0 ||
 	    qmp_query_uuid(qmp, TIMEOUT_MS, config->uuid, err) < 0 ||
-	    qmp_query_name(qmp, TIMEOUT_MS, config->name, err) < 0 ||
-	    qmp_query_memory_size(qmp, TIMEOUT_MS, &size, err) < 0)
+	    qmp_query_name(qmp, TIMEOUT_MS, config->name, err) < 0)
 		return -1;
+	/* QEMU's way to say that it was given none. */
+	if (!strcmp(config->uuid, "00000000-0000-0000-0000-000000000000"))
+		config->uuid[0] = '\0';
 	if (!config->name[0])
 		snprintf(config->name, sizeof(config->name), "%s", socket_path);
+	wss_text_sanitize(config->name);
 	guest->kvm = kvm.enabled;
 	snprintf(config->type, sizeof(config->type), "%s", kvm.enabled ? "kvm" : "qemu");
-	config->maximum_bytes = size.base_bytes + size.plugged_bytes;
-	config->current_bytes = config->maximum_bytes;
-	if (read_blocks(qmp, &size, config, err) < 0)
-		return -1;
 	return refresh(guest, err);
 }
 

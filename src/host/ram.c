@@ -361,6 +361,7 @@ static void add_vma(const struct vma *vma, bool is_first, struct wss_smaps_sum *
 	sum->hugetlb += hugetlb;
 	if (vma->is_hugetlb && vma->bytes.page > sum->hugetlb_page)
 		sum->hugetlb_page = vma->bytes.page;
+	sum->any_hugetlb |= vma->is_hugetlb;
 	sum->all_hugetlb = (is_first || sum->all_hugetlb) && vma->is_hugetlb;
 	sum->soft_dirty = (is_first || sum->soft_dirty) && vma->soft_dirty;
 }

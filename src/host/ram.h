@@ -65,6 +65,7 @@ struct wss_smaps_sum {
 	uint64_t huge; /* mapped by huge entries: AnonHugePages, ShmemPmdMapped, FilePmdMapped, hugetlb */
 	uint64_t hugetlb;      /* the part of huge (and of rss) that is hugetlb */
 	uint64_t hugetlb_page; /* largest KernelPageSize seen among hugetlb mappings, else 0 */
+	bool any_hugetlb;      /* at least one mapping summed is hugetlb */
 	bool all_hugetlb;      /* every mapping summed is hugetlb; false without any mapping */
 	bool soft_dirty;       /* "sd" in VmFlags of every mapping summed; false without any */
 };

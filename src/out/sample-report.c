@@ -113,6 +113,19 @@ static struct wss_value get_bounds(const void *row)
 	return wss_value_text(text);
 }
 
+static struct wss_value get_notes(const void *row)
+{
+	static _Thread_local char text[WSS_NOTES_MAX * (WSS_NOTE_LEN + 2)];
+	const struct wss_sample *sample = row;
+	size_t len = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < sample->n_notes; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", i ? "; " : "",
+					sample->notes[i]);
+	return wss_value_text(text);
+}
+
 static const struct wss_column columns[] = {
 	{ "domain", NULL, "DOMAIN", -12, get_domain },
 	{ "uuid", NULL, NULL, 0, get_uuid },
@@ -143,6 +156,8 @@ static const struct wss_column columns[] = {
 	{ "tool_user_seconds", "cost", NULL, 0, get_user },
 	{ "tool_system_seconds", "cost", NULL, 0, get_system },
 	{ "error", NULL, NULL, 0, get_error },
+	/* In JSON the list of the same name takes its place. */
+	{ "notes", NULL, NULL, 0, get_notes },
 };
 
 static void add_lists(const void *row, struct json_object *object)

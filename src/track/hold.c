@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -22,6 +23,7 @@
 #define STOP_TIMEOUT_NS WSS_NS_PER_S
 /* The guest runs while the watchdog is waited for: a busy host may take its time. */
 #define ANSWER_TIMEOUT_NS (5 * WSS_NS_PER_S)
+#define OPEN_FILES_MAX 65536
 #define SHORT_HOLD_NS (200 * WSS_NS_PER_MS)
 /* What we tell the watchdog: the guest is about to be held, it has been let go. */
 #define MESSAGE_HELD 'h'
@@ -74,12 +76,22 @@ static void watchdog_main(int socket, int pidfd, int max_ms)
 static void close_all_but(int a, int b)
 {
 	unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
+	struct rlimit limit = { .rlim_cur = OPEN_FILES_MAX };
 
-	if (low > 0)
-		syscall(__NR_close_range, 0u, low - 1, 0u);
-	if (high > low + 1)
-		syscall(__NR_close_range, low + 1, high - 1, 0u);
-	syscall(__NR_close_range, high + 1, ~0u, 0u);
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > OPEN_FILES_MAX)
+		limit.rlim_cur = OPEN_FILES_MAX;
+
+	if (syscall(__NR_close_range, high + 1, ~0u, 0u) == 0) {
+		if (low > 0)
+			syscall(__NR_close_range, 0u, low - 1, 0u);
+		if (high > low + 1)
+			syscall(__NR_close_range, low + 1, high - 1, 0u);
+		return;
+	}
+	/* Linux before 5.9. */
+	for (int fd = 0; fd < (int)limit.rlim_cur; fd++)
+		if (fd != a && fd != b)
+			close(fd);
 }
 
 static pid_t fork_watchdog(int socket, int pidfd)
@@ -102,25 +114,44 @@ static pid_t fork_watchdog(int socket, int pidfd)
 	return pid;
 }
 
-int wss_hold_open(const struct wss_process *process, struct wss_hold **ret_hold,
-		  struct wss_error *err)
+static int start_watchdog(struct wss_hold *hold, struct wss_error *err)
 {
 	wss_auto_close int ours = -1;
 	wss_auto_close int theirs = -1;
-	wss_auto_free struct wss_hold *hold = calloc(1, sizeof(*hold));
 	int fds[2];
 
-	if (!hold)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make a socket pair");
 	ours = fds[0];
 	theirs = fds[1];
-	hold->process = process;
-	hold->watchdog = fork_watchdog(theirs, process->pidfd);
+	hold->watchdog = fork_watchdog(theirs, hold->process->pidfd);
 	if (hold->watchdog < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot start the watchdog");
 	hold->socket = wss_steal_fd(&ours);
+	return 0;
+}
+
+/* Its end of the socket closes with ours; then it has nothing more to do. */
+static void end_watchdog(struct wss_hold *hold)
+{
+	if (hold->socket >= 0)
+		close(wss_steal_fd(&hold->socket));
+	if (hold->watchdog > 0)
+		while (waitpid(hold->watchdog, NULL, 0) < 0 && errno == EINTR)
+			;
+	hold->watchdog = -1;
+}
+
+int wss_hold_open(const struct wss_process *process, struct wss_hold **ret_hold,
+		  struct wss_error *err)
+{
+	wss_auto_free struct wss_hold *hold = calloc(1, sizeof(*hold));
+
+	if (!hold)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	*hold = (struct wss_hold){ .process = process, .watchdog = -1, .socket = -1 };
+	if (start_watchdog(hold, err) < 0)
+		return -1;
 	*ret_hold = wss_steal_ptr(hold);
 	return 0;
 }
@@ -140,7 +171,8 @@ static int tell(struct wss_hold *hold, char message)
 			return 0;
 	}
 	/* What it has understood is not known: it must not continue the guest at some time later. */
-	kill(hold->watchdog, SIGKILL);
+	if (hold->watchdog > 0)
+		kill(hold->watchdog, SIGKILL);
 	return -1;
 }
 
@@ -165,6 +197,20 @@ static int wait_stopped(const struct wss_process *process, struct wss_error *err
 	}
 }
 
+/* A watchdog that has let an earlier hold go, or was killed, is replaced. */
+static int watch_over(struct wss_hold *hold, struct wss_error *err)
+{
+	if (tell(hold, MESSAGE_HELD) == 0)
+		return 0;
+	end_watchdog(hold);
+	if (start_watchdog(hold, err) < 0)
+		return -1;
+	if (tell(hold, MESSAGE_HELD) == 0)
+		return 0;
+	return wss_error_set(err, WSS_ERR_FAILED,
+			     "the watchdog does not answer: the guest is not stopped without it");
+}
+
 int wss_hold_stop(struct wss_hold *hold, struct wss_error *err)
 {
 	char state;
@@ -175,9 +221,8 @@ int wss_hold_stop(struct wss_hold *hold, struct wss_error *err)
 	if (state == 'T' || state == 't')
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "the guest's process has been stopped by somebody else");
-	if (tell(hold, MESSAGE_HELD) < 0)
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "the watchdog is gone: the guest is not stopped without it");
+	if (watch_over(hold, err) < 0)
+		return -1;
 	hold->held = true;
 	r = wss_process_signal(hold->process, SIGSTOP);
 	if (r < 0)
@@ -188,13 +233,14 @@ int wss_hold_stop(struct wss_hold *hold, struct wss_error *err)
 	return -1;
 }
 
-void wss_hold_release(struct wss_hold *hold)
+bool wss_hold_release(struct wss_hold *hold)
 {
 	if (!hold->held)
-		return;
+		return true;
 	continue_guest(hold->process->pidfd);
 	hold->held = false;
-	tell(hold, MESSAGE_FREE);
+	/* A watchdog that is still there has not let the guest go in the meantime. */
+	return tell(hold, MESSAGE_FREE) == 0;
 }
 
 void wss_hold_close(struct wss_hold *hold)
@@ -202,8 +248,6 @@ void wss_hold_close(struct wss_hold *hold)
 	if (!hold)
 		return;
 	wss_hold_release(hold);
-	close(hold->socket);
-	while (waitpid(hold->watchdog, NULL, 0) < 0 && errno == EINTR)
-		;
+	end_watchdog(hold);
 	free(hold);
 }

@@ -9,6 +9,7 @@
 #ifndef WSS_TRACK_HOLD_H
 #define WSS_TRACK_HOLD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -29,8 +30,11 @@ int wss_hold_open(const struct wss_process *process, struct wss_hold **ret_hold,
  */
 int wss_hold_stop(struct wss_hold *hold, struct wss_error *err);
 
-/* Lets the guest go on; does nothing when it is not held by us. */
-void wss_hold_release(struct wss_hold *hold);
+/*
+ * Lets the guest go on; does nothing when it is not held by us. False where the watchdog had let
+ * it go before, or might have: it was not held all the time.
+ */
+bool wss_hold_release(struct wss_hold *hold);
 
 /* Lets the guest go on and ends the watchdog. Takes NULL. */
 void wss_hold_close(struct wss_hold *hold);

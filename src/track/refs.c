@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "track/control.h"
+#include "track/selftest.h"
 #include "track/tracker.h"
 #include "wss/referenced.h"
 
@@ -19,8 +20,33 @@ struct refs {
 	struct wss_tracker base;
 	struct wss_guest *guest;
 	int clear_refs; /* borrowed */
+	bool may_flush; /* the write that flushes the TLBs is safe here */
 	struct wss_referenced_result result;
 };
+
+/* hugetlb pages have no accessed bit that smaps would show: they would read as untouched. */
+static int check_mappings(const struct wss_smaps *smaps, struct wss_error *err)
+{
+	if (smaps->guest.any_hugetlb)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "guest RAM is hugetlb, whose pages smaps never shows as referenced");
+	return 0;
+}
+
+static int probe_guest(struct wss_guest *guest, struct wss_error *err)
+{
+	struct wss_smaps smaps;
+
+	if (wss_control_probe(&guest->process, err) < 0)
+		return -1;
+	if (!guest->ram_known)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "guest RAM was not found among QEMU's mappings: %s",
+				     guest->ram_error.text);
+	if (wss_smaps_read(&guest->process, &guest->ram, &smaps, err) < 0)
+		return -1;
+	return check_mappings(&smaps, err);
+}
 
 static int refs_probe(const struct wss_host *host, struct wss_guest *guest, struct wss_error *err)
 {
@@ -30,16 +56,7 @@ static int refs_probe(const struct wss_host *host, struct wss_guest *guest, stru
 	if (guest->kvm)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 				     "the guest runs on KVM, whose page tables clear_refs 1 does not reach");
-	if (guest->process.pidfd < 0)
-		return 0;
-	if (!guest->ram_known)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "guest RAM was not found among QEMU's mappings: %s",
-				     guest->ram_error.text);
-	if (guest->config.hugepages)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "guest RAM is hugetlb, whose pages smaps never shows as referenced");
-	return wss_control_probe(&guest->process, err);
+	return guest->process.proc.dirfd >= 0 ? probe_guest(guest, err) : 0;
 }
 
 static void refs_close(struct wss_tracker *tracker)
@@ -52,12 +69,12 @@ static int refs_open(const struct wss_host *host, struct wss_guest *guest, int c
 {
 	struct refs *refs = calloc(1, sizeof(*refs));
 
-	(void)host;
 	if (!refs)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	refs->base.ops = &wss_tracker_refs;
 	refs->guest = guest;
 	refs->clear_refs = clear_refs;
+	refs->may_flush = wss_selftest_zap_safe(host, guest, NULL) == 0;
 	*ret_tracker = &refs->base;
 	return 0;
 }
@@ -68,10 +85,25 @@ static bool refs_works_stopped(const struct wss_tracker *tracker)
 	return true;
 }
 
+/*
+ * Writing 1 clears the accessed bits but leaves the TLBs alone, and a translation that is
+ * cached sets no bit: hot pages would look untouched, all of a small set on huge pages.
+ * Writing 4 always ends with a flush (clear_refs_write(), flush_tlb_mm()).
+ */
 static int refs_begin(struct wss_tracker *tracker, struct wss_span *ret_span,
 		      struct wss_error *err)
 {
-	return wss_control_clear(((struct refs *)tracker)->clear_refs, '1', ret_span, err);
+	struct refs *refs = (struct refs *)tracker;
+	struct wss_span flush;
+
+	if (wss_control_clear(refs->clear_refs, '1', ret_span, err) < 0)
+		return -1;
+	if (!refs->may_flush)
+		return 0;
+	if (wss_control_clear(refs->clear_refs, '4', &flush, err) < 0)
+		return -1;
+	ret_span->end_ns = flush.end_ns;
+	return 0;
 }
 
 static int refs_poll(struct wss_tracker *tracker, struct wss_reading *ret_reading,
@@ -82,6 +114,8 @@ static int refs_poll(struct wss_tracker *tracker, struct wss_reading *ret_readin
 	struct wss_smaps smaps;
 
 	if (wss_smaps_read(&refs->guest->process, &refs->guest->ram, &smaps, err) < 0)
+		return -1;
+	if (check_mappings(&smaps, err) < 0)
 		return -1;
 	wss_referenced_result(smaps.guest.referenced, smaps.guest.huge, HUGE_PAGE, &refs->result);
 	*ret_reading = (struct wss_reading){
@@ -102,9 +136,9 @@ static void refs_explain(const struct wss_tracker *tracker, struct wss_sample *s
 		wss_sample_note(sample,
 				"some guest RAM lies on huge pages, which have one accessed bit for 2 MiB: the truth lies between the low and the high bound");
 	wss_sample_note(sample, "accesses by QEMU's own device emulation count too");
-	/* clear_refs_write() flushes the TLBs for soft-dirty only (Linux 6.1, fs/proc/task_mmu.c). */
-	wss_sample_note(sample,
-			"pages whose translation stays in a CPU's TLB all the time are not seen");
+	if (!refs->may_flush)
+		wss_sample_degrade(sample,
+				   "TLBs cannot be flushed safely on this kernel: pages whose translation stays in one are not seen");
 }
 
 const struct wss_tracker_ops wss_tracker_refs = {
@@ -113,6 +147,7 @@ const struct wss_tracker_ops wss_tracker_refs = {
 	.observes = WSS_OBSERVES_ACCESSES,
 	.granularity = "4 KiB; 2 MiB on huge pages",
 	.cheap_poll = false,
+	.zero_is_no_answer = true,
 	.probe = refs_probe,
 	.open = refs_open,
 	.works_stopped = refs_works_stopped,

@@ -15,6 +15,8 @@
  * (0.5 ms a GiB of 4 KiB pages) that a walk takes on common hardware.
  */
 #define FALLBACK_ENTRY_NS 10.0
+/* No hardware walks faster: less than this was a disturbed calibration. */
+#define LEAST_ENTRY_NS 1.0
 /* The fixed part: taking the lock, opening and closing the notifier, flushing TLBs. */
 #define BASE_NS 200000ULL
 
@@ -58,7 +60,9 @@ static void calibrate(void)
 	double entry_ns = 0;
 
 	wss_child_run(calibrate_child, &entry_ns, sizeof(entry_ns), WSS_NS_PER_S, NULL);
-	measured_entry_ns = entry_ns > 0 ? entry_ns : FALLBACK_ENTRY_NS;
+	if (entry_ns <= 0)
+		entry_ns = FALLBACK_ENTRY_NS;
+	measured_entry_ns = entry_ns > LEAST_ENTRY_NS ? entry_ns : LEAST_ENTRY_NS;
 }
 
 double wss_stall_entry_ns(void)

@@ -34,6 +34,8 @@ struct wss_window {
 	struct wss_tracker *tracker;
 	struct wss_hold *hold; /* NULL unless options->pause */
 	int clear_refs;
+	bool slipped; /* the guest went on while it was to be held */
+	bool stopped; /* QEMU was seen stopped by a signal within this window */
 
 	struct wss_span armed;	/* time in which arming may have kept the guest waiting */
 	uint64_t start_ns;	/* of the measured window */
@@ -161,7 +163,8 @@ static uint64_t release(struct wss_window *window)
 {
 	if (!window->hold)
 		return 0;
-	wss_hold_release(window->hold);
+	if (!wss_hold_release(window->hold))
+		window->slipped = true;
 	return wss_clock_now_ns();
 }
 
@@ -203,6 +206,7 @@ int wss_window_begin(struct wss_window *window, struct wss_error *err)
 
 	window->cpu = (struct cpu_time){ 0, 0 };
 	window->curve.n_curve = 0;
+	window->stopped = window->slipped = false;
 	if (wss_guest_check_ready(window->guest, err) < 0 || check_stall(window, err) < 0)
 		return -1;
 	if (stopped_by_signal(window))
@@ -272,10 +276,18 @@ static void add_to_curve(struct wss_window *window, const struct wss_reading *re
 		wss_sample_curve_add(curve, since, reading->wss_bytes);
 }
 
+/* Looked at with every poll: a stop and a continue between two of them stay unseen. */
+static void watch_stopped(struct wss_window *window)
+{
+	if (!window->stopped && stopped_by_signal(window))
+		window->stopped = true;
+}
+
 /* Where a poll is dear, only whether the guest still lives is looked at. */
 static int watch(struct wss_window *window, struct wss_error *err)
 {
 	window->next_poll_ns = wss_clock_now_ns() + MAX_POLL_NS;
+	watch_stopped(window);
 	return check_alive(window, err);
 }
 
@@ -287,6 +299,7 @@ int wss_window_poll(struct wss_window *window, struct wss_error *err)
 
 	if (!window->tracker->ops->cheap_poll)
 		return watch(window, err);
+	watch_stopped(window);
 	r = read_tracker(window, &reading, err);
 	if (r == 0) {
 		add_to_curve(window, &reading, false);
@@ -361,10 +374,10 @@ int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 {
 	struct cpu_time since = cpu_now();
 	struct wss_reading reading;
-	bool stopped = stopped_by_signal(window);
 	uint64_t hold_ns, end_ns;
 	int r;
 
+	watch_stopped(window);
 	if (hold_if_asked(window, &hold_ns, err) < 0)
 		return -1;
 	/* A held guest touches nothing: its window ended when it was stopped. */
@@ -374,12 +387,18 @@ int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 	cpu_charge(window, since);
 	if (r < 0)
 		return -1;
+	if (!reading.wss_bytes && window->tracker->ops->zero_is_no_answer)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "nothing that the guest touched was seen: the window is too short, or the guest did nothing");
 	if (!end_ns)
 		end_ns = middle(reading.span);
 	add_to_curve(window, &reading, true);
 	wss_window_describe(window->guest, window->tracker->ops, window->options, ret_sample);
 	fill_reading(window, &reading, end_ns, ret_sample);
-	if (stopped ||
+	if (window->slipped)
+		wss_sample_degrade(ret_sample,
+				   "the guest could not be held for so long: the window is not exact");
+	if (window->stopped ||
 	    (window->guest->ops->disturbed && window->guest->ops->disturbed(window->guest)))
 		wss_sample_degrade(ret_sample,
 				   "the guest was paused or stopped within the window: it reads low");

@@ -312,6 +312,7 @@ static void test_smaps_fixtures(void **unused)
 	assert_int_equal(smaps.guest.hugetlb, 0);
 	assert_int_equal(smaps.guest.hugetlb_page, 0);
 	assert_false(smaps.guest.all_hugetlb);
+	assert_false(smaps.guest.any_hugetlb);
 	assert_true(smaps.qemu.rss > 10 * WSS_MIB);
 	/* A range that is no longer mapped is not silently left out. */
 	ram.ranges[0].start -= WSS_GIB;
@@ -327,6 +328,7 @@ static void test_smaps_fixtures(void **unused)
 	assert_int_equal(smaps.guest.hugetlb, 128 * WSS_MIB);
 	assert_int_equal(smaps.guest.hugetlb_page, 2 * WSS_MIB);
 	assert_true(smaps.guest.all_hugetlb);
+	assert_true(smaps.guest.any_hugetlb);
 	assert_false(smaps.qemu.all_hugetlb);
 	assert_int_equal(smaps.qemu.hugetlb, 0);
 	wss_ram_free(&ram);

@@ -410,6 +410,13 @@ static void test_overlap(void **unused)
  * auto takes one method a guest and keeps to it: each sample says which, and a profile
  * is made from one of them, so nothing is ever averaged over methods.
  */
+/* Real accesses within both windows, and asks to be called again within the next. */
+static void touch_something(void *unused)
+{
+	fake_touch(fakes[0], 10);
+	virtual_clock_at(options.window.window_ns, touch_something, unused);
+}
+
 static void test_never_mixed(void **unused)
 {
 	struct wss_profile profile;
@@ -419,6 +426,7 @@ static void test_never_mixed(void **unused)
 	options.count = 2;
 	/* This host has no KVM: what runs on it there cannot be measured. */
 	fake_make_kvm(fakes[1]);
+	virtual_clock_at(options.window.window_ns / 2, touch_something, NULL);
 	run(2);
 	assert_int_equal(got.n, 3);
 	for (size_t i = 0; i < 3; i++) {
