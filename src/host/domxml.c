@@ -8,118 +8,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include <libxml/parser.h>
-#include <libxml/tree.h>
-
 #include "base/cleanup.h"
+#include "host/xml.h"
 
 #define QEMU_NAMESPACE "http://libvirt.org/schemas/domain/qemu/1.0"
-
-static void free_doc(xmlDoc **doc)
-{
-	if (*doc)
-		xmlFreeDoc(*doc);
-}
-
-static void free_parser(xmlParserCtxt **ctxt)
-{
-	if (*ctxt)
-		xmlFreeParserCtxt(*ctxt);
-}
-
-static void free_string(xmlChar **s)
-{
-	if (*s)
-		xmlFree(*s);
-}
-
-#define auto_doc wss_cleanup(free_doc)
-#define auto_parser wss_cleanup(free_parser)
-#define auto_string wss_cleanup(free_string)
-
-/* Set as the parser's handler of <!DOCTYPE: no declaration, no entity, no expansion. */
-static void refuse_doctype(void *opaque, const xmlChar *name, const xmlChar *external_id,
-			   const xmlChar *system_id)
-{
-	(void)name;
-	(void)external_id;
-	(void)system_id;
-	*(bool *)((xmlParserCtxt *)opaque)->_private = true;
-	xmlStopParser(opaque);
-}
-
-/* Returns the document, or NULL with err set. */
-static xmlDoc *parse_document(const char *xml, struct wss_error *err)
-{
-	auto_parser xmlParserCtxt *ctxt = NULL;
-	size_t len = strnlen(xml, WSS_DOMXML_MAX + 1);
-	auto_doc xmlDoc *doc = NULL;
-	bool has_doctype = false;
-	const xmlError *why;
-
-	if (len > WSS_DOMXML_MAX) {
-		wss_error_set(err, WSS_ERR_FAILED, "the XML is longer than %u bytes",
-			      WSS_DOMXML_MAX);
-		return NULL;
-	}
-	ctxt = xmlNewParserCtxt();
-	if (!ctxt) {
-		wss_error_set(err, WSS_ERR_NO_MEMORY, "no memory for an XML parser");
-		return NULL;
-	}
-	ctxt->sax->internalSubset = refuse_doctype;
-	ctxt->_private = &has_doctype;
-	doc = xmlCtxtReadMemory(ctxt, xml, (int)len, NULL, "UTF-8",
-				XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
-	if (doc && !has_doctype)
-		return wss_steal_ptr(doc);
-	why = xmlCtxtGetLastError(ctxt);
-	if (has_doctype)
-		wss_error_set(err, WSS_ERR_FAILED, "the XML has a document type, which is refused");
-	else if (why && why->message)
-		wss_error_set(err, WSS_ERR_FAILED, "the XML cannot be parsed (line %d): %.*s",
-			      why->line, (int)strcspn(why->message, "\n"), why->message);
-	else
-		wss_error_set(err, WSS_ERR_FAILED, "the XML cannot be parsed");
-	return NULL;
-}
-
-static bool is_element(const xmlNode *node, const char *name)
-{
-	return node->type == XML_ELEMENT_NODE && !node->ns &&
-	       (!name || !strcmp((const char *)node->name, name));
-}
-
-/* The first child element of that name after `after` (NULL: from the start), or NULL. */
-static xmlNode *next_child(const xmlNode *parent, const xmlNode *after, const char *name)
-{
-	xmlNode *node = after ? after->next : parent ? parent->children : NULL;
-
-	while (node && !is_element(node, name))
-		node = node->next;
-	return node;
-}
-
-static xmlNode *child(const xmlNode *parent, const char *name)
-{
-	return next_child(parent, NULL, name);
-}
-
-#define for_each_child(node, parent, name)                                \
-	for (xmlNode *node = next_child(parent, NULL, name); node;        \
-	     node = next_child(parent, node, name))
-
-static xmlChar *attribute(const xmlNode *node, const char *name)
-{
-	return node ? xmlGetNoNsProp(node, (const xmlChar *)name) : NULL;
-}
-
-static bool attribute_is(const xmlNode *node, const char *name, const char *value)
-{
-	auto_string xmlChar *text = attribute(node, name);
-
-	return text && !strcmp((const char *)text, value);
-}
 
 /* Copies text, if there is one that is not empty and fits. Returns false otherwise. */
 static bool copy_text(const xmlChar *text, char *ret, size_t size)
@@ -185,8 +77,8 @@ static int scale_size(const xmlChar *number, const xmlChar *unit, const char *wh
 static int element_size(const xmlNode *node, const char *what, uint64_t *ret_bytes,
 			struct wss_error *err)
 {
-	auto_string xmlChar *number = node ? xmlNodeGetContent(node) : NULL;
-	auto_string xmlChar *unit = attribute(node, "unit");
+	wss_auto_xml_text xmlChar *number = node ? xmlNodeGetContent(node) : NULL;
+	wss_auto_xml_text xmlChar *unit = wss_xml_attribute(node, "unit");
 
 	if (!node)
 		return wss_error_set(err, WSS_ERR_FAILED, "%s: missing", what);
@@ -196,8 +88,8 @@ static int element_size(const xmlNode *node, const char *what, uint64_t *ret_byt
 /* The <uuid> in parent, as libvirt formats it, into lower case. */
 static int parse_uuid(const xmlNode *parent, char *ret_uuid, struct wss_error *err)
 {
-	xmlNode *node = child(parent, "uuid");
-	auto_string xmlChar *text = node ? xmlNodeGetContent(node) : NULL;
+	xmlNode *node = wss_xml_child(parent, "uuid");
+	wss_auto_xml_text xmlChar *text = node ? xmlNodeGetContent(node) : NULL;
 	char uuid[WSS_UUID_TEXT_MAX] = "";
 	bool good = text && strlen((const char *)text) == sizeof(uuid) - 1;
 
@@ -215,10 +107,10 @@ static int parse_uuid(const xmlNode *parent, char *ret_uuid, struct wss_error *e
 
 static int parse_identity(const xmlNode *domain, struct wss_domxml *ret, struct wss_error *err)
 {
-	xmlNode *name = child(domain, "name");
-	auto_string xmlChar *type = attribute(domain, "type");
-	auto_string xmlChar *name_text = name ? xmlNodeGetContent(name) : NULL;
-	auto_string xmlChar *arch = attribute(child(child(domain, "os"), "type"), "arch");
+	xmlNode *name = wss_xml_child(domain, "name");
+	wss_auto_xml_text xmlChar *type = wss_xml_attribute(domain, "type");
+	wss_auto_xml_text xmlChar *name_text = name ? xmlNodeGetContent(name) : NULL;
+	wss_auto_xml_text xmlChar *arch = wss_xml_attribute(wss_xml_child(wss_xml_child(domain, "os"), "type"), "arch");
 
 	if (!copy_text(type, ret->type, sizeof(ret->type)))
 		return wss_error_set(err, WSS_ERR_FAILED, "the domain XML has no valid type");
@@ -230,19 +122,19 @@ static int parse_identity(const xmlNode *domain, struct wss_domxml *ret, struct 
 
 static void parse_backing(const xmlNode *domain, struct wss_domxml *ret)
 {
-	const xmlNode *backing = child(domain, "memoryBacking");
-	const xmlNode *source = child(backing, "source");
-	const xmlNode *access = child(backing, "access");
+	const xmlNode *backing = wss_xml_child(domain, "memoryBacking");
+	const xmlNode *source = wss_xml_child(backing, "source");
+	const xmlNode *access = wss_xml_child(backing, "access");
 
-	if (attribute_is(source, "type", "memfd"))
+	if (wss_xml_attribute_is(source, "type", "memfd"))
 		ret->backing = WSS_BACKING_MEMFD;
-	else if (attribute_is(source, "type", "file"))
+	else if (wss_xml_attribute_is(source, "type", "file"))
 		ret->backing = WSS_BACKING_FILE;
-	ret->hugepages = child(backing, "hugepages") != NULL;
-	ret->locked = child(backing, "locked") != NULL;
-	ret->shared = attribute_is(access, "mode", "shared") ||
+	ret->hugepages = wss_xml_child(backing, "hugepages") != NULL;
+	ret->locked = wss_xml_child(backing, "locked") != NULL;
+	ret->shared = wss_xml_attribute_is(access, "mode", "shared") ||
 		      (ret->backing == WSS_BACKING_MEMFD &&
-		       !attribute_is(access, "mode", "private"));
+		       !wss_xml_attribute_is(access, "mode", "private"));
 }
 
 static int add_block(struct wss_domxml *ret, uint64_t bytes, struct wss_error *err)
@@ -261,15 +153,15 @@ static int parse_cells(const xmlNode *domain, struct wss_domxml *ret, unsigned *
 		       struct wss_error *err)
 {
 	*ret_cells = 0;
-	for_each_child (cell, child(child(domain, "cpu"), "numa"), "cell") {
-		auto_string xmlChar *number = attribute(cell, "memory");
-		auto_string xmlChar *unit = attribute(cell, "unit");
+	wss_xml_for_each_child(cell, wss_xml_child(wss_xml_child(domain, "cpu"), "numa"), "cell") {
+		wss_auto_xml_text xmlChar *number = wss_xml_attribute(cell, "memory");
+		wss_auto_xml_text xmlChar *unit = wss_xml_attribute(cell, "unit");
 		uint64_t bytes;
 
 		if (scale_size(number, unit, "memory of a NUMA cell", &bytes, err) < 0 ||
 		    add_block(ret, bytes, err) < 0)
 			return -1;
-		if (attribute_is(cell, "memAccess", "private"))
+		if (wss_xml_attribute_is(cell, "memAccess", "private"))
 			ret->shared = false;
 		(*ret_cells)++;
 	}
@@ -284,22 +176,22 @@ static int parse_memory_devices(const xmlNode *devices, struct wss_domxml *ret,
 				uint64_t *ret_bytes, struct wss_error *err)
 {
 	*ret_bytes = 0;
-	for_each_child (memory, devices, "memory") {
+	wss_xml_for_each_child(memory, devices, "memory") {
 		uint64_t bytes;
 
-		if (element_size(child(child(memory, "target"), "size"), "size of a memory device",
+		if (element_size(wss_xml_child(wss_xml_child(memory, "target"), "size"), "size of a memory device",
 				 &bytes, err) < 0)
 			return -1;
 		if (__builtin_add_overflow(*ret_bytes, bytes, ret_bytes))
 			return wss_error_set(err, WSS_ERR_FAILED, "memory devices: too large");
-		if (attribute_is(memory, "model", "dimm") ||
-		    attribute_is(memory, "model", "virtio-mem")) {
+		if (wss_xml_attribute_is(memory, "model", "dimm") ||
+		    wss_xml_attribute_is(memory, "model", "virtio-mem")) {
 			if (add_block(ret, bytes, err) < 0)
 				return -1;
-			if (attribute_is(memory, "access", "private"))
+			if (wss_xml_attribute_is(memory, "access", "private"))
 				ret->shared = false;
-		} else if (attribute_is(memory, "model", "nvdimm") ||
-			   attribute_is(memory, "model", "virtio-pmem")) {
+		} else if (wss_xml_attribute_is(memory, "model", "nvdimm") ||
+			   wss_xml_attribute_is(memory, "model", "virtio-pmem")) {
 			ret->pmems++;
 		}
 	}
@@ -308,11 +200,11 @@ static int parse_memory_devices(const xmlNode *devices, struct wss_domxml *ret,
 
 static int parse_memory(const xmlNode *domain, struct wss_domxml *ret, struct wss_error *err)
 {
-	const xmlNode *current = child(domain, "currentMemory");
+	const xmlNode *current = wss_xml_child(domain, "currentMemory");
 	uint64_t device_bytes, initial_bytes;
 	unsigned cells;
 
-	if (element_size(child(domain, "memory"), "memory", &ret->maximum_bytes, err) < 0)
+	if (element_size(wss_xml_child(domain, "memory"), "memory", &ret->maximum_bytes, err) < 0)
 		return -1;
 	if (!ret->maximum_bytes)
 		return wss_error_set(err, WSS_ERR_FAILED, "memory: 0");
@@ -323,7 +215,7 @@ static int parse_memory(const xmlNode *domain, struct wss_domxml *ret, struct ws
 	if (parse_cells(domain, ret, &cells, err) < 0)
 		return -1;
 	if (cells) {
-		if (parse_memory_devices(child(domain, "devices"), ret, &device_bytes, err) < 0)
+		if (parse_memory_devices(wss_xml_child(domain, "devices"), ret, &device_bytes, err) < 0)
 			return -1;
 		return ret->n_blocks ? 0 :
 				       wss_error_set(err, WSS_ERR_FAILED,
@@ -331,7 +223,7 @@ static int parse_memory(const xmlNode *domain, struct wss_domxml *ret, struct ws
 	}
 	/* The first block comes before the devices', though its size follows from theirs. */
 	ret->n_blocks = 1;
-	if (parse_memory_devices(child(domain, "devices"), ret, &device_bytes, err) < 0)
+	if (parse_memory_devices(wss_xml_child(domain, "devices"), ret, &device_bytes, err) < 0)
 		return -1;
 	if (__builtin_sub_overflow(ret->maximum_bytes, device_bytes, &initial_bytes) ||
 	    !initial_bytes)
@@ -343,17 +235,17 @@ static int parse_memory(const xmlNode *domain, struct wss_domxml *ret, struct ws
 
 static void parse_devices(const xmlNode *domain, struct wss_domxml *ret)
 {
-	const xmlNode *devices = child(domain, "devices");
-	const xmlNode *balloon = child(devices, "memballoon");
-	const xmlNode *security = child(domain, "launchSecurity");
-	auto_string xmlChar *security_type = attribute(security, "type");
+	const xmlNode *devices = wss_xml_child(domain, "devices");
+	const xmlNode *balloon = wss_xml_child(devices, "memballoon");
+	const xmlNode *security = wss_xml_child(domain, "launchSecurity");
+	wss_auto_xml_text xmlChar *security_type = wss_xml_attribute(security, "type");
 
-	ret->has_balloon = balloon && !attribute_is(balloon, "model", "none");
-	for_each_child (device, devices, NULL) {
-		if (is_element(device, "hostdev") ||
-		    (is_element(device, "interface") && attribute_is(device, "type", "hostdev")))
+	ret->has_balloon = balloon && !wss_xml_attribute_is(balloon, "model", "none");
+	wss_xml_for_each_child(device, devices, NULL) {
+		if (wss_xml_is(device, "hostdev") ||
+		    (wss_xml_is(device, "interface") && wss_xml_attribute_is(device, "type", "hostdev")))
 			ret->hostdevs++;
-		else if (is_element(device, "shmem"))
+		else if (wss_xml_is(device, "shmem"))
 			ret->shmems++;
 	}
 	if (security && !copy_text(security_type, ret->launch_security,
@@ -369,14 +261,14 @@ static void parse_devices(const xmlNode *domain, struct wss_domxml *ret)
 
 int wss_domxml_parse(const char *xml, struct wss_domxml *ret_xml, struct wss_error *err)
 {
-	auto_doc xmlDoc *doc = parse_document(xml, err);
+	wss_auto_xml_doc xmlDoc *doc = wss_xml_parse(xml, WSS_DOMXML_MAX, err);
 	struct wss_domxml result = { .backing = WSS_BACKING_ANON };
 	const xmlNode *domain;
 
 	if (!doc)
 		return -1;
 	domain = xmlDocGetRootElement(doc);
-	if (!domain || !is_element(domain, "domain"))
+	if (!domain || !wss_xml_is(domain, "domain"))
 		return wss_error_set(err, WSS_ERR_FAILED, "the XML is not that of a domain");
 	if (parse_identity(domain, &result, err) < 0 || parse_memory(domain, &result, err) < 0)
 		return -1;
@@ -388,8 +280,8 @@ int wss_domxml_parse(const char *xml, struct wss_domxml *ret_xml, struct wss_err
 int wss_domxml_parse_status(const char *xml, int *ret_pid, char ret_uuid[WSS_UUID_TEXT_MAX],
 			    struct wss_error *err)
 {
-	auto_doc xmlDoc *doc = parse_document(xml, err);
-	auto_string xmlChar *text = NULL;
+	wss_auto_xml_doc xmlDoc *doc = wss_xml_parse(xml, WSS_DOMXML_MAX, err);
+	wss_auto_xml_text xmlChar *text = NULL;
 	const xmlNode *status;
 	char *end;
 	long pid;
@@ -397,14 +289,14 @@ int wss_domxml_parse_status(const char *xml, int *ret_pid, char ret_uuid[WSS_UUI
 	if (!doc)
 		return -1;
 	status = xmlDocGetRootElement(doc);
-	if (!status || !is_element(status, "domstatus"))
+	if (!status || !wss_xml_is(status, "domstatus"))
 		return wss_error_set(err, WSS_ERR_FAILED, "the XML is not a domain's status");
-	text = attribute(status, "pid");
+	text = wss_xml_attribute(status, "pid");
 	errno = 0;
 	pid = text && isdigit(text[0]) ? strtol((const char *)text, &end, 10) : 0;
 	if (errno || pid <= 0 || pid > INT_MAX || *end)
 		return wss_error_set(err, WSS_ERR_FAILED, "the status XML has no valid pid");
-	if (parse_uuid(child(status, "domain"), ret_uuid, err) < 0)
+	if (parse_uuid(wss_xml_child(status, "domain"), ret_uuid, err) < 0)
 		return -1;
 	*ret_pid = (int)pid;
 	return 0;
@@ -413,13 +305,13 @@ int wss_domxml_parse_status(const char *xml, int *ret_pid, char ret_uuid[WSS_UUI
 int wss_domxml_parse_host_uuid(const char *xml, char ret_uuid[WSS_UUID_TEXT_MAX],
 			       struct wss_error *err)
 {
-	auto_doc xmlDoc *doc = parse_document(xml, err);
+	wss_auto_xml_doc xmlDoc *doc = wss_xml_parse(xml, WSS_DOMXML_MAX, err);
 	const xmlNode *capabilities = doc ? xmlDocGetRootElement(doc) : NULL;
 	const xmlNode *host;
 
 	if (!doc)
 		return -1;
-	host = capabilities && is_element(capabilities, "capabilities") ? child(capabilities, "host")
+	host = capabilities && wss_xml_is(capabilities, "capabilities") ? wss_xml_child(capabilities, "host")
 									 : NULL;
 	if (!host)
 		return wss_error_set(err, WSS_ERR_FAILED, "the XML is not a host's capabilities");

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "host/xml.h"
+
+static void free_parser(xmlParserCtxt **ctxt)
+{
+	if (*ctxt)
+		xmlFreeParserCtxt(*ctxt);
+}
+
+#define auto_parser wss_cleanup(free_parser)
+
+/* Set as the parser's handler of <!DOCTYPE: no declaration, no entity, no expansion. */
+static void refuse_doctype(void *opaque, const xmlChar *name, const xmlChar *external_id,
+			   const xmlChar *system_id)
+{
+	(void)name;
+	(void)external_id;
+	(void)system_id;
+	*(bool *)((xmlParserCtxt *)opaque)->_private = true;
+	xmlStopParser(opaque);
+}
+
+xmlDoc *wss_xml_parse(const char *xml, size_t max, struct wss_error *err)
+{
+	auto_parser xmlParserCtxt *ctxt = NULL;
+	size_t len = strnlen(xml, max + 1);
+	wss_auto_xml_doc xmlDoc *doc = NULL;
+	bool has_doctype = false;
+	const xmlError *why;
+
+	if (len > max) {
+		wss_error_set(err, WSS_ERR_FAILED, "the XML is longer than %zu bytes", max);
+		return NULL;
+	}
+	ctxt = xmlNewParserCtxt();
+	if (!ctxt) {
+		wss_error_set(err, WSS_ERR_NO_MEMORY, "no memory for an XML parser");
+		return NULL;
+	}
+	ctxt->sax->internalSubset = refuse_doctype;
+	ctxt->_private = &has_doctype;
+	doc = xmlCtxtReadMemory(ctxt, xml, (int)len, NULL, "UTF-8",
+				XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
+	if (doc && !has_doctype)
+		return wss_steal_ptr(doc);
+	why = xmlCtxtGetLastError(ctxt);
+	if (has_doctype)
+		wss_error_set(err, WSS_ERR_FAILED, "the XML has a document type, which is refused");
+	else if (why && why->message)
+		wss_error_set(err, WSS_ERR_FAILED, "the XML cannot be parsed (line %d): %.*s",
+			      why->line, (int)strcspn(why->message, "\n"), why->message);
+	else
+		wss_error_set(err, WSS_ERR_FAILED, "the XML cannot be parsed");
+	return NULL;
+}
+
+bool wss_xml_is(const xmlNode *node, const char *name)
+{
+	return node->type == XML_ELEMENT_NODE && !node->ns &&
+	       (!name || !strcmp((const char *)node->name, name));
+}
+
+xmlNode *wss_xml_next_child(const xmlNode *parent, const xmlNode *after, const char *name)
+{
+	xmlNode *node = after ? after->next : parent ? parent->children : NULL;
+
+	while (node && !wss_xml_is(node, name))
+		node = node->next;
+	return node;
+}
+
+xmlNode *wss_xml_child(const xmlNode *parent, const char *name)
+{
+	return wss_xml_next_child(parent, NULL, name);
+}
+
+xmlChar *wss_xml_attribute(const xmlNode *node, const char *name)
+{
+	return node ? xmlGetNoNsProp(node, (const xmlChar *)name) : NULL;
+}
+
+bool wss_xml_attribute_is(const xmlNode *node, const char *name, const char *value)
+{
+	wss_auto_xml_text xmlChar *text = wss_xml_attribute(node, name);
+
+	return text && !strcmp((const char *)text, value);
+}

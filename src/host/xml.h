@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The few things that our readers of XML need of libxml2. Elements of a namespace
+ * are never matched by name: those of libvirt's domains have none.
+ */
+#ifndef WSS_HOST_XML_H
+#define WSS_HOST_XML_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <libxml/parser.h>
+#include <libxml/tree.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+
+static inline void wss_cleanup_xml_doc(xmlDoc **doc)
+{
+	if (*doc)
+		xmlFreeDoc(*doc);
+}
+
+static inline void wss_cleanup_xml_text(xmlChar **text)
+{
+	if (*text)
+		xmlFree(*text);
+}
+
+#define wss_auto_xml_doc wss_cleanup(wss_cleanup_xml_doc)
+#define wss_auto_xml_text wss_cleanup(wss_cleanup_xml_text)
+
+/*
+ * Parses hostile XML of at most max bytes. A document type declaration is refused, so
+ * there are no entities; nothing is fetched. The caller frees the document. NULL with
+ * WSS_ERR_FAILED or WSS_ERR_NO_MEMORY.
+ */
+xmlDoc *wss_xml_parse(const char *xml, size_t max, struct wss_error *err);
+
+/* Is it an element of that name (NULL: of any)? */
+bool wss_xml_is(const xmlNode *node, const char *name);
+
+/* The first child element of that name after `after` (NULL: from the start), or NULL. */
+xmlNode *wss_xml_next_child(const xmlNode *parent, const xmlNode *after, const char *name);
+
+/* The first child element of that name, or NULL; parent may be NULL. */
+xmlNode *wss_xml_child(const xmlNode *parent, const char *name);
+
+#define wss_xml_for_each_child(node, parent, name)                          \
+	for (xmlNode *node = wss_xml_next_child(parent, NULL, name); node; \
+	     node = wss_xml_next_child(parent, node, name))
+
+/* An attribute's text for xmlFree(), or NULL; node may be NULL. */
+xmlChar *wss_xml_attribute(const xmlNode *node, const char *name);
+
+/* Is there such an attribute with that value? */
+bool wss_xml_attribute_is(const xmlNode *node, const char *name, const char *value);
+
+#endif
