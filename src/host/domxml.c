@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
+#include "host/devices.h"
 #include "host/xml.h"
 
 #define QEMU_NAMESPACE "http://libvirt.org/schemas/domain/qemu/1.0"
@@ -259,6 +260,20 @@ static void parse_devices(const xmlNode *domain, struct wss_domxml *ret)
 			ret->qemu_passthrough = true;
 }
 
+static void parse_dirty_log_hazard(const xmlNode *domain, struct wss_domxml *ret)
+{
+	const xmlNode *kvm = wss_xml_child(wss_xml_child(domain, "features"), "kvm");
+
+	if (ret->qemu_passthrough)
+		strcpy(ret->dirty_log_hazard, "qemu:commandline");
+	else if (wss_xml_attribute_is(wss_xml_child(kvm, "dirty-ring"), "state", "on"))
+		strcpy(ret->dirty_log_hazard, "dirty-ring");
+	else
+		wss_devices_bear_dirty_log(wss_xml_child(domain, "devices"),
+					   ret->dirty_log_hazard,
+					   sizeof(ret->dirty_log_hazard));
+}
+
 int wss_domxml_parse(const char *xml, struct wss_domxml *ret_xml, struct wss_error *err)
 {
 	wss_auto_xml_doc xmlDoc *doc = wss_xml_parse(xml, WSS_DOMXML_MAX, err);
@@ -273,6 +288,7 @@ int wss_domxml_parse(const char *xml, struct wss_domxml *ret_xml, struct wss_err
 	if (parse_identity(domain, &result, err) < 0 || parse_memory(domain, &result, err) < 0)
 		return -1;
 	parse_devices(domain, &result);
+	parse_dirty_log_hazard(domain, &result);
 	*ret_xml = result;
 	return 0;
 }

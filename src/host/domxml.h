@@ -48,6 +48,12 @@ struct wss_domxml {
 	unsigned shmems;   /* <shmem> */
 	char launch_security[32]; /* type of <launchSecurity> ("sev", "s390-pv" ...), "" if none */
 	bool qemu_passthrough;	  /* <qemu:commandline> or <qemu:override> */
+	/*
+	 * What forbids to start KVM's dirty log for this guest: the first device that is
+	 * not known to bear it (host/devices.h), "dirty-ring" (<features><kvm><dirty-ring>), or
+	 * "qemu:commandline"; "" where nothing does.
+	 */
+	char dirty_log_hazard[64];
 };
 
 /*
