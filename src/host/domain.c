@@ -289,6 +289,50 @@ static int domain_kvm_counts(struct wss_guest *guest, struct wss_kvm_counts *ret
 	return wss_kvm_counts_qmp(qmp, ret_counts, err);
 }
 
+static int domain_dirty_log_start(struct wss_guest *guest, unsigned seconds,
+				  struct wss_error *err)
+{
+#if LIBVIR_VERSION_NUMBER >= 8001000
+	struct domain_source *source = guest->source;
+
+	if (virDomainStartDirtyRateCalc(source->dom, (int)seconds,
+					VIR_DOMAIN_DIRTYRATE_MODE_DIRTY_BITMAP) < 0)
+		return wss_conn_error(err, "cannot start the dirty log");
+	return 0;
+#else
+	(void)guest;
+	(void)seconds;
+	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+			     "this build's libvirt cannot start the dirty log (needs 8.1)");
+#endif
+}
+
+static int domain_dirty_log_query(struct wss_guest *guest, struct wss_dirty_log *ret_log,
+				  struct wss_error *err)
+{
+	struct domain_source *source = guest->source;
+	virDomainStatsRecordPtr *records;
+	const char *mode = NULL;
+	int status;
+
+	if (get_stats(source->dom, VIR_DOMAIN_STATS_DIRTYRATE, 0, &records, err) < 0)
+		return -1;
+	if (virTypedParamsGetInt(records[0]->params, records[0]->nparams,
+				 "dirtyrate.calc_status", &status) != 1)
+		status = -1;
+	virTypedParamsGetString(records[0]->params, records[0]->nparams, "dirtyrate.calc_mode",
+				&mode);
+	*ret_log = (struct wss_dirty_log){
+		.measuring = status == VIR_DOMAIN_DIRTYRATE_MEASURING,
+		.bitmap = mode && !strcmp(mode, "dirty-bitmap"),
+	};
+	virDomainStatsRecordListFree(records);
+	if (status < 0)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "libvirt does not tell the state of the dirty log");
+	return 0;
+}
+
 /* The host UUID that libvirt reports: <capabilities><host><uuid>. */
 static void host_uuid(virConnectPtr vir, char ret_uuid[WSS_UUID_TEXT_MAX])
 {
@@ -355,6 +399,8 @@ static void domain_release(struct wss_guest *guest)
 static const struct wss_guest_ops domain_ops = {
 	.refresh = domain_refresh,
 	.kvm_counts = domain_kvm_counts,
+	.dirty_log_start = domain_dirty_log_start,
+	.dirty_log_query = domain_dirty_log_query,
 	.attach = domain_attach,
 	.disturbed = domain_disturbed,
 	.publish = domain_publish,

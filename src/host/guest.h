@@ -26,6 +26,12 @@ enum wss_guest_state {
 
 struct wss_guest;
 
+/* The dirty-rate calculation, which is what has KVM's dirty log on. */
+struct wss_dirty_log {
+	bool measuring; /* a calculation, anybody's, is under way */
+	bool bitmap;	/* it, or the last one, uses the dirty bitmap */
+};
+
 /* What differs between the sources of guests. */
 struct wss_guest_ops {
 	/* Reads state, job and balloon anew into the guest; may talk to libvirt or QEMU. */
@@ -33,6 +39,14 @@ struct wss_guest_ops {
 	/* KVM's counters without debugfs: WSS_ERR_UNSUPPORTED where the source has none. */
 	int (*kvm_counts)(struct wss_guest *guest, struct wss_kvm_counts *ret_counts,
 			  struct wss_error *err);
+	/*
+	 * Starts a calculation that has the dirty log on for seconds (1-60); it ends by
+	 * itself and cannot be cancelled. The caller has made sure that the guest bears it
+	 * (kvm, config.dirty_log_hazard) and that none is under way.
+	 */
+	int (*dirty_log_start)(struct wss_guest *guest, unsigned seconds, struct wss_error *err);
+	int (*dirty_log_query)(struct wss_guest *guest, struct wss_dirty_log *ret_log,
+			       struct wss_error *err);
 	/* Finds the guest's QEMU and holds it in guest->process, checked. */
 	int (*attach)(struct wss_guest *guest, const struct wss_host *host, struct wss_error *err);
 	/*

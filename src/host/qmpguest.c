@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/units.h"
+#include "dirtyrate.h"
 #include "qmp.h"
 #include "query.h"
 
@@ -127,6 +128,22 @@ static int attach(struct wss_guest *guest, const struct wss_host *host, struct w
 	return refresh(guest, err);
 }
 
+static int dirty_log_start(struct wss_guest *guest, unsigned seconds, struct wss_error *err)
+{
+	return qmp_start_dirty_bitmap(guest->source, seconds, TIMEOUT_MS, err);
+}
+
+static int dirty_log_query(struct wss_guest *guest, struct wss_dirty_log *ret_log,
+			   struct wss_error *err)
+{
+	struct qmp_dirty_rate rate;
+
+	if (qmp_query_dirty_rate(guest->source, TIMEOUT_MS, &rate, err) < 0)
+		return -1;
+	*ret_log = (struct wss_dirty_log){ .measuring = rate.measuring, .bitmap = rate.bitmap };
+	return 0;
+}
+
 static bool disturbed(struct wss_guest *guest)
 {
 	return qmp_stop_seen(guest->source);
@@ -148,6 +165,8 @@ static void release(struct wss_guest *guest)
 static const struct wss_guest_ops qmp_guest_ops = {
 	.refresh = refresh,
 	.kvm_counts = kvm_counts,
+	.dirty_log_start = dirty_log_start,
+	.dirty_log_query = dirty_log_query,
 	.attach = attach,
 	.disturbed = disturbed,
 	.publish = publish,
