@@ -20,6 +20,8 @@
 #define WINDOW_MAX_NS (24 * 3600 * WSS_NS_PER_S)
 #define STALL_MAX_NS (60 * WSS_NS_PER_S)
 #define COUNT_MAX 1000000
+/* 8 GiB by 4 KiB; at about 2 us a fault, four seconds of one CPU over the window. */
+#define MAX_FAULTS_DEFAULT (2u << 20)
 
 struct sample_options {
 	struct wss_round_options round;
@@ -42,6 +44,8 @@ enum {
 	OPT_PAUSE,
 	OPT_MAX_STALL,
 	OPT_PUBLISH,
+	OPT_GRANULARITY,
+	OPT_MAX_FAULTS,
 };
 
 static const struct option long_options[] = {
@@ -54,6 +58,8 @@ static const struct option long_options[] = {
 	{ "pause", no_argument, NULL, OPT_PAUSE },
 	{ "max-stall", required_argument, NULL, OPT_MAX_STALL },
 	{ "publish", no_argument, NULL, OPT_PUBLISH },
+	{ "granularity", required_argument, NULL, OPT_GRANULARITY },
+	{ "max-faults", required_argument, NULL, OPT_MAX_FAULTS },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -68,6 +74,25 @@ static int parse_method(const char *name, struct sample_options *options, struct
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--method: '%s' is not auto, mmu or refs", name);
 	return 0;
+}
+
+static int parse_granularity(const char *name, struct sample_options *options,
+			     struct wss_error *err)
+{
+	static const char *const names[] = {
+		[WSS_GRANULARITY_NATIVE] = "native",
+		[WSS_GRANULARITY_4K] = "4k",
+		[WSS_GRANULARITY_AUTO] = "auto",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcmp(name, names[i])) {
+			options->round.window.granularity = (enum wss_granularity)i;
+			return 0;
+		}
+	}
+	return wss_error_set(err, WSS_ERR_USAGE, "--granularity: '%s' is not native, 4k or auto",
+			     name);
 }
 
 static int parse_option(int c, struct sample_options *options, struct wss_cli *cli, char **argv,
@@ -102,6 +127,11 @@ static int parse_option(int c, struct sample_options *options, struct wss_cli *c
 	case OPT_PUBLISH:
 		options->publish = true;
 		return 0;
+	case OPT_GRANULARITY:
+		return parse_granularity(optarg, options, err);
+	case OPT_MAX_FAULTS:
+		return wss_number_parse(optarg, 1, UINT64_MAX, "--max-faults",
+					&round->window.max_faults, err);
 	default:
 		return wss_cli_option(cli, c, argv, err);
 	}
@@ -208,7 +238,8 @@ static int sample_run(struct wss_cli *cli, int argc, char **argv)
 	struct sample_options options = {
 		.round = {
 			.window = { .window_ns = WINDOW_DEFAULT_NS,
-				    .max_stall_ns = WSS_MAX_STALL_DEFAULT_NS },
+				    .max_stall_ns = WSS_MAX_STALL_DEFAULT_NS,
+				    .max_faults = MAX_FAULTS_DEFAULT },
 			.count = 1,
 		},
 	};

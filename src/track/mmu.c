@@ -18,6 +18,7 @@
 #include "base/fault.h"
 #include "host/kvmstat.h"
 #include "track/control.h"
+#include "track/dirtylog.h"
 #include "track/selftest.h"
 #include "track/stall.h"
 #include "track/tracker.h"
@@ -29,7 +30,12 @@ struct mmu {
 	struct wss_tracker base;
 	const struct wss_host *host;
 	struct wss_guest *guest;
-	int clear_refs;			 /* borrowed */
+	struct wss_track_options options;
+	bool fine; /* by 4 KiB, while the dirty log is on */
+	bool coarse_seen; /* large entries came all the same */
+	struct wss_dirtylog log;
+	struct wss_error why_native; /* why auto did not take 4 KiB */
+	int clear_refs; /* borrowed */
 	struct wss_kvm_debugfs *debugfs; /* NULL: through libvirt or QMP */
 	struct wss_gauge gauge;
 	struct wss_gauge_result result;
@@ -119,19 +125,54 @@ static void mmu_close(struct wss_tracker *tracker)
 	free(mmu);
 }
 
+/* Is 4 KiB safe, and with auto also cheap enough? */
+static int check_fine(const struct mmu *mmu, struct wss_error *err)
+{
+	uint64_t rss, hugetlb;
+
+	if (wss_dirtylog_check(mmu->guest, mmu->options.window_ns, err) < 0)
+		return -1;
+	if (mmu->options.granularity != WSS_GRANULARITY_AUTO)
+		return 0;
+	if (wss_resident_read(&mmu->guest->process, &rss, &hugetlb, err) < 0)
+		return -1;
+	if (rss / 4096 > mmu->options.max_faults)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "4 KiB granularity: up to %llu faults are to be expected, which is over --max-faults",
+				     (unsigned long long)(rss / 4096));
+	return 0;
+}
+
+static int choose_granularity(struct mmu *mmu, struct wss_error *err)
+{
+	if (mmu->options.granularity == WSS_GRANULARITY_NATIVE)
+		return 0;
+	mmu->fine = check_fine(mmu, &mmu->why_native) == 0;
+	if (mmu->fine || mmu->options.granularity == WSS_GRANULARITY_AUTO)
+		return 0;
+	*err = mmu->why_native;
+	return -1;
+}
+
 static int mmu_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
-		    struct wss_tracker **ret_tracker, struct wss_error *err)
+		    const struct wss_track_options *options, struct wss_tracker **ret_tracker,
+		    struct wss_error *err)
 {
 	struct mmu *mmu = calloc(1, sizeof(*mmu));
 
 	if (!mmu)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	mmu->options = *options;
 	mmu->base.ops = &wss_tracker_mmu;
 	mmu->host = host;
 	mmu->guest = guest;
 	mmu->clear_refs = clear_refs;
 	/* Without debugfs the slower way is used: mmu_probe has seen that there is one. */
 	wss_kvm_debugfs_open(&host->root, guest->process.pid, &mmu->debugfs, NULL);
+	if (choose_granularity(mmu, err) < 0) {
+		mmu_close(&mmu->base);
+		return -1;
+	}
 	*ret_tracker = &mmu->base;
 	return 0;
 }
@@ -160,6 +201,38 @@ static int mmu_predict(struct wss_tracker *tracker, uint64_t *ret_ns, struct wss
 	return 0;
 }
 
+/*
+ * Zapping before the log is started leaves it little to split: only what the guest touches
+ * meanwhile.
+ */
+static int zap_before_log(struct mmu *mmu, struct wss_error *err)
+{
+	struct wss_span unused;
+
+	if (mmu->log.state != WSS_DIRTYLOG_OFF || wss_fault("skip-zap"))
+		return 0;
+	return wss_control_clear(mmu->clear_refs, '4', &unused, err);
+}
+
+static int mmu_prepare(struct wss_tracker *tracker, struct wss_error *err)
+{
+	struct mmu *mmu = (struct mmu *)tracker;
+	struct wss_kvm_counts counts;
+
+	if (!mmu->fine)
+		return 1;
+	if (zap_before_log(mmu, err) < 0 || read_counts(mmu, &counts, err) < 0)
+		return -1;
+	return wss_dirtylog_step(&mmu->log, mmu->guest, mmu->options.window_ns, &counts, err);
+}
+
+static uint64_t mmu_valid_until_ns(const struct wss_tracker *tracker)
+{
+	const struct mmu *mmu = (const struct mmu *)tracker;
+
+	return mmu->fine ? mmu->log.ends_ns : 0;
+}
+
 static bool mmu_works_stopped(const struct wss_tracker *tracker)
 {
 	return ((const struct mmu *)tracker)->debugfs != NULL;
@@ -177,6 +250,9 @@ static int mmu_begin(struct wss_tracker *tracker, struct wss_span *ret_span, str
 		return -1;
 	if (read_counts(mmu, &counts, err) < 0)
 		return -1;
+	/* The window that begins now uses the log that is on; the next needs one of its own. */
+	wss_dirtylog_done(&mmu->log);
+	mmu->coarse_seen = false;
 	mmu->nested = false;
 	mmu->nested_base = counts.nested_run;
 	watch_nested(mmu, &counts);
@@ -196,6 +272,7 @@ static int mmu_poll(struct wss_tracker *tracker, struct wss_reading *ret_reading
 	if (read_counts(mmu, &counts, err) < 0)
 		return -1;
 	watch_nested(mmu, &counts);
+	mmu->coarse_seen |= counts.pages_2m || counts.pages_1g;
 	reading = gauge_reading(&counts);
 	wss_gauge_add(&mmu->gauge, &reading);
 	wss_gauge_result(&mmu->gauge, mmu->guest->config.maximum_bytes, &mmu->result);
@@ -215,6 +292,11 @@ static void mmu_explain(const struct wss_tracker *tracker, struct wss_sample *sa
 	const struct mmu *mmu = (const struct mmu *)tracker;
 	const struct wss_domxml *config = &mmu->guest->config;
 
+	if (mmu->fine && mmu->coarse_seen)
+		wss_sample_degrade(sample,
+				   "the dirty log was not on throughout: this is native granularity");
+	if (mmu->why_native.code)
+		wss_sample_note(sample, "native granularity because: %s", mmu->why_native.text);
 	if (mmu->result.granularity_bytes > 4096)
 		wss_sample_note(sample,
 				"KVM maps this guest by %s: each entry counts whole, the truth lies between the low and the high bound",
@@ -249,6 +331,8 @@ const struct wss_tracker_ops wss_tracker_mmu = {
 	.cheap_poll = true,
 	.probe = mmu_probe,
 	.open = mmu_open,
+	.prepare = mmu_prepare,
+	.valid_until_ns = mmu_valid_until_ns,
 	.predict = mmu_predict,
 	.works_stopped = mmu_works_stopped,
 	.begin = mmu_begin,

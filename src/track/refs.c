@@ -64,11 +64,28 @@ static void refs_close(struct wss_tracker *tracker)
 	free(tracker);
 }
 
-static int refs_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
-		     struct wss_tracker **ret_tracker, struct wss_error *err)
+/* A huge page has one accessed bit: 4 KiB cannot be had of it. */
+static int check_no_huge(const struct wss_guest *guest, struct wss_error *err)
 {
-	struct refs *refs = calloc(1, sizeof(*refs));
+	struct wss_smaps smaps;
 
+	if (wss_smaps_read(&guest->process, &guest->ram, &smaps, err) < 0)
+		return -1;
+	if (smaps.guest.huge)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "4 KiB granularity: some RAM of this guest lies on huge pages, which have one accessed bit");
+	return 0;
+}
+
+static int refs_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
+		     const struct wss_track_options *options, struct wss_tracker **ret_tracker,
+		     struct wss_error *err)
+{
+	struct refs *refs;
+
+	if (options->granularity == WSS_GRANULARITY_4K && check_no_huge(guest, err) < 0)
+		return -1;
+	refs = calloc(1, sizeof(*refs));
 	if (!refs)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	refs->base.ops = &wss_tracker_refs;

@@ -10,6 +10,7 @@
 
 enum entry_state {
 	ENTRY_WAITING, /* for the start of its next window */
+	ENTRY_PREPARING,
 	ENTRY_ARMED,
 	ENTRY_DONE,
 };
@@ -132,17 +133,33 @@ static void start_window(const struct round *round, struct entry *entry)
 	entry->state = ENTRY_ARMED;
 	entry->armed_ns = wss_window_start_ns(entry->window);
 	entry->report_ns = entry->armed_ns + (options->cumulative
-						      ? min_u64(options->interval_ns,
-								options->window.window_ns)
+						      ? options->interval_ns
 						      : options->window.window_ns);
+	entry->report_ns = min_u64(entry->report_ns, wss_window_end_ns(entry->window));
 	schedule(entry);
+}
+
+/* Steps of different guests take turns: no guest's windows wait for another's preparation. */
+static void prepare_window(const struct round *round, struct entry *entry)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+	int r = wss_window_prepare(entry->window, &error);
+
+	if (r < 0) {
+		fail(round, entry, &error);
+	} else if (r == 0) {
+		entry->state = ENTRY_PREPARING;
+		entry->next_ns = wss_window_next_ns(entry->window);
+	} else {
+		start_window(round, entry);
+	}
 }
 
 /* A sample is due. */
 static void report(const struct round *round, struct entry *entry)
 {
 	const struct wss_round_options *options = round->options;
-	uint64_t end_ns = entry->armed_ns + options->window.window_ns;
+	uint64_t end_ns = wss_window_end_ns(entry->window);
 	struct wss_error error = WSS_ERROR_INIT;
 	struct wss_sample sample;
 	bool last;
@@ -171,8 +188,8 @@ static void step(const struct round *round, struct entry *entry)
 {
 	struct wss_error error = WSS_ERROR_INIT;
 
-	if (entry->state == ENTRY_WAITING) {
-		start_window(round, entry);
+	if (entry->state == ENTRY_WAITING || entry->state == ENTRY_PREPARING) {
+		prepare_window(round, entry);
 	} else if (entry->next_ns >= entry->report_ns) {
 		report(round, entry);
 	} else if (wss_window_poll(entry->window, &error) < 0) {

@@ -35,6 +35,19 @@ struct wss_reading {
 	struct wss_amount faults;
 };
 
+enum wss_granularity {
+	WSS_GRANULARITY_NATIVE, /* as the host maps */
+	WSS_GRANULARITY_4K,
+	WSS_GRANULARITY_AUTO, /* 4 KiB where that is safe and cheap enough, else native */
+};
+
+/* What a user may ask of a method. */
+struct wss_track_options {
+	enum wss_granularity granularity;
+	uint64_t window_ns;
+	uint64_t max_faults; /* with WSS_GRANULARITY_AUTO: 4 KiB only if no more are to be expected */
+};
+
 struct wss_tracker_ops;
 
 /* First member of every instance. */
@@ -63,7 +76,15 @@ struct wss_tracker_ops {
 	 * process's clear_refs file and stays the caller's. Changes nothing yet.
 	 */
 	int (*open)(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
-		    struct wss_tracker **ret_tracker, struct wss_error *err);
+		    const struct wss_track_options *options, struct wss_tracker **ret_tracker,
+		    struct wss_error *err);
+
+	/*
+	 * One step of what must come before begin and takes a while, such as having QEMU
+	 * start its dirty log. Never waits. 1: begin may come; 0: call again in a moment; -1.
+	 * NULL: nothing to prepare.
+	 */
+	int (*prepare)(struct wss_tracker *tracker, struct wss_error *err);
 
 	/*
 	 * How long begin would keep the guest's vCPUs waiting, ns. NULL: not worth
@@ -81,6 +102,12 @@ struct wss_tracker_ops {
 	/* Reads what has been touched since begin, without disturbing it. */
 	int (*poll)(struct wss_tracker *tracker, struct wss_reading *ret_reading,
 		    struct wss_error *err);
+
+	/*
+	 * Until when, wss_clock_now_ns(), the observation that was begun holds; 0: without end.
+	 * May be NULL.
+	 */
+	uint64_t (*valid_until_ns)(const struct wss_tracker *tracker);
 
 	/* Adds what the method knows of its own limits in this window. May be NULL. */
 	void (*explain)(const struct wss_tracker *tracker, struct wss_sample *sample);

@@ -20,6 +20,7 @@
 #define POLL_FACTOR 1.3335 /* 10^(1/8) */
 #define MAX_POLL_NS (100 * WSS_NS_PER_MS)
 
+#define PREPARE_STEP_NS (20 * WSS_NS_PER_MS)
 #define STALLS_KEPT 3
 
 struct cpu_time {
@@ -38,7 +39,10 @@ struct wss_window {
 	bool stopped; /* QEMU was seen stopped by a signal within this window */
 
 	struct wss_span armed;	/* time in which arming may have kept the guest waiting */
+	bool preparing;		/* wss_window_prepare() has begun and is not done */
 	uint64_t start_ns;	/* of the measured window */
+	uint64_t end_ns;
+	bool cut; /* ends before its time */
 	uint64_t next_poll_ns;
 	uint64_t predicted_ns;
 	uint64_t stalls_ns[STALLS_KEPT]; /* of the last windows, 0 where there was none yet */
@@ -77,6 +81,11 @@ int wss_window_open(const struct wss_host *host, struct wss_guest *guest,
 		    const struct wss_tracker_ops *ops, const struct wss_window_options *options,
 		    struct wss_window **ret_window, struct wss_error *err)
 {
+	const struct wss_track_options track = {
+		.granularity = options->granularity,
+		.window_ns = options->window_ns,
+		.max_faults = options->max_faults,
+	};
 	struct wss_window *window = calloc(1, sizeof(*window));
 
 	if (!window)
@@ -86,7 +95,7 @@ int wss_window_open(const struct wss_host *host, struct wss_guest *guest,
 	window->options = options;
 	window->clear_refs = -1;
 	if (wss_control_open(&guest->process, &window->clear_refs, err) < 0 ||
-	    ops->open(host, guest, window->clear_refs, &window->tracker, err) < 0)
+	    ops->open(host, guest, window->clear_refs, &track, &window->tracker, err) < 0)
 		goto failed;
 	if (options->pause) {
 		if (!ops->works_stopped(window->tracker)) {
@@ -190,6 +199,13 @@ static int arm(struct wss_window *window, struct wss_error *err)
 	return 0;
 }
 
+static int check_alive(const struct wss_window *window, struct wss_error *err)
+{
+	if (wss_process_alive(&window->guest->process))
+		return 0;
+	return wss_error_set(err, WSS_ERR_GONE, "the guest ended within the window");
+}
+
 /* Has somebody stopped QEMU with a signal? libvirt and QEMU's own state do not show that. */
 static bool stopped_by_signal(const struct wss_window *window)
 {
@@ -199,23 +215,65 @@ static bool stopped_by_signal(const struct wss_window *window)
 	       (state == 'T' || state == 't');
 }
 
+static int check_ready(struct wss_window *window, struct wss_error *err)
+{
+	if (wss_guest_check_ready(window->guest, err) < 0)
+		return -1;
+	if (stopped_by_signal(window))
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "QEMU's process has been stopped by a signal");
+	return 0;
+}
+
+static int prepare(struct wss_window *window, struct wss_error *err)
+{
+	const struct wss_tracker_ops *ops = window->tracker->ops;
+
+	if (!window->preparing) {
+		window->cpu = (struct cpu_time){ 0, 0 };
+		if (check_ready(window, err) < 0 || check_stall(window, err) < 0)
+			return -1;
+	}
+	return ops->prepare ? ops->prepare(window->tracker, err) : 1;
+}
+
+int wss_window_prepare(struct wss_window *window, struct wss_error *err)
+{
+	struct cpu_time since = cpu_now();
+	int r = check_alive(window, err) < 0 ? -1 : prepare(window, err);
+
+	window->preparing = r == 0;
+	window->next_poll_ns = wss_clock_now_ns() + PREPARE_STEP_NS;
+	cpu_charge(window, since);
+	return r;
+}
+
+/* Where what the method needs ends before the window does, the window is cut short. */
+static void set_end(struct wss_window *window)
+{
+	const struct wss_tracker_ops *ops = window->tracker->ops;
+	uint64_t valid_ns = ops->valid_until_ns ? ops->valid_until_ns(window->tracker) : 0;
+
+	window->end_ns = window->start_ns + window->options->window_ns;
+	window->cut = valid_ns && valid_ns < window->end_ns;
+	if (window->cut)
+		window->end_ns = valid_ns > window->start_ns ? valid_ns : window->start_ns;
+	window->next_poll_ns = window->start_ns + FIRST_POLL_NS;
+}
+
 int wss_window_begin(struct wss_window *window, struct wss_error *err)
 {
 	struct cpu_time since;
 	int r;
 
-	window->cpu = (struct cpu_time){ 0, 0 };
 	window->curve.n_curve = 0;
 	window->stopped = window->slipped = false;
-	if (wss_guest_check_ready(window->guest, err) < 0 || check_stall(window, err) < 0)
+	if (check_ready(window, err) < 0)
 		return -1;
-	if (stopped_by_signal(window))
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "QEMU's process has been stopped by a signal");
 	since = cpu_now();
 	r = arm(window, err);
 	cpu_charge(window, since);
-	window->next_poll_ns = window->start_ns + FIRST_POLL_NS;
+	set_end(window);
 	if (r == 0)
 		wss_debug("%s: armed by %s in %.3f ms, %.3f ms were predicted",
 			  window->guest->config.name, window->tracker->ops->name,
@@ -229,11 +287,16 @@ uint64_t wss_window_start_ns(const struct wss_window *window)
 	return window->start_ns;
 }
 
+uint64_t wss_window_end_ns(const struct wss_window *window)
+{
+	return window->end_ns;
+}
+
 uint64_t wss_window_next_ns(const struct wss_window *window)
 {
-	uint64_t end_ns = window->start_ns + window->options->window_ns;
-
-	return window->next_poll_ns < end_ns ? window->next_poll_ns : end_ns;
+	if (window->preparing)
+		return window->next_poll_ns;
+	return window->next_poll_ns < window->end_ns ? window->next_poll_ns : window->end_ns;
 }
 
 static void schedule_poll(struct wss_window *window, uint64_t now_ns)
@@ -244,13 +307,6 @@ static void schedule_poll(struct wss_window *window, uint64_t now_ns)
 	if (step < FIRST_POLL_NS / 4)
 		step = FIRST_POLL_NS / 4;
 	window->next_poll_ns = now_ns + (step < MAX_POLL_NS ? step : MAX_POLL_NS);
-}
-
-static int check_alive(const struct wss_window *window, struct wss_error *err)
-{
-	if (wss_process_alive(&window->guest->process))
-		return 0;
-	return wss_error_set(err, WSS_ERR_GONE, "the guest ended within the window");
 }
 
 static int read_tracker(struct wss_window *window, struct wss_reading *ret_reading,
@@ -402,6 +458,9 @@ int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 	    (window->guest->ops->disturbed && window->guest->ops->disturbed(window->guest)))
 		wss_sample_degrade(ret_sample,
 				   "the guest was paused or stopped within the window: it reads low");
+	if (window->cut)
+		wss_sample_degrade(ret_sample,
+				   "the window was cut short: preparing it took too long");
 	if (window->armed.end_ns - window->armed.start_ns > window->options->max_stall_ns)
 		wss_sample_note(ret_sample, "arming took longer than --max-stall");
 	read_memory(window, ret_sample);

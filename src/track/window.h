@@ -26,6 +26,8 @@ struct wss_window_options {
 	uint64_t window_ns;
 	uint64_t max_stall_ns;
 	bool pause; /* hold the guest while arming and while reading */
+	enum wss_granularity granularity;
+	uint64_t max_faults;
 };
 
 struct wss_window;
@@ -40,6 +42,12 @@ int wss_window_open(const struct wss_host *host, struct wss_guest *guest,
 		    struct wss_window **ret_window, struct wss_error *err);
 
 /*
+ * One step of what has to come before wss_window_begin(): 1 it may begin, 0 call again at
+ * wss_window_next_ns(), -1 with the errors of wss_window_begin().
+ */
+int wss_window_prepare(struct wss_window *window, struct wss_error *err);
+
+/*
  * Arms. The stall that is expected is the predicted one, or the shortest of the last three
  * that were measured on this guest where that is longer: a single long one may have been
  * our own wait for a CPU. WSS_ERR_FAILED (the guest does not run), WSS_ERR_BUSY (a job), WSS_ERR_UNSUPPORTED
@@ -49,6 +57,9 @@ int wss_window_begin(struct wss_window *window, struct wss_error *err);
 
 /* When the window that was begun last began, wss_clock_now_ns(). */
 uint64_t wss_window_start_ns(const struct wss_window *window);
+
+/* When it ends, wss_clock_now_ns(): after its length, or earlier where it must be cut short. */
+uint64_t wss_window_end_ns(const struct wss_window *window);
 
 /* When the window should be polled next, or its end; wss_clock_now_ns(). */
 uint64_t wss_window_next_ns(const struct wss_window *window);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "track/dirtylog.h"
+
+#include "base/clock.h"
+
+/* From asking for the log to arming the window; what is not used of it is waited for. */
+#define SETUP_NS (2 * WSS_NS_PER_S)
+/* QEMU ends a calculation a little after its time: it has to read the log first. */
+#define END_GRACE_NS (5 * WSS_NS_PER_S)
+
+int wss_dirtylog_check(const struct wss_guest *guest, uint64_t window_ns, struct wss_error *err)
+{
+	if (!guest->kvm)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "4 KiB granularity: the dirty log of a guest without KVM crashes QEMU");
+	if (guest->config.dirty_log_hazard[0])
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "4 KiB granularity: %s is not known to bear the dirty log",
+				     guest->config.dirty_log_hazard);
+	if (window_ns > WSS_DIRTYLOG_MAX_WINDOW_NS)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "4 KiB granularity: the dirty log lasts for windows of up to 50 s");
+	return 0;
+}
+
+static int start(struct wss_dirtylog *log, struct wss_guest *guest, uint64_t window_ns,
+		 struct wss_error *err)
+{
+	uint64_t now_ns = wss_clock_now_ns(), seconds;
+
+	/* Never a second one while one is under way: two that overlap corrupt QEMU's memory. */
+	seconds = (window_ns + SETUP_NS + WSS_NS_PER_S - 1) / WSS_NS_PER_S;
+	if (guest->ops->dirty_log_start(guest, (unsigned)seconds, err) < 0)
+		return -1;
+	log->state = WSS_DIRTYLOG_STARTING;
+	log->deadline_ns = now_ns + SETUP_NS / 2;
+	log->ends_ns = now_ns + seconds * WSS_NS_PER_S;
+	return 0;
+}
+
+static int step_off(struct wss_dirtylog *log, struct wss_guest *guest, uint64_t window_ns,
+		    const struct wss_dirty_log *now, struct wss_error *err)
+{
+	if (!now->measuring)
+		return start(log, guest, window_ns, err);
+	/* What an earlier window of ours has started is over soon. */
+	if (log->ends_ns && wss_clock_now_ns() < log->ends_ns + END_GRACE_NS)
+		return 0;
+	return wss_error_set(err, WSS_ERR_BUSY,
+			     "a dirty-rate calculation of somebody else is under way for the guest");
+}
+
+int wss_dirtylog_step(struct wss_dirtylog *log, struct wss_guest *guest, uint64_t window_ns,
+		      const struct wss_kvm_counts *counts, struct wss_error *err)
+{
+	struct wss_dirty_log now;
+
+	if (log->state == WSS_DIRTYLOG_ON)
+		return 1;
+	if (guest->ops->dirty_log_query(guest, &now, err) < 0)
+		return -1;
+	if (log->state == WSS_DIRTYLOG_OFF)
+		return step_off(log, guest, window_ns, &now, err);
+	if (now.measuring && now.bitmap && !counts->pages_2m && !counts->pages_1g) {
+		log->state = WSS_DIRTYLOG_ON;
+		return 1;
+	}
+	if (wss_clock_now_ns() < log->deadline_ns)
+		return 0;
+	if (!now.measuring || !now.bitmap)
+		return wss_error_set(err, WSS_ERR_FAILED, "QEMU did not start the dirty log");
+	/* Entries that are only write-protected go with the zap. */
+	log->state = WSS_DIRTYLOG_ON;
+	return 1;
+}
+
+void wss_dirtylog_done(struct wss_dirtylog *log)
+{
+	log->state = WSS_DIRTYLOG_OFF;
+}
