@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The dirty log: who may have it, and the steps until it is on, against a guest
+ * that plays QEMU's part.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "track/dirtylog.h"
+
+static uint64_t now_ns;
+static struct wss_dirty_log log_now;
+static unsigned starts, started_seconds;
+static bool start_fails;
+
+static uint64_t fake_now(void *unused)
+{
+	(void)unused;
+	return now_ns;
+}
+
+static const struct wss_clock_source fake_clock = { .now_ns = fake_now };
+
+static int fake_start(struct wss_guest *guest, unsigned seconds, struct wss_error *err)
+{
+	(void)guest;
+	if (start_fails)
+		return wss_error_set(err, WSS_ERR_FAILED, "refused by QEMU");
+	/* Two calculations at once corrupt QEMU's memory: never to happen. */
+	assert_false(log_now.measuring);
+	starts++;
+	started_seconds = seconds;
+	return 0;
+}
+
+static int fake_query(struct wss_guest *guest, struct wss_dirty_log *ret_log,
+		      struct wss_error *err)
+{
+	(void)guest;
+	(void)err;
+	*ret_log = log_now;
+	return 0;
+}
+
+static const struct wss_guest_ops ops = { .dirty_log_start = fake_start,
+					  .dirty_log_query = fake_query };
+
+static int setup(void **state)
+{
+	(void)state;
+	now_ns = 100 * WSS_NS_PER_S;
+	log_now = (struct wss_dirty_log){ false, false };
+	starts = started_seconds = 0;
+	start_fails = false;
+	wss_clock_inject(&fake_clock);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	wss_clock_inject(NULL);
+	return 0;
+}
+
+static void test_check(void **unused)
+{
+	struct wss_guest guest = { .ops = &ops, .kvm = true };
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	assert_int_equal(wss_dirtylog_check(&guest, 50 * WSS_NS_PER_S, &err), 0);
+	assert_int_equal(wss_dirtylog_check(&guest, 51 * WSS_NS_PER_S, &err), -1);
+	assert_int_equal(err.code, WSS_ERR_UNSUPPORTED);
+	strcpy(guest.config.dirty_log_hazard, "interface type='vhostuser'");
+	assert_int_equal(wss_dirtylog_check(&guest, WSS_NS_PER_S, &err), -1);
+	assert_non_null(strstr(err.text, "vhostuser"));
+	guest.config.dirty_log_hazard[0] = '\0';
+	guest.kvm = false;
+	assert_int_equal(wss_dirtylog_check(&guest, WSS_NS_PER_S, &err), -1);
+	assert_non_null(strstr(err.text, "KVM"));
+}
+
+static void test_steps(void **unused)
+{
+	struct wss_guest guest = { .ops = &ops, .kvm = true };
+	struct wss_kvm_counts counts = { .pages_2m = 7 };
+	struct wss_dirtylog log = { 0 };
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	assert_int_equal(wss_dirtylog_step(&log, &guest, 4 * WSS_NS_PER_S, &counts, &err), 0);
+	assert_int_equal(starts, 1);
+	/* The shortest calculation in which the window and its preparation fit. */
+	assert_int_equal(started_seconds, 6);
+	assert_true(log.ends_ns == now_ns + 6 * WSS_NS_PER_S);
+	/* Not measuring yet; measuring but still mapped large. */
+	assert_int_equal(wss_dirtylog_step(&log, &guest, 4 * WSS_NS_PER_S, &counts, &err), 0);
+	log_now = (struct wss_dirty_log){ .measuring = true, .bitmap = true };
+	assert_int_equal(wss_dirtylog_step(&log, &guest, 4 * WSS_NS_PER_S, &counts, &err), 0);
+	counts.pages_2m = 0;
+	assert_int_equal(wss_dirtylog_step(&log, &guest, 4 * WSS_NS_PER_S, &counts, &err), 1);
+	assert_int_equal(starts, 1);
+}
+
+static void test_large_entries_stay(void **unused)
+{
+	struct wss_guest guest = { .ops = &ops, .kvm = true };
+	struct wss_kvm_counts counts = { .pages_2m = 7 };
+	struct wss_dirtylog log = { 0 };
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), 0);
+	log_now = (struct wss_dirty_log){ .measuring = true, .bitmap = true };
+	now_ns += 2 * WSS_NS_PER_S;
+	/* Write-protected instead of split: the zap drops them. */
+	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), 1);
+}
+
+static void test_never_starts(void **unused)
+{
+	struct wss_guest guest = { .ops = &ops, .kvm = true };
+	struct wss_kvm_counts counts = { 0 };
+	struct wss_dirtylog log = { 0 };
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), 0);
+	/* A page-sampling run of another client also says "measuring". */
+	log_now = (struct wss_dirty_log){ .measuring = true, .bitmap = false };
+	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), 0);
+	now_ns += 2 * WSS_NS_PER_S;
+	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), -1);
+	assert_int_equal(err.code, WSS_ERR_FAILED);
+	assert_int_equal(starts, 1);
+}
+
+static void test_start_refused(void **unused)
+{
+	struct wss_guest guest = { .ops = &ops, .kvm = true };
+	struct wss_kvm_counts counts = { 0 };
+	struct wss_dirtylog log = { 0 };
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	start_fails = true;
+	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), -1);
+	assert_int_equal(log.state, WSS_DIRTYLOG_OFF);
+}
+
+static void test_somebody_elses(void **unused)
+{
+	struct wss_guest guest = { .ops = &ops, .kvm = true };
+	struct wss_kvm_counts counts = { 0 };
+	struct wss_dirtylog log = { 0 };
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	log_now = (struct wss_dirty_log){ .measuring = true, .bitmap = true };
+	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), -1);
+	assert_int_equal(err.code, WSS_ERR_BUSY);
+	assert_int_equal(starts, 0);
+}
+
+static void test_own_earlier_one_is_waited_for(void **unused)
+{
+	struct wss_guest guest = { .ops = &ops, .kvm = true };
+	struct wss_kvm_counts counts = { 0 };
+	struct wss_dirtylog log = { 0 };
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), 0);
+	log_now = (struct wss_dirty_log){ .measuring = true, .bitmap = true };
+	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), 1);
+	wss_dirtylog_done(&log);
+	now_ns += WSS_NS_PER_S;
+	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), 0);
+	assert_int_equal(starts, 1);
+	log_now.measuring = false;
+	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), 0);
+	assert_int_equal(starts, 2);
+	/* One that does not end long after its time is somebody else's. */
+	wss_dirtylog_done(&log);
+	log_now.measuring = true;
+	now_ns += 20 * WSS_NS_PER_S;
+	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), -1);
+	assert_int_equal(err.code, WSS_ERR_BUSY);
+}
+
+static const char *hazard_of(const char *devices, const char *rest)
+{
+	static struct wss_domxml config;
+	struct wss_error err = WSS_ERROR_INIT;
+	char xml[2048];
+
+	snprintf(xml, sizeof(xml),
+		 "<domain type='kvm' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>"
+		 "<name>g</name><uuid>a1b2c3d4-0000-4000-8000-00000000aaaa</uuid>"
+		 "<memory unit='MiB'>512</memory>%s<devices>%s</devices></domain>",
+		 rest, devices);
+	if (wss_domxml_parse(xml, &config, &err) < 0)
+		fail_msg("%s", err.text);
+	return config.dirty_log_hazard;
+}
+
+static void test_devices(void **unused)
+{
+	static const char *const allowed[] = {
+		"<emulator>/usr/bin/qemu-system-x86_64</emulator>",
+		"<disk type='file' device='disk'><source file='/a'/><target dev='vda'/></disk>",
+		"<interface type='bridge'><model type='virtio'/></interface>",
+		"<interface type='network'><driver name='vhost' queues='4'/></interface>",
+		"<controller type='usb' model='none'/><controller type='pci' index='0'/>",
+		"<memory model='dimm'><target><size unit='MiB'>64</size></target></memory>",
+		"<video><model type='virtio'/></video><memballoon model='virtio'/>",
+		"<filesystem type='mount'><driver type='path'/></filesystem>",
+	};
+	static const char *const refused[] = {
+		"<interface type='vhostuser'/>",
+		"<interface type='vdpa'/>",
+		"<interface type='hostdev'/>",
+		"<hostdev mode='subsystem' type='pci'/>",
+		"<hostdev mode='subsystem' type='mdev'/>",
+		"<disk type='vhostuser' device='disk'/>",
+		"<disk type='nvme' device='disk'/>",
+		"<disk type='vhostvdpa' device='disk'/>",
+		"<filesystem type='mount'><driver type='virtiofs'/></filesystem>",
+		"<video><driver name='vhostuser'/><model type='virtio'/></video>",
+		"<shmem name='s'/>",
+		"<vsock model='virtio'/>",
+		"<memory model='nvdimm'><target><size unit='MiB'>64</size></target></memory>",
+		"<crypto model='virtio'/>",
+		"<something-new/>",
+		"<disk type='file network'/>",
+		"<interface type=''/>",
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
+		assert_string_equal(hazard_of(allowed[i], ""), "");
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		assert_string_not_equal(hazard_of(refused[i], ""), "");
+	assert_string_equal(hazard_of("<interface type='vhostuser'/>", ""),
+			    "interface type='vhostuser'");
+	assert_string_equal(
+		hazard_of("", "<features><kvm><dirty-ring state='on' size='4096'/></kvm></features>"),
+		"dirty-ring");
+	assert_string_equal(hazard_of("", "<qemu:commandline><qemu:arg value='-x'/></qemu:commandline>"),
+			    "qemu:commandline");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_check, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_steps, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_large_entries_stay, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_never_starts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_start_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_somebody_elses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_own_earlier_one_is_waited_for, setup, teardown),
+		cmocka_unit_test(test_devices),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
