@@ -18,6 +18,7 @@
 
 static const struct wss_command *const commands[] = {
 	&wss_cmd_sample,
+	&wss_cmd_profile,
 	&wss_cmd_methods,
 	&wss_cmd_list,
 };

@@ -43,6 +43,7 @@ struct wss_command {
 };
 
 extern const struct wss_command wss_cmd_sample;
+extern const struct wss_command wss_cmd_profile;
 extern const struct wss_command wss_cmd_methods;
 extern const struct wss_command wss_cmd_list;
 

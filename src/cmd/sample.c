@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
+#include "cmd/window-options.h"
 #include "help-text.h"
 #include "out/metadata.h"
 #include "out/sample-report.h"
@@ -18,10 +19,7 @@
 #define REPORT_DEFAULT_NS WSS_NS_PER_S
 /* A day: longer windows are a typing error, or a working set that is all memory. */
 #define WINDOW_MAX_NS (24 * 3600 * WSS_NS_PER_S)
-#define STALL_MAX_NS (60 * WSS_NS_PER_S)
 #define COUNT_MAX 1000000
-/* 8 GiB by 4 KiB; at about 2 us a fault, four seconds of one CPU over the window. */
-#define MAX_FAULTS_DEFAULT (2u << 20)
 
 struct sample_options {
 	struct wss_round_options round;
@@ -36,74 +34,34 @@ struct sample_run {
 };
 
 enum {
-	OPT_METHOD = 1,
-	OPT_WINDOW,
+	OPT_WINDOW = 1,
 	OPT_COUNT,
 	OPT_INTERVAL,
 	OPT_CUMULATIVE,
-	OPT_PAUSE,
-	OPT_MAX_STALL,
 	OPT_PUBLISH,
-	OPT_GRANULARITY,
-	OPT_MAX_FAULTS,
 };
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
-	{ "method", required_argument, NULL, OPT_METHOD },
+	WSS_WINDOW_LONG,
 	{ "window", required_argument, NULL, OPT_WINDOW },
 	{ "count", required_argument, NULL, OPT_COUNT },
 	{ "interval", required_argument, NULL, OPT_INTERVAL },
 	{ "cumulative", no_argument, NULL, OPT_CUMULATIVE },
-	{ "pause", no_argument, NULL, OPT_PAUSE },
-	{ "max-stall", required_argument, NULL, OPT_MAX_STALL },
 	{ "publish", no_argument, NULL, OPT_PUBLISH },
-	{ "granularity", required_argument, NULL, OPT_GRANULARITY },
-	{ "max-faults", required_argument, NULL, OPT_MAX_FAULTS },
 	{ NULL, 0, NULL, 0 },
 };
-
-static int parse_method(const char *name, struct sample_options *options, struct wss_error *err)
-{
-	if (!strcmp(name, "auto")) {
-		options->round.method = NULL;
-		return 0;
-	}
-	options->round.method = wss_tracker_by_name(name);
-	if (!options->round.method)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--method: '%s' is not auto, mmu or refs", name);
-	return 0;
-}
-
-static int parse_granularity(const char *name, struct sample_options *options,
-			     struct wss_error *err)
-{
-	static const char *const names[] = {
-		[WSS_GRANULARITY_NATIVE] = "native",
-		[WSS_GRANULARITY_4K] = "4k",
-		[WSS_GRANULARITY_AUTO] = "auto",
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (!strcmp(name, names[i])) {
-			options->round.window.granularity = (enum wss_granularity)i;
-			return 0;
-		}
-	}
-	return wss_error_set(err, WSS_ERR_USAGE, "--granularity: '%s' is not native, 4k or auto",
-			     name);
-}
 
 static int parse_option(int c, struct sample_options *options, struct wss_cli *cli, char **argv,
 			struct wss_error *err)
 {
 	struct wss_round_options *round = &options->round;
 	uint64_t number;
+	int taken = wss_window_option(round, c, optarg, err);
 
+	if (taken)
+		return taken < 0 ? -1 : 0;
 	switch (c) {
-	case OPT_METHOD:
-		return parse_method(optarg, options, err);
 	case OPT_WINDOW:
 		return wss_duration_parse(optarg, WINDOW_MAX_NS, "--window",
 					  &round->window.window_ns, err);
@@ -118,20 +76,9 @@ static int parse_option(int c, struct sample_options *options, struct wss_cli *c
 	case OPT_CUMULATIVE:
 		round->cumulative = true;
 		return 0;
-	case OPT_PAUSE:
-		round->window.pause = true;
-		return 0;
-	case OPT_MAX_STALL:
-		return wss_duration_parse(optarg, STALL_MAX_NS, "--max-stall",
-					  &round->window.max_stall_ns, err);
 	case OPT_PUBLISH:
 		options->publish = true;
 		return 0;
-	case OPT_GRANULARITY:
-		return parse_granularity(optarg, options, err);
-	case OPT_MAX_FAULTS:
-		return wss_number_parse(optarg, 1, UINT64_MAX, "--max-faults",
-					&round->window.max_faults, err);
 	default:
 		return wss_cli_option(cli, c, argv, err);
 	}
@@ -235,18 +182,12 @@ static int sample_guests(const struct wss_cli *cli, const struct sample_options 
 
 static int sample_run(struct wss_cli *cli, int argc, char **argv)
 {
-	struct sample_options options = {
-		.round = {
-			.window = { .window_ns = WINDOW_DEFAULT_NS,
-				    .max_stall_ns = WSS_MAX_STALL_DEFAULT_NS,
-				    .max_faults = MAX_FAULTS_DEFAULT },
-			.count = 1,
-		},
-	};
+	struct sample_options options = { .publish = false };
 	struct wss_guests guests = WSS_GUESTS_INIT;
 	struct wss_error err = WSS_ERROR_INIT;
 	int code;
 
+	wss_window_options_init(&options.round, WINDOW_DEFAULT_NS);
 	if (parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
 	if (cli->help) {

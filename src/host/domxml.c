@@ -260,6 +260,17 @@ static void parse_devices(const xmlNode *domain, struct wss_domxml *ret)
 			ret->qemu_passthrough = true;
 }
 
+static void parse_vcpus(const xmlNode *domain, struct wss_domxml *ret)
+{
+	const xmlNode *vcpu = wss_xml_child(domain, "vcpu");
+	wss_auto_xml_text xmlChar *current = wss_xml_attribute(vcpu, "current");
+	wss_auto_xml_text xmlChar *all = vcpu ? xmlNodeGetContent(vcpu) : NULL;
+	const char *text = (const char *)(current ? current : all);
+	unsigned long n = text ? strtoul(text, NULL, 10) : 1;
+
+	ret->vcpus = n >= 1 && n <= 65536 ? (unsigned)n : 1;
+}
+
 static void parse_dirty_log_hazard(const xmlNode *domain, struct wss_domxml *ret)
 {
 	const xmlNode *kvm = wss_xml_child(wss_xml_child(domain, "features"), "kvm");
@@ -287,6 +298,7 @@ int wss_domxml_parse(const char *xml, struct wss_domxml *ret_xml, struct wss_err
 		return wss_error_set(err, WSS_ERR_FAILED, "the XML is not that of a domain");
 	if (parse_identity(domain, &result, err) < 0 || parse_memory(domain, &result, err) < 0)
 		return -1;
+	parse_vcpus(domain, &result);
 	parse_devices(domain, &result);
 	parse_dirty_log_hazard(domain, &result);
 	*ret_xml = result;

@@ -24,6 +24,7 @@ struct wss_domxml {
 	char uuid[WSS_UUID_TEXT_MAX]; /* lower case, with dashes */
 	char type[16];		      /* the attribute of <domain>: "kvm", "qemu", "test" ... */
 	char arch[32];		      /* of <os><type>, "" if absent */
+	unsigned vcpus;		      /* <vcpu current=…>, else its text; 1 where absent */
 	uint64_t maximum_bytes;	      /* <memory>: memory devices of every model included */
 	uint64_t current_bytes;	      /* <currentMemory>, else maximum_bytes */
 	bool has_balloon;	      /* a <memballoon> whose model is not "none" */

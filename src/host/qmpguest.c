@@ -191,6 +191,7 @@ static int describe(struct wss_guest *guest, const char *socket_path, struct wss
 	wss_text_sanitize(config->name);
 	guest->kvm = kvm.enabled;
 	snprintf(config->type, sizeof(config->type), "%s", kvm.enabled ? "kvm" : "qemu");
+	config->vcpus = 1;
 	return refresh(guest, err);
 }
 

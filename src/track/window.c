@@ -306,7 +306,10 @@ static void schedule_poll(struct wss_window *window, uint64_t now_ns)
 
 	if (step < FIRST_POLL_NS / 4)
 		step = FIRST_POLL_NS / 4;
-	window->next_poll_ns = now_ns + (step < MAX_POLL_NS ? step : MAX_POLL_NS);
+	/* The largest gauge is caught by frequent polls; where they are dear, there is none. */
+	if (window->tracker->ops->cheap_poll && step > MAX_POLL_NS)
+		step = MAX_POLL_NS;
+	window->next_poll_ns = now_ns + step;
 }
 
 static int read_tracker(struct wss_window *window, struct wss_reading *ret_reading,
@@ -353,7 +356,7 @@ int wss_window_poll(struct wss_window *window, struct wss_error *err)
 	struct wss_reading reading;
 	int r;
 
-	if (!window->tracker->ops->cheap_poll)
+	if (!window->tracker->ops->cheap_poll && !window->options->curve)
 		return watch(window, err);
 	watch_stopped(window);
 	r = read_tracker(window, &reading, err);

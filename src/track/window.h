@@ -26,6 +26,7 @@ struct wss_window_options {
 	uint64_t window_ns;
 	uint64_t max_stall_ns;
 	bool pause; /* hold the guest while arming and while reading */
+	bool curve; /* the growth curve is what is asked for: poll for it also where that is dear */
 	enum wss_granularity granularity;
 	uint64_t max_faults;
 };

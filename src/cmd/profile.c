@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "cmd/cmd.h"
+#include "cmd/window-options.h"
+#include "help-text.h"
+#include "out/growth-chart.h"
+#include "wss/curve.h"
+
+#define FROM_DEFAULT_NS WSS_NS_PER_MS
+#define TO_DEFAULT_NS (40 * WSS_NS_PER_S)
+#define TO_MAX_NS (24 * 3600 * WSS_NS_PER_S)
+#define REPEAT_MAX 1000
+
+struct profile_options {
+	struct wss_round_options round;
+	uint64_t from_ns;
+	const char *plot;
+};
+
+/* What the windows of one guest add up to. */
+struct guest_profile {
+	struct wss_grid grid;
+	struct wss_sample last; /* of the last window that was measured */
+	unsigned windows;
+};
+
+struct profile_run {
+	const struct wss_cli *cli;
+	const struct profile_options *options;
+	struct wss_guests *guests;
+	struct guest_profile *profiles; /* one a guest */
+	struct wss_tally tally;
+};
+
+enum { OPT_FROM = 1, OPT_TO, OPT_REPEAT, OPT_PLOT };
+
+static const struct option long_options[] = {
+	WSS_COMMON_LONG,
+	WSS_WINDOW_LONG,
+	{ "from", required_argument, NULL, OPT_FROM },
+	{ "to", required_argument, NULL, OPT_TO },
+	{ "repeat", required_argument, NULL, OPT_REPEAT },
+	{ "plot", required_argument, NULL, OPT_PLOT },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int parse_option(int c, struct profile_options *options, struct wss_cli *cli, char **argv,
+			struct wss_error *err)
+{
+	int taken = wss_window_option(&options->round, c, optarg, err);
+	uint64_t number;
+
+	if (taken)
+		return taken < 0 ? -1 : 0;
+	switch (c) {
+	case OPT_FROM:
+		return wss_duration_parse(optarg, TO_MAX_NS, "--from", &options->from_ns, err);
+	case OPT_TO:
+		return wss_duration_parse(optarg, TO_MAX_NS, "--to",
+					  &options->round.window.window_ns, err);
+	case OPT_REPEAT:
+		if (wss_number_parse(optarg, 1, REPEAT_MAX, "--repeat", &number, err) < 0)
+			return -1;
+		options->round.count = (unsigned)number;
+		return 0;
+	case OPT_PLOT:
+		options->plot = optarg;
+		return 0;
+	default:
+		return wss_cli_option(cli, c, argv, err);
+	}
+}
+
+static int parse(struct wss_cli *cli, int argc, char **argv, struct profile_options *options,
+		 struct wss_error *err)
+{
+	int c;
+
+	optind = 0;
+	while ((c = getopt_long(argc, argv, WSS_COMMON_SHORT, long_options, NULL)) != -1)
+		if (parse_option(c, options, cli, argv, err) < 0)
+			return -1;
+	if (options->from_ns >= options->round.window.window_ns)
+		return wss_error_set(err, WSS_ERR_USAGE, "--from must be shorter than --to");
+	options->round.interval_ns = options->round.window.window_ns;
+	return wss_cli_finish(cli, argc, argv, err);
+}
+
+/* Windows of another method or granularity than the last are never averaged with it. */
+static bool same_kind(const struct wss_sample *a, const struct wss_sample *b)
+{
+	return a->method == b->method &&
+	       a->granularity_bytes.value == b->granularity_bytes.value;
+}
+
+static void on_sample(const struct wss_sample *sample, struct wss_round_guest *entry, bool last,
+		      void *opaque)
+{
+	struct profile_run *run = opaque;
+	struct guest_profile *profile = &run->profiles[entry - run->guests->list];
+	unsigned vcpus = entry->guest ? entry->guest->config.vcpus : 1;
+
+	if (!wss_sample_measured(sample)) {
+		if (last && !profile->windows)
+			wss_tally_bad(&run->tally, sample->domain, &sample->error);
+		else
+			wss_warn("%s: %s", sample->domain, sample->error.text);
+		return;
+	}
+	if (profile->windows && !same_kind(sample, &profile->last)) {
+		wss_warn("%s: a window of another granularity is left out", sample->domain);
+		return;
+	}
+	wss_grid_add(&profile->grid, sample->curve, sample->n_curve, vcpus ? vcpus : 1);
+	profile->last = *sample;
+	profile->windows++;
+}
+
+static struct wss_growth growth_of(struct guest_profile *profile)
+{
+	return (struct wss_growth){
+		.domain = profile->last.domain,
+		.method = profile->last.method,
+		.granularity_bytes = profile->last.granularity_bytes.value,
+		.rss_bytes = profile->last.memory.rss_bytes,
+		.balloon_bytes = profile->last.memory.balloon_bytes,
+		.grid = &profile->grid,
+	};
+}
+
+/* One row a grid point of a guest. */
+struct point_row {
+	const struct guest_profile *profile;
+	const struct wss_grid_point *point;
+};
+
+static const struct wss_sample *last_of(const void *row)
+{
+	return &((const struct point_row *)row)->profile->last;
+}
+
+static struct wss_value get_domain(const void *row)
+{
+	return wss_value_text(last_of(row)->domain);
+}
+
+static struct wss_value get_method(const void *row)
+{
+	return wss_value_text(last_of(row)->method);
+}
+
+static struct wss_value get_granularity(const void *row)
+{
+	return wss_value_amount(last_of(row)->granularity_bytes, WSS_KIND_BYTES);
+}
+
+static struct wss_value get_seconds(const void *row)
+{
+	return wss_value_number(((const struct point_row *)row)->point->ns, WSS_KIND_DURATION);
+}
+
+static struct wss_value get_mean(const void *row)
+{
+	const struct wss_grid_point *point = ((const struct point_row *)row)->point;
+
+	return wss_value_number((uint64_t)(point->mean_bytes + 0.5), WSS_KIND_BYTES);
+}
+
+static struct wss_value get_min(const void *row)
+{
+	return wss_value_number(((const struct point_row *)row)->point->min_bytes, WSS_KIND_BYTES);
+}
+
+static struct wss_value get_max(const void *row)
+{
+	return wss_value_number(((const struct point_row *)row)->point->max_bytes, WSS_KIND_BYTES);
+}
+
+static struct wss_value get_high(const void *row)
+{
+	return wss_value_amount(((const struct point_row *)row)->point->high_bytes,
+				WSS_KIND_BYTES);
+}
+
+static struct wss_value get_windows(const void *row)
+{
+	return wss_value_number(((const struct point_row *)row)->point->n, WSS_KIND_COUNT);
+}
+
+static struct wss_value get_knee(const void *row)
+{
+	const struct point_row *r = row;
+	const struct wss_grid *grid = &r->profile->grid;
+
+	return wss_value_number(grid->knee < grid->n && r->point == &grid->points[grid->knee],
+				WSS_KIND_BOOL);
+}
+
+static const struct wss_column columns[] = {
+	{ "domain", NULL, "DOMAIN", -12, get_domain },
+	{ "method", NULL, "METHOD", -6, get_method },
+	{ "granularity_bytes", NULL, "GRAN", 5, get_granularity },
+	{ "seconds", NULL, "TIME", 8, get_seconds },
+	{ "mean_bytes", NULL, "WSS", 8, get_mean },
+	{ "min_bytes", NULL, "MIN", 8, get_min },
+	{ "max_bytes", NULL, "MAX", 8, get_max },
+	{ "fault_high_bytes", NULL, "HIGH", 8, get_high },
+	{ "windows", NULL, "WINDOWS", 7, get_windows },
+	{ "knee", NULL, "KNEE", 4, get_knee },
+};
+
+static const struct wss_report_layout layout = {
+	.schema = "virt-wss/growth/1",
+	.array_key = "points",
+	.columns = columns,
+	.n_columns = sizeof(columns) / sizeof(columns[0]),
+};
+
+static int terminal_width(void)
+{
+	struct winsize size;
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+static int print_rows(const struct profile_run *run, struct wss_error *err)
+{
+	struct wss_report *report;
+
+	if (wss_report_open(stdout, run->cli->format, &layout, &report, err) < 0)
+		return -1;
+	for (size_t i = 0; i < run->guests->n; i++) {
+		const struct guest_profile *profile = &run->profiles[i];
+
+		for (size_t k = 0; k < profile->grid.n; k++)
+			if (profile->grid.points[k].n)
+				wss_report_row(report, &(struct point_row){
+							       profile, &profile->grid.points[k] });
+	}
+	return wss_report_close(report, err);
+}
+
+static int print(struct profile_run *run, struct wss_error *err)
+{
+	if (run->cli->format != WSS_FORMAT_TABLE)
+		return print_rows(run, err);
+	for (size_t i = 0; i < run->guests->n; i++) {
+		struct wss_growth growth = growth_of(&run->profiles[i]);
+
+		if (run->profiles[i].windows)
+			wss_growth_print(stdout, &growth, terminal_width());
+	}
+	return 0;
+}
+
+/* A picture is whole or not there: it is written beside its place and then moved. */
+static int write_plot(const char *path, const struct wss_growth *guests, size_t n,
+		      struct wss_error *err)
+{
+	wss_auto_free char *temporary = NULL;
+	bool failed;
+	FILE *f;
+
+	if (asprintf(&temporary, "%s.new", path) < 0) {
+		temporary = NULL;
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	f = fopen(temporary, "we");
+	if (!f)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "--plot: cannot write %s", path);
+	wss_growth_plot(f, guests, n);
+	failed = ferror(f) != 0;
+	failed = fclose(f) != 0 || failed;
+	if (!failed && rename(temporary, path) == 0)
+		return 0;
+	wss_error_errno(err, WSS_ERR_FAILED, errno, "--plot: cannot write %s", path);
+	unlink(temporary);
+	return -1;
+}
+
+static int plot(struct profile_run *run, struct wss_error *err)
+{
+	wss_auto_free struct wss_growth *list = calloc(run->guests->n + 1, sizeof(*list));
+	size_t n = 0;
+
+	if (!list)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	for (size_t i = 0; i < run->guests->n; i++)
+		if (run->profiles[i].windows)
+			list[n++] = growth_of(&run->profiles[i]);
+	return n ? write_plot(run->options->plot, list, n, err) : 0;
+}
+
+static int profile_guests(const struct wss_cli *cli, const struct profile_options *options,
+			  struct wss_guests *guests)
+{
+	struct profile_run run = { .cli = cli, .options = options, .guests = guests };
+	struct wss_error err = WSS_ERROR_INIT;
+	int r;
+
+	run.profiles = calloc(guests->n ? guests->n : 1, sizeof(*run.profiles));
+	if (!run.profiles) {
+		wss_error_set(&err, WSS_ERR_NO_MEMORY, "out of memory");
+		return wss_cli_error(&err);
+	}
+	for (size_t i = 0; i < guests->n; i++)
+		wss_grid_init(&run.profiles[i].grid, options->from_ns,
+			      options->round.window.window_ns);
+	r = wss_round_run(&guests->host, guests->list, guests->n, &options->round, on_sample, &run,
+			  &err);
+	for (size_t i = 0; i < guests->n; i++)
+		wss_grid_find_knee(&run.profiles[i].grid);
+	if (r == 0)
+		r = print(&run, &err);
+	if (r == 0 && options->plot)
+		r = plot(&run, &err);
+	free(run.profiles);
+	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&run.tally, guests->n);
+}
+
+static int profile_run(struct wss_cli *cli, int argc, char **argv)
+{
+	struct profile_options options = { .from_ns = FROM_DEFAULT_NS };
+	struct wss_guests guests = WSS_GUESTS_INIT;
+	struct wss_error err = WSS_ERROR_INIT;
+	int code;
+
+	wss_window_options_init(&options.round, TO_DEFAULT_NS);
+	options.round.window.curve = true;
+	if (parse(cli, argc, argv, &options, &err) < 0)
+		return wss_cli_error(&err);
+	if (cli->help) {
+		fputs(wss_help_profile, stdout);
+		return WSS_EXIT_OK;
+	}
+	code = wss_guests_open(cli, &guests, &err) < 0 ? wss_cli_error(&err)
+						       : profile_guests(cli, &options, &guests);
+	wss_guests_close(&guests);
+	return code;
+}
+
+const struct wss_command wss_cmd_profile = { "profile", profile_run };

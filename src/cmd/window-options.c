@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cmd/window-options.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+
+#define STALL_MAX_NS (60 * WSS_NS_PER_S)
+/* 8 GiB by 4 KiB; at about 2 us a fault, four seconds of one CPU over the window. */
+#define MAX_FAULTS_DEFAULT (2u << 20)
+
+static int parse_method(const char *name, struct wss_round_options *round, struct wss_error *err)
+{
+	if (!strcmp(name, "auto")) {
+		round->method = NULL;
+		return 0;
+	}
+	round->method = wss_tracker_by_name(name);
+	if (!round->method)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--method: '%s' is not auto, mmu or refs", name);
+	return 0;
+}
+
+static int parse_granularity(const char *name, struct wss_round_options *round,
+			     struct wss_error *err)
+{
+	static const char *const names[] = {
+		[WSS_GRANULARITY_NATIVE] = "native",
+		[WSS_GRANULARITY_4K] = "4k",
+		[WSS_GRANULARITY_AUTO] = "auto",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcmp(name, names[i])) {
+			round->window.granularity = (enum wss_granularity)i;
+			return 0;
+		}
+	}
+	return wss_error_set(err, WSS_ERR_USAGE, "--granularity: '%s' is not native, 4k or auto",
+			     name);
+}
+
+void wss_window_options_init(struct wss_round_options *round, uint64_t window_ns)
+{
+	*round = (struct wss_round_options){
+		.window = { .window_ns = window_ns,
+			    .max_stall_ns = WSS_MAX_STALL_DEFAULT_NS,
+			    .max_faults = MAX_FAULTS_DEFAULT },
+		.count = 1,
+	};
+}
+
+static int take(struct wss_round_options *round, int c, const char *value, struct wss_error *err)
+{
+	switch (c) {
+	case WSS_OPT_METHOD:
+		return parse_method(value, round, err);
+	case WSS_OPT_GRANULARITY:
+		return parse_granularity(value, round, err);
+	case WSS_OPT_MAX_FAULTS:
+		return wss_number_parse(value, 1, UINT64_MAX, "--max-faults",
+					&round->window.max_faults, err);
+	case WSS_OPT_MAX_STALL:
+		return wss_duration_parse(value, STALL_MAX_NS, "--max-stall",
+					  &round->window.max_stall_ns, err);
+	default:
+		round->window.pause = true;
+		return 0;
+	}
+}
+
+int wss_window_option(struct wss_round_options *round, int c, const char *value,
+		      struct wss_error *err)
+{
+	if (c < WSS_OPT_METHOD || c > WSS_OPT_PAUSE)
+		return 0;
+	return take(round, c, value, err) < 0 ? -1 : 1;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The options that sample and profile share: how a window is to be taken.
+ */
+#ifndef WSS_CMD_WINDOW_OPTIONS_H
+#define WSS_CMD_WINDOW_OPTIONS_H
+
+#include "base/error.h"
+#include "track/round.h"
+
+enum {
+	WSS_OPT_METHOD = 2000,
+	WSS_OPT_GRANULARITY,
+	WSS_OPT_MAX_FAULTS,
+	WSS_OPT_MAX_STALL,
+	WSS_OPT_PAUSE,
+};
+
+#define WSS_WINDOW_LONG                                                 \
+	{ "method", required_argument, NULL, WSS_OPT_METHOD },           \
+	{ "granularity", required_argument, NULL, WSS_OPT_GRANULARITY }, \
+	{ "max-faults", required_argument, NULL, WSS_OPT_MAX_FAULTS },   \
+	{ "max-stall", required_argument, NULL, WSS_OPT_MAX_STALL },     \
+	{ "pause", no_argument, NULL, WSS_OPT_PAUSE }
+
+/* One window of window_ns with the defaults of all these options. */
+void wss_window_options_init(struct wss_round_options *round, uint64_t window_ns);
+
+/* Takes option c of getopt_long() with its value: 1 if it is one of these, 0 if not, -1. */
+int wss_window_option(struct wss_round_options *round, int c, const char *value,
+		      struct wss_error *err);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "out/growth-chart.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "out/svg.h"
+
+#define WIDTH 960.0
+#define HEIGHT 540.0
+#define LEFT 92.0
+#define RIGHT 24.0
+#define TOP 56.0
+#define BOTTOM 66.0
+#define LEGEND_ROW 18.0
+/* Names longer than this would run out of the picture. */
+#define NAME_MAX_SHOWN 40
+
+/* Logarithmic axes, and where they end on the paper. */
+struct frame {
+	double t_low, t_high; /* ns */
+	double b_low, b_high; /* bytes */
+	double left, right, top, bottom;
+};
+
+static double x_of(const struct frame *frame, double ns)
+{
+	return frame->left + (frame->right - frame->left) * log(ns / frame->t_low) /
+				     log(frame->t_high / frame->t_low);
+}
+
+static double y_of(const struct frame *frame, double bytes)
+{
+	if (bytes < frame->b_low)
+		bytes = frame->b_low;
+	return frame->bottom - (frame->bottom - frame->top) * log(bytes / frame->b_low) /
+				       log(frame->b_high / frame->b_low);
+}
+
+static void widen(struct frame *frame, double bytes)
+{
+	if (bytes <= 0)
+		return;
+	if (bytes < frame->b_low)
+		frame->b_low = bytes;
+	if (bytes > frame->b_high)
+		frame->b_high = bytes;
+}
+
+static double upper(const struct wss_grid_point *point)
+{
+	return point->high_bytes.known && point->high_bytes.value > point->max_bytes
+		       ? (double)point->high_bytes.value
+		       : (double)point->max_bytes;
+}
+
+static struct frame fit(const struct wss_growth *guests, size_t n)
+{
+	struct frame frame = { .t_low = 1e300, .b_low = 1e300,
+			       .left = LEFT, .right = WIDTH - RIGHT, .bottom = HEIGHT - BOTTOM };
+
+	for (size_t i = 0; i < n; i++) {
+		const struct wss_grid *grid = guests[i].grid;
+
+		frame.t_low = fmin(frame.t_low, (double)grid->points[0].ns);
+		frame.t_high = fmax(frame.t_high, (double)grid->points[grid->n - 1].ns);
+		for (size_t k = 0; k < grid->n; k++) {
+			if (!grid->points[k].n)
+				continue;
+			widen(&frame, (double)grid->points[k].min_bytes);
+			widen(&frame, upper(&grid->points[k]));
+		}
+		if (guests[i].rss_bytes.known)
+			widen(&frame, (double)guests[i].rss_bytes.value);
+		if (guests[i].balloon_bytes.known)
+			widen(&frame, (double)guests[i].balloon_bytes.value);
+	}
+	if (frame.b_high <= 0)
+		frame.b_low = frame.b_high = 1024.0 * 1024;
+	/* Whole powers of four, so that the ticks are at round sizes. */
+	frame.b_low = pow(4, floor(log(frame.b_low) / log(4) + 1e-9));
+	frame.b_high = pow(4, ceil(log(frame.b_high * 1.05) / log(4)));
+	frame.top = TOP + LEGEND_ROW * (double)n;
+	return frame;
+}
+
+static void draw_axes(FILE *f, const struct frame *frame)
+{
+	char text[16];
+
+	for (double b = frame->b_low; b <= frame->b_high * 1.001; b *= 4) {
+		double y = y_of(frame, b);
+
+		wss_svg_line(f, frame->left, y, frame->right, y, "grid");
+		wss_size_format((uint64_t)(b + 0.5), text, sizeof(text));
+		wss_svg_text(f, frame->left - 8, y + 5, WSS_ANCHOR_END, "tick", text);
+	}
+	for (double t = pow(10, ceil(log10(frame->t_low) - 1e-9)); t <= frame->t_high * 1.001;
+	     t *= 10) {
+		double x = x_of(frame, t);
+
+		wss_svg_line(f, x, frame->top, x, frame->bottom, "grid");
+		/* "1 s", where a measured duration would say "1.00 s". */
+		snprintf(text, sizeof(text), t < 1e6 ? "%g us" : t < 1e9 ? "%g ms" : "%g s",
+			 t < 1e6 ? t / 1e3 : t < 1e9 ? t / 1e6 : t / 1e9);
+		wss_svg_text(f, x, frame->bottom + 20, WSS_ANCHOR_MIDDLE, "tick", text);
+	}
+	wss_svg_line(f, frame->left, frame->bottom, frame->right, frame->bottom, "axis");
+	wss_svg_line(f, frame->left, frame->top, frame->left, frame->bottom, "axis");
+	wss_svg_text(f, (frame->left + frame->right) / 2, HEIGHT - 18, WSS_ANCHOR_MIDDLE, "label",
+		     "time since the invalidation (logarithmic)");
+	wss_svg_text_upright(f, 20, (frame->top + frame->bottom) / 2, "label",
+			     "touched at least once (logarithmic)");
+}
+
+static void draw_reference(FILE *f, const struct frame *frame, struct wss_amount amount,
+			   const char *name, bool above)
+{
+	char size[16], text[64];
+	double y;
+
+	if (!amount.known || !amount.value)
+		return;
+	y = y_of(frame, (double)amount.value);
+	wss_size_format(amount.value, size, sizeof(size));
+	snprintf(text, sizeof(text), "%s %s", name, size);
+	wss_svg_line(f, frame->left, y, frame->right, y, "reference");
+	wss_svg_text(f, frame->left + 6, above ? y - 5 : y + 14, WSS_ANCHOR_START, "small", text);
+}
+
+static void draw_curve(FILE *f, const struct frame *frame, const struct wss_grid *grid,
+		       const char *class)
+{
+	struct wss_svg_point line[WSS_GRID_MAX], band[2 * WSS_GRID_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < grid->n; i++) {
+		const struct wss_grid_point *point = &grid->points[i];
+		double x = x_of(frame, (double)point->ns);
+
+		if (!point->n)
+			continue;
+		line[n] = (struct wss_svg_point){ x, y_of(frame, point->mean_bytes) };
+		band[n] = (struct wss_svg_point){ x, y_of(frame, upper(point)) };
+		n++;
+	}
+	/* Back along the lower edge. */
+	for (size_t i = grid->n, k = n; i-- > 0;)
+		if (grid->points[i].n)
+			band[k++] = (struct wss_svg_point){
+				x_of(frame, (double)grid->points[i].ns),
+				y_of(frame, (double)grid->points[i].min_bytes)
+			};
+	wss_svg_path(f, band, 2 * n, true, class);
+	wss_svg_path(f, line, n, false, class);
+	if (grid->knee < grid->n)
+		wss_svg_circle(f, x_of(frame, (double)grid->points[grid->knee].ns),
+			       y_of(frame, grid->points[grid->knee].mean_bytes), 6, class);
+}
+
+static void describe(const struct wss_growth *guest, char *text, size_t size)
+{
+	char granularity[16], knee_size[16], knee_time[16], knee[64] = "";
+	const struct wss_grid *grid = guest->grid;
+
+	wss_size_format(guest->granularity_bytes, granularity, sizeof(granularity));
+	if (grid->knee < grid->n) {
+		const struct wss_grid_point *point = &grid->points[grid->knee];
+
+		wss_size_format((uint64_t)point->mean_bytes, knee_size, sizeof(knee_size));
+		wss_duration_format(point->ns, knee_time, sizeof(knee_time));
+		snprintf(knee, sizeof(knee), ", knee at %s after %s", knee_size, knee_time);
+	}
+	snprintf(text, size, "%.*s%s (%s, %s%s)", NAME_MAX_SHOWN, guest->domain,
+		 strlen(guest->domain) > NAME_MAX_SHOWN ? "..." : "", guest->method, granularity,
+		 knee);
+	wss_text_sanitize(text);
+}
+
+/* Both are near each other for most guests: the larger one's name goes above its line. */
+static void draw_references(FILE *f, const struct frame *frame, const struct wss_growth *guest)
+{
+	bool rss_above = guest->rss_bytes.value > guest->balloon_bytes.value;
+
+	draw_reference(f, frame, guest->rss_bytes, "RSS", rss_above);
+	draw_reference(f, frame, guest->balloon_bytes, "balloon", !rss_above);
+}
+
+void wss_growth_plot(FILE *f, const struct wss_growth *guests, size_t n)
+{
+	struct frame frame = fit(guests, n);
+
+	wss_svg_begin(f, WIDTH, HEIGHT, "Growth of the working set");
+	wss_svg_text(f, LEFT, 30, WSS_ANCHOR_START, "title", "Growth of the working set");
+	draw_axes(f, &frame);
+	for (size_t i = 0; i < n; i++) {
+		double y = TOP - 6 + LEGEND_ROW * (double)i;
+		char class[8], text[192];
+
+		snprintf(class, sizeof(class), "s%zu", i % WSS_SVG_SERIES);
+		if (n == 1)
+			draw_references(f, &frame, &guests[i]);
+		draw_curve(f, &frame, guests[i].grid, class);
+		describe(&guests[i], text, sizeof(text));
+		wss_svg_circle(f, LEFT + 6, y - 5, 5, class);
+		wss_svg_text(f, LEFT + 18, y, WSS_ANCHOR_START, "legend", text);
+	}
+	wss_svg_end(f);
+}
+
+void wss_growth_print(FILE *f, const struct wss_growth *guest, int width)
+{
+	const struct wss_grid *grid = guest->grid;
+	char text[192];
+	double largest = 0;
+	int room = width - 42;
+
+	if (room < 10)
+		room = 10;
+	for (size_t i = 0; i < grid->n; i++)
+		if (grid->points[i].n)
+			largest = fmax(largest, grid->points[i].mean_bytes);
+	describe(guest, text, sizeof(text));
+	fprintf(f, "%s\n", text);
+	for (size_t i = 0; i < grid->n; i++) {
+		const struct wss_grid_point *point = &grid->points[i];
+		char time[16], size[16], high[16] = "";
+		int bar;
+
+		if (!point->n)
+			continue;
+		wss_duration_format(point->ns, time, sizeof(time));
+		wss_size_format((uint64_t)point->mean_bytes, size, sizeof(size));
+		if (point->high_bytes.known && point->high_bytes.value > point->max_bytes)
+			wss_size_format(point->high_bytes.value, high, sizeof(high));
+		bar = largest > 0 ? (int)lround(point->mean_bytes / largest * room) : 0;
+		fprintf(f, "%9s %9s %s%-11s%c%.*s\n", time, size, *high ? "-" : " ", high,
+			i == grid->knee ? '*' : '|', bar,
+			"################################################################"
+			"################################################################"
+			"################################################################");
+	}
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The growth curve of one or several guests, as a picture and in the terminal.
+ */
+#ifndef WSS_OUT_GROWTH_CHART_H
+#define WSS_OUT_GROWTH_CHART_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "wss/curve.h"
+#include "wss/sample.h"
+
+/* One guest's curve and what it is compared with. */
+struct wss_growth {
+	const char *domain;
+	const char *method;
+	uint64_t granularity_bytes;
+	struct wss_amount rss_bytes;
+	struct wss_amount balloon_bytes;
+	const struct wss_grid *grid;
+};
+
+/*
+ * An SVG with logarithmic axes: time, and size. RSS and balloon are dashed lines, each
+ * guest's in its colour, the knee a dot, the spread of several windows a band. The stream is
+ * the caller's, who checks it for errors.
+ */
+void wss_growth_plot(FILE *f, const struct wss_growth *guests, size_t n);
+
+/* The curve of one guest as lines of text, at most width columns wide. */
+void wss_growth_print(FILE *f, const struct wss_growth *guest, int width);
+
+#endif

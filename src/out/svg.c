@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "out/svg.h"
+
+/* Okabe and Ito's colours, which colour-blind readers can tell apart, a little darker or lighter. */
+static const char style[] =
+	"svg{color-scheme:light dark}\n"
+	".back{fill:#fff}\n"
+	"text{font-family:sans-serif;font-size:14px;fill:#222}\n"
+	".title{font-size:17px;font-weight:bold}\n"
+	".small{font-size:12px;fill:#555}\n"
+	"line,path{fill:none;stroke-width:1}\n"
+	".axis{stroke:#444}\n"
+	".grid{stroke:#e2e2e2}\n"
+	".reference{stroke:#777;stroke-dasharray:6 4}\n"
+	"path.curve,line.curve{stroke-width:2.5}\n"
+	"path.band{stroke:none;fill-opacity:.18}\n"
+	".s0{stroke:#0072b2;fill:#0072b2}.s1{stroke:#d55e00;fill:#d55e00}\n"
+	".s2{stroke:#009e73;fill:#009e73}.s3{stroke:#b3579a;fill:#b3579a}\n"
+	".s4{stroke:#a67c00;fill:#a67c00}.s5{stroke:#3a8fc4;fill:#3a8fc4}\n"
+	".s6{stroke:#777;fill:#777}.s7{stroke:#8c4a1f;fill:#8c4a1f}\n"
+	"path.curve{fill:none}\n"
+	"@media (prefers-color-scheme:dark){\n"
+	".back{fill:#16191d}text{fill:#e4e4e4}.small{fill:#a8a8a8}\n"
+	".axis{stroke:#b0b0b0}.grid{stroke:#2c3138}.reference{stroke:#9a9a9a}\n"
+	".s0{stroke:#56b4e9;fill:#56b4e9}.s1{stroke:#f08a3c;fill:#f08a3c}\n"
+	".s2{stroke:#2fc79a;fill:#2fc79a}.s3{stroke:#dd8fc4;fill:#dd8fc4}\n"
+	"path.curve{fill:none}}\n";
+
+static void write_escaped(FILE *f, const char *text)
+{
+	for (; *text; text++) {
+		switch (*text) {
+		case '<':
+			fputs("&lt;", f);
+			break;
+		case '>':
+			fputs("&gt;", f);
+			break;
+		case '&':
+			fputs("&amp;", f);
+			break;
+		case '"':
+			fputs("&quot;", f);
+			break;
+		default:
+			/* Control characters are not allowed in XML at all. */
+			fputc((unsigned char)*text < 0x20 ? '?' : *text, f);
+			break;
+		}
+	}
+}
+
+void wss_svg_begin(FILE *f, double width, double height, const char *title)
+{
+	fprintf(f,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" role=\"img\">\n<title>",
+		width, height);
+	write_escaped(f, title);
+	fprintf(f, "</title>\n<style>\n%s</style>\n", style);
+	fprintf(f, "<rect class=\"back\" width=\"%g\" height=\"%g\"/>\n", width, height);
+}
+
+void wss_svg_end(FILE *f)
+{
+	fputs("</svg>\n", f);
+}
+
+void wss_svg_line(FILE *f, double x1, double y1, double x2, double y2, const char *class)
+{
+	fprintf(f, "<line class=\"%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", class,
+		x1, y1, x2, y2);
+}
+
+void wss_svg_path(FILE *f, const struct wss_svg_point *points, size_t n, bool closed,
+		  const char *class)
+{
+	if (!n)
+		return;
+	fprintf(f, "<path class=\"%s %s\" d=\"", closed ? "band" : "curve", class);
+	for (size_t i = 0; i < n; i++)
+		fprintf(f, "%s%.1f %.1f", i ? "L" : "M", points[i].x, points[i].y);
+	fprintf(f, "%s\"/>\n", closed ? "Z" : "");
+}
+
+void wss_svg_circle(FILE *f, double x, double y, double radius, const char *class)
+{
+	fprintf(f, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"/>\n", class, x, y, radius);
+}
+
+void wss_svg_text(FILE *f, double x, double y, enum wss_anchor anchor, const char *class,
+		  const char *text)
+{
+	static const char *const anchors[] = { "start", "middle", "end" };
+
+	fprintf(f, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", class, x, y,
+		anchors[anchor]);
+	write_escaped(f, text);
+	fputs("</text>\n", f);
+}
+
+void wss_svg_text_upright(FILE *f, double x, double y, const char *class, const char *text)
+{
+	fprintf(f,
+		"<text class=\"%s\" text-anchor=\"middle\" transform=\"translate(%.1f %.1f) rotate(-90)\">",
+		class, x, y);
+	write_escaped(f, text);
+	fputs("</text>\n", f);
+}

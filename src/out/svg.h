@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A small writer of SVG 1.1: enough for charts. Colours come from classes in a style
+ * sheet inside the picture, which follows the reader's light or dark setting. Every text
+ * is escaped. Coordinates are in pixels of the view box.
+ */
+#ifndef WSS_OUT_SVG_H
+#define WSS_OUT_SVG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+enum wss_anchor { WSS_ANCHOR_START, WSS_ANCHOR_MIDDLE, WSS_ANCHOR_END };
+
+/* How many series have a colour of their own: classes s0, s1 ...; more repeat them. */
+#define WSS_SVG_SERIES 8
+
+struct wss_svg_point {
+	double x;
+	double y;
+};
+
+/* Opens the picture, with a title for screen readers and a background. */
+void wss_svg_begin(FILE *f, double width, double height, const char *title);
+
+void wss_svg_end(FILE *f);
+
+/* class names of the style sheet: "axis", "grid", "reference", "s0" ... */
+void wss_svg_line(FILE *f, double x1, double y1, double x2, double y2, const char *class);
+
+/* A line through n points; closed: an area (class "band" besides the given one). */
+void wss_svg_path(FILE *f, const struct wss_svg_point *points, size_t n, bool closed,
+		  const char *class);
+
+void wss_svg_circle(FILE *f, double x, double y, double radius, const char *class);
+
+void wss_svg_text(FILE *f, double x, double y, enum wss_anchor anchor, const char *class,
+		  const char *text);
+
+/* Upright text, read from below; for the axis on the left. */
+void wss_svg_text_upright(FILE *f, double x, double y, const char *class, const char *text);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "wss/curve.h"
+
+#include <math.h>
+
+#define PAGE 4096.0
+/* Growth below this a doubling of time is no growth any more. */
+#define KNEE_GROWTH 0.1
+
+void wss_grid_init(struct wss_grid *grid, uint64_t from_ns, uint64_t to_ns)
+{
+	double decades = log10((double)to_ns / (double)from_ns);
+	size_t steps = (size_t)ceil(decades * WSS_GRID_PER_DECADE);
+
+	if (steps < 1)
+		steps = 1;
+	if (steps > WSS_GRID_MAX - 1)
+		steps = WSS_GRID_MAX - 1;
+	*grid = (struct wss_grid){ .n = steps + 1, .knee = steps + 1 };
+	for (size_t i = 0; i <= steps; i++)
+		grid->points[i].ns = (uint64_t)((double)from_ns *
+							pow(10, decades * (double)i / (double)steps) +
+						0.5);
+	grid->points[0].ns = from_ns;
+	grid->points[steps].ns = to_ns;
+}
+
+bool wss_curve_at(const struct wss_curve_point *curve, size_t n, uint64_t ns, double *ret_bytes)
+{
+	for (size_t i = 0; i < n; i++) {
+		double part;
+
+		if (curve[i].ns < ns)
+			continue;
+		if (curve[i].ns == ns || i == 0) {
+			*ret_bytes = (double)curve[i].bytes;
+			return curve[i].ns == ns;
+		}
+		part = (double)(ns - curve[i - 1].ns) / (double)(curve[i].ns - curve[i - 1].ns);
+		*ret_bytes = (double)curve[i - 1].bytes +
+			     part * ((double)curve[i].bytes - (double)curve[i - 1].bytes);
+		return true;
+	}
+	return false;
+}
+
+/* Fastest growth between two points, bytes a ns; the first point counts from 0. */
+static double fastest_growth(const struct wss_curve_point *curve, size_t n)
+{
+	double fastest = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t since_ns = i ? curve[i - 1].ns : 0, before = i ? curve[i - 1].bytes : 0;
+		double rate;
+
+		if (curve[i].ns <= since_ns || curve[i].bytes <= before)
+			continue;
+		rate = (double)(curve[i].bytes - before) / (double)(curve[i].ns - since_ns);
+		if (rate > fastest)
+			fastest = rate;
+	}
+	return fastest;
+}
+
+static void add_point(struct wss_grid_point *point, const struct wss_curve_point *curve, size_t n,
+		      double fastest)
+{
+	double bytes, high;
+	uint64_t rounded, lost_ns;
+
+	if (!wss_curve_at(curve, n, point->ns, &bytes))
+		return;
+	rounded = (uint64_t)(bytes + 0.5);
+	if (!point->n || rounded < point->min_bytes)
+		point->min_bytes = rounded;
+	if (!point->n || rounded > point->max_bytes)
+		point->max_bytes = rounded;
+	point->mean_bytes += (bytes - point->mean_bytes) / ++point->n;
+	if (point->ns >= WSS_FAULT_BOUND_NS || fastest <= 0)
+		return;
+	/* F * c / vcpus, with c = vcpus / fastest: the number of vCPUs cancels out. */
+	lost_ns = (uint64_t)(bytes / fastest);
+	if (wss_curve_at(curve, n, point->ns + lost_ns, &high) &&
+	    (!point->high_bytes.known || high > (double)point->high_bytes.value))
+		point->high_bytes = wss_amount_of((uint64_t)(high + 0.5));
+}
+
+void wss_grid_add(struct wss_grid *grid, const struct wss_curve_point *curve, size_t n,
+		  unsigned vcpus)
+{
+	double fastest = fastest_growth(curve, n);
+
+	if (fastest > 0) {
+		double fault_ns = (double)vcpus * PAGE / fastest;
+
+		if (!grid->fault_ns || fault_ns < grid->fault_ns)
+			grid->fault_ns = fault_ns;
+	}
+	for (size_t i = 0; i < grid->n; i++)
+		add_point(&grid->points[i], curve, n, fastest);
+}
+
+/* Growth from one point to the next as a share, for each doubling of time. */
+static double growth(const struct wss_grid_point *a, const struct wss_grid_point *b)
+{
+	double doublings = log2((double)b->ns / (double)a->ns);
+
+	return a->mean_bytes > 0 ? (b->mean_bytes / a->mean_bytes - 1) / doublings : INFINITY;
+}
+
+void wss_grid_find_knee(struct wss_grid *grid)
+{
+	size_t last = grid->n, first;
+
+	grid->knee = grid->n;
+	while (last > 0 && !grid->points[last - 1].n)
+		last--;
+	if (last < 3)
+		return;
+	first = last - 1;
+	while (first > 0 && grid->points[first - 1].n &&
+	       growth(&grid->points[first - 1], &grid->points[first]) < KNEE_GROWTH)
+		first--;
+	/* It is a knee only with growth before it and a flat part of some length behind it. */
+	if (first > 0 && grid->points[first - 1].n && first + 2 < last)
+		grid->knee = first;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The growth curve W(t): how much has been touched within t of one invalidation, on a
+ * logarithmic grid of times, from one or several windows.
+ */
+#ifndef WSS_WSS_CURVE_H
+#define WSS_WSS_CURVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wss/sample.h"
+
+/* Grid points a decade of time. */
+#define WSS_GRID_PER_DECADE 8
+#define WSS_GRID_MAX 80
+
+struct wss_grid_point {
+	uint64_t ns;
+	unsigned n; /* windows that reached this point; 0: nothing is known of it */
+	double mean_bytes;
+	uint64_t min_bytes, max_bytes; /* over the windows: the spread */
+	/*
+	 * What the guest might have touched by now had the faults cost it no time; known below
+	 * WSS_FAULT_BOUND_NS where faults are counted.
+	 */
+	struct wss_amount high_bytes;
+};
+
+struct wss_grid {
+	size_t n;
+	struct wss_grid_point points[WSS_GRID_MAX];
+	/* Where growth stops, index into points; n where there is no such place. */
+	size_t knee;
+	/* At most so long one fault keeps a vCPU, ns; 0 where it is not known. */
+	double fault_ns;
+};
+
+/*
+ * Every page costs the guest one fault after the zap, so short times read low. A vCPU that
+ * faults without a break faults 1/c times a second, c being the cost of a fault; so
+ * the fastest growth seen gives an upper bound
+ *
+ *     c <= vcpus / max(dF/dt)
+ *
+ * and of the time t that has passed at most F(t) * c / vcpus went into faults, F(t) being
+ * their number. With it the guest would have come as far as W(t + F(t) * c / vcpus).
+ * Beyond this time the difference is within the spread of windows, and is not stated.
+ */
+#define WSS_FAULT_BOUND_NS 100000000ULL
+
+/* Times from from_ns to to_ns, both included, WSS_GRID_PER_DECADE or a little more a decade. */
+void wss_grid_init(struct wss_grid *grid, uint64_t from_ns, uint64_t to_ns);
+
+/*
+ * Adds one window's curve. A grid point gets the value interpolated between the measured
+ * points around it, linearly in time; before the first and after the last
+ * measured point nothing is known. vcpus: at least 1.
+ */
+void wss_grid_add(struct wss_grid *grid, const struct wss_curve_point *curve, size_t n,
+		  unsigned vcpus);
+
+/*
+ * Looks for the knee: the first point from which on the curve grows, to its end, by less than a
+ * tenth of itself for each doubling of time, when it grew faster before. Call when all
+ * windows are in.
+ */
+void wss_grid_find_knee(struct wss_grid *grid);
+
+/* Value of a measured curve at ns, interpolated; false where it is not known. */
+bool wss_curve_at(const struct wss_curve_point *curve, size_t n, uint64_t ns, double *ret_bytes);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "wss/curve.h"
+
+#define MS 1000000ULL
+#define MIB (1024.0 * 1024)
+
+static void test_grid(void **unused)
+{
+	struct wss_grid grid;
+
+	(void)unused;
+	wss_grid_init(&grid, MS, 40000 * MS);
+	assert_int_equal(grid.points[0].ns, MS);
+	assert_int_equal(grid.points[grid.n - 1].ns, 40000 * MS);
+	/* At least eight points a decade, evenly. */
+	for (size_t i = 1; i < grid.n; i++)
+		assert_true((double)grid.points[i].ns / (double)grid.points[i - 1].ns <
+			    pow(10, 1.0 / 8) + 1e-6);
+	wss_grid_init(&grid, MS, MS);
+	assert_int_equal(grid.n, 2);
+	wss_grid_init(&grid, 1, UINT64_MAX);
+	assert_int_equal(grid.n, WSS_GRID_MAX);
+}
+
+static void test_interpolation(void **unused)
+{
+	static const struct wss_curve_point curve[] = { { 10, 100 }, { 20, 200 }, { 40, 200 } };
+	double bytes;
+
+	(void)unused;
+	assert_false(wss_curve_at(curve, 3, 5, &bytes));
+	assert_true(wss_curve_at(curve, 3, 10, &bytes) && bytes == 100);
+	assert_true(wss_curve_at(curve, 3, 15, &bytes) && bytes == 150);
+	assert_true(wss_curve_at(curve, 3, 30, &bytes) && bytes == 200);
+	assert_true(wss_curve_at(curve, 3, 40, &bytes) && bytes == 200);
+	assert_false(wss_curve_at(curve, 3, 41, &bytes));
+	assert_false(wss_curve_at(curve, 0, 41, &bytes));
+}
+
+/* Touches 64 MiB at an even pace within a second, then goes on in the same pages. */
+static size_t ramp(struct wss_curve_point *curve, size_t n, double scale)
+{
+	for (size_t i = 0; i < n; i++) {
+		double seconds = 0.001 * pow(10, (double)i / 8);
+
+		curve[i].ns = (uint64_t)(seconds * 1e9);
+		curve[i].bytes = (uint64_t)(scale * 64 * MIB * (seconds < 1 ? seconds : 1));
+	}
+	return n;
+}
+
+static void test_spread_and_knee(void **unused)
+{
+	struct wss_curve_point a[40], b[40];
+	struct wss_grid grid;
+
+	(void)unused;
+	ramp(a, 40, 1.0);
+	ramp(b, 40, 0.5);
+	wss_grid_init(&grid, MS, 40000 * MS);
+	wss_grid_add(&grid, a, 40, 1);
+	wss_grid_add(&grid, b, 40, 1);
+	wss_grid_find_knee(&grid);
+	assert_int_equal(grid.points[grid.n - 1].n, 2);
+	assert_int_equal(grid.points[grid.n - 1].min_bytes, (uint64_t)(32 * MIB));
+	assert_int_equal(grid.points[grid.n - 1].max_bytes, (uint64_t)(64 * MIB));
+	assert_true(fabs(grid.points[grid.n - 1].mean_bytes - 48 * MIB) < 1);
+	assert_true(grid.knee < grid.n);
+	assert_in_range(grid.points[grid.knee].ns, 700 * MS, 1500 * MS);
+}
+
+static void test_no_knee(void **unused)
+{
+	struct wss_curve_point curve[40];
+	struct wss_grid grid;
+
+	(void)unused;
+	/* Still growing at the end. */
+	for (size_t i = 0; i < 40; i++)
+		curve[i] = (struct wss_curve_point){ (uint64_t)(1e6 * pow(10, (double)i / 8)),
+						     (uint64_t)(4096 * pow(10, (double)i / 8)) };
+	wss_grid_init(&grid, MS, 40000 * MS);
+	wss_grid_add(&grid, curve, 40, 1);
+	wss_grid_find_knee(&grid);
+	assert_int_equal(grid.knee, grid.n);
+	/* Flat from the start. */
+	for (size_t i = 0; i < 40; i++)
+		curve[i].bytes = 4096;
+	wss_grid_init(&grid, MS, 40000 * MS);
+	wss_grid_add(&grid, curve, 40, 1);
+	wss_grid_find_knee(&grid);
+	assert_int_equal(grid.knee, grid.n);
+}
+
+static void test_fault_bound(void **unused)
+{
+	struct wss_curve_point curve[40];
+	struct wss_grid grid;
+
+	(void)unused;
+	ramp(curve, 40, 1.0);
+	wss_grid_init(&grid, MS, 40000 * MS);
+	wss_grid_add(&grid, curve, 40, 2);
+	/* 64 MiB a second by two vCPUs: at most 2 / 16384 s a fault. */
+	assert_true(fabs(grid.fault_ns - 2e9 / 16384) < 2e9 / 16384 / 100);
+	for (size_t i = 0; i < grid.n; i++) {
+		const struct wss_grid_point *point = &grid.points[i];
+
+		assert_int_equal(point->high_bytes.known, point->ns < WSS_FAULT_BOUND_NS);
+		/* All of its time may have gone into faults: it may have come twice as far. */
+		if (point->high_bytes.known)
+			assert_true(fabs((double)point->high_bytes.value / point->mean_bytes - 2) <
+				    0.02);
+	}
+}
+
+static void test_late_start(void **unused)
+{
+	struct wss_curve_point curve[] = { { 20 * MS, 4096 }, { 40 * MS, 8192 } };
+	struct wss_grid grid;
+
+	(void)unused;
+	wss_grid_init(&grid, MS, 100 * MS);
+	wss_grid_add(&grid, curve, 2, 1);
+	wss_grid_find_knee(&grid);
+	/* What was not measured is not known, and not 0. */
+	assert_int_equal(grid.points[0].n, 0);
+	assert_int_equal(grid.points[grid.n - 1].n, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_grid),	  cmocka_unit_test(test_interpolation),
+		cmocka_unit_test(test_spread_and_knee), cmocka_unit_test(test_no_knee),
+		cmocka_unit_test(test_fault_bound), cmocka_unit_test(test_late_start),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
