@@ -287,11 +287,13 @@ static inline int null_probe(const struct wss_host *host, struct wss_guest *gues
 extern const struct wss_tracker_ops null_method, dear_method, online_method;
 
 static inline int null_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
+			    const struct wss_track_options *options,
 			    struct wss_tracker **ret_tracker, struct wss_error *err)
 {
 	struct null_tracker *null = calloc(1, sizeof(*null));
 
 	(void)host;
+	(void)options;
 	(void)err;
 	assert_non_null(null);
 	assert_true(clear_refs >= 0);
@@ -303,17 +305,19 @@ static inline int null_open(const struct wss_host *host, struct wss_guest *guest
 }
 
 static inline int dear_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
+			    const struct wss_track_options *options,
 			    struct wss_tracker **ret_tracker, struct wss_error *err)
 {
-	null_open(host, guest, clear_refs, ret_tracker, err);
+	null_open(host, guest, clear_refs, options, ret_tracker, err);
 	(*ret_tracker)->ops = &dear_method;
 	return 0;
 }
 
 static inline int online_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
-			      struct wss_tracker **ret_tracker, struct wss_error *err)
+			      const struct wss_track_options *options,
+			    struct wss_tracker **ret_tracker, struct wss_error *err)
 {
-	null_open(host, guest, clear_refs, ret_tracker, err);
+	null_open(host, guest, clear_refs, options, ret_tracker, err);
 	(*ret_tracker)->ops = &online_method;
 	return 0;
 }

@@ -127,12 +127,14 @@ static void test_refuses_without_counters(void **unused)
 /* An instance on the attached guest, and the descriptor that it arms by. */
 static struct wss_tracker *open_tracker(int *ret_clear_refs)
 {
+	static const struct wss_track_options native = { .granularity = WSS_GRANULARITY_NATIVE };
 	struct wss_tracker *tracker = NULL;
 	struct wss_error err = WSS_ERROR_INIT;
 
 	attach();
 	assert_int_equal(wss_control_open(&fake->guest->process, ret_clear_refs, &err), 0);
-	assert_int_equal(wss_tracker_mmu.open(&host, fake->guest, *ret_clear_refs, &tracker, &err),
+	assert_int_equal(wss_tracker_mmu.open(&host, fake->guest, *ret_clear_refs, &native, &tracker,
+					      &err),
 			 0);
 	assert_ptr_equal(tracker->ops, &wss_tracker_mmu);
 	return tracker;

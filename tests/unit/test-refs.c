@@ -3,6 +3,8 @@
 
 #include "track/control.h"
 
+static const struct wss_track_options native = { .granularity = WSS_GRANULARITY_NATIVE };
+
 static struct fake *fake;
 static const struct wss_host host = { .root = { .dirfd = -1 } };
 
@@ -97,7 +99,7 @@ static void test_measures(void **unused)
 	(void)unused;
 	attach();
 	assert_int_equal(wss_control_open(&fake->guest->process, &clear_refs, &err), 0);
-	assert_int_equal(wss_tracker_refs.open(&host, fake->guest, clear_refs, &tracker, &err), 0);
+	assert_int_equal(wss_tracker_refs.open(&host, fake->guest, clear_refs, &native, &tracker, &err), 0);
 	assert_true(wss_tracker_refs.works_stopped(tracker));
 	assert_int_equal(measure(tracker, 1000), 1000 * FAKE_PAGE);
 	/* It falls with the set, and what was touched before does not count. */
@@ -123,7 +125,7 @@ static void test_gone(void **unused)
 	(void)unused;
 	attach();
 	assert_int_equal(wss_control_open(&fake->guest->process, &clear_refs, &err), 0);
-	assert_int_equal(wss_tracker_refs.open(&host, fake->guest, clear_refs, &tracker, &err), 0);
+	assert_int_equal(wss_tracker_refs.open(&host, fake->guest, clear_refs, &native, &tracker, &err), 0);
 	assert_int_equal(wss_tracker_refs.begin(tracker, &span, &err), 0);
 	/* A zombie, then nothing at all. */
 	fake_kill(fake);

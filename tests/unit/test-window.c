@@ -4,6 +4,15 @@
 #include "track/control.h"
 #include "track/window.h"
 
+/* These methods need no preparation: one step, and the window may begin. */
+static int arm(struct wss_window *window, struct wss_error *err)
+{
+	int r = wss_window_prepare(window, err);
+
+	assert_true(r != 0);
+	return r < 0 ? -1 : wss_window_begin(window, err);
+}
+
 static const struct wss_host host = { .root = { .dirfd = -1 } };
 static struct fake *fake;
 static struct wss_window_options options;
@@ -45,7 +54,7 @@ static void begin(struct wss_window *window)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 
-	if (wss_window_begin(window, &err) < 0)
+	if (arm(window, &err) < 0)
 		fail_msg("%s", err.text);
 }
 
@@ -65,7 +74,7 @@ static void assert_begin_fails(struct wss_window *window, enum wss_error_code co
 	struct wss_error err = WSS_ERROR_INIT;
 	unsigned begins = fake->begins;
 
-	assert_int_equal(wss_window_begin(window, &err), -1);
+	assert_int_equal(arm(window, &err), -1);
 	assert_error(&err, code, part);
 	/* The guest's memory was left alone. */
 	assert_int_equal(fake->begins, begins);
@@ -381,7 +390,7 @@ static void test_pause(void **unused)
 	}
 	/* Also where it fails. */
 	fake->begin_fails = WSS_ERR_FAILED;
-	assert_int_equal(wss_window_begin(window, NULL), -1);
+	assert_int_equal(arm(window, NULL), -1);
 	wait_until(fake_state(fake) != 'T');
 	fake->begin_fails = WSS_OK;
 	begin(window);
