@@ -56,6 +56,33 @@ refused() { # STATUS REGULAR-EXPRESSION
 	[ "$status" = "$1" ] && [ "$seconds" -le 15 ] && [ "$(wc -l <<<"$err")" = 1 ] && grep -qE "$2" <<<"$err" && kill -0 "$fake_pid"
 }
 
+@test "the growth curve is drawn, and as a picture" {
+	fake_start </dev/null
+	wss profile --from 10ms --to 1s --plot "$BATS_TEST_TMPDIR/growth.svg"
+	[ "$status" = 0 ]
+	# 32 MiB at the end, drawn with the longest bar.
+	grep -qE '^ +1\.00 s +32(\.[0-9])? MiB .*#{30}' <<<"$out"
+	xmllint --noout "$BATS_TEST_TMPDIR/growth.svg"
+	grep -q 'time since the invalidation' "$BATS_TEST_TMPDIR/growth.svg"
+	grep -q '>100 ms<' "$BATS_TEST_TMPDIR/growth.svg"
+	grep -q 'balloon 128 MiB' "$BATS_TEST_TMPDIR/growth.svg"
+	wss profile --to 500ms --repeat 2 --output csv
+	[ "$status" = 0 ]
+	[ "$(tail -n 1 <<<"$out" | cut -d, -f1,9)" = "fake1,2" ]
+	wss profile --from 2s --to 1s
+	[ "$status" = 2 ]
+	wss profile --to 200ms --plot /does/not/exist.svg
+	[ "$status" = 1 ] && [ "$(wc -l <<<"$err")" = 1 ]
+}
+
+@test "4 KiB on huge pages is for KVM guests" {
+	fake_start </dev/null
+	wss sample --window 200ms --granularity 4k --method mmu
+	refused 5 'KVM'
+	wss sample --window 200ms --granularity 3k
+	[ "$status" = 2 ]
+}
+
 @test "what the fake guest touches is measured" {
 	fake_start </dev/null
 	wss sample --window 500ms --output csv
