@@ -26,25 +26,20 @@ static void on_signal(int number)
 	errno = saved_errno;
 }
 
-/* A signal that whoever started us has ignored (nohup, a background job) stays ignored. */
-static void handle(int number)
-{
-	struct sigaction sa = { .sa_handler = on_signal };
-	struct sigaction old;
-
-	if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-		sigaction(number, &sa, NULL);
-}
-
 void wss_stop_install(void)
 {
+	struct sigaction sa = { .sa_handler = on_signal };
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct sigaction old;
 
 	if (pipe2(stop_pipe, O_CLOEXEC | O_NONBLOCK) < 0)
 		stop_pipe[0] = stop_pipe[1] = -1;
-	handle(SIGINT);
-	handle(SIGTERM);
-	handle(SIGHUP);
+	/* SIGINT also where it is ignored, as a script's background jobs find it. */
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	/* Whoever uses nohup wants us to go on. */
+	if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &sa, NULL);
 	sigaction(SIGPIPE, &ignore, NULL);
 }
 

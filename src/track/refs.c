@@ -134,6 +134,10 @@ static int refs_poll(struct wss_tracker *tracker, struct wss_reading *ret_readin
 		return -1;
 	if (check_mappings(&smaps, err) < 0)
 		return -1;
+	/* All of it may have stayed in the TLBs: nothing is known then. */
+	if (!smaps.guest.referenced && !refs->may_flush)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "no accessed bit came back within the window, and the TLBs cannot be flushed safely on this kernel: a longer window may show more");
 	wss_referenced_result(smaps.guest.referenced, smaps.guest.huge, HUGE_PAGE, &refs->result);
 	*ret_reading = (struct wss_reading){
 		.span = { start_ns, wss_clock_now_ns() },
@@ -152,6 +156,9 @@ static void refs_explain(const struct wss_tracker *tracker, struct wss_sample *s
 	if (refs->result.granularity_bytes > 4096)
 		wss_sample_note(sample,
 				"some guest RAM lies on huge pages, which have one accessed bit for 2 MiB: the truth lies between the low and the high bound");
+	if (!refs->result.wss_bytes)
+		wss_sample_degrade(sample,
+				   "the guest was not seen to touch anything: it did not run, or the window is too short");
 	wss_sample_note(sample, "accesses by QEMU's own device emulation count too");
 	if (!refs->may_flush)
 		wss_sample_degrade(sample,
@@ -164,7 +171,6 @@ const struct wss_tracker_ops wss_tracker_refs = {
 	.observes = WSS_OBSERVES_ACCESSES,
 	.granularity = "4 KiB; 2 MiB on huge pages",
 	.cheap_poll = false,
-	.zero_is_no_answer = true,
 	.probe = refs_probe,
 	.open = refs_open,
 	.works_stopped = refs_works_stopped,

@@ -62,8 +62,6 @@ struct wss_tracker_ops {
 	const char *granularity; /* for people */
 	/* A poll costs a few microseconds, so that the growth curve may be sampled densely. */
 	bool cheap_poll;
-	/* A running guest that reads as 0 has escaped this method: nothing is known then. */
-	bool zero_is_no_answer;
 
 	/*
 	 * Can this method measure this guest here? Without any side effect on it. guest

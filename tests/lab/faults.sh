@@ -3,7 +3,7 @@
 #
 # What goes wrong: one clear line, the right exit status, and the guest as it was. And
 # what many samples leave behind: nothing. The guest "good" lives through all of it; it
-# takes four seconds for a pass over its 64 MiB. The guest "victim" does not.
+# takes six seconds for a pass over its 64 MiB. The guest "victim" does not.
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/wss.sh"
 
@@ -47,13 +47,13 @@ does_not_grow() { # COLUMN TOLERANCE
 	early=$least
 	extremes "$1" 9 10
 	diag "$early early, $least late"
-	in_range "$least" 1 $((early + $2))
+	in_range "$least" 0 $((early + $2))
 }
 
 at_most() { # COLUMN LIMIT: in the whole run
 	local least most
 	extremes "$1" 0 10
-	in_range "$most" 1 "$2"
+	in_range "$most" 0 "$2"
 }
 
 guest_fds() {
@@ -69,7 +69,7 @@ no_process_left() {
 test_soak() {
 	local before i
 	before=$(guest_fds)
-	"$virt_wss" sample good --count 100 --window 50ms --pause "${patient[@]}" --output json \
+	"$virt_wss" sample good --count 100 --window 50ms "${patient[@]}" --output json \
 		>"$wss_out" 2>"$wss_err" &
 	wss_pid=$!
 	watch_tool $wss_pid >"$lab_run/watched"
@@ -80,12 +80,14 @@ test_soak() {
 	check "its anonymous memory stays under 16 MiB" at_most 1 16383
 	check "its memory does not grow" does_not_grow 1 64
 	check "its descriptors do not grow" does_not_grow 2 0
-	check "it has no children but its watchdog" at_most 3 2
+	check "its children do not grow in number" does_not_grow 3 0
 	for ((i = 0; i < 20; i++)); do
 		wss sample good --window 50ms "${patient[@]}" --output json
 		[ "$status" = 0 ] || break
 	done
 	check "20 samples one after another" status_is 0
+	wss sample good --count 5 --window 50ms --pause "${patient[@]}" --output json
+	check "and five that hold the guest" status_is 0
 	check "no process is left" no_process_left
 	check "the guest has no more descriptors" in_range "$(guest_fds)" 1 "$before"
 	check "the guest is well" guest_well good
@@ -93,7 +95,7 @@ test_soak() {
 
 # Neither before it nor after it all is mapped: the gauge never shows the whole set.
 zap_in_the_middle() {
-	local middle=$((began + 3000))
+	local middle=$((began + 2500))
 	while [ "$(uptime_ms)" -lt $middle ]; do
 		sleep 0.02
 	done
@@ -102,14 +104,13 @@ zap_in_the_middle() {
 
 test_lost_entries() {
 	local began touches set=$((64 * MiB))
-	lab_guest_wait_passes good 1
 	stamp_begin good
-	check "a window" wss_start sample good --window 6s --output json "${patient[@]}"
+	check "a window" wss_start sample good --window 7s --output json "${patient[@]}"
 	began=$(uptime_ms)
 	zap_in_the_middle
 	wss_wait
 	stamp_end
-	read -r _ _ _ touches < <(reports_between "$began" $((began + 5600)))
+	read -r _ _ _ touches < <(reports_between "$began" $((began + 6600)))
 	diag "at least $(mib $((touches * 4096))) and at most $(mib $set) touched," \
 		"bounds $(mib "$(json wss_low_bytes)") - $(mib "$(json wss_high_bytes)")"
 	check "what another zap took away is known to be missing" json_is quality degraded
@@ -154,7 +155,7 @@ test_unprivileged() {
 	timeout 60 setpriv --reuid=65534 --regid=65534 --clear-groups \
 		"$virt_wss" sample good --window 500ms --output json >"$wss_out" 2>"$wss_err" || status=$?
 	diag "$(cat "$wss_err")"
-	check "an unprivileged user is told" refused $((status == 4 ? 4 : 5)) 'permi|privilege|root|auth|denied'
+	check "an unprivileged user is told" refused $((status == 4 ? 4 : 5)) 'permi|connect|root'
 }
 
 test_bad_domains() {
@@ -208,7 +209,7 @@ test_guest_dies() {
 }
 
 both_armed() {
-	[ "$(grep -c 'armed for' "$wss_err")" -ge 2 ]
+	[ "$(grep -c ': armed by' "$wss_err")" -ge 2 ]
 }
 
 start_victim() {
@@ -239,7 +240,7 @@ test_libvirtd() {
 
 lab_thp never
 lab_libvirtd_start
-lab_guest_start good memory=512 args="wss.map=96 wss.touch=64 wss.mode=write wss.rate=4096"
+lab_guest_start good memory=512 args="wss.map=96 wss.touch=64 wss.mode=write wss.rate=2730"
 start_victim
 test_soak
 test_lost_entries

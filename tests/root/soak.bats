@@ -59,7 +59,9 @@ part() { # COLUMN FROM TO
 	cat "$BATS_FILE_TMPDIR/err"
 	[ "$(cat "$BATS_FILE_TMPDIR/status")" = 0 ]
 	out=$(cat "$BATS_FILE_TMPDIR/out")
-	[ "$(field quality | grep -c '^ok$')" = 100 ]
+	[ "$(field quality | grep -cE '^(ok|degraded)$')" = 100 ]
+	# On a busy machine the guest may not get a CPU in one window or another.
+	[ "$(field quality | grep -c '^ok$')" -ge 90 ]
 	[ "$(wc -l <"$BATS_FILE_TMPDIR/watched")" -ge 30 ]
 }
 
