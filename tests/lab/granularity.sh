@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# 4 KiB granularity on huge pages: exact where native granularity only has bounds, the
+# huge mappings are back afterwards, and nobody's dirty log is disturbed.
+# shellcheck disable=SC2317
+. "${WSS_LAB_DIR:?}/wss.sh"
+
+huge_mappings_are_back() { # NAME
+	[ "$(lab_guest_counter "$1" pages_2m)" -gt 0 ] && [ "$(lab_guest_counter "$1" pages_4k)" -lt 1024 ]
+}
+
+log_is_off() { # NAME
+	! virsh -q domstats --dirtyrate "$1" | grep -q 'calc_status=1'
+}
+
+# Within 2 % of the truth and the guest's own kernel.
+is_exact() { # ESTIMATE TRUTH BASELINE
+	diag "estimate $(mib "$1"), truth $(mib "$2"), baseline $(mib "$3")"
+	in_range "$1" $((($2 + $3) * 98 / 100)) $((($2 + $3) * 102 / 100))
+}
+
+lab_thp always
+lab_libvirtd_start
+lab_guest_start huge memory=512 args="wss.map=256 wss.phases=0:50,16:60 wss.mode=write"
+
+check "a guest at rest is measured by 4 KiB" measure huge 0 --granularity 4k --max-stall 10s
+baseline=${estimate:-0}
+check "one that touches 16 MiB, too" measure huge 16 --granularity 4k --max-stall 10s
+say_measure
+check "granularity is 4 KiB" json_is granularity_bytes 4096
+check "quality is ok" json_is quality ok
+check "the estimate is within 2 %" is_exact "$estimate" "$truth" "$baseline"
+check "the dirty log ends by itself" wait_until 30 log_is_off huge
+check "huge mappings are back" wait_until 60 huge_mappings_are_back huge
+check "native granularity has bounds" measure huge 16 --granularity native --max-stall 10s
+check "of 2 MiB" json_is granularity_bytes 2097152
+check "which enclose the truth" bounds_enclose "$baseline"
+
+virsh -q domdirtyrate-calc huge --seconds 10 --mode=page-sampling >/dev/null
+wss sample huge --granularity 4k --window 1s --max-stall 10s --output json
+check "somebody else's calculation is not disturbed" refused 1 'dirty-rate calculation'
+wss sample huge --granularity 4k --window 51s --output json
+check "a window that is too long is refused" refused 5 '50 s'
+wss sample huge --granularity auto --max-faults 1 --window 1s --max-stall 10s --output json
+check "auto is native where there would be too many faults" json_is granularity_bytes 2097152
+check "and says why" noted 'max-faults'
+check "the log ends before a kill" wait_until 30 log_is_off huge
+wss_start sample huge --granularity 4k --window 3s --max-stall 10s
+kill -KILL "$wss_pid"
+wss_wait
+check "after kill -9 the dirty log ends by itself" wait_until 30 log_is_off huge
+check "and huge mappings come back" wait_until 60 huge_mappings_are_back huge
+check "the guest is well" guest_well huge
+lab_guest_stop huge
+
+lab_guest_start shm memory=256 top="" devices="<shmem name='s'><model type='ivshmem-plain'/><size unit='M'>4</size></shmem>" \
+	args="wss.map=64 wss.touch=16 wss.mode=write"
+wss sample shm --granularity 4k --window 1s --output json
+check "a device that is not known to bear the log: refused" refused 5 'shmem'
+check "that guest is well" guest_well shm
+done_testing
