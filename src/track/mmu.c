@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/log.h"
 #include "host/kvmstat.h"
 #include "track/control.h"
 #include "track/dirtylog.h"
@@ -25,6 +26,11 @@
 #include "wss/gauge.h"
 
 #define SIZE_2M (2ULL << 20)
+/* Large entries in a window by 4 KiB: so long after arming it is armed again, so often at most. */
+#define AGAIN_NS (100 * WSS_NS_PER_MS)
+#define AGAIN_MAX 3
+/* A guest that has not touched what was mapped large for so long is not waited for. */
+#define BACK_NS (3 * WSS_NS_PER_S)
 
 struct mmu {
 	struct wss_tracker base;
@@ -33,7 +39,14 @@ struct mmu {
 	struct wss_track_options options;
 	bool fine; /* by 4 KiB, while the dirty log is on */
 	bool coarse_seen; /* large entries came all the same */
+	unsigned again; /* times that the window was begun again for that */
+	bool was_large; /* KVM mapped large entries before the log was started */
+	uint64_t begun_ns, log_asked_ns;
 	struct wss_dirtylog log;
+	struct { /* after the log has ended */
+		uint64_t ns; /* 0: it has not been seen to */
+		uint64_t faults;
+	} ended;
 	struct wss_error why_native; /* why auto did not take 4 KiB */
 	int clear_refs; /* borrowed */
 	struct wss_kvm_debugfs *debugfs; /* NULL: through libvirt or QMP */
@@ -205,25 +218,104 @@ static int mmu_predict(struct wss_tracker *tracker, uint64_t *ret_ns, struct wss
  * Zapping before the log is started leaves it little to split: only what the guest touches
  * meanwhile.
  */
-static int zap_before_log(struct mmu *mmu, struct wss_error *err)
+static int start_log(struct mmu *mmu, struct wss_error *err)
 {
-	struct wss_span unused;
+	struct wss_span zap = { 0, 0 };
+	struct wss_kvm_counts counts;
 
-	if (mmu->log.state != WSS_DIRTYLOG_OFF || wss_fault("skip-zap"))
-		return 0;
-	return wss_control_clear(mmu->clear_refs, '4', &unused, err);
+	if (read_counts(mmu, &counts, err) < 0)
+		return -1;
+	mmu->was_large = counts.pages_2m || counts.pages_1g;
+	mmu->again = 0;
+	if (!wss_fault("skip-zap") && !wss_fault("log-first") &&
+	    wss_control_clear(mmu->clear_refs, '4', &zap, err) < 0)
+		return -1;
+	wss_debug("%s: %llu entries, zapped before the dirty log in %.3f ms",
+		  mmu->guest->config.name, (unsigned long long)wss_kvm_counts_entries(&counts),
+		  (double)(zap.end_ns - zap.start_ns) / 1e6);
+	mmu->log_asked_ns = wss_clock_now_ns();
+	return wss_dirtylog_start(&mmu->log, mmu->guest, mmu->options.window_ns, err);
 }
 
 static int mmu_prepare(struct wss_tracker *tracker, struct wss_error *err)
 {
 	struct mmu *mmu = (struct mmu *)tracker;
 	struct wss_kvm_counts counts;
+	int r;
 
 	if (!mmu->fine)
 		return 1;
-	if (zap_before_log(mmu, err) < 0 || read_counts(mmu, &counts, err) < 0)
+	if (mmu->log.state == WSS_DIRTYLOG_OFF) {
+		r = wss_dirtylog_free(&mmu->log, mmu->guest, err);
+		return r > 0 ? start_log(mmu, err) : r;
+	}
+	if (wss_fault("early-zap"))
+		return 1;
+	if (read_counts(mmu, &counts, err) < 0)
 		return -1;
-	return wss_dirtylog_step(&mmu->log, mmu->guest, mmu->options.window_ns, &counts, err);
+	r = wss_dirtylog_step(&mmu->log, mmu->guest, &counts, err);
+	if (r > 0)
+		wss_debug("%s: dirty log on after %.3f ms, %llu entries by then",
+			  mmu->guest->config.name,
+			  (double)(wss_clock_now_ns() - mmu->log_asked_ns) / 1e6,
+			  (unsigned long long)wss_kvm_counts_entries(&counts));
+	return r;
+}
+
+/* Only where a whole window still fits into the time of the log. */
+static bool mmu_spoilt(const struct wss_tracker *tracker)
+{
+	const struct mmu *mmu = (const struct mmu *)tracker;
+	uint64_t now_ns = wss_clock_now_ns();
+
+	return mmu->fine && mmu->coarse_seen && mmu->again < AGAIN_MAX &&
+	       now_ns >= mmu->begun_ns + AGAIN_NS &&
+	       now_ns + mmu->options.window_ns <= mmu->log.ends_ns;
+}
+
+/* The log is off: are the large entries back? True once that is known. */
+static bool see_large_back(struct mmu *mmu, struct wss_sample *sample)
+{
+	struct wss_kvm_counts counts;
+	uint64_t now_ns = wss_clock_now_ns();
+
+	if (!mmu->was_large || read_counts(mmu, &counts, NULL) < 0 || counts.pages_2m ||
+	    counts.pages_1g)
+		return true;
+	if (!mmu->ended.ns) {
+		mmu->ended.ns = now_ns;
+		mmu->ended.faults = counts.pf_fixed;
+	}
+	if (now_ns < mmu->ended.ns + BACK_NS)
+		return false;
+	if (counts.has_pf_fixed && counts.pf_fixed != mmu->ended.faults)
+		wss_sample_degrade(sample,
+				   "KVM maps this guest by 4 KiB although the dirty log has ended");
+	else
+		wss_sample_note(sample,
+				"whether KVM maps large pages again is not observable: the guest has touched nothing new");
+	return true;
+}
+
+static bool mmu_settle(struct wss_tracker *tracker, struct wss_sample *sample)
+{
+	struct mmu *mmu = (struct mmu *)tracker;
+
+	if (!mmu->fine)
+		return true;
+	switch (wss_dirtylog_ended(&mmu->log, mmu->guest)) {
+	case WSS_DIRTYLOG_LASTS:
+		return false;
+	case WSS_DIRTYLOG_ENDED:
+		return see_large_back(mmu, sample);
+	case WSS_DIRTYLOG_OVERDUE:
+		wss_sample_degrade(sample,
+				   "QEMU has not ended its dirty log in time; it does so when the guest runs on");
+		return true;
+	default:
+		wss_sample_note(sample, "whether the dirty log has ended could not be asked");
+		return true;
+	}
 }
 
 static uint64_t mmu_valid_until_ns(const struct wss_tracker *tracker)
@@ -250,6 +342,9 @@ static int mmu_begin(struct wss_tracker *tracker, struct wss_span *ret_span, str
 		return -1;
 	if (read_counts(mmu, &counts, err) < 0)
 		return -1;
+	mmu->begun_ns = ret_span->end_ns;
+	mmu->again += mmu->coarse_seen;
+	mmu->ended.ns = 0;
 	/* The window that begins now uses the log that is on; the next needs one of its own. */
 	wss_dirtylog_done(&mmu->log);
 	mmu->coarse_seen = false;
@@ -295,6 +390,10 @@ static void mmu_explain(const struct wss_tracker *tracker, struct wss_sample *sa
 	if (mmu->fine && mmu->coarse_seen)
 		wss_sample_degrade(sample,
 				   "the dirty log was not on throughout: this is native granularity");
+	if (mmu->again)
+		wss_sample_note(sample,
+				"armed %u times: KVM mapped large entries though the dirty log was asked for",
+				mmu->again + 1);
 	if (mmu->why_native.code)
 		wss_sample_note(sample, "native granularity because: %s", mmu->why_native.text);
 	if (mmu->result.granularity_bytes > 4096)
@@ -333,6 +432,8 @@ const struct wss_tracker_ops wss_tracker_mmu = {
 	.open = mmu_open,
 	.prepare = mmu_prepare,
 	.valid_until_ns = mmu_valid_until_ns,
+	.spoilt = mmu_spoilt,
+	.settle = mmu_settle,
 	.predict = mmu_predict,
 	.works_stopped = mmu_works_stopped,
 	.begin = mmu_begin,

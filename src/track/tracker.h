@@ -39,6 +39,7 @@ enum wss_granularity {
 	WSS_GRANULARITY_NATIVE, /* as the host maps */
 	WSS_GRANULARITY_4K,
 	WSS_GRANULARITY_AUTO, /* 4 KiB where that is safe and cheap enough, else native */
+	WSS_GRANULARITY_BOTH, /* a window of each; for commands, no tracker ever sees it */
 };
 
 /* What a user may ask of a method. */
@@ -106,6 +107,18 @@ struct wss_tracker_ops {
 	 * May be NULL.
 	 */
 	uint64_t (*valid_until_ns)(const struct wss_tracker *tracker);
+
+	/*
+	 * Has what begin set up been lost, and is there time to begin again? Looked at after
+	 * each poll. May be NULL.
+	 */
+	bool (*spoilt)(const struct wss_tracker *tracker);
+
+	/*
+	 * One step of seeing, after the window, that the guest is as it was before; never waits.
+	 * True: done, and what there is to say is in the sample; false: call again in a moment. May be NULL.
+	 */
+	bool (*settle)(struct wss_tracker *tracker, struct wss_sample *sample);
 
 	/* Adds what the method knows of its own limits in this window. May be NULL. */
 	void (*explain)(const struct wss_tracker *tracker, struct wss_sample *sample);

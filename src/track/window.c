@@ -368,6 +368,20 @@ int wss_window_poll(struct wss_window *window, struct wss_error *err)
 	return r;
 }
 
+bool wss_window_spoilt(const struct wss_window *window)
+{
+	const struct wss_tracker_ops *ops = window->tracker->ops;
+
+	return ops->spoilt && ops->spoilt(window->tracker);
+}
+
+bool wss_window_settle(struct wss_window *window, struct wss_sample *sample)
+{
+	const struct wss_tracker_ops *ops = window->tracker->ops;
+
+	return !ops->settle || ops->settle(window->tracker, sample);
+}
+
 static void read_memory(struct wss_window *window, struct wss_sample *sample)
 {
 	struct wss_error why = WSS_ERROR_INIT;

@@ -35,6 +35,8 @@ struct fake {
 	enum wss_error_code refresh_fails; /* WSS_OK: it does not */
 	bool has_counts;
 	struct wss_kvm_counts counts;
+	struct wss_dirty_log log;
+	unsigned log_starts;
 	unsigned refreshes;
 	void (*on_refresh)(struct fake *fake); /* may change all of the above */
 
@@ -136,6 +138,26 @@ static inline int fake_counts(struct wss_guest *guest, struct wss_kvm_counts *re
 	return 0;
 }
 
+static inline int fake_log_start(struct wss_guest *guest, unsigned seconds, struct wss_error *err)
+{
+	struct fake *fake = guest->source;
+
+	(void)err;
+	assert_in_range(seconds, 1, 60);
+	assert_false(fake->log.measuring);
+	fake->log_starts++;
+	fake->log = (struct wss_dirty_log){ .measuring = true, .bitmap = true };
+	return 0;
+}
+
+static inline int fake_log_query(struct wss_guest *guest, struct wss_dirty_log *ret_log,
+				 struct wss_error *err)
+{
+	(void)err;
+	*ret_log = ((struct fake *)guest->source)->log;
+	return 0;
+}
+
 /* Holds the child; in a valgrind that knows no pidfd_open, by its directory alone. */
 static inline int fake_attach(struct wss_guest *guest, const struct wss_host *host,
 			      struct wss_error *err)
@@ -170,6 +192,8 @@ static inline struct fake *fake_new(const char *name)
 	static const struct wss_guest_ops ops = {
 		.refresh = fake_refresh,
 		.kvm_counts = fake_counts,
+		.dirty_log_start = fake_log_start,
+		.dirty_log_query = fake_log_query,
 		.attach = fake_attach,
 		.disturbed = fake_disturbed,
 	};
