@@ -173,9 +173,9 @@ static const struct wss_column columns[] = {
 	/* In JSON the list of the same name takes its place. */
 	{ "notes", NULL, NULL, 0, get_notes },
 	/* From here on only where both granularities were asked for. */
-	{ "native_granularity_bytes", NULL, "NATIVE", 6, get_native_granularity },
+	{ "native_granularity_bytes", NULL, NULL, 0, get_native_granularity },
 	{ "native_window_seconds", NULL, NULL, 0, get_native_window },
-	{ "native_wss_bytes", NULL, "WSS", 8, get_native_wss },
+	{ "native_wss_bytes", NULL, "NATIVE", 8, get_native_wss },
 	{ "native_wss_low_bytes", NULL, NULL, 0, get_native_low },
 	{ "native_wss_high_bytes", NULL, NULL, 0, get_native_high },
 	{ "huge_page_bloat", NULL, "BLOAT", 6, get_bloat },

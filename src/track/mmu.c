@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "host/kvmstat.h"
 #include "track/control.h"
 #include "track/dirtylog.h"
@@ -138,22 +139,72 @@ static void mmu_close(struct wss_tracker *tracker)
 	free(mmu);
 }
 
-/* Is 4 KiB safe, and with auto also cheap enough? */
-static int check_fine(const struct mmu *mmu, struct wss_error *err)
+/* How long arming keeps the vCPUs waiting, with or without the start of the dirty log. */
+static int predict_stall(struct mmu *mmu, bool with_log, uint64_t *ret_ns, struct wss_error *err)
 {
-	uint64_t rss, hugetlb;
+	struct wss_kvm_counts counts;
+	struct wss_stall_load load = { .logged_pages = 0 };
+	uint64_t rss, hugetlb, huge;
 
-	if (wss_dirtylog_check(mmu->guest, mmu->options.window_ns, err) < 0)
+	if (read_counts(mmu, &counts, err) < 0 ||
+	    wss_resident_read(&mmu->guest->process, &rss, &hugetlb, err) < 0)
 		return -1;
-	if (mmu->options.granularity != WSS_GRANULARITY_AUTO)
+	if (wss_fault("slow-zap")) {
+		*ret_ns = 10 * WSS_NS_PER_S;
 		return 0;
-	if (wss_resident_read(&mmu->guest->process, &rss, &hugetlb, err) < 0)
+	}
+	/* KVM maps 2 MiB only where the host's page is huge: that much is known to be. */
+	huge = counts.pages_2m * SIZE_2M > hugetlb ? counts.pages_2m * SIZE_2M : hugetlb;
+	if (huge > rss)
+		huge = rss;
+	load.host_entries = (rss - huge) / 4096 + huge / SIZE_2M;
+	load.kvm_entries = wss_kvm_counts_entries(&counts);
+	if (with_log)
+		load.logged_pages = mmu->guest->config.maximum_bytes / 4096;
+	*ret_ns = wss_stall_predict_ns(&load, wss_stall_entry_ns());
+	return 0;
+}
+
+/* Where the host has none, KVM maps 4 KiB anyway. Not known: as if there were some. */
+static bool has_huge_pages(const struct mmu *mmu)
+{
+	struct wss_smaps smaps;
+
+	return !mmu->guest->ram_known ||
+	       wss_smaps_read(&mmu->guest->process, &mmu->guest->ram, &smaps, NULL) < 0 ||
+	       smaps.guest.huge > 0;
+}
+
+/* What auto asks besides: is it of any use, and cheap enough? */
+static int check_worth(struct mmu *mmu, struct wss_error *err)
+{
+	char predicted[16], limit[16];
+	uint64_t rss, stall_ns;
+
+	if (!has_huge_pages(mmu))
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "no memory of the guest lies on huge pages, so KVM maps 4 KiB anyway");
+	if (wss_resident_read(&mmu->guest->process, &rss, NULL, err) < 0 ||
+	    predict_stall(mmu, true, &stall_ns, err) < 0)
 		return -1;
 	if (rss / 4096 > mmu->options.max_faults)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 				     "4 KiB granularity: up to %llu faults are to be expected, which is over --max-faults",
 				     (unsigned long long)(rss / 4096));
-	return 0;
+	if (stall_ns <= mmu->options.max_stall_ns)
+		return 0;
+	wss_duration_format(stall_ns, predicted, sizeof(predicted));
+	wss_duration_format(mmu->options.max_stall_ns, limit, sizeof(limit));
+	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+			     "4 KiB granularity: starting the dirty log would stall the guest for about %s, which is over --max-stall %s",
+			     predicted, limit);
+}
+
+static int check_fine(struct mmu *mmu, struct wss_error *err)
+{
+	if (wss_dirtylog_check(mmu->guest, mmu->options.window_ns, err) < 0)
+		return -1;
+	return mmu->options.granularity == WSS_GRANULARITY_AUTO ? check_worth(mmu, err) : 0;
 }
 
 static int choose_granularity(struct mmu *mmu, struct wss_error *err)
@@ -193,25 +244,8 @@ static int mmu_open(const struct wss_host *host, struct wss_guest *guest, int cl
 static int mmu_predict(struct wss_tracker *tracker, uint64_t *ret_ns, struct wss_error *err)
 {
 	struct mmu *mmu = (struct mmu *)tracker;
-	struct wss_kvm_counts counts;
-	struct wss_stall_load load;
-	uint64_t rss, hugetlb, huge;
 
-	if (read_counts(mmu, &counts, err) < 0 ||
-	    wss_resident_read(&mmu->guest->process, &rss, &hugetlb, err) < 0)
-		return -1;
-	if (wss_fault("slow-zap")) {
-		*ret_ns = 10 * WSS_NS_PER_S;
-		return 0;
-	}
-	/* KVM maps 2 MiB only where the host's page is huge: that much is known to be. */
-	huge = counts.pages_2m * SIZE_2M > hugetlb ? counts.pages_2m * SIZE_2M : hugetlb;
-	if (huge > rss)
-		huge = rss;
-	load.host_entries = (rss - huge) / 4096 + huge / SIZE_2M;
-	load.kvm_entries = wss_kvm_counts_entries(&counts);
-	*ret_ns = wss_stall_predict_ns(&load, wss_stall_entry_ns());
-	return 0;
+	return predict_stall(mmu, mmu->fine, ret_ns, err);
 }
 
 /*

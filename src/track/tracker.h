@@ -46,7 +46,9 @@ enum wss_granularity {
 struct wss_track_options {
 	enum wss_granularity granularity;
 	uint64_t window_ns;
-	uint64_t max_faults; /* with WSS_GRANULARITY_AUTO: 4 KiB only if no more are to be expected */
+	/* With WSS_GRANULARITY_AUTO: 4 KiB only if no more than this is to be expected. */
+	uint64_t max_faults;
+	uint64_t max_stall_ns;
 };
 
 struct wss_tracker_ops;

@@ -6,9 +6,7 @@
 # backing, told by its second serial port what to touch. It tests nothing but that there
 # is a figure in every line. WSS_LAB_ARGS: the backings, all by default.
 # shellcheck disable=SC2317,SC2154
-. "${WSS_LAB_DIR:?}/wss.sh"
-# shellcheck source-path=SCRIPTDIR source=rates.sh
-. "$WSS_LAB_DIR/rates.sh"
+. "${WSS_LAB_DIR:?}/rates.sh"
 
 runs=11
 control=$lab_run/control

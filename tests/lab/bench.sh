@@ -5,9 +5,7 @@
 # and how much slower the guest's loop runs. Runs with and without sampling take turns;
 # only ratios of the same run are figures that hold elsewhere. It tests nothing.
 # shellcheck disable=SC2317
-. "${WSS_LAB_DIR:?}/wss.sh"
-# shellcheck source-path=SCRIPTDIR source=rates.sh
-. "$WSS_LAB_DIR/rates.sh"
+. "${WSS_LAB_DIR:?}/rates.sh"
 
 runs=11
 window=4

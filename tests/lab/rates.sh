@@ -3,6 +3,9 @@
 #
 # Sourced by the lab's benches: how fast the guest's own loop runs, and medians.
 
+# shellcheck source-path=SCRIPTDIR source=wss.sh
+. "${WSS_LAB_DIR:?}/wss.sh"
+
 # Touches a second over five whole seconds of the guest's clock.
 loop_rate() { # NAME [COMMAND...] that runs meanwhile
 	local name=$1

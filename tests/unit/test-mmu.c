@@ -516,6 +516,56 @@ static void test_settle(void **unused)
 	wss_clock_inject(NULL);
 }
 
+/* What auto says of taking 4 KiB: "" where it does. */
+static const char *why_native(struct wss_track_options options)
+{
+	static char text[WSS_NOTE_LEN];
+	struct wss_tracker *tracker;
+	struct wss_sample sample;
+	int clear_refs;
+
+	options.granularity = WSS_GRANULARITY_AUTO;
+	tracker = open_as(&options, &clear_refs);
+	sample = explained(tracker);
+	text[0] = '\0';
+	for (size_t i = 0; i < sample.n_notes; i++)
+		if (strstr(sample.notes[i], "native granularity because"))
+			snprintf(text, sizeof(text), "%s", sample.notes[i]);
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), text[0] != '\0');
+	assert_int_equal(fake->log_starts, text[0] == '\0');
+	fake->log_starts = 0;
+	fake->log.measuring = false;
+	close_tracker(tracker, clear_refs);
+	return text;
+}
+
+static void test_auto(void **unused)
+{
+	struct wss_track_options options = { .window_ns = WSS_NS_PER_S, .max_faults = 1 << 20,
+					     .max_stall_ns = 100 * WSS_NS_PER_MS };
+
+	(void)unused;
+	attach();
+	/* The child's memory is on small pages. */
+	if (fake->guest->ram_known)
+		assert_non_null(strstr(why_native(options), "no memory of the guest lies on huge"));
+	fake->guest->ram_known = false;
+	assert_string_equal(why_native(options), "");
+	options.max_faults = 1;
+	assert_non_null(strstr(why_native(options), "over --max-faults"));
+	options.max_faults = 1 << 20;
+	/* The log of so much memory takes a while to start, though little of it is used. */
+	fake->guest->config.maximum_bytes = 64ULL << 40;
+	assert_non_null(strstr(why_native(options), "over --max-stall 100 ms"));
+	fake->guest->config.maximum_bytes = FAKE_RAM;
+	options.window_ns = 51 * WSS_NS_PER_S;
+	assert_non_null(strstr(why_native(options), "50 s"));
+	options.window_ns = WSS_NS_PER_S;
+	snprintf(fake->guest->config.dirty_log_hazard,
+		 sizeof(fake->guest->config.dirty_log_hazard), "vsock");
+	assert_non_null(strstr(why_native(options), "vsock"));
+}
+
 /* Somebody else's calculation: nothing is zapped, nothing is started. */
 static void test_foreign_log(void **unused)
 {
@@ -564,6 +614,7 @@ int main(void)
 		TEST(test_large_entries_come),
 		TEST(test_settle),
 		TEST(test_foreign_log),
+		TEST(test_auto),
 		TEST(test_probe),
 		TEST(test_refuses_tcg),
 		TEST(test_refuses_confidential),
