@@ -4,7 +4,7 @@
 # How right the figures are: for each backing of guest RAM, what the guest touched and
 # what virt-wss says of it by 4 KiB, and what it says by the host's mappings. One guest a
 # backing, told by its second serial port what to touch. It tests nothing but that there
-# is a figure in every line. WSS_LAB_ARGS: the backings, all by default.
+# is a figure in every line. WSS_LAB_ARGS: some of the backings, some of the lines.
 # shellcheck disable=SC2317,SC2154
 . "${WSS_LAB_DIR:?}/rates.sh"
 
@@ -162,7 +162,16 @@ measure_rates() { # NAME
 
 lab_libvirtd_start
 say_heading
-for backing in ${WSS_LAB_ARGS:-small huge hugetlb memfd}; do
+backings=() some=()
+for word in ${WSS_LAB_ARGS-}; do
+	case $word in
+	*:*) some+=("$word") ;;
+	*) backings+=("$word") ;;
+	esac
+done
+[ ${#backings[@]} -gt 0 ] || backings=(small huge hugetlb memfd)
+[ ${#some[@]} = 0 ] || lines=("${some[@]}")
+for backing in "${backings[@]}"; do
 	lab_thp never
 	case $backing in
 	small | huge) option=anon ;;
