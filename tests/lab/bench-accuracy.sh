@@ -45,10 +45,6 @@ begin_phase() { # NAME LINE -> truth tables: bytes of the set, and of the guest'
 	tables=$(lab_line_field "$line" table_bytes)
 }
 
-log_is_off() { # NAME
-	! virsh -q domstats --dirtyrate "$1" | grep -q 'calc_status=1'
-}
-
 # With a deadline: a guest that stands still gives no whole passes, and may give no answer.
 wss_wait_or_kill() {
 	local timer

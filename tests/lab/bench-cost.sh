@@ -21,10 +21,6 @@ said() { # SED-EXPRESSION
 	sed -n "s/^virt-wss: debug: .*$1.*/\1/p" "$wss_err" | head -n 1
 }
 
-log_is_off() { # NAME
-	! virsh -q domstats --dirtyrate "$1" | grep -q 'calc_status=1'
-}
-
 # Entries when asked, first zap ms, ms until the log is on, entries then, second zap ms, gap us.
 one_window() { # NAME ORDER: zap-first or log-first
 	local gap
