@@ -16,39 +16,22 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fault.h"
-#include "base/log.h"
-#include "base/units.h"
 #include "host/kvmstat.h"
 #include "track/control.h"
-#include "track/dirtylog.h"
+#include "track/fine.h"
 #include "track/selftest.h"
 #include "track/stall.h"
 #include "track/tracker.h"
 #include "wss/gauge.h"
 
 #define SIZE_2M (2ULL << 20)
-/* Large entries in a window by 4 KiB: so long after arming it is armed again, so often at most. */
-#define AGAIN_NS (100 * WSS_NS_PER_MS)
-#define AGAIN_MAX 3
-/* A guest that has not touched what was mapped large for so long is not waited for. */
-#define BACK_NS (3 * WSS_NS_PER_S)
 
 struct mmu {
 	struct wss_tracker base;
 	const struct wss_host *host;
 	struct wss_guest *guest;
 	struct wss_track_options options;
-	bool fine; /* by 4 KiB, while the dirty log is on */
-	bool coarse_seen; /* large entries came all the same */
-	unsigned again; /* times that the window was begun again for that */
-	bool was_large; /* KVM mapped large entries before the log was started */
-	uint64_t begun_ns, log_asked_ns;
-	struct wss_dirtylog log;
-	struct { /* after the log has ended */
-		uint64_t ns; /* 0: it has not been seen to */
-		uint64_t faults;
-	} ended;
-	struct wss_error why_native; /* why auto did not take 4 KiB */
+	struct wss_fine fine;
 	int clear_refs; /* borrowed */
 	struct wss_kvm_debugfs *debugfs; /* NULL: through libvirt or QMP */
 	struct wss_gauge gauge;
@@ -165,57 +148,14 @@ static int predict_stall(struct mmu *mmu, bool with_log, uint64_t *ret_ns, struc
 	return 0;
 }
 
-/* Where the host has none, KVM maps 4 KiB anyway. Not known: as if there were some. */
-static bool has_huge_pages(const struct mmu *mmu)
-{
-	struct wss_smaps smaps;
-
-	return !mmu->guest->ram_known ||
-	       wss_smaps_read(&mmu->guest->process, &mmu->guest->ram, &smaps, NULL) < 0 ||
-	       smaps.guest.huge > 0;
-}
-
-/* What auto asks besides: is it of any use, and cheap enough? */
-static int check_worth(struct mmu *mmu, struct wss_error *err)
-{
-	char predicted[16], limit[16];
-	uint64_t rss, stall_ns;
-
-	if (!has_huge_pages(mmu))
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "no memory of the guest lies on huge pages, so KVM maps 4 KiB anyway");
-	if (wss_resident_read(&mmu->guest->process, &rss, NULL, err) < 0 ||
-	    predict_stall(mmu, true, &stall_ns, err) < 0)
-		return -1;
-	if (rss / 4096 > mmu->options.max_faults)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "4 KiB granularity: up to %llu faults are to be expected, which is over --max-faults",
-				     (unsigned long long)(rss / 4096));
-	if (stall_ns <= mmu->options.max_stall_ns)
-		return 0;
-	wss_duration_format(stall_ns, predicted, sizeof(predicted));
-	wss_duration_format(mmu->options.max_stall_ns, limit, sizeof(limit));
-	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-			     "4 KiB granularity: starting the dirty log would stall the guest for about %s, which is over --max-stall %s",
-			     predicted, limit);
-}
-
-static int check_fine(struct mmu *mmu, struct wss_error *err)
-{
-	if (wss_dirtylog_check(mmu->guest, mmu->options.window_ns, err) < 0)
-		return -1;
-	return mmu->options.granularity == WSS_GRANULARITY_AUTO ? check_worth(mmu, err) : 0;
-}
-
 static int choose_granularity(struct mmu *mmu, struct wss_error *err)
 {
-	if (mmu->options.granularity == WSS_GRANULARITY_NATIVE)
-		return 0;
-	mmu->fine = check_fine(mmu, &mmu->why_native) == 0;
-	if (mmu->fine || mmu->options.granularity == WSS_GRANULARITY_AUTO)
-		return 0;
-	*err = mmu->why_native;
-	return -1;
+	uint64_t stall_ns = 0;
+
+	if (mmu->options.granularity == WSS_GRANULARITY_AUTO &&
+	    predict_stall(mmu, true, &stall_ns, err) < 0)
+		return -1;
+	return wss_fine_choose(&mmu->fine, mmu->guest, &mmu->options, stall_ns, err);
 }
 
 static int mmu_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
@@ -245,118 +185,43 @@ static int mmu_predict(struct wss_tracker *tracker, uint64_t *ret_ns, struct wss
 {
 	struct mmu *mmu = (struct mmu *)tracker;
 
-	return predict_stall(mmu, mmu->fine, ret_ns, err);
-}
-
-/*
- * Zapping before the log is started leaves it little to split: only what the guest touches
- * meanwhile.
- */
-static int start_log(struct mmu *mmu, struct wss_error *err)
-{
-	struct wss_span zap = { 0, 0 };
-	struct wss_kvm_counts counts;
-
-	if (read_counts(mmu, &counts, err) < 0)
-		return -1;
-	mmu->was_large = counts.pages_2m || counts.pages_1g;
-	mmu->again = 0;
-	if (!wss_fault("skip-zap") && !wss_fault("log-first") &&
-	    wss_control_clear(mmu->clear_refs, '4', &zap, err) < 0)
-		return -1;
-	wss_debug("%s: %llu entries, zapped before the dirty log in %.3f ms",
-		  mmu->guest->config.name, (unsigned long long)wss_kvm_counts_entries(&counts),
-		  (double)(zap.end_ns - zap.start_ns) / 1e6);
-	mmu->log_asked_ns = wss_clock_now_ns();
-	return wss_dirtylog_start(&mmu->log, mmu->guest, mmu->options.window_ns, err);
+	return predict_stall(mmu, mmu->fine.on, ret_ns, err);
 }
 
 static int mmu_prepare(struct wss_tracker *tracker, struct wss_error *err)
 {
 	struct mmu *mmu = (struct mmu *)tracker;
 	struct wss_kvm_counts counts;
-	int r;
 
-	if (!mmu->fine)
-		return 1;
-	if (mmu->log.state == WSS_DIRTYLOG_OFF) {
-		r = wss_dirtylog_free(&mmu->log, mmu->guest, err);
-		return r > 0 ? start_log(mmu, err) : r;
-	}
-	if (wss_fault("early-zap"))
+	if (!mmu->fine.on)
 		return 1;
 	if (read_counts(mmu, &counts, err) < 0)
 		return -1;
-	r = wss_dirtylog_step(&mmu->log, mmu->guest, &counts, err);
-	if (r > 0)
-		wss_debug("%s: dirty log on after %.3f ms, %llu entries by then",
-			  mmu->guest->config.name,
-			  (double)(wss_clock_now_ns() - mmu->log_asked_ns) / 1e6,
-			  (unsigned long long)wss_kvm_counts_entries(&counts));
-	return r;
+	return wss_fine_prepare(&mmu->fine, mmu->guest, mmu->options.window_ns, mmu->clear_refs,
+				&counts, err);
 }
 
-/* Only where a whole window still fits into the time of the log. */
 static bool mmu_spoilt(const struct wss_tracker *tracker)
 {
 	const struct mmu *mmu = (const struct mmu *)tracker;
-	uint64_t now_ns = wss_clock_now_ns();
 
-	return mmu->fine && mmu->coarse_seen && mmu->again < AGAIN_MAX &&
-	       now_ns >= mmu->begun_ns + AGAIN_NS &&
-	       now_ns + mmu->options.window_ns <= mmu->log.ends_ns;
-}
-
-/* The log is off: are the large entries back? True once that is known. */
-static bool see_large_back(struct mmu *mmu, struct wss_sample *sample)
-{
-	struct wss_kvm_counts counts;
-	uint64_t now_ns = wss_clock_now_ns();
-
-	if (!mmu->was_large || read_counts(mmu, &counts, NULL) < 0 || counts.pages_2m ||
-	    counts.pages_1g)
-		return true;
-	if (!mmu->ended.ns) {
-		mmu->ended.ns = now_ns;
-		mmu->ended.faults = counts.pf_fixed;
-	}
-	if (now_ns < mmu->ended.ns + BACK_NS)
-		return false;
-	if (counts.has_pf_fixed && counts.pf_fixed != mmu->ended.faults)
-		wss_sample_degrade(sample,
-				   "KVM maps this guest by 4 KiB although the dirty log has ended");
-	else
-		wss_sample_note(sample,
-				"whether KVM maps large pages again is not observable: the guest has touched nothing new");
-	return true;
+	return wss_fine_spoilt(&mmu->fine, mmu->options.window_ns);
 }
 
 static bool mmu_settle(struct wss_tracker *tracker, struct wss_sample *sample)
 {
 	struct mmu *mmu = (struct mmu *)tracker;
+	struct wss_kvm_counts counts;
+	bool known = read_counts(mmu, &counts, NULL) == 0;
 
-	if (!mmu->fine)
-		return true;
-	switch (wss_dirtylog_ended(&mmu->log, mmu->guest)) {
-	case WSS_DIRTYLOG_LASTS:
-		return false;
-	case WSS_DIRTYLOG_ENDED:
-		return see_large_back(mmu, sample);
-	case WSS_DIRTYLOG_OVERDUE:
-		wss_sample_degrade(sample,
-				   "QEMU has not ended its dirty log in time; it does so when the guest runs on");
-		return true;
-	default:
-		wss_sample_note(sample, "whether the dirty log has ended could not be asked");
-		return true;
-	}
+	return wss_fine_settle(&mmu->fine, mmu->guest, known ? &counts : NULL, sample);
 }
 
 static uint64_t mmu_valid_until_ns(const struct wss_tracker *tracker)
 {
 	const struct mmu *mmu = (const struct mmu *)tracker;
 
-	return mmu->fine ? mmu->log.ends_ns : 0;
+	return mmu->fine.on ? mmu->fine.log.ends_ns : 0;
 }
 
 static bool mmu_works_stopped(const struct wss_tracker *tracker)
@@ -376,12 +241,7 @@ static int mmu_begin(struct wss_tracker *tracker, struct wss_span *ret_span, str
 		return -1;
 	if (read_counts(mmu, &counts, err) < 0)
 		return -1;
-	mmu->begun_ns = ret_span->end_ns;
-	mmu->again += mmu->coarse_seen;
-	mmu->ended.ns = 0;
-	/* The window that begins now uses the log that is on; the next needs one of its own. */
-	wss_dirtylog_done(&mmu->log);
-	mmu->coarse_seen = false;
+	wss_fine_begun(&mmu->fine);
 	mmu->nested = false;
 	mmu->nested_base = counts.nested_run;
 	watch_nested(mmu, &counts);
@@ -401,7 +261,7 @@ static int mmu_poll(struct wss_tracker *tracker, struct wss_reading *ret_reading
 	if (read_counts(mmu, &counts, err) < 0)
 		return -1;
 	watch_nested(mmu, &counts);
-	mmu->coarse_seen |= counts.pages_2m || counts.pages_1g;
+	wss_fine_seen(&mmu->fine, &counts);
 	reading = gauge_reading(&counts);
 	wss_gauge_add(&mmu->gauge, &reading);
 	wss_gauge_result(&mmu->gauge, mmu->guest->config.maximum_bytes, &mmu->result);
@@ -421,15 +281,7 @@ static void mmu_explain(const struct wss_tracker *tracker, struct wss_sample *sa
 	const struct mmu *mmu = (const struct mmu *)tracker;
 	const struct wss_domxml *config = &mmu->guest->config;
 
-	if (mmu->fine && mmu->coarse_seen)
-		wss_sample_degrade(sample,
-				   "the dirty log was not on throughout: this is native granularity");
-	if (mmu->again)
-		wss_sample_note(sample,
-				"armed %u times: KVM mapped large entries though the dirty log was asked for",
-				mmu->again + 1);
-	if (mmu->why_native.code)
-		wss_sample_note(sample, "native granularity because: %s", mmu->why_native.text);
+	wss_fine_explain(&mmu->fine, sample);
 	if (mmu->result.granularity_bytes > 4096)
 		wss_sample_note(sample,
 				"KVM maps this guest by %s: each entry counts whole, the truth lies between the low and the high bound",
