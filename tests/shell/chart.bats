@@ -86,5 +86,7 @@ opens() { # SVG
 	seen=$(look "$svg.curve")
 	[[ $seen == *"out of the axes"* ]]
 	sed 's/<\/svg>//' "$svg" >"$svg.torn.svg"
-	! opens "$svg.torn.svg"
+	if opens "$svg.torn.svg"; then
+		false
+	fi
 }

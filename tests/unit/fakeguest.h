@@ -45,6 +45,7 @@ struct fake {
 	enum wss_error_code begin_fails, poll_fails;
 	unsigned opens, begins, polls, closes;
 	char state_in_begin, state_in_poll; /* of the child */
+	unsigned settle_steps, spoilt_times; /* left, of careful_method */
 	bool is_last_poll_gone; /* the child is killed within each poll */
 };
 
@@ -308,7 +309,7 @@ static inline int null_probe(const struct wss_host *host, struct wss_guest *gues
 	return 0;
 }
 
-extern const struct wss_tracker_ops null_method, dear_method, online_method;
+extern const struct wss_tracker_ops null_method, dear_method, online_method, careful_method;
 
 static inline int null_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
 			    const struct wss_track_options *options,
@@ -344,6 +345,37 @@ static inline int online_open(const struct wss_host *host, struct wss_guest *gue
 	null_open(host, guest, clear_refs, options, ret_tracker, err);
 	(*ret_tracker)->ops = &online_method;
 	return 0;
+}
+
+static inline int careful_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
+			       const struct wss_track_options *options,
+			       struct wss_tracker **ret_tracker, struct wss_error *err)
+{
+	null_open(host, guest, clear_refs, options, ret_tracker, err);
+	(*ret_tracker)->ops = &careful_method;
+	return 0;
+}
+
+static inline bool careful_spoilt(const struct wss_tracker *tracker)
+{
+	struct fake *fake = ((const struct null_tracker *)tracker)->fake;
+
+	if (!fake->spoilt_times)
+		return false;
+	fake->spoilt_times--;
+	return true;
+}
+
+static inline bool careful_settle(struct wss_tracker *tracker, struct wss_sample *sample)
+{
+	struct fake *fake = null_fake(tracker);
+
+	if (fake->settle_steps) {
+		fake->settle_steps--;
+		return false;
+	}
+	wss_sample_note(sample, "settled");
+	return true;
 }
 
 static inline int null_predict(struct wss_tracker *tracker, uint64_t *ret_ns, struct wss_error *err)
@@ -440,6 +472,17 @@ const struct wss_tracker_ops online_method = {
 	.cheap_poll = true,
 	.open = online_open,
 	.works_stopped = online_works_stopped,
+};
+
+/* As mmu by 4 KiB: a window may have to begin again, and something has to end after it. */
+const struct wss_tracker_ops careful_method = {
+	NULL_METHOD,
+	.name = "careful",
+	.cheap_poll = true,
+	.open = careful_open,
+	.spoilt = careful_spoilt,
+	.settle = careful_settle,
+	.works_stopped = null_works_stopped,
 };
 
 /* Descriptors of this process that are open now. */
