@@ -9,7 +9,6 @@
  *   selftest-cannot  the self-test cannot be run
  *   slow-zap         the predicted stall of a zap is ten seconds
  *   log-first        the dirty log is started without a zap before it
- *   early-zap        a window by 4 KiB is armed before the dirty log can be on
  *   short-hold       the watchdog lets a held guest go after 0.2 s
  */
 #ifndef WSS_BASE_FAULT_H

@@ -98,8 +98,6 @@ int wss_fine_prepare(struct wss_fine *fine, struct wss_guest *guest, uint64_t wi
 		r = wss_dirtylog_free(&fine->log, guest, err);
 		return r > 0 ? start(fine, guest, window_ns, clear_refs, counts, err) : r;
 	}
-	if (wss_fault("early-zap"))
-		return 1;
 	r = wss_dirtylog_step(&fine->log, guest, counts, err);
 	if (r > 0)
 		wss_debug("%s: dirty log on after %.3f ms, %llu entries by then",
@@ -151,7 +149,7 @@ static bool see_large_back(struct wss_fine *fine, const struct wss_kvm_counts *c
 				   "KVM maps this guest by 4 KiB although the dirty log has ended");
 	else
 		wss_sample_note(sample,
-				"whether KVM maps large pages again is not observable: the guest has touched nothing new");
+				"whether KVM maps large pages again is not observable: the guest has touched nothing new (of a paused guest QEMU keeps the dirty log on)");
 	return true;
 }
 
