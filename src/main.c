@@ -21,6 +21,7 @@ static const struct wss_command *const commands[] = {
 	&wss_cmd_profile,
 	&wss_cmd_methods,
 	&wss_cmd_list,
+	&wss_cmd_policy,
 };
 
 static const struct wss_command *find_command(const char *name)

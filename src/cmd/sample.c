@@ -24,6 +24,7 @@
 struct sample_options {
 	struct wss_round_options round;
 	bool publish;
+	bool persistent; /* publish in the configuration, too */
 };
 
 struct sample_run {
@@ -39,6 +40,7 @@ enum {
 	OPT_INTERVAL,
 	OPT_CUMULATIVE,
 	OPT_PUBLISH,
+	OPT_PERSISTENT,
 };
 
 static const struct option long_options[] = {
@@ -49,6 +51,7 @@ static const struct option long_options[] = {
 	{ "interval", required_argument, NULL, OPT_INTERVAL },
 	{ "cumulative", no_argument, NULL, OPT_CUMULATIVE },
 	{ "publish", no_argument, NULL, OPT_PUBLISH },
+	{ "persistent", no_argument, NULL, OPT_PERSISTENT },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -79,6 +82,9 @@ static int parse_option(int c, struct sample_options *options, struct wss_cli *c
 	case OPT_PUBLISH:
 		options->publish = true;
 		return 0;
+	case OPT_PERSISTENT:
+		options->persistent = true;
+		return 0;
 	default:
 		return wss_cli_option(cli, c, argv, err);
 	}
@@ -103,13 +109,16 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct sample_optio
 	if (!round->cumulative && round->interval_ns < round->window.window_ns)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--interval must not be shorter than --window");
+	if (options->persistent && !options->publish)
+		return wss_error_set(err, WSS_ERR_USAGE, "--persistent needs --publish");
 	if (options->publish && cli->qmp)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--publish needs libvirt: it cannot go with --qmp");
 	return wss_cli_finish(cli, argc, argv, err);
 }
 
-static int publish(const struct wss_sample *sample, struct wss_guest *guest, struct wss_error *err)
+static int publish(const struct sample_options *options, const struct wss_sample *sample,
+		   struct wss_guest *guest, struct wss_error *err)
 {
 	wss_auto_free char *xml = NULL;
 	struct wss_profile profile;
@@ -117,7 +126,7 @@ static int publish(const struct wss_sample *sample, struct wss_guest *guest, str
 	wss_profile_from_sample(sample, PACKAGE_VERSION, &profile);
 	if (wss_metadata_write(&profile, &xml, err) < 0)
 		return -1;
-	return guest->ops->publish(guest, xml, err);
+	return guest->ops->publish(guest, xml, options->persistent, err);
 }
 
 /*
@@ -157,7 +166,7 @@ static void on_sample(const struct wss_sample *sample, struct wss_round_guest *e
 	wss_report_row(run->report, sample);
 	if (run->format == WSS_FORMAT_TABLE && last)
 		print_notes(sample);
-	if (last && run->options->publish && publish(sample, entry->guest, &error) < 0)
+	if (last && run->options->publish && publish(run->options, sample, entry->guest, &error) < 0)
 		count_bad(run, entry, sample->domain, &error);
 }
 

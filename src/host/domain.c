@@ -367,20 +367,21 @@ static int domain_attach(struct wss_guest *guest, const struct wss_host *host,
 				  guest->config.uuid, &guest->process, err);
 }
 
-static int domain_publish(struct wss_guest *guest, const char *xml, struct wss_error *err)
+static int domain_publish(struct wss_guest *guest, const char *xml, bool persistent,
+			  struct wss_error *err)
 {
 	struct domain_source *source = guest->source;
-	virDomainJobInfo job;
 
-	/* A busy domain is skipped, never waited for. */
-	if (virDomainGetJobInfo(source->dom, &job) == 0 && job.type != VIR_DOMAIN_JOB_NONE)
-		return wss_error_set(err, WSS_ERR_BUSY,
-				     "not published: a job is under way for the domain");
-	if (virDomainSetMetadata(source->dom, VIR_DOMAIN_METADATA_ELEMENT, xml,
-				 WSS_PROFILE_PREFIX, WSS_PROFILE_NAMESPACE,
-				 VIR_DOMAIN_AFFECT_LIVE) < 0)
-		return wss_conn_error(err, "cannot write the domain's metadata");
-	return 0;
+	return wss_conn_store(source->dom, WSS_PROFILE_NAMESPACE, WSS_PROFILE_PREFIX, xml,
+			      persistent, err);
+}
+
+static int domain_metadata(struct wss_guest *guest, const char *namespace_uri, char **ret_xml,
+			   struct wss_error *err)
+{
+	struct domain_source *source = guest->source;
+
+	return wss_conn_element(source->dom, namespace_uri, ret_xml, err);
 }
 
 static void domain_release(struct wss_guest *guest)
@@ -404,6 +405,7 @@ static const struct wss_guest_ops domain_ops = {
 	.attach = domain_attach,
 	.disturbed = domain_disturbed,
 	.publish = domain_publish,
+	.metadata = domain_metadata,
 	.release = domain_release,
 };
 

@@ -54,8 +54,19 @@ struct wss_guest_ops {
 	 * arrived by themselves: asks nobody, so it works when libvirtd is gone. May be NULL.
 	 */
 	bool (*disturbed)(struct wss_guest *guest);
-	/* Stores the profile element (an XML string) in the inventory. */
-	int (*publish)(struct wss_guest *guest, const char *xml, struct wss_error *err);
+	/*
+	 * Stores the profile element (an XML string) in the inventory, for as long as the domain
+	 * runs; persistent: also in its configuration, where it has one. WSS_ERR_BUSY, without
+	 * waiting, where a job is under way.
+	 */
+	int (*publish)(struct wss_guest *guest, const char *xml, bool persistent,
+		       struct wss_error *err);
+	/*
+	 * An element of the guest's metadata by its namespace (host/inventory.h): a malloc'ed
+	 * string, or NULL where there is none.
+	 */
+	int (*metadata)(struct wss_guest *guest, const char *namespace_uri, char **ret_xml,
+			struct wss_error *err);
 	/* Releases what the source keeps in guest->source. */
 	void (*release)(struct wss_guest *guest);
 };
