@@ -15,6 +15,7 @@
 #include "base/stop.h"
 #include "cmd/cmd.h"
 #include "help-text.h"
+#include "store/history.h"
 
 static const struct wss_command *const commands[] = {
 	&wss_cmd_sample,
@@ -36,9 +37,9 @@ static int print_version(void)
 {
 	printf("virt-wss %s\n"
 	       "methods: mmu refs\n"
-	       "libvirt %s, json-c %s, libxml2 %s\n",
+	       "libvirt %s, json-c %s, libxml2 %s, SQLite %s\n",
 	       PACKAGE_VERSION, wss_conn_libvirt_version(), json_c_version(),
-	       LIBXML_DOTTED_VERSION);
+	       LIBXML_DOTTED_VERSION, wss_history_sqlite_version());
 	return WSS_EXIT_OK;
 }
 

@@ -124,14 +124,18 @@ static void heed_policy(struct wss_round_guest *entry)
 	}
 }
 
+void wss_guests_open_one(struct wss_guests *guests, struct wss_round_guest *entry)
+{
+	if (wss_conn_guest(guests->conn, entry->name, &entry->guest, &entry->error) == 0)
+		heed_policy(entry);
+}
+
 static int add_guest(struct wss_guests *guests, const char *name)
 {
 	struct wss_round_guest *entry = &guests->list[guests->n++];
 
 	entry->name = name;
-	if (wss_conn_guest(guests->conn, name, &entry->guest, &entry->error) < 0)
-		return -1;
-	heed_policy(entry);
+	wss_guests_open_one(guests, entry);
 	return entry->guest ? 0 : -1;
 }
 

@@ -29,6 +29,22 @@ void wss_profile_from_sample(const struct wss_sample *sample, const char *tool_v
 	*ret_profile = profile;
 }
 
+void wss_profile_add_sizing(struct wss_profile *profile, const struct wss_summary *summary,
+			    const struct wss_sizing *sizing)
+{
+	profile->samples = wss_amount_of(summary->samples);
+	profile->since = wss_amount_of(summary->first < 0 ? 0 : (uint64_t)summary->first);
+	/* Too early: what the one window says of itself stands. */
+	if (sizing->confidence == WSS_CONFIDENCE_NONE)
+		return;
+	profile->p50_bytes = sizing->p50_bytes;
+	profile->p95_bytes = sizing->p95_bytes;
+	profile->p99_bytes = sizing->p99_bytes;
+	profile->peak_bytes = sizing->peak_bytes;
+	snprintf(profile->confidence, sizeof(profile->confidence), "%s",
+		 wss_confidence_name(sizing->confidence));
+}
+
 static bool same_amount(struct wss_amount a, struct wss_amount b)
 {
 	return a.known == b.known && (!a.known || a.value == b.value);

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "wss/sample.h"
+#include "wss/sizing.h"
 
 #define WSS_PROFILE_VERSION 1
 
@@ -40,6 +41,10 @@ struct wss_profile {
 /* From one measured sample. */
 void wss_profile_from_sample(const struct wss_sample *sample, const char *tool_version,
 			     struct wss_profile *ret_profile);
+
+/* Adds what the history says of the guest. */
+void wss_profile_add_sizing(struct wss_profile *profile, const struct wss_summary *summary,
+			    const struct wss_sizing *sizing);
 
 /*
  * Should a round replace the published profile old by the new one? When a figure has changed

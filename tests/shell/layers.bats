@@ -19,8 +19,9 @@ allowed() {
 	src/wss) echo base wss ;;
 	src/host) echo base qmp host ;;
 	src/track) echo base qmp host wss track ;;
+	src/store) echo base wss store ;;
 	src/out) echo base wss out host ;;
-	src/cmd) echo base qmp host track wss out cmd ;;
+	src/cmd) echo base qmp host track wss store out cmd ;;
 	*) return 1 ;;
 	esac
 }
@@ -82,8 +83,15 @@ strangers() { # RE ALLOWED
 	[ -z "$output" ]
 }
 
-@test "SQLite, BPF and HTTP are nowhere yet" {
-	run strangers 'sqlite3|bpf/|microhttpd|ncurses' 'none'
+@test "SQLite is in store/ only" {
+	[ -n "$(strangers 'sqlite3' 'none')" ]
+	run strangers 'sqlite3' '(src/store/[^/]+)'
+	echo "$output"
+	[ -z "$output" ]
+}
+
+@test "BPF and HTTP are nowhere yet" {
+	run strangers 'bpf/|microhttpd|ncurses' 'none'
 	echo "$output"
 	[ -z "$output" ]
 }
