@@ -23,6 +23,7 @@ static const struct wss_command *const commands[] = {
 	&wss_cmd_methods,
 	&wss_cmd_list,
 	&wss_cmd_policy,
+	&wss_cmd_recommend,
 };
 
 static const struct wss_command *find_command(const char *name)

@@ -202,7 +202,7 @@ static void fill_profile(struct job *job, const struct wss_sample *sample,
 			 const struct wss_policy *policy, struct wss_profile *ret_profile)
 {
 	static const struct wss_sizing_rule rule = { .percentile = 0.99 };
-	const struct wss_amount unknown = { 0 };
+	const struct wss_sizing_state unknown = { .held_bytes = { 0 } };
 	struct wss_history_series series;
 	struct wss_sizing sizing;
 
@@ -210,7 +210,7 @@ static void fill_profile(struct job *job, const struct wss_sample *sample,
 	if (wss_history_series(job->history, sample->uuid, sample->wall - PROFILE_SPAN_S, 0,
 			       &series, NULL) != 1)
 		return;
-	wss_sizing_compute(&series.summary, &rule, policy, unknown, unknown, &sizing);
+	wss_sizing_compute(&series.summary, &rule, policy, &unknown, &sizing);
 	/* Figures of another kind of window do not belong beside this one's. */
 	if (!strcmp(series.method, sample->method) &&
 	    series.granularity_bytes == sample->granularity_bytes.value &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Elements of ours in the domains' metadata.
+ * What is asked of libvirt without opening a guest: elements of ours in the domains' metadata, sizes.
  */
 #include "host/conn-private.h"
 
@@ -69,4 +69,25 @@ int wss_conn_set_metadata(struct wss_conn *conn, const char *domain, const char 
 	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, domain, err);
 
 	return dom ? wss_conn_store(dom, namespace_uri, prefix, xml, true, err) : -1;
+}
+
+struct wss_amount_bytes wss_conn_host_memory(struct wss_conn *conn)
+{
+	virNodeInfo info;
+
+	if (virNodeGetInfo(conn->vir, &info) < 0)
+		return (struct wss_amount_bytes){ 0 };
+	return (struct wss_amount_bytes){ true, (uint64_t)info.memory * 1024 };
+}
+
+struct wss_amount_bytes wss_conn_assigned(struct wss_conn *conn, const char *domain)
+{
+	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, domain, NULL);
+	virDomainInfo info;
+
+	if (!dom || virDomainGetInfo(dom, &info) < 0)
+		return (struct wss_amount_bytes){ 0 };
+	return (struct wss_amount_bytes){
+		true, virDomainIsActive(dom) == 1 ? (uint64_t)info.maxMem * 1024 : 0
+	};
 }

@@ -124,6 +124,7 @@ static int read_domain(virDomainPtr dom, const char *namespace_uri, struct wss_f
 		xml = NULL;
 		wss_error_set(&err, WSS_ERR_FAILED, "its metadata is longer than 64 KiB");
 	}
+	domain->active = virDomainGetID(dom) != (unsigned)-1;
 	domain->xml = xml;
 	if (err.code && !(domain->error = strdup(err.text)))
 		return -1;

@@ -6,6 +6,7 @@
 #ifndef WSS_HOST_FLEET_H
 #define WSS_HOST_FLEET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,7 @@
 struct wss_fleet_domain {
 	char *name;
 	char uuid[WSS_UUID_TEXT_MAX]; /* "" if unknown */
+	bool active;		      /* it has an id: it runs, or is paused */
 	char *xml;		      /* NULL where there is no such element */
 	char *error;		      /* why it could not be read; NULL where it could */
 };

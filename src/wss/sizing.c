@@ -56,10 +56,12 @@ static uint64_t with_headroom(uint64_t bytes, uint64_t percent)
 }
 
 static uint64_t recommend(uint64_t base, const struct wss_sizing_rule *rule,
-			  const struct wss_policy *policy)
+			  const struct wss_policy *policy, struct wss_amount curve)
 {
 	uint64_t bytes = with_headroom(base, rule->headroom_percent);
 
+	if (curve.known && bytes < curve.value)
+		bytes = curve.value;
 	if (bytes < rule->minimum_bytes)
 		bytes = rule->minimum_bytes;
 	bytes = (bytes + MIB - 1) / MIB * MIB;
@@ -99,8 +101,8 @@ static struct wss_amount reclaimable(uint64_t recommended, struct wss_amount hel
 }
 
 void wss_sizing_compute(const struct wss_summary *summary, const struct wss_sizing_rule *rule,
-			const struct wss_policy *policy, struct wss_amount held,
-			struct wss_amount balloon, struct wss_sizing *ret_sizing)
+			const struct wss_policy *policy, const struct wss_sizing_state *state,
+			struct wss_sizing *ret_sizing)
 {
 	uint64_t rank = wss_sizing_rank(summary->samples, rule->percentile);
 	struct wss_sizing sizing = { .confidence = judge(summary, rank != 0),
@@ -116,9 +118,10 @@ void wss_sizing_compute(const struct wss_summary *summary, const struct wss_sizi
 		sizing.p99_bytes = percentile(summary, 0.99);
 		sizing.peak_bytes = wss_amount_of(summary->max_bytes);
 		sizing.base_bytes = wss_amount_of(base);
-		sizing.recommended_bytes = wss_amount_of(recommend(base, rule, policy));
-		sizing.reclaimable_bytes =
-			reclaimable(sizing.recommended_bytes.value, held, balloon);
+		sizing.recommended_bytes =
+			wss_amount_of(recommend(base, rule, policy, state->curve_bytes));
+		sizing.reclaimable_bytes = reclaimable(sizing.recommended_bytes.value,
+						       state->held_bytes, state->balloon_bytes);
 	}
 	*ret_sizing = sizing;
 }

@@ -57,13 +57,20 @@ struct wss_sizing {
 	struct wss_amount reclaimable_bytes; /* of what the guest holds now */
 };
 
+/* What is known of the guest beside its windows. */
+struct wss_sizing_state {
+	struct wss_amount held_bytes;	 /* of its memory on the host now */
+	struct wss_amount balloon_bytes; /* what it may use now */
+	struct wss_amount curve_bytes;	 /* the size below which the miss-rate curve is too steep */
+};
+
 /*
- * Sizes a guest. held: what of the guest's memory is on the host now (as far as known); balloon: what it
- * may use now. granularity_bytes above 4 KiB makes figures upper bounds, which sizing may use.
+ * Sizes a guest: the percentile's upper bound with headroom, and no less than what the miss-rate
+ * curve says. Figures of windows coarser than 4 KiB are upper bounds, which is the safe side.
  */
 void wss_sizing_compute(const struct wss_summary *summary, const struct wss_sizing_rule *rule,
-			const struct wss_policy *policy, struct wss_amount held,
-			struct wss_amount balloon, struct wss_sizing *ret_sizing);
+			const struct wss_policy *policy, const struct wss_sizing_state *state,
+			struct wss_sizing *ret_sizing);
 
 /*
  * What the guests of a host need together. Peaks of different guests seldom meet, so the

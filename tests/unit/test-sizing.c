@@ -9,7 +9,7 @@ static const struct wss_sizing_rule rule = { .percentile = 0.95,
 					     .headroom_percent = 20,
 					     .minimum_bytes = 64 * MIB };
 static const struct wss_policy no_policy;
-static const struct wss_amount unknown;
+static const struct wss_sizing_state unknown;
 
 static void add(struct wss_summary *summary, uint64_t bytes, time_t when, bool doubtful)
 {
@@ -70,7 +70,7 @@ static void test_too_early(void **unused)
 		add(&summary, MIB, i, false);
 	for (time_t i = 0; i < 50; i++)
 		add(&summary, MIB, i, true);
-	wss_sizing_compute(&summary, &rule, &no_policy, unknown, unknown, &sizing);
+	wss_sizing_compute(&summary, &rule, &no_policy, &unknown, &sizing);
 	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_NONE);
 	assert_false(sizing.recommended_bytes.known);
 	assert_false(sizing.p50_bytes.known);
@@ -80,25 +80,34 @@ static void test_too_early(void **unused)
 
 static void test_few_windows(void **unused)
 {
+	struct wss_sizing_state state = { .held_bytes = wss_amount_of(900 * MIB),
+					  .balloon_bytes = wss_amount_of(1024 * MIB) };
 	struct wss_summary summary = { 0 };
 	struct wss_sizing sizing;
 
 	(void)unused;
 	for (time_t i = 1; i <= 10; i++)
 		add(&summary, (uint64_t)i * 20 * MIB, i, false);
-	wss_sizing_compute(&summary, &rule, &no_policy, wss_amount_of(900 * MIB),
-			   wss_amount_of(1024 * MIB), &sizing);
+	wss_sizing_compute(&summary, &rule, &no_policy, &state, &sizing);
 	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_LOW);
 	assert_true(sizing.from_peak);
 	assert_int_equal(sizing.base_bytes.value, 200 * MIB);
 	assert_int_equal(sizing.recommended_bytes.value, 240 * MIB);
 	assert_int_equal(sizing.reclaimable_bytes.value, 660 * MIB);
 	assert_in_range(sizing.p50_bytes.value, 100 * MIB, 102 * MIB);
+	/* The curve wants more, or less. */
+	state.curve_bytes = wss_amount_of(300 * MIB);
+	wss_sizing_compute(&summary, &rule, &no_policy, &state, &sizing);
+	assert_int_equal(sizing.recommended_bytes.value, 300 * MIB);
+	state.curve_bytes = wss_amount_of(30 * MIB);
+	wss_sizing_compute(&summary, &rule, &no_policy, &state, &sizing);
+	assert_int_equal(sizing.recommended_bytes.value, 240 * MIB);
 	wss_summary_free(&summary);
 }
 
 static void test_enough(void **unused)
 {
+	const struct wss_sizing_state small = { .held_bytes = wss_amount_of(100 * MIB) };
 	struct wss_summary summary = { 0 };
 	struct wss_sizing sizing;
 
@@ -106,7 +115,7 @@ static void test_enough(void **unused)
 	/* One burst in a thousand does not size the guest. */
 	for (time_t i = 0; i < 1000; i++)
 		add(&summary, i == 500 ? 3000 * MIB : 200 * MIB, i * 60, false);
-	wss_sizing_compute(&summary, &rule, &no_policy, wss_amount_of(100 * MIB), unknown, &sizing);
+	wss_sizing_compute(&summary, &rule, &no_policy, &small, &sizing);
 	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_MEDIUM);
 	assert_false(sizing.from_peak);
 	assert_in_range(sizing.base_bytes.value, 200 * MIB, 204 * MIB);
@@ -114,13 +123,13 @@ static void test_enough(void **unused)
 	assert_int_equal(sizing.peak_bytes.value, 3000 * MIB);
 	assert_int_equal(sizing.reclaimable_bytes.value, 0);
 	add(&summary, 200 * MIB, WSS_SIZING_WEEK_S, false);
-	wss_sizing_compute(&summary, &rule, &no_policy, unknown, unknown, &sizing);
+	wss_sizing_compute(&summary, &rule, &no_policy, &unknown, &sizing);
 	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_HIGH);
 	assert_false(sizing.reclaimable_bytes.known);
 	/* Many that are doubtful, and larger: trust goes, and the peak knows them. */
 	for (time_t i = 0; i < 300; i++)
 		add(&summary, 8000 * MIB, i, true);
-	wss_sizing_compute(&summary, &rule, &no_policy, unknown, unknown, &sizing);
+	wss_sizing_compute(&summary, &rule, &no_policy, &unknown, &sizing);
 	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_LOW);
 	assert_int_equal(sizing.peak_bytes.value, 4000 * MIB);
 	wss_summary_free(&summary);
@@ -138,13 +147,13 @@ static void test_policy(void **unused)
 	for (time_t i = 0; i < 10; i++)
 		add(&summary, 200 * MIB + 1, i, false);
 	wss_sizing_heed(&mine, &policy);
-	wss_sizing_compute(&summary, &mine, &policy, unknown, unknown, &sizing);
+	wss_sizing_compute(&summary, &mine, &policy, &unknown, &sizing);
 	assert_int_equal(sizing.recommended_bytes.value, 512 * MIB);
 	mine.minimum_bytes = 0;
-	wss_sizing_compute(&summary, &mine, &policy, unknown, unknown, &sizing);
+	wss_sizing_compute(&summary, &mine, &policy, &unknown, &sizing);
 	assert_int_equal(sizing.recommended_bytes.value, 401 * MIB);
 	policy.maximum_bytes = wss_amount_of(300 * MIB + 5);
-	wss_sizing_compute(&summary, &mine, &policy, unknown, unknown, &sizing);
+	wss_sizing_compute(&summary, &mine, &policy, &unknown, &sizing);
 	assert_int_equal(sizing.recommended_bytes.value, 300 * MIB + 5);
 	wss_summary_free(&summary);
 }
