@@ -21,7 +21,6 @@
 #define SPAN_DEFAULT_NS (7ULL * WSS_HISTORY_DAY * WSS_NS_PER_S)
 #define SPAN_MAX_NS (366ULL * WSS_HISTORY_DAY * WSS_NS_PER_S)
 #define FAULT_MAX_NS (10 * WSS_NS_PER_S)
-#define TIMEOUT_NS (60 * WSS_NS_PER_S)
 #define MIB (1ULL << 20)
 
 struct recommend_options {
@@ -300,10 +299,6 @@ static void on_host(const struct wss_fleet_host *host, void *opaque)
 			wss_error_set(&why, WSS_ERR_FAILED, "%s", domain->error);
 		handle(run, &row, domain->xml, domain->active, &why);
 	}
-	if (host->error.code) {
-		run->total++;
-		wss_tally_bad(&run->tally, host->uri ? host->uri : "libvirt", &host->error);
-	}
 }
 
 static void handle_named(struct recommend *run, const char *name)
@@ -348,7 +343,7 @@ static int recommend_all(struct recommend *run, struct wss_error *err)
 
 	if (wss_fit_init(&run->fit, run->since, wss_clock_wall_seconds()) < 0)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	r = wss_fleet_read(&run->cli->uri, 1, WSS_POLICY_NAMESPACE, TIMEOUT_NS, on_host, run, err);
+	r = wss_fleet_read_one(run->conn, WSS_POLICY_NAMESPACE, on_host, run, err);
 	if (r == 0)
 		r = total_host(run, err);
 	if (r == 0)

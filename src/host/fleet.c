@@ -138,7 +138,9 @@ static int by_name(const void *a, const void *b)
 		      ((const struct wss_fleet_domain *)b)->name);
 }
 
-static int read_domains(struct worker *worker, struct wss_conn *conn, struct wss_fleet_host *answer)
+/* worker: whose caller may have left; NULL where it waits. */
+static int read_domains(struct worker *worker, struct wss_conn *conn, const char *namespace_uri,
+			struct wss_fleet_host *answer)
 {
 	virDomainPtr *doms = NULL;
 	int n = virConnectListAllDomains(conn->vir, &doms, 0);
@@ -150,9 +152,8 @@ static int read_domains(struct worker *worker, struct wss_conn *conn, struct wss
 	if (!answer->domains)
 		r = -1;
 	for (int i = 0; i < n; i++) {
-		if (r == 0 && !left_behind(worker))
-			r = read_domain(doms[i], worker->fleet->namespace_uri,
-					&answer->domains[answer->n++]);
+		if (r == 0 && !(worker && left_behind(worker)))
+			r = read_domain(doms[i], namespace_uri, &answer->domains[answer->n++]);
 		virDomainFree(doms[i]);
 	}
 	free(doms);
@@ -185,7 +186,7 @@ static void *work(void *opaque)
 	struct wss_conn *conn = NULL;
 
 	if (wss_conn_open(worker->job->uri, &conn, &answer.error) == 0 &&
-	    read_domains(worker, conn, &answer) < 0)
+	    read_domains(worker, conn, worker->fleet->namespace_uri, &answer) < 0)
 		release_answer(&answer);
 	/* Before the connection is closed: a host that hangs in that has answered. */
 	hand_over(worker, &answer);
@@ -290,5 +291,20 @@ int wss_fleet_read(const char *const *uris, size_t n, const char *namespace_uri,
 	fleet_unref(fleet);
 	if (stopped)
 		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+	return 0;
+}
+
+int wss_fleet_read_one(struct wss_conn *conn, const char *namespace_uri, wss_fleet_emit emit,
+		       void *opaque, struct wss_error *err)
+{
+	struct wss_fleet_host answer = { .error = WSS_ERROR_INIT };
+
+	if (read_domains(NULL, conn, namespace_uri, &answer) < 0) {
+		*err = answer.error;
+		release_answer(&answer);
+		return -1;
+	}
+	emit(&answer, opaque);
+	release_answer(&answer);
 	return 0;
 }

@@ -47,8 +47,7 @@ static const char *const migrations[] = {
 	"	sum_pages INTEGER NOT NULL,"
 	"	sizes BLOB NOT NULL,"
 	"	curve BLOB NOT NULL,"
-	"	PRIMARY KEY (series_id, level, start));"
-	"CREATE INDEX summary_start ON summary (level, start);",
+	"	PRIMARY KEY (series_id, level, start));",
 };
 
 #define SCHEMA_VERSION ((int64_t)(sizeof(migrations) / sizeof(migrations[0])))
