@@ -26,6 +26,18 @@ enum wss_guest_state {
 
 struct wss_guest;
 
+/* What the guest says of its memory through its balloon, and the host of the balloon. */
+struct wss_balloon_stats {
+	struct wss_amount_bytes {
+		bool known;
+		uint64_t bytes;
+	} actual;		       /* the size that the balloon leaves */
+	struct wss_amount_bytes usable; /* what the guest could give up without swapping */
+	struct wss_amount_bytes swapped; /* in and out, since it booted */
+	struct wss_amount_bytes major_faults; /* a number of them */
+	struct wss_amount_bytes update_s; /* when it last said so, seconds since the epoch; 0: never */
+};
+
 /* The dirty-rate calculation, which is what has KVM's dirty log on. */
 struct wss_dirty_log {
 	bool measuring; /* a calculation, anybody's, is under way */
@@ -62,6 +74,12 @@ struct wss_guest_ops {
 	int (*publish)(struct wss_guest *guest, const char *xml, bool persistent,
 		       struct wss_error *err);
 	/*
+	 * The balloon's statistics, as the guest reported them last; does not wait for it. May be
+	 * NULL.
+	 */
+	int (*balloon_stats)(struct wss_guest *guest, struct wss_balloon_stats *ret_stats,
+			     struct wss_error *err);
+	/*
 	 * An element of the guest's metadata by its namespace (host/inventory.h): a malloc'ed
 	 * string, or NULL where there is none.
 	 */
@@ -80,10 +98,7 @@ struct wss_guest {
 	bool kvm; /* type kvm, and QEMU says so too where it was asked */
 	bool job; /* migration, save, dump or another job is under way */
 	char state_text[64]; /* for people: "paused (migration)" */
-	struct wss_amount_bytes {
-		bool known;
-		uint64_t bytes;
-	} balloon;
+	struct wss_amount_bytes balloon;
 
 	struct wss_process process; /* held after wss_guest_attach() */
 	bool ram_known;

@@ -367,10 +367,12 @@ static void refused(const char *part)
 static void test_damaged(void **unused)
 {
 	static char garbage[65536];
+	struct wss_history *history = open_history();
 	struct stat before, after;
 
 	(void)unused;
-	fill(open_history(), UUID_A, 200, NOW, 300);
+	fill(history, UUID_A, 200, NOW, 300);
+	wss_history_close(history);
 	memset(garbage, 0x5a, sizeof(garbage));
 	write_file(path, garbage, 20000, 8192);
 	assert_int_equal(stat(path, &before), 0);
