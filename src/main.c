@@ -24,6 +24,7 @@ static const struct wss_command *const commands[] = {
 	&wss_cmd_list,
 	&wss_cmd_policy,
 	&wss_cmd_recommend,
+	&wss_cmd_balloon,
 };
 
 static const struct wss_command *find_command(const char *name)

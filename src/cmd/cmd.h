@@ -52,6 +52,7 @@ extern const struct wss_command wss_cmd_methods;
 extern const struct wss_command wss_cmd_list;
 extern const struct wss_command wss_cmd_policy;
 extern const struct wss_command wss_cmd_recommend;
+extern const struct wss_command wss_cmd_balloon;
 
 /* Values of getopt_long() for the options that every command has. */
 enum { WSS_OPT_ALL = 1000, WSS_OPT_OUTPUT, WSS_OPT_QMP, WSS_OPT_DEBUG, WSS_OPT_MONITOR };
