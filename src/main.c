@@ -15,6 +15,7 @@
 #include "base/stop.h"
 #include "cmd/cmd.h"
 #include "help-text.h"
+#include "store/history.h"
 #include "track/recorder.h"
 
 static const struct wss_command *const commands[] = {
@@ -22,6 +23,9 @@ static const struct wss_command *const commands[] = {
 	&wss_cmd_profile,
 	&wss_cmd_methods,
 	&wss_cmd_list,
+	&wss_cmd_policy,
+	&wss_cmd_recommend,
+	&wss_cmd_balloon,
 };
 
 static const struct wss_command *find_command(const char *name)
@@ -37,9 +41,9 @@ static int print_version(void)
 	printf("virt-wss %s\n"
 	       "methods: mmu refs\n"
 	       "recorders: counters; %s\n"
-	       "libvirt %s, json-c %s, libxml2 %s\n",
-	       PACKAGE_VERSION, wss_recorder_version(), wss_conn_libvirt_version(), json_c_version(),
-	       LIBXML_DOTTED_VERSION);
+	       "libvirt %s, json-c %s, libxml2 %s, SQLite %s\n",
+	       PACKAGE_VERSION, wss_recorder_version(), wss_conn_libvirt_version(),
+	       json_c_version(), LIBXML_DOTTED_VERSION, wss_history_sqlite_version());
 	return WSS_EXIT_OK;
 }
 

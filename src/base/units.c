@@ -17,7 +17,8 @@ struct unit {
 
 static const struct unit duration_units[] = {
 	{ "", 1e9 },   { "us", 1e3 },	 { "ms", 1e6 },	   { "s", 1e9 },
-	{ "m", 60e9 }, { "min", 60e9 }, { "h", 3600e9 }, { NULL, 0 },
+	{ "m", 60e9 }, { "min", 60e9 }, { "h", 3600e9 }, { "d", 86400e9 },
+	{ NULL, 0 },
 };
 
 static const struct unit size_units[] = {

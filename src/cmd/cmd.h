@@ -25,8 +25,12 @@ enum wss_exit {
 	WSS_EXIT_UNSUPPORTED = 5,
 };
 
+#define WSS_URIS_MAX 64
+
 struct wss_cli {
-	const char *uri; /* NULL: libvirt's default */
+	const char *uri; /* the last one given; NULL: libvirt's default */
+	size_t n_uris;	 /* all of them, for commands that take several */
+	const char *uris[WSS_URIS_MAX];
 	const char *qmp; /* a QMP socket instead of libvirt */
 	bool monitor;	 /* allow QMP through libvirt's monitor */
 	bool all;
@@ -46,6 +50,9 @@ extern const struct wss_command wss_cmd_sample;
 extern const struct wss_command wss_cmd_profile;
 extern const struct wss_command wss_cmd_methods;
 extern const struct wss_command wss_cmd_list;
+extern const struct wss_command wss_cmd_policy;
+extern const struct wss_command wss_cmd_recommend;
+extern const struct wss_command wss_cmd_balloon;
 
 /* Values of getopt_long() for the options that every command has. */
 enum { WSS_OPT_ALL = 1000, WSS_OPT_OUTPUT, WSS_OPT_QMP, WSS_OPT_DEBUG, WSS_OPT_MONITOR };
@@ -100,10 +107,17 @@ struct wss_guests {
 
 /*
  * Opens the host, the connection and every guest that the command line names. A
- * guest that cannot be opened stays in the list with its error; only what stops
- * them all is an error here.
+ * guest that cannot be opened, or whose policy says no, stays in the list with its error;
+ * only what stops them all is an error here. Where all were asked for, those that opted out
+ * are not in the list.
  */
 int wss_guests_open(const struct wss_cli *cli, struct wss_guests *guests, struct wss_error *err);
+
+/*
+ * Opens the one guest that entry names, of guests whose host and connection are open. What goes wrong
+ * is in the entry.
+ */
+void wss_guests_open_one(struct wss_guests *guests, struct wss_round_guest *entry);
 
 void wss_guests_close(struct wss_guests *guests);
 

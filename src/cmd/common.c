@@ -5,17 +5,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/stop.h"
+#include "host/inventory.h"
 #include "host/qmpguest.h"
+#include "out/policy.h"
+
+static int take_uri(struct wss_cli *cli, const char *uri, struct wss_error *err)
+{
+	if (cli->n_uris == WSS_URIS_MAX)
+		return wss_error_set(err, WSS_ERR_USAGE, "more than %d times --connect",
+				     WSS_URIS_MAX);
+	cli->uris[cli->n_uris++] = uri;
+	cli->uri = uri;
+	return 0;
+}
 
 int wss_cli_option(struct wss_cli *cli, int c, char **argv, struct wss_error *err)
 {
 	switch (c) {
 	case 'c':
-		cli->uri = optarg;
-		return 0;
+		return take_uri(cli, optarg, err);
 	case 'h':
 		cli->help = true;
 		return 0;
@@ -96,12 +108,35 @@ int wss_cli_error(const struct wss_error *err)
 	return wss_exit_code(err);
 }
 
+/* What the operator has decided goes before everything; what cannot be read is no consent. */
+static void heed_policy(struct wss_round_guest *entry)
+{
+	wss_auto_free char *xml = NULL;
+	struct wss_guest *guest = entry->guest;
+
+	if (guest->ops->metadata(guest, WSS_POLICY_NAMESPACE, &xml, &entry->error) < 0 ||
+	    (xml && wss_policy_read(xml, &entry->policy, &entry->error) < 0) ||
+	    (entry->policy.opt_out &&
+	     wss_error_set(&entry->error, WSS_ERR_UNSUPPORTED,
+			   "left alone, as its policy says (opt out)") < 0)) {
+		wss_guest_free(guest);
+		entry->guest = NULL;
+	}
+}
+
+void wss_guests_open_one(struct wss_guests *guests, struct wss_round_guest *entry)
+{
+	if (wss_conn_guest(guests->conn, entry->name, &entry->guest, &entry->error) == 0)
+		heed_policy(entry);
+}
+
 static int add_guest(struct wss_guests *guests, const char *name)
 {
 	struct wss_round_guest *entry = &guests->list[guests->n++];
 
 	entry->name = name;
-	return wss_conn_guest(guests->conn, name, &entry->guest, &entry->error);
+	wss_guests_open_one(guests, entry);
+	return entry->guest ? 0 : -1;
 }
 
 /* The same guest twice would wait for its own lock. */
@@ -144,8 +179,8 @@ static int open_named(struct wss_guests *guests, char **names, size_t n, struct 
 	return 0;
 }
 
-/* A domain that ended between the list and the look is not missed. */
-static void drop_vanished(struct wss_guests *guests)
+/* A domain that ended between the list and the look, or that opted out, is not missed. */
+static void drop_unwanted(struct wss_guests *guests)
 {
 	size_t kept = 0;
 
@@ -153,7 +188,7 @@ static void drop_vanished(struct wss_guests *guests)
 		const struct wss_round_guest *entry = &guests->list[i];
 
 		if (entry->guest ? entry->guest->state == WSS_GUEST_SHUTOFF
-				 : entry->error.code == WSS_ERR_GONE)
+				 : entry->error.code == WSS_ERR_GONE || entry->policy.opt_out)
 			wss_guest_free(entry->guest);
 		else
 			guests->list[kept++] = *entry;
@@ -171,7 +206,7 @@ static int open_all(struct wss_guests *guests, struct wss_error *err)
 		n++;
 	if (open_named(guests, guests->names, n, err) < 0)
 		return -1;
-	drop_vanished(guests);
+	drop_unwanted(guests);
 	return 0;
 }
 

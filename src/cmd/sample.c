@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "cmd/cmd.h"
+#include "cmd/sample.h"
 #include "cmd/window-options.h"
 #include "help-text.h"
 #include "out/metadata.h"
@@ -20,23 +20,8 @@
 /* A day: longer windows are a typing error, or a working set that is all memory. */
 #define WINDOW_MAX_NS (24 * 3600 * WSS_NS_PER_S)
 #define COUNT_MAX 1000000
-
-struct sample_options {
-	struct wss_round_options round;
-	bool publish;
-};
-
-struct sample_run {
-	const struct sample_options *options;
-	const struct wss_guests *guests;
-	/* With --granularity both: */
-	struct wss_sample *natives; /* one a guest, of the window before */
-	bool last_turn;
-	size_t ended; /* guests of this turn that another one would not measure either */
-	enum wss_format format;
-	struct wss_report *report;
-	struct wss_tally tally;
-};
+#define STORE_COUNT_MAX 1000
+#define DEADLINE_MAX_NS (24 * 3600 * WSS_NS_PER_S)
 
 enum {
 	OPT_WINDOW = 1,
@@ -44,16 +29,23 @@ enum {
 	OPT_INTERVAL,
 	OPT_CUMULATIVE,
 	OPT_PUBLISH,
+	OPT_PERSISTENT,
+	OPT_STORE,
+	OPT_DEADLINE,
 };
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
 	WSS_WINDOW_LONG,
+	WSS_STORE_LONG,
 	{ "window", required_argument, NULL, OPT_WINDOW },
 	{ "count", required_argument, NULL, OPT_COUNT },
 	{ "interval", required_argument, NULL, OPT_INTERVAL },
 	{ "cumulative", no_argument, NULL, OPT_CUMULATIVE },
 	{ "publish", no_argument, NULL, OPT_PUBLISH },
+	{ "persistent", no_argument, NULL, OPT_PERSISTENT },
+	{ "store", no_argument, NULL, OPT_STORE },
+	{ "deadline", required_argument, NULL, OPT_DEADLINE },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -64,6 +56,8 @@ static int parse_option(int c, struct sample_options *options, struct wss_cli *c
 	uint64_t number;
 	int taken = wss_window_option(round, c, optarg, err);
 
+	if (!taken)
+		taken = wss_store_option(&options->history, c, optarg, err);
 	if (taken)
 		return taken < 0 ? -1 : 0;
 	switch (c) {
@@ -84,6 +78,15 @@ static int parse_option(int c, struct sample_options *options, struct wss_cli *c
 	case OPT_PUBLISH:
 		options->publish = true;
 		return 0;
+	case OPT_PERSISTENT:
+		options->persistent = true;
+		return 0;
+	case OPT_STORE:
+		options->store = true;
+		return 0;
+	case OPT_DEADLINE:
+		return wss_duration_parse(optarg, DEADLINE_MAX_NS, "--deadline",
+					  &options->deadline_ns, err);
 	default:
 		return wss_cli_option(cli, c, argv, err);
 	}
@@ -116,28 +119,33 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct sample_optio
 	if (is_both(options) && round->cumulative)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--cumulative is one arming, --granularity both two");
-	if (options->publish && cli->qmp)
+	if (is_both(options) && options->store)
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--publish needs libvirt: it cannot go with --qmp");
+				     "--store keeps samples of one granularity: not with --granularity both");
+	if (options->persistent && !options->publish)
+		return wss_error_set(err, WSS_ERR_USAGE, "--persistent needs --publish");
+	if ((options->publish || options->store) && cli->qmp)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "%s needs libvirt: it cannot go with --qmp",
+				     options->publish ? "--publish" : "--store");
+	if (!options->store && (options->deadline_ns || options->history.given))
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--deadline, --history and --keep need --store");
+	/* They are kept until the guest's turn is over. */
+	if (options->store && round->count > STORE_COUNT_MAX)
+		return wss_error_set(err, WSS_ERR_USAGE, "--store takes a --count up to %d",
+				     STORE_COUNT_MAX);
+	if (options->store && round->cumulative)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--cumulative gives no samples of their own: not with --store");
 	return wss_cli_finish(cli, argc, argv, err);
-}
-
-static int publish(const struct wss_sample *sample, struct wss_guest *guest, struct wss_error *err)
-{
-	wss_auto_free char *xml = NULL;
-	struct wss_profile profile;
-
-	wss_profile_from_sample(sample, PACKAGE_VERSION, &profile);
-	if (wss_metadata_write(&profile, &xml, err) < 0)
-		return -1;
-	return guest->ops->publish(guest, xml, err);
 }
 
 /*
  * A table has no room for notes: they are said beside it where the figure is not exact. What
  * always holds of a method stands in the man page. CSV and JSON have them in the record.
  */
-static void print_notes(const struct wss_sample *sample)
+void wss_sample_print_notes(const struct wss_sample *sample)
 {
 	if (sample->quality == WSS_QUALITY_OK && sample->low_bytes.value == sample->high_bytes.value)
 		return;
@@ -146,7 +154,7 @@ static void print_notes(const struct wss_sample *sample)
 }
 
 /* A guest counts once: a series with a window missing is not whole, whatever follows. */
-static void count_bad(struct sample_run *run, struct wss_round_guest *entry, const char *domain,
+void wss_sample_count_bad(struct sample_run *run, struct wss_round_guest *entry, const char *domain,
 		      const struct wss_error *error)
 {
 	if (entry->guest && entry->error.code)
@@ -154,6 +162,18 @@ static void count_bad(struct sample_run *run, struct wss_round_guest *entry, con
 	else
 		wss_tally_bad(&run->tally, domain, error);
 	entry->error = *error;
+}
+
+static int publish(const struct sample_options *options, const struct wss_sample *sample,
+		   struct wss_guest *guest, struct wss_error *err)
+{
+	wss_auto_free char *xml = NULL;
+	struct wss_profile profile;
+
+	wss_profile_from_sample(sample, PACKAGE_VERSION, &profile);
+	if (wss_metadata_write(&profile, &xml, err) < 0)
+		return -1;
+	return guest->ops->publish(guest, xml, options->persistent, err);
 }
 
 static void on_sample(const struct wss_sample *sample, struct wss_round_guest *entry, bool last,
@@ -164,14 +184,15 @@ static void on_sample(const struct wss_sample *sample, struct wss_round_guest *e
 
 	if (!wss_sample_measured(sample)) {
 		wss_report_bad_row(run->report, sample);
-		count_bad(run, entry, sample->domain, &sample->error);
+		wss_sample_count_bad(run, entry, sample->domain, &sample->error);
 		return;
 	}
 	wss_report_row(run->report, sample);
 	if (run->format == WSS_FORMAT_TABLE && last)
-		print_notes(sample);
-	if (last && run->options->publish && publish(sample, entry->guest, &error) < 0)
-		count_bad(run, entry, sample->domain, &error);
+		wss_sample_print_notes(sample);
+	if (last && run->options->publish &&
+	    publish(run->options, sample, entry->guest, &error) < 0)
+		wss_sample_count_bad(run, entry, sample->domain, &error);
 }
 
 static void on_native(const struct wss_sample *sample, struct wss_round_guest *entry, bool last,
@@ -265,7 +286,7 @@ static int sample_guests(const struct wss_cli *cli, const struct sample_options 
 
 static int sample_run(struct wss_cli *cli, int argc, char **argv)
 {
-	struct sample_options options = { .publish = false };
+	struct sample_options options = { .history = WSS_STORE_OPTIONS_INIT };
 	struct wss_guests guests = WSS_GUESTS_INIT;
 	struct wss_error err = WSS_ERROR_INIT;
 	int code;
@@ -277,6 +298,8 @@ static int sample_run(struct wss_cli *cli, int argc, char **argv)
 		fputs(wss_help_sample, stdout);
 		return WSS_EXIT_OK;
 	}
+	if (options.store)
+		return wss_sample_job(cli, &options);
 	code = wss_guests_open(cli, &guests, &err) < 0 ? wss_cli_error(&err)
 						       : sample_guests(cli, &options, &guests);
 	wss_guests_close(&guests);

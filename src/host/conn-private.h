@@ -34,6 +34,18 @@ int wss_conn_error(struct wss_error *err, const char *what);
 /* Looks a domain up by id, UUID or name. NULL with err set where there is none. */
 virDomainPtr wss_conn_lookup(struct wss_conn *conn, const char *domain, struct wss_error *err);
 
+/* As wss_conn_metadata(), the element only. */
+int wss_conn_element(virDomainPtr dom, const char *namespace_uri, char **ret_xml,
+		     struct wss_error *err);
+
+/*
+ * Stores an element, or removes it (xml NULL): in the running domain, and where persistent is
+ * set also in the configuration of a domain that has one. WSS_ERR_BUSY where a job is under
+ * way; WSS_ERR_UNSUPPORTED where the connection may not write.
+ */
+int wss_conn_store(virDomainPtr dom, const char *namespace_uri, const char *prefix,
+		   const char *xml, bool persistent, struct wss_error *err);
+
 /*
  * QMP through libvirt's monitor command. Taints the domain. dom is borrowed and
  * must outlive the connection that is returned.

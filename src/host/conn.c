@@ -319,21 +319,3 @@ virDomainPtr wss_conn_lookup(struct wss_conn *conn, const char *domain, struct w
 		wss_conn_error(err, "cannot look the domain up");
 	return NULL;
 }
-
-int wss_conn_metadata(struct wss_conn *conn, const char *domain, const char *namespace_uri,
-		      struct wss_conn_entry *ret_entry, struct wss_error *err)
-{
-	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, domain, err);
-	char *xml;
-
-	if (!dom)
-		return -1;
-	xml = virDomainGetMetadata(dom, VIR_DOMAIN_METADATA_ELEMENT, namespace_uri, 0);
-	if (!xml && virGetLastErrorCode() != VIR_ERR_NO_DOMAIN_METADATA)
-		return wss_conn_error(err, "cannot read the domain's metadata");
-	ret_entry->xml = xml;
-	snprintf(ret_entry->name, sizeof(ret_entry->name), "%s", virDomainGetName(dom));
-	if (virDomainGetUUIDString(dom, ret_entry->uuid) < 0)
-		ret_entry->uuid[0] = '\0';
-	return 0;
-}

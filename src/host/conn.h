@@ -58,6 +58,19 @@ struct wss_conn_entry {
 int wss_conn_metadata(struct wss_conn *conn, const char *domain, const char *namespace_uri,
 		      struct wss_conn_entry *ret_entry, struct wss_error *err);
 
+/*
+ * Stores an element of a domain's metadata, or removes it (xml NULL), in the running domain
+ * and in its configuration, whatever of these there is. WSS_ERR_BUSY where a job is under way.
+ */
+int wss_conn_set_metadata(struct wss_conn *conn, const char *domain, const char *namespace_uri,
+			  const char *prefix, const char *xml, struct wss_error *err);
+
+/* Memory of the host itself; absent where the driver does not say. */
+struct wss_amount_bytes wss_conn_host_memory(struct wss_conn *conn);
+
+/* What a domain may use at most: 0 where it does not run, absent where it cannot be asked. */
+struct wss_amount_bytes wss_conn_assigned(struct wss_conn *conn, const char *domain);
+
 /* Version of the libvirt library in use, "9.0.0". */
 const char *wss_conn_libvirt_version(void);
 

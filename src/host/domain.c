@@ -173,6 +173,39 @@ static void refresh_balloon(struct wss_guest *guest, virDomainPtr dom)
 	virDomainStatsRecordListFree(records);
 }
 
+static struct wss_amount_bytes get_amount(virDomainStatsRecordPtr record, const char *name,
+					  uint64_t factor)
+{
+	unsigned long long value;
+
+	if (virTypedParamsGetULLong(record->params, record->nparams, name, &value) != 1)
+		return (struct wss_amount_bytes){ 0 };
+	return (struct wss_amount_bytes){ true, (uint64_t)value * factor };
+}
+
+static int domain_balloon_stats(struct wss_guest *guest, struct wss_balloon_stats *ret_stats,
+				struct wss_error *err)
+{
+	struct domain_source *source = guest->source;
+	struct wss_amount_bytes in, out;
+	virDomainStatsRecordPtr *records;
+
+	if (get_stats(source->dom, VIR_DOMAIN_STATS_BALLOON, VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT,
+		      &records, err) < 0)
+		return -1;
+	in = get_amount(records[0], "balloon.swap_in", 1024);
+	out = get_amount(records[0], "balloon.swap_out", 1024);
+	*ret_stats = (struct wss_balloon_stats){
+		.actual = get_amount(records[0], "balloon.current", 1024),
+		.usable = get_amount(records[0], "balloon.usable", 1024),
+		.swapped = { in.known && out.known, in.bytes + out.bytes },
+		.major_faults = get_amount(records[0], "balloon.major_fault", 1),
+		.update_s = get_amount(records[0], "balloon.last-update", 1),
+	};
+	virDomainStatsRecordListFree(records);
+	return 0;
+}
+
 /* Memory and devices can be plugged and unplugged between two windows. */
 static int refresh_config(struct wss_guest *guest, virDomainPtr dom, struct wss_error *err)
 {
@@ -367,20 +400,21 @@ static int domain_attach(struct wss_guest *guest, const struct wss_host *host,
 				  guest->config.uuid, &guest->process, err);
 }
 
-static int domain_publish(struct wss_guest *guest, const char *xml, struct wss_error *err)
+static int domain_publish(struct wss_guest *guest, const char *xml, bool persistent,
+			  struct wss_error *err)
 {
 	struct domain_source *source = guest->source;
-	virDomainJobInfo job;
 
-	/* A busy domain is skipped, never waited for. */
-	if (virDomainGetJobInfo(source->dom, &job) == 0 && job.type != VIR_DOMAIN_JOB_NONE)
-		return wss_error_set(err, WSS_ERR_BUSY,
-				     "not published: a job is under way for the domain");
-	if (virDomainSetMetadata(source->dom, VIR_DOMAIN_METADATA_ELEMENT, xml,
-				 WSS_PROFILE_PREFIX, WSS_PROFILE_NAMESPACE,
-				 VIR_DOMAIN_AFFECT_LIVE) < 0)
-		return wss_conn_error(err, "cannot write the domain's metadata");
-	return 0;
+	return wss_conn_store(source->dom, WSS_PROFILE_NAMESPACE, WSS_PROFILE_PREFIX, xml,
+			      persistent, err);
+}
+
+static int domain_metadata(struct wss_guest *guest, const char *namespace_uri, char **ret_xml,
+			   struct wss_error *err)
+{
+	struct domain_source *source = guest->source;
+
+	return wss_conn_element(source->dom, namespace_uri, ret_xml, err);
 }
 
 static void domain_release(struct wss_guest *guest)
@@ -404,6 +438,8 @@ static const struct wss_guest_ops domain_ops = {
 	.attach = domain_attach,
 	.disturbed = domain_disturbed,
 	.publish = domain_publish,
+	.balloon_stats = domain_balloon_stats,
+	.metadata = domain_metadata,
 	.release = domain_release,
 };
 

@@ -277,6 +277,8 @@ static void parse_devices(const xmlNode *domain, struct wss_domxml *ret)
 	wss_auto_xml_text xmlChar *security_type = wss_xml_attribute(security, "type");
 
 	ret->has_balloon = balloon && !wss_xml_attribute_is(balloon, "model", "none");
+	ret->balloon_autodeflate = ret->has_balloon &&
+				   wss_xml_attribute_is(balloon, "autodeflate", "on");
 	wss_xml_for_each_child(device, devices, NULL) {
 		if (wss_xml_is(device, "hostdev") ||
 		    (wss_xml_is(device, "interface") && wss_xml_attribute_is(device, "type", "hostdev")))

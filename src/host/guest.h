@@ -26,6 +26,18 @@ enum wss_guest_state {
 
 struct wss_guest;
 
+/* What the guest says of its memory through its balloon, and the host of the balloon. */
+struct wss_balloon_stats {
+	struct wss_amount_bytes {
+		bool known;
+		uint64_t bytes;
+	} actual;		       /* the size that the balloon leaves */
+	struct wss_amount_bytes usable; /* what the guest could give up without swapping */
+	struct wss_amount_bytes swapped; /* in and out, since it booted */
+	struct wss_amount_bytes major_faults; /* a number of them */
+	struct wss_amount_bytes update_s; /* when it last said so, seconds since the epoch; 0: never */
+};
+
 /* The dirty-rate calculation, which is what has KVM's dirty log on. */
 struct wss_dirty_log {
 	bool measuring; /* a calculation, anybody's, is under way */
@@ -54,8 +66,25 @@ struct wss_guest_ops {
 	 * arrived by themselves: asks nobody, so it works when libvirtd is gone. May be NULL.
 	 */
 	bool (*disturbed)(struct wss_guest *guest);
-	/* Stores the profile element (an XML string) in the inventory. */
-	int (*publish)(struct wss_guest *guest, const char *xml, struct wss_error *err);
+	/*
+	 * Stores the profile element (an XML string) in the inventory, for as long as the domain
+	 * runs; persistent: also in its configuration, where it has one. WSS_ERR_BUSY, without
+	 * waiting, where a job is under way.
+	 */
+	int (*publish)(struct wss_guest *guest, const char *xml, bool persistent,
+		       struct wss_error *err);
+	/*
+	 * The balloon's statistics, as the guest reported them last; does not wait for it. May be
+	 * NULL.
+	 */
+	int (*balloon_stats)(struct wss_guest *guest, struct wss_balloon_stats *ret_stats,
+			     struct wss_error *err);
+	/*
+	 * An element of the guest's metadata by its namespace (host/inventory.h): a malloc'ed
+	 * string, or NULL where there is none.
+	 */
+	int (*metadata)(struct wss_guest *guest, const char *namespace_uri, char **ret_xml,
+			struct wss_error *err);
 	/* Releases what the source keeps in guest->source. */
 	void (*release)(struct wss_guest *guest);
 };
@@ -69,10 +98,7 @@ struct wss_guest {
 	bool kvm; /* type kvm, and QEMU says so too where it was asked */
 	bool job; /* migration, save, dump or another job is under way */
 	char state_text[64]; /* for people: "paused (migration)" */
-	struct wss_amount_bytes {
-		bool known;
-		uint64_t bytes;
-	} balloon;
+	struct wss_amount_bytes balloon;
 
 	struct wss_process process; /* held after wss_guest_attach() */
 	bool ram_known;

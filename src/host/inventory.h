@@ -8,4 +8,7 @@
 #define WSS_PROFILE_NAMESPACE "urn:virt-wss:profile:1"
 #define WSS_PROFILE_PREFIX "wss"
 
+#define WSS_POLICY_NAMESPACE "urn:virt-wss:policy:1"
+#define WSS_POLICY_PREFIX "wss-policy"
+
 #endif

@@ -169,12 +169,24 @@ static bool disturbed(struct wss_guest *guest)
 	return qmp_stop_seen(guest->source);
 }
 
-static int publish(struct wss_guest *guest, const char *xml, struct wss_error *err)
+static int publish(struct wss_guest *guest, const char *xml, bool persistent,
+		   struct wss_error *err)
 {
 	(void)guest;
 	(void)xml;
+	(void)persistent;
 	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 			     "not published: a guest without libvirt has no inventory");
+}
+
+static int metadata(struct wss_guest *guest, const char *namespace_uri, char **ret_xml,
+		    struct wss_error *err)
+{
+	(void)guest;
+	(void)namespace_uri;
+	(void)err;
+	*ret_xml = NULL;
+	return 0;
 }
 
 static void release(struct wss_guest *guest)
@@ -190,6 +202,7 @@ static const struct wss_guest_ops qmp_guest_ops = {
 	.attach = attach,
 	.disturbed = disturbed,
 	.publish = publish,
+	.metadata = metadata,
 	.release = release,
 };
 

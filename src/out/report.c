@@ -16,6 +16,7 @@ struct wss_report {
 	const struct wss_report_layout *layout;
 	size_t first_width;
 	size_t rows;
+	bool total;    /* the list is closed */
 	int failed;    /* errno of the first write that failed, 0 where none did */
 	bool left_out; /* a bad row, by a table */
 };
@@ -308,6 +309,37 @@ void wss_report_bad_row(struct wss_report *report, const void *row)
 		wss_report_row(report, row);
 }
 
+static void end_list(struct wss_report *report)
+{
+	if (!report->rows && !report->left_out)
+		write_head(report);
+	if (report->format == WSS_FORMAT_JSON)
+		fputs("\n]", report->stream);
+}
+
+void wss_report_total(struct wss_report *report, const char *key,
+		      const struct wss_report_layout *layout, const void *row)
+{
+	const struct wss_report_layout *rows = report->layout;
+	bool failed = false;
+
+	errno = 0;
+	end_list(report);
+	report->total = true;
+	if (report->format == WSS_FORMAT_JSON) {
+		fprintf(report->stream, ", \"%s\": ", key);
+		failed = wss_json_write_row(report->stream, layout, row) < 0;
+	} else if (report->format == WSS_FORMAT_TABLE) {
+		report->layout = layout;
+		report->first_width = 0;
+		fputc('\n', report->stream);
+		write_table_line(report, NULL);
+		write_table_line(report, row);
+		report->layout = rows;
+	}
+	note_failure(report, failed);
+}
+
 int wss_report_close(struct wss_report *report, struct wss_error *err)
 {
 	int failed;
@@ -315,10 +347,10 @@ int wss_report_close(struct wss_report *report, struct wss_error *err)
 	if (!report)
 		return 0;
 	errno = 0;
-	if (!report->rows && !report->left_out)
-		write_head(report);
+	if (!report->total)
+		end_list(report);
 	if (report->format == WSS_FORMAT_JSON)
-		fputs("\n]}\n", report->stream);
+		fputs("}\n", report->stream);
 	note_failure(report, fflush(report->stream) != 0);
 	failed = report->failed;
 	free(report);

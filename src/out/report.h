@@ -92,6 +92,13 @@ void wss_report_row(struct wss_report *report, const void *row);
 void wss_report_bad_row(struct wss_report *report, const void *row);
 
 /*
+ * One thing about all rows, after the last: an object beside the list in JSON, a table of its own;
+ * CSV has no place for it. At most one, just before the end.
+ */
+void wss_report_total(struct wss_report *report, const char *key,
+		      const struct wss_report_layout *layout, const void *row);
+
+/*
  * Closes what is open (brackets, the heading where there was nothing to report) and frees. WSS_ERR_FAILED
  * when anything could not be written. Takes NULL.
  */

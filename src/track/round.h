@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "track/window.h"
+#include "wss/policy.h"
 
 struct wss_round_options {
 	struct wss_window_options window;
@@ -28,6 +29,7 @@ struct wss_round_guest {
 	const char *name;	 /* as the user said it; for a guest that could not be opened */
 	struct wss_guest *guest; /* NULL: error says why it could not even be opened */
 	struct wss_error error;
+	struct wss_policy policy;
 };
 
 /*

@@ -2,6 +2,7 @@
 #include "wss/profile.h"
 
 #include <stdio.h>
+#include <string.h>
 
 void wss_profile_from_sample(const struct wss_sample *sample, const char *tool_version,
 			     struct wss_profile *ret_profile)
@@ -26,4 +27,46 @@ void wss_profile_from_sample(const struct wss_sample *sample, const char *tool_v
 			 : "low");
 	snprintf(profile.tool, sizeof(profile.tool), "%s", tool_version);
 	*ret_profile = profile;
+}
+
+void wss_profile_add_sizing(struct wss_profile *profile, const struct wss_summary *summary,
+			    const struct wss_sizing *sizing)
+{
+	profile->samples = wss_amount_of(summary->samples);
+	profile->since = wss_amount_of(summary->first < 0 ? 0 : (uint64_t)summary->first);
+	/* Too early: what the one window says of itself stands. */
+	if (sizing->confidence == WSS_CONFIDENCE_NONE)
+		return;
+	profile->p50_bytes = sizing->p50_bytes;
+	profile->p95_bytes = sizing->p95_bytes;
+	profile->p99_bytes = sizing->p99_bytes;
+	profile->peak_bytes = sizing->peak_bytes;
+	snprintf(profile->confidence, sizeof(profile->confidence), "%s",
+		 wss_confidence_name(sizing->confidence));
+}
+
+static bool same_amount(struct wss_amount a, struct wss_amount b)
+{
+	return a.known == b.known && (!a.known || a.value == b.value);
+}
+
+/* All but when it was made, and how many samples there are by now. */
+static bool same_figures(const struct wss_profile *a, const struct wss_profile *b)
+{
+	return !strcmp(a->method, b->method) && !strcmp(a->observes, b->observes) &&
+	       !strcmp(a->confidence, b->confidence) && !strcmp(a->tool, b->tool) &&
+	       a->granularity_bytes == b->granularity_bytes &&
+	       a->current_bytes == b->current_bytes && a->low_bytes == b->low_bytes &&
+	       a->high_bytes == b->high_bytes && same_amount(a->p50_bytes, b->p50_bytes) &&
+	       same_amount(a->p95_bytes, b->p95_bytes) && same_amount(a->p99_bytes, b->p99_bytes) &&
+	       same_amount(a->peak_bytes, b->peak_bytes);
+}
+
+bool wss_profile_due(const struct wss_profile *old, const struct wss_profile *now)
+{
+	if (old->time > now->time)
+		return true;
+	if (now->time - old->time < WSS_PUBLISH_PERIOD_S)
+		return false;
+	return now->time - old->time >= WSS_PUBLISH_REFRESH_S || !same_figures(old, now);
 }

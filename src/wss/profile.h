@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "wss/sample.h"
+#include "wss/sizing.h"
 
 #define WSS_PROFILE_VERSION 1
 
@@ -25,8 +26,14 @@ struct wss_profile {
 	/* Absent until there is a history to take them from. */
 	struct wss_amount p50_bytes;
 	struct wss_amount p95_bytes;
+	struct wss_amount p99_bytes;
 	struct wss_amount peak_bytes;
-	/* "single": one sample of good quality; "low": one that is degraded or bounded. */
+	struct wss_amount samples; /* in the history that these rest on */
+	struct wss_amount since;   /* the oldest of them, seconds since the epoch */
+	/*
+	 * "single": one sample of good quality; "low": one that is degraded or bounded; with
+	 * a history what wss_confidence_name() says of it.
+	 */
 	char confidence[16];
 	char tool[32]; /* version of the program that wrote it */
 };
@@ -34,5 +41,19 @@ struct wss_profile {
 /* From one measured sample. */
 void wss_profile_from_sample(const struct wss_sample *sample, const char *tool_version,
 			     struct wss_profile *ret_profile);
+
+/* Adds what the history says of the guest. */
+void wss_profile_add_sizing(struct wss_profile *profile, const struct wss_summary *summary,
+			    const struct wss_sizing *sizing);
+
+/*
+ * Should a round replace the published profile old by the new one? When a figure has changed
+ * and old is WSS_PUBLISH_PERIOD_S old; unchanged ones after WSS_PUBLISH_REFRESH_S, so
+ * that readers see that the guest is still measured. An old one from the future (the clock was
+ * set back) is replaced.
+ */
+#define WSS_PUBLISH_PERIOD_S (15 * 60)
+#define WSS_PUBLISH_REFRESH_S (24 * 3600)
+bool wss_profile_due(const struct wss_profile *old, const struct wss_profile *now);
 
 #endif

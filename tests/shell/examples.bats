@@ -10,6 +10,7 @@
 	printf '%s' "<domain type='test'><name>web1</name><memory>1024</memory>" \
 		"<os><type>hvm</type></os></domain>" >"$BATS_TEST_TMPDIR/domain.xml"
 	printf '%s' "<node><domain file='$BATS_TEST_TMPDIR/domain.xml'/></node>" >"$BATS_TEST_TMPDIR/node.xml"
+	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
 	export LIBVIRT_DEFAULT_URI=test://$BATS_TEST_TMPDIR/node.xml
 	sed -nE 's/^(    |\$ )(\.\/)?(virt-wss .*)/\3/p' "$WSS_SRCDIR"/{docs/virt-wss.pod,README.md} \
 		>"$BATS_TEST_TMPDIR/examples"

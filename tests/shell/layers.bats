@@ -19,8 +19,9 @@ allowed() {
 	src/wss) echo base wss ;;
 	src/host) echo base qmp host ;;
 	src/track) echo base qmp host wss track ;;
+	src/store) echo base wss store ;;
 	src/out) echo base wss out host ;;
-	src/cmd) echo base qmp host track wss out cmd ;;
+	src/cmd) echo base qmp host track wss store out cmd ;;
 	*) return 1 ;;
 	esac
 }
@@ -70,7 +71,7 @@ strangers() { # RE ALLOWED
 # main.c: their versions, for --version.
 @test "libxml2 is in the readers and the writer of XML only" {
 	[ -n "$(strangers 'libxml/' 'none')" ]
-	run strangers 'libxml/' '(src/host/((domxml|conn|guest)\.c|(xml|devices)\.[ch])|src/out/metadata\.c|src/main\.c)'
+	run strangers 'libxml/' '(src/host/((domxml|conn|guest)\.c|(xml|devices)\.[ch])|src/out/(element\.[ch]|metadata\.c)|src/main\.c)'
 	echo "$output"
 	[ -z "$output" ]
 }
@@ -82,14 +83,21 @@ strangers() { # RE ALLOWED
 	[ -z "$output" ]
 }
 
+@test "SQLite is in store/ only" {
+	[ -n "$(strangers 'sqlite3' 'none')" ]
+	run strangers 'sqlite3' '(src/store/[^/]+)'
+	echo "$output"
+	[ -z "$output" ]
+}
+
 @test "libbpf is in the recorder only" {
 	run strangers '(linux/)?bpf(/|\.h)' 'src/track/recorder(-bpf|\.bpf)\.c'
 	echo "$output"
 	[ -z "$output" ]
 }
 
-@test "SQLite and HTTP are nowhere yet" {
-	run strangers 'sqlite3|microhttpd|ncurses' 'none'
+@test "HTTP is nowhere yet" {
+	run strangers 'microhttpd|ncurses' 'none'
 	echo "$output"
 	[ -z "$output" ]
 }

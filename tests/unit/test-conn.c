@@ -113,18 +113,18 @@ static void test_metadata(void **unused)
 	assert_null(none.xml);
 	assert_string_equal(none.name, "test");
 	assert_string_equal(none.uuid, DEFAULT_UUID);
-	if (guest->ops->publish(guest, "<profile version='1'><a>&lt;1</a></profile>", &err) < 0)
+	if (guest->ops->publish(guest, "<profile version='1'><a>&lt;1</a></profile>", false, &err) < 0)
 		fail_msg("%s", err.text);
 	assert_int_equal(wss_conn_metadata(conn, "test", WSS_PROFILE_NAMESPACE, &entry, &err), 0);
 	assert_non_null(entry.xml);
 	assert_non_null(strstr(entry.xml, "<a>&lt;1</a>"));
 	/* The next one replaces it. */
-	assert_int_equal(guest->ops->publish(guest, "<profile version='2'/>", &err), 0);
+	assert_int_equal(guest->ops->publish(guest, "<profile version='2'/>", false, &err), 0);
 	assert_int_equal(wss_conn_metadata(conn, DEFAULT_UUID, WSS_PROFILE_NAMESPACE, &again, &err),
 			 0);
 	assert_null(strstr(again.xml, "<a>"));
 	/* What is not XML is libvirt's to refuse. */
-	assert_int_equal(guest->ops->publish(guest, "<profile", &err), -1);
+	assert_int_equal(guest->ops->publish(guest, "<profile", false, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "metadata");
 	wss_error_clear(&err);
 	assert_int_equal(wss_conn_metadata(conn, "none", WSS_PROFILE_NAMESPACE, &none, &err), -1);

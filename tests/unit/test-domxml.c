@@ -53,6 +53,7 @@ static void test_live_plain(void **unused)
 
 	(void)unused;
 	assert_int_equal(wss_domxml_parse(xml, &dom, &err), 0);
+	assert_false(dom.balloon_autodeflate);
 	assert_false(dom.has_balloon);
 	assert_int_equal(dom.backing, WSS_BACKING_ANON);
 	assert_false(dom.shared);
@@ -358,10 +359,11 @@ static void test_devices(void **unused)
 	assert_int_equal(parse(MEM,
 			       "<launchSecurity/><qemu:override/>"
 			       "<os><type arch='aarch64'>hvm</type></os>",
-			       "<memballoon model='virtio'/>", &dom, &err),
+			       "<memballoon model='virtio' autodeflate='on'/>", &dom, &err),
 			 0);
 	assert_string_equal(dom.launch_security, "unknown");
 	assert_true(dom.qemu_passthrough);
+	assert_true(dom.balloon_autodeflate);
 	assert_true(dom.has_balloon);
 	assert_string_equal(dom.arch, "aarch64");
 

@@ -83,7 +83,13 @@ static void assert_same(const struct wss_profile *a, const struct wss_profile *b
 	assert_true(a->high_bytes == b->high_bytes);
 	assert_int_equal(a->p50_bytes.known, b->p50_bytes.known);
 	assert_int_equal(a->p95_bytes.known, b->p95_bytes.known);
+	assert_int_equal(a->p99_bytes.known, b->p99_bytes.known);
 	assert_int_equal(a->peak_bytes.known, b->peak_bytes.known);
+	assert_int_equal(a->samples.known, b->samples.known);
+	assert_int_equal(a->since.known, b->since.known);
+	assert_true(!a->p99_bytes.known || a->p99_bytes.value == b->p99_bytes.value);
+	assert_true(!a->samples.known || a->samples.value == b->samples.value);
+	assert_true(!a->since.known || a->since.value == b->since.value);
 	assert_true(!a->p50_bytes.known || a->p50_bytes.value == b->p50_bytes.value);
 	assert_true(!a->p95_bytes.known || a->p95_bytes.value == b->p95_bytes.value);
 	assert_true(!a->peak_bytes.known || a->peak_bytes.value == b->peak_bytes.value);
@@ -118,6 +124,9 @@ static void test_round_trip(void **unused)
 	assert_round_trip(&profile);
 	profile.p50_bytes = wss_amount_of(1);
 	profile.p95_bytes = wss_amount_of(0);
+	profile.p99_bytes = wss_amount_of(3);
+	profile.samples = wss_amount_of(UINT64_MAX);
+	profile.since = wss_amount_of(1795197000);
 	profile.peak_bytes = wss_amount_of(UINT64_MAX);
 	profile.current_bytes = UINT64_MAX;
 	profile.low_bytes = 0;
@@ -219,6 +228,9 @@ static void test_refuses(void **unused)
 		{ "method=\"mmu\"", "", "method" },
 		{ "method=\"mmu\"", "method=\"longer-than-any-method\"", "method" },
 		{ "tool=\"0.1.0\"", "", "tool" },
+		{ "tool=\"0.1.0\"", "tool=\"0\" samples=\"-1\"", "samples" },
+		{ "tool=\"0.1.0\"", "tool=\"0\" since=\"yesterday\"", "since" },
+		{ "tool=\"0.1.0\"", "tool=\"0\" since=\"1900-01-01T00:00:00Z\"", "since" },
 		{ ">68943872<", "><", "not a number" },
 		{ ">68943872<", "> 1<", "not a number" },
 		{ ">68943872<", ">-1<", "not a number" },

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A deadline for what has none of its own: runs a function in a thread, and leaves it behind
+ * when it is late.
+ */
+#ifndef WSS_BASE_GUARD_H
+#define WSS_BASE_GUARD_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+/*
+ * Runs fn(opaque) in a thread of its own and waits for it. 0 once it has returned: opaque is the
+ * caller's again. WSS_ERR_TIMEOUT when timeout_ns has passed: fn goes on, opaque must not be
+ * touched any more, and release(opaque) is called when fn returns after all. After a stop request
+ * fn gets WSS_GUARD_STOP_NS to see it for itself. WSS_ERR_NO_MEMORY, WSS_ERR_FAILED where it could not even be
+ * started (opaque is then the caller's).
+ */
+#define WSS_GUARD_STOP_NS 10000000000ULL
+int wss_guard_run(void (*fn)(void *opaque), void *opaque, void (*release)(void *opaque),
+		  uint64_t timeout_ns, struct wss_error *err);
+
+#endif

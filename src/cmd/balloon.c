@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "cmd/cmd.h"
+#include "cmd/store-options.h"
+#include "help-text.h"
+#include "wss/balloon.h"
+
+#define SPAN_DEFAULT_NS (7ULL * WSS_HISTORY_DAY * WSS_NS_PER_S)
+#define SPAN_MAX_NS (366ULL * WSS_HISTORY_DAY * WSS_NS_PER_S)
+/* Of the round that the timer runs, where the policy names no other. */
+#define PERIOD_DEFAULT_S 300
+/* A guest that reports at all does so every few seconds. */
+#define STATISTICS_MAX_AGE_S 60
+
+struct balloon_options {
+	struct wss_store_options history;
+	struct wss_sizing_rule rule;
+	uint64_t span_ns;
+};
+
+struct balloon_row {
+	const char *domain;
+	const char *uuid;
+	const char *action; /* "shrink", "none", "refused"; NULL where it failed */
+	const char *reason;
+	const char *error;
+	struct wss_amount from_bytes, to_bytes, held_bytes;
+	char hint[400]; /* what an operator could do about a refusal; "" nothing */
+};
+
+enum { OPT_SPAN = 1, OPT_HEADROOM, OPT_MINIMUM };
+
+static const struct option long_options[] = {
+	WSS_COMMON_LONG,
+	WSS_HISTORY_LONG,
+	{ "span", required_argument, NULL, OPT_SPAN },
+	{ "headroom", required_argument, NULL, OPT_HEADROOM },
+	{ "minimum", required_argument, NULL, OPT_MINIMUM },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int parse_option(int c, struct balloon_options *options, struct wss_cli *cli, char **argv,
+			struct wss_error *err)
+{
+	switch (c) {
+	case OPT_SPAN:
+		return wss_duration_parse(optarg, SPAN_MAX_NS, "--span", &options->span_ns, err);
+	case OPT_HEADROOM:
+		return wss_number_parse(optarg, 0, WSS_POLICY_HEADROOM_MAX, "--headroom",
+					&options->rule.headroom_percent, err);
+	case OPT_MINIMUM:
+		return wss_size_parse(optarg, "--minimum", &options->rule.minimum_bytes, err);
+	case WSS_OPT_HISTORY:
+		return wss_store_option(&options->history, c, optarg, err) < 0 ? -1 : 0;
+	default:
+		return wss_cli_option(cli, c, argv, err);
+	}
+}
+
+static int parse(struct wss_cli *cli, int argc, char **argv, struct balloon_options *options,
+		 struct wss_error *err)
+{
+	int c;
+
+	optind = 0;
+	while ((c = getopt_long(argc, argv, WSS_COMMON_SHORT, long_options, NULL)) != -1)
+		if (parse_option(c, options, cli, argv, err) < 0)
+			return -1;
+	if (cli->qmp)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--qmp: a guest without libvirt has no history");
+	return wss_cli_finish(cli, argc, argv, err);
+}
+
+static struct wss_value get_domain(const void *row)
+{
+	return wss_value_text(((const struct balloon_row *)row)->domain);
+}
+
+static struct wss_value get_uuid(const void *row)
+{
+	return wss_value_text(((const struct balloon_row *)row)->uuid);
+}
+
+static struct wss_value get_action(const void *row)
+{
+	return wss_value_text(((const struct balloon_row *)row)->action);
+}
+
+static struct wss_value get_from(const void *row)
+{
+	return wss_value_amount(((const struct balloon_row *)row)->from_bytes, WSS_KIND_BYTES);
+}
+
+static struct wss_value get_to(const void *row)
+{
+	return wss_value_amount(((const struct balloon_row *)row)->to_bytes, WSS_KIND_BYTES);
+}
+
+static struct wss_value get_held(const void *row)
+{
+	return wss_value_amount(((const struct balloon_row *)row)->held_bytes, WSS_KIND_BYTES);
+}
+
+static struct wss_value get_reason(const void *row)
+{
+	return wss_value_text(((const struct balloon_row *)row)->reason);
+}
+
+static struct wss_value get_hint(const void *row)
+{
+	return wss_value_text(((const struct balloon_row *)row)->hint);
+}
+
+static struct wss_value get_error(const void *row)
+{
+	return wss_value_text(((const struct balloon_row *)row)->error);
+}
+
+static const struct wss_column columns[] = {
+	{ "domain", NULL, "DOMAIN", -12, get_domain },
+	{ "uuid", NULL, NULL, 0, get_uuid },
+	{ "action", NULL, "ACTION", -7, get_action },
+	{ "from_bytes", NULL, "FROM", 8, get_from },
+	{ "to_bytes", NULL, "TO", 8, get_to },
+	{ "held_bytes", NULL, "HELD", 8, get_held },
+	{ "reason", NULL, "WHY", -1, get_reason },
+	{ "hint", NULL, NULL, 0, get_hint },
+	{ "error", NULL, NULL, 0, get_error },
+};
+
+static const struct wss_report_layout layout = {
+	.schema = "virt-wss/balloon/1",
+	.array_key = "balloons",
+	.columns = columns,
+	.n_columns = sizeof(columns) / sizeof(columns[0]),
+};
+
+struct balloon_run {
+	const struct balloon_options *options;
+	struct wss_history *history; /* NULL where there is none yet */
+	struct wss_report *report;
+	struct wss_tally tally;
+};
+
+/* Why memory that the guest gives up would not come back to the host. */
+static const char *hazard_of(const struct wss_domxml *config)
+{
+	if (config->hostdevs)
+		return "a device of the host is passed through, which pins its memory";
+	if (config->launch_security[0])
+		return "its memory is encrypted, and pinned";
+	if (config->locked)
+		return "its memory is locked";
+	if (config->hugepages)
+		return "its memory is of huge pages, which stay whole";
+	return NULL;
+}
+
+/* What the guest says counts while it is fresh. */
+static bool read_statistics(struct wss_guest *guest, struct wss_balloon_view *view,
+			    struct wss_error *err)
+{
+	struct wss_balloon_stats stats;
+	time_t now = wss_clock_wall_seconds();
+	bool fresh;
+
+	if (!guest->ops->balloon_stats || guest->ops->balloon_stats(guest, &stats, err) < 0)
+		return false;
+	view->actual_bytes = (struct wss_amount){ stats.actual.known, stats.actual.bytes };
+	fresh = stats.update_s.known && stats.usable.known &&
+		(uint64_t)now <= stats.update_s.bytes + STATISTICS_MAX_AGE_S;
+	if (fresh)
+		view->usable_bytes = wss_amount_of(stats.usable.bytes);
+	return fresh;
+}
+
+/* The newest window, and what all of the span recommends: 1, 0 without any, -1. */
+static int read_history(const struct balloon_run *run, const struct wss_round_guest *entry,
+			struct wss_balloon_view *view, struct wss_balloon_limits *limits,
+			struct wss_balloon_facts *facts, struct wss_error *err)
+{
+	time_t now = wss_clock_wall_seconds();
+	const struct wss_sizing_state state = { .held_bytes = { 0 } };
+	struct wss_sizing_rule rule = run->options->rule;
+	struct wss_history_series series;
+	struct wss_sizing sizing;
+	int r;
+
+	wss_sizing_heed(&rule, &entry->policy);
+	limits->headroom_percent = rule.headroom_percent;
+	limits->period_s = entry->policy.period_ns.known
+				   ? entry->policy.period_ns.value / WSS_NS_PER_S
+				   : PERIOD_DEFAULT_S;
+	if (!run->history)
+		return 0;
+	r = wss_history_series(run->history, entry->guest->config.uuid,
+			       now - (time_t)(run->options->span_ns / WSS_NS_PER_S), 0, &series, err);
+	if (r <= 0)
+		return r;
+	wss_sizing_compute(&series.summary, &rule, &entry->policy, &state, &sizing);
+	wss_summary_free(&series.summary);
+	facts->confidence = sizing.confidence;
+	view->wss_bytes = series.wss_bytes;
+	view->rss_bytes = series.rss_bytes;
+	view->wss_age_s = now > series.time ? (uint64_t)(now - series.time) : 0;
+	facts->current = series.wss_bytes.known && view->wss_age_s <= 2 * limits->period_s;
+	limits->floor_bytes = sizing.recommended_bytes.value;
+	return 1;
+}
+
+static void decide(const struct wss_balloon_facts *facts, const struct wss_balloon_limits *limits,
+		   const struct wss_balloon_view *view, struct balloon_row *row)
+{
+	uint64_t to;
+
+	row->action = "refused";
+	row->reason = wss_balloon_refusal(facts);
+	if (!row->reason && !view->actual_bytes.known)
+		row->reason = "the size of its balloon is not known";
+	if (row->reason)
+		return;
+	to = wss_balloon_floor(limits, view);
+	if (to >= view->actual_bytes.value) {
+		row->action = "none";
+		row->reason = "it needs what it has";
+		return;
+	}
+	row->action = "shrink";
+	row->to_bytes = wss_amount_of(to);
+	row->reason = to > limits->floor_bytes
+			      ? "the guest could not give up more, as it says itself"
+			      : "99th percentile and headroom, or the minimum";
+}
+
+static void hint(const struct wss_guest *guest, const struct wss_balloon_facts *facts,
+		 struct balloon_row *row)
+{
+	if (facts->has_device && facts->running && !facts->statistics)
+		snprintf(row->hint, sizeof(row->hint), "virsh dommemstat %s --period 5 --live",
+			 guest->config.uuid);
+}
+
+static int look(const struct balloon_run *run, const struct wss_round_guest *entry,
+		struct balloon_row *row, struct wss_error *err)
+{
+	struct wss_guest *guest = entry->guest;
+	struct wss_balloon_limits limits = { 0 };
+	struct wss_balloon_view view = { 0 };
+	struct wss_balloon_facts facts = {
+		.running = guest->state == WSS_GUEST_RUNNING,
+		.job = guest->job,
+		.has_device = guest->config.has_balloon,
+		.hazard = hazard_of(&guest->config),
+		.autodeflate = guest->config.balloon_autodeflate,
+	};
+
+	facts.statistics = read_statistics(guest, &view, err);
+	if (err->code)
+		return -1;
+	if (read_history(run, entry, &view, &limits, &facts, err) < 0)
+		return -1;
+	row->from_bytes = view.actual_bytes;
+	row->held_bytes = view.rss_bytes;
+	decide(&facts, &limits, &view, row);
+	hint(guest, &facts, row);
+	return 0;
+}
+
+static void handle(struct balloon_run *run, const struct wss_round_guest *entry, bool table)
+{
+	struct wss_error error = entry->guest ? (struct wss_error)WSS_ERROR_INIT : entry->error;
+	struct balloon_row row = {
+		.domain = entry->guest ? entry->guest->config.name : entry->name,
+		.uuid = entry->guest ? entry->guest->config.uuid : NULL,
+	};
+
+	if (entry->guest && look(run, entry, &row, &error) == 0) {
+		wss_report_row(run->report, &row);
+		if (table && row.hint[0])
+			wss_log(WSS_LOG_INFO, "%s: its statistics are off: %s", row.domain, row.hint);
+		return;
+	}
+	row.error = error.text;
+	wss_report_bad_row(run->report, &row);
+	wss_tally_bad(&run->tally, row.domain, &error);
+}
+
+static int open_history(struct balloon_run *run, struct wss_error *err)
+{
+	wss_auto_free char *path = wss_store_path(&run->options->history);
+
+	if (!path)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (wss_history_open_readonly(path, &run->history, err) == 0)
+		return 0;
+	if (err->code != WSS_ERR_GONE || run->options->history.path)
+		return -1;
+	wss_error_clear(err);
+	return 0;
+}
+
+static int dry_run(const struct wss_cli *cli, struct balloon_run *run, struct wss_guests *guests)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	if (open_history(run, &err) < 0 || wss_guests_open(cli, guests, &err) < 0 ||
+	    wss_report_open(stdout, cli->format, &layout, &run->report, &err) < 0)
+		return wss_cli_error(&err);
+	wss_report_set_first_width(run->report, wss_guests_name_width(guests));
+	for (size_t i = 0; i < guests->n; i++)
+		handle(run, &guests->list[i], cli->format == WSS_FORMAT_TABLE);
+	if (wss_report_close(run->report, &err) < 0)
+		return wss_cli_error(&err);
+	return wss_tally_exit_code(&run->tally, guests->n);
+}
+
+static int balloon_run(struct wss_cli *cli, int argc, char **argv)
+{
+	struct balloon_options options = {
+		.history = WSS_STORE_OPTIONS_INIT,
+		.rule = { .percentile = 0.99, .headroom_percent = 20, .minimum_bytes = 256 * WSS_MIB },
+		.span_ns = SPAN_DEFAULT_NS,
+	};
+	struct balloon_run run = { .options = &options };
+	struct wss_guests guests = WSS_GUESTS_INIT;
+	struct wss_error err = WSS_ERROR_INIT;
+	int code;
+
+	if (parse(cli, argc, argv, &options, &err) < 0)
+		return wss_cli_error(&err);
+	if (cli->help) {
+		fputs(wss_help_balloon, stdout);
+		return WSS_EXIT_OK;
+	}
+	code = dry_run(cli, &run, &guests);
+	wss_guests_close(&guests);
+	wss_history_close(run.history);
+	return code;
+}
+
+const struct wss_command wss_cmd_balloon = { "balloon", balloon_run };

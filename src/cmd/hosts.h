@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The hosts that a command is about: -c, several times, or a file.
+ */
+#ifndef WSS_CMD_HOSTS_H
+#define WSS_CMD_HOSTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "cmd/cmd.h"
+
+enum { WSS_OPT_HOSTS = 3000, WSS_OPT_TIMEOUT };
+
+#define WSS_HOSTS_LONG                                    \
+	{ "hosts", required_argument, NULL, WSS_OPT_HOSTS }, \
+	{ "timeout", required_argument, NULL, WSS_OPT_TIMEOUT }
+
+struct wss_hosts {
+	const char *file;
+	uint64_t timeout_ns; /* each */
+	size_t n;
+	const char **uris; /* an element NULL: libvirt's default */
+	char *text;	   /* of the file: uris point into it */
+};
+
+#define WSS_HOSTS_INIT { .timeout_ns = 60 * WSS_NS_PER_S }
+
+/* Takes option c of getopt_long() with its value: 1 if it is one of these, 0 if not, -1. */
+int wss_hosts_option(struct wss_hosts *hosts, int c, const char *value, struct wss_error *err);
+
+/*
+ * Reads the file, or takes what -c said. WSS_ERR_USAGE for several hosts with a DOMAIN, a
+ * file with -c, and a file without any host.
+ */
+int wss_hosts_finish(struct wss_hosts *hosts, const struct wss_cli *cli, struct wss_error *err);
+
+void wss_hosts_free(struct wss_hosts *hosts);
+
+#define wss_auto_hosts wss_cleanup(wss_hosts_free)
+
+#endif

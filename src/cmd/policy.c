@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/units.h"
+#include "cmd/cmd.h"
+#include "help-text.h"
+#include "host/fleet.h"
+#include "host/inventory.h"
+#include "out/policy.h"
+
+#define PERIOD_MAX_NS (366 * 24 * 3600 * WSS_NS_PER_S)
+#define TIMEOUT_NS (60 * WSS_NS_PER_S)
+
+enum verb { VERB_GET, VERB_SET, VERB_CLEAR };
+
+/* What "set" is to change: a given one that is not known is taken away. */
+struct change {
+	bool given;
+	struct wss_amount to;
+};
+
+struct policy_options {
+	enum verb verb;
+	struct change opt_out, minimum, maximum, headroom, period;
+};
+
+enum { OPT_OPT_OUT = 1, OPT_MINIMUM, OPT_MAXIMUM, OPT_HEADROOM, OPT_PERIOD };
+
+static const struct option long_options[] = {
+	WSS_COMMON_LONG,
+	{ "opt-out", required_argument, NULL, OPT_OPT_OUT },
+	{ "minimum", required_argument, NULL, OPT_MINIMUM },
+	{ "maximum", required_argument, NULL, OPT_MAXIMUM },
+	{ "headroom", required_argument, NULL, OPT_HEADROOM },
+	{ "period", required_argument, NULL, OPT_PERIOD },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int parse_opt_out(const char *value, struct change *change, struct wss_error *err)
+{
+	bool yes = !strcmp(value, "yes");
+
+	if (!yes && strcmp(value, "no"))
+		return wss_error_set(err, WSS_ERR_USAGE, "--opt-out: '%s' is not yes or no", value);
+	*change = (struct change){ true, wss_amount_of(yes) };
+	return 0;
+}
+
+static int parse_headroom(const char *value, uint64_t *ret_percent, struct wss_error *err)
+{
+	size_t len = strlen(value);
+	wss_auto_free char *number = strndup(value, len && value[len - 1] == '%' ? len - 1 : len);
+
+	if (!number)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	return wss_number_parse(number, 0, WSS_POLICY_HEADROOM_MAX, "--headroom", ret_percent, err);
+}
+
+static int parse_change(int c, const char *value, struct policy_options *options,
+			struct wss_error *err)
+{
+	struct change *change = c == OPT_MINIMUM  ? &options->minimum
+				: c == OPT_MAXIMUM  ? &options->maximum
+				: c == OPT_HEADROOM ? &options->headroom
+						    : &options->period;
+
+	*change = (struct change){ .given = true, .to = { .known = strcmp(value, "none") != 0 } };
+	if (!change->to.known)
+		return 0;
+	switch (c) {
+	case OPT_MINIMUM:
+		return wss_size_parse(value, "--minimum", &change->to.value, err);
+	case OPT_MAXIMUM:
+		return wss_size_parse(value, "--maximum", &change->to.value, err);
+	case OPT_HEADROOM:
+		return parse_headroom(value, &change->to.value, err);
+	default:
+		return wss_duration_parse(value, PERIOD_MAX_NS, "--period", &change->to.value, err);
+	}
+}
+
+static int parse_verb(struct wss_cli *cli, struct policy_options *options, struct wss_error *err)
+{
+	static const char *const names[] = { "get", "set", "clear" };
+
+	for (size_t i = 0; cli->n_domains && i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(cli->domains[0], names[i]))
+			continue;
+		options->verb = (enum verb)i;
+		cli->domains++;
+		cli->n_domains--;
+		return 0;
+	}
+	return wss_error_set(err, WSS_ERR_USAGE, "policy: get, set or clear (see --help)");
+}
+
+static int check(const struct wss_cli *cli, const struct policy_options *options,
+		 struct wss_error *err)
+{
+	bool changes = options->opt_out.given || options->minimum.given || options->maximum.given ||
+		       options->headroom.given || options->period.given;
+
+	if (changes != (options->verb == VERB_SET))
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     changes ? "policy: only set takes values"
+					     : "policy set: nothing to set (see --help)");
+	if (cli->all && cli->n_domains)
+		return wss_error_set(err, WSS_ERR_USAGE, "--all and DOMAIN exclude each other");
+	if (options->verb != VERB_GET && !cli->n_domains && !cli->all)
+		return wss_error_set(err, WSS_ERR_USAGE, "policy: name a DOMAIN, or --all");
+	if (cli->qmp)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--qmp: a guest without libvirt has no policy");
+	return 0;
+}
+
+static int parse(struct wss_cli *cli, int argc, char **argv, struct policy_options *options,
+		 struct wss_error *err)
+{
+	int c, r;
+
+	optind = 0;
+	while ((c = getopt_long(argc, argv, WSS_COMMON_SHORT, long_options, NULL)) != -1) {
+		if (c == OPT_OPT_OUT)
+			r = parse_opt_out(optarg, &options->opt_out, err);
+		else if (c >= OPT_MINIMUM && c <= OPT_PERIOD)
+			r = parse_change(c, optarg, options, err);
+		else
+			r = wss_cli_option(cli, c, argv, err);
+		if (r < 0)
+			return -1;
+	}
+	if (cli->help)
+		return 0;
+	cli->domains = argv + optind;
+	cli->n_domains = argc - optind;
+	return parse_verb(cli, options, err) < 0 ? -1 : check(cli, options, err);
+}
+
+struct policy_row {
+	const char *domain;
+	const char *uuid;
+	const char *error;
+	struct wss_policy policy;
+};
+
+static struct wss_value get_domain(const void *row)
+{
+	return wss_value_text(((const struct policy_row *)row)->domain);
+}
+
+static struct wss_value get_uuid(const void *row)
+{
+	return wss_value_text(((const struct policy_row *)row)->uuid);
+}
+
+static struct wss_value get_error(const void *row)
+{
+	return wss_value_text(((const struct policy_row *)row)->error);
+}
+
+static struct wss_value get_opt_out(const void *row)
+{
+	const struct policy_row *r = row;
+
+	return r->error ? wss_value_absent() : wss_value_number(r->policy.opt_out, WSS_KIND_BOOL);
+}
+
+static struct wss_value get_minimum(const void *row)
+{
+	return wss_value_amount(((const struct policy_row *)row)->policy.minimum_bytes,
+				WSS_KIND_BYTES);
+}
+
+static struct wss_value get_maximum(const void *row)
+{
+	return wss_value_amount(((const struct policy_row *)row)->policy.maximum_bytes,
+				WSS_KIND_BYTES);
+}
+
+static struct wss_value get_headroom(const void *row)
+{
+	return wss_value_amount(((const struct policy_row *)row)->policy.headroom_percent,
+				WSS_KIND_COUNT);
+}
+
+static struct wss_value get_period(const void *row)
+{
+	return wss_value_amount(((const struct policy_row *)row)->policy.period_ns,
+				WSS_KIND_DURATION);
+}
+
+static const struct wss_column columns[] = {
+	{ "domain", NULL, "DOMAIN", -12, get_domain },
+	{ "uuid", NULL, NULL, 0, get_uuid },
+	{ "opt_out", NULL, "OPT-OUT", -7, get_opt_out },
+	{ "minimum_bytes", NULL, "MINIMUM", 8, get_minimum },
+	{ "maximum_bytes", NULL, "MAXIMUM", 8, get_maximum },
+	{ "headroom_percent", NULL, "HEADROOM%", 9, get_headroom },
+	{ "period_seconds", NULL, "PERIOD", 8, get_period },
+	{ "error", NULL, NULL, 0, get_error },
+};
+
+static const struct wss_report_layout layout = {
+	.schema = "virt-wss/policies/1",
+	.array_key = "policies",
+	.columns = columns,
+	.n_columns = sizeof(columns) / sizeof(columns[0]),
+};
+
+struct policy_run {
+	const struct policy_options *options;
+	struct wss_report *report;
+	struct wss_conn *conn;
+	struct wss_tally tally;
+	size_t total;
+};
+
+static void apply(const struct policy_options *options, struct wss_policy *policy)
+{
+	if (options->opt_out.given)
+		policy->opt_out = options->opt_out.to.value;
+	if (options->minimum.given)
+		policy->minimum_bytes = options->minimum.to;
+	if (options->maximum.given)
+		policy->maximum_bytes = options->maximum.to;
+	if (options->headroom.given)
+		policy->headroom_percent = options->headroom.to;
+	if (options->period.given)
+		policy->period_ns = options->period.to;
+}
+
+/* Stores what is to be from now on; a policy without any decision is none. */
+static int change(struct policy_run *run, const char *domain, struct wss_policy *policy,
+		  struct wss_error *err)
+{
+	wss_auto_free char *xml = NULL;
+
+	apply(run->options, policy);
+	if (wss_policy_check(policy, err) < 0)
+		return -1;
+	if (!wss_policy_is_empty(policy) && wss_policy_write(policy, &xml, err) < 0)
+		return -1;
+	return wss_conn_set_metadata(run->conn, domain, WSS_POLICY_NAMESPACE, WSS_POLICY_PREFIX,
+				     xml, err);
+}
+
+/* One domain, whose stored element is xml. "clear" also gets rid of one that cannot be read. */
+static void handle(struct policy_run *run, struct policy_row *row, const char *xml,
+		   struct wss_error *why)
+{
+	enum verb verb = run->options->verb;
+
+	run->total++;
+	if (!why->code && verb != VERB_CLEAR && xml)
+		wss_policy_read(xml, &row->policy, why);
+	if (!why->code && verb != VERB_GET)
+		change(run, row->uuid[0] ? row->uuid : row->domain, &row->policy, why);
+	if (!why->code) {
+		if (verb == VERB_GET)
+			wss_report_row(run->report, row);
+		return;
+	}
+	row->error = why->text;
+	if (verb == VERB_GET)
+		wss_report_bad_row(run->report, row);
+	wss_tally_bad(&run->tally, row->domain, why);
+}
+
+static void on_host(const struct wss_fleet_host *host, void *opaque)
+{
+	struct policy_run *run = opaque;
+
+	for (size_t i = 0; i < host->n; i++) {
+		const struct wss_fleet_domain *domain = &host->domains[i];
+		struct policy_row row = { .domain = domain->name, .uuid = domain->uuid };
+		struct wss_error why = WSS_ERROR_INIT;
+
+		if (domain->error)
+			wss_error_set(&why, WSS_ERR_FAILED, "%s", domain->error);
+		handle(run, &row, domain->xml, &why);
+	}
+	if (host->error.code) {
+		run->total++;
+		wss_tally_bad(&run->tally, host->uri ? host->uri : "libvirt", &host->error);
+	}
+}
+
+static void handle_named(struct policy_run *run, const char *name)
+{
+	struct wss_conn_entry entry = { .xml = NULL };
+	struct policy_row row = { .domain = name, .uuid = "" };
+	struct wss_error why = WSS_ERROR_INIT;
+
+	if (wss_conn_metadata(run->conn, name, WSS_POLICY_NAMESPACE, &entry, &why) == 0) {
+		row.domain = entry.name;
+		row.uuid = entry.uuid;
+	}
+	handle(run, &row, entry.xml, &why);
+	free(entry.xml);
+}
+
+static int handle_all(const struct wss_cli *cli, struct policy_run *run, struct wss_error *err)
+{
+	return wss_fleet_read(&cli->uri, 1, WSS_POLICY_NAMESPACE, TIMEOUT_NS, on_host, run, err);
+}
+
+static int run_verb(const struct wss_cli *cli, struct policy_run *run, struct wss_error *err)
+{
+	int r = 0;
+
+	if ((cli->n_domains || run->options->verb != VERB_GET) &&
+	    wss_conn_open(cli->uri, &run->conn, err) < 0)
+		return -1;
+	for (int i = 0; i < cli->n_domains; i++)
+		handle_named(run, cli->domains[i]);
+	if (!cli->n_domains)
+		r = handle_all(cli, run, err);
+	wss_conn_close(run->conn);
+	return r;
+}
+
+static int policy_run(struct wss_cli *cli, int argc, char **argv)
+{
+	struct policy_options options = { .verb = VERB_GET };
+	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;
+	struct policy_run run = { .options = &options };
+	int r;
+
+	if (parse(cli, argc, argv, &options, &err) < 0)
+		return wss_cli_error(&err);
+	if (cli->help) {
+		fputs(wss_help_policy, stdout);
+		return WSS_EXIT_OK;
+	}
+	if (options.verb == VERB_GET &&
+	    wss_report_open(stdout, cli->format, &layout, &run.report, &err) < 0)
+		return wss_cli_error(&err);
+	r = run_verb(cli, &run, &err);
+	if (wss_report_close(run.report, &out_err) < 0)
+		return wss_cli_error(&out_err);
+	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&run.tally, run.total);
+}
+
+const struct wss_command wss_cmd_policy = { "policy", policy_run };

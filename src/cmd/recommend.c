@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cmd/recommend.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "cmd/store-options.h"
+#include "help-text.h"
+#include "host/fleet.h"
+#include "host/inventory.h"
+#include "out/policy.h"
+
+#define SPAN_DEFAULT_NS (7ULL * WSS_HISTORY_DAY * WSS_NS_PER_S)
+#define SPAN_MAX_NS (366ULL * WSS_HISTORY_DAY * WSS_NS_PER_S)
+#define FAULT_MAX_NS (10 * WSS_NS_PER_S)
+#define MIB (1ULL << 20)
+
+struct recommend_options {
+	struct wss_store_options history;
+	struct wss_sizing_rule rule;
+	uint64_t span_ns, fault_ns;
+	double target_loss, probability;
+	struct wss_amount what_if;
+	const char *plot;
+};
+
+struct recommend {
+	const struct wss_cli *cli;
+	const struct recommend_options *options;
+	struct wss_history *history; /* NULL where there is none yet */
+	struct wss_conn *conn;
+	struct wss_report *report;
+	struct wss_tally tally;
+	size_t total;
+	time_t since;
+	struct recommend_host host;
+	struct wss_fit fit;
+	size_t n_curves;
+	struct wss_missrate_guest *curves; /* for the picture, their names malloc'ed */
+};
+
+enum {
+	OPT_SPAN = 1,
+	OPT_PERCENTILE,
+	OPT_HEADROOM,
+	OPT_MINIMUM,
+	OPT_WHAT_IF,
+	OPT_TARGET_LOSS,
+	OPT_FAULT_COST,
+	OPT_PROBABILITY,
+	OPT_PLOT,
+};
+
+static const struct option long_options[] = {
+	WSS_COMMON_LONG,
+	WSS_HISTORY_LONG,
+	{ "span", required_argument, NULL, OPT_SPAN },
+	{ "percentile", required_argument, NULL, OPT_PERCENTILE },
+	{ "headroom", required_argument, NULL, OPT_HEADROOM },
+	{ "minimum", required_argument, NULL, OPT_MINIMUM },
+	{ "what-if", required_argument, NULL, OPT_WHAT_IF },
+	{ "target-loss", required_argument, NULL, OPT_TARGET_LOSS },
+	{ "fault-cost", required_argument, NULL, OPT_FAULT_COST },
+	{ "probability", required_argument, NULL, OPT_PROBABILITY },
+	{ "plot", required_argument, NULL, OPT_PLOT },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* "99", "99.9", "1%": percent, as a share. */
+static int parse_percent(const char *text, double min, double max, const char *what,
+			 double *ret_share, struct wss_error *err)
+{
+	size_t digits = strspn(text, "0123456789.");
+	double percent = strtod(text, NULL);
+
+	if (text[0] < '0' || text[0] > '9' || digits > 12 || strchr(text, '.') != strrchr(text, '.') ||
+	    (text[digits] && strcmp(text + digits, "%") != 0) || percent < min || percent > max)
+		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is not a percentage from %g to %g",
+				     what, text, min, max);
+	*ret_share = percent / 100;
+	return 0;
+}
+
+static int parse_option(int c, struct recommend_options *options, struct wss_cli *cli, char **argv,
+			struct wss_error *err)
+{
+	switch (c) {
+	case OPT_SPAN:
+		return wss_duration_parse(optarg, SPAN_MAX_NS, "--span", &options->span_ns, err);
+	case OPT_PERCENTILE:
+		return parse_percent(optarg, 50, 99.9, "--percentile", &options->rule.percentile,
+				     err);
+	case OPT_HEADROOM:
+		return wss_number_parse(optarg, 0, WSS_POLICY_HEADROOM_MAX, "--headroom",
+					&options->rule.headroom_percent, err);
+	case OPT_MINIMUM:
+		return wss_size_parse(optarg, "--minimum", &options->rule.minimum_bytes, err);
+	case OPT_WHAT_IF:
+		options->what_if.known = true;
+		return wss_size_parse(optarg, "--what-if", &options->what_if.value, err);
+	case OPT_TARGET_LOSS:
+		return parse_percent(optarg, 0.001, 90, "--target-loss", &options->target_loss, err);
+	case OPT_FAULT_COST:
+		return wss_duration_parse(optarg, FAULT_MAX_NS, "--fault-cost", &options->fault_ns,
+					  err);
+	case OPT_PROBABILITY:
+		return parse_percent(optarg, 50, 99.9, "--probability", &options->probability, err);
+	case OPT_PLOT:
+		options->plot = optarg;
+		return 0;
+	default:
+		if (c == WSS_OPT_HISTORY)
+			return wss_store_option(&options->history, c, optarg, err) < 0 ? -1 : 0;
+		return wss_cli_option(cli, c, argv, err);
+	}
+}
+
+static int parse(struct wss_cli *cli, int argc, char **argv, struct recommend_options *options,
+		 struct wss_error *err)
+{
+	int c;
+
+	optind = 0;
+	while ((c = getopt_long(argc, argv, WSS_COMMON_SHORT, long_options, NULL)) != -1)
+		if (parse_option(c, options, cli, argv, err) < 0)
+			return -1;
+	if (cli->qmp)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--qmp: a guest without libvirt has no history");
+	return wss_cli_finish(cli, argc, argv, err);
+}
+
+/* The curve is one of single pages: coarser windows see whole neighbourhoods. */
+static bool get_missrate(const struct recommend_row *row, struct wss_missrate *missrate)
+{
+	return row->series.granularity_bytes <= 4096 &&
+	       wss_missrate_from_summary(missrate, &row->series.summary);
+}
+
+static void ask_what_if(const struct recommend *run, const struct wss_missrate *missrate,
+			struct recommend_row *row)
+{
+	const struct wss_summary *summary = &row->series.summary;
+
+	row->what_if_bytes = run->options->what_if;
+	if (!row->what_if_bytes.known)
+		return;
+	row->exceeded = summary->samples ? (double)wss_histogram_above(&summary->sizes,
+								       row->what_if_bytes.value) /
+						   (double)summary->samples
+					 : 0;
+	if (!row->has_missrate)
+		return;
+	row->faults_per_second = wss_missrate_at(missrate, row->what_if_bytes.value, &row->bound);
+	row->loss = wss_missrate_loss(row->faults_per_second, run->options->fault_ns);
+}
+
+static int keep_curve(struct recommend *run, const struct recommend_row *row,
+		      const struct wss_missrate *missrate)
+{
+	struct wss_missrate_guest *curves;
+	char *name;
+
+	if (!run->options->plot)
+		return 0;
+	curves = reallocarray(run->curves, run->n_curves + 1, sizeof(*curves));
+	if (!curves)
+		return -1;
+	run->curves = curves;
+	name = strdup(row->domain);
+	if (!name)
+		return -1;
+	curves[run->n_curves++] = (struct wss_missrate_guest){
+		.domain = name,
+		.missrate = *missrate,
+		.recommended_bytes = row->sizing.recommended_bytes,
+	};
+	return 0;
+}
+
+static int size_guest(struct recommend *run, struct recommend_row *row, struct wss_error *err)
+{
+	const struct recommend_options *options = run->options;
+	struct wss_sizing_state state = { .held_bytes = row->series.rss_bytes,
+					  .balloon_bytes = row->series.balloon_bytes };
+	struct wss_missrate missrate;
+	uint64_t size;
+
+	row->rule = options->rule;
+	wss_sizing_heed(&row->rule, &row->policy);
+	row->held_bytes = row->series.rss_bytes;
+	row->assigned_bytes = row->series.maximum_bytes;
+	row->has_missrate = get_missrate(row, &missrate);
+	if (row->has_missrate &&
+	    wss_missrate_size(&missrate, options->target_loss, options->fault_ns, &size))
+		row->curve_bytes = state.curve_bytes = wss_amount_of(size);
+	wss_sizing_compute(&row->series.summary, &row->rule, &row->policy, &state, &row->sizing);
+	row->status = row->sizing.confidence == WSS_CONFIDENCE_NONE ? "too early" : "ok";
+	ask_what_if(run, &missrate, row);
+	if (row->has_missrate && keep_curve(run, row, &missrate) < 0)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	return 0;
+}
+
+static void add_amount(struct wss_amount *sum, struct wss_amount amount)
+{
+	if (amount.known)
+		*sum = wss_amount_of(sum->value + amount.value);
+}
+
+static void on_hour(time_t start, uint64_t max_bytes, void *opaque)
+{
+	wss_fit_hour(opaque, start, max_bytes);
+}
+
+/* A guest that is not known counts with all that it was given, as nothing else is safe. */
+static int add_to_host(struct recommend *run, const struct recommend_row *row,
+		       struct wss_error *err)
+{
+	bool known = row->sizing.confidence != WSS_CONFIDENCE_NONE;
+	struct wss_amount assigned = row->assigned_bytes;
+
+	if (!assigned.known) {
+		struct wss_amount_bytes asked = wss_conn_assigned(
+			run->conn, row->uuid && *row->uuid ? row->uuid : row->domain);
+
+		assigned = (struct wss_amount){ asked.known, asked.bytes };
+	}
+	run->host.guests++;
+	run->host.unknown += !known;
+	add_amount(&run->host.assigned_bytes, assigned);
+	add_amount(&run->host.wss_bytes, row->sizing.base_bytes);
+	if (row->has_series)
+		add_amount(&run->host.overhead_bytes, row->series.qemu_bytes);
+	if (known && wss_history_hours(run->history, row->uuid, run->since, on_hour, &run->fit, err) <
+			     0)
+		return -1;
+	wss_fit_guest(&run->fit, known ? row->sizing.peak_bytes.value : assigned.value);
+	return 0;
+}
+
+static int fill_row(struct recommend *run, struct recommend_row *row, const char *policy_xml,
+		    struct wss_error *err)
+{
+	unsigned flags = WSS_HISTORY_CURVE;
+	int r = 0;
+
+	row->status = "unknown";
+	if (policy_xml && wss_policy_read(policy_xml, &row->policy, err) < 0)
+		return -1;
+	if (run->history && row->uuid && *row->uuid)
+		r = wss_history_series(run->history, row->uuid, run->since, flags, &row->series, err);
+	row->has_series = r == 1;
+	if (row->has_series && size_guest(run, row, err) < 0)
+		r = -1;
+	if (row->policy.opt_out)
+		row->status = "opted out";
+	return r < 0 ? -1 : 0;
+}
+
+/* One domain: its row, and its part in the host's total where it runs. */
+static void handle(struct recommend *run, struct recommend_row *row, const char *policy_xml,
+		   bool counts, struct wss_error *why)
+{
+	run->total++;
+	if (!why->code)
+		fill_row(run, row, policy_xml, why);
+	if (!why->code && counts)
+		add_to_host(run, row, why);
+	if (why->code) {
+		row->error = why->text;
+		row->status = "failed";
+		wss_report_bad_row(run->report, row);
+		wss_tally_bad(&run->tally, row->domain, why);
+	} else {
+		wss_report_row(run->report, row);
+	}
+	wss_summary_free(&row->series.summary);
+}
+
+static void on_host(const struct wss_fleet_host *host, void *opaque)
+{
+	struct recommend *run = opaque;
+
+	for (size_t i = 0; i < host->n; i++) {
+		const struct wss_fleet_domain *domain = &host->domains[i];
+		struct recommend_row row = { .domain = domain->name, .uuid = domain->uuid };
+		struct wss_error why = WSS_ERROR_INIT;
+
+		if (domain->error)
+			wss_error_set(&why, WSS_ERR_FAILED, "%s", domain->error);
+		handle(run, &row, domain->xml, domain->active, &why);
+	}
+}
+
+static void handle_named(struct recommend *run, const char *name)
+{
+	struct wss_conn_entry entry = { .xml = NULL };
+	struct recommend_row row = { .domain = name };
+	struct wss_error why = WSS_ERROR_INIT;
+
+	if (wss_conn_metadata(run->conn, name, WSS_POLICY_NAMESPACE, &entry, &why) == 0) {
+		row.domain = entry.name;
+		row.uuid = entry.uuid;
+	}
+	handle(run, &row, entry.xml, false, &why);
+	free(entry.xml);
+}
+
+/* What the host has left once all have what they need together, and QEMU what it needs itself. */
+static int total_host(struct recommend *run, struct wss_error *err)
+{
+	struct wss_amount_bytes memory = wss_conn_host_memory(run->conn);
+	struct recommend_host *host = &run->host;
+	struct wss_fit_result result;
+	uint64_t needed;
+
+	host->probability = run->options->probability;
+	host->host_bytes = (struct wss_amount){ memory.known, memory.bytes };
+	if (wss_fit_result(&run->fit, host->probability, &result) < 0)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	host->hours = result.hours;
+	host->from_peak = result.from_peak;
+	host->needed_bytes = result.bytes;
+	if (!result.bytes.known || !memory.known)
+		return 0;
+	needed = result.bytes.value + host->overhead_bytes.value;
+	host->fits_bytes = wss_amount_of(memory.bytes > needed ? memory.bytes - needed : 0);
+	return 0;
+}
+
+static int recommend_all(struct recommend *run, struct wss_error *err)
+{
+	int r;
+
+	if (wss_fit_init(&run->fit, run->since, wss_clock_wall_seconds()) < 0)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	r = wss_fleet_read_one(run->conn, WSS_POLICY_NAMESPACE, on_host, run, err);
+	if (r == 0)
+		r = total_host(run, err);
+	if (r == 0)
+		wss_report_total(run->report, "host", &recommend_host_layout, &run->host);
+	wss_fit_free(&run->fit);
+	return r;
+}
+
+/* A picture is whole or not there: it is written beside its place and then moved. */
+static int write_plot(const struct recommend *run, struct wss_error *err)
+{
+	const char *path = run->options->plot;
+	wss_auto_free char *temporary = NULL;
+	bool failed;
+	FILE *f;
+
+	if (asprintf(&temporary, "%s.new", path) < 0) {
+		temporary = NULL;
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	f = fopen(temporary, "we");
+	if (!f)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "--plot: cannot write %s", path);
+	wss_missrate_plot(f, run->curves, run->n_curves, run->options->fault_ns,
+			  run->options->target_loss);
+	failed = ferror(f) != 0;
+	failed = fclose(f) != 0 || failed;
+	if (!failed && rename(temporary, path) == 0)
+		return 0;
+	wss_error_errno(err, WSS_ERR_FAILED, errno, "--plot: cannot write %s", path);
+	unlink(temporary);
+	return -1;
+}
+
+static int open_history(struct recommend *run, struct wss_error *err)
+{
+	wss_auto_free char *path = wss_store_path(&run->options->history);
+
+	if (!path)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (wss_history_open_readonly(path, &run->history, err) == 0)
+		return 0;
+	if (err->code != WSS_ERR_GONE || run->options->history.path)
+		return -1;
+	wss_log(WSS_LOG_INFO, "there is no history yet (%s): see sample --store", path);
+	wss_error_clear(err);
+	return 0;
+}
+
+static int recommend(struct recommend *run, struct wss_error *err)
+{
+	int r = 0;
+
+	if (open_history(run, err) < 0 || wss_conn_open(run->cli->uri, &run->conn, err) < 0)
+		return -1;
+	for (int i = 0; i < run->cli->n_domains; i++)
+		handle_named(run, run->cli->domains[i]);
+	if (!run->cli->n_domains)
+		r = recommend_all(run, err);
+	if (r == 0 && run->options->plot && run->n_curves)
+		r = write_plot(run, err);
+	else if (r == 0 && run->options->plot)
+		wss_warn("--plot: no guest has a growth curve of 4 KiB pages in the history");
+	return r;
+}
+
+static void clean_up(struct recommend *run)
+{
+	for (size_t i = 0; i < run->n_curves; i++)
+		free((char *)run->curves[i].domain);
+	free(run->curves);
+	wss_history_close(run->history);
+	wss_conn_close(run->conn);
+}
+
+static int recommend_run(struct wss_cli *cli, int argc, char **argv)
+{
+	struct recommend_options options = {
+		.history = WSS_STORE_OPTIONS_INIT,
+		.rule = { .percentile = 0.99, .headroom_percent = 20, .minimum_bytes = 256 * MIB },
+		.span_ns = SPAN_DEFAULT_NS,
+		.fault_ns = WSS_MISSRATE_FAULT_NS,
+		.target_loss = 0.01,
+		.probability = 0.99,
+	};
+	struct recommend run = { .cli = cli, .options = &options };
+	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;
+	int r;
+
+	if (parse(cli, argc, argv, &options, &err) < 0)
+		return wss_cli_error(&err);
+	if (cli->help) {
+		fputs(wss_help_recommend, stdout);
+		return WSS_EXIT_OK;
+	}
+	run.since = wss_clock_wall_seconds() - (time_t)(options.span_ns / WSS_NS_PER_S);
+	if (wss_report_open(stdout, cli->format, &recommend_layout, &run.report, &err) < 0)
+		return wss_cli_error(&err);
+	r = recommend(&run, &err);
+	if (r < 0 && !run.total) {
+		clean_up(&run);
+		return wss_cli_error(&err);
+	}
+	if (wss_report_close(run.report, &out_err) < 0)
+		r = -1;
+	clean_up(&run);
+	if (out_err.code)
+		return wss_cli_error(&out_err);
+	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&run.tally, run.total);
+}
+
+const struct wss_command wss_cmd_recommend = { "recommend", recommend_run };

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * sample --store: the periodic round. One guest after the other, each step that talks to
+ * libvirt or to the guest in a thread with a deadline, so that one that hangs costs its own
+ * sample only. What hangs is left behind with everything that it may still use.
+ */
+#include "cmd/sample.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/guard.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "host/inventory.h"
+#include "out/metadata.h"
+#include "out/sample-report.h"
+#include "wss/profile.h"
+
+/* Beside the windows: libvirt itself waits 30 s for a domain's lock before it gives up. */
+#define GRACE_NS (60 * WSS_NS_PER_S)
+/* Of the profile that is published. */
+#define PROFILE_SPAN_S (7 * WSS_HISTORY_DAY)
+
+struct job {
+	const struct wss_cli *cli;
+	const struct sample_options *options;
+	struct wss_guests *guests; /* the host and the connection */
+	struct wss_history *history;
+	struct sample_run run;
+	size_t total;
+	bool left_behind; /* some thread still uses the host and the connection */
+};
+
+/* One guest's turn. Its own memory, as a thread that is late may outlive the turn. */
+struct turn {
+	struct wss_guests *guests;
+	struct wss_round_options round;
+	bool persistent;
+	char *name;
+	struct wss_round_guest entry;
+	struct wss_sample *samples;
+	size_t n_samples;
+	struct wss_profile profile; /* to publish */
+	struct wss_error error;
+};
+
+static void turn_free(void *opaque)
+{
+	struct turn *turn = opaque;
+
+	wss_guest_free(turn->entry.guest);
+	free(turn->samples);
+	free(turn->name);
+	free(turn);
+}
+
+static struct turn *turn_new(const struct job *job, const char *name)
+{
+	struct turn *turn = calloc(1, sizeof(*turn));
+
+	if (!turn)
+		return NULL;
+	turn->guests = job->guests;
+	turn->round = job->options->round;
+	turn->persistent = job->options->persistent;
+	turn->name = strdup(name);
+	turn->samples = calloc(turn->round.count + 1, sizeof(*turn->samples));
+	turn->entry.name = turn->name;
+	if (turn->name && turn->samples)
+		return turn;
+	turn_free(turn);
+	return NULL;
+}
+
+static void open_step(void *opaque)
+{
+	struct turn *turn = opaque;
+
+	wss_guests_open_one(turn->guests, &turn->entry);
+}
+
+static void keep_sample(const struct wss_sample *sample, struct wss_round_guest *entry, bool last,
+			void *opaque)
+{
+	struct turn *turn = opaque;
+
+	(void)entry;
+	(void)last;
+	if (turn->n_samples <= turn->round.count)
+		turn->samples[turn->n_samples++] = *sample;
+}
+
+static void measure_step(void *opaque)
+{
+	struct turn *turn = opaque;
+
+	wss_round_run(&turn->guests->host, &turn->entry, 1, &turn->round, keep_sample, turn,
+		      &turn->error);
+}
+
+/* Only what has changed, and seldom: each write makes libvirt write a file and tell its clients. */
+static bool is_due(struct wss_guest *guest, const struct wss_profile *profile)
+{
+	wss_auto_free char *xml = NULL;
+	struct wss_profile old;
+
+	return guest->ops->metadata(guest, WSS_PROFILE_NAMESPACE, &xml, NULL) < 0 || !xml ||
+	       wss_metadata_read(xml, &old, NULL) < 0 || wss_profile_due(&old, profile);
+}
+
+static void publish_step(void *opaque)
+{
+	struct turn *turn = opaque;
+	struct wss_guest *guest = turn->entry.guest;
+	wss_auto_free char *xml = NULL;
+
+	if (is_due(guest, &turn->profile) &&
+	    wss_metadata_write(&turn->profile, &xml, &turn->error) == 0)
+		guest->ops->publish(guest, xml, turn->persistent, &turn->error);
+}
+
+/* False when the turn is over: the guest was left behind with it. */
+static bool guarded(struct job *job, struct turn *turn, void (*step)(void *), uint64_t deadline_ns)
+{
+	struct wss_round_guest none = { .name = NULL };
+	struct wss_error error = WSS_ERROR_INIT;
+	uint64_t now = wss_clock_now_ns();
+	wss_auto_free char *name = strdup(turn->name);
+
+	if (wss_guard_run(step, turn, turn_free, deadline_ns > now ? deadline_ns - now : 1,
+			  &error) == 0)
+		return true;
+	if (error.code == WSS_ERR_TIMEOUT)
+		job->left_behind = true;
+	else
+		turn_free(turn);
+	if (!wss_stop_requested())
+		wss_sample_count_bad(&job->run, &none, name ? name : "a guest", &error);
+	return false;
+}
+
+/* Whom a round over all guests passes over without a word. */
+static bool is_missed_by_none(const struct job *job, const struct turn *turn)
+{
+	const struct wss_round_guest *entry = &turn->entry;
+
+	if (job->cli->n_domains)
+		return false;
+	return entry->guest ? entry->guest->state == WSS_GUEST_SHUTOFF
+			    : entry->error.code == WSS_ERR_GONE || entry->policy.opt_out;
+}
+
+static bool is_due_now(struct job *job, const struct turn *turn)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+	struct wss_amount last;
+
+	if (job->cli->n_domains || !turn->entry.policy.period_ns.known)
+		return true;
+	if (wss_history_last(job->history, turn->entry.guest->config.uuid, &last, &error) < 0) {
+		wss_warn("%s: %s", turn->name, error.text);
+		return true;
+	}
+	return wss_policy_due(&turn->entry.policy, last, wss_clock_wall_seconds());
+}
+
+/* Takes what was measured into the report and the history. The last that is good, or NULL. */
+static const struct wss_sample *take_samples(struct job *job, struct turn *turn)
+{
+	const struct wss_sample *good = NULL;
+
+	for (size_t i = 0; i < turn->n_samples; i++) {
+		const struct wss_sample *sample = &turn->samples[i];
+		struct wss_error error = WSS_ERROR_INIT;
+
+		if (!wss_sample_measured(sample)) {
+			wss_report_bad_row(job->run.report, sample);
+			wss_sample_count_bad(&job->run, &turn->entry, sample->domain,
+					     &sample->error);
+			continue;
+		}
+		good = sample;
+		wss_report_row(job->run.report, sample);
+		if (job->run.format == WSS_FORMAT_TABLE && i + 1 == turn->n_samples)
+			wss_sample_print_notes(sample);
+		if (wss_history_add(job->history, sample, &error) < 0)
+			wss_sample_count_bad(&job->run, &turn->entry, sample->domain, &error);
+	}
+	return good;
+}
+
+/* Without a history that can be read the profile says what the one window says. */
+static void fill_profile(struct job *job, const struct wss_sample *sample,
+			 const struct wss_policy *policy, struct wss_profile *ret_profile)
+{
+	static const struct wss_sizing_rule rule = { .percentile = 0.99 };
+	const struct wss_sizing_state unknown = { .held_bytes = { 0 } };
+	struct wss_history_series series;
+	struct wss_sizing sizing;
+
+	wss_profile_from_sample(sample, PACKAGE_VERSION, ret_profile);
+	if (wss_history_series(job->history, sample->uuid, sample->wall - PROFILE_SPAN_S, 0,
+			       &series, NULL) != 1)
+		return;
+	wss_sizing_compute(&series.summary, &rule, policy, &unknown, &sizing);
+	/* Figures of another kind of window do not belong beside this one's. */
+	if (!strcmp(series.method, sample->method) &&
+	    series.granularity_bytes == sample->granularity_bytes.value &&
+	    series.window_ns == sample->requested_window_ns)
+		wss_profile_add_sizing(ret_profile, &series.summary, &sizing);
+	wss_summary_free(&series.summary);
+}
+
+static uint64_t deadline_of(const struct sample_options *options)
+{
+	if (options->deadline_ns)
+		return options->deadline_ns;
+	return options->round.interval_ns * options->round.count + GRACE_NS;
+}
+
+/* NULL once the turn is over for that guest, as it was left behind or is not wanted. */
+static struct turn *open_turn(struct job *job, const char *name, uint64_t deadline_ns)
+{
+	struct turn *turn = turn_new(job, name);
+
+	if (!turn || !guarded(job, turn, open_step, deadline_ns))
+		return NULL;
+	if (is_missed_by_none(job, turn) || (turn->entry.guest && !is_due_now(job, turn))) {
+		job->total--;
+		turn_free(turn);
+		return NULL;
+	}
+	return turn;
+}
+
+static void take_turn(struct job *job, const char *name)
+{
+	uint64_t deadline_ns = wss_clock_now_ns() + deadline_of(job->options);
+	struct turn *turn = open_turn(job, name, deadline_ns);
+	const struct wss_sample *sample;
+
+	if (!turn || !guarded(job, turn, measure_step, deadline_ns))
+		return;
+	sample = take_samples(job, turn);
+	if (sample && job->options->publish && !wss_stop_requested()) {
+		fill_profile(job, sample, &turn->entry.policy, &turn->profile);
+		wss_error_clear(&turn->error);
+		if (!guarded(job, turn, publish_step, deadline_ns))
+			return;
+		if (turn->error.code)
+			wss_sample_count_bad(&job->run, &turn->entry, turn->name, &turn->error);
+	}
+	turn_free(turn);
+}
+
+static int run_turns(struct job *job, char **names, struct wss_error *err)
+{
+	size_t width = 0;
+
+	for (char **name = names; *name; name++) {
+		width = strlen(*name) > width ? strlen(*name) : width;
+		job->total++;
+	}
+	wss_report_set_first_width(job->run.report, width > 40 ? 40 : width);
+	for (char **name = names; *name && !wss_stop_requested(); name++)
+		take_turn(job, *name);
+	if (wss_stop_requested())
+		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+	return wss_history_prune(job->history, &job->options->history.limits,
+				 wss_clock_wall_seconds(), err);
+}
+
+/* One round over all guests at a time: the lock dies with the process. */
+static int lock_round(const char *path, int *ret_fd, struct wss_error *err)
+{
+	wss_auto_free char *name = NULL;
+	wss_auto_close int fd = -1;
+
+	if (asprintf(&name, "%s.lock", path) < 0) {
+		name = NULL;
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+	if (fd < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make %s", name);
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK
+			       ? wss_error_set(err, WSS_ERR_BUSY,
+					       "another round is still running (%s)", name)
+			       : wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot lock %s", name);
+	*ret_fd = wss_steal_fd(&fd);
+	return 0;
+}
+
+static int run_job(struct job *job, struct wss_error *err)
+{
+	struct wss_guests *guests = job->guests;
+	char **names = NULL;
+	int r;
+
+	if (wss_host_open(wss_test_sysroot(), &guests->host, err) < 0 ||
+	    wss_conn_open(job->cli->uri, &guests->conn, err) < 0)
+		return -1;
+	if (job->cli->monitor)
+		wss_conn_allow_monitor(guests->conn);
+	if (job->cli->n_domains)
+		return run_turns(job, job->cli->domains, err);
+	if (wss_conn_list(guests->conn, false, &names, err) < 0)
+		return -1;
+	r = run_turns(job, names, err);
+	wss_conn_free_names(names);
+	return r;
+}
+
+static int report_job(struct job *job)
+{
+	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;
+	int r;
+
+	if (wss_report_open(stdout, job->cli->format, &wss_sample_layout, &job->run.report, &err) <
+	    0)
+		return wss_cli_error(&err);
+	r = run_job(job, &err);
+	if (r < 0 && err.code == WSS_ERR_CONNECT)
+		return wss_cli_error(&err);
+	if (wss_report_close(job->run.report, &out_err) < 0)
+		return wss_cli_error(&out_err);
+	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&job->run.tally, job->total);
+}
+
+int wss_sample_job(const struct wss_cli *cli, const struct sample_options *options)
+{
+	struct job job = { .cli = cli,
+			   .options = options,
+			   .run = { .options = options, .format = cli->format } };
+	wss_auto_free char *path = wss_store_path(&options->history);
+	struct wss_error err = WSS_ERROR_INIT;
+	wss_auto_close int lock = -1;
+	int code;
+
+	/* Of its own memory: a thread that is left behind may use it to the end of the process. */
+	job.guests = calloc(1, sizeof(*job.guests));
+	if (!path || !job.guests) {
+		wss_error_set(&err, WSS_ERR_NO_MEMORY, "out of memory");
+		return wss_cli_error(&err);
+	}
+	job.guests->host.root.dirfd = -1;
+	if (wss_history_open(path, &job.history, &err) < 0 ||
+	    (!cli->n_domains && lock_round(path, &lock, &err) < 0))
+		code = wss_cli_error(&err);
+	else
+		code = report_job(&job);
+	wss_history_close(job.history);
+	if (!job.left_behind) {
+		wss_guests_close(job.guests);
+		free(job.guests);
+	}
+	return code;
+}

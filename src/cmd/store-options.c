@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cmd/store-options.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+
+#define KEEP_MAX_NS (36500ULL * 86400 * WSS_NS_PER_S)
+#define KEEP_SIZE_MIN (1ULL << 20)
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int take_keep(struct wss_store_options *options, const char *value, struct wss_error *err)
+{
+	struct wss_history_limits *limits = &options->limits;
+	uint64_t ns;
+
+	if (wss_duration_parse(value, KEEP_MAX_NS, "--keep", &ns, err) < 0)
+		return -1;
+	limits->days_s = ns / WSS_NS_PER_S;
+	limits->hours_s = min_u64(limits->hours_s, limits->days_s);
+	limits->samples_s = min_u64(limits->samples_s, limits->days_s);
+	return 1;
+}
+
+static int take_keep_size(struct wss_store_options *options, const char *value,
+			  struct wss_error *err)
+{
+	if (wss_size_parse(value, "--keep-size", &options->limits.max_bytes, err) < 0)
+		return -1;
+	if (options->limits.max_bytes < KEEP_SIZE_MIN)
+		return wss_error_set(err, WSS_ERR_USAGE, "--keep-size: '%s' is less than 1 MiB",
+				     value);
+	return 1;
+}
+
+int wss_store_option(struct wss_store_options *options, int c, const char *value,
+		     struct wss_error *err)
+{
+	if (c < WSS_OPT_HISTORY || c > WSS_OPT_KEEP_SIZE)
+		return 0;
+	options->given = true;
+	if (c == WSS_OPT_KEEP)
+		return take_keep(options, value, err);
+	if (c == WSS_OPT_KEEP_SIZE)
+		return take_keep_size(options, value, err);
+	if (!*value)
+		return wss_error_set(err, WSS_ERR_USAGE, "--history: no file named");
+	options->path = value;
+	return 1;
+}
+
+char *wss_store_path(const struct wss_store_options *options)
+{
+	return options->path ? strdup(options->path) : wss_history_default_path();
+}

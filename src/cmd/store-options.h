@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The options that say where the history is and how long it is kept.
+ */
+#ifndef WSS_CMD_STORE_OPTIONS_H
+#define WSS_CMD_STORE_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "store/history.h"
+
+enum { WSS_OPT_HISTORY = 4000, WSS_OPT_KEEP, WSS_OPT_KEEP_SIZE };
+
+#define WSS_HISTORY_LONG { "history", required_argument, NULL, WSS_OPT_HISTORY }
+
+#define WSS_STORE_LONG                                   \
+	WSS_HISTORY_LONG,                                \
+	{ "keep", required_argument, NULL, WSS_OPT_KEEP }, \
+	{ "keep-size", required_argument, NULL, WSS_OPT_KEEP_SIZE }
+
+struct wss_store_options {
+	const char *path; /* NULL: the default */
+	struct wss_history_limits limits;
+	bool given; /* any of these */
+};
+
+#define WSS_STORE_OPTIONS_INIT { .limits = WSS_HISTORY_LIMITS_DEFAULT }
+
+/* Takes option c of getopt_long() with its value: 1 if it is one of these, 0 if not, -1. */
+int wss_store_option(struct wss_store_options *options, int c, const char *value,
+		     struct wss_error *err);
+
+/* Where the history is: a malloc'ed string; NULL when memory is short. */
+char *wss_store_path(const struct wss_store_options *options);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What is asked of libvirt without opening a guest: elements of ours in the domains' metadata, sizes.
+ */
+#include "host/conn-private.h"
+
+#include <libvirt/virterror.h>
+#include <stdio.h>
+
+int wss_conn_element(virDomainPtr dom, const char *namespace_uri, char **ret_xml,
+		     struct wss_error *err)
+{
+	char *xml = virDomainGetMetadata(dom, VIR_DOMAIN_METADATA_ELEMENT, namespace_uri, 0);
+
+	if (!xml && virGetLastErrorCode() != VIR_ERR_NO_DOMAIN_METADATA)
+		return wss_conn_error(err, "cannot read the domain's metadata");
+	*ret_xml = xml;
+	return 0;
+}
+
+/* A domain that runs has its live definition; one that is defined its configuration, too. */
+static int affected(virDomainPtr dom, bool persistent, unsigned *ret_flags, struct wss_error *err)
+{
+	int active = virDomainIsActive(dom), defined = virDomainIsPersistent(dom);
+
+	if (active < 0 || defined < 0)
+		return wss_conn_error(err, "cannot read the domain's state");
+	*ret_flags = (active ? VIR_DOMAIN_AFFECT_LIVE : 0) |
+		     (persistent && defined ? VIR_DOMAIN_AFFECT_CONFIG : 0);
+	if (!*ret_flags)
+		return wss_error_set(err, WSS_ERR_GONE, "the domain is not running any more");
+	return 0;
+}
+
+int wss_conn_store(virDomainPtr dom, const char *namespace_uri, const char *prefix,
+		   const char *xml, bool persistent, struct wss_error *err)
+{
+	virDomainJobInfo job;
+	unsigned flags;
+
+	/* A busy domain is skipped, never waited for. */
+	if (virDomainGetJobInfo(dom, &job) == 0 && job.type != VIR_DOMAIN_JOB_NONE)
+		return wss_error_set(err, WSS_ERR_BUSY,
+				     "metadata not written: a job is under way for the domain");
+	if (affected(dom, persistent, &flags, err) < 0)
+		return -1;
+	if (virDomainSetMetadata(dom, VIR_DOMAIN_METADATA_ELEMENT, xml, xml ? prefix : NULL,
+				 namespace_uri, flags) < 0)
+		return wss_conn_error(err, "cannot write the domain's metadata");
+	return 0;
+}
+
+int wss_conn_metadata(struct wss_conn *conn, const char *domain, const char *namespace_uri,
+		      struct wss_conn_entry *ret_entry, struct wss_error *err)
+{
+	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, domain, err);
+
+	if (!dom || wss_conn_element(dom, namespace_uri, &ret_entry->xml, err) < 0)
+		return -1;
+	snprintf(ret_entry->name, sizeof(ret_entry->name), "%s", virDomainGetName(dom));
+	if (virDomainGetUUIDString(dom, ret_entry->uuid) < 0)
+		ret_entry->uuid[0] = '\0';
+	return 0;
+}
+
+int wss_conn_set_metadata(struct wss_conn *conn, const char *domain, const char *namespace_uri,
+			  const char *prefix, const char *xml, struct wss_error *err)
+{
+	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, domain, err);
+
+	return dom ? wss_conn_store(dom, namespace_uri, prefix, xml, true, err) : -1;
+}
+
+struct wss_amount_bytes wss_conn_host_memory(struct wss_conn *conn)
+{
+	virNodeInfo info;
+
+	if (virNodeGetInfo(conn->vir, &info) < 0)
+		return (struct wss_amount_bytes){ 0 };
+	return (struct wss_amount_bytes){ true, (uint64_t)info.memory * 1024 };
+}
+
+struct wss_amount_bytes wss_conn_assigned(struct wss_conn *conn, const char *domain)
+{
+	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, domain, NULL);
+	virDomainInfo info;
+
+	if (!dom || virDomainGetInfo(dom, &info) < 0)
+		return (struct wss_amount_bytes){ 0 };
+	return (struct wss_amount_bytes){
+		true, virDomainIsActive(dom) == 1 ? (uint64_t)info.maxMem * 1024 : 0
+	};
+}

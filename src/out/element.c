@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "out/element.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <libxml/parser.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECONDS_MAX 1e9
+
+/* Set as the parser's handler of <!DOCTYPE: no declaration, no entity, no expansion. */
+static void refuse_doctype(void *opaque, const xmlChar *name, const xmlChar *external_id,
+			   const xmlChar *system_id)
+{
+	(void)name;
+	(void)external_id;
+	(void)system_id;
+	*(bool *)((xmlParserCtxtPtr)opaque)->_private = true;
+	xmlStopParser(opaque);
+}
+
+static xmlDocPtr parse(const char *xml, size_t len)
+{
+	xmlParserCtxtPtr ctxt = xmlNewParserCtxt();
+	bool has_doctype = false;
+	xmlDocPtr doc = NULL;
+
+	if (!ctxt)
+		return NULL;
+	ctxt->sax->internalSubset = refuse_doctype;
+	ctxt->_private = &has_doctype;
+	doc = xmlCtxtReadMemory(ctxt, xml, (int)len, "metadata", NULL,
+				XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
+	xmlFreeParserCtxt(ctxt);
+	if (has_doctype) {
+		xmlFreeDoc(doc);
+		doc = NULL;
+	}
+	return doc;
+}
+
+xmlDocPtr wss_element_parse(const char *xml, const char *name, const char *what,
+			    struct wss_error *err)
+{
+	size_t len = strnlen(xml, WSS_ELEMENT_MAX + 1);
+	xmlNodePtr root;
+	xmlDocPtr doc;
+
+	if (len > WSS_ELEMENT_MAX) {
+		wss_error_set(err, WSS_ERR_FAILED, "%s: longer than 64 KiB", what);
+		return NULL;
+	}
+	doc = parse(xml, len);
+	root = doc ? xmlDocGetRootElement(doc) : NULL;
+	if (root && !strcmp((const char *)root->name, name))
+		return doc;
+	xmlFreeDoc(doc);
+	wss_error_set(err, WSS_ERR_FAILED, "%s: not a <%s> element", what, name);
+	return NULL;
+}
+
+int wss_element_text(xmlNodePtr node, const char *name, char *buf, size_t size)
+{
+	wss_auto_xml xmlChar *text = xmlGetProp(node, BAD_CAST name);
+
+	if (!text || strlen((const char *)text) >= size)
+		return -1;
+	snprintf(buf, size, "%s", (const char *)text);
+	wss_text_sanitize(buf);
+	return 0;
+}
+
+xmlNodePtr wss_element_child(xmlNodePtr node, const char *name)
+{
+	for (xmlNodePtr child = node->children; child; child = child->next)
+		if (child->type == XML_ELEMENT_NODE && !strcmp((const char *)child->name, name))
+			return child;
+	return NULL;
+}
+
+int wss_element_u64(const char *text, uint64_t *ret_value)
+{
+	size_t len = strlen(text);
+
+	if (!len || len > 20 || strspn(text, "0123456789") != len)
+		return -1;
+	errno = 0;
+	*ret_value = strtoull(text, NULL, 10);
+	return errno ? -1 : 0;
+}
+
+int wss_element_seconds(const char *text, uint64_t *ret_ns)
+{
+	double seconds;
+	char *end;
+
+	if (text[0] < '0' || text[0] > '9' || strspn(text, "0123456789.") != strlen(text))
+		return -1;
+	seconds = strtod(text, &end);
+	if (*end || !(seconds >= 0 && seconds <= SECONDS_MAX))
+		return -1;
+	*ret_ns = (uint64_t)(seconds * 1e9 + 0.5);
+	return 0;
+}
+
+int wss_element_number(xmlNodePtr node, const char *name, struct wss_amount *ret_amount)
+{
+	xmlNodePtr child = wss_element_child(node, name);
+	wss_auto_xml xmlChar *text = child ? xmlNodeGetContent(child) : NULL;
+
+	ret_amount->known = false;
+	if (!child)
+		return 0;
+	if (!text || wss_element_u64((const char *)text, &ret_amount->value) < 0)
+		return -1;
+	ret_amount->known = true;
+	return 0;
+}
+
+bool wss_element_set(xmlNodePtr node, const char *name, const char *value)
+{
+	return xmlNewProp(node, BAD_CAST name, BAD_CAST value) != NULL;
+}
+
+bool wss_element_add(xmlNodePtr node, const char *name, const char *unit, struct wss_amount amount)
+{
+	xmlNodePtr child;
+	char text[24];
+
+	if (!amount.known)
+		return true;
+	snprintf(text, sizeof(text), "%" PRIu64, amount.value);
+	child = xmlNewTextChild(node, NULL, BAD_CAST name, BAD_CAST text);
+	return child && wss_element_set(child, "unit", unit);
+}
+
+char *wss_element_print(xmlDocPtr doc)
+{
+	xmlBufferPtr buffer = xmlBufferCreate();
+	char *text = NULL;
+
+	if (buffer && xmlNodeDump(buffer, doc, xmlDocGetRootElement(doc), 0, 1) > 0)
+		text = strdup((const char *)xmlBufferContent(buffer));
+	xmlBufferFree(buffer);
+	return text;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One element of a domain's metadata: what the readers and writers of profile and policy
+ * share. Texts that are read come from whoever may edit a domain.
+ */
+#ifndef WSS_OUT_ELEMENT_H
+#define WSS_OUT_ELEMENT_H
+
+#include <libxml/tree.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "wss/sample.h"
+
+/* An element of ours has about 800 bytes: more than this was not written by us. */
+#define WSS_ELEMENT_MAX (64 * 1024)
+
+static inline void wss_cleanup_doc(xmlDocPtr *doc)
+{
+	xmlFreeDoc(*doc);
+}
+
+static inline void wss_cleanup_xml(xmlChar **text)
+{
+	xmlFree(*text);
+}
+
+#define wss_auto_doc wss_cleanup(wss_cleanup_doc)
+#define wss_auto_xml wss_cleanup(wss_cleanup_xml)
+
+/*
+ * Parses at most WSS_ELEMENT_MAX bytes; a document type declaration is refused, so there are
+ * no entities. NULL, with err set to "what: …" (WSS_ERR_FAILED), where it is not one element
+ * of this name. The caller frees the document.
+ */
+xmlDocPtr wss_element_parse(const char *xml, const char *name, const char *what,
+			    struct wss_error *err);
+
+/* An attribute into a buffer, sanitized; -1 where it is absent or does not fit. */
+int wss_element_text(xmlNodePtr node, const char *name, char *buf, size_t size);
+
+/* The first child element of this name, or NULL. */
+xmlNodePtr wss_element_child(xmlNodePtr node, const char *name);
+
+/* Decimal digits and nothing else; -1 else. */
+int wss_element_u64(const char *text, uint64_t *ret_value);
+
+/* Seconds as a decimal fraction, to ns; -1 where it is not one, or more than 10^9 s. */
+int wss_element_seconds(const char *text, uint64_t *ret_ns);
+
+/* A child's content as a number: absent is no error, malformed is -1. */
+int wss_element_number(xmlNodePtr node, const char *name, struct wss_amount *ret_amount);
+
+/* Sets an attribute; false when memory is short. */
+bool wss_element_set(xmlNodePtr node, const char *name, const char *value);
+
+/* Adds <name unit="unit">number</name> where the amount is known; false when memory is short. */
+bool wss_element_add(xmlNodePtr node, const char *name, const char *unit,
+		     struct wss_amount amount);
+
+/* The element as a malloc'ed string; NULL when memory is short. */
+char *wss_element_print(xmlDocPtr doc);
+
+#endif

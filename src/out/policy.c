@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "out/policy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "out/element.h"
+
+#define WHAT "policy in the metadata"
+
+static bool add_period(xmlNodePtr root, struct wss_amount period_ns)
+{
+	xmlNodePtr child;
+	char text[32];
+
+	if (!period_ns.known)
+		return true;
+	wss_seconds_format(period_ns.value, text, sizeof(text));
+	child = xmlNewTextChild(root, NULL, BAD_CAST "period", BAD_CAST text);
+	return child && wss_element_set(child, "unit", "seconds");
+}
+
+static bool fill(xmlNodePtr root, const struct wss_policy *policy)
+{
+	char version[16];
+
+	snprintf(version, sizeof(version), "%d", WSS_POLICY_VERSION);
+	return wss_element_set(root, "version", version) &&
+	       (!policy->opt_out || wss_element_set(root, "opt-out", "yes")) &&
+	       wss_element_add(root, "minimum", "bytes", policy->minimum_bytes) &&
+	       wss_element_add(root, "maximum", "bytes", policy->maximum_bytes) &&
+	       wss_element_add(root, "headroom", "percent", policy->headroom_percent) &&
+	       add_period(root, policy->period_ns);
+}
+
+int wss_policy_write(const struct wss_policy *policy, char **ret_xml, struct wss_error *err)
+{
+	wss_auto_doc xmlDocPtr doc = xmlNewDoc(BAD_CAST "1.0");
+	xmlNodePtr root = doc ? xmlNewNode(NULL, BAD_CAST "policy") : NULL;
+	char *text = NULL;
+
+	if (root) {
+		xmlDocSetRootElement(doc, root);
+		if (fill(root, policy))
+			text = wss_element_print(doc);
+	}
+	if (!text)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	*ret_xml = text;
+	return 0;
+}
+
+static int bad(struct wss_error *err, const char *what)
+{
+	return wss_error_set(err, WSS_ERR_FAILED, WHAT ": %s", what);
+}
+
+/* "5 GiB" with its unit in the attribute, as in libvirt's own XML; bytes without one. */
+static int read_size(xmlNodePtr root, const char *name, struct wss_amount *ret_bytes)
+{
+	xmlNodePtr child = wss_element_child(root, name);
+	char unit[16] = "B", text[48];
+	struct wss_amount number;
+
+	*ret_bytes = (struct wss_amount){ 0 };
+	if (!child)
+		return 0;
+	if (wss_element_number(root, name, &number) < 0 ||
+	    (xmlHasProp(child, BAD_CAST "unit") &&
+	     wss_element_text(child, "unit", unit, sizeof(unit)) < 0))
+		return -1;
+	if (!strcmp(unit, "bytes"))
+		snprintf(unit, sizeof(unit), "B");
+	if (!unit[0])
+		return -1;
+	snprintf(text, sizeof(text), "%llu%s", (unsigned long long)number.value, unit);
+	ret_bytes->known = true;
+	return wss_size_parse(text, name, &ret_bytes->value, NULL);
+}
+
+static int read_period(xmlNodePtr root, struct wss_amount *ret_ns)
+{
+	xmlNodePtr child = wss_element_child(root, "period");
+	wss_auto_xml xmlChar *text = child ? xmlNodeGetContent(child) : NULL;
+
+	if (!child)
+		return 0;
+	if (!text || wss_element_seconds((const char *)text, &ret_ns->value) < 0)
+		return -1;
+	ret_ns->known = true;
+	return 0;
+}
+
+/* Anything but a clear no keeps the guest out: who wrote it meant something by it. */
+static bool reads_opt_out(xmlNodePtr root)
+{
+	char text[16] = "yes";
+
+	return xmlHasProp(root, BAD_CAST "opt-out") &&
+	       (wss_element_text(root, "opt-out", text, sizeof(text)) < 0 || strcmp(text, "no"));
+}
+
+int wss_policy_read(const char *xml, struct wss_policy *ret_policy, struct wss_error *err)
+{
+	wss_auto_doc xmlDocPtr doc = wss_element_parse(xml, "policy", WHAT, err);
+	struct wss_policy policy = { 0 };
+	char version[16];
+	xmlNodePtr root;
+	uint64_t number;
+
+	if (!doc)
+		return -1;
+	root = xmlDocGetRootElement(doc);
+	if (wss_element_text(root, "version", version, sizeof(version)) < 0 ||
+	    wss_element_u64(version, &number) < 0 || number != WSS_POLICY_VERSION)
+		return bad(err, "no version, or one that this program does not know");
+	policy.opt_out = reads_opt_out(root);
+	if (read_size(root, "minimum", &policy.minimum_bytes) < 0 ||
+	    read_size(root, "maximum", &policy.maximum_bytes) < 0)
+		return bad(err, "minimum or maximum is not a size");
+	if (wss_element_number(root, "headroom", &policy.headroom_percent) < 0)
+		return bad(err, "headroom is not a whole number of percent");
+	if (read_period(root, &policy.period_ns) < 0)
+		return bad(err, "period is not a number of seconds");
+	if (wss_policy_check(&policy, err) < 0) {
+		err->code = WSS_ERR_FAILED;
+		return wss_error_prefix(err, WHAT);
+	}
+	*ret_policy = policy;
+	return 0;
+}

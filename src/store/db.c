@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "store/db.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+/* Another writer's transaction takes milliseconds; a disk may take seconds. */
+#define BUSY_MS 15000
+/* A reader checks a small file; a large one costs it more than what it came for. */
+#define READER_CHECK_MAX (64 << 20)
+#define VALUE_MAX (16 << 20)
+
+static const char *const sql[DB_STATEMENTS] = {
+	[DB_GUEST_PUT] = "INSERT INTO guest (uuid, name) VALUES (?1, ?2) "
+			 "ON CONFLICT (uuid) DO UPDATE SET name = ?2 WHERE name <> ?2",
+	[DB_GUEST_GET] = "SELECT id FROM guest WHERE uuid = ?1",
+	[DB_SERIES_PUT] = "INSERT OR IGNORE INTO series "
+			  "(guest_id, method, observes, granularity_bytes, window_ns) "
+			  "VALUES (?1, ?2, ?3, ?4, ?5)",
+	[DB_SERIES_GET] = "SELECT id FROM series WHERE guest_id = ?1 AND method = ?2 AND "
+			  "observes = ?3 AND granularity_bytes = ?4 AND window_ns = ?5",
+	[DB_SAMPLE_PUT] = "INSERT INTO sample (series_id, time, quality, window_ns, wss_bytes, "
+			  "low_bytes, high_bytes, maximum_bytes, balloon_bytes, rss_bytes, "
+			  "swap_bytes, qemu_bytes) "
+			  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+	[DB_SUMMARY_GET] = "SELECT samples, degraded, first, last, min_bytes, max_bytes, sum_pages, "
+			   "sizes, curve FROM summary "
+			   "WHERE series_id = ?1 AND level = ?2 AND start = ?3",
+	[DB_SUMMARY_PUT] = "INSERT OR REPLACE INTO summary (series_id, level, start, samples, "
+			   "degraded, first, last, min_bytes, max_bytes, sum_pages, sizes, curve) "
+			   "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+	[DB_LAST] = "SELECT time FROM sample WHERE id = (SELECT max(sample.id) FROM sample "
+		    "JOIN series ON series.id = series_id JOIN guest ON guest.id = guest_id "
+		    "WHERE uuid = ?1)",
+	[DB_CHOOSE] = "SELECT series.id, method, observes, granularity_bytes, window_ns "
+		      "FROM guest JOIN series ON guest_id = guest.id "
+		      "JOIN summary ON series_id = series.id "
+		      "WHERE uuid = ?1 AND level = 86400 AND start >= ?2 GROUP BY series.id "
+		      "ORDER BY sum(samples) DESC, max(last) DESC, series.id DESC LIMIT 1",
+	/* The first day by its hours, where they are still there; the others whole. */
+	[DB_SUMMARIES] = "SELECT samples, degraded, first, last, min_bytes, max_bytes, sum_pages, "
+			 "sizes, curve FROM summary "
+			 "WHERE series_id = ?1 AND ((level = 86400 AND start >= ?4) OR "
+			 "(level = 3600 AND start >= ?2 AND start < ?4) OR "
+			 "(level = 86400 AND start = ?3 AND NOT EXISTS (SELECT 1 FROM summary "
+			 "WHERE series_id = ?1 AND level = 3600 AND start >= ?3 AND start < ?4)))",
+	[DB_NEWEST] = "SELECT time, wss_bytes, maximum_bytes, balloon_bytes, rss_bytes, qemu_bytes "
+		      "FROM sample WHERE series_id = ?1 ORDER BY id DESC LIMIT 1",
+	[DB_HOURS] = "SELECT start, max_bytes FROM summary "
+		     "WHERE series_id = ?1 AND level = 3600 AND start >= ?2 ORDER BY start",
+};
+
+int wss_db_error(struct wss_history *history, const char *what, struct wss_error *err)
+{
+	return wss_error_set(err, WSS_ERR_FAILED, "history %s: %s: %s", history->path, what,
+			     sqlite3_errmsg(history->db));
+}
+
+int wss_db_exec(struct wss_history *history, const char *text, const char *what,
+		struct wss_error *err)
+{
+	return sqlite3_exec(history->db, text, NULL, NULL, NULL) == SQLITE_OK
+		       ? 0
+		       : wss_db_error(history, what, err);
+}
+
+int wss_db_number(struct wss_history *history, const char *text, int64_t *ret_number,
+		  struct wss_error *err)
+{
+	sqlite3_stmt *stmt;
+	int r = sqlite3_prepare_v2(history->db, text, -1, &stmt, NULL);
+
+	if (r == SQLITE_OK) {
+		r = sqlite3_step(stmt);
+		*ret_number = r == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
+	}
+	if (r != SQLITE_ROW && r != SQLITE_DONE) {
+		wss_db_error(history, "cannot read it", err);
+		sqlite3_finalize(stmt);
+		return -1;
+	}
+	sqlite3_finalize(stmt);
+	return 0;
+}
+
+sqlite3_stmt *wss_db_statement(struct wss_history *history, enum wss_db_statement which,
+			       struct wss_error *err)
+{
+	sqlite3_stmt **stmt = &history->statements[which];
+
+	if (!*stmt && sqlite3_prepare_v3(history->db, sql[which], -1, SQLITE_PREPARE_PERSISTENT,
+					 stmt, NULL) != SQLITE_OK) {
+		wss_db_error(history, "cannot prepare a query", err);
+		return NULL;
+	}
+	sqlite3_reset(*stmt);
+	sqlite3_clear_bindings(*stmt);
+	return *stmt;
+}
+
+const char *wss_history_sqlite_version(void)
+{
+	return sqlite3_libversion();
+}
+
+char *wss_history_default_path(void)
+{
+	const char *set = getenv("VIRT_WSS_HISTORY"), *state = getenv("XDG_STATE_HOME");
+	const char *home = getenv("HOME");
+	char *path = NULL;
+	int r = -1;
+
+	if (set && *set)
+		return strdup(set);
+	if (geteuid() == 0)
+		return strdup("/var/lib/virt-wss/history.db");
+	if (state && *state == '/')
+		r = asprintf(&path, "%s/virt-wss/history.db", state);
+	else
+		r = asprintf(&path, "%s/.local/state/virt-wss/history.db", home ? home : "");
+	return r < 0 ? NULL : path;
+}
+
+/* The directories above path; that they exist is no error, and what else is wrong shows soon. */
+static void make_directories(const char *path)
+{
+	wss_auto_free char *copy = strdup(path);
+
+	for (char *at = copy ? copy + 1 : NULL; at && (at = strchr(at, '/')); at++) {
+		*at = '\0';
+		mkdir(copy, 0750);
+		*at = '/';
+	}
+}
+
+static struct wss_history *history_new(const char *path, struct wss_error *err)
+{
+	struct wss_history *history = calloc(1, sizeof(*history));
+
+	if (history && !(history->path = strdup(path))) {
+		free(history);
+		history = NULL;
+	}
+	if (!history)
+		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	return history;
+}
+
+void wss_history_close(struct wss_history *history)
+{
+	if (!history)
+		return;
+	for (size_t i = 0; i < DB_STATEMENTS; i++)
+		sqlite3_finalize(history->statements[i]);
+	sqlite3_close(history->db);
+	free(history->path);
+	free(history);
+}
+
+/* Common to readers and writers: nothing in the file is to be trusted. */
+static int set_up(struct wss_history *history, struct wss_error *err)
+{
+	sqlite3_busy_timeout(history->db, BUSY_MS);
+	sqlite3_extended_result_codes(history->db, 1);
+	sqlite3_limit(history->db, SQLITE_LIMIT_LENGTH, VALUE_MAX);
+	sqlite3_db_config(history->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	return wss_db_exec(history,
+			   "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
+			   "PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = ON",
+			   "cannot open it", err);
+}
+
+static int check_integrity(struct wss_history *history, struct wss_error *err)
+{
+	sqlite3_stmt *stmt;
+	int r = sqlite3_prepare_v2(history->db, "PRAGMA quick_check(1)", -1, &stmt, NULL);
+	bool good = false;
+
+	if (r == SQLITE_OK) {
+		r = sqlite3_step(stmt);
+		good = r == SQLITE_ROW &&
+		       !strcmp((const char *)sqlite3_column_text(stmt, 0), "ok");
+		if (r == SQLITE_ROW && !good)
+			wss_error_set(err, WSS_ERR_FAILED, "history %s: damaged: %s",
+				      history->path, (const char *)sqlite3_column_text(stmt, 0));
+	}
+	if (r != SQLITE_ROW)
+		wss_db_error(history, "cannot check it", err);
+	sqlite3_finalize(stmt);
+	return good ? 0 : -1;
+}
+
+/*
+ * The mode of the file and its log as one: WAL, kept when the last one closes, so that readers
+ * who may not make it can open the file.
+ */
+static int set_up_writer(struct wss_history *history, struct wss_error *err)
+{
+	int64_t pages;
+	int keep = 1;
+
+	if (wss_db_number(history, "PRAGMA page_count", &pages, err) < 0)
+		return -1;
+	if (!pages && wss_db_exec(history, "PRAGMA auto_vacuum = INCREMENTAL", "cannot make it",
+				  err) < 0)
+		return -1;
+	if (wss_db_exec(history,
+			"PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+			"PRAGMA journal_size_limit = 0",
+			"cannot open it for writing", err) < 0)
+		return -1;
+	sqlite3_file_control(history->db, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
+	return 0;
+}
+
+/*
+ * Whose guests need how much memory is nobody else's business. Closed again before the database is
+ * opened: closing any descriptor of a file lets go of all locks that the process has on it.
+ */
+static int make_file(const char *path, struct wss_error *err)
+{
+	int fd;
+
+	make_directories(path);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+	if (fd < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "history %s: cannot write it",
+				       path);
+	close(fd);
+	return 0;
+}
+
+int wss_history_open(const char *path, struct wss_history **ret_history, struct wss_error *err)
+{
+	struct wss_history *history = history_new(path, err);
+
+	if (!history)
+		return -1;
+	if (make_file(path, err) < 0) {
+		wss_history_close(history);
+		return -1;
+	}
+	if (sqlite3_open_v2(path, &history->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
+		wss_db_error(history, "cannot open it", err);
+	} else if (set_up(history, err) == 0 && check_integrity(history, err) == 0 &&
+		   set_up_writer(history, err) == 0 && wss_db_migrate(history, err) == 0) {
+		*ret_history = history;
+		return 0;
+	}
+	wss_history_close(history);
+	return -1;
+}
+
+/* As a URI, for the parameter that has no flag. */
+static char *immutable_uri(const char *path)
+{
+	char *uri = malloc(strlen(path) * 3 + 32), *at;
+
+	if (!uri)
+		return NULL;
+	at = uri + sprintf(uri, "file:");
+	for (; *path; path++) {
+		if (strchr("%?#", *path) || (unsigned char)*path <= ' ')
+			at += sprintf(at, "%%%02X", (unsigned char)*path);
+		else
+			*at++ = *path;
+	}
+	strcpy(at, "?immutable=1");
+	return uri;
+}
+
+/* A log with something in it cannot be left out: what it holds is newer. */
+static bool log_is_empty(const char *path)
+{
+	wss_auto_free char *log = NULL;
+	struct stat st;
+
+	if (asprintf(&log, "%s-wal", path) < 0) {
+		log = NULL;
+		return false;
+	}
+	return stat(log, &st) < 0 ? errno == ENOENT : st.st_size == 0;
+}
+
+/*
+ * A file in WAL mode is opened by making its log, which a read-only disk does not allow; but
+ * there nothing changes, either.
+ */
+static int open_immutable(struct wss_history *history, struct wss_error *err)
+{
+	wss_auto_free char *uri = immutable_uri(history->path);
+
+	sqlite3_close(history->db);
+	history->db = NULL;
+	if (!uri || sqlite3_open_v2(uri, &history->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI,
+				    NULL) != SQLITE_OK)
+		return wss_db_error(history, "cannot open it", err);
+	return set_up(history, err);
+}
+
+static int start_reading(struct wss_history *history, struct wss_error *err)
+{
+	int64_t bytes;
+
+	if (set_up(history, err) < 0)
+		return -1;
+	if (wss_db_check_version(history, err) < 0) {
+		int code = sqlite3_errcode(history->db) & 0xff;
+
+		if ((code != SQLITE_CANTOPEN && code != SQLITE_READONLY) ||
+		    !log_is_empty(history->path))
+			return -1;
+		wss_error_clear(err);
+		if (open_immutable(history, err) < 0 || wss_db_check_version(history, err) < 0)
+			return -1;
+	}
+	if (wss_db_number(history,
+			  "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+			  &bytes, err) < 0)
+		return -1;
+	return bytes <= READER_CHECK_MAX ? check_integrity(history, err) : 0;
+}
+
+int wss_history_open_readonly(const char *path, struct wss_history **ret_history,
+			      struct wss_error *err)
+{
+	struct wss_history *history = history_new(path, err);
+	int r;
+
+	if (!history)
+		return -1;
+	if (access(path, R_OK) < 0) {
+		wss_error_errno(err, errno == ENOENT ? WSS_ERR_GONE : WSS_ERR_FAILED, errno,
+				"history %s: cannot read it", path);
+		wss_history_close(history);
+		return -1;
+	}
+	r = sqlite3_open_v2(path, &history->db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK
+		    ? start_reading(history, err)
+		    : wss_db_error(history, "cannot open it", err);
+	if (r < 0) {
+		wss_history_close(history);
+		return -1;
+	}
+	*ret_history = history;
+	return 0;
+}

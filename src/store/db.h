@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The database below the history: opening, schema, statements, errors. Private to store/.
+ */
+#ifndef WSS_STORE_DB_H
+#define WSS_STORE_DB_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "store/history.h"
+
+enum wss_db_statement {
+	DB_GUEST_PUT,
+	DB_GUEST_GET,
+	DB_SERIES_PUT,
+	DB_SERIES_GET,
+	DB_SAMPLE_PUT,
+	DB_SUMMARY_GET,
+	DB_SUMMARY_PUT,
+	DB_LAST,
+	DB_CHOOSE,
+	DB_SUMMARIES,
+	DB_NEWEST,
+	DB_HOURS,
+	DB_STATEMENTS,
+};
+
+struct wss_history {
+	sqlite3 *db;
+	char *path;
+	sqlite3_stmt *statements[DB_STATEMENTS]; /* prepared when first used */
+};
+
+/* Sets err from the database's last error: "history PATH: what: why". Returns -1. */
+int wss_db_error(struct wss_history *history, const char *what, struct wss_error *err);
+
+/* Runs statements without parameters. */
+int wss_db_exec(struct wss_history *history, const char *sql, const char *what,
+		struct wss_error *err);
+
+/* One number that a query gives; 0 where it gives none. */
+int wss_db_number(struct wss_history *history, const char *sql, int64_t *ret_number,
+		  struct wss_error *err);
+
+/* The statement, reset, without bindings; NULL with err set. It stays the history's. */
+sqlite3_stmt *wss_db_statement(struct wss_history *history, enum wss_db_statement which,
+			       struct wss_error *err);
+
+/* Makes the tables, or brings those of an older version up to date. */
+int wss_db_migrate(struct wss_history *history, struct wss_error *err);
+
+/* Is the file one of ours, of a version that we know? Without changing it. */
+int wss_db_check_version(struct wss_history *history, struct wss_error *err);
+
+#endif

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "store/history.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "store/db.h"
+
+static int64_t to_i64(uint64_t value)
+{
+	return value > INT64_MAX ? INT64_MAX : (int64_t)value;
+}
+
+static void bind_u64(sqlite3_stmt *stmt, int at, uint64_t value)
+{
+	sqlite3_bind_int64(stmt, at, to_i64(value));
+}
+
+static void bind_amount(sqlite3_stmt *stmt, int at, struct wss_amount amount)
+{
+	if (amount.known)
+		bind_u64(stmt, at, amount.value);
+	else
+		sqlite3_bind_null(stmt, at);
+}
+
+static uint64_t column_u64(sqlite3_stmt *stmt, int at)
+{
+	int64_t value = sqlite3_column_int64(stmt, at);
+
+	return value < 0 ? 0 : (uint64_t)value;
+}
+
+static struct wss_amount column_amount(sqlite3_stmt *stmt, int at)
+{
+	if (sqlite3_column_type(stmt, at) != SQLITE_INTEGER)
+		return (struct wss_amount){ 0 };
+	return wss_amount_of(column_u64(stmt, at));
+}
+
+static time_t floor_to(time_t when, time_t span)
+{
+	return when < 0 ? 0 : when - when % span;
+}
+
+/* Runs a statement to its end and lets go of its locks. */
+static int run(struct wss_history *history, sqlite3_stmt *stmt, struct wss_error *err)
+{
+	int r = sqlite3_step(stmt);
+
+	sqlite3_reset(stmt);
+	return r == SQLITE_DONE || r == SQLITE_ROW ? 0
+						    : wss_db_error(history, "cannot write it", err);
+}
+
+static int id_of(struct wss_history *history, sqlite3_stmt *stmt, int64_t *ret_id,
+		 struct wss_error *err)
+{
+	int r = sqlite3_step(stmt);
+
+	if (r == SQLITE_ROW)
+		*ret_id = sqlite3_column_int64(stmt, 0);
+	sqlite3_reset(stmt);
+	return r == SQLITE_ROW ? 0 : wss_db_error(history, "cannot find what was written", err);
+}
+
+static int put_guest(struct wss_history *history, const struct wss_sample *sample, int64_t *ret_id,
+		     struct wss_error *err)
+{
+	sqlite3_stmt *put = wss_db_statement(history, DB_GUEST_PUT, err);
+	sqlite3_stmt *get = put ? wss_db_statement(history, DB_GUEST_GET, err) : NULL;
+
+	if (!get)
+		return -1;
+	sqlite3_bind_text(put, 1, sample->uuid, -1, SQLITE_STATIC);
+	sqlite3_bind_text(put, 2, sample->domain, -1, SQLITE_STATIC);
+	sqlite3_bind_text(get, 1, sample->uuid, -1, SQLITE_STATIC);
+	if (run(history, put, err) < 0)
+		return -1;
+	return id_of(history, get, ret_id, err);
+}
+
+static void bind_series(sqlite3_stmt *stmt, int64_t guest, const struct wss_sample *sample)
+{
+	sqlite3_bind_int64(stmt, 1, guest);
+	sqlite3_bind_text(stmt, 2, sample->method, -1, SQLITE_STATIC);
+	sqlite3_bind_int(stmt, 3, (int)sample->observes);
+	bind_u64(stmt, 4, sample->granularity_bytes.value);
+	bind_u64(stmt, 5, sample->requested_window_ns);
+}
+
+static int put_series(struct wss_history *history, int64_t guest, const struct wss_sample *sample,
+		      int64_t *ret_id, struct wss_error *err)
+{
+	sqlite3_stmt *put = wss_db_statement(history, DB_SERIES_PUT, err);
+	sqlite3_stmt *get = put ? wss_db_statement(history, DB_SERIES_GET, err) : NULL;
+
+	if (!get)
+		return -1;
+	bind_series(put, guest, sample);
+	bind_series(get, guest, sample);
+	return run(history, put, err) < 0 ? -1 : id_of(history, get, ret_id, err);
+}
+
+static int put_sample(struct wss_history *history, int64_t series, const struct wss_sample *sample,
+		      struct wss_error *err)
+{
+	sqlite3_stmt *stmt = wss_db_statement(history, DB_SAMPLE_PUT, err);
+
+	if (!stmt)
+		return -1;
+	sqlite3_bind_int64(stmt, 1, series);
+	sqlite3_bind_int64(stmt, 2, sample->wall);
+	sqlite3_bind_int(stmt, 3, (int)sample->quality);
+	bind_amount(stmt, 4, sample->window_ns);
+	bind_amount(stmt, 5, sample->wss_bytes);
+	bind_amount(stmt, 6, sample->low_bytes);
+	bind_amount(stmt, 7, sample->high_bytes);
+	bind_amount(stmt, 8, sample->memory.maximum_bytes);
+	bind_amount(stmt, 9, sample->memory.balloon_bytes);
+	bind_amount(stmt, 10, sample->memory.rss_bytes);
+	bind_amount(stmt, 11, sample->memory.swap_bytes);
+	bind_amount(stmt, 12, sample->memory.qemu_bytes);
+	return run(history, stmt, err);
+}
+
+/* A row of DB_SUMMARY_GET or DB_SUMMARIES. The caller frees it, also after an error. */
+static int read_summary(struct wss_history *history, sqlite3_stmt *stmt, bool with_curve,
+			struct wss_summary *summary, struct wss_error *err)
+{
+	const uint8_t *sizes = sqlite3_column_blob(stmt, 7), *curve = sqlite3_column_blob(stmt, 8);
+	const uint8_t *end = sizes ? sizes + sqlite3_column_bytes(stmt, 7) : NULL;
+
+	summary->samples = column_u64(stmt, 0);
+	summary->degraded = column_u64(stmt, 1);
+	summary->first = sqlite3_column_int64(stmt, 2);
+	summary->last = sqlite3_column_int64(stmt, 3);
+	summary->min_bytes = column_u64(stmt, 4);
+	summary->max_bytes = column_u64(stmt, 5);
+	summary->sum_pages = column_u64(stmt, 6);
+	if (!sizes || wss_histogram_decode(&sizes, end, &summary->sizes) < 0 || sizes != end ||
+	    summary->sizes.total != summary->samples ||
+	    (with_curve &&
+	     (!curve || wss_summary_decode_curve(curve, (size_t)sqlite3_column_bytes(stmt, 8),
+						 summary) < 0)))
+		return wss_error_set(err, WSS_ERR_FAILED, "history %s: a summary is damaged",
+				     history->path);
+	return 0;
+}
+
+static int get_summary(struct wss_history *history, int64_t series, int level, time_t start,
+		       struct wss_summary *summary, struct wss_error *err)
+{
+	sqlite3_stmt *stmt = wss_db_statement(history, DB_SUMMARY_GET, err);
+	int step, r = 0;
+
+	if (!stmt)
+		return -1;
+	sqlite3_bind_int64(stmt, 1, series);
+	sqlite3_bind_int(stmt, 2, level);
+	sqlite3_bind_int64(stmt, 3, start);
+	step = sqlite3_step(stmt);
+	if (step == SQLITE_ROW)
+		r = read_summary(history, stmt, true, summary, err);
+	else if (step != SQLITE_DONE)
+		r = wss_db_error(history, "cannot read it", err);
+	sqlite3_reset(stmt);
+	return r;
+}
+
+static int put_summary(struct wss_history *history, int64_t series, int level, time_t start,
+		       const struct wss_summary *summary, struct wss_error *err)
+{
+	sqlite3_stmt *stmt = wss_db_statement(history, DB_SUMMARY_PUT, err);
+	size_t size = wss_histogram_encode(&summary->sizes, NULL, 0), curve_size = 0;
+	wss_auto_free uint8_t *sizes = malloc(size ? size : 1);
+	wss_auto_free uint8_t *curve = wss_summary_encode_curve(summary, &curve_size);
+
+	if (!stmt)
+		return -1;
+	if (!sizes || !curve)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	wss_histogram_encode(&summary->sizes, sizes, size);
+	sqlite3_bind_int64(stmt, 1, series);
+	sqlite3_bind_int(stmt, 2, level);
+	sqlite3_bind_int64(stmt, 3, start);
+	bind_u64(stmt, 4, summary->samples);
+	bind_u64(stmt, 5, summary->degraded);
+	sqlite3_bind_int64(stmt, 6, summary->first);
+	sqlite3_bind_int64(stmt, 7, summary->last);
+	bind_u64(stmt, 8, summary->min_bytes);
+	bind_u64(stmt, 9, summary->max_bytes);
+	bind_u64(stmt, 10, summary->sum_pages);
+	sqlite3_bind_blob64(stmt, 11, sizes, size, SQLITE_STATIC);
+	sqlite3_bind_blob64(stmt, 12, curve, curve_size, SQLITE_STATIC);
+	if (run(history, stmt, err) < 0)
+		return -1;
+	sqlite3_clear_bindings(stmt);
+	return 0;
+}
+
+/* The hour and the day get the sample themselves: there is no job that must not be missed. */
+static int add_to_summary(struct wss_history *history, int64_t series, int level,
+			  const struct wss_sample *sample, struct wss_error *err)
+{
+	time_t start = floor_to(sample->wall, level);
+	struct wss_summary summary = { 0 };
+	int r = get_summary(history, series, level, start, &summary, err);
+
+	if (r == 0 && wss_summary_add(&summary, sample) < 0)
+		r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (r == 0)
+		r = put_summary(history, series, level, start, &summary, err);
+	wss_summary_free(&summary);
+	return r;
+}
+
+int wss_history_add(struct wss_history *history, const struct wss_sample *sample,
+		    struct wss_error *err)
+{
+	int64_t guest = 0, series = 0;
+	int r;
+
+	if (!sample->uuid[0])
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "not stored: a guest without a UUID has no history");
+	if (wss_db_exec(history, "BEGIN IMMEDIATE", "cannot write it", err) < 0)
+		return -1;
+	r = put_guest(history, sample, &guest, err);
+	if (r == 0)
+		r = put_series(history, guest, sample, &series, err);
+	if (r == 0)
+		r = put_sample(history, series, sample, err);
+	if (r == 0)
+		r = add_to_summary(history, series, WSS_HISTORY_HOUR, sample, err);
+	if (r == 0)
+		r = add_to_summary(history, series, WSS_HISTORY_DAY, sample, err);
+	if (r == 0)
+		r = wss_db_exec(history, "COMMIT", "cannot write it", err);
+	/* A full disk may have rolled back by itself already. */
+	if (r < 0 && !sqlite3_get_autocommit(history->db))
+		sqlite3_exec(history->db, "ROLLBACK", NULL, NULL, NULL);
+	return r;
+}
+
+int wss_history_last(struct wss_history *history, const char *uuid, struct wss_amount *ret_time,
+		     struct wss_error *err)
+{
+	sqlite3_stmt *stmt = wss_db_statement(history, DB_LAST, err);
+	int r;
+
+	if (!stmt)
+		return -1;
+	sqlite3_bind_text(stmt, 1, uuid, -1, SQLITE_STATIC);
+	r = sqlite3_step(stmt);
+	*ret_time = r == SQLITE_ROW ? column_amount(stmt, 0) : (struct wss_amount){ 0 };
+	sqlite3_reset(stmt);
+	return r == SQLITE_ROW || r == SQLITE_DONE ? 0
+						   : wss_db_error(history, "cannot read it", err);
+}
+
+/* The id of the series that speaks for a guest: 1, 0 where there is none, -1. */
+static int choose(struct wss_history *history, const char *uuid, time_t since,
+		  struct wss_history_series *series, int64_t *ret_id, struct wss_error *err)
+{
+	sqlite3_stmt *stmt = wss_db_statement(history, DB_CHOOSE, err);
+	const char *method;
+	int r;
+
+	if (!stmt)
+		return -1;
+	sqlite3_bind_text(stmt, 1, uuid, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(stmt, 2, floor_to(since, WSS_HISTORY_DAY));
+	r = sqlite3_step(stmt);
+	if (r == SQLITE_ROW) {
+		method = (const char *)sqlite3_column_text(stmt, 1);
+		*ret_id = sqlite3_column_int64(stmt, 0);
+		snprintf(series->method, sizeof(series->method), "%s", method ? method : "");
+		series->observes = (enum wss_observes)(column_u64(stmt, 2) <= WSS_OBSERVES_RESIDENCY
+							       ? column_u64(stmt, 2)
+							       : 0);
+		series->granularity_bytes = column_u64(stmt, 3);
+		series->window_ns = column_u64(stmt, 4);
+	}
+	sqlite3_reset(stmt);
+	if (r != SQLITE_ROW && r != SQLITE_DONE)
+		return wss_db_error(history, "cannot read it", err);
+	return r == SQLITE_ROW;
+}
+
+static int sum_up(struct wss_history *history, int64_t id, time_t since, bool with_curve,
+		  struct wss_summary *total, struct wss_error *err)
+{
+	sqlite3_stmt *stmt = wss_db_statement(history, DB_SUMMARIES, err);
+	time_t day = floor_to(since, WSS_HISTORY_DAY);
+	int step, r = 0;
+
+	if (!stmt)
+		return -1;
+	sqlite3_bind_int64(stmt, 1, id);
+	sqlite3_bind_int64(stmt, 2, floor_to(since, WSS_HISTORY_HOUR));
+	sqlite3_bind_int64(stmt, 3, day);
+	sqlite3_bind_int64(stmt, 4, day == since ? day : day + WSS_HISTORY_DAY);
+	while (r == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
+		struct wss_summary summary = { 0 };
+
+		r = read_summary(history, stmt, with_curve, &summary, err);
+		if (r == 0 && wss_summary_merge(total, &summary) < 0)
+			r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+		wss_summary_free(&summary);
+	}
+	if (r == 0 && step != SQLITE_DONE)
+		r = wss_db_error(history, "cannot read it", err);
+	sqlite3_reset(stmt);
+	return r;
+}
+
+static int newest(struct wss_history *history, int64_t id, struct wss_history_series *series,
+		  struct wss_error *err)
+{
+	sqlite3_stmt *stmt = wss_db_statement(history, DB_NEWEST, err);
+	int r;
+
+	if (!stmt)
+		return -1;
+	sqlite3_bind_int64(stmt, 1, id);
+	r = sqlite3_step(stmt);
+	series->time = series->summary.last;
+	if (r == SQLITE_ROW) {
+		series->time = sqlite3_column_int64(stmt, 0);
+		series->wss_bytes = column_amount(stmt, 1);
+		series->maximum_bytes = column_amount(stmt, 2);
+		series->balloon_bytes = column_amount(stmt, 3);
+		series->rss_bytes = column_amount(stmt, 4);
+		series->qemu_bytes = column_amount(stmt, 5);
+	}
+	sqlite3_reset(stmt);
+	return r == SQLITE_ROW || r == SQLITE_DONE ? 0
+						   : wss_db_error(history, "cannot read it", err);
+}
+
+int wss_history_series(struct wss_history *history, const char *uuid, time_t since, unsigned flags,
+		       struct wss_history_series *ret_series, struct wss_error *err)
+{
+	struct wss_history_series series = { .time = 0 };
+	int64_t id = 0;
+	int r = choose(history, uuid, since, &series, &id, err);
+
+	if (r <= 0)
+		return r;
+	if (sum_up(history, id, since, flags & WSS_HISTORY_CURVE, &series.summary, err) < 0 ||
+	    newest(history, id, &series, err) < 0) {
+		wss_summary_free(&series.summary);
+		return -1;
+	}
+	*ret_series = series;
+	return 1;
+}
+
+int wss_history_hours(struct wss_history *history, const char *uuid, time_t since,
+		      wss_history_hour on_hour, void *opaque, struct wss_error *err)
+{
+	struct wss_history_series series;
+	sqlite3_stmt *stmt;
+	int64_t id = 0;
+	int r = choose(history, uuid, since, &series, &id, err);
+
+	if (r <= 0)
+		return r;
+	stmt = wss_db_statement(history, DB_HOURS, err);
+	if (!stmt)
+		return -1;
+	sqlite3_bind_int64(stmt, 1, id);
+	sqlite3_bind_int64(stmt, 2, floor_to(since, WSS_HISTORY_HOUR));
+	while ((r = sqlite3_step(stmt)) == SQLITE_ROW)
+		on_hour(sqlite3_column_int64(stmt, 0), column_u64(stmt, 1), opaque);
+	sqlite3_reset(stmt);
+	return r == SQLITE_DONE ? 0 : wss_db_error(history, "cannot read it", err);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "wss/balloon.h"
+
+#include <stddef.h>
+
+#define MIB (1ULL << 20)
+/* Sizes are set in KiB and reached in pages: nearer than this is there. */
+#define TOLERANCE MIB
+/* A guest that has needed its memory back is left alone for so many periods. */
+#define REST_PERIODS 10
+/* Without any window for so long, nobody knows what the guest needs. */
+#define BLIND_PERIODS 10
+/* Major faults a second that an idle guest may have. */
+#define FAULTS_PER_S 20
+
+const char *wss_balloon_refusal(const struct wss_balloon_facts *facts)
+{
+	const struct {
+		bool refuse;
+		const char *reason;
+	} table[] = {
+		{ facts->opted_out, "its policy says to leave it alone" },
+		{ !facts->running, "it does not run" },
+		{ facts->job, "a job is under way for it" },
+		{ !facts->has_device, "it has no balloon device" },
+		{ facts->hazard != NULL, facts->hazard },
+		{ facts->confidence == WSS_CONFIDENCE_NONE, "too early: fewer than ten windows" },
+		{ !facts->current, "its newest window is older than two periods" },
+		{ !facts->statistics && !facts->autodeflate,
+		  "it reports no statistics and would not take memory back in need" },
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].refuse)
+			return table[i].reason;
+	return NULL;
+}
+
+void wss_balloon_init(struct wss_balloon *balloon, const struct wss_balloon_limits *limits)
+{
+	*balloon = (struct wss_balloon){ .limits = *limits, .target_bytes = limits->original_bytes };
+}
+
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t with_headroom(uint64_t bytes, uint64_t percent)
+{
+	return bytes + bytes / 100 * percent;
+}
+
+uint64_t wss_balloon_floor(const struct wss_balloon_limits *limits,
+			   const struct wss_balloon_view *view)
+{
+	uint64_t floor = limits->floor_bytes;
+
+	if (view->wss_bytes.known)
+		floor = max_u64(floor,
+				with_headroom(view->wss_bytes.value, limits->headroom_percent));
+	/* What the guest holds and could not give up, as it says itself. */
+	if (view->usable_bytes.known && view->actual_bytes.known &&
+	    view->usable_bytes.value <= view->actual_bytes.value)
+		floor = max_u64(floor, with_headroom(view->actual_bytes.value -
+							     view->usable_bytes.value,
+						     limits->headroom_percent));
+	return floor;
+}
+
+static struct wss_balloon_decision hold(const char *reason)
+{
+	return (struct wss_balloon_decision){ WSS_BALLOON_HOLD, 0, reason };
+}
+
+static struct wss_balloon_decision give_back(struct wss_balloon *balloon, uint64_t now_s,
+					     const char *reason)
+{
+	balloon->target_bytes = balloon->limits.original_bytes;
+	balloon->shrunk = balloon->pending = false;
+	balloon->steps = 0;
+	balloon->rest_until_s = now_s + REST_PERIODS * balloon->limits.period_s;
+	return (struct wss_balloon_decision){ WSS_BALLOON_RETURN, balloon->target_bytes, reason };
+}
+
+static struct wss_balloon_decision end(struct wss_balloon *balloon, const char *reason)
+{
+	balloon->over = true;
+	return (struct wss_balloon_decision){ WSS_BALLOON_RESTORE, balloon->limits.original_bytes,
+					      reason };
+}
+
+/* Has the guest begun to swap, or to read back what it had to drop, since the last look? */
+static const char *distress(struct wss_balloon *balloon, const struct wss_balloon_view *view)
+{
+	uint64_t seconds = view->now_s > balloon->seen_s ? view->now_s - balloon->seen_s : 1;
+	const char *reason = NULL;
+
+	if (view->swapped_bytes.known && balloon->swapped_bytes.known &&
+	    view->swapped_bytes.value > balloon->swapped_bytes.value)
+		reason = "the guest is swapping";
+	if (view->major_faults.known && balloon->major_faults.known &&
+	    view->major_faults.value > balloon->major_faults.value + FAULTS_PER_S * seconds)
+		reason = "the guest's major faults rise";
+	if (view->swapped_bytes.known)
+		balloon->swapped_bytes = view->swapped_bytes;
+	if (view->major_faults.known)
+		balloon->major_faults = view->major_faults;
+	balloon->seen_s = view->now_s;
+	return reason;
+}
+
+/* What ends or undoes everything, whatever else is under way; reason NULL: nothing does. */
+static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
+					    const struct wss_balloon_view *view)
+{
+	const struct wss_balloon_limits *limits = &balloon->limits;
+	uint64_t actual = view->actual_bytes.value;
+	const char *reason = distress(balloon, view);
+
+	if (!balloon->shrunk)
+		return hold(NULL);
+	/* It grew although nobody told it to: its own way out of an emergency. */
+	if (actual > balloon->best_bytes + TOLERANCE)
+		return end(balloon, "the guest took memory back by itself");
+	if (reason)
+		return give_back(balloon, view->now_s, reason);
+	/* At the edge: half of the headroom is used up. */
+	if (view->wss_bytes.known &&
+	    with_headroom(view->wss_bytes.value, limits->headroom_percent / 2) >= actual)
+		return give_back(balloon, view->now_s, "the working set has reached the edge");
+	if (view->wss_age_s > BLIND_PERIODS * limits->period_s)
+		return end(balloon, "the guest has not been measured for too long");
+	return hold(NULL);
+}
+
+/* A step that is under way. reason NULL: it is done. */
+static struct wss_balloon_decision await_step(struct wss_balloon *balloon,
+					      const struct wss_balloon_view *view)
+{
+	uint64_t actual = view->actual_bytes.value;
+
+	if (actual + TOLERANCE < balloon->best_bytes) {
+		balloon->best_bytes = actual;
+		balloon->progress_s = view->now_s;
+	}
+	if (actual > balloon->target_bytes + TOLERANCE) {
+		if (view->now_s - balloon->progress_s >= balloon->limits.timeout_s)
+			return end(balloon, "the guest does not give memory back");
+		return hold("a step is under way");
+	}
+	balloon->best_bytes = actual < balloon->best_bytes ? actual : balloon->best_bytes;
+	balloon->pending = false;
+	balloon->steps++;
+	balloon->rest_until_s = view->now_s + balloon->limits.pause_s;
+	return hold(NULL);
+}
+
+/*
+ * What the guest says it gave up must show on the host: half of it at least, as far as the host
+ * held more than the guest is left with.
+ */
+static bool is_fruitless(const struct wss_balloon *balloon, const struct wss_balloon_view *view)
+{
+	uint64_t before = balloon->rss_before_bytes.value, given, due;
+
+	if (balloon->steps < WSS_BALLOON_PROOF_STEPS || !balloon->rss_before_bytes.known ||
+	    !view->rss_bytes.known || before <= balloon->target_bytes)
+		return false;
+	given = balloon->size_before_bytes - balloon->target_bytes;
+	due = before - balloon->target_bytes;
+	due = (due < given ? due : given) / 2;
+	return view->rss_bytes.value + due > before;
+}
+
+static struct wss_balloon_decision take_step(struct wss_balloon *balloon,
+					     const struct wss_balloon_view *view)
+{
+	uint64_t actual = view->actual_bytes.value;
+	uint64_t floor = wss_balloon_floor(&balloon->limits, view);
+	uint64_t target = max_u64(floor, actual - actual / 100 * WSS_BALLOON_STEP_PERCENT);
+
+	if (target + TOLERANCE >= actual)
+		return hold("it is at its floor");
+	if (!balloon->shrunk) {
+		balloon->rss_before_bytes = view->rss_bytes;
+		balloon->size_before_bytes = actual;
+	}
+	balloon->shrunk = balloon->pending = true;
+	balloon->target_bytes = target;
+	balloon->best_bytes = actual;
+	balloon->progress_s = view->now_s;
+	return (struct wss_balloon_decision){ WSS_BALLOON_SHRINK, target, "it needs less" };
+}
+
+struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
+					     const struct wss_balloon_view *view)
+{
+	struct wss_balloon_decision decision;
+
+	if (balloon->over)
+		return hold("it is left alone");
+	if (!view->actual_bytes.known)
+		return hold("the size of its balloon is not known");
+	decision = alarm_of(balloon, view);
+	if (decision.reason)
+		return decision;
+	if (balloon->pending) {
+		decision = await_step(balloon, view);
+		if (decision.reason)
+			return decision;
+	}
+	if (is_fruitless(balloon, view))
+		return end(balloon, "the host gets no memory back from it");
+	if (!view->wss_bytes.known || view->wss_age_s > 2 * balloon->limits.period_s)
+		return hold("its newest window is older than two periods");
+	if (view->now_s < balloon->rest_until_s)
+		return hold("it rests");
+	return take_step(balloon, view);
+}

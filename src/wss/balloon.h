@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Decisions about a guest's balloon: whether it may be shrunk at all, how far, and step by step
+ * what to do next. Pure: whoever drives it looks at the guest, and does what it says.
+ */
+#ifndef WSS_WSS_BALLOON_H
+#define WSS_WSS_BALLOON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wss/sample.h"
+#include "wss/sizing.h"
+
+/* What must be right before a guest's balloon is touched. */
+struct wss_balloon_facts {
+	bool running, job;
+	bool has_device;
+	bool opted_out;
+	/* The balloon could not return memory to the host; static text, NULL where it can. */
+	const char *hazard;
+	bool autodeflate;	 /* the guest takes memory back itself rather than kill a process */
+	bool statistics;	 /* the guest reports its memory, and has done so of late */
+	enum wss_confidence confidence;
+	bool current;		 /* the newest window is not older than two periods */
+};
+
+/* Why the balloon may not be shrunk, for a person; NULL where it may. */
+const char *wss_balloon_refusal(const struct wss_balloon_facts *facts);
+
+struct wss_balloon_limits {
+	uint64_t original_bytes; /* what is given back */
+	uint64_t floor_bytes;	 /* policy, recommended size */
+	uint64_t headroom_percent;
+	uint64_t period_s;	 /* between two windows */
+	uint64_t pause_s;	 /* after a step */
+	uint64_t timeout_s;	 /* of a step without any progress */
+};
+
+#define WSS_BALLOON_STEP_PERCENT 5
+/* Steps after which the host's memory must have fallen. */
+#define WSS_BALLOON_PROOF_STEPS 2
+
+/* One look at the guest. What is not known, or is older than the look before, is absent. */
+struct wss_balloon_view {
+	uint64_t now_s; /* of a clock that never goes back */
+	struct wss_amount actual_bytes; /* what the balloon leaves */
+	struct wss_amount rss_bytes;	/* of the guest's memory, on the host */
+	struct wss_amount wss_bytes;	/* newest window */
+	uint64_t wss_age_s;
+	struct wss_amount usable_bytes;		/* the guest could give up without swapping */
+	struct wss_amount swapped_bytes;	/* in and out, since it booted */
+	struct wss_amount major_faults;		/* likewise */
+};
+
+enum wss_balloon_action {
+	WSS_BALLOON_HOLD,
+	WSS_BALLOON_SHRINK,  /* to target_bytes */
+	WSS_BALLOON_RETURN,  /* to target_bytes, the original, at once; and go on */
+	WSS_BALLOON_RESTORE, /* likewise, and never touch it again */
+};
+
+struct wss_balloon_decision {
+	enum wss_balloon_action action;
+	uint64_t target_bytes;
+	const char *reason; /* static */
+};
+
+/* Opaque but for its memory. */
+struct wss_balloon {
+	struct wss_balloon_limits limits;
+	uint64_t target_bytes;
+	uint64_t best_bytes;	/* least actual size seen since the step was begun */
+	uint64_t progress_s;	/* when that was */
+	uint64_t rest_until_s;	/* no step before */
+	unsigned steps;
+	struct wss_amount rss_before_bytes; /* before the first of them */
+	uint64_t size_before_bytes;
+	struct wss_amount swapped_bytes, major_faults;
+	uint64_t seen_s;
+	bool shrunk, pending, over;
+};
+
+void wss_balloon_init(struct wss_balloon *balloon, const struct wss_balloon_limits *limits);
+
+/* The least that the guest may be left with, as this look shows it. */
+uint64_t wss_balloon_floor(const struct wss_balloon_limits *limits,
+			   const struct wss_balloon_view *view);
+
+/* Takes a look at the guest, and says what to do. */
+struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
+					     const struct wss_balloon_view *view);
+
+#endif

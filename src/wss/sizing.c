@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "wss/sizing.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define MIB (1ULL << 20)
+#define HOUR 3600
+#define HOURS_MAX (366 * 24)
+/* One window in five that is doubtful makes all of it doubtful. */
+#define DEGRADED_SHARE 5
+
+const char *wss_confidence_name(enum wss_confidence confidence)
+{
+	static const char *const names[] = { "none", "low", "medium", "high" };
+
+	return names[confidence];
+}
+
+uint64_t wss_sizing_rank(uint64_t n, double p)
+{
+	/* In logarithms: p^n is 0 in binary long before n is what a year gives. */
+	double log_pmf = (double)n * log(p), tail = exp(log_pmf);
+	uint64_t rank = n;
+
+	if (!n || tail > 1 - WSS_SIZING_CERTAINTY)
+		return 0;
+	while (rank > 1) {
+		log_pmf += log((double)rank) + log1p(-p) - log((double)(n - rank + 1)) - log(p);
+		tail += exp(log_pmf);
+		if (tail > 1 - WSS_SIZING_CERTAINTY)
+			break;
+		rank--;
+	}
+	return rank;
+}
+
+void wss_sizing_heed(struct wss_sizing_rule *rule, const struct wss_policy *policy)
+{
+	if (policy->headroom_percent.known)
+		rule->headroom_percent = policy->headroom_percent.value;
+	if (policy->minimum_bytes.known)
+		rule->minimum_bytes = policy->minimum_bytes.value;
+}
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t with_headroom(uint64_t bytes, uint64_t percent)
+{
+	double size = (double)bytes * (1 + (double)percent / 100);
+
+	return size < 9e18 ? (uint64_t)size : (uint64_t)9e18;
+}
+
+static uint64_t recommend(uint64_t base, const struct wss_sizing_rule *rule,
+			  const struct wss_policy *policy, struct wss_amount curve)
+{
+	uint64_t bytes = with_headroom(base, rule->headroom_percent);
+
+	if (curve.known && bytes < curve.value)
+		bytes = curve.value;
+	if (bytes < rule->minimum_bytes)
+		bytes = rule->minimum_bytes;
+	bytes = (bytes + MIB - 1) / MIB * MIB;
+	/* The operator's word is the last, and whole MiB or not. */
+	if (policy->maximum_bytes.known)
+		bytes = min_u64(bytes, policy->maximum_bytes.value);
+	return bytes;
+}
+
+static enum wss_confidence judge(const struct wss_summary *summary, bool enough)
+{
+	if (summary->samples < WSS_SIZING_SAMPLES_MIN)
+		return WSS_CONFIDENCE_NONE;
+	if (!enough || summary->degraded * DEGRADED_SHARE > summary->samples + summary->degraded)
+		return WSS_CONFIDENCE_LOW;
+	return summary->last - summary->first < WSS_SIZING_WEEK_S ? WSS_CONFIDENCE_MEDIUM
+								   : WSS_CONFIDENCE_HIGH;
+}
+
+/* Percentiles are the edges of buckets: never above what was really seen. */
+static struct wss_amount percentile(const struct wss_summary *summary, double p)
+{
+	return wss_amount_of(
+		min_u64(wss_histogram_percentile(&summary->sizes, p), summary->max_bytes));
+}
+
+static struct wss_amount reclaimable(uint64_t recommended, struct wss_amount held,
+				     struct wss_amount balloon)
+{
+	uint64_t now;
+
+	if (!held.known && !balloon.known)
+		return (struct wss_amount){ 0 };
+	now = min_u64(held.known ? held.value : UINT64_MAX,
+		      balloon.known ? balloon.value : UINT64_MAX);
+	return wss_amount_of(now > recommended ? now - recommended : 0);
+}
+
+void wss_sizing_compute(const struct wss_summary *summary, const struct wss_sizing_rule *rule,
+			const struct wss_policy *policy, const struct wss_sizing_state *state,
+			struct wss_sizing *ret_sizing)
+{
+	uint64_t rank = wss_sizing_rank(summary->samples, rule->percentile);
+	struct wss_sizing sizing = { .confidence = judge(summary, rank != 0),
+				     .from_peak = rank == 0 };
+
+	if (sizing.confidence != WSS_CONFIDENCE_NONE) {
+		uint64_t base = rank ? min_u64(wss_histogram_at_rank(&summary->sizes, rank),
+					       summary->max_bytes)
+				     : summary->max_bytes;
+
+		sizing.p50_bytes = percentile(summary, 0.5);
+		sizing.p95_bytes = percentile(summary, 0.95);
+		sizing.p99_bytes = percentile(summary, 0.99);
+		sizing.peak_bytes = wss_amount_of(summary->max_bytes);
+		sizing.base_bytes = wss_amount_of(base);
+		sizing.recommended_bytes =
+			wss_amount_of(recommend(base, rule, policy, state->curve_bytes));
+		sizing.reclaimable_bytes = reclaimable(sizing.recommended_bytes.value,
+						       state->held_bytes, state->balloon_bytes);
+	}
+	*ret_sizing = sizing;
+}
+
+int wss_fit_init(struct wss_fit *fit, time_t from, time_t to)
+{
+	size_t n;
+
+	from -= from % HOUR;
+	n = to > from ? (size_t)((to - from) / HOUR) + 1 : 1;
+	if (n > HOURS_MAX) {
+		from += (time_t)(n - HOURS_MAX) * HOUR;
+		n = HOURS_MAX;
+	}
+	*fit = (struct wss_fit){ .from = from, .n_hours = n, .hours = calloc(n, sizeof(*fit->hours)) };
+	return fit->hours ? 0 : -1;
+}
+
+void wss_fit_free(struct wss_fit *fit)
+{
+	free(fit->hours);
+	fit->hours = NULL;
+}
+
+void wss_fit_hour(struct wss_fit *fit, time_t start, uint64_t bytes)
+{
+	size_t at;
+
+	if (start < fit->from)
+		return;
+	at = (size_t)((start - fit->from) / HOUR);
+	if (at >= fit->n_hours || fit->hours[at].seen)
+		return;
+	fit->hours[at].bytes += bytes;
+	fit->hours[at].seen = true;
+	fit->hours[at].any = true;
+}
+
+void wss_fit_guest(struct wss_fit *fit, uint64_t otherwise_bytes)
+{
+	for (size_t i = 0; i < fit->n_hours; i++) {
+		if (!fit->hours[i].seen)
+			fit->hours[i].bytes += otherwise_bytes;
+		fit->hours[i].seen = false;
+	}
+}
+
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+int wss_fit_result(const struct wss_fit *fit, double probability, struct wss_fit_result *ret_result)
+{
+	struct wss_fit_result result = { 0 };
+	uint64_t *sums = calloc(fit->n_hours ? fit->n_hours : 1, sizeof(*sums)), rank;
+
+	if (!sums)
+		return -1;
+	for (size_t i = 0; i < fit->n_hours; i++)
+		if (fit->hours[i].any)
+			sums[result.hours++] = fit->hours[i].bytes;
+	if (result.hours) {
+		qsort(sums, result.hours, sizeof(*sums), by_size);
+		rank = wss_sizing_rank(result.hours, probability);
+		result.from_peak = rank == 0;
+		result.bytes = wss_amount_of(sums[(rank ? rank : result.hours) - 1]);
+	}
+	free(sums);
+	*ret_result = result;
+	return 0;
+}

@@ -1,0 +1,134 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The periodic round on a real guest, its history on disks that fill up or cannot be
+# written, and a round that is killed.
+
+load functions.sh
+
+setup_file() {
+	root_setup_file
+	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	embed_guest_start web1 args="wss.map=64 wss.touch=32" define=1
+	embed_guest_wait_ready web1
+	embed_guest_wait_state web1 touching
+}
+
+teardown_file() {
+	root_teardown_file
+}
+
+setup() {
+	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
+}
+
+teardown() {
+	! mountpoint -q "$BATS_TEST_TMPDIR/disk" || umount "$BATS_TEST_TMPDIR/disk"
+}
+
+disk() { # SIZE: a tmpfs of that size -> VIRT_WSS_HISTORY on it
+	mkdir -p "$BATS_TEST_TMPDIR/disk"
+	mount -t tmpfs -o "size=$1" none "$BATS_TEST_TMPDIR/disk" || skip "cannot mount a tmpfs"
+	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/disk/history.db
+}
+
+stored() { # samples in the history
+	sqlite3 -readonly "$VIRT_WSS_HISTORY" 'SELECT count(*) FROM sample'
+}
+
+intact() {
+	[ "$(sqlite3 "$VIRT_WSS_HISTORY" 'PRAGMA integrity_check')" = ok ]
+}
+
+@test "a round stores and publishes, also in the configuration" {
+	wss sample --all --store --publish --persistent --window 300ms --count 20 --output csv
+	[ "$status" = 0 ]
+	[ "$(stored)" = 20 ]
+	# On a busy machine a window may be doubtful: it does not count as a sample.
+	good=$(field quality | grep -cx ok)
+	[ "$good" -ge 10 ]
+	intact
+	wss list web1 --output csv
+	[ "$(field samples)" = "$good" ]
+	[ "$(field confidence)" = low ]
+	[ "$(field p50_bytes)" -gt $((32 << 20)) ]
+	[ "$(field peak_bytes)" -ge "$(field p95_bytes)" ]
+	embed_virsh metadata web1 --uri urn:virt-wss:profile:1 --config | grep -q '<peak unit'
+}
+
+@test "a profile that has just been published is not written again" {
+	wss sample web1 --publish --window 300ms
+	before=$(embed_virsh metadata web1 --uri urn:virt-wss:profile:1)
+	wss sample --all --store --publish --window 300ms
+	[ "$status" = 0 ]
+	[ "$(embed_virsh metadata web1 --uri urn:virt-wss:profile:1)" = "$before" ]
+	wss sample web1 --publish --window 300ms
+	[ "$(embed_virsh metadata web1 --uri urn:virt-wss:profile:1)" != "$before" ]
+}
+
+@test "the policy's period is kept" {
+	wss policy set web1 --period 1h
+	wss sample --all --store --window 300ms
+	[ "$(stored)" = 1 ]
+	wss sample --all --store --window 300ms
+	[ "$status" = 0 ]
+	[ "$(stored)" = 1 ]
+	# Asked for by name it is measured.
+	wss sample web1 --store --window 300ms
+	[ "$(stored)" = 2 ]
+	wss policy set web1 --period none
+	embed_virsh dumpxml web1 --inactive | grep -c 'urn:virt-wss:policy' | grep -qx 0
+}
+
+@test "a full disk loses the sample, never the file" {
+	disk 300k
+	full=0
+	for ((i = 0; i < 40 && full < 3; i++)); do
+		wss sample web1 --store --window 50ms --count 20 --output csv
+		[ "$status" = 0 ] || { full=$((full + 1)); [ "$status" = 1 ]; [[ $err == *full* ]]; }
+		intact
+	done
+	[ "$full" = 3 ]
+	before=$(stored)
+	[ "$before" -gt 0 ]
+	# With room again it goes on.
+	mount -o remount,size=10m "$BATS_TEST_TMPDIR/disk"
+	wss sample web1 --store --window 100ms
+	[ "$status" = 0 ]
+	[ "$(stored)" = $((before + 1)) ]
+	intact
+}
+
+@test "a disk without any room is one clear line" {
+	disk 16k
+	head -c 12k /dev/zero >"$BATS_TEST_TMPDIR/disk/fill" || true
+	wss sample web1 --store --window 100ms
+	[ "$status" = 1 ]
+	one_line_error 'history.*full'
+}
+
+@test "a read-only disk can be read, and says that it cannot be written" {
+	disk 10m
+	wss sample web1 --store --window 100ms
+	mount -o remount,ro "$BATS_TEST_TMPDIR/disk"
+	wss sample web1 --store --window 100ms
+	[ "$status" = 1 ]
+	one_line_error 'history.*(read-only|Read-only)'
+	[ "$(stored)" = 1 ]
+}
+
+@test "killed at any moment the history is whole, and the guest runs" {
+	RANDOM=$BATS_TEST_NUMBER
+	for ((i = 0; i < 15; i++)); do
+		"$virt_wss" sample web1 --store --publish --window 20ms --count 30 >/dev/null 2>&1 3>&- &
+		pid=$!
+		sleep "0.$((RANDOM % 9))"
+		kill -KILL $pid 2>/dev/null || true
+		wait $pid || true
+		[ ! -s "$VIRT_WSS_HISTORY" ] || intact
+	done
+	embed_guest_alive web1
+	wss sample web1 --store --window 100ms
+	[ "$status" = 0 ]
+	[ "$(stored)" -ge 1 ]
+}

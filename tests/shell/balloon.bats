@@ -1,0 +1,29 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The command line of balloon, on libvirt's test driver.
+
+virt_wss=$WSS_BUILDDIR/virt-wss
+
+setup() {
+	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db LIBVIRT_DEFAULT_URI=test:///default
+}
+
+@test "a guest that cannot be shrunk is no failure, and its reason is given" {
+	run "$virt_wss" balloon test --output json
+	echo "$output"
+	[ "$status" = 0 ]
+	[[ $output == *'"action": "refused"'* && $output == *'"reason"'* ]]
+	run "$virt_wss" balloon nobody
+	[ "$status" = 1 ]
+}
+
+@test "options that are none" {
+	for words in "--span 0" "--headroom x" "--minimum x" "--history=" "--all test" "--frobnicate"; do
+		# shellcheck disable=SC2086
+		run "$virt_wss" balloon test $words
+		[ "$status" = 2 ]
+	done
+	run "$virt_wss" balloon test --history /nowhere/history.db
+	[ "$status" = 1 ]
+}

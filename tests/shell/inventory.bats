@@ -1,0 +1,203 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# list over many hosts, and policy, on libvirt's test driver. That driver's domains live as
+# long as its connection: what is to be there is in its node file.
+
+virt_wss=$WSS_BUILDDIR/virt-wss
+profile="<wss:profile xmlns:wss='urn:virt-wss:profile:1' version='1' time='2026-11-20T18:00:00Z'
+	method='mmu' observes='accesses' window='4.02' granularity='4096' confidence='high'
+	tool='0.1.0' samples='120' since='2026-11-01T00:00:00Z'>
+	<wss:current unit='bytes'>68943872</wss:current><wss:p50 unit='bytes'>1048576</wss:p50>
+	<wss:p99 unit='bytes'>2097152</wss:p99></wss:profile>"
+
+# NODE: a host of the domains that follow, as NAME=METADATA. -> $uri
+node() { # NODE [NAME=METADATA]...
+	local dir=$BATS_TEST_TMPDIR/$1 option n=0
+	mkdir -p "$dir"
+	shift
+	echo '<node>' >"$dir/node.xml"
+	for option; do
+		n=$((n + 1))
+		printf '%s' "<domain type='test'><name>${option%%=*}</name><memory>1024</memory>" \
+			"<metadata>${option#*=}</metadata><os><type>hvm</type></os></domain>" >"$dir/$n.xml"
+		echo "<domain file='$dir/$n.xml'/>" >>"$dir/node.xml"
+	done
+	echo '</node>' >>"$dir/node.xml"
+	uri=test://$dir/node.xml
+}
+
+wss() { # ARGUMENT...
+	status=0
+	timeout -k 5 60 "$virt_wss" "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
+	out=$(cat "$BATS_TEST_TMPDIR/out")
+	err=$(cat "$BATS_TEST_TMPDIR/err")
+	printf '$ virt-wss %s -> %s\n%s\n%s\n' "$*" "$status" "$out" "$err"
+}
+
+field() { # COLUMN
+	awk -f "$WSS_SRCDIR/scripts/csv-field.awk" -v name="$1" <<<"$out"
+}
+
+# A UNIX socket that takes connections and never says a word, as a libvirtd that hangs.
+silent_socket() { # -> silent, silent_pid
+	silent=$BATS_TEST_TMPDIR/silent
+	perl -MIO::Socket::UNIX -e '
+		$s = IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 5) or die;
+		open(F, ">", "$ARGV[0].ready"); close F; sleep 60' "$silent" 3>&- &
+	silent_pid=$!
+	local end=$((SECONDS + 10))
+	until [ -e "$silent.ready" ]; do [ $SECONDS -lt $end ] || return 1; done
+}
+
+teardown() {
+	[ -z "${silent_pid-}" ] || kill "$silent_pid" 2>/dev/null || true
+}
+
+@test "all that a profile says is shown" {
+	node a "web1=$profile" web2=
+	wss -c "$uri" list --output csv
+	[ "$status" = 0 ]
+	[ "$(field domain)" = $'web1\nweb2' ]
+	[ "$(field p99_bytes | head -n 1)" = 2097152 ]
+	[ "$(field samples | head -n 1)" = 120 ]
+	[ "$(field since | head -n 1)" = 2026-11-01T00:00:00Z ]
+	[ "$(field confidence | head -n 1)" = high ]
+	[ "$(field host | head -n 1)" = "$uri" ]
+}
+
+@test "several hosts, in the order given, with the host in the table" {
+	node a "web1=$profile"
+	a=$uri
+	node b db1=
+	wss -c "$uri" list -c "$a" --output csv
+	[ "$status" = 0 ]
+	[ "$(field domain)" = $'db1\nweb1' ]
+	printf '# ours\n\n  %s \r\n%s\n' "$a" "$uri" >"$BATS_TEST_TMPDIR/hosts"
+	wss list --hosts "$BATS_TEST_TMPDIR/hosts" --output csv
+	[ "$status" = 0 ]
+	[ "$(field domain)" = $'web1\ndb1' ]
+	wss list --hosts "$BATS_TEST_TMPDIR/hosts"
+	[[ $out == *HOST* && $out == *web1*"$a"* ]]
+	wss -c "$a" list
+	[[ $out != *HOST* ]]
+}
+
+@test "a host that cannot be reached is named, the others are listed, exit 3" {
+	node a "web1=$profile"
+	wss -c "qemu+unix:///system?socket=/nowhere/socket" list -c "$uri" --output csv
+	[ "$status" = 3 ]
+	[[ $err == *nowhere* && $out == *web1* ]]
+	wss -c "qemu+unix:///system?socket=/nowhere/socket" list -c nonsense:///x
+	[ "$status" = 4 ]
+}
+
+@test "a host that hangs does not hold up the others" {
+	command -v perl >/dev/null || skip "needs perl"
+	silent_socket
+	node a "web1=$profile"
+	began=$SECONDS
+	wss -c "qemu+unix:///system?socket=$silent" list -c "$uri" --timeout 2s --output csv
+	[ "$status" = 3 ]
+	[ $((SECONDS - began)) -lt 20 ]
+	[[ $out == *web1* && $err == *"no answer within 2"* ]]
+}
+
+@test "two hundred hosts, most of them gone" {
+	node a "web1=$profile"
+	for ((i = 0; i < 200; i++)); do
+		[ $((i % 10)) = 0 ] && echo "$uri" || echo "qemu+unix:///system?socket=/nowhere/$i"
+	done >"$BATS_TEST_TMPDIR/hosts"
+	wss list --hosts "$BATS_TEST_TMPDIR/hosts" --output csv
+	[ "$status" = 3 ]
+	[ "$(field domain | grep -c web1)" = 20 ]
+	[ "$(field error | grep -c nowhere)" = 180 ]
+}
+
+@test "hosts files and options that are none" {
+	wss list --hosts /nowhere/hosts
+	[ "$status" = 2 ]
+	: >"$BATS_TEST_TMPDIR/hosts"
+	wss list --hosts "$BATS_TEST_TMPDIR/hosts"
+	[ "$status" = 2 ]
+	head -c 2000000 /dev/zero | tr '\0' 'x' >"$BATS_TEST_TMPDIR/hosts"
+	wss list --hosts "$BATS_TEST_TMPDIR/hosts"
+	[ "$status" = 2 ]
+	wss -c test:///default list --hosts "$BATS_TEST_TMPDIR/hosts"
+	[ "$status" = 2 ]
+	wss -c test:///default list -c test:///default test
+	[ "$status" = 2 ]
+	wss -c test:///default list --timeout 0
+	[ "$status" = 2 ]
+}
+
+@test "hostile names and metadata break no output" {
+	local evil='a"b,c&lt;d&amp;&apos;;&#10;$(id) =1+1 é日本 &#x9b;31m' large
+	large="<x:note xmlns:x='urn:x'>$(head -c 3000000 /dev/zero | tr '\0' 'y')</x:note>"
+	node a "$evil=$profile$large" \
+		"evil2=<wss:profile xmlns:wss='urn:virt-wss:profile:1' version='1'>&lt;script&gt;</wss:profile>" \
+		"evil3=<wss:profile xmlns:wss='urn:virt-wss:profile:1'>$(head -c 100000 /dev/zero | tr '\0' 'y')</wss:profile>"
+	for format in table csv json; do
+		wss -c "$uri" list --output $format >/dev/null
+		[ "$status" = 3 ]
+		[[ $out != *$'\xc2\x9b'* && $err != *$'\xc2\x9b'* ]]
+		[ "${#out}" -lt 10000 ]
+	done
+	perl -MJSON::PP -e '
+		$rows = decode_json(join("", <STDIN>))->{profiles};
+		@$rows == 3 or die "rows"; (grep { $_->{domain} =~ /a"b,c<d/ && $_->{p50_bytes} == 1048576 } @$rows) == 1
+			or die "name"; (grep { $_->{error} } @$rows) == 2 or die "errors"' <<<"$out"
+	wss -c "$uri" list --output csv
+	[ "$(wc -l <<<"$out")" = 4 ]
+	[ "$(grep -c '^[=+@-]' <<<"$out")" = 0 ]
+}
+
+@test "policies are shown" {
+	node a "web1=<p:policy xmlns:p='urn:virt-wss:policy:1' version='1' opt-out='yes'>
+		<p:minimum unit='MiB'>512</p:minimum><p:headroom>30</p:headroom></p:policy>" web2= \
+		"web3=<p:policy xmlns:p='urn:virt-wss:policy:1' version='1'><p:minimum>x</p:minimum></p:policy>"
+	wss -c "$uri" policy get --output csv
+	[ "$status" = 3 ]
+	[ "$(field opt_out)" = $'1\n0\n' ] || [ "$(field opt_out | head -n 2)" = $'1\n0' ]
+	[ "$(field minimum_bytes | head -n 1)" = 536870912 ]
+	[ "$(field headroom_percent | head -n 1)" = 30 ]
+	[[ $err == *web3*"not a size"* ]]
+	wss -c "$uri" policy get web1 web2
+	[ "$status" = 0 ]
+	wss -c "$uri" policy get nobody
+	[ "$status" = 1 ]
+}
+
+@test "a guest that opted out is left alone, and missed in no round" {
+	node a "web1=<p:policy xmlns:p='urn:virt-wss:policy:1' version='1' opt-out='yes'/>"
+	wss -c "$uri" sample web1 --window 100ms
+	[ "$status" = 5 ]
+	[[ $err == *"opt out"* ]]
+	wss -c "$uri" sample --all --window 100ms
+	[ "$status" = 0 ]
+	[ -z "$err" ]
+	node a "web1=<p:policy xmlns:p='urn:virt-wss:policy:1' version='1'><p:period>soon</p:period></p:policy>"
+	wss -c "$uri" sample web1 --window 100ms
+	[ "$status" = 1 ]
+	[[ $err == *policy*period* ]]
+}
+
+@test "policies that are none" {
+	for words in "" "frobnicate web1" "set" "set test" "set --minimum 1GiB" "clear" \
+		"get test --minimum 1GiB" "set test --minimum lots" "set test --headroom 2000" \
+		"set test --headroom -1" "set test --opt-out maybe" "set test --period 0" \
+		"get test --all"; do
+		# shellcheck disable=SC2086
+		wss -c test:///default policy $words
+		[ "$status" = 2 ]
+		[ "$(wc -l <<<"$err")" = 1 ]
+	done
+	wss -c test:///default policy set test --minimum 2GiB --maximum 1GiB
+	[ "$status" = 2 ] || [ "$status" = 1 ]
+	wss -c test:///default policy set test --minimum 1GiB --headroom 25% --period 5m
+	[ "$status" = 0 ]
+	wss -c test:///default policy clear test
+	[ "$status" = 0 ]
+	wss -c test:///default policy clear nobody
+	[ "$status" = 1 ]
+}

@@ -1,0 +1,171 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# recommend on libvirt's test driver, from a history that is made up.
+
+virt_wss=$WSS_BUILDDIR/virt-wss
+uuid=11111111-2222-3333-4444-55555555000
+
+setup() {
+	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
+}
+
+# web1 to webN, each of 4 GiB; metadata of web1 as given.
+node() { # N [METADATA] -> LIBVIRT_DEFAULT_URI
+	local i
+	{
+		echo '<node>'
+		for ((i = 1; i <= $1; i++)); do
+			printf '%s' "<domain type='test'><name>web$i</name><uuid>$uuid$i</uuid>" \
+				"<memory unit='GiB'>4</memory><os><type>hvm</type></os></domain>" \
+				>"$BATS_TEST_TMPDIR/$i.xml"
+			echo "<domain file='$BATS_TEST_TMPDIR/$i.xml'/>"
+		done
+		echo '</node>'
+	} >"$BATS_TEST_TMPDIR/node.xml"
+	[ -z "${2-}" ] || sed -i "s|<os>|<metadata>$2</metadata><os>|" "$BATS_TEST_TMPDIR/1.xml"
+	export LIBVIRT_DEFAULT_URI=test://$BATS_TEST_TMPDIR/node.xml
+}
+
+history_of() { # N-SAMPLES BYTES STEP GUEST...
+	local n=$1 bytes=$2 step=$3
+	shift 3
+	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" "$n" "$bytes" "$step" "${@/#/$uuid}"
+}
+
+wss() { # ARGUMENT...
+	status=0
+	timeout -k 5 60 "$virt_wss" "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
+	out=$(cat "$BATS_TEST_TMPDIR/out")
+	err=$(cat "$BATS_TEST_TMPDIR/err")
+	printf '$ virt-wss %s -> %s\n%s\n%s\n' "$*" "$status" "$out" "$err"
+}
+
+field() { # COLUMN
+	awk -f "$WSS_SRCDIR/scripts/csv-field.awk" -v name="$1" <<<"$out"
+}
+
+between() { # VALUE LOW HIGH, in MiB
+	[ "$1" -ge $(($2 << 20)) ] && [ "$1" -le $(($3 << 20)) ]
+}
+
+@test "without a history all is unknown, and that is no failure" {
+	node 2
+	wss recommend --output csv
+	[ "$status" = 0 ]
+	[ "$(field status)" = $'unknown\nunknown' ]
+	[ -z "$(field recommended_bytes | tr -d '\n')" ]
+	[[ $err == *"no history yet"* ]]
+	# A history that was named and is not there is a mistake.
+	wss recommend --history "$BATS_TEST_TMPDIR/none"
+	[ "$status" = 1 ]
+}
+
+@test "too early is said, not guessed" {
+	node 1
+	history_of 9 $((1 << 30)) 300 1
+	wss recommend web1 --output csv
+	[ "$status" = 0 ]
+	[ "$(field status)" = "too early" ]
+	[ -z "$(field recommended_bytes)" ]
+	[ "$(field samples)" = 9 ]
+}
+
+@test "ten windows: the peak with headroom; many: the percentile" {
+	node 2
+	history_of 10 $((1000 << 20)) 300 1
+	history_of 2000 $((1000 << 20)) 300 2
+	wss recommend web1 web2 --output csv
+	[ "$status" = 0 ]
+	[ "$(field confidence)" = $'low\nmedium' ]
+	[ "$(field from_peak)" = $'1\n0' ]
+	for i in 1 2; do
+		between "$(field recommended_bytes | sed -n ${i}p)" 1290 1350
+		between "$(field p50_bytes | sed -n ${i}p)" 1000 1080
+		between "$(field reclaimable_bytes | sed -n ${i}p)" 2500 3200
+	done
+	wss recommend web2 --headroom 0 --percentile 50 --output csv
+	between "$(field recommended_bytes)" 1040 1110
+	wss recommend web2 --span 1h --output csv
+	[ "$(field samples)" -le 24 ]
+	wss recommend web2 --minimum 2GiB --output csv
+	[ "$(field recommended_bytes)" = $((2 << 30)) ]
+}
+
+@test "the policy goes before the options" {
+	node 1 "<p:policy xmlns:p='urn:virt-wss:policy:1' version='1'><p:maximum unit='MiB'>1100</p:maximum><p:headroom>100</p:headroom></p:policy>"
+	history_of 20 $((1000 << 20)) 300 1
+	wss recommend web1 --output csv
+	[ "$(field recommended_bytes)" = $((1100 << 20)) ]
+	[ "$(field headroom_percent)" = 100 ]
+}
+
+# W(t) = S (1 - exp(-t / 0.4 s)): its slope where W = c is (S - c) / 0.4 s.
+@test "what-if: how often it was exceeded, and the miss-rate curve" {
+	node 1
+	history_of 100 $((1000 << 20)) 300 1
+	wss recommend web1 --what-if 525MiB --output csv
+	[ "$(field what_if_exceeded)" = 1.000000 ]
+	# (1050 - 525) MiB / 0.4 s in pages of 4 KiB: 336,000 a second.
+	[ "$(field what_if_faults_per_second)" -ge 300000 ]
+	[ "$(field what_if_faults_per_second)" -le 370000 ]
+	[ "$(field what_if_loss | cut -c 1-4)" = 0.97 ]
+	[ "$(field what_if_is_bound)" = 0 ]
+	wss recommend web1 --what-if 1050MiB --output csv
+	[[ $(field what_if_exceeded) == 0.4* || $(field what_if_exceeded) == 0.5* ]]
+	wss recommend web1 --what-if 3GiB --output csv
+	[ "$(field what_if_exceeded)" = 0.000000 ]
+	[ "$(field what_if_is_bound)" = 1 ]
+	wss recommend web1 --plot "$BATS_TEST_TMPDIR/curve.svg" --target-loss 90 --headroom 0
+	[ "$status" = 0 ]
+	xmllint --noout "$BATS_TEST_TMPDIR/curve.svg"
+	grep -q web1 "$BATS_TEST_TMPDIR/curve.svg"
+	wss recommend web1 --plot /nowhere/curve.svg
+	[ "$status" = 1 ]
+}
+
+@test "the host: what is not known counts in full" {
+	node 3
+	history_of 10 $((1000 << 20)) 300 1 2
+	wss recommend --output json
+	[ "$status" = 0 ]
+	perl -MJSON::PP -e '
+		$all = decode_json(join("", <STDIN>));
+		@{$all->{recommendations}} == 3 or die "rows";
+		$host = $all->{host};
+		$host->{guests} == 3 && $host->{unknown_guests} == 1 or die "guests";
+		# Two of about 1.1 GiB, and 4 GiB of the third.
+		$host->{needed_bytes} > (4096 + 2000) * 2**20 && $host->{needed_bytes} < (4096 + 2300) * 2**20 or die "needed";
+		$host->{from_peak} or die "peak";
+		$host->{host_bytes} > 0 && exists $host->{fits_bytes} or die "host"' <<<"$out"
+	wss recommend
+	[[ $out == *OVERCOMMIT* && $out == *unknown* ]]
+	wss recommend --output csv
+	[ "$(wc -l <<<"$out")" = 4 ]
+}
+
+@test "a damaged history, and a guest that is none" {
+	node 1
+	head -c 5000 /dev/urandom >"$VIRT_WSS_HISTORY"
+	wss recommend
+	[ "$status" = 1 ]
+	[ "$(wc -l <<<"$err")" = 1 ]
+	rm "$VIRT_WSS_HISTORY"
+	wss recommend nobody
+	[ "$status" = 1 ]
+	wss -c nonsense:///x recommend
+	[ "$status" = 4 ]
+}
+
+@test "options that are none" {
+	node 1
+	for words in "--span 0" "--span 900d" "--percentile 100" "--percentile 49" "--percentile x" \
+		"--percentile 9e1" "--headroom -1" "--headroom 5000" "--what-if lots" "--target-loss 0" \
+		"--target-loss 1.2.3" "--fault-cost 0" "--probability 101" "--minimum x" "--history=" \
+		"--keep 1d" "--all web1"; do
+		# shellcheck disable=SC2086
+		wss recommend $words
+		[ "$status" = 2 ]
+		[ "$(wc -l <<<"$err")" = 1 ]
+	done
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The controller against guests that are made up: one that does as it is told, and those that
+ * never balloon, are slow, lie, or get into need.
+ */
+#include "hosttest.h"
+
+#include "wss/balloon.h"
+
+#define MIB (1ULL << 20)
+
+/* A guest, and how it behaves. */
+struct guest {
+	uint64_t actual, target, rss, wss, usable, swapped, major;
+	uint64_t speed;	  /* bytes a second; 0: never */
+	bool lies;	  /* says it has given memory back, and keeps it */
+	bool has_statistics;
+	uint64_t least;	  /* smallest target it was ever given */
+};
+
+struct run {
+	struct wss_balloon balloon;
+	struct guest guest;
+	uint64_t now_s, wss_s;
+	struct wss_balloon_decision last;
+	bool blind; /* it is not measured any more */
+};
+
+static const struct wss_balloon_limits limits = {
+	.original_bytes = 1024 * MIB,
+	.floor_bytes = 256 * MIB,
+	.headroom_percent = 20,
+	.period_s = 10,
+	.pause_s = 10,
+	.timeout_s = 30,
+};
+
+static void begin(struct run *run)
+{
+	*run = (struct run){ .guest = { .actual = 1024 * MIB,
+					.target = 1024 * MIB,
+					.rss = 900 * MIB,
+					.wss = 200 * MIB,
+					.usable = 700 * MIB,
+					.speed = 100 * MIB,
+					.has_statistics = true,
+					.least = UINT64_MAX } };
+	wss_balloon_init(&run->balloon, &limits);
+}
+
+static void guest_lives(struct guest *guest)
+{
+	uint64_t step = guest->speed;
+
+	if (guest->actual > guest->target && guest->speed) {
+		uint64_t left = guest->actual - guest->target;
+
+		step = step < left ? step : left;
+		guest->actual -= step;
+		guest->usable = guest->usable > step ? guest->usable - step : 0;
+		if (!guest->lies && guest->rss > guest->actual)
+			guest->rss = guest->actual;
+	} else if (guest->actual < guest->target) {
+		guest->usable += guest->target - guest->actual;
+		guest->actual = guest->target;
+	}
+}
+
+static struct wss_balloon_view look(struct run *run)
+{
+	const struct guest *guest = &run->guest;
+	struct wss_balloon_view view = {
+		.now_s = run->now_s,
+		.actual_bytes = wss_amount_of(guest->actual),
+		.rss_bytes = wss_amount_of(guest->rss),
+		.wss_bytes = wss_amount_of(guest->wss),
+	};
+
+	if (run->now_s % 10 == 0 && !run->blind)
+		run->wss_s = run->now_s;
+	view.wss_age_s = run->now_s - run->wss_s;
+	if (guest->has_statistics) {
+		view.usable_bytes = wss_amount_of(guest->usable);
+		view.swapped_bytes = wss_amount_of(guest->swapped);
+		view.major_faults = wss_amount_of(guest->major);
+	}
+	return view;
+}
+
+/* Seconds pass, until something other than what is usual is decided, or they are over. */
+static void live(struct run *run, unsigned seconds)
+{
+	for (unsigned i = 0; i < seconds; i++) {
+		struct wss_balloon_view view = look(run);
+
+		run->last = wss_balloon_next(&run->balloon, &view);
+		assert_non_null(run->last.reason);
+		if (run->last.action != WSS_BALLOON_HOLD)
+			run->guest.target = run->last.target_bytes;
+		if (run->last.action == WSS_BALLOON_SHRINK) {
+			/* Never more than a step, never below what it needs. */
+			assert_true(run->last.target_bytes >=
+				    run->guest.actual - run->guest.actual / 100 * 5 - MIB);
+			assert_true(run->last.target_bytes >= 256 * MIB);
+			assert_true(run->last.target_bytes >= run->guest.wss * 12 / 10 - MIB);
+			run->guest.least = run->last.target_bytes < run->guest.least
+						   ? run->last.target_bytes
+						   : run->guest.least;
+		}
+		if (run->last.action == WSS_BALLOON_RETURN || run->last.action == WSS_BALLOON_RESTORE)
+			return;
+		guest_lives(&run->guest);
+		run->now_s++;
+	}
+}
+
+static void assert_action(const struct run *run, enum wss_balloon_action action, const char *reason)
+{
+	if (run->last.action != action || !strstr(run->last.reason, reason))
+		fail_msg("%d '%s' at %d s, %d MiB", (int)run->last.action, run->last.reason,
+			 (int)run->now_s, (int)(run->guest.actual / MIB));
+}
+
+static void test_good_guest(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	begin(&run);
+	live(&run, 1200);
+	assert_action(&run, WSS_BALLOON_HOLD, "floor");
+	/* 1024 - 700 MiB that it could not give up, and a fifth of it. */
+	assert_in_range(run.guest.actual, 380 * MIB, 392 * MIB);
+	assert_int_equal(run.guest.rss, run.guest.actual);
+	/* Without its statistics: policy, working set and headroom. */
+	begin(&run);
+	run.guest.has_statistics = false;
+	live(&run, 1200);
+	assert_action(&run, WSS_BALLOON_HOLD, "floor");
+	assert_in_range(run.guest.actual, 256 * MIB, 258 * MIB);
+}
+
+static void test_never_balloons(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	begin(&run);
+	run.guest.speed = 0;
+	live(&run, 1200);
+	assert_action(&run, WSS_BALLOON_RESTORE, "does not give memory back");
+	assert_int_equal(run.last.target_bytes, 1024 * MIB);
+	assert_true(run.now_s <= 60);
+	/* And never again. */
+	live(&run, 100);
+	assert_action(&run, WSS_BALLOON_HOLD, "left alone");
+}
+
+static void test_slow_guest(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	begin(&run);
+	run.guest.speed = 2 * MIB;
+	live(&run, 3000);
+	/* It is waited for, and no step is taken while one is under way. */
+	assert_action(&run, WSS_BALLOON_HOLD, "floor");
+	assert_in_range(run.guest.actual, 380 * MIB, 392 * MIB);
+}
+
+static void test_liar(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	begin(&run);
+	run.guest.lies = true;
+	live(&run, 1200);
+	assert_action(&run, WSS_BALLOON_RESTORE, "no memory back");
+	assert_true(run.guest.least > 850 * MIB);
+}
+
+/* Memory that the guest never touched is not on the host: nothing can fall. */
+static void test_untouched_memory(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	begin(&run);
+	run.guest.rss = 300 * MIB;
+	live(&run, 1200);
+	assert_action(&run, WSS_BALLOON_HOLD, "floor");
+}
+
+static void test_doubled_working_set(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	begin(&run);
+	run.guest.has_statistics = false;
+	live(&run, 1200);
+	run.guest.wss = 400 * MIB;
+	live(&run, 20);
+	assert_action(&run, WSS_BALLOON_RETURN, "edge");
+	assert_int_equal(run.last.target_bytes, 1024 * MIB);
+	/* It is left in peace for a while, then asked again for what it does not need. */
+	guest_lives(&run.guest);
+	live(&run, 60);
+	assert_action(&run, WSS_BALLOON_HOLD, "rests");
+	live(&run, 1200);
+	assert_action(&run, WSS_BALLOON_HOLD, "floor");
+	assert_in_range(run.guest.actual, 480 * MIB, 482 * MIB);
+}
+
+static void test_distress(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	begin(&run);
+	live(&run, 100);
+	run.guest.major += 15;
+	live(&run, 1);
+	assert_true(run.last.action == WSS_BALLOON_HOLD || run.last.action == WSS_BALLOON_SHRINK);
+	run.guest.major += 100;
+	live(&run, 1);
+	assert_action(&run, WSS_BALLOON_RETURN, "major faults");
+	begin(&run);
+	live(&run, 100);
+	run.guest.swapped += 4096;
+	live(&run, 1);
+	assert_action(&run, WSS_BALLOON_RETURN, "swapping");
+	/* Before anything was taken it is no business of ours. */
+	begin(&run);
+	run.guest.wss = 1000 * MIB;
+	live(&run, 5);
+	run.guest.swapped += 4096;
+	live(&run, 5);
+	assert_action(&run, WSS_BALLOON_HOLD, "floor");
+}
+
+static void test_autodeflate(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	begin(&run);
+	live(&run, 300);
+	run.guest.actual += 20 * MIB;
+	live(&run, 1);
+	assert_action(&run, WSS_BALLOON_RESTORE, "by itself");
+}
+
+static void test_blind(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	begin(&run);
+	live(&run, 60);
+	run.blind = true;
+	live(&run, 60);
+	assert_action(&run, WSS_BALLOON_HOLD, "two periods");
+	live(&run, 100);
+	assert_action(&run, WSS_BALLOON_RESTORE, "measured");
+}
+
+static void test_unknown(void **unused)
+{
+	struct wss_balloon_view view = { .now_s = 1 };
+	struct wss_balloon balloon;
+
+	(void)unused;
+	wss_balloon_init(&balloon, &limits);
+	assert_int_equal(wss_balloon_next(&balloon, &view).action, WSS_BALLOON_HOLD);
+	/* No window: no step. */
+	view.actual_bytes = wss_amount_of(1024 * MIB);
+	assert_int_equal(wss_balloon_next(&balloon, &view).action, WSS_BALLOON_HOLD);
+	/* A guest that says it could give up more than it has is not believed. */
+	view.usable_bytes = wss_amount_of(2048 * MIB);
+	assert_int_equal(wss_balloon_floor(&limits, &view), 256 * MIB);
+}
+
+static void test_refusals(void **unused)
+{
+	const struct wss_balloon_facts good = { .running = true,
+						.has_device = true,
+						.autodeflate = true,
+						.confidence = WSS_CONFIDENCE_LOW,
+						.current = true };
+	struct wss_balloon_facts facts;
+
+	(void)unused;
+	assert_null(wss_balloon_refusal(&good));
+#define REFUSED(change, part)                                                  \
+	do {                                                                   \
+		facts = good;                                                  \
+		facts.change;                                                  \
+		assert_non_null(wss_balloon_refusal(&facts));                  \
+		assert_non_null(strstr(wss_balloon_refusal(&facts), part));    \
+	} while (0)
+	REFUSED(opted_out = true, "policy");
+	REFUSED(running = false, "not run");
+	REFUSED(job = true, "job");
+	REFUSED(has_device = false, "no balloon");
+	REFUSED(hazard = "it has VFIO", "VFIO");
+	REFUSED(confidence = WSS_CONFIDENCE_NONE, "too early");
+	REFUSED(current = false, "two periods");
+	REFUSED(autodeflate = false, "statistics");
+	facts.statistics = true;
+	assert_null(wss_balloon_refusal(&facts));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_good_guest),	 cmocka_unit_test(test_never_balloons),
+		cmocka_unit_test(test_slow_guest),	 cmocka_unit_test(test_liar),
+		cmocka_unit_test(test_untouched_memory), cmocka_unit_test(test_doubled_working_set),
+		cmocka_unit_test(test_distress),	 cmocka_unit_test(test_autodeflate),
+		cmocka_unit_test(test_blind),		 cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_refusals),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

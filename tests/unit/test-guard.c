@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hosttest.h"
+
+#include <stdatomic.h>
+
+#include "base/guard.h"
+#include "base/stop.h"
+
+static atomic_int go, ended, released;
+
+static void quick(void *opaque)
+{
+	*(int *)opaque = 42;
+}
+
+static void hang(void *unused)
+{
+	(void)unused;
+	while (!go)
+		usleep(1000);
+	ended = 1;
+}
+
+static void release(void *opaque)
+{
+	released++;
+	free(opaque);
+}
+
+static void wait_for(atomic_int *what)
+{
+	uint64_t deadline = wss_clock_now_ns() + 10 * WSS_NS_PER_S;
+
+	while (!*what && wss_clock_now_ns() < deadline)
+		usleep(1000);
+	assert_true(*what);
+}
+
+static void test_in_time(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	int number = 0;
+
+	(void)unused;
+	assert_int_equal(wss_guard_run(quick, &number, release, 10 * WSS_NS_PER_S, &err), 0);
+	assert_int_equal(number, 42);
+	assert_int_equal(released, 0);
+}
+
+/* Left behind, with what it uses; that is released when it ends after all. */
+static void test_late(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	void *opaque = malloc(100);
+	uint64_t began = wss_clock_now_ns();
+
+	(void)unused;
+	assert_int_equal(wss_guard_run(hang, opaque, release, 100 * WSS_NS_PER_MS, &err), -1);
+	assert_error(&err, WSS_ERR_TIMEOUT, "100 ms");
+	assert_true(wss_clock_now_ns() - began < 8 * WSS_NS_PER_S);
+	assert_int_equal(ended, 0);
+	assert_int_equal(released, 0);
+	go = 1;
+	wait_for(&released);
+	assert_int_equal(ended, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_in_time),
+		cmocka_unit_test(test_late),
+	};
+
+	alarm(60);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

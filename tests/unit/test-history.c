@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hosttest.h"
+
+#include <inttypes.h>
+#include <sqlite3.h>
+
+#include "store/history.h"
+
+#define NOW 1795197600 /* 2026-11-20T18:00:00Z */
+#define MIB (1ULL << 20)
+
+static char *tree;
+static char path[PATH_MAX];
+
+static int set_up(void **unused)
+{
+	(void)unused;
+	tree = make_tree();
+	make_path(path, "%s/a/b/history.db", tree);
+	return 0;
+}
+
+static int tear_down(void **unused)
+{
+	(void)unused;
+	remove_tree(tree);
+	return 0;
+}
+
+static struct wss_history *open_history(void)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history *history = NULL;
+
+	if (wss_history_open(path, &history, &err) < 0)
+		fail_msg("%s", err.text);
+	return history;
+}
+
+static struct wss_sample sample_of(const char *uuid, uint64_t bytes, time_t when)
+{
+	struct wss_sample sample = {
+		.wall = when,
+		.method = "mmu",
+		.granularity_bytes = wss_amount_of(4096),
+		.requested_window_ns = 4000000000,
+		.wss_bytes = wss_amount_of(bytes),
+		.low_bytes = wss_amount_of(bytes),
+		.high_bytes = wss_amount_of(bytes),
+		.memory = { .rss_bytes = wss_amount_of(900 * MIB),
+			    .maximum_bytes = wss_amount_of(1024 * MIB) },
+	};
+
+	snprintf(sample.domain, sizeof(sample.domain), "web'1\";--");
+	snprintf(sample.uuid, sizeof(sample.uuid), "%s", uuid);
+	wss_sample_curve_add(&sample, 1000000, bytes / 2);
+	wss_sample_curve_add(&sample, 4000000000, bytes);
+	return sample;
+}
+
+static void add(struct wss_history *history, const struct wss_sample *sample)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	if (wss_history_add(history, sample, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static void fill(struct wss_history *history, const char *uuid, unsigned n, time_t from, time_t step)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct wss_sample sample =
+			sample_of(uuid, (i + 1) * MIB, from + (time_t)i * step);
+
+		add(history, &sample);
+	}
+}
+
+static uint64_t count_since(struct wss_history *history, const char *uuid, time_t since)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history_series series;
+	uint64_t samples = 0;
+	int r = wss_history_series(history, uuid, since, 0, &series, &err);
+
+	if (r < 0)
+		fail_msg("%s", err.text);
+	if (r == 1) {
+		samples = series.summary.samples;
+		wss_summary_free(&series.summary);
+	}
+	return samples;
+}
+
+static void test_stored_and_read(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history_series series;
+	struct wss_history *history = open_history();
+	struct wss_amount last;
+	struct stat st;
+
+	(void)unused;
+	fill(history, UUID_A, 100, NOW, 300);
+	assert_int_equal(wss_history_series(history, UUID_B, 0, 0, &series, &err), 0);
+	assert_int_equal(wss_history_last(history, UUID_B, &last, &err), 0);
+	assert_false(last.known);
+	assert_int_equal(wss_history_last(history, UUID_A, &last, &err), 0);
+	assert_int_equal(last.value, NOW + 99 * 300);
+	wss_history_close(history);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07, 0);
+
+	assert_int_equal(wss_history_open_readonly(path, &history, &err), 0);
+	assert_int_equal(wss_history_series(history, UUID_A, 0, WSS_HISTORY_CURVE, &series, &err), 1);
+	assert_string_equal(series.method, "mmu");
+	assert_int_equal(series.granularity_bytes, 4096);
+	assert_int_equal(series.window_ns, 4000000000);
+	assert_int_equal(series.summary.samples, 100);
+	assert_int_equal(series.summary.first, NOW);
+	assert_int_equal(series.summary.last, NOW + 99 * 300);
+	assert_int_equal(series.summary.max_bytes, 100 * MIB);
+	assert_int_equal(wss_histogram_percentile(&series.summary.sizes, 0.95),
+			 wss_histogram_edge(95 * MIB));
+	assert_int_equal(series.wss_bytes.value, 100 * MIB);
+	assert_int_equal(series.rss_bytes.value, 900 * MIB);
+	assert_false(series.balloon_bytes.known);
+	/* Half at 1 ms: the mean of 1 to 100 MiB, halved. */
+	assert_int_equal(series.summary.curve[0].n, 100);
+	assert_int_equal(series.summary.curve[0].sum_pages, 5050 * 256 / 2);
+	wss_summary_free(&series.summary);
+	wss_history_close(history);
+	wss_history_close(NULL);
+}
+
+static int count_hours;
+
+static void on_hour(time_t start, uint64_t max_bytes, void *opaque)
+{
+	(void)opaque;
+	assert_int_equal(start % 3600, 0);
+	assert_int_equal(max_bytes, (uint64_t)(count_hours + 1) * 12 * MIB);
+	count_hours++;
+}
+
+/* A span to the hour, from hours and days together, is what its samples are. */
+static void test_spans(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history *history = open_history();
+	time_t start = NOW - NOW % 86400;
+
+	(void)unused;
+	/* Every five minutes for four days. */
+	fill(history, UUID_A, 4 * 288, start, 300);
+	assert_int_equal(count_since(history, UUID_A, 0), 4 * 288);
+	assert_int_equal(count_since(history, UUID_A, start + 86400), 3 * 288);
+	for (int hour = 0; hour < 72; hour += 5)
+		assert_int_equal(count_since(history, UUID_A, start + hour * 3600 + 1),
+				 4 * 288 - hour * 12);
+	count_hours = 0;
+	assert_int_equal(wss_history_hours(history, UUID_A, 0, on_hour, NULL, &err), 0);
+	assert_int_equal(count_hours, 96);
+	wss_history_close(history);
+}
+
+/* Nothing is mixed; the series with most samples speaks for the guest. */
+static void test_series(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history_series series;
+	struct wss_history *history = open_history();
+	struct wss_sample other = sample_of(UUID_A, 500 * MIB, NOW + 50);
+
+	(void)unused;
+	fill(history, UUID_A, 3, NOW, 60);
+	fill(history, UUID_B, 7, NOW, 60);
+	other.requested_window_ns = 10000000000;
+	add(history, &other);
+	add(history, &other);
+	other.granularity_bytes = wss_amount_of(2 * MIB);
+	add(history, &other);
+	other.method = "refs";
+	add(history, &other);
+	assert_int_equal(wss_history_series(history, UUID_A, 0, 0, &series, &err), 1);
+	assert_int_equal(series.summary.samples, 3);
+	assert_int_equal(series.summary.max_bytes, 3 * MIB);
+	wss_summary_free(&series.summary);
+	assert_int_equal(count_since(history, UUID_B, 0), 7);
+	wss_history_close(history);
+}
+
+static void test_clock_set_back(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history *history = open_history();
+	struct wss_history_limits limits = WSS_HISTORY_LIMITS_DEFAULT;
+	struct wss_amount last;
+
+	(void)unused;
+	fill(history, UUID_A, 10, NOW, 60);
+	/* A year back: nothing collides, nothing is lost, and what was last said is known. */
+	fill(history, UUID_A, 10, NOW - 365 * 86400, 60);
+	fill(history, UUID_A, 10, NOW, 60);
+	fill(history, UUID_A, 1, 0, 1);
+	fill(history, UUID_A, 1, -5, 1);
+	fill(history, UUID_A, 1, NOW - 600, 60);
+	assert_int_equal(count_since(history, UUID_A, 0), 33);
+	/* From there all that is later counts, the future, too. */
+	assert_int_equal(count_since(history, UUID_A, NOW - 365 * 86400 - 7200), 31);
+	assert_int_equal(wss_history_last(history, UUID_A, &last, &err), 0);
+	assert_int_equal(last.value, NOW - 600);
+	assert_int_equal(wss_history_prune(history, &limits, NOW - 300 * 86400, &err), 0);
+	assert_int_equal(count_since(history, UUID_A, NOW - 365 * 86400 - 7200), 31);
+	wss_history_close(history);
+}
+
+static void test_retention_by_age(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history *history = open_history();
+	struct wss_history_limits limits = WSS_HISTORY_LIMITS_DEFAULT;
+	struct wss_amount last;
+
+	(void)unused;
+	fill(history, UUID_A, 20, NOW - 20 * 86400, 86400);
+	fill(history, UUID_B, 5, NOW - 500 * 86400, 86400);
+	assert_int_equal(wss_history_prune(history, &limits, NOW, &err), 0);
+	/* Samples are gone after two weeks, their sums are not. */
+	assert_int_equal(count_since(history, UUID_A, NOW - 20 * 86400), 20);
+	limits.days_s = limits.hours_s = 10 * 86400;
+	assert_int_equal(wss_history_prune(history, &limits, NOW, &err), 0);
+	assert_int_equal(count_since(history, UUID_A, 0), 10);
+	/* Of the other guest nothing is left. */
+	assert_int_equal(count_since(history, UUID_B, 0), 0);
+	assert_int_equal(wss_history_last(history, UUID_B, &last, &err), 0);
+	assert_false(last.known);
+	wss_history_close(history);
+}
+
+static void test_retention_by_size(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history *history = open_history();
+	struct wss_history_limits limits = WSS_HISTORY_LIMITS_DEFAULT;
+	struct stat before, after;
+
+	(void)unused;
+	fill(history, UUID_A, 3000, NOW - 3000 * 300, 300);
+	wss_history_close(history);
+	history = open_history();
+	assert_int_equal(stat(path, &before), 0);
+	limits.max_bytes = (uint64_t)before.st_size / 2;
+	assert_int_equal(wss_history_prune(history, &limits, NOW, &err), 0);
+	/* The finest goes first: the percentiles of all of it are still there. */
+	assert_int_equal(count_since(history, UUID_A, 0), 3000);
+	wss_history_close(history);
+	assert_int_equal(stat(path, &after), 0);
+	assert_true(after.st_size <= before.st_size / 2);
+	/* So small that nothing fits: it ends all the same. */
+	history = open_history();
+	limits.max_bytes = 1;
+	assert_int_equal(wss_history_prune(history, &limits, NOW, &err), 0);
+	assert_int_equal(count_since(history, UUID_A, 0), 0);
+	fill(history, UUID_A, 1, NOW, 1);
+	wss_history_close(history);
+}
+
+/* Writers in the same moment wait for each other: no sample of either is lost. */
+static void test_two_writers(void **unused)
+{
+	pid_t pids[4];
+	struct wss_history *history;
+
+	(void)unused;
+	for (size_t i = 0; i < 4; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0) {
+			char uuid[40];
+
+			snprintf(uuid, sizeof(uuid), "a1b2c3d4-0000-4000-8000-00000000000%zu", i);
+			history = open_history();
+			fill(history, uuid, 50, NOW, 1);
+			fill(history, UUID_A, 50, NOW, 1);
+			wss_history_close(history);
+			_exit(0);
+		}
+	}
+	for (size_t i = 0; i < 4; i++) {
+		int status = -1;
+
+		waitpid(pids[i], &status, 0);
+		assert_int_equal(status, 0);
+	}
+	history = open_history();
+	assert_int_equal(count_since(history, UUID_A, 0), 200);
+	assert_int_equal(count_since(history, "a1b2c3d4-0000-4000-8000-000000000003", 0), 50);
+	wss_history_close(history);
+}
+
+/* Killed at any moment: what was reported as written is there, and the file is whole. */
+static void test_killed(void **unused)
+{
+	uint64_t written = 0, state = 12345;
+
+	(void)unused;
+	for (int i = 0; i < 30; i++) {
+		struct wss_history *history;
+		int fds[2];
+		pid_t pid;
+		char byte;
+
+		assert_int_equal(pipe(fds), 0);
+		pid = fork();
+		if (pid == 0) {
+			close(fds[0]);
+			history = open_history();
+			for (;;) {
+				struct wss_sample sample = sample_of(UUID_A, MIB, NOW);
+
+				add(history, &sample);
+				if (write(fds[1], "", 1) != 1)
+					_exit(1);
+			}
+		}
+		close(fds[1]);
+		state = state * 6364136223846793005ULL + 1;
+		for (uint64_t n = 1 + (state >> 60); n; n--)
+			if (read(fds[0], &byte, 1) == 1)
+				written++;
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		while (read(fds[0], &byte, 1) == 1)
+			written++;
+		close(fds[0]);
+		history = open_history();
+		/* The one that was under way may be there or not. */
+		assert_in_range(count_since(history, UUID_A, 0), written, written + 1);
+		written = count_since(history, UUID_A, 0);
+		wss_history_close(history);
+	}
+	assert_true(written >= 30);
+}
+
+static void write_file(const char *name, const void *data, size_t len, off_t at)
+{
+	int fd = open(name, O_WRONLY | O_CREAT, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, data, len, at), len);
+	close(fd);
+}
+
+static void refused(const char *part)
+{
+	struct wss_history *history = NULL;
+	struct wss_error err = WSS_ERROR_INIT;
+
+	assert_int_equal(wss_history_open(path, &history, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, part);
+	wss_error_clear(&err);
+	assert_int_equal(wss_history_open_readonly(path, &history, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "history");
+}
+
+/* A file that is damaged, or not ours, is refused and left as it is. */
+static void test_damaged(void **unused)
+{
+	static char garbage[65536];
+	struct wss_history *history = open_history();
+	struct stat before, after;
+
+	(void)unused;
+	fill(history, UUID_A, 200, NOW, 300);
+	wss_history_close(history);
+	memset(garbage, 0x5a, sizeof(garbage));
+	write_file(path, garbage, 20000, 8192);
+	assert_int_equal(stat(path, &before), 0);
+	refused("damaged");
+	assert_int_equal(stat(path, &after), 0);
+	assert_int_equal(before.st_size, after.st_size);
+	make_path(path, "%s/other", tree);
+	write_file(path, garbage, sizeof(garbage), 0);
+	refused("history");
+}
+
+static void test_versions(void **unused)
+{
+	sqlite3 *db;
+
+	(void)unused;
+	wss_history_close(open_history());
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = 1000", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	refused("newer");
+	make_path(path, "%s/somebody.db", tree);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "CREATE TABLE important (x)", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	refused("something else");
+}
+
+static void test_no_place(void **unused)
+{
+	struct wss_history *history = NULL;
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	assert_int_equal(wss_history_open_readonly(path, &history, &err), -1);
+	assert_error(&err, WSS_ERR_GONE, "cannot read");
+	snprintf(path, sizeof(path), "/proc/nowhere/history.db");
+	wss_error_clear(&err);
+	assert_int_equal(wss_history_open(path, &history, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "cannot write");
+}
+
+static void test_no_uuid(void **unused)
+{
+	struct wss_history *history = open_history();
+	struct wss_sample sample = sample_of("", MIB, NOW);
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	assert_int_equal(wss_history_add(history, &sample, &err), -1);
+	assert_error(&err, WSS_ERR_UNSUPPORTED, "UUID");
+	wss_history_close(history);
+}
+
+static void test_default_path(void **unused)
+{
+	wss_auto_free char *def = NULL;
+	char *set;
+
+	(void)unused;
+	unsetenv("VIRT_WSS_HISTORY");
+	setenv("XDG_STATE_HOME", "/state", 1);
+	def = wss_history_default_path();
+	assert_string_equal(def, geteuid() == 0 ? "/var/lib/virt-wss/history.db"
+						: "/state/virt-wss/history.db");
+	setenv("VIRT_WSS_HISTORY", "/x/y", 1);
+	set = wss_history_default_path();
+	assert_string_equal(set, "/x/y");
+	free(set);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_stored_and_read), TEST(test_spans),
+		TEST(test_series),	    TEST(test_clock_set_back),
+		TEST(test_retention_by_age), TEST(test_retention_by_size),
+		TEST(test_two_writers),	    TEST(test_killed),
+		TEST(test_damaged),	    TEST(test_versions),
+		TEST(test_no_place),	    TEST(test_no_uuid),
+		TEST(test_default_path),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The predicted miss rate against a simulated LRU memory, on traces whose locality is known.
+ * One access takes a microsecond; W is what windows at random places of the trace show on the
+ * times of the history, as the tool sees it. The error is the difference of the miss
+ * ratios (misses an access), predicted and simulated: its mean over 60 sizes from 1/60 of
+ * the pages to all of them, and the size by which the prediction at worst is off.
+ */
+#include "hosttest.h"
+
+#include <math.h>
+
+#include "wss/missrate.h"
+
+#define LENGTH 400000
+#define PAGES 4096
+#define WINDOWS 200
+#define SIZES 60
+#define ACCESS_S 1e-6
+
+static unsigned trace[LENGTH];
+static uint64_t state;
+
+static double uniform(void)
+{
+	state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (double)(state >> 11) / 9007199254740992.0;
+}
+
+static unsigned below(unsigned n)
+{
+	return (unsigned)(uniform() * n);
+}
+
+static void trace_uniform(void)
+{
+	for (size_t i = 0; i < LENGTH; i++)
+		trace[i] = below(PAGES);
+}
+
+static void trace_zipf(void)
+{
+	static double sums[PAGES + 1];
+
+	for (unsigned p = 0; p < PAGES; p++)
+		sums[p + 1] = sums[p] + 1.0 / (p + 1);
+	for (size_t i = 0; i < LENGTH; i++) {
+		double at = uniform() * sums[PAGES];
+		unsigned low = 0, high = PAGES;
+
+		while (high - low > 1) {
+			unsigned middle = (low + high) / 2;
+
+			if (sums[middle] <= at)
+				low = middle;
+			else
+				high = middle;
+		}
+		trace[i] = low;
+	}
+}
+
+static void trace_loop(void)
+{
+	for (size_t i = 0; i < LENGTH; i++)
+		trace[i] = (unsigned)(i % (PAGES / 2));
+}
+
+/* Ten phases, each uniform over another quarter of the pages. */
+static void trace_phases(void)
+{
+	for (size_t i = 0; i < LENGTH; i++)
+		trace[i] = (unsigned)(i / (LENGTH / 10)) % 4 * (PAGES / 4) + below(PAGES / 4);
+}
+
+/* Nine in ten accesses to a small hot set, the others to all. */
+static void trace_mixture(void)
+{
+	for (size_t i = 0; i < LENGTH; i++)
+		trace[i] = uniform() < 0.9 ? below(PAGES / 16) : below(PAGES);
+}
+
+/* A hot set beside a slow scan through everything. */
+static void trace_scan(void)
+{
+	for (size_t i = 0; i < LENGTH; i++)
+		trace[i] = i % 4 ? below(PAGES / 8) : PAGES / 8 + (unsigned)(i / 4) % (PAGES / 8 * 7);
+}
+
+static unsigned tree[LENGTH + 1];
+
+static void tree_add(size_t at, int n)
+{
+	for (at++; at <= LENGTH; at += at & -at)
+		tree[at] += (unsigned)n;
+}
+
+static unsigned tree_sum(size_t end)
+{
+	unsigned sum = 0;
+
+	for (; end; end -= end & -end)
+		sum += tree[end];
+	return sum;
+}
+
+/* misses[c]: of an LRU memory of c pages, over the second half of the trace, warm from the first. */
+static void simulate(double misses[PAGES + 1])
+{
+	static size_t last[PAGES];
+	static double at_distance[PAGES + 2];
+	double all = 0;
+
+	memset(tree, 0, sizeof(tree));
+	memset(last, 0xff, sizeof(last));
+	memset(at_distance, 0, sizeof(at_distance));
+	for (size_t i = 0; i < LENGTH; i++) {
+		unsigned page = trace[i], distance = PAGES + 1;
+
+		if (last[page] != SIZE_MAX) {
+			/* Pages touched since, itself included. */
+			distance = tree_sum(i) - tree_sum(last[page]);
+			tree_add(last[page], -1);
+		}
+		tree_add(i, 1);
+		last[page] = i;
+		if (i >= LENGTH / 2) {
+			at_distance[distance]++;
+			all++;
+		}
+	}
+	misses[0] = all;
+	for (unsigned c = 1; c <= PAGES; c++)
+		misses[c] = misses[c - 1] - at_distance[c];
+	for (unsigned c = 0; c <= PAGES; c++)
+		misses[c] /= all;
+}
+
+/* Windows as the tool takes them, into a summary. */
+static void observe(struct wss_summary *summary)
+{
+	static size_t seen[PAGES];
+
+	for (size_t w = 1; w <= WINDOWS; w++) {
+		struct wss_sample sample = { .wall = (time_t)w, .method = "mmu" };
+		size_t start = below(LENGTH / 2), touched = 0, due = 1000;
+
+		memset(seen, 0, sizeof(seen));
+		for (size_t i = 1; i <= LENGTH / 2 - 1; i++) {
+			unsigned page = trace[start + i - 1];
+
+			touched += !seen[page];
+			seen[page] = 1;
+			if (i < due && i != LENGTH / 2 - 1)
+				continue;
+			wss_sample_curve_add(&sample, i * 1000, touched * 4096);
+			due += due / 16;
+		}
+		sample.wss_bytes = wss_amount_of(touched * 4096);
+		assert_int_equal(wss_summary_add(summary, &sample), 0);
+	}
+}
+
+struct errors {
+	double mean;
+	double largest; /* in sizes: how far off, of all pages, the size is for which it was predicted */
+};
+
+/* The least shift of the size, as a share of all pages, for which the simulation agrees within 1 %. */
+static double size_error(const double misses[PAGES + 1], unsigned size, double predicted)
+{
+	for (unsigned shift = 0; shift <= PAGES; shift++) {
+		double low = misses[size + shift > PAGES ? PAGES : size + shift];
+		double high = misses[size < shift ? 0 : size - shift];
+
+		if (predicted >= low - 0.01 && predicted <= high + 0.01)
+			return (double)shift / PAGES;
+	}
+	return 1;
+}
+
+static struct errors compare(const char *name, void (*make)(void))
+{
+	static double misses[PAGES + 1];
+	struct wss_summary summary = { 0 };
+	struct wss_missrate missrate;
+	struct errors errors = { 0, 0 };
+
+	state = 2026;
+	make();
+	simulate(misses);
+	/* The grid starts at 1 ms: here an access takes as long as 1 us, so 1000 accesses. */
+	observe(&summary);
+	assert_true(wss_missrate_from_summary(&missrate, &summary));
+	for (unsigned i = 1; i <= SIZES; i++) {
+		unsigned size = i * PAGES / SIZES;
+		bool bound;
+		double rate = wss_missrate_at(&missrate, size * 4096ULL, &bound) * ACCESS_S, off;
+
+		if (bound)
+			continue;
+		errors.mean += fabs(rate - misses[size]) / SIZES;
+		off = size_error(misses, size, rate);
+		if (off > errors.largest)
+			errors.largest = off;
+	}
+	print_message("# %-8s mean error of the miss ratio %.4f, size off by at most %.1f %%\n", name,
+		      errors.mean, errors.largest * 100);
+	wss_summary_free(&summary);
+	return errors;
+}
+
+static void test_traces(void **unused)
+{
+	static const struct {
+		const char *name;
+		void (*make)(void);
+		double mean, largest; /* what the manual page states */
+	} table[] = {
+		{ "uniform", trace_uniform, 0.02, 0.10 }, { "zipf", trace_zipf, 0.01, 0.05 },
+		{ "loop", trace_loop, 0.04, 0.07 },	  { "phases", trace_phases, 0.04, 0.10 },
+		{ "mixture", trace_mixture, 0.03, 0.05 }, { "scan", trace_scan, 0.04, 0.10 },
+	};
+
+	unsigned bad = 0;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct errors errors = compare(table[i].name, table[i].make);
+
+		bad += errors.mean > table[i].mean || errors.largest > table[i].largest;
+	}
+	assert_int_equal(bad, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_traces),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hosttest.h"
+
+#include <libxml/parser.h>
+#include <libxml/relaxng.h>
+
+#include "host/inventory.h"
+#include "out/policy.h"
+#include "wss/profile.h"
+
+static bool is_valid(const char *xml)
+{
+	xmlRelaxNGParserCtxtPtr parser = xmlRelaxNGNewParserCtxt(WSS_DIST "/policy.rng");
+	xmlRelaxNGPtr schema = xmlRelaxNGParse(parser);
+	xmlRelaxNGValidCtxtPtr ctxt;
+	xmlDocPtr doc = xmlReadMemory(xml, (int)strlen(xml), "test", NULL, XML_PARSE_NONET);
+	xmlNodePtr root = doc ? xmlDocGetRootElement(doc) : NULL;
+	xmlNsPtr ns;
+	int r;
+
+	assert_non_null(schema);
+	assert_non_null(root);
+	ns = xmlNewNs(root, BAD_CAST WSS_POLICY_NAMESPACE, BAD_CAST WSS_POLICY_PREFIX);
+	xmlSetNs(root, ns);
+	for (xmlNodePtr node = root->children; node; node = node->next)
+		if (node->type == XML_ELEMENT_NODE)
+			xmlSetNs(node, ns);
+	ctxt = xmlRelaxNGNewValidCtxt(schema);
+	r = xmlRelaxNGValidateDoc(ctxt, doc);
+	xmlRelaxNGFreeValidCtxt(ctxt);
+	xmlRelaxNGFree(schema);
+	xmlRelaxNGFreeParserCtxt(parser);
+	xmlFreeDoc(doc);
+	return r == 0;
+}
+
+static void assert_amount(struct wss_amount amount, bool known, uint64_t value)
+{
+	assert_int_equal(amount.known, known);
+	if (known)
+		assert_int_equal(amount.value, value);
+}
+
+static void test_round_trip(void **unused)
+{
+	struct wss_policy policy = {
+		.opt_out = true,
+		.minimum_bytes = wss_amount_of(1 << 30),
+		.maximum_bytes = wss_amount_of(4ULL << 30),
+		.headroom_percent = wss_amount_of(25),
+		.period_ns = wss_amount_of(1500000000),
+	};
+	struct wss_policy back, empty = { 0 };
+	struct wss_error err = WSS_ERROR_INIT;
+	char *xml;
+
+	(void)unused;
+	assert_int_equal(wss_policy_write(&policy, &xml, &err), 0);
+	assert_true(is_valid(xml));
+	assert_int_equal(wss_policy_read(xml, &back, &err), 0);
+	assert_true(back.opt_out);
+	assert_amount(back.minimum_bytes, true, 1 << 30);
+	assert_amount(back.maximum_bytes, true, 4ULL << 30);
+	assert_amount(back.headroom_percent, true, 25);
+	assert_amount(back.period_ns, true, 1500000000);
+	free(xml);
+	assert_true(wss_policy_is_empty(&empty));
+	assert_false(wss_policy_is_empty(&policy));
+	assert_int_equal(wss_policy_write(&empty, &xml, &err), 0);
+	assert_true(is_valid(xml));
+	assert_int_equal(wss_policy_read(xml, &back, &err), 0);
+	assert_true(wss_policy_is_empty(&back));
+	free(xml);
+}
+
+/* By hand, in libvirt's own style. */
+static void test_by_hand(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_policy policy;
+
+	(void)unused;
+	assert_int_equal(wss_policy_read("<wss-policy:policy xmlns:wss-policy='urn:virt-wss:policy:1' "
+					 "version='1' opt-out='no'><!-- ours -->"
+					 "<wss-policy:minimum unit='GiB'>2</wss-policy:minimum>"
+					 "<wss-policy:period>300</wss-policy:period><later/>"
+					 "</wss-policy:policy>",
+					 &policy, &err),
+			 0);
+	assert_false(policy.opt_out);
+	assert_amount(policy.minimum_bytes, true, 2ULL << 30);
+	assert_amount(policy.maximum_bytes, false, 0);
+	assert_amount(policy.period_ns, true, 300000000000ULL);
+	/* Whatever else somebody says there, the guest is left alone. */
+	assert_int_equal(wss_policy_read("<policy version='1' opt-out='true'/>", &policy, &err), 0);
+	assert_true(policy.opt_out);
+	assert_int_equal(wss_policy_read("<policy version='1' opt-out='a very long word indeed'/>",
+					 &policy, &err),
+			 0);
+	assert_true(policy.opt_out);
+}
+
+static void test_refuses(void **unused)
+{
+	static const char *const bad[] = {
+		"",
+		"<policy/>",
+		"<policy version='2'/>",
+		"<profile version='1'/>",
+		"<policy version='1'><minimum>-1</minimum></policy>",
+		"<policy version='1'><minimum unit='parsecs'>1</minimum></policy>",
+		"<policy version='1'><minimum unit=''>1</minimum></policy>",
+		"<policy version='1'><maximum unit='TiB'>99999999999</maximum></policy>",
+		"<policy version='1'><headroom>20%</headroom></policy>",
+		"<policy version='1'><headroom>1001</headroom></policy>",
+		"<policy version='1'><period>5m</period></policy>",
+		"<policy version='1'><period></period></policy>",
+		"<policy version='1'><minimum>2</minimum><maximum>1</maximum></policy>",
+		"<!DOCTYPE policy [<!ENTITY a '1'>]><policy version='1'/>",
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct wss_error err = WSS_ERROR_INIT;
+		struct wss_policy policy = { .opt_out = true };
+
+		if (wss_policy_read(bad[i], &policy, &err) == 0)
+			fail_msg("taken: %s", bad[i]);
+		assert_error(&err, WSS_ERR_FAILED, "policy in the metadata");
+		assert_true(policy.opt_out);
+	}
+}
+
+static void test_due(void **unused)
+{
+	struct wss_policy policy = { .period_ns = wss_amount_of(300000000000ULL) };
+	struct wss_policy none = { 0 };
+	const struct wss_amount never = { 0 };
+
+	(void)unused;
+	assert_true(wss_policy_due(&none, wss_amount_of(1000), 1000));
+	assert_true(wss_policy_due(&policy, never, 1000));
+	assert_false(wss_policy_due(&policy, wss_amount_of(1000), 1000));
+	assert_false(wss_policy_due(&policy, wss_amount_of(1000), 1298));
+	assert_true(wss_policy_due(&policy, wss_amount_of(1000), 1300));
+	/* The clock was set back. */
+	assert_true(wss_policy_due(&policy, wss_amount_of(5000), 1000));
+}
+
+/* When a round replaces what is published. */
+static void test_publication_due(void **unused)
+{
+	struct wss_profile old = { .time = 100000, .current_bytes = 1 }, now = old;
+
+	(void)unused;
+	now.current_bytes = 2;
+	now.time = old.time + WSS_PUBLISH_PERIOD_S - 1;
+	assert_false(wss_profile_due(&old, &now));
+	now.time = old.time + WSS_PUBLISH_PERIOD_S;
+	assert_true(wss_profile_due(&old, &now));
+	now.current_bytes = 1;
+	now.samples = wss_amount_of(7);
+	assert_false(wss_profile_due(&old, &now));
+	now.p99_bytes = wss_amount_of(1);
+	assert_true(wss_profile_due(&old, &now));
+	now.p99_bytes.known = false;
+	now.time = old.time + WSS_PUBLISH_REFRESH_S;
+	assert_true(wss_profile_due(&old, &now));
+	now.time = old.time - 1;
+	assert_true(wss_profile_due(&old, &now));
+}
+
+static int clean_up(void **unused)
+{
+	(void)unused;
+	xmlRelaxNGCleanupTypes();
+	xmlCleanupParser();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_by_hand),
+		cmocka_unit_test(test_refuses),	   cmocka_unit_test(test_due),
+		cmocka_unit_test(test_publication_due),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, clean_up);
+}

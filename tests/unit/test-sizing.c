@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hosttest.h"
+
+#include "wss/sizing.h"
+
+#define MIB (1ULL << 20)
+
+static const struct wss_sizing_rule rule = { .percentile = 0.95,
+					     .headroom_percent = 20,
+					     .minimum_bytes = 64 * MIB };
+static const struct wss_policy no_policy;
+static const struct wss_sizing_state unknown;
+
+static void add(struct wss_summary *summary, uint64_t bytes, time_t when, bool doubtful)
+{
+	struct wss_sample sample = { .wall = when,
+				     .method = "mmu",
+				     .quality = doubtful ? WSS_QUALITY_DEGRADED : WSS_QUALITY_OK,
+				     .wss_bytes = wss_amount_of(bytes),
+				     .low_bytes = wss_amount_of(bytes / 2) };
+
+	assert_int_equal(wss_summary_add(summary, &sample), 0);
+}
+
+/* The known numbers: 59 and 299 windows for the largest, 93 for the last but one at 95 %. */
+static void test_ranks(void **unused)
+{
+	(void)unused;
+	assert_int_equal(wss_sizing_rank(0, 0.95), 0);
+	assert_int_equal(wss_sizing_rank(58, 0.95), 0);
+	assert_int_equal(wss_sizing_rank(59, 0.95), 59);
+	assert_int_equal(wss_sizing_rank(92, 0.95), 92);
+	assert_int_equal(wss_sizing_rank(93, 0.95), 92);
+	assert_int_equal(wss_sizing_rank(298, 0.99), 0);
+	assert_int_equal(wss_sizing_rank(299, 0.99), 299);
+	assert_int_equal(wss_sizing_rank(5, 0.5), 5);
+	/* Large numbers approach the percentile from above: mean + 1.645 sigma. */
+	assert_in_range(wss_sizing_rank(100000, 0.95), 95000, 95000 + 120);
+	assert_in_range(wss_sizing_rank(100000, 0.99), 99000, 99000 + 60);
+}
+
+/* It covers the percentile in 95 of 100 draws, whatever the distribution. */
+static void test_rank_covers(void **unused)
+{
+	uint64_t state = 42;
+	unsigned covered = 0, draws = 2000, n = 200;
+	uint64_t rank = wss_sizing_rank(n, 0.95);
+
+	(void)unused;
+	for (unsigned i = 0; i < draws; i++) {
+		unsigned below = 0;
+
+		/* The value of that rank is above the percentile if fewer than rank are below. */
+		for (unsigned k = 0; k < n; k++) {
+			state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+			below += (double)(state >> 11) / 9007199254740992.0 < 0.95;
+		}
+		covered += below < rank;
+	}
+	assert_true(covered >= draws * 94 / 100);
+}
+
+static void test_too_early(void **unused)
+{
+	struct wss_summary summary = { 0 };
+	struct wss_sizing sizing;
+
+	(void)unused;
+	for (time_t i = 0; i < WSS_SIZING_SAMPLES_MIN - 1; i++)
+		add(&summary, MIB, i, false);
+	for (time_t i = 0; i < 50; i++)
+		add(&summary, MIB, i, true);
+	wss_sizing_compute(&summary, &rule, &no_policy, &unknown, &sizing);
+	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_NONE);
+	assert_false(sizing.recommended_bytes.known);
+	assert_false(sizing.p50_bytes.known);
+	assert_false(sizing.reclaimable_bytes.known);
+	wss_summary_free(&summary);
+}
+
+static void test_few_windows(void **unused)
+{
+	struct wss_sizing_state state = { .held_bytes = wss_amount_of(900 * MIB),
+					  .balloon_bytes = wss_amount_of(1024 * MIB) };
+	struct wss_summary summary = { 0 };
+	struct wss_sizing sizing;
+
+	(void)unused;
+	for (time_t i = 1; i <= 10; i++)
+		add(&summary, (uint64_t)i * 20 * MIB, i, false);
+	wss_sizing_compute(&summary, &rule, &no_policy, &state, &sizing);
+	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_LOW);
+	assert_true(sizing.from_peak);
+	assert_int_equal(sizing.base_bytes.value, 200 * MIB);
+	assert_int_equal(sizing.recommended_bytes.value, 240 * MIB);
+	assert_int_equal(sizing.reclaimable_bytes.value, 660 * MIB);
+	assert_in_range(sizing.p50_bytes.value, 100 * MIB, 102 * MIB);
+	/* The curve wants more, or less. */
+	state.curve_bytes = wss_amount_of(300 * MIB);
+	wss_sizing_compute(&summary, &rule, &no_policy, &state, &sizing);
+	assert_int_equal(sizing.recommended_bytes.value, 300 * MIB);
+	state.curve_bytes = wss_amount_of(30 * MIB);
+	wss_sizing_compute(&summary, &rule, &no_policy, &state, &sizing);
+	assert_int_equal(sizing.recommended_bytes.value, 240 * MIB);
+	wss_summary_free(&summary);
+}
+
+static void test_enough(void **unused)
+{
+	const struct wss_sizing_state small = { .held_bytes = wss_amount_of(100 * MIB) };
+	struct wss_summary summary = { 0 };
+	struct wss_sizing sizing;
+
+	(void)unused;
+	/* One burst in a thousand does not size the guest. */
+	for (time_t i = 0; i < 1000; i++)
+		add(&summary, i == 500 ? 3000 * MIB : 200 * MIB, i * 60, false);
+	wss_sizing_compute(&summary, &rule, &no_policy, &small, &sizing);
+	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_MEDIUM);
+	assert_false(sizing.from_peak);
+	assert_in_range(sizing.base_bytes.value, 200 * MIB, 204 * MIB);
+	assert_in_range(sizing.recommended_bytes.value, 240 * MIB, 245 * MIB);
+	assert_int_equal(sizing.peak_bytes.value, 3000 * MIB);
+	assert_int_equal(sizing.reclaimable_bytes.value, 0);
+	add(&summary, 200 * MIB, WSS_SIZING_WEEK_S, false);
+	wss_sizing_compute(&summary, &rule, &no_policy, &unknown, &sizing);
+	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_HIGH);
+	assert_false(sizing.reclaimable_bytes.known);
+	/* Many that are doubtful, and larger: trust goes, and the peak knows them. */
+	for (time_t i = 0; i < 300; i++)
+		add(&summary, 8000 * MIB, i, true);
+	wss_sizing_compute(&summary, &rule, &no_policy, &unknown, &sizing);
+	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_LOW);
+	assert_int_equal(sizing.peak_bytes.value, 4000 * MIB);
+	wss_summary_free(&summary);
+}
+
+static void test_policy(void **unused)
+{
+	struct wss_policy policy = { .minimum_bytes = wss_amount_of(512 * MIB),
+				     .headroom_percent = wss_amount_of(100) };
+	struct wss_sizing_rule mine = rule;
+	struct wss_summary summary = { 0 };
+	struct wss_sizing sizing;
+
+	(void)unused;
+	for (time_t i = 0; i < 10; i++)
+		add(&summary, 200 * MIB + 1, i, false);
+	wss_sizing_heed(&mine, &policy);
+	wss_sizing_compute(&summary, &mine, &policy, &unknown, &sizing);
+	assert_int_equal(sizing.recommended_bytes.value, 512 * MIB);
+	mine.minimum_bytes = 0;
+	wss_sizing_compute(&summary, &mine, &policy, &unknown, &sizing);
+	assert_int_equal(sizing.recommended_bytes.value, 401 * MIB);
+	policy.maximum_bytes = wss_amount_of(300 * MIB + 5);
+	wss_sizing_compute(&summary, &mine, &policy, &unknown, &sizing);
+	assert_int_equal(sizing.recommended_bytes.value, 300 * MIB + 5);
+	wss_summary_free(&summary);
+}
+
+static void test_fit(void **unused)
+{
+	struct wss_fit_result result;
+	struct wss_fit fit;
+
+	(void)unused;
+	assert_int_equal(wss_fit_init(&fit, 1000, 1000 + 400 * 3600), 0);
+	assert_int_equal(wss_fit_result(&fit, 0.95, &result), 0);
+	assert_false(result.bytes.known);
+	/* Two guests whose peaks never meet, one that is never measured. */
+	for (int hour = 0; hour < 400; hour++)
+		wss_fit_hour(&fit, 3600 * hour, hour % 2 ? 100 : 900);
+	wss_fit_hour(&fit, -1, 5000);
+	wss_fit_hour(&fit, 10000 * 3600, 5000);
+	wss_fit_guest(&fit, 900);
+	for (int hour = 0; hour < 400; hour++)
+		wss_fit_hour(&fit, 3600 * hour, hour % 2 ? 900 : 100);
+	wss_fit_guest(&fit, 900);
+	wss_fit_guest(&fit, 50);
+	assert_int_equal(wss_fit_result(&fit, 0.95, &result), 0);
+	assert_int_equal(result.hours, 400);
+	assert_false(result.from_peak);
+	assert_int_equal(result.bytes.value, 1050);
+	/* One more that was seen in one hour only: its peak counts in the others. */
+	wss_fit_hour(&fit, 3600, 10);
+	wss_fit_guest(&fit, 2000);
+	assert_int_equal(wss_fit_result(&fit, 0.95, &result), 0);
+	assert_int_equal(result.bytes.value, 3050);
+	wss_fit_free(&fit);
+	/* Few hours: the largest. */
+	assert_int_equal(wss_fit_init(&fit, 0, 36000), 0);
+	wss_fit_hour(&fit, 0, 7);
+	wss_fit_hour(&fit, 3600, 9);
+	wss_fit_guest(&fit, 1000);
+	assert_int_equal(wss_fit_result(&fit, 0.95, &result), 0);
+	assert_int_equal(result.hours, 2);
+	assert_true(result.from_peak);
+	assert_int_equal(result.bytes.value, 9);
+	wss_fit_free(&fit);
+	assert_int_equal(wss_fit_init(&fit, 0, (time_t)1 << 40), 0);
+	assert_true(fit.n_hours <= 366 * 24);
+	wss_fit_free(&fit);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ranks),	    cmocka_unit_test(test_rank_covers),
+		cmocka_unit_test(test_too_early),   cmocka_unit_test(test_few_windows),
+		cmocka_unit_test(test_enough),	    cmocka_unit_test(test_policy),
+		cmocka_unit_test(test_fit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
