@@ -170,6 +170,7 @@ static void close_window(const struct round *round, struct entry *entry)
 		finish(entry);
 		return;
 	}
+	wss_window_rest(entry->window);
 	entry->state = ENTRY_WAITING;
 	entry->next_ns = entry->armed_ns + round->options->interval_ns;
 }

@@ -29,6 +29,7 @@ struct wss_window_options {
 	bool curve; /* the growth curve is what is asked for: poll for it also where that is dear */
 	enum wss_granularity granularity;
 	uint64_t max_faults;
+	enum wss_recorder_choice recorder;
 };
 
 struct wss_window;
@@ -80,6 +81,9 @@ bool wss_window_spoilt(const struct wss_window *window);
  */
 int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 		    struct wss_error *err);
+
+/* Nothing is read until the next begin. */
+void wss_window_rest(struct wss_window *window);
 
 /*
  * One step of seeing that the guest is as it was before the window: true when that is done,

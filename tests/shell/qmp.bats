@@ -83,6 +83,15 @@ refused() { # STATUS REGULAR-EXPRESSION
 	[ "$status" = 2 ]
 }
 
+@test "the BPF recorder is for KVM guests; auto does without" {
+	fake_start </dev/null
+	wss sample --window 200ms --recorder bpf
+	refused 5 'recorder'
+	wss sample --window 200ms --recorder auto --output csv
+	[ "$status" = 0 ]
+	[ -z "$(field recorder)" ] && [ -z "$(field written_bytes)" ]
+}
+
 @test "both granularities are in one answer" {
 	fake_start </dev/null
 	wss sample --window 200ms --granularity both --count 2 --output csv
