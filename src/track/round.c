@@ -170,7 +170,6 @@ static void close_window(const struct round *round, struct entry *entry)
 		finish(entry);
 		return;
 	}
-	wss_window_rest(entry->window);
 	entry->state = ENTRY_WAITING;
 	entry->next_ns = entry->armed_ns + round->options->interval_ns;
 }
@@ -196,6 +195,7 @@ static void report(const struct round *round, struct entry *entry)
 	}
 	entry->reported = true;
 	if (!options->cumulative || entry->report_ns >= end_ns) {
+		wss_window_rest(entry->window);
 		settle(round, entry);
 		return;
 	}
