@@ -15,6 +15,7 @@
 #include "base/stop.h"
 #include "cmd/cmd.h"
 #include "help-text.h"
+#include "track/recorder.h"
 
 static const struct wss_command *const commands[] = {
 	&wss_cmd_sample,
@@ -39,8 +40,9 @@ static int print_version(void)
 {
 	printf("virt-wss %s\n"
 	       "methods: mmu refs\n"
+	       "recorders: counters; %s\n"
 	       "libvirt %s, json-c %s, libxml2 %s\n",
-	       PACKAGE_VERSION, wss_conn_libvirt_version(), json_c_version(),
+	       PACKAGE_VERSION, wss_recorder_version(), wss_conn_libvirt_version(), json_c_version(),
 	       LIBXML_DOTTED_VERSION);
 	return WSS_EXIT_OK;
 }

@@ -40,6 +40,11 @@ static struct wss_value get_observes(const void *row)
 	return wss_value_text(sample->method ? wss_observes_name(sample->observes) : NULL);
 }
 
+static struct wss_value get_recorder(const void *row)
+{
+	return wss_value_text(((const struct wss_sample *)row)->recorder);
+}
+
 static struct wss_value get_requested(const void *row)
 {
 	return wss_value_number(((const struct wss_sample *)row)->requested_window_ns,
@@ -72,6 +77,11 @@ AMOUNT(window, window_ns, WSS_KIND_DURATION)
 AMOUNT(wss, wss_bytes, WSS_KIND_BYTES)
 AMOUNT(low, low_bytes, WSS_KIND_BYTES)
 AMOUNT(high, high_bytes, WSS_KIND_BYTES)
+AMOUNT(mapped, mapped_bytes, WSS_KIND_BYTES)
+AMOUNT(written, written_bytes, WSS_KIND_BYTES)
+AMOUNT(written_low, written_low_bytes, WSS_KIND_BYTES)
+AMOUNT(written_high, written_high_bytes, WSS_KIND_BYTES)
+AMOUNT(outside, cost.outside_faults, WSS_KIND_COUNT)
 AMOUNT(maximum, memory.maximum_bytes, WSS_KIND_BYTES)
 AMOUNT(balloon, memory.balloon_bytes, WSS_KIND_BYTES)
 AMOUNT(rss, memory.rss_bytes, WSS_KIND_BYTES)
@@ -147,10 +157,16 @@ static const struct wss_column columns[] = {
 	{ "wss_low_bytes", NULL, NULL, 0, get_low },
 	{ "wss_high_bytes", NULL, NULL, 0, get_high },
 	{ NULL, NULL, "BOUNDS", 17, get_bounds },
+	{ "recorder", NULL, NULL, 0, get_recorder },
+	{ "mapped_bytes", NULL, NULL, 0, get_mapped },
+	{ "written_bytes", NULL, NULL, 0, get_written },
+	{ "written_low_bytes", NULL, NULL, 0, get_written_low },
+	{ "written_high_bytes", NULL, NULL, 0, get_written_high },
 	{ "wss_of_balloon", NULL, "WSS/BAL", 7, get_share },
 	{ "arm_seconds", "cost", NULL, 0, get_arm },
 	{ "read_seconds", "cost", NULL, 0, get_read },
 	{ "faults", "cost", NULL, 0, get_faults },
+	{ "outside_faults", "cost", NULL, 0, get_outside },
 	{ "predicted_stall_seconds", "cost", NULL, 0, get_predicted },
 	{ "tool_cpu_seconds", "cost", NULL, 0, get_tool_cpu },
 	{ "tool_user_seconds", "cost", NULL, 0, get_user },

@@ -19,6 +19,7 @@
 #include "host/kvmstat.h"
 #include "track/control.h"
 #include "track/dirtylog.h"
+#include "track/pagewise.h"
 #include "track/selftest.h"
 #include "track/stall.h"
 #include "track/tracker.h"
@@ -39,6 +40,7 @@ struct mmu {
 	struct wss_kvm_debugfs *debugfs; /* NULL: through libvirt or QMP */
 	struct wss_gauge gauge;
 	struct wss_gauge_result result;
+	struct wss_pagewise pages;
 	bool nested; /* a nested guest ran in the window */
 	uint64_t nested_base;
 };
@@ -121,6 +123,7 @@ static void mmu_close(struct wss_tracker *tracker)
 
 	if (!mmu)
 		return;
+	wss_pagewise_close(&mmu->pages);
 	wss_kvm_debugfs_close(mmu->debugfs);
 	free(mmu);
 }
@@ -169,7 +172,8 @@ static int mmu_open(const struct wss_host *host, struct wss_guest *guest, int cl
 	mmu->clear_refs = clear_refs;
 	/* Without debugfs the slower way is used: mmu_probe has seen that there is one. */
 	wss_kvm_debugfs_open(&host->root, guest->process.pid, &mmu->debugfs, NULL);
-	if (choose_granularity(mmu, err) < 0) {
+	if (choose_granularity(mmu, err) < 0 ||
+	    wss_pagewise_open(&mmu->pages, host, guest, options->recorder, err) < 0) {
 		mmu_close(&mmu->base);
 		return -1;
 	}
@@ -244,6 +248,9 @@ static int mmu_begin(struct wss_tracker *tracker, struct wss_span *ret_span, str
 	struct wss_gauge_reading reading;
 	struct wss_kvm_counts counts;
 
+	if (read_counts(mmu, &counts, err) < 0 ||
+	    wss_pagewise_begin(&mmu->pages, &counts, err) < 0)
+		return -1;
 	if (wss_fault("skip-zap"))
 		ret_span->start_ns = ret_span->end_ns = wss_clock_now_ns();
 	else if (wss_control_clear(mmu->clear_refs, '4', ret_span, err) < 0)
@@ -259,6 +266,11 @@ static int mmu_begin(struct wss_tracker *tracker, struct wss_span *ret_span, str
 	reading = gauge_reading(&counts);
 	wss_gauge_begin(&mmu->gauge, &reading);
 	return 0;
+}
+
+static void mmu_started(struct wss_tracker *tracker, uint64_t start_ns)
+{
+	wss_pagewise_started(&((struct mmu *)tracker)->pages, start_ns);
 }
 
 static int mmu_poll(struct wss_tracker *tracker, struct wss_reading *ret_reading,
@@ -284,13 +296,43 @@ static int mmu_poll(struct wss_tracker *tracker, struct wss_reading *ret_reading
 		.granularity_bytes = mmu->result.granularity_bytes,
 		.faults = { counts.has_pf_fixed, mmu->gauge.faults },
 	};
+	wss_pagewise_refine(&mmu->pages, mmu->nested, ret_reading);
 	return 0;
+}
+
+static size_t mmu_curve(const struct wss_tracker *tracker, uint64_t until_ns,
+			struct wss_curve_point *ret_points, size_t n)
+{
+	return wss_pagewise_curve(&((const struct mmu *)tracker)->pages, until_ns, ret_points, n);
+}
+
+static void mmu_rest(struct wss_tracker *tracker)
+{
+	wss_pagewise_rest(&((struct mmu *)tracker)->pages);
+}
+
+/* What makes the gauge, and only that, doubtful. */
+static void explain_gauge(const struct mmu *mmu, struct wss_sample *sample)
+{
+	const struct wss_domxml *config = &mmu->guest->config;
+
+	if (mmu->result.fallen_bytes)
+		wss_sample_degrade(sample,
+				   "the host unmapped %llu KiB in the window (reclaim, KSM, NUMA balancing or balloon)",
+				   (unsigned long long)mmu->result.fallen_bytes / 1024);
+	/* Two vCPUs may fault on the same page at once, hence the tolerance. */
+	if (mmu->result.excess_faults * 100 > mmu->gauge.max_entries)
+		wss_sample_degrade(sample,
+				   "the host unmapped memory in the window, and there were %llu faults more than mapped entries",
+				   (unsigned long long)mmu->result.excess_faults);
+	if (config->hostdevs || config->shmems)
+		wss_sample_degrade(sample,
+				   "memory of assigned or shared devices counts too");
 }
 
 static void mmu_explain(const struct wss_tracker *tracker, struct wss_sample *sample)
 {
 	const struct mmu *mmu = (const struct mmu *)tracker;
-	const struct wss_domxml *config = &mmu->guest->config;
 
 	if (mmu->fine && mmu->coarse_seen)
 		wss_sample_degrade(sample,
@@ -301,24 +343,15 @@ static void mmu_explain(const struct wss_tracker *tracker, struct wss_sample *sa
 		wss_sample_note(sample,
 				"KVM maps this guest by %s: each entry counts whole, the truth lies between the low and the high bound",
 				mmu->result.granularity_bytes > SIZE_2M ? "1 GiB" : "2 MiB");
-	if (mmu->result.fallen_bytes)
-		wss_sample_degrade(sample,
-				   "the host unmapped %llu KiB in the window (reclaim, KSM, NUMA balancing or balloon)",
-				   (unsigned long long)mmu->result.fallen_bytes / 1024);
-	/* Two vCPUs may fault on the same page at once, hence the tolerance. */
-	if (mmu->result.excess_faults * 100 > mmu->gauge.max_entries)
-		wss_sample_degrade(sample,
-				   "the host unmapped memory in the window, and there were %llu faults more than mapped entries",
-				   (unsigned long long)mmu->result.excess_faults);
+	if (!mmu->pages.exact)
+		explain_gauge(mmu, sample);
 	if (mmu->nested)
 		wss_sample_degrade(sample,
 				   "a nested guest ran: its shadow page tables count too");
-	if (config->hostdevs || config->shmems)
-		wss_sample_degrade(sample,
-				   "memory of assigned or shared devices counts too");
 	if (mmu->host->tdp_mmu == WSS_NO)
 		wss_sample_degrade(sample,
 				   "kvm.tdp_mmu is off: prefetched entries count as touched");
+	wss_pagewise_explain(&mmu->pages, sample);
 	wss_sample_note(sample,
 			"accesses by devices (QEMU's emulation, vhost, VFIO) are not seen");
 }
@@ -336,7 +369,10 @@ const struct wss_tracker_ops wss_tracker_mmu = {
 	.predict = mmu_predict,
 	.works_stopped = mmu_works_stopped,
 	.begin = mmu_begin,
+	.started = mmu_started,
 	.poll = mmu_poll,
+	.curve = mmu_curve,
 	.explain = mmu_explain,
+	.rest = mmu_rest,
 	.close = mmu_close,
 };

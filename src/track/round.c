@@ -180,6 +180,7 @@ static void report(const struct round *round, struct entry *entry)
 		finish(entry);
 		return;
 	}
+	wss_window_rest(entry->window);
 	entry->state = ENTRY_WAITING;
 	entry->next_ns = entry->armed_ns + options->interval_ns;
 }

@@ -29,6 +29,7 @@ struct wss_window_options {
 	bool curve; /* the growth curve is what is asked for: poll for it also where that is dear */
 	enum wss_granularity granularity;
 	uint64_t max_faults;
+	enum wss_recorder_choice recorder;
 };
 
 struct wss_window;
@@ -74,6 +75,9 @@ int wss_window_poll(struct wss_window *window, struct wss_error *err);
  */
 int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 		    struct wss_error *err);
+
+/* Nothing is read until the next begin. */
+void wss_window_rest(struct wss_window *window);
 
 /* Unlocks, and leaves the guest running. Takes NULL. */
 void wss_window_close(struct wss_window *window);

@@ -74,6 +74,8 @@ void wss_sample_fail(struct wss_sample *sample, const struct wss_error *err)
 							   : WSS_QUALITY_FAILED;
 	sample->error = *err;
 	sample->window_ns = sample->wss_bytes = unknown;
+	sample->mapped_bytes = sample->written_bytes = unknown;
+	sample->written_low_bytes = sample->written_high_bytes = unknown;
 	sample->low_bytes = sample->high_bytes = sample->granularity_bytes = unknown;
 	sample->n_curve = 0;
 }

@@ -57,6 +57,12 @@ struct wss_sample {
 	struct wss_amount wss_bytes;
 	struct wss_amount low_bytes;
 	struct wss_amount high_bytes;
+	const char *recorder; /* static, what counted: "bpf" or "counters"; NULL where it does not apply */
+	struct wss_amount mapped_bytes; /* under KVM's entries, the most that its counters showed */
+	/* Known exactly only where all three are; else there may be bounds. */
+	struct wss_amount written_bytes;
+	struct wss_amount written_low_bytes;
+	struct wss_amount written_high_bytes;
 
 	struct {
 		struct wss_amount maximum_bytes;
@@ -72,6 +78,7 @@ struct wss_sample {
 		struct wss_amount arm_ns;  /* the guest's vCPUs may have waited this long */
 		struct wss_amount read_ns;
 		struct wss_amount faults; /* second-level faults in the window */
+		struct wss_amount outside_faults; /* outside guest RAM, seen by the recorder */
 		struct wss_amount predicted_stall_ns;
 		struct wss_amount user_ns;   /* our own CPU time in the window */
 		struct wss_amount system_ns; /* the walk of the zap is in here */

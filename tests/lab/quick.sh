@@ -50,7 +50,7 @@ test_estimates() {
 
 test_second_zap() {
 	measure_within=second_zap
-	check "a zap by somebody else within the window" measure quick 64
+	check "a zap by somebody else within the window" measure quick 64 --recorder counters
 	measure_within=
 	diag "bounds $(mib "$(json wss_low_bytes)") - $(mib "$(json wss_high_bytes)")"
 	check "makes the sample degraded" json_is quality degraded

@@ -84,8 +84,14 @@ strangers() { # RE ALLOWED
 	[ -z "$output" ]
 }
 
-@test "SQLite, BPF and HTTP are nowhere yet" {
-	run strangers 'sqlite3|bpf/|microhttpd|ncurses' 'none'
+@test "libbpf is in the recorder only" {
+	run strangers '(linux/)?bpf(/|\.h)' 'src/track/recorder(-bpf|\.bpf)\.c'
+	echo "$output"
+	[ -z "$output" ]
+}
+
+@test "SQLite and HTTP are nowhere yet" {
+	run strangers 'sqlite3|microhttpd|ncurses' 'none'
 	echo "$output"
 	[ -z "$output" ]
 }

@@ -83,6 +83,15 @@ refused() { # STATUS REGULAR-EXPRESSION
 	[ "$status" = 2 ]
 }
 
+@test "the BPF recorder is for KVM guests; auto does without" {
+	fake_start </dev/null
+	wss sample --window 200ms --recorder bpf
+	refused 5 'recorder'
+	wss sample --window 200ms --recorder auto --output csv
+	[ "$status" = 0 ]
+	[ -z "$(field recorder)" ] && [ -z "$(field written_bytes)" ]
+}
+
 @test "what the fake guest touches is measured" {
 	fake_start </dev/null
 	wss sample --window 500ms --output csv

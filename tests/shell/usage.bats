@@ -31,6 +31,12 @@ usage() { # REGULAR-EXPRESSION ARGUMENT...
 	refused 2 'connect' sample --connect
 }
 
+@test "recorders that are none" {
+	usage 'recorder' sample test --recorder maybe
+	usage 'recorder' sample test --recorder ''
+	usage 'recorder' profile test --recorder BPF
+}
+
 @test "windows that are none" {
 	usage 'window' sample test --window 0
 	usage 'window' sample test --window 0s

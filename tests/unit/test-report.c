@@ -91,6 +91,10 @@ static struct wss_sample full_sample(void)
 		.wss_bytes = wss_amount_of(77594624),
 		.low_bytes = wss_amount_of(151552),
 		.high_bytes = wss_amount_of(77594624),
+		.recorder = "bpf",
+		.mapped_bytes = wss_amount_of(77590528),
+		.written_low_bytes = wss_amount_of(8192),
+		.written_high_bytes = wss_amount_of(77594624),
 	};
 
 	sample.memory.maximum_bytes = wss_amount_of(1ULL << 30);
@@ -103,6 +107,7 @@ static struct wss_sample full_sample(void)
 	sample.cost.arm_ns = wss_amount_of(1234567);
 	sample.cost.read_ns = wss_amount_of(45000);
 	sample.cost.faults = wss_amount_of(16840);
+	sample.cost.outside_faults = wss_amount_of(12);
 	sample.cost.predicted_stall_ns = wss_amount_of(2000000);
 	sample.cost.user_ns = wss_amount_of(1000000);
 	sample.cost.system_ns = wss_amount_of(3000000);
