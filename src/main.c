@@ -20,6 +20,7 @@
 static const struct wss_command *const commands[] = {
 	&wss_cmd_sample,
 	&wss_cmd_profile,
+	&wss_cmd_record,
 	&wss_cmd_mark,
 	&wss_cmd_report,
 	&wss_cmd_diff,

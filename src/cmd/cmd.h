@@ -44,6 +44,7 @@ struct wss_command {
 
 extern const struct wss_command wss_cmd_sample;
 extern const struct wss_command wss_cmd_profile;
+extern const struct wss_command wss_cmd_record;
 extern const struct wss_command wss_cmd_mark;
 extern const struct wss_command wss_cmd_report;
 extern const struct wss_command wss_cmd_diff;

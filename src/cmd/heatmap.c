@@ -88,10 +88,10 @@ static int plot(const struct heatmap_options *options, struct wss_recfile *file,
 	struct wss_heatmap *map;
 	int r;
 
-	if (!state->intervals)
+	if (!state->windows)
 		return wss_error_set(err, WSS_ERR_FAILED, "%s: there is no window in it",
 				     wss_recfile_name(file));
-	if (wss_heatmap_new(picture.recording, state->end_ns, state->intervals, &map, err) < 0)
+	if (wss_heatmap_new(picture.recording, state->end_ns, &map, err) < 0)
 		return -1;
 	picture.map = map;
 	r = wss_recfile_replay(file, &visitor, map, err);

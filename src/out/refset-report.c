@@ -145,35 +145,59 @@ static void print_head(FILE *stream, const struct wss_refset_report *report)
 		(unsigned long long)report->result->windows, gaps);
 }
 
-/* Neighbours go into one row where there are more than the rows: the largest of them. */
-static void print_graph(FILE *stream, const struct wss_refset_result *result, int width)
+/* Gaps between chained windows take milliseconds: they get no row. */
+static bool has_row(const struct wss_refset_report *report, const struct wss_refset_point *point)
 {
-	size_t per_row = (result->n_points + GRAPH_ROWS - 1) / GRAPH_ROWS;
-	int room = width - 24 > 10 ? width - 24 : 10;
-	uint64_t peak = 1;
+	return !point->gap || point->end_ns - point->start_ns >= report->recording->window_ns / 4;
+}
 
-	for (size_t i = 0; i < result->n_points; i++)
+static void print_row(FILE *stream, uint64_t at_ns, const struct wss_refset_point *shown,
+		      uint64_t peak, int room)
+{
+	int bar = (int)((double)shown->touched / (double)peak * room + 0.5);
+	char time[16], size[16];
+
+	wss_duration_format(at_ns, time, sizeof(time));
+	size_text(shown->touched, size, sizeof(size));
+	fprintf(stream, "%9s  %9s |", time, shown->gap ? "gap" : size);
+	while (bar--)
+		fputc(shown->in_viewport ? '#' : '.', stream);
+	fputc('\n', stream);
+}
+
+/* Neighbours go into one row where there are more than the rows: the largest of them. */
+static void print_graph(FILE *stream, const struct wss_refset_report *report, int width)
+{
+	const struct wss_refset_result *result = report->result;
+	const struct wss_refset_point *shown = NULL;
+	int room = width - 24 > 10 ? width - 24 : 10;
+	uint64_t peak = 1, at_ns = 0;
+	size_t rows = 0, taken = 0, per_row;
+
+	for (size_t i = 0; i < result->n_points; i++) {
+		rows += has_row(report, &result->points[i]);
 		if (result->points[i].touched > peak)
 			peak = result->points[i].touched;
-	fprintf(stream, "%9s  %9s\n", "TIME", "SET");
-	for (size_t i = 0; i < result->n_points; i += per_row) {
-		size_t end = i + per_row < result->n_points ? i + per_row : result->n_points;
-		const struct wss_refset_point *shown = &result->points[i];
-		char time[16], size[16];
-		int bar;
-
-		for (size_t k = i; k < end; k++)
-			if (shown->gap || (!result->points[k].gap &&
-					   result->points[k].touched > shown->touched))
-				shown = &result->points[k];
-		wss_duration_format(result->points[i].start_ns, time, sizeof(time));
-		size_text(shown->touched, size, sizeof(size));
-		bar = (int)((double)shown->touched / (double)peak * room + 0.5);
-		fprintf(stream, "%9s  %9s |", time, shown->gap ? "gap" : size);
-		for (int k = 0; k < bar; k++)
-			fputc(shown->in_viewport ? '#' : '.', stream);
-		fputc('\n', stream);
 	}
+	per_row = (rows + GRAPH_ROWS - 1) / GRAPH_ROWS;
+	fprintf(stream, "%9s  %9s\n", "TIME", "SET");
+	for (size_t i = 0; i < result->n_points; i++) {
+		const struct wss_refset_point *point = &result->points[i];
+
+		if (!has_row(report, point))
+			continue;
+		if (!taken++)
+			at_ns = point->start_ns;
+		if (!shown || shown->gap || (!point->gap && point->touched > shown->touched))
+			shown = point;
+		if (taken == per_row) {
+			print_row(stream, at_ns, shown, peak, room);
+			shown = NULL;
+			taken = 0;
+		}
+	}
+	if (shown)
+		print_row(stream, at_ns, shown, peak, room);
 }
 
 static int print_text(FILE *stream, const struct wss_refset_report *report, int width,
@@ -192,7 +216,7 @@ static int print_text(FILE *stream, const struct wss_refset_report *report, int 
 			return -1;
 	}
 	fputc('\n', stream);
-	print_graph(stream, report->result, width);
+	print_graph(stream, report, width);
 	return 0;
 }
 

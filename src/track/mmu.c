@@ -128,12 +128,20 @@ static void mmu_close(struct wss_tracker *tracker)
 	free(mmu);
 }
 
+/* The log is started for one window, or for as many in a chain as it can last. */
+static uint64_t log_window_ns(const struct mmu *mmu)
+{
+	return mmu->options.chain && mmu->options.window_ns < WSS_DIRTYLOG_MAX_WINDOW_NS
+		       ? WSS_DIRTYLOG_MAX_WINDOW_NS
+		       : mmu->options.window_ns;
+}
+
 /* Is 4 KiB safe, and with auto also cheap enough? */
 static int check_fine(const struct mmu *mmu, struct wss_error *err)
 {
 	uint64_t rss, hugetlb;
 
-	if (wss_dirtylog_check(mmu->guest, mmu->options.window_ns, err) < 0)
+	if (wss_dirtylog_check(mmu->guest, log_window_ns(mmu), err) < 0)
 		return -1;
 	if (mmu->options.granularity != WSS_GRANULARITY_AUTO)
 		return 0;
@@ -213,7 +221,8 @@ static int zap_before_log(struct mmu *mmu, struct wss_error *err)
 {
 	struct wss_span unused;
 
-	if (mmu->log.state != WSS_DIRTYLOG_OFF || wss_fault("skip-zap"))
+	if (mmu->log.state != WSS_DIRTYLOG_OFF || wss_fault("skip-zap") ||
+	    wss_clock_now_ns() < mmu->log.ends_ns)
 		return 0;
 	return wss_control_clear(mmu->clear_refs, '4', &unused, err);
 }
@@ -225,9 +234,13 @@ static int mmu_prepare(struct wss_tracker *tracker, struct wss_error *err)
 
 	if (!mmu->fine)
 		return 1;
+	/* In a chain: does the log last for one more window? */
+	if (mmu->log.state == WSS_DIRTYLOG_ON &&
+	    wss_clock_now_ns() + mmu->options.window_ns > mmu->log.ends_ns)
+		wss_dirtylog_done(&mmu->log);
 	if (zap_before_log(mmu, err) < 0 || read_counts(mmu, &counts, err) < 0)
 		return -1;
-	return wss_dirtylog_step(&mmu->log, mmu->guest, mmu->options.window_ns, &counts, err);
+	return wss_dirtylog_step(&mmu->log, mmu->guest, log_window_ns(mmu), &counts, err);
 }
 
 static uint64_t mmu_valid_until_ns(const struct wss_tracker *tracker)
@@ -257,8 +270,9 @@ static int mmu_begin(struct wss_tracker *tracker, struct wss_span *ret_span, str
 		return -1;
 	if (read_counts(mmu, &counts, err) < 0)
 		return -1;
-	/* The window that begins now uses the log that is on; the next needs one of its own. */
-	wss_dirtylog_done(&mmu->log);
+	/* The window that begins now uses the log that is on; but for a chain the next needs its own. */
+	if (!mmu->options.chain)
+		wss_dirtylog_done(&mmu->log);
 	mmu->coarse_seen = false;
 	mmu->nested = false;
 	mmu->nested_base = counts.nested_run;
@@ -304,6 +318,13 @@ static size_t mmu_curve(const struct wss_tracker *tracker, uint64_t until_ns,
 			struct wss_curve_point *ret_points, size_t n)
 {
 	return wss_pagewise_curve(&((const struct mmu *)tracker)->pages, until_ns, ret_points, n);
+}
+
+static const struct wss_recorder *mmu_pages(const struct wss_tracker *tracker)
+{
+	const struct mmu *mmu = (const struct mmu *)tracker;
+
+	return mmu->pages.exact ? mmu->pages.recorder : NULL;
 }
 
 static void mmu_rest(struct wss_tracker *tracker)
@@ -372,6 +393,7 @@ const struct wss_tracker_ops wss_tracker_mmu = {
 	.started = mmu_started,
 	.poll = mmu_poll,
 	.curve = mmu_curve,
+	.pages = mmu_pages,
 	.explain = mmu_explain,
 	.rest = mmu_rest,
 	.close = mmu_close,

@@ -48,6 +48,7 @@ struct wss_track_options {
 	uint64_t window_ns;
 	enum wss_recorder_choice recorder;
 	uint64_t max_faults; /* with WSS_GRANULARITY_AUTO: 4 KiB only if no more are to be expected */
+	bool chain; /* many windows follow each other: what a window needs lasts for as many as it can */
 };
 
 struct wss_tracker_ops;
@@ -121,6 +122,12 @@ struct wss_tracker_ops {
 	 */
 	size_t (*curve)(const struct wss_tracker *tracker, uint64_t until_ns,
 			struct wss_curve_point *ret_points, size_t n);
+
+	/*
+	 * The pages that the last poll has counted, where each of them is known, else NULL. Valid
+	 * until the next begin or rest. May be NULL.
+	 */
+	const struct wss_recorder *(*pages)(const struct wss_tracker *tracker);
 
 	/*
 	 * Adds what the method knows of its own limits in this window, and figures that only it

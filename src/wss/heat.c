@@ -59,7 +59,17 @@ static size_t stretches(const struct wss_recording *recording)
 	return n;
 }
 
-int wss_heatmap_new(const struct wss_recording *recording, uint64_t end_ns, uint64_t intervals,
+/* As many as there are intervals of the recording, as far as there is room. */
+static size_t columns(const struct wss_recording *recording, uint64_t end_ns)
+{
+	uint64_t n = recording->interval_ns
+			     ? (end_ns + recording->interval_ns / 2) / recording->interval_ns
+			     : WSS_HEATMAP_COLUMNS;
+
+	return n > WSS_HEATMAP_COLUMNS ? WSS_HEATMAP_COLUMNS : n ? (size_t)n : 1;
+}
+
+int wss_heatmap_new(const struct wss_recording *recording, uint64_t end_ns,
 		    struct wss_heatmap **ret_map, struct wss_error *err)
 {
 	struct wss_heatmap *map = calloc(1, sizeof(*map));
@@ -68,9 +78,7 @@ int wss_heatmap_new(const struct wss_recording *recording, uint64_t end_ns, uint
 	if (!map)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	map->end_ns = end_ns ? end_ns : 1;
-	map->n_columns = intervals > WSS_HEATMAP_COLUMNS ? WSS_HEATMAP_COLUMNS
-			 : intervals			 ? (size_t)intervals
-							 : 1;
+	map->n_columns = columns(recording, map->end_ns);
 	for (map->row_pages = 16; map->row_pages < pages / WSS_HEATMAP_ROWS; map->row_pages *= 2)
 		;
 	while (lay_out(recording, map->row_pages, NULL) > WSS_HEATMAP_ROWS + stretches(recording))
@@ -130,22 +138,35 @@ static size_t column_of(const struct wss_heatmap *map, uint64_t ns)
 	return column >= (double)map->n_columns ? map->n_columns - 1 : (size_t)column;
 }
 
+static void add_to_column(struct wss_heatmap *map, size_t column)
+{
+	map->windows[column]++;
+	for (size_t r = 0; r < map->n_rows; r++)
+		map->touched[r * map->n_columns + column] += (double)map->rows[r].touched;
+}
+
+/* A window lies in the column of its middle, and in those of which it covers a quarter. */
 int wss_heatmap_end(void *opaque, const struct wss_interval *interval,
 		    const struct wss_recording_sets *sets, struct wss_error *err)
 {
 	struct wss_heatmap *map = opaque;
-	size_t last;
+	double length = (double)map->end_ns / (double)map->n_columns;
+	double start = (double)interval->start_ns / length, end = (double)interval->end_ns / length;
+	size_t middle;
 
 	(void)sets;
 	(void)err;
 	if (interval->gap)
 		return 0;
-	last = column_of(map, interval->end_ns > interval->start_ns ? interval->end_ns - 1
-								    : interval->end_ns);
-	for (size_t c = column_of(map, interval->start_ns); c <= last; c++) {
-		map->windows[c]++;
-		for (size_t r = 0; r < map->n_rows; r++)
-			map->touched[r * map->n_columns + c] += (double)map->rows[r].touched;
+	middle = column_of(map, interval->start_ns + (interval->end_ns - interval->start_ns) / 2);
+	for (size_t c = column_of(map, interval->start_ns); c < map->n_columns; c++) {
+		double from = start > (double)c ? start : (double)c;
+		double to = end < (double)c + 1 ? end : (double)c + 1;
+
+		if (c > middle && from >= end)
+			break;
+		if (c == middle || to - from >= .25)
+			add_to_column(map, c);
 	}
 	return 0;
 }

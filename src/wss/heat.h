@@ -28,12 +28,12 @@ struct wss_heatmap {
 	size_t n_columns;
 	uint64_t row_pages; /* of a row that is not the last of its stretch */
 	struct wss_heatmap_row *rows; /* by address */
-	uint32_t *windows;  /* a column: windows that lie in it, wholly or in part; 0: a gap */
+	uint32_t *windows;  /* a column: windows that lie in it; 0: a gap */
 	double *touched;    /* [row * n_columns + column]: pages touched, summed over its windows */
 };
 
 /* end_ns: of the recording. WSS_ERR_NO_MEMORY. */
-int wss_heatmap_new(const struct wss_recording *recording, uint64_t end_ns, uint64_t intervals,
+int wss_heatmap_new(const struct wss_recording *recording, uint64_t end_ns,
 		    struct wss_heatmap **ret_map, struct wss_error *err);
 
 /* As those of struct wss_recfile_visitor; opaque: the map. */

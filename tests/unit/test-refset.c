@@ -39,6 +39,7 @@ static int setup(void **state)
 	(void)state;
 	script = calloc(1, sizeof(*script));
 	recording = (struct wss_recording){
+		.interval_ns = SECOND,
 		.n_regions = 2,
 		.regions = { { .length = 10000 << 12, .kind = WSS_REGION_LOW },
 			     { .start = 1ULL << 32, .length = 20000 << 12, .kind = WSS_REGION_HIGH,
@@ -314,7 +315,7 @@ static void test_heatmap(void **state)
 
 	(void)state;
 	random_script();
-	assert_int_equal(wss_heatmap_new(&recording, WINDOWS * SECOND, WINDOWS, &map, NULL), 0);
+	assert_int_equal(wss_heatmap_new(&recording, WINDOWS * SECOND, &map, NULL), 0);
 	replay(&to_map, map);
 	assert_int_equal(map->n_columns, WINDOWS);
 	assert_in_range(map->n_rows, 50, WSS_HEATMAP_ROWS + 2);
