@@ -56,6 +56,7 @@ GETTER(uuid, wss_value_text(recording_of(row)->uuid))
 GETTER(tool, wss_value_text(recording_of(row)->tool))
 GETTER(method, wss_value_text(recording_of(row)->method))
 GETTER(start, wss_value_time((time_t)(recording_of(row)->start_realtime_ns / 1000000000)))
+GETTER(boottime, wss_value_number(recording_of(row)->start_boottime_ns, WSS_KIND_DURATION))
 GETTER(duration, wss_value_number(REPORT(row)->duration_ns, WSS_KIND_DURATION))
 GETTER(interval, wss_value_number(recording_of(row)->interval_ns, WSS_KIND_DURATION))
 GETTER(window, wss_value_number(recording_of(row)->window_ns, WSS_KIND_DURATION))
@@ -72,6 +73,7 @@ static const struct wss_column recording_columns[] = {
 	{ "tool", NULL, NULL, 0, get_tool },
 	{ "method", NULL, NULL, 0, get_method },
 	{ "time", NULL, NULL, 0, get_start },
+	{ "boottime_seconds", NULL, NULL, 0, get_boottime },
 	{ "duration_seconds", NULL, NULL, 0, get_duration },
 	{ "interval_seconds", NULL, NULL, 0, get_interval },
 	{ "window_seconds", NULL, NULL, 0, get_window },

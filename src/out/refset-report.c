@@ -117,7 +117,8 @@ static void print_classes(FILE *stream, const struct wss_refset_result *result)
 	if (result->written_meaning != WSS_WRITTEN_ABSENT)
 		print_line(stream, "written", all->written, "  %s",
 			   wss_written_name((enum wss_written)result->written_meaning));
-	print_line(stream, "size", all->persistent + all->gained + all->lost + all->transient, "  outstanding at any time");
+	print_line(stream, "size", all->persistent + all->gained + all->lost + all->transient,
+		   "  outstanding at any time");
 	size_text(all->unbroken, a, sizeof(a));
 	print_line(stream, "  persistent", all->persistent, "  at both ends, %s of it all the time", a);
 	size_text(all->gained, a, sizeof(a));

@@ -84,7 +84,8 @@ static int create(struct wss_recwriter *writer, const struct wss_recording *reco
 	writer->path = strdup(writer->path);
 	if (!writer->path)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	fd = open(writer->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+	/* Which pages a guest touches when is nobody else's business. */
+	fd = open(writer->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
 	if (fd < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make it");
 	writer->appender.fd = fd;

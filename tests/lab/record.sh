@@ -60,6 +60,9 @@ test_phases() { # NAME ARGUMENT...
 		check "mark $phase is set" "$virt_wss" mark "$rec" "phase $phase"
 	done
 	wait_until 120 in_phase "$name" 5
+	diag "CPU of the recorder: $(awk '{ print $14, $15 }' /proc/$wss_pid/stat) ticks (user, system)"
+	check "the recorder takes less than 16 MiB" in_range \
+		"$(awk '/^RssAnon:/ { print $2 * 1024 }' /proc/$wss_pid/status)" 1 $((16 * MiB))
 	kill -INT $wss_pid
 	wss_wait
 	check "a recording until SIGINT ends well" status_is 0

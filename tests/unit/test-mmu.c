@@ -418,6 +418,85 @@ static void test_debugfs(void **unused)
 }
 
 /* auto: never a method that is wrong for the guest; none, and why, where none is right. */
+static uint64_t chain_now_ns;
+static struct wss_dirty_log chain_log;
+static unsigned chain_starts, chain_seconds;
+
+static uint64_t chain_now(void *unused)
+{
+	(void)unused;
+	return chain_now_ns;
+}
+
+static int chain_start(struct wss_guest *guest, unsigned seconds, struct wss_error *err)
+{
+	(void)guest;
+	(void)err;
+	assert_false(chain_log.measuring);
+	chain_starts++;
+	chain_seconds = seconds;
+	chain_log = (struct wss_dirty_log){ true, true };
+	return 0;
+}
+
+static int chain_query(struct wss_guest *guest, struct wss_dirty_log *ret_log,
+		       struct wss_error *err)
+{
+	(void)guest;
+	(void)err;
+	*ret_log = chain_log;
+	return 0;
+}
+
+/* Windows of a second in one dirty log, as many as fit, then in the next. */
+static void test_chain(void **unused)
+{
+	static const struct wss_track_options options = { .granularity = WSS_GRANULARITY_4K,
+							  .window_ns = WSS_NS_PER_S,
+							  .chain = true };
+	static const struct wss_clock_source clock = { .now_ns = chain_now };
+	const struct wss_guest_ops *real;
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_guest_ops ops;
+	struct wss_tracker *tracker;
+	unsigned windows = 0;
+	struct wss_span span;
+	int clear_refs;
+
+	(void)unused;
+	attach();
+	real = fake->guest->ops;
+	ops = *real;
+	ops.dirty_log_start = chain_start;
+	ops.dirty_log_query = chain_query;
+	fake->guest->ops = &ops;
+	assert_int_equal(wss_control_open(&fake->guest->process, &clear_refs, &err), 0);
+	if (wss_tracker_mmu.open(&host, fake->guest, clear_refs, &options, &tracker, &err) < 0)
+		fail_msg("%s", err.text);
+	chain_now_ns = 1000 * WSS_NS_PER_S;
+	wss_clock_inject(&clock);
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, &err), 0);
+	assert_int_equal(chain_starts, 1);
+	assert_int_equal(chain_seconds, 52);
+	while (wss_tracker_mmu.prepare(tracker, &err) == 1) {
+		assert_int_equal(wss_tracker_mmu.begin(tracker, &span, &err), 0);
+		chain_now_ns += WSS_NS_PER_S;
+		assert_true(chain_now_ns <= wss_tracker_mmu.valid_until_ns(tracker));
+		windows++;
+	}
+	assert_int_equal(windows, 52);
+	assert_int_equal(chain_starts, 1);
+	/* Nothing is asked for before the old one has ended. */
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, &err), 0);
+	chain_log.measuring = false;
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, &err), 0);
+	assert_int_equal(chain_starts, 2);
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, &err), 1);
+	wss_clock_inject(NULL);
+	fake->guest->ops = real;
+	close_tracker(tracker, clear_refs);
+}
+
 static void test_choose(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -459,6 +538,7 @@ int main(void)
 		TEST(test_zap),
 		TEST(test_gone),
 		TEST(test_debugfs),
+		TEST(test_chain),
 		TEST(test_choose),
 	};
 

@@ -16,7 +16,7 @@
 #define PAGES 30000
 #define WINDOWS 40
 
-/* A guest that never was: which pages it touched in each second; -1 in pages[]: a gap. */
+/* A guest that never was: which pages it touched in each second, unless that is a gap. */
 struct script {
 	bool gap[WINDOWS];
 	uint8_t touched[WINDOWS][PAGES];
