@@ -60,6 +60,15 @@ static struct wss_value get_share(const void *row)
 	return (struct wss_value){ .kind = WSS_KIND_SHARE, .real = share };
 }
 
+static struct wss_value get_bloat(const void *row)
+{
+	double factor;
+
+	if (!wss_sample_bloat(row, &factor))
+		return wss_value_absent();
+	return (struct wss_value){ .kind = WSS_KIND_FACTOR, .real = factor };
+}
+
 static struct wss_value get_error(const void *row)
 {
 	return wss_value_text(((const struct wss_sample *)row)->error.text);
@@ -82,6 +91,11 @@ AMOUNT(written, written_bytes, WSS_KIND_BYTES)
 AMOUNT(written_low, written_low_bytes, WSS_KIND_BYTES)
 AMOUNT(written_high, written_high_bytes, WSS_KIND_BYTES)
 AMOUNT(outside, cost.outside_faults, WSS_KIND_COUNT)
+AMOUNT(native_granularity, native.granularity_bytes, WSS_KIND_BYTES)
+AMOUNT(native_window, native.window_ns, WSS_KIND_DURATION)
+AMOUNT(native_wss, native.wss_bytes, WSS_KIND_BYTES)
+AMOUNT(native_low, native.low_bytes, WSS_KIND_BYTES)
+AMOUNT(native_high, native.high_bytes, WSS_KIND_BYTES)
 AMOUNT(maximum, memory.maximum_bytes, WSS_KIND_BYTES)
 AMOUNT(balloon, memory.balloon_bytes, WSS_KIND_BYTES)
 AMOUNT(rss, memory.rss_bytes, WSS_KIND_BYTES)
@@ -174,7 +188,17 @@ static const struct wss_column columns[] = {
 	{ "error", NULL, NULL, 0, get_error },
 	/* In JSON the list of the same name takes its place. */
 	{ "notes", NULL, NULL, 0, get_notes },
+	/* From here on only where both granularities were asked for. */
+	{ "native_granularity_bytes", NULL, NULL, 0, get_native_granularity },
+	{ "native_window_seconds", NULL, NULL, 0, get_native_window },
+	{ "native_wss_bytes", NULL, "NATIVE", 8, get_native_wss },
+	{ "native_wss_low_bytes", NULL, NULL, 0, get_native_low },
+	{ "native_wss_high_bytes", NULL, NULL, 0, get_native_high },
+	{ "huge_page_bloat", NULL, "BLOAT", 6, get_bloat },
 };
+
+#define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
+#define N_BOTH_COLUMNS 6
 
 static void add_lists(const void *row, struct json_object *object)
 {
@@ -204,6 +228,14 @@ const struct wss_report_layout wss_sample_layout = {
 	.schema = "virt-wss/samples/1",
 	.array_key = "samples",
 	.columns = columns,
-	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.n_columns = N_COLUMNS - N_BOTH_COLUMNS,
+	.extra = add_lists,
+};
+
+const struct wss_report_layout wss_sample_both_layout = {
+	.schema = "virt-wss/samples/1",
+	.array_key = "samples",
+	.columns = columns,
+	.n_columns = N_COLUMNS,
 	.extra = add_lists,
 };

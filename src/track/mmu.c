@@ -18,7 +18,7 @@
 #include "base/fault.h"
 #include "host/kvmstat.h"
 #include "track/control.h"
-#include "track/dirtylog.h"
+#include "track/fine.h"
 #include "track/pagewise.h"
 #include "track/selftest.h"
 #include "track/stall.h"
@@ -32,10 +32,7 @@ struct mmu {
 	const struct wss_host *host;
 	struct wss_guest *guest;
 	struct wss_track_options options;
-	bool fine; /* by 4 KiB, while the dirty log is on */
-	bool coarse_seen; /* large entries came all the same */
-	struct wss_dirtylog log;
-	struct wss_error why_native; /* why auto did not take 4 KiB */
+	struct wss_fine fine;
 	int clear_refs; /* borrowed */
 	struct wss_kvm_debugfs *debugfs; /* NULL: through libvirt or QMP */
 	struct wss_gauge gauge;
@@ -128,41 +125,40 @@ static void mmu_close(struct wss_tracker *tracker)
 	free(mmu);
 }
 
-/* The log is started for one window, or for as many in a chain as it can last. */
-static uint64_t log_window_ns(const struct mmu *mmu)
+/* How long arming keeps the vCPUs waiting, with or without the start of the dirty log. */
+static int predict_stall(struct mmu *mmu, bool with_log, uint64_t *ret_ns, struct wss_error *err)
 {
-	return mmu->options.chain && mmu->options.window_ns < WSS_DIRTYLOG_MAX_WINDOW_NS
-		       ? WSS_DIRTYLOG_MAX_WINDOW_NS
-		       : mmu->options.window_ns;
-}
+	struct wss_kvm_counts counts;
+	struct wss_stall_load load = { .logged_pages = 0 };
+	uint64_t rss, hugetlb, huge;
 
-/* Is 4 KiB safe, and with auto also cheap enough? */
-static int check_fine(const struct mmu *mmu, struct wss_error *err)
-{
-	uint64_t rss, hugetlb;
-
-	if (wss_dirtylog_check(mmu->guest, log_window_ns(mmu), err) < 0)
+	if (read_counts(mmu, &counts, err) < 0 ||
+	    wss_resident_read(&mmu->guest->process, &rss, &hugetlb, err) < 0)
 		return -1;
-	if (mmu->options.granularity != WSS_GRANULARITY_AUTO)
+	if (wss_fault("slow-zap")) {
+		*ret_ns = 10 * WSS_NS_PER_S;
 		return 0;
-	if (wss_resident_read(&mmu->guest->process, &rss, &hugetlb, err) < 0)
-		return -1;
-	if (rss / 4096 > mmu->options.max_faults)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "4 KiB granularity: up to %llu faults are to be expected, which is over --max-faults",
-				     (unsigned long long)(rss / 4096));
+	}
+	/* KVM maps 2 MiB only where the host's page is huge: that much is known to be. */
+	huge = counts.pages_2m * SIZE_2M > hugetlb ? counts.pages_2m * SIZE_2M : hugetlb;
+	if (huge > rss)
+		huge = rss;
+	load.host_entries = (rss - huge) / 4096 + huge / SIZE_2M;
+	load.kvm_entries = wss_kvm_counts_entries(&counts);
+	if (with_log)
+		load.logged_pages = mmu->guest->config.maximum_bytes / 4096;
+	*ret_ns = wss_stall_predict_ns(&load, wss_stall_entry_ns());
 	return 0;
 }
 
 static int choose_granularity(struct mmu *mmu, struct wss_error *err)
 {
-	if (mmu->options.granularity == WSS_GRANULARITY_NATIVE)
-		return 0;
-	mmu->fine = check_fine(mmu, &mmu->why_native) == 0;
-	if (mmu->fine || mmu->options.granularity == WSS_GRANULARITY_AUTO)
-		return 0;
-	*err = mmu->why_native;
-	return -1;
+	uint64_t stall_ns = 0;
+
+	if (mmu->options.granularity == WSS_GRANULARITY_AUTO &&
+	    predict_stall(mmu, true, &stall_ns, err) < 0)
+		return -1;
+	return wss_fine_choose(&mmu->fine, mmu->guest, &mmu->options, stall_ns, err);
 }
 
 static int mmu_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
@@ -192,39 +188,8 @@ static int mmu_open(const struct wss_host *host, struct wss_guest *guest, int cl
 static int mmu_predict(struct wss_tracker *tracker, uint64_t *ret_ns, struct wss_error *err)
 {
 	struct mmu *mmu = (struct mmu *)tracker;
-	struct wss_kvm_counts counts;
-	struct wss_stall_load load;
-	uint64_t rss, hugetlb, huge;
 
-	if (read_counts(mmu, &counts, err) < 0 ||
-	    wss_resident_read(&mmu->guest->process, &rss, &hugetlb, err) < 0)
-		return -1;
-	if (wss_fault("slow-zap")) {
-		*ret_ns = 10 * WSS_NS_PER_S;
-		return 0;
-	}
-	/* KVM maps 2 MiB only where the host's page is huge: that much is known to be. */
-	huge = counts.pages_2m * SIZE_2M > hugetlb ? counts.pages_2m * SIZE_2M : hugetlb;
-	if (huge > rss)
-		huge = rss;
-	load.host_entries = (rss - huge) / 4096 + huge / SIZE_2M;
-	load.kvm_entries = wss_kvm_counts_entries(&counts);
-	*ret_ns = wss_stall_predict_ns(&load, wss_stall_entry_ns());
-	return 0;
-}
-
-/*
- * Zapping before the log is started leaves it little to split: only what the guest touches
- * meanwhile.
- */
-static int zap_before_log(struct mmu *mmu, struct wss_error *err)
-{
-	struct wss_span unused;
-
-	if (mmu->log.state != WSS_DIRTYLOG_OFF || wss_fault("skip-zap") ||
-	    wss_clock_now_ns() < mmu->log.ends_ns)
-		return 0;
-	return wss_control_clear(mmu->clear_refs, '4', &unused, err);
+	return predict_stall(mmu, mmu->fine.on, ret_ns, err);
 }
 
 static int mmu_prepare(struct wss_tracker *tracker, struct wss_error *err)
@@ -232,22 +197,35 @@ static int mmu_prepare(struct wss_tracker *tracker, struct wss_error *err)
 	struct mmu *mmu = (struct mmu *)tracker;
 	struct wss_kvm_counts counts;
 
-	if (!mmu->fine)
+	if (!mmu->fine.on)
 		return 1;
-	/* In a chain: does the log last for one more window? */
-	if (mmu->log.state == WSS_DIRTYLOG_ON &&
-	    wss_clock_now_ns() + mmu->options.window_ns > mmu->log.ends_ns)
-		wss_dirtylog_done(&mmu->log);
-	if (zap_before_log(mmu, err) < 0 || read_counts(mmu, &counts, err) < 0)
+	if (read_counts(mmu, &counts, err) < 0)
 		return -1;
-	return wss_dirtylog_step(&mmu->log, mmu->guest, log_window_ns(mmu), &counts, err);
+	return wss_fine_prepare(&mmu->fine, mmu->guest, mmu->options.window_ns, mmu->clear_refs,
+				&counts, err);
+}
+
+static bool mmu_spoilt(const struct wss_tracker *tracker)
+{
+	const struct mmu *mmu = (const struct mmu *)tracker;
+
+	return wss_fine_spoilt(&mmu->fine, mmu->options.window_ns);
+}
+
+static bool mmu_settle(struct wss_tracker *tracker, struct wss_sample *sample)
+{
+	struct mmu *mmu = (struct mmu *)tracker;
+	struct wss_kvm_counts counts;
+	bool known = read_counts(mmu, &counts, NULL) == 0;
+
+	return wss_fine_settle(&mmu->fine, mmu->guest, known ? &counts : NULL, sample);
 }
 
 static uint64_t mmu_valid_until_ns(const struct wss_tracker *tracker)
 {
 	const struct mmu *mmu = (const struct mmu *)tracker;
 
-	return mmu->fine ? mmu->log.ends_ns : 0;
+	return mmu->fine.on ? mmu->fine.log.ends_ns : 0;
 }
 
 static bool mmu_works_stopped(const struct wss_tracker *tracker)
@@ -270,10 +248,7 @@ static int mmu_begin(struct wss_tracker *tracker, struct wss_span *ret_span, str
 		return -1;
 	if (read_counts(mmu, &counts, err) < 0)
 		return -1;
-	/* The window that begins now uses the log that is on; but for a chain the next needs its own. */
-	if (!mmu->options.chain)
-		wss_dirtylog_done(&mmu->log);
-	mmu->coarse_seen = false;
+	wss_fine_begun(&mmu->fine);
 	mmu->nested = false;
 	mmu->nested_base = counts.nested_run;
 	watch_nested(mmu, &counts);
@@ -298,7 +273,7 @@ static int mmu_poll(struct wss_tracker *tracker, struct wss_reading *ret_reading
 	if (read_counts(mmu, &counts, err) < 0)
 		return -1;
 	watch_nested(mmu, &counts);
-	mmu->coarse_seen |= counts.pages_2m || counts.pages_1g;
+	wss_fine_seen(&mmu->fine, &counts);
 	reading = gauge_reading(&counts);
 	wss_gauge_add(&mmu->gauge, &reading);
 	wss_gauge_result(&mmu->gauge, mmu->guest->config.maximum_bytes, &mmu->result);
@@ -355,11 +330,7 @@ static void mmu_explain(const struct wss_tracker *tracker, struct wss_sample *sa
 {
 	const struct mmu *mmu = (const struct mmu *)tracker;
 
-	if (mmu->fine && mmu->coarse_seen)
-		wss_sample_degrade(sample,
-				   "the dirty log was not on throughout: this is native granularity");
-	if (mmu->why_native.code)
-		wss_sample_note(sample, "native granularity because: %s", mmu->why_native.text);
+	wss_fine_explain(&mmu->fine, sample);
 	if (mmu->result.granularity_bytes > 4096)
 		wss_sample_note(sample,
 				"KVM maps this guest by %s: each entry counts whole, the truth lies between the low and the high bound",
@@ -387,6 +358,8 @@ const struct wss_tracker_ops wss_tracker_mmu = {
 	.open = mmu_open,
 	.prepare = mmu_prepare,
 	.valid_until_ns = mmu_valid_until_ns,
+	.spoilt = mmu_spoilt,
+	.settle = mmu_settle,
 	.predict = mmu_predict,
 	.works_stopped = mmu_works_stopped,
 	.begin = mmu_begin,

@@ -40,6 +40,7 @@ enum wss_granularity {
 	WSS_GRANULARITY_NATIVE, /* as the host maps */
 	WSS_GRANULARITY_4K,
 	WSS_GRANULARITY_AUTO, /* 4 KiB where that is safe and cheap enough, else native */
+	WSS_GRANULARITY_BOTH, /* a window of each; for commands, no tracker ever sees it */
 };
 
 /* What a user may ask of a method. */
@@ -47,7 +48,9 @@ struct wss_track_options {
 	enum wss_granularity granularity;
 	uint64_t window_ns;
 	enum wss_recorder_choice recorder;
-	uint64_t max_faults; /* with WSS_GRANULARITY_AUTO: 4 KiB only if no more are to be expected */
+	/* With WSS_GRANULARITY_AUTO: 4 KiB only if no more than this is to be expected. */
+	uint64_t max_faults;
+	uint64_t max_stall_ns;
 	bool chain; /* many windows follow each other: what a window needs lasts for as many as it can */
 };
 
@@ -115,6 +118,18 @@ struct wss_tracker_ops {
 	 * May be NULL.
 	 */
 	uint64_t (*valid_until_ns)(const struct wss_tracker *tracker);
+
+	/*
+	 * Has what begin set up been lost, and is there time to begin again? Looked at after
+	 * each poll. May be NULL.
+	 */
+	bool (*spoilt)(const struct wss_tracker *tracker);
+
+	/*
+	 * One step of seeing, after the window, that the guest is as it was before; never waits.
+	 * True: done, and what there is to say is in the sample; false: call again in a moment. May be NULL.
+	 */
+	bool (*settle)(struct wss_tracker *tracker, struct wss_sample *sample);
 
 	/*
 	 * The growth curve as of the last poll, up to until_ns after the start, where the method

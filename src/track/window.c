@@ -89,6 +89,7 @@ int wss_window_open(const struct wss_host *host, struct wss_guest *guest,
 		.max_faults = options->max_faults,
 		.recorder = options->recorder,
 		.chain = options->chain,
+		.max_stall_ns = options->max_stall_ns,
 	};
 	struct wss_window *window = calloc(1, sizeof(*window));
 
@@ -385,6 +386,20 @@ int wss_window_poll(struct wss_window *window, struct wss_error *err)
 	}
 	cpu_charge(window, since);
 	return r;
+}
+
+bool wss_window_spoilt(const struct wss_window *window)
+{
+	const struct wss_tracker_ops *ops = window->tracker->ops;
+
+	return ops->spoilt && ops->spoilt(window->tracker);
+}
+
+bool wss_window_settle(struct wss_window *window, struct wss_sample *sample)
+{
+	const struct wss_tracker_ops *ops = window->tracker->ops;
+
+	return !ops->settle || ops->settle(window->tracker, sample);
 }
 
 static void read_memory(struct wss_window *window, struct wss_sample *sample)

@@ -73,6 +73,12 @@ uint64_t wss_window_next_ns(const struct wss_window *window);
 int wss_window_poll(struct wss_window *window, struct wss_error *err);
 
 /*
+ * Has what the window rests on been lost, so that wss_window_begin() should come again? Only
+ * where that is sure to help.
+ */
+bool wss_window_spoilt(const struct wss_window *window);
+
+/*
  * Reads the set touched so far and fills a whole sample. The observation goes on
  * until the next begin: several reads of one arming give the growing set.
  */
@@ -87,6 +93,12 @@ const struct wss_recorder *wss_window_pages(const struct wss_window *window);
 
 /* Nothing is read until the next begin. */
 void wss_window_rest(struct wss_window *window);
+
+/*
+ * One step of seeing that the guest is as it was before the window: true when that is done,
+ * with what there is to say in the sample of that window; false: call again in a moment.
+ */
+bool wss_window_settle(struct wss_window *window, struct wss_sample *sample);
 
 /* Unlocks, and leaves the guest running. Takes NULL. */
 void wss_window_close(struct wss_window *window);

@@ -64,6 +64,18 @@ struct wss_sample {
 	struct wss_amount written_low_bytes;
 	struct wss_amount written_high_bytes;
 
+	/*
+	 * The same guest by the host's mappings, in a window of its own just before this one;
+	 * known only where both were asked for.
+	 */
+	struct {
+		struct wss_amount granularity_bytes;
+		struct wss_amount window_ns;
+		struct wss_amount wss_bytes;
+		struct wss_amount low_bytes;
+		struct wss_amount high_bytes;
+	} native;
+
 	struct {
 		struct wss_amount maximum_bytes;
 		struct wss_amount balloon_bytes; /* what the guest has been left with */
@@ -121,5 +133,14 @@ void wss_sample_curve_add(struct wss_sample *sample, uint64_t ns, uint64_t bytes
 
 /* Working set as a share of the balloon, 0..1 and above; absent when either is. */
 bool wss_sample_share(const struct wss_sample *sample, double *ret_share);
+
+/* Copies the figures of a window by the host's mappings into sample->native. */
+void wss_sample_set_native(struct wss_sample *sample, const struct wss_sample *native);
+
+/*
+ * The bloat factor of large pages: working set by the host's mappings over that by 4 KiB; 1
+ * where the host maps 4 KiB. False where one of them is not known.
+ */
+bool wss_sample_bloat(const struct wss_sample *sample, double *ret_factor);
 
 #endif

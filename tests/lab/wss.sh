@@ -199,6 +199,16 @@ require_recorder() {
 	exit 77
 }
 
+# The dirty log
+
+log_is_off() { # NAME
+	! virsh -q domstats --dirtyrate "$1" | grep -q 'calc_status=1'
+}
+
+huge_mappings_are_back() { # NAME
+	[ "$(lab_guest_counter "$1" pages_2m)" -gt 0 ] && [ "$(lab_guest_counter "$1" pages_4k)" -lt 1024 ]
+}
+
 # The guest's process
 
 guest_state() { # NAME: the states of all its threads, each once

@@ -62,6 +62,9 @@ usage() { # REGULAR-EXPRESSION ARGUMENT...
 	usage 'max-stall' sample test --max-stall 0
 	usage 'max-stall' sample test --max-stall -1ms
 	usage 'method' sample test --method magic
+	usage 'granularity' sample test --granularity 8k
+	usage 'granularity both' sample test --granularity both --cumulative
+	usage 'granularity both' profile test --granularity both
 	usage 'output' sample test --output yaml
 	usage 'output' list test --output yaml
 	usage 'output' methods test --output ''
