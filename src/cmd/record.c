@@ -21,6 +21,9 @@
 #define STALL_MAX_NS (60 * WSS_NS_PER_S)
 /* Whether memory is on huge pages, which decides what is known of writes, is looked at so often. */
 #define MEMORY_AGE_NS (10 * WSS_NS_PER_S)
+#define POLL_NS WSS_NS_PER_S
+/* QEMU's longest dirty-rate calculation, and some seconds to end it. */
+#define BUSY_NS (65 * WSS_NS_PER_S)
 
 struct record_options {
 	const char *path;
@@ -117,7 +120,9 @@ struct record_run {
 	struct wss_window *window;
 	struct wss_pageset *resident; /* NULL where it cannot be told what the balloon takes */
 	uint64_t balloon_bytes;	      /* when resident was filled */
-	uint64_t end_ns; /* of the recording; wss_clock_now_ns() */
+	uint64_t begun_ns;	      /* wss_clock_now_ns(), as all of these */
+	uint64_t end_ns;	      /* of the recording */
+	bool said_busy;
 	bool terminal;
 };
 
@@ -155,21 +160,26 @@ static int arm(struct record_run *run, struct wss_error *err)
 	return wss_window_begin(run->window, err) < 0 ? -1 : 1;
 }
 
-/* Until the window, or the recording, ends. */
+/*
+ * Until the window, or the recording, ends. The recorder needs no polls: the few that there are
+ * see that the guest still lives, and large entries of KVM.
+ */
 static int wait_for_end(struct record_run *run, struct wss_error *err)
 {
-	uint64_t end_ns = wss_window_end_ns(run->window);
+	uint64_t end_ns = wss_window_end_ns(run->window), step_ns, next_ns;
 
 	if (!run->options->until_stopped && run->end_ns < end_ns)
 		end_ns = run->end_ns;
-	while (wss_clock_now_ns() < end_ns) {
-		uint64_t next_ns = wss_window_next_ns(run->window);
-
-		if (wss_clock_sleep_until_ns(next_ns < end_ns ? next_ns : end_ns) < 0)
+	step_ns = run->options->window.window_ns / 2;
+	if (step_ns > POLL_NS)
+		step_ns = POLL_NS;
+	for (next_ns = wss_clock_now_ns() + step_ns; next_ns < end_ns; next_ns += step_ns) {
+		if (wss_clock_sleep_until_ns(next_ns) < 0)
 			return 0;
-		if (next_ns < end_ns && wss_window_poll(run->window, err) < 0)
+		if (wss_window_poll(run->window, err) < 0)
 			return -1;
 	}
+	wss_clock_sleep_until_ns(end_ns);
 	return 0;
 }
 
@@ -226,20 +236,40 @@ static int record_window(struct record_run *run, struct wss_error *err)
 	return r < 0 ? -1 : 1;
 }
 
+/*
+ * Before the first window: what an earlier recording, that was stopped or killed, has left under
+ * way ends by itself. Then the time begins.
+ */
+static bool wait_while_busy(const struct wss_error *error, struct record_run *run)
+{
+	uint64_t now_ns = wss_clock_now_ns();
+
+	if (error->code != WSS_ERR_BUSY || now_ns >= run->begun_ns + BUSY_NS)
+		return false;
+	if (!run->said_busy)
+		wss_log(WSS_LOG_INFO, "%s: waiting for its end", error->text);
+	run->said_busy = true;
+	run->end_ns = now_ns + run->options->length_ns;
+	return true;
+}
+
 /* A guest that is paused or busy now may be recorded later; else it is the end. */
-static bool passes(const struct wss_error *error, const struct record_run *run)
+static bool passes(const struct wss_error *error, struct record_run *run)
 {
 	struct wss_session_progress progress;
 
 	wss_session_progress(run->session, &progress);
-	return progress.windows && (error->code == WSS_ERR_FAILED || error->code == WSS_ERR_BUSY ||
-				    error->code == WSS_ERR_TIMEOUT);
+	if (!progress.windows)
+		return wait_while_busy(error, run);
+	return error->code == WSS_ERR_FAILED || error->code == WSS_ERR_BUSY ||
+	       error->code == WSS_ERR_TIMEOUT;
 }
 
 static int record(struct record_run *run, struct wss_error *err)
 {
 	uint64_t next_ns = wss_clock_now_ns();
 
+	run->begun_ns = next_ns;
 	run->end_ns = next_ns + run->options->length_ns;
 	while (!over(run)) {
 		struct wss_error error = WSS_ERROR_INIT;

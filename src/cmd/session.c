@@ -80,7 +80,8 @@ int wss_session_open(const char *path, const struct wss_guest *guest, const char
 	if (!session)
 		return no_memory(err);
 	describe(&session->recording, guest, boot_id, interval_ns, window_ns);
-	if (wss_regions_of(&guest->config, &session->recording, err) < 0) {
+	if (wss_regions_of(&guest->config, &session->recording, err) < 0 ||
+	    wss_recwriter_check(path, err) < 0) {
 		session_free(session);
 		return -1;
 	}

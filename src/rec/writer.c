@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -56,6 +57,37 @@ static int check_replaceable(int fd, struct wss_error *err)
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "there is a file that is no recording: it is not overwritten");
 	return 0;
+}
+
+/* There is no such file: is there a directory for it? */
+static int check_directory(const char *path, struct wss_error *err)
+{
+	wss_auto_free char *copy = strdup(path);
+
+	if (!copy)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (access(dirname(copy), W_OK | X_OK) == 0)
+		return 0;
+	return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make it");
+}
+
+static int check_path(const char *path, struct wss_error *err)
+{
+	wss_auto_close int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd < 0 && errno == ENOENT)
+		return check_directory(path, err);
+	if (fd < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot write to it");
+	if (check_replaceable(fd, err) < 0)
+		return -1;
+	/* The lock goes with the descriptor. */
+	return wss_append_lock(fd, WSS_LOCK_RECORDING, false, err);
+}
+
+int wss_recwriter_check(const char *path, struct wss_error *err)
+{
+	return check_path(path, err) < 0 ? wss_error_prefix(err, "%s", path) : 0;
 }
 
 static int write_header(struct wss_recwriter *writer, const struct wss_recording *recording,

@@ -20,6 +20,12 @@
 struct wss_recwriter;
 
 /*
+ * Could wss_recwriter_create() make this file? Its errors, as far as can be told without making
+ * it.
+ */
+int wss_recwriter_check(const char *path, struct wss_error *err);
+
+/*
  * Makes the file and writes the header. A file that is there is replaced only if it is
  * empty or a recording that nobody is writing: WSS_ERR_FAILED, WSS_ERR_BUSY.
  */

@@ -127,7 +127,7 @@ test_balloon() { # NAME
 	diag "ballooned, bytes: $(field ballooned_bytes "$lab_run/report" | tr '\n' ' ')"
 	check "pages that the balloon took are recorded" in_range \
 		"$(field ballooned_bytes "$lab_run/report" | awk '{ n += $1 } END { print n }')" \
-		$((16 * MiB)) $((192 * MiB))
+		$((4 * MiB)) $((192 * MiB))
 	diag "written: $(sed -n 's/.*"written": "\([a-z ]*\)".*/\1/p' "$lab_run/report" | sort | uniq -c | tr '\n' ' ')"
 	check "the guest is well" guest_well "$1"
 }

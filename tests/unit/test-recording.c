@@ -311,13 +311,19 @@ static void test_one_writer(void **state)
 	(void)state;
 	assert_int_equal(wss_recwriter_create(path, &recording, &second, &err), -1);
 	assert_int_equal(err.code, WSS_ERR_BUSY);
+	assert_int_equal(wss_recwriter_check(path, NULL), -1);
 	wss_recwriter_free(writer);
 	/* A recording that nobody writes is replaced, anything else is not. */
 	wss_recwriter_free(create());
+	assert_int_equal(wss_recwriter_check(path, NULL), 0);
+	assert_int_equal(wss_recwriter_check("/nonexistent/file", NULL), -1);
+	assert_int_equal(wss_recwriter_check("/tmp", NULL), -1);
+	assert_int_equal(wss_recwriter_check("/dev/full", NULL), -1);
 	poke(0, "#!/bin/sh", 9);
 	wss_error_clear(&err);
 	assert_int_equal(wss_recwriter_create(path, &recording, &second, &err), -1);
 	assert_non_null(strstr(err.text, "not overwritten"));
+	assert_int_equal(wss_recwriter_check(path, NULL), -1);
 }
 
 /* A full disk, by a limit on the file's size: what is before stays, and can be read. */
