@@ -21,6 +21,11 @@
 static const struct wss_command *const commands[] = {
 	&wss_cmd_sample,
 	&wss_cmd_profile,
+	&wss_cmd_record,
+	&wss_cmd_mark,
+	&wss_cmd_report,
+	&wss_cmd_diff,
+	&wss_cmd_heatmap,
 	&wss_cmd_methods,
 	&wss_cmd_list,
 	&wss_cmd_policy,

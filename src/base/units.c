@@ -129,7 +129,9 @@ void wss_size_format(uint64_t bytes, char *ret_text, size_t size)
 
 void wss_duration_format(uint64_t ns, char *ret_text, size_t size)
 {
-	if (ns < 999500ULL)
+	if (ns == 0)
+		snprintf(ret_text, size, "0 s");
+	else if (ns < 999500ULL)
 		snprintf(ret_text, size, "%.3g us", (double)ns / 1e3);
 	else if (ns < 999500000ULL)
 		snprintf(ret_text, size, "%.3g ms", (double)ns / 1e6);

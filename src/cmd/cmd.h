@@ -48,6 +48,11 @@ struct wss_command {
 
 extern const struct wss_command wss_cmd_sample;
 extern const struct wss_command wss_cmd_profile;
+extern const struct wss_command wss_cmd_record;
+extern const struct wss_command wss_cmd_mark;
+extern const struct wss_command wss_cmd_report;
+extern const struct wss_command wss_cmd_diff;
+extern const struct wss_command wss_cmd_heatmap;
 extern const struct wss_command wss_cmd_methods;
 extern const struct wss_command wss_cmd_list;
 extern const struct wss_command wss_cmd_policy;

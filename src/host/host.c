@@ -102,3 +102,14 @@ void wss_host_close(struct wss_host *host)
 {
 	wss_root_close(&host->root);
 }
+
+void wss_host_boot_id(const char *sysroot, char ret_id[WSS_HOST_BOOT_ID_MAX])
+{
+	struct wss_root root = { .dirfd = -1 };
+
+	if (wss_root_open(sysroot, &root, NULL) < 0 ||
+	    wss_root_read_line(&root, "proc/sys/kernel/random/boot_id", ret_id,
+			       WSS_HOST_BOOT_ID_MAX) < 0)
+		ret_id[0] = '\0';
+	wss_root_close(&root);
+}

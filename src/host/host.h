@@ -35,4 +35,8 @@ int wss_host_open(const char *sysroot, struct wss_host *ret_host, struct wss_err
 
 void wss_host_close(struct wss_host *host);
 
+/* The kernel's random id of this boot, below sysroot; "" where it cannot be read. */
+#define WSS_HOST_BOOT_ID_MAX 37
+void wss_host_boot_id(const char *sysroot, char ret_id[WSS_HOST_BOOT_ID_MAX]);
+
 #endif

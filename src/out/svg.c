@@ -20,6 +20,11 @@ static const char style[] =
 	".s4{stroke:#a67c00;fill:#a67c00}.s5{stroke:#3a8fc4;fill:#3a8fc4}\n"
 	".s6{stroke:#777;fill:#777}.s7{stroke:#8c4a1f;fill:#8c4a1f}\n"
 	"path.curve{fill:none}\n"
+	".gap{fill:url(#hatch);stroke:none}.hatch{stroke:#9aa3ad}\n"
+	".view{fill:#0072b2;fill-opacity:.07;stroke:none}\n"
+	"[class^=h]{shape-rendering:crispEdges}\n"
+	".h0{fill:#eceff2}.h1{fill:#fff0b0}.h2{fill:#fdd272}.h3{fill:#fba63f}\n"
+	".h4{fill:#f0743a}.h5{fill:#d93a2b}.h6{fill:#a50f26}.h7{fill:#5c0a2e}\n"
 	"@media (prefers-color-scheme:dark){\n"
 	".back{fill:#16191d}text{fill:#e4e4e4}.small{fill:#a8a8a8}\n"
 	".axis{stroke:#b0b0b0}.grid{stroke:#2c3138}.reference{stroke:#9a9a9a}\n"
@@ -27,7 +32,15 @@ static const char style[] =
 	".s2{stroke:#2fc79a;fill:#2fc79a}.s3{stroke:#dd8fc4;fill:#dd8fc4}\n"
 	".s4{stroke:#d0a530;fill:#d0a530}.s6{stroke:#a0a0a0;fill:#a0a0a0}\n"
 	".s7{stroke:#c98a5a;fill:#c98a5a}\n"
+	".hatch{stroke:#646d78}.view{fill:#56b4e9;fill-opacity:.12}\n"
+	".h0{fill:#23282f}.h1{fill:#4a3312}.h2{fill:#774b0f}.h3{fill:#a8620c}\n"
+	".h4{fill:#d97d14}.h5{fill:#f7a13b}.h6{fill:#ffcb73}.h7{fill:#fff3cf}\n"
 	"path.curve{fill:none}}\n";
+
+/* What was not observed: neither a colour of the scale nor the background. */
+static const char hatch[] =
+	"<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">"
+	"<path class=\"hatch\" d=\"M0 6L6 0\"/></pattern></defs>\n";
 
 static void write_escaped(FILE *f, const char *text)
 {
@@ -60,7 +73,7 @@ void wss_svg_begin(FILE *f, double width, double height, const char *title)
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" role=\"img\">\n<title>",
 		width, height);
 	write_escaped(f, title);
-	fprintf(f, "</title>\n<style>\n%s</style>\n", style);
+	fprintf(f, "</title>\n<style>\n%s</style>\n%s", style, hatch);
 	fprintf(f, "<rect class=\"back\" width=\"%g\" height=\"%g\"/>\n", width, height);
 }
 
@@ -84,6 +97,12 @@ void wss_svg_path(FILE *f, const struct wss_svg_point *points, size_t n, bool cl
 	for (size_t i = 0; i < n; i++)
 		fprintf(f, "%s%.1f %.1f", i ? "L" : "M", points[i].x, points[i].y);
 	fprintf(f, "%s\"/>\n", closed ? "Z" : "");
+}
+
+void wss_svg_rect(FILE *f, double x, double y, double width, double height, const char *class)
+{
+	fprintf(f, "<rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n",
+		class, x, y, width, height);
 }
 
 void wss_svg_circle(FILE *f, double x, double y, double radius, const char *class)

@@ -33,6 +33,12 @@ void wss_svg_line(FILE *f, double x1, double y1, double x2, double y2, const cha
 void wss_svg_path(FILE *f, const struct wss_svg_point *points, size_t n, bool closed,
 		  const char *class);
 
+/* class "gap" for what was not observed, "view" for a marked part, "h0" to "h7" for a scale. */
+void wss_svg_rect(FILE *f, double x, double y, double width, double height, const char *class);
+
+/* Classes of the scale, h0 for nothing at all. */
+#define WSS_SVG_SCALE 8
+
 void wss_svg_circle(FILE *f, double x, double y, double radius, const char *class);
 
 void wss_svg_text(FILE *f, double x, double y, enum wss_anchor anchor, const char *class,

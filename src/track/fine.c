@@ -53,12 +53,20 @@ static int check_worth(const struct wss_guest *guest, const struct wss_track_opt
 			     predicted, limit);
 }
 
+/* The log is started for one window, or in a chain for as long as it can last. */
+static uint64_t log_window_ns(const struct wss_fine *fine, uint64_t window_ns)
+{
+	return fine->chain && window_ns < WSS_DIRTYLOG_MAX_WINDOW_NS ? WSS_DIRTYLOG_MAX_WINDOW_NS
+								      : window_ns;
+}
+
 int wss_fine_choose(struct wss_fine *fine, const struct wss_guest *guest,
 		    const struct wss_track_options *options, uint64_t stall_ns,
 		    struct wss_error *err)
 {
 	int r;
 
+	fine->chain = options->chain;
 	if (options->granularity == WSS_GRANULARITY_NATIVE)
 		return 0;
 	r = wss_dirtylog_check(guest, options->window_ns, &fine->why_native);
@@ -86,7 +94,7 @@ static int start(struct wss_fine *fine, struct wss_guest *guest, uint64_t window
 		  (unsigned long long)wss_kvm_counts_entries(counts),
 		  (double)(zap.end_ns - zap.start_ns) / 1e6);
 	fine->asked_ns = wss_clock_now_ns();
-	return wss_dirtylog_start(&fine->log, guest, window_ns, err);
+	return wss_dirtylog_start(&fine->log, guest, log_window_ns(fine, window_ns), err);
 }
 
 int wss_fine_prepare(struct wss_fine *fine, struct wss_guest *guest, uint64_t window_ns,
@@ -94,6 +102,10 @@ int wss_fine_prepare(struct wss_fine *fine, struct wss_guest *guest, uint64_t wi
 {
 	int r;
 
+	/* In a chain: does the log last for one more window? */
+	if (fine->log.state == WSS_DIRTYLOG_ON &&
+	    wss_clock_now_ns() + window_ns > fine->log.ends_ns)
+		wss_dirtylog_done(&fine->log);
 	if (fine->log.state == WSS_DIRTYLOG_OFF) {
 		r = wss_dirtylog_free(&fine->log, guest, err);
 		return r > 0 ? start(fine, guest, window_ns, clear_refs, counts, err) : r;
@@ -113,8 +125,9 @@ void wss_fine_begun(struct wss_fine *fine)
 	fine->again += fine->coarse_seen;
 	fine->coarse_seen = false;
 	fine->ended.ns = 0;
-	/* The window that begins now uses the log that is on; the next needs one of its own. */
-	wss_dirtylog_done(&fine->log);
+	/* The window that begins now uses the log that is on; but for a chain the next needs its own. */
+	if (!fine->chain)
+		wss_dirtylog_done(&fine->log);
 }
 
 void wss_fine_seen(struct wss_fine *fine, const struct wss_kvm_counts *counts)

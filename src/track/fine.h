@@ -19,6 +19,7 @@
 
 struct wss_fine {
 	bool on; /* windows are by 4 KiB */
+	bool chain; /* one log for as many windows as it can last */
 	struct wss_error why_native; /* why auto did not take 4 KiB */
 	struct wss_dirtylog log;
 	uint64_t asked_ns; /* for the log */

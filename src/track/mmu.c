@@ -295,6 +295,13 @@ static size_t mmu_curve(const struct wss_tracker *tracker, uint64_t until_ns,
 	return wss_pagewise_curve(&((const struct mmu *)tracker)->pages, until_ns, ret_points, n);
 }
 
+static const struct wss_recorder *mmu_pages(const struct wss_tracker *tracker)
+{
+	const struct mmu *mmu = (const struct mmu *)tracker;
+
+	return mmu->pages.exact ? mmu->pages.recorder : NULL;
+}
+
 static void mmu_rest(struct wss_tracker *tracker)
 {
 	wss_pagewise_rest(&((struct mmu *)tracker)->pages);
@@ -359,6 +366,7 @@ const struct wss_tracker_ops wss_tracker_mmu = {
 	.started = mmu_started,
 	.poll = mmu_poll,
 	.curve = mmu_curve,
+	.pages = mmu_pages,
 	.explain = mmu_explain,
 	.rest = mmu_rest,
 	.close = mmu_close,

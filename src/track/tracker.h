@@ -51,6 +51,7 @@ struct wss_track_options {
 	/* With WSS_GRANULARITY_AUTO: 4 KiB only if no more than this is to be expected. */
 	uint64_t max_faults;
 	uint64_t max_stall_ns;
+	bool chain; /* many windows follow each other: what a window needs lasts for as many as it can */
 };
 
 struct wss_tracker_ops;
@@ -136,6 +137,12 @@ struct wss_tracker_ops {
 	 */
 	size_t (*curve)(const struct wss_tracker *tracker, uint64_t until_ns,
 			struct wss_curve_point *ret_points, size_t n);
+
+	/*
+	 * The pages that the last poll has counted, where each of them is known, else NULL. Valid
+	 * until the next begin or rest. May be NULL.
+	 */
+	const struct wss_recorder *(*pages)(const struct wss_tracker *tracker);
 
 	/*
 	 * Adds what the method knows of its own limits in this window, and figures that only it

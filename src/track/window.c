@@ -47,6 +47,8 @@ struct wss_window {
 	uint64_t predicted_ns;
 	uint64_t stalls_ns[STALLS_KEPT]; /* of the last windows, 0 where there was none yet */
 	size_t n_stalls;
+	uint64_t memory_ns;	 /* when the figures in memory were read, 0: never */
+	struct wss_sample memory; /* only the memory figures of it are used */
 	struct cpu_time cpu;	 /* spent on this window */
 	struct wss_sample curve; /* only the curve of it is used */
 };
@@ -86,6 +88,7 @@ int wss_window_open(const struct wss_host *host, struct wss_guest *guest,
 		.window_ns = options->window_ns,
 		.max_faults = options->max_faults,
 		.recorder = options->recorder,
+		.chain = options->chain,
 		.max_stall_ns = options->max_stall_ns,
 	};
 	struct wss_window *window = calloc(1, sizeof(*window));
@@ -113,6 +116,13 @@ int wss_window_open(const struct wss_host *host, struct wss_guest *guest,
 failed:
 	wss_window_close(window);
 	return -1;
+}
+
+const struct wss_recorder *wss_window_pages(const struct wss_window *window)
+{
+	const struct wss_tracker_ops *ops = window->tracker->ops;
+
+	return ops->pages ? ops->pages(window->tracker) : NULL;
 }
 
 void wss_window_rest(struct wss_window *window)
@@ -398,6 +408,14 @@ static void read_memory(struct wss_window *window, struct wss_sample *sample)
 	const struct wss_guest *guest = window->guest;
 	struct wss_smaps smaps;
 
+	if (window->memory_ns &&
+	    wss_clock_now_ns() - window->memory_ns < window->options->memory_age_ns) {
+		struct wss_amount balloon_bytes = sample->memory.balloon_bytes;
+
+		sample->memory = window->memory.memory;
+		sample->memory.balloon_bytes = balloon_bytes;
+		return;
+	}
 	if (!guest->ram_known) {
 		wss_sample_note(sample, "memory figures are absent: %s", guest->ram_error.text);
 		return;
@@ -411,6 +429,8 @@ static void read_memory(struct wss_window *window, struct wss_sample *sample)
 	sample->memory.swap_bytes = wss_amount_of(smaps.guest.swap);
 	sample->memory.huge_bytes = wss_amount_of(smaps.guest.huge);
 	sample->memory.qemu_bytes = wss_amount_of(smaps.qemu.rss);
+	window->memory.memory = sample->memory;
+	window->memory_ns = wss_clock_now_ns();
 }
 
 void wss_window_describe(const struct wss_guest *guest, const struct wss_tracker_ops *ops,

@@ -30,6 +30,9 @@ struct wss_window_options {
 	enum wss_granularity granularity;
 	uint64_t max_faults;
 	enum wss_recorder_choice recorder;
+	bool chain; /* windows follow each other without end */
+	/* Memory figures may be so old: reading them walks page tables. 0: as new as the sample. */
+	uint64_t memory_age_ns;
 };
 
 struct wss_window;
@@ -81,6 +84,12 @@ bool wss_window_spoilt(const struct wss_window *window);
  */
 int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 		    struct wss_error *err);
+
+/*
+ * The pages that the last wss_window_read() has counted, if each of them is known exactly,
+ * else NULL. Valid until the next begin or rest.
+ */
+const struct wss_recorder *wss_window_pages(const struct wss_window *window);
 
 /* Nothing is read until the next begin. */
 void wss_window_rest(struct wss_window *window);

@@ -5,6 +5,23 @@
 # with a libvirt that has the domain web1 but no QEMU they end as "not supported
 # here" or well, never as a usage error. make check-root runs them on a guest.
 
+# A recording web1.rec that is being written: mark needs one.
+hold_recording() {
+	mkfifo "$BATS_TEST_TMPDIR/hold"
+	"$WSS_BUILDDIR/tests/tools/mkrecording" web1.rec --hold --phases 4096:10,1024:10 \
+		<"$BATS_TEST_TMPDIR/hold" >"$BATS_TEST_TMPDIR/held" 3>&- &
+	exec 4>"$BATS_TEST_TMPDIR/hold"
+	for _ in {1..100}; do
+		! grep -q holding "$BATS_TEST_TMPDIR/held" || return 0
+		sleep 0.1
+	done
+	return 1
+}
+
+teardown() {
+	exec 4>&-
+}
+
 @test "every example is a command line that the program takes" {
 	export PATH="$WSS_BUILDDIR:$PATH"
 	printf '%s' "<domain type='test'><name>web1</name><memory>1024</memory>" \
@@ -15,6 +32,8 @@
 	sed -nE 's/^(    |\$ )(\.\/)?(virt-wss .*)/\3/p' "$WSS_SRCDIR"/{docs/virt-wss.pod,README.md} \
 		>"$BATS_TEST_TMPDIR/examples"
 	[ "$(wc -l <"$BATS_TEST_TMPDIR/examples")" -ge 6 ]
+	cd "$BATS_TEST_TMPDIR" || return 1
+	hold_recording
 	while read -r example; do
 		echo "\$ $example"
 		status=0

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# The folders of src/ are stages of a pipeline: host -> track -> wss -> out.
+# The folders of src/ are stages of a pipeline: host -> track -> wss -> out. rec/ keeps
+# what wss/ describes in a file.
 # Data flows to the right. A folder may include what its line below lists:
 # itself, base, and what it builds on. wss/ is pure numbers, and the struct of
 # a sample is the contract between the stages, so track/ includes it to fill it
@@ -21,7 +22,8 @@ allowed() {
 	src/track) echo base qmp host wss track ;;
 	src/store) echo base wss store ;;
 	src/out) echo base wss out host ;;
-	src/cmd) echo base qmp host track wss store out cmd ;;
+	src/rec) echo base wss rec ;;
+	src/cmd) echo base qmp host track wss store rec out cmd ;;
 	*) return 1 ;;
 	esac
 }

@@ -70,6 +70,24 @@ usage() { # REGULAR-EXPRESSION ARGUMENT...
 	usage 'output' methods test --output ''
 }
 
+@test "recordings" {
+	usage 'where to' record test
+	usage 'one DOMAIN' record -o x
+	usage 'one DOMAIN' record a b -o x
+	usage 'exclude' record test -o x --for 1s --until-stopped
+	usage 'window' record test -o x --window 2s
+	usage 'granularity' record test -o x --granularity 2m
+	usage 'missing' report
+	usage 'unexpected' report a b
+	usage 'all' report a --all
+	usage 'missing' diff a
+	usage 'nothing to do' heatmap a
+	usage 'TEXT' mark a
+	refused 5 'QEMU' -c test:///default record test -o "$BATS_TEST_TMPDIR/x"
+	refused 1 'nobody' -c test:///default record nobody -o "$BATS_TEST_TMPDIR/x"
+	[ ! -e "$BATS_TEST_TMPDIR/x" ]
+}
+
 @test "options that exclude each other" {
 	usage 'all' sample test --all
 	refused 2 'qmp' --qmp /nowhere -c test:///default sample

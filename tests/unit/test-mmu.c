@@ -423,7 +423,6 @@ static void test_debugfs(void **unused)
 	close_tracker(tracker, clear_refs);
 }
 
-/* auto: never a method that is wrong for the guest; none, and why, where none is right. */
 /* Opened for windows of 4 s by 4 KiB, prepared, on a guest that was mapped large. */
 static struct wss_tracker *open_fine(int *ret_clear_refs)
 {
@@ -439,6 +438,38 @@ static struct wss_tracker *open_fine(int *ret_clear_refs)
 	fake->counts.pages_2m = 0;
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 1);
 	return tracker;
+}
+
+/* Windows of a second in one dirty log, as many as fit, then in the next. */
+static void test_chain(void **unused)
+{
+	static const struct wss_track_options options = { .granularity = WSS_GRANULARITY_4K,
+							  .window_ns = WSS_NS_PER_S,
+							  .chain = true };
+	struct wss_tracker *tracker;
+	struct wss_span span;
+	unsigned windows = 0;
+	int clear_refs;
+
+	(void)unused;
+	virtual_clock_start();
+	tracker = open_as(&options, &clear_refs);
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 0);
+	while (wss_tracker_mmu.prepare(tracker, NULL) == 1) {
+		assert_int_equal(wss_tracker_mmu.begin(tracker, &span, NULL), 0);
+		virtual_clock.now_ns += WSS_NS_PER_S;
+		assert_true(virtual_clock.now_ns <= wss_tracker_mmu.valid_until_ns(tracker));
+		windows++;
+	}
+	assert_in_range(windows, 50, 52);
+	/* Nothing is asked for before the old one has ended. */
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 0);
+	assert_int_equal(fake->log_starts, 1);
+	fake->log.measuring = false;
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 0);
+	assert_int_equal(fake->log_starts, 2);
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 1);
+	close_tracker(tracker, clear_refs);
 }
 
 /* Trap: 2 MiB entries in a window by 4 KiB. */
@@ -586,6 +617,7 @@ static void test_foreign_log(void **unused)
 	wss_tracker_mmu.close(tracker);
 }
 
+/* auto: never a method that is wrong for the guest; none, and why, where none is right. */
 static void test_choose(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -631,6 +663,7 @@ int main(void)
 		TEST(test_zap),
 		TEST(test_gone),
 		TEST(test_debugfs),
+		TEST(test_chain),
 		TEST(test_choose),
 	};
 

@@ -230,7 +230,7 @@ static void test_kinds(void **unused)
 		{ { .kind = WSS_KIND_BYTES, .number = UINT64_MAX },
 		  "16 EiB", "18446744073709551615", "18446744073709551615" },
 		{ { .kind = WSS_KIND_DURATION, .number = 4020000500 }, "4.02 s", "4.02", "4.02" },
-		{ { .kind = WSS_KIND_DURATION, .number = 0 }, "0 us", "0", "0" },
+		{ { .kind = WSS_KIND_DURATION, .number = 0 }, "0 s", "0", "0" },
 		{ { .kind = WSS_KIND_SHARE, .real = 0.5 }, "50.0%", "0.500000", "0.500000" },
 		{ { .kind = WSS_KIND_COUNT, .number = 12 }, "12", "12", "12" },
 		{ { .kind = WSS_KIND_AGE, .number = 7200 }, "2 h", "7200", "7200" },

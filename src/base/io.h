@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Reads and writes that are whole: what the kernel does in parts is gone on with.
+ */
+#ifndef WSS_BASE_IO_H
+#define WSS_BASE_IO_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* size bytes from offset, fewer only where the file ends: how many, or a negative errno. */
+ssize_t wss_io_pread(int fd, void *data, size_t size, off_t offset);
+
+/* 0 when all has been written, else a negative errno. */
+int wss_io_pwrite(int fd, const void *data, size_t size, off_t offset);
+
+#endif

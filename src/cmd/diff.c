@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/units.h"
+#include "cmd/cmd.h"
+#include "cmd/files.h"
+#include "help-text.h"
+#include "out/range-report.h"
+#include "wss/moment.h"
+
+/* Ranges that are nearer than 64 KiB to each other are listed as one. */
+#define WITHIN_PAGES 16
+#define LIMIT_DEFAULT 20
+
+struct diff_options {
+	uint64_t limit;
+	bool verbose;
+	bool salvage;
+};
+
+/* One of the two sets. */
+struct side {
+	struct wss_recfile *file;
+	struct wss_moment moment;
+};
+
+enum { OPT_VERBOSE = 1 };
+
+static const struct option long_options[] = {
+	WSS_COMMON_LONG,
+	{ "verbose", no_argument, NULL, OPT_VERBOSE },
+	{ "limit", required_argument, NULL, WSS_OPT_LIMIT },
+	{ "salvage", no_argument, NULL, WSS_OPT_SALVAGE },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int parse(struct wss_cli *cli, int argc, char **argv, struct diff_options *options,
+		 struct wss_error *err)
+{
+	int c, r = 0;
+
+	optind = 0;
+	while (r == 0 && (c = getopt_long(argc, argv, WSS_COMMON_SHORT, long_options, NULL)) != -1) {
+		switch (c) {
+		case OPT_VERBOSE:
+			options->verbose = true;
+			break;
+		case WSS_OPT_LIMIT:
+			r = wss_number_parse(optarg, 1, WSS_FILES_LIMIT_MAX, "--limit",
+					     &options->limit, err);
+			break;
+		case WSS_OPT_SALVAGE:
+			options->salvage = true;
+			break;
+		default:
+			r = wss_cli_option(cli, c, argv, err);
+			break;
+		}
+	}
+	return r < 0 ? -1 : wss_files_finish(cli, argc, argv, 2, 2, err);
+}
+
+/* FILE or FILE@MOMENT; a file whose name has an @ is meant where there is one. */
+static int split(const char *text, char **ret_path, uint64_t *ret_at_ns, struct wss_error *err)
+{
+	wss_auto_free char *path = strdup(text);
+	char *at;
+
+	if (!path)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	*ret_at_ns = WSS_MOMENT_ALL;
+	at = strrchr(path, '@');
+	if (at && access(path, F_OK) < 0) {
+		*at++ = '\0';
+		if (!strcmp(at, "0") || !strcmp(at, "0s"))
+			*ret_at_ns = 0;
+		else if (wss_duration_parse(at, INT64_MAX, text, ret_at_ns, err) < 0)
+			return -1;
+	}
+	*ret_path = wss_steal_ptr(path);
+	return 0;
+}
+
+static int load(const char *text, const struct diff_options *options, struct side *side,
+		struct wss_error *err)
+{
+	static const struct wss_recfile_visitor visitor = {
+		.begin = wss_moment_begin,
+		.change = wss_moment_change,
+		.end = wss_moment_end,
+	};
+	wss_auto_free char *path = NULL;
+	uint64_t at_ns;
+
+	if (split(text, &path, &at_ns, err) < 0 ||
+	    wss_files_open(path, options->salvage, &side->file, err) < 0 ||
+	    wss_moment_init(&side->moment, wss_recfile_recording(side->file), at_ns, err) < 0 ||
+	    wss_recfile_replay(side->file, &visitor, &side->moment, err) < 0)
+		return -1;
+	if (!side->moment.windows)
+		return wss_error_set(err, WSS_ERR_FAILED, "%s: there is no window in it", path);
+	if (at_ns != WSS_MOMENT_ALL && at_ns > wss_recfile_state(side->file)->end_ns)
+		return wss_error_set(err, WSS_ERR_FAILED, "%s: the recording ends before that", text);
+	return 0;
+}
+
+static void offer(void *top, const struct wss_page_range *range)
+{
+	wss_top_offer(top, range);
+}
+
+static void print_row(void *report, const struct wss_page_range *range)
+{
+	wss_range_report_row(report, range);
+}
+
+/* The largest ranges first. */
+static int print_largest(const struct diff_options *options, const struct wss_recording *recording,
+			 const struct side *sides, struct wss_range_report *report,
+			 struct wss_error *err)
+{
+	struct wss_top top;
+
+	if (wss_top_init(&top, options->limit, wss_range_larger) < 0)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	wss_moment_differences(recording, sides[0].moment.pages, sides[1].moment.pages, WITHIN_PAGES,
+			       offer, &top);
+	wss_top_sort(&top);
+	for (size_t i = 0; i < top.n; i++)
+		wss_range_report_row(report, &top.ranges[i]);
+	wss_top_free(&top);
+	return 0;
+}
+
+static int print(const struct wss_cli *cli, const struct diff_options *options,
+		 const struct side *sides, struct wss_error *err)
+{
+	const struct wss_recording *recording = wss_recfile_recording(sides[0].file);
+	const struct wss_moment *a = &sides[0].moment, *b = &sides[1].moment;
+	struct wss_pageset_overlap overlap =
+		wss_pageset_compare(a->pages, b->pages, NULL,
+				    (struct wss_run){ 0, wss_recording_pages(recording) });
+	const struct wss_diff_summary summary = {
+		.a = cli->domains[0],
+		.b = cli->domains[1],
+		.a_pages = wss_pageset_count(a->pages),
+		.b_pages = wss_pageset_count(b->pages),
+		.gained = overlap.only_b,
+		.lost = overlap.only_a,
+		.kept = overlap.both,
+	};
+	struct wss_range_report *report;
+	int r = 0;
+
+	if (wss_range_report_diff(stdout, cli->format, recording, &summary,
+				  a->written_known ? a->written : NULL,
+				  b->written_known ? b->written : NULL, &report, err) < 0)
+		return -1;
+	if (options->verbose)
+		wss_moment_differences(recording, a->pages, b->pages, 1, print_row, report);
+	else
+		r = print_largest(options, recording, sides, report, err);
+	if (wss_range_report_close(report, r < 0 ? NULL : err) < 0)
+		r = -1;
+	return r;
+}
+
+static int diff_run(struct wss_cli *cli, int argc, char **argv)
+{
+	struct diff_options options = { .limit = LIMIT_DEFAULT };
+	struct side sides[2] = { 0 };
+	struct wss_error err = WSS_ERROR_INIT;
+	int r = 0;
+
+	if (parse(cli, argc, argv, &options, &err) < 0)
+		return wss_cli_error(&err);
+	if (cli->help) {
+		fputs(wss_help_diff, stdout);
+		return WSS_EXIT_OK;
+	}
+	for (int i = 0; i < 2 && r == 0; i++)
+		r = load(cli->domains[i], &options, &sides[i], &err);
+	if (r == 0 && !wss_recording_same_map(wss_recfile_recording(sides[0].file),
+					      wss_recfile_recording(sides[1].file)))
+		r = wss_error_set(&err, WSS_ERR_FAILED,
+				  "%s and %s: the guests' memory is not laid out alike", cli->domains[0],
+				  cli->domains[1]);
+	if (r == 0)
+		r = print(cli, &options, sides, &err);
+	for (int i = 0; i < 2; i++) {
+		wss_moment_free(&sides[i].moment);
+		wss_recfile_close(sides[i].file);
+	}
+	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
+}
+
+const struct wss_command wss_cmd_diff = { "diff", diff_run };

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/units.h"
+#include "cmd/cmd.h"
+#include "cmd/files.h"
+#include "help-text.h"
+#include "out/range-report.h"
+#include "out/refset-chart.h"
+#include "wss/heat.h"
+
+#define LIMIT_DEFAULT 20
+
+struct heatmap_options {
+	const char *plot;
+	uint64_t limit;
+	bool hot_first;
+	bool salvage;
+};
+
+enum { OPT_HOT_FIRST = 1 };
+
+static const struct option long_options[] = {
+	WSS_COMMON_LONG,
+	{ "hot-first", no_argument, NULL, OPT_HOT_FIRST },
+	{ "limit", required_argument, NULL, WSS_OPT_LIMIT },
+	{ "plot", required_argument, NULL, WSS_OPT_PLOT },
+	{ "salvage", no_argument, NULL, WSS_OPT_SALVAGE },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int parse(struct wss_cli *cli, int argc, char **argv, struct heatmap_options *options,
+		 struct wss_error *err)
+{
+	int c, r = 0;
+
+	optind = 0;
+	while (r == 0 && (c = getopt_long(argc, argv, WSS_COMMON_SHORT, long_options, NULL)) != -1) {
+		switch (c) {
+		case OPT_HOT_FIRST:
+			options->hot_first = true;
+			break;
+		case WSS_OPT_LIMIT:
+			r = wss_number_parse(optarg, 1, WSS_FILES_LIMIT_MAX, "--limit",
+					     &options->limit, err);
+			break;
+		case WSS_OPT_PLOT:
+			options->plot = optarg;
+			break;
+		case WSS_OPT_SALVAGE:
+			options->salvage = true;
+			break;
+		default:
+			r = wss_cli_option(cli, c, argv, err);
+			break;
+		}
+	}
+	if (r < 0 || wss_files_finish(cli, argc, argv, 1, options->plot ? 1 : 0, err) < 0)
+		return -1;
+	if (!cli->help && !options->plot && !options->hot_first)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "nothing to do: --plot FILE.svg, --hot-first, or both");
+	return 0;
+}
+
+struct picture {
+	const struct wss_recording *recording;
+	const struct wss_heatmap *map;
+};
+
+static void draw(FILE *f, const void *opaque)
+{
+	const struct picture *picture = opaque;
+
+	wss_heatmap_plot(f, picture->recording, picture->map);
+}
+
+static int plot(const struct heatmap_options *options, struct wss_recfile *file,
+		struct wss_error *err)
+{
+	static const struct wss_recfile_visitor visitor = {
+		.change = wss_heatmap_change,
+		.end = wss_heatmap_end,
+	};
+	const struct wss_recfile_state *state = wss_recfile_state(file);
+	struct picture picture = { .recording = wss_recfile_recording(file) };
+	struct wss_heatmap *map;
+	int r;
+
+	if (!state->windows)
+		return wss_error_set(err, WSS_ERR_FAILED, "%s: there is no window in it",
+				     wss_recfile_name(file));
+	if (wss_heatmap_new(picture.recording, state->end_ns, &map, err) < 0)
+		return -1;
+	picture.map = map;
+	r = wss_recfile_replay(file, &visitor, map, err);
+	if (r == 0)
+		r = wss_files_plot(options->plot, draw, &picture, err);
+	wss_heatmap_free(map);
+	return r;
+}
+
+/* Adds up all recordings, slice by slice of the memory; what comes first is in top then. */
+static int count(struct wss_recfile **files, size_t n, struct wss_heat_slice *slice,
+		 struct wss_top *top, uint64_t *ret_windows, struct wss_error *err)
+{
+	struct wss_recfile_visitor visitor = {
+		.change = wss_heat_slice_change,
+		.end = wss_heat_slice_end,
+	};
+	const struct wss_recording *recording = wss_recfile_recording(files[0]);
+	uint64_t pages = wss_recording_pages(recording);
+	struct wss_page_range carry = { 0 };
+
+	for (uint64_t first = 0; first < pages; first += WSS_HEAT_SLICE_PAGES) {
+		wss_heat_slice_start(slice, first, pages);
+		*ret_windows = 0;
+		for (size_t i = 0; i < n; i++) {
+			uint64_t windows = wss_recfile_state(files[i])->windows;
+
+			wss_heat_slice_recording(slice, windows);
+			if (wss_recfile_replay(files[i], &visitor, slice, err) < 0)
+				return -1;
+			*ret_windows += windows;
+		}
+		wss_heat_slice_ranges(slice, recording, &carry, top);
+		visitor.again = true;
+	}
+	wss_heat_flush(&carry, top);
+	wss_top_sort(top);
+	return 0;
+}
+
+static int print_ranges(const struct wss_cli *cli, struct wss_recfile **files, size_t n,
+			const struct wss_top *top, uint64_t windows, struct wss_error *err)
+{
+	const struct wss_recording *recording = wss_recfile_recording(files[0]);
+	const struct wss_heat_summary summary = {
+		.domain = recording->domain,
+		.recordings = n,
+		.windows = windows,
+		.ranges = top->seen,
+	};
+	struct wss_range_report *report;
+
+	if (wss_range_report_heat(stdout, cli->format, recording, &summary, &report, err) < 0)
+		return -1;
+	for (size_t i = 0; i < top->n; i++)
+		wss_range_report_row(report, &top->ranges[i]);
+	return wss_range_report_close(report, err);
+}
+
+static int print_hot(const struct wss_cli *cli, const struct heatmap_options *options,
+		     struct wss_recfile **files, size_t n, struct wss_error *err)
+{
+	const struct wss_recording *recording = wss_recfile_recording(files[0]);
+	struct wss_heat_slice slice = { 0 };
+	struct wss_top top = { 0 };
+	uint64_t windows = 0;
+	int r;
+
+	for (size_t i = 1; i < n; i++)
+		if (!wss_recording_same_map(recording, wss_recfile_recording(files[i])))
+			return wss_error_set(err, WSS_ERR_FAILED,
+					     "%s and %s: the guests' memory is not laid out alike",
+					     cli->domains[0], cli->domains[i]);
+	r = wss_heat_slice_init(&slice, wss_recording_pages(recording), err);
+	if (r == 0 && wss_top_init(&top, options->limit, wss_range_hotter) < 0)
+		r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (r == 0)
+		r = count(files, n, &slice, &top, &windows, err);
+	if (r == 0)
+		r = print_ranges(cli, files, n, &top, windows, err);
+	wss_top_free(&top);
+	wss_heat_slice_free(&slice);
+	return r;
+}
+
+static int heatmap_files(const struct wss_cli *cli, const struct heatmap_options *options,
+			 struct wss_recfile **files, size_t n, struct wss_error *err)
+{
+	for (size_t i = 0; i < n; i++)
+		if (wss_files_open(cli->domains[i], options->salvage, &files[i], err) < 0)
+			return -1;
+	if (options->plot && plot(options, files[0], err) < 0)
+		return -1;
+	return options->hot_first ? print_hot(cli, options, files, n, err) : 0;
+}
+
+static int heatmap_run(struct wss_cli *cli, int argc, char **argv)
+{
+	struct heatmap_options options = { .limit = LIMIT_DEFAULT };
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_recfile **files;
+	int r;
+
+	if (parse(cli, argc, argv, &options, &err) < 0)
+		return wss_cli_error(&err);
+	if (cli->help) {
+		fputs(wss_help_heatmap, stdout);
+		return WSS_EXIT_OK;
+	}
+	files = calloc((size_t)cli->n_domains, sizeof(struct wss_recfile *));
+	r = files ? heatmap_files(cli, &options, files, (size_t)cli->n_domains, &err)
+		  : wss_error_set(&err, WSS_ERR_NO_MEMORY, "out of memory");
+	for (int i = 0; files && i < cli->n_domains; i++)
+		wss_recfile_close(files[i]);
+	free(files);
+	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
+}
+
+const struct wss_command wss_cmd_heatmap = { "heatmap", heatmap_run };

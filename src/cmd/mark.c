@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "cmd/cmd.h"
+#include "cmd/files.h"
+#include "help-text.h"
+#include "host/host.h"
+#include "rec/writer.h"
+
+static const struct option long_options[] = {
+	WSS_COMMON_LONG,
+	{ NULL, 0, NULL, 0 },
+};
+
+static int parse(struct wss_cli *cli, int argc, char **argv, struct wss_error *err)
+{
+	int c;
+
+	optind = 0;
+	while ((c = getopt_long(argc, argv, WSS_COMMON_SHORT, long_options, NULL)) != -1)
+		if (wss_cli_option(cli, c, argv, err) < 0)
+			return -1;
+	if (wss_files_finish(cli, argc, argv, 1, 2, err) < 0)
+		return -1;
+	if (!cli->help && (cli->n_domains < 2 || !*cli->domains[1]))
+		return wss_error_set(err, WSS_ERR_USAGE, "the mark's TEXT is missing");
+	return 0;
+}
+
+static int mark_run(struct wss_cli *cli, int argc, char **argv)
+{
+	char boot_id[WSS_HOST_BOOT_ID_MAX], time[16];
+	struct wss_error err = WSS_ERROR_INIT;
+	uint64_t time_ns;
+
+	if (parse(cli, argc, argv, &err) < 0)
+		return wss_cli_error(&err);
+	if (cli->help) {
+		fputs(wss_help_mark, stdout);
+		return WSS_EXIT_OK;
+	}
+	wss_host_boot_id(wss_test_sysroot(), boot_id);
+	if (wss_rec_mark(cli->domains[0], cli->domains[1], boot_id, wss_clock_now_ns(), &time_ns,
+			 &err) < 0)
+		return wss_cli_error(&err);
+	wss_duration_format(time_ns, time, sizeof(time));
+	wss_log(WSS_LOG_INFO, "marked at %s", time);
+	return WSS_EXIT_OK;
+}
+
+const struct wss_command wss_cmd_mark = { "mark", mark_run };

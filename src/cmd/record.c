@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "base/units.h"
+#include "cmd/cmd.h"
+#include "cmd/session.h"
+#include "help-text.h"
+#include "track/residency.h"
+#include "track/window.h"
+
+#define LENGTH_DEFAULT_NS (60 * WSS_NS_PER_S)
+#define INTERVAL_DEFAULT_NS WSS_NS_PER_S
+#define INTERVAL_MAX_NS (3600 * WSS_NS_PER_S)
+#define LENGTH_MAX_NS (365 * 24 * 3600 * WSS_NS_PER_S)
+#define STALL_MAX_NS (60 * WSS_NS_PER_S)
+/* Whether memory is on huge pages, which decides what is known of writes, is looked at so often. */
+#define MEMORY_AGE_NS (10 * WSS_NS_PER_S)
+#define POLL_NS WSS_NS_PER_S
+/* QEMU's longest dirty-rate calculation, and some seconds to end it. */
+#define BUSY_NS (65 * WSS_NS_PER_S)
+
+struct record_options {
+	const char *path;
+	struct wss_window_options window;
+	uint64_t interval_ns;
+	uint64_t length_ns;
+	bool until_stopped;
+	bool length_given;
+};
+
+enum { OPT_FOR = 1, OPT_UNTIL_STOPPED, OPT_INTERVAL, OPT_WINDOW, OPT_GRANULARITY, OPT_MAX_STALL };
+
+static const struct option long_options[] = {
+	WSS_COMMON_LONG,
+	{ "output-file", required_argument, NULL, 'o' },
+	{ "for", required_argument, NULL, OPT_FOR },
+	{ "until-stopped", no_argument, NULL, OPT_UNTIL_STOPPED },
+	{ "interval", required_argument, NULL, OPT_INTERVAL },
+	{ "window", required_argument, NULL, OPT_WINDOW },
+	{ "granularity", required_argument, NULL, OPT_GRANULARITY },
+	{ "max-stall", required_argument, NULL, OPT_MAX_STALL },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int parse_granularity(const char *text, struct record_options *options,
+			     struct wss_error *err)
+{
+	if (strcmp(text, "4k") != 0 && strcmp(text, "native") != 0)
+		return wss_error_set(err, WSS_ERR_USAGE, "--granularity: '%s' is not 4k or native",
+				     text);
+	options->window.granularity = strcmp(text, "4k") ? WSS_GRANULARITY_NATIVE
+							 : WSS_GRANULARITY_4K;
+	return 0;
+}
+
+static int parse_option(int c, struct record_options *options, struct wss_cli *cli, char **argv,
+			struct wss_error *err)
+{
+	switch (c) {
+	case 'o':
+		options->path = optarg;
+		return 0;
+	case OPT_FOR:
+		options->length_given = true;
+		return wss_duration_parse(optarg, LENGTH_MAX_NS, "--for", &options->length_ns, err);
+	case OPT_UNTIL_STOPPED:
+		options->until_stopped = true;
+		return 0;
+	case OPT_INTERVAL:
+		return wss_duration_parse(optarg, INTERVAL_MAX_NS, "--interval",
+					  &options->interval_ns, err);
+	case OPT_WINDOW:
+		return wss_duration_parse(optarg, INTERVAL_MAX_NS, "--window",
+					  &options->window.window_ns, err);
+	case OPT_GRANULARITY:
+		return parse_granularity(optarg, options, err);
+	case OPT_MAX_STALL:
+		return wss_duration_parse(optarg, STALL_MAX_NS, "--max-stall",
+					  &options->window.max_stall_ns, err);
+	default:
+		return wss_cli_option(cli, c, argv, err);
+	}
+}
+
+static int parse(struct wss_cli *cli, int argc, char **argv, struct record_options *options,
+		 struct wss_error *err)
+{
+	int c;
+
+	optind = 0;
+	while ((c = getopt_long(argc, argv, WSS_COMMON_SHORT "o:", long_options, NULL)) != -1)
+		if (parse_option(c, options, cli, argv, err) < 0)
+			return -1;
+	if (wss_cli_finish(cli, argc, argv, err) < 0 || cli->help)
+		return cli->help ? 0 : -1;
+	if (cli->all || cli->n_domains != (cli->qmp ? 0 : 1))
+		return wss_error_set(err, WSS_ERR_USAGE, "one DOMAIN is recorded at a time");
+	if (!options->path || !*options->path)
+		return wss_error_set(err, WSS_ERR_USAGE, "where to? -o FILE is missing");
+	if (options->until_stopped && options->length_given)
+		return wss_error_set(err, WSS_ERR_USAGE, "--for and --until-stopped exclude each other");
+	if (!options->window.window_ns)
+		options->window.window_ns = options->interval_ns;
+	if (options->window.window_ns > options->interval_ns)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--window must not be longer than --interval");
+	return 0;
+}
+
+struct record_run {
+	const struct record_options *options;
+	struct wss_guest *guest;
+	struct wss_session *session;
+	struct wss_window *window;
+	struct wss_pageset *resident; /* NULL where it cannot be told what the balloon takes */
+	uint64_t balloon_bytes;	      /* when resident was filled */
+	uint64_t begun_ns;	      /* wss_clock_now_ns(), as all of these */
+	uint64_t end_ns;	      /* of the recording */
+	bool said_busy;
+	bool terminal;
+};
+
+static bool over(const struct record_run *run)
+{
+	return wss_stop_requested() ||
+	       (!run->options->until_stopped && wss_clock_now_ns() >= run->end_ns);
+}
+
+static void show_progress(const struct record_run *run)
+{
+	struct wss_session_progress progress;
+	char length[16], set[16], file[16];
+
+	if (!run->terminal)
+		return;
+	wss_session_progress(run->session, &progress);
+	wss_duration_format(progress.length_ns, length, sizeof(length));
+	wss_size_format(progress.touched_bytes, set, sizeof(set));
+	wss_size_format(progress.file_bytes, file, sizeof(file));
+	fprintf(stderr, "\r%s: %llu windows, set %s, file %s\033[K", length,
+		(unsigned long long)progress.windows, set, file);
+}
+
+/* 1: armed, 0: it is over before. */
+static int arm(struct record_run *run, struct wss_error *err)
+{
+	int r;
+
+	while ((r = wss_window_prepare(run->window, err)) == 0)
+		if (over(run) || wss_clock_sleep_until_ns(wss_window_next_ns(run->window)) < 0)
+			return 0;
+	if (r < 0)
+		return -1;
+	return wss_window_begin(run->window, err) < 0 ? -1 : 1;
+}
+
+/*
+ * Until the window, or the recording, ends. The recorder needs no polls: the few that there are
+ * see that the guest still lives, and large entries of KVM.
+ */
+static int wait_for_end(struct record_run *run, struct wss_error *err)
+{
+	uint64_t end_ns = wss_window_end_ns(run->window), step_ns, next_ns;
+
+	if (!run->options->until_stopped && run->end_ns < end_ns)
+		end_ns = run->end_ns;
+	step_ns = run->options->window.window_ns / 2;
+	if (step_ns > POLL_NS)
+		step_ns = POLL_NS;
+	for (next_ns = wss_clock_now_ns() + step_ns; next_ns < end_ns; next_ns += step_ns) {
+		if (wss_clock_sleep_until_ns(next_ns) < 0)
+			return 0;
+		if (wss_window_poll(run->window, err) < 0)
+			return -1;
+	}
+	wss_clock_sleep_until_ns(end_ns);
+	return 0;
+}
+
+/*
+ * The pages that the host has something for, anew if the balloon's size has changed; else
+ * NULL. An error ends the looking, not the recording.
+ */
+static const struct wss_pageset *look_at_balloon(struct record_run *run)
+{
+	const struct wss_guest *guest = run->guest;
+	struct wss_error error = WSS_ERROR_INIT;
+
+	if (!run->resident || !guest->balloon.known || guest->balloon.bytes == run->balloon_bytes)
+		return NULL;
+	run->balloon_bytes = guest->balloon.bytes;
+	if (wss_residency_read(guest, wss_session_recording(run->session), run->resident, &error) == 0)
+		return run->resident;
+	wss_debug("%s", error.text);
+	wss_pageset_free(run->resident);
+	run->resident = NULL;
+	return NULL;
+}
+
+static int add_window(struct record_run *run, const struct wss_sample *sample,
+		      struct wss_error *err)
+{
+	const struct wss_recorder *pages = wss_window_pages(run->window);
+	uint64_t start_ns = wss_window_start_ns(run->window);
+	const struct wss_session_window window = {
+		.start_ns = start_ns,
+		.end_ns = start_ns + sample->window_ns.value,
+		.sample = sample,
+		.touched = pages ? wss_recorder_touched(pages) : NULL,
+		.written = pages ? wss_recorder_written(pages) : NULL,
+		.pages = pages ? wss_recorder_pages(pages) : 0,
+		.resident = look_at_balloon(run),
+	};
+
+	return wss_session_add(run->session, &window, err);
+}
+
+/* One window. 1: written, or nothing to write; 0: it could not be taken, err says why; -1. */
+static int record_window(struct record_run *run, struct wss_error *err)
+{
+	struct wss_sample sample;
+	int r = arm(run, err);
+
+	if (r == 0)
+		return 1;
+	if (r < 0 || wait_for_end(run, err) < 0 || wss_window_read(run->window, &sample, err) < 0)
+		return 0;
+	r = add_window(run, &sample, err);
+	wss_window_rest(run->window);
+	return r < 0 ? -1 : 1;
+}
+
+/*
+ * Before the first window: what an earlier recording, that was stopped or killed, has left under
+ * way ends by itself. Then the time begins.
+ */
+static bool wait_while_busy(const struct wss_error *error, struct record_run *run)
+{
+	uint64_t now_ns = wss_clock_now_ns();
+
+	if (error->code != WSS_ERR_BUSY || now_ns >= run->begun_ns + BUSY_NS)
+		return false;
+	if (!run->said_busy)
+		wss_log(WSS_LOG_INFO, "%s: waiting for its end", error->text);
+	run->said_busy = true;
+	run->end_ns = now_ns + run->options->length_ns;
+	return true;
+}
+
+/* A guest that is paused or busy now may be recorded later; else it is the end. */
+static bool passes(const struct wss_error *error, struct record_run *run)
+{
+	struct wss_session_progress progress;
+
+	wss_session_progress(run->session, &progress);
+	if (!progress.windows)
+		return wait_while_busy(error, run);
+	return error->code == WSS_ERR_FAILED || error->code == WSS_ERR_BUSY ||
+	       error->code == WSS_ERR_TIMEOUT;
+}
+
+static int record(struct record_run *run, struct wss_error *err)
+{
+	uint64_t next_ns = wss_clock_now_ns();
+
+	run->begun_ns = next_ns;
+	run->end_ns = next_ns + run->options->length_ns;
+	while (!over(run)) {
+		struct wss_error error = WSS_ERROR_INIT;
+		uint64_t now_ns;
+		int r = record_window(run, &error);
+
+		if (r < 0 || (r == 0 && !passes(&error, run))) {
+			*err = error;
+			return -1;
+		}
+		if (r == 0) {
+			wss_debug("a window is lost: %s", error.text);
+			wss_session_note(run->session, error.text);
+		}
+		show_progress(run);
+		/* What is late stays late: windows are not made up for. */
+		next_ns += run->options->interval_ns;
+		now_ns = wss_clock_now_ns();
+		if (next_ns < now_ns)
+			next_ns = now_ns;
+		if (!run->options->until_stopped && next_ns > run->end_ns)
+			next_ns = run->end_ns;
+		wss_clock_sleep_until_ns(next_ns);
+	}
+	return 0;
+}
+
+static int open_window(struct record_run *run, const struct wss_host *host, struct wss_error *err)
+{
+	char boot_id[WSS_HOST_BOOT_ID_MAX];
+
+	if (wss_guest_check_ready(run->guest, err) < 0 ||
+	    wss_guest_attach(run->guest, host, err) < 0 ||
+	    wss_tracker_mmu.probe(host, run->guest, err) < 0)
+		return -1;
+	wss_host_boot_id(wss_test_sysroot(), boot_id);
+	if (wss_session_open(run->options->path, run->guest, boot_id, run->options->interval_ns,
+			     run->options->window.window_ns, &run->session, err) < 0)
+		return -1;
+	if (run->guest->config.has_balloon)
+		run->resident = wss_pageset_new(
+			wss_recording_pages(wss_session_recording(run->session)));
+	return wss_window_open(host, run->guest, &wss_tracker_mmu, &run->options->window,
+			       &run->window, err);
+}
+
+static void say_end(const struct record_run *run)
+{
+	struct wss_session_progress progress;
+	char length[16], file[16];
+
+	wss_session_progress(run->session, &progress);
+	wss_duration_format(progress.length_ns, length, sizeof(length));
+	wss_size_format(progress.file_bytes, file, sizeof(file));
+	if (run->terminal)
+		fputc('\n', stderr);
+	wss_log(WSS_LOG_INFO, "%s: %llu windows in %s, %s%s", run->options->path,
+		(unsigned long long)progress.windows, length, file,
+		progress.gaps ? "; windows that were not exact are gaps" : "");
+}
+
+static int record_guest(struct wss_guests *guests, const struct record_options *options,
+			struct wss_error *err)
+{
+	struct record_run run = { .options = options, .guest = guests->list[0].guest,
+				  .terminal = isatty(STDERR_FILENO) };
+	struct wss_session_progress progress = { 0 };
+	int r;
+
+	if (!run.guest) {
+		*err = guests->list[0].error;
+		return -1;
+	}
+	r = open_window(&run, &guests->host, err);
+	if (r == 0)
+		r = record(&run, err);
+	wss_window_close(run.window);
+	wss_pageset_free(run.resident);
+	if (run.session) {
+		wss_session_progress(run.session, &progress);
+		if (progress.windows)
+			say_end(&run);
+	}
+	if (wss_session_close(run.session, wss_clock_now_ns(), r < 0 ? NULL : err) < 0)
+		r = -1;
+	if (r < 0)
+		return -1;
+	if (!progress.windows)
+		return wss_error_set(err, wss_stop_requested() ? WSS_ERR_INTERRUPTED : WSS_ERR_FAILED,
+				     "not a single window could be recorded");
+	if (wss_stop_requested() && !options->until_stopped)
+		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+	return 0;
+}
+
+static int record_run(struct wss_cli *cli, int argc, char **argv)
+{
+	struct record_options options = {
+		.window = { .max_stall_ns = WSS_MAX_STALL_DEFAULT_NS, .granularity = WSS_GRANULARITY_4K,
+			    .recorder = WSS_RECORDER_BPF, .chain = true,
+			    .memory_age_ns = MEMORY_AGE_NS },
+		.interval_ns = INTERVAL_DEFAULT_NS,
+		.length_ns = LENGTH_DEFAULT_NS,
+	};
+	struct wss_guests guests = WSS_GUESTS_INIT;
+	struct wss_error err = WSS_ERROR_INIT;
+	int r;
+
+	if (parse(cli, argc, argv, &options, &err) < 0)
+		return wss_cli_error(&err);
+	if (cli->help) {
+		fputs(wss_help_record, stdout);
+		return WSS_EXIT_OK;
+	}
+	r = wss_guests_open(cli, &guests, &err);
+	if (r == 0)
+		r = record_guest(&guests, &options, &err);
+	if (r < 0 && guests.n && err.code != WSS_ERR_INTERRUPTED)
+		wss_error_prefix(&err, "%s", guests.list[0].name);
+	wss_guests_close(&guests);
+	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
+}
+
+const struct wss_command wss_cmd_record = { "record", record_run };

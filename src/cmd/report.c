@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/units.h"
+#include "cmd/cmd.h"
+#include "cmd/files.h"
+#include "help-text.h"
+#include "out/refset-chart.h"
+#include "out/refset-report.h"
+#include "wss/refset.h"
+
+struct report_options {
+	uint64_t from_ns;
+	uint64_t to_ns;
+	const char *plot;
+	bool salvage;
+};
+
+enum { OPT_VIEWPORT = 1 };
+
+static const struct option long_options[] = {
+	WSS_COMMON_LONG,
+	{ "viewport", required_argument, NULL, OPT_VIEWPORT },
+	{ "plot", required_argument, NULL, WSS_OPT_PLOT },
+	{ "salvage", no_argument, NULL, WSS_OPT_SALVAGE },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* A moment of a recording; unlike other durations it may be 0. */
+static int parse_moment(const char *text, uint64_t *ret_ns, struct wss_error *err)
+{
+	if (!strcmp(text, "0") || !strcmp(text, "0s")) {
+		*ret_ns = 0;
+		return 0;
+	}
+	return wss_duration_parse(text, INT64_MAX, "--viewport", ret_ns, err);
+}
+
+static int parse_viewport(const char *text, struct report_options *options, struct wss_error *err)
+{
+	wss_auto_free char *copy = strdup(text);
+	char *colon;
+
+	if (!copy)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	colon = strchr(copy, ':');
+	if (!colon)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--viewport: '%s' is not FROM:TO (as in 10s:25s)", text);
+	*colon = '\0';
+	if (*copy && parse_moment(copy, &options->from_ns, err) < 0)
+		return -1;
+	if (colon[1] && parse_moment(colon + 1, &options->to_ns, err) < 0)
+		return -1;
+	if (options->from_ns >= options->to_ns)
+		return wss_error_set(err, WSS_ERR_USAGE, "--viewport: '%s' ends before it begins",
+				     text);
+	return 0;
+}
+
+static int parse(struct wss_cli *cli, int argc, char **argv, struct report_options *options,
+		 struct wss_error *err)
+{
+	int c, r = 0;
+
+	optind = 0;
+	while (r == 0 && (c = getopt_long(argc, argv, WSS_COMMON_SHORT, long_options, NULL)) != -1) {
+		switch (c) {
+		case OPT_VIEWPORT:
+			r = parse_viewport(optarg, options, err);
+			break;
+		case WSS_OPT_PLOT:
+			options->plot = optarg;
+			break;
+		case WSS_OPT_SALVAGE:
+			options->salvage = true;
+			break;
+		default:
+			r = wss_cli_option(cli, c, argv, err);
+			break;
+		}
+	}
+	return r < 0 ? -1 : wss_files_finish(cli, argc, argv, 1, 1, err);
+}
+
+static void draw(FILE *f, const void *opaque)
+{
+	const struct wss_refset_report *report = opaque;
+
+	wss_refset_plot(f, report->recording, report->result, report->duration_ns);
+}
+
+static int print(const struct wss_cli *cli, const struct report_options *options,
+		 const struct wss_recfile *file, const struct wss_refset_result *result,
+		 struct wss_error *err)
+{
+	const struct wss_recfile_state *state = wss_recfile_state(file);
+	const struct wss_refset_report report = {
+		.file = wss_recfile_name(file),
+		.recording = wss_recfile_recording(file),
+		.result = result,
+		.file_bytes = state->file_bytes,
+		.duration_ns = state->end_ns,
+		.ended = state->ended,
+		.whole = !state->cut_bytes && !state->damaged_at,
+	};
+
+	/* The picture first: when it fails, nothing has been printed. */
+	if (options->plot && wss_files_plot(options->plot, draw, &report, err) < 0)
+		return -1;
+	return wss_refset_report_print(stdout, cli->format, &report, wss_terminal_width(), err);
+}
+
+static int report_file(const struct wss_cli *cli, const struct report_options *options,
+		       struct wss_recfile *file, struct wss_error *err)
+{
+	static const struct wss_recfile_visitor visitor = {
+		.begin = wss_refset_begin,
+		.change = wss_refset_change,
+		.end = wss_refset_end,
+		.mark = wss_refset_mark,
+	};
+	const struct wss_refset_result *result;
+	struct wss_refset *refset;
+	int r;
+
+	if (wss_refset_new(wss_recfile_recording(file), options->from_ns, options->to_ns, &refset,
+			   err) < 0)
+		return -1;
+	r = wss_recfile_replay(file, &visitor, refset, err);
+	if (r == 0 && wss_refset_finish(refset, wss_recfile_state(file)->end_ns, &result, err) < 0)
+		r = wss_error_prefix(err, "%s", wss_recfile_name(file));
+	if (r == 0)
+		r = print(cli, options, file, result, err);
+	wss_refset_free(refset);
+	return r;
+}
+
+static int report_run(struct wss_cli *cli, int argc, char **argv)
+{
+	struct report_options options = { .to_ns = UINT64_MAX };
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_recfile *file = NULL;
+	int r;
+
+	if (parse(cli, argc, argv, &options, &err) < 0)
+		return wss_cli_error(&err);
+	if (cli->help) {
+		fputs(wss_help_report, stdout);
+		return WSS_EXIT_OK;
+	}
+	r = wss_files_open(cli->domains[0], options.salvage, &file, &err);
+	if (r == 0)
+		r = report_file(cli, &options, file, &err);
+	wss_recfile_close(file);
+	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
+}
+
+const struct wss_command wss_cmd_report = { "report", report_run };

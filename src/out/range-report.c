@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "out/range-report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/units.h"
+#include "out/report-private.h"
+
+struct wss_range_report {
+	FILE *stream;
+	enum wss_format format;
+	const struct wss_report_layout *layout;
+	struct wss_report *table; /* NULL: JSON */
+	const struct wss_recording *recording;
+	const struct wss_pageset *written_a;
+	const struct wss_pageset *written_b;
+	uint64_t windows; /* of all recordings */
+	uint64_t rows;
+	bool failed;
+};
+
+/* What a row's columns are made from. */
+struct range_row {
+	const struct wss_range_report *report;
+	const struct wss_page_range *range;
+	uint64_t address;
+	const struct wss_region *region;
+	char start[24], end[24]; /* hexadecimal, inclusive */
+};
+
+#define ROW(row) ((const struct range_row *)(row))
+
+static struct wss_value get_change(const void *row)
+{
+	return wss_value_text(ROW(row)->range->value ? "gained" : "lost");
+}
+
+static struct wss_value get_start(const void *row)
+{
+	return wss_value_text(ROW(row)->start);
+}
+
+static struct wss_value get_end(const void *row)
+{
+	return wss_value_text(ROW(row)->end);
+}
+
+static struct wss_value get_bytes(const void *row)
+{
+	return wss_value_number(ROW(row)->range->pages << WSS_PAGE_SHIFT, WSS_KIND_BYTES);
+}
+
+static struct wss_value get_span(const void *row)
+{
+	return wss_value_number(ROW(row)->range->n << WSS_PAGE_SHIFT, WSS_KIND_BYTES);
+}
+
+static struct wss_value get_region(const void *row)
+{
+	return wss_value_text(wss_region_kind_name(ROW(row)->region->kind));
+}
+
+static struct wss_value get_node(const void *row)
+{
+	int node = ROW(row)->region->node;
+
+	return wss_value_number((uint64_t)node, node < 0 ? WSS_KIND_ABSENT : WSS_KIND_COUNT);
+}
+
+static struct wss_value get_name(const void *row)
+{
+	return wss_value_text(ROW(row)->region->name);
+}
+
+/* Pages of the range that were written: of those gained in the second set, of those lost in the first. */
+static struct wss_value get_written(const void *row)
+{
+	const struct wss_page_range *range = ROW(row)->range;
+	const struct wss_pageset *written = range->value ? ROW(row)->report->written_b
+							 : ROW(row)->report->written_a;
+
+	if (!written)
+		return wss_value_absent();
+	return wss_value_number(wss_pageset_count_run(written, (struct wss_run){ range->first,
+										 range->n })
+					<< WSS_PAGE_SHIFT,
+				WSS_KIND_BYTES);
+}
+
+static struct wss_value get_windows(const void *row)
+{
+	return wss_value_number(ROW(row)->range->value, WSS_KIND_COUNT);
+}
+
+static struct wss_value get_share(const void *row)
+{
+	uint64_t windows = ROW(row)->report->windows;
+
+	return (struct wss_value){ .kind = windows ? WSS_KIND_SHARE : WSS_KIND_ABSENT,
+				   .real = windows ? (double)ROW(row)->range->value / (double)windows
+						   : 0 };
+}
+
+static const struct wss_column diff_columns[] = {
+	{ "change", NULL, "CHANGE", -6, get_change },
+	{ "start_address", NULL, "START", 14, get_start },
+	{ "end_address", NULL, "END", 14, get_end },
+	{ "bytes", NULL, "CHANGED", 8, get_bytes },
+	{ "span_bytes", NULL, "SPAN", 8, get_span },
+	{ "region", NULL, "REGION", -8, get_region },
+	{ "node", NULL, "NODE", 4, get_node },
+	{ "name", NULL, NULL, 0, get_name },
+	{ "written_bytes", NULL, "WRITTEN", 8, get_written },
+};
+
+static const struct wss_column heat_columns[] = {
+	{ "start_address", NULL, "START", 14, get_start },
+	{ "end_address", NULL, "END", 14, get_end },
+	{ "bytes", NULL, "SIZE", 8, get_bytes },
+	{ "windows", NULL, "WINDOWS", 7, get_windows },
+	{ "share", NULL, "SHARE", 6, get_share },
+	{ "region", NULL, "REGION", -8, get_region },
+	{ "node", NULL, "NODE", 4, get_node },
+	{ "name", NULL, NULL, 0, get_name },
+};
+
+static const struct wss_report_layout diff_layout = {
+	.schema = "virt-wss/diff/1",
+	.array_key = "ranges",
+	.columns = diff_columns,
+	.n_columns = sizeof(diff_columns) / sizeof(diff_columns[0]),
+};
+
+static const struct wss_report_layout heat_layout = {
+	.schema = "virt-wss/heat/1",
+	.array_key = "ranges",
+	.columns = heat_columns,
+	.n_columns = sizeof(heat_columns) / sizeof(heat_columns[0]),
+};
+
+#define DIFF(row) ((const struct wss_diff_summary *)(row))
+#define HEAT(row) ((const struct wss_heat_summary *)(row))
+
+#define GETTER(name, expression)                           \
+	static struct wss_value get_##name(const void *row) \
+	{                                                   \
+		return expression;                          \
+	}
+
+GETTER(a, wss_value_text(DIFF(row)->a))
+GETTER(b, wss_value_text(DIFF(row)->b))
+GETTER(a_bytes, wss_value_number(DIFF(row)->a_pages << WSS_PAGE_SHIFT, WSS_KIND_BYTES))
+GETTER(b_bytes, wss_value_number(DIFF(row)->b_pages << WSS_PAGE_SHIFT, WSS_KIND_BYTES))
+GETTER(gained, wss_value_number(DIFF(row)->gained << WSS_PAGE_SHIFT, WSS_KIND_BYTES))
+GETTER(lost, wss_value_number(DIFF(row)->lost << WSS_PAGE_SHIFT, WSS_KIND_BYTES))
+GETTER(kept, wss_value_number(DIFF(row)->kept << WSS_PAGE_SHIFT, WSS_KIND_BYTES))
+GETTER(domain, wss_value_text(HEAT(row)->domain))
+GETTER(recordings, wss_value_number(HEAT(row)->recordings, WSS_KIND_COUNT))
+GETTER(all_windows, wss_value_number(HEAT(row)->windows, WSS_KIND_COUNT))
+GETTER(ranges, wss_value_number(HEAT(row)->ranges, WSS_KIND_COUNT))
+
+static const struct wss_column diff_summary_columns[] = {
+	{ "a", NULL, NULL, 0, get_a },
+	{ "b", NULL, NULL, 0, get_b },
+	{ "a_bytes", NULL, NULL, 0, get_a_bytes },
+	{ "b_bytes", NULL, NULL, 0, get_b_bytes },
+	{ "gained_bytes", NULL, NULL, 0, get_gained },
+	{ "lost_bytes", NULL, NULL, 0, get_lost },
+	{ "kept_bytes", NULL, NULL, 0, get_kept },
+};
+
+static const struct wss_column heat_summary_columns[] = {
+	{ "domain", NULL, NULL, 0, get_domain },
+	{ "recordings", NULL, NULL, 0, get_recordings },
+	{ "windows", NULL, NULL, 0, get_all_windows },
+	{ "ranges", NULL, NULL, 0, get_ranges },
+};
+
+static const struct wss_report_layout diff_summary_layout = {
+	.columns = diff_summary_columns,
+	.n_columns = sizeof(diff_summary_columns) / sizeof(diff_summary_columns[0]),
+};
+
+static const struct wss_report_layout heat_summary_layout = {
+	.columns = heat_summary_columns,
+	.n_columns = sizeof(heat_summary_columns) / sizeof(heat_summary_columns[0]),
+};
+
+static int start(FILE *stream, enum wss_format format, const struct wss_recording *recording,
+		 const struct wss_report_layout *layout,
+		 const struct wss_report_layout *summary_layout, const void *summary,
+		 struct wss_range_report **ret_report, struct wss_error *err)
+{
+	struct wss_range_report *report = calloc(1, sizeof(*report));
+
+	if (!report)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	*report = (struct wss_range_report){ .stream = stream, .format = format,
+					     .layout = layout, .recording = recording };
+	if (format != WSS_FORMAT_JSON) {
+		if (wss_report_open(stream, format, layout, &report->table, err) < 0) {
+			free(report);
+			return -1;
+		}
+	} else {
+		fprintf(stream, "{\"schema\": \"%s\",\n\"summary\": ", layout->schema);
+		report->failed = wss_json_write_row(stream, summary_layout, summary) < 0;
+		fprintf(stream, ",\n\"%s\": [", layout->array_key);
+	}
+	*ret_report = report;
+	return 0;
+}
+
+static void print_size(FILE *stream, const char *name, uint64_t pages, const char *sign)
+{
+	char text[16];
+
+	wss_size_format(pages << WSS_PAGE_SHIFT, text, sizeof(text));
+	fprintf(stream, "%-10s%s%9s\n", name, sign, text);
+}
+
+static void print_diff(FILE *stream, const struct wss_diff_summary *summary)
+{
+	bool more = summary->b_pages >= summary->a_pages;
+
+	print_size(stream, "first", summary->a_pages, " ");
+	print_size(stream, "second", summary->b_pages, " ");
+	print_size(stream, "net", more ? summary->b_pages - summary->a_pages
+				       : summary->a_pages - summary->b_pages, more ? "+" : "-");
+	print_size(stream, "gained", summary->gained, "+");
+	print_size(stream, "lost", summary->lost, "-");
+	print_size(stream, "kept", summary->kept, " ");
+	fputc('\n', stream);
+}
+
+int wss_range_report_diff(FILE *stream, enum wss_format format,
+			  const struct wss_recording *recording,
+			  const struct wss_diff_summary *summary,
+			  const struct wss_pageset *written_a, const struct wss_pageset *written_b,
+			  struct wss_range_report **ret_report, struct wss_error *err)
+{
+	if (format == WSS_FORMAT_TABLE)
+		print_diff(stream, summary);
+	if (start(stream, format, recording, &diff_layout, &diff_summary_layout, summary, ret_report,
+		  err) < 0)
+		return -1;
+	(*ret_report)->written_a = written_a;
+	(*ret_report)->written_b = written_b;
+	return 0;
+}
+
+int wss_range_report_heat(FILE *stream, enum wss_format format,
+			  const struct wss_recording *recording,
+			  const struct wss_heat_summary *summary,
+			  struct wss_range_report **ret_report, struct wss_error *err)
+{
+	if (start(stream, format, recording, &heat_layout, &heat_summary_layout, summary, ret_report,
+		  err) < 0)
+		return -1;
+	(*ret_report)->windows = summary->windows;
+	return 0;
+}
+
+void wss_range_report_row(struct wss_range_report *report, const struct wss_page_range *range)
+{
+	struct range_row row = { .report = report, .range = range };
+	uint64_t first;
+	size_t i = wss_recording_region(report->recording, range->first, &first);
+
+	row.region = &report->recording->regions[i];
+	row.address = wss_recording_address(report->recording, range->first);
+	snprintf(row.start, sizeof(row.start), "0x%" PRIx64, row.address);
+	snprintf(row.end, sizeof(row.end), "0x%" PRIx64,
+		 row.address + (range->n << WSS_PAGE_SHIFT) - 1);
+	if (report->table) {
+		wss_report_row(report->table, &row);
+		return;
+	}
+	fputs(report->rows++ ? ",\n" : "\n", report->stream);
+	if (wss_json_write_row(report->stream, report->layout, &row) < 0)
+		report->failed = true;
+}
+
+int wss_range_report_close(struct wss_range_report *report, struct wss_error *err)
+{
+	int r = 0;
+
+	if (!report)
+		return 0;
+	if (report->table) {
+		r = wss_report_close(report->table, err);
+	} else {
+		errno = 0;
+		fputs("\n]}\n", report->stream);
+		if (fflush(report->stream) != 0 || ferror(report->stream) || report->failed)
+			r = wss_error_errno(err, WSS_ERR_FAILED, errno ? errno : EIO,
+					    "cannot write the output");
+	}
+	free(report);
+	return r;
+}

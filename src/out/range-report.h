@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Ranges of guest-physical pages as text, CSV or JSON: by what two sets differ, and the hottest.
+ * Rows are written as they come.
+ */
+#ifndef WSS_OUT_RANGE_REPORT_H
+#define WSS_OUT_RANGE_REPORT_H
+
+#include <stdio.h>
+
+#include "out/report.h"
+#include "wss/recording.h"
+#include "wss/top.h"
+
+/* Two sets that are compared, in pages. */
+struct wss_diff_summary {
+	const char *a;
+	const char *b;
+	uint64_t a_pages;
+	uint64_t b_pages;
+	uint64_t gained;
+	uint64_t lost;
+	uint64_t kept;
+};
+
+/* How often the pages of recordings were touched. */
+struct wss_heat_summary {
+	const char *domain;
+	uint64_t recordings;
+	uint64_t windows; /* of all of them */
+	uint64_t ranges;  /* that there are, shown or not */
+};
+
+struct wss_range_report;
+
+/*
+ * Writes the summary and starts the list. recording, stream and written outlive it; written_a and
+ * written_b are the pages written in each set, NULL where that is not known.
+ */
+int wss_range_report_diff(FILE *stream, enum wss_format format,
+			  const struct wss_recording *recording,
+			  const struct wss_diff_summary *summary,
+			  const struct wss_pageset *written_a, const struct wss_pageset *written_b,
+			  struct wss_range_report **ret_report, struct wss_error *err);
+
+int wss_range_report_heat(FILE *stream, enum wss_format format,
+			  const struct wss_recording *recording,
+			  const struct wss_heat_summary *summary,
+			  struct wss_range_report **ret_report, struct wss_error *err);
+
+void wss_range_report_row(struct wss_range_report *report, const struct wss_page_range *range);
+
+/* Ends the list and frees. WSS_ERR_FAILED: something could not be written. Takes NULL. */
+int wss_range_report_close(struct wss_range_report *report, struct wss_error *err);
+
+#endif

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "out/refset-columns.h"
+
+#include <inttypes.h>
+
+/* Text that a value points to lives until the next row. */
+#define TEXTS 4
+
+static const struct wss_refset_result *result_of(const void *row)
+{
+	return ((const struct wss_refset_row *)row)->report->result;
+}
+
+static const struct wss_recording *recording_of(const void *row)
+{
+	return ((const struct wss_refset_row *)row)->report->recording;
+}
+
+static const struct wss_refset_point *point_of(const void *row)
+{
+	return &result_of(row)->points[((const struct wss_refset_row *)row)->i];
+}
+
+static const struct wss_region *region_of(const void *row)
+{
+	return &recording_of(row)->regions[((const struct wss_refset_row *)row)->i];
+}
+
+static struct wss_value pages(uint64_t n)
+{
+	return wss_value_number(n << WSS_PAGE_SHIFT, WSS_KIND_BYTES);
+}
+
+static struct wss_value hex(uint64_t address)
+{
+	static _Thread_local char texts[TEXTS][24];
+	static _Thread_local unsigned turn;
+	char *text = texts[turn++ % TEXTS];
+
+	snprintf(text, sizeof(texts[0]), "0x%" PRIx64, address);
+	return wss_value_text(text);
+}
+
+/* A getter GET_NAME whose value is EXPRESSION of row. */
+#define GETTER(name, expression)                           \
+	static struct wss_value get_##name(const void *row) \
+	{                                                   \
+		return expression;                          \
+	}
+
+#define REPORT(row) (((const struct wss_refset_row *)(row))->report)
+
+GETTER(file, wss_value_text(REPORT(row)->file))
+GETTER(domain, wss_value_text(recording_of(row)->domain))
+GETTER(uuid, wss_value_text(recording_of(row)->uuid))
+GETTER(tool, wss_value_text(recording_of(row)->tool))
+GETTER(method, wss_value_text(recording_of(row)->method))
+GETTER(start, wss_value_time((time_t)(recording_of(row)->start_realtime_ns / 1000000000)))
+GETTER(boottime, wss_value_number(recording_of(row)->start_boottime_ns, WSS_KIND_DURATION))
+GETTER(duration, wss_value_number(REPORT(row)->duration_ns, WSS_KIND_DURATION))
+GETTER(interval, wss_value_number(recording_of(row)->interval_ns, WSS_KIND_DURATION))
+GETTER(window, wss_value_number(recording_of(row)->window_ns, WSS_KIND_DURATION))
+GETTER(granularity, wss_value_number(recording_of(row)->granularity_bytes, WSS_KIND_BYTES))
+GETTER(memory, pages(wss_recording_pages(recording_of(row))))
+GETTER(file_bytes, wss_value_number(REPORT(row)->file_bytes, WSS_KIND_BYTES))
+GETTER(ended, wss_value_number(REPORT(row)->ended, WSS_KIND_BOOL))
+GETTER(whole, wss_value_number(REPORT(row)->whole, WSS_KIND_BOOL))
+
+static const struct wss_column recording_columns[] = {
+	{ "file", NULL, NULL, 0, get_file },
+	{ "domain", NULL, NULL, 0, get_domain },
+	{ "uuid", NULL, NULL, 0, get_uuid },
+	{ "tool", NULL, NULL, 0, get_tool },
+	{ "method", NULL, NULL, 0, get_method },
+	{ "time", NULL, NULL, 0, get_start },
+	{ "boottime_seconds", NULL, NULL, 0, get_boottime },
+	{ "duration_seconds", NULL, NULL, 0, get_duration },
+	{ "interval_seconds", NULL, NULL, 0, get_interval },
+	{ "window_seconds", NULL, NULL, 0, get_window },
+	{ "granularity_bytes", NULL, NULL, 0, get_granularity },
+	{ "memory_bytes", NULL, NULL, 0, get_memory },
+	{ "file_bytes", NULL, NULL, 0, get_file_bytes },
+	{ "ended", NULL, NULL, 0, get_ended },
+	{ "whole", NULL, NULL, 0, get_whole },
+};
+
+static struct wss_value written_pages(uint64_t n, uint8_t meaning)
+{
+	return meaning == WSS_WRITTEN_ABSENT ? wss_value_absent() : pages(n);
+}
+
+static uint64_t size_of(const struct wss_refset_classes *classes)
+{
+	return classes->persistent + classes->gained + classes->lost + classes->transient;
+}
+
+GETTER(from, wss_value_number(result_of(row)->from_ns, WSS_KIND_DURATION))
+GETTER(to, wss_value_number(result_of(row)->to_ns, WSS_KIND_DURATION))
+GETTER(windows, wss_value_number(result_of(row)->windows, WSS_KIND_COUNT))
+GETTER(gaps, wss_value_number(result_of(row)->gap_ns, WSS_KIND_DURATION))
+GETTER(peak, pages(result_of(row)->all.peak))
+GETTER(peak_time, wss_value_number(result_of(row)->peak_ns, WSS_KIND_DURATION))
+GETTER(steady, result_of(row)->steady.known ? pages(result_of(row)->steady.value)
+					    : wss_value_absent())
+GETTER(steady_since, wss_value_number(result_of(row)->steady_since_ns,
+				      result_of(row)->steady.known ? WSS_KIND_DURATION
+								   : WSS_KIND_ABSENT))
+GETTER(reference, pages(result_of(row)->all.reference))
+GETTER(size, pages(size_of(&result_of(row)->all)))
+GETTER(persistent, pages(result_of(row)->all.persistent))
+GETTER(unbroken, pages(result_of(row)->all.unbroken))
+GETTER(impacting, pages(result_of(row)->all.gained + result_of(row)->all.lost))
+GETTER(gained, pages(result_of(row)->all.gained))
+GETTER(lost, pages(result_of(row)->all.lost))
+GETTER(transient, pages(result_of(row)->all.transient))
+GETTER(written, written_pages(result_of(row)->all.written, result_of(row)->written_meaning))
+GETTER(meaning, wss_value_text(wss_written_name((enum wss_written)result_of(row)->written_meaning)))
+
+static const struct wss_column viewport_columns[] = {
+	{ "from_seconds", NULL, NULL, 0, get_from },
+	{ "to_seconds", NULL, NULL, 0, get_to },
+	{ "windows", NULL, NULL, 0, get_windows },
+	{ "gap_seconds", NULL, NULL, 0, get_gaps },
+	{ "peak_bytes", NULL, NULL, 0, get_peak },
+	{ "peak_at_seconds", NULL, NULL, 0, get_peak_time },
+	{ "steady_bytes", NULL, NULL, 0, get_steady },
+	{ "steady_since_seconds", NULL, NULL, 0, get_steady_since },
+	{ "reference_bytes", NULL, NULL, 0, get_reference },
+	{ "size_bytes", NULL, NULL, 0, get_size },
+	{ "persistent_bytes", NULL, NULL, 0, get_persistent },
+	{ "unbroken_bytes", NULL, NULL, 0, get_unbroken },
+	{ "impacting_bytes", NULL, NULL, 0, get_impacting },
+	{ "gained_bytes", NULL, NULL, 0, get_gained },
+	{ "lost_bytes", NULL, NULL, 0, get_lost },
+	{ "transient_bytes", NULL, NULL, 0, get_transient },
+	{ "written_bytes", NULL, NULL, 0, get_written },
+	{ "written", NULL, NULL, 0, get_meaning },
+};
+
+static const struct wss_refset_classes *region_classes(const void *row)
+{
+	return &result_of(row)->regions[((const struct wss_refset_row *)row)->i];
+}
+
+static struct wss_value node_value(int node)
+{
+	return wss_value_number((uint64_t)node, node < 0 ? WSS_KIND_ABSENT : WSS_KIND_COUNT);
+}
+
+GETTER(region, wss_value_text(wss_region_kind_name(region_of(row)->kind)))
+GETTER(region_name, wss_value_text(region_of(row)->name))
+GETTER(region_node, node_value(region_of(row)->node))
+GETTER(region_start, hex(region_of(row)->start))
+GETTER(region_length, wss_value_number(region_of(row)->length, WSS_KIND_BYTES))
+GETTER(region_peak, pages(region_classes(row)->peak))
+GETTER(region_size, pages(size_of(region_classes(row))))
+GETTER(region_persistent, pages(region_classes(row)->persistent))
+GETTER(region_gained, pages(region_classes(row)->gained))
+GETTER(region_lost, pages(region_classes(row)->lost))
+GETTER(region_transient, pages(region_classes(row)->transient))
+GETTER(region_reference, pages(region_classes(row)->reference))
+
+static const struct wss_column region_columns[] = {
+	{ "region", NULL, "REGION", -8, get_region },
+	{ "name", NULL, NULL, 0, get_region_name },
+	{ "node", NULL, "NODE", 4, get_region_node },
+	{ "start_address", NULL, "START", 12, get_region_start },
+	{ "length_bytes", NULL, "LENGTH", 8, get_region_length },
+	{ "peak_bytes", NULL, "PEAK", 8, get_region_peak },
+	{ "size_bytes", NULL, "SIZE", 8, get_region_size },
+	{ "persistent_bytes", NULL, "PERSIST", 8, get_region_persistent },
+	{ "gained_bytes", NULL, "GAINED", 8, get_region_gained },
+	{ "lost_bytes", NULL, "LOST", 8, get_region_lost },
+	{ "transient_bytes", NULL, "TRANSIENT", 9, get_region_transient },
+	{ "reference_bytes", NULL, "REFERENCE", 9, get_region_reference },
+};
+
+/* The number of the i-th node that has memory. */
+static int node_number(const struct wss_recording *recording, uint64_t i)
+{
+	int last = -1;
+
+	for (;; i--) {
+		int next = -1;
+
+		for (size_t k = 0; k < recording->n_regions; k++) {
+			int node = recording->regions[k].node;
+
+			if (node > last && (next < 0 || node < next))
+				next = node;
+		}
+		last = next;
+		if (next < 0 || !i)
+			return next;
+	}
+}
+
+uint64_t wss_refset_node_count(const struct wss_recording *recording)
+{
+	uint64_t n = 0;
+
+	while (node_number(recording, n) >= 0)
+		n++;
+	return n;
+}
+
+/* The sum of a class over the regions of the row's node. */
+#define NODE_SUM(name, expression)                                                              \
+	static struct wss_value get_node_##name(const void *row)                               \
+	{                                                                                       \
+		int node = node_number(recording_of(row), ((const struct wss_refset_row *)row)->i); \
+		uint64_t sum = 0;                                                               \
+                                                                                                \
+		for (size_t i = 0; i < recording_of(row)->n_regions; i++) {                     \
+			const struct wss_refset_classes *classes = &result_of(row)->regions[i]; \
+                                                                                                \
+			(void)classes;                                                          \
+			if (recording_of(row)->regions[i].node == node)                         \
+				sum += expression;                                              \
+		}                                                                               \
+		return pages(sum);                                                              \
+	}
+
+NODE_SUM(length, recording_of(row)->regions[i].length >> WSS_PAGE_SHIFT)
+NODE_SUM(size, size_of(classes))
+NODE_SUM(persistent, classes->persistent)
+NODE_SUM(gained, classes->gained)
+NODE_SUM(lost, classes->lost)
+NODE_SUM(transient, classes->transient)
+NODE_SUM(reference, classes->reference)
+GETTER(node, node_value(node_number(recording_of(row), ((const struct wss_refset_row *)row)->i)))
+
+static const struct wss_column node_columns[] = {
+	{ "node", NULL, "NODE", 4, get_node },
+	{ "length_bytes", NULL, "LENGTH", 8, get_node_length },
+	{ "size_bytes", NULL, "SIZE", 8, get_node_size },
+	{ "persistent_bytes", NULL, "PERSIST", 8, get_node_persistent },
+	{ "gained_bytes", NULL, "GAINED", 8, get_node_gained },
+	{ "lost_bytes", NULL, "LOST", 8, get_node_lost },
+	{ "transient_bytes", NULL, "TRANSIENT", 9, get_node_transient },
+	{ "reference_bytes", NULL, "REFERENCE", 9, get_node_reference },
+};
+
+#define PHASE(row) (&result_of(row)->phases[((const struct wss_refset_row *)(row))->i])
+#define MARK(row) (&result_of(row)->marks[((const struct wss_refset_row *)(row))->i])
+
+GETTER(phase_start, wss_value_number(PHASE(row)->start_ns, WSS_KIND_DURATION))
+GETTER(phase_end, wss_value_number(PHASE(row)->end_ns, WSS_KIND_DURATION))
+GETTER(phase_windows, wss_value_number(PHASE(row)->windows, WSS_KIND_COUNT))
+GETTER(phase_size, pages(PHASE(row)->pages))
+
+static const struct wss_column phase_columns[] = {
+	{ "start_seconds", NULL, "PHASE FROM", 10, get_phase_start },
+	{ "end_seconds", NULL, "TO", 9, get_phase_end },
+	{ "windows", NULL, "WINDOWS", 7, get_phase_windows },
+	{ "median_bytes", NULL, "MEDIAN", 9, get_phase_size },
+};
+
+GETTER(mark_time, wss_value_number(MARK(row)->time_ns, WSS_KIND_DURATION))
+GETTER(mark_text, wss_value_text(MARK(row)->text))
+
+static const struct wss_column mark_columns[] = {
+	{ "seconds", NULL, "MARK AT", 10, get_mark_time },
+	{ "text", NULL, "TEXT", -4, get_mark_text },
+};
+
+static struct wss_value point_pages(const struct wss_refset_point *point, uint64_t n)
+{
+	return point->gap ? wss_value_absent() : pages(n);
+}
+
+GETTER(point_start, wss_value_number(point_of(row)->start_ns, WSS_KIND_DURATION))
+GETTER(point_end, wss_value_number(point_of(row)->end_ns, WSS_KIND_DURATION))
+GETTER(point_kind, wss_value_text(point_of(row)->gap	   ? "gap"
+				  : point_of(row)->degraded ? "degraded"
+							    : "window"))
+GETTER(point_outstanding, point_pages(point_of(row), point_of(row)->touched))
+GETTER(point_first, point_pages(point_of(row), point_of(row)->first))
+GETTER(point_again, point_pages(point_of(row), point_of(row)->touched - point_of(row)->first))
+GETTER(point_written, point_of(row)->gap ? wss_value_absent()
+					 : written_pages(point_of(row)->written,
+							 point_of(row)->written_meaning))
+GETTER(point_meaning, wss_value_text(wss_written_name((enum wss_written)point_of(row)->written_meaning)))
+GETTER(point_gained, point_pages(point_of(row), point_of(row)->gained))
+GETTER(point_lost, point_pages(point_of(row), point_of(row)->lost))
+GETTER(point_ballooned, point_pages(point_of(row), point_of(row)->ballooned))
+GETTER(point_returned, point_pages(point_of(row), point_of(row)->returned))
+GETTER(point_reference, point_pages(point_of(row), point_of(row)->reference))
+
+static const struct wss_column interval_columns[] = {
+	{ "start_seconds", NULL, "START", 9, get_point_start },
+	{ "end_seconds", NULL, "END", 9, get_point_end },
+	{ "kind", NULL, "KIND", -8, get_point_kind },
+	{ "outstanding_bytes", NULL, "SET", 9, get_point_outstanding },
+	{ "first_touched_bytes", NULL, "FIRST", 9, get_point_first },
+	{ "touched_again_bytes", NULL, "AGAIN", 9, get_point_again },
+	{ "gained_bytes", NULL, "GAINED", 9, get_point_gained },
+	{ "lost_bytes", NULL, "LOST", 9, get_point_lost },
+	{ "written_bytes", NULL, "WRITTEN", 9, get_point_written },
+	{ "written", NULL, NULL, 0, get_point_meaning },
+	{ "ballooned_bytes", NULL, NULL, 0, get_point_ballooned },
+	{ "returned_bytes", NULL, NULL, 0, get_point_returned },
+	{ "reference_bytes", NULL, "REFERENCE", 9, get_point_reference },
+};
+
+#define LAYOUT(key, list)                                                         \
+	{                                                                         \
+		.schema = "virt-wss/report/1", .array_key = key, .columns = list, \
+		.n_columns = sizeof(list) / sizeof(list[0])                       \
+	}
+
+const struct wss_report_layout wss_refset_layouts[WSS_REFSET_PARTS] = {
+	[WSS_REFSET_RECORDING] = LAYOUT("recording", recording_columns),
+	[WSS_REFSET_VIEWPORT] = LAYOUT("viewport", viewport_columns),
+	[WSS_REFSET_REGIONS] = LAYOUT("regions", region_columns),
+	[WSS_REFSET_NODES] = LAYOUT("nodes", node_columns),
+	[WSS_REFSET_PHASES] = LAYOUT("phases", phase_columns),
+	[WSS_REFSET_MARKS] = LAYOUT("marks", mark_columns),
+	[WSS_REFSET_INTERVALS] = LAYOUT("intervals", interval_columns),
+};

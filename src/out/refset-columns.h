@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The columns of refset-report.c's tables.
+ */
+#ifndef WSS_OUT_REFSET_COLUMNS_H
+#define WSS_OUT_REFSET_COLUMNS_H
+
+#include "out/refset-report.h"
+
+/* Those from REGIONS on are lists, the ones before a single row. */
+enum wss_refset_part {
+	WSS_REFSET_RECORDING,
+	WSS_REFSET_VIEWPORT,
+	WSS_REFSET_REGIONS,
+	WSS_REFSET_NODES,
+	WSS_REFSET_PHASES,
+	WSS_REFSET_MARKS,
+	WSS_REFSET_INTERVALS,
+	WSS_REFSET_PARTS,
+};
+
+/* Row i of a part. */
+struct wss_refset_row {
+	const struct wss_refset_report *report;
+	size_t i;
+};
+
+extern const struct wss_report_layout wss_refset_layouts[WSS_REFSET_PARTS];
+
+/* NUMA nodes that are known to have memory. */
+uint64_t wss_refset_node_count(const struct wss_recording *recording);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What a recording says, as text, CSV (its graph) or JSON.
+ */
+#ifndef WSS_OUT_REFSET_REPORT_H
+#define WSS_OUT_REFSET_REPORT_H
+
+#include <stdio.h>
+
+#include "out/report.h"
+#include "wss/refset.h"
+
+struct wss_refset_report {
+	const char *file;
+	const struct wss_recording *recording;
+	const struct wss_refset_result *result;
+	uint64_t file_bytes;
+	uint64_t duration_ns;
+	bool ended;
+	bool whole; /* nothing of the file was left out */
+};
+
+/* The text's graph is as wide as that. WSS_ERR_FAILED: it could not be written. */
+int wss_refset_report_print(FILE *stream, enum wss_format format,
+			    const struct wss_refset_report *report, int width,
+			    struct wss_error *err);
+
+#endif

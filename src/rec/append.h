@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Adding frames to a recording that several processes may add to: see rec/writer.h.
+ */
+#ifndef WSS_REC_APPEND_H
+#define WSS_REC_APPEND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "rec/codec.h"
+
+struct wss_appender {
+	int fd;
+	uint32_t seed;	   /* the header's checksum */
+	uint32_t sequence; /* of the next frame */
+	off_t end;	   /* of the last whole frame */
+	bool ended;	   /* that was the end of the recording */
+};
+
+/* The locks, by what holding them says. */
+enum wss_append_lock { WSS_LOCK_RECORDING, WSS_LOCK_APPEND };
+
+/* Takes a lock; wait false: WSS_ERR_BUSY where another has it. WSS_ERR_INTERRUPTED. */
+int wss_append_lock(int fd, enum wss_append_lock lock, bool wait, struct wss_error *err);
+void wss_append_unlock(int fd, enum wss_append_lock lock);
+
+/* Does somebody else hold it? 1, 0, or -1. */
+int wss_append_locked(int fd, enum wss_append_lock lock, struct wss_error *err);
+
+/*
+ * With the append lock held: goes on to the end of what others have added since, and cuts
+ * off what is no whole frame.
+ */
+int wss_append_catch_up(struct wss_appender *appender, struct wss_error *err);
+
+/*
+ * With the append lock held: adds a frame. data has room for its head, WSS_REC_FRAME_BYTES, and
+ * then a payload of length bytes. On failure the file is as before.
+ */
+int wss_append_frame(struct wss_appender *appender, enum wss_frame_type type, uint8_t flags,
+		     uint8_t *data, size_t length, struct wss_error *err);
+
+/* With the append lock held: takes back the frames from that end and sequence on. */
+int wss_append_take_back(struct wss_appender *appender, off_t end, uint32_t sequence,
+			 struct wss_error *err);
+
+#endif

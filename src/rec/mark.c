@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "rec/append.h"
+#include "rec/writer.h"
+
+/* The header of an open file, and where the frames begin. */
+static int read_header(int fd, struct wss_appender *appender, struct wss_recording *recording,
+		       struct wss_error *err)
+{
+	wss_auto_free uint8_t *data = malloc(WSS_REC_PREAMBLE_BYTES);
+	uint8_t *whole;
+	size_t size;
+
+	if (!data)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (wss_io_pread(fd, data, WSS_REC_PREAMBLE_BYTES, 0) != WSS_REC_PREAMBLE_BYTES)
+		return wss_error_set(err, WSS_ERR_FAILED, "not a recording of virt-wss");
+	if (wss_rec_header_size(data, &size, err) < 0)
+		return -1;
+	whole = realloc(data, size);
+	if (!whole)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	data = whole;
+	if (wss_io_pread(fd, data, size, 0) != (ssize_t)size)
+		return wss_error_set(err, WSS_ERR_FAILED, "cut off in its header");
+	appender->end = (off_t)size;
+	return wss_rec_decode_header(data, size, recording, &appender->seed, err);
+}
+
+static int append_mark(struct wss_appender *appender, const char *text, uint64_t time_ns,
+		       struct wss_error *err)
+{
+	uint8_t data[WSS_REC_FRAME_BYTES + WSS_MARK_TEXT_MAX + 32];
+	struct wss_buffer payload = { .data = data + WSS_REC_FRAME_BYTES,
+				      .size = sizeof(data) - WSS_REC_FRAME_BYTES };
+
+	wss_buffer_number(&payload, time_ns);
+	wss_buffer_text(&payload, text);
+	if (payload.full || strlen(text) >= WSS_MARK_TEXT_MAX)
+		return wss_error_set(err, WSS_ERR_USAGE, "a mark has at most %d bytes",
+				     WSS_MARK_TEXT_MAX - 1);
+	if (wss_append_catch_up(appender, err) < 0)
+		return -1;
+	if (appender->ended)
+		return wss_error_set(err, WSS_ERR_FAILED, "the recording has ended");
+	return wss_append_frame(appender, WSS_FRAME_MARK, 0, data, payload.length, err);
+}
+
+static int mark(int fd, const char *text, const char *boot_id, uint64_t now_boottime_ns,
+		uint64_t *ret_time_ns, struct wss_error *err)
+{
+	wss_auto_free struct wss_recording *recording = malloc(sizeof(*recording));
+	struct wss_appender appender = { .fd = fd };
+	int recording_now, r;
+
+	if (!recording)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (read_header(fd, &appender, recording, err) < 0)
+		return -1;
+	recording_now = wss_append_locked(fd, WSS_LOCK_RECORDING, err);
+	if (recording_now < 0)
+		return -1;
+	if (!recording_now)
+		return wss_error_set(err, WSS_ERR_FAILED, "nobody is recording to it now");
+	if ((*recording->boot_id && *boot_id && strcmp(recording->boot_id, boot_id) != 0) ||
+	    now_boottime_ns < recording->start_boottime_ns)
+		return wss_error_set(err, WSS_ERR_FAILED, "another host is recording to it");
+	*ret_time_ns = now_boottime_ns - recording->start_boottime_ns;
+	if (wss_append_lock(fd, WSS_LOCK_APPEND, true, err) < 0)
+		return -1;
+	r = append_mark(&appender, text, *ret_time_ns, err);
+	wss_append_unlock(fd, WSS_LOCK_APPEND);
+	return r;
+}
+
+int wss_rec_mark(const char *path, const char *text, const char *boot_id, uint64_t now_boottime_ns,
+		 uint64_t *ret_time_ns, struct wss_error *err)
+{
+	wss_auto_close int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "%s: cannot open it", path);
+	if (mark(fd, text, boot_id, now_boottime_ns, ret_time_ns, err) < 0)
+		return wss_error_prefix(err, "%s", path);
+	return 0;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What replay.c needs of reader.c.
+ */
+#ifndef WSS_REC_READER_PRIVATE_H
+#define WSS_REC_READER_PRIVATE_H
+
+#include "rec/codec.h"
+#include "rec/reader.h"
+
+struct wss_recfile {
+	int fd;
+	char *name;
+	struct wss_recording *recording;
+	struct wss_recfile_state state;
+	uint32_t seed;
+	uint64_t first_frame; /* offset */
+	uint64_t interval_end_ns; /* of the interval that was begun last */
+	bool interval_gap;
+	uint64_t whole;	      /* offset behind the last whole interval or mark */
+	uint8_t *payload;     /* of the frame read last; WSS_REC_PAYLOAD_MAX bytes */
+};
+
+/* Reads the frame at *offset into file->payload and goes on to the next; false: it is not as before. */
+bool wss_recfile_frame(struct wss_recfile *file, uint64_t *offset, uint32_t *sequence,
+		       struct wss_frame *ret_frame);
+
+#endif

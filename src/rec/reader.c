@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "rec/reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "rec/codec.h"
+#include "rec/reader-private.h"
+
+/* What the next frame is. */
+enum next { NEXT_FRAME, NEXT_NOTHING, NEXT_CUT, NEXT_DAMAGED };
+
+static int read_error(const struct wss_recfile *file, ssize_t n, struct wss_error *err)
+{
+	if (n < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, (int)-n, "%s: cannot read it", file->name);
+	return wss_error_set(err, WSS_ERR_FAILED, "%s: cut off in its header", file->name);
+}
+
+static int read_header(struct wss_recfile *file, struct wss_error *err)
+{
+	uint8_t preamble[WSS_REC_PREAMBLE_BYTES];
+	wss_auto_free uint8_t *data = NULL;
+	size_t size;
+	ssize_t n = wss_io_pread(file->fd, preamble, sizeof(preamble), 0);
+
+	if (n >= 8 && memcmp(preamble, WSS_REC_MAGIC, 8) != 0)
+		return wss_error_set(err, WSS_ERR_FAILED, "%s: not a recording of virt-wss", file->name);
+	if (n != (ssize_t)sizeof(preamble))
+		return read_error(file, n, err);
+	if (wss_rec_header_size(preamble, &size, err) < 0)
+		return wss_error_prefix(err, "%s", file->name);
+	data = malloc(size);
+	if (!data)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	n = wss_io_pread(file->fd, data, size, 0);
+	if (n != (ssize_t)size)
+		return read_error(file, n, err);
+	if (wss_rec_decode_header(data, size, file->recording, &file->seed, err) < 0)
+		return wss_error_prefix(err, "%s", file->name);
+	file->first_frame = size;
+	return 0;
+}
+
+/* After a power failure the end of a file may be blocks that were never written. */
+static bool zeros_to_the_end(const struct wss_recfile *file, uint64_t offset)
+{
+	while (offset < file->state.file_bytes) {
+		ssize_t n = wss_io_pread(file->fd, file->payload, WSS_REC_PAYLOAD_MAX, (off_t)offset);
+
+		if (n <= 0)
+			return false;
+		for (ssize_t i = 0; i < n; i++)
+			if (file->payload[i])
+				return false;
+		offset += (uint64_t)n;
+	}
+	return true;
+}
+
+static enum next damaged(const struct wss_recfile *file, uint64_t offset)
+{
+	return zeros_to_the_end(file, offset) ? NEXT_CUT : NEXT_DAMAGED;
+}
+
+/* Reads the frame at offset, with its payload, into file->payload. */
+static enum next read_frame(const struct wss_recfile *file, uint64_t offset, uint32_t sequence,
+			    struct wss_frame *frame)
+{
+	uint64_t left = file->state.file_bytes - offset;
+	uint8_t head[WSS_REC_FRAME_BYTES];
+
+	if (!left)
+		return NEXT_NOTHING;
+	if (left < sizeof(head))
+		return NEXT_CUT;
+	if (wss_io_pread(file->fd, head, sizeof(head), (off_t)offset) != (ssize_t)sizeof(head) ||
+	    !wss_rec_decode_frame(head, file->seed, frame) || frame->sequence != sequence)
+		return damaged(file, offset);
+	if (left - sizeof(head) < frame->length)
+		return NEXT_CUT;
+	offset += sizeof(head);
+	if (wss_io_pread(file->fd, file->payload, frame->length, (off_t)offset) !=
+		    (ssize_t)frame->length ||
+	    wss_crc32c(file->seed, file->payload, frame->length) != frame->payload_crc)
+		return damaged(file, offset);
+	return NEXT_FRAME;
+}
+
+/* Whether a frame may come here; keeps count of what is whole. */
+static bool take(struct wss_recfile *file, const struct wss_frame *frame, bool *inside)
+{
+	struct wss_cursor cursor = { .data = file->payload, .end = file->payload + frame->length };
+	bool first = frame->flags & WSS_FRAME_FIRST, last = frame->flags & WSS_FRAME_LAST;
+	struct wss_interval interval;
+
+	if (file->state.ended)
+		return false;
+	switch (frame->type) {
+	case WSS_FRAME_INTERVAL:
+		if (first == *inside)
+			return false;
+		*inside = !last;
+		if (first)
+			wss_rec_decode_interval(&cursor, &interval);
+		/* What an interval says is looked at by the replay: here only when it ends. */
+		if (first && interval.end_ns <= WSS_REC_TIME_MAX_NS) {
+			file->interval_end_ns = interval.end_ns;
+			file->interval_gap = interval.gap;
+		}
+		if (last) {
+			file->state.end_ns = file->interval_end_ns;
+			file->state.windows += !file->interval_gap;
+		}
+		file->state.intervals += last;
+		return file->state.intervals <= WSS_REC_INTERVALS_MAX;
+	case WSS_FRAME_MARK:
+		return !*inside && ++file->state.marks <= WSS_REC_MARKS_MAX;
+	case WSS_FRAME_END:
+		file->state.ended = true;
+		file->state.end_ns = wss_cursor_number(&cursor, WSS_REC_TIME_MAX_NS);
+		return !*inside && !cursor.bad;
+	default:
+		return !*inside && (frame->flags & WSS_FRAME_OPTIONAL);
+	}
+}
+
+/* Goes through all frames; file->whole is the end of the last one that ends something. */
+static int scan(struct wss_recfile *file, bool salvage, struct wss_error *err)
+{
+	uint64_t offset = file->first_frame;
+	struct wss_frame frame;
+	uint32_t sequence = 0;
+	bool inside = false;
+	enum next next;
+
+	file->whole = offset;
+	while ((next = read_frame(file, offset, sequence, &frame)) == NEXT_FRAME) {
+		struct wss_recfile_state before = file->state;
+
+		if (!take(file, &frame, &inside)) {
+			file->state = before;
+			next = NEXT_DAMAGED;
+			break;
+		}
+		offset += WSS_REC_FRAME_BYTES + frame.length;
+		sequence++;
+		if (!inside)
+			file->whole = offset;
+	}
+	if (next == NEXT_DAMAGED) {
+		file->state.damaged_at = offset;
+		if (!salvage)
+			return wss_error_set(err, WSS_ERR_FAILED,
+					     "%s: damaged at byte %llu, after %llu whole intervals (--salvage reads those)",
+					     file->name, (unsigned long long)offset,
+					     (unsigned long long)file->state.intervals);
+	}
+	file->state.cut_bytes = file->state.file_bytes - file->whole;
+	return 0;
+}
+
+static int open_file(struct wss_recfile *file, bool salvage, struct wss_error *err)
+{
+	struct stat st;
+
+	if (fstat(file->fd, &st) < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "%s: cannot look at it", file->name);
+	if (!S_ISREG(st.st_mode))
+		return wss_error_set(err, WSS_ERR_FAILED, "%s: not a regular file", file->name);
+	file->state.file_bytes = (uint64_t)st.st_size;
+	return read_header(file, err) < 0 ? -1 : scan(file, salvage, err);
+}
+
+int wss_recfile_open_fd(int fd, const char *name, bool salvage, struct wss_recfile **ret_file,
+			struct wss_error *err)
+{
+	struct wss_recfile *file = calloc(1, sizeof(*file));
+
+	if (!file) {
+		close(fd);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	file->fd = fd;
+	file->name = strdup(name);
+	file->recording = calloc(1, sizeof(*file->recording));
+	file->payload = malloc(WSS_REC_PAYLOAD_MAX);
+	if (!file->name || !file->recording || !file->payload) {
+		wss_recfile_close(file);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	if (open_file(file, salvage, err) < 0) {
+		wss_recfile_close(file);
+		return -1;
+	}
+	*ret_file = file;
+	return 0;
+}
+
+int wss_recfile_open(const char *path, bool salvage, struct wss_recfile **ret_file,
+		     struct wss_error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "%s: cannot open it", path);
+	return wss_recfile_open_fd(fd, path, salvage, ret_file, err);
+}
+
+const char *wss_recfile_name(const struct wss_recfile *file)
+{
+	return file->name;
+}
+
+const struct wss_recording *wss_recfile_recording(const struct wss_recfile *file)
+{
+	return file->recording;
+}
+
+const struct wss_recfile_state *wss_recfile_state(const struct wss_recfile *file)
+{
+	return &file->state;
+}
+
+void wss_recfile_close(struct wss_recfile *file)
+{
+	if (!file)
+		return;
+	close(file->fd);
+	free(file->name);
+	free(file->recording);
+	free(file->payload);
+	free(file);
+}
+
+bool wss_recfile_frame(struct wss_recfile *file, uint64_t *offset, uint32_t *sequence,
+		       struct wss_frame *ret_frame)
+{
+	if (read_frame(file, *offset, *sequence, ret_frame) != NEXT_FRAME)
+		return false;
+	*offset += WSS_REC_FRAME_BYTES + ret_frame->length;
+	(*sequence)++;
+	return true;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "base/cleanup.h"
+#include "rec/reader-private.h"
+#include "rec/tokens.h"
+
+struct replay {
+	struct wss_recfile *file;
+	const struct wss_recfile_visitor *visitor;
+	void *opaque;
+	struct wss_pageset *touched;
+	struct wss_pageset *written;
+	struct wss_pageset *ballooned;
+	struct wss_recording_sets sets; /* these three */
+	struct wss_interval interval;
+	uint64_t last_end_ns;
+	size_t region_hint;
+};
+
+/* What the file says does not fit together. */
+static int nonsense(const struct replay *replay, const char *what, struct wss_error *err)
+{
+	return wss_error_set(err, WSS_ERR_FAILED, "%s: makes no sense: %s", replay->file->name, what);
+}
+
+/* Puts pages into the set of a change, or takes them out; they must have been out, or in. */
+static int apply(struct replay *replay, enum wss_change change, struct wss_run run,
+		 struct wss_error *err)
+{
+	struct wss_pageset *const sets[] = { replay->touched, replay->written, replay->ballooned };
+	struct wss_pageset *set = sets[change / 2];
+	int64_t changed = (int64_t)run.n;
+
+	if (!replay->visitor->again)
+		changed = change % 2 ? wss_pageset_remove(set, run.first, run.n)
+				     : wss_pageset_add(set, run.first, run.n);
+	if (changed < 0)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if ((uint64_t)changed != run.n)
+		return nonsense(replay, "a page comes or goes twice", err);
+	return replay->visitor->change
+		       ? replay->visitor->change(replay->opaque, change, run, err)
+		       : 0;
+}
+
+/* A run of frame numbers, which may lie in several regions without a hole between them. */
+static int apply_gfns(struct replay *replay, enum wss_change change, uint64_t gfn, uint64_t n,
+		      struct wss_error *err)
+{
+	while (n) {
+		uint64_t index, room;
+
+		if (!wss_recording_index(replay->file->recording, gfn, &replay->region_hint,
+					 &index, &room))
+			return nonsense(replay, "a page where there is no memory", err);
+		if (room > n)
+			room = n;
+		if (apply(replay, change, (struct wss_run){ index, room }, err) < 0)
+			return -1;
+		gfn += room;
+		n -= room;
+	}
+	return 0;
+}
+
+static int check_counts(struct replay *replay, struct wss_cursor *cursor, struct wss_error *err)
+{
+	const struct wss_pageset *const sets[] = { replay->touched, replay->written,
+						   replay->ballooned };
+
+	for (int i = 0; i < 3; i++)
+		if (wss_cursor_number(cursor, UINT64_MAX) != wss_pageset_count(sets[i]) &&
+		    !replay->visitor->again)
+			return nonsense(replay, "its pages are not as many as it says", err);
+	return 0;
+}
+
+static int replay_tokens(struct replay *replay, struct wss_cursor *cursor, bool *ret_counted,
+			 struct wss_error *err)
+{
+	struct wss_token_state state = WSS_TOKEN_STATE_INIT;
+
+	*ret_counted = false;
+	while (cursor->data < cursor->end && !cursor->bad && !*ret_counted) {
+		uint64_t number = wss_cursor_number(cursor, 1ULL << 40);
+		uint64_t n = wss_cursor_number(cursor, 1ULL << 40);
+
+		if (n == 0 && number < WSS_CHANGES) {
+			state = (struct wss_token_state){ .change = (unsigned)number };
+		} else if (n == 0 && number == WSS_TOKEN_COUNTS) {
+			*ret_counted = true;
+			if (check_counts(replay, cursor, err) < 0)
+				return -1;
+		} else if (n == 0 || state.change == WSS_CHANGES || replay->interval.gap) {
+			return nonsense(replay, "an unknown change", err);
+		} else {
+			state.gfn += number;
+			if (apply_gfns(replay, (enum wss_change)state.change, state.gfn, n, err) < 0)
+				return -1;
+			state.gfn += n;
+		}
+	}
+	return cursor->bad || cursor->data != cursor->end
+		       ? nonsense(replay, "an interval that is not well formed", err)
+		       : 0;
+}
+
+static int begin_interval(struct replay *replay, struct wss_cursor *cursor, struct wss_error *err)
+{
+	wss_rec_decode_interval(cursor, &replay->interval);
+	if (cursor->bad || replay->interval.start_ns < replay->last_end_ns ||
+	    replay->interval.end_ns > WSS_REC_TIME_MAX_NS)
+		return nonsense(replay, "times that go backwards", err);
+	replay->last_end_ns = replay->interval.end_ns;
+	return replay->visitor->begin ? replay->visitor->begin(replay->opaque, &replay->interval,
+							       &replay->sets, err)
+				      : 0;
+}
+
+static int replay_interval(struct replay *replay, const struct wss_frame *frame,
+			   struct wss_error *err)
+{
+	struct wss_cursor cursor = { .data = replay->file->payload,
+				     .end = replay->file->payload + frame->length };
+	bool counted, last = frame->flags & WSS_FRAME_LAST;
+
+	if ((frame->flags & WSS_FRAME_FIRST) && begin_interval(replay, &cursor, err) < 0)
+		return -1;
+	if (replay_tokens(replay, &cursor, &counted, err) < 0)
+		return -1;
+	if (counted != last)
+		return nonsense(replay, "counts that are missing", err);
+	return last && replay->visitor->end ? replay->visitor->end(replay->opaque,
+								   &replay->interval,
+								   &replay->sets, err)
+					    : 0;
+}
+
+static int replay_mark(struct replay *replay, const struct wss_frame *frame, struct wss_error *err)
+{
+	struct wss_cursor cursor = { .data = replay->file->payload,
+				     .end = replay->file->payload + frame->length };
+	uint64_t time_ns = wss_cursor_number(&cursor, WSS_REC_TIME_MAX_NS);
+	char text[WSS_MARK_TEXT_MAX];
+
+	wss_cursor_text(&cursor, text, sizeof(text));
+	if (cursor.bad || cursor.data != cursor.end)
+		return nonsense(replay, "a mark that is not well formed", err);
+	return replay->visitor->mark ? replay->visitor->mark(replay->opaque, time_ns, text, err) : 0;
+}
+
+static int replay_frames(struct replay *replay, struct wss_error *err)
+{
+	struct wss_recfile *file = replay->file;
+	uint64_t offset = file->first_frame;
+	uint32_t sequence = 0;
+	int r = 0;
+
+	while (r == 0 && offset < file->whole) {
+		struct wss_frame frame;
+
+		if (!wss_recfile_frame(file, &offset, &sequence, &frame))
+			return wss_error_set(err, WSS_ERR_FAILED,
+					     "%s: was changed while it was read", file->name);
+		if (frame.type == WSS_FRAME_INTERVAL)
+			r = replay_interval(replay, &frame, err);
+		else if (frame.type == WSS_FRAME_MARK)
+			r = replay_mark(replay, &frame, err);
+	}
+	if (r == 0 && file->state.end_ns < replay->last_end_ns)
+		return nonsense(replay, "an end before its last interval", err);
+	return r;
+}
+
+int wss_recfile_replay(struct wss_recfile *file, const struct wss_recfile_visitor *visitor,
+		       void *opaque, struct wss_error *err)
+{
+	uint64_t pages = wss_recording_pages(file->recording);
+	struct replay replay = { .file = file, .visitor = visitor, .opaque = opaque };
+	int r;
+
+	replay.touched = wss_pageset_new(pages);
+	replay.written = wss_pageset_new(pages);
+	replay.ballooned = wss_pageset_new(pages);
+	replay.sets = (struct wss_recording_sets){ replay.touched, replay.written,
+						   replay.ballooned };
+	if (!replay.touched || !replay.written || !replay.ballooned)
+		r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	else
+		r = replay_frames(&replay, err);
+	wss_pageset_free(replay.touched);
+	wss_pageset_free(replay.written);
+	wss_pageset_free(replay.ballooned);
+	return r;
+}

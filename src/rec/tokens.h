@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The runs of pages inside an interval's frames: each is two numbers, how far it is from
+ * the end of the one before and how long it is. A length of 0 is no run: the number
+ * before it then says which change follows (0 to 5), or that the counts do (6).
+ */
+#ifndef WSS_REC_TOKENS_H
+#define WSS_REC_TOKENS_H
+
+#include "rec/codec.h"
+
+#define WSS_TOKEN_COUNTS WSS_CHANGES
+
+/* Where a frame's payload is; each starts anew. */
+struct wss_token_state {
+	unsigned change; /* WSS_CHANGES: none yet */
+	uint64_t gfn;	 /* behind the last run */
+};
+
+#define WSS_TOKEN_STATE_INIT { .change = WSS_CHANGES }
+
+static inline void wss_token_put_run(struct wss_buffer *buffer, struct wss_token_state *state,
+				     enum wss_change change, uint64_t gfn, uint64_t n)
+{
+	if (state->change != change) {
+		wss_buffer_number(buffer, change);
+		wss_buffer_number(buffer, 0);
+		*state = (struct wss_token_state){ .change = change };
+	}
+	wss_buffer_number(buffer, gfn - state->gfn);
+	wss_buffer_number(buffer, n);
+	state->gfn = gfn + n;
+}
+
+static inline void wss_token_put_counts(struct wss_buffer *buffer, const uint64_t counts[3])
+{
+	wss_buffer_number(buffer, WSS_TOKEN_COUNTS);
+	wss_buffer_number(buffer, 0);
+	for (int i = 0; i < 3; i++)
+		wss_buffer_number(buffer, counts[i]);
+}
+
+#endif

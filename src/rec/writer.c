@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "rec/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "rec/append.h"
+#include "rec/tokens.h"
+
+#define PAYLOAD_BYTES (256U * 1024)
+#define DATA_BYTES (WSS_REC_FRAME_BYTES + PAYLOAD_BYTES)
+/* More than a change and a switch of lists take. */
+#define TOKEN_ROOM 64
+
+struct wss_recwriter {
+	struct wss_appender appender;
+	char *path;
+	uint8_t data[DATA_BYTES];
+	struct wss_buffer payload;
+	struct wss_token_state tokens;
+	uint64_t last_end_ns;
+	/* Of the interval under way. */
+	bool open;
+	bool locked; /* some of it has been written: the lock is ours until its end */
+	uint8_t flags;
+	off_t start;
+	uint32_t start_sequence;
+};
+
+static void start_payload(struct wss_recwriter *writer, uint8_t flags)
+{
+	writer->payload = (struct wss_buffer){ .data = writer->data + WSS_REC_FRAME_BYTES,
+					       .size = PAYLOAD_BYTES };
+	writer->tokens = (struct wss_token_state)WSS_TOKEN_STATE_INIT;
+	writer->flags = flags;
+}
+
+/* Is the file one that may be replaced? It is locked by us. */
+static int check_replaceable(int fd, struct wss_error *err)
+{
+	uint8_t magic[8];
+	ssize_t n = wss_io_pread(fd, magic, sizeof(magic), 0);
+	struct stat st;
+
+	if (n < 0 || fstat(fd, &st) < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, n < 0 ? (int)-n : errno, "cannot read it");
+	if (!S_ISREG(st.st_mode))
+		return wss_error_set(err, WSS_ERR_FAILED, "not a regular file");
+	if (n != 0 && (n != (ssize_t)sizeof(magic) || memcmp(magic, WSS_REC_MAGIC, 8) != 0))
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "there is a file that is no recording: it is not overwritten");
+	return 0;
+}
+
+/* There is no such file: is there a directory for it? */
+static int check_directory(const char *path, struct wss_error *err)
+{
+	wss_auto_free char *copy = strdup(path);
+
+	if (!copy)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (access(dirname(copy), W_OK | X_OK) == 0)
+		return 0;
+	return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make it");
+}
+
+static int check_path(const char *path, struct wss_error *err)
+{
+	wss_auto_close int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd < 0 && errno == ENOENT)
+		return check_directory(path, err);
+	if (fd < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot write to it");
+	if (check_replaceable(fd, err) < 0)
+		return -1;
+	/* The lock goes with the descriptor. */
+	return wss_append_lock(fd, WSS_LOCK_RECORDING, false, err);
+}
+
+int wss_recwriter_check(const char *path, struct wss_error *err)
+{
+	return check_path(path, err) < 0 ? wss_error_prefix(err, "%s", path) : 0;
+}
+
+static int write_header(struct wss_recwriter *writer, const struct wss_recording *recording,
+			struct wss_error *err)
+{
+	size_t size = wss_rec_encode_header(recording, writer->data, sizeof(writer->data),
+					    &writer->appender.seed);
+	int r;
+
+	if (!size || !wss_recording_map_valid(recording))
+		return wss_error_set(err, WSS_ERR_FAILED, "its memory map cannot be recorded");
+	if (ftruncate(writer->appender.fd, 0) < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot write to it");
+	r = wss_io_pwrite(writer->appender.fd, writer->data, size, 0);
+	if (r < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, -r, "cannot write to it");
+	writer->appender.end = (off_t)size;
+	return 0;
+}
+
+static int create(struct wss_recwriter *writer, const struct wss_recording *recording,
+		  struct wss_error *err)
+{
+	int fd;
+
+	writer->path = strdup(writer->path);
+	if (!writer->path)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	/* Which pages a guest touches when is nobody else's business. */
+	fd = open(writer->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+	if (fd < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make it");
+	writer->appender.fd = fd;
+	if (check_replaceable(fd, err) < 0 ||
+	    wss_append_lock(fd, WSS_LOCK_RECORDING, false, err) < 0)
+		return -1;
+	return write_header(writer, recording, err);
+}
+
+int wss_recwriter_create(const char *path, const struct wss_recording *recording,
+			 struct wss_recwriter **ret_writer, struct wss_error *err)
+{
+	struct wss_recwriter *writer = calloc(1, sizeof(*writer));
+
+	if (!writer)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	writer->appender.fd = -1;
+	writer->path = (char *)path;
+	if (create(writer, recording, err) < 0) {
+		if (writer->path == path)
+			writer->path = NULL;
+		wss_recwriter_free(writer);
+		return wss_error_prefix(err, "%s", path);
+	}
+	*ret_writer = writer;
+	return 0;
+}
+
+int wss_recwriter_begin(struct wss_recwriter *writer, const struct wss_interval *interval,
+			struct wss_error *err)
+{
+	if (writer->open || interval->start_ns < writer->last_end_ns ||
+	    interval->end_ns < interval->start_ns || interval->end_ns > WSS_REC_TIME_MAX_NS)
+		return wss_error_set(err, WSS_ERR_FAILED, "%s: an interval out of order",
+				     writer->path);
+	start_payload(writer, WSS_FRAME_FIRST);
+	wss_rec_encode_interval(&writer->payload, interval);
+	writer->last_end_ns = interval->end_ns;
+	writer->open = true;
+	return 0;
+}
+
+/* Nothing of the interval stays in the file. */
+static int give_up(struct wss_recwriter *writer, struct wss_error *err)
+{
+	if (writer->locked) {
+		wss_append_take_back(&writer->appender, writer->start, writer->start_sequence,
+				     NULL);
+		wss_append_unlock(writer->appender.fd, WSS_LOCK_APPEND);
+	}
+	writer->locked = writer->open = false;
+	return wss_error_prefix(err, "%s", writer->path);
+}
+
+static int flush(struct wss_recwriter *writer, uint8_t flags, struct wss_error *err)
+{
+	if (!writer->locked) {
+		if (wss_append_lock(writer->appender.fd, WSS_LOCK_APPEND, true, err) < 0)
+			return give_up(writer, err);
+		writer->locked = true;
+		writer->start = writer->appender.end;
+		writer->start_sequence = writer->appender.sequence;
+		if (wss_append_catch_up(&writer->appender, err) < 0)
+			return give_up(writer, err);
+		writer->start = writer->appender.end;
+		writer->start_sequence = writer->appender.sequence;
+	}
+	if (wss_append_frame(&writer->appender, WSS_FRAME_INTERVAL, writer->flags | flags,
+			     writer->data, writer->payload.length, err) < 0)
+		return give_up(writer, err);
+	return 0;
+}
+
+int wss_recwriter_change(struct wss_recwriter *writer, enum wss_change change, uint64_t gfn,
+			 uint64_t n, struct wss_error *err)
+{
+	if (!n)
+		return 0;
+	if (writer->payload.size - writer->payload.length < TOKEN_ROOM) {
+		if (flush(writer, 0, err) < 0)
+			return -1;
+		start_payload(writer, 0);
+	}
+	wss_token_put_run(&writer->payload, &writer->tokens, change, gfn, n);
+	return 0;
+}
+
+int wss_recwriter_end(struct wss_recwriter *writer, uint64_t touched, uint64_t written,
+		      uint64_t ballooned, struct wss_error *err)
+{
+	const uint64_t counts[3] = { touched, written, ballooned };
+
+	if (writer->payload.size - writer->payload.length < TOKEN_ROOM) {
+		if (flush(writer, 0, err) < 0)
+			return -1;
+		start_payload(writer, 0);
+	}
+	wss_token_put_counts(&writer->payload, counts);
+	if (flush(writer, WSS_FRAME_LAST, err) < 0)
+		return -1;
+	wss_append_unlock(writer->appender.fd, WSS_LOCK_APPEND);
+	writer->locked = writer->open = false;
+	return 0;
+}
+
+uint64_t wss_recwriter_bytes(const struct wss_recwriter *writer)
+{
+	return (uint64_t)writer->appender.end;
+}
+
+static int write_end(struct wss_recwriter *writer, uint64_t end_ns, struct wss_error *err)
+{
+	int r;
+
+	start_payload(writer, 0);
+	wss_buffer_number(&writer->payload,
+			  end_ns > writer->last_end_ns ? end_ns : writer->last_end_ns);
+	if (wss_append_lock(writer->appender.fd, WSS_LOCK_APPEND, true, err) < 0)
+		return -1;
+	r = wss_append_catch_up(&writer->appender, err);
+	if (r == 0)
+		r = wss_append_frame(&writer->appender, WSS_FRAME_END, 0, writer->data,
+				     writer->payload.length, err);
+	wss_append_unlock(writer->appender.fd, WSS_LOCK_APPEND);
+	if (r == 0 && fsync(writer->appender.fd) < 0)
+		r = wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot write to it");
+	return r;
+}
+
+int wss_recwriter_finish(struct wss_recwriter *writer, uint64_t end_ns, struct wss_error *err)
+{
+	int r = write_end(writer, end_ns, err);
+
+	if (r < 0)
+		wss_error_prefix(err, "%s", writer->path);
+	wss_recwriter_free(writer);
+	return r;
+}
+
+void wss_recwriter_free(struct wss_recwriter *writer)
+{
+	if (!writer)
+		return;
+	if (writer->open)
+		give_up(writer, NULL);
+	if (writer->appender.fd >= 0)
+		close(writer->appender.fd);
+	free(writer->path);
+	free(writer);
+}

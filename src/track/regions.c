@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "track/regions.h"
+
+#include <stdio.h>
+
+#include "host/gpa.h"
+
+#define MIB (1ULL << 20)
+#define FOUR_GIB (4096 * MIB)
+
+struct layout {
+	const struct wss_domxml *config;
+	struct wss_recording *recording;
+	uint64_t ram_done; /* bytes of the initial RAM that lie before */
+};
+
+/*
+ * QEMU gives the RAM to the NUMA nodes one after the other (hw/core/numa.c of 7.2,
+ * numa_init_memdev_container()); libvirt numbers its cells from 0. Without cells: -1.
+ * *ret_left: how much of the RAM from there on is of this node.
+ */
+static int node_at(const struct wss_domxml *config, uint64_t offset, uint64_t *ret_left)
+{
+	size_t cells = config->n_blocks > config->n_devices ? config->n_blocks - config->n_devices : 0;
+
+	*ret_left = UINT64_MAX;
+	if (cells < 2)
+		return -1;
+	for (size_t i = 0; i < cells; i++) {
+		if (offset < config->block_bytes[i]) {
+			*ret_left = config->block_bytes[i] - offset;
+			return (int)i;
+		}
+		offset -= config->block_bytes[i];
+	}
+	return -1;
+}
+
+static const struct wss_memory_device *device_at(const struct wss_domxml *config, uint64_t address,
+						 size_t *ret_number)
+{
+	for (size_t i = 0; i < config->n_devices; i++) {
+		if (address - config->devices[i].gpa < config->devices[i].bytes) {
+			*ret_number = i;
+			return &config->devices[i];
+		}
+	}
+	return NULL;
+}
+
+static int add(struct layout *layout, const struct wss_region *region, struct wss_error *err)
+{
+	if (layout->recording->n_regions == WSS_REGIONS_MAX)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "the guest's memory has more than %d parts", WSS_REGIONS_MAX);
+	layout->recording->regions[layout->recording->n_regions++] = *region;
+	return 0;
+}
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The part of a range that begins at start and is of one kind and node. */
+static struct wss_region part_at(const struct layout *layout, uint64_t start, uint64_t end)
+{
+	struct wss_region region = { .start = start, .node = -1 };
+	const struct wss_memory_device *device;
+	uint64_t offset, left;
+	size_t number;
+
+	device = device_at(layout->config, start, &number);
+	if (device) {
+		region.kind = WSS_REGION_DEVICE;
+		region.length = min_u64(end, device->gpa + device->bytes) - start;
+		snprintf(region.name, sizeof(region.name), "memory device %zu", number);
+		return region;
+	}
+	for (size_t i = 0; i < layout->config->n_devices; i++)
+		if (layout->config->devices[i].gpa > start)
+			end = min_u64(end, layout->config->devices[i].gpa);
+	region.kind = start < MIB ? WSS_REGION_BELOW_1M : start < FOUR_GIB ? WSS_REGION_LOW
+									  : WSS_REGION_HIGH;
+	if (start < MIB)
+		end = min_u64(end, MIB);
+	/* The RAM behind the VGA's window is there, though the guest does not see it. */
+	offset = start < FOUR_GIB ? start : layout->ram_done + (start - FOUR_GIB);
+	region.node = node_at(layout->config, offset, &left);
+	region.length = end - start < left ? end - start : left;
+	return region;
+}
+
+int wss_regions_of(const struct wss_domxml *config, struct wss_recording *recording,
+		   struct wss_error *err)
+{
+	struct layout layout = { .config = config, .recording = recording };
+	struct wss_gpa_layout gpa;
+
+	if (wss_gpa_layout(config, &gpa, err) < 0)
+		return -1;
+	recording->n_regions = 0;
+	for (size_t i = 0; i < gpa.n_ranges; i++)
+		if (gpa.ranges[i].end <= FOUR_GIB)
+			layout.ram_done = gpa.ranges[i].end;
+	for (size_t i = 0; i < gpa.n_ranges; i++) {
+		for (uint64_t at = gpa.ranges[i].start; at < gpa.ranges[i].end;) {
+			struct wss_region region = part_at(&layout, at, gpa.ranges[i].end);
+
+			/* A node that ends within a page: the page is the next one's, too. */
+			region.length = (region.length + WSS_PAGE_BYTES - 1) & ~(WSS_PAGE_BYTES - 1);
+			if (add(&layout, &region, err) < 0)
+				return -1;
+			at += region.length;
+		}
+	}
+	return wss_recording_map_valid(recording)
+		       ? 0
+		       : wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				       "the guest's memory is laid out in an unknown way");
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A guest's memory as a recording names it: by kind, memory device and NUMA node.
+ */
+#ifndef WSS_TRACK_REGIONS_H
+#define WSS_TRACK_REGIONS_H
+
+#include "base/error.h"
+#include "host/domxml.h"
+#include "wss/recording.h"
+
+/* Fills in the recording's regions. WSS_ERR_UNSUPPORTED: where the RAM lies is not known. */
+int wss_regions_of(const struct wss_domxml *config, struct wss_recording *recording,
+		   struct wss_error *err);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "wss/heat.h"
+
+#include <stdlib.h>
+
+#define HOLE_LEAST_BYTES (1ULL << 20)
+
+/* Does the address space have a hole before region i that is worth showing? */
+static bool hole_before(const struct wss_recording *recording, size_t i)
+{
+	const struct wss_region *before = &recording->regions[i ? i - 1 : 0];
+
+	return i && recording->regions[i].start - (before->start + before->length) >=
+			    HOLE_LEAST_BYTES;
+}
+
+/* Rows of row_pages each, a new one behind each hole; rows NULL: only counts them. */
+static size_t lay_out(const struct wss_recording *recording, uint64_t row_pages,
+		      struct wss_heatmap_row *rows)
+{
+	uint64_t first = 0, room = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < recording->n_regions; i++) {
+		uint64_t left = recording->regions[i].length >> WSS_PAGE_SHIFT;
+		bool hole = hole_before(recording, i);
+
+		while (left) {
+			uint64_t part;
+
+			if (!room || hole) {
+				if (rows)
+					rows[n] = (struct wss_heatmap_row){
+						.address = wss_recording_address(recording, first),
+						.first = first,
+						.hole_before = hole,
+					};
+				n++;
+				room = row_pages;
+				hole = false;
+			}
+			part = left < room ? left : room;
+			if (rows)
+				rows[n - 1].n += part;
+			first += part;
+			left -= part;
+			room -= part;
+		}
+	}
+	return n;
+}
+
+static size_t stretches(const struct wss_recording *recording)
+{
+	size_t n = 1;
+
+	for (size_t i = 0; i < recording->n_regions; i++)
+		n += hole_before(recording, i);
+	return n;
+}
+
+/* As many as there are intervals of the recording, as far as there is room. */
+static size_t columns(const struct wss_recording *recording, uint64_t end_ns)
+{
+	uint64_t n = recording->interval_ns
+			     ? (end_ns + recording->interval_ns / 2) / recording->interval_ns
+			     : WSS_HEATMAP_COLUMNS;
+
+	return n > WSS_HEATMAP_COLUMNS ? WSS_HEATMAP_COLUMNS : n ? (size_t)n : 1;
+}
+
+int wss_heatmap_new(const struct wss_recording *recording, uint64_t end_ns,
+		    struct wss_heatmap **ret_map, struct wss_error *err)
+{
+	struct wss_heatmap *map = calloc(1, sizeof(*map));
+	uint64_t pages = wss_recording_pages(recording);
+
+	if (!map)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	map->end_ns = end_ns ? end_ns : 1;
+	map->n_columns = columns(recording, map->end_ns);
+	for (map->row_pages = 16; map->row_pages < pages / WSS_HEATMAP_ROWS; map->row_pages *= 2)
+		;
+	while (lay_out(recording, map->row_pages, NULL) > WSS_HEATMAP_ROWS + stretches(recording))
+		map->row_pages *= 2;
+	map->n_rows = lay_out(recording, map->row_pages, NULL);
+	map->rows = calloc(map->n_rows, sizeof(*map->rows));
+	map->windows = calloc(map->n_columns, sizeof(*map->windows));
+	map->touched = calloc(map->n_rows * map->n_columns, sizeof(*map->touched));
+	if (!map->rows || !map->windows || !map->touched) {
+		wss_heatmap_free(map);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	lay_out(recording, map->row_pages, map->rows);
+	*ret_map = map;
+	return 0;
+}
+
+static size_t row_of(const struct wss_heatmap *map, uint64_t index)
+{
+	size_t low = 0, high = map->n_rows - 1;
+
+	while (low < high) {
+		size_t middle = (low + high + 1) / 2;
+
+		if (map->rows[middle].first <= index)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}
+
+int wss_heatmap_change(void *opaque, enum wss_change change, struct wss_run run,
+		       struct wss_error *err)
+{
+	struct wss_heatmap *map = opaque;
+	uint64_t at = run.first, end = run.first + run.n;
+
+	(void)err;
+	if (change != WSS_CHANGE_TOUCHED && change != WSS_CHANGE_UNTOUCHED)
+		return 0;
+	for (size_t i = row_of(map, at); at < end; i++) {
+		struct wss_heatmap_row *row = &map->rows[i];
+		uint64_t stop = row->first + row->n < end ? row->first + row->n : end;
+
+		row->touched = change == WSS_CHANGE_TOUCHED ? row->touched + (stop - at)
+							    : row->touched - (stop - at);
+		at = stop;
+	}
+	return 0;
+}
+
+static size_t column_of(const struct wss_heatmap *map, uint64_t ns)
+{
+	double column = (double)ns / (double)map->end_ns * (double)map->n_columns;
+
+	return column >= (double)map->n_columns ? map->n_columns - 1 : (size_t)column;
+}
+
+static void add_to_column(struct wss_heatmap *map, size_t column)
+{
+	map->windows[column]++;
+	for (size_t r = 0; r < map->n_rows; r++)
+		map->touched[r * map->n_columns + column] += (double)map->rows[r].touched;
+}
+
+/* A window lies in the column of its middle, and in those of which it covers a quarter. */
+int wss_heatmap_end(void *opaque, const struct wss_interval *interval,
+		    const struct wss_recording_sets *sets, struct wss_error *err)
+{
+	struct wss_heatmap *map = opaque;
+	double length = (double)map->end_ns / (double)map->n_columns;
+	double start = (double)interval->start_ns / length, end = (double)interval->end_ns / length;
+	size_t middle;
+
+	(void)sets;
+	(void)err;
+	if (interval->gap)
+		return 0;
+	middle = column_of(map, interval->start_ns + (interval->end_ns - interval->start_ns) / 2);
+	for (size_t c = column_of(map, interval->start_ns); c < map->n_columns; c++) {
+		double from = start > (double)c ? start : (double)c;
+		double to = end < (double)c + 1 ? end : (double)c + 1;
+
+		if (c > middle && from >= end)
+			break;
+		if (c == middle || to - from >= .25)
+			add_to_column(map, c);
+	}
+	return 0;
+}
+
+double wss_heatmap_cell(const struct wss_heatmap *map, size_t row, size_t column)
+{
+	if (!map->windows[column])
+		return -1;
+	return map->touched[row * map->n_columns + column] /
+	       ((double)map->rows[row].n * map->windows[column]);
+}
+
+void wss_heatmap_free(struct wss_heatmap *map)
+{
+	if (!map)
+		return;
+	free(map->rows);
+	free(map->windows);
+	free(map->touched);
+	free(map);
+}

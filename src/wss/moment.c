@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "wss/moment.h"
+
+#include "wss/top.h"
+
+int wss_moment_init(struct wss_moment *moment, const struct wss_recording *recording,
+		    uint64_t at_ns, struct wss_error *err)
+{
+	uint64_t pages = wss_recording_pages(recording);
+
+	*moment = (struct wss_moment){ .at_ns = at_ns };
+	moment->pages = wss_pageset_new(pages);
+	moment->written = wss_pageset_new(pages);
+	if (moment->pages && moment->written)
+		return 0;
+	wss_moment_free(moment);
+	return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+}
+
+int wss_moment_begin(void *opaque, const struct wss_interval *interval,
+		     const struct wss_recording_sets *sets, struct wss_error *err)
+{
+	struct wss_moment *moment = opaque;
+
+	(void)sets;
+	(void)err;
+	/* The moment was in a gap: what the window before it left holds. */
+	if (moment->windows && interval->start_ns > moment->at_ns)
+		moment->done = true;
+	return 0;
+}
+
+int wss_moment_change(void *opaque, enum wss_change change, struct wss_run run,
+		      struct wss_error *err)
+{
+	struct wss_moment *moment = opaque;
+	bool all = moment->at_ns == WSS_MOMENT_ALL;
+	int64_t r = 0;
+
+	if (moment->done)
+		return 0;
+	if (change == WSS_CHANGE_TOUCHED)
+		r = wss_pageset_add(moment->pages, run.first, run.n);
+	else if (change == WSS_CHANGE_WRITTEN)
+		r = wss_pageset_add(moment->written, run.first, run.n);
+	else if (change == (all ? WSS_CHANGE_BALLOONED : WSS_CHANGE_UNTOUCHED))
+		r = wss_pageset_remove(moment->pages, run.first, run.n);
+	else if (change == WSS_CHANGE_UNWRITTEN && !all)
+		r = wss_pageset_remove(moment->written, run.first, run.n);
+	return r < 0 ? wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory") : 0;
+}
+
+int wss_moment_end(void *opaque, const struct wss_interval *interval,
+		   const struct wss_recording_sets *sets, struct wss_error *err)
+{
+	struct wss_moment *moment = opaque;
+	bool all = moment->at_ns == WSS_MOMENT_ALL;
+
+	(void)sets;
+	(void)err;
+	if (interval->gap || moment->done)
+		return 0;
+	moment->windows++;
+	moment->written_known = interval->written != WSS_WRITTEN_ABSENT ||
+				(all && moment->written_known);
+	moment->done = !all && interval->end_ns > moment->at_ns;
+	return 0;
+}
+
+void wss_moment_free(struct wss_moment *moment)
+{
+	wss_pageset_free(moment->pages);
+	wss_pageset_free(moment->written);
+	moment->pages = moment->written = NULL;
+}
+
+struct walk {
+	const struct wss_recording *recording;
+	uint64_t within;
+	void (*give)(void *opaque, const struct wss_page_range *range);
+	void *opaque;
+	struct wss_page_range range; /* n 0: none yet */
+	uint64_t region_end;
+};
+
+static void put(struct walk *walk, uint64_t first, uint64_t n, uint64_t value)
+{
+	struct wss_page_range *range = &walk->range;
+
+	if (range->n && first < walk->region_end &&
+	    first - (range->first + range->n) < walk->within) {
+		range->n = first + n - range->first;
+		range->pages += n;
+		return;
+	}
+	if (range->n)
+		walk->give(walk->opaque, range);
+	*range = (struct wss_page_range){ first, n, n, value };
+}
+
+static void walk_runs(struct walk *walk, const struct wss_pageset *set,
+		      const struct wss_pageset *without, uint64_t value)
+{
+	struct wss_run run = { 0, 0 };
+
+	while (wss_pageset_next(set, without, run.first + run.n, &run)) {
+		uint64_t at = run.first, end = run.first + run.n;
+
+		while (at < end) {
+			uint64_t first, stop;
+			size_t i = wss_recording_region(walk->recording, at, &first);
+
+			stop = first + (walk->recording->regions[i].length >> WSS_PAGE_SHIFT);
+			if (stop > end)
+				stop = end;
+			put(walk, at, stop - at, value);
+			walk->region_end =
+				first + (walk->recording->regions[i].length >> WSS_PAGE_SHIFT);
+			at = stop;
+		}
+	}
+	if (walk->range.n)
+		walk->give(walk->opaque, &walk->range);
+	walk->range.n = 0;
+}
+
+void wss_moment_differences(const struct wss_recording *recording, const struct wss_pageset *a,
+			    const struct wss_pageset *b, uint64_t within,
+			    void (*give)(void *opaque, const struct wss_page_range *range),
+			    void *opaque)
+{
+	struct walk walk = { .recording = recording, .within = within ? within : 1, .give = give,
+			     .opaque = opaque };
+
+	walk_runs(&walk, b, a, 1);
+	walk_runs(&walk, a, b, 0);
+}

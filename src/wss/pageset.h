@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A set of pages, numbered from 0, in little memory where it is empty or full: chunks of
+ * 128 MiB of guest memory, each empty, full, or a bitmap of 4 KiB. At most 1/32768 of the
+ * memory that it describes: 32 MiB for 1 TiB.
+ */
+#ifndef WSS_WSS_PAGESET_H
+#define WSS_WSS_PAGESET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* So many pages at most: 16 TiB of 4 KiB each. */
+#define WSS_PAGESET_MAX_PAGES (1ULL << 32)
+
+#define WSS_PAGESET_CHUNK_PAGES 32768U
+#define WSS_PAGESET_CHUNK_WORDS (WSS_PAGESET_CHUNK_PAGES / 64)
+
+/* n adjacent pages. */
+struct wss_run {
+	uint64_t first;
+	uint64_t n;
+};
+
+struct wss_pageset;
+
+/* An empty set of pages 0 to n_pages - 1; NULL when memory is short, or n_pages over the limit. */
+struct wss_pageset *wss_pageset_new(uint64_t n_pages);
+
+/* Takes NULL. */
+void wss_pageset_free(struct wss_pageset *set);
+
+uint64_t wss_pageset_size(const struct wss_pageset *set);  /* n_pages of wss_pageset_new() */
+uint64_t wss_pageset_count(const struct wss_pageset *set); /* pages in it */
+
+/*
+ * Puts the pages of a run in, or takes them out; those behind the end are ignored. Gives how
+ * many were not in it, or were in it, before; -1 when memory is short (the set is then
+ * valid, but only part of the run may be done).
+ */
+int64_t wss_pageset_add(struct wss_pageset *set, uint64_t first, uint64_t n);
+int64_t wss_pageset_remove(struct wss_pageset *set, uint64_t first, uint64_t n);
+
+/* Makes to the same as from, of the same size. -1 when memory is short. */
+int wss_pageset_copy(struct wss_pageset *to, const struct wss_pageset *from);
+
+bool wss_pageset_has(const struct wss_pageset *set, uint64_t page);
+
+/*
+ * The first run of pages that are in set and not in without (may be NULL; of the same size),
+ * at page from or behind. false: there is none.
+ */
+bool wss_pageset_next(const struct wss_pageset *set, const struct wss_pageset *without,
+		      uint64_t from, struct wss_run *ret_run);
+
+/* How many pages of the run are in the set. */
+uint64_t wss_pageset_count_run(const struct wss_pageset *set, struct wss_run run);
+
+/* In set a but not in b, in b but not in a, in both; in all but in neither of them. */
+struct wss_pageset_overlap {
+	uint64_t only_a;
+	uint64_t only_b;
+	uint64_t both;
+	uint64_t neither;
+};
+
+/* Counts over the pages of a run. The three are of the same size; all may be NULL. */
+struct wss_pageset_overlap wss_pageset_compare(const struct wss_pageset *a,
+					       const struct wss_pageset *b,
+					       const struct wss_pageset *all, struct wss_run run);
+
+#endif

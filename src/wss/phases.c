@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "wss/phases.h"
+
+#include <stdlib.h>
+
+/* Windows that are within 5 % of their mean, or 256 KiB as a guest's kernel has by itself, are level. */
+#define TOLERANCE_SHARE 20
+#define TOLERANCE_PAGES 64
+#define WINDOWS_LEAST 2
+
+/* Windows of a phase that is being looked for. */
+struct candidate {
+	size_t n;
+	uint64_t *pages;
+	uint64_t sum;
+	size_t first, last; /* points */
+};
+
+static bool level(uint64_t a, uint64_t b)
+{
+	uint64_t larger = a > b ? a : b, smaller = a > b ? b : a;
+
+	return larger - smaller <= TOLERANCE_PAGES ||
+	       larger - smaller <= larger / TOLERANCE_SHARE;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int add_phase(struct candidate *candidate, struct wss_refset_result *result)
+{
+	size_t n = result->n_phases;
+
+	/* Room for as many again at each power of two. */
+	if (!(n & (n - 1))) {
+		void *phases = realloc(result->phases, (n ? 2 * n : 1) * sizeof(*result->phases));
+
+		if (!phases)
+			return -1;
+		result->phases = phases;
+	}
+	qsort(candidate->pages, candidate->n, sizeof(*candidate->pages), by_size);
+	result->phases[result->n_phases++] = (struct wss_refset_phase){
+		.start_ns = result->points[candidate->first].start_ns,
+		.end_ns = result->points[candidate->last].end_ns,
+		.windows = candidate->n,
+		.pages = candidate->pages[candidate->n / 2],
+	};
+	return 0;
+}
+
+static int find(struct wss_refset_result *result, struct candidate *candidate)
+{
+	for (size_t i = 0; i < result->n_points; i++) {
+		const struct wss_refset_point *point = &result->points[i];
+
+		if (point->gap || !point->in_viewport)
+			continue;
+		if (candidate->n && !level(point->touched, candidate->sum / candidate->n)) {
+			if (candidate->n >= WINDOWS_LEAST && add_phase(candidate, result) < 0)
+				return -1;
+			candidate->n = candidate->sum = 0;
+		}
+		if (!candidate->n)
+			candidate->first = i;
+		candidate->last = i;
+		candidate->pages[candidate->n++] = point->touched;
+		candidate->sum += point->touched;
+	}
+	return candidate->n >= WINDOWS_LEAST ? add_phase(candidate, result) : 0;
+}
+
+/* One window behind the last phase may have caught the beginning of the next: more may not. */
+static void find_steady(struct wss_refset_result *result)
+{
+	const struct wss_refset_phase *last;
+	unsigned behind = 0;
+
+	if (!result->n_phases)
+		return;
+	last = &result->phases[result->n_phases - 1];
+	for (size_t i = 0; i < result->n_points; i++)
+		behind += !result->points[i].gap && result->points[i].in_viewport &&
+			  result->points[i].start_ns >= last->end_ns;
+	result->steady = (struct wss_amount){ behind <= 1, last->pages };
+	result->steady_since_ns = last->start_ns;
+}
+
+int wss_phases_find(struct wss_refset_result *result, struct wss_error *err)
+{
+	struct candidate candidate = { .n = 0 };
+	int r;
+
+	candidate.pages = calloc(result->n_points + 1, sizeof(*candidate.pages));
+	r = candidate.pages ? find(result, &candidate) : -1;
+	free(candidate.pages);
+	if (r < 0)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	find_steady(result);
+	return 0;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "wss/recording.h"
+
+const char *wss_region_kind_name(enum wss_region_kind kind)
+{
+	static const char *const names[] = { "below-1m", "low", "high", "device" };
+
+	_Static_assert(sizeof(names) / sizeof(names[0]) == WSS_REGION_KINDS, "a name each");
+	return names[kind];
+}
+
+const char *wss_written_name(enum wss_written written)
+{
+	static const char *const names[] = { "absent", "exact", "upper bound", "lower bound" };
+
+	_Static_assert(sizeof(names) / sizeof(names[0]) == WSS_WRITTEN_KINDS, "a name each");
+	return names[written];
+}
+
+uint64_t wss_recording_pages(const struct wss_recording *recording)
+{
+	uint64_t pages = 0;
+
+	for (size_t i = 0; i < recording->n_regions; i++)
+		pages += recording->regions[i].length >> WSS_PAGE_SHIFT;
+	return pages;
+}
+
+bool wss_recording_map_valid(const struct wss_recording *recording)
+{
+	const uint64_t highest = 1ULL << 52;
+	uint64_t end = 0, pages = 0;
+
+	if (!recording->n_regions || recording->n_regions > WSS_REGIONS_MAX)
+		return false;
+	for (size_t i = 0; i < recording->n_regions; i++) {
+		const struct wss_region *region = &recording->regions[i];
+
+		if (region->start < end || !region->length || region->start > highest ||
+		    region->length > highest - region->start ||
+		    (region->start | region->length) % WSS_PAGE_BYTES)
+			return false;
+		end = region->start + region->length;
+		pages += region->length >> WSS_PAGE_SHIFT;
+	}
+	return pages <= WSS_PAGESET_MAX_PAGES;
+}
+
+bool wss_recording_index(const struct wss_recording *recording, uint64_t gfn, size_t *hint,
+			 uint64_t *ret_index, uint64_t *ret_n)
+{
+	uint64_t first = 0;
+
+	if (*hint >= recording->n_regions ||
+	    gfn < recording->regions[*hint].start >> WSS_PAGE_SHIFT)
+		*hint = 0;
+	for (size_t i = 0; i < *hint; i++)
+		first += recording->regions[i].length >> WSS_PAGE_SHIFT;
+	for (size_t i = *hint; i < recording->n_regions; i++) {
+		uint64_t start = recording->regions[i].start >> WSS_PAGE_SHIFT;
+		uint64_t n = recording->regions[i].length >> WSS_PAGE_SHIFT;
+
+		if (gfn >= start && gfn - start < n) {
+			*hint = i;
+			*ret_index = first + (gfn - start);
+			*ret_n = n - (gfn - start);
+			return true;
+		}
+		first += n;
+	}
+	return false;
+}
+
+size_t wss_recording_region(const struct wss_recording *recording, uint64_t index,
+			    uint64_t *ret_first)
+{
+	uint64_t first = 0;
+
+	for (size_t i = 0; i < recording->n_regions; i++) {
+		uint64_t n = recording->regions[i].length >> WSS_PAGE_SHIFT;
+
+		if (index - first < n) {
+			*ret_first = first;
+			return i;
+		}
+		first += n;
+	}
+	*ret_first = first;
+	return recording->n_regions;
+}
+
+uint64_t wss_recording_address(const struct wss_recording *recording, uint64_t index)
+{
+	uint64_t first;
+	size_t i = wss_recording_region(recording, index, &first);
+
+	return recording->regions[i].start + ((index - first) << WSS_PAGE_SHIFT);
+}
+
+bool wss_recording_same_map(const struct wss_recording *a, const struct wss_recording *b)
+{
+	if (a->n_regions != b->n_regions)
+		return false;
+	for (size_t i = 0; i < a->n_regions; i++)
+		if (a->regions[i].start != b->regions[i].start ||
+		    a->regions[i].length != b->regions[i].length)
+			return false;
+	return true;
+}

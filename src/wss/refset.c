@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "wss/refset.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "wss/phases.h"
+
+/* Where the viewport is, as the replay goes on. */
+enum place { BEFORE, INSIDE, BEHIND };
+
+struct refset_region {
+	uint64_t first; /* index */
+	uint64_t n;
+	uint64_t touched; /* now */
+};
+
+struct wss_refset {
+	const struct wss_recording *recording;
+	struct refset_region *regions;
+	struct wss_pageset *reference;
+	/* The outstanding set at the viewport's beginning and end; what was outstanding within. */
+	struct wss_pageset *at_start;
+	struct wss_pageset *at_end;
+	struct wss_pageset *ever;
+	struct wss_pageset *unbroken;
+	struct wss_pageset *written;
+	enum place place;
+	bool any_window;
+	size_t point_room, mark_room;
+	struct wss_refset_point point; /* of the interval under way */
+	struct wss_refset_result result;
+};
+
+static int no_memory(struct wss_error *err)
+{
+	return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+}
+
+static int make_sets(struct wss_refset *refset)
+{
+	struct wss_pageset **const sets[] = { &refset->reference, &refset->at_start,
+					      &refset->at_end,	  &refset->ever,
+					      &refset->unbroken,  &refset->written };
+	uint64_t pages = wss_recording_pages(refset->recording);
+
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+		*sets[i] = wss_pageset_new(pages);
+		if (!*sets[i])
+			return -1;
+	}
+	return 0;
+}
+
+int wss_refset_new(const struct wss_recording *recording, uint64_t from_ns, uint64_t to_ns,
+		   struct wss_refset **ret_refset, struct wss_error *err)
+{
+	struct wss_refset *refset = calloc(1, sizeof(*refset));
+	uint64_t first = 0;
+
+	if (!refset)
+		return no_memory(err);
+	refset->recording = recording;
+	refset->result.from_ns = from_ns;
+	refset->result.to_ns = to_ns;
+	refset->regions = calloc(recording->n_regions, sizeof(*refset->regions));
+	refset->result.regions = calloc(recording->n_regions, sizeof(*refset->result.regions));
+	if (!refset->regions || !refset->result.regions || make_sets(refset) < 0) {
+		wss_refset_free(refset);
+		return no_memory(err);
+	}
+	for (size_t i = 0; i < recording->n_regions; i++) {
+		refset->regions[i].first = first;
+		refset->regions[i].n = recording->regions[i].length >> WSS_PAGE_SHIFT;
+		first += refset->regions[i].n;
+	}
+	*ret_refset = refset;
+	return 0;
+}
+
+/* The viewport begins with what is outstanding now. */
+static int enter(struct wss_refset *refset, const struct wss_recording_sets *sets,
+		 struct wss_error *err)
+{
+	refset->place = INSIDE;
+	if (wss_pageset_copy(refset->at_start, sets->touched) < 0 ||
+	    wss_pageset_copy(refset->at_end, sets->touched) < 0 ||
+	    wss_pageset_copy(refset->ever, sets->touched) < 0 ||
+	    wss_pageset_copy(refset->unbroken, sets->touched) < 0 ||
+	    wss_pageset_copy(refset->written, sets->written) < 0)
+		return no_memory(err);
+	return 0;
+}
+
+int wss_refset_begin(void *opaque, const struct wss_interval *interval,
+		     const struct wss_recording_sets *sets, struct wss_error *err)
+{
+	struct wss_refset *refset = opaque;
+
+	/* The viewport begins in the gap before this window: with what the last one left. */
+	if (refset->place == BEFORE && !interval->gap && refset->any_window &&
+	    interval->start_ns > refset->result.from_ns && enter(refset, sets, err) < 0)
+		return -1;
+	if (refset->place == INSIDE && interval->start_ns >= refset->result.to_ns)
+		refset->place = BEHIND;
+	refset->point = (struct wss_refset_point){
+		.start_ns = interval->start_ns,
+		.end_ns = interval->end_ns,
+		.gap = interval->gap,
+		.degraded = interval->degraded,
+		.written_meaning = (uint8_t)interval->written,
+	};
+	return 0;
+}
+
+static int touched(struct wss_refset *refset, struct wss_run run)
+{
+	int64_t first = wss_pageset_add(refset->reference, run.first, run.n);
+
+	if (first < 0)
+		return -1;
+	refset->point.gained += run.n;
+	refset->point.first += (uint64_t)first;
+	if (refset->place != INSIDE)
+		return 0;
+	return wss_pageset_add(refset->ever, run.first, run.n) < 0 ||
+			       wss_pageset_add(refset->at_end, run.first, run.n) < 0
+		       ? -1
+		       : 0;
+}
+
+static int untouched(struct wss_refset *refset, struct wss_run run)
+{
+	refset->point.lost += run.n;
+	if (refset->place != INSIDE)
+		return 0;
+	return wss_pageset_remove(refset->unbroken, run.first, run.n) < 0 ||
+			       wss_pageset_remove(refset->at_end, run.first, run.n) < 0
+		       ? -1
+		       : 0;
+}
+
+/* Counts the pages of a run for the regions that they are in; most runs are in one. */
+static void count_regions(struct wss_refset *refset, struct wss_run run, bool in)
+{
+	uint64_t first;
+	size_t i = wss_recording_region(refset->recording, run.first, &first);
+
+	for (; i < refset->recording->n_regions && run.n; i++) {
+		struct refset_region *region = &refset->regions[i];
+		uint64_t room = region->first + region->n - run.first;
+		uint64_t n = run.n < room ? run.n : room;
+
+		region->touched = in ? region->touched + n : region->touched - n;
+		run.first += n;
+		run.n -= n;
+	}
+}
+
+int wss_refset_change(void *opaque, enum wss_change change, struct wss_run run,
+		      struct wss_error *err)
+{
+	struct wss_refset *refset = opaque;
+	int64_t r = 0;
+
+	switch (change) {
+	case WSS_CHANGE_TOUCHED:
+		count_regions(refset, run, true);
+		r = touched(refset, run);
+		break;
+	case WSS_CHANGE_UNTOUCHED:
+		count_regions(refset, run, false);
+		r = untouched(refset, run);
+		break;
+	case WSS_CHANGE_WRITTEN:
+		if (refset->place == INSIDE)
+			r = wss_pageset_add(refset->written, run.first, run.n);
+		break;
+	case WSS_CHANGE_UNWRITTEN:
+		break;
+	case WSS_CHANGE_BALLOONED:
+		refset->point.ballooned += run.n;
+		r = wss_pageset_remove(refset->reference, run.first, run.n);
+		break;
+	case WSS_CHANGE_RETURNED:
+		refset->point.returned += run.n;
+		break;
+	}
+	return r < 0 ? no_memory(err) : 0;
+}
+
+static int add_point(struct wss_refset *refset, struct wss_error *err)
+{
+	struct wss_refset_result *result = &refset->result;
+
+	if (result->n_points == refset->point_room) {
+		size_t room = refset->point_room ? 2 * refset->point_room : 256;
+		void *points = realloc(result->points, room * sizeof(*result->points));
+
+		if (!points)
+			return no_memory(err);
+		result->points = points;
+		refset->point_room = room;
+	}
+	result->points[result->n_points++] = refset->point;
+	return 0;
+}
+
+/* The weaker of two meanings: what is true of both. */
+static uint8_t weaker(uint8_t a, uint8_t b)
+{
+	if (a == b || b == WSS_WRITTEN_EXACT)
+		return a;
+	return a == WSS_WRITTEN_EXACT ? b : WSS_WRITTEN_ABSENT;
+}
+
+static void count_window(struct wss_refset *refset)
+{
+	struct wss_refset_result *result = &refset->result;
+	struct wss_refset_point *point = &refset->point;
+
+	point->in_viewport = true;
+	result->written_meaning = result->windows
+					  ? weaker(result->written_meaning, point->written_meaning)
+					  : point->written_meaning;
+	result->windows++;
+	if (point->touched > result->all.peak || result->windows == 1) {
+		result->all.peak = point->touched;
+		result->peak_ns = point->start_ns;
+	}
+	for (size_t i = 0; i < refset->recording->n_regions; i++)
+		if (refset->regions[i].touched > result->regions[i].peak)
+			result->regions[i].peak = refset->regions[i].touched;
+}
+
+static uint64_t overlap_ns(const struct wss_refset_result *result,
+			   const struct wss_refset_point *point)
+{
+	uint64_t from = point->start_ns > result->from_ns ? point->start_ns : result->from_ns;
+	uint64_t to = point->end_ns < result->to_ns ? point->end_ns : result->to_ns;
+
+	return to > from ? to - from : 0;
+}
+
+int wss_refset_end(void *opaque, const struct wss_interval *interval,
+		   const struct wss_recording_sets *sets, struct wss_error *err)
+{
+	struct wss_refset *refset = opaque;
+	struct wss_refset_point *point = &refset->point;
+
+	point->reference = wss_pageset_count(refset->reference);
+	if (interval->gap) {
+		refset->result.gap_ns += overlap_ns(&refset->result, point);
+		point->in_viewport = refset->place == INSIDE;
+		return add_point(refset, err);
+	}
+	point->touched = wss_pageset_count(sets->touched);
+	point->written = interval->written == WSS_WRITTEN_ABSENT ? 0
+								 : wss_pageset_count(sets->written);
+	refset->any_window = true;
+	/* The first window that ends behind the viewport's beginning holds it. */
+	if (refset->place == BEFORE && interval->end_ns > refset->result.from_ns &&
+	    interval->start_ns < refset->result.to_ns && enter(refset, sets, err) < 0)
+		return -1;
+	if (refset->place == INSIDE)
+		count_window(refset);
+	return add_point(refset, err);
+}
+
+int wss_refset_mark(void *opaque, uint64_t time_ns, const char *text, struct wss_error *err)
+{
+	struct wss_refset *refset = opaque;
+	struct wss_refset_result *result = &refset->result;
+	size_t i;
+
+	if (result->n_marks == refset->mark_room) {
+		size_t room = refset->mark_room ? 2 * refset->mark_room : 16;
+		void *marks = realloc(result->marks, room * sizeof(*result->marks));
+
+		if (!marks)
+			return no_memory(err);
+		result->marks = marks;
+		refset->mark_room = room;
+	}
+	/* They come nearly in order: who was first to be late for the lock is not known. */
+	for (i = result->n_marks++; i > 0 && result->marks[i - 1].time_ns > time_ns; i--)
+		result->marks[i] = result->marks[i - 1];
+	result->marks[i].time_ns = time_ns;
+	memcpy(result->marks[i].text, text, strlen(text) + 1);
+	return 0;
+}
+
+static void classify(const struct wss_refset *refset, struct wss_run pages,
+		     struct wss_refset_classes *classes)
+{
+	struct wss_pageset_overlap overlap = wss_pageset_compare(refset->at_start, refset->at_end,
+								 refset->ever, pages);
+
+	classes->persistent = overlap.both;
+	classes->lost = overlap.only_a;
+	classes->gained = overlap.only_b;
+	classes->transient = overlap.neither;
+	classes->unbroken = wss_pageset_count_run(refset->unbroken, pages);
+	classes->written = wss_pageset_count_run(refset->written, pages);
+	classes->reference = wss_pageset_count_run(refset->reference, pages);
+}
+
+int wss_refset_finish(struct wss_refset *refset, uint64_t end_ns,
+		      const struct wss_refset_result **ret_result, struct wss_error *err)
+{
+	struct wss_refset_result *result = &refset->result;
+	struct wss_run everything = { 0, wss_recording_pages(refset->recording) };
+
+	if (!result->windows)
+		return wss_error_set(err, WSS_ERR_FAILED, "no window lies in this time");
+	if (result->to_ns > end_ns)
+		result->to_ns = end_ns;
+	classify(refset, everything, &result->all);
+	for (size_t i = 0; i < refset->recording->n_regions; i++)
+		classify(refset, (struct wss_run){ refset->regions[i].first, refset->regions[i].n },
+			 &result->regions[i]);
+	if (wss_phases_find(result, err) < 0)
+		return -1;
+	*ret_result = result;
+	return 0;
+}
+
+void wss_refset_free(struct wss_refset *refset)
+{
+	if (!refset)
+		return;
+	wss_pageset_free(refset->reference);
+	wss_pageset_free(refset->at_start);
+	wss_pageset_free(refset->at_end);
+	wss_pageset_free(refset->ever);
+	wss_pageset_free(refset->unbroken);
+	wss_pageset_free(refset->written);
+	free(refset->regions);
+	free(refset->result.points);
+	free(refset->result.marks);
+	free(refset->result.phases);
+	free(refset->result.regions);
+	free(refset);
+}

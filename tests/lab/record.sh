@@ -1,0 +1,151 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Recordings of a guest that goes through phases: the sizes that it logs itself, the
+# marks in their places, what lasts and what comes and goes; and how a recording ends.
+# shellcheck disable=SC2317
+. "${WSS_LAB_DIR:?}/wss.sh"
+
+require_recorder
+
+rec=$lab_run/phases.rec
+
+# A field of one line of the JSON of a report: "key": value.
+field() { # KEY FILE
+	sed -n "s/.*\"$1\": \([0-9.]*\).*/\1/p" "$2"
+}
+
+report() { # FILE ARGUMENT...: to $lab_run/report
+	"$virt_wss" report "$@" --output json >"$lab_run/report" 2>"$wss_err" || wss_say
+}
+
+recording() { # ARGUMENT...: in the background: wss_pid
+	: >"$wss_err"
+	"$virt_wss" --debug record "$@" --max-stall 10s >"$wss_out" 2>"$wss_err" &
+	wss_pid=$!
+}
+
+windows_of() { # FILE
+	"$virt_wss" report "$1" --output csv 2>/dev/null | grep -c ',window,\|,degraded,'
+}
+
+has_windows() { # FILE COUNT
+	[ "$(windows_of "$1")" -ge "$2" ]
+}
+
+# The guest has begun phase N, by what it printed since the recording began.
+in_phase() { # NAME PHASE
+	[ "$(lab_guest_field "$1" phase)" = "$2" ]
+}
+
+# BYTES BASELINE+TRUTH: within 2 %.
+close_to() {
+	diag "recorded $(mib "${1:-0}"), the guest says $(mib "$2")"
+	[ -n "$1" ] && in_range $(($1 * 100)) $(($2 * 98)) $(($2 * 102))
+}
+
+median_of_phase() { # INDEX from 0
+	sed -n '/"phases": \[/,/\]/p' "$lab_run/report" | sed -n 's/.*"median_bytes": \([0-9]*\).*/\1/p' |
+		awk '{ if ($1 != last) print; last = $1 }' | sed -n "$(($1 + 1))p"
+}
+
+# Rest, 48 MiB, 16 MiB, 96 MiB, and a mark when each begins.
+test_phases() { # NAME ARGUMENT...
+	local name=$1 phase baseline
+	shift
+	wait_until 120 in_phase "$name" 1 || bail_out "$name never began its first phase"
+	recording "$name" -o "$rec" --until-stopped --interval 4s "$@"
+	for phase in 2 3 4; do
+		wait_until 150 in_phase "$name" $phase || break
+		check "mark $phase is set" "$virt_wss" mark "$rec" "phase $phase"
+	done
+	wait_until 120 in_phase "$name" 5
+	diag "CPU of the recorder: $(awk '{ print $14, $15 }' /proc/$wss_pid/stat) ticks (user, system)"
+	check "the recorder takes less than 16 MiB" in_range \
+		"$(awk '/^RssAnon:/ { print $2 * 1024 }' /proc/$wss_pid/status)" 1 $((16 * MiB))
+	kill -INT $wss_pid
+	wss_wait
+	check "a recording until SIGINT ends well" status_is 0
+	check "nothing is left to be cut off" report "$rec"
+	diag "$(cut -c -150 "$lab_run/report" | grep median_bytes)"
+	diag "$(stat -c %s "$rec") bytes of file, $(windows_of "$rec") windows"
+	diag "$("$virt_wss" report "$rec" | head -n 60)"
+	baseline=$(median_of_phase 0)
+	check "the guest at rest is small" in_range "$baseline" 100000 $((4 * MiB))
+	check "48 MiB within 2 %" close_to "$(median_of_phase 1)" $((48 * MiB + baseline))
+	check "16 MiB within 2 %" close_to "$(median_of_phase 2)" $((16 * MiB + baseline))
+	check "96 MiB within 2 %" close_to "$(median_of_phase 3)" $((96 * MiB + baseline))
+	check "the peak is the largest phase" close_to "$(field peak_bytes "$lab_run/report" | head -n 1)" \
+		$((96 * MiB + baseline))
+	check "three marks" test "$(grep -c '"text": "phase' "$lab_run/report")" = 3
+	check "from the middle of 48 to the middle of 16 MiB" viewport_classes
+}
+
+# Between the marks: each phase lasts 24 s.
+viewport_classes() {
+	local marks first second
+	mapfile -t marks < <(sed -n 's/.*"seconds": \([0-9]*\)[.,].*"text": "phase.*/\1/p' "$lab_run/report")
+	first=$((marks[0] + 14)) second=$((marks[1] + 14))
+	report "$rec" --viewport "${first}s:${second}s" || return
+	diag "persistent $(mib "$(field persistent_bytes "$lab_run/report" | head -n 1)")," \
+		"lost $(mib "$(field lost_bytes "$lab_run/report" | head -n 1)")," \
+		"gained $(mib "$(field gained_bytes "$lab_run/report" | head -n 1)")"
+	in_range "$(field persistent_bytes "$lab_run/report" | head -n 1)" $((16 * MiB)) $((18 * MiB)) &&
+		in_range "$(field lost_bytes "$lab_run/report" | head -n 1)" $((31 * MiB)) $((34 * MiB)) &&
+		in_range "$(field gained_bytes "$lab_run/report" | head -n 1)" 0 $((2 * MiB))
+}
+
+test_ends() { # NAME
+	recording "$1" -o "$lab_run/killed.rec" --until-stopped --interval 2s
+	wait_until 90 has_windows "$lab_run/killed.rec" 3
+	kill -KILL $wss_pid
+	wss_wait
+	check "after kill -9 the whole windows are there" report "$lab_run/killed.rec"
+	check "and it says that it was not ended" grep -q '"ended": false' "$lab_run/report"
+	check "the guest is well" guest_well "$1"
+	wss record "$1" -o "$lab_run/short.rec" --for 8s --interval 4s --window 2s --max-stall 10s
+	check "a recording of 8 s" status_is 0
+	report "$lab_run/short.rec"
+	check "windows shorter than the interval leave gaps" \
+		in_range "$(field gap_seconds "$lab_run/report" | cut -d. -f1)" 1 8
+	wss record "$1" -o /dev/full --for 4s --max-stall 10s
+	check "a file that cannot be written is an error" refused 1 'full'
+	wss record nobody -o "$lab_run/none.rec"
+	check "a guest that is not there leaves no file" test ! -e "$lab_run/none.rec"
+}
+
+# The guest gives 192 MiB back, of which it had touched some, and takes them again.
+test_balloon() { # NAME
+	recording "$1" -o "$lab_run/balloon.rec" --until-stopped --interval 2s --granularity native
+	wait_until 90 has_windows "$lab_run/balloon.rec" 3
+	virsh -q setmem "$1" $((512 - 192))M --live
+	wait_until 60 balloon_is "$1" $(((512 - 192) * 1024))
+	wait_until 60 has_windows "$lab_run/balloon.rec" $(($(windows_of "$lab_run/balloon.rec") + 3))
+	kill -INT $wss_pid
+	wss_wait
+	report "$lab_run/balloon.rec"
+	diag "ballooned, bytes: $(field ballooned_bytes "$lab_run/report" | tr '\n' ' ')"
+	check "pages that the balloon took are recorded" in_range \
+		"$(field ballooned_bytes "$lab_run/report" | awk '{ n += $1 } END { print n }')" \
+		$((4 * MiB)) $((192 * MiB))
+	diag "written: $(sed -n 's/.*"written": "\([a-z ]*\)".*/\1/p' "$lab_run/report" | sort | uniq -c | tr '\n' ' ')"
+	check "the guest is well" guest_well "$1"
+}
+
+balloon_is() { # NAME KIB
+	[ "$(virsh dommemstat "$1" | awk '$1 == "actual" { print $2 }')" = "$2" ]
+}
+
+phases="wss.phases=0:24,48:24,16:24,96:24"
+lab_libvirtd_start
+lab_thp always
+lab_guest_start huge memory=512 args="wss.map=128 wss.mode=write $phases"
+test_phases huge
+test_ends huge
+lab_guest_stop huge
+lab_thp never
+# What the balloon takes is free memory, some of which the kernel had used while it booted.
+lab_guest_start small memory=512 balloon=virtio args="wss.map=64 wss.mode=write wss.balloon=1"
+test_balloon small
+lab_guest_stop small
+done_testing

@@ -1,0 +1,113 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The pictures of recordings, as a browser shows them: small and large, light and dark.
+
+virt_wss=$WSS_BUILDDIR/virt-wss
+mkrecording=$WSS_BUILDDIR/tests/tools/mkrecording
+svg_check=$WSS_SRCDIR/tests/tools/svg-check
+
+setup() {
+	command -v chromium >/dev/null || skip "no chromium"
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+# Shows PICTURE in all ways; what it has is in PICTURE.has.
+shown() { # PICTURE
+	local width scheme
+	for width in 800 1600; do
+		for scheme in light dark; do
+			echo "$1 at $width, $scheme:"
+			"$svg_check" "$1" $width $scheme >"$1.has" || { cat "$1.has"; return 1; }
+			grep -q "^size $width " "$1.has"
+			cp "$1.has" "$1.$scheme"
+		done
+	done
+	! diff <(grep '^back' "$1.light") <(grep '^back' "$1.dark")
+}
+
+has() { # PICTURE NAME LEAST
+	local n
+	n=$(sed -n "s/^$2 //p" "$1.has")
+	echo "$1: $2 ${n:-0}"
+	[ "${n:-0}" -ge "$3" ]
+}
+
+@test "the checker finds what is wrong" {
+	cat >bad.svg <<-'SVG'
+		<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 50"><rect class="back" width="100"
+		height="50" fill="#fff"/><text x="5" y="20" font-size="9">one</text>
+		<text x="9" y="22" font-size="9">two</text><text x="5" y="45" font-size="9" fill="#ddd">pale</text>
+		<text x="95" y="45" font-size="9">outside</text></svg>
+	SVG
+	run "$svg_check" bad.svg 800 light
+	[ "$status" = 1 ]
+	[[ $output == *"overlap: one | two"* && $output == *"hard to read: pale"* &&
+		$output == *"outside: outside"* ]]
+	echo '<svg xmlns="http://www.w3.org/2000/svg"><text>' >bad.svg
+	run "$svg_check" bad.svg 800 light
+	[ "$status" = 1 ]
+	[[ $output == *"not well formed"* ]]
+}
+
+@test "report --plot: axes, legend, curves, gaps, marks that crowd" {
+	"$mkrecording" r --phases 4096:5,16384:8,2048:7 --windows 60 --mark-every 2 --gap-every 9 \
+		--domain 'a <guest> & "its" name that is much longer than what a picture has room for' >said
+	"$virt_wss" report r --viewport 5s:20s --plot r.svg >table
+	shown r.svg
+	has r.svg line.axis 3
+	has r.svg line.grid 4
+	has r.svg text.tick 8
+	has r.svg text.label 2
+	has r.svg text.legend 4
+	has r.svg text.title 1
+	has r.svg path.curve.s0 3
+	has r.svg path.curve.s1 3
+	has r.svg path.curve.s2 3
+	has r.svg rect.gap 6
+	has r.svg rect.view 1
+	has r.svg line.reference 30
+	# Curves stay inside of the axes.
+	grep -oE 'class="curve [^>]*' r.svg | grep -oE '[ML][0-9.]+ [0-9.]+' | tr -d ML |
+		awk '$1 < 92 || $1 > 936 || $2 < 92 || $2 > 452 { bad = 1 } END { exit bad || NR < 20 }'
+}
+
+@test "report --plot: one window, and a thousand" {
+	"$mkrecording" one --windows 1 --phases 100:1 >said
+	"$virt_wss" report one --plot one.svg >table
+	shown one.svg
+	"$mkrecording" many --windows 3000 --phases 4096:50,16384:80,1:70 --mark-every 100 >said
+	"$virt_wss" report many --plot many.svg >table
+	shown many.svg
+	[ "$(stat -c %s many.svg)" -lt 300000 ]
+}
+
+@test "heatmap --plot: 64 MiB" {
+	"$mkrecording" r --ram $((64 << 20)) --phases 1024:5,4096:8,512:7 --gap-every 9 --runs 20 >said
+	"$virt_wss" heatmap r --plot h.svg
+	shown h.svg
+	has h.svg line.axis 4
+	has h.svg text.tick 8
+	has h.svg text.legend 1
+	has h.svg rect.h0 20
+	has h.svg rect.h7 20
+	has h.svg rect.gap 2
+}
+
+@test "heatmap --plot: holes are named" {
+	"$mkrecording" r --ram $((8 << 30)) --device $((1 << 30)) --phases 400000:20 --runs 300 >said
+	"$virt_wss" heatmap r --plot h.svg
+	shown h.svg
+	[ "$(grep -c 'no memory for 1 GiB' h.svg)" = 2 ]
+	has h.svg line.reference 4
+}
+
+@test "heatmap --plot: 1 TiB" {
+	"$mkrecording" r --ram $((1 << 40)) --nodes 8 --windows 300 --runs 1000 \
+		--phases $((50 << 18)):100,$((200 << 18)):100,$((20 << 18)):100 >said
+	"$virt_wss" heatmap r --plot h.svg
+	shown h.svg
+	has h.svg text.tick 15
+	has h.svg rect.h7 20
+	[ "$(stat -c %s h.svg)" -lt 2000000 ]
+}

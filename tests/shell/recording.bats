@@ -1,0 +1,207 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# What reads recordings, on recordings of guests that never were.
+
+virt_wss=$WSS_BUILDDIR/virt-wss
+mkrecording=$WSS_BUILDDIR/tests/tools/mkrecording
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return 1
+	# Nothing here may need libvirt.
+	export LIBVIRT_DEFAULT_URI=nonsense:///
+}
+
+make() { # FILE OPTION...
+	"$mkrecording" "$@" >"$1.said"
+}
+
+# An expression of the JSON on stdin, as $j: true, or fails.
+json() { # EXPRESSION
+	perl -MJSON::PP -e '$j = decode_json(join("", <STDIN>)); $e = shift; eval $e or die "not: $e\n"' "$1"
+}
+
+refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
+	local expected=$1 re=$2
+	shift 2
+	run --separate-stderr timeout 20 "$virt_wss" "$@"
+	echo "$status: $output: $stderr"
+	[ "$status" = "$expected" ] && [ -z "$output" ] && [ "${#stderr_lines[@]}" = 1 ] &&
+		grep -qE "$re" <<<"$stderr"
+}
+
+bats_require_minimum_version 1.5.0
+
+@test "report: sizes, phases, steady state, marks" {
+	make r --phases 4096:5,16384:8,2048:7 --mark-every 6 --gap-every 9
+	"$virt_wss" report r --output json >out.json
+	json '$j->{schema} eq "virt-wss/report/1"' <out.json
+	json '$j->{viewport}{peak_bytes} == 16384 * 4096 && $j->{viewport}{peak_at_seconds} == 5' <out.json
+	json '$j->{viewport}{steady_bytes} == 2048 * 4096' <out.json
+	json '$j->{viewport}{reference_bytes} == 16384 * 4096' <out.json
+	json '$j->{viewport}{persistent_bytes} == 2048 * 4096' <out.json
+	json '$j->{viewport}{lost_bytes} == 2048 * 4096 && $j->{viewport}{gained_bytes} == 0' <out.json
+	json '$j->{viewport}{transient_bytes} == 12288 * 4096' <out.json
+	json '$j->{viewport}{gap_seconds} == 2 && $j->{viewport}{windows} == 20' <out.json
+	json 'join(" ", map { $_->{median_bytes} / 4096 } @{$j->{phases}}) eq "4096 16384 2048"' <out.json
+	json 'join(" ", map { $_->{text} } @{$j->{marks}}) eq "mark 6 mark 12 mark 18"' <out.json
+	json '$j->{recording}{ended} && $j->{recording}{whole}' <out.json
+	# Each window as the recorder saw it.
+	diff <(perl -MJSON::PP -e '$j = decode_json(join("", <STDIN>));
+			printf "%s %s\n", $_->{start_seconds}, $_->{outstanding_bytes}
+				for grep { $_->{kind} eq "window" } @{$j->{intervals}}' <out.json) \
+		<(awk '/^window/ { print $4, $6 }' r.said)
+	json '!grep { $_->{kind} eq "gap" && exists $_->{outstanding_bytes} } @{$j->{intervals}}' <out.json
+}
+
+@test "report --viewport" {
+	make r --phases 4096:5,16384:8,2048:7
+	"$virt_wss" report r --viewport 1s:10s --output json >out.json
+	json '$j->{viewport}{persistent_bytes} == 4096 * 4096' <out.json
+	json '$j->{viewport}{gained_bytes} == 12288 * 4096 && $j->{viewport}{lost_bytes} == 0' <out.json
+	json '$j->{viewport}{transient_bytes} == 0 && $j->{viewport}{steady_bytes} == 16384 * 4096' <out.json
+	"$virt_wss" report r --viewport 14s: --output json | json '$j->{viewport}{size_bytes} == 2048 * 4096'
+	"$virt_wss" report r --viewport :4s --output json | json '$j->{viewport}{to_seconds} == 4'
+	refused 1 'no window' report r --viewport 100s:200s
+	refused 2 'viewport' report r --viewport 5s
+	refused 2 'viewport' report r --viewport 5s:5s
+	refused 2 'viewport' report r --viewport x:5s
+}
+
+@test "report: regions and nodes" {
+	make r --ram $((8 << 30)) --nodes 2 --device $((1 << 30)) --phases 4096:20 --balloon 100
+	"$virt_wss" report r --output json >out.json
+	json 'join(" ", map { $_->{region} } @{$j->{regions}}) eq "below-1m below-1m low high high device"' <out.json
+	json '$j->{nodes}[1]{length_bytes} == 3.5 * 2**30' <out.json
+	json '$j->{regions}[2]{size_bytes} == 4096 * 4096' <out.json
+	json '(grep { $_->{ballooned_bytes} == 409600 } @{$j->{intervals}}) == 1' <out.json
+	json '(grep { $_->{returned_bytes} == 409600 } @{$j->{intervals}}) == 1' <out.json
+	"$virt_wss" report r | grep -q '^device *1 '
+}
+
+@test "report: CSV is the graph, the table is for people" {
+	make r --phases 4096:5,16384:15 --gap-every 7
+	"$virt_wss" report r --output csv |
+		awk -f "$WSS_SRCDIR/scripts/csv-field.awk" -v name=outstanding_bytes >found
+	[ "$(grep -c . found)" = 20 ]
+	[ "$(tail -n 1 found)" = $((16384 * 4096)) ]
+	run "$virt_wss" report r
+	[[ $output == *"peak "*"64 MiB"* && $output == *"steady state"*"64 MiB"* && $output == *gap* ]]
+}
+
+@test "a recording that was not ended, cut off, damaged, or is none" {
+	make r --phases 4096:20 --runs 100 --unended
+	"$virt_wss" report r --output json | json '!$j->{recording}{ended} && $j->{recording}{whole}'
+	head -c -10 r >cut.rec
+	run --separate-stderr "$virt_wss" report cut.rec --output json
+	[ "$status" = 0 ] && [[ $stderr == *"cut off"* ]]
+	json '!$j->{recording}{whole} && @{$j->{intervals}} == 19' <<<"$output"
+	cp r damaged
+	printf x | dd of=damaged bs=1 seek=$(($(stat -c %s r) / 2)) conv=notrunc status=none
+	refused 1 'damaged at byte' report damaged
+	refused 1 'damaged at byte' diff damaged r
+	refused 1 'damaged at byte' heatmap damaged --hot-first
+	run --separate-stderr "$virt_wss" report damaged --salvage --output json
+	[ "$status" = 0 ] && [[ $stderr == *damaged* ]]
+	json '@{$j->{intervals}} < 20 && @{$j->{intervals}} > 5' <<<"$output"
+	cp r newer
+	printf '\2\0\375\377' | dd of=newer bs=1 seek=8 conv=notrunc status=none
+	refused 5 'newer' report newer
+	refused 1 'not a recording' report "$WSS_SRCDIR/README.md"
+	refused 1 'No such file' report nothing
+	refused 1 'not a regular' report /dev/null
+	: >empty
+	refused 1 'cut off in its header' report empty
+}
+
+@test "diff: two moments, and twice the same" {
+	make r --phases 4096:10,16384:10
+	"$virt_wss" diff r@5s r@15s --output json >out.json
+	json '$j->{schema} eq "virt-wss/diff/1" && $j->{summary}{gained_bytes} == 12288 * 4096' <out.json
+	json '$j->{summary}{lost_bytes} == 0 && $j->{summary}{kept_bytes} == 4096 * 4096' <out.json
+	json '@{$j->{ranges}} == 1 && $j->{ranges}[0]{start_address} eq "0x1220000"' <out.json
+	json '$j->{ranges}[0]{end_address} eq "0x421ffff" && $j->{ranges}[0]{change} eq "gained"' <out.json
+	# Of the 64 MiB the first half is written: 16 MiB of what came.
+	json '$j->{ranges}[0]{written_bytes} == 4096 * 4096' <out.json
+	"$virt_wss" diff r@15s r@5s --output json | json '$j->{summary}{lost_bytes} == 12288 * 4096'
+	for _ in 1 2; do
+		"$virt_wss" diff r r --output json |
+			json '@{$j->{ranges}} == 0 && $j->{summary}{kept_bytes} == 16384 * 4096'
+	done
+	refused 1 'ends before' diff r@5s r@50s
+	refused 2 'duration' diff r@5s r@x
+	refused 2 'missing' diff r
+}
+
+@test "diff: two recordings, largest first, --verbose has each range" {
+	make a --phases 4096:5 --runs 300 --windows 5
+	make b --phases 8192:5 --runs 500 --windows 5
+	"$virt_wss" diff a b --limit 50 --output json >out.json
+	json 'my $last = 1e18; my $ok = 1; for (@{$j->{ranges}}) { $ok &&= $_->{bytes} <= $last;
+		$last = $_->{bytes}; } $ok && @{$j->{ranges}} == 50' <out.json
+	"$virt_wss" diff a b --verbose --output json >out.json
+	json 'my %sum; $sum{$_->{change}} += $_->{bytes} for @{$j->{ranges}};
+		$sum{gained} == $j->{summary}{gained_bytes} && $sum{lost} == $j->{summary}{lost_bytes}' <out.json
+	json '!grep { $_->{bytes} != $_->{span_bytes} } @{$j->{ranges}}' <out.json
+	make other --ram $((1 << 30)) --windows 5
+	refused 1 'laid out' diff a other
+}
+
+@test "heatmap --hot-first: over one and several recordings" {
+	make r --phases 4096:5,16384:5,2048:10
+	"$virt_wss" heatmap r --hot-first --output json >out.json
+	json 'join(" ", map { $_->{windows} } @{$j->{ranges}}) eq "20 10 5"' <out.json
+	json 'join(" ", map { $_->{bytes} / 4096 } @{$j->{ranges}}) eq "2048 2048 12288"' <out.json
+	json '$j->{ranges}[1]{share} == 0.5' <out.json
+	make s --phases 2048:20
+	"$virt_wss" heatmap r s --hot-first --output json |
+		json '$j->{summary}{windows} == 40 && $j->{ranges}[0]{windows} == 40 && $j->{ranges}[1]{share} == 0.25'
+	refused 2 'nothing to do' heatmap r
+	refused 2 'argument' heatmap r s --plot x.svg
+	refused 2 'limit' heatmap r --hot-first --limit 0
+	[ ! -e x.svg ]
+}
+
+@test "mark: into a recording that goes on, and no other" {
+	make r
+	refused 1 'nobody is recording' mark r text
+	refused 2 'TEXT' mark r
+	refused 2 'TEXT' mark r ''
+	refused 2 'argument' mark r a b
+	mkfifo hold
+	"$mkrecording" live --hold --windows 3 <hold >said 3>&- &
+	exec 4>hold
+	for _ in {1..100}; do
+		! grep -q holding said || break
+		sleep 0.1
+	done
+	run --separate-stderr "$virt_wss" mark live 'load <begins> & "ends"'
+	[ "$status" = 0 ] && [ -z "$output" ]
+	# Whole, also while it goes on; and two marks at once.
+	"$virt_wss" mark live second & "$virt_wss" mark live third
+	wait $!
+	"$virt_wss" report live --output json |
+		json '@{$j->{marks}} == 3 && $j->{marks}[0]{text} eq q(load <begins> & "ends")'
+	refused 1 'cannot write' report live --plot /nonexistent/x.svg
+	exec 4>&-
+	wait
+	refused 1 'nobody is recording' mark live late
+}
+
+@test "1 TiB: each in under 10 s of CPU and 256 MiB" {
+	make t --ram $((1 << 40)) --nodes 8 --windows 60 --runs 20000 --mark-every 10 --gap-every 16 \
+		--phases $((50 << 18)):20,$((200 << 18)):20,$((20 << 18)):20
+	for arguments in "report t --plot t.svg" "diff t@5s t@30s" "diff t t@30s --verbose --output csv" \
+		"heatmap t --plot h.svg" "heatmap t --hot-first"; do
+		# shellcheck disable=SC2086
+		run python3 - "$virt_wss" $arguments <<-'PYTHON'
+			import resource, subprocess, sys
+			r = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
+			u = resource.getrusage(resource.RUSAGE_CHILDREN)
+			print(r, round(u.ru_utime + u.ru_stime, 2), u.ru_maxrss)
+			sys.exit(r or u.ru_utime + u.ru_stime > 10 or u.ru_maxrss > 256 * 1024)
+		PYTHON
+		echo "$arguments: status, CPU seconds, KiB: $output"
+		[ "$status" = 0 ]
+	done
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "wss/pageset.h"
+#include "wss/top.h"
+
+/* Four chunks, the last of which is not whole. */
+#define PAGES (3 * WSS_PAGESET_CHUNK_PAGES + 1000)
+
+static uint64_t random_state = 0x9e3779b97f4a7c15;
+
+static uint64_t random_below(uint64_t limit)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state % limit;
+}
+
+/* A set and what it must hold, a byte a page. */
+struct pair {
+	struct wss_pageset *set;
+	uint8_t *truth;
+};
+
+static struct pair make(void)
+{
+	struct pair pair = { wss_pageset_new(PAGES), calloc(PAGES, 1) };
+
+	assert_non_null(pair.set);
+	assert_non_null(pair.truth);
+	return pair;
+}
+
+static void drop(struct pair *pair)
+{
+	wss_pageset_free(pair->set);
+	free(pair->truth);
+}
+
+static void change(struct pair *pair, uint64_t first, uint64_t n, uint8_t in)
+{
+	int64_t changed = 0;
+
+	for (uint64_t i = first; i < first + n && i < PAGES; i++) {
+		changed += pair->truth[i] != in;
+		pair->truth[i] = in;
+	}
+	assert_int_equal(in ? wss_pageset_add(pair->set, first, n)
+			    : wss_pageset_remove(pair->set, first, n),
+			 changed);
+}
+
+static void change_at_random(struct pair *pair, unsigned times)
+{
+	while (times--) {
+		uint64_t first = random_below(PAGES + 100);
+		uint64_t n = random_below(4) ? random_below(200) : random_below(PAGES);
+
+		change(pair, first, n, (uint8_t)random_below(2));
+	}
+}
+
+static void check_runs(const struct pair *a, const struct pair *b)
+{
+	struct wss_run run = { 0, 0 };
+	uint64_t at = 0;
+
+	while (wss_pageset_next(a->set, b ? b->set : NULL, run.first + run.n, &run)) {
+		assert_true(run.n > 0 && run.first >= at && run.first + run.n <= PAGES);
+		for (; at < run.first; at++)
+			assert_false(a->truth[at] && !(b && b->truth[at]));
+		for (; at < run.first + run.n; at++)
+			assert_true(a->truth[at] && !(b && b->truth[at]));
+	}
+	for (; at < PAGES; at++)
+		assert_false(a->truth[at] && !(b && b->truth[at]));
+}
+
+static void check_compare(const struct pair *a, const struct pair *b, const struct pair *all)
+{
+	struct wss_run run = { random_below(PAGES), random_below(PAGES) };
+	struct wss_pageset_overlap truth = { 0 }, found;
+
+	for (uint64_t i = run.first; i < run.first + run.n && i < PAGES; i++) {
+		truth.both += a->truth[i] && b->truth[i];
+		truth.only_a += a->truth[i] && !b->truth[i];
+		truth.only_b += !a->truth[i] && b->truth[i];
+		truth.neither += !a->truth[i] && !b->truth[i] && all->truth[i];
+	}
+	found = wss_pageset_compare(a->set, b->set, all->set, run);
+	assert_memory_equal(&found, &truth, sizeof(truth));
+	assert_int_equal(wss_pageset_count_run(a->set, run), truth.both + truth.only_a);
+}
+
+static void test_against_bytes(void **state)
+{
+	struct pair a = make(), b = make(), c = make();
+
+	(void)state;
+	for (unsigned round = 0; round < 100; round++) {
+		uint64_t count = 0, page = random_below(PAGES);
+
+		change_at_random(&a, 20);
+		change_at_random(&b, 3);
+		change_at_random(&c, 3);
+		for (uint64_t i = 0; i < PAGES; i++)
+			count += a.truth[i];
+		assert_int_equal(wss_pageset_count(a.set), count);
+		assert_int_equal(wss_pageset_has(a.set, page), a.truth[page]);
+		check_runs(&a, NULL);
+		check_runs(&a, &b);
+		check_compare(&a, &b, &c);
+	}
+	drop(&a);
+	drop(&b);
+	drop(&c);
+}
+
+static void test_copy(void **state)
+{
+	struct pair a = make(), b = make();
+
+	(void)state;
+	change_at_random(&a, 50);
+	change(&a, 0, WSS_PAGESET_CHUNK_PAGES, 1);
+	change_at_random(&b, 50);
+	assert_int_equal(wss_pageset_copy(b.set, a.set), 0);
+	memcpy(b.truth, a.truth, PAGES);
+	check_runs(&b, NULL);
+	assert_int_equal(wss_pageset_count(b.set), wss_pageset_count(a.set));
+	/* Each has chunks of its own. */
+	change(&b, 0, PAGES, 0);
+	check_runs(&a, NULL);
+	drop(&a);
+	drop(&b);
+}
+
+static void test_limits(void **state)
+{
+	struct wss_pageset *set = wss_pageset_new(WSS_PAGESET_MAX_PAGES);
+	struct wss_run run;
+
+	(void)state;
+	assert_null(wss_pageset_new(WSS_PAGESET_MAX_PAGES + 1));
+	assert_non_null(set);
+	assert_false(wss_pageset_next(set, NULL, 0, &run));
+	assert_true(wss_pageset_add(set, 0, UINT64_MAX) == (int64_t)WSS_PAGESET_MAX_PAGES);
+	assert_int_equal(wss_pageset_remove(set, WSS_PAGESET_MAX_PAGES - 1, 5), 1);
+	assert_int_equal(wss_pageset_add(set, UINT64_MAX, UINT64_MAX), 0);
+	assert_true(wss_pageset_next(set, NULL, 7, &run));
+	assert_true(run.first == 7 && run.n == WSS_PAGESET_MAX_PAGES - 8);
+	wss_pageset_free(set);
+	wss_pageset_free(NULL);
+}
+
+static void test_top(void **state)
+{
+	struct wss_page_range all[500];
+	struct wss_top top;
+
+	(void)state;
+	assert_int_equal(wss_top_init(&top, 20, wss_range_hotter), 0);
+	for (size_t i = 0; i < 500; i++) {
+		all[i] = (struct wss_page_range){ i, 1, 1 + random_below(5), random_below(5) };
+		wss_top_offer(&top, &all[i]);
+	}
+	wss_top_sort(&top);
+	assert_int_equal(top.n, 20);
+	assert_int_equal(top.seen, 500);
+	for (size_t i = 0; i < top.n; i++) {
+		size_t before = 0;
+
+		for (size_t k = 0; k < 500; k++)
+			before += wss_range_hotter(&all[k], &top.ranges[i]);
+		assert_int_equal(before, i);
+	}
+	wss_top_free(&top);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_against_bytes),
+		cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_top),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

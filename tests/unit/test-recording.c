@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/io.h"
+#include "rec/codec.h"
+#include "rec/reader.h"
+#include "rec/writer.h"
+
+#define SECOND 1000000000ULL
+
+static char path[] = "/tmp/wss-test-recording.XXXXXX";
+static struct wss_recording recording;
+
+static int setup(void **state)
+{
+	int fd;
+
+	(void)state;
+	strcpy(path + strlen(path) - 6, "XXXXXX");
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	close(fd);
+	recording = (struct wss_recording){
+		.tool = "1.2.3", .domain = "web1", .uuid = "6c8f7a52-3d1e-4b0a-9f43-57e0a1b2c3d4",
+		.method = "mmu", .boot_id = "boot", .granularity_bytes = 4096,
+		.interval_ns = SECOND, .window_ns = SECOND / 2, .start_realtime_ns = 12345,
+		.start_boottime_ns = 678, .n_regions = 4,
+		.regions = { { 0, 640 << 10, WSS_REGION_BELOW_1M, 0, "" },
+			     { 1 << 20, 63 << 20, WSS_REGION_LOW, 0, "" },
+			     { 64 << 20, 64 << 20, WSS_REGION_LOW, 1, "" },
+			     { 1ULL << 32, 1ULL << 30, WSS_REGION_DEVICE, -1, "dimm0" } },
+	};
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	unlink(path);
+	return 0;
+}
+
+static struct wss_recwriter *create(void)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_recwriter *writer;
+
+	if (wss_recwriter_create(path, &recording, &writer, &err) < 0)
+		fail_msg("%s", err.text);
+	return writer;
+}
+
+/* A window of second i, in which n pages from gfn on come. */
+static void window(struct wss_recwriter *writer, uint64_t i, uint64_t gfn, uint64_t n, uint64_t total)
+{
+	const struct wss_interval interval = { .start_ns = i * SECOND, .end_ns = (i + 1) * SECOND,
+					       .granularity_bytes = 4096 };
+
+	assert_int_equal(wss_recwriter_begin(writer, &interval, NULL), 0);
+	assert_int_equal(wss_recwriter_change(writer, WSS_CHANGE_TOUCHED, gfn, n, NULL), 0);
+	assert_int_equal(wss_recwriter_end(writer, total, 0, 0, NULL), 0);
+}
+
+struct seen {
+	unsigned intervals, changes, marks;
+	uint64_t touched, pages;
+	char mark[WSS_MARK_TEXT_MAX];
+};
+
+static int on_change(void *opaque, enum wss_change change, struct wss_run run,
+		     struct wss_error *err)
+{
+	struct seen *seen = opaque;
+
+	(void)change;
+	(void)err;
+	seen->changes++;
+	seen->pages += run.n;
+	return 0;
+}
+
+static int on_end(void *opaque, const struct wss_interval *interval,
+		  const struct wss_recording_sets *sets, struct wss_error *err)
+{
+	struct seen *seen = opaque;
+
+	(void)interval;
+	(void)err;
+	seen->intervals++;
+	seen->touched = wss_pageset_count(sets->touched);
+	return 0;
+}
+
+static int on_mark(void *opaque, uint64_t time_ns, const char *text, struct wss_error *err)
+{
+	struct seen *seen = opaque;
+
+	(void)time_ns;
+	(void)err;
+	seen->marks++;
+	strcpy(seen->mark, text);
+	return 0;
+}
+
+static const struct wss_recfile_visitor visitor = {
+	.change = on_change,
+	.end = on_end,
+	.mark = on_mark,
+};
+
+static struct seen replay(struct wss_recfile_state *ret_state)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct seen seen = { 0 };
+	struct wss_recfile *file;
+
+	if (wss_recfile_open(path, false, &file, &err) < 0 ||
+	    wss_recfile_replay(file, &visitor, &seen, &err) < 0)
+		fail_msg("%s", err.text);
+	*ret_state = *wss_recfile_state(file);
+	wss_recfile_close(file);
+	return seen;
+}
+
+static void refused(enum wss_error_code code, const char *text)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct seen seen = { 0 };
+	struct wss_recfile *file;
+	int r = wss_recfile_open(path, false, &file, &err);
+
+	if (r == 0) {
+		r = wss_recfile_replay(file, &visitor, &seen, &err);
+		wss_recfile_close(file);
+	}
+	assert_int_equal(r, -1);
+	assert_int_equal(err.code, code);
+	if (!strstr(err.text, text))
+		fail_msg("'%s' is not in '%s'", text, err.text);
+}
+
+static void poke(off_t offset, const void *data, size_t size)
+{
+	int fd = open(path, O_WRONLY);
+
+	assert_true(fd >= 0);
+	assert_int_equal(wss_io_pwrite(fd, data, size, offset), 0);
+	close(fd);
+}
+
+static void test_header(void **state)
+{
+	struct wss_recfile_state s;
+	struct wss_recfile *file;
+
+	(void)state;
+	assert_int_equal(wss_recwriter_finish(create(), 3 * SECOND, NULL), 0);
+	assert_int_equal(wss_recfile_open(path, false, &file, NULL), 0);
+	assert_memory_equal(wss_recfile_recording(file), &recording, sizeof(recording));
+	s = *wss_recfile_state(file);
+	assert_true(s.ended && s.end_ns == 3 * SECOND && !s.intervals && !s.cut_bytes);
+	wss_recfile_close(file);
+}
+
+static void test_regions(void **state)
+{
+	struct wss_recwriter *writer = create();
+	struct wss_recfile_state s;
+	struct seen seen;
+
+	(void)state;
+	/* Over the border of two regions with no hole between: one run in the file, two replayed. */
+	window(writer, 0, (64 << 8) - 10, 20, 20);
+	assert_int_equal(wss_recwriter_finish(writer, 0, NULL), 0);
+	seen = replay(&s);
+	assert_true(seen.changes == 2 && seen.pages == 20 && seen.touched == 20);
+	/* The pages of the VGA's window are no memory. */
+	writer = create();
+	window(writer, 0, 0x9f, 2, 2);
+	assert_int_equal(wss_recwriter_finish(writer, 0, NULL), 0);
+	refused(WSS_ERR_FAILED, "no memory");
+}
+
+static void test_nonsense(void **state)
+{
+	struct wss_recwriter *writer = create();
+
+	(void)state;
+	window(writer, 0, 512, 4, 4);
+	window(writer, 1, 514, 4, 6);
+	wss_recwriter_free(writer);
+	refused(WSS_ERR_FAILED, "twice");
+	writer = create();
+	window(writer, 0, 512, 4, 5);
+	wss_recwriter_free(writer);
+	refused(WSS_ERR_FAILED, "not as many");
+	writer = create();
+	window(writer, 1, 512, 4, 4);
+	assert_int_equal(wss_recwriter_begin(writer, &(struct wss_interval){ .end_ns = SECOND },
+					     NULL), -1);
+	wss_recwriter_free(writer);
+}
+
+static void test_versions(void **state)
+{
+	const uint8_t newer[] = { 2, 0, 0xfd, 0xff }, damaged[] = { 2, 0, 0xfe, 0xff };
+
+	(void)state;
+	assert_int_equal(wss_recwriter_finish(create(), 0, NULL), 0);
+	poke(8, newer, sizeof(newer));
+	refused(WSS_ERR_UNSUPPORTED, "newer");
+	poke(8, damaged, sizeof(damaged));
+	refused(WSS_ERR_FAILED, "damaged");
+	poke(0, "something else", 14);
+	refused(WSS_ERR_FAILED, "not a recording");
+	assert_int_equal(truncate(path, 0), 0);
+	refused(WSS_ERR_FAILED, "cut off");
+}
+
+static void test_zero_tail(void **state)
+{
+	struct wss_recwriter *writer = create();
+	struct wss_recfile_state s;
+	uint64_t size;
+
+	(void)state;
+	window(writer, 0, 512, 4, 4);
+	window(writer, 1, 600, 4, 8);
+	size = wss_recwriter_bytes(writer);
+	wss_recwriter_free(writer);
+	assert_int_equal(truncate(path, (off_t)size + 4096), 0);
+	assert_int_equal(replay(&s).intervals, 2);
+	assert_int_equal(s.cut_bytes, 4096);
+	poke((off_t)size + 100, "x", 1);
+	refused(WSS_ERR_FAILED, "damaged at byte");
+}
+
+/* As many frames as the payloads of one interval need, all of it or nothing. */
+static void test_long_interval(void **state)
+{
+	struct wss_recwriter *writer = create();
+	struct wss_recfile_state s;
+	struct seen seen;
+
+	(void)state;
+	assert_int_equal(wss_recwriter_begin(writer, &(struct wss_interval){ .end_ns = SECOND },
+					     NULL), 0);
+	for (uint64_t i = 0; i < 120000; i++)
+		assert_int_equal(wss_recwriter_change(writer, WSS_CHANGE_TOUCHED,
+						      (1 << 20) + 2 * i, 1, NULL), 0);
+	/* Cut in the middle, as by kill -9: nothing of it is left. */
+	assert_true(wss_recwriter_bytes(writer) > 0);
+	assert_int_equal(replay(&s).intervals, 0);
+	assert_int_equal(wss_recwriter_end(writer, 120000, 0, 0, NULL), 0);
+	assert_int_equal(wss_recwriter_finish(writer, 0, NULL), 0);
+	seen = replay(&s);
+	assert_true(seen.intervals == 1 && seen.touched == 120000 && !s.cut_bytes);
+	assert_true(s.file_bytes < 120000 * 3);
+}
+
+static void test_marks(void **state)
+{
+	struct wss_recwriter *writer = create();
+	struct wss_error err = WSS_ERROR_INIT;
+	char text[WSS_MARK_TEXT_MAX + 1];
+	struct wss_recfile_state s;
+	struct seen seen;
+	uint64_t time;
+	FILE *f;
+
+	(void)state;
+	window(writer, 0, 512, 4, 4);
+	assert_int_equal(wss_rec_mark(path, "one", "boot", 678 + SECOND, &time, NULL), 0);
+	assert_int_equal(time, SECOND);
+	/* The remains of a writer that was killed are cut off by the next. */
+	f = fopen(path, "a");
+	assert_true(f && fputs("WSSF remains", f) >= 0 && fclose(f) == 0);
+	window(writer, 1, 600, 4, 8);
+	assert_int_equal(wss_rec_mark(path, "two\033[31m", "boot", 678 + SECOND, &time, NULL), 0);
+	assert_int_equal(wss_rec_mark(path, "x", "other", 678 + SECOND, &time, &err), -1);
+	assert_non_null(strstr(err.text, "another host"));
+	memset(text, 'x', sizeof(text));
+	text[WSS_MARK_TEXT_MAX] = '\0';
+	assert_int_equal(wss_rec_mark(path, text, "boot", 678 + SECOND, &time, NULL), -1);
+	assert_int_equal(wss_recwriter_finish(writer, 0, NULL), 0);
+	assert_int_equal(wss_rec_mark(path, "late", "boot", 678 + SECOND, &time, &err), -1);
+	seen = replay(&s);
+	assert_true(seen.intervals == 2 && seen.marks == 2 && s.ended);
+	assert_string_equal(seen.mark, "two?[31m");
+}
+
+static void test_one_writer(void **state)
+{
+	struct wss_recwriter *writer = create(), *second;
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(wss_recwriter_create(path, &recording, &second, &err), -1);
+	assert_int_equal(err.code, WSS_ERR_BUSY);
+	assert_int_equal(wss_recwriter_check(path, NULL), -1);
+	wss_recwriter_free(writer);
+	/* A recording that nobody writes is replaced, anything else is not. */
+	wss_recwriter_free(create());
+	assert_int_equal(wss_recwriter_check(path, NULL), 0);
+	assert_int_equal(wss_recwriter_check("/nonexistent/file", NULL), -1);
+	assert_int_equal(wss_recwriter_check("/tmp", NULL), -1);
+	assert_int_equal(wss_recwriter_check("/dev/full", NULL), -1);
+	poke(0, "#!/bin/sh", 9);
+	wss_error_clear(&err);
+	assert_int_equal(wss_recwriter_create(path, &recording, &second, &err), -1);
+	assert_non_null(strstr(err.text, "not overwritten"));
+	assert_int_equal(wss_recwriter_check(path, NULL), -1);
+}
+
+/* A full disk, by a limit on the file's size: what is before stays, and can be read. */
+static void test_full_disk(void **state)
+{
+	const struct rlimit limit = { 4096, RLIM_INFINITY }, none = { RLIM_INFINITY, RLIM_INFINITY };
+	struct wss_recwriter *writer = create();
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_recfile_state s;
+
+	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	window(writer, 0, 512, 4, 4);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(wss_recwriter_begin(writer, &(struct wss_interval){ .start_ns = SECOND,
+									     .end_ns = 2 * SECOND },
+					     NULL), 0);
+	for (uint64_t i = 0; i < 5000; i++)
+		assert_int_equal(wss_recwriter_change(writer, WSS_CHANGE_TOUCHED,
+						      (1 << 20) + 2 * i, 1, NULL), 0);
+	assert_int_equal(wss_recwriter_end(writer, 5004, 0, 0, &err), -1);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	assert_non_null(strstr(err.text, "cannot write"));
+	assert_int_equal(replay(&s).intervals, 1);
+	assert_int_equal(s.cut_bytes, 0);
+	wss_recwriter_free(writer);
+}
+
+/* kill -9 at any moment leaves whole intervals. */
+static void test_killed(void **state)
+{
+	struct wss_recfile_state s;
+	struct seen seen;
+
+	(void)state;
+	for (unsigned round = 0; round < 10; round++) {
+		struct stat st = { 0 };
+		pid_t pid = fork();
+
+		assert_true(pid >= 0);
+		if (!pid) {
+			struct wss_recwriter *writer = create();
+
+			for (uint64_t i = 0;; i++)
+				window(writer, i, (1 << 20) + 2 * i, 1, i + 1);
+		}
+		while (st.st_size < (off_t)(500 + 700 * round))
+			assert_int_equal(stat(path, &st), 0);
+		kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		seen = replay(&s);
+		assert_int_equal(seen.touched, s.intervals);
+		assert_true(s.intervals > 1 && !s.ended);
+		assert_int_equal(truncate(path, 0), 0);
+	}
+}
+
+static void test_crc(void **state)
+{
+	(void)state;
+	/* The check value of CRC-32C in RFC 3720 and everywhere. */
+	assert_int_equal(wss_crc32c(0, "123456789", 9), 0xe3069283);
+	assert_int_equal(wss_crc32c(wss_crc32c(0, "1234", 4), "56789", 5), 0xe3069283);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_header),     TEST(test_regions),	 TEST(test_nonsense),
+		TEST(test_versions),   TEST(test_zero_tail),	 TEST(test_long_interval),
+		TEST(test_marks),      TEST(test_one_writer),	 TEST(test_full_disk),
+		TEST(test_killed),     TEST(test_crc),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

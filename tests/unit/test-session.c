@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hosttest.h"
+
+#include "base/clock.h"
+#include "cmd/session.h"
+#include "rec/reader.h"
+#include "track/regions.h"
+#include "wss/refset.h"
+
+#define MIB (1ULL << 20)
+#define GIB (1ULL << 30)
+#define SECOND WSS_NS_PER_S
+#define WINDOWS 12
+/* 4 GiB of address space and 512 MiB above it. */
+#define BITS ((4 * GIB + 512 * MIB) >> 12)
+
+static struct wss_guest guest;
+static uint64_t now_ns = 1000 * SECOND;
+static uint64_t *touched, *written;
+
+static uint64_t fake_now(void *opaque)
+{
+	(void)opaque;
+	return now_ns;
+}
+
+static int setup(void **state)
+{
+	static const struct wss_clock_source source = { .now_ns = fake_now };
+
+	(void)state;
+	memset(&guest, 0, sizeof(guest));
+	guest.config = (struct wss_domxml){ .name = "web1", .arch = "x86_64", .machine = "pc",
+					    .initial_bytes = 7 * GIB / 2, .n_blocks = 1,
+					    .block_bytes = { 7 * GIB / 2 } };
+	touched = calloc(BITS / 64, 8);
+	written = calloc(BITS / 64, 8);
+	wss_clock_inject(&source);
+	return touched && written ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	wss_clock_inject(NULL);
+	free(touched);
+	free(written);
+	return 0;
+}
+
+static void set_bits(uint64_t *bits, uint64_t address, uint64_t bytes, bool value)
+{
+	for (uint64_t i = address >> 12; i < (address + bytes) >> 12; i++) {
+		bits[i / 64] &= ~(1ULL << (i % 64));
+		bits[i / 64] |= (uint64_t)value << (i % 64);
+	}
+}
+
+static void assert_region(const struct wss_recording *recording, size_t i, uint64_t start,
+			  uint64_t length, enum wss_region_kind kind, int node)
+{
+	assert_true(i < recording->n_regions);
+	assert_int_equal(recording->regions[i].start, start);
+	assert_int_equal(recording->regions[i].length, length);
+	assert_int_equal(recording->regions[i].kind, kind);
+	assert_int_equal(recording->regions[i].node, node);
+}
+
+static void test_regions(void **state)
+{
+	static struct wss_recording recording;
+	struct wss_domxml *config = &guest.config;
+
+	(void)state;
+	assert_int_equal(wss_regions_of(config, &recording, NULL), 0);
+	assert_int_equal(recording.n_regions, 4);
+	assert_region(&recording, 0, 0, 640 << 10, WSS_REGION_BELOW_1M, -1);
+	assert_region(&recording, 1, 768 << 10, 256 << 10, WSS_REGION_BELOW_1M, -1);
+	assert_region(&recording, 2, MIB, 3 * GIB - MIB, WSS_REGION_LOW, -1);
+	assert_region(&recording, 3, 4 * GIB, 512 * MIB, WSS_REGION_HIGH, -1);
+	/* Two nodes whose border lies below 4 GiB, and one above; a device behind. */
+	config->initial_bytes = 6 * GIB;
+	config->n_blocks = 4;
+	config->block_bytes[0] = 2 * GIB;
+	config->block_bytes[1] = 3 * GIB;
+	config->block_bytes[2] = GIB;
+	config->block_bytes[3] = GIB;
+	config->n_devices = 1;
+	config->devices[0] = (struct wss_memory_device){ 7 * GIB, GIB };
+	assert_int_equal(wss_regions_of(config, &recording, NULL), 0);
+	assert_int_equal(recording.n_regions, 7);
+	assert_region(&recording, 2, MIB, 2 * GIB - MIB, WSS_REGION_LOW, 0);
+	assert_region(&recording, 3, 2 * GIB, GIB, WSS_REGION_LOW, 1);
+	assert_region(&recording, 4, 4 * GIB, 2 * GIB, WSS_REGION_HIGH, 1);
+	assert_region(&recording, 5, 6 * GIB, GIB, WSS_REGION_HIGH, 2);
+	assert_region(&recording, 6, 7 * GIB, GIB, WSS_REGION_DEVICE, -1);
+	assert_string_equal(recording.regions[6].name, "memory device 0");
+	strcpy(config->machine, "microvm");
+	assert_int_equal(wss_regions_of(config, &recording, NULL), -1);
+}
+
+static const struct wss_recfile_visitor visitor = {
+	.begin = wss_refset_begin,
+	.change = wss_refset_change,
+	.end = wss_refset_end,
+	.mark = wss_refset_mark,
+};
+
+/* Windows of a second, one in which nothing is known, and 10 ms between two. */
+static void test_windows(void **state)
+{
+	char path[] = "/tmp/wss-test-session.XXXXXX";
+	const struct wss_refset_result *result;
+	struct wss_session_progress progress;
+	struct wss_sample sample = { .quality = WSS_QUALITY_OK };
+	struct wss_session *session;
+	struct wss_refset *refset;
+	struct wss_recfile *file;
+	uint64_t start_ns = now_ns;
+	int fd = mkstemp(path);
+
+	(void)state;
+	close(fd);
+	unlink(path);
+	sample.written_low_bytes = wss_amount_of(0);
+	assert_int_equal(wss_session_open(path, &guest, "boot", SECOND, SECOND, &session, NULL), 0);
+	for (unsigned w = 0; w < WINDOWS; w++) {
+		struct wss_session_window window = {
+			.start_ns = start_ns + w * (SECOND + 10 * WSS_NS_PER_MS),
+			.sample = &sample, .touched = w == 5 ? NULL : touched,
+			.written = w < 9 ? written : NULL, .pages = BITS,
+		};
+
+		window.end_ns = window.start_ns + SECOND;
+		now_ns = window.end_ns + WSS_NS_PER_MS;
+		/* Each MiB from 3 GiB - 8 MiB on; behind 3 GiB there is no memory, bits or not. */
+		set_bits(touched, 3 * GIB - 8 * MIB, (w + 1) * MIB, true);
+		set_bits(touched, 4 * GIB + 511 * MIB, MIB, w % 2);
+		set_bits(written, 4 * GIB + 511 * MIB, MIB / 2, w % 2);
+		sample.written_bytes.known = w < 4;
+		assert_int_equal(wss_session_add(session, &window, NULL), 0);
+	}
+	wss_session_progress(session, &progress);
+	assert_true(progress.windows == WINDOWS - 1 && progress.gaps == 1);
+	assert_int_equal(progress.touched_bytes, 9 * MIB);
+	assert_int_equal(wss_session_close(session, now_ns, NULL), 0);
+
+	assert_int_equal(wss_recfile_open(path, false, &file, NULL), 0);
+	assert_int_equal(wss_recfile_state(file)->windows, WINDOWS - 1);
+	assert_int_equal(wss_recfile_recording(file)->start_boottime_ns, start_ns);
+	assert_int_equal(wss_refset_new(wss_recfile_recording(file), 0, UINT64_MAX, &refset, NULL), 0);
+	assert_int_equal(wss_recfile_replay(file, &visitor, refset, NULL), 0);
+	assert_int_equal(wss_refset_finish(refset, wss_recfile_state(file)->end_ns, &result, NULL), 0);
+	for (size_t i = 0, w = 0; i < result->n_points; i++) {
+		const struct wss_refset_point *point = &result->points[i];
+		uint64_t low = w < 8 ? w + 1 : 8;
+
+		if (point->gap)
+			continue;
+		w += w == 5;
+		low = w < 8 ? w + 1 : 8;
+		assert_int_equal(point->start_ns, w * (SECOND + 10 * WSS_NS_PER_MS));
+		assert_int_equal(point->touched << 12, (low + w % 2) * MIB);
+		assert_int_equal(point->written_meaning, w < 4	 ? WSS_WRITTEN_EXACT
+							 : w < 9 ? WSS_WRITTEN_LOW
+								 : WSS_WRITTEN_ABSENT);
+		if (w < 9)
+			assert_int_equal(point->written << 12, w % 2 * MIB / 2);
+		w++;
+	}
+	assert_in_range(result->gap_ns, SECOND + 110 * WSS_NS_PER_MS, SECOND + 115 * WSS_NS_PER_MS);
+	wss_refset_free(refset);
+	wss_recfile_close(file);
+	unlink(path);
+}
+
+/* Without a window there is no file. */
+static void test_nothing(void **state)
+{
+	const char *path = "/tmp/wss-test-session.nothing";
+	struct wss_session *session;
+
+	(void)state;
+	assert_int_equal(wss_session_open(path, &guest, "", SECOND, SECOND, &session, NULL), 0);
+	assert_int_equal(wss_session_close(session, now_ns, NULL), 0);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(wss_session_close(NULL, now_ns, NULL), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_regions),
+		TEST(test_windows),
+		TEST(test_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
