@@ -38,7 +38,8 @@ int wss_balloon_restore(const struct wss_cli *cli, const struct balloon_options 
 
 /*
  * Starts the watchdog: a process that runs "balloon --restore" when the caller dies without
- * having said that all is given back. Call before any thread is started. ret_fd is for wss_balloon_all_is_well().
+ * having said that all is given back. Call before any thread is started. ret_fd is for
+ * wss_balloon_all_is_well().
  */
 int wss_balloon_watchdog(const struct wss_cli *cli, const struct balloon_options *options,
 			 int *ret_fd, struct wss_error *err);

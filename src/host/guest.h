@@ -81,8 +81,8 @@ struct wss_guest_ops {
 	int (*balloon_stats)(struct wss_guest *guest, struct wss_balloon_stats *ret_stats,
 			     struct wss_error *err);
 	/*
-	 * Tells the balloon what to leave to the running guest; the guest follows in its own time. May
-	 * be NULL.
+	 * Tells the balloon what to leave to the running guest; the guest follows in its
+	 * own time. May be NULL.
 	 */
 	int (*set_balloon)(struct wss_guest *guest, uint64_t bytes, struct wss_error *err);
 	/*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The journal of what was done to balloons: each step is written before it is done, so that whatever ends
- * the program, what has to be given back is known.
+ * The journal of what was done to balloons: each step is written before it is done, so that
+ * whatever ends the program, what has to be given back is known.
  */
 #ifndef WSS_STORE_JOURNAL_H
 #define WSS_STORE_JOURNAL_H
