@@ -49,6 +49,14 @@ struct qmp_version {
 int qmp_query_version(struct qmp *qmp, unsigned int timeout_ms,
 		      struct qmp_version *ret_version, struct wss_error *err);
 
+struct qmp_machine {
+	char type[64]; /* without "-machine": "pc-i440fx-7.2" */
+	uint64_t max_ram_below_4g_bytes; /* of a PC; 0 where it has none, or the default */
+};
+/* The machine object, by qom-get. QEMU sets the second to its default when it starts. */
+int qmp_query_machine(struct qmp *qmp, unsigned int timeout_ms, struct qmp_machine *ret_machine,
+		      struct wss_error *err);
+
 struct qmp_balloon {
 	bool present; /* false: no balloon device, or it is not active; the rest is then 0 */
 	uint64_t actual_bytes; /* what the guest may use */

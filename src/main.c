@@ -16,6 +16,7 @@
 #include "cmd/cmd.h"
 #include "help-text.h"
 #include "store/history.h"
+#include "track/recorder.h"
 
 static const struct wss_command *const commands[] = {
 	&wss_cmd_sample,
@@ -39,9 +40,10 @@ static int print_version(void)
 {
 	printf("virt-wss %s\n"
 	       "methods: mmu refs\n"
+	       "recorders: counters; %s\n"
 	       "libvirt %s, json-c %s, libxml2 %s, SQLite %s\n",
-	       PACKAGE_VERSION, wss_conn_libvirt_version(), json_c_version(),
-	       LIBXML_DOTTED_VERSION, wss_history_sqlite_version());
+	       PACKAGE_VERSION, wss_recorder_version(), wss_conn_libvirt_version(),
+	       json_c_version(), LIBXML_DOTTED_VERSION, wss_history_sqlite_version());
 	return WSS_EXIT_OK;
 }
 

@@ -9,12 +9,16 @@
  *   wss.mode=read|write|rmw                                           [rmw]
  *   wss.order=seq|random|stride:N                                     [seq]
  *   wss.rate=PAGES      touches a second at most, 0 is full speed     [0]
- *   wss.phases=MiB:S,…  sizes in turn, S seconds each; S=0 stays      [none]
+ *   wss.phases=MiB:S[:MODE[:ORDER]],…  sizes in turn, S seconds each; S=0 stays
+ *                                                                     [none]
+ *   wss.control=TTY     a line there, written as one of these phases, is the next
+ *                       phase, from the end of the interval on        [none]
  *   wss.threads=N       the set is divided among N threads            [1]
  *   wss.idle=SECONDS    touch nothing for so long after "ready"       [0]
  *   wss.file=mem:MiB|disk:MiB  a file read as well, in the page cache [none]
  *   wss.balloon=1       load virtio_balloon                           [0]
  *   wss.interval=SECONDS  between reports                             [1]
+ *   wss.gap=1           report the longest time from one touch to the next [0]
  *
  * Why the counts are exact: every thread walks its share of the set in one
  * fixed cyclic order ("random" is a fixed permutation), and all threads stand
@@ -41,6 +45,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 #include <linux/fs.h>
@@ -53,21 +58,33 @@
 enum mode { MODE_READ, MODE_WRITE, MODE_RMW };
 enum order { ORDER_SEQ, ORDER_RANDOM, ORDER_STRIDE };
 
+/* How a set is touched. */
+struct way {
+	enum mode mode;
+	enum order order;
+	uint64_t stride; /* 1 unless ORDER_STRIDE */
+};
+
 struct phase {
 	uint64_t pages;
 	uint64_t seconds; /* 0: for ever */
+	struct way way;
 };
 
 static struct {
-	uint64_t map_pages, touch_pages, stride, rate, threads, idle, interval;
+	uint64_t map_pages, touch_pages, rate, threads, idle, interval;
 	uint64_t file_pages;
-	bool file_on_disk, balloon;
-	enum mode mode;
-	enum order order;
+	bool file_on_disk, balloon, gap;
+	struct way way;
 	struct phase phases[MAX_PHASES];
 	unsigned int nr_phases;
-} conf = {.map_pages = 64 * MIB_PAGES, .touch_pages = UINT64_MAX, .mode = MODE_RMW,
-	  .stride = 1, .threads = 1, .interval = 1};
+	const char *phases_text; /* until everything that they may refer to is known */
+	char control[32];
+} conf = {.map_pages = 64 * MIB_PAGES, .touch_pages = UINT64_MAX,
+	  .way = {.mode = MODE_RMW, .stride = 1}, .threads = 1, .interval = 1};
+
+/* Of the phase under way; changes only while all workers stand still. */
+static struct way way;
 
 /* One share of the set. The owner changes it only between "go" and "parked". */
 struct worker {
@@ -78,6 +95,7 @@ struct worker {
 	uint64_t touches;   /* in this phase */
 	uint64_t counted;   /* of these, reported already */
 	uint64_t next;      /* sequential cursor within the share */
+	uint64_t gap_ns;    /* longest in this interval, with wss.gap */
 };
 
 static struct worker workers[MAX_THREADS + 1];
@@ -85,7 +103,7 @@ static unsigned int nr_workers;
 static pthread_barrier_t go, parked;
 static atomic_bool stop;
 static unsigned char *area;
-static int file_fd = -1;
+static int file_fd = -1, control_fd = -1;
 
 static uint64_t now_ms(void)
 {
@@ -93,6 +111,14 @@ static uint64_t now_ms(void)
 
 	clock_gettime(CLOCK_BOOTTIME, &ts);
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
 static void sleep_until_ms(uint64_t ms)
@@ -152,48 +178,73 @@ static uint64_t number(const char *key, const char *text, char **ret_end)
 	return value;
 }
 
-static void parse_phases(const char *key, char *text)
-{
-	while (*text) {
-		struct phase *p = &conf.phases[conf.nr_phases];
-
-		if (conf.nr_phases == MAX_PHASES)
-			fail("more than %d phases", MAX_PHASES);
-		p->pages = number(key, text, &text) * MIB_PAGES;
-		if (*text++ != ':')
-			fail("%s wants MiB:seconds,MiB:seconds", key);
-		p->seconds = number(key, text, &text);
-		conf.nr_phases++;
-		if (*text && *text++ != ',')
-			fail("%s wants MiB:seconds,MiB:seconds", key);
-	}
-}
-
-static void parse_mode(const char *text)
+static enum mode parse_mode(const char *key, const char *text)
 {
 	if (!strcmp(text, "read"))
-		conf.mode = MODE_READ;
-	else if (!strcmp(text, "write"))
-		conf.mode = MODE_WRITE;
-	else if (!strcmp(text, "rmw"))
-		conf.mode = MODE_RMW;
-	else
-		fail("bad value for wss.mode: %s", text);
+		return MODE_READ;
+	if (!strcmp(text, "write"))
+		return MODE_WRITE;
+	if (!strcmp(text, "rmw"))
+		return MODE_RMW;
+	fail("bad value for %s: %s", key, text);
 }
 
-static void parse_order(const char *key, const char *text)
+static void parse_order(const char *key, const char *text, struct way *ret_way)
 {
+	ret_way->stride = 1;
 	if (!strcmp(text, "seq")) {
-		conf.order = ORDER_SEQ;
+		ret_way->order = ORDER_SEQ;
 	} else if (!strcmp(text, "random")) {
-		conf.order = ORDER_RANDOM;
+		ret_way->order = ORDER_RANDOM;
 	} else if (!strncmp(text, "stride:", 7)) {
-		conf.order = ORDER_STRIDE;
-		conf.stride = number(key, text + 7, NULL);
-		if (!conf.stride)
+		ret_way->order = ORDER_STRIDE;
+		ret_way->stride = number(key, text + 7, NULL);
+		if (!ret_way->stride)
 			fail("a stride of 0");
 	} else {
 		fail("bad value for %s: %s", key, text);
+	}
+}
+
+/* "MiB:S[:MODE[:ORDER]]"; with a stride of its own, MiB is what the set is spread over. */
+static struct phase parse_phase(const char *key, char *text)
+{
+	struct phase phase = {.way = conf.way};
+	char *order = NULL;
+
+	phase.pages = number(key, text, &text) * MIB_PAGES;
+	if (*text++ != ':')
+		fail("%s wants MiB:seconds", key);
+	phase.seconds = number(key, text, &text);
+	if (*text == ':') {
+		order = strchr(++text, ':');
+		if (order)
+			*order++ = '\0';
+		phase.way.mode = parse_mode(key, text);
+	} else if (*text) {
+		fail("%s wants MiB:seconds", key);
+	}
+	if (order) {
+		parse_order(key, order, &phase.way);
+		phase.pages /= phase.way.stride;
+	}
+	if (phase.pages > conf.map_pages / phase.way.stride)
+		fail("%s touches more than the %llu pages there are", key,
+		     (unsigned long long)(conf.map_pages / phase.way.stride));
+	return phase;
+}
+
+static void parse_phases(const char *key, const char *text)
+{
+	char copy[1024], *save, *word;
+
+	if (strlen(text) >= sizeof(copy))
+		fail("%s is too long", key);
+	strcpy(copy, text);
+	for (word = strtok_r(copy, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+		if (conf.nr_phases == MAX_PHASES)
+			fail("more than %d phases", MAX_PHASES);
+		conf.phases[conf.nr_phases++] = parse_phase(key, word);
 	}
 }
 
@@ -212,13 +263,15 @@ static void parse_key(const char *key, char *value)
 	else if (!strcmp(key, "wss.touch"))
 		conf.touch_pages = number(key, value, NULL) * MIB_PAGES;
 	else if (!strcmp(key, "wss.mode"))
-		parse_mode(value);
+		conf.way.mode = parse_mode(key, value);
 	else if (!strcmp(key, "wss.order"))
-		parse_order(key, value);
+		parse_order(key, value, &conf.way);
 	else if (!strcmp(key, "wss.rate"))
 		conf.rate = number(key, value, NULL);
 	else if (!strcmp(key, "wss.phases"))
-		parse_phases(key, value);
+		conf.phases_text = value;
+	else if (!strcmp(key, "wss.control"))
+		snprintf(conf.control, sizeof(conf.control), "%s", value);
 	else if (!strcmp(key, "wss.threads"))
 		conf.threads = number(key, value, NULL);
 	else if (!strcmp(key, "wss.idle"))
@@ -229,24 +282,26 @@ static void parse_key(const char *key, char *value)
 		conf.balloon = number(key, value, NULL);
 	else if (!strcmp(key, "wss.interval"))
 		conf.interval = number(key, value, NULL);
+	else if (!strcmp(key, "wss.gap"))
+		conf.gap = number(key, value, NULL);
 	else
 		fail("unknown key %s", key);
 }
 
 static void check_conf(void)
 {
-	uint64_t most = conf.map_pages / conf.stride;
+	uint64_t most = conf.map_pages / conf.way.stride;
 	struct sysinfo info;
 
 	if (conf.touch_pages == UINT64_MAX)
 		conf.touch_pages = most;
+	if (conf.touch_pages > most)
+		fail("wss.touch is more than the %llu pages there are",
+		     (unsigned long long)most);
+	if (conf.phases_text)
+		parse_phases("wss.phases", conf.phases_text);
 	if (!conf.nr_phases)
-		conf.phases[conf.nr_phases++] = (struct phase){conf.touch_pages, 0};
-	for (unsigned int i = 0; i < conf.nr_phases; i++) {
-		if (conf.phases[i].pages > most)
-			fail("phase %u touches more than the %llu pages there are", i + 1,
-			     (unsigned long long)most);
-	}
+		conf.phases[conf.nr_phases++] = (struct phase){conf.touch_pages, 0, conf.way};
 	if (!conf.threads || conf.threads > MAX_THREADS || !conf.interval)
 		fail("wss.threads is 1 to %d, wss.interval at least 1", MAX_THREADS);
 	sysinfo(&info);
@@ -257,7 +312,8 @@ static void check_conf(void)
 
 static void read_cmdline(void)
 {
-	char text[4096], *save, *word;
+	static char text[4096]; /* phases_text stays in it */
+	char *save, *word;
 	int fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
@@ -363,7 +419,7 @@ static uint64_t next_index(struct worker *w)
 {
 	uint64_t index;
 
-	if (conf.order == ORDER_RANDOM) {
+	if (way.order == ORDER_RANDOM) {
 		/* Full period by Hull and Dobell: multiplier 1 mod 4, odd increment. */
 		do {
 			w->lcg = (w->lcg * 1664525 + 1013904223) & w->mask;
@@ -379,14 +435,14 @@ static void touch(struct worker *w)
 {
 	static __thread unsigned char page[PAGE];
 	uint64_t index = w->first + next_index(w);
-	volatile uint64_t *word = (void *)(area + index * conf.stride * PAGE);
+	volatile uint64_t *word = (void *)(area + index * way.stride * PAGE);
 
 	if (w->is_file) {
 		if (pread(file_fd, page, PAGE, (off_t)(index * PAGE)) != (ssize_t)PAGE)
 			fail("file: %s", strerror(errno));
-	} else if (conf.mode == MODE_READ) {
+	} else if (way.mode == MODE_READ) {
 		(void)*word;
-	} else if (conf.mode == MODE_WRITE) {
+	} else if (way.mode == MODE_WRITE) {
 		*word = w->touches;
 	} else {
 		*word = *word + 1;
@@ -406,15 +462,30 @@ static uint64_t touches_due(struct worker *w)
 	return due;
 }
 
+/* A pause by the rate is a gap like any other: meant for full speed. */
+static void note_gap(struct worker *w, uint64_t *last_ns)
+{
+	uint64_t now = now_ns();
+
+	if (now - *last_ns > w->gap_ns)
+		w->gap_ns = now - *last_ns;
+	*last_ns = now;
+}
+
 static void touch_until_stopped(struct worker *w)
 {
+	uint64_t last_ns = now_ns();
+
 	if (!w->pages)
 		return;
+	w->gap_ns = 0;
 	while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
 		if (!w->rate || w->touches < touches_due(w))
 			touch(w);
 		else /* Short sleeps, so that a stop is seen soon at any rate. */
 			sleep_until_ms(now_ms() + 5);
+		if (conf.gap)
+			note_gap(w, &last_ns);
 	}
 }
 
@@ -467,7 +538,7 @@ struct totals {
 
 static void report(struct totals *t, bool idle, uint64_t interval_ms)
 {
-	uint64_t pages = 0, file_pages = 0, loops = UINT64_MAX, passes;
+	uint64_t pages = 0, file_pages = 0, loops = UINT64_MAX, passes, gap_ns = 0;
 
 	for (unsigned int i = 0; !idle && i < nr_workers; i++) {
 		struct worker *w = &workers[i];
@@ -481,6 +552,8 @@ static void report(struct totals *t, bool idle, uint64_t interval_ms)
 			file_pages = distinct;
 		if (w->touches / w->pages < loops)
 			loops = w->touches / w->pages;
+		if (w->gap_ns > gap_ns)
+			gap_ns = w->gap_ns;
 		t->touches += count;
 		w->counted = w->touches;
 	}
@@ -490,26 +563,82 @@ static void report(struct totals *t, bool idle, uint64_t interval_ms)
 	t->phase_loops = loops;
 	t->loops += passes;
 	say("time_ms=%llu interval_ms=%llu phase=%u state=%s mapped_bytes=%llu "
-	    "touched_bytes=%llu touched_pages=%llu file_pages=%llu passes=%llu loops=%llu "
-	    "touches=%llu",
+	    "touched_bytes=%llu touched_pages=%llu file_pages=%llu gap_us=%llu passes=%llu "
+	    "loops=%llu touches=%llu",
 	    (unsigned long long)now_ms(), (unsigned long long)interval_ms, t->phase,
 	    idle ? "idle" : "touching", (unsigned long long)(conf.map_pages * PAGE),
 	    (unsigned long long)(pages * PAGE), (unsigned long long)pages,
-	    (unsigned long long)file_pages, (unsigned long long)passes,
+	    (unsigned long long)file_pages, (unsigned long long)gap_ns / 1000,
+	    (unsigned long long)passes,
 	    (unsigned long long)t->loops, (unsigned long long)t->touches);
 }
 
-/* One phase: @seconds of 0 never ends. Phase 0 is the idle time at the start. */
-static void run_phase(struct totals *t, uint64_t pages, uint64_t file_pages, uint64_t seconds)
+/* Last-level page tables of the guest that a pass over the set walks: one for 2 MiB. */
+static uint64_t table_pages(const struct phase *phase)
 {
-	uint64_t began = now_ms(), end = seconds ? began + seconds * 1000 : UINT64_MAX;
-	bool idle = !pages && !file_pages;
+	uint64_t tables = 0, last = UINT64_MAX;
 
-	share_out(pages);
+	for (uint64_t i = 0; i < phase->pages; i++) {
+		uint64_t table = (uintptr_t)(area + i * phase->way.stride * PAGE) >> 21;
+
+		tables += table != last;
+		last = table;
+	}
+	return tables;
+}
+
+static void open_control(void)
+{
+	struct termios raw;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/dev/%s", conf.control);
+	control_fd = open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	if (control_fd < 0 || tcgetattr(control_fd, &raw) < 0)
+		fail("cannot open %s: %s", path, strerror(errno));
+	cfmakeraw(&raw);
+	tcsetattr(control_fd, TCSANOW, &raw);
+}
+
+/* Has a whole line come? The newest one counts. */
+static bool read_control(struct phase *ret_phase)
+{
+	static char line[128];
+	static size_t len;
+	bool found = false;
+	char c;
+
+	while (control_fd >= 0 && read(control_fd, &c, 1) == 1) {
+		if (c != '\n' && len < sizeof(line) - 1) {
+			line[len++] = c;
+			continue;
+		}
+		line[len] = '\0';
+		len = 0;
+		*ret_phase = parse_phase("wss.control", line);
+		found = true;
+	}
+	return found;
+}
+
+/*
+ * One phase: seconds of 0 never ends, but by a line on the control terminal; then that
+ * is in *phase, and true is returned. Phase 0 is the idle time at the start.
+ */
+static bool run_phase(struct totals *t, struct phase *phase, uint64_t file_pages)
+{
+	uint64_t began = now_ms();
+	uint64_t end = phase->seconds ? began + phase->seconds * 1000 : UINT64_MAX;
+	bool idle = !phase->pages && !file_pages;
+
+	way = phase->way;
+	share_out(phase->pages);
 	t->phase_loops = 0;
-	say("phase phase=%u time_ms=%llu state=%s set_bytes=%llu seconds=%llu", t->phase,
-	    (unsigned long long)began, idle ? "idle" : "touching",
-	    (unsigned long long)((pages + file_pages) * PAGE), (unsigned long long)seconds);
+	say("phase phase=%u time_ms=%llu state=%s set_bytes=%llu table_bytes=%llu seconds=%llu",
+	    t->phase, (unsigned long long)began, idle ? "idle" : "touching",
+	    (unsigned long long)((phase->pages + file_pages) * PAGE),
+	    (unsigned long long)(table_pages(phase) * PAGE),
+	    (unsigned long long)phase->seconds);
 	while (began < end) {
 		uint64_t until = began + conf.interval * 1000;
 
@@ -520,7 +649,20 @@ static void run_phase(struct totals *t, uint64_t pages, uint64_t file_pages, uin
 		else
 			run_until_ms(until);
 		report(t, idle, now_ms() - began);
+		if (read_control(phase))
+			return true;
 		began = now_ms();
+	}
+	return false;
+}
+
+/* What came by the control terminal stays until the next line there: the list is left. */
+static _Noreturn void run_controlled(struct totals *t, struct phase phase)
+{
+	for (;;) {
+		t->phase++;
+		phase.seconds = 0;
+		run_phase(t, &phase, conf.file_pages);
 	}
 }
 
@@ -550,16 +692,25 @@ int main(void)
 	if (conf.file_pages)
 		open_file();
 	populate();
+	if (conf.control[0])
+		open_control();
 	start_workers();
 	sysinfo(&info);
 	say("ready time_ms=%llu ram_bytes=%llu mapped_bytes=%llu file_bytes=%llu balloon=%d",
 	    (unsigned long long)now_ms(), (unsigned long long)info.totalram * info.mem_unit,
 	    (unsigned long long)(conf.map_pages * PAGE),
 	    (unsigned long long)(conf.file_pages * PAGE), conf.balloon);
-	if (conf.idle)
-		run_phase(&t, 0, 0, conf.idle);
+	if (conf.idle) {
+		struct phase rest = {0, conf.idle, conf.way};
+
+		if (run_phase(&t, &rest, 0))
+			run_controlled(&t, rest);
+	}
 	for (unsigned int i = 0;; i = (i + 1) % conf.nr_phases) {
+		struct phase phase = conf.phases[i];
+
 		t.phase++;
-		run_phase(&t, conf.phases[i].pages, conf.file_pages, conf.phases[i].seconds);
+		if (run_phase(&t, &phase, conf.file_pages))
+			run_controlled(&t, phase);
 	}
 }

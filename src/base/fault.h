@@ -8,6 +8,7 @@
  *   selftest-fails   the copy-on-write self-test finds a lost write
  *   selftest-cannot  the self-test cannot be run
  *   slow-zap         the predicted stall of a zap is ten seconds
+ *   log-first        the dirty log is started without a zap before it
  *   short-hold       the watchdog lets a held guest go after 0.2 s
  */
 #ifndef WSS_BASE_FAULT_H

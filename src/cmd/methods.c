@@ -13,6 +13,8 @@ struct method_row {
 	bool usable;
 	bool chosen; /* what auto would take */
 	const char *reason;
+	const char *recorder;	     /* NULL: none of that method */
+	struct wss_error no_recorder; /* why it is not bpf */
 };
 
 static struct wss_value get_domain(const void *row)
@@ -55,6 +57,16 @@ static struct wss_value get_reason(const void *row)
 	return wss_value_text(((const struct method_row *)row)->reason);
 }
 
+static struct wss_value get_recorder(const void *row)
+{
+	return wss_value_text(((const struct method_row *)row)->recorder);
+}
+
+static struct wss_value get_no_recorder(const void *row)
+{
+	return wss_value_text(((const struct method_row *)row)->no_recorder.text);
+}
+
 /* For people one column says either how it works or why it does not. */
 static struct wss_value get_explanation(const void *row)
 {
@@ -72,6 +84,8 @@ static const struct wss_column columns[] = {
 	{ "granularity", NULL, NULL, 0, get_granularity },
 	{ "summary", NULL, NULL, 0, get_summary },
 	{ "reason", NULL, NULL, 0, get_reason },
+	{ "recorder", NULL, NULL, 0, get_recorder },
+	{ "recorder_reason", NULL, NULL, 0, get_no_recorder },
 	{ NULL, NULL, "HOW, OR WHY NOT", -15, get_explanation },
 };
 
@@ -103,6 +117,9 @@ static void report_methods(struct wss_report *report, const struct wss_host *hos
 		row.chosen = guest && row.usable && !chosen;
 		chosen = chosen || row.chosen;
 		row.reason = why.text;
+		if (row.usable && wss_trackers[i] == &wss_tracker_mmu)
+			row.recorder = wss_recorder_probe(host, guest, &row.no_recorder) == 0
+					       ? "bpf" : "counters";
 		wss_report_row(report, &row);
 	}
 }

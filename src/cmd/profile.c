@@ -92,6 +92,9 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct profile_opti
 			return -1;
 	if (options->from_ns >= options->round.window.window_ns)
 		return wss_error_set(err, WSS_ERR_USAGE, "--from must be shorter than --to");
+	if (options->round.window.granularity == WSS_GRANULARITY_BOTH)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--granularity both is for sample: a curve is of one");
 	options->round.interval_ns = options->round.window.window_ns;
 	return wss_cli_finish(cli, argc, argv, err);
 }

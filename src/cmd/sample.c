@@ -92,6 +92,11 @@ static int parse_option(int c, struct sample_options *options, struct wss_cli *c
 	}
 }
 
+static bool is_both(const struct sample_options *options)
+{
+	return options->round.window.granularity == WSS_GRANULARITY_BOTH;
+}
+
 static int parse(struct wss_cli *cli, int argc, char **argv, struct sample_options *options,
 		 struct wss_error *err)
 {
@@ -111,6 +116,12 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct sample_optio
 	if (!round->cumulative && round->interval_ns < round->window.window_ns)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--interval must not be shorter than --window");
+	if (is_both(options) && round->cumulative)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--cumulative is one arming, --granularity both two");
+	if (is_both(options) && options->store)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--store keeps samples of one granularity: not with --granularity both");
 	if (options->persistent && !options->publish)
 		return wss_error_set(err, WSS_ERR_USAGE, "--persistent needs --publish");
 	if ((options->publish || options->store) && cli->qmp)
@@ -184,18 +195,88 @@ static void on_sample(const struct wss_sample *sample, struct wss_round_guest *e
 		wss_sample_count_bad(run, entry, sample->domain, &error);
 }
 
+static void on_native(const struct wss_sample *sample, struct wss_round_guest *entry, bool last,
+		      void *opaque)
+{
+	struct sample_run *run = opaque;
+
+	(void)last;
+	run->natives[entry - run->guests->list] = *sample;
+}
+
+/* The sample is the one by 4 KiB; what the other says stands beside it. */
+static void on_fine(const struct wss_sample *sample, struct wss_round_guest *entry, bool last,
+		    void *opaque)
+{
+	struct sample_run *run = opaque;
+	const struct wss_sample *native = &run->natives[entry - run->guests->list];
+	struct wss_sample joined = *sample;
+
+	run->ended += wss_round_ends_series(&sample->error);
+	if (wss_sample_measured(&joined) && wss_sample_measured(native))
+		wss_sample_set_native(&joined, native);
+	else if (wss_sample_measured(&joined))
+		wss_sample_degrade(&joined, "native granularity is absent: %s", native->error.text);
+	on_sample(&joined, entry, last && run->last_turn, opaque);
+}
+
+/*
+ * A window of each granularity a turn. The one by the host's mappings comes first: after the
+ * other one the dirty log is still on for a moment.
+ */
+static int run_both(struct wss_guests *guests, const struct sample_options *options,
+		    struct sample_run *run, struct wss_error *err)
+{
+	struct wss_round_options native = options->round, fine = options->round;
+	uint64_t next_ns = wss_clock_now_ns();
+	int r = 0;
+
+	native.count = fine.count = 1;
+	native.window.granularity = WSS_GRANULARITY_NATIVE;
+	fine.window.granularity = WSS_GRANULARITY_4K;
+	for (unsigned i = 0; r == 0 && i < options->round.count && run->ended < guests->n; i++) {
+		run->ended = 0;
+		run->last_turn = i + 1 == options->round.count;
+		if (wss_clock_sleep_until_ns(next_ns) < 0)
+			return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+		next_ns += options->round.interval_ns;
+		r = wss_round_run(&guests->host, guests->list, guests->n, &native, on_native, run,
+				  err);
+		if (r == 0)
+			r = wss_round_run(&guests->host, guests->list, guests->n, &fine, on_fine,
+					  run, err);
+	}
+	return r;
+}
+
+static int run_windows(struct wss_guests *guests, const struct sample_options *options,
+		       struct sample_run *run, struct wss_error *err)
+{
+	wss_auto_free struct wss_sample *natives = NULL;
+
+	if (!is_both(options))
+		return wss_round_run(&guests->host, guests->list, guests->n, &options->round,
+				     on_sample, run, err);
+	natives = calloc(guests->n ? guests->n : 1, sizeof(*natives));
+	if (!natives)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	run->natives = natives;
+	return run_both(guests, options, run, err);
+}
+
 static int sample_guests(const struct wss_cli *cli, const struct sample_options *options,
 			 struct wss_guests *guests)
 {
 	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;
-	struct sample_run run = { .options = options, .format = cli->format };
+	struct sample_run run = { .options = options, .format = cli->format, .guests = guests };
+	const struct wss_report_layout *layout =
+		is_both(options) ? &wss_sample_both_layout : &wss_sample_layout;
 	int r;
 
-	if (wss_report_open(stdout, cli->format, &wss_sample_layout, &run.report, &err) < 0)
+	if (wss_report_open(stdout, cli->format, layout, &run.report, &err) < 0)
 		return wss_cli_error(&err);
 	wss_report_set_first_width(run.report, wss_guests_name_width(guests));
-	r = wss_round_run(&guests->host, guests->list, guests->n, &options->round, on_sample, &run,
-			  &err);
+	r = run_windows(guests, options, &run, &err);
 	if (wss_report_close(run.report, &out_err) < 0)
 		return wss_cli_error(&out_err);
 	if (r < 0)

@@ -20,6 +20,11 @@ struct sample_options {
 
 struct sample_run {
 	const struct sample_options *options;
+	const struct wss_guests *guests;
+	/* With --granularity both: */
+	struct wss_sample *natives; /* one a guest, of the window before */
+	bool last_turn;
+	size_t ended; /* guests of this turn that another one would not measure either */
 	enum wss_format format;
 	struct wss_report *report;
 	struct wss_tally tally;

@@ -31,6 +31,7 @@ static int parse_granularity(const char *name, struct wss_round_options *round,
 		[WSS_GRANULARITY_NATIVE] = "native",
 		[WSS_GRANULARITY_4K] = "4k",
 		[WSS_GRANULARITY_AUTO] = "auto",
+		[WSS_GRANULARITY_BOTH] = "both",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -39,7 +40,25 @@ static int parse_granularity(const char *name, struct wss_round_options *round,
 			return 0;
 		}
 	}
-	return wss_error_set(err, WSS_ERR_USAGE, "--granularity: '%s' is not native, 4k or auto",
+	return wss_error_set(err, WSS_ERR_USAGE, "--granularity: '%s' is not native, 4k, auto or both", name);
+}
+
+static int parse_recorder(const char *name, struct wss_round_options *round,
+			  struct wss_error *err)
+{
+	static const char *const names[] = {
+		[WSS_RECORDER_AUTO] = "auto",
+		[WSS_RECORDER_BPF] = "bpf",
+		[WSS_RECORDER_COUNTERS] = "counters",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcmp(name, names[i])) {
+			round->window.recorder = (enum wss_recorder_choice)i;
+			return 0;
+		}
+	}
+	return wss_error_set(err, WSS_ERR_USAGE, "--recorder: '%s' is not auto, bpf or counters",
 			     name);
 }
 
@@ -47,6 +66,7 @@ void wss_window_options_init(struct wss_round_options *round, uint64_t window_ns
 {
 	*round = (struct wss_round_options){
 		.window = { .window_ns = window_ns,
+			    .granularity = WSS_GRANULARITY_AUTO,
 			    .max_stall_ns = WSS_MAX_STALL_DEFAULT_NS,
 			    .max_faults = MAX_FAULTS_DEFAULT },
 		.count = 1,
@@ -66,6 +86,8 @@ static int take(struct wss_round_options *round, int c, const char *value, struc
 	case WSS_OPT_MAX_STALL:
 		return wss_duration_parse(value, STALL_MAX_NS, "--max-stall",
 					  &round->window.max_stall_ns, err);
+	case WSS_OPT_RECORDER:
+		return parse_recorder(value, round, err);
 	default:
 		round->window.pause = true;
 		return 0;

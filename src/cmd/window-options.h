@@ -13,6 +13,7 @@ enum {
 	WSS_OPT_GRANULARITY,
 	WSS_OPT_MAX_FAULTS,
 	WSS_OPT_MAX_STALL,
+	WSS_OPT_RECORDER,
 	WSS_OPT_PAUSE,
 };
 
@@ -21,6 +22,7 @@ enum {
 	{ "granularity", required_argument, NULL, WSS_OPT_GRANULARITY }, \
 	{ "max-faults", required_argument, NULL, WSS_OPT_MAX_FAULTS },   \
 	{ "max-stall", required_argument, NULL, WSS_OPT_MAX_STALL },     \
+	{ "recorder", required_argument, NULL, WSS_OPT_RECORDER },       \
 	{ "pause", no_argument, NULL, WSS_OPT_PAUSE }
 
 /* One window of window_ns with the defaults of all these options. */

@@ -111,13 +111,16 @@ static int parse_identity(const xmlNode *domain, struct wss_domxml *ret, struct 
 	xmlNode *name = wss_xml_child(domain, "name");
 	wss_auto_xml_text xmlChar *type = wss_xml_attribute(domain, "type");
 	wss_auto_xml_text xmlChar *name_text = name ? xmlNodeGetContent(name) : NULL;
-	wss_auto_xml_text xmlChar *arch = wss_xml_attribute(wss_xml_child(wss_xml_child(domain, "os"), "type"), "arch");
+	const xmlNode *os_type = wss_xml_child(wss_xml_child(domain, "os"), "type");
+	wss_auto_xml_text xmlChar *arch = wss_xml_attribute(os_type, "arch");
+	wss_auto_xml_text xmlChar *machine = wss_xml_attribute(os_type, "machine");
 
 	if (!copy_text(type, ret->type, sizeof(ret->type)))
 		return wss_error_set(err, WSS_ERR_FAILED, "the domain XML has no valid type");
 	if (!copy_text(name_text, ret->name, sizeof(ret->name)))
 		return wss_error_set(err, WSS_ERR_FAILED, "the domain XML has no valid name");
 	copy_text(arch, ret->arch, sizeof(ret->arch));
+	copy_text(machine, ret->machine, sizeof(ret->machine));
 	return parse_uuid(domain, ret->uuid, err);
 }
 
@@ -169,6 +172,35 @@ static int parse_cells(const xmlNode *domain, struct wss_domxml *ret, unsigned *
 	return 0;
 }
 
+/* The hexadecimal attribute base of <address>; 0 where there is none that is one. */
+static uint64_t address_base(const xmlNode *address)
+{
+	wss_auto_xml_text xmlChar *text = wss_xml_attribute(address, "base");
+	unsigned long long base;
+	char *end;
+
+	if (!text || !isdigit(text[0]))
+		return 0;
+	errno = 0;
+	base = strtoull((const char *)text, &end, 16);
+	return errno || *end ? 0 : base;
+}
+
+/* A DIMM has its address beside the target, virtio-mem within it. */
+static int add_device(const xmlNode *memory, struct wss_domxml *ret, uint64_t bytes,
+		      struct wss_error *err)
+{
+	uint64_t gpa = address_base(wss_xml_child(memory, "address"));
+
+	if (!gpa)
+		gpa = address_base(wss_xml_child(wss_xml_child(memory, "target"), "address"));
+	if (ret->n_devices == WSS_MEMORY_DEVICES_MAX)
+		return wss_error_set(err, WSS_ERR_FAILED, "more than %d memory devices",
+				     WSS_MEMORY_DEVICES_MAX);
+	ret->devices[ret->n_devices++] = (struct wss_memory_device){ gpa, bytes };
+	return 0;
+}
+
 /*
  * Adds the memory devices' blocks. *ret_bytes is the sum over every model, because
  * <memory> contains them all (virDomainDefPostParseMemory() of libvirt).
@@ -187,7 +219,8 @@ static int parse_memory_devices(const xmlNode *devices, struct wss_domxml *ret,
 			return wss_error_set(err, WSS_ERR_FAILED, "memory devices: too large");
 		if (wss_xml_attribute_is(memory, "model", "dimm") ||
 		    wss_xml_attribute_is(memory, "model", "virtio-mem")) {
-			if (add_block(ret, bytes, err) < 0)
+			if (add_block(ret, bytes, err) < 0 ||
+			    add_device(memory, ret, bytes, err) < 0)
 				return -1;
 			if (wss_xml_attribute_is(memory, "access", "private"))
 				ret->shared = false;
@@ -216,6 +249,8 @@ static int parse_memory(const xmlNode *domain, struct wss_domxml *ret, struct ws
 	if (parse_cells(domain, ret, &cells, err) < 0)
 		return -1;
 	if (cells) {
+		for (size_t i = 0; i < ret->n_blocks; i++)
+			ret->initial_bytes += ret->block_bytes[i];
 		if (parse_memory_devices(wss_xml_child(domain, "devices"), ret, &device_bytes, err) < 0)
 			return -1;
 		return ret->n_blocks ? 0 :
@@ -230,7 +265,7 @@ static int parse_memory(const xmlNode *domain, struct wss_domxml *ret, struct ws
 	    !initial_bytes)
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "memory: the memory devices leave nothing of it");
-	ret->block_bytes[0] = initial_bytes;
+	ret->block_bytes[0] = ret->initial_bytes = initial_bytes;
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 #define WSS_UUID_TEXT_MAX 37 /* 36 characters and the final NUL */
 #define WSS_NAME_MAX 256
 #define WSS_RAM_BLOCKS_MAX 512
+#define WSS_MEMORY_DEVICES_MAX 256 /* QEMU's limit of slots: ACPI_MAX_RAM_SLOTS */
 #define WSS_DOMXML_MAX (4U * 1024 * 1024) /* bytes of XML that are looked at */
 
 enum wss_backing { WSS_BACKING_ANON, WSS_BACKING_MEMFD, WSS_BACKING_FILE };
@@ -24,6 +25,7 @@ struct wss_domxml {
 	char uuid[WSS_UUID_TEXT_MAX]; /* lower case, with dashes */
 	char type[16];		      /* the attribute of <domain>: "kvm", "qemu", "test" ... */
 	char arch[32];		      /* of <os><type>, "" if absent */
+	char machine[64];	      /* of <os><type>, such as "pc-q35-7.2"; "" if absent */
 	unsigned vcpus;		      /* <vcpu current=…>, else its text; 1 where absent */
 	uint64_t maximum_bytes;	      /* <memory>: memory devices of every model included */
 	uint64_t current_bytes;	      /* <currentMemory>, else maximum_bytes */
@@ -45,6 +47,13 @@ struct wss_domxml {
 	 */
 	size_t n_blocks;
 	uint64_t block_bytes[WSS_RAM_BLOCKS_MAX];
+	uint64_t initial_bytes; /* RAM without the memory devices: that which -m gives */
+	uint64_t max_ram_below_4g_bytes; /* QEMU's own option, if it is known to be set; else 0 */
+	size_t n_devices;	/* memory devices of model dimm or virtio-mem */
+	struct wss_memory_device {
+		uint64_t gpa; /* where it starts in guest-physical memory; 0 where unknown */
+		uint64_t bytes;
+	} devices[WSS_MEMORY_DEVICES_MAX];
 	unsigned pmems;	   /* nvdimm and virtio-pmem devices: mapped by the guest, no RAM */
 	unsigned hostdevs; /* <hostdev> of any kind, and <interface type='hostdev'> */
 	unsigned shmems;   /* <shmem> */

@@ -21,6 +21,24 @@ static int add_block(struct wss_domxml *config, uint64_t bytes, struct wss_error
 	return 0;
 }
 
+/* RAM only: an NVDIMM and virtio-pmem are mapped by the guest, and are no RAM of it. */
+static int add_devices(const struct qmp_memory_device *devices, size_t n,
+		       struct wss_domxml *config, struct wss_error *err)
+{
+	config->n_devices = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(devices[i].type, "dimm") != 0 &&
+		    strcmp(devices[i].type, "virtio-mem") != 0)
+			continue;
+		if (config->n_devices == WSS_MEMORY_DEVICES_MAX)
+			return wss_error_set(err, WSS_ERR_FAILED,
+					     "QEMU lists too many memory devices");
+		config->devices[config->n_devices++] =
+			(struct wss_memory_device){ devices[i].gpa, devices[i].max_bytes };
+	}
+	return 0;
+}
+
 /*
  * Blocks of the RAM: the memory backends where they make up all of it, else one
  * for -m and one for each memory device.
@@ -34,7 +52,8 @@ static int read_blocks(struct qmp *qmp, const struct qmp_memory_size *size,
 	uint64_t sum = 0;
 
 	if (qmp_query_memdev(qmp, TIMEOUT_MS, &backends, &n_backends, err) < 0 ||
-	    qmp_query_memory_devices(qmp, TIMEOUT_MS, &devices, &n_devices, err) < 0)
+	    qmp_query_memory_devices(qmp, TIMEOUT_MS, &devices, &n_devices, err) < 0 ||
+	    add_devices(devices, n_devices, config, err) < 0)
 		return -1;
 	for (size_t i = 0; i < n_backends; i++)
 		sum += backends[i].size_bytes;
@@ -61,6 +80,7 @@ static int read_memory(struct qmp *qmp, struct wss_domxml *config, struct wss_er
 		return -1;
 	config->maximum_bytes = size.base_bytes + size.plugged_bytes;
 	config->current_bytes = config->maximum_bytes;
+	config->initial_bytes = size.base_bytes;
 	config->n_blocks = 0;
 	return read_blocks(qmp, &size, config, err);
 }
@@ -186,6 +206,20 @@ static const struct wss_guest_ops qmp_guest_ops = {
 	.release = release,
 };
 
+/*
+ * What kind of machine it is, where QEMU says so: nothing but the layout of its memory
+ * depends on it. Where the hole below 4 GiB has been moved that is not known either.
+ */
+static void read_machine(struct qmp *qmp, struct wss_domxml *config)
+{
+	struct qmp_machine machine;
+
+	if (qmp_query_machine(qmp, TIMEOUT_MS, &machine, NULL) < 0)
+		return;
+	snprintf(config->machine, sizeof(config->machine), "%s", machine.type);
+	config->max_ram_below_4g_bytes = machine.max_ram_below_4g_bytes;
+}
+
 static int describe(struct wss_guest *guest, const char *socket_path, struct wss_error *err)
 {
 	struct qmp *qmp = guest->source;
@@ -205,6 +239,7 @@ static int describe(struct wss_guest *guest, const char *socket_path, struct wss
 	guest->kvm = kvm.enabled;
 	snprintf(config->type, sizeof(config->type), "%s", kvm.enabled ? "kvm" : "qemu");
 	config->vcpus = 1;
+	read_machine(qmp, config);
 	return refresh(guest, err);
 }
 

@@ -9,7 +9,7 @@
 #include "out/svg.h"
 
 #define WIDTH 960.0
-#define HEIGHT 540.0
+#define HEIGHT 400.0 /* of the part between the axes */
 #define LEFT 92.0
 #define RIGHT 24.0
 #define TOP 56.0
@@ -59,7 +59,7 @@ static double upper(const struct wss_grid_point *point)
 static struct frame fit(const struct wss_growth *guests, size_t n)
 {
 	struct frame frame = { .t_low = 1e300, .b_low = 1e300,
-			       .left = LEFT, .right = WIDTH - RIGHT, .bottom = HEIGHT - BOTTOM };
+			       .left = LEFT, .right = WIDTH - RIGHT };
 
 	for (size_t i = 0; i < n; i++) {
 		const struct wss_grid *grid = guests[i].grid;
@@ -82,8 +82,38 @@ static struct frame fit(const struct wss_growth *guests, size_t n)
 	/* Whole powers of four, so that the ticks are at round sizes. */
 	frame.b_low = pow(4, floor(log(frame.b_low) / log(4) + 1e-9));
 	frame.b_high = pow(4, ceil(log(frame.b_high * 1.05) / log(4)));
+	/* The picture grows with the legend, not at the cost of the curves. */
 	frame.top = TOP + LEGEND_ROW * (double)n;
+	frame.bottom = frame.top + HEIGHT;
 	return frame;
+}
+
+static void draw_time(FILE *f, const struct frame *frame, double t)
+{
+	double x = x_of(frame, t);
+	char text[16];
+
+	if (t < frame->t_low * 0.999 || t > frame->t_high * 1.001)
+		return;
+	wss_svg_line(f, x, frame->top, x, frame->bottom, "grid");
+	/* "1 s", where a measured duration would say "1.00 s". */
+	snprintf(text, sizeof(text), t < 1e6 ? "%g us" : t < 1e9 ? "%g ms" : "%g s",
+		 t < 1e6 ? t / 1e3 : t < 1e9 ? t / 1e6 : t / 1e9);
+	wss_svg_text(f, x, frame->bottom + 20, WSS_ANCHOR_MIDDLE, "tick", text);
+}
+
+/* Every decade; where there are few of them, what lies between, too. */
+static void draw_times(FILE *f, const struct frame *frame)
+{
+	bool few = frame->t_high < frame->t_low * 100;
+
+	for (double t = pow(10, floor(log10(frame->t_low))); t <= frame->t_high * 1.001; t *= 10) {
+		draw_time(f, frame, t);
+		if (!few)
+			continue;
+		draw_time(f, frame, 2 * t);
+		draw_time(f, frame, 5 * t);
+	}
 }
 
 static void draw_axes(FILE *f, const struct frame *frame)
@@ -97,26 +127,18 @@ static void draw_axes(FILE *f, const struct frame *frame)
 		wss_size_format((uint64_t)(b + 0.5), text, sizeof(text));
 		wss_svg_text(f, frame->left - 8, y + 5, WSS_ANCHOR_END, "tick", text);
 	}
-	for (double t = pow(10, ceil(log10(frame->t_low) - 1e-9)); t <= frame->t_high * 1.001;
-	     t *= 10) {
-		double x = x_of(frame, t);
-
-		wss_svg_line(f, x, frame->top, x, frame->bottom, "grid");
-		/* "1 s", where a measured duration would say "1.00 s". */
-		snprintf(text, sizeof(text), t < 1e6 ? "%g us" : t < 1e9 ? "%g ms" : "%g s",
-			 t < 1e6 ? t / 1e3 : t < 1e9 ? t / 1e6 : t / 1e9);
-		wss_svg_text(f, x, frame->bottom + 20, WSS_ANCHOR_MIDDLE, "tick", text);
-	}
+	draw_times(f, frame);
 	wss_svg_line(f, frame->left, frame->bottom, frame->right, frame->bottom, "axis");
 	wss_svg_line(f, frame->left, frame->top, frame->left, frame->bottom, "axis");
-	wss_svg_text(f, (frame->left + frame->right) / 2, HEIGHT - 18, WSS_ANCHOR_MIDDLE, "label",
+	wss_svg_text(f, (frame->left + frame->right) / 2, frame->bottom + BOTTOM - 18, WSS_ANCHOR_MIDDLE, "label",
 		     "time since the invalidation (logarithmic)");
 	wss_svg_text_upright(f, 20, (frame->top + frame->bottom) / 2, "label",
 			     "touched at least once (logarithmic)");
 }
 
+/* name NULL: the line alone, in the colour of its guest. */
 static void draw_reference(FILE *f, const struct frame *frame, struct wss_amount amount,
-			   const char *name, bool above)
+			   const char *class, const char *name, bool above)
 {
 	char size[16], text[64];
 	double y;
@@ -124,9 +146,11 @@ static void draw_reference(FILE *f, const struct frame *frame, struct wss_amount
 	if (!amount.known || !amount.value)
 		return;
 	y = y_of(frame, (double)amount.value);
+	wss_svg_line(f, frame->left, y, frame->right, y, class);
+	if (!name)
+		return;
 	wss_size_format(amount.value, size, sizeof(size));
 	snprintf(text, sizeof(text), "%s %s", name, size);
-	wss_svg_line(f, frame->left, y, frame->right, y, "reference");
 	wss_svg_text(f, frame->left + 6, above ? y - 5 : y + 14, WSS_ANCHOR_START, "small", text);
 }
 
@@ -184,29 +208,66 @@ static void draw_references(FILE *f, const struct frame *frame, const struct wss
 {
 	bool rss_above = guest->rss_bytes.value > guest->balloon_bytes.value;
 
-	draw_reference(f, frame, guest->rss_bytes, "RSS", rss_above);
-	draw_reference(f, frame, guest->balloon_bytes, "balloon", !rss_above);
+	draw_reference(f, frame, guest->rss_bytes, "reference", "RSS", rss_above);
+	draw_reference(f, frame, guest->balloon_bytes, "reference balloon", "balloon", !rss_above);
+}
+
+/* Of several guests each has its colour, and its sizes stand in the legend. */
+static void draw_coloured_references(FILE *f, const struct frame *frame,
+				     const struct wss_growth *guest, const char *colour)
+{
+	char class[32];
+
+	snprintf(class, sizeof(class), "reference %s", colour);
+	draw_reference(f, frame, guest->rss_bytes, class, NULL, false);
+	snprintf(class, sizeof(class), "reference balloon %s", colour);
+	draw_reference(f, frame, guest->balloon_bytes, class, NULL, false);
+}
+
+static void add_size(const char *name, struct wss_amount amount, char *text, size_t size)
+{
+	size_t len = strlen(text);
+	char bytes[16];
+
+	if (!amount.known)
+		return;
+	wss_size_format(amount.value, bytes, sizeof(bytes));
+	snprintf(text + len, size - len, ", %s %s", name, bytes);
+}
+
+static void draw_guest(FILE *f, const struct frame *frame, const struct wss_growth *guest,
+		       size_t index, bool alone)
+{
+	double y = TOP - 6 + LEGEND_ROW * (double)index;
+	char colour[8], text[256];
+
+	snprintf(colour, sizeof(colour), "s%zu", index % WSS_SVG_SERIES);
+	describe(guest, text, sizeof(text));
+	if (alone) {
+		draw_references(f, frame, guest);
+	} else {
+		draw_coloured_references(f, frame, guest, colour);
+		add_size("RSS", guest->rss_bytes, text, sizeof(text));
+		add_size("balloon", guest->balloon_bytes, text, sizeof(text));
+	}
+	draw_curve(f, frame, guest->grid, colour);
+	wss_svg_circle(f, LEFT + 6, y - 5, 5, colour);
+	wss_svg_text(f, LEFT + 18, y, WSS_ANCHOR_START, "legend", text);
 }
 
 void wss_growth_plot(FILE *f, const struct wss_growth *guests, size_t n)
 {
 	struct frame frame = fit(guests, n);
+	double height = frame.bottom + BOTTOM;
 
-	wss_svg_begin(f, WIDTH, HEIGHT, "Growth of the working set");
+	wss_svg_begin(f, WIDTH, height, "Growth of the working set");
 	wss_svg_text(f, LEFT, 30, WSS_ANCHOR_START, "title", "Growth of the working set");
+	if (n > 1)
+		wss_svg_text(f, WIDTH - RIGHT, 30, WSS_ANCHOR_END, "small",
+			     "dashed: RSS, dotted: balloon, dot: knee");
 	draw_axes(f, &frame);
-	for (size_t i = 0; i < n; i++) {
-		double y = TOP - 6 + LEGEND_ROW * (double)i;
-		char class[8], text[192];
-
-		snprintf(class, sizeof(class), "s%zu", i % WSS_SVG_SERIES);
-		if (n == 1)
-			draw_references(f, &frame, &guests[i]);
-		draw_curve(f, &frame, guests[i].grid, class);
-		describe(&guests[i], text, sizeof(text));
-		wss_svg_circle(f, LEFT + 6, y - 5, 5, class);
-		wss_svg_text(f, LEFT + 18, y, WSS_ANCHOR_START, "legend", text);
-	}
+	for (size_t i = 0; i < n; i++)
+		draw_guest(f, &frame, &guests[i], i, n == 1);
 	wss_svg_end(f);
 }
 

@@ -22,9 +22,9 @@ struct wss_growth {
 };
 
 /*
- * An SVG with logarithmic axes: time, and size. RSS and balloon are dashed lines, each
- * guest's in its colour, the knee a dot, the spread of several windows a band. The stream is
- * the caller's, who checks it for errors.
+ * An SVG with logarithmic axes: time, and size. RSS is a dashed line, balloon a dotted
+ * one; of several guests each in its colour. The knee is a dot, the spread of several
+ * windows a band. The stream is the caller's, who checks it for errors.
  */
 void wss_growth_plot(FILE *f, const struct wss_growth *guests, size_t n);
 

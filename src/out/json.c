@@ -20,6 +20,7 @@ static struct json_object *value_object(const struct wss_value *value)
 		wss_seconds_format(value->number, seconds, sizeof(seconds));
 		return json_object_new_double_s((double)value->number / 1e9, seconds);
 	case WSS_KIND_SHARE:
+	case WSS_KIND_FACTOR:
 		snprintf(seconds, sizeof(seconds), "%.6f", value->real);
 		return json_object_new_double_s(value->real, seconds);
 	case WSS_KIND_BOOL:

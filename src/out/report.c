@@ -100,6 +100,9 @@ static void format_for_people(const struct wss_value *value, char *buf, size_t s
 	case WSS_KIND_SHARE:
 		snprintf(buf, size, "%.1f%%", value->real * 100);
 		break;
+	case WSS_KIND_FACTOR:
+		snprintf(buf, size, "%.2f", value->real);
+		break;
 	case WSS_KIND_COUNT:
 		snprintf(buf, size, "%" PRIu64, value->number);
 		break;
@@ -122,6 +125,7 @@ static void format_for_csv(const struct wss_value *value, char *buf, size_t size
 		wss_seconds_format(value->number, buf, size);
 		break;
 	case WSS_KIND_SHARE:
+	case WSS_KIND_FACTOR:
 		snprintf(buf, size, "%.6f", value->real);
 		break;
 	case WSS_KIND_TEXT:

@@ -24,6 +24,7 @@ enum wss_kind {
 	WSS_KIND_BYTES,	   /* number */
 	WSS_KIND_DURATION, /* number, ns; seconds in CSV and JSON */
 	WSS_KIND_SHARE,	   /* real, 1 = 100 % */
+	WSS_KIND_FACTOR,   /* real */
 	WSS_KIND_COUNT,	   /* number */
 	WSS_KIND_AGE,	   /* number, seconds */
 	WSS_KIND_BOOL,	   /* number, 0 or 1 */

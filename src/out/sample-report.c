@@ -40,6 +40,11 @@ static struct wss_value get_observes(const void *row)
 	return wss_value_text(sample->method ? wss_observes_name(sample->observes) : NULL);
 }
 
+static struct wss_value get_recorder(const void *row)
+{
+	return wss_value_text(((const struct wss_sample *)row)->recorder);
+}
+
 static struct wss_value get_requested(const void *row)
 {
 	return wss_value_number(((const struct wss_sample *)row)->requested_window_ns,
@@ -53,6 +58,15 @@ static struct wss_value get_share(const void *row)
 	if (!wss_sample_share(row, &share))
 		return wss_value_absent();
 	return (struct wss_value){ .kind = WSS_KIND_SHARE, .real = share };
+}
+
+static struct wss_value get_bloat(const void *row)
+{
+	double factor;
+
+	if (!wss_sample_bloat(row, &factor))
+		return wss_value_absent();
+	return (struct wss_value){ .kind = WSS_KIND_FACTOR, .real = factor };
 }
 
 static struct wss_value get_error(const void *row)
@@ -72,6 +86,16 @@ AMOUNT(window, window_ns, WSS_KIND_DURATION)
 AMOUNT(wss, wss_bytes, WSS_KIND_BYTES)
 AMOUNT(low, low_bytes, WSS_KIND_BYTES)
 AMOUNT(high, high_bytes, WSS_KIND_BYTES)
+AMOUNT(mapped, mapped_bytes, WSS_KIND_BYTES)
+AMOUNT(written, written_bytes, WSS_KIND_BYTES)
+AMOUNT(written_low, written_low_bytes, WSS_KIND_BYTES)
+AMOUNT(written_high, written_high_bytes, WSS_KIND_BYTES)
+AMOUNT(outside, cost.outside_faults, WSS_KIND_COUNT)
+AMOUNT(native_granularity, native.granularity_bytes, WSS_KIND_BYTES)
+AMOUNT(native_window, native.window_ns, WSS_KIND_DURATION)
+AMOUNT(native_wss, native.wss_bytes, WSS_KIND_BYTES)
+AMOUNT(native_low, native.low_bytes, WSS_KIND_BYTES)
+AMOUNT(native_high, native.high_bytes, WSS_KIND_BYTES)
 AMOUNT(maximum, memory.maximum_bytes, WSS_KIND_BYTES)
 AMOUNT(balloon, memory.balloon_bytes, WSS_KIND_BYTES)
 AMOUNT(rss, memory.rss_bytes, WSS_KIND_BYTES)
@@ -147,10 +171,16 @@ static const struct wss_column columns[] = {
 	{ "wss_low_bytes", NULL, NULL, 0, get_low },
 	{ "wss_high_bytes", NULL, NULL, 0, get_high },
 	{ NULL, NULL, "BOUNDS", 17, get_bounds },
+	{ "recorder", NULL, NULL, 0, get_recorder },
+	{ "mapped_bytes", NULL, NULL, 0, get_mapped },
+	{ "written_bytes", NULL, NULL, 0, get_written },
+	{ "written_low_bytes", NULL, NULL, 0, get_written_low },
+	{ "written_high_bytes", NULL, NULL, 0, get_written_high },
 	{ "wss_of_balloon", NULL, "WSS/BAL", 7, get_share },
 	{ "arm_seconds", "cost", NULL, 0, get_arm },
 	{ "read_seconds", "cost", NULL, 0, get_read },
 	{ "faults", "cost", NULL, 0, get_faults },
+	{ "outside_faults", "cost", NULL, 0, get_outside },
 	{ "predicted_stall_seconds", "cost", NULL, 0, get_predicted },
 	{ "tool_cpu_seconds", "cost", NULL, 0, get_tool_cpu },
 	{ "tool_user_seconds", "cost", NULL, 0, get_user },
@@ -158,7 +188,17 @@ static const struct wss_column columns[] = {
 	{ "error", NULL, NULL, 0, get_error },
 	/* In JSON the list of the same name takes its place. */
 	{ "notes", NULL, NULL, 0, get_notes },
+	/* From here on only where both granularities were asked for. */
+	{ "native_granularity_bytes", NULL, NULL, 0, get_native_granularity },
+	{ "native_window_seconds", NULL, NULL, 0, get_native_window },
+	{ "native_wss_bytes", NULL, "NATIVE", 8, get_native_wss },
+	{ "native_wss_low_bytes", NULL, NULL, 0, get_native_low },
+	{ "native_wss_high_bytes", NULL, NULL, 0, get_native_high },
+	{ "huge_page_bloat", NULL, "BLOAT", 6, get_bloat },
 };
+
+#define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
+#define N_BOTH_COLUMNS 6
 
 static void add_lists(const void *row, struct json_object *object)
 {
@@ -188,6 +228,14 @@ const struct wss_report_layout wss_sample_layout = {
 	.schema = "virt-wss/samples/1",
 	.array_key = "samples",
 	.columns = columns,
-	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.n_columns = N_COLUMNS - N_BOTH_COLUMNS,
+	.extra = add_lists,
+};
+
+const struct wss_report_layout wss_sample_both_layout = {
+	.schema = "virt-wss/samples/1",
+	.array_key = "samples",
+	.columns = columns,
+	.n_columns = N_COLUMNS,
 	.extra = add_lists,
 };

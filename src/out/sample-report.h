@@ -10,4 +10,7 @@
 /* Rows are struct wss_sample. */
 extern const struct wss_report_layout wss_sample_layout;
 
+/* The same with the figures of the window by the host's mappings at the end. */
+extern const struct wss_report_layout wss_sample_both_layout;
+
 #endif

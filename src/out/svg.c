@@ -11,7 +11,8 @@ static const char style[] =
 	"line,path{fill:none;stroke-width:1}\n"
 	".axis{stroke:#444}\n"
 	".grid{stroke:#e2e2e2}\n"
-	".reference{stroke:#777;stroke-dasharray:6 4}\n"
+	".reference{stroke:#777;stroke-width:1.4;stroke-dasharray:8 4}\n"
+	".balloon{stroke-dasharray:2 4}\n"
 	"path.curve,line.curve{stroke-width:2.5}\n"
 	"path.band{stroke:none;fill-opacity:.18}\n"
 	".s0{stroke:#0072b2;fill:#0072b2}.s1{stroke:#d55e00;fill:#d55e00}\n"
@@ -24,6 +25,8 @@ static const char style[] =
 	".axis{stroke:#b0b0b0}.grid{stroke:#2c3138}.reference{stroke:#9a9a9a}\n"
 	".s0{stroke:#56b4e9;fill:#56b4e9}.s1{stroke:#f08a3c;fill:#f08a3c}\n"
 	".s2{stroke:#2fc79a;fill:#2fc79a}.s3{stroke:#dd8fc4;fill:#dd8fc4}\n"
+	".s4{stroke:#d0a530;fill:#d0a530}.s6{stroke:#a0a0a0;fill:#a0a0a0}\n"
+	".s7{stroke:#c98a5a;fill:#c98a5a}\n"
 	"path.curve{fill:none}}\n";
 
 static void write_escaped(FILE *f, const char *text)

@@ -23,12 +23,27 @@ int wss_dirtylog_check(const struct wss_guest *guest, uint64_t window_ns, struct
 	return 0;
 }
 
-static int start(struct wss_dirtylog *log, struct wss_guest *guest, uint64_t window_ns,
-		 struct wss_error *err)
+int wss_dirtylog_free(const struct wss_dirtylog *log, struct wss_guest *guest,
+		      struct wss_error *err)
+{
+	struct wss_dirty_log now;
+
+	if (guest->ops->dirty_log_query(guest, &now, err) < 0)
+		return -1;
+	if (!now.measuring)
+		return 1;
+	/* What an earlier window of ours has started is over soon. */
+	if (log->ends_ns && wss_clock_now_ns() < log->ends_ns + END_GRACE_NS)
+		return 0;
+	return wss_error_set(err, WSS_ERR_BUSY,
+			     "a dirty-rate calculation of somebody else is under way for the guest");
+}
+
+int wss_dirtylog_start(struct wss_dirtylog *log, struct wss_guest *guest, uint64_t window_ns,
+		       struct wss_error *err)
 {
 	uint64_t now_ns = wss_clock_now_ns(), seconds;
 
-	/* Never a second one while one is under way: two that overlap corrupt QEMU's memory. */
 	seconds = (window_ns + SETUP_NS + WSS_NS_PER_S - 1) / WSS_NS_PER_S;
 	if (guest->ops->dirty_log_start(guest, (unsigned)seconds, err) < 0)
 		return -1;
@@ -38,19 +53,7 @@ static int start(struct wss_dirtylog *log, struct wss_guest *guest, uint64_t win
 	return 0;
 }
 
-static int step_off(struct wss_dirtylog *log, struct wss_guest *guest, uint64_t window_ns,
-		    const struct wss_dirty_log *now, struct wss_error *err)
-{
-	if (!now->measuring)
-		return start(log, guest, window_ns, err);
-	/* What an earlier window of ours has started is over soon. */
-	if (log->ends_ns && wss_clock_now_ns() < log->ends_ns + END_GRACE_NS)
-		return 0;
-	return wss_error_set(err, WSS_ERR_BUSY,
-			     "a dirty-rate calculation of somebody else is under way for the guest");
-}
-
-int wss_dirtylog_step(struct wss_dirtylog *log, struct wss_guest *guest, uint64_t window_ns,
+int wss_dirtylog_step(struct wss_dirtylog *log, struct wss_guest *guest,
 		      const struct wss_kvm_counts *counts, struct wss_error *err)
 {
 	struct wss_dirty_log now;
@@ -59,8 +62,6 @@ int wss_dirtylog_step(struct wss_dirtylog *log, struct wss_guest *guest, uint64_
 		return 1;
 	if (guest->ops->dirty_log_query(guest, &now, err) < 0)
 		return -1;
-	if (log->state == WSS_DIRTYLOG_OFF)
-		return step_off(log, guest, window_ns, &now, err);
 	if (now.measuring && now.bitmap && !counts->pages_2m && !counts->pages_1g) {
 		log->state = WSS_DIRTYLOG_ON;
 		return 1;
@@ -77,4 +78,18 @@ int wss_dirtylog_step(struct wss_dirtylog *log, struct wss_guest *guest, uint64_
 void wss_dirtylog_done(struct wss_dirtylog *log)
 {
 	log->state = WSS_DIRTYLOG_OFF;
+}
+
+enum wss_dirtylog_end wss_dirtylog_ended(const struct wss_dirtylog *log, struct wss_guest *guest)
+{
+	struct wss_dirty_log now;
+
+	if (wss_clock_now_ns() < log->ends_ns)
+		return WSS_DIRTYLOG_LASTS;
+	if (guest->ops->dirty_log_query(guest, &now, NULL) < 0)
+		return WSS_DIRTYLOG_UNKNOWN;
+	if (!now.measuring)
+		return WSS_DIRTYLOG_ENDED;
+	return wss_clock_now_ns() < log->ends_ns + END_GRACE_NS ? WSS_DIRTYLOG_LASTS
+								 : WSS_DIRTYLOG_OVERDUE;
 }

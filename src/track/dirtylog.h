@@ -42,13 +42,33 @@ struct wss_dirtylog {
 int wss_dirtylog_check(const struct wss_guest *guest, uint64_t window_ns, struct wss_error *err);
 
 /*
- * One step towards a log that is on, to be called again after 10 ms or so as long as it
- * returns 0; 1: it is on as far as can be told. counts are KVM's newest. The
- * calculation is the shortest that fits the window. Waits for the end of a calculation of
- * our own that an earlier window has left; one of somebody else's is WSS_ERR_BUSY.
+ * Is no calculation under way, so that one may be started? 1: yes; 0: one that an earlier
+ * window of ours has left is about to end, call again after 10 ms or so; -1: somebody else's
+ * is, WSS_ERR_BUSY. Without side effect.
  */
-int wss_dirtylog_step(struct wss_dirtylog *log, struct wss_guest *guest, uint64_t window_ns,
+int wss_dirtylog_free(const struct wss_dirtylog *log, struct wss_guest *guest,
+		      struct wss_error *err);
+
+/* Asks for the log: a calculation that is the shortest that fits the window. Only when free. */
+int wss_dirtylog_start(struct wss_dirtylog *log, struct wss_guest *guest, uint64_t window_ns,
+		       struct wss_error *err);
+
+/*
+ * After that, one step towards a log that is on, to be called again after 10 ms or so as long
+ * as it returns 0; 1: it is on as far as can be told. counts are KVM's newest.
+ */
+int wss_dirtylog_step(struct wss_dirtylog *log, struct wss_guest *guest,
 		      const struct wss_kvm_counts *counts, struct wss_error *err);
+
+enum wss_dirtylog_end {
+	WSS_DIRTYLOG_ENDED,
+	WSS_DIRTYLOG_LASTS,    /* as it should: ask again in a moment */
+	WSS_DIRTYLOG_OVERDUE,  /* well past its time: QEMU puts the end off while it is paused */
+	WSS_DIRTYLOG_UNKNOWN,  /* nobody answers; a guest that has ended, for one */
+};
+
+/* Has the calculation of the last window ended? Asks nobody before its time. */
+enum wss_dirtylog_end wss_dirtylog_ended(const struct wss_dirtylog *log, struct wss_guest *guest);
 
 /* The window is over: the next step starts a new calculation. */
 void wss_dirtylog_done(struct wss_dirtylog *log);

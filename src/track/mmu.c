@@ -18,7 +18,8 @@
 #include "base/fault.h"
 #include "host/kvmstat.h"
 #include "track/control.h"
-#include "track/dirtylog.h"
+#include "track/fine.h"
+#include "track/pagewise.h"
 #include "track/selftest.h"
 #include "track/stall.h"
 #include "track/tracker.h"
@@ -31,14 +32,12 @@ struct mmu {
 	const struct wss_host *host;
 	struct wss_guest *guest;
 	struct wss_track_options options;
-	bool fine; /* by 4 KiB, while the dirty log is on */
-	bool coarse_seen; /* large entries came all the same */
-	struct wss_dirtylog log;
-	struct wss_error why_native; /* why auto did not take 4 KiB */
+	struct wss_fine fine;
 	int clear_refs; /* borrowed */
 	struct wss_kvm_debugfs *debugfs; /* NULL: through libvirt or QMP */
 	struct wss_gauge gauge;
 	struct wss_gauge_result result;
+	struct wss_pagewise pages;
 	bool nested; /* a nested guest ran in the window */
 	uint64_t nested_base;
 };
@@ -121,37 +120,45 @@ static void mmu_close(struct wss_tracker *tracker)
 
 	if (!mmu)
 		return;
+	wss_pagewise_close(&mmu->pages);
 	wss_kvm_debugfs_close(mmu->debugfs);
 	free(mmu);
 }
 
-/* Is 4 KiB safe, and with auto also cheap enough? */
-static int check_fine(const struct mmu *mmu, struct wss_error *err)
+/* How long arming keeps the vCPUs waiting, with or without the start of the dirty log. */
+static int predict_stall(struct mmu *mmu, bool with_log, uint64_t *ret_ns, struct wss_error *err)
 {
-	uint64_t rss, hugetlb;
+	struct wss_kvm_counts counts;
+	struct wss_stall_load load = { .logged_pages = 0 };
+	uint64_t rss, hugetlb, huge;
 
-	if (wss_dirtylog_check(mmu->guest, mmu->options.window_ns, err) < 0)
+	if (read_counts(mmu, &counts, err) < 0 ||
+	    wss_resident_read(&mmu->guest->process, &rss, &hugetlb, err) < 0)
 		return -1;
-	if (mmu->options.granularity != WSS_GRANULARITY_AUTO)
+	if (wss_fault("slow-zap")) {
+		*ret_ns = 10 * WSS_NS_PER_S;
 		return 0;
-	if (wss_resident_read(&mmu->guest->process, &rss, &hugetlb, err) < 0)
-		return -1;
-	if (rss / 4096 > mmu->options.max_faults)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "4 KiB granularity: up to %llu faults are to be expected, which is over --max-faults",
-				     (unsigned long long)(rss / 4096));
+	}
+	/* KVM maps 2 MiB only where the host's page is huge: that much is known to be. */
+	huge = counts.pages_2m * SIZE_2M > hugetlb ? counts.pages_2m * SIZE_2M : hugetlb;
+	if (huge > rss)
+		huge = rss;
+	load.host_entries = (rss - huge) / 4096 + huge / SIZE_2M;
+	load.kvm_entries = wss_kvm_counts_entries(&counts);
+	if (with_log)
+		load.logged_pages = mmu->guest->config.maximum_bytes / 4096;
+	*ret_ns = wss_stall_predict_ns(&load, wss_stall_entry_ns());
 	return 0;
 }
 
 static int choose_granularity(struct mmu *mmu, struct wss_error *err)
 {
-	if (mmu->options.granularity == WSS_GRANULARITY_NATIVE)
-		return 0;
-	mmu->fine = check_fine(mmu, &mmu->why_native) == 0;
-	if (mmu->fine || mmu->options.granularity == WSS_GRANULARITY_AUTO)
-		return 0;
-	*err = mmu->why_native;
-	return -1;
+	uint64_t stall_ns = 0;
+
+	if (mmu->options.granularity == WSS_GRANULARITY_AUTO &&
+	    predict_stall(mmu, true, &stall_ns, err) < 0)
+		return -1;
+	return wss_fine_choose(&mmu->fine, mmu->guest, &mmu->options, stall_ns, err);
 }
 
 static int mmu_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
@@ -169,7 +176,8 @@ static int mmu_open(const struct wss_host *host, struct wss_guest *guest, int cl
 	mmu->clear_refs = clear_refs;
 	/* Without debugfs the slower way is used: mmu_probe has seen that there is one. */
 	wss_kvm_debugfs_open(&host->root, guest->process.pid, &mmu->debugfs, NULL);
-	if (choose_granularity(mmu, err) < 0) {
+	if (choose_granularity(mmu, err) < 0 ||
+	    wss_pagewise_open(&mmu->pages, host, guest, options->recorder, err) < 0) {
 		mmu_close(&mmu->base);
 		return -1;
 	}
@@ -180,38 +188,8 @@ static int mmu_open(const struct wss_host *host, struct wss_guest *guest, int cl
 static int mmu_predict(struct wss_tracker *tracker, uint64_t *ret_ns, struct wss_error *err)
 {
 	struct mmu *mmu = (struct mmu *)tracker;
-	struct wss_kvm_counts counts;
-	struct wss_stall_load load;
-	uint64_t rss, hugetlb, huge;
 
-	if (read_counts(mmu, &counts, err) < 0 ||
-	    wss_resident_read(&mmu->guest->process, &rss, &hugetlb, err) < 0)
-		return -1;
-	if (wss_fault("slow-zap")) {
-		*ret_ns = 10 * WSS_NS_PER_S;
-		return 0;
-	}
-	/* KVM maps 2 MiB only where the host's page is huge: that much is known to be. */
-	huge = counts.pages_2m * SIZE_2M > hugetlb ? counts.pages_2m * SIZE_2M : hugetlb;
-	if (huge > rss)
-		huge = rss;
-	load.host_entries = (rss - huge) / 4096 + huge / SIZE_2M;
-	load.kvm_entries = wss_kvm_counts_entries(&counts);
-	*ret_ns = wss_stall_predict_ns(&load, wss_stall_entry_ns());
-	return 0;
-}
-
-/*
- * Zapping before the log is started leaves it little to split: only what the guest touches
- * meanwhile.
- */
-static int zap_before_log(struct mmu *mmu, struct wss_error *err)
-{
-	struct wss_span unused;
-
-	if (mmu->log.state != WSS_DIRTYLOG_OFF || wss_fault("skip-zap"))
-		return 0;
-	return wss_control_clear(mmu->clear_refs, '4', &unused, err);
+	return predict_stall(mmu, mmu->fine.on, ret_ns, err);
 }
 
 static int mmu_prepare(struct wss_tracker *tracker, struct wss_error *err)
@@ -219,18 +197,35 @@ static int mmu_prepare(struct wss_tracker *tracker, struct wss_error *err)
 	struct mmu *mmu = (struct mmu *)tracker;
 	struct wss_kvm_counts counts;
 
-	if (!mmu->fine)
+	if (!mmu->fine.on)
 		return 1;
-	if (zap_before_log(mmu, err) < 0 || read_counts(mmu, &counts, err) < 0)
+	if (read_counts(mmu, &counts, err) < 0)
 		return -1;
-	return wss_dirtylog_step(&mmu->log, mmu->guest, mmu->options.window_ns, &counts, err);
+	return wss_fine_prepare(&mmu->fine, mmu->guest, mmu->options.window_ns, mmu->clear_refs,
+				&counts, err);
+}
+
+static bool mmu_spoilt(const struct wss_tracker *tracker)
+{
+	const struct mmu *mmu = (const struct mmu *)tracker;
+
+	return wss_fine_spoilt(&mmu->fine, mmu->options.window_ns);
+}
+
+static bool mmu_settle(struct wss_tracker *tracker, struct wss_sample *sample)
+{
+	struct mmu *mmu = (struct mmu *)tracker;
+	struct wss_kvm_counts counts;
+	bool known = read_counts(mmu, &counts, NULL) == 0;
+
+	return wss_fine_settle(&mmu->fine, mmu->guest, known ? &counts : NULL, sample);
 }
 
 static uint64_t mmu_valid_until_ns(const struct wss_tracker *tracker)
 {
 	const struct mmu *mmu = (const struct mmu *)tracker;
 
-	return mmu->fine ? mmu->log.ends_ns : 0;
+	return mmu->fine.on ? mmu->fine.log.ends_ns : 0;
 }
 
 static bool mmu_works_stopped(const struct wss_tracker *tracker)
@@ -244,21 +239,27 @@ static int mmu_begin(struct wss_tracker *tracker, struct wss_span *ret_span, str
 	struct wss_gauge_reading reading;
 	struct wss_kvm_counts counts;
 
+	if (read_counts(mmu, &counts, err) < 0 ||
+	    wss_pagewise_begin(&mmu->pages, &counts, err) < 0)
+		return -1;
 	if (wss_fault("skip-zap"))
 		ret_span->start_ns = ret_span->end_ns = wss_clock_now_ns();
 	else if (wss_control_clear(mmu->clear_refs, '4', ret_span, err) < 0)
 		return -1;
 	if (read_counts(mmu, &counts, err) < 0)
 		return -1;
-	/* The window that begins now uses the log that is on; the next needs one of its own. */
-	wss_dirtylog_done(&mmu->log);
-	mmu->coarse_seen = false;
+	wss_fine_begun(&mmu->fine);
 	mmu->nested = false;
 	mmu->nested_base = counts.nested_run;
 	watch_nested(mmu, &counts);
 	reading = gauge_reading(&counts);
 	wss_gauge_begin(&mmu->gauge, &reading);
 	return 0;
+}
+
+static void mmu_started(struct wss_tracker *tracker, uint64_t start_ns)
+{
+	wss_pagewise_started(&((struct mmu *)tracker)->pages, start_ns);
 }
 
 static int mmu_poll(struct wss_tracker *tracker, struct wss_reading *ret_reading,
@@ -272,7 +273,7 @@ static int mmu_poll(struct wss_tracker *tracker, struct wss_reading *ret_reading
 	if (read_counts(mmu, &counts, err) < 0)
 		return -1;
 	watch_nested(mmu, &counts);
-	mmu->coarse_seen |= counts.pages_2m || counts.pages_1g;
+	wss_fine_seen(&mmu->fine, &counts);
 	reading = gauge_reading(&counts);
 	wss_gauge_add(&mmu->gauge, &reading);
 	wss_gauge_result(&mmu->gauge, mmu->guest->config.maximum_bytes, &mmu->result);
@@ -284,23 +285,26 @@ static int mmu_poll(struct wss_tracker *tracker, struct wss_reading *ret_reading
 		.granularity_bytes = mmu->result.granularity_bytes,
 		.faults = { counts.has_pf_fixed, mmu->gauge.faults },
 	};
+	wss_pagewise_refine(&mmu->pages, mmu->nested, ret_reading);
 	return 0;
 }
 
-static void mmu_explain(const struct wss_tracker *tracker, struct wss_sample *sample)
+static size_t mmu_curve(const struct wss_tracker *tracker, uint64_t until_ns,
+			struct wss_curve_point *ret_points, size_t n)
 {
-	const struct mmu *mmu = (const struct mmu *)tracker;
+	return wss_pagewise_curve(&((const struct mmu *)tracker)->pages, until_ns, ret_points, n);
+}
+
+static void mmu_rest(struct wss_tracker *tracker)
+{
+	wss_pagewise_rest(&((struct mmu *)tracker)->pages);
+}
+
+/* What makes the gauge, and only that, doubtful. */
+static void explain_gauge(const struct mmu *mmu, struct wss_sample *sample)
+{
 	const struct wss_domxml *config = &mmu->guest->config;
 
-	if (mmu->fine && mmu->coarse_seen)
-		wss_sample_degrade(sample,
-				   "the dirty log was not on throughout: this is native granularity");
-	if (mmu->why_native.code)
-		wss_sample_note(sample, "native granularity because: %s", mmu->why_native.text);
-	if (mmu->result.granularity_bytes > 4096)
-		wss_sample_note(sample,
-				"KVM maps this guest by %s: each entry counts whole, the truth lies between the low and the high bound",
-				mmu->result.granularity_bytes > SIZE_2M ? "1 GiB" : "2 MiB");
 	if (mmu->result.fallen_bytes)
 		wss_sample_degrade(sample,
 				   "the host unmapped %llu KiB in the window (reclaim, KSM, NUMA balancing or balloon)",
@@ -310,15 +314,29 @@ static void mmu_explain(const struct wss_tracker *tracker, struct wss_sample *sa
 		wss_sample_degrade(sample,
 				   "the host unmapped memory in the window, and there were %llu faults more than mapped entries",
 				   (unsigned long long)mmu->result.excess_faults);
-	if (mmu->nested)
-		wss_sample_degrade(sample,
-				   "a nested guest ran: its shadow page tables count too");
 	if (config->hostdevs || config->shmems)
 		wss_sample_degrade(sample,
 				   "memory of assigned or shared devices counts too");
+}
+
+static void mmu_explain(const struct wss_tracker *tracker, struct wss_sample *sample)
+{
+	const struct mmu *mmu = (const struct mmu *)tracker;
+
+	wss_fine_explain(&mmu->fine, sample);
+	if (mmu->result.granularity_bytes > 4096)
+		wss_sample_note(sample,
+				"KVM maps this guest by %s: each entry counts whole, the truth lies between the low and the high bound",
+				mmu->result.granularity_bytes > SIZE_2M ? "1 GiB" : "2 MiB");
+	if (!mmu->pages.exact)
+		explain_gauge(mmu, sample);
+	if (mmu->nested)
+		wss_sample_degrade(sample,
+				   "a nested guest ran: its shadow page tables count too");
 	if (mmu->host->tdp_mmu == WSS_NO)
 		wss_sample_degrade(sample,
 				   "kvm.tdp_mmu is off: prefetched entries count as touched");
+	wss_pagewise_explain(&mmu->pages, sample);
 	wss_sample_note(sample,
 			"accesses by devices (QEMU's emulation, vhost, VFIO) are not seen");
 }
@@ -333,10 +351,15 @@ const struct wss_tracker_ops wss_tracker_mmu = {
 	.open = mmu_open,
 	.prepare = mmu_prepare,
 	.valid_until_ns = mmu_valid_until_ns,
+	.spoilt = mmu_spoilt,
+	.settle = mmu_settle,
 	.predict = mmu_predict,
 	.works_stopped = mmu_works_stopped,
 	.begin = mmu_begin,
+	.started = mmu_started,
 	.poll = mmu_poll,
+	.curve = mmu_curve,
 	.explain = mmu_explain,
+	.rest = mmu_rest,
 	.close = mmu_close,
 };

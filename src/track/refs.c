@@ -83,6 +83,9 @@ static int refs_open(const struct wss_host *host, struct wss_guest *guest, int c
 {
 	struct refs *refs;
 
+	if (options->recorder == WSS_RECORDER_BPF)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "--recorder bpf: without KVM there are no faults to record");
 	if (options->granularity == WSS_GRANULARITY_4K && check_no_huge(guest, err) < 0)
 		return -1;
 	refs = calloc(1, sizeof(*refs));

@@ -12,6 +12,7 @@ enum entry_state {
 	ENTRY_WAITING, /* for the start of its next window */
 	ENTRY_PREPARING,
 	ENTRY_ARMED,
+	ENTRY_SETTLING, /* the window is over, the guest not yet as it was before */
 	ENTRY_DONE,
 };
 
@@ -24,7 +25,11 @@ struct entry {
 	uint64_t next_ns;     /* when something is to be done */
 	uint64_t report_ns;   /* when the next sample is due */
 	unsigned windows_left;
+	bool reported;		 /* a sample of this window has been emitted */
+	struct wss_sample sample; /* while settling */
 };
+
+#define SETTLE_STEP_NS (50 * WSS_NS_PER_MS)
 
 struct round {
 	const struct wss_host *host;
@@ -59,8 +64,7 @@ static void emit_failure(const struct round *round, struct entry *entry,
 	round->emit(&sample, entry->guest, last, round->opaque);
 }
 
-/* These will not be better in the next window. */
-static bool ends_series(const struct wss_error *error)
+bool wss_round_ends_series(const struct wss_error *error)
 {
 	return error->code == WSS_ERR_GONE || error->code == WSS_ERR_UNSUPPORTED ||
 	       error->code == WSS_ERR_CONNECT;
@@ -76,7 +80,7 @@ static void fail(const struct round *round, struct entry *entry, const struct ws
 	}
 	if (entry->windows_left > 0)
 		entry->windows_left--;
-	last = ends_series(error) || !entry->windows_left || round->options->cumulative;
+	last = wss_round_ends_series(error) || !entry->windows_left || round->options->cumulative;
 	emit_failure(round, entry, error, last);
 	if (last) {
 		finish(entry);
@@ -131,6 +135,7 @@ static void start_window(const struct round *round, struct entry *entry)
 		return;
 	}
 	entry->state = ENTRY_ARMED;
+	entry->reported = false;
 	entry->armed_ns = wss_window_start_ns(entry->window);
 	entry->report_ns = entry->armed_ns + (options->cumulative
 						      ? options->interval_ns
@@ -155,48 +160,72 @@ static void prepare_window(const struct round *round, struct entry *entry)
 	}
 }
 
+/* The last sample of a window goes out, and the next window is waited for. */
+static void close_window(const struct round *round, struct entry *entry)
+{
+	bool last = --entry->windows_left == 0;
+
+	round->emit(&entry->sample, entry->guest, last, round->opaque);
+	if (last) {
+		finish(entry);
+		return;
+	}
+	wss_window_rest(entry->window);
+	entry->state = ENTRY_WAITING;
+	entry->next_ns = entry->armed_ns + round->options->interval_ns;
+}
+
+static void settle(const struct round *round, struct entry *entry)
+{
+	entry->state = ENTRY_SETTLING;
+	entry->next_ns = wss_clock_now_ns() + SETTLE_STEP_NS;
+	if (wss_window_settle(entry->window, &entry->sample))
+		close_window(round, entry);
+}
+
 /* A sample is due. */
 static void report(const struct round *round, struct entry *entry)
 {
 	const struct wss_round_options *options = round->options;
 	uint64_t end_ns = wss_window_end_ns(entry->window);
 	struct wss_error error = WSS_ERROR_INIT;
-	struct wss_sample sample;
-	bool last;
 
-	if (wss_window_read(entry->window, &sample, &error) < 0) {
+	if (wss_window_read(entry->window, &entry->sample, &error) < 0) {
 		fail(round, entry, &error);
 		return;
 	}
-	if (options->cumulative && entry->report_ns < end_ns) {
-		round->emit(&sample, entry->guest, false, round->opaque);
-		entry->report_ns = min_u64(entry->report_ns + options->interval_ns, end_ns);
+	entry->reported = true;
+	if (!options->cumulative || entry->report_ns >= end_ns) {
+		settle(round, entry);
+		return;
+	}
+	round->emit(&entry->sample, entry->guest, false, round->opaque);
+	entry->report_ns = min_u64(entry->report_ns + options->interval_ns, end_ns);
+	schedule(entry);
+}
+
+static void look(const struct round *round, struct entry *entry)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+
+	if (wss_window_poll(entry->window, &error) < 0)
+		fail(round, entry, &error);
+	else if (!entry->reported && wss_window_spoilt(entry->window))
+		start_window(round, entry);
+	else
 		schedule(entry);
-		return;
-	}
-	last = --entry->windows_left == 0;
-	round->emit(&sample, entry->guest, last, round->opaque);
-	if (last) {
-		finish(entry);
-		return;
-	}
-	entry->state = ENTRY_WAITING;
-	entry->next_ns = entry->armed_ns + options->interval_ns;
 }
 
 static void step(const struct round *round, struct entry *entry)
 {
-	struct wss_error error = WSS_ERROR_INIT;
-
-	if (entry->state == ENTRY_WAITING || entry->state == ENTRY_PREPARING) {
+	if (entry->state == ENTRY_WAITING || entry->state == ENTRY_PREPARING)
 		prepare_window(round, entry);
-	} else if (entry->next_ns >= entry->report_ns) {
+	else if (entry->state == ENTRY_SETTLING)
+		settle(round, entry);
+	else if (entry->next_ns >= entry->report_ns)
 		report(round, entry);
-	} else if (wss_window_poll(entry->window, &error) < 0) {
-		fail(round, entry, &error);
-	} else {
-		schedule(entry);
-	}
+	else
+		look(round, entry);
 }
 
 static struct entry *earliest(struct entry *entries, size_t n)
@@ -243,8 +272,12 @@ int wss_round_run(const struct wss_host *host, struct wss_round_guest *guests, s
 	open_all(&round, entries, n);
 	while ((entry = earliest(entries, n)) && wss_clock_sleep_until_ns(entry->next_ns) == 0)
 		step(&round, entry);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		/* Measured is measured: a stop request does not take it back. */
+		if (entries[i].state == ENTRY_SETTLING)
+			close_window(&round, &entries[i]);
 		finish(&entries[i]);
+	}
 	if (wss_stop_requested())
 		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 	return 0;

@@ -47,4 +47,7 @@ int wss_round_run(const struct wss_host *host, struct wss_round_guest *guests, s
 		  const struct wss_round_options *options, wss_round_emit emit, void *opaque,
 		  struct wss_error *err);
 
+/* Is this an error that the next window would meet, too? False without an error. */
+bool wss_round_ends_series(const struct wss_error *error);
+
 #endif

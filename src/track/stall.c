@@ -71,9 +71,16 @@ double wss_stall_entry_ns(void)
 	return measured_entry_ns;
 }
 
+/*
+ * The log is started by clearing it for all of RAM, in one loop under mmu_lock (Linux 6.1,
+ * virt/kvm/kvm_main.c, kvm_clear_dirty_log_protect). A turn of it is for 64 pages and walks
+ * KVM's tables a few times; each page is taken as one entry, which is an assumption:
+ * docs/4k-cost.md.
+ */
 uint64_t wss_stall_predict_ns(const struct wss_stall_load *load, double entry_ns)
 {
-	double entries = (double)load->host_entries + (double)load->kvm_entries;
+	double entries = (double)load->host_entries + (double)load->kvm_entries +
+			 (double)load->logged_pages;
 	double ns = (double)BASE_NS + entries * entry_ns;
 
 	return ns > 1e18 ? (uint64_t)1e18 : (uint64_t)ns;

@@ -18,6 +18,7 @@
 struct wss_stall_load {
 	uint64_t host_entries; /* 4 KiB pages and huge pages that are resident, each as one */
 	uint64_t kvm_entries;  /* second-level entries that are mapped */
+	uint64_t logged_pages; /* pages of 4 KiB of RAM for which the dirty log is started; 0: it is not */
 };
 
 /* ns that one entry costs on this host; measured once per process, takes about 10 ms. */

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "host/guest.h"
 #include "host/host.h"
+#include "track/recorder.h"
 #include "wss/sample.h"
 
 /* When an observation began and ended, wss_clock_now_ns(). */
@@ -39,13 +40,17 @@ enum wss_granularity {
 	WSS_GRANULARITY_NATIVE, /* as the host maps */
 	WSS_GRANULARITY_4K,
 	WSS_GRANULARITY_AUTO, /* 4 KiB where that is safe and cheap enough, else native */
+	WSS_GRANULARITY_BOTH, /* a window of each; for commands, no tracker ever sees it */
 };
 
 /* What a user may ask of a method. */
 struct wss_track_options {
 	enum wss_granularity granularity;
 	uint64_t window_ns;
-	uint64_t max_faults; /* with WSS_GRANULARITY_AUTO: 4 KiB only if no more are to be expected */
+	enum wss_recorder_choice recorder;
+	/* With WSS_GRANULARITY_AUTO: 4 KiB only if no more than this is to be expected. */
+	uint64_t max_faults;
+	uint64_t max_stall_ns;
 };
 
 struct wss_tracker_ops;
@@ -97,6 +102,12 @@ struct wss_tracker_ops {
 	int (*begin)(struct wss_tracker *tracker, struct wss_span *ret_span,
 		     struct wss_error *err);
 
+	/*
+	 * After begin, and after the guest was let go where it was held: the window counts from
+	 * start_ns, wss_clock_now_ns(). May be NULL.
+	 */
+	void (*started)(struct wss_tracker *tracker, uint64_t start_ns);
+
 	/* Reads what has been touched since begin, without disturbing it. */
 	int (*poll)(struct wss_tracker *tracker, struct wss_reading *ret_reading,
 		    struct wss_error *err);
@@ -107,8 +118,36 @@ struct wss_tracker_ops {
 	 */
 	uint64_t (*valid_until_ns)(const struct wss_tracker *tracker);
 
-	/* Adds what the method knows of its own limits in this window. May be NULL. */
+	/*
+	 * Has what begin set up been lost, and is there time to begin again? Looked at after
+	 * each poll. May be NULL.
+	 */
+	bool (*spoilt)(const struct wss_tracker *tracker);
+
+	/*
+	 * One step of seeing, after the window, that the guest is as it was before; never waits.
+	 * True: done, and what there is to say is in the sample; false: call again in a moment. May be NULL.
+	 */
+	bool (*settle)(struct wss_tracker *tracker, struct wss_sample *sample);
+
+	/*
+	 * The growth curve as of the last poll, up to until_ns after the start, where the method
+	 * knows it better than from polls: how many points, at most n; else 0. May be NULL.
+	 */
+	size_t (*curve)(const struct wss_tracker *tracker, uint64_t until_ns,
+			struct wss_curve_point *ret_points, size_t n);
+
+	/*
+	 * Adds what the method knows of its own limits in this window, and figures that only it
+	 * has. Those of memory are in the sample already. May be NULL.
+	 */
 	void (*explain)(const struct wss_tracker *tracker, struct wss_sample *sample);
+
+	/*
+	 * Nothing more is read until the next begin: what costs something meanwhile can go. May
+	 * be NULL.
+	 */
+	void (*rest)(struct wss_tracker *tracker);
 
 	/* Takes NULL and half-open state. */
 	void (*close)(struct wss_tracker *tracker);

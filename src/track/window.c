@@ -85,6 +85,8 @@ int wss_window_open(const struct wss_host *host, struct wss_guest *guest,
 		.granularity = options->granularity,
 		.window_ns = options->window_ns,
 		.max_faults = options->max_faults,
+		.recorder = options->recorder,
+		.max_stall_ns = options->max_stall_ns,
 	};
 	struct wss_window *window = calloc(1, sizeof(*window));
 
@@ -111,6 +113,12 @@ int wss_window_open(const struct wss_host *host, struct wss_guest *guest,
 failed:
 	wss_window_close(window);
 	return -1;
+}
+
+void wss_window_rest(struct wss_window *window)
+{
+	if (window->tracker->ops->rest)
+		window->tracker->ops->rest(window->tracker);
 }
 
 void wss_window_close(struct wss_window *window)
@@ -194,6 +202,8 @@ static int arm(struct wss_window *window, struct wss_error *err)
 	} else {
 		window->start_ns = middle(window->armed);
 	}
+	if (window->tracker->ops->started)
+		window->tracker->ops->started(window->tracker, window->start_ns);
 	window->stalls_ns[window->n_stalls++ % STALLS_KEPT] =
 		window->armed.end_ns - window->armed.start_ns;
 	return 0;
@@ -368,6 +378,20 @@ int wss_window_poll(struct wss_window *window, struct wss_error *err)
 	return r;
 }
 
+bool wss_window_spoilt(const struct wss_window *window)
+{
+	const struct wss_tracker_ops *ops = window->tracker->ops;
+
+	return ops->spoilt && ops->spoilt(window->tracker);
+}
+
+bool wss_window_settle(struct wss_window *window, struct wss_sample *sample)
+{
+	const struct wss_tracker_ops *ops = window->tracker->ops;
+
+	return !ops->settle || ops->settle(window->tracker, sample);
+}
+
 static void read_memory(struct wss_window *window, struct wss_sample *sample)
 {
 	struct wss_error why = WSS_ERROR_INIT;
@@ -405,6 +429,22 @@ void wss_window_describe(const struct wss_guest *guest, const struct wss_tracker
 		(struct wss_amount){ guest->balloon.known, guest->balloon.bytes };
 }
 
+/* The method's own curve, with this reading as its end; else that of the polls. */
+static void fill_curve(const struct wss_window *window, const struct wss_reading *reading,
+		       uint64_t until_ns, struct wss_sample *sample)
+{
+	const struct wss_tracker_ops *ops = window->tracker->ops;
+
+	sample->n_curve = ops->curve ? ops->curve(window->tracker, until_ns, sample->curve,
+						  WSS_CURVE_MAX) : 0;
+	if (sample->n_curve) {
+		wss_sample_curve_add(sample, until_ns, reading->wss_bytes);
+		return;
+	}
+	sample->n_curve = window->curve.n_curve;
+	memcpy(sample->curve, window->curve.curve, sizeof(sample->curve));
+}
+
 static void fill_reading(struct wss_window *window, const struct wss_reading *reading,
 			 uint64_t end_ns, struct wss_sample *sample)
 {
@@ -422,8 +462,7 @@ static void fill_reading(struct wss_window *window, const struct wss_reading *re
 		(struct wss_amount){ window->predicted_ns != 0, window->predicted_ns };
 	sample->cost.user_ns = wss_amount_of(window->cpu.user_ns);
 	sample->cost.system_ns = wss_amount_of(window->cpu.system_ns);
-	sample->n_curve = window->curve.n_curve;
-	memcpy(sample->curve, window->curve.curve, sizeof(sample->curve));
+	fill_curve(window, reading, end_ns - window->start_ns, sample);
 	if (ops->explain)
 		ops->explain(window->tracker, sample);
 }
@@ -450,6 +489,7 @@ int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 		end_ns = middle(reading.span);
 	add_to_curve(window, &reading, true);
 	wss_window_describe(window->guest, window->tracker->ops, window->options, ret_sample);
+	read_memory(window, ret_sample);
 	fill_reading(window, &reading, end_ns, ret_sample);
 	if (window->slipped)
 		wss_sample_degrade(ret_sample,
@@ -463,6 +503,5 @@ int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 				   "the window was cut short: preparing it took too long");
 	if (window->armed.end_ns - window->armed.start_ns > window->options->max_stall_ns)
 		wss_sample_note(ret_sample, "arming took longer than --max-stall");
-	read_memory(window, ret_sample);
 	return check_alive(window, err);
 }

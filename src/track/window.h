@@ -29,6 +29,7 @@ struct wss_window_options {
 	bool curve; /* the growth curve is what is asked for: poll for it also where that is dear */
 	enum wss_granularity granularity;
 	uint64_t max_faults;
+	enum wss_recorder_choice recorder;
 };
 
 struct wss_window;
@@ -69,11 +70,26 @@ uint64_t wss_window_next_ns(const struct wss_window *window);
 int wss_window_poll(struct wss_window *window, struct wss_error *err);
 
 /*
+ * Has what the window rests on been lost, so that wss_window_begin() should come again? Only
+ * where that is sure to help.
+ */
+bool wss_window_spoilt(const struct wss_window *window);
+
+/*
  * Reads the set touched so far and fills a whole sample. The observation goes on
  * until the next begin: several reads of one arming give the growing set.
  */
 int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 		    struct wss_error *err);
+
+/* Nothing is read until the next begin. */
+void wss_window_rest(struct wss_window *window);
+
+/*
+ * One step of seeing that the guest is as it was before the window: true when that is done,
+ * with what there is to say in the sample of that window; false: call again in a moment.
+ */
+bool wss_window_settle(struct wss_window *window, struct wss_sample *sample);
 
 /* Unlocks, and leaves the guest running. Takes NULL. */
 void wss_window_close(struct wss_window *window);

@@ -74,6 +74,8 @@ void wss_sample_fail(struct wss_sample *sample, const struct wss_error *err)
 							   : WSS_QUALITY_FAILED;
 	sample->error = *err;
 	sample->window_ns = sample->wss_bytes = unknown;
+	sample->mapped_bytes = sample->written_bytes = unknown;
+	sample->written_low_bytes = sample->written_high_bytes = unknown;
 	sample->low_bytes = sample->high_bytes = sample->granularity_bytes = unknown;
 	sample->n_curve = 0;
 }
@@ -91,5 +93,22 @@ bool wss_sample_share(const struct wss_sample *sample, double *ret_share)
 	    !sample->memory.balloon_bytes.value)
 		return false;
 	*ret_share = (double)sample->wss_bytes.value / (double)sample->memory.balloon_bytes.value;
+	return true;
+}
+
+void wss_sample_set_native(struct wss_sample *sample, const struct wss_sample *native)
+{
+	sample->native.granularity_bytes = native->granularity_bytes;
+	sample->native.window_ns = native->window_ns;
+	sample->native.wss_bytes = native->wss_bytes;
+	sample->native.low_bytes = native->low_bytes;
+	sample->native.high_bytes = native->high_bytes;
+}
+
+bool wss_sample_bloat(const struct wss_sample *sample, double *ret_factor)
+{
+	if (!sample->native.wss_bytes.known || !sample->wss_bytes.known || !sample->wss_bytes.value)
+		return false;
+	*ret_factor = (double)sample->native.wss_bytes.value / (double)sample->wss_bytes.value;
 	return true;
 }

@@ -57,6 +57,24 @@ struct wss_sample {
 	struct wss_amount wss_bytes;
 	struct wss_amount low_bytes;
 	struct wss_amount high_bytes;
+	const char *recorder; /* static, what counted: "bpf" or "counters"; NULL where it does not apply */
+	struct wss_amount mapped_bytes; /* under KVM's entries, the most that its counters showed */
+	/* Known exactly only where all three are; else there may be bounds. */
+	struct wss_amount written_bytes;
+	struct wss_amount written_low_bytes;
+	struct wss_amount written_high_bytes;
+
+	/*
+	 * The same guest by the host's mappings, in a window of its own just before this one;
+	 * known only where both were asked for.
+	 */
+	struct {
+		struct wss_amount granularity_bytes;
+		struct wss_amount window_ns;
+		struct wss_amount wss_bytes;
+		struct wss_amount low_bytes;
+		struct wss_amount high_bytes;
+	} native;
 
 	struct {
 		struct wss_amount maximum_bytes;
@@ -72,6 +90,7 @@ struct wss_sample {
 		struct wss_amount arm_ns;  /* the guest's vCPUs may have waited this long */
 		struct wss_amount read_ns;
 		struct wss_amount faults; /* second-level faults in the window */
+		struct wss_amount outside_faults; /* outside guest RAM, seen by the recorder */
 		struct wss_amount predicted_stall_ns;
 		struct wss_amount user_ns;   /* our own CPU time in the window */
 		struct wss_amount system_ns; /* the walk of the zap is in here */
@@ -114,5 +133,14 @@ void wss_sample_curve_add(struct wss_sample *sample, uint64_t ns, uint64_t bytes
 
 /* Working set as a share of the balloon, 0..1 and above; absent when either is. */
 bool wss_sample_share(const struct wss_sample *sample, double *ret_share);
+
+/* Copies the figures of a window by the host's mappings into sample->native. */
+void wss_sample_set_native(struct wss_sample *sample, const struct wss_sample *native);
+
+/*
+ * The bloat factor of large pages: working set by the host's mappings over that by 4 KiB; 1
+ * where the host maps 4 KiB. False where one of them is not known.
+ */
+bool wss_sample_bloat(const struct wss_sample *sample, double *ret_factor);
 
 #endif

@@ -5,33 +5,10 @@
 # and how much slower the guest's loop runs. Runs with and without sampling take turns;
 # only ratios of the same run are figures that hold elsewhere. It tests nothing.
 # shellcheck disable=SC2317
-. "${WSS_LAB_DIR:?}/wss.sh"
+. "${WSS_LAB_DIR:?}/rates.sh"
 
 runs=11
 window=4
-
-# Touches a second over five seconds of the guest's clock.
-loop_rate() { # [COMMAND...] that runs meanwhile
-	stamp_begin bench
-	[ $# = 0 ] || "$@" &
-	wait_until 60 enough_reports
-	stamp_end
-	[ $# = 0 ] || wait $!
-	awk '/ wss-guest: time_ms=/ {
-		for (i = 3; i <= NF; i++)
-			value[substr($i, 1, index($i, "=") - 1)] = substr($i, index($i, "=") + 1)
-		if (!reports++) {
-			time = value["time_ms"]
-			touches = value["touches"]
-		}
-	}
-	END { printf "%d\n", 1000 * (value["touches"] - touches) / (value["time_ms"] - time) }
-	' "$lab_run/stamped"
-}
-
-enough_reports() {
-	[ "$(grep -c ' wss-guest: time_ms=' "$lab_run/stamped")" -ge 7 ]
-}
 
 # A line of "user system (process) user system arm (window)" in seconds.
 timed_sample() {
@@ -52,23 +29,9 @@ column() { # NUMBER
 	awk -v n="$1" '{ print $n }' "$lab_run/costs"
 }
 
-# Median of the numbers on stdin, and what lies farthest below and above it.
-spread() {
-	sort -n | awk '{ v[NR] = $1 }
-		END {
-			m = NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2
-			printf "%.6f %.6f %.6f\n", m, v[1], v[NR]
-		}'
-}
-
 report() {
 	local name what
-	read -r plain least most < <(spread <"$lab_run/plain")
-	read -r sampled _ _ < <(spread <"$lab_run/sampled")
-	awk -v plain="$plain" -v least="$least" -v most="$most" -v sampled="$sampled" 'BEGIN {
-		printf "# guest loop rate, sampled / unsampled (medians): %.3f\n", sampled / plain
-		printf "# unsampled runs over their median: %.3f - %.3f\n", least / plain, most / plain
-	}'
+	say_rates "$lab_run/plain" "$lab_run/sampled"
 	while read -r name what; do
 		read -r median least most < <(column "$name" | spread)
 		awk -v m="$median" -v l="$least" -v h="$most" -v w=$window -v what="$what" 'BEGIN {
@@ -89,8 +52,8 @@ lab_libvirtd_start
 lab_guest_start bench memory=512 args="wss.map=320 wss.touch=64 wss.mode=write"
 check "the guest touches" lab_guest_wait_passes bench 3
 for ((run = 0; run < runs; run++)); do
-	loop_rate >>"$lab_run/plain"
-	loop_rate timed_sample >>"$lab_run/sampled"
+	loop_rate bench >>"$lab_run/plain"
+	loop_rate bench timed_sample >>"$lab_run/sampled"
 done
 check "all runs gave figures" in_range "$(cat "$lab_run/plain" "$lab_run/sampled" | grep -c '^[1-9]')" \
 	$((2 * runs)) $((2 * runs))

@@ -192,6 +192,23 @@ bounds_enclose() { # BASELINE
 	in_range $((truth + $1)) $(($(json wss_low_bytes) - MiB)) $(($(json wss_high_bytes) + MiB))
 }
 
+# Ends the script as skipped where virt-wss has no BPF recorder.
+require_recorder() {
+	"$virt_wss" --version | grep -q '^recorders: .*bpf (libbpf' && return 0
+	echo "1..0 # SKIP $("$virt_wss" --version | grep '^recorders:')"
+	exit 77
+}
+
+# The dirty log
+
+log_is_off() { # NAME
+	! virsh -q domstats --dirtyrate "$1" | grep -q 'calc_status=1'
+}
+
+huge_mappings_are_back() { # NAME
+	[ "$(lab_guest_counter "$1" pages_2m)" -gt 0 ] && [ "$(lab_guest_counter "$1" pages_4k)" -lt 1024 ]
+}
+
 # The guest's process
 
 guest_state() { # NAME: the states of all its threads, each once

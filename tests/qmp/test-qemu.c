@@ -210,6 +210,7 @@ static void test_guest(void **state)
 	struct wss_error err = WSS_ERROR_INIT;
 	struct json_object *event = NULL;
 	struct qmp_balloon balloon;
+	struct qmp_machine machine;
 	struct qmp_status status;
 	struct qemu qemu;
 	struct qmp *qmp = start(&qemu, args);
@@ -221,6 +222,10 @@ static void test_guest(void **state)
 	assert_string_equal(uuid, UUID);
 	OK(qmp_query_name(qmp, PLENTY_MS, name, &err));
 	assert_string_equal(name, "guest one");
+	OK(qmp_query_machine(qmp, PLENTY_MS, &machine, &err));
+	/* The alias is resolved; QEMU has set what nobody gave. */
+	assert_memory_equal(machine.type, "pc-i440fx-", 10);
+	assert_int_equal(machine.max_ram_below_4g_bytes, 0xe0000000);
 	OK(qmp_query_balloon(qmp, PLENTY_MS, &balloon, &err));
 	assert_true(balloon.present);
 	assert_int_equal(balloon.actual_bytes, (64 + 32) * MIB);

@@ -77,5 +77,5 @@ man_text() {
 	version=$(sed -n 's/^AC_INIT(\[virt-wss\], \[\(.*\)\])/\1/p' configure.ac)
 	run "$virt_wss" --version
 	[ "$status" = 0 ]
-	[[ $output == *"$version"* && $output == *libvirt* ]]
+	[[ $output == *"$version"* && $output == *libvirt* && $output == *"recorders: counters; "* ]]
 }

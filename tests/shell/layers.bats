@@ -90,8 +90,14 @@ strangers() { # RE ALLOWED
 	[ -z "$output" ]
 }
 
-@test "BPF and HTTP are nowhere yet" {
-	run strangers 'bpf/|microhttpd|ncurses' 'none'
+@test "libbpf is in the recorder only" {
+	run strangers '(linux/)?bpf(/|\.h)' 'src/track/recorder(-bpf|\.bpf)\.c'
+	echo "$output"
+	[ -z "$output" ]
+}
+
+@test "HTTP is nowhere yet" {
+	run strangers 'microhttpd|ncurses' 'none'
 	echo "$output"
 	[ -z "$output" ]
 }

@@ -83,6 +83,30 @@ refused() { # STATUS REGULAR-EXPRESSION
 	[ "$status" = 2 ]
 }
 
+@test "the BPF recorder is for KVM guests; auto does without" {
+	fake_start </dev/null
+	wss sample --window 200ms --recorder bpf
+	refused 5 'recorder'
+	wss sample --window 200ms --recorder auto --output csv
+	[ "$status" = 0 ]
+	[ -z "$(field recorder)" ] && [ -z "$(field written_bytes)" ]
+}
+
+@test "both granularities are in one answer" {
+	fake_start </dev/null
+	wss sample --window 200ms --granularity both --count 2 --output csv
+	[ "$status" = 0 ]
+	[ "$(wc -l <<<"$out")" = 3 ]
+	wss sample --window 200ms --granularity both --output csv
+	[ "$status" = 0 ]
+	[ "$(field native_window_seconds)" != "" ]
+	[ "$(field native_wss_bytes)" -ge $((31 << 20)) ]
+	[ "$(field native_wss_bytes)" -le $((34 << 20)) ]
+	[[ $(field huge_page_bloat) =~ ^(0\.9|1\.0) ]]
+	wss sample --window 200ms --output csv
+	[[ $out != *native* ]]
+}
+
 @test "what the fake guest touches is measured" {
 	fake_start </dev/null
 	wss sample --window 500ms --output csv

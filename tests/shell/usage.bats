@@ -31,6 +31,12 @@ usage() { # REGULAR-EXPRESSION ARGUMENT...
 	refused 2 'connect' sample --connect
 }
 
+@test "recorders that are none" {
+	usage 'recorder' sample test --recorder maybe
+	usage 'recorder' sample test --recorder ''
+	usage 'recorder' profile test --recorder BPF
+}
+
 @test "windows that are none" {
 	usage 'window' sample test --window 0
 	usage 'window' sample test --window 0s
@@ -56,6 +62,9 @@ usage() { # REGULAR-EXPRESSION ARGUMENT...
 	usage 'max-stall' sample test --max-stall 0
 	usage 'max-stall' sample test --max-stall -1ms
 	usage 'method' sample test --method magic
+	usage 'granularity' sample test --granularity 8k
+	usage 'granularity both' sample test --granularity both --cumulative
+	usage 'granularity both' profile test --granularity both
 	usage 'output' sample test --output yaml
 	usage 'output' list test --output yaml
 	usage 'output' methods test --output ''

@@ -35,6 +35,8 @@ struct fake {
 	enum wss_error_code refresh_fails; /* WSS_OK: it does not */
 	bool has_counts;
 	struct wss_kvm_counts counts;
+	struct wss_dirty_log log;
+	unsigned log_starts;
 	unsigned refreshes;
 	void (*on_refresh)(struct fake *fake); /* may change all of the above */
 
@@ -43,6 +45,7 @@ struct fake {
 	enum wss_error_code begin_fails, poll_fails;
 	unsigned opens, begins, polls, closes;
 	char state_in_begin, state_in_poll; /* of the child */
+	unsigned settle_steps, spoilt_times; /* left, of careful_method */
 	bool is_last_poll_gone; /* the child is killed within each poll */
 };
 
@@ -136,6 +139,26 @@ static inline int fake_counts(struct wss_guest *guest, struct wss_kvm_counts *re
 	return 0;
 }
 
+static inline int fake_log_start(struct wss_guest *guest, unsigned seconds, struct wss_error *err)
+{
+	struct fake *fake = guest->source;
+
+	(void)err;
+	assert_in_range(seconds, 1, 60);
+	assert_false(fake->log.measuring);
+	fake->log_starts++;
+	fake->log = (struct wss_dirty_log){ .measuring = true, .bitmap = true };
+	return 0;
+}
+
+static inline int fake_log_query(struct wss_guest *guest, struct wss_dirty_log *ret_log,
+				 struct wss_error *err)
+{
+	(void)err;
+	*ret_log = ((struct fake *)guest->source)->log;
+	return 0;
+}
+
 /* Holds the child; in a valgrind that knows no pidfd_open, by its directory alone. */
 static inline int fake_attach(struct wss_guest *guest, const struct wss_host *host,
 			      struct wss_error *err)
@@ -170,6 +193,8 @@ static inline struct fake *fake_new(const char *name)
 	static const struct wss_guest_ops ops = {
 		.refresh = fake_refresh,
 		.kvm_counts = fake_counts,
+		.dirty_log_start = fake_log_start,
+		.dirty_log_query = fake_log_query,
 		.attach = fake_attach,
 		.disturbed = fake_disturbed,
 	};
@@ -284,7 +309,7 @@ static inline int null_probe(const struct wss_host *host, struct wss_guest *gues
 	return 0;
 }
 
-extern const struct wss_tracker_ops null_method, dear_method, online_method;
+extern const struct wss_tracker_ops null_method, dear_method, online_method, careful_method;
 
 static inline int null_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
 			    const struct wss_track_options *options,
@@ -320,6 +345,37 @@ static inline int online_open(const struct wss_host *host, struct wss_guest *gue
 	null_open(host, guest, clear_refs, options, ret_tracker, err);
 	(*ret_tracker)->ops = &online_method;
 	return 0;
+}
+
+static inline int careful_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
+			       const struct wss_track_options *options,
+			       struct wss_tracker **ret_tracker, struct wss_error *err)
+{
+	null_open(host, guest, clear_refs, options, ret_tracker, err);
+	(*ret_tracker)->ops = &careful_method;
+	return 0;
+}
+
+static inline bool careful_spoilt(const struct wss_tracker *tracker)
+{
+	struct fake *fake = ((const struct null_tracker *)tracker)->fake;
+
+	if (!fake->spoilt_times)
+		return false;
+	fake->spoilt_times--;
+	return true;
+}
+
+static inline bool careful_settle(struct wss_tracker *tracker, struct wss_sample *sample)
+{
+	struct fake *fake = null_fake(tracker);
+
+	if (fake->settle_steps) {
+		fake->settle_steps--;
+		return false;
+	}
+	wss_sample_note(sample, "settled");
+	return true;
 }
 
 static inline int null_predict(struct wss_tracker *tracker, uint64_t *ret_ns, struct wss_error *err)
@@ -416,6 +472,17 @@ const struct wss_tracker_ops online_method = {
 	.cheap_poll = true,
 	.open = online_open,
 	.works_stopped = online_works_stopped,
+};
+
+/* As mmu by 4 KiB: a window may have to begin again, and something has to end after it. */
+const struct wss_tracker_ops careful_method = {
+	NULL_METHOD,
+	.name = "careful",
+	.cheap_poll = true,
+	.open = careful_open,
+	.spoilt = careful_spoilt,
+	.settle = careful_settle,
+	.works_stopped = null_works_stopped,
 };
 
 /* Descriptors of this process that are open now. */

@@ -18,7 +18,7 @@
 static uint64_t now_ns;
 static struct wss_dirty_log log_now;
 static unsigned starts, started_seconds;
-static bool start_fails;
+static bool start_fails, query_fails;
 
 static uint64_t fake_now(void *unused)
 {
@@ -44,7 +44,8 @@ static int fake_query(struct wss_guest *guest, struct wss_dirty_log *ret_log,
 		      struct wss_error *err)
 {
 	(void)guest;
-	(void)err;
+	if (query_fails)
+		return wss_error_set(err, WSS_ERR_GONE, "no answer");
 	*ret_log = log_now;
 	return 0;
 }
@@ -52,13 +53,22 @@ static int fake_query(struct wss_guest *guest, struct wss_dirty_log *ret_log,
 static const struct wss_guest_ops ops = { .dirty_log_start = fake_start,
 					  .dirty_log_query = fake_query };
 
+/* What a tracker does before the steps: only where no calculation is under way. */
+static int start_if_free(struct wss_dirtylog *log, struct wss_guest *guest, uint64_t window_ns,
+			 struct wss_error *err)
+{
+	int r = wss_dirtylog_free(log, guest, err);
+
+	return r > 0 ? wss_dirtylog_start(log, guest, window_ns, err) : r;
+}
+
 static int setup(void **state)
 {
 	(void)state;
 	now_ns = 100 * WSS_NS_PER_S;
 	log_now = (struct wss_dirty_log){ false, false };
 	starts = started_seconds = 0;
-	start_fails = false;
+	start_fails = query_fails = false;
 	wss_clock_inject(&fake_clock);
 	return 0;
 }
@@ -96,17 +106,17 @@ static void test_steps(void **unused)
 	struct wss_error err = WSS_ERROR_INIT;
 
 	(void)unused;
-	assert_int_equal(wss_dirtylog_step(&log, &guest, 4 * WSS_NS_PER_S, &counts, &err), 0);
+	assert_int_equal(start_if_free(&log, &guest, 4 * WSS_NS_PER_S, &err), 0);
 	assert_int_equal(starts, 1);
 	/* The shortest calculation in which the window and its preparation fit. */
 	assert_int_equal(started_seconds, 6);
 	assert_true(log.ends_ns == now_ns + 6 * WSS_NS_PER_S);
 	/* Not measuring yet; measuring but still mapped large. */
-	assert_int_equal(wss_dirtylog_step(&log, &guest, 4 * WSS_NS_PER_S, &counts, &err), 0);
+	assert_int_equal(wss_dirtylog_step(&log, &guest, &counts, &err), 0);
 	log_now = (struct wss_dirty_log){ .measuring = true, .bitmap = true };
-	assert_int_equal(wss_dirtylog_step(&log, &guest, 4 * WSS_NS_PER_S, &counts, &err), 0);
+	assert_int_equal(wss_dirtylog_step(&log, &guest, &counts, &err), 0);
 	counts.pages_2m = 0;
-	assert_int_equal(wss_dirtylog_step(&log, &guest, 4 * WSS_NS_PER_S, &counts, &err), 1);
+	assert_int_equal(wss_dirtylog_step(&log, &guest, &counts, &err), 1);
 	assert_int_equal(starts, 1);
 }
 
@@ -118,11 +128,11 @@ static void test_large_entries_stay(void **unused)
 	struct wss_error err = WSS_ERROR_INIT;
 
 	(void)unused;
-	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), 0);
+	assert_int_equal(start_if_free(&log, &guest, WSS_NS_PER_S, &err), 0);
 	log_now = (struct wss_dirty_log){ .measuring = true, .bitmap = true };
 	now_ns += 2 * WSS_NS_PER_S;
 	/* Write-protected instead of split: the zap drops them. */
-	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), 1);
+	assert_int_equal(wss_dirtylog_step(&log, &guest, &counts, &err), 1);
 }
 
 static void test_never_starts(void **unused)
@@ -133,12 +143,12 @@ static void test_never_starts(void **unused)
 	struct wss_error err = WSS_ERROR_INIT;
 
 	(void)unused;
-	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), 0);
+	assert_int_equal(start_if_free(&log, &guest, WSS_NS_PER_S, &err), 0);
 	/* A page-sampling run of another client also says "measuring". */
 	log_now = (struct wss_dirty_log){ .measuring = true, .bitmap = false };
-	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), 0);
+	assert_int_equal(wss_dirtylog_step(&log, &guest, &counts, &err), 0);
 	now_ns += 2 * WSS_NS_PER_S;
-	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), -1);
+	assert_int_equal(wss_dirtylog_step(&log, &guest, &counts, &err), -1);
 	assert_int_equal(err.code, WSS_ERR_FAILED);
 	assert_int_equal(starts, 1);
 }
@@ -146,26 +156,24 @@ static void test_never_starts(void **unused)
 static void test_start_refused(void **unused)
 {
 	struct wss_guest guest = { .ops = &ops, .kvm = true };
-	struct wss_kvm_counts counts = { 0 };
 	struct wss_dirtylog log = { 0 };
 	struct wss_error err = WSS_ERROR_INIT;
 
 	(void)unused;
 	start_fails = true;
-	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), -1);
+	assert_int_equal(start_if_free(&log, &guest, WSS_NS_PER_S, &err), -1);
 	assert_int_equal(log.state, WSS_DIRTYLOG_OFF);
 }
 
 static void test_somebody_elses(void **unused)
 {
 	struct wss_guest guest = { .ops = &ops, .kvm = true };
-	struct wss_kvm_counts counts = { 0 };
 	struct wss_dirtylog log = { 0 };
 	struct wss_error err = WSS_ERROR_INIT;
 
 	(void)unused;
 	log_now = (struct wss_dirty_log){ .measuring = true, .bitmap = true };
-	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), -1);
+	assert_int_equal(start_if_free(&log, &guest, WSS_NS_PER_S, &err), -1);
 	assert_int_equal(err.code, WSS_ERR_BUSY);
 	assert_int_equal(starts, 0);
 }
@@ -178,22 +186,43 @@ static void test_own_earlier_one_is_waited_for(void **unused)
 	struct wss_error err = WSS_ERROR_INIT;
 
 	(void)unused;
-	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), 0);
+	assert_int_equal(start_if_free(&log, &guest, WSS_NS_PER_S, &err), 0);
 	log_now = (struct wss_dirty_log){ .measuring = true, .bitmap = true };
-	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), 1);
+	assert_int_equal(wss_dirtylog_step(&log, &guest, &counts, &err), 1);
 	wss_dirtylog_done(&log);
 	now_ns += WSS_NS_PER_S;
-	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), 0);
-	assert_int_equal(starts, 1);
+	assert_int_equal(wss_dirtylog_free(&log, &guest, &err), 0);
 	log_now.measuring = false;
-	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), 0);
+	assert_int_equal(wss_dirtylog_free(&log, &guest, &err), 1);
+	assert_int_equal(start_if_free(&log, &guest, WSS_NS_PER_S, &err), 0);
 	assert_int_equal(starts, 2);
 	/* One that does not end long after its time is somebody else's. */
 	wss_dirtylog_done(&log);
 	log_now.measuring = true;
 	now_ns += 20 * WSS_NS_PER_S;
-	assert_int_equal(wss_dirtylog_step(&log, &guest, WSS_NS_PER_S, &counts, &err), -1);
+	assert_int_equal(wss_dirtylog_free(&log, &guest, &err), -1);
 	assert_int_equal(err.code, WSS_ERR_BUSY);
+}
+
+static void test_end(void **unused)
+{
+	struct wss_guest guest = { .ops = &ops, .kvm = true };
+	struct wss_dirtylog log = { 0 };
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	assert_int_equal(start_if_free(&log, &guest, WSS_NS_PER_S, &err), 0);
+	/* Before its time it lasts, whatever anybody says. */
+	assert_int_equal(wss_dirtylog_ended(&log, &guest), WSS_DIRTYLOG_LASTS);
+	now_ns = log.ends_ns;
+	assert_int_equal(wss_dirtylog_ended(&log, &guest), WSS_DIRTYLOG_ENDED);
+	log_now.measuring = true;
+	assert_int_equal(wss_dirtylog_ended(&log, &guest), WSS_DIRTYLOG_LASTS);
+	/* QEMU puts the end off as long as the guest is paused. */
+	now_ns += 20 * WSS_NS_PER_S;
+	assert_int_equal(wss_dirtylog_ended(&log, &guest), WSS_DIRTYLOG_OVERDUE);
+	query_fails = true;
+	assert_int_equal(wss_dirtylog_ended(&log, &guest), WSS_DIRTYLOG_UNKNOWN);
 }
 
 static const char *hazard_of(const char *devices, const char *rest)
@@ -268,6 +297,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_start_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_somebody_elses, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_own_earlier_one_is_waited_for, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_end, setup, teardown),
 		cmocka_unit_test(test_devices),
 	};
 

@@ -34,6 +34,11 @@ static void test_live_numa(void **unused)
 	assert_int_equal(dom.block_bytes[0], 256 * WSS_MIB);
 	assert_int_equal(dom.block_bytes[1], 256 * WSS_MIB);
 	assert_int_equal(dom.block_bytes[2], 128 * WSS_MIB);
+	assert_string_equal(dom.machine, "pc-q35-7.2");
+	assert_int_equal(dom.initial_bytes, 512 * WSS_MIB);
+	assert_int_equal(dom.n_devices, 1);
+	assert_int_equal(dom.devices[0].gpa, 0x100000000);
+	assert_int_equal(dom.devices[0].bytes, 128 * WSS_MIB);
 	assert_int_equal(dom.hostdevs, 0);
 	assert_string_equal(dom.launch_security, "");
 	assert_false(dom.qemu_passthrough);
@@ -54,6 +59,8 @@ static void test_live_plain(void **unused)
 	assert_false(dom.shared);
 	assert_int_equal(dom.n_blocks, 1);
 	assert_int_equal(dom.block_bytes[0], 256 * WSS_MIB);
+	assert_int_equal(dom.initial_bytes, 256 * WSS_MIB);
+	assert_int_equal(dom.n_devices, 0);
 }
 
 static void test_status(void **unused)
@@ -191,6 +198,30 @@ static void test_units(void **unused)
 	"<memory model='" model "'><target><size unit='MiB'>" mib "</size></target></memory>"
 #define CELLS(content) "<cpu><numa>" content "</numa></cpu>"
 
+/* virtio-mem's address is within its target; one that is none is not known. */
+static void test_device_addresses(void **unused)
+{
+	static const struct {
+		const char *text;
+		uint64_t gpa;
+	} bases[] = { { "0x140000000", 0x140000000 }, { "", 0 },	  { "x", 0 },
+		      { "0x1g", 0 },		      { "-0x10", 0 }, { "0x10000000000000000", 0 } };
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
+		struct wss_error err = WSS_ERROR_INIT;
+		struct wss_domxml dom;
+		char device[256];
+
+		snprintf(device, sizeof(device),
+			 "<memory model='virtio-mem'><target><size unit='MiB'>64</size>"
+			 "<address base='%s'/></target></memory>", bases[i].text);
+		assert_int_equal(parse(MEM, "", device, &dom, &err), 0);
+		assert_int_equal(dom.n_devices, 1);
+		assert_int_equal(dom.devices[0].gpa, bases[i].gpa);
+	}
+}
+
 static void test_blocks(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -209,6 +240,10 @@ static void test_blocks(void **unused)
 	assert_int_equal(dom.block_bytes[1], 128 * WSS_MIB);
 	assert_int_equal(dom.block_bytes[2], 64 * WSS_MIB);
 	assert_int_equal(dom.pmems, 2);
+	assert_int_equal(dom.initial_bytes, dom.block_bytes[0]);
+	assert_int_equal(dom.n_devices, 2);
+	assert_int_equal(dom.devices[1].bytes, 64 * WSS_MIB);
+	assert_int_equal(dom.devices[1].gpa, 0);
 	/* A cell may have no memory of its own. */
 	assert_int_equal(parse(MEM,
 			       CELLS("<cell memory='512' unit='MiB'/><cell memory='0'/>"
@@ -436,6 +471,7 @@ int main(void)
 		cmocka_unit_test(test_host_uuid),
 		cmocka_unit_test(test_units),
 		cmocka_unit_test(test_blocks),
+		cmocka_unit_test(test_device_addresses),
 		cmocka_unit_test(test_too_many_blocks),
 		cmocka_unit_test(test_backing),
 		cmocka_unit_test(test_devices),

@@ -125,19 +125,25 @@ static void test_refuses_without_counters(void **unused)
 }
 
 /* An instance on the attached guest, and the descriptor that it arms by. */
-static struct wss_tracker *open_tracker(int *ret_clear_refs)
+static struct wss_tracker *open_as(const struct wss_track_options *options, int *ret_clear_refs)
 {
-	static const struct wss_track_options native = { .granularity = WSS_GRANULARITY_NATIVE };
 	struct wss_tracker *tracker = NULL;
 	struct wss_error err = WSS_ERROR_INIT;
 
 	attach();
 	assert_int_equal(wss_control_open(&fake->guest->process, ret_clear_refs, &err), 0);
-	assert_int_equal(wss_tracker_mmu.open(&host, fake->guest, *ret_clear_refs, &native, &tracker,
+	assert_int_equal(wss_tracker_mmu.open(&host, fake->guest, *ret_clear_refs, options, &tracker,
 					      &err),
 			 0);
 	assert_ptr_equal(tracker->ops, &wss_tracker_mmu);
 	return tracker;
+}
+
+static struct wss_tracker *open_tracker(int *ret_clear_refs)
+{
+	static const struct wss_track_options native = { .granularity = WSS_GRANULARITY_NATIVE };
+
+	return open_as(&native, ret_clear_refs);
 }
 
 static struct wss_reading begin_and_poll(struct wss_tracker *tracker, const struct wss_kvm_counts *later)
@@ -418,6 +424,168 @@ static void test_debugfs(void **unused)
 }
 
 /* auto: never a method that is wrong for the guest; none, and why, where none is right. */
+/* Opened for windows of 4 s by 4 KiB, prepared, on a guest that was mapped large. */
+static struct wss_tracker *open_fine(int *ret_clear_refs)
+{
+	static const struct wss_track_options fine = { .granularity = WSS_GRANULARITY_4K,
+						       .window_ns = 4 * WSS_NS_PER_S };
+	struct wss_tracker *tracker;
+
+	virtual_clock_start();
+	tracker = open_as(&fine, ret_clear_refs);
+	fake->counts.pages_2m = 7;
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 0);
+	assert_int_equal(fake->log_starts, 1);
+	fake->counts.pages_2m = 0;
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 1);
+	return tracker;
+}
+
+/* Trap: 2 MiB entries in a window by 4 KiB. */
+static void test_large_entries_come(void **unused)
+{
+	struct wss_kvm_counts large = { .pages_4k = 10, .pages_2m = 1 }, small = { .pages_4k = 10 };
+	struct wss_tracker *tracker;
+	struct wss_sample sample;
+	int clear_refs;
+
+	(void)unused;
+	tracker = open_fine(&clear_refs);
+	begin_and_poll(tracker, &large);
+	/* Not at once: the log needs a moment. */
+	assert_false(wss_tracker_mmu.spoilt(tracker));
+	virtual_clock.now_ns += 200 * WSS_NS_PER_MS;
+	assert_true(wss_tracker_mmu.spoilt(tracker));
+	fake->counts = small;
+	begin_and_poll(tracker, &small);
+	virtual_clock.now_ns += 200 * WSS_NS_PER_MS;
+	assert_false(wss_tracker_mmu.spoilt(tracker));
+	sample = explained(tracker);
+	assert_int_equal(sample.quality, WSS_QUALITY_OK);
+	assert_true(has_note(&sample, "armed 2 times"));
+	/* One calculation for both. */
+	assert_int_equal(fake->log_starts, 1);
+	/* No time is left for another window: native granularity, and degraded. */
+	begin_and_poll(tracker, &large);
+	virtual_clock.now_ns += 3 * WSS_NS_PER_S;
+	assert_false(wss_tracker_mmu.spoilt(tracker));
+	sample = explained(tracker);
+	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
+	assert_true(has_note(&sample, "native granularity"));
+	close_tracker(tracker, clear_refs);
+	wss_clock_inject(NULL);
+}
+
+/* Trap: the log outlives the window. */
+static void test_settle(void **unused)
+{
+	struct wss_kvm_counts small = { .pages_4k = 10, .has_pf_fixed = true };
+	struct wss_sample sample = { .quality = WSS_QUALITY_OK };
+	struct wss_tracker *tracker;
+	int clear_refs;
+
+	(void)unused;
+	tracker = open_fine(&clear_refs);
+	begin_and_poll(tracker, &small);
+	assert_false(wss_tracker_mmu.settle(tracker, &sample));
+	virtual_clock.now_ns += 7 * WSS_NS_PER_S;
+	assert_false(wss_tracker_mmu.settle(tracker, &sample));
+	fake->log.measuring = false;
+	assert_false(wss_tracker_mmu.settle(tracker, &sample));
+	fake->counts.pages_2m = 3;
+	assert_true(wss_tracker_mmu.settle(tracker, &sample));
+	assert_int_equal(sample.n_notes, 0);
+
+	/* Nothing comes back: because the guest rests, or not. */
+	fake->counts.pages_2m = 0;
+	virtual_clock.now_ns += 4 * WSS_NS_PER_S;
+	assert_true(wss_tracker_mmu.settle(tracker, &sample));
+	assert_int_equal(sample.quality, WSS_QUALITY_OK);
+	assert_true(has_note(&sample, "not observable"));
+	fake->counts.pf_fixed = 1000;
+	assert_true(wss_tracker_mmu.settle(tracker, &sample));
+	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
+	assert_true(has_note(&sample, "by 4 KiB although"));
+
+	sample = (struct wss_sample){ .quality = WSS_QUALITY_OK };
+	fake->log.measuring = true;
+	assert_true(wss_tracker_mmu.settle(tracker, &sample));
+	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
+	assert_true(has_note(&sample, "not ended its dirty log"));
+	close_tracker(tracker, clear_refs);
+	wss_clock_inject(NULL);
+}
+
+/* What auto says of taking 4 KiB: "" where it does. */
+static const char *why_native(struct wss_track_options options)
+{
+	static char text[WSS_NOTE_LEN];
+	struct wss_tracker *tracker;
+	struct wss_sample sample;
+	int clear_refs;
+
+	options.granularity = WSS_GRANULARITY_AUTO;
+	tracker = open_as(&options, &clear_refs);
+	sample = explained(tracker);
+	text[0] = '\0';
+	for (size_t i = 0; i < sample.n_notes; i++)
+		if (strstr(sample.notes[i], "native granularity because"))
+			snprintf(text, sizeof(text), "%s", sample.notes[i]);
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), text[0] != '\0');
+	assert_int_equal(fake->log_starts, text[0] == '\0');
+	fake->log_starts = 0;
+	fake->log.measuring = false;
+	close_tracker(tracker, clear_refs);
+	return text;
+}
+
+static void test_auto(void **unused)
+{
+	struct wss_track_options options = { .window_ns = WSS_NS_PER_S, .max_faults = 1 << 20,
+					     .max_stall_ns = 100 * WSS_NS_PER_MS };
+
+	(void)unused;
+	attach();
+	/* The child's memory is on small pages. */
+	if (fake->guest->ram_known)
+		assert_non_null(strstr(why_native(options), "no memory of the guest lies on huge"));
+	fake->guest->ram_known = false;
+	assert_string_equal(why_native(options), "");
+	options.max_faults = 1;
+	assert_non_null(strstr(why_native(options), "over --max-faults"));
+	options.max_faults = 1 << 20;
+	/* The log of so much memory takes a while to start, though little of it is used. */
+	fake->guest->config.maximum_bytes = 64ULL << 40;
+	assert_non_null(strstr(why_native(options), "over --max-stall 100 ms"));
+	fake->guest->config.maximum_bytes = FAKE_RAM;
+	options.window_ns = 51 * WSS_NS_PER_S;
+	assert_non_null(strstr(why_native(options), "50 s"));
+	options.window_ns = WSS_NS_PER_S;
+	snprintf(fake->guest->config.dirty_log_hazard,
+		 sizeof(fake->guest->config.dirty_log_hazard), "vsock");
+	assert_non_null(strstr(why_native(options), "vsock"));
+}
+
+/* Somebody else's calculation: nothing is zapped, nothing is started. */
+static void test_foreign_log(void **unused)
+{
+	static const struct wss_track_options fine = { .granularity = WSS_GRANULARITY_4K,
+						       .window_ns = 4 * WSS_NS_PER_S };
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_tracker *tracker;
+	int clear_refs;
+
+	(void)unused;
+	tracker = open_as(&fine, &clear_refs);
+	/* A zap would fail on this descriptor. */
+	close(clear_refs);
+	fake->log.measuring = true;
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, &err), -1);
+	assert_error(&err, WSS_ERR_BUSY, "somebody else");
+	assert_int_equal(fake->log_starts, 0);
+	wss_tracker_mmu.close(tracker);
+}
+
 static void test_choose(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -443,6 +611,10 @@ static void test_choose(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(test_large_entries_come),
+		TEST(test_settle),
+		TEST(test_foreign_log),
+		TEST(test_auto),
 		TEST(test_probe),
 		TEST(test_refuses_tcg),
 		TEST(test_refuses_confidential),

@@ -91,6 +91,10 @@ static struct wss_sample full_sample(void)
 		.wss_bytes = wss_amount_of(77594624),
 		.low_bytes = wss_amount_of(151552),
 		.high_bytes = wss_amount_of(77594624),
+		.recorder = "bpf",
+		.mapped_bytes = wss_amount_of(77590528),
+		.written_low_bytes = wss_amount_of(8192),
+		.written_high_bytes = wss_amount_of(77594624),
 	};
 
 	sample.memory.maximum_bytes = wss_amount_of(1ULL << 30);
@@ -103,6 +107,7 @@ static struct wss_sample full_sample(void)
 	sample.cost.arm_ns = wss_amount_of(1234567);
 	sample.cost.read_ns = wss_amount_of(45000);
 	sample.cost.faults = wss_amount_of(16840);
+	sample.cost.outside_faults = wss_amount_of(12);
 	sample.cost.predicted_stall_ns = wss_amount_of(2000000);
 	sample.cost.user_ns = wss_amount_of(1000000);
 	sample.cost.system_ns = wss_amount_of(3000000);
@@ -139,6 +144,30 @@ static void assert_sample_golden(enum wss_format format, const char *name)
 	make_samples(samples);
 	text = report(&wss_sample_layout, format, samples, 4, sizeof(samples[0]));
 	assert_golden(name, text);
+}
+
+/* With the window by the host's mappings beside it; the first guest's is not known. */
+static void test_both(void **unused)
+{
+	static const char *const names[] = { "both.txt", "both.json", "both.csv" };
+	struct wss_sample samples[2];
+
+	(void)unused;
+	for (int i = 0; i < 2; i++) {
+		samples[i] = full_sample();
+		samples[i].granularity_bytes.value = 4096;
+	}
+	samples[1].native.granularity_bytes = wss_amount_of(2 << 20);
+	samples[1].native.window_ns = wss_amount_of(4010000000);
+	samples[1].native.wss_bytes = wss_amount_of(155189248);
+	samples[1].native.low_bytes = wss_amount_of(303104);
+	samples[1].native.high_bytes = wss_amount_of(155189248);
+	for (int format = 0; format < 3; format++) {
+		wss_auto_free char *text = report(&wss_sample_both_layout, (enum wss_format)format,
+						  samples, 2, sizeof(samples[0]));
+
+		assert_golden(names[format], text);
+	}
 }
 
 static void test_sample_table(void **unused)
@@ -412,6 +441,7 @@ static void test_format_parse(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_both),
 		cmocka_unit_test(test_sample_table),
 		cmocka_unit_test(test_sample_csv),
 		cmocka_unit_test(test_sample_json),

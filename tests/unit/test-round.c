@@ -505,6 +505,57 @@ static int run_stopped(void)
 		       : 1;
 }
 
+/* Windows that lost what they rest on begin again, and are whole. */
+static void test_spoilt(void **unused)
+{
+	(void)unused;
+	options.method = &careful_method;
+	fakes[0]->spoilt_times = 2;
+	run(1);
+	assert_int_equal(got.n, 1);
+	assert_measured(0);
+	assert_int_equal(fakes[0]->begins, 3);
+	assert_in_range(got.samples[0].window_ns.value, 4 * WSS_NS_PER_S,
+			4 * WSS_NS_PER_S + WSS_NS_PER_MS);
+}
+
+/* The sample goes out when the guest is as it was; the other guest's is not held up. */
+static void test_settle(void **unused)
+{
+	(void)unused;
+	options.method = &careful_method;
+	fakes[0]->settle_steps = 40;
+	run(2);
+	assert_int_equal(got.n, 2);
+	assert_ptr_equal(got.from[0], &guests[1]);
+	assert_measured(1);
+	assert_string_equal(got.samples[1].notes[0], "settled");
+	assert_true(got.at_ns[1] > got.at_ns[0] + WSS_NS_PER_S);
+	assert_in_range(got.samples[1].window_ns.value, 4 * WSS_NS_PER_S,
+			4 * WSS_NS_PER_S + WSS_NS_PER_MS);
+}
+
+static int stop_while_settling(void)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	wss_stop_install();
+	options.method = &careful_method;
+	fakes[0]->settle_steps = UINT_MAX;
+	virtual_clock_at(6 * WSS_NS_PER_S, ask_to_stop, NULL);
+	if (wss_round_run(&host, guests, 1, &options, on_sample, &got, &err) == 0 ||
+	    err.code != WSS_ERR_INTERRUPTED)
+		return 1;
+	return got.n == 1 && wss_sample_measured(&got.samples[0]) && got.last[0] ? 0 : 2;
+}
+
+/* What was measured before the request is not taken back. */
+static void test_stop_while_settling(void **unused)
+{
+	(void)unused;
+	assert_int_equal(in_child(stop_while_settling), 0);
+}
+
 static void test_stop_before(void **unused)
 {
 	(void)unused;
@@ -540,6 +591,9 @@ int main(void)
 		TEST(test_method_refuses),
 		TEST(test_stop_within),
 		TEST(test_stop_before),
+		TEST(test_spoilt),
+		TEST(test_settle),
+		TEST(test_stop_while_settling),
 	};
 
 	alarm(60);

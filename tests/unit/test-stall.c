@@ -10,7 +10,7 @@
 
 static uint64_t predict(uint64_t host_entries, uint64_t kvm_entries, double entry_ns)
 {
-	const struct wss_stall_load load = { host_entries, kvm_entries };
+	const struct wss_stall_load load = { host_entries, kvm_entries, 0 };
 
 	return wss_stall_predict_ns(&load, entry_ns);
 }
@@ -27,6 +27,20 @@ static void test_formula(void **unused)
 	assert_int_equal(predict(500000, 500000, 2) - fixed, 2000000);
 	/* 8 GiB of 4 KiB pages at 2 ns, mapped by both: some 8 ms. */
 	assert_in_range(predict(2097152, 2097152, 2), 8000000, 9000000);
+}
+
+/* The log costs by RAM, whatever is touched of it. */
+static void test_log(void **unused)
+{
+	struct wss_stall_load load = { 1000, 1000, 0 };
+	uint64_t without = wss_stall_predict_ns(&load, 2), with;
+
+	(void)unused;
+	load.logged_pages = 16 << 20;
+	with = wss_stall_predict_ns(&load, 2);
+	assert_true(with > without);
+	load.logged_pages *= 4;
+	assert_int_equal(wss_stall_predict_ns(&load, 2) - without, 4 * (with - without));
 }
 
 static void test_huge_numbers(void **unused)
@@ -54,6 +68,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_formula),
+		cmocka_unit_test(test_log),
 		cmocka_unit_test(test_huge_numbers),
 		cmocka_unit_test(test_calibration),
 	};

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "track/fine.h"
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "track/control.h"
+
+/* Large entries in a window: so long after arming it is armed again, so often at most. */
+#define AGAIN_NS (100 * WSS_NS_PER_MS)
+#define AGAIN_MAX 3
+/* A guest that has not touched what was mapped large for so long is not waited for. */
+#define BACK_NS (3 * WSS_NS_PER_S)
+
+static bool any_large(const struct wss_kvm_counts *counts)
+{
+	return counts->pages_2m || counts->pages_1g;
+}
+
+/* Where the host has none, KVM maps 4 KiB anyway. Not known: as if there were some. */
+static bool has_huge_pages(const struct wss_guest *guest)
+{
+	struct wss_smaps smaps;
+
+	return !guest->ram_known ||
+	       wss_smaps_read(&guest->process, &guest->ram, &smaps, NULL) < 0 ||
+	       smaps.guest.huge > 0;
+}
+
+/* What auto asks besides: is it of any use, and cheap enough? */
+static int check_worth(const struct wss_guest *guest, const struct wss_track_options *options,
+		       uint64_t stall_ns, struct wss_error *err)
+{
+	char predicted[16], limit[16];
+	uint64_t rss;
+
+	if (!has_huge_pages(guest))
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "no memory of the guest lies on huge pages, so KVM maps 4 KiB anyway");
+	if (wss_resident_read(&guest->process, &rss, NULL, err) < 0)
+		return -1;
+	if (rss / 4096 > options->max_faults)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "4 KiB granularity: up to %llu faults are to be expected, which is over --max-faults",
+				     (unsigned long long)(rss / 4096));
+	if (stall_ns <= options->max_stall_ns)
+		return 0;
+	wss_duration_format(stall_ns, predicted, sizeof(predicted));
+	wss_duration_format(options->max_stall_ns, limit, sizeof(limit));
+	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+			     "4 KiB granularity: starting the dirty log would stall the guest for about %s, which is over --max-stall %s",
+			     predicted, limit);
+}
+
+int wss_fine_choose(struct wss_fine *fine, const struct wss_guest *guest,
+		    const struct wss_track_options *options, uint64_t stall_ns,
+		    struct wss_error *err)
+{
+	int r;
+
+	if (options->granularity == WSS_GRANULARITY_NATIVE)
+		return 0;
+	r = wss_dirtylog_check(guest, options->window_ns, &fine->why_native);
+	if (r == 0 && options->granularity == WSS_GRANULARITY_AUTO)
+		r = check_worth(guest, options, stall_ns, &fine->why_native);
+	fine->on = r == 0;
+	if (fine->on || options->granularity == WSS_GRANULARITY_AUTO)
+		return 0;
+	*err = fine->why_native;
+	return -1;
+}
+
+static int start(struct wss_fine *fine, struct wss_guest *guest, uint64_t window_ns,
+		 int clear_refs, const struct wss_kvm_counts *counts, struct wss_error *err)
+{
+	struct wss_span zap = { 0, 0 };
+
+	fine->was_large = any_large(counts);
+	fine->again = 0;
+	fine->coarse_seen = false;
+	if (!wss_fault("skip-zap") && !wss_fault("log-first") &&
+	    wss_control_clear(clear_refs, '4', &zap, err) < 0)
+		return -1;
+	wss_debug("%s: %llu entries, zapped before the dirty log in %.3f ms", guest->config.name,
+		  (unsigned long long)wss_kvm_counts_entries(counts),
+		  (double)(zap.end_ns - zap.start_ns) / 1e6);
+	fine->asked_ns = wss_clock_now_ns();
+	return wss_dirtylog_start(&fine->log, guest, window_ns, err);
+}
+
+int wss_fine_prepare(struct wss_fine *fine, struct wss_guest *guest, uint64_t window_ns,
+		     int clear_refs, const struct wss_kvm_counts *counts, struct wss_error *err)
+{
+	int r;
+
+	if (fine->log.state == WSS_DIRTYLOG_OFF) {
+		r = wss_dirtylog_free(&fine->log, guest, err);
+		return r > 0 ? start(fine, guest, window_ns, clear_refs, counts, err) : r;
+	}
+	r = wss_dirtylog_step(&fine->log, guest, counts, err);
+	if (r > 0)
+		wss_debug("%s: dirty log on after %.3f ms, %llu entries by then",
+			  guest->config.name,
+			  (double)(wss_clock_now_ns() - fine->asked_ns) / 1e6,
+			  (unsigned long long)wss_kvm_counts_entries(counts));
+	return r;
+}
+
+void wss_fine_begun(struct wss_fine *fine)
+{
+	fine->begun_ns = wss_clock_now_ns();
+	fine->again += fine->coarse_seen;
+	fine->coarse_seen = false;
+	fine->ended.ns = 0;
+	/* The window that begins now uses the log that is on; the next needs one of its own. */
+	wss_dirtylog_done(&fine->log);
+}
+
+void wss_fine_seen(struct wss_fine *fine, const struct wss_kvm_counts *counts)
+{
+	fine->coarse_seen |= any_large(counts);
+}
+
+bool wss_fine_spoilt(const struct wss_fine *fine, uint64_t window_ns)
+{
+	uint64_t now_ns = wss_clock_now_ns();
+
+	return fine->on && fine->coarse_seen && fine->again < AGAIN_MAX &&
+	       now_ns >= fine->begun_ns + AGAIN_NS && now_ns + window_ns <= fine->log.ends_ns;
+}
+
+/* The log is off: are the large entries back? True once that is known. */
+static bool see_large_back(struct wss_fine *fine, const struct wss_kvm_counts *counts,
+			   struct wss_sample *sample)
+{
+	uint64_t now_ns = wss_clock_now_ns();
+
+	if (!fine->was_large || !counts || any_large(counts))
+		return true;
+	if (!fine->ended.ns) {
+		fine->ended.ns = now_ns;
+		fine->ended.faults = counts->pf_fixed;
+	}
+	if (now_ns < fine->ended.ns + BACK_NS)
+		return false;
+	if (counts->has_pf_fixed && counts->pf_fixed != fine->ended.faults)
+		wss_sample_degrade(sample,
+				   "KVM maps this guest by 4 KiB although the dirty log has ended");
+	else
+		wss_sample_note(sample,
+				"whether KVM maps large pages again is not observable: the guest has touched nothing new (of a paused guest QEMU keeps the dirty log on)");
+	return true;
+}
+
+bool wss_fine_settle(struct wss_fine *fine, struct wss_guest *guest,
+		     const struct wss_kvm_counts *counts, struct wss_sample *sample)
+{
+	if (!fine->on)
+		return true;
+	switch (wss_dirtylog_ended(&fine->log, guest)) {
+	case WSS_DIRTYLOG_LASTS:
+		return false;
+	case WSS_DIRTYLOG_ENDED:
+		return see_large_back(fine, counts, sample);
+	case WSS_DIRTYLOG_OVERDUE:
+		wss_sample_degrade(sample,
+				   "QEMU has not ended its dirty log in time; it does so when the guest runs on");
+		return true;
+	default:
+		wss_sample_note(sample, "whether the dirty log has ended could not be asked");
+		return true;
+	}
+}
+
+void wss_fine_explain(const struct wss_fine *fine, struct wss_sample *sample)
+{
+	if (fine->on && fine->coarse_seen)
+		wss_sample_degrade(sample,
+				   "the dirty log was not on throughout: this is native granularity");
+	if (fine->again)
+		wss_sample_note(sample,
+				"armed %u times: KVM mapped large entries though the dirty log was asked for",
+				fine->again + 1);
+	if (fine->why_native.code)
+		wss_sample_note(sample, "native granularity because: %s", fine->why_native.text);
+}

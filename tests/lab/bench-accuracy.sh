@@ -1,0 +1,185 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# How right the figures are: for each backing of guest RAM, what the guest touched and
+# what virt-wss says of it by 4 KiB, and what it says by the host's mappings. One guest a
+# backing, told by its second serial port what to touch. It tests nothing but that there
+# is a figure in every line. WSS_LAB_ARGS: some of the backings, some of the lines.
+# shellcheck disable=SC2317,SC2154
+. "${WSS_LAB_DIR:?}/rates.sh"
+
+runs=11
+control=$lab_run/control
+windows="3 8 20"
+lost=0
+declare -A idle
+
+lines=(
+	{16,64,192}:0:{read,write}:{seq,random,stride:512}
+	320:0:{read,write}:stride:512
+)
+
+# A guest that touches what is written to $control.in; its own phase is one of rest.
+controlled_guest_start() { # NAME OPTION...
+	local name=$1
+	shift
+	rm -f "$control".{in,out}
+	mkfifo -m 666 "$control".{in,out}
+	lab_guest_start "$name" memory=512 "$@" \
+		args="wss.map=320 wss.phases=0:0 wss.control=ttyS1" \
+		devices="<serial type='pipe'><source path='$control'/><target port='1'/></serial>"
+	exec 7>"$control.in"
+}
+
+in_phase() { # NAME NUMBER, of a report
+	[ "$(lab_guest_field "$1" phase)" = "$2" ]
+}
+
+begin_phase() { # NAME LINE -> truth tables: bytes of the set, and of the guest's page tables
+	local phase line
+	phase=$(($(lab_guest_field "$1" phase) + 1))
+	echo "$2" >&7
+	wait_until 20 in_phase "$1" "$phase" || return 1
+	line=$(grep "^wss-guest: phase phase=$phase " "$lab_run/log/$1" | tr -d '\r')
+	truth=$(lab_line_field "$line" set_bytes)
+	tables=$(lab_line_field "$line" table_bytes)
+}
+
+# With a deadline: a guest that stands still gives no whole passes, and may give no answer.
+wss_wait_or_kill() {
+	local timer
+	(sleep 120; kill "$wss_pid") &
+	timer=$!
+	wss_wait
+	kill "$timer" 2>/dev/null || diag "virt-wss did not end: $(tail -n 3 "$wss_err")"
+}
+
+# One sample of windows of so many seconds, until two whole passes fit -> estimate, window
+sample_phase() { # NAME GRANULARITY WINDOW...
+	local name=$1 granularity=$2 passes began
+	shift 2
+	for window; do
+		wait_until 25 log_is_off "$name" || return 1
+		stamp_begin "$name"
+		wss_start sample "$name" --granularity "$granularity" --window "${window}s" \
+			--max-stall 10s --max-faults 99999999 --output json
+		began=$(uptime_ms)
+		wss_wait_or_kill
+		next_report_ms "$name" >/dev/null
+		stamp_end
+		estimate=$(json wss_bytes)
+		status_is 0 && [ -n "$estimate" ] || return 1
+		read -r _ passes _ < <(reports_between "$began" $((began + window * 1000 - 400)))
+		[ "$truth" != 0 ] && [ "$passes" -lt 2 ] || return 0
+	done
+	[ "$truth" = 0 ] || diag "only $passes whole passes in $window s"
+}
+
+# What the resting guest's kernel touches in windows of these lengths.
+measure_idle() { # BACKING
+	local estimate window truth tables
+	begin_phase "$1" 0:0 || return 1
+	for window in $windows; do
+		sample_phase "$1" 4k "$window" || return 1
+		idle[$window]=$estimate
+	done
+}
+
+# In MiB. The error is what is left of the estimate without the idle guest's and the
+# page tables that the guest walks, beside the set.
+say_line() { # BACKING LINE: fine, window, quality; the sample by the host's mappings is the last
+	awk -v what="$2" -v backing="$1" -v truth="$truth" -v tables="$tables" -v got="$fine" \
+		-v base="${idle[$window]}" -v low="$(json wss_low_bytes)" \
+		-v high="$(json wss_high_bytes)" -v quality="$quality" -v window="$window" 'BEGIN {
+		m = 1048576
+		split(what, w, ":")
+		off = got - base - tables - truth
+		printf "# %-8s %4d %-5s %-8s %7.2f %7.2f %6.2f %8.2f %+7.2f %+7.1f %8.2f-%-7.2f %3d %s\n",
+			backing, w[1], w[3], w[4] == "stride" ? "1/" w[5] : w[4], truth / m, tables / m,
+			base / m, got / m, off / m, 100 * off / truth, low / m, high / m, window, quality
+	}'
+}
+
+say_heading() {
+	printf '# %-8s %4s %-5s %-8s %7s %7s %6s %8s %7s %7s %16s %3s\n' \
+		backing span mode order truth tables idle estimate error '%' native win
+}
+
+measure_line() { # BACKING LINE
+	local window estimate truth tables quality fine fine_window
+	begin_phase "$1" "$2" || return 1
+	# shellcheck disable=SC2086
+	sample_phase "$1" 4k $windows || return 1
+	quality=$(json quality) fine=$estimate fine_window=$window
+	sample_phase "$1" native "$window" || return 1
+	window=$fine_window
+	say_line "$1" "$2"
+}
+
+# A guest that stands still is the lab's weakness or a fault of ours: said, counted, and
+# started again, so that the other lines come.
+measure_or_restart() { # NAME LINE OPTION...
+	local name=$1 line=$2
+	shift 2
+	measure_line "$name" "$line" && return 0
+	! lab_guest_alive "$name" 10 || return 1
+	lost=$((lost + 1))
+	diag "GUEST LOST at $line: $(virsh domstate --reason "$name" 2>&1 | head -n 1)"
+	lab_guest_stop "$name"
+	controlled_guest_start "$name" "$@"
+	measure_line "$name" "$line"
+}
+
+measure_backing() { # NAME OPTION...
+	local name=$1 line
+	shift
+	controlled_guest_start "$name" "$@"
+	check "$name at rest" measure_idle "$name"
+	for line in "${lines[@]}"; do
+		check "$name $line" measure_or_restart "$name" "$line" "$@"
+	done
+}
+
+sample_once() { # NAME
+	"$virt_wss" sample "$1" --granularity 4k --window 3s --max-stall 10s >/dev/null 2>"$wss_err"
+}
+
+# How much slower the guest is while it is measured by 4 KiB.
+measure_rates() { # NAME
+	local run
+	begin_phase "$1" 64:0:write:seq
+	for ((run = 0; run < runs; run++)); do
+		loop_rate "$1" >>"$lab_run/plain"
+		loop_rate "$1" sample_once "$1" >>"$lab_run/sampled"
+	done
+	say_rates "$lab_run/plain" "$lab_run/sampled"
+	grep -c '^[1-9]' "$lab_run/plain" "$lab_run/sampled" >/dev/null
+}
+
+lab_libvirtd_start
+say_heading
+backings=() some=()
+for word in ${WSS_LAB_ARGS-}; do
+	case $word in
+	*:*) some+=("$word") ;;
+	*) backings+=("$word") ;;
+	esac
+done
+[ ${#backings[@]} -gt 0 ] || backings=(small huge hugetlb memfd)
+[ ${#some[@]} = 0 ] || lines=("${some[@]}")
+for backing in "${backings[@]}"; do
+	lab_thp never
+	case $backing in
+	small | huge) option=anon ;;
+	hugetlb | memfd) option=$backing ;;
+	esac
+	[ "$backing" != huge ] || lab_thp always
+	[ "$backing" != hugetlb ] || check "huge pages" lab_hugepages 300
+	measure_backing "$backing" backing="$option"
+	[ "$backing" != huge ] || check "loop rates" measure_rates huge
+	exec 7>&-
+	lab_guest_stop "$backing"
+	lab_hugepages 0
+done
+diag "guests lost: $lost"
+done_testing

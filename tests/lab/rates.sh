@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Sourced by the lab's benches: how fast the guest's own loop runs, and medians.
+
+# shellcheck source-path=SCRIPTDIR source=wss.sh
+. "${WSS_LAB_DIR:?}/wss.sh"
+
+# Touches a second over five whole seconds of the guest's clock.
+loop_rate() { # NAME [COMMAND...] that runs meanwhile
+	local name=$1
+	shift
+	stamp_begin "$name"
+	[ $# = 0 ] || "$@" &
+	wait_until 60 enough_reports
+	stamp_end
+	[ $# = 0 ] || wait $!
+	awk '/ wss-guest: time_ms=/ {
+		for (i = 3; i <= NF; i++)
+			value[substr($i, 1, index($i, "=") - 1)] = substr($i, index($i, "=") + 1)
+		if (!reports++) {
+			time = value["time_ms"]
+			touches = value["touches"]
+		}
+	}
+	END { printf "%d\n", 1000 * (value["touches"] - touches) / (value["time_ms"] - time) }
+	' "$lab_run/stamped"
+}
+
+enough_reports() {
+	[ "$(grep -c ' wss-guest: time_ms=' "$lab_run/stamped")" -ge 7 ]
+}
+
+# Median of the numbers on stdin, and what lies farthest below and above it.
+spread() {
+	sort -n | awk '{ v[NR] = $1 }
+		END {
+			m = NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2
+			printf "%.6f %.6f %.6f\n", m, v[1], v[NR]
+		}'
+}
+
+# The ratio of medians, and how far the unsampled runs lie from their own median.
+say_rates() { # UNSAMPLED-FILE SAMPLED-FILE
+	local plain least most sampled
+	read -r plain least most < <(spread <"$1")
+	read -r sampled _ _ < <(spread <"$2")
+	awk -v plain="$plain" -v least="$least" -v most="$most" -v sampled="$sampled" 'BEGIN {
+		printf "# guest loop rate, sampled / unsampled (medians): %.3f\n", sampled / plain
+		printf "# unsampled runs over their median: %.3f - %.3f\n", least / plain, most / plain
+	}'
+}

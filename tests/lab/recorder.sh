@@ -1,0 +1,103 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The BPF recorder: it and KVM's counters tell of the same pages, it is exact where the
+# counters are not, and nothing of it outlives virt-wss.
+# shellcheck disable=SC2317
+. "${WSS_LAB_DIR:?}/wss.sh"
+
+require_recorder
+
+# The first is within 1 % of the second.
+agree() { # BYTES BYTES
+	diag "recorder $(mib "${1:-0}"), counters $(mib "${2:-0}")"
+	[ -n "$1" ] && [ -n "$2" ] && in_range $(($1 * 100)) $(($2 * 99)) $(($2 * 101))
+}
+
+attached() { # what of it is in the kernel
+	bpftool prog list 2>/dev/null | grep -q record_fault ||
+		bpftool link list 2>/dev/null | grep -q kvm_page_fault
+}
+
+second_zap() {
+	next_report_ms anon >/dev/null
+	echo 4 >"/proc/$(lab_guest_pid anon)/clear_refs"
+}
+
+test_same_pages() { # NAME
+	check "$1 is measured by the recorder" measure "$1" 16 --recorder bpf --max-stall 10s
+	say_measure
+	check "which it says" json_is recorder bpf
+	check "quality is ok" json_is quality ok
+	check "it and the counters agree within 1 %" agree "$(json wss_bytes)" "$(json mapped_bytes)"
+	check "next to nothing lies outside its RAM" in_range "$(json outside_faults)" 0 200
+	check "it touches what it says" in_range "$estimate" "$truth" $((truth + 4 * MiB))
+}
+
+test_counters() {
+	check "without the recorder" measure anon 16 --recorder counters
+	check "the counters are named" json_is recorder counters
+	check "nothing is said of writes" refute grep -q '"written' "$wss_out"
+	check "but why" noted 'what was written is not known'
+}
+
+# The gauge loses what somebody unmaps; the recorder does not.
+test_second_zap() {
+	measure_within=second_zap
+	check "a zap by somebody else within the window" measure anon 16 --recorder bpf
+	measure_within=
+	check "leaves the recorder's sample ok" json_is quality ok
+	check "and exact" in_range "$estimate" "$truth" $((truth + 4 * MiB))
+}
+
+# What is touched while the window is armed has no time of its own, and under
+# emulation that takes long: the curve begins where it ends.
+test_curve() {
+	wss profile anon --from 1ms --to 4s --recorder bpf --max-stall 10s --output csv
+	check "profile takes the recorder's curve" status_is 0
+	check "of eight points a decade" profile_is_dense
+	wss sample anon --window 4s --recorder bpf --max-stall 10s --output json
+	check "a sample has all points that are known, and none falls" curve_rises
+}
+
+profile_is_dense() {
+	tail -n +2 "$wss_out" | awk -F, '
+		n++ && ($4 > last * 1.34 || $5 < bytes) { bad = 1 }
+		{ last = $4; bytes = $5 }
+		END { exit bad || n < 8 || last != 4 }' || wss_say
+}
+
+curve_rises() {
+	grep -o '"seconds": [0-9.]*, "bytes": [0-9]*' "$wss_out" | tr -d , | awk '
+		n++ && ($2 <= last || $2 > last * 1.3 || $4 < bytes) { bad = 1 }
+		{ last = $2; bytes = $4 }
+		END { exit bad || n < 10 || !bytes }' || wss_say
+}
+
+test_kill() {
+	check "nothing is attached between windows" refute attached
+	check "a window with the recorder" wss_start sample anon --window 60s --recorder bpf --max-stall 10s
+	check "has it attached" attached
+	kill -KILL "$wss_pid"
+	wss_wait
+	check "after kill -9 nothing is" wait_until 10 refute attached
+	check "the guest is well" guest_well anon
+}
+
+lab_libvirtd_start
+lab_thp never
+lab_guest_start anon memory=512 args="wss.map=320 wss.touch=16 wss.mode=write wss.rate=65536"
+test_same_pages anon
+test_counters
+test_second_zap
+test_curve
+test_kill
+lab_guest_stop anon
+# RAM on both sides of the hole below 4 GiB, which differs between the machines.
+for machine in pc q35; do
+	lab_guest_start $machine machine=$machine memory=4096 \
+		args="wss.map=128 wss.touch=16 wss.mode=write"
+	test_same_pages $machine
+	lab_guest_stop $machine
+done
+done_testing

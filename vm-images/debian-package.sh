@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Sourced: fetch Debian packages without installing them.
+
+wss_cache_dir() {
+	echo "${WSS_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/virt-wss}"
+}
+
+# wss_candidate PACKAGE [APT-OPTION...]: print its version, if apt knows one.
+wss_candidate() {
+	local package=$1
+	shift
+	apt-cache "$@" policy "${package:-none}" 2>/dev/null | sed -n 's/^ *Candidate: //p'
+}
+
+# wss_fetch_package PACKAGE DIR [APT-OPTION...]: unpack PACKAGE into DIR, unless
+# DIR is there. Two at once are no harm: the first rename wins.
+wss_fetch_package() {
+	local package=$1 dir=$2 work
+	shift 2
+	[ ! -d "$dir" ] || return 0
+	mkdir -p "$(dirname "$dir")"
+	work=$(mktemp -d "$(dirname "$dir")/.fetch.XXXXXX")
+	# apt drops its rights for the download, so this user must get in.
+	chmod 755 "$work"
+	if (cd "$work" && apt-get "$@" -q -o APT::Sandbox::User=root download "$package" >&2 &&
+		dpkg-deb -x ./*.deb tree) &&
+		{ mv -T "$work/tree" "$dir" 2>/dev/null || [ -d "$dir" ]; }; then
+		rm -rf "$work"
+		return 0
+	fi
+	rm -rf "$work"
+	echo "cannot fetch $package" >&2
+	return 1
+}
+
+# wss_debian_kernel METAPACKAGE [APT-OPTION...]: print the directory of the
+# unpacked kernel package that METAPACKAGE depends on; fetch it when the cache
+# has no copy of just that version. The options go to every apt command.
+# The package's name is resolved here because apt-get would take it for a
+# pattern. An apt that cannot answer (no network, no lists) is no failure as
+# long as the cache holds a kernel of this METAPACKAGE.
+wss_debian_kernel() {
+	local meta=$1 cache package version dir
+	shift
+	cache=$(wss_cache_dir)/kernels/$meta
+	mkdir -p "$cache"
+	package=$(apt-cache "$@" depends "$meta" 2>/dev/null |
+		sed -n 's/^ *Depends: \(linux-image-[0-9].*\)$/\1/p' | head -n 1)
+	version=$(wss_candidate "$package" "$@")
+	dir=$cache/${package}_${version//[:\/]/_}
+	if [ -z "$package" ] || [ -z "$version" ]; then
+		dir=$(find "$cache" -mindepth 1 -maxdepth 1 -name 'linux-image-*' | sort -V | tail -n 1)
+		[ -n "$dir" ] || { echo "apt knows no package $meta" >&2; return 1; }
+	fi
+	wss_fetch_package "$package" "$dir" "$@" || return 1
+	echo "$dir"
+}
