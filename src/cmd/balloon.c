@@ -7,23 +7,17 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "cmd/cmd.h"
-#include "cmd/store-options.h"
+#include "cmd/balloon.h"
 #include "help-text.h"
-#include "wss/balloon.h"
 
 #define SPAN_DEFAULT_NS (7ULL * WSS_HISTORY_DAY * WSS_NS_PER_S)
 #define SPAN_MAX_NS (366ULL * WSS_HISTORY_DAY * WSS_NS_PER_S)
+#define PERIOD_NS_MAX (3600 * WSS_NS_PER_S)
+#define WINDOW_NS_MAX (600 * WSS_NS_PER_S)
 /* Of the round that the timer runs, where the policy names no other. */
 #define PERIOD_DEFAULT_S 300
 /* A guest that reports at all does so every few seconds. */
 #define STATISTICS_MAX_AGE_S 60
-
-struct balloon_options {
-	struct wss_store_options history;
-	struct wss_sizing_rule rule;
-	uint64_t span_ns;
-};
 
 struct balloon_row {
 	const char *domain;
@@ -35,7 +29,7 @@ struct balloon_row {
 	char hint[400]; /* what an operator could do about a refusal; "" nothing */
 };
 
-enum { OPT_SPAN = 1, OPT_HEADROOM, OPT_MINIMUM };
+enum { OPT_SPAN = 1, OPT_HEADROOM, OPT_MINIMUM, OPT_APPLY, OPT_RESTORE, OPT_PERIOD, OPT_WINDOW };
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
@@ -43,6 +37,10 @@ static const struct option long_options[] = {
 	{ "span", required_argument, NULL, OPT_SPAN },
 	{ "headroom", required_argument, NULL, OPT_HEADROOM },
 	{ "minimum", required_argument, NULL, OPT_MINIMUM },
+	{ "apply", no_argument, NULL, OPT_APPLY },
+	{ "restore", no_argument, NULL, OPT_RESTORE },
+	{ "period", required_argument, NULL, OPT_PERIOD },
+	{ "window", required_argument, NULL, OPT_WINDOW },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -57,6 +55,18 @@ static int parse_option(int c, struct balloon_options *options, struct wss_cli *
 					&options->rule.headroom_percent, err);
 	case OPT_MINIMUM:
 		return wss_size_parse(optarg, "--minimum", &options->rule.minimum_bytes, err);
+	case OPT_APPLY:
+		options->apply = true;
+		return 0;
+	case OPT_RESTORE:
+		options->restore = true;
+		return 0;
+	case OPT_PERIOD:
+		return wss_duration_parse(optarg, PERIOD_NS_MAX, "--period", &options->period_ns,
+					  err);
+	case OPT_WINDOW:
+		return wss_duration_parse(optarg, WINDOW_NS_MAX, "--window", &options->window_ns,
+					  err);
 	case WSS_OPT_HISTORY:
 		return wss_store_option(&options->history, c, optarg, err) < 0 ? -1 : 0;
 	default:
@@ -76,6 +86,10 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct balloon_opti
 	if (cli->qmp)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--qmp: a guest without libvirt has no history");
+	if (options->apply && options->restore)
+		return wss_error_set(err, WSS_ERR_USAGE, "--apply and --restore exclude each other");
+	if (options->window_ns >= options->period_ns)
+		return wss_error_set(err, WSS_ERR_USAGE, "--window must be shorter than --period");
 	return wss_cli_finish(cli, argc, argv, err);
 }
 
@@ -175,21 +189,28 @@ static bool read_statistics(struct wss_guest *guest, struct wss_balloon_view *vi
 	if (!guest->ops->balloon_stats || guest->ops->balloon_stats(guest, &stats, err) < 0)
 		return false;
 	view->actual_bytes = (struct wss_amount){ stats.actual.known, stats.actual.bytes };
+	view->rss_bytes = (struct wss_amount){ stats.rss.known, stats.rss.bytes };
 	fresh = stats.update_s.known && stats.usable.known &&
 		(uint64_t)now <= stats.update_s.bytes + STATISTICS_MAX_AGE_S;
-	if (fresh)
-		view->usable_bytes = wss_amount_of(stats.usable.bytes);
-	return fresh;
+	if (!fresh)
+		return false;
+	view->usable_bytes = wss_amount_of(stats.usable.bytes);
+	view->swapped_bytes = (struct wss_amount){ stats.swapped.known, stats.swapped.bytes };
+	view->major_faults = (struct wss_amount){ stats.major_faults.known,
+						  stats.major_faults.bytes };
+	return true;
 }
 
 /* The newest window, and what all of the span recommends: 1, 0 without any, -1. */
-static int read_history(const struct balloon_run *run, const struct wss_round_guest *entry,
-			struct wss_balloon_view *view, struct wss_balloon_limits *limits,
-			struct wss_balloon_facts *facts, struct wss_error *err)
+static int read_history(const struct balloon_options *options, struct wss_history *history,
+			const struct wss_round_guest *entry, struct balloon_look *look,
+			struct wss_error *err)
 {
+	struct wss_balloon_limits *limits = &look->limits;
+	struct wss_balloon_view *view = &look->view;
 	time_t now = wss_clock_wall_seconds();
 	const struct wss_sizing_state state = { .held_bytes = { 0 } };
-	struct wss_sizing_rule rule = run->options->rule;
+	struct wss_sizing_rule rule = options->rule;
 	struct wss_history_series series;
 	struct wss_sizing sizing;
 	int r;
@@ -199,35 +220,39 @@ static int read_history(const struct balloon_run *run, const struct wss_round_gu
 	limits->period_s = entry->policy.period_ns.known
 				   ? entry->policy.period_ns.value / WSS_NS_PER_S
 				   : PERIOD_DEFAULT_S;
-	if (!run->history)
+	if (!history)
 		return 0;
-	r = wss_history_series(run->history, entry->guest->config.uuid,
-			       now - (time_t)(run->options->span_ns / WSS_NS_PER_S), 0, &series, err);
+	r = wss_history_series(history, entry->guest->config.uuid,
+			       now - (time_t)(options->span_ns / WSS_NS_PER_S), 0, &series, err);
 	if (r <= 0)
 		return r;
 	wss_sizing_compute(&series.summary, &rule, &entry->policy, &state, &sizing);
 	wss_summary_free(&series.summary);
-	facts->confidence = sizing.confidence;
+	look->facts.confidence = sizing.confidence;
 	view->wss_bytes = series.wss_bytes;
-	view->rss_bytes = series.rss_bytes;
+	/* What is resident now, less what QEMU itself had of it in the newest window. */
+	if (!view->rss_bytes.known)
+		view->rss_bytes = series.rss_bytes;
+	else if (series.qemu_bytes.known && series.qemu_bytes.value < view->rss_bytes.value)
+		view->rss_bytes.value -= series.qemu_bytes.value;
 	view->wss_age_s = now > series.time ? (uint64_t)(now - series.time) : 0;
-	facts->current = series.wss_bytes.known && view->wss_age_s <= 2 * limits->period_s;
+	look->facts.current = series.wss_bytes.known && view->wss_age_s <= 2 * limits->period_s;
 	limits->floor_bytes = sizing.recommended_bytes.value;
 	return 1;
 }
 
-static void decide(const struct wss_balloon_facts *facts, const struct wss_balloon_limits *limits,
-		   const struct wss_balloon_view *view, struct balloon_row *row)
+static void decide(const struct balloon_look *look, struct balloon_row *row)
 {
+	const struct wss_balloon_view *view = &look->view;
 	uint64_t to;
 
 	row->action = "refused";
-	row->reason = wss_balloon_refusal(facts);
+	row->reason = wss_balloon_refusal(&look->facts);
 	if (!row->reason && !view->actual_bytes.known)
 		row->reason = "the size of its balloon is not known";
 	if (row->reason)
 		return;
-	to = wss_balloon_floor(limits, view);
+	to = wss_balloon_floor(&look->limits, view);
 	if (to >= view->actual_bytes.value) {
 		row->action = "none";
 		row->reason = "it needs what it has";
@@ -235,8 +260,8 @@ static void decide(const struct wss_balloon_facts *facts, const struct wss_ballo
 	}
 	row->action = "shrink";
 	row->to_bytes = wss_amount_of(to);
-	row->reason = to > limits->floor_bytes
-			      ? "the guest could not give up more, as it says itself"
+	row->reason = to > look->limits.floor_bytes
+			      ? "the newest window, or what the guest says it could not give up"
 			      : "99th percentile and headroom, or the minimum";
 }
 
@@ -248,29 +273,41 @@ static void hint(const struct wss_guest *guest, const struct wss_balloon_facts *
 			 guest->config.uuid);
 }
 
+int wss_balloon_look(const struct balloon_options *options, struct wss_history *history,
+		     const struct wss_round_guest *entry, struct balloon_look *ret_look,
+		     struct wss_error *err)
+{
+	struct wss_guest *guest = entry->guest;
+	struct wss_error local = WSS_ERROR_INIT;
+	struct balloon_look look = {
+		.facts = { .running = guest->state == WSS_GUEST_RUNNING,
+			   .job = guest->job,
+			   .has_device = guest->config.has_balloon,
+			   .opted_out = entry->policy.opt_out,
+			   .hazard = hazard_of(&guest->config),
+			   .autodeflate = guest->config.balloon_autodeflate },
+	};
+
+	look.facts.statistics = read_statistics(guest, &look.view, &local);
+	if (local.code || read_history(options, history, entry, &look, &local) < 0) {
+		*err = local;
+		return -1;
+	}
+	*ret_look = look;
+	return 0;
+}
+
 static int look(const struct balloon_run *run, const struct wss_round_guest *entry,
 		struct balloon_row *row, struct wss_error *err)
 {
-	struct wss_guest *guest = entry->guest;
-	struct wss_balloon_limits limits = { 0 };
-	struct wss_balloon_view view = { 0 };
-	struct wss_balloon_facts facts = {
-		.running = guest->state == WSS_GUEST_RUNNING,
-		.job = guest->job,
-		.has_device = guest->config.has_balloon,
-		.hazard = hazard_of(&guest->config),
-		.autodeflate = guest->config.balloon_autodeflate,
-	};
+	struct balloon_look seen;
 
-	facts.statistics = read_statistics(guest, &view, err);
-	if (err->code)
+	if (wss_balloon_look(run->options, run->history, entry, &seen, err) < 0)
 		return -1;
-	if (read_history(run, entry, &view, &limits, &facts, err) < 0)
-		return -1;
-	row->from_bytes = view.actual_bytes;
-	row->held_bytes = view.rss_bytes;
-	decide(&facts, &limits, &view, row);
-	hint(guest, &facts, row);
+	row->from_bytes = seen.view.actual_bytes;
+	row->held_bytes = seen.view.rss_bytes;
+	decide(&seen, row);
+	hint(entry->guest, &seen.facts, row);
 	return 0;
 }
 
@@ -328,6 +365,8 @@ static int balloon_run(struct wss_cli *cli, int argc, char **argv)
 		.history = WSS_STORE_OPTIONS_INIT,
 		.rule = { .percentile = 0.99, .headroom_percent = 20, .minimum_bytes = 256 * WSS_MIB },
 		.span_ns = SPAN_DEFAULT_NS,
+		.period_ns = 30 * WSS_NS_PER_S,
+		.window_ns = 4 * WSS_NS_PER_S,
 	};
 	struct balloon_run run = { .options = &options };
 	struct wss_guests guests = WSS_GUESTS_INIT;
@@ -340,6 +379,10 @@ static int balloon_run(struct wss_cli *cli, int argc, char **argv)
 		fputs(wss_help_balloon, stdout);
 		return WSS_EXIT_OK;
 	}
+	if (options.apply)
+		return wss_balloon_apply(cli, &options);
+	if (options.restore)
+		return wss_balloon_restore(cli, &options);
 	code = dry_run(cli, &run, &guests);
 	wss_guests_close(&guests);
 	wss_history_close(run.history);

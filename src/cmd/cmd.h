@@ -119,8 +119,8 @@ struct wss_guests {
 int wss_guests_open(const struct wss_cli *cli, struct wss_guests *guests, struct wss_error *err);
 
 /*
- * Opens the one guest that entry names, of guests whose host and connection are open. What goes wrong
- * is in the entry.
+ * Opens the one guest that entry names, of guests whose host and connection are open. What
+ * goes wrong is in the entry.
  */
 void wss_guests_open_one(struct wss_guests *guests, struct wss_round_guest *entry);
 

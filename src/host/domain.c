@@ -197,12 +197,23 @@ static int domain_balloon_stats(struct wss_guest *guest, struct wss_balloon_stat
 	out = get_amount(records[0], "balloon.swap_out", 1024);
 	*ret_stats = (struct wss_balloon_stats){
 		.actual = get_amount(records[0], "balloon.current", 1024),
+		.rss = get_amount(records[0], "balloon.rss", 1024),
 		.usable = get_amount(records[0], "balloon.usable", 1024),
 		.swapped = { in.known && out.known, in.bytes + out.bytes },
 		.major_faults = get_amount(records[0], "balloon.major_fault", 1),
 		.update_s = get_amount(records[0], "balloon.last-update", 1),
 	};
 	virDomainStatsRecordListFree(records);
+	return 0;
+}
+
+static int domain_set_balloon(struct wss_guest *guest, uint64_t bytes, struct wss_error *err)
+{
+	struct domain_source *source = guest->source;
+
+	if (virDomainSetMemoryFlags(source->dom, (unsigned long)(bytes / 1024),
+				    VIR_DOMAIN_AFFECT_LIVE) < 0)
+		return wss_conn_error(err, "cannot set the balloon");
 	return 0;
 }
 
@@ -439,6 +450,7 @@ static const struct wss_guest_ops domain_ops = {
 	.disturbed = domain_disturbed,
 	.publish = domain_publish,
 	.balloon_stats = domain_balloon_stats,
+	.set_balloon = domain_set_balloon,
 	.metadata = domain_metadata,
 	.release = domain_release,
 };

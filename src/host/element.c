@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What is asked of libvirt without opening a guest: elements of ours in the domains' metadata, sizes.
+ * What is asked of libvirt without opening a guest: elements of ours in the domains'
+ * metadata, sizes.
  */
 #include "host/conn-private.h"
 

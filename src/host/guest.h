@@ -32,6 +32,7 @@ struct wss_balloon_stats {
 		bool known;
 		uint64_t bytes;
 	} actual;		       /* the size that the balloon leaves */
+	struct wss_amount_bytes rss; /* of the whole QEMU process, now */
 	struct wss_amount_bytes usable; /* what the guest could give up without swapping */
 	struct wss_amount_bytes swapped; /* in and out, since it booted */
 	struct wss_amount_bytes major_faults; /* a number of them */
@@ -79,6 +80,11 @@ struct wss_guest_ops {
 	 */
 	int (*balloon_stats)(struct wss_guest *guest, struct wss_balloon_stats *ret_stats,
 			     struct wss_error *err);
+	/*
+	 * Tells the balloon what to leave to the running guest; the guest follows in its
+	 * own time. May be NULL.
+	 */
+	int (*set_balloon)(struct wss_guest *guest, uint64_t bytes, struct wss_error *err);
 	/*
 	 * An element of the guest's metadata by its namespace (host/inventory.h): a malloc'ed
 	 * string, or NULL where there is none.

@@ -99,8 +99,8 @@ void wss_report_total(struct wss_report *report, const char *key,
 		      const struct wss_report_layout *layout, const void *row);
 
 /*
- * Closes what is open (brackets, the heading where there was nothing to report) and frees. WSS_ERR_FAILED
- * when anything could not be written. Takes NULL.
+ * Closes what is open (brackets, the heading where there was nothing to report) and frees.
+ * WSS_ERR_FAILED when anything could not be written. Takes NULL.
  */
 int wss_report_close(struct wss_report *report, struct wss_error *err);
 

@@ -55,6 +55,13 @@ static const char *const sql[DB_STATEMENTS] = {
 		      "FROM sample WHERE series_id = ?1 ORDER BY id DESC LIMIT 1",
 	[DB_HOURS] = "SELECT start, max_bytes FROM summary "
 		     "WHERE series_id = ?1 AND level = 3600 AND start >= ?2 ORDER BY start",
+	[DB_JOURNAL_PUT] = "INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, "
+			   "to_bytes, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	[DB_JOURNAL_DONE] = "UPDATE balloon SET done = 1 WHERE uuid = ?1 AND done = 0",
+	/* Of the oldest step that is open: what the guest had before all of them. */
+	[DB_JOURNAL_OPEN] = "SELECT uuid, name, original_bytes FROM balloon WHERE id IN "
+			    "(SELECT min(id) FROM balloon WHERE done = 0 GROUP BY uuid) "
+			    "AND (?1 IS NULL OR uuid = ?1) ORDER BY name",
 };
 
 int wss_db_error(struct wss_history *history, const char *what, struct wss_error *err)

@@ -20,10 +20,12 @@ static int forget_old(struct wss_history *history, const struct wss_history_limi
 	snprintf(text, sizeof(text),
 		 "BEGIN IMMEDIATE;"
 		 "DELETE FROM sample WHERE time < %" PRId64 ";"
+		 "DELETE FROM balloon WHERE done = 1 AND time < %" PRId64 ";"
 		 "DELETE FROM summary WHERE level = 3600 AND start <= %" PRId64 ";"
 		 "DELETE FROM summary WHERE level = 86400 AND start <= %" PRId64 ";"
 		 "COMMIT",
-		 before(now, limits->samples_s), before(now, limits->hours_s + WSS_HISTORY_HOUR),
+		 before(now, limits->samples_s), before(now, limits->days_s),
+		 before(now, limits->hours_s + WSS_HISTORY_HOUR),
 		 before(now, limits->days_s + WSS_HISTORY_DAY));
 	return wss_db_exec(history, text, "cannot forget what is old", err);
 }

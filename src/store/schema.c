@@ -48,6 +48,19 @@ static const char *const migrations[] = {
 	"	sizes BLOB NOT NULL,"
 	"	curve BLOB NOT NULL,"
 	"	PRIMARY KEY (series_id, level, start));",
+
+	/* What was done to balloons; done: the guest has got back what it had. */
+	"CREATE TABLE balloon ("
+	"	id INTEGER PRIMARY KEY,"
+	"	uuid TEXT NOT NULL,"
+	"	name TEXT NOT NULL,"
+	"	time INTEGER NOT NULL,"
+	"	original_bytes INTEGER NOT NULL,"
+	"	from_bytes INTEGER NOT NULL,"
+	"	to_bytes INTEGER NOT NULL,"
+	"	reason TEXT NOT NULL,"
+	"	done INTEGER NOT NULL DEFAULT 0);"
+	"CREATE INDEX balloon_open ON balloon (uuid) WHERE done = 0;",
 };
 
 #define SCHEMA_VERSION ((int64_t)(sizeof(migrations) / sizeof(migrations[0])))

@@ -2,16 +2,17 @@
 /*
  * The miss-rate curve: how often a guest that is limited to c bytes would fault a page in again.
  *
- * By the higher-order theory of locality (Xiang, Ding, Luo, Bao: HOTL, ASPLOS 2013, equation 4; before
- * it Denning and Schwartz, Properties of the working-set model, CACM 15(3), 1972): with W(t)
- * the working set of a window of length t, averaged over windows, the miss rate of a
- * least-recently-used memory of size c is the slope of W where W reaches c,
+ * By the higher-order theory of locality (Xiang, Ding, Luo, Bao: HOTL, ASPLOS 2013;
+ * before it Denning and Schwartz, Properties of the working-set model, CACM
+ * 15(3), 1972): with W(t) the working set of a window of length t, averaged over windows,
+ * the miss rate of a least-recently-used memory of size c is the slope of W where W reaches
+ * c,
  *
  *     m(c) = dW/dt  at the t with  W(t) = c.
  *
  * It holds for LRU, and where the windows are typical of what is to come (reuse-window
- * hypothesis). W is concave (Xiang et al., section 3), which averages of few windows are not quite: the least
- * concave majorant of what was measured is taken for it.
+ * hypothesis). W is concave (Xiang et al.), which averages of few windows are
+ * not quite: the least concave majorant of what was measured is taken for it.
  */
 #ifndef WSS_WSS_MISSRATE_H
 #define WSS_WSS_MISSRATE_H
@@ -38,7 +39,7 @@ struct wss_missrate {
 	} points[WSS_SUMMARY_POINTS + 1]; /* concave: slopes fall */
 };
 
-/* From an average W at rising times: n of them, of which those that lie below the majorant are dropped. */
+/* From an average W at n rising times; points below the majorant are lifted to it. */
 void wss_missrate_init(struct wss_missrate *missrate, const double *seconds, const double *bytes,
 		       size_t n);
 
@@ -52,8 +53,9 @@ bool wss_missrate_from_summary(struct wss_missrate *missrate, const struct wss_s
 uint64_t wss_missrate_known_bytes(const struct wss_missrate *missrate);
 
 /*
- * Faults a second, in pages of 4 KiB, of a guest limited to bytes. ret_bound: it is at most that, as
- * the size lies above what was measured, where the slope is not more than at its end.
+ * Faults a second, in pages of 4 KiB, of a guest limited to bytes. ret_bound: it is at most
+ * that, as the size lies above what was measured, where the slope is not more than at its
+ * end.
  */
 double wss_missrate_at(const struct wss_missrate *missrate, uint64_t bytes, bool *ret_bound);
 

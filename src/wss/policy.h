@@ -17,7 +17,8 @@ struct wss_policy {
 	bool opt_out; /* never measure it, never change it */
 	struct wss_amount minimum_bytes;
 	struct wss_amount maximum_bytes;
-	struct wss_amount headroom_percent; /* on top of the working set, to WSS_POLICY_HEADROOM_MAX */
+	/* On top of the working set, to WSS_POLICY_HEADROOM_MAX. */
+	struct wss_amount headroom_percent;
 	struct wss_amount period_ns;	    /* measure it in rounds at most once in so long */
 };
 

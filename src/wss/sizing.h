@@ -31,10 +31,11 @@ enum wss_confidence {
 const char *wss_confidence_name(enum wss_confidence confidence);
 
 /*
- * The rank, of n independent observations in order, that is not below the percentile p of what
- * they were drawn from with WSS_SIZING_CERTAINTY: the smallest r with P(Bin(n, p) >= r) <= 5 %. It needs
- * no assumption about the distribution (David and Nagaraja, Order Statistics, 3rd ed., 7.1).
- * 0 where not even the largest is sure enough, which for p = 0.95 takes 59, for 0.99 299.
+ * The rank, of n independent observations in order, that is not below the percentile p of
+ * what they were drawn from with WSS_SIZING_CERTAINTY: the smallest r with P(Bin(n, p) >=
+ * r) <= 5 %. It needs no assumption about the distribution (David and Nagaraja, Order
+ * Statistics, 3rd ed., ch. 7). 0 where not even the largest is sure enough, which for p =
+ * 0.95 takes 59, for 0.99 299.
  */
 uint64_t wss_sizing_rank(uint64_t n, double p);
 

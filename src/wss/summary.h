@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the samples of a span add up to: how large the working set was, and the growth
- * curve of its windows. Summaries of one series (one guest, method, granularity, length of window) merge;
- * those of different series never do.
+ * What the samples of a span add up to: how large the working set was, and the growth curve
+ * of its windows. Summaries of one series (one guest, method, granularity, length of
+ * window) merge; those of different series never do.
  */
 #ifndef WSS_WSS_SUMMARY_H
 #define WSS_WSS_SUMMARY_H
@@ -27,7 +27,8 @@ struct wss_summary_point {
 /* Zeroed it is empty. */
 struct wss_summary {
 	uint64_t samples;  /* of good quality: what the histogram has counted */
-	uint64_t degraded; /* measured, but doubtful: in none of the figures but max_bytes, by their low bound */
+	/* Measured, but doubtful: in no figure but max_bytes, by their low bound. */
+	uint64_t degraded;
 	time_t first, last; /* of the samples, by the wall clock */
 	uint64_t min_bytes, max_bytes;
 	uint64_t sum_pages;

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # What balloon says of real guests: one that may be shrunk, one whose statistics are off,
-# one without a balloon. It changes none of them.
+# one without a balloon. Then --apply on a guest that has a balloon and no driver for it, so
+# that it never gives memory back.
 
 load functions.sh
 
@@ -66,4 +67,84 @@ teardown_file() {
 	wss balloon auto
 	[ "$status" = 5 ]
 	wss policy clear auto
+}
+
+journal() { # SQL condition: how many steps
+	sqlite3 "$VIRT_WSS_HISTORY" "PRAGMA busy_timeout = 10000; SELECT count(*) FROM balloon WHERE $1" | tail -n 1
+}
+
+has_steps() {
+	[ "$(journal "$1")" -gt 0 ]
+}
+
+none_left() {
+	[ "$(journal 'done = 0')" = 0 ]
+}
+
+# Windows of the very kind that --apply takes, so that its own go on with them.
+fresh_history() {
+	rm -f "$VIRT_WSS_HISTORY"*
+	wss sample auto --store --window 300ms --count 15
+	[ "$status" = 0 ]
+}
+
+@test "a guest that never gives memory back gets all of it back, and is left alone" {
+	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	fresh_history
+	status=0
+	timeout -k 5 90 "$virt_wss" balloon auto --apply --period 2s --window 300ms \
+		>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
+	cat "$BATS_TEST_TMPDIR/err"
+	[ "$status" = 1 ]
+	grep -q 'auto: shrinks to 48[0-9] MiB' "$BATS_TEST_TMPDIR/err"
+	grep -q 'does not give memory back' "$BATS_TEST_TMPDIR/err"
+	has_steps 'done = 1'
+	none_left
+	embed_guest_alive auto
+}
+
+@test "a guest that is refused is not touched by --apply" {
+	wss balloon none plain --apply --period 2s --window 300ms
+	[ "$status" = 5 ]
+	[[ $err == *"no balloon device"* && $err == *"no statistics"* || $err == *"too early"* ]]
+}
+
+@test "stopped, it gives back what it took" {
+	fresh_history
+	"$virt_wss" balloon auto --apply --period 2s --window 300ms 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+	pid=$!
+	wait_until 30 has_steps 'done = 0'
+	kill -TERM $pid
+	status=0
+	wait $pid || status=$?
+	cat "$BATS_TEST_TMPDIR/err"
+	[ "$status" = 143 ]
+	none_left
+	grep -q 'auto: gives back to 512 MiB' "$BATS_TEST_TMPDIR/err"
+}
+
+@test "killed, its watchdog gives back what it took" {
+	fresh_history
+	"$virt_wss" balloon auto --apply --period 2s --window 300ms 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+	pid=$!
+	wait_until 30 has_steps 'done = 0'
+	kill -KILL $pid
+	wait $pid || true
+	wait_until 60 none_left
+	cat "$BATS_TEST_TMPDIR/err"
+	grep -q 'auto: given back to 512 MiB' "$BATS_TEST_TMPDIR/err"
+	embed_guest_alive auto
+}
+
+@test "unfinished steps: refused until they are given back" {
+	fresh_history
+	sqlite3 "$VIRT_WSS_HISTORY" "INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, to_bytes, reason)
+		VALUES ('$(uuid_of auto)', 'auto', 1, $((512 << 20)), $((512 << 20)), $((400 << 20)), 'test'),
+		('a1b2c3d4-0000-4000-8000-00000000aaaa', 'gone', 1, 5, 5, 4, 'test')"
+	wss balloon auto --apply --period 2s --window 300ms
+	[ "$status" = 1 ]
+	[[ $err == *"unfinished steps"* ]]
+	wss balloon --restore
+	[ "$status" = 0 ]
+	none_left
 }

@@ -19,11 +19,21 @@ setup() {
 }
 
 @test "options that are none" {
-	for words in "--span 0" "--headroom x" "--minimum x" "--history=" "--all test" "--frobnicate"; do
+	for words in "--span 0" "--headroom x" "--minimum x" "--history=" "--all test" "--frobnicate" "--apply --restore" "--period 0" "--window 1m --period 30s"; do
 		# shellcheck disable=SC2086
 		run "$virt_wss" balloon test $words
 		[ "$status" = 2 ]
 	done
 	run "$virt_wss" balloon test --history /nowhere/history.db
 	[ "$status" = 1 ]
+}
+
+@test "with nothing to restore that is no failure, and nothing to apply is said" {
+	run "$virt_wss" balloon --restore
+	[ "$status" = 0 ]
+	[ -z "$output" ]
+	run timeout 60 "$virt_wss" balloon test --apply
+	echo "$output"
+	[ "$status" = 5 ]
+	[[ $output == *refused* ]]
 }

@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include "store/history.h"
+#include "store/journal.h"
 
 #define NOW 1795197600 /* 2026-11-20T18:00:00Z */
 #define MIB (1ULL << 20)
@@ -401,6 +402,67 @@ static void test_versions(void **unused)
 	refused("something else");
 }
 
+static void write_step(struct wss_history *history, const char *uuid, uint64_t original,
+		       uint64_t from, uint64_t to)
+{
+	struct wss_journal_step step = { uuid, "web'1", NOW, original, from, to, "because" };
+	struct wss_error err = WSS_ERROR_INIT;
+
+	if (wss_journal_write(history, &step, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static void test_journal(void **unused)
+{
+	struct wss_history *history = open_history();
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_journal_open *open;
+	size_t n;
+
+	(void)unused;
+	write_step(history, UUID_A, 1000, 1000, 900);
+	write_step(history, UUID_A, 1000, 900, 800);
+	write_step(history, UUID_B, 500, 500, 400);
+	assert_int_equal(wss_journal_unfinished(history, NULL, &open, &n, &err), 0);
+	assert_int_equal(n, 2);
+	free(open);
+	assert_int_equal(wss_journal_unfinished(history, UUID_A, &open, &n, &err), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(open[0].original_bytes, 1000);
+	assert_string_equal(open[0].name, "web'1");
+	free(open);
+	assert_int_equal(wss_journal_done(history, UUID_A, &err), 0);
+	assert_int_equal(wss_journal_unfinished(history, UUID_A, &open, &n, &err), 0);
+	assert_int_equal(n, 0);
+	free(open);
+	/* The next run counts from what it found. */
+	write_step(history, UUID_A, 700, 700, 600);
+	assert_int_equal(wss_journal_unfinished(history, UUID_A, &open, &n, &err), 0);
+	assert_int_equal(open[0].original_bytes, 700);
+	free(open);
+	wss_history_close(history);
+}
+
+/* A file of the first version, as that had it, is brought up to date with all that is in it. */
+static void test_migration(void **unused)
+{
+	struct wss_history *history = open_history();
+	sqlite3 *db;
+
+	(void)unused;
+	fill(history, UUID_A, 5, NOW, 60);
+	wss_history_close(history);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "DROP TABLE balloon; PRAGMA user_version = 1", NULL, NULL,
+				      NULL),
+			 SQLITE_OK);
+	sqlite3_close(db);
+	history = open_history();
+	assert_int_equal(count_since(history, UUID_A, 0), 5);
+	write_step(history, UUID_A, 1000, 1000, 900);
+	wss_history_close(history);
+}
+
 static void test_no_place(void **unused)
 {
 	struct wss_history *history = NULL;
@@ -454,6 +516,7 @@ int main(void)
 		TEST(test_retention_by_age), TEST(test_retention_by_size),
 		TEST(test_two_writers),	    TEST(test_killed),
 		TEST(test_damaged),	    TEST(test_versions),
+		TEST(test_journal),	    TEST(test_migration),
 		TEST(test_no_place),	    TEST(test_no_uuid),
 		TEST(test_default_path),
 	};
