@@ -150,6 +150,7 @@ right_within_10_percent() { # VALUE FROM_MS
 	grep -E '^    (virt-wss|virsh) ' "$WSS_SRCDIR/docs/virt-wss.pod" >"$BATS_TEST_TMPDIR/examples"
 	[ "$(wc -l <"$BATS_TEST_TMPDIR/examples")" -ge 6 ]
 	PATH=$WSS_BUILDDIR:$PATH
+	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
 	while read -r example; do
 		echo "\$ $example"
 		bash -c "$example" </dev/null
