@@ -54,7 +54,7 @@ void wss_heatmap_free(struct wss_heatmap *map);
  * neighbouring pages, which are added up at the end. A large memory is done slice by slice,
  * in passes over the recording.
  */
-#define WSS_HEAT_SLICE_PAGES (1ULL << 24) /* 64 GiB of the guest, 64 MiB of ours */
+#define WSS_HEAT_SLICE_PAGES (1ULL << 25) /* 128 GiB of the guest, 128 MiB of ours */
 
 struct wss_heat_slice {
 	uint64_t first; /* index */
