@@ -66,7 +66,7 @@ void wss_window_options_init(struct wss_round_options *round, uint64_t window_ns
 {
 	*round = (struct wss_round_options){
 		.window = { .window_ns = window_ns,
-			    .granularity = WSS_GRANULARITY_AUTO,
+			    .granularity = WSS_GRANULARITY_NATIVE,
 			    .max_stall_ns = WSS_MAX_STALL_DEFAULT_NS,
 			    .max_faults = MAX_FAULTS_DEFAULT },
 		.count = 1,

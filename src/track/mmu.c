@@ -333,7 +333,7 @@ static void mmu_explain(const struct wss_tracker *tracker, struct wss_sample *sa
 	wss_fine_explain(&mmu->fine, sample);
 	if (mmu->result.granularity_bytes > 4096)
 		wss_sample_note(sample,
-				"KVM maps this guest by %s: each entry counts whole, the truth lies between the low and the high bound",
+				"KVM maps this guest by %s: each entry counts whole, the truth lies between the low and the high bound (--granularity 4k is finer)",
 				mmu->result.granularity_bytes > SIZE_2M ? "1 GiB" : "2 MiB");
 	if (!mmu->pages.exact)
 		explain_gauge(mmu, sample);

@@ -44,12 +44,12 @@ check "quality is ok" json_is quality ok
 check "the estimate is within 2 %" is_exact "$estimate" "$truth" "$baseline"
 check "the dirty log ends by itself" wait_until 30 log_is_off huge
 check "huge mappings are back" wait_until 60 huge_mappings_are_back huge
-check "native granularity has bounds" measure huge 16 --granularity native --max-stall 10s
+check "native granularity, the default, has bounds" measure huge 16 --max-stall 10s
 check "of 2 MiB" json_is granularity_bytes 2097152
 check "which enclose the truth" bounds_enclose "$baseline"
 
 check "huge mappings are back before the sample is out" wait_until 20 huge_mappings_are_back huge
-check "auto is by 4 KiB" measure huge 16 --max-stall 10s
+check "auto is by 4 KiB" measure huge 16 --granularity auto --max-stall 10s
 check "as it is safe, of use and cheap" json_is granularity_bytes 4096
 check "of what is written nothing is said without evidence" nothing_or_evidence
 
@@ -67,7 +67,7 @@ wss sample huge --granularity 4k --window 1s --max-stall 10s --output json
 check "somebody else's calculation is not disturbed" refused 1 'dirty-rate calculation'
 wss sample huge --granularity 4k --window 51s --output json
 check "a window that is too long is refused" refused 5 '50 s'
-wss sample huge --max-faults 1 --window 1s --max-stall 10s --output json
+wss sample huge --granularity auto --max-faults 1 --window 1s --max-stall 10s --output json
 check "auto is native where there would be too many faults" json_is granularity_bytes 2097152
 check "and says why" noted 'max-faults'
 wss sample huge --window 51s --max-stall 1ms --output json
