@@ -235,22 +235,29 @@ static int get(char getter, struct json_object *obj, const char *key, struct wss
 	return result;
 }
 
-/* json-c saturates below its range, or (0.17) refuses the text: no number comes of it. */
-static void test_far_below_range(void **state)
+/* json-c saturates outside its range, or (0.17, 0.18) refuses the text: no number comes of it. */
+static void test_far_out_of_range(void **state)
 {
-	static const char text[] = "{\"k\": -99999999999999999999}";
-	struct wss_error err = WSS_ERROR_INIT;
-	struct json_object *object = NULL;
-	uint64_t u = 77;
-	int64_t i = 77;
+	static const char *const texts[] = {
+		"{\"k\": -99999999999999999999}",
+		"{\"k\": 99999999999999999999}",
+	};
 
 	(void)state;
-	if (qmp_json_parse(text, strlen(text), &defaults, &object, NULL, &err) < 0)
-		return;
-	assert_int_equal(qmp_get_int64(object, "k", &i, &err), -1);
-	assert_int_equal(qmp_get_uint64(object, "k", &u, &err), -1);
-	assert_true(i == 77 && u == 77);
-	json_object_put(object);
+	for (size_t n = 0; n < sizeof(texts) / sizeof(*texts); n++) {
+		struct wss_error err = WSS_ERROR_INIT;
+		struct json_object *object = NULL;
+		uint64_t u = 77;
+		int64_t i = 77;
+
+		if (qmp_json_parse(texts[n], strlen(texts[n]), &defaults, &object, NULL, &err) < 0)
+			continue;
+		assert_int_equal(qmp_get_int64(object, "k", &i, &err), -1);
+		err = (struct wss_error)WSS_ERROR_INIT;
+		assert_int_equal(qmp_get_uint64(object, "k", &u, &err), -1);
+		assert_true(i == 77 && u == 77);
+		json_object_put(object);
+	}
 }
 
 static void test_get_refuses(void **state)
@@ -270,7 +277,6 @@ static void test_get_refuses(void **state)
 		{'i', "{\"k\": 1.0}", "a fraction, not an integer"},
 		{'i', "{\"k\": 9223372036854775808}", "out of range"},
 		{'u', "{\"k\": -1}", "negative"},
-		{'u', "{\"k\": 99999999999999999999}", "out of range"},
 		{'u', "{\"k\": true}", "a boolean, not an integer"},
 		{'b', "{\"k\": 1}", "an integer, not a boolean"},
 		{'o', "{\"k\": []}", "an array, not an object"},
@@ -315,7 +321,7 @@ int main(void)
 		cmocka_unit_test(test_estimate_is_an_upper_bound),
 		cmocka_unit_test(test_tree_bound),
 		cmocka_unit_test(test_get_right_types),
-		cmocka_unit_test(test_far_below_range),
+		cmocka_unit_test(test_far_out_of_range),
 		cmocka_unit_test(test_get_refuses),
 		cmocka_unit_test(test_get_from_no_object),
 	};

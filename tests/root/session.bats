@@ -96,7 +96,7 @@ daemon_stop() { # SIGNAL
 	daemon_stop KILL
 	wss_wait
 	[ "$status" = 1 ] || [ "$status" = 4 ]
-	grep -q 'plain: cannot write' <<<"$err"
+	grep -Eq 'plain: cannot (read|write)' <<<"$err"
 	within_percent "$(field wss_bytes)" $((64 << 20)) 10
 	embed_guest_alive plain
 }
