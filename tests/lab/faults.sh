@@ -105,7 +105,8 @@ zap_in_the_middle() {
 test_lost_entries() {
 	local began touches set=$((64 * MiB))
 	stamp_begin good
-	check "a window" wss_start sample good --window 7s --output json "${patient[@]}"
+	check "a window" wss_start sample good --window 7s --recorder counters \
+		--output json "${patient[@]}"
 	began=$(uptime_ms)
 	zap_in_the_middle
 	wss_wait
