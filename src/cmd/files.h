@@ -5,8 +5,6 @@
 #ifndef WSS_CMD_FILES_H
 #define WSS_CMD_FILES_H
 
-#include <stdio.h>
-
 #include "cmd/cmd.h"
 #include "rec/reader.h"
 
@@ -24,15 +22,5 @@ int wss_files_finish(struct wss_cli *cli, int argc, char **argv, int least, int 
 /* Opens a recording, and warns where it was cut off or is damaged. */
 int wss_files_open(const char *path, bool salvage, struct wss_recfile **ret_file,
 		   struct wss_error *err);
-
-/*
- * Writes a picture: it is whole or not there, being written beside its place and then moved.
- * WSS_ERR_FAILED.
- */
-int wss_files_plot(const char *path, void (*draw)(FILE *f, const void *opaque), const void *opaque,
-		   struct wss_error *err);
-
-/* Columns of the terminal; 80 where there is none. */
-int wss_terminal_width(void);
 
 #endif

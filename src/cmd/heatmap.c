@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/files.h"
+#include "cmd/plot.h"
 #include "help-text.h"
 #include "out/range-report.h"
 #include "out/refset-chart.h"
@@ -96,7 +97,7 @@ static int plot(const struct heatmap_options *options, struct wss_recfile *file,
 	picture.map = map;
 	r = wss_recfile_replay(file, &visitor, map, err);
 	if (r == 0)
-		r = wss_files_plot(options->plot, draw, &picture, err);
+		r = wss_plot_write(options->plot, draw, &picture, err);
 	wss_heatmap_free(map);
 	return r;
 }

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
+#include "cmd/plot.h"
 #include "cmd/window-options.h"
 #include "help-text.h"
 #include "out/growth-chart.h"
@@ -229,13 +227,6 @@ static const struct wss_report_layout layout = {
 	.n_columns = sizeof(columns) / sizeof(columns[0]),
 };
 
-static int terminal_width(void)
-{
-	struct winsize size;
-
-	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
-}
-
 static int print_rows(const struct profile_run *run, struct wss_error *err)
 {
 	struct wss_report *report;
@@ -261,47 +252,35 @@ static int print(struct profile_run *run, struct wss_error *err)
 		struct wss_growth growth = growth_of(&run->profiles[i]);
 
 		if (run->profiles[i].windows)
-			wss_growth_print(stdout, &growth, terminal_width());
+			wss_growth_print(stdout, &growth, wss_terminal_width());
 	}
 	return 0;
 }
 
-/* A picture is whole or not there: it is written beside its place and then moved. */
-static int write_plot(const char *path, const struct wss_growth *guests, size_t n,
-		      struct wss_error *err)
-{
-	wss_auto_free char *temporary = NULL;
-	bool failed;
-	FILE *f;
+/* What is drawn into one chart. */
+struct chart {
+	const struct wss_growth *guests;
+	size_t n;
+};
 
-	if (asprintf(&temporary, "%s.new", path) < 0) {
-		temporary = NULL;
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	}
-	f = fopen(temporary, "we");
-	if (!f)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "--plot: cannot write %s", path);
-	wss_growth_plot(f, guests, n);
-	failed = ferror(f) != 0;
-	failed = fclose(f) != 0 || failed;
-	if (!failed && rename(temporary, path) == 0)
-		return 0;
-	wss_error_errno(err, WSS_ERR_FAILED, errno, "--plot: cannot write %s", path);
-	unlink(temporary);
-	return -1;
+static void draw(FILE *f, const void *opaque)
+{
+	const struct chart *chart = opaque;
+
+	wss_growth_plot(f, chart->guests, chart->n);
 }
 
 static int plot(struct profile_run *run, struct wss_error *err)
 {
 	wss_auto_free struct wss_growth *list = calloc(run->guests->n + 1, sizeof(*list));
-	size_t n = 0;
+	struct chart chart = { list, 0 };
 
 	if (!list)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	for (size_t i = 0; i < run->guests->n; i++)
 		if (run->profiles[i].windows)
-			list[n++] = growth_of(&run->profiles[i]);
-	return n ? write_plot(run->options->plot, list, n, err) : 0;
+			list[chart.n++] = growth_of(&run->profiles[i]);
+	return chart.n ? wss_plot_write(run->options->plot, draw, &chart, err) : 0;
 }
 
 static int profile_guests(const struct wss_cli *cli, const struct profile_options *options,

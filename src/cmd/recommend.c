@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cmd/recommend.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "cmd/plot.h"
 #include "cmd/store-options.h"
 #include "help-text.h"
 #include "host/fleet.h"
@@ -352,30 +351,12 @@ static int recommend_all(struct recommend *run, struct wss_error *err)
 	return r;
 }
 
-/* A picture is whole or not there: it is written beside its place and then moved. */
-static int write_plot(const struct recommend *run, struct wss_error *err)
+static void draw(FILE *f, const void *opaque)
 {
-	const char *path = run->options->plot;
-	wss_auto_free char *temporary = NULL;
-	bool failed;
-	FILE *f;
+	const struct recommend *run = opaque;
 
-	if (asprintf(&temporary, "%s.new", path) < 0) {
-		temporary = NULL;
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	}
-	f = fopen(temporary, "we");
-	if (!f)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "--plot: cannot write %s", path);
 	wss_missrate_plot(f, run->curves, run->n_curves, run->options->fault_ns,
 			  run->options->target_loss);
-	failed = ferror(f) != 0;
-	failed = fclose(f) != 0 || failed;
-	if (!failed && rename(temporary, path) == 0)
-		return 0;
-	wss_error_errno(err, WSS_ERR_FAILED, errno, "--plot: cannot write %s", path);
-	unlink(temporary);
-	return -1;
 }
 
 static int open_history(struct recommend *run, struct wss_error *err)
@@ -404,7 +385,7 @@ static int recommend(struct recommend *run, struct wss_error *err)
 	if (!run->cli->n_domains)
 		r = recommend_all(run, err);
 	if (r == 0 && run->options->plot && run->n_curves)
-		r = write_plot(run, err);
+		r = wss_plot_write(run->options->plot, draw, run, err);
 	else if (r == 0 && run->options->plot)
 		wss_warn("--plot: no guest has a growth curve of 4 KiB pages in the history");
 	return r;

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/files.h"
+#include "cmd/plot.h"
 #include "help-text.h"
 #include "out/refset-chart.h"
 #include "out/refset-report.h"
@@ -109,7 +110,7 @@ static int print(const struct wss_cli *cli, const struct report_options *options
 	};
 
 	/* The picture first: when it fails, nothing has been printed. */
-	if (options->plot && wss_files_plot(options->plot, draw, &report, err) < 0)
+	if (options->plot && wss_plot_write(options->plot, draw, &report, err) < 0)
 		return -1;
 	return wss_refset_report_print(stdout, cli->format, &report, wss_terminal_width(), err);
 }
