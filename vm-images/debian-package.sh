@@ -35,6 +35,30 @@ wss_fetch_package() {
 	return 1
 }
 
+# wss_fetch_with_libraries PACKAGE DIR [APT-OPTION...]: unpack PACKAGE and all that it depends
+# on, down to the C library, into DIR, unless DIR is there: for a program of another release.
+wss_fetch_with_libraries() {
+	local package=$1 dir=$2 work
+	shift 2
+	[ ! -d "$dir" ] || return 0
+	mkdir -p "$(dirname "$dir")"
+	work=$(mktemp -d "$(dirname "$dir")/.fetch.XXXXXX")
+	mkdir -p "$work/archives/partial" "$work/tree"
+	: >"$work/status"
+	if apt-get "$@" -q -y -o Dir::State::Status="$work/status" \
+		-o Dir::Cache::Archives="$work/archives" -o APT::Install-Recommends=no \
+		--download-only install "$package" >&2 &&
+		find "$work/archives" -name '*.deb' -print0 |
+		xargs -0 -I '{}' dpkg-deb -x '{}' "$work/tree" &&
+		{ mv -T "$work/tree" "$dir" 2>/dev/null || [ -d "$dir" ]; }; then
+		rm -rf "$work"
+		return 0
+	fi
+	rm -rf "$work"
+	echo "cannot fetch $package" >&2
+	return 1
+}
+
 # wss_debian_kernel METAPACKAGE [APT-OPTION...]: print the directory of the
 # unpacked kernel package that METAPACKAGE depends on; fetch it when the cache
 # has no copy of just that version. The options go to every apt command.

@@ -127,7 +127,7 @@ job_is() { # NAME TYPE
 test_huge_pages() {
 	lab_thp always
 	lab_guest_start huge memory=512 args="wss.map=320 wss.touch=64 wss.mode=write wss.rate=65536"
-	check "a guest on huge pages is measured by 4 KiB" measure huge 64 --granularity 4k --max-stall 1s
+	check "a guest on huge pages is measured by 4 KiB" measure huge 64 --granularity 4k
 	say_measure
 	check "granularity is 4 KiB" json_is granularity_bytes 4096
 	check "64 MiB is estimated within 5 %" estimate_is_close "$estimate" "$truth" "$baseline"

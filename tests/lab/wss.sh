@@ -143,8 +143,9 @@ next_report_ms() { # NAME
 # One sample while the guest touches MIB, and the guest's own word for it:
 # estimate and truth in bytes, and the passes that it made within the window. Taken
 # again when the guest went on to another phase meanwhile, with a longer window
-# when it was too slow for two passes. measure_within: a command to run within the
-# window; measure_as: what to measure, where the name is not enough.
+# when it was too slow for two passes. A stall of the emulation is no reason to refuse.
+# measure_within: a command to run within the window; measure_as: what to measure, where
+# the name is not enough.
 measure() { # NAME MIB [ARGUMENT of virt-wss sample...]
 	local name=$1 set=$(($2 * MiB)) window=4 try began phases
 	local target=("$name")
@@ -153,8 +154,8 @@ measure() { # NAME MIB [ARGUMENT of virt-wss sample...]
 	for try in 1 2 3 4 5; do
 		wait_until 150 lab_guest_touches "$name" $set || break
 		stamp_begin "$name"
-		wss_start sample "${target[@]}" --window ${window}s --output json "$@" && began=$(uptime_ms) &&
-			${measure_within:-true}
+		wss_start sample "${target[@]}" --window ${window}s --max-stall 10s --output json "$@" &&
+			began=$(uptime_ms) && ${measure_within:-true}
 		wss_wait
 		next_report_ms "$name" >/dev/null
 		stamp_end
