@@ -9,6 +9,7 @@
  *   selftest-cannot  the self-test cannot be run
  *   slow-zap         the predicted stall of a zap is ten seconds
  *   log-first        the dirty log is started without a zap before it
+ *   short-log        the dirty log is asked for one second, however long the window is
  *   short-hold       the watchdog lets a held guest go after 0.2 s
  */
 #ifndef WSS_BASE_FAULT_H
