@@ -57,8 +57,8 @@ test_other_host() {
 
 lab_thp never
 lab_libvirtd_start
-lab_guest_start memfd memory=256 backing=memfd args="wss.map=64"
-lab_guest_start plain-anon memory=256 args="wss.map=64"
+lab_guest_start memfd memory=256 backing=memfd args="wss.map=64 wss.rate=8192"
+lab_guest_start plain-anon memory=256 args="wss.map=64 wss.rate=8192"
 test_old_kernel
 test_other_host
 done_testing
