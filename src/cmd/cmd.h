@@ -72,6 +72,21 @@ enum { WSS_OPT_ALL = 1000, WSS_OPT_OUTPUT, WSS_OPT_QMP, WSS_OPT_DEBUG, WSS_OPT_M
 	{ "allow-monitor", no_argument, NULL, WSS_OPT_MONITOR }, \
 	{ "debug", no_argument, NULL, WSS_OPT_DEBUG }
 
+/* The options of one command. */
+struct wss_syntax {
+	const char *short_options; /* WSS_COMMON_SHORT, and what the command adds */
+	const struct option *long_options; /* with WSS_COMMON_LONG among them */
+	/*
+	 * Takes one that is not common, with its value (NULL where it has none), into the
+	 * command's own options. Negative with err: WSS_ERR_USAGE. NULL: there are none.
+	 */
+	int (*take)(void *options, int c, const char *value, struct wss_error *err);
+};
+
+/* Goes through all options; the words behind them are from argv[optind] on. WSS_ERR_USAGE. */
+int wss_cli_parse(struct wss_cli *cli, int argc, char **argv, const struct wss_syntax *syntax,
+		  void *options, struct wss_error *err);
+
 /*
  * Handles what getopt_long() gave (c) when it is a common option or an error; own
  * options are the caller's, before. WSS_ERR_USAGE.

@@ -54,6 +54,27 @@ int wss_cli_option(struct wss_cli *cli, int c, char **argv, struct wss_error *er
 	}
 }
 
+static bool is_common(int c)
+{
+	return c == 'c' || c == 'h' || c == ':' || c == '?' ||
+	       (c >= WSS_OPT_ALL && c <= WSS_OPT_MONITOR);
+}
+
+int wss_cli_parse(struct wss_cli *cli, int argc, char **argv, const struct wss_syntax *syntax,
+		  void *options, struct wss_error *err)
+{
+	int c, r;
+
+	optind = 0;
+	while ((c = getopt_long(argc, argv, syntax->short_options, syntax->long_options, NULL)) != -1) {
+		r = is_common(c) ? wss_cli_option(cli, c, argv, err)
+				 : syntax->take(options, c, optarg, err);
+		if (r < 0)
+			return -1;
+	}
+	return 0;
+}
+
 int wss_cli_finish(struct wss_cli *cli, int argc, char **argv, struct wss_error *err)
 {
 	cli->domains = argv + optind;

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/files.h"
 #include "help-text.h"
@@ -14,12 +13,10 @@
 
 /* Ranges that are nearer than 64 KiB to each other are listed as one. */
 #define WITHIN_PAGES 16
-#define LIMIT_DEFAULT 20
 
 struct diff_options {
-	uint64_t limit;
+	struct wss_files_options files;
 	bool verbose;
-	bool salvage;
 };
 
 /* One of the two sets. */
@@ -33,36 +30,22 @@ enum { OPT_VERBOSE = 1 };
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
 	{ "verbose", no_argument, NULL, OPT_VERBOSE },
-	{ "limit", required_argument, NULL, WSS_OPT_LIMIT },
-	{ "salvage", no_argument, NULL, WSS_OPT_SALVAGE },
+	WSS_LIMIT_LONG,
+	WSS_SALVAGE_LONG,
 	{ NULL, 0, NULL, 0 },
 };
 
-static int parse(struct wss_cli *cli, int argc, char **argv, struct diff_options *options,
-		 struct wss_error *err)
+static int take(void *opaque, int c, const char *value, struct wss_error *err)
 {
-	int c, r = 0;
+	struct diff_options *options = opaque;
 
-	optind = 0;
-	while (r == 0 && (c = getopt_long(argc, argv, WSS_COMMON_SHORT, long_options, NULL)) != -1) {
-		switch (c) {
-		case OPT_VERBOSE:
-			options->verbose = true;
-			break;
-		case WSS_OPT_LIMIT:
-			r = wss_number_parse(optarg, 1, WSS_FILES_LIMIT_MAX, "--limit",
-					     &options->limit, err);
-			break;
-		case WSS_OPT_SALVAGE:
-			options->salvage = true;
-			break;
-		default:
-			r = wss_cli_option(cli, c, argv, err);
-			break;
-		}
-	}
-	return r < 0 ? -1 : wss_files_finish(cli, argc, argv, 2, 2, err);
+	if (c != OPT_VERBOSE)
+		return wss_files_option(&options->files, c, value, err);
+	options->verbose = true;
+	return 0;
 }
+
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
 
 /* FILE or FILE@MOMENT; a file whose name has an @ is meant where there is one. */
 static int split(const char *text, char **ret_path, uint64_t *ret_at_ns, struct wss_error *err)
@@ -76,9 +59,7 @@ static int split(const char *text, char **ret_path, uint64_t *ret_at_ns, struct 
 	at = strrchr(path, '@');
 	if (at && access(path, F_OK) < 0) {
 		*at++ = '\0';
-		if (!strcmp(at, "0") || !strcmp(at, "0s"))
-			*ret_at_ns = 0;
-		else if (wss_duration_parse(at, INT64_MAX, text, ret_at_ns, err) < 0)
+		if (wss_files_moment(at, text, ret_at_ns, err) < 0)
 			return -1;
 	}
 	*ret_path = wss_steal_ptr(path);
@@ -97,7 +78,7 @@ static int load(const char *text, const struct diff_options *options, struct sid
 	uint64_t at_ns;
 
 	if (split(text, &path, &at_ns, err) < 0 ||
-	    wss_files_open(path, options->salvage, &side->file, err) < 0 ||
+	    wss_files_open(path, options->files.salvage, &side->file, err) < 0 ||
 	    wss_moment_init(&side->moment, wss_recfile_recording(side->file), at_ns, err) < 0 ||
 	    wss_recfile_replay(side->file, &visitor, &side->moment, err) < 0)
 		return -1;
@@ -125,7 +106,7 @@ static int print_largest(const struct diff_options *options, const struct wss_re
 {
 	struct wss_top top;
 
-	if (wss_top_init(&top, options->limit, wss_range_larger) < 0)
+	if (wss_top_init(&top, options->files.limit, wss_range_larger) < 0)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	wss_moment_differences(recording, sides[0].moment.pages, sides[1].moment.pages, WITHIN_PAGES,
 			       offer, &top);
@@ -171,12 +152,13 @@ static int print(const struct wss_cli *cli, const struct diff_options *options,
 
 static int diff_run(struct wss_cli *cli, int argc, char **argv)
 {
-	struct diff_options options = { .limit = LIMIT_DEFAULT };
+	struct diff_options options = { .files = WSS_FILES_OPTIONS_INIT };
 	struct side sides[2] = { 0 };
 	struct wss_error err = WSS_ERROR_INIT;
 	int r = 0;
 
-	if (parse(cli, argc, argv, &options, &err) < 0)
+	if (wss_cli_parse(cli, argc, argv, &syntax, &options, &err) < 0 ||
+	    wss_files_finish(cli, argc, argv, 2, 2, &err) < 0)
 		return wss_cli_error(&err);
 	if (cli->help) {
 		fputs(wss_help_diff, stdout);

@@ -1,7 +1,35 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cmd/files.h"
 
+#include <string.h>
+
 #include "base/log.h"
+#include "base/units.h"
+
+#define LIMIT_MAX 1000000
+
+int wss_files_option(struct wss_files_options *options, int c, const char *value,
+		     struct wss_error *err)
+{
+	switch (c) {
+	case WSS_OPT_PLOT:
+		options->plot = value;
+		return 0;
+	case WSS_OPT_LIMIT:
+		return wss_number_parse(value, 1, LIMIT_MAX, "--limit", &options->limit, err);
+	default:
+		options->salvage = true;
+		return 0;
+	}
+}
+
+int wss_files_moment(const char *text, const char *what, uint64_t *ret_ns, struct wss_error *err)
+{
+	if (strcmp(text, "0") && strcmp(text, "0s"))
+		return wss_duration_parse(text, INT64_MAX, what, ret_ns, err);
+	*ret_ns = 0;
+	return 0;
+}
 
 int wss_files_finish(struct wss_cli *cli, int argc, char **argv, int least, int most,
 		     struct wss_error *err)

@@ -5,12 +5,32 @@
 #ifndef WSS_CMD_FILES_H
 #define WSS_CMD_FILES_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "cmd/cmd.h"
 #include "rec/reader.h"
 
 enum { WSS_OPT_PLOT = 3000, WSS_OPT_SALVAGE, WSS_OPT_LIMIT };
 
-#define WSS_FILES_LIMIT_MAX 1000000
+#define WSS_PLOT_LONG { "plot", required_argument, NULL, WSS_OPT_PLOT }
+#define WSS_SALVAGE_LONG { "salvage", no_argument, NULL, WSS_OPT_SALVAGE }
+#define WSS_LIMIT_LONG { "limit", required_argument, NULL, WSS_OPT_LIMIT }
+
+struct wss_files_options {
+	const char *plot; /* NULL: no picture */
+	uint64_t limit;	  /* rows at most */
+	bool salvage;
+};
+
+#define WSS_FILES_OPTIONS_INIT { .limit = 20 }
+
+/* Takes option c, which is one of these. WSS_ERR_USAGE. */
+int wss_files_option(struct wss_files_options *options, int c, const char *value,
+		     struct wss_error *err);
+
+/* Reads a moment of a recording: a duration which, unlike others, may be 0. WSS_ERR_USAGE. */
+int wss_files_moment(const char *text, const char *what, uint64_t *ret_ns, struct wss_error *err);
 
 /*
  * Takes the words behind the options as least to most files (0: no limit). WSS_ERR_USAGE, also

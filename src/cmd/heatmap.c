@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/files.h"
 #include "cmd/plot.h"
@@ -11,13 +10,9 @@
 #include "out/refset-chart.h"
 #include "wss/heat.h"
 
-#define LIMIT_DEFAULT 20
-
 struct heatmap_options {
-	const char *plot;
-	uint64_t limit;
+	struct wss_files_options files;
 	bool hot_first;
-	bool salvage;
 };
 
 enum { OPT_HOT_FIRST = 1 };
@@ -25,41 +20,31 @@ enum { OPT_HOT_FIRST = 1 };
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
 	{ "hot-first", no_argument, NULL, OPT_HOT_FIRST },
-	{ "limit", required_argument, NULL, WSS_OPT_LIMIT },
-	{ "plot", required_argument, NULL, WSS_OPT_PLOT },
-	{ "salvage", no_argument, NULL, WSS_OPT_SALVAGE },
+	WSS_LIMIT_LONG,
+	WSS_PLOT_LONG,
+	WSS_SALVAGE_LONG,
 	{ NULL, 0, NULL, 0 },
 };
+
+static int take(void *opaque, int c, const char *value, struct wss_error *err)
+{
+	struct heatmap_options *options = opaque;
+
+	if (c != OPT_HOT_FIRST)
+		return wss_files_option(&options->files, c, value, err);
+	options->hot_first = true;
+	return 0;
+}
 
 static int parse(struct wss_cli *cli, int argc, char **argv, struct heatmap_options *options,
 		 struct wss_error *err)
 {
-	int c, r = 0;
+	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
 
-	optind = 0;
-	while (r == 0 && (c = getopt_long(argc, argv, WSS_COMMON_SHORT, long_options, NULL)) != -1) {
-		switch (c) {
-		case OPT_HOT_FIRST:
-			options->hot_first = true;
-			break;
-		case WSS_OPT_LIMIT:
-			r = wss_number_parse(optarg, 1, WSS_FILES_LIMIT_MAX, "--limit",
-					     &options->limit, err);
-			break;
-		case WSS_OPT_PLOT:
-			options->plot = optarg;
-			break;
-		case WSS_OPT_SALVAGE:
-			options->salvage = true;
-			break;
-		default:
-			r = wss_cli_option(cli, c, argv, err);
-			break;
-		}
-	}
-	if (r < 0 || wss_files_finish(cli, argc, argv, 1, options->plot ? 1 : 0, err) < 0)
+	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0 ||
+	    wss_files_finish(cli, argc, argv, 1, options->files.plot ? 1 : 0, err) < 0)
 		return -1;
-	if (!cli->help && !options->plot && !options->hot_first)
+	if (!cli->help && !options->files.plot && !options->hot_first)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "nothing to do: --plot FILE.svg, --hot-first, or both");
 	return 0;
@@ -97,7 +82,7 @@ static int plot(const struct heatmap_options *options, struct wss_recfile *file,
 	picture.map = map;
 	r = wss_recfile_replay(file, &visitor, map, err);
 	if (r == 0)
-		r = wss_plot_write(options->plot, draw, &picture, err);
+		r = wss_plot_write(options->files.plot, draw, &picture, err);
 	wss_heatmap_free(map);
 	return r;
 }
@@ -167,7 +152,7 @@ static int print_hot(const struct wss_cli *cli, const struct heatmap_options *op
 					     "%s and %s: the guests' memory is not laid out alike",
 					     cli->domains[0], cli->domains[i]);
 	r = wss_heat_slice_init(&slice, wss_recording_pages(recording), err);
-	if (r == 0 && wss_top_init(&top, options->limit, wss_range_hotter) < 0)
+	if (r == 0 && wss_top_init(&top, options->files.limit, wss_range_hotter) < 0)
 		r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (r == 0)
 		r = count(files, n, &slice, &top, &windows, err);
@@ -182,16 +167,16 @@ static int heatmap_files(const struct wss_cli *cli, const struct heatmap_options
 			 struct wss_recfile **files, size_t n, struct wss_error *err)
 {
 	for (size_t i = 0; i < n; i++)
-		if (wss_files_open(cli->domains[i], options->salvage, &files[i], err) < 0)
+		if (wss_files_open(cli->domains[i], options->files.salvage, &files[i], err) < 0)
 			return -1;
-	if (options->plot && plot(options, files[0], err) < 0)
+	if (options->files.plot && plot(options, files[0], err) < 0)
 		return -1;
 	return options->hot_first ? print_hot(cli, options, files, n, err) : 0;
 }
 
 static int heatmap_run(struct wss_cli *cli, int argc, char **argv)
 {
-	struct heatmap_options options = { .limit = LIMIT_DEFAULT };
+	struct heatmap_options options = { .files = WSS_FILES_OPTIONS_INIT };
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_recfile **files;
 	int r;

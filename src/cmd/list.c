@@ -257,20 +257,21 @@ static int list(const struct wss_cli *cli, const struct wss_hosts *hosts)
 	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&run.tally, run.total);
 }
 
+static int take(void *hosts, int c, const char *value, struct wss_error *err)
+{
+	return wss_hosts_option(hosts, c, value, err);
+}
+
 static int parse(struct wss_cli *cli, int argc, char **argv, struct wss_hosts *hosts,
 		 struct wss_error *err)
 {
 	static const struct option long_options[] = { WSS_COMMON_LONG,
 						      WSS_HOSTS_LONG,
 						      { NULL, 0, NULL, 0 } };
-	int c, taken;
+	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
 
-	optind = 0;
-	while ((c = getopt_long(argc, argv, WSS_COMMON_SHORT, long_options, NULL)) != -1) {
-		taken = wss_hosts_option(hosts, c, optarg, err);
-		if (taken < 0 || (!taken && wss_cli_option(cli, c, argv, err) < 0))
-			return -1;
-	}
+	if (wss_cli_parse(cli, argc, argv, &syntax, hosts, err) < 0)
+		return -1;
 	if (cli->qmp)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--qmp: a guest without libvirt has no inventory");

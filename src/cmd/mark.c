@@ -18,12 +18,10 @@ static const struct option long_options[] = {
 
 static int parse(struct wss_cli *cli, int argc, char **argv, struct wss_error *err)
 {
-	int c;
+	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, NULL };
 
-	optind = 0;
-	while ((c = getopt_long(argc, argv, WSS_COMMON_SHORT, long_options, NULL)) != -1)
-		if (wss_cli_option(cli, c, argv, err) < 0)
-			return -1;
+	if (wss_cli_parse(cli, argc, argv, &syntax, NULL, err) < 0)
+		return -1;
 	if (wss_files_finish(cli, argc, argv, 1, 2, err) < 0)
 		return -1;
 	if (!cli->help && (cli->n_domains < 2 || !*cli->domains[1]))

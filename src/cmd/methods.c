@@ -166,15 +166,13 @@ static int report_all(const struct wss_cli *cli, struct wss_guests *guests)
 static int methods_run(struct wss_cli *cli, int argc, char **argv)
 {
 	static const struct option long_options[] = { WSS_COMMON_LONG, { NULL, 0, NULL, 0 } };
+	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, NULL };
 	struct wss_guests guests = WSS_GUESTS_INIT;
 	struct wss_error err = WSS_ERROR_INIT;
-	int c, code;
+	int code;
 
-	optind = 0;
-	while ((c = getopt_long(argc, argv, WSS_COMMON_SHORT, long_options, NULL)) != -1)
-		if (wss_cli_option(cli, c, argv, &err) < 0)
-			return wss_cli_error(&err);
-	if (wss_cli_finish(cli, argc, argv, &err) < 0)
+	if (wss_cli_parse(cli, argc, argv, &syntax, NULL, &err) < 0 ||
+	    wss_cli_finish(cli, argc, argv, &err) < 0)
 		return wss_cli_error(&err);
 	if (cli->help) {
 		fputs(wss_help_methods, stdout);

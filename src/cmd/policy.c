@@ -83,6 +83,15 @@ static int parse_change(int c, const char *value, struct policy_options *options
 	}
 }
 
+static int take(void *opaque, int c, const char *value, struct wss_error *err)
+{
+	struct policy_options *options = opaque;
+
+	if (c == OPT_OPT_OUT)
+		return parse_opt_out(value, &options->opt_out, err);
+	return parse_change(c, value, options, err);
+}
+
 static int parse_verb(struct wss_cli *cli, struct policy_options *options, struct wss_error *err)
 {
 	static const char *const names[] = { "get", "set", "clear" };
@@ -121,19 +130,10 @@ static int check(const struct wss_cli *cli, const struct policy_options *options
 static int parse(struct wss_cli *cli, int argc, char **argv, struct policy_options *options,
 		 struct wss_error *err)
 {
-	int c, r;
+	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
 
-	optind = 0;
-	while ((c = getopt_long(argc, argv, WSS_COMMON_SHORT, long_options, NULL)) != -1) {
-		if (c == OPT_OPT_OUT)
-			r = parse_opt_out(optarg, &options->opt_out, err);
-		else if (c >= OPT_MINIMUM && c <= OPT_PERIOD)
-			r = parse_change(c, optarg, options, err);
-		else
-			r = wss_cli_option(cli, c, argv, err);
-		if (r < 0)
-			return -1;
-	}
+	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0)
+		return -1;
 	if (cli->help)
 		return 0;
 	cli->domains = argv + optind;

@@ -52,42 +52,38 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int parse_option(int c, struct profile_options *options, struct wss_cli *cli, char **argv,
-			struct wss_error *err)
+static int take(void *opaque, int c, const char *value, struct wss_error *err)
 {
-	int taken = wss_window_option(&options->round, c, optarg, err);
+	struct profile_options *options = opaque;
+	int taken = wss_window_option(&options->round, c, value, err);
 	uint64_t number;
 
 	if (taken)
-		return taken < 0 ? -1 : 0;
+		return taken;
 	switch (c) {
 	case OPT_FROM:
-		return wss_duration_parse(optarg, TO_MAX_NS, "--from", &options->from_ns, err);
+		return wss_duration_parse(value, TO_MAX_NS, "--from", &options->from_ns, err);
 	case OPT_TO:
-		return wss_duration_parse(optarg, TO_MAX_NS, "--to",
+		return wss_duration_parse(value, TO_MAX_NS, "--to",
 					  &options->round.window.window_ns, err);
 	case OPT_REPEAT:
-		if (wss_number_parse(optarg, 1, REPEAT_MAX, "--repeat", &number, err) < 0)
+		if (wss_number_parse(value, 1, REPEAT_MAX, "--repeat", &number, err) < 0)
 			return -1;
 		options->round.count = (unsigned)number;
 		return 0;
-	case OPT_PLOT:
-		options->plot = optarg;
-		return 0;
 	default:
-		return wss_cli_option(cli, c, argv, err);
+		options->plot = value;
+		return 0;
 	}
 }
 
 static int parse(struct wss_cli *cli, int argc, char **argv, struct profile_options *options,
 		 struct wss_error *err)
 {
-	int c;
+	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
 
-	optind = 0;
-	while ((c = getopt_long(argc, argv, WSS_COMMON_SHORT, long_options, NULL)) != -1)
-		if (parse_option(c, options, cli, argv, err) < 0)
-			return -1;
+	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0)
+		return -1;
 	if (options->from_ns >= options->round.window.window_ns)
 		return wss_error_set(err, WSS_ERR_USAGE, "--from must be shorter than --to");
 	if (options->round.window.granularity == WSS_GRANULARITY_BOTH)

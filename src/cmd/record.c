@@ -59,44 +59,41 @@ static int parse_granularity(const char *text, struct record_options *options,
 	return 0;
 }
 
-static int parse_option(int c, struct record_options *options, struct wss_cli *cli, char **argv,
-			struct wss_error *err)
+static int take(void *opaque, int c, const char *value, struct wss_error *err)
 {
+	struct record_options *options = opaque;
+
 	switch (c) {
 	case 'o':
-		options->path = optarg;
+		options->path = value;
 		return 0;
 	case OPT_FOR:
 		options->length_given = true;
-		return wss_duration_parse(optarg, LENGTH_MAX_NS, "--for", &options->length_ns, err);
+		return wss_duration_parse(value, LENGTH_MAX_NS, "--for", &options->length_ns, err);
 	case OPT_UNTIL_STOPPED:
 		options->until_stopped = true;
 		return 0;
 	case OPT_INTERVAL:
-		return wss_duration_parse(optarg, INTERVAL_MAX_NS, "--interval",
+		return wss_duration_parse(value, INTERVAL_MAX_NS, "--interval",
 					  &options->interval_ns, err);
 	case OPT_WINDOW:
-		return wss_duration_parse(optarg, INTERVAL_MAX_NS, "--window",
+		return wss_duration_parse(value, INTERVAL_MAX_NS, "--window",
 					  &options->window.window_ns, err);
 	case OPT_GRANULARITY:
-		return parse_granularity(optarg, options, err);
-	case OPT_MAX_STALL:
-		return wss_duration_parse(optarg, STALL_MAX_NS, "--max-stall",
-					  &options->window.max_stall_ns, err);
+		return parse_granularity(value, options, err);
 	default:
-		return wss_cli_option(cli, c, argv, err);
+		return wss_duration_parse(value, STALL_MAX_NS, "--max-stall",
+					  &options->window.max_stall_ns, err);
 	}
 }
 
 static int parse(struct wss_cli *cli, int argc, char **argv, struct record_options *options,
 		 struct wss_error *err)
 {
-	int c;
+	static const struct wss_syntax syntax = { WSS_COMMON_SHORT "o:", long_options, take };
 
-	optind = 0;
-	while ((c = getopt_long(argc, argv, WSS_COMMON_SHORT "o:", long_options, NULL)) != -1)
-		if (parse_option(c, options, cli, argv, err) < 0)
-			return -1;
+	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0)
+		return -1;
 	if (wss_cli_finish(cli, argc, argv, err) < 0 || cli->help)
 		return cli->help ? 0 : -1;
 	if (cli->all || cli->n_domains != (cli->qmp ? 0 : 1))

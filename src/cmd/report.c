@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/files.h"
 #include "cmd/plot.h"
@@ -14,10 +13,9 @@
 #include "wss/refset.h"
 
 struct report_options {
+	struct wss_files_options files;
 	uint64_t from_ns;
 	uint64_t to_ns;
-	const char *plot;
-	bool salvage;
 };
 
 enum { OPT_VIEWPORT = 1 };
@@ -25,20 +23,10 @@ enum { OPT_VIEWPORT = 1 };
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
 	{ "viewport", required_argument, NULL, OPT_VIEWPORT },
-	{ "plot", required_argument, NULL, WSS_OPT_PLOT },
-	{ "salvage", no_argument, NULL, WSS_OPT_SALVAGE },
+	WSS_PLOT_LONG,
+	WSS_SALVAGE_LONG,
 	{ NULL, 0, NULL, 0 },
 };
-
-/* A moment of a recording; unlike other durations it may be 0. */
-static int parse_moment(const char *text, uint64_t *ret_ns, struct wss_error *err)
-{
-	if (!strcmp(text, "0") || !strcmp(text, "0s")) {
-		*ret_ns = 0;
-		return 0;
-	}
-	return wss_duration_parse(text, INT64_MAX, "--viewport", ret_ns, err);
-}
 
 static int parse_viewport(const char *text, struct report_options *options, struct wss_error *err)
 {
@@ -52,9 +40,9 @@ static int parse_viewport(const char *text, struct report_options *options, stru
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--viewport: '%s' is not FROM:TO (as in 10s:25s)", text);
 	*colon = '\0';
-	if (*copy && parse_moment(copy, &options->from_ns, err) < 0)
+	if (*copy && wss_files_moment(copy, "--viewport", &options->from_ns, err) < 0)
 		return -1;
-	if (colon[1] && parse_moment(colon + 1, &options->to_ns, err) < 0)
+	if (colon[1] && wss_files_moment(colon + 1, "--viewport", &options->to_ns, err) < 0)
 		return -1;
 	if (options->from_ns >= options->to_ns)
 		return wss_error_set(err, WSS_ERR_USAGE, "--viewport: '%s' ends before it begins",
@@ -62,30 +50,16 @@ static int parse_viewport(const char *text, struct report_options *options, stru
 	return 0;
 }
 
-static int parse(struct wss_cli *cli, int argc, char **argv, struct report_options *options,
-		 struct wss_error *err)
+static int take(void *opaque, int c, const char *value, struct wss_error *err)
 {
-	int c, r = 0;
+	struct report_options *options = opaque;
 
-	optind = 0;
-	while (r == 0 && (c = getopt_long(argc, argv, WSS_COMMON_SHORT, long_options, NULL)) != -1) {
-		switch (c) {
-		case OPT_VIEWPORT:
-			r = parse_viewport(optarg, options, err);
-			break;
-		case WSS_OPT_PLOT:
-			options->plot = optarg;
-			break;
-		case WSS_OPT_SALVAGE:
-			options->salvage = true;
-			break;
-		default:
-			r = wss_cli_option(cli, c, argv, err);
-			break;
-		}
-	}
-	return r < 0 ? -1 : wss_files_finish(cli, argc, argv, 1, 1, err);
+	if (c == OPT_VIEWPORT)
+		return parse_viewport(value, options, err);
+	return wss_files_option(&options->files, c, value, err);
 }
+
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
 
 static void draw(FILE *f, const void *opaque)
 {
@@ -110,7 +84,7 @@ static int print(const struct wss_cli *cli, const struct report_options *options
 	};
 
 	/* The picture first: when it fails, nothing has been printed. */
-	if (options->plot && wss_plot_write(options->plot, draw, &report, err) < 0)
+	if (options->files.plot && wss_plot_write(options->files.plot, draw, &report, err) < 0)
 		return -1;
 	return wss_refset_report_print(stdout, cli->format, &report, wss_terminal_width(), err);
 }
@@ -147,13 +121,14 @@ static int report_run(struct wss_cli *cli, int argc, char **argv)
 	struct wss_recfile *file = NULL;
 	int r;
 
-	if (parse(cli, argc, argv, &options, &err) < 0)
+	if (wss_cli_parse(cli, argc, argv, &syntax, &options, &err) < 0 ||
+	    wss_files_finish(cli, argc, argv, 1, 1, &err) < 0)
 		return wss_cli_error(&err);
 	if (cli->help) {
 		fputs(wss_help_report, stdout);
 		return WSS_EXIT_OK;
 	}
-	r = wss_files_open(cli->domains[0], options.salvage, &file, &err);
+	r = wss_files_open(cli->domains[0], options.files.salvage, &file, &err);
 	if (r == 0)
 		r = report_file(cli, &options, file, &err);
 	wss_recfile_close(file);

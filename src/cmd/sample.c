@@ -49,28 +49,28 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int parse_option(int c, struct sample_options *options, struct wss_cli *cli, char **argv,
-			struct wss_error *err)
+static int take(void *opaque, int c, const char *value, struct wss_error *err)
 {
+	struct sample_options *options = opaque;
 	struct wss_round_options *round = &options->round;
+	int taken = wss_window_option(round, c, value, err);
 	uint64_t number;
-	int taken = wss_window_option(round, c, optarg, err);
 
 	if (!taken)
-		taken = wss_store_option(&options->history, c, optarg, err);
+		taken = wss_store_option(&options->history, c, value, err);
 	if (taken)
-		return taken < 0 ? -1 : 0;
+		return taken;
 	switch (c) {
 	case OPT_WINDOW:
-		return wss_duration_parse(optarg, WINDOW_MAX_NS, "--window",
+		return wss_duration_parse(value, WINDOW_MAX_NS, "--window",
 					  &round->window.window_ns, err);
 	case OPT_COUNT:
-		if (wss_number_parse(optarg, 1, COUNT_MAX, "--count", &number, err) < 0)
+		if (wss_number_parse(value, 1, COUNT_MAX, "--count", &number, err) < 0)
 			return -1;
 		round->count = (unsigned)number;
 		return 0;
 	case OPT_INTERVAL:
-		return wss_duration_parse(optarg, WINDOW_MAX_NS, "--interval", &round->interval_ns,
+		return wss_duration_parse(value, WINDOW_MAX_NS, "--interval", &round->interval_ns,
 					  err);
 	case OPT_CUMULATIVE:
 		round->cumulative = true;
@@ -84,11 +84,9 @@ static int parse_option(int c, struct sample_options *options, struct wss_cli *c
 	case OPT_STORE:
 		options->store = true;
 		return 0;
-	case OPT_DEADLINE:
-		return wss_duration_parse(optarg, DEADLINE_MAX_NS, "--deadline",
-					  &options->deadline_ns, err);
 	default:
-		return wss_cli_option(cli, c, argv, err);
+		return wss_duration_parse(value, DEADLINE_MAX_NS, "--deadline",
+					  &options->deadline_ns, err);
 	}
 }
 
@@ -100,13 +98,11 @@ static bool is_both(const struct sample_options *options)
 static int parse(struct wss_cli *cli, int argc, char **argv, struct sample_options *options,
 		 struct wss_error *err)
 {
+	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
 	struct wss_round_options *round = &options->round;
-	int c;
 
-	optind = 0;
-	while ((c = getopt_long(argc, argv, WSS_COMMON_SHORT, long_options, NULL)) != -1)
-		if (parse_option(c, options, cli, argv, err) < 0)
-			return -1;
+	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0)
+		return -1;
 	if (round->cumulative && round->count > 1)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--cumulative arms once: --count cannot go with it");
