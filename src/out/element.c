@@ -3,56 +3,23 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <libxml/parser.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SECONDS_MAX 1e9
 
-/* Set as the parser's handler of <!DOCTYPE: no declaration, no entity, no expansion. */
-static void refuse_doctype(void *opaque, const xmlChar *name, const xmlChar *external_id,
-			   const xmlChar *system_id)
-{
-	(void)name;
-	(void)external_id;
-	(void)system_id;
-	*(bool *)((xmlParserCtxtPtr)opaque)->_private = true;
-	xmlStopParser(opaque);
-}
-
-static xmlDocPtr parse(const char *xml, size_t len)
-{
-	xmlParserCtxtPtr ctxt = xmlNewParserCtxt();
-	bool has_doctype = false;
-	xmlDocPtr doc = NULL;
-
-	if (!ctxt)
-		return NULL;
-	ctxt->sax->internalSubset = refuse_doctype;
-	ctxt->_private = &has_doctype;
-	doc = xmlCtxtReadMemory(ctxt, xml, (int)len, "metadata", NULL,
-				XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
-	xmlFreeParserCtxt(ctxt);
-	if (has_doctype) {
-		xmlFreeDoc(doc);
-		doc = NULL;
-	}
-	return doc;
-}
-
 xmlDocPtr wss_element_parse(const char *xml, const char *name, const char *what,
 			    struct wss_error *err)
 {
-	size_t len = strnlen(xml, WSS_ELEMENT_MAX + 1);
 	xmlNodePtr root;
 	xmlDocPtr doc;
 
-	if (len > WSS_ELEMENT_MAX) {
+	if (strnlen(xml, WSS_ELEMENT_MAX + 1) > WSS_ELEMENT_MAX) {
 		wss_error_set(err, WSS_ERR_FAILED, "%s: longer than 64 KiB", what);
 		return NULL;
 	}
-	doc = parse(xml, len);
+	doc = wss_xml_parse(xml, WSS_ELEMENT_MAX, NULL);
 	root = doc ? xmlDocGetRootElement(doc) : NULL;
 	if (root && !strcmp((const char *)root->name, name))
 		return doc;
@@ -63,7 +30,7 @@ xmlDocPtr wss_element_parse(const char *xml, const char *name, const char *what,
 
 int wss_element_text(xmlNodePtr node, const char *name, char *buf, size_t size)
 {
-	wss_auto_xml xmlChar *text = xmlGetProp(node, BAD_CAST name);
+	wss_auto_xml_text xmlChar *text = xmlGetProp(node, BAD_CAST name);
 
 	if (!text || strlen((const char *)text) >= size)
 		return -1;
@@ -108,7 +75,7 @@ int wss_element_seconds(const char *text, uint64_t *ret_ns)
 int wss_element_number(xmlNodePtr node, const char *name, struct wss_amount *ret_amount)
 {
 	xmlNodePtr child = wss_element_child(node, name);
-	wss_auto_xml xmlChar *text = child ? xmlNodeGetContent(child) : NULL;
+	wss_auto_xml_text xmlChar *text = child ? xmlNodeGetContent(child) : NULL;
 
 	ret_amount->known = false;
 	if (!child)
@@ -136,7 +103,7 @@ bool wss_element_add(xmlNodePtr node, const char *name, const char *unit, struct
 	return child && wss_element_set(child, "unit", unit);
 }
 
-char *wss_element_print(xmlDocPtr doc)
+static char *print(xmlDocPtr doc)
 {
 	xmlBufferPtr buffer = xmlBufferCreate();
 	char *text = NULL;
@@ -145,4 +112,22 @@ char *wss_element_print(xmlDocPtr doc)
 		text = strdup((const char *)xmlBufferContent(buffer));
 	xmlBufferFree(buffer);
 	return text;
+}
+
+int wss_element_write(const char *name, bool (*fill)(xmlNodePtr root, const void *opaque),
+		      const void *opaque, char **ret_xml, struct wss_error *err)
+{
+	wss_auto_xml_doc xmlDocPtr doc = xmlNewDoc(BAD_CAST "1.0");
+	xmlNodePtr root = doc ? xmlNewNode(NULL, BAD_CAST name) : NULL;
+	char *text = NULL;
+
+	if (root) {
+		xmlDocSetRootElement(doc, root);
+		if (fill(root, opaque))
+			text = print(doc);
+	}
+	if (!text)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	*ret_xml = text;
+	return 0;
 }

@@ -6,30 +6,16 @@
 #ifndef WSS_OUT_ELEMENT_H
 #define WSS_OUT_ELEMENT_H
 
-#include <libxml/tree.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/cleanup.h"
 #include "base/error.h"
+#include "host/xml.h"
 #include "wss/sample.h"
 
 /* An element of ours has about 800 bytes: more than this was not written by us. */
 #define WSS_ELEMENT_MAX (64 * 1024)
-
-static inline void wss_cleanup_doc(xmlDocPtr *doc)
-{
-	xmlFreeDoc(*doc);
-}
-
-static inline void wss_cleanup_xml(xmlChar **text)
-{
-	xmlFree(*text);
-}
-
-#define wss_auto_doc wss_cleanup(wss_cleanup_doc)
-#define wss_auto_xml wss_cleanup(wss_cleanup_xml)
 
 /*
  * Parses at most WSS_ELEMENT_MAX bytes; a document type declaration is refused, so there are
@@ -61,7 +47,11 @@ bool wss_element_set(xmlNodePtr node, const char *name, const char *value);
 bool wss_element_add(xmlNodePtr node, const char *name, const char *unit,
 		     struct wss_amount amount);
 
-/* The element as a malloc'ed string; NULL when memory is short. */
-char *wss_element_print(xmlDocPtr doc);
+/*
+ * Writes an element of this name, without a namespace prefix: fill sets its attributes and adds
+ * its children, and returns false when memory is short. A malloc'ed string for the caller.
+ */
+int wss_element_write(const char *name, bool (*fill)(xmlNodePtr root, const void *opaque),
+		      const void *opaque, char **ret_xml, struct wss_error *err);
 
 #endif

@@ -36,8 +36,9 @@ static bool fill_history(xmlNodePtr root, const struct wss_profile *profile)
 	       wss_element_add(root, "peak", "bytes", profile->peak_bytes);
 }
 
-static bool fill(xmlNodePtr root, const struct wss_profile *profile)
+static bool fill(xmlNodePtr root, const void *opaque)
 {
+	const struct wss_profile *profile = opaque;
 	char version[16], time_text[WSS_CLOCK_TEXT_MAX], window[32], granularity[24];
 
 	snprintf(version, sizeof(version), "%u", profile->version);
@@ -59,19 +60,7 @@ static bool fill(xmlNodePtr root, const struct wss_profile *profile)
 
 int wss_metadata_write(const struct wss_profile *profile, char **ret_xml, struct wss_error *err)
 {
-	wss_auto_doc xmlDocPtr doc = xmlNewDoc(BAD_CAST "1.0");
-	xmlNodePtr root = doc ? xmlNewNode(NULL, BAD_CAST "profile") : NULL;
-	char *text = NULL;
-
-	if (root) {
-		xmlDocSetRootElement(doc, root);
-		if (fill(root, profile))
-			text = wss_element_print(doc);
-	}
-	if (!text)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	*ret_xml = text;
-	return 0;
+	return wss_element_write("profile", fill, profile, ret_xml, err);
 }
 
 static int bad(struct wss_error *err, const char *what)
@@ -156,7 +145,7 @@ static int read_figures(xmlNodePtr root, struct wss_profile *profile, struct wss
 
 int wss_metadata_read(const char *xml, struct wss_profile *ret_profile, struct wss_error *err)
 {
-	wss_auto_doc xmlDocPtr doc = wss_element_parse(xml, "profile", WHAT, err);
+	wss_auto_xml_doc xmlDocPtr doc = wss_element_parse(xml, "profile", WHAT, err);
 	struct wss_profile profile = { 0 };
 	xmlNodePtr root;
 

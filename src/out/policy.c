@@ -21,8 +21,9 @@ static bool add_period(xmlNodePtr root, struct wss_amount period_ns)
 	return child && wss_element_set(child, "unit", "seconds");
 }
 
-static bool fill(xmlNodePtr root, const struct wss_policy *policy)
+static bool fill(xmlNodePtr root, const void *opaque)
 {
+	const struct wss_policy *policy = opaque;
 	char version[16];
 
 	snprintf(version, sizeof(version), "%d", WSS_POLICY_VERSION);
@@ -36,19 +37,7 @@ static bool fill(xmlNodePtr root, const struct wss_policy *policy)
 
 int wss_policy_write(const struct wss_policy *policy, char **ret_xml, struct wss_error *err)
 {
-	wss_auto_doc xmlDocPtr doc = xmlNewDoc(BAD_CAST "1.0");
-	xmlNodePtr root = doc ? xmlNewNode(NULL, BAD_CAST "policy") : NULL;
-	char *text = NULL;
-
-	if (root) {
-		xmlDocSetRootElement(doc, root);
-		if (fill(root, policy))
-			text = wss_element_print(doc);
-	}
-	if (!text)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	*ret_xml = text;
-	return 0;
+	return wss_element_write("policy", fill, policy, ret_xml, err);
 }
 
 static int bad(struct wss_error *err, const char *what)
@@ -82,7 +71,7 @@ static int read_size(xmlNodePtr root, const char *name, struct wss_amount *ret_b
 static int read_period(xmlNodePtr root, struct wss_amount *ret_ns)
 {
 	xmlNodePtr child = wss_element_child(root, "period");
-	wss_auto_xml xmlChar *text = child ? xmlNodeGetContent(child) : NULL;
+	wss_auto_xml_text xmlChar *text = child ? xmlNodeGetContent(child) : NULL;
 
 	if (!child)
 		return 0;
@@ -103,7 +92,7 @@ static bool reads_opt_out(xmlNodePtr root)
 
 int wss_policy_read(const char *xml, struct wss_policy *ret_policy, struct wss_error *err)
 {
-	wss_auto_doc xmlDocPtr doc = wss_element_parse(xml, "policy", WHAT, err);
+	wss_auto_xml_doc xmlDocPtr doc = wss_element_parse(xml, "policy", WHAT, err);
 	struct wss_policy policy = { 0 };
 	char version[16];
 	xmlNodePtr root;
