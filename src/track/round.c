@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/stop.h"
+#include "track/window-sample.h"
 
 enum entry_state {
 	ENTRY_WAITING, /* for the start of its next window */

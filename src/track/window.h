@@ -103,11 +103,4 @@ bool wss_window_settle(struct wss_window *window, struct wss_sample *sample);
 /* Unlocks, and leaves the guest running. Takes NULL. */
 void wss_window_close(struct wss_window *window);
 
-/*
- * The part of a sample that needs no window: who the guest is, its sizes. Used
- * for guests that could not be measured, too.
- */
-void wss_window_describe(const struct wss_guest *guest, const struct wss_tracker_ops *ops,
-			 const struct wss_window_options *options, struct wss_sample *ret_sample);
-
 #endif

@@ -3,6 +3,7 @@
 
 #include "track/control.h"
 #include "track/window.h"
+#include "track/window-sample.h"
 
 /* These methods need no preparation: one step, and the window may begin. */
 static int arm(struct wss_window *window, struct wss_error *err)

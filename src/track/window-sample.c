@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "track/window-sample.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+
+static void read_memory(struct wss_window_facts *facts, struct wss_sample *sample)
+{
+	struct wss_error why = WSS_ERROR_INIT;
+	const struct wss_guest *guest = facts->guest;
+	struct wss_smaps smaps;
+
+	if (facts->memory.read_ns &&
+	    wss_clock_now_ns() - facts->memory.read_ns < facts->options->memory_age_ns) {
+		struct wss_amount balloon_bytes = sample->memory.balloon_bytes;
+
+		sample->memory = facts->memory.figures.memory;
+		sample->memory.balloon_bytes = balloon_bytes;
+		return;
+	}
+	if (!guest->ram_known) {
+		wss_sample_note(sample, "memory figures are absent: %s", guest->ram_error.text);
+		return;
+	}
+	if (wss_smaps_read(&guest->process, &guest->ram, &smaps, &why) < 0) {
+		wss_sample_note(sample, "memory figures are absent: %s", why.text);
+		return;
+	}
+	sample->memory.rss_bytes = wss_amount_of(smaps.guest.rss);
+	sample->memory.pss_bytes = wss_amount_of(smaps.guest.pss);
+	sample->memory.swap_bytes = wss_amount_of(smaps.guest.swap);
+	sample->memory.huge_bytes = wss_amount_of(smaps.guest.huge);
+	sample->memory.qemu_bytes = wss_amount_of(smaps.qemu.rss);
+	facts->memory.figures.memory = sample->memory;
+	facts->memory.read_ns = wss_clock_now_ns();
+}
+
+void wss_window_describe(const struct wss_guest *guest, const struct wss_tracker_ops *ops,
+			 const struct wss_window_options *options, struct wss_sample *ret_sample)
+{
+	*ret_sample = (struct wss_sample){
+		.wall = wss_clock_wall_seconds(),
+		.method = ops ? ops->name : NULL,
+		.observes = ops ? ops->observes : WSS_OBSERVES_ACCESSES,
+		.requested_window_ns = options->window_ns,
+	};
+	memcpy(ret_sample->domain, guest->config.name, sizeof(ret_sample->domain));
+	memcpy(ret_sample->uuid, guest->config.uuid, sizeof(ret_sample->uuid));
+	ret_sample->memory.maximum_bytes = wss_amount_of(guest->config.maximum_bytes);
+	ret_sample->memory.balloon_bytes =
+		(struct wss_amount){ guest->balloon.known, guest->balloon.bytes };
+}
+
+/* The method's own curve, with this reading as its end; else that of the polls. */
+static void fill_curve(const struct wss_window_facts *facts, const struct wss_reading *reading,
+		       uint64_t until_ns, struct wss_sample *sample)
+{
+	const struct wss_tracker_ops *ops = facts->tracker->ops;
+
+	sample->n_curve = ops->curve ? ops->curve(facts->tracker, until_ns, sample->curve,
+						  WSS_CURVE_MAX) : 0;
+	if (sample->n_curve) {
+		wss_sample_curve_add(sample, until_ns, reading->wss_bytes);
+		return;
+	}
+	sample->n_curve = facts->curve.n_curve;
+	memcpy(sample->curve, facts->curve.curve, sizeof(sample->curve));
+}
+
+static void fill_reading(const struct wss_window_facts *facts, const struct wss_reading *reading,
+			 uint64_t end_ns, struct wss_sample *sample)
+{
+	const struct wss_tracker_ops *ops = facts->tracker->ops;
+
+	sample->granularity_bytes = wss_amount_of(reading->granularity_bytes);
+	sample->window_ns = wss_amount_of(end_ns - facts->start_ns);
+	sample->wss_bytes = wss_amount_of(reading->wss_bytes);
+	sample->low_bytes = wss_amount_of(reading->low_bytes);
+	sample->high_bytes = wss_amount_of(reading->high_bytes);
+	sample->cost.arm_ns = wss_amount_of(facts->armed.end_ns - facts->armed.start_ns);
+	sample->cost.read_ns = wss_amount_of(reading->span.end_ns - reading->span.start_ns);
+	sample->cost.faults = reading->faults;
+	sample->cost.predicted_stall_ns =
+		(struct wss_amount){ facts->predicted_ns != 0, facts->predicted_ns };
+	sample->cost.user_ns = wss_amount_of(facts->cpu.user_ns);
+	sample->cost.system_ns = wss_amount_of(facts->cpu.system_ns);
+	fill_curve(facts, reading, end_ns - facts->start_ns, sample);
+	if (ops->explain)
+		ops->explain(facts->tracker, sample);
+}
+
+static void judge(const struct wss_window_facts *facts, struct wss_sample *sample)
+{
+	if (facts->slipped)
+		wss_sample_degrade(sample,
+				   "the guest could not be held for so long: the window is not exact");
+	if (facts->stopped)
+		wss_sample_degrade(sample,
+				   "the guest was paused or stopped within the window: it reads low");
+	if (facts->cut)
+		wss_sample_degrade(sample, "the window was cut short: preparing it took too long");
+	if (facts->armed.end_ns - facts->armed.start_ns > facts->options->max_stall_ns)
+		wss_sample_note(sample, "arming took longer than --max-stall");
+}
+
+void wss_window_sample(struct wss_window_facts *facts, const struct wss_reading *reading,
+		       uint64_t end_ns, struct wss_sample *ret_sample)
+{
+	wss_window_describe(facts->guest, facts->tracker->ops, facts->options, ret_sample);
+	read_memory(facts, ret_sample);
+	fill_reading(facts, reading, end_ns, ret_sample);
+	judge(facts, ret_sample);
+}
