@@ -17,6 +17,7 @@
 
 #include "host/inventory.h"
 #include "host/locality.h"
+#include "host/process-find.h"
 #include "qmp.h"
 #include "query.h"
 

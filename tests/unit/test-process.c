@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <pthread.h>
 
+#include "host/process-find.h"
 #include "host/process.h"
 
 /* A tree with the child's executable, and the real "/". */

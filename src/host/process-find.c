@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "host/process-find.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "host/domxml.h"
+#include "host/procfile.h"
+
+#define MATCHES_MAX 16
+
+struct match {
+	pid_t pid;
+	pid_t parent;
+};
+
+struct search {
+	const char *uuid;
+	size_t n;
+	struct match matches[MATCHES_MAX];
+	bool denied; /* some process could not be read */
+};
+
+static bool is_named_like_qemu(const struct wss_root *root, const char *pid)
+{
+	char path[64], target[PATH_MAX];
+	const char *name;
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "proc/%.20s/exe", pid);
+	len = readlinkat(root->dirfd, path, target, sizeof(target) - 1);
+	if (len < 0)
+		return errno == EACCES || errno == EPERM;
+	target[len] = '\0';
+	name = strrchr(target, '/');
+	name = name ? name + 1 : target;
+	return strstr(name, "qemu") || strstr(name, "kvm");
+}
+
+static void search_one(struct search *search, const struct wss_root *root, const char *pid)
+{
+	wss_auto_free char *cmdline = NULL;
+	struct wss_procfile_stat line;
+	const char *found;
+	char path[64];
+	size_t len;
+	int r;
+
+	snprintf(path, sizeof(path), "proc/%.20s/cmdline", pid);
+	r = wss_root_read(root, path, WSS_CMDLINE_MAX, &cmdline, &len);
+	if (r == -EACCES || r == -EPERM)
+		search->denied = true;
+	if (r < 0)
+		return;
+	found = wss_procfile_argument(cmdline, len, "-uuid");
+	if (!found || strcasecmp(found, search->uuid) || !is_named_like_qemu(root, pid))
+		return;
+	snprintf(path, sizeof(path), "proc/%.20s/stat", pid);
+	if (wss_procfile_read_stat(root, path, &line) < 0 || wss_procfile_exited(line.state))
+		return;
+	if (search->n < MATCHES_MAX)
+		search->matches[search->n++] = (struct match){ atoi(pid), line.parent };
+}
+
+/* QEMU's own child between fork and exec still shows its parent's command line. */
+static void drop_children(struct search *search)
+{
+	size_t kept = 0;
+
+	const struct search all = *search;
+
+	for (size_t i = 0; i < all.n; i++) {
+		bool is_child = false;
+
+		for (size_t j = 0; j < all.n; j++)
+			is_child |= all.matches[j].pid == all.matches[i].parent;
+		if (!is_child)
+			search->matches[kept++] = all.matches[i];
+	}
+	search->n = kept;
+}
+
+/* Whether one of the pids that process has in its namespaces is number. */
+static bool has_namespace_pid(const struct wss_root *root, pid_t pid, pid_t number)
+{
+	wss_auto_free char *text = NULL;
+	char path[32], *next, *line;
+
+	snprintf(path, sizeof(path), "proc/%d/status", pid);
+	if (wss_root_read(root, path, 64 * 1024, &text, NULL) < 0)
+		return false;
+	line = strstr(text, "\nNSpid:");
+	if (!line)
+		return false;
+	for (line += strlen("\nNSpid:"); *line && *line != '\n'; line = next) {
+		long value = strtol(line, &next, 10);
+
+		if (next == line)
+			return false;
+		if (value == number)
+			return true;
+	}
+	return false;
+}
+
+static int refuse_several(const struct search *search, struct wss_error *err)
+{
+	char pids[MATCHES_MAX * 12 + 1] = "";
+	size_t len = 0;
+
+	for (size_t i = 0; i < search->n; i++)
+		len += (size_t)snprintf(pids + len, sizeof(pids) - len, " %d",
+					search->matches[i].pid);
+	return wss_error_set(err, WSS_ERR_FAILED,
+			     "several processes say that they are the guest %s: pids%s%s",
+			     search->uuid, pids, search->n == MATCHES_MAX ? " ..." : "");
+}
+
+/* As wss_process_find(); recorded_pid (0: none) picks among several. */
+static int find(const struct wss_root *root, const char *uuid, pid_t recorded_pid, pid_t *ret_pid,
+		struct wss_error *err)
+{
+	struct search search = { .uuid = uuid };
+	wss_auto_dir DIR *dir = NULL;
+	pid_t pid = 0;
+	size_t listed = 0;
+	int r = wss_root_opendir(root, "proc", &dir);
+
+	if (r < 0)
+		return wss_error_errno(err, WSS_ERR_UNSUPPORTED, -r, "cannot read /proc");
+	for (struct dirent *entry; (entry = readdir(dir));)
+		if (strspn(entry->d_name, "0123456789") == strlen(entry->d_name) &&
+		    atoi(entry->d_name) != getpid())
+			search_one(&search, root, entry->d_name);
+	drop_children(&search);
+	for (size_t i = 0; i < search.n && recorded_pid && search.n > 1; i++) {
+		if (has_namespace_pid(root, search.matches[i].pid, recorded_pid)) {
+			pid = search.matches[i].pid;
+			listed++;
+		}
+	}
+	if (search.n == 1 || listed == 1) {
+		*ret_pid = search.n == 1 ? search.matches[0].pid : pid;
+		return 0;
+	}
+	if (search.n)
+		return refuse_several(&search, err);
+	if (search.denied)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "no QEMU with -uuid %s among the processes that may be read",
+				     uuid);
+	return wss_error_set(err, WSS_ERR_GONE, "no QEMU on this host has -uuid %s", uuid);
+}
+
+int wss_process_find(const struct wss_root *root, const char *uuid, pid_t *ret_pid,
+		     struct wss_error *err)
+{
+	return find(root, uuid, 0, ret_pid, err);
+}
+
+/* A regular file below dir, not through a link, as a string; NULL where it is not that. */
+static char *read_regular(const struct wss_root *dir, const char *name, size_t max)
+{
+	/* O_NONBLOCK: opening a FIFO must not wait for its writer. */
+	wss_auto_close int fd = wss_root_openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+	wss_auto_free char *text = NULL;
+	struct stat st;
+	size_t len = 0;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < 0 ||
+	    (uint64_t)st.st_size > max)
+		return NULL;
+	text = malloc((size_t)st.st_size + 1);
+	while (text && len < (size_t)st.st_size) {
+		ssize_t n = read(fd, text + len, (size_t)st.st_size - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+	}
+	if (text)
+		text[len] = '\0';
+	return wss_steal_ptr(text);
+}
+
+static pid_t parse_pid(const char *text)
+{
+	char *end;
+	long pid;
+
+	if (!isdigit((unsigned char)text[0]))
+		return 0;
+	errno = 0;
+	pid = strtol(text, &end, 10);
+	return !errno && pid <= INT_MAX && !end[strspn(end, " \t\r\n")] ? (pid_t)pid : 0;
+}
+
+/* The pid that libvirt's files in dir give for this guest, or 0. */
+static pid_t recorded_pid(const struct wss_root *dir, const char *name, const char *uuid)
+{
+	wss_auto_free char *pid_text = NULL, *status = NULL;
+	char file[NAME_MAX + 1], found_uuid[WSS_UUID_TEXT_MAX];
+	pid_t pid;
+	int status_pid;
+
+	if (snprintf(file, sizeof(file), "%s.pid", name) >= (int)sizeof(file))
+		return 0;
+	pid_text = read_regular(dir, file, 64);
+	pid = pid_text ? parse_pid(pid_text) : 0;
+	if (pid)
+		return pid;
+	snprintf(file, sizeof(file), "%s.xml", name);
+	status = read_regular(dir, file, WSS_DOMXML_MAX);
+	if (!status || wss_domxml_parse_status(status, &status_pid, found_uuid, NULL) < 0 ||
+	    strcasecmp(found_uuid, uuid))
+		return 0;
+	return status_pid;
+}
+
+static bool is_domain_name(const char *name)
+{
+	return name[0] && !strchr(name, '/') && strcmp(name, ".") && strcmp(name, "..");
+}
+
+static void cleanup_root(struct wss_root *root)
+{
+	wss_root_close(root);
+}
+
+int wss_process_attach(const struct wss_root *root, const char *run_dir, const char *name,
+		       const char *uuid, struct wss_process *ret_process, struct wss_error *err)
+{
+	wss_cleanup(cleanup_root) struct wss_root dir = { .dirfd = -1 };
+	struct wss_error tried = WSS_ERROR_INIT;
+	pid_t recorded = 0, pid;
+
+	run_dir += strspn(run_dir, "/");
+	if (is_domain_name(name))
+		dir.dirfd = wss_root_openat(root, run_dir[0] ? run_dir : ".",
+					    O_PATH | O_DIRECTORY);
+	if (dir.dirfd >= 0)
+		recorded = recorded_pid(&dir, name, uuid);
+	if (recorded) {
+		if (wss_process_hold(root, recorded, uuid, ret_process, &tried) == 0)
+			return 0;
+		if (tried.code != WSS_ERR_GONE && tried.code != WSS_ERR_FAILED)
+			return wss_error_set(err, tried.code, "%s", tried.text);
+	}
+	if (find(root, uuid, recorded, &pid, err) < 0)
+		return -1;
+	return wss_process_hold(root, pid, uuid, ret_process, err);
+}

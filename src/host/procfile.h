@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What is read of a process's files in /proc: its stat line and its arguments.
+ */
+#ifndef WSS_HOST_PROCFILE_H
+#define WSS_HOST_PROCFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/root.h"
+
+#define WSS_CMDLINE_MAX (4U * 1024 * 1024)
+
+/* What /proc/PID/stat says: state (field 3), parent (4), start time (22). */
+struct wss_procfile_stat {
+	char state;
+	pid_t parent;
+	uint64_t start_ticks;
+};
+
+/* Reads the stat file at path below root. 0 or negative errno (-EINVAL: not such a line). */
+int wss_procfile_read_stat(const struct wss_root *root, const char *path, struct wss_procfile_stat *ret);
+
+/* Is that the state of one that has exited: a zombie, or less? */
+bool wss_procfile_exited(char state);
+
+/*
+ * The last argument after `flag` (with one dash or two; the last is what QEMU obeys) in a
+ * command line of len bytes as /proc shows it, or NULL. It points into cmdline.
+ */
+const char *wss_procfile_argument(const char *cmdline, size_t len, const char *flag);
+
+#endif
