@@ -22,6 +22,11 @@
 /* Whether memory is on huge pages, which decides what is known of writes, is looked at so often. */
 #define MEMORY_AGE_NS (10 * WSS_NS_PER_S)
 #define POLL_NS WSS_NS_PER_S
+/*
+ * Windows that are so far apart get a dirty log each: it can be started again in what is a gap
+ * anyway, and the guest is mapped large for most of it.
+ */
+#define CHAIN_REST_NS (10 * WSS_NS_PER_S)
 /* QEMU's longest dirty-rate calculation, and some seconds to end it. */
 #define BUSY_NS (65 * WSS_NS_PER_S)
 
@@ -107,6 +112,8 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct record_optio
 	if (options->window.window_ns > options->interval_ns)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--window must not be longer than --interval");
+	if (options->interval_ns - options->window.window_ns < CHAIN_REST_NS)
+		options->window.chain_ns = options->until_stopped ? UINT64_MAX : options->length_ns;
 	return 0;
 }
 
@@ -366,8 +373,7 @@ static int record_run(struct wss_cli *cli, int argc, char **argv)
 {
 	struct record_options options = {
 		.window = { .max_stall_ns = WSS_MAX_STALL_DEFAULT_NS, .granularity = WSS_GRANULARITY_4K,
-			    .recorder = WSS_RECORDER_BPF, .chain = true,
-			    .memory_age_ns = MEMORY_AGE_NS },
+			    .recorder = WSS_RECORDER_BPF, .memory_age_ns = MEMORY_AGE_NS },
 		.interval_ns = INTERVAL_DEFAULT_NS,
 		.length_ns = LENGTH_DEFAULT_NS,
 	};

@@ -53,11 +53,37 @@ static int check_worth(const struct wss_guest *guest, const struct wss_track_opt
 			     predicted, limit);
 }
 
-/* The log is started for one window, or in a chain for as long as it can last. */
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* How much there is still to be of a chain. */
+static uint64_t chain_left_ns(const struct wss_fine *fine)
+{
+	uint64_t now_ns = wss_clock_now_ns();
+
+	if (!fine->chain_end_ns)
+		return fine->chain_ns;
+	return fine->chain_end_ns > now_ns ? fine->chain_end_ns - now_ns : 0;
+}
+
+/*
+ * The log is started for one window, or in a chain for as long as it can last; but not for
+ * longer than there are windows, as nothing ends it before its time.
+ */
 static uint64_t log_window_ns(const struct wss_fine *fine, uint64_t window_ns)
 {
-	return fine->chain && window_ns < WSS_DIRTYLOG_MAX_WINDOW_NS ? WSS_DIRTYLOG_MAX_WINDOW_NS
-								      : window_ns;
+	return fine->chain_ns ? min_u64(WSS_DIRTYLOG_MAX_WINDOW_NS, chain_left_ns(fine))
+			      : window_ns;
+}
+
+/* Of a chain the last window may be shorter: it ends with it. */
+static bool log_is_over(const struct wss_fine *fine, uint64_t window_ns)
+{
+	uint64_t length_ns = fine->chain_ns ? min_u64(window_ns, chain_left_ns(fine)) : window_ns;
+
+	return wss_clock_now_ns() + length_ns > fine->log.ends_ns;
 }
 
 int wss_fine_choose(struct wss_fine *fine, const struct wss_guest *guest,
@@ -66,7 +92,7 @@ int wss_fine_choose(struct wss_fine *fine, const struct wss_guest *guest,
 {
 	int r;
 
-	fine->chain = options->chain;
+	fine->chain_ns = options->chain_ns;
 	if (options->granularity == WSS_GRANULARITY_NATIVE)
 		return 0;
 	r = wss_dirtylog_check(guest, options->window_ns, &fine->why_native);
@@ -94,7 +120,13 @@ static int start(struct wss_fine *fine, struct wss_guest *guest, uint64_t window
 		  (unsigned long long)wss_kvm_counts_entries(counts),
 		  (double)(zap.end_ns - zap.start_ns) / 1e6);
 	fine->asked_ns = wss_clock_now_ns();
-	return wss_dirtylog_start(&fine->log, guest, log_window_ns(fine, window_ns), err);
+	if (wss_dirtylog_start(&fine->log, guest, log_window_ns(fine, window_ns), err) < 0)
+		return -1;
+	if (fine->chain_ns && !fine->chain_end_ns)
+		fine->chain_end_ns = fine->chain_ns > UINT64_MAX - fine->asked_ns
+					     ? UINT64_MAX
+					     : fine->asked_ns + fine->chain_ns;
+	return 0;
 }
 
 int wss_fine_prepare(struct wss_fine *fine, struct wss_guest *guest, uint64_t window_ns,
@@ -102,9 +134,7 @@ int wss_fine_prepare(struct wss_fine *fine, struct wss_guest *guest, uint64_t wi
 {
 	int r;
 
-	/* In a chain: does the log last for one more window? */
-	if (fine->log.state == WSS_DIRTYLOG_ON &&
-	    wss_clock_now_ns() + window_ns > fine->log.ends_ns)
+	if (fine->log.state == WSS_DIRTYLOG_ON && log_is_over(fine, window_ns))
 		wss_dirtylog_done(&fine->log);
 	if (fine->log.state == WSS_DIRTYLOG_OFF) {
 		r = wss_dirtylog_free(&fine->log, guest, err);
@@ -126,7 +156,7 @@ void wss_fine_begun(struct wss_fine *fine)
 	fine->coarse_seen = false;
 	fine->ended.ns = 0;
 	/* The window that begins now uses the log that is on; but for a chain the next needs its own. */
-	if (!fine->chain)
+	if (!fine->chain_ns)
 		wss_dirtylog_done(&fine->log);
 }
 

@@ -19,7 +19,8 @@
 
 struct wss_fine {
 	bool on; /* windows are by 4 KiB */
-	bool chain; /* one log for as many windows as it can last */
+	uint64_t chain_ns;   /* one log for as many windows as it can last: see wss_track_options */
+	uint64_t chain_end_ns; /* when the last of them ends, 0: the first log is not started yet */
 	struct wss_error why_native; /* why auto did not take 4 KiB */
 	struct wss_dirtylog log;
 	uint64_t asked_ns; /* for the log */

@@ -51,7 +51,11 @@ struct wss_track_options {
 	/* With WSS_GRANULARITY_AUTO: 4 KiB only if no more than this is to be expected. */
 	uint64_t max_faults;
 	uint64_t max_stall_ns;
-	bool chain; /* many windows follow each other: what a window needs lasts for as many as it can */
+	/*
+	 * Windows follow each other for so long, so what one needs may last for many; 0: each
+	 * needs its own, UINT64_MAX: without end.
+	 */
+	uint64_t chain_ns;
 };
 
 struct wss_tracker_ops;

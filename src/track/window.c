@@ -71,7 +71,7 @@ int wss_window_open(const struct wss_host *host, struct wss_guest *guest,
 		.window_ns = options->window_ns,
 		.max_faults = options->max_faults,
 		.recorder = options->recorder,
-		.chain = options->chain,
+		.chain_ns = options->chain_ns,
 		.max_stall_ns = options->max_stall_ns,
 	};
 	struct wss_window *window = calloc(1, sizeof(*window));

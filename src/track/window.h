@@ -30,7 +30,7 @@ struct wss_window_options {
 	enum wss_granularity granularity;
 	uint64_t max_faults;
 	enum wss_recorder_choice recorder;
-	bool chain; /* windows follow each other without end */
+	uint64_t chain_ns; /* windows follow each other for so long: see wss_track_options */
 	/* Memory figures may be so old: reading them walks page tables. 0: as new as the sample. */
 	uint64_t memory_age_ns;
 };

@@ -106,8 +106,17 @@ test_ends() { # NAME
 	wss record "$1" -o "$lab_run/short.rec" --for 8s --interval 4s --window 2s --max-stall 10s
 	check "a recording of 8 s" status_is 0
 	report "$lab_run/short.rec"
+	check "the dirty log does not outlast it for long" wait_until 8 log_is_off "$1"
 	check "windows shorter than the interval leave gaps" \
 		in_range "$(field gap_seconds "$lab_run/report" | cut -d. -f1)" 1 8
+	recording "$1" -o "$lab_run/apart.rec" --until-stopped --interval 20s --window 2s
+	wait_until 90 has_windows "$lab_run/apart.rec" 1
+	check "between windows that are far apart the dirty log is off" wait_until 10 log_is_off "$1"
+	check "and on again for the next" wait_until 60 has_windows "$lab_run/apart.rec" 2
+	kill -INT $wss_pid
+	wss_wait
+	report "$lab_run/apart.rec"
+	check "no window is degraded" refute grep -q '"kind": "degraded"' "$lab_run/report"
 	wss record "$1" -o /dev/full --for 4s --max-stall 10s
 	check "a file that cannot be written is an error" refused 1 'full'
 	wss record nobody -o "$lab_run/none.rec"

@@ -36,7 +36,7 @@ struct fake {
 	bool has_counts;
 	struct wss_kvm_counts counts;
 	struct wss_dirty_log log;
-	unsigned log_starts;
+	unsigned log_starts, log_seconds; /* so often, and so long the last time */
 	unsigned refreshes;
 	void (*on_refresh)(struct fake *fake); /* may change all of the above */
 
@@ -147,6 +147,7 @@ static inline int fake_log_start(struct wss_guest *guest, unsigned seconds, stru
 	assert_in_range(seconds, 1, 60);
 	assert_false(fake->log.measuring);
 	fake->log_starts++;
+	fake->log_seconds = seconds;
 	fake->log = (struct wss_dirty_log){ .measuring = true, .bitmap = true };
 	return 0;
 }

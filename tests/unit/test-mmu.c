@@ -445,7 +445,7 @@ static void test_chain(void **unused)
 {
 	static const struct wss_track_options options = { .granularity = WSS_GRANULARITY_4K,
 							  .window_ns = WSS_NS_PER_S,
-							  .chain = true };
+							  .chain_ns = UINT64_MAX };
 	struct wss_tracker *tracker;
 	struct wss_span span;
 	unsigned windows = 0;
@@ -469,6 +469,42 @@ static void test_chain(void **unused)
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 0);
 	assert_int_equal(fake->log_starts, 2);
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 1);
+	close_tracker(tracker, clear_refs);
+}
+
+/* The last log of a chain ends with it, whatever is left of its last window. */
+static void test_chain_ends(void **unused)
+{
+	static const struct wss_track_options options = { .granularity = WSS_GRANULARITY_4K,
+							  .window_ns = 4 * WSS_NS_PER_S,
+							  .chain_ns = 58 * WSS_NS_PER_S };
+	struct wss_tracker *tracker;
+	struct wss_span span;
+	uint64_t end_ns;
+	int clear_refs;
+
+	(void)unused;
+	virtual_clock_start();
+	tracker = open_as(&options, &clear_refs);
+	end_ns = virtual_clock.now_ns + options.chain_ns;
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 0);
+	assert_int_equal(fake->log_seconds, 52);
+	while (wss_tracker_mmu.prepare(tracker, NULL) == 1) {
+		assert_int_equal(wss_tracker_mmu.begin(tracker, &span, NULL), 0);
+		virtual_clock.now_ns += options.window_ns;
+	}
+	virtual_clock.now_ns = wss_tracker_mmu.valid_until_ns(tracker);
+	fake->log.measuring = false;
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 0);
+	assert_int_equal(fake->log_starts, 2);
+	assert_int_equal(fake->log_seconds, 8);
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 1);
+	assert_true(wss_tracker_mmu.valid_until_ns(tracker) >= end_ns);
+	assert_true(wss_tracker_mmu.valid_until_ns(tracker) <= end_ns + 3 * WSS_NS_PER_S);
+	/* A second before the end: the window is cut, but there is one. */
+	virtual_clock.now_ns = end_ns - WSS_NS_PER_S;
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 1);
+	assert_int_equal(fake->log_starts, 2);
 	close_tracker(tracker, clear_refs);
 }
 
@@ -664,6 +700,7 @@ int main(void)
 		TEST(test_gone),
 		TEST(test_debugfs),
 		TEST(test_chain),
+		TEST(test_chain_ends),
 		TEST(test_choose),
 	};
 
