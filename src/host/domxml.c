@@ -13,6 +13,7 @@
 #include "host/xml.h"
 
 #define QEMU_NAMESPACE "http://libvirt.org/schemas/domain/qemu/1.0"
+#define NODE_MAX 65534
 
 /* Copies text, if there is one that is not empty and fits. Returns false otherwise. */
 static bool copy_text(const xmlChar *text, char *ret, size_t size)
@@ -141,33 +142,45 @@ static void parse_backing(const xmlNode *domain, struct wss_domxml *ret)
 		       !wss_xml_attribute_is(access, "mode", "private"));
 }
 
-static int add_block(struct wss_domxml *ret, uint64_t bytes, struct wss_error *err)
+static int add_block(struct wss_domxml *ret, uint64_t bytes, int node, struct wss_error *err)
 {
 	if (!bytes)
 		return 0;
 	if (ret->n_blocks == WSS_RAM_BLOCKS_MAX)
 		return wss_error_set(err, WSS_ERR_FAILED, "more than %d blocks of RAM",
 				     WSS_RAM_BLOCKS_MAX);
+	ret->block_nodes[ret->n_blocks] = node;
 	ret->block_bytes[ret->n_blocks++] = bytes;
 	return 0;
 }
 
-/* Adds the NUMA cells' blocks; *ret_cells says how many <cell> there are. */
-static int parse_cells(const xmlNode *domain, struct wss_domxml *ret, unsigned *ret_cells,
-		       struct wss_error *err)
+/* The number of a NUMA node; -1 where there is no text or it is none. */
+static int node_number(const xmlChar *text)
 {
-	*ret_cells = 0;
+	unsigned long number;
+	char *end;
+
+	if (!text || !isdigit(text[0]))
+		return -1;
+	number = strtoul((const char *)text, &end, 10);
+	return *end || number > NODE_MAX ? -1 : (int)number;
+}
+
+/* Adds the NUMA cells' blocks. Without numbers they count from 0. */
+static int parse_cells(const xmlNode *domain, struct wss_domxml *ret, struct wss_error *err)
+{
 	wss_xml_for_each_child(cell, wss_xml_child(wss_xml_child(domain, "cpu"), "numa"), "cell") {
 		wss_auto_xml_text xmlChar *number = wss_xml_attribute(cell, "memory");
 		wss_auto_xml_text xmlChar *unit = wss_xml_attribute(cell, "unit");
+		wss_auto_xml_text xmlChar *id = wss_xml_attribute(cell, "id");
 		uint64_t bytes;
 
 		if (scale_size(number, unit, "memory of a NUMA cell", &bytes, err) < 0 ||
-		    add_block(ret, bytes, err) < 0)
+		    add_block(ret, bytes, id ? node_number(id) : (int)ret->n_cells, err) < 0)
 			return -1;
 		if (wss_xml_attribute_is(cell, "memAccess", "private"))
 			ret->shared = false;
-		(*ret_cells)++;
+		ret->n_cells++;
 	}
 	return 0;
 }
@@ -190,14 +203,17 @@ static uint64_t address_base(const xmlNode *address)
 static int add_device(const xmlNode *memory, struct wss_domxml *ret, uint64_t bytes,
 		      struct wss_error *err)
 {
+	const xmlNode *target = wss_xml_child(memory, "target"), *node = wss_xml_child(target, "node");
+	wss_auto_xml_text xmlChar *number = node ? xmlNodeGetContent(node) : NULL;
 	uint64_t gpa = address_base(wss_xml_child(memory, "address"));
 
 	if (!gpa)
-		gpa = address_base(wss_xml_child(wss_xml_child(memory, "target"), "address"));
+		gpa = address_base(wss_xml_child(target, "address"));
 	if (ret->n_devices == WSS_MEMORY_DEVICES_MAX)
 		return wss_error_set(err, WSS_ERR_FAILED, "more than %d memory devices",
 				     WSS_MEMORY_DEVICES_MAX);
-	ret->devices[ret->n_devices++] = (struct wss_memory_device){ gpa, bytes };
+	ret->devices[ret->n_devices++] =
+		(struct wss_memory_device){ gpa, bytes, node_number(number) };
 	return 0;
 }
 
@@ -219,7 +235,7 @@ static int parse_memory_devices(const xmlNode *devices, struct wss_domxml *ret,
 			return wss_error_set(err, WSS_ERR_FAILED, "memory devices: too large");
 		if (wss_xml_attribute_is(memory, "model", "dimm") ||
 		    wss_xml_attribute_is(memory, "model", "virtio-mem")) {
-			if (add_block(ret, bytes, err) < 0 ||
+			if (add_block(ret, bytes, -1, err) < 0 ||
 			    add_device(memory, ret, bytes, err) < 0)
 				return -1;
 			if (wss_xml_attribute_is(memory, "access", "private"))
@@ -236,7 +252,6 @@ static int parse_memory(const xmlNode *domain, struct wss_domxml *ret, struct ws
 {
 	const xmlNode *current = wss_xml_child(domain, "currentMemory");
 	uint64_t device_bytes, initial_bytes;
-	unsigned cells;
 
 	if (element_size(wss_xml_child(domain, "memory"), "memory", &ret->maximum_bytes, err) < 0)
 		return -1;
@@ -246,9 +261,9 @@ static int parse_memory(const xmlNode *domain, struct wss_domxml *ret, struct ws
 	if (current && element_size(current, "currentMemory", &ret->current_bytes, err) < 0)
 		return -1;
 	parse_backing(domain, ret);
-	if (parse_cells(domain, ret, &cells, err) < 0)
+	if (parse_cells(domain, ret, err) < 0)
 		return -1;
-	if (cells) {
+	if (ret->n_cells) {
 		for (size_t i = 0; i < ret->n_blocks; i++)
 			ret->initial_bytes += ret->block_bytes[i];
 		if (parse_memory_devices(wss_xml_child(domain, "devices"), ret, &device_bytes, err) < 0)
@@ -259,6 +274,7 @@ static int parse_memory(const xmlNode *domain, struct wss_domxml *ret, struct ws
 	}
 	/* The first block comes before the devices', though its size follows from theirs. */
 	ret->n_blocks = 1;
+	ret->block_nodes[0] = -1;
 	if (parse_memory_devices(wss_xml_child(domain, "devices"), ret, &device_bytes, err) < 0)
 		return -1;
 	if (__builtin_sub_overflow(ret->maximum_bytes, device_bytes, &initial_bytes) ||

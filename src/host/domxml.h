@@ -47,12 +47,15 @@ struct wss_domxml {
 	 */
 	size_t n_blocks;
 	uint64_t block_bytes[WSS_RAM_BLOCKS_MAX];
+	unsigned n_cells; /* NUMA cells, also those without memory */
+	int block_nodes[WSS_RAM_BLOCKS_MAX]; /* the cell that each block is the RAM of; -1: none */
 	uint64_t initial_bytes; /* RAM without the memory devices: that which -m gives */
 	uint64_t max_ram_below_4g_bytes; /* QEMU's own option, if it is known to be set; else 0 */
 	size_t n_devices;	/* memory devices of model dimm or virtio-mem */
 	struct wss_memory_device {
 		uint64_t gpa; /* where it starts in guest-physical memory; 0 where unknown */
 		uint64_t bytes;
+		int node; /* the guest's NUMA node; -1 where it is not said */
 	} devices[WSS_MEMORY_DEVICES_MAX];
 	unsigned pmems;	   /* nvdimm and virtio-pmem devices: mapped by the guest, no RAM */
 	unsigned hostdevs; /* <hostdev> of any kind, and <interface type='hostdev'> */

@@ -34,7 +34,7 @@ static int add_devices(const struct qmp_memory_device *devices, size_t n,
 			return wss_error_set(err, WSS_ERR_FAILED,
 					     "QEMU lists too many memory devices");
 		config->devices[config->n_devices++] =
-			(struct wss_memory_device){ devices[i].gpa, devices[i].max_bytes };
+			(struct wss_memory_device){ devices[i].gpa, devices[i].max_bytes, -1 };
 	}
 	return 0;
 }

@@ -16,20 +16,18 @@ struct layout {
 
 /*
  * QEMU gives the RAM to the NUMA nodes one after the other (hw/core/numa.c of 7.2,
- * numa_init_memdev_container()); libvirt numbers its cells from 0. Without cells: -1.
+ * numa_init_memdev_container()). Not where there is but one: -1.
  * *ret_left: how much of the RAM from there on is of this node.
  */
 static int node_at(const struct wss_domxml *config, uint64_t offset, uint64_t *ret_left)
 {
-	size_t cells = config->n_blocks > config->n_devices ? config->n_blocks - config->n_devices : 0;
-
 	*ret_left = UINT64_MAX;
-	if (cells < 2)
+	if (config->n_cells < 2)
 		return -1;
-	for (size_t i = 0; i < cells; i++) {
+	for (size_t i = 0; i + config->n_devices < config->n_blocks; i++) {
 		if (offset < config->block_bytes[i]) {
 			*ret_left = config->block_bytes[i] - offset;
-			return (int)i;
+			return config->block_nodes[i];
 		}
 		offset -= config->block_bytes[i];
 	}
@@ -74,6 +72,7 @@ static struct wss_region part_at(const struct layout *layout, uint64_t start, ui
 	if (device) {
 		region.kind = WSS_REGION_DEVICE;
 		region.length = min_u64(end, device->gpa + device->bytes) - start;
+		region.node = layout->config->n_cells < 2 ? -1 : device->node;
 		snprintf(region.name, sizeof(region.name), "memory device %zu", number);
 		return region;
 	}

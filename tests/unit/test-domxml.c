@@ -39,6 +39,10 @@ static void test_live_numa(void **unused)
 	assert_int_equal(dom.n_devices, 1);
 	assert_int_equal(dom.devices[0].gpa, 0x100000000);
 	assert_int_equal(dom.devices[0].bytes, 128 * WSS_MIB);
+	assert_int_equal(dom.devices[0].node, 0);
+	assert_int_equal(dom.n_cells, 2);
+	assert_int_equal(dom.block_nodes[0], 0);
+	assert_int_equal(dom.block_nodes[1], 1);
 	assert_int_equal(dom.hostdevs, 0);
 	assert_string_equal(dom.launch_security, "");
 	assert_false(dom.qemu_passthrough);
@@ -244,6 +248,9 @@ static void test_blocks(void **unused)
 	assert_int_equal(dom.n_devices, 2);
 	assert_int_equal(dom.devices[1].bytes, 64 * WSS_MIB);
 	assert_int_equal(dom.devices[1].gpa, 0);
+	assert_int_equal(dom.devices[1].node, -1);
+	assert_int_equal(dom.n_cells, 0);
+	assert_int_equal(dom.block_nodes[0], -1);
 	/* A cell may have no memory of its own. */
 	assert_int_equal(parse(MEM,
 			       CELLS("<cell memory='512' unit='MiB'/><cell memory='0'/>"
@@ -252,6 +259,13 @@ static void test_blocks(void **unused)
 			 0);
 	assert_int_equal(dom.n_blocks, 2);
 	assert_int_equal(dom.block_bytes[1], 512 * WSS_MIB);
+	assert_int_equal(dom.n_cells, 3);
+	assert_int_equal(dom.block_nodes[1], 2);
+	assert_int_equal(parse(MEM, CELLS("<cell id='3' memory='512'/><cell id='x' memory='512'/>"), "",
+			       &dom, &err),
+			 0);
+	assert_int_equal(dom.block_nodes[0], 3);
+	assert_int_equal(dom.block_nodes[1], -1);
 	/* Errors. */
 	assert_int_equal(parse(MEM, "", DEVICE("dimm", "1024"), &dom, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "leave nothing");

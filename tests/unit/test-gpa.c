@@ -130,9 +130,9 @@ static void test_devices(void **unused)
 	(void)unused;
 	/* Not in the order of their addresses; the first two are adjacent. */
 	config.n_devices = 3;
-	config.devices[0] = (struct wss_memory_device){ 5 * GIB, GIB };
-	config.devices[1] = (struct wss_memory_device){ 4 * GIB, GIB };
-	config.devices[2] = (struct wss_memory_device){ 8 * GIB, GIB / 2 };
+	config.devices[0] = (struct wss_memory_device){ 5 * GIB, GIB, -1 };
+	config.devices[1] = (struct wss_memory_device){ 4 * GIB, GIB, -1 };
+	config.devices[2] = (struct wss_memory_device){ 8 * GIB, GIB / 2, -1 };
 	assert_int_equal(wss_gpa_layout(&config, &layout, NULL), 0);
 	assert_int_equal(layout.n_ranges, 4);
 	assert_int_equal(layout.ranges[2].start, 4 * GIB);
@@ -147,7 +147,7 @@ static void test_devices(void **unused)
 	assert_unknown(&config, "of this size");
 	config.n_devices = WSS_MEMORY_DEVICES_MAX;
 	for (size_t i = 0; i < config.n_devices; i++)
-		config.devices[i] = (struct wss_memory_device){ (4 + 2 * i) * GIB, GIB };
+		config.devices[i] = (struct wss_memory_device){ (4 + 2 * i) * GIB, GIB, -1 };
 	assert_unknown(&config, "more than 16 places");
 }
 

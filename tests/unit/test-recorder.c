@@ -367,7 +367,7 @@ static void test_plugged(void **unused)
 	assert_int_equal(fake_recorder.opens, 1);
 	assert_int_equal(fake_recorder.starts, 2);
 	guest->config.n_devices = 1;
-	guest->config.devices[0] = (struct wss_memory_device){ 4ULL << 30, WSS_MIB };
+	guest->config.devices[0] = (struct wss_memory_device){ 4ULL << 30, WSS_MIB, -1 };
 	assert_int_equal(wss_pagewise_begin(&pages, &counts, NULL), 0);
 	assert_int_equal(fake_recorder.opens, 2);
 	assert_int_equal(wss_gpa_end(&fake_recorder.plan.layout), (4ULL << 30) + WSS_MIB);

@@ -78,22 +78,25 @@ static void test_regions(void **state)
 	assert_region(&recording, 1, 768 << 10, 256 << 10, WSS_REGION_BELOW_1M, -1);
 	assert_region(&recording, 2, MIB, 3 * GIB - MIB, WSS_REGION_LOW, -1);
 	assert_region(&recording, 3, 4 * GIB, 512 * MIB, WSS_REGION_HIGH, -1);
-	/* Two nodes whose border lies below 4 GiB, and one above; a device behind. */
+	/* Two nodes whose border lies below 4 GiB, and one above; behind, a device is the fourth. */
 	config->initial_bytes = 6 * GIB;
 	config->n_blocks = 4;
 	config->block_bytes[0] = 2 * GIB;
 	config->block_bytes[1] = 3 * GIB;
 	config->block_bytes[2] = GIB;
 	config->block_bytes[3] = GIB;
+	config->n_cells = 4;
+	for (int i = 0; i < 3; i++)
+		config->block_nodes[i] = i;
 	config->n_devices = 1;
-	config->devices[0] = (struct wss_memory_device){ 7 * GIB, GIB };
+	config->devices[0] = (struct wss_memory_device){ 7 * GIB, GIB, 3 };
 	assert_int_equal(wss_regions_of(config, &recording, NULL), 0);
 	assert_int_equal(recording.n_regions, 7);
 	assert_region(&recording, 2, MIB, 2 * GIB - MIB, WSS_REGION_LOW, 0);
 	assert_region(&recording, 3, 2 * GIB, GIB, WSS_REGION_LOW, 1);
 	assert_region(&recording, 4, 4 * GIB, 2 * GIB, WSS_REGION_HIGH, 1);
 	assert_region(&recording, 5, 6 * GIB, GIB, WSS_REGION_HIGH, 2);
-	assert_region(&recording, 6, 7 * GIB, GIB, WSS_REGION_DEVICE, -1);
+	assert_region(&recording, 6, 7 * GIB, GIB, WSS_REGION_DEVICE, 3);
 	assert_string_equal(recording.regions[6].name, "memory device 0");
 	strcpy(config->machine, "microvm");
 	assert_int_equal(wss_regions_of(config, &recording, NULL), -1);
