@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "out/svg.h"
+
 double wss_axis_time_step(double length_ns, unsigned ticks)
 {
 	static const double round_seconds[] = {
@@ -43,4 +45,24 @@ uint64_t wss_axis_size_step(uint64_t bytes, unsigned ticks)
 	while (step < 1ULL << 62 && bytes / step > ticks)
 		step *= 2;
 	return step;
+}
+
+void wss_axis_draw_time(FILE *f, const struct wss_axis_box *box, double end_ns)
+{
+	double step = wss_axis_time_step(end_ns, 8);
+	char text[16];
+
+	for (double t = 0; t <= end_ns * 1.0001; t += step) {
+		double x = box->left + (box->right - box->left) * t / end_ns;
+
+		wss_svg_line(f, x, box->bottom, x, box->bottom + 5, "axis");
+		wss_axis_time_label(t, step, text, sizeof(text));
+		/* The label of a tick at the very end must not leave the picture. */
+		wss_svg_text(f, x, box->bottom + 25,
+			     x + 4 > box->right ? WSS_ANCHOR_END : WSS_ANCHOR_MIDDLE, "tick", text);
+	}
+	wss_svg_line(f, box->left, box->bottom, box->right, box->bottom, "axis");
+	wss_svg_line(f, box->left, box->top, box->left, box->bottom, "axis");
+	wss_svg_text(f, (box->left + box->right) / 2, box->bottom + 48, WSS_ANCHOR_MIDDLE, "label",
+		     "time since the recording began");
 }

@@ -156,23 +156,11 @@ static void draw_rows(FILE *f, const struct frame *frame, const struct wss_recor
 	}
 }
 
-static void draw_time_axis(FILE *f, const struct frame *frame, const struct wss_heatmap *map)
+static void draw_axes(FILE *f, const struct frame *frame, const struct wss_heatmap *map)
 {
-	double step = wss_axis_time_step((double)map->end_ns, 8);
-	char text[16];
-
-	for (double t = 0; t <= (double)map->end_ns * 1.0001; t += step) {
-		double x = frame->left + (frame->right - frame->left) * t / (double)map->end_ns;
-
-		wss_svg_line(f, x, frame->bottom, x, frame->bottom + 5, "axis");
-		wss_axis_time_label(t, step, text, sizeof(text));
-		wss_svg_text(f, x, frame->bottom + 25,
-			     x + 28 > WIDTH ? WSS_ANCHOR_END : WSS_ANCHOR_MIDDLE, "tick", text);
-	}
-	wss_svg_line(f, frame->left, frame->bottom, frame->right, frame->bottom, "axis");
-	wss_svg_line(f, frame->left, frame->top, frame->left, frame->bottom, "axis");
-	wss_svg_text(f, (frame->left + frame->right) / 2, frame->bottom + 48, WSS_ANCHOR_MIDDLE,
-		     "label", "time since the recording began");
+	wss_axis_draw_time(f,
+			   &(struct wss_axis_box){ frame->left, frame->right, frame->top, frame->bottom },
+			   (double)map->end_ns);
 	wss_svg_text_upright(f, 18, (frame->top + frame->bottom) / 2, "label",
 			     "guest-physical address");
 }
@@ -209,6 +197,6 @@ void wss_heatmap_plot(FILE *f, const struct wss_recording *recording,
 	wss_svg_text(f, LEFT, 28, WSS_ANCHOR_START, "title", title);
 	draw_legend(f);
 	draw_rows(f, &frame, recording, map);
-	draw_time_axis(f, &frame, map);
+	draw_axes(f, &frame, map);
 	wss_svg_end(f);
 }

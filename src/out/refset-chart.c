@@ -61,7 +61,6 @@ static struct frame fit(const struct wss_refset_result *result, uint64_t end_ns)
 static void draw_axes(FILE *f, const struct frame *frame)
 {
 	uint64_t step = wss_axis_size_step((uint64_t)frame->high_pages << WSS_PAGE_SHIFT, 7);
-	double time_step = wss_axis_time_step(frame->end_ns, 8);
 	char text[16];
 
 	for (uint64_t bytes = 0; bytes >> WSS_PAGE_SHIFT <= (uint64_t)frame->high_pages;
@@ -72,18 +71,9 @@ static void draw_axes(FILE *f, const struct frame *frame)
 		wss_size_format(bytes, text, sizeof(text));
 		wss_svg_text(f, frame->left - 8, y + 5, WSS_ANCHOR_END, "tick", text);
 	}
-	for (double t = 0; t <= frame->end_ns * 1.0001; t += time_step) {
-		double x = x_of(frame, (uint64_t)t);
-
-		wss_svg_line(f, x, frame->bottom, x, frame->bottom + 5, "axis");
-		wss_axis_time_label(t, time_step, text, sizeof(text));
-		wss_svg_text(f, x, frame->bottom + 25,
-			     x + 28 > WIDTH ? WSS_ANCHOR_END : WSS_ANCHOR_MIDDLE, "tick", text);
-	}
-	wss_svg_line(f, frame->left, frame->bottom, frame->right, frame->bottom, "axis");
-	wss_svg_line(f, frame->left, frame->top, frame->left, frame->bottom, "axis");
-	wss_svg_text(f, (frame->left + frame->right) / 2, frame->bottom + 48, WSS_ANCHOR_MIDDLE,
-		     "label", "time since the recording began");
+	wss_axis_draw_time(f,
+			   &(struct wss_axis_box){ frame->left, frame->right, frame->top, frame->bottom },
+			   frame->end_ns);
 	wss_svg_text_upright(f, 20, (frame->top + frame->bottom) / 2, "label", "guest memory");
 }
 
