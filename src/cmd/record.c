@@ -112,8 +112,12 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct record_optio
 	if (options->window.window_ns > options->interval_ns)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--window must not be longer than --interval");
+	if (!options->until_stopped && options->window.window_ns > options->length_ns)
+		options->window.window_ns = options->length_ns;
 	if (options->interval_ns - options->window.window_ns < CHAIN_REST_NS)
-		options->window.chain_ns = options->until_stopped ? UINT64_MAX : options->length_ns;
+		options->window.chain_ns = options->until_stopped
+						   ? UINT64_MAX
+						   : options->length_ns + options->window.window_ns / 2;
 	return 0;
 }
 
@@ -165,16 +169,14 @@ static int arm(struct record_run *run, struct wss_error *err)
 }
 
 /*
- * Until the window, or the recording, ends. The recorder needs no polls: the few that there are
- * see that the guest still lives, and large entries of KVM.
+ * Until the window ends: 1; 0: stopped before. The recorder needs no polls: the few that there
+ * are see that the guest still lives, and large entries of KVM.
  */
 static int wait_for_end(struct record_run *run, struct wss_error *err)
 {
-	uint64_t end_ns = wss_window_end_ns(run->window), step_ns, next_ns;
+	uint64_t end_ns = wss_window_end_ns(run->window), next_ns;
+	uint64_t step_ns = run->options->window.window_ns / 2;
 
-	if (!run->options->until_stopped && run->end_ns < end_ns)
-		end_ns = run->end_ns;
-	step_ns = run->options->window.window_ns / 2;
 	if (step_ns > POLL_NS)
 		step_ns = POLL_NS;
 	for (next_ns = wss_clock_now_ns() + step_ns; next_ns < end_ns; next_ns += step_ns) {
@@ -183,8 +185,7 @@ static int wait_for_end(struct record_run *run, struct wss_error *err)
 		if (wss_window_poll(run->window, err) < 0)
 			return -1;
 	}
-	wss_clock_sleep_until_ns(end_ns);
-	return 0;
+	return wss_clock_sleep_until_ns(end_ns) == 0;
 }
 
 /*
@@ -233,7 +234,15 @@ static int record_window(struct record_run *run, struct wss_error *err)
 
 	if (r == 0)
 		return 1;
-	if (r < 0 || wait_for_end(run, err) < 0 || wss_window_read(run->window, &sample, err) < 0)
+	if (r > 0)
+		r = wait_for_end(run, err);
+	/* What was touched in a part of a window is no set to compare with the others'. */
+	if (r == 0) {
+		wss_session_note(run->session, "the recording was stopped within this window");
+		wss_window_rest(run->window);
+		return 1;
+	}
+	if (r < 0 || wss_window_read(run->window, &sample, err) < 0)
 		return 0;
 	r = add_window(run, &sample, err);
 	wss_window_rest(run->window);
@@ -269,13 +278,20 @@ static bool passes(const struct wss_error *error, struct record_run *run)
 	       error->code == WSS_ERR_TIMEOUT;
 }
 
+/* The windows are whole: the last ends up to half of one before the time is over, or after. */
+static bool fits_one_more(const struct record_run *run)
+{
+	return run->options->until_stopped ||
+	       wss_clock_now_ns() + run->options->window.window_ns / 2 < run->end_ns;
+}
+
 static int record(struct record_run *run, struct wss_error *err)
 {
 	uint64_t next_ns = wss_clock_now_ns();
 
 	run->begun_ns = next_ns;
 	run->end_ns = next_ns + run->options->length_ns;
-	while (!over(run)) {
+	while (!over(run) && fits_one_more(run)) {
 		struct wss_error error = WSS_ERROR_INIT;
 		uint64_t now_ns;
 		int r = record_window(run, &error);

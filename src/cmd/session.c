@@ -308,9 +308,16 @@ int wss_session_close(struct wss_session *session, uint64_t now_ns, struct wss_e
 	if (!session)
 		return 0;
 	writer = session->writer;
-	session->writer = NULL;
-	if (writer)
-		r = wss_recwriter_finish(writer, now_ns - session->recording.start_boottime_ns, err);
+	if (writer) {
+		uint64_t end_ns = now_ns - session->recording.start_boottime_ns;
+
+		/* Where there is something to say of it, the time since the last window is a gap. */
+		if (session->note[0])
+			r = write_gap(session, end_ns, err);
+		session->writer = NULL;
+		if (wss_recwriter_finish(writer, end_ns, r < 0 ? NULL : err) < 0)
+			r = -1;
+	}
 	session_free(session);
 	return r;
 }

@@ -45,7 +45,7 @@ const struct wss_recording *wss_session_recording(const struct wss_session *sess
 int wss_session_add(struct wss_session *session, const struct wss_session_window *window,
 		    struct wss_error *err);
 
-/* What was the matter since the last window: the note of the gap before the next. */
+/* What was the matter since the last window: the note of the gap before the next, or the end. */
 void wss_session_note(struct wss_session *session, const char *text);
 
 struct wss_session_progress {

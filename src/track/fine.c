@@ -74,16 +74,9 @@ static uint64_t chain_left_ns(const struct wss_fine *fine)
  */
 static uint64_t log_window_ns(const struct wss_fine *fine, uint64_t window_ns)
 {
-	return fine->chain_ns ? min_u64(WSS_DIRTYLOG_MAX_WINDOW_NS, chain_left_ns(fine))
-			      : window_ns;
-}
+	uint64_t chain_ns = min_u64(WSS_DIRTYLOG_MAX_WINDOW_NS, chain_left_ns(fine));
 
-/* Of a chain the last window may be shorter: it ends with it. */
-static bool log_is_over(const struct wss_fine *fine, uint64_t window_ns)
-{
-	uint64_t length_ns = fine->chain_ns ? min_u64(window_ns, chain_left_ns(fine)) : window_ns;
-
-	return wss_clock_now_ns() + length_ns > fine->log.ends_ns;
+	return chain_ns > window_ns ? chain_ns : window_ns;
 }
 
 int wss_fine_choose(struct wss_fine *fine, const struct wss_guest *guest,
@@ -134,7 +127,8 @@ int wss_fine_prepare(struct wss_fine *fine, struct wss_guest *guest, uint64_t wi
 {
 	int r;
 
-	if (fine->log.state == WSS_DIRTYLOG_ON && log_is_over(fine, window_ns))
+	if (fine->log.state == WSS_DIRTYLOG_ON &&
+	    wss_clock_now_ns() + window_ns > fine->log.ends_ns)
 		wss_dirtylog_done(&fine->log);
 	if (fine->log.state == WSS_DIRTYLOG_OFF) {
 		r = wss_dirtylog_free(&fine->log, guest, err);

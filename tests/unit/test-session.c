@@ -146,6 +146,9 @@ static void test_windows(void **state)
 	wss_session_progress(session, &progress);
 	assert_true(progress.windows == WINDOWS - 1 && progress.gaps == 1);
 	assert_int_equal(progress.touched_bytes, 9 * MIB);
+	/* Half a window, of which nothing is known but why. */
+	wss_session_note(session, "stopped");
+	now_ns += SECOND / 2;
 	assert_int_equal(wss_session_close(session, now_ns, NULL), 0);
 
 	assert_int_equal(wss_recfile_open(path, false, &file, NULL), 0);
@@ -154,6 +157,10 @@ static void test_windows(void **state)
 	assert_int_equal(wss_refset_new(wss_recfile_recording(file), 0, UINT64_MAX, &refset, NULL), 0);
 	assert_int_equal(wss_recfile_replay(file, &visitor, refset, NULL), 0);
 	assert_int_equal(wss_refset_finish(refset, wss_recfile_state(file)->end_ns, &result, NULL), 0);
+	assert_true(result->points[result->n_points - 1].gap);
+	assert_in_range(result->points[result->n_points - 1].end_ns -
+				result->points[result->n_points - 1].start_ns,
+			SECOND / 2, SECOND);
 	for (size_t i = 0, w = 0; i < result->n_points; i++) {
 		const struct wss_refset_point *point = &result->points[i];
 		uint64_t low = w < 8 ? w + 1 : 8;
@@ -171,7 +178,8 @@ static void test_windows(void **state)
 			assert_int_equal(point->written << 12, w % 2 * MIB / 2);
 		w++;
 	}
-	assert_in_range(result->gap_ns, SECOND + 110 * WSS_NS_PER_MS, SECOND + 115 * WSS_NS_PER_MS);
+	assert_in_range(result->gap_ns, SECOND * 3 / 2 + 110 * WSS_NS_PER_MS,
+			SECOND * 3 / 2 + 115 * WSS_NS_PER_MS);
 	wss_refset_free(refset);
 	wss_recfile_close(file);
 	unlink(path);
