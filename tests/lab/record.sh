@@ -154,7 +154,7 @@ test_ends huge
 lab_guest_stop huge
 lab_thp never
 # What the balloon takes is free memory, some of which the kernel had used while it booted.
-lab_guest_start small memory=512 balloon=virtio args="wss.map=64 wss.mode=write wss.balloon=1"
+lab_guest_start small memory=512 balloon=virtio args="wss.map=64 wss.mode=write"
 test_balloon small
 lab_guest_stop small
 done_testing

@@ -11,9 +11,9 @@ uuid_of() { # NAME
 	embed_virsh domuuid "$1" | tr -d '[:space:]'
 }
 
-# A guest with a balloon device, whose driver the test guest need not have.
+# A guest with a balloon device, for which it loads no driver.
 start_with_balloon() { # NAME MEMBALLOON
-	embed_guest_start "$1" args="wss.map=64 wss.touch=32" define=only
+	embed_guest_start "$1" args="wss.map=64 wss.touch=32 wss.balloon=0" define=only
 	embed_virsh dumpxml "$1" --inactive | sed "s|<memballoon model='none'/>|$2|" \
 		>"$embed_root/$1.new.xml"
 	embed_virsh define "$embed_root/$1.new.xml" >/dev/null
