@@ -5,17 +5,29 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-/* libvirtd may be gone for a moment, and may be why we are needed. */
-#define TRIES 60
-#define BETWEEN_S 5
+#include "base/cleanup.h"
+
+/* libvirtd may be gone for a while, and may be why we are needed: for a day, ever more seldom. */
+#define BETWEEN_MIN_S 2
+#define BETWEEN_MAX_S 60
+#define TRIES (24 * 60)
+/* What is written at once: a UUID, or this byte when all is well. */
+#define RECORD_BYTES (WSS_UUID_TEXT_MAX - 1)
+#define ALL_IS_WELL 'd'
+
+struct charges {
+	char **argv; /* of --restore, the guests last */
+	size_t n;
+};
 
 static void restore(char *const *argv)
 {
-	const struct timespec between = { .tv_sec = BETWEEN_S };
+	struct timespec between = { .tv_sec = BETWEEN_MIN_S };
 
 	for (int i = 0; i < TRIES; i++) {
 		int status = -1;
@@ -28,58 +40,105 @@ static void restore(char *const *argv)
 		if (pid > 0 && waitpid(pid, &status, 0) == pid && status == 0)
 			return;
 		nanosleep(&between, NULL);
+		if (between.tv_sec < BETWEEN_MAX_S)
+			between.tv_sec *= 2;
+	}
+}
+
+static void add_charge(struct charges *charges, const char *uuid)
+{
+	char **more = reallocarray(charges->argv, charges->n + 2, sizeof(*more));
+
+	if (!more)
+		return;
+	charges->argv = more;
+	more[charges->n] = strndup(uuid, RECORD_BYTES);
+	charges->n += more[charges->n] != NULL;
+	more[charges->n] = NULL;
+}
+
+/* True when the other end has said that all is well; false when it is gone without a word. */
+static bool wait_for_the_end(int fd, struct charges *charges)
+{
+	char record[RECORD_BYTES];
+	size_t len = 0;
+
+	for (;;) {
+		ssize_t n = read(fd, record + len, sizeof(record) - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		len += (size_t)n;
+		if (record[0] == ALL_IS_WELL && len == 1)
+			return true;
+		if (len == sizeof(record)) {
+			add_charge(charges, record);
+			len = 0;
+		}
 	}
 }
 
 /* Of a session of its own, so that nothing that ends the terminal's group ends it, too. */
-static void watch(int fd, char *const *argv)
+static _Noreturn void watch(int fd, struct charges *charges)
 {
-	char message = 0;
-	ssize_t n;
+	size_t before = charges->n;
 
 	setsid();
 	for (int sig = 1; sig < 32; sig++)
 		if (sig != SIGCHLD)
 			signal(sig, SIG_IGN);
-	do
-		n = read(fd, &message, 1);
-	while (n < 0 && errno == EINTR);
-	if (n == 1)
+	if (wait_for_the_end(fd, charges))
 		_exit(0);
 	for (int sig = 1; sig < 32; sig++)
 		signal(sig, SIG_DFL);
-	restore(argv);
+	if (charges->n > before)
+		restore(charges->argv);
 	_exit(0);
+}
+
+/* The command line of --restore up to the guests; in the watchdog's memory for good. */
+static int begin_command(const struct wss_cli *cli, const struct balloon_options *options,
+			 struct charges *ret_charges)
+{
+	const char *words[] = { "virt-wss", "balloon", "--restore", "--history", NULL,
+				cli->uri ? "-c" : NULL, cli->uri };
+	wss_auto_free char *path = wss_store_path(&options->history);
+
+	words[4] = path;
+	ret_charges->argv = calloc(sizeof(words) / sizeof(words[0]) + 1, sizeof(char *));
+	if (!path || !ret_charges->argv)
+		return -1;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && words[i]; i++) {
+		ret_charges->argv[ret_charges->n] = strdup(words[i]);
+		if (!ret_charges->argv[ret_charges->n++])
+			return -1;
+	}
+	return 0;
 }
 
 int wss_balloon_watchdog(const struct wss_cli *cli, const struct balloon_options *options,
 			 int *ret_fd, struct wss_error *err)
 {
-	char *argv[10] = { (char *)"virt-wss", (char *)"balloon", (char *)"--restore" };
-	char *path = wss_store_path(&options->history);
-	size_t n = 3;
-	pid_t pid;
+	struct charges charges = { 0 };
 	int fds[2];
+	pid_t pid;
 
-	if (!path)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	argv[n++] = (char *)"--history";
-	argv[n++] = path;
-	if (cli->uri) {
-		argv[n++] = (char *)"-c";
-		argv[n++] = (char *)cli->uri;
-	}
-	if (pipe2(fds, O_CLOEXEC) < 0) {
-		free(path);
+	if (pipe2(fds, O_CLOEXEC) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make a pipe");
-	}
-	pid = fork();
+	if (begin_command(cli, options, &charges) < 0)
+		pid = -1;
+	else
+		pid = fork();
 	if (pid == 0) {
 		close(fds[1]);
-		watch(fds[0], argv);
+		watch(fds[0], &charges);
 	}
 	close(fds[0]);
-	free(path);
+	for (size_t i = 0; i < charges.n; i++)
+		free(charges.argv[i]);
+	free(charges.argv);
 	if (pid < 0) {
 		close(fds[1]);
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot start the watchdog");
@@ -88,12 +147,28 @@ int wss_balloon_watchdog(const struct wss_cli *cli, const struct balloon_options
 	return 0;
 }
 
-void wss_balloon_all_is_well(int fd)
+/* Shorter than PIPE_BUF: one write, however many threads there are. */
+static ssize_t tell(int fd, const char *text, size_t len)
 {
 	ssize_t n;
 
 	do
-		n = write(fd, "d", 1);
+		n = write(fd, text, len);
 	while (n < 0 && errno == EINTR);
+	return n;
+}
+
+int wss_balloon_watch(int fd, const char *uuid, struct wss_error *err)
+{
+	if (tell(fd, uuid, RECORD_BYTES) != RECORD_BYTES)
+		return wss_error_set(err, WSS_ERR_FAILED, "its watchdog is gone");
+	return 0;
+}
+
+void wss_balloon_all_is_well(int fd)
+{
+	const char word = ALL_IS_WELL;
+
+	tell(fd, &word, 1);
 	close(fd);
 }

@@ -14,10 +14,6 @@
 #define SPAN_MAX_NS (366ULL * WSS_HISTORY_DAY * WSS_NS_PER_S)
 #define PERIOD_NS_MAX (3600 * WSS_NS_PER_S)
 #define WINDOW_NS_MAX (600 * WSS_NS_PER_S)
-/* Of the round that the timer runs, where the policy names no other. */
-#define PERIOD_DEFAULT_S 300
-/* A guest that reports at all does so every few seconds. */
-#define STATISTICS_MAX_AGE_S 60
 
 struct balloon_row {
 	const char *domain;
@@ -29,7 +25,16 @@ struct balloon_row {
 	char hint[400]; /* what an operator could do about a refusal; "" nothing */
 };
 
-enum { OPT_SPAN = 1, OPT_HEADROOM, OPT_MINIMUM, OPT_APPLY, OPT_RESTORE, OPT_PERIOD, OPT_WINDOW };
+enum {
+	OPT_SPAN = 1,
+	OPT_HEADROOM,
+	OPT_MINIMUM,
+	OPT_APPLY,
+	OPT_RESTORE,
+	OPT_PERIOD,
+	OPT_WINDOW,
+	OPT_PAUSE,
+};
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
@@ -41,6 +46,7 @@ static const struct option long_options[] = {
 	{ "restore", no_argument, NULL, OPT_RESTORE },
 	{ "period", required_argument, NULL, OPT_PERIOD },
 	{ "window", required_argument, NULL, OPT_WINDOW },
+	{ "pause", required_argument, NULL, OPT_PAUSE },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -67,6 +73,8 @@ static int parse_option(int c, struct balloon_options *options, struct wss_cli *
 	case OPT_WINDOW:
 		return wss_duration_parse(optarg, WINDOW_NS_MAX, "--window", &options->window_ns,
 					  err);
+	case OPT_PAUSE:
+		return wss_duration_parse(optarg, PERIOD_NS_MAX, "--pause", &options->pause_ns, err);
 	case WSS_OPT_HISTORY:
 		return wss_store_option(&options->history, c, optarg, err) < 0 ? -1 : 0;
 	default:
@@ -164,83 +172,6 @@ struct balloon_run {
 	struct wss_tally tally;
 };
 
-/* Why memory that the guest gives up would not come back to the host. */
-static const char *hazard_of(const struct wss_domxml *config)
-{
-	if (config->hostdevs)
-		return "a device of the host is passed through, which pins its memory";
-	if (config->launch_security[0])
-		return "its memory is encrypted, and pinned";
-	if (config->locked)
-		return "its memory is locked";
-	if (config->hugepages)
-		return "its memory is of huge pages, which stay whole";
-	return NULL;
-}
-
-/* What the guest says counts while it is fresh. */
-static bool read_statistics(struct wss_guest *guest, struct wss_balloon_view *view,
-			    struct wss_error *err)
-{
-	struct wss_balloon_stats stats;
-	time_t now = wss_clock_wall_seconds();
-	bool fresh;
-
-	if (!guest->ops->balloon_stats || guest->ops->balloon_stats(guest, &stats, err) < 0)
-		return false;
-	view->actual_bytes = (struct wss_amount){ stats.actual.known, stats.actual.bytes };
-	view->rss_bytes = (struct wss_amount){ stats.rss.known, stats.rss.bytes };
-	fresh = stats.update_s.known && stats.usable.known &&
-		(uint64_t)now <= stats.update_s.bytes + STATISTICS_MAX_AGE_S;
-	if (!fresh)
-		return false;
-	view->usable_bytes = wss_amount_of(stats.usable.bytes);
-	view->swapped_bytes = (struct wss_amount){ stats.swapped.known, stats.swapped.bytes };
-	view->major_faults = (struct wss_amount){ stats.major_faults.known,
-						  stats.major_faults.bytes };
-	return true;
-}
-
-/* The newest window, and what all of the span recommends: 1, 0 without any, -1. */
-static int read_history(const struct balloon_options *options, struct wss_history *history,
-			const struct wss_round_guest *entry, struct balloon_look *look,
-			struct wss_error *err)
-{
-	struct wss_balloon_limits *limits = &look->limits;
-	struct wss_balloon_view *view = &look->view;
-	time_t now = wss_clock_wall_seconds();
-	const struct wss_sizing_state state = { .held_bytes = { 0 } };
-	struct wss_sizing_rule rule = options->rule;
-	struct wss_history_series series;
-	struct wss_sizing sizing;
-	int r;
-
-	wss_sizing_heed(&rule, &entry->policy);
-	limits->headroom_percent = rule.headroom_percent;
-	limits->period_s = entry->policy.period_ns.known
-				   ? entry->policy.period_ns.value / WSS_NS_PER_S
-				   : PERIOD_DEFAULT_S;
-	if (!history)
-		return 0;
-	r = wss_history_series(history, entry->guest->config.uuid,
-			       now - (time_t)(options->span_ns / WSS_NS_PER_S), 0, &series, err);
-	if (r <= 0)
-		return r;
-	wss_sizing_compute(&series.summary, &rule, &entry->policy, &state, &sizing);
-	wss_summary_free(&series.summary);
-	look->facts.confidence = sizing.confidence;
-	view->wss_bytes = series.wss_bytes;
-	/* What is resident now, less what QEMU itself had of it in the newest window. */
-	if (!view->rss_bytes.known)
-		view->rss_bytes = series.rss_bytes;
-	else if (series.qemu_bytes.known && series.qemu_bytes.value < view->rss_bytes.value)
-		view->rss_bytes.value -= series.qemu_bytes.value;
-	view->wss_age_s = now > series.time ? (uint64_t)(now - series.time) : 0;
-	look->facts.current = series.wss_bytes.known && view->wss_age_s <= 2 * limits->period_s;
-	limits->floor_bytes = sizing.recommended_bytes.value;
-	return 1;
-}
-
 static void decide(const struct balloon_look *look, struct balloon_row *row)
 {
 	const struct wss_balloon_view *view = &look->view;
@@ -273,37 +204,17 @@ static void hint(const struct wss_guest *guest, const struct wss_balloon_facts *
 			 guest->config.uuid);
 }
 
-int wss_balloon_look(const struct balloon_options *options, struct wss_history *history,
-		     const struct wss_round_guest *entry, struct balloon_look *ret_look,
-		     struct wss_error *err)
-{
-	struct wss_guest *guest = entry->guest;
-	struct wss_error local = WSS_ERROR_INIT;
-	struct balloon_look look = {
-		.facts = { .running = guest->state == WSS_GUEST_RUNNING,
-			   .job = guest->job,
-			   .has_device = guest->config.has_balloon,
-			   .opted_out = entry->policy.opt_out,
-			   .hazard = hazard_of(&guest->config),
-			   .autodeflate = guest->config.balloon_autodeflate },
-	};
-
-	look.facts.statistics = read_statistics(guest, &look.view, &local);
-	if (local.code || read_history(options, history, entry, &look, &local) < 0) {
-		*err = local;
-		return -1;
-	}
-	*ret_look = look;
-	return 0;
-}
-
 static int look(const struct balloon_run *run, const struct wss_round_guest *entry,
 		struct balloon_row *row, struct wss_error *err)
 {
+	struct balloon_record record;
 	struct balloon_look seen;
 
-	if (wss_balloon_look(run->options, run->history, entry, &seen, err) < 0)
+	if (wss_balloon_look(entry, &seen, err) < 0 ||
+	    wss_balloon_read(run->options, run->history, entry->guest->config.uuid, &entry->policy,
+			     &record, err) < 0)
 		return -1;
+	wss_balloon_join(&record, &seen);
 	row->from_bytes = seen.view.actual_bytes;
 	row->held_bytes = seen.view.rss_bytes;
 	decide(&seen, row);
@@ -367,6 +278,7 @@ static int balloon_run(struct wss_cli *cli, int argc, char **argv)
 		.span_ns = SPAN_DEFAULT_NS,
 		.period_ns = 30 * WSS_NS_PER_S,
 		.window_ns = 4 * WSS_NS_PER_S,
+		.pause_ns = 10 * WSS_NS_PER_S,
 	};
 	struct balloon_run run = { .options = &options };
 	struct wss_guests guests = WSS_GUESTS_INIT;

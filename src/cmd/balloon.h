@@ -15,7 +15,18 @@ struct balloon_options {
 	uint64_t span_ns;
 	uint64_t period_ns; /* of the controller's windows */
 	uint64_t window_ns;
+	uint64_t pause_ns; /* after a step */
 	bool apply, restore;
+};
+
+/* What the history knows of a guest. */
+struct balloon_record {
+	enum wss_confidence confidence;
+	uint64_t floor_bytes, headroom_percent;
+	uint64_t period_s; /* between two rounds */
+	/* Of the newest window, at this time. */
+	struct wss_amount wss_bytes, rss_bytes, qemu_bytes;
+	time_t time;
 };
 
 /* One look at a guest: what is known of it, and what it may be left with. */
@@ -25,10 +36,22 @@ struct balloon_look {
 	struct wss_balloon_view view;
 };
 
-/* history: NULL where there is none. 0, or -1 where libvirt or the history cannot be asked. */
-int wss_balloon_look(const struct balloon_options *options, struct wss_history *history,
-		     const struct wss_round_guest *entry, struct balloon_look *ret_look,
+/*
+ * What libvirt says of a guest, as it was when the guest was last refreshed, and its balloon's
+ * statistics now. The second only looks at the statistics. 0, or -1 where libvirt cannot be asked.
+ */
+int wss_balloon_look(const struct wss_round_guest *entry, struct balloon_look *ret_look,
 		     struct wss_error *err);
+int wss_balloon_look_statistics(struct wss_guest *guest, struct balloon_look *look,
+				struct wss_error *err);
+
+/* What the history says, which may be NULL; with what the policy has decided. */
+int wss_balloon_read(const struct balloon_options *options, struct wss_history *history,
+		     const char *uuid, const struct wss_policy *policy,
+		     struct balloon_record *ret_record, struct wss_error *err);
+
+/* Completes a look with it. */
+void wss_balloon_join(const struct balloon_record *record, struct balloon_look *look);
 
 /* balloon --apply, from a process that has no threads yet. The exit code. */
 int wss_balloon_apply(const struct wss_cli *cli, const struct balloon_options *options);
@@ -37,12 +60,15 @@ int wss_balloon_apply(const struct wss_cli *cli, const struct balloon_options *o
 int wss_balloon_restore(const struct wss_cli *cli, const struct balloon_options *options);
 
 /*
- * Starts the watchdog: a process that runs "balloon --restore" when the caller dies without
- * having said that all is given back. Call before any thread is started. ret_fd is for
- * wss_balloon_all_is_well().
+ * Starts the watchdog: a process that runs "balloon --restore" for the guests in its charge when
+ * the caller dies without having said that all is given back. Call before any thread is started.
+ * ret_fd is for the two calls below.
  */
 int wss_balloon_watchdog(const struct wss_cli *cli, const struct balloon_options *options,
 			 int *ret_fd, struct wss_error *err);
+
+/* Puts a guest into its charge. */
+int wss_balloon_watch(int fd, const char *uuid, struct wss_error *err);
 
 /* Lets the watchdog go, and closes fd. */
 void wss_balloon_all_is_well(int fd);

@@ -74,6 +74,9 @@ int wss_conn_error(struct wss_error *err, const char *what)
 		case VIR_ERR_ACCESS_DENIED:
 			code = WSS_ERR_UNSUPPORTED;
 			break;
+		case VIR_ERR_NO_DOMAIN:
+			code = WSS_ERR_GONE;
+			break;
 		case VIR_ERR_OPERATION_TIMEOUT:
 			code = WSS_ERR_TIMEOUT;
 			break;

@@ -13,32 +13,44 @@
 /* Major faults a second that an idle guest may have. */
 #define FAULTS_PER_S 20
 
+const char *wss_balloon_objection(const struct wss_balloon_facts *facts)
+{
+	if (facts->opted_out)
+		return "its policy says to leave it alone";
+	if (facts->hazard)
+		return facts->hazard;
+	if (!facts->statistics && !facts->autodeflate)
+		return "it reports no statistics and would not take memory back in need";
+	return NULL;
+}
+
 const char *wss_balloon_refusal(const struct wss_balloon_facts *facts)
 {
 	const struct {
 		bool refuse;
 		const char *reason;
 	} table[] = {
-		{ facts->opted_out, "its policy says to leave it alone" },
 		{ !facts->running, "it does not run" },
 		{ facts->job, "a job is under way for it" },
 		{ !facts->has_device, "it has no balloon device" },
-		{ facts->hazard != NULL, facts->hazard },
 		{ facts->confidence == WSS_CONFIDENCE_NONE, "too early: fewer than ten windows" },
 		{ !facts->current, "its newest window is older than two periods" },
-		{ !facts->statistics && !facts->autodeflate,
-		  "it reports no statistics and would not take memory back in need" },
 	};
+	const char *objection = wss_balloon_objection(facts);
 
+	if (facts->opted_out || facts->hazard)
+		return objection;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		if (table[i].refuse)
 			return table[i].reason;
-	return NULL;
+	return objection;
 }
 
 void wss_balloon_init(struct wss_balloon *balloon, const struct wss_balloon_limits *limits)
 {
-	*balloon = (struct wss_balloon){ .limits = *limits, .target_bytes = limits->original_bytes };
+	*balloon = (struct wss_balloon){ .limits = *limits,
+					 .target_bytes = limits->original_bytes,
+					 .actual_bytes = limits->original_bytes };
 }
 
 static uint64_t max_u64(uint64_t a, uint64_t b)
@@ -51,21 +63,45 @@ static uint64_t with_headroom(uint64_t bytes, uint64_t percent)
 	return bytes + bytes / 100 * percent;
 }
 
+/* What the guest holds and could not give up, as it says itself. */
+static struct wss_amount held_bytes(const struct wss_balloon_view *view)
+{
+	if (!view->usable_bytes.known || !view->actual_bytes.known ||
+	    view->usable_bytes.value > view->actual_bytes.value)
+		return (struct wss_amount){ 0 };
+	return wss_amount_of(view->actual_bytes.value - view->usable_bytes.value);
+}
+
 uint64_t wss_balloon_floor(const struct wss_balloon_limits *limits,
 			   const struct wss_balloon_view *view)
 {
+	struct wss_amount held = held_bytes(view);
 	uint64_t floor = limits->floor_bytes;
 
 	if (view->wss_bytes.known)
 		floor = max_u64(floor,
 				with_headroom(view->wss_bytes.value, limits->headroom_percent));
-	/* What the guest holds and could not give up, as it says itself. */
-	if (view->usable_bytes.known && view->actual_bytes.known &&
-	    view->usable_bytes.value <= view->actual_bytes.value)
-		floor = max_u64(floor, with_headroom(view->actual_bytes.value -
-							     view->usable_bytes.value,
-						     limits->headroom_percent));
+	if (held.known)
+		floor = max_u64(floor, with_headroom(held.value, limits->headroom_percent));
 	return floor;
+}
+
+bool wss_balloon_rested(const struct wss_balloon *balloon, uint64_t now_s)
+{
+	return !balloon->over && !balloon->pending && now_s >= balloon->rest_until_s;
+}
+
+/*
+ * What the guest said while its balloon was of another size does not belong to this size: of
+ * a larger one it would say that there is room which the balloon has taken meanwhile.
+ */
+static bool statistics_match(struct wss_balloon *balloon, const struct wss_balloon_view *view)
+{
+	if (view->actual_bytes.value != balloon->actual_bytes) {
+		balloon->actual_bytes = view->actual_bytes.value;
+		balloon->changed_s = view->now_s;
+	}
+	return view->now_s - balloon->changed_s > view->statistics_age_s;
 }
 
 static struct wss_balloon_decision hold(const char *reason)
@@ -115,6 +151,7 @@ static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 					    const struct wss_balloon_view *view)
 {
 	const struct wss_balloon_limits *limits = &balloon->limits;
+	struct wss_amount held = held_bytes(view);
 	uint64_t actual = view->actual_bytes.value;
 	const char *reason = distress(balloon, view);
 
@@ -129,6 +166,8 @@ static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 	if (view->wss_bytes.known &&
 	    with_headroom(view->wss_bytes.value, limits->headroom_percent / 2) >= actual)
 		return give_back(balloon, view->now_s, "the working set has reached the edge");
+	if (held.known && with_headroom(held.value, limits->headroom_percent / 2) >= actual)
+		return give_back(balloon, view->now_s, "the guest says that it has reached the edge");
 	if (view->wss_age_s > BLIND_PERIODS * limits->period_s)
 		return end(balloon, "the guest has not been measured for too long");
 	return hold(NULL);
@@ -182,6 +221,8 @@ static struct wss_balloon_decision take_step(struct wss_balloon *balloon,
 
 	if (target + TOLERANCE >= actual)
 		return hold("it is at its floor");
+	if (!view->may_step)
+		return hold("it is not the moment for a step");
 	if (!balloon->shrunk) {
 		balloon->rss_before_bytes = view->rss_bytes;
 		balloon->size_before_bytes = actual;
@@ -193,18 +234,39 @@ static struct wss_balloon_decision take_step(struct wss_balloon *balloon,
 	return (struct wss_balloon_decision){ WSS_BALLOON_SHRINK, target, "it needs less" };
 }
 
-struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
-					     const struct wss_balloon_view *view)
+/* The floor of policy and history has risen above what the guest was left with. */
+static struct wss_balloon_decision grow(struct wss_balloon *balloon,
+					const struct wss_balloon_view *view)
 {
+	uint64_t floor = balloon->limits.floor_bytes;
+
+	if (floor + TOLERANCE >= balloon->limits.original_bytes)
+		return give_back(balloon, view->now_s, "its floor has risen to all that it had");
+	balloon->pending = false;
+	balloon->target_bytes = balloon->best_bytes = floor;
+	balloon->rest_until_s = view->now_s + balloon->limits.pause_s;
+	return (struct wss_balloon_decision){ WSS_BALLOON_GROW, floor, "its floor has risen" };
+}
+
+struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
+					     const struct wss_balloon_view *given)
+{
+	struct wss_balloon_view copy = *given, *view = &copy;
 	struct wss_balloon_decision decision;
+	bool match;
 
 	if (balloon->over)
 		return hold("it is left alone");
 	if (!view->actual_bytes.known)
 		return hold("the size of its balloon is not known");
+	match = statistics_match(balloon, view) || !view->usable_bytes.known;
+	if (!match)
+		view->usable_bytes.known = false;
 	decision = alarm_of(balloon, view);
 	if (decision.reason)
 		return decision;
+	if (balloon->shrunk && balloon->limits.floor_bytes > balloon->target_bytes + TOLERANCE)
+		return grow(balloon, view);
 	if (balloon->pending) {
 		decision = await_step(balloon, view);
 		if (decision.reason)
@@ -216,5 +278,7 @@ struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
 		return hold("its newest window is older than two periods");
 	if (view->now_s < balloon->rest_until_s)
 		return hold("it rests");
+	if (!match)
+		return hold("its statistics are older than the last step");
 	return take_step(balloon, view);
 }

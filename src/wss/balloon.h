@@ -28,6 +28,9 @@ struct wss_balloon_facts {
 /* Why the balloon may not be shrunk, for a person; NULL where it may. */
 const char *wss_balloon_refusal(const struct wss_balloon_facts *facts);
 
+/* Of these reasons one that ends it for a guest that was shrunk already; NULL. */
+const char *wss_balloon_objection(const struct wss_balloon_facts *facts);
+
 struct wss_balloon_limits {
 	uint64_t original_bytes; /* what is given back */
 	uint64_t floor_bytes;	 /* policy, recommended size */
@@ -48,7 +51,9 @@ struct wss_balloon_view {
 	struct wss_amount rss_bytes;	/* of the guest's memory, on the host */
 	struct wss_amount wss_bytes;	/* newest window */
 	uint64_t wss_age_s;
+	bool may_step; /* the guest was seen running, with no job, and nothing speaks against it */
 	struct wss_amount usable_bytes;		/* the guest could give up without swapping */
+	uint64_t statistics_age_s;		/* of this and what follows */
 	struct wss_amount swapped_bytes;	/* in and out, since it booted */
 	struct wss_amount major_faults;		/* likewise */
 };
@@ -56,6 +61,7 @@ struct wss_balloon_view {
 enum wss_balloon_action {
 	WSS_BALLOON_HOLD,
 	WSS_BALLOON_SHRINK,  /* to target_bytes */
+	WSS_BALLOON_GROW,    /* to target_bytes, as it needs more than it was left with */
 	WSS_BALLOON_RETURN,  /* to target_bytes, the original, at once; and go on */
 	WSS_BALLOON_RESTORE, /* likewise, and never touch it again */
 };
@@ -78,6 +84,7 @@ struct wss_balloon {
 	uint64_t size_before_bytes;
 	struct wss_amount swapped_bytes, major_faults;
 	uint64_t seen_s;
+	uint64_t actual_bytes, changed_s; /* at the last look, and when it was another */
 	bool shrunk, pending, over;
 };
 
@@ -86,6 +93,9 @@ void wss_balloon_init(struct wss_balloon *balloon, const struct wss_balloon_limi
 /* The least that the guest may be left with, as this look shows it. */
 uint64_t wss_balloon_floor(const struct wss_balloon_limits *limits,
 			   const struct wss_balloon_view *view);
+
+/* Could a step be next? From this time on: a look that may step is worth its price then. */
+bool wss_balloon_rested(const struct wss_balloon *balloon, uint64_t now_s);
 
 /* Takes a look at the guest, and says what to do. */
 struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,

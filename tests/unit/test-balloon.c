@@ -24,6 +24,9 @@ struct run {
 	uint64_t now_s, wss_s;
 	struct wss_balloon_decision last;
 	bool blind; /* it is not measured any more */
+	bool busy;  /* nothing may be done to it */
+	uint64_t every_s; /* between its statistics, each look having them: 0 */
+	uint64_t usable, usable_s;
 };
 
 static const struct wss_balloon_limits limits = {
@@ -74,13 +77,19 @@ static struct wss_balloon_view look(struct run *run)
 		.actual_bytes = wss_amount_of(guest->actual),
 		.rss_bytes = wss_amount_of(guest->rss),
 		.wss_bytes = wss_amount_of(guest->wss),
+		.may_step = !run->busy,
 	};
 
 	if (run->now_s % 10 == 0 && !run->blind)
 		run->wss_s = run->now_s;
 	view.wss_age_s = run->now_s - run->wss_s;
+	if (!run->every_s || run->now_s % run->every_s == 0) {
+		run->usable = guest->usable;
+		run->usable_s = run->now_s;
+	}
 	if (guest->has_statistics) {
-		view.usable_bytes = wss_amount_of(guest->usable);
+		view.usable_bytes = wss_amount_of(run->usable);
+		view.statistics_age_s = run->now_s - run->usable_s;
 		view.swapped_bytes = wss_amount_of(guest->swapped);
 		view.major_faults = wss_amount_of(guest->major);
 	}
@@ -103,6 +112,10 @@ static void live(struct run *run, unsigned seconds)
 				    run->guest.actual - run->guest.actual / 100 * 5 - MIB);
 			assert_true(run->last.target_bytes >= 256 * MIB);
 			assert_true(run->last.target_bytes >= run->guest.wss * 12 / 10 - MIB);
+			/* What it could not give up, and headroom, as things are, not as they were. */
+			if (run->guest.has_statistics)
+				assert_true(run->last.target_bytes + MIB >=
+					    (run->guest.actual - run->guest.usable) * 12 / 10);
 			run->guest.least = run->last.target_bytes < run->guest.least
 						   ? run->last.target_bytes
 						   : run->guest.least;
@@ -214,6 +227,77 @@ static void test_doubled_working_set(void **unused)
 	assert_in_range(run.guest.actual, 480 * MIB, 482 * MIB);
 }
 
+/* Statistics that come seldom are of the size before the last steps. */
+static void test_stale_statistics(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	begin(&run);
+	run.every_s = 45;
+	live(&run, 3000);
+	assert_action(&run, WSS_BALLOON_HOLD, "floor");
+	assert_in_range(run.guest.actual, 380 * MIB, 392 * MIB);
+}
+
+/* By its own account it runs out of memory, faster than any window would show. */
+static void test_guest_at_the_edge(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	begin(&run);
+	live(&run, 1200);
+	run.guest.usable -= 10 * MIB;
+	live(&run, 5);
+	assert_action(&run, WSS_BALLOON_HOLD, "floor");
+	run.guest.usable -= 25 * MIB;
+	live(&run, 1);
+	assert_action(&run, WSS_BALLOON_RETURN, "guest says");
+	assert_int_equal(run.last.target_bytes, 1024 * MIB);
+}
+
+/* A policy's minimum, or a percentile, that is raised while the guest is shrunk. */
+static void test_floor_rises(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	begin(&run);
+	run.guest.has_statistics = false;
+	live(&run, 1200);
+	assert_in_range(run.guest.actual, 256 * MIB, 258 * MIB);
+	run.balloon.limits.floor_bytes = 500 * MIB;
+	live(&run, 1);
+	assert_action(&run, WSS_BALLOON_GROW, "floor has risen");
+	assert_int_equal(run.last.target_bytes, 500 * MIB);
+	live(&run, 100);
+	assert_action(&run, WSS_BALLOON_HOLD, "floor");
+	assert_int_equal(run.guest.actual, 500 * MIB);
+	run.balloon.limits.floor_bytes = 2000 * MIB;
+	live(&run, 1);
+	assert_action(&run, WSS_BALLOON_RETURN, "all that it had");
+}
+
+static void test_busy_guest(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	begin(&run);
+	run.busy = true;
+	live(&run, 100);
+	assert_action(&run, WSS_BALLOON_HOLD, "not the moment");
+	assert_int_equal(run.guest.actual, 1024 * MIB);
+	run.busy = false;
+	live(&run, 100);
+	assert_true(run.guest.actual < 900 * MIB);
+	run.busy = true;
+	run.guest.wss = 1000 * MIB;
+	live(&run, 1);
+	assert_action(&run, WSS_BALLOON_RETURN, "edge");
+}
+
 static void test_distress(void **unused)
 {
 	struct run run;
@@ -309,8 +393,15 @@ static void test_refusals(void **unused)
 	REFUSED(confidence = WSS_CONFIDENCE_NONE, "too early");
 	REFUSED(current = false, "two periods");
 	REFUSED(autodeflate = false, "statistics");
+	assert_ptr_equal(wss_balloon_objection(&facts), wss_balloon_refusal(&facts));
 	facts.statistics = true;
 	assert_null(wss_balloon_refusal(&facts));
+	assert_null(wss_balloon_objection(&facts));
+	/* A guest that is paused or not measured lately is no reason to end it. */
+	facts.running = facts.current = false;
+	assert_null(wss_balloon_objection(&facts));
+	facts.hazard = "it has VFIO";
+	assert_non_null(wss_balloon_objection(&facts));
 }
 
 int main(void)
@@ -321,7 +412,9 @@ int main(void)
 		cmocka_unit_test(test_untouched_memory), cmocka_unit_test(test_doubled_working_set),
 		cmocka_unit_test(test_distress),	 cmocka_unit_test(test_autodeflate),
 		cmocka_unit_test(test_blind),		 cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_refusals),	 cmocka_unit_test(test_stale_statistics),
+		cmocka_unit_test(test_guest_at_the_edge), cmocka_unit_test(test_floor_rises),
+		cmocka_unit_test(test_busy_guest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cmd/balloon.h"
+
+#include "base/clock.h"
+#include "base/units.h"
+
+/* Of the round that the timer runs, where the policy names no other. */
+#define PERIOD_DEFAULT_S 300
+/* A guest that reports at all does so every few seconds. */
+#define STATISTICS_MAX_AGE_S 60
+
+/* Why memory that the guest gives up would not come back to the host. */
+static const char *hazard_of(const struct wss_domxml *config)
+{
+	if (config->hostdevs)
+		return "a device of the host is passed through, which pins its memory";
+	if (config->launch_security[0])
+		return "its memory is encrypted, and pinned";
+	if (config->locked)
+		return "its memory is locked";
+	if (config->hugepages)
+		return "its memory is of huge pages, which stay whole";
+	return NULL;
+}
+
+static struct wss_amount amount(struct wss_amount_bytes bytes)
+{
+	return (struct wss_amount){ bytes.known, bytes.bytes };
+}
+
+int wss_balloon_look_statistics(struct wss_guest *guest, struct balloon_look *look,
+				struct wss_error *err)
+{
+	struct wss_balloon_view *view = &look->view;
+	time_t now = wss_clock_wall_seconds();
+	struct wss_balloon_stats stats;
+
+	look->facts.statistics = false;
+	look->view = (struct wss_balloon_view){ .now_s = wss_clock_now_ns() / WSS_NS_PER_S };
+	if (!guest->ops->balloon_stats)
+		return 0;
+	if (guest->ops->balloon_stats(guest, &stats, err) < 0)
+		return -1;
+	view->actual_bytes = amount(stats.actual);
+	view->rss_bytes = amount(stats.rss);
+	/* What the guest says counts while it is fresh. */
+	if (!stats.update_s.known || !stats.usable.known ||
+	    (uint64_t)now > stats.update_s.bytes + STATISTICS_MAX_AGE_S)
+		return 0;
+	look->facts.statistics = true;
+	if ((uint64_t)now > stats.update_s.bytes)
+		view->statistics_age_s = (uint64_t)now - stats.update_s.bytes;
+	view->usable_bytes = amount(stats.usable);
+	view->swapped_bytes = amount(stats.swapped);
+	view->major_faults = amount(stats.major_faults);
+	return 0;
+}
+
+int wss_balloon_look(const struct wss_round_guest *entry, struct balloon_look *ret_look,
+		     struct wss_error *err)
+{
+	struct wss_guest *guest = entry->guest;
+
+	*ret_look = (struct balloon_look){
+		.facts = { .running = guest->state == WSS_GUEST_RUNNING,
+			   .job = guest->job,
+			   .has_device = guest->config.has_balloon,
+			   .opted_out = entry->policy.opt_out,
+			   .hazard = hazard_of(&guest->config),
+			   .autodeflate = guest->config.balloon_autodeflate },
+	};
+	return wss_balloon_look_statistics(guest, ret_look, err);
+}
+
+int wss_balloon_read(const struct balloon_options *options, struct wss_history *history,
+		     const char *uuid, const struct wss_policy *policy,
+		     struct balloon_record *ret_record, struct wss_error *err)
+{
+	const struct wss_sizing_state state = { .held_bytes = { 0 } };
+	struct wss_sizing_rule rule = options->rule;
+	struct balloon_record record = { .time = 0 };
+	struct wss_history_series series;
+	struct wss_sizing sizing;
+	int r = 0;
+
+	wss_sizing_heed(&rule, policy);
+	record.headroom_percent = rule.headroom_percent;
+	record.period_s = policy->period_ns.known ? policy->period_ns.value / WSS_NS_PER_S
+						  : PERIOD_DEFAULT_S;
+	if (history)
+		r = wss_history_series(history, uuid,
+				       wss_clock_wall_seconds() -
+					       (time_t)(options->span_ns / WSS_NS_PER_S),
+				       0, &series, err);
+	if (r < 0)
+		return -1;
+	if (r > 0) {
+		wss_sizing_compute(&series.summary, &rule, policy, &state, &sizing);
+		wss_summary_free(&series.summary);
+		record.confidence = sizing.confidence;
+		record.floor_bytes = sizing.recommended_bytes.value;
+		record.wss_bytes = series.wss_bytes;
+		record.rss_bytes = series.rss_bytes;
+		record.qemu_bytes = series.qemu_bytes;
+		record.time = series.time;
+	}
+	*ret_record = record;
+	return 0;
+}
+
+void wss_balloon_join(const struct balloon_record *record, struct balloon_look *look)
+{
+	struct wss_balloon_view *view = &look->view;
+	time_t now = wss_clock_wall_seconds();
+
+	look->limits.headroom_percent = record->headroom_percent;
+	look->limits.period_s = record->period_s;
+	look->limits.floor_bytes = record->floor_bytes;
+	look->facts.confidence = record->confidence;
+	view->wss_bytes = record->wss_bytes;
+	/* What is resident now, less what QEMU itself had of it in the newest window. */
+	if (!view->rss_bytes.known)
+		view->rss_bytes = record->rss_bytes;
+	else if (record->qemu_bytes.known && record->qemu_bytes.value < view->rss_bytes.value)
+		view->rss_bytes.value -= record->qemu_bytes.value;
+	view->wss_age_s = now > record->time ? (uint64_t)(now - record->time) : 0;
+	look->facts.current = record->wss_bytes.known && view->wss_age_s <= 2 * record->period_s;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * balloon --restore: gives back what an --apply that was killed has left taken. Each guest in a
+ * thread with a deadline, so that one that hangs holds up no other.
+ */
+#include "cmd/balloon.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/guard.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "store/journal.h"
+
+/* libvirt itself waits 30 s for a domain's lock before it gives up. */
+#define DEADLINE_NS (60 * WSS_NS_PER_S)
+
+/* Its own memory, as a thread that is late outlives the turn. */
+struct turn {
+	struct wss_conn *conn;
+	struct wss_journal_open open;
+	bool given; /* it was there to take it */
+	struct wss_error error;
+};
+
+static void give_step(void *opaque)
+{
+	struct turn *turn = opaque;
+	struct wss_guest *guest = NULL;
+	uint64_t bytes = turn->open.original_bytes;
+
+	if (wss_conn_guest(turn->conn, turn->open.uuid, &guest, &turn->error) < 0) {
+		/* A guest that has ended has given everything back. */
+		if (turn->error.code == WSS_ERR_GONE)
+			wss_error_clear(&turn->error);
+		return;
+	}
+	/* Never less than it has by now, whoever gave it that. */
+	if (guest->balloon.known && guest->balloon.bytes > bytes)
+		bytes = guest->balloon.bytes;
+	if (guest->state != WSS_GUEST_SHUTOFF)
+		turn->given = guest->ops->set_balloon(guest, bytes, &turn->error) == 0;
+	wss_guest_free(guest);
+}
+
+static int restore_one(struct wss_history *history, struct wss_conn *conn,
+		       const struct wss_journal_open *open, bool *left_behind,
+		       struct wss_error *err)
+{
+	struct turn *turn = calloc(1, sizeof(*turn));
+	char size[16];
+	bool given;
+
+	if (!turn)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	turn->conn = conn;
+	turn->open = *open;
+	if (wss_guard_run(give_step, turn, free, DEADLINE_NS, err) < 0) {
+		*left_behind = *left_behind || err->code == WSS_ERR_TIMEOUT;
+		if (err->code != WSS_ERR_TIMEOUT)
+			free(turn);
+		return -1;
+	}
+	*err = turn->error;
+	given = turn->given;
+	free(turn);
+	if (err->code)
+		return -1;
+	wss_size_format(open->original_bytes, size, sizeof(size));
+	if (given)
+		wss_log(WSS_LOG_INFO, "%s: given back to %s", open->name, size);
+	return wss_journal_done(history, open->uuid, err);
+}
+
+static bool is_named(const struct wss_cli *cli, const struct wss_journal_open *open)
+{
+	bool named = cli->n_domains == 0;
+
+	for (int i = 0; i < cli->n_domains; i++)
+		named = named || !strcmp(cli->domains[i], open->name) ||
+			!strcasecmp(cli->domains[i], open->uuid);
+	return named;
+}
+
+int wss_balloon_restore(const struct wss_cli *cli, const struct balloon_options *options)
+{
+	wss_auto_free char *path = wss_store_path(&options->history);
+	wss_auto_free struct wss_journal_open *open = NULL;
+	struct wss_history *history = NULL;
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_tally tally = { 0 };
+	struct wss_conn *conn = NULL;
+	size_t n = 0, total = 0;
+	bool left_behind = false;
+	int r = path ? wss_history_open(path, &history, &err) : -1;
+
+	if (r == 0)
+		r = wss_journal_unfinished(history, NULL, &open, &n, &err);
+	if (r == 0 && n)
+		r = wss_conn_open(cli->uri, &conn, &err);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		struct wss_error why = WSS_ERROR_INIT;
+
+		if (!is_named(cli, &open[i]))
+			continue;
+		total++;
+		if (restore_one(history, conn, &open[i], &left_behind, &why) < 0)
+			wss_tally_bad(&tally, open[i].name, &why);
+	}
+	if (!left_behind)
+		wss_conn_close(conn);
+	wss_history_close(history);
+	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&tally, total);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One guest under balloon --apply, in two threads of its own: one looks at it every second and
+ * does what wss/balloon.h decides, the other measures it every period. libvirt may let either
+ * wait for as long as it likes: that holds up no other guest, and what a thread that is left
+ * behind still uses stays where it is.
+ */
+#ifndef WSS_CMD_BALLOON_TENDER_H
+#define WSS_CMD_BALLOON_TENDER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "cmd/balloon.h"
+#include "store/history.h"
+
+struct tender;
+
+/* What all of them share. */
+struct tending {
+	struct balloon_options options;
+	bool all;		  /* guests that are gone or opted out are not missed */
+	struct wss_guests guests; /* the host and the connection */
+	int watchdog;
+	atomic_bool ending;	  /* everything is to be given back, as after a stop request */
+	pthread_mutex_t lock; /* of what follows */
+	struct wss_history *history;
+	struct wss_tally tally;
+	size_t total, missing;	  /* guests; of these those that nobody misses */
+	size_t threads, busy;	  /* threads; guests that have, or may have, something to get back */
+	struct tender *tenders;
+};
+
+void wss_tending_init(struct tending *tending, const struct balloon_options *options);
+
+/* Takes on a guest, by a name that outlives it. */
+int wss_tending_add(struct tending *tending, const char *name, struct wss_error *err);
+
+/* Threads that are under way; guests that are, or may be, shrunk. */
+size_t wss_tending_threads(struct tending *tending);
+size_t wss_tending_busy(struct tending *tending);
+
+/* Warns of each guest that libvirt has not answered for in a minute: how many there are. */
+size_t wss_tending_stuck(struct tending *tending);
+
+/* Once no thread is under way. */
+void wss_tending_free(struct tending *tending);
+
+#endif
