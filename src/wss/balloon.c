@@ -10,6 +10,8 @@
 #define REST_PERIODS 10
 /* Without any window for so long, nobody knows what the guest needs. */
 #define BLIND_PERIODS 10
+/* A guest whose memory would be used up so soon, if it went on as since the last statistics. */
+#define RESERVE_S 5
 /* Major faults a second that an idle guest may have. */
 #define FAULTS_PER_S 20
 
@@ -100,6 +102,7 @@ static bool statistics_match(struct wss_balloon *balloon, const struct wss_ballo
 	if (view->actual_bytes.value != balloon->actual_bytes) {
 		balloon->actual_bytes = view->actual_bytes.value;
 		balloon->changed_s = view->now_s;
+		balloon->held_bytes.known = false;
 	}
 	return view->now_s - balloon->changed_s > view->statistics_age_s;
 }
@@ -146,12 +149,38 @@ static const char *distress(struct wss_balloon *balloon, const struct wss_balloo
 	return reason;
 }
 
+/*
+ * Is the guest, as it says itself, short of memory, or about to be? While a step is under way its
+ * size is not known to the second, so what it will be left with counts.
+ */
+static const char *shortage(struct wss_balloon *balloon, const struct wss_balloon_view *view)
+{
+	uint64_t size = balloon->pending ? balloon->target_bytes : view->actual_bytes.value;
+	uint64_t said_s = view->now_s - view->statistics_age_s, held, grown, seconds;
+
+	if (!view->usable_bytes.known || view->usable_bytes.value >= size)
+		return NULL;
+	held = size - view->usable_bytes.value;
+	if (with_headroom(held, balloon->limits.headroom_percent / 2) >= size)
+		return "the guest says that it has reached the edge";
+	if (balloon->pending || said_s <= balloon->held_s)
+		return NULL;
+	grown = balloon->held_bytes.known && held > balloon->held_bytes.value
+			? held - balloon->held_bytes.value
+			: 0;
+	seconds = said_s - balloon->held_s;
+	balloon->held_bytes = wss_amount_of(held);
+	balloon->held_s = said_s;
+	if (grown / seconds * RESERVE_S > view->usable_bytes.value)
+		return "the guest takes memory fast";
+	return NULL;
+}
+
 /* What ends or undoes everything, whatever else is under way; reason NULL: nothing does. */
 static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 					    const struct wss_balloon_view *view)
 {
 	const struct wss_balloon_limits *limits = &balloon->limits;
-	struct wss_amount held = held_bytes(view);
 	uint64_t actual = view->actual_bytes.value;
 	const char *reason = distress(balloon, view);
 
@@ -166,8 +195,9 @@ static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 	if (view->wss_bytes.known &&
 	    with_headroom(view->wss_bytes.value, limits->headroom_percent / 2) >= actual)
 		return give_back(balloon, view->now_s, "the working set has reached the edge");
-	if (held.known && with_headroom(held.value, limits->headroom_percent / 2) >= actual)
-		return give_back(balloon, view->now_s, "the guest says that it has reached the edge");
+	reason = shortage(balloon, view);
+	if (reason)
+		return give_back(balloon, view->now_s, reason);
 	if (view->wss_age_s > BLIND_PERIODS * limits->period_s)
 		return end(balloon, "the guest has not been measured for too long");
 	return hold(NULL);
@@ -260,7 +290,7 @@ struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
 	if (!view->actual_bytes.known)
 		return hold("the size of its balloon is not known");
 	match = statistics_match(balloon, view) || !view->usable_bytes.known;
-	if (!match)
+	if (!match && !balloon->pending)
 		view->usable_bytes.known = false;
 	decision = alarm_of(balloon, view);
 	if (decision.reason)

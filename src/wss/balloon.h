@@ -85,6 +85,8 @@ struct wss_balloon {
 	struct wss_amount swapped_bytes, major_faults;
 	uint64_t seen_s;
 	uint64_t actual_bytes, changed_s; /* at the last look, and when it was another */
+	struct wss_amount held_bytes;	  /* by statistics of that size, */
+	uint64_t held_s;		  /* from then */
 	bool shrunk, pending, over;
 };
 

@@ -255,6 +255,32 @@ static void test_guest_at_the_edge(void **unused)
 	live(&run, 1);
 	assert_action(&run, WSS_BALLOON_RETURN, "guest says");
 	assert_int_equal(run.last.target_bytes, 1024 * MIB);
+	/* Also while it gives memory up. */
+	begin(&run);
+	live(&run, 3);
+	assert_true(run.balloon.pending || run.balloon.shrunk);
+	run.guest.usable = 50 * MIB;
+	live(&run, 1);
+	assert_action(&run, WSS_BALLOON_RETURN, "guest says");
+}
+
+/* Not at the edge yet, but there within seconds. */
+static void test_fast_guest(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	begin(&run);
+	live(&run, 1200);
+	/* Slowly it may go on. */
+	for (int i = 0; i < 10; i++) {
+		run.guest.usable -= MIB;
+		live(&run, 1);
+		assert_action(&run, WSS_BALLOON_HOLD, "floor");
+	}
+	run.guest.usable -= 14 * MIB;
+	live(&run, 1);
+	assert_action(&run, WSS_BALLOON_RETURN, "takes memory fast");
 }
 
 /* A policy's minimum, or a percentile, that is raised while the guest is shrunk. */
@@ -414,6 +440,7 @@ int main(void)
 		cmocka_unit_test(test_blind),		 cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_refusals),	 cmocka_unit_test(test_stale_statistics),
 		cmocka_unit_test(test_guest_at_the_edge), cmocka_unit_test(test_floor_rises),
+		cmocka_unit_test(test_fast_guest),
 		cmocka_unit_test(test_busy_guest),
 	};
 
