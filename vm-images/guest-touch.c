@@ -138,11 +138,21 @@ static void *work(void *arg)
 	return NULL;
 }
 
+/* With wss.lazy the guest's kernel gets back what this phase does not use. */
+static void release_rest(const struct phase *phase)
+{
+	uint64_t used = phase->pages * phase->way.stride;
+
+	if (conf.lazy && used < conf.map_pages)
+		madvise(area + used * PAGE, (conf.map_pages - used) * PAGE, MADV_DONTNEED);
+}
+
 void share_out(const struct phase *phase)
 {
 	uint64_t pages = phase->pages;
 
 	way = phase->way;
+	release_rest(phase);
 	for (unsigned int i = 0; i < nr_workers; i++) {
 		struct worker *w = &workers[i];
 		uint64_t first = pages * i / conf.threads;

@@ -195,12 +195,6 @@ static void act(struct tender *tender, const struct wss_balloon_decision *decisi
 		leave(tender, &err);
 }
 
-/* A guest that does not run any more has nothing that is to be given back. */
-static bool has_ended(const struct tender *tender, const struct wss_error *err)
-{
-	return err->code == WSS_ERR_GONE || tender->entry.guest->state == WSS_GUEST_SHUTOFF;
-}
-
 static int refresh(struct tender *tender, struct balloon_look *ret_look, struct wss_error *err)
 {
 	struct wss_guest *guest = tender->entry.guest;
@@ -222,6 +216,22 @@ static bool refresh_is_due(const struct tender *tender)
 	return now_ns - tender->refreshed_ns >= tender->tending->options.pause_ns ||
 	       (tender->refreshed_ns < rested_ns &&
 		wss_balloon_rested(&tender->balloon, now_ns / WSS_NS_PER_S));
+}
+
+/* A guest that does not run any more has nothing that is to be given back. */
+static bool has_ended(struct tender *tender)
+{
+	struct wss_guest *guest = tender->entry.guest;
+	struct wss_error err = WSS_ERROR_INIT, ignored = WSS_ERROR_INIT;
+
+	if (guest->ops->refresh(guest, &err) < 0 ? err.code != WSS_ERR_GONE
+						 : guest->state != WSS_GUEST_SHUTOFF)
+		return false;
+	if (tender->shrunk) {
+		tender->shrunk = false;
+		finish_journal(tender, &ignored);
+	}
+	return true;
 }
 
 static void join_record(struct tender *tender, struct balloon_look *look)
@@ -255,19 +265,15 @@ static void decide(struct tender *tender, struct balloon_look *look, bool fresh)
 static void look_after(struct tender *tender)
 {
 	bool fresh = refresh_is_due(tender);
-	struct wss_error err = WSS_ERROR_INIT, ignored = WSS_ERROR_INIT;
+	struct wss_error err = WSS_ERROR_INIT;
 	struct balloon_look look = { .limits = { 0 } };
 	int r = fresh ? refresh(tender, &look, &err)
 		      : wss_balloon_look_statistics(tender->entry.guest, &look, &err);
 
 	tender->looked_ns = wss_clock_now_ns();
 	if (r < 0 || tender->entry.guest->state == WSS_GUEST_SHUTOFF) {
-		if (!err.code)
+		if (has_ended(tender))
 			wss_error_set(&err, WSS_ERR_GONE, "it does not run any more");
-		if (has_ended(tender, &err) && tender->shrunk) {
-			tender->shrunk = false;
-			finish_journal(tender, &ignored);
-		}
 		leave(tender, &err);
 		return;
 	}
@@ -283,13 +289,14 @@ static void insist(struct tender *tender)
 	while (tender->shrunk) {
 		struct wss_error err = WSS_ERROR_INIT;
 
-		if (give_back(tender, reason, &err) == 0)
+		if (give_back(tender, reason, &err) == 0 || has_ended(tender))
 			break;
 		if (!tender->shrunk || err.code == WSS_ERR_CONNECT ||
 		    is_ending(tender->tending)) {
 			bad(tender, &err);
 			break;
 		}
+		wss_debug("%s: %s", tender->name, err.text);
 		wss_clock_sleep_until_ns(wss_clock_now_ns() + LOOK_NS);
 	}
 }

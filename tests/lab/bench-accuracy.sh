@@ -9,7 +9,6 @@
 . "${WSS_LAB_DIR:?}/rates.sh"
 
 runs=11
-control=$lab_run/control
 windows="3 8 20"
 lost=0
 declare -A idle
@@ -18,32 +17,6 @@ lines=(
 	{16,64,192}:0:{read,write}:{seq,random,stride:512}
 	320:0:{read,write}:stride:512
 )
-
-# A guest that touches what is written to $control.in; its own phase is one of rest.
-controlled_guest_start() { # NAME OPTION...
-	local name=$1
-	shift
-	rm -f "$control".{in,out}
-	mkfifo -m 666 "$control".{in,out}
-	lab_guest_start "$name" memory=512 "$@" \
-		args="wss.map=320 wss.phases=0:0 wss.control=ttyS1" \
-		devices="<serial type='pipe'><source path='$control'/><target port='1'/></serial>"
-	exec 7>"$control.in"
-}
-
-in_phase() { # NAME NUMBER, of a report
-	[ "$(lab_guest_field "$1" phase)" = "$2" ]
-}
-
-begin_phase() { # NAME LINE -> truth tables: bytes of the set, and of the guest's page tables
-	local phase line
-	phase=$(($(lab_guest_field "$1" phase) + 1))
-	echo "$2" >&7
-	wait_until 20 in_phase "$1" "$phase" || return 1
-	line=$(grep "^wss-guest: phase phase=$phase " "$lab_run/log/$1" | tr -d '\r')
-	truth=$(lab_line_field "$line" set_bytes)
-	tables=$(lab_line_field "$line" table_bytes)
-}
 
 # With a deadline: a guest that stands still gives no whole passes, and may give no answer.
 wss_wait_or_kill() {
@@ -126,14 +99,14 @@ measure_or_restart() { # NAME LINE OPTION...
 	lost=$((lost + 1))
 	diag "GUEST LOST at $line: $(virsh domstate --reason "$name" 2>&1 | head -n 1)"
 	lab_guest_stop "$name"
-	controlled_guest_start "$name" "$@"
+	controlled_guest_start "$name" "wss.map=320 wss.phases=0:0" memory=512 "$@"
 	measure_line "$name" "$line"
 }
 
 measure_backing() { # NAME OPTION...
 	local name=$1 line
 	shift
-	controlled_guest_start "$name" "$@"
+	controlled_guest_start "$name" "wss.map=320 wss.phases=0:0" memory=512 "$@"
 	check "$name at rest" measure_idle "$name"
 	for line in "${lines[@]}"; do
 		check "$name $line" measure_or_restart "$name" "$line" "$@"

@@ -34,10 +34,15 @@ skip() { # REASON DESCRIPTION...
 	echo "ok $lab_tests - $* # SKIP $reason"
 }
 
-check() { # DESCRIPTION COMMAND...: ok when the command succeeds
+check() { # DESCRIPTION COMMAND...: ok when the command succeeds; its verdict
 	local description=$1
 	shift
-	if "$@"; then ok "$description"; else not_ok "$description"; fi
+	if "$@"; then
+		ok "$description"
+	else
+		not_ok "$description"
+		return 1
+	fi
 }
 
 in_range() { # VALUE LOW HIGH: all integers; an empty value is in no range
@@ -122,6 +127,7 @@ lab_guest_xml() { # NAME
 	memfd) backing_xml="<source type='memfd'/><access mode='shared'/>" ;;
 	hugetlb) backing_xml="<hugepages/>" ;;
 	esac
+	[[ $balloon == '<'* ]] || balloon="<memballoon model='$balloon'/>"
 	cat <<-XML
 		<domain type='$type'>
 		  <name>$1</name>
@@ -140,7 +146,7 @@ lab_guest_xml() { # NAME
 		    <controller type='usb' model='none'/>
 		    <serial type='file'><source path='$lab_run/log/$1'/><target port='0'/></serial>
 		    <video><model type='none'/></video>
-		    <memballoon model='$balloon'/>
+		    $balloon
 		    $devices
 		  </devices>
 		</domain>
@@ -172,7 +178,7 @@ lab_guest_wait_ready() { # NAME
 
 # lab_guest_start NAME [OPTION=VALUE...]: a guest that has said "ready".
 #   memory=512 (MiB) vcpus=1 type=kvm|qemu backing=anon|memfd|hugetlb
-#   args="wss.map=256 …" (vm-images/README.md) balloon=none|virtio
+#   args="wss.map=256 …" (vm-images/README.md) balloon=none|virtio|XML
 #   machine=pc|q35 cpu=XML top=XML devices=XML: further elements
 #   define=1: a persistent domain
 # A guest that stalls before it is ready is destroyed and started again, twice

@@ -200,6 +200,43 @@ require_recorder() {
 	exit 77
 }
 
+# Guests that are told what to touch
+
+control=$lab_run/control
+
+# A guest that touches what is written to $control.in, as begin_phase does.
+controlled_guest_start() { # NAME KERNEL-ARGUMENTS [OPTION...] of lab_guest_start [devices=XML]
+	local name=$1 args=$2 devices='' options=() option
+	shift 2
+	for option; do
+		case $option in
+		devices=*) devices=${option#devices=} ;;
+		*) options+=("$option") ;;
+		esac
+	done
+	rm -f "$control".{in,out}
+	mkfifo -m 666 "$control".{in,out}
+	lab_guest_start "$name" "${options[@]}" args="$args wss.control=ttyS1" \
+		devices="<serial type='pipe'><source path='$control'/><target port='1'/></serial>$devices"
+	exec 7>"$control.in"
+}
+
+in_phase() { # NAME NUMBER, of a report
+	[ "$(lab_guest_field "$1" phase)" = "$2" ]
+}
+
+begin_phase() { # NAME LINE -> truth tables: bytes of the set, and of the guest's page tables
+	local phase line
+	phase=$(($(lab_guest_field "$1" phase) + 1))
+	echo "$2" >&7
+	wait_until 20 in_phase "$1" "$phase" || return 1
+	line=$(grep "^wss-guest: phase phase=$phase " "$lab_run/log/$1" | tr -d '\r')
+	truth=$(lab_line_field "$line" set_bytes)
+	# For the scripts that source this.
+	# shellcheck disable=SC2034
+	tables=$(lab_line_field "$line" table_bytes)
+}
+
 # The dirty log
 
 log_is_off() { # NAME

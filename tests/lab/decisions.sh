@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Sourced by what proves, and by what prints, what comes of the decisions: a guest of 1 GiB with
+# a balloon and a disk, a history of ten windows, balloon --apply down to the floor, what the host
+# got of it, and how fast the guest runs.
+# shellcheck disable=SC2034,SC2154
+
+# shellcheck source-path=SCRIPTDIR source=rates.sh
+. "${WSS_LAB_DIR:?}/rates.sh"
+
+assigned=$((1024 * MiB))
+disk_mib=800
+# Within it, after a zap, the emulated guest can touch 200 MiB twice over.
+window=5s
+export VIRT_WSS_HISTORY=$lab_run/history.db
+
+# As an operator would have it: statistics, and a kernel that takes memory back in need.
+decisions_guest_start() { # NAME KERNEL-ARGUMENTS
+	rm -f "$VIRT_WSS_HISTORY"*
+	truncate -s ${disk_mib}M "$lab_run/disk.img"
+	controlled_guest_start "$1" "$2" memory=1024 \
+		balloon="<memballoon model='virtio' autodeflate='on'><stats period='1'/></memballoon>" \
+		devices="<disk type='file' device='disk'><driver name='qemu' type='raw'/>
+			<source file='$lab_run/disk.img'/><target dev='vda' bus='virtio'/><readonly/></disk>"
+}
+
+ten_windows() { # NAME
+	wss sample "$1" --store --window $window --count 10 --max-stall 10s --output csv
+	status_is 0
+}
+
+host_rss() { # NAME -> bytes of the guest's QEMU
+	awk '/^VmRSS:/ { print $2 * 1024 }' "/proc/$(lab_guest_pid "$1")/status"
+}
+
+# A column of the row that virt-wss has printed as CSV.
+csv() { # COLUMN
+	awk -f "$WSS_LAB_DIR/../../scripts/csv-field.awk" -v name="$1" "$wss_out"
+}
+
+# The controller, in the background: apply_pid; what it says in $lab_run/apply.err.
+apply_start() { # NAME
+	"$virt_wss" --debug balloon "$1" --apply --period 10s --window $window --pause 1s \
+		>"$lab_run/apply.out" 2>"$lab_run/apply.err" &
+	apply_pid=$!
+}
+
+apply_said() { # REGULAR-EXPRESSION
+	grep -q "$1" "$lab_run/apply.err" || ! kill -0 "$apply_pid" 2>/dev/null
+}
+
+apply_stop() { # -> status
+	status=0
+	kill -TERM "$apply_pid" 2>/dev/null
+	wait "$apply_pid" 2>/dev/null || status=$?
+}
+
+apply_say() {
+	diag "$(grep -v 'debug: \|: info : ' "$lab_run/apply.err")"
+}
+
+# Steps that the journal has of a kind.
+journal() { # SQL-CONDITION [SQL-EXPRESSION]
+	sqlite3 -cmd '.timeout 10000' "$VIRT_WSS_HISTORY" "SELECT ${2:-count(*)} FROM balloon WHERE $1"
+}
+
+balloon_bytes() { # NAME: what the guest says that it took
+	lab_guest_field "$1" balloon_bytes
+}
+
+# Not one of the guest's processes was killed, and its kernel did not give up, ever.
+no_oom() { # NAME
+	! grep -aq 'oom_kills=[1-9]\|Kernel panic\|Out of memory' "$lab_run/log/$1" && guest_well "$1"
+}
+
+rates() { # NAME FILE COUNT
+	local i
+	for ((i = 0; i < $3; i++)); do
+		loop_rate "$1" >>"$2"
+	done
+}
+
+median_of() { # FILE
+	spread <"$1" | cut -d' ' -f1 | cut -d. -f1
+}
+
+# How far, in tenths of a percent of their median, the runs of a file lie apart.
+spread_of() { # FILE
+	spread <"$1" | awk '{ printf "%d\n", 1000 * ($3 - $2) / $1 }'
+}
