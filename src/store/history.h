@@ -90,7 +90,10 @@ struct wss_history_limits {
 #define WSS_HISTORY_LIMITS_DEFAULT                                                        \
 	{ 14 * WSS_HISTORY_DAY, 35 * WSS_HISTORY_DAY, 400 * WSS_HISTORY_DAY, 256ULL << 20 }
 
-/* Forgets what is too old at now, or too much. */
+/*
+ * Forgets what is too old at now, or too much. A now that is far ahead of what there is counts
+ * only by and by: a day at most for each 24 hours with samples.
+ */
 int wss_history_prune(struct wss_history *history, const struct wss_history_limits *limits,
 		      time_t now, struct wss_error *err);
 

@@ -12,6 +12,28 @@ static int64_t before(time_t now, uint64_t age_s)
 	return now > 0 && (uint64_t)now > age_s ? (int64_t)((uint64_t)now - age_s) : 0;
 }
 
+/*
+ * The time by which things are old. A clock that jumps far ahead, for an hour or by a dead
+ * battery, would make all of them old at once: time goes on by a day at most for each 24 hours in
+ * which there were samples.
+ */
+#define HOURS_A_DAY 24
+static int present(struct wss_history *history, time_t now, time_t *ret_present,
+		   struct wss_error *err)
+{
+	char text[256];
+	int64_t hour;
+
+	snprintf(text, sizeof(text),
+		 "SELECT DISTINCT start FROM summary WHERE level = 3600 AND start <= %" PRId64
+		 " ORDER BY start DESC LIMIT 1 OFFSET %d",
+		 (int64_t)now, HOURS_A_DAY - 1);
+	if (wss_db_number(history, text, &hour, err) < 0)
+		return -1;
+	*ret_present = now - hour > WSS_HISTORY_DAY ? (time_t)(hour + WSS_HISTORY_DAY) : now;
+	return 0;
+}
+
 static int forget_old(struct wss_history *history, const struct wss_history_limits *limits,
 		      time_t now, struct wss_error *err)
 {
@@ -76,7 +98,10 @@ int wss_history_prune(struct wss_history *history, const struct wss_history_limi
 		      time_t now, struct wss_error *err)
 {
 	int64_t bytes = 0;
-	int r = forget_old(history, limits, now, err);
+	int r = present(history, now, &now, err);
+
+	if (r >= 0)
+		r = forget_old(history, limits, now, err);
 
 	while (r >= 0 && (r = used_bytes(history, &bytes, err)) == 0 &&
 	       (uint64_t)bytes > limits->max_bytes) {

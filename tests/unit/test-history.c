@@ -13,6 +13,8 @@
 static char *tree;
 static char path[PATH_MAX];
 
+#define UUID_C "a1b2c3d4-0000-4000-8000-00000000cccc"
+
 static int set_up(void **unused)
 {
 	(void)unused;
@@ -226,6 +228,7 @@ static void test_retention_by_age(void **unused)
 	(void)unused;
 	fill(history, UUID_A, 20, NOW - 20 * 86400, 86400);
 	fill(history, UUID_B, 5, NOW - 500 * 86400, 86400);
+	fill(history, UUID_C, 30, NOW - 30 * 3600, 3600);
 	assert_int_equal(wss_history_prune(history, &limits, NOW, &err), 0);
 	/* Samples are gone after two weeks, their sums are not. */
 	assert_int_equal(count_since(history, UUID_A, NOW - 20 * 86400), 20);
@@ -236,6 +239,31 @@ static void test_retention_by_age(void **unused)
 	assert_int_equal(count_since(history, UUID_B, 0), 0);
 	assert_int_equal(wss_history_last(history, UUID_B, &last, &err), 0);
 	assert_false(last.known);
+	wss_history_close(history);
+}
+
+/* A clock that jumps ahead by years, for some rounds, or for good. */
+static void test_clock_jumps_ahead(void **unused)
+{
+	const time_t ahead = NOW + 3000LL * 86400;
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history *history = open_history();
+	struct wss_history_limits limits = WSS_HISTORY_LIMITS_DEFAULT;
+
+	(void)unused;
+	fill(history, UUID_A, 300, NOW - 300 * 3600, 3600);
+	for (int round = 1; round <= 12; round++) {
+		fill(history, UUID_A, 1, ahead + round * 3600, 1);
+		assert_int_equal(wss_history_prune(history, &limits, ahead + round * 3600, &err), 0);
+		assert_int_equal(count_since(history, UUID_A, 0), 300 + round);
+	}
+	/* It was set right again. */
+	assert_int_equal(wss_history_prune(history, &limits, NOW, &err), 0);
+	assert_int_equal(count_since(history, UUID_A, 0), 312);
+	/* Or that is what the time is: after a day of rounds it counts. */
+	fill(history, UUID_A, 24, ahead + 13 * 3600, 3600);
+	assert_int_equal(wss_history_prune(history, &limits, ahead + 37 * 3600, &err), 0);
+	assert_int_equal(count_since(history, UUID_A, 0), 36);
 	wss_history_close(history);
 }
 
@@ -512,7 +540,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_stored_and_read), TEST(test_spans),
-		TEST(test_series),	    TEST(test_clock_set_back),
+		TEST(test_series),	    TEST(test_clock_set_back), TEST(test_clock_jumps_ahead),
 		TEST(test_retention_by_age), TEST(test_retention_by_size),
 		TEST(test_two_writers),	    TEST(test_killed),
 		TEST(test_damaged),	    TEST(test_versions),
