@@ -76,6 +76,19 @@ static int restore_one(struct wss_history *history, struct wss_conn *conn,
 	return wss_journal_done(history, open->uuid, err);
 }
 
+/* Where it cannot be written, on a full disk for one, memory is given back all the same. */
+static int open_history(const char *path, struct wss_history **ret_history, struct wss_error *err)
+{
+	struct wss_error ignored = WSS_ERROR_INIT;
+
+	if (wss_history_open(path, ret_history, err) == 0)
+		return 0;
+	if (wss_history_open_readonly(path, ret_history, &ignored) < 0)
+		return -1;
+	wss_error_clear(err);
+	return 0;
+}
+
 static bool is_named(const struct wss_cli *cli, const struct wss_journal_open *open)
 {
 	bool named = cli->n_domains == 0;
@@ -96,7 +109,7 @@ int wss_balloon_restore(const struct wss_cli *cli, const struct balloon_options 
 	struct wss_conn *conn = NULL;
 	size_t n = 0, total = 0;
 	bool left_behind = false;
-	int r = path ? wss_history_open(path, &history, &err) : -1;
+	int r = path ? open_history(path, &history, &err) : -1;
 
 	if (r == 0)
 		r = wss_journal_unfinished(history, NULL, &open, &n, &err);
