@@ -220,7 +220,7 @@ static int list_named(const struct wss_cli *cli, struct list_run *run, struct ws
 {
 	struct wss_conn *conn = NULL;
 
-	if (wss_conn_open(cli->uri, &conn, err) < 0)
+	if (wss_conn_open_reader(cli->uri, &conn, err) < 0)
 		return -1;
 	for (int i = 0; i < cli->n_domains; i++) {
 		struct list_row row = { .host = cli->uri, .domain = cli->domains[i] };

@@ -311,10 +311,11 @@ static int handle_all(const struct wss_cli *cli, struct policy_run *run, struct 
 
 static int run_verb(const struct wss_cli *cli, struct policy_run *run, struct wss_error *err)
 {
+	bool reads = run->options->verb == VERB_GET;
 	int r = 0;
 
-	if ((cli->n_domains || run->options->verb != VERB_GET) &&
-	    wss_conn_open(cli->uri, &run->conn, err) < 0)
+	if ((cli->n_domains || !reads) &&
+	    (reads ? wss_conn_open_reader : wss_conn_open)(cli->uri, &run->conn, err) < 0)
 		return -1;
 	for (int i = 0; i < cli->n_domains; i++)
 		handle_named(run, cli->domains[i]);

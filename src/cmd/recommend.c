@@ -378,7 +378,7 @@ static int recommend(struct recommend *run, struct wss_error *err)
 {
 	int r = 0;
 
-	if (open_history(run, err) < 0 || wss_conn_open(run->cli->uri, &run->conn, err) < 0)
+	if (open_history(run, err) < 0 || wss_conn_open_reader(run->cli->uri, &run->conn, err) < 0)
 		return -1;
 	for (int i = 0; i < run->cli->n_domains; i++)
 		handle_named(run, run->cli->domains[i]);

@@ -97,6 +97,7 @@ struct opening {
 	pthread_mutex_t lock;
 	pthread_cond_t done_cond;
 	bool done;
+	bool reading; /* a connection that may only read will do */
 	char *uri;
 	virConnectPtr vir;
 	struct wss_error error;
@@ -123,6 +124,9 @@ static void *open_thread(void *opaque)
 	if (!vir) {
 		wss_conn_error(&error, "cannot connect to libvirt");
 		error.code = WSS_ERR_CONNECT;
+		/* Where that fails, too, the first reason is the one to know. */
+		if (o->reading && (vir = virConnectOpenReadOnly(o->uri)))
+			wss_error_clear(&error);
 	}
 	pthread_mutex_lock(&o->lock);
 	o->vir = vir;
@@ -163,7 +167,8 @@ static int opening_wait(struct opening *o, struct wss_error *err)
 	return 0;
 }
 
-static int open_with_deadline(const char *uri, virConnectPtr *ret_vir, struct wss_error *err)
+static int open_with_deadline(const char *uri, bool reading, virConnectPtr *ret_vir,
+			      struct wss_error *err)
 {
 	struct opening *o = calloc(1, sizeof(*o));
 	pthread_t thread;
@@ -173,6 +178,7 @@ static int open_with_deadline(const char *uri, virConnectPtr *ret_vir, struct ws
 		free(o);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
+	o->reading = reading;
 	o->references = 2;
 	pthread_mutex_init(&o->lock, NULL);
 	pthread_cond_init(&o->done_cond, NULL);
@@ -210,7 +216,8 @@ static int describe(struct wss_conn *conn, struct wss_error *err)
 	return wss_uri_parse(conn->uri_text, runtime, cache[0] ? cache : NULL, &conn->uri, err);
 }
 
-int wss_conn_open(const char *uri, struct wss_conn **ret_conn, struct wss_error *err)
+static int conn_open(const char *uri, bool reading, struct wss_conn **ret_conn,
+		     struct wss_error *err)
 {
 	struct wss_error local = WSS_ERROR_INIT;
 	struct wss_conn *conn;
@@ -223,7 +230,7 @@ int wss_conn_open(const char *uri, struct wss_conn **ret_conn, struct wss_error 
 	conn = calloc(1, sizeof(*conn));
 	if (!conn)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	if (open_with_deadline(uri, &conn->vir, err) < 0)
+	if (open_with_deadline(uri, reading, &conn->vir, err) < 0)
 		goto failed;
 	/* Drivers inside our own process have no peer to lose: they answer -1 or 1. */
 	if (virConnectSetKeepAlive(conn->vir, KEEPALIVE_S, KEEPALIVE_COUNT) < 0)
@@ -235,6 +242,16 @@ int wss_conn_open(const char *uri, struct wss_conn **ret_conn, struct wss_error 
 failed:
 	wss_conn_close(conn);
 	return -1;
+}
+
+int wss_conn_open(const char *uri, struct wss_conn **ret_conn, struct wss_error *err)
+{
+	return conn_open(uri, false, ret_conn, err);
+}
+
+int wss_conn_open_reader(const char *uri, struct wss_conn **ret_conn, struct wss_error *err)
+{
+	return conn_open(uri, true, ret_conn, err);
 }
 
 void wss_conn_close(struct wss_conn *conn)

@@ -22,6 +22,9 @@ struct wss_conn;
  */
 int wss_conn_open(const char *uri, struct wss_conn **ret_conn, struct wss_error *err);
 
+/* As that, and where a connection that may write is refused, one that may only read. */
+int wss_conn_open_reader(const char *uri, struct wss_conn **ret_conn, struct wss_error *err);
+
 /* Takes NULL. Every guest of the connection must have been freed. */
 void wss_conn_close(struct wss_conn *conn);
 

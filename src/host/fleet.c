@@ -185,7 +185,7 @@ static void *work(void *opaque)
 	struct wss_fleet_host answer = { .error = WSS_ERROR_INIT };
 	struct wss_conn *conn = NULL;
 
-	if (wss_conn_open(worker->job->uri, &conn, &answer.error) == 0 &&
+	if (wss_conn_open_reader(worker->job->uri, &conn, &answer.error) == 0 &&
 	    read_domains(worker, conn, worker->fleet->namespace_uri, &answer) < 0)
 		release_answer(&answer);
 	/* Before the connection is closed: a host that hangs in that has answered. */

@@ -4,12 +4,23 @@
  */
 #include "hosttest.h"
 
+#include <libvirt/libvirt.h>
+
 #include "host/conn.h"
 #include "host/inventory.h"
 
 #define DEFAULT_UUID "6695eb01-f6a4-8304-79aa-97f2502e193f"
 
 static struct wss_conn *conn;
+static bool refuse_writing;
+
+/* In the place of the library's, as the test driver refuses nobody. */
+virConnectPtr virConnectOpenAuth(const char *uri, virConnectAuthPtr auth, unsigned flags)
+{
+	(void)auth;
+	(void)flags;
+	return refuse_writing ? NULL : virConnectOpen(uri);
+}
 
 static int set_up(void **unused)
 {
@@ -173,6 +184,32 @@ static void test_not_in_valgrind(void **unused)
 	skip();
 }
 
+/* Whoever may not write may read what there is. */
+static void test_reader(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_conn *reader = NULL;
+	char **names = NULL;
+
+	(void)unused;
+	refuse_writing = true;
+	assert_int_equal(wss_conn_open("test:///default", &reader, &err), -1);
+	assert_int_equal(err.code, WSS_ERR_CONNECT);
+	wss_error_clear(&err);
+	assert_int_equal(wss_conn_open_reader("test:///default", &reader, &err), 0);
+	assert_int_equal(err.code, WSS_OK);
+	refuse_writing = false;
+	assert_int_equal(wss_conn_list(reader, false, &names, NULL), 0);
+	assert_string_equal(names[0], "test");
+	wss_conn_free_names(names);
+	assert_int_equal(wss_conn_set_metadata(reader, "test", "urn:test", "t", "<t/>", &err), -1);
+	assert_int_equal(err.code, WSS_ERR_UNSUPPORTED);
+	wss_conn_close(reader);
+	/* Where nobody answers the reason is that of the first try. */
+	assert_int_equal(wss_conn_open_reader("nonsense:///", &reader, &err), -1);
+	assert_int_equal(err.code, WSS_ERR_CONNECT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -182,6 +219,7 @@ int main(void)
 		cmocka_unit_test(test_metadata),
 		cmocka_unit_test(test_counters),
 		cmocka_unit_test(test_cannot_connect),
+		cmocka_unit_test(test_reader),
 	};
 
 	const struct CMUnitTest skipped[] = { cmocka_unit_test(test_not_in_valgrind) };
