@@ -150,8 +150,8 @@ static int set_size(struct tender *tender, const struct wss_balloon_decision *de
 	struct wss_guest *guest = tender->entry.guest;
 
 	if ((!tender->shrunk && check_unfinished(tender, err) < 0) ||
-	    (!tender->watched &&
-	     wss_balloon_watch(tender->tending->watchdog, tender->uuid, err) < 0) ||
+	    wss_balloon_watch(tender->tending->watchdog, tender->watched ? NULL : tender->uuid,
+			      err) < 0 ||
 	    write_journal(tender, decision->target_bytes, decision->reason, err) < 0)
 		return -1;
 	tender->watched = tender->shrunk = true;
@@ -248,7 +248,9 @@ static void decide(struct tender *tender, struct balloon_look *look, bool fresh)
 {
 	struct wss_balloon_limits *limits = &tender->balloon.limits;
 	struct wss_balloon_decision decision;
-	const char *objection = fresh ? wss_balloon_objection(&look->facts) : NULL;
+	/* A guest that is paused cannot say anything. */
+	const char *objection =
+		fresh && look->facts.running ? wss_balloon_objection(&look->facts) : NULL;
 
 	if (look->view.actual_bytes.known)
 		tender->actual_bytes = look->view.actual_bytes.value;
@@ -576,8 +578,14 @@ size_t wss_tending_stuck(struct tending *tending)
 		uint64_t looked_ns = tender->looked_ns;
 		bool stuck = !tender->over && now_ns > looked_ns && now_ns - looked_ns > STUCK_NS;
 
-		if (stuck && !tender->stuck)
-			wss_warn("%s: libvirt has not answered for a minute", tender->name);
+		if (stuck && !tender->stuck) {
+			struct wss_error err = WSS_ERROR_INIT;
+
+			wss_error_set(&err, WSS_ERR_TIMEOUT, "libvirt has not answered for a minute");
+			lock(tending);
+			wss_tally_bad(&tending->tally, tender->name, &err);
+			unlock(tending);
+		}
 		tender->stuck = stuck;
 		n += stuck;
 	}

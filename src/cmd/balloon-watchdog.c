@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,7 +161,10 @@ static ssize_t tell(int fd, const char *text, size_t len)
 
 int wss_balloon_watch(int fd, const char *uuid, struct wss_error *err)
 {
-	if (tell(fd, uuid, RECORD_BYTES) != RECORD_BYTES)
+	struct pollfd pfd = { .fd = fd };
+
+	if ((poll(&pfd, 1, 0) > 0 && (pfd.revents & POLLERR)) ||
+	    (uuid && tell(fd, uuid, RECORD_BYTES) != RECORD_BYTES))
 		return wss_error_set(err, WSS_ERR_FAILED, "its watchdog is gone");
 	return 0;
 }

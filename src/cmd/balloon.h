@@ -67,7 +67,7 @@ int wss_balloon_restore(const struct wss_cli *cli, const struct balloon_options 
 int wss_balloon_watchdog(const struct wss_cli *cli, const struct balloon_options *options,
 			 int *ret_fd, struct wss_error *err);
 
-/* Puts a guest into its charge. */
+/* Puts a guest into its charge; NULL: only asks whether it is still there. */
 int wss_balloon_watch(int fd, const char *uuid, struct wss_error *err);
 
 /* Lets the watchdog go, and closes fd. */

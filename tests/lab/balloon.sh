@@ -40,10 +40,10 @@ phase_has_lasted() { # NAME PHASE SECONDS
 # Touches a second in the first seconds of twice the set.
 double() { # NAME -> rate
 	local phase
-	begin_phase "$1" $doubled:0 || return 1
+	begin_phase "$1" "$doubled":0 || return 1
 	phase=$(lab_guest_field "$1" phase)
-	wait_until 60 phase_has_lasted "$1" "$phase" $span || return 1
-	rate=$(touches_of_phase "$1" "$phase" $span)
+	wait_until 60 phase_has_lasted "$1" "$phase" "$span" || return 1
+	rate=$(touches_of_phase "$1" "$phase" "$span")
 }
 
 test_recommend() {

@@ -39,9 +39,10 @@ csv() { # COLUMN
 	awk -f "$WSS_LAB_DIR/../../scripts/csv-field.awk" -v name="$1" "$wss_out"
 }
 
-# The controller, in the background: apply_pid; what it says in $lab_run/apply.err.
+# The controller, in the background: apply_pid; what it says in $lab_run/apply.err. Windows are
+# seldom, as under emulation the faults after a zap take the guest seconds.
 apply_start() { # NAME
-	"$virt_wss" --debug balloon "$1" --apply --period 10s --window $window --pause 1s \
+	"$virt_wss" --debug balloon "$1" --apply --period 60s --window $window --pause 1s \
 		>"$lab_run/apply.out" 2>"$lab_run/apply.err" &
 	apply_pid=$!
 }

@@ -1,0 +1,68 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# What recommend says of five workloads, what balloon --apply gets back of their idle memory, and
+# what that costs them: a table. WSS_LAB_ARGS: some of the workloads. It tests nothing but that
+# there is a line for each, and that no guest's kernel has killed.
+# shellcheck disable=SC2317,SC2154
+. "${WSS_LAB_DIR:?}/decisions.sh"
+
+# Of each whole cycle of phases.
+rate_reports=22
+runs=2
+# Seconds that the controller gets after it has come to a floor, or has not.
+patience=120
+
+declare -A workload=(
+	[steady]="wss.map=200 wss.cold=500 wss.phases=200:0"
+	[phases]="wss.map=200 wss.cold=500 wss.phases=60:10,200:10"
+	[growing]="wss.map=400 wss.lazy=1 wss.cold=500 wss.phases=100:60,150:60,200:60,250:60,300:60,350:0"
+	[bursty]="wss.map=300 wss.lazy=1 wss.cold=500 wss.phases=100:17,300:3"
+	[cache]="wss.map=64 wss.file=disk:250 wss.cold=400 wss.phases=64:0"
+)
+names=${WSS_LAB_ARGS:-steady phases growing bursty cache}
+
+table() { # VALUE...
+	printf '# %-8s %8s %8s %6s %9s %9s %7s %7s %6s\n' "$@"
+}
+
+shrunk_or_late() {
+	local end=$(($(uptime_ms) + patience * 1000))
+	until apply_said 'debug: .*it is at its floor' || apply_said 'gives back'; do
+		[ "$(uptime_ms)" -lt "$end" ] || return 0
+		sleep 0.5
+	done
+}
+
+measure_workload() { # NAME
+	local name=$1 before after p99 recommended
+	rm -f "$lab_run/before" "$lab_run/after"
+	decisions_guest_start "$name" "${workload[$name]} wss.mode=write"
+	rates "$name" "$lab_run/before" "$runs"
+	ten_windows "$name" || return 1
+	wss recommend "$name" --output csv
+	p99=$(csv p99_bytes)
+	recommended=$(csv recommended_bytes)
+	before=$(host_rss "$name")
+	apply_start "$name"
+	shrunk_or_late
+	after=$(host_rss "$name")
+	rates "$name" "$lab_run/after" "$runs"
+	apply_stop
+	apply_say
+	diag "rates before: $(tr '\n' ' ' <"$lab_run/before") after: $(tr '\n' ' ' <"$lab_run/after")"
+	table "$name" $((p99 / MiB)) $((recommended / MiB)) "$(journal "reason = 'it needs less'")" \
+		$((before / MiB)) $((after / MiB)) "$((100 * (before - after) / (before - p99))) %" \
+		"$(awk -v a="$(median_of "$lab_run/after")" -v b="$(median_of "$lab_run/before")" \
+			'BEGIN { printf "%.1f %%", 100 * a / b }')" \
+		"$(journal "to_bytes >= original_bytes AND reason <> 'the controller ends'")"
+	no_oom "$name"
+}
+
+lab_libvirtd_start
+table workload "p99,MiB" "rec.,MiB" steps "RSS,MiB" "then,MiB" "idle" "rate" "alarms"
+for name in $names; do
+	check "$name" measure_workload "$name"
+	lab_guest_stop "$name"
+done
+done_testing

@@ -1,0 +1,75 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The ends of balloon --apply on guests whose balloons move: killed with its watchdog, beside a
+# QEMU that does not answer, and when the guest ends.
+
+load balloon-functions.sh
+
+@test "killed with its watchdog: refused until --restore gives back" {
+	apply web1
+	wait_until 60 taken_at_least web1 40
+	watchdog=$(cat "/proc/$apply_pid/task/$apply_pid/children")
+	[ "$(wc -w <<<"$watchdog")" = 1 ]
+	# shellcheck disable=SC2086
+	kill -KILL $apply_pid $watchdog
+	wait "$apply_pid" || true
+	apply_pid=
+	wss balloon web1 --apply --period 3s --window 300ms
+	[ "$status" = 1 ]
+	[[ $err == *"unfinished steps"* ]]
+	taken_at_least web1 40
+	wss balloon web2 --restore
+	[ "$status" = 0 ]
+	refute none_left
+	wss balloon --restore
+	[ "$status" = 0 ]
+	[[ $err == *"web1: given back to 512 MiB"* ]]
+	none_left
+	wait_until 20 taken_is web1 0
+}
+
+@test "without its watchdog it takes nothing more, and gives back" {
+	apply web1
+	wait_until 60 taken_at_least web1 20
+	kill -KILL "$(cat "/proc/$apply_pid/task/$apply_pid/children")"
+	apply_end
+	[ "$status" = 1 ]
+	said 'web1: its watchdog is gone'
+	said 'web1: gives back to 512 MiB'
+	none_left
+	wait_until 20 taken_is web1 0
+}
+
+@test "a QEMU that does not answer holds up neither the other guest nor the end" {
+	apply web1 web2
+	wait_until 60 taken_at_least web1 40
+	wait_until 60 taken_at_least web2 40
+	stopped=$(embed_guest_pid web1)
+	kill -STOP "$stopped"
+	steps=$(journal "name = 'web2'")
+	wait_until 60 eval "[ \$(journal \"name = 'web2'\") -gt $((steps + 2)) ]"
+	kill -TERM "$apply_pid"
+	wait_until 30 eval "! kill -0 $apply_pid 2>/dev/null"
+	apply_end
+	[ "$status" = 143 ]
+	wait_until 20 taken_is web2 0
+	[ "$(journal "done = 0 AND name = 'web2'")" = 0 ]
+	[ "$(journal "done = 0 AND name = 'web1'")" -ge 1 ]
+	kill -CONT "$stopped"
+	# Its watchdog has not given up.
+	wait_until 120 none_left
+	wait_until 20 taken_is web1 0
+}
+
+@test "a guest that ends while it is shrunk is no unfinished business" {
+	apply web1 web2
+	wait_until 60 taken_at_least web1 40
+	kill -KILL "$(embed_guest_pid web1)"
+	wait_until 60 eval "[ \"\$(journal \"done = 0 AND name = 'web1'\")\" = 0 ]"
+	[ "$(journal "done = 0 AND name = 'web2'")" -ge 1 ]
+	kill -TERM "$apply_pid"
+	apply_end
+	none_left
+	wait_until 20 taken_is web2 0
+}

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Loaded by the tests of balloon --apply on guests whose balloons move: two of them, web1 and web2.
+# shellcheck disable=SC2034,SC2154,SC2016
+
+load functions.sh
+
+mib=1048576
+assigned=512
+# With the default headroom of a fifth the policy's minimum is the floor of these guests.
+floor=256
+
+# A guest with cold page cache, statistics and autodeflate, that touches what its control line says.
+start_with_balloon() { # NAME
+	truncate -s 350M "$embed_root/disk.img"
+	mkfifo -m 666 "$embed_root/$1.control".{in,out}
+	embed_guest_start "$1" define=only memory=$assigned \
+		args="wss.map=192 wss.lazy=1 wss.cold=320 wss.rate=20000 wss.phases=32:0 wss.control=ttyS1"
+	devices="<memballoon model='virtio' autodeflate='on'><stats period='1'/></memballoon>"
+	devices+="<serial type='pipe'><source path='$embed_root/$1.control'/><target port='1'/></serial>"
+	devices+="<disk type='file' device='disk'><driver name='qemu' type='raw'/>"
+	devices+="<source file='$embed_root/disk.img'/><target dev='vda' bus='virtio'/><readonly/></disk>"
+	embed_virsh dumpxml "$1" --inactive | sed "s|<memballoon model='none'/>|$devices|" \
+		>"$embed_root/$1.new.xml"
+	embed_virsh define "$embed_root/$1.new.xml" >/dev/null
+	embed_virsh start "$1" >/dev/null
+	embed_guest_wait_ready "$1"
+}
+
+setup_file() {
+	root_setup_file
+	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	start_with_balloon web1
+	start_with_balloon web2
+}
+
+teardown_file() {
+	root_teardown_file
+}
+
+# Windows of the very kind that --apply takes.
+setup() {
+	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
+	touch_mib web1 32
+	wait_until 20 taken_is web1 0
+	wss sample web1 web2 --store --window 300ms --count 15
+	[ "$status" = 0 ]
+}
+
+teardown() {
+	tail -n 30 "$BATS_TEST_TMPDIR/err"
+	[ -z "${apply_pid-}" ] || kill -KILL "$apply_pid" 2>/dev/null || true
+}
+
+# In the background until it is stopped: apply_pid.
+apply() { # NAME...
+	"$virt_wss" --debug balloon "$@" --apply --period 3s --window 300ms --pause 1s \
+		2>"$BATS_TEST_TMPDIR/err" 3>&- &
+	apply_pid=$!
+}
+
+apply_end() { # -> status
+	status=0
+	wait "$apply_pid" || status=$?
+	grep -v 'debug: \|: info : ' "$BATS_TEST_TMPDIR/err" || true
+}
+
+said() { # REGULAR-EXPRESSION
+	grep -q "$1" "$BATS_TEST_TMPDIR/err"
+}
+
+journal() { # SQL-CONDITION
+	sqlite3 -cmd '.timeout 10000' "$VIRT_WSS_HISTORY" "SELECT count(*) FROM balloon WHERE $1"
+}
+
+none_left() {
+	[ "$(journal 'done = 0')" = 0 ]
+}
+
+rss_mib() { # NAME
+	awk '/^VmRSS:/ { print int($2 / 1024) }' "/proc/$(embed_guest_pid "$1")/status"
+}
+
+# What its balloon has taken, as the guest says.
+taken_is() { # NAME BYTES
+	[ "$(embed_guest_field "$1" balloon_bytes)" = "$2" ]
+}
+
+taken_at_least() { # NAME MIB
+	[ "$(embed_guest_field "$1" balloon_bytes)" -ge $(($2 * mib)) ]
+}
+
+most_taken() { # NAME: in MiB, of all reports
+	tr -d '\r' <"$(embed_console "$1")" | grep -o 'balloon_bytes=[0-9]*' | cut -d= -f2 | sort -n |
+		tail -n 1 | awk '{ print int($1 / 1048576) }'
+}
+
+# Until a report of the new phase: how much it is able to touch in a second is another matter.
+touch_mib() { # NAME MIB
+	local phase
+	phase=$(embed_guest_field "$1" phase)
+	echo "$2:0" >"$embed_root/$1.control.in"
+	wait_until 30 eval "[ \"\$(embed_guest_field $1 phase)\" -gt $phase ]"
+}
+
+no_oom() { # NAME
+	embed_guest_alive "$1"
+	refute grep -aq 'oom_kills=[1-9]' "$(embed_console "$1")"
+}
