@@ -74,6 +74,18 @@ static struct wss_amount held_bytes(const struct wss_balloon_view *view)
 	return wss_amount_of(view->actual_bytes.value - view->usable_bytes.value);
 }
 
+/*
+ * What is left to a guest on top of what it holds. Its usable figure is Linux's MemAvailable, from
+ * which the kernel's own reserves are off already, so the headroom is that of the working set; but
+ * at least half of what it would be of all that is held, as most of that may be cold.
+ */
+static uint64_t spare_bytes(const struct wss_balloon_view *view, uint64_t held, uint64_t percent)
+{
+	uint64_t wss = view->wss_bytes.known ? view->wss_bytes.value : held;
+
+	return max_u64(wss / 100 * percent, held / 200 * percent);
+}
+
 uint64_t wss_balloon_floor(const struct wss_balloon_limits *limits,
 			   const struct wss_balloon_view *view)
 {
@@ -84,7 +96,8 @@ uint64_t wss_balloon_floor(const struct wss_balloon_limits *limits,
 		floor = max_u64(floor,
 				with_headroom(view->wss_bytes.value, limits->headroom_percent));
 	if (held.known)
-		floor = max_u64(floor, with_headroom(held.value, limits->headroom_percent));
+		floor = max_u64(floor, held.value + spare_bytes(view, held.value,
+								limits->headroom_percent));
 	return floor;
 }
 
@@ -161,7 +174,7 @@ static const char *shortage(struct wss_balloon *balloon, const struct wss_balloo
 	if (!view->usable_bytes.known || view->usable_bytes.value >= size)
 		return NULL;
 	held = size - view->usable_bytes.value;
-	if (with_headroom(held, balloon->limits.headroom_percent / 2) >= size)
+	if (held + spare_bytes(view, held, balloon->limits.headroom_percent) / 2 >= size)
 		return "the guest says that it has reached the edge";
 	if (balloon->pending || said_s <= balloon->held_s)
 		return NULL;

@@ -7,7 +7,7 @@
 # shellcheck disable=SC2317,SC2154
 . "${WSS_LAB_DIR:?}/decisions.sh"
 
-runs=3
+runs=5
 hot=200 doubled=400
 # Seconds of the guest after the doubling in which the touches are counted.
 span=10
@@ -79,7 +79,7 @@ test_doubling() {
 	check "the guest doubles its set" double balloon
 	apply_say
 	check "it has its memory back" wait_until 20 has_all_back balloon
-	at=$(journal "to_bytes >= original_bytes" "reason || ', from ' || from_bytes / 1048576 || ' MiB'")
+	at=$(journal "to_bytes >= original_bytes" "reason || ', from ' || (from_bytes / 1048576) || ' MiB'")
 	diag "given back: ${at:-not}"
 	diag "touches a second in the $span s after doubling: $rate, $reference without a balloon:" \
 		"$((reference ? 1000 * rate / reference : 0)) in 1000"
