@@ -312,22 +312,47 @@ static int open_immutable(struct wss_history *history, struct wss_error *err)
 	return set_up(history, err);
 }
 
+/*
+ * On a full disk there is no room for the index of the log, which all who have the file open
+ * share. Whoever has it alone has that in memory.
+ */
+static int open_alone(struct wss_history *history, struct wss_error *err)
+{
+	sqlite3_close(history->db);
+	history->db = NULL;
+	if (sqlite3_open_v2(history->path, &history->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
+		return wss_db_error(history, "cannot open it", err);
+	if (set_up(history, err) < 0)
+		return -1;
+	return wss_db_exec(history, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA query_only = ON",
+			   "cannot open it", err);
+}
+
+/* After the first access has failed: 0 where another way may do. */
+static int open_otherwise(struct wss_history *history, struct wss_error *err)
+{
+	int code = sqlite3_errcode(history->db) & 0xff;
+
+	if ((code == SQLITE_CANTOPEN || code == SQLITE_READONLY) && log_is_empty(history->path)) {
+		wss_error_clear(err);
+		return open_immutable(history, err);
+	}
+	if (code == SQLITE_IOERR || code == SQLITE_FULL) {
+		wss_error_clear(err);
+		return open_alone(history, err);
+	}
+	return -1;
+}
+
 static int start_reading(struct wss_history *history, struct wss_error *err)
 {
 	int64_t bytes;
 
 	if (set_up(history, err) < 0)
 		return -1;
-	if (wss_db_check_version(history, err) < 0) {
-		int code = sqlite3_errcode(history->db) & 0xff;
-
-		if ((code != SQLITE_CANTOPEN && code != SQLITE_READONLY) ||
-		    !log_is_empty(history->path))
-			return -1;
-		wss_error_clear(err);
-		if (open_immutable(history, err) < 0 || wss_db_check_version(history, err) < 0)
-			return -1;
-	}
+	if (wss_db_check_version(history, err) < 0 &&
+	    (open_otherwise(history, err) < 0 || wss_db_check_version(history, err) < 0))
+		return -1;
 	if (wss_db_number(history,
 			  "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
 			  &bytes, err) < 0)

@@ -107,6 +107,28 @@ intact() {
 	one_line_error 'history.*full'
 }
 
+@test "a history on a full disk can be read, and what balloons took given back" {
+	disk 10m
+	wss sample web1 --store --window 100ms --count 12
+	[ "$status" = 0 ]
+	sqlite3 "$VIRT_WSS_HISTORY" "INSERT INTO balloon
+		(uuid, name, time, original_bytes, from_bytes, to_bytes, reason)
+		VALUES ('a1b2c3d4-0000-4000-8000-00000000aaaa', 'gone', 1, 5, 5, 4, 'test')"
+	# sqlite3 has folded the log away, and its index; there is no room for another.
+	[ ! -e "$VIRT_WSS_HISTORY-shm" ]
+	mount -o "remount,size=$(du -sk "$BATS_TEST_TMPDIR/disk" | cut -f1)k" "$BATS_TEST_TMPDIR/disk"
+	wss sample web1 --store --window 100ms
+	[ "$status" = 1 ]
+	one_line_error 'history'
+	wss recommend web1 --output csv
+	[ "$status" = 0 ]
+	[ "$(field samples)" = 12 ]
+	wss balloon --restore
+	[[ $err != *"cannot open"* && $err != *"I/O"* ]]
+	mount -o remount,size=10m "$BATS_TEST_TMPDIR/disk"
+	intact
+}
+
 @test "a read-only disk can be read, and says that it cannot be written" {
 	disk 10m
 	wss sample web1 --store --window 100ms

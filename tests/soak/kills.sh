@@ -95,8 +95,10 @@ kill_and_wait() { # SIGNAL SECONDS
 	wait_until "$2" all_ended $watchdog
 }
 
+# Alone, as there may be no room for the file that several would share.
 whole() {
-	[ "$(sqlite3 "$VIRT_WSS_HISTORY" 'PRAGMA integrity_check' 2>&1)" = ok ]
+	[ "$(sqlite3 "$VIRT_WSS_HISTORY" 'PRAGMA locking_mode = EXCLUSIVE' 'PRAGMA integrity_check' 2>&1 |
+		tail -n 1)" = ok ]
 }
 
 has_all_back() {
