@@ -235,6 +235,7 @@ main() {
 	embed_prepare "${WSS_GUEST_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/virt-wss/guest}" ||
 		skip_all "no test guest could be made"
 	for ((i = 0; i < workers; i++)); do
+		: >"$scratch/out.$i"
 		work $i >"$scratch/out.$i" 2>&1 &
 		pids+=($!)
 		# The first one finds out QEMU's capabilities for all.
