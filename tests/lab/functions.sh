@@ -99,13 +99,17 @@ lab_ended() { # PIDFILE
 	[ -z "$pid" ] || ! kill -0 "$pid" 2>/dev/null
 }
 
+lab_daemon_stop() { # NAME
+	local file=/run/$1.pid pid
+	! lab_ended "$file" || return 0
+	pid=$(cat "$file") && kill "$pid"
+	wait_until 20 lab_ended "$file" || kill -KILL "$pid"
+}
+
+# Without virtlogd the consoles of guests that go on are lost.
 lab_libvirtd_stop() {
-	local file pid
-	for file in /run/libvirtd.pid /run/virtlogd.pid; do
-		lab_ended $file && continue
-		pid=$(cat $file) && kill "$pid"
-		wait_until 20 lab_ended $file || kill -KILL "$pid"
-	done
+	lab_daemon_stop libvirtd
+	lab_daemon_stop virtlogd
 }
 
 # Guests

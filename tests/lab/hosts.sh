@@ -39,7 +39,7 @@ test_old_kernel() {
 }
 
 set_host_uuid() { # UUID, or "" for the machine's own
-	lab_libvirtd_stop
+	lab_daemon_stop libvirtd
 	sed -i '/^host_uuid/d' /etc/libvirt/libvirtd.conf
 	[ -z "$1" ] || echo "host_uuid = \"$1\"" >>/etc/libvirt/libvirtd.conf
 	lab_libvirtd_start

@@ -40,12 +40,13 @@ guest_rate() { # NAME
 		END { printf "%d\n", 1000 * (value["touches"] - touches) / (value["time_ms"] - time) }'
 }
 
-# 32 MiB a second in a scattered order: a pass takes eight seconds.
+# 16 MiB a second in a scattered order: a pass takes sixteen seconds, and its faults are a
+# part of what the nested host can take.
 test_curve() {
 	local t one many idle rate
 	declare -A idle_at
 	lab_guest_start curve memory=512 \
-		args="wss.map=320 wss.touch=256 wss.idle=110 wss.mode=write wss.order=random wss.rate=8192"
+		args="wss.map=320 wss.touch=256 wss.idle=110 wss.mode=write wss.order=random wss.rate=4096"
 	for t in $lengths; do
 		idle_at[$t]=$(windows_of curve "$t" 3)
 	done
