@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cmd/balloon-tender.h"
+#include "cmd/balloon-tender-private.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,54 +11,8 @@
 #include "base/units.h"
 #include "store/journal.h"
 
-/* Between two looks at the statistics. */
-#define LOOK_NS WSS_NS_PER_S
 /* Of a step without any progress. */
 #define STEP_TIMEOUT_S 30
-/* Without an answer of libvirt for so long, somebody ought to know. */
-#define STUCK_NS (60 * WSS_NS_PER_S)
-
-struct tender {
-	struct tending *tending;
-	const char *name; /* as it was asked for */
-	char uuid[WSS_UUID_TEXT_MAX];
-	struct wss_round_guest entry; /* of the thread that looks */
-	struct wss_balloon balloon;
-	uint64_t original_bytes, actual_bytes;
-	uint64_t refreshed_ns;
-	bool shrunk;	 /* something is to be given back */
-	bool watched;	 /* in the watchdog's charge, too */
-	bool may_step;	 /* as the last refresh had it */
-	const char *end; /* why it is left alone, once that is so */
-	struct tender *next;
-	size_t number;
-
-	atomic_bool over;
-	atomic_bool in_charge;	     /* taken on, and perhaps shrunk */
-	_Atomic uint64_t looked_ns; /* when it last had an answer */
-	bool stuck;		     /* of the main thread: that it has been said */
-
-	/* From the thread that measures, under the lock. */
-	struct balloon_record record;
-	struct wss_policy policy;
-	bool opted_out;
-};
-
-static void lock(struct tending *tending)
-{
-	pthread_mutex_lock(&tending->lock);
-}
-
-static void unlock(struct tending *tending)
-{
-	pthread_mutex_unlock(&tending->lock);
-}
-
-/* Nothing new is begun from then on. */
-static bool is_ending(const struct tending *tending)
-{
-	return wss_stop_requested() || tending->ending;
-}
 
 static void say(const struct tender *tender, const char *what, uint64_t bytes, const char *why)
 {
@@ -73,9 +26,9 @@ static void bad(struct tender *tender, const struct wss_error *why)
 {
 	const struct wss_guest *guest = tender->entry.guest;
 
-	lock(tender->tending);
+	tending_lock(tender->tending);
 	wss_tally_bad(&tender->tending->tally, guest ? guest->config.name : tender->name, why);
-	unlock(tender->tending);
+	tending_unlock(tender->tending);
 }
 
 static int write_journal(struct tender *tender, uint64_t to, const char *reason,
@@ -92,9 +45,9 @@ static int write_journal(struct tender *tender, uint64_t to, const char *reason,
 	};
 	int r;
 
-	lock(tender->tending);
+	tending_lock(tender->tending);
 	r = wss_journal_write(tender->tending->history, &step, err);
-	unlock(tender->tending);
+	tending_unlock(tender->tending);
 	return r;
 }
 
@@ -105,9 +58,9 @@ static int check_unfinished(struct tender *tender, struct wss_error *err)
 	size_t n = 0;
 	int r;
 
-	lock(tender->tending);
+	tending_lock(tender->tending);
 	r = wss_journal_unfinished(tender->tending->history, tender->uuid, &open, &n, err);
-	unlock(tender->tending);
+	tending_unlock(tender->tending);
 	if (r == 0 && n)
 		r = wss_error_set(err, WSS_ERR_FAILED,
 				  "it has unfinished steps: balloon --restore gives them back");
@@ -118,9 +71,9 @@ static int finish_journal(struct tender *tender, struct wss_error *err)
 {
 	int r;
 
-	lock(tender->tending);
+	tending_lock(tender->tending);
 	r = wss_journal_done(tender->tending->history, tender->uuid, err);
-	unlock(tender->tending);
+	tending_unlock(tender->tending);
 	return r;
 }
 
@@ -236,11 +189,11 @@ static bool has_ended(struct tender *tender)
 
 static void join_record(struct tender *tender, struct balloon_look *look)
 {
-	lock(tender->tending);
+	tending_lock(tender->tending);
 	wss_balloon_join(&tender->record, look);
 	tender->entry.policy = tender->policy;
 	look->facts.opted_out = look->facts.opted_out || tender->opted_out;
-	unlock(tender->tending);
+	tending_unlock(tender->tending);
 	look->limits.period_s = tender->tending->options.period_ns / WSS_NS_PER_S + 1;
 }
 
@@ -286,7 +239,7 @@ static void look_after(struct tender *tender)
 /* Until it works, or the process ends: what is then still taken is the watchdog's. */
 static void insist(struct tender *tender)
 {
-	const char *reason = is_ending(tender->tending) ? "the controller ends" : tender->end;
+	const char *reason = tending_is_ending(tender->tending) ? "the controller ends" : tender->end;
 
 	while (tender->shrunk) {
 		struct wss_error err = WSS_ERROR_INIT;
@@ -294,7 +247,7 @@ static void insist(struct tender *tender)
 		if (give_back(tender, reason, &err) == 0 || has_ended(tender))
 			break;
 		if (!tender->shrunk || err.code == WSS_ERR_CONNECT ||
-		    is_ending(tender->tending)) {
+		    tending_is_ending(tender->tending)) {
 			bad(tender, &err);
 			break;
 		}
@@ -309,30 +262,12 @@ static bool is_taken(struct tender *tender)
 	bool taken = false;
 
 	memcpy(tender->uuid, tender->entry.guest->config.uuid, sizeof(tender->uuid));
-	lock(tender->tending);
+	tending_lock(tender->tending);
 	for (struct tender *t = tender->tending->tenders; t && !taken; t = t->next)
 		taken = t != tender && t->in_charge && !strcmp(t->uuid, tender->uuid);
 	tender->in_charge = !taken;
-	unlock(tender->tending);
+	tending_unlock(tender->tending);
 	return taken;
-}
-
-static int read_record(struct tender *tender, const struct wss_policy *policy,
-		       struct wss_error *err)
-{
-	struct tending *tending = tender->tending;
-	struct balloon_record record;
-	int r;
-
-	lock(tending);
-	r = wss_balloon_read(&tending->options, tending->history, tender->uuid, policy, &record,
-			     err);
-	if (r == 0) {
-		tender->record = record;
-		tender->policy = *policy;
-	}
-	unlock(tending);
-	return r;
 }
 
 static int check_refusal(struct tender *tender, struct wss_error *err)
@@ -341,7 +276,7 @@ static int check_refusal(struct tender *tender, struct wss_error *err)
 	const char *refusal;
 
 	if (refresh(tender, &look, err) < 0 ||
-	    read_record(tender, &tender->entry.policy, err) < 0)
+	    wss_tender_read_record(tender, &tender->entry.policy, err) < 0)
 		return -1;
 	wss_balloon_join(&tender->record, &look);
 	refusal = wss_balloon_refusal(&look.facts);
@@ -370,9 +305,9 @@ static bool is_missed_by_none(const struct tender *tender)
 
 static void do_not_miss(struct tender *tender)
 {
-	lock(tender->tending);
+	tending_lock(tender->tending);
 	tender->tending->missing++;
-	unlock(tender->tending);
+	tending_unlock(tender->tending);
 }
 
 /* True once the guest is in our charge. */
@@ -396,111 +331,15 @@ static bool take_on(struct tender *tender)
 	return false;
 }
 
-static void keep_sample(const struct wss_sample *sample, struct wss_round_guest *entry, bool last,
-			void *opaque)
-{
-	struct tender *tender = opaque;
-	struct tending *tending = tender->tending;
-	struct wss_error err = WSS_ERROR_INIT;
-	int r = 0;
-
-	(void)last;
-	if (!wss_sample_measured(sample)) {
-		if (!wss_stop_requested())
-			wss_warn("%s: %s", sample->domain, sample->error.text);
-		return;
-	}
-	lock(tending);
-	r = wss_history_add(tending->history, sample, &err);
-	unlock(tending);
-	if (r < 0 || read_record(tender, &entry->policy, &err) < 0)
-		wss_warn("%s: %s", entry->name, err.text);
-	/* The newest window is this one, whichever series the history has most of. */
-	lock(tending);
-	tender->record.wss_bytes = sample->wss_bytes;
-	tender->record.qemu_bytes = sample->memory.qemu_bytes;
-	tender->record.time = sample->wall;
-	unlock(tending);
-}
-
-/* With a guest of its own: the other thread goes on with the one that it has. */
-static void measure(struct tender *tender)
-{
-	struct tending *tending = tender->tending;
-	const struct balloon_options *options = &tending->options;
-	struct wss_round_guest entry = { .name = tender->uuid };
-	struct wss_round_options round = {
-		.window = { .window_ns = options->window_ns,
-			    .max_stall_ns = WSS_MAX_STALL_DEFAULT_NS,
-			    .max_faults = UINT64_MAX },
-		.count = 1,
-		.interval_ns = options->window_ns,
-	};
-
-	wss_guests_open_one(&tending->guests, &entry);
-	if (entry.guest) {
-		wss_round_run(&tending->guests.host, &entry, 1, &round, keep_sample, tender, NULL);
-		wss_guest_free(entry.guest);
-	} else {
-		wss_warn("%s: %s", tender->name, entry.error.text);
-		lock(tending);
-		tender->opted_out = entry.policy.opt_out;
-		unlock(tending);
-	}
-}
-
-static void thread_ended(struct tending *tending)
-{
-	lock(tending);
-	tending->threads--;
-	unlock(tending);
-}
-
-static void *measure_thread(void *opaque)
-{
-	struct tender *tender = opaque;
-	uint64_t period_ns = tender->tending->options.period_ns;
-	uint64_t due_ns = wss_clock_now_ns();
-
-	/* Not all guests at once. */
-	due_ns += period_ns / (tender->number + 1) * tender->number;
-	while (!tender->over && !is_ending(tender->tending)) {
-		if (wss_clock_now_ns() < due_ns) {
-			wss_stop_wait_ns(LOOK_NS / 2);
-			continue;
-		}
-		due_ns = wss_clock_now_ns() + period_ns;
-		measure(tender);
-	}
-	thread_ended(tender->tending);
-	return NULL;
-}
-
-static int start_thread(struct tender *tender, void *(*run)(void *), struct wss_error *err)
-{
-	struct tending *tending = tender->tending;
-	pthread_t thread;
-
-	lock(tending);
-	tending->threads++;
-	unlock(tending);
-	if (pthread_create(&thread, NULL, run, tender) != 0) {
-		thread_ended(tending);
-		return wss_error_set(err, WSS_ERR_FAILED, "cannot start a thread");
-	}
-	pthread_detach(thread);
-	return 0;
-}
-
-static void *look_thread(void *opaque)
+void *wss_tender_look(void *opaque)
 {
 	struct tender *tender = opaque;
 	struct wss_error err = WSS_ERROR_INIT;
 
 	if (take_on(tender)) {
-		if (start_thread(tender, measure_thread, &err) < 0)
+		if (wss_tender_start(tender, wss_tender_measure, &err) < 0)
 			leave(tender, &err);
-		while (!tender->end && !is_ending(tender->tending)) {
+		while (!tender->end && !tending_is_ending(tender->tending)) {
 			uint64_t next_ns = wss_clock_now_ns() + LOOK_NS;
 
 			look_after(tender);
@@ -510,97 +349,9 @@ static void *look_thread(void *opaque)
 		insist(tender);
 	}
 	tender->over = true;
-	lock(tender->tending);
+	tending_lock(tender->tending);
 	tender->tending->busy -= !tender->shrunk;
-	unlock(tender->tending);
-	thread_ended(tender->tending);
+	tending_unlock(tender->tending);
+	wss_tender_thread_ended(tender->tending);
 	return NULL;
-}
-
-void wss_tending_init(struct tending *tending, const struct balloon_options *options)
-{
-	*tending = (struct tending){ .options = *options,
-				     .guests = WSS_GUESTS_INIT,
-				     .watchdog = -1 };
-	pthread_mutex_init(&tending->lock, NULL);
-}
-
-int wss_tending_add(struct tending *tending, const char *name, struct wss_error *err)
-{
-	struct tender *tender = calloc(1, sizeof(*tender));
-
-	if (!tender)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	tender->tending = tending;
-	tender->name = name;
-	tender->looked_ns = wss_clock_now_ns();
-	lock(tending);
-	tender->next = tending->tenders;
-	tending->tenders = tender;
-	tender->number = tending->total++;
-	tending->busy++;
-	unlock(tending);
-	if (start_thread(tender, look_thread, err) == 0)
-		return 0;
-	tender->over = true;
-	lock(tending);
-	tending->busy--;
-	unlock(tending);
-	return -1;
-}
-
-size_t wss_tending_threads(struct tending *tending)
-{
-	size_t n;
-
-	lock(tending);
-	n = tending->threads;
-	unlock(tending);
-	return n;
-}
-
-size_t wss_tending_busy(struct tending *tending)
-{
-	size_t n;
-
-	lock(tending);
-	n = tending->busy;
-	unlock(tending);
-	return n;
-}
-
-size_t wss_tending_stuck(struct tending *tending)
-{
-	uint64_t now_ns = wss_clock_now_ns();
-	size_t n = 0;
-
-	for (struct tender *tender = tending->tenders; tender; tender = tender->next) {
-		uint64_t looked_ns = tender->looked_ns;
-		bool stuck = !tender->over && now_ns > looked_ns && now_ns - looked_ns > STUCK_NS;
-
-		if (stuck && !tender->stuck) {
-			struct wss_error err = WSS_ERROR_INIT;
-
-			wss_error_set(&err, WSS_ERR_TIMEOUT, "libvirt has not answered for a minute");
-			lock(tending);
-			wss_tally_bad(&tending->tally, tender->name, &err);
-			unlock(tending);
-		}
-		tender->stuck = stuck;
-		n += stuck;
-	}
-	return n;
-}
-
-void wss_tending_free(struct tending *tending)
-{
-	struct tender *next;
-
-	for (struct tender *tender = tending->tenders; tender; tender = next) {
-		next = tender->next;
-		wss_guest_free(tender->entry.guest);
-		free(tender);
-	}
-	wss_guests_close(&tending->guests);
-	pthread_mutex_destroy(&tending->lock);
 }

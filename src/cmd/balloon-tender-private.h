@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Shared by balloon-tender.c (a guest is looked at), balloon-measure.c (it is measured) and
+ * balloon-tending.c (all of them).
+ */
+#ifndef WSS_CMD_BALLOON_TENDER_PRIVATE_H
+#define WSS_CMD_BALLOON_TENDER_PRIVATE_H
+
+#include "base/stop.h"
+#include "cmd/balloon-tender.h"
+
+/* Between two looks at the statistics. */
+#define LOOK_NS WSS_NS_PER_S
+
+struct tender {
+	struct tending *tending;
+	const char *name; /* as it was asked for */
+	char uuid[WSS_UUID_TEXT_MAX];
+	struct wss_round_guest entry; /* of the thread that looks */
+	struct wss_balloon balloon;
+	uint64_t original_bytes, actual_bytes;
+	uint64_t refreshed_ns;
+	bool shrunk;	 /* something is to be given back */
+	bool watched;	 /* in the watchdog's charge, too */
+	bool may_step;	 /* as the last refresh had it */
+	const char *end; /* why it is left alone, once that is so */
+	struct tender *next;
+	size_t number;
+
+	atomic_bool over;
+	atomic_bool in_charge;	     /* taken on, and perhaps shrunk */
+	_Atomic uint64_t looked_ns; /* when it last had an answer */
+	bool stuck;		     /* of the main thread: that it has been said */
+
+	/* From the thread that measures, under the lock. */
+	struct balloon_record record;
+	struct wss_policy policy;
+	bool opted_out;
+};
+
+static inline void tending_lock(struct tending *tending)
+{
+	pthread_mutex_lock(&tending->lock);
+}
+
+static inline void tending_unlock(struct tending *tending)
+{
+	pthread_mutex_unlock(&tending->lock);
+}
+
+/* Nothing new is begun from then on. */
+static inline bool tending_is_ending(const struct tending *tending)
+{
+	return wss_stop_requested() || tending->ending;
+}
+
+/* Runs a thread of a tender, which is counted until it calls the second of these. */
+int wss_tender_start(struct tender *tender, void *(*run)(void *), struct wss_error *err);
+void wss_tender_thread_ended(struct tending *tending);
+
+/* What the two threads run. */
+void *wss_tender_look(void *tender);
+void *wss_tender_measure(void *tender);
+
+/* Reads anew what the history knows of the guest, by this policy. */
+int wss_tender_read_record(struct tender *tender, const struct wss_policy *policy,
+			   struct wss_error *err);
+
+#endif

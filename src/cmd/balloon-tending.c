@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cmd/balloon-tender-private.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+/* Without an answer of libvirt for so long, somebody ought to know. */
+#define STUCK_NS (60 * WSS_NS_PER_S)
+
+void wss_tender_thread_ended(struct tending *tending)
+{
+	tending_lock(tending);
+	tending->threads--;
+	tending_unlock(tending);
+}
+
+int wss_tender_start(struct tender *tender, void *(*run)(void *), struct wss_error *err)
+{
+	struct tending *tending = tender->tending;
+	pthread_t thread;
+
+	tending_lock(tending);
+	tending->threads++;
+	tending_unlock(tending);
+	if (pthread_create(&thread, NULL, run, tender) != 0) {
+		wss_tender_thread_ended(tending);
+		return wss_error_set(err, WSS_ERR_FAILED, "cannot start a thread");
+	}
+	pthread_detach(thread);
+	return 0;
+}
+
+void wss_tending_init(struct tending *tending, const struct balloon_options *options)
+{
+	*tending = (struct tending){ .options = *options,
+				     .guests = WSS_GUESTS_INIT,
+				     .watchdog = -1 };
+	pthread_mutex_init(&tending->lock, NULL);
+}
+
+int wss_tending_add(struct tending *tending, const char *name, struct wss_error *err)
+{
+	struct tender *tender = calloc(1, sizeof(*tender));
+
+	if (!tender)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	tender->tending = tending;
+	tender->name = name;
+	tender->looked_ns = wss_clock_now_ns();
+	tending_lock(tending);
+	tender->next = tending->tenders;
+	tending->tenders = tender;
+	tender->number = tending->total++;
+	tending->busy++;
+	tending_unlock(tending);
+	if (wss_tender_start(tender, wss_tender_look, err) == 0)
+		return 0;
+	tender->over = true;
+	tending_lock(tending);
+	tending->busy--;
+	tending_unlock(tending);
+	return -1;
+}
+
+size_t wss_tending_threads(struct tending *tending)
+{
+	size_t n;
+
+	tending_lock(tending);
+	n = tending->threads;
+	tending_unlock(tending);
+	return n;
+}
+
+size_t wss_tending_busy(struct tending *tending)
+{
+	size_t n;
+
+	tending_lock(tending);
+	n = tending->busy;
+	tending_unlock(tending);
+	return n;
+}
+
+size_t wss_tending_stuck(struct tending *tending)
+{
+	uint64_t now_ns = wss_clock_now_ns();
+	size_t n = 0;
+
+	for (struct tender *tender = tending->tenders; tender; tender = tender->next) {
+		uint64_t looked_ns = tender->looked_ns;
+		bool stuck = !tender->over && now_ns > looked_ns && now_ns - looked_ns > STUCK_NS;
+
+		if (stuck && !tender->stuck) {
+			struct wss_error err = WSS_ERROR_INIT;
+
+			wss_error_set(&err, WSS_ERR_TIMEOUT, "libvirt has not answered for a minute");
+			tending_lock(tending);
+			wss_tally_bad(&tending->tally, tender->name, &err);
+			tending_unlock(tending);
+		}
+		tender->stuck = stuck;
+		n += stuck;
+	}
+	return n;
+}
+
+void wss_tending_free(struct tending *tending)
+{
+	struct tender *next;
+
+	for (struct tender *tender = tending->tenders; tender; tender = next) {
+		next = tender->next;
+		wss_guest_free(tender->entry.guest);
+		free(tender);
+	}
+	wss_guests_close(&tending->guests);
+	pthread_mutex_destroy(&tending->lock);
+}
