@@ -50,17 +50,18 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int parse_option(int c, struct balloon_options *options, struct wss_cli *cli, char **argv,
-			struct wss_error *err)
+static int take(void *opaque, int c, const char *value, struct wss_error *err)
 {
+	struct balloon_options *options = opaque;
+
 	switch (c) {
 	case OPT_SPAN:
-		return wss_duration_parse(optarg, SPAN_MAX_NS, "--span", &options->span_ns, err);
+		return wss_duration_parse(value, SPAN_MAX_NS, "--span", &options->span_ns, err);
 	case OPT_HEADROOM:
-		return wss_number_parse(optarg, 0, WSS_POLICY_HEADROOM_MAX, "--headroom",
+		return wss_number_parse(value, 0, WSS_POLICY_HEADROOM_MAX, "--headroom",
 					&options->rule.headroom_percent, err);
 	case OPT_MINIMUM:
-		return wss_size_parse(optarg, "--minimum", &options->rule.minimum_bytes, err);
+		return wss_size_parse(value, "--minimum", &options->rule.minimum_bytes, err);
 	case OPT_APPLY:
 		options->apply = true;
 		return 0;
@@ -68,29 +69,25 @@ static int parse_option(int c, struct balloon_options *options, struct wss_cli *
 		options->restore = true;
 		return 0;
 	case OPT_PERIOD:
-		return wss_duration_parse(optarg, PERIOD_NS_MAX, "--period", &options->period_ns,
+		return wss_duration_parse(value, PERIOD_NS_MAX, "--period", &options->period_ns,
 					  err);
 	case OPT_WINDOW:
-		return wss_duration_parse(optarg, WINDOW_NS_MAX, "--window", &options->window_ns,
+		return wss_duration_parse(value, WINDOW_NS_MAX, "--window", &options->window_ns,
 					  err);
 	case OPT_PAUSE:
-		return wss_duration_parse(optarg, PERIOD_NS_MAX, "--pause", &options->pause_ns, err);
-	case WSS_OPT_HISTORY:
-		return wss_store_option(&options->history, c, optarg, err) < 0 ? -1 : 0;
+		return wss_duration_parse(value, PERIOD_NS_MAX, "--pause", &options->pause_ns, err);
 	default:
-		return wss_cli_option(cli, c, argv, err);
+		return wss_store_option(&options->history, c, value, err);
 	}
 }
 
 static int parse(struct wss_cli *cli, int argc, char **argv, struct balloon_options *options,
 		 struct wss_error *err)
 {
-	int c;
+	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
 
-	optind = 0;
-	while ((c = getopt_long(argc, argv, WSS_COMMON_SHORT, long_options, NULL)) != -1)
-		if (parse_option(c, options, cli, argv, err) < 0)
-			return -1;
+	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0)
+		return -1;
 	if (cli->qmp)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--qmp: a guest without libvirt has no history");

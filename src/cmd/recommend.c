@@ -88,49 +88,46 @@ static int parse_percent(const char *text, double min, double max, const char *w
 	return 0;
 }
 
-static int parse_option(int c, struct recommend_options *options, struct wss_cli *cli, char **argv,
-			struct wss_error *err)
+static int take(void *opaque, int c, const char *value, struct wss_error *err)
 {
+	struct recommend_options *options = opaque;
+
 	switch (c) {
 	case OPT_SPAN:
-		return wss_duration_parse(optarg, SPAN_MAX_NS, "--span", &options->span_ns, err);
+		return wss_duration_parse(value, SPAN_MAX_NS, "--span", &options->span_ns, err);
 	case OPT_PERCENTILE:
-		return parse_percent(optarg, 50, 99.9, "--percentile", &options->rule.percentile,
+		return parse_percent(value, 50, 99.9, "--percentile", &options->rule.percentile,
 				     err);
 	case OPT_HEADROOM:
-		return wss_number_parse(optarg, 0, WSS_POLICY_HEADROOM_MAX, "--headroom",
+		return wss_number_parse(value, 0, WSS_POLICY_HEADROOM_MAX, "--headroom",
 					&options->rule.headroom_percent, err);
 	case OPT_MINIMUM:
-		return wss_size_parse(optarg, "--minimum", &options->rule.minimum_bytes, err);
+		return wss_size_parse(value, "--minimum", &options->rule.minimum_bytes, err);
 	case OPT_WHAT_IF:
 		options->what_if.known = true;
-		return wss_size_parse(optarg, "--what-if", &options->what_if.value, err);
+		return wss_size_parse(value, "--what-if", &options->what_if.value, err);
 	case OPT_TARGET_LOSS:
-		return parse_percent(optarg, 0.001, 90, "--target-loss", &options->target_loss, err);
+		return parse_percent(value, 0.001, 90, "--target-loss", &options->target_loss, err);
 	case OPT_FAULT_COST:
-		return wss_duration_parse(optarg, FAULT_MAX_NS, "--fault-cost", &options->fault_ns,
+		return wss_duration_parse(value, FAULT_MAX_NS, "--fault-cost", &options->fault_ns,
 					  err);
 	case OPT_PROBABILITY:
-		return parse_percent(optarg, 50, 99.9, "--probability", &options->probability, err);
+		return parse_percent(value, 50, 99.9, "--probability", &options->probability, err);
 	case OPT_PLOT:
-		options->plot = optarg;
+		options->plot = value;
 		return 0;
 	default:
-		if (c == WSS_OPT_HISTORY)
-			return wss_store_option(&options->history, c, optarg, err) < 0 ? -1 : 0;
-		return wss_cli_option(cli, c, argv, err);
+		return wss_store_option(&options->history, c, value, err);
 	}
 }
 
 static int parse(struct wss_cli *cli, int argc, char **argv, struct recommend_options *options,
 		 struct wss_error *err)
 {
-	int c;
+	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
 
-	optind = 0;
-	while ((c = getopt_long(argc, argv, WSS_COMMON_SHORT, long_options, NULL)) != -1)
-		if (parse_option(c, options, cli, argv, err) < 0)
-			return -1;
+	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0)
+		return -1;
 	if (cli->qmp)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--qmp: a guest without libvirt has no history");
