@@ -14,49 +14,58 @@ wss_candidate() {
 	apt-cache "$@" policy "${package:-none}" 2>/dev/null | sed -n 's/^ *Candidate: //p'
 }
 
-# wss_fetch_package PACKAGE DIR [APT-OPTION...]: unpack PACKAGE into DIR, unless
-# DIR is there. Two at once are no harm: the first rename wins.
-wss_fetch_package() {
-	local package=$1 dir=$2 work
-	shift 2
+# fill_directory DIR COMMAND...: unless DIR is there, runs COMMAND in an empty directory and takes
+# the "tree" that it leaves there for DIR. Two at once are no harm: the first rename wins.
+fill_directory() {
+	local dir=$1 work result=1
+	shift
 	[ ! -d "$dir" ] || return 0
 	mkdir -p "$(dirname "$dir")"
 	work=$(mktemp -d "$(dirname "$dir")/.fetch.XXXXXX")
 	# apt drops its rights for the download, so this user must get in.
 	chmod 755 "$work"
-	if (cd "$work" && apt-get "$@" -q -o APT::Sandbox::User=root download "$package" >&2 &&
-		dpkg-deb -x ./*.deb tree) &&
+	if (cd "$work" && mkdir tree && "$@" >&2) &&
 		{ mv -T "$work/tree" "$dir" 2>/dev/null || [ -d "$dir" ]; }; then
-		rm -rf "$work"
-		return 0
+		result=0
+	else
+		echo "cannot fetch $(basename "$dir")" >&2
 	fi
 	rm -rf "$work"
-	echo "cannot fetch $package" >&2
-	return 1
+	return $result
+}
+
+unpack() { # DIR: the packages in it
+	find "$1" -maxdepth 1 -name '*.deb' -print0 | xargs -0 -I '{}' dpkg-deb -x '{}' tree
+}
+
+download_alone() { # PACKAGE [APT-OPTION...]
+	local package=$1
+	shift
+	apt-get "$@" -q -o APT::Sandbox::User=root download "$package" && unpack .
+}
+
+download_with_libraries() { # PACKAGE [APT-OPTION...]
+	local package=$1
+	shift
+	mkdir -p archives/partial
+	: >status
+	apt-get "$@" -q -y -o Dir::State::Status="$PWD/status" -o Dir::Cache::Archives="$PWD/archives" \
+		-o APT::Install-Recommends=no --download-only install "$package" && unpack archives
+}
+
+# wss_fetch_package PACKAGE DIR [APT-OPTION...]: unpack PACKAGE into DIR, unless DIR is there.
+wss_fetch_package() {
+	local package=$1 dir=$2
+	shift 2
+	fill_directory "$dir" download_alone "$package" "$@"
 }
 
 # wss_fetch_with_libraries PACKAGE DIR [APT-OPTION...]: unpack PACKAGE and all that it depends
 # on, down to the C library, into DIR, unless DIR is there: for a program of another release.
 wss_fetch_with_libraries() {
-	local package=$1 dir=$2 work
+	local package=$1 dir=$2
 	shift 2
-	[ ! -d "$dir" ] || return 0
-	mkdir -p "$(dirname "$dir")"
-	work=$(mktemp -d "$(dirname "$dir")/.fetch.XXXXXX")
-	mkdir -p "$work/archives/partial" "$work/tree"
-	: >"$work/status"
-	if apt-get "$@" -q -y -o Dir::State::Status="$work/status" \
-		-o Dir::Cache::Archives="$work/archives" -o APT::Install-Recommends=no \
-		--download-only install "$package" >&2 &&
-		find "$work/archives" -name '*.deb' -print0 |
-		xargs -0 -I '{}' dpkg-deb -x '{}' "$work/tree" &&
-		{ mv -T "$work/tree" "$dir" 2>/dev/null || [ -d "$dir" ]; }; then
-		rm -rf "$work"
-		return 0
-	fi
-	rm -rf "$work"
-	echo "cannot fetch $package" >&2
-	return 1
+	fill_directory "$dir" download_with_libraries "$package" "$@"
 }
 
 # wss_debian_kernel METAPACKAGE [APT-OPTION...]: print the directory of the
