@@ -135,19 +135,7 @@ char *wss_history_default_path(void)
 	return r < 0 ? NULL : path;
 }
 
-/* The directories above path; that they exist is no error, and what else is wrong shows soon. */
-static void make_directories(const char *path)
-{
-	wss_auto_free char *copy = strdup(path);
-
-	for (char *at = copy ? copy + 1 : NULL; at && (at = strchr(at, '/')); at++) {
-		*at = '\0';
-		mkdir(copy, 0750);
-		*at = '/';
-	}
-}
-
-static struct wss_history *history_new(const char *path, struct wss_error *err)
+struct wss_history *wss_db_new(const char *path, struct wss_error *err)
 {
 	struct wss_history *history = calloc(1, sizeof(*history));
 
@@ -171,8 +159,7 @@ void wss_history_close(struct wss_history *history)
 	free(history);
 }
 
-/* Common to readers and writers: nothing in the file is to be trusted. */
-static int set_up(struct wss_history *history, struct wss_error *err)
+int wss_db_set_up(struct wss_history *history, struct wss_error *err)
 {
 	sqlite3_busy_timeout(history->db, BUSY_MS);
 	sqlite3_extended_result_codes(history->db, 1);
@@ -204,60 +191,44 @@ static int check_integrity(struct wss_history *history, struct wss_error *err)
 	return good ? 0 : -1;
 }
 
-/*
- * The mode of the file and its log as one: WAL, kept when the last one closes, so that readers
- * who may not make it can open the file.
- */
-static int set_up_writer(struct wss_history *history, struct wss_error *err)
+int wss_db_set_up_writer(struct wss_history *history, struct wss_error *err)
 {
 	int64_t pages;
-	int keep = 1;
 
 	if (wss_db_number(history, "PRAGMA page_count", &pages, err) < 0)
 		return -1;
 	if (!pages && wss_db_exec(history, "PRAGMA auto_vacuum = INCREMENTAL", "cannot make it",
 				  err) < 0)
 		return -1;
-	if (wss_db_exec(history,
-			"PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
-			"PRAGMA journal_size_limit = 0",
-			"cannot open it for writing", err) < 0)
-		return -1;
-	sqlite3_file_control(history->db, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
-	return 0;
+	return wss_db_exec(history,
+			   "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+			   "PRAGMA journal_size_limit = 0",
+			   "cannot open it for writing", err);
 }
 
-/*
- * Whose guests need how much memory is nobody else's business. Closed again before the database is
- * opened: closing any descriptor of a file lets go of all locks that the process has on it.
- */
-static int make_file(const char *path, struct wss_error *err)
+/* Kept when the last one closes, so that readers who may not make it can open the file. */
+static void keep_log(struct wss_history *history)
 {
-	int fd;
+	int keep = 1;
 
-	make_directories(path);
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
-	if (fd < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "history %s: cannot write it",
-				       path);
-	close(fd);
-	return 0;
+	sqlite3_file_control(history->db, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
 }
 
 int wss_history_open(const char *path, struct wss_history **ret_history, struct wss_error *err)
 {
-	struct wss_history *history = history_new(path, err);
+	struct wss_history *history = wss_db_new(path, err);
 
 	if (!history)
 		return -1;
-	if (make_file(path, err) < 0) {
+	if (wss_db_create(path, err) < 0) {
 		wss_history_close(history);
 		return -1;
 	}
 	if (sqlite3_open_v2(path, &history->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
 		wss_db_error(history, "cannot open it", err);
-	} else if (set_up(history, err) == 0 && check_integrity(history, err) == 0 &&
-		   set_up_writer(history, err) == 0 && wss_db_migrate(history, err) == 0) {
+	} else if (wss_db_set_up(history, err) == 0 && check_integrity(history, err) == 0 &&
+		   wss_db_set_up_writer(history, err) == 0 && wss_db_migrate(history, err) == 0) {
+		keep_log(history);
 		*ret_history = history;
 		return 0;
 	}
@@ -309,7 +280,7 @@ static int open_immutable(struct wss_history *history, struct wss_error *err)
 	if (!uri || sqlite3_open_v2(uri, &history->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI,
 				    NULL) != SQLITE_OK)
 		return wss_db_error(history, "cannot open it", err);
-	return set_up(history, err);
+	return wss_db_set_up(history, err);
 }
 
 /*
@@ -322,7 +293,7 @@ static int open_alone(struct wss_history *history, struct wss_error *err)
 	history->db = NULL;
 	if (sqlite3_open_v2(history->path, &history->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
 		return wss_db_error(history, "cannot open it", err);
-	if (set_up(history, err) < 0)
+	if (wss_db_set_up(history, err) < 0)
 		return -1;
 	return wss_db_exec(history, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA query_only = ON",
 			   "cannot open it", err);
@@ -348,7 +319,7 @@ static int start_reading(struct wss_history *history, struct wss_error *err)
 {
 	int64_t bytes;
 
-	if (set_up(history, err) < 0)
+	if (wss_db_set_up(history, err) < 0)
 		return -1;
 	if (wss_db_check_version(history, err) < 0 &&
 	    (open_otherwise(history, err) < 0 || wss_db_check_version(history, err) < 0))
@@ -363,7 +334,7 @@ static int start_reading(struct wss_history *history, struct wss_error *err)
 int wss_history_open_readonly(const char *path, struct wss_history **ret_history,
 			      struct wss_error *err)
 {
-	struct wss_history *history = history_new(path, err);
+	struct wss_history *history = wss_db_new(path, err);
 	int r;
 
 	if (!history)

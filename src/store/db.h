@@ -51,6 +51,18 @@ int wss_db_number(struct wss_history *history, const char *sql, int64_t *ret_num
 sqlite3_stmt *wss_db_statement(struct wss_history *history, enum wss_db_statement which,
 			       struct wss_error *err);
 
+/* Not opened yet; NULL with err set. Ended by wss_history_close(). */
+struct wss_history *wss_db_new(const char *path, struct wss_error *err);
+
+/* Common to readers and writers: nothing in the file is to be trusted. */
+int wss_db_set_up(struct wss_history *history, struct wss_error *err);
+
+/* The mode of the file: incremental vacuum where it is still empty, and WAL. */
+int wss_db_set_up_writer(struct wss_history *history, struct wss_error *err);
+
+/* Makes the file at path, whole, where there is none or an empty one; else does nothing. */
+int wss_db_create(const char *path, struct wss_error *err);
+
 /* Makes the tables, or brings those of an older version up to date. */
 int wss_db_migrate(struct wss_history *history, struct wss_error *err);
 

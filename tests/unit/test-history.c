@@ -2,6 +2,7 @@
 #include "hosttest.h"
 
 #include <inttypes.h>
+#include <stdnoreturn.h>
 #include <sqlite3.h>
 
 #include "store/history.h"
@@ -295,36 +296,108 @@ static void test_retention_by_size(void **unused)
 	wss_history_close(history);
 }
 
-/* Writers in the same moment wait for each other: no sample of either is lost. */
-static void test_two_writers(void **unused)
+/* In a child, nothing may return to the runner of the tests. */
+static noreturn void child_fill(const char *const *uuids, unsigned n)
 {
-	pid_t pids[4];
+	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_history *history;
+	int r = wss_history_open(path, &history, &err);
 
-	(void)unused;
+	for (; r == 0 && *uuids; uuids++)
+		for (unsigned i = 0; i < n && r == 0; i++) {
+			struct wss_sample sample = sample_of(*uuids, MIB, NOW + i);
+
+			r = wss_history_add(history, &sample, &err);
+		}
+	if (r < 0)
+		fprintf(stderr, "writer: %s\n", err.text);
+	_exit(r < 0);
+}
+
+/* Each of four adds n samples to a guest of its own and n to UUID_A. */
+static void four_writers(unsigned n)
+{
+	static const char own[4][40] = {
+		"a1b2c3d4-0000-4000-8000-000000000000",
+		"a1b2c3d4-0000-4000-8000-000000000001",
+		"a1b2c3d4-0000-4000-8000-000000000002",
+		"a1b2c3d4-0000-4000-8000-000000000003",
+	};
+	struct wss_history *history;
+	pid_t pids[4];
+	int start[2], failed = 0;
+
+	assert_int_equal(pipe(start), 0);
 	for (size_t i = 0; i < 4; i++) {
 		pids[i] = fork();
 		if (pids[i] == 0) {
-			char uuid[40];
+			const char *const uuids[] = { own[i], UUID_A, NULL };
+			char byte;
 
-			snprintf(uuid, sizeof(uuid), "a1b2c3d4-0000-4000-8000-00000000000%zu", i);
-			history = open_history();
-			fill(history, uuid, 50, NOW, 1);
-			fill(history, UUID_A, 50, NOW, 1);
-			wss_history_close(history);
-			_exit(0);
+			close(start[1]);
+			while (read(start[0], &byte, 1) > 0)
+				;
+			child_fill(uuids, n);
 		}
 	}
+	close(start[0]);
+	close(start[1]);
 	for (size_t i = 0; i < 4; i++) {
 		int status = -1;
 
 		waitpid(pids[i], &status, 0);
-		assert_int_equal(status, 0);
+		failed += status != 0;
 	}
+	assert_int_equal(failed, 0);
 	history = open_history();
-	assert_int_equal(count_since(history, UUID_A, 0), 200);
-	assert_int_equal(count_since(history, "a1b2c3d4-0000-4000-8000-000000000003", 0), 50);
+	assert_int_equal(count_since(history, UUID_A, 0), 4 * n);
+	assert_int_equal(count_since(history, own[3], 0), n);
 	wss_history_close(history);
+}
+
+/* Writers in the same moment wait for each other: no sample of either is lost. */
+static void test_two_writers(void **unused)
+{
+	(void)unused;
+	four_writers(50);
+}
+
+static void write_file(const char *name, const void *data, size_t len, off_t at)
+{
+	int fd = open(name, O_WRONLY | O_CREAT, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, data, len, at), len);
+	close(fd);
+}
+
+/* The file is whole when it appears, whoever of them makes it. */
+static void test_made_at_once(void **unused)
+{
+	(void)unused;
+	for (int i = 0; i < 100; i++) {
+		four_writers(1);
+		/* As a hand removes it: what stays beside it is not the new one's. */
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
+/* What a creator that was killed has left is no hindrance. */
+static void test_half_made(void **unused)
+{
+	char new[PATH_MAX], beside[PATH_MAX];
+	struct wss_history *history = open_history();
+
+	(void)unused;
+	wss_history_close(history);
+	assert_int_equal(truncate(path, 0), 0);
+	write_file(make_path(new, "%s.new", path), "half", 4, 0);
+	write_file(make_path(beside, "%s.new-journal", path), "half", 4, 0);
+	history = open_history();
+	fill(history, UUID_A, 1, NOW, 1);
+	wss_history_close(history);
+	assert_int_equal(access(new, F_OK), -1);
+	assert_int_equal(access(beside, F_OK), -1);
 }
 
 /* Killed at any moment: what was reported as written is there, and the file is whole. */
@@ -369,15 +442,6 @@ static void test_killed(void **unused)
 		wss_history_close(history);
 	}
 	assert_true(written >= 30);
-}
-
-static void write_file(const char *name, const void *data, size_t len, off_t at)
-{
-	int fd = open(name, O_WRONLY | O_CREAT, 0600);
-
-	assert_true(fd >= 0);
-	assert_int_equal(pwrite(fd, data, len, at), len);
-	close(fd);
 }
 
 static void refused(const char *part)
@@ -542,7 +606,8 @@ int main(void)
 		TEST(test_stored_and_read), TEST(test_spans),
 		TEST(test_series),	    TEST(test_clock_set_back), TEST(test_clock_jumps_ahead),
 		TEST(test_retention_by_age), TEST(test_retention_by_size),
-		TEST(test_two_writers),	    TEST(test_killed),
+		TEST(test_two_writers),	    TEST(test_made_at_once),
+		TEST(test_half_made),	    TEST(test_killed),
 		TEST(test_damaged),	    TEST(test_versions),
 		TEST(test_journal),	    TEST(test_migration),
 		TEST(test_no_place),	    TEST(test_no_uuid),

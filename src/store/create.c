@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A new history. It appears under its name when it is whole: SQLite changes an empty file to WAL
+ * under locks for which it does not wait, so that one of several who make it at the same moment
+ * would fail.
+ */
+#include "store/db.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+/* The directories above path; that they exist is no error, and what else is wrong shows soon. */
+static void make_directories(const char *path)
+{
+	wss_auto_free char *copy = strdup(path);
+
+	for (char *at = copy ? copy + 1 : NULL; at && (at = strchr(at, '/')); at++) {
+		*at = '\0';
+		mkdir(copy, 0750);
+		*at = '/';
+	}
+}
+
+static bool is_missing(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) < 0 ? errno == ENOENT : S_ISREG(st.st_mode) && st.st_size == 0;
+}
+
+/* What SQLite puts beside a database; a log would be taken for that of a new one. */
+static void remove_beside(const char *path)
+{
+	static const char *const suffixes[] = { "-journal", "-wal", "-shm" };
+
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		wss_auto_free char *name = NULL;
+
+		if (asprintf(&name, "%s%s", path, suffixes[i]) < 0)
+			name = NULL;
+		else
+			unlink(name);
+	}
+}
+
+static void remove_database(const char *path)
+{
+	remove_beside(path);
+	unlink(path);
+}
+
+/*
+ * Whose guests need how much memory is nobody else's business. Closed again before the database is
+ * opened: closing any descriptor of a file lets go of all locks that the process has on it.
+ */
+static int make_private(const char *path, struct wss_error *err)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+
+	if (fd < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "history %s: cannot write it",
+				       path);
+	close(fd);
+	return 0;
+}
+
+static int make_database(const char *path, struct wss_error *err)
+{
+	struct wss_history *history = wss_db_new(path, err);
+	int r = -1;
+
+	if (!history)
+		return -1;
+	if (make_private(path, err) == 0) {
+		if (sqlite3_open_v2(path, &history->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
+			wss_db_error(history, "cannot open it", err);
+		else if (wss_db_set_up(history, err) == 0 &&
+			 wss_db_set_up_writer(history, err) == 0)
+			r = wss_db_migrate(history, err);
+	}
+	wss_history_close(history);
+	return r;
+}
+
+/* The caller has the directory's lock. */
+static int make_and_name(const char *path, struct wss_error *err)
+{
+	wss_auto_free char *new = NULL;
+	int r;
+
+	if (asprintf(&new, "%s.new", path) < 0) {
+		new = NULL;
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	/* A creator that was killed may have left it. */
+	remove_database(new);
+	remove_beside(path);
+	r = make_database(new, err);
+	if (r == 0 && rename(new, path) < 0)
+		r = wss_error_errno(err, WSS_ERR_FAILED, errno, "history %s: cannot write it",
+				    path);
+	if (r < 0)
+		remove_database(new);
+	return r;
+}
+
+int wss_db_create(const char *path, struct wss_error *err)
+{
+	wss_auto_free char *copy = strdup(path);
+	wss_auto_close int dir = -1;
+
+	if (!copy)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (!is_missing(path))
+		return 0;
+	make_directories(path);
+	dir = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0 || flock(dir, LOCK_EX) < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "history %s: cannot write it",
+				       path);
+	if (!is_missing(path))
+		return 0;
+	if (make_and_name(path, err) < 0)
+		return -1;
+	fsync(dir);
+	return 0;
+}
