@@ -26,7 +26,7 @@ struct wss_refset {
 	struct wss_pageset *unbroken;
 	struct wss_pageset *written;
 	enum place place;
-	bool any_window;
+	bool any_window, any_peak;
 	size_t point_room, mark_room;
 	struct wss_refset_point point; /* of the interval under way */
 	struct wss_refset_result result;
@@ -86,10 +86,38 @@ static int enter(struct wss_refset *refset, const struct wss_recording_sets *set
 	if (wss_pageset_copy(refset->at_start, sets->touched) < 0 ||
 	    wss_pageset_copy(refset->at_end, sets->touched) < 0 ||
 	    wss_pageset_copy(refset->ever, sets->touched) < 0 ||
-	    wss_pageset_copy(refset->unbroken, sets->touched) < 0 ||
-	    wss_pageset_copy(refset->written, sets->written) < 0)
+	    wss_pageset_copy(refset->unbroken, sets->touched) < 0)
 		return no_memory(err);
 	return 0;
+}
+
+/* What is outstanding from at_ns on may be more than ever before in the viewport. */
+static void take_peak(struct wss_refset *refset, const struct wss_recording_sets *sets,
+		      uint64_t at_ns)
+{
+	struct wss_refset_result *result = &refset->result;
+	uint64_t outstanding = wss_pageset_count(sets->touched);
+
+	if (outstanding > result->all.peak || !refset->any_peak) {
+		result->all.peak = outstanding;
+		result->peak_ns = at_ns;
+	}
+	refset->any_peak = true;
+	for (size_t i = 0; i < refset->recording->n_regions; i++)
+		if (refset->regions[i].touched > result->regions[i].peak)
+			result->regions[i].peak = refset->regions[i].touched;
+}
+
+/* The reference set as it is now: in all, and of each region. */
+static void count_reference(struct wss_refset *refset)
+{
+	struct wss_refset_result *result = &refset->result;
+
+	result->all.reference = wss_pageset_count(refset->reference);
+	for (size_t i = 0; i < refset->recording->n_regions; i++)
+		result->regions[i].reference = wss_pageset_count_run(
+			refset->reference,
+			(struct wss_run){ refset->regions[i].first, refset->regions[i].n });
 }
 
 int wss_refset_begin(void *opaque, const struct wss_interval *interval,
@@ -99,10 +127,15 @@ int wss_refset_begin(void *opaque, const struct wss_interval *interval,
 
 	/* The viewport begins in the gap before this window: with what the last one left. */
 	if (refset->place == BEFORE && !interval->gap && refset->any_window &&
-	    interval->start_ns > refset->result.from_ns && enter(refset, sets, err) < 0)
-		return -1;
-	if (refset->place == INSIDE && interval->start_ns >= refset->result.to_ns)
+	    interval->start_ns > refset->result.from_ns) {
+		if (enter(refset, sets, err) < 0)
+			return -1;
+		take_peak(refset, sets, refset->result.from_ns);
+	}
+	if (refset->place == INSIDE && interval->start_ns >= refset->result.to_ns) {
 		refset->place = BEHIND;
+		count_reference(refset);
+	}
 	refset->point = (struct wss_refset_point){
 		.start_ns = interval->start_ns,
 		.end_ns = interval->end_ns,
@@ -214,7 +247,7 @@ static uint8_t weaker(uint8_t a, uint8_t b)
 	return a == WSS_WRITTEN_EXACT ? b : WSS_WRITTEN_ABSENT;
 }
 
-static void count_window(struct wss_refset *refset)
+static int count_window(struct wss_refset *refset, const struct wss_recording_sets *sets)
 {
 	struct wss_refset_result *result = &refset->result;
 	struct wss_refset_point *point = &refset->point;
@@ -223,14 +256,9 @@ static void count_window(struct wss_refset *refset)
 	result->written_meaning = result->windows
 					  ? weaker(result->written_meaning, point->written_meaning)
 					  : point->written_meaning;
-	result->windows++;
-	if (point->touched > result->all.peak || result->windows == 1) {
-		result->all.peak = point->touched;
-		result->peak_ns = point->start_ns;
-	}
-	for (size_t i = 0; i < refset->recording->n_regions; i++)
-		if (refset->regions[i].touched > result->regions[i].peak)
-			result->regions[i].peak = refset->regions[i].touched;
+	take_peak(refset, sets, point->start_ns);
+	/* What was written in the viewport begins with its first window, not before. */
+	return result->windows++ ? 0 : wss_pageset_copy(refset->written, sets->written);
 }
 
 static uint64_t overlap_ns(const struct wss_refset_result *result,
@@ -262,8 +290,8 @@ int wss_refset_end(void *opaque, const struct wss_interval *interval,
 	if (refset->place == BEFORE && interval->end_ns > refset->result.from_ns &&
 	    interval->start_ns < refset->result.to_ns && enter(refset, sets, err) < 0)
 		return -1;
-	if (refset->place == INSIDE)
-		count_window(refset);
+	if (refset->place == INSIDE && count_window(refset, sets) < 0)
+		return no_memory(err);
 	return add_point(refset, err);
 }
 
@@ -302,7 +330,6 @@ static void classify(const struct wss_refset *refset, struct wss_run pages,
 	classes->transient = overlap.neither;
 	classes->unbroken = wss_pageset_count_run(refset->unbroken, pages);
 	classes->written = wss_pageset_count_run(refset->written, pages);
-	classes->reference = wss_pageset_count_run(refset->reference, pages);
 }
 
 int wss_refset_finish(struct wss_refset *refset, uint64_t end_ns,
@@ -315,6 +342,8 @@ int wss_refset_finish(struct wss_refset *refset, uint64_t end_ns,
 		return wss_error_set(err, WSS_ERR_FAILED, "no window lies in this time");
 	if (result->to_ns > end_ns)
 		result->to_ns = end_ns;
+	if (refset->place == INSIDE)
+		count_reference(refset);
 	classify(refset, everything, &result->all);
 	for (size_t i = 0; i < refset->recording->n_regions; i++)
 		classify(refset, (struct wss_run){ refset->regions[i].first, refset->regions[i].n },

@@ -37,7 +37,7 @@ struct wss_refset_point {
 	uint8_t written_meaning; /* enum wss_written */
 	/* Pages; unknown, and 0 here, in a gap. */
 	uint64_t touched;   /* the outstanding set */
-	uint64_t first;	    /* of touched: for the first time in the recording */
+	uint64_t first;	    /* of touched: for the first time, or the first since the balloon took it */
 	uint64_t written;   /* unless its meaning is "absent" */
 	uint64_t gained;    /* touched, and not in the window before */
 	uint64_t lost;	    /* the other way round */
@@ -54,7 +54,7 @@ struct wss_refset_classes {
 	uint64_t transient;
 	uint64_t written; /* written at least once in the viewport */
 	uint64_t peak;	  /* most that were outstanding at a time */
-	uint64_t reference;
+	uint64_t reference; /* at the end of the viewport */
 };
 
 /* A stretch of at least two windows in which the outstanding set stays within 5 % of its mean. */

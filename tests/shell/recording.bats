@@ -68,6 +68,24 @@ bats_require_minimum_version 1.5.0
 	refused 2 'viewport' report r --viewport x:5s
 }
 
+@test "report --viewport: one that begins in a gap begins with what the last window left" {
+	make r --phases 4096:4,0:8 --gap-every 5 --windows 8
+	"$virt_wss" report r --viewport 4500ms: --output json >out.json
+	json '$j->{viewport}{lost_bytes} == 4096 * 4096 && $j->{viewport}{size_bytes} == 4096 * 4096' <out.json
+	json '$j->{viewport}{peak_bytes} == 4096 * 4096 && $j->{viewport}{peak_at_seconds} == 4.5' <out.json
+	json '$j->{regions}[2]{peak_bytes} == 4096 * 4096' <out.json
+	# Written before.
+	json '$j->{viewport}{written_bytes} == 0 && $j->{viewport}{written} eq "exact"' <out.json
+}
+
+@test "report --viewport: the reference set is the one at its end" {
+	make r --phases 4096:5,16384:15
+	"$virt_wss" report r --viewport 0s:4s --output json >out.json
+	json '$j->{viewport}{reference_bytes} == 4096 * 4096' <out.json
+	json '$j->{regions}[2]{reference_bytes} == 4096 * 4096' <out.json
+	"$virt_wss" report r --output json | json '$j->{viewport}{reference_bytes} == 16384 * 4096'
+}
+
 @test "report: regions and nodes" {
 	make r --ram $((8 << 30)) --nodes 2 --device $((1 << 30)) --phases 4096:20 --balloon 100
 	"$virt_wss" report r --output json >out.json

@@ -137,6 +137,7 @@ static unsigned window_at(uint64_t ns, bool is_end)
 static void check_viewport(uint64_t from, uint64_t to)
 {
 	unsigned a = window_at(from, false), b = window_at(to, true);
+	uint64_t outstanding[WINDOWS] = { 0 };
 	struct wss_refset_classes truth = { 0 };
 	const struct wss_refset_result *result;
 	struct wss_refset *refset;
@@ -149,6 +150,7 @@ static void check_viewport(uint64_t from, uint64_t to)
 			if (script->gap[w])
 				continue;
 			ever = ever || script->touched[w][i];
+			outstanding[w] += script->touched[w][i];
 			always = always && script->touched[w][i];
 		}
 		truth.persistent += at_a && at_b;
@@ -156,7 +158,13 @@ static void check_viewport(uint64_t from, uint64_t to)
 		truth.gained += at_b && !at_a;
 		truth.lost += at_a && !at_b;
 		truth.transient += ever && !at_a && !at_b;
+		for (unsigned w = 0; w < a; w++)
+			ever = ever || (!script->gap[w] && script->touched[w][i]);
+		truth.reference += ever;
 	}
+	for (unsigned w = a; w <= b; w++)
+		if (outstanding[w] > truth.peak)
+			truth.peak = outstanding[w];
 	assert_int_equal(wss_refset_new(&recording, from, to, &refset, NULL), 0);
 	replay(&to_refset, refset);
 	if (wss_refset_finish(refset, WINDOWS * SECOND, &result, NULL) == 0) {
@@ -165,6 +173,10 @@ static void check_viewport(uint64_t from, uint64_t to)
 		assert_int_equal(result->all.gained, truth.gained);
 		assert_int_equal(result->all.lost, truth.lost);
 		assert_int_equal(result->all.transient, truth.transient);
+		assert_int_equal(result->all.peak, truth.peak);
+		assert_int_equal(result->all.reference, truth.reference);
+		assert_int_equal(result->regions[0].reference + result->regions[1].reference,
+				 truth.reference);
 		assert_int_equal(result->regions[0].persistent + result->regions[1].persistent,
 				 truth.persistent);
 		assert_int_equal(result->regions[0].transient + result->regions[1].transient,
