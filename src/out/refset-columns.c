@@ -175,40 +175,24 @@ static const struct wss_column region_columns[] = {
 	{ "reference_bytes", NULL, "REFERENCE", 9, get_region_reference },
 };
 
-/* The number of the i-th node that has memory. */
-static int node_number(const struct wss_recording *recording, uint64_t i)
+int wss_refset_next_node(const struct wss_recording *recording, int last)
 {
-	int last = -1;
+	int next = -1;
 
-	for (;; i--) {
-		int next = -1;
+	for (size_t i = 0; i < recording->n_regions; i++) {
+		int node = recording->regions[i].node;
 
-		for (size_t k = 0; k < recording->n_regions; k++) {
-			int node = recording->regions[k].node;
-
-			if (node > last && (next < 0 || node < next))
-				next = node;
-		}
-		last = next;
-		if (next < 0 || !i)
-			return next;
+		if (node > last && (next < 0 || node < next))
+			next = node;
 	}
-}
-
-uint64_t wss_refset_node_count(const struct wss_recording *recording)
-{
-	uint64_t n = 0;
-
-	while (node_number(recording, n) >= 0)
-		n++;
-	return n;
+	return next;
 }
 
 /* The sum of a class over the regions of the row's node. */
 #define NODE_SUM(name, expression)                                                              \
 	static struct wss_value get_node_##name(const void *row)                               \
 	{                                                                                       \
-		int node = node_number(recording_of(row), ((const struct wss_refset_row *)row)->i); \
+		int node = ((const struct wss_refset_row *)row)->node;                          \
 		uint64_t sum = 0;                                                               \
                                                                                                 \
 		for (size_t i = 0; i < recording_of(row)->n_regions; i++) {                     \
@@ -228,7 +212,7 @@ NODE_SUM(gained, classes->gained)
 NODE_SUM(lost, classes->lost)
 NODE_SUM(transient, classes->transient)
 NODE_SUM(reference, classes->reference)
-GETTER(node, node_value(node_number(recording_of(row), ((const struct wss_refset_row *)row)->i)))
+GETTER(node, node_value(((const struct wss_refset_row *)row)->node))
 
 static const struct wss_column node_columns[] = {
 	{ "node", NULL, "NODE", 4, get_node },

@@ -23,11 +23,12 @@ enum wss_refset_part {
 struct wss_refset_row {
 	const struct wss_refset_report *report;
 	size_t i;
+	int node; /* of the nodes: its number */
 };
 
 extern const struct wss_report_layout wss_refset_layouts[WSS_REFSET_PARTS];
 
-/* NUMA nodes that are known to have memory. */
-uint64_t wss_refset_node_count(const struct wss_recording *recording);
+/* The lowest number, above last, of a NUMA node that is known to have memory; -1: none. */
+int wss_refset_next_node(const struct wss_recording *recording, int last);
 
 #endif

@@ -11,9 +11,13 @@
 /* Rows of the text's graph at most. */
 #define GRAPH_ROWS 40
 
-static struct wss_refset_row row_of(const struct wss_refset_report *report)
+static uint64_t node_count(const struct wss_recording *recording)
 {
-	return (struct wss_refset_row){ .report = report };
+	uint64_t n = 0;
+
+	for (int node = -1; (node = wss_refset_next_node(recording, node)) >= 0; n++)
+		;
+	return n;
 }
 
 static uint64_t row_count(const struct wss_refset_report *report, enum wss_refset_part part)
@@ -22,7 +26,7 @@ static uint64_t row_count(const struct wss_refset_report *report, enum wss_refse
 	case WSS_REFSET_REGIONS:
 		return report->recording->n_regions;
 	case WSS_REFSET_NODES:
-		return wss_refset_node_count(report->recording);
+		return node_count(report->recording);
 	case WSS_REFSET_PHASES:
 		return report->result->n_phases;
 	case WSS_REFSET_MARKS:
@@ -34,34 +38,64 @@ static uint64_t row_count(const struct wss_refset_report *report, enum wss_refse
 	}
 }
 
+/* Gives each row of a part, until one cannot be. */
+static bool each_row(const struct wss_refset_report *report, enum wss_refset_part part,
+		     bool (*give)(void *opaque, const struct wss_refset_row *row), void *opaque)
+{
+	struct wss_refset_row row = { .report = report, .node = -1 };
+	uint64_t n = row_count(report, part);
+
+	for (; row.i < n; row.i++) {
+		if (part == WSS_REFSET_NODES)
+			row.node = wss_refset_next_node(report->recording, row.node);
+		if (!give(opaque, &row))
+			return false;
+	}
+	return true;
+}
+
+static bool write_row(void *table, const struct wss_refset_row *row)
+{
+	wss_report_row(table, row);
+	return true;
+}
+
 static int print_part(FILE *stream, enum wss_format format, const struct wss_refset_report *report,
 		      enum wss_refset_part part, struct wss_error *err)
 {
-	struct wss_refset_row row = row_of(report);
 	struct wss_report *table;
 
 	if (wss_report_open(stream, format, &wss_refset_layouts[part], &table, err) < 0)
 		return -1;
-	for (row.i = 0; row.i < row_count(report, part); row.i++)
-		wss_report_row(table, &row);
+	each_row(report, part, write_row, table);
 	return wss_report_close(table, err);
+}
+
+struct json_part {
+	FILE *stream;
+	const struct wss_report_layout *layout;
+	bool list;
+};
+
+static bool write_json_row(void *opaque, const struct wss_refset_row *row)
+{
+	const struct json_part *part = opaque;
+
+	if (part->list)
+		fputs(row->i ? ",\n" : "\n", part->stream);
+	return wss_json_write_row(part->stream, part->layout, row) == 0;
 }
 
 static bool write_json_part(FILE *stream, const struct wss_refset_report *report,
 			    enum wss_refset_part part)
 {
-	const struct wss_report_layout *layout = &wss_refset_layouts[part];
-	bool list = part >= WSS_REFSET_REGIONS;
-	struct wss_refset_row row = row_of(report);
+	struct json_part json = { .stream = stream, .layout = &wss_refset_layouts[part],
+				  .list = part >= WSS_REFSET_REGIONS };
 
-	fprintf(stream, ",\n\"%s\": %s", layout->array_key, list ? "[" : "");
-	for (row.i = 0; row.i < row_count(report, part); row.i++) {
-		if (list)
-			fputs(row.i ? ",\n" : "\n", stream);
-		if (wss_json_write_row(stream, layout, &row) < 0)
-			return false;
-	}
-	fputs(list ? "]" : "", stream);
+	fprintf(stream, ",\n\"%s\": %s", json.layout->array_key, json.list ? "[" : "");
+	if (!each_row(report, part, write_json_row, &json))
+		return false;
+	fputs(json.list ? "]" : "", stream);
 	return true;
 }
 

@@ -86,6 +86,13 @@ bats_require_minimum_version 1.5.0
 	"$virt_wss" report r --output json | json '$j->{viewport}{reference_bytes} == 16384 * 4096'
 }
 
+@test "report: many nodes" {
+	make r --ram $((1 << 40)) --nodes 1000 --phases 4096:20
+	timeout 20 "$virt_wss" report r --output json >out.json
+	json '@{$j->{nodes}} == 1000 && $j->{nodes}[999]{node} == 999' <out.json
+	timeout 20 "$virt_wss" report r >table
+}
+
 @test "report: regions and nodes" {
 	make r --ram $((8 << 30)) --nodes 2 --device $((1 << 30)) --phases 4096:20 --balloon 100
 	"$virt_wss" report r --output json >out.json
