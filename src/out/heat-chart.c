@@ -158,11 +158,14 @@ static void draw_rows(FILE *f, const struct frame *frame, const struct wss_recor
 
 static void draw_axes(FILE *f, const struct frame *frame, const struct wss_heatmap *map)
 {
+	char row[16], label[64];
+
 	wss_axis_draw_time(f,
 			   &(struct wss_axis_box){ frame->left, frame->right, frame->top, frame->bottom },
 			   (double)map->end_ns);
-	wss_svg_text_upright(f, 18, (frame->top + frame->bottom) / 2, "label",
-			     "guest-physical address");
+	wss_size_format(map->row_pages << WSS_PAGE_SHIFT, row, sizeof(row));
+	snprintf(label, sizeof(label), "guest-physical address, %s a row", row);
+	wss_svg_text_upright(f, 18, (frame->top + frame->bottom) / 2, "label", label);
 }
 
 static void draw_legend(FILE *f)
@@ -187,14 +190,10 @@ void wss_heatmap_plot(FILE *f, const struct wss_recording *recording,
 		      const struct wss_heatmap *map)
 {
 	struct frame frame = fit(map);
-	char title[WSS_RECORDING_TEXT_MAX + 64], row[16];
 
-	wss_size_format(map->row_pages << WSS_PAGE_SHIFT, row, sizeof(row));
-	snprintf(title, sizeof(title), "How often %.40s%s touched its memory (%s a row)",
-		 recording->domain, strlen(recording->domain) > 40 ? "..." : "", row);
-	wss_text_sanitize(title);
 	wss_svg_begin(f, WIDTH, frame.bottom + BELOW, "Heat map of guest memory");
-	wss_svg_text(f, LEFT, 28, WSS_ANCHOR_START, "title", title);
+	wss_svg_title(f, frame.left, 28, frame.right - frame.left, "How often ", recording->domain,
+		      " touched its memory");
 	draw_legend(f);
 	draw_rows(f, &frame, recording, map);
 	draw_axes(f, &frame, map);

@@ -17,7 +17,8 @@
 #define BELOW 66.0
 #define MARK_ROW 18.0
 #define MARKS_LISTED 10
-#define MARK_CHARACTERS 90
+/* Of the list of marks: the style sheet's "small". */
+#define MARK_FONT 12.0
 /* A number of a mark stands over its line if the one before is so far away. */
 #define MARK_DISTANCE 26.0
 /* Finer steps than that cannot be seen. */
@@ -143,8 +144,11 @@ static void draw_marks(FILE *f, const struct frame *frame, const struct wss_refs
 	for (size_t i = 0; i < result->n_marks; i++) {
 		double x = x_of(frame, result->marks[i].time_ns);
 
+		/* Set behind the last whole interval of a recording that was not ended. */
+		if (x > frame->right)
+			break;
 		wss_svg_line(f, x, frame->top - 4, x, frame->bottom, "reference");
-		if (x - last < MARK_DISTANCE || x > frame->right)
+		if (x - last < MARK_DISTANCE)
 			continue;
 		snprintf(text, sizeof(text), "%zu", i + 1);
 		wss_svg_text(f, x, frame->top - 8, WSS_ANCHOR_MIDDLE, "small", text);
@@ -155,9 +159,9 @@ static void draw_marks(FILE *f, const struct frame *frame, const struct wss_refs
 		if (i + 1 == MARKS_LISTED && result->n_marks > MARKS_LISTED)
 			snprintf(text, sizeof(text), "and %zu more marks", result->n_marks - i);
 		else
-			snprintf(text, sizeof(text), "%zu: %s, %.*s", i + 1, time, MARK_CHARACTERS,
+			snprintf(text, sizeof(text), "%zu: %s, %s", i + 1, time,
 				 result->marks[i].text);
-		wss_text_sanitize(text);
+		wss_svg_fit(text, sizeof(text), MARK_FONT, frame->right - frame->left);
 		wss_svg_text(f, frame->left, frame->bottom + BELOW + MARK_ROW * (double)(i + 1) - 6,
 			     WSS_ANCHOR_START, "small", text);
 	}
@@ -202,16 +206,6 @@ static void draw_legend(FILE *f, const struct wss_refset_result *result)
 		draw_key(f, x, "gap", "gap: not observed", 180);
 }
 
-static void draw_title(FILE *f, const struct wss_recording *recording)
-{
-	char text[WSS_RECORDING_TEXT_MAX + 64];
-
-	snprintf(text, sizeof(text), "Memory that %.40s%s touched", recording->domain,
-		 strlen(recording->domain) > 40 ? "..." : "");
-	wss_text_sanitize(text);
-	wss_svg_text(f, LEFT, 28, WSS_ANCHOR_START, "title", text);
-}
-
 void wss_refset_plot(FILE *f, const struct wss_recording *recording,
 		     const struct wss_refset_result *result, uint64_t end_ns)
 {
@@ -220,7 +214,8 @@ void wss_refset_plot(FILE *f, const struct wss_recording *recording,
 
 	wss_svg_begin(f, WIDTH, frame.bottom + BELOW + MARK_ROW * (double)listed,
 		      "Outstanding set and reference set over time");
-	draw_title(f, recording);
+	wss_svg_title(f, frame.left, 28, frame.right - frame.left, "Memory that ", recording->domain,
+		      " touched");
 	draw_legend(f, result);
 	if (result->from_ns > 0 || result->to_ns < end_ns)
 		wss_svg_rect(f, x_of(&frame, result->from_ns), frame.top,

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "out/svg.h"
 
+#include <string.h>
+
+/* The style sheet's. */
+#define TITLE_FONT 17.0
+
 /* Okabe and Ito's colours, which colour-blind readers can tell apart, a little darker or lighter. */
 static const char style[] =
 	"svg{color-scheme:light dark}\n"
@@ -119,6 +124,58 @@ void wss_svg_text(FILE *f, double x, double y, enum wss_anchor anchor, const cha
 		anchors[anchor]);
 	write_escaped(f, text);
 	fputs("</text>\n", f);
+}
+
+/* Of the widest bold sans-serif, in the font's size: which font it will be is not known. */
+static double letter_width(unsigned char letter)
+{
+	if (letter >= 0x80 || strchr("MWmw@%", letter))
+		return 1.15;
+	if (strchr(" .,:;!'|()[]/-", letter))
+		return 0.5;
+	return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') ? 0.74 : 0.88;
+}
+
+static double text_width(const char *text, double font)
+{
+	double width = 0;
+
+	for (; *text; text++)
+		if (((unsigned char)*text & 0xc0) != 0x80)
+			width += font * letter_width((unsigned char)*text);
+	return width;
+}
+
+void wss_svg_fit(char *text, size_t size, double font, double width)
+{
+	static const char dots[] = "...";
+	double room = width - text_width(dots, font), taken = 0;
+	size_t end = 0;
+
+	if (text_width(text, font) <= width)
+		return;
+	for (size_t i = 0; text[i] && i + sizeof(dots) <= size; i++) {
+		if (((unsigned char)text[i] & 0xc0) == 0x80)
+			continue;
+		/* All before this character fits. */
+		end = i;
+		taken += font * letter_width((unsigned char)text[i]);
+		if (taken > room)
+			break;
+	}
+	memcpy(text + end, dots, sizeof(dots));
+}
+
+void wss_svg_title(FILE *f, double x, double y, double width, const char *before, const char *name,
+		   const char *after)
+{
+	char shown[256], text[512];
+
+	snprintf(shown, sizeof(shown), "%s", name);
+	wss_svg_fit(shown, sizeof(shown), TITLE_FONT,
+		    width - text_width(before, TITLE_FONT) - text_width(after, TITLE_FONT));
+	snprintf(text, sizeof(text), "%s%s%s", before, shown, after);
+	wss_svg_text(f, x, y, WSS_ANCHOR_START, "title", text);
 }
 
 void wss_svg_text_upright(FILE *f, double x, double y, const char *class, const char *text)

@@ -44,6 +44,16 @@ void wss_svg_circle(FILE *f, double x, double y, double radius, const char *clas
 void wss_svg_text(FILE *f, double x, double y, enum wss_anchor anchor, const char *class,
 		  const char *text);
 
+/*
+ * Shortens text, a buffer of size bytes, so that it is no wider than width at a font of so many
+ * pixels, bold or not, whatever its letters.
+ */
+void wss_svg_fit(char *text, size_t size, double font, double width);
+
+/* The picture's title, not wider than width: before, a name that is shortened for it, after. */
+void wss_svg_title(FILE *f, double x, double y, double width, const char *before, const char *name,
+		   const char *after);
+
 /* Upright text, read from below; for the axis on the left. */
 void wss_svg_text_upright(FILE *f, double x, double y, const char *class, const char *text);
 

@@ -82,6 +82,41 @@ has() { # PICTURE NAME LEAST
 	[ "$(stat -c %s many.svg)" -lt 300000 ]
 }
 
+@test "names of any letters, marks behind the end" {
+	local name
+	for name in "$(printf 'W%.0s' {1..200})" "$(printf '日%.0s' {1..80})" \
+		production-namespace_machine-template-of-a-cluster-worker-00042; do
+		"$mkrecording" r --windows 4 --phases 100:4 --domain "$name" >said
+		"$virt_wss" report r --plot r.svg >table
+		shown r.svg
+		"$virt_wss" heatmap r --plot h.svg
+		shown h.svg
+	done
+	mkfifo hold
+	"$mkrecording" live --hold --windows 1 <hold >said 3>&- &
+	exec 4>hold
+	for _ in {1..100}; do
+		! grep -q holding said || break
+		sleep 0.1
+	done
+	# One second is recorded; read while it goes on, the marks are behind that.
+	for _ in {1..100}; do
+		"$virt_wss" mark live "$(printf 'W%.0s' {1..255})" 2>when
+		! grep -q 'marked at [1-9][0-9.]* s' when || break
+		sleep 0.1
+	done
+	grep -q 'marked at [1-9][0-9.]* s' when
+	"$virt_wss" mark live "$(printf '日%.0s' {1..85})"
+	"$virt_wss" report live --plot r.svg >table
+	exec 4>&-
+	wait
+	shown r.svg
+	grep -q '>1: .*W\.\.\.<' r.svg
+	# None of the lines is right of the axes.
+	sed -nE 's/.*<line class="reference" x1="([0-9.]+)".*/\1/p' r.svg |
+		awk '$1 > 936.1 { bad = 1 } END { exit bad }'
+}
+
 @test "heatmap --plot: 64 MiB" {
 	"$mkrecording" r --ram $((64 << 20)) --phases 1024:5,4096:8,512:7 --gap-every 9 --runs 20 >said
 	"$virt_wss" heatmap r --plot h.svg
