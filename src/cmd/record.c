@@ -11,6 +11,7 @@
 #include "cmd/cmd.h"
 #include "cmd/session.h"
 #include "help-text.h"
+#include "rec/codec.h"
 #include "track/residency.h"
 #include "track/window.h"
 
@@ -18,6 +19,8 @@
 #define INTERVAL_DEFAULT_NS WSS_NS_PER_S
 #define INTERVAL_MAX_NS (3600 * WSS_NS_PER_S)
 #define LENGTH_MAX_NS (365 * 24 * 3600 * WSS_NS_PER_S)
+/* With a gap before each. */
+#define WINDOWS_MAX (WSS_REC_INTERVALS_MAX / 2)
 #define STALL_MAX_NS (60 * WSS_NS_PER_S)
 /* Whether memory is on huge pages, which decides what is known of writes, is looked at so often. */
 #define MEMORY_AGE_NS (10 * WSS_NS_PER_S)
@@ -112,6 +115,10 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct record_optio
 	if (options->window.window_ns > options->interval_ns)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--window must not be longer than --interval");
+	if (!options->until_stopped && options->length_ns / options->interval_ns > WINDOWS_MAX)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--for: a recording has at most %u windows: take a longer --interval",
+				     WINDOWS_MAX);
 	if (!options->until_stopped && options->window.window_ns > options->length_ns)
 		options->window.window_ns = options->length_ns;
 	if (options->interval_ns - options->window.window_ns < CHAIN_REST_NS)

@@ -88,6 +88,7 @@ int wss_append_catch_up(struct wss_appender *appender, struct wss_error *err)
 		if (frame.type == WSS_FRAME_INTERVAL)
 			inside = !(frame.flags & WSS_FRAME_LAST);
 		appender->ended = frame.type == WSS_FRAME_END;
+		appender->marks += frame.type == WSS_FRAME_MARK;
 		appender->end += WSS_REC_FRAME_BYTES + (off_t)frame.length;
 		appender->sequence++;
 	}

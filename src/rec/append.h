@@ -17,6 +17,7 @@ struct wss_appender {
 	uint32_t seed;	   /* the header's checksum */
 	uint32_t sequence; /* of the next frame */
 	off_t end;	   /* of the last whole frame */
+	uint64_t marks;	   /* seen on the way there */
 	bool ended;	   /* that was the end of the recording */
 };
 

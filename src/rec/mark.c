@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,16 +41,23 @@ static int append_mark(struct wss_appender *appender, const char *text, uint64_t
 	uint8_t data[WSS_REC_FRAME_BYTES + WSS_MARK_TEXT_MAX + 32];
 	struct wss_buffer payload = { .data = data + WSS_REC_FRAME_BYTES,
 				      .size = sizeof(data) - WSS_REC_FRAME_BYTES };
+	char clean[WSS_MARK_TEXT_MAX];
 
-	wss_buffer_number(&payload, time_ns);
-	wss_buffer_text(&payload, text);
-	if (payload.full || strlen(text) >= WSS_MARK_TEXT_MAX)
+	if (strlen(text) >= sizeof(clean))
 		return wss_error_set(err, WSS_ERR_USAGE, "a mark has at most %d bytes",
 				     WSS_MARK_TEXT_MAX - 1);
+	snprintf(clean, sizeof(clean), "%s", text);
+	/* The command line may give anything; the file has UTF-8. */
+	wss_text_sanitize(clean);
+	wss_buffer_number(&payload, time_ns);
+	wss_buffer_text(&payload, clean);
 	if (wss_append_catch_up(appender, err) < 0)
 		return -1;
 	if (appender->ended)
 		return wss_error_set(err, WSS_ERR_FAILED, "the recording has ended");
+	if (appender->marks >= WSS_REC_MARKS_MAX)
+		return wss_error_set(err, WSS_ERR_FAILED, "it has %u marks: no more fit",
+				     WSS_REC_MARKS_MAX);
 	return wss_append_frame(appender, WSS_FRAME_MARK, 0, data, payload.length, err);
 }
 

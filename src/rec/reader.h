@@ -66,7 +66,7 @@ struct wss_recfile_visitor {
 
 /*
  * Replays all whole intervals, from the beginning. WSS_ERR_FAILED: what the file says does not fit
- * together. Nothing that the visitor was told before counts then.
+ * together. Nothing that the visitor was told before counts then. WSS_ERR_INTERRUPTED: by a signal.
  */
 int wss_recfile_replay(struct wss_recfile *file, const struct wss_recfile_visitor *visitor,
 		       void *opaque, struct wss_error *err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "base/cleanup.h"
+#include "base/stop.h"
 #include "rec/reader-private.h"
 #include "rec/tokens.h"
 
@@ -158,6 +159,8 @@ static int replay_frames(struct replay *replay, struct wss_error *err)
 	while (r == 0 && offset < file->whole) {
 		struct wss_frame frame;
 
+		if (wss_stop_requested())
+			return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 		if (!wss_recfile_frame(file, &offset, &sequence, &frame))
 			return wss_error_set(err, WSS_ERR_FAILED,
 					     "%s: was changed while it was read", file->name);

@@ -26,6 +26,7 @@ struct wss_recwriter {
 	struct wss_buffer payload;
 	struct wss_token_state tokens;
 	uint64_t last_end_ns;
+	uint64_t intervals;
 	/* Of the interval under way. */
 	bool open;
 	bool locked; /* some of it has been written: the lock is ours until its end */
@@ -153,6 +154,10 @@ int wss_recwriter_begin(struct wss_recwriter *writer, const struct wss_interval 
 	    interval->end_ns < interval->start_ns || interval->end_ns > WSS_REC_TIME_MAX_NS)
 		return wss_error_set(err, WSS_ERR_FAILED, "%s: an interval out of order",
 				     writer->path);
+	if (writer->intervals == WSS_REC_INTERVALS_MAX)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "%s: it has %u intervals, windows and gaps: no more fit",
+				     writer->path, WSS_REC_INTERVALS_MAX);
 	start_payload(writer, WSS_FRAME_FIRST);
 	wss_rec_encode_interval(&writer->payload, interval);
 	writer->last_end_ns = interval->end_ns;
@@ -220,6 +225,7 @@ int wss_recwriter_end(struct wss_recwriter *writer, uint64_t touched, uint64_t w
 		return -1;
 	wss_append_unlock(writer->appender.fd, WSS_LOCK_APPEND);
 	writer->locked = writer->open = false;
+	writer->intervals++;
 	return 0;
 }
 

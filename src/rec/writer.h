@@ -32,7 +32,10 @@ int wss_recwriter_check(const char *path, struct wss_error *err);
 int wss_recwriter_create(const char *path, const struct wss_recording *recording,
 			 struct wss_recwriter **ret_writer, struct wss_error *err);
 
-/* Begins an interval; times must not be before the end of the last one. */
+/*
+ * Begins an interval; times must not be before the end of the last one. WSS_ERR_FAILED also where
+ * the recording has as many as one may have.
+ */
 int wss_recwriter_begin(struct wss_recwriter *writer, const struct wss_interval *interval,
 			struct wss_error *err);
 

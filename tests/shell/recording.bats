@@ -93,6 +93,15 @@ bats_require_minimum_version 1.5.0
 	timeout 20 "$virt_wss" report r >table
 }
 
+@test "a recording does not get more intervals than can be read" {
+	! "$mkrecording" r --ram $((16 << 20)) --windows 1048577 >said 2>why || return 1
+	grep -q '1048576 intervals.*no more fit$' why
+	"$virt_wss" report r --viewport 1048570s: --output json >out.json
+	json '$j->{viewport}{windows} == 6 && $j->{recording}{whole}' <out.json
+	refused 2 'at most 524288 windows' record web1 -o r --for 8d
+	refused 2 'at most 524288 windows' record web1 -o r --for 10m --interval 1ms
+}
+
 @test "report: regions and nodes" {
 	make r --ram $((8 << 30)) --nodes 2 --device $((1 << 30)) --phases 4096:20 --balloon 100
 	"$virt_wss" report r --output json >out.json

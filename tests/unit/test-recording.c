@@ -16,6 +16,8 @@
 #include <cmocka.h>
 
 #include "base/io.h"
+#include "base/stop.h"
+#include "rec/append.h"
 #include "rec/codec.h"
 #include "rec/reader.h"
 #include "rec/writer.h"
@@ -73,6 +75,18 @@ static void window(struct wss_recwriter *writer, uint64_t i, uint64_t gfn, uint6
 	assert_int_equal(wss_recwriter_begin(writer, &interval, NULL), 0);
 	assert_int_equal(wss_recwriter_change(writer, WSS_CHANGE_TOUCHED, gfn, n, NULL), 0);
 	assert_int_equal(wss_recwriter_end(writer, total, 0, 0, NULL), 0);
+}
+
+static uint8_t big[1 << 16];
+
+/* Is a text in the file, as it is? */
+static bool contains(const char *text)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = wss_io_pread(fd, big, sizeof(big), 0);
+
+	close(fd);
+	return n > 0 && memmem(big, (size_t)n, text, strlen(text));
 }
 
 struct seen {
@@ -290,7 +304,7 @@ static void test_marks(void **state)
 	f = fopen(path, "a");
 	assert_true(f && fputs("WSSF remains", f) >= 0 && fclose(f) == 0);
 	window(writer, 1, 600, 4, 8);
-	assert_int_equal(wss_rec_mark(path, "two\033[31m", "boot", 678 + SECOND, &time, NULL), 0);
+	assert_int_equal(wss_rec_mark(path, "two\033[31m\xff", "boot", 678 + SECOND, &time, NULL), 0);
 	assert_int_equal(wss_rec_mark(path, "x", "other", 678 + SECOND, &time, &err), -1);
 	assert_non_null(strstr(err.text, "another host"));
 	memset(text, 'x', sizeof(text));
@@ -300,7 +314,63 @@ static void test_marks(void **state)
 	assert_int_equal(wss_rec_mark(path, "late", "boot", 678 + SECOND, &time, &err), -1);
 	seen = replay(&s);
 	assert_true(seen.intervals == 2 && seen.marks == 2 && s.ended);
-	assert_string_equal(seen.mark, "two?[31m");
+	assert_string_equal(seen.mark, "two?[31m?");
+	/* The file has UTF-8, for other readers. */
+	assert_true(contains("two?[31m?"));
+}
+
+/* More than a reader takes are refused when they are set, so that the file stays readable. */
+static void test_too_many_marks(void **state)
+{
+	uint8_t data[WSS_REC_FRAME_BYTES + 16];
+	struct wss_buffer payload = { .data = data + WSS_REC_FRAME_BYTES, .size = 16 };
+	struct wss_recwriter *writer = create();
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_appender appender = { .fd = open(path, O_RDWR | O_CLOEXEC) };
+	struct wss_recfile_state s;
+	uint64_t time;
+
+	(void)state;
+	appender.end = (off_t)wss_rec_encode_header(&recording, big, sizeof(big), &appender.seed);
+	wss_buffer_number(&payload, 0);
+	wss_buffer_text(&payload, "x");
+	for (unsigned i = 0; i < WSS_REC_MARKS_MAX; i++)
+		assert_int_equal(wss_append_frame(&appender, WSS_FRAME_MARK, 0, data, payload.length,
+						  NULL), 0);
+	assert_int_equal(wss_rec_mark(path, "x", "boot", 678 + SECOND, &time, &err), -1);
+	assert_non_null(strstr(err.text, "no more fit"));
+	window(writer, 0, 512, 4, 4);
+	assert_int_equal(wss_recwriter_finish(writer, 0, NULL), 0);
+	close(appender.fd);
+	assert_int_equal(replay(&s).marks, WSS_REC_MARKS_MAX);
+	assert_true(s.ended && !s.cut_bytes);
+}
+
+/* A signal ends the reading of a long file. */
+static void test_interrupted(void **state)
+{
+	struct wss_recwriter *writer = create();
+	int status;
+	pid_t pid;
+
+	(void)state;
+	window(writer, 0, 512, 4, 4);
+	wss_recwriter_free(writer);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		static const struct wss_recfile_visitor nobody;
+		struct wss_error err = WSS_ERROR_INIT;
+		struct wss_recfile *file;
+
+		wss_stop_install();
+		raise(SIGTERM);
+		_exit(wss_recfile_open(path, false, &file, &err) < 0 ||
+		      wss_recfile_replay(file, &nobody, NULL, &err) == 0 ||
+		      err.code != WSS_ERR_INTERRUPTED);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
 static void test_one_writer(void **state)
@@ -397,7 +467,8 @@ int main(void)
 		TEST(test_header),     TEST(test_regions),	 TEST(test_nonsense),
 		TEST(test_versions),   TEST(test_zero_tail),	 TEST(test_long_interval),
 		TEST(test_marks),      TEST(test_one_writer),	 TEST(test_full_disk),
-		TEST(test_killed),     TEST(test_crc),
+		TEST(test_killed),     TEST(test_crc),		 TEST(test_too_many_marks),
+		TEST(test_interrupted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
