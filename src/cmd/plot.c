@@ -2,7 +2,10 @@
 #include "cmd/plot.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -22,13 +25,35 @@ static int draw_into(FILE *f, void (*draw)(FILE *f, const void *opaque), const v
 	return fclose(f) == 0 ? 0 : -1;
 }
 
+/* A picture for a terminal, a pipe or a device goes into it: it is not replaced by a file. */
+static bool is_special(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+static int write_special(const char *path, void (*draw)(FILE *f, const void *opaque),
+			 const void *opaque, struct wss_error *err)
+{
+	FILE *f = fopen(path, "we");
+
+	if (f && draw_into(f, draw, opaque) == 0)
+		return 0;
+	return wss_error_errno(err, WSS_ERR_FAILED, errno, "--plot: cannot write %s", path);
+}
+
 int wss_plot_write(const char *path, void (*draw)(FILE *f, const void *opaque), const void *opaque,
 		   struct wss_error *err)
 {
+	wss_auto_free char *target = realpath(path, NULL);
 	wss_auto_free char *temporary = NULL;
 	FILE *f;
 
-	if (asprintf(&temporary, "%s.new", path) < 0) {
+	if (is_special(path))
+		return write_special(path, draw, opaque, err);
+	/* Of a symbolic link the file that it leads to is replaced. */
+	if (asprintf(&temporary, "%s.new", target ? target : path) < 0) {
 		temporary = NULL;
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
@@ -36,7 +61,7 @@ int wss_plot_write(const char *path, void (*draw)(FILE *f, const void *opaque), 
 	f = fopen(temporary, "wex");
 	if (!f)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "--plot: cannot write %s", path);
-	if (draw_into(f, draw, opaque) == 0 && rename(temporary, path) == 0)
+	if (draw_into(f, draw, opaque) == 0 && rename(temporary, target ? target : path) == 0)
 		return 0;
 	wss_error_errno(err, WSS_ERR_FAILED, errno, "--plot: cannot write %s", path);
 	unlink(temporary);

@@ -102,6 +102,22 @@ bats_require_minimum_version 1.5.0
 	refused 2 'at most 524288 windows' record web1 -o r --for 10m --interval 1ms
 }
 
+@test "report --plot: into a pipe, which stays, and where a link leads" {
+	make r
+	mkfifo pipe
+	timeout 20 cat pipe >got &
+	timeout 20 "$virt_wss" report r --plot pipe >table
+	[ -p pipe ]
+	wait $!
+	grep -q '</svg>' got
+	echo old >target
+	ln -s target link
+	"$virt_wss" report r --plot link >table
+	[ -L link ] && grep -q '</svg>' target
+	[ -z "$(find . -name '*.new')" ]
+	refused 1 'cannot write' report r --plot .
+}
+
 @test "report: regions and nodes" {
 	make r --ram $((8 << 30)) --nodes 2 --device $((1 << 30)) --phases 4096:20 --balloon 100
 	"$virt_wss" report r --output json >out.json
