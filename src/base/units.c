@@ -60,8 +60,8 @@ static int parse_scaled(const char *text, const struct unit *units, double *ret_
 	return -1;
 }
 
-int wss_duration_parse(const char *text, uint64_t max_ns, const char *what, uint64_t *ret_ns,
-		       struct wss_error *err)
+static int parse_duration(const char *text, double min_ns, uint64_t max_ns, const char *what,
+			  uint64_t *ret_ns, struct wss_error *err)
 {
 	double ns;
 	char max[16];
@@ -71,11 +71,22 @@ int wss_duration_parse(const char *text, uint64_t max_ns, const char *what, uint
 				     "%s: '%s' is not a duration (examples: 10ms, 4s, 5m)", what,
 				     text);
 	wss_duration_format(max_ns, max, sizeof(max));
-	if (ns < 1 || ns > (double)max_ns)
-		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is not more than 0 and at most %s",
-				     what, text, max);
+	if (ns < min_ns || ns > (double)max_ns)
+		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is not %s0 and at most %s", what,
+				     text, min_ns > 0 ? "more than " : "at least ", max);
 	*ret_ns = (uint64_t)ns;
 	return 0;
+}
+
+int wss_duration_parse(const char *text, uint64_t max_ns, const char *what, uint64_t *ret_ns,
+		       struct wss_error *err)
+{
+	return parse_duration(text, 1, max_ns, what, ret_ns, err);
+}
+
+int wss_moment_parse(const char *text, const char *what, uint64_t *ret_ns, struct wss_error *err)
+{
+	return parse_duration(text, 0, INT64_MAX, what, ret_ns, err);
 }
 
 int wss_size_parse(const char *text, const char *what, uint64_t *ret_bytes, struct wss_error *err)

@@ -22,6 +22,9 @@
 int wss_duration_parse(const char *text, uint64_t max_ns, const char *what, uint64_t *ret_ns,
 		       struct wss_error *err);
 
+/* A moment of a recording: a duration that may be 0. WSS_ERR_USAGE. */
+int wss_moment_parse(const char *text, const char *what, uint64_t *ret_ns, struct wss_error *err);
+
 /*
  * A size such as "512MiB", "2GiB", "4096KiB", "100B"; also M, MB (10^6) as in
  * virsh; a bare number is KiB, as in virsh.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/files.h"
 #include "help-text.h"
@@ -59,7 +60,7 @@ static int split(const char *text, char **ret_path, uint64_t *ret_at_ns, struct 
 	at = strrchr(path, '@');
 	if (at && access(path, F_OK) < 0) {
 		*at++ = '\0';
-		if (wss_files_moment(at, text, ret_at_ns, err) < 0)
+		if (wss_moment_parse(at, text, ret_at_ns, err) < 0)
 			return -1;
 	}
 	*ret_path = wss_steal_ptr(path);
@@ -82,8 +83,6 @@ static int load(const char *text, const struct diff_options *options, struct sid
 	    wss_moment_init(&side->moment, wss_recfile_recording(side->file), at_ns, err) < 0 ||
 	    wss_recfile_replay(side->file, &visitor, &side->moment, err) < 0)
 		return -1;
-	if (!side->moment.windows)
-		return wss_error_set(err, WSS_ERR_FAILED, "%s: there is no window in it", path);
 	if (at_ns != WSS_MOMENT_ALL && at_ns > wss_recfile_state(side->file)->end_ns)
 		return wss_error_set(err, WSS_ERR_FAILED, "%s: the recording ends before that", text);
 	return 0;
@@ -166,11 +165,8 @@ static int diff_run(struct wss_cli *cli, int argc, char **argv)
 	}
 	for (int i = 0; i < 2 && r == 0; i++)
 		r = load(cli->domains[i], &options, &sides[i], &err);
-	if (r == 0 && !wss_recording_same_map(wss_recfile_recording(sides[0].file),
-					      wss_recfile_recording(sides[1].file)))
-		r = wss_error_set(&err, WSS_ERR_FAILED,
-				  "%s and %s: the guests' memory is not laid out alike", cli->domains[0],
-				  cli->domains[1]);
+	if (r == 0)
+		r = wss_files_alike(sides[0].file, sides[1].file, &err);
 	if (r == 0)
 		r = print(cli, &options, sides, &err);
 	for (int i = 0; i < 2; i++) {

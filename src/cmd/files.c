@@ -23,14 +23,6 @@ int wss_files_option(struct wss_files_options *options, int c, const char *value
 	}
 }
 
-int wss_files_moment(const char *text, const char *what, uint64_t *ret_ns, struct wss_error *err)
-{
-	if (strcmp(text, "0") && strcmp(text, "0s"))
-		return wss_duration_parse(text, INT64_MAX, what, ret_ns, err);
-	*ret_ns = 0;
-	return 0;
-}
-
 int wss_files_finish(struct wss_cli *cli, int argc, char **argv, int least, int most,
 		     struct wss_error *err)
 {
@@ -48,6 +40,23 @@ int wss_files_finish(struct wss_cli *cli, int argc, char **argv, int least, int 
 	return 0;
 }
 
+int wss_files_alike(const struct wss_recfile *a, const struct wss_recfile *b, struct wss_error *err)
+{
+	const struct wss_recording *of_a = wss_recfile_recording(a), *of_b = wss_recfile_recording(b);
+	const char *name_a = wss_recfile_name(a), *name_b = wss_recfile_name(b);
+
+	if (!wss_recording_same_map(of_a, of_b))
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "%s and %s: the guests' memory is not laid out alike", name_a,
+				     name_b);
+	if (strcmp(of_a->uuid, of_b->uuid) != 0)
+		wss_warn("%s and %s: of different guests, %s and %s", name_a, name_b, of_a->domain,
+			 of_b->domain);
+	if (of_a->granularity_bytes != of_b->granularity_bytes)
+		wss_warn("%s and %s: of different granularity", name_a, name_b);
+	return 0;
+}
+
 int wss_files_open(const char *path, bool salvage, struct wss_recfile **ret_file,
 		   struct wss_error *err)
 {
@@ -56,6 +65,8 @@ int wss_files_open(const char *path, bool salvage, struct wss_recfile **ret_file
 	if (wss_recfile_open(path, salvage, ret_file, err) < 0)
 		return -1;
 	state = wss_recfile_state(*ret_file);
+	if (!state->windows)
+		return wss_error_set(err, WSS_ERR_FAILED, "%s: there is no window in it", path);
 	if (state->damaged_at)
 		wss_warn("%s: damaged at byte %llu: what follows is left out", path,
 			 (unsigned long long)state->damaged_at);

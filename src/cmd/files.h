@@ -29,9 +29,6 @@ struct wss_files_options {
 int wss_files_option(struct wss_files_options *options, int c, const char *value,
 		     struct wss_error *err);
 
-/* Reads a moment of a recording: a duration which, unlike others, may be 0. WSS_ERR_USAGE. */
-int wss_files_moment(const char *text, const char *what, uint64_t *ret_ns, struct wss_error *err);
-
 /*
  * Takes the words behind the options as least to most files (0: no limit). WSS_ERR_USAGE, also
  * for global options that say where guests are.
@@ -39,7 +36,13 @@ int wss_files_moment(const char *text, const char *what, uint64_t *ret_ns, struc
 int wss_files_finish(struct wss_cli *cli, int argc, char **argv, int least, int most,
 		     struct wss_error *err);
 
-/* Opens a recording, and warns where it was cut off or is damaged. */
+/*
+ * Can these be compared: is the guests' memory laid out alike? Warns where they are of different
+ * guests or granularity. WSS_ERR_FAILED.
+ */
+int wss_files_alike(const struct wss_recfile *a, const struct wss_recfile *b, struct wss_error *err);
+
+/* Opens a recording, which must have a window, and warns where it was cut off or is damaged. */
 int wss_files_open(const char *path, bool salvage, struct wss_recfile **ret_file,
 		   struct wss_error *err);
 

@@ -74,9 +74,6 @@ static int plot(const struct heatmap_options *options, struct wss_recfile *file,
 	struct wss_heatmap *map;
 	int r;
 
-	if (!state->windows)
-		return wss_error_set(err, WSS_ERR_FAILED, "%s: there is no window in it",
-				     wss_recfile_name(file));
 	if (wss_heatmap_new(picture.recording, state->end_ns, &map, err) < 0)
 		return -1;
 	picture.map = map;
@@ -147,10 +144,8 @@ static int print_hot(const struct wss_cli *cli, const struct heatmap_options *op
 	int r;
 
 	for (size_t i = 1; i < n; i++)
-		if (!wss_recording_same_map(recording, wss_recfile_recording(files[i])))
-			return wss_error_set(err, WSS_ERR_FAILED,
-					     "%s and %s: the guests' memory is not laid out alike",
-					     cli->domains[0], cli->domains[i]);
+		if (wss_files_alike(files[0], files[i], err) < 0)
+			return -1;
 	r = wss_heat_slice_init(&slice, wss_recording_pages(recording), err);
 	if (r == 0 && wss_top_init(&top, options->files.limit, wss_range_hotter) < 0)
 		r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");

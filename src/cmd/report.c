@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/files.h"
 #include "cmd/plot.h"
@@ -40,9 +41,9 @@ static int parse_viewport(const char *text, struct report_options *options, stru
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--viewport: '%s' is not FROM:TO (as in 10s:25s)", text);
 	*colon = '\0';
-	if (*copy && wss_files_moment(copy, "--viewport", &options->from_ns, err) < 0)
+	if (*copy && wss_moment_parse(copy, "--viewport", &options->from_ns, err) < 0)
 		return -1;
-	if (colon[1] && wss_files_moment(colon + 1, "--viewport", &options->to_ns, err) < 0)
+	if (colon[1] && wss_moment_parse(colon + 1, "--viewport", &options->to_ns, err) < 0)
 		return -1;
 	if (options->from_ns >= options->to_ns)
 		return wss_error_set(err, WSS_ERR_USAGE, "--viewport: '%s' ends before it begins",

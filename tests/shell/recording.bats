@@ -195,6 +195,31 @@ bats_require_minimum_version 1.5.0
 	json '!grep { $_->{bytes} != $_->{span_bytes} } @{$j->{ranges}}' <out.json
 	make other --ram $((1 << 30)) --windows 5
 	refused 1 'laid out' diff a other
+	refused 1 'laid out' heatmap a other --hot-first
+}
+
+@test "diff, heatmap: recordings of two guests are compared with a warning" {
+	make a --windows 3 --phases 10:3
+	make b --windows 3 --phases 20:3 --domain db1 --uuid 11111111-3d1e-4b0a-9f43-57e0a1b2c3d4
+	make c --windows 3 --phases 20:3
+	for arguments in "diff a b" "heatmap a b --hot-first"; do
+		# shellcheck disable=SC2086
+		run --separate-stderr "$virt_wss" $arguments --output json
+		[ "$status" = 0 ] && [[ $stderr == *"a and b: of different guests, web1 and db1" ]]
+		json '$j->{schema}' <<<"$output"
+	done
+	run --separate-stderr "$virt_wss" diff a c
+	[ "$status" = 0 ] && [ -z "$stderr" ]
+}
+
+@test "a recording without a window is refused by all" {
+	make none --windows 0
+	make r
+	refused 1 'none: there is no window' report none
+	refused 1 'none: there is no window' diff r none
+	refused 1 'none: there is no window' heatmap none --hot-first
+	refused 1 'none: there is no window' heatmap none --plot x.svg
+	[ ! -e x.svg ]
 }
 
 @test "heatmap --hot-first: over one and several recordings" {

@@ -14,6 +14,7 @@
  *     --mark-every N     a mark at every Nth window [0: none]
  *     --balloon P        P pages of the end of the RAM go in the middle, and return [0]
  *     --domain NAME      [web1]
+ *     --uuid UUID        [6c8f7a52-...]
  *     --unended          without the end
  *     --hold             says "holding" and goes on recording until stdin ends
  */
@@ -31,7 +32,7 @@
 #define FIRST_PAGE 512 /* of the phases */
 
 struct options {
-	const char *path, *domain;
+	const char *path, *domain, *uuid;
 	uint64_t ram, device, windows, runs, gap_every, mark_every, balloon;
 	unsigned nodes;
 	bool unended, hold;
@@ -111,6 +112,7 @@ static void parse(int argc, char **argv, struct options *options)
 		{ "phases", 1, NULL, 'p' },	{ "runs", 1, NULL, 'f' },
 		{ "gap-every", 1, NULL, 'g' },	{ "mark-every", 1, NULL, 'm' },
 		{ "balloon", 1, NULL, 'b' },	{ "domain", 1, NULL, 'D' },
+		{ "uuid", 1, NULL, 'U' },
 		{ "unended", 0, NULL, 'u' },	{ "hold", 0, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -130,6 +132,7 @@ static void parse(int argc, char **argv, struct options *options)
 		case 'm': options->mark_every = number; break;
 		case 'b': options->balloon = number; break;
 		case 'D': options->domain = optarg; break;
+		case 'U': options->uuid = optarg; break;
 		case 'u': options->unended = true; break;
 		case 'h': options->hold = true; break;
 		default: exit(2);
@@ -146,7 +149,7 @@ static void describe(const struct options *options)
 
 	snprintf(recording.tool, sizeof(recording.tool), "test");
 	snprintf(recording.domain, sizeof(recording.domain), "%s", options->domain);
-	snprintf(recording.uuid, sizeof(recording.uuid), "6c8f7a52-3d1e-4b0a-9f43-57e0a1b2c3d4");
+	snprintf(recording.uuid, sizeof(recording.uuid), "%s", options->uuid);
 	snprintf(recording.method, sizeof(recording.method), "mmu");
 	recording.granularity_bytes = 4096;
 	recording.interval_ns = recording.window_ns = WSS_NS_PER_S;
@@ -272,7 +275,8 @@ static void record(const struct options *options, struct wss_recwriter *writer)
 int main(int argc, char **argv)
 {
 	struct options options = { .ram = 512ULL << 20, .windows = 20, .nodes = 1,
-				   .domain = "web1" };
+				   .domain = "web1",
+				   .uuid = "6c8f7a52-3d1e-4b0a-9f43-57e0a1b2c3d4" };
 	struct wss_pageset **const sets[] = { &touched, &before, &written, &written_before,
 					      &ballooned, &balloon_before };
 	struct wss_error err = WSS_ERROR_INIT;

@@ -105,6 +105,14 @@ static void test_duration(void **unused)
 		assert_int_equal(ns, 77);
 	}
 	/* The maximum itself is allowed. */
+	/* A moment may be 0. */
+	assert_int_equal(wss_duration_parse("0ms", 24 * 3600 * WSS_NS_PER_S, "w", &ns, &err), -1);
+	assert_int_equal(wss_moment_parse("0ms", "w", &ns, &err), 0);
+	assert_int_equal(ns, 0);
+	assert_int_equal(wss_moment_parse("1.5s", "w", &ns, &err), 0);
+	assert_int_equal(ns, 1500000000);
+	assert_int_equal(wss_moment_parse("-1s", "w", &ns, &err), -1);
+	assert_int_equal(wss_moment_parse("9999999h", "w", &ns, &err), -1);
 	assert_int_equal(wss_duration_parse("24h", 24 * 3600 * WSS_NS_PER_S, "w", &ns, &err), 0);
 }
 
