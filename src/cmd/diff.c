@@ -116,6 +116,12 @@ static int print_largest(const struct diff_options *options, const struct wss_re
 	return 0;
 }
 
+static struct wss_diff_side side_of(const struct wss_moment *moment)
+{
+	return (struct wss_diff_side){ moment->pages,
+				       moment->written_known ? moment->written : NULL };
+}
+
 static int print(const struct wss_cli *cli, const struct diff_options *options,
 		 const struct side *sides, struct wss_error *err)
 {
@@ -137,8 +143,7 @@ static int print(const struct wss_cli *cli, const struct diff_options *options,
 	int r = 0;
 
 	if (wss_range_report_diff(stdout, cli->format, recording, &summary,
-				  a->written_known ? a->written : NULL,
-				  b->written_known ? b->written : NULL, &report, err) < 0)
+				  side_of(a), side_of(b), &report, err) < 0)
 		return -1;
 	if (options->verbose)
 		wss_moment_differences(recording, a->pages, b->pages, 1, print_row, report);

@@ -14,8 +14,7 @@ struct wss_range_report {
 	const struct wss_report_layout *layout;
 	struct wss_report *table; /* NULL: JSON */
 	const struct wss_recording *recording;
-	const struct wss_pageset *written_a;
-	const struct wss_pageset *written_b;
+	struct wss_diff_side a, b;
 	uint64_t windows; /* of all recordings */
 	uint64_t rows;
 	bool failed;
@@ -74,19 +73,28 @@ static struct wss_value get_name(const void *row)
 	return wss_value_text(ROW(row)->region->name);
 }
 
-/* Pages of the range that were written: of those gained in the second set, of those lost in the first. */
+/*
+ * Pages that changed and were written: of those gained in the second set, of those lost in the
+ * first. What lies between them in the range does not count.
+ */
 static struct wss_value get_written(const void *row)
 {
 	const struct wss_page_range *range = ROW(row)->range;
-	const struct wss_pageset *written = range->value ? ROW(row)->report->written_b
-							 : ROW(row)->report->written_a;
+	const struct wss_range_report *report = ROW(row)->report;
+	const struct wss_diff_side *in = range->value ? &report->b : &report->a;
+	const struct wss_diff_side *out = range->value ? &report->a : &report->b;
+	struct wss_run run = { range->first, 0 };
+	uint64_t end = range->first + range->n, pages = 0;
 
-	if (!written)
+	if (!in->written)
 		return wss_value_absent();
-	return wss_value_number(wss_pageset_count_run(written, (struct wss_run){ range->first,
-										 range->n })
-					<< WSS_PAGE_SHIFT,
-				WSS_KIND_BYTES);
+	while (run.first + run.n < end &&
+	       wss_pageset_next(in->pages, out->pages, run.first + run.n, &run) && run.first < end) {
+		if (run.n > end - run.first)
+			run.n = end - run.first;
+		pages += wss_pageset_count_run(in->written, run);
+	}
+	return wss_value_number(pages << WSS_PAGE_SHIFT, WSS_KIND_BYTES);
 }
 
 static struct wss_value get_windows(const void *row)
@@ -238,7 +246,7 @@ static void print_diff(FILE *stream, const struct wss_diff_summary *summary)
 int wss_range_report_diff(FILE *stream, enum wss_format format,
 			  const struct wss_recording *recording,
 			  const struct wss_diff_summary *summary,
-			  const struct wss_pageset *written_a, const struct wss_pageset *written_b,
+			  struct wss_diff_side a, struct wss_diff_side b,
 			  struct wss_range_report **ret_report, struct wss_error *err)
 {
 	if (format == WSS_FORMAT_TABLE)
@@ -246,8 +254,8 @@ int wss_range_report_diff(FILE *stream, enum wss_format format,
 	if (start(stream, format, recording, &diff_layout, &diff_summary_layout, summary, ret_report,
 		  err) < 0)
 		return -1;
-	(*ret_report)->written_a = written_a;
-	(*ret_report)->written_b = written_b;
+	(*ret_report)->a = a;
+	(*ret_report)->b = b;
 	return 0;
 }
 

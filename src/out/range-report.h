@@ -31,16 +31,19 @@ struct wss_heat_summary {
 	uint64_t ranges;  /* that there are, shown or not */
 };
 
+/* A set of a diff, and which of its pages were written: NULL where that is not known. */
+struct wss_diff_side {
+	const struct wss_pageset *pages;
+	const struct wss_pageset *written;
+};
+
 struct wss_range_report;
 
-/*
- * Writes the summary and starts the list. recording, stream and written outlive it; written_a and
- * written_b are the pages written in each set, NULL where that is not known.
- */
+/* Writes the summary and starts the list. recording, stream and the sets outlive it. */
 int wss_range_report_diff(FILE *stream, enum wss_format format,
 			  const struct wss_recording *recording,
 			  const struct wss_diff_summary *summary,
-			  const struct wss_pageset *written_a, const struct wss_pageset *written_b,
+			  struct wss_diff_side a, struct wss_diff_side b,
 			  struct wss_range_report **ret_report, struct wss_error *err);
 
 int wss_range_report_heat(FILE *stream, enum wss_format format,

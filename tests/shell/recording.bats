@@ -193,6 +193,16 @@ bats_require_minimum_version 1.5.0
 	json 'my %sum; $sum{$_->{change}} += $_->{bytes} for @{$j->{ranges}};
 		$sum{gained} == $j->{summary}{gained_bytes} && $sum{lost} == $j->{summary}{lost_bytes}' <out.json
 	json '!grep { $_->{bytes} != $_->{span_bytes} } @{$j->{ranges}}' <out.json
+	# What lies between the changes of a range was not gained, so that it was not written then.
+	make c --ram $((8 << 20)) --phases 1400:20 --runs 30
+	for options in '--limit 1000' --verbose; do
+		# shellcheck disable=SC2086
+		"$virt_wss" diff c@3s c@15s $options --output json >"out$options"
+	done
+	json '(grep { $_->{written_bytes} && $_->{span_bytes} > $_->{bytes} } @{$j->{ranges}}) &&
+		!grep { $_->{written_bytes} > $_->{bytes} } @{$j->{ranges}}' <"out--limit 1000"
+	sum='my $sum = 0; $sum += $_->{written_bytes} for @{$j->{ranges}}; print "$sum\n"'
+	diff <(json "$sum" <"out--limit 1000") <(json "$sum" <out--verbose)
 	make other --ram $((1 << 30)) --windows 5
 	refused 1 'laid out' diff a other
 	refused 1 'laid out' heatmap a other --hot-first
