@@ -59,7 +59,10 @@ int wss_conn_error(struct wss_error *err, const char *what)
 	virErrorPtr last = virGetLastError();
 	enum wss_error_code code = WSS_ERR_FAILED;
 
-	if (last) {
+	/* Errors of the transport itself have whatever code: "client socket is closed" is an internal one. */
+	if (last && last->domain == VIR_FROM_RPC) {
+		code = WSS_ERR_CONNECT;
+	} else if (last) {
 		switch (last->code) {
 		case VIR_ERR_NO_CONNECT:
 		case VIR_ERR_INVALID_CONN:

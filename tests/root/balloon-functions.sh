@@ -55,7 +55,7 @@ teardown() {
 
 # In the background until it is stopped: apply_pid.
 apply() { # NAME...
-	"$virt_wss" --debug balloon "$@" --apply --period 3s --window 300ms --pause 1s \
+	"${wss_as[@]}" "$virt_wss" --debug balloon "$@" --apply --period 3s --window 300ms --pause 1s \
 		2>"$BATS_TEST_TMPDIR/err" 3>&- &
 	apply_pid=$!
 }

@@ -5,18 +5,11 @@
 # user: a daemon that other clients use, too, that dies within a window, or hangs.
 
 load functions.sh
+load daemon-functions.sh
 
 setup_file() {
 	root_setup_file
-	command -v libvirtd >/dev/null || skip "needs libvirt-daemon"
-	export dir=$embed_root/s
-	chmod 711 "$embed_root"
-	install -d -o 65534 -g 65534 -m 700 "$dir" "$dir/run" "$dir/config" "$dir/config/libvirt"
-	install -m 755 "$virt_wss" "$dir/virt-wss"
-	install -m 644 "$embed_guest_dir/vmlinuz" "$embed_guest_dir/initrd" "$dir"
-	echo 'stdio_handler = "file"' >"$dir/config/libvirt/qemu.conf"
-	unset LIBVIRT_DEFAULT_URI
-	daemon_start
+	daemon_new
 	embed_guest_dir=$dir type=qemu memory=256 args='wss.map=96 wss.touch=64' \
 		embed_guest_xml plain | sed "s|$embed_root/plain.console|$dir/console|" >"$dir/plain.xml"
 	as_nobody virsh -q -c qemu:///session create "$dir/plain.xml"
@@ -36,35 +29,6 @@ setup() {
 teardown_file() {
 	[ -z "${dir-}" ] || daemon_stop KILL
 	root_teardown_file
-}
-
-as_nobody() { # COMMAND...
-	nobody=(env HOME="$dir" XDG_RUNTIME_DIR="$dir/run" XDG_CONFIG_HOME="$dir/config"
-		XDG_CACHE_HOME="$dir/cache" setpriv --reuid=65534 --regid=65534 --clear-groups)
-	"${nobody[@]}" "$@"
-}
-
-daemon_pid() {
-	cat "$dir/run/libvirt/libvirtd.pid" 2>/dev/null
-}
-
-daemon_runs() {
-	kill -0 "$(daemon_pid)" 2>/dev/null
-}
-
-daemon_start() {
-	daemon_runs || as_nobody libvirtd -d --timeout 300 3>&-
-	wait_until 30 as_nobody timeout 20 virsh -q -c qemu:///session version >/dev/null 2>&1
-}
-
-daemon_gone() {
-	! daemon_runs
-}
-
-daemon_stop() { # SIGNAL
-	daemon_runs || return 0
-	kill -"$1" "$(daemon_pid)"
-	wait_until 20 daemon_gone
 }
 
 @test "a session guest is measured by its user, who is not root" {

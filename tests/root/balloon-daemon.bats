@@ -1,0 +1,49 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# balloon --apply with a libvirtd that dies and is started anew: the memory comes back at once.
+
+load functions.sh
+load daemon-functions.sh
+load balloon-functions.sh
+
+setup_file() {
+	root_setup_file
+	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	daemon_new
+	embed_guest_dir=$dir type=qemu memory=$assigned args='wss.map=96 wss.touch=32' \
+		embed_guest_xml web1 | sed "s|$embed_root/web1.console|$dir/console|
+		s|<memballoon model='none'/>|<memballoon model='virtio' autodeflate='on'><stats period='1'/></memballoon>|" \
+		>"$dir/web1.xml"
+	as_nobody virsh -q -c qemu:///session create "$dir/web1.xml"
+	ln -s "$dir/console" "$(embed_console web1)"
+	embed_guest_wait_ready web1
+}
+
+teardown_file() {
+	[ -z "${dir-}" ] || as_nobody virsh -q -c qemu:///session destroy web1 || true
+	[ -z "${dir-}" ] || daemon_stop KILL
+	root_teardown_file
+}
+
+setup() {
+	virt_wss=$dir/virt-wss
+	daemon_start
+	wss_as=("${nobody[@]}")
+	export LIBVIRT_DEFAULT_URI=qemu:///session VIRT_WSS_HISTORY=$dir/run/history.db
+	rm -f "$VIRT_WSS_HISTORY"*
+	wait_until 20 taken_is web1 0
+	wss sample web1 --store --window 300ms --count 15
+	[ "$status" = 0 ]
+}
+
+@test "libvirtd that is killed: given back at once through the next one" {
+	apply web1
+	wait_until 60 taken_at_least web1 40
+	# The next client, which is the watchdog, starts another.
+	kill -KILL "$(daemon_pid)"
+	wait_until 20 taken_is web1 0
+	wait_until 20 none_left
+	apply_end
+	[ "$status" = 4 ]
+}
