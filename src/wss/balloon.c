@@ -10,6 +10,8 @@
 #define REST_PERIODS 10
 /* Without any window for so long, nobody knows what the guest needs. */
 #define BLIND_PERIODS 10
+/* A balloon that has moved since is perhaps still on its way, to where somebody has told it to be. */
+#define SETTLE_S 5
 /* A guest whose memory would be used up so soon, if it went on as since the last statistics. */
 #define RESERVE_S 5
 /* Major faults a second that an idle guest may have. */
@@ -120,6 +122,24 @@ static bool statistics_match(struct wss_balloon *balloon, const struct wss_ballo
 	return view->now_s - balloon->changed_s > view->statistics_age_s;
 }
 
+/*
+ * While nothing is taken from it, a guest that somebody gives more, or takes something from, has
+ * that to get back from now on. But not what it has on the way back to what it had.
+ */
+static void adopt_size(struct wss_balloon *balloon, const struct wss_balloon_view *view)
+{
+	uint64_t *original = &balloon->limits.original_bytes;
+	uint64_t actual = view->actual_bytes.value;
+
+	if (!balloon->looked)
+		balloon->changed_s = view->now_s;
+	balloon->looked = true;
+	if (balloon->shrunk || (balloon->returning && actual + TOLERANCE < *original))
+		return;
+	balloon->returning = false;
+	*original = actual;
+}
+
 static struct wss_balloon_decision hold(const char *reason)
 {
 	return (struct wss_balloon_decision){ WSS_BALLOON_HOLD, 0, reason };
@@ -130,6 +150,7 @@ static struct wss_balloon_decision give_back(struct wss_balloon *balloon, uint64
 {
 	balloon->target_bytes = balloon->limits.original_bytes;
 	balloon->shrunk = balloon->pending = false;
+	balloon->returning = true;
 	balloon->steps = 0;
 	balloon->rest_until_s = now_s + REST_PERIODS * balloon->limits.period_s;
 	return (struct wss_balloon_decision){ WSS_BALLOON_RETURN, balloon->target_bytes, reason };
@@ -264,6 +285,8 @@ static struct wss_balloon_decision take_step(struct wss_balloon *balloon,
 
 	if (target + TOLERANCE >= actual)
 		return hold("it is at its floor");
+	if (!balloon->shrunk && view->now_s - balloon->changed_s < SETTLE_S)
+		return hold("its balloon moves");
 	if (!view->may_step)
 		return hold("it is not the moment for a step");
 	if (!balloon->shrunk) {
@@ -285,8 +308,11 @@ static struct wss_balloon_decision grow(struct wss_balloon *balloon,
 
 	if (floor + TOLERANCE >= balloon->limits.original_bytes)
 		return give_back(balloon, view->now_s, "its floor has risen to all that it had");
-	balloon->pending = false;
-	balloon->target_bytes = balloon->best_bytes = floor;
+	/* It may not have come down to that yet. */
+	balloon->pending = view->actual_bytes.value > floor + TOLERANCE;
+	balloon->target_bytes = floor;
+	balloon->best_bytes = max_u64(floor, view->actual_bytes.value);
+	balloon->progress_s = view->now_s;
 	balloon->rest_until_s = view->now_s + balloon->limits.pause_s;
 	return (struct wss_balloon_decision){ WSS_BALLOON_GROW, floor, "its floor has risen" };
 }
@@ -302,6 +328,7 @@ struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
 		return hold("it is left alone");
 	if (!view->actual_bytes.known)
 		return hold("the size of its balloon is not known");
+	adopt_size(balloon, view);
 	match = statistics_match(balloon, view) || !view->usable_bytes.known;
 	if (!match && !balloon->pending)
 		view->usable_bytes.known = false;

@@ -32,7 +32,7 @@ const char *wss_balloon_refusal(const struct wss_balloon_facts *facts);
 const char *wss_balloon_objection(const struct wss_balloon_facts *facts);
 
 struct wss_balloon_limits {
-	uint64_t original_bytes; /* what is given back */
+	uint64_t original_bytes; /* what is given back: follows the guest while nothing is taken */
 	uint64_t floor_bytes;	 /* policy, recommended size */
 	uint64_t headroom_percent;
 	uint64_t period_s;	 /* between two windows */
@@ -88,6 +88,8 @@ struct wss_balloon {
 	struct wss_amount held_bytes;	  /* by statistics of that size, */
 	uint64_t held_s;		  /* from then */
 	bool shrunk, pending, over;
+	bool looked;	/* at least once */
+	bool returning; /* on the way back to what it had */
 };
 
 void wss_balloon_init(struct wss_balloon *balloon, const struct wss_balloon_limits *limits);

@@ -264,7 +264,7 @@ static void test_guest_at_the_edge(void **unused)
 	assert_int_equal(run.last.target_bytes, 1024 * MIB);
 	/* Also while it gives memory up. */
 	begin(&run);
-	live(&run, 3);
+	live(&run, 8);
 	assert_true(run.balloon.pending || run.balloon.shrunk);
 	run.guest.usable = 40 * MIB;
 	live(&run, 1);
@@ -310,6 +310,98 @@ static void test_floor_rises(void **unused)
 	run.balloon.limits.floor_bytes = 2000 * MIB;
 	live(&run, 1);
 	assert_action(&run, WSS_BALLOON_RETURN, "all that it had");
+}
+
+/* It has not come down to the risen floor yet: that is no emergency of its own. */
+static void test_floor_rises_within_a_step(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	begin(&run);
+	run.guest.has_statistics = false;
+	run.guest.speed = 2 * MIB;
+	live(&run, 10);
+	assert_true(run.balloon.pending);
+	assert_in_range(run.guest.actual, 1005 * MIB, 1023 * MIB);
+	run.balloon.limits.floor_bytes = 990 * MIB;
+	live(&run, 1);
+	assert_action(&run, WSS_BALLOON_GROW, "floor has risen");
+	live(&run, 60);
+	assert_action(&run, WSS_BALLOON_HOLD, "floor");
+	assert_int_equal(run.guest.actual, 990 * MIB);
+	/* But this is. */
+	run.guest.actual += 5 * MIB;
+	live(&run, 1);
+	assert_action(&run, WSS_BALLOON_RESTORE, "by itself");
+}
+
+/* Somebody tells the balloon something else before anything was taken: that is what it gets back. */
+static void told(uint64_t bytes)
+{
+	struct run run;
+
+	begin(&run);
+	run.busy = true;
+	live(&run, 20);
+	run.guest.actual = run.guest.target = bytes;
+	live(&run, 2);
+	run.busy = false;
+	live(&run, 100);
+	assert_true(run.balloon.shrunk && run.guest.actual < bytes);
+	run.guest.wss = 1900 * MIB;
+	live(&run, 10);
+	assert_action(&run, WSS_BALLOON_RETURN, "edge");
+	assert_int_equal(run.last.target_bytes, bytes);
+}
+
+static void test_told_by_somebody_else(void **unused)
+{
+	(void)unused;
+	told(1500 * MIB);
+	told(700 * MIB);
+}
+
+/* On its way to 1 GiB when it is first seen: what it has then is not what it is to have. */
+static void test_moves_at_first(void **unused)
+{
+	struct wss_balloon_limits small = limits;
+	struct run run;
+
+	(void)unused;
+	begin(&run);
+	run.guest.has_statistics = false;
+	small.original_bytes = run.guest.actual = run.guest.target = 400 * MIB;
+	wss_balloon_init(&run.balloon, &small);
+	while (run.guest.actual < 1024 * MIB) {
+		live(&run, 1);
+		assert_int_equal(run.last.action, WSS_BALLOON_HOLD);
+		run.guest.target = run.guest.actual += 104 * MIB;
+	}
+	live(&run, 100);
+	assert_true(run.balloon.shrunk);
+	assert_int_equal(run.balloon.limits.original_bytes, 1024 * MIB);
+}
+
+/* What it has on the way back to what it had is not all that it is to have, however long it takes. */
+static void test_slow_on_the_way_back(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	begin(&run);
+	live(&run, 1200);
+	run.guest.swapped += 4096;
+	live(&run, 1);
+	assert_action(&run, WSS_BALLOON_RETURN, "swapping");
+	run.guest.target = run.guest.actual += 100 * MIB;
+	run.guest.usable += 100 * MIB;
+	live(&run, 300);
+	assert_true(run.balloon.shrunk);
+	run.guest.swapped += 4096;
+	live(&run, 1);
+	assert_action(&run, WSS_BALLOON_RETURN, "swapping");
+	assert_int_equal(run.last.target_bytes, 1024 * MIB);
 }
 
 static void test_busy_guest(void **unused)
@@ -449,6 +541,10 @@ int main(void)
 		cmocka_unit_test(test_guest_at_the_edge), cmocka_unit_test(test_floor_rises),
 		cmocka_unit_test(test_fast_guest),
 		cmocka_unit_test(test_busy_guest),
+		cmocka_unit_test(test_floor_rises_within_a_step),
+		cmocka_unit_test(test_told_by_somebody_else),
+		cmocka_unit_test(test_moves_at_first),
+		cmocka_unit_test(test_slow_on_the_way_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
