@@ -266,11 +266,14 @@ static int fill_row(struct recommend *run, struct recommend_row *row, const char
 static void handle(struct recommend *run, struct recommend_row *row, const char *policy_xml,
 		   bool counts, struct wss_error *why)
 {
+	struct wss_error other = WSS_ERROR_INIT;
+
 	run->total++;
 	if (!why->code)
 		fill_row(run, row, policy_xml, why);
-	if (!why->code && counts)
-		add_to_host(run, row, why);
+	/* Also one of which something cannot be read: it is there, and needs who knows what. */
+	if (counts && add_to_host(run, row, &other) < 0 && !why->code)
+		*why = other;
 	if (why->code) {
 		row->error = why->text;
 		row->status = "failed";

@@ -144,6 +144,18 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$(wc -l <<<"$out")" = 4 ]
 }
 
+@test "the host: a guest whose policy cannot be read is there all the same" {
+	node 2 "<p:policy xmlns:p='urn:virt-wss:policy:1' version='99'/>"
+	history_of 10 $((1000 << 20)) 300 1 2
+	wss recommend --output json
+	[ "$status" = 3 ]
+	perl -MJSON::PP -e '
+		$host = decode_json(join("", <STDIN>))->{host};
+		$host->{guests} == 2 && $host->{unknown_guests} == 1 or die "guests";
+		# One of about 1.1 GiB, and 4 GiB of the other.
+		$host->{needed_bytes} > (4096 + 1000) * 2**20 or die "needed"' <<<"$out"
+}
+
 @test "a damaged history, and a guest that is none" {
 	node 1
 	head -c 5000 /dev/urandom >"$VIRT_WSS_HISTORY"
