@@ -196,6 +196,8 @@ static void on_host(const struct wss_fleet_host *host, void *opaque)
 		wss_tally_bad(&run->tally, uri, &host->error);
 		return;
 	}
+	/* A host that has no domains has answered: it is not that all have failed. */
+	run->total += !host->n;
 	for (size_t i = 0; i < host->n; i++) {
 		const struct wss_fleet_domain *domain = &host->domains[i];
 		struct list_row row = { .host = host->uri,

@@ -88,6 +88,10 @@ teardown() {
 	wss -c "qemu+unix:///system?socket=/nowhere/socket" list -c "$uri" --output csv
 	[ "$status" = 3 ]
 	[[ $err == *nowhere* && $out == *web1* ]]
+	# One without any domain has answered, too.
+	node empty
+	wss -c "qemu+unix:///system?socket=/nowhere/socket" list -c "$uri" --output csv
+	[ "$status" = 3 ]
 	wss -c "qemu+unix:///system?socket=/nowhere/socket" list -c nonsense:///x
 	[ "$status" = 4 ]
 }
