@@ -17,7 +17,7 @@ enum wss_error_code {
 	WSS_ERR_UNSUPPORTED, /* cannot work here: method, kernel, host, privilege */
 	WSS_ERR_TIMEOUT,     /* a deadline passed */
 	WSS_ERR_GONE,	     /* the guest or its process vanished */
-	WSS_ERR_BUSY,	     /* a job, or another controller, has the guest */
+	WSS_ERR_BUSY,	     /* a job, or another controller, has the guest; another process a file */
 	WSS_ERR_INTERRUPTED, /* a signal asked us to stop */
 	WSS_ERR_NO_MEMORY,
 };

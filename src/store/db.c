@@ -56,18 +56,24 @@ static const char *const sql[DB_STATEMENTS] = {
 	[DB_HOURS] = "SELECT start, max_bytes FROM summary "
 		     "WHERE series_id = ?1 AND level = 3600 AND start >= ?2 ORDER BY start",
 	[DB_JOURNAL_PUT] = "INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, "
-			   "to_bytes, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+			   "to_bytes, reason, uri) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+	/* Nothing where somebody has begun already. */
+	[DB_JOURNAL_BEGIN] = "INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, "
+			     "to_bytes, reason, uri) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 "
+			     "WHERE NOT EXISTS (SELECT 1 FROM balloon WHERE uuid = ?1 AND done = 0)",
 	[DB_JOURNAL_DONE] = "UPDATE balloon SET done = 1 WHERE uuid = ?1 AND done = 0",
 	/* Of the oldest step that is open: what the guest had before all of them. */
-	[DB_JOURNAL_OPEN] = "SELECT uuid, name, original_bytes FROM balloon WHERE id IN "
+	[DB_JOURNAL_OPEN] = "SELECT uuid, name, original_bytes, uri FROM balloon WHERE id IN "
 			    "(SELECT min(id) FROM balloon WHERE done = 0 GROUP BY uuid) "
 			    "AND (?1 IS NULL OR uuid = ?1) ORDER BY name",
 };
 
 int wss_db_error(struct wss_history *history, const char *what, struct wss_error *err)
 {
-	return wss_error_set(err, WSS_ERR_FAILED, "history %s: %s: %s", history->path, what,
-			     sqlite3_errmsg(history->db));
+	bool busy = (sqlite3_errcode(history->db) & 0xff) == SQLITE_BUSY;
+
+	return wss_error_set(err, busy ? WSS_ERR_BUSY : WSS_ERR_FAILED, "history %s: %s: %s",
+			     history->path, what, sqlite3_errmsg(history->db));
 }
 
 int wss_db_exec(struct wss_history *history, const char *text, const char *what,
@@ -148,6 +154,11 @@ struct wss_history *wss_db_new(const char *path, struct wss_error *err)
 	return history;
 }
 
+void wss_history_set_patience(struct wss_history *history, int milliseconds)
+{
+	sqlite3_busy_timeout(history->db, milliseconds);
+}
+
 void wss_history_close(struct wss_history *history)
 {
 	if (!history)
@@ -214,6 +225,24 @@ static void keep_log(struct wss_history *history)
 	sqlite3_file_control(history->db, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
 }
 
+static void note_place(struct wss_history *history)
+{
+	struct stat st;
+
+	if (stat(history->path, &st) < 0)
+		return;
+	history->device = st.st_dev;
+	history->inode = st.st_ino;
+}
+
+bool wss_history_is_in_place(const struct wss_history *history)
+{
+	struct stat st;
+
+	return stat(history->path, &st) == 0 && st.st_dev == history->device &&
+	       st.st_ino == history->inode;
+}
+
 int wss_history_open(const char *path, struct wss_history **ret_history, struct wss_error *err)
 {
 	struct wss_history *history = wss_db_new(path, err);
@@ -229,6 +258,7 @@ int wss_history_open(const char *path, struct wss_history **ret_history, struct 
 	} else if (wss_db_set_up(history, err) == 0 && check_integrity(history, err) == 0 &&
 		   wss_db_set_up_writer(history, err) == 0 && wss_db_migrate(history, err) == 0) {
 		keep_log(history);
+		note_place(history);
 		*ret_history = history;
 		return 0;
 	}

@@ -7,6 +7,7 @@
 
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "store/history.h"
@@ -25,6 +26,7 @@ enum wss_db_statement {
 	DB_NEWEST,
 	DB_HOURS,
 	DB_JOURNAL_PUT,
+	DB_JOURNAL_BEGIN,
 	DB_JOURNAL_DONE,
 	DB_JOURNAL_OPEN,
 	DB_STATEMENTS,
@@ -33,6 +35,8 @@ enum wss_db_statement {
 struct wss_history {
 	sqlite3 *db;
 	char *path;
+	dev_t device; /* what was opened for writing */
+	ino_t inode;
 	sqlite3_stmt *statements[DB_STATEMENTS]; /* prepared when first used */
 };
 

@@ -45,6 +45,15 @@ int wss_history_open(const char *path, struct wss_history **ret_history, struct 
 int wss_history_open_readonly(const char *path, struct wss_history **ret_history,
 			      struct wss_error *err);
 
+/*
+ * Would whoever opens it by its path now find this history? Not where the file was removed or
+ * another put in its place. Waits for nobody; for a history that is open for writing.
+ */
+bool wss_history_is_in_place(const struct wss_history *history);
+
+/* How long it waits for another process that writes: else 15 s. Then errors are WSS_ERR_BUSY. */
+void wss_history_set_patience(struct wss_history *history, int milliseconds);
+
 /* Takes NULL. */
 void wss_history_close(struct wss_history *history);
 

@@ -14,10 +14,10 @@ static int finish(struct wss_history *history, sqlite3_stmt *stmt, struct wss_er
 	return r == SQLITE_DONE ? 0 : wss_db_error(history, "cannot write the journal", err);
 }
 
-int wss_journal_write(struct wss_history *history, const struct wss_journal_step *step,
-		      struct wss_error *err)
+static int put(struct wss_history *history, enum wss_db_statement which,
+	       const struct wss_journal_step *step, struct wss_error *err)
 {
-	sqlite3_stmt *stmt = wss_db_statement(history, DB_JOURNAL_PUT, err);
+	sqlite3_stmt *stmt = wss_db_statement(history, which, err);
 
 	if (!stmt)
 		return -1;
@@ -28,7 +28,39 @@ int wss_journal_write(struct wss_history *history, const struct wss_journal_step
 	sqlite3_bind_int64(stmt, 5, (int64_t)step->from_bytes);
 	sqlite3_bind_int64(stmt, 6, (int64_t)step->to_bytes);
 	sqlite3_bind_text(stmt, 7, step->reason, -1, SQLITE_STATIC);
+	sqlite3_bind_text(stmt, 8, step->uri, -1, SQLITE_STATIC);
 	return finish(history, stmt, err);
+}
+
+int wss_journal_write(struct wss_history *history, const struct wss_journal_step *step,
+		      struct wss_error *err)
+{
+	return put(history, DB_JOURNAL_PUT, step, err);
+}
+
+static int unfinished(struct wss_error *err)
+{
+	return wss_error_set(err, WSS_ERR_FAILED,
+			     "it has unfinished steps: balloon --restore gives them back");
+}
+
+int wss_journal_begin(struct wss_history *history, const struct wss_journal_step *step,
+		      struct wss_error *err)
+{
+	if (put(history, DB_JOURNAL_BEGIN, step, err) < 0)
+		return -1;
+	return sqlite3_changes(history->db) ? 0 : unfinished(err);
+}
+
+int wss_journal_check(struct wss_history *history, const char *uuid, struct wss_error *err)
+{
+	struct wss_journal_open *open = NULL;
+	size_t n = 0;
+
+	if (wss_journal_unfinished(history, uuid, &open, &n, err) < 0)
+		return -1;
+	free(open);
+	return n ? unfinished(err) : 0;
 }
 
 int wss_journal_done(struct wss_history *history, const char *uuid, struct wss_error *err)
@@ -44,9 +76,11 @@ int wss_journal_done(struct wss_history *history, const char *uuid, struct wss_e
 static void read_open(sqlite3_stmt *stmt, struct wss_journal_open *open)
 {
 	int64_t bytes = sqlite3_column_int64(stmt, 2);
+	const char *uri = (const char *)sqlite3_column_text(stmt, 3);
 
 	snprintf(open->uuid, sizeof(open->uuid), "%s", (const char *)sqlite3_column_text(stmt, 0));
 	snprintf(open->name, sizeof(open->name), "%s", (const char *)sqlite3_column_text(stmt, 1));
+	snprintf(open->uri, sizeof(open->uri), "%s", uri ? uri : "");
 	open->original_bytes = bytes > 0 ? (uint64_t)bytes : 0;
 }
 

@@ -19,11 +19,22 @@ struct wss_journal_step {
 	uint64_t original_bytes; /* what the guest had before the first step */
 	uint64_t from_bytes, to_bytes;
 	const char *reason;
+	const char *uri; /* of the connection; NULL where that is not known */
 };
 
 /* Writes one step; it is in the file when this returns, also for a process that is killed then. */
 int wss_journal_write(struct wss_history *history, const struct wss_journal_step *step,
 		      struct wss_error *err);
+
+/*
+ * Writes the first step. WSS_ERR_FAILED where the guest has unfinished ones: of a process that was
+ * killed, or of one that has begun at this very moment.
+ */
+int wss_journal_begin(struct wss_history *history, const struct wss_journal_step *step,
+		      struct wss_error *err);
+
+/* As that refuses, without writing anything. */
+int wss_journal_check(struct wss_history *history, const char *uuid, struct wss_error *err);
 
 /* The guest has what it had: nothing is open any more. */
 int wss_journal_done(struct wss_history *history, const char *uuid, struct wss_error *err);
@@ -32,6 +43,7 @@ int wss_journal_done(struct wss_history *history, const char *uuid, struct wss_e
 struct wss_journal_open {
 	char uuid[37];
 	char name[256];
+	char uri[512]; /* "" where it is not known */
 	uint64_t original_bytes;
 };
 

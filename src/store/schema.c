@@ -61,6 +61,9 @@ static const char *const migrations[] = {
 	"	reason TEXT NOT NULL,"
 	"	done INTEGER NOT NULL DEFAULT 0);"
 	"CREATE INDEX balloon_open ON balloon (uuid) WHERE done = 0;",
+
+	/* Of the connection that it was done through: the UUID may mean nothing to another. */
+	"ALTER TABLE balloon ADD COLUMN uri TEXT;",
 };
 
 #define SCHEMA_VERSION ((int64_t)(sizeof(migrations) / sizeof(migrations[0])))

@@ -497,7 +497,7 @@ static void test_versions(void **unused)
 static void write_step(struct wss_history *history, const char *uuid, uint64_t original,
 		       uint64_t from, uint64_t to)
 {
-	struct wss_journal_step step = { uuid, "web'1", NOW, original, from, to, "because" };
+	struct wss_journal_step step = { uuid, "web'1", NOW, original, from, to, "because", "test:///x" };
 	struct wss_error err = WSS_ERROR_INIT;
 
 	if (wss_journal_write(history, &step, &err) < 0)
@@ -522,6 +522,7 @@ static void test_journal(void **unused)
 	assert_int_equal(n, 1);
 	assert_int_equal(open[0].original_bytes, 1000);
 	assert_string_equal(open[0].name, "web'1");
+	assert_string_equal(open[0].uri, "test:///x");
 	free(open);
 	assert_int_equal(wss_journal_done(history, UUID_A, &err), 0);
 	assert_int_equal(wss_journal_unfinished(history, UUID_A, &open, &n, &err), 0);
@@ -532,6 +533,47 @@ static void test_journal(void **unused)
 	assert_int_equal(wss_journal_unfinished(history, UUID_A, &open, &n, &err), 0);
 	assert_int_equal(open[0].original_bytes, 700);
 	free(open);
+	wss_history_close(history);
+}
+
+/* Of two who begin at the same moment one does. */
+static void test_journal_begin(void **unused)
+{
+	struct wss_history *history = open_history(), *other = open_history();
+	struct wss_journal_step step = { UUID_A, "web1", NOW, 10, 10, 9, "because", NULL };
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	assert_int_equal(wss_journal_check(other, UUID_A, &err), 0);
+	assert_int_equal(wss_journal_begin(history, &step, &err), 0);
+	assert_int_equal(wss_journal_begin(other, &step, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "unfinished steps");
+	wss_error_clear(&err);
+	assert_int_equal(wss_journal_check(other, UUID_A, &err), -1);
+	wss_error_clear(&err);
+	step.uuid = UUID_B;
+	assert_int_equal(wss_journal_begin(other, &step, &err), 0);
+	assert_int_equal(wss_journal_done(history, UUID_A, &err), 0);
+	step.uuid = UUID_A;
+	assert_int_equal(wss_journal_begin(other, &step, &err), 0);
+	wss_history_close(history);
+	wss_history_close(other);
+}
+
+static void test_in_place(void **unused)
+{
+	struct wss_history *history = open_history(), *other;
+	char aside[PATH_MAX];
+
+	(void)unused;
+	assert_true(wss_history_is_in_place(history));
+	make_path(aside, "%s.aside", path);
+	assert_int_equal(rename(path, aside), 0);
+	assert_false(wss_history_is_in_place(history));
+	other = open_history();
+	assert_false(wss_history_is_in_place(history));
+	assert_true(wss_history_is_in_place(other));
+	wss_history_close(other);
 	wss_history_close(history);
 }
 
@@ -610,6 +652,7 @@ int main(void)
 		TEST(test_half_made),	    TEST(test_killed),
 		TEST(test_damaged),	    TEST(test_versions),
 		TEST(test_journal),	    TEST(test_migration),
+		TEST(test_journal_begin),   TEST(test_in_place),
 		TEST(test_no_place),	    TEST(test_no_uuid),
 		TEST(test_default_path),
 	};
