@@ -86,7 +86,7 @@ int wss_balloon_apply(const struct wss_cli *cli, const struct balloon_options *o
 	}
 	wss_tending_init(tending, options);
 	if (wss_balloon_watchdog(cli, options, &tending->watchdog, &err) == 0 &&
-	    wss_history_open(path, &tending->history, &err) == 0 && start(tending, cli, &err) == 0)
+	    wss_tending_open_history(tending, path, &err) == 0 && start(tending, cli, &err) == 0)
 		watch(tending);
 	tending->ending = true;
 	ended = wait_for_threads(tending);
@@ -96,7 +96,6 @@ int wss_balloon_apply(const struct wss_cli *cli, const struct balloon_options *o
 		wss_balloon_all_is_well(tending->watchdog);
 	/* A thread that is left behind may use all of it to the end of the process. */
 	if (ended) {
-		wss_history_close(tending->history);
 		wss_tending_free(tending);
 		free(tending);
 	}

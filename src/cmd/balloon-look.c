@@ -77,6 +77,7 @@ int wss_balloon_read(const struct balloon_options *options, struct wss_history *
 		     struct balloon_record *ret_record, struct wss_error *err)
 {
 	const struct wss_sizing_state state = { .held_bytes = { 0 } };
+	struct wss_policy uncapped = *policy;
 	struct wss_sizing_rule rule = options->rule;
 	struct balloon_record record = { .time = 0 };
 	struct wss_history_series series;
@@ -84,6 +85,9 @@ int wss_balloon_read(const struct balloon_options *options, struct wss_history *
 	int r = 0;
 
 	wss_sizing_heed(&rule, policy);
+	/* A maximum limits what is recommended; it is no leave to take what the guest needs. */
+	uncapped.maximum_bytes.known = false;
+	record.floor_bytes = rule.minimum_bytes;
 	record.headroom_percent = rule.headroom_percent;
 	record.period_s = policy->period_ns.known ? policy->period_ns.value / WSS_NS_PER_S
 						  : PERIOD_DEFAULT_S;
@@ -95,10 +99,11 @@ int wss_balloon_read(const struct balloon_options *options, struct wss_history *
 	if (r < 0)
 		return -1;
 	if (r > 0) {
-		wss_sizing_compute(&series.summary, &rule, policy, &state, &sizing);
+		wss_sizing_compute(&series.summary, &rule, &uncapped, &state, &sizing);
 		wss_summary_free(&series.summary);
 		record.confidence = sizing.confidence;
-		record.floor_bytes = sizing.recommended_bytes.value;
+		if (sizing.recommended_bytes.known)
+			record.floor_bytes = sizing.recommended_bytes.value;
 		record.wss_bytes = series.wss_bytes;
 		record.rss_bytes = series.rss_bytes;
 		record.qemu_bytes = series.qemu_bytes;
@@ -106,6 +111,13 @@ int wss_balloon_read(const struct balloon_options *options, struct wss_history *
 	}
 	*ret_record = record;
 	return 0;
+}
+
+uint64_t wss_balloon_due(const struct wss_guest *guest, uint64_t original_bytes, uint64_t now_bytes)
+{
+	uint64_t bytes = original_bytes > now_bytes ? original_bytes : now_bytes;
+
+	return bytes < guest->config.maximum_bytes ? bytes : guest->config.maximum_bytes;
 }
 
 void wss_balloon_join(const struct balloon_record *record, struct balloon_look *look)

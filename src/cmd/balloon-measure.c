@@ -4,22 +4,34 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+/* The newest window is this one, whichever series the history has most of. Under the lock. */
+static void note_window(struct tender *tender, const struct wss_sample *sample)
+{
+	tender->record.wss_bytes = sample->wss_bytes;
+	tender->record.qemu_bytes = sample->memory.qemu_bytes;
+	tender->record.time = sample->wall;
+}
+
 int wss_tender_read_record(struct tender *tender, const struct wss_policy *policy,
-			   struct wss_error *err)
+			   const struct wss_sample *newest, struct wss_error *err)
 {
 	struct tending *tending = tender->tending;
 	struct balloon_record record;
 	int r;
 
-	tending_lock(tending);
+	tending_lock_history(tending);
 	r = wss_balloon_read(&tending->options, tending->history, tender->uuid, policy, &record,
 			     err);
-	if (r == 0) {
-		tender->record = record;
-		tender->policy = *policy;
-	}
+	tending_unlock_history(tending);
+	if (r < 0)
+		return -1;
+	tending_lock(tending);
+	tender->record = record;
+	tender->policy = *policy;
+	if (newest)
+		note_window(tender, newest);
 	tending_unlock(tending);
-	return r;
+	return 0;
 }
 
 static void keep_sample(const struct wss_sample *sample, struct wss_round_guest *entry, bool last,
@@ -28,7 +40,7 @@ static void keep_sample(const struct wss_sample *sample, struct wss_round_guest 
 	struct tender *tender = opaque;
 	struct tending *tending = tender->tending;
 	struct wss_error err = WSS_ERROR_INIT;
-	int r = 0;
+	int r;
 
 	(void)last;
 	if (!wss_sample_measured(sample)) {
@@ -36,17 +48,19 @@ static void keep_sample(const struct wss_sample *sample, struct wss_round_guest 
 			wss_warn("%s: %s", sample->domain, sample->error.text);
 		return;
 	}
+	/* Before the history, which may take its time. */
 	tending_lock(tending);
+	note_window(tender, sample);
+	tending_unlock(tending);
+	tending_lock_history(tending);
 	r = wss_history_add(tending->history, sample, &err);
-	tending_unlock(tending);
-	if (r < 0 || wss_tender_read_record(tender, &entry->policy, &err) < 0)
+	tending_unlock_history(tending);
+	if (r < 0)
 		wss_warn("%s: %s", entry->name, err.text);
-	/* The newest window is this one, whichever series the history has most of. */
-	tending_lock(tending);
-	tender->record.wss_bytes = sample->wss_bytes;
-	tender->record.qemu_bytes = sample->memory.qemu_bytes;
-	tender->record.time = sample->wall;
-	tending_unlock(tending);
+	wss_error_clear(&err);
+	/* Also where a full disk takes no sample: the policy may have changed. */
+	if (wss_tender_read_record(tender, &entry->policy, sample, &err) < 0)
+		wss_warn("%s: %s", entry->name, err.text);
 }
 
 /* With a guest of its own: the other thread goes on with the one that it has. */

@@ -27,21 +27,30 @@ struct turn {
 	struct wss_error error;
 };
 
+/* A guest that has ended has given everything back. But this may be another host, or user. */
+static void judge_gone(struct turn *turn)
+{
+	const char *uri = turn->open.uri;
+
+	wss_error_clear(&turn->error);
+	if (*uri && strcmp(uri, wss_conn_uri(turn->conn)) != 0)
+		wss_error_set(&turn->error, WSS_ERR_GONE,
+			      "not known here; its memory was taken through -c '%s'", uri);
+}
+
 static void give_step(void *opaque)
 {
 	struct turn *turn = opaque;
 	struct wss_guest *guest = NULL;
-	uint64_t bytes = turn->open.original_bytes;
+	uint64_t bytes;
 
 	if (wss_conn_guest(turn->conn, turn->open.uuid, &guest, &turn->error) < 0) {
-		/* A guest that has ended has given everything back. */
 		if (turn->error.code == WSS_ERR_GONE)
-			wss_error_clear(&turn->error);
+			judge_gone(turn);
 		return;
 	}
-	/* Never less than it has by now, whoever gave it that. */
-	if (guest->balloon.known && guest->balloon.bytes > bytes)
-		bytes = guest->balloon.bytes;
+	bytes = wss_balloon_due(guest, turn->open.original_bytes,
+				guest->balloon.known ? guest->balloon.bytes : 0);
 	if (guest->state != WSS_GUEST_SHUTOFF)
 		turn->given = guest->ops->set_balloon(guest, bytes, &turn->error) == 0;
 	wss_guest_free(guest);

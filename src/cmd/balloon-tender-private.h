@@ -9,6 +9,8 @@
 #include "base/stop.h"
 #include "cmd/balloon-tender.h"
 
+/* A step that the history keeps waiting for longer is put off. */
+#define STEPS_PATIENCE_MS 1000
 /* Between two looks at the statistics. */
 #define LOOK_NS WSS_NS_PER_S
 
@@ -18,7 +20,7 @@ struct tender {
 	char uuid[WSS_UUID_TEXT_MAX];
 	struct wss_round_guest entry; /* of the thread that looks */
 	struct wss_balloon balloon;
-	uint64_t original_bytes, actual_bytes;
+	uint64_t actual_bytes;
 	uint64_t refreshed_ns;
 	bool shrunk;	 /* something is to be given back */
 	bool watched;	 /* in the watchdog's charge, too */
@@ -48,6 +50,31 @@ static inline void tending_unlock(struct tending *tending)
 	pthread_mutex_unlock(&tending->lock);
 }
 
+static inline void tending_lock_history(struct tending *tending)
+{
+	pthread_mutex_lock(&tending->history_lock);
+}
+
+static inline void tending_unlock_history(struct tending *tending)
+{
+	pthread_mutex_unlock(&tending->history_lock);
+}
+
+/* False where others, who may be waiting themselves, do not let go of it in time. */
+static inline bool tending_lock_steps(struct tending *tending)
+{
+	struct timespec deadline;
+
+	clock_gettime(CLOCK_MONOTONIC, &deadline);
+	deadline.tv_sec += STEPS_PATIENCE_MS / 1000;
+	return pthread_mutex_clocklock(&tending->steps_lock, CLOCK_MONOTONIC, &deadline) == 0;
+}
+
+static inline void tending_unlock_steps(struct tending *tending)
+{
+	pthread_mutex_unlock(&tending->steps_lock);
+}
+
 /* Nothing new is begun from then on. */
 static inline bool tending_is_ending(const struct tending *tending)
 {
@@ -62,8 +89,8 @@ void wss_tender_thread_ended(struct tending *tending);
 void *wss_tender_look(void *tender);
 void *wss_tender_measure(void *tender);
 
-/* Reads anew what the history knows of the guest, by this policy. */
+/* Reads anew what the history knows of the guest, by this policy; newest: a window just taken, or NULL. */
 int wss_tender_read_record(struct tender *tender, const struct wss_policy *policy,
-			   struct wss_error *err);
+			   const struct wss_sample *newest, struct wss_error *err);
 
 #endif

@@ -31,49 +31,64 @@ static void bad(struct tender *tender, const struct wss_error *why)
 	tending_unlock(tender->tending);
 }
 
-static int write_journal(struct tender *tender, uint64_t to, const char *reason,
-			 struct wss_error *err)
+static int write_journal(struct tender *tender, struct wss_history *history, uint64_t to,
+			 const char *reason, struct wss_error *err)
 {
 	struct wss_journal_step step = {
 		.uuid = tender->uuid,
 		.name = tender->entry.guest->config.name,
 		.time = wss_clock_wall_seconds(),
-		.original_bytes = tender->original_bytes,
+		.original_bytes = tender->balloon.limits.original_bytes,
 		.from_bytes = tender->actual_bytes,
 		.to_bytes = to,
 		.reason = reason,
+		.uri = wss_conn_uri(tender->tending->guests.conn),
 	};
+
+	return tender->shrunk ? wss_journal_write(history, &step, err)
+			      : wss_journal_begin(history, &step, err);
+}
+
+/* Before it is done. WSS_ERR_BUSY where it must be put off. */
+static int journal_step(struct tender *tender, const struct wss_balloon_decision *decision,
+			struct wss_error *err)
+{
+	struct tending *tending = tender->tending;
 	int r;
 
-	tending_lock(tender->tending);
-	r = wss_journal_write(tender->tending->history, &step, err);
-	tending_unlock(tender->tending);
+	if (!tending_lock_steps(tending))
+		return wss_error_set(err, WSS_ERR_BUSY, "the history is busy");
+	r = write_journal(tender, tending->steps, decision->target_bytes, decision->reason, err);
+	tending_unlock_steps(tending);
 	return r;
 }
 
 /* Steps of an earlier controller that was killed, or of one that runs beside this one. */
 static int check_unfinished(struct tender *tender, struct wss_error *err)
 {
-	wss_auto_free struct wss_journal_open *open = NULL;
-	size_t n = 0;
+	struct tending *tending = tender->tending;
 	int r;
 
-	tending_lock(tender->tending);
-	r = wss_journal_unfinished(tender->tending->history, tender->uuid, &open, &n, err);
-	tending_unlock(tender->tending);
-	if (r == 0 && n)
-		r = wss_error_set(err, WSS_ERR_FAILED,
-				  "it has unfinished steps: balloon --restore gives them back");
+	if (!tending_lock_steps(tending))
+		return wss_error_set(err, WSS_ERR_BUSY, "the history is busy");
+	r = wss_journal_check(tending->steps, tender->uuid, err);
+	tending_unlock_steps(tending);
 	return r;
 }
 
-static int finish_journal(struct tender *tender, struct wss_error *err)
+/* The guest has its memory. */
+static int finish_journal(struct tender *tender, uint64_t bytes, const char *reason,
+			  struct wss_error *err)
 {
+	struct tending *tending = tender->tending;
+	struct wss_error ignored = WSS_ERROR_INIT;
 	int r;
 
-	tending_lock(tender->tending);
-	r = wss_journal_done(tender->tending->history, tender->uuid, err);
-	tending_unlock(tender->tending);
+	tending_lock_history(tending);
+	write_journal(tender, tending->history, bytes, reason, &ignored);
+	r = wss_journal_done(tending->history, tender->uuid, err);
+	tending_unlock_history(tending);
+	tender->shrunk = false;
 	return r;
 }
 
@@ -81,20 +96,32 @@ static int finish_journal(struct tender *tender, struct wss_error *err)
 static int give_back(struct tender *tender, const char *reason, struct wss_error *err)
 {
 	struct wss_guest *guest = tender->entry.guest;
-	struct wss_error ignored = WSS_ERROR_INIT;
-	uint64_t bytes = tender->original_bytes;
+	uint64_t bytes = wss_balloon_due(guest, tender->balloon.limits.original_bytes,
+					 tender->actual_bytes);
 
 	if (!tender->shrunk)
 		return 0;
-	/* More than it had is what somebody else has given it. */
-	if (tender->actual_bytes > bytes)
-		bytes = tender->actual_bytes;
 	if (guest->ops->set_balloon(guest, bytes, err) < 0)
 		return -1;
 	say(tender, "gives back to", bytes, reason);
-	tender->shrunk = false;
-	write_journal(tender, bytes, reason, &ignored);
-	return finish_journal(tender, err);
+	return finish_journal(tender, bytes, reason, err);
+}
+
+/*
+ * What gives the guest its memory back when we cannot: a watchdog, and a journal where that looks
+ * for one. At its floor a guest may stay for days, without a step that would miss them.
+ */
+static int check_safeguards(struct tender *tender, struct wss_error *err)
+{
+	struct tending *tending = tender->tending;
+
+	if (!tender->shrunk)
+		return 0;
+	if (wss_balloon_watch(tending->watchdog, NULL, err) < 0)
+		return -1;
+	if (!wss_history_is_in_place(tending->history))
+		return wss_error_set(err, WSS_ERR_FAILED, "its history was removed or replaced");
+	return 0;
 }
 
 static int set_size(struct tender *tender, const struct wss_balloon_decision *decision,
@@ -105,7 +132,7 @@ static int set_size(struct tender *tender, const struct wss_balloon_decision *de
 	if ((!tender->shrunk && check_unfinished(tender, err) < 0) ||
 	    wss_balloon_watch(tender->tending->watchdog, tender->watched ? NULL : tender->uuid,
 			      err) < 0 ||
-	    write_journal(tender, decision->target_bytes, decision->reason, err) < 0)
+	    journal_step(tender, decision, err) < 0)
 		return -1;
 	tender->watched = tender->shrunk = true;
 	say(tender, decision->action == WSS_BALLOON_GROW ? "grows to" : "shrinks to",
@@ -121,7 +148,8 @@ static void leave(struct tender *tender, const struct wss_error *why)
 	tender->end = "it is left alone";
 }
 
-static void act(struct tender *tender, const struct wss_balloon_decision *decision)
+/* False where it has to be put off. */
+static bool act(struct tender *tender, const struct wss_balloon_decision *decision)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	int r = 0;
@@ -129,10 +157,14 @@ static void act(struct tender *tender, const struct wss_balloon_decision *decisi
 	switch (decision->action) {
 	case WSS_BALLOON_HOLD:
 		wss_debug("%s: %s", tender->name, decision->reason);
-		return;
+		return true;
 	case WSS_BALLOON_GROW:
 	case WSS_BALLOON_SHRINK:
 		r = set_size(tender, decision, &err);
+		if (r < 0 && err.code == WSS_ERR_BUSY) {
+			wss_debug("%s: put off: %s", tender->name, err.text);
+			return false;
+		}
 		break;
 	case WSS_BALLOON_RETURN:
 		r = give_back(tender, decision->reason, &err);
@@ -146,6 +178,7 @@ static void act(struct tender *tender, const struct wss_balloon_decision *decisi
 	}
 	if (r < 0)
 		leave(tender, &err);
+	return true;
 }
 
 static int refresh(struct tender *tender, struct balloon_look *ret_look, struct wss_error *err)
@@ -180,10 +213,9 @@ static bool has_ended(struct tender *tender)
 	if (guest->ops->refresh(guest, &err) < 0 ? err.code != WSS_ERR_GONE
 						 : guest->state != WSS_GUEST_SHUTOFF)
 		return false;
-	if (tender->shrunk) {
-		tender->shrunk = false;
-		finish_journal(tender, &ignored);
-	}
+	if (tender->shrunk)
+		finish_journal(tender, tender->balloon.limits.original_bytes, "the guest has ended",
+			       &ignored);
 	return true;
 }
 
@@ -201,20 +233,27 @@ static void decide(struct tender *tender, struct balloon_look *look, bool fresh)
 {
 	struct wss_balloon_limits *limits = &tender->balloon.limits;
 	struct wss_balloon_decision decision;
+	struct wss_balloon before;
+	bool known = look->facts.confidence != WSS_CONFIDENCE_NONE;
 	/* A guest that is paused cannot say anything. */
 	const char *objection =
 		fresh && look->facts.running ? wss_balloon_objection(&look->facts) : NULL;
 
 	if (look->view.actual_bytes.known)
 		tender->actual_bytes = look->view.actual_bytes.value;
-	/* The floor moves with the history and the policy. */
-	limits->floor_bytes = look->limits.floor_bytes;
+	/* The floor moves with the history and the policy; of too few windows none is lower. */
+	if (known || look->limits.floor_bytes > limits->floor_bytes)
+		limits->floor_bytes = look->limits.floor_bytes;
 	limits->headroom_percent = look->limits.headroom_percent;
-	look->view.may_step = fresh && tender->may_step;
+	look->view.may_step = fresh && tender->may_step && known;
+	before = tender->balloon;
 	decision = wss_balloon_next(&tender->balloon, &look->view);
 	if (objection)
 		decision = (struct wss_balloon_decision){ WSS_BALLOON_RESTORE, 0, objection };
-	act(tender, &decision);
+	if (!act(tender, &decision)) {
+		tender->balloon = before;
+		tender->balloon.rest_until_s = look->view.now_s + limits->pause_s;
+	}
 }
 
 static void look_after(struct tender *tender)
@@ -229,6 +268,10 @@ static void look_after(struct tender *tender)
 	if (r < 0 || tender->entry.guest->state == WSS_GUEST_SHUTOFF) {
 		if (has_ended(tender))
 			wss_error_set(&err, WSS_ERR_GONE, "it does not run any more");
+		leave(tender, &err);
+		return;
+	}
+	if (check_safeguards(tender, &err) < 0) {
 		leave(tender, &err);
 		return;
 	}
@@ -276,7 +319,7 @@ static int check_refusal(struct tender *tender, struct wss_error *err)
 	const char *refusal;
 
 	if (refresh(tender, &look, err) < 0 ||
-	    wss_tender_read_record(tender, &tender->entry.policy, err) < 0)
+	    wss_tender_read_record(tender, &tender->entry.policy, NULL, err) < 0)
 		return -1;
 	wss_balloon_join(&tender->record, &look);
 	refusal = wss_balloon_refusal(&look.facts);
@@ -288,7 +331,7 @@ static int check_refusal(struct tender *tender, struct wss_error *err)
 	look.limits.period_s = tender->tending->options.period_ns / WSS_NS_PER_S + 1;
 	look.limits.pause_s = tender->tending->options.pause_ns / WSS_NS_PER_S;
 	look.limits.timeout_s = STEP_TIMEOUT_S;
-	tender->original_bytes = tender->actual_bytes = look.limits.original_bytes;
+	tender->actual_bytes = look.limits.original_bytes;
 	wss_balloon_init(&tender->balloon, &look.limits);
 	return 0;
 }

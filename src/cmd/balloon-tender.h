@@ -23,8 +23,14 @@ struct tending {
 	struct wss_guests guests; /* the host and the connection */
 	int watchdog;
 	atomic_bool ending;	  /* everything is to be given back, as after a stop request */
+	/*
+	 * Another process may keep the history from us for as long as it likes. So nothing that a
+	 * guest in need waits for is done under its lock, and steps are journaled by a connection
+	 * of their own, which does not wait for long.
+	 */
+	pthread_mutex_t history_lock, steps_lock;
+	struct wss_history *history, *steps;
 	pthread_mutex_t lock; /* of what follows */
-	struct wss_history *history;
 	struct wss_tally tally;
 	size_t total, missing;	  /* guests; of these those that nobody misses */
 	size_t threads, busy;	  /* threads; guests that have, or may have, something to get back */
@@ -32,6 +38,9 @@ struct tending {
 };
 
 void wss_tending_init(struct tending *tending, const struct balloon_options *options);
+
+/* Before any guest is taken on; closed by wss_tending_free(). */
+int wss_tending_open_history(struct tending *tending, const char *path, struct wss_error *err);
 
 /* Takes on a guest, by a name that outlives it. */
 int wss_tending_add(struct tending *tending, const char *name, struct wss_error *err);

@@ -36,7 +36,18 @@ void wss_tending_init(struct tending *tending, const struct balloon_options *opt
 	*tending = (struct tending){ .options = *options,
 				     .guests = WSS_GUESTS_INIT,
 				     .watchdog = -1 };
+	pthread_mutex_init(&tending->history_lock, NULL);
+	pthread_mutex_init(&tending->steps_lock, NULL);
 	pthread_mutex_init(&tending->lock, NULL);
+}
+
+int wss_tending_open_history(struct tending *tending, const char *path, struct wss_error *err)
+{
+	if (wss_history_open(path, &tending->history, err) < 0 ||
+	    wss_history_open(path, &tending->steps, err) < 0)
+		return -1;
+	wss_history_set_patience(tending->steps, STEPS_PATIENCE_MS);
+	return 0;
 }
 
 int wss_tending_add(struct tending *tending, const char *name, struct wss_error *err)
@@ -116,5 +127,9 @@ void wss_tending_free(struct tending *tending)
 		free(tender);
 	}
 	wss_guests_close(&tending->guests);
+	wss_history_close(tending->history);
+	wss_history_close(tending->steps);
+	pthread_mutex_destroy(&tending->history_lock);
+	pthread_mutex_destroy(&tending->steps_lock);
 	pthread_mutex_destroy(&tending->lock);
 }

@@ -50,6 +50,13 @@ int wss_balloon_read(const struct balloon_options *options, struct wss_history *
 		     const char *uuid, const struct wss_policy *policy,
 		     struct balloon_record *ret_record, struct wss_error *err);
 
+/*
+ * What a guest is to have back that had this much before the first step, and has that much now:
+ * more is what somebody else has given it, and nobody can give it more than its maximum.
+ */
+uint64_t wss_balloon_due(const struct wss_guest *guest, uint64_t original_bytes,
+			 uint64_t now_bytes);
+
 /* Completes a look with it. */
 void wss_balloon_join(const struct balloon_record *record, struct balloon_look *look);
 

@@ -272,6 +272,11 @@ void wss_conn_allow_monitor(struct wss_conn *conn)
 	conn->allow_monitor = true;
 }
 
+const char *wss_conn_uri(const struct wss_conn *conn)
+{
+	return conn->uri_text;
+}
+
 const char *wss_conn_libvirt_version(void)
 {
 	static char text[32];

@@ -74,6 +74,9 @@ struct wss_amount_bytes wss_conn_host_memory(struct wss_conn *conn);
 /* What a domain may use at most: 0 where it does not run, absent where it cannot be asked. */
 struct wss_amount_bytes wss_conn_assigned(struct wss_conn *conn, const char *domain);
 
+/* The connection's own name for itself, whatever it was opened by. The connection's. */
+const char *wss_conn_uri(const struct wss_conn *conn);
+
 /* Version of the libvirt library in use, "9.0.0". */
 const char *wss_conn_libvirt_version(void);
 

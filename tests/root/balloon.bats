@@ -58,6 +58,18 @@ teardown_file() {
 	[ "$(embed_virsh dommemstat auto | grep actual)" = "$before" ]
 }
 
+@test "a maximum is no leave to take what the guest needs" {
+	history=$BATS_TEST_TMPDIR/grown.db
+	for bytes in $((350 << 20)) $((100 << 20)); do
+		"$WSS_BUILDDIR/tests/unit/make-history" "$history" 20 $bytes 3 "$(uuid_of auto)"
+	done
+	wss policy set auto --maximum 300MiB
+	wss balloon auto --output csv --history "$history"
+	[ "$(field action)" = shrink ]
+	[ "$(field to_bytes)" -ge $((420 << 20)) ]
+	wss policy clear auto
+}
+
 @test "a paused guest, and one that opted out" {
 	embed_virsh suspend auto >/dev/null
 	wss balloon auto --output csv
@@ -141,6 +153,15 @@ fresh_history() {
 	sqlite3 "$VIRT_WSS_HISTORY" "INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, to_bytes, reason)
 		VALUES ('$(uuid_of auto)', 'auto', 1, $((512 << 20)), $((512 << 20)), $((400 << 20)), 'test'),
 		('a1b2c3d4-0000-4000-8000-00000000aaaa', 'gone', 1, 5, 5, 4, 'test')"
+	# Through another connection, to which its UUID means nothing, none of it is done.
+	sqlite3 "$VIRT_WSS_HISTORY" "UPDATE balloon SET uri = 'qemu:///embed?root=/elsewhere' WHERE name = 'gone'"
+	wss balloon gone --restore
+	[ "$status" = 1 ]
+	[[ $err == *"gone: not known here; its memory was taken through -c 'qemu:///embed?root=/elsewhere'"* ]]
+	[ "$(journal 'done = 0')" = 2 ]
+	sqlite3 "$VIRT_WSS_HISTORY" "UPDATE balloon SET uri = NULL WHERE name = 'gone'"
+	# It had more than it could have now.
+	sqlite3 "$VIRT_WSS_HISTORY" "UPDATE balloon SET original_bytes = $((600 << 20)) WHERE name = 'auto'"
 	wss balloon auto --apply --period 2s --window 300ms
 	[ "$status" = 1 ]
 	[[ $err == *"unfinished steps"* ]]
