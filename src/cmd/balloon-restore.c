@@ -51,7 +51,11 @@ static void give_step(void *opaque)
 	}
 	bytes = wss_balloon_due(guest, turn->open.original_bytes,
 				guest->balloon.known ? guest->balloon.bytes : 0);
-	if (guest->state != WSS_GUEST_SHUTOFF)
+	if (guest->kept)
+		wss_error_set(&turn->error, WSS_ERR_FAILED,
+			      "it is %s, and shrunk: what it has to get back it gets when it runs here",
+			      guest->state_text);
+	else if (guest->state != WSS_GUEST_SHUTOFF)
 		turn->given = guest->ops->set_balloon(guest, bytes, &turn->error) == 0;
 	wss_guest_free(guest);
 }

@@ -204,7 +204,10 @@ static bool refresh_is_due(const struct tender *tender)
 		wss_balloon_rested(&tender->balloon, now_ns / WSS_NS_PER_S));
 }
 
-/* A guest that does not run any more has nothing that is to be given back. */
+/*
+ * A guest that does not run any more has nothing that is to be given back; unless it goes on one
+ * day where it was: then that is the watchdog's, or that of whoever reads the journal.
+ */
 static bool has_ended(struct tender *tender)
 {
 	struct wss_guest *guest = tender->entry.guest;
@@ -213,7 +216,7 @@ static bool has_ended(struct tender *tender)
 	if (guest->ops->refresh(guest, &err) < 0 ? err.code != WSS_ERR_GONE
 						 : guest->state != WSS_GUEST_SHUTOFF)
 		return false;
-	if (tender->shrunk)
+	if (tender->shrunk && !guest->kept)
 		finish_journal(tender, tender->balloon.limits.original_bytes, "the guest has ended",
 			       &ignored);
 	return true;
@@ -267,7 +270,8 @@ static void look_after(struct tender *tender)
 	tender->looked_ns = wss_clock_now_ns();
 	if (r < 0 || tender->entry.guest->state == WSS_GUEST_SHUTOFF) {
 		if (has_ended(tender))
-			wss_error_set(&err, WSS_ERR_GONE, "it does not run any more");
+			wss_error_set(&err, WSS_ERR_GONE, "it does not run any more%s",
+				      tender->shrunk ? ", and is shrunk where it goes on" : "");
 		leave(tender, &err);
 		return;
 	}

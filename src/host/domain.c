@@ -89,10 +89,22 @@ static void set_paused(struct wss_guest *guest, int reason)
 	}
 }
 
+/* What was saved or has moved still has what its balloon left to it, where it goes on. */
+static void set_shutoff(struct wss_guest *guest, virDomainPtr dom, int reason)
+{
+	bool moved = reason == VIR_DOMAIN_SHUTOFF_MIGRATED;
+
+	guest->kept = moved || reason == VIR_DOMAIN_SHUTOFF_SAVED ||
+		      virDomainHasManagedSaveImage(dom, 0) == 1;
+	set_state(guest, WSS_GUEST_SHUTOFF,
+		  moved ? "on another host" : guest->kept ? "saved" : "shut off");
+}
+
 static int refresh_state(struct wss_guest *guest, virDomainPtr dom, struct wss_error *err)
 {
 	int state, reason;
 
+	guest->kept = false;
 	if (virDomainGetState(dom, &state, &reason, 0) < 0)
 		return wss_conn_error(err, "cannot read the domain's state");
 	switch (state) {
@@ -107,7 +119,7 @@ static int refresh_state(struct wss_guest *guest, virDomainPtr dom, struct wss_e
 		set_paused(guest, reason);
 		break;
 	case VIR_DOMAIN_SHUTOFF:
-		set_state(guest, WSS_GUEST_SHUTOFF, "shut off");
+		set_shutoff(guest, dom, reason);
 		break;
 	case VIR_DOMAIN_SHUTDOWN:
 		set_state(guest, WSS_GUEST_OTHER, "shutting down");

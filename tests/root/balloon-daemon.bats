@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# balloon --apply with a libvirtd that dies and is started anew: the memory comes back at once.
+# balloon --apply with a libvirtd, beside which somebody else does things: it dies and is started
+# anew, a guest is saved.
 
 load functions.sh
 load daemon-functions.sh
@@ -15,7 +16,8 @@ setup_file() {
 		embed_guest_xml web1 | sed "s|$embed_root/web1.console|$dir/console|
 		s|<memballoon model='none'/>|<memballoon model='virtio' autodeflate='on'><stats period='1'/></memballoon>|" \
 		>"$dir/web1.xml"
-	as_nobody virsh -q -c qemu:///session create "$dir/web1.xml"
+	as_nobody virsh -q -c qemu:///session define "$dir/web1.xml"
+	as_nobody virsh -q -c qemu:///session start web1
 	ln -s "$dir/console" "$(embed_console web1)"
 	embed_guest_wait_ready web1
 }
@@ -46,4 +48,20 @@ setup() {
 	wait_until 20 none_left
 	apply_end
 	[ "$status" = 4 ]
+}
+
+@test "a guest that is saved while it is shrunk has it all back when it runs again" {
+	apply web1
+	wait_until 60 taken_at_least web1 40
+	as_nobody virsh -q -c qemu:///session managedsave web1
+	apply_end
+	[ "$status" = 1 ]
+	said 'web1: it does not run any more, and is shrunk where it goes on'
+	wss balloon --restore
+	[ "$status" = 1 ]
+	[[ $err == *"web1: it is saved, and shrunk"* ]]
+	refute none_left
+	as_nobody virsh -q -c qemu:///session start web1
+	wait_until 60 none_left
+	wait_until 20 taken_is web1 0
 }
