@@ -5,13 +5,15 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 
-static volatile sig_atomic_t stop_signal;
+/* Lock-free, so that a handler may set it, and seen by all threads. */
+static atomic_int stop_signal;
 /* A self-pipe: unlike a flag alone it also ends a poll() that starts just after the signal. */
 static int stop_pipe[2] = { -1, -1 };
 
