@@ -597,6 +597,33 @@ static void test_migration(void **unused)
 	wss_history_close(history);
 }
 
+/* One of the second, whose journal knew no connections. */
+static void test_migration_of_a_journal(void **unused)
+{
+	struct wss_history *history = open_history();
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_journal_open *open;
+	sqlite3 *db;
+	size_t n;
+
+	(void)unused;
+	write_step(history, UUID_A, 1000, 1000, 900);
+	wss_history_close(history);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "ALTER TABLE balloon DROP COLUMN uri; PRAGMA user_version = 2",
+				      NULL, NULL, NULL),
+			 SQLITE_OK);
+	sqlite3_close(db);
+	history = open_history();
+	assert_int_equal(wss_journal_unfinished(history, NULL, &open, &n, &err), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(open[0].original_bytes, 1000);
+	assert_string_equal(open[0].uri, "");
+	free(open);
+	write_step(history, UUID_B, 500, 500, 400);
+	wss_history_close(history);
+}
+
 static void test_no_place(void **unused)
 {
 	struct wss_history *history = NULL;
@@ -653,6 +680,7 @@ int main(void)
 		TEST(test_damaged),	    TEST(test_versions),
 		TEST(test_journal),	    TEST(test_migration),
 		TEST(test_journal_begin),   TEST(test_in_place),
+		TEST(test_migration_of_a_journal),
 		TEST(test_no_place),	    TEST(test_no_uuid),
 		TEST(test_default_path),
 	};
