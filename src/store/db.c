@@ -253,7 +253,10 @@ int wss_history_open(const char *path, struct wss_history **ret_history, struct 
 		wss_history_close(history);
 		return -1;
 	}
-	if (sqlite3_open_v2(path, &history->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
+	/* SQLite would open it for reading, and say so at the first sample. */
+	if (access(path, W_OK) < 0) {
+		wss_error_errno(err, WSS_ERR_FAILED, errno, "history %s: cannot write it", path);
+	} else if (sqlite3_open_v2(path, &history->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
 		wss_db_error(history, "cannot open it", err);
 	} else if (wss_db_set_up(history, err) == 0 && check_integrity(history, err) == 0 &&
 		   wss_db_set_up_writer(history, err) == 0 && wss_db_migrate(history, err) == 0) {
