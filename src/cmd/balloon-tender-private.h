@@ -89,7 +89,10 @@ void wss_tender_thread_ended(struct tending *tending);
 void *wss_tender_look(void *tender);
 void *wss_tender_measure(void *tender);
 
-/* Reads anew what the history knows of the guest, by this policy; newest: a window just taken, or NULL. */
+/*
+ * Reads anew what the history knows of the guest, by this policy; newest: a window that was just
+ * taken, or NULL.
+ */
 int wss_tender_read_record(struct tender *tender, const struct wss_policy *policy,
 			   const struct wss_sample *newest, struct wss_error *err);
 

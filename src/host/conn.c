@@ -59,7 +59,7 @@ int wss_conn_error(struct wss_error *err, const char *what)
 	virErrorPtr last = virGetLastError();
 	enum wss_error_code code = WSS_ERR_FAILED;
 
-	/* Errors of the transport itself have whatever code: "client socket is closed" is an internal one. */
+	/* Errors of the transport have whatever code: "client socket is closed" is internal. */
 	if (last && last->domain == VIR_FROM_RPC) {
 		code = WSS_ERR_CONNECT;
 	} else if (last) {

@@ -10,7 +10,7 @@
 #define REST_PERIODS 10
 /* Without any window for so long, nobody knows what the guest needs. */
 #define BLIND_PERIODS 10
-/* A balloon that has moved since is perhaps still on its way, to where somebody has told it to be. */
+/* A balloon that has moved since is perhaps still on its way to where it was told to be. */
 #define SETTLE_S 5
 /* A guest whose memory would be used up so soon, if it went on as since the last statistics. */
 #define RESERVE_S 5
