@@ -68,7 +68,7 @@ int wss_files_open(const char *path, bool salvage, struct wss_recfile **ret_file
 	if (!state->windows)
 		return wss_error_set(err, WSS_ERR_FAILED, "%s: there is no window in it", path);
 	if (state->damaged_at)
-		wss_warn("%s: damaged at byte %llu: what follows is left out", path,
+		wss_warn("%s: damaged or without sense at byte %llu: what follows is left out", path,
 			 (unsigned long long)state->damaged_at);
 	else if (state->cut_bytes)
 		wss_warn("%s: cut off: %llu bytes behind the last whole interval are left out", path,

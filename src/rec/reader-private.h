@@ -18,6 +18,7 @@ struct wss_recfile {
 	uint64_t interval_end_ns; /* of the interval that was begun last */
 	bool interval_gap;
 	uint64_t whole;	      /* offset behind the last whole interval or mark */
+	uint64_t nonsense_at; /* offset of the frame that a replay refused; 0: none */
 	uint8_t *payload;     /* of the frame read last; WSS_REC_PAYLOAD_MAX bytes */
 };
 

@@ -131,7 +131,10 @@ static bool take(struct wss_recfile *file, const struct wss_frame *frame, bool *
 	}
 }
 
-/* Goes through all frames; file->whole is the end of the last one that ends something. */
+/*
+ * Goes through all frames; file->whole is the end of the last one that ends something. The frame
+ * at file->nonsense_at counts as damaged.
+ */
 static int scan(struct wss_recfile *file, bool salvage, struct wss_error *err)
 {
 	uint64_t offset = file->first_frame;
@@ -144,7 +147,7 @@ static int scan(struct wss_recfile *file, bool salvage, struct wss_error *err)
 	while ((next = read_frame(file, offset, sequence, &frame)) == NEXT_FRAME) {
 		struct wss_recfile_state before = file->state;
 
-		if (!take(file, &frame, &inside)) {
+		if (offset == file->nonsense_at || !take(file, &frame, &inside)) {
 			file->state = before;
 			next = NEXT_DAMAGED;
 			break;
@@ -166,6 +169,23 @@ static int scan(struct wss_recfile *file, bool salvage, struct wss_error *err)
 	return 0;
 }
 
+/*
+ * Checksums may be right and what they cover make no sense. A replay tells; who reads up to there
+ * must know before, as a replay cannot take back what it said of half an interval.
+ */
+static int leave_out_nonsense(struct wss_recfile *file, struct wss_error *err)
+{
+	static const struct wss_recfile_visitor nobody;
+
+	if (wss_recfile_replay(file, &nobody, NULL, err) == 0)
+		return 0;
+	if (!file->nonsense_at)
+		return -1;
+	wss_error_clear(err);
+	file->state = (struct wss_recfile_state){ .file_bytes = file->state.file_bytes };
+	return scan(file, true, err);
+}
+
 static int open_file(struct wss_recfile *file, bool salvage, struct wss_error *err)
 {
 	struct stat st;
@@ -175,7 +195,9 @@ static int open_file(struct wss_recfile *file, bool salvage, struct wss_error *e
 	if (!S_ISREG(st.st_mode))
 		return wss_error_set(err, WSS_ERR_FAILED, "%s: not a regular file", file->name);
 	file->state.file_bytes = (uint64_t)st.st_size;
-	return read_header(file, err) < 0 ? -1 : scan(file, salvage, err);
+	if (read_header(file, err) < 0 || scan(file, salvage, err) < 0)
+		return -1;
+	return salvage ? leave_out_nonsense(file, err) : 0;
 }
 
 int wss_recfile_open_fd(int fd, const char *name, bool salvage, struct wss_recfile **ret_file,

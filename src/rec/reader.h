@@ -25,13 +25,14 @@ struct wss_recfile_state {
 	bool ended;	      /* its end was written */
 	uint64_t end_ns;      /* of the recording, where ended; else of its last whole interval */
 	uint64_t cut_bytes;   /* behind the last whole interval: of one that was not finished */
-	uint64_t damaged_at;  /* offset of what is not as it was written; 0: nothing is */
+	uint64_t damaged_at;  /* offset of the frame that is damaged or makes no sense; 0: none */
 };
 
 /*
  * Opens and checks. A file that was cut off (its writer was killed, the disk was full) is
  * read up to there, see cut_bytes. One with damage is refused (WSS_ERR_FAILED), unless salvage:
- * then it is read up to the damage. WSS_ERR_UNSUPPORTED: made by a newer version.
+ * then it is read up to the damage, or to what makes no sense, for which it is replayed here.
+ * WSS_ERR_UNSUPPORTED: made by a newer version.
  */
 int wss_recfile_open(const char *path, bool salvage, struct wss_recfile **ret_file,
 		     struct wss_error *err);
@@ -66,7 +67,8 @@ struct wss_recfile_visitor {
 
 /*
  * Replays all whole intervals, from the beginning. WSS_ERR_FAILED: what the file says does not fit
- * together. Nothing that the visitor was told before counts then. WSS_ERR_INTERRUPTED: by a signal.
+ * together, and at which byte. Nothing that the visitor was told before counts then.
+ * WSS_ERR_INTERRUPTED: by a signal.
  */
 int wss_recfile_replay(struct wss_recfile *file, const struct wss_recfile_visitor *visitor,
 		       void *opaque, struct wss_error *err);

@@ -14,13 +14,19 @@ struct replay {
 	struct wss_recording_sets sets; /* these three */
 	struct wss_interval interval;
 	uint64_t last_end_ns;
+	uint64_t frame_at;  /* offset of the frame under way */
+	uint64_t intervals; /* whole ones before it */
 	size_t region_hint;
 };
 
 /* What the file says does not fit together. */
 static int nonsense(const struct replay *replay, const char *what, struct wss_error *err)
 {
-	return wss_error_set(err, WSS_ERR_FAILED, "%s: makes no sense: %s", replay->file->name, what);
+	replay->file->nonsense_at = replay->frame_at;
+	return wss_error_set(err, WSS_ERR_FAILED,
+			     "%s: makes no sense at byte %llu, after %llu whole intervals: %s (--salvage reads those)",
+			     replay->file->name, (unsigned long long)replay->frame_at,
+			     (unsigned long long)replay->intervals, what);
 }
 
 /* Puts pages into the set of a change, or takes them out; they must have been out, or in. */
@@ -130,6 +136,7 @@ static int replay_interval(struct replay *replay, const struct wss_frame *frame,
 		return -1;
 	if (counted != last)
 		return nonsense(replay, "counts that are missing", err);
+	replay->intervals += last;
 	return last && replay->visitor->end ? replay->visitor->end(replay->opaque,
 								   &replay->interval,
 								   &replay->sets, err)
@@ -161,6 +168,7 @@ static int replay_frames(struct replay *replay, struct wss_error *err)
 
 		if (wss_stop_requested())
 			return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+		replay->frame_at = offset;
 		if (!wss_recfile_frame(file, &offset, &sequence, &frame))
 			return wss_error_set(err, WSS_ERR_FAILED,
 					     "%s: was changed while it was read", file->name);
@@ -168,9 +176,9 @@ static int replay_frames(struct replay *replay, struct wss_error *err)
 			r = replay_interval(replay, &frame, err);
 		else if (frame.type == WSS_FRAME_MARK)
 			r = replay_mark(replay, &frame, err);
+		else if (frame.type == WSS_FRAME_END && file->state.end_ns < replay->last_end_ns)
+			r = nonsense(replay, "an end before its last interval", err);
 	}
-	if (r == 0 && file->state.end_ns < replay->last_end_ns)
-		return nonsense(replay, "an end before its last interval", err);
 	return r;
 }
 

@@ -229,6 +229,86 @@ static void test_nonsense(void **state)
 	wss_recwriter_free(writer);
 }
 
+/* What makes no sense, after window 0 of 4 pages and a mark: said where it is, and read up to. */
+static void nonsense_at(uint64_t offset, const char *what)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_recfile_state s;
+	struct seen seen = { 0 };
+	struct wss_recfile *file;
+	char text[128];
+
+	snprintf(text, sizeof(text), "makes no sense at byte %llu, after 1 whole intervals: %s",
+		 (unsigned long long)offset, what);
+	refused(WSS_ERR_FAILED, text);
+	if (wss_recfile_open(path, true, &file, &err) < 0 ||
+	    wss_recfile_replay(file, &visitor, &seen, &err) < 0)
+		fail_msg("%s", err.text);
+	s = *wss_recfile_state(file);
+	wss_recfile_close(file);
+	assert_true(seen.intervals == 1 && seen.touched == 4 && seen.changes == 1 && seen.marks == 1);
+	assert_true(s.damaged_at == offset && s.intervals == 1 && s.windows == 1 && s.marks == 1);
+	assert_true(s.end_ns == SECOND && !s.ended && s.cut_bytes);
+}
+
+static struct wss_recwriter *create_with_mark(uint64_t *ret_bytes)
+{
+	struct wss_recwriter *writer = create();
+	struct stat st;
+	uint64_t time;
+
+	window(writer, 0, 512, 4, 4);
+	assert_int_equal(wss_rec_mark(path, "x", "boot", 678 + SECOND, &time, NULL), 0);
+	assert_int_equal(stat(path, &st), 0);
+	*ret_bytes = (uint64_t)st.st_size;
+	return writer;
+}
+
+static void test_nonsense_salvage(void **state)
+{
+	struct wss_recwriter *writer;
+	uint64_t at;
+
+	(void)state;
+	writer = create_with_mark(&at);
+	window(writer, 1, 514, 4, 6);
+	window(writer, 2, 600, 4, 10);
+	assert_int_equal(wss_recwriter_finish(writer, 5 * SECOND, NULL), 0);
+	nonsense_at(at, "a page comes or goes twice");
+	/* In the second frame of an interval. */
+	writer = create_with_mark(&at);
+	assert_int_equal(wss_recwriter_begin(writer, &(struct wss_interval){
+						     .start_ns = SECOND, .end_ns = 2 * SECOND },
+					     NULL), 0);
+	for (uint64_t i = 0; i < 131060; i++)
+		assert_int_equal(wss_recwriter_change(writer, WSS_CHANGE_TOUCHED,
+						      (1 << 20) + 2 * i, 1, NULL), 0);
+	at = wss_recwriter_bytes(writer);
+	assert_int_equal(wss_recwriter_change(writer, WSS_CHANGE_WRITTEN, 0x9f, 2, NULL), 0);
+	assert_int_equal(wss_recwriter_end(writer, 131064, 2, 0, NULL), 0);
+	assert_int_equal(wss_recwriter_finish(writer, 0, NULL), 0);
+	nonsense_at(at, "a page where there is no memory");
+}
+
+/* An end that lies before what was recorded. */
+static void test_nonsense_end(void **state)
+{
+	uint8_t data[WSS_REC_FRAME_BYTES + 1] = { 0 };
+	struct wss_recwriter *writer;
+	struct wss_appender appender;
+	uint64_t at;
+
+	(void)state;
+	writer = create_with_mark(&at);
+	appender = (struct wss_appender){ .fd = open(path, O_RDWR | O_CLOEXEC), .end = (off_t)at,
+					  .sequence = 2 };
+	assert_int_not_equal(wss_rec_encode_header(&recording, big, sizeof(big), &appender.seed), 0);
+	assert_int_equal(wss_append_frame(&appender, WSS_FRAME_END, 0, data, 1, NULL), 0);
+	close(appender.fd);
+	wss_recwriter_free(writer);
+	nonsense_at(at, "an end before its last interval");
+}
+
 static void test_versions(void **state)
 {
 	const uint8_t newer[] = { 2, 0, 0xfd, 0xff }, damaged[] = { 2, 0, 0xfe, 0xff };
@@ -468,7 +548,7 @@ int main(void)
 		TEST(test_versions),   TEST(test_zero_tail),	 TEST(test_long_interval),
 		TEST(test_marks),      TEST(test_one_writer),	 TEST(test_full_disk),
 		TEST(test_killed),     TEST(test_crc),		 TEST(test_too_many_marks),
-		TEST(test_interrupted),
+		TEST(test_interrupted), TEST(test_nonsense_salvage), TEST(test_nonsense_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
