@@ -37,3 +37,17 @@ int wss_io_pwrite(int fd, const void *data, size_t size, off_t offset)
 	}
 	return 0;
 }
+
+bool wss_io_zeros(int fd, off_t offset)
+{
+	char data[16384];
+	ssize_t n;
+
+	while ((n = wss_io_pread(fd, data, sizeof(data), offset)) > 0) {
+		for (ssize_t i = 0; i < n; i++)
+			if (data[i])
+				return false;
+		offset += n;
+	}
+	return n == 0;
+}

@@ -5,6 +5,7 @@
 #ifndef WSS_BASE_IO_H
 #define WSS_BASE_IO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -13,5 +14,8 @@ ssize_t wss_io_pread(int fd, void *data, size_t size, off_t offset);
 
 /* 0 when all has been written, else a negative errno. */
 int wss_io_pwrite(int fd, const void *data, size_t size, off_t offset);
+
+/* Is there nothing but zeros from offset to the file's end? false also where it cannot be read. */
+bool wss_io_zeros(int fd, off_t offset);
 
 #endif

@@ -48,16 +48,24 @@ int wss_append_locked(int fd, enum wss_append_lock lock, struct wss_error *err)
 	return area.l_type != F_UNLCK;
 }
 
-/* The next frame, if it is whole. Its payload is not looked at: readers do. */
-static bool next_frame(const struct wss_appender *appender, off_t size, struct wss_frame *frame)
+/* What follows the last whole frame that is known. */
+enum next { NEXT_FRAME, NEXT_REMAINS, NEXT_DAMAGED };
+
+/* Its payload is not looked at: readers do. */
+static enum next next_frame(const struct wss_appender *appender, off_t size,
+			    struct wss_frame *frame)
 {
 	uint8_t head[WSS_REC_FRAME_BYTES];
+	off_t left = size - appender->end;
 
-	return size - appender->end >= WSS_REC_FRAME_BYTES &&
-	       wss_io_pread(appender->fd, head, sizeof(head), appender->end) == (ssize_t)sizeof(head) &&
-	       wss_rec_decode_frame(head, appender->seed, frame) &&
-	       frame->sequence == appender->sequence &&
-	       size - appender->end - WSS_REC_FRAME_BYTES >= (off_t)frame->length;
+	/* The beginning of a frame, or nothing. */
+	if (left < WSS_REC_FRAME_BYTES)
+		return NEXT_REMAINS;
+	if (wss_io_pread(appender->fd, head, sizeof(head), appender->end) != (ssize_t)sizeof(head) ||
+	    !wss_rec_decode_frame(head, appender->seed, frame) ||
+	    frame->sequence != appender->sequence)
+		return wss_io_zeros(appender->fd, appender->end) ? NEXT_REMAINS : NEXT_DAMAGED;
+	return left - WSS_REC_FRAME_BYTES >= (off_t)frame->length ? NEXT_FRAME : NEXT_REMAINS;
 }
 
 int wss_append_take_back(struct wss_appender *appender, off_t end, uint32_t sequence,
@@ -77,10 +85,11 @@ int wss_append_catch_up(struct wss_appender *appender, struct wss_error *err)
 	bool inside = false;
 	struct wss_frame frame;
 	struct stat st;
+	enum next next;
 
 	if (fstat(appender->fd, &st) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot look at it");
-	while (next_frame(appender, st.st_size, &frame)) {
+	while ((next = next_frame(appender, st.st_size, &frame)) == NEXT_FRAME) {
 		if (!inside) {
 			interval_start = appender->end;
 			interval_sequence = appender->sequence;
@@ -92,6 +101,11 @@ int wss_append_catch_up(struct wss_appender *appender, struct wss_error *err)
 		appender->end += WSS_REC_FRAME_BYTES + (off_t)frame.length;
 		appender->sequence++;
 	}
+	/* What lies behind the damage may be whole, and is not ours to cut off. */
+	if (next == NEXT_DAMAGED)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "damaged at byte %llu: nothing is added to it",
+				     (unsigned long long)appender->end);
 	if (inside) {
 		appender->end = interval_start;
 		appender->sequence = interval_sequence;

@@ -33,7 +33,8 @@ int wss_append_locked(int fd, enum wss_append_lock lock, struct wss_error *err);
 
 /*
  * With the append lock held: goes on to the end of what others have added since, and cuts
- * off what is no whole frame.
+ * off what a writer that was killed left of its addition. WSS_ERR_FAILED also where something
+ * else follows: the file is damaged there, and left as it is.
  */
 int wss_append_catch_up(struct wss_appender *appender, struct wss_error *err);
 

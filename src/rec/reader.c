@@ -49,24 +49,9 @@ static int read_header(struct wss_recfile *file, struct wss_error *err)
 }
 
 /* After a power failure the end of a file may be blocks that were never written. */
-static bool zeros_to_the_end(const struct wss_recfile *file, uint64_t offset)
-{
-	while (offset < file->state.file_bytes) {
-		ssize_t n = wss_io_pread(file->fd, file->payload, WSS_REC_PAYLOAD_MAX, (off_t)offset);
-
-		if (n <= 0)
-			return false;
-		for (ssize_t i = 0; i < n; i++)
-			if (file->payload[i])
-				return false;
-		offset += (uint64_t)n;
-	}
-	return true;
-}
-
 static enum next damaged(const struct wss_recfile *file, uint64_t offset)
 {
-	return zeros_to_the_end(file, offset) ? NEXT_CUT : NEXT_DAMAGED;
+	return wss_io_zeros(file->fd, (off_t)offset) ? NEXT_CUT : NEXT_DAMAGED;
 }
 
 /* Reads the frame at offset, with its payload, into file->payload. */

@@ -182,11 +182,12 @@ static int flush(struct wss_recwriter *writer, uint8_t flags, struct wss_error *
 	if (!writer->locked) {
 		if (wss_append_lock(writer->appender.fd, WSS_LOCK_APPEND, true, err) < 0)
 			return give_up(writer, err);
-		writer->locked = true;
-		writer->start = writer->appender.end;
-		writer->start_sequence = writer->appender.sequence;
-		if (wss_append_catch_up(&writer->appender, err) < 0)
+		/* Where that fails there is nothing of ours to take back. */
+		if (wss_append_catch_up(&writer->appender, err) < 0) {
+			wss_append_unlock(writer->appender.fd, WSS_LOCK_APPEND);
 			return give_up(writer, err);
+		}
+		writer->locked = true;
 		writer->start = writer->appender.end;
 		writer->start_sequence = writer->appender.sequence;
 	}

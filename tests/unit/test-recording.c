@@ -251,16 +251,22 @@ static void nonsense_at(uint64_t offset, const char *what)
 	assert_true(s.end_ns == SECOND && !s.ended && s.cut_bytes);
 }
 
+static uint64_t size_of_file(void)
+{
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	return (uint64_t)st.st_size;
+}
+
 static struct wss_recwriter *create_with_mark(uint64_t *ret_bytes)
 {
 	struct wss_recwriter *writer = create();
-	struct stat st;
 	uint64_t time;
 
 	window(writer, 0, 512, 4, 4);
 	assert_int_equal(wss_rec_mark(path, "x", "boot", 678 + SECOND, &time, NULL), 0);
-	assert_int_equal(stat(path, &st), 0);
-	*ret_bytes = (uint64_t)st.st_size;
+	*ret_bytes = size_of_file();
 	return writer;
 }
 
@@ -397,6 +403,55 @@ static void test_marks(void **state)
 	assert_string_equal(seen.mark, "two?[31m?");
 	/* The file has UTF-8, for other readers. */
 	assert_true(contains("two?[31m?"));
+}
+
+/* What lies behind a damaged frame is not cut off, neither by who marks nor by who records. */
+static void test_damaged_while_written(void **state)
+{
+	struct wss_recwriter *writer = create();
+	struct wss_error err = WSS_ERROR_INIT;
+	char where[64];
+	uint64_t time, first, size;
+
+	(void)state;
+	window(writer, 0, 512, 4, 4);
+	first = wss_recwriter_bytes(writer);
+	window(writer, 1, 600, 4, 8);
+	window(writer, 2, 700, 4, 12);
+	size = size_of_file();
+	poke((off_t)first + 8, "x", 1);
+	snprintf(where, sizeof(where), "damaged at byte %llu", (unsigned long long)first);
+	assert_int_equal(wss_rec_mark(path, "x", "boot", 678 + SECOND, &time, &err), -1);
+	assert_non_null(strstr(err.text, where));
+	assert_int_equal(size_of_file(), size);
+	/* The recorder is behind that, and goes on. */
+	window(writer, 3, 800, 4, 16);
+	size = size_of_file();
+	/* What is added behind it by nobody who knows the format stops it. */
+	poke((off_t)size, "something that is no frame, and longer", 38);
+	assert_int_equal(wss_recwriter_begin(writer, &(struct wss_interval){
+						     .start_ns = 4 * SECOND, .end_ns = 5 * SECOND },
+					     NULL), 0);
+	wss_error_clear(&err);
+	assert_int_equal(wss_recwriter_end(writer, 16, 0, 0, &err), -1);
+	assert_non_null(strstr(err.text, "damaged at byte"));
+	wss_recwriter_free(writer);
+	assert_int_equal(size_of_file(), size + 38);
+}
+
+/* Blocks that were never written are no frames of anybody. */
+static void test_mark_behind_zeros(void **state)
+{
+	struct wss_recwriter *writer = create();
+	struct wss_recfile_state s;
+	uint64_t time;
+
+	(void)state;
+	window(writer, 0, 512, 4, 4);
+	assert_int_equal(truncate(path, (off_t)wss_recwriter_bytes(writer) + 40000), 0);
+	assert_int_equal(wss_rec_mark(path, "x", "boot", 678 + SECOND, &time, NULL), 0);
+	assert_int_equal(wss_recwriter_finish(writer, 0, NULL), 0);
+	assert_true(replay(&s).marks == 1 && s.ended && !s.cut_bytes);
 }
 
 /* More than a reader takes are refused when they are set, so that the file stays readable. */
@@ -549,6 +604,7 @@ int main(void)
 		TEST(test_marks),      TEST(test_one_writer),	 TEST(test_full_disk),
 		TEST(test_killed),     TEST(test_crc),		 TEST(test_too_many_marks),
 		TEST(test_interrupted), TEST(test_nonsense_salvage), TEST(test_nonsense_end),
+		TEST(test_damaged_while_written), TEST(test_mark_behind_zeros),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
