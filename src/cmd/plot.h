@@ -9,8 +9,7 @@
 
 /*
  * Writes a picture to path by draw(f, opaque): it is whole or not there, being written to
- * path.new and then moved. A file or link path.new that is there is removed, never followed.
- * WSS_ERR_FAILED, WSS_ERR_NO_MEMORY.
+ * a new file beside it, which is then moved. No other file is touched. WSS_ERR_FAILED.
  */
 int wss_plot_write(const char *path, void (*draw)(FILE *f, const void *opaque), const void *opaque,
 		   struct wss_error *err);

@@ -118,6 +118,27 @@ bats_require_minimum_version 1.5.0
 	refused 1 'cannot write' report r --plot .
 }
 
+@test "report --plot: replaces that file and touches no other" {
+	make r
+	echo mine >x.svg.new
+	echo old >x.svg
+	chmod 600 x.svg
+	long=$(printf %0251d 0).svg
+	(
+		umask 027
+		"$virt_wss" report r --plot x.svg >table
+		"$virt_wss" report r --plot "$long" >table
+	)
+	grep -q '</svg>' x.svg
+	grep -q '</svg>' "$long"
+	[ "$(cat x.svg.new)" = mine ]
+	[ "$(stat -c %a x.svg)" = 640 ]
+	# Where it cannot be moved nothing is left behind.
+	mkdir directory
+	refused 1 'cannot write directory' report r --plot directory
+	[ "$(find . -name '*.new')" = ./x.svg.new ]
+}
+
 @test "report: regions and nodes" {
 	make r --ram $((8 << 30)) --nodes 2 --device $((1 << 30)) --phases 4096:20 --balloon 100
 	"$virt_wss" report r --output json >out.json
