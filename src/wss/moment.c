@@ -9,8 +9,11 @@ int wss_moment_init(struct wss_moment *moment, const struct wss_recording *recor
 	uint64_t pages = wss_recording_pages(recording);
 
 	*moment = (struct wss_moment){ .at_ns = at_ns };
-	moment->pages = wss_pageset_new(pages);
 	moment->written = wss_pageset_new(pages);
+	if (at_ns != WSS_MOMENT_ALL)
+		moment->pages = wss_pageset_new(pages);
+	else if (wss_reference_init(&moment->reference, pages) == 0)
+		moment->pages = moment->reference.pages;
 	if (moment->pages && moment->written)
 		return 0;
 	wss_moment_free(moment);
@@ -40,10 +43,13 @@ int wss_moment_change(void *opaque, enum wss_change change, struct wss_run run,
 	if (moment->done)
 		return 0;
 	if (change == WSS_CHANGE_TOUCHED)
-		r = wss_pageset_add(moment->pages, run.first, run.n);
+		r = all ? wss_reference_touched(&moment->reference, run)
+			: wss_pageset_add(moment->pages, run.first, run.n);
 	else if (change == WSS_CHANGE_WRITTEN)
 		r = wss_pageset_add(moment->written, run.first, run.n);
-	else if (change == (all ? WSS_CHANGE_BALLOONED : WSS_CHANGE_UNTOUCHED))
+	else if (change == WSS_CHANGE_BALLOONED && all)
+		r = wss_reference_ballooned(&moment->reference, run);
+	else if (change == WSS_CHANGE_UNTOUCHED && !all)
 		r = wss_pageset_remove(moment->pages, run.first, run.n);
 	else if (change == WSS_CHANGE_UNWRITTEN && !all)
 		r = wss_pageset_remove(moment->written, run.first, run.n);
@@ -56,10 +62,10 @@ int wss_moment_end(void *opaque, const struct wss_interval *interval,
 	struct wss_moment *moment = opaque;
 	bool all = moment->at_ns == WSS_MOMENT_ALL;
 
-	(void)sets;
-	(void)err;
 	if (interval->gap || moment->done)
 		return 0;
+	if (all && wss_reference_end(&moment->reference, sets->touched) < 0)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	moment->windows++;
 	moment->written_known = interval->written != WSS_WRITTEN_ABSENT ||
 				(all && moment->written_known);
@@ -69,7 +75,9 @@ int wss_moment_end(void *opaque, const struct wss_interval *interval,
 
 void wss_moment_free(struct wss_moment *moment)
 {
-	wss_pageset_free(moment->pages);
+	if (moment->at_ns != WSS_MOMENT_ALL)
+		wss_pageset_free(moment->pages);
+	wss_reference_free(&moment->reference);
 	wss_pageset_free(moment->written);
 	moment->pages = moment->written = NULL;
 }

@@ -8,12 +8,14 @@
 
 #include "base/error.h"
 #include "wss/recording.h"
+#include "wss/reference.h"
 
 #define WSS_MOMENT_ALL UINT64_MAX
 
 struct wss_moment {
 	uint64_t at_ns; /* WSS_MOMENT_ALL: the reference set */
-	struct wss_pageset *pages;
+	struct wss_reference reference; /* where at_ns is that */
+	struct wss_pageset *pages;	/* the set */
 	struct wss_pageset *written; /* in the window of the moment, or ever */
 	bool written_known;
 	uint64_t windows;

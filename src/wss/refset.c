@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "wss/phases.h"
+#include "wss/reference.h"
 
 /* Where the viewport is, as the replay goes on. */
 enum place { BEFORE, INSIDE, BEHIND };
@@ -18,7 +19,7 @@ struct refset_region {
 struct wss_refset {
 	const struct wss_recording *recording;
 	struct refset_region *regions;
-	struct wss_pageset *reference;
+	struct wss_reference reference;
 	/* The outstanding set at the viewport's beginning and end; what was outstanding within. */
 	struct wss_pageset *at_start;
 	struct wss_pageset *at_end;
@@ -39,9 +40,8 @@ static int no_memory(struct wss_error *err)
 
 static int make_sets(struct wss_refset *refset)
 {
-	struct wss_pageset **const sets[] = { &refset->reference, &refset->at_start,
-					      &refset->at_end,	  &refset->ever,
-					      &refset->unbroken,  &refset->written };
+	struct wss_pageset **const sets[] = { &refset->at_start, &refset->at_end, &refset->ever,
+					      &refset->unbroken, &refset->written };
 	uint64_t pages = wss_recording_pages(refset->recording);
 
 	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
@@ -49,7 +49,7 @@ static int make_sets(struct wss_refset *refset)
 		if (!*sets[i])
 			return -1;
 	}
-	return 0;
+	return wss_reference_init(&refset->reference, pages);
 }
 
 int wss_refset_new(const struct wss_recording *recording, uint64_t from_ns, uint64_t to_ns,
@@ -113,10 +113,10 @@ static void count_reference(struct wss_refset *refset)
 {
 	struct wss_refset_result *result = &refset->result;
 
-	result->all.reference = wss_pageset_count(refset->reference);
+	result->all.reference = wss_pageset_count(refset->reference.pages);
 	for (size_t i = 0; i < refset->recording->n_regions; i++)
 		result->regions[i].reference = wss_pageset_count_run(
-			refset->reference,
+			refset->reference.pages,
 			(struct wss_run){ refset->regions[i].first, refset->regions[i].n });
 }
 
@@ -148,7 +148,7 @@ int wss_refset_begin(void *opaque, const struct wss_interval *interval,
 
 static int touched(struct wss_refset *refset, struct wss_run run)
 {
-	int64_t first = wss_pageset_add(refset->reference, run.first, run.n);
+	int64_t first = wss_reference_touched(&refset->reference, run);
 
 	if (first < 0)
 		return -1;
@@ -213,7 +213,7 @@ int wss_refset_change(void *opaque, enum wss_change change, struct wss_run run,
 		break;
 	case WSS_CHANGE_BALLOONED:
 		refset->point.ballooned += run.n;
-		r = wss_pageset_remove(refset->reference, run.first, run.n);
+		r = wss_reference_ballooned(&refset->reference, run);
 		break;
 	case WSS_CHANGE_RETURNED:
 		refset->point.returned += run.n;
@@ -275,13 +275,19 @@ int wss_refset_end(void *opaque, const struct wss_interval *interval,
 {
 	struct wss_refset *refset = opaque;
 	struct wss_refset_point *point = &refset->point;
+	int64_t again;
 
-	point->reference = wss_pageset_count(refset->reference);
 	if (interval->gap) {
+		point->reference = wss_pageset_count(refset->reference.pages);
 		refset->result.gap_ns += overlap_ns(&refset->result, point);
 		point->in_viewport = refset->place == INSIDE;
 		return add_point(refset, err);
 	}
+	again = wss_reference_end(&refset->reference, sets->touched);
+	if (again < 0)
+		return no_memory(err);
+	point->first += (uint64_t)again;
+	point->reference = wss_pageset_count(refset->reference.pages);
 	point->touched = wss_pageset_count(sets->touched);
 	point->written = interval->written == WSS_WRITTEN_ABSENT ? 0
 								 : wss_pageset_count(sets->written);
@@ -358,7 +364,7 @@ void wss_refset_free(struct wss_refset *refset)
 {
 	if (!refset)
 		return;
-	wss_pageset_free(refset->reference);
+	wss_reference_free(&refset->reference);
 	wss_pageset_free(refset->at_start);
 	wss_pageset_free(refset->at_end);
 	wss_pageset_free(refset->ever);

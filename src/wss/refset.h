@@ -4,8 +4,9 @@
  *
  * The outstanding set at a moment is what the guest touched in the window that holds the
  * moment, or in the last one before it: a page comes when it is touched, and goes when a
- * window passes without a touch, or when the balloon takes it. The reference set is what has been
- * touched at least once since the recording began, less what the balloon took.
+ * window passes without a touch. The reference set is what has been touched at least once since
+ * the recording began, less what the balloon took; what it took in a window in which the guest
+ * touched it goes with the next one. So the outstanding set is part of it.
  *
  * A viewport is the time from A to B. Of the pages that were outstanding at any time in it
  *   persistent ones are outstanding at both its ends,

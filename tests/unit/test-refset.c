@@ -377,6 +377,115 @@ static void test_moments(void **state)
 	free(ever);
 }
 
+/* A guest and a balloon, by page and window. */
+struct ballooning {
+	bool touched[WINDOWS][64];
+	bool ballooned[WINDOWS][64];
+};
+
+static void feed(const struct replayer *to, void *opaque, struct wss_pageset *set, const bool *row,
+		 enum wss_change comes)
+{
+	for (uint64_t i = 0; i < 64; i++) {
+		bool in = wss_pageset_has(set, i);
+
+		if (row[i] && !in)
+			wss_pageset_add(set, i, 1);
+		else if (!row[i] && in)
+			wss_pageset_remove(set, i, 1);
+		else
+			continue;
+		assert_int_equal(to->change(opaque, in ? (enum wss_change)(comes + 1) : comes,
+					    (struct wss_run){ i, 1 }, NULL), 0);
+	}
+}
+
+static void replay_ballooning(const struct ballooning *guest, const struct replayer *to,
+			      void *opaque)
+{
+	struct wss_pageset *touched = wss_pageset_new(PAGES), *ballooned = wss_pageset_new(PAGES);
+	const struct wss_recording_sets sets = { touched, touched, ballooned };
+
+	for (unsigned w = 0; w < WINDOWS; w++) {
+		/* In between there are gaps, which change nothing. */
+		const struct wss_interval window = { .start_ns = 2 * w * SECOND,
+						     .end_ns = (2 * w + 1) * SECOND };
+		const struct wss_interval gap = { .gap = true, .start_ns = window.end_ns,
+						  .end_ns = window.end_ns + SECOND };
+
+		assert_int_equal(to->begin(opaque, &window, &sets, NULL), 0);
+		feed(to, opaque, touched, guest->touched[w], WSS_CHANGE_TOUCHED);
+		feed(to, opaque, ballooned, guest->ballooned[w], WSS_CHANGE_BALLOONED);
+		assert_int_equal(to->end(opaque, &window, &sets, NULL), 0);
+		assert_int_equal(to->begin(opaque, &gap, &sets, NULL), 0);
+		assert_int_equal(to->end(opaque, &gap, &sets, NULL), 0);
+	}
+	wss_pageset_free(touched);
+	wss_pageset_free(ballooned);
+}
+
+/* By the manual, page for page: when it was touched last, and when it was taken last. */
+static void check_ballooning(const struct ballooning *guest, const struct wss_refset_result *result,
+			     const struct wss_pageset *at_end)
+{
+	int touched[64], taken[64];
+
+	memset(touched, -1, sizeof(touched));
+	memset(taken, -1, sizeof(taken));
+	for (int w = 0; w < WINDOWS; w++) {
+		const struct wss_refset_point *point = &result->points[2 * w];
+		uint64_t first = 0, reference = 0;
+
+		for (unsigned i = 0; i < 64; i++) {
+			bool member;
+
+			if (guest->touched[w][i]) {
+				first += touched[i] <= taken[i];
+				touched[i] = w;
+			}
+			if (guest->ballooned[w][i] && (w == 0 || !guest->ballooned[w - 1][i]))
+				taken[i] = w;
+			member = touched[i] == w || touched[i] > taken[i];
+			reference += member;
+			if (w == WINDOWS - 1)
+				assert_int_equal(wss_pageset_has(at_end, i), member);
+		}
+		assert_true(point->reference >= point->touched);
+		assert_int_equal(point->reference, reference);
+		assert_int_equal(point->first, first);
+		assert_int_equal(point[1].reference, reference);
+	}
+}
+
+static void test_balloon(void **state)
+{
+	static const struct replayer to_moment = { wss_moment_begin, wss_moment_change,
+						   wss_moment_end };
+	static struct ballooning guest;
+
+	(void)state;
+	for (unsigned round = 0; round < 200; round++) {
+		const struct wss_refset_result *result;
+		struct wss_refset *refset;
+		struct wss_moment moment;
+
+		for (unsigned w = 0; w < WINDOWS; w++)
+			for (unsigned i = 0; i < 64; i++) {
+				/* Some pages are touched most of the time, some rarely. */
+				guest.touched[w][i] = random_below(64) < i;
+				guest.ballooned[w][i] = random_below(4) == 0;
+			}
+		assert_int_equal(wss_refset_new(&recording, 0, UINT64_MAX, &refset, NULL), 0);
+		assert_int_equal(wss_moment_init(&moment, &recording, WSS_MOMENT_ALL, NULL), 0);
+		replay_ballooning(&guest, &to_refset, refset);
+		replay_ballooning(&guest, &to_moment, &moment);
+		assert_int_equal(wss_refset_finish(refset, 2 * WINDOWS * SECOND, &result, NULL), 0);
+		check_ballooning(&guest, result, moment.pages);
+		wss_refset_free(refset);
+		wss_moment_free(&moment);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -384,6 +493,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_classes),    TEST(test_graph),   TEST(test_phases),
 		TEST(test_hot_ranges), TEST(test_heatmap), TEST(test_moments),
+		TEST(test_balloon),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

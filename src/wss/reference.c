@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "wss/reference.h"
+
+#include <string.h>
+
+int wss_reference_init(struct wss_reference *reference, uint64_t n_pages)
+{
+	reference->pages = wss_pageset_new(n_pages);
+	reference->taken = wss_pageset_new(n_pages);
+	reference->leaving = wss_pageset_new(n_pages);
+	return reference->pages && reference->taken && reference->leaving ? 0 : -1;
+}
+
+void wss_reference_free(struct wss_reference *reference)
+{
+	wss_pageset_free(reference->pages);
+	wss_pageset_free(reference->taken);
+	wss_pageset_free(reference->leaving);
+	memset(reference, 0, sizeof(*reference));
+}
+
+int64_t wss_reference_touched(struct wss_reference *reference, struct wss_run run)
+{
+	return wss_pageset_add(reference->pages, run.first, run.n);
+}
+
+int wss_reference_ballooned(struct wss_reference *reference, struct wss_run run)
+{
+	return wss_pageset_add(reference->taken, run.first, run.n) < 0 ? -1 : 0;
+}
+
+/* What was taken and is not touched leaves the reference set and that of what was taken. */
+static int leave(struct wss_reference *reference, struct wss_pageset *taken,
+		 const struct wss_pageset *touched)
+{
+	struct wss_run run = { 0, 0 };
+
+	/* Most windows are without a balloon that moves. */
+	while (wss_pageset_count(taken) &&
+	       wss_pageset_next(taken, touched, run.first + run.n, &run))
+		if (wss_pageset_remove(reference->pages, run.first, run.n) < 0 ||
+		    wss_pageset_remove(taken, run.first, run.n) < 0)
+			return -1;
+	return 0;
+}
+
+int64_t wss_reference_end(struct wss_reference *reference, const struct wss_pageset *touched)
+{
+	struct wss_pageset *left = reference->leaving;
+	int64_t again;
+
+	if (leave(reference, left, touched) < 0 || leave(reference, reference->taken, touched) < 0)
+		return -1;
+	again = (int64_t)wss_pageset_count(left);
+	wss_pageset_remove(left, 0, wss_pageset_size(left));
+	reference->leaving = reference->taken;
+	reference->taken = left;
+	return again;
+}
