@@ -7,8 +7,7 @@
 
 /*
  * Length of the UTF-8 sequence at s (2-4) as RFC 3629 allows it: no overlong form, no surrogate,
- * nothing above U+10FFFF; and no C1 control character, which moves some terminals' cursor.
- * 0 where it is none.
+ * nothing above U+10FFFF. 0 where it is none.
  */
 static int utf8_sequence(const unsigned char *s)
 {
@@ -16,11 +15,10 @@ static int utf8_sequence(const unsigned char *s)
 		unsigned char first_low, first_high, second_low, second_high;
 		int len;
 	} forms[] = {
-		{ 0xc2, 0xc2, 0xa0, 0xbf, 2 }, { 0xc3, 0xdf, 0x80, 0xbf, 2 },
-		{ 0xe0, 0xe0, 0xa0, 0xbf, 3 }, { 0xe1, 0xec, 0x80, 0xbf, 3 },
-		{ 0xed, 0xed, 0x80, 0x9f, 3 }, { 0xee, 0xef, 0x80, 0xbf, 3 },
-		{ 0xf0, 0xf0, 0x90, 0xbf, 4 }, { 0xf1, 0xf3, 0x80, 0xbf, 4 },
-		{ 0xf4, 0xf4, 0x80, 0x8f, 4 },
+		{ 0xc2, 0xdf, 0x80, 0xbf, 2 }, { 0xe0, 0xe0, 0xa0, 0xbf, 3 },
+		{ 0xe1, 0xec, 0x80, 0xbf, 3 }, { 0xed, 0xed, 0x80, 0x9f, 3 },
+		{ 0xee, 0xef, 0x80, 0xbf, 3 }, { 0xf0, 0xf0, 0x90, 0xbf, 4 },
+		{ 0xf1, 0xf3, 0x80, 0xbf, 4 }, { 0xf4, 0xf4, 0x80, 0x8f, 4 },
 	};
 
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
@@ -35,12 +33,36 @@ static int utf8_sequence(const unsigned char *s)
 	return 0;
 }
 
+int wss_text_control(const char *text, unsigned *ret_code)
+{
+	static const struct {
+		unsigned first, last;
+	} controls[] = {
+		{ 0x7f, 0x9f },	    { 0x61c, 0x61c },	{ 0x200e, 0x200f },
+		{ 0x202a, 0x202e }, { 0x2066, 0x2069 },
+	};
+	const unsigned char *s = (const unsigned char *)text;
+	int len = *s < 0x80 ? 1 : utf8_sequence(s);
+
+	/* None of four bytes is among them. */
+	if (len == 0 || len == 4)
+		return 0;
+	*ret_code = len == 1 ? s[0] : s[0] & (0xffU >> (len + 1));
+	for (int k = 1; k < len; k++)
+		*ret_code = *ret_code << 6 | (s[k] & 0x3f);
+	for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++)
+		if (*ret_code >= controls[i].first && *ret_code <= controls[i].last)
+			return len;
+	return 0;
+}
+
 void wss_text_sanitize(char *text)
 {
 	for (unsigned char *s = (unsigned char *)text; *s;) {
 		int len = *s >= 0x80 ? utf8_sequence(s) : 0;
+		unsigned code;
 
-		if (len) {
+		if (len && !wss_text_control((const char *)s, &code)) {
 			s += len;
 			continue;
 		}

@@ -48,7 +48,14 @@ int wss_error_prefix(struct wss_error *err, const char *fmt, ...)
 /* Back to WSS_OK with an empty text. */
 void wss_error_clear(struct wss_error *err);
 
-/* Replaces everything that is not printable ASCII or valid UTF-8 by '?', in place. */
+/*
+ * Length of the character at text if it is not to reach a terminal as it is, and *ret_code: DEL
+ * and the C1 controls, which move some terminals' cursor, and Unicode's Bidi_Control, which let
+ * the text around them appear in another order. 0: it is another.
+ */
+int wss_text_control(const char *text, unsigned *ret_code);
+
+/* Replaces everything that is not printable ASCII or valid UTF-8, or controls, by '?', in place. */
 void wss_text_sanitize(char *text);
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include <json-c/json.h>
 
+#include "base/error.h"
 #include "base/units.h"
 #include "out/report-private.h"
 
@@ -66,6 +67,20 @@ static int add_column(struct json_object *row_object, const struct wss_column *c
 	return 0;
 }
 
+/* json-c leaves as they are what a terminal acts on; JSON may say it in ASCII, inside of texts. */
+static int put_text(FILE *stream, const char *text)
+{
+	while (*text) {
+		unsigned code;
+		int len = wss_text_control(text, &code);
+
+		if (len ? fprintf(stream, "\\u%04x", code) < 0 : fputc(*text, stream) == EOF)
+			return -1;
+		text += len ? len : 1;
+	}
+	return 0;
+}
+
 int wss_json_write_row(FILE *stream, const struct wss_report_layout *layout, const void *row)
 {
 	struct json_object *object = json_object_new_object();
@@ -79,7 +94,7 @@ int wss_json_write_row(FILE *stream, const struct wss_report_layout *layout, con
 	text = r == 0 ? json_object_to_json_string_ext(object, JSON_C_TO_STRING_SPACED |
 								       JSON_C_TO_STRING_NOSLASHESCAPE)
 		      : NULL;
-	if (!text || fputs(text, stream) == EOF)
+	if (!text || put_text(stream, text) < 0)
 		r = -1;
 	json_object_put(object);
 	return r;

@@ -355,7 +355,9 @@ static void test_first_width(void **unused)
 
 static void test_json_text(void **unused)
 {
-	const struct row row = { "a\"b\\c\n\001/\xc3\xbc", { .kind = WSS_KIND_ABSENT } };
+	/* With DEL, CSI in one character, and the direction of what follows turned around. */
+	const struct row row = { "a\"b\\c\n\001/\xc3\xbc\x7f\xc2\x9b" "31m\xe2\x80\xae" "d",
+				 { .kind = WSS_KIND_ABSENT } };
 	wss_auto_free char *json = report_rows(WSS_FORMAT_JSON, &row, 1);
 	struct json_object *object = json_tokener_parse(json), *rows, *name;
 
@@ -367,6 +369,7 @@ static void test_json_text(void **unused)
 	json_object_put(object);
 	/* On the wire it is escaped. */
 	assert_null(strchr(json, '\001'));
+	assert_non_null(strstr(json, "/\xc3\xbc\\u007f\\u009b31m\\u202ed"));
 }
 
 /* Rows come as they are made: a series can be followed. */
