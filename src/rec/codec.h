@@ -21,6 +21,12 @@
 #define WSS_REC_PAYLOAD_MAX (1U << 20)
 #define WSS_REC_INTERVALS_MAX (1U << 20)
 #define WSS_REC_MARKS_MAX (1U << 16)
+/*
+ * Chunks of page sets that the runs of a recording cover in part: all that a guest of 4 TiB has.
+ * A set has 128 MiB then, and a command some of them; without a limit a small file could ask for
+ * many GiB.
+ */
+#define WSS_REC_PARTS_MAX 32768U
 /* The latest time of a recording: 100 years. */
 #define WSS_REC_TIME_MAX_NS (3155760000ULL * 1000000000ULL)
 

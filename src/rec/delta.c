@@ -13,7 +13,8 @@ static int put_run(struct wss_recwriter *writer, const struct wss_recording *rec
 			return wss_error_set(err, WSS_ERR_FAILED, "a page outside of the memory");
 		room = first + (recording->regions[i].length >> WSS_PAGE_SHIFT) - run.first;
 		n = run.n < room ? run.n : room;
-		if (wss_recwriter_change(writer, change,
+		if (wss_recwriter_room(writer, (struct wss_run){ run.first, n }, err) < 0 ||
+		    wss_recwriter_change(writer, change,
 					 (recording->regions[i].start >> WSS_PAGE_SHIFT) +
 						 (run.first - first),
 					 n, err) < 0)

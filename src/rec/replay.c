@@ -17,6 +17,7 @@ struct replay {
 	uint64_t frame_at;  /* offset of the frame under way */
 	uint64_t intervals; /* whole ones before it */
 	size_t region_hint;
+	struct wss_pageset_parts parts;
 };
 
 /* What the file says does not fit together. */
@@ -37,6 +38,8 @@ static int apply(struct replay *replay, enum wss_change change, struct wss_run r
 	struct wss_pageset *set = sets[change / 2];
 	int64_t changed = (int64_t)run.n;
 
+	if (!replay->visitor->again && wss_pageset_note_parts(&replay->parts, run) > WSS_REC_PARTS_MAX)
+		return nonsense(replay, "its pages are scattered over more than 4 TiB", err);
 	if (!replay->visitor->again)
 		changed = change % 2 ? wss_pageset_remove(set, run.first, run.n)
 				     : wss_pageset_add(set, run.first, run.n);

@@ -27,6 +27,7 @@ struct wss_recwriter {
 	struct wss_token_state tokens;
 	uint64_t last_end_ns;
 	uint64_t intervals;
+	struct wss_pageset_parts parts;
 	/* Of the interval under way. */
 	bool open;
 	bool locked; /* some of it has been written: the lock is ours until its end */
@@ -209,6 +210,15 @@ int wss_recwriter_change(struct wss_recwriter *writer, enum wss_change change, u
 	}
 	wss_token_put_run(&writer->payload, &writer->tokens, change, gfn, n);
 	return 0;
+}
+
+int wss_recwriter_room(struct wss_recwriter *writer, struct wss_run run, struct wss_error *err)
+{
+	if (wss_pageset_note_parts(&writer->parts, run) <= WSS_REC_PARTS_MAX)
+		return 0;
+	wss_error_set(err, WSS_ERR_FAILED,
+		      "its pages are scattered over more than 4 TiB: no more fit");
+	return give_up(writer, err);
 }
 
 int wss_recwriter_end(struct wss_recwriter *writer, uint64_t touched, uint64_t written,

@@ -47,6 +47,12 @@ int wss_recwriter_change(struct wss_recwriter *writer, enum wss_change change, u
 			 uint64_t n, struct wss_error *err);
 
 /*
+ * Is there room for a run of page indices of one region, that comes or goes next? WSS_ERR_FAILED:
+ * its pages are scattered over as much memory as readers take; the interval is given up.
+ */
+int wss_recwriter_room(struct wss_recwriter *writer, struct wss_run run, struct wss_error *err);
+
+/*
  * The pages by which after differs from before, sets of page indices: those that came as change,
  * which is one of TOUCHED, WRITTEN and BALLOONED, those that went as its opposite.
  */

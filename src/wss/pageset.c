@@ -166,6 +166,27 @@ int64_t wss_pageset_remove(struct wss_pageset *set, uint64_t first, uint64_t n)
 	return change(set, first, n, false);
 }
 
+static void note_chunk(struct wss_pageset_parts *parts, uint64_t page)
+{
+	uint64_t chunk = page / WSS_PAGESET_CHUNK_PAGES, bit = 1ULL << (chunk % 64);
+
+	if (page >= WSS_PAGESET_MAX_PAGES || parts->seen[chunk / 64] & bit)
+		return;
+	parts->seen[chunk / 64] |= bit;
+	parts->n++;
+}
+
+uint64_t wss_pageset_note_parts(struct wss_pageset_parts *parts, struct wss_run run)
+{
+	uint64_t end = run.first + run.n;
+
+	if (run.n && run.first % WSS_PAGESET_CHUNK_PAGES)
+		note_chunk(parts, run.first);
+	if (run.n && end % WSS_PAGESET_CHUNK_PAGES)
+		note_chunk(parts, end - 1);
+	return parts->n;
+}
+
 int wss_pageset_copy(struct wss_pageset *to, const struct wss_pageset *from)
 {
 	for (size_t i = 0; i < to->n_chunks; i++) {

@@ -17,6 +17,8 @@
 #define WSS_PAGESET_CHUNK_PAGES 32768U
 #define WSS_PAGESET_CHUNK_WORDS (WSS_PAGESET_CHUNK_PAGES / 64)
 
+#define WSS_PAGESET_MAX_CHUNKS (WSS_PAGESET_MAX_PAGES / WSS_PAGESET_CHUNK_PAGES)
+
 /* n adjacent pages. */
 struct wss_run {
 	uint64_t first;
@@ -46,6 +48,18 @@ int64_t wss_pageset_remove(struct wss_pageset *set, uint64_t first, uint64_t n);
 int wss_pageset_copy(struct wss_pageset *to, const struct wss_pageset *from);
 
 bool wss_pageset_has(const struct wss_pageset *set, uint64_t page);
+
+/*
+ * Which chunks some runs have covered in part. Only those can be bitmaps in sets that are made of
+ * these runs, however many sets: so it says beforehand how much memory one may come to need.
+ */
+struct wss_pageset_parts {
+	uint64_t seen[WSS_PAGESET_MAX_CHUNKS / 64];
+	uint64_t n;
+};
+
+/* Notes a run. Gives how many chunks there are now. */
+uint64_t wss_pageset_note_parts(struct wss_pageset_parts *parts, struct wss_run run);
 
 /*
  * The first run of pages that are in set and not in without (may be NULL; of the same size),

@@ -102,6 +102,16 @@ bats_require_minimum_version 1.5.0
 	refused 2 'at most 524288 windows' record web1 -o r --for 10m --interval 1ms
 }
 
+@test "a recording is not scattered over more memory than can be read" {
+	make r --ram $((16 << 40)) --windows 2 --scatter 32768
+	# Sets of 128 MiB each.
+	(ulimit -v $((2 << 20)) && "$virt_wss" report r --output json >out.json)
+	json '$j->{viewport}{peak_bytes} == 32768 * 4096 && $j->{recording}{whole}' <out.json
+	! "$mkrecording" s --ram $((16 << 40)) --windows 2 --scatter 32769 >said 2>why || return 1
+	grep -q 's: its pages are scattered over more than 4 TiB: no more fit$' why
+	refused 1 's: there is no window' report s
+}
+
 @test "report --plot: into a pipe, which stays, and where a link leads" {
 	make r
 	mkfifo pipe

@@ -10,6 +10,7 @@
  *     --windows N        of one second each, one a second [20]
  *     --phases P:N,...   P pages from 2 MiB on are touched in each of N windows, in turn
  *     --runs N           runs of pages that come or go in each window, besides [0]
+ *     --scatter N        the first page of each of the first N chunks of 128 MiB is touched [0]
  *     --gap-every N      the Nth second is a gap, again and again [0: none]
  *     --mark-every N     a mark at every Nth window [0: none]
  *     --balloon P        P pages of the end of the RAM go in the middle, and return [0]
@@ -33,7 +34,7 @@
 
 struct options {
 	const char *path, *domain, *uuid;
-	uint64_t ram, device, windows, runs, gap_every, mark_every, balloon;
+	uint64_t ram, device, windows, runs, gap_every, mark_every, balloon, scatter;
 	unsigned nodes;
 	bool unended, hold;
 	size_t n_phases;
@@ -112,7 +113,7 @@ static void parse(int argc, char **argv, struct options *options)
 		{ "phases", 1, NULL, 'p' },	{ "runs", 1, NULL, 'f' },
 		{ "gap-every", 1, NULL, 'g' },	{ "mark-every", 1, NULL, 'm' },
 		{ "balloon", 1, NULL, 'b' },	{ "domain", 1, NULL, 'D' },
-		{ "uuid", 1, NULL, 'U' },
+		{ "uuid", 1, NULL, 'U' },	{ "scatter", 1, NULL, 's' },
 		{ "unended", 0, NULL, 'u' },	{ "hold", 0, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -131,6 +132,7 @@ static void parse(int argc, char **argv, struct options *options)
 		case 'g': options->gap_every = number; break;
 		case 'm': options->mark_every = number; break;
 		case 'b': options->balloon = number; break;
+		case 's': options->scatter = number; break;
 		case 'D': options->domain = optarg; break;
 		case 'U': options->uuid = optarg; break;
 		case 'u': options->unended = true; break;
@@ -197,6 +199,8 @@ static void step(const struct options *options, uint64_t window)
 		else
 			wss_pageset_remove(touched, first, n);
 	}
+	for (uint64_t i = 0; i < options->scatter; i++)
+		wss_pageset_add(touched, i * WSS_PAGESET_CHUNK_PAGES, 1);
 	/* The first half of what the phase touches is written. */
 	wss_pageset_add(written, FIRST_PAGE, phase / 2);
 	wss_pageset_remove(written, FIRST_PAGE + phase / 2, pages);

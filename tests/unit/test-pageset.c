@@ -185,12 +185,42 @@ static void test_top(void **state)
 	wss_top_free(&top);
 }
 
+/* A chunk is noted once, where a run covers it in part. */
+static void test_parts(void **state)
+{
+	static struct wss_pageset_parts parts;
+	const uint64_t chunk = WSS_PAGESET_CHUNK_PAGES;
+	const struct {
+		struct wss_run run;
+		uint64_t n;
+	} steps[] = {
+		{ { 0, 0 }, 0 },
+		{ { 5, 0 }, 0 },
+		{ { 0, chunk }, 0 },
+		{ { 3 * chunk, 7 * chunk }, 0 },
+		{ { 0, WSS_PAGESET_MAX_PAGES }, 0 },
+		{ { 0, 1 }, 1 },
+		{ { 5, 1 }, 1 },
+		{ { chunk - 1, 1 }, 1 },
+		{ { chunk + 1, chunk - 1 }, 2 },
+		{ { 2 * chunk, 2 * chunk + 1 }, 3 },
+		{ { 4 * chunk + 1, 2 * chunk }, 4 },
+		{ { 7 * chunk - 1, 2 }, 5 },
+		{ { WSS_PAGESET_MAX_PAGES - 1, 1 }, 6 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+		assert_int_equal(wss_pageset_note_parts(&parts, steps[i].run), steps[i].n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_against_bytes),
 		cmocka_unit_test(test_copy),
 		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_top),
 	};
 

@@ -481,6 +481,39 @@ static void test_too_many_marks(void **state)
 	assert_true(s.ended && !s.cut_bytes);
 }
 
+/* What a small file may ask for in memory has a limit. */
+static void test_scattered(void **state)
+{
+	const struct wss_recfile_visitor nobody = { 0 };
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_recwriter *writer;
+	struct wss_recfile *file;
+	uint64_t gfn = 1ULL << 20, at;
+	char text[64];
+
+	(void)state;
+	recording.regions[3].length = 8ULL << 40;
+	writer = create();
+	assert_int_equal(wss_recwriter_begin(writer, &(struct wss_interval){ .end_ns = SECOND },
+					     NULL), 0);
+	for (unsigned i = 0; i < WSS_REC_PARTS_MAX; i++, gfn += WSS_PAGESET_CHUNK_PAGES)
+		assert_int_equal(wss_recwriter_change(writer, WSS_CHANGE_TOUCHED, gfn, 1, NULL), 0);
+	assert_int_equal(wss_recwriter_end(writer, WSS_REC_PARTS_MAX, 0, 0, NULL), 0);
+	at = wss_recwriter_bytes(writer);
+	assert_int_equal(wss_recfile_open(path, false, &file, NULL), 0);
+	assert_int_equal(wss_recfile_replay(file, &nobody, NULL, NULL), 0);
+	wss_recfile_close(file);
+	window(writer, 1, gfn, 1, WSS_REC_PARTS_MAX + 1);
+	wss_recwriter_free(writer);
+	snprintf(text, sizeof(text), "at byte %llu, after 1 whole", (unsigned long long)at);
+	refused(WSS_ERR_FAILED, text);
+	refused(WSS_ERR_FAILED, "scattered over more than 4 TiB");
+	assert_int_equal(wss_recfile_open(path, true, &file, &err), 0);
+	assert_int_equal(wss_recfile_replay(file, &nobody, NULL, NULL), 0);
+	assert_int_equal(wss_recfile_state(file)->damaged_at, at);
+	wss_recfile_close(file);
+}
+
 /* A signal ends the reading of a long file. */
 static void test_interrupted(void **state)
 {
@@ -605,6 +638,7 @@ int main(void)
 		TEST(test_killed),     TEST(test_crc),		 TEST(test_too_many_marks),
 		TEST(test_interrupted), TEST(test_nonsense_salvage), TEST(test_nonsense_end),
 		TEST(test_damaged_while_written), TEST(test_mark_behind_zeros),
+		TEST(test_scattered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
