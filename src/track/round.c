@@ -87,6 +87,8 @@ static void fail(const struct round *round, struct entry *entry, const struct ws
 		finish(entry);
 		return;
 	}
+	/* Nothing stays attached while the next window is waited for. */
+	wss_window_rest(entry->window);
 	/* From start to start, also where it failed within the window. */
 	entry->next_ns = (entry->state == ENTRY_ARMED ? entry->armed_ns : entry->next_ns) +
 			 round->options->interval_ns;

@@ -43,7 +43,7 @@ struct fake {
 	/* What the method does, and what it was asked to. */
 	uint64_t predict_ns, begin_ns, wss_bytes;
 	enum wss_error_code begin_fails, poll_fails;
-	unsigned opens, begins, polls, closes;
+	unsigned opens, begins, polls, rests, closes;
 	char state_in_begin, state_in_poll; /* of the child */
 	unsigned settle_steps, spoilt_times; /* left, of careful_method */
 	bool is_last_poll_gone; /* the child is killed within each poll */
@@ -435,6 +435,11 @@ static inline int null_poll(struct wss_tracker *tracker, struct wss_reading *ret
 	return fake_error(fake->poll_fails, "poll", err);
 }
 
+static inline void null_rest(struct wss_tracker *tracker)
+{
+	null_fake(tracker)->rests++;
+}
+
 static inline void null_close(struct wss_tracker *tracker)
 {
 	if (tracker)
@@ -447,7 +452,7 @@ static inline void null_close(struct wss_tracker *tracker)
 	.observes = WSS_OBSERVES_ACCESSES,                \
 	.granularity = "4 KiB", .probe = null_probe,      \
 	.predict = null_predict, .begin = null_begin,     \
-	.poll = null_poll, .close = null_close
+	.poll = null_poll, .rest = null_rest, .close = null_close
 
 const struct wss_tracker_ops null_method = {
 	NULL_METHOD,
