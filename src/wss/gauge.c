@@ -58,8 +58,9 @@ void wss_gauge_add(struct wss_gauge *gauge, const struct wss_gauge_reading *read
 		gauge->granularity_bytes = SIZE_1G;
 	else if (reading->entries_2m)
 		gauge->granularity_bytes = max_u64(gauge->granularity_bytes, SIZE_2M);
-	if (reading->has_faults && gauge->base.has_faults &&
-	    reading->faults >= gauge->base.faults)
+	gauge->has_faults = reading->has_faults && gauge->base.has_faults &&
+			    reading->faults >= gauge->base.faults;
+	if (gauge->has_faults)
 		gauge->faults = reading->faults - gauge->base.faults;
 	gauge->flushed = !reading->has_flushes || !gauge->base.has_flushes ||
 			 reading->flushes != gauge->base.flushes;
@@ -70,6 +71,19 @@ static uint64_t cap(uint64_t bytes, uint64_t ram_bytes)
 	return ram_bytes && bytes > ram_bytes ? ram_bytes : bytes;
 }
 
+/*
+ * Each entry, however large, is at least one page of 4 KiB that was touched. But KVM splits a large
+ * one into 512 when somebody else's dirty log starts (a migration, say), of which one was.
+ */
+static uint64_t touched_entries(const struct wss_gauge *gauge)
+{
+	uint64_t faulted = saturating_add(entries(&gauge->base), gauge->faults);
+
+	if (gauge->granularity_bytes == SIZE_4K || !gauge->has_faults)
+		return gauge->max_entries;
+	return faulted < gauge->max_entries ? faulted : gauge->max_entries;
+}
+
 void wss_gauge_result(const struct wss_gauge *gauge, uint64_t ram_bytes,
 		      struct wss_gauge_result *ret_result)
 {
@@ -78,8 +92,7 @@ void wss_gauge_result(const struct wss_gauge *gauge, uint64_t ram_bytes,
 	uint64_t lost = saturating_mul(excess, gauge->granularity_bytes);
 
 	*ret_result = (struct wss_gauge_result){
-		/* Each entry, however large, is at least one page of 4 KiB that was touched. */
-		.low_bytes = cap(saturating_mul(gauge->max_entries, SIZE_4K), ram_bytes),
+		.low_bytes = cap(saturating_mul(touched_entries(gauge), SIZE_4K), ram_bytes),
 		.high_bytes = cap(saturating_add(gauge->max_bytes, lost), ram_bytes),
 		.granularity_bytes = gauge->granularity_bytes,
 		.excess_faults = excess,

@@ -16,8 +16,9 @@
  * pf_fixed counts every fault that installed or upgraded an entry (Linux 6.1,
  * arch/x86/kvm/mmu/tdp_mmu.c, tdp_mmu_map_handle_target_level), so touched entries can
  * never be more than it; a page first read and then written may count twice
- * (soft-dirty tracking maps it read-only first), so the excess alone proves no loss. One entry of 2 MiB is at least one touched page of 4 KiB, hence
- * the low bound of large entries.
+ * (soft-dirty tracking maps it read-only first), so the excess alone proves no loss. One
+ * entry of 2 MiB is at least one touched page of 4 KiB, hence the low bound of large entries;
+ * which is no more than the faults, as entries that KVM splits become more without any.
  */
 #ifndef WSS_WSS_GAUGE_H
 #define WSS_WSS_GAUGE_H
@@ -43,6 +44,7 @@ struct wss_gauge {
 	uint64_t last_bytes;
 	uint64_t granularity_bytes;
 	uint64_t fallen_bytes; /* sum of all falls between two readings */
+	bool has_faults;       /* the newest reading and base have them */
 	uint64_t faults;       /* since base */
 	bool flushed;	       /* since base; also where flushes are not counted */
 };

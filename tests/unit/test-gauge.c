@@ -141,6 +141,18 @@ static void test_excess_faults(void **unused)
 	assert_int_equal(r.high_bytes, r.low_bytes);
 }
 
+/* Somebody else's dirty log splits 10 large entries within the window: no page was touched. */
+static void test_split(void **unused)
+{
+	struct wss_gauge_result r;
+
+	(void)unused;
+	r = OVER(0, counted(2, 0, 100, 1), counted(2, 10, 110, 1), counted(5122, 0, 110, 1));
+	assert_int_equal(r.low_bytes, 12 * 4 * WSS_KIB);
+	assert_int_equal(r.wss_bytes, r.high_bytes);
+	assert_int_equal(r.high_bytes, 20 * WSS_MIB + 2 * 4 * WSS_KIB);
+}
+
 /* Without any request to flush the TLBs nothing was unmapped, whatever the faults say. */
 static void test_flush_rule(void **unused)
 {
@@ -234,6 +246,7 @@ int main(void)
 		cmocka_unit_test(test_granularity),
 		cmocka_unit_test(test_falls),
 		cmocka_unit_test(test_excess_faults),
+		cmocka_unit_test(test_split),
 		cmocka_unit_test(test_flush_rule),
 		cmocka_unit_test(test_faults_unknown),
 		cmocka_unit_test(test_caps),
