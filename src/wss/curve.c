@@ -62,11 +62,54 @@ static double fastest_growth(const struct wss_curve_point *curve, size_t n)
 	return fastest;
 }
 
+/*
+ * The most that can have been touched within ns had the faults cost no time: see
+ * WSS_FAULT_BOUND_NS. F * c / vcpus with c = vcpus / fastest is bytes / fastest: the number of
+ * vCPUs cancels out, and what is left of the time never falls.
+ */
+static bool bytes_without_faults(const struct wss_curve_point *curve, size_t n, uint64_t ns,
+				 double fastest, double *ret_bytes)
+{
+	double before_left = 0, before = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		double bytes = (double)curve[i].bytes;
+		double left = (double)curve[i].ns - bytes / fastest;
+
+		if (left > (double)ns) {
+			double part = ((double)ns - before_left) / (left - before_left);
+
+			*ret_bytes = before + part * (bytes - before);
+			return true;
+		}
+		before_left = left;
+		before = bytes;
+	}
+	return false;
+}
+
+static void add_high(struct wss_grid_point *point, const struct wss_curve_point *curve, size_t n,
+		     double fastest)
+{
+	double bytes;
+	uint64_t high;
+
+	/* A bound that not every window has is none of their spread. */
+	if (fastest <= 0 || (point->n > 1 && !point->high_bytes.known) ||
+	    !bytes_without_faults(curve, n, point->ns, fastest, &bytes)) {
+		point->high_bytes.known = false;
+		return;
+	}
+	high = (uint64_t)(bytes + 0.5);
+	if (!point->high_bytes.known || high > point->high_bytes.value)
+		point->high_bytes = wss_amount_of(high);
+}
+
 static void add_point(struct wss_grid_point *point, const struct wss_curve_point *curve, size_t n,
 		      double fastest)
 {
-	double bytes, high;
-	uint64_t rounded, lost_ns;
+	uint64_t rounded;
+	double bytes;
 
 	if (!wss_curve_at(curve, n, point->ns, &bytes))
 		return;
@@ -76,19 +119,14 @@ static void add_point(struct wss_grid_point *point, const struct wss_curve_point
 	if (!point->n || rounded > point->max_bytes)
 		point->max_bytes = rounded;
 	point->mean_bytes += (bytes - point->mean_bytes) / ++point->n;
-	if (point->ns >= WSS_FAULT_BOUND_NS || fastest <= 0)
-		return;
-	/* F * c / vcpus, with c = vcpus / fastest: the number of vCPUs cancels out. */
-	lost_ns = (uint64_t)(bytes / fastest);
-	if (wss_curve_at(curve, n, point->ns + lost_ns, &high) &&
-	    (!point->high_bytes.known || high > (double)point->high_bytes.value))
-		point->high_bytes = wss_amount_of((uint64_t)(high + 0.5));
+	if (point->ns < WSS_FAULT_BOUND_NS)
+		add_high(point, curve, n, fastest);
 }
 
 void wss_grid_add(struct wss_grid *grid, const struct wss_curve_point *curve, size_t n,
 		  unsigned vcpus)
 {
-	double fastest = fastest_growth(curve, n);
+	double fastest = vcpus ? fastest_growth(curve, n) : 0;
 
 	if (fastest > 0) {
 		double fault_ns = (double)vcpus * PAGE / fastest;

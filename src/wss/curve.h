@@ -14,7 +14,8 @@
 
 /* Grid points a decade of time. */
 #define WSS_GRID_PER_DECADE 8
-#define WSS_GRID_MAX 80
+/* From 1 ns to a day. */
+#define WSS_GRID_MAX 128
 
 struct wss_grid_point {
 	uint64_t ns;
@@ -23,7 +24,7 @@ struct wss_grid_point {
 	uint64_t min_bytes, max_bytes; /* over the windows: the spread */
 	/*
 	 * What the guest might have touched by now had the faults cost it no time; known below
-	 * WSS_FAULT_BOUND_NS where faults are counted.
+	 * WSS_FAULT_BOUND_NS where every window's curve goes on for long enough to tell.
 	 */
 	struct wss_amount high_bytes;
 };
@@ -44,8 +45,11 @@ struct wss_grid {
  *
  *     c <= vcpus / max(dF/dt)
  *
- * and of the time t that has passed at most F(t) * c / vcpus went into faults, F(t) being
- * their number. With it the guest would have come as far as W(t + F(t) * c / vcpus).
+ * and of a time T at most F(T) * c / vcpus went into faults, F(T) being their number, if they
+ * spread over the vCPUs as they did then. So what the guest touched in t of its own time it
+ * had touched by the last T with T - F(T) * c / vcpus <= t, and W(T) is the upper bound.
+ * None is known where no measured T is larger: a guest that grows at one rate all the time
+ * may have spent all of it in faults.
  * Beyond this time the difference is within the spread of windows, and is not stated.
  */
 #define WSS_FAULT_BOUND_NS 100000000ULL
@@ -56,7 +60,7 @@ void wss_grid_init(struct wss_grid *grid, uint64_t from_ns, uint64_t to_ns);
 /*
  * Adds one window's curve. A grid point gets the value interpolated between the measured
  * points around it, linearly in time; before the first and after the last
- * measured point nothing is known. vcpus: at least 1.
+ * measured point nothing is known. vcpus: at least 1; 0: a first touch costs the guest no fault.
  */
 void wss_grid_add(struct wss_grid *grid, const struct wss_curve_point *curve, size_t n,
 		  unsigned vcpus);

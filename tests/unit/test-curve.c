@@ -24,6 +24,9 @@ static void test_grid(void **unused)
 	for (size_t i = 1; i < grid.n; i++)
 		assert_true((double)grid.points[i].ns / (double)grid.points[i - 1].ns <
 			    pow(10, 1.0 / 8) + 1e-6);
+	/* Also from the shortest time to the longest that may be asked for. */
+	wss_grid_init(&grid, 1, 86400000 * MS);
+	assert_true((double)(grid.n - 1) >= 8 * log10(86400e9));
 	wss_grid_init(&grid, MS, MS);
 	assert_int_equal(grid.n, 2);
 	wss_grid_init(&grid, 1, UINT64_MAX);
@@ -115,10 +118,77 @@ static void test_fault_bound(void **unused)
 		const struct wss_grid_point *point = &grid.points[i];
 
 		assert_int_equal(point->high_bytes.known, point->ns < WSS_FAULT_BOUND_NS);
-		/* All of its time may have gone into faults: it may have come twice as far. */
+		/* All of its time may have gone into faults, until it grew no more. */
 		if (point->high_bytes.known)
-			assert_true(fabs((double)point->high_bytes.value / point->mean_bytes - 2) <
-				    0.02);
+			assert_true(fabs((double)point->high_bytes.value / (64 * MIB) - 1) < 0.02);
+	}
+}
+
+/* It grows at one rate to the end: how fast it would be without faults nobody can tell. */
+static void test_no_fault_bound(void **unused)
+{
+	struct wss_curve_point curve[10];
+	struct wss_grid grid;
+
+	(void)unused;
+	for (size_t i = 0; i < 10; i++)
+		curve[i] = (struct wss_curve_point){ (i + 1) * 10 * MS, (i + 1) * 4096 };
+	wss_grid_init(&grid, 10 * MS, 90 * MS);
+	wss_grid_add(&grid, curve, 10, 1);
+	for (size_t i = 0; i < grid.n; i++)
+		assert_false(grid.points[i].high_bytes.known);
+	/* Nor where there are none. */
+	curve[9].bytes = curve[8].bytes = curve[7].bytes = curve[6].bytes;
+	wss_grid_init(&grid, 10 * MS, 90 * MS);
+	wss_grid_add(&grid, curve, 10, 0);
+	for (size_t i = 0; i < grid.n; i++)
+		assert_false(grid.points[i].high_bytes.known);
+	/* One of two windows alone does not tell. */
+	for (size_t i = 0; i < 10; i++)
+		curve[i].bytes = (i + 1) * 4096;
+	wss_grid_init(&grid, 10 * MS, 90 * MS);
+	wss_grid_add(&grid, curve, 10, 1);
+	curve[9].bytes = curve[8].bytes = curve[7].bytes = curve[6].bytes;
+	wss_grid_add(&grid, curve, 10, 1);
+	for (size_t i = 0; i < grid.n; i++)
+		assert_false(grid.points[i].high_bytes.known);
+}
+
+/*
+ * A guest that touches random ones of its pages, one each THINK_NS, and waits FAULT_NS for each
+ * new one: without faults it would have come further, but no further than the bound.
+ */
+static void test_fault_bound_holds(void **unused)
+{
+	enum { PAGES = 16384, THINK_NS = 2000, FAULT_NS = 5000 };
+	static bool touched[PAGES];
+	struct wss_curve_point curve[64];
+	uint64_t ns = 0, pages = 0, next_ns = MS / 2, seed = 1;
+	struct wss_grid grid;
+	size_t n = 0;
+
+	(void)unused;
+	while (n < 64 && ns < 1000 * MS) {
+		for (; n < 64 && ns >= next_ns; next_ns += next_ns / 7)
+			curve[n++] = (struct wss_curve_point){ next_ns, pages * 4096 };
+		seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+		ns += THINK_NS;
+		if (touched[seed >> 50])
+			continue;
+		touched[seed >> 50] = true;
+		pages++;
+		ns += FAULT_NS;
+	}
+	wss_grid_init(&grid, MS, 500 * MS);
+	wss_grid_add(&grid, curve, n, 1);
+	for (size_t i = 0; grid.points[i].ns < WSS_FAULT_BOUND_NS; i++) {
+		const struct wss_grid_point *point = &grid.points[i];
+		double free = 4096.0 * PAGES *
+			      (1 - pow(1 - 1.0 / PAGES, (double)point->ns / THINK_NS));
+
+		assert_true(point->high_bytes.known);
+		assert_true(point->mean_bytes < free);
+		assert_true((double)point->high_bytes.value > free);
 	}
 }
 
@@ -142,6 +212,7 @@ int main(void)
 		cmocka_unit_test(test_grid),	  cmocka_unit_test(test_interpolation),
 		cmocka_unit_test(test_spread_and_knee), cmocka_unit_test(test_no_knee),
 		cmocka_unit_test(test_fault_bound), cmocka_unit_test(test_late_start),
+		cmocka_unit_test(test_no_fault_bound), cmocka_unit_test(test_fault_bound_holds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
