@@ -54,13 +54,11 @@ int wss_dirtylog_start(struct wss_dirtylog *log, struct wss_guest *guest, uint64
 	return 0;
 }
 
-int wss_dirtylog_step(struct wss_dirtylog *log, struct wss_guest *guest,
-		      const struct wss_kvm_counts *counts, struct wss_error *err)
+static int step(struct wss_dirtylog *log, struct wss_guest *guest,
+		const struct wss_kvm_counts *counts, struct wss_error *err)
 {
 	struct wss_dirty_log now;
 
-	if (log->state == WSS_DIRTYLOG_ON)
-		return 1;
 	if (guest->ops->dirty_log_query(guest, &now, err) < 0)
 		return -1;
 	if (now.measuring && now.bitmap && !counts->pages_2m && !counts->pages_1g) {
@@ -74,6 +72,20 @@ int wss_dirtylog_step(struct wss_dirtylog *log, struct wss_guest *guest,
 	/* Entries that are only write-protected go with the zap. */
 	log->state = WSS_DIRTYLOG_ON;
 	return 1;
+}
+
+int wss_dirtylog_step(struct wss_dirtylog *log, struct wss_guest *guest,
+		      const struct wss_kvm_counts *counts, struct wss_error *err)
+{
+	int r;
+
+	if (log->state == WSS_DIRTYLOG_ON)
+		return 1;
+	r = step(log, guest, counts, err);
+	/* The next window starts afresh: this calculation may end without having been seen. */
+	if (r < 0)
+		wss_dirtylog_done(log);
+	return r;
 }
 
 void wss_dirtylog_done(struct wss_dirtylog *log)

@@ -55,7 +55,8 @@ int wss_dirtylog_start(struct wss_dirtylog *log, struct wss_guest *guest, uint64
 
 /*
  * After that, one step towards a log that is on, to be called again after 10 ms or so as long
- * as it returns 0; 1: it is on as far as can be told. counts are KVM's newest.
+ * as it returns 0; 1: it is on as far as can be told; -1: done with, as by
+ * wss_dirtylog_done(). counts are KVM's newest.
  */
 int wss_dirtylog_step(struct wss_dirtylog *log, struct wss_guest *guest,
 		      const struct wss_kvm_counts *counts, struct wss_error *err);

@@ -86,6 +86,7 @@ int wss_fine_choose(struct wss_fine *fine, const struct wss_guest *guest,
 	int r;
 
 	fine->chain_ns = options->chain_ns;
+	fine->may_be_native = options->granularity == WSS_GRANULARITY_AUTO;
 	if (options->granularity == WSS_GRANULARITY_NATIVE)
 		return 0;
 	r = wss_dirtylog_check(guest, options->window_ns, &fine->why_native);
@@ -98,14 +99,33 @@ int wss_fine_choose(struct wss_fine *fine, const struct wss_guest *guest,
 	return -1;
 }
 
+/*
+ * Right before the log is started: since the window was chosen a device may have been plugged
+ * that does not bear it, or a job have begun while an earlier log was waited for. 1: it may be
+ * started; 0: native from now on; -1.
+ */
+static int check_again(struct wss_fine *fine, struct wss_guest *guest, uint64_t window_ns,
+		       struct wss_error *err)
+{
+	struct wss_error why = WSS_ERROR_INIT;
+
+	if (wss_guest_check_ready(guest, err) < 0)
+		return -1;
+	if (wss_dirtylog_check(guest, window_ns, &why) == 0)
+		return 1;
+	if (!fine->may_be_native)
+		return wss_error_set(err, why.code, "%s", why.text);
+	fine->why_native = why;
+	fine->on = false;
+	return 0;
+}
+
 static int start(struct wss_fine *fine, struct wss_guest *guest, uint64_t window_ns,
 		 int clear_refs, const struct wss_kvm_counts *counts, struct wss_error *err)
 {
 	struct wss_span zap = { 0, 0 };
 
 	fine->was_large = any_large(counts);
-	fine->again = 0;
-	fine->coarse_seen = false;
 	if (!wss_fault("skip-zap") && !wss_fault("log-first") &&
 	    wss_control_clear(clear_refs, '4', &zap, err) < 0)
 		return -1;
@@ -122,17 +142,36 @@ static int start(struct wss_fine *fine, struct wss_guest *guest, uint64_t window
 	return 0;
 }
 
+/*
+ * A log that does not last for the window any more is done with; also one that was asked for
+ * by a window that was given up since. But a QEMU that always takes so long is not asked for ever.
+ */
+static void drop_if_late(struct wss_fine *fine, uint64_t window_ns)
+{
+	if (wss_clock_now_ns() + window_ns <= fine->log.ends_ns)
+		return;
+	if (fine->log.state == WSS_DIRTYLOG_STARTING && fine->late++ >= AGAIN_MAX)
+		return;
+	wss_dirtylog_done(&fine->log);
+}
+
 int wss_fine_prepare(struct wss_fine *fine, struct wss_guest *guest, uint64_t window_ns,
 		     int clear_refs, const struct wss_kvm_counts *counts, struct wss_error *err)
 {
 	int r;
 
-	if (fine->log.state == WSS_DIRTYLOG_ON &&
-	    wss_clock_now_ns() + window_ns > fine->log.ends_ns)
-		wss_dirtylog_done(&fine->log);
+	/* Not begun again, but another window. */
+	fine->again = 0;
+	fine->coarse_seen = false;
+	drop_if_late(fine, window_ns);
 	if (fine->log.state == WSS_DIRTYLOG_OFF) {
 		r = wss_dirtylog_free(&fine->log, guest, err);
-		return r > 0 ? start(fine, guest, window_ns, clear_refs, counts, err) : r;
+		if (r <= 0)
+			return r;
+		r = check_again(fine, guest, window_ns, err);
+		if (r <= 0)
+			return r < 0 ? -1 : 1;
+		return start(fine, guest, window_ns, clear_refs, counts, err);
 	}
 	r = wss_dirtylog_step(&fine->log, guest, counts, err);
 	if (r > 0)
@@ -146,8 +185,9 @@ int wss_fine_prepare(struct wss_fine *fine, struct wss_guest *guest, uint64_t wi
 void wss_fine_begun(struct wss_fine *fine)
 {
 	fine->begun_ns = wss_clock_now_ns();
-	fine->again += fine->coarse_seen;
+	fine->again += fine->on && fine->coarse_seen;
 	fine->coarse_seen = false;
+	fine->late = 0;
 	fine->ended.ns = 0;
 	/* The window that begins now uses the log that is on; but for a chain the next needs its own. */
 	if (!fine->chain_ns)

@@ -19,6 +19,7 @@
 
 struct wss_fine {
 	bool on; /* windows are by 4 KiB */
+	bool may_be_native; /* auto: where 4 KiB cannot be had any more */
 	uint64_t chain_ns;   /* one log for as many windows as it can last: see wss_track_options */
 	uint64_t chain_end_ns; /* when the last of them ends, 0: the first log is not started yet */
 	struct wss_error why_native; /* why auto did not take 4 KiB */
@@ -27,6 +28,7 @@ struct wss_fine {
 	uint64_t begun_ns; /* the window */
 	bool coarse_seen;  /* large entries came all the same */
 	unsigned again;	   /* times that the window was begun again for that */
+	unsigned late;	   /* logs that were on too late for the window */
 	bool was_large;	   /* KVM mapped large entries before the log was started */
 	struct {
 		uint64_t ns; /* when the log was seen to have ended, 0: it was not */

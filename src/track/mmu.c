@@ -249,6 +249,7 @@ static int mmu_begin(struct wss_tracker *tracker, struct wss_span *ret_span, str
 	if (read_counts(mmu, &counts, err) < 0)
 		return -1;
 	wss_fine_begun(&mmu->fine);
+	wss_fine_seen(&mmu->fine, &counts);
 	mmu->nested = false;
 	mmu->nested_base = counts.nested_run;
 	watch_nested(mmu, &counts);

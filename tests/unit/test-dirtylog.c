@@ -151,6 +151,11 @@ static void test_never_starts(void **unused)
 	assert_int_equal(wss_dirtylog_step(&log, &guest, &counts, &err), -1);
 	assert_int_equal(err.code, WSS_ERR_FAILED);
 	assert_int_equal(starts, 1);
+	/* The next window does not wait for what never came. */
+	assert_int_equal(log.state, WSS_DIRTYLOG_OFF);
+	log_now.measuring = false;
+	assert_int_equal(start_if_free(&log, &guest, WSS_NS_PER_S, &err), 0);
+	assert_int_equal(starts, 2);
 }
 
 static void test_start_refused(void **unused)

@@ -238,6 +238,7 @@ static void test_huge_pages(void **unused)
 	(void)unused;
 	tracker = open_tracker(&clear_refs);
 	later.pages_2m = 3;
+	later.pf_fixed += 3;
 	reading = begin_and_poll(tracker, &later);
 	assert_int_equal(reading.granularity_bytes, 2 * WSS_MIB);
 	assert_int_equal(reading.wss_bytes, reading.high_bytes);
@@ -539,6 +540,109 @@ static void test_large_entries_come(void **unused)
 	wss_clock_inject(NULL);
 }
 
+/* Large entries that are there right after the zap count as seen, too. */
+static void test_large_entries_at_once(void **unused)
+{
+	struct wss_kvm_counts small = { .pages_4k = 10 };
+	struct wss_tracker *tracker;
+	int clear_refs;
+
+	(void)unused;
+	tracker = open_fine(&clear_refs);
+	fake->counts.pages_2m = 1;
+	begin_and_poll(tracker, &small);
+	virtual_clock.now_ns += 200 * WSS_NS_PER_MS;
+	assert_true(wss_tracker_mmu.spoilt(tracker));
+	close_tracker(tracker, clear_refs);
+}
+
+/* Large entries are what a series of windows by the host's mappings is about. */
+static void test_native_series(void **unused)
+{
+	struct wss_kvm_counts large = { .pages_4k = 10, .pages_2m = 1 };
+	struct wss_tracker *tracker;
+	struct wss_sample sample;
+	int clear_refs;
+
+	(void)unused;
+	tracker = open_tracker(&clear_refs);
+	begin_and_poll(tracker, &large);
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 1);
+	begin_and_poll(tracker, &large);
+	sample = explained(tracker);
+	assert_false(has_note(&sample, "armed"));
+	close_tracker(tracker, clear_refs);
+}
+
+static void plug_device(struct fake *plugged)
+{
+	snprintf(plugged->guest->config.dirty_log_hazard,
+		 sizeof(plugged->guest->config.dirty_log_hazard), "hostdev");
+}
+
+static void begin_job(struct fake *busy)
+{
+	busy->job = true;
+}
+
+/* Trap: the guest that was chosen for 4 KiB has changed before the log is started. */
+static void test_changes_before_start(void **unused)
+{
+	struct wss_track_options options = { .granularity = WSS_GRANULARITY_4K,
+					     .window_ns = WSS_NS_PER_S,
+					     .max_faults = 1 << 20,
+					     .max_stall_ns = WSS_NS_PER_S };
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_tracker *tracker;
+	struct wss_sample sample;
+	int clear_refs;
+
+	(void)unused;
+	tracker = open_as(&options, &clear_refs);
+	fake->on_refresh = begin_job;
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, &err), -1);
+	assert_error(&err, WSS_ERR_BUSY, "job");
+	fake->job = false;
+	fake->on_refresh = plug_device;
+	wss_error_clear(&err);
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, &err), -1);
+	assert_error(&err, WSS_ERR_UNSUPPORTED, "hostdev");
+	close_tracker(tracker, clear_refs);
+	/* auto takes the host's mappings then, and says so. */
+	fake->guest->config.dirty_log_hazard[0] = '\0';
+	fake->guest->ram_known = false;
+	options.granularity = WSS_GRANULARITY_AUTO;
+	tracker = open_as(&options, &clear_refs);
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 1);
+	sample = explained(tracker);
+	assert_true(has_note(&sample, "native granularity because: 4 KiB granularity: hostdev"));
+	close_tracker(tracker, clear_refs);
+	assert_int_equal(fake->log_starts, 0);
+}
+
+/* A window was given up while its log was starting: the next one has a log of its own. */
+static void test_given_up(void **unused)
+{
+	static const struct wss_track_options fine = { .granularity = WSS_GRANULARITY_4K,
+						       .window_ns = 4 * WSS_NS_PER_S };
+	struct wss_tracker *tracker;
+	int clear_refs;
+
+	(void)unused;
+	virtual_clock_start();
+	tracker = open_as(&fine, &clear_refs);
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 0);
+	/* Too little is left of it: its end is waited for. */
+	virtual_clock.now_ns += 4 * WSS_NS_PER_S;
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 0);
+	fake->log.measuring = false;
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 0);
+	assert_int_equal(fake->log_starts, 2);
+	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 1);
+	close_tracker(tracker, clear_refs);
+	wss_clock_inject(NULL);
+}
+
 /* Trap: the log outlives the window. */
 static void test_settle(void **unused)
 {
@@ -676,7 +780,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_large_entries_come),
-		TEST(test_settle),
+		TEST(test_large_entries_at_once), TEST(test_native_series),
+		TEST(test_changes_before_start), TEST(test_given_up), TEST(test_settle),
 		TEST(test_foreign_log),
 		TEST(test_auto),
 		TEST(test_probe),
