@@ -120,6 +120,25 @@ int qmp_query_ramblock(struct qmp *qmp, unsigned int timeout_ms,
 		       struct qmp_ramblock **ret_list, size_t *ret_count,
 		       struct wss_error *err);
 
+/* What something is of: "virtio-net-pci", "tap". */
+struct qmp_model {
+	char name[QMP_NAME_MAX];
+};
+/*
+ * qom-list: the models of the objects that an object has. Of "/machine/peripheral" and
+ * "/machine/peripheral-anon" they are the devices that were asked for, with an id and without, on
+ * the command line or since. As qmp_query_memdev().
+ */
+int qmp_query_children(struct qmp *qmp, const char *path, unsigned int timeout_ms,
+		       struct qmp_model **ret_list, size_t *ret_count, struct wss_error *err);
+
+/*
+ * "info network", for which QMP has no command of its own: the kinds of all network cards
+ * ("nic") and backends ("tap", "vhost-user" ...). As qmp_query_memdev().
+ */
+int qmp_query_network(struct qmp *qmp, unsigned int timeout_ms, struct qmp_model **ret_list,
+		      size_t *ret_count, struct wss_error *err);
+
 enum qmp_stats_target {
 	QMP_STATS_VM,
 	QMP_STATS_VCPU,

@@ -2,6 +2,7 @@
 #include "host/devices.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "host/xml.h"
@@ -70,6 +71,40 @@ static bool is_allowed(const xmlNode *device)
 		known = true;
 	}
 	return known;
+}
+
+/*
+ * What libvirt makes of the elements above, in QEMU's words, sorted; devices and the backends of
+ * network cards.
+ */
+static const char *const models[] = {
+	"AC97", "ES1370", "VGA", "ahci", "am53c974", "bochs-display", "bridge", "ccid-card-emulated",
+	"cirrus-vga", "dgram", "e1000", "e1000e", "floppy", "hda-duplex", "hda-micro", "hda-output",
+	"hub", "hubport", "i6300esb", "i82801b11-bridge", "ib700", "ich9-ahci", "ich9-intel-hda",
+	"ich9-usb-ehci1", "ich9-usb-uhci1", "ich9-usb-uhci2", "ich9-usb-uhci3", "ide-cd", "ide-hd",
+	"igb", "intel-hda", "ioh3420", "isa-debugcon", "isa-fdc", "isa-parallel", "isa-serial",
+	"l2tpv3", "lsi53c895a", "megasas", "megasas-gen2", "mptsas1068", "ne2k_pci", "nec-usb-xhci",
+	"nic", "pc-dimm", "pci-bridge", "pci-serial", "pcie-pci-bridge", "pcie-root-port", "pcnet",
+	"piix3-usb-uhci", "piix4-usb-uhci", "pvpanic", "pvpanic-pci", "pvscsi", "pxb", "pxb-pcie",
+	"qemu-xhci", "qxl", "qxl-vga", "ramfb", "rtl8139", "sb16", "scsi-block", "scsi-cd",
+	"scsi-generic", "scsi-hd", "secondary-vga", "socket", "stream", "tap", "tpm-crb", "tpm-tis",
+	"usb-audio", "usb-ccid", "usb-ehci", "usb-hub", "usb-kbd", "usb-mouse", "usb-net",
+	"usb-serial", "usb-storage", "usb-tablet", "user", "vde", "virtconsole", "virtio-9p-pci",
+	"virtio-balloon-pci", "virtio-blk-pci", "virtio-gpu-gl-pci", "virtio-gpu-pci",
+	"virtio-keyboard-pci", "virtio-mouse-pci", "virtio-net-pci", "virtio-rng-pci",
+	"virtio-scsi-pci", "virtio-serial-pci", "virtio-tablet-pci", "virtio-vga", "virtio-vga-gl",
+	"virtserialport", "vmxnet3", "x3130-upstream", "xio3130-downstream",
+};
+
+static int compare_models(const void *a, const void *b)
+{
+	return strcmp(a, *(const char *const *)b);
+}
+
+bool wss_device_model_bears_dirty_log(const char *model)
+{
+	return bsearch(model, models, sizeof(models) / sizeof(models[0]), sizeof(models[0]),
+		       compare_models) != NULL;
 }
 
 bool wss_devices_bear_dirty_log(const xmlNode *devices, char *ret_name, size_t size)

@@ -20,4 +20,7 @@
  */
 bool wss_devices_bear_dirty_log(const xmlNode *devices, char *ret_name, size_t size);
 
+/* The same of one device or network backend by what QEMU calls it: "virtio-net-pci", "tap". */
+bool wss_device_model_bears_dirty_log(const char *model);
+
 #endif

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "dirtyrate.h"
+#include "host/devices.h"
 #include "qmp.h"
 #include "query.h"
 
@@ -85,6 +86,63 @@ static int read_memory(struct qmp *qmp, struct wss_domxml *config, struct wss_er
 	return read_blocks(qmp, &size, config, err);
 }
 
+static void set_hazard(struct wss_guest *guest, const char *what)
+{
+	if (!guest->config.dirty_log_hazard[0])
+		snprintf(guest->config.dirty_log_hazard, sizeof(guest->config.dirty_log_hazard),
+			 "%.60s", what);
+}
+
+static void look_at_models(struct wss_guest *guest, const struct qmp_model *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!wss_device_model_bears_dirty_log(list[i].name))
+			set_hazard(guest, list[i].name);
+}
+
+/* Settings that QMP does not tell: the dirty ring, and options in a file of their own. */
+static void look_at_options(struct wss_guest *guest)
+{
+	static const char *const hazards[] = { "dirty-ring", "-readconfig" };
+	wss_auto_free char *text = NULL;
+	size_t len;
+
+	if (guest->process.proc.dirfd < 0 ||
+	    wss_root_read(&guest->process.proc, "cmdline", WSS_MIB, &text, &len) < 0) {
+		set_hazard(guest, "a guest whose command line is not known");
+		return;
+	}
+	for (size_t i = 0; i < sizeof(hazards) / sizeof(hazards[0]); i++)
+		if (memmem(text, len, hazards[i], strlen(hazards[i])))
+			set_hazard(guest, hazards[i]);
+}
+
+/*
+ * Would the dirty log make QEMU abort? As for a domain's XML: what is not known to bear it does
+ * not. Devices can be plugged at any time.
+ */
+static void read_hazard(struct wss_guest *guest)
+{
+	static const char *const places[] = { "/machine/peripheral", "/machine/peripheral-anon" };
+	wss_auto_free struct qmp_model *backends = NULL;
+	size_t n = 0;
+
+	guest->config.dirty_log_hazard[0] = '\0';
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		wss_auto_free struct qmp_model *devices = NULL;
+
+		if (qmp_query_children(guest->source, places[i], TIMEOUT_MS, &devices, &n, NULL) == 0)
+			look_at_models(guest, devices, n);
+		else
+			set_hazard(guest, "a guest whose devices QMP does not tell");
+	}
+	if (qmp_query_network(guest->source, TIMEOUT_MS, &backends, &n, NULL) == 0)
+		look_at_models(guest, backends, n);
+	else
+		set_hazard(guest, "a guest whose network QMP does not tell");
+	look_at_options(guest);
+}
+
 static int refresh(struct wss_guest *guest, struct wss_error *err)
 {
 	struct qmp *qmp = guest->source;
@@ -105,6 +163,8 @@ static int refresh(struct wss_guest *guest, struct wss_error *err)
 	guest->balloon.known = true;
 	/* Without a balloon device the guest has all of its memory. */
 	guest->balloon.bytes = balloon.present ? balloon.actual_bytes : guest->config.maximum_bytes;
+	if (guest->kvm)
+		read_hazard(guest);
 	return 0;
 }
 

@@ -46,6 +46,7 @@ static void query_lists(struct qmp *qmp)
 	struct qmp_stat stats[] = {{.name = "pages_4k"}, {.name = "pf_fixed"}};
 	struct qmp_memory_device *devices = NULL;
 	struct qmp_ramblock *blocks = NULL;
+	struct qmp_model *devices_asked = NULL, *backends = NULL;
 	struct qmp_memdev *memdevs = NULL;
 	size_t count;
 
@@ -53,6 +54,10 @@ static void query_lists(struct qmp *qmp)
 	qmp_query_memory_devices(qmp, TIMEOUT_MS, &devices, &count, NULL);
 	qmp_query_ramblock(qmp, TIMEOUT_MS, &blocks, &count, NULL);
 	qmp_query_stats(qmp, QMP_STATS_VM, stats, 2, TIMEOUT_MS, NULL);
+	qmp_query_children(qmp, "/machine/peripheral", TIMEOUT_MS, &devices_asked, &count, NULL);
+	qmp_query_network(qmp, TIMEOUT_MS, &backends, &count, NULL);
+	free(devices_asked);
+	free(backends);
 	free(memdevs);
 	free(devices);
 	free(blocks);

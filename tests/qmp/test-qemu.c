@@ -192,6 +192,27 @@ static void check_memory(struct qmp *qmp)
 	free(blocks);
 }
 
+static void check_devices(struct qmp *qmp)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct qmp_model *list = NULL;
+	size_t count = 0;
+
+	OK(qmp_query_children(qmp, "/machine/peripheral", PLENTY_MS, &list, &count, &err));
+	assert_int_equal(count, 2);
+	assert_string_equal(list[0].name[0] == 'p' ? list[0].name : list[1].name, "pc-dimm");
+	free(list);
+	OK(qmp_query_children(qmp, "/machine/peripheral-anon", PLENTY_MS, &list, &count, &err));
+	assert_int_equal(count, 1);
+	assert_string_equal(list[0].name, "virtio-balloon-pci");
+	free(list);
+	OK(qmp_query_network(qmp, PLENTY_MS, &list, &count, &err));
+	assert_int_equal(count, 2);
+	assert_string_equal(list[0].name, "nic");
+	assert_string_equal(list[1].name, "user");
+	free(list);
+}
+
 static void test_guest(void **state)
 {
 	static const char *const args[] = {
@@ -203,6 +224,7 @@ static void test_guest(void **state)
 		"-object",  "memory-backend-ram,id=m2,size=128M",
 		"-device",  "virtio-mem-pci,id=vmem0,memdev=m2,requested-size=0",
 		"-device",  "virtio-balloon-pci",
+		"-nic",	    "user,model=e1000",
 		"-uuid",    UUID,
 		"-name",    "guest one",
 		NULL};
@@ -218,6 +240,7 @@ static void test_guest(void **state)
 	(void)state;
 	check_common(qmp, &qemu);
 	check_memory(qmp);
+	check_devices(qmp);
 	OK(qmp_query_uuid(qmp, PLENTY_MS, uuid, &err));
 	assert_string_equal(uuid, UUID);
 	OK(qmp_query_name(qmp, PLENTY_MS, name, &err));

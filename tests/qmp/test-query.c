@@ -127,6 +127,43 @@ static int print_memory_devices(struct qmp *qmp, char *text, size_t size,
 	return 0;
 }
 
+static int print_models(const struct qmp_model *list, size_t count, char *text, size_t size)
+{
+	size_t at = (size_t)snprintf(text, size, "%zu", count);
+
+	for (size_t i = 0; i < count && at < size; i++)
+		at += (size_t)snprintf(text + at, size - at, "; %s", list[i].name);
+	return 0;
+}
+
+static int print_children(struct qmp *qmp, char *text, size_t size, struct wss_error *err)
+{
+	struct qmp_model *list = NULL;
+	size_t count = 77;
+
+	if (qmp_query_children(qmp, "/machine/peripheral", PLENTY_MS, &list, &count, err) < 0) {
+		assert_true(!list && count == 77);
+		return -1;
+	}
+	print_models(list, count, text, size);
+	free(list);
+	return 0;
+}
+
+static int print_network(struct qmp *qmp, char *text, size_t size, struct wss_error *err)
+{
+	struct qmp_model *list = NULL;
+	size_t count = 77;
+
+	if (qmp_query_network(qmp, PLENTY_MS, &list, &count, err) < 0) {
+		assert_true(!list && count == 77);
+		return -1;
+	}
+	print_models(list, count, text, size);
+	free(list);
+	return 0;
+}
+
 static int print_ramblock(struct qmp *qmp, char *text, size_t size, struct wss_error *err)
 {
 	struct qmp_ramblock *list = NULL;
@@ -170,6 +207,7 @@ static const struct {
 	{"query-migrate", print_migrate},     {"query-memory-size-summary", print_memory_size},
 	{"query-memdev", print_memdev},	      {"query-memory-devices", print_memory_devices},
 	{"x-query-ramblock", print_ramblock}, {"query-stats", print_stats},
+	{"qom-list", print_children},	      {"human-monitor-command", print_network},
 };
 
 #define QUERIES (sizeof(queries) / sizeof(*queries))
@@ -284,6 +322,16 @@ static void test_more_replies(void **state)
 		 "<a name with blanks 3 KiB> 1073741824 1 2 7f12ebe00000"},
 		{"x-query-ramblock",
 		 "{\"human-readable-text\": \"Block Name PSize Offset Used Total\\n\"}", "0"},
+		{"qom-list",
+		 "[{\"name\": \"type\", \"type\": \"string\"}, {\"name\": \"net0\", \"type\": "
+		 "\"child<virtio-net-pci>\"}, {\"name\": \"d\", \"type\": \"child<vfio-pci>\"}]",
+		 "2; virtio-net-pci; vfio-pci"},
+		{"qom-list", "[]", "0"},
+		{"human-monitor-command",
+		 "\"hub 0\\r\\n \\\\ u: index=0,type=user,net=10.0.2.0\\r\\nnet0: index=0,type=nic,"
+		 "model=virtio-net-pci\\r\\n \\\\ n0: index=12,type=vhost-user\\r\\n\"",
+		 "3; user; nic; vhost-user"},
+		{"human-monitor-command", "\"\"", "0"},
 		{"query-stats",
 		 "[{\"provider\": \"kvm\", \"stats\": [{\"name\": \"pages_4k\", \"value\": "
 		 "4518}, "
@@ -396,6 +444,14 @@ static void test_bad_replies(void **state)
 		 "{\"human-readable-text\": \"Block Name PSize Offset Used Total\\na 4 KiB "
 		 "0x0 0x1 0x11112222333344445\\n\"}",
 		 "line 2"},
+		{"qom-list", "{}", "an object where a list"},
+		{"qom-list", "[{\"name\": \"a\"}]", "\"type\" is missing"},
+		{"qom-list", "[{\"type\": \"child<\"}]", "not understood"},
+		{"qom-list", "[{\"type\": \"child<a\"}]", "not understood"},
+		{"human-monitor-command", "{}", "an object where a string"},
+		{"human-monitor-command", "\"unknown command\\r\\n\"", "not understood: unknown"},
+		{"human-monitor-command", "\"a: index=0,kind=tap\"", "not understood"},
+		{"human-monitor-command", "\"a: index=0,type=,x\"", "not understood"},
 		{"query-stats", "{}", "an object where a list"},
 		{"query-stats", "[5]", "an integer where"},
 		{"query-stats", "[{\"provider\": \"kvm\"}]", "\"stats\" is missing"},

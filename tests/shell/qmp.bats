@@ -19,12 +19,12 @@ teardown() {
 }
 
 # A fake QEMU with 128 MiB that touches 32 of them, and what is on stdin besides.
-fake_start() { # [UUID IN ITS COMMAND LINE]
+fake_start() { # [UUID IN ITS COMMAND LINE [MORE OF IT]]
 	{
 		printf '%s\n' 'ram 128 32 memfd' 'set kvm off' 'set name fake1' "set uuid $uuid"
 		cat
 	} >"$BATS_TEST_TMPDIR/script"
-	"$fake" "$socket" "$BATS_TEST_TMPDIR/script" -uuid "${1:-$uuid}" \
+	"$fake" "$socket" "$BATS_TEST_TMPDIR/script" -uuid "${1:-$uuid}" "${@:2}" \
 		>"$BATS_TEST_TMPDIR/fake" 2>&1 3>&- &
 	fake_pid=$!
 	for _ in {1..200}; do
@@ -81,6 +81,52 @@ refused() { # STATUS REGULAR-EXPRESSION
 	refused 5 'KVM'
 	wss sample --window 200ms --granularity 3k
 	[ "$status" = 2 ]
+}
+
+# On an invented host with KVM, where the guest has 10 pages of 4 KiB mapped: by 4 KiB, with
+# these devices and this network, as QEMU says them.
+fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
+	local host=$BATS_TEST_TMPDIR/host name
+	fake_start "$uuid" "${@:3}" <<-EOF
+		set kvm on
+		on qom-list
+		return [{"name": "a", "type": "child<$1>"}]
+		on human-monitor-command
+		return "n: index=0,type=$2,fd=3\\r\\n"
+		on calc-dirty-rate
+		return {}
+		on query-dirty-rate
+		return {"status": "unstarted", "mode": "page-sampling"}
+		on query-dirty-rate
+		return {"status": "measuring", "mode": "dirty-bitmap"}
+		on query-dirty-rate
+		return {"status": "measured", "mode": "dirty-bitmap"}
+	EOF
+	mkdir -p "$host/sys/module/kvm_intel/parameters" "$host/sys/kernel/debug/kvm/$fake_pid-3"
+	ln -sfn /proc "$host/proc"
+	echo Y >"$host/sys/module/kvm_intel/parameters/ept"
+	for name in pages_4k=10 pages_2m=0 pages_1g=0; do
+		echo "${name#*=}" >"$host/sys/kernel/debug/kvm/$fake_pid-3/${name%=*}"
+	done
+	VIRT_WSS_SYSROOT=$host wss --debug sample --method mmu --granularity 4k --recorder counters \
+		--window 100ms --output csv
+}
+
+@test "4 KiB only with devices that are known to bear the dirty log" {
+	local refusal
+	fine_sample virtio-net-pci tap
+	[ "$status" = 0 ]
+	[ "$(field granularity_bytes)" = 4096 ]
+	grep -q 'dirty log on' <<<"$err"
+	for refusal in "vfio-pci tap" "virtio-net-pci vhost-user" \
+		"virtio-net-pci tap kvm,dirty-ring-size=4096"; do
+		teardown
+		# shellcheck disable=SC2086
+		fine_sample $refusal
+		[ "$status" = 5 ]
+		grep -qE '(vfio-pci|vhost-user|dirty-ring) is not known to bear the dirty log' <<<"$err"
+		kill -0 "$fake_pid"
+	done
 }
 
 @test "the BPF recorder is for KVM guests; auto does without" {

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "host/devices.h"
 #include "track/dirtylog.h"
 
 static uint64_t now_ns;
@@ -292,6 +293,21 @@ static void test_devices(void **unused)
 			    "qemu:commandline");
 }
 
+static void test_models(void **unused)
+{
+	static const char *const allowed[] = { "AC97", "tap", "user", "virtio-net-pci",
+					       "virtio-blk-pci", "xio3130-downstream" };
+	static const char *const refused[] = { "vfio-pci", "vhost-user", "vhost-vdpa",
+					       "vhost-user-fs-pci", "vhost-vsock-pci",
+					       "ivshmem-plain", "nvdimm", "something-new", "" };
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
+		assert_true(wss_device_model_bears_dirty_log(allowed[i]));
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		assert_false(wss_device_model_bears_dirty_log(refused[i]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -304,6 +320,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_own_earlier_one_is_waited_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_end, setup, teardown),
 		cmocka_unit_test(test_devices),
+		cmocka_unit_test(test_models),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
