@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/plot.h"
+#include "cmd/sample.h"
 #include "cmd/window-options.h"
 #include "help-text.h"
 #include "out/growth-chart.h"
@@ -30,6 +31,7 @@ struct guest_profile {
 	struct wss_grid grid;
 	struct wss_sample last; /* of the last window that was measured */
 	unsigned windows;
+	unsigned degraded; /* of them */
 };
 
 struct profile_run {
@@ -118,9 +120,18 @@ static void on_sample(const struct wss_sample *sample, struct wss_round_guest *e
 		wss_warn("%s: a window of another granularity is left out", sample->domain);
 		return;
 	}
-	wss_grid_add(&profile->grid, sample->curve, sample->n_curve, vcpus ? vcpus : 1);
+	/* Referenced bits are set without a fault. */
+	if (sample->method != wss_tracker_mmu.name)
+		vcpus = 0;
+	else if (!vcpus)
+		vcpus = 1;
+	wss_grid_add(&profile->grid, sample->curve, sample->n_curve, vcpus);
 	profile->last = *sample;
 	profile->windows++;
+	if (sample->quality == WSS_QUALITY_DEGRADED) {
+		profile->degraded++;
+		wss_sample_print_notes(sample);
+	}
 }
 
 static struct wss_growth growth_of(struct guest_profile *profile)
@@ -129,6 +140,7 @@ static struct wss_growth growth_of(struct guest_profile *profile)
 		.domain = profile->last.domain,
 		.method = profile->last.method,
 		.granularity_bytes = profile->last.granularity_bytes.value,
+		.degraded = profile->degraded > 0,
 		.rss_bytes = profile->last.memory.rss_bytes,
 		.balloon_bytes = profile->last.memory.balloon_bytes,
 		.grid = &profile->grid,
@@ -203,6 +215,11 @@ static struct wss_value get_knee(const void *row)
 				WSS_KIND_BOOL);
 }
 
+static struct wss_value get_degraded(const void *row)
+{
+	return wss_value_number(((const struct point_row *)row)->profile->degraded, WSS_KIND_COUNT);
+}
+
 static const struct wss_column columns[] = {
 	{ "domain", NULL, "DOMAIN", -12, get_domain },
 	{ "method", NULL, "METHOD", -6, get_method },
@@ -214,6 +231,7 @@ static const struct wss_column columns[] = {
 	{ "fault_high_bytes", NULL, "HIGH", 8, get_high },
 	{ "windows", NULL, "WINDOWS", 7, get_windows },
 	{ "knee", NULL, "KNEE", 4, get_knee },
+	{ "degraded_windows", NULL, "DEGRADED", 8, get_degraded },
 };
 
 static const struct wss_report_layout layout = {

@@ -6,17 +6,25 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "out/axis.h"
 #include "out/svg.h"
 
 #define WIDTH 960.0
 #define HEIGHT 400.0 /* of the part between the axes */
 #define LEFT 92.0
-#define RIGHT 24.0
+#define RIGHT 34.0
 #define TOP 56.0
 #define BOTTOM 66.0
-#define LEGEND_ROW 18.0
-/* Names longer than this would run out of the picture. */
-#define NAME_MAX_SHOWN 40
+#define LEGEND_ROW 21.0
+#define FONT 14.0 /* the style sheet's */
+/* Pixels of a name in the legend; of several guests the sizes stand there, too. */
+#define NAME_WIDTH 440.0
+#define NAME_WIDTH_OF_MANY 240.0
+/* Columns of the terminal: what stands beside the bars, and the longest bar. */
+#define BESIDE 34
+#define BAR_MAX 192
+
+#define TIMES_MAX 32
 
 /* Logarithmic axes, and where they end on the paper. */
 struct frame {
@@ -93,27 +101,42 @@ static void draw_time(FILE *f, const struct frame *frame, double t)
 	double x = x_of(frame, t);
 	char text[16];
 
-	if (t < frame->t_low * 0.999 || t > frame->t_high * 1.001)
-		return;
 	wss_svg_line(f, x, frame->top, x, frame->bottom, "grid");
 	/* "1 s", where a measured duration would say "1.00 s". */
 	snprintf(text, sizeof(text), t < 1e6 ? "%g us" : t < 1e9 ? "%g ms" : "%g s",
 		 t < 1e6 ? t / 1e3 : t < 1e9 ? t / 1e6 : t / 1e9);
-	wss_svg_text(f, x, frame->bottom + 20, WSS_ANCHOR_MIDDLE, "tick", text);
+	wss_svg_text(f, x, frame->bottom + 23, WSS_ANCHOR_MIDDLE, "tick", text);
 }
 
-/* Every decade; where there are few of them, what lies between, too. */
-static void draw_times(FILE *f, const struct frame *frame)
+/* Every decade; where there are few of them, what lies between, too. Returns how many. */
+static size_t find_times(const struct frame *frame, double ret_times[TIMES_MAX])
 {
 	bool few = frame->t_high < frame->t_low * 100;
+	size_t n = 0;
 
-	for (double t = pow(10, floor(log10(frame->t_low))); t <= frame->t_high * 1.001; t *= 10) {
+	for (double t = pow(10, floor(log10(frame->t_low))); t <= frame->t_high * 1.001; t *= 10)
+		for (int i = 0; i < (few ? 3 : 1) && n < TIMES_MAX; i++) {
+			double time = t * (i == 0 ? 1 : i == 1 ? 2 : 5);
+
+			if (time >= frame->t_low * 0.999 && time <= frame->t_high * 1.001)
+				ret_times[n++] = time;
+		}
+	return n;
+}
+
+static void draw_times(FILE *f, const struct frame *frame)
+{
+	double times[TIMES_MAX], step;
+	size_t n = find_times(frame, times);
+
+	for (size_t i = 0; i < n && n > 1; i++)
+		draw_time(f, frame, times[i]);
+	if (n > 1)
+		return;
+	/* From 2.1 s to 4 s there is no such time. */
+	step = wss_axis_time_step(frame->t_high - frame->t_low, 4);
+	for (double t = ceil(frame->t_low / step - 1e-9) * step; t <= frame->t_high * 1.0001; t += step)
 		draw_time(f, frame, t);
-		if (!few)
-			continue;
-		draw_time(f, frame, 2 * t);
-		draw_time(f, frame, 5 * t);
-	}
 }
 
 static void draw_axes(FILE *f, const struct frame *frame)
@@ -184,6 +207,7 @@ static void draw_curve(FILE *f, const struct frame *frame, const struct wss_grid
 			       y_of(frame, grid->points[grid->knee].mean_bytes), 6, class);
 }
 
+/* What stands behind the name: "(mmu, 4 KiB, knee at 64.0 MiB after 1.00 s)". */
 static void describe(const struct wss_growth *guest, char *text, size_t size)
 {
 	char granularity[16], knee_size[16], knee_time[16], knee[64] = "";
@@ -197,10 +221,8 @@ static void describe(const struct wss_growth *guest, char *text, size_t size)
 		wss_duration_format(point->ns, knee_time, sizeof(knee_time));
 		snprintf(knee, sizeof(knee), ", knee at %s after %s", knee_size, knee_time);
 	}
-	snprintf(text, size, "%.*s%s (%s, %s%s)", NAME_MAX_SHOWN, guest->domain,
-		 strlen(guest->domain) > NAME_MAX_SHOWN ? "..." : "", guest->method, granularity,
-		 knee);
-	wss_text_sanitize(text);
+	snprintf(text, size, "(%s, %s%s%s)", guest->method, granularity,
+		 guest->degraded ? ", degraded" : "", knee);
 }
 
 /* Both are near each other for most guests: the larger one's name goes above its line. */
@@ -232,27 +254,40 @@ static void add_size(const char *name, struct wss_amount amount, char *text, siz
 	if (!amount.known)
 		return;
 	wss_size_format(amount.value, bytes, sizeof(bytes));
-	snprintf(text + len, size - len, ", %s %s", name, bytes);
+	snprintf(text + len, size - len, "%s%s %s", len ? ", " : "", name, bytes);
+}
+
+static void draw_legend(FILE *f, const struct wss_growth *guest, double y, bool alone)
+{
+	char name[256], details[128], text[400], sizes[64] = "";
+
+	snprintf(name, sizeof(name), "%s", guest->domain);
+	wss_text_sanitize(name);
+	wss_svg_fit(name, sizeof(name), FONT, alone ? NAME_WIDTH : NAME_WIDTH_OF_MANY);
+	describe(guest, details, sizeof(details));
+	snprintf(text, sizeof(text), "%s %s", name, details);
+	wss_svg_text(f, LEFT + 18, y, WSS_ANCHOR_START, "legend", text);
+	if (alone)
+		return;
+	add_size("RSS", guest->rss_bytes, sizes, sizeof(sizes));
+	add_size("balloon", guest->balloon_bytes, sizes, sizeof(sizes));
+	wss_svg_text(f, WIDTH - RIGHT, y, WSS_ANCHOR_END, "small", sizes);
 }
 
 static void draw_guest(FILE *f, const struct frame *frame, const struct wss_growth *guest,
 		       size_t index, bool alone)
 {
 	double y = TOP - 6 + LEGEND_ROW * (double)index;
-	char colour[8], text[256];
+	char colour[8];
 
 	snprintf(colour, sizeof(colour), "s%zu", index % WSS_SVG_SERIES);
-	describe(guest, text, sizeof(text));
-	if (alone) {
+	if (alone)
 		draw_references(f, frame, guest);
-	} else {
+	else
 		draw_coloured_references(f, frame, guest, colour);
-		add_size("RSS", guest->rss_bytes, text, sizeof(text));
-		add_size("balloon", guest->balloon_bytes, text, sizeof(text));
-	}
 	draw_curve(f, frame, guest->grid, colour);
 	wss_svg_circle(f, LEFT + 6, y - 5, 5, colour);
-	wss_svg_text(f, LEFT + 18, y, WSS_ANCHOR_START, "legend", text);
+	draw_legend(f, guest, y, alone);
 }
 
 void wss_growth_plot(FILE *f, const struct wss_growth *guests, size_t n)
@@ -274,17 +309,21 @@ void wss_growth_plot(FILE *f, const struct wss_growth *guests, size_t n)
 void wss_growth_print(FILE *f, const struct wss_growth *guest, int width)
 {
 	const struct wss_grid *grid = guest->grid;
-	char text[192];
+	int room = width - BESIDE;
+	char name[256], text[128];
 	double largest = 0;
-	int room = width - 42;
 
-	if (room < 10)
-		room = 10;
+	if (room > BAR_MAX)
+		room = BAR_MAX;
+	if (room < 4)
+		room = 4;
 	for (size_t i = 0; i < grid->n; i++)
 		if (grid->points[i].n)
 			largest = fmax(largest, grid->points[i].mean_bytes);
 	describe(guest, text, sizeof(text));
-	fprintf(f, "%s\n", text);
+	snprintf(name, sizeof(name), "%s", guest->domain);
+	wss_text_sanitize(name);
+	fprintf(f, "%s %s\n", name, text);
 	for (size_t i = 0; i < grid->n; i++) {
 		const struct wss_grid_point *point = &grid->points[i];
 		char time[16], size[16], high[16] = "";

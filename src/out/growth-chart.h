@@ -16,6 +16,7 @@ struct wss_growth {
 	const char *domain;
 	const char *method;
 	uint64_t granularity_bytes;
+	bool degraded; /* a window of it was */
 	struct wss_amount rss_bytes;
 	struct wss_amount balloon_bytes;
 	const struct wss_grid *grid;
@@ -28,7 +29,10 @@ struct wss_growth {
  */
 void wss_growth_plot(FILE *f, const struct wss_growth *guests, size_t n);
 
-/* The curve of one guest as lines of text, at most width columns wide. */
+/*
+ * The curve of one guest as lines of text, its bars at most width columns wide, which
+ * is 38 at least.
+ */
 void wss_growth_print(FILE *f, const struct wss_growth *guest, int width);
 
 #endif

@@ -65,6 +65,24 @@ opens() { # SVG
 	seen=$(look "$svg")
 	echo "$seen"
 	[[ $seen == curves* ]]
+	# In which there is no decade, nor twice or five times one.
+	"$draw" 1 210 400 >"$svg"
+	"$WSS_SRCDIR/tests/tools/svg-check" "$svg" 800 light
+	for tick in 250 300 350 400; do
+		grep -q ">$tick ms<" "$svg"
+	done
+}
+
+@test "wide letters and many figures stay in the picture" {
+	local svg=$BATS_TEST_TMPDIR/wide.svg width scheme
+	for width in 800 1600; do
+		for scheme in light dark; do
+			"$draw" 6 1 40000 "$(printf 'W\303\234%.0s' {1..60})" >"$svg"
+			"$WSS_SRCDIR/tests/tools/svg-check" "$svg" $width $scheme
+			"$draw" 1 1 40000 "$(printf 'M%.0s' {1..200})" >"$svg"
+			"$WSS_SRCDIR/tests/tools/svg-check" "$svg" $width $scheme
+		done
+	done
 }
 
 @test "dark" {

@@ -69,6 +69,21 @@ refused() { # STATUS REGULAR-EXPRESSION
 	wss profile --to 500ms --repeat 2 --output csv
 	[ "$status" = 0 ]
 	[ "$(tail -n 1 <<<"$out" | cut -d, -f1,9)" = "fake1,2" ]
+	[ "$(tail -n 1 <<<"$out" | cut -d, -f8)" = "" ]
+	[ "$(field degraded_windows | sort -u)" = 0 ]
+	# A guest that was stopped within the window is no quiet one.
+	"$WSS_BUILDDIR/virt-wss" --debug --qmp "$socket" profile --to 2s >"$BATS_TEST_TMPDIR/out" \
+		2>"$BATS_TEST_TMPDIR/err" 3>&- &
+	pid=$!
+	until grep -q armed "$BATS_TEST_TMPDIR/err"; do
+		kill -0 $pid
+		timeout 0.05 tail --pid=$pid -f /dev/null || true
+	done
+	kill -STOP "$fake_pid"
+	wait $pid
+	kill -CONT "$fake_pid"
+	grep -q '(refs, 4 KiB, degraded' "$BATS_TEST_TMPDIR/out"
+	grep -q 'note: the guest was paused or stopped within the window' "$BATS_TEST_TMPDIR/err"
 	wss profile --from 2s --to 1s
 	[ "$status" = 2 ]
 	wss profile --to 200ms --plot /does/not/exist.svg

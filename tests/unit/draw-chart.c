@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Writes a chart of invented guests to stdout, for tests that look at the picture:
- * draw-chart N FROM-MS TO-MS. Each guest grows to a size of its own and then no more; the
+ * draw-chart N FROM-MS TO-MS [NAME]. Each guest grows to a size of its own and then no more; the
  * second one's windows are spread, the third one's sizes are not known.
  */
 #include <math.h>
@@ -31,11 +31,11 @@ static void add_window(struct wss_grid *grid, double full_bytes, double seconds,
 	wss_grid_add(grid, curve, POINTS, 2);
 }
 
-static struct wss_growth make_guest(int i, double from_ms, double to_ms)
+static struct wss_growth make_guest(int i, double from_ms, double to_ms, const char *name)
 {
 	static const char *const names[] = { "web1", "db & <cache>", "a-domain-with-a-rather-long-name-indeed" };
 	double full = 64 * MIB * (i + 1);
-	struct wss_growth guest = { .domain = names[i % 3], .method = "mmu",
+	struct wss_growth guest = { .domain = name ? name : names[i % 3], .method = "mmu",
 				    .granularity_bytes = 4096, .grid = &grids[i] };
 
 	wss_grid_init(&grids[i], (uint64_t)(from_ms * MS), (uint64_t)(to_ms * MS));
@@ -53,12 +53,12 @@ static struct wss_growth make_guest(int i, double from_ms, double to_ms)
 int main(int argc, char **argv)
 {
 	struct wss_growth guests[GUESTS_MAX];
-	int n = argc == 4 ? atoi(argv[1]) : 0;
+	int n = argc == 4 || argc == 5 ? atoi(argv[1]) : 0;
 
 	if (n < 1 || n > GUESTS_MAX)
 		return 2;
 	for (int i = 0; i < n; i++)
-		guests[i] = make_guest(i, atof(argv[2]), atof(argv[3]));
+		guests[i] = make_guest(i, atof(argv[2]), atof(argv[3]), argc == 5 ? argv[4] : NULL);
 	wss_growth_plot(stdout, guests, (size_t)n);
 	return ferror(stdout) || fflush(stdout) ? 1 : 0;
 }
