@@ -15,6 +15,11 @@ loop_rate() { # NAME [COMMAND...] that runs meanwhile
 	wait_until 60 enough_reports
 	stamp_end
 	[ $# = 0 ] || wait $!
+	stamped_rate
+}
+
+# Touches a second by the reports between stamp_begin and stamp_end.
+stamped_rate() {
 	awk '/ wss-guest: time_ms=/ {
 		for (i = 3; i <= NF; i++)
 			value[substr($i, 1, index($i, "=") - 1)] = substr($i, index($i, "=") + 1)
