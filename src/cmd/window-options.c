@@ -9,7 +9,6 @@
 
 #define STALL_MAX_NS (60 * WSS_NS_PER_S)
 /* 8 GiB by 4 KiB; at about 2 us a fault, four seconds of one CPU over the window. */
-#define MAX_FAULTS_DEFAULT (2u << 20)
 
 static int parse_method(const char *name, struct wss_round_options *round, struct wss_error *err)
 {
@@ -68,7 +67,7 @@ void wss_window_options_init(struct wss_round_options *round, uint64_t window_ns
 		.window = { .window_ns = window_ns,
 			    .granularity = WSS_GRANULARITY_NATIVE,
 			    .max_stall_ns = WSS_MAX_STALL_DEFAULT_NS,
-			    .max_faults = MAX_FAULTS_DEFAULT },
+			    .max_faults = WSS_MAX_FAULTS_DEFAULT },
 		.count = 1,
 	};
 }

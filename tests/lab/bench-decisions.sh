@@ -18,9 +18,10 @@ declare -A workload=(
 	[phases]="wss.map=200 wss.cold=500 wss.phases=60:10,200:10"
 	[growing]="wss.map=400 wss.lazy=1 wss.cold=500 wss.phases=100:60,150:60,200:60,250:60,300:60,350:0"
 	[bursty]="wss.map=300 wss.lazy=1 wss.cold=500 wss.phases=100:17,300:3"
+	[huge]="wss.map=200 wss.cold=500 wss.phases=200:0"
 	[cache]="wss.map=64 wss.file=disk:250 wss.cold=400 wss.phases=64:0"
 )
-names=${WSS_LAB_ARGS:-steady phases growing bursty cache}
+names=${WSS_LAB_ARGS:-steady phases growing bursty cache huge}
 
 table() { # VALUE...
 	printf '# %-8s %8s %8s %6s %9s %9s %7s %7s %6s\n' "$@"
@@ -35,11 +36,13 @@ shrunk_or_late() {
 }
 
 measure_workload() { # NAME
-	local name=$1 before after p99 recommended
+	local name=$1 before after p99 recommended thp=never granularity=native
 	rm -f "$lab_run/before" "$lab_run/after"
-	decisions_guest_start "$name" "${workload[$name]} wss.mode=write"
+	# On huge pages, and measured by 4 KiB; else as steady.
+	[ "$name" != huge ] || thp=always granularity=4k
+	decisions_guest_start "$name" "${workload[$name]} wss.mode=write" "$thp"
 	rates "$name" "$lab_run/before" "$runs"
-	ten_windows "$name" || return 1
+	ten_windows "$name" "$granularity" || return 1
 	wss recommend "$name" --output csv
 	p99=$(csv p99_bytes)
 	recommended=$(csv recommended_bytes)

@@ -16,7 +16,8 @@ window=5s
 export VIRT_WSS_HISTORY=$lab_run/history.db
 
 # As an operator would have it: statistics, and a kernel that takes memory back in need.
-decisions_guest_start() { # NAME KERNEL-ARGUMENTS
+decisions_guest_start() { # NAME KERNEL-ARGUMENTS [always|never]: huge pages
+	lab_thp "${3:-never}"
 	rm -f "$VIRT_WSS_HISTORY"*
 	truncate -s ${disk_mib}M "$lab_run/disk.img"
 	controlled_guest_start "$1" "$2" memory=1024 \
@@ -25,8 +26,9 @@ decisions_guest_start() { # NAME KERNEL-ARGUMENTS
 			<source file='$lab_run/disk.img'/><target dev='vda' bus='virtio'/><readonly/></disk>"
 }
 
-ten_windows() { # NAME
-	wss sample "$1" --store --window $window --count 10 --max-stall 10s --output csv
+ten_windows() { # NAME [GRANULARITY]
+	wss sample "$1" --store --window $window --count 10 --max-stall 10s --output csv \
+		--granularity "${2:-native}"
 	status_is 0
 }
 

@@ -90,7 +90,7 @@ viewport_classes() {
 	diag "persistent $(mib "$(field persistent_bytes "$lab_run/report" | head -n 1)")," \
 		"lost $(mib "$(field lost_bytes "$lab_run/report" | head -n 1)")," \
 		"gained $(mib "$(field gained_bytes "$lab_run/report" | head -n 1)")"
-	in_range "$(field persistent_bytes "$lab_run/report" | head -n 1)" $((16 * MiB)) $((18 * MiB)) &&
+	close_to "$(field persistent_bytes "$lab_run/report" | head -n 1)" $((16 * MiB + baseline)) &&
 		in_range "$(field lost_bytes "$lab_run/report" | head -n 1)" $((31 * MiB)) $((34 * MiB)) &&
 		in_range "$(field gained_bytes "$lab_run/report" | head -n 1)" 0 $((2 * MiB))
 }
