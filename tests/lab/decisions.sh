@@ -32,10 +32,6 @@ ten_windows() { # NAME [GRANULARITY]
 	status_is 0
 }
 
-host_rss() { # NAME -> bytes of the guest's QEMU
-	awk '/^VmRSS:/ { print $2 * 1024 }' "/proc/$(lab_guest_pid "$1")/status"
-}
-
 # A column of the row that virt-wss has printed as CSV.
 csv() { # COLUMN
 	awk -f "$WSS_LAB_DIR/../../scripts/csv-field.awk" -v name="$1" "$wss_out"

@@ -269,6 +269,10 @@ guest_well() { # NAME
 	return 1
 }
 
+host_rss() { # NAME -> bytes of the guest's QEMU
+	awk '/^VmRSS:/ { print $2 * 1024 }' "/proc/$(lab_guest_pid "$1")/status"
+}
+
 # A guest that libvirt does not know of, with a QMP socket at $lab_run/NAME.sock:
 # on anonymous memory of 512 MiB. Started again when it stalls, as by lab_guest_start.
 plain_guest_start() { # NAME KERNEL-ARGUMENTS
