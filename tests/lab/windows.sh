@@ -8,9 +8,6 @@
 . "${WSS_LAB_DIR:?}/rates.sh"
 
 patient=(--granularity 4k --max-stall 10s)
-lengths="0.1 0.3 1 3"
-# Windows a round: what a short one sees depends more on what the guest's kernel happens to do.
-declare -A count_of=([0.1]=20 [0.3]=10 [1]=4 [3]=3)
 rounds=2
 
 # Bytes at so many seconds of the profile in $lab_run/profile, between its points.
@@ -21,21 +18,23 @@ curve_at() { # SECONDS
 			{ s = $1; b = $2; n++ }'
 }
 
-# Bytes at some lengths from windows of one length: a line for each to curve-LENGTH.
-take_curve() { # NAME COUNT TO LENGTH...
-	local name=$1 count=$2 to=$3 t
-	shift 3
-	"$virt_wss" profile "$name" "${patient[@]}" --from 50ms --to "$to" --repeat "$count" \
+# Bytes at some lengths, a line for each to curve-LENGTH: from so many windows that are longer than
+# the last of them by as much as the points of the curve lie apart.
+take_curve() { # NAME COUNT LENGTH...
+	local name=$1 count=$2 t to
+	shift 2
+	to=$(awk -v t="${*: -1}" 'BEGIN { print t * 1.4 }')
+	"$virt_wss" profile "$name" "${patient[@]}" --from 50ms --to "${to}s" --repeat "$count" \
 		--output json >"$lab_run/profile" 2>"$wss_err" || wss_say
 	for t; do
 		curve_at "$t" >>"$lab_run/curve-$t"
 	done
 }
 
-take_windows() { # NAME LENGTH FILE: a line of bytes for each
-	"$virt_wss" sample "$1" "${patient[@]}" --count "${count_of[$2]}" --window "${2}s" \
-		--output json >"$wss_out" 2>"$wss_err" || wss_say
-	json wss_bytes >>"$3"
+take_windows() { # NAME LENGTH COUNT FILE: a line of bytes for each
+	"$virt_wss" sample "$1" "${patient[@]}" --count "$3" --window "${2}s" --output json \
+		>"$wss_out" 2>"$wss_err" || wss_say
+	json wss_bytes >>"$4"
 	json arm_seconds >>"$lab_run/arming"
 }
 
@@ -70,38 +69,56 @@ first_mib() { # TOUCHES-A-SECOND SECONDS -> bytes
 # nested host can take also when arming has held the guest up. Before that one MiB at the same
 # rate, which is whole after an eighth of a second: what is beside it is the guest's kernel at
 # this work. In rounds, so that a drift of the machine is not taken for a difference.
-test_curve() {
-	local t round rate arming one many beside own
-	controlled_guest_start curve "wss.map=320 wss.mode=write wss.rate=2048 wss.phases=1:0" memory=512
-	for t in $lengths; do
-		take_windows curve "$t" "$lab_run/beside-$t"
+compare_curve() { # NAME "COUNT LENGTH..."...: so many windows a round, and as many of each length
+	local name=$1 group t round rate arming one many beside own
+	shift
+	controlled_guest_start "$name" "wss.map=320 wss.mode=write wss.rate=2048 wss.phases=1:0" memory=512
+	rm -f "$lab_run"/{arming,beside-*,curve-*,windows-*}
+	for group; do
+		for t in ${group#* }; do
+			take_windows "$name" "$t" "${group%% *}" "$lab_run/beside-$t"
+		done
 	done
-	check "the guest begins a pass of half a minute" begin_phase curve 256:0:write:random
+	check "$name: a pass of half a minute begins" begin_phase "$name" 256:0:write:random
 	rm -f "$lab_run/arming"
-	stamp_begin curve
+	stamp_begin "$name"
 	for ((round = 0; round < rounds; round++)); do
-		take_curve curve "${count_of[0.1]}" 500ms 0.1 0.3
-		take_windows curve 0.1 "$lab_run/windows-0.1"
-		take_windows curve 0.3 "$lab_run/windows-0.3"
-		take_curve curve "${count_of[1]}" 5s 1 3
-		take_windows curve 1 "$lab_run/windows-1"
-		take_windows curve 3 "$lab_run/windows-3"
+		for group; do
+			# shellcheck disable=SC2086
+			take_curve "$name" $group
+			for t in ${group#* }; do
+				take_windows "$name" "$t" "${group%% *}" "$lab_run/windows-$t"
+			done
+		done
 	done
 	stamp_end
 	rate=$(stamped_rate) arming=$(mean "$lab_run/arming" 1000000)
 	diag "the guest's own rate: $rate touches a second; arming takes $arming us"
-	for t in $lengths; do
+	# shellcheck disable=SC2048,SC2086
+	for t in ${*#* }; do
 		one=$(mean "$lab_run/curve-$t") many=$(mean "$lab_run/windows-$t")
 		beside=$(($(mean "$lab_run/beside-$t") - $(first_mib "$rate" "$t")))
 		own=$(by_rate "$rate" "$t" "$beside" "$tables" "$arming")
 		diag "$t s: curve $(mib "$one"), windows $(mib "$many"), beside the set $(mib "$beside")," \
 			"by the guest's rate $(mib "$own")"
 		diag "windows, KiB: $(awk '{ printf "%d ", $1 / 1024 }' "$lab_run/windows-$t")"
-		check "the curve at $t s is a window of $t s" within_5_percent "$one" "$many"
-		check "and the guest's own rate" within_5_percent "$one" "$own"
+		check "$name: the curve at $t s is a window of $t s" within_5_percent "$one" "$many"
+		check "$name: and the guest's own rate" within_5_percent "$one" "$own"
 	done
 	exec 7>&-
-	lab_guest_stop curve
+	lab_guest_stop "$name"
+}
+
+# On small pages a window takes no longer than it is, so that many short ones can be had: they
+# differ by what the guest's kernel happens to do. On huge pages each waits for the last one's
+# dirty log to end.
+test_curve() {
+	lab_thp never
+	patient[1]=native
+	compare_curve small '24 0.1 0.3' '4 1 3'
+	lab_thp always
+	patient[1]=4k
+	compare_curve huge '3 1 3'
 }
 
 guest_fds() { # NAME
@@ -132,6 +149,7 @@ rate_is_as_before() { # NAME
 
 test_fifty() {
 	local fds
+	lab_thp always
 	lab_guest_start fifty memory=512 args="wss.map=320 wss.touch=64 wss.mode=write"
 	check "the guest touches" lab_guest_wait_passes fifty 3
 	fds=$(guest_fds fifty)
@@ -151,7 +169,6 @@ test_fifty() {
 	lab_guest_stop fifty
 }
 
-lab_thp always
 lab_libvirtd_start
 for part in ${WSS_LAB_ARGS:-curve fifty}; do
 	"test_$part"
