@@ -300,7 +300,7 @@ static void test_retention_by_size(void **unused)
 static noreturn void child_fill(const char *const *uuids, unsigned n)
 {
 	struct wss_error err = WSS_ERROR_INIT;
-	struct wss_history *history;
+	struct wss_history *history = NULL;
 	int r = wss_history_open(path, &history, &err);
 
 	for (; r == 0 && *uuids; uuids++)
@@ -311,6 +311,7 @@ static noreturn void child_fill(const char *const *uuids, unsigned n)
 		}
 	if (r < 0)
 		fprintf(stderr, "writer: %s\n", err.text);
+	wss_history_close(history);
 	_exit(r < 0);
 }
 
