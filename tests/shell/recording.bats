@@ -96,8 +96,10 @@ bats_require_minimum_version 1.5.0
 @test "a recording does not get more intervals than can be read" {
 	! "$mkrecording" r --ram $((16 << 20)) --windows 1048577 >said 2>why || return 1
 	grep -q '1048576 intervals.*no more fit$' why
-	"$virt_wss" report r --viewport 1048570s: --output json >out.json
-	json '$j->{viewport}{windows} == 6 && $j->{recording}{whole}' <out.json
+	# In words: as JSON it is a third of a gigabyte.
+	"$virt_wss" report r --viewport 1048570s: >out 2>err
+	[ ! -s err ]
+	grep -q '^from 291 h to 291 h: 6 windows, gaps of 0 s' out
 	refused 2 'at most 524288 windows' record web1 -o r --for 8d
 	refused 2 'at most 524288 windows' record web1 -o r --for 10m --interval 1ms
 }
