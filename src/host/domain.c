@@ -152,15 +152,24 @@ static int refresh_job(struct wss_guest *guest, virDomainPtr dom, struct wss_err
 	return 0;
 }
 
+/* Of a domain that does not run libvirt gives the figures of its configuration. */
+static bool runs(virDomainStatsRecordPtr record)
+{
+	int state;
+
+	return virTypedParamsGetInt(record->params, record->nparams, "state.state", &state) != 1 ||
+	       state != VIR_DOMAIN_SHUTOFF;
+}
+
 static int get_stats(virDomainPtr dom, unsigned stats, unsigned flags,
 		     virDomainStatsRecordPtr **ret_records, struct wss_error *err)
 {
 	virDomainPtr list[] = { dom, NULL };
-	int n = virDomainListGetStats(list, stats, ret_records, flags);
+	int n = virDomainListGetStats(list, stats | VIR_DOMAIN_STATS_STATE, ret_records, flags);
 
 	if (n < 0)
 		return wss_conn_error(err, "cannot read the domain's statistics");
-	if (n == 0) {
+	if (n == 0 || !runs((*ret_records)[0])) {
 		virDomainStatsRecordListFree(*ret_records);
 		return wss_error_set(err, WSS_ERR_GONE, "the domain is not running any more");
 	}

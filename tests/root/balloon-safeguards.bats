@@ -1,0 +1,57 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# What gives guests their memory back when balloon --apply cannot: its watchdog and its history,
+# when one of them is gone or kept busy.
+
+load balloon-functions.sh
+
+@test "at its floor, without its watchdog: gives back, though there is no step to take" {
+	apply web1
+	wait_until 120 said 'web1: it is at its floor'
+	kill -KILL "$(cat "/proc/$apply_pid/task/$apply_pid/children")"
+	apply_end
+	[ "$status" = 1 ]
+	said 'web1: its watchdog is gone'
+	none_left
+	wait_until 20 taken_is web1 0
+}
+
+@test "a history that is removed: what nobody would find any more is given back" {
+	apply web1
+	wait_until 60 taken_at_least web1 40
+	rm "$VIRT_WSS_HISTORY"
+	apply_end
+	[ "$status" = 1 ]
+	said 'web1: its history was removed'
+	wait_until 20 taken_is web1 0
+}
+
+# It has the write lock until its input ends.
+hold_history() {
+	mkfifo "$BATS_TEST_TMPDIR/hold"
+	sqlite3 -cmd '.timeout 10000' "$VIRT_WSS_HISTORY" <"$BATS_TEST_TMPDIR/hold" 3>&- &
+	exec 9>"$BATS_TEST_TMPDIR/hold"
+	printf '%s\n' 'BEGIN IMMEDIATE;' ".shell touch $BATS_TEST_TMPDIR/held" >&9
+	wait_until 20 test -e "$BATS_TEST_TMPDIR/held"
+}
+
+@test "a history that somebody else keeps busy puts steps off, and no guest in need" {
+	apply web1 web2
+	wait_until 60 taken_at_least web1 40
+	wait_until 60 taken_at_least web2 40
+	hold_history
+	# From then on there is always a window that waits for it.
+	wait_until 60 said 'history .*: cannot write it: database is locked'
+	said 'web1: put off: history'
+	refute said 'web1: gives back'
+	touch_mib web1 192
+	wait_until 10 taken_is web1 0
+	said 'web1: gives back to 512 MiB: the guest'
+	exec 9>&-
+	kill -TERM "$apply_pid"
+	apply_end
+	[ "$status" = 143 ]
+	none_left
+	wait_until 20 taken_is web2 0
+}
