@@ -315,24 +315,28 @@ static void test_pid_reuse(void **unused)
 
 static void test_find(void **unused)
 {
-	char exe[PATH_MAX], part[64];
-	pid_t real = start_qemu(host.qemu, UUID_A, NULL), second, fake;
+	char exe[PATH_MAX], part[64], uuid[40];
 	struct wss_error err = WSS_ERROR_INIT;
-	pid_t found = 0;
+	pid_t real, second, fake, found = 0;
 
 	(void)unused;
+	/* Of this test alone: what another has started may still be about to end. */
+	snprintf(uuid, sizeof(uuid), "a1b2c3d4-0000-4000-8000-%012d", getpid());
+	real = start_qemu(host.qemu, uuid, NULL);
 	/* The same arguments in a program that is no QEMU do not count. */
 	copy_self(host.tree, "harmless");
-	fake = start_qemu(make_path(exe, "%s/harmless", host.tree), UUID_A, NULL);
-	assert_int_equal(wss_process_find(&host.root, UUID_A, &found, &err), 0);
+	fake = start_qemu(make_path(exe, "%s/harmless", host.tree), uuid, NULL);
+	assert_int_equal(wss_process_find(&host.root, uuid, &found, &err), 0);
 	assert_int_equal(found, real);
-	assert_int_equal(wss_process_find(&host.root, UUID_B, &found, &err), -1);
-	assert_error(&err, WSS_ERR_GONE, UUID_B);
+	uuid[0] = 'b';
+	assert_int_equal(wss_process_find(&host.root, uuid, &found, &err), -1);
+	assert_error(&err, WSS_ERR_GONE, uuid);
+	uuid[0] = 'a';
 
-	second = start_qemu(host.qemu, UUID_A, NULL);
+	second = start_qemu(host.qemu, uuid, NULL);
 	wss_error_clear(&err);
 	found = 0;
-	assert_int_equal(wss_process_find(&host.root, UUID_A, &found, &err), -1);
+	assert_int_equal(wss_process_find(&host.root, uuid, &found, &err), -1);
 	snprintf(part, sizeof(part), " %d", real);
 	assert_error(&err, WSS_ERR_FAILED, part);
 	snprintf(part, sizeof(part), " %d", second);
@@ -341,11 +345,11 @@ static void test_find(void **unused)
 
 	/* A zombie is none. */
 	make_zombie(second);
-	assert_int_equal(wss_process_find(&host.root, UUID_A, &found, NULL), 0);
+	assert_int_equal(wss_process_find(&host.root, uuid, &found, NULL), 0);
 	assert_int_equal(found, real);
 	waitpid(second, NULL, 0);
 	end_child(real);
-	assert_int_equal(wss_process_find(&host.root, UUID_A, &found, &err), -1);
+	assert_int_equal(wss_process_find(&host.root, uuid, &found, &err), -1);
 	end_child(fake);
 }
 
