@@ -59,10 +59,7 @@ int wss_conn_error(struct wss_error *err, const char *what)
 	virErrorPtr last = virGetLastError();
 	enum wss_error_code code = WSS_ERR_FAILED;
 
-	/* Errors of the transport have whatever code: "client socket is closed" is internal. */
-	if (last && last->domain == VIR_FROM_RPC) {
-		code = WSS_ERR_CONNECT;
-	} else if (last) {
+	if (last) {
 		switch (last->code) {
 		case VIR_ERR_NO_CONNECT:
 		case VIR_ERR_INVALID_CONN:
@@ -84,6 +81,12 @@ int wss_conn_error(struct wss_error *err, const char *what)
 			code = WSS_ERR_TIMEOUT;
 			break;
 		default:
+			/*
+			 * The transport's errors have any code: "client socket is closed" is an
+			 * internal one. But that an older libvirtd lacks a call is of it, too.
+			 */
+			if (last->domain == VIR_FROM_RPC)
+				code = WSS_ERR_CONNECT;
 			break;
 		}
 	}

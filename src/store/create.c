@@ -17,6 +17,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
+
+#define LOCK_STEP_NS (10 * WSS_NS_PER_MS)
 
 /* The directories above path; that they exist is no error, and what else is wrong shows soon. */
 static void make_directories(const char *path)
@@ -113,6 +116,19 @@ static int make_and_name(const char *path, struct wss_error *err)
 	return r;
 }
 
+/* Not for ever: whoever may read the directory may lock it. */
+static int lock_directory(int dir)
+{
+	uint64_t until_ns = wss_clock_now_ns() + DB_BUSY_MS * WSS_NS_PER_MS;
+
+	while (flock(dir, LOCK_EX | LOCK_NB) < 0) {
+		if ((errno != EWOULDBLOCK && errno != EINTR) || wss_clock_now_ns() >= until_ns)
+			return -1;
+		wss_clock_sleep_until_ns(wss_clock_now_ns() + LOCK_STEP_NS);
+	}
+	return 0;
+}
+
 int wss_db_create(const char *path, struct wss_error *err)
 {
 	wss_auto_free char *copy = strdup(path);
@@ -124,7 +140,7 @@ int wss_db_create(const char *path, struct wss_error *err)
 		return 0;
 	make_directories(path);
 	dir = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0 || flock(dir, LOCK_EX) < 0)
+	if (dir < 0 || lock_directory(dir) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "history %s: cannot write it",
 				       path);
 	if (!is_missing(path))

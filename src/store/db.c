@@ -11,8 +11,6 @@
 
 #include "base/cleanup.h"
 
-/* Another writer's transaction takes milliseconds; a disk may take seconds. */
-#define BUSY_MS 15000
 /* A reader checks a small file; a large one costs it more than what it came for. */
 #define READER_CHECK_MAX (64 << 20)
 #define VALUE_MAX (16 << 20)
@@ -172,7 +170,7 @@ void wss_history_close(struct wss_history *history)
 
 int wss_db_set_up(struct wss_history *history, struct wss_error *err)
 {
-	sqlite3_busy_timeout(history->db, BUSY_MS);
+	sqlite3_busy_timeout(history->db, DB_BUSY_MS);
 	sqlite3_extended_result_codes(history->db, 1);
 	sqlite3_limit(history->db, SQLITE_LIMIT_LENGTH, VALUE_MAX);
 	sqlite3_db_config(history->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);

@@ -12,6 +12,9 @@
 #include "base/error.h"
 #include "store/history.h"
 
+/* Another writer's transaction takes milliseconds; a disk may take seconds. */
+#define DB_BUSY_MS 15000
+
 enum wss_db_statement {
 	DB_GUEST_PUT,
 	DB_GUEST_GET,
@@ -64,7 +67,10 @@ int wss_db_set_up(struct wss_history *history, struct wss_error *err);
 /* The mode of the file: incremental vacuum where it is still empty, and WAL. */
 int wss_db_set_up_writer(struct wss_history *history, struct wss_error *err);
 
-/* Makes the file at path, whole, where there is none or an empty one; else does nothing. */
+/*
+ * Makes the file at path, whole, where there is none or an empty one; else does nothing. Waits at
+ * most DB_BUSY_MS for others who do so. 0, or -1 with err set.
+ */
 int wss_db_create(const char *path, struct wss_error *err);
 
 /* Makes the tables, or brings those of an older version up to date. */
