@@ -3,6 +3,8 @@
 #
 # The pictures of recordings, as a browser shows them: small and large, light and dark.
 
+load live-recording.sh
+
 virt_wss=$WSS_BUILDDIR/virt-wss
 mkrecording=$WSS_BUILDDIR/tests/tools/mkrecording
 svg_check=$WSS_SRCDIR/tests/tools/svg-check
@@ -82,6 +84,10 @@ has() { # PICTURE NAME LEAST
 	[ "$(stat -c %s many.svg)" -lt 300000 ]
 }
 
+marked_late() { # TEXT
+	"$virt_wss" mark live "$1" 2>when && grep -q 'marked at [1-9][0-9.]* s' when
+}
+
 @test "names of any letters, marks behind the end" {
 	local name
 	for name in "$(printf 'W%.0s' {1..200})" "$(printf '日%.0s' {1..80})" \
@@ -92,20 +98,9 @@ has() { # PICTURE NAME LEAST
 		"$virt_wss" heatmap r --plot h.svg
 		shown h.svg
 	done
-	mkfifo hold
-	"$mkrecording" live --hold --windows 1 <hold >said 3>&- &
-	exec 4>hold
-	for _ in {1..100}; do
-		! grep -q holding said || break
-		sleep 0.1
-	done
+	start_live --windows 1
 	# One second is recorded; read while it goes on, the marks are behind that.
-	for _ in {1..100}; do
-		"$virt_wss" mark live "$(printf 'W%.0s' {1..255})" 2>when
-		! grep -q 'marked at [1-9][0-9.]* s' when || break
-		sleep 0.1
-	done
-	grep -q 'marked at [1-9][0-9.]* s' when
+	wait_until 20 marked_late "$(printf 'W%.0s' {1..255})"
 	"$virt_wss" mark live "$(printf '日%.0s' {1..85})"
 	"$virt_wss" report live --plot r.svg >table
 	exec 4>&-

@@ -3,6 +3,8 @@
 #
 # What reads recordings, on recordings of guests that never were.
 
+load live-recording.sh
+
 virt_wss=$WSS_BUILDDIR/virt-wss
 mkrecording=$WSS_BUILDDIR/tests/tools/mkrecording
 
@@ -286,13 +288,7 @@ bats_require_minimum_version 1.5.0
 	refused 2 'TEXT' mark r
 	refused 2 'TEXT' mark r ''
 	refused 2 'argument' mark r a b
-	mkfifo hold
-	"$mkrecording" live --hold --windows 3 <hold >said 3>&- &
-	exec 4>hold
-	for _ in {1..100}; do
-		! grep -q holding said || break
-		sleep 0.1
-	done
+	start_live --windows 3
 	run --separate-stderr "$virt_wss" mark live 'load <begins> & "ends"'
 	[ "$status" = 0 ] && [ -z "$output" ]
 	# Whole, also while it goes on; and two marks at once.
