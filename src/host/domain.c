@@ -7,6 +7,7 @@
  * nobody.
  */
 #include "host/conn-private.h"
+#include "host/domain-stats.h"
 
 #include <inttypes.h>
 #include <libvirt/virterror.h>
@@ -152,81 +153,20 @@ static int refresh_job(struct wss_guest *guest, virDomainPtr dom, struct wss_err
 	return 0;
 }
 
-/* Of a domain that does not run libvirt gives the figures of its configuration. */
-static bool runs(virDomainStatsRecordPtr record)
-{
-	int state;
-
-	return virTypedParamsGetInt(record->params, record->nparams, "state.state", &state) != 1 ||
-	       state != VIR_DOMAIN_SHUTOFF;
-}
-
-static int get_stats(virDomainPtr dom, unsigned stats, unsigned flags,
-		     virDomainStatsRecordPtr **ret_records, struct wss_error *err)
-{
-	virDomainPtr list[] = { dom, NULL };
-	int n = virDomainListGetStats(list, stats | VIR_DOMAIN_STATS_STATE, ret_records, flags);
-
-	if (n < 0)
-		return wss_conn_error(err, "cannot read the domain's statistics");
-	if (n == 0 || !runs((*ret_records)[0])) {
-		virDomainStatsRecordListFree(*ret_records);
-		return wss_error_set(err, WSS_ERR_GONE, "the domain is not running any more");
-	}
-	return 0;
-}
-
 /* Balloon figures are an extra: without them the sample lacks a column. */
 static void refresh_balloon(struct wss_guest *guest, virDomainPtr dom)
 {
-	virDomainStatsRecordPtr *records;
-	unsigned long long kib;
-
 	guest->balloon.known = false;
-	if (guest->state == WSS_GUEST_SHUTOFF ||
-	    get_stats(dom, VIR_DOMAIN_STATS_BALLOON, VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT,
-		      &records, NULL) < 0)
-		return;
-	if (virTypedParamsGetULLong(records[0]->params, records[0]->nparams, "balloon.current",
-				    &kib) == 1) {
-		guest->balloon.known = true;
-		guest->balloon.bytes = kib * 1024;
-	}
-	virDomainStatsRecordListFree(records);
-}
-
-static struct wss_amount_bytes get_amount(virDomainStatsRecordPtr record, const char *name,
-					  uint64_t factor)
-{
-	unsigned long long value;
-
-	if (virTypedParamsGetULLong(record->params, record->nparams, name, &value) != 1)
-		return (struct wss_amount_bytes){ 0 };
-	return (struct wss_amount_bytes){ true, (uint64_t)value * factor };
+	if (guest->state != WSS_GUEST_SHUTOFF)
+		guest->balloon = wss_domain_balloon(dom);
 }
 
 static int domain_balloon_stats(struct wss_guest *guest, struct wss_balloon_stats *ret_stats,
 				struct wss_error *err)
 {
 	struct domain_source *source = guest->source;
-	struct wss_amount_bytes in, out;
-	virDomainStatsRecordPtr *records;
 
-	if (get_stats(source->dom, VIR_DOMAIN_STATS_BALLOON, VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT,
-		      &records, err) < 0)
-		return -1;
-	in = get_amount(records[0], "balloon.swap_in", 1024);
-	out = get_amount(records[0], "balloon.swap_out", 1024);
-	*ret_stats = (struct wss_balloon_stats){
-		.actual = get_amount(records[0], "balloon.current", 1024),
-		.rss = get_amount(records[0], "balloon.rss", 1024),
-		.usable = get_amount(records[0], "balloon.usable", 1024),
-		.swapped = { in.known && out.known, in.bytes + out.bytes },
-		.major_faults = get_amount(records[0], "balloon.major_fault", 1),
-		.update_s = get_amount(records[0], "balloon.last-update", 1),
-	};
-	virDomainStatsRecordListFree(records);
-	return 0;
+	return wss_domain_balloon_stats(source->dom, ret_stats, err);
 }
 
 static int domain_set_balloon(struct wss_guest *guest, uint64_t bytes, struct wss_error *err)
@@ -273,79 +213,13 @@ static bool domain_disturbed(struct wss_guest *guest)
 	return source->disturbance && source->disturbance->seen;
 }
 
-#if LIBVIR_VERSION_NUMBER >= 8009000
-static bool get_counter(virDomainStatsRecordPtr record, const char *name, uint64_t *ret_value)
-{
-	unsigned long long value;
-
-	if (virTypedParamsGetULLong(record->params, record->nparams, name, &value) != 1)
-		return false;
-	*ret_value = value;
-	return true;
-}
-
-/* Sum of vcpu.N.FIELD over all vCPUs; false where none has it. */
-static bool sum_vcpus(virDomainStatsRecordPtr record, const char *field, uint64_t *ret_sum)
-{
-	bool found = false;
-
-	*ret_sum = 0;
-	for (int i = 0; i < record->nparams; i++) {
-		const virTypedParameter *p = &record->params[i];
-		const char *dot = strncmp(p->field, "vcpu.", 5) ? NULL : strchr(p->field + 5, '.');
-
-		if (dot && !strcmp(dot + 1, field) && p->type == VIR_TYPED_PARAM_ULLONG) {
-			*ret_sum += p->value.ul;
-			found = true;
-		}
-	}
-	return found;
-}
-
-/* This does wait for the monitor: it is used only where debugfs is not there. */
-static int counts_from_stats(virDomainPtr dom, struct wss_kvm_counts *ret_counts,
-			     struct wss_error *err)
-{
-	struct wss_kvm_counts counts = { 0 };
-	virDomainStatsRecordPtr *records;
-	bool found;
-
-	if (get_stats(dom, VIR_DOMAIN_STATS_VM | VIR_DOMAIN_STATS_VCPU, 0, &records, err) < 0)
-		return -1;
-	found = get_counter(records[0], "vm.pages_4k.cur", &counts.pages_4k) &&
-		get_counter(records[0], "vm.pages_2m.cur", &counts.pages_2m) &&
-		get_counter(records[0], "vm.pages_1g.cur", &counts.pages_1g);
-	counts.has_tlb_flushes = get_counter(records[0], "vm.remote_tlb_flush_requests.sum",
-					     &counts.tlb_flushes);
-	counts.has_pf_fixed = sum_vcpus(records[0], "pf_fixed.sum", &counts.pf_fixed);
-	counts.has_guest_mode = sum_vcpus(records[0], "guest_mode.cur", &counts.guest_mode);
-	counts.has_nested = counts.has_guest_mode &&
-			    sum_vcpus(records[0], "nested_run.sum", &counts.nested_run);
-	virDomainStatsRecordListFree(records);
-	if (!found)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "libvirt has no KVM page counters for this guest (needs libvirt 8.9, QEMU 7.1)");
-	*ret_counts = counts;
-	return 0;
-}
-#else
-static int counts_from_stats(virDomainPtr dom, struct wss_kvm_counts *ret_counts,
-			     struct wss_error *err)
-{
-	(void)dom;
-	(void)ret_counts;
-	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-			     "this build's libvirt has no KVM page counters (needs 8.9)");
-}
-#endif
-
 static int domain_kvm_counts(struct wss_guest *guest, struct wss_kvm_counts *ret_counts,
 			     struct wss_error *err)
 {
 	struct domain_source *source = guest->source;
 	qmp_auto struct qmp *qmp = NULL;
 
-	if (counts_from_stats(source->dom, ret_counts, err) == 0)
+	if (wss_domain_kvm_counts(source->dom, ret_counts, err) == 0)
 		return 0;
 	if (err->code != WSS_ERR_UNSUPPORTED || !source->conn->allow_monitor)
 		return -1;
@@ -377,26 +251,8 @@ static int domain_dirty_log_query(struct wss_guest *guest, struct wss_dirty_log 
 				  struct wss_error *err)
 {
 	struct domain_source *source = guest->source;
-	virDomainStatsRecordPtr *records;
-	const char *mode = NULL;
-	int status;
 
-	if (get_stats(source->dom, VIR_DOMAIN_STATS_DIRTYRATE, 0, &records, err) < 0)
-		return -1;
-	if (virTypedParamsGetInt(records[0]->params, records[0]->nparams,
-				 "dirtyrate.calc_status", &status) != 1)
-		status = -1;
-	virTypedParamsGetString(records[0]->params, records[0]->nparams, "dirtyrate.calc_mode",
-				&mode);
-	*ret_log = (struct wss_dirty_log){
-		.measuring = status == VIR_DOMAIN_DIRTYRATE_MEASURING,
-		.bitmap = mode && !strcmp(mode, "dirty-bitmap"),
-	};
-	virDomainStatsRecordListFree(records);
-	if (status < 0)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "libvirt does not tell the state of the dirty log");
-	return 0;
+	return wss_domain_dirty_log(source->dom, ret_log, err);
 }
 
 /* The host UUID that libvirt reports: <capabilities><host><uuid>. */
