@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/stop.h"
 #include "base/units.h"
 
@@ -47,41 +48,23 @@ static void *work(void *opaque)
 static struct guard *guard_new(void)
 {
 	struct guard *guard = calloc(1, sizeof(*guard));
-	pthread_condattr_t attr;
 
 	if (!guard)
 		return NULL;
 	pthread_mutex_init(&guard->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&guard->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	wss_cond_init(&guard->changed);
 	return guard;
 }
 
-/* In short steps, to see a stop request. Under the lock. */
-static void wait_a_moment(struct guard *guard)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	ts.tv_nsec += 50 * (long)WSS_NS_PER_MS;
-	if (ts.tv_nsec >= (long)WSS_NS_PER_S) {
-		ts.tv_nsec -= (long)WSS_NS_PER_S;
-		ts.tv_sec++;
-	}
-	pthread_cond_timedwait(&guard->changed, &guard->lock, &ts);
-}
-
-static bool wait_until(struct guard *guard, uint64_t deadline_ns)
+static bool wait_until(struct guard *guard, uint64_t deadline_ns, uint64_t stop_ns)
 {
 	bool stopping = false, done;
 
 	pthread_mutex_lock(&guard->lock);
 	while (!guard->done && wss_clock_now_ns() < deadline_ns) {
-		wait_a_moment(guard);
+		wss_cond_wait_a_moment(&guard->changed, &guard->lock);
 		if (!stopping && wss_stop_requested()) {
-			uint64_t soon = wss_clock_now_ns() + WSS_GUARD_STOP_NS;
+			uint64_t soon = wss_clock_now_ns() + stop_ns;
 
 			stopping = true;
 			if (soon < deadline_ns)
@@ -95,7 +78,7 @@ static bool wait_until(struct guard *guard, uint64_t deadline_ns)
 }
 
 int wss_guard_run(void (*fn)(void *opaque), void *opaque, void (*release)(void *opaque),
-		  uint64_t timeout_ns, struct wss_error *err)
+		  uint64_t timeout_ns, uint64_t stop_ns, struct wss_error *err)
 {
 	struct guard *guard = guard_new();
 	pthread_t thread;
@@ -110,7 +93,7 @@ int wss_guard_run(void (*fn)(void *opaque), void *opaque, void (*release)(void *
 		guard_free(guard);
 		return wss_error_set(err, WSS_ERR_FAILED, "cannot start a thread");
 	}
-	if (wait_until(guard, wss_clock_now_ns() + timeout_ns)) {
+	if (wait_until(guard, wss_clock_now_ns() + timeout_ns, stop_ns)) {
 		pthread_join(thread, NULL);
 		guard_free(guard);
 		return 0;

@@ -72,7 +72,7 @@ static int restore_one(struct wss_history *history, struct wss_conn *conn,
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	turn->conn = conn;
 	turn->open = *open;
-	if (wss_guard_run(give_step, turn, free, DEADLINE_NS, err) < 0) {
+	if (wss_guard_run(give_step, turn, free, DEADLINE_NS, WSS_GUARD_STOP_NS, err) < 0) {
 		*left_behind = *left_behind || err->code == WSS_ERR_TIMEOUT;
 		if (err->code != WSS_ERR_TIMEOUT)
 			free(turn);

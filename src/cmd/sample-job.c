@@ -136,7 +136,7 @@ static bool guarded(struct job *job, struct turn *turn, void (*step)(void *), ui
 	wss_auto_free char *name = strdup(turn->name);
 
 	if (wss_guard_run(step, turn, turn_free, deadline_ns > now ? deadline_ns - now : 1,
-			  &error) == 0)
+			  WSS_GUARD_STOP_NS, &error) == 0)
 		return true;
 	if (error.code == WSS_ERR_TIMEOUT)
 		job->left_behind = true;

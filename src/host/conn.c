@@ -9,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/guard.h"
 #include "base/stop.h"
 
 #define OPEN_TIMEOUT_NS (30 * WSS_NS_PER_S)
@@ -99,112 +101,62 @@ int wss_conn_error(struct wss_error *err, const char *what)
  * answers would hold us for ever. So it runs in a thread that can be left behind.
  */
 struct opening {
-	atomic_int references;
-	pthread_mutex_t lock;
-	pthread_cond_t done_cond;
-	bool done;
-	bool reading; /* a connection that may only read will do */
 	char *uri;
+	bool reading; /* a connection that may only read will do */
 	virConnectPtr vir;
 	struct wss_error error;
 };
 
-static void opening_unref(struct opening *o)
+static void opening_free(void *opaque)
 {
-	if (atomic_fetch_sub(&o->references, 1) != 1)
-		return;
+	struct opening *o = opaque;
+
 	if (o->vir)
 		virConnectClose(o->vir);
-	pthread_mutex_destroy(&o->lock);
-	pthread_cond_destroy(&o->done_cond);
 	free(o->uri);
 	free(o);
 }
 
-static void *open_thread(void *opaque)
+static void opening_run(void *opaque)
 {
 	struct opening *o = opaque;
-	struct wss_error error = WSS_ERROR_INIT;
-	virConnectPtr vir = virConnectOpenAuth(o->uri, virConnectAuthPtrDefault, 0);
 
-	if (!vir) {
-		wss_conn_error(&error, "cannot connect to libvirt");
-		error.code = WSS_ERR_CONNECT;
-		/* Where that fails, too, the first reason is the one to know. */
-		if (o->reading && (vir = virConnectOpenReadOnly(o->uri)))
-			wss_error_clear(&error);
-	}
-	pthread_mutex_lock(&o->lock);
-	o->vir = vir;
-	o->error = error;
-	o->done = true;
-	pthread_cond_signal(&o->done_cond);
-	pthread_mutex_unlock(&o->lock);
-	opening_unref(o);
-	return NULL;
-}
-
-/* Waits for the thread in short steps, to see a stop request. */
-static int opening_wait(struct opening *o, struct wss_error *err)
-{
-	uint64_t deadline = wss_clock_now_ns() + OPEN_TIMEOUT_NS;
-	bool done = false;
-
-	while (!done) {
-		struct timespec ts;
-
-		if (wss_stop_requested())
-			return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
-		if (wss_clock_now_ns() > deadline)
-			return wss_error_set(err, WSS_ERR_CONNECT,
-					     "cannot connect to libvirt: no answer within 30 s");
-		clock_gettime(CLOCK_REALTIME, &ts);
-		ts.tv_nsec += 50 * (long)WSS_NS_PER_MS;
-		if (ts.tv_nsec >= (long)WSS_NS_PER_S) {
-			ts.tv_nsec -= (long)WSS_NS_PER_S;
-			ts.tv_sec++;
-		}
-		pthread_mutex_lock(&o->lock);
-		if (!o->done)
-			pthread_cond_timedwait(&o->done_cond, &o->lock, &ts);
-		done = o->done;
-		pthread_mutex_unlock(&o->lock);
-	}
-	return 0;
+	o->vir = virConnectOpenAuth(o->uri, virConnectAuthPtrDefault, 0);
+	if (o->vir)
+		return;
+	wss_conn_error(&o->error, "cannot connect to libvirt");
+	o->error.code = WSS_ERR_CONNECT;
+	/* Where that fails, too, the first reason is the one to know. */
+	if (o->reading && (o->vir = virConnectOpenReadOnly(o->uri)))
+		wss_error_clear(&o->error);
 }
 
 static int open_with_deadline(const char *uri, bool reading, virConnectPtr *ret_vir,
 			      struct wss_error *err)
 {
 	struct opening *o = calloc(1, sizeof(*o));
-	pthread_t thread;
-	int r = -1;
+	struct wss_error late = WSS_ERROR_INIT;
 
 	if (!o || (uri && !(o->uri = strdup(uri)))) {
 		free(o);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
 	o->reading = reading;
-	o->references = 2;
-	pthread_mutex_init(&o->lock, NULL);
-	pthread_cond_init(&o->done_cond, NULL);
-	if (pthread_create(&thread, NULL, open_thread, o) != 0) {
-		o->references = 1;
-		wss_error_set(err, WSS_ERR_FAILED, "cannot start a thread");
-	} else {
-		pthread_detach(thread);
-		r = opening_wait(o, err);
-	}
-	if (r == 0 && !o->vir) {
+	if (wss_guard_run(opening_run, o, opening_free, OPEN_TIMEOUT_NS, 0, &late) == 0) {
+		*ret_vir = wss_steal_ptr(o->vir);
 		*err = o->error;
-		r = -1;
+		opening_free(o);
+		return *ret_vir ? 0 : -1;
 	}
-	if (r == 0) {
-		*ret_vir = o->vir;
-		o->vir = NULL;
+	if (late.code != WSS_ERR_TIMEOUT) {
+		opening_free(o);
+		*err = late;
+		return -1;
 	}
-	opening_unref(o);
-	return r;
+	if (wss_stop_requested())
+		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+	return wss_error_set(err, WSS_ERR_CONNECT,
+			     "cannot connect to libvirt: no answer within 30 s");
 }
 
 static int describe(struct wss_conn *conn, struct wss_error *err)

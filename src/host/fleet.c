@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/stop.h"
 #include "base/units.h"
 #include "host/conn-private.h"
@@ -73,7 +74,6 @@ static struct fleet *fleet_new(const char *const *uris, size_t n, const char *na
 			       uint64_t timeout_ns)
 {
 	struct fleet *fleet = calloc(1, sizeof(*fleet));
-	pthread_condattr_t attr;
 	bool ok;
 
 	if (!fleet)
@@ -81,10 +81,7 @@ static struct fleet *fleet_new(const char *const *uris, size_t n, const char *na
 	fleet->references = 1;
 	fleet->timeout_ns = timeout_ns;
 	pthread_mutex_init(&fleet->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&fleet->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	wss_cond_init(&fleet->changed);
 	fleet->namespace_uri = strdup(namespace_uri);
 	fleet->jobs = calloc(n ? n : 1, sizeof(*fleet->jobs));
 	ok = fleet->namespace_uri && fleet->jobs;
@@ -249,15 +246,7 @@ static void wait_for(struct fleet *fleet, const struct job *job)
 {
 	tend(fleet);
 	while ((job->state == JOB_WAITING || job->state == JOB_RUNNING) && !wss_stop_requested()) {
-		struct timespec ts;
-
-		clock_gettime(CLOCK_MONOTONIC, &ts);
-		ts.tv_nsec += 50 * (long)WSS_NS_PER_MS;
-		if (ts.tv_nsec >= (long)WSS_NS_PER_S) {
-			ts.tv_nsec -= (long)WSS_NS_PER_S;
-			ts.tv_sec++;
-		}
-		pthread_cond_timedwait(&fleet->changed, &fleet->lock, &ts);
+		wss_cond_wait_a_moment(&fleet->changed, &fleet->lock);
 		tend(fleet);
 	}
 }

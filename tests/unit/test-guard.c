@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hosttest.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 
 #include "base/guard.h"
@@ -42,7 +43,7 @@ static void test_in_time(void **unused)
 	int number = 0;
 
 	(void)unused;
-	assert_int_equal(wss_guard_run(quick, &number, release, 10 * WSS_NS_PER_S, &err), 0);
+	assert_int_equal(wss_guard_run(quick, &number, release, 10 * WSS_NS_PER_S, 0, &err), 0);
 	assert_int_equal(number, 42);
 	assert_int_equal(released, 0);
 }
@@ -55,11 +56,32 @@ static void test_late(void **unused)
 	uint64_t began = wss_clock_now_ns();
 
 	(void)unused;
-	assert_int_equal(wss_guard_run(hang, opaque, release, 100 * WSS_NS_PER_MS, &err), -1);
+	assert_int_equal(wss_guard_run(hang, opaque, release, 100 * WSS_NS_PER_MS, 0, &err), -1);
 	assert_error(&err, WSS_ERR_TIMEOUT, "100 ms");
 	assert_true(wss_clock_now_ns() - began < 8 * WSS_NS_PER_S);
 	assert_int_equal(ended, 0);
 	assert_int_equal(released, 0);
+	go = 1;
+	wait_for(&released);
+	assert_int_equal(ended, 1);
+}
+
+/* A stop request shortens what is left of the time to so much. */
+static void test_stopped(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	void *opaque = malloc(100);
+	uint64_t began = wss_clock_now_ns();
+
+	(void)unused;
+	go = ended = released = 0;
+	wss_stop_install();
+	raise(SIGTERM);
+	assert_int_equal(wss_guard_run(hang, opaque, release, 50 * WSS_NS_PER_S,
+				       100 * WSS_NS_PER_MS, &err),
+			 -1);
+	assert_error(&err, WSS_ERR_TIMEOUT, "not done");
+	assert_true(wss_clock_now_ns() - began < 8 * WSS_NS_PER_S);
 	go = 1;
 	wait_for(&released);
 	assert_int_equal(ended, 1);
@@ -70,6 +92,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_in_time),
 		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_stopped),
 	};
 
 	alarm(60);
