@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "host/domxml.h"
+#include "mutate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -53,49 +54,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #define INPUT_MAX 65536
 
-/* xorshift64: the same numbers on every machine. */
-static uint64_t random_state = 0x9e3779b97f4a7c15;
-
-static size_t random_below(size_t limit)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return (size_t)(random_state % limit);
-}
-
-/* Changes data in one of a few ways; returns its new size. */
-static size_t mutate(uint8_t *data, size_t size)
-{
-	static const char *const pieces[] = {
-		"<!DOCTYPE a [<!ENTITY b 'c'>]>", "&b;", "<memory>",  "</memory>",
-		"<cell memory='4'/>",		  "99999999999999999999", "unit='EiB'",
-		"\xff",				  "]]>",	  "<![CDATA[", "xmlns='urn:x'",
-	};
-	const char *piece = pieces[random_below(sizeof(pieces) / sizeof(pieces[0]))];
-	size_t at = random_below(size), len = 1 + random_below(size - at < 64 ? size - at : 64);
-
-	switch (random_below(4)) {
-	case 0:
-		data[at] = (uint8_t)random_below(256);
-		return size;
-	case 1:
-		memmove(data + at, data + at + len, size - at - len);
-		return size - len;
-	case 2:
-		len = strlen(piece);
-		if (size + len > INPUT_MAX)
-			return size;
-		memmove(data + at + len, data + at, size - at);
-		memcpy(data + at, piece, len);
-		return size + len;
-	default:
-		if (size + len > INPUT_MAX)
-			return size;
-		memmove(data + at + len, data + at, size - at);
-		return size + len;
-	}
-}
+static const char *const pieces[] = {
+	"<!DOCTYPE a [<!ENTITY b 'c'>]>", "&b;", "<memory>",  "</memory>",
+	"<cell memory='4'/>",		  "99999999999999999999", "unit='EiB'",
+	"\xff",				  "]]>",	  "<![CDATA[", "xmlns='urn:x'",
+};
+#define N_PIECES (sizeof(pieces) / sizeof(pieces[0]))
 
 static int run_file(const char *path, unsigned long mutations)
 {
@@ -109,11 +73,11 @@ static int run_file(const char *path, unsigned long mutations)
 	}
 	LLVMFuzzerTestOneInput(original, size);
 	for (unsigned long i = 0; i < mutations; i++) {
-		size_t now = size, n = 1 + random_below(4);
+		size_t now = size, n = 1 + (size_t)random_below(4);
 
 		memcpy(data, original, size);
-		while (n-- && now)
-			now = mutate(data, now);
+		while (n--)
+			now = mutate(data, now, sizeof(data), pieces, N_PIECES);
 		LLVMFuzzerTestOneInput(data, now);
 	}
 	return 0;

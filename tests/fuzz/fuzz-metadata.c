@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "out/metadata.h"
+#include "mutate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -53,46 +54,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #define INPUT_MAX 4096
 
-/* xorshift64: the same numbers on every machine. */
-static uint64_t random_state = 0x9e3779b97f4a7c15;
-
-static size_t random_below(size_t limit)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return (size_t)(random_state % limit);
-}
-
-/* Changes data in one of a few ways; returns its new size, never 0. */
-static size_t mutate(char *data, size_t size)
-{
-	static const char *const pieces[] = {
-		"<!DOCTYPE a [<!ENTITY b 'c'>]>", "&b;", "<current>", "</profile>", "-1",
-		"18446744073709551616", "1e9", "9999-12-31T23:59:60Z", "\xff", "<![CDATA[",
-		"&#10;", "\xc2\x9b", "xmlns='urn:x'",
-	};
-	const char *piece = pieces[random_below(sizeof(pieces) / sizeof(pieces[0]))];
-	size_t at = random_below(size), len = 1 + random_below(size - at < 16 ? size - at : 16);
-
-	switch (random_below(3)) {
-	case 0:
-		data[at] = (char)random_below(256);
-		return size;
-	case 1:
-		if (len == size)
-			return size;
-		memmove(data + at, data + at + len, size - at - len);
-		return size - len;
-	default:
-		len = strlen(piece);
-		if (size + len > INPUT_MAX)
-			return size;
-		memmove(data + at + len, data + at, size - at);
-		memcpy(data + at, piece, len);
-		return size + len;
-	}
-}
+static const char *const pieces[] = {
+	"<!DOCTYPE a [<!ENTITY b 'c'>]>", "&b;", "<current>", "</profile>", "-1",
+	"18446744073709551616", "1e9", "9999-12-31T23:59:60Z", "\xff", "<![CDATA[",
+	"&#10;", "\xc2\x9b", "xmlns='urn:x'",
+};
+#define N_PIECES (sizeof(pieces) / sizeof(pieces[0]))
 
 int main(int argc, char **argv)
 {
@@ -112,7 +79,7 @@ int main(int argc, char **argv)
 	};
 	unsigned long mutations = argc > 1 ? strtoul(argv[1], NULL, 10) : 100000;
 	wss_auto_free char *xml = NULL;
-	static char data[INPUT_MAX];
+	static uint8_t data[INPUT_MAX];
 
 	if (wss_metadata_write(&profile, &xml, NULL) < 0)
 		return 1;
@@ -122,8 +89,8 @@ int main(int argc, char **argv)
 
 		memcpy(data, xml, size);
 		while (n--)
-			size = mutate(data, size);
-		LLVMFuzzerTestOneInput((const uint8_t *)data, size);
+			size = mutate(data, size, sizeof(data), pieces, N_PIECES);
+		LLVMFuzzerTestOneInput(data, size);
 	}
 	printf("1..1\nok 1 - a profile and %lu mutations of it\n", mutations);
 	return 0;

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../random.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "rec/codec.h"
@@ -170,17 +171,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #ifndef WSS_LIBFUZZER
 
 #define FILE_MAX (1 << 20)
-
-/* xorshift64: the same numbers on every machine. */
-static uint64_t random_state = 0x9e3779b97f4a7c15;
-
-static uint64_t random_below(uint64_t limit)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state % limit;
-}
 
 static unsigned tests, failures;
 

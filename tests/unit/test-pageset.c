@@ -8,21 +8,12 @@
 
 #include <cmocka.h>
 
+#include "../random.h"
 #include "wss/pageset.h"
 #include "wss/top.h"
 
 /* Four chunks, the last of which is not whole. */
 #define PAGES (3 * WSS_PAGESET_CHUNK_PAGES + 1000)
-
-static uint64_t random_state = 0x9e3779b97f4a7c15;
-
-static uint64_t random_below(uint64_t limit)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state % limit;
-}
 
 /* A set and what it must hold, a byte a page. */
 struct pair {

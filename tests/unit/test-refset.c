@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "../random.h"
 #include "wss/heat.h"
 #include "wss/moment.h"
 #include "wss/refset.h"
@@ -24,16 +25,6 @@ struct script {
 
 static struct script *script;
 static struct wss_recording recording;
-static uint64_t random_state = 0x9e3779b97f4a7c15;
-
-static uint64_t random_below(uint64_t limit)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state % limit;
-}
-
 static int setup(void **state)
 {
 	(void)state;
