@@ -73,7 +73,7 @@ static int exit_code(struct tending *tending)
 
 int wss_balloon_apply(const struct wss_cli *cli, const struct balloon_options *options)
 {
-	wss_auto_free char *path = wss_store_path(&options->history);
+	wss_auto_free char *path = wss_store_path(&options->sizing.history);
 	struct tending *tending = malloc(sizeof(*tending));
 	struct wss_error err = WSS_ERROR_INIT;
 	bool ended;

@@ -78,7 +78,7 @@ int wss_balloon_read(const struct balloon_options *options, struct wss_history *
 {
 	const struct wss_sizing_state state = { .held_bytes = { 0 } };
 	struct wss_policy uncapped = *policy;
-	struct wss_sizing_rule rule = options->rule;
+	struct wss_sizing_rule rule = options->sizing.rule;
 	struct balloon_record record = { .time = 0 };
 	struct wss_history_series series;
 	struct wss_sizing sizing;
@@ -94,7 +94,7 @@ int wss_balloon_read(const struct balloon_options *options, struct wss_history *
 	if (history)
 		r = wss_history_series(history, uuid,
 				       wss_clock_wall_seconds() -
-					       (time_t)(options->span_ns / WSS_NS_PER_S),
+					       (time_t)(options->sizing.span_ns / WSS_NS_PER_S),
 				       0, &series, err);
 	if (r < 0)
 		return -1;

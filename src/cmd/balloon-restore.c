@@ -114,7 +114,7 @@ static bool is_named(const struct wss_cli *cli, const struct wss_journal_open *o
 
 int wss_balloon_restore(const struct wss_cli *cli, const struct balloon_options *options)
 {
-	wss_auto_free char *path = wss_store_path(&options->history);
+	wss_auto_free char *path = wss_store_path(&options->sizing.history);
 	wss_auto_free struct wss_journal_open *open = NULL;
 	struct wss_history *history = NULL;
 	struct wss_error err = WSS_ERROR_INIT;

@@ -105,7 +105,7 @@ static int begin_command(const struct wss_cli *cli, const struct balloon_options
 {
 	const char *words[] = { "virt-wss", "balloon", "--restore", "--history", NULL,
 				cli->uri ? "-c" : NULL, cli->uri };
-	wss_auto_free char *path = wss_store_path(&options->history);
+	wss_auto_free char *path = wss_store_path(&options->sizing.history);
 
 	words[4] = path;
 	ret_charges->argv = calloc(sizeof(words) / sizeof(words[0]) + 1, sizeof(char *));

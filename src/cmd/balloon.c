@@ -10,8 +10,6 @@
 #include "cmd/balloon.h"
 #include "help-text.h"
 
-#define SPAN_DEFAULT_NS (7ULL * WSS_HISTORY_DAY * WSS_NS_PER_S)
-#define SPAN_MAX_NS (366ULL * WSS_HISTORY_DAY * WSS_NS_PER_S)
 #define PERIOD_NS_MAX (3600 * WSS_NS_PER_S)
 #define WINDOW_NS_MAX (600 * WSS_NS_PER_S)
 
@@ -26,10 +24,7 @@ struct balloon_row {
 };
 
 enum {
-	OPT_SPAN = 1,
-	OPT_HEADROOM,
-	OPT_MINIMUM,
-	OPT_APPLY,
+	OPT_APPLY = 1,
 	OPT_RESTORE,
 	OPT_PERIOD,
 	OPT_WINDOW,
@@ -38,10 +33,7 @@ enum {
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
-	WSS_HISTORY_LONG,
-	{ "span", required_argument, NULL, OPT_SPAN },
-	{ "headroom", required_argument, NULL, OPT_HEADROOM },
-	{ "minimum", required_argument, NULL, OPT_MINIMUM },
+	WSS_SIZING_LONG,
 	{ "apply", no_argument, NULL, OPT_APPLY },
 	{ "restore", no_argument, NULL, OPT_RESTORE },
 	{ "period", required_argument, NULL, OPT_PERIOD },
@@ -55,13 +47,6 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 	struct balloon_options *options = opaque;
 
 	switch (c) {
-	case OPT_SPAN:
-		return wss_duration_parse(value, SPAN_MAX_NS, "--span", &options->span_ns, err);
-	case OPT_HEADROOM:
-		return wss_number_parse(value, 0, WSS_POLICY_HEADROOM_MAX, "--headroom",
-					&options->rule.headroom_percent, err);
-	case OPT_MINIMUM:
-		return wss_size_parse(value, "--minimum", &options->rule.minimum_bytes, err);
 	case OPT_APPLY:
 		options->apply = true;
 		return 0;
@@ -77,7 +62,7 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 	case OPT_PAUSE:
 		return wss_duration_parse(value, PERIOD_NS_MAX, "--pause", &options->pause_ns, err);
 	default:
-		return wss_store_option(&options->history, c, value, err);
+		return wss_sizing_option(&options->sizing, c, value, err);
 	}
 }
 
@@ -86,11 +71,9 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct balloon_opti
 {
 	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
 
-	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0)
+	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0 ||
+	    wss_sizing_check(cli, err) < 0)
 		return -1;
-	if (cli->qmp)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--qmp: a guest without libvirt has no history");
 	if (options->apply && options->restore)
 		return wss_error_set(err, WSS_ERR_USAGE, "--apply and --restore exclude each other");
 	if (options->window_ns >= options->period_ns)
@@ -238,25 +221,11 @@ static void handle(struct balloon_run *run, const struct wss_round_guest *entry,
 	wss_tally_bad(&run->tally, row.domain, &error);
 }
 
-static int open_history(struct balloon_run *run, struct wss_error *err)
-{
-	wss_auto_free char *path = wss_store_path(&run->options->history);
-
-	if (!path)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	if (wss_history_open_readonly(path, &run->history, err) == 0)
-		return 0;
-	if (err->code != WSS_ERR_GONE || run->options->history.path)
-		return -1;
-	wss_error_clear(err);
-	return 0;
-}
-
 static int dry_run(const struct wss_cli *cli, struct balloon_run *run, struct wss_guests *guests)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 
-	if (open_history(run, &err) < 0 || wss_guests_open(cli, guests, &err) < 0 ||
+	if (wss_sizing_open(&run->options->sizing, &run->history, &err) < 0 || wss_guests_open(cli, guests, &err) < 0 ||
 	    wss_report_open(stdout, cli->format, &layout, &run->report, &err) < 0)
 		return wss_cli_error(&err);
 	wss_report_set_first_width(run->report, wss_guests_name_width(guests));
@@ -270,9 +239,7 @@ static int dry_run(const struct wss_cli *cli, struct balloon_run *run, struct ws
 static int balloon_run(struct wss_cli *cli, int argc, char **argv)
 {
 	struct balloon_options options = {
-		.history = WSS_STORE_OPTIONS_INIT,
-		.rule = { .percentile = 0.99, .headroom_percent = 20, .minimum_bytes = 256 * WSS_MIB },
-		.span_ns = SPAN_DEFAULT_NS,
+		.sizing = WSS_SIZING_OPTIONS_INIT,
 		.period_ns = 30 * WSS_NS_PER_S,
 		.window_ns = 4 * WSS_NS_PER_S,
 		.pause_ns = 10 * WSS_NS_PER_S,

@@ -6,13 +6,11 @@
 #define WSS_CMD_BALLOON_H
 
 #include "cmd/cmd.h"
-#include "cmd/store-options.h"
+#include "cmd/sizing-options.h"
 #include "wss/balloon.h"
 
 struct balloon_options {
-	struct wss_store_options history;
-	struct wss_sizing_rule rule;
-	uint64_t span_ns;
+	struct wss_sizing_options sizing;
 	uint64_t period_ns; /* of the controller's windows */
 	uint64_t window_ns;
 	uint64_t pause_ns; /* after a step */

@@ -11,21 +11,17 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cmd/plot.h"
-#include "cmd/store-options.h"
+#include "cmd/sizing-options.h"
 #include "help-text.h"
 #include "host/fleet.h"
 #include "host/inventory.h"
 #include "out/policy.h"
 
-#define SPAN_DEFAULT_NS (7ULL * WSS_HISTORY_DAY * WSS_NS_PER_S)
-#define SPAN_MAX_NS (366ULL * WSS_HISTORY_DAY * WSS_NS_PER_S)
 #define FAULT_MAX_NS (10 * WSS_NS_PER_S)
-#define MIB (1ULL << 20)
 
 struct recommend_options {
-	struct wss_store_options history;
-	struct wss_sizing_rule rule;
-	uint64_t span_ns, fault_ns;
+	struct wss_sizing_options sizing;
+	uint64_t fault_ns;
 	double target_loss, probability;
 	struct wss_amount what_if;
 	const char *plot;
@@ -47,10 +43,7 @@ struct recommend {
 };
 
 enum {
-	OPT_SPAN = 1,
-	OPT_PERCENTILE,
-	OPT_HEADROOM,
-	OPT_MINIMUM,
+	OPT_PERCENTILE = 1,
 	OPT_WHAT_IF,
 	OPT_TARGET_LOSS,
 	OPT_FAULT_COST,
@@ -60,11 +53,8 @@ enum {
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
-	WSS_HISTORY_LONG,
-	{ "span", required_argument, NULL, OPT_SPAN },
+	WSS_SIZING_LONG,
 	{ "percentile", required_argument, NULL, OPT_PERCENTILE },
-	{ "headroom", required_argument, NULL, OPT_HEADROOM },
-	{ "minimum", required_argument, NULL, OPT_MINIMUM },
 	{ "what-if", required_argument, NULL, OPT_WHAT_IF },
 	{ "target-loss", required_argument, NULL, OPT_TARGET_LOSS },
 	{ "fault-cost", required_argument, NULL, OPT_FAULT_COST },
@@ -93,16 +83,9 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 	struct recommend_options *options = opaque;
 
 	switch (c) {
-	case OPT_SPAN:
-		return wss_duration_parse(value, SPAN_MAX_NS, "--span", &options->span_ns, err);
 	case OPT_PERCENTILE:
-		return parse_percent(value, 50, 99.9, "--percentile", &options->rule.percentile,
-				     err);
-	case OPT_HEADROOM:
-		return wss_number_parse(value, 0, WSS_POLICY_HEADROOM_MAX, "--headroom",
-					&options->rule.headroom_percent, err);
-	case OPT_MINIMUM:
-		return wss_size_parse(value, "--minimum", &options->rule.minimum_bytes, err);
+		return parse_percent(value, 50, 99.9, "--percentile",
+				     &options->sizing.rule.percentile, err);
 	case OPT_WHAT_IF:
 		options->what_if.known = true;
 		return wss_size_parse(value, "--what-if", &options->what_if.value, err);
@@ -117,7 +100,7 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 		options->plot = value;
 		return 0;
 	default:
-		return wss_store_option(&options->history, c, value, err);
+		return wss_sizing_option(&options->sizing, c, value, err);
 	}
 }
 
@@ -126,11 +109,9 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct recommend_op
 {
 	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
 
-	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0)
+	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0 ||
+	    wss_sizing_check(cli, err) < 0)
 		return -1;
-	if (cli->qmp)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--qmp: a guest without libvirt has no history");
 	return wss_cli_finish(cli, argc, argv, err);
 }
 
@@ -190,7 +171,7 @@ static int size_guest(struct recommend *run, struct recommend_row *row, struct w
 	struct wss_missrate missrate;
 	uint64_t size;
 
-	row->rule = options->rule;
+	row->rule = options->sizing.rule;
 	wss_sizing_heed(&row->rule, &row->policy);
 	row->held_bytes = row->series.rss_bytes;
 	row->assigned_bytes = row->series.maximum_bytes;
@@ -359,26 +340,11 @@ static void draw(FILE *f, const void *opaque)
 			  run->options->target_loss);
 }
 
-static int open_history(struct recommend *run, struct wss_error *err)
-{
-	wss_auto_free char *path = wss_store_path(&run->options->history);
-
-	if (!path)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	if (wss_history_open_readonly(path, &run->history, err) == 0)
-		return 0;
-	if (err->code != WSS_ERR_GONE || run->options->history.path)
-		return -1;
-	wss_log(WSS_LOG_INFO, "there is no history yet (%s): see sample --store", path);
-	wss_error_clear(err);
-	return 0;
-}
-
 static int recommend(struct recommend *run, struct wss_error *err)
 {
 	int r = 0;
 
-	if (open_history(run, err) < 0 || wss_conn_open_reader(run->cli->uri, &run->conn, err) < 0)
+	if (wss_sizing_open(&run->options->sizing, &run->history, err) < 0 || wss_conn_open_reader(run->cli->uri, &run->conn, err) < 0)
 		return -1;
 	for (int i = 0; i < run->cli->n_domains; i++)
 		handle_named(run, run->cli->domains[i]);
@@ -403,9 +369,7 @@ static void clean_up(struct recommend *run)
 static int recommend_run(struct wss_cli *cli, int argc, char **argv)
 {
 	struct recommend_options options = {
-		.history = WSS_STORE_OPTIONS_INIT,
-		.rule = { .percentile = 0.99, .headroom_percent = 20, .minimum_bytes = 256 * MIB },
-		.span_ns = SPAN_DEFAULT_NS,
+		.sizing = WSS_SIZING_OPTIONS_INIT,
 		.fault_ns = WSS_MISSRATE_FAULT_NS,
 		.target_loss = 0.01,
 		.probability = 0.99,
@@ -420,7 +384,7 @@ static int recommend_run(struct wss_cli *cli, int argc, char **argv)
 		fputs(wss_help_recommend, stdout);
 		return WSS_EXIT_OK;
 	}
-	run.since = wss_clock_wall_seconds() - (time_t)(options.span_ns / WSS_NS_PER_S);
+	run.since = wss_clock_wall_seconds() - (time_t)(options.sizing.span_ns / WSS_NS_PER_S);
 	if (wss_report_open(stdout, cli->format, &recommend_layout, &run.report, &err) < 0)
 		return wss_cli_error(&err);
 	r = recommend(&run, &err);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cmd/sizing-options.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/units.h"
+
+#define SPAN_MAX_NS (366ULL * WSS_HISTORY_DAY * WSS_NS_PER_S)
+
+static int take(struct wss_sizing_options *options, int c, const char *value,
+		struct wss_error *err)
+{
+	switch (c) {
+	case WSS_OPT_SPAN:
+		return wss_duration_parse(value, SPAN_MAX_NS, "--span", &options->span_ns, err);
+	case WSS_OPT_HEADROOM:
+		return wss_number_parse(value, 0, WSS_POLICY_HEADROOM_MAX, "--headroom",
+					&options->rule.headroom_percent, err);
+	default:
+		return wss_size_parse(value, "--minimum", &options->rule.minimum_bytes, err);
+	}
+}
+
+int wss_sizing_option(struct wss_sizing_options *options, int c, const char *value,
+		      struct wss_error *err)
+{
+	if (c < WSS_OPT_SPAN || c > WSS_OPT_MINIMUM)
+		return wss_store_option(&options->history, c, value, err);
+	return take(options, c, value, err) < 0 ? -1 : 1;
+}
+
+int wss_sizing_check(const struct wss_cli *cli, struct wss_error *err)
+{
+	if (!cli->qmp)
+		return 0;
+	return wss_error_set(err, WSS_ERR_USAGE, "--qmp: a guest without libvirt has no history");
+}
+
+int wss_sizing_open(const struct wss_sizing_options *options, struct wss_history **ret_history,
+		    struct wss_error *err)
+{
+	wss_auto_free char *path = wss_store_path(&options->history);
+
+	if (!path)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (wss_history_open_readonly(path, ret_history, err) == 0)
+		return 0;
+	if (err->code != WSS_ERR_GONE || options->history.path)
+		return -1;
+	wss_log(WSS_LOG_INFO, "there is no history yet (%s): see sample --store", path);
+	wss_error_clear(err);
+	return 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The options of what decides from the history: what of it counts, and by which rule.
+ */
+#ifndef WSS_CMD_SIZING_OPTIONS_H
+#define WSS_CMD_SIZING_OPTIONS_H
+
+#include "cmd/cmd.h"
+#include "cmd/store-options.h"
+#include "wss/sizing.h"
+
+enum { WSS_OPT_SPAN = 5000, WSS_OPT_HEADROOM, WSS_OPT_MINIMUM };
+
+#define WSS_SIZING_LONG                                          \
+	WSS_HISTORY_LONG,                                        \
+	{ "span", required_argument, NULL, WSS_OPT_SPAN },         \
+	{ "headroom", required_argument, NULL, WSS_OPT_HEADROOM }, \
+	{ "minimum", required_argument, NULL, WSS_OPT_MINIMUM }
+
+struct wss_sizing_options {
+	struct wss_store_options history;
+	struct wss_sizing_rule rule;
+	uint64_t span_ns;
+};
+
+#define WSS_SIZING_OPTIONS_INIT                                                 \
+	{                                                                       \
+		.history = WSS_STORE_OPTIONS_INIT,                              \
+		.rule = { .percentile = 0.99, .headroom_percent = 20,           \
+			  .minimum_bytes = 256 * WSS_MIB },                     \
+		.span_ns = 7 * WSS_HISTORY_DAY * WSS_NS_PER_S                   \
+	}
+
+/* Takes option c of getopt_long() with its value: 1 if it is one of these, 0 if not, -1. */
+int wss_sizing_option(struct wss_sizing_options *options, int c, const char *value,
+		      struct wss_error *err);
+
+/* After all arguments were read: --qmp has no history. */
+int wss_sizing_check(const struct wss_cli *cli, struct wss_error *err);
+
+/*
+ * Opens the history to read it. *ret_history is NULL where there is none yet at the default path,
+ * which is said.
+ */
+int wss_sizing_open(const struct wss_sizing_options *options, struct wss_history **ret_history,
+		    struct wss_error *err);
+
+#endif
