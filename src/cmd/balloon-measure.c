@@ -85,7 +85,7 @@ static void measure(struct tender *tender)
 	struct wss_round_guest entry = { .name = tender->uuid };
 	struct wss_round_options round = {
 		.window = { .window_ns = options->window_ns,
-			    .max_stall_ns = WSS_MAX_STALL_DEFAULT_NS,
+			    .max_stall_ns = options->max_stall_ns,
 			    .granularity = granularity_of(tender),
 			    .max_faults = WSS_MAX_FAULTS_DEFAULT },
 		.count = 1,

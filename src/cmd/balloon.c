@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cmd/balloon.h"
+#include "cmd/window-options.h"
 #include "help-text.h"
 
 #define PERIOD_NS_MAX (3600 * WSS_NS_PER_S)
@@ -29,6 +30,7 @@ enum {
 	OPT_PERIOD,
 	OPT_WINDOW,
 	OPT_PAUSE,
+	OPT_MAX_STALL,
 };
 
 static const struct option long_options[] = {
@@ -39,6 +41,7 @@ static const struct option long_options[] = {
 	{ "period", required_argument, NULL, OPT_PERIOD },
 	{ "window", required_argument, NULL, OPT_WINDOW },
 	{ "pause", required_argument, NULL, OPT_PAUSE },
+	{ "max-stall", required_argument, NULL, OPT_MAX_STALL },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -61,6 +64,8 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 					  err);
 	case OPT_PAUSE:
 		return wss_duration_parse(value, PERIOD_NS_MAX, "--pause", &options->pause_ns, err);
+	case OPT_MAX_STALL:
+		return wss_max_stall_parse(value, &options->max_stall_ns, err);
 	default:
 		return wss_sizing_option(&options->sizing, c, value, err);
 	}
@@ -243,6 +248,7 @@ static int balloon_run(struct wss_cli *cli, int argc, char **argv)
 		.period_ns = 30 * WSS_NS_PER_S,
 		.window_ns = 4 * WSS_NS_PER_S,
 		.pause_ns = 10 * WSS_NS_PER_S,
+		.max_stall_ns = WSS_MAX_STALL_DEFAULT_NS,
 	};
 	struct balloon_run run = { .options = &options };
 	struct wss_guests guests = WSS_GUESTS_INIT;

@@ -14,6 +14,7 @@ struct balloon_options {
 	uint64_t period_ns; /* of the controller's windows */
 	uint64_t window_ns;
 	uint64_t pause_ns; /* after a step */
+	uint64_t max_stall_ns; /* that a window may cost */
 	bool apply, restore;
 };
 

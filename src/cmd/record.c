@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/session.h"
+#include "cmd/window-options.h"
 #include "help-text.h"
 #include "rec/codec.h"
 #include "track/residency.h"
@@ -21,7 +22,6 @@
 #define LENGTH_MAX_NS (365 * 24 * 3600 * WSS_NS_PER_S)
 /* With a gap before each. */
 #define WINDOWS_MAX (WSS_REC_INTERVALS_MAX / 2)
-#define STALL_MAX_NS (60 * WSS_NS_PER_S)
 /* Whether memory is on huge pages, which decides what is known of writes, is looked at so often. */
 #define MEMORY_AGE_NS (10 * WSS_NS_PER_S)
 #define POLL_NS WSS_NS_PER_S
@@ -90,8 +90,7 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 	case OPT_GRANULARITY:
 		return parse_granularity(value, options, err);
 	default:
-		return wss_duration_parse(value, STALL_MAX_NS, "--max-stall",
-					  &options->window.max_stall_ns, err);
+		return wss_max_stall_parse(value, &options->window.max_stall_ns, err);
 	}
 }
 

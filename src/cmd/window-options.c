@@ -72,6 +72,11 @@ void wss_window_options_init(struct wss_round_options *round, uint64_t window_ns
 	};
 }
 
+int wss_max_stall_parse(const char *value, uint64_t *ret_ns, struct wss_error *err)
+{
+	return wss_duration_parse(value, STALL_MAX_NS, "--max-stall", ret_ns, err);
+}
+
 static int take(struct wss_round_options *round, int c, const char *value, struct wss_error *err)
 {
 	switch (c) {
@@ -83,8 +88,7 @@ static int take(struct wss_round_options *round, int c, const char *value, struc
 		return wss_number_parse(value, 1, UINT64_MAX, "--max-faults",
 					&round->window.max_faults, err);
 	case WSS_OPT_MAX_STALL:
-		return wss_duration_parse(value, STALL_MAX_NS, "--max-stall",
-					  &round->window.max_stall_ns, err);
+		return wss_max_stall_parse(value, &round->window.max_stall_ns, err);
 	case WSS_OPT_RECORDER:
 		return parse_recorder(value, round, err);
 	default:

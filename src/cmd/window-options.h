@@ -28,6 +28,9 @@ enum {
 /* One window of window_ns with the defaults of all these options. */
 void wss_window_options_init(struct wss_round_options *round, uint64_t window_ns);
 
+/* The value of --max-stall, also of commands that have no other of these. 0, or -1. */
+int wss_max_stall_parse(const char *value, uint64_t *ret_ns, struct wss_error *err);
+
 /* Takes option c of getopt_long() with its value: 1 if it is one of these, 0 if not, -1. */
 int wss_window_option(struct wss_round_options *round, int c, const char *value,
 		      struct wss_error *err);

@@ -13,6 +13,9 @@ assigned=$((1024 * MiB))
 disk_mib=800
 # Within it, after a zap, the emulated guest can touch 200 MiB twice over.
 window=5s
+# Seldom, as under emulation the faults after a zap take the guest seconds: one window at the start.
+# What windows cost is another bench's figure.
+period=400s
 export VIRT_WSS_HISTORY=$lab_run/history.db
 
 # As an operator would have it: statistics, and a kernel that takes memory back in need.
@@ -37,11 +40,9 @@ csv() { # COLUMN
 	awk -f "$WSS_LAB_DIR/../../scripts/csv-field.awk" -v name="$1" "$wss_out"
 }
 
-# The controller, in the background: apply_pid; what it says in $lab_run/apply.err. Windows are
-# seldom, as under emulation the faults after a zap take the guest seconds: one at the start. What
-# windows cost is another bench's figure.
+# The controller, in the background: apply_pid; what it says in $lab_run/apply.err.
 apply_start() { # NAME
-	"$virt_wss" --debug balloon "$1" --apply --period 400s --window $window --pause 1s \
+	"$virt_wss" --debug balloon "$1" --apply --period $period --window $window --pause 1s --max-stall 10s \
 		>"$lab_run/apply.out" 2>"$lab_run/apply.err" &
 	apply_pid=$!
 }

@@ -61,6 +61,8 @@ usage() { # REGULAR-EXPRESSION ARGUMENT...
 	usage 'interval' sample test --interval soon
 	usage 'max-stall' sample test --max-stall 0
 	usage 'max-stall' sample test --max-stall -1ms
+	usage 'max-stall' record test -o /dev/null --max-stall 61s
+	usage 'max-stall' balloon test --apply --max-stall 0
 	usage 'method' sample test --method magic
 	usage 'granularity' sample test --granularity 8k
 	usage 'granularity both' sample test --granularity both --cumulative
