@@ -9,7 +9,7 @@
 . "${WSS_LAB_DIR:?}/rates.sh"
 
 runs=11
-windows="3 8 20"
+windows="2 3 8 20"
 lost=0
 declare -A idle
 
@@ -80,7 +80,11 @@ say_heading() {
 
 # Those in which two passes may fit: the first one takes a fault a page.
 windows_for() { # LINE
-	[ "${1%%:*}" = 192 ] && [[ $1 != *:stride:* ]] && echo "${windows#* }" || echo "$windows"
+	case $1 in
+	16:* | *:stride:*) echo "$windows" ;;
+	64:*) echo "${windows#* }" ;;
+	*) echo "${windows#* * }" ;;
+	esac
 }
 
 measure_line() { # BACKING LINE
@@ -91,7 +95,7 @@ measure_line() { # BACKING LINE
 	quality=$(json quality) fine=$estimate fine_window=$window
 	# Large mappings come back with few faults.
 	case $1 in
-	huge | hugetlb) sample_phase "$1" native 3 "$window" || return 1 ;;
+	huge | hugetlb) sample_phase "$1" native "${windows%% *}" "$window" || return 1 ;;
 	*) sample_phase "$1" native "$window" || return 1 ;;
 	esac
 	window=$fine_window
