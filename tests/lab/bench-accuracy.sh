@@ -9,7 +9,7 @@
 . "${WSS_LAB_DIR:?}/rates.sh"
 
 runs=11
-windows="2 3 8 20"
+windows="3 8 20"
 lost=0
 declare -A idle
 
@@ -32,13 +32,11 @@ sample_phase() { # NAME GRANULARITY WINDOW...
 	local name=$1 granularity=$2 passes began
 	shift 2
 	for window; do
-		wait_until 25 log_is_off "$name" || return 1
 		stamp_begin "$name"
 		wss_start sample "$name" --granularity "$granularity" --window "${window}s" \
 			--max-stall 10s --max-faults 99999999 --output json
 		began=$(uptime_ms)
 		wss_wait_or_kill
-		next_report_ms "$name" >/dev/null
 		stamp_end
 		estimate=$(json wss_bytes)
 		status_is 0 && [ -n "$estimate" ] || return 1
@@ -60,10 +58,10 @@ measure_idle() { # BACKING
 
 # In MiB. The error is what is left of the estimate without the idle guest's and the
 # page tables that the guest walks, beside the set.
-say_line() { # BACKING LINE: fine, window, quality; the sample by the host's mappings is the last
-	awk -v what="$2" -v backing="$1" -v truth="$truth" -v tables="$tables" -v got="$fine" \
-		-v base="${idle[$window]}" -v low="$(json wss_low_bytes)" \
-		-v high="$(json wss_high_bytes)" -v quality="$quality" -v window="$window" 'BEGIN {
+say_line() { # BACKING LINE: estimate, window
+	awk -v what="$2" -v backing="$1" -v truth="$truth" -v tables="$tables" -v got="$estimate" \
+		-v base="${idle[$window]}" -v low="$(json native_wss_low_bytes)" \
+		-v high="$(json native_wss_high_bytes)" -v quality="$(json quality)" -v window="$window" 'BEGIN {
 		m = 1048576
 		split(what, w, ":")
 		off = got - base - tables - truth
@@ -80,25 +78,14 @@ say_heading() {
 
 # Those in which two passes may fit: the first one takes a fault a page.
 windows_for() { # LINE
-	case $1 in
-	16:* | *:stride:*) echo "$windows" ;;
-	64:*) echo "${windows#* }" ;;
-	*) echo "${windows#* * }" ;;
-	esac
+	[ "${1%%:*}" = 192 ] && [[ $1 != *:stride:* ]] && echo "${windows#* }" || echo "$windows"
 }
 
 measure_line() { # BACKING LINE
-	local window estimate truth tables quality fine fine_window
+	local window estimate truth tables
 	begin_phase "$1" "$2" || return 1
 	# shellcheck disable=SC2046
-	sample_phase "$1" 4k $(windows_for "$2") || return 1
-	quality=$(json quality) fine=$estimate fine_window=$window
-	# Large mappings come back with few faults.
-	case $1 in
-	huge | hugetlb) sample_phase "$1" native "${windows%% *}" "$window" || return 1 ;;
-	*) sample_phase "$1" native "$window" || return 1 ;;
-	esac
-	window=$fine_window
+	sample_phase "$1" both $(windows_for "$2") || return 1
 	say_line "$1" "$2"
 }
 
