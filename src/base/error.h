@@ -2,7 +2,7 @@
 /*
  * The error value: owned by the caller, last parameter of every function that
  * can fail, set once where the error arises, prefixed by callers that know
- * more, printed only by commands and by the service's loop.
+ * more, printed only by commands.
  */
 #ifndef WSS_BASE_ERROR_H
 #define WSS_BASE_ERROR_H

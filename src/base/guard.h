@@ -12,10 +12,11 @@
 
 /*
  * Runs fn(opaque) in a thread of its own and waits for it. 0 once it has returned: opaque
- * is the caller's again. WSS_ERR_TIMEOUT when timeout_ns has passed: fn goes on, opaque
- * must not be touched any more, and release(opaque) is called when fn returns after all.
- * After a stop request fn gets stop_ns, WSS_GUARD_STOP_NS for one, to see it for itself. WSS_ERR_NO_MEMORY, WSS_ERR_FAILED
- * where it could not even be started (opaque is then the caller's).
+ * is the caller's again. WSS_ERR_TIMEOUT when timeout_ns has passed, or stop_ns since a stop
+ * request, which fn is to see for itself in that time (WSS_GUARD_STOP_NS, for one): fn goes on,
+ * opaque must not be touched any more, and release(opaque) is called in fn's thread when it
+ * returns after all. WSS_ERR_NO_MEMORY, WSS_ERR_FAILED where it could not even be started:
+ * opaque is then the caller's.
  */
 #define WSS_GUARD_STOP_NS 10000000000ULL
 int wss_guard_run(void (*fn)(void *opaque), void *opaque, void (*release)(void *opaque),

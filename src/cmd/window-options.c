@@ -8,7 +8,6 @@
 #include "base/units.h"
 
 #define STALL_MAX_NS (60 * WSS_NS_PER_S)
-/* 8 GiB by 4 KiB; at about 2 us a fault, four seconds of one CPU over the window. */
 
 static int parse_method(const char *name, struct wss_round_options *round, struct wss_error *err)
 {

@@ -18,7 +18,8 @@ struct wss_conn;
 
 /*
  * Connects to uri (NULL: libvirt's own default, LIBVIRT_DEFAULT_URI first).
- * WSS_ERR_CONNECT when that fails or takes longer than 30 s, WSS_ERR_INTERRUPTED.
+ * WSS_ERR_CONNECT when that fails or takes longer than 30 s, WSS_ERR_INTERRUPTED;
+ * WSS_ERR_NO_MEMORY, WSS_ERR_FAILED.
  */
 int wss_conn_open(const char *uri, struct wss_conn **ret_conn, struct wss_error *err);
 
@@ -34,7 +35,10 @@ void wss_conn_close(struct wss_conn *conn);
  */
 void wss_conn_allow_monitor(struct wss_conn *conn);
 
-/* Names of all running domains, sorted; a NULL-terminated array for wss_conn_free_names(). */
+/*
+ * Names of all running domains, inactive_too: of all others as well, sorted; a NULL-terminated
+ * array for wss_conn_free_names().
+ */
 int wss_conn_list(struct wss_conn *conn, bool inactive_too, char ***ret_names,
 		  struct wss_error *err);
 
@@ -42,7 +46,8 @@ void wss_conn_free_names(char **names);
 
 /*
  * A guest by id (decimal), UUID or name, in virsh's order: id, UUID, name. Reads its XML
- * and state. WSS_ERR_GONE where there is no such domain. host outlives the guest.
+ * and state. WSS_ERR_GONE where there is no such domain. For wss_guest_free(), before
+ * wss_conn_close().
  */
 int wss_conn_guest(struct wss_conn *conn, const char *domain, struct wss_guest **ret_guest,
 		   struct wss_error *err);

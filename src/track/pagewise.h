@@ -46,8 +46,9 @@ void wss_pagewise_started(struct wss_pagewise *pages, uint64_t start_ns);
 
 /*
  * Puts the recorder's count in the place of the gauge's where it is exact: KVM maps by
- * 4 KiB, no nested guest has run, prefetching is off and both tell of the same
- * pages. Else it only raises the low bound.
+ * 4 KiB, no nested guest has run, no event was missed, KVM does not prefetch (as it does
+ * without its TDP MMU), and both tell of the same pages. Else it only raises bounds; where a
+ * nested guest has run, or both tell of other pages, not even that.
  */
 void wss_pagewise_refine(struct wss_pagewise *pages, bool nested, struct wss_reading *reading);
 
