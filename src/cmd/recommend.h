@@ -14,7 +14,7 @@ struct recommend_row {
 	const char *domain;
 	const char *uuid;
 	const char *error;
-	const char *status; /* "ok", "too early", "unknown", "opted out" */
+	const char *status; /* "ok", "too early", "unknown", "opted out", "failed" */
 	bool has_series;
 	struct wss_history_series series;
 	struct wss_sizing_rule rule;

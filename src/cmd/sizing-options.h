@@ -5,6 +5,8 @@
 #ifndef WSS_CMD_SIZING_OPTIONS_H
 #define WSS_CMD_SIZING_OPTIONS_H
 
+#include "base/clock.h"
+#include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/store-options.h"
 #include "wss/sizing.h"

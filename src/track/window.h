@@ -60,8 +60,8 @@ int wss_window_prepare(struct wss_window *window, struct wss_error *err);
 /*
  * Arms. The stall that is expected is the predicted one, or the shortest of the last three
  * that were measured on this guest where that is longer: a single long one may have been
- * our own wait for a CPU. WSS_ERR_FAILED (the guest does not run), WSS_ERR_BUSY (a job), WSS_ERR_UNSUPPORTED
- * (the stall would be longer than max_stall_ns), WSS_ERR_GONE.
+ * our own wait for a CPU. WSS_ERR_FAILED (the guest does not run), WSS_ERR_BUSY (a job),
+ * WSS_ERR_UNSUPPORTED (the stall would be longer than max_stall_ns), WSS_ERR_GONE.
  */
 int wss_window_begin(struct wss_window *window, struct wss_error *err);
 

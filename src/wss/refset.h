@@ -58,7 +58,10 @@ struct wss_refset_classes {
 	uint64_t reference; /* at the end of the viewport */
 };
 
-/* A stretch of at least two windows in which the outstanding set stays within 5 % of its mean. */
+/*
+ * A stretch of at least two windows in which the outstanding set stays within 5 % of its mean, or
+ * 256 KiB.
+ */
 struct wss_refset_phase {
 	uint64_t start_ns;
 	uint64_t end_ns;
@@ -86,7 +89,7 @@ struct wss_refset_result {
 	uint64_t windows;	   /* in the viewport */
 	uint64_t gap_ns;	   /* in the viewport */
 	uint64_t peak_ns;	   /* when the peak was first reached */
-	struct wss_amount steady;  /* pages of the phase in which the viewport ends, if it ends in one */
+	struct wss_amount steady;  /* pages of the last phase, if at most one window comes behind it */
 	uint64_t steady_since_ns;
 	uint8_t written_meaning;   /* the weakest of the windows in the viewport */
 };
