@@ -102,14 +102,32 @@ static int open_history(const char *path, struct wss_history **ret_history, stru
 	return 0;
 }
 
+static bool is_of(const struct wss_journal_open *open, const char *domain)
+{
+	return !strcmp(domain, open->name) || !strcasecmp(domain, open->uuid);
+}
+
 static bool is_named(const struct wss_cli *cli, const struct wss_journal_open *open)
 {
 	bool named = cli->n_domains == 0;
 
 	for (int i = 0; i < cli->n_domains; i++)
-		named = named || !strcmp(cli->domains[i], open->name) ||
-			!strcasecmp(cli->domains[i], open->uuid);
+		named = named || is_of(open, cli->domains[i]);
 	return named;
+}
+
+/* Who has misspelt a name must not believe that it was done. */
+static void say_untouched(const struct wss_cli *cli, const struct wss_journal_open *open, size_t n)
+{
+	for (int i = 0; i < cli->n_domains; i++) {
+		size_t k = 0;
+
+		while (k < n && !is_of(&open[k], cli->domains[i]))
+			k++;
+		if (k == n)
+			wss_log(WSS_LOG_INFO, "%s: the journal has nothing that was taken from it",
+				cli->domains[i]);
+	}
 }
 
 int wss_balloon_restore(const struct wss_cli *cli, const struct balloon_options *options)
@@ -126,6 +144,8 @@ int wss_balloon_restore(const struct wss_cli *cli, const struct balloon_options 
 
 	if (r == 0)
 		r = wss_journal_unfinished(history, NULL, &open, &n, &err);
+	if (r == 0)
+		say_untouched(cli, open, n);
 	if (r == 0 && n)
 		r = wss_conn_open(cli->uri, &conn, &err);
 	for (size_t i = 0; r == 0 && i < n; i++) {

@@ -17,8 +17,11 @@
 #define WSS_SIZING_SAMPLES_MIN 10
 /* How sure a percentile's upper bound is to be. */
 #define WSS_SIZING_CERTAINTY 0.95
-/* A guest that was not seen for a week has not shown its week. */
-#define WSS_SIZING_WEEK_S (7 * 24 * 3600)
+/*
+ * A guest that was not seen for a week has not shown its week. Half a day of it may be missing:
+ * who looks back a week finds no window that is older, and the first may come hours later.
+ */
+#define WSS_SIZING_WEEK_S ((7 * 24 - 12) * 3600)
 
 enum wss_confidence {
 	WSS_CONFIDENCE_NONE,   /* too early: fewer than WSS_SIZING_SAMPLES_MIN windows */

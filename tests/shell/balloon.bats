@@ -32,6 +32,9 @@ setup() {
 	run "$virt_wss" balloon --restore
 	[ "$status" = 0 ]
 	[ -z "$output" ]
+	run "$virt_wss" balloon test --restore
+	[ "$status" = 0 ]
+	[[ $output == *"test: the journal has nothing"* ]]
 	run timeout 60 "$virt_wss" balloon test --apply
 	echo "$output"
 	[ "$status" = 5 ]

@@ -122,7 +122,11 @@ static void test_enough(void **unused)
 	assert_in_range(sizing.recommended_bytes.value, 240 * MIB, 245 * MIB);
 	assert_int_equal(sizing.peak_bytes.value, 3000 * MIB);
 	assert_int_equal(sizing.reclaimable_bytes.value, 0);
-	add(&summary, 200 * MIB, WSS_SIZING_WEEK_S, false);
+	/* Most of a week, as who looks back seven days finds it in windows of six hours. */
+	add(&summary, 200 * MIB, 6 * 86400, false);
+	wss_sizing_compute(&summary, &rule, &no_policy, &small, &sizing);
+	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_MEDIUM);
+	add(&summary, 200 * MIB, 7 * 86400 - 6 * 3600, false);
 	wss_sizing_compute(&summary, &rule, &no_policy, &unknown, &sizing);
 	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_HIGH);
 	assert_false(sizing.reclaimable_bytes.known);
