@@ -108,7 +108,6 @@ int wss_balloon_read(const struct balloon_options *options, struct wss_history *
 		record.rss_bytes = series.rss_bytes;
 		record.qemu_bytes = series.qemu_bytes;
 		record.time = series.time;
-		record.granularity_bytes = series.granularity_bytes;
 	}
 	*ret_record = record;
 	return 0;

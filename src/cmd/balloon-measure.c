@@ -63,20 +63,6 @@ static void keep_sample(const struct wss_sample *sample, struct wss_round_guest 
 		wss_warn("%s: %s", entry->name, err.text);
 }
 
-/*
- * As the windows in the history are: on huge pages one by the host's mappings would always be
- * above a floor that rests on windows by 4 KiB. auto: the guest may have no huge pages.
- */
-static enum wss_granularity granularity_of(struct tender *tender)
-{
-	uint64_t bytes;
-
-	tending_lock(tender->tending);
-	bytes = tender->record.granularity_bytes;
-	tending_unlock(tender->tending);
-	return bytes == 4096 ? WSS_GRANULARITY_AUTO : WSS_GRANULARITY_NATIVE;
-}
-
 /* With a guest of its own: the other thread goes on with the one that it has. */
 static void measure(struct tender *tender)
 {
@@ -86,7 +72,11 @@ static void measure(struct tender *tender)
 	struct wss_round_options round = {
 		.window = { .window_ns = options->window_ns,
 			    .max_stall_ns = options->max_stall_ns,
-			    .granularity = granularity_of(tender),
+			    /*
+			     * By the host's mappings a guest on huge pages has reached the edge
+			     * long before its pages have.
+			     */
+			    .granularity = WSS_GRANULARITY_AUTO,
 			    .max_faults = WSS_MAX_FAULTS_DEFAULT },
 		.count = 1,
 		.interval_ns = options->window_ns,

@@ -26,7 +26,6 @@ struct balloon_record {
 	/* Of the newest window, at this time. */
 	struct wss_amount wss_bytes, rss_bytes, qemu_bytes;
 	time_t time;
-	uint64_t granularity_bytes; /* of the windows that it rests on; 0: there are none */
 };
 
 /* One look at a guest: what is known of it, and what it may be left with. */

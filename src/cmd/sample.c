@@ -58,6 +58,7 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 
 	if (!taken)
 		taken = wss_store_option(&options->history, c, value, err);
+	options->granularity_given = options->granularity_given || c == WSS_OPT_GRANULARITY;
 	if (taken)
 		return taken;
 	switch (c) {
@@ -95,6 +96,13 @@ static bool is_both(const struct sample_options *options)
 	return options->round.window.granularity == WSS_GRANULARITY_BOTH;
 }
 
+/* What is decided later is to rest on pages, not on their neighbourhoods, where that can be had. */
+static void choose_granularity(struct sample_options *options)
+{
+	if (options->store && !options->granularity_given)
+		options->round.window.granularity = WSS_GRANULARITY_AUTO;
+}
+
 static int parse(struct wss_cli *cli, int argc, char **argv, struct sample_options *options,
 		 struct wss_error *err)
 {
@@ -103,6 +111,7 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct sample_optio
 
 	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0)
 		return -1;
+	choose_granularity(options);
 	if (round->cumulative && round->count > 1)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--cumulative arms once: --count cannot go with it");

@@ -13,6 +13,7 @@ struct sample_options {
 	struct wss_round_options round;
 	struct wss_store_options history;
 	uint64_t deadline_ns; /* each guest's with store; 0: the default */
+	bool granularity_given;
 	bool store;
 	bool publish;
 	bool persistent; /* publish in the configuration, too */

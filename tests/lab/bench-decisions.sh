@@ -36,13 +36,12 @@ shrunk_or_late() {
 }
 
 measure_workload() { # NAME
-	local name=$1 before after p99 recommended thp=never granularity=native
+	local name=$1 before after p99 recommended thp=never
 	rm -f "$lab_run/before" "$lab_run/after"
-	# On huge pages, and measured by 4 KiB; else as steady.
-	[ "$name" != huge ] || thp=always granularity=4k
+	[ "$name" != huge ] || thp=always
 	decisions_guest_start "$name" "${workload[$name]} wss.mode=write" "$thp"
 	rates "$name" "$lab_run/before" "$runs"
-	ten_windows "$name" "$granularity" || return 1
+	ten_windows "$name" || return 1
 	wss recommend "$name" --output csv
 	p99=$(csv p99_bytes)
 	recommended=$(csv recommended_bytes)

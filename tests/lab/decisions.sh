@@ -29,9 +29,8 @@ decisions_guest_start() { # NAME KERNEL-ARGUMENTS [always|never]: huge pages
 			<source file='$lab_run/disk.img'/><target dev='vda' bus='virtio'/><readonly/></disk>"
 }
 
-ten_windows() { # NAME [GRANULARITY]
-	wss sample "$1" --store --window $window --count 10 --max-stall 10s --output csv \
-		--granularity "${2:-native}"
+ten_windows() { # NAME
+	wss sample "$1" --store --window $window --count 10 --max-stall 10s --output csv
 	status_is 0
 }
 

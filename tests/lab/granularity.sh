@@ -72,6 +72,9 @@ check "one is by 4 KiB" json_is granularity_bytes 4096
 check "the other by 2 MiB" json_is native_granularity_bytes 2097152
 check "which is more" in_range "$(json native_wss_bytes)" $((2 * $(json wss_bytes))) $((512 * MiB))
 
+wss sample huge --store --history "$lab_run/history.db" --window 1s --max-stall 10s --output json
+check "what is stored is by 4 KiB without being told" json_is granularity_bytes 4096
+
 test_log_ends_early
 test_paused
 virsh -q domdirtyrate-calc huge --seconds 10 --mode=page-sampling >/dev/null
