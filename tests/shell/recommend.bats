@@ -74,7 +74,7 @@ between() { # VALUE LOW HIGH, in MiB
 @test "ten windows: the peak with headroom; many: the percentile" {
 	node 2
 	history_of 10 $((1000 << 20)) 300 1
-	history_of 2000 $((1000 << 20)) 300 2
+	history_of 1800 $((1000 << 20)) 300 2
 	wss recommend web1 web2 --output csv
 	[ "$status" = 0 ]
 	[ "$(field confidence)" = $'low\nmedium' ]
