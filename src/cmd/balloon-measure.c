@@ -4,6 +4,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+/* After a window, for a step that waits: two looks. */
+#define FREE_NS (2 * LOOK_NS)
+
 /* The newest window is this one, whichever series the history has most of. Under the lock. */
 static void note_window(struct tender *tender, const struct wss_sample *sample)
 {
@@ -94,6 +97,37 @@ static void measure(struct tender *tender)
 	}
 }
 
+static void set_measuring(struct tender *tender, bool measuring)
+{
+	tending_lock(tender->tending);
+	tender->measuring = measuring;
+	tending_unlock(tender->tending);
+}
+
+static bool is_moving(struct tender *tender)
+{
+	bool moving;
+
+	tending_lock(tender->tending);
+	moving = tender->moving;
+	tending_unlock(tender->tending);
+	return moving;
+}
+
+/* A step that gets nowhere is ended by the other thread. */
+static void measure_at_rest(struct tender *tender)
+{
+	set_measuring(tender, true);
+	while (is_moving(tender) && !tender->over && !tending_is_ending(tender->tending))
+		wss_stop_wait_ns(LOOK_NS / 4);
+	if (!tender->over && !tending_is_ending(tender->tending)) {
+		wss_debug("%s: a window begins", tender->name);
+		measure(tender);
+		wss_debug("%s: the window is over", tender->name);
+	}
+	set_measuring(tender, false);
+}
+
 void *wss_tender_measure(void *opaque)
 {
 	struct tender *tender = opaque;
@@ -108,7 +142,9 @@ void *wss_tender_measure(void *opaque)
 			continue;
 		}
 		due_ns = wss_clock_now_ns() + period_ns;
-		measure(tender);
+		measure_at_rest(tender);
+		if (due_ns < wss_clock_now_ns() + FREE_NS)
+			due_ns = wss_clock_now_ns() + FREE_NS;
 	}
 	wss_tender_thread_ended(tender->tending);
 	return NULL;

@@ -34,6 +34,12 @@ struct tender {
 	_Atomic uint64_t looked_ns; /* when it last had an answer */
 	bool stuck;		     /* of the main thread: that it has been said */
 
+	/*
+	 * Under the lock. No step is begun while a window is open or about to be, and none is opened
+	 * while a step is under way: what the guest touches to free memory is none of its set.
+	 */
+	bool measuring, moving;
+
 	/* From the thread that measures, under the lock. */
 	struct balloon_record record;
 	struct wss_policy policy;

@@ -232,6 +232,25 @@ static void join_record(struct tender *tender, struct balloon_look *look)
 	look->limits.period_s = tender->tending->options.period_ns / WSS_NS_PER_S + 1;
 }
 
+/* Where the thread that measures lets it: until set_moving() it opens no window. */
+static bool may_move(struct tender *tender)
+{
+	bool may;
+
+	tending_lock(tender->tending);
+	may = !tender->measuring;
+	tender->moving = may;
+	tending_unlock(tender->tending);
+	return may;
+}
+
+static void set_moving(struct tender *tender, bool moving)
+{
+	tending_lock(tender->tending);
+	tender->moving = moving;
+	tending_unlock(tender->tending);
+}
+
 static void decide(struct tender *tender, struct balloon_look *look, bool fresh)
 {
 	struct wss_balloon_limits *limits = &tender->balloon.limits;
@@ -248,7 +267,7 @@ static void decide(struct tender *tender, struct balloon_look *look, bool fresh)
 	if (known || look->limits.floor_bytes > limits->floor_bytes)
 		limits->floor_bytes = look->limits.floor_bytes;
 	limits->headroom_percent = look->limits.headroom_percent;
-	look->view.may_step = fresh && tender->may_step && known;
+	look->view.may_step = fresh && tender->may_step && known && may_move(tender);
 	before = tender->balloon;
 	decision = wss_balloon_next(&tender->balloon, &look->view);
 	if (objection)
@@ -257,6 +276,7 @@ static void decide(struct tender *tender, struct balloon_look *look, bool fresh)
 		tender->balloon = before;
 		tender->balloon.rest_until_s = look->view.now_s + limits->pause_s;
 	}
+	set_moving(tender, tender->balloon.pending);
 }
 
 static void look_after(struct tender *tender)
