@@ -37,6 +37,22 @@ int wss_tender_read_record(struct tender *tender, const struct wss_policy *polic
 	return 0;
 }
 
+static void set_measuring(struct tender *tender, bool measuring)
+{
+	tending_lock(tender->tending);
+	tender->measuring = measuring;
+	tending_unlock(tender->tending);
+}
+
+/* Once: before what has to be written of it, for which a step need not wait. */
+static void end_window(struct tender *tender)
+{
+	if (!tender->measuring)
+		return;
+	wss_debug("%s: the window is over", tender->name);
+	set_measuring(tender, false);
+}
+
 static void keep_sample(const struct wss_sample *sample, struct wss_round_guest *entry, bool last,
 			void *opaque)
 {
@@ -55,6 +71,7 @@ static void keep_sample(const struct wss_sample *sample, struct wss_round_guest 
 	tending_lock(tending);
 	note_window(tender, sample);
 	tending_unlock(tending);
+	end_window(tender);
 	tending_lock_history(tending);
 	r = wss_history_add(tending->history, sample, &err);
 	tending_unlock_history(tending);
@@ -97,13 +114,6 @@ static void measure(struct tender *tender)
 	}
 }
 
-static void set_measuring(struct tender *tender, bool measuring)
-{
-	tending_lock(tender->tending);
-	tender->measuring = measuring;
-	tending_unlock(tender->tending);
-}
-
 static bool is_moving(struct tender *tender)
 {
 	bool moving;
@@ -123,9 +133,8 @@ static void measure_at_rest(struct tender *tender)
 	if (!tender->over && !tending_is_ending(tender->tending)) {
 		wss_debug("%s: a window begins", tender->name);
 		measure(tender);
-		wss_debug("%s: the window is over", tender->name);
 	}
-	set_measuring(tender, false);
+	end_window(tender);
 }
 
 void *wss_tender_measure(void *opaque)

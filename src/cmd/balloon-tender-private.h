@@ -38,7 +38,8 @@ struct tender {
 	 * Under the lock. No step is begun while a window is open or about to be, and none is opened
 	 * while a step is under way: what the guest touches to free memory is none of its set.
 	 */
-	bool measuring, moving;
+	bool measuring; /* changed by the thread that measures, */
+	bool moving;	/* and by the one that looks */
 
 	/* From the thread that measures, under the lock. */
 	struct balloon_record record;
