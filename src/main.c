@@ -9,12 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "cmd/cmd.h"
 #include "help-text.h"
+#include "host/conn.h"
 #include "store/history.h"
 #include "track/recorder.h"
 
@@ -93,6 +95,16 @@ static int close_stdout(int code)
 	return WSS_EXIT_FAILED;
 }
 
+/* Not under threads that libvirt has left behind in this process. */
+static int end(int code)
+{
+	if (wss_conn_embedded()) {
+		fflush(NULL);
+		_exit(code);
+	}
+	return code;
+}
+
 /*
  * A standard stream that is closed would be the number of the next file that is opened, and
  * our output would go there. Opened the wrong way round, so that using it still fails.
@@ -130,5 +142,5 @@ int main(int argc, char **argv)
 			      argv[first]);
 		return wss_cli_error(&err);
 	}
-	return close_stdout(command->run(&cli, argc - first, argv + first));
+	return end(close_stdout(command->run(&cli, argc - first, argv + first)));
 }

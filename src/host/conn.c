@@ -41,6 +41,7 @@ static void drop_libvirt_message(void *unused, virErrorPtr error)
 
 static pthread_once_t event_loop_once = PTHREAD_ONCE_INIT;
 static atomic_bool event_loop_running;
+static atomic_bool embedded;
 
 static void start_event_loop(void)
 {
@@ -171,7 +172,16 @@ static int describe(struct wss_conn *conn, struct wss_error *err)
 	conn->qemu_driver = driver && !strcmp(driver, "QEMU");
 	if (!conn->uri_text)
 		return wss_conn_error(err, "cannot learn the connection's URI");
-	return wss_uri_parse(conn->uri_text, runtime, cache[0] ? cache : NULL, &conn->uri, err);
+	if (wss_uri_parse(conn->uri_text, runtime, cache[0] ? cache : NULL, &conn->uri, err) < 0)
+		return -1;
+	if (conn->uri.kind == WSS_URI_EMBED)
+		embedded = true;
+	return 0;
+}
+
+bool wss_conn_embedded(void)
+{
+	return embedded;
 }
 
 static int conn_open(const char *uri, bool reading, struct wss_conn **ret_conn,

@@ -36,6 +36,13 @@ void wss_conn_close(struct wss_conn *conn);
 void wss_conn_allow_monitor(struct wss_conn *conn);
 
 /*
+ * Has this process had libvirt's embedded driver? Threads of that go on when the connection is
+ * closed, and crash when exit() ends the libraries that they use (libvirt 9.0: looking for the
+ * domains that run, in libnuma). Such a process ends with _exit().
+ */
+bool wss_conn_embedded(void);
+
+/*
  * Names of all running domains, inactive_too: of all others as well, sorted; a NULL-terminated
  * array for wss_conn_free_names().
  */

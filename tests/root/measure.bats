@@ -164,6 +164,11 @@ right_within_10_percent() { # VALUE FROM_MS
 		esac
 		status=0
 		bash -c "$example" </dev/null || status=$?
+		# As with embed_virsh: libvirt's embedded driver may crash as virsh ends.
+		if [ $status = 139 ] && [[ $example == virsh* ]]; then
+			status=0
+			bash -c "$example" </dev/null || status=$?
+		fi
 		[ $status = $expected ]
 	done <"$BATS_TEST_TMPDIR/examples"
 }
