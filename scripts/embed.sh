@@ -46,14 +46,17 @@ embed_uri() {
 # 9.0 may crash while it closes the embedded driver, what was asked for done or not: once more
 # then, and what is "already" so is well.
 embed_virsh() { # ARGUMENT...
-	local status=0
-	timeout 90 virsh -q -c "$(embed_uri)" "$@" 2>"$embed_root/virsh.err" || status=$?
-	if [ $status = 139 ]; then
+	local status=139 tries=0 out err
+	out=$(mktemp "$embed_root/virsh.XXXXXX") && err=$(mktemp "$embed_root/virsh.XXXXXX") || return 1
+	# What a crashed one has printed is not printed twice.
+	while [ $status = 139 ] && [ $((tries += 1)) -le 3 ]; do
 		status=0
-		timeout 90 virsh -q -c "$(embed_uri)" "$@" 2>"$embed_root/virsh.err" || status=$?
-		! grep -q 'already' "$embed_root/virsh.err" || status=0
-	fi
-	[ $status = 0 ] || grep -v ': info :' "$embed_root/virsh.err" >&2
+		timeout 90 virsh -q -c "$(embed_uri)" "$@" >"$out" 2>"$err" || status=$?
+	done
+	[ $tries = 1 ] || ! grep -q 'already' "$err" || status=0
+	cat "$out"
+	[ $status = 0 ] || grep -v ': info :' "$err" >&2
+	rm -f "$out" "$err"
 	return $status
 }
 
