@@ -37,12 +37,13 @@ struct wss_sizing_options {
 int wss_sizing_option(struct wss_sizing_options *options, int c, const char *value,
 		      struct wss_error *err);
 
-/* After all arguments were read: --qmp has no history. */
+/* After all arguments were read: 0, or -1 with WSS_ERR_USAGE, as --qmp has no history. */
 int wss_sizing_check(const struct wss_cli *cli, struct wss_error *err);
 
 /*
- * Opens the history to read it. *ret_history is NULL where there is none yet at the default path,
- * which is said.
+ * Opens the history to read it, for wss_history_close(). 0; *ret_history stays as it was, NULL,
+ * where there is none yet at the default path, which is said. -1: WSS_ERR_GONE where the one that
+ * --history names is not there, WSS_ERR_NO_MEMORY, and as wss_history_open_readonly().
  */
 int wss_sizing_open(const struct wss_sizing_options *options, struct wss_history **ret_history,
 		    struct wss_error *err);
