@@ -128,6 +128,8 @@ static void parse_key(const char *key, char *value)
 		conf.idle = number(key, value, NULL);
 	else if (!strcmp(key, "wss.file"))
 		parse_file(key, value);
+	else if (!strcmp(key, "wss.draw"))
+		conf.draw = number(key, value, NULL);
 	else if (!strcmp(key, "wss.cold"))
 		conf.cold_pages = number(key, value, NULL) * MIB_PAGES;
 	else if (!strcmp(key, "wss.lazy"))
@@ -158,6 +160,8 @@ static void check_conf(void)
 		conf.phases[conf.nr_phases++] = (struct phase){conf.touch_pages, 0, conf.way};
 	if (!conf.threads || conf.threads > MAX_THREADS || !conf.interval)
 		fail("wss.threads is 1 to %d, wss.interval at least 1", MAX_THREADS);
+	if (conf.draw && !conf.file_pages)
+		fail("wss.draw is of a wss.file");
 	sysinfo(&info);
 	if ((conf.map_pages + conf.file_pages) * PAGE > info.freeram * info.mem_unit / 10 * 9)
 		fail("%llu MiB do not fit into the free memory",

@@ -16,6 +16,7 @@
  *   wss.threads=N       the set is divided among N threads            [1]
  *   wss.idle=SECONDS    touch nothing for so long after "ready"       [0]
  *   wss.file=mem:MiB|disk:MiB  a file read as well, in the page cache [none]
+ *   wss.draw=K          of the file, pages drawn at random by the K-th power [0]
  *   wss.cold=MiB        of the disk, read once into the page cache    [0]
  *   wss.lazy=1          memory is there when it is first touched      [0]
  *   wss.balloon=0       do not load virtio_balloon                    [1]
@@ -206,19 +207,23 @@ static void fill_cache(void)
 	}
 }
 
-/* A counter of /proc/vmstat, 0 where this kernel has none of that name. */
-static uint64_t vmstat(const char *name)
+static char vmstat_text[16384];
+
+static void read_vmstat(void)
 {
-	static char text[16384];
 	int fd = open("/proc/vmstat", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	size_t len = strlen(name);
+	ssize_t n = fd < 0 ? -1 : read(fd, vmstat_text, sizeof(vmstat_text) - 1);
 
 	close(fd);
-	if (n < 0)
-		return 0;
-	text[n] = '\0';
-	for (char *line = text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+	vmstat_text[n < 0 ? 0 : n] = '\0';
+}
+
+/* A counter of what was read, 0 where this kernel has none of that name. */
+static unsigned long long vmstat(const char *name)
+{
+	size_t len = strlen(name);
+
+	for (char *line = vmstat_text; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
 		if (!strncmp(line, name, len) && line[len] == ' ')
 			return strtoull(line + len, NULL, 10);
 	return 0;
@@ -237,11 +242,11 @@ static void report(struct totals *t, bool idle, uint64_t interval_ms)
 
 	for (unsigned int i = 0; !idle && i < nr_workers; i++) {
 		struct worker *w = &workers[i];
-		uint64_t count = w->touches - w->counted;
-		uint64_t distinct = count < w->pages ? count : w->pages;
+		uint64_t touches, distinct;
 
 		if (!w->pages)
 			continue;
+		distinct = count_touched(w, &touches);
 		pages += distinct;
 		if (w->is_file)
 			file_pages = distinct;
@@ -249,8 +254,7 @@ static void report(struct totals *t, bool idle, uint64_t interval_ms)
 			loops = w->touches / w->pages;
 		if (w->gap_ns > gap_ns)
 			gap_ns = w->gap_ns;
-		t->touches += count;
-		w->counted = w->touches;
+		t->touches += touches;
 	}
 	if (loops == UINT64_MAX)
 		loops = t->phase_loops;
@@ -258,16 +262,18 @@ static void report(struct totals *t, bool idle, uint64_t interval_ms)
 	t->phase_loops = loops;
 	t->loops += passes;
 	sysinfo(&info);
+	read_vmstat();
 	say("time_ms=%llu interval_ms=%llu phase=%u state=%s mapped_bytes=%llu "
 	    "touched_bytes=%llu touched_pages=%llu file_pages=%llu balloon_bytes=%llu "
-	    "free_bytes=%llu oom_kills=%llu gap_us=%llu passes=%llu loops=%llu touches=%llu",
+	    "free_bytes=%llu cache_bytes=%llu read_bytes=%llu oom_kills=%llu gap_us=%llu passes=%llu loops=%llu touches=%llu",
 	    (unsigned long long)now_ms(), (unsigned long long)interval_ms, t->phase,
 	    idle ? "idle" : "touching", (unsigned long long)(conf.map_pages * PAGE),
 	    (unsigned long long)(pages * PAGE), (unsigned long long)pages,
 	    (unsigned long long)file_pages,
-	    (unsigned long long)((vmstat("balloon_inflate") - vmstat("balloon_deflate")) * PAGE),
+	    (vmstat("balloon_inflate") - vmstat("balloon_deflate")) * PAGE,
 	    (unsigned long long)info.freeram * info.mem_unit,
-	    (unsigned long long)vmstat("oom_kill"), (unsigned long long)gap_ns / 1000,
+	    (vmstat("nr_active_file") + vmstat("nr_inactive_file")) * PAGE,
+	    vmstat("pgpgin") * 1024, vmstat("oom_kill"), (unsigned long long)gap_ns / 1000,
 	    (unsigned long long)passes,
 	    (unsigned long long)t->loops, (unsigned long long)t->touches);
 }

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -27,6 +28,9 @@ int file_fd = -1;
 static pthread_barrier_t go, parked;
 static atomic_bool stop;
 static unsigned char *area;
+/* Of each page of the file, with wss.draw: the count of intervals when it was last read. */
+static uint32_t *drawn;
+static uint32_t intervals = 1;
 
 static uint64_t now_ns(void)
 {
@@ -70,23 +74,67 @@ static uint64_t next_index(struct worker *w)
 	return index;
 }
 
-static void touch(struct worker *w)
+/* One that a number in 0 to 1, to the power of wss.draw, falls upon. */
+static uint64_t drawn_index(struct worker *w)
+{
+	uint64_t x, index;
+
+	/* Knuth's for MMIX, of which the upper half is good. */
+	w->lcg = w->lcg * 6364136223846793005u + 1442695040888963407u;
+	x = w->lcg >> 32;
+	for (uint64_t i = 1; i < conf.draw; i++)
+		x = (x * (w->lcg >> 32)) >> 32;
+	index = (x * w->pages) >> 32;
+	w->drawn += drawn[index] != intervals;
+	drawn[index] = intervals;
+	return index;
+}
+
+static void read_file(struct worker *w)
 {
 	static __thread unsigned char page[PAGE];
+	uint64_t index = conf.draw ? drawn_index(w) : next_index(w);
+
+	if (pread(file_fd, page, PAGE, (off_t)(index * PAGE)) != (ssize_t)PAGE)
+		fail("file: %s", strerror(errno));
+}
+
+static void touch_word(struct worker *w)
+{
 	uint64_t index = w->first + next_index(w);
 	volatile uint64_t *word = (void *)(area + index * way.stride * PAGE);
 
-	if (w->is_file) {
-		if (pread(file_fd, page, PAGE, (off_t)(index * PAGE)) != (ssize_t)PAGE)
-			fail("file: %s", strerror(errno));
-	} else if (way.mode == MODE_READ) {
+	if (way.mode == MODE_READ) {
 		(void)*word;
 	} else if (way.mode == MODE_WRITE) {
 		*word = w->touches;
 	} else {
 		*word = *word + 1;
 	}
+}
+
+static void touch(struct worker *w)
+{
+	if (w->is_file)
+		read_file(w);
+	else
+		touch_word(w);
 	w->touches++;
+}
+
+uint64_t count_touched(struct worker *w, uint64_t *ret_touches)
+{
+	uint64_t touches = w->touches - w->counted;
+	uint64_t distinct = touches < w->pages ? touches : w->pages;
+
+	if (w->is_file && conf.draw) {
+		distinct = w->drawn;
+		w->drawn = 0;
+		intervals++;
+	}
+	w->counted = w->touches;
+	*ret_touches = touches;
+	return distinct;
 }
 
 /* Touches that the rate allows by now. What a stall of a second or more left out stays out. */
@@ -196,6 +244,9 @@ uint64_t table_pages(const struct phase *phase)
 
 void start_workers(void)
 {
+	drawn = calloc(conf.file_pages + 1, sizeof(*drawn));
+	if (!drawn)
+		fail("no memory");
 	nr_workers = (unsigned int)conf.threads + (conf.file_pages ? 1 : 0);
 	pthread_barrier_init(&go, NULL, nr_workers + 1);
 	pthread_barrier_init(&parked, NULL, nr_workers + 1);

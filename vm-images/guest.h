@@ -33,7 +33,7 @@ struct phase {
 /* As the kernel command line has it; README.md says what each key means. */
 struct conf {
 	uint64_t map_pages, touch_pages, rate, threads, idle, interval;
-	uint64_t file_pages, cold_pages;
+	uint64_t file_pages, cold_pages, draw;
 	bool file_on_disk, balloon, lazy, gap;
 	struct way way;
 	struct phase phases[MAX_PHASES];
@@ -76,6 +76,7 @@ struct worker {
 	uint64_t mask, lcg; /* the permutation: power of two above pages, state */
 	uint64_t touches;   /* in this phase */
 	uint64_t counted;   /* of these, reported already */
+	uint64_t drawn;	    /* different pages since then, with wss.draw */
 	uint64_t next;      /* sequential cursor within the share */
 	uint64_t gap_ns;    /* longest in this interval, with wss.gap */
 };
@@ -90,6 +91,9 @@ void start_workers(void);
 
 /* The next phase: all workers stand still, and begin anew. */
 void share_out(const struct phase *phase);
+
+/* Different pages that it has touched since the last call; *ret_touches: touches. */
+uint64_t count_touched(struct worker *w, uint64_t *ret_touches);
 
 /* Lets the workers run until then; they stand still again when it returns. */
 void run_until_ms(uint64_t ms);
