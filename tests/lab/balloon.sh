@@ -11,41 +11,60 @@
 
 runs=5
 hot=200 doubled=400
-# Seconds of the guest after the doubling in which the touches are counted.
-span=10
+# Seconds of the guest after the doubling that are judged. In the first seven all that is new is
+# touched for the first time, 100 us a page under emulation, with and without a balloon; to give 600
+# MiB back takes level 1's one processor a second or so meanwhile, which is no tenth of the rest.
+judged=30
 
-touches_of_phase() { # NAME PHASE SECONDS: touches in its first seconds, from the guest's reports
-	tr -d '\r' <"$lab_run/log/$1" | awk -v phase="$2" -v span="$3" '
+# By the guest's reports: touches a second, the median after the first pass; ms of the loop, where
+# each report counts whole but those of less than half that rate, which count by theirs: a machine
+# that is a little slower for a while is not taken for a guest that waits for its memory; and when
+# the first pass was through.
+loop_of_phase() { # NAME PHASE
+	tr -d '\r' <"$lab_run/log/$1" | awk -v phase="$2" -v judged="$judged" '
+		function median(n, i, j, v) {
+			for (i = 2; i <= n; i++) {
+				v = sorted[i]
+				for (j = i - 1; j && sorted[j] > v; j--)
+					sorted[j + 1] = sorted[j]
+				sorted[j + 1] = v
+			}
+			return sorted[int((n + 1) / 2)]
+		}
 		/^wss-guest: / {
 			split("", field)
 			for (i = 2; i <= NF; i++)
 				field[substr($i, 1, index($i, "=") - 1)] = substr($i, index($i, "=") + 1)
 		}
-		/^wss-guest: phase / && field["phase"] == phase { began = field["time_ms"] }
+		/^wss-guest: phase / && field["phase"] == phase { last = began = field["time_ms"] }
 		/^wss-guest: time_ms=/ {
-			if (field["phase"] == phase && field["time_ms"] - began <= span * 1000 + 500) {
-				touches = field["touches"] - before
-				time = field["time_ms"] - began
-			} else if (field["phase"] < phase) {
-				before = field["touches"]
+			if (field["phase"] == phase && field["time_ms"] - began <= judged * 1000) {
+				ms[++n] = field["time_ms"] - last
+				rate[n] = (field["touches"] - before) / ms[n]
+				last = field["time_ms"]
+				# Of the first report passes of the smaller set are a part.
+				if (n > 1 && !first && field["passes"] > 0)
+					first = last - began
+				else if (first)
+					sorted[++after] = rate[n]
 			}
+			before = field["touches"]
 		}
-		END { printf "%d\n", time ? touches * 1000 / time : 0 }'
+		END {
+			usual = median(after)
+			for (i = 1; i <= n; i++)
+				kept += ms[i] * (usual && rate[i] < usual / 2 ? rate[i] / usual : 1)
+			printf "%d %d %.1f\n", 1000 * usual, kept, first / 1000
+		}'
 }
 
-phase_has_lasted() { # NAME PHASE SECONDS
-	local began
-	began=$(sed -n "s/^wss-guest: phase phase=$2 time_ms=\([0-9]*\) .*/\1/p" "$lab_run/log/$1")
-	[ -n "$began" ] && [ "$(lab_guest_field "$1" time_ms)" -ge $((began + $3 * 1000)) ]
-}
-
-# Touches a second in the first seconds of twice the set.
-double() { # NAME -> rate
-	local phase
+double() { # NAME -> rate kept_ms first_s
+	local phase began
 	begin_phase "$1" "$doubled":0 || return 1
 	phase=$(lab_guest_field "$1" phase)
-	wait_until 60 phase_has_lasted "$1" "$phase" "$span" || return 1
-	rate=$(touches_of_phase "$1" "$phase" "$span")
+	began=$(sed -n "s/^wss-guest: phase phase=$phase time_ms=\([0-9]*\) .*/\1/p" "$lab_run/log/$1")
+	wait_report "$1" $((began + judged * 1000)) || return 1
+	read -r rate kept_ms first_s < <(loop_of_phase "$1" "$phase")
 }
 
 test_recommend() {
@@ -83,9 +102,12 @@ test_doubling() {
 	check "it has its memory back" wait_until 20 has_all_back balloon
 	at=$(journal "to_bytes >= original_bytes" "reason || ', from ' || (from_bytes / 1048576) || ' MiB'")
 	diag "given back: ${at:-not}"
-	diag "touches a second in the $span s after doubling: $rate, $reference without a balloon:" \
-		"$((reference ? 1000 * rate / reference : 0)) in 1000"
-	check "before its loop rate has fallen by 10 %" in_range "$rate" $((reference * 90 / 100)) 999999999
+	diag "after doubling: of $judged s $kept_ms ms of the loop, $reference_ms without a balloon:" \
+		"$((reference_ms ? 1000 * kept_ms / reference_ms : 0)) in 1000; the first pass is through" \
+		"after $first_s s, $reference_first_s s without; then $rate touches a second"
+	check "before its loop rate has fallen by 10 %" \
+		in_range "$kept_ms" $((reference_ms * 90 / 100)) $((judged * 1000))
+	echo "$rate" >"$lab_run/doubled"
 	check "no OOM kill" no_oom balloon
 	apply_stop
 	check "the controller ends, stopped or with a word why it left the guest" \
@@ -108,6 +130,10 @@ test_rates() {
 	diag "medians: $before, $after: $((1000 * after / before)) in 1000; runs apart by $apart in 1000"
 	check "the loop rate is within 3 % and the runs' spread" \
 		in_range $((1000 * after / before)) $((970 - apart)) $((1030 + apart))
+	after=$(cat "$lab_run/doubled")
+	diag "doubled: $((1000 * after / before)) in 1000"
+	check "and doubled within 10 % and the spread" \
+		in_range $((1000 * after / before)) $((900 - apart)) 99999
 }
 
 lab_libvirtd_start
@@ -115,7 +141,7 @@ lab_libvirtd_start
 decisions_guest_start balloon "wss.map=$doubled wss.lazy=1 wss.cold=500 wss.mode=write wss.phases=$hot:0" "${WSS_LAB_ARGS:-never}"
 rates balloon "$lab_run/full" $runs
 check "the guest doubles its set with all its memory" double balloon
-reference=$rate
+reference_ms=$kept_ms reference_first_s=$first_s
 check "and goes back" begin_phase balloon $hot:0
 test_recommend
 test_shrink

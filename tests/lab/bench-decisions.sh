@@ -29,11 +29,7 @@ table() { # VALUE...
 }
 
 shrunk_or_late() {
-	local end=$(($(uptime_ms) + patience * 1000))
-	until apply_said 'debug: .*it is at its floor' || apply_said 'gives back'; do
-		[ "$(uptime_ms)" -lt "$end" ] || return 0
-		sleep 0.5
-	done
+	wait_until "$patience" apply_said 'debug: .*it is at its floor\|gives back' || true
 }
 
 measure_workload() { # NAME

@@ -23,7 +23,7 @@ decisions_guest_start() { # NAME KERNEL-ARGUMENTS [always|never]: huge pages
 	lab_thp "${3:-never}"
 	rm -f "$VIRT_WSS_HISTORY"*
 	truncate -s ${disk_mib}M "$lab_run/disk.img"
-	controlled_guest_start "$1" "$2" memory=1024 \
+	controlled_guest_start "$1" "$2" memory=$((assigned / MiB)) \
 		balloon="<memballoon model='virtio' autodeflate='on'><stats period='1'/></memballoon>" \
 		devices="<disk type='file' device='disk'><driver name='qemu' type='raw'/>
 			<source file='$lab_run/disk.img'/><target dev='vda' bus='virtio'/><readonly/></disk>"

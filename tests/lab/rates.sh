@@ -8,11 +8,12 @@
 
 # Touches a second over five whole seconds of the guest's clock, or rate_reports less two.
 loop_rate() { # NAME [COMMAND...] that runs meanwhile
-	local name=$1
+	local name=$1 began
 	shift
 	stamp_begin "$name"
 	[ $# = 0 ] || "$@" &
-	wait_until 60 enough_reports
+	began=$(lab_guest_field "$name" time_ms)
+	wait_report "$name" $((${began:-0} + ${rate_reports:-7} * 1000)) && wait_until 60 enough_reports
 	stamp_end
 	[ $# = 0 ] || wait $!
 	stamped_rate

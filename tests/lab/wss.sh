@@ -96,9 +96,10 @@ stamp_end() {
 }
 
 stamp_lines() {
-	local line
+	local line now_ms
 	while read -r line; do
-		echo "$(uptime_ms) $line"
+		read_now_ms
+		echo "$now_ms $line"
 	done
 }
 
