@@ -46,6 +46,9 @@ static int read_file(struct wss_hosts *hosts, struct wss_error *err)
 		return wss_error_set(err, WSS_ERR_USAGE, "--hosts: '%s' is longer than 1 MiB",
 				     hosts->file);
 	hosts->text[len] = '\0';
+	/* What comes after it would be left out without a word. */
+	if (strlen(hosts->text) != len)
+		return wss_error_set(err, WSS_ERR_USAGE, "--hosts: '%s' is no text", hosts->file);
 	return 0;
 }
 

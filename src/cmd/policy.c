@@ -280,7 +280,8 @@ static void on_host(const struct wss_fleet_host *host, void *opaque)
 		struct policy_row row = { .domain = domain->name, .uuid = domain->uuid };
 		struct wss_error why = WSS_ERROR_INIT;
 
-		if (domain->error)
+		/* What cannot be read can be cleared all the same. */
+		if (domain->error && run->options->verb != VERB_CLEAR)
 			wss_error_set(&why, WSS_ERR_FAILED, "%s", domain->error);
 		handle(run, &row, domain->xml, &why);
 	}

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define SECONDS_MAX 1e9
+#define BLANKS " \t\r\n"
 
 xmlDocPtr wss_element_parse(const char *xml, const char *name, const char *what,
 			    struct wss_error *err)
@@ -47,11 +48,22 @@ xmlNodePtr wss_element_child(xmlNodePtr node, const char *name)
 	return NULL;
 }
 
+/* What is between blanks and made of these characters, and how long it is: 0 for anything else. */
+static const char *find_number(const char *text, const char *characters, size_t *ret_len)
+{
+	text += strspn(text, BLANKS);
+	*ret_len = strspn(text, characters);
+	if (text[*ret_len + strspn(text + *ret_len, BLANKS)])
+		*ret_len = 0;
+	return text;
+}
+
 int wss_element_u64(const char *text, uint64_t *ret_value)
 {
-	size_t len = strlen(text);
+	size_t len;
 
-	if (!len || len > 20 || strspn(text, "0123456789") != len)
+	text = find_number(text, "0123456789", &len);
+	if (!len || len > 20)
 		return -1;
 	errno = 0;
 	*ret_value = strtoull(text, NULL, 10);
@@ -61,18 +73,28 @@ int wss_element_u64(const char *text, uint64_t *ret_value)
 int wss_element_seconds(const char *text, uint64_t *ret_ns)
 {
 	double seconds;
+	size_t len;
 	char *end;
 
-	if (text[0] < '0' || text[0] > '9' || strspn(text, "0123456789.") != strlen(text))
+	text = find_number(text, "0123456789.", &len);
+	if (!len || text[0] == '.')
 		return -1;
 	seconds = strtod(text, &end);
-	if (*end || !(seconds >= 0 && seconds <= SECONDS_MAX))
+	if (end != text + len || !(seconds >= 0 && seconds <= SECONDS_MAX))
 		return -1;
 	*ret_ns = (uint64_t)(seconds * 1e9 + 0.5);
 	return 0;
 }
 
-int wss_element_number(xmlNodePtr node, const char *name, struct wss_amount *ret_amount)
+bool wss_element_is_in(xmlNodePtr node, const char *unit)
+{
+	wss_auto_xml_text xmlChar *said = xmlGetProp(node, BAD_CAST "unit");
+
+	return !said || !strcmp((const char *)said, unit);
+}
+
+int wss_element_number(xmlNodePtr node, const char *name, const char *unit,
+		       struct wss_amount *ret_amount)
 {
 	xmlNodePtr child = wss_element_child(node, name);
 	wss_auto_xml_text xmlChar *text = child ? xmlNodeGetContent(child) : NULL;
@@ -80,7 +102,8 @@ int wss_element_number(xmlNodePtr node, const char *name, struct wss_amount *ret
 	ret_amount->known = false;
 	if (!child)
 		return 0;
-	if (!text || wss_element_u64((const char *)text, &ret_amount->value) < 0)
+	if (!text || (unit && !wss_element_is_in(child, unit)) ||
+	    wss_element_u64((const char *)text, &ret_amount->value) < 0)
 		return -1;
 	ret_amount->known = true;
 	return 0;

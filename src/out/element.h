@@ -31,14 +31,21 @@ int wss_element_text(xmlNodePtr node, const char *name, char *buf, size_t size);
 /* The first child element of this name, or NULL. */
 xmlNodePtr wss_element_child(xmlNodePtr node, const char *name);
 
-/* Decimal digits and nothing else; -1 else. */
+/* Decimal digits, with blanks around them as XML Schema has it, and nothing else; -1 else. */
 int wss_element_u64(const char *text, uint64_t *ret_value);
 
-/* Seconds as a decimal fraction, to ns; -1 where it is not one, or more than 10^9 s. */
+/* The same of seconds as a decimal fraction, to ns; at most 10^9 s. */
 int wss_element_seconds(const char *text, uint64_t *ret_ns);
 
-/* A child's content as a number: absent is no error, malformed is -1. */
-int wss_element_number(xmlNodePtr node, const char *name, struct wss_amount *ret_amount);
+/* Is what an element holds in this unit? So it is where it says none. */
+bool wss_element_is_in(xmlNodePtr node, const char *unit);
+
+/*
+ * A child's content as a number: absent is no error, malformed, or not in this unit, is -1. A unit
+ * of NULL: whichever.
+ */
+int wss_element_number(xmlNodePtr node, const char *name, const char *unit,
+		       struct wss_amount *ret_amount);
 
 /* Sets an attribute; false when memory is short. */
 bool wss_element_set(xmlNodePtr node, const char *name, const char *value);

@@ -127,13 +127,13 @@ static int read_figures(xmlNodePtr root, struct wss_profile *profile, struct wss
 {
 	struct wss_amount current, low, high;
 
-	if (wss_element_number(root, "current", &current) < 0 ||
-	    wss_element_number(root, "low", &low) < 0 ||
-	    wss_element_number(root, "high", &high) < 0 ||
-	    wss_element_number(root, "p50", &profile->p50_bytes) < 0 ||
-	    wss_element_number(root, "p95", &profile->p95_bytes) < 0 ||
-	    wss_element_number(root, "p99", &profile->p99_bytes) < 0 ||
-	    wss_element_number(root, "peak", &profile->peak_bytes) < 0)
+	if (wss_element_number(root, "current", "bytes", &current) < 0 ||
+	    wss_element_number(root, "low", "bytes", &low) < 0 ||
+	    wss_element_number(root, "high", "bytes", &high) < 0 ||
+	    wss_element_number(root, "p50", "bytes", &profile->p50_bytes) < 0 ||
+	    wss_element_number(root, "p95", "bytes", &profile->p95_bytes) < 0 ||
+	    wss_element_number(root, "p99", "bytes", &profile->p99_bytes) < 0 ||
+	    wss_element_number(root, "peak", "bytes", &profile->peak_bytes) < 0)
 		return bad(err, "a figure is not a number of bytes");
 	if (!current.known)
 		return bad(err, "no current figure");

@@ -55,7 +55,7 @@ static int read_size(xmlNodePtr root, const char *name, struct wss_amount *ret_b
 	*ret_bytes = (struct wss_amount){ 0 };
 	if (!child)
 		return 0;
-	if (wss_element_number(root, name, &number) < 0 ||
+	if (wss_element_number(root, name, NULL, &number) < 0 ||
 	    (xmlHasProp(child, BAD_CAST "unit") &&
 	     wss_element_text(child, "unit", unit, sizeof(unit)) < 0))
 		return -1;
@@ -75,7 +75,8 @@ static int read_period(xmlNodePtr root, struct wss_amount *ret_ns)
 
 	if (!child)
 		return 0;
-	if (!text || wss_element_seconds((const char *)text, &ret_ns->value) < 0)
+	if (!text || !wss_element_is_in(child, "seconds") ||
+	    wss_element_seconds((const char *)text, &ret_ns->value) < 0)
 		return -1;
 	ret_ns->known = true;
 	return 0;
@@ -88,6 +89,36 @@ static bool reads_opt_out(xmlNodePtr root)
 
 	return xmlHasProp(root, BAD_CAST "opt-out") &&
 	       (wss_element_text(root, "opt-out", text, sizeof(text)) < 0 || strcmp(text, "no"));
+}
+
+static bool is_one_of(const xmlChar *name, const char *const *names)
+{
+	while (*names && strcmp((const char *)name, *names))
+		names++;
+	return *names;
+}
+
+/* What is not understood, or said twice, was meant to decide something. */
+static int check_names(xmlNodePtr root, struct wss_error *err)
+{
+	static const char *const attributes[] = { "version", "opt-out", NULL };
+	static const char *const elements[] = { "minimum", "maximum", "headroom", "period", NULL };
+
+	for (xmlAttrPtr attr = root->properties; attr; attr = attr->next)
+		if (!is_one_of(attr->name, attributes))
+			return wss_error_set(err, WSS_ERR_FAILED, WHAT ": '%s' is not known",
+					     (const char *)attr->name);
+	for (xmlNodePtr child = root->children; child; child = child->next) {
+		const char *name = (const char *)child->name;
+
+		if (child->type != XML_ELEMENT_NODE)
+			continue;
+		if (!is_one_of(child->name, elements))
+			return wss_error_set(err, WSS_ERR_FAILED, WHAT ": '%s' is not known", name);
+		if (wss_element_child(root, name) != child)
+			return wss_error_set(err, WSS_ERR_FAILED, WHAT ": '%s' is there twice", name);
+	}
+	return 0;
 }
 
 int wss_policy_read(const char *xml, struct wss_policy *ret_policy, struct wss_error *err)
@@ -104,11 +135,13 @@ int wss_policy_read(const char *xml, struct wss_policy *ret_policy, struct wss_e
 	if (wss_element_text(root, "version", version, sizeof(version)) < 0 ||
 	    wss_element_u64(version, &number) < 0 || number != WSS_POLICY_VERSION)
 		return bad(err, "no version, or one that this program does not know");
+	if (check_names(root, err) < 0)
+		return -1;
 	policy.opt_out = reads_opt_out(root);
 	if (read_size(root, "minimum", &policy.minimum_bytes) < 0 ||
 	    read_size(root, "maximum", &policy.maximum_bytes) < 0)
 		return bad(err, "minimum or maximum is not a size");
-	if (wss_element_number(root, "headroom", &policy.headroom_percent) < 0)
+	if (wss_element_number(root, "headroom", "percent", &policy.headroom_percent) < 0)
 		return bad(err, "headroom is not a whole number of percent");
 	if (read_period(root, &policy.period_ns) < 0)
 		return bad(err, "period is not a number of seconds");

@@ -19,8 +19,9 @@ node() { # NODE [NAME=METADATA]...
 	echo '<node>' >"$dir/node.xml"
 	for option; do
 		n=$((n + 1))
-		printf '%s' "<domain type='test'><name>${option%%=*}</name><memory>1024</memory>" \
-			"<metadata>${option#*=}</metadata><os><type>hvm</type></os></domain>" >"$dir/$n.xml"
+		printf "<domain type='test'><uuid>5c5a91e0-0b0d-4c1b-9d5f-%012d</uuid>" "$n" >"$dir/$n.xml"
+		printf '%s' "<name>${option%%=*}</name><memory>1024</memory>" \
+			"<metadata>${option#*=}</metadata><os><type>hvm</type></os></domain>" >>"$dir/$n.xml"
 		echo "<domain file='$dir/$n.xml'/>" >>"$dir/node.xml"
 	done
 	echo '</node>' >>"$dir/node.xml"
@@ -124,6 +125,9 @@ teardown() {
 	: >"$BATS_TEST_TMPDIR/hosts"
 	wss list --hosts "$BATS_TEST_TMPDIR/hosts"
 	[ "$status" = 2 ]
+	printf 'test:///default\n\0\nnonsense:///gone\n' >"$BATS_TEST_TMPDIR/hosts"
+	wss list --hosts "$BATS_TEST_TMPDIR/hosts"
+	[ "$status" = 2 ]
 	head -c 2000000 /dev/zero | tr '\0' 'x' >"$BATS_TEST_TMPDIR/hosts"
 	wss list --hosts "$BATS_TEST_TMPDIR/hosts"
 	[ "$status" = 2 ]
@@ -184,6 +188,18 @@ teardown() {
 	wss -c "$uri" sample web1 --window 100ms
 	[ "$status" = 1 ]
 	[[ $err == *policy*period* ]]
+}
+
+@test "a policy that cannot be read is not there once it is cleared" {
+	node a "web1=<p:policy xmlns:p='urn:virt-wss:policy:1' version='1' optout='yes'/>" \
+		"web2=<p:policy xmlns:p='urn:virt-wss:policy:1' version='1'>$(printf '%070000d' 1)</p:policy>"
+	wss -c "$uri" policy get
+	[ "$status" = 1 ]
+	[[ $err == *web1*"'optout' is not known"*web2*"64 KiB"* ]]
+	wss -c "$uri" policy set web1 --minimum 1GiB
+	[ "$status" = 1 ]
+	wss -c "$uri" policy clear --all
+	[ "$status" = 0 ]
 }
 
 @test "policies that are none" {

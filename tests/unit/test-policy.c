@@ -83,7 +83,7 @@ static void test_by_hand(void **unused)
 	assert_int_equal(wss_policy_read("<wss-policy:policy xmlns:wss-policy='urn:virt-wss:policy:1' "
 					 "version='1' opt-out='no'><!-- ours -->"
 					 "<wss-policy:minimum unit='GiB'>2</wss-policy:minimum>"
-					 "<wss-policy:period>300</wss-policy:period><later/>"
+					 "<wss-policy:period unit='seconds'>\n  300\n</wss-policy:period>"
 					 "</wss-policy:policy>",
 					 &policy, &err),
 			 0);
@@ -115,6 +115,14 @@ static void test_refuses(void **unused)
 		"<policy version='1'><headroom>1001</headroom></policy>",
 		"<policy version='1'><period>5m</period></policy>",
 		"<policy version='1'><period></period></policy>",
+		"<policy version='1'><period>.5</period></policy>",
+		"<policy version='1'><period>5 5</period></policy>",
+		"<policy version='1'><period unit='minutes'>5</period></policy>",
+		"<policy version='1'><headroom unit='MiB'>50</headroom></policy>",
+		"<policy version='1'><minimun>5</minimun></policy>",
+		"<policy version='1'><opt-out>yes</opt-out></policy>",
+		"<policy version='1' optout='yes'/>",
+		"<policy version='1'><minimum>1</minimum><minimum>2</minimum></policy>",
 		"<policy version='1'><minimum>2</minimum><maximum>1</maximum></policy>",
 		"<!DOCTYPE policy [<!ENTITY a '1'>]><policy version='1'/>",
 	};
@@ -129,6 +137,25 @@ static void test_refuses(void **unused)
 		assert_error(&err, WSS_ERR_FAILED, "policy in the metadata");
 		assert_true(policy.opt_out);
 	}
+}
+
+/* The schema and the reader agree on what an operator may write. */
+static void test_blanks(void **unused)
+{
+	static const char xml[] = "<policy version=' 1 '><minimum unit='MiB'> 512\n</minimum>"
+				  "<headroom>\t5 </headroom><period> 1.5 </period></policy>";
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_policy policy;
+
+	(void)unused;
+	assert_true(is_valid(xml));
+	assert_int_equal(wss_policy_read(xml, &policy, &err), 0);
+	assert_amount(policy.minimum_bytes, true, 512ULL << 20);
+	assert_amount(policy.headroom_percent, true, 5);
+	assert_amount(policy.period_ns, true, 1500000000);
+	assert_false(is_valid("<policy version='1'><period>.5</period></policy>"));
+	assert_false(is_valid("<policy version='1'><period>+5</period></policy>"));
+	assert_false(is_valid("<policy version='1'><period>1000000001</period></policy>"));
 }
 
 static void test_due(void **unused)
@@ -183,7 +210,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_by_hand),
 		cmocka_unit_test(test_refuses),	   cmocka_unit_test(test_due),
-		cmocka_unit_test(test_publication_due),
+		cmocka_unit_test(test_blanks),	   cmocka_unit_test(test_publication_due),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, clean_up);
