@@ -33,6 +33,13 @@ static int utf8_sequence(const unsigned char *s)
 	return 0;
 }
 
+int wss_text_character(const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+
+	return *s < 0x80 ? 1 : utf8_sequence(s);
+}
+
 int wss_text_control(const char *text, unsigned *ret_code)
 {
 	static const struct {
@@ -42,7 +49,7 @@ int wss_text_control(const char *text, unsigned *ret_code)
 		{ 0x202a, 0x202e }, { 0x2066, 0x2069 },
 	};
 	const unsigned char *s = (const unsigned char *)text;
-	int len = *s < 0x80 ? 1 : utf8_sequence(s);
+	int len = wss_text_character(text);
 
 	/* None of four bytes is among them. */
 	if (len == 0 || len == 4)

@@ -48,6 +48,9 @@ int wss_error_prefix(struct wss_error *err, const char *fmt, ...)
 /* Back to WSS_OK with an empty text. */
 void wss_error_clear(struct wss_error *err);
 
+/* Length of the character at text, 1 to 4; 0 where there is no valid UTF-8. */
+int wss_text_character(const char *text);
+
 /*
  * Length of the character at text if it is not to reach a terminal as it is, and *ret_code: DEL
  * and the C1 controls, which move some terminals' cursor, and Unicode's Bidi_Control, which let

@@ -67,14 +67,23 @@ static int add_column(struct json_object *row_object, const struct wss_column *c
 	return 0;
 }
 
-/* json-c leaves as they are what a terminal acts on; JSON may say it in ASCII, inside of texts. */
+/*
+ * json-c leaves as they are what a terminal acts on; JSON may say it in ASCII, inside of texts. And
+ * bytes that are no UTF-8, as at the end of a name that was cut: there is no JSON with them.
+ */
 static int put_text(FILE *stream, const char *text)
 {
 	while (*text) {
+		int len = wss_text_character(text), r;
 		unsigned code;
-		int len = wss_text_control(text, &code);
 
-		if (len ? fprintf(stream, "\\u%04x", code) < 0 : fputc(*text, stream) == EOF)
+		if (!len)
+			r = fputc('?', stream);
+		else if (wss_text_control(text, &code))
+			r = fprintf(stream, "\\u%04x", code);
+		else
+			r = fwrite(text, (size_t)len, 1, stream) == 1 ? 0 : -1;
+		if (r < 0)
 			return -1;
 		text += len ? len : 1;
 	}

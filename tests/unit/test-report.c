@@ -372,6 +372,16 @@ static void test_json_text(void **unused)
 	assert_non_null(strstr(json, "/\xc3\xbc\\u007f\\u009b31m\\u202ed"));
 }
 
+/* A name that was cut within a character, and bytes that never were one. */
+static void test_json_is_utf8(void **unused)
+{
+	const struct row row = { "a\xc3\xbc\xe2\x82\xf0\x9f\x98\x80\xff\xc3", { .kind = WSS_KIND_ABSENT } };
+	wss_auto_free char *json = report_rows(WSS_FORMAT_JSON, &row, 1);
+
+	(void)unused;
+	assert_non_null(strstr(json, "\"a\xc3\xbc??\xf0\x9f\x98\x80??\""));
+}
+
 /* Rows come as they are made: a series can be followed. */
 static void test_flushed(void **unused)
 {
@@ -455,6 +465,7 @@ int main(void)
 		cmocka_unit_test(test_table_widths),
 		cmocka_unit_test(test_first_width),
 		cmocka_unit_test(test_json_text),
+		cmocka_unit_test(test_json_is_utf8),
 		cmocka_unit_test(test_flushed),
 		cmocka_unit_test(test_write_errors),
 		cmocka_unit_test(test_format_parse),
