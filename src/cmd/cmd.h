@@ -28,9 +28,10 @@ enum wss_exit {
 #define WSS_URIS_MAX 64
 
 struct wss_cli {
-	const char *uri; /* the last one given; NULL: libvirt's default */
-	size_t n_uris;	 /* all of them, for commands that take several */
+	const char *uri; /* the one given, of several the last; NULL: libvirt's default */
+	size_t n_uris;	 /* more than one only with several_uris */
 	const char *uris[WSS_URIS_MAX];
+	bool several_uris; /* set before wss_cli_parse() by a command that takes more than one */
 	const char *qmp; /* a QMP socket instead of libvirt */
 	bool monitor;	 /* allow QMP through libvirt's monitor */
 	bool all;
@@ -141,7 +142,10 @@ void wss_guests_open_one(struct wss_guests *guests, struct wss_round_guest *entr
 
 void wss_guests_close(struct wss_guests *guests);
 
-/* Longest name, for the width of a table's first column; at most 40. */
+/* For the width of a table's first column: so wide that the name fits, too, but at most 40. */
+size_t wss_name_width(size_t width, const char *name);
+
+/* That of all names. */
 size_t wss_guests_name_width(const struct wss_guests *guests);
 
 #endif

@@ -13,6 +13,8 @@
 #include "host/qmpguest.h"
 #include "out/policy.h"
 
+#define NAME_WIDTH_MAX 40
+
 static int take_uri(struct wss_cli *cli, const char *uri, struct wss_error *err)
 {
 	if (cli->n_uris == WSS_URIS_MAX)
@@ -72,6 +74,10 @@ int wss_cli_parse(struct wss_cli *cli, int argc, char **argv, const struct wss_s
 		if (r < 0)
 			return -1;
 	}
+	/* Else only the last would be heeded, without a word about the others. */
+	if (cli->n_uris > 1 && !cli->several_uris)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "more than one --connect: only list takes several");
 	return 0;
 }
 
@@ -268,16 +274,22 @@ void wss_guests_close(struct wss_guests *guests)
 	wss_host_close(&guests->host);
 }
 
+size_t wss_name_width(size_t width, const char *name)
+{
+	size_t len = strnlen(name, NAME_WIDTH_MAX);
+
+	return len > width ? len : width;
+}
+
 size_t wss_guests_name_width(const struct wss_guests *guests)
 {
 	size_t width = 0;
 
 	for (size_t i = 0; i < guests->n; i++) {
 		const struct wss_round_guest *entry = &guests->list[i];
-		size_t len = strlen(entry->guest ? entry->guest->config.name : entry->name);
 
-		if (len > width)
-			width = len;
+		width = wss_name_width(width, entry->guest ? entry->guest->config.name
+							   : entry->name);
 	}
-	return width > 40 ? 40 : width;
+	return width;
 }

@@ -272,6 +272,7 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct wss_hosts *h
 						      { NULL, 0, NULL, 0 } };
 	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
 
+	cli->several_uris = true;
 	if (wss_cli_parse(cli, argc, argv, &syntax, hosts, err) < 0)
 		return -1;
 	if (cli->qmp)

@@ -96,6 +96,21 @@ usage() { # REGULAR-EXPRESSION ARGUMENT...
 	usage 'count|cumulative' sample test --cumulative --count 3
 }
 
+# All but list: heeding the last alone would change or measure another host than the first.
+@test "more than one connection is for list" {
+	local command
+	for command in "sample test" "profile test" "record test -o x" "mark x y" "report x" \
+		"diff x y" "heatmap x" "methods test" "policy get test" "policy set test --headroom 7" \
+		"policy clear test" "recommend test" "balloon test" "balloon --restore"; do
+		# shellcheck disable=SC2086
+		usage 'only list takes' -c test:///default $command
+		# shellcheck disable=SC2086
+		usage 'only list takes' $command --connect test:///default
+	done
+	run "$virt_wss" -c test:///default list -c test:///default
+	[ "$status" = 0 ]
+}
+
 @test "no connection is 4" {
 	refused 4 'connect|socket|nowhere' -c 'qemu+unix:///system?socket=/nowhere/socket' sample test
 	refused 4 'nowhere' --qmp /nowhere/socket sample
