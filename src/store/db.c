@@ -15,6 +15,18 @@
 #define READER_CHECK_MAX (64 << 20)
 #define VALUE_MAX (16 << 20)
 
+/*
+ * The summaries of a series since ?2, an hour: those of its day ?3 by the hour, where they are
+ * still there, those from ?4 on by the day. The first line is for the index.
+ */
+#define IN_SPAN                                                                        \
+	"level IN (3600, 86400) AND start >= ?3 AND "                                  \
+	"((level = 86400 AND start >= ?4) OR "                                         \
+	"(level = 3600 AND start >= ?2 AND start < ?4) OR "                            \
+	"(level = 86400 AND start = ?3 AND NOT EXISTS (SELECT 1 FROM summary AS hour " \
+	"WHERE hour.series_id = summary.series_id AND hour.level = 3600 "              \
+	"AND hour.start >= ?3 AND hour.start < ?4)))"
+
 static const char *const sql[DB_STATEMENTS] = {
 	[DB_GUEST_PUT] = "INSERT INTO guest (uuid, name) VALUES (?1, ?2) "
 			 "ON CONFLICT (uuid) DO UPDATE SET name = ?2 WHERE name <> ?2",
@@ -40,15 +52,10 @@ static const char *const sql[DB_STATEMENTS] = {
 	[DB_CHOOSE] = "SELECT series.id, method, observes, granularity_bytes, window_ns "
 		      "FROM guest JOIN series ON guest_id = guest.id "
 		      "JOIN summary ON series_id = series.id "
-		      "WHERE uuid = ?1 AND level = 86400 AND start >= ?2 GROUP BY series.id "
+		      "WHERE uuid = ?1 AND " IN_SPAN " GROUP BY series.id "
 		      "ORDER BY sum(samples) DESC, max(last) DESC, series.id DESC LIMIT 1",
-	/* The first day by its hours, where they are still there; the others whole. */
 	[DB_SUMMARIES] = "SELECT samples, degraded, first, last, min_bytes, max_bytes, sum_pages, "
-			 "sizes, curve FROM summary "
-			 "WHERE series_id = ?1 AND ((level = 86400 AND start >= ?4) OR "
-			 "(level = 3600 AND start >= ?2 AND start < ?4) OR "
-			 "(level = 86400 AND start = ?3 AND NOT EXISTS (SELECT 1 FROM summary "
-			 "WHERE series_id = ?1 AND level = 3600 AND start >= ?3 AND start < ?4)))",
+			 "sizes, curve FROM summary WHERE series_id = ?1 AND " IN_SPAN,
 	[DB_NEWEST] = "SELECT time, wss_bytes, maximum_bytes, balloon_bytes, rss_bytes, qemu_bytes "
 		      "FROM sample WHERE series_id = ?1 ORDER BY id DESC LIMIT 1",
 	[DB_HOURS] = "SELECT start, max_bytes FROM summary "

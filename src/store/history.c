@@ -140,7 +140,8 @@ static int read_summary(struct wss_history *history, sqlite3_stmt *stmt, bool wi
 	summary->min_bytes = column_u64(stmt, 4);
 	summary->max_bytes = column_u64(stmt, 5);
 	summary->sum_pages = column_u64(stmt, 6);
-	if (!sizes || wss_histogram_decode(&sizes, end, &summary->sizes) < 0 || sizes != end ||
+	if (summary->samples > WSS_SUMMARY_DAY_MAX || summary->degraded > WSS_SUMMARY_DAY_MAX ||
+	    !sizes || wss_histogram_decode(&sizes, end, &summary->sizes) < 0 || sizes != end ||
 	    summary->sizes.total != summary->samples ||
 	    (with_curve &&
 	     (!curve || wss_summary_decode_curve(curve, (size_t)sqlite3_column_bytes(stmt, 8),
@@ -261,6 +262,16 @@ int wss_history_last(struct wss_history *history, const char *uuid, struct wss_a
 						   : wss_db_error(history, "cannot read it", err);
 }
 
+/* The parameters of a span since a time: the hour, its day, and from where days are whole. */
+static void bind_since(sqlite3_stmt *stmt, time_t since)
+{
+	time_t day = floor_to(since, WSS_HISTORY_DAY);
+
+	sqlite3_bind_int64(stmt, 2, floor_to(since, WSS_HISTORY_HOUR));
+	sqlite3_bind_int64(stmt, 3, day);
+	sqlite3_bind_int64(stmt, 4, day == since ? day : day + WSS_HISTORY_DAY);
+}
+
 /* The id of the series that speaks for a guest: 1, 0 where there is none, -1. */
 static int choose(struct wss_history *history, const char *uuid, time_t since,
 		  struct wss_history_series *series, int64_t *ret_id, struct wss_error *err)
@@ -272,7 +283,7 @@ static int choose(struct wss_history *history, const char *uuid, time_t since,
 	if (!stmt)
 		return -1;
 	sqlite3_bind_text(stmt, 1, uuid, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(stmt, 2, floor_to(since, WSS_HISTORY_DAY));
+	bind_since(stmt, since);
 	r = sqlite3_step(stmt);
 	if (r == SQLITE_ROW) {
 		method = (const char *)sqlite3_column_text(stmt, 1);
@@ -294,15 +305,12 @@ static int sum_up(struct wss_history *history, int64_t id, time_t since, bool wi
 		  struct wss_summary *total, struct wss_error *err)
 {
 	sqlite3_stmt *stmt = wss_db_statement(history, DB_SUMMARIES, err);
-	time_t day = floor_to(since, WSS_HISTORY_DAY);
 	int step, r = 0;
 
 	if (!stmt)
 		return -1;
 	sqlite3_bind_int64(stmt, 1, id);
-	sqlite3_bind_int64(stmt, 2, floor_to(since, WSS_HISTORY_HOUR));
-	sqlite3_bind_int64(stmt, 3, day);
-	sqlite3_bind_int64(stmt, 4, day == since ? day : day + WSS_HISTORY_DAY);
+	bind_since(stmt, since);
 	while (r == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
 		struct wss_summary summary = { 0 };
 

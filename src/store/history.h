@@ -80,9 +80,9 @@ struct wss_history_series {
 #define WSS_HISTORY_CURVE 1u /* the growth curve, too */
 
 /*
- * The series of a guest that has most samples since the day of a time, summed up since that
- * time, to the hour, or to the day where the hours are forgotten. Returns 1; 0 where there is
- * none, -1 on error. The caller frees ret_series->summary.
+ * The series of a guest that has most samples since a time, to the hour, or to the day where the
+ * hours are forgotten, summed up since then. Returns 1; 0 where there is none, -1 on error. The
+ * caller frees ret_series->summary.
  */
 int wss_history_series(struct wss_history *history, const char *uuid, time_t since, unsigned flags,
 		       struct wss_history_series *ret_series, struct wss_error *err);

@@ -78,7 +78,11 @@ int wss_db_check_version(struct wss_history *history, struct wss_error *err)
 	if (id != APPLICATION_ID)
 		return wss_error_set(err, WSS_ERR_FAILED, "history %s: the file is something else",
 				     history->path);
-	if (version < 1 || version > SCHEMA_VERSION)
+	if (version < 1)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "history %s: damaged: its version is %" PRId64, history->path,
+				     version);
+	if (version > SCHEMA_VERSION)
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "history %s: written by a newer virt-wss (version %" PRId64
 				     ", this one knows %" PRId64 ")",

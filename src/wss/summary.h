@@ -24,6 +24,9 @@ struct wss_summary_point {
 	struct wss_histogram sizes;
 };
 
+/* Of one guest in a day: more than one a millisecond. A sum of more was not made by any host. */
+#define WSS_SUMMARY_DAY_MAX 100000000
+
 /* Zeroed it is empty. */
 struct wss_summary {
 	uint64_t samples;  /* of good quality: what the histogram has counted */

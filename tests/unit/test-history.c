@@ -194,6 +194,31 @@ static void test_series(void **unused)
 	wss_history_close(history);
 }
 
+/* What was measured before the span, on its first day, does not speak for the guest. */
+static void test_series_of_span(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history_series series;
+	struct wss_history *history = open_history();
+	time_t day = NOW - NOW % 86400;
+
+	(void)unused;
+	fill(history, UUID_A, 12, day, 60);
+	for (int i = 0; i < 5; i++) {
+		struct wss_sample other = sample_of(UUID_A, 500 * MIB, day + 15 * 3600 + i);
+
+		other.requested_window_ns = 10000000000;
+		add(history, &other);
+	}
+	assert_int_equal(count_since(history, UUID_A, day), 12);
+	assert_int_equal(wss_history_series(history, UUID_A, day + 14 * 3600, 0, &series, &err), 1);
+	assert_int_equal(series.window_ns, 10000000000);
+	assert_int_equal(series.summary.samples, 5);
+	wss_summary_free(&series.summary);
+	assert_int_equal(wss_history_series(history, UUID_A, day + 20 * 3600, 0, &series, &err), 0);
+	wss_history_close(history);
+}
+
 static void test_clock_set_back(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -478,6 +503,64 @@ static void test_damaged(void **unused)
 	refused("history");
 }
 
+/* The one day of a guest gets so many windows, with a histogram that says the same. */
+static void forge(uint64_t samples, uint64_t degraded)
+{
+	struct wss_histogram_bucket bucket = { .index = 7, .count = samples };
+	const struct wss_histogram histogram = { .total = samples, .n = 1, .buckets = &bucket };
+	sqlite3_stmt *stmt;
+	uint8_t sizes[64];
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db,
+					    "UPDATE summary SET samples = ?1, degraded = ?2, sizes = ?3 "
+					    "WHERE level = 86400",
+					    -1, &stmt, NULL),
+			 SQLITE_OK);
+	sqlite3_bind_int64(stmt, 1, (int64_t)samples);
+	sqlite3_bind_int64(stmt, 2, (int64_t)degraded);
+	sqlite3_bind_blob(stmt, 3, sizes,
+			  (int)wss_histogram_encode(&histogram, sizes, sizeof(sizes)),
+			  SQLITE_STATIC);
+	assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
+	assert_int_equal(sqlite3_changes(db), 1);
+	sqlite3_finalize(stmt);
+	sqlite3_close(db);
+}
+
+/* Sizing takes the longer the more windows there are: so many that it would never end are none. */
+static void test_windows_that_cannot_be(void **unused)
+{
+	static const struct {
+		uint64_t samples, degraded;
+	} forged[] = {
+		{ WSS_SUMMARY_DAY_MAX + 1, 0 },
+		{ 1ULL << 40, 0 },
+		{ 5, WSS_SUMMARY_DAY_MAX + 1 },
+		{ 5, INT64_MAX },
+	};
+	struct wss_history *history = open_history();
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_sample sample = sample_of(UUID_A, MIB, NOW);
+	struct wss_history_series series;
+
+	(void)unused;
+	fill(history, UUID_A, 5, NOW, 60);
+	forge(WSS_SUMMARY_DAY_MAX, WSS_SUMMARY_DAY_MAX);
+	assert_int_equal(count_since(history, UUID_A, 0), WSS_SUMMARY_DAY_MAX);
+	for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
+		forge(forged[i].samples, forged[i].degraded);
+		assert_int_equal(wss_history_series(history, UUID_A, 0, 0, &series, &err), -1);
+		assert_error(&err, WSS_ERR_FAILED, "damaged");
+		wss_error_clear(&err);
+		assert_int_equal(wss_history_add(history, &sample, &err), -1);
+		assert_error(&err, WSS_ERR_FAILED, "damaged");
+		wss_error_clear(&err);
+	}
+	wss_history_close(history);
+}
+
 static void test_versions(void **unused)
 {
 	sqlite3 *db;
@@ -488,6 +571,10 @@ static void test_versions(void **unused)
 	assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = 1000", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(db);
 	refused("newer");
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = -1", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	refused("damaged");
 	make_path(path, "%s/somebody.db", tree);
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db, "CREATE TABLE important (x)", NULL, NULL, NULL), SQLITE_OK);
@@ -673,12 +760,13 @@ static void test_default_path(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_stored_and_read), TEST(test_spans),
+		TEST(test_stored_and_read), TEST(test_spans), TEST(test_series_of_span),
 		TEST(test_series),	    TEST(test_clock_set_back), TEST(test_clock_jumps_ahead),
 		TEST(test_retention_by_age), TEST(test_retention_by_size),
 		TEST(test_two_writers),	    TEST(test_made_at_once),
 		TEST(test_half_made),	    TEST(test_killed),
 		TEST(test_damaged),	    TEST(test_versions),
+		TEST(test_windows_that_cannot_be),
 		TEST(test_journal),	    TEST(test_migration),
 		TEST(test_journal_begin),   TEST(test_in_place),
 		TEST(test_migration_of_a_journal),
