@@ -233,12 +233,13 @@ static struct turn *open_turn(struct job *job, const char *name, uint64_t deadli
 
 	if (!turn || !guarded(job, turn, open_step, deadline_ns))
 		return NULL;
-	if (is_missed_by_none(job, turn) || (turn->entry.guest && !is_due_now(job, turn))) {
+	if (is_missed_by_none(job, turn))
 		job->total--;
-		turn_free(turn);
-		return NULL;
-	}
-	return turn;
+	/* Who is not due is as well as if it had been measured. */
+	else if (!turn->entry.guest || is_due_now(job, turn))
+		return turn;
+	turn_free(turn);
+	return NULL;
 }
 
 static void take_turn(struct job *job, const char *name)
@@ -266,10 +267,10 @@ static int run_turns(struct job *job, char **names, struct wss_error *err)
 	size_t width = 0;
 
 	for (char **name = names; *name; name++) {
-		width = strlen(*name) > width ? strlen(*name) : width;
+		width = wss_name_width(width, *name);
 		job->total++;
 	}
-	wss_report_set_first_width(job->run.report, width > 40 ? 40 : width);
+	wss_report_set_first_width(job->run.report, width);
 	for (char **name = names; *name && !wss_stop_requested(); name++)
 		take_turn(job, *name);
 	if (wss_stop_requested())

@@ -73,3 +73,23 @@ wss() { # ARGUMENT...
 	wss --qmp /nowhere sample --store
 	[ "$status" = 2 ]
 }
+
+@test "one bad guest is some of several, also where the others are not due yet" {
+	dir=$BATS_TEST_TMPDIR/node
+	mkdir "$dir"
+	due=a1b2c3d4-0000-4000-8000-00000000aaaa
+	later=a1b2c3d4-0000-4000-8000-00000000bbbb
+	for uuid in $due $later; do
+		echo "<domain type='test'><name>$uuid</name><uuid>$uuid</uuid><memory>1024</memory><metadata>
+			<p:policy xmlns:p='urn:virt-wss:policy:1' version='1'><p:period unit='seconds'>3600</p:period></p:policy>
+			</metadata><os><type>hvm</type></os></domain>" >"$dir/$uuid.xml"
+	done
+	echo "<node><domain file='$dir/$due.xml'/><domain file='$dir/$later.xml'/></node>" >"$dir/node.xml"
+	wss -c "test://$dir/node.xml" policy get --output csv
+	[ "$(grep -c 3600 <<<"$out")" = 2 ]
+	mkdir "${VIRT_WSS_HISTORY%/*}"
+	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 1 1000000 1 $later
+	wss -c "test://$dir/node.xml" sample --store --window 100ms --output csv
+	[ "$status" = 3 ]
+	[[ $err == *$due* && $err != *$later* ]]
+}
