@@ -177,3 +177,17 @@ void wss_age_format(uint64_t seconds, char *ret_text, size_t size)
 	else
 		snprintf(ret_text, size, "%" PRIu64 " d", seconds / 86400);
 }
+
+int wss_percent_parse(const char *text, double min, double max, const char *what,
+		      double *ret_share, struct wss_error *err)
+{
+	size_t digits = strspn(text, "0123456789.");
+	double percent = strtod(text, NULL);
+
+	if (text[0] < '0' || text[0] > '9' || digits > 12 || strchr(text, '.') != strrchr(text, '.') ||
+	    (text[digits] && strcmp(text + digits, "%") != 0) || percent < min || percent > max)
+		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is not a percentage from %g to %g",
+				     what, text, min, max);
+	*ret_share = percent / 100;
+	return 0;
+}

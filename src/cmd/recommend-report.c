@@ -82,11 +82,28 @@ static struct wss_value get_last(const void *row)
 				     : wss_value_absent();
 }
 
+static struct wss_value value_share(double share)
+{
+	return (struct wss_value){ .kind = WSS_KIND_SHARE, .real = share };
+}
+
 static struct wss_value get_percentile(const void *row)
 {
-	if (!cast(row)->has_series)
-		return wss_value_absent();
-	return (struct wss_value){ .kind = WSS_KIND_SHARE, .real = cast(row)->rule.percentile };
+	return cast(row)->has_series ? value_share(cast(row)->rule.percentile) : wss_value_absent();
+}
+
+/* For a table, which has one column for both: what a figure holds for, or that it is the peak. */
+static struct wss_value value_share_or_peak(double share, bool from_peak)
+{
+	return from_peak ? wss_value_text("peak") : value_share(share);
+}
+
+static struct wss_value get_base_is(const void *row)
+{
+	return cast(row)->sizing.base_bytes.known
+		       ? value_share_or_peak(cast(row)->rule.percentile,
+					     cast(row)->sizing.from_peak)
+		       : wss_value_absent();
 }
 
 static bool has_what_if(const void *row)
@@ -96,9 +113,7 @@ static bool has_what_if(const void *row)
 
 static struct wss_value get_exceeded(const void *row)
 {
-	if (!has_what_if(row))
-		return wss_value_absent();
-	return (struct wss_value){ .kind = WSS_KIND_SHARE, .real = cast(row)->exceeded };
+	return has_what_if(row) ? value_share(cast(row)->exceeded) : wss_value_absent();
 }
 
 static struct wss_value get_faults(const void *row)
@@ -112,7 +127,14 @@ static struct wss_value get_loss(const void *row)
 {
 	if (!has_what_if(row) || !cast(row)->has_missrate)
 		return wss_value_absent();
-	return (struct wss_value){ .kind = WSS_KIND_SHARE, .real = cast(row)->loss };
+	return value_share(cast(row)->loss);
+}
+
+static struct wss_value get_curve_beyond(const void *row)
+{
+	if (!cast(row)->curve_bytes.known)
+		return wss_value_absent();
+	return wss_value_number(cast(row)->curve_is_beyond, WSS_KIND_BOOL);
 }
 
 static struct wss_value get_bound(const void *row)
@@ -142,10 +164,12 @@ static const struct wss_column columns[] = {
 	{ "peak_bytes", NULL, "PEAK", 8, get_peak },
 	{ "percentile", NULL, NULL, 0, get_percentile },
 	{ "from_peak", NULL, NULL, 0, get_from_peak },
+	{ NULL, NULL, "PCTILE", 6, get_base_is },
 	{ "base_bytes", NULL, "BASE", 8, get_base },
 	{ "headroom_percent", NULL, NULL, 0, get_headroom },
 	{ "minimum_bytes", NULL, NULL, 0, get_minimum },
 	{ "curve_bytes", NULL, "BY-CURVE", 8, get_curve },
+	{ "curve_is_beyond", NULL, NULL, 0, get_curve_beyond },
 	{ "recommended_bytes", NULL, "RECOMMEND", 9, get_recommended },
 	{ "reclaimable_bytes", NULL, "RECLAIM", 8, get_reclaimable },
 	{ "what_if_bytes", NULL, NULL, 0, get_what_if },
@@ -185,7 +209,12 @@ static struct wss_value get_hours(const void *row)
 
 static struct wss_value get_probability(const void *row)
 {
-	return (struct wss_value){ .kind = WSS_KIND_SHARE, .real = host_of(row)->probability };
+	return value_share(host_of(row)->probability);
+}
+
+static struct wss_value get_needed_is(const void *row)
+{
+	return value_share_or_peak(host_of(row)->probability, host_of(row)->from_peak);
 }
 
 static struct wss_value get_host_from_peak(const void *row)
@@ -215,9 +244,7 @@ static struct wss_value get_overcommit(const void *row)
 
 	if (!host->needed_bytes.known || !host->needed_bytes.value || !host->assigned_bytes.known)
 		return wss_value_absent();
-	return (struct wss_value){ .kind = WSS_KIND_SHARE,
-				   .real = (double)host->assigned_bytes.value /
-					   (double)host->needed_bytes.value };
+	return value_share((double)host->assigned_bytes.value / (double)host->needed_bytes.value);
 }
 
 static const struct wss_column host_columns[] = {
@@ -227,7 +254,8 @@ static const struct wss_column host_columns[] = {
 	{ "assigned_bytes", NULL, "ASSIGNED", 8, get_assigned_bytes },
 	{ "wss_bytes", NULL, "WSS", 8, get_wss_bytes },
 	{ "hours", NULL, "HOURS", 5, get_hours },
-	{ "probability", NULL, "PROB", 6, get_probability },
+	{ "probability", NULL, NULL, 0, get_probability },
+	{ NULL, NULL, "PROB", 6, get_needed_is },
 	{ "from_peak", NULL, NULL, 0, get_host_from_peak },
 	{ "needed_bytes", NULL, "NEEDED", 8, get_needed_bytes },
 	{ "overhead_bytes", NULL, "OVERHEAD", 8, get_overhead_bytes },

@@ -17,12 +17,9 @@
 #include "host/inventory.h"
 #include "out/policy.h"
 
-#define FAULT_MAX_NS (10 * WSS_NS_PER_S)
-
 struct recommend_options {
 	struct wss_sizing_options sizing;
-	uint64_t fault_ns;
-	double target_loss, probability;
+	double probability;
 	struct wss_amount what_if;
 	const char *plot;
 };
@@ -45,8 +42,6 @@ struct recommend {
 enum {
 	OPT_PERCENTILE = 1,
 	OPT_WHAT_IF,
-	OPT_TARGET_LOSS,
-	OPT_FAULT_COST,
 	OPT_PROBABILITY,
 	OPT_PLOT,
 };
@@ -56,27 +51,10 @@ static const struct option long_options[] = {
 	WSS_SIZING_LONG,
 	{ "percentile", required_argument, NULL, OPT_PERCENTILE },
 	{ "what-if", required_argument, NULL, OPT_WHAT_IF },
-	{ "target-loss", required_argument, NULL, OPT_TARGET_LOSS },
-	{ "fault-cost", required_argument, NULL, OPT_FAULT_COST },
 	{ "probability", required_argument, NULL, OPT_PROBABILITY },
 	{ "plot", required_argument, NULL, OPT_PLOT },
 	{ NULL, 0, NULL, 0 },
 };
-
-/* "99", "99.9", "1%": percent, as a share. */
-static int parse_percent(const char *text, double min, double max, const char *what,
-			 double *ret_share, struct wss_error *err)
-{
-	size_t digits = strspn(text, "0123456789.");
-	double percent = strtod(text, NULL);
-
-	if (text[0] < '0' || text[0] > '9' || digits > 12 || strchr(text, '.') != strrchr(text, '.') ||
-	    (text[digits] && strcmp(text + digits, "%") != 0) || percent < min || percent > max)
-		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is not a percentage from %g to %g",
-				     what, text, min, max);
-	*ret_share = percent / 100;
-	return 0;
-}
 
 static int take(void *opaque, int c, const char *value, struct wss_error *err)
 {
@@ -84,18 +62,14 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 
 	switch (c) {
 	case OPT_PERCENTILE:
-		return parse_percent(value, 50, 99.9, "--percentile",
-				     &options->sizing.rule.percentile, err);
+		return wss_percent_parse(value, 50, 99.9, "--percentile",
+					 &options->sizing.rule.percentile, err);
 	case OPT_WHAT_IF:
 		options->what_if.known = true;
 		return wss_size_parse(value, "--what-if", &options->what_if.value, err);
-	case OPT_TARGET_LOSS:
-		return parse_percent(value, 0.001, 90, "--target-loss", &options->target_loss, err);
-	case OPT_FAULT_COST:
-		return wss_duration_parse(value, FAULT_MAX_NS, "--fault-cost", &options->fault_ns,
-					  err);
 	case OPT_PROBABILITY:
-		return parse_percent(value, 50, 99.9, "--probability", &options->probability, err);
+		return wss_percent_parse(value, 50, 99.9, "--probability", &options->probability,
+					 err);
 	case OPT_PLOT:
 		options->plot = value;
 		return 0;
@@ -115,13 +89,6 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct recommend_op
 	return wss_cli_finish(cli, argc, argv, err);
 }
 
-/* The curve is one of single pages: coarser windows see whole neighbourhoods. */
-static bool get_missrate(const struct recommend_row *row, struct wss_missrate *missrate)
-{
-	return row->series.granularity_bytes <= 4096 &&
-	       wss_missrate_from_summary(missrate, &row->series.summary);
-}
-
 static void ask_what_if(const struct recommend *run, const struct wss_missrate *missrate,
 			struct recommend_row *row)
 {
@@ -137,7 +104,7 @@ static void ask_what_if(const struct recommend *run, const struct wss_missrate *
 	if (!row->has_missrate)
 		return;
 	row->faults_per_second = wss_missrate_at(missrate, row->what_if_bytes.value, &row->bound);
-	row->loss = wss_missrate_loss(row->faults_per_second, run->options->fault_ns);
+	row->loss = wss_missrate_loss(row->faults_per_second, run->options->sizing.fault_ns);
 }
 
 static int keep_curve(struct recommend *run, const struct recommend_row *row,
@@ -166,19 +133,19 @@ static int keep_curve(struct recommend *run, const struct recommend_row *row,
 static int size_guest(struct recommend *run, struct recommend_row *row, struct wss_error *err)
 {
 	const struct recommend_options *options = run->options;
-	struct wss_sizing_state state = { .held_bytes = row->series.rss_bytes,
-					  .balloon_bytes = row->series.balloon_bytes };
+	struct wss_sizing_state state = { .held_bytes.known = false };
 	struct wss_missrate missrate;
-	uint64_t size;
 
 	row->rule = options->sizing.rule;
 	wss_sizing_heed(&row->rule, &row->policy);
-	row->held_bytes = row->series.rss_bytes;
+	if (row->active) {
+		row->held_bytes = state.held_bytes = row->series.rss_bytes;
+		state.balloon_bytes = row->series.balloon_bytes;
+	}
 	row->assigned_bytes = row->series.maximum_bytes;
-	row->has_missrate = get_missrate(row, &missrate);
-	if (row->has_missrate &&
-	    wss_missrate_size(&missrate, options->target_loss, options->fault_ns, &size))
-		row->curve_bytes = state.curve_bytes = wss_amount_of(size);
+	row->has_missrate = wss_sizing_ask_curve(&options->sizing, &row->series, &missrate, &state);
+	row->curve_bytes = state.curve_bytes;
+	row->curve_is_beyond = state.curve_is_beyond;
 	wss_sizing_compute(&row->series.summary, &row->rule, &row->policy, &state, &row->sizing);
 	row->status = row->sizing.confidence == WSS_CONFIDENCE_NONE ? "too early" : "ok";
 	ask_what_if(run, &missrate, row);
@@ -190,7 +157,7 @@ static int size_guest(struct recommend *run, struct recommend_row *row, struct w
 static void add_amount(struct wss_amount *sum, struct wss_amount amount)
 {
 	if (amount.known)
-		*sum = wss_amount_of(sum->value + amount.value);
+		*sum = wss_amount_of(wss_add_saturated(sum->value, amount.value));
 }
 
 static void on_hour(time_t start, uint64_t max_bytes, void *opaque)
@@ -269,10 +236,16 @@ static void handle(struct recommend *run, struct recommend_row *row, const char 
 static void on_host(const struct wss_fleet_host *host, void *opaque)
 {
 	struct recommend *run = opaque;
+	size_t width = 0;
 
+	for (size_t i = 0; i < host->n; i++)
+		width = wss_name_width(width, host->domains[i].name);
+	wss_report_set_first_width(run->report, width);
 	for (size_t i = 0; i < host->n; i++) {
 		const struct wss_fleet_domain *domain = &host->domains[i];
-		struct recommend_row row = { .domain = domain->name, .uuid = domain->uuid };
+		struct recommend_row row = { .domain = domain->name,
+					     .uuid = domain->uuid,
+					     .active = domain->active };
 		struct wss_error why = WSS_ERROR_INIT;
 
 		if (domain->error)
@@ -290,9 +263,23 @@ static void handle_named(struct recommend *run, const char *name)
 	if (wss_conn_metadata(run->conn, name, WSS_POLICY_NAMESPACE, &entry, &why) == 0) {
 		row.domain = entry.name;
 		row.uuid = entry.uuid;
+		row.active = entry.active;
 	}
 	handle(run, &row, entry.xml, false, &why);
 	free(entry.xml);
+}
+
+/* As wide as what was typed: a name, or the UUID or number that stands for one. */
+static void recommend_named(struct recommend *run)
+{
+	const struct wss_cli *cli = run->cli;
+	size_t width = 0;
+
+	for (int i = 0; i < cli->n_domains; i++)
+		width = wss_name_width(width, cli->domains[i]);
+	wss_report_set_first_width(run->report, width);
+	for (int i = 0; i < cli->n_domains; i++)
+		handle_named(run, cli->domains[i]);
 }
 
 /* What the host has left once all have what they need together, and QEMU what it needs itself. */
@@ -312,7 +299,7 @@ static int total_host(struct recommend *run, struct wss_error *err)
 	host->needed_bytes = result.bytes;
 	if (!result.bytes.known || !memory.known)
 		return 0;
-	needed = result.bytes.value + host->overhead_bytes.value;
+	needed = wss_add_saturated(result.bytes.value, host->overhead_bytes.value);
 	host->fits_bytes = wss_amount_of(memory.bytes > needed ? memory.bytes - needed : 0);
 	return 0;
 }
@@ -336,8 +323,8 @@ static void draw(FILE *f, const void *opaque)
 {
 	const struct recommend *run = opaque;
 
-	wss_missrate_plot(f, run->curves, run->n_curves, run->options->fault_ns,
-			  run->options->target_loss);
+	wss_missrate_plot(f, run->curves, run->n_curves, run->options->sizing.fault_ns,
+			  run->options->sizing.target_loss);
 }
 
 static int recommend(struct recommend *run, struct wss_error *err)
@@ -346,9 +333,9 @@ static int recommend(struct recommend *run, struct wss_error *err)
 
 	if (wss_sizing_open(&run->options->sizing, &run->history, err) < 0 || wss_conn_open_reader(run->cli->uri, &run->conn, err) < 0)
 		return -1;
-	for (int i = 0; i < run->cli->n_domains; i++)
-		handle_named(run, run->cli->domains[i]);
-	if (!run->cli->n_domains)
+	if (run->cli->n_domains)
+		recommend_named(run);
+	else
 		r = recommend_all(run, err);
 	if (r == 0 && run->options->plot && run->n_curves)
 		r = wss_plot_write(run->options->plot, draw, run, err);
@@ -370,8 +357,6 @@ static int recommend_run(struct wss_cli *cli, int argc, char **argv)
 {
 	struct recommend_options options = {
 		.sizing = WSS_SIZING_OPTIONS_INIT,
-		.fault_ns = WSS_MISSRATE_FAULT_NS,
-		.target_loss = 0.01,
 		.probability = 0.99,
 	};
 	struct recommend run = { .cli = cli, .options = &options };

@@ -14,6 +14,7 @@ struct recommend_row {
 	const char *domain;
 	const char *uuid;
 	const char *error;
+	bool active;	    /* what does not run holds nothing, whatever its newest sample says */
 	const char *status; /* "ok", "too early", "unknown", "opted out", "failed" */
 	bool has_series;
 	struct wss_history_series series;
@@ -22,7 +23,7 @@ struct recommend_row {
 	struct wss_sizing sizing;
 	struct wss_amount held_bytes, assigned_bytes, curve_bytes;
 	struct wss_amount what_if_bytes;
-	bool has_missrate;
+	bool has_missrate, curve_is_beyond;
 	double exceeded, faults_per_second, loss; /* at what_if_bytes */
 	bool bound;				  /* these two are at most that */
 };

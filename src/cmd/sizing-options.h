@@ -9,20 +9,31 @@
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/store-options.h"
+#include "wss/missrate.h"
 #include "wss/sizing.h"
 
-enum { WSS_OPT_SPAN = 5000, WSS_OPT_HEADROOM, WSS_OPT_MINIMUM };
+enum {
+	WSS_OPT_SPAN = 5000,
+	WSS_OPT_HEADROOM,
+	WSS_OPT_MINIMUM,
+	WSS_OPT_TARGET_LOSS,
+	WSS_OPT_FAULT_COST,
+};
 
-#define WSS_SIZING_LONG                                          \
-	WSS_HISTORY_LONG,                                        \
-	{ "span", required_argument, NULL, WSS_OPT_SPAN },         \
-	{ "headroom", required_argument, NULL, WSS_OPT_HEADROOM }, \
-	{ "minimum", required_argument, NULL, WSS_OPT_MINIMUM }
+#define WSS_SIZING_LONG                                                \
+	WSS_HISTORY_LONG,                                              \
+	{ "span", required_argument, NULL, WSS_OPT_SPAN },               \
+	{ "headroom", required_argument, NULL, WSS_OPT_HEADROOM },       \
+	{ "minimum", required_argument, NULL, WSS_OPT_MINIMUM },         \
+	{ "target-loss", required_argument, NULL, WSS_OPT_TARGET_LOSS }, \
+	{ "fault-cost", required_argument, NULL, WSS_OPT_FAULT_COST }
 
 struct wss_sizing_options {
 	struct wss_store_options history;
 	struct wss_sizing_rule rule;
 	uint64_t span_ns;
+	double target_loss; /* share of time that may be lost to faults */
+	uint64_t fault_ns;  /* what one costs */
 };
 
 #define WSS_SIZING_OPTIONS_INIT                                                 \
@@ -30,12 +41,21 @@ struct wss_sizing_options {
 		.history = WSS_STORE_OPTIONS_INIT,                              \
 		.rule = { .percentile = 0.99, .headroom_percent = 20,           \
 			  .minimum_bytes = 256 * WSS_MIB },                     \
-		.span_ns = 7 * WSS_HISTORY_DAY * WSS_NS_PER_S                   \
+		.span_ns = 7 * WSS_HISTORY_DAY * WSS_NS_PER_S,                  \
+		.target_loss = 0.01, .fault_ns = WSS_MISSRATE_FAULT_NS          \
 	}
 
 /* Takes option c of getopt_long() with its value: 1 if it is one of these, 0 if not, -1. */
 int wss_sizing_option(struct wss_sizing_options *options, int c, const char *value,
 		      struct wss_error *err);
+
+/*
+ * The miss-rate curve of a series, and what it asks for into a state that is to be sized by: false,
+ * and nothing, where its windows have no such curve.
+ */
+bool wss_sizing_ask_curve(const struct wss_sizing_options *options,
+			  const struct wss_history_series *series,
+			  struct wss_missrate *ret_missrate, struct wss_sizing_state *state);
 
 /* After all arguments were read: 0, or -1 with WSS_ERR_USAGE, as --qmp has no history. */
 int wss_sizing_check(const struct wss_cli *cli, struct wss_error *err);

@@ -63,7 +63,8 @@ int wss_conn_guest(struct wss_conn *conn, const char *domain, struct wss_guest *
 struct wss_conn_entry {
 	char name[WSS_NAME_MAX];
 	char uuid[WSS_UUID_TEXT_MAX];
-	char *xml; /* malloc'ed, the caller's; NULL when there is no such element */
+	bool active; /* it has an id: it runs, or is paused */
+	char *xml;   /* malloc'ed, the caller's; NULL when there is no such element */
 };
 
 /*

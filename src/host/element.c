@@ -61,6 +61,7 @@ int wss_conn_metadata(struct wss_conn *conn, const char *domain, const char *nam
 	snprintf(ret_entry->name, sizeof(ret_entry->name), "%s", virDomainGetName(dom));
 	if (virDomainGetUUIDString(dom, ret_entry->uuid) < 0)
 		ret_entry->uuid[0] = '\0';
+	ret_entry->active = virDomainGetID(dom) != (unsigned)-1;
 	return 0;
 }
 

@@ -15,6 +15,9 @@
 #define LEGEND_ROW 20
 /* Lines beside each other that a person can still tell apart. */
 #define LEGEND_MAX 12
+/* Of a name, which leaves room for the size after it; the style sheet's font. */
+#define NAME_WIDTH 520.0
+#define FONT 14.0
 #define STEPS 160
 
 struct frame {
@@ -43,7 +46,7 @@ static void draw_axes(FILE *f, const struct frame *frame)
 		wss_svg_text(f, LEFT - 8, y + 4, WSS_ANCHOR_END, "tick", text);
 		wss_size_format((uint64_t)(frame->largest * i / 5), text, sizeof(text));
 		wss_svg_line(f, x, frame->top, x, BOTTOM, "grid");
-		wss_svg_text(f, x, BOTTOM + 20, WSS_ANCHOR_MIDDLE, "tick", text);
+		wss_svg_text(f, x, BOTTOM + 24, WSS_ANCHOR_MIDDLE, "tick", text);
 	}
 	wss_svg_line(f, LEFT, BOTTOM, RIGHT, BOTTOM, "axis");
 	wss_svg_line(f, LEFT, frame->top, LEFT, BOTTOM, "axis");
@@ -80,12 +83,14 @@ static void draw_guest(FILE *f, const struct frame *frame, const struct wss_miss
 
 static void draw_name(FILE *f, const struct wss_missrate_guest *guest, double y, const char *class)
 {
-	char text[128], size[16] = "too early";
+	char name[256], text[300], size[16] = "too early";
 
 	if (guest->recommended_bytes.known)
 		wss_size_format(guest->recommended_bytes.value, size, sizeof(size));
-	snprintf(text, sizeof(text), "%.60s (recommended: %s)", guest->domain, size);
-	wss_text_sanitize(text);
+	snprintf(name, sizeof(name), "%s", guest->domain);
+	wss_text_sanitize(name);
+	wss_svg_fit(name, sizeof(name), FONT, NAME_WIDTH);
+	snprintf(text, sizeof(text), "%s (recommended: %s)", name, size);
 	wss_svg_circle(f, LEFT + 6, y - 5, 5, class);
 	wss_svg_text(f, LEFT + 18, y, WSS_ANCHOR_START, "legend", text);
 }
@@ -93,8 +98,9 @@ static void draw_name(FILE *f, const struct wss_missrate_guest *guest, double y,
 void wss_missrate_plot(FILE *f, const struct wss_missrate_guest *guests, size_t n,
 		       uint64_t fault_ns, double target)
 {
-	size_t named = n < LEGEND_MAX ? n : LEGEND_MAX;
-	struct frame frame = { .top = 60 + LEGEND_ROW * (double)named, .largest = 1 };
+	size_t named = n <= LEGEND_MAX ? n : LEGEND_MAX - 1;
+	struct frame frame = { .top = 60 + LEGEND_ROW * fmin((double)n, LEGEND_MAX), .largest = 1 };
+	char more[40];
 
 	for (size_t i = 0; i < n; i++) {
 		double known = (double)wss_missrate_known_bytes(&guests[i].missrate);
@@ -115,6 +121,11 @@ void wss_missrate_plot(FILE *f, const struct wss_missrate_guest *guests, size_t 
 		draw_guest(f, &frame, &guests[i], fault_ns, class);
 		if (i < named)
 			draw_name(f, &guests[i], 54 + LEGEND_ROW * (double)i, class);
+	}
+	if (n > named) {
+		snprintf(more, sizeof(more), "and %zu more", n - named);
+		wss_svg_text(f, LEFT + 18, 54 + LEGEND_ROW * (double)named, WSS_ANCHOR_START,
+			     "legend", more);
 	}
 	wss_svg_end(f);
 }

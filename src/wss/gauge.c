@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "wss/gauge.h"
 
+#include "wss/sample.h"
+
 #define SIZE_4K (1ULL << 12)
 #define SIZE_2M (1ULL << 21)
 #define SIZE_1G (1ULL << 30)
 
-static uint64_t saturating_add(uint64_t a, uint64_t b)
-{
-	uint64_t sum;
-
-	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
-}
-
-static uint64_t saturating_mul(uint64_t a, uint64_t b)
+static uint64_t mul_saturated(uint64_t a, uint64_t b)
 {
 	uint64_t product;
 
@@ -26,15 +21,15 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 
 uint64_t wss_gauge_bytes(const struct wss_gauge_reading *reading)
 {
-	uint64_t bytes = saturating_mul(reading->entries_4k, SIZE_4K);
+	uint64_t bytes = mul_saturated(reading->entries_4k, SIZE_4K);
 
-	bytes = saturating_add(bytes, saturating_mul(reading->entries_2m, SIZE_2M));
-	return saturating_add(bytes, saturating_mul(reading->entries_1g, SIZE_1G));
+	bytes = wss_add_saturated(bytes, mul_saturated(reading->entries_2m, SIZE_2M));
+	return wss_add_saturated(bytes, mul_saturated(reading->entries_1g, SIZE_1G));
 }
 
 static uint64_t entries(const struct wss_gauge_reading *reading)
 {
-	return saturating_add(saturating_add(reading->entries_4k, reading->entries_2m),
+	return wss_add_saturated(wss_add_saturated(reading->entries_4k, reading->entries_2m),
 			      reading->entries_1g);
 }
 
@@ -50,7 +45,7 @@ void wss_gauge_add(struct wss_gauge *gauge, const struct wss_gauge_reading *read
 
 	if (bytes < gauge->last_bytes)
 		gauge->fallen_bytes =
-			saturating_add(gauge->fallen_bytes, gauge->last_bytes - bytes);
+			wss_add_saturated(gauge->fallen_bytes, gauge->last_bytes - bytes);
 	gauge->last_bytes = bytes;
 	gauge->max_bytes = max_u64(gauge->max_bytes, bytes);
 	gauge->max_entries = max_u64(gauge->max_entries, entries(reading));
@@ -77,7 +72,7 @@ static uint64_t cap(uint64_t bytes, uint64_t ram_bytes)
  */
 static uint64_t touched_entries(const struct wss_gauge *gauge)
 {
-	uint64_t faulted = saturating_add(entries(&gauge->base), gauge->faults);
+	uint64_t faulted = wss_add_saturated(entries(&gauge->base), gauge->faults);
 
 	if (gauge->granularity_bytes == SIZE_4K || !gauge->has_faults)
 		return gauge->max_entries;
@@ -89,11 +84,11 @@ void wss_gauge_result(const struct wss_gauge *gauge, uint64_t ram_bytes,
 {
 	uint64_t grown = gauge->max_entries - entries(&gauge->base);
 	uint64_t excess = gauge->flushed && gauge->faults > grown ? gauge->faults - grown : 0;
-	uint64_t lost = saturating_mul(excess, gauge->granularity_bytes);
+	uint64_t lost = mul_saturated(excess, gauge->granularity_bytes);
 
 	*ret_result = (struct wss_gauge_result){
-		.low_bytes = cap(saturating_mul(touched_entries(gauge), SIZE_4K), ram_bytes),
-		.high_bytes = cap(saturating_add(gauge->max_bytes, lost), ram_bytes),
+		.low_bytes = cap(mul_saturated(touched_entries(gauge), SIZE_4K), ram_bytes),
+		.high_bytes = cap(wss_add_saturated(gauge->max_bytes, lost), ram_bytes),
 		.granularity_bytes = gauge->granularity_bytes,
 		.excess_faults = excess,
 		.fallen_bytes = gauge->fallen_bytes,

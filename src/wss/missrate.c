@@ -84,13 +84,13 @@ uint64_t wss_missrate_known_bytes(const struct wss_missrate *missrate)
 	return (uint64_t)missrate->points[missrate->n - 1].bytes;
 }
 
-/* Beyond this ratio of neighbouring slopes there is a kink, as at the end of a loop. */
-#define KINK 2
-
 static double segment(const struct wss_missrate *missrate, size_t i)
 {
 	return slope(&missrate->points[i], &missrate->points[i + 1]);
 }
+
+/* Beyond this ratio of neighbouring slopes there is a kink, as at the end of a loop. */
+#define KINK 2
 
 /*
  * Slope of segment i at its end towards segment j: in the middle of both, as a smooth curve
@@ -150,4 +150,17 @@ bool wss_missrate_size(const struct wss_missrate *missrate, double loss, uint64_
 	}
 	*ret_bytes = high;
 	return true;
+}
+
+/* W(t) = W(T) + T W'(T) ln(t / T) has the slope that is wanted at t = T W'(T) / wanted. */
+uint64_t wss_missrate_reach_bytes(const struct wss_missrate *missrate, double loss,
+				  uint64_t fault_ns)
+{
+	const point *last = &missrate->points[missrate->n - 1];
+	double rises = segment(missrate, missrate->n - 2);
+	double wanted = loss / (1 - loss) * 1e9 / (double)fault_ns * PAGE, reach = last->bytes;
+
+	if (rises > wanted)
+		reach += last->seconds * rises * log(rises / wanted);
+	return reach < 9e18 ? (uint64_t)reach : (uint64_t)9e18;
 }

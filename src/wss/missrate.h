@@ -72,4 +72,12 @@ double wss_missrate_loss(double rate, uint64_t fault_ns);
 bool wss_missrate_size(const struct wss_missrate *missrate, double loss, uint64_t fault_ns,
 		       uint64_t *ret_bytes);
 
+/*
+ * Where wss_missrate_size() knows none: W taken on with the logarithm of time, its slope falling as
+ * 1/t, to where it loses that share, 0 < loss < 1, with faults of fault_ns, at least 1. A guess, for
+ * what may not be too small; the largest W measured where that loses no more already.
+ */
+uint64_t wss_missrate_reach_bytes(const struct wss_missrate *missrate, double loss,
+				  uint64_t fault_ns);
+
 #endif

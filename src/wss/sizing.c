@@ -64,7 +64,7 @@ static uint64_t recommend(uint64_t base, const struct wss_sizing_rule *rule,
 		bytes = curve.value;
 	if (bytes < rule->minimum_bytes)
 		bytes = rule->minimum_bytes;
-	bytes = (bytes + MIB - 1) / MIB * MIB;
+	bytes = wss_add_saturated(bytes, MIB - 1) / MIB * MIB;
 	/* The operator's word is the last, and whole MiB or not. */
 	if (policy->maximum_bytes.known)
 		bytes = min_u64(bytes, policy->maximum_bytes.value);
@@ -155,7 +155,7 @@ void wss_fit_hour(struct wss_fit *fit, time_t start, uint64_t bytes)
 	at = (size_t)((start - fit->from) / HOUR);
 	if (at >= fit->n_hours || fit->hours[at].seen)
 		return;
-	fit->hours[at].bytes += bytes;
+	fit->hours[at].bytes = wss_add_saturated(fit->hours[at].bytes, bytes);
 	fit->hours[at].seen = true;
 	fit->hours[at].any = true;
 }
@@ -163,9 +163,11 @@ void wss_fit_hour(struct wss_fit *fit, time_t start, uint64_t bytes)
 void wss_fit_guest(struct wss_fit *fit, uint64_t otherwise_bytes)
 {
 	for (size_t i = 0; i < fit->n_hours; i++) {
-		if (!fit->hours[i].seen)
-			fit->hours[i].bytes += otherwise_bytes;
-		fit->hours[i].seen = false;
+		struct wss_fit_hour *hour = &fit->hours[i];
+
+		if (!hour->seen)
+			hour->bytes = wss_add_saturated(hour->bytes, otherwise_bytes);
+		hour->seen = false;
 	}
 }
 

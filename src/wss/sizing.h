@@ -65,7 +65,12 @@ struct wss_sizing {
 struct wss_sizing_state {
 	struct wss_amount held_bytes;	 /* of its memory on the host now */
 	struct wss_amount balloon_bytes; /* what it may use now */
-	struct wss_amount curve_bytes;	 /* the size below which the miss-rate curve is too steep */
+	/*
+	 * The size below which the miss-rate curve is too steep; where it is so for all sizes that
+	 * were measured (beyond), where it is taken to end.
+	 */
+	struct wss_amount curve_bytes;
+	bool curve_is_beyond;
 };
 
 /*
@@ -95,7 +100,7 @@ struct wss_fit {
 int wss_fit_init(struct wss_fit *fit, time_t from, time_t to);
 void wss_fit_free(struct wss_fit *fit);
 
-/* One hour of the guest that is being added; hours outside are left out. */
+/* One hour of the guest that is being added; hours outside are left out. Sums saturate. */
 void wss_fit_hour(struct wss_fit *fit, time_t start, uint64_t bytes);
 
 /* Ends a guest: hours in which it was not seen get this. */

@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# The pictures of recordings, as a browser shows them: small and large, light and dark.
+# The pictures of recordings and of miss rates, as a browser shows them: small and large, light
+# and dark.
 
 load live-recording.sh
 
@@ -140,4 +141,24 @@ marked_late() { # TEXT
 	has h.svg text.tick 15
 	has h.svg rect.h7 20
 	[ "$(stat -c %s h.svg)" -lt 2000000 ]
+}
+
+@test "recommend --plot: many guests, and names that are wide" {
+	local i name uuid
+	echo '<node>' >node.xml
+	for ((i = 1; i <= 14; i++)); do
+		name=$i$(printf 'W%.0s' {1..80})
+		uuid=11111111-2222-3333-4444-$(printf '%012d' $i)
+		printf '%s' "<domain type='test'><name>$name</name><uuid>$uuid</uuid><memory unit='GiB'>4" \
+			"</memory><os><type>hvm</type></os></domain>" >$i.xml
+		echo "<domain file='$PWD/$i.xml'/>" >>node.xml
+		"$WSS_BUILDDIR/tests/unit/make-history" history.db 12 $((i * 300 << 20)) 300 "$uuid"
+	done
+	echo '</node>' >>node.xml
+	"$virt_wss" -c "test://$PWD/node.xml" recommend --history history.db --plot m.svg >table
+	shown m.svg
+	has m.svg text.legend 12
+	has m.svg line.reference 1
+	grep -q '>and 3 more<' m.svg
+	[ "$(grep -c 'W\.\.\. (recommended' m.svg)" = 11 ]
 }

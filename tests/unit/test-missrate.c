@@ -233,10 +233,69 @@ static void test_traces(void **unused)
 	assert_int_equal(bad, 0);
 }
 
+#define TIMES 40
+
+/* W(t) = 100 MiB (1 - e^(-t / 0.4 s)) to so many seconds: 64,000 e^(-t / 0.4 s) faults a second. */
+static double saturating(double seconds)
+{
+	return 104857600 * (1 - exp(-seconds / 0.4));
+}
+
+static double rising(double seconds)
+{
+	return 1000 * 4096 * seconds;
+}
+
+static void sample_curve(struct wss_missrate *missrate, double (*curve)(double), double until_s)
+{
+	double seconds[TIMES], bytes[TIMES];
+
+	for (size_t i = 0; i < TIMES; i++) {
+		seconds[i] = until_s * pow(1.2, (double)i - (TIMES - 1));
+		bytes[i] = curve(seconds[i]);
+	}
+	wss_missrate_init(missrate, seconds, bytes, TIMES);
+}
+
+/* 1 % of the time is lost to 101 faults a second of 100 us, where W lacks 101 x 0.4 pages. */
+static void test_size(void **unused)
+{
+	struct wss_missrate missrate;
+	uint64_t bytes = 0;
+
+	(void)unused;
+	sample_curve(&missrate, saturating, 5);
+	assert_true(wss_missrate_size(&missrate, 0.01, 100000, &bytes));
+	assert_in_range(bytes, 104857600 - 70 * 4096, 104857600 - 25 * 4096);
+}
+
+/* At its end 431 faults a second: nothing that was measured loses as little as 101 do. */
+static void test_reach(void **unused)
+{
+	struct wss_missrate missrate;
+	uint64_t bytes;
+
+	(void)unused;
+	sample_curve(&missrate, saturating, 2);
+	assert_false(wss_missrate_size(&missrate, 0.01, 100000, &bytes));
+	bytes = wss_missrate_reach_bytes(&missrate, 0.01, 100000);
+	assert_in_range(bytes, (uint64_t)saturating(4), (uint64_t)(saturating(2) * 1.12));
+	sample_curve(&missrate, rising, 3);
+	assert_false(wss_missrate_size(&missrate, 0.01, 100000, &bytes));
+	/* 3 s of 1000 pages, and of ln(1000 / 101) times as many. */
+	bytes = wss_missrate_reach_bytes(&missrate, 0.01, 100000);
+	assert_in_range(bytes, (3000 + 6850) * 4096, (3000 + 6900) * 4096);
+	/* 10 ms a fault: one a second is what 1 % allows. */
+	bytes = wss_missrate_reach_bytes(&missrate, 0.01, 10000000);
+	assert_in_range(bytes, (3000 + 20600) * 4096, (3000 + 20800) * 4096);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_traces),
+		cmocka_unit_test(test_size),
+		cmocka_unit_test(test_reach),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -206,13 +206,44 @@ static void test_fit(void **unused)
 	wss_fit_free(&fit);
 }
 
+/* What no number can hold is the largest that there is, never a small one. */
+static void test_absurd_sizes(void **unused)
+{
+	struct wss_sizing_rule most = rule;
+	struct wss_summary summary = { 0 };
+	struct wss_sizing sizing;
+	struct wss_fit_result result;
+	struct wss_fit fit;
+
+	(void)unused;
+	assert_true(wss_add_saturated(UINT64_MAX - 1, 1) == UINT64_MAX);
+	assert_true(wss_add_saturated(UINT64_MAX - 1, 2) == UINT64_MAX);
+	assert_true(wss_add_saturated(3, 4) == 7);
+	assert_int_equal(wss_fit_init(&fit, 0, 7200), 0);
+	for (int guest = 0; guest < 3; guest++) {
+		wss_fit_hour(&fit, 0, INT64_MAX);
+		wss_fit_guest(&fit, guest ? INT64_MAX : UINT64_MAX);
+		assert_true(fit.hours[0].bytes >= INT64_MAX);
+		assert_true(fit.hours[1].bytes == UINT64_MAX);
+	}
+	assert_int_equal(wss_fit_result(&fit, 0.99, &result), 0);
+	assert_true(result.bytes.value == UINT64_MAX);
+	wss_fit_free(&fit);
+	for (time_t i = 0; i < 10; i++)
+		add(&summary, MIB, i, false);
+	most.minimum_bytes = UINT64_MAX;
+	wss_sizing_compute(&summary, &most, &no_policy, &unknown, &sizing);
+	assert_true(sizing.recommended_bytes.value == UINT64_MAX / MIB * MIB);
+	wss_summary_free(&summary);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ranks),	    cmocka_unit_test(test_rank_covers),
 		cmocka_unit_test(test_too_early),   cmocka_unit_test(test_few_windows),
 		cmocka_unit_test(test_enough),	    cmocka_unit_test(test_policy),
-		cmocka_unit_test(test_fit),
+		cmocka_unit_test(test_fit),	    cmocka_unit_test(test_absurd_sizes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
