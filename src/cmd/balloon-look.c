@@ -28,15 +28,43 @@ static struct wss_amount amount(struct wss_amount_bytes bytes)
 	return (struct wss_amount){ bytes.known, bytes.bytes };
 }
 
-int wss_balloon_look_statistics(struct wss_guest *guest, struct balloon_look *look,
-				struct wss_error *err)
+static int64_t now_s(void)
+{
+	return (int64_t)(wss_clock_now_ns() / WSS_NS_PER_S);
+}
+
+/* By the time of day. What is of the future is of a clock that was wrong: as far away is as old. */
+static int64_t age_of(int64_t time_s)
+{
+	int64_t now = wss_clock_wall_seconds();
+
+	return now > time_s ? now - time_s : time_s - now;
+}
+
+static void note_report(struct balloon_reports *reports, uint64_t update_s, bool running)
+{
+	int64_t now = now_s(), age = age_of((int64_t)update_s), since = now - reports->looked_s;
+
+	if (update_s != reports->update_s) {
+		/* It was not there at the look before. */
+		if (reports->update_s && age > since)
+			age = since;
+		reports->said_s = reports->heard_s = now - age;
+		reports->update_s = update_s;
+	}
+	if (!running)
+		reports->heard_s = now;
+	reports->looked_s = now;
+}
+
+int wss_balloon_look_statistics(struct wss_guest *guest, struct balloon_reports *reports,
+				struct balloon_look *look, struct wss_error *err)
 {
 	struct wss_balloon_view *view = &look->view;
-	time_t now = wss_clock_wall_seconds();
 	struct wss_balloon_stats stats;
 
 	look->facts.statistics = false;
-	look->view = (struct wss_balloon_view){ .now_s = wss_clock_now_ns() / WSS_NS_PER_S };
+	look->view = (struct wss_balloon_view){ .now_s = (uint64_t)now_s() };
 	if (!guest->ops->balloon_stats)
 		return 0;
 	if (guest->ops->balloon_stats(guest, &stats, err) < 0)
@@ -44,20 +72,22 @@ int wss_balloon_look_statistics(struct wss_guest *guest, struct balloon_look *lo
 	view->actual_bytes = amount(stats.actual);
 	view->rss_bytes = amount(stats.rss);
 	/* What the guest says counts while it is fresh. */
-	if (!stats.update_s.known || !stats.usable.known ||
-	    (uint64_t)now > stats.update_s.bytes + STATISTICS_MAX_AGE_S)
+	if (!stats.update_s.known || !stats.update_s.bytes || !stats.usable.known)
+		return 0;
+	note_report(reports, stats.update_s.bytes, guest->state == WSS_GUEST_RUNNING);
+	if (reports->looked_s - reports->heard_s > STATISTICS_MAX_AGE_S)
 		return 0;
 	look->facts.statistics = true;
-	if ((uint64_t)now > stats.update_s.bytes)
-		view->statistics_age_s = (uint64_t)now - stats.update_s.bytes;
+	view->now_s = (uint64_t)reports->looked_s;
+	view->statistics_age_s = (uint64_t)(reports->looked_s - reports->said_s);
 	view->usable_bytes = amount(stats.usable);
 	view->swapped_bytes = amount(stats.swapped);
 	view->major_faults = amount(stats.major_faults);
 	return 0;
 }
 
-int wss_balloon_look(const struct wss_round_guest *entry, struct balloon_look *ret_look,
-		     struct wss_error *err)
+int wss_balloon_look(const struct wss_round_guest *entry, struct balloon_reports *reports,
+		     struct balloon_look *ret_look, struct wss_error *err)
 {
 	struct wss_guest *guest = entry->guest;
 
@@ -69,18 +99,19 @@ int wss_balloon_look(const struct wss_round_guest *entry, struct balloon_look *r
 			   .hazard = hazard_of(&guest->config),
 			   .autodeflate = guest->config.balloon_autodeflate },
 	};
-	return wss_balloon_look_statistics(guest, ret_look, err);
+	return wss_balloon_look_statistics(guest, reports, ret_look, err);
 }
 
 int wss_balloon_read(const struct balloon_options *options, struct wss_history *history,
 		     const char *uuid, const struct wss_policy *policy,
 		     struct balloon_record *ret_record, struct wss_error *err)
 {
-	const struct wss_sizing_state state = { .held_bytes = { 0 } };
+	struct wss_sizing_state state = { .held_bytes = { 0 } };
 	struct wss_policy uncapped = *policy;
 	struct wss_sizing_rule rule = options->sizing.rule;
-	struct balloon_record record = { .time = 0 };
+	struct balloon_record record = { .time_s = now_s() - age_of(0) };
 	struct wss_history_series series;
+	struct wss_missrate missrate;
 	struct wss_sizing sizing;
 	int r = 0;
 
@@ -95,10 +126,11 @@ int wss_balloon_read(const struct balloon_options *options, struct wss_history *
 		r = wss_history_series(history, uuid,
 				       wss_clock_wall_seconds() -
 					       (time_t)(options->sizing.span_ns / WSS_NS_PER_S),
-				       0, &series, err);
+				       WSS_HISTORY_CURVE, &series, err);
 	if (r < 0)
 		return -1;
 	if (r > 0) {
+		wss_sizing_ask_curve(&options->sizing, &series, &missrate, &state);
 		wss_sizing_compute(&series.summary, &rule, &uncapped, &state, &sizing);
 		wss_summary_free(&series.summary);
 		record.confidence = sizing.confidence;
@@ -107,7 +139,7 @@ int wss_balloon_read(const struct balloon_options *options, struct wss_history *
 		record.wss_bytes = series.wss_bytes;
 		record.rss_bytes = series.rss_bytes;
 		record.qemu_bytes = series.qemu_bytes;
-		record.time = series.time;
+		record.time_s = now_s() - age_of(series.time);
 	}
 	*ret_record = record;
 	return 0;
@@ -123,7 +155,7 @@ uint64_t wss_balloon_due(const struct wss_guest *guest, uint64_t original_bytes,
 void wss_balloon_join(const struct balloon_record *record, struct balloon_look *look)
 {
 	struct wss_balloon_view *view = &look->view;
-	time_t now = wss_clock_wall_seconds();
+	int64_t now = now_s();
 
 	look->limits.headroom_percent = record->headroom_percent;
 	look->limits.period_s = record->period_s;
@@ -135,6 +167,6 @@ void wss_balloon_join(const struct balloon_record *record, struct balloon_look *
 		view->rss_bytes = record->rss_bytes;
 	else if (record->qemu_bytes.known && record->qemu_bytes.value < view->rss_bytes.value)
 		view->rss_bytes.value -= record->qemu_bytes.value;
-	view->wss_age_s = now > record->time ? (uint64_t)(now - record->time) : 0;
+	view->wss_age_s = now > record->time_s ? (uint64_t)(now - record->time_s) : 0;
 	look->facts.current = record->wss_bytes.known && view->wss_age_s <= 2 * record->period_s;
 }

@@ -12,7 +12,7 @@ static void note_window(struct tender *tender, const struct wss_sample *sample)
 {
 	tender->record.wss_bytes = sample->wss_bytes;
 	tender->record.qemu_bytes = sample->memory.qemu_bytes;
-	tender->record.time = sample->wall;
+	tender->record.time_s = tender->measured_s;
 }
 
 int wss_tender_read_record(struct tender *tender, const struct wss_policy *policy,
@@ -68,6 +68,7 @@ static void keep_sample(const struct wss_sample *sample, struct wss_round_guest 
 		return;
 	}
 	/* Before the history, which may take its time. */
+	tender->measured_s = (int64_t)(wss_clock_now_ns() / WSS_NS_PER_S);
 	tending_lock(tending);
 	note_window(tender, sample);
 	tending_unlock(tending);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * balloon --restore: gives back what an --apply that was killed has left taken. Each guest in a
- * thread with a deadline, so that one that hangs holds up no other.
+ * thread with a deadline, several at a time, so that one that hangs holds up no other.
  */
 #include "cmd/balloon.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -18,6 +19,19 @@
 
 /* libvirt itself waits 30 s for a domain's lock before it gives up. */
 #define DEADLINE_NS (60 * WSS_NS_PER_S)
+/* At a time. */
+#define WORKERS 16
+
+struct restoring {
+	struct wss_conn *conn;
+	struct wss_journal_open *open;
+	size_t n;
+	pthread_mutex_t lock; /* of what follows */
+	size_t next;
+	struct wss_history *history;
+	struct wss_tally tally;
+	bool left_behind; /* some thread may still use the connection */
+};
 
 /* Its own memory, as a thread that is late outlives the turn. */
 struct turn {
@@ -60,33 +74,74 @@ static void give_step(void *opaque)
 	wss_guest_free(guest);
 }
 
-static int restore_one(struct wss_history *history, struct wss_conn *conn,
-		       const struct wss_journal_open *open, bool *left_behind,
-		       struct wss_error *err)
+/* Without the journal, and without the lock. */
+static int give(struct restoring *all, const struct wss_journal_open *open, bool *ret_given,
+		struct wss_error *err)
 {
 	struct turn *turn = calloc(1, sizeof(*turn));
-	char size[16];
-	bool given;
 
 	if (!turn)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	turn->conn = conn;
+	turn->conn = all->conn;
 	turn->open = *open;
 	if (wss_guard_run(give_step, turn, free, DEADLINE_NS, WSS_GUARD_STOP_NS, err) < 0) {
-		*left_behind = *left_behind || err->code == WSS_ERR_TIMEOUT;
 		if (err->code != WSS_ERR_TIMEOUT)
 			free(turn);
 		return -1;
 	}
 	*err = turn->error;
-	given = turn->given;
+	*ret_given = turn->given;
 	free(turn);
-	if (err->code)
-		return -1;
+	return err->code ? -1 : 0;
+}
+
+/* Under the lock. */
+static void conclude(struct restoring *all, const struct wss_journal_open *open, bool given,
+		     struct wss_error *err)
+{
+	char size[16];
+
+	all->left_behind = all->left_behind || err->code == WSS_ERR_TIMEOUT;
 	wss_size_format(open->original_bytes, size, sizeof(size));
 	if (given)
 		wss_log(WSS_LOG_INFO, "%s: given back to %s", open->name, size);
-	return wss_journal_done(history, open->uuid, err);
+	if (err->code || wss_journal_done(all->history, open->uuid, err) < 0)
+		wss_tally_bad(&all->tally, open->name, err);
+}
+
+static void *work(void *opaque)
+{
+	struct restoring *all = opaque;
+
+	pthread_mutex_lock(&all->lock);
+	while (all->next < all->n) {
+		const struct wss_journal_open *open = &all->open[all->next++];
+		struct wss_error err = WSS_ERROR_INIT;
+		bool given = false;
+
+		pthread_mutex_unlock(&all->lock);
+		give(all, open, &given, &err);
+		pthread_mutex_lock(&all->lock);
+		conclude(all, open, given, &err);
+	}
+	pthread_mutex_unlock(&all->lock);
+	return NULL;
+}
+
+/* Where there are no threads to be had it takes longer. */
+static void restore_all(struct restoring *all)
+{
+	pthread_t workers[WORKERS - 1];
+	size_t n = 0;
+
+	pthread_mutex_init(&all->lock, NULL);
+	while (n < WORKERS - 1 && n + 1 < all->n &&
+	       pthread_create(&workers[n], NULL, work, all) == 0)
+		n++;
+	work(all);
+	while (n > 0)
+		pthread_join(workers[--n], NULL);
+	pthread_mutex_destroy(&all->lock);
 }
 
 /* Where it cannot be written, on a full disk for one, memory is given back all the same. */
@@ -130,35 +185,37 @@ static void say_untouched(const struct wss_cli *cli, const struct wss_journal_op
 	}
 }
 
+/* Leaves those that the command line names. */
+static void drop_unnamed(const struct wss_cli *cli, struct restoring *all)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < all->n; i++)
+		if (is_named(cli, &all->open[i]))
+			all->open[kept++] = all->open[i];
+	all->n = kept;
+}
+
 int wss_balloon_restore(const struct wss_cli *cli, const struct balloon_options *options)
 {
 	wss_auto_free char *path = wss_store_path(&options->sizing.history);
-	wss_auto_free struct wss_journal_open *open = NULL;
-	struct wss_history *history = NULL;
+	struct restoring all = { .conn = NULL };
 	struct wss_error err = WSS_ERROR_INIT;
-	struct wss_tally tally = { 0 };
-	struct wss_conn *conn = NULL;
-	size_t n = 0, total = 0;
-	bool left_behind = false;
-	int r = path ? open_history(path, &history, &err) : -1;
+	int r = path ? open_history(path, &all.history, &err) : -1;
 
 	if (r == 0)
-		r = wss_journal_unfinished(history, NULL, &open, &n, &err);
-	if (r == 0)
-		say_untouched(cli, open, n);
-	if (r == 0 && n)
-		r = wss_conn_open(cli->uri, &conn, &err);
-	for (size_t i = 0; r == 0 && i < n; i++) {
-		struct wss_error why = WSS_ERROR_INIT;
-
-		if (!is_named(cli, &open[i]))
-			continue;
-		total++;
-		if (restore_one(history, conn, &open[i], &left_behind, &why) < 0)
-			wss_tally_bad(&tally, open[i].name, &why);
+		r = wss_journal_unfinished(all.history, NULL, &all.open, &all.n, &err);
+	if (r == 0) {
+		say_untouched(cli, all.open, all.n);
+		drop_unnamed(cli, &all);
 	}
-	if (!left_behind)
-		wss_conn_close(conn);
-	wss_history_close(history);
-	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&tally, total);
+	if (r == 0 && all.n)
+		r = wss_conn_open(cli->uri, &all.conn, &err);
+	if (r == 0)
+		restore_all(&all);
+	if (!all.left_behind)
+		wss_conn_close(all.conn);
+	wss_history_close(all.history);
+	free(all.open);
+	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&all.tally, all.n);
 }

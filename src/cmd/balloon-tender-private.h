@@ -20,7 +20,9 @@ struct tender {
 	char uuid[WSS_UUID_TEXT_MAX];
 	struct wss_round_guest entry; /* of the thread that looks */
 	struct wss_balloon balloon;
+	struct balloon_reports reports;
 	uint64_t actual_bytes;
+	uint64_t maximum_bytes; /* that the guest could have when the first step was taken */
 	uint64_t refreshed_ns;
 	bool shrunk;	 /* something is to be given back */
 	bool watched;	 /* in the watchdog's charge, too */
@@ -31,6 +33,7 @@ struct tender {
 
 	atomic_bool over;
 	atomic_bool in_charge;	     /* taken on, and perhaps shrunk */
+	atomic_bool away;	     /* shrunk, and saved or moved: may be back one day */
 	_Atomic uint64_t looked_ns; /* when it last had an answer */
 	bool stuck;		     /* of the main thread: that it has been said */
 
@@ -45,6 +48,8 @@ struct tender {
 	struct balloon_record record;
 	struct wss_policy policy;
 	bool opted_out;
+
+	int64_t measured_s; /* of that thread: the end of the newest window */
 };
 
 static inline void tending_lock(struct tending *tending)

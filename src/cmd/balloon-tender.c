@@ -92,12 +92,22 @@ static int finish_journal(struct tender *tender, uint64_t bytes, const char *rea
 	return r;
 }
 
+/* What it had, and what was plugged in since: its balloon keeps of that what it had taken. */
+static uint64_t due_bytes(const struct tender *tender)
+{
+	const struct wss_guest *guest = tender->entry.guest;
+	uint64_t original = tender->balloon.limits.original_bytes;
+
+	if (guest->config.maximum_bytes > tender->maximum_bytes)
+		original += guest->config.maximum_bytes - tender->maximum_bytes;
+	return wss_balloon_due(guest, original, tender->actual_bytes);
+}
+
 /* Gives back first and writes afterwards: the guest goes before the journal. */
 static int give_back(struct tender *tender, const char *reason, struct wss_error *err)
 {
 	struct wss_guest *guest = tender->entry.guest;
-	uint64_t bytes = wss_balloon_due(guest, tender->balloon.limits.original_bytes,
-					 tender->actual_bytes);
+	uint64_t bytes = due_bytes(tender);
 
 	if (!tender->shrunk)
 		return 0;
@@ -115,13 +125,9 @@ static int check_safeguards(struct tender *tender, struct wss_error *err)
 {
 	struct tending *tending = tender->tending;
 
-	if (!tender->shrunk)
-		return 0;
-	if (wss_balloon_watch(tending->watchdog, NULL, err) < 0)
-		return -1;
 	if (!wss_history_is_in_place(tending->history))
 		return wss_error_set(err, WSS_ERR_FAILED, "its history was removed or replaced");
-	return 0;
+	return wss_balloon_watch(tending->watchdog, tender->watched ? NULL : tender->uuid, err);
 }
 
 static int set_size(struct tender *tender, const struct wss_balloon_decision *decision,
@@ -130,11 +136,15 @@ static int set_size(struct tender *tender, const struct wss_balloon_decision *de
 	struct wss_guest *guest = tender->entry.guest;
 
 	if ((!tender->shrunk && check_unfinished(tender, err) < 0) ||
-	    wss_balloon_watch(tender->tending->watchdog, tender->watched ? NULL : tender->uuid,
-			      err) < 0 ||
-	    journal_step(tender, decision, err) < 0)
+	    check_safeguards(tender, err) < 0)
 		return -1;
-	tender->watched = tender->shrunk = true;
+	/* Also where the step is put off: one word of it is enough. */
+	tender->watched = true;
+	if (journal_step(tender, decision, err) < 0)
+		return -1;
+	if (!tender->shrunk)
+		tender->maximum_bytes = guest->config.maximum_bytes;
+	tender->shrunk = true;
 	say(tender, decision->action == WSS_BALLOON_GROW ? "grows to" : "shrinks to",
 	    decision->target_bytes, decision->reason);
 	return guest->ops->set_balloon(guest, decision->target_bytes, err);
@@ -151,7 +161,7 @@ static void leave(struct tender *tender, const struct wss_error *why)
 /* False where it has to be put off. */
 static bool act(struct tender *tender, const struct wss_balloon_decision *decision)
 {
-	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_error err = WSS_ERROR_INIT, ignored = WSS_ERROR_INIT;
 	int r = 0;
 
 	switch (decision->action) {
@@ -173,6 +183,8 @@ static bool act(struct tender *tender, const struct wss_balloon_decision *decisi
 		wss_error_set(&err, WSS_ERR_FAILED, "%s: left alone", decision->reason);
 		leave(tender, &err);
 		wss_error_clear(&err);
+		/* What looks like its own doing may be memory that was plugged in. */
+		tender->entry.guest->ops->refresh(tender->entry.guest, &ignored);
 		r = give_back(tender, decision->reason, &err);
 		break;
 	}
@@ -185,7 +197,8 @@ static int refresh(struct tender *tender, struct balloon_look *ret_look, struct 
 {
 	struct wss_guest *guest = tender->entry.guest;
 
-	if (guest->ops->refresh(guest, err) < 0 || wss_balloon_look(&tender->entry, ret_look, err) < 0)
+	if (guest->ops->refresh(guest, err) < 0 ||
+	    wss_balloon_look(&tender->entry, &tender->reports, ret_look, err) < 0)
 		return -1;
 	tender->refreshed_ns = wss_clock_now_ns();
 	/* Not while a job is under way, or the guest is paused: it could not answer. */
@@ -199,7 +212,8 @@ static bool refresh_is_due(const struct tender *tender)
 	uint64_t now_ns = wss_clock_now_ns();
 	uint64_t rested_ns = tender->balloon.rest_until_s * WSS_NS_PER_S;
 
-	return now_ns - tender->refreshed_ns >= tender->tending->options.pause_ns ||
+	return tender->balloon.ready ||
+	       now_ns - tender->refreshed_ns >= tender->tending->options.pause_ns ||
 	       (tender->refreshed_ns < rested_ns &&
 		wss_balloon_rested(&tender->balloon, now_ns / WSS_NS_PER_S));
 }
@@ -239,7 +253,9 @@ static bool may_move(struct tender *tender)
 
 	tending_lock(tender->tending);
 	may = !tender->measuring;
-	tender->moving = may;
+	/* A step that is under way while a window waits for it still is. */
+	if (may)
+		tender->moving = true;
 	tending_unlock(tender->tending);
 	return may;
 }
@@ -285,7 +301,8 @@ static void look_after(struct tender *tender)
 	struct wss_error err = WSS_ERROR_INIT;
 	struct balloon_look look = { .limits = { 0 } };
 	int r = fresh ? refresh(tender, &look, &err)
-		      : wss_balloon_look_statistics(tender->entry.guest, &look, &err);
+		      : wss_balloon_look_statistics(tender->entry.guest, &tender->reports, &look,
+						    &err);
 
 	tender->looked_ns = wss_clock_now_ns();
 	if (r < 0 || tender->entry.guest->state == WSS_GUEST_SHUTOFF) {
@@ -295,7 +312,7 @@ static void look_after(struct tender *tender)
 		leave(tender, &err);
 		return;
 	}
-	if (check_safeguards(tender, &err) < 0) {
+	if (tender->shrunk && check_safeguards(tender, &err) < 0) {
 		leave(tender, &err);
 		return;
 	}
@@ -303,7 +320,10 @@ static void look_after(struct tender *tender)
 	decide(tender, &look, fresh);
 }
 
-/* Until it works, or the process ends: what is then still taken is the watchdog's. */
+/*
+ * Until it works, or the process ends: what is then still taken is the watchdog's. A guest that was
+ * saved, or has moved, is waited for as well, while there are others to look after.
+ */
 static void insist(struct tender *tender)
 {
 	const char *reason = tending_is_ending(tender->tending) ? "the controller ends" : tender->end;
@@ -311,11 +331,14 @@ static void insist(struct tender *tender)
 	while (tender->shrunk) {
 		struct wss_error err = WSS_ERROR_INIT;
 
-		if (give_back(tender, reason, &err) == 0 || has_ended(tender))
+		if (give_back(tender, reason, &err) == 0)
 			break;
+		tender->looked_ns = wss_clock_now_ns();
+		tender->away = has_ended(tender);
 		if (!tender->shrunk || err.code == WSS_ERR_CONNECT ||
 		    tending_is_ending(tender->tending)) {
-			bad(tender, &err);
+			if (!tender->away)
+				bad(tender, &err);
 			break;
 		}
 		wss_debug("%s: %s", tender->name, err.text);

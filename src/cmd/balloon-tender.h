@@ -49,7 +49,10 @@ int wss_tending_add(struct tending *tending, const char *name, struct wss_error 
 size_t wss_tending_threads(struct tending *tending);
 size_t wss_tending_busy(struct tending *tending);
 
-/* Warns of each guest that libvirt has not answered for in a minute: how many there are. */
+/*
+ * Warns of each guest that libvirt has not answered for in a minute: how many there are, and of
+ * those that are shrunk but away.
+ */
 size_t wss_tending_stuck(struct tending *tending);
 
 /* Once no thread is under way. */

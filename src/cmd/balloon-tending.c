@@ -112,7 +112,7 @@ size_t wss_tending_stuck(struct tending *tending)
 			tending_unlock(tending);
 		}
 		tender->stuck = stuck;
-		n += stuck;
+		n += stuck || tender->away;
 	}
 	return n;
 }

@@ -23,22 +23,51 @@
 
 struct charges {
 	char **argv; /* of --restore, the guests last */
+	size_t words; /* before them */
 	size_t n;
 };
 
-static void restore(char *const *argv)
+/* Runs --restore for so many guests; true when they have what they had. */
+static bool run(const struct charges *charges, char **guests, size_t n)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		char **argv = charges->argv;
+
+		memmove(argv + charges->words, guests, n * sizeof(*guests));
+		argv[charges->words + n] = NULL;
+		execv("/proc/self/exe", argv);
+		_exit(127);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+/*
+ * One by one, so that those that have what they had are let go: by the next time another
+ * controller may have taken something from them, which is none of our business.
+ */
+static void run_each(struct charges *charges)
+{
+	size_t left = charges->words;
+
+	for (size_t i = charges->words; i < charges->n; i++)
+		if (!run(charges, &charges->argv[i], 1))
+			charges->argv[left++] = charges->argv[i];
+	charges->n = left;
+	charges->argv[left] = NULL;
+}
+
+static void restore(struct charges *charges)
 {
 	struct timespec between = { .tv_sec = BETWEEN_MIN_S };
 
+	if (run(charges, charges->argv + charges->words, charges->n - charges->words))
+		return;
 	for (int i = 0; i < TRIES; i++) {
-		int status = -1;
-		pid_t pid = fork();
-
-		if (pid == 0) {
-			execv("/proc/self/exe", argv);
-			_exit(127);
-		}
-		if (pid > 0 && waitpid(pid, &status, 0) == pid && status == 0)
+		run_each(charges);
+		if (charges->n == charges->words)
 			return;
 		nanosleep(&between, NULL);
 		if (between.tv_sec < BETWEEN_MAX_S)
@@ -84,8 +113,6 @@ static bool wait_for_the_end(int fd, struct charges *charges)
 /* Of a session of its own, so that nothing that ends the terminal's group ends it, too. */
 static _Noreturn void watch(int fd, struct charges *charges)
 {
-	size_t before = charges->n;
-
 	setsid();
 	for (int sig = 1; sig < 32; sig++)
 		if (sig != SIGCHLD)
@@ -94,8 +121,8 @@ static _Noreturn void watch(int fd, struct charges *charges)
 		_exit(0);
 	for (int sig = 1; sig < 32; sig++)
 		signal(sig, SIG_DFL);
-	if (charges->n > before)
-		restore(charges->argv);
+	if (charges->n > charges->words)
+		restore(charges);
 	_exit(0);
 }
 
@@ -116,6 +143,7 @@ static int begin_command(const struct wss_cli *cli, const struct balloon_options
 		if (!ret_charges->argv[ret_charges->n++])
 			return -1;
 	}
+	ret_charges->words = ret_charges->n;
 	return 0;
 }
 

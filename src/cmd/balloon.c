@@ -178,7 +178,7 @@ static void decide(const struct balloon_look *look, struct balloon_row *row)
 	row->to_bytes = wss_amount_of(to);
 	row->reason = to > look->limits.floor_bytes
 			      ? "the newest window, or what the guest says it could not give up"
-			      : "99th percentile and headroom, or the minimum";
+			      : "99th percentile and headroom, the miss-rate curve, or the minimum";
 }
 
 static void hint(const struct wss_guest *guest, const struct wss_balloon_facts *facts,
@@ -192,10 +192,11 @@ static void hint(const struct wss_guest *guest, const struct wss_balloon_facts *
 static int look(const struct balloon_run *run, const struct wss_round_guest *entry,
 		struct balloon_row *row, struct wss_error *err)
 {
+	struct balloon_reports reports = { 0 };
 	struct balloon_record record;
 	struct balloon_look seen;
 
-	if (wss_balloon_look(entry, &seen, err) < 0 ||
+	if (wss_balloon_look(entry, &reports, &seen, err) < 0 ||
 	    wss_balloon_read(run->options, run->history, entry->guest->config.uuid, &entry->policy,
 			     &record, err) < 0)
 		return -1;

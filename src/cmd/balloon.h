@@ -23,9 +23,18 @@ struct balloon_record {
 	enum wss_confidence confidence;
 	uint64_t floor_bytes, headroom_percent;
 	uint64_t period_s; /* between two rounds */
-	/* Of the newest window, at this time. */
+	/* Of the newest window, */
 	struct wss_amount wss_bytes, rss_bytes, qemu_bytes;
-	time_t time;
+	int64_t time_s; /* when that was: in seconds of wss_clock_now_ns(), perhaps before its 0 */
+};
+
+/* A guest's reports of its memory, from look to look: all 0 before the first. */
+struct balloon_reports {
+	uint64_t update_s; /* the newest, by the time of day, which may have been set since */
+	/* Of wss_clock_now_ns(): */
+	int64_t said_s;	  /* when that was */
+	int64_t heard_s;  /* likewise, or when the guest was last seen not to run, so that it could not */
+	int64_t looked_s; /* the look before */
 };
 
 /* One look at a guest: what is known of it, and what it may be left with. */
@@ -39,10 +48,10 @@ struct balloon_look {
  * What libvirt says of a guest, as it was when the guest was last refreshed, and its balloon's
  * statistics now. The second only looks at the statistics. 0, or -1 where libvirt cannot be asked.
  */
-int wss_balloon_look(const struct wss_round_guest *entry, struct balloon_look *ret_look,
-		     struct wss_error *err);
-int wss_balloon_look_statistics(struct wss_guest *guest, struct balloon_look *look,
-				struct wss_error *err);
+int wss_balloon_look(const struct wss_round_guest *entry, struct balloon_reports *reports,
+		     struct balloon_look *ret_look, struct wss_error *err);
+int wss_balloon_look_statistics(struct wss_guest *guest, struct balloon_reports *reports,
+				struct balloon_look *look, struct wss_error *err);
 
 /* What the history says, which may be NULL; with what the policy has decided. */
 int wss_balloon_read(const struct balloon_options *options, struct wss_history *history,

@@ -32,6 +32,7 @@ struct domain_source {
 /* Set from the event loop's thread, which may still run while the guest is freed. */
 struct disturbance {
 	atomic_bool seen;
+	atomic_bool kept; /* it has stopped here, to go on elsewhere or later */
 };
 
 static int on_lifecycle(virConnectPtr vir, virDomainPtr dom, int event, int detail, void *opaque)
@@ -40,7 +41,9 @@ static int on_lifecycle(virConnectPtr vir, virDomainPtr dom, int event, int deta
 
 	(void)vir;
 	(void)dom;
-	(void)detail;
+	if (event == VIR_DOMAIN_EVENT_STOPPED)
+		disturbance->kept = detail == VIR_DOMAIN_EVENT_STOPPED_MIGRATED ||
+				    detail == VIR_DOMAIN_EVENT_STOPPED_SAVED;
 	if (event == VIR_DOMAIN_EVENT_SUSPENDED || event == VIR_DOMAIN_EVENT_STOPPED ||
 	    event == VIR_DOMAIN_EVENT_CRASHED || event == VIR_DOMAIN_EVENT_PMSUSPENDED)
 		disturbance->seen = true;
@@ -191,18 +194,30 @@ static int refresh_config(struct wss_guest *guest, virDomainPtr dom, struct wss_
 	return r;
 }
 
+static int refresh_all(struct wss_guest *guest, virDomainPtr dom, struct wss_error *err)
+{
+	if (refresh_config(guest, dom, err) < 0 || refresh_state(guest, dom, err) < 0 ||
+	    refresh_job(guest, dom, err) < 0)
+		return -1;
+	refresh_balloon(guest, dom);
+	return 0;
+}
+
 static int domain_refresh(struct wss_guest *guest, struct wss_error *err)
 {
 	struct domain_source *source = guest->source;
+	struct disturbance *disturbance = source->disturbance;
 
 	/* Before the state is read: what happens after that is not to be forgotten. */
-	if (source->disturbance)
-		source->disturbance->seen = false;
-	if (refresh_config(guest, source->dom, err) < 0 ||
-	    refresh_state(guest, source->dom, err) < 0 ||
-	    refresh_job(guest, source->dom, err) < 0)
+	if (disturbance)
+		disturbance->seen = false;
+	if (refresh_all(guest, source->dom, err) < 0) {
+		/* A domain without a configuration is gone then: nobody else can tell. */
+		guest->kept = disturbance && disturbance->kept;
 		return -1;
-	refresh_balloon(guest, source->dom);
+	}
+	if (disturbance && guest->state != WSS_GUEST_SHUTOFF)
+		disturbance->kept = false;
 	return 0;
 }
 

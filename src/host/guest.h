@@ -102,7 +102,7 @@ struct wss_guest {
 	struct wss_domxml config;
 	enum wss_guest_state state;
 	bool kvm; /* type kvm, and QEMU says so too where it was asked */
-	bool kept; /* shut off, but not ended: saved, or moved to another host */
+	bool kept; /* shut off or gone, but not ended: saved, or moved to another host */
 	bool job; /* migration, save, dump or another job is under way */
 	char state_text[64]; /* for people: "paused (migration)" */
 	struct wss_amount_bytes balloon;

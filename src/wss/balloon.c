@@ -163,10 +163,11 @@ static struct wss_balloon_decision end(struct wss_balloon *balloon, const char *
 					      reason };
 }
 
-/* Has the guest begun to swap, or to read back what it had to drop, since the last look? */
+/* Has the guest begun to swap, or to read back what it had to drop, since its last report? */
 static const char *distress(struct wss_balloon *balloon, const struct wss_balloon_view *view)
 {
-	uint64_t seconds = view->now_s > balloon->seen_s ? view->now_s - balloon->seen_s : 1;
+	uint64_t said_s = view->now_s - view->statistics_age_s;
+	uint64_t seconds = said_s > balloon->said_s ? said_s - balloon->said_s : 1;
 	const char *reason = NULL;
 
 	if (view->swapped_bytes.known && balloon->swapped_bytes.known &&
@@ -177,9 +178,10 @@ static const char *distress(struct wss_balloon *balloon, const struct wss_balloo
 		reason = "the guest's major faults rise";
 	if (view->swapped_bytes.known)
 		balloon->swapped_bytes = view->swapped_bytes;
-	if (view->major_faults.known)
+	if (view->major_faults.known) {
 		balloon->major_faults = view->major_faults;
-	balloon->seen_s = view->now_s;
+		balloon->said_s = said_s;
+	}
 	return reason;
 }
 
@@ -232,7 +234,11 @@ static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 	reason = shortage(balloon, view);
 	if (reason)
 		return give_back(balloon, view->now_s, reason);
-	if (view->wss_age_s > BLIND_PERIODS * limits->period_s)
+	/* There is no window within a step, however long that takes. */
+	if (balloon->pending)
+		balloon->pending_s = view->now_s;
+	if (view->wss_age_s > BLIND_PERIODS * limits->period_s &&
+	    view->now_s - balloon->pending_s > BLIND_PERIODS * limits->period_s)
 		return end(balloon, "the guest has not been measured for too long");
 	return hold(NULL);
 }
@@ -287,7 +293,8 @@ static struct wss_balloon_decision take_step(struct wss_balloon *balloon,
 		return hold("it is at its floor");
 	if (!balloon->shrunk && view->now_s - balloon->changed_s < SETTLE_S)
 		return hold("its balloon moves");
-	if (!view->may_step)
+	balloon->ready = !view->may_step;
+	if (balloon->ready)
 		return hold("it is not the moment for a step");
 	if (!balloon->shrunk) {
 		balloon->rss_before_bytes = view->rss_bytes;
@@ -324,6 +331,7 @@ struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
 	struct wss_balloon_decision decision;
 	bool match;
 
+	balloon->ready = false;
 	if (balloon->over)
 		return hold("it is left alone");
 	if (!view->actual_bytes.known)

@@ -78,17 +78,19 @@ struct wss_balloon {
 	uint64_t target_bytes;
 	uint64_t best_bytes;	/* least actual size seen since the step was begun */
 	uint64_t progress_s;	/* when that was */
+	uint64_t pending_s;	/* when a step was last seen under way */
 	uint64_t rest_until_s;	/* no step before */
 	unsigned steps;
 	struct wss_amount rss_before_bytes; /* before the first of them */
 	uint64_t size_before_bytes;
 	struct wss_amount swapped_bytes, major_faults;
-	uint64_t seen_s;
+	uint64_t said_s; /* when that was */
 	uint64_t actual_bytes, changed_s; /* at the last look, and when it was another */
 	struct wss_amount held_bytes;	  /* by statistics of that size, */
 	uint64_t held_s;		  /* from then */
 	bool shrunk, pending, over;
 	bool looked;	/* at least once */
+	bool ready;	/* a step would be next, but for the view's may_step */
 	bool returning; /* on the way back to what it had */
 };
 

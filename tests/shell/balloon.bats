@@ -40,3 +40,22 @@ setup() {
 	[ "$status" = 5 ]
 	[[ $output == *refused* ]]
 }
+
+@test "many to restore: those that are gone are done, the others say why not" {
+	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	run "$virt_wss" balloon --restore
+	for i in $(seq 100 139); do
+		echo "INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, to_bytes, reason, uri)
+			VALUES ('a1b2c3d4-0000-4000-8000-000000000$i', 'web$i', 1, 5, 5, 4, 'test',
+			'test:///$([ $((i % 2)) = 0 ] && echo default || echo elsewhere)');"
+	done | sqlite3 "$VIRT_WSS_HISTORY"
+	run "$virt_wss" balloon web100 web101 --restore
+	[ "$status" = 3 ]
+	[[ $output == *"web101: not known here; its memory was taken through -c 'test:///elsewhere'" ]]
+	[ "$(sqlite3 "$VIRT_WSS_HISTORY" 'SELECT count(*) FROM balloon WHERE done = 1')" = 1 ]
+	run "$virt_wss" balloon --restore
+	echo "$output"
+	[ "$status" = 3 ]
+	[ "$(grep -c 'not known here' <<<"$output")" = 20 ]
+	[ "$(sqlite3 "$VIRT_WSS_HISTORY" 'SELECT count(*) FROM balloon WHERE done = 1')" = 20 ]
+}

@@ -21,6 +21,8 @@ seed=${WSS_SOAK_SEED:-$(($(date +%s) % 30000))}
 workers=${WSS_SOAK_WORKERS:-4}
 # So near that the second step reaches the floor.
 mib=1048576 assigned=512 floor=480
+# Of a controller's life: what it may not have moved for five seconds it leaves as it is.
+controller_ms=8000
 
 skip_all() {
 	echo "1..0 # SKIP $*"
@@ -119,7 +121,7 @@ kill_controller() {
 	local steps
 	begin balloon soak --apply --period 2s --window 100ms --pause 1s \
 		--minimum ${floor}MiB
-	random_sleep 4000
+	random_sleep "$controller_ms"
 	kill_and_wait KILL 60 || problem "kill of the controller: its watchdog has not ended"
 	steps=$(grep -c 'shrinks to' "$embed_root/err")
 	whole || problem "kill of the controller: the history is damaged"
@@ -153,7 +155,7 @@ full_controller() {
 	fill_disk
 	begin balloon soak --apply --period 2s --window 100ms --pause 1s \
 		--minimum ${floor}MiB
-	random_sleep 4000
+	random_sleep "$controller_ms"
 	watchdog=$(children_of $pid)
 	kill -$signal $pid 2>/dev/null
 	wait $pid 2>/dev/null

@@ -26,7 +26,7 @@ struct run {
 	bool blind; /* it is not measured any more */
 	bool busy;  /* nothing may be done to it */
 	uint64_t every_s; /* between its statistics, each look having them: 0 */
-	uint64_t usable, usable_s;
+	uint64_t usable, swapped, major, usable_s; /* as they have it */
 };
 
 static const struct wss_balloon_limits limits = {
@@ -80,18 +80,20 @@ static struct wss_balloon_view look(struct run *run)
 		.may_step = !run->busy,
 	};
 
-	if (run->now_s % 10 == 0 && !run->blind)
+	if (run->now_s % 10 == 0 && !run->blind && !run->balloon.pending)
 		run->wss_s = run->now_s;
 	view.wss_age_s = run->now_s - run->wss_s;
 	if (!run->every_s || run->now_s % run->every_s == 0) {
 		run->usable = guest->usable;
+		run->swapped = guest->swapped;
+		run->major = guest->major;
 		run->usable_s = run->now_s;
 	}
 	if (guest->has_statistics) {
 		view.usable_bytes = wss_amount_of(run->usable);
 		view.statistics_age_s = run->now_s - run->usable_s;
-		view.swapped_bytes = wss_amount_of(guest->swapped);
-		view.major_faults = wss_amount_of(guest->major);
+		view.swapped_bytes = wss_amount_of(run->swapped);
+		view.major_faults = wss_amount_of(run->major);
 	}
 	return view;
 }
@@ -413,8 +415,12 @@ static void test_busy_guest(void **unused)
 	run.busy = true;
 	live(&run, 100);
 	assert_action(&run, WSS_BALLOON_HOLD, "not the moment");
+	assert_true(run.balloon.ready);
 	assert_int_equal(run.guest.actual, 1024 * MIB);
 	run.busy = false;
+	live(&run, 1);
+	assert_action(&run, WSS_BALLOON_SHRINK, "less");
+	assert_false(run.balloon.ready);
 	live(&run, 100);
 	assert_true(run.guest.actual < 900 * MIB);
 	run.busy = true;
@@ -441,6 +447,21 @@ static void test_distress(void **unused)
 	run.guest.swapped += 4096;
 	live(&run, 1);
 	assert_action(&run, WSS_BALLOON_RETURN, "swapping");
+	/* A report every 10 s: what it has of faults is of 10 s. */
+	begin(&run);
+	run.every_s = 10;
+	live(&run, 100);
+	for (int i = 0; i < 30; i++) {
+		run.guest.major += 15;
+		live(&run, 1);
+		assert_true(run.last.action == WSS_BALLOON_HOLD ||
+			    run.last.action == WSS_BALLOON_SHRINK);
+	}
+	for (int i = 0; i < 11 && run.last.action != WSS_BALLOON_RETURN; i++) {
+		run.guest.major += 30;
+		live(&run, 1);
+	}
+	assert_action(&run, WSS_BALLOON_RETURN, "major faults");
 	/* Before anything was taken it is no business of ours. */
 	begin(&run);
 	run.guest.wss = 1000 * MIB;
@@ -474,6 +495,25 @@ static void test_blind(void **unused)
 	assert_action(&run, WSS_BALLOON_HOLD, "two periods");
 	live(&run, 100);
 	assert_action(&run, WSS_BALLOON_RESTORE, "measured");
+}
+
+/* A step that takes longer than ten periods is no guest that cannot be measured. */
+static void test_long_step(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	begin(&run);
+	run.guest.speed = MIB / 4;
+	run.balloon.limits.timeout_s = 60;
+	live(&run, 3000);
+	assert_true(run.balloon.shrunk);
+	assert_true(run.guest.actual < 900 * MIB);
+	begin(&run);
+	run.balloon.limits.period_s = 2;
+	run.guest.speed = 0;
+	live(&run, 100);
+	assert_action(&run, WSS_BALLOON_RESTORE, "does not give memory back");
 }
 
 static void test_unknown(void **unused)
@@ -540,6 +580,7 @@ int main(void)
 		cmocka_unit_test(test_refusals),	 cmocka_unit_test(test_stale_statistics),
 		cmocka_unit_test(test_guest_at_the_edge), cmocka_unit_test(test_floor_rises),
 		cmocka_unit_test(test_fast_guest),
+		cmocka_unit_test(test_long_step),
 		cmocka_unit_test(test_busy_guest),
 		cmocka_unit_test(test_floor_rises_within_a_step),
 		cmocka_unit_test(test_told_by_somebody_else),

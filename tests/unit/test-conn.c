@@ -5,8 +5,9 @@
 #include "hosttest.h"
 
 #include <libvirt/libvirt.h>
+#include <sched.h>
 
-#include "host/conn.h"
+#include "host/conn-private.h"
 #include "host/inventory.h"
 
 #define DEFAULT_UUID "6695eb01-f6a4-8304-79aa-97f2502e193f"
@@ -210,6 +211,51 @@ static void test_reader(void **unused)
 	assert_int_equal(err.code, WSS_ERR_CONNECT);
 }
 
+static const char transient_xml[] =
+	"<domain type='test'><name>transient</name><memory>8388608</memory>"
+	"<os><type>hvm</type></os></domain>";
+
+/* The error of a refresh once the domain is gone. */
+static void assert_gone(struct wss_guest *guest)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	assert_int_equal(guest->ops->refresh(guest, &err), -1);
+	assert_int_equal(err.code, WSS_ERR_GONE);
+}
+
+/* Of a domain without a configuration nothing is left; but it was saved, or it was not. */
+static void test_gone(void **unused)
+{
+	char *dir = make_tree(), path[PATH_MAX];
+	struct wss_guest *guest;
+	virDomainPtr dom;
+
+	(void)unused;
+	dom = virDomainCreateXML(conn->vir, transient_xml, 0);
+	assert_non_null(dom);
+	guest = open_guest("transient");
+	assert_int_equal(virDomainSave(dom, make_path(path, "%s/saved", dir)), 0);
+	/* The event that says so comes by itself. */
+	do
+		assert_gone(guest);
+	while (!guest->kept);
+	wss_guest_free(guest);
+	virDomainFree(dom);
+
+	dom = virDomainCreateXML(conn->vir, transient_xml, 0);
+	assert_non_null(dom);
+	guest = open_guest("transient");
+	assert_int_equal(virDomainDestroy(dom), 0);
+	while (!guest->ops->disturbed(guest))
+		sched_yield();
+	assert_gone(guest);
+	assert_false(guest->kept);
+	wss_guest_free(guest);
+	virDomainFree(dom);
+	remove_tree(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -220,6 +266,7 @@ int main(void)
 		cmocka_unit_test(test_counters),
 		cmocka_unit_test(test_cannot_connect),
 		cmocka_unit_test(test_reader),
+		cmocka_unit_test(test_gone),
 	};
 
 	const struct CMUnitTest skipped[] = { cmocka_unit_test(test_not_in_valgrind) };

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * One guest under balloon --apply, with what happens to it from outside: the thread that looks at
+ * it is called as a function, its guest is made up and lives by the looks that are taken at it.
+ */
+#include "hosttest.h"
+
+#include "cmd/balloon-tender-private.h"
+#include "host/conn-private.h"
+#include "store/db.h"
+#include "store/journal.h"
+
+#define MIB (1ULL << 20)
+#define GIB (1ULL << 30)
+#define LOOKS_MAX 1000
+/* The guest's own reports: more seldom than it is looked at anew. */
+#define REPORT_S 15
+
+struct made_up;
+typedef void (*happening)(struct made_up *guest);
+
+static struct made_up {
+	struct tending tending;
+	struct tender tender;
+	happening at_look;
+	unsigned looks;
+	uint64_t now_ns;
+	uint64_t actual, maximum;
+	uint64_t set, least; /* what the balloon was told last, and at the least */
+	time_t said, set_s; /* when it reported; what the time of day was set ahead */
+	enum wss_guest_state state;
+	bool kept, gone, silent;
+	unsigned happened; /* of what happens to it */
+	bool was_away;
+	unsigned told; /* the watchdog, of the guest */
+	unsigned bad;
+	char why[512];
+	char *dir, path[PATH_MAX];
+} made_up;
+
+static uint64_t now_ns(void *unused)
+{
+	(void)unused;
+	return made_up.now_ns;
+}
+
+static void sleep_until_ns(void *unused, uint64_t when_ns)
+{
+	(void)unused;
+	made_up.now_ns = when_ns > made_up.now_ns ? when_ns : made_up.now_ns;
+}
+
+/* The time of day, which somebody may set. */
+time_t time(time_t *ret_time)
+{
+	time_t now = (time_t)(1700000000 + made_up.now_ns / WSS_NS_PER_S) + made_up.set_s;
+
+	if (ret_time)
+		*ret_time = now;
+	return now;
+}
+
+static const struct wss_clock_source clock_source = { .now_ns = now_ns,
+						      .sleep_until_ns = sleep_until_ns };
+
+static int refresh(struct wss_guest *guest, struct wss_error *err)
+{
+	if (made_up.gone)
+		return wss_error_set(err, WSS_ERR_GONE, "no such domain");
+	guest->state = made_up.state;
+	guest->kept = made_up.kept;
+	guest->config.maximum_bytes = made_up.maximum;
+	return 0;
+}
+
+static int balloon_stats(struct wss_guest *guest, struct wss_balloon_stats *ret_stats,
+			 struct wss_error *err)
+{
+	(void)guest;
+	if (++made_up.looks > LOOKS_MAX)
+		made_up.tending.ending = true;
+	if (made_up.looks % REPORT_S == 1 && !made_up.silent && made_up.state == WSS_GUEST_RUNNING)
+		made_up.said = wss_clock_wall_seconds();
+	made_up.at_look(&made_up);
+	if (made_up.state == WSS_GUEST_SHUTOFF)
+		return wss_error_set(err, WSS_ERR_GONE, "the domain is not running any more");
+	*ret_stats = (struct wss_balloon_stats){
+		.actual = { true, made_up.actual },
+		.usable = { true, made_up.actual - 200 * MIB },
+		.update_s = { true, (uint64_t)made_up.said },
+	};
+	return 0;
+}
+
+static int set_balloon(struct wss_guest *guest, uint64_t bytes, struct wss_error *err)
+{
+	(void)guest;
+	if (made_up.state != WSS_GUEST_RUNNING) {
+		/* Somebody starts it again while it is insisted on. */
+		made_up.at_look(&made_up);
+		return wss_error_set(err, WSS_ERR_FAILED, "cannot set the balloon");
+	}
+	if (bytes > made_up.maximum)
+		return wss_error_set(err, WSS_ERR_FAILED, "more than its maximum");
+	made_up.actual = made_up.set = bytes;
+	if (!made_up.least || bytes < made_up.least)
+		made_up.least = bytes;
+	return 0;
+}
+
+static void release(struct wss_guest *guest)
+{
+	(void)guest;
+}
+
+static const struct wss_guest_ops ops = {
+	.refresh = refresh,
+	.balloon_stats = balloon_stats,
+	.set_balloon = set_balloon,
+	.release = release,
+};
+
+/* What the tender has around it. */
+void wss_guests_open_one(struct wss_guests *guests, struct wss_round_guest *entry)
+{
+	(void)guests;
+	entry->guest = wss_guest_new(&ops, NULL);
+	snprintf(entry->guest->config.name, sizeof(entry->guest->config.name), "web1");
+	snprintf(entry->guest->config.uuid, sizeof(entry->guest->config.uuid), "%s", UUID_A);
+	entry->guest->config.has_balloon = true;
+}
+
+void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss_error *error)
+{
+	(void)tally;
+	assert_string_equal(domain, "web1");
+	made_up.bad++;
+	snprintf(made_up.why, sizeof(made_up.why), "%s", error->text);
+}
+
+int wss_tender_start(struct tender *tender, void *(*run)(void *), struct wss_error *err)
+{
+	(void)tender;
+	(void)run;
+	(void)err;
+	return 0;
+}
+
+void wss_tender_thread_ended(struct tending *tending)
+{
+	(void)tending;
+}
+
+void *wss_tender_measure(void *tender)
+{
+	return tender;
+}
+
+int wss_tender_read_record(struct tender *tender, const struct wss_policy *policy,
+			   const struct wss_sample *newest, struct wss_error *err)
+{
+	(void)policy;
+	(void)newest;
+	(void)err;
+	tender->record = (struct balloon_record){ .confidence = WSS_CONFIDENCE_LOW,
+						  .floor_bytes = 256 * MIB,
+						  .headroom_percent = 20,
+						  .period_s = 3600,
+						  .wss_bytes = wss_amount_of(100 * MIB),
+						  .time_s = (int64_t)(made_up.now_ns / WSS_NS_PER_S) };
+	return 0;
+}
+
+int wss_balloon_watch(int fd, const char *uuid, struct wss_error *err)
+{
+	(void)fd;
+	(void)err;
+	made_up.told += uuid != NULL;
+	return 0;
+}
+
+static const struct balloon_options options = {
+	.period_ns = 3600 * WSS_NS_PER_S,
+	.pause_ns = 10 * WSS_NS_PER_S,
+};
+
+static size_t unfinished(void)
+{
+	wss_auto_free struct wss_journal_open *open = NULL;
+	struct wss_error err = WSS_ERROR_INIT;
+	size_t n = 0;
+
+	assert_int_equal(wss_journal_unfinished(made_up.tending.steps, NULL, &open, &n, &err), 0);
+	return n;
+}
+
+static char uri[] = "test:///made-up";
+static struct wss_conn conn = { .uri_text = uri };
+
+/* A guest of 1 GiB that needs 256 MiB, until it is left alone or the controller ends. */
+static void tend(happening at_look)
+{
+	struct tending *tending = &made_up.tending;
+	struct wss_error err = WSS_ERROR_INIT;
+
+	made_up = (struct made_up){ .at_look = at_look,
+				    .now_ns = 1000 * WSS_NS_PER_S,
+				    .actual = GIB,
+				    .maximum = GIB,
+				    .state = WSS_GUEST_RUNNING };
+	made_up.dir = make_tree();
+	make_path(made_up.path, "%s/history.db", made_up.dir);
+	tending->options = options;
+	pthread_mutex_init(&tending->history_lock, NULL);
+	pthread_mutex_init(&tending->steps_lock, NULL);
+	pthread_mutex_init(&tending->lock, NULL);
+	tending->busy = 1;
+	tending->guests.conn = &conn;
+	assert_int_equal(wss_history_open(made_up.path, &tending->history, &err), 0);
+	assert_int_equal(wss_history_open(made_up.path, &tending->steps, &err), 0);
+	wss_history_set_patience(tending->steps, 0);
+	made_up.tender.tending = tending;
+	made_up.tender.name = "web1";
+	wss_clock_inject(&clock_source);
+	wss_tender_look(&made_up.tender);
+	wss_clock_inject(NULL);
+}
+
+static void clean_up(void)
+{
+	wss_guest_free(made_up.tender.entry.guest);
+	wss_history_close(made_up.tending.history);
+	wss_history_close(made_up.tending.steps);
+	remove_tree(made_up.dir);
+}
+
+static bool is_shrunk(void)
+{
+	return made_up.actual < GIB - 200 * MIB;
+}
+
+static void end_at_once(struct made_up *guest)
+{
+	guest->tending.ending = true;
+}
+
+static void nothing(struct made_up *guest)
+{
+	guest->happened++;
+}
+
+static void test_to_the_floor(void **unused)
+{
+	(void)unused;
+	tend(nothing);
+	assert_int_equal(made_up.looks, LOOKS_MAX + 1);
+	/* Until it had all of it again, as the controller has ended. */
+	assert_in_range(made_up.least, 256 * MIB, 257 * MIB);
+	assert_int_equal(made_up.actual, GIB);
+	assert_int_equal(unfinished(), 0);
+	assert_int_equal(made_up.bad, 0);
+	clean_up();
+}
+
+/* Its balloon keeps what it has taken, also of more. */
+static void plug_in(struct made_up *guest)
+{
+	if (guest->happened || !is_shrunk())
+		return;
+	guest->happened++;
+	guest->maximum += GIB;
+	guest->actual += GIB;
+	guest->least = UINT64_MAX;
+}
+
+static void test_memory_that_is_plugged_in(void **unused)
+{
+	(void)unused;
+	tend(plug_in);
+	assert_int_equal(made_up.happened, 1);
+	assert_int_equal(made_up.actual, 2 * GIB);
+	assert_int_equal(made_up.least, 2 * GIB);
+	assert_int_equal(unfinished(), 0);
+	clean_up();
+}
+
+static void unplug(struct made_up *guest)
+{
+	if (guest->happened || !is_shrunk())
+		return;
+	guest->happened++;
+	guest->maximum -= 512 * MIB;
+	guest->actual -= 512 * MIB;
+}
+
+static void test_memory_that_is_unplugged(void **unused)
+{
+	(void)unused;
+	tend(unplug);
+	assert_int_equal(made_up.happened, 1);
+	assert_int_equal(made_up.actual, 512 * MIB);
+	assert_int_equal(unfinished(), 0);
+	clean_up();
+}
+
+/* It is started again after a while, with what it was left with. */
+static void save_and_start(struct made_up *guest)
+{
+	if (!guest->happened && !is_shrunk())
+		return;
+	guest->state = ++guest->happened < 10 ? WSS_GUEST_SHUTOFF : WSS_GUEST_RUNNING;
+	guest->kept = guest->state == WSS_GUEST_SHUTOFF;
+	guest->was_away |= guest->tender.away;
+}
+
+static void test_saved_and_started_again(void **unused)
+{
+	(void)unused;
+	tend(save_and_start);
+	assert_true(made_up.was_away);
+	assert_int_equal(made_up.actual, GIB);
+	assert_int_equal(unfinished(), 0);
+	assert_false(made_up.tender.shrunk);
+	assert_int_equal(made_up.bad, 1);
+	assert_non_null(strstr(made_up.why, "shrunk where it goes on"));
+	clean_up();
+}
+
+static void save_and_end(struct made_up *guest)
+{
+	if (!guest->happened && !is_shrunk())
+		return;
+	guest->state = WSS_GUEST_SHUTOFF;
+	guest->kept = true;
+	guest->tending.ending = ++guest->happened == 10;
+}
+
+/* Then it is the watchdog's. */
+static void test_saved_at_the_end(void **unused)
+{
+	(void)unused;
+	tend(save_and_end);
+	assert_int_equal(made_up.happened, 10);
+	assert_int_equal(unfinished(), 1);
+	assert_true(made_up.tender.shrunk);
+	assert_int_equal(made_up.tending.busy, 1);
+	clean_up();
+}
+
+static void end_for_good(struct made_up *guest)
+{
+	guest->gone = is_shrunk();
+	if (guest->gone)
+		guest->state = WSS_GUEST_SHUTOFF;
+}
+
+static void test_ended(void **unused)
+{
+	(void)unused;
+	tend(end_for_good);
+	assert_true(made_up.gone);
+	assert_int_equal(unfinished(), 0);
+	assert_string_equal(made_up.why, "it does not run any more");
+	clean_up();
+}
+
+static void remove_history(struct made_up *guest)
+{
+	unlink(guest->path);
+}
+
+/* There nobody would find what was taken. */
+static void test_history_removed_before_the_first_step(void **unused)
+{
+	(void)unused;
+	tend(remove_history);
+	assert_int_equal(made_up.set, 0);
+	assert_non_null(strstr(made_up.why, "removed or replaced"));
+	clean_up();
+}
+
+static void keep_history_busy(struct made_up *guest)
+{
+	static struct wss_history *other;
+	struct wss_error err = WSS_ERROR_INIT;
+
+	if (guest->looks == 2) {
+		assert_int_equal(wss_history_open(guest->path, &other, &err), 0);
+		assert_int_equal(wss_db_exec(other, "BEGIN IMMEDIATE", "", &err), 0);
+	} else if (guest->looks == 100) {
+		assert_int_equal(guest->set, 0);
+		wss_history_close(other);
+	}
+	guest->tending.ending = is_shrunk();
+}
+
+/* Each step that is put off would add to what the watchdog has to remember. */
+static void test_watchdog_is_told_once(void **unused)
+{
+	(void)unused;
+	tend(keep_history_busy);
+	assert_true(made_up.least < GIB);
+	assert_int_equal(made_up.told, 1);
+	assert_int_equal(made_up.actual, GIB);
+	assert_int_equal(unfinished(), 0);
+	clean_up();
+}
+
+static void set_ahead(struct made_up *guest)
+{
+	/* After the report, so that the newest seems to be of yesterday. */
+	if (is_shrunk() && guest->looks % REPORT_S == 2)
+		guest->set_s = 86400;
+}
+
+static void test_clock_set_ahead(void **unused)
+{
+	(void)unused;
+	tend(set_ahead);
+	assert_int_equal(made_up.set_s, 86400);
+	assert_int_equal(made_up.looks, LOOKS_MAX + 1);
+	assert_in_range(made_up.least, 256 * MIB, 257 * MIB);
+	assert_int_equal(made_up.bad, 0);
+	clean_up();
+}
+
+static void set_back_and_silent(struct made_up *guest)
+{
+	if (!is_shrunk() || guest->silent)
+		return;
+	guest->silent = true;
+	guest->set_s = -86400;
+	guest->happened = guest->looks;
+}
+
+static void test_silent_while_the_clock_is_set_back(void **unused)
+{
+	(void)unused;
+	tend(set_back_and_silent);
+	assert_in_range(made_up.looks - made_up.happened, 50, 75);
+	assert_non_null(strstr(made_up.why, "no statistics"));
+	assert_int_equal(made_up.actual, GIB);
+	clean_up();
+}
+
+static void pause_and_resume(struct made_up *guest)
+{
+	if (!guest->happened && is_shrunk()) {
+		guest->happened = guest->looks;
+		guest->state = WSS_GUEST_PAUSED;
+	}
+	/* Its next report is a while off. */
+	if (guest->looks > guest->happened + 200 && guest->looks % REPORT_S == 2)
+		guest->state = WSS_GUEST_RUNNING;
+}
+
+/* It could not report anything, and does not at once. */
+static void test_paused_and_resumed(void **unused)
+{
+	(void)unused;
+	tend(pause_and_resume);
+	assert_true(made_up.happened > 0);
+	assert_int_equal(made_up.looks, LOOKS_MAX + 1);
+	assert_in_range(made_up.least, 256 * MIB, 257 * MIB);
+	assert_int_equal(made_up.bad, 0);
+	clean_up();
+}
+
+static void add_window(time_t wall)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_sample sample = { .method = "mmu",
+				     .wall = wall,
+				     .requested_window_ns = WSS_NS_PER_S,
+				     .quality = WSS_QUALITY_OK,
+				     .window_ns = wss_amount_of(WSS_NS_PER_S),
+				     .granularity_bytes = wss_amount_of(4096),
+				     .wss_bytes = wss_amount_of(100 * MIB) };
+
+	snprintf(sample.uuid, sizeof(sample.uuid), "%s", UUID_A);
+	snprintf(sample.domain, sizeof(sample.domain), "web1");
+	if (wss_history_add(made_up.tending.history, &sample, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+/* As the dry run sees it. */
+static bool is_current(void)
+{
+	const struct balloon_options usual = { .sizing = WSS_SIZING_OPTIONS_INIT };
+	const struct wss_policy policy = { .opt_out = false };
+	struct wss_error err = WSS_ERROR_INIT;
+	struct balloon_look look = { .limits = { 0 } };
+	struct balloon_record record;
+
+	assert_int_equal(wss_balloon_read(&usual, made_up.tending.history, UUID_A, &policy, &record,
+					  &err), 0);
+	wss_balloon_join(&record, &look);
+	return look.facts.current;
+}
+
+/* A window of the future was measured nobody knows when. */
+static void test_age_of_the_newest_window(void **unused)
+{
+	(void)unused;
+	tend(end_at_once);
+	assert_false(is_current());
+	add_window(wss_clock_wall_seconds() - 3600);
+	assert_false(is_current());
+	add_window(wss_clock_wall_seconds() - 60);
+	assert_true(is_current());
+	add_window(wss_clock_wall_seconds() + 3600);
+	assert_false(is_current());
+	clean_up();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_to_the_floor),
+		cmocka_unit_test(test_memory_that_is_plugged_in),
+		cmocka_unit_test(test_memory_that_is_unplugged),
+		cmocka_unit_test(test_saved_and_started_again),
+		cmocka_unit_test(test_saved_at_the_end),
+		cmocka_unit_test(test_ended),
+		cmocka_unit_test(test_history_removed_before_the_first_step),
+		cmocka_unit_test(test_watchdog_is_told_once),
+		cmocka_unit_test(test_clock_set_ahead),
+		cmocka_unit_test(test_silent_while_the_clock_is_set_back),
+		cmocka_unit_test(test_paused_and_resumed),
+		cmocka_unit_test(test_age_of_the_newest_window),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

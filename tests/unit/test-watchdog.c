@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The watchdog of balloon --apply. What it runs is this program, which then writes down whom it
+ * was run for, and fails for the guests that are named in a file.
+ */
+#include "hosttest.h"
+
+#include "cmd/balloon.h"
+
+static char *dir;
+static char history[PATH_MAX];
+
+/* As --restore: true where FILE.NAME has the word. */
+static bool has(const char *file, const char *name, const char *word)
+{
+	char path[PATH_MAX], line[256];
+	bool found = false;
+	FILE *f = fopen(make_path(path, "%s.%s", file, name), "re");
+
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = '\0';
+		found = !strcmp(line, word);
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static int play_restore(int argc, char **argv)
+{
+	char path[PATH_MAX];
+	FILE *log = fopen(make_path(path, "%s.log", argv[4]), "ae");
+	int code = 0;
+
+	for (int i = 7; i < argc; i++) {
+		fprintf(log, "%s%c", argv[i], i + 1 < argc ? ' ' : '\n');
+		if (has(argv[4], "bad", argv[i]))
+			code = 3;
+	}
+	fclose(log);
+	return code;
+}
+
+static int start(void)
+{
+	const struct wss_cli cli = { .uri = "test:///default" };
+	const struct balloon_options options = { .sizing.history.path = history };
+	struct wss_error err = WSS_ERROR_INIT;
+	int fd = -1;
+
+	dir = make_tree();
+	make_path(history, "%s/history", dir);
+	assert_int_equal(wss_balloon_watchdog(&cli, &options, &fd, &err), 0);
+	assert_int_equal(wss_balloon_watch(fd, UUID_A, &err), 0);
+	assert_int_equal(wss_balloon_watch(fd, UUID_B, &err), 0);
+	assert_int_equal(wss_balloon_watch(fd, NULL, &err), 0);
+	return fd;
+}
+
+static void assert_log(const char *expected)
+{
+	char path[PATH_MAX], text[1024] = "";
+	FILE *f = fopen(make_path(path, "%s.log", history), "re");
+
+	if (f) {
+		text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+		fclose(f);
+	}
+	assert_string_equal(text, expected);
+	remove_tree(dir);
+}
+
+static void wait_for_its_end(void)
+{
+	int status;
+
+	assert_true(wait(&status) > 0);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void test_all_is_well(void **unused)
+{
+	(void)unused;
+	wss_balloon_all_is_well(start());
+	wait_for_its_end();
+	assert_log("");
+}
+
+/* Under valgrind /proc/self/exe is valgrind. */
+static void need_ourselves(void)
+{
+	if (getenv("WSS_VALGRIND"))
+		skip();
+}
+
+static void test_killed(void **unused)
+{
+	(void)unused;
+	need_ourselves();
+	close(start());
+	wait_for_its_end();
+	assert_log(UUID_A " " UUID_B "\n");
+}
+
+/* Who has it all is let go: somebody else may tend it by the next time. */
+static void test_one_fails(void **unused)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	(void)unused;
+	need_ourselves();
+	fd = start();
+	put_text(dir, "history.bad", UUID_B "\n");
+	close(fd);
+	while (!has(history, "log", UUID_B))
+		assert_int_equal(usleep(1000), 0);
+	unlink(make_path(path, "%s.bad", history));
+	wait_for_its_end();
+	assert_log(UUID_A " " UUID_B "\n" UUID_A "\n" UUID_B "\n" UUID_B "\n");
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_is_well),
+		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_one_fails),
+	};
+
+	if (argc > 6 && !strcmp(argv[2], "--restore"))
+		return play_restore(argc, argv);
+	signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
