@@ -1,0 +1,119 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The miss-rate curve, held against what happens. A guest reads pages of a disk at random, all from
+# its page cache; ten windows; then its balloon is blown up by hand while the cache is hot, and so
+# many of its reads go to the disk. That is what recommend --what-if says of a memory so small,
+# from the windows alone: within 5 in 100 reads, as a kernel does not evict by exact LRU.
+# shellcheck disable=SC2317,SC2154
+. "${WSS_LAB_DIR:?}/decisions.sh"
+
+assigned=$((320 * MiB))
+file=64 # MiB
+rate=5000
+# In which 2.4 draws are made for each page.
+window=8s
+# Of the guest, in which its reads are counted.
+counted=20
+
+# Different pages that so many draws by wss.draw=K reach, as bytes.
+drawn_bytes() { # K DRAWS
+	awk -v k="$1" -v draws="$2" -v pages=$((file * 256)) 'BEGIN {
+		for (i = 0; i < pages; i++) {
+			p = ((i + 1) / pages) ^ (1 / k) - (i / pages) ^ (1 / k)
+			sum += 1 - (1 - p) ^ draws
+		}
+		printf "%d\n", sum * 4096
+	}'
+}
+
+# By the guest's newest reports: reads a second, how many in 1000 of them went to the disk, and the
+# page cache meanwhile.
+count_reads() { # NAME -> reads misses cache
+	local from
+	from=$(lab_guest_field "$1" time_ms)
+	wait_report "$1" $((from + counted * 1000)) || return 1
+	read -r reads misses cache < <(tr -d '\r' <"$lab_run/log/$1" | awk -v from="$from" '
+		/^wss-guest: time_ms=/ {
+			for (i = 2; i <= NF; i++)
+				field[substr($i, 1, index($i, "=") - 1)] = substr($i, index($i, "=") + 1)
+			if (field["time_ms"] + 0 < from + 0)
+				next
+			if (!reports++) {
+				time = field["time_ms"]
+				touches = field["touches"]
+				disk = field["read_bytes"]
+			}
+			cache += field["cache_bytes"]
+		}
+		END {
+			touches = field["touches"] - touches
+			printf "%d %d %d\n", 1000 * touches / (field["time_ms"] - time),
+				1000 * (field["read_bytes"] - disk) / 4096 / touches, cache / reports
+		}')
+}
+
+balloon_has_come_to() { # NAME BYTES
+	within_one_mib $((assigned - $(balloon_bytes "$1"))) "$2"
+}
+
+within_one_mib() { # BYTES BYTES
+	[ "$1" -ge $(($2 - MiB)) ] && [ "$1" -le $(($2 + MiB)) ]
+}
+
+# From one report to the next: its kernel has taken from the cache what it wanted.
+cache_rests() { # NAME
+	local before
+	before=$(lab_guest_field "$1" cache_bytes)
+	next_report_ms "$1" >/dev/null && within_one_mib "$before" "$(lab_guest_field "$1" cache_bytes)"
+}
+
+# What the guest has free goes first, but for what its kernel keeps free.
+leave_cache_of() { # NAME MIB
+	local line spare size try
+	for try in 1 2 3; do
+		line=$(lab_guest_line "$1")
+		spare=$(($(lab_line_field "$line" free_bytes) - 10 * MiB))
+		spare=$((spare + $(lab_line_field "$line" cache_bytes) - $2 * MiB))
+		size=$(((assigned - $(lab_line_field "$line" balloon_bytes) - spare) / 1024))
+		[ $((spare / MiB)) != 0 ] || return 0
+		virsh -q setmem "$1" "${size}KiB" --live &&
+			wait_until 60 balloon_has_come_to "$1" $((size * 1024)) &&
+			wait_until 60 cache_rests "$1" || return 1
+	done
+}
+
+test_size() { # NAME MIB
+	local predicted
+	check "$1: it is left some $2 MiB of page cache" leave_cache_of "$1" "$2"
+	check "it reads" count_reads "$1" || return 1
+	wss recommend "$1" --what-if $(((cache + baseline) / 1024))KiB --output csv
+	predicted=$((1000 * $(csv what_if_faults_per_second) / full))
+	diag "page cache $(mib "$cache"): $misses of 1000 reads go to the disk, $predicted are predicted;" \
+		"$reads reads a second"
+	check "so many miss as the curve says" in_range "$predicted" $((misses - 50)) $((misses + 50))
+}
+
+test_draw() { # NAME K MIB...
+	local name=$1 k=$2 baseline full misses reads cache size
+	shift 2
+	decisions_guest_start "$name" "wss.map=1 wss.phases=0:0 wss.file=disk:$file wss.draw=$k wss.rate=$rate"
+	check "$name: ten windows" ten_windows "$name" || bail_out "no history"
+	count_reads "$name"
+	full=$reads
+	wss recommend "$name" --output csv
+	baseline=$(($(csv p50_bytes) - $(drawn_bytes "$k" $((full * ${window%s})))))
+	diag "$full reads a second, $misses of 1000 from the disk; the guest's own $(mib $baseline)"
+	check "all is in its cache" in_range "$misses" 0 2
+	check "the windows hold what it reads, and little else" in_range $baseline $((-MiB)) $((8 * MiB))
+	for size; do
+		test_size "$name" "$size"
+	done
+	check "no OOM kill" no_oom "$name"
+	lab_guest_stop "$name"
+}
+
+lab_libvirtd_start
+test_draw uniform 1 48 32 16
+test_draw skewed 3 40 20
+done_testing
