@@ -41,7 +41,7 @@ setup() {
 
 @test "libvirtd that is killed: given back at once through the next one" {
 	apply web1
-	wait_until 60 taken_at_least web1 40
+	wait_until 120 taken_at_least web1 40
 	# The next client, which is the watchdog, starts another.
 	kill -KILL "$(daemon_pid)"
 	wait_until 20 taken_is web1 0
@@ -52,7 +52,7 @@ setup() {
 
 @test "a guest that is saved while it is shrunk has it all back when it runs again" {
 	apply web1
-	wait_until 60 taken_at_least web1 40
+	wait_until 120 taken_at_least web1 40
 	as_nobody virsh -q -c qemu:///session managedsave web1
 	apply_end
 	[ "$status" = 1 ]

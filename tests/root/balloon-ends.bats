@@ -8,7 +8,7 @@ load balloon-functions.sh
 
 @test "killed with its watchdog: refused until --restore gives back" {
 	apply web1
-	wait_until 60 taken_at_least web1 40
+	wait_until 120 taken_at_least web1 40
 	watchdog=$(cat "/proc/$apply_pid/task/$apply_pid/children")
 	[ "$(wc -w <<<"$watchdog")" = 1 ]
 	# shellcheck disable=SC2086
@@ -31,7 +31,7 @@ load balloon-functions.sh
 
 @test "without its watchdog it takes nothing more, and gives back" {
 	apply web1
-	wait_until 60 taken_at_least web1 20
+	wait_until 120 taken_at_least web1 20
 	kill -KILL "$(cat "/proc/$apply_pid/task/$apply_pid/children")"
 	apply_end
 	[ "$status" = 1 ]
@@ -43,8 +43,8 @@ load balloon-functions.sh
 
 @test "a QEMU that does not answer holds up neither the other guest nor the end" {
 	apply web1 web2
-	wait_until 60 taken_at_least web1 40
-	wait_until 60 taken_at_least web2 40
+	wait_until 120 taken_at_least web1 40
+	wait_until 120 taken_at_least web2 40
 	stopped=$(embed_guest_pid web1)
 	kill -STOP "$stopped"
 	steps=$(journal "name = 'web2'")
@@ -64,7 +64,7 @@ load balloon-functions.sh
 
 @test "a guest that ends while it is shrunk is no unfinished business" {
 	apply web1 web2
-	wait_until 60 taken_at_least web1 40
+	wait_until 120 taken_at_least web1 40
 	kill -KILL "$(embed_guest_pid web1)"
 	wait_until 60 eval "[ \"\$(journal \"done = 0 AND name = 'web1'\")\" = 0 ]"
 	[ "$(journal "done = 0 AND name = 'web2'")" -ge 1 ]

@@ -48,26 +48,27 @@ setup() {
 	[ "$status" = 0 ]
 }
 
+# What the controller said is all there is to tell why it did not what it should.
 teardown() {
-	tail -n 30 "$BATS_TEST_TMPDIR/err"
+	[ ! -e "$BATS_TEST_TMPDIR/apply" ] || tail -n 60 "$BATS_TEST_TMPDIR/apply"
 	[ -z "${apply_pid-}" ] || kill -KILL "$apply_pid" 2>/dev/null || true
 }
 
 # In the background until it is stopped: apply_pid.
 apply() { # NAME...
 	"${wss_as[@]}" "$virt_wss" --debug balloon "$@" --apply --period 3s --window 300ms --pause 1s \
-		2>"$BATS_TEST_TMPDIR/err" 3>&- &
+		2>"$BATS_TEST_TMPDIR/apply" 3>&- &
 	apply_pid=$!
 }
 
 apply_end() { # -> status
 	status=0
 	wait "$apply_pid" || status=$?
-	grep -v 'debug: \|: info : ' "$BATS_TEST_TMPDIR/err" || true
+	grep -v 'debug: \|: info : ' "$BATS_TEST_TMPDIR/apply" || true
 }
 
 said() { # REGULAR-EXPRESSION
-	grep -q "$1" "$BATS_TEST_TMPDIR/err"
+	grep -q "$1" "$BATS_TEST_TMPDIR/apply"
 }
 
 journal() { # SQL-CONDITION

@@ -12,7 +12,7 @@ no_step_within_a_window() {
 		/: the window is over$/ { open = 0 }
 		/: (shrinks|grows) to / && open { within++ }
 		END { printf "# %d windows, steps within them: %d\n", windows, within; exit within || windows < 3 }' \
-		"$BATS_TEST_TMPDIR/err" >&3
+		"$BATS_TEST_TMPDIR/apply" >&3
 }
 
 @test "in steps to the floor: the host has it, the journal says so, stopped it is given back" {
@@ -42,7 +42,7 @@ no_step_within_a_window() {
 	wait_until 120 said 'web1: it is at its floor'
 	touch_mib web1 192
 	wait_until 20 taken_is web1 0
-	grep -E 'gives back to 512 MiB: (the guest|the working set)' "$BATS_TEST_TMPDIR/err"
+	grep -E 'gives back to 512 MiB: (the guest|the working set)' "$BATS_TEST_TMPDIR/apply"
 	no_oom web1
 	kill -TERM "$apply_pid" 2>/dev/null || true
 	apply_end
@@ -51,7 +51,7 @@ no_step_within_a_window() {
 
 @test "killed as the guest doubles its set: the watchdog gives the memory back" {
 	apply web1
-	wait_until 60 taken_at_least web1 60
+	wait_until 120 taken_at_least web1 60
 	kill -KILL "$apply_pid"
 	touch_mib web1 64
 	wait_until 60 none_left

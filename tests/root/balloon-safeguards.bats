@@ -19,7 +19,7 @@ load balloon-functions.sh
 
 @test "a history that is removed: what nobody would find any more is given back" {
 	apply web1
-	wait_until 60 taken_at_least web1 40
+	wait_until 120 taken_at_least web1 40
 	rm "$VIRT_WSS_HISTORY"
 	apply_end
 	[ "$status" = 1 ]
@@ -38,8 +38,8 @@ hold_history() {
 
 @test "a history that somebody else keeps busy puts steps off, and no guest in need" {
 	apply web1 web2
-	wait_until 60 taken_at_least web1 40
-	wait_until 60 taken_at_least web2 40
+	wait_until 120 taken_at_least web1 40
+	wait_until 120 taken_at_least web2 40
 	hold_history
 	# From then on there is always a window that waits for it.
 	wait_until 60 said 'history .*: cannot write it: database is locked'
