@@ -11,6 +11,7 @@
  *   log-first        the dirty log is started without a zap before it
  *   short-log        the dirty log is asked for one second, however long the window is
  *   short-hold       the watchdog lets a held guest go after 0.2 s
+ *   short-silence    the watchdog of balloon --apply gives back after 0.2 s without a beat
  */
 #ifndef WSS_BASE_FAULT_H
 #define WSS_BASE_FAULT_H

@@ -14,6 +14,7 @@
 #include "cmd/balloon-tender.h"
 
 #define STEP_NS (100 * WSS_NS_PER_MS)
+#define BEAT_NS WSS_NS_PER_S
 
 static int start(struct tending *tending, const struct wss_cli *cli, struct wss_error *err)
 {
@@ -36,6 +37,16 @@ static int start(struct tending *tending, const struct wss_cli *cli, struct wss_
 	return 0;
 }
 
+static void beat(struct tending *tending)
+{
+	uint64_t now_ns = wss_clock_now_ns();
+
+	if (now_ns - tending->beat_ns < BEAT_NS)
+		return;
+	tending->beat_ns = now_ns;
+	wss_balloon_beat(tending->watchdog);
+}
+
 /* Until it is stopped, or no guest is left, or none that libvirt answers for. */
 static void watch(struct tending *tending)
 {
@@ -45,6 +56,7 @@ static void watch(struct tending *tending)
 	       wss_tending_threads(tending) > 0) {
 		if (wss_tending_stuck(tending) == busy)
 			return;
+		beat(tending);
 		wss_stop_wait_ns(STEP_NS);
 	}
 }

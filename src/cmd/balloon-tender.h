@@ -22,6 +22,7 @@ struct tending {
 	bool all;		  /* guests that are gone or opted out are not missed */
 	struct wss_guests guests; /* the host and the connection */
 	int watchdog;
+	uint64_t beat_ns;	  /* of the main thread: when the watchdog last heard from it */
 	atomic_bool ending;	  /* everything is to be given back, as after a stop request */
 	/*
 	 * Another process may keep the history from us for as long as it likes. So nothing that a

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,20 +13,35 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fault.h"
+#include "base/log.h"
 
 /* libvirtd may be gone for a while, and may be why we are needed: for a day, ever more seldom. */
 #define BETWEEN_MIN_S 2
 #define BETWEEN_MAX_S 60
 #define TRIES (24 * 60)
-/* What is written at once: a UUID, or this byte when all is well. */
+/* Without a beat for so long, the controller was stopped, by Ctrl-Z for one, or hangs. */
+#define SILENCE_MS 10000
+#define SHORT_SILENCE_MS 200
+/* What is written at once: a UUID, or one of these, which are in none. */
 #define RECORD_BYTES (WSS_UUID_TEXT_MAX - 1)
-#define ALL_IS_WELL 'd'
+#define BEAT '!'
+#define ALL_IS_WELL '.'
 
 struct charges {
 	char **argv; /* of --restore, the guests last */
 	size_t words; /* before them */
 	size_t n;
+	char record[RECORD_BYTES]; /* a UUID of which so much was read */
+	size_t len;
 };
+
+static void set_signals(void (*handler)(int))
+{
+	for (int sig = 1; sig < 32; sig++)
+		if (sig != SIGCHLD)
+			signal(sig, handler);
+}
 
 /* Runs --restore for so many guests; true when they have what they had. */
 static bool run(const struct charges *charges, char **guests, size_t n)
@@ -36,6 +52,7 @@ static bool run(const struct charges *charges, char **guests, size_t n)
 	if (pid == 0) {
 		char **argv = charges->argv;
 
+		set_signals(SIG_DFL);
 		memmove(argv + charges->words, guests, n * sizeof(*guests));
 		argv[charges->words + n] = NULL;
 		execv("/proc/self/exe", argv);
@@ -75,38 +92,70 @@ static void restore(struct charges *charges)
 	}
 }
 
-static void add_charge(struct charges *charges, const char *uuid)
+static void add_charge(struct charges *charges)
 {
 	char **more = reallocarray(charges->argv, charges->n + 2, sizeof(*more));
 
+	charges->len = 0;
 	if (!more)
 		return;
 	charges->argv = more;
-	more[charges->n] = strndup(uuid, RECORD_BYTES);
+	more[charges->n] = strndup(charges->record, RECORD_BYTES);
 	charges->n += more[charges->n] != NULL;
 	more[charges->n] = NULL;
+}
+
+/* True when it is said that all is well. */
+static bool hear(struct charges *charges, const char *said, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (said[i] == ALL_IS_WELL)
+			return true;
+		if (said[i] == BEAT)
+			continue;
+		charges->record[charges->len++] = said[i];
+		if (charges->len == RECORD_BYTES)
+			add_charge(charges);
+	}
+	return false;
+}
+
+/*
+ * Gives back for a controller that stands. They stay in charge: it may go on, and a step that was
+ * on its way be taken yet. True when there is nothing left to do.
+ */
+static bool stand_in(const struct charges *charges)
+{
+	if (charges->n == charges->words)
+		return true;
+	wss_warn("the controller stands still: its watchdog gives back");
+	return run(charges, charges->argv + charges->words, charges->n - charges->words);
 }
 
 /* True when the other end has said that all is well; false when it is gone without a word. */
 static bool wait_for_the_end(int fd, struct charges *charges)
 {
-	char record[RECORD_BYTES];
-	size_t len = 0;
+	int patience_ms = wss_fault("short-silence") ? SHORT_SILENCE_MS : SILENCE_MS;
+	bool given = false;
 
 	for (;;) {
-		ssize_t n = read(fd, record + len, sizeof(record) - len);
+		struct pollfd pfd = { .fd = fd, .events = POLLIN };
+		char said[PIPE_BUF];
+		int r = poll(&pfd, 1, patience_ms);
+		ssize_t n;
 
+		if (r == 0 && !given)
+			given = stand_in(charges);
+		if (r <= 0)
+			continue;
+		n = read(fd, said, sizeof(said));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return false;
-		len += (size_t)n;
-		if (record[0] == ALL_IS_WELL && len == 1)
+		given = false;
+		if (hear(charges, said, (size_t)n))
 			return true;
-		if (len == sizeof(record)) {
-			add_charge(charges, record);
-			len = 0;
-		}
 	}
 }
 
@@ -114,13 +163,10 @@ static bool wait_for_the_end(int fd, struct charges *charges)
 static _Noreturn void watch(int fd, struct charges *charges)
 {
 	setsid();
-	for (int sig = 1; sig < 32; sig++)
-		if (sig != SIGCHLD)
-			signal(sig, SIG_IGN);
+	set_signals(SIG_IGN);
 	if (wait_for_the_end(fd, charges))
 		_exit(0);
-	for (int sig = 1; sig < 32; sig++)
-		signal(sig, SIG_DFL);
+	set_signals(SIG_DFL);
 	if (charges->n > charges->words)
 		restore(charges);
 	_exit(0);
@@ -156,6 +202,8 @@ int wss_balloon_watchdog(const struct wss_cli *cli, const struct balloon_options
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make a pipe");
+	/* A watchdog that does not listen must not hold us up. */
+	fcntl(fds[1], F_SETFL, O_NONBLOCK);
 	if (begin_command(cli, options, &charges) < 0)
 		pid = -1;
 	else
@@ -195,6 +243,13 @@ int wss_balloon_watch(int fd, const char *uuid, struct wss_error *err)
 	    (uuid && tell(fd, uuid, RECORD_BYTES) != RECORD_BYTES))
 		return wss_error_set(err, WSS_ERR_FAILED, "its watchdog is gone");
 	return 0;
+}
+
+void wss_balloon_beat(int fd)
+{
+	const char word = BEAT;
+
+	tell(fd, &word, 1);
 }
 
 void wss_balloon_all_is_well(int fd)

@@ -76,14 +76,17 @@ int wss_balloon_restore(const struct wss_cli *cli, const struct balloon_options 
 
 /*
  * Starts the watchdog: a process that runs "balloon --restore" for the guests in its charge when
- * the caller dies without having said that all is given back. Call before any thread is started.
- * ret_fd is for the two calls below.
+ * the caller dies without having said that all is given back, and when no beat came for 10 s. Call
+ * before any thread is started. ret_fd is for the calls below.
  */
 int wss_balloon_watchdog(const struct wss_cli *cli, const struct balloon_options *options,
 			 int *ret_fd, struct wss_error *err);
 
 /* Puts a guest into its charge; NULL: only asks whether it is still there. */
 int wss_balloon_watch(int fd, const char *uuid, struct wss_error *err);
+
+/* Says that the caller is alive, about each second. Never waits. */
+void wss_balloon_beat(int fd);
 
 /* Lets the watchdog go, and closes fd. */
 void wss_balloon_all_is_well(int fd);

@@ -50,6 +50,22 @@ setup() {
 	[ "$status" = 4 ]
 }
 
+# As by Ctrl-Z.
+@test "a controller that stands still: given back by its watchdog, and left alone afterwards" {
+	apply web1
+	wait_until 120 taken_at_least web1 40
+	kill -STOP "$apply_pid"
+	wait_until 60 taken_is web1 0
+	wait_until 20 none_left
+	said 'the controller stands still'
+	kill -CONT "$apply_pid"
+	apply_end
+	[ "$status" = 1 ]
+	said 'web1: the guest took memory back by itself'
+	none_left
+	taken_is web1 0
+}
+
 @test "a guest that is saved while it is shrunk has it all back when it runs again" {
 	apply web1
 	wait_until 120 taken_at_least web1 40

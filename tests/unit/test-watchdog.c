@@ -57,16 +57,27 @@ static int start(void)
 	return fd;
 }
 
-static void assert_log(const char *expected)
+static void wait_for_log(const char *word)
+{
+	while (!has(history, "log", word))
+		assert_int_equal(usleep(1000), 0);
+}
+
+static void assert_text(const char *name, const char *expected)
 {
 	char path[PATH_MAX], text[1024] = "";
-	FILE *f = fopen(make_path(path, "%s.log", history), "re");
+	FILE *f = fopen(make_path(path, "%s.%s", history, name), "re");
 
 	if (f) {
 		text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
 		fclose(f);
 	}
 	assert_string_equal(text, expected);
+}
+
+static void assert_log(const char *expected)
+{
+	assert_text("log", expected);
 	remove_tree(dir);
 }
 
@@ -113,11 +124,32 @@ static void test_one_fails(void **unused)
 	fd = start();
 	put_text(dir, "history.bad", UUID_B "\n");
 	close(fd);
-	while (!has(history, "log", UUID_B))
-		assert_int_equal(usleep(1000), 0);
+	wait_for_log(UUID_B);
 	unlink(make_path(path, "%s.bad", history));
 	wait_for_its_end();
 	assert_log(UUID_A " " UUID_B "\n" UUID_A "\n" UUID_B "\n" UUID_B "\n");
+}
+
+/* Each silence counts once, and is no end. */
+static void test_stands_still(void **unused)
+{
+	char log[PATH_MAX], first[PATH_MAX];
+	int fd;
+
+	(void)unused;
+	need_ourselves();
+	setenv("VIRT_WSS_FAULT", "short-silence", 1);
+	fd = start();
+	unsetenv("VIRT_WSS_FAULT");
+	wait_for_log(UUID_A " " UUID_B);
+	assert_int_equal(usleep(500000), 0);
+	rename(make_path(log, "%s.log", history), make_path(first, "%s.first", history));
+	wss_balloon_beat(fd);
+	wait_for_log(UUID_A " " UUID_B);
+	wss_balloon_all_is_well(fd);
+	wait_for_its_end();
+	assert_text("first", UUID_A " " UUID_B "\n");
+	assert_log(UUID_A " " UUID_B "\n");
 }
 
 int main(int argc, char **argv)
@@ -126,6 +158,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_all_is_well),
 		cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_one_fails),
+		cmocka_unit_test(test_stands_still),
 	};
 
 	if (argc > 6 && !strcmp(argv[2], "--restore"))
