@@ -186,7 +186,7 @@ lab_guest_ready() { # NAME
 lab_guest_wait_ready() { # NAME
 	local end faults last='' moved now_ms
 	read_now_ms
-	end=$((now_ms + ${LAB_READY_SECONDS:-180} * 1000)) moved=$now_ms
+	end=$((now_ms + ${LAB_READY_SECONDS:-400} * 1000)) moved=$now_ms
 	until lab_guest_ready "$1"; do
 		pause 1
 		read_now_ms

@@ -44,11 +44,11 @@ test_log_ends_early() {
 
 lab_thp always
 lab_libvirtd_start
-lab_guest_start huge memory=512 args="wss.map=256 wss.phases=0:50,16:60 wss.mode=write"
+controlled_guest_start huge "wss.map=256 wss.phases=0:0 wss.mode=write" memory=512
 
 check "a guest at rest is measured by 4 KiB" measure huge 0 --granularity 4k
 baseline=${estimate:-0}
-check "one that touches 16 MiB, too" measure huge 16 --granularity 4k
+check "one that touches 16 MiB, too" measure_phase huge 16 --granularity 4k
 say_measure
 check "granularity is 4 KiB" json_is granularity_bytes 4096
 check "quality is ok" json_is quality ok

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # What every change must keep: virt-wss measures KVM guests, and says and restores
-# what it must. The guest rests, touches 64 MiB and touches 16 MiB, in turn.
+# what it must.
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/wss.sh"
 
@@ -14,14 +14,14 @@ second_zap() {
 # Before any window is armed: from then on KVM maps no more than what was touched since.
 test_without_zap() {
 	export VIRT_WSS_FAULT=skip-zap
-	check "a sample is taken with the zap switched off" measure quick 64
+	check "a sample is taken with the zap switched off" measure_phase quick 64
 	unset VIRT_WSS_FAULT
 	unzapped=$estimate unzapped_truth=$truth
 	check "it is of a guest that touches" in_range "$truth" $((64 * MiB)) $((64 * MiB))
 }
 
 test_large() {
-	check "a guest that touches 64 MiB is measured" measure quick 64
+	check "a guest that touches 64 MiB is measured" measure_phase quick 64
 	say_measure
 	large=$estimate large_truth=$truth
 	check "it is resident with four times that" \
@@ -35,10 +35,10 @@ test_estimates() {
 	local large large_truth unzapped unzapped_truth small small_truth
 	test_without_zap
 	test_large
-	check "the phase after it is measured" measure quick 16
+	check "the phase after it is measured" measure_phase quick 16
 	say_measure
 	small=$estimate small_truth=$truth
-	check "a guest at rest is measured" measure quick 0
+	check "a guest at rest is measured" measure_phase quick 0
 	baseline=${estimate:-0}
 	check "it shows little" in_range "$baseline" 1 $((8 * MiB))
 
@@ -50,7 +50,7 @@ test_estimates() {
 
 test_second_zap() {
 	measure_within=second_zap
-	check "a zap by somebody else within the window" measure quick 64 --recorder counters
+	check "a zap by somebody else within the window" measure_phase quick 64 --recorder counters
 	measure_within=
 	diag "bounds $(mib "$(json wss_low_bytes)") - $(mib "$(json wss_high_bytes)")"
 	check "makes the sample degraded" json_is quality degraded
@@ -71,7 +71,7 @@ test_methods() {
 test_signals() {
 	local signal
 	for signal in INT TERM; do
-		check "a window that is open" wss_start sample quick --window 60s --output json
+		check "a window that is open" wss_start sample quick --window 60s --max-stall 10s --output json
 		kill -$signal "$wss_pid"
 		wss_wait
 		check "SIG$signal ends it" status_is $((128 + $(kill -l $signal)))
@@ -116,7 +116,7 @@ test_busy() {
 	kill $reader
 	rm -f "$lab_run/dump"
 	check "the guest is well after it" guest_well quick
-	wss sample quick --window 500ms --output json
+	wss sample quick --window 500ms --max-stall 10s --output json
 	check "and is measured again" status_is 0
 }
 
@@ -147,8 +147,7 @@ test_huge_pages() {
 
 lab_thp never
 lab_libvirtd_start
-lab_guest_start quick memory=512 \
-	args="wss.map=320 wss.phases=0:16,64:40,16:20 wss.mode=write wss.rate=65536"
+controlled_guest_start quick "wss.map=320 wss.phases=0:0 wss.mode=write wss.rate=65536" memory=512
 test_methods
 test_estimates
 test_second_zap

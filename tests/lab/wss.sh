@@ -230,12 +230,18 @@ begin_phase() { # NAME LINE -> truth tables: bytes of the set, and of the guest'
 	local phase line
 	phase=$(($(lab_guest_field "$1" phase) + 1))
 	echo "$2" >&7
-	wait_until 20 in_phase "$1" "$phase" || return 1
+	wait_until 60 in_phase "$1" "$phase" || return 1
 	line=$(grep "^wss-guest: phase phase=$phase " "$lab_run/log/$1" | tr -d '\r')
 	truth=$(lab_line_field "$line" set_bytes)
 	# For the scripts that source this.
 	# shellcheck disable=SC2034
 	tables=$(lab_line_field "$line" table_bytes)
+}
+
+# From now on, for as long as it takes to be measured: how long that is on a machine that others
+# use, too, nobody knows before.
+measure_phase() { # NAME MIB [ARGUMENT of virt-wss sample...]
+	begin_phase "$1" "$2:0" && measure "$@"
 }
 
 # The dirty log
