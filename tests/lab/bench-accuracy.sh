@@ -40,7 +40,7 @@ sample_phase() { # NAME GRANULARITY WINDOW...
 		stamp_end
 		estimate=$(json wss_bytes)
 		status_is 0 && [ -n "$estimate" ] || return 1
-		read -r _ passes _ < <(reports_between "$began" $((began + window * 1000 - 400)))
+		read -r passes _ < <(reports_between "$began" $((began + window * 1000 - 400)))
 		[ "$truth" != 0 ] && [ "$passes" -lt 2 ] || return 0
 	done
 	[ "$truth" = 0 ] || diag "only $passes whole passes in $window s"

@@ -111,7 +111,7 @@ test_lost_entries() {
 	zap_in_the_middle
 	wss_wait
 	stamp_end
-	read -r _ _ _ touches < <(reports_between "$began" $((began + 6600)))
+	read -r _ _ touches < <(reports_between "$began" $((began + 6600)))
 	diag "at least $(mib $((touches * 4096))) and at most $(mib $set) touched," \
 		"bounds $(mib "$(json wss_low_bytes)") - $(mib "$(json wss_high_bytes)")"
 	check "what another zap took away is known to be missing" json_is quality degraded
