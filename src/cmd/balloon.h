@@ -82,7 +82,10 @@ int wss_balloon_restore(const struct wss_cli *cli, const struct balloon_options 
 int wss_balloon_watchdog(const struct wss_cli *cli, const struct balloon_options *options,
 			 int *ret_fd, struct wss_error *err);
 
-/* Puts a guest into its charge; NULL: only asks whether it is still there. */
+/*
+ * Puts a guest into its charge, for good; NULL: only asks whether it is still there. 0, or -1 where
+ * it is gone, or does not listen. Any thread may call it.
+ */
 int wss_balloon_watch(int fd, const char *uuid, struct wss_error *err);
 
 /* Says that the caller is alive, about each second. Never waits. */
