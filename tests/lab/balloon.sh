@@ -53,7 +53,7 @@ loop_of_phase() { # NAME PHASE
 		END {
 			usual = median(after)
 			for (i = 1; i <= n; i++)
-				kept += ms[i] * (usual && rate[i] < usual / 2 ? rate[i] / usual : 1)
+				kept += !usual ? 0 : ms[i] * (rate[i] < usual / 2 ? rate[i] / usual : 1)
 			printf "%d %d %.1f\n", 1000 * usual, kept, first / 1000
 		}'
 }
@@ -65,6 +65,8 @@ double() { # NAME -> rate kept_ms first_s
 	began=$(sed -n "s/^wss-guest: phase phase=$phase time_ms=\([0-9]*\) .*/\1/p" "$lab_run/log/$1")
 	wait_report "$1" $((began + judged * 1000)) || return 1
 	read -r rate kept_ms first_s < <(loop_of_phase "$1" "$phase")
+	# Without a pass there is no usual rate, and nothing that could be told from standing.
+	[ "$rate" -gt 0 ] || { diag "no pass was through in $judged s"; return 1; }
 }
 
 test_recommend() {
