@@ -81,6 +81,13 @@ int wss_balloon_look_statistics(struct wss_guest *guest, struct balloon_reports 
 	view->now_s = (uint64_t)reports->looked_s;
 	view->statistics_age_s = (uint64_t)(reports->looked_s - reports->said_s);
 	view->usable_bytes = amount(stats.usable);
+	view->free_bytes = amount(stats.free);
+	view->cache_bytes = amount(stats.cache);
+	view->managed_bytes = amount(stats.managed);
+	/* Linux leaves what is in the balloon in its total where it can take it back by itself. */
+	view->managed_of_bytes = view->actual_bytes;
+	if (guest->config.balloon_autodeflate && stats.actual.bytes < guest->config.initial_bytes)
+		view->managed_of_bytes = wss_amount_of(guest->config.initial_bytes);
 	view->swapped_bytes = amount(stats.swapped);
 	view->major_faults = amount(stats.major_faults);
 	return 0;
@@ -118,7 +125,8 @@ int wss_balloon_read(const struct balloon_options *options, struct wss_history *
 	wss_sizing_heed(&rule, policy);
 	/* A maximum limits what is recommended; it is no leave to take what the guest needs. */
 	uncapped.maximum_bytes.known = false;
-	record.floor_bytes = rule.minimum_bytes;
+	record.minimum_bytes = rule.minimum_bytes;
+	rule.minimum_bytes = 0;
 	record.headroom_percent = rule.headroom_percent;
 	record.period_s = policy->period_ns.known ? policy->period_ns.value / WSS_NS_PER_S
 						  : PERIOD_DEFAULT_S;
@@ -135,7 +143,7 @@ int wss_balloon_read(const struct balloon_options *options, struct wss_history *
 		wss_summary_free(&series.summary);
 		record.confidence = sizing.confidence;
 		if (sizing.recommended_bytes.known)
-			record.floor_bytes = sizing.recommended_bytes.value;
+			record.needed_bytes = sizing.recommended_bytes.value;
 		record.wss_bytes = series.wss_bytes;
 		record.rss_bytes = series.rss_bytes;
 		record.qemu_bytes = series.qemu_bytes;
@@ -159,7 +167,8 @@ void wss_balloon_join(const struct balloon_record *record, struct balloon_look *
 
 	look->limits.headroom_percent = record->headroom_percent;
 	look->limits.period_s = record->period_s;
-	look->limits.floor_bytes = record->floor_bytes;
+	look->limits.minimum_bytes = record->minimum_bytes;
+	look->limits.needed_bytes = record->needed_bytes;
 	look->facts.confidence = record->confidence;
 	view->wss_bytes = record->wss_bytes;
 	/* What is resident now, less what QEMU itself had of it in the newest window. */

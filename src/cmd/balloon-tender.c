@@ -279,9 +279,10 @@ static void decide(struct tender *tender, struct balloon_look *look, bool fresh)
 
 	if (look->view.actual_bytes.known)
 		tender->actual_bytes = look->view.actual_bytes.value;
-	/* The floor moves with the history and the policy; of too few windows none is lower. */
-	if (known || look->limits.floor_bytes > limits->floor_bytes)
-		limits->floor_bytes = look->limits.floor_bytes;
+	/* The floor moves with the policy and the history: not with one of too few windows. */
+	limits->minimum_bytes = look->limits.minimum_bytes;
+	if (known)
+		limits->needed_bytes = look->limits.needed_bytes;
 	limits->headroom_percent = look->limits.headroom_percent;
 	look->view.may_step = fresh && tender->may_step && known && may_move(tender);
 	before = tender->balloon;

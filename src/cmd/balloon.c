@@ -160,7 +160,7 @@ struct balloon_run {
 static void decide(const struct balloon_look *look, struct balloon_row *row)
 {
 	const struct wss_balloon_view *view = &look->view;
-	uint64_t to;
+	uint64_t reserve = wss_balloon_reserve(view), to;
 
 	row->action = "refused";
 	row->reason = wss_balloon_refusal(&look->facts);
@@ -168,7 +168,7 @@ static void decide(const struct balloon_look *look, struct balloon_row *row)
 		row->reason = "the size of its balloon is not known";
 	if (row->reason)
 		return;
-	to = wss_balloon_floor(&look->limits, view);
+	to = wss_balloon_floor(&look->limits, view, reserve);
 	if (to >= view->actual_bytes.value) {
 		row->action = "none";
 		row->reason = "it needs what it has";
@@ -176,7 +176,7 @@ static void decide(const struct balloon_look *look, struct balloon_row *row)
 	}
 	row->action = "shrink";
 	row->to_bytes = wss_amount_of(to);
-	row->reason = to > look->limits.floor_bytes
+	row->reason = to > wss_balloon_history_floor(&look->limits, reserve)
 			      ? "the newest window, or what the guest says it could not give up"
 			      : "99th percentile and headroom, the miss-rate curve, or the minimum";
 }

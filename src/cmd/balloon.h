@@ -21,7 +21,8 @@ struct balloon_options {
 /* What the history knows of a guest. */
 struct balloon_record {
 	enum wss_confidence confidence;
-	uint64_t floor_bytes, headroom_percent;
+	uint64_t minimum_bytes, headroom_percent; /* policy */
+	uint64_t needed_bytes; /* 0 where too little is known */
 	uint64_t period_s; /* between two rounds */
 	/* Of the newest window, */
 	struct wss_amount wss_bytes, rss_bytes, qemu_bytes;

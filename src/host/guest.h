@@ -34,6 +34,8 @@ struct wss_balloon_stats {
 	} actual;		       /* the size that the balloon leaves */
 	struct wss_amount_bytes rss; /* of the whole QEMU process, now */
 	struct wss_amount_bytes usable; /* what the guest could give up without swapping */
+	struct wss_amount_bytes free, cache; /* that nobody has; that the page cache has */
+	struct wss_amount_bytes managed; /* what the guest's kernel has to hand out in all */
 	struct wss_amount_bytes swapped; /* in and out, since it booted */
 	struct wss_amount_bytes major_faults; /* a number of them */
 	struct wss_amount_bytes update_s; /* when it last said so, seconds since the epoch; 0: never */

@@ -16,6 +16,8 @@
 #define RESERVE_S 5
 /* Major faults a second that an idle guest may have. */
 #define FAULTS_PER_S 20
+/* Of a guest, in thousandths, that its kernel keeps free at most. */
+#define WATERMARK_PERMILLE 75
 
 const char *wss_balloon_objection(const struct wss_balloon_facts *facts)
 {
@@ -88,15 +90,49 @@ static uint64_t spare_bytes(const struct wss_balloon_view *view, uint64_t held, 
 	return max_u64(wss / 100 * percent, held / 200 * percent);
 }
 
+/* What it never hands out. */
+static uint64_t unmanaged_bytes(const struct wss_balloon_view *view)
+{
+	if (!view->managed_bytes.known || !view->managed_of_bytes.known ||
+	    view->managed_bytes.value > view->managed_of_bytes.value)
+		return 0;
+	return view->managed_of_bytes.value - view->managed_bytes.value;
+}
+
+static uint64_t kept_free_bytes(const struct wss_balloon_view *view)
+{
+	uint64_t loose, kept, most;
+
+	if (!view->usable_bytes.known || !view->free_bytes.known || !view->cache_bytes.known ||
+	    !view->actual_bytes.known)
+		return 0;
+	loose = wss_add_saturated(view->free_bytes.value, view->cache_bytes.value);
+	most = max_u64(view->actual_bytes.value, view->managed_bytes.value) / 1000 *
+	       WATERMARK_PERMILLE;
+	kept = loose > view->usable_bytes.value ? (loose - view->usable_bytes.value) / 2 : 0;
+	return kept < most ? kept : most;
+}
+
+uint64_t wss_balloon_reserve(const struct wss_balloon_view *view)
+{
+	return wss_add_saturated(unmanaged_bytes(view), kept_free_bytes(view));
+}
+
+uint64_t wss_balloon_history_floor(const struct wss_balloon_limits *limits, uint64_t reserve_bytes)
+{
+	return max_u64(limits->minimum_bytes, wss_add_saturated(limits->needed_bytes, reserve_bytes));
+}
+
 uint64_t wss_balloon_floor(const struct wss_balloon_limits *limits,
-			   const struct wss_balloon_view *view)
+			   const struct wss_balloon_view *view, uint64_t reserve_bytes)
 {
 	struct wss_amount held = held_bytes(view);
-	uint64_t floor = limits->floor_bytes;
+	uint64_t floor = wss_balloon_history_floor(limits, reserve_bytes);
 
 	if (view->wss_bytes.known)
-		floor = max_u64(floor,
-				with_headroom(view->wss_bytes.value, limits->headroom_percent));
+		floor = max_u64(floor, with_headroom(view->wss_bytes.value,
+						     limits->headroom_percent) +
+					       reserve_bytes);
 	if (held.known)
 		floor = max_u64(floor, held.value + spare_bytes(view, held.value,
 								limits->headroom_percent));
@@ -229,7 +265,9 @@ static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 		return give_back(balloon, view->now_s, reason);
 	/* At the edge: half of the headroom is used up. */
 	if (view->wss_bytes.known &&
-	    with_headroom(view->wss_bytes.value, limits->headroom_percent / 2) >= actual)
+	    with_headroom(view->wss_bytes.value, limits->headroom_percent / 2) +
+			    balloon->reserve_bytes >=
+		    actual)
 		return give_back(balloon, view->now_s, "the working set has reached the edge");
 	reason = shortage(balloon, view);
 	if (reason)
@@ -286,7 +324,7 @@ static struct wss_balloon_decision take_step(struct wss_balloon *balloon,
 					     const struct wss_balloon_view *view)
 {
 	uint64_t actual = view->actual_bytes.value;
-	uint64_t floor = wss_balloon_floor(&balloon->limits, view);
+	uint64_t floor = wss_balloon_floor(&balloon->limits, view, balloon->reserve_bytes);
 	uint64_t target = max_u64(floor, actual - actual / 100 * WSS_BALLOON_STEP_PERCENT);
 
 	if (target + TOLERANCE >= actual)
@@ -309,10 +347,8 @@ static struct wss_balloon_decision take_step(struct wss_balloon *balloon,
 
 /* The floor of policy and history has risen above what the guest was left with. */
 static struct wss_balloon_decision grow(struct wss_balloon *balloon,
-					const struct wss_balloon_view *view)
+					const struct wss_balloon_view *view, uint64_t floor)
 {
-	uint64_t floor = balloon->limits.floor_bytes;
-
 	if (floor + TOLERANCE >= balloon->limits.original_bytes)
 		return give_back(balloon, view->now_s, "its floor has risen to all that it had");
 	/* It may not have come down to that yet. */
@@ -329,6 +365,7 @@ struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
 {
 	struct wss_balloon_view copy = *given, *view = &copy;
 	struct wss_balloon_decision decision;
+	uint64_t floor;
 	bool match;
 
 	balloon->ready = false;
@@ -338,13 +375,16 @@ struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
 		return hold("the size of its balloon is not known");
 	adopt_size(balloon, view);
 	match = statistics_match(balloon, view) || !view->usable_bytes.known;
-	if (!match && !balloon->pending)
+	if (match)
+		balloon->reserve_bytes = max_u64(balloon->reserve_bytes, wss_balloon_reserve(view));
+	else if (!balloon->pending)
 		view->usable_bytes.known = false;
 	decision = alarm_of(balloon, view);
 	if (decision.reason)
 		return decision;
-	if (balloon->shrunk && balloon->limits.floor_bytes > balloon->target_bytes + TOLERANCE)
-		return grow(balloon, view);
+	floor = wss_balloon_history_floor(&balloon->limits, balloon->reserve_bytes);
+	if (balloon->shrunk && floor > balloon->target_bytes + TOLERANCE)
+		return grow(balloon, view, floor);
 	if (balloon->pending) {
 		decision = await_step(balloon, view);
 		if (decision.reason)

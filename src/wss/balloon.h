@@ -33,7 +33,8 @@ const char *wss_balloon_objection(const struct wss_balloon_facts *facts);
 
 struct wss_balloon_limits {
 	uint64_t original_bytes; /* what is given back: follows the guest while nothing is taken */
-	uint64_t floor_bytes;	 /* policy, recommended size */
+	uint64_t minimum_bytes;	 /* policy */
+	uint64_t needed_bytes;	 /* its working set with headroom, as the history has it */
 	uint64_t headroom_percent;
 	uint64_t period_s;	 /* between two windows */
 	uint64_t pause_s;	 /* after a step */
@@ -53,6 +54,10 @@ struct wss_balloon_view {
 	uint64_t wss_age_s;
 	bool may_step; /* the guest was seen running, with no job, and nothing speaks against it */
 	struct wss_amount usable_bytes;		/* the guest could give up without swapping */
+	struct wss_amount free_bytes;		/* of that, nobody has it */
+	struct wss_amount cache_bytes;		/* page cache: usable but for what is kept in reserve */
+	struct wss_amount managed_bytes;	/* all that its kernel has to hand out */
+	struct wss_amount managed_of_bytes;	/* the size of the guest to which that belongs */
 	uint64_t statistics_age_s;		/* of this and what follows */
 	struct wss_amount swapped_bytes;	/* in and out, since it booted */
 	struct wss_amount major_faults;		/* likewise */
@@ -85,6 +90,7 @@ struct wss_balloon {
 	uint64_t size_before_bytes;
 	struct wss_amount swapped_bytes, major_faults;
 	uint64_t said_s; /* when that was */
+	uint64_t reserve_bytes; /* the most that the guest's kernel was seen to keep for itself */
 	uint64_t actual_bytes, changed_s; /* at the last look, and when it was another */
 	struct wss_amount held_bytes;	  /* by statistics of that size, */
 	uint64_t held_s;		  /* from then */
@@ -96,9 +102,24 @@ struct wss_balloon {
 
 void wss_balloon_init(struct wss_balloon *balloon, const struct wss_balloon_limits *limits);
 
-/* The least that the guest may be left with, as this look shows it. */
+/*
+ * What the guest's kernel keeps from its programs, and from the page cache, so that a working set
+ * does not fit into a guest of its size: what it never hands out (its image, its table of all
+ * pages, what is set aside for a crash), and the free memory below which it reclaims. By Linux's
+ * MemTotal, MemFree, page cache and MemAvailable: what is free and cached is more than the last by
+ * the high watermark and up to the low one (si_mem_available()), between which the free memory is
+ * kept; so by half of that. At most 7.5 % of the guest, as more is no watermark: khugepaged asks
+ * for 5 % at most, and the high one is half more (set_recommended_min_free_kbytes(),
+ * __setup_per_zone_wmarks()). Unknown counts as nothing.
+ */
+uint64_t wss_balloon_reserve(const struct wss_balloon_view *view);
+
+/* The least that the guest may be left with by its policy and its history, with that reserve. */
+uint64_t wss_balloon_history_floor(const struct wss_balloon_limits *limits, uint64_t reserve_bytes);
+
+/* And in all, as this look shows it. */
 uint64_t wss_balloon_floor(const struct wss_balloon_limits *limits,
-			   const struct wss_balloon_view *view);
+			   const struct wss_balloon_view *view, uint64_t reserve_bytes);
 
 /* Could a step be next? From this time on: a look that may step is worth its price then. */
 bool wss_balloon_rested(const struct wss_balloon *balloon, uint64_t now_s);

@@ -15,6 +15,7 @@ struct guest {
 	uint64_t speed;	  /* bytes a second; 0: never */
 	bool lies;	  /* says it has given memory back, and keeps it */
 	bool has_statistics;
+	uint64_t unmanaged, kept_free; /* by its kernel; 0: it does not report that */
 	uint64_t least;	  /* smallest target it was ever given */
 };
 
@@ -31,7 +32,7 @@ struct run {
 
 static const struct wss_balloon_limits limits = {
 	.original_bytes = 1024 * MIB,
-	.floor_bytes = 256 * MIB,
+	.minimum_bytes = 256 * MIB,
 	.headroom_percent = 20,
 	.period_s = 10,
 	.pause_s = 10,
@@ -94,6 +95,12 @@ static struct wss_balloon_view look(struct run *run)
 		view.statistics_age_s = run->now_s - run->usable_s;
 		view.swapped_bytes = wss_amount_of(run->swapped);
 		view.major_faults = wss_amount_of(run->major);
+		if (guest->unmanaged) {
+			view.managed_of_bytes = wss_amount_of(guest->actual);
+			view.managed_bytes = wss_amount_of(guest->actual - guest->unmanaged);
+			view.free_bytes = wss_amount_of(guest->kept_free);
+			view.cache_bytes = wss_amount_of(run->usable + guest->kept_free);
+		}
 	}
 	return view;
 }
@@ -292,6 +299,60 @@ static void test_fast_guest(void **unused)
 	assert_action(&run, WSS_BALLOON_RETURN, "takes memory fast");
 }
 
+/* A hot page cache counts as usable: it does not fit beside what the kernel keeps for itself. */
+static void test_reserve(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	begin(&run);
+	run.guest.wss = 300 * MIB;
+	run.guest.unmanaged = 50 * MIB;
+	run.guest.kept_free = 60 * MIB;
+	live(&run, 1200);
+	assert_action(&run, WSS_BALLOON_HOLD, "floor");
+	assert_in_range(run.guest.actual, (360 + 110) * MIB, (360 + 110) * MIB + MIB);
+	/* Nor is it taken when the guest does not report it any more. */
+	run.guest.unmanaged = 0;
+	live(&run, 600);
+	assert_action(&run, WSS_BALLOON_HOLD, "floor");
+	assert_in_range(run.guest.actual, (360 + 110) * MIB, (360 + 110) * MIB + MIB);
+	/* Half of the headroom: before the kernel has to reclaim. */
+	run.guest.wss = 325 * MIB;
+	live(&run, 10);
+	assert_action(&run, WSS_BALLOON_HOLD, "");
+	run.guest.wss = 328 * MIB;
+	live(&run, 1);
+	assert_action(&run, WSS_BALLOON_RETURN, "reached the edge");
+}
+
+static void test_reserve_of_reports(void **unused)
+{
+	struct wss_balloon_view view = {
+		.actual_bytes = wss_amount_of(1024 * MIB),
+		.usable_bytes = wss_amount_of(761 * MIB),
+	};
+
+	(void)unused;
+	assert_int_equal(wss_balloon_reserve(&view), 0);
+	view.free_bytes = wss_amount_of(580 * MIB);
+	view.cache_bytes = wss_amount_of(302 * MIB);
+	assert_int_equal(wss_balloon_reserve(&view) / 1024, (882 - 761) * 1024 / 2);
+	view.managed_bytes = wss_amount_of(973 * MIB);
+	view.managed_of_bytes = view.actual_bytes;
+	assert_int_equal(wss_balloon_reserve(&view) / 1024, (51 * 1024) + (882 - 761) * 1024 / 2);
+	/* Memory that is shared within the guest counts as page cache, and cannot be given up. */
+	view.cache_bytes = wss_amount_of(700 * MIB);
+	assert_in_range(wss_balloon_reserve(&view), (51 + 76) * MIB, (51 + 77) * MIB);
+	/* What cannot be is not believed. */
+	view.managed_bytes = wss_amount_of(2048 * MIB);
+	view.cache_bytes = view.free_bytes = wss_amount_of(0);
+	assert_int_equal(wss_balloon_reserve(&view), 0);
+	view.cache_bytes = view.free_bytes = wss_amount_of(UINT64_MAX);
+	view.managed_bytes = wss_amount_of(0);
+	assert_in_range(wss_balloon_reserve(&view), 1024 * MIB, 1101 * MIB);
+}
+
 /* A policy's minimum, or a percentile, that is raised while the guest is shrunk. */
 static void test_floor_rises(void **unused)
 {
@@ -302,14 +363,14 @@ static void test_floor_rises(void **unused)
 	run.guest.has_statistics = false;
 	live(&run, 1200);
 	assert_in_range(run.guest.actual, 256 * MIB, 258 * MIB);
-	run.balloon.limits.floor_bytes = 500 * MIB;
+	run.balloon.limits.minimum_bytes = 500 * MIB;
 	live(&run, 1);
 	assert_action(&run, WSS_BALLOON_GROW, "floor has risen");
 	assert_int_equal(run.last.target_bytes, 500 * MIB);
 	live(&run, 100);
 	assert_action(&run, WSS_BALLOON_HOLD, "floor");
 	assert_int_equal(run.guest.actual, 500 * MIB);
-	run.balloon.limits.floor_bytes = 2000 * MIB;
+	run.balloon.limits.minimum_bytes = 2000 * MIB;
 	live(&run, 1);
 	assert_action(&run, WSS_BALLOON_RETURN, "all that it had");
 }
@@ -326,7 +387,7 @@ static void test_floor_rises_within_a_step(void **unused)
 	live(&run, 10);
 	assert_true(run.balloon.pending);
 	assert_in_range(run.guest.actual, 1005 * MIB, 1023 * MIB);
-	run.balloon.limits.floor_bytes = 990 * MIB;
+	run.balloon.limits.minimum_bytes = 990 * MIB;
 	live(&run, 1);
 	assert_action(&run, WSS_BALLOON_GROW, "floor has risen");
 	live(&run, 60);
@@ -529,7 +590,7 @@ static void test_unknown(void **unused)
 	assert_int_equal(wss_balloon_next(&balloon, &view).action, WSS_BALLOON_HOLD);
 	/* A guest that says it could give up more than it has is not believed. */
 	view.usable_bytes = wss_amount_of(2048 * MIB);
-	assert_int_equal(wss_balloon_floor(&limits, &view), 256 * MIB);
+	assert_int_equal(wss_balloon_floor(&limits, &view, 0), 256 * MIB);
 }
 
 static void test_refusals(void **unused)
@@ -578,7 +639,8 @@ int main(void)
 		cmocka_unit_test(test_distress),	 cmocka_unit_test(test_autodeflate),
 		cmocka_unit_test(test_blind),		 cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_refusals),	 cmocka_unit_test(test_stale_statistics),
-		cmocka_unit_test(test_guest_at_the_edge), cmocka_unit_test(test_floor_rises),
+		cmocka_unit_test(test_guest_at_the_edge), cmocka_unit_test(test_reserve),
+		cmocka_unit_test(test_reserve_of_reports), cmocka_unit_test(test_floor_rises),
 		cmocka_unit_test(test_fast_guest),
 		cmocka_unit_test(test_long_step),
 		cmocka_unit_test(test_busy_guest),

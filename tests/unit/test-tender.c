@@ -163,7 +163,7 @@ int wss_tender_read_record(struct tender *tender, const struct wss_policy *polic
 	(void)newest;
 	(void)err;
 	tender->record = (struct balloon_record){ .confidence = WSS_CONFIDENCE_LOW,
-						  .floor_bytes = 256 * MIB,
+						  .minimum_bytes = 256 * MIB,
 						  .headroom_percent = 20,
 						  .period_s = 3600,
 						  .wss_bytes = wss_amount_of(100 * MIB),
