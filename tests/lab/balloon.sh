@@ -70,6 +70,7 @@ double() { # NAME -> rate kept_ms first_s
 }
 
 test_recommend() {
+	fit_window balloon
 	check "ten windows" ten_windows balloon || bail_out "no history"
 	wss recommend balloon --output csv
 	check "recommend answers" status_is 0

@@ -40,6 +40,7 @@ measure_workload() { # NAME
 	[ "$name" != huge ] || thp=always
 	decisions_guest_start "$name" "${workload[$name]} wss.mode=write" "$thp"
 	rates "$name" "$lab_run/before" "$runs"
+	fit_window "$name"
 	ten_windows "$name" || return 1
 	wss recommend "$name" --output csv
 	p99=$(csv p99_bytes)
