@@ -38,15 +38,16 @@ hold_history() {
 
 @test "a history that somebody else keeps busy puts steps off, and no guest in need" {
 	apply web1 web2
-	wait_until 120 taken_at_least web1 40
 	wait_until 120 taken_at_least web2 40
+	# So much that its need shows, however slowly it comes; and there are steps left to put off.
+	wait_until 120 taken_at_least web1 160
 	hold_history
 	# From then on there is always a window that waits for it.
 	wait_until 60 said 'history .*: cannot write it: database is locked'
 	said 'web1: put off: history'
 	refute said 'web1: gives back'
 	touch_mib web1 192
-	wait_until 10 taken_is web1 0
+	wait_until 20 taken_is web1 0
 	said 'web1: gives back to 512 MiB: the guest'
 	exec 9>&-
 	kill -TERM "$apply_pid"
