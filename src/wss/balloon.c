@@ -64,9 +64,9 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static uint64_t with_headroom(uint64_t bytes, uint64_t percent)
+static uint64_t with_reserve(uint64_t bytes, uint64_t headroom_percent, uint64_t reserve_bytes)
 {
-	return bytes + bytes / 100 * percent;
+	return wss_add_saturated(bytes + bytes / 100 * headroom_percent, reserve_bytes);
 }
 
 /* What the guest holds and could not give up, as it says itself. */
@@ -130,9 +130,8 @@ uint64_t wss_balloon_floor(const struct wss_balloon_limits *limits,
 	uint64_t floor = wss_balloon_history_floor(limits, reserve_bytes);
 
 	if (view->wss_bytes.known)
-		floor = max_u64(floor, with_headroom(view->wss_bytes.value,
-						     limits->headroom_percent) +
-					       reserve_bytes);
+		floor = max_u64(floor, with_reserve(view->wss_bytes.value, limits->headroom_percent,
+						    reserve_bytes));
 	if (held.known)
 		floor = max_u64(floor, held.value + spare_bytes(view, held.value,
 								limits->headroom_percent));
@@ -265,9 +264,8 @@ static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 		return give_back(balloon, view->now_s, reason);
 	/* At the edge: half of the headroom is used up. */
 	if (view->wss_bytes.known &&
-	    with_headroom(view->wss_bytes.value, limits->headroom_percent / 2) +
-			    balloon->reserve_bytes >=
-		    actual)
+	    with_reserve(view->wss_bytes.value, limits->headroom_percent / 2,
+			 balloon->reserve_bytes) >= actual)
 		return give_back(balloon, view->now_s, "the working set has reached the edge");
 	reason = shortage(balloon, view);
 	if (reason)

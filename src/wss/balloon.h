@@ -34,7 +34,7 @@ const char *wss_balloon_objection(const struct wss_balloon_facts *facts);
 struct wss_balloon_limits {
 	uint64_t original_bytes; /* what is given back: follows the guest while nothing is taken */
 	uint64_t minimum_bytes;	 /* policy */
-	uint64_t needed_bytes;	 /* its working set with headroom, as the history has it */
+	uint64_t needed_bytes;	 /* by the history: working set with headroom, or the curve; 0 unknown */
 	uint64_t headroom_percent;
 	uint64_t period_s;	 /* between two windows */
 	uint64_t pause_s;	 /* after a step */
@@ -110,14 +110,14 @@ void wss_balloon_init(struct wss_balloon *balloon, const struct wss_balloon_limi
  * the high watermark and up to the low one (si_mem_available()), between which the free memory is
  * kept; so by half of that. At most 7.5 % of the guest, as more is no watermark: khugepaged asks
  * for 5 % at most, and the high one is half more (set_recommended_min_free_kbytes(),
- * __setup_per_zone_wmarks()). Unknown counts as nothing.
+ * __setup_per_zone_wmarks()). Bytes, saturated; what is unknown, or cannot be, counts as 0.
  */
 uint64_t wss_balloon_reserve(const struct wss_balloon_view *view);
 
 /* The least that the guest may be left with by its policy and its history, with that reserve. */
 uint64_t wss_balloon_history_floor(const struct wss_balloon_limits *limits, uint64_t reserve_bytes);
 
-/* And in all, as this look shows it. */
+/* And in all, as this look shows it. Both: bytes, saturated. */
 uint64_t wss_balloon_floor(const struct wss_balloon_limits *limits,
 			   const struct wss_balloon_view *view, uint64_t reserve_bytes);
 

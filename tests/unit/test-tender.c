@@ -513,10 +513,55 @@ static void test_age_of_the_newest_window(void **unused)
 	clean_up();
 }
 
+static struct wss_balloon_stats said;
+
+static int say(struct wss_guest *guest, struct wss_balloon_stats *ret_stats, struct wss_error *err)
+{
+	(void)guest;
+	(void)err;
+	*ret_stats = said;
+	return 0;
+}
+
+static uint64_t reserve_of(bool autodeflate, uint64_t actual, uint64_t managed)
+{
+	static const struct wss_guest_ops talks = { .balloon_stats = say };
+	struct wss_guest guest = { .ops = &talks,
+				   .state = WSS_GUEST_RUNNING,
+				   .config = { .initial_bytes = GIB,
+					       .balloon_autodeflate = autodeflate } };
+	struct wss_error err = WSS_ERROR_INIT;
+	struct balloon_reports reports = { 0 };
+	struct balloon_look look = { .facts = { 0 } };
+
+	said = (struct wss_balloon_stats){
+		.actual = { true, actual },
+		.usable = { true, 300 * MIB },
+		.managed = { true, managed },
+		.update_s = { true, (uint64_t)wss_clock_wall_seconds() },
+	};
+	assert_int_equal(wss_balloon_look_statistics(&guest, &reports, &look, &err), 0);
+	assert_true(look.facts.statistics);
+	return wss_balloon_reserve(&look.view);
+}
+
+/* What Linux takes for all that it has: with autodeflate what is in the balloon, too. */
+static void test_what_a_kernel_keeps(void **unused)
+{
+	(void)unused;
+	assert_int_equal(reserve_of(false, 512 * MIB, 462 * MIB), 50 * MIB);
+	assert_int_equal(reserve_of(true, GIB, GIB - 50 * MIB), 50 * MIB);
+	assert_int_equal(reserve_of(true, 512 * MIB, GIB - 50 * MIB), 50 * MIB);
+	/* With memory that was plugged in. */
+	assert_int_equal(reserve_of(true, 2 * GIB, 2 * GIB - 50 * MIB), 50 * MIB);
+	assert_int_equal(reserve_of(false, 512 * MIB, 0), 512 * MIB);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_to_the_floor),
+		cmocka_unit_test(test_what_a_kernel_keeps),
 		cmocka_unit_test(test_memory_that_is_plugged_in),
 		cmocka_unit_test(test_memory_that_is_unplugged),
 		cmocka_unit_test(test_saved_and_started_again),
