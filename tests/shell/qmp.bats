@@ -24,6 +24,8 @@ fake_start() { # [UUID IN ITS COMMAND LINE [MORE OF IT]]
 		printf '%s\n' 'ram 128 32 memfd' 'set kvm off' 'set name fake1' "set uuid $uuid"
 		cat
 	} >"$BATS_TEST_TMPDIR/script"
+	# One that was started before has said that it is ready.
+	: >"$BATS_TEST_TMPDIR/fake"
 	"$fake" "$socket" "$BATS_TEST_TMPDIR/script" -uuid "${1:-$uuid}" "${@:2}" \
 		>"$BATS_TEST_TMPDIR/fake" 2>&1 3>&- &
 	fake_pid=$!
