@@ -2,10 +2,13 @@
 #include "cmd/balloon.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/units.h"
 
 /* Of the round that the timer runs, where the policy names no other. */
 #define PERIOD_DEFAULT_S 300
+/* Asking for what the disks have read costs QEMU something for each of them. */
+#define READS_PERIOD_S 10
 /* A guest that reports at all does so every few seconds. */
 #define STATISTICS_MAX_AGE_S 60
 
@@ -107,6 +110,23 @@ int wss_balloon_look(const struct wss_round_guest *entry, struct balloon_reports
 			   .autodeflate = guest->config.balloon_autodeflate },
 	};
 	return wss_balloon_look_statistics(guest, reports, ret_look, err);
+}
+
+void wss_balloon_look_disks(struct wss_guest *guest, struct balloon_reports *reports,
+			    struct balloon_look *look)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	int64_t now = now_s();
+	uint64_t bytes;
+
+	if (!guest->ops->disk_reads ||
+	    (reports->asked_s && now - reports->asked_s < READS_PERIOD_S))
+		return;
+	reports->asked_s = now;
+	if (guest->ops->disk_reads(guest, &bytes, &err) == 0)
+		look->view.read_bytes = wss_amount_of(bytes);
+	else
+		wss_debug("%s: %s", guest->config.name, err.text);
 }
 
 int wss_balloon_read(const struct balloon_options *options, struct wss_history *history,

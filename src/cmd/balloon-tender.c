@@ -317,6 +317,7 @@ static void look_after(struct tender *tender)
 		leave(tender, &err);
 		return;
 	}
+	wss_balloon_look_disks(tender->entry.guest, &tender->reports, &look);
 	join_record(tender, &look);
 	decide(tender, &look, fresh);
 }

@@ -36,6 +36,7 @@ struct balloon_reports {
 	int64_t said_s;	  /* when that was */
 	int64_t heard_s;  /* likewise, or when the guest was last seen not to run, so that it could not */
 	int64_t looked_s; /* the look before */
+	int64_t asked_s;  /* for what its disks have read */
 };
 
 /* One look at a guest: what is known of it, and what it may be left with. */
@@ -53,6 +54,10 @@ int wss_balloon_look(const struct wss_round_guest *entry, struct balloon_reports
 		     struct balloon_look *ret_look, struct wss_error *err);
 int wss_balloon_look_statistics(struct wss_guest *guest, struct balloon_reports *reports,
 				struct balloon_look *look, struct wss_error *err);
+
+/* Completes a look with what its disks have read, not at each: a question to its monitor. */
+void wss_balloon_look_disks(struct wss_guest *guest, struct balloon_reports *reports,
+			    struct balloon_look *look);
 
 /* What the history says, which may be NULL; with what the policy has decided. */
 int wss_balloon_read(const struct balloon_options *options, struct wss_history *history,

@@ -18,6 +18,12 @@ int wss_domain_balloon_stats(virDomainPtr dom, struct wss_balloon_stats *ret_sta
 			     struct wss_error *err);
 
 /*
+ * What its disks have read in all, 0 where it has none. Waits for the guest's monitor, but not for
+ * another job: WSS_ERR_UNSUPPORTED then, and where libvirt does not tell.
+ */
+int wss_domain_disk_reads(virDomainPtr dom, uint64_t *ret_bytes, struct wss_error *err);
+
+/*
  * KVM's counters of all vCPUs. This does wait for the monitor: for where debugfs is not there.
  * WSS_ERR_UNSUPPORTED where libvirt or QEMU has none.
  */

@@ -172,6 +172,13 @@ static int domain_balloon_stats(struct wss_guest *guest, struct wss_balloon_stat
 	return wss_domain_balloon_stats(source->dom, ret_stats, err);
 }
 
+static int domain_disk_reads(struct wss_guest *guest, uint64_t *ret_bytes, struct wss_error *err)
+{
+	struct domain_source *source = guest->source;
+
+	return wss_domain_disk_reads(source->dom, ret_bytes, err);
+}
+
 static int domain_set_balloon(struct wss_guest *guest, uint64_t bytes, struct wss_error *err)
 {
 	struct domain_source *source = guest->source;
@@ -343,6 +350,7 @@ static const struct wss_guest_ops domain_ops = {
 	.disturbed = domain_disturbed,
 	.publish = domain_publish,
 	.balloon_stats = domain_balloon_stats,
+	.disk_reads = domain_disk_reads,
 	.set_balloon = domain_set_balloon,
 	.metadata = domain_metadata,
 	.release = domain_release,

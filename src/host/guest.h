@@ -83,6 +83,11 @@ struct wss_guest_ops {
 	int (*balloon_stats)(struct wss_guest *guest, struct wss_balloon_stats *ret_stats,
 			     struct wss_error *err);
 	/*
+	 * What all of its disks together have read, since each was plugged in: no disks have read 0.
+	 * Asks QEMU; WSS_ERR_UNSUPPORTED where that is not known, or a job is under way. May be NULL.
+	 */
+	int (*disk_reads)(struct wss_guest *guest, uint64_t *ret_bytes, struct wss_error *err);
+	/*
 	 * Tells the balloon what to leave to the running guest; the guest follows in its
 	 * own time. May be NULL.
 	 */

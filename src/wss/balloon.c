@@ -16,6 +16,12 @@
 #define RESERVE_S 5
 /* Major faults a second that an idle guest may have. */
 #define FAULTS_PER_S 20
+/* Of that much each, which is what a guest reads back that had to drop a page. */
+#define PAGE_BYTES 4096
+/* Longer than that a guest is not kept from what would be less than it needs. */
+#define CAREFUL_S_MAX 86400
+/* That a guest which has room for its page cache again gets to read it. */
+#define REFILL_S 60
 /* Of a guest, in thousandths, that its kernel keeps free at most. */
 #define WATERMARK_PERMILLE 75
 
@@ -138,6 +144,100 @@ uint64_t wss_balloon_floor(const struct wss_balloon_limits *limits,
 	return floor;
 }
 
+/*
+ * Of the page cache the guest says that it could give it up, and nobody can tell how much of the
+ * working set it is. With that much the guest keeps all that it cannot give up, and as much of its
+ * page cache as may be in use; with less it might have to read its disks again.
+ */
+static struct wss_amount roomy_bytes(const struct wss_balloon_view *view, uint64_t percent)
+{
+	struct wss_amount held = held_bytes(view);
+	uint64_t wss = view->wss_bytes.value, cache = view->cache_bytes.value;
+
+	if (!held.known || !view->wss_bytes.known || !view->cache_bytes.known)
+		return (struct wss_amount){ 0 };
+	return wss_amount_of(wss_add_saturated(held.value + spare_bytes(view, held.value, percent),
+					       wss < cache ? wss : cache));
+}
+
+/*
+ * From now on at the most that was seen since something was taken from it: a cache that was lost
+ * already counts as well. View: with statistics that belong to the guest's size.
+ */
+static void note_room(struct wss_balloon *balloon, const struct wss_balloon_view *view)
+{
+	struct wss_amount roomy = roomy_bytes(view, balloon->limits.headroom_percent);
+
+	if (roomy.known)
+		balloon->roomy_bytes =
+			balloon->shrunk ? max_u64(balloon->roomy_bytes, roomy.value) : roomy.value;
+}
+
+static bool is_tight(const struct wss_balloon *balloon, const struct wss_balloon_view *view)
+{
+	return balloon->shrunk && view->actual_bytes.value + TOLERANCE < balloon->roomy_bytes;
+}
+
+/* Left with less than what is roomy it reads more than it is wont to: not less, for ten periods. */
+static void be_careful(struct wss_balloon *balloon, uint64_t now_s)
+{
+	uint64_t least = REST_PERIODS * balloon->limits.period_s;
+
+	/* Each time twice as long: what was too little once may well be so again. */
+	balloon->careful_s = max_u64(2 * balloon->careful_s, least);
+	if (balloon->careful_s > CAREFUL_S_MAX)
+		balloon->careful_s = max_u64(least, CAREFUL_S_MAX);
+	balloon->careful_until_s = now_s + balloon->careful_s;
+}
+
+static bool is_careful(const struct wss_balloon *balloon, uint64_t now_s)
+{
+	return now_s < balloon->careful_until_s;
+}
+
+/*
+ * A guest that has lost page cache which it uses swaps nothing and has no major faults, as to read
+ * a file is none: its disks show it. What is usual is the most of late, an eighth less with each
+ * question; what it reads with less than is roomy, or after that, is not. A reason to give all
+ * back, or NULL.
+ */
+static const char *watch_reads(struct wss_balloon *balloon, const struct wss_balloon_view *view)
+{
+	struct wss_amount last = balloon->read_bytes, *usual = &balloon->usual_read_bytes;
+	uint64_t seconds = view->now_s - balloon->read_s, rate;
+	bool careful = balloon->shrunk && is_careful(balloon, view->now_s);
+	bool tight = is_tight(balloon, view), was_tight = balloon->read_tight;
+
+	if (!view->read_bytes.known || (last.known && !seconds))
+		return NULL;
+	balloon->read_bytes = view->read_bytes;
+	balloon->read_s = view->now_s;
+	balloon->read_tight = tight;
+	/* Less than before: a disk was unplugged. */
+	if (!last.known || view->read_bytes.value < last.value)
+		return NULL;
+	rate = (view->read_bytes.value - last.value) / seconds;
+	if (!tight && !was_tight && !careful)
+		*usual = wss_amount_of(max_u64(rate, usual->value - usual->value / 8));
+	if (!usual->known || rate <= usual->value + usual->value / 4 + FAULTS_PER_S * PAGE_BYTES)
+		return NULL;
+	if (careful && view->now_s - (balloon->careful_until_s - balloon->careful_s) > REFILL_S)
+		return "it goes on reading its disks";
+	if (tight && !careful)
+		be_careful(balloon, view->now_s);
+	return NULL;
+}
+
+/* Why it is not left with less than what is roomy; NULL: it may be. */
+static const char *care(const struct wss_balloon *balloon, uint64_t now_s)
+{
+	if (is_careful(balloon, now_s))
+		return "it reads its disks again with less";
+	if (!balloon->usual_read_bytes.known)
+		return "it is not known what its disks read";
+	return NULL;
+}
+
 bool wss_balloon_rested(const struct wss_balloon *balloon, uint64_t now_s)
 {
 	return !balloon->over && !balloon->pending && now_s >= balloon->rest_until_s;
@@ -253,7 +353,7 @@ static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 {
 	const struct wss_balloon_limits *limits = &balloon->limits;
 	uint64_t actual = view->actual_bytes.value;
-	const char *reason = distress(balloon, view);
+	const char *reason = distress(balloon, view), *reads = watch_reads(balloon, view);
 
 	if (!balloon->shrunk)
 		return hold(NULL);
@@ -268,6 +368,8 @@ static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 			 balloon->reserve_bytes) >= actual)
 		return give_back(balloon, view->now_s, "the working set has reached the edge");
 	reason = shortage(balloon, view);
+	if (!reason)
+		reason = reads;
 	if (reason)
 		return give_back(balloon, view->now_s, reason);
 	/* There is no window within a step, however long that takes. */
@@ -323,10 +425,12 @@ static struct wss_balloon_decision take_step(struct wss_balloon *balloon,
 {
 	uint64_t actual = view->actual_bytes.value;
 	uint64_t floor = wss_balloon_floor(&balloon->limits, view, balloon->reserve_bytes);
-	uint64_t target = max_u64(floor, actual - actual / 100 * WSS_BALLOON_STEP_PERCENT);
+	uint64_t target = actual - actual / 100 * WSS_BALLOON_STEP_PERCENT;
+	const char *reason = floor < balloon->roomy_bytes ? care(balloon, view->now_s) : NULL;
 
+	target = max_u64(target, reason ? balloon->roomy_bytes : floor);
 	if (target + TOLERANCE >= actual)
-		return hold("it is at its floor");
+		return hold(reason ? reason : "it is at its floor");
 	if (!balloon->shrunk && view->now_s - balloon->changed_s < SETTLE_S)
 		return hold("its balloon moves");
 	balloon->ready = !view->may_step;
@@ -343,9 +447,10 @@ static struct wss_balloon_decision take_step(struct wss_balloon *balloon,
 	return (struct wss_balloon_decision){ WSS_BALLOON_SHRINK, target, "it needs less" };
 }
 
-/* The floor of policy and history has risen above what the guest was left with. */
+/* The floor of policy, history or care has risen above what the guest was left with. */
 static struct wss_balloon_decision grow(struct wss_balloon *balloon,
-					const struct wss_balloon_view *view, uint64_t floor)
+					const struct wss_balloon_view *view, uint64_t floor,
+					const char *reason)
 {
 	if (floor + TOLERANCE >= balloon->limits.original_bytes)
 		return give_back(balloon, view->now_s, "its floor has risen to all that it had");
@@ -355,7 +460,7 @@ static struct wss_balloon_decision grow(struct wss_balloon *balloon,
 	balloon->best_bytes = max_u64(floor, view->actual_bytes.value);
 	balloon->progress_s = view->now_s;
 	balloon->rest_until_s = view->now_s + balloon->limits.pause_s;
-	return (struct wss_balloon_decision){ WSS_BALLOON_GROW, floor, "its floor has risen" };
+	return (struct wss_balloon_decision){ WSS_BALLOON_GROW, floor, reason };
 }
 
 struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
@@ -363,6 +468,7 @@ struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
 {
 	struct wss_balloon_view copy = *given, *view = &copy;
 	struct wss_balloon_decision decision;
+	const char *reason;
 	uint64_t floor;
 	bool match;
 
@@ -373,16 +479,21 @@ struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
 		return hold("the size of its balloon is not known");
 	adopt_size(balloon, view);
 	match = statistics_match(balloon, view) || !view->usable_bytes.known;
-	if (match)
+	if (match) {
 		balloon->reserve_bytes = max_u64(balloon->reserve_bytes, wss_balloon_reserve(view));
-	else if (!balloon->pending)
+		note_room(balloon, view);
+	} else if (!balloon->pending) {
 		view->usable_bytes.known = false;
+	}
 	decision = alarm_of(balloon, view);
 	if (decision.reason)
 		return decision;
 	floor = wss_balloon_history_floor(&balloon->limits, balloon->reserve_bytes);
 	if (balloon->shrunk && floor > balloon->target_bytes + TOLERANCE)
-		return grow(balloon, view, floor);
+		return grow(balloon, view, floor, "its floor has risen");
+	reason = care(balloon, view->now_s);
+	if (balloon->shrunk && reason && balloon->roomy_bytes > balloon->target_bytes + TOLERANCE)
+		return grow(balloon, view, balloon->roomy_bytes, reason);
 	if (balloon->pending) {
 		decision = await_step(balloon, view);
 		if (decision.reason)

@@ -61,6 +61,7 @@ struct wss_balloon_view {
 	uint64_t statistics_age_s;		/* of this and what follows */
 	struct wss_amount swapped_bytes;	/* in and out, since it booted */
 	struct wss_amount major_faults;		/* likewise */
+	struct wss_amount read_bytes; /* by its disks in all; asked for now and then */
 };
 
 enum wss_balloon_action {
@@ -91,6 +92,12 @@ struct wss_balloon {
 	struct wss_amount swapped_bytes, major_faults;
 	uint64_t said_s; /* when that was */
 	uint64_t reserve_bytes; /* the most that the guest's kernel was seen to keep for itself */
+	uint64_t roomy_bytes;	/* would be enough if all that is in use were page cache; 0 unknown */
+	struct wss_amount read_bytes; /* by its disks, */
+	uint64_t read_s;	      /* until then, */
+	bool read_tight;	      /* with less than that much memory */
+	struct wss_amount usual_read_bytes; /* a second, with more */
+	uint64_t careful_s, careful_until_s; /* for how long, and until when, it is not left with less */
 	uint64_t actual_bytes, changed_s; /* at the last look, and when it was another */
 	struct wss_amount held_bytes;	  /* by statistics of that size, */
 	uint64_t held_s;		  /* from then */

@@ -29,7 +29,7 @@ table() { # VALUE...
 }
 
 shrunk_or_late() {
-	wait_until "$patience" apply_said 'debug: .*it is at its floor\|gives back' || true
+	wait_until "$patience" apply_said 'debug: .*it is at its floor\|gives back\|grows to' || true
 }
 
 measure_workload() { # NAME

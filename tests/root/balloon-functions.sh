@@ -12,11 +12,12 @@ assigned=512
 floor=256
 
 # A guest with cold page cache, statistics and autodeflate, that touches what its control line says.
-start_with_balloon() { # NAME
+start_with_balloon() { # NAME [KERNEL-ARGUMENTS]
+	local usual="wss.map=192 wss.lazy=1 wss.cold=320 wss.rate=20000 wss.phases=32:0 wss.control=ttyS1"
 	truncate -s 350M "$embed_root/disk.img"
 	mkfifo -m 666 "$embed_root/$1.control".{in,out}
 	embed_guest_start "$1" define=only memory=$assigned \
-		args="wss.map=192 wss.lazy=1 wss.cold=320 wss.rate=20000 wss.phases=32:0 wss.control=ttyS1"
+		args="${2-$usual}"
 	devices="<memballoon model='virtio' autodeflate='on'><stats period='1'/></memballoon>"
 	devices+="<serial type='pipe'><source path='$embed_root/$1.control'/><target port='1'/></serial>"
 	devices+="<disk type='file' device='disk'><driver name='qemu' type='raw'/>"

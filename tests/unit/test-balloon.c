@@ -16,6 +16,9 @@ struct guest {
 	bool lies;	  /* says it has given memory back, and keeps it */
 	bool has_statistics;
 	uint64_t unmanaged, kept_free; /* by its kernel; 0: it does not report that */
+	uint64_t cache;	   /* in its page cache, as far as there is room; 0: it does not report that */
+	uint64_t cache_used; /* of that */
+	uint64_t own_reads, reads; /* a second; in all */
 	uint64_t least;	  /* smallest target it was ever given */
 };
 
@@ -28,6 +31,7 @@ struct run {
 	bool busy;  /* nothing may be done to it */
 	uint64_t every_s; /* between its statistics, each look having them: 0 */
 	uint64_t usable, swapped, major, usable_s; /* as they have it */
+	bool disks; /* what they read is told */
 };
 
 static const struct wss_balloon_limits limits = {
@@ -52,10 +56,26 @@ static void begin(struct run *run)
 	wss_balloon_init(&run->balloon, &limits);
 }
 
+static uint64_t cached(const struct guest *guest)
+{
+	return guest->cache < guest->usable ? guest->cache : guest->usable;
+}
+
+/* What it uses of its page cache and had to drop it reads again within 10 s. */
+static void disks_read(struct guest *guest)
+{
+	uint64_t cache = cached(guest);
+
+	guest->reads += guest->own_reads;
+	if (guest->cache_used > cache)
+		guest->reads += (guest->cache_used - cache) / 10;
+}
+
 static void guest_lives(struct guest *guest)
 {
 	uint64_t step = guest->speed;
 
+	disks_read(guest);
 	if (guest->actual > guest->target && guest->speed) {
 		uint64_t left = guest->actual - guest->target;
 
@@ -102,6 +122,10 @@ static struct wss_balloon_view look(struct run *run)
 			view.cache_bytes = wss_amount_of(run->usable + guest->kept_free);
 		}
 	}
+	if (guest->cache)
+		view.cache_bytes = wss_amount_of(cached(guest));
+	if (run->disks && run->now_s % 10 == 0)
+		view.read_bytes = wss_amount_of(guest->reads);
 	return view;
 }
 
@@ -309,6 +333,7 @@ static void test_reserve(void **unused)
 	run.guest.wss = 300 * MIB;
 	run.guest.unmanaged = 50 * MIB;
 	run.guest.kept_free = 60 * MIB;
+	run.disks = true;
 	live(&run, 1200);
 	assert_action(&run, WSS_BALLOON_HOLD, "floor");
 	assert_in_range(run.guest.actual, (360 + 110) * MIB, (360 + 110) * MIB + MIB);
@@ -351,6 +376,102 @@ static void test_reserve_of_reports(void **unused)
 	view.cache_bytes = view.free_bytes = wss_amount_of(UINT64_MAX);
 	view.managed_bytes = wss_amount_of(0);
 	assert_in_range(wss_balloon_reserve(&view), 1024 * MIB, 1101 * MIB);
+}
+
+/*
+ * Of 300 MiB in use 150 are page cache, and 250 MiB of its memory are cold: 550 MiB it needs, 20 %
+ * more than the 300 are not enough, and all of its figures say that it could spare the rest.
+ */
+static void with_cache(struct run *run)
+{
+	begin(run);
+	run->guest.wss = 300 * MIB;
+	run->guest.usable = 624 * MIB;
+	run->guest.cache = 500 * MIB;
+	run->guest.cache_used = 150 * MIB;
+	run->disks = true;
+}
+
+/* 400 MiB that it holds, 60 MiB of headroom, and all that it uses. */
+#define ROOMY (760 * MIB)
+
+static void test_page_cache_in_use(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	with_cache(&run);
+	for (unsigned i = 0; i < 600 && run.last.action != WSS_BALLOON_GROW; i++)
+		live(&run, 1);
+	assert_action(&run, WSS_BALLOON_GROW, "reads its disks");
+	assert_in_range(run.last.target_bytes, ROOMY, ROOMY + MIB);
+	/* At the first step that was too far. */
+	assert_in_range(run.guest.least, 494 * MIB, 550 * MIB);
+	/* That was for ten periods, the next time for twenty: whatever it does below, it is not long. */
+	live(&run, 90);
+	assert_action(&run, WSS_BALLOON_HOLD, "reads its disks");
+	assert_in_range(run.guest.actual, ROOMY, ROOMY + MIB);
+	run.last.action = WSS_BALLOON_HOLD;
+	for (unsigned i = 0; i < 600 && run.last.action != WSS_BALLOON_GROW; i++)
+		live(&run, 1);
+	assert_action(&run, WSS_BALLOON_GROW, "reads its disks");
+	live(&run, 190);
+	assert_in_range(run.guest.actual, ROOMY, ROOMY + MIB);
+	assert_in_range(run.guest.least, 494 * MIB, 550 * MIB);
+}
+
+/* What it reads anyway is no sign, nor is what it does not use. */
+static void test_disks_that_are_always_read(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	with_cache(&run);
+	run.guest.cache_used = 0;
+	run.guest.own_reads = 50 * MIB;
+	live(&run, 1200);
+	assert_action(&run, WSS_BALLOON_HOLD, "floor");
+	assert_in_range(run.guest.actual, 460 * MIB, 461 * MIB);
+	/* Until it reads more: a quarter. */
+	run.guest.own_reads = 62 * MIB;
+	live(&run, 60);
+	assert_action(&run, WSS_BALLOON_HOLD, "floor");
+	run.guest.own_reads = 63 * MIB;
+	for (unsigned i = 0; i < 60 && run.last.action != WSS_BALLOON_GROW; i++)
+		live(&run, 1);
+	assert_action(&run, WSS_BALLOON_GROW, "reads its disks");
+	/* It does so with more memory, too: so it was not for want of it. */
+	live(&run, 60);
+	assert_action(&run, WSS_BALLOON_HOLD, "reads its disks");
+	live(&run, 20);
+	assert_action(&run, WSS_BALLOON_RETURN, "goes on reading");
+	run.guest.least = UINT64_MAX;
+	live(&run, 90);
+	assert_action(&run, WSS_BALLOON_HOLD, "");
+	assert_int_equal(run.guest.actual, 1024 * MIB);
+	live(&run, 1200);
+	assert_action(&run, WSS_BALLOON_HOLD, "floor");
+	assert_in_range(run.guest.actual, 460 * MIB, 461 * MIB);
+}
+
+static void test_disks_that_nobody_can_watch(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	with_cache(&run);
+	run.disks = false;
+	live(&run, 1200);
+	assert_action(&run, WSS_BALLOON_HOLD, "not known what its disks read");
+	assert_in_range(run.guest.actual, ROOMY, ROOMY + MIB);
+	/* One that was unplugged has read nothing any more. */
+	with_cache(&run);
+	run.guest.cache_used = 0;
+	run.guest.reads = 1 << 30;
+	live(&run, 300);
+	run.guest.reads = 0;
+	live(&run, 900);
+	assert_in_range(run.guest.actual, 460 * MIB, 461 * MIB);
 }
 
 /* A policy's minimum, or a percentile, that is raised while the guest is shrunk. */
@@ -640,7 +761,11 @@ int main(void)
 		cmocka_unit_test(test_blind),		 cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_refusals),	 cmocka_unit_test(test_stale_statistics),
 		cmocka_unit_test(test_guest_at_the_edge), cmocka_unit_test(test_reserve),
-		cmocka_unit_test(test_reserve_of_reports), cmocka_unit_test(test_floor_rises),
+		cmocka_unit_test(test_reserve_of_reports),
+		cmocka_unit_test(test_page_cache_in_use),
+		cmocka_unit_test(test_disks_that_are_always_read),
+		cmocka_unit_test(test_disks_that_nobody_can_watch),
+		cmocka_unit_test(test_floor_rises),
 		cmocka_unit_test(test_fast_guest),
 		cmocka_unit_test(test_long_step),
 		cmocka_unit_test(test_busy_guest),

@@ -151,8 +151,12 @@ static void test_counters(void **unused)
 	struct wss_guest *guest = open_guest("test");
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_kvm_counts counts;
+	uint64_t bytes;
 
 	(void)unused;
+	assert_int_equal(guest->ops->disk_reads(guest, &bytes, &err), -1);
+	assert_int_equal(err.code, WSS_ERR_UNSUPPORTED);
+	wss_error_clear(&err);
 	assert_int_equal(guest->ops->kvm_counts(guest, &counts, &err), -1);
 	assert_true(err.code == WSS_ERR_UNSUPPORTED || err.code == WSS_ERR_FAILED);
 	wss_guest_free(guest);

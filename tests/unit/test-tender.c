@@ -557,10 +557,47 @@ static void test_what_a_kernel_keeps(void **unused)
 	assert_int_equal(reserve_of(false, 512 * MIB, 0), 512 * MIB);
 }
 
+static unsigned asked;
+static bool silent_disks;
+
+static int tell_reads(struct wss_guest *guest, uint64_t *ret_bytes, struct wss_error *err)
+{
+	(void)guest;
+	asked++;
+	*ret_bytes = 0;
+	return silent_disks ? wss_error_set(err, WSS_ERR_UNSUPPORTED, "a job is under way") : 0;
+}
+
+/* A question to QEMU: not with each look; and what is not answered is not known. */
+static void test_disks_are_asked_now_and_then(void **unused)
+{
+	static const struct wss_guest_ops talks = { .disk_reads = tell_reads }, mute = { 0 };
+	struct wss_guest guest = { .ops = &talks };
+	struct balloon_reports reports = { 0 };
+	unsigned known = 0;
+
+	(void)unused;
+	made_up.now_ns = 1000 * WSS_NS_PER_S;
+	wss_clock_inject(&clock_source);
+	for (unsigned i = 0; i < 31; i++) {
+		struct balloon_look look = { .facts = { 0 } };
+
+		silent_disks = i == 10;
+		guest.ops = i == 30 ? &mute : &talks;
+		wss_balloon_look_disks(&guest, &reports, &look);
+		known += look.view.read_bytes.known;
+		made_up.now_ns += WSS_NS_PER_S;
+	}
+	wss_clock_inject(NULL);
+	assert_int_equal(asked, 3);
+	assert_int_equal(known, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_to_the_floor),
+		cmocka_unit_test(test_disks_are_asked_now_and_then),
 		cmocka_unit_test(test_what_a_kernel_keeps),
 		cmocka_unit_test(test_memory_that_is_plugged_in),
 		cmocka_unit_test(test_memory_that_is_unplugged),

@@ -1,0 +1,48 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# balloon --apply on a guest that lives in its page cache: all of its own figures say that it could
+# do with less, and only its disk shows that it could not.
+
+load balloon-functions.sh
+
+setup_file() {
+	root_setup_file
+	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	start_with_balloon web1 "wss.map=16 wss.phases=16:0 wss.file=disk:150 wss.cold=170"
+}
+
+setup() {
+	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
+	wss sample web1 --store --window 1s --count 12
+	[ "$status" = 0 ]
+}
+
+size_mib() {
+	echo "$((assigned - $(embed_guest_field web1 balloon_bytes) / mib))"
+}
+
+reads_nothing() {
+	local before
+	before=$(embed_guest_field web1 read_bytes)
+	sleep 3
+	[ "$(embed_guest_field web1 read_bytes)" = "$before" ]
+}
+
+@test "a guest that has to read its page cache again grows to where it has not" {
+	reads_nothing
+	apply web1 --minimum 64MiB --headroom 0 --target-loss 90
+	wait_until 240 said 'web1: grows to .*: it reads its disks again with less'
+	least=$((assigned - $(most_taken web1)))
+	wait_until 60 reads_nothing
+	wait_until 20 said 'web1: it reads its disks again with less'
+	echo "# down to $least MiB, read $(($(embed_guest_field web1 read_bytes) / mib)) MiB, then $(size_mib) MiB" >&3
+	[ "$(size_mib)" -gt "$least" ]
+	[ "$(size_mib)" -lt "$assigned" ]
+	kill -TERM "$apply_pid"
+	apply_end
+	[ "$status" = 143 ]
+	none_left
+	wait_until 20 taken_is web1 0
+	no_oom web1
+}
