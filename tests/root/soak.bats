@@ -16,12 +16,13 @@ teardown_file() {
 	root_teardown_file
 }
 
-# "kB of anonymous memory, descriptors, children" of the tool, several times a second.
+# "kB of anonymous memory, descriptors, children" of the tool, several times a second. The memory is
+# read last, as a process that ends loses it first: what has it had its descriptors before.
 watch_tool() { # PID
-	local anon
-	while anon=$(awk '/^RssAnon:/ { print $2 }' "/proc/$1/status" 2>/dev/null) && [ -n "$anon" ]; do
-		echo "$anon $(find "/proc/$1/fd" -mindepth 1 2>/dev/null | wc -l)" \
-			"$(wc -w <"/proc/$1/task/$1/children")"
+	local anon others
+	while others="$(find "/proc/$1/fd" -mindepth 1 2>/dev/null | wc -l) $(wc -w <"/proc/$1/task/$1/children")" &&
+		anon=$(awk '/^RssAnon:/ { print $2 }' "/proc/$1/status" 2>/dev/null) && [ -n "$anon" ]; do
+		echo "$anon $others"
 		timeout 0.1 tail --pid="$1" -f /dev/null || true
 	done 2>/dev/null
 }
@@ -46,11 +47,13 @@ smallest() { # COLUMN FROM TO
 	part "$@" | sort -n | head -n 1
 }
 
+# Without the last look, at which the tool may have been closing what it had open.
 part() { # COLUMN FROM TO
 	awk -v column="$1" -v from="$2" -v to="$3" '
 		{ value[NR] = $column }
 		END {
-			for (i = int(NR * from / 10) + 1; i <= NR * to / 10; i++)
+			n = NR - 1
+			for (i = int(n * from / 10) + 1; i <= n * to / 10; i++)
 				print value[i] + 0
 		}' "$BATS_FILE_TMPDIR/watched"
 }
