@@ -13,6 +13,8 @@
 
 /* Of a step without any progress. */
 #define STEP_TIMEOUT_S 30
+/* While no step could be next, at the most so often, however short the pause. */
+#define REFRESH_NS (5 * WSS_NS_PER_S)
 
 static void say(const struct tender *tender, const char *what, uint64_t bytes, const char *why)
 {
@@ -209,11 +211,13 @@ static int refresh(struct tender *tender, struct balloon_look *ret_look, struct 
 /* Everything anew costs libvirt four calls: each pause, and when a step could be next. */
 static bool refresh_is_due(const struct tender *tender)
 {
+	uint64_t pause_ns = tender->tending->options.pause_ns;
+	uint64_t least_ns = pause_ns > REFRESH_NS ? pause_ns : REFRESH_NS;
 	uint64_t now_ns = wss_clock_now_ns();
 	uint64_t rested_ns = tender->balloon.rest_until_s * WSS_NS_PER_S;
 
 	return tender->balloon.ready ||
-	       now_ns - tender->refreshed_ns >= tender->tending->options.pause_ns ||
+	       now_ns - tender->refreshed_ns >= least_ns ||
 	       (tender->refreshed_ns < rested_ns &&
 		wss_balloon_rested(&tender->balloon, now_ns / WSS_NS_PER_S));
 }
