@@ -22,10 +22,16 @@ size_mib() {
 	echo "$((assigned - $(embed_guest_field web1 balloon_bytes) / mib))"
 }
 
+reported_since() { # MS-OF-THE-GUEST
+	[ "$(embed_guest_field web1 time_ms)" -ge "$1" ]
+}
+
+# By its reports of 3 s.
 reads_nothing() {
-	local before
+	local before until_ms
 	before=$(embed_guest_field web1 read_bytes)
-	sleep 3
+	until_ms=$(($(embed_guest_field web1 time_ms) + 3000))
+	wait_until 20 reported_since $until_ms
 	[ "$(embed_guest_field web1 read_bytes)" = "$before" ]
 }
 
