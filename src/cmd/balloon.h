@@ -55,7 +55,10 @@ int wss_balloon_look(const struct wss_round_guest *entry, struct balloon_reports
 int wss_balloon_look_statistics(struct wss_guest *guest, struct balloon_reports *reports,
 				struct balloon_look *look, struct wss_error *err);
 
-/* Completes a look with what its disks have read, not at each: a question to its monitor. */
+/*
+ * Completes a look with what its disks have read in all. As it is a question to its monitor, every
+ * 10 s; in between, and where libvirt does not tell, that stays absent.
+ */
 void wss_balloon_look_disks(struct wss_guest *guest, struct balloon_reports *reports,
 			    struct balloon_look *look);
 

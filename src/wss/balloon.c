@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "wss/balloon.h"
+#include "wss/balloon-private.h"
 
 #include <stddef.h>
 
@@ -22,8 +22,6 @@
 #define CAREFUL_S_MAX 86400
 /* That a guest which has room for its page cache again gets to read it. */
 #define REFILL_S 60
-/* Of a guest, in thousandths, that its kernel keeps free at most. */
-#define WATERMARK_PERMILLE 75
 
 const char *wss_balloon_objection(const struct wss_balloon_facts *facts)
 {
@@ -65,112 +63,17 @@ void wss_balloon_init(struct wss_balloon *balloon, const struct wss_balloon_limi
 					 .actual_bytes = limits->original_bytes };
 }
 
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-static uint64_t with_reserve(uint64_t bytes, uint64_t headroom_percent, uint64_t reserve_bytes)
-{
-	return wss_add_saturated(bytes + bytes / 100 * headroom_percent, reserve_bytes);
-}
-
-/* What the guest holds and could not give up, as it says itself. */
-static struct wss_amount held_bytes(const struct wss_balloon_view *view)
-{
-	if (!view->usable_bytes.known || !view->actual_bytes.known ||
-	    view->usable_bytes.value > view->actual_bytes.value)
-		return (struct wss_amount){ 0 };
-	return wss_amount_of(view->actual_bytes.value - view->usable_bytes.value);
-}
-
-/*
- * What is left to a guest on top of what it holds. Its usable figure is Linux's MemAvailable, from
- * which the kernel's own reserves are off already, so the headroom is that of the working set; but
- * at least half of what it would be of all that is held, as most of that may be cold.
- */
-static uint64_t spare_bytes(const struct wss_balloon_view *view, uint64_t held, uint64_t percent)
-{
-	uint64_t wss = view->wss_bytes.known ? view->wss_bytes.value : held;
-
-	return max_u64(wss / 100 * percent, held / 200 * percent);
-}
-
-/* What it never hands out. */
-static uint64_t unmanaged_bytes(const struct wss_balloon_view *view)
-{
-	if (!view->managed_bytes.known || !view->managed_of_bytes.known ||
-	    view->managed_bytes.value > view->managed_of_bytes.value)
-		return 0;
-	return view->managed_of_bytes.value - view->managed_bytes.value;
-}
-
-static uint64_t kept_free_bytes(const struct wss_balloon_view *view)
-{
-	uint64_t loose, kept, most;
-
-	if (!view->usable_bytes.known || !view->free_bytes.known || !view->cache_bytes.known ||
-	    !view->actual_bytes.known)
-		return 0;
-	loose = wss_add_saturated(view->free_bytes.value, view->cache_bytes.value);
-	most = max_u64(view->actual_bytes.value, view->managed_bytes.value) / 1000 *
-	       WATERMARK_PERMILLE;
-	kept = loose > view->usable_bytes.value ? (loose - view->usable_bytes.value) / 2 : 0;
-	return kept < most ? kept : most;
-}
-
-uint64_t wss_balloon_reserve(const struct wss_balloon_view *view)
-{
-	return wss_add_saturated(unmanaged_bytes(view), kept_free_bytes(view));
-}
-
-uint64_t wss_balloon_history_floor(const struct wss_balloon_limits *limits, uint64_t reserve_bytes)
-{
-	return max_u64(limits->minimum_bytes, wss_add_saturated(limits->needed_bytes, reserve_bytes));
-}
-
-uint64_t wss_balloon_floor(const struct wss_balloon_limits *limits,
-			   const struct wss_balloon_view *view, uint64_t reserve_bytes)
-{
-	struct wss_amount held = held_bytes(view);
-	uint64_t floor = wss_balloon_history_floor(limits, reserve_bytes);
-
-	if (view->wss_bytes.known)
-		floor = max_u64(floor, with_reserve(view->wss_bytes.value, limits->headroom_percent,
-						    reserve_bytes));
-	if (held.known)
-		floor = max_u64(floor, held.value + spare_bytes(view, held.value,
-								limits->headroom_percent));
-	return floor;
-}
-
-/*
- * Of the page cache the guest says that it could give it up, and nobody can tell how much of the
- * working set it is. With that much the guest keeps all that it cannot give up, and as much of its
- * page cache as may be in use; with less it might have to read its disks again.
- */
-static struct wss_amount roomy_bytes(const struct wss_balloon_view *view, uint64_t percent)
-{
-	struct wss_amount held = held_bytes(view);
-	uint64_t wss = view->wss_bytes.value, cache = view->cache_bytes.value;
-
-	if (!held.known || !view->wss_bytes.known || !view->cache_bytes.known)
-		return (struct wss_amount){ 0 };
-	return wss_amount_of(wss_add_saturated(held.value + spare_bytes(view, held.value, percent),
-					       wss < cache ? wss : cache));
-}
-
 /*
  * From now on at the most that was seen since something was taken from it: a cache that was lost
  * already counts as well. View: with statistics that belong to the guest's size.
  */
 static void note_room(struct wss_balloon *balloon, const struct wss_balloon_view *view)
 {
-	struct wss_amount roomy = roomy_bytes(view, balloon->limits.headroom_percent);
+	struct wss_amount roomy = wss_balloon_roomy(view, balloon->limits.headroom_percent);
 
 	if (roomy.known)
 		balloon->roomy_bytes =
-			balloon->shrunk ? max_u64(balloon->roomy_bytes, roomy.value) : roomy.value;
+			balloon->shrunk ? wss_max_u64(balloon->roomy_bytes, roomy.value) : roomy.value;
 }
 
 static bool is_tight(const struct wss_balloon *balloon, const struct wss_balloon_view *view)
@@ -184,9 +87,9 @@ static void be_careful(struct wss_balloon *balloon, uint64_t now_s)
 	uint64_t least = REST_PERIODS * balloon->limits.period_s;
 
 	/* Each time twice as long: what was too little once may well be so again. */
-	balloon->careful_s = max_u64(2 * balloon->careful_s, least);
+	balloon->careful_s = wss_max_u64(2 * balloon->careful_s, least);
 	if (balloon->careful_s > CAREFUL_S_MAX)
-		balloon->careful_s = max_u64(least, CAREFUL_S_MAX);
+		balloon->careful_s = wss_max_u64(least, CAREFUL_S_MAX);
 	balloon->careful_until_s = now_s + balloon->careful_s;
 }
 
@@ -218,7 +121,7 @@ static const char *watch_reads(struct wss_balloon *balloon, const struct wss_bal
 		return NULL;
 	rate = (view->read_bytes.value - last.value) / seconds;
 	if (!tight && !was_tight && !careful)
-		*usual = wss_amount_of(max_u64(rate, usual->value - usual->value / 8));
+		*usual = wss_amount_of(wss_max_u64(rate, usual->value - usual->value / 8));
 	if (!usual->known || rate <= usual->value + usual->value / 4 + FAULTS_PER_S * PAGE_BYTES)
 		return NULL;
 	if (careful && view->now_s - (balloon->careful_until_s - balloon->careful_s) > REFILL_S)
@@ -332,7 +235,7 @@ static const char *shortage(struct wss_balloon *balloon, const struct wss_balloo
 	if (!view->usable_bytes.known || view->usable_bytes.value >= size)
 		return NULL;
 	held = size - view->usable_bytes.value;
-	if (held + spare_bytes(view, held, balloon->limits.headroom_percent) / 2 >= size)
+	if (held + wss_balloon_spare(view, held, balloon->limits.headroom_percent) / 2 >= size)
 		return "the guest says that it has reached the edge";
 	if (balloon->pending || said_s <= balloon->held_s)
 		return NULL;
@@ -364,7 +267,7 @@ static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 		return give_back(balloon, view->now_s, reason);
 	/* At the edge: half of the headroom is used up. */
 	if (view->wss_bytes.known &&
-	    with_reserve(view->wss_bytes.value, limits->headroom_percent / 2,
+	    wss_balloon_with_reserve(view->wss_bytes.value, limits->headroom_percent / 2,
 			 balloon->reserve_bytes) >= actual)
 		return give_back(balloon, view->now_s, "the working set has reached the edge");
 	reason = shortage(balloon, view);
@@ -428,7 +331,7 @@ static struct wss_balloon_decision take_step(struct wss_balloon *balloon,
 	uint64_t target = actual - actual / 100 * WSS_BALLOON_STEP_PERCENT;
 	const char *reason = floor < balloon->roomy_bytes ? care(balloon, view->now_s) : NULL;
 
-	target = max_u64(target, reason ? balloon->roomy_bytes : floor);
+	target = wss_max_u64(target, reason ? balloon->roomy_bytes : floor);
 	if (target + TOLERANCE >= actual)
 		return hold(reason ? reason : "it is at its floor");
 	if (!balloon->shrunk && view->now_s - balloon->changed_s < SETTLE_S)
@@ -457,7 +360,7 @@ static struct wss_balloon_decision grow(struct wss_balloon *balloon,
 	/* It may not have come down to that yet. */
 	balloon->pending = view->actual_bytes.value > floor + TOLERANCE;
 	balloon->target_bytes = floor;
-	balloon->best_bytes = max_u64(floor, view->actual_bytes.value);
+	balloon->best_bytes = wss_max_u64(floor, view->actual_bytes.value);
 	balloon->progress_s = view->now_s;
 	balloon->rest_until_s = view->now_s + balloon->limits.pause_s;
 	return (struct wss_balloon_decision){ WSS_BALLOON_GROW, floor, reason };
@@ -480,7 +383,7 @@ struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
 	adopt_size(balloon, view);
 	match = statistics_match(balloon, view) || !view->usable_bytes.known;
 	if (match) {
-		balloon->reserve_bytes = max_u64(balloon->reserve_bytes, wss_balloon_reserve(view));
+		balloon->reserve_bytes = wss_max_u64(balloon->reserve_bytes, wss_balloon_reserve(view));
 		note_room(balloon, view);
 	} else if (!balloon->pending) {
 		view->usable_bytes.known = false;

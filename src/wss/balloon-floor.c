@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "wss/balloon-private.h"
+
+/* Of a guest, in thousandths, that its kernel keeps free at most. */
+#define WATERMARK_PERMILLE 75
+
+uint64_t wss_balloon_with_reserve(uint64_t bytes, uint64_t headroom_percent, uint64_t reserve_bytes)
+{
+	return wss_add_saturated(bytes + bytes / 100 * headroom_percent, reserve_bytes);
+}
+
+struct wss_amount wss_balloon_held(const struct wss_balloon_view *view)
+{
+	if (!view->usable_bytes.known || !view->actual_bytes.known ||
+	    view->usable_bytes.value > view->actual_bytes.value)
+		return (struct wss_amount){ 0 };
+	return wss_amount_of(view->actual_bytes.value - view->usable_bytes.value);
+}
+
+uint64_t wss_balloon_spare(const struct wss_balloon_view *view, uint64_t held, uint64_t percent)
+{
+	uint64_t wss = view->wss_bytes.known ? view->wss_bytes.value : held;
+
+	return wss_max_u64(wss / 100 * percent, held / 200 * percent);
+}
+
+/* What it never hands out. */
+static uint64_t unmanaged_bytes(const struct wss_balloon_view *view)
+{
+	if (!view->managed_bytes.known || !view->managed_of_bytes.known ||
+	    view->managed_bytes.value > view->managed_of_bytes.value)
+		return 0;
+	return view->managed_of_bytes.value - view->managed_bytes.value;
+}
+
+static uint64_t kept_free_bytes(const struct wss_balloon_view *view)
+{
+	uint64_t loose, kept, most;
+
+	if (!view->usable_bytes.known || !view->free_bytes.known || !view->cache_bytes.known ||
+	    !view->actual_bytes.known)
+		return 0;
+	loose = wss_add_saturated(view->free_bytes.value, view->cache_bytes.value);
+	most = wss_max_u64(view->actual_bytes.value, view->managed_bytes.value) / 1000 *
+	       WATERMARK_PERMILLE;
+	kept = loose > view->usable_bytes.value ? (loose - view->usable_bytes.value) / 2 : 0;
+	return kept < most ? kept : most;
+}
+
+uint64_t wss_balloon_reserve(const struct wss_balloon_view *view)
+{
+	return wss_add_saturated(unmanaged_bytes(view), kept_free_bytes(view));
+}
+
+uint64_t wss_balloon_history_floor(const struct wss_balloon_limits *limits, uint64_t reserve_bytes)
+{
+	return wss_max_u64(limits->minimum_bytes, wss_add_saturated(limits->needed_bytes, reserve_bytes));
+}
+
+uint64_t wss_balloon_floor(const struct wss_balloon_limits *limits,
+			   const struct wss_balloon_view *view, uint64_t reserve_bytes)
+{
+	struct wss_amount held = wss_balloon_held(view);
+	uint64_t floor = wss_balloon_history_floor(limits, reserve_bytes);
+
+	if (view->wss_bytes.known)
+		floor = wss_max_u64(floor, wss_balloon_with_reserve(view->wss_bytes.value, limits->headroom_percent,
+						    reserve_bytes));
+	if (held.known)
+		floor = wss_max_u64(floor, held.value + wss_balloon_spare(view, held.value,
+								limits->headroom_percent));
+	return floor;
+}
+
+struct wss_amount wss_balloon_roomy(const struct wss_balloon_view *view, uint64_t percent)
+{
+	struct wss_amount held = wss_balloon_held(view);
+	uint64_t wss = view->wss_bytes.value, cache = view->cache_bytes.value;
+
+	if (!held.known || !view->wss_bytes.known || !view->cache_bytes.known)
+		return (struct wss_amount){ 0 };
+	return wss_amount_of(wss_add_saturated(held.value + wss_balloon_spare(view, held.value, percent),
+					       wss < cache ? wss : cache));
+}
