@@ -7,7 +7,7 @@
 
 /* Of the round that the timer runs, where the policy names no other. */
 #define PERIOD_DEFAULT_S 300
-/* Asking for what the disks have read costs QEMU something for each of them. */
+/* Of what the disks have read QEMU is asked. */
 #define READS_PERIOD_S 10
 /* A guest that reports at all does so every few seconds. */
 #define STATISTICS_MAX_AGE_S 60
@@ -119,7 +119,8 @@ void wss_balloon_look_disks(struct wss_guest *guest, struct balloon_reports *rep
 	int64_t now = now_s();
 	uint64_t bytes;
 
-	if (!guest->ops->disk_reads ||
+	/* It can wait for another job; that the guest's statistics could be had shows that there is none. */
+	if (!guest->ops->disk_reads || !look->view.usable_bytes.known ||
 	    (reports->asked_s && now - reports->asked_s < READS_PERIOD_S))
 		return;
 	reports->asked_s = now;

@@ -57,7 +57,7 @@ int wss_balloon_look_statistics(struct wss_guest *guest, struct balloon_reports 
 
 /*
  * Completes a look with what its disks have read in all. As it is a question to its monitor, every
- * 10 s; in between, and where libvirt does not tell, that stays absent.
+ * 10 s; in between, where libvirt does not tell, and without fresh statistics that stays absent.
  */
 void wss_balloon_look_disks(struct wss_guest *guest, struct balloon_reports *reports,
 			    struct balloon_look *look);

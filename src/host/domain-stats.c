@@ -79,46 +79,21 @@ int wss_domain_balloon_stats(virDomainPtr dom, struct wss_balloon_stats *ret_sta
 	return 0;
 }
 
-/* Sum of GROUP.N.FIELD over all N; false where none has it. */
-static bool sum_all(virDomainStatsRecordPtr record, const char *group, const char *field,
-		    uint64_t *ret_sum)
-{
-	size_t length = strlen(group);
-	bool found = false;
-
-	*ret_sum = 0;
-	for (int i = 0; i < record->nparams; i++) {
-		const virTypedParameter *p = &record->params[i];
-		const char *number = p->field + length + 1, *dot;
-
-		if (strncmp(p->field, group, length) != 0 || p->field[length] != '.')
-			continue;
-		dot = strchr(number, '.');
-		if (dot && !strcmp(dot + 1, field) && p->type == VIR_TYPED_PARAM_ULLONG) {
-			*ret_sum += p->value.ul;
-			found = true;
-		}
-	}
-	return found;
-}
-
+/*
+ * Not of virDomainListGetStats(): for the sizes of the images that has QEMU stat each of them in its
+ * main loop (query-named-block-nodes), where a storage that hangs stops the guest. This is
+ * query-blockstats alone, of the counters that QEMU has.
+ */
 int wss_domain_disk_reads(virDomainPtr dom, uint64_t *ret_bytes, struct wss_error *err)
 {
-	virDomainStatsRecordPtr *records;
-	unsigned count;
-	bool found;
+	virDomainBlockStatsStruct stats = { .rd_bytes = -1 };
 
-	if (get_stats(dom, VIR_DOMAIN_STATS_BLOCK, VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT,
-		      &records, err) < 0)
-		return -1;
-	found = sum_all(records[0], "block", "rd.bytes", ret_bytes) ||
-		(virTypedParamsGetUInt(records[0]->params, records[0]->nparams, "block.count",
-				       &count) == 1 &&
-		 count == 0);
-	virDomainStatsRecordListFree(records);
-	if (!found)
+	if (virDomainBlockStats(dom, "", &stats, sizeof(stats)) < 0)
+		return wss_conn_error(err, "cannot read what its disks have read");
+	if (stats.rd_bytes < 0)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 				     "libvirt does not tell what the guest's disks have read");
+	*ret_bytes = (uint64_t)stats.rd_bytes;
 	return 0;
 }
 
@@ -131,6 +106,24 @@ static bool get_counter(virDomainStatsRecordPtr record, const char *name, uint64
 		return false;
 	*ret_value = value;
 	return true;
+}
+
+/* Sum of vcpu.N.FIELD over all vCPUs; false where none has it. */
+static bool sum_vcpus(virDomainStatsRecordPtr record, const char *field, uint64_t *ret_sum)
+{
+	bool found = false;
+
+	*ret_sum = 0;
+	for (int i = 0; i < record->nparams; i++) {
+		const virTypedParameter *p = &record->params[i];
+		const char *dot = strncmp(p->field, "vcpu.", 5) ? NULL : strchr(p->field + 5, '.');
+
+		if (dot && !strcmp(dot + 1, field) && p->type == VIR_TYPED_PARAM_ULLONG) {
+			*ret_sum += p->value.ul;
+			found = true;
+		}
+	}
+	return found;
 }
 
 int wss_domain_kvm_counts(virDomainPtr dom, struct wss_kvm_counts *ret_counts,
@@ -147,10 +140,10 @@ int wss_domain_kvm_counts(virDomainPtr dom, struct wss_kvm_counts *ret_counts,
 		get_counter(records[0], "vm.pages_1g.cur", &counts.pages_1g);
 	counts.has_tlb_flushes = get_counter(records[0], "vm.remote_tlb_flush_requests.sum",
 					     &counts.tlb_flushes);
-	counts.has_pf_fixed = sum_all(records[0], "vcpu", "pf_fixed.sum", &counts.pf_fixed);
-	counts.has_guest_mode = sum_all(records[0], "vcpu", "guest_mode.cur", &counts.guest_mode);
+	counts.has_pf_fixed = sum_vcpus(records[0], "pf_fixed.sum", &counts.pf_fixed);
+	counts.has_guest_mode = sum_vcpus(records[0], "guest_mode.cur", &counts.guest_mode);
 	counts.has_nested = counts.has_guest_mode &&
-			    sum_all(records[0], "vcpu", "nested_run.sum", &counts.nested_run);
+			    sum_vcpus(records[0], "nested_run.sum", &counts.nested_run);
 	virDomainStatsRecordListFree(records);
 	if (!found)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,

@@ -18,8 +18,8 @@ int wss_domain_balloon_stats(virDomainPtr dom, struct wss_balloon_stats *ret_sta
 			     struct wss_error *err);
 
 /*
- * What its disks have read in all, 0 where it has none. Waits for the guest's monitor, but not for
- * another job: WSS_ERR_UNSUPPORTED then, and where libvirt does not tell.
+ * What its disks have read in all, 0 where it has none. Waits for the guest's monitor, and up to 30 s
+ * for another job: WSS_ERR_TIMEOUT then; WSS_ERR_UNSUPPORTED where libvirt does not tell.
  */
 int wss_domain_disk_reads(virDomainPtr dom, uint64_t *ret_bytes, struct wss_error *err);
 

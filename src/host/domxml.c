@@ -301,6 +301,10 @@ static void parse_devices(const xmlNode *domain, struct wss_domxml *ret)
 			ret->hostdevs++;
 		else if (wss_xml_is(device, "shmem"))
 			ret->shmems++;
+		else if (wss_xml_is(device, "filesystem") ||
+			 (wss_xml_is(device, "disk") &&
+			  wss_xml_attribute_is(device, "type", "vhostuser")))
+			ret->unseen_reads = true;
 	}
 	if (security && !copy_text(security_type, ret->launch_security,
 				   sizeof(ret->launch_security)))

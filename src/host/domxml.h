@@ -60,6 +60,7 @@ struct wss_domxml {
 	unsigned pmems;	   /* nvdimm and virtio-pmem devices: mapped by the guest, no RAM */
 	unsigned hostdevs; /* <hostdev> of any kind, and <interface type='hostdev'> */
 	unsigned shmems;   /* <shmem> */
+	bool unseen_reads; /* <disk type='vhostuser'> or <filesystem>: no statistic shows what they read */
 	char launch_security[32]; /* type of <launchSecurity> ("sev", "s390-pv" ...), "" if none */
 	bool qemu_passthrough;	  /* <qemu:commandline> or <qemu:override> */
 	/*

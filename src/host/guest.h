@@ -84,7 +84,8 @@ struct wss_guest_ops {
 			     struct wss_error *err);
 	/*
 	 * What all of its disks together have read, since each was plugged in: no disks have read 0.
-	 * Asks QEMU; WSS_ERR_UNSUPPORTED where that is not known, or a job is under way. May be NULL.
+	 * Asks QEMU, and can wait for another job of the guest's. WSS_ERR_UNSUPPORTED where that is
+	 * not known, or not QEMU that reads for it. May be NULL.
 	 */
 	int (*disk_reads)(struct wss_guest *guest, uint64_t *ret_bytes, struct wss_error *err);
 	/*

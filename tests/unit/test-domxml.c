@@ -393,6 +393,28 @@ static void test_devices(void **unused)
 	assert_false(dom.qemu_passthrough);
 }
 
+/* What another process reads for the guest is in none of QEMU's statistics. */
+static void test_unseen_reads(void **unused)
+{
+	static const struct {
+		const char *devices;
+		bool unseen;
+	} table[] = {
+		{ "", false },
+		{ "<disk type='file'/><disk type='network'/><x:filesystem xmlns:x='urn:x'/>", false },
+		{ "<disk type='file'/><disk type='vhostuser'/>", true },
+		{ "<filesystem type='mount'/>", true },
+	};
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_domxml dom;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		assert_int_equal(parse(MEM, "", table[i].devices, &dom, &err), 0);
+		assert_int_equal(dom.unseen_reads, table[i].unseen);
+	}
+}
+
 static void test_identity(void **unused)
 {
 	static const struct {
@@ -489,6 +511,7 @@ int main(void)
 		cmocka_unit_test(test_too_many_blocks),
 		cmocka_unit_test(test_backing),
 		cmocka_unit_test(test_devices),
+		cmocka_unit_test(test_unseen_reads),
 		cmocka_unit_test(test_identity),
 		cmocka_unit_test(test_hostile),
 	};
