@@ -284,6 +284,11 @@ static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 	return hold(NULL);
 }
 
+static uint64_t step_of(uint64_t size)
+{
+	return size / 100 * WSS_BALLOON_STEP_PERCENT;
+}
+
 /* A step that is under way. reason NULL: it is done. */
 static struct wss_balloon_decision await_step(struct wss_balloon *balloon,
 					      const struct wss_balloon_view *view)
@@ -308,14 +313,16 @@ static struct wss_balloon_decision await_step(struct wss_balloon *balloon,
 
 /*
  * What the guest says it gave up must show on the host: half of it at least, as far as the host
- * held more than the guest is left with.
+ * held more than the guest is left with. Where that is less than one step it proves nothing: as much
+ * can QEMU have taken for itself meanwhile.
  */
 static bool is_fruitless(const struct wss_balloon *balloon, const struct wss_balloon_view *view)
 {
 	uint64_t before = balloon->rss_before_bytes.value, given, due;
 
 	if (balloon->steps < WSS_BALLOON_PROOF_STEPS || !balloon->rss_before_bytes.known ||
-	    !view->rss_bytes.known || before <= balloon->target_bytes)
+	    !view->rss_bytes.known ||
+	    before < balloon->target_bytes + step_of(balloon->size_before_bytes))
 		return false;
 	given = balloon->size_before_bytes - balloon->target_bytes;
 	due = before - balloon->target_bytes;
@@ -328,7 +335,7 @@ static struct wss_balloon_decision take_step(struct wss_balloon *balloon,
 {
 	uint64_t actual = view->actual_bytes.value;
 	uint64_t floor = wss_balloon_floor(&balloon->limits, view, balloon->reserve_bytes);
-	uint64_t target = actual - actual / 100 * WSS_BALLOON_STEP_PERCENT;
+	uint64_t target = actual - step_of(actual);
 	const char *reason = floor < balloon->roomy_bytes ? care(balloon, view->now_s) : NULL;
 
 	target = wss_max_u64(target, reason ? balloon->roomy_bytes : floor);
