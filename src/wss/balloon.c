@@ -84,7 +84,8 @@ static bool is_tight(const struct wss_balloon *balloon, const struct wss_balloon
 /* Left with less than what is roomy it reads more than it is wont to: not less, for ten periods. */
 static void be_careful(struct wss_balloon *balloon, uint64_t now_s)
 {
-	uint64_t least = REST_PERIODS * balloon->limits.period_s;
+	/* However short they are, it shows within that time whether it helps. */
+	uint64_t least = wss_max_u64(REST_PERIODS * balloon->limits.period_s, 2 * REFILL_S);
 
 	/* Each time twice as long: what was too little once may well be so again. */
 	balloon->careful_s = wss_max_u64(2 * balloon->careful_s, least);

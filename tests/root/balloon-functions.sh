@@ -56,8 +56,8 @@ teardown() {
 }
 
 # In the background until it is stopped: apply_pid.
-apply() { # NAME...
-	"${wss_as[@]}" "$virt_wss" --debug balloon "$@" --apply --period 3s --window 300ms --pause 1s \
+apply() { # NAME|OPTION...
+	"${wss_as[@]}" "$virt_wss" --debug balloon --apply --period 3s --window 300ms --pause 1s "$@" \
 		2>"$BATS_TEST_TMPDIR/apply" 3>&- &
 	apply_pid=$!
 }

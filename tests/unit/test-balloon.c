@@ -481,6 +481,27 @@ static void test_disks_that_are_always_read(void **unused)
 	assert_in_range(run.guest.actual, 460 * MIB, 461 * MIB);
 }
 
+/* That its reads did not cease is found out before they count as usual, however short its periods. */
+static void test_reads_that_go_on(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	with_cache(&run);
+	run.balloon.limits.period_s = 5;
+	run.guest.cache_used = 0;
+	live(&run, 1200);
+	assert_action(&run, WSS_BALLOON_HOLD, "floor");
+	run.guest.own_reads = 50 * MIB;
+	for (unsigned i = 0; i < 60 && run.last.action != WSS_BALLOON_GROW; i++)
+		live(&run, 1);
+	assert_action(&run, WSS_BALLOON_GROW, "reads its disks");
+	run.guest.least = UINT64_MAX;
+	live(&run, 100);
+	assert_action(&run, WSS_BALLOON_RETURN, "goes on reading");
+	assert_true(run.guest.least == UINT64_MAX);
+}
+
 static void test_disks_that_nobody_can_watch(void **unused)
 {
 	struct run run;
@@ -792,6 +813,7 @@ int main(void)
 		cmocka_unit_test(test_reserve_of_reports),
 		cmocka_unit_test(test_page_cache_in_use),
 		cmocka_unit_test(test_disks_that_are_always_read),
+		cmocka_unit_test(test_reads_that_go_on),
 		cmocka_unit_test(test_disks_that_nobody_can_watch),
 		cmocka_unit_test(test_floor_rises),
 		cmocka_unit_test(test_fast_guest),
