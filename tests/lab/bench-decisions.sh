@@ -10,7 +10,7 @@
 
 runs=2
 # Seconds that the controller gets after it has come to a floor, or has not.
-patience=130
+patience=240
 
 declare -A workload=(
 	[steady]="wss.map=200 wss.cold=500 wss.phases=200:0"
