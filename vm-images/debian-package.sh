@@ -38,10 +38,25 @@ unpack() { # DIR: the packages in it
 	find "$1" -maxdepth 1 -name '*.deb' -print0 | xargs -0 -I '{}' dpkg-deb -x '{}' tree
 }
 
-download_alone() { # PACKAGE [APT-OPTION...]
-	local package=$1
+download_alone() { # "PACKAGE..." [APT-OPTION...]
+	local packages
+	read -ra packages <<<"$1"
 	shift
-	apt-get "$@" -q -o APT::Sandbox::User=root download "$package" && unpack .
+	apt-get "$@" -q -o APT::Sandbox::User=root download "${packages[@]}" && unpack .
+}
+
+# Debian's kernels from 7.0 on come in parts, with everything below usr/lib/modules; older ones
+# have boot/vmlinuz-VERSION and lib/modules. Both are to be found in the older places.
+download_kernel() { # "PACKAGE..." [APT-OPTION...]
+	local vmlinuz version
+	download_alone "$@" || return
+	for vmlinuz in tree/usr/lib/modules/*/vmlinuz; do
+		[ -e "$vmlinuz" ] || continue
+		version=$(basename "$(dirname "$vmlinuz")")
+		mkdir -p tree/boot
+		ln -s "../${vmlinuz#tree/}" "tree/boot/vmlinuz-$version"
+		[ -e tree/lib ] || ln -s usr/lib tree/lib
+	done
 }
 
 download_with_libraries() { # PACKAGE [APT-OPTION...]
@@ -69,15 +84,15 @@ wss_fetch_with_libraries() {
 }
 
 # wss_debian_kernel METAPACKAGE [APT-OPTION...]: print the directory of the
-# unpacked kernel package that METAPACKAGE depends on; fetch it when the cache
-# has no copy of just that version. The options go to every apt command.
-# The package's name is resolved here because apt-get would take it for a
+# unpacked kernel package that METAPACKAGE depends on, with the parts that it is split
+# into; fetch it when the cache has no copy of just that version. The options go to every
+# apt command. The package's name is resolved here because apt-get would take it for a
 # pattern. An apt that cannot answer (no network, no lists) is no failure as
-# long as the cache holds a kernel of this METAPACKAGE.
+# long as the cache holds a kernel of this METAPACKAGE, and of the suite that wss_suite names.
 wss_debian_kernel() {
-	local meta=$1 cache package version dir
+	local meta=$1 cache package version dir parts
 	shift
-	cache=$(wss_cache_dir)/kernels/$meta
+	cache=$(wss_cache_dir)/kernels/$meta${wss_suite:+-$wss_suite}
 	mkdir -p "$cache"
 	package=$(apt-cache "$@" depends "$meta" 2>/dev/null |
 		sed -n 's/^ *Depends: \(linux-image-[0-9].*\)$/\1/p' | head -n 1)
@@ -87,6 +102,8 @@ wss_debian_kernel() {
 		dir=$(find "$cache" -mindepth 1 -maxdepth 1 -name 'linux-image-*' | sort -V | tail -n 1)
 		[ -n "$dir" ] || { echo "apt knows no package $meta" >&2; return 1; }
 	fi
-	wss_fetch_package "$package" "$dir" "$@" || return 1
+	parts=$(apt-cache "$@" depends "${package:-none}" 2>/dev/null |
+		sed -n 's/^ *Depends: \(linux-\(base\|binary\|modules\)-[0-9].*\)$/\1/p' | tr '\n' ' ')
+	fill_directory "$dir" download_kernel "$package $parts" "$@" || return 1
 	echo "$dir"
 }
