@@ -18,21 +18,18 @@
 
 static int start(struct tending *tending, const struct wss_cli *cli, struct wss_error *err)
 {
-	char **names = cli->domains;
+	struct wss_domains *domains = &tending->guests.domains;
 
 	if (wss_host_open(wss_test_sysroot(), &tending->guests.host, err) < 0 ||
 	    wss_conn_open(cli->uri, &tending->guests.conn, err) < 0)
 		return -1;
 	if (cli->monitor)
 		wss_conn_allow_monitor(tending->guests.conn);
-	if (!cli->n_domains) {
-		tending->all = true;
-		if (wss_conn_list(tending->guests.conn, false, &tending->guests.names, err) < 0)
-			return -1;
-		names = tending->guests.names;
-	}
-	for (size_t i = 0; tending->all ? names[i] != NULL : i < (size_t)cli->n_domains; i++)
-		if (wss_tending_add(tending, names[i], err) < 0)
+	tending->all = !cli->n_domains;
+	if (wss_domains_find(cli, tending->guests.conn, domains, err) < 0)
+		return -1;
+	for (size_t i = 0; i < domains->n; i++)
+		if (wss_tending_add(tending, &domains->refs[i], err) < 0)
 			return -1;
 	return 0;
 }

@@ -89,7 +89,7 @@ static void measure(struct tender *tender)
 {
 	struct tending *tending = tender->tending;
 	const struct balloon_options *options = &tending->options;
-	struct wss_round_guest entry = { .name = tender->uuid };
+	struct wss_round_guest entry = { .name = tender->name, .uuid = tender->uuid };
 	struct wss_round_options round = {
 		.window = { .window_ns = options->window_ns,
 			    .max_stall_ns = options->max_stall_ns,

@@ -30,6 +30,7 @@ struct restoring {
 	size_t next;
 	struct wss_history *history;
 	struct wss_tally tally;
+	size_t refused; /* words that fit two guests */
 	bool left_behind; /* some thread may still use the connection */
 };
 
@@ -55,10 +56,11 @@ static void judge_gone(struct turn *turn)
 static void give_step(void *opaque)
 {
 	struct turn *turn = opaque;
+	const struct wss_domain_ref ref = { turn->open.name, turn->open.uuid };
 	struct wss_guest *guest = NULL;
 	uint64_t bytes;
 
-	if (wss_conn_guest(turn->conn, turn->open.uuid, &guest, &turn->error) < 0) {
+	if (wss_conn_guest(turn->conn, &ref, &guest, &turn->error) < 0) {
 		if (turn->error.code == WSS_ERR_GONE)
 			judge_gone(turn);
 		return;
@@ -157,43 +159,62 @@ static int open_history(const char *path, struct wss_history **ret_history, stru
 	return 0;
 }
 
-static bool is_of(const struct wss_journal_open *open, const char *domain)
+static bool fits(const struct wss_cli *cli, const char *word, const struct wss_journal_open *open)
 {
-	return !strcmp(domain, open->name) || !strcasecmp(domain, open->uuid);
+	return !strcasecmp(word, open->uuid) || (!cli->by_uuid && !strcmp(word, open->name));
 }
 
-static bool is_named(const struct wss_cli *cli, const struct wss_journal_open *open)
+static void refuse_two(struct restoring *all, const char *word, size_t first, size_t second)
 {
-	bool named = cli->n_domains == 0;
+	struct wss_error err = WSS_ERROR_INIT;
 
-	for (int i = 0; i < cli->n_domains; i++)
-		named = named || is_of(open, cli->domains[i]);
-	return named;
+	wss_error_set(&err, WSS_ERR_FAILED,
+		      "fits two guests in the journal, '%.80s' (UUID %s) and '%.80s' (UUID %s): "
+		      "use the UUID, with --uuid",
+		      all->open[first].name, all->open[first].uuid, all->open[second].name,
+		      all->open[second].uuid);
+	wss_tally_bad(&all->tally, word, &err);
+	all->refused++;
 }
 
-/* Who has misspelt a name must not believe that it was done. */
-static void say_untouched(const struct wss_cli *cli, const struct wss_journal_open *open, size_t n)
+/* Marks the guest that a word of the command line names. */
+static void choose(const struct wss_cli *cli, struct restoring *all, const char *word,
+		   bool *chosen)
 {
-	for (int i = 0; i < cli->n_domains; i++) {
-		size_t k = 0;
+	size_t found = all->n;
 
-		while (k < n && !is_of(&open[k], cli->domains[i]))
-			k++;
-		if (k == n)
-			wss_log(WSS_LOG_INFO, "%s: the journal has nothing that was taken from it",
-				cli->domains[i]);
+	for (size_t i = 0; i < all->n; i++) {
+		if (!fits(cli, word, &all->open[i]))
+			continue;
+		if (found < all->n) {
+			refuse_two(all, word, found, i);
+			return;
+		}
+		found = i;
 	}
+	if (found < all->n)
+		chosen[found] = true;
+	else /* Who has misspelt a name must not believe that it was done. */
+		wss_log(WSS_LOG_INFO, "%s: the journal has nothing that was taken from it", word);
 }
 
 /* Leaves those that the command line names. */
-static void drop_unnamed(const struct wss_cli *cli, struct restoring *all)
+static int drop_unnamed(const struct wss_cli *cli, struct restoring *all, struct wss_error *err)
 {
+	wss_auto_free bool *chosen = calloc(all->n + 1, sizeof(*chosen));
 	size_t kept = 0;
 
+	if (!cli->n_domains)
+		return 0;
+	if (!chosen)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	for (int i = 0; i < cli->n_domains; i++)
+		choose(cli, all, cli->domains[i], chosen);
 	for (size_t i = 0; i < all->n; i++)
-		if (is_named(cli, &all->open[i]))
+		if (chosen[i])
 			all->open[kept++] = all->open[i];
 	all->n = kept;
+	return 0;
 }
 
 int wss_balloon_restore(const struct wss_cli *cli, const struct balloon_options *options)
@@ -205,10 +226,8 @@ int wss_balloon_restore(const struct wss_cli *cli, const struct balloon_options 
 
 	if (r == 0)
 		r = wss_journal_unfinished(all.history, NULL, &all.open, &all.n, &err);
-	if (r == 0) {
-		say_untouched(cli, all.open, all.n);
-		drop_unnamed(cli, &all);
-	}
+	if (r == 0)
+		r = drop_unnamed(cli, &all, &err);
 	if (r == 0 && all.n)
 		r = wss_conn_open(cli->uri, &all.conn, &err);
 	if (r == 0)
@@ -217,5 +236,5 @@ int wss_balloon_restore(const struct wss_cli *cli, const struct balloon_options 
 		wss_conn_close(all.conn);
 	wss_history_close(all.history);
 	free(all.open);
-	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&all.tally, all.n);
+	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&all.tally, all.n + all.refused);
 }

@@ -413,6 +413,7 @@ static bool take_on(struct tender *tender)
 	struct wss_error err = WSS_ERROR_INIT;
 
 	entry->name = tender->name;
+	entry->uuid = tender->listed_uuid;
 	wss_guests_open_one(&tender->tending->guests, entry);
 	tender->looked_ns = wss_clock_now_ns();
 	if (is_missed_by_none(tender) || (entry->guest && is_taken(tender))) {

@@ -43,8 +43,9 @@ void wss_tending_init(struct tending *tending, const struct balloon_options *opt
 /* Before any guest is taken on; closed by wss_tending_free(). */
 int wss_tending_open_history(struct tending *tending, const char *path, struct wss_error *err);
 
-/* Takes on a guest, by a name that outlives it. */
-int wss_tending_add(struct tending *tending, const char *name, struct wss_error *err);
+/* Takes on a guest. What ref points to outlives it. */
+int wss_tending_add(struct tending *tending, const struct wss_domain_ref *ref,
+		    struct wss_error *err);
 
 /* Threads that are under way; guests that are, or may be, shrunk. */
 size_t wss_tending_threads(struct tending *tending);

@@ -50,14 +50,16 @@ int wss_tending_open_history(struct tending *tending, const char *path, struct w
 	return 0;
 }
 
-int wss_tending_add(struct tending *tending, const char *name, struct wss_error *err)
+int wss_tending_add(struct tending *tending, const struct wss_domain_ref *ref,
+		    struct wss_error *err)
 {
 	struct tender *tender = calloc(1, sizeof(*tender));
 
 	if (!tender)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	tender->tending = tending;
-	tender->name = name;
+	tender->name = ref->name;
+	tender->listed_uuid = ref->uuid;
 	tender->looked_ns = wss_clock_now_ns();
 	tending_lock(tending);
 	tender->next = tending->tenders;

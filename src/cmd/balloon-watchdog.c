@@ -176,11 +176,12 @@ static _Noreturn void watch(int fd, struct charges *charges)
 static int begin_command(const struct wss_cli *cli, const struct balloon_options *options,
 			 struct charges *ret_charges)
 {
-	const char *words[] = { "virt-wss", "balloon", "--restore", "--history", NULL,
+	/* A guest may have been named like the UUID of another. */
+	const char *words[] = { "virt-wss", "balloon", "--restore", "--uuid", "--history", NULL,
 				cli->uri ? "-c" : NULL, cli->uri };
 	wss_auto_free char *path = wss_store_path(&options->sizing.history);
 
-	words[4] = path;
+	words[5] = path;
 	ret_charges->argv = calloc(sizeof(words) / sizeof(words[0]) + 1, sizeof(char *));
 	if (!path || !ret_charges->argv)
 		return -1;

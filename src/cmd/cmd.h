@@ -34,6 +34,7 @@ struct wss_cli {
 	bool several_uris; /* set before wss_cli_parse() by a command that takes more than one */
 	const char *qmp; /* a QMP socket instead of libvirt */
 	bool monitor;	 /* allow QMP through libvirt's monitor */
+	bool by_uuid;	 /* domains are UUIDs, not IDs or names */
 	bool all;
 	bool help;
 	enum wss_format format;
@@ -61,7 +62,14 @@ extern const struct wss_command wss_cmd_recommend;
 extern const struct wss_command wss_cmd_balloon;
 
 /* Values of getopt_long() for the options that every command has. */
-enum { WSS_OPT_ALL = 1000, WSS_OPT_OUTPUT, WSS_OPT_QMP, WSS_OPT_DEBUG, WSS_OPT_MONITOR };
+enum {
+	WSS_OPT_ALL = 1000,
+	WSS_OPT_OUTPUT,
+	WSS_OPT_QMP,
+	WSS_OPT_DEBUG,
+	WSS_OPT_UUID,
+	WSS_OPT_MONITOR,
+};
 
 #define WSS_COMMON_SHORT ":c:h"
 #define WSS_COMMON_LONG                                          \
@@ -71,6 +79,7 @@ enum { WSS_OPT_ALL = 1000, WSS_OPT_OUTPUT, WSS_OPT_QMP, WSS_OPT_DEBUG, WSS_OPT_M
 	{ "output", required_argument, NULL, WSS_OPT_OUTPUT },   \
 	{ "qmp", required_argument, NULL, WSS_OPT_QMP },         \
 	{ "allow-monitor", no_argument, NULL, WSS_OPT_MONITOR }, \
+	{ "uuid", no_argument, NULL, WSS_OPT_UUID },             \
 	{ "debug", no_argument, NULL, WSS_OPT_DEBUG }
 
 /* The options of one command. */
@@ -97,6 +106,25 @@ int wss_cli_option(struct wss_cli *cli, int c, char **argv, struct wss_error *er
 /* Takes the words behind the options as domains and checks what excludes each other. */
 int wss_cli_finish(struct wss_cli *cli, int argc, char **argv, struct wss_error *err);
 
+/* With --uuid every domain must look like a UUID. WSS_ERR_USAGE. */
+int wss_cli_check_uuids(const struct wss_cli *cli, struct wss_error *err);
+
+/* Addresses the domain that was typed as cli->domains[i]. */
+struct wss_domain_ref wss_cli_domain(const struct wss_cli *cli, int i);
+
+/* The domains that the command line means: those that were typed, or all that run. */
+struct wss_domains {
+	size_t n;
+	struct wss_domain_ref *refs;
+	size_t n_listed;
+	struct wss_conn_domain *listed; /* what the refs point to where all were asked for */
+};
+
+/* For wss_domains_free(), which takes a struct that is all 0, too. */
+int wss_domains_find(const struct wss_cli *cli, struct wss_conn *conn,
+		     struct wss_domains *ret_domains, struct wss_error *err);
+void wss_domains_free(struct wss_domains *domains);
+
 /* Prints an error on stderr as the command's last word; gives its exit code. */
 int wss_cli_error(const struct wss_error *err);
 
@@ -121,7 +149,7 @@ struct wss_guests {
 	struct wss_conn *conn; /* NULL with --qmp */
 	struct wss_round_guest *list;
 	size_t n;
-	char **names; /* what list[].name points to when all were asked for */
+	struct wss_domains domains; /* what list[].name and list[].uuid point to */
 };
 
 #define WSS_GUESTS_INIT { .host = { .root = { .dirfd = -1 } } }

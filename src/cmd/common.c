@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cmd/cmd.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,9 @@ int wss_cli_option(struct wss_cli *cli, int c, char **argv, struct wss_error *er
 		return wss_format_parse(optarg, &cli->format, err);
 	case WSS_OPT_QMP:
 		cli->qmp = optarg;
+		return 0;
+	case WSS_OPT_UUID:
+		cli->by_uuid = true;
 		return 0;
 	case WSS_OPT_MONITOR:
 		cli->monitor = true;
@@ -92,7 +96,64 @@ int wss_cli_finish(struct wss_cli *cli, int argc, char **argv, struct wss_error 
 				     "--qmp names the guest: no DOMAIN and no --all with it");
 	if (cli->all && cli->n_domains)
 		return wss_error_set(err, WSS_ERR_USAGE, "--all and DOMAIN exclude each other");
+	return wss_cli_check_uuids(cli, err);
+}
+
+static bool is_uuid(const char *word)
+{
+	size_t i;
+
+	for (i = 0; word[i]; i++)
+		if (i == 8 || i == 13 || i == 18 || i == 23 ? word[i] != '-'
+							    : !isxdigit((unsigned char)word[i]))
+			return false;
+	return i == WSS_UUID_TEXT_MAX - 1;
+}
+
+int wss_cli_check_uuids(const struct wss_cli *cli, struct wss_error *err)
+{
+	for (int i = 0; cli->by_uuid && i < cli->n_domains; i++)
+		if (!is_uuid(cli->domains[i]))
+			return wss_error_set(err, WSS_ERR_USAGE, "--uuid: '%s' is not a UUID",
+					     cli->domains[i]);
 	return 0;
+}
+
+struct wss_domain_ref wss_cli_domain(const struct wss_cli *cli, int i)
+{
+	return (struct wss_domain_ref){ .name = cli->domains[i],
+					.uuid = cli->by_uuid ? cli->domains[i] : NULL };
+}
+
+int wss_domains_find(const struct wss_cli *cli, struct wss_conn *conn,
+		     struct wss_domains *ret_domains, struct wss_error *err)
+{
+	struct wss_domains all = { .n = (size_t)cli->n_domains };
+
+	if (!cli->n_domains) {
+		if (wss_conn_list(conn, false, &all.listed, &all.n_listed, err) < 0)
+			return -1;
+		all.n = all.n_listed;
+	}
+	all.refs = calloc(all.n ? all.n : 1, sizeof(*all.refs));
+	if (!all.refs) {
+		wss_domains_free(&all);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	for (size_t i = 0; i < all.n; i++)
+		all.refs[i] = cli->n_domains
+				      ? wss_cli_domain(cli, (int)i)
+				      : (struct wss_domain_ref){ all.listed[i].name,
+								 all.listed[i].uuid };
+	*ret_domains = all;
+	return 0;
+}
+
+void wss_domains_free(struct wss_domains *domains)
+{
+	wss_conn_free_list(domains->listed, domains->n_listed);
+	free(domains->refs);
+	*domains = (struct wss_domains){ .n = 0 };
 }
 
 int wss_exit_code(const struct wss_error *err)
@@ -153,15 +214,18 @@ static void heed_policy(struct wss_round_guest *entry)
 
 void wss_guests_open_one(struct wss_guests *guests, struct wss_round_guest *entry)
 {
-	if (wss_conn_guest(guests->conn, entry->name, &entry->guest, &entry->error) == 0)
+	const struct wss_domain_ref ref = { entry->name, entry->uuid };
+
+	if (wss_conn_guest(guests->conn, &ref, &entry->guest, &entry->error) == 0)
 		heed_policy(entry);
 }
 
-static int add_guest(struct wss_guests *guests, const char *name)
+static int add_guest(struct wss_guests *guests, const struct wss_domain_ref *ref)
 {
 	struct wss_round_guest *entry = &guests->list[guests->n++];
 
-	entry->name = name;
+	entry->name = ref->name;
+	entry->uuid = ref->uuid;
 	wss_guests_open_one(guests, entry);
 	return entry->guest ? 0 : -1;
 }
@@ -187,8 +251,10 @@ static void drop_repeated(struct wss_guests *guests)
 	guests->n = kept;
 }
 
-static int open_named(struct wss_guests *guests, char **names, size_t n, struct wss_error *err)
+static int open_domains(struct wss_guests *guests, struct wss_error *err)
 {
+	size_t n = guests->domains.n;
+
 	guests->list = calloc(n ? n : 1, sizeof(*guests->list));
 	if (!guests->list)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
@@ -196,7 +262,7 @@ static int open_named(struct wss_guests *guests, char **names, size_t n, struct 
 		if (wss_stop_requested())
 			return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 		/* Without a connection the others cannot be opened either. */
-		if (add_guest(guests, names[i]) < 0 &&
+		if (add_guest(guests, &guests->domains.refs[i]) < 0 &&
 		    guests->list[guests->n - 1].error.code == WSS_ERR_CONNECT) {
 			*err = guests->list[guests->n - 1].error;
 			return -1;
@@ -223,20 +289,6 @@ static void drop_unwanted(struct wss_guests *guests)
 	guests->n = kept;
 }
 
-static int open_all(struct wss_guests *guests, struct wss_error *err)
-{
-	size_t n = 0;
-
-	if (wss_conn_list(guests->conn, false, &guests->names, err) < 0)
-		return -1;
-	while (guests->names[n])
-		n++;
-	if (open_named(guests, guests->names, n, err) < 0)
-		return -1;
-	drop_unwanted(guests);
-	return 0;
-}
-
 static int open_qmp(const char *socket_path, struct wss_guests *guests, struct wss_error *err)
 {
 	guests->list = calloc(1, sizeof(*guests->list));
@@ -259,9 +311,12 @@ int wss_guests_open(const struct wss_cli *cli, struct wss_guests *guests, struct
 		return -1;
 	if (cli->monitor)
 		wss_conn_allow_monitor(guests->conn);
-	if (cli->n_domains)
-		return open_named(guests, cli->domains, (size_t)cli->n_domains, err);
-	return open_all(guests, err);
+	if (wss_domains_find(cli, guests->conn, &guests->domains, err) < 0 ||
+	    open_domains(guests, err) < 0)
+		return -1;
+	if (!cli->n_domains)
+		drop_unwanted(guests);
+	return 0;
 }
 
 void wss_guests_close(struct wss_guests *guests)
@@ -269,7 +324,7 @@ void wss_guests_close(struct wss_guests *guests)
 	for (size_t i = 0; i < guests->n; i++)
 		wss_guest_free(guests->list[i].guest);
 	free(guests->list);
-	wss_conn_free_names(guests->names);
+	wss_domains_free(&guests->domains);
 	wss_conn_close(guests->conn);
 	wss_host_close(&guests->host);
 }

@@ -225,12 +225,12 @@ static int list_named(const struct wss_cli *cli, struct list_run *run, struct ws
 	if (wss_conn_open_reader(cli->uri, &conn, err) < 0)
 		return -1;
 	for (int i = 0; i < cli->n_domains; i++) {
-		struct list_row row = { .host = cli->uri, .domain = cli->domains[i] };
+		const struct wss_domain_ref ref = wss_cli_domain(cli, i);
+		struct list_row row = { .host = cli->uri, .domain = ref.name };
 		struct wss_conn_entry entry = { .xml = NULL };
 		struct wss_error why = WSS_ERROR_INIT;
 
-		if (wss_conn_metadata(conn, cli->domains[i], WSS_PROFILE_NAMESPACE, &entry, &why) ==
-		    0) {
+		if (wss_conn_metadata(conn, &ref, WSS_PROFILE_NAMESPACE, &entry, &why) == 0) {
 			row.domain = entry.name;
 			row.uuid = entry.uuid;
 		}

@@ -124,7 +124,7 @@ static int check(const struct wss_cli *cli, const struct policy_options *options
 	if (cli->qmp)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--qmp: a guest without libvirt has no policy");
-	return 0;
+	return wss_cli_check_uuids(cli, err);
 }
 
 static int parse(struct wss_cli *cli, int argc, char **argv, struct policy_options *options,
@@ -235,7 +235,7 @@ static void apply(const struct policy_options *options, struct wss_policy *polic
 }
 
 /* Stores what is to be from now on; a policy without any decision is none. */
-static int change(struct policy_run *run, const char *domain, struct wss_policy *policy,
+static int change(struct policy_run *run, const char *uuid, struct wss_policy *policy,
 		  struct wss_error *err)
 {
 	wss_auto_free char *xml = NULL;
@@ -245,7 +245,7 @@ static int change(struct policy_run *run, const char *domain, struct wss_policy 
 		return -1;
 	if (!wss_policy_is_empty(policy) && wss_policy_write(policy, &xml, err) < 0)
 		return -1;
-	return wss_conn_set_metadata(run->conn, domain, WSS_POLICY_NAMESPACE, WSS_POLICY_PREFIX,
+	return wss_conn_set_metadata(run->conn, uuid, WSS_POLICY_NAMESPACE, WSS_POLICY_PREFIX,
 				     xml, err);
 }
 
@@ -259,7 +259,7 @@ static void handle(struct policy_run *run, struct policy_row *row, const char *x
 	if (!why->code && verb != VERB_CLEAR && xml)
 		wss_policy_read(xml, &row->policy, why);
 	if (!why->code && verb != VERB_GET)
-		change(run, row->uuid[0] ? row->uuid : row->domain, &row->policy, why);
+		change(run, row->uuid, &row->policy, why);
 	if (!why->code) {
 		if (verb == VERB_GET)
 			wss_report_row(run->report, row);
@@ -291,13 +291,13 @@ static void on_host(const struct wss_fleet_host *host, void *opaque)
 	}
 }
 
-static void handle_named(struct policy_run *run, const char *name)
+static void handle_named(struct policy_run *run, struct wss_domain_ref ref)
 {
 	struct wss_conn_entry entry = { .xml = NULL };
-	struct policy_row row = { .domain = name, .uuid = "" };
+	struct policy_row row = { .domain = ref.name, .uuid = "" };
 	struct wss_error why = WSS_ERROR_INIT;
 
-	if (wss_conn_metadata(run->conn, name, WSS_POLICY_NAMESPACE, &entry, &why) == 0) {
+	if (wss_conn_metadata(run->conn, &ref, WSS_POLICY_NAMESPACE, &entry, &why) == 0) {
 		row.domain = entry.name;
 		row.uuid = entry.uuid;
 	}
@@ -319,7 +319,7 @@ static int run_verb(const struct wss_cli *cli, struct policy_run *run, struct ws
 	    (reads ? wss_conn_open_reader : wss_conn_open)(cli->uri, &run->conn, err) < 0)
 		return -1;
 	for (int i = 0; i < cli->n_domains; i++)
-		handle_named(run, cli->domains[i]);
+		handle_named(run, wss_cli_domain(cli, i));
 	if (!cli->n_domains)
 		r = handle_all(cli, run, err);
 	wss_conn_close(run->conn);

@@ -173,8 +173,7 @@ static int add_to_host(struct recommend *run, const struct recommend_row *row,
 	struct wss_amount assigned = row->assigned_bytes;
 
 	if (!assigned.known) {
-		struct wss_amount_bytes asked = wss_conn_assigned(
-			run->conn, row->uuid && *row->uuid ? row->uuid : row->domain);
+		struct wss_amount_bytes asked = wss_conn_assigned(run->conn, row->uuid);
 
 		assigned = (struct wss_amount){ asked.known, asked.bytes };
 	}
@@ -254,13 +253,13 @@ static void on_host(const struct wss_fleet_host *host, void *opaque)
 	}
 }
 
-static void handle_named(struct recommend *run, const char *name)
+static void handle_named(struct recommend *run, struct wss_domain_ref ref)
 {
 	struct wss_conn_entry entry = { .xml = NULL };
-	struct recommend_row row = { .domain = name };
+	struct recommend_row row = { .domain = ref.name };
 	struct wss_error why = WSS_ERROR_INIT;
 
-	if (wss_conn_metadata(run->conn, name, WSS_POLICY_NAMESPACE, &entry, &why) == 0) {
+	if (wss_conn_metadata(run->conn, &ref, WSS_POLICY_NAMESPACE, &entry, &why) == 0) {
 		row.domain = entry.name;
 		row.uuid = entry.uuid;
 		row.active = entry.active;
@@ -279,7 +278,7 @@ static void recommend_named(struct recommend *run)
 		width = wss_name_width(width, cli->domains[i]);
 	wss_report_set_first_width(run->report, width);
 	for (int i = 0; i < cli->n_domains; i++)
-		handle_named(run, cli->domains[i]);
+		handle_named(run, wss_cli_domain(cli, i));
 }
 
 /* What the host has left once all have what they need together, and QEMU what it needs itself. */

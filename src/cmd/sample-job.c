@@ -44,7 +44,7 @@ struct turn {
 	struct wss_guests *guests;
 	struct wss_round_options round;
 	bool persistent;
-	char *name;
+	char *name, *uuid; /* uuid: NULL where the name was typed */
 	struct wss_round_guest entry;
 	struct wss_sample *samples;
 	size_t n_samples;
@@ -59,10 +59,11 @@ static void turn_free(void *opaque)
 	wss_guest_free(turn->entry.guest);
 	free(turn->samples);
 	free(turn->name);
+	free(turn->uuid);
 	free(turn);
 }
 
-static struct turn *turn_new(const struct job *job, const char *name)
+static struct turn *turn_new(const struct job *job, const struct wss_domain_ref *ref)
 {
 	struct turn *turn = calloc(1, sizeof(*turn));
 
@@ -71,10 +72,12 @@ static struct turn *turn_new(const struct job *job, const char *name)
 	turn->guests = job->guests;
 	turn->round = job->options->round;
 	turn->persistent = job->options->persistent;
-	turn->name = strdup(name);
+	turn->name = strdup(ref->name);
+	turn->uuid = ref->uuid ? strdup(ref->uuid) : NULL;
 	turn->samples = calloc(turn->round.count + 1, sizeof(*turn->samples));
 	turn->entry.name = turn->name;
-	if (turn->name && turn->samples)
+	turn->entry.uuid = turn->uuid;
+	if (turn->name && !turn->uuid == !ref->uuid && turn->samples)
 		return turn;
 	turn_free(turn);
 	return NULL;
@@ -227,9 +230,10 @@ static uint64_t deadline_of(const struct sample_options *options)
 }
 
 /* NULL once the turn is over for that guest, as it was left behind or is not wanted. */
-static struct turn *open_turn(struct job *job, const char *name, uint64_t deadline_ns)
+static struct turn *open_turn(struct job *job, const struct wss_domain_ref *ref,
+			      uint64_t deadline_ns)
 {
-	struct turn *turn = turn_new(job, name);
+	struct turn *turn = turn_new(job, ref);
 
 	if (!turn || !guarded(job, turn, open_step, deadline_ns))
 		return NULL;
@@ -242,10 +246,10 @@ static struct turn *open_turn(struct job *job, const char *name, uint64_t deadli
 	return NULL;
 }
 
-static void take_turn(struct job *job, const char *name)
+static void take_turn(struct job *job, const struct wss_domain_ref *ref)
 {
 	uint64_t deadline_ns = wss_clock_now_ns() + deadline_of(job->options);
-	struct turn *turn = open_turn(job, name, deadline_ns);
+	struct turn *turn = open_turn(job, ref, deadline_ns);
 	const struct wss_sample *sample;
 
 	if (!turn || !guarded(job, turn, measure_step, deadline_ns))
@@ -262,17 +266,16 @@ static void take_turn(struct job *job, const char *name)
 	turn_free(turn);
 }
 
-static int run_turns(struct job *job, char **names, struct wss_error *err)
+static int run_turns(struct job *job, const struct wss_domains *domains, struct wss_error *err)
 {
 	size_t width = 0;
 
-	for (char **name = names; *name; name++) {
-		width = wss_name_width(width, *name);
-		job->total++;
-	}
+	for (size_t i = 0; i < domains->n; i++)
+		width = wss_name_width(width, domains->refs[i].name);
+	job->total += domains->n;
 	wss_report_set_first_width(job->run.report, width);
-	for (char **name = names; *name && !wss_stop_requested(); name++)
-		take_turn(job, *name);
+	for (size_t i = 0; i < domains->n && !wss_stop_requested(); i++)
+		take_turn(job, &domains->refs[i]);
 	if (wss_stop_requested())
 		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 	return wss_history_prune(job->history, &job->options->history.limits,
@@ -304,21 +307,15 @@ static int lock_round(const char *path, int *ret_fd, struct wss_error *err)
 static int run_job(struct job *job, struct wss_error *err)
 {
 	struct wss_guests *guests = job->guests;
-	char **names = NULL;
-	int r;
 
 	if (wss_host_open(wss_test_sysroot(), &guests->host, err) < 0 ||
 	    wss_conn_open(job->cli->uri, &guests->conn, err) < 0)
 		return -1;
 	if (job->cli->monitor)
 		wss_conn_allow_monitor(guests->conn);
-	if (job->cli->n_domains)
-		return run_turns(job, job->cli->domains, err);
-	if (wss_conn_list(guests->conn, false, &names, err) < 0)
+	if (wss_domains_find(job->cli, guests->conn, &guests->domains, err) < 0)
 		return -1;
-	r = run_turns(job, names, err);
-	wss_conn_free_names(names);
-	return r;
+	return run_turns(job, &guests->domains, err);
 }
 
 static int report_job(struct job *job)

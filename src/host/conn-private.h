@@ -31,8 +31,9 @@ static inline void wss_cleanup_domain(virDomainPtr *dom)
 /* Sets err from libvirt's last error: "what: text"; a lost connection is WSS_ERR_CONNECT. */
 int wss_conn_error(struct wss_error *err, const char *what);
 
-/* Looks a domain up by id, UUID or name. NULL with err set where there is none. */
-virDomainPtr wss_conn_lookup(struct wss_conn *conn, const char *domain, struct wss_error *err);
+/* Looks a domain up. NULL with err set where there is none, or the word fits two. */
+virDomainPtr wss_conn_lookup(struct wss_conn *conn, const struct wss_domain_ref *ref,
+			     struct wss_error *err);
 
 /* As wss_conn_metadata(), the element only. */
 int wss_conn_element(virDomainPtr dom, const char *namespace_uri, char **ret_xml,

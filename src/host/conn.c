@@ -256,59 +256,159 @@ const char *wss_conn_libvirt_version(void)
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	return strcmp(((const struct wss_conn_domain *)a)->name,
+		      ((const struct wss_conn_domain *)b)->name);
 }
 
-int wss_conn_list(struct wss_conn *conn, bool inactive_too, char ***ret_names,
-		  struct wss_error *err)
+static int copy_identity(virDomainPtr dom, struct wss_conn_domain *ret, struct wss_error *err)
+{
+	const char *name = virDomainGetName(dom);
+
+	if (!name || virDomainGetUUIDString(dom, ret->uuid) < 0)
+		return wss_conn_error(err, "cannot list the domains");
+	ret->name = strdup(name);
+	return ret->name ? 0 : wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+}
+
+int wss_conn_list(struct wss_conn *conn, bool inactive_too, struct wss_conn_domain **ret_domains,
+		  size_t *ret_n, struct wss_error *err)
 {
 	unsigned flags = inactive_too ? 0 : VIR_CONNECT_LIST_DOMAINS_ACTIVE;
+	struct wss_conn_domain *domains;
 	virDomainPtr *doms = NULL;
 	int n = virConnectListAllDomains(conn->vir, &doms, flags);
 	size_t used = 0;
-	char **names;
+	int r = 0;
 
 	if (n < 0)
 		return wss_conn_error(err, "cannot list the domains");
-	names = calloc((size_t)n + 1, sizeof(*names));
+	domains = calloc((size_t)n + 1, sizeof(*domains));
+	if (!domains)
+		r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	for (int i = 0; i < n; i++) {
-		const char *name = virDomainGetName(doms[i]);
-
-		if (names && name && (names[used] = strdup(name)))
-			used++;
+		if (r == 0)
+			r = copy_identity(doms[i], &domains[used], err);
+		used += r == 0;
 		virDomainFree(doms[i]);
 	}
 	free(doms);
-	if (!names)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	qsort(names, used, sizeof(*names), by_name);
-	*ret_names = names;
+	if (r < 0) {
+		wss_conn_free_list(domains, used);
+		return -1;
+	}
+	qsort(domains, used, sizeof(*domains), by_name);
+	*ret_domains = domains;
+	*ret_n = used;
 	return 0;
 }
 
-void wss_conn_free_names(char **names)
+void wss_conn_free_list(struct wss_conn_domain *domains, size_t n)
 {
-	for (char **name = names; name && *name; name++)
-		free(*name);
-	free(names);
+	for (size_t i = 0; domains && i < n; i++)
+		free(domains[i].name);
+	free(domains);
 }
 
-virDomainPtr wss_conn_lookup(struct wss_conn *conn, const char *domain, struct wss_error *err)
-{
-	size_t digits = strspn(domain, "0123456789");
-	virDomainPtr dom = NULL;
+/* What a typed word can be of a domain. */
+enum meaning { MEANS_ID, MEANS_UUID, MEANS_NAME, MEANINGS };
 
-	if (*domain && !domain[digits] && digits < 10)
-		dom = virDomainLookupByID(conn->vir, atoi(domain));
-	if (!dom && strlen(domain) == VIR_UUID_STRING_BUFLEN - 1)
-		dom = virDomainLookupByUUIDString(conn->vir, domain);
-	if (!dom && *domain)
-		dom = virDomainLookupByName(conn->vir, domain);
-	if (dom)
-		return dom;
-	if (!*domain || virGetLastErrorCode() == VIR_ERR_NO_DOMAIN)
+static const char *const meaning_names[] = { "ID", "UUID", "name" };
+_Static_assert(sizeof(meaning_names) / sizeof(meaning_names[0]) == MEANINGS, "one name each");
+
+/* NULL without an error of libvirt's where the word cannot mean that. */
+static virDomainPtr lookup_as(struct wss_conn *conn, const char *word, enum meaning meaning)
+{
+	size_t digits = strspn(word, "0123456789");
+
+	virResetLastError();
+	switch (meaning) {
+	case MEANS_ID:
+		return *word && !word[digits] && digits < 10
+			       ? virDomainLookupByID(conn->vir, atoi(word)) : NULL;
+	case MEANS_UUID:
+		return strlen(word) == VIR_UUID_STRING_BUFLEN - 1
+			       ? virDomainLookupByUUIDString(conn->vir, word) : NULL;
+	default:
+		return *word ? virDomainLookupByName(conn->vir, word) : NULL;
+	}
+}
+
+/* Did libvirt say that there is no such domain, rather than that it cannot tell? */
+static bool is_absent(void)
+{
+	switch (virGetLastErrorCode()) {
+	case VIR_ERR_OK:
+	case VIR_ERR_NO_DOMAIN:
+	case VIR_ERR_NO_SUPPORT:
+	case VIR_ERR_INVALID_ARG: /* 36 characters that are no UUID */
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void uuid_of(virDomainPtr dom, char ret_uuid[VIR_UUID_STRING_BUFLEN])
+{
+	if (virDomainGetUUIDString(dom, ret_uuid) < 0)
+		strcpy(ret_uuid, "?");
+}
+
+static int refuse_two(virDomainPtr first, enum meaning first_meaning, virDomainPtr second,
+		      enum meaning second_meaning, struct wss_error *err)
+{
+	char first_uuid[VIR_UUID_STRING_BUFLEN], second_uuid[VIR_UUID_STRING_BUFLEN];
+
+	uuid_of(first, first_uuid);
+	uuid_of(second, second_uuid);
+	return wss_error_set(err, WSS_ERR_FAILED,
+			     "fits two domains, as the %s of '%.80s' (UUID %s) and as the %s of "
+			     "'%.80s' (UUID %s): use the UUID%s",
+			     meaning_names[first_meaning], virDomainGetName(first), first_uuid,
+			     meaning_names[second_meaning], virDomainGetName(second), second_uuid,
+			     first_meaning == MEANS_UUID ? ", and say that it is one" : "");
+}
+
+static virDomainPtr lookup_word(struct wss_conn *conn, const char *word, struct wss_error *err)
+{
+	wss_auto_domain virDomainPtr found = NULL;
+	enum meaning found_meaning = MEANS_ID;
+
+	for (enum meaning meaning = MEANS_ID; meaning < MEANINGS; meaning++) {
+		wss_auto_domain virDomainPtr dom = lookup_as(conn, word, meaning);
+		char uuid[VIR_UUID_STRING_BUFLEN], found_uuid[VIR_UUID_STRING_BUFLEN];
+
+		if (!dom && !is_absent()) {
+			wss_conn_error(err, "cannot look the domain up");
+			return NULL;
+		}
+		if (dom && !found) {
+			found = wss_steal_ptr(dom);
+			found_meaning = meaning;
+		} else if (dom) {
+			uuid_of(dom, uuid);
+			uuid_of(found, found_uuid);
+			if (strcmp(uuid, found_uuid) != 0) {
+				refuse_two(found, found_meaning, dom, meaning, err);
+				return NULL;
+			}
+		}
+	}
+	if (!found)
 		wss_error_set(err, WSS_ERR_GONE, "no such domain");
-	else
+	return wss_steal_ptr(found);
+}
+
+virDomainPtr wss_conn_lookup(struct wss_conn *conn, const struct wss_domain_ref *ref,
+			     struct wss_error *err)
+{
+	virDomainPtr dom;
+
+	if (!ref->uuid)
+		return lookup_word(conn, ref->name, err);
+	dom = lookup_as(conn, ref->uuid, MEANS_UUID);
+	if (!dom && is_absent())
+		wss_error_set(err, WSS_ERR_GONE, "no such domain");
+	else if (!dom)
 		wss_conn_error(err, "cannot look the domain up");
-	return NULL;
+	return dom;
 }

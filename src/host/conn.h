@@ -43,21 +43,38 @@ void wss_conn_allow_monitor(struct wss_conn *conn);
 bool wss_conn_embedded(void);
 
 /*
- * Names of all running domains, inactive_too: of all others as well, sorted; a NULL-terminated
- * array for wss_conn_free_names().
+ * Addresses a domain: by a word that somebody typed, which may be an ID (decimal), a UUID or a
+ * name, or by its UUID alone. Domains may be named like the ID or the UUID of another: what
+ * libvirt has listed is addressed by its UUID, and a word that fits two domains is refused
+ * (WSS_ERR_FAILED, both named). WSS_ERR_GONE where there is no such domain.
  */
-int wss_conn_list(struct wss_conn *conn, bool inactive_too, char ***ret_names,
-		  struct wss_error *err);
+struct wss_domain_ref {
+	const char *name; /* the word; with a UUID only for messages */
+	const char *uuid; /* NULL: the word addresses it */
+};
 
-void wss_conn_free_names(char **names);
+/* A domain that libvirt has listed. */
+struct wss_conn_domain {
+	char *name;
+	char uuid[WSS_UUID_TEXT_MAX];
+};
 
 /*
- * A guest by id (decimal), UUID or name, in virsh's order: id, UUID, name. Reads its XML
- * and state. WSS_ERR_GONE where there is no such domain. For wss_guest_free(), before
- * wss_conn_close().
+ * All running domains, with inactive_too all others as well, sorted by name: an array of ret_n
+ * for wss_conn_free_list().
  */
-int wss_conn_guest(struct wss_conn *conn, const char *domain, struct wss_guest **ret_guest,
-		   struct wss_error *err);
+int wss_conn_list(struct wss_conn *conn, bool inactive_too, struct wss_conn_domain **ret_domains,
+		  size_t *ret_n, struct wss_error *err);
+
+/* Takes NULL. */
+void wss_conn_free_list(struct wss_conn_domain *domains, size_t n);
+
+/*
+ * Opens a guest: reads its XML and state. For wss_guest_free(), before wss_conn_close(). Errors
+ * as for struct wss_domain_ref.
+ */
+int wss_conn_guest(struct wss_conn *conn, const struct wss_domain_ref *ref,
+		   struct wss_guest **ret_guest, struct wss_error *err);
 
 /* Who a domain is, and what it has in its metadata. */
 struct wss_conn_entry {
@@ -68,24 +85,29 @@ struct wss_conn_entry {
 };
 
 /*
- * The element stored under a namespace in a domain's metadata. domain as for
- * wss_conn_guest(). WSS_ERR_GONE where there is no such domain.
+ * The element stored under a namespace in a domain's metadata. Errors as for struct
+ * wss_domain_ref.
  */
-int wss_conn_metadata(struct wss_conn *conn, const char *domain, const char *namespace_uri,
-		      struct wss_conn_entry *ret_entry, struct wss_error *err);
+int wss_conn_metadata(struct wss_conn *conn, const struct wss_domain_ref *ref,
+		      const char *namespace_uri, struct wss_conn_entry *ret_entry,
+		      struct wss_error *err);
 
 /*
  * Stores an element of a domain's metadata, or removes it (xml NULL), in the running domain
- * and in its configuration, whatever of these there is. WSS_ERR_BUSY where a job is under way.
+ * and in its configuration, whatever of these there is. WSS_ERR_GONE where no domain has that
+ * UUID, WSS_ERR_BUSY where a job is under way.
  */
-int wss_conn_set_metadata(struct wss_conn *conn, const char *domain, const char *namespace_uri,
+int wss_conn_set_metadata(struct wss_conn *conn, const char *uuid, const char *namespace_uri,
 			  const char *prefix, const char *xml, struct wss_error *err);
 
 /* Memory of the host itself; absent where the driver does not say. */
 struct wss_amount_bytes wss_conn_host_memory(struct wss_conn *conn);
 
-/* What a domain may use at most: 0 where it does not run, absent where it cannot be asked. */
-struct wss_amount_bytes wss_conn_assigned(struct wss_conn *conn, const char *domain);
+/*
+ * What the domain of that UUID may use at most: 0 where it does not run, absent where it cannot
+ * be asked.
+ */
+struct wss_amount_bytes wss_conn_assigned(struct wss_conn *conn, const char *uuid);
 
 /* The connection's own name for itself, whatever it was opened by. The connection's. */
 const char *wss_conn_uri(const struct wss_conn *conn);

@@ -359,10 +359,10 @@ static const struct wss_guest_ops domain_ops = {
 	.release = domain_release,
 };
 
-int wss_conn_guest(struct wss_conn *conn, const char *domain, struct wss_guest **ret_guest,
-		   struct wss_error *err)
+int wss_conn_guest(struct wss_conn *conn, const struct wss_domain_ref *ref,
+		   struct wss_guest **ret_guest, struct wss_error *err)
 {
-	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, domain, err);
+	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, ref, err);
 	struct domain_source *source;
 	struct wss_guest *guest;
 

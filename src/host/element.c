@@ -51,10 +51,11 @@ int wss_conn_store(virDomainPtr dom, const char *namespace_uri, const char *pref
 	return 0;
 }
 
-int wss_conn_metadata(struct wss_conn *conn, const char *domain, const char *namespace_uri,
-		      struct wss_conn_entry *ret_entry, struct wss_error *err)
+int wss_conn_metadata(struct wss_conn *conn, const struct wss_domain_ref *ref,
+		      const char *namespace_uri, struct wss_conn_entry *ret_entry,
+		      struct wss_error *err)
 {
-	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, domain, err);
+	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, ref, err);
 
 	if (!dom || wss_conn_element(dom, namespace_uri, &ret_entry->xml, err) < 0)
 		return -1;
@@ -65,10 +66,11 @@ int wss_conn_metadata(struct wss_conn *conn, const char *domain, const char *nam
 	return 0;
 }
 
-int wss_conn_set_metadata(struct wss_conn *conn, const char *domain, const char *namespace_uri,
+int wss_conn_set_metadata(struct wss_conn *conn, const char *uuid, const char *namespace_uri,
 			  const char *prefix, const char *xml, struct wss_error *err)
 {
-	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, domain, err);
+	const struct wss_domain_ref ref = { .uuid = uuid };
+	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, &ref, err);
 
 	return dom ? wss_conn_store(dom, namespace_uri, prefix, xml, true, err) : -1;
 }
@@ -82,9 +84,10 @@ struct wss_amount_bytes wss_conn_host_memory(struct wss_conn *conn)
 	return (struct wss_amount_bytes){ true, (uint64_t)info.memory * 1024 };
 }
 
-struct wss_amount_bytes wss_conn_assigned(struct wss_conn *conn, const char *domain)
+struct wss_amount_bytes wss_conn_assigned(struct wss_conn *conn, const char *uuid)
 {
-	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, domain, NULL);
+	const struct wss_domain_ref ref = { .uuid = uuid };
+	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, &ref, NULL);
 	virDomainInfo info;
 
 	if (!dom || virDomainGetInfo(dom, &info) < 0)

@@ -26,7 +26,8 @@ struct wss_round_options {
 
 /* One guest of the round. */
 struct wss_round_guest {
-	const char *name;	 /* as the user said it; for a guest that could not be opened */
+	const char *name; /* as the user said it, or as it was listed; for messages */
+	const char *uuid; /* addresses a guest that was listed; NULL: the name does, as typed */
 	struct wss_guest *guest; /* NULL: error says why it could not even be opened */
 	struct wss_error error;
 	struct wss_policy policy;

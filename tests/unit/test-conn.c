@@ -41,30 +41,48 @@ static int tear_down(void **unused)
 	return 0;
 }
 
+/* By a word that was typed. */
+static int open_word(const char *word, struct wss_guest **ret_guest, struct wss_error *err)
+{
+	return wss_conn_guest(conn, &(struct wss_domain_ref){ .name = word }, ret_guest, err);
+}
+
+/* By the UUID of one that was listed. */
+static int open_uuid(const char *uuid, struct wss_guest **ret_guest, struct wss_error *err)
+{
+	return wss_conn_guest(conn, &(struct wss_domain_ref){ "listed", uuid }, ret_guest, err);
+}
+
+static int read_element(const char *word, struct wss_conn_entry *ret_entry, struct wss_error *err)
+{
+	return wss_conn_metadata(conn, &(struct wss_domain_ref){ .name = word },
+				 WSS_PROFILE_NAMESPACE, ret_entry, err);
+}
+
 static struct wss_guest *open_guest(const char *name)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_guest *guest = NULL;
 
-	if (wss_conn_guest(conn, name, &guest, &err) < 0)
+	if (open_word(name, &guest, &err) < 0)
 		fail_msg("%s", err.text);
 	return guest;
 }
 
 static void test_list(void **unused)
 {
-	char **names = NULL;
+	struct wss_conn_domain *domains = NULL;
+	size_t n = 0;
 
 	(void)unused;
-	assert_int_equal(wss_conn_list(conn, false, &names, NULL), 0);
-	assert_non_null(names[0]);
-	assert_string_equal(names[0], "test");
-	assert_null(names[1]);
-	wss_conn_free_names(names);
-	wss_conn_free_names(NULL);
-	assert_int_equal(wss_conn_list(conn, true, &names, NULL), 0);
-	assert_string_equal(names[0], "test");
-	wss_conn_free_names(names);
+	for (int inactive_too = 0; inactive_too < 2; inactive_too++) {
+		assert_int_equal(wss_conn_list(conn, inactive_too, &domains, &n, NULL), 0);
+		assert_int_equal(n, 1);
+		assert_string_equal(domains[0].name, "test");
+		assert_string_equal(domains[0].uuid, DEFAULT_UUID);
+		wss_conn_free_list(domains, n);
+	}
+	wss_conn_free_list(NULL, 0);
 }
 
 static void test_lookup(void **unused)
@@ -92,10 +110,99 @@ static void test_lookup(void **unused)
 		struct wss_error err = WSS_ERROR_INIT;
 		struct wss_guest *guest = NULL;
 
-		assert_int_equal(wss_conn_guest(conn, unknown[i], &guest, &err), -1);
+		assert_int_equal(open_word(unknown[i], &guest, &err), -1);
 		assert_error(&err, WSS_ERR_GONE, "no such domain");
 		assert_null(guest);
 	}
+}
+
+static virDomainPtr start_domain(const char *name, const char *uuid)
+{
+	wss_auto_free char *xml = NULL;
+	virDomainPtr dom;
+
+	assert_true(asprintf(&xml,
+			     "<domain type='test'><name>%s</name><uuid>%s</uuid>"
+			     "<memory>8388608</memory><os><type>hvm</type></os></domain>",
+			     name, uuid) > 0);
+	dom = virDomainCreateXML(conn->vir, xml, 0);
+	assert_non_null(dom);
+	return dom;
+}
+
+static void stop_domain(virDomainPtr dom)
+{
+	assert_int_equal(virDomainDestroy(dom), 0);
+	virDomainFree(dom);
+}
+
+static void assert_uuid(const char *uuid)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_guest *guest = NULL;
+
+	assert_int_equal(open_uuid(uuid, &guest, &err), 0);
+	assert_string_equal(guest->config.uuid, uuid);
+	wss_guest_free(guest);
+}
+
+static void assert_refused(const char *word, const char *uuid, const char *other)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_conn_entry entry;
+	struct wss_guest *guest = NULL;
+
+	assert_int_equal(open_word(word, &guest, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "fits two domains");
+	assert_error(&err, WSS_ERR_FAILED, uuid);
+	assert_error(&err, WSS_ERR_FAILED, other);
+	wss_error_clear(&err);
+	assert_int_equal(read_element(word, &entry, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "fits two domains");
+}
+
+/* Domains named like the ID and the UUID of another are reached, and are not it. */
+static void test_pretenders(void **unused)
+{
+	virDomainPtr by_id = start_domain("1", UUID_A);
+	virDomainPtr by_uuid = start_domain(DEFAULT_UUID, UUID_B);
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_conn_domain *domains;
+	struct wss_guest *guest;
+	size_t n;
+
+	(void)unused;
+	assert_int_equal(wss_conn_list(conn, false, &domains, &n, NULL), 0);
+	assert_int_equal(n, 3);
+	for (size_t i = 0; i < n; i++)
+		assert_uuid(domains[i].uuid);
+	wss_conn_free_list(domains, n);
+	assert_refused("1", DEFAULT_UUID, UUID_A);
+	assert_refused(DEFAULT_UUID, DEFAULT_UUID, UUID_B);
+	guest = open_guest(UUID_A);
+	assert_string_equal(guest->config.name, "1");
+	wss_guest_free(guest);
+
+	/* A UUID that no domain has is not the name of one. */
+	stop_domain(by_id);
+	stop_domain(by_uuid);
+	by_uuid = start_domain(UUID_A, UUID_B);
+	assert_int_equal(open_uuid(UUID_A, &guest, &err), -1);
+	assert_error(&err, WSS_ERR_GONE, "no such domain");
+	wss_error_clear(&err);
+	assert_int_equal(wss_conn_set_metadata(conn, UUID_A, "urn:test", "t", "<t/>", &err), -1);
+	assert_error(&err, WSS_ERR_GONE, "no such domain");
+	assert_false(wss_conn_assigned(conn, UUID_A).known);
+	/* A word that fits one domain in two ways fits it. */
+	guest = open_guest(UUID_A);
+	assert_string_equal(guest->config.uuid, UUID_B);
+	wss_guest_free(guest);
+	stop_domain(by_uuid);
+	by_uuid = start_domain(UUID_B, UUID_B);
+	guest = open_guest(UUID_B);
+	assert_string_equal(guest->config.uuid, UUID_B);
+	wss_guest_free(guest);
+	stop_domain(by_uuid);
 }
 
 /* That driver runs no process on this host that could be measured. */
@@ -121,25 +228,24 @@ static void test_metadata(void **unused)
 
 	(void)unused;
 	/* None is no error. */
-	assert_int_equal(wss_conn_metadata(conn, "test", WSS_PROFILE_NAMESPACE, &none, &err), 0);
+	assert_int_equal(read_element("test", &none, &err), 0);
 	assert_null(none.xml);
 	assert_string_equal(none.name, "test");
 	assert_string_equal(none.uuid, DEFAULT_UUID);
 	if (guest->ops->publish(guest, "<profile version='1'><a>&lt;1</a></profile>", false, &err) < 0)
 		fail_msg("%s", err.text);
-	assert_int_equal(wss_conn_metadata(conn, "test", WSS_PROFILE_NAMESPACE, &entry, &err), 0);
+	assert_int_equal(read_element("test", &entry, &err), 0);
 	assert_non_null(entry.xml);
 	assert_non_null(strstr(entry.xml, "<a>&lt;1</a>"));
 	/* The next one replaces it. */
 	assert_int_equal(guest->ops->publish(guest, "<profile version='2'/>", false, &err), 0);
-	assert_int_equal(wss_conn_metadata(conn, DEFAULT_UUID, WSS_PROFILE_NAMESPACE, &again, &err),
-			 0);
+	assert_int_equal(read_element(DEFAULT_UUID, &again, &err), 0);
 	assert_null(strstr(again.xml, "<a>"));
 	/* What is not XML is libvirt's to refuse. */
 	assert_int_equal(guest->ops->publish(guest, "<profile", false, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "metadata");
 	wss_error_clear(&err);
-	assert_int_equal(wss_conn_metadata(conn, "none", WSS_PROFILE_NAMESPACE, &none, &err), -1);
+	assert_int_equal(read_element("none", &none, &err), -1);
 	assert_error(&err, WSS_ERR_GONE, "no such domain");
 	free(entry.xml);
 	free(again.xml);
@@ -194,7 +300,8 @@ static void test_reader(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_conn *reader = NULL;
-	char **names = NULL;
+	struct wss_conn_domain *domains = NULL;
+	size_t n = 0;
 
 	(void)unused;
 	refuse_writing = true;
@@ -204,10 +311,10 @@ static void test_reader(void **unused)
 	assert_int_equal(wss_conn_open_reader("test:///default", &reader, &err), 0);
 	assert_int_equal(err.code, WSS_OK);
 	refuse_writing = false;
-	assert_int_equal(wss_conn_list(reader, false, &names, NULL), 0);
-	assert_string_equal(names[0], "test");
-	wss_conn_free_names(names);
-	assert_int_equal(wss_conn_set_metadata(reader, "test", "urn:test", "t", "<t/>", &err), -1);
+	assert_int_equal(wss_conn_list(reader, false, &domains, &n, NULL), 0);
+	assert_int_equal(n, 1);
+	wss_conn_free_list(domains, n);
+	assert_int_equal(wss_conn_set_metadata(reader, DEFAULT_UUID, "urn:test", "t", "<t/>", &err), -1);
 	assert_int_equal(err.code, WSS_ERR_UNSUPPORTED);
 	wss_conn_close(reader);
 	/* Where nobody answers the reason is that of the first try. */
@@ -265,6 +372,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_list),
 		cmocka_unit_test(test_lookup),
+		cmocka_unit_test(test_pretenders),
 		cmocka_unit_test(test_attach_refused),
 		cmocka_unit_test(test_metadata),
 		cmocka_unit_test(test_counters),

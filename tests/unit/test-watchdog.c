@@ -29,12 +29,13 @@ static bool has(const char *file, const char *name, const char *word)
 static int play_restore(int argc, char **argv)
 {
 	char path[PATH_MAX];
-	FILE *log = fopen(make_path(path, "%s.log", argv[4]), "ae");
-	int code = 0;
+	FILE *log = fopen(make_path(path, "%s.log", argv[5]), "ae");
+	/* A guest may be named like the UUID of another. */
+	int code = strcmp(argv[3], "--uuid") ? 2 : 0;
 
-	for (int i = 7; i < argc; i++) {
+	for (int i = 8; i < argc; i++) {
 		fprintf(log, "%s%c", argv[i], i + 1 < argc ? ' ' : '\n');
-		if (has(argv[4], "bad", argv[i]))
+		if (has(argv[5], "bad", argv[i]))
 			code = 3;
 	}
 	fclose(log);
@@ -161,7 +162,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_stands_still),
 	};
 
-	if (argc > 6 && !strcmp(argv[2], "--restore"))
+	if (argc > 7 && !strcmp(argv[2], "--restore"))
 		return play_restore(argc, argv);
 	signal(SIGPIPE, SIG_IGN);
 	return cmocka_run_group_tests(tests, NULL, NULL);
