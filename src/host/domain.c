@@ -15,12 +15,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "host/inventory.h"
 #include "host/locality.h"
 #include "host/process-find.h"
 #include "qmp.h"
 #include "query.h"
+
+_Static_assert(WSS_DOMXML_NO_OWNER == WSS_UID_ANY, "no owner in the XML: whoever it is");
 
 struct domain_source {
 	struct wss_conn *conn;
@@ -290,6 +293,25 @@ static void host_uuid(virConnectPtr vir, char ret_uuid[WSS_UUID_TEXT_MAX])
 	free(xml);
 }
 
+/*
+ * The user that the guest's QEMU runs as. libvirt's label says so where libvirt runs as root. A
+ * libvirt of another user's has only that user to give it, who owns the directory of its state.
+ * WSS_UID_ANY where neither is known.
+ */
+static uid_t qemu_owner(const struct wss_conn *conn, const struct wss_guest *guest,
+			const struct wss_host *host)
+{
+	const char *run_dir = conn->uri.run_dir + strspn(conn->uri.run_dir, "/");
+	bool has_label = guest->config.owner != WSS_DOMXML_NO_OWNER;
+	struct stat st;
+
+	if (has_label || (conn->uri.kind != WSS_URI_SESSION && conn->uri.kind != WSS_URI_EMBED) ||
+	    conn->uri.own_socket || conn->uri.has_server)
+		return guest->config.owner;
+	return *run_dir && fstatat(host->root.dirfd, run_dir, &st, 0) == 0 ? st.st_uid
+									   : WSS_UID_ANY;
+}
+
 static int domain_attach(struct wss_guest *guest, const struct wss_host *host,
 			 struct wss_error *err)
 {
@@ -311,7 +333,8 @@ static int domain_attach(struct wss_guest *guest, const struct wss_host *host,
 	if (r < 0)
 		return -1;
 	return wss_process_attach(&host->root, conn->uri.run_dir, guest->config.name,
-				  guest->config.uuid, &guest->process, err);
+				  guest->config.uuid, qemu_owner(conn, guest, host),
+				  &guest->process, err);
 }
 
 static int domain_publish(struct wss_guest *guest, const char *xml, bool persistent,

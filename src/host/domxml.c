@@ -342,6 +342,34 @@ static void parse_dirty_log_hazard(const xmlNode *domain, struct wss_domxml *ret
 					   sizeof(ret->dirty_log_hazard));
 }
 
+/* libvirt writes "+64055:+64055"; an operator may have written "64055:64055", or names. */
+static uid_t label_owner(const xmlChar *label)
+{
+	const char *text = label ? (const char *)label : "";
+	unsigned long long uid;
+	char *end;
+
+	text += *text == '+';
+	if (!isdigit((unsigned char)*text))
+		return WSS_DOMXML_NO_OWNER;
+	errno = 0;
+	uid = strtoull(text, &end, 10);
+	return !errno && (*end == ':' || !*end) && uid < WSS_DOMXML_NO_OWNER ? (uid_t)uid
+									     : WSS_DOMXML_NO_OWNER;
+}
+
+static void parse_owner(const xmlNode *domain, struct wss_domxml *ret)
+{
+	ret->owner = WSS_DOMXML_NO_OWNER;
+	wss_xml_for_each_child(seclabel, domain, "seclabel") {
+		const xmlNode *label = wss_xml_child(seclabel, "label");
+		wss_auto_xml_text xmlChar *text = label ? xmlNodeGetContent(label) : NULL;
+
+		if (wss_xml_attribute_is(seclabel, "model", "dac"))
+			ret->owner = label_owner(text);
+	}
+}
+
 int wss_domxml_parse(const char *xml, struct wss_domxml *ret_xml, struct wss_error *err)
 {
 	wss_auto_xml_doc xmlDoc *doc = wss_xml_parse(xml, WSS_DOMXML_MAX, err);
@@ -357,6 +385,7 @@ int wss_domxml_parse(const char *xml, struct wss_domxml *ret_xml, struct wss_err
 		return -1;
 	parse_vcpus(domain, &result);
 	parse_devices(domain, &result);
+	parse_owner(domain, &result);
 	parse_dirty_log_hazard(domain, &result);
 	*ret_xml = result;
 	return 0;

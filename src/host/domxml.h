@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 
@@ -69,7 +70,14 @@ struct wss_domxml {
 	 * "qemu:commandline"; "" where nothing does.
 	 */
 	char dirty_log_hazard[64];
+	/*
+	 * The user that QEMU runs as: the number in the DAC label (<seclabel model='dac'>) of a
+	 * running domain; WSS_DOMXML_NO_OWNER where there is none, or a name.
+	 */
+	uid_t owner;
 };
+
+#define WSS_DOMXML_NO_OWNER ((uid_t)-1)
 
 /*
  * Parses one domain's XML (hostile input: at most WSS_DOMXML_MAX bytes; a document

@@ -25,47 +25,54 @@ struct match {
 
 struct search {
 	const char *uuid;
+	uid_t owner;
 	size_t n;
 	struct match matches[MATCHES_MAX];
 	bool denied; /* some process could not be read */
+	bool others; /* another user's process claims to be it */
 };
 
-static bool is_named_like_qemu(const struct wss_root *root, const char *pid)
+static void cleanup_root(struct wss_root *root)
 {
-	char path[64], target[PATH_MAX];
-	const char *name;
-	ssize_t len;
+	wss_root_close(root);
+}
 
-	snprintf(path, sizeof(path), "proc/%.20s/exe", pid);
-	len = readlinkat(root->dirfd, path, target, sizeof(target) - 1);
-	if (len < 0)
-		return errno == EACCES || errno == EPERM;
-	target[len] = '\0';
-	name = strrchr(target, '/');
-	name = name ? name + 1 : target;
-	return strstr(name, "qemu") || strstr(name, "kvm");
+/* Is the process whose directory is dir the one? 1 yes, 0 no, or negative errno. */
+static int is_wanted(struct search *search, const struct wss_root *dir)
+{
+	wss_auto_free char *cmdline = NULL;
+	const char *found;
+	size_t len;
+	int r = wss_root_read(dir, "cmdline", WSS_CMDLINE_MAX, &cmdline, &len);
+
+	if (r < 0)
+		return r;
+	found = wss_procfile_argument(cmdline, len, "-uuid");
+	if (!found || strcasecmp(found, search->uuid))
+		return 0;
+	r = wss_procfile_is_named_like_qemu(dir);
+	if (r == 0 || (r < 0 && r != -EACCES && r != -EPERM))
+		return r;
+	r = search->owner == WSS_UID_ANY ? 1 : wss_procfile_is_owned_by(dir, search->owner);
+	search->others |= r == 0;
+	return r;
 }
 
 static void search_one(struct search *search, const struct wss_root *root, const char *pid)
 {
-	wss_auto_free char *cmdline = NULL;
+	wss_cleanup(cleanup_root) struct wss_root dir = { .dirfd = -1 };
 	struct wss_procfile_stat line;
-	const char *found;
 	char path[64];
-	size_t len;
 	int r;
 
-	snprintf(path, sizeof(path), "proc/%.20s/cmdline", pid);
-	r = wss_root_read(root, path, WSS_CMDLINE_MAX, &cmdline, &len);
+	snprintf(path, sizeof(path), "proc/%.20s", pid);
+	r = dir.dirfd = wss_root_openat(root, path, O_PATH | O_DIRECTORY);
+	if (r >= 0)
+		r = is_wanted(search, &dir);
 	if (r == -EACCES || r == -EPERM)
 		search->denied = true;
-	if (r < 0)
-		return;
-	found = wss_procfile_argument(cmdline, len, "-uuid");
-	if (!found || strcasecmp(found, search->uuid) || !is_named_like_qemu(root, pid))
-		return;
-	snprintf(path, sizeof(path), "proc/%.20s/stat", pid);
-	if (wss_procfile_read_stat(root, path, &line) < 0 || wss_procfile_exited(line.state))
+	if (r <= 0 || wss_procfile_read_stat(&dir, "stat", &line) < 0 ||
+	    wss_procfile_exited(line.state))
 		return;
 	if (search->n < MATCHES_MAX)
 		search->matches[search->n++] = (struct match){ atoi(pid), line.parent };
@@ -125,11 +132,24 @@ static int refuse_several(const struct search *search, struct wss_error *err)
 			     search->uuid, pids, search->n == MATCHES_MAX ? " ..." : "");
 }
 
-/* As wss_process_find(); recorded_pid (0: none) picks among several. */
-static int find(const struct wss_root *root, const char *uuid, pid_t recorded_pid, pid_t *ret_pid,
-		struct wss_error *err)
+static int refuse_none(const struct search *search, struct wss_error *err)
 {
-	struct search search = { .uuid = uuid };
+	if (search->others)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "no QEMU with -uuid %s runs as user %u, as this guest's does",
+				     search->uuid, search->owner);
+	if (search->denied)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "no QEMU with -uuid %s among the processes that may be read",
+				     search->uuid);
+	return wss_error_set(err, WSS_ERR_GONE, "no QEMU on this host has -uuid %s", search->uuid);
+}
+
+/* As wss_process_find(); recorded_pid (0: none) picks among several. */
+static int find(const struct wss_root *root, const char *uuid, uid_t owner, pid_t recorded_pid,
+		pid_t *ret_pid, struct wss_error *err)
+{
+	struct search search = { .uuid = uuid, .owner = owner };
 	wss_auto_dir DIR *dir = NULL;
 	pid_t pid = 0;
 	size_t listed = 0;
@@ -152,19 +172,25 @@ static int find(const struct wss_root *root, const char *uuid, pid_t recorded_pi
 		*ret_pid = search.n == 1 ? search.matches[0].pid : pid;
 		return 0;
 	}
-	if (search.n)
-		return refuse_several(&search, err);
-	if (search.denied)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "no QEMU with -uuid %s among the processes that may be read",
-				     uuid);
-	return wss_error_set(err, WSS_ERR_GONE, "no QEMU on this host has -uuid %s", uuid);
+	return search.n ? refuse_several(&search, err) : refuse_none(&search, err);
 }
 
-int wss_process_find(const struct wss_root *root, const char *uuid, pid_t *ret_pid,
+int wss_process_find(const struct wss_root *root, const char *uuid, uid_t owner, pid_t *ret_pid,
 		     struct wss_error *err)
 {
-	return find(root, uuid, 0, ret_pid, err);
+	return find(root, uuid, owner, 0, ret_pid, err);
+}
+
+/*
+ * May libvirt have written that file? In a directory that others may write to, theirs must not
+ * pass for it.
+ */
+static bool is_trusted(const struct wss_root *dir, const struct stat *file)
+{
+	struct stat st;
+
+	return file->st_uid == 0 || file->st_uid == geteuid() ||
+	       (fstat(dir->dirfd, &st) == 0 && st.st_uid == file->st_uid);
 }
 
 /* A regular file below dir, not through a link, as a string; NULL where it is not that. */
@@ -176,8 +202,8 @@ static char *read_regular(const struct wss_root *dir, const char *name, size_t m
 	struct stat st;
 	size_t len = 0;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < 0 ||
-	    (uint64_t)st.st_size > max)
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !is_trusted(dir, &st) ||
+	    st.st_size < 0 || (uint64_t)st.st_size > max)
 		return NULL;
 	text = malloc((size_t)st.st_size + 1);
 	while (text && len < (size_t)st.st_size) {
@@ -233,13 +259,25 @@ static bool is_domain_name(const char *name)
 	return name[0] && !strchr(name, '/') && strcmp(name, ".") && strcmp(name, "..");
 }
 
-static void cleanup_root(struct wss_root *root)
+/* Holds a process of the guest's that runs as owner. */
+static int hold(const struct wss_root *root, pid_t pid, const char *uuid, uid_t owner,
+		struct wss_process *ret_process, struct wss_error *err)
 {
-	wss_root_close(root);
+	struct wss_process process;
+
+	if (wss_process_hold(root, pid, uuid, &process, err) < 0)
+		return -1;
+	if (wss_process_check_owner(&process, owner, err) < 0) {
+		wss_process_release(&process);
+		return -1;
+	}
+	*ret_process = process;
+	return 0;
 }
 
 int wss_process_attach(const struct wss_root *root, const char *run_dir, const char *name,
-		       const char *uuid, struct wss_process *ret_process, struct wss_error *err)
+		       const char *uuid, uid_t owner, struct wss_process *ret_process,
+		       struct wss_error *err)
 {
 	wss_cleanup(cleanup_root) struct wss_root dir = { .dirfd = -1 };
 	struct wss_error tried = WSS_ERROR_INIT;
@@ -252,12 +290,12 @@ int wss_process_attach(const struct wss_root *root, const char *run_dir, const c
 	if (dir.dirfd >= 0)
 		recorded = recorded_pid(&dir, name, uuid);
 	if (recorded) {
-		if (wss_process_hold(root, recorded, uuid, ret_process, &tried) == 0)
+		if (hold(root, recorded, uuid, owner, ret_process, &tried) == 0)
 			return 0;
 		if (tried.code != WSS_ERR_GONE && tried.code != WSS_ERR_FAILED)
 			return wss_error_set(err, tried.code, "%s", tried.text);
 	}
-	if (find(root, uuid, recorded, &pid, err) < 0)
+	if (find(root, uuid, owner, recorded, &pid, err) < 0)
 		return -1;
-	return wss_process_hold(root, pid, uuid, ret_process, err);
+	return hold(root, pid, uuid, owner, ret_process, err);
 }

@@ -51,7 +51,8 @@ static int open_pidfd(struct wss_process *process, struct wss_error *err)
 			       errno, "cannot hold process %d", process->pid);
 }
 
-static int check_uuid(const struct wss_process *process, const char *uuid, struct wss_error *err)
+int wss_process_check_uuid(const struct wss_process *process, const char *uuid,
+			   struct wss_error *err)
 {
 	wss_auto_free char *cmdline = NULL;
 	char comm[64] = "?";
@@ -71,6 +72,19 @@ static int check_uuid(const struct wss_process *process, const char *uuid, struc
 	wss_root_read_line(&process->proc, "comm", comm, sizeof(comm));
 	return wss_error_set(err, WSS_ERR_FAILED, "process %d (%s) is not the QEMU of guest %s",
 			     process->pid, comm, uuid);
+}
+
+int wss_process_check_owner(const struct wss_process *process, uid_t owner, struct wss_error *err)
+{
+	int r = owner == WSS_UID_ANY ? 1 : wss_procfile_is_owned_by(&process->proc, owner);
+
+	if (r < 0)
+		return wss_process_error(process, r, "status", err);
+	if (!r)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "process %d does not run as user %u, as the guest's QEMU does",
+				     process->pid, owner);
+	return 0;
 }
 
 /* Fills start_ticks; a zombie has gone. */
@@ -116,7 +130,7 @@ int wss_process_hold(const struct wss_root *root, pid_t pid, const char *uuid,
 	 * was opened in between.
 	 */
 	if (open_pidfd(&process, err) < 0 || check_lives(&process, err) < 0 ||
-	    (uuid && check_uuid(&process, uuid, err) < 0) || check_lives(&process, err) < 0)
+	    (uuid && wss_process_check_uuid(&process, uuid, err) < 0) || check_lives(&process, err) < 0)
 		return -1;
 	*ret_process = process;
 	process = (struct wss_process)WSS_PROCESS_INIT;

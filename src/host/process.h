@@ -45,6 +45,22 @@ struct wss_process {
 int wss_process_hold(const struct wss_root *root, pid_t pid, const char *uuid,
 		     struct wss_process *ret_process, struct wss_error *err);
 
+/* No user's: the kernel gives it to nobody. */
+#define WSS_UID_ANY ((uid_t)-1)
+
+/*
+ * Does the command line of a held process carry uuid, as wss_process_hold() checks it? 0, or -1
+ * with its errors.
+ */
+int wss_process_check_uuid(const struct wss_process *process, const char *uuid,
+			   struct wss_error *err);
+
+/*
+ * Does a held process run as owner with all of its user IDs? WSS_UID_ANY: whoever that is. 0, or
+ * -1 with WSS_ERR_FAILED (another user's), or as wss_process_error().
+ */
+int wss_process_check_owner(const struct wss_process *process, uid_t owner, struct wss_error *err);
+
 /* True while the process has not exited (poll on the pidfd; zombies count as exited). */
 bool wss_process_alive(const struct wss_process *process);
 

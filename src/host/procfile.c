@@ -3,12 +3,15 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 
 #define STAT_MAX 4096
+#define STATUS_MAX (64 * 1024)
 
 const char *wss_procfile_argument(const char *cmdline, size_t len, const char *flag)
 {
@@ -42,6 +45,36 @@ int wss_procfile_read_stat(const struct wss_root *root, const char *path, struct
 		return -EINVAL;
 	*ret = line;
 	return 0;
+}
+
+int wss_procfile_is_owned_by(const struct wss_root *dir, uid_t owner)
+{
+	wss_auto_free char *text = NULL;
+	int r = wss_root_read(dir, "status", STATUS_MAX, &text, NULL);
+	unsigned ids[4];
+	const char *line;
+
+	if (r < 0)
+		return r;
+	/* The name of the process is a line above, with its newlines escaped. */
+	line = strstr(text, "\nUid:");
+	if (!line || sscanf(line, "\nUid: %u %u %u %u", &ids[0], &ids[1], &ids[2], &ids[3]) != 4)
+		return -EINVAL;
+	return ids[0] == owner && ids[1] == owner && ids[2] == owner && ids[3] == owner;
+}
+
+int wss_procfile_is_named_like_qemu(const struct wss_root *dir)
+{
+	char target[PATH_MAX];
+	const char *name;
+	ssize_t len = readlinkat(dir->dirfd, "exe", target, sizeof(target) - 1);
+
+	if (len < 0)
+		return -errno;
+	target[len] = '\0';
+	name = strrchr(target, '/');
+	name = name ? name + 1 : target;
+	return strstr(name, "qemu") || strstr(name, "kvm");
 }
 
 bool wss_procfile_exited(char state)

@@ -28,6 +28,18 @@ int wss_procfile_read_stat(const struct wss_root *root, const char *path, struct
 bool wss_procfile_exited(char state);
 
 /*
+ * Do all four user IDs (real, effective, saved, of file access) of the process whose directory
+ * dir is equal owner? 1 yes, 0 no, or negative errno.
+ */
+int wss_procfile_is_owned_by(const struct wss_root *dir, uid_t owner);
+
+/*
+ * Is the executable of the process whose directory dir is named like QEMU: does its base name
+ * contain "qemu" or "kvm"? 1 yes, 0 no, or negative errno.
+ */
+int wss_procfile_is_named_like_qemu(const struct wss_root *dir);
+
+/*
  * The last argument after `flag` (with one dash or two; the last is what QEMU obeys) in a
  * command line of len bytes as /proc shows it, or NULL. It points into cmdline.
  */

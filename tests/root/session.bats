@@ -46,6 +46,25 @@ teardown_file() {
 	[ "$status" = 0 ]
 }
 
+@test "another user's process that claims the guest's UUID does not keep it from being measured" {
+	local pid_file=$dir/run/libvirt/qemu/run/plain.pid uuid pids=() file
+	uuid=$(as_nobody virsh -q -c qemu:///session domuuid plain)
+	install -m 755 "$(readlink -f "$(command -v perl)")" "$embed_root/qemu-perl"
+	for _ in {1..20}; do
+		setpriv --reuid=65533 --regid=65533 --clear-groups "$embed_root/qemu-perl" \
+			-e 'sleep 600' -- -uuid "$uuid" 3>&- &
+		pids+=($!)
+	done
+	file=$(cat "$pid_file")
+	wait_until 10 grep -qF "$uuid" "/proc/${pids[19]}/cmdline"
+	echo "${pids[0]}" >"$pid_file"
+	wss -c qemu:///session sample --output csv
+	echo "$file" >"$pid_file"
+	kill "${pids[@]}"
+	[ "$status" = 0 ]
+	within_percent "$(field wss_bytes)" $((64 << 20)) 10
+}
+
 @test "libvirtd that is stopped within the window does not fail the sample" {
 	wss_start -c qemu:///session sample plain --window 4s --output csv
 	daemon_stop TERM

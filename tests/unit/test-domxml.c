@@ -46,6 +46,49 @@ static void test_live_numa(void **unused)
 	assert_int_equal(dom.hostdevs, 0);
 	assert_string_equal(dom.launch_security, "");
 	assert_false(dom.qemu_passthrough);
+	assert_int_equal(dom.owner, 0);
+}
+
+#define WITH_LABELS(labels)                                                                   \
+	"<domain type='kvm'><name>g</name><uuid>" UUID_A "</uuid><memory>1024</memory>" labels    \
+	"</domain>"
+
+/* The user that QEMU runs as, from the one label that says so. */
+static void test_owner(void **unused)
+{
+	static const struct {
+		const char *xml;
+		uid_t owner;
+	} table[] = {
+		{ WITH_LABELS(""), WSS_DOMXML_NO_OWNER },
+		{ WITH_LABELS("<seclabel model='dac'><label>+64055:+109</label></seclabel>"), 64055 },
+		{ WITH_LABELS("<seclabel model='apparmor'><label>7:7</label></seclabel>"
+			      "<seclabel model='dac'><label>107:107</label></seclabel>"
+			      "<seclabel model='selinux'><label>8:8</label></seclabel>"),
+		  107 },
+		{ WITH_LABELS("<seclabel model='dac'><label>4294967294</label></seclabel>"),
+		  4294967294 },
+		{ WITH_LABELS("<seclabel model='dac'><label>4294967295:0</label></seclabel>"),
+		  WSS_DOMXML_NO_OWNER },
+		{ WITH_LABELS("<seclabel model='dac'><label>99999999999999999999:0</label></seclabel>"),
+		  WSS_DOMXML_NO_OWNER },
+		{ WITH_LABELS("<seclabel model='dac'><label>qemu:qemu</label></seclabel>"),
+		  WSS_DOMXML_NO_OWNER },
+		{ WITH_LABELS("<seclabel model='dac'><label>0x10:0</label></seclabel>"),
+		  WSS_DOMXML_NO_OWNER },
+		{ WITH_LABELS("<seclabel model='dac'><label>-1:0</label></seclabel>"),
+		  WSS_DOMXML_NO_OWNER },
+		{ WITH_LABELS("<seclabel model='dac'><label/></seclabel>"), WSS_DOMXML_NO_OWNER },
+		{ WITH_LABELS("<seclabel type='none' model='dac'/>"), WSS_DOMXML_NO_OWNER },
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct wss_domxml dom;
+
+		assert_int_equal(wss_domxml_parse(table[i].xml, &dom, NULL), 0);
+		assert_int_equal(dom.owner, table[i].owner);
+	}
 }
 
 static void test_live_plain(void **unused)
@@ -502,6 +545,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_live_numa),
+		cmocka_unit_test(test_owner),
 		cmocka_unit_test(test_live_plain),
 		cmocka_unit_test(test_status),
 		cmocka_unit_test(test_host_uuid),

@@ -326,17 +326,17 @@ static void test_find(void **unused)
 	/* The same arguments in a program that is no QEMU do not count. */
 	copy_self(host.tree, "harmless");
 	fake = start_qemu(make_path(exe, "%s/harmless", host.tree), uuid, NULL);
-	assert_int_equal(wss_process_find(&host.root, uuid, &found, &err), 0);
+	assert_int_equal(wss_process_find(&host.root, uuid, WSS_UID_ANY, &found, &err), 0);
 	assert_int_equal(found, real);
 	uuid[0] = 'b';
-	assert_int_equal(wss_process_find(&host.root, uuid, &found, &err), -1);
+	assert_int_equal(wss_process_find(&host.root, uuid, WSS_UID_ANY, &found, &err), -1);
 	assert_error(&err, WSS_ERR_GONE, uuid);
 	uuid[0] = 'a';
 
 	second = start_qemu(host.qemu, uuid, NULL);
 	wss_error_clear(&err);
 	found = 0;
-	assert_int_equal(wss_process_find(&host.root, uuid, &found, &err), -1);
+	assert_int_equal(wss_process_find(&host.root, uuid, WSS_UID_ANY, &found, &err), -1);
 	snprintf(part, sizeof(part), " %d", real);
 	assert_error(&err, WSS_ERR_FAILED, part);
 	snprintf(part, sizeof(part), " %d", second);
@@ -345,17 +345,17 @@ static void test_find(void **unused)
 
 	/* A zombie is none. */
 	make_zombie(second);
-	assert_int_equal(wss_process_find(&host.root, uuid, &found, NULL), 0);
+	assert_int_equal(wss_process_find(&host.root, uuid, WSS_UID_ANY, &found, NULL), 0);
 	assert_int_equal(found, real);
 	waitpid(second, NULL, 0);
 	end_child(real);
-	assert_int_equal(wss_process_find(&host.root, uuid, &found, &err), -1);
+	assert_int_equal(wss_process_find(&host.root, uuid, WSS_UID_ANY, &found, &err), -1);
 	end_child(fake);
 }
 
 /* A captured machine: proc/PID with a command line, an executable and a parent. */
-static void put_process(const char *tree, int pid, int parent, const char *uuid, const char *exe,
-			const char *ns_pids)
+static void put_process_of(const char *tree, int pid, int parent, const char *uuid,
+			   const char *exe, const char *ns_pids, const char *uids)
 {
 	char path[PATH_MAX], text[512];
 	size_t len;
@@ -367,11 +367,17 @@ static void put_process(const char *tree, int pid, int parent, const char *uuid,
 		 "%d (qemu) S %d 1 1 0 -1 4194560 1 0 0 0 1 1 0 0 20 0 3 0 %d 100 200\n", pid,
 		 parent, pid * 10);
 	put_text(tree, make_path(path, "proc/%d/stat", pid), text);
-	snprintf(text, sizeof(text), "Name:\tqemu\nPid:\t%d\nNSpid:\t%s\nThreads:\t3\n", pid,
-		 ns_pids);
+	snprintf(text, sizeof(text), "Name:\tqemu\nPid:\t%d\nUid:\t%s\nNSpid:\t%s\nThreads:\t3\n",
+		 pid, uids, ns_pids);
 	put_text(tree, make_path(path, "proc/%d/status", pid), text);
 	if (exe)
 		assert_int_equal(symlink(exe, make_path(path, "%s/proc/%d/exe", tree, pid)), 0);
+}
+
+static void put_process(const char *tree, int pid, int parent, const char *uuid, const char *exe,
+			const char *ns_pids)
+{
+	put_process_of(tree, pid, parent, uuid, exe, ns_pids, "107\t107\t107\t107");
 }
 
 /* A process of a captured machine is never one of this host. */
@@ -432,17 +438,19 @@ static void test_find_captured(void **unused)
 	put_bytes(tree, "proc/105/cmdline", at_end, sizeof(at_end));
 	put_text(tree, "proc/106x/cmdline", "x");
 	assert_int_equal(wss_root_open(tree, &root, NULL), 0);
-	assert_int_equal(wss_process_find(&root, UUID_A, &pid, &err), 0);
+	assert_int_equal(wss_process_find(&root, UUID_A, WSS_UID_ANY, &pid, &err), 0);
 	assert_int_equal(pid, 100);
 	pid = 0;
 	assert_int_equal(
-		wss_process_find(&root, "A1B2C3D4-0000-4000-8000-00000000AAAA", &pid, &err), 0);
+		wss_process_find(&root, "A1B2C3D4-0000-4000-8000-00000000AAAA", WSS_UID_ANY, &pid,
+				 &err),
+		0);
 	assert_int_equal(pid, 100);
-	assert_int_equal(wss_process_find(&root, UUID_B, &pid, &err), 0);
+	assert_int_equal(wss_process_find(&root, UUID_B, WSS_UID_ANY, &pid, &err), 0);
 	assert_int_equal(pid, 104);
 	for (int i = 200; i < 230; i++)
 		put_process(tree, i, 1, UUID_A, "/usr/bin/qemu-system-x86_64", "1");
-	assert_int_equal(wss_process_find(&root, UUID_A, &pid, &err), -1);
+	assert_int_equal(wss_process_find(&root, UUID_A, WSS_UID_ANY, &pid, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "...");
 	wss_root_close(&root);
 	remove_tree(tree);
@@ -451,6 +459,15 @@ static void test_find_captured(void **unused)
 #define STATUS(pid, uuid)                                                                  \
 	"<domstatus state='running' pid='" pid "'><domain type='qemu'><name>g</name><uuid>" \
 	uuid "</uuid></domain></domstatus>"
+
+static uid_t attach_owner = WSS_UID_ANY;
+
+static void unlink_text(const char *tree, const char *name)
+{
+	char path[PATH_MAX];
+
+	assert_int_equal(unlink(make_path(path, "%s/%s", tree, name)), 0);
+}
 
 /* Attaches guest g to what tree holds; returns the pid, 0 where that failed. */
 static pid_t attach(const char *tree, const char *run_dir, const char *name, const char *uuid,
@@ -462,10 +479,97 @@ static pid_t attach(const char *tree, const char *run_dir, const char *name, con
 
 	wss_error_clear(err);
 	assert_int_equal(wss_root_open(tree, &root, NULL), 0);
-	r = wss_process_attach(&root, run_dir, name, uuid, &process, err);
+	r = wss_process_attach(&root, run_dir, name, uuid, attach_owner, &process, err);
 	wss_root_close(&root);
 	assert_int_equal(r == 0, err->code == WSS_OK);
 	return r == 0 ? process.pid : 0;
+}
+
+/* Others claim the guest's UUID, in programs named like QEMU: only its user's process counts. */
+static void test_find_owner(void **unused)
+{
+	static const char *const others[] = { "1000 1000 1000 1000", "107 107 107 1000",
+					      "1000 107 107 107", "107 0 0 0", "1070 1070 1070 1070",
+					      "", "nobody" };
+	char *tree = make_tree();
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_root root;
+	pid_t pid = 0;
+	int i;
+
+	(void)unused;
+	for (i = 0; i < 32; i++)
+		put_process_of(tree, 300 + i, 1, UUID_A, "/home/x/qemu-system-x86_64", "1",
+			       others[i % (int)(sizeof(others) / sizeof(others[0]))]);
+	assert_int_equal(wss_root_open(tree, &root, NULL), 0);
+	assert_int_equal(wss_process_find(&root, UUID_A, 107, &pid, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "as user 107");
+	wss_error_clear(&err);
+	put_process(tree, 900, 1, UUID_A, "/usr/bin/qemu-system-x86_64", "900");
+	assert_int_equal(wss_process_find(&root, UUID_A, 107, &pid, &err), 0);
+	assert_int_equal(pid, 900);
+	/* As long as nobody knows whose it is they are several. */
+	assert_int_equal(wss_process_find(&root, UUID_A, WSS_UID_ANY, &pid, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "several processes");
+	/* Two of its own user's are still two. */
+	wss_error_clear(&err);
+	put_process(tree, 901, 1, UUID_A, "/usr/bin/qemu-system-x86_64", "901");
+	assert_int_equal(wss_process_find(&root, UUID_A, 107, &pid, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "900");
+	wss_root_close(&root);
+	remove_tree(tree);
+}
+
+/* A pid file that leads to another user's process leads nowhere. */
+static void test_attach_owner(void **unused)
+{
+	char *tree = make_tree();
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	attach_owner = 107;
+	put_process_of(tree, 300, 1, UUID_A, "/usr/bin/qemu-system-x86_64", "300",
+		       "1000 1000 1000 1000");
+	put_text(tree, "run/q/g.pid", "300");
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
+	assert_error(&err, WSS_ERR_FAILED, "as user 107");
+	unlink_text(tree, "run/q/g.pid");
+	put_text(tree, "run/q/g.xml", STATUS("300", UUID_A));
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
+	put_process(tree, 301, 1, UUID_A, "/usr/bin/qemu-system-x86_64", "301");
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 301);
+	put_text(tree, "run/q/g.pid", "301");
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 301);
+	attach_owner = WSS_UID_ANY;
+	remove_tree(tree);
+}
+
+/* In a directory that others write to, their files count for nothing. */
+static void test_attach_forged_file(void **unused)
+{
+	char *tree = make_tree(), path[PATH_MAX];
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	if (geteuid() != 0) {
+		print_message("# files of another user can be made by root only\n");
+		skip();
+	}
+	/* Only a file can lead to 300. */
+	put_process(tree, 300, 1, UUID_A, "/opt/vmm", "300");
+	put_text(tree, "run/q/g.pid", "300");
+	assert_int_equal(chown(make_path(path, "%s/run/q/g.pid", tree), 65534, 65534), 0);
+	assert_int_equal(chmod(make_path(path, "%s/run/q", tree), 01777), 0);
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
+	assert_error(&err, WSS_ERR_GONE, UUID_A);
+	unlink_text(tree, "run/q/g.pid");
+	put_text(tree, "run/q/g.xml", STATUS("300", UUID_A));
+	assert_int_equal(chown(make_path(path, "%s/run/q/g.xml", tree), 65534, 65534), 0);
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
+	/* A session's files are its user's, as the directory is. */
+	assert_int_equal(chown(make_path(path, "%s/run/q", tree), 65534, 65534), 0);
+	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 300);
+	remove_tree(tree);
 }
 
 static void test_attach_pid_file(void **unused)
@@ -611,7 +715,7 @@ static void test_attach_real_namespace(void **unused)
 	/* Pid 1 here is not the guest. */
 	put_text(host.tree, "ns/g.pid", "1");
 	assert_int_equal(wss_process_attach(&host.root, make_path(run_dir, "%s/ns", host.tree), "g",
-					    UUID_A, &process, &err),
+					    UUID_A, geteuid(), &process, &err),
 			 0);
 	assert_int_not_equal(process.pid, 1);
 	assert_true(process.pid > 1);
@@ -681,6 +785,9 @@ int main(int argc, char **argv)
 	const struct CMUnitTest captured[] = {
 		cmocka_unit_test(test_captured),
 		cmocka_unit_test(test_find_captured),
+		cmocka_unit_test(test_find_owner),
+		cmocka_unit_test(test_attach_owner),
+		cmocka_unit_test(test_attach_forged_file),
 		cmocka_unit_test(test_attach_pid_file),
 		cmocka_unit_test(test_attach_name),
 		cmocka_unit_test(test_attach_namespace),
