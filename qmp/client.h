@@ -22,6 +22,12 @@ struct qmp {
 	struct wss_error closed_why;	 /* WSS_OK while the connection is good */
 };
 
+/*
+ * What the kernel says of the other end of a connected socket. What it does not say stays 0 or
+ * "". The inode is known once the other end has accepted the connection.
+ */
+void qmp_peer_read(int fd, struct qmp_peer *ret_peer);
+
 /* The time of wss_clock_now_ns() that is timeout_ms away. */
 uint64_t qmp_deadline(unsigned int timeout_ms);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "client.h"
@@ -58,16 +57,6 @@ void qmp_close(struct qmp *qmp)
 	errno = saved;
 }
 
-static void read_peer(struct qmp *qmp, int fd)
-{
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && len == sizeof(cred))
-		qmp->peer =
-			(struct qmp_peer){.pid = cred.pid, .uid = cred.uid, .gid = cred.gid};
-}
-
 /* Whatever went wrong with the peer while opening means that there is no connection. */
 static int no_connection(struct wss_error *err)
 {
@@ -105,9 +94,11 @@ static int open_stream(int fd, unsigned int timeout_ms, uint64_t deadline_ns,
 	}
 	if (qmp_stream_init(&qmp->stream, fd, qmp->limits.reply_bytes, err) < 0)
 		return no_connection(err);
-	read_peer(qmp, fd);
-	if (greet(qmp, deadline_ns, err) < 0 ||
-	    qmp_run(qmp, "qmp_capabilities", NULL, timeout_ms, deadline_ns, NULL, err) < 0)
+	if (greet(qmp, deadline_ns, err) < 0)
+		return no_connection(err);
+	/* Who has greeted has accepted. */
+	qmp_peer_read(fd, &qmp->peer);
+	if (qmp_run(qmp, "qmp_capabilities", NULL, timeout_ms, deadline_ns, NULL, err) < 0)
 		return no_connection(err);
 	*ret_qmp = wss_steal_ptr(qmp);
 	return 0;

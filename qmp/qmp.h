@@ -41,6 +41,9 @@ struct qmp_limits {
 		4u << 20, 32u << 20, 64, 64                                                   \
 	}
 
+/* Of a socket, with the final NUL: unix(7)'s sun_path, which may lack one. */
+#define QMP_PATH_MAX 109
+
 /* Why QEMU refused a command: the "class" of its error object. */
 enum qmp_error_class {
 	QMP_CLASS_NONE, /* the last command did not fail with an error of QEMU's */
@@ -52,11 +55,14 @@ enum qmp_error_class {
 	QMP_CLASS_OTHER,
 };
 
-/* Who listens on the socket, in our pid and user namespace. */
+/* The other end of the socket, in our pid and user namespace. */
 struct qmp_peer {
+	/* Of the process that called listen(): see qmp_peer(). */
 	pid_t pid;
 	uid_t uid;
 	gid_t gid;
+	uint32_t inode; /* of the socket at the other end; 0 where the kernel does not say */
+	char path[QMP_PATH_MAX]; /* that QEMU listens at, as QEMU was given it; "" without one */
 };
 
 /*
@@ -155,12 +161,12 @@ void qmp_stop_forget(struct qmp *qmp);
 uint64_t qmp_events_dropped(const struct qmp *qmp);
 
 /*
- * Credentials of the process that called listen() on the socket, taken when we connected
- * (SO_PEERCRED, unix(7)). That is QEMU itself, unless whoever started it handed
- * it a listening socket, as libvirt does. The pid is a number only: open a
- * pidfd for it and then let a command succeed, before trusting that it is not
- * another process by now. -1: WSS_ERR_UNSUPPORTED over a transport of ops or where
- * the peer is in a pid namespace that we do not see.
+ * The other end of the connection, as it was after the greeting. The credentials are those of
+ * the process that called listen() last (SO_PEERCRED, unix(7)). That is QEMU itself, which does so
+ * on a socket that it was handed, too (socket_listen() in util/qemu-sockets.c of QEMU 7.2). But
+ * a listener may have forked and exited: by now the pid may be any process's. The inode is that of the very socket that we talk
+ * to (sock_diag(7)): whoever holds it is at the other end. -1: WSS_ERR_UNSUPPORTED over a
+ * transport of ops or where the listener is in a pid namespace that we do not see.
  */
 int qmp_peer(const struct qmp *qmp, struct qmp_peer *ret_peer, struct wss_error *err);
 

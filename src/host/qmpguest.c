@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "dirtyrate.h"
 #include "host/devices.h"
+#include "host/qmppeer.h"
 #include "qmp.h"
 #include "query.h"
 
@@ -201,11 +202,11 @@ static int attach(struct wss_guest *guest, const struct wss_host *host, struct w
 	struct qmp_peer peer;
 
 	if (qmp_peer(guest->source, &peer, err) < 0 ||
-	    wss_process_hold(&host->root, peer.pid, uuid, &guest->process, err) < 0 ||
-	    read_command_line(guest, err) < 0)
+	    wss_qmppeer_hold(&host->root, &peer, uuid, &guest->process, err) < 0 ||
+	    read_command_line(guest, err) < 0 || refresh(guest, err) < 0)
 		return -1;
-	/* An answer after the process is held: the one that listens has lived on meanwhile. */
-	return refresh(guest, err);
+	/* After an answer that came while the process was held: it is the one that gave it. */
+	return wss_qmppeer_check(&guest->process, &peer, uuid, err);
 }
 
 static int dirty_log_start(struct wss_guest *guest, unsigned seconds, struct wss_error *err)

@@ -9,8 +9,8 @@
 #include "host/guest.h"
 
 /*
- * Connects to the socket and asks QEMU about itself; its process is the one that
- * listens on the socket (SO_PEERCRED). The connection is held until
+ * Connects to the socket and asks QEMU about itself; its process is the one that holds the
+ * other end of the connection (host/qmppeer.h). The connection is held until
  * wss_guest_free(): QEMU serves one client a socket at a time. Errors: as
  * qmp_open_unix() and the queries.
  */

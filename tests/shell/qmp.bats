@@ -221,6 +221,28 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 	refused 1 'belongs to the guest 00000000-1111-2222-3333-444444444444'
 }
 
+@test "no UUID, and not QEMU: not the guest, not touched" {
+	local none=00000000-0000-0000-0000-000000000000
+	fake_start $none -qmp "unix:$socket,server=on,wait=off" <<<"set uuid $none"
+	wss sample --window 100ms
+	refused 1 'is not QEMU, and the guest has no UUID'
+}
+
+@test "what is no socket" {
+	local what
+	mkfifo "$BATS_TEST_TMPDIR/fifo"
+	: >"$BATS_TEST_TMPDIR/file"
+	ln -s nothing "$BATS_TEST_TMPDIR/link"
+	for what in "$BATS_TEST_TMPDIR"/{fifo,file,link,none} "$BATS_TEST_TMPDIR" /dev/null /dev/zero; do
+		socket=$what
+		wss sample --window 100ms
+		[ "$status" = 4 ]
+		[ "$seconds" -le 5 ]
+		[ "$(wc -l <<<"$err")" = 1 ]
+	done
+	socket=$BATS_TEST_TMPDIR/socket
+}
+
 @test "no greeting" {
 	fake_start <<<$'connect\nhang'
 	wss sample --window 100ms

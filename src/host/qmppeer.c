@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "host/qmppeer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "host/procfile.h"
+
+#define NET_UNIX_MAX (64U * 1024 * 1024)
+/* St in /proc/net/unix of a connected socket: SS_CONNECTED of linux/net.h. */
+#define CONNECTED_STATE 3
+
+/* The sockets that the process at the other end may hold: one, or those of a path. */
+struct ends {
+	const struct qmp_peer *peer;
+	char *net_unix; /* the sockets of the process's network namespace, by path */
+};
+
+/* Does this line of /proc/net/unix tell of a socket with that inode, accepted at the path? */
+static bool is_accepted_at(const char *line, unsigned long inode, const char *path)
+{
+	unsigned state;
+	unsigned long found;
+	size_t len = strcspn(line, "\n");
+	int at = 0;
+
+	/* Num: RefCount Protocol Flags Type St Inode Path (net/unix/af_unix.c, unix_seq_show) */
+	if (sscanf(line, "%*[^:]: %*s %*s %*s %*s %x %lu %n", &state, &found, &at) != 2 || !at ||
+	    (size_t)at > len || state != CONNECTED_STATE || found != inode)
+		return false;
+	return len - (size_t)at == strlen(path) && !memcmp(line + at, path, strlen(path));
+}
+
+static bool is_end(const struct ends *ends, unsigned long inode)
+{
+	if (ends->peer->inode)
+		return inode == ends->peer->inode;
+	for (const char *line = ends->net_unix; line && *line; line++) {
+		if (is_accepted_at(line, inode, ends->peer->path))
+			return true;
+		line = strchr(line, '\n');
+		if (!line)
+			break;
+	}
+	return false;
+}
+
+/* The inode of the socket that a descriptor is; 0: it is none. */
+static unsigned long socket_inode(int fd_dir, const char *fd)
+{
+	char target[64];
+	ssize_t len = readlinkat(fd_dir, fd, target, sizeof(target) - 1);
+	unsigned long inode = 0;
+
+	if (len < 0)
+		return 0;
+	target[len] = '\0';
+	return sscanf(target, "socket:[%lu]", &inode) == 1 ? inode : 0;
+}
+
+/* Does the process whose directory is dir hold the other end? 1, 0 or negative errno. */
+static int holds_end(const struct wss_root *dir, const struct qmp_peer *peer)
+{
+	wss_auto_free char *net_unix = NULL;
+	struct ends ends = { .peer = peer };
+	wss_auto_dir DIR *fds = NULL;
+	int r = wss_root_opendir(dir, "fd", &fds);
+
+	if (r < 0)
+		return r;
+	if (!peer->inode) {
+		if (!peer->path[0])
+			return 0;
+		r = wss_root_read(dir, "net/unix", NET_UNIX_MAX, &net_unix, NULL);
+		if (r < 0)
+			return r;
+		ends.net_unix = net_unix;
+	}
+	for (struct dirent *entry; (entry = readdir(fds));) {
+		unsigned long inode = socket_inode(dirfd(fds), entry->d_name);
+
+		if (inode && is_end(&ends, inode))
+			return 1;
+	}
+	return 0;
+}
+
+/*
+ * Does the value of an option name the path, as "unix:PATH,server=on", "path=PATH" or in JSON?
+ * QemuOpts has a comma in the path twice.
+ */
+static bool value_names_path(const char *value, const char *path)
+{
+	size_t len = strlen(path), n = 0;
+	wss_auto_free char *doubled = malloc(2 * len + 1);
+
+	if (!doubled || !len)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		doubled[n++] = path[i];
+		if (path[i] == ',')
+			doubled[n++] = ',';
+	}
+	doubled[n] = '\0';
+	for (const char *at = value; (at = strstr(at, doubled)); at++)
+		if (at > value && strchr(":=\"", at[-1]) && strchr(",\"", at[n]))
+			return true;
+	return false;
+}
+
+/* Does the value of an option hand QEMU a descriptor of its own that is a socket: "fd=N"? */
+static bool value_names_socket_fd(const struct wss_process *process, const char *value)
+{
+	const char *fd = strstr(value, "fd=");
+	wss_auto_dir DIR *fds = NULL;
+	char number[16];
+	size_t digits;
+
+	if (!fd || (fd > value && fd[-1] != ',') ||
+	    wss_root_opendir(&process->proc, "fd", &fds) < 0)
+		return false;
+	fd += strlen("fd=");
+	digits = strspn(fd, "0123456789");
+	if (!digits || digits >= sizeof(number))
+		return false;
+	memcpy(number, fd, digits);
+	number[digits] = '\0';
+	return socket_inode(dirfd(fds), number) != 0;
+}
+
+static bool serves(const struct wss_process *process, const char *cmdline, size_t len,
+		   const char *path)
+{
+	static const char *const options[] = { "qmp", "qmp-pretty", "chardev" };
+	const char *end = cmdline + len;
+
+	for (const char *arg = cmdline; arg < end; arg += strlen(arg) + 1) {
+		const char *value = arg + strlen(arg) + 1;
+		const char *name = arg + (arg[0] == '-') + (arg[0] == '-' && arg[1] == '-');
+
+		for (size_t i = 0; name > arg && value < end && i < 3; i++)
+			if (!strcmp(name, options[i]) &&
+			    (value_names_path(value, path) ||
+			     (!strcmp(name, "chardev") && value_names_socket_fd(process, value))))
+				return true;
+	}
+	return false;
+}
+
+/* A guest without a UUID is known by the socket that its QEMU says it listens on. */
+static int check_serves(const struct wss_process *process, const char *path, struct wss_error *err)
+{
+	wss_auto_free char *cmdline = NULL;
+	char comm[64] = "?";
+	size_t len;
+	int r = wss_procfile_is_named_like_qemu(&process->proc);
+
+	if (r < 0)
+		return wss_process_error(process, r, "exe", err);
+	wss_root_read_line(&process->proc, "comm", comm, sizeof(comm));
+	if (!r)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "process %d (%s) is not QEMU, and the guest has no UUID",
+				     process->pid, comm);
+	r = wss_root_read(&process->proc, "cmdline", WSS_CMDLINE_MAX, &cmdline, &len);
+	if (r < 0)
+		return wss_process_error(process, r, "cmdline", err);
+	if (!serves(process, cmdline, len, path))
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "no option of process %d (%s) says that it listens on this socket, "
+				     "and the guest has no UUID: start QEMU with -uuid",
+				     process->pid, comm);
+	return 0;
+}
+
+int wss_qmppeer_check(const struct wss_process *process, const struct qmp_peer *peer,
+		      const char *uuid, struct wss_error *err)
+{
+	/* What root listens on, root may have handed to anybody. */
+	uid_t owner = peer->uid == 0 ? WSS_UID_ANY : peer->uid;
+	int r = holds_end(&process->proc, peer);
+	char comm[64] = "?";
+
+	if (r < 0)
+		return wss_process_error(process, r, "fd", err);
+	wss_root_read_line(&process->proc, "comm", comm, sizeof(comm));
+	if (!r)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "process %d (%s) has the pid of the one that listened on the "
+				     "socket, but does not hold its connection",
+				     process->pid, comm);
+	if (wss_process_check_owner(process, owner, err) < 0)
+		return -1;
+	return uuid ? wss_process_check_uuid(process, uuid, err)
+		    : check_serves(process, peer->path, err);
+}
+
+int wss_qmppeer_hold(const struct wss_root *root, const struct qmp_peer *peer, const char *uuid,
+		     struct wss_process *ret_process, struct wss_error *err)
+{
+	struct wss_process process;
+
+	if (wss_process_hold(root, peer->pid, NULL, &process, err) < 0)
+		return wss_error_prefix(err, "the one that listened on the socket");
+	/* Through what is held: the pid alone may be another process's at any time. */
+	if (wss_qmppeer_check(&process, peer, uuid, err) < 0) {
+		wss_process_release(&process);
+		return -1;
+	}
+	*ret_process = process;
+	return 0;
+}
