@@ -15,6 +15,8 @@
  *	ram MIB TOUCH_MIB [memfd|anonymous]
  *	                        hold that much memory, all of it written once, and go on
  *	                        touching the first TOUCH_MIB: a guest to measure
+ *	fork                    the process that listens forks and exits, its child serves; the
+ *				child ends with the test's pid namespace, or must be ended
  *	connect                 starts the actions that replace the greeting
  *	on COMMAND              starts the actions for a command; the second section of the
  *	                        same name is for its second call and so on, the last repeats;
@@ -360,9 +362,11 @@ int main(int argc, char **argv)
 	if (argc - verbose < 3)
 		fake_die("usage: fake-qmp [-v] SOCKET SCRIPT [ARGUMENT…]");
 	fake_script_load(argv[2], &script);
+	listener = listen_on(argv[1]);
+	if (script.fork && fork() > 0)
+		return 0;
 	if (script.guest.ram_mib)
 		fake_ram_start(&script.guest);
-	listener = listen_on(argv[1]);
 	printf("ready %s %d\n", argv[1], (int)getpid());
 	fflush(stdout);
 	for (;;) {

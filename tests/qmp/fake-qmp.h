@@ -38,6 +38,7 @@ struct fake_script {
 	struct fake_section *sections;
 	size_t count;
 	struct fake_guest guest;
+	bool fork; /* the listener exits, its child serves */
 };
 
 /* Reads a script or exits with a message that has the line number. */

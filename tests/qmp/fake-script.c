@@ -112,6 +112,10 @@ static bool take_line(struct fake_script *script, char *line)
 		add_section(script, args);
 		return true;
 	}
+	if (!strcmp(line, "fork") && !*args) {
+		script->fork = true;
+		return true;
+	}
 	if (!strcmp(line, "ram"))
 		return set_ram(&script->guest, args);
 	if (!strcmp(line, "set")) {
