@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "base/file.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/stop.h"
+
+#define LOCK_STEP_NS (2 * WSS_NS_PER_MS)
+#define LOCK_STOP_NS (200 * WSS_NS_PER_MS)
+/* poll() promises room for this much in a pipe, so that a write of it does not block. */
+#define PIECE_BYTES 4096
+
+static int open_failed(int errnum, struct wss_error *err)
+{
+	return wss_error_errno(err, errnum == ENOENT ? WSS_ERR_GONE : WSS_ERR_FAILED, errnum,
+			       "cannot open it");
+}
+
+static bool names_directory(const char *name)
+{
+	return !*name || !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+int wss_place_find(const char *path, struct wss_place *ret_place, struct wss_error *err)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	wss_auto_free char *directory =
+		slash ? strndup(path, (size_t)(name - path)) : strdup(".");
+	wss_auto_free char *copy = strdup(name);
+	int fd;
+
+	if (!directory || !copy)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (names_directory(name))
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     *path ? "it is a directory, not a regular file"
+					   : "no file named");
+	fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return wss_error_errno(err, errno == ENOENT ? WSS_ERR_GONE : WSS_ERR_FAILED,
+				       errno, "cannot open its directory");
+	*ret_place = (struct wss_place){fd, wss_steal_ptr(copy)};
+	return 0;
+}
+
+void wss_place_release(struct wss_place *place)
+{
+	if (place->dirfd >= 0)
+		close(place->dirfd);
+	free(place->name);
+	*place = (struct wss_place)WSS_PLACE_INIT;
+}
+
+static const char *kind_of(mode_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFLNK:
+		return "symbolic link";
+	case S_IFDIR:
+		return "directory";
+	case S_IFIFO:
+		return "FIFO";
+	case S_IFSOCK:
+		return "socket";
+	default:
+		return "device";
+	}
+}
+
+int wss_file_check_regular(const struct stat *st, struct wss_error *err)
+{
+	if (S_ISREG(st->st_mode))
+		return 0;
+	return wss_error_set(err, WSS_ERR_FAILED, "it is a %s, not a regular file",
+			     kind_of(st->st_mode));
+}
+
+/* Whoever owns a file in /tmp may have made it to learn what is written there. */
+static int check_owner(const struct wss_place *place, const struct stat *st,
+		       struct wss_error *err)
+{
+	struct stat directory;
+
+	if (st->st_uid == geteuid())
+		return 0;
+	if (fstat(place->dirfd, &directory) < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno,
+				       "cannot look at its directory");
+	if (!(directory.st_mode & S_ISVTX) || !(directory.st_mode & S_IWOTH))
+		return 0;
+	return wss_error_set(err, WSS_ERR_FAILED,
+			     "it belongs to another user (uid %lu), in a directory where "
+			     "everyone may make files",
+			     (unsigned long)st->st_uid);
+}
+
+/* A descriptor that only names what has the place: 1, 0, -1. */
+static int hold(const struct wss_place *place, int *ret_fd, struct stat *ret_st,
+		struct wss_error *err)
+{
+	wss_auto_close int fd =
+		openat(place->dirfd, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0)
+		return open_failed(errno, err);
+	if (fstat(fd, ret_st) < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot look at it");
+	if (wss_file_check_regular(ret_st, err) < 0 || check_owner(place, ret_st, err) < 0)
+		return -1;
+	*ret_fd = wss_steal_fd(&fd);
+	return 1;
+}
+
+int wss_place_look(const struct wss_place *place, struct stat *ret_st, struct wss_error *err)
+{
+	wss_auto_close int fd = -1;
+
+	return hold(place, &fd, ret_st, err);
+}
+
+/* Opens what an O_PATH descriptor names, which is a regular file. */
+static int reopen(int fd, int flags, int *ret_fd, struct wss_error *err)
+{
+	char link[32];
+	int opened;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	opened = open(link, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (opened < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot open it");
+	*ret_fd = opened;
+	return 0;
+}
+
+int wss_place_open(const struct wss_place *place, int *ret_fd, struct wss_error *err)
+{
+	wss_auto_close int fd = -1;
+	struct stat st;
+	int r = hold(place, &fd, &st, err);
+
+	if (r <= 0)
+		return r;
+	return reopen(fd, O_RDWR, ret_fd, err) < 0 ? -1 : 1;
+}
+
+int wss_file_open(const char *path, int *ret_fd, struct wss_error *err)
+{
+	wss_auto_close int fd = open(path, O_PATH | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return open_failed(errno, err);
+	if (fstat(fd, &st) < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot look at it");
+	if (wss_file_check_regular(&st, err) < 0)
+		return -1;
+	return reopen(fd, O_RDONLY, ret_fd, err);
+}
+
+/* The descriptor that path means; -1 where it is another path. */
+static int descriptor_named(const char *path, bool write)
+{
+	const char *digits = path + strlen("/dev/fd/");
+	unsigned long number;
+	char *end;
+
+	if (!strcmp(path, "-"))
+		return write ? STDOUT_FILENO : STDIN_FILENO;
+	if (!strcmp(path, "/dev/stdin"))
+		return STDIN_FILENO;
+	if (!strcmp(path, "/dev/stdout"))
+		return STDOUT_FILENO;
+	if (!strcmp(path, "/dev/stderr"))
+		return STDERR_FILENO;
+	if (strncmp(path, "/dev/fd/", strlen("/dev/fd/")) || !isdigit((unsigned char)*digits))
+		return -1;
+	errno = 0;
+	number = strtoul(digits, &end, 10);
+	return *end || errno || number > INT_MAX ? -1 : (int)number;
+}
+
+int wss_file_open_special(const char *path, bool write, int *ret_fd, struct wss_error *err)
+{
+	int fd = descriptor_named(path, write), copy;
+	struct stat st;
+
+	if (fd >= 0) {
+		int flags = fcntl(fd, F_GETFD);
+
+		/* All that the program opens itself has the flag: what was inherited has not.
+		 */
+		copy = flags < 0 || (flags & FD_CLOEXEC) ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		if (copy < 0)
+			return wss_error_set(err, WSS_ERR_FAILED,
+					     "no such descriptor is open");
+		*ret_fd = copy;
+		return 1;
+	}
+	if (strncmp(path, "/dev/", strlen("/dev/")) || lstat(path, &st) < 0 ||
+	    !S_ISCHR(st.st_mode))
+		return 0;
+	fd = open(path, (write ? O_WRONLY : O_RDONLY) | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK |
+				O_CLOEXEC);
+	if (fd < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot open it");
+	*ret_fd = fd;
+	return 1;
+}
+
+/* Until the descriptor is ready, or a stop is requested. */
+static int wait_ready(int fd, short events, struct wss_error *err)
+{
+	struct pollfd fds[2] = {{.fd = fd, .events = events},
+				{.fd = wss_stop_fd(), .events = POLLIN}};
+
+	while (!wss_stop_requested()) {
+		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+			return wss_error_errno(err, WSS_ERR_FAILED, errno,
+					       "cannot wait for it");
+		if (fds[0].revents && !wss_stop_requested())
+			return 0;
+		fds[0].revents = 0;
+	}
+	return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+}
+
+int wss_file_write(int fd, const char *data, size_t size, struct wss_error *err)
+{
+	while (size) {
+		size_t piece = size < PIECE_BYTES ? size : PIECE_BYTES;
+		ssize_t n;
+
+		if (wait_ready(fd, POLLOUT, err) < 0)
+			return -1;
+		n = write(fd, data, piece);
+		if (n < 0 && errno != EINTR && errno != EAGAIN)
+			return wss_error_errno(err, WSS_ERR_FAILED, errno,
+					       "cannot write to it");
+		if (n > 0) {
+			data += n;
+			size -= (size_t)n;
+		}
+	}
+	return 0;
+}
+
+/* At most size bytes; *ret_len is how many there were. */
+static int read_up_to(int fd, char *data, size_t size, size_t *ret_len, struct wss_error *err)
+{
+	size_t len = 0;
+
+	while (len < size) {
+		ssize_t n;
+
+		if (wait_ready(fd, POLLIN, err) < 0)
+			return -1;
+		n = read(fd, data + len, size - len);
+		if (n == 0)
+			break;
+		if (n < 0 && errno != EINTR && errno != EAGAIN)
+			return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot read it");
+		if (n > 0)
+			len += (size_t)n;
+	}
+	*ret_len = len;
+	return 0;
+}
+
+int wss_file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
+		  struct wss_error *err)
+{
+	wss_auto_close int fd = -1;
+	wss_auto_free char *text = NULL;
+	int r = wss_file_open_special(path, false, &fd, err);
+
+	if (r < 0 || (r == 0 && wss_file_open(path, &fd, err) < 0))
+		return -1;
+	text = malloc(max + 2);
+	if (!text)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (read_up_to(fd, text, max + 1, ret_len, err) < 0)
+		return -1;
+	if (*ret_len > max)
+		return wss_error_set(err, WSS_ERR_FAILED, "it is longer than %zu bytes", max);
+	text[*ret_len] = '\0';
+	*ret_text = wss_steal_ptr(text);
+	return 0;
+}
+
+static struct flock byte_lock(int64_t offset, short type)
+{
+	return (struct flock){
+		.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)offset, .l_len = 1};
+}
+
+int wss_file_lock(int fd, int64_t offset, uint64_t timeout_ns, struct wss_error *err)
+{
+	uint64_t deadline_ns = wss_clock_now_ns() + timeout_ns;
+	bool stopping = false;
+
+	for (;;) {
+		struct flock area = byte_lock(offset, F_WRLCK);
+		uint64_t now_ns;
+
+		if (fcntl(fd, F_OFD_SETLK, &area) == 0)
+			return 0;
+		if (errno != EAGAIN && errno != EACCES && errno != EINTR)
+			return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot lock it");
+		now_ns = wss_clock_now_ns();
+		if (!stopping && wss_stop_requested()) {
+			stopping = true;
+			if (deadline_ns > now_ns + LOCK_STOP_NS)
+				deadline_ns = now_ns + LOCK_STOP_NS;
+		}
+		if (now_ns >= deadline_ns)
+			return stopping && timeout_ns
+				       ? wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted")
+				       : wss_error_set(err, WSS_ERR_BUSY,
+						       "another process has it locked");
+		/* Not by the stop's own poll, which returns at once when a stop was requested.
+		 */
+		if (stopping)
+			poll(NULL, 0, 1);
+		else
+			wss_clock_sleep_until_ns(now_ns + LOCK_STEP_NS);
+	}
+}
+
+void wss_file_unlock(int fd, int64_t offset)
+{
+	struct flock area = byte_lock(offset, F_UNLCK);
+
+	fcntl(fd, F_OFD_SETLK, &area);
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hosttest.h"
+
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/file.h"
+#include "base/io.h"
+#include "base/newfile.h"
+#include "base/stop.h"
+
+#define NOBODY 65534
+
+static char *tree;
+static char path[PATH_MAX];
+
+static int set_up(void **unused)
+{
+	(void)unused;
+	tree = make_tree();
+	make_path(path, "%s/file", tree);
+	return 0;
+}
+
+static int tear_down(void **unused)
+{
+	(void)unused;
+	remove_tree(tree);
+	return 0;
+}
+
+static void put(const char *name, const char *text, mode_t mode)
+{
+	int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	assert_int_equal(fchmod(fd, mode), 0);
+	close(fd);
+}
+
+static void holds(const char *name, const char *text)
+{
+	char data[64] = "";
+	int fd = open(name, O_RDONLY);
+
+	assert_true(fd >= 0);
+	assert_true(read(fd, data, sizeof(data) - 1) >= 0);
+	close(fd);
+	assert_string_equal(data, text);
+}
+
+/* A whole new file with a text. */
+static int replace(const char *text, bool over, struct wss_error *err)
+{
+	wss_auto_newfile struct wss_newfile file = WSS_NEWFILE_INIT;
+
+	if (wss_newfile_make(path, 0600, &file, err) < 0)
+		return -1;
+	assert_int_equal(wss_io_pwrite(file.fd, text, strlen(text), 0), 0);
+	return wss_newfile_name(&file, over, err);
+}
+
+static int files_in_tree(void)
+{
+	wss_auto_dir DIR *dir = opendir(tree);
+	int n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	return n - 2;
+}
+
+static void test_new_file(void **unused)
+{
+	struct stat old, new;
+
+	(void)unused;
+	assert_int_equal(replace("first", false, NULL), 0);
+	holds(path, "first");
+	assert_int_equal(chmod(path, 0666), 0);
+	assert_int_equal(stat(path, &old), 0);
+	assert_int_equal(replace("second", true, NULL), 0);
+	holds(path, "second");
+	assert_int_equal(stat(path, &new), 0);
+	assert_int_equal(new.st_mode & 07777, 0600);
+	assert_true(old.st_ino != new.st_ino);
+	assert_int_equal(files_in_tree(), 1);
+}
+
+/* What is open or has another name is neither written to nor cut. */
+static void test_old_file_stays(void **unused)
+{
+	char other[PATH_MAX];
+
+	(void)unused;
+	put(path, "old", 0644);
+	assert_int_equal(link(path, make_path(other, "%s/other", tree)), 0);
+	assert_int_equal(replace("new", true, NULL), 0);
+	holds(other, "old");
+	holds(path, "new");
+}
+
+static void test_name_is_taken(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	put(path, "theirs", 0600);
+	assert_int_equal(replace("ours", false, &err), -1);
+	assert_error(&err, WSS_ERR_BUSY, "just made it");
+	holds(path, "theirs");
+	assert_int_equal(files_in_tree(), 1);
+}
+
+static void test_nothing_stays_of_what_is_given_up(void **unused)
+{
+	struct wss_newfile file = WSS_NEWFILE_INIT;
+
+	(void)unused;
+	assert_int_equal(wss_newfile_make(path, 0600, &file, NULL), 0);
+	assert_int_equal(files_in_tree(), 1);
+	wss_newfile_release(&file);
+	wss_newfile_release(&file);
+	assert_int_equal(files_in_tree(), 0);
+}
+
+/* Every way of opening refuses what has the place, and leaves it alone. */
+static void refused(const char *what)
+{
+	wss_auto_place struct wss_place place = WSS_PLACE_INIT;
+	struct wss_error err = WSS_ERROR_INIT;
+	struct stat before, after;
+	int fd = -1;
+
+	assert_int_equal(lstat(path, &before), 0);
+	assert_int_equal(wss_newfile_check(path, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, what);
+	assert_int_equal(replace("x", true, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, what);
+	assert_int_equal(wss_place_find(path, &place, NULL), 0);
+	assert_int_equal(wss_place_open(&place, &fd, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, what);
+	assert_int_equal(fd, -1);
+	assert_int_equal(lstat(path, &after), 0);
+	assert_int_equal(after.st_ino, before.st_ino);
+}
+
+static void test_special_files(void **unused)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct wss_error err = WSS_ERROR_INIT;
+	char other[PATH_MAX];
+	int fd;
+
+	(void)unused;
+	assert_int_equal(mkfifo(path, 0600), 0);
+	refused("a FIFO, not a regular file");
+	assert_int_equal(wss_file_open(path, &fd, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "a FIFO");
+	unlink(path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	refused("a directory");
+	rmdir(path);
+	fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%.100s", path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	refused("a socket");
+	close(fd);
+	unlink(path);
+	put(make_path(other, "%s/other", tree), "theirs", 0644);
+	assert_int_equal(symlink("other", path), 0);
+	refused("a symbolic link");
+	/* Reading follows it. */
+	assert_int_equal(wss_file_open(path, &fd, NULL), 0);
+	close(fd);
+	holds(other, "theirs");
+	unlink(other);
+	refused("a symbolic link");
+}
+
+static void test_places(void **unused)
+{
+	struct wss_place place = WSS_PLACE_INIT;
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	assert_int_equal(wss_place_find("", &place, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "no file named");
+	assert_int_equal(wss_place_find("/", &place, NULL), -1);
+	assert_int_equal(wss_place_find(".", &place, NULL), -1);
+	assert_int_equal(wss_place_find("x/..", &place, NULL), -1);
+	assert_int_equal(wss_place_find("/nowhere/at/all", &place, &err), -1);
+	assert_error(&err, WSS_ERR_GONE, "its directory");
+	assert_int_equal(wss_place_find("/dev/null/x", &place, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "its directory");
+	assert_int_equal(wss_place_find("file", &place, NULL), 0);
+	assert_string_equal(place.name, "file");
+	wss_place_release(&place);
+	wss_place_release(&place);
+}
+
+/* Runs fn as another user, who may do with the directory what its mode says. */
+static int as_nobody(int (*fn)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(setgid(NOBODY) < 0 || setuid(NOBODY) < 0 ? 99 : fn());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static int replace_as_other(void)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	if (replace("mine", true, &err) < 0)
+		return strstr(err.text, "belongs to another user") ? 2 : 3;
+	return 0;
+}
+
+static int make_as_other(void)
+{
+	put(path, "theirs", 0666);
+	return 0;
+}
+
+static int check_as_other(void)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	return wss_newfile_check(path, &err) < 0 ? 1 : 0;
+}
+
+/* /tmp: what another user has made there is neither written to nor replaced, also by root. */
+static void test_sticky_directory(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct stat st;
+
+	(void)unused;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chmod(tree, 01777), 0);
+	assert_int_equal(as_nobody(make_as_other), 0);
+	refused("belongs to another user (uid 65534)");
+	holds(path, "theirs");
+	unlink(path);
+	put(path, "root's", 0666);
+	assert_int_equal(as_nobody(replace_as_other), 2);
+	holds(path, "root's");
+	/* Elsewhere the file is replaced, and belongs to whoever made the new one. */
+	assert_int_equal(chmod(tree, 0777), 0);
+	assert_int_equal(as_nobody(replace_as_other), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_uid, NOBODY);
+	assert_int_equal(replace("root's", true, &err), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_uid, 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	/* A directory that may not be written to is found out before. */
+	assert_int_equal(chmod(tree, 0755), 0);
+	assert_int_equal(as_nobody(check_as_other), 1);
+}
+
+/* What descriptors a path may mean: those that were inherited, as they are. */
+static void test_descriptors(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	char name[32], data[8] = "";
+	int fds[2], fd = -1, own;
+
+	(void)unused;
+	assert_int_equal(pipe(fds), 0);
+	own = fcntl(fds[1], F_DUPFD_CLOEXEC, 3);
+	snprintf(name, sizeof(name), "/dev/fd/%d", fds[1]);
+	assert_int_equal(wss_file_open_special(name, true, &fd, NULL), 1);
+	assert_int_equal(wss_file_write(fd, "text", 4, NULL), 0);
+	assert_int_equal(read(fds[0], data, sizeof(data)), 4);
+	assert_string_equal(data, "text");
+	close(fd);
+	snprintf(name, sizeof(name), "/dev/fd/%d", own);
+	assert_int_equal(wss_file_open_special(name, true, &fd, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "no such descriptor");
+	assert_int_equal(wss_file_open_special("/dev/fd/99999999999", true, &fd, &err), 0);
+	assert_int_equal(wss_file_open_special("/dev/fd/", true, &fd, &err), 0);
+	assert_int_equal(wss_file_open_special("/dev/fd/1x", true, &fd, &err), 0);
+	assert_int_equal(wss_file_open_special(path, true, &fd, &err), 0);
+	assert_int_equal(wss_file_open_special("/dev/shm", true, &fd, &err), 0);
+	assert_int_equal(wss_file_open_special("/dev/full", true, &fd, NULL), 1);
+	assert_int_equal(wss_file_write(fd, "text", 4, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "No space left");
+	close(fd);
+	/* Its reader has gone. */
+	close(fds[0]);
+	assert_int_equal(wss_file_write(own, "text", 4, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "Broken pipe");
+	close(fds[1]);
+	close(own);
+}
+
+static void test_read(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	char name[32], *text;
+	size_t len;
+	int fds[2];
+
+	(void)unused;
+	put(path, "12345", 0600);
+	assert_int_equal(wss_file_read(path, 5, &text, &len, NULL), 0);
+	assert_string_equal(text, "12345");
+	assert_int_equal(len, 5);
+	free(text);
+	assert_int_equal(wss_file_read(path, 4, &text, &len, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "longer than 4 bytes");
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(write(fds[1], "abc", 3), 3);
+	close(fds[1]);
+	snprintf(name, sizeof(name), "/dev/fd/%d", fds[0]);
+	assert_int_equal(wss_file_read(name, 5, &text, &len, NULL), 0);
+	assert_string_equal(text, "abc");
+	free(text);
+	close(fds[0]);
+}
+
+static void test_lock(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	uint64_t began_ns;
+	int one, two;
+
+	(void)unused;
+	put(path, "", 0600);
+	one = open(path, O_RDWR);
+	two = open(path, O_RDWR);
+	assert_int_equal(wss_file_lock(one, 7, 0, NULL), 0);
+	assert_int_equal(wss_file_lock(two, 8, 0, NULL), 0);
+	assert_int_equal(wss_file_lock(two, 7, 0, &err), -1);
+	assert_error(&err, WSS_ERR_BUSY, "locked");
+	began_ns = wss_clock_now_ns();
+	assert_int_equal(wss_file_lock(two, 7, 50 * WSS_NS_PER_MS, &err), -1);
+	assert_error(&err, WSS_ERR_BUSY, "locked");
+	assert_true(wss_clock_now_ns() - began_ns >= 50 * WSS_NS_PER_MS);
+	wss_file_unlock(one, 7);
+	assert_int_equal(wss_file_lock(two, 7, 0, NULL), 0);
+	close(one);
+	close(two);
+}
+
+/* A stop ends the waiting for a lock, and for the reader of a pipe. Last: the flag stays. */
+static void test_stop(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	static char data[1 << 20];
+	uint64_t began_ns;
+	int one, two, fds[2];
+
+	(void)unused;
+	put(path, "", 0600);
+	one = open(path, O_RDWR);
+	two = open(path, O_RDWR);
+	assert_int_equal(wss_file_lock(one, 0, 0, NULL), 0);
+	assert_int_equal(pipe(fds), 0);
+	wss_stop_install();
+	alarm(60);
+	raise(SIGTERM);
+	began_ns = wss_clock_now_ns();
+	assert_int_equal(wss_file_lock(two, 0, 60 * WSS_NS_PER_S, &err), -1);
+	assert_error(&err, WSS_ERR_INTERRUPTED, NULL);
+	assert_int_equal(wss_file_write(fds[1], data, sizeof(data), &err), -1);
+	assert_error(&err, WSS_ERR_INTERRUPTED, NULL);
+	assert_true(wss_clock_now_ns() - began_ns < 10 * WSS_NS_PER_S);
+	alarm(0);
+	/* What nobody holds is still to be had: a recording is ended with it. */
+	wss_file_unlock(one, 0);
+	assert_int_equal(wss_file_lock(two, 0, 60 * WSS_NS_PER_S, NULL), 0);
+	close(one);
+	close(two);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(test_new_file),
+		TEST(test_old_file_stays),
+		TEST(test_name_is_taken),
+		TEST(test_nothing_stays_of_what_is_given_up),
+		TEST(test_special_files),
+		TEST(test_places),
+		TEST(test_sticky_directory),
+		TEST(test_descriptors),
+		TEST(test_read),
+		TEST(test_lock),
+		TEST(test_stop),
+	};
+
+	/* As in the program, which ignores it. */
+	signal(SIGPIPE, SIG_IGN);
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
