@@ -182,6 +182,8 @@ static int heatmap_run(struct wss_cli *cli, int argc, char **argv)
 		fputs(wss_help_heatmap, stdout);
 		return WSS_EXIT_OK;
 	}
+	if (wss_plot_check(options.files.plot, !options.hot_first, &err) < 0)
+		return wss_cli_error(&err);
 	files = calloc((size_t)cli->n_domains, sizeof(struct wss_recfile *));
 	r = files ? heatmap_files(cli, &options, files, (size_t)cli->n_domains, &err)
 		  : wss_error_set(&err, WSS_ERR_NO_MEMORY, "out of memory");

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cmd/hosts.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/units.h"
 
 #define TIMEOUT_MAX_NS (3600 * WSS_NS_PER_S)
@@ -29,23 +28,14 @@ int wss_hosts_option(struct wss_hosts *hosts, int c, const char *value, struct w
 
 static int read_file(struct wss_hosts *hosts, struct wss_error *err)
 {
-	wss_auto_file FILE *f = fopen(hosts->file, "re");
 	size_t len;
 
-	if (!f)
-		return wss_error_errno(err, WSS_ERR_USAGE, errno, "--hosts: cannot read '%s'",
-				       hosts->file);
-	hosts->text = malloc(FILE_MAX + 1);
-	if (!hosts->text)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	len = fread(hosts->text, 1, FILE_MAX + 1, f);
-	if (ferror(f))
-		return wss_error_errno(err, WSS_ERR_USAGE, errno, "--hosts: cannot read '%s'",
-				       hosts->file);
-	if (len > FILE_MAX)
-		return wss_error_set(err, WSS_ERR_USAGE, "--hosts: '%s' is longer than 1 MiB",
-				     hosts->file);
-	hosts->text[len] = '\0';
+	if (wss_file_read(hosts->file, FILE_MAX, &hosts->text, &len, err) < 0) {
+		if (err->code == WSS_ERR_INTERRUPTED)
+			return -1;
+		err->code = WSS_ERR_USAGE;
+		return wss_error_prefix(err, "--hosts: cannot read '%s'", hosts->file);
+	}
 	/* What comes after it would be left out without a word. */
 	if (strlen(hosts->text) != len)
 		return wss_error_set(err, WSS_ERR_USAGE, "--hosts: '%s' is no text", hosts->file);

@@ -1,104 +1,95 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cmd/plot.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
+#include "base/newfile.h"
 
-/* The stream is closed, and errno is that of what failed first. */
-static int draw_into(FILE *f, void (*draw)(FILE *f, const void *opaque), const void *opaque)
+/* A picture tells what the recording tells that it was drawn from. */
+#define PICTURE_MODE 0600
+
+/* In memory first: nothing that was begun is left in a file or a pipe when memory is short. */
+static int draw_picture(void (*draw)(FILE *f, const void *opaque), const void *opaque,
+			char **ret_text, size_t *ret_size, struct wss_error *err)
 {
-	errno = 0;
+	wss_auto_file FILE *f = open_memstream(ret_text, ret_size);
+	bool bad;
+
+	if (!f)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	draw(f, opaque);
-	if (ferror(f)) {
-		int why = errno ? errno : EIO;
+	bad = ferror(f);
+	if (fclose(wss_steal_ptr(f)) != 0 || bad)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	return 0;
+}
 
-		fclose(f);
-		errno = why;
+static int write_file(const char *path, const char *text, size_t size, struct wss_error *err)
+{
+	wss_auto_newfile struct wss_newfile file = WSS_NEWFILE_INIT;
+	int r;
+
+	if (wss_newfile_make(path, PICTURE_MODE, &file, err) < 0)
 		return -1;
-	}
-	return fclose(f) == 0 ? 0 : -1;
+	r = wss_io_pwrite(file.fd, text, size, 0);
+	if (r < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, -r, "cannot write to it");
+	return wss_newfile_name(&file, true, err);
 }
 
-/* A picture for a terminal, a pipe or a device goes into it: it is not replaced by a file. */
-static bool is_special(const char *path)
+static int write_picture(const char *path, const char *text, size_t size,
+			 struct wss_error *err)
 {
-	struct stat st;
+	wss_auto_close int fd = -1;
+	int r = wss_file_open_special(path, true, &fd, err);
 
-	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+	if (r < 0)
+		return -1;
+	return r ? wss_file_write(fd, text, size, err) : write_file(path, text, size, err);
 }
 
-static int write_special(const char *path, void (*draw)(FILE *f, const void *opaque),
-			 const void *opaque, struct wss_error *err)
+/* An interruption is what it is, and nothing about the file. */
+static int plot_failed(const char *path, struct wss_error *err)
 {
-	FILE *f = fopen(path, "we");
+	if (err->code == WSS_ERR_INTERRUPTED)
+		return -1;
+	/* The command was given a name that cannot be written to: no guest is gone. */
+	err->code = WSS_ERR_FAILED;
+	return wss_error_prefix(err, "--plot: cannot write %s", path);
+}
 
-	if (f && draw_into(f, draw, opaque) == 0)
+int wss_plot_check(const char *path, bool alone, struct wss_error *err)
+{
+	wss_auto_close int fd = -1;
+	int r;
+
+	if (!path)
 		return 0;
-	return wss_error_errno(err, WSS_ERR_FAILED, errno, "--plot: cannot write %s", path);
-}
-
-/*
- * A new file beside target, under a name that nobody else has: hidden, and short however long
- * target's is. By open(2), so that its mode is a new file's. NULL with errno.
- */
-static FILE *open_beside(const char *target, char **ret_name)
-{
-	const char *slash = strrchr(target, '/');
-	int directory = slash ? (int)(slash + 1 - target) : 0;
-
-	for (int attempt = 0; attempt < 100; attempt++) {
-		unsigned long long number;
-		int fd;
-
-		if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
-			return NULL;
-		if (asprintf(ret_name, "%.*s.virt-wss-%016llx.new", directory, target, number) < 0) {
-			*ret_name = NULL;
-			errno = ENOMEM;
-			return NULL;
-		}
-		fd = open(*ret_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (fd >= 0) {
-			FILE *f = fdopen(fd, "w");
-
-			if (!f)
-				close(fd);
-			return f;
-		}
-		free(wss_steal_ptr(*ret_name));
-		if (errno != EEXIST)
-			break;
-	}
-	return NULL;
+	if (!strcmp(path, "-") && !alone)
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"--plot: '-' would mix the picture with the table: name a file");
+	r = wss_file_open_special(path, true, &fd, err);
+	if (r < 0 || (r == 0 && wss_newfile_check(path, err) < 0))
+		return plot_failed(path, err);
+	return 0;
 }
 
 int wss_plot_write(const char *path, void (*draw)(FILE *f, const void *opaque), const void *opaque,
 		   struct wss_error *err)
 {
-	/* Of a symbolic link the file that it leads to is replaced. */
-	wss_auto_free char *real = realpath(path, NULL);
-	const char *target = real ? real : path;
-	wss_auto_free char *temporary = NULL;
-	FILE *f;
+	wss_auto_free char *text = NULL;
+	size_t size = 0;
 
-	if (is_special(path))
-		return write_special(path, draw, opaque, err);
-	f = open_beside(target, &temporary);
-	if (f && draw_into(f, draw, opaque) == 0 && rename(temporary, target) == 0)
-		return 0;
-	wss_error_errno(err, WSS_ERR_FAILED, errno, "--plot: cannot write %s", path);
-	if (temporary)
-		unlink(temporary);
-	return -1;
+	if (draw_picture(draw, opaque, &text, &size, err) < 0)
+		return -1;
+	return write_picture(path, text, size, err) < 0 ? plot_failed(path, err) : 0;
 }
 
 int wss_terminal_width(void)

@@ -3,13 +3,23 @@
 #ifndef WSS_CMD_PLOT_H
 #define WSS_CMD_PLOT_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/error.h"
 
 /*
- * Writes a picture to path by draw(f, opaque): it is whole or not there, being written to
- * a new file beside it, which is then moved. No other file is touched. WSS_ERR_FAILED.
+ * Could wss_plot_write() write to path? For before a measurement. NULL: nothing is to be
+ * written. alone: the command prints nothing else, so that "-" makes sense; else WSS_ERR_USAGE
+ * for that. WSS_ERR_FAILED.
+ */
+int wss_plot_check(const char *path, bool alone, struct wss_error *err);
+
+/*
+ * Writes a picture to path by draw(f, opaque): a new file, for its owner only, which is then
+ * moved to path, so that the picture is whole or not there and no other file is touched. Into
+ * what wss_file_open_special() takes it is written as it is: "-" is the standard output.
+ * WSS_ERR_FAILED where path is another FIFO, device or symbolic link; WSS_ERR_INTERRUPTED.
  */
 int wss_plot_write(const char *path, void (*draw)(FILE *f, const void *opaque), const void *opaque,
 		   struct wss_error *err);

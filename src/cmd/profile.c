@@ -339,6 +339,8 @@ static int profile_run(struct wss_cli *cli, int argc, char **argv)
 		fputs(wss_help_profile, stdout);
 		return WSS_EXIT_OK;
 	}
+	if (wss_plot_check(options.plot, false, &err) < 0)
+		return wss_cli_error(&err);
 	code = wss_guests_open(cli, &guests, &err) < 0 ? wss_cli_error(&err)
 						       : profile_guests(cli, &options, &guests);
 	wss_guests_close(&guests);

@@ -369,7 +369,8 @@ static int recommend_run(struct wss_cli *cli, int argc, char **argv)
 		return WSS_EXIT_OK;
 	}
 	run.since = wss_clock_wall_seconds() - (time_t)(options.sizing.span_ns / WSS_NS_PER_S);
-	if (wss_report_open(stdout, cli->format, &recommend_layout, &run.report, &err) < 0)
+	if (wss_plot_check(options.plot, false, &err) < 0 ||
+	    wss_report_open(stdout, cli->format, &recommend_layout, &run.report, &err) < 0)
 		return wss_cli_error(&err);
 	r = recommend(&run, &err);
 	if (r < 0 && !run.total) {

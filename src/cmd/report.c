@@ -129,6 +129,8 @@ static int report_run(struct wss_cli *cli, int argc, char **argv)
 		fputs(wss_help_report, stdout);
 		return WSS_EXIT_OK;
 	}
+	if (wss_plot_check(options.files.plot, false, &err) < 0)
+		return wss_cli_error(&err);
 	r = wss_files_open(cli->domains[0], options.files.salvage, &file, &err);
 	if (r == 0)
 		r = report_file(cli, &options, file, &err);

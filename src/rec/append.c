@@ -7,41 +7,42 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
 #include "base/io.h"
 
 /* Behind the end of every file that is ever written. */
-#define LOCK_OFFSET ((off_t)1 << 62)
+#define LOCK_OFFSET ((int64_t)1 << 62)
+/* An addition takes milliseconds; a disk may take seconds. */
+#define LOCK_TIMEOUT_NS (10 * WSS_NS_PER_S)
 
-static struct flock lock_of(enum wss_append_lock lock, short type)
+static int64_t offset_of(enum wss_append_lock lock)
 {
-	return (struct flock){ .l_type = type, .l_whence = SEEK_SET,
-			       .l_start = LOCK_OFFSET + (off_t)lock, .l_len = 1 };
+	return LOCK_OFFSET + (int64_t)lock;
 }
 
 int wss_append_lock(int fd, enum wss_append_lock lock, bool wait, struct wss_error *err)
 {
-	struct flock area = lock_of(lock, F_WRLCK);
-
-	if (fcntl(fd, wait ? F_OFD_SETLKW : F_OFD_SETLK, &area) == 0)
+	if (wss_file_lock(fd, offset_of(lock), wait ? LOCK_TIMEOUT_NS : 0, err) == 0)
 		return 0;
-	if (errno == EINTR)
-		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
-	if (errno == EAGAIN || errno == EACCES)
-		return wss_error_set(err, WSS_ERR_BUSY, "a recording is being written to it");
-	return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot lock it");
+	if (err && err->code == WSS_ERR_BUSY)
+		return wss_error_set(err, WSS_ERR_BUSY,
+				     wait ? "another process has been adding to it for 10 s"
+					  : "a recording is being written to it");
+	return -1;
 }
 
 void wss_append_unlock(int fd, enum wss_append_lock lock)
 {
-	struct flock area = lock_of(lock, F_UNLCK);
-
-	fcntl(fd, F_OFD_SETLK, &area);
+	wss_file_unlock(fd, offset_of(lock));
 }
 
 int wss_append_locked(int fd, enum wss_append_lock lock, struct wss_error *err)
 {
-	struct flock area = lock_of(lock, F_WRLCK);
+	struct flock area = {.l_type = F_WRLCK,
+			     .l_whence = SEEK_SET,
+			     .l_start = (off_t)offset_of(lock),
+			     .l_len = 1};
 
 	if (fcntl(fd, F_OFD_GETLK, &area) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot look at its locks");

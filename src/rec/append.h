@@ -24,7 +24,10 @@ struct wss_appender {
 /* The locks, by what holding them says. */
 enum wss_append_lock { WSS_LOCK_RECORDING, WSS_LOCK_APPEND };
 
-/* Takes a lock; wait false: WSS_ERR_BUSY where another has it. WSS_ERR_INTERRUPTED. */
+/*
+ * Takes a lock. WSS_ERR_BUSY where another has it, with wait after 10 s; WSS_ERR_INTERRUPTED
+ * 200 ms after a stop was requested.
+ */
 int wss_append_lock(int fd, enum wss_append_lock lock, bool wait, struct wss_error *err);
 void wss_append_unlock(int fd, enum wss_append_lock lock);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/io.h"
 #include "rec/append.h"
 #include "rec/writer.h"
@@ -88,14 +88,26 @@ static int mark(int fd, const char *text, const char *boot_id, uint64_t now_boot
 	return r;
 }
 
+/* A recording that is being written is a file of its owner's: never one that a link leads to.
+ */
+static int open_recording(const char *path, int *ret_fd, struct wss_error *err)
+{
+	wss_auto_place struct wss_place place = WSS_PLACE_INIT;
+	int r;
+
+	if (wss_place_find(path, &place, err) < 0)
+		return -1;
+	r = wss_place_open(&place, ret_fd, err);
+	return r ? r : wss_error_errno(err, WSS_ERR_FAILED, ENOENT, "cannot open it");
+}
+
 int wss_rec_mark(const char *path, const char *text, const char *boot_id, uint64_t now_boottime_ns,
 		 uint64_t *ret_time_ns, struct wss_error *err)
 {
-	wss_auto_close int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	wss_auto_close int fd = -1;
 
-	if (fd < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "%s: cannot open it", path);
-	if (mark(fd, text, boot_id, now_boottime_ns, ret_time_ns, err) < 0)
+	if (open_recording(path, &fd, err) < 0 ||
+	    mark(fd, text, boot_id, now_boottime_ns, ret_time_ns, err) < 0)
 		return wss_error_prefix(err, "%s", path);
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/io.h"
 #include "rec/codec.h"
 #include "rec/reader-private.h"
@@ -177,8 +178,8 @@ static int open_file(struct wss_recfile *file, bool salvage, struct wss_error *e
 
 	if (fstat(file->fd, &st) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "%s: cannot look at it", file->name);
-	if (!S_ISREG(st.st_mode))
-		return wss_error_set(err, WSS_ERR_FAILED, "%s: not a regular file", file->name);
+	if (wss_file_check_regular(&st, err) < 0)
+		return wss_error_prefix(err, "%s", file->name);
 	file->state.file_bytes = (uint64_t)st.st_size;
 	if (read_header(file, err) < 0 || scan(file, salvage, err) < 0)
 		return -1;
@@ -213,10 +214,10 @@ int wss_recfile_open_fd(int fd, const char *name, bool salvage, struct wss_recfi
 int wss_recfile_open(const char *path, bool salvage, struct wss_recfile **ret_file,
 		     struct wss_error *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	int fd = -1;
 
-	if (fd < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "%s: cannot open it", path);
+	if (wss_file_open(path, &fd, err) < 0)
+		return wss_error_prefix(err, "%s", path);
 	return wss_recfile_open_fd(fd, path, salvage, ret_file, err);
 }
 

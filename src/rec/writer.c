@@ -2,8 +2,6 @@
 #include "rec/writer.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/newfile.h"
 #include "rec/append.h"
 #include "rec/tokens.h"
 
@@ -18,6 +17,8 @@
 #define DATA_BYTES (WSS_REC_FRAME_BYTES + PAYLOAD_BYTES)
 /* More than a change and a switch of lists take. */
 #define TOKEN_ROOM 64
+/* So often may another have replaced the file that was just opened. */
+#define REPLACED_MAX 16
 
 struct wss_recwriter {
 	struct wss_appender appender;
@@ -44,47 +45,66 @@ static void start_payload(struct wss_recwriter *writer, uint8_t flags)
 	writer->flags = flags;
 }
 
-/* Is the file one that may be replaced? It is locked by us. */
+/* Is the file one that may be replaced? */
 static int check_replaceable(int fd, struct wss_error *err)
 {
 	uint8_t magic[8];
 	ssize_t n = wss_io_pread(fd, magic, sizeof(magic), 0);
-	struct stat st;
 
-	if (n < 0 || fstat(fd, &st) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, n < 0 ? (int)-n : errno, "cannot read it");
-	if (!S_ISREG(st.st_mode))
-		return wss_error_set(err, WSS_ERR_FAILED, "not a regular file");
+	if (n < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, (int)-n, "cannot read it");
 	if (n != 0 && (n != (ssize_t)sizeof(magic) || memcmp(magic, WSS_REC_MAGIC, 8) != 0))
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "there is a file that is no recording: it is not overwritten");
 	return 0;
 }
 
-/* There is no such file: is there a directory for it? */
-static int check_directory(const char *path, struct wss_error *err)
+/* Does the place still have the file that is open as fd? */
+static int is_in_place(const struct wss_place *place, int fd, struct wss_error *err)
 {
-	wss_auto_free char *copy = strdup(path);
+	struct stat opened, found;
+	int r = wss_place_look(place, &found, err);
 
-	if (!copy)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	if (access(dirname(copy), W_OK | X_OK) == 0)
-		return 0;
-	return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make it");
+	if (r <= 0)
+		return r;
+	if (fstat(fd, &opened) < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot look at it");
+	return opened.st_dev == found.st_dev && opened.st_ino == found.st_ino;
+}
+
+/*
+ * The recording that has the place, locked, so that nobody records to it or replaces it until
+ * it is closed: 1; 0 where nothing has the place.
+ */
+static int hold_old(const struct wss_place *place, int *ret_fd, struct wss_error *err)
+{
+	for (int attempt = 0; attempt < REPLACED_MAX; attempt++) {
+		wss_auto_close int fd = -1;
+		int r = wss_place_open(place, &fd, err);
+
+		if (r <= 0)
+			return r;
+		if (check_replaceable(fd, err) < 0 ||
+		    wss_append_lock(fd, WSS_LOCK_RECORDING, false, err) < 0)
+			return -1;
+		r = is_in_place(place, fd, err);
+		if (r > 0)
+			*ret_fd = wss_steal_fd(&fd);
+		if (r != 0)
+			return r;
+	}
+	return wss_error_set(err, WSS_ERR_BUSY, "other processes keep replacing it");
 }
 
 static int check_path(const char *path, struct wss_error *err)
 {
-	wss_auto_close int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-
-	if (fd < 0 && errno == ENOENT)
-		return check_directory(path, err);
-	if (fd < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot write to it");
-	if (check_replaceable(fd, err) < 0)
-		return -1;
+	wss_auto_place struct wss_place place = WSS_PLACE_INIT;
 	/* The lock goes with the descriptor. */
-	return wss_append_lock(fd, WSS_LOCK_RECORDING, false, err);
+	wss_auto_close int old = -1;
+
+	if (wss_newfile_check(path, err) < 0 || wss_place_find(path, &place, err) < 0)
+		return -1;
+	return hold_old(&place, &old, err) < 0 ? -1 : 0;
 }
 
 int wss_recwriter_check(const char *path, struct wss_error *err)
@@ -101,8 +121,6 @@ static int write_header(struct wss_recwriter *writer, const struct wss_recording
 
 	if (!size || !wss_recording_map_valid(recording))
 		return wss_error_set(err, WSS_ERR_FAILED, "its memory map cannot be recorded");
-	if (ftruncate(writer->appender.fd, 0) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot write to it");
 	r = wss_io_pwrite(writer->appender.fd, writer->data, size, 0);
 	if (r < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, -r, "cannot write to it");
@@ -110,23 +128,32 @@ static int write_header(struct wss_recwriter *writer, const struct wss_recording
 	return 0;
 }
 
+/*
+ * The file gets its name once it has its header and its lock: whoever finds it, finds a
+ * recording that goes on, and reads and marks it from then on.
+ */
 static int create(struct wss_recwriter *writer, const struct wss_recording *recording,
 		  struct wss_error *err)
 {
-	int fd;
+	wss_auto_newfile struct wss_newfile file = WSS_NEWFILE_INIT;
+	wss_auto_close int old = -1;
+	int r;
 
-	writer->path = strdup(writer->path);
-	if (!writer->path)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	/* Which pages a guest touches when is nobody else's business. */
-	fd = open(writer->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
-	if (fd < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make it");
-	writer->appender.fd = fd;
-	if (check_replaceable(fd, err) < 0 ||
-	    wss_append_lock(fd, WSS_LOCK_RECORDING, false, err) < 0)
+	if (wss_newfile_make(writer->path, 0600, &file, err) < 0)
 		return -1;
-	return write_header(writer, recording, err);
+	r = hold_old(&file.place, &old, err);
+	if (r < 0)
+		return -1;
+	writer->appender.fd = file.fd;
+	if (wss_append_lock(file.fd, WSS_LOCK_RECORDING, false, err) < 0 ||
+	    write_header(writer, recording, err) < 0 ||
+	    wss_newfile_name(&file, r > 0, err) < 0) {
+		writer->appender.fd = -1;
+		return -1;
+	}
+	wss_steal_fd(&file.fd);
+	return 0;
 }
 
 int wss_recwriter_create(const char *path, const struct wss_recording *recording,
@@ -137,10 +164,9 @@ int wss_recwriter_create(const char *path, const struct wss_recording *recording
 	if (!writer)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	writer->appender.fd = -1;
-	writer->path = (char *)path;
-	if (create(writer, recording, err) < 0) {
-		if (writer->path == path)
-			writer->path = NULL;
+	writer->path = strdup(path);
+	if (writer->path ? create(writer, recording, err) < 0
+			 : wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory") < 0) {
 		wss_recwriter_free(writer);
 		return wss_error_prefix(err, "%s", path);
 	}

@@ -26,8 +26,10 @@ struct wss_recwriter;
 int wss_recwriter_check(const char *path, struct wss_error *err);
 
 /*
- * Makes the file and writes the header. A file that is there is replaced only if it is
- * empty or a recording that nobody is writing: WSS_ERR_FAILED, WSS_ERR_BUSY.
+ * Makes a new file with the header, for its owner only, and gives it the name at once. A file
+ * that is there is replaced only if it is empty or a recording that nobody is writing, and
+ * never written to: WSS_ERR_FAILED, also for a symbolic link and what else is no regular file;
+ * WSS_ERR_BUSY.
  */
 int wss_recwriter_create(const char *path, const struct wss_recording *recording,
 			 struct wss_recwriter **ret_writer, struct wss_error *err);
@@ -77,8 +79,9 @@ int wss_recwriter_finish(struct wss_recwriter *writer, uint64_t end_ns, struct w
 void wss_recwriter_free(struct wss_recwriter *writer);
 
 /*
- * Adds a mark for now to a recording that another process is writing. WSS_ERR_FAILED: nobody is.
- * boot_id: this host's, as in the header.
+ * Adds a mark for now to a recording that another process is writing. WSS_ERR_FAILED: nobody
+ * is, or it is no regular file; WSS_ERR_BUSY: another process has been adding to it for 10 s;
+ * WSS_ERR_INTERRUPTED. boot_id: this host's, as in the header.
  */
 int wss_rec_mark(const char *path, const char *text, const char *boot_id, uint64_t now_boottime_ns,
 		 uint64_t *ret_time_ns, struct wss_error *err);

@@ -11,6 +11,7 @@
  * some interval.
  */
 #include <endian.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -199,9 +200,10 @@ static size_t make(uint8_t *data)
 	uint64_t pages = wss_recording_pages(&recording);
 	struct wss_pageset *before = wss_pageset_new(pages), *after = wss_pageset_new(pages);
 	struct wss_recwriter *writer;
-	wss_auto_close int fd = mkstemp(path);
+	wss_auto_close int fd = -1;
 	ssize_t size;
 
+	close(mkstemp(path));
 	must(wss_recwriter_create(path, &recording, &writer, NULL));
 	for (uint64_t i = 0; i < 24; i++) {
 		struct wss_interval interval = { .start_ns = i * 1000000000,
@@ -225,6 +227,8 @@ static size_t make(uint8_t *data)
 			must(wss_rec_mark(path, "a mark", "", interval.end_ns, &time, NULL));
 	}
 	must(wss_recwriter_finish(writer, 0, NULL));
+	/* The recording has taken the place of the file that was there. */
+	fd = open(path, O_RDONLY | O_CLOEXEC);
 	size = wss_io_pread(fd, data, FILE_MAX, 0);
 	unlink(path);
 	wss_pageset_free(before);

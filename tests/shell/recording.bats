@@ -116,41 +116,153 @@ bats_require_minimum_version 1.5.0
 	refused 1 's: there is no window' report s
 }
 
-@test "report --plot: into a pipe, which stays, and where a link leads" {
+# What is asked for by a name that says so is written to as it is.
+@test "--plot: the standard output, descriptors and devices, where they are named so" {
 	make r
-	mkfifo pipe
-	timeout 20 cat pipe >got &
-	timeout 20 "$virt_wss" report r --plot pipe >table
-	[ -p pipe ]
-	wait $!
-	grep -q '</svg>' got
-	echo old >target
-	ln -s target link
-	"$virt_wss" report r --plot link >table
-	[ -L link ] && grep -q '</svg>' target
-	[ -z "$(find . -name '*.new')" ]
-	refused 1 'cannot write' report r --plot .
+	"$virt_wss" heatmap r --plot plain.svg
+	"$virt_wss" heatmap r --plot - >got
+	cmp got plain.svg
+	"$virt_wss" heatmap r --plot /dev/stdout | cmp - plain.svg
+	echo before >got
+	"$virt_wss" heatmap r --plot /dev/stdout >>got
+	diff got <(echo before; cat plain.svg)
+	"$virt_wss" report r --plot >(cat >piped) >table
+	wait_until 20 grep -q '</svg>' piped
+	"$virt_wss" report r --plot /dev/null >table
+	[ -c /dev/null ]
+	refused 1 'cannot write /dev/full: cannot write to it: No space left' heatmap r --plot /dev/full
+	refused 1 'cannot write /dev/fd/77: no such descriptor' heatmap r --plot /dev/fd/77
+	refused 2 "'-' would mix" report r --plot -
+	refused 2 "'-' would mix" heatmap r --hot-first --plot -
 }
 
-@test "report --plot: replaces that file and touches no other" {
+@test "--plot: into a pipe that nobody empties, until it is stopped" {
+	make r --ram $((1 << 30)) --windows 300 --phases 40000:10,90000:20 --runs 300
+	"$virt_wss" heatmap r --plot plain.svg
+	[ "$(stat -c %s plain.svg)" -gt 100000 ]
+	mkfifo pipe
+	exec 5<>pipe
+	"$virt_wss" heatmap r --plot /dev/fd/5 2>err 3>&- &
+	pid=$!
+	# Once the pipe is full it waits.
+	wait_until 20 test "$(dd if=/dev/fd/5 bs=1 count=1 status=none)" = '<'
+	kill "$pid"
+	wait_until 5 ended "$pid"
+	status=0
+	wait "$pid" || status=$?
+	[ "$status" = 143 ]
+	grep -q interrupted err
+	exec 5>&-
+}
+
+has_open() { # PID NAME
+	find "/proc/$1/fd" -lname "*/$2" 2>/dev/null | grep -q .
+}
+
+ended() { # PID
+	! kill -0 "$1" 2>/dev/null || [ "$(ps -o stat= -p "$1" | cut -c1)" = Z ]
+}
+
+@test "--plot: FIFOs, links, sockets and directories are refused" {
+	make r
+	mkfifo pipe
+	echo mine >target
+	ln -s target link
+	ln -s nothing dangling
+	perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local => "socket", Listen => 1)'
+	mkdir directory
+	refused 1 'cannot write pipe: it is a FIFO, not a regular file' report r --plot pipe
+	refused 1 'cannot write link: it is a symbolic link, not a regular file' report r --plot link
+	refused 1 'cannot write dangling: it is a symbolic link' report r --plot dangling
+	refused 1 'cannot write socket: it is a socket' report r --plot socket
+	refused 1 'cannot write directory: it is a directory' report r --plot directory
+	refused 1 'cannot write directory/: it is a directory' report r --plot directory/
+	refused 1 'cannot write \.: it is a directory' report r --plot .
+	refused 1 'cannot write : no file named' report r --plot ''
+	[ "$(cat target)" = mine ] && [ -p pipe ] && [ -L link ] && [ ! -e nothing ]
+	[ -z "$(find . -name '*.new')" ]
+}
+
+@test "--plot: a new file for its owner only, and no other is touched" {
 	make r
 	echo mine >x.svg.new
 	echo old >x.svg
-	chmod 600 x.svg
+	chmod 666 x.svg
+	ln x.svg another-name
 	long=$(printf %0251d 0).svg
-	(
-		umask 027
-		"$virt_wss" report r --plot x.svg >table
-		"$virt_wss" report r --plot "$long" >table
-	)
+	"$virt_wss" report r --plot x.svg >table
+	"$virt_wss" report r --plot "$long" >table
 	grep -q '</svg>' x.svg
 	grep -q '</svg>' "$long"
-	[ "$(cat x.svg.new)" = mine ]
-	[ "$(stat -c %a x.svg)" = 640 ]
-	# Where it cannot be moved nothing is left behind.
-	mkdir directory
-	refused 1 'cannot write directory' report r --plot directory
+	[ "$(cat x.svg.new) $(cat another-name)" = "mine old" ]
+	[ "$(stat -c %a x.svg) $(stat -c %a "$long")" = "600 600" ]
 	[ "$(find . -name '*.new')" = ./x.svg.new ]
+}
+
+@test "recordings are read and marked as regular files only, without waiting" {
+	mkfifo pipe
+	refused 1 'pipe: it is a FIFO, not a regular file' report pipe
+	refused 1 'pipe: it is a FIFO, not a regular file' diff pipe pipe@1s
+	refused 1 'pipe: it is a FIFO, not a regular file' heatmap pipe --hot-first
+	refused 1 'pipe: it is a FIFO, not a regular file' mark pipe text
+	refused 1 '/dev/zero: it is a device' report /dev/zero
+	refused 1 '/dev/zero: it is a device' mark /dev/zero text
+	refused 1 ': it is a directory' report .
+	refused 1 'nowhere: cannot open it: No such file' mark nowhere text
+	# One that goes on is marked by its own name, and read by any.
+	start_live --windows 1
+	ln -s live link
+	refused 1 'link: it is a symbolic link, not a regular file' mark link text
+	"$virt_wss" report link >table
+	exec 4>&-
+	wait
+}
+
+@test "a recording: a new file, in the place of an old one that is left as it is" {
+	make r
+	cp r old
+	chmod 666 r
+	ln r another-name
+	make r --windows 3
+	cmp another-name old
+	[ "$(stat -c %a r) $(stat -c %a another-name)" = "600 666" ]
+	ln -s r link
+	mkfifo pipe
+	ln -s nothing dangling
+	for name in link pipe dangling /dev/null .; do
+		! "$mkrecording" "$name" >said 2>why || return 1
+		grep -qE "$name: it is a (symbolic link|FIFO|device|directory), not a regular file" why
+	done
+	cmp another-name old
+	[ -p pipe ] && [ ! -e nothing ]
+	[ -z "$(find . -name '*.new')" ]
+}
+
+@test "mark: not for ever where another keeps the lock, and not once it is stopped" {
+	start_live --windows 1
+	mkfifo hold2
+	# The lock of one addition, as docs/recording-format.md has it.
+	perl -MFcntl -e 'open(F, "+<", "live") or die; $| = 1;
+		$area = pack("s s x4 q q l x4", F_WRLCK, SEEK_SET, (1 << 62) + 1, 1, 0);
+		fcntl(F, 37, $area) or die "$!"; print "locked\n"; <STDIN>' <hold2 >lock 2>&1 3>&- 4>&- &
+	exec 6>hold2
+	wait_until 20 grep -q locked lock
+	began=$EPOCHREALTIME
+	run --separate-stderr timeout 60 "$virt_wss" mark live late
+	[ "$status" = 1 ]
+	[[ $stderr == *"live: another process has been adding to it for 10 s" ]]
+	"$virt_wss" mark live stopped 2>err 3>&- 4>&- 6>&- &
+	pid=$!
+	wait_until 20 has_open "$pid" live
+	kill "$pid"
+	wait_until 5 ended "$pid"
+	status=0
+	wait "$pid" || status=$?
+	[ "$status" = 143 ]
+	exec 6>&-
+	"$virt_wss" mark live after
+	exec 4>&-
+	wait
 }
 
 @test "report: regions and nodes" {
