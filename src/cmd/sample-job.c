@@ -6,12 +6,9 @@
  */
 #include "cmd/sample.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -282,28 +279,6 @@ static int run_turns(struct job *job, const struct wss_domains *domains, struct 
 				 wss_clock_wall_seconds(), err);
 }
 
-/* One round over all guests at a time: the lock dies with the process. */
-static int lock_round(const char *path, int *ret_fd, struct wss_error *err)
-{
-	wss_auto_free char *name = NULL;
-	wss_auto_close int fd = -1;
-
-	if (asprintf(&name, "%s.lock", path) < 0) {
-		name = NULL;
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	}
-	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
-	if (fd < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make %s", name);
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return errno == EWOULDBLOCK
-			       ? wss_error_set(err, WSS_ERR_BUSY,
-					       "another round is still running (%s)", name)
-			       : wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot lock %s", name);
-	*ret_fd = wss_steal_fd(&fd);
-	return 0;
-}
-
 static int run_job(struct job *job, struct wss_error *err)
 {
 	struct wss_guests *guests = job->guests;
@@ -352,7 +327,7 @@ int wss_sample_job(const struct wss_cli *cli, const struct sample_options *optio
 	}
 	job.guests->host.root.dirfd = -1;
 	if (wss_history_open(path, &job.history, &err) < 0 ||
-	    (!cli->n_domains && lock_round(path, &lock, &err) < 0))
+	    (!cli->n_domains && wss_history_lock_round(job.history, &lock, &err) < 0))
 		code = wss_cli_error(&err);
 	else
 		code = report_job(&job);

@@ -12,32 +12,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-
-#define LOCK_STEP_NS (10 * WSS_NS_PER_MS)
-
-/* The directories above path; that they exist is no error, and what else is wrong shows soon. */
-static void make_directories(const char *path)
-{
-	wss_auto_free char *copy = strdup(path);
-
-	for (char *at = copy ? copy + 1 : NULL; at && (at = strchr(at, '/')); at++) {
-		*at = '\0';
-		mkdir(copy, 0750);
-		*at = '/';
-	}
-}
+#include "base/file.h"
 
 static bool is_missing(const char *path)
 {
 	struct stat st;
 
-	return stat(path, &st) < 0 ? errno == ENOENT : S_ISREG(st.st_mode) && st.st_size == 0;
+	return lstat(path, &st) < 0 ? errno == ENOENT : S_ISREG(st.st_mode) && st.st_size == 0;
 }
 
 /* What SQLite puts beside a database; a log would be taken for that of a new one. */
@@ -84,7 +70,7 @@ static int make_database(const char *path, struct wss_error *err)
 	if (!history)
 		return -1;
 	if (make_private(path, err) == 0) {
-		if (sqlite3_open_v2(path, &history->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
+		if (wss_db_open_file(history, SQLITE_OPEN_READWRITE) != SQLITE_OK)
 			wss_db_error(history, "cannot open it", err);
 		else if (wss_db_set_up(history, err) == 0 &&
 			 wss_db_set_up_writer(history, err) == 0)
@@ -94,7 +80,17 @@ static int make_database(const char *path, struct wss_error *err)
 	return r;
 }
 
-/* The caller has the directory's lock. */
+static void sync_directory(const char *path)
+{
+	wss_auto_free char *copy = strdup(path);
+	wss_auto_close int fd =
+		copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	if (fd >= 0)
+		fsync(fd);
+}
+
+/* The caller has the lock. */
 static int make_and_name(const char *path, struct wss_error *err)
 {
 	wss_auto_free char *new = NULL;
@@ -116,37 +112,20 @@ static int make_and_name(const char *path, struct wss_error *err)
 	return r;
 }
 
-/* Not for ever: whoever may read the directory may lock it. */
-static int lock_directory(int dir)
-{
-	uint64_t until_ns = wss_clock_now_ns() + DB_BUSY_MS * WSS_NS_PER_MS;
-
-	while (flock(dir, LOCK_EX | LOCK_NB) < 0) {
-		if ((errno != EWOULDBLOCK && errno != EINTR) || wss_clock_now_ns() >= until_ns)
-			return -1;
-		wss_clock_sleep_until_ns(wss_clock_now_ns() + LOCK_STEP_NS);
-	}
-	return 0;
-}
-
 int wss_db_create(const char *path, struct wss_error *err)
 {
-	wss_auto_free char *copy = strdup(path);
-	wss_auto_close int dir = -1;
+	wss_auto_close int lock = -1;
 
-	if (!copy)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (!is_missing(path))
 		return 0;
-	make_directories(path);
-	dir = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0 || lock_directory(dir) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "history %s: cannot write it",
-				       path);
+	if (wss_db_open_lock(path, &lock, err) < 0)
+		return -1;
+	if (wss_file_lock(lock, 0, DB_BUSY_MS * WSS_NS_PER_MS, err) < 0)
+		return wss_error_prefix(err, "history: lock %s.lock", path);
 	if (!is_missing(path))
 		return 0;
 	if (make_and_name(path, err) < 0)
 		return -1;
-	fsync(dir);
+	sync_directory(path);
 	return 0;
 }

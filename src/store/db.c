@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +11,14 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/stop.h"
 
 /* A reader checks a small file; a large one costs it more than what it came for. */
 #define READER_CHECK_MAX (64 << 20)
 #define VALUE_MAX (16 << 20)
+#define BUSY_STEP_MS 10
+/* So long may a transaction of another process still keep one that was asked to stop. */
+#define STOP_MS 1000
 
 /*
  * The summaries of a series since ?2, an hour: those of its day ?3 by the hour, where they are
@@ -154,6 +159,8 @@ struct wss_history *wss_db_new(const char *path, struct wss_error *err)
 		free(history);
 		history = NULL;
 	}
+	if (history)
+		history->patience_ms = DB_BUSY_MS;
 	if (!history)
 		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	return history;
@@ -161,7 +168,35 @@ struct wss_history *wss_db_new(const char *path, struct wss_error *err)
 
 void wss_history_set_patience(struct wss_history *history, int milliseconds)
 {
-	sqlite3_busy_timeout(history->db, milliseconds);
+	history->patience_ms = milliseconds;
+}
+
+/* Called while another process has the file locked, for the attempt-th time: wait and go on?
+ */
+static int on_busy(void *opaque, int attempt)
+{
+	struct wss_history *history = opaque;
+	int limit_ms = history->patience_ms;
+
+	if (!attempt)
+		history->waited_ms = 0;
+	/* Not none: whoever ends may have to write down what it did. */
+	if (wss_stop_requested() && limit_ms > STOP_MS)
+		limit_ms = STOP_MS;
+	if (history->waited_ms >= limit_ms)
+		return 0;
+	/* Unlike the stop's own poll it waits also when a stop was requested. */
+	poll(NULL, 0, BUSY_STEP_MS);
+	history->waited_ms += BUSY_STEP_MS;
+	return 1;
+}
+
+int wss_db_open_file(struct wss_history *history, int flags)
+{
+	sqlite3_close(history->db);
+	history->db = NULL;
+	return sqlite3_open_v2(history->path, &history->db, flags | SQLITE_OPEN_NOFOLLOW,
+			       NULL);
 }
 
 void wss_history_close(struct wss_history *history)
@@ -177,7 +212,7 @@ void wss_history_close(struct wss_history *history)
 
 int wss_db_set_up(struct wss_history *history, struct wss_error *err)
 {
-	sqlite3_busy_timeout(history->db, DB_BUSY_MS);
+	sqlite3_busy_handler(history->db, on_busy, history);
 	sqlite3_extended_result_codes(history->db, 1);
 	sqlite3_limit(history->db, SQLITE_LIMIT_LENGTH, VALUE_MAX);
 	sqlite3_db_config(history->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -250,21 +285,26 @@ bool wss_history_is_in_place(const struct wss_history *history)
 
 int wss_history_open(const char *path, struct wss_history **ret_history, struct wss_error *err)
 {
-	struct wss_history *history = wss_db_new(path, err);
+	wss_auto_free char *found = NULL;
+	struct wss_history *history;
 
+	if (wss_db_find(path, true, &found, err) < 0)
+		return -1;
+	history = wss_db_new(found, err);
 	if (!history)
 		return -1;
-	if (wss_db_create(path, err) < 0) {
+	if (wss_db_create(found, err) < 0) {
 		wss_history_close(history);
 		return -1;
 	}
 	/* SQLite would open it for reading, and say so at the first sample. */
-	if (access(path, W_OK) < 0) {
+	if (access(found, W_OK) < 0) {
 		wss_error_errno(err, WSS_ERR_FAILED, errno, "history %s: cannot write it", path);
-	} else if (sqlite3_open_v2(path, &history->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
+	} else if (wss_db_open_file(history, SQLITE_OPEN_READWRITE) != SQLITE_OK) {
 		wss_db_error(history, "cannot open it", err);
 	} else if (wss_db_set_up(history, err) == 0 && check_integrity(history, err) == 0 &&
-		   wss_db_set_up_writer(history, err) == 0 && wss_db_migrate(history, err) == 0) {
+		   wss_db_set_up_writer(history, err) == 0 &&
+		   wss_db_migrate(history, err) == 0) {
 		keep_log(history);
 		note_place(history);
 		*ret_history = history;
@@ -315,8 +355,10 @@ static int open_immutable(struct wss_history *history, struct wss_error *err)
 
 	sqlite3_close(history->db);
 	history->db = NULL;
-	if (!uri || sqlite3_open_v2(uri, &history->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI,
-				    NULL) != SQLITE_OK)
+	if (!uri ||
+	    sqlite3_open_v2(uri, &history->db,
+			    SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOFOLLOW,
+			    NULL) != SQLITE_OK)
 		return wss_db_error(history, "cannot open it", err);
 	return wss_db_set_up(history, err);
 }
@@ -327,9 +369,7 @@ static int open_immutable(struct wss_history *history, struct wss_error *err)
  */
 static int open_alone(struct wss_history *history, struct wss_error *err)
 {
-	sqlite3_close(history->db);
-	history->db = NULL;
-	if (sqlite3_open_v2(history->path, &history->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
+	if (wss_db_open_file(history, SQLITE_OPEN_READWRITE) != SQLITE_OK)
 		return wss_db_error(history, "cannot open it", err);
 	if (wss_db_set_up(history, err) < 0)
 		return -1;
@@ -372,18 +412,22 @@ static int start_reading(struct wss_history *history, struct wss_error *err)
 int wss_history_open_readonly(const char *path, struct wss_history **ret_history,
 			      struct wss_error *err)
 {
-	struct wss_history *history = wss_db_new(path, err);
+	wss_auto_free char *found = NULL;
+	struct wss_history *history;
 	int r;
 
+	if (wss_db_find(path, false, &found, err) < 0)
+		return -1;
+	history = wss_db_new(found, err);
 	if (!history)
 		return -1;
-	if (access(path, R_OK) < 0) {
+	if (access(found, R_OK) < 0) {
 		wss_error_errno(err, errno == ENOENT ? WSS_ERR_GONE : WSS_ERR_FAILED, errno,
 				"history %s: cannot read it", path);
 		wss_history_close(history);
 		return -1;
 	}
-	r = sqlite3_open_v2(path, &history->db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK
+	r = wss_db_open_file(history, SQLITE_OPEN_READONLY) == SQLITE_OK
 		    ? start_reading(history, err)
 		    : wss_db_error(history, "cannot open it", err);
 	if (r < 0) {

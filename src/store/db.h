@@ -37,7 +37,8 @@ enum wss_db_statement {
 
 struct wss_history {
 	sqlite3 *db;
-	char *path;
+	char *path;		    /* as wss_db_find() gives it */
+	int patience_ms, waited_ms; /* for another process's lock */
 	dev_t device; /* what was opened for writing */
 	ino_t inode;
 	sqlite3_stmt *statements[DB_STATEMENTS]; /* prepared when first used */
@@ -58,6 +59,21 @@ int wss_db_number(struct wss_history *history, const char *sql, int64_t *ret_num
 sqlite3_stmt *wss_db_statement(struct wss_history *history, enum wss_db_statement which,
 			       struct wss_error *err);
 
+/*
+ * The path by which the history is opened, whose directory no link leads to: a malloc'ed
+ * string. make: its directories are made where they are missing. WSS_ERR_FAILED where the
+ * history, what SQLite keeps beside it or its directory is not the caller's or root's, other
+ * users may write to it, or a file is no regular one; WSS_ERR_GONE where the directory is
+ * missing.
+ */
+int wss_db_find(const char *path, bool make, char **ret_path, struct wss_error *err);
+
+/* Opens the file of the lock beside a history; wss_db_find() has checked the directory. */
+int wss_db_open_lock(const char *path, int *ret_fd, struct wss_error *err);
+
+/* Opens the history's file anew, with SQLite's flags, following no link: SQLite's result. */
+int wss_db_open_file(struct wss_history *history, int flags);
+
 /* Not opened yet; NULL with err set. Ended by wss_history_close(). */
 struct wss_history *wss_db_new(const char *path, struct wss_error *err);
 
@@ -68,8 +84,9 @@ int wss_db_set_up(struct wss_history *history, struct wss_error *err);
 int wss_db_set_up_writer(struct wss_history *history, struct wss_error *err);
 
 /*
- * Makes the file at path, whole, where there is none or an empty one; else does nothing. Waits at
- * most DB_BUSY_MS for others who do so. 0, or -1 with err set.
+ * Makes the file at path, whole, where there is none or an empty one; else does nothing. Waits
+ * at most DB_BUSY_MS for others who do so: WSS_ERR_BUSY, WSS_ERR_INTERRUPTED. path is one that
+ * wss_db_find() gave.
  */
 int wss_db_create(const char *path, struct wss_error *err);
 

@@ -37,7 +37,8 @@ char *wss_history_default_path(void);
  * Opens for reading and writing, makes the file and its directory where they are missing,
  * checks its integrity and brings its schema up to date. WSS_ERR_FAILED with the
  * reason where it cannot: no right to write, a disk that is full or read-only, a file that is
- * damaged, is no history, or was written by a newer version. A damaged file is left alone.
+ * damaged, is no history, or was written by a newer version, or one that other users could
+ * write to or put in its place. A damaged file is left alone.
  */
 int wss_history_open(const char *path, struct wss_history **ret_history, struct wss_error *err);
 
@@ -51,8 +52,19 @@ int wss_history_open_readonly(const char *path, struct wss_history **ret_history
  */
 bool wss_history_is_in_place(const struct wss_history *history);
 
-/* How long it waits for another process that writes: else 15 s. Then errors are WSS_ERR_BUSY. */
+/*
+ * How long it waits for another process that writes: else 15 s, and 1 s at most once a stop
+ * was requested. Then errors are WSS_ERR_BUSY.
+ */
 void wss_history_set_patience(struct wss_history *history, int milliseconds);
+
+/*
+ * The right to measure all guests, one round at a time: WSS_ERR_BUSY where another process has
+ * it. It ends when the descriptor is closed, and so with the process. WSS_ERR_FAILED where the
+ * lock is another user's file or no regular one.
+ */
+int wss_history_lock_round(const struct wss_history *history, int *ret_fd,
+			   struct wss_error *err);
 
 /* Takes NULL. */
 void wss_history_close(struct wss_history *history);

@@ -28,7 +28,7 @@ teardown() {
 
 disk() { # SIZE: a tmpfs of that size -> VIRT_WSS_HISTORY on it
 	mkdir -p "$BATS_TEST_TMPDIR/disk"
-	mount -t tmpfs -o "size=$1" none "$BATS_TEST_TMPDIR/disk" || skip "cannot mount a tmpfs"
+	mount -t tmpfs -o "size=$1,mode=755" none "$BATS_TEST_TMPDIR/disk" || skip "cannot mount a tmpfs"
 	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/disk/history.db
 }
 

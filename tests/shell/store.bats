@@ -3,6 +3,9 @@
 #
 # sample --store where nothing can be measured: the round around it.
 
+# shellcheck source-path=SCRIPTDIR source=../../scripts/embed.sh
+. "$WSS_SRCDIR/scripts/embed.sh"
+
 virt_wss=$WSS_BUILDDIR/virt-wss
 
 setup() {
@@ -59,6 +62,118 @@ wss() { # ARGUMENT...
 	cmp "$BATS_TEST_TMPDIR/garbage" "$BATS_TEST_TMPDIR/garbage.before"
 	wss -c 'qemu+unix:///system?socket=/nowhere/socket' sample --store
 	[ "$status" = 4 ]
+}
+
+@test "a history that is no regular file is refused at once, by readers and writers" {
+	dir=$BATS_TEST_TMPDIR/special
+	mkdir "$dir"
+	wss sample test --store --history "$dir/good" --window 100ms
+	[ "$status" = 5 ]
+	mkfifo "$dir/fifo"
+	ln -s good "$dir/link"
+	ln -s nothing "$dir/dangling"
+	mkdir "$dir/directory"
+	for name in fifo link dangling directory; do
+		# Whose SIGTERM was not heeded: the limit is what would end it.
+		wss recommend test --history "$dir/$name"
+		[ "$status" = 1 ] && [ "$(wc -l <<<"$err")" = 1 ]
+		[[ $err == *"history $dir/$name: it is a "*", not a regular file"* ]]
+		wss sample test --store --history "$dir/$name"
+		[ "$status" = 1 ] && [ "$(wc -l <<<"$err")" = 1 ]
+		[[ $err == *"history $dir/$name: it is a "*", not a regular file"* ]]
+	done
+	[ ! -e "$dir/nothing" ] && [ -p "$dir/fifo" ]
+	# A directory may be reached by a link, and the file by a relative name.
+	ln -s . "$dir/here"
+	wss sample test --store --history "$dir/here/good" --window 100ms
+	[ "$status" = 5 ]
+	(cd "$dir" && wss recommend test --history good && [ "$status" = 0 ])
+}
+
+@test "what SQLite keeps beside a history is refused where it is no regular file" {
+	wss sample test --store --window 100ms
+	[ "$status" = 5 ]
+	for suffix in -journal -wal -shm; do
+		for kind in fifo link; do
+			mv "$VIRT_WSS_HISTORY$suffix" "$BATS_TEST_TMPDIR/kept" || true
+			if [ $kind = fifo ]; then
+				mkfifo "$VIRT_WSS_HISTORY$suffix"
+			else
+				echo theirs >"$BATS_TEST_TMPDIR/target"
+				ln -s "$BATS_TEST_TMPDIR/target" "$VIRT_WSS_HISTORY$suffix"
+			fi
+			wss recommend test
+			[ "$status" = 1 ] && [[ $err == *"history.db$suffix: it is a "* ]]
+			wss sample test --store --window 100ms
+			[ "$status" = 1 ] && [[ $err == *"history.db$suffix: it is a "* ]]
+			rm "$VIRT_WSS_HISTORY$suffix"
+			[ ! -e "$BATS_TEST_TMPDIR/kept" ] || mv "$BATS_TEST_TMPDIR/kept" "$VIRT_WSS_HISTORY$suffix"
+		done
+	done
+	[ "$(cat "$BATS_TEST_TMPDIR/target")" = theirs ]
+	wss sample test --store --window 100ms
+	[ "$status" = 5 ]
+}
+
+@test "the round's lock: private, no link, no FIFO" {
+	wss sample --store --window 100ms
+	[ "$status" = 5 ]
+	[ "$(stat -c %a "$VIRT_WSS_HISTORY.lock")" = 600 ]
+	rm "$VIRT_WSS_HISTORY.lock"
+	echo theirs >"$BATS_TEST_TMPDIR/target"
+	chmod 644 "$BATS_TEST_TMPDIR/target"
+	for target in "$BATS_TEST_TMPDIR/target" "$BATS_TEST_TMPDIR/nothing"; do
+		ln -s "$target" "$VIRT_WSS_HISTORY.lock"
+		wss sample --store --window 100ms
+		[ "$status" = 1 ] && [ "$(wc -l <<<"$err")" = 1 ]
+		[[ $err == *history.db.lock* ]]
+		rm "$VIRT_WSS_HISTORY.lock"
+	done
+	[ "$(stat -c %a "$BATS_TEST_TMPDIR/target")" = 644 ] && [ ! -e "$BATS_TEST_TMPDIR/nothing" ]
+	mkfifo "$VIRT_WSS_HISTORY.lock"
+	wss sample --store --window 100ms
+	[ "$status" = 1 ]
+	[[ $err == *"history.db.lock: it is a FIFO"* ]]
+}
+
+# Anyone who may read a directory may lock it, for ever.
+@test "the lock of a directory does not keep a history from being made" {
+	mkdir "${VIRT_WSS_HISTORY%/*}"
+	exec 9<"${VIRT_WSS_HISTORY%/*}"
+	flock --shared 9
+	began=$SECONDS
+	wss sample test --store --window 100ms
+	[ "$status" = 5 ]
+	[ $((SECONDS - began)) -lt 10 ]
+	[ -s "$VIRT_WSS_HISTORY" ]
+	exec 9<&-
+}
+
+ended() { # PID
+	! kill -0 "$1" 2>/dev/null || [ "$(ps -o stat= -p "$1" | cut -c1)" = Z ]
+}
+
+# The 15 s for another writer end early when the program is asked to.
+@test "waiting for another writer of the history heeds a stop" {
+	wss sample test --store --window 100ms
+	[ "$status" = 5 ]
+	mkfifo "$BATS_TEST_TMPDIR/commands"
+	sqlite3 "$VIRT_WSS_HISTORY" <"$BATS_TEST_TMPDIR/commands" >"$BATS_TEST_TMPDIR/said" 3>&- &
+	exec 8>"$BATS_TEST_TMPDIR/commands"
+	printf 'PRAGMA locking_mode = EXCLUSIVE;\nBEGIN EXCLUSIVE;\nSELECT 42;\n' >&8
+	wait_until 20 grep -q 42 "$BATS_TEST_TMPDIR/said"
+	"$virt_wss" recommend test >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- 8>&- &
+	pid=$!
+	wait_until 20 has_open "$pid" history.db
+	kill "$pid"
+	wait_until 5 ended "$pid"
+	wait "$pid" || true
+	exec 8>&-
+	wait
+}
+
+has_open() { # PID NAME
+	find "/proc/$1/fd" -lname "*/$2" 2>/dev/null | grep -q .
 }
 
 @test "options that are none" {

@@ -50,7 +50,7 @@ resize_disk() { # SIZE
 }
 
 start_history() {
-	mkdir "$embed_root/disk" && mount -t tmpfs -o size=64m none "$embed_root/disk" || return 1
+	mkdir "$embed_root/disk" && mount -t tmpfs -o size=64m,mode=755 none "$embed_root/disk" || return 1
 	export VIRT_WSS_HISTORY=$embed_root/disk/history.db LIBVIRT_DEFAULT_URI
 	LIBVIRT_DEFAULT_URI=$(embed_uri)
 	refresh_history

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Where the history lies, and who else could lay hands on it.
+ *
+ * SQLite opens the file and what belongs to it by their names, whenever it likes: a FIFO makes
+ * it wait for ever, and a journal or a log that somebody else puts beside the file is played
+ * back into it. So nobody else may be able to: the directory and the files must be the
+ * caller's or root's, and no other user may write to them. What is there is checked once then.
+ */
+#include "store/db.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+
+/* Whoever is in the group of root, or in the caller's own, can do as much as they can. */
+static bool is_own_group(gid_t gid)
+{
+	return gid == 0 || gid == getegid();
+}
+
+static int check_hands_off(const struct stat *st, bool directory, struct wss_error *err)
+{
+	const char *what = directory ? "its directory" : "it";
+
+	if (st->st_uid != 0 && st->st_uid != geteuid())
+		return wss_error_set(
+			err, WSS_ERR_FAILED,
+			"%s belongs to another user (uid %lu): it must be yours or root's",
+			what, (unsigned long)st->st_uid);
+	if ((st->st_mode & S_IWOTH) || ((st->st_mode & S_IWGRP) && !is_own_group(st->st_gid)))
+		return wss_error_set(
+			err, WSS_ERR_FAILED,
+			"other users may write to %s: only you and root must be able to",
+			what);
+	return 0;
+}
+
+static int check_directory(const char *directory, struct wss_error *err)
+{
+	wss_auto_close int fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno,
+				       "cannot look at its directory");
+	return check_hands_off(&st, true, err);
+}
+
+static int check_file(const char *path, struct wss_error *err)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT ? 0
+				       : wss_error_errno(err, WSS_ERR_FAILED, errno,
+							 "cannot look at it");
+	return wss_file_check_regular(&st, err) < 0 ? -1 : check_hands_off(&st, false, err);
+}
+
+/* The database, and what SQLite opens beside it. */
+static int check_files(const char *path, struct wss_error *err)
+{
+	static const char *const suffixes[] = {"", "-journal", "-wal", "-shm"};
+
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		wss_auto_free char *name = NULL;
+
+		if (asprintf(&name, "%s%s", path, suffixes[i]) < 0) {
+			name = NULL;
+			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+		}
+		if (check_file(name, err) < 0)
+			return wss_error_prefix(err, "history %s", name);
+	}
+	return 0;
+}
+
+/* The directories above path; that they exist is no error, and what else is wrong shows soon.
+ */
+static void make_directories(const char *path)
+{
+	wss_auto_free char *copy = strdup(path);
+
+	for (char *at = copy ? copy + 1 : NULL; at && (at = strchr(at, '/')); at++) {
+		*at = '\0';
+		mkdir(copy, 0750);
+		*at = '/';
+	}
+}
+
+/* By its directory's own name: below, no link is followed any more. */
+static char *canonical_path(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	wss_auto_free char *above = slash ? strndup(path, (size_t)(name - path)) : strdup(".");
+	wss_auto_free char *directory = above ? realpath(above, NULL) : NULL;
+	char *result;
+
+	if (!directory)
+		return NULL;
+	if (asprintf(&result, "%s/%s", strcmp(directory, "/") ? directory : "", name) < 0) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return result;
+}
+
+int wss_db_find(const char *path, bool make, char **ret_path, struct wss_error *err)
+{
+	wss_auto_free char *found = NULL, *directory = NULL;
+
+	if (make)
+		make_directories(path);
+	found = canonical_path(path);
+	if (!found)
+		return wss_error_errno(
+			err, errno == ENOENT && !make ? WSS_ERR_GONE : WSS_ERR_FAILED, errno,
+			"history %s: cannot %s it", path, make ? "write" : "read");
+	directory = strndup(found, (size_t)(strrchr(found, '/') + 1 - found));
+	if (!directory)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (check_directory(directory, err) < 0)
+		return wss_error_prefix(err, "history %s", path);
+	if (check_files(found, err) < 0)
+		return -1;
+	*ret_path = wss_steal_ptr(found);
+	return 0;
+}
+
+/* Only for whoever may write the history: who can open a file can lock it. */
+static int open_lock(const char *name, int *ret_fd, struct wss_error *err)
+{
+	wss_auto_close int fd = open(
+		name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+	struct stat st;
+
+	if (fd < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make it");
+	if (fstat(fd, &st) < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot look at it");
+	if (wss_file_check_regular(&st, err) < 0 || check_hands_off(&st, false, err) < 0)
+		return -1;
+	/* Older versions let the group open it. */
+	if ((st.st_mode & 0077) && st.st_uid == geteuid() && fchmod(fd, 0600) < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make it private");
+	*ret_fd = wss_steal_fd(&fd);
+	return 0;
+}
+
+int wss_db_open_lock(const char *path, int *ret_fd, struct wss_error *err)
+{
+	wss_auto_free char *name = NULL;
+
+	if (asprintf(&name, "%s.lock", path) < 0) {
+		name = NULL;
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	return open_lock(name, ret_fd, err) < 0
+		       ? wss_error_prefix(err, "history: lock %s", name)
+		       : 0;
+}
+
+int wss_history_lock_round(const struct wss_history *history, int *ret_fd,
+			   struct wss_error *err)
+{
+	wss_auto_close int fd = -1;
+
+	if (wss_db_open_lock(history->path, &fd, err) < 0)
+		return -1;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK
+			       ? wss_error_set(err, WSS_ERR_BUSY,
+					       "another round is still running (%s.lock)",
+					       history->path)
+			       : wss_error_errno(err, WSS_ERR_FAILED, errno,
+						 "history: cannot lock %s.lock",
+						 history->path);
+	*ret_fd = wss_steal_fd(&fd);
+	return 0;
+}

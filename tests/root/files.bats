@@ -1,0 +1,150 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Files, locks and directories of other users, where root is to write: what they have prepared is
+# refused or replaced, never written to, and blocks nobody.
+
+# shellcheck source-path=SCRIPTDIR source=../../scripts/embed.sh
+. "$WSS_SRCDIR/scripts/embed.sh"
+
+virt_wss=$WSS_BUILDDIR/virt-wss
+mkrecording=$WSS_BUILDDIR/tests/tools/mkrecording
+other=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+
+setup_file() {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+}
+
+setup() {
+	export LIBVIRT_DEFAULT_URI=test:///default
+	# Where another user gets in; bats' own directories are root's alone.
+	shared=$(mktemp -d /var/tmp/wss-files.XXXXXX)
+	chmod 1777 "$shared"
+	cd "$shared" || return 1
+}
+
+teardown() {
+	cd / && rm -rf "$shared"
+}
+
+wss() { # ARGUMENT...
+	status=0
+	timeout -k 5 60 "$virt_wss" "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
+	err=$(cat "$BATS_TEST_TMPDIR/err")
+	printf '$ virt-wss %s -> %s\n%s\n' "$*" "$status" "$err"
+}
+
+refused() { # REGULAR-EXPRESSION ARGUMENT...
+	local re=$1
+	shift
+	wss "$@"
+	[ "$status" = 1 ] && [ "$(wc -l <<<"$err")" = 1 ] && grep -qE "$re" <<<"$err"
+}
+
+theirs() { # FILE: with a mode that lets everyone write to it
+	"${other[@]}" sh -c 'umask 0; echo theirs >"$1"' sh "$1"
+	[ "$(stat -c '%u %a' "$1")" = "65534 666" ]
+}
+
+untouched() { # FILE
+	[ "$(cat "$1") $(stat -c '%u %a' "$1")" = "theirs 65534 666" ]
+}
+
+@test "pictures and recordings: another user's file in a sticky directory is refused" {
+	"$mkrecording" "$BATS_TEST_TMPDIR/r" >"$BATS_TEST_TMPDIR/said"
+	theirs picture
+	refused 'picture: it belongs to another user \(uid 65534\)' report "$BATS_TEST_TMPDIR/r" --plot picture
+	refused 'picture: it belongs to another user' heatmap "$BATS_TEST_TMPDIR/r" --plot "$shared/picture"
+	untouched picture
+	# An empty file would be replaced, and a recording.
+	theirs recording
+	"${other[@]}" sh -c ': >recording'
+	! "$mkrecording" recording >"$BATS_TEST_TMPDIR/said" 2>"$BATS_TEST_TMPDIR/err" || return 1
+	grep -q 'recording: it belongs to another user' "$BATS_TEST_TMPDIR/err"
+	[ "$(stat -c '%u %a %s' recording)" = "65534 666 0" ]
+	refused 'recording: it belongs to another user' mark recording text
+	[ -z "$(find . -name '*.new')" ]
+}
+
+@test "pictures and recordings: elsewhere a new file of root's takes its place" {
+	chmod 755 .
+	theirs_in_place picture
+	theirs_in_place recording
+	: >recording
+	exec 7<>recording 8<>picture
+	"$mkrecording" recording >"$BATS_TEST_TMPDIR/said"
+	wss report recording --plot picture
+	[ "$status" = 0 ]
+	[ "$(stat -c '%u %a' recording picture)" = $'0 600\n0 600' ]
+	# Whoever has the old ones open sees nothing of the new ones.
+	[ "$(cat <&7)$(cat <&8)" = theirs ]
+	exec 7>&- 8>&-
+}
+
+theirs_in_place() { # FILE: made where its owner may not
+	echo theirs >"$1"
+	chown 65534:65534 "$1"
+	chmod 666 "$1"
+}
+
+@test "a history that others could write to, or put in its place, is refused" {
+	mkdir safe
+	wss sample test --store --history safe/history.db --window 100ms
+	[ "$status" = 5 ]
+	# In a directory for everyone, or of another user.
+	refused 'other users may write to its directory' sample test --store --history new.db
+	[ ! -e new.db ]
+	cp safe/history.db .
+	refused 'other users may write to its directory' recommend test --history history.db
+	chown 65534 safe
+	refused 'its directory belongs to another user \(uid 65534\)' recommend test --history safe/history.db
+	chown 0 safe
+	chmod 775 safe
+	chgrp 65534 safe
+	refused 'other users may write to its directory' sample test --store --history safe/history.db
+	chmod 755 safe
+	# The file itself, and what belongs to it.
+	for name in history.db history.db-wal history.db-shm; do
+		chown 65534 safe/$name
+		refused "$name: it belongs to another user \(uid 65534\)" sample test --store --history safe/history.db
+		refused "$name: it belongs to another user" recommend test --history safe/history.db
+		chown 0 safe/$name
+		chmod 666 safe/$name
+		refused "$name: other users may write to it" sample test --store --history safe/history.db
+		chmod 640 safe/$name
+	done
+	theirs_in_place safe/history.db-journal
+	refused "history.db-journal: it belongs to another user" sample test --store --history safe/history.db
+	rm safe/history.db-journal
+	wss sample test --store --history safe/history.db --window 100ms
+	[ "$status" = 5 ]
+}
+
+@test "a lock of another user is neither trusted nor waited for" {
+	mkdir safe
+	wss sample --store --history safe/history.db --window 100ms
+	[ "$status" = 5 ]
+	theirs_in_place safe/history.db.lock
+	mkfifo hold
+	: >"$BATS_TEST_TMPDIR/lock"
+	"${other[@]}" flock safe/history.db.lock sh -c 'echo locked; read -r line' \
+		<hold >"$BATS_TEST_TMPDIR/lock" 3>&- &
+	exec 7>hold
+	wait_until 20 grep -q locked "$BATS_TEST_TMPDIR/lock"
+	refused 'history.db.lock: it belongs to another user' sample --store --history safe/history.db
+	untouched safe/history.db.lock
+	rm safe/history.db.lock
+	# It locks what it can: the directory. No history is there yet.
+	rm safe/history.db*
+	exec 7>&-
+	wait
+	"${other[@]}" flock safe sh -c 'echo directory; read -r line' <hold >"$BATS_TEST_TMPDIR/lock" 3>&- &
+	exec 7>hold
+	wait_until 20 grep -q directory "$BATS_TEST_TMPDIR/lock"
+	wss sample --store --history safe/history.db --window 100ms
+	[ "$status" = 5 ]
+	# Nor can it open the new one.
+	[ "$(stat -c '%u %a' safe/history.db.lock)" = "0 600" ]
+	exec 7>&-
+	wait
+}
