@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -33,10 +34,23 @@ int wss_root_openat(const struct wss_root *root, const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+/* A FIFO that somebody put where a file of /run should be is none: nobody waits for its writer. */
+static int open_to_read(const struct wss_root *root, const char *path)
+{
+	wss_auto_close int fd = wss_root_openat(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) ? wss_steal_fd(&fd) : -EINVAL;
+}
+
 int wss_root_read(const struct wss_root *root, const char *path, size_t max, char **ret_text,
 		  size_t *ret_len)
 {
-	wss_auto_close int fd = wss_root_openat(root, path, O_RDONLY);
+	wss_auto_close int fd = open_to_read(root, path);
 	wss_auto_free char *text = NULL;
 	size_t len = 0, size = 0;
 
@@ -73,7 +87,7 @@ int wss_root_read(const struct wss_root *root, const char *path, size_t max, cha
 
 int wss_root_read_line(const struct wss_root *root, const char *path, char *buf, size_t size)
 {
-	wss_auto_close int fd = wss_root_openat(root, path, O_RDONLY);
+	wss_auto_close int fd = open_to_read(root, path);
 	ssize_t n;
 
 	if (fd < 0)
@@ -108,7 +122,7 @@ int wss_root_read_u64(const struct wss_root *root, const char *path, uint64_t *r
 
 int wss_root_fopen(const struct wss_root *root, const char *path, FILE **ret_file)
 {
-	wss_auto_close int fd = wss_root_openat(root, path, O_RDONLY);
+	wss_auto_close int fd = open_to_read(root, path);
 	FILE *f;
 
 	if (fd < 0)

@@ -4,7 +4,7 @@
 # Files, locks and directories of other users, where root is to write: what they have prepared is
 # refused or replaced, never written to, and blocks nobody.
 
-# shellcheck source-path=SCRIPTDIR source=../../scripts/embed.sh
+# shellcheck disable=SC1091
 . "$WSS_SRCDIR/scripts/embed.sh"
 
 virt_wss=$WSS_BUILDDIR/virt-wss

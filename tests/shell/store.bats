@@ -3,7 +3,7 @@
 #
 # sample --store where nothing can be measured: the round around it.
 
-# shellcheck source-path=SCRIPTDIR source=../../scripts/embed.sh
+# shellcheck disable=SC1091
 . "$WSS_SRCDIR/scripts/embed.sh"
 
 virt_wss=$WSS_BUILDDIR/virt-wss

@@ -340,6 +340,13 @@ static void test_root(void **unused)
 	assert_string_equal(text, big);
 	free(wss_steal_ptr(text));
 	assert_int_equal(wss_root_read(&root, "big", 99999, &text, &len), -EFBIG);
+	/* Without waiting for a writer. */
+	assert_int_equal(mkfifo(make_path(path, "%s/fifo", tree), 0600), 0);
+	alarm(60);
+	assert_int_equal(wss_root_read(&root, "fifo", 100, &text, &len), -EINVAL);
+	assert_int_equal(wss_root_read_line(&root, "fifo", line, sizeof(line)), -EINVAL);
+	assert_int_equal(wss_root_fopen(&root, "fifo", &file), -EINVAL);
+	alarm(0);
 	put_text(tree, "empty", "");
 	assert_int_equal(wss_root_read(&root, "empty", 0, &text, &len), 0);
 	assert_int_equal(len, 0);
