@@ -8,14 +8,25 @@
 #include <libvirt/virterror.h>
 #include <stdio.h>
 
+#include "host/domxml.h"
+#include "host/fleet.h"
+#include "host/xml.h"
+
 int wss_conn_element(virDomainPtr dom, const char *namespace_uri, char **ret_xml,
 		     struct wss_error *err)
 {
-	char *xml = virDomainGetMetadata(dom, VIR_DOMAIN_METADATA_ELEMENT, namespace_uri, 0);
+	/*
+	 * Not by virDomainGetMetadata(): libvirt reads freed memory in it where an attribute
+	 * has the prefix of the element, as anyone may have written it who may edit the
+	 * domain. That is in this process with qemu:///embed. See
+	 * docs/libvirt-metadata-prefix.md.
+	 */
+	wss_auto_free char *xml = virDomainGetXMLDesc(dom, 0);
 
-	if (!xml && virGetLastErrorCode() != VIR_ERR_NO_DOMAIN_METADATA)
+	if (!xml)
 		return wss_conn_error(err, "cannot read the domain's metadata");
-	*ret_xml = xml;
+	if (wss_xml_metadata(xml, WSS_DOMXML_MAX, namespace_uri, ret_xml, err) < 0)
+		return wss_error_prefix(err, "cannot read the domain's metadata");
 	return 0;
 }
 
@@ -39,6 +50,10 @@ int wss_conn_store(virDomainPtr dom, const char *namespace_uri, const char *pref
 	virDomainJobInfo job;
 	unsigned flags;
 
+	if (xml && !wss_xml_is_plain(xml, WSS_FLEET_XML_MAX))
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "metadata not written: the element has namespace "
+				     "prefixes, or is no XML");
 	/* A busy domain is skipped, never waited for. */
 	if (virDomainGetJobInfo(dom, &job) == 0 && job.type != VIR_DOMAIN_JOB_NONE)
 		return wss_error_set(err, WSS_ERR_BUSY,

@@ -85,3 +85,82 @@ bool wss_xml_attribute_is(const xmlNode *node, const char *name, const char *val
 
 	return text && !strcmp((const char *)text, value);
 }
+
+/* A prefix that nobody declared is a part of the name for libxml2. */
+static bool has_prefix(const xmlNs *ns, const xmlChar *name)
+{
+	return (ns && ns->prefix) || strchr((const char *)name, ':');
+}
+
+/* The node that follows in the document, within root: not recursive, however deep it is. */
+static const xmlNode *next_node(const xmlNode *node, const xmlNode *root)
+{
+	if (node->children && node->type == XML_ELEMENT_NODE)
+		return node->children;
+	while (node != root && !node->next)
+		node = node->parent;
+	return node == root ? NULL : node->next;
+}
+
+const char *wss_xml_prefixed_attribute(const xmlNode *root)
+{
+	for (const xmlNode *node = root; node; node = next_node(node, root))
+		for (const xmlAttr *attr = node->type == XML_ELEMENT_NODE ? node->properties
+									  : NULL;
+		     attr; attr = attr->next)
+			if (has_prefix(attr->ns, attr->name))
+				return (const char *)attr->name;
+	return NULL;
+}
+
+bool wss_xml_is_plain(const char *xml, size_t max)
+{
+	wss_auto_xml_doc xmlDoc *doc = wss_xml_parse(xml, max, NULL);
+	const xmlNode *root = doc ? xmlDocGetRootElement(doc) : NULL;
+
+	for (const xmlNode *node = root; node; node = next_node(node, root))
+		if (node->type == XML_ELEMENT_NODE && has_prefix(node->ns, node->name))
+			return false;
+	return root && !wss_xml_prefixed_attribute(root);
+}
+
+/* The element of the namespace among a domain's metadata; NULL where there is none. */
+static xmlNode *metadata_of(xmlDoc *doc, const char *namespace_uri)
+{
+	xmlNode *metadata = wss_xml_child(xmlDocGetRootElement(doc), "metadata");
+
+	for (xmlNode *node = metadata ? metadata->children : NULL; node; node = node->next)
+		if (node->type == XML_ELEMENT_NODE && node->ns && node->ns->href &&
+		    !strcmp((const char *)node->ns->href, namespace_uri))
+			return node;
+	return NULL;
+}
+
+/* The element as a document of its own, which declares the namespaces that it uses. */
+static char *print_element(xmlNode *node)
+{
+	wss_auto_xml_doc xmlDoc *doc = xmlNewDoc((const xmlChar *)"1.0");
+	xmlNode *copy = doc ? xmlDocCopyNode(node, doc, 1) : NULL;
+	xmlBuffer *buffer = xmlBufferCreate();
+	char *text = NULL;
+
+	if (copy) {
+		xmlDocSetRootElement(doc, copy);
+		if (buffer && xmlNodeDump(buffer, doc, copy, 0, 0) > 0)
+			text = strdup((const char *)xmlBufferContent(buffer));
+	}
+	xmlBufferFree(buffer);
+	return text;
+}
+
+int wss_xml_metadata(const char *domain_xml, size_t max, const char *namespace_uri,
+		     char **ret_xml, struct wss_error *err)
+{
+	wss_auto_xml_doc xmlDoc *doc = wss_xml_parse(domain_xml, max, err);
+	xmlNode *node = doc ? metadata_of(doc, namespace_uri) : NULL;
+
+	if (!doc)
+		return -1;
+	*ret_xml = node ? print_element(node) : NULL;
+	return node && !*ret_xml ? wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory") : 0;
+}

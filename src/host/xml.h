@@ -57,4 +57,25 @@ xmlChar *wss_xml_attribute(const xmlNode *node, const char *name);
 /* Is there such an attribute with that value? */
 bool wss_xml_attribute_is(const xmlNode *node, const char *name, const char *value);
 
+/*
+ * Is the text one element of at most max bytes, in which no name of an element or of an
+ * attribute has a namespace prefix, declared or not? virDomainSetMetadata() is to be given no
+ * other.
+ */
+bool wss_xml_is_plain(const char *xml, size_t max);
+
+/*
+ * The name of the first attribute with a namespace prefix, declared or not, of root or of an
+ * element in it; NULL where there is none.
+ */
+const char *wss_xml_prefixed_attribute(const xmlNode *root);
+
+/*
+ * The element of a namespace among the metadata of a domain, whose XML has at most max bytes:
+ * a malloc'ed string, which declares all namespaces in it; NULL where there is none. The
+ * errors of wss_xml_parse().
+ */
+int wss_xml_metadata(const char *domain_xml, size_t max, const char *namespace_uri,
+		     char **ret_xml, struct wss_error *err);
+
 #endif

@@ -22,10 +22,20 @@ xmlDocPtr wss_element_parse(const char *xml, const char *name, const char *what,
 	}
 	doc = wss_xml_parse(xml, WSS_ELEMENT_MAX, NULL);
 	root = doc ? xmlDocGetRootElement(doc) : NULL;
-	if (root && !strcmp((const char *)root->name, name))
-		return doc;
+	if (!root || strcmp((const char *)root->name, name)) {
+		wss_error_set(err, WSS_ERR_FAILED, "%s: not a <%s> element", what, name);
+	} else {
+		/* Which attribute is meant by one of another namespace nobody knows. */
+		const char *prefixed = wss_xml_prefixed_attribute(root);
+
+		if (!prefixed)
+			return doc;
+		wss_error_set(
+			err, WSS_ERR_FAILED,
+			"%s: the attribute '%s' has a namespace prefix, which none may have",
+			what, prefixed);
+	}
 	xmlFreeDoc(doc);
-	wss_error_set(err, WSS_ERR_FAILED, "%s: not a <%s> element", what, name);
 	return NULL;
 }
 

@@ -20,7 +20,7 @@
 /*
  * Parses at most WSS_ELEMENT_MAX bytes; a document type declaration is refused, so there are
  * no entities. NULL, with err set to "what: …" (WSS_ERR_FAILED), where it is not one element
- * of this name. The caller frees the document.
+ * of this name, or an attribute has a namespace prefix. The caller frees the document.
  */
 xmlDocPtr wss_element_parse(const char *xml, const char *name, const char *what,
 			    struct wss_error *err);

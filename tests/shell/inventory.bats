@@ -190,6 +190,31 @@ teardown() {
 	[[ $err == *policy*period* ]]
 }
 
+# Such an element makes virDomainGetMetadata() read freed memory, which here is ours.
+@test "a policy with a prefix before an attribute is refused, and libvirt is not asked for it" {
+	command -v valgrind >/dev/null || skip "needs valgrind"
+	for prefix in p other; do
+		node a "web1=<p:policy xmlns:p='urn:virt-wss:policy:1' version='1' $prefix:opt-out='no'/>"
+		status=0
+		valgrind --quiet --error-exitcode=99 "$virt_wss" -c "$uri" policy get web1 \
+			2>"$BATS_TEST_TMPDIR/err" || status=$?
+		cat "$BATS_TEST_TMPDIR/err"
+		[ "$status" = 1 ]
+		grep -q "opt-out' has a namespace prefix, which none may have$" "$BATS_TEST_TMPDIR/err"
+		wss -c "$uri" policy get
+		[ "$status" = 1 ]
+		[[ $err == *"namespace prefix"* ]]
+	done
+	# The namespace may be declared further up, and by any prefix or none.
+	node a web1= web2=
+	sed -i "s|<metadata>|<metadata xmlns:q='urn:virt-wss:policy:1'><q:policy version='1' opt-out='yes'/>|" \
+		"$BATS_TEST_TMPDIR/a/1.xml"
+	sed -i "s|<metadata>|<metadata><policy xmlns='urn:virt-wss:policy:1' version='1' opt-out='yes'/>|" \
+		"$BATS_TEST_TMPDIR/a/2.xml"
+	wss -c "$uri" policy get --output csv
+	[ "$status" = 0 ] && [ "$(field opt_out)" = $'1\n1' ]
+}
+
 @test "a policy that cannot be read is not there once it is cleared" {
 	node a "web1=<p:policy xmlns:p='urn:virt-wss:policy:1' version='1' optout='yes'/>" \
 		"web2=<p:policy xmlns:p='urn:virt-wss:policy:1' version='1'>$(printf '%070000d' 1)</p:policy>"

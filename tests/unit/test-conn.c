@@ -236,14 +236,16 @@ static void test_metadata(void **unused)
 		fail_msg("%s", err.text);
 	assert_int_equal(read_element("test", &entry, &err), 0);
 	assert_non_null(entry.xml);
-	assert_non_null(strstr(entry.xml, "<a>&lt;1</a>"));
+	assert_non_null(strstr(entry.xml, ">&lt;1</"));
 	/* The next one replaces it. */
 	assert_int_equal(guest->ops->publish(guest, "<profile version='2'/>", false, &err), 0);
 	assert_int_equal(read_element(DEFAULT_UUID, &again, &err), 0);
-	assert_null(strstr(again.xml, "<a>"));
-	/* What is not XML is libvirt's to refuse. */
+	assert_null(strstr(again.xml, "&lt;1"));
+	/* Neither what is no XML nor a prefix gets to libvirt. */
 	assert_int_equal(guest->ops->publish(guest, "<profile", false, &err), -1);
-	assert_error(&err, WSS_ERR_FAILED, "metadata");
+	assert_error(&err, WSS_ERR_FAILED, "metadata not written");
+	assert_int_equal(guest->ops->publish(guest, "<profile wss:a='1'/>", false, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "metadata not written: the element has namespace prefixes");
 	wss_error_clear(&err);
 	assert_int_equal(read_element("none", &none, &err), -1);
 	assert_error(&err, WSS_ERR_GONE, "no such domain");

@@ -5,6 +5,7 @@
 #include <libxml/relaxng.h>
 
 #include "host/inventory.h"
+#include "host/xml.h"
 #include "out/policy.h"
 #include "wss/profile.h"
 
@@ -197,6 +198,33 @@ static void test_publication_due(void **unused)
 	assert_true(wss_profile_due(&old, &now));
 }
 
+/* What virDomainSetMetadata() may be given: see docs/libvirt-metadata-prefix.md. */
+static void test_plain(void **unused)
+{
+	static const char *const plain[] = {
+		"<policy version='1'/>",
+		"<policy version='1' xmlns='urn:virt-wss:policy:1'><minimum unit='B'>1</minimum></policy>",
+		"<policy version='a:b'>c:d<!-- e:f --></policy>",
+	};
+	static const char *const others[] = {
+		"", "text", "<policy", "<policy wss:opt-out='yes'/>", "<wss:policy/>",
+		"<policy><wss:minimum>1</wss:minimum></policy>",
+		"<policy><minimum/><minimum><a b='1' c:d='2'/></minimum></policy>",
+		"<p:policy xmlns:p='urn:virt-wss:policy:1'/>",
+		"<policy xmlns:p='urn:virt-wss:policy:1' p:opt-out='yes'/>",
+		"<!DOCTYPE policy><policy/>",
+		"<policy long='01234567890123456789012345678901234567890123456789'/>",
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+		if (!wss_xml_is_plain(plain[i], 1000))
+			fail_msg("%s", plain[i]);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (wss_xml_is_plain(others[i], 66))
+			fail_msg("%s", others[i]);
+}
+
 static int clean_up(void **unused)
 {
 	(void)unused;
@@ -211,6 +239,7 @@ int main(void)
 		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_by_hand),
 		cmocka_unit_test(test_refuses),	   cmocka_unit_test(test_due),
 		cmocka_unit_test(test_blanks),	   cmocka_unit_test(test_publication_due),
+		cmocka_unit_test(test_plain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, clean_up);
