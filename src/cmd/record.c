@@ -107,6 +107,9 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct record_optio
 		return wss_error_set(err, WSS_ERR_USAGE, "one DOMAIN is recorded at a time");
 	if (!options->path || !*options->path)
 		return wss_error_set(err, WSS_ERR_USAGE, "where to? -o FILE is missing");
+	if (!strcmp(options->path, "-"))
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "-o: a recording cannot be the standard output: name a file");
 	if (options->until_stopped && options->length_given)
 		return wss_error_set(err, WSS_ERR_USAGE, "--for and --until-stopped exclude each other");
 	if (!options->window.window_ns)
