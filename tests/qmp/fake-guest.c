@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "fake-qmp.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +31,7 @@ char *fake_default_greeting(const struct fake_guest *guest)
 
 static int print_reply(char **ret_text, const struct fake_guest *guest, const char *command)
 {
-	unsigned long ram_bytes = guest->ram_mib << 20;
+	uint64_t ram_bytes = guest->ram_mib << 20;
 
 	if (!strcmp(command, "qmp_capabilities"))
 		return asprintf(ret_text, "\"return\": {}");
@@ -55,12 +56,12 @@ static int print_reply(char **ret_text, const struct fake_guest *guest, const ch
 				guest->version[2], guest->version[1], guest->version[0]);
 	if (!strcmp(command, "query-memory-size-summary"))
 		return asprintf(ret_text,
-				"\"return\": {\"base-memory\": %lu, \"plugged-memory\": 0}",
+				"\"return\": {\"base-memory\": %" PRIu64 ", \"plugged-memory\": 0}",
 				ram_bytes);
 	if (!strcmp(command, "query-memdev"))
 		return asprintf(
 			ret_text,
-			"\"return\": [{\"id\": \"pc.ram\", \"size\": %lu, \"share\": %s}]",
+			"\"return\": [{\"id\": \"pc.ram\", \"size\": %" PRIu64 ", \"share\": %s}]",
 			ram_bytes, guest->anonymous ? "false" : "true");
 	if (!strcmp(command, "query-memory-devices") || !strcmp(command, "query-stats"))
 		return asprintf(ret_text, "\"return\": []");
@@ -69,11 +70,11 @@ static int print_reply(char **ret_text, const struct fake_guest *guest, const ch
 	if (!strcmp(command, "x-query-ramblock"))
 		return asprintf(ret_text,
 				"\"return\": {\"human-readable-text\": \"" BLOCK_HEADING
-				"%24s %8s  0x%016lx 0x%016lx 0x%016lx\\n\"}",
-				"pc.ram", "4 KiB", 0UL, ram_bytes, ram_bytes);
+				"%24s %8s  0x%016x 0x%016" PRIx64 " 0x%016" PRIx64 "\\n\"}",
+				"pc.ram", "4 KiB", 0, ram_bytes, ram_bytes);
 	if (!strcmp(command, "query-balloon"))
 		return guest->has_balloon
-			       ? asprintf(ret_text, "\"return\": {\"actual\": %lu}",
+			       ? asprintf(ret_text, "\"return\": {\"actual\": %" PRIu64 "}",
 					  guest->balloon_bytes)
 			       : asprintf(ret_text,
 					  "\"error\": {\"class\": \"DeviceNotActive\", "
@@ -147,7 +148,7 @@ void fake_ram_start(const struct fake_guest *guest)
 	pthread_t thread;
 
 	if (!map)
-		fake_die("cannot map %lu MiB", guest->ram_mib);
+		fake_die("cannot map %" PRIu64 " MiB", guest->ram_mib);
 	memset(map, 1, bytes);
 	ram = (struct ram){.front = map, .touch_bytes = guest->touch_mib << 20};
 	if (pthread_create(&thread, NULL, touch_loop, &ram))

@@ -2,6 +2,7 @@
 #include "fake-qmp.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +53,7 @@ static bool set_guest(struct fake_guest *guest, const char *key, const char *val
 	else if (!strcmp(key, "kvm"))
 		guest->kvm = !strcmp(value, "on");
 	else if (!strcmp(key, "balloon"))
-		guest->has_balloon = sscanf(value, "%lu", &guest->balloon_bytes) == 1;
+		guest->has_balloon = sscanf(value, "%" SCNu64, &guest->balloon_bytes) == 1;
 	else if (!strcmp(key, "version"))
 		return sscanf(value, "%u.%u.%u", &guest->version[0], &guest->version[1],
 			      &guest->version[2]) == 3;
@@ -64,7 +65,7 @@ static bool set_guest(struct fake_guest *guest, const char *key, const char *val
 static bool set_ram(struct fake_guest *guest, const char *args)
 {
 	char kind[16] = "memfd";
-	int fields = sscanf(args, "%lu %lu %15s", &guest->ram_mib, &guest->touch_mib, kind);
+	int fields = sscanf(args, "%" SCNu64 " %" SCNu64 " %15s", &guest->ram_mib, &guest->touch_mib, kind);
 
 	guest->anonymous = !strcmp(kind, "anonymous");
 	return fields >= 2 && guest->touch_mib <= guest->ram_mib &&

@@ -236,7 +236,7 @@ static void test_units(void **unused)
 		if (parse(bad[i], "", "", &dom, &err) == 0)
 			fail_msg("accepted %s", bad[i]);
 		assert_error(&err, WSS_ERR_FAILED, "memory");
-		assert_int_equal(dom.n_blocks, 0x5a5a5a5a5a5a5a5a);
+		assert_int_equal(dom.n_blocks, (size_t)0x5a5a5a5a5a5a5a5a);
 	}
 }
 

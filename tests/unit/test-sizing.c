@@ -201,7 +201,7 @@ static void test_fit(void **unused)
 	assert_true(result.from_peak);
 	assert_int_equal(result.bytes.value, 9);
 	wss_fit_free(&fit);
-	assert_int_equal(wss_fit_init(&fit, 0, (time_t)1 << 40), 0);
+	assert_int_equal(wss_fit_init(&fit, 0, INT64_C(1) << 40), 0);
 	assert_true(fit.n_hours <= 366 * 24);
 	wss_fit_free(&fit);
 }
