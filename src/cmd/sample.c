@@ -244,7 +244,10 @@ static int run_both(struct wss_guests *guests, const struct sample_options *opti
 		run->last_turn = i + 1 == options->round.count;
 		if (wss_clock_sleep_until_ns(next_ns) < 0)
 			return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+		/* A turn that is late is not made up for by turns that follow without a pause. */
 		next_ns += options->round.interval_ns;
+		if (next_ns < wss_clock_now_ns())
+			next_ns = wss_clock_now_ns();
 		r = wss_round_run(&guests->host, guests->list, guests->n, &native, on_native, run,
 				  err);
 		if (r == 0)

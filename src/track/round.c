@@ -71,6 +71,11 @@ bool wss_round_ends_series(const struct wss_error *error)
 	       error->code == WSS_ERR_CONNECT;
 }
 
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 static void fail(const struct round *round, struct entry *entry, const struct wss_error *error)
 {
 	bool last;
@@ -89,9 +94,13 @@ static void fail(const struct round *round, struct entry *entry, const struct ws
 	}
 	/* Nothing stays attached while the next window is waited for. */
 	wss_window_rest(entry->window);
-	/* From start to start, also where it failed within the window. */
+	/*
+	 * From start to start, also where it failed within the window. A start that has passed
+	 * meanwhile is now: one that stayed in the past would come before all other guests.
+	 */
 	entry->next_ns = (entry->state == ENTRY_ARMED ? entry->armed_ns : entry->next_ns) +
 			 round->options->interval_ns;
+	entry->next_ns = max_u64(entry->next_ns, wss_clock_now_ns());
 	entry->state = ENTRY_WAITING;
 }
 
@@ -174,7 +183,7 @@ static void close_window(const struct round *round, struct entry *entry)
 		return;
 	}
 	entry->state = ENTRY_WAITING;
-	entry->next_ns = entry->armed_ns + round->options->interval_ns;
+	entry->next_ns = max_u64(entry->armed_ns + round->options->interval_ns, wss_clock_now_ns());
 }
 
 static void settle(const struct round *round, struct entry *entry)
@@ -185,7 +194,20 @@ static void settle(const struct round *round, struct entry *entry)
 		close_window(round, entry);
 }
 
-/* A sample is due. */
+/* The first moment after last_ns, in steps of step_ns, that has not passed yet. */
+static uint64_t next_moment(uint64_t last_ns, uint64_t step_ns)
+{
+	uint64_t now_ns = wss_clock_now_ns(), steps = 1;
+
+	if (now_ns > last_ns && step_ns)
+		steps = max_u64((now_ns - last_ns + step_ns - 1) / step_ns, 1);
+	return last_ns + steps * step_ns;
+}
+
+/*
+ * A sample is due. Where reading takes longer than the interval, the reports whose moments
+ * passed meanwhile are skipped: the window ends in time, and no figure is repeated.
+ */
 static void report(const struct round *round, struct entry *entry)
 {
 	const struct wss_round_options *options = round->options;
@@ -203,7 +225,7 @@ static void report(const struct round *round, struct entry *entry)
 		return;
 	}
 	round->emit(&entry->sample, entry->guest, false, round->opaque);
-	entry->report_ns = min_u64(entry->report_ns + options->interval_ns, end_ns);
+	entry->report_ns = min_u64(next_moment(entry->report_ns, options->interval_ns), end_ns);
 	schedule(entry);
 }
 

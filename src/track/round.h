@@ -21,7 +21,11 @@ struct wss_round_options {
 	const struct wss_tracker_ops *method; /* NULL: auto */
 	unsigned count;	      /* windows a guest, at least 1 */
 	uint64_t interval_ns; /* from start to start of two windows; of two reports if cumulative */
-	bool cumulative;      /* arm once, report the growing set every interval_ns */
+	/*
+	 * Arm once, report the growing set every interval_ns and at the end of the window. A report
+	 * whose moment passes while the one before is read is skipped.
+	 */
+	bool cumulative;
 };
 
 /* One guest of the round. */

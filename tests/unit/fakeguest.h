@@ -41,7 +41,7 @@ struct fake {
 	void (*on_refresh)(struct fake *fake); /* may change all of the above */
 
 	/* What the method does, and what it was asked to. */
-	uint64_t predict_ns, begin_ns, wss_bytes;
+	uint64_t predict_ns, begin_ns, poll_ns, wss_bytes;
 	enum wss_error_code begin_fails, poll_fails;
 	unsigned opens, begins, polls, rests, closes;
 	char state_in_begin, state_in_poll; /* of the child */
@@ -423,6 +423,7 @@ static inline int null_poll(struct wss_tracker *tracker, struct wss_reading *ret
 	fake->polls++;
 	fake->state_in_poll = fake_state(fake);
 	null->bytes += FAKE_PAGE;
+	virtual_clock.now_ns += fake->poll_ns;
 	*ret_reading = (struct wss_reading){
 		.span = { start_ns, wss_clock_now_ns() },
 		.wss_bytes = fake->wss_bytes + null->bytes,

@@ -5,7 +5,7 @@
 #include "track/round.h"
 #include "wss/profile.h"
 
-#define MAX 8
+#define MAX 64
 
 static const struct wss_host host = { .root = { .dirfd = -1 } };
 static struct fake *fakes[2];
@@ -397,6 +397,104 @@ static void test_cumulative_killed(void **unused)
 	assert_true(got.last[2]);
 }
 
+/*
+ * Reading takes far longer than the interval: the window ends in time all the same, each report
+ * is of its own moment, and the last is of the whole window.
+ */
+static void test_cumulative_slow_reads(void **unused)
+{
+	static const struct wss_tracker_ops *const methods[] = { &null_method, &dear_method };
+	const uint64_t window_ns = 100 * WSS_NS_PER_MS, poll_ns = 4 * WSS_NS_PER_MS;
+
+	(void)unused;
+	options.cumulative = true;
+	options.window.window_ns = window_ns;
+	options.interval_ns = WSS_NS_PER_MS / 10;
+	fakes[0]->poll_ns = poll_ns;
+	for (size_t m = 0; m < 2; m++) {
+		uint64_t start_ns = virtual_clock.now_ns, previous_ns = 0;
+
+		got.n = 0;
+		options.method = methods[m];
+		run(1);
+		assert_true(virtual_clock.now_ns - start_ns < window_ns + 3 * poll_ns);
+		assert_in_range(got.n, 10, window_ns / poll_ns + 1);
+		for (size_t i = 0; i < got.n; i++) {
+			assert_measured(i);
+			assert_int_equal(got.last[i], i + 1 == got.n);
+			assert_true(!i ||
+				    got.samples[i].window_ns.value >= previous_ns + poll_ns);
+			previous_ns = got.samples[i].window_ns.value;
+		}
+		assert_in_range(previous_ns, window_ns, window_ns + 2 * poll_ns);
+	}
+}
+
+/* Skipped are the moments that have passed, not those between them and the end. */
+static void test_cumulative_skips_few(void **unused)
+{
+	static const uint64_t due_ms[] = { 3, 9, 15, 20 };
+
+	(void)unused;
+	options.cumulative = true;
+	options.method = &dear_method;
+	options.window.window_ns = 20 * WSS_NS_PER_MS;
+	options.interval_ns = 3 * WSS_NS_PER_MS;
+	fakes[0]->poll_ns = 4 * WSS_NS_PER_MS;
+	run(1);
+	assert_int_equal(got.n, 4);
+	for (size_t i = 0; i < 4; i++)
+		/* The middle of a reading that begins when it is due. */
+		assert_in_range(got.samples[i].window_ns.value, (due_ms[i] + 2) * WSS_NS_PER_MS,
+				(due_ms[i] + 3) * WSS_NS_PER_MS);
+}
+
+/* Windows that last longer than the interval follow each other, and each is a whole one. */
+static void test_interval_slow_reads(void **unused)
+{
+	uint64_t start_ns = virtual_clock.now_ns;
+
+	(void)unused;
+	options.count = 3;
+	options.window.window_ns = options.interval_ns = 10 * WSS_NS_PER_MS;
+	options.window.curve = true;
+	fakes[0]->poll_ns = 50 * WSS_NS_PER_MS;
+	run(1);
+	assert_int_equal(got.n, 3);
+	for (size_t i = 0; i < 3; i++) {
+		assert_measured(i);
+		assert_in_range(got.samples[i].window_ns.value, 10 * WSS_NS_PER_MS,
+				2 * 50 * WSS_NS_PER_MS);
+	}
+	assert_true(virtual_clock.now_ns - start_ns < 3 * 3 * 50 * WSS_NS_PER_MS);
+}
+
+static void slow_refresh(struct fake *fake)
+{
+	(void)fake;
+	virtual_clock.now_ns += 5 * WSS_NS_PER_S;
+}
+
+/* A guest whose failing takes longer than its interval does not come before the other. */
+static void test_late_takes_turns(void **unused)
+{
+	size_t last = 0, others = 0;
+
+	(void)unused;
+	options.count = 8;
+	options.window.window_ns = options.interval_ns = WSS_NS_PER_S;
+	fakes[0]->on_refresh = slow_refresh;
+	fakes[0]->begin_fails = WSS_ERR_FAILED;
+	run(2);
+	assert_int_equal(got.n, 16);
+	for (size_t i = 0; i < got.n; i++)
+		if (got.from[i] == &guests[0])
+			last = i;
+	for (size_t i = 0; i < last; i++)
+		others += got.from[i] == &guests[1];
+	assert_true(others >= 2);
+}
+
 /* Windows overlap: two guests take hardly longer than one. */
 static void test_overlap(void **unused)
 {
@@ -587,6 +685,10 @@ int main(void)
 		TEST(test_count_and_interval),
 		TEST(test_cumulative),
 		TEST(test_cumulative_one),
+		TEST(test_cumulative_slow_reads),
+		TEST(test_cumulative_skips_few),
+		TEST(test_interval_slow_reads),
+		TEST(test_late_takes_turns),
 		TEST(test_cumulative_killed),
 		TEST(test_overlap),
 		TEST(test_never_mixed),
