@@ -28,7 +28,7 @@ struct qmp {
  */
 void qmp_peer_read(int fd, struct qmp_peer *ret_peer);
 
-/* The time of wss_clock_now_ns() that is timeout_ms away. */
+/* The time of wss_clock_now_ns() that is timeout_ms away, or the end of the thread's budget. */
 uint64_t qmp_deadline(unsigned int timeout_ms);
 
 /* The next line from the stream as an object, and the estimate of its size where wanted. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/budget.h"
 #include "client.h"
 #include "jsonline.h"
 
@@ -60,6 +61,9 @@ void qmp_close(struct qmp *qmp)
 /* Whatever went wrong with the peer while opening means that there is no connection. */
 static int no_connection(struct wss_error *err)
 {
+	/* Somebody who answers too slowly is somebody. */
+	if (err->code == WSS_ERR_TIMEOUT && wss_budget_check(err) < 0)
+		return wss_error_prefix(err, "connecting to QMP");
 	if (err->code != WSS_ERR_INTERRUPTED && err->code != WSS_ERR_NO_MEMORY &&
 	    err->code != WSS_ERR_USAGE)
 		err->code = WSS_ERR_CONNECT;

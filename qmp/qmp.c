@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/budget.h"
 #include "base/clock.h"
 #include "client.h"
 #include "jsonline.h"
@@ -25,7 +26,10 @@ static const struct {
 
 uint64_t qmp_deadline(unsigned int timeout_ms)
 {
-	return wss_clock_now_ns() + timeout_ms * WSS_NS_PER_MS;
+	uint64_t own_ns = wss_clock_now_ns() + timeout_ms * WSS_NS_PER_MS;
+	uint64_t all_ns = wss_budget_deadline_ns();
+
+	return own_ns < all_ns ? own_ns : all_ns;
 }
 
 /* The connection cannot be used any more; remembers why. Returns -1. */
@@ -215,8 +219,10 @@ int qmp_run(struct qmp *qmp, const char *command, struct json_object *args,
 	    struct wss_error *err)
 {
 	qmp_auto_json struct json_object *reply = NULL;
-	int result;
+	int result = wss_budget_check(err);
 
+	if (result < 0)
+		return wss_error_prefix(err, "QMP %s", command);
 	if (qmp->ops)
 		result = exchange_ops(qmp, command, args, deadline_ns, &reply, err);
 	else
@@ -229,7 +235,7 @@ int qmp_run(struct qmp *qmp, const char *command, struct json_object *args,
 		result = take_result(qmp, reply, ret_value, err);
 	if (result == 0)
 		return 0;
-	if (err->code == WSS_ERR_TIMEOUT)
+	if (err->code == WSS_ERR_TIMEOUT && wss_budget_check(err) == 0)
 		wss_error_set(err, WSS_ERR_TIMEOUT, "no reply within %u ms", timeout_ms);
 	wss_error_prefix(err, "QMP %s", command);
 	if (result == -2 && !qmp->ops)

@@ -66,6 +66,11 @@ struct qmp_peer {
 };
 
 /*
+ * Each timeout_ms below is cut short by the budget that the calling thread has entered
+ * (base/budget.h); what then times out says so.
+ */
+
+/*
  * Another way to a monitor than a socket of our own, such as libvirt's
  * passthrough. There is no greeting, no negotiation, no event and no id: the
  * transport owns those.

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/budget.h"
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/stop.h"
@@ -14,6 +15,7 @@
 struct guard {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
+	struct wss_budget_watch watch; /* of what fn has entered */
 	bool done, left;
 	void (*fn)(void *opaque);
 	void (*release)(void *opaque);
@@ -32,7 +34,9 @@ static void *work(void *opaque)
 	struct guard *guard = opaque;
 	bool left;
 
+	wss_budget_watch(&guard->watch);
 	guard->fn(guard->opaque);
+	wss_budget_watch(NULL);
 	pthread_mutex_lock(&guard->lock);
 	guard->done = true;
 	left = guard->left;
@@ -56,19 +60,37 @@ static struct guard *guard_new(void)
 	return guard;
 }
 
-static bool wait_until(struct guard *guard, uint64_t deadline_ns, uint64_t stop_ns)
+/* When to give up, unless a stop request comes before. */
+struct limit {
+	bool by_budget;	      /* that of fn's budget */
+	uint64_t deadline_ns; /* UINT64_MAX: none */
+	uint64_t stop_ns;
+	uint64_t ret_total_ns; /* of the budget that was overrun */
+};
+
+static bool is_late(struct guard *guard, struct limit *limit)
+{
+	uint64_t until_ns = limit->by_budget ? guard->watch.until_ns : 0;
+	uint64_t now_ns = wss_clock_now_ns();
+
+	limit->ret_total_ns = guard->watch.total_ns;
+	return now_ns >= limit->deadline_ns ||
+	       (until_ns && now_ns >= until_ns && now_ns - until_ns >= WSS_GUARD_GRACE_NS);
+}
+
+static bool wait_until(struct guard *guard, struct limit *limit)
 {
 	bool stopping = false, done;
 
 	pthread_mutex_lock(&guard->lock);
-	while (!guard->done && wss_clock_now_ns() < deadline_ns) {
+	while (!guard->done && !is_late(guard, limit)) {
 		wss_cond_wait_a_moment(&guard->changed, &guard->lock);
 		if (!stopping && wss_stop_requested()) {
-			uint64_t soon = wss_clock_now_ns() + stop_ns;
+			uint64_t soon = wss_clock_now_ns() + limit->stop_ns;
 
 			stopping = true;
-			if (soon < deadline_ns)
-				deadline_ns = soon;
+			if (soon < limit->deadline_ns)
+				limit->deadline_ns = soon;
 		}
 	}
 	done = guard->done;
@@ -77,12 +99,12 @@ static bool wait_until(struct guard *guard, uint64_t deadline_ns, uint64_t stop_
 	return done;
 }
 
-int wss_guard_run(void (*fn)(void *opaque), void *opaque, void (*release)(void *opaque),
-		  uint64_t timeout_ns, uint64_t stop_ns, struct wss_error *err)
+/* 0, -1, or 1 with err untouched where it is late. */
+static int run(void (*fn)(void *opaque), void *opaque, void (*release)(void *opaque),
+	       struct limit *limit, struct wss_error *err)
 {
 	struct guard *guard = guard_new();
 	pthread_t thread;
-	char text[16];
 
 	if (!guard)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
@@ -93,12 +115,34 @@ int wss_guard_run(void (*fn)(void *opaque), void *opaque, void (*release)(void *
 		guard_free(guard);
 		return wss_error_set(err, WSS_ERR_FAILED, "cannot start a thread");
 	}
-	if (wait_until(guard, wss_clock_now_ns() + timeout_ns, stop_ns)) {
+	if (wait_until(guard, limit)) {
 		pthread_join(thread, NULL);
 		guard_free(guard);
 		return 0;
 	}
 	pthread_detach(thread);
+	return 1;
+}
+
+int wss_guard_run(void (*fn)(void *opaque), void *opaque, void (*release)(void *opaque),
+		  uint64_t timeout_ns, uint64_t stop_ns, struct wss_error *err)
+{
+	struct limit limit = { .deadline_ns = wss_clock_now_ns() + timeout_ns,
+			       .stop_ns = stop_ns };
+	int r = run(fn, opaque, release, &limit, err);
+	char text[16];
+
+	if (r <= 0)
+		return r;
 	wss_duration_format(timeout_ns, text, sizeof(text));
 	return wss_error_set(err, WSS_ERR_TIMEOUT, "not done within %s", text);
+}
+
+int wss_guard_run_within(void (*fn)(void *opaque), void *opaque, void (*release)(void *opaque),
+			 uint64_t stop_ns, struct wss_error *err)
+{
+	struct limit limit = { .by_budget = true, .deadline_ns = UINT64_MAX, .stop_ns = stop_ns };
+	int r = run(fn, opaque, release, &limit, err);
+
+	return r <= 0 ? r : wss_budget_error(limit.ret_total_ns, err);
 }

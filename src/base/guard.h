@@ -22,4 +22,13 @@
 int wss_guard_run(void (*fn)(void *opaque), void *opaque, void (*release)(void *opaque),
 		  uint64_t timeout_ns, uint64_t stop_ns, struct wss_error *err);
 
+/*
+ * The same of an fn that enters and leaves budgets (base/budget.h): it is late not after a fixed
+ * time, but when it has not left one of them WSS_GUARD_GRACE_NS after that ran out. What it can
+ * cut short by itself it has cut short by then.
+ */
+#define WSS_GUARD_GRACE_NS 1000000000ULL
+int wss_guard_run_within(void (*fn)(void *opaque), void *opaque, void (*release)(void *opaque),
+			 uint64_t stop_ns, struct wss_error *err);
+
 #endif

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "host/conn.h"
 #include "host/host.h"
@@ -143,8 +144,15 @@ void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss
 /* The exit code over total domains. */
 int wss_tally_exit_code(const struct wss_tally *tally, size_t total);
 
+/*
+ * How long each guest may take besides its windows, by default: as long as libvirt waits for a
+ * domain's lock.
+ */
+#define WSS_GUEST_DEADLINE_NS (30 * WSS_NS_PER_S)
+
 /* The guests that the command is about, and what they were opened through. */
 struct wss_guests {
+	uint64_t deadline_ns; /* what wss_guests_open() gives each as its budget; 0: unlimited */
 	struct wss_host host;
 	struct wss_conn *conn; /* NULL with --qmp */
 	struct wss_round_guest *list;
@@ -152,7 +160,7 @@ struct wss_guests {
 	struct wss_domains domains; /* what list[].name and list[].uuid point to */
 };
 
-#define WSS_GUESTS_INIT { .host = { .root = { .dirfd = -1 } } }
+#define WSS_GUESTS_INIT { .deadline_ns = WSS_GUEST_DEADLINE_NS, .host = { .root = { .dirfd = -1 } } }
 
 /*
  * Opens the host, the connection and every guest that the command line names. A
@@ -163,8 +171,8 @@ struct wss_guests {
 int wss_guests_open(const struct wss_cli *cli, struct wss_guests *guests, struct wss_error *err);
 
 /*
- * Opens the one guest that entry names, of guests whose host and connection are open. What
- * goes wrong is in the entry.
+ * Opens the one guest that entry names, of guests whose host and connection are open, within
+ * the budget in entry. What goes wrong is in the entry.
  */
 void wss_guests_open_one(struct wss_guests *guests, struct wss_round_guest *entry);
 

@@ -216,8 +216,10 @@ void wss_guests_open_one(struct wss_guests *guests, struct wss_round_guest *entr
 {
 	const struct wss_domain_ref ref = { entry->name, entry->uuid };
 
+	wss_budget_enter(&entry->budget, 0);
 	if (wss_conn_guest(guests->conn, &ref, &entry->guest, &entry->error) == 0)
 		heed_policy(entry);
+	wss_budget_leave();
 }
 
 static int add_guest(struct wss_guests *guests, const struct wss_domain_ref *ref)
@@ -226,6 +228,7 @@ static int add_guest(struct wss_guests *guests, const struct wss_domain_ref *ref
 
 	entry->name = ref->name;
 	entry->uuid = ref->uuid;
+	wss_budget_init(&entry->budget, guests->deadline_ns);
 	wss_guests_open_one(guests, entry);
 	return entry->guest ? 0 : -1;
 }
@@ -291,11 +294,17 @@ static void drop_unwanted(struct wss_guests *guests)
 
 static int open_qmp(const char *socket_path, struct wss_guests *guests, struct wss_error *err)
 {
-	guests->list = calloc(1, sizeof(*guests->list));
-	if (!guests->list)
+	struct wss_round_guest *entry = guests->list = calloc(1, sizeof(*guests->list));
+	int r;
+
+	if (!entry)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	guests->list[0].name = socket_path;
-	if (wss_qmpguest_open(socket_path, &guests->list[0].guest, err) < 0)
+	entry->name = socket_path;
+	wss_budget_init(&entry->budget, guests->deadline_ns);
+	wss_budget_enter(&entry->budget, 0);
+	r = wss_qmpguest_open(socket_path, &entry->guest, err);
+	wss_budget_leave();
+	if (r < 0)
 		return wss_error_prefix(err, "%s", socket_path);
 	guests->n = 1;
 	return 0;

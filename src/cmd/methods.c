@@ -129,10 +129,12 @@ static void report_guest(struct wss_report *report, struct wss_guests *guests,
 {
 	struct wss_guest *guest = entry->guest;
 
+	wss_budget_enter(&entry->budget, 0);
 	if (guest && wss_guest_check_ready(guest, &entry->error) == 0)
 		wss_guest_attach(guest, &guests->host, &entry->error);
 	report_methods(report, &guests->host, guest ? guest->config.name : entry->name, guest,
 		       entry->error.code ? &entry->error : NULL);
+	wss_budget_leave();
 }
 
 static int report_all(const struct wss_cli *cli, struct wss_guests *guests)
@@ -151,6 +153,8 @@ static int report_all(const struct wss_cli *cli, struct wss_guests *guests)
 
 		if (entry->guest) {
 			report_guest(report, guests, entry);
+			if (entry->error.code == WSS_ERR_TIMEOUT)
+				wss_tally_bad(&tally, entry->guest->config.name, &entry->error);
 			continue;
 		}
 		wss_report_bad_row(report, &(struct method_row){ .domain = entry->name,

@@ -341,6 +341,7 @@ static int profile_run(struct wss_cli *cli, int argc, char **argv)
 	}
 	if (wss_plot_check(options.plot, false, &err) < 0)
 		return wss_cli_error(&err);
+	guests.deadline_ns = options.round.deadline_ns;
 	code = wss_guests_open(cli, &guests, &err) < 0 ? wss_cli_error(&err)
 						       : profile_guests(cli, &options, &guests);
 	wss_guests_close(&guests);

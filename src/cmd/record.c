@@ -133,6 +133,7 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct record_optio
 struct record_run {
 	const struct record_options *options;
 	struct wss_guest *guest;
+	struct wss_budget *budget; /* of opening it, and anew of each window */
 	struct wss_session *session;
 	struct wss_window *window;
 	struct wss_pageset *resident; /* NULL where it cannot be told what the balloon takes */
@@ -235,11 +236,34 @@ static int add_window(struct record_run *run, const struct wss_sample *sample,
 	return wss_session_add(run->session, &window, err);
 }
 
+/* arm() within the guest's deadline, of which read_in_time() has what is left. */
+static int arm_in_time(struct record_run *run, struct wss_error *err)
+{
+	int r;
+
+	wss_budget_init(run->budget, run->budget->total_ns);
+	wss_budget_enter(run->budget, 0);
+	r = arm(run, err);
+	wss_budget_leave();
+	return r;
+}
+
+static int read_in_time(struct record_run *run, struct wss_sample *ret_sample,
+			struct wss_error *err)
+{
+	int r;
+
+	wss_budget_enter(run->budget, 0);
+	r = wss_window_read(run->window, ret_sample, err);
+	wss_budget_leave();
+	return r;
+}
+
 /* One window. 1: written, or nothing to write; 0: it could not be taken, err says why; -1. */
 static int record_window(struct record_run *run, struct wss_error *err)
 {
 	struct wss_sample sample;
-	int r = arm(run, err);
+	int r = arm_in_time(run, err);
 
 	if (r == 0)
 		return 1;
@@ -251,7 +275,7 @@ static int record_window(struct record_run *run, struct wss_error *err)
 		wss_window_rest(run->window);
 		return 1;
 	}
-	if (r < 0 || wss_window_read(run->window, &sample, err) < 0)
+	if (r < 0 || read_in_time(run, &sample, err) < 0)
 		return 0;
 	r = add_window(run, &sample, err);
 	wss_window_rest(run->window);
@@ -364,6 +388,7 @@ static int record_guest(struct wss_guests *guests, const struct record_options *
 			struct wss_error *err)
 {
 	struct record_run run = { .options = options, .guest = guests->list[0].guest,
+				  .budget = &guests->list[0].budget,
 				  .terminal = isatty(STDERR_FILENO) };
 	struct wss_session_progress progress = { 0 };
 	int r;
@@ -372,7 +397,9 @@ static int record_guest(struct wss_guests *guests, const struct record_options *
 		*err = guests->list[0].error;
 		return -1;
 	}
+	wss_budget_enter(run.budget, 0);
 	r = open_window(&run, &guests->host, err);
+	wss_budget_leave();
 	if (r == 0)
 		r = record(&run, err);
 	wss_window_close(run.window);

@@ -21,8 +21,6 @@
 #include "out/sample-report.h"
 #include "wss/profile.h"
 
-/* Beside the windows: libvirt itself waits 30 s for a domain's lock before it gives up. */
-#define GRACE_NS (60 * WSS_NS_PER_S)
 /* Of the profile that is published. */
 #define PROFILE_SPAN_S (7 * WSS_HISTORY_DAY)
 
@@ -74,6 +72,7 @@ static struct turn *turn_new(const struct job *job, const struct wss_domain_ref 
 	turn->samples = calloc(turn->round.count + 1, sizeof(*turn->samples));
 	turn->entry.name = turn->name;
 	turn->entry.uuid = turn->uuid;
+	wss_budget_init(&turn->entry.budget, turn->round.deadline_ns);
 	if (turn->name && !turn->uuid == !ref->uuid && turn->samples)
 		return turn;
 	turn_free(turn);
@@ -122,21 +121,21 @@ static void publish_step(void *opaque)
 	struct wss_guest *guest = turn->entry.guest;
 	wss_auto_free char *xml = NULL;
 
+	wss_budget_enter(&turn->entry.budget, 0);
 	if (is_due(guest, &turn->profile) &&
 	    wss_metadata_write(&turn->profile, &xml, &turn->error) == 0)
 		guest->ops->publish(guest, xml, turn->persistent, &turn->error);
+	wss_budget_leave();
 }
 
 /* False when the turn is over: the guest was left behind with it. */
-static bool guarded(struct job *job, struct turn *turn, void (*step)(void *), uint64_t deadline_ns)
+static bool guarded(struct job *job, struct turn *turn, void (*step)(void *))
 {
 	struct wss_round_guest none = { .name = NULL };
 	struct wss_error error = WSS_ERROR_INIT;
-	uint64_t now = wss_clock_now_ns();
 	wss_auto_free char *name = strdup(turn->name);
 
-	if (wss_guard_run(step, turn, turn_free, deadline_ns > now ? deadline_ns - now : 1,
-			  WSS_GUARD_STOP_NS, &error) == 0)
+	if (wss_guard_run_within(step, turn, turn_free, WSS_GUARD_STOP_NS, &error) == 0)
 		return true;
 	if (error.code == WSS_ERR_TIMEOUT)
 		job->left_behind = true;
@@ -219,20 +218,12 @@ static void fill_profile(struct job *job, const struct wss_sample *sample,
 	wss_summary_free(&series.summary);
 }
 
-static uint64_t deadline_of(const struct sample_options *options)
-{
-	if (options->deadline_ns)
-		return options->deadline_ns;
-	return options->round.interval_ns * options->round.count + GRACE_NS;
-}
-
 /* NULL once the turn is over for that guest, as it was left behind or is not wanted. */
-static struct turn *open_turn(struct job *job, const struct wss_domain_ref *ref,
-			      uint64_t deadline_ns)
+static struct turn *open_turn(struct job *job, const struct wss_domain_ref *ref)
 {
 	struct turn *turn = turn_new(job, ref);
 
-	if (!turn || !guarded(job, turn, open_step, deadline_ns))
+	if (!turn || !guarded(job, turn, open_step))
 		return NULL;
 	if (is_missed_by_none(job, turn))
 		job->total--;
@@ -245,17 +236,16 @@ static struct turn *open_turn(struct job *job, const struct wss_domain_ref *ref,
 
 static void take_turn(struct job *job, const struct wss_domain_ref *ref)
 {
-	uint64_t deadline_ns = wss_clock_now_ns() + deadline_of(job->options);
-	struct turn *turn = open_turn(job, ref, deadline_ns);
+	struct turn *turn = open_turn(job, ref);
 	const struct wss_sample *sample;
 
-	if (!turn || !guarded(job, turn, measure_step, deadline_ns))
+	if (!turn || !guarded(job, turn, measure_step))
 		return;
 	sample = take_samples(job, turn);
 	if (sample && job->options->publish && !wss_stop_requested()) {
 		fill_profile(job, sample, &turn->entry.policy, &turn->profile);
 		wss_error_clear(&turn->error);
-		if (!guarded(job, turn, publish_step, deadline_ns))
+		if (!guarded(job, turn, publish_step))
 			return;
 		if (turn->error.code)
 			wss_sample_count_bad(&job->run, &turn->entry, turn->name, &turn->error);

@@ -21,7 +21,6 @@
 #define WINDOW_MAX_NS (24 * 3600 * WSS_NS_PER_S)
 #define COUNT_MAX 1000000
 #define STORE_COUNT_MAX 1000
-#define DEADLINE_MAX_NS (24 * 3600 * WSS_NS_PER_S)
 
 enum {
 	OPT_WINDOW = 1,
@@ -31,7 +30,6 @@ enum {
 	OPT_PUBLISH,
 	OPT_PERSISTENT,
 	OPT_STORE,
-	OPT_DEADLINE,
 };
 
 static const struct option long_options[] = {
@@ -45,7 +43,6 @@ static const struct option long_options[] = {
 	{ "publish", no_argument, NULL, OPT_PUBLISH },
 	{ "persistent", no_argument, NULL, OPT_PERSISTENT },
 	{ "store", no_argument, NULL, OPT_STORE },
-	{ "deadline", required_argument, NULL, OPT_DEADLINE },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -82,12 +79,9 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 	case OPT_PERSISTENT:
 		options->persistent = true;
 		return 0;
-	case OPT_STORE:
+	default:
 		options->store = true;
 		return 0;
-	default:
-		return wss_duration_parse(value, DEADLINE_MAX_NS, "--deadline",
-					  &options->deadline_ns, err);
 	}
 }
 
@@ -133,9 +127,8 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct sample_optio
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "%s needs libvirt: it cannot go with --qmp",
 				     options->publish ? "--publish" : "--store");
-	if (!options->store && (options->deadline_ns || options->history.given))
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--deadline, --history and --keep need --store");
+	if (!options->store && options->history.given)
+		return wss_error_set(err, WSS_ERR_USAGE, "--history and --keep need --store");
 	/* They are kept until the guest's turn is over. */
 	if (options->store && round->count > STORE_COUNT_MAX)
 		return wss_error_set(err, WSS_ERR_USAGE, "--store takes a --count up to %d",
@@ -195,9 +188,12 @@ static void on_sample(const struct wss_sample *sample, struct wss_round_guest *e
 	wss_report_row(run->report, sample);
 	if (run->format == WSS_FORMAT_TABLE && last)
 		wss_sample_print_notes(sample);
-	if (last && run->options->publish &&
-	    publish(run->options, sample, entry->guest, &error) < 0)
+	if (!last || !run->options->publish)
+		return;
+	wss_budget_enter(&entry->budget, 0);
+	if (publish(run->options, sample, entry->guest, &error) < 0)
 		wss_sample_count_bad(run, entry, sample->domain, &error);
+	wss_budget_leave();
 }
 
 static void on_native(const struct wss_sample *sample, struct wss_round_guest *entry, bool last,
@@ -308,6 +304,7 @@ static int sample_run(struct wss_cli *cli, int argc, char **argv)
 	}
 	if (options.store)
 		return wss_sample_job(cli, &options);
+	guests.deadline_ns = options.round.deadline_ns;
 	code = wss_guests_open(cli, &guests, &err) < 0 ? wss_cli_error(&err)
 						       : sample_guests(cli, &options, &guests);
 	wss_guests_close(&guests);

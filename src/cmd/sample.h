@@ -12,7 +12,6 @@
 struct sample_options {
 	struct wss_round_options round;
 	struct wss_store_options history;
-	uint64_t deadline_ns; /* each guest's with store; 0: the default */
 	bool granularity_given;
 	bool store;
 	bool publish;

@@ -6,7 +6,9 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "cmd/cmd.h"
 
+#define DEADLINE_MAX_NS (24 * 3600 * WSS_NS_PER_S)
 #define STALL_MAX_NS (60 * WSS_NS_PER_S)
 
 static int parse_method(const char *name, struct wss_round_options *round, struct wss_error *err)
@@ -68,6 +70,7 @@ void wss_window_options_init(struct wss_round_options *round, uint64_t window_ns
 			    .max_stall_ns = WSS_MAX_STALL_DEFAULT_NS,
 			    .max_faults = WSS_MAX_FAULTS_DEFAULT },
 		.count = 1,
+		.deadline_ns = WSS_GUEST_DEADLINE_NS,
 	};
 }
 
@@ -90,6 +93,9 @@ static int take(struct wss_round_options *round, int c, const char *value, struc
 		return wss_max_stall_parse(value, &round->window.max_stall_ns, err);
 	case WSS_OPT_RECORDER:
 		return parse_recorder(value, round, err);
+	case WSS_OPT_DEADLINE:
+		return wss_duration_parse(value, DEADLINE_MAX_NS, "--deadline",
+					  &round->deadline_ns, err);
 	default:
 		round->window.pause = true;
 		return 0;
@@ -99,7 +105,7 @@ static int take(struct wss_round_options *round, int c, const char *value, struc
 int wss_window_option(struct wss_round_options *round, int c, const char *value,
 		      struct wss_error *err)
 {
-	if (c < WSS_OPT_METHOD || c > WSS_OPT_PAUSE)
+	if (c < WSS_OPT_METHOD || c > WSS_OPT_DEADLINE)
 		return 0;
 	return take(round, c, value, err) < 0 ? -1 : 1;
 }

@@ -15,6 +15,7 @@ enum {
 	WSS_OPT_MAX_STALL,
 	WSS_OPT_RECORDER,
 	WSS_OPT_PAUSE,
+	WSS_OPT_DEADLINE,
 };
 
 #define WSS_WINDOW_LONG                                                 \
@@ -23,7 +24,8 @@ enum {
 	{ "max-faults", required_argument, NULL, WSS_OPT_MAX_FAULTS },   \
 	{ "max-stall", required_argument, NULL, WSS_OPT_MAX_STALL },     \
 	{ "recorder", required_argument, NULL, WSS_OPT_RECORDER },       \
-	{ "pause", no_argument, NULL, WSS_OPT_PAUSE }
+	{ "pause", no_argument, NULL, WSS_OPT_PAUSE },                   \
+	{ "deadline", required_argument, NULL, WSS_OPT_DEADLINE }
 
 /* One window of window_ns with the defaults of all these options. */
 void wss_window_options_init(struct wss_round_options *round, uint64_t window_ns);

@@ -4,7 +4,8 @@
  *
  * Only calls that do not wait for a guest's monitor are made on the ordinary
  * path (XML, state, job, statistics with NOWAIT), so that one blocked guest holds up
- * nobody.
+ * nobody. No call of libvirt can be cut short: none is begun once the calling thread's budget
+ * (base/budget.h) is spent, except those that give something back.
  */
 #include "host/conn-private.h"
 #include "host/domain-stats.h"
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/budget.h"
 #include "host/inventory.h"
 #include "host/locality.h"
 #include "host/process-find.h"
@@ -209,8 +211,10 @@ static int refresh_config(struct wss_guest *guest, virDomainPtr dom, struct wss_
 
 static int refresh_all(struct wss_guest *guest, virDomainPtr dom, struct wss_error *err)
 {
-	if (refresh_config(guest, dom, err) < 0 || refresh_state(guest, dom, err) < 0 ||
-	    refresh_job(guest, dom, err) < 0)
+	if (wss_budget_check(err) < 0 || refresh_config(guest, dom, err) < 0 ||
+	    wss_budget_check(err) < 0 || refresh_state(guest, dom, err) < 0 ||
+	    wss_budget_check(err) < 0 || refresh_job(guest, dom, err) < 0 ||
+	    wss_budget_check(err) < 0)
 		return -1;
 	refresh_balloon(guest, dom);
 	return 0;
@@ -247,6 +251,8 @@ static int domain_kvm_counts(struct wss_guest *guest, struct wss_kvm_counts *ret
 	struct domain_source *source = guest->source;
 	qmp_auto struct qmp *qmp = NULL;
 
+	if (wss_budget_check(err) < 0)
+		return -1;
 	if (wss_domain_kvm_counts(source->dom, ret_counts, err) == 0)
 		return 0;
 	if (err->code != WSS_ERR_UNSUPPORTED || !source->conn->allow_monitor)
@@ -263,6 +269,8 @@ static int domain_dirty_log_start(struct wss_guest *guest, unsigned seconds,
 #if LIBVIR_VERSION_NUMBER >= 8001000
 	struct domain_source *source = guest->source;
 
+	if (wss_budget_check(err) < 0)
+		return -1;
 	if (virDomainStartDirtyRateCalc(source->dom, (int)seconds,
 					VIR_DOMAIN_DIRTYRATE_MODE_DIRTY_BITMAP) < 0)
 		return wss_conn_error(err, "cannot start the dirty log");
@@ -280,6 +288,8 @@ static int domain_dirty_log_query(struct wss_guest *guest, struct wss_dirty_log 
 {
 	struct domain_source *source = guest->source;
 
+	if (wss_budget_check(err) < 0)
+		return -1;
 	return wss_domain_dirty_log(source->dom, ret_log, err);
 }
 
@@ -321,6 +331,8 @@ static int domain_attach(struct wss_guest *guest, const struct wss_host *host,
 	char *name = NULL;
 	int r;
 
+	if (wss_budget_check(err) < 0)
+		return -1;
 	if (conn->qemu_driver && conn->uri.kind != WSS_URI_EMBED) {
 		host_uuid(conn->vir, uuid);
 		name = virConnectGetHostname(conn->vir);
@@ -342,6 +354,8 @@ static int domain_publish(struct wss_guest *guest, const char *xml, bool persist
 {
 	struct domain_source *source = guest->source;
 
+	if (wss_budget_check(err) < 0)
+		return -1;
 	return wss_conn_store(source->dom, WSS_PROFILE_NAMESPACE, WSS_PROFILE_PREFIX, xml,
 			      persistent, err);
 }
@@ -351,6 +365,8 @@ static int domain_metadata(struct wss_guest *guest, const char *namespace_uri, c
 {
 	struct domain_source *source = guest->source;
 
+	if (wss_budget_check(err) < 0)
+		return -1;
 	return wss_conn_element(source->dom, namespace_uri, ret_xml, err);
 }
 

@@ -31,6 +31,8 @@ struct entry {
 };
 
 #define SETTLE_STEP_NS (50 * WSS_NS_PER_MS)
+/* To restore a guest, whatever it has used of its time. */
+#define RESTORE_NS (10 * WSS_NS_PER_S)
 
 struct round {
 	const struct wss_host *host;
@@ -39,11 +41,41 @@ struct round {
 	void *opaque;
 };
 
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 static void finish(struct entry *entry)
 {
+	struct wss_budget *budget = &entry->guest->budget;
+	uint64_t total_ns = budget->total_ns;
+
+	wss_budget_leave();
+	wss_budget_init(budget, RESTORE_NS);
+	wss_budget_enter(budget, 0);
 	wss_window_close(entry->window);
+	wss_budget_leave();
+	wss_budget_init(budget, total_ns);
 	entry->window = NULL;
 	entry->state = ENTRY_DONE;
+}
+
+/* The time that whoever takes the sample needs for it is not the guest's. */
+static void emit_sample(const struct round *round, struct entry *entry,
+			const struct wss_sample *sample, bool last)
+{
+	wss_budget_leave();
+	round->emit(sample, entry->guest, last, round->opaque);
+}
+
+/* Its next window, where there is one, may take as long as this one. */
+static void wait_for_next(struct entry *entry, uint64_t next_ns)
+{
+	wss_budget_leave();
+	wss_budget_init(&entry->guest->budget, entry->guest->budget.total_ns);
+	entry->state = ENTRY_WAITING;
+	entry->next_ns = max_u64(next_ns, wss_clock_now_ns());
 }
 
 /* Reports what went wrong with a guest; last says whether that ends its series. */
@@ -62,7 +94,7 @@ static void emit_failure(const struct round *round, struct entry *entry,
 		wss_text_sanitize(sample.domain);
 	}
 	wss_sample_fail(&sample, error);
-	round->emit(&sample, entry->guest, last, round->opaque);
+	emit_sample(round, entry, &sample, last);
 }
 
 bool wss_round_ends_series(const struct wss_error *error)
@@ -71,22 +103,19 @@ bool wss_round_ends_series(const struct wss_error *error)
 	       error->code == WSS_ERR_CONNECT;
 }
 
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 static void fail(const struct round *round, struct entry *entry, const struct wss_error *error)
 {
 	bool last;
 
+	wss_budget_leave();
 	if (error->code == WSS_ERR_INTERRUPTED) {
 		finish(entry);
 		return;
 	}
 	if (entry->windows_left > 0)
 		entry->windows_left--;
-	last = wss_round_ends_series(error) || !entry->windows_left || round->options->cumulative;
+	last = wss_round_ends_series(error) || !entry->windows_left ||
+	       round->options->cumulative || wss_budget_spent(&entry->guest->budget);
 	emit_failure(round, entry, error, last);
 	if (last) {
 		finish(entry);
@@ -98,10 +127,8 @@ static void fail(const struct round *round, struct entry *entry, const struct ws
 	 * From start to start, also where it failed within the window. A start that has passed
 	 * meanwhile is now: one that stayed in the past would come before all other guests.
 	 */
-	entry->next_ns = (entry->state == ENTRY_ARMED ? entry->armed_ns : entry->next_ns) +
-			 round->options->interval_ns;
-	entry->next_ns = max_u64(entry->next_ns, wss_clock_now_ns());
-	entry->state = ENTRY_WAITING;
+	wait_for_next(entry, (entry->state == ENTRY_ARMED ? entry->armed_ns : entry->next_ns) +
+				     round->options->interval_ns);
 }
 
 static int open_entry(const struct round *round, struct entry *entry, struct wss_error *err)
@@ -177,13 +204,11 @@ static void close_window(const struct round *round, struct entry *entry)
 {
 	bool last = --entry->windows_left == 0;
 
-	round->emit(&entry->sample, entry->guest, last, round->opaque);
-	if (last) {
+	emit_sample(round, entry, &entry->sample, last);
+	if (last)
 		finish(entry);
-		return;
-	}
-	entry->state = ENTRY_WAITING;
-	entry->next_ns = max_u64(entry->armed_ns + round->options->interval_ns, wss_clock_now_ns());
+	else
+		wait_for_next(entry, entry->armed_ns + round->options->interval_ns);
 }
 
 static void settle(const struct round *round, struct entry *entry)
@@ -224,7 +249,7 @@ static void report(const struct round *round, struct entry *entry)
 		settle(round, entry);
 		return;
 	}
-	round->emit(&entry->sample, entry->guest, false, round->opaque);
+	emit_sample(round, entry, &entry->sample, false);
 	entry->report_ns = min_u64(next_moment(entry->report_ns, options->interval_ns), end_ns);
 	schedule(entry);
 }
@@ -243,6 +268,9 @@ static void look(const struct round *round, struct entry *entry)
 
 static void step(const struct round *round, struct entry *entry)
 {
+	/* Within the window its time is what was asked for. */
+	wss_budget_enter(&entry->guest->budget,
+			 entry->state == ENTRY_ARMED ? wss_window_end_ns(entry->window) : 0);
 	if (entry->state == ENTRY_WAITING || entry->state == ENTRY_PREPARING)
 		prepare_window(round, entry);
 	else if (entry->state == ENTRY_SETTLING)
@@ -251,6 +279,7 @@ static void step(const struct round *round, struct entry *entry)
 		report(round, entry);
 	else
 		look(round, entry);
+	wss_budget_leave();
 }
 
 static struct entry *earliest(struct entry *entries, size_t n)
@@ -268,8 +297,12 @@ static void open_all(const struct round *round, struct entry *entries, size_t n)
 {
 	for (size_t i = 0; i < n && !wss_stop_requested(); i++) {
 		struct wss_error error = WSS_ERROR_INIT;
+		int r;
 
-		if (open_entry(round, &entries[i], &error) == 0) {
+		wss_budget_enter(&entries[i].guest->budget, 0);
+		r = open_entry(round, &entries[i], &error);
+		wss_budget_leave();
+		if (r == 0) {
 			entries[i].state = ENTRY_WAITING;
 			entries[i].next_ns = wss_clock_now_ns();
 			continue;

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/budget.h"
 #include "base/error.h"
 #include "track/window.h"
 #include "wss/policy.h"
@@ -21,6 +22,7 @@ struct wss_round_options {
 	const struct wss_tracker_ops *method; /* NULL: auto */
 	unsigned count;	      /* windows a guest, at least 1 */
 	uint64_t interval_ns; /* from start to start of two windows; of two reports if cumulative */
+	uint64_t deadline_ns; /* what whoever makes the guests gives each as its budget */
 	/*
 	 * Arm once, report the growing set every interval_ns and at the end of the window. A report
 	 * whose moment passes while the one before is read is skipped.
@@ -35,6 +37,12 @@ struct wss_round_guest {
 	struct wss_guest *guest; /* NULL: error says why it could not even be opened */
 	struct wss_error error;
 	struct wss_policy policy;
+	/*
+	 * How long it may take besides its windows: in being opened and until its first sample is
+	 * there, then again for each further window. One that takes longer is given up, with
+	 * WSS_ERR_TIMEOUT; what was armed is restored even so, in a time of its own.
+	 */
+	struct wss_budget budget;
 };
 
 /*

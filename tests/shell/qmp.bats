@@ -255,6 +255,28 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 	refused 1 'query-status'
 }
 
+# Each answer is well within the time that a question has, all of them are not.
+@test "a QEMU that answers too slowly: the guest's deadline holds for all of it" {
+	fake_start <<<$'on *\ndelay 400\ndefault'
+	for words in "sample --window 100ms" "sample --window 100ms --count 5" \
+		"sample --window 100ms --granularity both" "profile --to 100ms"; do
+		# shellcheck disable=SC2086
+		wss $words --deadline 1s
+		refused 1 'deadline of 1.00 s'
+		[ "$seconds" -le 4 ]
+		[[ $out != *fake1*,ok,* ]]
+		# Nothing is left of it: the fake serves one client at a time.
+		[ "$(awk '{ sub(/.*\) /, ""); print $1 }' "/proc/$fake_pid/stat")" != T ]
+	done
+}
+
+@test "a QEMU that answers slowly is measured" {
+	fake_start <<<$'on *\ndelay 20\ndefault'
+	wss sample --window 100ms --output csv
+	[ "$status" = 0 ]
+	[ "$(field quality)" = ok ]
+}
+
 @test "a reply of 100 MiB is not taken in" {
 	fake_start <<<$'on query-memory-size-summary\nhuge 100'
 	(

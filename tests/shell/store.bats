@@ -177,7 +177,7 @@ has_open() { # PID NAME
 }
 
 @test "options that are none" {
-	for words in "--history x" "--keep 1d" "--deadline 5s" "--persistent" "--store --cumulative" \
+	for words in "--history x" "--keep 1d" "--persistent" "--store --cumulative" \
 		"--store --keep 0" "--store --keep forever" "--store --keep-size 1KiB" \
 		"--store --history=" "--store --count 5000" "--store --deadline 0"; do
 		# shellcheck disable=SC2086

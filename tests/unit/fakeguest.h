@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "base/budget.h"
 #include "base/stop.h"
 #include "base/units.h"
 #include "host/guest.h"
@@ -45,6 +46,7 @@ struct fake {
 	enum wss_error_code begin_fails, poll_fails;
 	unsigned opens, begins, polls, rests, closes;
 	char state_in_begin, state_in_poll; /* of the child */
+	uint64_t close_deadline_ns; /* when the last close had to be done */
 	unsigned settle_steps, spoilt_times; /* left, of careful_method */
 	bool is_last_poll_gone; /* the child is killed within each poll */
 };
@@ -119,6 +121,8 @@ static inline int fake_refresh(struct wss_guest *guest, struct wss_error *err)
 {
 	struct fake *fake = guest->source;
 
+	if (wss_budget_check(err) < 0)
+		return -1;
 	fake->refreshes++;
 	if (fake->on_refresh)
 		fake->on_refresh(fake);
@@ -443,8 +447,10 @@ static inline void null_rest(struct wss_tracker *tracker)
 
 static inline void null_close(struct wss_tracker *tracker)
 {
-	if (tracker)
+	if (tracker) {
 		null_fake(tracker)->closes++;
+		null_fake(tracker)->close_deadline_ns = wss_budget_deadline_ns();
+	}
 	free(tracker);
 }
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
+#include "base/budget.h"
 #include "base/guard.h"
 #include "base/stop.h"
 
@@ -87,11 +88,53 @@ static void test_stopped(void **unused)
 	assert_int_equal(ended, 1);
 }
 
+struct work {
+	struct wss_budget budget;
+	bool hangs;
+};
+
+/* Enters it late, and leaves it only when it may. */
+static void tend_budget(void *opaque)
+{
+	struct work *work = opaque;
+
+	/* Time outside does not count. */
+	usleep(300000);
+	wss_budget_enter(&work->budget, 0);
+	if (work->hangs)
+		hang(NULL);
+	wss_budget_leave();
+}
+
+/* Late is who has not left the budget a while after it ran out. */
+static void test_budget(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct work *work = calloc(1, sizeof(*work));
+	uint64_t began;
+
+	(void)unused;
+	go = ended = released = 0;
+	wss_budget_init(&work->budget, 100 * WSS_NS_PER_MS);
+	assert_int_equal(wss_guard_run_within(tend_budget, work, release, 0, &err), 0);
+	assert_false(wss_budget_spent(&work->budget));
+	work->hangs = true;
+	began = wss_clock_now_ns();
+	assert_int_equal(wss_guard_run_within(tend_budget, work, release, 0, &err), -1);
+	assert_error(&err, WSS_ERR_TIMEOUT, "deadline of 100 ms");
+	assert_in_range(wss_clock_now_ns() - began, 400 * WSS_NS_PER_MS + WSS_GUARD_GRACE_NS,
+			8 * WSS_NS_PER_S);
+	assert_int_equal(released, 0);
+	go = 1;
+	wait_for(&released);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_in_time),
 		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_budget),
 		cmocka_unit_test(test_stopped),
 	};
 

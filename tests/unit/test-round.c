@@ -495,6 +495,77 @@ static void test_late_takes_turns(void **unused)
 	assert_true(others >= 2);
 }
 
+/* It opens, and is given up before it is armed; nobody else has less time for that. */
+static void test_deadline(void **unused)
+{
+	(void)unused;
+	options.count = 3;
+	for (int i = 0; i < 2; i++)
+		wss_budget_init(&guests[i].budget, 8 * WSS_NS_PER_S);
+	fakes[0]->on_refresh = slow_refresh;
+	run(2);
+	assert_int_equal(got.n, 4);
+	assert_ptr_equal(got.from[0], &guests[0]);
+	assert_failed(0, WSS_ERR_TIMEOUT, "deadline of 8.00 s");
+	assert_true(got.last[0]);
+	assert_int_equal(fakes[0]->begins, 0);
+	assert_int_equal(fakes[0]->refreshes, 2);
+	for (size_t i = 1; i < 4; i++)
+		assert_measured(i);
+	/* What there is to restore has a time of its own. */
+	assert_in_range(fakes[0]->close_deadline_ns, got.at_ns[0] + 5 * WSS_NS_PER_S,
+			got.at_ns[0] + 20 * WSS_NS_PER_S);
+}
+
+static void slower_refresh(struct fake *fake)
+{
+	virtual_clock.now_ns += (fake->refreshes == 3 ? 8 : 2) * WSS_NS_PER_S;
+}
+
+static void slow_sample(const struct wss_sample *sample, struct wss_round_guest *entry, bool last,
+			void *opaque)
+{
+	virtual_clock.now_ns += 100 * WSS_NS_PER_S;
+	on_sample(sample, entry, last, opaque);
+}
+
+/* Each window has its own, and neither its length nor whoever takes the sample uses it up. */
+static void test_deadline_is_for_one_window(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	options.count = 4;
+	options.window.window_ns = options.interval_ns = 60 * WSS_NS_PER_S;
+	wss_budget_init(&guests[0].budget, 13 * WSS_NS_PER_S);
+	fakes[0]->on_refresh = slower_refresh;
+	fakes[0]->poll_ns = WSS_NS_PER_S;
+	assert_int_equal(wss_round_run(&host, guests, 1, &options, slow_sample, &got, &err), 0);
+	assert_int_equal(got.n, 4);
+	for (size_t i = 0; i < 4; i++)
+		assert_measured(i);
+}
+
+static void too_slow_poll(void *opaque)
+{
+	((struct fake *)opaque)->poll_ns = 30 * WSS_NS_PER_S;
+	((struct fake *)opaque)->on_refresh = slow_refresh;
+}
+
+/* Past the end of the window, too, and then the next one is not begun. */
+static void test_deadline_within(void **unused)
+{
+	(void)unused;
+	options.count = 2;
+	wss_budget_init(&guests[0].budget, 4 * WSS_NS_PER_S);
+	virtual_clock_at(3 * WSS_NS_PER_S, too_slow_poll, fakes[0]);
+	run(1);
+	assert_int_equal(got.n, 2);
+	assert_measured(0);
+	assert_failed(1, WSS_ERR_TIMEOUT, "deadline of 4.00 s");
+	assert_int_equal(fakes[0]->begins, 1);
+}
+
 /* Windows overlap: two guests take hardly longer than one. */
 static void test_overlap(void **unused)
 {
@@ -690,6 +761,9 @@ int main(void)
 		TEST(test_interval_slow_reads),
 		TEST(test_late_takes_turns),
 		TEST(test_cumulative_killed),
+		TEST(test_deadline),
+		TEST(test_deadline_is_for_one_window),
+		TEST(test_deadline_within),
 		TEST(test_overlap),
 		TEST(test_never_mixed),
 		TEST(test_method_refuses),
