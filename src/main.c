@@ -11,9 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/stop.h"
+#include "base/thread.h"
 #include "cmd/cmd.h"
 #include "help-text.h"
 #include "host/conn.h"
@@ -95,10 +97,17 @@ static int close_stdout(int code)
 	return WSS_EXIT_FAILED;
 }
 
-/* Not under threads that libvirt has left behind in this process. */
+/* How long what has been left behind may take to end: the exit status is known, somebody waits. */
+#define END_NS (500 * WSS_NS_PER_MS)
+
+/*
+ * Returning from main() beside other threads has the libraries free what those still use. Ours are
+ * joined; where one hangs, or libvirt's embedded driver has left some of its own, nothing is freed.
+ */
 static int end(int code)
 {
-	if (wss_conn_embedded()) {
+	wss_conn_end_events();
+	if (wss_conn_embedded() || !wss_threads_end(END_NS)) {
 		fflush(NULL);
 		_exit(code);
 	}

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/stop.h"
+#include "base/thread.h"
 #include "base/units.h"
 
 /* Freed by the thread where it was left, else by the caller. */
@@ -29,7 +30,7 @@ static void guard_free(struct guard *guard)
 	free(guard);
 }
 
-static void *work(void *opaque)
+static void work(void *opaque)
 {
 	struct guard *guard = opaque;
 	bool left;
@@ -46,7 +47,6 @@ static void *work(void *opaque)
 		guard->release(guard->opaque);
 		guard_free(guard);
 	}
-	return NULL;
 }
 
 static struct guard *guard_new(void)
@@ -104,23 +104,23 @@ static int run(void (*fn)(void *opaque), void *opaque, void (*release)(void *opa
 	       struct limit *limit, struct wss_error *err)
 {
 	struct guard *guard = guard_new();
-	pthread_t thread;
+	struct wss_thread *thread;
 
 	if (!guard)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	guard->fn = fn;
 	guard->release = release;
 	guard->opaque = opaque;
-	if (pthread_create(&thread, NULL, work, guard) != 0) {
+	if (wss_thread_start(work, guard, &thread, err) < 0) {
 		guard_free(guard);
-		return wss_error_set(err, WSS_ERR_FAILED, "cannot start a thread");
+		return -1;
 	}
 	if (wait_until(guard, limit)) {
-		pthread_join(thread, NULL);
+		wss_thread_join(thread);
 		guard_free(guard);
 		return 0;
 	}
-	pthread_detach(thread);
+	wss_thread_leave(thread);
 	return 1;
 }
 

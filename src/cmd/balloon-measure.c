@@ -138,7 +138,7 @@ static void measure_at_rest(struct tender *tender)
 	end_window(tender);
 }
 
-void *wss_tender_measure(void *opaque)
+void wss_tender_measure(void *opaque)
 {
 	struct tender *tender = opaque;
 	uint64_t period_ns = tender->tending->options.period_ns;
@@ -157,5 +157,4 @@ void *wss_tender_measure(void *opaque)
 			due_ns = wss_clock_now_ns() + FREE_NS;
 	}
 	wss_tender_thread_ended(tender->tending);
-	return NULL;
 }

@@ -95,12 +95,12 @@ static inline bool tending_is_ending(const struct tending *tending)
 }
 
 /* Runs a thread of a tender, which is counted until it calls the second of these. */
-int wss_tender_start(struct tender *tender, void *(*run)(void *), struct wss_error *err);
+int wss_tender_start(struct tender *tender, void (*run)(void *), struct wss_error *err);
 void wss_tender_thread_ended(struct tending *tending);
 
 /* What the two threads run. */
-void *wss_tender_look(void *tender);
-void *wss_tender_measure(void *tender);
+void wss_tender_look(void *tender);
+void wss_tender_measure(void *tender);
 
 /*
  * Reads anew what the history knows of the guest, by this policy; newest: a window that was just

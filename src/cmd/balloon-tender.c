@@ -428,7 +428,7 @@ static bool take_on(struct tender *tender)
 	return false;
 }
 
-void *wss_tender_look(void *opaque)
+void wss_tender_look(void *opaque)
 {
 	struct tender *tender = opaque;
 	struct wss_error err = WSS_ERROR_INIT;
@@ -450,5 +450,4 @@ void *wss_tender_look(void *opaque)
 	tender->tending->busy -= !tender->shrunk;
 	tending_unlock(tender->tending);
 	wss_tender_thread_ended(tender->tending);
-	return NULL;
 }

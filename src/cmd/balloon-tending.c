@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 /* Without an answer of libvirt for so long, somebody ought to know. */
 #define STUCK_NS (60 * WSS_NS_PER_S)
@@ -15,19 +16,19 @@ void wss_tender_thread_ended(struct tending *tending)
 	tending_unlock(tending);
 }
 
-int wss_tender_start(struct tender *tender, void *(*run)(void *), struct wss_error *err)
+int wss_tender_start(struct tender *tender, void (*run)(void *), struct wss_error *err)
 {
 	struct tending *tending = tender->tending;
-	pthread_t thread;
+	struct wss_thread *thread;
 
 	tending_lock(tending);
 	tending->threads++;
 	tending_unlock(tending);
-	if (pthread_create(&thread, NULL, run, tender) != 0) {
+	if (wss_thread_start(run, tender, &thread, err) < 0) {
 		wss_tender_thread_ended(tending);
-		return wss_error_set(err, WSS_ERR_FAILED, "cannot start a thread");
+		return -1;
 	}
-	pthread_detach(thread);
+	wss_thread_leave(thread);
 	return 0;
 }
 

@@ -13,24 +13,26 @@
 #include "base/clock.h"
 #include "base/guard.h"
 #include "base/stop.h"
+#include "base/thread.h"
 
 #define OPEN_TIMEOUT_NS (30 * WSS_NS_PER_S)
 /* A peer that is silent for KEEPALIVE_S * KEEPALIVE_COUNT seconds is taken for dead. */
 #define KEEPALIVE_S 3
 #define KEEPALIVE_COUNT 3
 
+static atomic_bool event_loop_running, event_loop_ends;
+
 /*
  * The event loop is libvirt's, one for the process, and cannot be taken down
  * while anything is registered with it: it runs from the first connection until
- * the process ends.
+ * the process is about to end.
  */
-static void *event_loop(void *unused)
+static void event_loop(void *unused)
 {
 	(void)unused;
-	for (;;)
+	while (!event_loop_ends)
 		if (virEventRunDefaultImpl() < 0)
 			wss_clock_sleep_until_ns(wss_clock_now_ns() + WSS_NS_PER_MS);
-	return NULL;
 }
 
 static void drop_libvirt_message(void *unused, virErrorPtr error)
@@ -40,21 +42,36 @@ static void drop_libvirt_message(void *unused, virErrorPtr error)
 }
 
 static pthread_once_t event_loop_once = PTHREAD_ONCE_INIT;
-static atomic_bool event_loop_running;
 static atomic_bool embedded;
 
 static void start_event_loop(void)
 {
-	pthread_t thread;
+	struct wss_thread *thread;
 
 	/* libvirt prints every error to stderr unless told otherwise. */
 	virSetErrorFunc(NULL, drop_libvirt_message);
 	if (virInitialize() < 0 || virEventRegisterDefaultImpl() < 0)
 		return;
-	if (pthread_create(&thread, NULL, event_loop, NULL) == 0) {
-		pthread_detach(thread);
+	if (wss_thread_start(event_loop, NULL, &thread, NULL) == 0) {
+		wss_thread_leave(thread);
 		event_loop_running = true;
 	}
+}
+
+static void wake_up(int timer, void *unused)
+{
+	(void)timer;
+	(void)unused;
+}
+
+void wss_conn_end_events(void)
+{
+	if (!event_loop_running)
+		return;
+	event_loop_ends = true;
+	/* It waits for something to happen. */
+	if (virEventAddTimeout(0, wake_up, NULL, NULL) < 0)
+		virResetLastError();
 }
 
 int wss_conn_error(struct wss_error *err, const char *what)

@@ -43,6 +43,12 @@ void wss_conn_allow_monitor(struct wss_conn *conn);
 bool wss_conn_embedded(void);
 
 /*
+ * libvirt's events are no longer waited for: the thread that does so ends. When the process is
+ * about to end, before wss_threads_end(); no connection is opened any more.
+ */
+void wss_conn_end_events(void);
+
+/*
  * Addresses a domain: by a word that somebody typed, which may be an ID (decimal), a UUID or a
  * name, or by its UUID alone. Domains may be named like the ID or the UUID of another: what
  * libvirt has listed is addressed by its UUID, and a word that fits two domains is refused

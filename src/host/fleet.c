@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/stop.h"
+#include "base/thread.h"
 #include "base/units.h"
 #include "host/conn-private.h"
 
@@ -176,7 +177,7 @@ static void hand_over(struct worker *worker, struct wss_fleet_host *answer)
 	pthread_mutex_unlock(&fleet->lock);
 }
 
-static void *work(void *opaque)
+static void work(void *opaque)
 {
 	struct worker *worker = opaque;
 	struct wss_fleet_host answer = { .error = WSS_ERROR_INIT };
@@ -190,22 +191,21 @@ static void *work(void *opaque)
 	wss_conn_close(conn);
 	fleet_unref(worker->fleet);
 	free(worker);
-	return NULL;
 }
 
 /* Under the lock. */
 static void start(struct fleet *fleet, struct job *job)
 {
 	struct worker *worker = malloc(sizeof(*worker));
-	pthread_t thread;
+	struct wss_thread *thread;
 
 	job->state = JOB_RUNNING;
 	job->deadline_ns = wss_clock_now_ns() + fleet->timeout_ns;
 	if (worker) {
 		*worker = (struct worker){ fleet, job };
 		atomic_fetch_add(&fleet->references, 1);
-		if (pthread_create(&thread, NULL, work, worker) == 0) {
-			pthread_detach(thread);
+		if (wss_thread_start(work, worker, &thread, NULL) == 0) {
+			wss_thread_leave(thread);
 			return;
 		}
 		atomic_fetch_sub(&fleet->references, 1);

@@ -138,7 +138,7 @@ void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss
 	snprintf(made_up.why, sizeof(made_up.why), "%s", error->text);
 }
 
-int wss_tender_start(struct tender *tender, void *(*run)(void *), struct wss_error *err)
+int wss_tender_start(struct tender *tender, void (*run)(void *), struct wss_error *err)
 {
 	(void)tender;
 	(void)run;
@@ -151,9 +151,9 @@ void wss_tender_thread_ended(struct tending *tending)
 	(void)tending;
 }
 
-void *wss_tender_measure(void *tender)
+void wss_tender_measure(void *tender)
 {
-	return tender;
+	(void)tender;
 }
 
 int wss_tender_read_record(struct tender *tender, const struct wss_policy *policy,

@@ -1,0 +1,68 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# How the process ends: while exit() has the libraries free what they hold, no other thread may be
+# in them.
+
+virt_wss=$WSS_BUILDDIR/virt-wss
+shim=$WSS_BUILDDIR/tests/tools/threads-at-exit.so
+
+setup() {
+	[ -e "$shim" ] || skip "no tests/tools/threads-at-exit.so"
+}
+
+teardown() {
+	[ -z "${silent_pid-}" ] || kill "$silent_pid" 2>/dev/null || true
+}
+
+wss() { # ARGUMENT...: status, out, err, and the threads that exit() met
+	status=0
+	LD_PRELOAD=$shim timeout -k 5 60 "$virt_wss" "$@" \
+		>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
+	threads=$(sed -n 's/^threads at exit: //p' "$BATS_TEST_TMPDIR/err" | head -n 1)
+	printf '$ virt-wss %s -> %s, %s threads\n' "$*" "$status" "$threads"
+	cat "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/err"
+}
+
+# A UNIX socket that takes connections and never says a word, as a libvirtd that hangs.
+silent_socket() { # -> silent, silent_pid
+	silent=$BATS_TEST_TMPDIR/silent
+	perl -MIO::Socket::UNIX -e '
+		$s = IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 5) or die;
+		open(F, ">", "$ARGV[0].ready"); close F; sleep 60' "$silent" 3>&- &
+	silent_pid=$!
+	local end=$((SECONDS + 10))
+	until [ -e "$silent.ready" ]; do [ $SECONDS -lt $end ] || return 1; done
+}
+
+@test "one thread is left at the end, whatever was asked" {
+	local i hosts=()
+	for i in {1..20}; do
+		hosts+=(-c test:///default)
+	done
+	for i in {1..5}; do
+		wss "${hosts[@]:0:2}" list "${hosts[@]}"
+		[ "$status" = 0 ]
+		[ "$threads" = 1 ]
+	done
+	wss -c test:///default list test
+	[ "$threads" = 1 ]
+	wss -c test:///default sample --all --window 100ms
+	[ "$status" = 5 ]
+	[ "$threads" = 1 ]
+	wss -c test:///default sample --all --window 100ms --store --history "$BATS_TEST_TMPDIR/db"
+	[ "$threads" = 1 ]
+	wss -c test:///default methods
+	[ "$threads" = 1 ]
+	wss --version
+	[ "$threads" = 1 ]
+}
+
+@test "beside a thread that hangs nothing is freed, and all has been printed" {
+	command -v perl >/dev/null || skip "needs perl"
+	silent_socket
+	wss -c "qemu+unix:///system?socket=$silent" list -c test:///default --timeout 1s --output csv
+	[ "$status" = 3 ]
+	[ -z "$threads" ]
+	grep -q '^test,' "$BATS_TEST_TMPDIR/out"
+}

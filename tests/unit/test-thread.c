@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hosttest.h"
+
+#include <dirent.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+
+#include "base/thread.h"
+
+#define MANY 100
+
+static atomic_int ran;
+static sem_t go;
+
+static void quick(void *opaque)
+{
+	ran += *(int *)opaque;
+}
+
+static void wait_to_go(void *unused)
+{
+	(void)unused;
+	while (sem_wait(&go) < 0)
+		;
+	ran++;
+}
+
+static struct wss_thread *start(void (*fn)(void *opaque), void *opaque)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_thread *thread = NULL;
+
+	if (wss_thread_start(fn, opaque, &thread, &err) < 0)
+		fail_msg("%s", err.text);
+	return thread;
+}
+
+static unsigned count_threads(void)
+{
+	wss_auto_dir DIR *dir = opendir("/proc/self/task");
+	unsigned n = 0;
+
+	assert_non_null(dir);
+	for (struct dirent *entry; (entry = readdir(dir));)
+		n += entry->d_name[0] != '.';
+	return n;
+}
+
+static void test_join(void **unused)
+{
+	int two = 2;
+
+	(void)unused;
+	ran = 0;
+	wss_thread_join(start(quick, &two));
+	assert_int_equal(ran, 2);
+	assert_true(wss_threads_end(0));
+}
+
+/* They are joined, those that have ended at the latest by the end. */
+static void test_leave(void **unused)
+{
+	unsigned before = count_threads();
+	int one = 1;
+
+	(void)unused;
+	ran = 0;
+	for (int i = 0; i < MANY; i++)
+		wss_thread_leave(start(quick, &one));
+	assert_true(wss_threads_end(20 * WSS_NS_PER_S));
+	assert_int_equal(ran, MANY);
+	assert_int_equal(count_threads(), before);
+}
+
+/* What hangs is said to, and can end after all. */
+static void test_hang(void **unused)
+{
+	unsigned before = count_threads();
+
+	(void)unused;
+	ran = 0;
+	assert_int_equal(sem_init(&go, 0, 0), 0);
+	for (int i = 0; i < 3; i++)
+		wss_thread_leave(start(wait_to_go, NULL));
+	assert_false(wss_threads_end(10 * WSS_NS_PER_MS));
+	assert_int_equal(ran, 0);
+	for (int i = 0; i < 3; i++)
+		sem_post(&go);
+	assert_true(wss_threads_end(20 * WSS_NS_PER_S));
+	assert_int_equal(ran, 3);
+	assert_int_equal(count_threads(), before);
+	sem_destroy(&go);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_join),
+		cmocka_unit_test(test_leave),
+		cmocka_unit_test(test_hang),
+	};
+
+	alarm(60);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
