@@ -2,29 +2,38 @@
 #include "base/thread.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/cond.h"
 
 struct wss_thread {
 	pthread_t id;
 	void (*fn)(void *opaque);
 	void *opaque;
-	atomic_bool ended; /* but for what the libraries' thread-local data has to free */
+	bool ended; /* but for what the libraries' thread-local data has to free; under the lock */
 	struct wss_thread *next;
 };
 
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed;
 static struct wss_thread *left; /* under the lock */
+
+static void init(void)
+{
+	wss_cond_init(&changed);
+}
 
 static void *run(void *opaque)
 {
 	struct wss_thread *thread = opaque;
 
 	thread->fn(thread->opaque);
+	pthread_mutex_lock(&lock);
 	thread->ended = true;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
 	return NULL;
 }
 
@@ -35,6 +44,7 @@ int wss_thread_start(void (*fn)(void *opaque), void *opaque, struct wss_thread *
 
 	if (!thread)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	pthread_once(&once, init);
 	thread->fn = fn;
 	thread->opaque = opaque;
 	if (pthread_create(&thread->id, NULL, run, thread) != 0) {
@@ -91,42 +101,23 @@ void wss_thread_leave(struct wss_thread *thread)
 	join_ended();
 }
 
-static struct wss_thread *take_any(void)
+static bool all_ended(void)
 {
-	struct wss_thread *thread;
-
-	pthread_mutex_lock(&lock);
-	thread = left;
-	if (thread)
-		left = thread->next;
-	pthread_mutex_unlock(&lock);
-	return thread;
-}
-
-static bool join_until(struct wss_thread *thread, const struct timespec *end)
-{
-	if (pthread_clockjoin_np(thread->id, NULL, CLOCK_MONOTONIC, end) != 0)
-		return false;
-	free(thread);
+	for (const struct wss_thread *thread = left; thread; thread = thread->next)
+		if (!thread->ended)
+			return false;
 	return true;
 }
 
 bool wss_threads_end(uint64_t timeout_ns)
 {
-	struct wss_thread *thread;
-	struct timespec end;
-	uint64_t ns;
+	uint64_t deadline_ns = wss_clock_now_ns() + timeout_ns;
+	bool ended;
 
-	/* By the real clock: a test's own does not move by itself. */
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	ns = (uint64_t)end.tv_nsec + timeout_ns;
-	end.tv_sec += (time_t)(ns / WSS_NS_PER_S);
-	end.tv_nsec = (long)(ns % WSS_NS_PER_S);
-	while ((thread = take_any())) {
-		if (join_until(thread, &end))
-			continue;
-		wss_thread_leave(thread);
-		return false;
-	}
-	return true;
+	pthread_mutex_lock(&lock);
+	while (!(ended = all_ended()) && wss_clock_now_ns() < deadline_ns)
+		wss_cond_wait_a_moment(&changed, &lock);
+	pthread_mutex_unlock(&lock);
+	join_ended();
+	return ended;
 }

@@ -7,6 +7,7 @@
 #include <libvirt/libvirt.h>
 #include <sched.h>
 
+#include "base/thread.h"
 #include "host/conn-private.h"
 #include "host/inventory.h"
 
@@ -38,7 +39,8 @@ static int tear_down(void **unused)
 	(void)unused;
 	wss_conn_close(conn);
 	wss_conn_close(NULL);
-	return 0;
+	wss_conn_end_events();
+	return wss_threads_end(20 * WSS_NS_PER_S) ? 0 : -1;
 }
 
 /* By a word that was typed. */

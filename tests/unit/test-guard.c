@@ -7,6 +7,7 @@
 #include "base/budget.h"
 #include "base/guard.h"
 #include "base/stop.h"
+#include "base/thread.h"
 
 static atomic_int go, ended, released;
 
@@ -129,6 +130,13 @@ static void test_budget(void **unused)
 	wait_for(&released);
 }
 
+/* Also those that were left behind. */
+static int end_threads(void **unused)
+{
+	(void)unused;
+	return wss_threads_end(20 * WSS_NS_PER_S) ? 0 : -1;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -139,5 +147,5 @@ int main(void)
 	};
 
 	alarm(60);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, end_threads);
 }
