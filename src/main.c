@@ -106,8 +106,11 @@ static int close_stdout(int code)
  */
 static int end(int code)
 {
+	bool alone;
+
 	wss_conn_end_events();
-	if (wss_conn_embedded() || !wss_threads_end(END_NS)) {
+	alone = wss_threads_end(END_NS);
+	if (!alone || wss_conn_embedded()) {
 		fflush(NULL);
 		_exit(code);
 	}

@@ -132,8 +132,10 @@ static struct wss_value get_bounds(const void *row)
 	wss_size_format(sample->low_bytes.value, low, sizeof(low));
 	wss_size_format(sample->high_bytes.value, high, sizeof(high));
 	snprintf(text, sizeof(text), "%s-%s", low, high);
+	/* What makes a sample degraded is not in its bounds: the notes have it. */
 	if (sample->low_bytes.value == sample->high_bytes.value)
-		snprintf(text, sizeof(text), "exact");
+		snprintf(text, sizeof(text), "%s",
+			 sample->quality == WSS_QUALITY_OK ? "exact" : "uncertain");
 	return wss_value_text(text);
 }
 

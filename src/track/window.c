@@ -388,9 +388,26 @@ bool wss_window_settle(struct wss_window *window, struct wss_sample *sample)
 	return !ops->settle || ops->settle(window->tracker, sample);
 }
 
+/*
+ * A guest that runs touches something, if only its own kernel's data: nothing at all is no small
+ * working set. Early in a window it may not have got to it yet.
+ */
+static int check_touched(const struct wss_window *window, const struct wss_reading *reading,
+			 struct wss_error *err)
+{
+	if (reading->high_bytes)
+		return 0;
+	if (window->facts.stopped)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "the guest was paused or stopped within the window, and touched nothing at all");
+	return wss_error_set(err, WSS_ERR_FAILED,
+			     "the guest touched nothing at all within the window: it did not run, or needs a longer window");
+}
+
 int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 		    struct wss_error *err)
 {
+	bool over = wss_clock_now_ns() >= window->end_ns;
 	struct wss_cpu_time since = cpu_now();
 	struct wss_reading reading;
 	uint64_t hold_ns, end_ns;
@@ -412,5 +429,7 @@ int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 	if (window->guest->ops->disturbed && window->guest->ops->disturbed(window->guest))
 		window->facts.stopped = true;
 	wss_window_sample(&window->facts, &reading, end_ns, ret_sample);
-	return check_alive(window, err);
+	if (check_alive(window, err) < 0)
+		return -1;
+	return over ? check_touched(window, &reading, err) : 0;
 }

@@ -85,7 +85,8 @@ bool wss_window_spoilt(const struct wss_window *window);
 
 /*
  * Reads the set touched so far and fills a whole sample. The observation goes on
- * until the next begin: several reads of one arming give the growing set.
+ * until the next begin: several reads of one arming give the growing set. WSS_ERR_FAILED where
+ * nothing at all has been touched when the window is over: the guest has not run.
  */
 int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 		    struct wss_error *err);

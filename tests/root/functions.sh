@@ -75,6 +75,17 @@ wss_start() { # ARGUMENT...
 	wait_until 30 armed || { cat "$BATS_TEST_TMPDIR/err"; return 1; }
 }
 
+# SIGSTOP reaches each thread when it is next scheduled.
+all_stopped() { # PID
+	# shellcheck disable=SC2016
+	! sed 's/.*) //' "/proc/$1"/task/*/stat | grep -v '^[Tt] '
+}
+
+stop_and_wait() { # PID
+	kill -STOP "$1"
+	wait_until 30 all_stopped "$1"
+}
+
 armed() {
 	grep -q 'armed' "$BATS_TEST_TMPDIR/err" || ! kill -0 "$wss_pid" 2>/dev/null
 }

@@ -106,17 +106,20 @@ teardown_file() {
 }
 
 @test "QEMU that a signal has stopped: 1, not a small working set" {
-	kill -STOP "$(embed_guest_pid plain)"
+	stop_and_wait "$(embed_guest_pid plain)"
 	wss -c qemu:///session sample plain --window 500ms
 	kill -CONT "$(embed_guest_pid plain)"
 	[ "$status" = 1 ]
 	one_line_error plain
+	[[ $out != *ok* ]]
 	embed_guest_alive plain
 }
 
 @test "QEMU that a signal stops within the window: 1, or degraded" {
-	wss_start -c qemu:///session sample plain --window 2s --output csv
-	kill -STOP "$(embed_guest_pid plain)"
+	wss_start -c qemu:///session sample plain --window 8s --output csv
+	stop_and_wait "$(embed_guest_pid plain)"
+	# While it is within its window: else nothing would be seen of it.
+	kill -0 "$wss_pid"
 	wss_wait
 	kill -CONT "$(embed_guest_pid plain)"
 	[ "$status" = 1 ] || [ "$(field quality)" = degraded ]

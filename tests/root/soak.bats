@@ -29,7 +29,8 @@ watch_tool() { # PID
 
 wss_100_samples() {
 	find "/proc/$(embed_guest_pid soak)/fd" -mindepth 1 | wc -l >"$BATS_FILE_TMPDIR/guest-fds"
-	"$virt_wss" sample soak --count 100 --window 50ms --output csv \
+	# On a busy machine arming takes long again and again, which is not what this is about.
+	"$virt_wss" sample soak --count 100 --window 100ms --max-stall 30s --output csv \
 		>"$BATS_FILE_TMPDIR/out" 2>"$BATS_FILE_TMPDIR/err" 3>&- &
 	pid=$!
 	watch_tool $pid >"$BATS_FILE_TMPDIR/watched"
@@ -58,13 +59,17 @@ part() { # COLUMN FROM TO
 		}' "$BATS_FILE_TMPDIR/watched"
 }
 
-@test "100 samples, all of them measured" {
+# In a window in which the guest got no CPU, as on a busy machine, it has touched nothing: that is
+# said, and nothing else may be wrong.
+@test "100 samples, each of them measured or of a guest that did not run" {
 	cat "$BATS_FILE_TMPDIR/err"
-	[ "$(cat "$BATS_FILE_TMPDIR/status")" = 0 ]
 	out=$(cat "$BATS_FILE_TMPDIR/out")
-	[ "$(field quality | grep -cE '^(ok|degraded)$')" = 100 ]
-	# On a busy machine the guest may not get a CPU in one window or another.
-	[ "$(field quality | grep -c '^ok$')" -ge 90 ]
+	measured=$(field quality | grep -c '^ok$') || true
+	starved=$(field error | grep -c '^the guest touched nothing at all within the window') || true
+	echo "# measured: $measured, in which the guest did not run: $starved" >&3
+	[ $((measured + starved)) = 100 ]
+	[ "$measured" -gt 0 ]
+	[ "$(cat "$BATS_FILE_TMPDIR/status")" = $((starved > 0)) ]
 	[ "$(wc -l <"$BATS_FILE_TMPDIR/watched")" -ge 30 ]
 }
 

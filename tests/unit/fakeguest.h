@@ -48,6 +48,7 @@ struct fake {
 	char state_in_begin, state_in_poll; /* of the child */
 	uint64_t close_deadline_ns; /* when the last close had to be done */
 	unsigned settle_steps, spoilt_times; /* left, of careful_method */
+	bool is_idle; /* nothing is touched */
 	bool is_last_poll_gone; /* the child is killed within each poll */
 };
 
@@ -435,6 +436,8 @@ static inline int null_poll(struct wss_tracker *tracker, struct wss_reading *ret
 		.high_bytes = fake->wss_bytes + null->bytes,
 		.granularity_bytes = FAKE_PAGE,
 	};
+	if (fake->is_idle)
+		ret_reading->wss_bytes = ret_reading->low_bytes = ret_reading->high_bytes = 0;
 	if (fake->is_last_poll_gone)
 		fake_kill(fake);
 	return fake_error(fake->poll_fails, "poll", err);

@@ -170,6 +170,23 @@ static void test_both(void **unused)
 	}
 }
 
+/* Whatever makes a sample degraded may make its figure wrong, though its bounds do not say so. */
+static void test_degraded_is_not_exact(void **unused)
+{
+	struct wss_sample sample = full_sample();
+	wss_auto_free char *exact = NULL, *degraded = NULL;
+
+	(void)unused;
+	sample.quality = WSS_QUALITY_OK;
+	sample.low_bytes = sample.high_bytes = sample.wss_bytes;
+	exact = report(&wss_sample_layout, WSS_FORMAT_TABLE, &sample, 1, sizeof(sample));
+	assert_non_null(strstr(exact, " exact "));
+	wss_sample_degrade(&sample, "the guest was paused or stopped within the window");
+	degraded = report(&wss_sample_layout, WSS_FORMAT_TABLE, &sample, 1, sizeof(sample));
+	assert_null(strstr(degraded, "exact"));
+	assert_non_null(strstr(degraded, " uncertain "));
+}
+
 static void test_sample_table(void **unused)
 {
 	(void)unused;
@@ -456,6 +473,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_both),
 		cmocka_unit_test(test_sample_table),
+		cmocka_unit_test(test_degraded_is_not_exact),
 		cmocka_unit_test(test_sample_csv),
 		cmocka_unit_test(test_sample_json),
 		cmocka_unit_test(test_empty),

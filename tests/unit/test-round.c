@@ -495,6 +495,61 @@ static void test_late_takes_turns(void **unused)
 	assert_true(others >= 2);
 }
 
+/* No guest that runs has a working set of 0 B. */
+static void test_nothing_touched(void **unused)
+{
+	(void)unused;
+	options.count = 2;
+	fakes[0]->is_idle = true;
+	run(2);
+	assert_int_equal(got.n, 4);
+	for (size_t i = 0; i < 4; i++) {
+		if (got.from[i] == &guests[1])
+			assert_measured(i);
+		else
+			assert_failed(i, WSS_ERR_FAILED, "touched nothing at all");
+	}
+	/* The next window may be better. */
+	assert_int_equal(fakes[0]->begins, 2);
+}
+
+static void test_nothing_touched_stopped(void **unused)
+{
+	(void)unused;
+	fakes[0]->is_idle = fakes[0]->disturbed = true;
+	run(1);
+	assert_int_equal(got.n, 1);
+	assert_failed(0, WSS_ERR_FAILED, "paused or stopped within the window");
+}
+
+static void stop_being_idle(void *opaque)
+{
+	((struct fake *)opaque)->is_idle = false;
+}
+
+/* In a growing set that is an honest beginning, but no end. */
+static void test_nothing_touched_yet(void **unused)
+{
+	(void)unused;
+	options.cumulative = true;
+	options.interval_ns = WSS_NS_PER_S;
+	fakes[0]->is_idle = true;
+	run(1);
+	assert_int_equal(got.n, 4);
+	for (size_t i = 0; i < 3; i++)
+		assert_measured(i);
+	assert_failed(3, WSS_ERR_FAILED, "touched nothing at all");
+	assert_true(got.last[3]);
+	got.n = 0;
+	virtual_clock_at(2500 * WSS_NS_PER_MS, stop_being_idle, fakes[0]);
+	run(1);
+	assert_int_equal(got.n, 4);
+	for (size_t i = 0; i < 4; i++) {
+		assert_measured(i);
+		assert_int_equal(got.samples[i].wss_bytes.value > 0, i >= 2);
+	}
+}
+
 /* It opens, and is given up before it is armed; nobody else has less time for that. */
 static void test_deadline(void **unused)
 {
@@ -761,6 +816,9 @@ int main(void)
 		TEST(test_interval_slow_reads),
 		TEST(test_late_takes_turns),
 		TEST(test_cumulative_killed),
+		TEST(test_nothing_touched),
+		TEST(test_nothing_touched_stopped),
+		TEST(test_nothing_touched_yet),
 		TEST(test_deadline),
 		TEST(test_deadline_is_for_one_window),
 		TEST(test_deadline_within),
