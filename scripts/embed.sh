@@ -32,6 +32,7 @@ embed_prepare() { # DIRECTORY: makes the test guest there
 embed_root_new() { # -> embed_root
 	embed_root=$(mktemp -d /tmp/wss.XXXXXX) || return 1
 	echo "$embed_owner" >"$embed_root/owner"
+	[ -z "${WSS_CHECK_ID-}" ] || echo "$WSS_CHECK_ID" >"$embed_root/check"
 	mkdir -p "$embed_root/etc" "$embed_root/cache/qemu" "$embed_guest_dir/capabilities"
 	printf '%s\n' 'stdio_handler = "file"' 'user = "root"' 'group = "root"' \
 		>"$embed_root/etc/qemu.conf"
@@ -189,17 +190,30 @@ embed_guest_alive() { # NAME [SECONDS]
 	wait_until "${2:-30}" embed_guest_past "$1" "${now:-0}" ''
 }
 
-# Ends every QEMU of a root without libvirt, which may be what hangs. A pid
-# file proves nothing: the process must have the root in its command line.
-embed_root_remove() { # ROOT
+# Every QEMU that has the root in its command line: guests, and those that a libvirt which was
+# killed had asked for QEMU's capabilities, of which no pid file speaks any more.
+embed_root_qemus() { # ROOT
 	local file pid
-	for file in "$1"/run/qemu/*.pid; do
-		[ -s "$file" ] || continue
-		pid=$(cat "$file")
-		grep -qF "$1/" "/proc/$pid/cmdline" 2>/dev/null || continue
-		kill -KILL "$pid" 2>/dev/null
-		wait_until 10 [ ! -e "/proc/$pid/exe" ]
+	grep -lsF "$1/" /proc/[0-9]*/cmdline | while read -r file; do
+		pid=${file#/proc/}
+		pid=${pid%/cmdline}
+		case $(readlink "/proc/$pid/exe") in */qemu-system-*) echo "$pid" ;; esac
 	done
+}
+
+# Kills those that there are. True once there are none.
+embed_root_kill() { # ROOT
+	local pids
+	pids=$(embed_root_qemus "$1")
+	[ -n "$pids" ] || return 0
+	# shellcheck disable=SC2086
+	kill -KILL $pids 2>/dev/null
+	return 1
+}
+
+# Without libvirt, which may be what hangs.
+embed_root_remove() { # ROOT
+	wait_until 30 embed_root_kill "$1" || echo "$1: its QEMU does not end" >&2
 	rm -rf "$1"
 }
 

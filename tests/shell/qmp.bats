@@ -9,7 +9,7 @@ uuid=1f0c7f4e-5c0e-4b5e-9d0a-2f6a4f1f2b3c
 setup() {
 	fake=$WSS_BUILDDIR/tests/qmp/fake-qmp
 	[ -x "$fake" ] || skip "no tests/qmp/fake-qmp"
-	socket=$(mktemp -u /tmp/wss-qmp.XXXXXX)
+	socket=$(mktemp -u "${TMPDIR:-/tmp}/wss-qmp.XXXXXX")
 	fake_pid=''
 }
 

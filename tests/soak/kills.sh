@@ -24,6 +24,8 @@ mib=1048576 assigned=512 floor=480
 # Of a controller's life: what it may not have moved for five seconds it leaves as it is.
 controller_ms=8000
 
+pids=() # of the workers
+
 skip_all() {
 	echo "1..0 # SKIP $*"
 	exit 77
@@ -204,6 +206,8 @@ work() { # NUMBER
 clean_up() {
 	local file
 	trap - EXIT
+	# They would go on starting what is being cleaned up.
+	[ ${#pids[@]} = 0 ] || { kill "${pids[@]}"; wait "${pids[@]}"; } 2>/dev/null
 	for file in "$scratch"/root.*; do
 		[ ! -e "$file" ] || umount -l "$(cat "$file")/disk" 2>/dev/null
 	done
@@ -226,7 +230,7 @@ verdict() { # DESCRIPTION COMMAND...
 }
 
 main() {
-	local i pids=() tests=0 failed=0
+	local i tests=0 failed=0
 	[ "$(id -u)" = 0 ] || skip_all "needs root"
 	command -v qemu-system-x86_64 >/dev/null || skip_all "needs qemu-system-x86"
 	command -v sqlite3 >/dev/null || skip_all "needs sqlite3"
@@ -244,6 +248,7 @@ main() {
 		[ $i != 0 ] || wait_until 120 grep -q . "$scratch/out.0"
 	done
 	wait "${pids[@]}"
+	pids=()
 	grep -hA5 '^PROBLEM' "$scratch"/out.* | sed 's/^/# /'
 	echo "# rounds killed $(count '^KILL round'), controllers killed $(count '^KILL controller')," \
 		"of these after a step $(count '^KILL controller steps=[1-9]');" \

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Sourced by scripts/check: what a check has left behind when it is over. A mark in the environment
+# tells its processes from all others, also those that libvirt has started, which hands on little
+# more than TMPDIR; that is a directory of the check's own.
+
+leftovers_places="/dev/shm /run/libvirt /var/lib/libvirt /var/lib/virt-wss /var/log/libvirt"
+
+# A short path, as those of UNIX sockets below it must be; like /tmp for tests that are not root.
+leftovers_begin() { # -> TMPDIR, WSS_CHECK_ID
+	TMPDIR=$(mktemp -d /tmp/wss-c.XXXXXX) || return 1
+	chmod 1777 "$TMPDIR"
+	WSS_CHECK_ID=$TMPDIR
+	export TMPDIR WSS_CHECK_ID
+	leftovers_before=$(leftovers_list_places)
+}
+
+leftovers_list_places() {
+	# shellcheck disable=SC2086
+	find $leftovers_places -mindepth 1 -maxdepth 1 2>/dev/null | sort
+}
+
+# Somebody works with it: then it is not ours, as all of ours have ended.
+leftovers_is_used() { # PATH
+	grep -qsF "$1" /proc/[0-9]*/cmdline /proc/[0-9]*/environ ||
+		find /proc/[0-9]*/fd /proc/[0-9]*/cwd -lname "$1*" 2>/dev/null | grep -q .
+}
+
+leftovers_is_ours() { # PID: this shell, or started by it just now for this very look
+	local pid=$1
+	while [ "${pid:-0}" -gt 1 ]; do
+		[ "$pid" != $$ ] || return 0
+		pid=$(sed 's/.*) //' "/proc/$pid/stat" 2>/dev/null | cut -d' ' -f2)
+	done
+	return 1
+}
+
+# "PID COMMAND LINE" of each that has the mark. What a test has left has lost its parent.
+leftovers_processes() {
+	local file pid command
+	grep -lszxF -e "WSS_CHECK_ID=$WSS_CHECK_ID" -e "TMPDIR=$TMPDIR" /proc/[0-9]*/environ | while read -r file; do
+		pid=${file#/proc/}
+		pid=${pid%/environ}
+		! leftovers_is_ours "$pid" || continue
+		command=$(tr '\0' ' ' <"/proc/$pid/cmdline" | cut -c 1-200)
+		[ -z "$command" ] || printf '%s %s\n' "$pid" "$command"
+	done 2>/dev/null
+}
+
+# Roots of libvirt's embedded driver that tests have made, see embed.sh.
+leftovers_roots() {
+	local root
+	for root in /tmp/wss.??????; do
+		[ "$(cat "$root/check" 2>/dev/null)" != "$WSS_CHECK_ID" ] || echo "$root"
+	done
+}
+
+leftovers_mounts() {
+	local root
+	for root in "$TMPDIR" $(leftovers_roots); do
+		awk -v root="$root/" 'index($5 "/", root) == 1 { print $5 }' /proc/self/mountinfo
+	done
+}
+
+leftovers_files() {
+	local path
+	find "$TMPDIR" -mindepth 1 -maxdepth 1
+	leftovers_roots
+	comm -13 <(echo "$leftovers_before") <(leftovers_list_places) | while read -r path; do
+		leftovers_is_used "$path" || echo "$path"
+	done
+}
+
+# A line each.
+leftovers_list() {
+	leftovers_processes | sed 's/^/process /'
+	leftovers_mounts | sed 's/^/mount /'
+	leftovers_files | sed 's/^/file /'
+}
+
+# What is on its way out, such as a process that was killed, may take that long.
+leftovers_settle() { # SECONDS
+	local end=$((SECONDS + $1))
+	while [ $SECONDS -lt $end ] && [ -n "$(leftovers_list)" ]; do
+		sleep 0.2
+	done
+}
+
+# Ends and removes all of it, but for files outside of its own directories, which may be another's.
+leftovers_remove() {
+	local roots
+	roots=$(leftovers_roots)
+	leftovers_processes | cut -d' ' -f1 | xargs -r kill -KILL 2>/dev/null
+	leftovers_mounts | sort -r | xargs -r umount -l
+	# shellcheck disable=SC2086
+	rm -rf "$TMPDIR" $roots
+}

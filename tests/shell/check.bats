@@ -1,0 +1,99 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# scripts/check on invented tiers: what a test leaves behind is a failure, has a name, and goes.
+
+setup() {
+	dir=$BATS_TEST_TMPDIR
+	unset WSS_CHECK_ID
+	: >"$dir/pids"
+	marker=wss-check-bats.$BATS_TEST_NUMBER.$$
+	mkdir "$dir/build"
+	printf '.PHONY: check-clean check-leaky check-quick\ncheck-clean check-leaky check-quick:\n\t@sh ./$@\n' >"$dir/build/Makefile"
+	for tier in clean leaky quick; do
+		echo 'echo ":test-result: PASS it" >test.trs' >"$dir/build/check-$tier"
+	done
+}
+
+teardown() {
+	! runs || runs | xargs kill -KILL
+}
+
+check() { # TIER: status, out
+	status=0
+	TMPDIR=/tmp timeout -k 5 100 "$WSS_SRCDIR/scripts/check" "$dir/build" "$1" \
+		>"$dir/out" 2>&1 3>&- || status=$?
+	out=$(cat "$dir/out")
+	printf '%s\n' "$out"
+}
+
+# Each has the marker in its command line, and has said which it is.
+runs() {
+	local pid
+	while read -r pid; do
+		! grep -qsF "$marker" "/proc/$pid/cmdline" || echo "$pid"
+	done <"$dir/pids" | grep .
+}
+
+@test "a check that leaves nothing behind passes" {
+	check clean
+	[ "$status" = 0 ]
+	[[ $out == *"1 passed, 0 failed" ]]
+}
+
+@test "what is still ending when the tests are over is waited for" {
+	cat >>"$dir/build/check-quick" <<-EOF
+		setsid sh -c 'sleep 2; : $marker' >/dev/null 2>&1 </dev/null &
+	EOF
+	check quick
+	[ "$status" = 0 ]
+}
+
+# Without all of its environment but TMPDIR, as of what libvirt has started.
+@test "a process and a file that are left are failures, are named, and are gone then" {
+	cat >>"$dir/build/check-leaky" <<-EOF
+		env -i TMPDIR="\$TMPDIR" PATH="\$PATH" setsid sh -c 'echo \$\$ >>$dir/pids; sleep 500; : $marker' >/dev/null 2>&1 </dev/null &
+		setsid sh -c 'echo \$\$ >>$dir/pids; sleep 500; : second $marker' >/dev/null 2>&1 </dev/null &
+		echo x >"\$TMPDIR/forgotten"
+		echo "\$TMPDIR" >$dir/tmpdir
+	EOF
+	WSS_CHECK_SETTLE=1 check leaky
+	[ "$status" = 1 ]
+	[[ $out == *"1 passed, "[1-9]*" failed" ]]
+	[ "$(grep -c "left behind: process [0-9]* sh -c .*$marker" <<<"$out")" = 2 ]
+	grep -q 'left behind: file /tmp/wss-c\..*/forgotten$' <<<"$out"
+	[ -z "$(runs)" ]
+	[ ! -e "$(cat "$dir/tmpdir")" ]
+}
+
+@test "a mount that is left is a failure, is named, and is gone then" {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	unshare --mount true 2>/dev/null || skip "may not mount"
+	cat >>"$dir/build/check-leaky" <<-EOF
+		mkdir "\$TMPDIR/m" && mount -t tmpfs none "\$TMPDIR/m"
+		echo "\$TMPDIR" >$dir/tmpdir
+	EOF
+	WSS_CHECK_SETTLE=1 check leaky
+	[ "$status" = 1 ]
+	grep -q 'left behind: mount /tmp/wss-c\..*/m$' <<<"$out"
+	[ "$(grep -cF "$(cat "$dir/tmpdir")" /proc/self/mountinfo)" = 0 ]
+	[ ! -e "$(cat "$dir/tmpdir")" ]
+}
+
+# As libvirt starts one to learn what it can do; nobody knows of it once libvirt has been killed.
+@test "a root of the embedded driver goes with every QEMU that was started in it" {
+	command -v qemu-system-x86_64 >/dev/null || skip "needs qemu-system-x86"
+	# shellcheck source=/dev/null
+	. "$WSS_SRCDIR/scripts/embed.sh"
+	embed_owner=$(embed_owner_of $$)
+	embed_guest_dir=$dir/guest
+	mkdir -p "$embed_guest_dir"
+	embed_root_new
+	qemu-system-x86_64 -machine none -nodefaults -display none -daemonize \
+		-pidfile "$embed_root/probe" -qmp "unix:$embed_root/monitor,server=on,wait=off" 3>&-
+	pid=$(cat "$embed_root/probe")
+	[ -e "/proc/$pid/exe" ]
+	embed_root_remove "$embed_root"
+	[ ! -e "/proc/$pid/exe" ] || { kill -KILL "$pid"; false; }
+	[ ! -e "$embed_root" ]
+}
