@@ -84,7 +84,7 @@ intact() {
 	disk 300k
 	full=0
 	for ((i = 0; i < 40 && full < 3; i++)); do
-		wss sample web1 --store --window 50ms --count 20 --output csv
+		wss sample web1 --store --window 50ms --max-stall 30s --count 20 --output csv
 		[ "$status" = 0 ] || { full=$((full + 1)); [ "$status" = 1 ]; [[ $err == *full* ]]; }
 		intact
 	done
