@@ -71,7 +71,8 @@ static int parse_duration(const char *text, double min_ns, uint64_t max_ns, cons
 				     "%s: '%s' is not a duration (examples: 10ms, 4s, 5m)", what,
 				     text);
 	wss_duration_format(max_ns, max, sizeof(max));
-	if (ns < min_ns || ns > (double)max_ns)
+	/* Compared as whole numbers: as a double a large limit is a little more than it is. */
+	if (ns < min_ns || ns >= 0x1p64 || (uint64_t)ns > max_ns)
 		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is not %s0 and at most %s", what,
 				     text, min_ns > 0 ? "more than " : "at least ", max);
 	*ret_ns = (uint64_t)ns;

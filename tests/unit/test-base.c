@@ -124,6 +124,25 @@ static void test_duration(void **unused)
 	assert_int_equal(wss_duration_parse("24h", 24 * 3600 * WSS_NS_PER_S, "w", &ns, &err), 0);
 }
 
+/* As doubles 2^63 - 1 and 2^64 - 1 are 2^63 and 2^64: those are beyond the limit, not at it.
+ */
+static void test_largest_duration(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	uint64_t ns = 1;
+
+	(void)unused;
+	assert_int_equal(wss_moment_parse("9223372036.854775808", "--viewport", &ns, &err),
+			 -1);
+	assert_int_equal(err.code, WSS_ERR_USAGE);
+	wss_error_clear(&err);
+	assert_int_equal(
+		wss_duration_parse("18446744073.709551616", UINT64_MAX, "--window", &ns, &err),
+		-1);
+	assert_int_equal(err.code, WSS_ERR_USAGE);
+	assert_int_equal(ns, 1);
+}
+
 static void test_size(void **unused)
 {
 	static const struct {
@@ -416,15 +435,11 @@ static void test_cleanup(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_error),
-		cmocka_unit_test(test_sanitize),
-		cmocka_unit_test(test_duration),
-		cmocka_unit_test(test_size),
-		cmocka_unit_test(test_number),
-		cmocka_unit_test(test_formats),
-		cmocka_unit_test(test_clock),
-		cmocka_unit_test(test_clock_text),
-		cmocka_unit_test(test_root),
+		cmocka_unit_test(test_error),	   cmocka_unit_test(test_sanitize),
+		cmocka_unit_test(test_duration),   cmocka_unit_test(test_largest_duration),
+		cmocka_unit_test(test_size),	   cmocka_unit_test(test_number),
+		cmocka_unit_test(test_formats),	   cmocka_unit_test(test_clock),
+		cmocka_unit_test(test_clock_text), cmocka_unit_test(test_root),
 		cmocka_unit_test(test_cleanup),
 	};
 
