@@ -8,7 +8,8 @@
 #define PAGE_SHIFT 12
 #define SUB_BITS 6
 #define SUB (1u << SUB_BITS)
-#define INDEX_MAX ((64 - PAGE_SHIFT - SUB_BITS + 2) * SUB)
+/* The bucket of the largest size there is, of 2^(64 - PAGE_SHIFT) pages. */
+#define INDEX_MAX ((64 - PAGE_SHIFT - SUB_BITS + 1) * SUB)
 
 static uint16_t index_of(uint64_t bytes)
 {

@@ -176,6 +176,26 @@ static void test_stored_hostile(void **unused)
 	}
 }
 
+/* No size has a bucket beyond that of the largest. */
+static void test_last_bucket(void **unused)
+{
+	static const uint8_t beyond[] = {1, 0xc1, 0x17, 1};
+	struct wss_histogram histogram = {0};
+	uint8_t last[8];
+	const uint8_t *at = last;
+
+	(void)unused;
+	assert_int_equal(wss_histogram_add(&histogram, UINT64_MAX), 0);
+	assert_int_equal(wss_histogram_encode(&histogram, last, sizeof(last)), 4);
+	assert_memory_equal(last, ((const uint8_t[]){1, 0xc0, 0x17, 1}), 4);
+	wss_histogram_free(&histogram);
+	assert_int_equal(wss_histogram_decode(&at, last + 4, &histogram), 0);
+	assert_int_equal(wss_histogram_above(&histogram, UINT64_MAX), 0);
+	wss_histogram_free(&histogram);
+	at = beyond;
+	assert_int_equal(wss_histogram_decode(&at, beyond + 4, &histogram), -1);
+}
+
 static struct wss_sample sample_of(uint64_t bytes, time_t when)
 {
 	struct wss_sample sample = { .wall = when,
@@ -255,7 +275,8 @@ int main(void)
 		cmocka_unit_test(test_edges),	      cmocka_unit_test(test_percentiles),
 		cmocka_unit_test(test_rank_rounding), cmocka_unit_test(test_merge),
 		cmocka_unit_test(test_stored),	      cmocka_unit_test(test_stored_hostile),
-		cmocka_unit_test(test_summary),	      cmocka_unit_test(test_summary_times),
+		cmocka_unit_test(test_last_bucket),   cmocka_unit_test(test_summary),
+		cmocka_unit_test(test_summary_times),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
