@@ -39,6 +39,32 @@ static void test_ranks(void **unused)
 	assert_in_range(wss_sizing_rank(100000, 0.99), 99000, 99000 + 60);
 }
 
+/* So many that they cannot be counted; the exact ranks are known, and are never undercut. */
+static void test_ranks_of_many(void **unused)
+{
+	static const struct {
+		uint64_t n;
+		double p;
+		uint64_t rank;
+	} known[] = {
+		{1000001, 0.5, 500824},	    {1000001, 0.99, 990165},
+		{1000001, 0.999, 999054},   {20000000, 0.5, 10003679},
+		{20000000, 0.95, 19001604}, {20000000, 0.999, 19980233},
+	};
+	clock_t began = clock();
+	uint64_t rank;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		rank = wss_sizing_rank(known[i].n, known[i].p);
+		assert_in_range(rank, known[i].rank, known[i].rank + 2);
+	}
+	rank = wss_sizing_rank(300000000000, 0.99);
+	assert_in_range(rank, 297000000000, 297000100000);
+	assert_true(wss_sizing_rank(UINT64_MAX, 0.999) > 0);
+	assert_true(clock() - began < CLOCKS_PER_SEC);
+}
+
 /* It covers the percentile in 95 of 100 draws, whatever the distribution. */
 static void test_rank_covers(void **unused)
 {
@@ -240,10 +266,11 @@ static void test_absurd_sizes(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ranks),	    cmocka_unit_test(test_rank_covers),
-		cmocka_unit_test(test_too_early),   cmocka_unit_test(test_few_windows),
-		cmocka_unit_test(test_enough),	    cmocka_unit_test(test_policy),
-		cmocka_unit_test(test_fit),	    cmocka_unit_test(test_absurd_sizes),
+		cmocka_unit_test(test_ranks),	     cmocka_unit_test(test_ranks_of_many),
+		cmocka_unit_test(test_rank_covers),  cmocka_unit_test(test_too_early),
+		cmocka_unit_test(test_few_windows),  cmocka_unit_test(test_enough),
+		cmocka_unit_test(test_policy),	     cmocka_unit_test(test_fit),
+		cmocka_unit_test(test_absurd_sizes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
