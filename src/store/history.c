@@ -8,6 +8,10 @@
 #include "base/cleanup.h"
 #include "store/db.h"
 
+/* From the beginning of the year 0 to the end of 9999: the times that can be printed. */
+#define TIME_MIN (-62167219200)
+#define TIME_MAX 253402300799
+
 static int64_t to_i64(uint64_t value)
 {
 	return value > INT64_MAX ? INT64_MAX : (int64_t)value;
@@ -126,6 +130,15 @@ static int put_sample(struct wss_history *history, int64_t series, const struct 
 	return run(history, stmt, err);
 }
 
+/* Is that what samples can have added up to? The file may say anything. */
+static bool is_possible(const struct wss_summary *summary)
+{
+	return summary->samples <= WSS_SUMMARY_DAY_MAX &&
+	       summary->degraded <= WSS_SUMMARY_DAY_MAX &&
+	       summary->sizes.total == summary->samples && summary->first >= TIME_MIN &&
+	       summary->first <= summary->last && summary->last <= TIME_MAX;
+}
+
 /* A row of DB_SUMMARY_GET or DB_SUMMARIES. The caller frees it, also after an error. */
 static int read_summary(struct wss_history *history, sqlite3_stmt *stmt, bool with_curve,
 			struct wss_summary *summary, struct wss_error *err)
@@ -140,9 +153,8 @@ static int read_summary(struct wss_history *history, sqlite3_stmt *stmt, bool wi
 	summary->min_bytes = column_u64(stmt, 4);
 	summary->max_bytes = column_u64(stmt, 5);
 	summary->sum_pages = column_u64(stmt, 6);
-	if (summary->samples > WSS_SUMMARY_DAY_MAX || summary->degraded > WSS_SUMMARY_DAY_MAX ||
-	    !sizes || wss_histogram_decode(&sizes, end, &summary->sizes) < 0 || sizes != end ||
-	    summary->sizes.total != summary->samples ||
+	if (!sizes || wss_histogram_decode(&sizes, end, &summary->sizes) < 0 || sizes != end ||
+	    !is_possible(summary) ||
 	    (with_curve &&
 	     (!curve || wss_summary_decode_curve(curve, (size_t)sqlite3_column_bytes(stmt, 8),
 						 summary) < 0)))

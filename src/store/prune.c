@@ -25,8 +25,8 @@ static int present(struct wss_history *history, time_t now, time_t *ret_present,
 	int64_t hour;
 
 	snprintf(text, sizeof(text),
-		 "SELECT DISTINCT start FROM summary WHERE level = 3600 AND start <= %" PRId64
-		 " ORDER BY start DESC LIMIT 1 OFFSET %d",
+		 "SELECT DISTINCT start FROM summary WHERE level = 3600 "
+		 "AND start BETWEEN 0 AND %" PRId64 " ORDER BY start DESC LIMIT 1 OFFSET %d",
 		 (int64_t)now, HOURS_A_DAY - 1);
 	if (wss_db_number(history, text, &hour, err) < 0)
 		return -1;

@@ -561,6 +561,64 @@ static void test_windows_that_cannot_be(void **unused)
 	wss_history_close(history);
 }
 
+/* As somebody else may change the file. */
+static void change(const char *sql)
+{
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+	sqlite3_close(db);
+}
+
+/* Times that no clock shows: their differences would be no numbers. */
+static void test_times_that_cannot_be(void **unused)
+{
+	static const char *const forged[] = {
+		"first = -9223372036854775807 - 1, last = 9223372036854775807",
+		"first = 0, last = 253402300800",
+		"first = -62167219201, last = 0",
+		"first = 2, last = 1",
+	};
+	struct wss_history *history = open_history();
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history_series series;
+
+	(void)unused;
+	fill(history, UUID_A, 5, NOW, 60);
+	for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
+		char sql[128];
+
+		snprintf(sql, sizeof(sql), "UPDATE summary SET %s", forged[i]);
+		change(sql);
+		assert_int_equal(wss_history_series(history, UUID_A, 0, 0, &series, &err), -1);
+		assert_error(&err, WSS_ERR_FAILED, "damaged");
+		wss_error_clear(&err);
+	}
+	change("UPDATE summary SET first = -62167219200, last = 253402300799");
+	assert_int_equal(count_since(history, UUID_A, 0), 5);
+	wss_history_close(history);
+}
+
+/* An hour before all time does not say when the present is: it would forget everything. */
+static void test_hours_that_cannot_be(void **unused)
+{
+	static const struct wss_history_limits limits = WSS_HISTORY_LIMITS_DEFAULT;
+	struct wss_history *history = open_history();
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	fill(history, UUID_A, 23, NOW - 22 * 3600, 3600);
+	change("INSERT INTO summary SELECT series_id, level, -9223372036854775807 - 1, "
+	       "samples, degraded, "
+	       "first, last, min_bytes, max_bytes, sum_pages, sizes, curve FROM summary "
+	       "WHERE level = 3600 LIMIT 1");
+	assert_int_equal(wss_history_prune(history, &limits, NOW, &err), 0);
+	assert_int_equal(count_since(history, UUID_A, 0), 23);
+	wss_history_close(history);
+}
+
 static void test_versions(void **unused)
 {
 	sqlite3 *db;
@@ -760,17 +818,30 @@ static void test_default_path(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_stored_and_read), TEST(test_spans), TEST(test_series_of_span),
-		TEST(test_series),	    TEST(test_clock_set_back), TEST(test_clock_jumps_ahead),
-		TEST(test_retention_by_age), TEST(test_retention_by_size),
-		TEST(test_two_writers),	    TEST(test_made_at_once),
-		TEST(test_half_made),	    TEST(test_killed),
-		TEST(test_damaged),	    TEST(test_versions),
+		TEST(test_stored_and_read),
+		TEST(test_spans),
+		TEST(test_series_of_span),
+		TEST(test_series),
+		TEST(test_clock_set_back),
+		TEST(test_clock_jumps_ahead),
+		TEST(test_retention_by_age),
+		TEST(test_retention_by_size),
+		TEST(test_two_writers),
+		TEST(test_made_at_once),
+		TEST(test_half_made),
+		TEST(test_killed),
+		TEST(test_damaged),
+		TEST(test_versions),
 		TEST(test_windows_that_cannot_be),
-		TEST(test_journal),	    TEST(test_migration),
-		TEST(test_journal_begin),   TEST(test_in_place),
+		TEST(test_times_that_cannot_be),
+		TEST(test_hours_that_cannot_be),
+		TEST(test_journal),
+		TEST(test_migration),
+		TEST(test_journal_begin),
+		TEST(test_in_place),
 		TEST(test_migration_of_a_journal),
-		TEST(test_no_place),	    TEST(test_no_uuid),
+		TEST(test_no_place),
+		TEST(test_no_uuid),
 		TEST(test_default_path),
 	};
 
