@@ -19,6 +19,8 @@
 #define BUSY_STEP_MS 10
 /* So long may a transaction of another process still keep one that was asked to stop. */
 #define STOP_MS 1000
+/* Of SQLite's instructions, until a reader looks whether it is to stop: about a millisecond. */
+#define STEPS_BETWEEN_LOOKS 10000
 
 /*
  * The summaries of a series since ?2, an hour: those of its day ?3 by the hour, where they are
@@ -224,10 +226,13 @@ int wss_db_set_up(struct wss_history *history, struct wss_error *err)
 
 static int check_integrity(struct wss_history *history, struct wss_error *err)
 {
-	sqlite3_stmt *stmt;
-	int r = sqlite3_prepare_v2(history->db, "PRAGMA quick_check(1)", -1, &stmt, NULL);
+	sqlite3_stmt *stmt = NULL;
 	bool good = false;
+	int r;
 
+	if (wss_db_check_made(history, err) < 0)
+		return -1;
+	r = sqlite3_prepare_v2(history->db, "PRAGMA quick_check(1)", -1, &stmt, NULL);
 	if (r == SQLITE_OK) {
 		r = sqlite3_step(stmt);
 		good = r == SQLITE_ROW &&
@@ -393,6 +398,12 @@ static int open_otherwise(struct wss_history *history, struct wss_error *err)
 	return -1;
 }
 
+static int is_stopped(void *opaque)
+{
+	(void)opaque;
+	return wss_stop_requested();
+}
+
 static int start_reading(struct wss_history *history, struct wss_error *err)
 {
 	int64_t bytes;
@@ -402,6 +413,8 @@ static int start_reading(struct wss_history *history, struct wss_error *err)
 	if (wss_db_check_version(history, err) < 0 &&
 	    (open_otherwise(history, err) < 0 || wss_db_check_version(history, err) < 0))
 		return -1;
+	/* A large file is not checked, and may be made so that a query goes round in it. */
+	sqlite3_progress_handler(history->db, STEPS_BETWEEN_LOOKS, is_stopped, NULL);
 	if (wss_db_number(history,
 			  "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
 			  &bytes, err) < 0)

@@ -93,7 +93,14 @@ int wss_db_create(const char *path, struct wss_error *err);
 /* Makes the tables, or brings those of an older version up to date. */
 int wss_db_migrate(struct wss_history *history, struct wss_error *err);
 
-/* Is the file one of ours, of a version that we know? Without changing it. */
+/*
+ * Is the file one of ours, of a version that we know, with the tables of that version and
+ * nothing else? Without changing it, and before anything that the file itself may define is
+ * run.
+ */
 int wss_db_check_version(struct wss_history *history, struct wss_error *err);
+
+/* As that, but a file without any table is all right, too. */
+int wss_db_check_made(struct wss_history *history, struct wss_error *err);
 
 #endif

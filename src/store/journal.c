@@ -73,14 +73,21 @@ int wss_journal_done(struct wss_history *history, const char *uuid, struct wss_e
 	return finish(history, stmt, err);
 }
 
+/* "" for NULL, which a file that was not made by us may have anywhere. */
+static void column_text(sqlite3_stmt *stmt, int at, char *ret_text, size_t size)
+{
+	const char *text = (const char *)sqlite3_column_text(stmt, at);
+
+	snprintf(ret_text, size, "%s", text ? text : "");
+}
+
 static void read_open(sqlite3_stmt *stmt, struct wss_journal_open *open)
 {
 	int64_t bytes = sqlite3_column_int64(stmt, 2);
-	const char *uri = (const char *)sqlite3_column_text(stmt, 3);
 
-	snprintf(open->uuid, sizeof(open->uuid), "%s", (const char *)sqlite3_column_text(stmt, 0));
-	snprintf(open->name, sizeof(open->name), "%s", (const char *)sqlite3_column_text(stmt, 1));
-	snprintf(open->uri, sizeof(open->uri), "%s", uri ? uri : "");
+	column_text(stmt, 0, open->uuid, sizeof(open->uuid));
+	column_text(stmt, 1, open->name, sizeof(open->name));
+	column_text(stmt, 3, open->uri, sizeof(open->uri));
 	open->original_bytes = bytes > 0 ? (uint64_t)bytes : 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define APPLICATION_ID 0x77737331 /* "wss1" */
 
@@ -68,6 +69,79 @@ static const char *const migrations[] = {
 
 #define SCHEMA_VERSION ((int64_t)(sizeof(migrations) / sizeof(migrations[0])))
 
+/* Statistics of ANALYZE change no result. */
+#define OBJECTS                                                                               \
+	"SELECT type, name, tbl_name, sql FROM sqlite_schema "                                \
+	"WHERE NOT (type = 'table' AND name IN ('sqlite_stat1', 'sqlite_stat4')) "            \
+	"ORDER BY type, name, tbl_name, sql"
+
+/* An empty database in memory with what the first so many migrations make. */
+static sqlite3 *make_model(int64_t version)
+{
+	sqlite3 *db;
+	int r = sqlite3_open_v2(":memory:", &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+				NULL);
+
+	for (int64_t i = 0; r == SQLITE_OK && i < version; i++)
+		r = sqlite3_exec(db, migrations[i], NULL, NULL, NULL);
+	if (r == SQLITE_OK)
+		return db;
+	sqlite3_close(db);
+	return NULL;
+}
+
+static bool same_column(sqlite3_stmt *a, sqlite3_stmt *b, int at)
+{
+	const char *x = (const char *)sqlite3_column_text(a, at);
+	const char *y = (const char *)sqlite3_column_text(b, at);
+
+	return x && y ? !strcmp(x, y) : !x && !y;
+}
+
+/* Do both give the same rows? *ret_name is of the first that differs, NULL where one is
+ * missing. */
+static bool same_objects(sqlite3_stmt *model, sqlite3_stmt *file, const char **ret_name)
+{
+	int wanted, there;
+
+	do {
+		wanted = sqlite3_step(model);
+		there = sqlite3_step(file);
+		*ret_name = there == SQLITE_ROW ? (const char *)sqlite3_column_text(file, 1)
+						: NULL;
+		for (int i = 0; wanted == SQLITE_ROW && there == SQLITE_ROW && i < 4; i++)
+			if (!same_column(model, file, i))
+				return false;
+	} while (wanted == SQLITE_ROW && there == SQLITE_ROW);
+	return wanted == there;
+}
+
+/*
+ * A view in a table's place, a trigger, an index or a constraint with an expression would have
+ * every query and every sample run what somebody else has written, without an end maybe.
+ */
+static int check_objects(struct wss_history *history, int64_t version, struct wss_error *err)
+{
+	sqlite3 *model = make_model(version);
+	sqlite3_stmt *wanted = NULL, *there = NULL;
+	const char *name = NULL;
+	int r = 0;
+
+	if (!model || sqlite3_prepare_v2(model, OBJECTS, -1, &wanted, NULL) != SQLITE_OK)
+		r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	else if (sqlite3_prepare_v2(history->db, OBJECTS, -1, &there, NULL) != SQLITE_OK)
+		r = wss_db_error(history, "cannot read it", err);
+	else if (!same_objects(wanted, there, &name))
+		r = wss_error_set(
+			err, WSS_ERR_FAILED,
+			"history %s: damaged: its tables are not those of virt-wss (%s)",
+			history->path, name ? name : "one is missing");
+	sqlite3_finalize(there);
+	sqlite3_finalize(wanted);
+	sqlite3_close(model);
+	return r;
+}
+
 int wss_db_check_version(struct wss_history *history, struct wss_error *err)
 {
 	int64_t version, id;
@@ -87,7 +161,17 @@ int wss_db_check_version(struct wss_history *history, struct wss_error *err)
 				     "history %s: written by a newer virt-wss (version %" PRId64
 				     ", this one knows %" PRId64 ")",
 				     history->path, version, SCHEMA_VERSION);
-	return 0;
+	return check_objects(history, version, err);
+}
+
+int wss_db_check_made(struct wss_history *history, struct wss_error *err)
+{
+	int64_t version, tables;
+
+	if (wss_db_number(history, "PRAGMA user_version", &version, err) < 0 ||
+	    wss_db_number(history, "SELECT count(*) FROM sqlite_schema", &tables, err) < 0)
+		return -1;
+	return version || tables ? wss_db_check_version(history, err) : 0;
 }
 
 static int migrate_from(struct wss_history *history, int64_t version, struct wss_error *err)
