@@ -252,8 +252,10 @@ static int list(const struct wss_cli *cli, const struct wss_hosts *hosts)
 		return wss_cli_error(&err);
 	r = cli->n_domains ? list_named(cli, &run, &err) : list_hosts(hosts, &run, &err);
 	/* Without a connection there is nothing to report, not even a heading. */
-	if (r < 0 && err.code == WSS_ERR_CONNECT)
+	if (r < 0 && err.code == WSS_ERR_CONNECT) {
+		wss_report_free(run.report);
 		return wss_cli_error(&err);
+	}
 	if (wss_report_close(run.report, &out_err) < 0)
 		return wss_cli_error(&out_err);
 	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&run.tally, run.total);

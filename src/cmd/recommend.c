@@ -374,6 +374,7 @@ static int recommend_run(struct wss_cli *cli, int argc, char **argv)
 		return wss_cli_error(&err);
 	r = recommend(&run, &err);
 	if (r < 0 && !run.total) {
+		wss_report_free(run.report);
 		clean_up(&run);
 		return wss_cli_error(&err);
 	}

@@ -292,8 +292,10 @@ static int report_job(struct job *job)
 	    0)
 		return wss_cli_error(&err);
 	r = run_job(job, &err);
-	if (r < 0 && err.code == WSS_ERR_CONNECT)
+	if (r < 0 && err.code == WSS_ERR_CONNECT) {
+		wss_report_free(job->run.report);
 		return wss_cli_error(&err);
+	}
 	if (wss_report_close(job->run.report, &out_err) < 0)
 		return wss_cli_error(&out_err);
 	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&job->run.tally, job->total);

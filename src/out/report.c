@@ -340,6 +340,11 @@ void wss_report_total(struct wss_report *report, const char *key,
 	note_failure(report, failed);
 }
 
+void wss_report_free(struct wss_report *report)
+{
+	free(report);
+}
+
 int wss_report_close(struct wss_report *report, struct wss_error *err)
 {
 	int failed;
@@ -353,7 +358,7 @@ int wss_report_close(struct wss_report *report, struct wss_error *err)
 		fputs("}\n", report->stream);
 	note_failure(report, fflush(report->stream) != 0);
 	failed = report->failed;
-	free(report);
+	wss_report_free(report);
 	return failed ? wss_error_errno(err, WSS_ERR_FAILED, failed, "cannot write the output")
 		      : 0;
 }

@@ -104,4 +104,7 @@ void wss_report_total(struct wss_report *report, const char *key,
  */
 int wss_report_close(struct wss_report *report, struct wss_error *err);
 
+/* Frees a report that nothing has been written to, and writes nothing. Takes NULL. */
+void wss_report_free(struct wss_report *report);
+
 #endif
