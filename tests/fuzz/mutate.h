@@ -15,15 +15,16 @@
 #define MUTATE_PIECE_MAX 64
 
 /*
- * One change to data, of which size bytes, at least 1, of room are used: a byte, a piece cut out, a
- * piece doubled, or one of n pieces put in. Returns its new size, at least 1.
+ * One change to data, of which size bytes, at least 1, of room are used: a byte, a piece cut
+ * out, a piece doubled, or one of n pieces put in. Returns its new size, at least 1.
  */
 static inline size_t mutate(uint8_t *data, size_t size, size_t room, const char *const *pieces,
 			    size_t n)
 {
 	const char *piece = pieces[random_below(n)];
 	size_t at = (size_t)random_below(size), rest = size - at;
-	size_t len = 1 + (size_t)random_below(rest < MUTATE_PIECE_MAX ? rest : MUTATE_PIECE_MAX);
+	size_t len =
+		1 + (size_t)random_below(rest < MUTATE_PIECE_MAX ? rest : MUTATE_PIECE_MAX);
 	size_t added = strlen(piece);
 
 	switch (random_below(4)) {

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Histories that somebody has damaged or forged, for the targets that open them. An input is,
+ * by its first byte,
+ *
+ *   S  SQL, which is run on a good history
+ *   P  bytes of a good history to change: three bytes of offset, the highest first, and the
+ * byte, each F  the file itself
+ */
+#ifndef WSS_TESTS_FUZZ_DATABASE_H
+#define WSS_TESTS_FUZZ_DATABASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "wss/sample.h"
+
+/* The guest that the good history is about, and when its newest sample was taken. */
+#define FUZZ_UUID "6c8f7a52-9d3e-4c1b-a0f4-5b2e8d7c6a10"
+#define FUZZ_TIME ((time_t)1795197600)
+
+/* The sample of number n of that guest: an hour after the one before, FUZZ_SAMPLES of them. */
+#define FUZZ_SAMPLES 60
+struct wss_sample fuzz_sample(unsigned n);
+
+/* Writes the history of an input. Its path; NULL where the input is none of the above. */
+const char *fuzz_database(const uint8_t *data, size_t size);
+
+/* The good history as an input. Its size; 0 where it does not fit. */
+size_t fuzz_database_whole(uint8_t *data, size_t room);
+
+#endif

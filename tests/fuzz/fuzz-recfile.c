@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Recordings: report, diff and heatmap of a file that is the input. If the input begins with
+ * 'M' the rest is the file with lengths, numbers and checksums put right, so that what is
+ * behind them is reached; if it begins with 'R', as it is.
+ */
+#include <endian.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../random.h"
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "cmd/cmd.h"
+#include "fuzz.h"
+#include "rec/codec.h"
+#include "rec/writer.h"
+
+void __wrap_wss_log(enum wss_log_level level, const char *fmt, ...);
+
+static unsigned errors; /* messages of one command */
+
+void __wrap_wss_log(enum wss_log_level level, const char *fmt, ...)
+{
+	char line[1024];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(line, sizeof(line), fmt, args);
+	va_end(args);
+	errors += level == WSS_LOG_ERROR;
+}
+
+static uint32_t get32(const uint8_t *data)
+{
+	uint32_t value;
+
+	memcpy(&value, data, sizeof(value));
+	return le32toh(value);
+}
+
+static void put32(uint8_t *data, uint32_t value)
+{
+	value = htole32(value);
+	memcpy(data, &value, sizeof(value));
+}
+
+/* Puts lengths, numbers and checksums right as far as the frames' lengths lead. */
+static void mend(uint8_t *data, size_t size)
+{
+	uint32_t length, seed, sequence = 0;
+	size_t at;
+
+	if (size < WSS_REC_PREAMBLE_BYTES + 4)
+		return;
+	memcpy(data, WSS_REC_MAGIC, 8);
+	put32(data + 8, WSS_REC_VERSION | (uint32_t)(uint16_t)~WSS_REC_VERSION << 16);
+	length = get32(data + 12);
+	if (length > size - WSS_REC_PREAMBLE_BYTES - 4)
+		return;
+	at = WSS_REC_PREAMBLE_BYTES + length;
+	seed = wss_crc32c(0, data, at);
+	put32(data + at, seed);
+	for (at += 4; size - at >= WSS_REC_FRAME_BYTES; at += WSS_REC_FRAME_BYTES + length) {
+		struct wss_frame frame = {
+			.type = data[at + 4], .flags = data[at + 5], .sequence = sequence++};
+
+		length = get32(data + at + 8);
+		if (length > size - at - WSS_REC_FRAME_BYTES)
+			length = (uint32_t)(size - at - WSS_REC_FRAME_BYTES);
+		frame.length = length;
+		frame.payload_crc = wss_crc32c(seed, data + at + WSS_REC_FRAME_BYTES, length);
+		wss_rec_encode_frame(&frame, seed, data + at);
+	}
+}
+
+/* 0 or 1, the latter with a message. */
+static int command(const struct wss_command *what, const char *const *words)
+{
+	struct wss_cli cli = {.format = WSS_FORMAT_TABLE};
+	char *argv[16] = {(char *)what->name};
+	int argc = 1, code;
+
+	while (*words)
+		argv[argc++] = (char *)*words++;
+	errors = 0;
+	code = what->run(&cli, argc, argv);
+	fuzz_require(code == WSS_EXIT_OK ||
+		     ((code == WSS_EXIT_FAILED || code == WSS_EXIT_UNSUPPORTED) && errors));
+	return code != WSS_EXIT_OK;
+}
+
+#define COMMAND(what, ...) command(what, (const char *const[]){__VA_ARGS__, NULL})
+
+static void read_recording(void)
+{
+	static char file[4096], moment[4200], picture[4200];
+
+	snprintf(file, sizeof(file), "%s/recording", fuzz_directory());
+	snprintf(moment, sizeof(moment), "%s@1s", file);
+	snprintf(picture, sizeof(picture), "%s.svg", file);
+	/* What cannot be read as it is can be salvaged, or not. */
+	if (COMMAND(&wss_cmd_report, file, "--output", "json", "--plot", picture)) {
+		COMMAND(&wss_cmd_report, file, "--salvage");
+		COMMAND(&wss_cmd_heatmap, file, "--salvage", "--hot-first", "--output", "csv");
+		return;
+	}
+	COMMAND(&wss_cmd_report, file, "--viewport", "500ms:2s", "--output", "csv");
+	COMMAND(&wss_cmd_report, file);
+	COMMAND(&wss_cmd_diff, moment, file, "--output", "json");
+	COMMAND(&wss_cmd_heatmap, file, "--hot-first", "--plot", picture);
+}
+
+static void recfile_run(const uint8_t *data, size_t size)
+{
+	wss_auto_free uint8_t *copy = malloc(size ? size : 1);
+	static bool silent;
+
+	if (!silent)
+		fuzz_silence_stdout();
+	silent = true;
+	if (!size || (data[0] != 'M' && data[0] != 'R'))
+		return;
+	fuzz_require(copy);
+	memcpy(copy, data + 1, size - 1);
+	if (data[0] == 'M')
+		mend(copy, size - 1);
+	fuzz_file("recording", copy, size - 1);
+	read_recording();
+}
+
+static void must(int r)
+{
+	if (r < 0)
+		abort();
+}
+
+/* Runs of pages that come and go, gaps and marks, a window a second. */
+static void add_window(struct wss_recwriter *writer, const struct wss_recording *recording,
+		       uint64_t i, struct wss_pageset *before, struct wss_pageset *after)
+{
+	const struct wss_interval interval = {.start_ns = i * 1000000000,
+					      .end_ns = (i + 1) * 1000000000,
+					      .gap = i % 7 == 6,
+					      .note = "a note"};
+
+	for (unsigned k = 0; !interval.gap && k < 20; k++) {
+		uint64_t first = random_below(wss_recording_pages(recording));
+
+		if (random_below(2))
+			wss_pageset_add(after, first, 1 + random_below(9));
+		else
+			wss_pageset_remove(after, first, 1 + random_below(900));
+	}
+	must(wss_recwriter_begin(writer, &interval, NULL));
+	must(wss_recwriter_delta(writer, recording, WSS_CHANGE_TOUCHED, before, after, NULL));
+	must(wss_recwriter_end(writer, wss_pageset_count(after), 0, 0, NULL));
+	must(wss_pageset_copy(before, after));
+}
+
+static void write_recording(const char *path, unsigned windows)
+{
+	static struct wss_recording recording = {
+		.tool = "test",
+		.domain = "web1",
+		.method = "mmu",
+		.granularity_bytes = 4096,
+		.interval_ns = 1000000000,
+		.window_ns = 1000000000,
+		.n_regions = 2,
+		.regions = {{.length = 64 << 20, .kind = WSS_REGION_LOW, .node = -1},
+			    {.start = 1ULL << 32,
+			     .length = 1ULL << 30,
+			     .kind = WSS_REGION_HIGH}},
+	};
+	uint64_t pages = wss_recording_pages(&recording), time;
+	struct wss_pageset *before = wss_pageset_new(pages), *after = wss_pageset_new(pages);
+	struct wss_recwriter *writer;
+
+	must(before && after ? 0 : -1);
+	must(wss_recwriter_create(path, &recording, &writer, NULL));
+	for (uint64_t i = 0; i < windows; i++) {
+		add_window(writer, &recording, i, before, after);
+		if (i % 3 == 2)
+			must(wss_rec_mark(path, "a mark", "", (i + 1) * 1000000000, &time,
+					  NULL));
+	}
+	must(wss_recwriter_finish(writer, 0, NULL));
+	wss_pageset_free(before);
+	wss_pageset_free(after);
+}
+
+/* A window, some, and many. */
+static size_t recfile_seed(unsigned n, uint8_t *data, size_t room)
+{
+	static const unsigned windows[] = {1, 5, 40};
+	static char path[4096];
+	wss_auto_close int fd = -1;
+	ssize_t size;
+
+	if (n >= sizeof(windows) / sizeof(windows[0]))
+		return 0;
+	snprintf(path, sizeof(path), "%s/made-%u", fuzz_directory(), n);
+	write_recording(path, windows[n]);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fuzz_require(fd >= 0);
+	data[0] = 'M';
+	size = wss_io_pread(fd, data + 1, room - 1, 0);
+	unlink(path);
+	fuzz_require(size > 0 && (size_t)size < room - 1);
+	return (size_t)size + 1;
+}
+
+const struct fuzz_target fuzz_target = {
+	.name = "recfile",
+	.run = recfile_run,
+	.max_bytes = 65536,
+	.mutations = 1000,
+	.seed = recfile_seed,
+};

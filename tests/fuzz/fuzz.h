@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The frame of the fuzz targets. A target is one file, tests/fuzz/fuzz-NAME.c, that defines
+ * fuzz_target; its seeds are tests/fuzz/seeds/NAME/, its dictionary is tests/fuzz/NAME.dict.
+ *
+ * It is built in two ways. With driver.c it is a test: every seed, its cuts and a fixed
+ * sequence of mutations, the same in each run. With clang's libFuzzer (configure
+ * --enable-fuzzing, make fuzz) it searches for inputs itself. Both stop at the first input
+ * that crashes, that a sanitizer reports, that breaks a property which the target checks, or
+ * that goes beyond the limits below.
+ */
+#ifndef WSS_TESTS_FUZZ_H
+#define WSS_TESTS_FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* One input may take this much processor time, also with the sanitizers, and memory. */
+#define FUZZ_SECONDS_MAX 2
+#define FUZZ_MEMORY_MIB 512
+
+struct fuzz_target {
+	const char *name; /* as in fuzz-NAME */
+	/* Parses the size bytes at data, a block of exactly that size. Aborts on what is
+	 * wrong. */
+	void (*run)(const uint8_t *data, size_t size);
+	size_t max_bytes;   /* longer inputs are not made */
+	unsigned mutations; /* of the seeds, in a test */
+	/*
+	 * NULL, or makes the seed of number n (from 0 on) that is no file, in at most room
+	 * bytes at data. Returns its size, 0 where there is no seed n.
+	 */
+	size_t (*seed)(unsigned n, uint8_t *data, size_t room);
+};
+
+extern const struct fuzz_target fuzz_target;
+
+/* A copy of the input with a final NUL, for free(). */
+char *fuzz_text(const uint8_t *data, size_t size);
+
+/* Aborts unless r and err agree: 0 without an error, or negative with a code and a text. */
+void fuzz_check(int r, const struct wss_error *err);
+
+/* Aborts unless the condition holds. */
+#define fuzz_require(condition)                                                               \
+	((condition) ? (void)0 : fuzz_fail(#condition, __FILE__, __LINE__))
+_Noreturn void fuzz_fail(const char *what, const char *file, int line);
+
+/*
+ * A directory in memory for this process, empty at first; it goes with the process. Its path,
+ * and a descriptor of it.
+ */
+const char *fuzz_directory(void);
+int fuzz_dirfd(void);
+
+/* Writes a file below fuzz_directory(), and the directories above it; data NULL removes it. */
+void fuzz_file(const char *path, const void *data, size_t size);
+
+/*
+ * An input of several files is text: "@NAME" on a line of its own, then that file. Returns its
+ * first byte and its size, NULL where the input has no such part.
+ */
+const uint8_t *fuzz_part(const uint8_t *data, size_t size, const char *name, size_t *ret_size);
+
+/* A descriptor of a file in memory with this content. */
+int fuzz_memfd(const void *data, size_t size);
+
+/* Where the target says nothing of what it prints: a stream for it to print to. */
+void fuzz_silence_stdout(void);
+
+/* The entry, with the limits; also libFuzzer's. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What one input took at most, so far: seconds of processor time. */
+double fuzz_longest(void);
+
+#endif

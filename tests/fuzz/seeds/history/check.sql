@@ -1,0 +1,1 @@
+SCREATE TABLE extra (a CHECK (a > (SELECT 1))); CREATE INDEX late ON sample (time) WHERE time > 5

@@ -1,0 +1,1 @@
+SUPDATE summary SET samples=100000000, sizes=x'010180c2d72f', curve=x'0100'

@@ -1,0 +1,1 @@
+SUPDATE summary SET curve=x'0139', sum_pages=-1

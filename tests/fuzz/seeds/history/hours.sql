@@ -1,0 +1,1 @@
+SUPDATE summary SET max_bytes=9223372036854775807 WHERE level=3600

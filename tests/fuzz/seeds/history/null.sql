@@ -1,0 +1,1 @@
+SPRAGMA writable_schema=ON; UPDATE sqlite_master SET sql=replace(sql,'NOT NULL',''); PRAGMA writable_schema=RESET; UPDATE summary SET sizes=NULL, curve=NULL; UPDATE guest SET name=NULL; UPDATE series SET method=NULL

@@ -1,0 +1,1 @@
+SUPDATE sample SET time=9223372036854775807, wss_bytes=-1, maximum_bytes='x', rss_bytes=NULL, balloon_bytes=9223372036854775807, qemu_bytes=9223372036854775807

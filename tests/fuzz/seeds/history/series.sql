@@ -1,0 +1,1 @@
+SUPDATE series SET granularity_bytes=-1, window_ns=-1, observes=99, method=zeroblob(100000)

@@ -1,0 +1,1 @@
+SUPDATE summary SET sizes=x'01059fffffff7f', samples=1, degraded=0

@@ -1,0 +1,1 @@
+SUPDATE summary SET samples=10, sizes=x'01010a', curve=x'0139'||substr(zeroblob(0),1), sum_pages=9223372036854775807

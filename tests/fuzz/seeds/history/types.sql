@@ -1,0 +1,1 @@
+SUPDATE summary SET samples='a', sizes='text', curve=7.5, first='x', max_bytes=1e300

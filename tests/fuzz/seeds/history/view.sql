@@ -1,0 +1,1 @@
+SDROP TABLE summary; CREATE VIEW summary AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT 1 AS series_id, 3600 AS level, x AS start, 1 AS samples, 0 AS degraded, 0 AS first, 0 AS last, 0 AS min_bytes, 0 AS max_bytes, 0 AS sum_pages, x'00' AS sizes, x'0100' AS curve, x AS rowid FROM c

@@ -1,0 +1,1 @@
+SUPDATE balloon SET uuid=x'00ff', name=x'0a1b5b33316d', uri=x'e28080'

@@ -1,0 +1,1 @@
+SUPDATE balloon SET original_bytes=-1, from_bytes=9223372036854775807

@@ -1,0 +1,1 @@
+SUPDATE balloon SET done=2

@@ -1,0 +1,1 @@
+SDROP TABLE balloon

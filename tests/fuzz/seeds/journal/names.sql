@@ -1,0 +1,1 @@
+SUPDATE balloon SET name=hex(zeroblob(300)), uri=hex(zeroblob(600)), uuid=hex(zeroblob(30))

@@ -1,0 +1,1 @@
+SDELETE FROM balloon

@@ -1,0 +1,1 @@
+SPRAGMA writable_schema=ON; UPDATE sqlite_master SET sql=replace(sql,'NOT NULL',''); PRAGMA writable_schema=RESET; UPDATE balloon SET uuid=NULL, name=NULL, uri=NULL, done=NULL

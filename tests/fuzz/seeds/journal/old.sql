@@ -1,0 +1,1 @@
+SALTER TABLE balloon DROP COLUMN uri; PRAGMA user_version=2

@@ -1,0 +1,1 @@
+SWITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c WHERE x<2000) INSERT INTO balloon (uuid,name,time,original_bytes,from_bytes,to_bytes,reason) SELECT x,x,x,x,x,x,x FROM c

@@ -1,0 +1,1 @@
+SDROP TABLE balloon; CREATE VIEW balloon AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT x AS id, x AS uuid, 'a' AS name, 0 AS time, 1 AS original_bytes, 1 AS from_bytes, 1 AS to_bytes, '' AS reason, 0 AS done, '' AS uri FROM c
