@@ -119,6 +119,9 @@ uint64_t wss_histogram_percentile(const struct wss_histogram *histogram, double 
 	/* 0.95 * 20 is a little more than 19 in binary: that is rank 19. */
 	double rank = ceil(p * (double)histogram->total - 1e-9);
 
+	/* As a double a large total may be more than it is. */
+	if (rank >= (double)histogram->total)
+		return wss_histogram_at_rank(histogram, histogram->total);
 	return wss_histogram_at_rank(histogram, rank < 1 ? 1 : (uint64_t)rank);
 }
 

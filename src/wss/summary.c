@@ -7,6 +7,8 @@
 #include "wss/curve.h"
 
 #define FORMAT 1
+/* Of 4 KiB, on average over windows: so many are 8 EiB. */
+#define MEAN_PAGES_MAX (1ULL << 51)
 
 void wss_summary_free(struct wss_summary *summary)
 {
@@ -145,6 +147,10 @@ int wss_summary_decode_curve(const uint8_t *bytes, size_t len, struct wss_summar
 		    wss_histogram_decode(&at, end, &point->sizes) < 0)
 			return -1;
 		point->n = point->sizes.total;
+		/* Else nothing that is computed from sums of them need fit its type. */
+		if (point->n > WSS_SUMMARY_DAY_MAX ||
+		    point->sum_pages / (point->n ? point->n : 1) >= MEAN_PAGES_MAX)
+			return -1;
 	}
 	return at == end ? 0 : -1;
 }

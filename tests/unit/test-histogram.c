@@ -176,6 +176,40 @@ static void test_stored_hostile(void **unused)
 	}
 }
 
+/* Counts so large that as doubles they are 2^64; what sums of such counts and sizes cannot hold. */
+static void test_large_counts(void **unused)
+{
+	static const uint8_t counts[] = { 2,	1,    1,    4,	  0xfe, 0xff, 0xff,
+					  0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1 };
+	static const struct {
+		uint8_t bytes[16];
+		size_t len;
+		int r;
+	} curves[] = {
+		/* One window of 2^51 - 1 pages, and of 2^51. */
+		{ { 1, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 3, 1, 7, 1 }, 13, 0 },
+		{ { 1, 1, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 4, 1, 7, 1 }, 13, -1 },
+		/* 100,000,000 windows, and one more. */
+		{ { 1, 1, 7, 1, 7, 0x80, 0xc2, 0xd7, 0x2f }, 9, 0 },
+		{ { 1, 1, 7, 1, 7, 0x81, 0xc2, 0xd7, 0x2f }, 9, -1 },
+	};
+	struct wss_histogram histogram = { 0 };
+	const uint8_t *at = counts;
+
+	(void)unused;
+	assert_int_equal(wss_histogram_decode(&at, counts + sizeof(counts), &histogram), 0);
+	assert_int_equal(histogram.total, UINT64_MAX);
+	assert_int_equal(wss_histogram_percentile(&histogram, 1), 5 * 4096);
+	wss_histogram_free(&histogram);
+	for (size_t i = 0; i < sizeof(curves) / sizeof(curves[0]); i++) {
+		struct wss_summary summary = { 0 };
+
+		assert_int_equal(wss_summary_decode_curve(curves[i].bytes, curves[i].len, &summary),
+				 curves[i].r);
+		wss_summary_free(&summary);
+	}
+}
+
 /* No size has a bucket beyond that of the largest. */
 static void test_last_bucket(void **unused)
 {
@@ -275,7 +309,8 @@ int main(void)
 		cmocka_unit_test(test_edges),	      cmocka_unit_test(test_percentiles),
 		cmocka_unit_test(test_rank_rounding), cmocka_unit_test(test_merge),
 		cmocka_unit_test(test_stored),	      cmocka_unit_test(test_stored_hostile),
-		cmocka_unit_test(test_last_bucket),   cmocka_unit_test(test_summary),
+		cmocka_unit_test(test_last_bucket),
+		cmocka_unit_test(test_large_counts),   cmocka_unit_test(test_summary),
 		cmocka_unit_test(test_summary_times),
 	};
 
