@@ -97,7 +97,7 @@ int wss_journal_unfinished(struct wss_history *history, const char *uuid,
 {
 	sqlite3_stmt *stmt = wss_db_statement(history, DB_JOURNAL_OPEN, err);
 	struct wss_journal_open *list = NULL, *more;
-	size_t n = 0;
+	size_t n = 0, room = 0;
 	int r = SQLITE_ROW;
 
 	if (!stmt)
@@ -105,10 +105,13 @@ int wss_journal_unfinished(struct wss_history *history, const char *uuid,
 	if (uuid)
 		sqlite3_bind_text(stmt, 1, uuid, -1, SQLITE_STATIC);
 	while ((r = sqlite3_step(stmt)) == SQLITE_ROW) {
-		more = reallocarray(list, n + 1, sizeof(*list));
-		if (!more)
-			break;
-		list = more;
+		if (n == room) {
+			room = room ? room * 2 : 8;
+			more = reallocarray(list, room, sizeof(*list));
+			if (!more)
+				break;
+			list = more;
+		}
 		read_open(stmt, &list[n++]);
 	}
 	sqlite3_reset(stmt);
