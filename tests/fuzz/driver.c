@@ -35,7 +35,7 @@
  */
 #define CUTS_MAX 512
 /* An input that waits is ended by this. */
-#define DEADLINE_S 60
+#define DEADLINE_S 120
 #define VALGRIND_SHARE 100
 
 struct seed {
@@ -256,12 +256,12 @@ static void on_signal(int number)
 
 static int supervise(unsigned mutations)
 {
-	char scratch[] = "/tmp/wss-fuzz.XXXXXX", shm[] = "/dev/shm/wss-fuzz.XXXXXX";
-	char *path = mkdtemp(access("/dev/shm", W_OK) == 0 ? shm : scratch);
+	wss_auto_free char *path = NULL;
 	int status;
 	pid_t pid;
 
-	fuzz_require(path && setenv("WSS_FUZZ_SCRATCH", path, 1) == 0);
+	fuzz_require(asprintf(&path, "%s/wss-fuzz.XXXXXX", fuzz_memory_directory()) > 0);
+	fuzz_require(mkdtemp(path) && setenv("WSS_FUZZ_SCRATCH", path, 1) == 0);
 	sigaction(SIGTERM, &(struct sigaction){.sa_handler = on_signal}, NULL);
 	sigaction(SIGINT, &(struct sigaction){.sa_handler = on_signal}, NULL);
 	pid = fork();

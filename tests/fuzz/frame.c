@@ -73,6 +73,15 @@ static void remove_directory(void)
 		nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+const char *fuzz_memory_directory(void)
+{
+	const char *set = getenv("TMPDIR");
+
+	if (set && *set)
+		return set;
+	return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+}
+
 const char *fuzz_directory(void)
 {
 	const char *above = getenv("WSS_FUZZ_SCRATCH");
@@ -80,7 +89,7 @@ const char *fuzz_directory(void)
 	if (directory[0])
 		return directory;
 	if (!above)
-		above = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+		above = fuzz_memory_directory();
 	snprintf(directory, sizeof(directory), "%s/wss-fuzz.XXXXXX", above);
 	fuzz_require(mkdtemp(directory));
 	directory_fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -235,7 +244,7 @@ static void write_seeds(const char *path)
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static char *arguments[ARGUMENTS_MAX];
-	static char max_len[32], memory[32], timeout[] = "-timeout=20";
+	static char max_len[32], memory[32], timeout[] = "-timeout=120";
 	const char *seeds = getenv("WSS_FUZZ_SEEDS");
 	int n = 0;
 

@@ -55,6 +55,9 @@ _Noreturn void fuzz_fail(const char *what, const char *file, int line);
 const char *fuzz_directory(void);
 int fuzz_dirfd(void);
 
+/* Where such directories are made: TMPDIR, else in memory where that can be. */
+const char *fuzz_memory_directory(void);
+
 /* Writes a file below fuzz_directory(), and the directories above it; data NULL removes it. */
 void fuzz_file(const char *path, const void *data, size_t size);
 
