@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Recordings: report, diff and heatmap of a file that is the input. If the input begins with
- * 'M' the rest is the file with lengths, numbers and checksums put right, so that what is
- * behind them is reached; if it begins with 'R', as it is.
+ * Recordings: report, diff and heatmap of a file that is the input, and a mark added to it. If
+ * the input begins with 'M' the rest is the file with lengths, numbers and checksums put
+ * right, so that what is behind them is reached; if it begins with 'R', as it is.
  */
 #include <endian.h>
 #include <fcntl.h>
@@ -18,8 +18,12 @@
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "fuzz.h"
+#include "rec/append.h"
 #include "rec/codec.h"
 #include "rec/writer.h"
+
+/* On the clock that recordings begin at 0 of. */
+#define NOW_NS 10000000000
 
 void __wrap_wss_log(enum wss_log_level level, const char *fmt, ...);
 
@@ -97,7 +101,8 @@ static int command(const struct wss_command *what, const char *const *words)
 
 #define COMMAND(what, ...) command(what, (const char *const[]){__VA_ARGS__, NULL})
 
-static void read_recording(void)
+/* Could it be read, without more ado? */
+static bool read_recording(void)
 {
 	static char file[4096], moment[4200], picture[4200];
 
@@ -108,12 +113,32 @@ static void read_recording(void)
 	if (COMMAND(&wss_cmd_report, file, "--output", "json", "--plot", picture)) {
 		COMMAND(&wss_cmd_report, file, "--salvage");
 		COMMAND(&wss_cmd_heatmap, file, "--salvage", "--hot-first", "--output", "csv");
-		return;
+		return false;
 	}
 	COMMAND(&wss_cmd_report, file, "--viewport", "500ms:2s", "--output", "csv");
 	COMMAND(&wss_cmd_report, file);
 	COMMAND(&wss_cmd_diff, moment, file, "--output", "json");
 	COMMAND(&wss_cmd_heatmap, file, "--hot-first", "--plot", picture);
+	return true;
+}
+
+/* As if somebody were recording to it. What could be read can be read with the mark, too. */
+static void add_mark(bool readable)
+{
+	static char file[4096];
+	wss_auto_close int fd = -1;
+	struct wss_error err = WSS_ERROR_INIT;
+	uint64_t time_ns;
+	int r;
+
+	snprintf(file, sizeof(file), "%s/recording", fuzz_directory());
+	fd = open(file, O_RDWR | O_CLOEXEC);
+	fuzz_require(fd >= 0 && wss_append_lock(fd, WSS_LOCK_RECORDING, false, NULL) == 0);
+	r = wss_rec_mark(file, "a mark", "", NOW_NS, &time_ns, &err);
+	fuzz_check(r, &err);
+	wss_append_unlock(fd, WSS_LOCK_RECORDING);
+	if (r == 0 && readable)
+		fuzz_require(!COMMAND(&wss_cmd_report, file));
 }
 
 static void recfile_run(const uint8_t *data, size_t size)
@@ -131,7 +156,7 @@ static void recfile_run(const uint8_t *data, size_t size)
 	if (data[0] == 'M')
 		mend(copy, size - 1);
 	fuzz_file("recording", copy, size - 1);
-	read_recording();
+	add_mark(read_recording());
 }
 
 static void must(int r)
@@ -163,7 +188,7 @@ static void add_window(struct wss_recwriter *writer, const struct wss_recording 
 	must(wss_pageset_copy(before, after));
 }
 
-static void write_recording(const char *path, unsigned windows)
+static void write_recording(const char *path, unsigned windows, uint64_t high_bytes)
 {
 	static struct wss_recording recording = {
 		.tool = "test",
@@ -174,14 +199,16 @@ static void write_recording(const char *path, unsigned windows)
 		.window_ns = 1000000000,
 		.n_regions = 2,
 		.regions = {{.length = 64 << 20, .kind = WSS_REGION_LOW, .node = -1},
-			    {.start = 1ULL << 32,
-			     .length = 1ULL << 30,
-			     .kind = WSS_REGION_HIGH}},
+			    {.start = 1ULL << 32, .kind = WSS_REGION_HIGH}},
 	};
-	uint64_t pages = wss_recording_pages(&recording), time;
-	struct wss_pageset *before = wss_pageset_new(pages), *after = wss_pageset_new(pages);
+	struct wss_pageset *before, *after;
 	struct wss_recwriter *writer;
+	uint64_t pages, time;
 
+	recording.regions[1].length = high_bytes;
+	pages = wss_recording_pages(&recording);
+	before = wss_pageset_new(pages);
+	after = wss_pageset_new(pages);
 	must(before && after ? 0 : -1);
 	must(wss_recwriter_create(path, &recording, &writer, NULL));
 	for (uint64_t i = 0; i < windows; i++) {
@@ -198,15 +225,18 @@ static void write_recording(const char *path, unsigned windows)
 /* A window, some, and many. */
 static size_t recfile_seed(unsigned n, uint8_t *data, size_t room)
 {
-	static const unsigned windows[] = {1, 5, 40};
+	static const struct {
+		unsigned windows;
+		uint64_t high_bytes;
+	} seeds[] = {{1, 1ULL << 30}, {5, 1ULL << 30}, {40, 1ULL << 30}};
 	static char path[4096];
 	wss_auto_close int fd = -1;
 	ssize_t size;
 
-	if (n >= sizeof(windows) / sizeof(windows[0]))
+	if (n >= sizeof(seeds) / sizeof(seeds[0]))
 		return 0;
 	snprintf(path, sizeof(path), "%s/made-%u", fuzz_directory(), n);
-	write_recording(path, windows[n]);
+	write_recording(path, seeds[n].windows, seeds[n].high_bytes);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	fuzz_require(fd >= 0);
 	data[0] = 'M';
