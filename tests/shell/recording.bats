@@ -14,6 +14,10 @@ setup() {
 	export LIBVIRT_DEFAULT_URI=nonsense:///
 }
 
+teardown() {
+	[ -z "${pid-}" ] || kill -KILL "$pid" 2>/dev/null || true
+}
+
 make() { # FILE OPTION...
 	"$mkrecording" "$@" >"$1.said"
 }

@@ -12,6 +12,10 @@ setup() {
 	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/state/history.db LIBVIRT_DEFAULT_URI=test:///default
 }
 
+teardown() {
+	[ -z "${pid-}" ] || kill -KILL "$pid" 2>/dev/null || true
+}
+
 wss() { # ARGUMENT...
 	status=0
 	timeout -k 5 60 "$virt_wss" "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
