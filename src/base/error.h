@@ -9,6 +9,8 @@
 
 #include <stdarg.h>
 
+#include "base/text.h"
+
 enum wss_error_code {
 	WSS_OK = 0,
 	WSS_ERR_FAILED,	     /* it was tried and did not work */
@@ -47,18 +49,5 @@ int wss_error_prefix(struct wss_error *err, const char *fmt, ...)
 
 /* Back to WSS_OK with an empty text. */
 void wss_error_clear(struct wss_error *err);
-
-/* Length of the character at text, 1 to 4; 0 where there is no valid UTF-8. */
-int wss_text_character(const char *text);
-
-/*
- * Length of the character at text if it is not to reach a terminal as it is, and *ret_code: DEL
- * and the C1 controls, which move some terminals' cursor, and Unicode's Bidi_Control, which let
- * the text around them appear in another order. 0: it is another.
- */
-int wss_text_control(const char *text, unsigned *ret_code);
-
-/* Replaces everything that is not printable ASCII or valid UTF-8, or controls, by '?', in place. */
-void wss_text_sanitize(char *text);
 
 #endif

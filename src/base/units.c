@@ -155,16 +155,30 @@ void wss_duration_format(uint64_t ns, char *ret_text, size_t size)
 		snprintf(ret_text, size, "%.3g h", (double)ns / 3600e9);
 }
 
+char *wss_number_format(uint64_t number, char ret_text[WSS_NUMBER_TEXT_MAX])
+{
+	char *at = ret_text + WSS_NUMBER_TEXT_MAX;
+
+	*--at = '\0';
+	do {
+		*--at = (char)('0' + number % 10);
+		number /= 10;
+	} while (number);
+	return at;
+}
+
 void wss_seconds_format(uint64_t ns, char *ret_text, size_t size)
 {
-	size_t len;
+	uint64_t micro = ns / 1000 % 1000000;
+	char number[WSS_NUMBER_TEXT_MAX], fraction[8] = ".000000";
+	size_t len = micro ? 7 : 0;
 
-	snprintf(ret_text, size, "%" PRIu64 ".%06" PRIu64, ns / 1000000000, ns / 1000 % 1000000);
-	len = strlen(ret_text);
-	while (ret_text[len - 1] == '0')
-		ret_text[--len] = '\0';
-	if (ret_text[len - 1] == '.')
-		ret_text[len - 1] = '\0';
+	for (size_t i = 6; i > 0; i--, micro /= 10)
+		fraction[i] = (char)('0' + micro % 10);
+	while (len && fraction[len - 1] == '0')
+		len--;
+	fraction[len] = '\0';
+	snprintf(ret_text, size, "%s%s", wss_number_format(ns / 1000000000, number), fraction);
 }
 
 void wss_age_format(uint64_t seconds, char *ret_text, size_t size)

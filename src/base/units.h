@@ -45,6 +45,12 @@ void wss_size_format(uint64_t bytes, char *ret_text, size_t size);
 /* "4.02 s", "12 ms", "350 us". size: at least 16. */
 void wss_duration_format(uint64_t ns, char *ret_text, size_t size);
 
+/* Of any number, with its final NUL. */
+#define WSS_NUMBER_TEXT_MAX 24
+
+/* "4096", in the buffer. Reports have millions of them. */
+char *wss_number_format(uint64_t number, char ret_text[WSS_NUMBER_TEXT_MAX]);
+
 /* "4.02": seconds, to the microsecond, without trailing zeros. size: at least 32. */
 void wss_seconds_format(uint64_t ns, char *ret_text, size_t size);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "out/report-private.h"
 
@@ -16,6 +17,7 @@ struct wss_report {
 	const struct wss_report_layout *layout;
 	size_t first_width;
 	size_t rows;
+	bool batch;    /* nobody waits for single rows */
 	bool total;    /* the list is closed */
 	int failed;    /* errno of the first write that failed, 0 where none did */
 	bool left_out; /* a bad row, by a table */
@@ -51,6 +53,11 @@ int wss_report_open(FILE *stream, enum wss_format format, const struct wss_repor
 void wss_report_set_first_width(struct wss_report *report, size_t width)
 {
 	report->first_width = width;
+}
+
+void wss_report_set_batch(struct wss_report *report)
+{
+	report->batch = true;
 }
 
 struct wss_value wss_value_absent(void)
@@ -117,6 +124,8 @@ static void format_for_people(const struct wss_value *value, char *buf, size_t s
 
 static void format_for_csv(const struct wss_value *value, char *buf, size_t size)
 {
+	char number[WSS_NUMBER_TEXT_MAX];
+
 	switch (value->kind) {
 	case WSS_KIND_ABSENT:
 		buf[0] = '\0';
@@ -132,7 +141,7 @@ static void format_for_csv(const struct wss_value *value, char *buf, size_t size
 		snprintf(buf, size, "%s", value->text);
 		break;
 	default:
-		snprintf(buf, size, "%" PRIu64, value->number);
+		snprintf(buf, size, "%s", wss_number_format(value->number, number));
 		break;
 	}
 }
@@ -203,13 +212,27 @@ static void write_table_line(struct wss_report *report, const void *row)
 	fputc('\n', report->stream);
 }
 
+/* A spreadsheet may look behind blanks, and takes the wide forms for the same. */
+static bool is_formula(const char *text)
+{
+	static const char *const begins[] = { "=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20" };
+	int blank;
+
+	while ((blank = wss_text_space(text)) > 0)
+		text += blank;
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (!strncmp(text, begins[i], strlen(begins[i])))
+			return true;
+	return false;
+}
+
 /*
  * RFC 4180 quoting. A text that a spreadsheet would take for a formula gets a
  * quotation mark before it: names come from guests' owners.
  */
 static void write_csv_text(FILE *stream, const char *text, bool from_outside)
 {
-	bool formula = from_outside && *text && strchr("=+-@", *text);
+	bool formula = from_outside && is_formula(text);
 
 	if (!formula && !strpbrk(text, ",\"")) {
 		fputs(text, stream);
@@ -298,7 +321,7 @@ void wss_report_row(struct wss_report *report, const void *row)
 		break;
 	}
 	report->rows++;
-	note_failure(report, fflush(report->stream) != 0 || failed);
+	note_failure(report, (!report->batch && fflush(report->stream) != 0) || failed);
 }
 
 void wss_report_bad_row(struct wss_report *report, const void *row)

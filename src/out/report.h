@@ -79,6 +79,9 @@ int wss_format_parse(const char *text, enum wss_format *ret_format, struct wss_e
 int wss_report_open(FILE *stream, enum wss_format format, const struct wss_report_layout *layout,
 		    struct wss_report **ret_report, struct wss_error *err);
 
+/* Rows come all at once: they need not be out before the next. */
+void wss_report_set_batch(struct wss_report *report);
+
 /* The table's first column is at least this wide, so that rows that come later fit. */
 void wss_report_set_first_width(struct wss_report *report, size_t width);
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 /* The style sheet's. */
 #define TITLE_FONT 17.0
 
@@ -49,7 +51,9 @@ static const char hatch[] =
 
 static void write_escaped(FILE *f, const char *text)
 {
-	for (; *text; text++) {
+	while (*text) {
+		int len = wss_text_shown(text);
+
 		switch (*text) {
 		case '<':
 			fputs("&lt;", f);
@@ -64,10 +68,14 @@ static void write_escaped(FILE *f, const char *text)
 			fputs("&quot;", f);
 			break;
 		default:
-			/* Control characters are not allowed in XML at all. */
-			fputc((unsigned char)*text < 0x20 ? '?' : *text, f);
+			/* XML has no way to say what may not be in it. */
+			if (len)
+				fwrite(text, (size_t)len, 1, f);
+			else
+				fputc('?', f);
 			break;
 		}
+		text += len ? len : 1;
 	}
 }
 

@@ -60,6 +60,19 @@ bats_require_minimum_version 1.5.0
 	json '!grep { $_->{kind} eq "gap" && exists $_->{outstanding_bytes} } @{$j->{intervals}}' <out.json
 }
 
+@test "report: a picture is XML, whatever the guest is called" {
+	command -v xmllint >/dev/null || skip "needs libxml2-utils"
+	# Noncharacters, what takes no room, separators, controls; and what XML has its own use for.
+	make r --domain $'a\ufffe\uffff\U1fffe\u200b\u2060\ufeff\u2028\u2029\u00ad\u202e\U000e0041\x01\x7f<&">'
+	"$virt_wss" report r --plot r.svg >table
+	xmllint --noout r.svg
+	"$virt_wss" heatmap r --plot r.svg
+	xmllint --noout r.svg
+	! grep -qP '[^\x00-\x7f]' r.svg table
+	head -n 1 table | grep -qF 'a?'
+	head -n 1 table | grep -qF '<&">, recorded'
+}
+
 @test "report --viewport" {
 	make r --phases 4096:5,16384:8,2048:7
 	"$virt_wss" report r --viewport 1s:10s --output json >out.json

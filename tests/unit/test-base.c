@@ -55,14 +55,13 @@ static void test_sanitize(void **unused)
 		{ "\xc0\xaf", "??" },
 		{ "\xc2\x9bX", "??X" },
 		{ "\xc3(", "?(" },
-		/* U+061C, U+200D to U+2010, U+2029 to U+202F, U+2065 to U+206A. */
+		/* U+061C, U+200E to U+2010, U+2027 to U+202F, U+2066 to U+2069. */
 		{ "a\xd8\x9c" "b\xd8\x9b", "a??b\xd8\x9b" },
-		{ "\xe2\x80\x8d\xe2\x80\x8e\xe2\x80\x8f\xe2\x80\x90", "\xe2\x80\x8d??????\xe2\x80\x90" },
+		{ "\xe2\x80\x8a\xe2\x80\x8e\xe2\x80\x8f\xe2\x80\x90", "\xe2\x80\x8a??????\xe2\x80\x90" },
 		{ "\xe2\x80\xaa|\xe2\x80\xab|\xe2\x80\xac|\xe2\x80\xad|\xe2\x80\xae",
 		  "???|???|???|???|???" },
-		{ "\xe2\x80\xa9|\xe2\x80\xaf", "\xe2\x80\xa9|\xe2\x80\xaf" },
+		{ "\xe2\x80\xa7|\xe2\x80\xaf", "\xe2\x80\xa7|\xe2\x80\xaf" },
 		{ "\xe2\x81\xa6|\xe2\x81\xa7|\xe2\x81\xa8|\xe2\x81\xa9", "???|???|???|???" },
-		{ "\xe2\x81\xa5|\xe2\x81\xaa", "\xe2\x81\xa5|\xe2\x81\xaa" },
 	};
 	struct wss_error err = WSS_ERROR_INIT;
 	char text[64];
@@ -77,6 +76,58 @@ static void test_sanitize(void **unused)
 	assert_string_equal(err.text, "name 'a?b?[2J'");
 	wss_error_prefix(&err, "%s", "c\nd");
 	assert_string_equal(err.text, "c?d: name 'a?b?[2J'");
+}
+
+static void encode(unsigned code, char *text)
+{
+	int len = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+
+	text[0] = (char)(len == 1 ? code : (0xf0U << (4 - len) & 0xff) | code >> (6 * (len - 1)));
+	for (int i = 1; i < len; i++)
+		text[i] = (char)(0x80 | (code >> (6 * (len - 1 - i)) & 0x3f));
+	text[len] = '\0';
+}
+
+/* The first and the last of each class that is not shown, and their neighbours that are. */
+static void test_hidden(void **unused)
+{
+	static const unsigned hidden[] = {
+		1, 9, 0xa, 0xd, 0x1b, 0x1f, 0x7f, 0x80, 0x9f, /* Cc */
+		0xad, 0x600, 0x605, 0x61c, 0x6dd, 0x70f, 0x8e2, 0x180e, 0x200b, 0x200c, 0x200d, /* Cf */
+		0x2060, 0x2064, 0x206a, 0x206f, 0xfeff, 0xfff9, 0xfffb, 0x110bd, 0x1d173, 0xe0001,
+		0xe0020, 0xe007f,
+		0x200e, 0x200f, 0x202a, 0x202e, 0x2066, 0x2069, /* Bidi_Control */
+		0x2028, 0x2029, /* Zl, Zp */
+		0x34f, 0x115f, 0x1160, 0x17b4, 0x180b, 0x3164, 0xffa0, /* Default_Ignorable_Code_Point */
+		0xfe00, 0xfe0f, 0xe0100, 0xe01ef, /* variation selectors */
+		0xfdd0, 0xfdef, 0xfffe, 0xffff, 0x1fffe, 0x1ffff, 0x10fffe, 0x10ffff, /* noncharacters */
+	};
+	static const unsigned shown[] = {
+		0x20, 0x7e, 0xa0, 0xac, 0xae, 0x34e, 0x350, 0x606, 0x2027, 0x202f, 0x2010, 0x3042,
+		0xfdcf, 0xfdf0, 0xfffc, 0xfffd, 0x1f600, 0x1fffd, 0x20000, 0xdfffd, 0xe1000, 0x10fffd,
+	};
+	char text[8], sanitized[8];
+	unsigned code;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++) {
+		encode(hidden[i], text);
+		encode(hidden[i], sanitized);
+		assert_int_equal(wss_text_hidden(text, &code), strlen(text));
+		assert_int_equal(code, hidden[i]);
+		assert_int_equal(wss_text_shown(text), 0);
+		wss_text_sanitize(sanitized);
+		assert_int_equal(strspn(sanitized, "?"), strlen(text));
+	}
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
+		encode(shown[i], text);
+		assert_int_equal(wss_text_hidden(text, &code), 0);
+		assert_int_equal(wss_text_shown(text), strlen(text));
+	}
+	/* A surrogate is no valid UTF-8. */
+	assert_int_equal(wss_text_shown("\xed\xa0\x80"), 0);
+	assert_int_equal(wss_text_space("\xe3\x80\x80"), 3);
+	assert_int_equal(wss_text_space("x"), 0);
 }
 
 static void test_duration(void **unused)
@@ -435,11 +486,17 @@ static void test_cleanup(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_error),	   cmocka_unit_test(test_sanitize),
-		cmocka_unit_test(test_duration),   cmocka_unit_test(test_largest_duration),
-		cmocka_unit_test(test_size),	   cmocka_unit_test(test_number),
-		cmocka_unit_test(test_formats),	   cmocka_unit_test(test_clock),
-		cmocka_unit_test(test_clock_text), cmocka_unit_test(test_root),
+		cmocka_unit_test(test_error),
+		cmocka_unit_test(test_sanitize),
+		cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_duration),
+		cmocka_unit_test(test_largest_duration),
+		cmocka_unit_test(test_size),
+		cmocka_unit_test(test_number),
+		cmocka_unit_test(test_formats),
+		cmocka_unit_test(test_clock),
+		cmocka_unit_test(test_clock_text),
+		cmocka_unit_test(test_root),
 		cmocka_unit_test(test_cleanup),
 	};
 

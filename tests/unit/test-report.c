@@ -22,6 +22,12 @@ static struct wss_value get_value(const void *row)
 	return ((const struct row *)row)->value;
 }
 
+static struct wss_value get_absent(const void *row)
+{
+	(void)row;
+	return wss_value_absent();
+}
+
 /* One column of each sort: with a key only, with a heading only, in a group. */
 static const struct wss_column columns[] = {
 	{ NULL, NULL, "SHORT", -5, get_name },
@@ -308,6 +314,20 @@ static void test_csv_quoting(void **unused)
 		{ "@SUM(A1)", "\"'@SUM(A1)\"" },
 		{ "=\"a\"", "\"'=\"\"a\"\"\"" },
 		{ "a=1", "a=1" },
+		/* Nor behind blanks of any width, or by the wide forms. */
+		{ " =1", "\"' =1\"" },
+		{ "  +1", "\"'  +1\"" },
+		{ "\xc2\xa0-1", "\"'\xc2\xa0-1\"" },
+		{ "\xe2\x80\x89\xe3\x80\x80@a", "\"'\xe2\x80\x89\xe3\x80\x80@a\"" },
+		{ "\xef\xbc\x9d" "1", "\"'\xef\xbc\x9d" "1\"" },
+		{ " a=1", " a=1" },
+		{ "", "" },
+		/* What takes no room, separates lines, or is no character. */
+		{ "\xe2\x80\x8b=1", "???" "=1" },
+		{ "\xef\xbb\xbf=1", "???" "=1" },
+		{ "a\xe2\x80\xa8" "b\xe2\x80\xa9", "a???b???" },
+		{ "a\xef\xbf\xbe\xef\xbf\xbf", "a??????" },
+		{ "a\xf3\xa0\x80\xa1", "a????" },
 		{ "web-1", "web-1" },
 		/* One record stays one line, and no cursor moves. */
 		{ "a\r\nb", "a??b" },
@@ -350,6 +370,9 @@ static void test_table_widths(void **unused)
 	assert_table_line("\x9b" "1", "?1     ?1               1");
 	assert_table_line("\xc2\x9b" "1", "??1    ??1              1");
 	assert_table_line("\x7f", "?      ?                1");
+	assert_table_line("\xe2\x80\xa8", "???    ???              1");
+	assert_table_line("\xc2\xad", "??     ??               1");
+	assert_table_line("\xef\xbf\xbe", "???    ???              1");
 }
 
 static void test_first_width(void **unused)
@@ -387,6 +410,58 @@ static void test_json_text(void **unused)
 	/* On the wire it is escaped. */
 	assert_null(strchr(json, '\001'));
 	assert_non_null(strstr(json, "/\xc3\xbc\\u007f\\u009b31m\\u202ed"));
+}
+
+/* Rows without groups are written without json-c, and are the same byte for byte. */
+static void test_json_plain(void **unused)
+{
+	static const struct wss_column plain_columns[] = {
+		{ "name", NULL, NULL, 0, get_name },
+		{ "value", NULL, NULL, 0, get_value },
+	};
+	static const struct wss_report_layout plain = {
+		.schema = "virt-wss/test/1", .array_key = "rows", .columns = plain_columns,
+		.n_columns = sizeof(plain_columns) / sizeof(plain_columns[0]),
+	};
+	static const struct row rows[] = {
+		{ "web1", { .kind = WSS_KIND_COUNT, .number = UINT64_MAX } },
+		{ "", { .kind = WSS_KIND_BYTES, .number = 0 } },
+		{ "a\"b\\c/\b\n\r\t\f\001\037~ gr\xc3\xbc\xc3\x9f", { .kind = WSS_KIND_BOOL, .number = 7 } },
+		{ "d", { .kind = WSS_KIND_DURATION, .number = 1500001999 } },
+		{ "s", { .kind = WSS_KIND_SHARE, .real = 1.0 / 3 } },
+		{ "", { .kind = WSS_KIND_ABSENT } },
+	};
+	static const struct wss_column grouped_columns[] = {
+		{ "name", NULL, NULL, 0, get_name },
+		{ "value", NULL, NULL, 0, get_value },
+		/* Never there, but makes it a row with groups. */
+		{ "none", "group", NULL, 0, get_absent },
+	};
+	static const struct wss_report_layout grouped = {
+		.schema = "virt-wss/test/1", .array_key = "rows", .columns = grouped_columns,
+		.n_columns = sizeof(grouped_columns) / sizeof(grouped_columns[0]),
+	};
+	wss_auto_free char *a = report(&plain, WSS_FORMAT_JSON, rows, 6, sizeof(rows[0]));
+	wss_auto_free char *b = report(&grouped, WSS_FORMAT_JSON, rows, 6, sizeof(rows[0]));
+
+	(void)unused;
+	assert_string_equal(a, b);
+}
+
+/* What is not shown elsewhere is there in JSON, in ASCII. */
+static void test_json_hidden(void **unused)
+{
+	const struct row row = { "a\xe2\x80\x8b\xef\xbf\xbe\xe2\x80\xa8\xc2\xad\xf3\xa0\x80\xa1 =1",
+				 { .kind = WSS_KIND_ABSENT } };
+	wss_auto_free char *json = report_rows(WSS_FORMAT_JSON, &row, 1);
+	struct json_object *object = json_tokener_parse(json), *rows, *name;
+
+	(void)unused;
+	assert_non_null(strstr(json, "\"a\\u200b\\ufffe\\u2028\\u00ad\\udb40\\udc21 =1\""));
+	assert_true(json_object_object_get_ex(object, "rows", &rows));
+	assert_true(json_object_object_get_ex(json_object_array_get_idx(rows, 0), "name", &name));
+	assert_string_equal(json_object_get_string(name), row.name);
+	json_object_put(object);
 }
 
 /* A name that was cut within a character, and bytes that never were one. */
@@ -483,6 +558,8 @@ int main(void)
 		cmocka_unit_test(test_table_widths),
 		cmocka_unit_test(test_first_width),
 		cmocka_unit_test(test_json_text),
+		cmocka_unit_test(test_json_hidden),
+		cmocka_unit_test(test_json_plain),
 		cmocka_unit_test(test_json_is_utf8),
 		cmocka_unit_test(test_flushed),
 		cmocka_unit_test(test_write_errors),
