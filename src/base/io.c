@@ -2,7 +2,10 @@
 #include "base/io.h"
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "base/stop.h"
 
 ssize_t wss_io_pread(int fd, void *data, size_t size, off_t offset)
 {
@@ -40,14 +43,20 @@ int wss_io_pwrite(int fd, const void *data, size_t size, off_t offset)
 
 bool wss_io_zeros(int fd, off_t offset)
 {
-	char data[16384];
+	static const char zeros[16384];
+	char data[sizeof(zeros)];
 	ssize_t n;
 
 	while ((n = wss_io_pread(fd, data, sizeof(data), offset)) > 0) {
-		for (ssize_t i = 0; i < n; i++)
-			if (data[i])
-				return false;
-		offset += n;
+		off_t next;
+
+		if (memcmp(data, zeros, (size_t)n) != 0 || wss_stop_requested())
+			return false;
+		/* Holes are zeros, and may be vast. */
+		next = lseek(fd, offset + n, SEEK_DATA);
+		if (next < 0 && errno == ENXIO)
+			return true;
+		offset = next > offset + n ? next : offset + n;
 	}
 	return n == 0;
 }

@@ -15,7 +15,10 @@ ssize_t wss_io_pread(int fd, void *data, size_t size, off_t offset);
 /* 0 when all has been written, else a negative errno. */
 int wss_io_pwrite(int fd, const void *data, size_t size, off_t offset);
 
-/* Is there nothing but zeros from offset to the file's end? false also where it cannot be read. */
+/*
+ * Is there nothing but zeros from offset to the end of the file? false also where it cannot be read,
+ * or a stop was requested.
+ */
 bool wss_io_zeros(int fd, off_t offset);
 
 #endif

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/stop.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/files.h"
@@ -67,8 +68,9 @@ static int split(const char *text, char **ret_path, uint64_t *ret_at_ns, struct 
 	return 0;
 }
 
+/* first: the other side, where that was loaded before; else NULL. */
 static int load(const char *text, const struct diff_options *options, struct side *side,
-		struct wss_error *err)
+		const struct side *first, struct wss_error *err)
 {
 	static const struct wss_recfile_visitor visitor = {
 		.begin = wss_moment_begin,
@@ -80,22 +82,56 @@ static int load(const char *text, const struct diff_options *options, struct sid
 
 	if (split(text, &path, &at_ns, err) < 0 ||
 	    wss_files_open(path, options->files.salvage, &side->file, err) < 0 ||
-	    wss_moment_init(&side->moment, wss_recfile_recording(side->file), at_ns, err) < 0 ||
-	    wss_recfile_replay(side->file, &visitor, &side->moment, err) < 0)
+	    wss_moment_init(&side->moment, wss_recfile_recording(side->file), at_ns, err) < 0)
+		return -1;
+	wss_moment_limit(&side->moment, wss_recfile_budget(side->file));
+	/* What the other one has kept counts, too. */
+	if (first)
+		wss_recfile_budget(side->file)->used_bytes +=
+			wss_recfile_budget(first->file)->used_bytes;
+	if (wss_recfile_replay(side->file, &visitor, &side->moment, err) < 0)
 		return -1;
 	if (at_ns != WSS_MOMENT_ALL && at_ns > wss_recfile_state(side->file)->end_ns)
 		return wss_error_set(err, WSS_ERR_FAILED, "%s: the recording ends before that", text);
 	return 0;
 }
 
-static void offer(void *top, const struct wss_page_range *range)
+static bool offer(void *top, const struct wss_page_range *range)
 {
 	wss_top_offer(top, range);
+	return !wss_stop_requested();
 }
 
-static void print_row(void *report, const struct wss_page_range *range)
+static bool count_row(void *rows, const struct wss_page_range *range)
+{
+	(void)range;
+	--*(uint64_t *)rows;
+	return *(uint64_t *)rows && !wss_stop_requested();
+}
+
+/*
+ * A small file may differ in very many ranges, each of them a row. Up to a million, and one for 32
+ * bytes of larger files, are given.
+ */
+static int check_rows(const struct side *sides, struct wss_error *err)
+{
+	uint64_t bytes = wss_recfile_state(sides[0].file)->file_bytes +
+			 wss_recfile_state(sides[1].file)->file_bytes;
+	uint64_t most = bytes / 32 > 1000000 ? bytes / 32 : 1000000, left = most + 1;
+
+	wss_moment_differences(wss_recfile_recording(sides[0].file), sides[0].moment.pages,
+			       sides[1].moment.pages, 1, count_row, &left);
+	if (left)
+		return 0;
+	return wss_error_set(err, WSS_ERR_FAILED,
+			     "more than %llu ranges differ: --limit N lists the N largest",
+			     (unsigned long long)most);
+}
+
+static bool print_row(void *report, const struct wss_page_range *range)
 {
 	wss_range_report_row(report, range);
+	return !wss_stop_requested();
 }
 
 /* The largest ranges first. */
@@ -110,7 +146,7 @@ static int print_largest(const struct diff_options *options, const struct wss_re
 	wss_moment_differences(recording, sides[0].moment.pages, sides[1].moment.pages, WITHIN_PAGES,
 			       offer, &top);
 	wss_top_sort(&top);
-	for (size_t i = 0; i < top.n; i++)
+	for (size_t i = 0; i < top.n && !wss_stop_requested(); i++)
 		wss_range_report_row(report, &top.ranges[i]);
 	wss_top_free(&top);
 	return 0;
@@ -142,6 +178,8 @@ static int print(const struct wss_cli *cli, const struct diff_options *options,
 	struct wss_range_report *report;
 	int r = 0;
 
+	if (options->verbose && check_rows(sides, err) < 0)
+		return -1;
 	if (wss_range_report_diff(stdout, cli->format, recording, &summary,
 				  side_of(a), side_of(b), &report, err) < 0)
 		return -1;
@@ -151,6 +189,8 @@ static int print(const struct wss_cli *cli, const struct diff_options *options,
 		r = print_largest(options, recording, sides, report, err);
 	if (wss_range_report_close(report, r < 0 ? NULL : err) < 0)
 		r = -1;
+	if (r == 0 && wss_stop_requested())
+		r = wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 	return r;
 }
 
@@ -169,7 +209,7 @@ static int diff_run(struct wss_cli *cli, int argc, char **argv)
 		return WSS_EXIT_OK;
 	}
 	for (int i = 0; i < 2 && r == 0; i++)
-		r = load(cli->domains[i], &options, &sides[i], &err);
+		r = load(cli->domains[i], &options, &sides[i], i ? &sides[0] : NULL, &err);
 	if (r == 0)
 		r = wss_files_alike(sides[0].file, sides[1].file, &err);
 	if (r == 0)

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/stop.h"
 #include "cmd/cmd.h"
 #include "cmd/files.h"
 #include "cmd/plot.h"
@@ -78,40 +79,51 @@ static int plot(const struct heatmap_options *options, struct wss_recfile *file,
 		return -1;
 	picture.map = map;
 	r = wss_recfile_replay(file, &visitor, map, err);
+	wss_heatmap_finish(map);
 	if (r == 0)
 		r = wss_plot_write(options->files.plot, draw, &picture, err);
 	wss_heatmap_free(map);
 	return r;
 }
 
-/* Adds up all recordings, slice by slice of the memory; what comes first is in top then. */
-static int count(struct wss_recfile **files, size_t n, struct wss_heat_slice *slice,
-		 struct wss_top *top, uint64_t *ret_windows, struct wss_error *err)
+static int replay_all(struct wss_recfile **files, size_t n, bool again, struct wss_heat *heat,
+		      struct wss_error *err)
 {
-	struct wss_recfile_visitor visitor = {
-		.change = wss_heat_slice_change,
-		.end = wss_heat_slice_end,
+	const struct wss_recfile_visitor visitor = {
+		.change = wss_heat_change,
+		.end = wss_heat_end,
+		.again = again,
 	};
-	const struct wss_recording *recording = wss_recfile_recording(files[0]);
-	uint64_t pages = wss_recording_pages(recording);
-	struct wss_page_range carry = { 0 };
 
-	for (uint64_t first = 0; first < pages; first += WSS_HEAT_SLICE_PAGES) {
-		wss_heat_slice_start(slice, first, pages);
-		*ret_windows = 0;
-		for (size_t i = 0; i < n; i++) {
-			uint64_t windows = wss_recfile_state(files[i])->windows;
-
-			wss_heat_slice_recording(slice, windows);
-			if (wss_recfile_replay(files[i], &visitor, slice, err) < 0)
-				return -1;
-			*ret_windows += windows;
-		}
-		wss_heat_slice_ranges(slice, recording, &carry, top);
-		visitor.again = true;
+	for (size_t i = 0; i < n; i++) {
+		wss_heat_recording(heat, wss_recfile_state(files[i])->windows);
+		if (wss_recfile_replay(files[i], &visitor, heat, err) < 0)
+			return -1;
 	}
+	return 0;
+}
+
+/* Adds up all recordings, slice by slice of the memory; what comes first is in top then. */
+static int count(struct wss_recfile **files, size_t n, struct wss_heat *heat, struct wss_top *top,
+		 struct wss_error *err)
+{
+	struct wss_page_range carry = { 0 };
+	bool replay;
+	int r;
+
+	if (replay_all(files, n, false, heat, err) < 0)
+		return -1;
+	while ((r = wss_heat_slice(heat, &replay, err)) > 0) {
+		if (replay && replay_all(files, n, true, heat, err) < 0)
+			return -1;
+		wss_heat_ranges(heat, wss_recfile_recording(files[0]), &carry, top);
+	}
+	if (r < 0)
+		return -1;
 	wss_heat_flush(&carry, top);
 	wss_top_sort(top);
+	if (wss_stop_requested())
+		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 	return 0;
 }
 
@@ -129,7 +141,7 @@ static int print_ranges(const struct wss_cli *cli, struct wss_recfile **files, s
 
 	if (wss_range_report_heat(stdout, cli->format, recording, &summary, &report, err) < 0)
 		return -1;
-	for (size_t i = 0; i < top->n; i++)
+	for (size_t i = 0; i < top->n && !wss_stop_requested(); i++)
 		wss_range_report_row(report, &top->ranges[i]);
 	return wss_range_report_close(report, err);
 }
@@ -138,7 +150,7 @@ static int print_hot(const struct wss_cli *cli, const struct heatmap_options *op
 		     struct wss_recfile **files, size_t n, struct wss_error *err)
 {
 	const struct wss_recording *recording = wss_recfile_recording(files[0]);
-	struct wss_heat_slice slice = { 0 };
+	struct wss_heat heat = { 0 };
 	struct wss_top top = { 0 };
 	uint64_t windows = 0;
 	int r;
@@ -146,15 +158,17 @@ static int print_hot(const struct wss_cli *cli, const struct heatmap_options *op
 	for (size_t i = 1; i < n; i++)
 		if (wss_files_alike(files[0], files[i], err) < 0)
 			return -1;
-	r = wss_heat_slice_init(&slice, wss_recording_pages(recording), err);
+	for (size_t i = 0; i < n; i++)
+		windows += wss_recfile_state(files[i])->windows;
+	r = wss_heat_init(&heat, wss_recording_pages(recording), err);
 	if (r == 0 && wss_top_init(&top, options->files.limit, wss_range_hotter) < 0)
 		r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (r == 0)
-		r = count(files, n, &slice, &top, &windows, err);
+		r = count(files, n, &heat, &top, err);
 	if (r == 0)
 		r = print_ranges(cli, files, n, &top, windows, err);
 	wss_top_free(&top);
-	wss_heat_slice_free(&slice);
+	wss_heat_free(&heat);
 	return r;
 }
 

@@ -106,6 +106,7 @@ static int report_file(const struct wss_cli *cli, const struct report_options *o
 	if (wss_refset_new(wss_recfile_recording(file), options->from_ns, options->to_ns, &refset,
 			   err) < 0)
 		return -1;
+	wss_refset_limit(refset, wss_recfile_budget(file));
 	r = wss_recfile_replay(file, &visitor, refset, err);
 	if (r == 0 && wss_refset_finish(refset, wss_recfile_state(file)->end_ns, &result, err) < 0)
 		r = wss_error_prefix(err, "%s", wss_recfile_name(file));

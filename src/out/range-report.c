@@ -14,6 +14,7 @@ struct wss_range_report {
 	const struct wss_report_layout *layout;
 	struct wss_report *table; /* NULL: JSON */
 	const struct wss_recording *recording;
+	struct wss_region_index regions;
 	struct wss_diff_side a, b;
 	uint64_t windows; /* of all recordings */
 	uint64_t rows;
@@ -83,17 +84,14 @@ static struct wss_value get_written(const void *row)
 	const struct wss_range_report *report = ROW(row)->report;
 	const struct wss_diff_side *in = range->value ? &report->b : &report->a;
 	const struct wss_diff_side *out = range->value ? &report->a : &report->b;
-	struct wss_run run = { range->first, 0 };
-	uint64_t end = range->first + range->n, pages = 0;
+	const struct wss_run run = { range->first, range->n };
+	uint64_t pages;
 
 	if (!in->written)
 		return wss_value_absent();
-	while (run.first + run.n < end &&
-	       wss_pageset_next(in->pages, out->pages, run.first + run.n, &run) && run.first < end) {
-		if (run.n > end - run.first)
-			run.n = end - run.first;
-		pages += wss_pageset_count_run(in->written, run);
-	}
+	/* Those that are not in the other set, less those that are not in this either. */
+	pages = wss_pageset_compare(out->pages, out->pages, in->written, run).neither -
+		wss_pageset_compare(out->pages, in->pages, in->written, run).neither;
 	return wss_value_number(pages << WSS_PAGE_SHIFT, WSS_KIND_BYTES);
 }
 
@@ -207,11 +205,13 @@ static int start(FILE *stream, enum wss_format format, const struct wss_recordin
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	*report = (struct wss_range_report){ .stream = stream, .format = format,
 					     .layout = layout, .recording = recording };
+	wss_region_index_init(&report->regions, recording);
 	if (format != WSS_FORMAT_JSON) {
 		if (wss_report_open(stream, format, layout, &report->table, err) < 0) {
 			free(report);
 			return -1;
 		}
+		wss_report_set_batch(report->table);
 	} else {
 		fprintf(stream, "{\"schema\": \"%s\",\n\"summary\": ", layout->schema);
 		report->failed = wss_json_write_row(stream, summary_layout, summary) < 0;
@@ -274,11 +274,11 @@ int wss_range_report_heat(FILE *stream, enum wss_format format,
 void wss_range_report_row(struct wss_range_report *report, const struct wss_page_range *range)
 {
 	struct range_row row = { .report = report, .range = range };
-	uint64_t first;
-	size_t i = wss_recording_region(report->recording, range->first, &first);
+	size_t i = wss_region_index_of(&report->regions, range->first);
 
 	row.region = &report->recording->regions[i];
-	row.address = wss_recording_address(report->recording, range->first);
+	row.address = row.region->start +
+		      ((range->first - report->regions.first[i]) << WSS_PAGE_SHIFT);
 	snprintf(row.start, sizeof(row.start), "0x%" PRIx64, row.address);
 	snprintf(row.end, sizeof(row.end), "0x%" PRIx64,
 		 row.address + (range->n << WSS_PAGE_SHIFT) - 1);

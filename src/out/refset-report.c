@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "base/stop.h"
 #include "base/units.h"
 #include "out/refset-columns.h"
 #include "out/report-private.h"
@@ -48,7 +49,7 @@ static bool each_row(const struct wss_refset_report *report, enum wss_refset_par
 	for (; row.i < n; row.i++) {
 		if (part == WSS_REFSET_NODES)
 			row.node = wss_refset_next_node(report->recording, row.node);
-		if (!give(opaque, &row))
+		if (wss_stop_requested() || !give(opaque, &row))
 			return false;
 	}
 	return true;
@@ -67,6 +68,7 @@ static int print_part(FILE *stream, enum wss_format format, const struct wss_ref
 
 	if (wss_report_open(stream, format, &wss_refset_layouts[part], &table, err) < 0)
 		return -1;
+	wss_report_set_batch(table);
 	each_row(report, part, write_row, table);
 	return wss_report_close(table, err);
 }

@@ -52,18 +52,39 @@ int wss_append_locked(int fd, enum wss_append_lock lock, struct wss_error *err)
 /* What follows the last whole frame that is known. */
 enum next { NEXT_FRAME, NEXT_REMAINS, NEXT_DAMAGED };
 
+/* What was read last: frames may be but some bytes, and many. */
+struct block {
+	off_t offset;
+	ssize_t n;
+	uint8_t data[16384];
+};
+
+/* The beginning of the next frame; NULL where it cannot be read. */
+static const uint8_t *next_head(const struct wss_appender *appender, struct block *block)
+{
+	if (appender->end < block->offset ||
+	    appender->end + WSS_REC_FRAME_BYTES > block->offset + block->n) {
+		block->offset = appender->end;
+		block->n = wss_io_pread(appender->fd, block->data, sizeof(block->data),
+					block->offset);
+		if (block->n < WSS_REC_FRAME_BYTES)
+			return NULL;
+	}
+	return block->data + (appender->end - block->offset);
+}
+
 /* Its payload is not looked at: readers do. */
-static enum next next_frame(const struct wss_appender *appender, off_t size,
+static enum next next_frame(const struct wss_appender *appender, off_t size, struct block *block,
 			    struct wss_frame *frame)
 {
-	uint8_t head[WSS_REC_FRAME_BYTES];
 	off_t left = size - appender->end;
+	const uint8_t *head;
 
 	/* The beginning of a frame, or nothing. */
 	if (left < WSS_REC_FRAME_BYTES)
 		return NEXT_REMAINS;
-	if (wss_io_pread(appender->fd, head, sizeof(head), appender->end) != (ssize_t)sizeof(head) ||
-	    !wss_rec_decode_frame(head, appender->seed, frame) ||
+	head = next_head(appender, block);
+	if (!head || !wss_rec_decode_frame(head, appender->seed, frame) ||
 	    frame->sequence != appender->sequence)
 		return wss_io_zeros(appender->fd, appender->end) ? NEXT_REMAINS : NEXT_DAMAGED;
 	return left - WSS_REC_FRAME_BYTES >= (off_t)frame->length ? NEXT_FRAME : NEXT_REMAINS;
@@ -83,6 +104,7 @@ int wss_append_catch_up(struct wss_appender *appender, struct wss_error *err)
 {
 	off_t interval_start = appender->end;
 	uint32_t interval_sequence = appender->sequence;
+	struct block block = { .n = 0 };
 	bool inside = false;
 	struct wss_frame frame;
 	struct stat st;
@@ -90,7 +112,7 @@ int wss_append_catch_up(struct wss_appender *appender, struct wss_error *err)
 
 	if (fstat(appender->fd, &st) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot look at it");
-	while ((next = next_frame(appender, st.st_size, &frame)) == NEXT_FRAME) {
+	while ((next = next_frame(appender, st.st_size, &block, &frame)) == NEXT_FRAME) {
 		if (!inside) {
 			interval_start = appender->end;
 			interval_sequence = appender->sequence;

@@ -83,7 +83,7 @@ void wss_buffer_text(struct wss_buffer *buffer, const char *text)
 	buffer->length += n;
 }
 
-uint64_t wss_cursor_number(struct wss_cursor *cursor, uint64_t max)
+uint64_t wss_cursor_long_number(struct wss_cursor *cursor, uint64_t max)
 {
 	uint64_t number = 0;
 

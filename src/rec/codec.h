@@ -23,10 +23,10 @@
 #define WSS_REC_MARKS_MAX (1U << 16)
 /*
  * Chunks of page sets that the runs of a recording cover in part: all that a guest of 4 TiB has.
- * A set has 128 MiB then, and a command some of them; without a limit a small file could ask for
- * many GiB.
  */
 #define WSS_REC_PARTS_MAX 32768U
+/* Times that a run goes on from one region into the next. Our writer has each end with its region. */
+#define WSS_REC_CROSSINGS_MAX (1U << 20)
 /* The latest time of a recording: 100 years. */
 #define WSS_REC_TIME_MAX_NS (3155760000ULL * 1000000000ULL)
 
@@ -67,8 +67,16 @@ struct wss_cursor {
 	bool bad;
 };
 
-/* A number of at most max. */
-uint64_t wss_cursor_number(struct wss_cursor *cursor, uint64_t max);
+/* A number of at most max, of any length. */
+uint64_t wss_cursor_long_number(struct wss_cursor *cursor, uint64_t max);
+
+/* A number of at most max. Most have one byte. */
+static inline uint64_t wss_cursor_number(struct wss_cursor *cursor, uint64_t max)
+{
+	if (cursor->data < cursor->end && *cursor->data < 128 && *cursor->data <= max && !cursor->bad)
+		return *cursor->data++;
+	return wss_cursor_long_number(cursor, max);
+}
 
 /* A text that fits size with its final NUL; what is not printable becomes '?'. */
 void wss_cursor_text(struct wss_cursor *cursor, char *ret_text, size_t size);

@@ -19,10 +19,15 @@ struct wss_recfile {
 	bool interval_gap;
 	uint64_t whole;	      /* offset behind the last whole interval or mark */
 	uint64_t nonsense_at; /* offset of the frame that a replay refused; 0: none */
-	uint8_t *payload;     /* of the frame read last; WSS_REC_PAYLOAD_MAX bytes */
+	const uint8_t *payload; /* of the frame read last, in block */
+	/* What was read last, in large pieces: many frames are but some bytes. */
+	uint8_t *block;
+	uint64_t block_offset;
+	size_t block_bytes;
+	struct wss_pageset_budget budget;
 };
 
-/* Reads the frame at *offset into file->payload and goes on to the next; false: it is not as before. */
+/* Reads the frame at *offset to file->payload and goes on to the next; false: it is not as before. */
 bool wss_recfile_frame(struct wss_recfile *file, uint64_t *offset, uint32_t *sequence,
 		       struct wss_frame *ret_frame);
 

@@ -11,8 +11,18 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/io.h"
+#include "base/stop.h"
 #include "rec/codec.h"
 #include "rec/reader-private.h"
+
+/* At least a frame of any length. */
+#define BLOCK_BYTES (2U << 20)
+
+/*
+ * What reading may take for the sets of pages and what else grows with the file: 208 MiB, and of
+ * files above 32 MiB six and a half times their size.
+ */
+#define BUDGET_LEAST (208ULL << 20)
 
 /* What the next frame is. */
 enum next { NEXT_FRAME, NEXT_NOTHING, NEXT_CUT, NEXT_DAMAGED };
@@ -46,6 +56,9 @@ static int read_header(struct wss_recfile *file, struct wss_error *err)
 	if (wss_rec_decode_header(data, size, file->recording, &file->seed, err) < 0)
 		return wss_error_prefix(err, "%s", file->name);
 	file->first_frame = size;
+	file->budget.limit_bytes = file->state.file_bytes / 2 * 13 > BUDGET_LEAST
+					   ? file->state.file_bytes / 2 * 13
+					   : BUDGET_LEAST;
 	return 0;
 }
 
@@ -55,25 +68,44 @@ static enum next damaged(const struct wss_recfile *file, uint64_t offset)
 	return wss_io_zeros(file->fd, (off_t)offset) ? NEXT_CUT : NEXT_DAMAGED;
 }
 
-/* Reads the frame at offset, with its payload, into file->payload. */
-static enum next read_frame(const struct wss_recfile *file, uint64_t offset, uint32_t sequence,
+/* So many bytes at offset, at most BLOCK_BYTES; NULL where they cannot be read. */
+static const uint8_t *bytes_at(struct wss_recfile *file, uint64_t offset, size_t n)
+{
+	ssize_t got;
+
+	if (offset < file->block_offset || offset - file->block_offset > file->block_bytes ||
+	    file->block_bytes - (offset - file->block_offset) < n) {
+		uint64_t left = file->state.file_bytes - offset;
+
+		got = wss_io_pread(file->fd, file->block,
+				   left < BLOCK_BYTES ? (size_t)left : BLOCK_BYTES, (off_t)offset);
+		file->block_offset = offset;
+		file->block_bytes = got > 0 ? (size_t)got : 0;
+		if (file->block_bytes < n)
+			return NULL;
+	}
+	return file->block + (offset - file->block_offset);
+}
+
+/* Reads the frame at offset, with its payload, to file->payload. */
+static enum next read_frame(struct wss_recfile *file, uint64_t offset, uint32_t sequence,
 			    struct wss_frame *frame)
 {
 	uint64_t left = file->state.file_bytes - offset;
-	uint8_t head[WSS_REC_FRAME_BYTES];
+	const uint8_t *head;
 
 	if (!left)
 		return NEXT_NOTHING;
-	if (left < sizeof(head))
+	if (left < WSS_REC_FRAME_BYTES)
 		return NEXT_CUT;
-	if (wss_io_pread(file->fd, head, sizeof(head), (off_t)offset) != (ssize_t)sizeof(head) ||
-	    !wss_rec_decode_frame(head, file->seed, frame) || frame->sequence != sequence)
+	head = bytes_at(file, offset, WSS_REC_FRAME_BYTES);
+	if (!head || !wss_rec_decode_frame(head, file->seed, frame) || frame->sequence != sequence)
 		return damaged(file, offset);
-	if (left - sizeof(head) < frame->length)
+	if (left - WSS_REC_FRAME_BYTES < frame->length)
 		return NEXT_CUT;
-	offset += sizeof(head);
-	if (wss_io_pread(file->fd, file->payload, frame->length, (off_t)offset) !=
-		    (ssize_t)frame->length ||
+	offset += WSS_REC_FRAME_BYTES;
+	file->payload = bytes_at(file, offset, frame->length);
+	if (!file->payload ||
 	    wss_crc32c(file->seed, file->payload, frame->length) != frame->payload_crc)
 		return damaged(file, offset);
 	return NEXT_FRAME;
@@ -133,6 +165,8 @@ static int scan(struct wss_recfile *file, bool salvage, struct wss_error *err)
 	while ((next = read_frame(file, offset, sequence, &frame)) == NEXT_FRAME) {
 		struct wss_recfile_state before = file->state;
 
+		if (sequence && wss_stop_requested())
+			return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 		if (offset == file->nonsense_at || !take(file, &frame, &inside)) {
 			file->state = before;
 			next = NEXT_DAMAGED;
@@ -143,6 +177,9 @@ static int scan(struct wss_recfile *file, bool salvage, struct wss_error *err)
 		if (!inside)
 			file->whole = offset;
 	}
+	/* It also ends the search for what is not zero. */
+	if (next != NEXT_NOTHING && wss_stop_requested())
+		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 	if (next == NEXT_DAMAGED) {
 		file->state.damaged_at = offset;
 		if (!salvage)
@@ -198,8 +235,8 @@ int wss_recfile_open_fd(int fd, const char *name, bool salvage, struct wss_recfi
 	file->fd = fd;
 	file->name = strdup(name);
 	file->recording = calloc(1, sizeof(*file->recording));
-	file->payload = malloc(WSS_REC_PAYLOAD_MAX);
-	if (!file->name || !file->recording || !file->payload) {
+	file->block = malloc(BLOCK_BYTES);
+	if (!file->name || !file->recording || !file->block) {
 		wss_recfile_close(file);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
@@ -236,6 +273,11 @@ const struct wss_recfile_state *wss_recfile_state(const struct wss_recfile *file
 	return &file->state;
 }
 
+struct wss_pageset_budget *wss_recfile_budget(struct wss_recfile *file)
+{
+	return &file->budget;
+}
+
 void wss_recfile_close(struct wss_recfile *file)
 {
 	if (!file)
@@ -243,7 +285,7 @@ void wss_recfile_close(struct wss_recfile *file)
 	close(file->fd);
 	free(file->name);
 	free(file->recording);
-	free(file->payload);
+	free(file->block);
 	free(file);
 }
 

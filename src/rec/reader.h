@@ -73,6 +73,12 @@ struct wss_recfile_visitor {
 int wss_recfile_replay(struct wss_recfile *file, const struct wss_recfile_visitor *visitor,
 		       void *opaque, struct wss_error *err);
 
+/*
+ * What all sets that are made while the file is read may take together, the replay's own and its
+ * visitor's. A replay that fails for want of it says so, WSS_ERR_FAILED.
+ */
+struct wss_pageset_budget *wss_recfile_budget(struct wss_recfile *file);
+
 /* Takes NULL. */
 void wss_recfile_close(struct wss_recfile *file);
 

@@ -4,6 +4,9 @@
 #include "rec/reader-private.h"
 #include "rec/tokens.h"
 
+/* A stop is looked for so often: they take some milliseconds. */
+#define RUNS_A_LOOK 16384
+
 struct replay {
 	struct wss_recfile *file;
 	const struct wss_recfile_visitor *visitor;
@@ -16,8 +19,10 @@ struct replay {
 	uint64_t last_end_ns;
 	uint64_t frame_at;  /* offset of the frame under way */
 	uint64_t intervals; /* whole ones before it */
-	size_t region_hint;
+	struct wss_region_index regions;
 	struct wss_pageset_parts parts;
+	uint64_t crossings; /* of runs from one region into the next */
+	uint32_t runs;	    /* modulo, of those between two looks for a stop */
 };
 
 /* What the file says does not fit together. */
@@ -59,11 +64,14 @@ static int apply_gfns(struct replay *replay, enum wss_change change, uint64_t gf
 	while (n) {
 		uint64_t index, room;
 
-		if (!wss_recording_index(replay->file->recording, gfn, &replay->region_hint,
-					 &index, &room))
+		if (!wss_region_index_gfn(&replay->regions, gfn, &index, &room))
 			return nonsense(replay, "a page where there is no memory", err);
 		if (room > n)
 			room = n;
+		else if (room < n && ++replay->crossings > WSS_REC_CROSSINGS_MAX)
+			return nonsense(replay, "too many runs go on into the next region", err);
+		if (++replay->runs % RUNS_A_LOOK == 0 && wss_stop_requested())
+			return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 		if (apply(replay, change, (struct wss_run){ index, room }, err) < 0)
 			return -1;
 		gfn += room;
@@ -192,17 +200,27 @@ int wss_recfile_replay(struct wss_recfile *file, const struct wss_recfile_visito
 	struct replay replay = { .file = file, .visitor = visitor, .opaque = opaque };
 	int r;
 
+	wss_region_index_init(&replay.regions, file->recording);
 	replay.touched = wss_pageset_new(pages);
 	replay.written = wss_pageset_new(pages);
 	replay.ballooned = wss_pageset_new(pages);
 	replay.sets = (struct wss_recording_sets){ replay.touched, replay.written,
 						   replay.ballooned };
-	if (!replay.touched || !replay.written || !replay.ballooned)
+	if (!replay.touched || !replay.written || !replay.ballooned) {
 		r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	else
+	} else {
+		wss_pageset_limit(replay.touched, &file->budget);
+		wss_pageset_limit(replay.written, &file->budget);
+		wss_pageset_limit(replay.ballooned, &file->budget);
 		r = replay_frames(&replay, err);
+	}
 	wss_pageset_free(replay.touched);
 	wss_pageset_free(replay.written);
 	wss_pageset_free(replay.ballooned);
+	if (r < 0 && file->budget.exceeded)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "%s: reading it would take more than %llu MiB: too many windows, or pages too widely scattered",
+				     file->name,
+				     (unsigned long long)(file->budget.limit_bytes >> 20));
 	return r;
 }

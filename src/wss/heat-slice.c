@@ -2,69 +2,157 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stop.h"
 #include "wss/heat.h"
 
 /*
  * A page that comes when n windows are left, the one under way included, and goes when m are
  * left was touched in n - m of them; one that stays, in n. Unsigned differences that wrap are as good
  * as signed ones, the sums being small.
+ *
+ * A note is a page and the difference to the one before it. Those of a chunk lie one after
+ * the other in store, two numbers each; a chunk with so many that one number for each of its pages
+ * takes no more has these instead.
  */
+#define CHUNK WSS_PAGESET_CHUNK_PAGES
+/* Numbers in store: 64 MiB. */
+#define STORE_ROOM (1ULL << 24)
 
-int wss_heat_slice_init(struct wss_heat_slice *slice, uint64_t pages, struct wss_error *err)
+int wss_heat_init(struct wss_heat *heat, uint64_t pages, struct wss_error *err)
 {
-	uint64_t n = pages < WSS_HEAT_SLICE_PAGES ? pages : WSS_HEAT_SLICE_PAGES;
-
-	*slice = (struct wss_heat_slice){ .n = n };
-	slice->differences = calloc(n + 1, sizeof(*slice->differences));
-	return slice->differences ? 0 : wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	*heat = (struct wss_heat){ .pages = pages, .counting = true, .kept = true,
+				   .n_chunks = (size_t)((pages + CHUNK - 1) / CHUNK) };
+	heat->notes = calloc(heat->n_chunks + 1, sizeof(*heat->notes));
+	heat->place = calloc(heat->n_chunks + 1, sizeof(*heat->place));
+	heat->differences = calloc(CHUNK, sizeof(*heat->differences));
+	if (heat->notes && heat->place && heat->differences)
+		return 0;
+	wss_heat_free(heat);
+	return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 }
 
-void wss_heat_slice_start(struct wss_heat_slice *slice, uint64_t first, uint64_t pages)
+void wss_heat_recording(struct wss_heat *heat, uint64_t windows)
 {
-	slice->first = first;
-	slice->n = pages - first < WSS_HEAT_SLICE_PAGES ? pages - first : WSS_HEAT_SLICE_PAGES;
-	memset(slice->differences, 0, (slice->n + 1) * sizeof(*slice->differences));
+	heat->windows_left = (uint32_t)windows;
 }
 
-static void add(struct wss_heat_slice *slice, struct wss_run run, uint32_t count)
+static uint64_t numbers_of(const struct wss_heat *heat, size_t chunk)
 {
-	uint64_t first = run.first > slice->first ? run.first : slice->first;
-	uint64_t end = run.first + run.n < slice->first + slice->n ? run.first + run.n
-								   : slice->first + slice->n;
+	return 2ULL * heat->notes[chunk] < CHUNK ? 2ULL * heat->notes[chunk] : CHUNK;
+}
 
-	if (first >= end)
+/* A note of the first pass; that they are not kept is no error: they come again. */
+static void keep(struct wss_heat *heat, uint64_t page, uint32_t difference)
+{
+	/* More than a chunk's pages is as good as any: they take the same place. */
+	if (heat->notes[page / CHUNK] < CHUNK)
+		heat->notes[page / CHUNK]++;
+	if (heat->kept && heat->n == heat->room) {
+		uint64_t room = heat->room ? 2 * heat->room : 4096;
+		uint32_t *store = room <= STORE_ROOM ? realloc(heat->store, room * sizeof(*store))
+						     : NULL;
+
+		heat->kept = store;
+		if (!store) {
+			free(heat->store);
+			heat->store = NULL;
+			return;
+		}
+		heat->store = store;
+		heat->room = room;
+	}
+	if (!heat->kept)
 		return;
-	slice->differences[first - slice->first] += count;
-	slice->differences[end - slice->first] -= count;
+	heat->store[heat->n++] = (uint32_t)page;
+	heat->store[heat->n++] = difference;
 }
 
-void wss_heat_slice_recording(struct wss_heat_slice *slice, uint64_t windows)
+static void put(struct wss_heat *heat, uint64_t page, uint32_t difference)
 {
-	slice->windows_left = (uint32_t)windows;
+	size_t chunk = (size_t)(page / CHUNK);
+	uint64_t at;
+
+	if (chunk < heat->first || chunk >= heat->end)
+		return;
+	at = heat->place[chunk];
+	if (numbers_of(heat, chunk) == CHUNK) {
+		heat->store[at + page % CHUNK] += difference;
+		return;
+	}
+	heat->store[at] = (uint32_t)page;
+	heat->store[at + 1] = difference;
+	heat->place[chunk] += 2;
 }
 
-int wss_heat_slice_change(void *opaque, enum wss_change change, struct wss_run run,
-			  struct wss_error *err)
+static void note(struct wss_heat *heat, uint64_t page, uint32_t difference)
 {
-	struct wss_heat_slice *slice = opaque;
+	if (page >= heat->pages)
+		return;
+	if (heat->counting)
+		keep(heat, page, difference);
+	else
+		put(heat, page, difference);
+}
+
+int wss_heat_change(void *opaque, enum wss_change change, struct wss_run run, struct wss_error *err)
+{
+	struct wss_heat *heat = opaque;
+	uint32_t difference = heat->windows_left;
 
 	(void)err;
-	if (change == WSS_CHANGE_TOUCHED)
-		add(slice, run, slice->windows_left);
-	else if (change == WSS_CHANGE_UNTOUCHED)
-		add(slice, run, 0U - slice->windows_left);
+	if (change != WSS_CHANGE_TOUCHED && change != WSS_CHANGE_UNTOUCHED)
+		return 0;
+	if (change == WSS_CHANGE_UNTOUCHED)
+		difference = 0 - difference;
+	note(heat, run.first, difference);
+	note(heat, run.first + run.n, 0 - difference);
 	return 0;
 }
 
-int wss_heat_slice_end(void *opaque, const struct wss_interval *interval,
-		       const struct wss_recording_sets *sets, struct wss_error *err)
+int wss_heat_end(void *opaque, const struct wss_interval *interval,
+		 const struct wss_recording_sets *sets, struct wss_error *err)
 {
-	struct wss_heat_slice *slice = opaque;
+	struct wss_heat *heat = opaque;
 
 	(void)sets;
 	(void)err;
-	slice->windows_left -= !interval->gap;
+	heat->windows_left -= !interval->gap;
 	return 0;
+}
+
+/* As many chunks as there is room for, and at least one. Gives how many numbers they take. */
+static uint64_t lay_out(struct wss_heat *heat)
+{
+	uint64_t room = heat->kept ? UINT64_MAX : STORE_ROOM, taken = 0;
+
+	heat->first = heat->end;
+	while (heat->end < heat->n_chunks && taken + numbers_of(heat, heat->end) <= room) {
+		heat->place[heat->end] = taken;
+		taken += numbers_of(heat, heat->end++);
+	}
+	return taken;
+}
+
+int wss_heat_slice(struct wss_heat *heat, bool *ret_replay, struct wss_error *err)
+{
+	uint32_t *kept = heat->counting && heat->kept ? heat->store : NULL;
+	uint64_t taken = lay_out(heat), n = heat->n;
+
+	*ret_replay = !kept;
+	if (heat->first == heat->n_chunks)
+		return 0;
+	if (!kept)
+		free(heat->store);
+	heat->counting = false;
+	heat->store = calloc(taken + 1, sizeof(*heat->store));
+	if (!heat->store) {
+		free(kept);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	for (uint64_t i = 0; kept && i < n; i += 2)
+		put(heat, kept[i], kept[i + 1]);
+	free(kept);
+	return 1;
 }
 
 void wss_heat_flush(struct wss_page_range *carry, struct wss_top *top)
@@ -74,37 +162,90 @@ void wss_heat_flush(struct wss_page_range *carry, struct wss_top *top)
 	carry->n = 0;
 }
 
-void wss_heat_slice_ranges(const struct wss_heat_slice *slice,
-			   const struct wss_recording *recording, struct wss_page_range *carry,
-			   struct wss_top *top)
+/* What is being added up. */
+struct sum {
+	struct wss_region_index regions;
+	struct wss_page_range *carry;
+	struct wss_top *top;
+	uint64_t seen[CHUNK / 64]; /* pages of the chunk with a difference */
+};
+
+/* The range goes on up to page, and there ends at each region's end. */
+static void go_on(struct sum *sum, uint64_t page)
 {
-	uint64_t region_end = 0;
-	uint32_t count = 0;
+	struct wss_page_range *carry = sum->carry;
 
-	for (uint64_t i = 0; i < slice->n; i++) {
-		uint64_t index = slice->first + i;
-		bool region_begins = index == region_end;
+	while (carry->first + carry->n < page) {
+		uint64_t at = carry->first + carry->n;
+		uint64_t end = sum->regions.first[wss_region_index_of(&sum->regions, at) + 1];
 
-		count += slice->differences[i];
-		if (index >= region_end) {
-			uint64_t first;
-			size_t region = wss_recording_region(recording, index, &first);
+		if (at == sum->regions.first[sum->regions.hint] && carry->n) {
+			uint64_t value = carry->value;
 
-			region_begins = index == first;
-			region_end = first + (recording->regions[region].length >> WSS_PAGE_SHIFT);
+			wss_heat_flush(carry, sum->top);
+			*carry = (struct wss_page_range){ .first = at, .value = value };
 		}
-		if (carry->n && !region_begins && carry->value == count) {
-			carry->n++;
-			carry->pages++;
-			continue;
-		}
-		wss_heat_flush(carry, top);
-		*carry = (struct wss_page_range){ index, 1, 1, count };
+		carry->n = carry->pages = (end < page ? end : page) - carry->first;
 	}
 }
 
-void wss_heat_slice_free(struct wss_heat_slice *slice)
+/* From page on it is so many more. */
+static void differ(struct sum *sum, uint64_t page, uint32_t difference)
 {
-	free(slice->differences);
-	slice->differences = NULL;
+	uint32_t value = (uint32_t)sum->carry->value + difference;
+
+	if (!difference)
+		return;
+	go_on(sum, page);
+	wss_heat_flush(sum->carry, sum->top);
+	*sum->carry = (struct wss_page_range){ .first = page, .value = value };
+}
+
+static void add_chunk(struct wss_heat *heat, size_t chunk, uint64_t from, struct sum *sum)
+{
+	uint64_t base = (uint64_t)chunk * CHUNK;
+
+	if (numbers_of(heat, chunk) == CHUNK) {
+		for (uint64_t i = 0; i < CHUNK; i++)
+			differ(sum, base + i, heat->store[from + i]);
+		return;
+	}
+	for (uint64_t i = from; i < heat->place[chunk]; i += 2) {
+		uint64_t page = heat->store[i] % CHUNK;
+
+		heat->differences[page] += heat->store[i + 1];
+		sum->seen[page / 64] |= 1ULL << page % 64;
+	}
+	for (uint64_t w = 0; w < CHUNK / 64 && heat->notes[chunk]; w++) {
+		for (uint64_t left = sum->seen[w]; left; left &= left - 1) {
+			uint64_t page = w * 64 + (uint64_t)__builtin_ctzll(left);
+
+			differ(sum, base + page, heat->differences[page]);
+			heat->differences[page] = 0;
+		}
+		sum->seen[w] = 0;
+	}
+}
+
+void wss_heat_ranges(struct wss_heat *heat, const struct wss_recording *recording,
+		     struct wss_page_range *carry, struct wss_top *top)
+{
+	struct sum sum = { .carry = carry, .top = top };
+	uint64_t from = 0, end = (uint64_t)heat->end * CHUNK;
+
+	wss_region_index_init(&sum.regions, recording);
+	for (size_t chunk = heat->first; chunk < heat->end && !wss_stop_requested(); chunk++) {
+		add_chunk(heat, chunk, from, &sum);
+		from += numbers_of(heat, chunk);
+	}
+	go_on(&sum, end < heat->pages ? end : heat->pages);
+}
+
+void wss_heat_free(struct wss_heat *heat)
+{
+	free(heat->notes);
+	free(heat->place);
+	free(heat->store);
+	free(heat->differences);
+	*heat = (struct wss_heat){ .pages = 0 };
 }

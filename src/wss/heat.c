@@ -87,7 +87,8 @@ int wss_heatmap_new(const struct wss_recording *recording, uint64_t end_ns,
 	map->rows = calloc(map->n_rows, sizeof(*map->rows));
 	map->windows = calloc(map->n_columns, sizeof(*map->windows));
 	map->touched = calloc(map->n_rows * map->n_columns, sizeof(*map->touched));
-	if (!map->rows || !map->windows || !map->touched) {
+	map->added = calloc(map->n_rows * map->n_columns, sizeof(*map->added));
+	if (!map->rows || !map->windows || !map->touched || !map->added) {
 		wss_heatmap_free(map);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
@@ -111,6 +112,23 @@ static size_t row_of(const struct wss_heatmap *map, uint64_t index)
 	return low;
 }
 
+/* Adds the windows that a row has seen since it changed last. */
+static void add_windows(struct wss_heatmap *map, size_t row)
+{
+	struct wss_heatmap_row *of = &map->rows[row];
+	size_t at = row * map->n_columns;
+
+	if (of->windows == map->all_windows)
+		return;
+	for (size_t c = of->column; c < map->columns_used; c++) {
+		map->touched[at + c] +=
+			(double)of->touched * (double)(map->windows[c] - map->added[at + c]);
+		map->added[at + c] = map->windows[c];
+	}
+	of->column = map->column;
+	of->windows = map->all_windows;
+}
+
 int wss_heatmap_change(void *opaque, enum wss_change change, struct wss_run run,
 		       struct wss_error *err)
 {
@@ -124,6 +142,7 @@ int wss_heatmap_change(void *opaque, enum wss_change change, struct wss_run run,
 		struct wss_heatmap_row *row = &map->rows[i];
 		uint64_t stop = row->first + row->n < end ? row->first + row->n : end;
 
+		add_windows(map, i);
 		row->touched = change == WSS_CHANGE_TOUCHED ? row->touched + (stop - at)
 							    : row->touched - (stop - at);
 		at = stop;
@@ -136,13 +155,6 @@ static size_t column_of(const struct wss_heatmap *map, uint64_t ns)
 	double column = (double)ns / (double)map->end_ns * (double)map->n_columns;
 
 	return column >= (double)map->n_columns ? map->n_columns - 1 : (size_t)column;
-}
-
-static void add_to_column(struct wss_heatmap *map, size_t column)
-{
-	map->windows[column]++;
-	for (size_t r = 0; r < map->n_rows; r++)
-		map->touched[r * map->n_columns + column] += (double)map->rows[r].touched;
 }
 
 /* A window lies in the column of its middle, and in those of which it covers a quarter. */
@@ -158,17 +170,28 @@ int wss_heatmap_end(void *opaque, const struct wss_interval *interval,
 	(void)err;
 	if (interval->gap)
 		return 0;
+	map->all_windows++;
+	map->column = column_of(map, interval->start_ns);
 	middle = column_of(map, interval->start_ns + (interval->end_ns - interval->start_ns) / 2);
-	for (size_t c = column_of(map, interval->start_ns); c < map->n_columns; c++) {
+	for (size_t c = map->column; c < map->n_columns; c++) {
 		double from = start > (double)c ? start : (double)c;
 		double to = end < (double)c + 1 ? end : (double)c + 1;
 
 		if (c > middle && from >= end)
 			break;
-		if (c == middle || to - from >= .25)
-			add_to_column(map, c);
+		if (c != middle && to - from < .25)
+			continue;
+		map->windows[c]++;
+		if (map->columns_used <= c)
+			map->columns_used = c + 1;
 	}
 	return 0;
+}
+
+void wss_heatmap_finish(struct wss_heatmap *map)
+{
+	for (size_t r = 0; r < map->n_rows; r++)
+		add_windows(map, r);
 }
 
 double wss_heatmap_cell(const struct wss_heatmap *map, size_t row, size_t column)
@@ -186,5 +209,6 @@ void wss_heatmap_free(struct wss_heatmap *map)
 	free(map->rows);
 	free(map->windows);
 	free(map->touched);
+	free(map->added);
 	free(map);
 }

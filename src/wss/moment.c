@@ -20,6 +20,15 @@ int wss_moment_init(struct wss_moment *moment, const struct wss_recording *recor
 	return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 }
 
+void wss_moment_limit(struct wss_moment *moment, struct wss_pageset_budget *budget)
+{
+	wss_pageset_limit(moment->written, budget);
+	if (moment->at_ns != WSS_MOMENT_ALL)
+		wss_pageset_limit(moment->pages, budget);
+	else
+		wss_reference_limit(&moment->reference, budget);
+}
+
 int wss_moment_begin(void *opaque, const struct wss_interval *interval,
 		     const struct wss_recording_sets *sets, struct wss_error *err)
 {
@@ -27,10 +36,23 @@ int wss_moment_begin(void *opaque, const struct wss_interval *interval,
 
 	(void)sets;
 	(void)err;
+	moment->runs = 0;
 	/* The moment was in a gap: what the window before it left holds. */
 	if (moment->windows && interval->start_ns > moment->at_ns)
 		moment->done = true;
 	return 0;
+}
+
+/* So many changes of a window are made as they come; where there are more the set is copied then. */
+#define RUNS_FOLLOWED 64U
+
+static int64_t follow(struct wss_moment *moment, enum wss_change change, struct wss_run run)
+{
+	if (moment->runs == RUNS_FOLLOWED)
+		return 0;
+	moment->runs++;
+	return change == WSS_CHANGE_TOUCHED ? wss_pageset_add(moment->pages, run.first, run.n)
+					    : wss_pageset_remove(moment->pages, run.first, run.n);
 }
 
 int wss_moment_change(void *opaque, enum wss_change change, struct wss_run run,
@@ -44,13 +66,13 @@ int wss_moment_change(void *opaque, enum wss_change change, struct wss_run run,
 		return 0;
 	if (change == WSS_CHANGE_TOUCHED)
 		r = all ? wss_reference_touched(&moment->reference, run)
-			: wss_pageset_add(moment->pages, run.first, run.n);
+			: follow(moment, change, run);
 	else if (change == WSS_CHANGE_WRITTEN)
 		r = wss_pageset_add(moment->written, run.first, run.n);
 	else if (change == WSS_CHANGE_BALLOONED && all)
 		r = wss_reference_ballooned(&moment->reference, run);
 	else if (change == WSS_CHANGE_UNTOUCHED && !all)
-		r = wss_pageset_remove(moment->pages, run.first, run.n);
+		r = follow(moment, change, run);
 	else if (change == WSS_CHANGE_UNWRITTEN && !all)
 		r = wss_pageset_remove(moment->written, run.first, run.n);
 	return r < 0 ? wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory") : 0;
@@ -64,6 +86,8 @@ int wss_moment_end(void *opaque, const struct wss_interval *interval,
 
 	if (interval->gap || moment->done)
 		return 0;
+	if (moment->runs == RUNS_FOLLOWED && wss_pageset_copy(moment->pages, sets->touched) < 0)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (all && wss_reference_end(&moment->reference, sets->touched) < 0)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	moment->windows++;
@@ -83,10 +107,11 @@ void wss_moment_free(struct wss_moment *moment)
 }
 
 struct walk {
-	const struct wss_recording *recording;
 	uint64_t within;
-	void (*give)(void *opaque, const struct wss_page_range *range);
+	bool (*give)(void *opaque, const struct wss_page_range *range);
 	void *opaque;
+	bool ended;
+	struct wss_region_index regions;
 	struct wss_page_range range; /* n 0: none yet */
 	uint64_t region_end;
 };
@@ -102,7 +127,7 @@ static void put(struct walk *walk, uint64_t first, uint64_t n, uint64_t value)
 		return;
 	}
 	if (range->n)
-		walk->give(walk->opaque, range);
+		walk->ended = !walk->give(walk->opaque, range);
 	*range = (struct wss_page_range){ first, n, n, value };
 }
 
@@ -111,35 +136,32 @@ static void walk_runs(struct walk *walk, const struct wss_pageset *set,
 {
 	struct wss_run run = { 0, 0 };
 
-	while (wss_pageset_next(set, without, run.first + run.n, &run)) {
+	while (!walk->ended && wss_pageset_next(set, without, run.first + run.n, &run)) {
 		uint64_t at = run.first, end = run.first + run.n;
 
-		while (at < end) {
-			uint64_t first, stop;
-			size_t i = wss_recording_region(walk->recording, at, &first);
+		while (at < end && !walk->ended) {
+			uint64_t region_end =
+				walk->regions.first[wss_region_index_of(&walk->regions, at) + 1];
+			uint64_t stop = region_end < end ? region_end : end;
 
-			stop = first + (walk->recording->regions[i].length >> WSS_PAGE_SHIFT);
-			if (stop > end)
-				stop = end;
 			put(walk, at, stop - at, value);
-			walk->region_end =
-				first + (walk->recording->regions[i].length >> WSS_PAGE_SHIFT);
+			walk->region_end = region_end;
 			at = stop;
 		}
 	}
-	if (walk->range.n)
-		walk->give(walk->opaque, &walk->range);
+	if (walk->range.n && !walk->ended)
+		walk->ended = !walk->give(walk->opaque, &walk->range);
 	walk->range.n = 0;
 }
 
 void wss_moment_differences(const struct wss_recording *recording, const struct wss_pageset *a,
 			    const struct wss_pageset *b, uint64_t within,
-			    void (*give)(void *opaque, const struct wss_page_range *range),
+			    bool (*give)(void *opaque, const struct wss_page_range *range),
 			    void *opaque)
 {
-	struct walk walk = { .recording = recording, .within = within ? within : 1, .give = give,
-			     .opaque = opaque };
+	struct walk walk = { .within = within ? within : 1, .give = give, .opaque = opaque };
 
+	wss_region_index_init(&walk.regions, recording);
 	walk_runs(&walk, b, a, 1);
 	walk_runs(&walk, a, b, 0);
 }

@@ -18,6 +18,7 @@ struct wss_moment {
 	struct wss_pageset *pages;	/* the set */
 	struct wss_pageset *written; /* in the window of the moment, or ever */
 	bool written_known;
+	unsigned runs; /* that came or went in this interval, up to a limit */
 	uint64_t windows;
 	bool done;
 };
@@ -25,6 +26,9 @@ struct wss_moment {
 /* WSS_ERR_NO_MEMORY. */
 int wss_moment_init(struct wss_moment *moment, const struct wss_recording *recording,
 		    uint64_t at_ns, struct wss_error *err);
+
+/* Before the replay: what its sets may take. budget outlives the moment. */
+void wss_moment_limit(struct wss_moment *moment, struct wss_pageset_budget *budget);
 
 /* As those of struct wss_recfile_visitor; opaque: the moment. */
 int wss_moment_begin(void *moment, const struct wss_interval *interval,
@@ -41,11 +45,11 @@ struct wss_page_range;
 /*
  * Gives each range of pages by which b differs from a: those in b only (value 1), then those in a
  * only (0), each in the order of addresses. Ranges end where regions do; those less than
- * within pages apart are one, whose pages are the ones that differ.
+ * within pages apart are one, whose pages are the ones that differ. Ends when give says false.
  */
 void wss_moment_differences(const struct wss_recording *recording, const struct wss_pageset *a,
 			    const struct wss_pageset *b, uint64_t within,
-			    void (*give)(void *opaque, const struct wss_page_range *range),
+			    bool (*give)(void *opaque, const struct wss_page_range *range),
 			    void *opaque);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A set of pages, numbered from 0, in little memory where it is empty or full: chunks of
- * 128 MiB of guest memory, each empty, full, or a bitmap of 4 KiB. At most 1/32768 of the
- * memory that it describes: 32 MiB for 1 TiB.
+ * A set of pages, numbered from 0. Time and memory follow the number of runs of adjacent pages
+ * in it, whatever their length, up to about 1/28000 of the memory that it describes: 36 MiB for
+ * 1 TiB. A copy shares the memory of what it was made of until one of the two changes, so
+ * that sets must not be used by several threads when one is a copy of another.
  */
 #ifndef WSS_WSS_PAGESET_H
 #define WSS_WSS_PAGESET_H
@@ -15,7 +16,6 @@
 #define WSS_PAGESET_MAX_PAGES (1ULL << 32)
 
 #define WSS_PAGESET_CHUNK_PAGES 32768U
-#define WSS_PAGESET_CHUNK_WORDS (WSS_PAGESET_CHUNK_PAGES / 64)
 
 #define WSS_PAGESET_MAX_CHUNKS (WSS_PAGESET_MAX_PAGES / WSS_PAGESET_CHUNK_PAGES)
 
@@ -27,8 +27,24 @@ struct wss_run {
 
 struct wss_pageset;
 
+/* How much memory some sets may take together. Zero but for the limit at first. */
+struct wss_pageset_budget {
+	uint64_t limit_bytes;
+	uint64_t used_bytes;
+	bool exceeded; /* something failed for want of it */
+};
+
+/* Memory of others that counts, too. false: there is not so much left, and none was taken. */
+bool wss_pageset_charge(struct wss_pageset_budget *budget, uint64_t bytes);
+
 /* An empty set of pages 0 to n_pages - 1; NULL when memory is short, or n_pages over the limit. */
 struct wss_pageset *wss_pageset_new(uint64_t n_pages);
+
+/*
+ * Of an empty set: what it takes from now on counts, and adding to it or taking from it fails
+ * where the budget is used up. budget outlives the set, and what is copied from it; NULL: no limit.
+ */
+void wss_pageset_limit(struct wss_pageset *set, struct wss_pageset_budget *budget);
 
 /* Takes NULL. */
 void wss_pageset_free(struct wss_pageset *set);
@@ -44,14 +60,27 @@ uint64_t wss_pageset_count(const struct wss_pageset *set); /* pages in it */
 int64_t wss_pageset_add(struct wss_pageset *set, uint64_t first, uint64_t n);
 int64_t wss_pageset_remove(struct wss_pageset *set, uint64_t first, uint64_t n);
 
-/* Makes to the same as from, of the same size. -1 when memory is short. */
+/*
+ * Makes to the same as from, of the same size and budget. Takes neither time nor memory, and
+ * never fails: 0.
+ */
 int wss_pageset_copy(struct wss_pageset *to, const struct wss_pageset *from);
+
+/* Takes out of set what is not in other, of the same size and budget. -1 when memory is short. */
+int wss_pageset_keep(struct wss_pageset *set, const struct wss_pageset *other);
+
+/*
+ * Takes out of set what is in gone and not in but; all of the same size and budget. -1 when
+ * memory is short.
+ */
+int wss_pageset_take_out(struct wss_pageset *set, const struct wss_pageset *gone,
+			 const struct wss_pageset *but);
 
 bool wss_pageset_has(const struct wss_pageset *set, uint64_t page);
 
 /*
- * Which chunks some runs have covered in part. Only those can be bitmaps in sets that are made of
- * these runs, however many sets: so it says beforehand how much memory one may come to need.
+ * Which chunks of 128 MiB some runs have covered in part. Only those can be mixed in sets that are
+ * made of these runs, however many sets: so it says beforehand how much memory one may need.
  */
 struct wss_pageset_parts {
 	uint64_t seen[WSS_PAGESET_MAX_CHUNKS / 64];

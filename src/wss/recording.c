@@ -46,29 +46,62 @@ bool wss_recording_map_valid(const struct wss_recording *recording)
 	return pages <= WSS_PAGESET_MAX_PAGES;
 }
 
-bool wss_recording_index(const struct wss_recording *recording, uint64_t gfn, size_t *hint,
-			 uint64_t *ret_index, uint64_t *ret_n)
+void wss_region_index_init(struct wss_region_index *index, const struct wss_recording *recording)
 {
 	uint64_t first = 0;
 
-	if (*hint >= recording->n_regions ||
-	    gfn < recording->regions[*hint].start >> WSS_PAGE_SHIFT)
-		*hint = 0;
-	for (size_t i = 0; i < *hint; i++)
+	index->n = recording->n_regions;
+	index->hint = 0;
+	for (size_t i = 0; i < index->n; i++) {
+		index->gfn[i] = recording->regions[i].start >> WSS_PAGE_SHIFT;
+		index->first[i] = first;
 		first += recording->regions[i].length >> WSS_PAGE_SHIFT;
-	for (size_t i = *hint; i < recording->n_regions; i++) {
-		uint64_t start = recording->regions[i].start >> WSS_PAGE_SHIFT;
-		uint64_t n = recording->regions[i].length >> WSS_PAGE_SHIFT;
-
-		if (gfn >= start && gfn - start < n) {
-			*hint = i;
-			*ret_index = first + (gfn - start);
-			*ret_n = n - (gfn - start);
-			return true;
-		}
-		first += n;
 	}
-	return false;
+	index->first[index->n] = first;
+}
+
+/* The last of n ascending numbers that is not above number; 0 if all are. */
+static size_t last_below(const uint64_t *numbers, size_t n, uint64_t number)
+{
+	size_t low = 0, high = n;
+
+	while (high - low > 1) {
+		size_t middle = (low + high) / 2;
+
+		if (numbers[middle] <= number)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+size_t wss_region_index_of(struct wss_region_index *index, uint64_t page)
+{
+	if (page < index->first[index->hint] || page >= index->first[index->hint + 1]) {
+		if (page >= index->first[index->n])
+			return index->n;
+		index->hint = last_below(index->first, index->n, page);
+	}
+	return index->hint;
+}
+
+bool wss_region_index_gfn(struct wss_region_index *index, uint64_t gfn, uint64_t *ret_page,
+			  uint64_t *ret_n)
+{
+	size_t i = index->hint;
+	uint64_t n = index->first[i + 1] - index->first[i];
+
+	if (gfn < index->gfn[i] || gfn - index->gfn[i] >= n) {
+		i = last_below(index->gfn, index->n, gfn);
+		n = index->first[i + 1] - index->first[i];
+		if (gfn < index->gfn[i] || gfn - index->gfn[i] >= n)
+			return false;
+		index->hint = i;
+	}
+	*ret_page = index->first[i] + (gfn - index->gfn[i]);
+	*ret_n = n - (gfn - index->gfn[i]);
+	return true;
 }
 
 size_t wss_recording_region(const struct wss_recording *recording, uint64_t index,

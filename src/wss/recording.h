@@ -110,12 +110,25 @@ uint64_t wss_recording_pages(const struct wss_recording *recording);
  */
 bool wss_recording_map_valid(const struct wss_recording *recording);
 
+/* Where the regions lie, for those who look up many pages. */
+struct wss_region_index {
+	size_t n;
+	size_t hint; /* the region that was found last */
+	uint64_t gfn[WSS_REGIONS_MAX];
+	uint64_t first[WSS_REGIONS_MAX + 1]; /* index of the first page; last of all, pages in all */
+};
+
+void wss_region_index_init(struct wss_region_index *index, const struct wss_recording *recording);
+
+/* The region of a page index; n when outside. Fastest where it was last. */
+size_t wss_region_index_of(struct wss_region_index *index, uint64_t page);
+
 /*
- * The index of a gfn and for how many pages from there on gfns and indices go together;
- * false where it is in no region. *hint is the region to look at first; start with 0.
+ * The page index of a gfn and for how many pages from there on gfns and indices go together;
+ * false where it is in no region.
  */
-bool wss_recording_index(const struct wss_recording *recording, uint64_t gfn, size_t *hint,
-			 uint64_t *ret_index, uint64_t *ret_n);
+bool wss_region_index_gfn(struct wss_region_index *index, uint64_t gfn, uint64_t *ret_page,
+			  uint64_t *ret_n);
 
 /* The region of an index, and the index of its first page; n_regions when outside. */
 size_t wss_recording_region(const struct wss_recording *recording, uint64_t index,

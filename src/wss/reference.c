@@ -11,6 +11,13 @@ int wss_reference_init(struct wss_reference *reference, uint64_t n_pages)
 	return reference->pages && reference->taken && reference->leaving ? 0 : -1;
 }
 
+void wss_reference_limit(struct wss_reference *reference, struct wss_pageset_budget *budget)
+{
+	wss_pageset_limit(reference->pages, budget);
+	wss_pageset_limit(reference->taken, budget);
+	wss_pageset_limit(reference->leaving, budget);
+}
+
 void wss_reference_free(struct wss_reference *reference)
 {
 	wss_pageset_free(reference->pages);
@@ -33,15 +40,17 @@ int wss_reference_ballooned(struct wss_reference *reference, struct wss_run run)
 static int leave(struct wss_reference *reference, struct wss_pageset *taken,
 		 const struct wss_pageset *touched)
 {
-	struct wss_run run = { 0, 0 };
-
 	/* Most windows are without a balloon that moves. */
-	while (wss_pageset_count(taken) &&
-	       wss_pageset_next(taken, touched, run.first + run.n, &run))
-		if (wss_pageset_remove(reference->pages, run.first, run.n) < 0 ||
-		    wss_pageset_remove(taken, run.first, run.n) < 0)
-			return -1;
-	return 0;
+	if (!wss_pageset_count(taken))
+		return 0;
+	if (wss_pageset_take_out(reference->pages, taken, touched) < 0)
+		return -1;
+	return wss_pageset_keep(taken, touched);
+}
+
+bool wss_reference_loses(const struct wss_reference *reference)
+{
+	return wss_pageset_count(reference->taken) || wss_pageset_count(reference->leaving);
 }
 
 int64_t wss_reference_end(struct wss_reference *reference, const struct wss_pageset *touched)

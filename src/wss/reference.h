@@ -19,6 +19,10 @@ struct wss_reference {
 
 /* -1 when memory is short; wss_reference_free() is then due as well. */
 int wss_reference_init(struct wss_reference *reference, uint64_t n_pages);
+
+/* While it is empty: what its sets may take. */
+void wss_reference_limit(struct wss_reference *reference, struct wss_pageset_budget *budget);
+
 void wss_reference_free(struct wss_reference *reference);
 
 /* What comes in a window: how many of the pages were not in the set; -1 when memory is short. */
@@ -26,6 +30,9 @@ int64_t wss_reference_touched(struct wss_reference *reference, struct wss_run ru
 
 /* What the balloon takes in a window. -1 when memory is short. */
 int wss_reference_ballooned(struct wss_reference *reference, struct wss_run run);
+
+/* Whether pages may leave the set at the end of the window under way. */
+bool wss_reference_loses(const struct wss_reference *reference);
 
 /*
  * The end of a window, in which those pages were touched: how many of them were touched in the

@@ -7,6 +7,12 @@
 #include "wss/phases.h"
 #include "wss/reference.h"
 
+/*
+ * So many changes of a window are made to the set at the viewport's end as they come. Where there
+ * are more it is copied afterwards, which takes time for each part of it that changes next.
+ */
+#define RUNS_FOLLOWED 64U
+
 /* Where the viewport is, as the replay goes on. */
 enum place { BEFORE, INSIDE, BEHIND };
 
@@ -14,11 +20,15 @@ struct refset_region {
 	uint64_t first; /* index */
 	uint64_t n;
 	uint64_t touched; /* now */
+	bool changed;	  /* since its peak was taken */
 };
 
 struct wss_refset {
 	const struct wss_recording *recording;
 	struct refset_region *regions;
+	struct wss_region_index index;
+	size_t n_changed;
+	size_t *changed; /* regions, each once */
 	struct wss_reference reference;
 	/* The outstanding set at the viewport's beginning and end; what was outstanding within. */
 	struct wss_pageset *at_start;
@@ -27,8 +37,12 @@ struct wss_refset {
 	struct wss_pageset *unbroken;
 	struct wss_pageset *written;
 	enum place place;
-	bool any_window, any_peak;
+	/* Is all that was outstanding in the viewport the reference set, so far? */
+	bool ever_is_reference;
+	unsigned runs; /* that came or went in this interval, up to RUNS_FOLLOWED */
+	bool any_window, any_peak, marks_disordered;
 	size_t point_room, mark_room;
+	struct wss_pageset_budget *budget; /* of the points and marks, too; may be NULL */
 	struct wss_refset_point point; /* of the interval under way */
 	struct wss_refset_result result;
 };
@@ -56,7 +70,6 @@ int wss_refset_new(const struct wss_recording *recording, uint64_t from_ns, uint
 		   struct wss_refset **ret_refset, struct wss_error *err)
 {
 	struct wss_refset *refset = calloc(1, sizeof(*refset));
-	uint64_t first = 0;
 
 	if (!refset)
 		return no_memory(err);
@@ -64,18 +77,31 @@ int wss_refset_new(const struct wss_recording *recording, uint64_t from_ns, uint
 	refset->result.from_ns = from_ns;
 	refset->result.to_ns = to_ns;
 	refset->regions = calloc(recording->n_regions, sizeof(*refset->regions));
+	refset->changed = calloc(recording->n_regions, sizeof(*refset->changed));
 	refset->result.regions = calloc(recording->n_regions, sizeof(*refset->result.regions));
-	if (!refset->regions || !refset->result.regions || make_sets(refset) < 0) {
+	if (!refset->regions || !refset->changed || !refset->result.regions ||
+	    make_sets(refset) < 0) {
 		wss_refset_free(refset);
 		return no_memory(err);
 	}
+	wss_region_index_init(&refset->index, recording);
 	for (size_t i = 0; i < recording->n_regions; i++) {
-		refset->regions[i].first = first;
-		refset->regions[i].n = recording->regions[i].length >> WSS_PAGE_SHIFT;
-		first += refset->regions[i].n;
+		refset->regions[i].first = refset->index.first[i];
+		refset->regions[i].n = refset->index.first[i + 1] - refset->index.first[i];
 	}
 	*ret_refset = refset;
 	return 0;
+}
+
+void wss_refset_limit(struct wss_refset *refset, struct wss_pageset_budget *budget)
+{
+	refset->budget = budget;
+	wss_reference_limit(&refset->reference, budget);
+	wss_pageset_limit(refset->at_start, budget);
+	wss_pageset_limit(refset->at_end, budget);
+	wss_pageset_limit(refset->ever, budget);
+	wss_pageset_limit(refset->unbroken, budget);
+	wss_pageset_limit(refset->written, budget);
 }
 
 /* The viewport begins with what is outstanding now. */
@@ -83,6 +109,9 @@ static int enter(struct wss_refset *refset, const struct wss_recording_sets *set
 		 struct wss_error *err)
 {
 	refset->place = INSIDE;
+	/* What is outstanding is part of the reference set. */
+	refset->ever_is_reference =
+		wss_pageset_count(refset->reference.pages) == wss_pageset_count(sets->touched);
 	if (wss_pageset_copy(refset->at_start, sets->touched) < 0 ||
 	    wss_pageset_copy(refset->at_end, sets->touched) < 0 ||
 	    wss_pageset_copy(refset->ever, sets->touched) < 0 ||
@@ -103,9 +132,23 @@ static void take_peak(struct wss_refset *refset, const struct wss_recording_sets
 		result->peak_ns = at_ns;
 	}
 	refset->any_peak = true;
-	for (size_t i = 0; i < refset->recording->n_regions; i++)
+	/* Of those that have not changed it was taken before. */
+	while (refset->n_changed) {
+		size_t i = refset->changed[--refset->n_changed];
+
 		if (refset->regions[i].touched > result->regions[i].peak)
 			result->regions[i].peak = refset->regions[i].touched;
+		refset->regions[i].changed = false;
+	}
+}
+
+/* From now on the set of all that was outstanding goes its own way. */
+static int part_from_reference(struct wss_refset *refset)
+{
+	if (!refset->ever_is_reference)
+		return 0;
+	refset->ever_is_reference = false;
+	return wss_pageset_copy(refset->ever, refset->reference.pages);
 }
 
 /* The reference set as it is now: in all, and of each region. */
@@ -135,7 +178,10 @@ int wss_refset_begin(void *opaque, const struct wss_interval *interval,
 	if (refset->place == INSIDE && interval->start_ns >= refset->result.to_ns) {
 		refset->place = BEHIND;
 		count_reference(refset);
+		if (part_from_reference(refset) < 0)
+			return no_memory(err);
 	}
+	refset->runs = 0;
 	refset->point = (struct wss_refset_point){
 		.start_ns = interval->start_ns,
 		.end_ns = interval->end_ns,
@@ -156,10 +202,12 @@ static int touched(struct wss_refset *refset, struct wss_run run)
 	refset->point.first += (uint64_t)first;
 	if (refset->place != INSIDE)
 		return 0;
-	return wss_pageset_add(refset->ever, run.first, run.n) < 0 ||
-			       wss_pageset_add(refset->at_end, run.first, run.n) < 0
-		       ? -1
-		       : 0;
+	if (!refset->ever_is_reference && wss_pageset_add(refset->ever, run.first, run.n) < 0)
+		return -1;
+	if (refset->runs == RUNS_FOLLOWED)
+		return 0;
+	refset->runs++;
+	return wss_pageset_add(refset->at_end, run.first, run.n) < 0 ? -1 : 0;
 }
 
 static int untouched(struct wss_refset *refset, struct wss_run run)
@@ -167,24 +215,27 @@ static int untouched(struct wss_refset *refset, struct wss_run run)
 	refset->point.lost += run.n;
 	if (refset->place != INSIDE)
 		return 0;
-	return wss_pageset_remove(refset->unbroken, run.first, run.n) < 0 ||
-			       wss_pageset_remove(refset->at_end, run.first, run.n) < 0
-		       ? -1
-		       : 0;
+	if (wss_pageset_remove(refset->unbroken, run.first, run.n) < 0)
+		return -1;
+	if (refset->runs == RUNS_FOLLOWED)
+		return 0;
+	refset->runs++;
+	return wss_pageset_remove(refset->at_end, run.first, run.n) < 0 ? -1 : 0;
 }
 
 /* Counts the pages of a run for the regions that they are in; most runs are in one. */
 static void count_regions(struct wss_refset *refset, struct wss_run run, bool in)
 {
-	uint64_t first;
-	size_t i = wss_recording_region(refset->recording, run.first, &first);
-
-	for (; i < refset->recording->n_regions && run.n; i++) {
+	for (size_t i = wss_region_index_of(&refset->index, run.first);
+	     i < refset->index.n && run.n; i++) {
 		struct refset_region *region = &refset->regions[i];
 		uint64_t room = region->first + region->n - run.first;
 		uint64_t n = run.n < room ? run.n : room;
 
 		region->touched = in ? region->touched + n : region->touched - n;
+		if (!region->changed)
+			refset->changed[refset->n_changed++] = i;
+		region->changed = true;
 		run.first += n;
 		run.n -= n;
 	}
@@ -227,8 +278,13 @@ static int add_point(struct wss_refset *refset, struct wss_error *err)
 	struct wss_refset_result *result = &refset->result;
 
 	if (result->n_points == refset->point_room) {
-		size_t room = refset->point_room ? 2 * refset->point_room : 256;
-		void *points = realloc(result->points, room * sizeof(*result->points));
+		size_t room = refset->point_room ? refset->point_room / 2 * 3 : 256;
+		void *points;
+
+		if (!wss_pageset_charge(refset->budget,
+					(room - refset->point_room) * sizeof(*result->points)))
+			return no_memory(err);
+		points = realloc(result->points, room * sizeof(*result->points));
 
 		if (!points)
 			return no_memory(err);
@@ -283,6 +339,10 @@ int wss_refset_end(void *opaque, const struct wss_interval *interval,
 		point->in_viewport = refset->place == INSIDE;
 		return add_point(refset, err);
 	}
+	if (refset->runs == RUNS_FOLLOWED && wss_pageset_copy(refset->at_end, sets->touched) < 0)
+		return no_memory(err);
+	if (wss_reference_loses(&refset->reference) && part_from_reference(refset) < 0)
+		return no_memory(err);
 	again = wss_reference_end(&refset->reference, sets->touched);
 	if (again < 0)
 		return no_memory(err);
@@ -309,7 +369,12 @@ int wss_refset_mark(void *opaque, uint64_t time_ns, const char *text, struct wss
 
 	if (result->n_marks == refset->mark_room) {
 		size_t room = refset->mark_room ? 2 * refset->mark_room : 16;
-		void *marks = realloc(result->marks, room * sizeof(*result->marks));
+		void *marks;
+
+		if (!wss_pageset_charge(refset->budget,
+					(room - refset->mark_room) * sizeof(*result->marks)))
+			return no_memory(err);
+		marks = realloc(result->marks, room * sizeof(*result->marks));
 
 		if (!marks)
 			return no_memory(err);
@@ -317,10 +382,47 @@ int wss_refset_mark(void *opaque, uint64_t time_ns, const char *text, struct wss
 		refset->mark_room = room;
 	}
 	/* They come nearly in order: who was first to be late for the lock is not known. */
-	for (i = result->n_marks++; i > 0 && result->marks[i - 1].time_ns > time_ns; i--)
-		result->marks[i] = result->marks[i - 1];
+	i = result->n_marks++;
+	if (i && result->marks[i - 1].time_ns > time_ns)
+		refset->marks_disordered = true;
 	result->marks[i].time_ns = time_ns;
 	memcpy(result->marks[i].text, text, strlen(text) + 1);
+	return 0;
+}
+
+struct mark_place {
+	uint64_t time_ns;
+	size_t i;
+};
+
+static int by_time(const void *a, const void *b)
+{
+	const struct mark_place *x = a, *y = b;
+
+	if (x->time_ns != y->time_ns)
+		return x->time_ns > y->time_ns ? 1 : -1;
+	return (x->i > y->i) - (x->i < y->i);
+}
+
+/* By time, those of the same time as they were set. */
+static int sort_marks(struct wss_refset_result *result)
+{
+	struct mark_place *places = calloc(result->n_marks, sizeof(*places));
+	struct wss_refset_mark *marks = calloc(result->n_marks, sizeof(*marks));
+
+	if (!places || !marks) {
+		free(places);
+		free(marks);
+		return -1;
+	}
+	for (size_t i = 0; i < result->n_marks; i++)
+		places[i] = (struct mark_place){ result->marks[i].time_ns, i };
+	qsort(places, result->n_marks, sizeof(*places), by_time);
+	for (size_t i = 0; i < result->n_marks; i++)
+		marks[i] = result->marks[places[i].i];
+	free(places);
+	free(result->marks);
+	result->marks = marks;
 	return 0;
 }
 
@@ -348,8 +450,12 @@ int wss_refset_finish(struct wss_refset *refset, uint64_t end_ns,
 		return wss_error_set(err, WSS_ERR_FAILED, "no window lies in this time");
 	if (result->to_ns > end_ns)
 		result->to_ns = end_ns;
+	if (refset->marks_disordered && sort_marks(result) < 0)
+		return no_memory(err);
 	if (refset->place == INSIDE)
 		count_reference(refset);
+	if (part_from_reference(refset) < 0)
+		return no_memory(err);
 	classify(refset, everything, &result->all);
 	for (size_t i = 0; i < refset->recording->n_regions; i++)
 		classify(refset, (struct wss_run){ refset->regions[i].first, refset->regions[i].n },
@@ -371,6 +477,7 @@ void wss_refset_free(struct wss_refset *refset)
 	wss_pageset_free(refset->unbroken);
 	wss_pageset_free(refset->written);
 	free(refset->regions);
+	free(refset->changed);
 	free(refset->result.points);
 	free(refset->result.marks);
 	free(refset->result.phases);

@@ -102,6 +102,9 @@ struct wss_refset;
 int wss_refset_new(const struct wss_recording *recording, uint64_t from_ns, uint64_t to_ns,
 		   struct wss_refset **ret_refset, struct wss_error *err);
 
+/* Before the replay: what its sets may take. budget outlives the refset. */
+void wss_refset_limit(struct wss_refset *refset, struct wss_pageset_budget *budget);
+
 /* The replay of a recording, in its order: see struct wss_recfile_visitor. opaque: the refset. */
 int wss_refset_begin(void *refset, const struct wss_interval *interval,
 		     const struct wss_recording_sets *sets, struct wss_error *err);

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/stop.h"
+
 bool wss_range_hotter(const struct wss_page_range *a, const struct wss_page_range *b)
 {
 	return a->value != b->value ? a->value > b->value : wss_range_larger(a, b);
@@ -17,8 +19,9 @@ bool wss_range_larger(const struct wss_page_range *a, const struct wss_page_rang
 
 int wss_top_init(struct wss_top *top, size_t limit, wss_range_before before)
 {
-	*top = (struct wss_top){ .before = before, .limit = limit };
-	top->ranges = calloc(limit, sizeof(*top->ranges));
+	*top = (struct wss_top){ .before = before, .limit = limit, .random = 1 };
+	/* Room for as many again, so that choosing among them costs each but little. */
+	top->ranges = calloc(limit, 2 * sizeof(*top->ranges));
 	return top->ranges ? 0 : -1;
 }
 
@@ -30,51 +33,71 @@ static void swap(struct wss_page_range *a, struct wss_page_range *b)
 	*b = c;
 }
 
-/* A heap with the one that is to go first at its root. */
-static void sink(struct wss_top *top, size_t i)
+/* One of n, so that no order in which they come makes choosing slow. */
+static size_t any_of(struct wss_top *top, size_t n)
 {
-	for (;;) {
-		size_t last = i;
-
-		for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < top->n; child++)
-			if (top->before(&top->ranges[last], &top->ranges[child]))
-				last = child;
-		if (last == i)
-			return;
-		swap(&top->ranges[i], &top->ranges[last]);
-		i = last;
-	}
+	top->random = top->random * 6364136223846793005U + 1442695040888963407U;
+	return (size_t)((top->random >> 33) % n);
 }
 
-static void rise(struct wss_top *top, size_t i)
+/* Puts those that come before ranges[first], of first to end - 1, before it. Gives its new place. */
+static size_t partition(const struct wss_top *top, size_t first, size_t end)
 {
-	while (i && top->before(&top->ranges[(i - 1) / 2], &top->ranges[i])) {
-		swap(&top->ranges[i], &top->ranges[(i - 1) / 2]);
-		i = (i - 1) / 2;
+	size_t place = first;
+
+	for (size_t i = first + 1; i < end; i++)
+		if (top->before(&top->ranges[i], &top->ranges[first]))
+			swap(&top->ranges[++place], &top->ranges[i]);
+	swap(&top->ranges[first], &top->ranges[place]);
+	return place;
+}
+
+/* Leaves the first of them, as many as the limit says, the last of which is at the end. */
+static void choose(struct wss_top *top)
+{
+	size_t first = 0, end = top->n;
+
+	while (end - first > 1) {
+		size_t place;
+
+		swap(&top->ranges[first], &top->ranges[first + any_of(top, end - first)]);
+		place = partition(top, first, end);
+		if (place == top->limit - 1)
+			break;
+		if (place < top->limit - 1)
+			first = place + 1;
+		else
+			end = place;
 	}
+	top->n = top->limit;
+	top->chosen = true;
 }
 
 void wss_top_offer(struct wss_top *top, const struct wss_page_range *range)
 {
 	top->seen++;
-	if (top->n < top->limit) {
-		top->ranges[top->n] = *range;
-		rise(top, top->n++);
-	} else if (top->before(range, &top->ranges[0])) {
-		top->ranges[0] = *range;
-		sink(top, 0);
-	}
+	if (top->chosen && !top->before(range, &top->ranges[top->limit - 1]))
+		return;
+	top->ranges[top->n++] = *range;
+	if (top->n == 2 * top->limit)
+		choose(top);
+}
+
+static int compare(const void *a, const void *b, void *opaque)
+{
+	const struct wss_top *top = opaque;
+
+	/* Nobody wants to see the order then. */
+	if (wss_stop_requested())
+		return 0;
+	return top->before(a, b) ? -1 : top->before(b, a);
 }
 
 void wss_top_sort(struct wss_top *top)
 {
-	size_t n = top->n;
-
-	while (top->n > 1) {
-		swap(&top->ranges[0], &top->ranges[--top->n]);
-		sink(top, 0);
-	}
-	top->n = n;
+	if (top->n > top->limit)
+		choose(top);
+	qsort_r(top->ranges, top->n, sizeof(*top->ranges), compare, top);
 }
 
 void wss_top_free(struct wss_top *top)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The first so many of a list of page ranges of any length, in the memory of so many.
+ * The first so many of a list of page ranges of any length, in the memory of twice as many.
  */
 #ifndef WSS_WSS_TOP_H
 #define WSS_WSS_TOP_H
@@ -31,6 +31,8 @@ struct wss_top {
 	size_t limit;
 	size_t n;
 	uint64_t seen; /* ranges offered */
+	bool chosen;   /* ranges[limit - 1] is the last of the first so many of those seen */
+	uint64_t random;
 	struct wss_page_range *ranges;
 };
 

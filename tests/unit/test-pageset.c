@@ -12,8 +12,8 @@
 #include "wss/pageset.h"
 #include "wss/top.h"
 
-/* Four chunks, the last of which is not whole. */
-#define PAGES (3 * WSS_PAGESET_CHUNK_PAGES + 1000)
+/* Three levels of nodes, and a last leaf that is not whole. */
+#define PAGES ((1 << 18) + 5 * 4096 + 1000)
 
 /* A set and what it must hold, a byte a page. */
 struct pair {
@@ -96,7 +96,7 @@ static void test_against_bytes(void **state)
 	struct pair a = make(), b = make(), c = make();
 
 	(void)state;
-	for (unsigned round = 0; round < 100; round++) {
+	for (unsigned round = 0; round < 40; round++) {
 		uint64_t count = 0, page = random_below(PAGES);
 
 		change_at_random(&a, 20);
@@ -127,11 +127,105 @@ static void test_copy(void **state)
 	memcpy(b.truth, a.truth, PAGES);
 	check_runs(&b, NULL);
 	assert_int_equal(wss_pageset_count(b.set), wss_pageset_count(a.set));
-	/* Each has chunks of its own. */
+	/* What one of them changes stays its own. */
+	change_at_random(&b, 5);
+	check_runs(&a, NULL);
+	check_runs(&b, &a);
+	change_at_random(&a, 5);
+	check_runs(&b, NULL);
 	change(&b, 0, PAGES, 0);
 	check_runs(&a, NULL);
 	drop(&a);
 	drop(&b);
+}
+
+/* Sets that share what they have in common, in any order of changes and merges. */
+static void test_merge(void **state)
+{
+	struct pair sets[4] = { make(), make(), make(), make() };
+
+	(void)state;
+	for (unsigned round = 0; round < 200; round++) {
+		struct pair *a = &sets[random_below(4)], *b = &sets[random_below(4)];
+		struct pair *c = &sets[random_below(4)];
+
+		switch (random_below(4)) {
+		case 0:
+			change_at_random(a, 3);
+			break;
+		case 1:
+			if (a == b)
+				break;
+			assert_int_equal(wss_pageset_copy(a->set, b->set), 0);
+			memcpy(a->truth, b->truth, PAGES);
+			break;
+		case 2:
+			assert_int_equal(wss_pageset_keep(a->set, b->set), 0);
+			for (uint64_t i = 0; i < PAGES; i++)
+				a->truth[i] &= b->truth[i];
+			break;
+		default:
+			assert_int_equal(wss_pageset_take_out(a->set, b->set, c->set), 0);
+			for (uint64_t i = 0; i < PAGES; i++)
+				a->truth[i] &= (uint8_t)(!b->truth[i] || c->truth[i]);
+			break;
+		}
+		check_runs(a, b);
+		check_compare(a, b, c);
+		assert_int_equal(wss_pageset_count(a->set),
+				 wss_pageset_count_run(a->set, (struct wss_run){ 0, PAGES }));
+	}
+	for (unsigned i = 0; i < 4; i++)
+		drop(&sets[i]);
+}
+
+/* A set that does not fit fails, says so, and gives back what it took. */
+static void test_budget(void **state)
+{
+	struct wss_pageset_budget budget = { .limit_bytes = 20000 };
+	struct wss_pageset *set = wss_pageset_new(PAGES);
+	uint64_t count = 0;
+	int64_t changed = 0;
+
+	(void)state;
+	assert_non_null(set);
+	wss_pageset_limit(set, &budget);
+	assert_int_equal(wss_pageset_add(set, 0, PAGES), PAGES);
+	assert_int_equal(wss_pageset_remove(set, 0, PAGES), PAGES);
+	for (uint64_t page = 0; page < PAGES && changed >= 0; page += 128) {
+		changed = wss_pageset_add(set, page, 1);
+		count += changed > 0;
+	}
+	assert_true(changed < 0 && budget.exceeded);
+	assert_true(count > 300 && budget.used_bytes <= budget.limit_bytes);
+	assert_int_equal(wss_pageset_count(set), count);
+	assert_int_equal(wss_pageset_count_run(set, (struct wss_run){ 0, PAGES }), count);
+	wss_pageset_free(set);
+	assert_int_equal(budget.used_bytes, 0);
+}
+
+/* 16 TiB that come and go cost as much as a page: some 100,000 times are done at once. */
+static void test_vast_runs(void **state)
+{
+	struct wss_pageset *set = wss_pageset_new(WSS_PAGESET_MAX_PAGES);
+	struct wss_pageset *taken = wss_pageset_new(WSS_PAGESET_MAX_PAGES);
+	const uint64_t n = WSS_PAGESET_MAX_PAGES - 100;
+
+	(void)state;
+	for (uint64_t i = 0; i < 100000; i++) {
+		uint64_t first = 1 + i % 90;
+
+		assert_int_equal(wss_pageset_add(set, first, n), n);
+		assert_int_equal(wss_pageset_add(taken, 50, n), n);
+		assert_int_equal(wss_pageset_take_out(set, taken, set), 0);
+		assert_int_equal(wss_pageset_keep(taken, set), 0);
+		assert_int_equal(wss_pageset_count(set), n);
+		assert_int_equal(wss_pageset_count(taken), first > 50 ? n - (first - 50) : n - (50 - first));
+		assert_int_equal(wss_pageset_remove(set, 0, WSS_PAGESET_MAX_PAGES), n);
+		assert_true(wss_pageset_remove(taken, 0, WSS_PAGESET_MAX_PAGES) > 0);
+	}
+	wss_pageset_free(set);
+	wss_pageset_free(taken);
 }
 
 static void test_limits(void **state)
@@ -210,6 +304,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_against_bytes),
 		cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_merge),
+		cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_vast_runs),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_top),

@@ -273,9 +273,10 @@ static uint64_t windows_of(uint64_t page)
 
 static void test_hot_ranges(void **state)
 {
-	const struct replayer to_slice = { NULL, wss_heat_slice_change, wss_heat_slice_end };
+	const struct replayer to_heat = { NULL, wss_heat_change, wss_heat_end };
 	struct wss_page_range carry = { 0 };
-	struct wss_heat_slice slice;
+	struct wss_heat heat;
+	bool again = false;
 	uint64_t windows = 0, pages = 0, last = UINT64_MAX;
 	struct wss_top top;
 
@@ -283,15 +284,17 @@ static void test_hot_ranges(void **state)
 	random_script();
 	for (unsigned w = 0; w < WINDOWS; w++)
 		windows += !script->gap[w];
-	assert_int_equal(wss_heat_slice_init(&slice, PAGES, NULL), 0);
+	assert_int_equal(wss_heat_init(&heat, PAGES, NULL), 0);
 	assert_int_equal(wss_top_init(&top, PAGES, wss_range_hotter), 0);
-	wss_heat_slice_start(&slice, 0, PAGES);
 	/* The same recording twice: twice as often. */
 	for (int i = 0; i < 2; i++) {
-		wss_heat_slice_recording(&slice, windows);
-		replay(&to_slice, &slice);
+		wss_heat_recording(&heat, windows);
+		replay(&to_heat, &heat);
 	}
-	wss_heat_slice_ranges(&slice, &recording, &carry, &top);
+	while (wss_heat_slice(&heat, &again, NULL) > 0) {
+		assert_false(again);
+		wss_heat_ranges(&heat, &recording, &carry, &top);
+	}
 	wss_heat_flush(&carry, &top);
 	wss_top_sort(&top);
 	for (size_t i = 0; i < top.n; i++) {
@@ -308,7 +311,7 @@ static void test_hot_ranges(void **state)
 		pages -= windows_of(i) > 0;
 	assert_int_equal(pages, 0);
 	wss_top_free(&top);
-	wss_heat_slice_free(&slice);
+	wss_heat_free(&heat);
 }
 
 static void test_heatmap(void **state)
@@ -320,6 +323,7 @@ static void test_heatmap(void **state)
 	random_script();
 	assert_int_equal(wss_heatmap_new(&recording, WINDOWS * SECOND, &map, NULL), 0);
 	replay(&to_map, map);
+	wss_heatmap_finish(map);
 	assert_int_equal(map->n_columns, WINDOWS);
 	assert_in_range(map->n_rows, 50, WSS_HEATMAP_ROWS + 2);
 	for (size_t r = 0; r < map->n_rows; r++) {

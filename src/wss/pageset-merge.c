@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Sets of pages made of others. What a result has in common with one of them is shared with it: so
+ * the next time it is found to be the same without being looked at, and the time taken follows
+ * what has changed since.
+ */
+#include "wss/pageset-private.h"
+
+static const struct wss_part nothing = { .full = false };
+
+static bool is_nothing(struct wss_part part)
+{
+	return !part.node && !part.full;
+}
+
+static bool is_all(struct wss_part part)
+{
+	return !part.node && part.full;
+}
+
+static struct wss_part share(struct wss_part part)
+{
+	if (part.node)
+		part.node->refs++;
+	return part;
+}
+
+/* A result under way, of parts from which it may turn out not to differ. */
+struct merge {
+	struct wss_pageset_budget *budget;
+	struct wss_node *node;
+	unsigned shift;
+	unsigned n; /* of its slots */
+};
+
+static int merge_begin(struct merge *merge, struct wss_pageset_budget *budget, unsigned shift,
+		       uint64_t mixed_at_most)
+{
+	*merge = (struct merge){ .budget = budget, .shift = shift };
+	merge->node = wss_node_new(budget, wss_bits(mixed_at_most));
+	return merge->node ? 0 : -1;
+}
+
+/* Slots come in their order. part: ours from now on. */
+static void merge_put(struct merge *merge, unsigned i, struct wss_part part)
+{
+	if (part.node) {
+		merge->node->mixed |= wss_node_bit(i);
+		merge->node->slots[merge->n++].node = part.node;
+	} else if (part.full) {
+		merge->node->full |= wss_node_bit(i);
+	}
+	merge->node->count += wss_part_count(part, merge->shift - WSS_NODE_BITS);
+}
+
+static void merge_put_word(struct merge *merge, unsigned i, uint64_t word)
+{
+	if (word == UINT64_MAX) {
+		merge->node->full |= wss_node_bit(i);
+	} else if (word) {
+		merge->node->mixed |= wss_node_bit(i);
+		merge->node->slots[merge->n++].word = word;
+	}
+	merge->node->count += (uint64_t)wss_bits(word);
+}
+
+static bool merge_is(const struct merge *merge, struct wss_part part)
+{
+	const struct wss_node *node = merge->node;
+
+	if (!part.node || node->count != part.node->count || node->mixed != part.node->mixed ||
+	    node->full != part.node->full)
+		return false;
+	for (unsigned i = 0; i < merge->n; i++)
+		if (merge->shift == WSS_LEAF_SHIFT ? node->slots[i].word != part.node->slots[i].word
+						   : node->slots[i].node != part.node->slots[i].node)
+			return false;
+	return true;
+}
+
+/* The result: a or b where it is the same as one of them. */
+static struct wss_part merge_end(struct merge *merge, struct wss_part a, struct wss_part b)
+{
+	struct wss_part part = { .node = merge->node };
+
+	if (merge_is(merge, a))
+		part = share(a);
+	else if (merge_is(merge, b))
+		part = share(b);
+	else if (!part.node->mixed && !part.node->full)
+		part = nothing;
+	else if (!part.node->mixed && part.node->full == UINT64_MAX)
+		part = (struct wss_part){ .full = true };
+	if (part.node != merge->node)
+		wss_node_put(merge->budget, merge->node, merge->shift);
+	return part;
+}
+
+/* What is in both; ret: the caller's. */
+static int meet(struct wss_pageset_budget *budget, struct wss_part a, struct wss_part b,
+		unsigned shift, struct wss_part *ret)
+{
+	uint64_t some = (wss_part_full(a) | wss_part_mixed(a)) &
+			(wss_part_full(b) | wss_part_mixed(b));
+	struct merge merge;
+
+	if (!some || is_all(a) || is_all(b) || wss_part_same(a, b)) {
+		*ret = !some ? nothing : share(is_all(a) ? b : a);
+		return 0;
+	}
+	if (merge_begin(&merge, budget, shift, some) < 0)
+		return -1;
+	for (uint64_t left = some; left; left &= left - 1) {
+		unsigned i = (unsigned)__builtin_ctzll(left);
+		struct wss_part slot;
+
+		if (shift == WSS_LEAF_SHIFT) {
+			merge_put_word(&merge, i, wss_part_word(a, i) & wss_part_word(b, i));
+			continue;
+		}
+		if (meet(budget, wss_part_slot(a, i), wss_part_slot(b, i), shift - WSS_NODE_BITS,
+			 &slot) < 0) {
+			wss_node_put(budget, merge.node, shift);
+			return -1;
+		}
+		merge_put(&merge, i, slot);
+	}
+	*ret = merge_end(&merge, a, b);
+	return 0;
+}
+
+/* What is in set, unless it is in gone and not in but; ret: the caller's. */
+static int leave(struct wss_pageset_budget *budget, struct wss_part set, struct wss_part gone,
+		 struct wss_part but, unsigned shift, struct wss_part *ret)
+{
+	uint64_t some = wss_part_full(set) | wss_part_mixed(set);
+	struct merge merge;
+
+	if (is_nothing(set) || is_nothing(gone) || is_all(but) || wss_part_same(set, but) ||
+	    wss_part_same(gone, but)) {
+		*ret = share(set);
+		return 0;
+	}
+	if (is_all(gone))
+		return meet(budget, set, but, shift, ret);
+	/* All of it goes. */
+	some &= ~(wss_part_full(gone) & ~(wss_part_full(but) | wss_part_mixed(but)));
+	if (merge_begin(&merge, budget, shift, some) < 0)
+		return -1;
+	for (uint64_t left = some; left; left &= left - 1) {
+		unsigned i = (unsigned)__builtin_ctzll(left);
+		struct wss_part slot;
+
+		if (shift == WSS_LEAF_SHIFT) {
+			merge_put_word(&merge, i, wss_part_word(set, i) & (~wss_part_word(gone, i) |
+									   wss_part_word(but, i)));
+			continue;
+		}
+		if (leave(budget, wss_part_slot(set, i), wss_part_slot(gone, i),
+			  wss_part_slot(but, i), shift - WSS_NODE_BITS, &slot) < 0) {
+			wss_node_put(budget, merge.node, shift);
+			return -1;
+		}
+		merge_put(&merge, i, slot);
+	}
+	*ret = merge_end(&merge, set, but);
+	return 0;
+}
+
+/* Puts a part in the place of the set's root, which is always a node. */
+static int replace(struct wss_pageset *set, struct wss_part part)
+{
+	struct wss_node *root = part.node;
+
+	if (!root) {
+		root = wss_node_new(set->budget, 0);
+		if (!root)
+			return -1;
+		root->full = part.full ? UINT64_MAX : 0;
+		root->count = wss_part_count(part, set->shift);
+	}
+	wss_node_put(set->budget, set->root, set->shift);
+	set->root = root;
+	set->count = root->count;
+	return 0;
+}
+
+int wss_pageset_keep(struct wss_pageset *set, const struct wss_pageset *other)
+{
+	struct wss_part part;
+
+	wss_pageset_settle(set);
+	wss_pageset_settle(other);
+	if (meet(set->budget, (struct wss_part){ .node = set->root },
+		 (struct wss_part){ .node = other->root }, set->shift, &part) < 0)
+		return -1;
+	return replace(set, part);
+}
+
+int wss_pageset_take_out(struct wss_pageset *set, const struct wss_pageset *gone,
+			 const struct wss_pageset *but)
+{
+	struct wss_part part;
+
+	wss_pageset_settle(set);
+	wss_pageset_settle(gone);
+	wss_pageset_settle(but);
+	if (leave(set->budget, (struct wss_part){ .node = set->root },
+		  (struct wss_part){ .node = gone->root }, (struct wss_part){ .node = but->root },
+		  set->shift, &part) < 0)
+		return -1;
+	return replace(set, part);
+}

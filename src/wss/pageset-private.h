@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The tree that a set of pages is made of. A node has 64 slots, each of them empty, full, or
+ * mixed; only the mixed ones take memory. The slots of a leaf are words of 64 pages, those of
+ * the nodes above it are nodes. Sets share nodes until one of them changes, so that copies cost
+ * nothing, and what two sets have in common is neither kept nor walked through twice.
+ */
+#ifndef WSS_WSS_PAGESET_PRIVATE_H
+#define WSS_WSS_PAGESET_PRIVATE_H
+
+#include "wss/pageset.h"
+
+/* Pages of a slot, as a power of two: of a leaf's slots, and how much more a level further up. */
+#define WSS_LEAF_SHIFT 6
+#define WSS_NODE_BITS 6
+#define WSS_NODE_SLOTS 64U
+#define WSS_NODE_LEVELS 5
+
+union wss_slot {
+	uint64_t word;
+	struct wss_node *node;
+};
+
+struct wss_node {
+	uint32_t refs;
+	uint32_t room; /* of slots */
+	uint64_t count; /* pages in it */
+	uint64_t mixed; /* bit i: slot i is mixed, and is in slots[], which has only these, in order */
+	uint64_t full;	/* bit i: all pages of slot i are in; never together with mixed */
+	union wss_slot slots[];
+};
+
+/* A part of a set: a node, or all of it or nothing. */
+struct wss_part {
+	struct wss_node *node; /* NULL: all or nothing */
+	bool full;
+};
+
+struct wss_pageset {
+	uint64_t n_pages;
+	uint64_t count;
+	unsigned shift; /* of the root's slots */
+	struct wss_node *root;
+	struct wss_pageset_budget *budget; /* may be NULL */
+	/*
+	 * The leaf that was changed last, and the nodes above it, root first: none of them
+	 * is shared. What the nodes above do not count yet is pending.
+	 */
+	struct {
+		bool valid;
+		uint64_t leaf; /* its number */
+		unsigned depth;
+		struct wss_node *path[WSS_NODE_LEVELS];
+		uint64_t pending; /* modulo 2^64 */
+	} finger;
+};
+
+/* How many bits are set. Without an instruction for it, what compilers call is slower. */
+static inline unsigned wss_bits(uint64_t word)
+{
+#ifdef __POPCNT__
+	return (unsigned)__builtin_popcountll(word);
+#else
+	word -= word >> 1 & 0x5555555555555555;
+	word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
+	word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0f;
+	return (unsigned)(word * 0x0101010101010101 >> 56);
+#endif
+}
+
+static inline uint64_t wss_node_bit(unsigned i)
+{
+	return 1ULL << i;
+}
+
+/* Bits first to end - 1; first < end <= 64. */
+static inline uint64_t wss_node_mask(unsigned first, unsigned end)
+{
+	return UINT64_MAX << first & UINT64_MAX >> (64 - end);
+}
+
+static inline unsigned wss_node_place(const struct wss_node *node, unsigned i)
+{
+	uint64_t below = wss_node_bit(i) - 1, mixed = node->mixed & below;
+
+	/* Counting bits takes longer than all else that is done for most changes. */
+	return mixed == below ? i : mixed ? wss_bits(mixed) : 0;
+}
+
+static inline uint64_t wss_part_full(struct wss_part part)
+{
+	return part.node ? part.node->full : part.full ? UINT64_MAX : 0;
+}
+
+static inline uint64_t wss_part_mixed(struct wss_part part)
+{
+	return part.node ? part.node->mixed : 0;
+}
+
+static inline bool wss_part_same(struct wss_part a, struct wss_part b)
+{
+	return a.node == b.node && (a.node || a.full == b.full);
+}
+
+/* Slot i of a node that is no leaf. */
+static inline struct wss_part wss_part_slot(struct wss_part part, unsigned i)
+{
+	if (!part.node)
+		return part;
+	if (part.node->mixed & wss_node_bit(i))
+		return (struct wss_part){
+			.node = part.node->slots[wss_node_place(part.node, i)].node
+		};
+	return (struct wss_part){ .full = part.node->full & wss_node_bit(i) };
+}
+
+/* Slot i of a leaf. */
+static inline uint64_t wss_part_word(struct wss_part part, unsigned i)
+{
+	if (!part.node)
+		return part.full ? UINT64_MAX : 0;
+	if (part.node->mixed & wss_node_bit(i))
+		return part.node->slots[wss_node_place(part.node, i)].word;
+	return part.node->full & wss_node_bit(i) ? UINT64_MAX : 0;
+}
+
+/* Pages of a part whose slots are of so many. */
+static inline uint64_t wss_part_count(struct wss_part part, unsigned shift)
+{
+	return part.node ? part.node->count : part.full ? (uint64_t)WSS_NODE_SLOTS << shift : 0;
+}
+
+/* A node with room for so many slots, and no page; NULL when memory or the budget is short. */
+struct wss_node *wss_node_new(struct wss_pageset_budget *budget, unsigned room);
+
+/* Has a node that has none below it count for another budget, whatever is left of that. */
+void wss_node_move(const struct wss_node *node, struct wss_pageset_budget *from,
+		   struct wss_pageset_budget *to);
+
+/* One reference less; what nobody refers to any more is freed. shift: of its slots. */
+void wss_node_put(struct wss_pageset_budget *budget, struct wss_node *node, unsigned shift);
+
+/* Makes *node one that nobody else refers to. -1 when memory is short. */
+int wss_node_own(struct wss_pageset_budget *budget, struct wss_node **node, unsigned shift);
+
+/*
+ * Makes slot i, which is not mixed, a mixed one; *node is nobody else's, and may move. Gives
+ * the slot, to be filled in; NULL when memory is short.
+ */
+union wss_slot *wss_node_insert(struct wss_pageset_budget *budget, struct wss_node **node,
+				unsigned i);
+
+/* Makes the mixed slots of mask full or empty ones; their nodes are put. */
+void wss_node_remove(struct wss_pageset_budget *budget, struct wss_node *node, unsigned shift,
+		     uint64_t mask, bool full);
+
+/* Counts what the finger has not yet, before anything but the finger's leaf is used. */
+void wss_pageset_settle(const struct wss_pageset *set);
+
+#endif

@@ -1,0 +1,131 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Recordings that are meant to cost their reader much: whatever a file of up to 32 MiB says, it is
+# read or refused within 2 s of CPU time and 256 MiB, and a stop is heeded within 200 ms.
+
+virt_wss=$WSS_BUILDDIR/virt-wss
+mkhostile=$WSS_BUILDDIR/tests/tools/mkhostile
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	[ -x /usr/bin/time ] || skip "needs time"
+	cd "$BATS_TEST_TMPDIR" || return 1
+	# Nothing here may need libvirt.
+	export LIBVIRT_DEFAULT_URI=nonsense:///
+}
+
+# Ends well or with one line of error, within what it may take.
+within() { # ARGUMENT...
+	local status=0 seconds kib
+	# SIGXCPU ends what takes twice as long; others use the machine, too.
+	(ulimit -t 4 && exec /usr/bin/time -q -o cost -f '%U %S %M' "$virt_wss" "$@" >out 2>err) ||
+		status=$?
+	read -r seconds kib < <(awk 'END { print $1 + $2, $3 }' cost)
+	echo "$*: status $status, $seconds s, $kib KiB: $(head -c 300 err)"
+	[ "$status" -le 1 ] && [ "$kib" -le $((256 * 1024)) ] &&
+		awk -v s="$seconds" 'BEGIN { exit !(s <= 2) }' &&
+		[ "$(grep -c error: err)" = "$status" ] && { [ "$status" = 0 ] || [ ! -s out ]; }
+}
+
+all_commands() { # FILE
+	within report "$1" &&
+		within report "$1" --output json &&
+		within report "$1" --output csv &&
+		within report "$1" --salvage --viewport 1us:2h --plot p.svg &&
+		within heatmap "$1" --plot p.svg &&
+		within heatmap "$1" --hot-first --limit 100000 --output json &&
+		within diff "$1@1us" "$1" --output json &&
+		within diff "$1@1us" "$1@2us" --verbose --output csv
+}
+
+@test "every kind of them, small" {
+	local kind
+	for kind in $("$mkhostile"); do
+		"$mkhostile" "$kind" r $((3 << 20))
+		all_commands r
+		rm -f r
+	done
+}
+
+@test "the worst, of 32 MiB" {
+	local kind
+	for kind in single-pages unshared windows balloon; do
+		"$mkhostile" "$kind" r
+		within report r --output json
+		within heatmap r --hot-first --limit 1000
+		rm -f r
+	done
+}
+
+@test "what is read is exact, however it was written" {
+	"$mkhostile" alternate-most r 100000
+	"$virt_wss" report r --output csv >intervals.csv
+	# All but two of 2^32 pages, in every other window.
+	awk -F , 'NR > 1 && $4 != (NR % 2 ? 0 : (2 ^ 32 - 2) * 4096) { bad = 1 } END { exit bad || NR < 100 }' \
+		intervals.csv
+	"$mkhostile" hotter r 1000000
+	"$virt_wss" heatmap r --hot-first --limit 1 --output json |
+		grep -q '"windows": [0-9]*, "ranges": [0-9]*'
+}
+
+@test "marks of any order come out in theirs" {
+	"$mkhostile" marks-descending r
+	"$virt_wss" report r --output json >out.json
+	perl -MJSON::PP -e '$j = decode_json(join("", <STDIN>)); $last = 0;
+		for (@{$j->{marks}}) { $_->{seconds} >= $last or die "order"; $last = $_->{seconds} }
+		@{$j->{marks}} == 65536 or die "number"' <out.json
+}
+
+@test "more ranges than anybody reads are refused, not printed" {
+	"$mkhostile" single-pages r $((3 << 20))
+	run --separate-stderr "$virt_wss" diff r@1us r@0s --verbose
+	echo "$status: $stderr"
+	[ "$status" = 1 ] && [ -z "$output" ]
+	grep -q 'more than 1000000 ranges differ: --limit N' <<<"$stderr"
+	"$virt_wss" diff r@1us r@0s --limit 3 >/dev/null
+}
+
+# Its CPU time behind the signal: the machine may have others to serve.
+stopped() { # ARGUMENT...
+	perl -e '
+		use POSIX ":sys_wait_h";
+		my $hz = POSIX::sysconf(&POSIX::_SC_CLK_TCK);
+		my $pid = fork() // die;
+		if (!$pid) {
+			open(STDOUT, ">", "/dev/null");
+			exec(@ARGV) or die;
+		}
+		sub cpu {
+			open(my $f, "<", "/proc/$pid/stat") or return -1;
+			my @w = split(" ", (split(/\) /, <$f>))[1]);
+			return ($w[11] + $w[12]) / $hz;
+		}
+		my $deadline = time() + 60;
+		while (cpu() < 0.1) {
+			die "it ended too early\n" if waitpid($pid, WNOHANG) == $pid;
+			die "it does not get on\n" if time() > $deadline;
+			select(undef, undef, undef, 0.005);
+		}
+		my $before = cpu();
+		kill("TERM", $pid);
+		waitpid($pid, 0);
+		my (undef, undef, $user, $system) = times();
+		printf "%s: status %d, %.2f s of CPU time behind the signal\n", "@ARGV", $? >> 8,
+			$user + $system - $before;
+		exit(!($? >> 8 == 143 && $user + $system - $before < 0.2));' \
+		"$virt_wss" "$@"
+}
+
+@test "a stop is heeded at once" {
+	"$mkhostile" random r $((64 << 20))
+	stopped report r
+	stopped heatmap r --plot p.svg
+	[ ! -e p.svg ]
+	stopped heatmap r --hot-first
+	stopped diff r r
+	"$mkhostile" windows w
+	stopped report w --output json
+	stopped report w --output csv
+}

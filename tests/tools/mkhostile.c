@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Makes recordings that are valid, or nearly so, and meant to cost their reader much:
+ *
+ *   mkhostile KIND FILE [BYTES]
+ *
+ * of about so many bytes [33554432]. Without arguments it lists the kinds, one a line.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "rec/codec.h"
+#include "rec/tokens.h"
+
+#define PAGES WSS_PAGESET_MAX_PAGES
+#define PAYLOAD_BYTES (512U << 10)
+/* What a frame, an interval's beginning and its end take, near enough. */
+#define INTERVAL_BYTES 64
+
+struct output {
+	FILE *stream;
+	uint32_t seed, sequence;
+	uint64_t bytes, limit;
+	/* Of the interval under way. */
+	uint8_t data[PAYLOAD_BYTES + INTERVAL_BYTES];
+	struct wss_buffer payload;
+	struct wss_token_state tokens;
+	uint8_t flags;
+	uint64_t counts[3];
+	uint64_t windows, step_ns;
+	uint64_t random;
+};
+
+static struct wss_recording recording;
+
+static void die(const char *what)
+{
+	fprintf(stderr, "mkhostile: %s\n", what);
+	exit(1);
+}
+
+static uint64_t random_below(struct output *out, uint64_t limit)
+{
+	out->random ^= out->random << 13;
+	out->random ^= out->random >> 7;
+	out->random ^= out->random << 17;
+	return out->random % limit;
+}
+
+static void write_frame(struct output *out, enum wss_frame_type type, uint8_t flags,
+			const uint8_t *payload, size_t length)
+{
+	const struct wss_frame frame = {
+		.type = (uint8_t)type, .flags = flags, .length = (uint32_t)length,
+		.sequence = out->sequence++,
+		.payload_crc = wss_crc32c(out->seed, payload, length),
+	};
+	uint8_t head[WSS_REC_FRAME_BYTES];
+
+	wss_rec_encode_frame(&frame, out->seed, head);
+	fwrite(head, sizeof(head), 1, out->stream);
+	fwrite(payload, 1, length, out->stream);
+	out->bytes += sizeof(head) + length;
+}
+
+/* regions of the same length, with holes between them or without. */
+static void open_file(struct output *out, const char *path, size_t regions, uint64_t hole)
+{
+	static uint8_t data[1 << 17];
+	size_t size;
+
+	recording = (struct wss_recording){ .tool = "hostile", .domain = "web1", .method = "mmu",
+					    .granularity_bytes = 4096, .n_regions = regions,
+					    .interval_ns = 1000, .window_ns = 1000 };
+	for (size_t i = 0; i < regions; i++)
+		recording.regions[i] = (struct wss_region){
+			.start = i * ((PAGES / regions << 12) + hole),
+			.length = PAGES / regions << 12,
+			.kind = WSS_REGION_HIGH,
+			.node = (int)i,
+		};
+	size = wss_rec_encode_header(&recording, data, sizeof(data), &out->seed);
+	out->stream = fopen(path, "we");
+	if (!size || !out->stream)
+		die("cannot make the file");
+	fwrite(data, size, 1, out->stream);
+	out->bytes = size;
+	out->step_ns = 1000;
+}
+
+static bool room(const struct output *out, size_t bytes)
+{
+	return out->bytes + out->payload.length + bytes + INTERVAL_BYTES <= out->limit;
+}
+
+static void begin(struct output *out)
+{
+	const struct wss_interval interval = { .start_ns = out->windows * out->step_ns,
+					       .end_ns = (out->windows + 1) * out->step_ns };
+
+	out->payload = (struct wss_buffer){ .data = out->data, .size = sizeof(out->data) };
+	out->tokens = (struct wss_token_state)WSS_TOKEN_STATE_INIT;
+	out->flags = WSS_FRAME_FIRST;
+	wss_rec_encode_interval(&out->payload, &interval);
+}
+
+static void run(struct output *out, enum wss_change change, uint64_t gfn, uint64_t n)
+{
+	if (out->payload.length > PAYLOAD_BYTES) {
+		write_frame(out, WSS_FRAME_INTERVAL, out->flags, out->data, out->payload.length);
+		out->payload.length = 0;
+		out->tokens = (struct wss_token_state)WSS_TOKEN_STATE_INIT;
+		out->flags = 0;
+	}
+	/* A list begins anew where it goes back. */
+	if (gfn < out->tokens.gfn)
+		out->tokens.change = WSS_CHANGES;
+	wss_token_put_run(&out->payload, &out->tokens, change, gfn, n);
+	out->counts[change / 2] += change % 2 ? 0 - n : n;
+}
+
+static void end(struct output *out)
+{
+	wss_token_put_counts(&out->payload, out->counts);
+	write_frame(out, WSS_FRAME_INTERVAL, out->flags | WSS_FRAME_LAST, out->data,
+		    out->payload.length);
+	out->payload.length = 0;
+	out->windows++;
+}
+
+static void window(struct output *out, enum wss_change change, uint64_t gfn, uint64_t n)
+{
+	begin(out);
+	if (n)
+		run(out, change, gfn, n);
+	end(out);
+}
+
+static void mark(struct output *out, uint64_t time_ns)
+{
+	uint8_t data[64];
+	struct wss_buffer payload = { .data = data, .size = sizeof(data) };
+
+	wss_buffer_number(&payload, time_ns);
+	wss_buffer_text(&payload, "m");
+	write_frame(out, WSS_FRAME_MARK, 0, data, payload.length);
+}
+
+static void make_few(struct output *out)
+{
+	window(out, WSS_CHANGE_TOUCHED, 0, PAGES);
+	window(out, WSS_CHANGE_UNTOUCHED, 1, PAGES / 2);
+}
+
+static void make_marks(struct output *out, bool descending)
+{
+	window(out, WSS_CHANGE_TOUCHED, 0, 4);
+	for (uint32_t i = 0; i < WSS_REC_MARKS_MAX && room(out, 40); i++)
+		mark(out, descending ? WSS_REC_TIME_MAX_NS - i : 7);
+}
+
+static void make_marks_descending(struct output *out)
+{
+	make_marks(out, true);
+}
+
+static void make_marks_equal(struct output *out)
+{
+	make_marks(out, false);
+}
+
+static void make_windows(struct output *out)
+{
+	while (room(out, 0) && out->windows < WSS_REC_INTERVALS_MAX)
+		window(out, WSS_CHANGE_TOUCHED, out->windows, out->windows < 8);
+}
+
+/* Levels that change every two windows: as many phases as can be. */
+static void make_phases(struct output *out)
+{
+	while (room(out, 20) && out->windows < WSS_REC_INTERVALS_MAX)
+		window(out, out->windows % 4 ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED, 0,
+		       out->windows % 2 ? 0 : 100000);
+}
+
+/* All of the memory comes and goes. */
+static void make_alternate(struct output *out, uint64_t first, uint64_t n)
+{
+	while (room(out, 20) && out->windows < WSS_REC_INTERVALS_MAX)
+		window(out, out->windows % 2 ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED, first, n);
+}
+
+static void make_alternate_all(struct output *out)
+{
+	make_alternate(out, 0, PAGES);
+}
+
+static void make_alternate_most(struct output *out)
+{
+	make_alternate(out, 1, PAGES - 2);
+}
+
+static void make_centuries(struct output *out)
+{
+	out->step_ns = WSS_REC_TIME_MAX_NS / WSS_REC_INTERVALS_MAX;
+	make_alternate(out, 33333, PAGES - 77777);
+}
+
+static void make_alternate_regions(struct output *out)
+{
+	uint64_t n = PAGES / WSS_REGIONS_MAX;
+
+	while (room(out, WSS_REGIONS_MAX * 16) && out->windows < WSS_REC_INTERVALS_MAX) {
+		begin(out);
+		for (uint64_t i = 0; i < WSS_REGIONS_MAX; i++)
+			run(out, out->windows % 2 ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED,
+			    i * (n + 4096), n);
+		end(out);
+	}
+}
+
+/* Runs of n pages, so many apart, in one window behind a first one; then one page of each leaf again. */
+static void make_runs(struct output *out, uint64_t distance, uint64_t n, uint64_t again)
+{
+	uint64_t end_gfn = 0;
+
+	window(out, WSS_CHANGE_TOUCHED, PAGES - 1, 1);
+	begin(out);
+	for (uint64_t gfn = distance; gfn + n < PAGES - 1 && gfn < (WSS_REC_PARTS_MAX - 2) * 32768ULL &&
+	     room(out, again); gfn += n + distance) {
+		run(out, WSS_CHANGE_TOUCHED, gfn, n);
+		end_gfn = gfn + n;
+	}
+	end(out);
+	for (int i = 0; i < 2 && again; i++) {
+		begin(out);
+		for (uint64_t gfn = distance; gfn < end_gfn && room(out, 20);
+		     gfn += (4096 + n + distance - 1) / (n + distance) * (n + distance))
+			run(out, WSS_CHANGE_UNTOUCHED, gfn + (uint64_t)i * (n > 1), 1);
+		end(out);
+	}
+}
+
+static void make_single_pages(struct output *out)
+{
+	make_runs(out, 1, 1, 0);
+}
+
+static void make_scattered(struct output *out)
+{
+	make_runs(out, 127, 127, 0);
+}
+
+static void make_straddling(struct output *out)
+{
+	make_runs(out, 64, 64, 2 << 20);
+}
+
+static void make_unshared(struct output *out)
+{
+	make_runs(out, 16, 16, 2 << 20);
+}
+
+static void make_thin(struct output *out)
+{
+	make_runs(out, 4000, 3, 0);
+}
+
+/* Here and there, forth and back. */
+static void make_random(struct output *out)
+{
+	static uint8_t in[PAGES >> 18];
+
+	window(out, WSS_CHANGE_TOUCHED, 0, 1);
+	begin(out);
+	while (room(out, 20)) {
+		uint64_t i = 1 + random_below(out, sizeof(in) - 1);
+
+		run(out, in[i] ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED, i << 18 | i % 4096 << 6,
+		    1);
+		in[i] = !in[i];
+		if (out->payload.length > PAYLOAD_BYTES) {
+			end(out);
+			begin(out);
+		}
+	}
+	end(out);
+}
+
+/* The balloon takes all, again and again, of a guest that touches every other run. */
+static void make_balloon(struct output *out)
+{
+	begin(out);
+	for (uint64_t gfn = 64; out->bytes + out->payload.length < out->limit / 2; gfn += 64)
+		run(out, WSS_CHANGE_TOUCHED, gfn, 32);
+	end(out);
+	while (room(out, 40) && out->windows < WSS_REC_INTERVALS_MAX) {
+		begin(out);
+		run(out, out->windows % 2 ? WSS_CHANGE_TOUCHED : WSS_CHANGE_UNTOUCHED, 64, 1);
+		run(out, out->windows % 2 ? WSS_CHANGE_BALLOONED : WSS_CHANGE_RETURNED, 0, PAGES);
+		end(out);
+	}
+}
+
+/* Each range hotter than the one before it. */
+static void make_hotter(struct output *out)
+{
+	for (uint64_t gfn = 1 << 20; room(out, 16384) && out->windows < WSS_REC_INTERVALS_MAX;) {
+		begin(out);
+		for (unsigned i = 0; i < 256; i++)
+			run(out, WSS_CHANGE_TOUCHED, gfn - (out->windows * 256 + i) * 2 % (1 << 20), 1);
+		end(out);
+		if (out->windows % 2048 == 0)
+			gfn += 1 << 20;
+	}
+}
+
+/* Written pages that have nothing to do with those that are touched. */
+static void make_written(struct output *out)
+{
+	while (room(out, 1 << 17) && out->windows < WSS_REC_INTERVALS_MAX) {
+		begin(out);
+		for (uint64_t i = 0; i < 32768; i++)
+			run(out, out->windows % 2 ? WSS_CHANGE_UNWRITTEN : WSS_CHANGE_WRITTEN,
+			    1 + i * 16384, 100);
+		end(out);
+	}
+}
+
+static void make_optional(struct output *out)
+{
+	window(out, WSS_CHANGE_TOUCHED, 0, 4);
+	while (room(out, 24))
+		write_frame(out, (enum wss_frame_type)77, WSS_FRAME_OPTIONAL, out->data, 0);
+}
+
+/* Its length says a TiB, all of it behind the first windows zeros that are nowhere. */
+static void make_hole(struct output *out)
+{
+	make_few(out);
+	fflush(out->stream);
+	if (ftruncate(fileno(out->stream), 1LL << 40) < 0)
+		die("cannot make it so long");
+}
+
+static const struct {
+	const char *name;
+	void (*make)(struct output *out);
+	size_t regions;
+	uint64_t hole;
+} kinds[] = {
+	{ "few", make_few, 1, 0 },
+	{ "marks-descending", make_marks_descending, 1, 0 },
+	{ "marks-equal", make_marks_equal, 1, 0 },
+	{ "windows", make_windows, 1, 0 },
+	{ "windows-regions", make_windows, WSS_REGIONS_MAX, 1 << 24 },
+	{ "phases", make_phases, 1, 0 },
+	{ "alternate-all", make_alternate_all, 1, 0 },
+	{ "alternate-most", make_alternate_most, 1, 0 },
+	{ "alternate-regions", make_alternate_regions, WSS_REGIONS_MAX, 1 << 24 },
+	{ "crossings", make_alternate_all, WSS_REGIONS_MAX, 0 },
+	{ "centuries", make_centuries, 1, 0 },
+	{ "single-pages", make_single_pages, 1, 0 },
+	{ "scattered", make_scattered, 1, 0 },
+	{ "straddling", make_straddling, 1, 0 },
+	{ "unshared", make_unshared, 1, 0 },
+	{ "thin", make_thin, 1, 0 },
+	{ "random", make_random, 1, 0 },
+	{ "random-regions", make_random, 64, 0 },
+	{ "balloon", make_balloon, 1, 0 },
+	{ "hotter", make_hotter, 1, 0 },
+	{ "written", make_written, 1, 0 },
+	{ "optional", make_optional, 1, 0 },
+	{ "hole", make_hole, 1, 0 },
+};
+
+int main(int argc, char **argv)
+{
+	static struct output out = { .limit = 32 << 20, .random = 0x9e3779b97f4a7c15 };
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (argc < 3) {
+			puts(kinds[i].name);
+			continue;
+		}
+		if (strcmp(argv[1], kinds[i].name) != 0)
+			continue;
+		if (argc > 3)
+			out.limit = strtoull(argv[3], NULL, 10);
+		open_file(&out, argv[2], kinds[i].regions, kinds[i].hole);
+		kinds[i].make(&out);
+		if (fclose(out.stream) != 0)
+			die("cannot write the file");
+		return 0;
+	}
+	return argc < 3 ? 0 : 2;
+}
