@@ -2,8 +2,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "jsonline.h"
 #include "query.h"
+
+/* A size that no memory has is refused: nobody adds such up. */
+static int get_bytes(struct json_object *obj, const char *key, uint64_t *ret_bytes,
+		     struct wss_error *err)
+{
+	if (qmp_get_uint64(obj, key, ret_bytes, err) < 0)
+		return -1;
+	if (*ret_bytes > WSS_BYTES_MAX)
+		return wss_error_set(err, WSS_ERR_FAILED, "\"%s\" is out of range", key);
+	return 0;
+}
 
 int qmp_query_memory_size(struct qmp *qmp, unsigned int timeout_ms,
 			  struct qmp_memory_size *ret_size, struct wss_error *err)
@@ -14,9 +26,9 @@ int qmp_query_memory_size(struct qmp *qmp, unsigned int timeout_ms,
 	if (qmp_execute(qmp, "query-memory-size-summary", NULL, timeout_ms, &reply, err) < 0)
 		return -1;
 	size.has_plugged = qmp_has(reply, "plugged-memory");
-	if (qmp_get_uint64(reply, "base-memory", &size.base_bytes, err) < 0 ||
+	if (get_bytes(reply, "base-memory", &size.base_bytes, err) < 0 ||
 	    (size.has_plugged &&
-	     qmp_get_uint64(reply, "plugged-memory", &size.plugged_bytes, err) < 0))
+	     get_bytes(reply, "plugged-memory", &size.plugged_bytes, err) < 0))
 		return wss_error_prefix(err, "QMP query-memory-size-summary");
 	*ret_size = size;
 	return 0;
@@ -62,10 +74,10 @@ static int copy_optional(struct json_object *obj, const char *key, char *ret_tex
 	return qmp_has(obj, key) ? qmp_copy_string(obj, key, ret_text, size, err) : 0;
 }
 
-static int get_optional_uint64(struct json_object *obj, const char *key, uint64_t *ret_value,
+static int get_optional_bytes(struct json_object *obj, const char *key, uint64_t *ret_value,
 			       struct wss_error *err)
 {
-	return qmp_has(obj, key) ? qmp_get_uint64(obj, key, ret_value, err) : 0;
+	return qmp_has(obj, key) ? get_bytes(obj, key, ret_value, err) : 0;
 }
 
 static int parse_memdev(struct json_object *obj, struct qmp_memdev *dev, struct wss_error *err)
@@ -75,7 +87,7 @@ static int parse_memdev(struct json_object *obj, struct qmp_memdev *dev, struct 
 		return -1;
 	if (copy_optional(obj, "id", dev->id, sizeof(dev->id), err) < 0)
 		return -1;
-	return qmp_get_uint64(obj, "size", &dev->size_bytes, err);
+	return get_bytes(obj, "size", &dev->size_bytes, err);
 }
 
 int qmp_query_memdev(struct qmp *qmp, unsigned int timeout_ms, struct qmp_memdev **ret_list,
@@ -111,12 +123,12 @@ static int parse_memory_device(struct json_object *obj, struct qmp_memory_device
 	    qmp_get_object(obj, "data", &data, err) < 0 ||
 	    copy_optional(data, "id", dev->id, sizeof(dev->id), err) < 0 ||
 	    copy_optional(data, "memdev", dev->memdev, sizeof(dev->memdev), err) < 0 ||
-	    get_optional_uint64(data, "addr", &dev->gpa, err) < 0 ||
-	    get_optional_uint64(data, "memaddr", &dev->gpa, err) < 0 ||
-	    get_optional_uint64(data, "size", &dev->size_bytes, err) < 0)
+	    get_optional_bytes(data, "addr", &dev->gpa, err) < 0 ||
+	    get_optional_bytes(data, "memaddr", &dev->gpa, err) < 0 ||
+	    get_optional_bytes(data, "size", &dev->size_bytes, err) < 0)
 		return -1;
 	dev->max_bytes = dev->size_bytes;
-	return get_optional_uint64(data, "max-size", &dev->max_bytes, err);
+	return get_optional_bytes(data, "max-size", &dev->max_bytes, err);
 }
 
 int qmp_query_memory_devices(struct qmp *qmp, unsigned int timeout_ms,

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "jsonline.h"
 
 /* Runs a command without arguments whose reply must be an object. */
@@ -147,6 +148,8 @@ int qmp_query_balloon(struct qmp *qmp, unsigned int timeout_ms,
 	}
 	if (qmp_get_uint64(reply, "actual", &balloon.actual_bytes, err) < 0)
 		return wss_error_prefix(err, "QMP query-balloon");
+	if (balloon.actual_bytes > WSS_BYTES_MAX)
+		return wss_error_set(err, WSS_ERR_FAILED, "QMP query-balloon: \"actual\" is out of range");
 	*ret_balloon = balloon;
 	return 0;
 }

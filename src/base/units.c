@@ -10,6 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/number.h"
+
 struct unit {
 	const char *name;
 	double factor;
@@ -75,7 +77,7 @@ static int parse_duration(const char *text, double min_ns, uint64_t max_ns, cons
 	if (ns < min_ns || ns >= 0x1p64 || (uint64_t)ns > max_ns)
 		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is not %s0 and at most %s", what,
 				     text, min_ns > 0 ? "more than " : "at least ", max);
-	*ret_ns = (uint64_t)ns;
+	*ret_ns = wss_u64_from_double(ns);
 	return 0;
 }
 
@@ -100,7 +102,7 @@ int wss_size_parse(const char *text, const char *what, uint64_t *ret_bytes, stru
 				     what, text);
 	if (bytes > 9e18)
 		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is too large", what, text);
-	*ret_bytes = (uint64_t)bytes;
+	*ret_bytes = wss_u64_from_double(bytes);
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/units.h"
 
 /* Of the round that the timer runs, where the policy names no other. */
@@ -75,7 +76,8 @@ int wss_balloon_look_statistics(struct wss_guest *guest, struct balloon_reports 
 	view->actual_bytes = amount(stats.actual);
 	view->rss_bytes = amount(stats.rss);
 	/* What the guest says counts while it is fresh. */
-	if (!stats.update_s.known || !stats.update_s.bytes || !stats.usable.known)
+	if (!stats.update_s.known || !stats.update_s.bytes ||
+	    stats.update_s.bytes > (uint64_t)WSS_TIME_MAX_S || !stats.usable.known)
 		return 0;
 	note_report(reports, stats.update_s.bytes, guest->state == WSS_GUEST_RUNNING);
 	if (reports->looked_s - reports->heard_s > STATISTICS_MAX_AGE_S)

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/plot.h"
@@ -182,7 +183,7 @@ static struct wss_value get_mean(const void *row)
 {
 	const struct wss_grid_point *point = ((const struct point_row *)row)->point;
 
-	return wss_value_number((uint64_t)(point->mean_bytes + 0.5), WSS_KIND_BYTES);
+	return wss_value_number(wss_u64_from_double(point->mean_bytes + 0.5), WSS_KIND_BYTES);
 }
 
 static struct wss_value get_min(const void *row)

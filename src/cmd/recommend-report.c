@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cmd/recommend.h"
 
+#include "base/number.h"
+
 static const struct recommend_row *cast(const void *row)
 {
 	return row;
@@ -120,7 +122,7 @@ static struct wss_value get_faults(const void *row)
 {
 	if (!has_what_if(row) || !cast(row)->has_missrate)
 		return wss_value_absent();
-	return wss_value_number((uint64_t)(cast(row)->faults_per_second + 0.5), WSS_KIND_COUNT);
+	return wss_value_number(wss_u64_from_double(cast(row)->faults_per_second + 0.5), WSS_KIND_COUNT);
 }
 
 static struct wss_value get_loss(const void *row)

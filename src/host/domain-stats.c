@@ -4,6 +4,7 @@
 #include <libvirt/virterror.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "host/conn-private.h"
 
 /* Of a domain that does not run libvirt gives the figures of its configuration. */
@@ -35,7 +36,9 @@ static struct wss_amount_bytes get_amount(virDomainStatsRecordPtr record, const 
 {
 	unsigned long long value;
 
-	if (virTypedParamsGetULLong(record->params, record->nparams, name, &value) != 1)
+	/* Guests say some of these figures: one that no memory can have is none. */
+	if (virTypedParamsGetULLong(record->params, record->nparams, name, &value) != 1 ||
+	    value > WSS_BYTES_MAX / factor)
 		return (struct wss_amount_bytes){ 0 };
 	return (struct wss_amount_bytes){ true, (uint64_t)value * factor };
 }
@@ -75,6 +78,9 @@ int wss_domain_balloon_stats(virDomainPtr dom, struct wss_balloon_stats *ret_sta
 		.major_faults = get_amount(records[0], "balloon.major_fault", 1),
 		.update_s = get_amount(records[0], "balloon.last-update", 1),
 	};
+	/* By the guest's clock, and QEMU's: a time that no clock shows is none. */
+	if (ret_stats->update_s.known && ret_stats->update_s.bytes > (uint64_t)WSS_TIME_MAX_S)
+		ret_stats->update_s = (struct wss_amount_bytes){ 0 };
 	virDomainStatsRecordListFree(records);
 	return 0;
 }
@@ -119,7 +125,7 @@ static bool sum_vcpus(virDomainStatsRecordPtr record, const char *field, uint64_
 		const char *dot = strncmp(p->field, "vcpu.", 5) ? NULL : strchr(p->field + 5, '.');
 
 		if (dot && !strcmp(dot + 1, field) && p->type == VIR_TYPED_PARAM_ULLONG) {
-			*ret_sum += p->value.ul;
+			*ret_sum = wss_u64_add(*ret_sum, p->value.ul);
 			found = true;
 		}
 	}

@@ -3,6 +3,7 @@
  * What is asked of libvirt without opening a guest: elements of ours in the domains'
  * metadata, sizes.
  */
+#include "base/number.h"
 #include "host/conn-private.h"
 
 #include <libvirt/virterror.h>
@@ -96,7 +97,7 @@ struct wss_amount_bytes wss_conn_host_memory(struct wss_conn *conn)
 
 	if (virNodeGetInfo(conn->vir, &info) < 0)
 		return (struct wss_amount_bytes){ 0 };
-	return (struct wss_amount_bytes){ true, (uint64_t)info.memory * 1024 };
+	return (struct wss_amount_bytes){ true, wss_u64_mul(info.memory, 1024) };
 }
 
 struct wss_amount_bytes wss_conn_assigned(struct wss_conn *conn, const char *uuid)
@@ -108,6 +109,6 @@ struct wss_amount_bytes wss_conn_assigned(struct wss_conn *conn, const char *uui
 	if (!dom || virDomainGetInfo(dom, &info) < 0)
 		return (struct wss_amount_bytes){ 0 };
 	return (struct wss_amount_bytes){
-		true, virDomainIsActive(dom) == 1 ? (uint64_t)info.maxMem * 1024 : 0
+		true, virDomainIsActive(dom) == 1 ? wss_u64_mul(info.maxMem, 1024) : 0
 	};
 }

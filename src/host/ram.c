@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/number.h"
 #include "base/units.h"
 
 #define STATUS_MAX (64U * 1024)
@@ -129,7 +130,7 @@ static void parse_detail(const char *line, struct vma *vma)
 		if (strncmp(line, smaps_fields[i].name, smaps_fields[i].len))
 			continue;
 		*(uint64_t *)((char *)vma + smaps_fields[i].offset) =
-			strtoull(line + smaps_fields[i].len, NULL, 10) * WSS_KIB;
+			wss_u64_mul(strtoull(line + smaps_fields[i].len, NULL, 10), WSS_KIB);
 		return;
 	}
 }
@@ -405,7 +406,7 @@ static bool status_bytes(const char *text, const char *name, uint64_t *ret_bytes
 
 	if (!at)
 		return false;
-	*ret_bytes = strtoull(at + strlen(name), NULL, 10) * WSS_KIB;
+	*ret_bytes = wss_u64_mul(strtoull(at + strlen(name), NULL, 10), WSS_KIB);
 	return true;
 }
 

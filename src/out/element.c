@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
 #define SECONDS_MAX 1e9
 #define BLANKS " \t\r\n"
 
@@ -92,7 +94,7 @@ int wss_element_seconds(const char *text, uint64_t *ret_ns)
 	seconds = strtod(text, &end);
 	if (end != text + len || !(seconds >= 0 && seconds <= SECONDS_MAX))
 		return -1;
-	*ret_ns = (uint64_t)(seconds * 1e9 + 0.5);
+	*ret_ns = wss_u64_from_double(seconds * 1e9 + 0.5);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/units.h"
 #include "out/axis.h"
 #include "out/svg.h"
@@ -147,7 +148,7 @@ static void draw_axes(FILE *f, const struct frame *frame)
 		double y = y_of(frame, b);
 
 		wss_svg_line(f, frame->left, y, frame->right, y, "grid");
-		wss_size_format((uint64_t)(b + 0.5), text, sizeof(text));
+		wss_size_format(wss_u64_from_double(b + 0.5), text, sizeof(text));
 		wss_svg_text(f, frame->left - 8, y + 5, WSS_ANCHOR_END, "tick", text);
 	}
 	draw_times(f, frame);
@@ -217,7 +218,7 @@ static void describe(const struct wss_growth *guest, char *text, size_t size)
 	if (grid->knee < grid->n) {
 		const struct wss_grid_point *point = &grid->points[grid->knee];
 
-		wss_size_format((uint64_t)point->mean_bytes, knee_size, sizeof(knee_size));
+		wss_size_format(wss_u64_from_double(point->mean_bytes), knee_size, sizeof(knee_size));
 		wss_duration_format(point->ns, knee_time, sizeof(knee_time));
 		snprintf(knee, sizeof(knee), ", knee at %s after %s", knee_size, knee_time);
 	}
@@ -332,7 +333,7 @@ void wss_growth_print(FILE *f, const struct wss_growth *guest, int width)
 		if (!point->n)
 			continue;
 		wss_duration_format(point->ns, time, sizeof(time));
-		wss_size_format((uint64_t)point->mean_bytes, size, sizeof(size));
+		wss_size_format(wss_u64_from_double(point->mean_bytes), size, sizeof(size));
 		if (point->high_bytes.known && point->high_bytes.value > point->max_bytes)
 			wss_size_format(point->high_bytes.value, high, sizeof(high));
 		bar = largest > 0 ? (int)lround(point->mean_bytes / largest * room) : 0;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/number.h"
 #include "base/units.h"
 #include "out/svg.h"
 
@@ -65,7 +66,7 @@ static void draw_guest(FILE *f, const struct frame *frame, const struct wss_miss
 
 	for (int i = 0; i <= STEPS; i++) {
 		double bytes = known * i / STEPS;
-		double rate = wss_missrate_at(&guest->missrate, (uint64_t)bytes, &bound);
+		double rate = wss_missrate_at(&guest->missrate, wss_u64_from_double(bytes), &bound);
 
 		line[i] = (struct wss_svg_point){ x_of(frame, bytes),
 						  y_of(frame, wss_missrate_loss(rate, fault_ns)) };

@@ -6,11 +6,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/number.h"
 #include "store/db.h"
-
-/* From the beginning of the year 0 to the end of 9999: the times that can be printed. */
-#define TIME_MIN (-62167219200)
-#define TIME_MAX 253402300799
 
 static int64_t to_i64(uint64_t value)
 {
@@ -40,6 +37,9 @@ static uint64_t column_u64(sqlite3_stmt *stmt, int at)
 static struct wss_amount column_amount(sqlite3_stmt *stmt, int at)
 {
 	if (sqlite3_column_type(stmt, at) != SQLITE_INTEGER)
+		return (struct wss_amount){ 0 };
+	/* More than any guest has, or negative: no figure. */
+	if (sqlite3_column_int64(stmt, at) < 0 || column_u64(stmt, at) > WSS_BYTES_MAX)
 		return (struct wss_amount){ 0 };
 	return wss_amount_of(column_u64(stmt, at));
 }
@@ -130,13 +130,20 @@ static int put_sample(struct wss_history *history, int64_t series, const struct 
 	return run(history, stmt, err);
 }
 
-/* Is that what samples can have added up to? The file may say anything. */
+static bool is_time(time_t time)
+{
+	return (int64_t)time >= WSS_TIME_MIN_S && (int64_t)time <= WSS_TIME_MAX_S;
+}
+
+/* Is that what samples of guests can have added up to? The file may say anything. */
 static bool is_possible(const struct wss_summary *summary)
 {
 	return summary->samples <= WSS_SUMMARY_DAY_MAX &&
 	       summary->degraded <= WSS_SUMMARY_DAY_MAX &&
-	       summary->sizes.total == summary->samples && summary->first >= TIME_MIN &&
-	       summary->first <= summary->last && summary->last <= TIME_MAX;
+	       summary->sizes.total == summary->samples && is_time(summary->first) &&
+	       summary->first <= summary->last && is_time(summary->last) &&
+	       summary->min_bytes <= WSS_BYTES_MAX && summary->max_bytes <= WSS_BYTES_MAX &&
+	       summary->sum_pages <= summary->samples * (WSS_BYTES_MAX / 4096);
 }
 
 /* A row of DB_SUMMARY_GET or DB_SUMMARIES. The caller frees it, also after an error. */
@@ -270,6 +277,8 @@ int wss_history_last(struct wss_history *history, const char *uuid, struct wss_a
 	r = sqlite3_step(stmt);
 	*ret_time = r == SQLITE_ROW ? column_amount(stmt, 0) : (struct wss_amount){ 0 };
 	sqlite3_reset(stmt);
+	if (ret_time->known && !is_time((time_t)ret_time->value))
+		*ret_time = (struct wss_amount){ 0 };
 	return r == SQLITE_ROW || r == SQLITE_DONE ? 0
 						   : wss_db_error(history, "cannot read it", err);
 }
@@ -349,7 +358,8 @@ static int newest(struct wss_history *history, int64_t id, struct wss_history_se
 	r = sqlite3_step(stmt);
 	series->time = series->summary.last;
 	if (r == SQLITE_ROW) {
-		series->time = sqlite3_column_int64(stmt, 0);
+		if (is_time(sqlite3_column_int64(stmt, 0)))
+			series->time = sqlite3_column_int64(stmt, 0);
 		series->wss_bytes = column_amount(stmt, 1);
 		series->maximum_bytes = column_amount(stmt, 2);
 		series->balloon_bytes = column_amount(stmt, 3);

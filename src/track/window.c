@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/units.h"
 #include "track/control.h"
 #include "track/hold.h"
@@ -308,7 +309,7 @@ uint64_t wss_window_next_ns(const struct wss_window *window)
 static void schedule_poll(struct wss_window *window, uint64_t now_ns)
 {
 	uint64_t since = now_ns - window->facts.start_ns;
-	uint64_t step = (uint64_t)((double)since * (POLL_FACTOR - 1));
+	uint64_t step = wss_u64_from_double((double)since * (POLL_FACTOR - 1));
 
 	if (step < FIRST_POLL_NS / 4)
 		step = FIRST_POLL_NS / 4;

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/number.h"
+
 #define PAGE 4096.0
 /* Growth below this a doubling of time is no growth any more. */
 #define KNEE_GROWTH 0.1
@@ -18,9 +20,8 @@ void wss_grid_init(struct wss_grid *grid, uint64_t from_ns, uint64_t to_ns)
 		steps = WSS_GRID_MAX - 1;
 	*grid = (struct wss_grid){ .n = steps + 1, .knee = steps + 1 };
 	for (size_t i = 0; i <= steps; i++)
-		grid->points[i].ns = (uint64_t)((double)from_ns *
-							pow(10, decades * (double)i / (double)steps) +
-						0.5);
+		grid->points[i].ns = wss_u64_from_double(
+			(double)from_ns * pow(10, decades * (double)i / (double)steps) + 0.5);
 	grid->points[0].ns = from_ns;
 	grid->points[steps].ns = to_ns;
 }
@@ -100,7 +101,7 @@ static void add_high(struct wss_grid_point *point, const struct wss_curve_point 
 		point->high_bytes.known = false;
 		return;
 	}
-	high = (uint64_t)(bytes + 0.5);
+	high = wss_u64_from_double(bytes + 0.5);
 	if (!point->high_bytes.known || high > point->high_bytes.value)
 		point->high_bytes = wss_amount_of(high);
 }
@@ -113,7 +114,7 @@ static void add_point(struct wss_grid_point *point, const struct wss_curve_point
 
 	if (!wss_curve_at(curve, n, point->ns, &bytes))
 		return;
-	rounded = (uint64_t)(bytes + 0.5);
+	rounded = wss_u64_from_double(bytes + 0.5);
 	if (!point->n || rounded < point->min_bytes)
 		point->min_bytes = rounded;
 	if (!point->n || rounded > point->max_bytes)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
 #define PAGE_SHIFT 12
 #define SUB_BITS 6
 #define SUB (1u << SUB_BITS)
@@ -122,7 +124,7 @@ uint64_t wss_histogram_percentile(const struct wss_histogram *histogram, double 
 	/* As a double a large total may be more than it is. */
 	if (rank >= (double)histogram->total)
 		return wss_histogram_at_rank(histogram, histogram->total);
-	return wss_histogram_at_rank(histogram, rank < 1 ? 1 : (uint64_t)rank);
+	return wss_histogram_at_rank(histogram, rank < 1 ? 1 : wss_u64_from_double(rank));
 }
 
 uint64_t wss_histogram_above(const struct wss_histogram *histogram, uint64_t bytes)

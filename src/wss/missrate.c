@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/number.h"
+
 #define PAGE 4096.0
 
 typedef struct wss_missrate_point point;
@@ -81,7 +83,7 @@ bool wss_missrate_from_summary(struct wss_missrate *missrate, const struct wss_s
 
 uint64_t wss_missrate_known_bytes(const struct wss_missrate *missrate)
 {
-	return (uint64_t)missrate->points[missrate->n - 1].bytes;
+	return wss_u64_from_double(missrate->points[missrate->n - 1].bytes);
 }
 
 static double segment(const struct wss_missrate *missrate, size_t i)

@@ -4,11 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/number.h"
 #include "wss/curve.h"
 
 #define FORMAT 1
-/* Of 4 KiB, on average over windows: so many are 8 EiB. */
-#define MEAN_PAGES_MAX (1ULL << 51)
+/* Of 4 KiB: no guest has more, and sums of them fit their types. */
+#define PAGES_MAX (WSS_BYTES_MAX / 4096)
 
 void wss_summary_free(struct wss_summary *summary)
 {
@@ -20,7 +21,7 @@ void wss_summary_free(struct wss_summary *summary)
 
 uint64_t wss_summary_time_ns(size_t k)
 {
-	return (uint64_t)(1e6 * pow(10, (double)k / WSS_SUMMARY_PER_DECADE) + 0.5);
+	return wss_u64_from_double(1e6 * pow(10, (double)k / WSS_SUMMARY_PER_DECADE) + 0.5);
 }
 
 static uint64_t pages_of(uint64_t bytes)
@@ -87,13 +88,14 @@ int wss_summary_merge(struct wss_summary *into, const struct wss_summary *from)
 		if (wss_histogram_merge(&into->curve[k].sizes, &from->curve[k].sizes) < 0)
 			return -1;
 		into->curve[k].n += from->curve[k].n;
-		into->curve[k].sum_pages += from->curve[k].sum_pages;
+		into->curve[k].sum_pages =
+			wss_u64_add(into->curve[k].sum_pages, from->curve[k].sum_pages);
 	}
 	if (from->samples && (!into->samples || from->min_bytes < into->min_bytes))
 		into->min_bytes = from->min_bytes;
 	if (from->max_bytes > into->max_bytes)
 		into->max_bytes = from->max_bytes;
-	into->sum_pages += from->sum_pages;
+	into->sum_pages = wss_u64_add(into->sum_pages, from->sum_pages);
 	span(into, from->first, from->last);
 	into->samples += from->samples;
 	into->degraded += from->degraded;
@@ -147,9 +149,7 @@ int wss_summary_decode_curve(const uint8_t *bytes, size_t len, struct wss_summar
 		    wss_histogram_decode(&at, end, &point->sizes) < 0)
 			return -1;
 		point->n = point->sizes.total;
-		/* Else nothing that is computed from sums of them need fit its type. */
-		if (point->n > WSS_SUMMARY_DAY_MAX ||
-		    point->sum_pages / (point->n ? point->n : 1) >= MEAN_PAGES_MAX)
+		if (point->n > WSS_SUMMARY_DAY_MAX || point->sum_pages > point->n * PAGES_MAX)
 			return -1;
 	}
 	return at == end ? 0 : -1;

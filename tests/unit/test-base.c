@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hosttest.h"
 
+#include <math.h>
+
 #include "base/error.h"
+#include "base/number.h"
 #include "base/units.h"
 
 static void test_error(void **unused)
@@ -128,6 +131,25 @@ static void test_hidden(void **unused)
 	assert_int_equal(wss_text_shown("\xed\xa0\x80"), 0);
 	assert_int_equal(wss_text_space("\xe3\x80\x80"), 3);
 	assert_int_equal(wss_text_space("x"), 0);
+}
+
+static void test_numbers_from_outside(void **unused)
+{
+	static const struct {
+		double number;
+		uint64_t integer;
+	} table[] = {
+		{ 0, 0 }, { 0.99, 0 }, { 1, 1 }, { 1.5, 1 }, { -1, 0 }, { -1e300, 0 },
+		{ 9007199254740993.0, 9007199254740992 }, { 18446744073709549568.0, 18446744073709549568U },
+		{ 18446744073709551616.0, UINT64_MAX }, { 1e300, UINT64_MAX },
+		{ INFINITY, UINT64_MAX }, { -INFINITY, 0 }, { NAN, 0 },
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		assert_true(wss_u64_from_double(table[i].number) == table[i].integer);
+	assert_true(wss_u64_add(UINT64_MAX, 1) == UINT64_MAX && wss_u64_add(2, 3) == 5);
+	assert_true(wss_u64_mul(1ULL << 40, 1ULL << 24) == UINT64_MAX && wss_u64_mul(6, 7) == 42);
 }
 
 static void test_duration(void **unused)
@@ -489,6 +511,7 @@ int main(void)
 		cmocka_unit_test(test_error),
 		cmocka_unit_test(test_sanitize),
 		cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_numbers_from_outside),
 		cmocka_unit_test(test_duration),
 		cmocka_unit_test(test_largest_duration),
 		cmocka_unit_test(test_size),

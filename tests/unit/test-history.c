@@ -529,6 +529,38 @@ static void forge(uint64_t samples, uint64_t degraded)
 	sqlite3_close(db);
 }
 
+/* Figures that no guest has: what is made of them would be wrong, or undefined. */
+static void test_figures_that_cannot_be(void **unused)
+{
+	static const char *const forged[] = {
+		"min_bytes = 4611686018427387904", "max_bytes = 9223372036854775807",
+		"sum_pages = 9223372036854775807", "first = 9223372036854775807",
+		"last = -9223372036854775808",
+	};
+	struct wss_history *history = open_history();
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history_series series;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
+		char sql[128];
+		sqlite3 *db;
+
+		fill(history, UUID_A, 5, NOW, 60);
+		assert_int_equal(wss_history_series(history, UUID_A, 0, 0, &series, &err), 1);
+		wss_summary_free(&series.summary);
+		snprintf(sql, sizeof(sql), "UPDATE summary SET %s", forged[i]);
+		assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+		assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+		assert_int_equal(wss_history_series(history, UUID_A, 0, 0, &series, &err), -1);
+		assert_error(&err, WSS_ERR_FAILED, "damaged");
+		wss_error_clear(&err);
+		assert_int_equal(sqlite3_exec(db, "DELETE FROM summary", NULL, NULL, NULL), SQLITE_OK);
+		sqlite3_close(db);
+	}
+	wss_history_close(history);
+}
+
 /* Sizing takes the longer the more windows there are: so many that it would never end are none. */
 static void test_windows_that_cannot_be(void **unused)
 {
@@ -875,6 +907,7 @@ int main(void)
 		TEST(test_damaged),
 		TEST(test_versions),
 		TEST(test_windows_that_cannot_be),
+		TEST(test_figures_that_cannot_be),
 		TEST(test_times_that_cannot_be),
 		TEST(test_hours_that_cannot_be),
 		TEST(test_tables_of_others),

@@ -545,6 +545,33 @@ static uint64_t reserve_of(bool autodeflate, uint64_t actual, uint64_t managed)
 	return wss_balloon_reserve(&look.view);
 }
 
+/* A guest's clock may say anything; what no clock shows is no report. */
+static void test_times_that_cannot_be(void **unused)
+{
+	static const uint64_t forged[] = { UINT64_MAX, 1ULL << 63, INT64_MAX, (1ULL << 63) + 5, 1ULL << 40 };
+	static const struct wss_guest_ops talks = { .balloon_stats = say };
+	struct wss_guest guest = { .ops = &talks, .state = WSS_GUEST_RUNNING };
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
+		struct wss_error err = WSS_ERROR_INIT;
+		struct balloon_reports reports = { 0 };
+		struct balloon_look look = { .facts = { 0 } };
+
+		said = (struct wss_balloon_stats){
+			.actual = { true, GIB },
+			.usable = { true, 300 * MIB },
+			.update_s = { true, forged[i] },
+		};
+		/* The second time it is no longer the first. */
+		for (int k = 0; k < 2; k++) {
+			assert_int_equal(wss_balloon_look_statistics(&guest, &reports, &look, &err), 0);
+			assert_false(look.facts.statistics);
+			assert_true(look.view.actual_bytes.known);
+		}
+	}
+}
+
 /* What Linux takes for all that it has: with autodeflate what is in the balloon, too. */
 static void test_what_a_kernel_keeps(void **unused)
 {
@@ -602,6 +629,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_to_the_floor),
 		cmocka_unit_test(test_disks_are_asked_now_and_then),
+		cmocka_unit_test(test_times_that_cannot_be),
 		cmocka_unit_test(test_what_a_kernel_keeps),
 		cmocka_unit_test(test_memory_that_is_plugged_in),
 		cmocka_unit_test(test_memory_that_is_unplugged),
