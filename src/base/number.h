@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Arithmetic on figures that come from outside: from files, guests, QEMU and libvirt. Nothing here
- * overflows, whatever they say: what does not fit becomes the largest number that does.
+ * Arithmetic on figures that come from outside: from files, guests, QEMU and libvirt. Nothing
+ * here overflows, whatever they say: what does not fit becomes the largest number that does.
  */
 #ifndef WSS_BASE_NUMBER_H
 #define WSS_BASE_NUMBER_H

@@ -13,9 +13,9 @@ int wss_text_character(const char *text);
 
 /*
  * Length of the character at text if it is not to be shown, and *ret_code: control and format
- * characters, which move a terminal's cursor or let the text around them appear in another order;
- * line and paragraph separators; what takes no room, so that two names look the same; and
- * noncharacters, which no XML may have. 0: it is another, or no valid UTF-8.
+ * characters, which move a terminal's cursor or let the text around them appear in another
+ * order; line and paragraph separators; what takes no room, so that two names look the same;
+ * and noncharacters, which no XML may have. 0: it is another, or no valid UTF-8.
  */
 int wss_text_hidden(const char *text, unsigned *ret_code);
 

@@ -7,12 +7,12 @@
 
 /*
  * A page that comes when n windows are left, the one under way included, and goes when m are
- * left was touched in n - m of them; one that stays, in n. Unsigned differences that wrap are as good
- * as signed ones, the sums being small.
+ * left was touched in n - m of them; one that stays, in n. Unsigned differences that wrap are
+ * as good as signed ones, the sums being small.
  *
  * A note is a page and the difference to the one before it. Those of a chunk lie one after
- * the other in store, two numbers each; a chunk with so many that one number for each of its pages
- * takes no more has these instead.
+ * the other in store, two numbers each; a chunk with so many that one number for each of its
+ * pages takes no more has these instead.
  */
 #define CHUNK WSS_PAGESET_CHUNK_PAGES
 /* Numbers in store: 64 MiB. */
@@ -20,8 +20,10 @@
 
 int wss_heat_init(struct wss_heat *heat, uint64_t pages, struct wss_error *err)
 {
-	*heat = (struct wss_heat){ .pages = pages, .counting = true, .kept = true,
-				   .n_chunks = (size_t)((pages + CHUNK - 1) / CHUNK) };
+	*heat = (struct wss_heat){.pages = pages,
+				  .counting = true,
+				  .kept = true,
+				  .n_chunks = (size_t)((pages + CHUNK - 1) / CHUNK)};
 	heat->notes = calloc(heat->n_chunks + 1, sizeof(*heat->notes));
 	heat->place = calloc(heat->n_chunks + 1, sizeof(*heat->place));
 	heat->differences = calloc(CHUNK, sizeof(*heat->differences));
@@ -49,8 +51,9 @@ static void keep(struct wss_heat *heat, uint64_t page, uint32_t difference)
 		heat->notes[page / CHUNK]++;
 	if (heat->kept && heat->n == heat->room) {
 		uint64_t room = heat->room ? 2 * heat->room : 4096;
-		uint32_t *store = room <= STORE_ROOM ? realloc(heat->store, room * sizeof(*store))
-						     : NULL;
+		uint32_t *store = room <= STORE_ROOM
+					  ? realloc(heat->store, room * sizeof(*store))
+					  : NULL;
 
 		heat->kept = store;
 		if (!store) {
@@ -94,7 +97,8 @@ static void note(struct wss_heat *heat, uint64_t page, uint32_t difference)
 		put(heat, page, difference);
 }
 
-int wss_heat_change(void *opaque, enum wss_change change, struct wss_run run, struct wss_error *err)
+int wss_heat_change(void *opaque, enum wss_change change, struct wss_run run,
+		    struct wss_error *err)
 {
 	struct wss_heat *heat = opaque;
 	uint32_t difference = heat->windows_left;
@@ -183,7 +187,7 @@ static void go_on(struct sum *sum, uint64_t page)
 			uint64_t value = carry->value;
 
 			wss_heat_flush(carry, sum->top);
-			*carry = (struct wss_page_range){ .first = at, .value = value };
+			*carry = (struct wss_page_range){.first = at, .value = value};
 		}
 		carry->n = carry->pages = (end < page ? end : page) - carry->first;
 	}
@@ -198,7 +202,7 @@ static void differ(struct sum *sum, uint64_t page, uint32_t difference)
 		return;
 	go_on(sum, page);
 	wss_heat_flush(sum->carry, sum->top);
-	*sum->carry = (struct wss_page_range){ .first = page, .value = value };
+	*sum->carry = (struct wss_page_range){.first = page, .value = value};
 }
 
 static void add_chunk(struct wss_heat *heat, size_t chunk, uint64_t from, struct sum *sum)
@@ -230,7 +234,7 @@ static void add_chunk(struct wss_heat *heat, size_t chunk, uint64_t from, struct
 void wss_heat_ranges(struct wss_heat *heat, const struct wss_recording *recording,
 		     struct wss_page_range *carry, struct wss_top *top)
 {
-	struct sum sum = { .carry = carry, .top = top };
+	struct sum sum = {.carry = carry, .top = top};
 	uint64_t from = 0, end = (uint64_t)heat->end * CHUNK;
 
 	wss_region_index_init(&sum.regions, recording);
@@ -247,5 +251,5 @@ void wss_heat_free(struct wss_heat *heat)
 	free(heat->place);
 	free(heat->store);
 	free(heat->differences);
-	*heat = (struct wss_heat){ .pages = 0 };
+	*heat = (struct wss_heat){.pages = 0};
 }

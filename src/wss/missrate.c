@@ -164,5 +164,5 @@ uint64_t wss_missrate_reach_bytes(const struct wss_missrate *missrate, double lo
 
 	if (rises > wanted)
 		reach += last->seconds * rises * log(rises / wanted);
-	return reach < 9e18 ? (uint64_t)reach : (uint64_t)9e18;
+	return reach < 9e18 ? wss_u64_from_double(reach) : (uint64_t)9e18;
 }

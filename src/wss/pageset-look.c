@@ -6,7 +6,7 @@
 
 static struct wss_part part_of(const struct wss_pageset *set)
 {
-	return set ? (struct wss_part){ .node = set->root } : (struct wss_part){ .full = false };
+	return set ? (struct wss_part){.node = set->root} : (struct wss_part){.full = false};
 }
 
 bool wss_pageset_has(const struct wss_pageset *set, uint64_t page)
@@ -15,10 +15,12 @@ bool wss_pageset_has(const struct wss_pageset *set, uint64_t page)
 
 	if (page >= set->n_pages)
 		return false;
-	for (unsigned shift = set->shift; part.node && shift > WSS_LEAF_SHIFT; shift -= WSS_NODE_BITS)
+	for (unsigned shift = set->shift; part.node && shift > WSS_LEAF_SHIFT;
+	     shift -= WSS_NODE_BITS)
 		part = wss_part_slot(part, (unsigned)(page >> shift) % WSS_NODE_SLOTS);
 	return wss_part_word(part, (unsigned)(page >> WSS_LEAF_SHIFT) % WSS_NODE_SLOTS) >>
-		       (page % 64) & 1;
+		       (page % 64) &
+	       1;
 }
 
 /* The leaf of the page that was found, for what is looked for behind it. */
@@ -28,15 +30,16 @@ struct found {
 	bool leaf;     /* it is in one that is not full or empty */
 };
 
-static bool find_in_leaf(struct wss_part set, struct wss_part without, uint64_t from, bool value,
-			 uint64_t *ret_page)
+static bool find_in_leaf(struct wss_part set, struct wss_part without, uint64_t from,
+			 bool value, uint64_t *ret_page)
 {
 	unsigned first = (unsigned)(from / 64);
 	uint64_t sure = wss_part_full(without) | ~(wss_part_full(set) | wss_part_mixed(set));
 
 	/* Words in which nothing that is looked for can be. */
 	if (!value)
-		sure = wss_part_full(set) & ~(wss_part_full(without) | wss_part_mixed(without));
+		sure = wss_part_full(set) &
+		       ~(wss_part_full(without) | wss_part_mixed(without));
 	for (uint64_t left = ~sure & wss_node_mask(first, 64); left; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(left);
 		uint64_t word = wss_part_word(set, i) & ~wss_part_word(without, i);
@@ -71,7 +74,7 @@ static bool find(struct wss_part set, struct wss_part without, unsigned shift, u
 		bool is = find_in_leaf(set, without, from, value, ret_page);
 
 		if (ret_found)
-			*ret_found = (struct found){ set, without, *ret_page, is };
+			*ret_found = (struct found){set, without, *ret_page, is};
 		return is;
 	}
 	/* Slots that may have such a page, and those that have nothing else. */
@@ -86,8 +89,8 @@ static bool find(struct wss_part set, struct wss_part without, unsigned shift, u
 			*ret_page = base + start;
 			return true;
 		}
-		if (find(wss_part_slot(set, i), wss_part_slot(without, i), shift - WSS_NODE_BITS,
-			 start, value, ret_page, ret_found)) {
+		if (find(wss_part_slot(set, i), wss_part_slot(without, i),
+			 shift - WSS_NODE_BITS, start, value, ret_page, ret_found)) {
 			*ret_page += base;
 			return true;
 		}
@@ -110,7 +113,7 @@ static uint64_t find_page(const struct wss_pageset *set, const struct wss_pagese
 bool wss_pageset_next(const struct wss_pageset *set, const struct wss_pageset *without,
 		      uint64_t from, struct wss_run *ret_run)
 {
-	struct found found = { .leaf = false };
+	struct found found = {.leaf = false};
 	uint64_t first = find_page(set, without, from, true, &found), end;
 
 	if (first == set->n_pages)
@@ -120,7 +123,7 @@ bool wss_pageset_next(const struct wss_pageset *set, const struct wss_pageset *w
 		end += first - found.from;
 	else
 		end = find_page(set, without, first, false, NULL);
-	*ret_run = (struct wss_run){ first, (end < set->n_pages ? end : set->n_pages) - first };
+	*ret_run = (struct wss_run){first, (end < set->n_pages ? end : set->n_pages) - first};
 	return true;
 }
 
@@ -136,8 +139,8 @@ struct parts {
 
 static struct parts parts_at(const struct parts *parts, unsigned i)
 {
-	return (struct parts){ wss_part_slot(parts->a, i), wss_part_slot(parts->b, i),
-			       wss_part_slot(parts->all, i) };
+	return (struct parts){wss_part_slot(parts->a, i), wss_part_slot(parts->b, i),
+			      wss_part_slot(parts->all, i)};
 }
 
 /* Bits of pages, or of slots of so many pages each. */
@@ -171,8 +174,8 @@ static void compare(const struct parts *parts, unsigned shift, uint64_t first, u
 		whole &= ~wss_node_bit(a);
 	if (end % (1ULL << shift))
 		whole &= ~wss_node_bit(b);
-	add_bits(sum, wss_part_full(parts->a), wss_part_full(parts->b), wss_part_full(parts->all),
-		 whole, shift);
+	add_bits(sum, wss_part_full(parts->a), wss_part_full(parts->b),
+		 wss_part_full(parts->all), whole, shift);
 	for (uint64_t left = wss_node_mask(a, b + 1) & ~whole; left; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(left);
 		uint64_t base = (uint64_t)i << shift, size = 1ULL << shift;
@@ -192,10 +195,11 @@ static void compare(const struct parts *parts, unsigned shift, uint64_t first, u
 
 struct wss_pageset_overlap wss_pageset_compare(const struct wss_pageset *a,
 					       const struct wss_pageset *b,
-					       const struct wss_pageset *all, struct wss_run run)
+					       const struct wss_pageset *all,
+					       struct wss_run run)
 {
-	const struct parts parts = { part_of(a), part_of(b), part_of(all) };
-	struct wss_pageset_overlap sum = { 0 };
+	const struct parts parts = {part_of(a), part_of(b), part_of(all)};
+	struct wss_pageset_overlap sum = {0};
 
 	if (run.first >= a->n_pages || !run.n)
 		return sum;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Sets of pages made of others. What a result has in common with one of them is shared with it: so
- * the next time it is found to be the same without being looked at, and the time taken follows
- * what has changed since.
+ * Sets of pages made of others. What a result has in common with one of them is shared with
+ * it: so the next time it is found to be the same without being looked at, and the time taken
+ * follows what has changed since.
  */
 #include "wss/pageset-private.h"
 
-static const struct wss_part nothing = { .full = false };
+static const struct wss_part nothing = {.full = false};
 
 static bool is_nothing(struct wss_part part)
 {
@@ -36,7 +36,7 @@ struct merge {
 static int merge_begin(struct merge *merge, struct wss_pageset_budget *budget, unsigned shift,
 		       uint64_t mixed_at_most)
 {
-	*merge = (struct merge){ .budget = budget, .shift = shift };
+	*merge = (struct merge){.budget = budget, .shift = shift};
 	merge->node = wss_node_new(budget, wss_bits(mixed_at_most));
 	return merge->node ? 0 : -1;
 }
@@ -72,8 +72,9 @@ static bool merge_is(const struct merge *merge, struct wss_part part)
 	    node->full != part.node->full)
 		return false;
 	for (unsigned i = 0; i < merge->n; i++)
-		if (merge->shift == WSS_LEAF_SHIFT ? node->slots[i].word != part.node->slots[i].word
-						   : node->slots[i].node != part.node->slots[i].node)
+		if (merge->shift == WSS_LEAF_SHIFT
+			    ? node->slots[i].word != part.node->slots[i].word
+			    : node->slots[i].node != part.node->slots[i].node)
 			return false;
 	return true;
 }
@@ -81,7 +82,7 @@ static bool merge_is(const struct merge *merge, struct wss_part part)
 /* The result: a or b where it is the same as one of them. */
 static struct wss_part merge_end(struct merge *merge, struct wss_part a, struct wss_part b)
 {
-	struct wss_part part = { .node = merge->node };
+	struct wss_part part = {.node = merge->node};
 
 	if (merge_is(merge, a))
 		part = share(a);
@@ -90,7 +91,7 @@ static struct wss_part merge_end(struct merge *merge, struct wss_part a, struct 
 	else if (!part.node->mixed && !part.node->full)
 		part = nothing;
 	else if (!part.node->mixed && part.node->full == UINT64_MAX)
-		part = (struct wss_part){ .full = true };
+		part = (struct wss_part){.full = true};
 	if (part.node != merge->node)
 		wss_node_put(merge->budget, merge->node, merge->shift);
 	return part;
@@ -118,8 +119,8 @@ static int meet(struct wss_pageset_budget *budget, struct wss_part a, struct wss
 			merge_put_word(&merge, i, wss_part_word(a, i) & wss_part_word(b, i));
 			continue;
 		}
-		if (meet(budget, wss_part_slot(a, i), wss_part_slot(b, i), shift - WSS_NODE_BITS,
-			 &slot) < 0) {
+		if (meet(budget, wss_part_slot(a, i), wss_part_slot(b, i),
+			 shift - WSS_NODE_BITS, &slot) < 0) {
 			wss_node_put(budget, merge.node, shift);
 			return -1;
 		}
@@ -152,8 +153,9 @@ static int leave(struct wss_pageset_budget *budget, struct wss_part set, struct 
 		struct wss_part slot;
 
 		if (shift == WSS_LEAF_SHIFT) {
-			merge_put_word(&merge, i, wss_part_word(set, i) & (~wss_part_word(gone, i) |
-									   wss_part_word(but, i)));
+			merge_put_word(&merge, i,
+				       wss_part_word(set, i) & (~wss_part_word(gone, i) |
+								wss_part_word(but, i)));
 			continue;
 		}
 		if (leave(budget, wss_part_slot(set, i), wss_part_slot(gone, i),
@@ -191,8 +193,8 @@ int wss_pageset_keep(struct wss_pageset *set, const struct wss_pageset *other)
 
 	wss_pageset_settle(set);
 	wss_pageset_settle(other);
-	if (meet(set->budget, (struct wss_part){ .node = set->root },
-		 (struct wss_part){ .node = other->root }, set->shift, &part) < 0)
+	if (meet(set->budget, (struct wss_part){.node = set->root},
+		 (struct wss_part){.node = other->root}, set->shift, &part) < 0)
 		return -1;
 	return replace(set, part);
 }
@@ -205,8 +207,8 @@ int wss_pageset_take_out(struct wss_pageset *set, const struct wss_pageset *gone
 	wss_pageset_settle(set);
 	wss_pageset_settle(gone);
 	wss_pageset_settle(but);
-	if (leave(set->budget, (struct wss_part){ .node = set->root },
-		  (struct wss_part){ .node = gone->root }, (struct wss_part){ .node = but->root },
+	if (leave(set->budget, (struct wss_part){.node = set->root},
+		  (struct wss_part){.node = gone->root}, (struct wss_part){.node = but->root},
 		  set->shift, &part) < 0)
 		return -1;
 	return replace(set, part);

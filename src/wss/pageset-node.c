@@ -44,7 +44,7 @@ struct wss_node *wss_node_new(struct wss_pageset_budget *budget, unsigned room)
 		discharge(budget, bytes_of(room) + OVERHEAD);
 		return NULL;
 	}
-	*node = (struct wss_node){ .refs = 1, .room = room };
+	*node = (struct wss_node){.refs = 1, .room = room};
 	return node;
 }
 
@@ -91,7 +91,8 @@ int wss_node_own(struct wss_pageset_budget *budget, struct wss_node **node, unsi
 
 static int make_room(struct wss_pageset_budget *budget, struct wss_node **node)
 {
-	unsigned room = (*node)->room, more = 2 * room < WSS_NODE_SLOTS ? 2 * room : WSS_NODE_SLOTS;
+	unsigned room = (*node)->room,
+		 more = 2 * room < WSS_NODE_SLOTS ? 2 * room : WSS_NODE_SLOTS;
 	struct wss_node *larger;
 
 	if (!wss_pageset_charge(budget, bytes_of(more) - bytes_of(room)))

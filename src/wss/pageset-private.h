@@ -2,15 +2,16 @@
 /*
  * The tree that a set of pages is made of. A node has 64 slots, each of them empty, full, or
  * mixed; only the mixed ones take memory. The slots of a leaf are words of 64 pages, those of
- * the nodes above it are nodes. Sets share nodes until one of them changes, so that copies cost
- * nothing, and what two sets have in common is neither kept nor walked through twice.
+ * the nodes above it are nodes. Sets share nodes until one of them changes, so that copies
+ * cost nothing, and what two sets have in common is neither kept nor walked through twice.
  */
 #ifndef WSS_WSS_PAGESET_PRIVATE_H
 #define WSS_WSS_PAGESET_PRIVATE_H
 
 #include "wss/pageset.h"
 
-/* Pages of a slot, as a power of two: of a leaf's slots, and how much more a level further up. */
+/* Pages of a slot, as a power of two: of a leaf's slots, and how much more a level further up.
+ */
 #define WSS_LEAF_SHIFT 6
 #define WSS_NODE_BITS 6
 #define WSS_NODE_SLOTS 64U
@@ -23,9 +24,10 @@ union wss_slot {
 
 struct wss_node {
 	uint32_t refs;
-	uint32_t room; /* of slots */
+	uint32_t room;	/* of slots */
 	uint64_t count; /* pages in it */
-	uint64_t mixed; /* bit i: slot i is mixed, and is in slots[], which has only these, in order */
+	uint64_t mixed; /* bit i: slot i is mixed, and is in slots[], which has only these, in
+			   order */
 	uint64_t full;	/* bit i: all pages of slot i are in; never together with mixed */
 	union wss_slot slots[];
 };
@@ -109,9 +111,8 @@ static inline struct wss_part wss_part_slot(struct wss_part part, unsigned i)
 		return part;
 	if (part.node->mixed & wss_node_bit(i))
 		return (struct wss_part){
-			.node = part.node->slots[wss_node_place(part.node, i)].node
-		};
-	return (struct wss_part){ .full = part.node->full & wss_node_bit(i) };
+			.node = part.node->slots[wss_node_place(part.node, i)].node};
+	return (struct wss_part){.full = part.node->full & wss_node_bit(i)};
 }
 
 /* Slot i of a leaf. */
@@ -127,7 +128,9 @@ static inline uint64_t wss_part_word(struct wss_part part, unsigned i)
 /* Pages of a part whose slots are of so many. */
 static inline uint64_t wss_part_count(struct wss_part part, unsigned shift)
 {
-	return part.node ? part.node->count : part.full ? (uint64_t)WSS_NODE_SLOTS << shift : 0;
+	return part.node   ? part.node->count
+	       : part.full ? (uint64_t)WSS_NODE_SLOTS << shift
+			   : 0;
 }
 
 /* A node with room for so many slots, and no page; NULL when memory or the budget is short. */

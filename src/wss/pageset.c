@@ -71,12 +71,12 @@ void wss_pageset_settle(const struct wss_pageset *set)
 }
 
 /*
- * The leaf with this number as it is, and whether anything on the way to it is shared. The finger
- * is on it where nothing is, and it is neither full nor empty.
+ * The leaf with this number as it is, and whether anything on the way to it is shared. The
+ * finger is on it where nothing is, and it is neither full nor empty.
  */
 static struct wss_part find_leaf(struct wss_pageset *set, uint64_t leaf, bool *ret_shared)
 {
-	struct wss_part part = { .node = set->root };
+	struct wss_part part = {.node = set->root};
 	unsigned shift = set->shift, depth = 0;
 
 	wss_pageset_settle(set);
@@ -157,11 +157,12 @@ static struct wss_node **leaf_pointer(struct wss_pageset *set)
 	return &parent->slots[wss_node_place(parent, i)].node;
 }
 
-/* Sets or clears n bits of a word of the finger's leaf; gives how many changed, -1 without memory. */
+/* Sets or clears n bits of a word of the finger's leaf; gives how many changed, -1 without
+ * memory. */
 static int change_word(struct wss_pageset *set, unsigned i, uint64_t bits, unsigned n, bool in)
 {
 	struct wss_node *leaf = set->finger.path[set->finger.depth];
-	uint64_t word = wss_part_word((struct wss_part){ .node = leaf }, i);
+	uint64_t word = wss_part_word((struct wss_part){.node = leaf}, i);
 	uint64_t all = bits;
 	union wss_slot *slot;
 
@@ -170,8 +171,9 @@ static int change_word(struct wss_pageset *set, unsigned i, uint64_t bits, unsig
 		return 0;
 	word ^= bits;
 	if (word == 0 || word == UINT64_MAX) {
-		leaf->mixed & wss_node_bit(i)
-			? wss_node_remove(set->budget, leaf, WSS_LEAF_SHIFT, wss_node_bit(i), word)
+		leaf->mixed &wss_node_bit(i)
+			? wss_node_remove(set->budget, leaf, WSS_LEAF_SHIFT, wss_node_bit(i),
+					  word)
 			: (void)(leaf->full ^= wss_node_bit(i));
 	} else if (leaf->mixed & wss_node_bit(i)) {
 		leaf->slots[wss_node_place(leaf, i)].word = word;
@@ -191,7 +193,8 @@ static int change_word(struct wss_pageset *set, unsigned i, uint64_t bits, unsig
 static int change_words(struct wss_pageset *set, uint64_t mask, bool in)
 {
 	struct wss_node *leaf = set->finger.path[set->finger.depth];
-	int changed = 64 * (int)wss_bits(mask & ~leaf->mixed & (in ? ~leaf->full : leaf->full));
+	int changed =
+		64 * (int)wss_bits(mask & ~leaf->mixed & (in ? ~leaf->full : leaf->full));
 
 	for (uint64_t left = mask & leaf->mixed; left; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(left);
@@ -242,7 +245,8 @@ static int64_t change_at_finger(struct wss_pageset *set, unsigned first, unsigne
 	int total = 0;
 
 	for (unsigned i = a; i <= b;) {
-		unsigned low = i == a ? first % 64 : 0, high = i == b ? (end - 1) % 64 + 1 : 64;
+		unsigned low = i == a ? first % 64 : 0,
+			 high = i == b ? (end - 1) % 64 + 1 : 64;
 		unsigned next = i + 1;
 		int changed;
 
@@ -250,7 +254,8 @@ static int64_t change_at_finger(struct wss_pageset *set, unsigned first, unsigne
 			next = end / 64;
 			changed = change_words(set, wss_node_mask(i, next), in);
 		} else {
-			changed = change_word(set, i, wss_node_mask(low, high), high - low, in);
+			changed =
+				change_word(set, i, wss_node_mask(low, high), high - low, in);
 		}
 		if (changed < 0)
 			return -1;
@@ -277,8 +282,8 @@ static bool would_change(struct wss_part leaf, unsigned first, unsigned end, boo
 }
 
 /* Pages first to end - 1 of a leaf. */
-static int64_t change_leaf(struct wss_pageset *set, uint64_t leaf, unsigned first, unsigned end,
-			   bool in)
+static int64_t change_leaf(struct wss_pageset *set, uint64_t leaf, unsigned first,
+			   unsigned end, bool in)
 {
 	if (!set->finger.valid || set->finger.leaf != leaf) {
 		bool shared;
@@ -295,7 +300,8 @@ static int64_t change_leaf(struct wss_pageset *set, uint64_t leaf, unsigned firs
 	return change_at_finger(set, first, end, in);
 }
 
-/* The slots of a mask, all of each; their node is nobody else's. Gives how many pages changed. */
+/* The slots of a mask, all of each; their node is nobody else's. Gives how many pages changed.
+ */
 static uint64_t fill_slots(struct wss_pageset *set, struct wss_node *node, unsigned shift,
 			   uint64_t mask, bool in)
 {
@@ -358,11 +364,13 @@ static int fill(struct wss_pageset *set, struct wss_node **at, unsigned shift, u
 			stop = (uint64_t)next << shift;
 		} else {
 			stop = stop < end ? stop : end;
-			r = fill_part(set, at, shift, i, first - base, stop - base, in, changed);
+			r = fill_part(set, at, shift, i, first - base, stop - base, in,
+				      changed);
 		}
 		first = stop;
 	}
-	(*at)->count = in ? (*at)->count + (*changed - before) : (*at)->count - (*changed - before);
+	(*at)->count =
+		in ? (*at)->count + (*changed - before) : (*at)->count - (*changed - before);
 	return r;
 }
 
@@ -375,17 +383,18 @@ static int64_t change_leaves(struct wss_pageset *set, uint64_t first, uint64_t e
 	if (first >= end)
 		return 0;
 	wss_pageset_settle(set);
-	r = fill(set, &set->root, set->shift, first << LEAF_BITS, end << LEAF_BITS, in, &changed);
+	r = fill(set, &set->root, set->shift, first << LEAF_BITS, end << LEAF_BITS, in,
+		 &changed);
 	set->count = in ? set->count + changed : set->count - changed;
 	return r < 0 ? -1 : (int64_t)changed;
 }
 
 /*
- * The change that most changes are: of bits of one mixed word of the finger's leaf, which is mixed
- * behind that, too. false: it is another one. Nothing moves.
+ * The change that most changes are: of bits of one mixed word of the finger's leaf, which is
+ * mixed behind that, too. false: it is another one. Nothing moves.
  */
-static inline bool change_at_once(struct wss_pageset *set, uint64_t first, uint64_t end, bool in,
-				  int64_t *ret_changed)
+static inline bool change_at_once(struct wss_pageset *set, uint64_t first, uint64_t end,
+				  bool in, int64_t *ret_changed)
 {
 	unsigned i = (unsigned)(first / 64) % WSS_NODE_SLOTS, low = first % 64;
 	uint64_t mask = wss_node_mask(low, low + (unsigned)(end - first)), bits, word;
@@ -419,7 +428,8 @@ static int64_t change(struct wss_pageset *set, uint64_t first, uint64_t n, bool 
 	    change_at_once(set, first, end, in, &total))
 		return total;
 	if (head == (end - 1) / LEAF_PAGES)
-		return change_leaf(set, head, first % LEAF_PAGES, (end - 1) % LEAF_PAGES + 1, in);
+		return change_leaf(set, head, first % LEAF_PAGES, (end - 1) % LEAF_PAGES + 1,
+				   in);
 	if (first % LEAF_PAGES) {
 		total = change_leaf(set, head++, first % LEAF_PAGES, LEAF_PAGES, in);
 		if (total < 0)

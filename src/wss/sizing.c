@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/number.h"
+
 #define MIB (1ULL << 20)
 #define HOUR 3600
 #define HOURS_MAX (366 * 24)
@@ -71,7 +73,7 @@ static uint64_t with_headroom(uint64_t bytes, uint64_t percent)
 {
 	double size = (double)bytes * (1 + (double)percent / 100);
 
-	return size < 9e18 ? (uint64_t)size : (uint64_t)9e18;
+	return size < 9e18 ? wss_u64_from_double(size) : (uint64_t)9e18;
 }
 
 static uint64_t recommend(uint64_t base, const struct wss_sizing_rule *rule,

@@ -19,7 +19,7 @@ bool wss_range_larger(const struct wss_page_range *a, const struct wss_page_rang
 
 int wss_top_init(struct wss_top *top, size_t limit, wss_range_before before)
 {
-	*top = (struct wss_top){ .before = before, .limit = limit, .random = 1 };
+	*top = (struct wss_top){.before = before, .limit = limit, .random = 1};
 	/* Room for as many again, so that choosing among them costs each but little. */
 	top->ranges = calloc(limit, 2 * sizeof(*top->ranges));
 	return top->ranges ? 0 : -1;
@@ -40,7 +40,8 @@ static size_t any_of(struct wss_top *top, size_t n)
 	return (size_t)((top->random >> 33) % n);
 }
 
-/* Puts those that come before ranges[first], of first to end - 1, before it. Gives its new place. */
+/* Puts those that come before ranges[first], of first to end - 1, before it. Gives its new
+ * place. */
 static size_t partition(const struct wss_top *top, size_t first, size_t end)
 {
 	size_t place = first;

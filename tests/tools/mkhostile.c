@@ -55,7 +55,9 @@ static void write_frame(struct output *out, enum wss_frame_type type, uint8_t fl
 			const uint8_t *payload, size_t length)
 {
 	const struct wss_frame frame = {
-		.type = (uint8_t)type, .flags = flags, .length = (uint32_t)length,
+		.type = (uint8_t)type,
+		.flags = flags,
+		.length = (uint32_t)length,
 		.sequence = out->sequence++,
 		.payload_crc = wss_crc32c(out->seed, payload, length),
 	};
@@ -73,9 +75,13 @@ static void open_file(struct output *out, const char *path, size_t regions, uint
 	static uint8_t data[1 << 17];
 	size_t size;
 
-	recording = (struct wss_recording){ .tool = "hostile", .domain = "web1", .method = "mmu",
-					    .granularity_bytes = 4096, .n_regions = regions,
-					    .interval_ns = 1000, .window_ns = 1000 };
+	recording = (struct wss_recording){.tool = "hostile",
+					   .domain = "web1",
+					   .method = "mmu",
+					   .granularity_bytes = 4096,
+					   .n_regions = regions,
+					   .interval_ns = 1000,
+					   .window_ns = 1000};
 	for (size_t i = 0; i < regions; i++)
 		recording.regions[i] = (struct wss_region){
 			.start = i * ((PAGES / regions << 12) + hole),
@@ -99,10 +105,10 @@ static bool room(const struct output *out, size_t bytes)
 
 static void begin(struct output *out)
 {
-	const struct wss_interval interval = { .start_ns = out->windows * out->step_ns,
-					       .end_ns = (out->windows + 1) * out->step_ns };
+	const struct wss_interval interval = {.start_ns = out->windows * out->step_ns,
+					      .end_ns = (out->windows + 1) * out->step_ns};
 
-	out->payload = (struct wss_buffer){ .data = out->data, .size = sizeof(out->data) };
+	out->payload = (struct wss_buffer){.data = out->data, .size = sizeof(out->data)};
 	out->tokens = (struct wss_token_state)WSS_TOKEN_STATE_INIT;
 	out->flags = WSS_FRAME_FIRST;
 	wss_rec_encode_interval(&out->payload, &interval);
@@ -111,7 +117,8 @@ static void begin(struct output *out)
 static void run(struct output *out, enum wss_change change, uint64_t gfn, uint64_t n)
 {
 	if (out->payload.length > PAYLOAD_BYTES) {
-		write_frame(out, WSS_FRAME_INTERVAL, out->flags, out->data, out->payload.length);
+		write_frame(out, WSS_FRAME_INTERVAL, out->flags, out->data,
+			    out->payload.length);
 		out->payload.length = 0;
 		out->tokens = (struct wss_token_state)WSS_TOKEN_STATE_INIT;
 		out->flags = 0;
@@ -143,7 +150,7 @@ static void window(struct output *out, enum wss_change change, uint64_t gfn, uin
 static void mark(struct output *out, uint64_t time_ns)
 {
 	uint8_t data[64];
-	struct wss_buffer payload = { .data = data, .size = sizeof(data) };
+	struct wss_buffer payload = {.data = data, .size = sizeof(data)};
 
 	wss_buffer_number(&payload, time_ns);
 	wss_buffer_text(&payload, "m");
@@ -191,7 +198,8 @@ static void make_phases(struct output *out)
 static void make_alternate(struct output *out, uint64_t first, uint64_t n)
 {
 	while (room(out, 20) && out->windows < WSS_REC_INTERVALS_MAX)
-		window(out, out->windows % 2 ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED, first, n);
+		window(out, out->windows % 2 ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED,
+		       first, n);
 }
 
 static void make_alternate_all(struct output *out)
@@ -223,15 +231,18 @@ static void make_alternate_regions(struct output *out)
 	}
 }
 
-/* Runs of n pages, so many apart, in one window behind a first one; then one page of each leaf again. */
+/* Runs of n pages, so many apart, in one window behind a first one; then one page of each leaf
+ * again. */
 static void make_runs(struct output *out, uint64_t distance, uint64_t n, uint64_t again)
 {
 	uint64_t end_gfn = 0;
 
 	window(out, WSS_CHANGE_TOUCHED, PAGES - 1, 1);
 	begin(out);
-	for (uint64_t gfn = distance; gfn + n < PAGES - 1 && gfn < (WSS_REC_PARTS_MAX - 2) * 32768ULL &&
-	     room(out, again); gfn += n + distance) {
+	for (uint64_t gfn = distance;
+	     gfn + n < PAGES - 1 && gfn < (WSS_REC_PARTS_MAX - 2) * 32768ULL &&
+	     room(out, again);
+	     gfn += n + distance) {
 		run(out, WSS_CHANGE_TOUCHED, gfn, n);
 		end_gfn = gfn + n;
 	}
@@ -280,8 +291,8 @@ static void make_random(struct output *out)
 	while (room(out, 20)) {
 		uint64_t i = 1 + random_below(out, sizeof(in) - 1);
 
-		run(out, in[i] ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED, i << 18 | i % 4096 << 6,
-		    1);
+		run(out, in[i] ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED,
+		    i << 18 | i % 4096 << 6, 1);
 		in[i] = !in[i];
 		if (out->payload.length > PAYLOAD_BYTES) {
 			end(out);
@@ -301,7 +312,8 @@ static void make_balloon(struct output *out)
 	while (room(out, 40) && out->windows < WSS_REC_INTERVALS_MAX) {
 		begin(out);
 		run(out, out->windows % 2 ? WSS_CHANGE_TOUCHED : WSS_CHANGE_UNTOUCHED, 64, 1);
-		run(out, out->windows % 2 ? WSS_CHANGE_BALLOONED : WSS_CHANGE_RETURNED, 0, PAGES);
+		run(out, out->windows % 2 ? WSS_CHANGE_BALLOONED : WSS_CHANGE_RETURNED, 0,
+		    PAGES);
 		end(out);
 	}
 }
@@ -309,10 +321,12 @@ static void make_balloon(struct output *out)
 /* Each range hotter than the one before it. */
 static void make_hotter(struct output *out)
 {
-	for (uint64_t gfn = 1 << 20; room(out, 16384) && out->windows < WSS_REC_INTERVALS_MAX;) {
+	for (uint64_t gfn = 1 << 20;
+	     room(out, 16384) && out->windows < WSS_REC_INTERVALS_MAX;) {
 		begin(out);
 		for (unsigned i = 0; i < 256; i++)
-			run(out, WSS_CHANGE_TOUCHED, gfn - (out->windows * 256 + i) * 2 % (1 << 20), 1);
+			run(out, WSS_CHANGE_TOUCHED,
+			    gfn - (out->windows * 256 + i) * 2 % (1 << 20), 1);
 		end(out);
 		if (out->windows % 2048 == 0)
 			gfn += 1 << 20;
@@ -353,34 +367,34 @@ static const struct {
 	size_t regions;
 	uint64_t hole;
 } kinds[] = {
-	{ "few", make_few, 1, 0 },
-	{ "marks-descending", make_marks_descending, 1, 0 },
-	{ "marks-equal", make_marks_equal, 1, 0 },
-	{ "windows", make_windows, 1, 0 },
-	{ "windows-regions", make_windows, WSS_REGIONS_MAX, 1 << 24 },
-	{ "phases", make_phases, 1, 0 },
-	{ "alternate-all", make_alternate_all, 1, 0 },
-	{ "alternate-most", make_alternate_most, 1, 0 },
-	{ "alternate-regions", make_alternate_regions, WSS_REGIONS_MAX, 1 << 24 },
-	{ "crossings", make_alternate_all, WSS_REGIONS_MAX, 0 },
-	{ "centuries", make_centuries, 1, 0 },
-	{ "single-pages", make_single_pages, 1, 0 },
-	{ "scattered", make_scattered, 1, 0 },
-	{ "straddling", make_straddling, 1, 0 },
-	{ "unshared", make_unshared, 1, 0 },
-	{ "thin", make_thin, 1, 0 },
-	{ "random", make_random, 1, 0 },
-	{ "random-regions", make_random, 64, 0 },
-	{ "balloon", make_balloon, 1, 0 },
-	{ "hotter", make_hotter, 1, 0 },
-	{ "written", make_written, 1, 0 },
-	{ "optional", make_optional, 1, 0 },
-	{ "hole", make_hole, 1, 0 },
+	{"few", make_few, 1, 0},
+	{"marks-descending", make_marks_descending, 1, 0},
+	{"marks-equal", make_marks_equal, 1, 0},
+	{"windows", make_windows, 1, 0},
+	{"windows-regions", make_windows, WSS_REGIONS_MAX, 1 << 24},
+	{"phases", make_phases, 1, 0},
+	{"alternate-all", make_alternate_all, 1, 0},
+	{"alternate-most", make_alternate_most, 1, 0},
+	{"alternate-regions", make_alternate_regions, WSS_REGIONS_MAX, 1 << 24},
+	{"crossings", make_alternate_all, WSS_REGIONS_MAX, 0},
+	{"centuries", make_centuries, 1, 0},
+	{"single-pages", make_single_pages, 1, 0},
+	{"scattered", make_scattered, 1, 0},
+	{"straddling", make_straddling, 1, 0},
+	{"unshared", make_unshared, 1, 0},
+	{"thin", make_thin, 1, 0},
+	{"random", make_random, 1, 0},
+	{"random-regions", make_random, 64, 0},
+	{"balloon", make_balloon, 1, 0},
+	{"hotter", make_hotter, 1, 0},
+	{"written", make_written, 1, 0},
+	{"optional", make_optional, 1, 0},
+	{"hole", make_hole, 1, 0},
 };
 
 int main(int argc, char **argv)
 {
-	static struct output out = { .limit = 32 << 20, .random = 0x9e3779b97f4a7c15 };
+	static struct output out = {.limit = 32 << 20, .random = 0x9e3779b97f4a7c15};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (argc < 3) {

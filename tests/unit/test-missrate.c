@@ -290,12 +290,31 @@ static void test_reach(void **unused)
 	assert_in_range(bytes, (3000 + 20600) * 4096, (3000 + 20800) * 4096);
 }
 
+/* A forged history: no figure of it becomes one that no integer has. */
+static void test_no_such_figures(void **unused)
+{
+	const double seconds[] = { 0.1, 1, 10 }, vast[] = { 1e25, 1e28, 1e30 }, none[] = { -1e30, -1, NAN };
+	struct wss_missrate missrate;
+	uint64_t bytes = 0;
+
+	(void)unused;
+	wss_missrate_init(&missrate, seconds, vast, 3);
+	assert_true(wss_missrate_known_bytes(&missrate) == UINT64_MAX);
+	wss_missrate_size(&missrate, 0.01, 100000, &bytes);
+	wss_missrate_reach_bytes(&missrate, 0.01, 100000);
+	wss_missrate_init(&missrate, seconds, none, 3);
+	assert_int_equal(wss_missrate_known_bytes(&missrate), 0);
+	wss_missrate_size(&missrate, 0.01, 100000, &bytes);
+	wss_missrate_reach_bytes(&missrate, 0.01, 100000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_traces),
 		cmocka_unit_test(test_size),
 		cmocka_unit_test(test_reach),
+		cmocka_unit_test(test_no_such_figures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
