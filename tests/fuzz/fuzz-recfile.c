@@ -222,13 +222,13 @@ static void write_recording(const char *path, unsigned windows, uint64_t high_by
 	wss_pageset_free(after);
 }
 
-/* A window, some, and many. */
+/* A window, some, and many; and of a guest as large as can be. */
 static size_t recfile_seed(unsigned n, uint8_t *data, size_t room)
 {
 	static const struct {
 		unsigned windows;
 		uint64_t high_bytes;
-	} seeds[] = {{1, 1ULL << 30}, {5, 1ULL << 30}, {40, 1ULL << 30}};
+	} seeds[] = {{1, 1ULL << 30}, {5, 1ULL << 30}, {40, 1ULL << 30}, {3, 15ULL << 40}};
 	static char path[4096];
 	wss_auto_close int fd = -1;
 	ssize_t size;
