@@ -17,7 +17,8 @@ struct wss_guest *wss_guest_new(const struct wss_guest_ops *ops, void *source)
 	return guest;
 }
 
-static void find_ram(struct wss_guest *guest)
+/* RAM that is not found is no error, but ram_error; that there was no memory to look is one. */
+static int find_ram(struct wss_guest *guest, struct wss_error *err)
 {
 	wss_ram_free(&guest->ram);
 	guest->ram = (struct wss_ram)WSS_RAM_INIT;
@@ -25,6 +26,9 @@ static void find_ram(struct wss_guest *guest)
 	guest->ram_known = wss_ram_find(&guest->process, guest->config.block_bytes,
 					guest->config.n_blocks, &guest->ram,
 					&guest->ram_error) == 0;
+	if (guest->ram_error.code != WSS_ERR_NO_MEMORY)
+		return 0;
+	return wss_error_set(err, WSS_ERR_NO_MEMORY, "%s", guest->ram_error.text);
 }
 
 /* Memory that was plugged or unplugged since it was looked for moves the guest's RAM. */
@@ -37,7 +41,7 @@ static int refresh(struct wss_guest *guest, struct wss_error *err)
 		return -1;
 	if (guest->process.proc.dirfd >= 0 && (guest->config.maximum_bytes != before ||
 						guest->config.n_blocks != n_before))
-		find_ram(guest);
+		return find_ram(guest, err);
 	return 0;
 }
 
@@ -63,7 +67,10 @@ int wss_guest_attach(struct wss_guest *guest, const struct wss_host *host, struc
 		wss_process_release(&guest->process);
 		return -1;
 	}
-	find_ram(guest);
+	if (find_ram(guest, err) < 0) {
+		wss_process_release(&guest->process);
+		return -1;
+	}
 	return 0;
 }
 

@@ -38,7 +38,8 @@ static enum wss_tristate probe_soft_dirty(const struct wss_root *root)
 			return WSS_YES;
 		found = WSS_NO;
 	}
-	return found;
+	/* A look that was cut short has not seen that no mapping is marked. */
+	return feof(f) ? found : WSS_UNKNOWN;
 }
 
 /* Lower case with dashes, from 32 hex digits with or without dashes; all alike is no identity. */

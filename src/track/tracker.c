@@ -29,6 +29,11 @@ const struct wss_tracker_ops *wss_tracker_choose(const struct wss_host *host,
 
 		if (wss_trackers[i]->probe(host, guest, &why) == 0)
 			return wss_trackers[i];
+		/* It says nothing about the method. */
+		if (why.code == WSS_ERR_NO_MEMORY) {
+			*err = why;
+			return NULL;
+		}
 		if (len < sizeof(reasons))
 			len += (size_t)snprintf(reasons + len, sizeof(reasons) - len, "%s%s: %s",
 						i ? "; " : "", wss_trackers[i]->name, why.text);
