@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "store/history.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,12 +147,29 @@ static bool is_possible(const struct wss_summary *summary)
 	       summary->sum_pages <= summary->samples * (WSS_BYTES_MAX / 4096);
 }
 
+/* The sizes and the curve of such a row: 0, or negative errno. */
+static int decode_blobs(sqlite3_stmt *stmt, bool with_curve, struct wss_summary *summary)
+{
+	const uint8_t *sizes = sqlite3_column_blob(stmt, 7);
+	const uint8_t *end = sizes ? sizes + sqlite3_column_bytes(stmt, 7) : NULL;
+	const uint8_t *curve = with_curve ? sqlite3_column_blob(stmt, 8) : NULL;
+	int r;
+
+	if (!sizes || (with_curve && !curve))
+		return sqlite3_errcode(sqlite3_db_handle(stmt)) == SQLITE_NOMEM ? -ENOMEM : -EINVAL;
+	r = wss_histogram_decode(&sizes, end, &summary->sizes);
+	if (r == 0 && (sizes != end || !is_possible(summary)))
+		r = -EINVAL;
+	if (r == 0 && with_curve)
+		r = wss_summary_decode_curve(curve, (size_t)sqlite3_column_bytes(stmt, 8), summary);
+	return r;
+}
+
 /* A row of DB_SUMMARY_GET or DB_SUMMARIES. The caller frees it, also after an error. */
 static int read_summary(struct wss_history *history, sqlite3_stmt *stmt, bool with_curve,
 			struct wss_summary *summary, struct wss_error *err)
 {
-	const uint8_t *sizes = sqlite3_column_blob(stmt, 7), *curve = sqlite3_column_blob(stmt, 8);
-	const uint8_t *end = sizes ? sizes + sqlite3_column_bytes(stmt, 7) : NULL;
+	int r;
 
 	summary->samples = column_u64(stmt, 0);
 	summary->degraded = column_u64(stmt, 1);
@@ -160,14 +178,12 @@ static int read_summary(struct wss_history *history, sqlite3_stmt *stmt, bool wi
 	summary->min_bytes = column_u64(stmt, 4);
 	summary->max_bytes = column_u64(stmt, 5);
 	summary->sum_pages = column_u64(stmt, 6);
-	if (!sizes || wss_histogram_decode(&sizes, end, &summary->sizes) < 0 || sizes != end ||
-	    !is_possible(summary) ||
-	    (with_curve &&
-	     (!curve || wss_summary_decode_curve(curve, (size_t)sqlite3_column_bytes(stmt, 8),
-						 summary) < 0)))
-		return wss_error_set(err, WSS_ERR_FAILED, "history %s: a summary is damaged",
-				     history->path);
-	return 0;
+	r = decode_blobs(stmt, with_curve, summary);
+	if (r == -ENOMEM)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	return r == 0 ? 0
+		      : wss_error_set(err, WSS_ERR_FAILED, "history %s: a summary is damaged",
+				      history->path);
 }
 
 static int get_summary(struct wss_history *history, int64_t series, int level, time_t start,

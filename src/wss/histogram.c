@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "wss/histogram.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,11 +203,11 @@ static int decode_bucket(const uint8_t **at, const uint8_t *end, uint64_t *index
 	if (wss_varint_get(at, end, &delta) < 0 || wss_varint_get(at, end, &n) < 0 ||
 	    delta > INDEX_MAX || (!delta && histogram->n) || !n ||
 	    n > UINT64_MAX - histogram->total)
-		return -1;
+		return -EINVAL;
 	*index += delta;
 	if (*index > INDEX_MAX)
-		return -1;
-	return count(histogram, (uint16_t)*index, n);
+		return -EINVAL;
+	return count(histogram, (uint16_t)*index, n) < 0 ? -ENOMEM : 0;
 }
 
 int wss_histogram_decode(const uint8_t **at, const uint8_t *end,
@@ -214,11 +215,11 @@ int wss_histogram_decode(const uint8_t **at, const uint8_t *end,
 {
 	struct wss_histogram histogram = { 0 };
 	uint64_t n, index = 0;
-	int r = wss_varint_get(at, end, &n);
+	int r = wss_varint_get(at, end, &n) < 0 ? -EINVAL : 0;
 
 	/* Each bucket has two bytes at least: no length that is made up takes memory. */
 	if (r == 0 && n > (uint64_t)(end - *at) / 2)
-		r = -1;
+		r = -EINVAL;
 	for (uint64_t i = 0; r == 0 && i < n; i++)
 		r = decode_bucket(at, end, &index, &histogram);
 	if (r < 0)

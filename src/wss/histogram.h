@@ -55,8 +55,8 @@ uint64_t wss_histogram_edge(uint64_t bytes);
 size_t wss_histogram_encode(const struct wss_histogram *histogram, uint8_t *buf, size_t size);
 
 /*
- * Reads one histogram that starts at *at and moves *at behind it. Takes anything: -1 where it is not
- * one, or memory is short. ret_histogram is then empty.
+ * Reads one histogram that starts at *at and moves *at behind it. Takes anything: -EINVAL where it is
+ * not one, -ENOMEM. ret_histogram is then empty.
  */
 int wss_histogram_decode(const uint8_t **at, const uint8_t *end,
 			 struct wss_histogram *ret_histogram);

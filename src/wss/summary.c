@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "wss/summary.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -138,19 +139,22 @@ int wss_summary_decode_curve(const uint8_t *bytes, size_t len, struct wss_summar
 {
 	const uint8_t *at = bytes, *end = bytes + len;
 	uint64_t format, points;
+	int r;
 
 	if (wss_varint_get(&at, end, &format) < 0 || format != FORMAT ||
 	    wss_varint_get(&at, end, &points) < 0 || points > WSS_SUMMARY_POINTS)
-		return -1;
+		return -EINVAL;
 	for (uint64_t k = 0; k < points; k++) {
 		struct wss_summary_point *point = &summary->curve[k];
 
-		if (wss_varint_get(&at, end, &point->sum_pages) < 0 ||
-		    wss_histogram_decode(&at, end, &point->sizes) < 0)
-			return -1;
+		if (wss_varint_get(&at, end, &point->sum_pages) < 0)
+			return -EINVAL;
+		r = wss_histogram_decode(&at, end, &point->sizes);
+		if (r < 0)
+			return r;
 		point->n = point->sizes.total;
 		if (point->n > WSS_SUMMARY_DAY_MAX || point->sum_pages > point->n * PAGES_MAX)
 			return -1;
 	}
-	return at == end ? 0 : -1;
+	return at == end ? 0 : -EINVAL;
 }

@@ -53,7 +53,7 @@ int wss_summary_merge(struct wss_summary *into, const struct wss_summary *from);
 /* The curve as bytes for storage, malloc'ed; NULL when memory is short. */
 uint8_t *wss_summary_encode_curve(const struct wss_summary *summary, size_t *ret_len);
 
-/* Reads the curve into an empty summary. Takes anything; -1 where it is none. */
+/* Reads the curve into an empty summary. Takes anything; -EINVAL where it is none, -ENOMEM. */
 int wss_summary_decode_curve(const uint8_t *bytes, size_t len, struct wss_summary *summary);
 
 #endif
