@@ -18,7 +18,6 @@ struct wss_range_report {
 	struct wss_diff_side a, b;
 	uint64_t windows; /* of all recordings */
 	uint64_t rows;
-	bool failed;
 };
 
 /* What a row's columns are made from. */
@@ -214,7 +213,7 @@ static int start(FILE *stream, enum wss_format format, const struct wss_recordin
 		wss_report_set_batch(report->table);
 	} else {
 		fprintf(stream, "{\"schema\": \"%s\",\n\"summary\": ", layout->schema);
-		report->failed = wss_json_write_row(stream, summary_layout, summary) < 0;
+		wss_json_write_row(stream, summary_layout, summary);
 		fprintf(stream, ",\n\"%s\": [", layout->array_key);
 	}
 	*ret_report = report;
@@ -287,8 +286,7 @@ void wss_range_report_row(struct wss_range_report *report, const struct wss_page
 		return;
 	}
 	fputs(report->rows++ ? ",\n" : "\n", report->stream);
-	if (wss_json_write_row(report->stream, report->layout, &row) < 0)
-		report->failed = true;
+	wss_json_write_row(report->stream, report->layout, &row);
 }
 
 int wss_range_report_close(struct wss_range_report *report, struct wss_error *err)
@@ -302,7 +300,7 @@ int wss_range_report_close(struct wss_range_report *report, struct wss_error *er
 	} else {
 		errno = 0;
 		fputs("\n]}\n", report->stream);
-		if (fflush(report->stream) != 0 || ferror(report->stream) || report->failed)
+		if (fflush(report->stream) != 0 || ferror(report->stream))
 			r = wss_error_errno(err, WSS_ERR_FAILED, errno ? errno : EIO,
 					    "cannot write the output");
 	}

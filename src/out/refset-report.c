@@ -85,7 +85,8 @@ static bool write_json_row(void *opaque, const struct wss_refset_row *row)
 
 	if (part->list)
 		fputs(row->i ? ",\n" : "\n", part->stream);
-	return wss_json_write_row(part->stream, part->layout, row) == 0;
+	wss_json_write_row(part->stream, part->layout, row);
+	return !ferror(part->stream);
 }
 
 static bool write_json_part(FILE *stream, const struct wss_refset_report *report,

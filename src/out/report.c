@@ -303,8 +303,6 @@ static void note_failure(struct wss_report *report, bool failed)
 
 void wss_report_row(struct wss_report *report, const void *row)
 {
-	bool failed = false;
-
 	errno = 0;
 	if (!report->rows)
 		write_head(report);
@@ -317,11 +315,11 @@ void wss_report_row(struct wss_report *report, const void *row)
 		break;
 	case WSS_FORMAT_JSON:
 		fputs(report->rows ? ",\n" : "\n", report->stream);
-		failed = wss_json_write_row(report->stream, report->layout, row) < 0;
+		wss_json_write_row(report->stream, report->layout, row);
 		break;
 	}
 	report->rows++;
-	note_failure(report, (!report->batch && fflush(report->stream) != 0) || failed);
+	note_failure(report, !report->batch && fflush(report->stream) != 0);
 }
 
 void wss_report_bad_row(struct wss_report *report, const void *row)
@@ -344,14 +342,13 @@ void wss_report_total(struct wss_report *report, const char *key,
 		      const struct wss_report_layout *layout, const void *row)
 {
 	const struct wss_report_layout *rows = report->layout;
-	bool failed = false;
 
 	errno = 0;
 	end_list(report);
 	report->total = true;
 	if (report->format == WSS_FORMAT_JSON) {
 		fprintf(report->stream, ", \"%s\": ", key);
-		failed = wss_json_write_row(report->stream, layout, row) < 0;
+		wss_json_write_row(report->stream, layout, row);
 	} else if (report->format == WSS_FORMAT_TABLE) {
 		report->layout = layout;
 		report->first_width = 0;
@@ -360,7 +357,7 @@ void wss_report_total(struct wss_report *report, const char *key,
 		write_table_line(report, row);
 		report->layout = rows;
 	}
-	note_failure(report, failed);
+	note_failure(report, false);
 }
 
 void wss_report_free(struct wss_report *report)

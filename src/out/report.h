@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "wss/sample.h"
 
-struct json_object;
+struct wss_json;
 
 enum wss_format { WSS_FORMAT_TABLE, WSS_FORMAT_JSON, WSS_FORMAT_CSV };
 
@@ -59,8 +59,8 @@ struct wss_column {
 	struct wss_value (*get)(const void *row);
 };
 
-/* Adds to a JSON row what is no column (lists). */
-typedef void (*wss_report_extra)(const void *row, struct json_object *ret_object);
+/* Adds to a JSON row what is no column (lists), see report-private.h. */
+typedef void (*wss_report_extra)(const void *row, struct wss_json *json);
 
 struct wss_report_layout {
 	const char *schema;    /* "virt-wss/samples/1" */
@@ -68,6 +68,7 @@ struct wss_report_layout {
 	const struct wss_column *columns;
 	size_t n_columns;
 	wss_report_extra extra; /* may be NULL */
+	const char *list_key;	/* a column that extra writes as a list in JSON; may be NULL */
 };
 
 struct wss_report;

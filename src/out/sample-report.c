@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "out/sample-report.h"
 
-#include <json-c/json.h>
-
 #include <stdio.h>
 
 #include "base/units.h"
+#include "out/report-private.h"
 #include "wss/sample.h"
 
 static struct wss_value get_domain(const void *row)
@@ -202,28 +201,28 @@ static const struct wss_column columns[] = {
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
 #define N_BOTH_COLUMNS 6
 
-static void add_lists(const void *row, struct json_object *object)
+static void add_lists(const void *row, struct wss_json *json)
 {
 	const struct wss_sample *sample = row;
-	struct json_object *curve = json_object_new_array();
-	struct json_object *notes = json_object_new_array();
+	struct wss_json curve = wss_json_list(json->stream, json, "curve"), notes;
 
 	for (size_t i = 0; i < sample->n_curve; i++) {
-		struct json_object *point = json_object_new_object();
-		char seconds[32];
+		struct wss_json point = wss_json_object(json->stream, &curve, NULL);
+		struct wss_value at = wss_value_number(sample->curve[i].ns, WSS_KIND_DURATION);
+		struct wss_value bytes = wss_value_number(sample->curve[i].bytes, WSS_KIND_BYTES);
 
-		wss_seconds_format(sample->curve[i].ns, seconds, sizeof(seconds));
-		json_object_object_add(point, "seconds",
-				       json_object_new_double_s((double)sample->curve[i].ns / 1e9,
-								seconds));
-		json_object_object_add(point, "bytes",
-				       json_object_new_uint64(sample->curve[i].bytes));
-		json_object_array_add(curve, point);
+		wss_json_value(&point, "seconds", &at);
+		wss_json_value(&point, "bytes", &bytes);
+		wss_json_object_end(&point);
 	}
-	for (size_t i = 0; i < sample->n_notes; i++)
-		json_object_array_add(notes, json_object_new_string(sample->notes[i]));
-	json_object_object_add(object, "curve", curve);
-	json_object_object_add(object, "notes", notes);
+	wss_json_list_end(&curve);
+	notes = wss_json_list(json->stream, json, "notes");
+	for (size_t i = 0; i < sample->n_notes; i++) {
+		struct wss_value note = { .kind = WSS_KIND_TEXT, .text = sample->notes[i] };
+
+		wss_json_value(&notes, NULL, &note);
+	}
+	wss_json_list_end(&notes);
 }
 
 const struct wss_report_layout wss_sample_layout = {
@@ -232,6 +231,7 @@ const struct wss_report_layout wss_sample_layout = {
 	.columns = columns,
 	.n_columns = N_COLUMNS - N_BOTH_COLUMNS,
 	.extra = add_lists,
+	.list_key = "notes",
 };
 
 const struct wss_report_layout wss_sample_both_layout = {
@@ -240,4 +240,5 @@ const struct wss_report_layout wss_sample_both_layout = {
 	.columns = columns,
 	.n_columns = N_COLUMNS,
 	.extra = add_lists,
+	.list_key = "notes",
 };
