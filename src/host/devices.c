@@ -45,7 +45,7 @@ static const struct rule rules[] = {
 static bool satisfies(const xmlNode *device, const struct rule *rule)
 {
 	const xmlNode *node = rule->child ? wss_xml_child(device, rule->child) : device;
-	wss_auto_xml_text xmlChar *value = NULL;
+	const xmlChar *value = NULL;
 	char wanted[64];
 
 	if (!rule->attribute)
@@ -111,7 +111,7 @@ bool wss_devices_bear_dirty_log(const xmlNode *devices, char *ret_name, size_t s
 {
 	wss_xml_for_each_child(device, devices, NULL)
 	{
-		wss_auto_xml_text xmlChar *type = wss_xml_attribute(device, "type");
+		const xmlChar *type = wss_xml_attribute(device, "type");
 
 		if (is_allowed(device))
 			continue;

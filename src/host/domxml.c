@@ -79,8 +79,8 @@ static int scale_size(const xmlChar *number, const xmlChar *unit, const char *wh
 static int element_size(const xmlNode *node, const char *what, uint64_t *ret_bytes,
 			struct wss_error *err)
 {
-	wss_auto_xml_text xmlChar *number = node ? xmlNodeGetContent(node) : NULL;
-	wss_auto_xml_text xmlChar *unit = wss_xml_attribute(node, "unit");
+	const xmlChar *number = wss_xml_content(node);
+	const xmlChar *unit = wss_xml_attribute(node, "unit");
 
 	if (!node)
 		return wss_error_set(err, WSS_ERR_FAILED, "%s: missing", what);
@@ -91,7 +91,7 @@ static int element_size(const xmlNode *node, const char *what, uint64_t *ret_byt
 static int parse_uuid(const xmlNode *parent, char *ret_uuid, struct wss_error *err)
 {
 	xmlNode *node = wss_xml_child(parent, "uuid");
-	wss_auto_xml_text xmlChar *text = node ? xmlNodeGetContent(node) : NULL;
+	const xmlChar *text = wss_xml_content(node);
 	char uuid[WSS_UUID_TEXT_MAX] = "";
 	bool good = text && strlen((const char *)text) == sizeof(uuid) - 1;
 
@@ -110,11 +110,11 @@ static int parse_uuid(const xmlNode *parent, char *ret_uuid, struct wss_error *e
 static int parse_identity(const xmlNode *domain, struct wss_domxml *ret, struct wss_error *err)
 {
 	xmlNode *name = wss_xml_child(domain, "name");
-	wss_auto_xml_text xmlChar *type = wss_xml_attribute(domain, "type");
-	wss_auto_xml_text xmlChar *name_text = name ? xmlNodeGetContent(name) : NULL;
+	const xmlChar *type = wss_xml_attribute(domain, "type");
+	const xmlChar *name_text = wss_xml_content(name);
 	const xmlNode *os_type = wss_xml_child(wss_xml_child(domain, "os"), "type");
-	wss_auto_xml_text xmlChar *arch = wss_xml_attribute(os_type, "arch");
-	wss_auto_xml_text xmlChar *machine = wss_xml_attribute(os_type, "machine");
+	const xmlChar *arch = wss_xml_attribute(os_type, "arch");
+	const xmlChar *machine = wss_xml_attribute(os_type, "machine");
 
 	if (!copy_text(type, ret->type, sizeof(ret->type)))
 		return wss_error_set(err, WSS_ERR_FAILED, "the domain XML has no valid type");
@@ -170,9 +170,9 @@ static int node_number(const xmlChar *text)
 static int parse_cells(const xmlNode *domain, struct wss_domxml *ret, struct wss_error *err)
 {
 	wss_xml_for_each_child(cell, wss_xml_child(wss_xml_child(domain, "cpu"), "numa"), "cell") {
-		wss_auto_xml_text xmlChar *number = wss_xml_attribute(cell, "memory");
-		wss_auto_xml_text xmlChar *unit = wss_xml_attribute(cell, "unit");
-		wss_auto_xml_text xmlChar *id = wss_xml_attribute(cell, "id");
+		const xmlChar *number = wss_xml_attribute(cell, "memory");
+		const xmlChar *unit = wss_xml_attribute(cell, "unit");
+		const xmlChar *id = wss_xml_attribute(cell, "id");
 		uint64_t bytes;
 
 		if (scale_size(number, unit, "memory of a NUMA cell", &bytes, err) < 0 ||
@@ -188,7 +188,7 @@ static int parse_cells(const xmlNode *domain, struct wss_domxml *ret, struct wss
 /* The hexadecimal attribute base of <address>; 0 where there is none that is one. */
 static uint64_t address_base(const xmlNode *address)
 {
-	wss_auto_xml_text xmlChar *text = wss_xml_attribute(address, "base");
+	const xmlChar *text = wss_xml_attribute(address, "base");
 	unsigned long long base;
 	char *end;
 
@@ -204,7 +204,7 @@ static int add_device(const xmlNode *memory, struct wss_domxml *ret, uint64_t by
 		      struct wss_error *err)
 {
 	const xmlNode *target = wss_xml_child(memory, "target"), *node = wss_xml_child(target, "node");
-	wss_auto_xml_text xmlChar *number = node ? xmlNodeGetContent(node) : NULL;
+	const xmlChar *number = wss_xml_content(node);
 	uint64_t gpa = address_base(wss_xml_child(memory, "address"));
 
 	if (!gpa)
@@ -290,7 +290,7 @@ static void parse_devices(const xmlNode *domain, struct wss_domxml *ret)
 	const xmlNode *devices = wss_xml_child(domain, "devices");
 	const xmlNode *balloon = wss_xml_child(devices, "memballoon");
 	const xmlNode *security = wss_xml_child(domain, "launchSecurity");
-	wss_auto_xml_text xmlChar *security_type = wss_xml_attribute(security, "type");
+	const xmlChar *security_type = wss_xml_attribute(security, "type");
 
 	ret->has_balloon = balloon && !wss_xml_attribute_is(balloon, "model", "none");
 	ret->balloon_autodeflate = ret->has_balloon &&
@@ -320,8 +320,8 @@ static void parse_devices(const xmlNode *domain, struct wss_domxml *ret)
 static void parse_vcpus(const xmlNode *domain, struct wss_domxml *ret)
 {
 	const xmlNode *vcpu = wss_xml_child(domain, "vcpu");
-	wss_auto_xml_text xmlChar *current = wss_xml_attribute(vcpu, "current");
-	wss_auto_xml_text xmlChar *all = vcpu ? xmlNodeGetContent(vcpu) : NULL;
+	const xmlChar *current = wss_xml_attribute(vcpu, "current");
+	const xmlChar *all = wss_xml_content(vcpu);
 	const char *text = (const char *)(current ? current : all);
 	unsigned long n = text ? strtoul(text, NULL, 10) : 1;
 
@@ -395,7 +395,7 @@ int wss_domxml_parse_status(const char *xml, int *ret_pid, char ret_uuid[WSS_UUI
 			    struct wss_error *err)
 {
 	wss_auto_xml_doc xmlDoc *doc = wss_xml_parse(xml, WSS_DOMXML_MAX, err);
-	wss_auto_xml_text xmlChar *text = NULL;
+	const xmlChar *text = NULL;
 	const xmlNode *status;
 	char *end;
 	long pid;

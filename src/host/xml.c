@@ -20,38 +20,98 @@ static void refuse_doctype(void *opaque, const xmlChar *name, const xmlChar *ext
 	xmlStopParser(opaque);
 }
 
-xmlDoc *wss_xml_parse(const char *xml, size_t max, struct wss_error *err)
+/* What the parser reads from. */
+struct source {
+	const char *xml;
+	size_t left;
+};
+
+static int read_source(void *opaque, char *buffer, int size)
 {
-	auto_parser xmlParserCtxt *ctxt = NULL;
-	size_t len = strnlen(xml, max + 1);
+	struct source *source = opaque;
+	size_t n = source->left < (size_t)size ? source->left : (size_t)size;
+
+	memcpy(buffer, source->xml, n);
+	source->xml += n;
+	source->left -= n;
+	return (int)n;
+}
+
+/*
+ * Short of memory libxml2 may leave out what it had no room for, such as an attribute, and go on:
+ * what comes of that is no document. Without a handler it would say so on stderr, too, whatever its
+ * options.
+ */
+static void note_error(void *opaque, xmlErrorPtr error)
+{
+	bool *ran_out = opaque;
+
+	*ran_out |= error->code == XML_ERR_NO_MEMORY;
+}
+
+static xmlDoc *parse(xmlParserCtxt *ctxt, const char *xml, size_t len)
+{
+	struct source source = { .xml = xml, .left = len };
+
+	/* From memory it would copy all of it first, and crash where it cannot (2.9.14). */
+	return xmlCtxtReadIO(ctxt, read_source, NULL, &source, NULL, "UTF-8",
+			     XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
+}
+
+static xmlDoc *parse_with(xmlParserCtxt *ctxt, const char *xml, size_t len, const bool *ran_out,
+			  struct wss_error *err)
+{
 	wss_auto_xml_doc xmlDoc *doc = NULL;
 	bool has_doctype = false;
 	const xmlError *why;
 
-	if (len > max) {
-		wss_error_set(err, WSS_ERR_FAILED, "the XML is longer than %zu bytes", max);
-		return NULL;
-	}
-	ctxt = xmlNewParserCtxt();
-	if (!ctxt) {
-		wss_error_set(err, WSS_ERR_NO_MEMORY, "no memory for an XML parser");
-		return NULL;
-	}
 	ctxt->sax->internalSubset = refuse_doctype;
 	ctxt->_private = &has_doctype;
-	doc = xmlCtxtReadMemory(ctxt, xml, (int)len, NULL, "UTF-8",
-				XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
-	if (doc && !has_doctype)
-		return wss_steal_ptr(doc);
+	doc = parse(ctxt, xml, len);
 	why = xmlCtxtGetLastError(ctxt);
-	if (has_doctype)
+	if (*ran_out || ctxt->errNo == XML_ERR_NO_MEMORY)
+		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	else if (has_doctype)
 		wss_error_set(err, WSS_ERR_FAILED, "the XML has a document type, which is refused");
+	else if (doc)
+		return wss_steal_ptr(doc);
 	else if (why && why->message)
 		wss_error_set(err, WSS_ERR_FAILED, "the XML cannot be parsed (line %d): %.*s",
 			      why->line, (int)strcspn(why->message, "\n"), why->message);
 	else
 		wss_error_set(err, WSS_ERR_FAILED, "the XML cannot be parsed");
 	return NULL;
+}
+
+xmlDoc *wss_xml_parse(const char *xml, size_t max, struct wss_error *err)
+{
+	auto_parser xmlParserCtxt *ctxt = NULL;
+	size_t len = strnlen(xml, max + 1);
+	xmlStructuredErrorFunc handler;
+	void *handler_opaque;
+	bool ran_out = false;
+	xmlDoc *doc = NULL;
+
+	if (len > max) {
+		wss_error_set(err, WSS_ERR_FAILED, "the XML is longer than %zu bytes", max);
+		return NULL;
+	}
+	/* What it keeps for each thread; without it it would crash. */
+	if (!xmlGetGlobalState()) {
+		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+		return NULL;
+	}
+	/* libvirt may have set its own. */
+	handler = xmlStructuredError;
+	handler_opaque = xmlStructuredErrorContext;
+	xmlSetStructuredErrorFunc(&ran_out, note_error);
+	ctxt = xmlNewParserCtxt();
+	if (ctxt)
+		doc = parse_with(ctxt, xml, len, &ran_out, err);
+	else
+		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	xmlSetStructuredErrorFunc(handler_opaque, handler);
+	return doc;
 }
 
 bool wss_xml_is(const xmlNode *node, const char *name)
@@ -74,14 +134,51 @@ xmlNode *wss_xml_child(const xmlNode *parent, const char *name)
 	return wss_xml_next_child(parent, NULL, name);
 }
 
-xmlChar *wss_xml_attribute(const xmlNode *node, const char *name)
+/* The only text among siblings; "" where there is none, NULL where there are several. */
+static const xmlChar *only_text(const xmlNode *first)
 {
-	return node ? xmlGetNoNsProp(node, (const xmlChar *)name) : NULL;
+	const xmlChar *text = NULL;
+
+	for (const xmlNode *node = first; node; node = node->next) {
+		if (node->type == XML_COMMENT_NODE || node->type == XML_PI_NODE)
+			continue;
+		if ((node->type != XML_TEXT_NODE && node->type != XML_CDATA_SECTION_NODE) || text)
+			return NULL;
+		text = node->content;
+	}
+	return text ? text : BAD_CAST "";
+}
+
+const xmlChar *wss_xml_content(const xmlNode *node)
+{
+	return node ? only_text(node->children) : NULL;
+}
+
+static const xmlChar *find_attribute(const xmlNode *node, const char *name, bool any_namespace)
+{
+	const xmlChar *text;
+
+	for (const xmlAttr *attr = node ? node->properties : NULL; attr; attr = attr->next)
+		if ((any_namespace || !attr->ns) && !strcmp((const char *)attr->name, name)) {
+			text = only_text(attr->children);
+			return text ? text : BAD_CAST "";
+		}
+	return NULL;
+}
+
+const xmlChar *wss_xml_attribute(const xmlNode *node, const char *name)
+{
+	return find_attribute(node, name, false);
+}
+
+const xmlChar *wss_xml_any_attribute(const xmlNode *node, const char *name)
+{
+	return find_attribute(node, name, true);
 }
 
 bool wss_xml_attribute_is(const xmlNode *node, const char *name, const char *value)
 {
-	wss_auto_xml_text xmlChar *text = wss_xml_attribute(node, name);
+	const xmlChar *text = wss_xml_attribute(node, name);
 
 	return text && !strcmp((const char *)text, value);
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include <libxml/globals.h>
 #include <libxml/parser.h>
 #include <libxml/tree.h>
 
@@ -22,14 +23,7 @@ static inline void wss_cleanup_xml_doc(xmlDoc **doc)
 		xmlFreeDoc(*doc);
 }
 
-static inline void wss_cleanup_xml_text(xmlChar **text)
-{
-	if (*text)
-		xmlFree(*text);
-}
-
 #define wss_auto_xml_doc wss_cleanup(wss_cleanup_xml_doc)
-#define wss_auto_xml_text wss_cleanup(wss_cleanup_xml_text)
 
 /*
  * Parses hostile XML of at most max bytes. A document type declaration is refused, so
@@ -51,8 +45,16 @@ xmlNode *wss_xml_child(const xmlNode *parent, const char *name);
 	for (xmlNode *node = wss_xml_next_child(parent, NULL, name); node; \
 	     node = wss_xml_next_child(parent, node, name))
 
-/* An attribute's text for xmlFree(), or NULL; node may be NULL. */
-xmlChar *wss_xml_attribute(const xmlNode *node, const char *name);
+/*
+ * The texts are the document's: nothing is copied, so that none is taken for absent where memory is
+ * short. An element's text, "" where it is empty; NULL without an element, or where it holds more
+ * than one piece of text.
+ */
+const xmlChar *wss_xml_content(const xmlNode *node);
+
+/* An attribute's text, of no namespace or of any; NULL without one; node may be NULL. */
+const xmlChar *wss_xml_attribute(const xmlNode *node, const char *name);
+const xmlChar *wss_xml_any_attribute(const xmlNode *node, const char *name);
 
 /* Is there such an attribute with that value? */
 bool wss_xml_attribute_is(const xmlNode *node, const char *name, const char *value);

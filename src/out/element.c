@@ -15,6 +15,7 @@
 xmlDocPtr wss_element_parse(const char *xml, const char *name, const char *what,
 			    struct wss_error *err)
 {
+	struct wss_error why = WSS_ERROR_INIT;
 	xmlNodePtr root;
 	xmlDocPtr doc;
 
@@ -22,9 +23,11 @@ xmlDocPtr wss_element_parse(const char *xml, const char *name, const char *what,
 		wss_error_set(err, WSS_ERR_FAILED, "%s: longer than 64 KiB", what);
 		return NULL;
 	}
-	doc = wss_xml_parse(xml, WSS_ELEMENT_MAX, NULL);
+	doc = wss_xml_parse(xml, WSS_ELEMENT_MAX, &why);
 	root = doc ? xmlDocGetRootElement(doc) : NULL;
-	if (!root || strcmp((const char *)root->name, name)) {
+	if (why.code == WSS_ERR_NO_MEMORY) {
+		wss_error_set(err, WSS_ERR_NO_MEMORY, "%s: %s", what, why.text);
+	} else if (!root || strcmp((const char *)root->name, name)) {
 		wss_error_set(err, WSS_ERR_FAILED, "%s: not a <%s> element", what, name);
 	} else {
 		/* Which attribute is meant by one of another namespace nobody knows. */
@@ -43,7 +46,7 @@ xmlDocPtr wss_element_parse(const char *xml, const char *name, const char *what,
 
 int wss_element_text(xmlNodePtr node, const char *name, char *buf, size_t size)
 {
-	wss_auto_xml_text xmlChar *text = xmlGetProp(node, BAD_CAST name);
+	const xmlChar *text = wss_xml_any_attribute(node, name);
 
 	if (!text || strlen((const char *)text) >= size)
 		return -1;
@@ -100,7 +103,7 @@ int wss_element_seconds(const char *text, uint64_t *ret_ns)
 
 bool wss_element_is_in(xmlNodePtr node, const char *unit)
 {
-	wss_auto_xml_text xmlChar *said = xmlGetProp(node, BAD_CAST "unit");
+	const xmlChar *said = wss_xml_any_attribute(node, "unit");
 
 	return !said || !strcmp((const char *)said, unit);
 }
@@ -109,7 +112,7 @@ int wss_element_number(xmlNodePtr node, const char *name, const char *unit,
 		       struct wss_amount *ret_amount)
 {
 	xmlNodePtr child = wss_element_child(node, name);
-	wss_auto_xml_text xmlChar *text = child ? xmlNodeGetContent(child) : NULL;
+	const xmlChar *text = wss_xml_content(child);
 
 	ret_amount->known = false;
 	if (!child)

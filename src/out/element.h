@@ -19,8 +19,9 @@
 
 /*
  * Parses at most WSS_ELEMENT_MAX bytes; a document type declaration is refused, so there are
- * no entities. NULL, with err set to "what: …" (WSS_ERR_FAILED), where it is not one element
- * of this name, or an attribute has a namespace prefix. The caller frees the document.
+ * no entities. NULL, with err set to "what: …", where it is not one element of this name, or an
+ * attribute has a namespace prefix (WSS_ERR_FAILED), or where memory is short
+ * (WSS_ERR_NO_MEMORY). The caller frees the document.
  */
 xmlDocPtr wss_element_parse(const char *xml, const char *name, const char *what,
 			    struct wss_error *err);

@@ -71,7 +71,7 @@ static int read_size(xmlNodePtr root, const char *name, struct wss_amount *ret_b
 static int read_period(xmlNodePtr root, struct wss_amount *ret_ns)
 {
 	xmlNodePtr child = wss_element_child(root, "period");
-	wss_auto_xml_text xmlChar *text = child ? xmlNodeGetContent(child) : NULL;
+	const xmlChar *text = wss_xml_content(child);
 
 	if (!child)
 		return 0;
