@@ -128,6 +128,9 @@ int qmp_json_parse(const char *text, size_t len, const struct qmp_limits *limits
 	fault = json_tokener_get_error(tok);
 	parsed = json_tokener_get_parse_end(tok);
 	json_tokener_free(tok);
+	/* Without a word json-c gives up where it cannot make a value (0.16). */
+	if (fault == json_tokener_success && !object && parsed != len)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (fault == json_tokener_continue) {
 		json_object_put(object);
 		return wss_error_set(err, WSS_ERR_FAILED, "not JSON: the line ends too early");

@@ -60,6 +60,17 @@ static int add_member(struct json_object *obj, const char *key, struct json_obje
 	return -1;
 }
 
+/*
+ * Does text say what obj holds? Where memory is short json-c leaves out what does not fit, without
+ * a word.
+ */
+static bool says_all(const char *text, struct json_object *obj)
+{
+	qmp_auto_json struct json_object *again = json_tokener_parse(text);
+
+	return again && json_object_equal(again, obj);
+}
+
 /* A command in text; id NULL leaves it out. The caller frees it. NULL: out of memory. */
 static char *build_command(const char *command, struct json_object *args, const char *id)
 {
@@ -72,7 +83,7 @@ static char *build_command(const char *command, struct json_object *args, const 
 	    (id && add_member(obj, "id", json_object_new_string(id)) < 0))
 		return NULL;
 	text = json_object_to_json_string_ext(obj, JSON_C_TO_STRING_PLAIN);
-	if (!text || asprintf(&ret, "%s%s", text, id ? "\n" : "") < 0)
+	if (!text || !says_all(text, obj) || asprintf(&ret, "%s%s", text, id ? "\n" : "") < 0)
 		return NULL;
 	return ret;
 }
