@@ -218,11 +218,22 @@ static void fill_profile(struct job *job, const struct wss_sample *sample,
 	wss_summary_free(&series.summary);
 }
 
+static void count_no_memory(struct job *job, const char *name)
+{
+	struct wss_round_guest none = { .name = NULL };
+	struct wss_error error = WSS_ERROR_INIT;
+
+	wss_error_set(&error, WSS_ERR_NO_MEMORY, "out of memory");
+	wss_sample_count_bad(&job->run, &none, name, &error);
+}
+
 /* NULL once the turn is over for that guest, as it was left behind or is not wanted. */
 static struct turn *open_turn(struct job *job, const struct wss_domain_ref *ref)
 {
 	struct turn *turn = turn_new(job, ref);
 
+	if (!turn)
+		count_no_memory(job, ref->name);
 	if (!turn || !guarded(job, turn, open_step))
 		return NULL;
 	if (is_missed_by_none(job, turn))
@@ -241,6 +252,9 @@ static void take_turn(struct job *job, const struct wss_domain_ref *ref)
 
 	if (!turn || !guarded(job, turn, measure_step))
 		return;
+	/* The round itself failed: no sample says so. */
+	if (turn->error.code == WSS_ERR_NO_MEMORY)
+		count_no_memory(job, turn->name);
 	sample = take_samples(job, turn);
 	if (sample && job->options->publish && !wss_stop_requested()) {
 		fill_profile(job, sample, &turn->entry.policy, &turn->profile);

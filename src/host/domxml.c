@@ -363,10 +363,9 @@ static void parse_owner(const xmlNode *domain, struct wss_domxml *ret)
 	ret->owner = WSS_DOMXML_NO_OWNER;
 	wss_xml_for_each_child(seclabel, domain, "seclabel") {
 		const xmlNode *label = wss_xml_child(seclabel, "label");
-		wss_auto_xml_text xmlChar *text = label ? xmlNodeGetContent(label) : NULL;
 
 		if (wss_xml_attribute_is(seclabel, "model", "dac"))
-			ret->owner = label_owner(text);
+			ret->owner = label_owner(wss_xml_content(label));
 	}
 }
 
