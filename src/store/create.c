@@ -62,6 +62,18 @@ static int make_private(const char *path, struct wss_error *err)
 	return 0;
 }
 
+/*
+ * All of it into the file that will be renamed: what stays in the log, as closing could not write
+ * it, would be lost with the log's name.
+ */
+static int write_out(struct wss_history *history, struct wss_error *err)
+{
+	if (sqlite3_wal_checkpoint_v2(history->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) ==
+	    SQLITE_OK)
+		return 0;
+	return wss_db_error(history, "cannot write it", err);
+}
+
 static int make_database(const char *path, struct wss_error *err)
 {
 	struct wss_history *history = wss_db_new(path, err);
@@ -73,8 +85,9 @@ static int make_database(const char *path, struct wss_error *err)
 		if (wss_db_open_file(history, SQLITE_OPEN_READWRITE) != SQLITE_OK)
 			wss_db_error(history, "cannot open it", err);
 		else if (wss_db_set_up(history, err) == 0 &&
-			 wss_db_set_up_writer(history, err) == 0)
-			r = wss_db_migrate(history, err);
+			 wss_db_set_up_writer(history, err) == 0 &&
+			 wss_db_migrate(history, err) == 0)
+			r = write_out(history, err);
 	}
 	wss_history_close(history);
 	return r;
@@ -104,6 +117,9 @@ static int make_and_name(const char *path, struct wss_error *err)
 	remove_database(new);
 	remove_beside(path);
 	r = make_database(new, err);
+	/* SQLite leaves them where it cannot tidy up. */
+	if (r == 0)
+		remove_beside(new);
 	if (r == 0 && rename(new, path) < 0)
 		r = wss_error_errno(err, WSS_ERR_FAILED, errno, "history %s: cannot write it",
 				    path);
