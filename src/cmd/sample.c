@@ -145,7 +145,9 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct sample_optio
  */
 void wss_sample_print_notes(const struct wss_sample *sample)
 {
-	if (sample->quality == WSS_QUALITY_OK && sample->low_bytes.value == sample->high_bytes.value)
+	/* A figure that is missing has its note, too. */
+	if (sample->quality == WSS_QUALITY_OK && sample->low_bytes.value == sample->high_bytes.value &&
+	    sample->memory.rss_bytes.known)
 		return;
 	for (size_t i = 0; i < sample->n_notes; i++)
 		wss_log(WSS_LOG_INFO, "%s: note: %s", sample->domain, sample->notes[i]);
