@@ -12,6 +12,8 @@
  *   short-log        the dirty log is asked for one second, however long the window is
  *   short-hold       the watchdog lets a held guest go after 0.2 s
  *   short-silence    the watchdog of balloon --apply gives back after 0.2 s without a beat
+ *   short-list       domains that there is no memory for are left out of a list
+ *   lost-writes      a write to a recording that fails is taken for done
  */
 #ifndef WSS_BASE_FAULT_H
 #define WSS_BASE_FAULT_H
