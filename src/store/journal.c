@@ -73,22 +73,29 @@ int wss_journal_done(struct wss_history *history, const char *uuid, struct wss_e
 	return finish(history, stmt, err);
 }
 
-/* "" for NULL, which a file that was not made by us may have anywhere. */
-static void column_text(sqlite3_stmt *stmt, int at, char *ret_text, size_t size)
+/*
+ * "" for NULL, which a file that was not made by us may have anywhere. False where there is no
+ * memory for it: a guest with another name would be given back to.
+ */
+static bool column_text(sqlite3_stmt *stmt, int at, char *ret_text, size_t size)
 {
+	bool null = sqlite3_column_type(stmt, at) == SQLITE_NULL;
 	const char *text = (const char *)sqlite3_column_text(stmt, at);
 
 	snprintf(ret_text, size, "%s", text ? text : "");
+	return text || null;
 }
 
-static void read_open(sqlite3_stmt *stmt, struct wss_journal_open *open)
+static bool read_open(sqlite3_stmt *stmt, struct wss_journal_open *open)
 {
 	int64_t bytes = sqlite3_column_int64(stmt, 2);
 
-	column_text(stmt, 0, open->uuid, sizeof(open->uuid));
-	column_text(stmt, 1, open->name, sizeof(open->name));
-	column_text(stmt, 3, open->uri, sizeof(open->uri));
+	if (!column_text(stmt, 0, open->uuid, sizeof(open->uuid)) ||
+	    !column_text(stmt, 1, open->name, sizeof(open->name)) ||
+	    !column_text(stmt, 3, open->uri, sizeof(open->uri)))
+		return false;
 	open->original_bytes = bytes > 0 ? (uint64_t)bytes : 0;
+	return true;
 }
 
 int wss_journal_unfinished(struct wss_history *history, const char *uuid,
@@ -112,7 +119,8 @@ int wss_journal_unfinished(struct wss_history *history, const char *uuid,
 				break;
 			list = more;
 		}
-		read_open(stmt, &list[n++]);
+		if (!read_open(stmt, &list[n++]))
+			break;
 	}
 	sqlite3_reset(stmt);
 	if (r != SQLITE_DONE) {
