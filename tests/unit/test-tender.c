@@ -10,6 +10,9 @@
 #include "store/db.h"
 #include "store/journal.h"
 
+#include <errno.h>
+#include <sqlite3.h>
+
 #define MIB (1ULL << 20)
 #define GIB (1ULL << 30)
 #define LOOKS_MAX 1000
@@ -37,6 +40,68 @@ static struct made_up {
 	char why[512];
 	char *dir, path[PATH_MAX];
 } made_up;
+
+/*
+ * The allocation that fails while the guest is looked after, counted from 1 over ours and SQLite's;
+ * 0: none.
+ */
+static struct {
+	bool counting;
+	unsigned long made, fails;
+} memory;
+
+static bool memory_is_short(void)
+{
+	return memory.counting && ++memory.made == memory.fails;
+}
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_reallocarray(void *p, size_t n, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_reallocarray(void *p, size_t n, size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+	return memory_is_short() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return memory_is_short() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_reallocarray(void *p, size_t n, size_t size)
+{
+	return memory_is_short() ? NULL : __real_reallocarray(p, n, size);
+}
+
+static sqlite3_mem_methods sqlite_memory;
+
+static void *sqlite_malloc(int size)
+{
+	return memory_is_short() ? NULL : sqlite_memory.xMalloc(size);
+}
+
+static void *sqlite_realloc(void *p, int size)
+{
+	return memory_is_short() ? NULL : sqlite_memory.xRealloc(p, size);
+}
+
+/* Before SQLite is used at all. */
+static int take_sqlite_memory(void **unused)
+{
+	sqlite3_mem_methods ours;
+
+	(void)unused;
+	if (sqlite3_config(SQLITE_CONFIG_GETMALLOC, &sqlite_memory) != SQLITE_OK)
+		return -1;
+	ours = sqlite_memory;
+	ours.xMalloc = sqlite_malloc;
+	ours.xRealloc = sqlite_realloc;
+	return sqlite3_config(SQLITE_CONFIG_MALLOC, &ours) == SQLITE_OK ? 0 : -1;
+}
 
 static uint64_t now_ns(void *unused)
 {
@@ -125,6 +190,10 @@ void wss_guests_open_one(struct wss_guests *guests, struct wss_round_guest *entr
 {
 	(void)guests;
 	entry->guest = wss_guest_new(&ops, NULL);
+	if (!entry->guest) {
+		wss_error_set(&entry->error, WSS_ERR_NO_MEMORY, "out of memory");
+		return;
+	}
 	snprintf(entry->guest->config.name, sizeof(entry->guest->config.name), "web1");
 	snprintf(entry->guest->config.uuid, sizeof(entry->guest->config.uuid), "%s", UUID_A);
 	entry->guest->config.has_balloon = true;
@@ -222,7 +291,10 @@ static void tend(happening at_look)
 	made_up.tender.tending = tending;
 	made_up.tender.name = "web1";
 	wss_clock_inject(&clock_source);
+	memory.made = 0;
+	memory.counting = true;
 	wss_tender_look(&made_up.tender);
+	memory.counting = false;
 	wss_clock_inject(NULL);
 }
 
@@ -260,6 +332,42 @@ static void test_to_the_floor(void **unused)
 	assert_int_equal(unfinished(), 0);
 	assert_int_equal(made_up.bad, 0);
 	clean_up();
+}
+
+static void shrink_and_end(struct made_up *guest)
+{
+	guest->happened += is_shrunk();
+	if (guest->happened > 3)
+		guest->tending.ending = true;
+}
+
+/*
+ * Whichever allocation fails, the guest has all of its memory in the end. Where the journal could
+ * not be closed that has been said, and it is what a restore finds: it gives back what is there.
+ */
+static void test_out_of_memory(void **unused)
+{
+	unsigned long all, shrunk = 0;
+
+	(void)unused;
+	memory.fails = 0;
+	tend(shrink_and_end);
+	all = memory.made;
+	assert_true(is_shrunk() || made_up.least < GIB);
+	clean_up();
+	assert_true(all > 20);
+	for (unsigned long n = 1; n <= all; n += 1 + all / 400) {
+		memory.fails = n;
+		tend(shrink_and_end);
+		memory.fails = 0;
+		assert_int_equal(made_up.actual, GIB);
+		assert_true(unfinished() == 0 || made_up.bad > 0);
+		assert_int_equal(made_up.tending.busy, made_up.tender.shrunk ? 1 : 0);
+		shrunk += made_up.least && made_up.least < GIB;
+		clean_up();
+	}
+	/* Some of them while it was shrunk. */
+	assert_true(shrunk > 5);
 }
 
 /* Its balloon keeps what it has taken, also of more. */
@@ -628,6 +736,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_to_the_floor),
+		cmocka_unit_test(test_out_of_memory),
 		cmocka_unit_test(test_disks_are_asked_now_and_then),
 		cmocka_unit_test(test_times_that_cannot_be),
 		cmocka_unit_test(test_what_a_kernel_keeps),
@@ -644,5 +753,5 @@ int main(void)
 		cmocka_unit_test(test_age_of_the_newest_window),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, take_sqlite_memory, NULL);
 }
