@@ -636,8 +636,10 @@ struct tally {
 
 static bool is_known_crash(const struct plan *plan, const struct run *run)
 {
-	return plan->known && !strcmp(plan->class, "library") && WIFSIGNALED(run->status) &&
-	       WTERMSIG(run->status) == SIGSEGV && !run->timed_out &&
+	bool crashed = WIFSIGNALED(run->status) ? WTERMSIG(run->status) == SIGSEGV
+						: is_sanitizer(run->err);
+
+	return plan->known && !strcmp(plan->class, "library") && crashed && !run->timed_out &&
 	       !strcmp(run->state.function, plan->known);
 }
 
