@@ -162,21 +162,21 @@ static struct wss_node **leaf_pointer(struct wss_pageset *set)
 static int change_word(struct wss_pageset *set, unsigned i, uint64_t bits, unsigned n, bool in)
 {
 	struct wss_node *leaf = set->finger.path[set->finger.depth];
-	uint64_t word = wss_part_word((struct wss_part){.node = leaf}, i);
+	bool mixed = leaf->mixed & wss_node_bit(i);
+	union wss_slot *slot = mixed ? &leaf->slots[wss_node_place(leaf, i)] : NULL;
+	uint64_t word = mixed ? slot->word : leaf->full & wss_node_bit(i) ? UINT64_MAX : 0;
 	uint64_t all = bits;
-	union wss_slot *slot;
 
 	bits &= in ? ~word : word;
 	if (!bits)
 		return 0;
 	word ^= bits;
-	if (word == 0 || word == UINT64_MAX) {
-		leaf->mixed &wss_node_bit(i)
-			? wss_node_remove(set->budget, leaf, WSS_LEAF_SHIFT, wss_node_bit(i),
-					  word)
-			: (void)(leaf->full ^= wss_node_bit(i));
-	} else if (leaf->mixed & wss_node_bit(i)) {
-		leaf->slots[wss_node_place(leaf, i)].word = word;
+	if (mixed && word != 0 && word != UINT64_MAX) {
+		slot->word = word;
+	} else if (mixed) {
+		wss_node_remove(set->budget, leaf, WSS_LEAF_SHIFT, wss_node_bit(i), word);
+	} else if (word == 0 || word == UINT64_MAX) {
+		leaf->full ^= wss_node_bit(i);
 	} else {
 		struct wss_node **at = leaf_pointer(set);
 

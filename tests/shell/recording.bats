@@ -68,7 +68,7 @@ bats_require_minimum_version 1.5.0
 	xmllint --noout r.svg
 	"$virt_wss" heatmap r --plot r.svg
 	xmllint --noout r.svg
-	! grep -qP '[^\x00-\x7f]' r.svg table
+	run ! grep -qP '[^\x00-\x7f]' r.svg table
 	head -n 1 table | grep -qF 'a?'
 	head -n 1 table | grep -qF '<&">, recorded'
 }
