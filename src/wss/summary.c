@@ -154,7 +154,7 @@ int wss_summary_decode_curve(const uint8_t *bytes, size_t len, struct wss_summar
 			return r;
 		point->n = point->sizes.total;
 		if (point->n > WSS_SUMMARY_DAY_MAX || point->sum_pages > point->n * PAGES_MAX)
-			return -1;
+			return -EINVAL;
 	}
 	return at == end ? 0 : -EINVAL;
 }

@@ -188,12 +188,12 @@ static void test_large_counts(void **unused)
 		size_t len;
 		int r;
 	} curves[] = {
-		/* One window of 2^51 - 1 pages, and of 2^51. */
-		{ { 1, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 3, 1, 7, 1 }, 13, 0 },
-		{ { 1, 1, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 4, 1, 7, 1 }, 13, -1 },
+		/* One window of 2^48 pages, and of one more. */
+		{ { 1, 1, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x40, 1, 7, 1 }, 12, 0 },
+		{ { 1, 1, 0x81, 0x80, 0x80, 0x80, 0x80, 0x80, 0x40, 1, 7, 1 }, 12, -EINVAL },
 		/* 100,000,000 windows, and one more. */
 		{ { 1, 1, 7, 1, 7, 0x80, 0xc2, 0xd7, 0x2f }, 9, 0 },
-		{ { 1, 1, 7, 1, 7, 0x81, 0xc2, 0xd7, 0x2f }, 9, -1 },
+		{ { 1, 1, 7, 1, 7, 0x81, 0xc2, 0xd7, 0x2f }, 9, -EINVAL },
 	};
 	struct wss_histogram histogram = { 0 };
 	const uint8_t *at = counts;
@@ -229,7 +229,7 @@ static void test_last_bucket(void **unused)
 	assert_int_equal(wss_histogram_above(&histogram, UINT64_MAX), 0);
 	wss_histogram_free(&histogram);
 	at = beyond;
-	assert_int_equal(wss_histogram_decode(&at, beyond + 4, &histogram), -1);
+	assert_int_equal(wss_histogram_decode(&at, beyond + 4, &histogram), -EINVAL);
 }
 
 static struct wss_sample sample_of(uint64_t bytes, time_t when)
