@@ -218,6 +218,9 @@ static int open_file(struct wss_recfile *file, bool salvage, struct wss_error *e
 	if (wss_file_check_regular(&st, err) < 0)
 		return wss_error_prefix(err, "%s", file->name);
 	file->state.file_bytes = (uint64_t)st.st_size;
+	file->block = malloc(st.st_size < (off_t)BLOCK_BYTES ? (size_t)st.st_size + 1 : BLOCK_BYTES);
+	if (!file->block)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (read_header(file, err) < 0 || scan(file, salvage, err) < 0)
 		return -1;
 	return salvage ? leave_out_nonsense(file, err) : 0;
@@ -235,8 +238,7 @@ int wss_recfile_open_fd(int fd, const char *name, bool salvage, struct wss_recfi
 	file->fd = fd;
 	file->name = strdup(name);
 	file->recording = calloc(1, sizeof(*file->recording));
-	file->block = malloc(BLOCK_BYTES);
-	if (!file->name || !file->recording || !file->block) {
+	if (!file->name || !file->recording) {
 		wss_recfile_close(file);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}

@@ -144,7 +144,7 @@ static bool is_possible(const struct wss_summary *summary)
 	       summary->sizes.total == summary->samples && is_time(summary->first) &&
 	       summary->first <= summary->last && is_time(summary->last) &&
 	       summary->min_bytes <= WSS_BYTES_MAX && summary->max_bytes <= WSS_BYTES_MAX &&
-	       summary->sum_pages <= summary->samples * (WSS_BYTES_MAX / 4096);
+	       summary->sum_pages <= wss_u64_mul(summary->samples, WSS_BYTES_MAX / 4096);
 }
 
 /* The sizes and the curve of such a row: 0, or negative errno. */

@@ -153,7 +153,8 @@ int wss_summary_decode_curve(const uint8_t *bytes, size_t len, struct wss_summar
 		if (r < 0)
 			return r;
 		point->n = point->sizes.total;
-		if (point->n > WSS_SUMMARY_DAY_MAX || point->sum_pages > point->n * PAGES_MAX)
+		if (point->n > WSS_SUMMARY_DAY_MAX ||
+		    point->sum_pages > wss_u64_mul(point->n, PAGES_MAX))
 			return -EINVAL;
 	}
 	return at == end ? 0 : -EINVAL;
