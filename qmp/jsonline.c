@@ -19,7 +19,7 @@ enum {
 };
 
 struct scan {
-	size_t tree_bytes;
+	size_t tree_bytes, members;
 	unsigned int depth;
 	bool in_string;
 };
@@ -44,6 +44,7 @@ static void scan_structure(struct scan *s, char c)
 			s->depth--;
 		break;
 	case ':':
+		s->members++;
 		s->tree_bytes += MEMBER_BYTES;
 		break;
 	case ',':
@@ -64,7 +65,7 @@ static bool allowed_outside(unsigned char c)
 }
 
 static int scan_line(const char *text, size_t len, const struct qmp_limits *limits,
-		     size_t *ret_tree_bytes, struct wss_error *err)
+		     size_t *ret_tree_bytes, size_t *ret_members, struct wss_error *err)
 {
 	struct scan s = {.tree_bytes = len};
 
@@ -93,6 +94,7 @@ static int scan_line(const char *text, size_t len, const struct qmp_limits *limi
 					     limits->tree_bytes);
 	}
 	*ret_tree_bytes = s.tree_bytes;
+	*ret_members = s.members;
 	return 0;
 }
 
@@ -106,6 +108,21 @@ static struct json_tokener *new_tokener(unsigned int depth)
 	return tok;
 }
 
+/* Of all objects in a value; its depth is that of the text, which is bounded. */
+static size_t count_members(struct json_object *value)
+{
+	struct lh_entry *entry;
+	size_t n = 0;
+
+	if (json_object_is_type(value, json_type_array))
+		for (size_t i = 0; i < json_object_array_length(value); i++)
+			n += count_members(json_object_array_get_idx(value, i));
+	if (json_object_is_type(value, json_type_object))
+		lh_foreach(json_object_get_object(value), entry)
+			n += 1 + count_members((struct json_object *)lh_entry_v(entry));
+	return n;
+}
+
 int qmp_json_parse(const char *text, size_t len, const struct qmp_limits *limits,
 		   struct json_object **ret_object, size_t *ret_tree_bytes,
 		   struct wss_error *err)
@@ -113,13 +130,13 @@ int qmp_json_parse(const char *text, size_t len, const struct qmp_limits *limits
 	struct json_object *object;
 	struct json_tokener *tok;
 	enum json_tokener_error fault;
-	size_t parsed, tree_bytes = 0;
+	size_t parsed, tree_bytes = 0, members = 0;
 
 	while (len && (text[len - 1] == '\r' || text[len - 1] == ' ' || text[len - 1] == '\t'))
 		len--;
 	if (len > INT_MAX)
 		return wss_error_set(err, WSS_ERR_FAILED, "line of %zu bytes", len);
-	if (scan_line(text, len, limits, &tree_bytes, err) < 0)
+	if (scan_line(text, len, limits, &tree_bytes, &members, err) < 0)
 		return -1;
 	tok = new_tokener(limits->depth);
 	if (!tok)
@@ -142,6 +159,12 @@ int qmp_json_parse(const char *text, size_t len, const struct qmp_limits *limits
 					     ? "trailing text"
 					     : json_tokener_error_desc(fault),
 				     parsed);
+	}
+	/* json-c leaves a member out, without a word, where it cannot copy its name (0.16). */
+	if (count_members(object) != members) {
+		json_object_put(object);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY,
+				     "a member is missing: out of memory, or its name is there twice");
 	}
 	if (!json_object_is_type(object, json_type_object)) {
 		wss_error_set(err, WSS_ERR_FAILED, "%s where an object was expected",
