@@ -39,6 +39,11 @@
 #include <unistd.h>
 #include <unwind.h>
 
+/* What takes the place of a function of the C library may be given NULL all the same. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wnonnull-compare"
+#endif
+
 #define EXPORT __attribute__((visibility("default")))
 #define OBJECTS_MAX 128
 #define BOOT_BYTES 65536
