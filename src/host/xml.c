@@ -49,6 +49,24 @@ static void note_error(void *opaque, xmlErrorPtr error)
 	*ran_out |= error->code == XML_ERR_NO_MEMORY;
 }
 
+bool wss_xml_watch(struct wss_xml_watch *watch)
+{
+	/* What it keeps for each thread; without it it would crash. */
+	if (!xmlGetGlobalState())
+		return false;
+	watch->ran_out = false;
+	/* libvirt may have set its own. */
+	watch->handler = xmlStructuredError;
+	watch->opaque = xmlStructuredErrorContext;
+	xmlSetStructuredErrorFunc(&watch->ran_out, note_error);
+	return true;
+}
+
+void wss_xml_watch_end(struct wss_xml_watch *watch)
+{
+	xmlSetStructuredErrorFunc(watch->opaque, watch->handler);
+}
+
 static xmlDoc *parse(xmlParserCtxt *ctxt, const char *xml, size_t len)
 {
 	struct source source = { .xml = xml, .left = len };
@@ -87,30 +105,23 @@ xmlDoc *wss_xml_parse(const char *xml, size_t max, struct wss_error *err)
 {
 	auto_parser xmlParserCtxt *ctxt = NULL;
 	size_t len = strnlen(xml, max + 1);
-	xmlStructuredErrorFunc handler;
-	void *handler_opaque;
-	bool ran_out = false;
+	struct wss_xml_watch watch;
 	xmlDoc *doc = NULL;
 
 	if (len > max) {
 		wss_error_set(err, WSS_ERR_FAILED, "the XML is longer than %zu bytes", max);
 		return NULL;
 	}
-	/* What it keeps for each thread; without it it would crash. */
-	if (!xmlGetGlobalState()) {
+	if (!wss_xml_watch(&watch)) {
 		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 		return NULL;
 	}
-	/* libvirt may have set its own. */
-	handler = xmlStructuredError;
-	handler_opaque = xmlStructuredErrorContext;
-	xmlSetStructuredErrorFunc(&ran_out, note_error);
 	ctxt = xmlNewParserCtxt();
 	if (ctxt)
-		doc = parse_with(ctxt, xml, len, &ran_out, err);
+		doc = parse_with(ctxt, xml, len, &watch.ran_out, err);
 	else
 		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	xmlSetStructuredErrorFunc(handler_opaque, handler);
+	wss_xml_watch_end(&watch);
 	return doc;
 }
 

@@ -26,6 +26,19 @@ static inline void wss_cleanup_xml_doc(xmlDoc **doc)
 #define wss_auto_xml_doc wss_cleanup(wss_cleanup_xml_doc)
 
 /*
+ * Notes in ran_out whether libxml2 lacks memory in this thread until wss_xml_watch_end(): most of
+ * it goes on then, and leaves something out. False where there is no memory to watch.
+ */
+struct wss_xml_watch {
+	xmlStructuredErrorFunc handler;
+	void *opaque;
+	bool ran_out;
+};
+
+bool wss_xml_watch(struct wss_xml_watch *watch);
+void wss_xml_watch_end(struct wss_xml_watch *watch);
+
+/*
  * Parses hostile XML of at most max bytes. A document type declaration is refused, so
  * there are no entities; nothing is fetched. The caller frees the document. NULL with
  * WSS_ERR_FAILED or WSS_ERR_NO_MEMORY.

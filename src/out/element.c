@@ -143,7 +143,8 @@ bool wss_element_add(xmlNodePtr node, const char *name, const char *unit, struct
 
 static char *print(xmlDocPtr doc)
 {
-	xmlBufferPtr buffer = xmlBufferCreate();
+	/* One that must grow, and cannot, libxml2 frees twice (2.9.14). */
+	xmlBufferPtr buffer = xmlBufferCreateSize(WSS_ELEMENT_MAX);
 	char *text = NULL;
 
 	if (buffer && xmlNodeDump(buffer, doc, xmlDocGetRootElement(doc), 0, 1) > 0)
@@ -152,20 +153,31 @@ static char *print(xmlDocPtr doc)
 	return text;
 }
 
-int wss_element_write(const char *name, bool (*fill)(xmlNodePtr root, const void *opaque),
-		      const void *opaque, char **ret_xml, struct wss_error *err)
+static char *write_element(const char *name, bool (*fill)(xmlNodePtr root, const void *opaque),
+			   const void *opaque)
 {
 	wss_auto_xml_doc xmlDocPtr doc = xmlNewDoc(BAD_CAST "1.0");
 	xmlNodePtr root = doc ? xmlNewNode(NULL, BAD_CAST name) : NULL;
-	char *text = NULL;
 
-	if (root) {
-		xmlDocSetRootElement(doc, root);
-		if (fill(root, opaque))
-			text = print(doc);
-	}
-	if (!text)
+	if (!root)
+		return NULL;
+	xmlDocSetRootElement(doc, root);
+	return fill(root, opaque) ? print(doc) : NULL;
+}
+
+int wss_element_write(const char *name, bool (*fill)(xmlNodePtr root, const void *opaque),
+		      const void *opaque, char **ret_xml, struct wss_error *err)
+{
+	wss_auto_free char *text = NULL;
+	struct wss_xml_watch watch;
+
+	if (!wss_xml_watch(&watch))
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	*ret_xml = text;
+	text = write_element(name, fill, opaque);
+	wss_xml_watch_end(&watch);
+	/* A number that there was no memory for would be missing from its element. */
+	if (!text || watch.ran_out)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	*ret_xml = wss_steal_ptr(text);
 	return 0;
 }
