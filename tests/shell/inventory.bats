@@ -192,11 +192,14 @@ teardown() {
 
 # Such an element makes virDomainGetMetadata() read freed memory, which here is ours.
 @test "a policy with a prefix before an attribute is refused, and libvirt is not asked for it" {
+	local look=(valgrind --quiet --error-exitcode=99)
 	command -v valgrind >/dev/null || skip "needs valgrind"
+	# valgrind does not run what has a sanitizer's shadow memory.
+	! nm -D "$virt_wss" | grep -qE '__(asan|tsan)_init' || look=()
 	for prefix in p other; do
 		node a "web1=<p:policy xmlns:p='urn:virt-wss:policy:1' version='1' $prefix:opt-out='no'/>"
 		status=0
-		valgrind --quiet --error-exitcode=99 "$virt_wss" -c "$uri" policy get web1 \
+		"${look[@]}" "$virt_wss" -c "$uri" policy get web1 \
 			2>"$BATS_TEST_TMPDIR/err" || status=$?
 		cat "$BATS_TEST_TMPDIR/err"
 		[ "$status" = 1 ]
