@@ -79,7 +79,10 @@ static bool merge_is(const struct merge *merge, struct wss_part part)
 	return true;
 }
 
-/* The result: a or b where it is the same as one of them. */
+/*
+ * The result: a or b where it is the same as one of them. First the one with which it is compared
+ * the next time.
+ */
 static struct wss_part merge_end(struct merge *merge, struct wss_part a, struct wss_part b)
 {
 	struct wss_part part = {.node = merge->node};
@@ -113,20 +116,24 @@ static int meet(struct wss_pageset_budget *budget, struct wss_part a, struct wss
 		return -1;
 	for (uint64_t left = some; left; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(left);
-		struct wss_part slot;
+		struct wss_part in_a, in_b, slot;
 
 		if (shift == WSS_LEAF_SHIFT) {
 			merge_put_word(&merge, i, wss_part_word(a, i) & wss_part_word(b, i));
 			continue;
 		}
-		if (meet(budget, wss_part_slot(a, i), wss_part_slot(b, i),
-			 shift - WSS_NODE_BITS, &slot) < 0) {
+		in_a = wss_part_slot(a, i);
+		in_b = wss_part_slot(b, i);
+		/* Most are. */
+		if (wss_part_same(in_a, in_b)) {
+			slot = share(in_a);
+		} else if (meet(budget, in_a, in_b, shift - WSS_NODE_BITS, &slot) < 0) {
 			wss_node_put(budget, merge.node, shift);
 			return -1;
 		}
 		merge_put(&merge, i, slot);
 	}
-	*ret = merge_end(&merge, a, b);
+	*ret = merge_end(&merge, b, a);
 	return 0;
 }
 
@@ -150,7 +157,7 @@ static int leave(struct wss_pageset_budget *budget, struct wss_part set, struct 
 		return -1;
 	for (uint64_t left = some; left; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(left);
-		struct wss_part slot;
+		struct wss_part in_set, in_but, slot;
 
 		if (shift == WSS_LEAF_SHIFT) {
 			merge_put_word(&merge, i,
@@ -158,14 +165,18 @@ static int leave(struct wss_pageset_budget *budget, struct wss_part set, struct 
 								wss_part_word(but, i)));
 			continue;
 		}
-		if (leave(budget, wss_part_slot(set, i), wss_part_slot(gone, i),
-			  wss_part_slot(but, i), shift - WSS_NODE_BITS, &slot) < 0) {
+		in_set = wss_part_slot(set, i);
+		in_but = wss_part_slot(but, i);
+		if (wss_part_same(in_set, in_but)) {
+			slot = share(in_set);
+		} else if (leave(budget, in_set, wss_part_slot(gone, i), in_but,
+				 shift - WSS_NODE_BITS, &slot) < 0) {
 			wss_node_put(budget, merge.node, shift);
 			return -1;
 		}
 		merge_put(&merge, i, slot);
 	}
-	*ret = merge_end(&merge, set, but);
+	*ret = merge_end(&merge, but, set);
 	return 0;
 }
 

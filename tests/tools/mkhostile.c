@@ -311,7 +311,7 @@ static void make_balloon(struct output *out)
 	end(out);
 	while (room(out, 40) && out->windows < WSS_REC_INTERVALS_MAX) {
 		begin(out);
-		run(out, out->windows % 2 ? WSS_CHANGE_TOUCHED : WSS_CHANGE_UNTOUCHED, 64, 1);
+		run(out, out->windows % 2 ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED, 64, 1);
 		run(out, out->windows % 2 ? WSS_CHANGE_BALLOONED : WSS_CHANGE_RETURNED, 0,
 		    PAGES);
 		end(out);
