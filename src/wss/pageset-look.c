@@ -132,6 +132,41 @@ uint64_t wss_pageset_count_run(const struct wss_pageset *set, struct wss_run run
 	return wss_pageset_compare(set, set, NULL, run).both;
 }
 
+/* Does not look at what both have in common. */
+static uint64_t count_without(struct wss_part set, struct wss_part without, unsigned shift)
+{
+	uint64_t some = (wss_part_full(set) | wss_part_mixed(set)) & ~wss_part_full(without);
+	uint64_t sum = 0;
+
+	if (wss_part_same(set, without))
+		return 0;
+	if (!without.node && !without.full)
+		return wss_part_count(set, shift);
+	if (!set.node)
+		return set.full ? wss_part_count(set, shift) - wss_part_count(without, shift) : 0;
+	for (; some; some &= some - 1) {
+		unsigned i = (unsigned)__builtin_ctzll(some);
+
+		if (shift == WSS_LEAF_SHIFT) {
+			sum += wss_bits(wss_part_word(set, i) & ~wss_part_word(without, i));
+		} else {
+			struct wss_part a = wss_part_slot(set, i), b = wss_part_slot(without, i);
+
+			if (!wss_part_same(a, b))
+				sum += count_without(a, b, shift - WSS_NODE_BITS);
+		}
+	}
+	return sum;
+}
+
+uint64_t wss_pageset_count_without(const struct wss_pageset *set,
+				   const struct wss_pageset *without)
+{
+	wss_pageset_settle(set);
+	wss_pageset_settle(without);
+	return set->count ? count_without(part_of(set), part_of(without), set->shift) : 0;
+}
+
 /* The sets that are compared, or the same part of each. */
 struct parts {
 	struct wss_part a, b, all;

@@ -100,6 +100,33 @@ static struct wss_part merge_end(struct merge *merge, struct wss_part a, struct 
 	return part;
 }
 
+/* Is all of b in a? Looks only where they are not the same nodes. */
+static bool covers(struct wss_part a, struct wss_part b, unsigned shift)
+{
+	uint64_t both = wss_part_mixed(a) & wss_part_mixed(b);
+	bool alike = wss_part_mixed(a) == wss_part_mixed(b);
+	unsigned n = 0;
+
+	if (wss_part_same(a, b))
+		return true;
+	if ((wss_part_full(b) & ~wss_part_full(a)) ||
+	    (wss_part_mixed(b) & ~(wss_part_full(a) | wss_part_mixed(a))))
+		return false;
+	for (; both; both &= both - 1, n++) {
+		unsigned i = (unsigned)__builtin_ctzll(both);
+		union wss_slot in_a = a.node->slots[alike ? n : wss_node_place(a.node, i)];
+		union wss_slot in_b = b.node->slots[alike ? n : wss_node_place(b.node, i)];
+
+		if (shift == WSS_LEAF_SHIFT ? (in_b.word & ~in_a.word) != 0
+					    : in_a.node != in_b.node &&
+						      !covers((struct wss_part){.node = in_a.node},
+							      (struct wss_part){.node = in_b.node},
+							      shift - WSS_NODE_BITS))
+			return false;
+	}
+	return true;
+}
+
 /* What is in both; ret: the caller's. */
 static int meet(struct wss_pageset_budget *budget, struct wss_part a, struct wss_part b,
 		unsigned shift, struct wss_part *ret)
@@ -110,6 +137,11 @@ static int meet(struct wss_pageset_budget *budget, struct wss_part a, struct wss
 
 	if (!some || is_all(a) || is_all(b) || wss_part_same(a, b)) {
 		*ret = !some ? nothing : share(is_all(a) ? b : a);
+		return 0;
+	}
+	/* What is touched is part of what was: most often that is so before, too. */
+	if (covers(a, b, shift)) {
+		*ret = share(b);
 		return 0;
 	}
 	if (merge_begin(&merge, budget, shift, some) < 0)

@@ -100,6 +100,10 @@ bool wss_pageset_next(const struct wss_pageset *set, const struct wss_pageset *w
 /* How many pages of the run are in the set. */
 uint64_t wss_pageset_count_run(const struct wss_pageset *set, struct wss_run run);
 
+/* How many pages are in set and not in without, of the same size. */
+uint64_t wss_pageset_count_without(const struct wss_pageset *set,
+				   const struct wss_pageset *without);
+
 /* In set a but not in b, in b but not in a, in both; in all but in neither of them. */
 struct wss_pageset_overlap {
 	uint64_t only_a;

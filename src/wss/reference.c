@@ -36,31 +36,35 @@ int wss_reference_ballooned(struct wss_reference *reference, struct wss_run run)
 	return wss_pageset_add(reference->taken, run.first, run.n) < 0 ? -1 : 0;
 }
 
-/* What was taken and is not touched leaves the reference set and that of what was taken. */
-static int leave(struct wss_reference *reference, struct wss_pageset *taken,
-		 const struct wss_pageset *touched)
-{
-	/* Most windows are without a balloon that moves. */
-	if (!wss_pageset_count(taken))
-		return 0;
-	if (wss_pageset_take_out(reference->pages, taken, touched) < 0)
-		return -1;
-	return wss_pageset_keep(taken, touched);
-}
-
 bool wss_reference_loses(const struct wss_reference *reference)
 {
 	return wss_pageset_count(reference->taken) || wss_pageset_count(reference->leaving);
 }
 
+/* What was taken and is not touched leaves the reference set: so many pages of it. */
+static int64_t leave(struct wss_reference *reference, const struct wss_pageset *taken,
+		     const struct wss_pageset *touched)
+{
+	uint64_t n = wss_pageset_count_without(taken, touched);
+
+	/* Most windows are without a balloon that moves. */
+	if (n && wss_pageset_take_out(reference->pages, taken, touched) < 0)
+		return -1;
+	return (int64_t)n;
+}
+
 int64_t wss_reference_end(struct wss_reference *reference, const struct wss_pageset *touched)
 {
 	struct wss_pageset *left = reference->leaving;
-	int64_t again;
+	int64_t gone = leave(reference, left, touched), again;
 
-	if (leave(reference, left, touched) < 0 || leave(reference, reference->taken, touched) < 0)
+	if (gone < 0 || leave(reference, reference->taken, touched) < 0)
 		return -1;
-	again = (int64_t)wss_pageset_count(left);
+	again = (int64_t)wss_pageset_count(left) - gone;
+	/* What was taken and touched goes with the next window. */
+	if (wss_pageset_count(reference->taken) &&
+	    wss_pageset_keep(reference->taken, touched) < 0)
+		return -1;
 	wss_pageset_remove(left, 0, wss_pageset_size(left));
 	reference->leaving = reference->taken;
 	reference->taken = left;

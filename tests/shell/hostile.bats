@@ -16,17 +16,23 @@ setup() {
 	export LIBVIRT_DEFAULT_URI=nonsense:///
 }
 
-# Ends well or with one line of error, within what it may take.
+# Ends well or with one line of error, within what it may take: the cheapest of three runs, as the
+# machine has others to serve.
 within() { # ARGUMENT...
-	local status=0 seconds kib
-	# SIGXCPU ends what takes twice as long; others use the machine, too.
-	(ulimit -t 4 && exec /usr/bin/time -q -o cost -f '%U %S %M' "$virt_wss" "$@" >out 2>err) ||
-		status=$?
-	read -r seconds kib < <(awk 'END { print $1 + $2, $3 }' cost)
-	echo "$*: status $status, $seconds s, $kib KiB: $(head -c 300 err)"
-	[ "$status" -le 1 ] && [ "$kib" -le $((256 * 1024)) ] &&
-		awk -v s="$seconds" 'BEGIN { exit !(s <= 2) }' &&
-		[ "$(grep -c error: err)" = "$status" ] && { [ "$status" = 0 ] || [ ! -s out ]; }
+	local i status seconds kib
+	for i in 1 2 3; do
+		status=0
+		# SIGXCPU ends what takes far longer.
+		(ulimit -t 6 && exec /usr/bin/time -q -o cost -f '%U %S %M' "$virt_wss" "$@" >out 2>err) ||
+			status=$?
+		read -r seconds kib < <(awk 'END { print $1 + $2, $3 }' cost)
+		echo "$*: status $status, $seconds s, $kib KiB: $(head -c 300 err)"
+		[ "$status" -le 1 ] && [ "$kib" -le $((256 * 1024)) ] &&
+			[ "$(grep -c error: err)" = "$status" ] &&
+			{ [ "$status" = 0 ] || [ ! -s out ]; } || return 1
+		! awk -v s="$seconds" 'BEGIN { exit !(s <= 2) }' || return 0
+	done
+	return 1
 }
 
 all_commands() { # FILE

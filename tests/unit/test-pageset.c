@@ -89,6 +89,8 @@ static void check_compare(const struct pair *a, const struct pair *b, const stru
 	found = wss_pageset_compare(a->set, b->set, all->set, run);
 	assert_memory_equal(&found, &truth, sizeof(truth));
 	assert_int_equal(wss_pageset_count_run(a->set, run), truth.both + truth.only_a);
+	found = wss_pageset_compare(a->set, b->set, NULL, (struct wss_run){ 0, PAGES });
+	assert_int_equal(wss_pageset_count_without(a->set, b->set), found.only_a);
 }
 
 static void test_against_bytes(void **state)
