@@ -308,7 +308,7 @@ measures_web1() {
 	pid=$(embed_guest_pid web1)
 	refute "${nobody[@]}" flock -n "/proc/$pid/clear_refs" true
 	for file in cmdline stat status; do
-		"${nobody[@]}" flock "/proc/$pid/$file" sleep 600 3>&- &
+		"${nobody[@]}" flock --no-fork "/proc/$pid/$file" sleep 600 3>&- &
 		pids+=($!)
 	done
 	for file in cmdline stat status; do
