@@ -76,14 +76,14 @@ struct wss_json wss_json_object(FILE *stream, struct wss_json *parent, const cha
 {
 	begin_member(parent, key);
 	fputc('{', stream);
-	return (struct wss_json){ .stream = stream };
+	return (struct wss_json){.stream = stream};
 }
 
 struct wss_json wss_json_list(FILE *stream, struct wss_json *parent, const char *key)
 {
 	begin_member(parent, key);
 	fputc('[', stream);
-	return (struct wss_json){ .stream = stream };
+	return (struct wss_json){.stream = stream};
 }
 
 void wss_json_object_end(struct wss_json *json)
@@ -138,7 +138,7 @@ static void write_columns(struct wss_json *json, const struct wss_report_layout 
 
 	for (size_t i = 0; i < layout->n_columns; i++) {
 		const struct wss_column *column = &layout->columns[i];
-		struct wss_value value = { .kind = WSS_KIND_ABSENT };
+		struct wss_value value = {.kind = WSS_KIND_ABSENT};
 
 		if (column->key && !same_group(column->key, layout->list_key))
 			value = column->get(row);

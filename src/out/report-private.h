@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * JSON straight into a stream, in json.c. Nothing is allocated, so no output is lost or cut short
- * where memory is; whether all of it arrived is for the stream to say (ferror()).
+ * JSON straight into a stream, in json.c. Nothing is allocated, so no output is lost or cut
+ * short where memory is; whether all of it arrived is for the stream to say (ferror()).
  */
 #ifndef WSS_OUT_REPORT_PRIVATE_H
 #define WSS_OUT_REPORT_PRIVATE_H
@@ -14,7 +14,8 @@ struct wss_json {
 	bool any; /* has a member */
 };
 
-/* Begins an object as the next member of its parent (NULL: it stands alone): key NULL in a list. */
+/* Begins an object as the next member of its parent (NULL: it stands alone): key NULL in a
+ * list. */
 struct wss_json wss_json_object(FILE *stream, struct wss_json *parent, const char *key);
 
 /* The same for a list. */
