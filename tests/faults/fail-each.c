@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * fail-each OPTION... -- COMMAND...: runs a command once for each call of a class that it makes,
- * failing that call (inject.c), and looks at each end.
+ * fail-each OPTION... -- COMMAND...: runs a command once for each call of a class that it
+ * makes, failing that call (inject.c), and looks at each end.
  *
  *   --name TEXT      of the case, for the report
  *   --class CLASS    alloc, library, io or stdout
@@ -18,18 +18,19 @@
  *   --timeout S      a run that takes longer hangs; default 30
  *   --preload FILE   inject.so
  *   --loose 1        how many lines a table or CSV has depends on the clock
- *   --wrapper 1      COMMAND sets LD_PRELOAD, which is in WSS_INJECT_PRELOAD, where it wants to
+ *   --wrapper 1      COMMAND sets LD_PRELOAD, which is in WSS_INJECT_PRELOAD, where it wants
+ * to
  *   --totals FILE    gets the line CLASS<tab>FAILED<tab>WELL<tab>KNOWN
  *
- * %w in the command, the environment and --guest is the number of the job, from 0: jobs share no
- * guest. A run has ended well if:
+ * %w in the command, the environment and --guest is the number of the job, from 0: jobs share
+ * no guest. A run has ended well if:
  *
  *   - it did not hang, crash, leak (built with ASan) or leave a process behind,
- *   - its exit code is one of --codes, and one other than 0 comes with a message; where it is out
- *     of memory the message says so,
- *   - its standard output is whole, or empty where it failed: JSON parses, each line of CSV has
- *     the header's columns; with exit code 0 it is what it is without a failure, figures aside,
- *     unless a message says otherwise,
+ *   - its exit code is one of --codes, and one other than 0 comes with a message; where it is
+ * out of memory the message says so,
+ *   - its standard output is whole, or empty where it failed: JSON parses, each line of CSV
+ * has the header's columns; with exit code 0 it is what it is without a failure, figures
+ * aside, unless a message says otherwise,
  *   - it left no file behind that an undisturbed run does not leave,
  *   - the guest runs, and --verify is content.
  *
@@ -62,11 +63,13 @@
 #define ACTIONS_MAX 8
 #define JOBS_MAX 16
 #define SHOWN_MAX 12
-/* A process that was left behind is given this long to end by itself: a watchdog, for instance. */
+/* A process that was left behind is given this long to end by itself: a watchdog, for
+ * instance. */
 #define LINGER_MS 3000
 
 struct plan {
-	const char *name, *class, *template, *verify, *guest, *environ, *preload, *totals, *known;
+	const char *name, *class, *template, *verify, *guest, *environ, *preload, *totals,
+		*known;
 	const char *actions[ACTIONS_MAX];
 	size_t n_actions;
 	unsigned most, jobs, timeout_s;
@@ -175,7 +178,8 @@ static void fresh_directory(const char *directory, const char *template)
 	while ((entry = readdir(dir))) {
 		char from[4096], to[4096];
 
-		if (entry->d_name[0] == '.' && strspn(entry->d_name, ".") == strlen(entry->d_name))
+		if (entry->d_name[0] == '.' &&
+		    strspn(entry->d_name, ".") == strlen(entry->d_name))
 			continue;
 		snprintf(from, sizeof(from), "%s/%s", template, entry->d_name);
 		snprintf(to, sizeof(to), "%s/%s", directory, entry->d_name);
@@ -192,7 +196,8 @@ static void list_directory(const char *directory, struct names *names)
 	names->n = 0;
 	while (dir && (entry = readdir(dir)) && names->n < NAMES_MAX)
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			snprintf(names->list[names->n++], sizeof(names->list[0]), "%s", entry->d_name);
+			snprintf(names->list[names->n++], sizeof(names->list[0]), "%s",
+				 entry->d_name);
 	if (dir)
 		closedir(dir);
 }
@@ -223,14 +228,16 @@ static void exec_command(const struct plan *plan, const struct run *run, unsigne
 		argv[i] = for_job(plan->command[i], job);
 	if (plan->environ)
 		putenv(for_job(plan->environ, job));
-	snprintf(inject, sizeof(inject), "%s:%llu:%s", plan->class, (unsigned long long)run->call,
-		 run->action);
+	snprintf(inject, sizeof(inject), "%s:%llu:%s", plan->class,
+		 (unsigned long long)run->call, run->action);
 	setenv("WSS_INJECT", inject, 1);
 	setenv("WSS_INJECT_STATE", state, 1);
 	setenv("WSS_INJECT_DIR", directory, 1);
 	/* What has no frame pointers is in most stacks. */
 	setenv("ASAN_OPTIONS",
-	       "verify_asan_link_order=0:exitcode=99:fast_unwind_on_malloc=0:malloc_context_size=30", 1);
+	       "verify_asan_link_order=0:exitcode=99:fast_unwind_on_malloc=0:malloc_context_"
+	       "size=30",
+	       1);
 	setenv("LSAN_OPTIONS", "print_suppressions=0", 0);
 	setenv(plan->wrapper ? "WSS_INJECT_PRELOAD" : "LD_PRELOAD", plan->preload, 1);
 	dup2(open("/dev/null", O_RDONLY), 0);
@@ -274,7 +281,7 @@ static void kill_children(void)
 static void wait_for(struct run *run, pid_t pid, unsigned timeout_s)
 {
 	uint64_t end = now_ms() + timeout_s * 1000ULL;
-	const struct timespec pause = { .tv_nsec = 1000000 };
+	const struct timespec pause = {.tv_nsec = 1000000};
 	bool ended = false;
 	pid_t child;
 	int status;
@@ -321,7 +328,8 @@ static void drop_warnings(struct run *run)
 static void run_once(const struct plan *plan, struct run *run, unsigned job)
 {
 	char directory[96], path[112];
-	int out = memfd_create("stdout", MFD_CLOEXEC), err = memfd_create("stderr", MFD_CLOEXEC);
+	int out = memfd_create("stdout", MFD_CLOEXEC),
+	    err = memfd_create("stderr", MFD_CLOEXEC);
 	struct inject_state *state;
 	pid_t pid;
 	int fd;
@@ -363,7 +371,8 @@ static char *without_figures(const char *text)
 	char *plain = calloc(1, strlen(text) + 1), *to = plain;
 
 	for (const char *s = text; plain && *s; s++) {
-		bool figure = isdigit((unsigned char)*s) || (*s == '.' && isdigit((unsigned char)s[1]));
+		bool figure = isdigit((unsigned char)*s) ||
+			      (*s == '.' && isdigit((unsigned char)s[1]));
 		char c = figure ? '0' : *s == ' ' ? ' ' : *s;
 
 		if (strchr("0 #", c) && to > plain && to[-1] == c)
@@ -443,7 +452,8 @@ static bool has_argument(const struct plan *plan, const char *argument)
 	return false;
 }
 
-/* How many points a curve has, for one, depends on the clock: of JSON the members' names count. */
+/* How many points a curve has, for one, depends on the clock: of JSON the members' names
+ * count. */
 static bool is_like_baseline(const struct plan *plan, const struct run *run)
 {
 	if (has_argument(plan, "json"))
@@ -503,10 +513,12 @@ static bool verified(const struct plan *plan, const struct run *run, unsigned jo
 	size_t n;
 	FILE *f;
 
-	if (asprintf(&command, "cd %s/%u && ACTION=%s STATUS=%d CALL=%s N=%llu; export ACTION STATUS CALL N; { %s\n} 2>&1",
+	if (asprintf(&command,
+		     "cd %s/%u && ACTION=%s STATUS=%d CALL=%s N=%llu; export ACTION STATUS "
+		     "CALL N; { %s\n} 2>&1",
 		     plan->work, job, run->action,
-		     WIFEXITED(run->status) ? WEXITSTATUS(run->status) : -1, run->state.function,
-		     (unsigned long long)run->call,
+		     WIFEXITED(run->status) ? WEXITSTATUS(run->status) : -1,
+		     run->state.function, (unsigned long long)run->call,
 		     for_job(plan->verify, job)) < 0)
 		die("out of memory");
 	f = popen(command, "re");
@@ -524,7 +536,8 @@ static const char *judge_output(const struct plan *plan, const struct run *run)
 {
 	int code = WEXITSTATUS(run->status);
 
-	if ((code == 0 || run->out_size) && strcmp(plan->class, "stdout") != 0 && !is_whole(plan, run))
+	if ((code == 0 || run->out_size) && strcmp(plan->class, "stdout") != 0 &&
+	    !is_whole(plan, run))
 		return "its output is not whole";
 	if (code == 0 && !run->err_size && !strstr(run->out, "memory") &&
 	    !strstr(run->out, "degraded") && !is_like_baseline(plan, run))
@@ -541,8 +554,9 @@ static const char *judge_code(const struct plan *plan, const struct run *run)
 	if (is_sanitizer(run->err))
 		return "the sanitizer has something to say";
 	if (WIFSIGNALED(run->status))
-		return WTERMSIG(run->status) == SIGKILL && !strcmp(run->action, "kill") ? NULL
-										 : "it crashed";
+		return WTERMSIG(run->status) == SIGKILL && !strcmp(run->action, "kill")
+			       ? NULL
+			       : "it crashed";
 	if (!plan->codes[WEXITSTATUS(run->status)])
 		return "its exit code is wrong";
 	return judge_output(plan, run);
@@ -560,7 +574,8 @@ static const char *judge(const struct plan *plan, const struct run *run, unsigne
 		return "it left a process behind";
 	for (size_t i = 0; i < run->files.n && strcmp(run->action, "kill") != 0; i++)
 		if (!has_name(&baseline.files, run->files.list[i])) {
-			snprintf(why, sizeof(why), "it left the file %s behind", run->files.list[i]);
+			snprintf(why, sizeof(why), "it left the file %s behind",
+				 run->files.list[i]);
 			return why;
 		}
 	if (plan->guest && !guest_runs(plan, job))
@@ -578,7 +593,8 @@ static const char *judge(const struct plan *plan, const struct run *run, unsigne
 static void print_where(FILE *to, const struct plan *plan, const struct run *run)
 {
 	char command[1024], line[512];
-	int n = snprintf(command, sizeof(command), "addr2line -s -f -p -e %s", plan->command[0]);
+	int n = snprintf(command, sizeof(command), "addr2line -s -f -p -e %s",
+			 plan->command[0]);
 	FILE *f;
 
 	for (size_t i = 0; i < INJECT_FRAMES && run->state.frames[i]; i++)
@@ -600,7 +616,8 @@ static void print_difference(FILE *to, const struct run *run)
 	while (plain && before && plain[at] && plain[at] == before[at])
 		at++;
 	if (plain && before && (plain[at] || before[at]))
-		fprintf(to, "from here on: %.300s\ninstead of: %.300s\n", plain + at, before + at);
+		fprintf(to, "from here on: %.300s\ninstead of: %.300s\n", plain + at,
+			before + at);
 	free(plain);
 	free(before);
 }
@@ -644,7 +661,8 @@ static bool is_known_crash(const struct plan *plan, const struct run *run)
 	       !strcmp(run->state.function, plan->known);
 }
 
-static void one_call(const struct plan *plan, struct run *run, unsigned job, struct tally *tally)
+static void one_call(const struct plan *plan, struct run *run, unsigned job,
+		     struct tally *tally)
 {
 	const char *reason;
 
@@ -670,7 +688,8 @@ static void work(const struct plan *plan, unsigned job, struct tally *tally)
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	for (size_t a = 0; a < plan->n_actions; a++)
 		for (uint64_t i = job; i < n; i += plan->jobs) {
-			struct run run = { .action = plan->actions[a], .call = 1 + i * calls / n };
+			struct run run = {.action = plan->actions[a],
+					  .call = 1 + i * calls / n};
 
 			one_call(plan, &run, job, tally);
 		}
@@ -683,7 +702,8 @@ static void run_baseline(const struct plan *plan)
 	baseline.action = plan->actions[0];
 	run_once(plan, &baseline, 0);
 	if (baseline.timed_out || !WIFEXITED(baseline.status) ||
-	    (WEXITSTATUS(baseline.status) && !plan->codes[WEXITSTATUS(baseline.status)]) || is_sanitizer(baseline.err)) {
+	    (WEXITSTATUS(baseline.status) && !plan->codes[WEXITSTATUS(baseline.status)]) ||
+	    is_sanitizer(baseline.err)) {
 		print_bad(plan, &baseline, "undisturbed, it does not end well");
 		exit(1);
 	}
@@ -724,11 +744,11 @@ static bool parse_option(struct plan *plan, const char *option, char *value)
 		const char *name;
 		const char **value;
 	} texts[] = {
-		{ "--name", &plan->name },	   { "--class", &plan->class },
-		{ "--template", &plan->template }, { "--verify", &plan->verify },
-		{ "--guest", &plan->guest },	   { "--environ", &plan->environ },
-		{ "--preload", &plan->preload },   { "--totals", &plan->totals },
-		{ "--known", &plan->known },
+		{"--name", &plan->name},	 {"--class", &plan->class},
+		{"--template", &plan->template}, {"--verify", &plan->verify},
+		{"--guest", &plan->guest},	 {"--environ", &plan->environ},
+		{"--preload", &plan->preload},	 {"--totals", &plan->totals},
+		{"--known", &plan->known},
 	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
@@ -759,8 +779,13 @@ static void parse_arguments(int argc, char **argv, struct plan *plan)
 {
 	int i = 1;
 
-	*plan = (struct plan){ .name = "", .most = ~0U, .jobs = 2, .timeout_s = 30,
-			       .actions = { "EIO" }, .n_actions = 1, .work = "/tmp/wss-faults.XXXXXX" };
+	*plan = (struct plan){.name = "",
+			      .most = ~0U,
+			      .jobs = 2,
+			      .timeout_s = 30,
+			      .actions = {"EIO"},
+			      .n_actions = 1,
+			      .work = "/tmp/wss-faults.XXXXXX"};
 	plan->codes[0] = plan->codes[1] = 1;
 	for (; i + 1 < argc && strcmp(argv[i], "--") != 0; i += 2)
 		if (!parse_option(plan, argv[i], argv[i + 1]))
@@ -773,7 +798,7 @@ static void parse_arguments(int argc, char **argv, struct plan *plan)
 
 int main(int argc, char **argv)
 {
-	struct tally *tallies, total = { 0 };
+	struct tally *tallies, total = {0};
 	struct plan plan;
 
 	parse_arguments(argc, argv, &plan);

@@ -2,8 +2,8 @@
 /*
  * Fails one call of a program that loads this by LD_PRELOAD. Only tests do.
  *
- * WSS_INJECT=KIND:N[:ACTION] fails the N-th call of a kind, counted from 1 over the process and
- * its children; N = 0 only counts. Kinds:
+ * WSS_INJECT=KIND:N[:ACTION] fails the N-th call of a kind, counted from 1 over the process
+ * and its children; N = 0 only counts. Kinds:
  *
  *   alloc    what allocates, pthread_create() and fork(), called by the program itself; what
  *            libc allocates for such a call is the program's too
@@ -12,8 +12,8 @@
  *   io       what changes the files below the directory WSS_INJECT_DIR
  *   stdout   writes to the standard output
  *
- * ACTION is EIO (default), ENOSPC, kill (SIGKILL once the call has succeeded) or short (half of a
- * write); alloc and library know only their own failure.
+ * ACTION is EIO (default), ENOSPC, kill (SIGKILL once the call has succeeded) or short (half
+ * of a write); alloc and library know only their own failure.
  *
  * WSS_INJECT_STATE names a file of struct inject_state (inject.h), which survives the process.
  */
@@ -101,12 +101,12 @@ static void *next(const char *name)
 }
 
 /* The next definition of the function of this name, looked up once. */
-#define REAL(name)                                                                             \
-	({                                                                                     \
-		static __typeof__(&name) real_##name;                                          \
-		if (!real_##name)                                                              \
-			real_##name = (__typeof__(&name))next(#name);                          \
-		real_##name;                                                                   \
+#define REAL(name)                                                                            \
+	({                                                                                    \
+		static __typeof__(&name) real_##name;                                         \
+		if (!real_##name)                                                             \
+			real_##name = (__typeof__(&name))next(#name);                         \
+		real_##name;                                                                  \
 	})
 
 static enum owner owner_of_name(const char *path)
@@ -115,10 +115,10 @@ static enum owner owner_of_name(const char *path)
 		const char *start;
 		enum owner owner;
 	} names[] = {
-		{ "libjson-c.", OWNER_LIBRARY },  { "libxml2.", OWNER_LIBRARY },
-		{ "libsqlite3.", OWNER_LIBRARY }, { "libbpf.", OWNER_LIBRARY },
-		{ "libc.", OWNER_LIBC },	  { "ld-linux", OWNER_LIBC },
-		{ "libasan.", OWNER_LIBC },	  { "inject.so", OWNER_LIBC },
+		{"libjson-c.", OWNER_LIBRARY},	{"libxml2.", OWNER_LIBRARY},
+		{"libsqlite3.", OWNER_LIBRARY}, {"libbpf.", OWNER_LIBRARY},
+		{"libc.", OWNER_LIBC},		{"ld-linux", OWNER_LIBC},
+		{"libasan.", OWNER_LIBC},	{"inject.so", OWNER_LIBC},
 	};
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
@@ -142,7 +142,8 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *opaque)
 			continue;
 		objects[n_objects].start = info->dlpi_addr + segment->p_vaddr;
 		objects[n_objects].end = objects[n_objects].start + segment->p_memsz;
-		objects[n_objects].owner = *first ? OWNER_PROGRAM : owner_of_name(info->dlpi_name);
+		objects[n_objects].owner =
+			*first ? OWNER_PROGRAM : owner_of_name(info->dlpi_name);
 		n_objects++;
 	}
 	if (*first)
@@ -168,8 +169,8 @@ struct caller {
 };
 
 /*
- * The first frame that is neither libc's nor one of the libraries' decides whose call it is; the
- * program's frames after it are kept for the report.
+ * The first frame that is neither libc's nor one of the libraries' decides whose call it is;
+ * the program's frames after it are kept for the report.
  */
 static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *context, void *opaque)
 {
@@ -192,11 +193,12 @@ static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *context, void *
 
 static bool is_counted(struct caller *caller)
 {
-	*caller = (struct caller){ .decided = OWNER_LIBC };
+	*caller = (struct caller){.decided = OWNER_LIBC};
 	_Unwind_Backtrace(look_at_frame, caller);
 	if (plan.kind == KIND_IO || plan.kind == KIND_STDOUT)
 		return true;
-	return caller->decided == OWNER_PROGRAM && caller->library == (plan.kind == KIND_LIBRARY);
+	return caller->decided == OWNER_PROGRAM &&
+	       caller->library == (plan.kind == KIND_LIBRARY);
 }
 
 /* Is this the call? name is that of the function. */
@@ -305,7 +307,8 @@ EXPORT void *aligned_alloc(size_t alignment, size_t size)
 
 EXPORT int posix_memalign(void **ret, size_t alignment, size_t size)
 {
-	return alloc_fails("posix_memalign") ? ENOMEM : REAL(posix_memalign)(ret, alignment, size);
+	return alloc_fails("posix_memalign") ? ENOMEM
+					     : REAL(posix_memalign)(ret, alignment, size);
 }
 
 /* ASan has its own of these two, which do not call malloc(). */
@@ -335,8 +338,8 @@ EXPORT char *strndup(const char *text, size_t size)
 	return copy;
 }
 
-EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *),
-			  void *opaque)
+EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+			  void *(*start)(void *), void *opaque)
 {
 	bool before = inside;
 	int r;
@@ -448,12 +451,12 @@ static size_t part(enum verdict verdict, size_t size)
 	return verdict == HALF && size > 1 ? size / 2 : size;
 }
 
-#define ON_FD(type, name, fd, ...)                                                             \
-	do {                                                                                   \
-		enum verdict verdict = judge_fd(#name, fd);                                    \
-                                                                                               \
-		return verdict == FAIL ? -1                                                    \
-				       : (type)finish(verdict, REAL(name)(fd, __VA_ARGS__));   \
+#define ON_FD(type, name, fd, ...)                                                            \
+	do {                                                                                  \
+		enum verdict verdict = judge_fd(#name, fd);                                   \
+                                                                                              \
+		return verdict == FAIL ? -1                                                   \
+				       : (type)finish(verdict, REAL(name)(fd, __VA_ARGS__));  \
 	} while (0)
 
 EXPORT ssize_t write(int fd, const void *data, size_t size)
@@ -509,8 +512,9 @@ EXPORT int posix_fallocate64(int fd, off64_t offset, off64_t size)
 {
 	enum verdict verdict = judge_fd("posix_fallocate64", fd);
 
-	return verdict == FAIL ? plan.errnum
-			       : (int)finish(verdict, REAL(posix_fallocate64)(fd, offset, size));
+	return verdict == FAIL
+		       ? plan.errnum
+		       : (int)finish(verdict, REAL(posix_fallocate64)(fd, offset, size));
 }
 
 EXPORT int fsync(int fd)
@@ -537,11 +541,11 @@ EXPORT int fchown(int fd, uid_t user, gid_t group)
 	ON_FD(int, fchown, fd, user, group);
 }
 
-#define ON_PATH(name, dirfd, path, ...)                                                        \
-	do {                                                                                   \
-		enum verdict verdict = judge_path(#name, dirfd, path);                         \
-                                                                                               \
-		return verdict == FAIL ? -1 : (int)finish(verdict, REAL(name)(__VA_ARGS__));   \
+#define ON_PATH(name, dirfd, path, ...)                                                       \
+	do {                                                                                  \
+		enum verdict verdict = judge_path(#name, dirfd, path);                        \
+                                                                                              \
+		return verdict == FAIL ? -1 : (int)finish(verdict, REAL(name)(__VA_ARGS__));  \
 	} while (0)
 
 EXPORT int rename(const char *from, const char *to)
@@ -554,7 +558,8 @@ EXPORT int renameat(int from_dir, const char *from, int to_dir, const char *to)
 	ON_PATH(renameat, to_dir, to, from_dir, from, to_dir, to);
 }
 
-EXPORT int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+EXPORT int renameat2(int from_dir, const char *from, int to_dir, const char *to,
+		     unsigned flags)
 {
 	ON_PATH(renameat2, to_dir, to, from_dir, from, to_dir, to, flags);
 }
@@ -590,18 +595,18 @@ EXPORT int mkdirat(int dirfd, const char *path, mode_t mode)
 }
 
 /* The mode of an open() that may make the file. */
-#define MODE_OF(flags)                                                                         \
-	({                                                                                     \
-		mode_t given = 0;                                                              \
-                                                                                               \
-		if (((flags) & O_CREAT) || ((flags) & O_TMPFILE) == O_TMPFILE) {               \
-			va_list list;                                                          \
-                                                                                               \
-			va_start(list, flags);                                                 \
-			given = va_arg(list, mode_t);                                          \
-			va_end(list);                                                          \
-		}                                                                              \
-		given;                                                                         \
+#define MODE_OF(flags)                                                                        \
+	({                                                                                    \
+		mode_t given = 0;                                                             \
+                                                                                              \
+		if (((flags)&O_CREAT) || ((flags)&O_TMPFILE) == O_TMPFILE) {                  \
+			va_list list;                                                         \
+                                                                                              \
+			va_start(list, flags);                                                \
+			given = va_arg(list, mode_t);                                         \
+			va_end(list);                                                         \
+		}                                                                             \
+		given;                                                                        \
 	})
 
 static enum verdict judge_open(const char *name, int dirfd, const char *path, int flags)
@@ -632,7 +637,8 @@ EXPORT int openat(int dirfd, const char *path, int flags, ...)
 	mode_t mode = MODE_OF(flags);
 	enum verdict verdict = judge_open("openat", dirfd, path, flags);
 
-	return verdict == FAIL ? -1 : (int)finish(verdict, REAL(openat)(dirfd, path, flags, mode));
+	return verdict == FAIL ? -1
+			       : (int)finish(verdict, REAL(openat)(dirfd, path, flags, mode));
 }
 
 EXPORT int openat64(int dirfd, const char *path, int flags, ...)
@@ -640,7 +646,9 @@ EXPORT int openat64(int dirfd, const char *path, int flags, ...)
 	mode_t mode = MODE_OF(flags);
 	enum verdict verdict = judge_open("openat64", dirfd, path, flags);
 
-	return verdict == FAIL ? -1 : (int)finish(verdict, REAL(openat64)(dirfd, path, flags, mode));
+	return verdict == FAIL
+		       ? -1
+		       : (int)finish(verdict, REAL(openat64)(dirfd, path, flags, mode));
 }
 
 /* --- streams, whose writes libc makes by itself --- */
@@ -663,9 +671,9 @@ static int made_fd;
 
 static FILE *stream_of(int fd)
 {
-	FILE *f = fopencookie((void *)(intptr_t)fd, "w",
-			      (cookie_io_functions_t){ .write = stream_write,
-						       .close = stream_close });
+	FILE *f = fopencookie(
+		(void *)(intptr_t)fd, "w",
+		(cookie_io_functions_t){.write = stream_write, .close = stream_close});
 
 	made = f;
 	made_fd = fd;
@@ -674,7 +682,7 @@ static FILE *stream_of(int fd)
 
 EXPORT int fileno(FILE *f)
 {
-	return f && f == made ? made_fd : REAL(fileno)(f);
+	return f == made ? made_fd : REAL(fileno)(f);
 }
 
 EXPORT FILE *fdopen(int fd, const char *mode)
@@ -690,7 +698,8 @@ EXPORT FILE *fopen(const char *path, const char *mode)
 
 	if (plan.kind != KIND_IO || mode[0] == 'r' || !path_below(AT_FDCWD, path))
 		return REAL(fopen)(path, mode);
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (mode[0] == 'a' ? O_APPEND : O_TRUNC), 0666);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | (mode[0] == 'a' ? O_APPEND : O_TRUNC),
+		  0666);
 	return fd < 0 ? NULL : stream_of(fd);
 }
 
@@ -715,10 +724,10 @@ static bool parse_plan(const char *text)
 		const char *name;
 		enum kind kind;
 	} kinds[] = {
-		{ "alloc", KIND_ALLOC },
-		{ "library", KIND_LIBRARY },
-		{ "io", KIND_IO },
-		{ "stdout", KIND_STDOUT },
+		{"alloc", KIND_ALLOC},
+		{"library", KIND_LIBRARY},
+		{"io", KIND_IO},
+		{"stdout", KIND_STDOUT},
 	};
 	char kind[16] = "", action[16] = "EIO";
 	unsigned long long at;
@@ -733,8 +742,8 @@ static bool parse_plan(const char *text)
 		      : !strcmp(action, "short") ? ACTION_SHORT
 						 : ACTION_FAIL;
 	plan.errnum = !strcmp(action, "ENOSPC") ? ENOSPC : EIO;
-	return plan.kind != KIND_NONE &&
-	       (plan.action != ACTION_FAIL || !strcmp(action, "EIO") || !strcmp(action, "ENOSPC"));
+	return plan.kind != KIND_NONE && (plan.action != ACTION_FAIL ||
+					  !strcmp(action, "EIO") || !strcmp(action, "ENOSPC"));
 }
 
 static bool map_state(const char *path)
@@ -744,7 +753,8 @@ static bool map_state(const char *path)
 
 	if (fd < 0)
 		return false;
-	map = mmap(NULL, sizeof(struct inject_state), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	map = mmap(NULL, sizeof(struct inject_state), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		   0);
 	close(fd);
 	plan.state = map == MAP_FAILED ? NULL : map;
 	return plan.state;
@@ -752,8 +762,9 @@ static bool map_state(const char *path)
 
 static void refuse(void)
 {
-	static const char text[] = "inject.so: WSS_INJECT, WSS_INJECT_STATE or WSS_INJECT_DIR is "
-				   "missing or wrong\n";
+	static const char text[] =
+		"inject.so: WSS_INJECT, WSS_INJECT_STATE or WSS_INJECT_DIR is "
+		"missing or wrong\n";
 	ssize_t ignored = REAL(write)(STDERR_FILENO, text, sizeof(text) - 1);
 
 	(void)ignored;
@@ -772,6 +783,7 @@ __attribute__((constructor)) static void start(void)
 	    (plan.kind == KIND_IO && (!directory || !realpath(directory, plan.directory))))
 		refuse();
 	if (plan.kind == KIND_STDOUT)
-		stdout = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = stdout_write });
+		stdout =
+			fopencookie(NULL, "w", (cookie_io_functions_t){.write = stdout_write});
 	inside = false;
 }

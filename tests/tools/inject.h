@@ -12,7 +12,8 @@ struct inject_state {
 	_Atomic uint64_t calls; /* that were counted */
 	_Atomic uint64_t fired; /* 1: the call that was named has been failed */
 	char function[32];	/* which it was */
-	/* Where in the program, from the innermost, as offsets for addr2line; 0 where there is none. */
+	/* Where in the program, from the innermost, as offsets for addr2line; 0 where there is
+	 * none. */
 	uint64_t frames[INJECT_FRAMES];
 };
 
