@@ -705,6 +705,7 @@ static void run_baseline(const struct plan *plan)
 	    (WEXITSTATUS(baseline.status) && !plan->codes[WEXITSTATUS(baseline.status)]) ||
 	    is_sanitizer(baseline.err)) {
 		print_bad(plan, &baseline, "undisturbed, it does not end well");
+		nftw(plan->work, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 		exit(1);
 	}
 	if (!baseline.state.calls)
