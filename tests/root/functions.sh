@@ -70,6 +70,8 @@ within_percent() { # VALUE TRUTH PERCENT
 # virt-wss in the background, within its window: wss_pid. Its status is that of
 # wait $wss_pid.
 wss_start() { # ARGUMENT...
+	# What an earlier one has said must not be taken for this one's.
+	: >"$BATS_TEST_TMPDIR/err"
 	"${wss_as[@]}" "$virt_wss" --debug "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
 	wss_pid=$!
 	wait_until 30 armed || { cat "$BATS_TEST_TMPDIR/err"; return 1; }
