@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define PAGE_BYTES 4096
+
 const char *wss_quality_name(enum wss_quality quality)
 {
 	static const char *const names[] = {
@@ -108,6 +110,9 @@ void wss_sample_set_native(struct wss_sample *sample, const struct wss_sample *n
 bool wss_sample_bloat(const struct wss_sample *sample, double *ret_factor)
 {
 	if (!sample->native.wss_bytes.known || !sample->wss_bytes.known || !sample->wss_bytes.value)
+		return false;
+	if (!sample->native.granularity_bytes.known ||
+	    sample->native.granularity_bytes.value <= PAGE_BYTES)
 		return false;
 	*ret_factor = (double)sample->native.wss_bytes.value / (double)sample->wss_bytes.value;
 	return true;

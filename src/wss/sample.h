@@ -146,8 +146,9 @@ bool wss_sample_share(const struct wss_sample *sample, double *ret_share);
 void wss_sample_set_native(struct wss_sample *sample, const struct wss_sample *native);
 
 /*
- * The bloat factor of large pages: working set by the host's mappings over that by 4 KiB; 1
- * where the host maps 4 KiB. False where one of them is not known.
+ * The bloat factor of large pages: working set by the host's mappings over that by 4 KiB. False
+ * where one of them is not known, and where the host maps 4 KiB: there two windows differ by what
+ * the guest did, not by its pages.
  */
 bool wss_sample_bloat(const struct wss_sample *sample, double *ret_factor);
 

@@ -178,6 +178,24 @@ static void test_profile(void **unused)
 	assert_string_equal(profile.confidence, "low");
 }
 
+/* Two windows of a guest without huge pages differ by what it did: that is no bloat. */
+static void test_bloat(void **unused)
+{
+	struct wss_sample sample = { .wss_bytes = wss_amount_of(100 << 20) };
+	double factor = 0;
+
+	(void)unused;
+	assert_false(wss_sample_bloat(&sample, &factor));
+	sample.native.wss_bytes = wss_amount_of(250 << 20);
+	sample.native.granularity_bytes = wss_amount_of(2 << 20);
+	assert_true(wss_sample_bloat(&sample, &factor));
+	assert_true(factor == 2.5);
+	sample.native.granularity_bytes = wss_amount_of(4096);
+	assert_false(wss_sample_bloat(&sample, &factor));
+	sample.native.granularity_bytes.known = false;
+	assert_false(wss_sample_bloat(&sample, &factor));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +206,7 @@ int main(void)
 		cmocka_unit_test(test_curve),
 		cmocka_unit_test(test_share),
 		cmocka_unit_test(test_profile),
+		cmocka_unit_test(test_bloat),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
