@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# awk -f man-page.awk -v synopsis=DIRECTORY virt-wss.pod: the POD with each line
-# "=for wss-usage NAME" replaced by the usage line of DIRECTORY/NAME.txt, and
-# "=for wss-options NAME" by its options, so that the manual page and --help say
-# the same.
+# awk -f man-page.awk -v synopsis=DIRECTORY -v columns=DIRECTORY virt-wss.pod: the POD
+# with each line "=for wss-usage NAME" replaced by the usage line of the file NAME.txt in
+# the first directory, "=for wss-options NAME" by its options, so that the manual page and
+# --help say the same, and "=for wss-columns NAME" by the columns that NAME.txt in the
+# second directory lists.
 
 function escaped(text) {
 	gsub(/[<>]/, "\001&", text)
@@ -44,6 +45,26 @@ function options(name,    line, at, body) {
 	separator = ""
 }
 
+# A line of the list is NAME, HEADING, SHOWN and MEANING, with two blanks or more between
+# them; one that ends in a colon begins the list of another table.
+function glossary(name,    line, file, part, item) {
+	file = columns "/" name ".txt"
+	print "=over 4\n"
+	while ((getline line < file) > 0) {
+		if (line ~ /:$/) {
+			sub(/:$/, "", line)
+			printf "=back\n\nIts I<%s>:\n\n=over 4\n\n", line
+		} else if (line !~ /^(#|NAME |$)/) {
+			split(line, part, /  +/)
+			item = "B<" escaped(part[1]) ">" (part[2] == "-" ? "" : " (" escaped(part[2]) ")")
+			printf "=item %s\n\n%s.\n\n", item, escaped(part[4])
+		}
+	}
+	close(file)
+	print "=back\n"
+}
+
+$1 == "=for" && $2 == "wss-columns" { glossary($3); next }
 $1 == "=for" && $2 == "wss-usage" { usage($3); next }
 $1 == "=for" && $2 == "wss-options" { options($3); next }
 { print }

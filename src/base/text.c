@@ -38,6 +38,16 @@ int wss_text_character(const char *text)
 	return *s < 0x80 ? 1 : utf8_sequence(s);
 }
 
+unsigned wss_text_code(const char *text, int len)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	unsigned code = len == 1 ? s[0] : s[0] & (0xffU >> (len + 1));
+
+	for (int k = 1; k < len; k++)
+		code = code << 6 | (s[k] & 0x3f);
+	return code;
+}
+
 struct range {
 	unsigned first, last;
 };
@@ -72,21 +82,10 @@ static bool within(unsigned code, const struct range *ranges, size_t n)
 	return false;
 }
 
-/* The code of the character at text, which is of that length. */
-static unsigned code_of(const char *text, int len)
-{
-	const unsigned char *s = (const unsigned char *)text;
-	unsigned code = len == 1 ? s[0] : s[0] & (0xffU >> (len + 1));
-
-	for (int k = 1; k < len; k++)
-		code = code << 6 | (s[k] & 0x3f);
-	return code;
-}
-
 int wss_text_hidden(const char *text, unsigned *ret_code)
 {
 	int len = wss_text_character(text);
-	unsigned code = code_of(text, len ? len : 1);
+	unsigned code = wss_text_code(text, len ? len : 1);
 
 	if (!len || (code >= 0x20 && code < 0x7f))
 		return 0;
@@ -101,7 +100,7 @@ int wss_text_space(const char *text)
 {
 	int len = wss_text_character(text);
 
-	return len && within(code_of(text, len), spaces, sizeof(spaces) / sizeof(spaces[0]))
+	return len && within(wss_text_code(text, len), spaces, sizeof(spaces) / sizeof(spaces[0]))
 		       ? len
 		       : 0;
 }

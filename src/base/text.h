@@ -11,6 +11,9 @@
 /* Length of the character at text, 1 to 4; 0 where there is no valid UTF-8. */
 int wss_text_character(const char *text);
 
+/* The code of the character at text, whose length is len (1 to 4). */
+unsigned wss_text_code(const char *text, int len);
+
 /*
  * Length of the character at text if it is not to be shown, and *ret_code: control and format
  * characters, which move a terminal's cursor or let the text around them appear in another

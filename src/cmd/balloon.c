@@ -24,6 +24,8 @@ struct balloon_row {
 	char hint[400]; /* what an operator could do about a refusal; "" nothing */
 };
 
+static const struct wss_report_layout layout;
+
 enum {
 	OPT_APPLY = 1,
 	OPT_RESTORE,
@@ -35,6 +37,7 @@ enum {
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
+	WSS_TABLE_LONG,
 	WSS_SIZING_LONG,
 	{ "apply", no_argument, NULL, OPT_APPLY },
 	{ "restore", no_argument, NULL, OPT_RESTORE },
@@ -77,7 +80,7 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct balloon_opti
 	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
 
 	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0 ||
-	    wss_sizing_check(cli, err) < 0)
+	    wss_cli_view(cli, &layout, err) < 0 || wss_sizing_check(cli, err) < 0)
 		return -1;
 	if (options->apply && options->restore)
 		return wss_error_set(err, WSS_ERR_USAGE, "--apply and --restore exclude each other");
@@ -132,15 +135,19 @@ static struct wss_value get_error(const void *row)
 }
 
 static const struct wss_column columns[] = {
-	{ "domain", NULL, "DOMAIN", -12, get_domain },
-	{ "uuid", NULL, NULL, 0, get_uuid },
-	{ "action", NULL, "ACTION", -7, get_action },
-	{ "from_bytes", NULL, "FROM", 8, get_from },
-	{ "to_bytes", NULL, "TO", 8, get_to },
-	{ "held_bytes", NULL, "HELD", 8, get_held },
-	{ "reason", NULL, "WHY", -1, get_reason },
-	{ "hint", NULL, NULL, 0, get_hint },
-	{ "error", NULL, NULL, 0, get_error },
+	{ "domain", NULL, "DOMAIN", -12, get_domain, "Name of the guest", false },
+	{ "uuid", NULL, "UUID", -36, get_uuid, "UUID of the guest", false },
+	{ "action", NULL, "ACTION", -7, get_action,
+	  "What --apply would do: shrink, none, or refused", false },
+	{ "from_bytes", NULL, "FROM", 8, get_from,
+	  "Memory that the balloon leaves to the guest now, in bytes", false },
+	{ "to_bytes", NULL, "TO", 8, get_to, "Memory that it would leave at the end, in bytes",
+	  false },
+	{ "held_bytes", NULL, "HELD", 8, get_held,
+	  "Guest memory that is resident on the host, in bytes", false },
+	{ "reason", NULL, "WHY", -27, get_reason, "What the action rests on", false },
+	{ "hint", NULL, "HINT", -20, get_hint, "What would lift the refusal", false },
+	{ "error", NULL, "ERROR", -20, get_error, "Why the guest could not be looked at", false },
 };
 
 static const struct wss_report_layout layout = {
@@ -148,7 +155,11 @@ static const struct wss_report_layout layout = {
 	.array_key = "balloons",
 	.columns = columns,
 	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.shown = "domain,action,from_bytes,to_bytes,reason",
+	.wide = "domain,action,from_bytes,to_bytes,held_bytes,reason",
 };
+
+static const struct wss_report_layout *const layouts[] = { &layout, NULL };
 
 struct balloon_run {
 	const struct balloon_options *options;
@@ -232,7 +243,7 @@ static int dry_run(const struct wss_cli *cli, struct balloon_run *run, struct ws
 	struct wss_error err = WSS_ERROR_INIT;
 
 	if (wss_sizing_open(&run->options->sizing, &run->history, &err) < 0 || wss_guests_open(cli, guests, &err) < 0 ||
-	    wss_report_open(stdout, cli->format, &layout, &run->report, &err) < 0)
+	    wss_report_open(stdout, cli->format, &cli->view, &layout, &run->report, &err) < 0)
 		return wss_cli_error(&err);
 	wss_report_set_first_width(run->report, wss_guests_name_width(guests));
 	for (size_t i = 0; i < guests->n; i++)
@@ -258,10 +269,8 @@ static int balloon_run(struct wss_cli *cli, int argc, char **argv)
 
 	if (parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help) {
-		fputs(wss_help_balloon, stdout);
-		return WSS_EXIT_OK;
-	}
+	if (cli->help)
+		return wss_cli_help(cli, wss_help_balloon, layouts);
 	if (options.apply)
 		return wss_balloon_apply(cli, &options);
 	if (options.restore)

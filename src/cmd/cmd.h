@@ -38,7 +38,9 @@ struct wss_cli {
 	bool by_uuid;	 /* domains are UUIDs, not IDs or names */
 	bool all;
 	bool help;
+	bool list_columns; /* what help prints is the list of columns */
 	enum wss_format format;
+	struct wss_view view;
 	char **domains; /* as typed; n_domains of them */
 	int n_domains;
 };
@@ -70,6 +72,10 @@ enum {
 	WSS_OPT_DEBUG,
 	WSS_OPT_UUID,
 	WSS_OPT_MONITOR,
+	/* Of those that print a table. */
+	WSS_OPT_COLUMNS,
+	WSS_OPT_SORT,
+	WSS_OPT_WIDE,
 };
 
 #define WSS_COMMON_SHORT ":c:h"
@@ -82,6 +88,12 @@ enum {
 	{ "allow-monitor", no_argument, NULL, WSS_OPT_MONITOR }, \
 	{ "uuid", no_argument, NULL, WSS_OPT_UUID },             \
 	{ "debug", no_argument, NULL, WSS_OPT_DEBUG }
+
+/* What a command that prints a table takes as well; such a one calls wss_cli_view(). */
+#define WSS_TABLE_LONG                                           \
+	{ "columns", required_argument, NULL, WSS_OPT_COLUMNS }, \
+	{ "sort", required_argument, NULL, WSS_OPT_SORT },       \
+	{ "wide", no_argument, NULL, WSS_OPT_WIDE }
 
 /* The options of one command. */
 struct wss_syntax {
@@ -103,6 +115,23 @@ int wss_cli_parse(struct wss_cli *cli, int argc, char **argv, const struct wss_s
  * options are the caller's, before. WSS_ERR_USAGE.
  */
 int wss_cli_option(struct wss_cli *cli, int c, char **argv, struct wss_error *err);
+
+/* Takes one of WSS_TABLE_LONG. */
+void wss_cli_view_option(struct wss_cli *cli, int c, const char *value);
+
+/*
+ * After the options: checks that what cli->view names are columns of the layout, and finds the
+ * width of the terminal. WSS_ERR_USAGE.
+ */
+int wss_cli_view(struct wss_cli *cli, const struct wss_report_layout *layout,
+		 struct wss_error *err);
+
+/*
+ * Prints what cli->help asks for: the help text, or the columns of the layouts, a list that ends
+ * in NULL. The exit code.
+ */
+int wss_cli_help(const struct wss_cli *cli, const char *text,
+		 const struct wss_report_layout *const *layouts);
 
 /* Takes the words behind the options as domains and checks what excludes each other. */
 int wss_cli_finish(struct wss_cli *cli, int argc, char **argv, struct wss_error *err);
@@ -178,7 +207,7 @@ void wss_guests_open_one(struct wss_guests *guests, struct wss_round_guest *entr
 
 void wss_guests_close(struct wss_guests *guests);
 
-/* For the width of a table's first column: so wide that the name fits, too, but at most 40. */
+/* For the width of a table's first column: that of the wider of width and the name. */
 size_t wss_name_width(size_t width, const char *name);
 
 /* That of all names. */

@@ -13,8 +13,7 @@
 #include "host/inventory.h"
 #include "host/qmpguest.h"
 #include "out/policy.h"
-
-#define NAME_WIDTH_MAX 40
+#include "out/width.h"
 
 static int take_uri(struct wss_cli *cli, const char *uri, struct wss_error *err)
 {
@@ -51,6 +50,11 @@ int wss_cli_option(struct wss_cli *cli, int c, char **argv, struct wss_error *er
 	case WSS_OPT_DEBUG:
 		wss_log_set_level(WSS_LOG_DEBUG);
 		return 0;
+	case WSS_OPT_COLUMNS:
+	case WSS_OPT_SORT:
+	case WSS_OPT_WIDE:
+		wss_cli_view_option(cli, c, optarg);
+		return 0;
 	case ':':
 		return wss_error_set(err, WSS_ERR_USAGE, "option '%s' needs a value",
 				     argv[optind - 1]);
@@ -63,7 +67,7 @@ int wss_cli_option(struct wss_cli *cli, int c, char **argv, struct wss_error *er
 static bool is_common(int c)
 {
 	return c == 'c' || c == 'h' || c == ':' || c == '?' ||
-	       (c >= WSS_OPT_ALL && c <= WSS_OPT_MONITOR);
+	       (c >= WSS_OPT_ALL && c <= WSS_OPT_WIDE);
 }
 
 int wss_cli_parse(struct wss_cli *cli, int argc, char **argv, const struct wss_syntax *syntax,
@@ -340,9 +344,9 @@ void wss_guests_close(struct wss_guests *guests)
 
 size_t wss_name_width(size_t width, const char *name)
 {
-	size_t len = strnlen(name, NAME_WIDTH_MAX);
+	size_t columns = (size_t)wss_text_width(name);
 
-	return len > width ? len : width;
+	return columns > width ? columns : width;
 }
 
 size_t wss_guests_name_width(const struct wss_guests *guests)

@@ -16,6 +16,9 @@
 /* Ranges that are nearer than 64 KiB to each other are listed as one. */
 #define WITHIN_PAGES 16
 
+static const struct wss_report_layout *const layouts[] = { &wss_diff_layout,
+							   &wss_diff_summary_layout, NULL };
+
 struct diff_options {
 	struct wss_files_options files;
 	bool verbose;
@@ -31,6 +34,7 @@ enum { OPT_VERBOSE = 1 };
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
+	WSS_TABLE_LONG,
 	{ "verbose", no_argument, NULL, OPT_VERBOSE },
 	WSS_LIMIT_LONG,
 	WSS_SALVAGE_LONG,
@@ -180,7 +184,7 @@ static int print(const struct wss_cli *cli, const struct diff_options *options,
 
 	if (options->verbose && check_rows(sides, err) < 0)
 		return -1;
-	if (wss_range_report_diff(stdout, cli->format, recording, &summary,
+	if (wss_range_report_diff(stdout, cli->format, &cli->view, recording, &summary,
 				  side_of(a), side_of(b), &report, err) < 0)
 		return -1;
 	if (options->verbose)
@@ -202,12 +206,11 @@ static int diff_run(struct wss_cli *cli, int argc, char **argv)
 	int r = 0;
 
 	if (wss_cli_parse(cli, argc, argv, &syntax, &options, &err) < 0 ||
+	    wss_cli_view(cli, &wss_diff_layout, &err) < 0 ||
 	    wss_files_finish(cli, argc, argv, 2, 2, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help) {
-		fputs(wss_help_diff, stdout);
-		return WSS_EXIT_OK;
-	}
+	if (cli->help)
+		return wss_cli_help(cli, wss_help_diff, layouts);
 	for (int i = 0; i < 2 && r == 0; i++)
 		r = load(cli->domains[i], &options, &sides[i], i ? &sides[0] : NULL, &err);
 	if (r == 0)

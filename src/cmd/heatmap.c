@@ -11,6 +11,9 @@
 #include "out/refset-chart.h"
 #include "wss/heat.h"
 
+static const struct wss_report_layout *const layouts[] = { &wss_heat_layout,
+							   &wss_heat_summary_layout, NULL };
+
 struct heatmap_options {
 	struct wss_files_options files;
 	bool hot_first;
@@ -20,6 +23,7 @@ enum { OPT_HOT_FIRST = 1 };
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
+	WSS_TABLE_LONG,
 	{ "hot-first", no_argument, NULL, OPT_HOT_FIRST },
 	WSS_LIMIT_LONG,
 	WSS_PLOT_LONG,
@@ -43,6 +47,7 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct heatmap_opti
 	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
 
 	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0 ||
+	    wss_cli_view(cli, &wss_heat_layout, err) < 0 ||
 	    wss_files_finish(cli, argc, argv, 1, options->files.plot ? 1 : 0, err) < 0)
 		return -1;
 	if (!cli->help && !options->files.plot && !options->hot_first)
@@ -139,7 +144,8 @@ static int print_ranges(const struct wss_cli *cli, struct wss_recfile **files, s
 	};
 	struct wss_range_report *report;
 
-	if (wss_range_report_heat(stdout, cli->format, recording, &summary, &report, err) < 0)
+	if (wss_range_report_heat(stdout, cli->format, &cli->view, recording, &summary, &report,
+				  err) < 0)
 		return -1;
 	for (size_t i = 0; i < top->n && !wss_stop_requested(); i++)
 		wss_range_report_row(report, &top->ranges[i]);
@@ -192,10 +198,8 @@ static int heatmap_run(struct wss_cli *cli, int argc, char **argv)
 
 	if (parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help) {
-		fputs(wss_help_heatmap, stdout);
-		return WSS_EXIT_OK;
-	}
+	if (cli->help)
+		return wss_cli_help(cli, wss_help_heatmap, layouts);
 	if (wss_plot_check(options.files.plot, !options.hot_first, &err) < 0)
 		return wss_cli_error(&err);
 	files = calloc((size_t)cli->n_domains, sizeof(struct wss_recfile *));

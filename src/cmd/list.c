@@ -50,6 +50,9 @@ static struct wss_value get_time(const void *row)
 	return list->has_profile ? wss_value_time(list->profile.time) : wss_value_absent();
 }
 
+/* Windows by larger pages than these give upper bounds, and so do their percentiles. */
+#define PAGE_BYTES 4096
+
 /* Getters of the profile, absent without one. */
 #define FIGURE(name, kind, value)                                              \
 	static struct wss_value get_##name(const void *row)                    \
@@ -72,8 +75,12 @@ static struct wss_value get_time(const void *row)
 	{                                                                      \
 		const struct list_row *list = row;                             \
 									       \
-		return list->has_profile ? wss_value_amount(list->profile.name##_bytes, WSS_KIND_BYTES) \
-					 : wss_value_absent();                 \
+		if (!list->has_profile)                                        \
+			return wss_value_absent();                             \
+		return wss_value_bounded(                                      \
+			wss_value_amount(list->profile.name##_bytes, WSS_KIND_BYTES), \
+			list->profile.granularity_bytes > PAGE_BYTES ? WSS_BOUND_AT_MOST \
+								      : WSS_BOUND_EXACT); \
 	}
 
 TEXT(method)
@@ -82,10 +89,22 @@ TEXT(confidence)
 TEXT(tool)
 FIGURE(granularity, WSS_KIND_BYTES, list->profile.granularity_bytes)
 FIGURE(window, WSS_KIND_DURATION, list->profile.window_ns)
-FIGURE(current, WSS_KIND_BYTES, list->profile.current_bytes)
 FIGURE(low, WSS_KIND_BYTES, list->profile.low_bytes)
 FIGURE(high, WSS_KIND_BYTES, list->profile.high_bytes)
 FIGURE(age, WSS_KIND_AGE, list->age_s)
+
+static struct wss_value get_current(const void *row)
+{
+	const struct wss_profile *profile = &((const struct list_row *)row)->profile;
+
+	if (!((const struct list_row *)row)->has_profile)
+		return wss_value_absent();
+	return wss_value_bounded(wss_value_number(profile->current_bytes, WSS_KIND_BYTES),
+				 wss_bound_of(profile->current_bytes,
+					      wss_amount_of(profile->low_bytes),
+					      wss_amount_of(profile->high_bytes)));
+}
+
 AMOUNT(p50)
 AMOUNT(p95)
 AMOUNT(p99)
@@ -108,46 +127,58 @@ static struct wss_value get_since(const void *row)
 		       : wss_value_absent();
 }
 
-/* The same columns for one host and for several: only the table leaves the host out for one. */
-#define COLUMNS(host_header)                                                   \
-	{ "domain", NULL, "DOMAIN", -12, get_domain },                         \
-	{ "uuid", NULL, NULL, 0, get_uuid },                                   \
-	{ "time", NULL, NULL, 0, get_time },                                   \
-	{ "age_seconds", NULL, "AGE", 6, get_age },                            \
-	{ "method", NULL, "METHOD", -6, get_method },                          \
-	{ "observes", NULL, NULL, 0, get_observes },                           \
-	{ "granularity_bytes", NULL, "GRAN", 5, get_granularity },             \
-	{ "window_seconds", NULL, "WINDOW", 7, get_window },                   \
-	{ "current_bytes", NULL, "CURRENT", 8, get_current },                  \
-	{ "low_bytes", NULL, "LOW", 8, get_low },                              \
-	{ "high_bytes", NULL, "HIGH", 8, get_high },                           \
-	{ "p50_bytes", NULL, "P50", 8, get_p50 },                              \
-	{ "p95_bytes", NULL, "P95", 8, get_p95 },                              \
-	{ "peak_bytes", NULL, "PEAK", 8, get_peak },                           \
-	{ "confidence", NULL, "CONFIDENCE", -10, get_confidence },             \
-	{ "tool_version", NULL, NULL, 0, get_tool },                           \
-	{ "error", NULL, NULL, 0, get_error },                                 \
-	{ "p99_bytes", NULL, NULL, 0, get_p99 },                               \
-	{ "samples", NULL, "SAMPLES", 7, get_samples },                        \
-	{ "since", NULL, NULL, 0, get_since },                                 \
-	{ "host", NULL, host_header, -12, get_host }
-
-static const struct wss_column columns[] = { COLUMNS(NULL) };
-static const struct wss_column host_columns[] = { COLUMNS("HOST") };
-
-static const struct wss_report_layout layout = {
-	.schema = "virt-wss/inventory/1",
-	.array_key = "profiles",
-	.columns = columns,
-	.n_columns = sizeof(columns) / sizeof(columns[0]),
+static const struct wss_column columns[] = {
+	{ "domain", NULL, "DOMAIN", -12, get_domain, "Name of the guest", false },
+	{ "uuid", NULL, "UUID", -36, get_uuid, "UUID of the guest", false },
+	{ "time", NULL, "TIME", -20, get_time, "When it was measured, UTC", false },
+	{ "age_seconds", NULL, "AGE", 6, get_age, "How long ago that was, in seconds", false },
+	{ "method", NULL, "METHOD", -6, get_method, "How it was measured: mmu or refs", false },
+	{ "observes", NULL, "OBSERVES", -9, get_observes,
+	  "What the method sees: accesses, writes or residency", false },
+	{ "granularity_bytes", NULL, "GRAN", 5, get_granularity,
+	  "Granularity of the window, in bytes", false },
+	{ "window_seconds", NULL, "WINDOW", 7, get_window, "Length of the window, in seconds",
+	  false },
+	{ "current_bytes", NULL, "CURRENT", 11, get_current,
+	  "Working set in the newest window, in bytes; <= or >= where only that bound is known",
+	  false },
+	{ "low_bytes", NULL, "LOW", 8, get_low, "Its lower bound, in bytes", false },
+	{ "high_bytes", NULL, "HIGH", 8, get_high, "Its upper bound, in bytes", false },
+	{ "p50_bytes", NULL, "P50", 11, get_p50, "Median working set, in bytes", false },
+	{ "p95_bytes", NULL, "P95", 11, get_p95, "95th percentile of the working set, in bytes",
+	  false },
+	{ "peak_bytes", NULL, "PEAK", 11, get_peak, "Largest working set, in bytes", false },
+	{ "confidence", NULL, "CONFIDENCE", -10, get_confidence,
+	  "single (one window), low, medium or high", false },
+	{ "tool_version", NULL, "TOOL", -8, get_tool, "Version of virt-wss that measured", false },
+	{ "error", NULL, "ERROR", -30, get_error, "Why the profile could not be read", false },
+	{ "p99_bytes", NULL, "P99", 11, get_p99, "99th percentile of the working set, in bytes",
+	  false },
+	{ "samples", NULL, "SAMPLES", 7, get_samples,
+	  "Windows that the percentiles rest on, a count", false },
+	{ "since", NULL, "SINCE", -20, get_since, "When the first of them was, UTC", false },
+	{ "host", NULL, "HOST", -20, get_host, "Connection URI of the host", false },
 };
 
-static const struct wss_report_layout host_layout = {
-	.schema = "virt-wss/inventory/1",
-	.array_key = "profiles",
-	.columns = host_columns,
-	.n_columns = sizeof(host_columns) / sizeof(host_columns[0]),
-};
+#define WIDE                                                                          \
+	"domain,age_seconds,method,granularity_bytes,window_seconds,current_bytes,"     \
+	"low_bytes,high_bytes,p50_bytes,p95_bytes,peak_bytes,confidence,samples"
+
+#define LAYOUT(shown_keys, wide_keys)                                                 \
+	{                                                                             \
+		.schema = "virt-wss/inventory/1", .array_key = "profiles",            \
+		.columns = columns, .n_columns = sizeof(columns) / sizeof(columns[0]), \
+		.shown = (shown_keys), .wide = (wide_keys),                           \
+	}
+
+static const struct wss_report_layout layout =
+	LAYOUT("domain,age_seconds,current_bytes,p95_bytes,peak_bytes,confidence", WIDE);
+
+/* The same columns for several hosts: only their tables differ. */
+static const struct wss_report_layout host_layout =
+	LAYOUT("domain,age_seconds,current_bytes,peak_bytes,confidence,host", WIDE ",host");
+
+static const struct wss_report_layout *const layouts[] = { &layout, NULL };
 
 struct list_run {
 	struct wss_report *report;
@@ -213,7 +244,7 @@ static void on_host(const struct wss_fleet_host *host, void *opaque)
 
 static int list_hosts(const struct wss_hosts *hosts, struct list_run *run, struct wss_error *err)
 {
-	wss_report_set_first_width(run->report, 16);
+	wss_report_hold(run->report);
 	return wss_fleet_read(hosts->uris, hosts->n, WSS_PROFILE_NAMESPACE, hosts->timeout_ns,
 			      on_host, run, err);
 }
@@ -247,8 +278,8 @@ static int list(const struct wss_cli *cli, const struct wss_hosts *hosts)
 	struct list_run run = { .total = 0 };
 	int r;
 
-	if (wss_report_open(stdout, cli->format, hosts->n > 1 ? &host_layout : &layout,
-			    &run.report, &err) < 0)
+	if (wss_report_open(stdout, cli->format, &cli->view,
+			    hosts->n > 1 ? &host_layout : &layout, &run.report, &err) < 0)
 		return wss_cli_error(&err);
 	r = cli->n_domains ? list_named(cli, &run, &err) : list_hosts(hosts, &run, &err);
 	/* Without a connection there is nothing to report, not even a heading. */
@@ -270,12 +301,14 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct wss_hosts *h
 		 struct wss_error *err)
 {
 	static const struct option long_options[] = { WSS_COMMON_LONG,
+						      WSS_TABLE_LONG,
 						      WSS_HOSTS_LONG,
 						      { NULL, 0, NULL, 0 } };
 	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
 
 	cli->several_uris = true;
-	if (wss_cli_parse(cli, argc, argv, &syntax, hosts, err) < 0)
+	if (wss_cli_parse(cli, argc, argv, &syntax, hosts, err) < 0 ||
+	    wss_cli_view(cli, &layout, err) < 0)
 		return -1;
 	if (cli->qmp)
 		return wss_error_set(err, WSS_ERR_USAGE,
@@ -292,10 +325,8 @@ static int list_run(struct wss_cli *cli, int argc, char **argv)
 
 	if (parse(cli, argc, argv, &hosts, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help) {
-		fputs(wss_help_list, stdout);
-		return WSS_EXIT_OK;
-	}
+	if (cli->help)
+		return wss_cli_help(cli, wss_help_list, layouts);
 	return list(cli, &hosts);
 }
 

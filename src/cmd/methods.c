@@ -76,17 +76,22 @@ static struct wss_value get_explanation(const void *row)
 }
 
 static const struct wss_column columns[] = {
-	{ "domain", NULL, "DOMAIN", -12, get_domain },
-	{ "method", NULL, "METHOD", -6, get_method },
-	{ "usable", NULL, "USABLE", -6, get_usable },
-	{ "auto", NULL, "AUTO", -4, get_chosen },
-	{ "observes", NULL, "OBSERVES", -8, get_observes },
-	{ "granularity", NULL, NULL, 0, get_granularity },
-	{ "summary", NULL, NULL, 0, get_summary },
-	{ "reason", NULL, NULL, 0, get_reason },
-	{ "recorder", NULL, NULL, 0, get_recorder },
-	{ "recorder_reason", NULL, NULL, 0, get_no_recorder },
-	{ NULL, NULL, "HOW, OR WHY NOT", -15, get_explanation },
+	{ "domain", NULL, "DOMAIN", -12, get_domain, "Name of the guest", false },
+	{ "method", NULL, "METHOD", -6, get_method, "Name of the method", false },
+	{ "usable", NULL, "USABLE", -6, get_usable, "Whether it can measure this guest", false },
+	{ "auto", NULL, "AUTO", -4, get_chosen, "Whether it is the one that auto takes", false },
+	{ "observes", NULL, "OBSERVES", -8, get_observes,
+	  "What the method sees: accesses, writes or residency", false },
+	{ "granularity", NULL, "GRANULARITY", -12, get_granularity,
+	  "The unit that the method counts in", false },
+	{ "summary", NULL, "SUMMARY", -20, get_summary, "How the method works", false },
+	{ "reason", NULL, "REASON", -20, get_reason, "Why it cannot measure this guest", false },
+	{ "recorder", NULL, "RECORDER", -8, get_recorder,
+	  "What would count: bpf (page by page) or KVM's counters", false },
+	{ "recorder_reason", NULL, "RECORDER-REASON", -20, get_no_recorder,
+	  "Why that is not bpf", false },
+	{ "explanation", NULL, "HOW, OR WHY NOT", -30, get_explanation,
+	  "How a usable method works, or why it cannot be used", true },
 };
 
 static const struct wss_report_layout layout = {
@@ -94,7 +99,11 @@ static const struct wss_report_layout layout = {
 	.array_key = "methods",
 	.columns = columns,
 	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.shown = "domain,method,usable,auto,explanation",
+	.wide = "domain,method,usable,auto,observes,recorder,explanation",
 };
+
+static const struct wss_report_layout *const layouts[] = { &layout, NULL };
 
 /*
  * One row a method; guest NULL: for the host. failed: why there can be none, for a guest that
@@ -143,7 +152,7 @@ static int report_all(const struct wss_cli *cli, struct wss_guests *guests)
 	struct wss_tally tally = { 0 };
 	struct wss_report *report;
 
-	if (wss_report_open(stdout, cli->format, &layout, &report, &err) < 0)
+	if (wss_report_open(stdout, cli->format, &cli->view, &layout, &report, &err) < 0)
 		return wss_cli_error(&err);
 	wss_report_set_first_width(report, wss_guests_name_width(guests));
 	if (!guests->n)
@@ -169,19 +178,20 @@ static int report_all(const struct wss_cli *cli, struct wss_guests *guests)
 
 static int methods_run(struct wss_cli *cli, int argc, char **argv)
 {
-	static const struct option long_options[] = { WSS_COMMON_LONG, { NULL, 0, NULL, 0 } };
+	static const struct option long_options[] = { WSS_COMMON_LONG,
+						      WSS_TABLE_LONG,
+						      { NULL, 0, NULL, 0 } };
 	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, NULL };
 	struct wss_guests guests = WSS_GUESTS_INIT;
 	struct wss_error err = WSS_ERROR_INIT;
 	int code;
 
 	if (wss_cli_parse(cli, argc, argv, &syntax, NULL, &err) < 0 ||
+	    wss_cli_view(cli, &layout, &err) < 0 ||
 	    wss_cli_finish(cli, argc, argv, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help) {
-		fputs(wss_help_methods, stdout);
-		return WSS_EXIT_OK;
-	}
+	if (cli->help)
+		return wss_cli_help(cli, wss_help_methods, layouts);
 	code = wss_guests_open(cli, &guests, &err) < 0 ? wss_cli_error(&err)
 						       : report_all(cli, &guests);
 	wss_guests_close(&guests);

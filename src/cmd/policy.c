@@ -28,10 +28,13 @@ struct policy_options {
 	struct change opt_out, minimum, maximum, headroom, period;
 };
 
+static const struct wss_report_layout layout;
+
 enum { OPT_OPT_OUT = 1, OPT_MINIMUM, OPT_MAXIMUM, OPT_HEADROOM, OPT_PERIOD };
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
+	WSS_TABLE_LONG,
 	{ "opt-out", required_argument, NULL, OPT_OPT_OUT },
 	{ "minimum", required_argument, NULL, OPT_MINIMUM },
 	{ "maximum", required_argument, NULL, OPT_MAXIMUM },
@@ -132,7 +135,8 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct policy_optio
 {
 	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
 
-	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0)
+	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0 ||
+	    wss_cli_view(cli, &layout, err) < 0)
 		return -1;
 	if (cli->help)
 		return 0;
@@ -185,7 +189,7 @@ static struct wss_value get_maximum(const void *row)
 static struct wss_value get_headroom(const void *row)
 {
 	return wss_value_amount(((const struct policy_row *)row)->policy.headroom_percent,
-				WSS_KIND_COUNT);
+				WSS_KIND_PERCENT);
 }
 
 static struct wss_value get_period(const void *row)
@@ -195,22 +199,33 @@ static struct wss_value get_period(const void *row)
 }
 
 static const struct wss_column columns[] = {
-	{ "domain", NULL, "DOMAIN", -12, get_domain },
-	{ "uuid", NULL, NULL, 0, get_uuid },
-	{ "opt_out", NULL, "OPT-OUT", -7, get_opt_out },
-	{ "minimum_bytes", NULL, "MINIMUM", 8, get_minimum },
-	{ "maximum_bytes", NULL, "MAXIMUM", 8, get_maximum },
-	{ "headroom_percent", NULL, "HEADROOM%", 9, get_headroom },
-	{ "period_seconds", NULL, "PERIOD", 8, get_period },
-	{ "error", NULL, NULL, 0, get_error },
+	{ "domain", NULL, "DOMAIN", -12, get_domain, "Name of the guest", false },
+	{ "uuid", NULL, "UUID", -36, get_uuid, "UUID of the guest", false },
+	{ "opt_out", NULL, "OPT-OUT", -7, get_opt_out,
+	  "Whether the guest is never to be measured or changed", false },
+	{ "minimum_bytes", NULL, "MINIMUM", 8, get_minimum,
+	  "Least size to recommend or to leave to the guest, in bytes", false },
+	{ "maximum_bytes", NULL, "MAXIMUM", 8, get_maximum, "Largest size to recommend, in bytes",
+	  false },
+	{ "headroom_percent", NULL, "HEADROOM", 8, get_headroom,
+	  "Headroom on top of the working set, in percent", false },
+	{ "period_seconds", NULL, "PERIOD", 8, get_period,
+	  "Least time between two measurements by periodic rounds, in seconds", false },
+	{ "error", NULL, "ERROR", -30, get_error, "Why the policy could not be read", false },
 };
+
+#define KEYS "domain,opt_out,minimum_bytes,maximum_bytes,headroom_percent,period_seconds"
 
 static const struct wss_report_layout layout = {
 	.schema = "virt-wss/policies/1",
 	.array_key = "policies",
 	.columns = columns,
 	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.shown = KEYS,
+	.wide = KEYS,
 };
+
+static const struct wss_report_layout *const layouts[] = { &layout, NULL };
 
 struct policy_run {
 	const struct policy_options *options;
@@ -335,13 +350,13 @@ static int policy_run(struct wss_cli *cli, int argc, char **argv)
 
 	if (parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help) {
-		fputs(wss_help_policy, stdout);
-		return WSS_EXIT_OK;
-	}
+	if (cli->help)
+		return wss_cli_help(cli, wss_help_policy, layouts);
 	if (options.verb == VERB_GET &&
-	    wss_report_open(stdout, cli->format, &layout, &run.report, &err) < 0)
+	    wss_report_open(stdout, cli->format, &cli->view, &layout, &run.report, &err) < 0)
 		return wss_cli_error(&err);
+	if (run.report)
+		wss_report_hold(run.report);
 	r = run_verb(cli, &run, &err);
 	if (wss_report_close(run.report, &out_err) < 0)
 		return wss_cli_error(&out_err);

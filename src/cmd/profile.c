@@ -43,10 +43,13 @@ struct profile_run {
 	struct wss_tally tally;
 };
 
+static const struct wss_report_layout layout;
+
 enum { OPT_FROM = 1, OPT_TO, OPT_REPEAT, OPT_PLOT };
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
+	WSS_TABLE_LONG,
 	WSS_WINDOW_LONG,
 	{ "from", required_argument, NULL, OPT_FROM },
 	{ "to", required_argument, NULL, OPT_TO },
@@ -85,7 +88,8 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct profile_opti
 {
 	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
 
-	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0)
+	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0 ||
+	    wss_cli_view(cli, &layout, err) < 0)
 		return -1;
 	if (options->from_ns >= options->round.window.window_ns)
 		return wss_error_set(err, WSS_ERR_USAGE, "--from must be shorter than --to");
@@ -179,21 +183,29 @@ static struct wss_value get_seconds(const void *row)
 	return wss_value_number(((const struct point_row *)row)->point->ns, WSS_KIND_DURATION);
 }
 
+/* Windows by larger pages than 4 KiB give upper bounds. */
+static struct wss_value size_value(const void *row, uint64_t bytes)
+{
+	return wss_value_bounded(wss_value_number(bytes, WSS_KIND_BYTES),
+				 last_of(row)->granularity_bytes.value > 4096 ? WSS_BOUND_AT_MOST
+									      : WSS_BOUND_EXACT);
+}
+
 static struct wss_value get_mean(const void *row)
 {
 	const struct wss_grid_point *point = ((const struct point_row *)row)->point;
 
-	return wss_value_number(wss_u64_from_double(point->mean_bytes + 0.5), WSS_KIND_BYTES);
+	return size_value(row, wss_u64_from_double(point->mean_bytes + 0.5));
 }
 
 static struct wss_value get_min(const void *row)
 {
-	return wss_value_number(((const struct point_row *)row)->point->min_bytes, WSS_KIND_BYTES);
+	return size_value(row, ((const struct point_row *)row)->point->min_bytes);
 }
 
 static struct wss_value get_max(const void *row)
 {
-	return wss_value_number(((const struct point_row *)row)->point->max_bytes, WSS_KIND_BYTES);
+	return size_value(row, ((const struct point_row *)row)->point->max_bytes);
 }
 
 static struct wss_value get_high(const void *row)
@@ -222,17 +234,22 @@ static struct wss_value get_degraded(const void *row)
 }
 
 static const struct wss_column columns[] = {
-	{ "domain", NULL, "DOMAIN", -12, get_domain },
-	{ "method", NULL, "METHOD", -6, get_method },
-	{ "granularity_bytes", NULL, "GRAN", 5, get_granularity },
-	{ "seconds", NULL, "TIME", 8, get_seconds },
-	{ "mean_bytes", NULL, "WSS", 8, get_mean },
-	{ "min_bytes", NULL, "MIN", 8, get_min },
-	{ "max_bytes", NULL, "MAX", 8, get_max },
-	{ "fault_high_bytes", NULL, "HIGH", 8, get_high },
-	{ "windows", NULL, "WINDOWS", 7, get_windows },
-	{ "knee", NULL, "KNEE", 4, get_knee },
-	{ "degraded_windows", NULL, "DEGRADED", 8, get_degraded },
+	{ "domain", NULL, "DOMAIN", -12, get_domain, "Name of the guest", false },
+	{ "method", NULL, "METHOD", -6, get_method, "How it was measured: mmu or refs", false },
+	{ "granularity_bytes", NULL, "GRAN", 5, get_granularity,
+	  "Granularity: the largest page-table entry seen, in bytes", false },
+	{ "seconds", NULL, "TIME", 8, get_seconds, "Time since arming, in seconds", false },
+	{ "mean_bytes", NULL, "WSS", 11, get_mean,
+	  "Working set within that time, mean of the windows, in bytes", false },
+	{ "min_bytes", NULL, "MIN", 11, get_min, "The smallest of the windows, in bytes", false },
+	{ "max_bytes", NULL, "MAX", 11, get_max, "The largest of the windows, in bytes", false },
+	{ "fault_high_bytes", NULL, "HIGH", 8, get_high,
+	  "Upper bound, the time that faults took considered, in bytes", false },
+	{ "windows", NULL, "WINDOWS", 7, get_windows, "Windows that reached this time, a count",
+	  false },
+	{ "knee", NULL, "KNEE", -4, get_knee, "Whether growth stops here", false },
+	{ "degraded_windows", NULL, "DEGRADED", 8, get_degraded,
+	  "Degraded windows of the guest, a count", false },
 };
 
 static const struct wss_report_layout layout = {
@@ -240,14 +257,20 @@ static const struct wss_report_layout layout = {
 	.array_key = "points",
 	.columns = columns,
 	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.shown = "domain,seconds,mean_bytes,min_bytes,max_bytes,windows,knee",
+	.wide = "domain,method,granularity_bytes,seconds,mean_bytes,min_bytes,max_bytes,"
+		"fault_high_bytes,windows,degraded_windows,knee",
 };
+
+static const struct wss_report_layout *const layouts[] = { &layout, NULL };
 
 static int print_rows(const struct profile_run *run, struct wss_error *err)
 {
 	struct wss_report *report;
 
-	if (wss_report_open(stdout, run->cli->format, &layout, &report, err) < 0)
+	if (wss_report_open(stdout, run->cli->format, &run->cli->view, &layout, &report, err) < 0)
 		return -1;
+	wss_report_set_first_width(report, wss_guests_name_width(run->guests));
 	for (size_t i = 0; i < run->guests->n; i++) {
 		const struct guest_profile *profile = &run->profiles[i];
 
@@ -259,9 +282,12 @@ static int print_rows(const struct profile_run *run, struct wss_error *err)
 	return wss_report_close(report, err);
 }
 
+/* The table is a drawing, unless columns or an order were asked for. */
 static int print(struct profile_run *run, struct wss_error *err)
 {
-	if (run->cli->format != WSS_FORMAT_TABLE)
+	const struct wss_view *view = &run->cli->view;
+
+	if (run->cli->format != WSS_FORMAT_TABLE || view->wide || view->columns || view->sort)
 		return print_rows(run, err);
 	for (size_t i = 0; i < run->guests->n; i++) {
 		struct wss_growth growth = growth_of(&run->profiles[i]);
@@ -336,10 +362,8 @@ static int profile_run(struct wss_cli *cli, int argc, char **argv)
 	options.round.window.curve = true;
 	if (parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help) {
-		fputs(wss_help_profile, stdout);
-		return WSS_EXIT_OK;
-	}
+	if (cli->help)
+		return wss_cli_help(cli, wss_help_profile, layouts);
 	if (wss_plot_check(options.plot, false, &err) < 0)
 		return wss_cli_error(&err);
 	guests.deadline_ns = options.round.deadline_ns;

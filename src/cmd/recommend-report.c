@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cmd/recommend.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/number.h"
 
 static const struct recommend_row *cast(const void *row)
@@ -53,20 +56,46 @@ static struct wss_value get_method(const void *row)
 		return wss_value_amount(cast(row)->value, WSS_KIND_BYTES); \
 	}
 
-SERIES(samples, WSS_KIND_COUNT, series.summary.samples)
+/* Windows by larger pages than 4 KiB give upper bounds. */
+#define WORKING_SET(name, value)                                                      \
+	static struct wss_value get_##name(const void *row)                           \
+	{                                                                             \
+		return wss_value_bounded(                                             \
+			wss_value_amount(cast(row)->value, WSS_KIND_BYTES),           \
+			cast(row)->series.granularity_bytes > 4096 ? WSS_BOUND_AT_MOST \
+								   : WSS_BOUND_EXACT); \
+	}
+
+/* Where it is too early, the table says how far it is. */
+static struct wss_value get_samples(const void *row)
+{
+	static _Thread_local char text[40];
+	struct wss_value value;
+
+	if (!cast(row)->has_series)
+		return wss_value_absent();
+	value = wss_value_number(cast(row)->series.summary.samples, WSS_KIND_COUNT);
+	if (cast(row)->sizing.confidence == WSS_CONFIDENCE_NONE) {
+		snprintf(text, sizeof(text), "%" PRIu64 " of %d", value.number,
+			 WSS_SIZING_SAMPLES_MIN);
+		value.text = text;
+	}
+	return value;
+}
+
 SERIES(degraded, WSS_KIND_COUNT, series.summary.degraded)
 SERIES(granularity, WSS_KIND_BYTES, series.granularity_bytes)
 SERIES(window, WSS_KIND_DURATION, series.window_ns)
-SERIES(headroom, WSS_KIND_COUNT, rule.headroom_percent)
+SERIES(headroom, WSS_KIND_PERCENT, rule.headroom_percent)
 SERIES(minimum, WSS_KIND_BYTES, rule.minimum_bytes)
 SERIES(from_peak, WSS_KIND_BOOL, sizing.from_peak)
 AMOUNT(held, held_bytes)
 AMOUNT(assigned, assigned_bytes)
-AMOUNT(p50, sizing.p50_bytes)
-AMOUNT(p95, sizing.p95_bytes)
-AMOUNT(p99, sizing.p99_bytes)
-AMOUNT(peak, sizing.peak_bytes)
-AMOUNT(base, sizing.base_bytes)
+WORKING_SET(p50, sizing.p50_bytes)
+WORKING_SET(p95, sizing.p95_bytes)
+WORKING_SET(p99, sizing.p99_bytes)
+WORKING_SET(peak, sizing.peak_bytes)
+WORKING_SET(base, sizing.base_bytes)
 AMOUNT(curve, curve_bytes)
 AMOUNT(recommended, sizing.recommended_bytes)
 AMOUNT(reclaimable, sizing.reclaimable_bytes)
@@ -118,18 +147,26 @@ static struct wss_value get_exceeded(const void *row)
 	return has_what_if(row) ? value_share(cast(row)->exceeded) : wss_value_absent();
 }
 
+static enum wss_bound what_if_bound(const void *row)
+{
+	return cast(row)->bound ? WSS_BOUND_AT_MOST : WSS_BOUND_EXACT;
+}
+
 static struct wss_value get_faults(const void *row)
 {
 	if (!has_what_if(row) || !cast(row)->has_missrate)
 		return wss_value_absent();
-	return wss_value_number(wss_u64_from_double(cast(row)->faults_per_second + 0.5), WSS_KIND_COUNT);
+	return wss_value_bounded(
+		wss_value_number(wss_u64_from_double(cast(row)->faults_per_second + 0.5),
+				 WSS_KIND_COUNT),
+		what_if_bound(row));
 }
 
 static struct wss_value get_loss(const void *row)
 {
 	if (!has_what_if(row) || !cast(row)->has_missrate)
 		return wss_value_absent();
-	return value_share(cast(row)->loss);
+	return wss_value_bounded(value_share(cast(row)->loss), what_if_bound(row));
 }
 
 static struct wss_value get_curve_beyond(const void *row)
@@ -147,47 +184,89 @@ static struct wss_value get_bound(const void *row)
 }
 
 static const struct wss_column columns[] = {
-	{ "domain", NULL, "DOMAIN", -12, get_domain },
-	{ "uuid", NULL, NULL, 0, get_uuid },
-	{ "status", NULL, "STATUS", -9, get_status },
-	{ "confidence", NULL, "CONFIDENCE", -10, get_confidence },
-	{ "samples", NULL, "SAMPLES", 7, get_samples },
-	{ "degraded_samples", NULL, NULL, 0, get_degraded },
-	{ "since", NULL, NULL, 0, get_since },
-	{ "last", NULL, NULL, 0, get_last },
-	{ "method", NULL, NULL, 0, get_method },
-	{ "granularity_bytes", NULL, NULL, 0, get_granularity },
-	{ "window_seconds", NULL, NULL, 0, get_window },
-	{ "assigned_bytes", NULL, "ASSIGNED", 8, get_assigned },
-	{ "held_bytes", NULL, "HELD", 8, get_held },
-	{ "p50_bytes", NULL, "STEADY", 8, get_p50 },
-	{ "p95_bytes", NULL, NULL, 0, get_p95 },
-	{ "p99_bytes", NULL, "P99", 8, get_p99 },
-	{ "peak_bytes", NULL, "PEAK", 8, get_peak },
-	{ "percentile", NULL, NULL, 0, get_percentile },
-	{ "from_peak", NULL, NULL, 0, get_from_peak },
-	{ NULL, NULL, "PCTILE", 6, get_base_is },
-	{ "base_bytes", NULL, "BASE", 8, get_base },
-	{ "headroom_percent", NULL, NULL, 0, get_headroom },
-	{ "minimum_bytes", NULL, NULL, 0, get_minimum },
-	{ "curve_bytes", NULL, "BY-CURVE", 8, get_curve },
-	{ "curve_is_beyond", NULL, NULL, 0, get_curve_beyond },
-	{ "recommended_bytes", NULL, "RECOMMEND", 9, get_recommended },
-	{ "reclaimable_bytes", NULL, "RECLAIM", 8, get_reclaimable },
-	{ "what_if_bytes", NULL, NULL, 0, get_what_if },
-	{ "what_if_exceeded", NULL, "EXCEEDED", 8, get_exceeded },
-	{ "what_if_faults_per_second", NULL, "FAULTS/S", 8, get_faults },
-	{ "what_if_loss", NULL, "LOSS", 6, get_loss },
-	{ "what_if_is_bound", NULL, NULL, 0, get_bound },
-	{ "error", NULL, NULL, 0, get_error },
+	{ "domain", NULL, "DOMAIN", -12, get_domain, "Name of the guest", false },
+	{ "uuid", NULL, "UUID", -36, get_uuid, "UUID of the guest", false },
+	{ "status", NULL, "STATUS", -9, get_status,
+	  "ok; too early (too few windows); unknown (no window); opted out; failed", false },
+	{ "confidence", NULL, "CONFIDENCE", -10, get_confidence,
+	  "How sure the recommendation is: none, low, medium or high", false },
+	{ "samples", NULL, "SAMPLES", 7, get_samples,
+	  "Windows that it rests on, a count; of how many where that is too few", false },
+	{ "degraded_samples", NULL, "DEGRADED", 8, get_degraded,
+	  "Degraded windows that were left out, a count", false },
+	{ "since", NULL, "SINCE", -20, get_since, "When the first window was, UTC", false },
+	{ "last", NULL, "LAST", -20, get_last, "When the last window was, UTC", false },
+	{ "method", NULL, "METHOD", -6, get_method, "How the windows were measured: mmu or refs",
+	  false },
+	{ "granularity_bytes", NULL, "GRAN", 5, get_granularity,
+	  "Granularity of the windows, in bytes", false },
+	{ "window_seconds", NULL, "WINDOW", 7, get_window, "Length of the windows, in seconds",
+	  false },
+	{ "assigned_bytes", NULL, "ASSIGNED", 8, get_assigned,
+	  "Memory that the guest may have at most, in bytes", false },
+	{ "held_bytes", NULL, "HELD", 8, get_held,
+	  "Guest memory that is resident on the host, in bytes", false },
+	{ "p50_bytes", NULL, "STEADY", 11, get_p50, "Median working set, in bytes", false },
+	{ "p95_bytes", NULL, "P95", 11, get_p95, "95th percentile of the working set, in bytes",
+	  false },
+	{ "p99_bytes", NULL, "P99", 11, get_p99, "99th percentile of the working set, in bytes",
+	  false },
+	{ "peak_bytes", NULL, "PEAK", 11, get_peak, "Largest working set, in bytes", false },
+	{ "percentile", NULL, "PERCENTILE", 10, get_percentile,
+	  "The percentile that was asked for, as a share, 1 = 100%", false },
+	{ "from_peak", NULL, "FROM-PEAK", -9, get_from_peak,
+	  "Whether the peak took its place, as the windows are too few for it", false },
+	{ "base_is", NULL, "PCTILE", 6, get_base_is, "The percentile, or peak", true },
+	{ "base_bytes", NULL, "BASE", 11, get_base,
+	  "Upper bound of that percentile with 95% certainty, or the peak, in bytes", false },
+	{ "headroom_percent", NULL, "HEADROOM", 8, get_headroom,
+	  "Headroom on top of the base, in percent", false },
+	{ "minimum_bytes", NULL, "MINIMUM", 8, get_minimum, "Least size to recommend, in bytes",
+	  false },
+	{ "curve_bytes", NULL, "BY-CURVE", 8, get_curve,
+	  "Least size that loses no more time to faults than is allowed, in bytes", false },
+	{ "curve_is_beyond", NULL, "BEYOND", -6, get_curve_beyond,
+	  "Whether that size is larger than what was measured", false },
+	{ "recommended_bytes", NULL, "RECOMMEND", 9, get_recommended,
+	  "Recommended memory size, in bytes", false },
+	{ "reclaimable_bytes", NULL, "RECLAIM", 8, get_reclaimable,
+	  "Held memory beyond the recommended size, in bytes", false },
+	{ "what_if_bytes", NULL, "WHAT-IF", 8, get_what_if, "The size that was asked about, in bytes",
+	  false },
+	{ "what_if_exceeded", NULL, "EXCEEDED", 8, get_exceeded,
+	  "Windows whose working set was larger, as a share, 1 = 100%", false },
+	{ "what_if_faults_per_second", NULL, "FAULTS/S", 8, get_faults,
+	  "Predicted faults at that size that read a page in again, a count per second", false },
+	{ "what_if_loss", NULL, "LOSS", 7, get_loss,
+	  "Predicted time lost to them, as a share, 1 = 100%; < where it is an upper bound", false },
+	{ "what_if_is_bound", NULL, "BOUND", -5, get_bound,
+	  "Whether the last two are upper bounds", false },
+	{ "error", NULL, "ERROR", -30, get_error, "Why the guest could not be looked at", false },
 };
 
-const struct wss_report_layout recommend_layout = {
-	.schema = "virt-wss/recommendations/1",
-	.array_key = "recommendations",
-	.columns = columns,
-	.n_columns = sizeof(columns) / sizeof(columns[0]),
-};
+#define SHOWN                                                                          \
+	"domain,status,confidence,samples,assigned_bytes,recommended_bytes,"             \
+	"reclaimable_bytes"
+#define SHOWN_WHAT_IF                                                                  \
+	"domain,status,recommended_bytes,what_if_bytes,what_if_exceeded,"               \
+	"what_if_faults_per_second,what_if_loss"
+#define WIDE                                                                          \
+	"domain,status,confidence,samples,assigned_bytes,held_bytes,p50_bytes,"         \
+	"p99_bytes,peak_bytes,base_is,base_bytes,curve_bytes,recommended_bytes,"        \
+	"reclaimable_bytes"
+
+#define LAYOUT(shown_keys, wide_keys)                                                 \
+	{                                                                             \
+		.schema = "virt-wss/recommendations/1",                               \
+		.array_key = "recommendations", .columns = columns,                   \
+		.n_columns = sizeof(columns) / sizeof(columns[0]),                    \
+		.shown = (shown_keys), .wide = (wide_keys),                           \
+	}
+
+const struct wss_report_layout recommend_layout = LAYOUT(SHOWN, WIDE);
+const struct wss_report_layout recommend_what_if_layout = LAYOUT(
+	SHOWN_WHAT_IF,
+	WIDE ",what_if_bytes,what_if_exceeded,what_if_faults_per_second,what_if_loss");
 
 static const struct recommend_host *host_of(const void *row)
 {
@@ -199,9 +278,19 @@ static struct wss_value get_guests(const void *row)
 	return wss_value_number(host_of(row)->guests, WSS_KIND_COUNT);
 }
 
+static struct wss_value get_unsized(const void *row)
+{
+	return wss_value_number(host_of(row)->unsized, WSS_KIND_COUNT);
+}
+
 static struct wss_value get_unknown(const void *row)
 {
 	return wss_value_number(host_of(row)->unknown, WSS_KIND_COUNT);
+}
+
+static struct wss_value get_too_early(const void *row)
+{
+	return wss_value_number(host_of(row)->too_early, WSS_KIND_COUNT);
 }
 
 static struct wss_value get_hours(const void *row)
@@ -239,30 +328,53 @@ HOST(needed)
 HOST(overhead)
 HOST(fits)
 
-/* How many bytes may be given to guests for each that they need together. */
-static struct wss_value get_overcommit(const void *row)
+static struct wss_value value_ratio(struct wss_amount a, struct wss_amount b)
 {
-	const struct recommend_host *host = host_of(row);
-
-	if (!host->needed_bytes.known || !host->needed_bytes.value || !host->assigned_bytes.known)
+	if (!a.known || !b.known || !b.value)
 		return wss_value_absent();
-	return value_share((double)host->assigned_bytes.value / (double)host->needed_bytes.value);
+	return value_share((double)a.value / (double)b.value);
+}
+
+static struct wss_value get_assigned_of_needed(const void *row)
+{
+	return value_ratio(host_of(row)->assigned_bytes, host_of(row)->needed_bytes);
+}
+
+static struct wss_value get_assigned_of_host(const void *row)
+{
+	return value_ratio(host_of(row)->assigned_bytes, host_of(row)->host_bytes);
 }
 
 static const struct wss_column host_columns[] = {
-	{ "guests", NULL, "GUESTS", 6, get_guests },
-	{ "unknown_guests", NULL, "UNKNOWN", 7, get_unknown },
-	{ "host_bytes", NULL, "HOST", 8, get_host_bytes },
-	{ "assigned_bytes", NULL, "ASSIGNED", 8, get_assigned_bytes },
-	{ "wss_bytes", NULL, "WSS", 8, get_wss_bytes },
-	{ "hours", NULL, "HOURS", 5, get_hours },
-	{ "probability", NULL, NULL, 0, get_probability },
-	{ NULL, NULL, "PROB", 6, get_needed_is },
-	{ "from_peak", NULL, NULL, 0, get_host_from_peak },
-	{ "needed_bytes", NULL, "NEEDED", 8, get_needed_bytes },
-	{ "overhead_bytes", NULL, "OVERHEAD", 8, get_overhead_bytes },
-	{ "overcommit", NULL, "OVERCOMMIT", 10, get_overcommit },
-	{ "fits_bytes", NULL, "FITS", 8, get_fits_bytes },
+	{ "guests", NULL, "GUESTS", 6, get_guests, "Guests that run on the host, a count", false },
+	{ "unknown_guests", NULL, "UNSIZED", 7, get_unsized,
+	  "Those without a size, whatever their status, which count with all they were given", false },
+	{ "host_bytes", NULL, "HOST", 8, get_host_bytes,
+	  "Memory of the host, hot-plugged memory included, in bytes", false },
+	{ "assigned_bytes", NULL, "ASSIGNED", 8, get_assigned_bytes,
+	  "Memory that the guests may have at most, in bytes", false },
+	{ "wss_bytes", NULL, "WSS", 8, get_wss_bytes, "Sum of the guests' bases, in bytes", false },
+	{ "hours", NULL, "HOURS", 5, get_hours, "Hours of history that are added up, a count",
+	  false },
+	{ "probability", NULL, "PROBABILITY", 11, get_probability,
+	  "Probability that was asked for, as a share, 1 = 100%", false },
+	{ "needed_is", NULL, "PROB", 6, get_needed_is, "The probability, or peak", true },
+	{ "from_peak", NULL, "FROM-PEAK", -9, get_host_from_peak,
+	  "Whether the peak took its place, as the hours are too few for it", false },
+	{ "needed_bytes", NULL, "NEEDED", 8, get_needed_bytes,
+	  "What the guests need together, not exceeded with that probability, in bytes", false },
+	{ "overhead_bytes", NULL, "OVERHEAD", 8, get_overhead_bytes,
+	  "Resident memory of QEMU that is not guest memory, in bytes", false },
+	{ "overcommit", NULL, "OF-NEED", 7, get_assigned_of_needed,
+	  "Assigned memory as a share of what is needed, 1 = 100%", false },
+	{ "fits_bytes", NULL, "FITS", 8, get_fits_bytes,
+	  "Memory of the host beside what is needed and QEMU's own, in bytes", false },
+	{ "assigned_of_host", NULL, "OF-HOST", 7, get_assigned_of_host,
+	  "Assigned memory as a share of the host's, 1 = 100%", false },
+	{ "status_unknown_guests", NULL, "UNKNOWN", 7, get_unknown,
+	  "Guests whose status is unknown, a count", false },
+	{ "too_early_guests", NULL, "EARLY", 5, get_too_early,
+	  "Guests whose status is too early, a count", false },
 };
 
 const struct wss_report_layout recommend_host_layout = {
@@ -270,4 +382,12 @@ const struct wss_report_layout recommend_host_layout = {
 	.array_key = "host",
 	.columns = host_columns,
 	.n_columns = sizeof(host_columns) / sizeof(host_columns[0]),
+	.shown = "guests,status_unknown_guests,too_early_guests,host_bytes,assigned_bytes,"
+		 "assigned_of_host,needed_bytes,overcommit,fits_bytes",
+	.wide = "guests,status_unknown_guests,too_early_guests,unknown_guests,host_bytes,"
+		"assigned_bytes,assigned_of_host,wss_bytes,hours,needed_is,needed_bytes,"
+		"overcommit,overhead_bytes,fits_bytes",
 };
+
+const struct wss_report_layout *const recommend_layouts[] = { &recommend_layout,
+							      &recommend_host_layout, NULL };

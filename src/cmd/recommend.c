@@ -48,6 +48,7 @@ enum {
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
+	WSS_TABLE_LONG,
 	WSS_SIZING_LONG,
 	{ "percentile", required_argument, NULL, OPT_PERCENTILE },
 	{ "what-if", required_argument, NULL, OPT_WHAT_IF },
@@ -84,7 +85,7 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct recommend_op
 	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
 
 	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0 ||
-	    wss_sizing_check(cli, err) < 0)
+	    wss_cli_view(cli, &recommend_layout, err) < 0 || wss_sizing_check(cli, err) < 0)
 		return -1;
 	return wss_cli_finish(cli, argc, argv, err);
 }
@@ -178,7 +179,9 @@ static int add_to_host(struct recommend *run, const struct recommend_row *row,
 		assigned = (struct wss_amount){ asked.known, asked.bytes };
 	}
 	run->host.guests++;
-	run->host.unknown += !known;
+	run->host.unsized += !known;
+	run->host.unknown += !strcmp(row->status, "unknown");
+	run->host.too_early += !strcmp(row->status, "too early");
 	add_amount(&run->host.assigned_bytes, assigned);
 	add_amount(&run->host.wss_bytes, row->sizing.base_bytes);
 	if (row->has_series)
@@ -218,6 +221,8 @@ static void handle(struct recommend *run, struct recommend_row *row, const char 
 	run->total++;
 	if (!why->code)
 		fill_row(run, row, policy_xml, why);
+	if (why->code)
+		row->status = "failed";
 	/* Also one of which something cannot be read: it is there, and needs who knows what. */
 	if (counts && add_to_host(run, row, &other) < 0 && !why->code)
 		*why = other;
@@ -364,13 +369,13 @@ static int recommend_run(struct wss_cli *cli, int argc, char **argv)
 
 	if (parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help) {
-		fputs(wss_help_recommend, stdout);
-		return WSS_EXIT_OK;
-	}
+	if (cli->help)
+		return wss_cli_help(cli, wss_help_recommend, recommend_layouts);
 	run.since = wss_clock_wall_seconds() - (time_t)(options.sizing.span_ns / WSS_NS_PER_S);
 	if (wss_plot_check(options.plot, false, &err) < 0 ||
-	    wss_report_open(stdout, cli->format, &recommend_layout, &run.report, &err) < 0)
+	    wss_report_open(stdout, cli->format, &cli->view,
+			    options.what_if.known ? &recommend_what_if_layout : &recommend_layout,
+			    &run.report, &err) < 0)
 		return wss_cli_error(&err);
 	r = recommend(&run, &err);
 	if (r < 0 && !run.total) {

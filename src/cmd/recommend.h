@@ -29,7 +29,9 @@ struct recommend_row {
 };
 
 struct recommend_host {
-	uint64_t guests, unknown, hours;
+	uint64_t guests, hours;
+	uint64_t unsized;	     /* that count with all they were given, whatever their status */
+	uint64_t unknown, too_early; /* by their status */
 	double probability;
 	bool from_peak;
 	struct wss_amount wss_bytes, assigned_bytes, needed_bytes, overhead_bytes, host_bytes;
@@ -37,6 +39,8 @@ struct recommend_host {
 };
 
 extern const struct wss_report_layout recommend_layout;
+extern const struct wss_report_layout recommend_what_if_layout; /* the same, of another table */
 extern const struct wss_report_layout recommend_host_layout;
+extern const struct wss_report_layout *const recommend_layouts[]; /* to be listed */
 
 #endif

@@ -10,8 +10,17 @@
 #include "cmd/plot.h"
 #include "help-text.h"
 #include "out/refset-chart.h"
+#include "out/refset-columns.h"
 #include "out/refset-report.h"
 #include "wss/refset.h"
+
+/* What --columns and --sort name are columns of the first. */
+static const struct wss_report_layout *const layouts[] = {
+	&wss_refset_layouts[WSS_REFSET_INTERVALS], &wss_refset_layouts[WSS_REFSET_REGIONS],
+	&wss_refset_layouts[WSS_REFSET_NODES],	   &wss_refset_layouts[WSS_REFSET_PHASES],
+	&wss_refset_layouts[WSS_REFSET_MARKS],	   &wss_refset_layouts[WSS_REFSET_RECORDING],
+	&wss_refset_layouts[WSS_REFSET_VIEWPORT],  NULL,
+};
 
 struct report_options {
 	struct wss_files_options files;
@@ -23,6 +32,7 @@ enum { OPT_VIEWPORT = 1 };
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
+	WSS_TABLE_LONG,
 	{ "viewport", required_argument, NULL, OPT_VIEWPORT },
 	WSS_PLOT_LONG,
 	WSS_SALVAGE_LONG,
@@ -87,7 +97,8 @@ static int print(const struct wss_cli *cli, const struct report_options *options
 	/* The picture first: when it fails, nothing has been printed. */
 	if (options->files.plot && wss_plot_write(options->files.plot, draw, &report, err) < 0)
 		return -1;
-	return wss_refset_report_print(stdout, cli->format, &report, wss_terminal_width(), err);
+	return wss_refset_report_print(stdout, cli->format, &cli->view, &report,
+				       wss_terminal_width(), err);
 }
 
 static int report_file(const struct wss_cli *cli, const struct report_options *options,
@@ -124,12 +135,11 @@ static int report_run(struct wss_cli *cli, int argc, char **argv)
 	int r;
 
 	if (wss_cli_parse(cli, argc, argv, &syntax, &options, &err) < 0 ||
+	    wss_cli_view(cli, layouts[0], &err) < 0 ||
 	    wss_files_finish(cli, argc, argv, 1, 1, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help) {
-		fputs(wss_help_report, stdout);
-		return WSS_EXIT_OK;
-	}
+	if (cli->help)
+		return wss_cli_help(cli, wss_help_report, layouts);
 	if (wss_plot_check(options.files.plot, false, &err) < 0)
 		return wss_cli_error(&err);
 	r = wss_files_open(cli->domains[0], options.files.salvage, &file, &err);

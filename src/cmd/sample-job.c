@@ -302,8 +302,9 @@ static int report_job(struct job *job)
 	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;
 	int r;
 
-	if (wss_report_open(stdout, job->cli->format, &wss_sample_layout, &job->run.report, &err) <
-	    0)
+	if (wss_report_open(stdout, job->cli->format, &job->cli->view,
+			    wss_sample_layout(false, job->options->round.count > 1),
+			    &job->run.report, &err) < 0)
 		return wss_cli_error(&err);
 	r = run_job(job, &err);
 	if (r < 0 && err.code == WSS_ERR_CONNECT) {

@@ -34,6 +34,7 @@ enum {
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
+	WSS_TABLE_LONG,
 	WSS_WINDOW_LONG,
 	WSS_STORE_LONG,
 	{ "window", required_argument, NULL, OPT_WINDOW },
@@ -90,6 +91,12 @@ static bool is_both(const struct sample_options *options)
 	return options->round.window.granularity == WSS_GRANULARITY_BOTH;
 }
 
+static const struct wss_report_layout *layout_of(const struct sample_options *options)
+{
+	return wss_sample_layout(is_both(options),
+				 options->round.count > 1 || options->round.cumulative);
+}
+
 /* What is decided later is to rest on pages, not on their neighbourhoods, where that can be had. */
 static void choose_granularity(struct sample_options *options)
 {
@@ -104,6 +111,8 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct sample_optio
 	struct wss_round_options *round = &options->round;
 
 	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0)
+		return -1;
+	if (wss_cli_view(cli, layout_of(options), err) < 0)
 		return -1;
 	choose_granularity(options);
 	if (round->cumulative && round->count > 1)
@@ -275,11 +284,10 @@ static int sample_guests(const struct wss_cli *cli, const struct sample_options 
 {
 	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;
 	struct sample_run run = { .options = options, .format = cli->format, .guests = guests };
-	const struct wss_report_layout *layout =
-		is_both(options) ? &wss_sample_both_layout : &wss_sample_layout;
 	int r;
 
-	if (wss_report_open(stdout, cli->format, layout, &run.report, &err) < 0)
+	if (wss_report_open(stdout, cli->format, &cli->view, layout_of(options), &run.report,
+			    &err) < 0)
 		return wss_cli_error(&err);
 	wss_report_set_first_width(run.report, wss_guests_name_width(guests));
 	r = run_windows(guests, options, &run, &err);
@@ -295,15 +303,14 @@ static int sample_run(struct wss_cli *cli, int argc, char **argv)
 	struct sample_options options = { .history = WSS_STORE_OPTIONS_INIT };
 	struct wss_guests guests = WSS_GUESTS_INIT;
 	struct wss_error err = WSS_ERROR_INIT;
+	static const struct wss_report_layout *const layouts[] = { &wss_sample_all_layout, NULL };
 	int code;
 
 	wss_window_options_init(&options.round, WINDOW_DEFAULT_NS);
 	if (parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help) {
-		fputs(wss_help_sample, stdout);
-		return WSS_EXIT_OK;
-	}
+	if (cli->help)
+		return wss_cli_help(cli, wss_help_sample, layouts);
 	if (options.store)
 		return wss_sample_job(cli, &options);
 	guests.deadline_ns = options.round.deadline_ns;

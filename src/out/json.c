@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -118,6 +119,9 @@ void wss_json_value(struct wss_json *json, const char *key, const struct wss_val
 	case WSS_KIND_BOOL:
 		fputs(value->number ? "true" : "false", json->stream);
 		break;
+	case WSS_KIND_ADDRESS:
+		fprintf(json->stream, "\"0x%" PRIx64 "\"", value->number);
+		break;
 	default:
 		fputs_unlocked(wss_number_format(value->number, number), json->stream);
 		break;
@@ -140,7 +144,7 @@ static void write_columns(struct wss_json *json, const struct wss_report_layout 
 		const struct wss_column *column = &layout->columns[i];
 		struct wss_value value = {.kind = WSS_KIND_ABSENT};
 
-		if (column->key && !same_group(column->key, layout->list_key))
+		if (!column->table_only && !same_group(column->key, layout->list_key))
 			value = column->get(row);
 		if (value.kind == WSS_KIND_ABSENT)
 			continue;

@@ -2,7 +2,6 @@
 #include "out/range-report.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/units.h"
@@ -26,7 +25,6 @@ struct range_row {
 	const struct wss_page_range *range;
 	uint64_t address;
 	const struct wss_region *region;
-	char start[24], end[24]; /* hexadecimal, inclusive */
 };
 
 #define ROW(row) ((const struct range_row *)(row))
@@ -38,12 +36,13 @@ static struct wss_value get_change(const void *row)
 
 static struct wss_value get_start(const void *row)
 {
-	return wss_value_text(ROW(row)->start);
+	return wss_value_number(ROW(row)->address, WSS_KIND_ADDRESS);
 }
 
 static struct wss_value get_end(const void *row)
 {
-	return wss_value_text(ROW(row)->end);
+	return wss_value_number(ROW(row)->address + (ROW(row)->range->n << WSS_PAGE_SHIFT) - 1,
+				WSS_KIND_ADDRESS);
 }
 
 static struct wss_value get_bytes(const void *row)
@@ -109,40 +108,54 @@ static struct wss_value get_share(const void *row)
 }
 
 static const struct wss_column diff_columns[] = {
-	{ "change", NULL, "CHANGE", -6, get_change },
-	{ "start_address", NULL, "START", 14, get_start },
-	{ "end_address", NULL, "END", 14, get_end },
-	{ "bytes", NULL, "CHANGED", 8, get_bytes },
-	{ "span_bytes", NULL, "SPAN", 8, get_span },
-	{ "region", NULL, "REGION", -8, get_region },
-	{ "node", NULL, "NODE", 4, get_node },
-	{ "name", NULL, NULL, 0, get_name },
-	{ "written_bytes", NULL, "WRITTEN", 8, get_written },
+	{ "change", NULL, "CHANGE", -6, get_change, "gained: in the second set only; lost: in the first",
+	  false },
+	{ "start_address", NULL, "START", 14, get_start,
+	  "First guest-physical address of the range, hexadecimal", false },
+	{ "end_address", NULL, "END", 14, get_end, "Its last address, hexadecimal", false },
+	{ "bytes", NULL, "CHANGED", 8, get_bytes, "Memory in the range that changed, in bytes", false },
+	{ "span_bytes", NULL, "SPAN", 8, get_span, "Length of the range from end to end, in bytes",
+	  false },
+	{ "region", NULL, "REGION", -8, get_region, "Kind of the region of guest memory", false },
+	{ "node", NULL, "NODE", 4, get_node, "NUMA node of the guest, a number", false },
+	{ "name", NULL, "NAME", -16, get_name, "Name of the region's memory device", false },
+	{ "written_bytes", NULL, "WRITTEN", 8, get_written,
+	  "The changed memory that was written to, in bytes", false },
 };
 
 static const struct wss_column heat_columns[] = {
-	{ "start_address", NULL, "START", 14, get_start },
-	{ "end_address", NULL, "END", 14, get_end },
-	{ "bytes", NULL, "SIZE", 8, get_bytes },
-	{ "windows", NULL, "WINDOWS", 7, get_windows },
-	{ "share", NULL, "SHARE", 6, get_share },
-	{ "region", NULL, "REGION", -8, get_region },
-	{ "node", NULL, "NODE", 4, get_node },
-	{ "name", NULL, NULL, 0, get_name },
+	{ "start_address", NULL, "START", 14, get_start,
+	  "First guest-physical address of the range, hexadecimal", false },
+	{ "end_address", NULL, "END", 14, get_end, "Its last address, hexadecimal", false },
+	{ "bytes", NULL, "SIZE", 8, get_bytes, "Size of the range, in bytes", false },
+	{ "windows", NULL, "WINDOWS", 7, get_windows, "Windows in which it was touched, a count",
+	  false },
+	{ "share", NULL, "SHARE", 6, get_share, "The same as a share of all windows, 1 = 100%",
+	  false },
+	{ "region", NULL, "REGION", -8, get_region, "Kind of the region of guest memory", false },
+	{ "node", NULL, "NODE", 4, get_node, "NUMA node of the guest, a number", false },
+	{ "name", NULL, "NAME", -16, get_name, "Name of the region's memory device", false },
 };
 
-static const struct wss_report_layout diff_layout = {
+#define DIFF_KEYS "change,start_address,end_address,bytes,span_bytes,region"
+#define HEAT_KEYS "start_address,end_address,bytes,windows,share,region,node"
+
+const struct wss_report_layout wss_diff_layout = {
 	.schema = "virt-wss/diff/1",
 	.array_key = "ranges",
 	.columns = diff_columns,
 	.n_columns = sizeof(diff_columns) / sizeof(diff_columns[0]),
+	.shown = DIFF_KEYS ",written_bytes",
+	.wide = DIFF_KEYS ",node,written_bytes",
 };
 
-static const struct wss_report_layout heat_layout = {
+const struct wss_report_layout wss_heat_layout = {
 	.schema = "virt-wss/heat/1",
 	.array_key = "ranges",
 	.columns = heat_columns,
 	.n_columns = sizeof(heat_columns) / sizeof(heat_columns[0]),
+	.shown = HEAT_KEYS,
+	.wide = HEAT_KEYS,
 };
 
 #define DIFF(row) ((const struct wss_diff_summary *)(row))
@@ -167,33 +180,36 @@ GETTER(all_windows, wss_value_number(HEAT(row)->windows, WSS_KIND_COUNT))
 GETTER(ranges, wss_value_number(HEAT(row)->ranges, WSS_KIND_COUNT))
 
 static const struct wss_column diff_summary_columns[] = {
-	{ "a", NULL, NULL, 0, get_a },
-	{ "b", NULL, NULL, 0, get_b },
-	{ "a_bytes", NULL, NULL, 0, get_a_bytes },
-	{ "b_bytes", NULL, NULL, 0, get_b_bytes },
-	{ "gained_bytes", NULL, NULL, 0, get_gained },
-	{ "lost_bytes", NULL, NULL, 0, get_lost },
-	{ "kept_bytes", NULL, NULL, 0, get_kept },
+	{ "a", NULL, NULL, 0, get_a, "The first set: its file, and its time", false },
+	{ "b", NULL, NULL, 0, get_b, "The second set", false },
+	{ "a_bytes", NULL, NULL, 0, get_a_bytes, "Size of the first set, in bytes", false },
+	{ "b_bytes", NULL, NULL, 0, get_b_bytes, "Size of the second set, in bytes", false },
+	{ "gained_bytes", NULL, NULL, 0, get_gained, "In the second set only, in bytes", false },
+	{ "lost_bytes", NULL, NULL, 0, get_lost, "In the first set only, in bytes", false },
+	{ "kept_bytes", NULL, NULL, 0, get_kept, "In both, in bytes", false },
 };
 
 static const struct wss_column heat_summary_columns[] = {
-	{ "domain", NULL, NULL, 0, get_domain },
-	{ "recordings", NULL, NULL, 0, get_recordings },
-	{ "windows", NULL, NULL, 0, get_all_windows },
-	{ "ranges", NULL, NULL, 0, get_ranges },
+	{ "domain", NULL, NULL, 0, get_domain, "Name of the guest", false },
+	{ "recordings", NULL, NULL, 0, get_recordings, "Recordings that were added up, a count", false },
+	{ "windows", NULL, NULL, 0, get_all_windows, "Windows in all of them, a count", false },
+	{ "ranges", NULL, NULL, 0, get_ranges, "Ranges that there are, listed or not, a count", false },
 };
 
-static const struct wss_report_layout diff_summary_layout = {
+const struct wss_report_layout wss_diff_summary_layout = {
+	.array_key = "summary",
 	.columns = diff_summary_columns,
 	.n_columns = sizeof(diff_summary_columns) / sizeof(diff_summary_columns[0]),
 };
 
-static const struct wss_report_layout heat_summary_layout = {
+const struct wss_report_layout wss_heat_summary_layout = {
+	.array_key = "summary",
 	.columns = heat_summary_columns,
 	.n_columns = sizeof(heat_summary_columns) / sizeof(heat_summary_columns[0]),
 };
 
-static int start(FILE *stream, enum wss_format format, const struct wss_recording *recording,
+static int start(FILE *stream, enum wss_format format, const struct wss_view *view,
+		 const struct wss_recording *recording,
 		 const struct wss_report_layout *layout,
 		 const struct wss_report_layout *summary_layout, const void *summary,
 		 struct wss_range_report **ret_report, struct wss_error *err)
@@ -206,7 +222,7 @@ static int start(FILE *stream, enum wss_format format, const struct wss_recordin
 					     .layout = layout, .recording = recording };
 	wss_region_index_init(&report->regions, recording);
 	if (format != WSS_FORMAT_JSON) {
-		if (wss_report_open(stream, format, layout, &report->table, err) < 0) {
+		if (wss_report_open(stream, format, view, layout, &report->table, err) < 0) {
 			free(report);
 			return -1;
 		}
@@ -242,7 +258,7 @@ static void print_diff(FILE *stream, const struct wss_diff_summary *summary)
 	fputc('\n', stream);
 }
 
-int wss_range_report_diff(FILE *stream, enum wss_format format,
+int wss_range_report_diff(FILE *stream, enum wss_format format, const struct wss_view *view,
 			  const struct wss_recording *recording,
 			  const struct wss_diff_summary *summary,
 			  struct wss_diff_side a, struct wss_diff_side b,
@@ -250,7 +266,7 @@ int wss_range_report_diff(FILE *stream, enum wss_format format,
 {
 	if (format == WSS_FORMAT_TABLE)
 		print_diff(stream, summary);
-	if (start(stream, format, recording, &diff_layout, &diff_summary_layout, summary, ret_report,
+	if (start(stream, format, view, recording, &wss_diff_layout, &wss_diff_summary_layout, summary, ret_report,
 		  err) < 0)
 		return -1;
 	(*ret_report)->a = a;
@@ -258,12 +274,12 @@ int wss_range_report_diff(FILE *stream, enum wss_format format,
 	return 0;
 }
 
-int wss_range_report_heat(FILE *stream, enum wss_format format,
+int wss_range_report_heat(FILE *stream, enum wss_format format, const struct wss_view *view,
 			  const struct wss_recording *recording,
 			  const struct wss_heat_summary *summary,
 			  struct wss_range_report **ret_report, struct wss_error *err)
 {
-	if (start(stream, format, recording, &heat_layout, &heat_summary_layout, summary, ret_report,
+	if (start(stream, format, view, recording, &wss_heat_layout, &wss_heat_summary_layout, summary, ret_report,
 		  err) < 0)
 		return -1;
 	(*ret_report)->windows = summary->windows;
@@ -278,9 +294,6 @@ void wss_range_report_row(struct wss_range_report *report, const struct wss_page
 	row.region = &report->recording->regions[i];
 	row.address = row.region->start +
 		      ((range->first - report->regions.first[i]) << WSS_PAGE_SHIFT);
-	snprintf(row.start, sizeof(row.start), "0x%" PRIx64, row.address);
-	snprintf(row.end, sizeof(row.end), "0x%" PRIx64,
-		 row.address + (range->n << WSS_PAGE_SHIFT) - 1);
 	if (report->table) {
 		wss_report_row(report->table, &row);
 		return;

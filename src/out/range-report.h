@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Ranges of guest-physical pages as text, CSV or JSON: by what two sets differ, and the hottest.
+ * Ranges of guest-physical pages as text, CSV or JSON: the differences of two sets, and the hottest.
  * Rows are written as they come.
  */
 #ifndef WSS_OUT_RANGE_REPORT_H
@@ -39,14 +39,18 @@ struct wss_diff_side {
 
 struct wss_range_report;
 
+/* The columns of the lists, and those of their summaries in JSON. */
+extern const struct wss_report_layout wss_diff_layout, wss_diff_summary_layout;
+extern const struct wss_report_layout wss_heat_layout, wss_heat_summary_layout;
+
 /* Writes the summary and starts the list. recording, stream and the sets outlive it. */
-int wss_range_report_diff(FILE *stream, enum wss_format format,
+int wss_range_report_diff(FILE *stream, enum wss_format format, const struct wss_view *view,
 			  const struct wss_recording *recording,
 			  const struct wss_diff_summary *summary,
 			  struct wss_diff_side a, struct wss_diff_side b,
 			  struct wss_range_report **ret_report, struct wss_error *err);
 
-int wss_range_report_heat(FILE *stream, enum wss_format format,
+int wss_range_report_heat(FILE *stream, enum wss_format format, const struct wss_view *view,
 			  const struct wss_recording *recording,
 			  const struct wss_heat_summary *summary,
 			  struct wss_range_report **ret_report, struct wss_error *err);

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "out/refset-columns.h"
 
-#include <inttypes.h>
-
-/* Text that a value points to lives until the next row. */
-#define TEXTS 4
-
 static const struct wss_refset_result *result_of(const void *row)
 {
 	return ((const struct wss_refset_row *)row)->report->result;
@@ -29,16 +24,6 @@ static const struct wss_region *region_of(const void *row)
 static struct wss_value pages(uint64_t n)
 {
 	return wss_value_number(n << WSS_PAGE_SHIFT, WSS_KIND_BYTES);
-}
-
-static struct wss_value hex(uint64_t address)
-{
-	static _Thread_local char texts[TEXTS][24];
-	static _Thread_local unsigned turn;
-	char *text = texts[turn++ % TEXTS];
-
-	snprintf(text, sizeof(texts[0]), "0x%" PRIx64, address);
-	return wss_value_text(text);
 }
 
 /* A getter GET_NAME whose value is EXPRESSION of row. */
@@ -67,21 +52,27 @@ GETTER(ended, wss_value_number(REPORT(row)->ended, WSS_KIND_BOOL))
 GETTER(whole, wss_value_number(REPORT(row)->whole, WSS_KIND_BOOL))
 
 static const struct wss_column recording_columns[] = {
-	{ "file", NULL, NULL, 0, get_file },
-	{ "domain", NULL, NULL, 0, get_domain },
-	{ "uuid", NULL, NULL, 0, get_uuid },
-	{ "tool", NULL, NULL, 0, get_tool },
-	{ "method", NULL, NULL, 0, get_method },
-	{ "time", NULL, NULL, 0, get_start },
-	{ "boottime_seconds", NULL, NULL, 0, get_boottime },
-	{ "duration_seconds", NULL, NULL, 0, get_duration },
-	{ "interval_seconds", NULL, NULL, 0, get_interval },
-	{ "window_seconds", NULL, NULL, 0, get_window },
-	{ "granularity_bytes", NULL, NULL, 0, get_granularity },
-	{ "memory_bytes", NULL, NULL, 0, get_memory },
-	{ "file_bytes", NULL, NULL, 0, get_file_bytes },
-	{ "ended", NULL, NULL, 0, get_ended },
-	{ "whole", NULL, NULL, 0, get_whole },
+	{ "file", NULL, NULL, 0, get_file, "The file", false },
+	{ "domain", NULL, NULL, 0, get_domain, "Name of the guest", false },
+	{ "uuid", NULL, NULL, 0, get_uuid, "UUID of the guest", false },
+	{ "tool", NULL, NULL, 0, get_tool, "Program and version that recorded it", false },
+	{ "method", NULL, NULL, 0, get_method, "How it was recorded", false },
+	{ "time", NULL, NULL, 0, get_start, "When the recording began, UTC", false },
+	{ "boottime_seconds", NULL, NULL, 0, get_boottime,
+	  "The same by the host's clock since boot, in seconds", false },
+	{ "duration_seconds", NULL, NULL, 0, get_duration,
+	  "Length of the recording, in seconds", false },
+	{ "interval_seconds", NULL, NULL, 0, get_interval,
+	  "From the start of one window to the start of the next, in seconds", false },
+	{ "window_seconds", NULL, NULL, 0, get_window, "Length of a window, in seconds", false },
+	{ "granularity_bytes", NULL, NULL, 0, get_granularity,
+	  "Granularity of the recording, in bytes", false },
+	{ "memory_bytes", NULL, NULL, 0, get_memory,
+	  "Guest memory that the recording covers, in bytes", false },
+	{ "file_bytes", NULL, NULL, 0, get_file_bytes, "Size of the file, in bytes", false },
+	{ "ended", NULL, NULL, 0, get_ended,
+	  "Whether the recording was ended, not cut off", false },
+	{ "whole", NULL, NULL, 0, get_whole, "Whether all of the file could be read", false },
 };
 
 static struct wss_value written_pages(uint64_t n, uint8_t meaning)
@@ -117,24 +108,41 @@ GETTER(written, written_pages(result_of(row)->all.written, result_of(row)->writt
 GETTER(meaning, wss_value_text(wss_written_name((enum wss_written)result_of(row)->written_meaning)))
 
 static const struct wss_column viewport_columns[] = {
-	{ "from_seconds", NULL, NULL, 0, get_from },
-	{ "to_seconds", NULL, NULL, 0, get_to },
-	{ "windows", NULL, NULL, 0, get_windows },
-	{ "gap_seconds", NULL, NULL, 0, get_gaps },
-	{ "peak_bytes", NULL, NULL, 0, get_peak },
-	{ "peak_at_seconds", NULL, NULL, 0, get_peak_time },
-	{ "steady_bytes", NULL, NULL, 0, get_steady },
-	{ "steady_since_seconds", NULL, NULL, 0, get_steady_since },
-	{ "reference_bytes", NULL, NULL, 0, get_reference },
-	{ "size_bytes", NULL, NULL, 0, get_size },
-	{ "persistent_bytes", NULL, NULL, 0, get_persistent },
-	{ "unbroken_bytes", NULL, NULL, 0, get_unbroken },
-	{ "impacting_bytes", NULL, NULL, 0, get_impacting },
-	{ "gained_bytes", NULL, NULL, 0, get_gained },
-	{ "lost_bytes", NULL, NULL, 0, get_lost },
-	{ "transient_bytes", NULL, NULL, 0, get_transient },
-	{ "written_bytes", NULL, NULL, 0, get_written },
-	{ "written", NULL, NULL, 0, get_meaning },
+	{ "from_seconds", NULL, NULL, 0, get_from,
+	  "Start of the viewport, in seconds since the recording began", false },
+	{ "to_seconds", NULL, NULL, 0, get_to,
+	  "End of the viewport, in seconds since the recording began", false },
+	{ "windows", NULL, NULL, 0, get_windows, "Windows in the viewport, a count", false },
+	{ "gap_seconds", NULL, NULL, 0, get_gaps,
+	  "Time in it in which nothing was observed, in seconds", false },
+	{ "peak_bytes", NULL, NULL, 0, get_peak, "Largest outstanding set, in bytes", false },
+	{ "peak_at_seconds", NULL, NULL, 0, get_peak_time,
+	  "When that was, in seconds since the recording began", false },
+	{ "steady_bytes", NULL, NULL, 0, get_steady,
+	  "Steady state: the size of the last phase, in bytes", false },
+	{ "steady_since_seconds", NULL, NULL, 0, get_steady_since,
+	  "Since when, in seconds since the recording began", false },
+	{ "reference_bytes", NULL, NULL, 0, get_reference,
+	  "Reference set: memory touched at least once since the recording began, in "
+	  "bytes", false },
+	{ "size_bytes", NULL, NULL, 0, get_size,
+	  "Memory that was outstanding at any time in the viewport, in bytes", false },
+	{ "persistent_bytes", NULL, NULL, 0, get_persistent,
+	  "The part of it that is outstanding at both ends, in bytes", false },
+	{ "unbroken_bytes", NULL, NULL, 0, get_unbroken,
+	  "The part of the persistent set that never left, in bytes", false },
+	{ "impacting_bytes", NULL, NULL, 0, get_impacting,
+	  "The part that is outstanding at one end only, gained and lost, in bytes", false },
+	{ "gained_bytes", NULL, NULL, 0, get_gained,
+	  "Outstanding at the second end only, in bytes", false },
+	{ "lost_bytes", NULL, NULL, 0, get_lost,
+	  "Outstanding at the first end only, in bytes", false },
+	{ "transient_bytes", NULL, NULL, 0, get_transient,
+	  "Outstanding within the viewport and at neither end, in bytes", false },
+	{ "written_bytes", NULL, NULL, 0, get_written,
+	  "Memory that was written to, in bytes", false },
+	{ "written", NULL, NULL, 0, get_meaning,
+	  "What that figure is: exact, an upper bound or a lower bound", false },
 };
 
 static const struct wss_refset_classes *region_classes(const void *row)
@@ -150,7 +158,7 @@ static struct wss_value node_value(int node)
 GETTER(region, wss_value_text(wss_region_kind_name(region_of(row)->kind)))
 GETTER(region_name, wss_value_text(region_of(row)->name))
 GETTER(region_node, node_value(region_of(row)->node))
-GETTER(region_start, hex(region_of(row)->start))
+GETTER(region_start, wss_value_number(region_of(row)->start, WSS_KIND_ADDRESS))
 GETTER(region_length, wss_value_number(region_of(row)->length, WSS_KIND_BYTES))
 GETTER(region_peak, pages(region_classes(row)->peak))
 GETTER(region_size, pages(size_of(region_classes(row))))
@@ -161,18 +169,28 @@ GETTER(region_transient, pages(region_classes(row)->transient))
 GETTER(region_reference, pages(region_classes(row)->reference))
 
 static const struct wss_column region_columns[] = {
-	{ "region", NULL, "REGION", -8, get_region },
-	{ "name", NULL, NULL, 0, get_region_name },
-	{ "node", NULL, "NODE", 4, get_region_node },
-	{ "start_address", NULL, "START", 12, get_region_start },
-	{ "length_bytes", NULL, "LENGTH", 8, get_region_length },
-	{ "peak_bytes", NULL, "PEAK", 8, get_region_peak },
-	{ "size_bytes", NULL, "SIZE", 8, get_region_size },
-	{ "persistent_bytes", NULL, "PERSIST", 8, get_region_persistent },
-	{ "gained_bytes", NULL, "GAINED", 8, get_region_gained },
-	{ "lost_bytes", NULL, "LOST", 8, get_region_lost },
-	{ "transient_bytes", NULL, "TRANSIENT", 9, get_region_transient },
-	{ "reference_bytes", NULL, "REFERENCE", 9, get_region_reference },
+	{ "region", NULL, "REGION", -8, get_region, "Kind of the region of guest memory", false },
+	{ "name", NULL, "NAME", -16, get_region_name,
+	  "Name of its memory device or backend", false },
+	{ "node", NULL, "NODE", 4, get_region_node, "NUMA node of the guest, a number", false },
+	{ "start_address", NULL, "START", 12, get_region_start,
+	  "First guest-physical address, hexadecimal", false },
+	{ "length_bytes", NULL, "LENGTH", 8, get_region_length,
+	  "Length of the region, in bytes", false },
+	{ "peak_bytes", NULL, "PEAK", 8, get_region_peak,
+	  "Largest outstanding set in the region, in bytes", false },
+	{ "size_bytes", NULL, "SIZE", 8, get_region_size,
+	  "Outstanding at any time in the viewport, in bytes", false },
+	{ "persistent_bytes", NULL, "PERSIST", 8, get_region_persistent,
+	  "Outstanding at both ends of the viewport, in bytes", false },
+	{ "gained_bytes", NULL, "GAINED", 8, get_region_gained,
+	  "Outstanding at its second end only, in bytes", false },
+	{ "lost_bytes", NULL, "LOST", 8, get_region_lost,
+	  "Outstanding at its first end only, in bytes", false },
+	{ "transient_bytes", NULL, "TRANSIENT", 9, get_region_transient,
+	  "Outstanding within, and at neither end, in bytes", false },
+	{ "reference_bytes", NULL, "REFERENCE", 9, get_region_reference,
+	  "Reference set: touched at least once since the recording began, in bytes", false },
 };
 
 int wss_refset_next_node(const struct wss_recording *recording, int last)
@@ -215,14 +233,21 @@ NODE_SUM(reference, classes->reference)
 GETTER(node, node_value(((const struct wss_refset_row *)row)->node))
 
 static const struct wss_column node_columns[] = {
-	{ "node", NULL, "NODE", 4, get_node },
-	{ "length_bytes", NULL, "LENGTH", 8, get_node_length },
-	{ "size_bytes", NULL, "SIZE", 8, get_node_size },
-	{ "persistent_bytes", NULL, "PERSIST", 8, get_node_persistent },
-	{ "gained_bytes", NULL, "GAINED", 8, get_node_gained },
-	{ "lost_bytes", NULL, "LOST", 8, get_node_lost },
-	{ "transient_bytes", NULL, "TRANSIENT", 9, get_node_transient },
-	{ "reference_bytes", NULL, "REFERENCE", 9, get_node_reference },
+	{ "node", NULL, "NODE", 4, get_node, "NUMA node of the guest, a number", false },
+	{ "length_bytes", NULL, "LENGTH", 8, get_node_length,
+	  "Memory of the node, in bytes", false },
+	{ "size_bytes", NULL, "SIZE", 8, get_node_size,
+	  "Outstanding at any time in the viewport, in bytes", false },
+	{ "persistent_bytes", NULL, "PERSIST", 8, get_node_persistent,
+	  "Outstanding at both ends of the viewport, in bytes", false },
+	{ "gained_bytes", NULL, "GAINED", 8, get_node_gained,
+	  "Outstanding at its second end only, in bytes", false },
+	{ "lost_bytes", NULL, "LOST", 8, get_node_lost,
+	  "Outstanding at its first end only, in bytes", false },
+	{ "transient_bytes", NULL, "TRANSIENT", 9, get_node_transient,
+	  "Outstanding within, and at neither end, in bytes", false },
+	{ "reference_bytes", NULL, "REFERENCE", 9, get_node_reference,
+	  "Reference set: touched at least once since the recording began, in bytes", false },
 };
 
 #define PHASE(row) (&result_of(row)->phases[((const struct wss_refset_row *)(row))->i])
@@ -234,18 +259,23 @@ GETTER(phase_windows, wss_value_number(PHASE(row)->windows, WSS_KIND_COUNT))
 GETTER(phase_size, pages(PHASE(row)->pages))
 
 static const struct wss_column phase_columns[] = {
-	{ "start_seconds", NULL, "PHASE FROM", 10, get_phase_start },
-	{ "end_seconds", NULL, "TO", 9, get_phase_end },
-	{ "windows", NULL, "WINDOWS", 7, get_phase_windows },
-	{ "median_bytes", NULL, "MEDIAN", 9, get_phase_size },
+	{ "start_seconds", NULL, "PHASE FROM", 10, get_phase_start,
+	  "Start of the phase, in seconds since the recording began", false },
+	{ "end_seconds", NULL, "TO", 9, get_phase_end,
+	  "End of the phase, in seconds since the recording began", false },
+	{ "windows", NULL, "WINDOWS", 7, get_phase_windows,
+	  "Windows in the phase, a count", false },
+	{ "median_bytes", NULL, "MEDIAN", 9, get_phase_size,
+	  "Median of the outstanding sets in the phase, in bytes", false },
 };
 
 GETTER(mark_time, wss_value_number(MARK(row)->time_ns, WSS_KIND_DURATION))
 GETTER(mark_text, wss_value_text(MARK(row)->text))
 
 static const struct wss_column mark_columns[] = {
-	{ "seconds", NULL, "MARK AT", 10, get_mark_time },
-	{ "text", NULL, "TEXT", -4, get_mark_text },
+	{ "seconds", NULL, "MARK AT", 10, get_mark_time,
+	  "Time of the mark, in seconds since the recording began", false },
+	{ "text", NULL, "TEXT", -24, get_mark_text, "Text of the mark", false },
 };
 
 static struct wss_value point_pages(const struct wss_refset_point *point, uint64_t n)
@@ -272,33 +302,62 @@ GETTER(point_returned, point_pages(point_of(row), point_of(row)->returned))
 GETTER(point_reference, point_pages(point_of(row), point_of(row)->reference))
 
 static const struct wss_column interval_columns[] = {
-	{ "start_seconds", NULL, "START", 9, get_point_start },
-	{ "end_seconds", NULL, "END", 9, get_point_end },
-	{ "kind", NULL, "KIND", -8, get_point_kind },
-	{ "outstanding_bytes", NULL, "SET", 9, get_point_outstanding },
-	{ "first_touched_bytes", NULL, "FIRST", 9, get_point_first },
-	{ "touched_again_bytes", NULL, "AGAIN", 9, get_point_again },
-	{ "gained_bytes", NULL, "GAINED", 9, get_point_gained },
-	{ "lost_bytes", NULL, "LOST", 9, get_point_lost },
-	{ "written_bytes", NULL, "WRITTEN", 9, get_point_written },
-	{ "written", NULL, NULL, 0, get_point_meaning },
-	{ "ballooned_bytes", NULL, NULL, 0, get_point_ballooned },
-	{ "returned_bytes", NULL, NULL, 0, get_point_returned },
-	{ "reference_bytes", NULL, "REFERENCE", 9, get_point_reference },
+	{ "start_seconds", NULL, "START", 9, get_point_start,
+	  "Start of the window or gap, in seconds since the recording began", false },
+	{ "end_seconds", NULL, "END", 9, get_point_end,
+	  "Its end, in seconds since the recording began", false },
+	{ "kind", NULL, "KIND", -8, get_point_kind,
+	  "window; degraded (its bounds are wide); gap (nothing was observed)", false },
+	{ "outstanding_bytes", NULL, "SET", 9, get_point_outstanding,
+	  "Outstanding set: memory touched in the window, in bytes", false },
+	{ "first_touched_bytes", NULL, "FIRST", 9, get_point_first,
+	  "The part of it that was touched for the first time, in bytes", false },
+	{ "touched_again_bytes", NULL, "AGAIN", 9, get_point_again,
+	  "The part of it that had been touched before, in bytes", false },
+	{ "gained_bytes", NULL, "GAINED", 9, get_point_gained,
+	  "Outstanding now and not in the window before, in bytes", false },
+	{ "lost_bytes", NULL, "LOST", 9, get_point_lost,
+	  "Outstanding in the window before and not now, in bytes", false },
+	{ "written_bytes", NULL, "WRITTEN", 9, get_point_written,
+	  "Memory that was written to in the window, in bytes", false },
+	{ "written", NULL, "WRITTEN-IS", -11, get_point_meaning,
+	  "What that figure is: exact, an upper bound or a lower bound", false },
+	{ "ballooned_bytes", NULL, "BALLOONED", 9, get_point_ballooned,
+	  "Memory that the balloon took, in bytes", false },
+	{ "returned_bytes", NULL, "RETURNED", 9, get_point_returned,
+	  "Memory that the balloon returned, in bytes", false },
+	{ "reference_bytes", NULL, "REFERENCE", 9, get_point_reference,
+	  "Reference set: touched at least once since the recording began, in bytes", false },
 };
 
-#define LAYOUT(key, list)                                                         \
+#define LAYOUT(key, list, shown_keys, wide_keys)                                  \
 	{                                                                         \
 		.schema = "virt-wss/report/1", .array_key = key, .columns = list, \
-		.n_columns = sizeof(list) / sizeof(list[0])                       \
+		.n_columns = sizeof(list) / sizeof(list[0]),                      \
+		.shown = (shown_keys), .wide = (wide_keys),                       \
 	}
+#define PHASE_KEYS "start_seconds,end_seconds,windows,median_bytes"
+#define NODE_KEYS                                                                     \
+	"node,length_bytes,size_bytes,persistent_bytes,gained_bytes,lost_bytes,"      \
+	"transient_bytes,reference_bytes"
 
 const struct wss_report_layout wss_refset_layouts[WSS_REFSET_PARTS] = {
-	[WSS_REFSET_RECORDING] = LAYOUT("recording", recording_columns),
-	[WSS_REFSET_VIEWPORT] = LAYOUT("viewport", viewport_columns),
-	[WSS_REFSET_REGIONS] = LAYOUT("regions", region_columns),
-	[WSS_REFSET_NODES] = LAYOUT("nodes", node_columns),
-	[WSS_REFSET_PHASES] = LAYOUT("phases", phase_columns),
-	[WSS_REFSET_MARKS] = LAYOUT("marks", mark_columns),
-	[WSS_REFSET_INTERVALS] = LAYOUT("intervals", interval_columns),
+	[WSS_REFSET_RECORDING] = LAYOUT("recording", recording_columns, NULL, NULL),
+	[WSS_REFSET_VIEWPORT] = LAYOUT("viewport", viewport_columns, NULL, NULL),
+	[WSS_REFSET_REGIONS] =
+		LAYOUT("regions", region_columns,
+		       "region,node,start_address,length_bytes,persistent_bytes,gained_bytes,"
+		       "lost_bytes,transient_bytes",
+		       "region,node,start_address,length_bytes,peak_bytes,size_bytes,"
+		       "persistent_bytes,gained_bytes,lost_bytes,transient_bytes,reference_bytes"),
+	[WSS_REFSET_NODES] = LAYOUT("nodes", node_columns, NODE_KEYS, NODE_KEYS),
+	[WSS_REFSET_PHASES] = LAYOUT("phases", phase_columns, PHASE_KEYS, PHASE_KEYS),
+	[WSS_REFSET_MARKS] = LAYOUT("marks", mark_columns, "seconds,text", "seconds,text"),
+	[WSS_REFSET_INTERVALS] =
+		LAYOUT("intervals", interval_columns,
+		       "start_seconds,kind,outstanding_bytes,first_touched_bytes,gained_bytes,"
+		       "lost_bytes,reference_bytes",
+		       "start_seconds,end_seconds,kind,outstanding_bytes,first_touched_bytes,"
+		       "touched_again_bytes,gained_bytes,lost_bytes,written_bytes,"
+		       "reference_bytes"),
 };

@@ -61,12 +61,13 @@ static bool write_row(void *table, const struct wss_refset_row *row)
 	return true;
 }
 
-static int print_part(FILE *stream, enum wss_format format, const struct wss_refset_report *report,
-		      enum wss_refset_part part, struct wss_error *err)
+static int print_part(FILE *stream, enum wss_format format, const struct wss_view *view,
+		      const struct wss_refset_report *report, enum wss_refset_part part,
+		      struct wss_error *err)
 {
 	struct wss_report *table;
 
-	if (wss_report_open(stream, format, &wss_refset_layouts[part], &table, err) < 0)
+	if (wss_report_open(stream, format, view, &wss_refset_layouts[part], &table, err) < 0)
 		return -1;
 	wss_report_set_batch(table);
 	each_row(report, part, write_row, table);
@@ -238,9 +239,16 @@ static void print_graph(FILE *stream, const struct wss_refset_report *report, in
 		print_row(stream, at_ns, shown, peak, room);
 }
 
-static int print_text(FILE *stream, const struct wss_refset_report *report, int width,
-		      struct wss_error *err)
+/* The columns and the order that were asked for are those of the windows. */
+static bool asks_for_windows(const struct wss_view *view)
 {
+	return view->wide || view->columns || view->sort;
+}
+
+static int print_text(FILE *stream, const struct wss_view *view,
+		      const struct wss_refset_report *report, int width, struct wss_error *err)
+{
+	const struct wss_view others = { .wide = view->wide, .width = view->width };
 	static const enum wss_refset_part tables[] = { WSS_REFSET_REGIONS, WSS_REFSET_NODES,
 						       WSS_REFSET_PHASES, WSS_REFSET_MARKS };
 
@@ -250,15 +258,17 @@ static int print_text(FILE *stream, const struct wss_refset_report *report, int 
 		if (!row_count(report, tables[i]))
 			continue;
 		fputc('\n', stream);
-		if (print_part(stream, WSS_FORMAT_TABLE, report, tables[i], err) < 0)
+		if (print_part(stream, WSS_FORMAT_TABLE, &others, report, tables[i], err) < 0)
 			return -1;
 	}
 	fputc('\n', stream);
+	if (asks_for_windows(view))
+		return print_part(stream, WSS_FORMAT_TABLE, view, report, WSS_REFSET_INTERVALS, err);
 	print_graph(stream, report, width);
 	return 0;
 }
 
-int wss_refset_report_print(FILE *stream, enum wss_format format,
+int wss_refset_report_print(FILE *stream, enum wss_format format, const struct wss_view *view,
 			    const struct wss_refset_report *report, int width,
 			    struct wss_error *err)
 {
@@ -266,8 +276,8 @@ int wss_refset_report_print(FILE *stream, enum wss_format format,
 	case WSS_FORMAT_JSON:
 		return print_json(stream, report, err);
 	case WSS_FORMAT_CSV:
-		return print_part(stream, WSS_FORMAT_CSV, report, WSS_REFSET_INTERVALS, err);
+		return print_part(stream, WSS_FORMAT_CSV, view, report, WSS_REFSET_INTERVALS, err);
 	default:
-		return print_text(stream, report, width, err);
+		return print_text(stream, view, report, width, err);
 	}
 }

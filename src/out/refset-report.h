@@ -20,8 +20,12 @@ struct wss_refset_report {
 	bool whole; /* nothing of the file was left out */
 };
 
-/* The text's graph is as wide as that. WSS_ERR_FAILED: it could not be written. */
-int wss_refset_report_print(FILE *stream, enum wss_format format,
+/*
+ * width: columns of the text's graph. Where the view asks for columns or an order, the text has a
+ * table of the windows in place of the graph; what the view names are columns of that. WSS_ERR_FAILED:
+ * it could not be written.
+ */
+int wss_refset_report_print(FILE *stream, enum wss_format format, const struct wss_view *view,
 			    const struct wss_refset_report *report, int width,
 			    struct wss_error *err);
 

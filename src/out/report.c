@@ -1,23 +1,50 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A table's columns are as wide as what the heading was written for: rows that come later
+ * cannot widen them. So the width of the first column, which has the names, is set beforehand,
+ * and a text that does not fit is cut where stdout is a terminal, and shifts the rest of its
+ * row where it is not. A table that need not be followed holds its rows back instead, and has
+ * widths that fit.
+ */
 #include "out/report.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/text.h"
-#include "base/units.h"
+#include "base/cleanup.h"
 #include "out/report-private.h"
+#include "out/width.h"
+
+/* Columns of a terminal in which a text of several lines can still be read. */
+#define WRAP_MIN 12
+
+/* A row that waits: its cells, each with its NUL, and what it is sorted by. */
+struct held_row {
+	char *cells;
+	struct wss_value key;
+	char *key_text; /* what key.text points to */
+	size_t index;	/* in the order of arrival */
+};
 
 struct wss_report {
 	FILE *stream;
 	enum wss_format format;
+	struct wss_view view;
 	const struct wss_report_layout *layout;
+	const struct wss_column **columns; /* that are shown, of a table or CSV */
+	size_t n_columns;
+	int *widths;
 	size_t first_width;
-	size_t rows;
+	const struct wss_column *sort; /* NULL: rows as they come */
+	bool falling;
+	bool hold;
+	struct held_row *held;
+	size_t n_held, held_room;
+	int start;     /* column of the terminal where the next cell of a table begins */
 	bool batch;    /* nobody waits for single rows */
+	size_t rows;   /* that were written or are held */
+	bool head;     /* the heading has been written */
 	bool total;    /* the list is closed */
 	int failed;    /* errno of the first write that failed, 0 where none did */
 	bool left_out; /* a bad row, by a table */
@@ -25,7 +52,7 @@ struct wss_report {
 
 int wss_format_parse(const char *text, enum wss_format *ret_format, struct wss_error *err)
 {
-	static const char *const names[] = { "table", "json", "csv" };
+	static const char *const names[] = {"table", "json", "csv"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (!strcmp(text, names[i])) {
@@ -33,11 +60,56 @@ int wss_format_parse(const char *text, enum wss_format *ret_format, struct wss_e
 			return 0;
 		}
 	}
-	return wss_error_set(err, WSS_ERR_USAGE, "--output: '%s' is not table, json or csv", text);
+	return wss_error_set(err, WSS_ERR_USAGE, "--output: '%s' is not table, json or csv",
+			     text);
 }
 
-int wss_report_open(FILE *stream, enum wss_format format, const struct wss_report_layout *layout,
-		    struct wss_report **ret_report, struct wss_error *err)
+static void free_held(struct wss_report *report)
+{
+	for (size_t k = 0; k < report->n_held; k++) {
+		free(report->held[k].cells);
+		free(report->held[k].key_text);
+	}
+	report->n_held = 0;
+}
+
+void wss_report_free(struct wss_report *report)
+{
+	if (!report)
+		return;
+	free_held(report);
+	free(report->columns);
+	free(report->widths);
+	free(report->held);
+	free(report);
+}
+
+/* The columns and their least widths, of a table or CSV. */
+static int report_select(struct wss_report *report, struct wss_error *err)
+{
+	if (report->format == WSS_FORMAT_JSON)
+		return 0;
+	if (wss_view_select(&report->view, report->layout, report->format, &report->columns,
+			    &report->n_columns, err) < 0 ||
+	    wss_view_sort_column(&report->view, report->layout, &report->sort,
+				 &report->falling, err) < 0)
+		return -1;
+	report->widths = calloc(report->n_columns, sizeof(*report->widths));
+	if (!report->widths)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	for (size_t i = 0; i < report->n_columns; i++) {
+		int heading = wss_text_width(report->columns[i]->header);
+
+		report->widths[i] = abs(report->columns[i]->width);
+		if (report->widths[i] < heading)
+			report->widths[i] = heading;
+	}
+	return 0;
+}
+
+int wss_report_open(FILE *stream, enum wss_format format, const struct wss_view *view,
+		    const struct wss_report_layout *layout, struct wss_report **ret_report,
+		    struct wss_error *err)
 {
 	struct wss_report *report = calloc(1, sizeof(*report));
 
@@ -45,7 +117,14 @@ int wss_report_open(FILE *stream, enum wss_format format, const struct wss_repor
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	report->stream = stream;
 	report->format = format;
+	if (view)
+		report->view = *view;
 	report->layout = layout;
+	if (report_select(report, err) < 0) {
+		wss_report_free(report);
+		return -1;
+	}
+	report->hold = report->sort != NULL;
 	*ret_report = report;
 	return 0;
 }
@@ -60,239 +139,157 @@ void wss_report_set_batch(struct wss_report *report)
 	report->batch = true;
 }
 
-struct wss_value wss_value_absent(void)
+void wss_report_hold(struct wss_report *report)
 {
-	return (struct wss_value){ .kind = WSS_KIND_ABSENT };
+	if (report->format == WSS_FORMAT_TABLE)
+		report->hold = true;
 }
 
-struct wss_value wss_value_text(const char *text)
+static bool is_text_column(const struct wss_report *report, size_t i)
 {
-	return (struct wss_value){ .kind = text && *text ? WSS_KIND_TEXT : WSS_KIND_ABSENT,
-				   .text = text };
+	return report->columns[i]->width < 0;
 }
 
-struct wss_value wss_value_number(uint64_t number, enum wss_kind kind)
+/* The columns that all but one take, with the blanks between them. */
+static int width_of_others(const struct wss_report *report, size_t one)
 {
-	return (struct wss_value){ .kind = kind, .number = number };
-}
+	int width = 2 * (int)(report->n_columns - 1);
 
-struct wss_value wss_value_amount(struct wss_amount amount, enum wss_kind kind)
-{
-	return wss_value_number(amount.value, amount.known ? kind : WSS_KIND_ABSENT);
-}
-
-struct wss_value wss_value_time(time_t when)
-{
-	static _Thread_local char text[WSS_CLOCK_TEXT_MAX];
-
-	wss_clock_format(when, text);
-	return wss_value_text(text);
-}
-
-static void format_for_people(const struct wss_value *value, char *buf, size_t size)
-{
-	switch (value->kind) {
-	case WSS_KIND_ABSENT:
-		snprintf(buf, size, "-");
-		break;
-	case WSS_KIND_TEXT:
-		snprintf(buf, size, "%s", value->text);
-		break;
-	case WSS_KIND_BYTES:
-		wss_size_format(value->number, buf, size);
-		break;
-	case WSS_KIND_DURATION:
-		wss_duration_format(value->number, buf, size);
-		break;
-	case WSS_KIND_SHARE:
-		snprintf(buf, size, "%.1f%%", value->real * 100);
-		break;
-	case WSS_KIND_FACTOR:
-		snprintf(buf, size, "%.2f", value->real);
-		break;
-	case WSS_KIND_COUNT:
-		snprintf(buf, size, "%" PRIu64, value->number);
-		break;
-	case WSS_KIND_AGE:
-		wss_age_format(value->number, buf, size);
-		break;
-	case WSS_KIND_BOOL:
-		snprintf(buf, size, "%s", value->number ? "yes" : "no");
-		break;
-	}
-}
-
-static void format_for_csv(const struct wss_value *value, char *buf, size_t size)
-{
-	char number[WSS_NUMBER_TEXT_MAX];
-
-	switch (value->kind) {
-	case WSS_KIND_ABSENT:
-		buf[0] = '\0';
-		break;
-	case WSS_KIND_DURATION:
-		wss_seconds_format(value->number, buf, size);
-		break;
-	case WSS_KIND_SHARE:
-	case WSS_KIND_FACTOR:
-		snprintf(buf, size, "%.6f", value->real);
-		break;
-	case WSS_KIND_TEXT:
-		snprintf(buf, size, "%s", value->text);
-		break;
-	default:
-		snprintf(buf, size, "%s", wss_number_format(value->number, number));
-		break;
-	}
-}
-
-/* Columns of the terminal that a UTF-8 text takes: its characters, near enough. */
-static int display_width(const char *text)
-{
-	int width = 0;
-
-	for (; *text; text++)
-		if ((*text & 0xc0) != 0x80)
-			width++;
+	for (size_t i = 0; i < report->n_columns; i++)
+		width += i == one ? 0 : report->widths[i];
 	return width;
 }
 
-static void write_cell(struct wss_report *report, size_t index, const char *text, bool last)
+/* The column of the names grows with them, on a terminal as far as the others leave room. */
+static void fit_first_column(struct wss_report *report)
 {
-	int want = report->layout->columns[index].width;
-	bool left = want < 0;
-	int pad;
+	for (size_t i = 0; i < report->n_columns; i++) {
+		int want = (int)report->first_width, room;
 
-	want = abs(want);
-	if (index == 0 && report->first_width > (size_t)want)
-		want = (int)report->first_width;
-	pad = want - display_width(text);
-	if (pad < 0)
-		pad = 0;
-	if (!left)
-		fprintf(report->stream, "%*s", pad, "");
-	fputs(text, report->stream);
-	if (left && !last)
-		fprintf(report->stream, "%*s", pad, "");
-	if (!last)
-		fputs("  ", report->stream);
-}
-
-static size_t last_shown(const struct wss_report_layout *layout)
-{
-	size_t last = 0;
-
-	for (size_t i = 0; i < layout->n_columns; i++)
-		if (layout->columns[i].header)
-			last = i;
-	return last;
-}
-
-static void write_table_line(struct wss_report *report, const void *row)
-{
-	const struct wss_report_layout *layout = report->layout;
-	size_t last = last_shown(layout);
-
-	for (size_t i = 0; i < layout->n_columns; i++) {
-		const struct wss_column *column = &layout->columns[i];
-		char text[512];
-
-		if (!column->header)
+		if (report->columns[i] != &report->layout->columns[0])
 			continue;
-		if (row) {
-			struct wss_value value = column->get(row);
-
-			format_for_people(&value, text, sizeof(text));
-			wss_text_sanitize(text);
-		} else {
-			snprintf(text, sizeof(text), "%s", column->header);
-		}
-		write_cell(report, i, text, i == last);
+		room = report->view.width - width_of_others(report, i);
+		if (report->view.width && want > room)
+			want = room;
+		if (want > report->widths[i])
+			report->widths[i] = want;
 	}
-	fputc('\n', report->stream);
 }
 
-/* A spreadsheet may look behind blanks, and takes the wide forms for the same. */
-static bool is_formula(const char *text)
+/* Prints a text from column start on, in as many lines as the terminal's width makes of it. */
+static void write_wrapped(struct wss_report *report, const char *text, int start)
 {
-	static const char *const begins[] = { "=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20" };
-	int blank;
+	int room = report->view.width - start;
 
-	while ((blank = wss_text_space(text)) > 0)
-		text += blank;
-	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
-		if (!strncmp(text, begins[i], strlen(begins[i])))
-			return true;
-	return false;
-}
-
-/*
- * RFC 4180 quoting. A text that a spreadsheet would take for a formula gets a
- * quotation mark before it: names come from guests' owners.
- */
-static void write_csv_text(FILE *stream, const char *text, bool from_outside)
-{
-	bool formula = from_outside && is_formula(text);
-
-	if (!formula && !strpbrk(text, ",\"")) {
-		fputs(text, stream);
+	if (!report->view.width || room < WRAP_MIN) {
+		fputs(text, report->stream);
 		return;
 	}
-	fputc('"', stream);
-	if (formula)
-		fputc('\'', stream);
-	for (; *text; text++) {
-		if (*text == '"')
-			fputc('"', stream);
-		fputc(*text, stream);
+	while (*text) {
+		size_t len = wss_text_line(text, room);
+
+		fwrite(text, 1, len, report->stream);
+		text += len;
+		text += strspn(text, " ");
+		if (*text)
+			fprintf(report->stream, "\n%*s", start, "");
 	}
-	fputc('"', stream);
 }
 
-static void write_csv_line(struct wss_report *report, const void *row)
+static void write_padded(struct wss_report *report, size_t i, const char *text)
 {
-	const struct wss_report_layout *layout = report->layout;
-	bool first = true;
+	int pad = report->widths[i] - wss_text_width(text);
 
-	for (size_t i = 0; i < layout->n_columns; i++) {
-		const struct wss_column *column = &layout->columns[i];
-		struct wss_value value = { .kind = WSS_KIND_TEXT, .text = column->key };
-		char text[2048];
-
-		if (!column->key)
-			continue;
-		if (row)
-			value = column->get(row);
-		format_for_csv(&value, text, sizeof(text));
-		/* One record is one line, and no text moves a terminal's cursor. */
-		wss_text_sanitize(text);
-		if (!first)
-			fputc(',', report->stream);
-		first = false;
-		write_csv_text(report->stream, text, row && value.kind == WSS_KIND_TEXT);
-	}
-	fputs("\r\n", report->stream);
+	if (pad < 0)
+		pad = 0;
+	if (is_text_column(report, i))
+		fprintf(report->stream, "%s%*s  ", text, pad, "");
+	else
+		fprintf(report->stream, "%*s%s%s", pad, "", text,
+			i + 1 < report->n_columns ? "  " : "");
 }
 
-static void write_json_head(struct wss_report *report)
+static void write_table_cell(struct wss_report *report, size_t i,
+			     char cell[static WSS_CELL_MAX])
 {
-	fprintf(report->stream, "{\"schema\": \"%s\", \"%s\": [", report->layout->schema,
-		report->layout->array_key);
+	if (i == 0)
+		report->start = 0;
+	if (i + 1 == report->n_columns && is_text_column(report, i)) {
+		write_wrapped(report, cell, report->start);
+		return;
+	}
+	if (report->view.width && is_text_column(report, i))
+		wss_text_cut(cell, WSS_CELL_MAX, report->widths[i]);
+	write_padded(report, i, cell);
+	report->start += report->widths[i] + 2;
+}
+
+/* The cell of a row, or of the heading (row NULL). */
+static void make_cell(const struct wss_report *report, size_t i, const void *row,
+		      char cell[static WSS_CELL_MAX])
+{
+	const struct wss_column *column = report->columns[i];
+	bool csv = report->format == WSS_FORMAT_CSV;
+	struct wss_value value;
+
+	if (!row) {
+		snprintf(cell, WSS_CELL_MAX, "%s", csv ? column->key : column->header);
+		return;
+	}
+	value = column->get(row);
+	if (csv)
+		wss_cell_for_csv(&value, cell);
+	else
+		wss_cell_for_people(&value, cell);
+}
+
+static void write_cell(struct wss_report *report, size_t i, char cell[static WSS_CELL_MAX])
+{
+	bool csv = report->format == WSS_FORMAT_CSV, last = i + 1 == report->n_columns;
+
+	if (!csv)
+		write_table_cell(report, i, cell);
+	else
+		fputs(cell, report->stream);
+	if (last)
+		fputs(csv ? "\r\n" : "\n", report->stream);
+	else if (csv)
+		fputc(',', report->stream);
+}
+
+static void write_line(struct wss_report *report, const void *row)
+{
+	char cell[WSS_CELL_MAX];
+
+	for (size_t i = 0; i < report->n_columns; i++) {
+		make_cell(report, i, row, cell);
+		write_cell(report, i, cell);
+	}
+}
+
+static void write_held_line(struct wss_report *report, const char *cells)
+{
+	char cell[WSS_CELL_MAX];
+
+	for (size_t i = 0; i < report->n_columns; i++, cells += strlen(cells) + 1) {
+		snprintf(cell, sizeof(cell), "%s", cells);
+		write_cell(report, i, cell);
+	}
 }
 
 static void write_head(struct wss_report *report)
 {
-	switch (report->format) {
-	case WSS_FORMAT_TABLE:
-		write_table_line(report, NULL);
-		break;
-	case WSS_FORMAT_CSV:
-		write_csv_line(report, NULL);
-		break;
-	case WSS_FORMAT_JSON:
-		write_json_head(report);
-		break;
+	if (report->head)
+		return;
+	report->head = true;
+	if (report->format == WSS_FORMAT_JSON) {
+		fprintf(report->stream, "{\"schema\": \"%s\", \"%s\": [",
+			report->layout->schema, report->layout->array_key);
+		return;
 	}
+	if (report->format == WSS_FORMAT_TABLE)
+		fit_first_column(report);
+	write_line(report, NULL);
 }
 
 static void note_failure(struct wss_report *report, bool failed)
@@ -301,25 +298,87 @@ static void note_failure(struct wss_report *report, bool failed)
 		report->failed = errno ? errno : EIO;
 }
 
+/* A row's cells as they are held, malloc'ed. NULL when memory is short. */
+static char *keep_cells(const struct wss_report *report, const void *row)
+{
+	char cell[WSS_CELL_MAX], *cells = NULL;
+	size_t len = 0;
+
+	for (size_t i = 0; i < report->n_columns; i++) {
+		size_t size;
+		char *more;
+
+		make_cell(report, i, row, cell);
+		size = strlen(cell) + 1;
+		more = realloc(cells, len + size);
+		if (!more) {
+			free(cells);
+			return NULL;
+		}
+		cells = more;
+		memcpy(cells + len, cell, size);
+		len += size;
+	}
+	return cells;
+}
+
+static bool make_room(struct wss_report *report)
+{
+	size_t room = report->held_room ? 2 * report->held_room : 16;
+	struct held_row *held;
+
+	if (report->n_held < report->held_room)
+		return true;
+	held = reallocarray(report->held, room, sizeof(*held));
+	if (!held)
+		return false;
+	report->held = held;
+	report->held_room = room;
+	return true;
+}
+
+static bool hold_row(struct wss_report *report, const void *row)
+{
+	struct held_row new = {.index = report->n_held};
+
+	if (!make_room(report))
+		return false;
+	new.cells = keep_cells(report, row);
+	if (!new.cells)
+		return false;
+	if (report->sort)
+		new.key = report->sort->get(row);
+	/* The text of a value lives no longer than its row. */
+	if (new.key.kind == WSS_KIND_TEXT) {
+		new.key.text = new.key_text = strdup(new.key.text);
+		if (!new.key_text) {
+			free(new.cells);
+			return false;
+		}
+	}
+	report->held[report->n_held++] = new;
+	return true;
+}
+
 void wss_report_row(struct wss_report *report, const void *row)
 {
+	bool failed = false;
+
 	errno = 0;
-	if (!report->rows)
+	if (report->hold) {
+		failed = !hold_row(report, row);
+	} else {
 		write_head(report);
-	switch (report->format) {
-	case WSS_FORMAT_TABLE:
-		write_table_line(report, row);
-		break;
-	case WSS_FORMAT_CSV:
-		write_csv_line(report, row);
-		break;
-	case WSS_FORMAT_JSON:
-		fputs(report->rows ? ",\n" : "\n", report->stream);
-		wss_json_write_row(report->stream, report->layout, row);
-		break;
+		if (report->format == WSS_FORMAT_JSON) {
+			fputs(report->rows ? ",\n" : "\n", report->stream);
+			wss_json_write_row(report->stream, report->layout, row);
+		} else {
+			write_line(report, row);
+		}
+		failed = !report->batch && fflush(report->stream) != 0;
 	}
 	report->rows++;
-	note_failure(report, !report->batch && fflush(report->stream) != 0);
+	note_failure(report, failed);
 }
 
 void wss_report_bad_row(struct wss_report *report, const void *row)
@@ -330,19 +389,90 @@ void wss_report_bad_row(struct wss_report *report, const void *row)
 		wss_report_row(report, row);
 }
 
+/* What is not known comes last, whichever way; equal rows stay in their order. */
+static int by_key(const void *a, const void *b, void *opaque)
+{
+	const struct wss_report *report = opaque;
+	const struct held_row *x = a, *y = b;
+	bool x_absent = x->key.kind == WSS_KIND_ABSENT,
+	     y_absent = y->key.kind == WSS_KIND_ABSENT;
+	int order;
+
+	if (x_absent != y_absent)
+		return x_absent ? 1 : -1;
+	order = x_absent ? 0 : wss_value_compare(&x->key, &y->key);
+	if (order)
+		return report->falling ? -order : order;
+	return (x->index > y->index) - (x->index < y->index);
+}
+
+/* As wide as the widest cell of column i; on a terminal texts keep to the layout's widths. */
+static void fit_column(struct wss_report *report, size_t i, int widest)
+{
+	bool first = report->columns[i] == &report->layout->columns[0];
+
+	if (first && widest > (int)report->first_width)
+		report->first_width = (size_t)widest;
+	else if (!first && widest > report->widths[i] &&
+		 (!report->view.width || !is_text_column(report, i)) &&
+		 (i + 1 < report->n_columns || !is_text_column(report, i)))
+		report->widths[i] = widest;
+}
+
+static void fit_held(struct wss_report *report)
+{
+	for (size_t k = 0; k < report->n_held; k++) {
+		const char *cell = report->held[k].cells;
+
+		for (size_t i = 0; i < report->n_columns; i++, cell += strlen(cell) + 1)
+			fit_column(report, i, wss_text_width(cell));
+	}
+}
+
+static void write_held(struct wss_report *report)
+{
+	if (!report->n_held)
+		return;
+	if (report->sort)
+		qsort_r(report->held, report->n_held, sizeof(*report->held), by_key, report);
+	if (report->format == WSS_FORMAT_TABLE)
+		fit_held(report);
+	write_head(report);
+	for (size_t k = 0; k < report->n_held; k++)
+		write_held_line(report, report->held[k].cells);
+	free_held(report);
+}
+
 static void end_list(struct wss_report *report)
 {
+	write_held(report);
 	if (!report->rows && !report->left_out)
 		write_head(report);
 	if (report->format == WSS_FORMAT_JSON)
 		fputs("\n]", report->stream);
 }
 
+static void write_total_table(struct wss_report *report,
+			      const struct wss_report_layout *layout, const void *row)
+{
+	const struct wss_view view = {.wide = report->view.wide, .width = report->view.width};
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_report *total;
+
+	fputc('\n', report->stream);
+	if (wss_report_open(report->stream, WSS_FORMAT_TABLE, &view, layout, &total, &err) <
+	    0) {
+		errno = ENOMEM;
+		note_failure(report, true);
+		return;
+	}
+	wss_report_row(total, row);
+	wss_report_close(total, NULL);
+}
+
 void wss_report_total(struct wss_report *report, const char *key,
 		      const struct wss_report_layout *layout, const void *row)
 {
-	const struct wss_report_layout *rows = report->layout;
-
 	errno = 0;
 	end_list(report);
 	report->total = true;
@@ -350,19 +480,9 @@ void wss_report_total(struct wss_report *report, const char *key,
 		fprintf(report->stream, ", \"%s\": ", key);
 		wss_json_write_row(report->stream, layout, row);
 	} else if (report->format == WSS_FORMAT_TABLE) {
-		report->layout = layout;
-		report->first_width = 0;
-		fputc('\n', report->stream);
-		write_table_line(report, NULL);
-		write_table_line(report, row);
-		report->layout = rows;
+		write_total_table(report, layout, row);
 	}
 	note_failure(report, false);
-}
-
-void wss_report_free(struct wss_report *report)
-{
-	free(report);
 }
 
 int wss_report_close(struct wss_report *report, struct wss_error *err)

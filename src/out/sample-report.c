@@ -50,15 +50,6 @@ static struct wss_value get_requested(const void *row)
 				WSS_KIND_DURATION);
 }
 
-static struct wss_value get_share(const void *row)
-{
-	double share;
-
-	if (!wss_sample_share(row, &share))
-		return wss_value_absent();
-	return (struct wss_value){ .kind = WSS_KIND_SHARE, .real = share };
-}
-
 static struct wss_value get_bloat(const void *row)
 {
 	double factor;
@@ -82,7 +73,6 @@ static struct wss_value get_error(const void *row)
 
 AMOUNT(granularity, granularity_bytes, WSS_KIND_BYTES)
 AMOUNT(window, window_ns, WSS_KIND_DURATION)
-AMOUNT(wss, wss_bytes, WSS_KIND_BYTES)
 AMOUNT(low, low_bytes, WSS_KIND_BYTES)
 AMOUNT(high, high_bytes, WSS_KIND_BYTES)
 AMOUNT(mapped, mapped_bytes, WSS_KIND_BYTES)
@@ -92,7 +82,6 @@ AMOUNT(written_high, written_high_bytes, WSS_KIND_BYTES)
 AMOUNT(outside, cost.outside_faults, WSS_KIND_COUNT)
 AMOUNT(native_granularity, native.granularity_bytes, WSS_KIND_BYTES)
 AMOUNT(native_window, native.window_ns, WSS_KIND_DURATION)
-AMOUNT(native_wss, native.wss_bytes, WSS_KIND_BYTES)
 AMOUNT(native_low, native.low_bytes, WSS_KIND_BYTES)
 AMOUNT(native_high, native.high_bytes, WSS_KIND_BYTES)
 AMOUNT(maximum, memory.maximum_bytes, WSS_KIND_BYTES)
@@ -108,6 +97,38 @@ AMOUNT(faults, cost.faults, WSS_KIND_COUNT)
 AMOUNT(predicted, cost.predicted_stall_ns, WSS_KIND_DURATION)
 AMOUNT(user, cost.user_ns, WSS_KIND_DURATION)
 AMOUNT(system, cost.system_ns, WSS_KIND_DURATION)
+
+static enum wss_bound bound_of(const struct wss_sample *sample)
+{
+	return wss_bound_of(sample->wss_bytes.value, sample->low_bytes, sample->high_bytes);
+}
+
+static struct wss_value get_wss(const void *row)
+{
+	const struct wss_sample *sample = row;
+
+	return wss_value_bounded(wss_value_amount(sample->wss_bytes, WSS_KIND_BYTES),
+				 bound_of(sample));
+}
+
+static struct wss_value get_native_wss(const void *row)
+{
+	const struct wss_sample *sample = row;
+
+	return wss_value_bounded(wss_value_amount(sample->native.wss_bytes, WSS_KIND_BYTES),
+				 wss_bound_of(sample->native.wss_bytes.value,
+					      sample->native.low_bytes,
+					      sample->native.high_bytes));
+}
+
+static struct wss_value get_share(const void *row)
+{
+	double share;
+
+	if (!wss_sample_share(row, &share))
+		return wss_value_absent();
+	return (struct wss_value){ .kind = WSS_KIND_SHARE, .real = share, .bound = bound_of(row) };
+}
 
 static struct wss_value get_tool_cpu(const void *row)
 {
@@ -152,54 +173,103 @@ static struct wss_value get_notes(const void *row)
 }
 
 static const struct wss_column columns[] = {
-	{ "domain", NULL, "DOMAIN", -12, get_domain },
-	{ "uuid", NULL, NULL, 0, get_uuid },
-	{ "time", NULL, NULL, 0, get_time },
-	{ "quality", NULL, "QUALITY", -11, get_quality },
-	{ "method", NULL, "METHOD", -6, get_method },
-	{ "observes", NULL, NULL, 0, get_observes },
-	{ "granularity_bytes", NULL, "GRAN", 5, get_granularity },
-	{ "requested_window_seconds", NULL, NULL, 0, get_requested },
-	{ "window_seconds", NULL, "WINDOW", 7, get_window },
-	{ "maximum_bytes", "memory", "MAXIMUM", 8, get_maximum },
-	{ "balloon_bytes", "memory", "BALLOON", 8, get_balloon },
-	{ "rss_bytes", "memory", "RSS", 8, get_rss },
-	{ "pss_bytes", "memory", "PSS", 8, get_pss },
-	{ "swap_bytes", "memory", "SWAP", 8, get_swap },
-	{ "huge_bytes", "memory", NULL, 0, get_huge },
-	{ "qemu_bytes", "memory", NULL, 0, get_qemu },
-	{ "wss_bytes", NULL, "WSS", 8, get_wss },
-	{ "wss_low_bytes", NULL, NULL, 0, get_low },
-	{ "wss_high_bytes", NULL, NULL, 0, get_high },
-	{ NULL, NULL, "BOUNDS", 17, get_bounds },
-	{ "recorder", NULL, NULL, 0, get_recorder },
-	{ "mapped_bytes", NULL, NULL, 0, get_mapped },
-	{ "written_bytes", NULL, NULL, 0, get_written },
-	{ "written_low_bytes", NULL, NULL, 0, get_written_low },
-	{ "written_high_bytes", NULL, NULL, 0, get_written_high },
-	{ "wss_of_balloon", NULL, "WSS/BAL", 7, get_share },
-	{ "arm_seconds", "cost", NULL, 0, get_arm },
-	{ "read_seconds", "cost", NULL, 0, get_read },
-	{ "faults", "cost", NULL, 0, get_faults },
-	{ "outside_faults", "cost", NULL, 0, get_outside },
-	{ "predicted_stall_seconds", "cost", NULL, 0, get_predicted },
-	{ "tool_cpu_seconds", "cost", NULL, 0, get_tool_cpu },
-	{ "tool_user_seconds", "cost", NULL, 0, get_user },
-	{ "tool_system_seconds", "cost", NULL, 0, get_system },
-	{ "error", NULL, NULL, 0, get_error },
+	{ "domain", NULL, "DOMAIN", -12, get_domain, "Name of the guest", false },
+	{ "uuid", NULL, "UUID", -36, get_uuid, "UUID of the guest", false },
+	{ "time", NULL, "TIME", -20, get_time, "When the window was read, UTC", false },
+	{ "quality", NULL, "QUALITY", -8, get_quality,
+	  "ok; degraded (measured, but the notes say what widens the bounds); unsupported; failed",
+	  false },
+	{ "method", NULL, "METHOD", -6, get_method, "How it was measured: mmu or refs", false },
+	{ "observes", NULL, "OBSERVES", -9, get_observes,
+	  "What the method sees: accesses, writes or residency", false },
+	{ "granularity_bytes", NULL, "GRAN", 5, get_granularity,
+	  "Granularity: the largest page-table entry seen, in bytes", false },
+	{ "requested_window_seconds", NULL, "REQUESTED", 9, get_requested,
+	  "Length of the window that was asked for, in seconds", false },
+	{ "window_seconds", NULL, "WINDOW", 7, get_window,
+	  "Length of the window as measured, middle of arming to middle of reading, in seconds",
+	  false },
+	{ "maximum_bytes", "memory", "MAXIMUM", 8, get_maximum,
+	  "Memory that the guest may have at most, in bytes", false },
+	{ "balloon_bytes", "memory", "BALLOON", 8, get_balloon,
+	  "Memory that the balloon leaves to the guest, in bytes", false },
+	{ "rss_bytes", "memory", "RSS", 8, get_rss,
+	  "Guest memory that is resident on the host, in bytes; QEMU's own is not in it", false },
+	{ "pss_bytes", "memory", "PSS", 8, get_pss,
+	  "The same, with shared pages divided among those that share them, in bytes", false },
+	{ "swap_bytes", "memory", "SWAP", 8, get_swap,
+	  "Guest memory that the host has swapped out, in bytes", false },
+	{ "huge_bytes", "memory", "HUGE", 8, get_huge,
+	  "Guest memory that lies on huge pages of the host, in bytes", false },
+	{ "qemu_bytes", "memory", "QEMU", 8, get_qemu,
+	  "Resident memory of QEMU that is not guest memory, in bytes", false },
+	{ "wss_bytes", NULL, "WSS", 11, get_wss,
+	  "Working set: memory that the guest touched within the window, in bytes; "
+	  "<= or >= where only that bound is known", false },
+	{ "wss_low_bytes", NULL, "WSS-LOW", 8, get_low, "Lower bound of the working set, in bytes",
+	  false },
+	{ "wss_high_bytes", NULL, "WSS-HIGH", 8, get_high,
+	  "Upper bound of the working set, in bytes", false },
+	{ "bounds", NULL, "BOUNDS", 17, get_bounds,
+	  "Both bounds of the working set in one; exact or uncertain where they are equal", true },
+	{ "recorder", NULL, "RECORDER", -8, get_recorder,
+	  "What counted: bpf (page by page) or KVM's counters", false },
+	{ "mapped_bytes", NULL, "MAPPED", 8, get_mapped,
+	  "Memory under KVM's second-level page tables, the most its counters showed, in bytes",
+	  false },
+	{ "written_bytes", NULL, "WRITTEN", 8, get_written,
+	  "Memory that the guest wrote to within the window, in bytes", false },
+	{ "written_low_bytes", NULL, "WR-LOW", 8, get_written_low,
+	  "Lower bound of what was written, in bytes", false },
+	{ "written_high_bytes", NULL, "WR-HIGH", 8, get_written_high,
+	  "Upper bound of what was written, in bytes", false },
+	{ "wss_of_balloon", NULL, "WSS/BAL", 7, get_share,
+	  "Working set as a share of the balloon, 1 = 100%", false },
+	{ "arm_seconds", "cost", "ARM", 8, get_arm,
+	  "Time that arming took, in seconds; virtual CPUs may have waited for it", false },
+	{ "read_seconds", "cost", "READ", 8, get_read, "Time that reading took, in seconds", false },
+	{ "faults", "cost", "FAULTS", 9, get_faults,
+	  "Second-level page faults that the guest took in the window, a count", false },
+	{ "outside_faults", "cost", "OUTSIDE", 8, get_outside,
+	  "Faults outside guest memory that the recorder saw, a count", false },
+	{ "predicted_stall_seconds", "cost", "STALL", 8, get_predicted,
+	  "Predicted longest stall of a virtual CPU by arming, in seconds", false },
+	{ "tool_cpu_seconds", "cost", "CPU", 8, get_tool_cpu,
+	  "CPU time of virt-wss itself in the window, in seconds", false },
+	{ "tool_user_seconds", "cost", "CPU-USER", 8, get_user,
+	  "The part of it in user mode, in seconds", false },
+	{ "tool_system_seconds", "cost", "CPU-SYS", 8, get_system,
+	  "The part of it in the kernel, in seconds; the walk of arming is in it", false },
+	{ "error", NULL, "ERROR", -30, get_error, "Why the guest could not be measured", false },
 	/* In JSON the list of the same name takes its place. */
-	{ "notes", NULL, NULL, 0, get_notes },
+	{ "notes", NULL, "NOTES", -30, get_notes, "What to know about this sample", false },
 	/* From here on only where both granularities were asked for. */
-	{ "native_granularity_bytes", NULL, NULL, 0, get_native_granularity },
-	{ "native_window_seconds", NULL, NULL, 0, get_native_window },
-	{ "native_wss_bytes", NULL, "NATIVE", 8, get_native_wss },
-	{ "native_wss_low_bytes", NULL, NULL, 0, get_native_low },
-	{ "native_wss_high_bytes", NULL, NULL, 0, get_native_high },
-	{ "huge_page_bloat", NULL, "BLOAT", 6, get_bloat },
+	{ "native_granularity_bytes", NULL, "N-GRAN", 6, get_native_granularity,
+	  "Granularity of the window by the host's mappings, in bytes", false },
+	{ "native_window_seconds", NULL, "N-WINDOW", 8, get_native_window,
+	  "Length of that window, in seconds", false },
+	{ "native_wss_bytes", NULL, "NATIVE", 11, get_native_wss,
+	  "Working set by the host's mappings, in bytes", false },
+	{ "native_wss_low_bytes", NULL, "N-LOW", 8, get_native_low, "Its lower bound, in bytes",
+	  false },
+	{ "native_wss_high_bytes", NULL, "N-HIGH", 8, get_native_high, "Its upper bound, in bytes",
+	  false },
+	{ "huge_page_bloat", NULL, "BLOAT", 6, get_bloat,
+	  "Working set by the host's huge pages over that by 4 KiB, a factor; absent where the host "
+	  "maps 4 KiB", false },
 };
 
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
 #define N_BOTH_COLUMNS 6
+
+#define SHOWN "domain,quality,method,window_seconds,balloon_bytes,rss_bytes,wss_bytes"
+#define SHOWN_BOTH "domain,quality,method,window_seconds,wss_bytes,native_wss_bytes,huge_page_bloat"
+#define SHOWN_SERIES "domain,time,quality,method,window_seconds,wss_bytes"
+#define SHOWN_BOTH_SERIES "domain,time,quality,wss_bytes,native_wss_bytes,huge_page_bloat"
+#define WIDE_REST                                                                     \
+	"quality,method,granularity_bytes,window_seconds,maximum_bytes,balloon_bytes,"  \
+	"rss_bytes,pss_bytes,swap_bytes,wss_bytes,bounds,wss_of_balloon"
+#define WIDE_BOTH_REST WIDE_REST ",native_wss_bytes,huge_page_bloat"
 
 static void add_lists(const void *row, struct wss_json *json)
 {
@@ -225,20 +295,25 @@ static void add_lists(const void *row, struct wss_json *json)
 	wss_json_list_end(&notes);
 }
 
-const struct wss_report_layout wss_sample_layout = {
-	.schema = "virt-wss/samples/1",
-	.array_key = "samples",
-	.columns = columns,
-	.n_columns = N_COLUMNS - N_BOTH_COLUMNS,
-	.extra = add_lists,
-	.list_key = "notes",
+#define LAYOUT(n, shown_keys, wide_keys)                                  \
+	{                                                                  \
+		.schema = "virt-wss/samples/1", .array_key = "samples",    \
+		.columns = columns, .n_columns = (n), .extra = add_lists, \
+		.list_key = "notes",                                       \
+		.shown = (shown_keys), .wide = (wide_keys),                \
+	}
+
+static const struct wss_report_layout layouts[2][2] = {
+	{ LAYOUT(N_COLUMNS - N_BOTH_COLUMNS, SHOWN, "domain," WIDE_REST),
+	  LAYOUT(N_COLUMNS - N_BOTH_COLUMNS, SHOWN_SERIES, "domain,time," WIDE_REST) },
+	{ LAYOUT(N_COLUMNS, SHOWN_BOTH, "domain," WIDE_BOTH_REST),
+	  LAYOUT(N_COLUMNS, SHOWN_BOTH_SERIES, "domain,time," WIDE_BOTH_REST) },
 };
 
-const struct wss_report_layout wss_sample_both_layout = {
-	.schema = "virt-wss/samples/1",
-	.array_key = "samples",
-	.columns = columns,
-	.n_columns = N_COLUMNS,
-	.extra = add_lists,
-	.list_key = "notes",
-};
+const struct wss_report_layout wss_sample_all_layout =
+	LAYOUT(N_COLUMNS, SHOWN, "domain," WIDE_BOTH_REST);
+
+const struct wss_report_layout *wss_sample_layout(bool both, bool series)
+{
+	return &layouts[both][series];
+}

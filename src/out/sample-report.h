@@ -7,10 +7,13 @@
 
 #include "out/report.h"
 
-/* Rows are struct wss_sample. */
-extern const struct wss_report_layout wss_sample_layout;
+/*
+ * Rows are struct wss_sample. both: with the figures of the window by the host's mappings at the
+ * end. series: for several windows of a guest, each with its time in the table.
+ */
+const struct wss_report_layout *wss_sample_layout(bool both, bool series);
 
-/* The same with the figures of the window by the host's mappings at the end. */
-extern const struct wss_report_layout wss_sample_both_layout;
+/* All columns that there are, to be listed. */
+extern const struct wss_report_layout wss_sample_all_layout;
 
 #endif

@@ -35,6 +35,15 @@ bool wss_sample_measured(const struct wss_sample *sample)
 	return sample->quality == WSS_QUALITY_OK || sample->quality == WSS_QUALITY_DEGRADED;
 }
 
+enum wss_bound wss_bound_of(uint64_t value, struct wss_amount low, struct wss_amount high)
+{
+	if (low.known && high.known && low.value == high.value)
+		return WSS_BOUND_EXACT;
+	if (high.known && value == high.value)
+		return WSS_BOUND_AT_MOST;
+	return low.known || high.known ? WSS_BOUND_AT_LEAST : WSS_BOUND_EXACT;
+}
+
 static void add_note(struct wss_sample *sample, const char *fmt, va_list ap)
 {
 	char text[WSS_NOTE_LEN];

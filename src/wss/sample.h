@@ -33,6 +33,19 @@ static inline struct wss_amount wss_amount_of(uint64_t value)
 	return (struct wss_amount){ true, value };
 }
 
+/* What a figure says of the true one. */
+enum wss_bound {
+	WSS_BOUND_EXACT,
+	WSS_BOUND_AT_MOST,  /* the true one may be smaller */
+	WSS_BOUND_AT_LEAST, /* the true one may be larger */
+};
+
+/*
+ * What value says of a size that lies between low and high, of which value is one; a bound that is
+ * not known says nothing. Exact where value is both, or neither is known.
+ */
+enum wss_bound wss_bound_of(uint64_t value, struct wss_amount low, struct wss_amount high);
+
 /* UINT64_MAX where the sum is larger: what is too much must not look small. */
 static inline uint64_t wss_add_saturated(uint64_t a, uint64_t b)
 {

@@ -119,10 +119,37 @@ right_within_10_percent() { # VALUE FROM_MS
 @test "the table has the columns that an operator needs" {
 	wss sample web1 --window 500ms
 	[ "$status" = 0 ]
-	for column in DOMAIN METHOD GRAN WINDOW MAX BALLOON RSS PSS SWAP WSS; do
-		head -n 1 <<<"$out" | grep -qi "$column"
+	for column in DOMAIN QUALITY METHOD WINDOW BALLOON RSS WSS; do
+		head -n 1 <<<"$out" | grep -qw "$column"
 	done
 	grep -q '^web1 ' <<<"$out"
+	[ "$(wc -L <<<"$out")" -le 80 ]
+	wss sample web1 --window 500ms --wide
+	for column in DOMAIN METHOD GRAN WINDOW MAXIMUM BALLOON RSS PSS SWAP WSS BOUNDS; do
+		head -n 1 <<<"$out" | grep -qw "$column"
+	done
+}
+
+@test "each row of a series has its time, and the table fits 80 columns" {
+	for series in "--count 2 --interval 1s --window 500ms" "--cumulative --window 2s --interval 1s"; do
+		# shellcheck disable=SC2086
+		wss sample web1 $series
+		[ "$status" = 0 ]
+		head -n 1 <<<"$out" | grep -qE '^DOMAIN +TIME '
+		[ "$(wc -L <<<"$out")" -le 80 ]
+		# As many different times as rows.
+		[ "$(awk 'NR > 1 { print $2 }' <<<"$out" | sort -u | grep -cE '^[0-9-]+T[0-9:]+Z$')" = 2 ]
+	done
+}
+
+@test "profile: a table in place of the drawing, sorted" {
+	wss profile web1 --to 500ms --sort -seconds
+	[ "$status" = 0 ]
+	[ "$(wc -L <<<"$out")" -le 80 ]
+	head -n 1 <<<"$out" | grep -qE '^DOMAIN +TIME +WSS '
+	sed -n 2p <<<"$out" | grep -qE '^web1 +500 ms '
+	wss profile web1 --to 500ms --columns seconds,mean_bytes --output csv
+	[ "$(head -n 1 <<<"$out" | tr -d '\r')" = seconds,mean_bytes ]
 }
 
 @test "published, and read back by virsh and by list" {

@@ -18,7 +18,8 @@ options_of() { # COMMAND: its long options
 }
 
 man_text() {
-	awk -f docs/man-page.awk -v synopsis=docs/synopsis docs/virt-wss.pod
+	awk -f docs/man-page.awk -v synopsis=docs/synopsis -v columns=docs/columns \
+		docs/virt-wss.pod
 }
 
 @test "--help is on stdout, exit 0" {
@@ -49,6 +50,42 @@ man_text() {
 				false
 			}
 		done
+	done
+}
+
+with_table() { # the commands that print one
+	local command
+	for command in $(commands); do
+		! grep -q '^  --columns ' "docs/synopsis/$command.txt" || echo "$command"
+	done
+}
+
+@test "docs/columns has each column as the program describes it" {
+	[ "$(with_table | wc -l)" = "$(find docs/columns -name '*.txt' | wc -l)" ]
+	for command in $(with_table); do
+		{
+			echo '# SPDX-License-Identifier: LGPL-2.1-or-later'
+			"$virt_wss" "$command" --columns help
+		} >"$BATS_TEST_TMPDIR/columns"
+		[ "$(wc -l <"$BATS_TEST_TMPDIR/columns")" -ge 6 ]
+		if [ -n "${WSS_REGENERATE-}" ]; then
+			cp "$BATS_TEST_TMPDIR/columns" "docs/columns/$command.txt"
+		else
+			diff "docs/columns/$command.txt" "$BATS_TEST_TMPDIR/columns"
+		fi
+	done
+}
+
+@test "the manual page has each column of each command" {
+	for command in $(with_table); do
+		man_text | sed -n "/^=head2 Columns of $command\$/,/^=head[12] /p" >"$BATS_TEST_TMPDIR/section"
+		"$virt_wss" "$command" --columns help | awk '$1 != "NAME" && NF > 1 { print $1 }' |
+			while read -r column; do
+				grep -qE "^=item B<$column>( |$)" "$BATS_TEST_TMPDIR/section" || {
+					echo "$command: no column $column in the manual page"
+					false
+				}
+			done
 	done
 }
 

@@ -28,12 +28,12 @@ static struct wss_value get_absent(const void *row)
 	return wss_value_absent();
 }
 
-/* One column of each sort: with a key only, with a heading only, in a group. */
+/* One column of each sort: of tables only, shown, in a group and not shown. */
 static const struct wss_column columns[] = {
-	{ NULL, NULL, "SHORT", -5, get_name },
-	{ "name", NULL, "NAME", -8, get_name },
-	{ "value", NULL, "VALUE", 8, get_value },
-	{ "inner", "group", NULL, 0, get_value },
+	{ "short", NULL, "SHORT", -5, get_name, "The name again", true },
+	{ "name", NULL, "NAME", -8, get_name, "The name", false },
+	{ "value", NULL, "VALUE", 8, get_value, "The value, in bytes", false },
+	{ "inner", "group", "INNER", 8, get_value, "The value again, in bytes", false },
 };
 
 static const struct wss_report_layout layout = {
@@ -41,11 +41,13 @@ static const struct wss_report_layout layout = {
 	.array_key = "rows",
 	.columns = columns,
 	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.shown = "short,name,value",
+	.wide = "short,name,value,inner",
 };
 
 /* The whole of a report, malloc'ed. */
-static char *report(const struct wss_report_layout *of, enum wss_format format, const void *rows,
-		    size_t n, size_t row_size)
+static char *report_view(const struct wss_report_layout *of, enum wss_format format,
+			 const struct wss_view *view, const void *rows, size_t n, size_t row_size)
 {
 	struct wss_report *out = NULL;
 	struct wss_error err = WSS_ERROR_INIT;
@@ -54,12 +56,18 @@ static char *report(const struct wss_report_layout *of, enum wss_format format, 
 	FILE *f = open_memstream(&text, &size);
 
 	assert_non_null(f);
-	assert_int_equal(wss_report_open(f, format, of, &out, &err), 0);
+	assert_int_equal(wss_report_open(f, format, view, of, &out, &err), 0);
 	for (size_t i = 0; i < n; i++)
 		wss_report_row(out, (const char *)rows + i * row_size);
 	assert_int_equal(wss_report_close(out, &err), 0);
 	fclose(f);
 	return text;
+}
+
+static char *report(const struct wss_report_layout *of, enum wss_format format, const void *rows,
+		    size_t n, size_t row_size)
+{
+	return report_view(of, format, NULL, rows, n, row_size);
 }
 
 static char *report_rows(enum wss_format format, const struct row *rows, size_t n)
@@ -148,7 +156,7 @@ static void assert_sample_golden(enum wss_format format, const char *name)
 	wss_auto_free char *text = NULL;
 
 	make_samples(samples);
-	text = report(&wss_sample_layout, format, samples, 4, sizeof(samples[0]));
+	text = report(wss_sample_layout(false, false), format, samples, 4, sizeof(samples[0]));
 	assert_golden(name, text);
 }
 
@@ -169,7 +177,7 @@ static void test_both(void **unused)
 	samples[1].native.low_bytes = wss_amount_of(303104);
 	samples[1].native.high_bytes = wss_amount_of(155189248);
 	for (int format = 0; format < 3; format++) {
-		wss_auto_free char *text = report(&wss_sample_both_layout, (enum wss_format)format,
+		wss_auto_free char *text = report(wss_sample_layout(true, false), (enum wss_format)format,
 						  samples, 2, sizeof(samples[0]));
 
 		assert_golden(names[format], text);
@@ -179,16 +187,18 @@ static void test_both(void **unused)
 /* Whatever makes a sample degraded may make its figure wrong, though its bounds do not say so. */
 static void test_degraded_is_not_exact(void **unused)
 {
+	static const struct wss_view wide = { .wide = true };
+	const struct wss_report_layout *of = wss_sample_layout(false, false);
 	struct wss_sample sample = full_sample();
 	wss_auto_free char *exact = NULL, *degraded = NULL;
 
 	(void)unused;
 	sample.quality = WSS_QUALITY_OK;
 	sample.low_bytes = sample.high_bytes = sample.wss_bytes;
-	exact = report(&wss_sample_layout, WSS_FORMAT_TABLE, &sample, 1, sizeof(sample));
+	exact = report_view(of, WSS_FORMAT_TABLE, &wide, &sample, 1, sizeof(sample));
 	assert_non_null(strstr(exact, " exact "));
 	wss_sample_degrade(&sample, "the guest was paused or stopped within the window");
-	degraded = report(&wss_sample_layout, WSS_FORMAT_TABLE, &sample, 1, sizeof(sample));
+	degraded = report_view(of, WSS_FORMAT_TABLE, &wide, &sample, 1, sizeof(sample));
 	assert_null(strstr(degraded, "exact"));
 	assert_non_null(strstr(degraded, " uncertain "));
 }
@@ -384,7 +394,7 @@ static void test_first_width(void **unused)
 	FILE *f = open_memstream(&text, &size);
 
 	(void)unused;
-	assert_int_equal(wss_report_open(f, WSS_FORMAT_TABLE, &layout, &out, NULL), 0);
+	assert_int_equal(wss_report_open(f, WSS_FORMAT_TABLE, NULL, &layout, &out, NULL), 0);
 	wss_report_set_first_width(out, 9);
 	wss_report_row(out, &row);
 	assert_int_equal(wss_report_close(out, NULL), 0);
@@ -416,8 +426,8 @@ static void test_json_text(void **unused)
 static void test_json_plain(void **unused)
 {
 	static const struct wss_column plain_columns[] = {
-		{ "name", NULL, NULL, 0, get_name },
-		{ "value", NULL, NULL, 0, get_value },
+		{ "name", NULL, NULL, 0, get_name, "The name", false },
+		{ "value", NULL, NULL, 0, get_value, "The value", false },
 	};
 	static const struct wss_report_layout plain = {
 		.schema = "virt-wss/test/1", .array_key = "rows", .columns = plain_columns,
@@ -432,10 +442,10 @@ static void test_json_plain(void **unused)
 		{ "", { .kind = WSS_KIND_ABSENT } },
 	};
 	static const struct wss_column grouped_columns[] = {
-		{ "name", NULL, NULL, 0, get_name },
-		{ "value", NULL, NULL, 0, get_value },
+		{ "name", NULL, NULL, 0, get_name, "The name", false },
+		{ "value", NULL, NULL, 0, get_value, "The value", false },
 		/* Never there, but makes it a row with groups. */
-		{ "none", "group", NULL, 0, get_absent },
+		{ "none", "group", NULL, 0, get_absent, "Nothing", false },
 	};
 	static const struct wss_report_layout grouped = {
 		.schema = "virt-wss/test/1", .array_key = "rows", .columns = grouped_columns,
@@ -488,7 +498,7 @@ static void test_flushed(void **unused)
 	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
 	f = fdopen(fds[1], "w");
 	assert_non_null(f);
-	assert_int_equal(wss_report_open(f, WSS_FORMAT_JSON, &layout, &out, NULL), 0);
+	assert_int_equal(wss_report_open(f, WSS_FORMAT_JSON, NULL, &layout, &out, NULL), 0);
 	/* Nothing before the first row: an error leaves the output empty. */
 	assert_int_equal(read(fds[0], text, sizeof(text)), -1);
 	wss_report_row(out, &row);
@@ -513,8 +523,8 @@ static void test_write_errors(void **unused)
 			FILE *f = fopen("/dev/full", "we");
 
 			assert_non_null(f);
-			assert_int_equal(wss_report_open(f, (enum wss_format)format, &layout, &out,
-							 &err), 0);
+			assert_int_equal(wss_report_open(f, (enum wss_format)format, NULL, &layout,
+							 &out, &err), 0);
 			for (int i = 0; i < rows; i++)
 				wss_report_row(out, &row);
 			assert_int_equal(wss_report_close(out, &err), -1);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The options that each command with a table takes: which columns, in which order of rows. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/cmd.h"
+#include "cmd/plot.h"
+
+void wss_cli_view_option(struct wss_cli *cli, int c, const char *value)
+{
+	switch (c) {
+	case WSS_OPT_COLUMNS:
+		cli->view.columns = value;
+		if (!strcmp(value, "help"))
+			cli->help = cli->list_columns = true;
+		break;
+	case WSS_OPT_SORT:
+		cli->view.sort = value;
+		break;
+	default:
+		cli->view.wide = true;
+		break;
+	}
+}
+
+int wss_cli_view(struct wss_cli *cli, const struct wss_report_layout *layout,
+		 struct wss_error *err)
+{
+	cli->view.width = isatty(STDOUT_FILENO) ? wss_terminal_width() : 0;
+	if (cli->help)
+		return 0;
+	if (cli->view.columns && wss_view_check_columns(layout, cli->view.columns, err) < 0)
+		return wss_error_prefix(err, "--columns");
+	if (cli->view.sort && wss_view_check_sort(layout, cli->view.sort, err) < 0)
+		return wss_error_prefix(err, "--sort");
+	return 0;
+}
+
+int wss_cli_help(const struct wss_cli *cli, const char *text,
+		 const struct wss_report_layout *const *layouts)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	if (!cli->list_columns)
+		fputs(text, stdout);
+	else if (wss_columns_print(stdout, layouts, cli->view.width, &err) < 0)
+		return wss_cli_error(&err);
+	return WSS_EXIT_OK;
+}

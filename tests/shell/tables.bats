@@ -1,0 +1,308 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Tables: they fit 80 columns, long and wide names leave them aligned, and --wide, --columns and
+# --sort do what they say. On libvirt's test driver, and recordings of guests that never were.
+
+bats_require_minimum_version 1.5.0
+
+virt_wss=$WSS_BUILDDIR/virt-wss
+uuid=11111111-2222-3333-4444-55555555000
+long="a-rather-long-name-of-a-guest-in-production-17"
+cjk=数据库服务器一号
+ellipsis=…
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return 1
+	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db LC_ALL=C.UTF-8
+}
+
+profile() { # CURRENT LOW: a measured guest's metadata
+	printf '%s' "<wss:profile xmlns:wss='urn:virt-wss:profile:1' version='1'" \
+		" time='2026-11-20T18:00:00Z' method='mmu' observes='accesses' window='4.02'" \
+		" granularity='2097152' confidence='low' tool='0.1.0'>" \
+		"<wss:current unit='bytes'>$1</wss:current><wss:low unit='bytes'>$2</wss:low>" \
+		"<wss:high unit='bytes'>$1</wss:high></wss:profile>"
+}
+
+# Guests of these names, the first with metadata.
+node() { # METADATA NAME... -> LIBVIRT_DEFAULT_URI
+	local metadata=$1 n=0 name
+	shift
+	echo '<node>' >node.xml
+	for name; do
+		n=$((n + 1))
+		printf '%s' "<domain type='test'><name>$name</name><uuid>$uuid$n</uuid>" \
+			"<memory unit='GiB'>4</memory><metadata>$metadata</metadata>" \
+			"<os><type>hvm</type></os></domain>" >"$n.xml"
+		metadata=
+		echo "<domain file='$PWD/$n.xml'/>" >>node.xml
+	done
+	echo '</node>' >>node.xml
+	export LIBVIRT_DEFAULT_URI=test://$PWD/node.xml
+}
+
+history_of() { # N-SAMPLES BYTES STEP GUEST...
+	local n=$1 bytes=$2 step=$3
+	shift 3
+	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" "$n" "$bytes" "$step" "${@/#/$uuid}"
+}
+
+# What stdout shows on a terminal of so many columns; messages are left out.
+terminal() { # COLUMNS ARGUMENT... -> out
+	local columns=$1
+	shift
+	out=$(script -qec "stty cols $columns rows 40; $(printf '%q ' "$virt_wss" "$@") 2>/dev/null" \
+		/dev/null </dev/null | tr -d '\r')
+	printf '$ virt-wss %s (%s columns)\n%s\n' "$*" "$columns" "$out"
+	[ -n "$out" ]
+}
+
+piped() { # ARGUMENT... -> out
+	out=$("$virt_wss" "$@" 2>err)
+	printf '$ virt-wss %s\n%s\n' "$*" "$out"
+	[ -n "$out" ]
+}
+
+refused() { # REGULAR-EXPRESSION ARGUMENT...
+	local re=$1
+	shift
+	run --separate-stderr timeout 20 "$virt_wss" "$@"
+	echo "$status: $output: $stderr"
+	[ "$status" = 2 ] && [ -z "$output" ] && [ "${#stderr_lines[@]}" = 1 ] &&
+		grep -qE -- "$re" <<<"$stderr"
+}
+
+no_wider_than() { # COLUMNS
+	[ "$(wc -L <<<"$out")" -le "$1" ]
+}
+
+# The figures of a right-aligned column all end where its heading does, in columns of a terminal.
+aligned() { # HEADING
+	perl -CSDA -Mutf8 -e '
+		sub width { my $w = 0; $w += ord($_) >= 0x2e80 ? 2 : 1 for split //, shift; $w }
+		my $heading = shift;
+		my $head = <STDIN>;
+		$head =~ /^(.*?\b\Q$heading\E)(?=\s|$)/ or die "no $heading";
+		my $end = width($1);
+		while (<STDIN>) {
+			chomp;
+			last if $_ eq "";
+			next if /^ /; # a text that goes on
+			my ($at, $w) = (0, 0);
+			$w += width(substr($_, $at++, 1)) while $w < $end && $at < length;
+			substr($_, $at - 1, 1) ne " " && ($at == length || substr($_, $at, 1) eq " ")
+				or die "not below $heading: $_\n";
+		}' "$1" <<<"$out"
+}
+
+# Every command that prints a table of guests, with a heading of it.
+guest_tables=("list:CURRENT" "recommend:RECOMMEND" "recommend --what-if 640MiB:LOSS" "balloon:FROM"
+	"policy get:HEADROOM")
+
+@test "default tables of guests fit 80 columns, on a terminal and in a pipe" {
+	node "$(profile 150994944 294912)" web1 db2
+	history_of 10 $((100 << 20)) 300 1
+	for table in "${guest_tables[@]}" "methods:METHOD"; do
+		# shellcheck disable=SC2086
+		terminal 80 ${table%:*}
+		no_wider_than 80
+		grep -qE "^DOMAIN .*${table#*:}" <<<"$out"
+		grep -q '^web1 ' <<<"$out"
+		# shellcheck disable=SC2086
+		piped ${table%:*}
+		[[ $table == methods* ]] || no_wider_than 80
+		grep -q '^web1 ' <<<"$out"
+	done
+}
+
+@test "long names and wide characters leave tables aligned: cut on a terminal, whole in a pipe" {
+	node "$(profile 150994944 294912)" "$long" "$cjk" db2
+	history_of 10 $((100 << 20)) 300 1 2
+	for table in "${guest_tables[@]}"; do
+		# shellcheck disable=SC2086
+		terminal 80 ${table%:*}
+		no_wider_than 80
+		grep -qE "^a-rather-lo.*$ellipsis  " <<<"$out"
+		aligned "${table#*:}"
+		# shellcheck disable=SC2086
+		terminal 120 ${table%:*}
+		no_wider_than 120
+		grep -q "^$long  " <<<"$out"
+		grep -q "^$cjk  " <<<"$out"
+		aligned "${table#*:}"
+		# shellcheck disable=SC2086
+		piped ${table%:*}
+		grep -q "^$long  " <<<"$out"
+		grep -q "^$cjk  " <<<"$out"
+		aligned "${table#*:}"
+	done
+}
+
+@test "a reason that does not fit goes on below itself on a terminal, and is one line in a pipe" {
+	node '' web1
+	terminal 60 methods
+	no_wider_than 60
+	# What follows the first word of the reason stands in its column.
+	perl -e '<STDIN>; $_ = <STDIN>; /^(web1 .*? )libvirt/ or die; $n = length $1;
+		$_ = <STDIN>; /^ {$n}\S/ or die "not below"' <<<"$out"
+	piped methods
+	[ "$(grep -c "runs no QEMU guests" <<<"$out")" = "$(($(wc -l <<<"$out") - 1))" ]
+}
+
+@test "several hosts: their names beside the guests, within 80 columns of a terminal" {
+	node "$(profile 150994944 294912)" web1
+	cp -r . ../host-of-a-rather-long-name-that-is-in-production
+	sed -i "s|$PWD/|${PWD%/*}/host-of-a-rather-long-name-that-is-in-production/|" \
+		../host-of-a-rather-long-name-that-is-in-production/node.xml
+	a=test://${PWD%/*}/host-of-a-rather-long-name-that-is-in-production/node.xml
+	node '' "$long"
+	terminal 80 list -c "$a" -c "$LIBVIRT_DEFAULT_URI"
+	no_wider_than 80
+	aligned CURRENT
+	piped list -c "$a" -c "$LIBVIRT_DEFAULT_URI"
+	grep -q "^web1 .*$a\$" <<<"$out"
+	aligned CURRENT
+}
+
+@test "a bound is marked in a table, and nowhere else" {
+	node "$(profile 150994944 294912)" web1
+	piped list
+	grep -qE '^web1 .* <= 144 MiB ' <<<"$out"
+	piped list --output csv --columns current_bytes
+	[ "$(tail -n 1 <<<"$out" | tr -d '\r')" = 150994944 ]
+	node "$(profile 150994944 150994944)" web1
+	piped list
+	grep -qE '^web1 .*[0-9] [a-z]+ +144 MiB ' <<<"$out"
+}
+
+@test "what less memory would cost is a bound where the windows tell no more" {
+	node '' web1
+	history_of 400 $((100 << 20)) 300 1
+	# Twice the largest window: no window says what happens there.
+	piped recommend --what-if 250MiB
+	grep -qE '^web1 .* <[0-9.]+%$' <<<"$out"
+	piped recommend --what-if 250MiB --output csv --columns what_if_loss,what_if_is_bound
+	tail -n 1 <<<"$out" | grep -qE '^0\.[0-9]+,1'
+	piped recommend --what-if 50MiB
+	grep -qE '^web1 .* [0-9.]+%$' <<<"$out"
+}
+
+@test "too early says how far it is, and is counted apart from unknown" {
+	node '' web1 web2 web3
+	history_of 3 $((100 << 20)) 300 1
+	history_of 20 $((100 << 20)) 300 2
+	piped recommend
+	grep -qE '^web1 +too early .* 3 of 10 ' <<<"$out"
+	grep -qE '^web2 +ok .* 20 ' <<<"$out"
+	grep -qE '^GUESTS +UNKNOWN +EARLY ' <<<"$out"
+	tail -n 1 <<<"$out" | grep -qE '^ +3 +1 +1 '
+	piped recommend --output csv --columns samples
+	[ "$(sed -n 2p <<<"$out" | tr -d '\r')" = 3 ]
+	piped recommend --output json
+	perl -MJSON::PP -e '
+		$h = decode_json(join("", <STDIN>))->{host};
+		# Whose size is not known is both; each has a count of its own.
+		$h->{unknown_guests} == 2 && $h->{status_unknown_guests} == 1 && $h->{too_early_guests} == 1
+			or die "counts"' <<<"$out"
+}
+
+@test "the host: assigned of needed and assigned of the host are two figures" {
+	node '' web1
+	history_of 20 $((100 << 20)) 300 1
+	piped recommend --output json
+	perl -MJSON::PP -e '
+		sub near { abs($_[0] / $_[1] - 1) < 1e-5 }
+		$h = decode_json(join("", <STDIN>))->{host};
+		near($h->{overcommit}, $h->{assigned_bytes} / $h->{needed_bytes}) or die "needed";
+		near($h->{assigned_of_host}, $h->{assigned_bytes} / $h->{host_bytes}) or die "host";
+		!near($h->{overcommit}, $h->{assigned_of_host}) or die "the same"' <<<"$out"
+	piped recommend
+	grep -qE '^GUESTS .* OF-HOST .* OF-NEED ' <<<"$out"
+	[[ $out != *OVERCOMMIT* ]]
+}
+
+@test "--sort: by value, the other way, unknown last, with the host's line at the end" {
+	node '' web1 web2 web3 web4
+	history_of 20 $((2 << 30)) 300 1
+	history_of 20 $((900 << 20)) 300 3
+	history_of 20 $((3 << 30)) 300 4
+	piped recommend --sort recommended_bytes
+	[ "$(awk '/^web/ { print $1 }' <<<"$out" | tr '\n' ' ')" = "web3 web1 web4 web2 " ]
+	tail -n 2 <<<"$out" | head -n 1 | grep -q '^GUESTS '
+	piped recommend --sort -recommended_bytes
+	[ "$(awk '/^web/ { print $1 }' <<<"$out" | tr '\n' ' ')" = "web4 web1 web3 web2 " ]
+	piped recommend --sort -domain --output csv --columns domain
+	[ "$(tr -d '\r' <<<"$out" | tr '\n' ' ')" = "domain web4 web3 web2 web1 " ]
+}
+
+@test "--columns: these, in this order, in tables and CSV; JSON has all" {
+	node "$(profile 150994944 294912)" web1
+	piped list --columns current_bytes,domain
+	[ "$(head -n 1 <<<"$out")" = "    CURRENT  DOMAIN" ]
+	piped list --columns current_bytes,domain --output csv
+	[ "$out" = $'current_bytes,domain\r\n150994944,web1\r' ]
+	diff <("$virt_wss" list --output json) <("$virt_wss" list --columns domain --output json)
+	piped list --columns uuid
+	[[ $out == *"${uuid}1"* ]]
+}
+
+@test "columns that are none: the nearest, and a list; before anything is done" {
+	node '' web1
+	for command in sample profile methods list recommend balloon "policy get"; do
+		# shellcheck disable=SC2086
+		refused "--columns: no column 'domian'; did you mean 'domain'\\? Columns: domain, " \
+			$command --columns domian
+		# shellcheck disable=SC2086
+		refused "--sort: no column 'frobnicate'. Columns: " $command --sort frobnicate
+	done
+	refused "did you mean 'wss_bytes'" sample --columns domain,wss
+	refused "no column" sample --columns ''
+	# Which file there is does not matter yet.
+	refused "did you mean 'share'" heatmap none --hot-first --sort -shar
+	refused "did you mean 'bytes'" diff none none --columns byte
+	refused "did you mean 'kind'" report none --columns knd
+	refused "unknown option" record --columns domain
+}
+
+@test "--columns help: each column with its heading and meaning, on a terminal within it" {
+	for command in sample profile methods list recommend balloon policy report diff heatmap; do
+		terminal 80 "$command" --columns help
+		no_wider_than 80
+		head -n 1 <<<"$out" | grep -qE '^NAME +HEADING +SHOWN +MEANING$'
+	done
+}
+
+@test "--wide has more" {
+	node '' web1
+	piped list --wide
+	for column in METHOD GRAN WINDOW CURRENT LOW HIGH P50 P95 PEAK CONFIDENCE SAMPLES; do
+		head -n 1 <<<"$out" | grep -qw "$column"
+	done
+}
+
+@test "report, diff, heatmap: 80 columns, --wide, --columns, --sort" {
+	export LIBVIRT_DEFAULT_URI=nonsense:///
+	"$WSS_BUILDDIR/tests/tools/mkrecording" r --phases 4096:5,16384:8,2048:7 --mark-every 6 >said
+	for table in "report r" "diff r@2s r@18s" "heatmap r --hot-first"; do
+		# shellcheck disable=SC2086
+		terminal 80 $table
+		no_wider_than 80
+		# shellcheck disable=SC2086
+		piped $table
+		no_wider_than 80
+		# shellcheck disable=SC2086
+		piped $table --wide
+	done
+	piped report r --sort -outstanding_bytes --columns start_seconds,outstanding_bytes
+	table=$(sed -n '/^ *START  *SET$/,$p' <<<"$out")
+	sed -n 2p <<<"$table" | grep -qE ' 64 MiB$'
+	tail -n 1 <<<"$table" | grep -qE ' 8 MiB$'
+	[[ $out != *"####"* ]]
+	piped heatmap r --hot-first --sort start_address --columns start_address,windows --output csv
+	head -n 1 <<<"$out" | grep -q '^start_address,windows'
+	# Addresses are numbers, not texts.
+	sed 1d <<<"$out" | perl -ne '/^0x([0-9a-f]+),/ or die; die if hex($1) < $last; $last = hex($1)'
+	piped diff r@2s r@18s --sort -bytes --columns bytes
+	head -n 8 <<<"$out" | tail -n 1 | grep -q CHANGED
+}
