@@ -106,7 +106,7 @@ int wss_conn_metadata(struct wss_conn *conn, const struct wss_domain_ref *ref,
 int wss_conn_set_metadata(struct wss_conn *conn, const char *uuid, const char *namespace_uri,
 			  const char *prefix, const char *xml, struct wss_error *err);
 
-/* Memory of the host itself; absent where the driver does not say. */
+/* Memory of the host itself, hot-plugged included; absent where the driver does not say. */
 struct wss_amount_bytes wss_conn_host_memory(struct wss_conn *conn);
 
 /*

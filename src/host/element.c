@@ -8,6 +8,7 @@
 
 #include <libvirt/virterror.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "host/domxml.h"
 #include "host/fleet.h"
@@ -91,10 +92,34 @@ int wss_conn_set_metadata(struct wss_conn *conn, const char *uuid, const char *n
 	return dom ? wss_conn_store(dom, namespace_uri, prefix, xml, true, err) : -1;
 }
 
+/* MemTotal of the host's /proc/meminfo, in KiB; 0: the driver does not say. */
+static uint64_t meminfo_total(struct wss_conn *conn)
+{
+	int all = VIR_NODE_MEMORY_STATS_ALL_CELLS, n = 0;
+	/* There are four, and a figure that memory is short for would be another figure. */
+	virNodeMemoryStats stats[32];
+
+	if (virNodeGetMemoryStats(conn->vir, all, NULL, &n, 0) < 0 ||
+	    n > (int)(sizeof(stats) / sizeof(stats[0])) ||
+	    virNodeGetMemoryStats(conn->vir, all, stats, &n, 0) < 0)
+		return 0;
+	for (int i = 0; i < n; i++)
+		if (!strcmp(stats[i].field, VIR_NODE_MEMORY_STATS_TOTAL))
+			return stats[i].value;
+	return 0;
+}
+
+/*
+ * virNodeGetInfo() adds up the meminfo files of the NUMA nodes, which can lack memory that was
+ * hot-plugged.
+ */
 struct wss_amount_bytes wss_conn_host_memory(struct wss_conn *conn)
 {
+	uint64_t total_kib = meminfo_total(conn);
 	virNodeInfo info;
 
+	if (total_kib)
+		return (struct wss_amount_bytes){ true, wss_u64_mul(total_kib, 1024) };
 	if (virNodeGetInfo(conn->vir, &info) < 0)
 		return (struct wss_amount_bytes){ 0 };
 	return (struct wss_amount_bytes){ true, wss_u64_mul(info.memory, 1024) };

@@ -139,6 +139,18 @@ intact() {
 	[ "$(stored)" = 1 ]
 }
 
+@test "the memory of the host is what its kernel has, hot-plugged included" {
+	local meminfo=$BATS_TEST_TMPDIR/meminfo
+	# A total that the NUMA nodes' own files know nothing of.
+	sed 's/^MemTotal:.*/MemTotal:       9437184 kB/' /proc/meminfo >"$meminfo"
+	# shellcheck disable=SC2016
+	wss_as=(unshare -m sh -c 'mount --bind "$0" /proc/meminfo && exec "$@"' "$meminfo")
+	wss recommend --output json
+	wss_as=()
+	[ "$status" = 0 ]
+	grep -q '"host_bytes": 9663676416,' <<<"$out"
+}
+
 @test "killed at any moment the history is whole, and the guest runs" {
 	RANDOM=$BATS_TEST_NUMBER
 	for ((i = 0; i < 15; i++)); do
