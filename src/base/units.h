@@ -35,6 +35,10 @@ int wss_size_parse(const char *text, const char *what, uint64_t *ret_bytes, stru
 int wss_number_parse(const char *text, uint64_t min, uint64_t max, const char *what,
 		     uint64_t *ret_number, struct wss_error *err);
 
+/* "20", "20%": a whole number of percent from 0 to max. */
+int wss_whole_percent_parse(const char *text, uint64_t max, const char *what, uint64_t *ret_percent,
+			    struct wss_error *err);
+
 /* "99", "99.9", "1%": percent from min to max; *ret_share: a hundredth of it. */
 int wss_percent_parse(const char *text, double min, double max, const char *what,
 		      double *ret_share, struct wss_error *err);

@@ -167,7 +167,7 @@ struct wss_tally {
 	struct wss_error error; /* of the first; code is WSS_ERR_FAILED when others differ */
 };
 
-/* Counts a domain that went wrong and prints why. */
+/* Counts a domain that went wrong and prints why; domain NULL: the error says itself what. */
 void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss_error *error);
 
 /* The exit code over total domains. */

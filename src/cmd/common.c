@@ -184,7 +184,7 @@ void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss
 		tally->error = *error;
 	else if (wss_exit_code(&tally->error) != wss_exit_code(error))
 		tally->error.code = WSS_ERR_FAILED;
-	wss_log(WSS_LOG_ERROR, "%s: %s", domain, error->text);
+	wss_log(WSS_LOG_ERROR, "%s%s%s", domain ? domain : "", domain ? ": " : "", error->text);
 }
 
 int wss_tally_exit_code(const struct wss_tally *tally, size_t total)

@@ -128,14 +128,35 @@ static int check_rows(const struct side *sides, struct wss_error *err)
 	if (left)
 		return 0;
 	return wss_error_set(err, WSS_ERR_FAILED,
-			     "more than %llu ranges differ: --limit N lists the N largest",
+			     "more than %llu ranges differ: --limit N lists N of them",
 			     (unsigned long long)most);
 }
 
-static bool print_row(void *report, const struct wss_page_range *range)
+/* Ranges that are printed as they come, and how many more may be. */
+struct verbose_rows {
+	struct wss_range_report *report;
+	uint64_t left;
+};
+
+static bool print_row(void *opaque, const struct wss_page_range *range)
 {
-	wss_range_report_row(report, range);
-	return !wss_stop_requested();
+	struct verbose_rows *rows = opaque;
+
+	wss_range_report_row(rows->report, range);
+	return --rows->left && !wss_stop_requested();
+}
+
+/* Each range by itself, in the order of addresses; all of them unless a limit was given. */
+static void print_verbose(const struct diff_options *options, const struct wss_recording *recording,
+			  const struct side *sides, struct wss_range_report *report)
+{
+	struct verbose_rows rows = {
+		.report = report,
+		.left = options->files.limit_given ? options->files.limit : UINT64_MAX,
+	};
+
+	wss_moment_differences(recording, sides[0].moment.pages, sides[1].moment.pages, 1,
+			       print_row, &rows);
 }
 
 /* The largest ranges first. */
@@ -182,13 +203,13 @@ static int print(const struct wss_cli *cli, const struct diff_options *options,
 	struct wss_range_report *report;
 	int r = 0;
 
-	if (options->verbose && check_rows(sides, err) < 0)
+	if (options->verbose && !options->files.limit_given && check_rows(sides, err) < 0)
 		return -1;
 	if (wss_range_report_diff(stdout, cli->format, &cli->view, recording, &summary,
 				  side_of(a), side_of(b), &report, err) < 0)
 		return -1;
 	if (options->verbose)
-		wss_moment_differences(recording, a->pages, b->pages, 1, print_row, report);
+		print_verbose(options, recording, sides, report);
 	else
 		r = print_largest(options, recording, sides, report, err);
 	if (wss_range_report_close(report, r < 0 ? NULL : err) < 0)

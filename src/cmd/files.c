@@ -16,6 +16,7 @@ int wss_files_option(struct wss_files_options *options, int c, const char *value
 		options->plot = value;
 		return 0;
 	case WSS_OPT_LIMIT:
+		options->limit_given = true;
 		return wss_number_parse(value, 1, LIMIT_MAX, "--limit", &options->limit, err);
 	default:
 		options->salvage = true;

@@ -20,6 +20,7 @@ enum { WSS_OPT_PLOT = 3000, WSS_OPT_SALVAGE, WSS_OPT_LIMIT };
 struct wss_files_options {
 	const char *plot; /* NULL: no picture */
 	uint64_t limit;	  /* rows at most */
+	bool limit_given; /* by the user */
 	bool salvage;
 };
 

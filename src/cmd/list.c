@@ -217,14 +217,13 @@ static void list_domain(struct list_run *run, struct list_row *row, const char *
 static void on_host(const struct wss_fleet_host *host, void *opaque)
 {
 	struct list_run *run = opaque;
-	const char *uri = host->uri ? host->uri : "libvirt";
 
 	if (host->error.code) {
 		struct list_row row = { .host = host->uri, .error = host->error.text };
 
 		run->total++;
 		wss_report_bad_row(run->report, &row);
-		wss_tally_bad(&run->tally, uri, &host->error);
+		wss_tally_bad(&run->tally, host->uri, &host->error);
 		return;
 	}
 	/* A host that has no domains has answered: it is not that all have failed. */

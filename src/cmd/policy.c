@@ -53,16 +53,6 @@ static int parse_opt_out(const char *value, struct change *change, struct wss_er
 	return 0;
 }
 
-static int parse_headroom(const char *value, uint64_t *ret_percent, struct wss_error *err)
-{
-	size_t len = strlen(value);
-	wss_auto_free char *number = strndup(value, len && value[len - 1] == '%' ? len - 1 : len);
-
-	if (!number)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	return wss_number_parse(number, 0, WSS_POLICY_HEADROOM_MAX, "--headroom", ret_percent, err);
-}
-
 static int parse_change(int c, const char *value, struct policy_options *options,
 			struct wss_error *err)
 {
@@ -80,7 +70,8 @@ static int parse_change(int c, const char *value, struct policy_options *options
 	case OPT_MAXIMUM:
 		return wss_size_parse(value, "--maximum", &change->to.value, err);
 	case OPT_HEADROOM:
-		return parse_headroom(value, &change->to.value, err);
+		return wss_whole_percent_parse(value, WSS_POLICY_HEADROOM_MAX, "--headroom",
+					       &change->to.value, err);
 	default:
 		return wss_duration_parse(value, PERIOD_MAX_NS, "--period", &change->to.value, err);
 	}
@@ -302,7 +293,7 @@ static void on_host(const struct wss_fleet_host *host, void *opaque)
 	}
 	if (host->error.code) {
 		run->total++;
-		wss_tally_bad(&run->tally, host->uri ? host->uri : "libvirt", &host->error);
+		wss_tally_bad(&run->tally, host->uri, &host->error);
 	}
 }
 

@@ -59,11 +59,12 @@ static const struct option long_options[] = {
 static int parse_granularity(const char *text, struct record_options *options,
 			     struct wss_error *err)
 {
-	if (strcmp(text, "4k") != 0 && strcmp(text, "native") != 0)
+	bool fine = wss_granularity_is_4k(text);
+
+	if (!fine && strcmp(text, "native") != 0)
 		return wss_error_set(err, WSS_ERR_USAGE, "--granularity: '%s' is not 4k or native",
 				     text);
-	options->window.granularity = strcmp(text, "4k") ? WSS_GRANULARITY_NATIVE
-							 : WSS_GRANULARITY_4K;
+	options->window.granularity = fine ? WSS_GRANULARITY_4K : WSS_GRANULARITY_NATIVE;
 	return 0;
 }
 

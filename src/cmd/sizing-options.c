@@ -16,8 +16,8 @@ static int take(struct wss_sizing_options *options, int c, const char *value,
 	case WSS_OPT_SPAN:
 		return wss_duration_parse(value, SPAN_MAX_NS, "--span", &options->span_ns, err);
 	case WSS_OPT_HEADROOM:
-		return wss_number_parse(value, 0, WSS_POLICY_HEADROOM_MAX, "--headroom",
-					&options->rule.headroom_percent, err);
+		return wss_whole_percent_parse(value, WSS_POLICY_HEADROOM_MAX, "--headroom",
+					       &options->rule.headroom_percent, err);
 	case WSS_OPT_TARGET_LOSS:
 		return wss_percent_parse(value, 0.001, 90, "--target-loss", &options->target_loss,
 					 err);

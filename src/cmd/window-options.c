@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/units.h"
@@ -24,6 +25,11 @@ static int parse_method(const char *name, struct wss_round_options *round, struc
 	return 0;
 }
 
+bool wss_granularity_is_4k(const char *text)
+{
+	return !strcasecmp(text, "4k") || !strcasecmp(text, "4KiB") || !strcasecmp(text, "4 KiB");
+}
+
 static int parse_granularity(const char *name, struct wss_round_options *round,
 			     struct wss_error *err)
 {
@@ -34,6 +40,8 @@ static int parse_granularity(const char *name, struct wss_round_options *round,
 		[WSS_GRANULARITY_BOTH] = "both",
 	};
 
+	if (wss_granularity_is_4k(name))
+		name = names[WSS_GRANULARITY_4K];
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (!strcmp(name, names[i])) {
 			round->window.granularity = (enum wss_granularity)i;

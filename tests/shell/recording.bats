@@ -358,6 +358,10 @@ ended() { # PID
 	json 'my %sum; $sum{$_->{change}} += $_->{bytes} for @{$j->{ranges}};
 		$sum{gained} == $j->{summary}{gained_bytes} && $sum{lost} == $j->{summary}{lost_bytes}' <out.json
 	json '!grep { $_->{bytes} != $_->{span_bytes} } @{$j->{ranges}}' <out.json
+	# A limit holds there, too: the first ranges in the order of addresses.
+	"$virt_wss" diff a b --verbose --limit 7 --output json >few.json
+	diff <(json 'print join("\n", map { $_->{start_address} } @{$j->{ranges}}[0 .. 6])' <out.json) \
+		<(json 'print join("\n", map { $_->{start_address} } @{$j->{ranges}})' <few.json)
 	# What lies between the changes of a range was not gained, so that it was not written then.
 	make c --ram $((8 << 20)) --phases 1400:20 --runs 30
 	for options in '--limit 1000' --verbose; do

@@ -3,6 +3,8 @@
 #
 # The command line and connections, without a guest.
 
+bats_require_minimum_version 1.5.0
+
 virt_wss=$WSS_BUILDDIR/virt-wss
 
 # The command fails so, says one line that matches, and prints nothing on stdout
@@ -109,6 +111,37 @@ usage() { # REGULAR-EXPRESSION ARGUMENT...
 	done
 	run "$virt_wss" -c test:///default list -c test:///default
 	[ "$status" = 0 ]
+}
+
+@test "what the tables print is taken" {
+	local words
+	for words in "sample test --granularity 4KiB" "sample test --granularity 4kib" \
+		"profile test --granularity 4KiB" "record test -o x --granularity 4KiB"; do
+		# It is the driver that is refused, not the command line.
+		# shellcheck disable=SC2086
+		refused 5 'QEMU' -c test:///default $words
+	done
+	refused 5 'QEMU' -c test:///default sample test --granularity '4 KiB'
+	for words in "recommend test" "balloon test" "policy set test"; do
+		# shellcheck disable=SC2086
+		run "$virt_wss" -c test:///default $words --headroom 20%
+		echo "$output"
+		[ "$status" = 0 ]
+		# shellcheck disable=SC2086
+		usage 'headroom' $words --headroom 20%%
+		# shellcheck disable=SC2086
+		usage 'headroom' $words --headroom %
+	done
+}
+
+@test "what could not be connected to is said once" {
+	for words in list "policy get" methods recommend; do
+		# shellcheck disable=SC2086
+		LIBVIRT_DEFAULT_URI='qemu+unix:///system?socket=/nowhere' run -4 "$virt_wss" $words
+		echo "$output"
+		[ "$(grep -o 'libvirt: ' <<<"$output" | wc -l)" = 1 ]
+		grep -q '^virt-wss: error: cannot connect to libvirt: ' <<<"$output"
+	done
 }
 
 @test "no connection is 4" {
