@@ -76,6 +76,17 @@ with_table() { # the commands that print one
 	done
 }
 
+@test "each column has a description, with the unit that its name ends in" {
+	for command in $(with_table); do
+		"$virt_wss" "$command" --columns help | awk -F '  +' '
+			$1 == "NAME" || NF < 2 { next }
+			NF != 4 || $4 == "-" { print "no description: " $0; bad = 1 }
+			$1 ~ /_bytes$/ && $4 !~ /in bytes/ || $1 ~ /_seconds$/ && $4 !~ /in seconds/ ||
+				$1 ~ /_percent$/ && $4 !~ /in percent/ { print "no unit: " $0; bad = 1 }
+			END { exit bad }'
+	done
+}
+
 @test "the manual page has each column of each command" {
 	for command in $(with_table); do
 		man_text | sed -n "/^=head2 Columns of $command\$/,/^=head[12] /p" >"$BATS_TEST_TMPDIR/section"
