@@ -84,6 +84,9 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct balloon_opti
 		return -1;
 	if (options->apply && options->restore)
 		return wss_error_set(err, WSS_ERR_USAGE, "--apply and --restore exclude each other");
+	if ((options->apply || options->restore) &&
+	    wss_cli_refuse_view(cli, options->apply ? "--apply" : "--restore", err) < 0)
+		return -1;
 	if (options->window_ns >= options->period_ns)
 		return wss_error_set(err, WSS_ERR_USAGE, "--window must be shorter than --period");
 	return wss_cli_finish(cli, argc, argv, err);

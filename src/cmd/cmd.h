@@ -126,6 +126,9 @@ void wss_cli_view_option(struct wss_cli *cli, int c, const char *value);
 int wss_cli_view(struct wss_cli *cli, const struct wss_report_layout *layout,
 		 struct wss_error *err);
 
+/* WSS_ERR_USAGE where an option of the table was given: what prints none. */
+int wss_cli_refuse_view(const struct wss_cli *cli, const char *what, struct wss_error *err);
+
 /*
  * Prints what cli->help asks for: the help text, or the columns of the layouts, a list that ends
  * in NULL. The exit code.

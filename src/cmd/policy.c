@@ -111,6 +111,9 @@ static int check(const struct wss_cli *cli, const struct policy_options *options
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     changes ? "policy: only set takes values"
 					     : "policy set: nothing to set (see --help)");
+	if (options->verb != VERB_GET &&
+	    wss_cli_refuse_view(cli, options->verb == VERB_SET ? "policy set" : "policy clear", err) < 0)
+		return -1;
 	if (cli->all && cli->n_domains)
 		return wss_error_set(err, WSS_ERR_USAGE, "--all and DOMAIN exclude each other");
 	if (options->verb != VERB_GET && !cli->n_domains && !cli->all)

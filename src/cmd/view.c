@@ -37,6 +37,16 @@ int wss_cli_view(struct wss_cli *cli, const struct wss_report_layout *layout,
 	return 0;
 }
 
+int wss_cli_refuse_view(const struct wss_cli *cli, const char *what, struct wss_error *err)
+{
+	const struct wss_view *view = &cli->view;
+
+	if (cli->help || (!view->columns && !view->sort && !view->wide))
+		return 0;
+	return wss_error_set(err, WSS_ERR_USAGE,
+			     "%s prints no table: --columns, --sort and --wide are not for it", what);
+}
+
 int wss_cli_help(const struct wss_cli *cli, const char *text,
 		 const struct wss_report_layout *const *layouts)
 {

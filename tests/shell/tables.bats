@@ -263,6 +263,11 @@ guest_tables=("list:CURRENT" "recommend:RECOMMEND" "recommend --what-if 640MiB:L
 	refused "did you mean 'bytes'" diff none none --columns byte
 	refused "did you mean 'kind'" report none --columns knd
 	refused "unknown option" record --columns domain
+	# What prints no table does not ignore them.
+	refused "--apply prints no table" balloon web1 --apply --wide
+	refused "--restore prints no table" balloon --restore --columns domain
+	refused "policy set prints no table" policy set web1 --headroom 20 --sort domain
+	refused "policy clear prints no table" policy clear web1 --wide
 }
 
 @test "--columns help: each column with its heading and meaning, on a terminal within it" {
