@@ -27,11 +27,6 @@ static const char *hazard_of(const struct wss_domxml *config)
 	return NULL;
 }
 
-static struct wss_amount amount(struct wss_amount_bytes bytes)
-{
-	return (struct wss_amount){ bytes.known, bytes.bytes };
-}
-
 static int64_t now_s(void)
 {
 	return (int64_t)(wss_clock_now_ns() / WSS_NS_PER_S);
@@ -73,28 +68,28 @@ int wss_balloon_look_statistics(struct wss_guest *guest, struct balloon_reports 
 		return 0;
 	if (guest->ops->balloon_stats(guest, &stats, err) < 0)
 		return -1;
-	view->actual_bytes = amount(stats.actual);
-	view->rss_bytes = amount(stats.rss);
+	view->actual_bytes = stats.actual_bytes;
+	view->rss_bytes = stats.rss_bytes;
 	/* What the guest says counts while it is fresh. */
-	if (!stats.update_s.known || !stats.update_s.bytes ||
-	    stats.update_s.bytes > (uint64_t)WSS_TIME_MAX_S || !stats.usable.known)
+	if (!stats.update_s.known || !stats.update_s.value ||
+	    stats.update_s.value > (uint64_t)WSS_TIME_MAX_S || !stats.usable_bytes.known)
 		return 0;
-	note_report(reports, stats.update_s.bytes, guest->state == WSS_GUEST_RUNNING);
+	note_report(reports, stats.update_s.value, guest->state == WSS_GUEST_RUNNING);
 	if (reports->looked_s - reports->heard_s > STATISTICS_MAX_AGE_S)
 		return 0;
 	look->facts.statistics = true;
 	view->now_s = (uint64_t)reports->looked_s;
 	view->statistics_age_s = (uint64_t)(reports->looked_s - reports->said_s);
-	view->usable_bytes = amount(stats.usable);
-	view->free_bytes = amount(stats.free);
-	view->cache_bytes = amount(stats.cache);
-	view->managed_bytes = amount(stats.managed);
+	view->usable_bytes = stats.usable_bytes;
+	view->free_bytes = stats.free_bytes;
+	view->cache_bytes = stats.cache_bytes;
+	view->managed_bytes = stats.managed_bytes;
 	/* Linux leaves what is in the balloon in its total where it can take it back by itself. */
 	view->managed_of_bytes = view->actual_bytes;
-	if (guest->config.balloon_autodeflate && stats.actual.bytes < guest->config.initial_bytes)
+	if (guest->config.balloon_autodeflate && stats.actual_bytes.value < guest->config.initial_bytes)
 		view->managed_of_bytes = wss_amount_of(guest->config.initial_bytes);
-	view->swapped_bytes = amount(stats.swapped);
-	view->major_faults = amount(stats.major_faults);
+	view->swapped_bytes = stats.swapped_bytes;
+	view->major_faults = stats.major_faults;
 	return 0;
 }
 

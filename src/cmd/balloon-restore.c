@@ -66,7 +66,7 @@ static void give_step(void *opaque)
 		return;
 	}
 	bytes = wss_balloon_due(guest, turn->open.original_bytes,
-				guest->balloon.known ? guest->balloon.bytes : 0);
+				guest->balloon_bytes.known ? guest->balloon_bytes.value : 0);
 	if (guest->kept)
 		wss_error_set(&turn->error, WSS_ERR_FAILED,
 			      "it is %s, and shrunk: what it has to get back it gets when it runs here",

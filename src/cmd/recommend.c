@@ -173,11 +173,8 @@ static int add_to_host(struct recommend *run, const struct recommend_row *row,
 	bool known = row->sizing.confidence != WSS_CONFIDENCE_NONE;
 	struct wss_amount assigned = row->assigned_bytes;
 
-	if (!assigned.known) {
-		struct wss_amount_bytes asked = wss_conn_assigned(run->conn, row->uuid);
-
-		assigned = (struct wss_amount){ asked.known, asked.bytes };
-	}
+	if (!assigned.known)
+		assigned = wss_conn_assigned(run->conn, row->uuid);
 	run->host.guests++;
 	run->host.unsized += !known;
 	run->host.unknown += !strcmp(row->status, "unknown");
@@ -289,13 +286,13 @@ static void recommend_named(struct recommend *run)
 /* What the host has left once all have what they need together, and QEMU what it needs itself. */
 static int total_host(struct recommend *run, struct wss_error *err)
 {
-	struct wss_amount_bytes memory = wss_conn_host_memory(run->conn);
+	struct wss_amount memory = wss_conn_host_memory(run->conn);
 	struct recommend_host *host = &run->host;
 	struct wss_fit_result result;
 	uint64_t needed;
 
 	host->probability = run->options->probability;
-	host->host_bytes = (struct wss_amount){ memory.known, memory.bytes };
+	host->host_bytes = memory;
 	if (wss_fit_result(&run->fit, host->probability, &result) < 0)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	host->hours = result.hours;
@@ -304,7 +301,7 @@ static int total_host(struct recommend *run, struct wss_error *err)
 	if (!result.bytes.known || !memory.known)
 		return 0;
 	needed = wss_add_saturated(result.bytes.value, host->overhead_bytes.value);
-	host->fits_bytes = wss_amount_of(memory.bytes > needed ? memory.bytes - needed : 0);
+	host->fits_bytes = wss_amount_of(memory.value > needed ? memory.value - needed : 0);
 	return 0;
 }
 

@@ -208,9 +208,9 @@ static const struct wss_pageset *look_at_balloon(struct record_run *run)
 	const struct wss_guest *guest = run->guest;
 	struct wss_error error = WSS_ERROR_INIT;
 
-	if (!run->resident || !guest->balloon.known || guest->balloon.bytes == run->balloon_bytes)
+	if (!run->resident || !guest->balloon_bytes.known || guest->balloon_bytes.value == run->balloon_bytes)
 		return NULL;
-	run->balloon_bytes = guest->balloon.bytes;
+	run->balloon_bytes = guest->balloon_bytes.value;
 	if (wss_residency_read(guest, wss_session_recording(run->session), run->resident, &error) == 0)
 		return run->resident;
 	wss_debug("%s", error.text);

@@ -107,13 +107,13 @@ int wss_conn_set_metadata(struct wss_conn *conn, const char *uuid, const char *n
 			  const char *prefix, const char *xml, struct wss_error *err);
 
 /* Memory of the host itself, hot-plugged included; absent where the driver does not say. */
-struct wss_amount_bytes wss_conn_host_memory(struct wss_conn *conn);
+struct wss_amount wss_conn_host_memory(struct wss_conn *conn);
 
 /*
  * What the domain of that UUID may use at most: 0 where it does not run, absent where it cannot
  * be asked.
  */
-struct wss_amount_bytes wss_conn_assigned(struct wss_conn *conn, const char *uuid);
+struct wss_amount wss_conn_assigned(struct wss_conn *conn, const char *uuid);
 
 /* The connection's own name for itself, whatever it was opened by. The connection's. */
 const char *wss_conn_uri(const struct wss_conn *conn);

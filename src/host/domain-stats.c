@@ -31,26 +31,26 @@ static int get_stats(virDomainPtr dom, unsigned stats, unsigned flags,
 	return 0;
 }
 
-static struct wss_amount_bytes get_amount(virDomainStatsRecordPtr record, const char *name,
-					  uint64_t factor)
+static struct wss_amount get_amount(virDomainStatsRecordPtr record, const char *name,
+				    uint64_t factor)
 {
 	unsigned long long value;
 
 	/* Guests say some of these figures: one that no memory can have is none. */
 	if (virTypedParamsGetULLong(record->params, record->nparams, name, &value) != 1 ||
 	    value > WSS_BYTES_MAX / factor)
-		return (struct wss_amount_bytes){ 0 };
-	return (struct wss_amount_bytes){ true, (uint64_t)value * factor };
+		return (struct wss_amount){ 0 };
+	return (struct wss_amount){ true, (uint64_t)value * factor };
 }
 
-struct wss_amount_bytes wss_domain_balloon(virDomainPtr dom)
+struct wss_amount wss_domain_balloon(virDomainPtr dom)
 {
 	virDomainStatsRecordPtr *records;
-	struct wss_amount_bytes balloon;
+	struct wss_amount balloon;
 
 	if (get_stats(dom, VIR_DOMAIN_STATS_BALLOON, VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT,
 		      &records, NULL) < 0)
-		return (struct wss_amount_bytes){ 0 };
+		return (struct wss_amount){ 0 };
 	balloon = get_amount(records[0], "balloon.current", 1024);
 	virDomainStatsRecordListFree(records);
 	return balloon;
@@ -59,7 +59,7 @@ struct wss_amount_bytes wss_domain_balloon(virDomainPtr dom)
 int wss_domain_balloon_stats(virDomainPtr dom, struct wss_balloon_stats *ret_stats,
 			     struct wss_error *err)
 {
-	struct wss_amount_bytes in, out;
+	struct wss_amount in, out;
 	virDomainStatsRecordPtr *records;
 
 	if (get_stats(dom, VIR_DOMAIN_STATS_BALLOON, VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT,
@@ -68,19 +68,19 @@ int wss_domain_balloon_stats(virDomainPtr dom, struct wss_balloon_stats *ret_sta
 	in = get_amount(records[0], "balloon.swap_in", 1024);
 	out = get_amount(records[0], "balloon.swap_out", 1024);
 	*ret_stats = (struct wss_balloon_stats){
-		.actual = get_amount(records[0], "balloon.current", 1024),
-		.rss = get_amount(records[0], "balloon.rss", 1024),
-		.usable = get_amount(records[0], "balloon.usable", 1024),
-		.free = get_amount(records[0], "balloon.unused", 1024),
-		.cache = get_amount(records[0], "balloon.disk_caches", 1024),
-		.managed = get_amount(records[0], "balloon.available", 1024),
-		.swapped = { in.known && out.known, in.bytes + out.bytes },
+		.actual_bytes = get_amount(records[0], "balloon.current", 1024),
+		.rss_bytes = get_amount(records[0], "balloon.rss", 1024),
+		.usable_bytes = get_amount(records[0], "balloon.usable", 1024),
+		.free_bytes = get_amount(records[0], "balloon.unused", 1024),
+		.cache_bytes = get_amount(records[0], "balloon.disk_caches", 1024),
+		.managed_bytes = get_amount(records[0], "balloon.available", 1024),
+		.swapped_bytes = { in.known && out.known, in.value + out.value },
 		.major_faults = get_amount(records[0], "balloon.major_fault", 1),
 		.update_s = get_amount(records[0], "balloon.last-update", 1),
 	};
 	/* By the guest's clock, and QEMU's: a time that no clock shows is none. */
-	if (ret_stats->update_s.known && ret_stats->update_s.bytes > (uint64_t)WSS_TIME_MAX_S)
-		ret_stats->update_s = (struct wss_amount_bytes){ 0 };
+	if (ret_stats->update_s.known && ret_stats->update_s.value > (uint64_t)WSS_TIME_MAX_S)
+		ret_stats->update_s = (struct wss_amount){ 0 };
 	virDomainStatsRecordListFree(records);
 	return 0;
 }

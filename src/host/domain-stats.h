@@ -11,7 +11,7 @@
 #include "host/guest.h"
 
 /* The size of its balloon; absent where it does not run or that is not known. Never waits. */
-struct wss_amount_bytes wss_domain_balloon(virDomainPtr dom);
+struct wss_amount wss_domain_balloon(virDomainPtr dom);
 
 /* What the guest says of its memory by its balloon. Never waits for the guest's monitor. */
 int wss_domain_balloon_stats(virDomainPtr dom, struct wss_balloon_stats *ret_stats,

@@ -164,9 +164,9 @@ static int refresh_job(struct wss_guest *guest, virDomainPtr dom, struct wss_err
 /* Balloon figures are an extra: without them the sample lacks a column. */
 static void refresh_balloon(struct wss_guest *guest, virDomainPtr dom)
 {
-	guest->balloon.known = false;
+	guest->balloon_bytes.known = false;
 	if (guest->state != WSS_GUEST_SHUTOFF)
-		guest->balloon = wss_domain_balloon(dom);
+		guest->balloon_bytes = wss_domain_balloon(dom);
 }
 
 static int domain_balloon_stats(struct wss_guest *guest, struct wss_balloon_stats *ret_stats,

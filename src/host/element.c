@@ -113,27 +113,27 @@ static uint64_t meminfo_total(struct wss_conn *conn)
  * virNodeGetInfo() adds up the meminfo files of the NUMA nodes, which can lack memory that was
  * hot-plugged.
  */
-struct wss_amount_bytes wss_conn_host_memory(struct wss_conn *conn)
+struct wss_amount wss_conn_host_memory(struct wss_conn *conn)
 {
 	uint64_t total_kib = meminfo_total(conn);
 	virNodeInfo info;
 
 	if (total_kib)
-		return (struct wss_amount_bytes){ true, wss_u64_mul(total_kib, 1024) };
+		return (struct wss_amount){ true, wss_u64_mul(total_kib, 1024) };
 	if (virNodeGetInfo(conn->vir, &info) < 0)
-		return (struct wss_amount_bytes){ 0 };
-	return (struct wss_amount_bytes){ true, wss_u64_mul(info.memory, 1024) };
+		return (struct wss_amount){ 0 };
+	return (struct wss_amount){ true, wss_u64_mul(info.memory, 1024) };
 }
 
-struct wss_amount_bytes wss_conn_assigned(struct wss_conn *conn, const char *uuid)
+struct wss_amount wss_conn_assigned(struct wss_conn *conn, const char *uuid)
 {
 	const struct wss_domain_ref ref = { .uuid = uuid };
 	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, &ref, NULL);
 	virDomainInfo info;
 
 	if (!dom || virDomainGetInfo(dom, &info) < 0)
-		return (struct wss_amount_bytes){ 0 };
-	return (struct wss_amount_bytes){
+		return (struct wss_amount){ 0 };
+	return (struct wss_amount){
 		true, virDomainIsActive(dom) == 1 ? wss_u64_mul(info.maxMem, 1024) : 0
 	};
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/amount.h"
 #include "base/error.h"
 #include "host/domxml.h"
 #include "host/host.h"
@@ -28,17 +29,14 @@ struct wss_guest;
 
 /* What the guest says of its memory through its balloon, and the host of the balloon. */
 struct wss_balloon_stats {
-	struct wss_amount_bytes {
-		bool known;
-		uint64_t bytes;
-	} actual;		       /* the size that the balloon leaves */
-	struct wss_amount_bytes rss; /* of the whole QEMU process, now */
-	struct wss_amount_bytes usable; /* what the guest could give up without swapping */
-	struct wss_amount_bytes free, cache; /* that nobody has; that the page cache has */
-	struct wss_amount_bytes managed; /* what the guest's kernel has to hand out in all */
-	struct wss_amount_bytes swapped; /* in and out, since it booted */
-	struct wss_amount_bytes major_faults; /* a number of them */
-	struct wss_amount_bytes update_s; /* when it last said so, seconds since the epoch; 0: never */
+	struct wss_amount actual_bytes; /* the size that the balloon leaves */
+	struct wss_amount rss_bytes; /* of the whole QEMU process, now */
+	struct wss_amount usable_bytes; /* what the guest could give up without swapping */
+	struct wss_amount free_bytes, cache_bytes; /* that nobody has; that the page cache has */
+	struct wss_amount managed_bytes; /* what the guest's kernel has to hand out in all */
+	struct wss_amount swapped_bytes; /* in and out, since it booted */
+	struct wss_amount major_faults; /* a number of them */
+	struct wss_amount update_s; /* when it last said so, seconds since the epoch; 0: never */
 };
 
 /* The dirty-rate calculation, which is what has KVM's dirty log on. */
@@ -113,7 +111,7 @@ struct wss_guest {
 	bool kept; /* shut off or gone, but not ended: saved, or moved to another host */
 	bool job; /* migration, save, dump or another job is under way */
 	char state_text[64]; /* for people: "paused (migration)" */
-	struct wss_amount_bytes balloon;
+	struct wss_amount balloon_bytes;
 
 	struct wss_process process; /* held after wss_guest_attach() */
 	bool ram_known;

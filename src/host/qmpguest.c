@@ -161,9 +161,9 @@ static int refresh(struct wss_guest *guest, struct wss_error *err)
 		       : !strcmp(status.state, "paused")    ? WSS_GUEST_PAUSED
 							    : WSS_GUEST_OTHER;
 	guest->job = migration.in_progress;
-	guest->balloon.known = true;
+	guest->balloon_bytes.known = true;
 	/* Without a balloon device the guest has all of its memory. */
-	guest->balloon.bytes = balloon.present ? balloon.actual_bytes : guest->config.maximum_bytes;
+	guest->balloon_bytes.value = balloon.present ? balloon.actual_bytes : guest->config.maximum_bytes;
 	if (guest->kvm)
 		read_hazard(guest);
 	return 0;

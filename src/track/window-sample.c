@@ -48,8 +48,7 @@ void wss_window_describe(const struct wss_guest *guest, const struct wss_tracker
 	memcpy(ret_sample->domain, guest->config.name, sizeof(ret_sample->domain));
 	memcpy(ret_sample->uuid, guest->config.uuid, sizeof(ret_sample->uuid));
 	ret_sample->memory.maximum_bytes = wss_amount_of(guest->config.maximum_bytes);
-	ret_sample->memory.balloon_bytes =
-		(struct wss_amount){ guest->balloon.known, guest->balloon.bytes };
+	ret_sample->memory.balloon_bytes = guest->balloon_bytes;
 }
 
 /* The method's own curve, with this reading as its end; else that of the polls. */

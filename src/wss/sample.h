@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "base/amount.h"
 #include "base/error.h"
 
 enum wss_quality {
@@ -21,17 +22,6 @@ enum wss_quality {
 };
 
 enum wss_observes { WSS_OBSERVES_ACCESSES, WSS_OBSERVES_WRITES, WSS_OBSERVES_RESIDENCY };
-
-/* A number that may be unknown. */
-struct wss_amount {
-	bool known;
-	uint64_t value;
-};
-
-static inline struct wss_amount wss_amount_of(uint64_t value)
-{
-	return (struct wss_amount){ true, value };
-}
 
 /* What a figure says of the true one. */
 enum wss_bound {
@@ -45,14 +35,6 @@ enum wss_bound {
  * not known says nothing. Exact where value is both, or neither is known.
  */
 enum wss_bound wss_bound_of(uint64_t value, struct wss_amount low, struct wss_amount high);
-
-/* UINT64_MAX where the sum is larger: what is too much must not look small. */
-static inline uint64_t wss_add_saturated(uint64_t a, uint64_t b)
-{
-	uint64_t sum;
-
-	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
-}
 
 /* One point of the growth curve: touched within ns of arming. */
 struct wss_curve_point {

@@ -150,8 +150,8 @@ static int balloon_stats(struct wss_guest *guest, struct wss_balloon_stats *ret_
 	if (made_up.state == WSS_GUEST_SHUTOFF)
 		return wss_error_set(err, WSS_ERR_GONE, "the domain is not running any more");
 	*ret_stats = (struct wss_balloon_stats){
-		.actual = { true, made_up.actual },
-		.usable = { true, made_up.actual - 200 * MIB },
+		.actual_bytes = { true, made_up.actual },
+		.usable_bytes = { true, made_up.actual - 200 * MIB },
 		.update_s = { true, (uint64_t)made_up.said },
 	};
 	return 0;
@@ -643,9 +643,9 @@ static uint64_t reserve_of(bool autodeflate, uint64_t actual, uint64_t managed)
 	struct balloon_look look = { .facts = { 0 } };
 
 	said = (struct wss_balloon_stats){
-		.actual = { true, actual },
-		.usable = { true, 300 * MIB },
-		.managed = { true, managed },
+		.actual_bytes = { true, actual },
+		.usable_bytes = { true, 300 * MIB },
+		.managed_bytes = { true, managed },
 		.update_s = { true, (uint64_t)wss_clock_wall_seconds() },
 	};
 	assert_int_equal(wss_balloon_look_statistics(&guest, &reports, &look, &err), 0);
@@ -667,8 +667,8 @@ static void test_times_that_cannot_be(void **unused)
 		struct balloon_look look = { .facts = { 0 } };
 
 		said = (struct wss_balloon_stats){
-			.actual = { true, GIB },
-			.usable = { true, 300 * MIB },
+			.actual_bytes = { true, GIB },
+			.usable_bytes = { true, 300 * MIB },
 			.update_s = { true, forged[i] },
 		};
 		/* The second time it is no longer the first. */

@@ -96,8 +96,8 @@ static void test_sample(void **unused)
 	uint64_t start_ns;
 
 	(void)unused;
-	fake->guest->balloon.known = true;
-	fake->guest->balloon.bytes = 6 * WSS_MIB;
+	fake->guest->balloon_bytes.known = true;
+	fake->guest->balloon_bytes.value = 6 * WSS_MIB;
 	fake->predict_ns = 5 * WSS_NS_PER_MS;
 	begin(window);
 	start_ns = wss_window_start_ns(window);

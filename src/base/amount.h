@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A number that may be unknown, which is not the same as 0. */
+#ifndef WSS_BASE_AMOUNT_H
+#define WSS_BASE_AMOUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The unit is in the name of what holds it (_bytes, _ns). {0} is unknown. */
+struct wss_amount {
+	bool known;
+	uint64_t value;
+};
+
+static inline struct wss_amount wss_amount_of(uint64_t value)
+{
+	return (struct wss_amount){ true, value };
+}
+
+/* UINT64_MAX where the sum is larger: what is too much must not look small. */
+static inline uint64_t wss_add_saturated(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+#endif
