@@ -17,12 +17,4 @@ static inline struct wss_amount wss_amount_of(uint64_t value)
 	return (struct wss_amount){ true, value };
 }
 
-/* UINT64_MAX where the sum is larger: what is too much must not look small. */
-static inline uint64_t wss_add_saturated(uint64_t a, uint64_t b)
-{
-	uint64_t sum;
-
-	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
-}
-
 #endif

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/units.h"
 #include "cmd/plot.h"
 #include "cmd/sizing-options.h"
@@ -158,7 +159,7 @@ static int size_guest(struct recommend *run, struct recommend_row *row, struct w
 static void add_amount(struct wss_amount *sum, struct wss_amount amount)
 {
 	if (amount.known)
-		*sum = wss_amount_of(wss_add_saturated(sum->value, amount.value));
+		*sum = wss_amount_of(wss_u64_add(sum->value, amount.value));
 }
 
 static void on_hour(time_t start, uint64_t max_bytes, void *opaque)
@@ -300,7 +301,7 @@ static int total_host(struct recommend *run, struct wss_error *err)
 	host->needed_bytes = result.bytes;
 	if (!result.bytes.known || !memory.known)
 		return 0;
-	needed = wss_add_saturated(result.bytes.value, host->overhead_bytes.value);
+	needed = wss_u64_add(result.bytes.value, host->overhead_bytes.value);
 	host->fits_bytes = wss_amount_of(memory.value > needed ? memory.value - needed : 0);
 	return 0;
 }

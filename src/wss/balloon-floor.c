@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "wss/balloon-private.h"
 
+#include "base/number.h"
+
 /* Of a guest, in thousandths, that its kernel keeps free at most. */
 #define WATERMARK_PERMILLE 75
 
 uint64_t wss_balloon_with_reserve(uint64_t bytes, uint64_t headroom_percent, uint64_t reserve_bytes)
 {
-	return wss_add_saturated(bytes + bytes / 100 * headroom_percent, reserve_bytes);
+	return wss_u64_add(bytes + bytes / 100 * headroom_percent, reserve_bytes);
 }
 
 struct wss_amount wss_balloon_held(const struct wss_balloon_view *view)
@@ -40,7 +42,7 @@ static uint64_t kept_free_bytes(const struct wss_balloon_view *view)
 	if (!view->usable_bytes.known || !view->free_bytes.known || !view->cache_bytes.known ||
 	    !view->actual_bytes.known)
 		return 0;
-	loose = wss_add_saturated(view->free_bytes.value, view->cache_bytes.value);
+	loose = wss_u64_add(view->free_bytes.value, view->cache_bytes.value);
 	most = wss_max_u64(view->actual_bytes.value, view->managed_bytes.value) / 1000 *
 	       WATERMARK_PERMILLE;
 	kept = loose > view->usable_bytes.value ? (loose - view->usable_bytes.value) / 2 : 0;
@@ -49,12 +51,12 @@ static uint64_t kept_free_bytes(const struct wss_balloon_view *view)
 
 uint64_t wss_balloon_reserve(const struct wss_balloon_view *view)
 {
-	return wss_add_saturated(unmanaged_bytes(view), kept_free_bytes(view));
+	return wss_u64_add(unmanaged_bytes(view), kept_free_bytes(view));
 }
 
 uint64_t wss_balloon_history_floor(const struct wss_balloon_limits *limits, uint64_t reserve_bytes)
 {
-	return wss_max_u64(limits->minimum_bytes, wss_add_saturated(limits->needed_bytes, reserve_bytes));
+	return wss_max_u64(limits->minimum_bytes, wss_u64_add(limits->needed_bytes, reserve_bytes));
 }
 
 uint64_t wss_balloon_floor(const struct wss_balloon_limits *limits,
@@ -79,6 +81,6 @@ struct wss_amount wss_balloon_roomy(const struct wss_balloon_view *view, uint64_
 
 	if (!held.known || !view->wss_bytes.known || !view->cache_bytes.known)
 		return (struct wss_amount){ 0 };
-	return wss_amount_of(wss_add_saturated(held.value + wss_balloon_spare(view, held.value, percent),
-					       wss < cache ? wss : cache));
+	return wss_amount_of(wss_u64_add(held.value + wss_balloon_spare(view, held.value, percent),
+					 wss < cache ? wss : cache));
 }

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "wss/gauge.h"
 
-#include "wss/sample.h"
+#include "base/number.h"
 
 #define SIZE_4K (1ULL << 12)
 #define SIZE_2M (1ULL << 21)
 #define SIZE_1G (1ULL << 30)
-
-static uint64_t mul_saturated(uint64_t a, uint64_t b)
-{
-	uint64_t product;
-
-	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
 
 static uint64_t max_u64(uint64_t a, uint64_t b)
 {
@@ -21,16 +14,16 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 
 uint64_t wss_gauge_bytes(const struct wss_gauge_reading *reading)
 {
-	uint64_t bytes = mul_saturated(reading->entries_4k, SIZE_4K);
+	uint64_t bytes = wss_u64_mul(reading->entries_4k, SIZE_4K);
 
-	bytes = wss_add_saturated(bytes, mul_saturated(reading->entries_2m, SIZE_2M));
-	return wss_add_saturated(bytes, mul_saturated(reading->entries_1g, SIZE_1G));
+	bytes = wss_u64_add(bytes, wss_u64_mul(reading->entries_2m, SIZE_2M));
+	return wss_u64_add(bytes, wss_u64_mul(reading->entries_1g, SIZE_1G));
 }
 
 static uint64_t entries(const struct wss_gauge_reading *reading)
 {
-	return wss_add_saturated(wss_add_saturated(reading->entries_4k, reading->entries_2m),
-			      reading->entries_1g);
+	return wss_u64_add(wss_u64_add(reading->entries_4k, reading->entries_2m),
+			   reading->entries_1g);
 }
 
 void wss_gauge_begin(struct wss_gauge *gauge, const struct wss_gauge_reading *reading)
@@ -45,7 +38,7 @@ void wss_gauge_add(struct wss_gauge *gauge, const struct wss_gauge_reading *read
 
 	if (bytes < gauge->last_bytes)
 		gauge->fallen_bytes =
-			wss_add_saturated(gauge->fallen_bytes, gauge->last_bytes - bytes);
+			wss_u64_add(gauge->fallen_bytes, gauge->last_bytes - bytes);
 	gauge->last_bytes = bytes;
 	gauge->max_bytes = max_u64(gauge->max_bytes, bytes);
 	gauge->max_entries = max_u64(gauge->max_entries, entries(reading));
@@ -72,7 +65,7 @@ static uint64_t cap(uint64_t bytes, uint64_t ram_bytes)
  */
 static uint64_t touched_entries(const struct wss_gauge *gauge)
 {
-	uint64_t faulted = wss_add_saturated(entries(&gauge->base), gauge->faults);
+	uint64_t faulted = wss_u64_add(entries(&gauge->base), gauge->faults);
 
 	if (gauge->granularity_bytes == SIZE_4K || !gauge->has_faults)
 		return gauge->max_entries;
@@ -84,11 +77,11 @@ void wss_gauge_result(const struct wss_gauge *gauge, uint64_t ram_bytes,
 {
 	uint64_t grown = gauge->max_entries - entries(&gauge->base);
 	uint64_t excess = gauge->flushed && gauge->faults > grown ? gauge->faults - grown : 0;
-	uint64_t lost = mul_saturated(excess, gauge->granularity_bytes);
+	uint64_t lost = wss_u64_mul(excess, gauge->granularity_bytes);
 
 	*ret_result = (struct wss_gauge_result){
-		.low_bytes = cap(mul_saturated(touched_entries(gauge), SIZE_4K), ram_bytes),
-		.high_bytes = cap(wss_add_saturated(gauge->max_bytes, lost), ram_bytes),
+		.low_bytes = cap(wss_u64_mul(touched_entries(gauge), SIZE_4K), ram_bytes),
+		.high_bytes = cap(wss_u64_add(gauge->max_bytes, lost), ram_bytes),
 		.granularity_bytes = gauge->granularity_bytes,
 		.excess_faults = excess,
 		.fallen_bytes = gauge->fallen_bytes,

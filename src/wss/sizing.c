@@ -85,7 +85,7 @@ static uint64_t recommend(uint64_t base, const struct wss_sizing_rule *rule,
 		bytes = curve.value;
 	if (bytes < rule->minimum_bytes)
 		bytes = rule->minimum_bytes;
-	bytes = wss_add_saturated(bytes, MIB - 1) / MIB * MIB;
+	bytes = wss_u64_add(bytes, MIB - 1) / MIB * MIB;
 	/* The operator's word is the last, and whole MiB or not. */
 	if (policy->maximum_bytes.known)
 		bytes = min_u64(bytes, policy->maximum_bytes.value);
@@ -176,7 +176,7 @@ void wss_fit_hour(struct wss_fit *fit, time_t start, uint64_t bytes)
 	at = (size_t)((start - fit->from) / HOUR);
 	if (at >= fit->n_hours || fit->hours[at].seen)
 		return;
-	fit->hours[at].bytes = wss_add_saturated(fit->hours[at].bytes, bytes);
+	fit->hours[at].bytes = wss_u64_add(fit->hours[at].bytes, bytes);
 	fit->hours[at].seen = true;
 	fit->hours[at].any = true;
 }
@@ -187,7 +187,7 @@ void wss_fit_guest(struct wss_fit *fit, uint64_t otherwise_bytes)
 		struct wss_fit_hour *hour = &fit->hours[i];
 
 		if (!hour->seen)
-			hour->bytes = wss_add_saturated(hour->bytes, otherwise_bytes);
+			hour->bytes = wss_u64_add(hour->bytes, otherwise_bytes);
 		hour->seen = false;
 	}
 }
