@@ -363,6 +363,7 @@ static int open_window(struct record_run *run, const struct wss_host *host, stru
 	if (wss_session_open(run->options->path, run->guest, boot_id, run->options->interval_ns,
 			     run->options->window.window_ns, &run->session, err) < 0)
 		return -1;
+	wss_session_set_host(run->session, host->name);
 	if (run->guest->config.has_balloon)
 		run->resident = wss_pageset_new(
 			wss_recording_pages(wss_session_recording(run->session)));

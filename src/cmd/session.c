@@ -94,6 +94,11 @@ int wss_session_open(const char *path, const struct wss_guest *guest, const char
 	return 0;
 }
 
+void wss_session_set_host(struct wss_session *session, const char *host)
+{
+	snprintf(session->recording.host, sizeof(session->recording.host), "%s", host);
+}
+
 const struct wss_recording *wss_session_recording(const struct wss_session *session)
 {
 	return &session->recording;

@@ -38,6 +38,9 @@ int wss_session_open(const char *path, const struct wss_guest *guest, const char
 		     uint64_t interval_ns, uint64_t window_ns, struct wss_session **ret_session,
 		     struct wss_error *err);
 
+/* Before the first window: the name of the host, for the file. */
+void wss_session_set_host(struct wss_session *session, const char *host);
+
 /* Its memory map. */
 const struct wss_recording *wss_session_recording(const struct wss_session *session);
 

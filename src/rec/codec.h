@@ -30,7 +30,7 @@
 /* The latest time of a recording: 100 years. */
 #define WSS_REC_TIME_MAX_NS (3155760000ULL * 1000000000ULL)
 
-enum wss_frame_type { WSS_FRAME_INTERVAL = 1, WSS_FRAME_MARK = 2, WSS_FRAME_END = 3 };
+enum wss_frame_type { WSS_FRAME_INTERVAL = 1, WSS_FRAME_MARK = 2, WSS_FRAME_END = 3, WSS_FRAME_HOST = 4 };
 
 enum {
 	WSS_FRAME_FIRST = 1,   /* of an interval: begins with what is known of it */

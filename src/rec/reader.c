@@ -144,6 +144,11 @@ static bool take(struct wss_recfile *file, const struct wss_frame *frame, bool *
 		file->state.ended = true;
 		file->state.end_ns = wss_cursor_number(&cursor, WSS_REC_TIME_MAX_NS);
 		return !*inside && !cursor.bad;
+	case WSS_FRAME_HOST:
+		if (frame->sequence != 0)
+			return false;
+		wss_cursor_text(&cursor, file->recording->host, sizeof(file->recording->host));
+		return !cursor.bad;
 	default:
 		return !*inside && (frame->flags & WSS_FRAME_OPTIONAL);
 	}

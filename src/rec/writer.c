@@ -2,6 +2,7 @@
 #include "rec/writer.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/newfile.h"
+#include "base/text.h"
 #include "rec/append.h"
 #include "rec/tokens.h"
 
@@ -128,8 +130,38 @@ static int write_header(struct wss_recwriter *writer, const struct wss_recording
 	return 0;
 }
 
+/* Adds a frame that is no part of an interval; its payload has been put together. */
+static int append_payload(struct wss_recwriter *writer, enum wss_frame_type type, uint8_t flags,
+			  struct wss_error *err)
+{
+	int r;
+
+	if (wss_append_lock(writer->appender.fd, WSS_LOCK_APPEND, true, err) < 0)
+		return -1;
+	r = wss_append_catch_up(&writer->appender, err);
+	if (r == 0)
+		r = wss_append_frame(&writer->appender, type, flags, writer->data,
+				     writer->payload.length, err);
+	wss_append_unlock(writer->appender.fd, WSS_LOCK_APPEND);
+	return r;
+}
+
+/* Readers that do not know it go on without. */
+static int write_host(struct wss_recwriter *writer, const char *host, struct wss_error *err)
+{
+	char clean[WSS_RECORDING_TEXT_MAX];
+
+	if (!*host)
+		return 0;
+	snprintf(clean, sizeof(clean), "%s", host);
+	wss_text_sanitize(clean);
+	start_payload(writer, 0);
+	wss_buffer_text(&writer->payload, clean);
+	return append_payload(writer, WSS_FRAME_HOST, WSS_FRAME_OPTIONAL, err);
+}
+
 /*
- * The file gets its name once it has its header and its lock: whoever finds it, finds a
+ * The file gets its name once it has its header, its host and its lock: whoever finds it, finds a
  * recording that goes on, and reads and marks it from then on.
  */
 static int create(struct wss_recwriter *writer, const struct wss_recording *recording,
@@ -148,6 +180,7 @@ static int create(struct wss_recwriter *writer, const struct wss_recording *reco
 	writer->appender.fd = file.fd;
 	if (wss_append_lock(file.fd, WSS_LOCK_RECORDING, false, err) < 0 ||
 	    write_header(writer, recording, err) < 0 ||
+	    write_host(writer, recording->host, err) < 0 ||
 	    wss_newfile_name(&file, r > 0, err) < 0) {
 		writer->appender.fd = -1;
 		return -1;
@@ -278,13 +311,7 @@ static int write_end(struct wss_recwriter *writer, uint64_t end_ns, struct wss_e
 	start_payload(writer, 0);
 	wss_buffer_number(&writer->payload,
 			  end_ns > writer->last_end_ns ? end_ns : writer->last_end_ns);
-	if (wss_append_lock(writer->appender.fd, WSS_LOCK_APPEND, true, err) < 0)
-		return -1;
-	r = wss_append_catch_up(&writer->appender, err);
-	if (r == 0)
-		r = wss_append_frame(&writer->appender, WSS_FRAME_END, 0, writer->data,
-				     writer->payload.length, err);
-	wss_append_unlock(writer->appender.fd, WSS_LOCK_APPEND);
+	r = append_payload(writer, WSS_FRAME_END, 0, err);
 	if (r == 0 && fsync(writer->appender.fd) < 0)
 		r = wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot write to it");
 	return r;

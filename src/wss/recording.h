@@ -50,6 +50,7 @@ struct wss_recording {
 	char uuid[37];
 	char method[32];
 	char boot_id[37]; /* of the host; "" if not known */
+	char host[WSS_RECORDING_TEXT_MAX]; /* its name; "" if not known */
 	uint64_t granularity_bytes;
 	uint64_t interval_ns; /* from start to start of two windows, as was asked for */
 	uint64_t window_ns;   /* length of a window, as was asked for */

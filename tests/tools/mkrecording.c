@@ -15,6 +15,7 @@
  *     --mark-every N     a mark at every Nth window [0: none]
  *     --balloon P        P pages of the end of the RAM go in the middle, and return [0]
  *     --domain NAME      [web1]
+ *     --host NAME        where it was recorded [not known]
  *     --uuid UUID        [6c8f7a52-...]
  *     --unended          without the end
  *     --hold             says "holding" and goes on recording until stdin ends
@@ -33,7 +34,7 @@
 #define FIRST_PAGE 512 /* of the phases */
 
 struct options {
-	const char *path, *domain, *uuid;
+	const char *path, *domain, *uuid, *host;
 	uint64_t ram, device, windows, runs, gap_every, mark_every, balloon, scatter;
 	unsigned nodes;
 	bool unended, hold;
@@ -115,6 +116,7 @@ static void parse(int argc, char **argv, struct options *options)
 		{ "balloon", 1, NULL, 'b' },	{ "domain", 1, NULL, 'D' },
 		{ "uuid", 1, NULL, 'U' },	{ "scatter", 1, NULL, 's' },
 		{ "unended", 0, NULL, 'u' },	{ "hold", 0, NULL, 'h' },
+		{ "host", 1, NULL, 'H' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;
@@ -135,6 +137,7 @@ static void parse(int argc, char **argv, struct options *options)
 		case 's': options->scatter = number; break;
 		case 'D': options->domain = optarg; break;
 		case 'U': options->uuid = optarg; break;
+		case 'H': options->host = optarg; break;
 		case 'u': options->unended = true; break;
 		case 'h': options->hold = true; break;
 		default: exit(2);
@@ -152,6 +155,7 @@ static void describe(const struct options *options)
 	snprintf(recording.tool, sizeof(recording.tool), "test");
 	snprintf(recording.domain, sizeof(recording.domain), "%s", options->domain);
 	snprintf(recording.uuid, sizeof(recording.uuid), "%s", options->uuid);
+	snprintf(recording.host, sizeof(recording.host), "%s", options->host ? options->host : "");
 	snprintf(recording.method, sizeof(recording.method), "mmu");
 	recording.granularity_bytes = 4096;
 	recording.interval_ns = recording.window_ns = WSS_NS_PER_S;

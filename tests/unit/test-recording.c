@@ -182,9 +182,11 @@ static void test_header(void **state)
 	struct wss_recfile *file;
 
 	(void)state;
+	snprintf(recording.host, sizeof(recording.host), "kvm7");
 	assert_int_equal(wss_recwriter_finish(create(), 3 * SECOND, NULL), 0);
 	assert_int_equal(wss_recfile_open(path, false, &file, NULL), 0);
 	assert_memory_equal(wss_recfile_recording(file), &recording, sizeof(recording));
+	recording.host[0] = '\0';
 	s = *wss_recfile_state(file);
 	assert_true(s.ended && s.end_ns == 3 * SECOND && !s.intervals && !s.cut_bytes);
 	wss_recfile_close(file);
@@ -313,6 +315,33 @@ static void test_nonsense_end(void **state)
 	close(appender.fd);
 	wss_recwriter_free(writer);
 	nonsense_at(at, "an end before its last interval");
+}
+
+/* A host is the first frame, or none. */
+static void test_host_elsewhere(void **state)
+{
+	uint8_t data[WSS_REC_FRAME_BYTES + 5] = { [WSS_REC_FRAME_BYTES] = 4, 'k', 'v', 'm', '8' };
+	struct wss_appender appender;
+	struct wss_recwriter *writer;
+	struct wss_recfile *file;
+	uint64_t at;
+
+	(void)state;
+	snprintf(recording.host, sizeof(recording.host), "kvm7");
+	writer = create_with_mark(&at);
+	appender = (struct wss_appender){ .fd = open(path, O_RDWR | O_CLOEXEC), .end = (off_t)at,
+					  .sequence = 3 };
+	assert_int_not_equal(wss_rec_encode_header(&recording, big, sizeof(big), &appender.seed), 0);
+	assert_int_equal(wss_append_frame(&appender, WSS_FRAME_HOST, WSS_FRAME_OPTIONAL, data, 5, NULL),
+			 0);
+	close(appender.fd);
+	wss_recwriter_free(writer);
+	recording.host[0] = '\0';
+	refused(WSS_ERR_FAILED, "damaged at byte");
+	assert_int_equal(wss_recfile_open(path, true, &file, NULL), 0);
+	assert_string_equal(wss_recfile_recording(file)->host, "kvm7");
+	assert_true(wss_recfile_state(file)->damaged_at == at);
+	wss_recfile_close(file);
 }
 
 static void test_versions(void **state)
@@ -637,6 +666,7 @@ int main(void)
 		TEST(test_marks),      TEST(test_one_writer),	 TEST(test_full_disk),
 		TEST(test_killed),     TEST(test_crc),		 TEST(test_too_many_marks),
 		TEST(test_interrupted), TEST(test_nonsense_salvage), TEST(test_nonsense_end),
+		TEST(test_host_elsewhere),
 		TEST(test_damaged_while_written), TEST(test_mark_behind_zeros),
 		TEST(test_scattered),
 	};
