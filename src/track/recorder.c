@@ -133,7 +133,7 @@ size_t wss_recorder_curve(const struct wss_recorder *recorder, uint64_t until_ns
 		pages += recorder->state.first_touches[i];
 		/* What came before the origin was known may have come at any time till then. */
 		if (ns >= recorder->settled_ns)
-			ret_points[found++] = (struct wss_curve_point){ ns, pages * PAGE };
+			ret_points[found++] = (struct wss_curve_point){ .ns = ns, .bytes = pages * PAGE };
 	}
 	return found;
 }

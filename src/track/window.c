@@ -338,8 +338,10 @@ static void add_to_curve(struct wss_window *window, const struct wss_reading *re
 
 	since = now_ns > window->facts.start_ns ? now_ns - window->facts.start_ns : 0;
 	previous = curve->n_curve ? curve->curve[curve->n_curve - 1].ns : 0;
-	if (last || (double)since >= (double)previous * (1 + (POLL_FACTOR - 1) * 0.9))
-		wss_sample_curve_add(curve, since, reading->wss_bytes);
+	if (!last && (double)since < (double)previous * (1 + (POLL_FACTOR - 1) * 0.9))
+		return;
+	wss_sample_curve_add(curve, since, reading->wss_bytes);
+	wss_sample_curve_bound(curve, reading->low_bytes, reading->high_bytes);
 }
 
 /* Looked at with every poll: a stop and a continue between two of them stay unseen. */

@@ -26,23 +26,39 @@ void wss_grid_init(struct wss_grid *grid, uint64_t from_ns, uint64_t to_ns)
 	grid->points[steps].ns = to_ns;
 }
 
+/* Which points ns lies between, and how far from the first to the second; false: it is outside. */
+static bool find_place(const struct wss_curve_point *curve, size_t n, uint64_t ns,
+		       const struct wss_curve_point **ret_a, const struct wss_curve_point **ret_b,
+		       double *ret_part)
+{
+	size_t i = 0;
+
+	while (i < n && curve[i].ns < ns)
+		i++;
+	if (i == n || (i == 0 && curve[i].ns != ns))
+		return false;
+	*ret_a = curve[i].ns == ns ? &curve[i] : &curve[i - 1];
+	*ret_b = &curve[i];
+	*ret_part = *ret_a == *ret_b ? 0
+				     : (double)(ns - (*ret_a)->ns) /
+					       (double)((*ret_b)->ns - (*ret_a)->ns);
+	return true;
+}
+
+static double between(uint64_t a, uint64_t b, double part)
+{
+	return (double)a + part * ((double)b - (double)a);
+}
+
 bool wss_curve_at(const struct wss_curve_point *curve, size_t n, uint64_t ns, double *ret_bytes)
 {
-	for (size_t i = 0; i < n; i++) {
-		double part;
+	const struct wss_curve_point *a, *b;
+	double part;
 
-		if (curve[i].ns < ns)
-			continue;
-		if (curve[i].ns == ns || i == 0) {
-			*ret_bytes = (double)curve[i].bytes;
-			return curve[i].ns == ns;
-		}
-		part = (double)(ns - curve[i - 1].ns) / (double)(curve[i].ns - curve[i - 1].ns);
-		*ret_bytes = (double)curve[i - 1].bytes +
-			     part * ((double)curve[i].bytes - (double)curve[i - 1].bytes);
-		return true;
-	}
-	return false;
+	if (!find_place(curve, n, ns, &a, &b, &part))
+		return false;
+	*ret_bytes = between(a->bytes, b->bytes, part);
+	return true;
 }
 
 /* Fastest growth between two points, bytes a ns; the first point counts from 0. */
@@ -106,6 +122,37 @@ static void add_high(struct wss_grid_point *point, const struct wss_curve_point 
 		point->high_bytes = wss_amount_of(high);
 }
 
+static uint64_t low_of(const struct wss_curve_point *point)
+{
+	return point->high_bytes ? point->low_bytes : point->bytes;
+}
+
+static uint64_t high_of(const struct wss_curve_point *point)
+{
+	return point->high_bytes ? point->high_bytes : point->bytes;
+}
+
+/* A window in which the figure is exact bounds nothing by itself, but counts among others. */
+static void add_bounds(struct wss_grid_point *point, const struct wss_curve_point *curve, size_t n)
+{
+	const struct wss_curve_point *a, *b;
+	uint64_t low, high;
+	double part;
+
+	if (!find_place(curve, n, point->ns, &a, &b, &part))
+		return;
+	low = wss_u64_from_double(between(low_of(a), low_of(b), part));
+	high = wss_u64_from_double(between(high_of(a), high_of(b), part) + 0.5);
+	if (low + 1 < high || point->bound_high_bytes.known) {
+		low = low < point->min_bytes ? low : point->min_bytes;
+		high = high > point->max_bytes ? high : point->max_bytes;
+		if (!point->bound_high_bytes.known || low < point->bound_low_bytes.value)
+			point->bound_low_bytes = wss_amount_of(low);
+		if (!point->bound_high_bytes.known || high > point->bound_high_bytes.value)
+			point->bound_high_bytes = wss_amount_of(high);
+	}
+}
+
 static void add_point(struct wss_grid_point *point, const struct wss_curve_point *curve, size_t n,
 		      double fastest)
 {
@@ -120,6 +167,7 @@ static void add_point(struct wss_grid_point *point, const struct wss_curve_point
 	if (!point->n || rounded > point->max_bytes)
 		point->max_bytes = rounded;
 	point->mean_bytes += (bytes - point->mean_bytes) / ++point->n;
+	add_bounds(point, curve, n);
 	if (point->ns < WSS_FAULT_BOUND_NS)
 		add_high(point, curve, n, fastest);
 }

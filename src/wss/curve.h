@@ -27,6 +27,11 @@ struct wss_grid_point {
 	 * WSS_FAULT_BOUND_NS where every window's curve goes on for long enough to tell.
 	 */
 	struct wss_amount high_bytes;
+	/*
+	 * From the smallest low bound of the windows to the largest high one, where the method only
+	 * bounds what was touched by now; max_bytes lies between them.
+	 */
+	struct wss_amount bound_low_bytes, bound_high_bytes;
 };
 
 struct wss_grid {

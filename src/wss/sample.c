@@ -95,7 +95,15 @@ void wss_sample_curve_add(struct wss_sample *sample, uint64_t ns, uint64_t bytes
 {
 	size_t i = sample->n_curve < WSS_CURVE_MAX ? sample->n_curve++ : WSS_CURVE_MAX - 1;
 
-	sample->curve[i] = (struct wss_curve_point){ ns, bytes };
+	sample->curve[i] = (struct wss_curve_point){ .ns = ns, .bytes = bytes };
+}
+
+void wss_sample_curve_bound(struct wss_sample *sample, uint64_t low_bytes, uint64_t high_bytes)
+{
+	struct wss_curve_point *newest = &sample->curve[sample->n_curve - 1];
+
+	newest->low_bytes = low_bytes < high_bytes ? low_bytes : 0;
+	newest->high_bytes = low_bytes < high_bytes ? high_bytes : 0;
 }
 
 bool wss_sample_share(const struct wss_sample *sample, double *ret_share)

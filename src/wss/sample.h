@@ -40,6 +40,8 @@ enum wss_bound wss_bound_of(uint64_t value, struct wss_amount low, struct wss_am
 struct wss_curve_point {
 	uint64_t ns;
 	uint64_t bytes;
+	/* Where the method only bounds it; both 0 where bytes is the figure itself. */
+	uint64_t low_bytes, high_bytes;
 };
 
 #define WSS_CURVE_MAX 96
@@ -133,6 +135,9 @@ void wss_sample_fail(struct wss_sample *sample, const struct wss_error *err);
  * the last one, so that the end of the window is always there.
  */
 void wss_sample_curve_add(struct wss_sample *sample, uint64_t ns, uint64_t bytes);
+
+/* The newest point of the curve is only known to lie from low to high; equal: it is exact. */
+void wss_sample_curve_bound(struct wss_sample *sample, uint64_t low_bytes, uint64_t high_bytes);
 
 /* Working set as a share of the balloon, 0..1 and above; absent when either is. */
 bool wss_sample_share(const struct wss_sample *sample, double *ret_share);

@@ -25,8 +25,8 @@ static void add_window(struct wss_grid *grid, double full_bytes, double seconds,
 		double ns = 0.5 * MS * pow(to_ms * 2.2, (double)i / (POINTS - 1));
 		double part = 1 - exp(-ns / 1e9 / seconds);
 
-		curve[i] = (struct wss_curve_point){ (uint64_t)ns,
-						     (uint64_t)(full_bytes * part) + 40960 };
+		curve[i] = (struct wss_curve_point){ .ns = (uint64_t)ns,
+						     .bytes = (uint64_t)(full_bytes * part) + 40960 };
 	}
 	wss_grid_add(grid, curve, POINTS, 2);
 }

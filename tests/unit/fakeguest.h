@@ -43,6 +43,7 @@ struct fake {
 
 	/* What the method does, and what it was asked to. */
 	uint64_t predict_ns, begin_ns, poll_ns, wss_bytes;
+	uint64_t unsure_bytes; /* by which the high bound is above wss_bytes */
 	enum wss_error_code begin_fails, poll_fails;
 	unsigned opens, begins, polls, rests, closes;
 	char state_in_begin, state_in_poll; /* of the child */
@@ -433,7 +434,7 @@ static inline int null_poll(struct wss_tracker *tracker, struct wss_reading *ret
 		.span = { start_ns, wss_clock_now_ns() },
 		.wss_bytes = fake->wss_bytes + null->bytes,
 		.low_bytes = fake->wss_bytes + null->bytes,
-		.high_bytes = fake->wss_bytes + null->bytes,
+		.high_bytes = fake->wss_bytes + null->bytes + fake->unsure_bytes,
 		.granularity_bytes = FAKE_PAGE,
 	};
 	if (fake->is_idle)

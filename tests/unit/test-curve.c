@@ -35,7 +35,9 @@ static void test_grid(void **unused)
 
 static void test_interpolation(void **unused)
 {
-	static const struct wss_curve_point curve[] = { { 10, 100 }, { 20, 200 }, { 40, 200 } };
+	static const struct wss_curve_point curve[] = { { .ns = 10, .bytes = 100 },
+						       { .ns = 20, .bytes = 200 },
+						       { .ns = 40, .bytes = 200 } };
 	double bytes;
 
 	(void)unused;
@@ -88,8 +90,10 @@ static void test_no_knee(void **unused)
 	(void)unused;
 	/* Still growing at the end. */
 	for (size_t i = 0; i < 40; i++)
-		curve[i] = (struct wss_curve_point){ (uint64_t)(1e6 * pow(10, (double)i / 8)),
-						     (uint64_t)(4096 * pow(10, (double)i / 8)) };
+		curve[i] = (struct wss_curve_point){
+			.ns = (uint64_t)(1e6 * pow(10, (double)i / 8)),
+			.bytes = (uint64_t)(4096 * pow(10, (double)i / 8))
+		};
 	wss_grid_init(&grid, MS, 40000 * MS);
 	wss_grid_add(&grid, curve, 40, 1);
 	wss_grid_find_knee(&grid);
@@ -132,7 +136,7 @@ static void test_no_fault_bound(void **unused)
 
 	(void)unused;
 	for (size_t i = 0; i < 10; i++)
-		curve[i] = (struct wss_curve_point){ (i + 1) * 10 * MS, (i + 1) * 4096 };
+		curve[i] = (struct wss_curve_point){ .ns = (i + 1) * 10 * MS, .bytes = (i + 1) * 4096 };
 	wss_grid_init(&grid, 10 * MS, 90 * MS);
 	wss_grid_add(&grid, curve, 10, 1);
 	for (size_t i = 0; i < grid.n; i++)
@@ -170,7 +174,7 @@ static void test_fault_bound_holds(void **unused)
 	(void)unused;
 	while (n < 64 && ns < 1000 * MS) {
 		for (; n < 64 && ns >= next_ns; next_ns += next_ns / 7)
-			curve[n++] = (struct wss_curve_point){ next_ns, pages * 4096 };
+			curve[n++] = (struct wss_curve_point){ .ns = next_ns, .bytes = pages * 4096 };
 		seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
 		ns += THINK_NS;
 		if (touched[seed >> 50])
@@ -194,7 +198,8 @@ static void test_fault_bound_holds(void **unused)
 
 static void test_late_start(void **unused)
 {
-	struct wss_curve_point curve[] = { { 20 * MS, 4096 }, { 40 * MS, 8192 } };
+	struct wss_curve_point curve[] = { { .ns = 20 * MS, .bytes = 4096 },
+					     { .ns = 40 * MS, .bytes = 8192 } };
 	struct wss_grid grid;
 
 	(void)unused;
@@ -206,6 +211,46 @@ static void test_late_start(void **unused)
 	assert_int_equal(grid.points[grid.n - 1].n, 0);
 }
 
+/* Where a method gives bounds they are kept, from the lowest to the highest of the windows. */
+static void test_bounds(void **unused)
+{
+	const struct wss_curve_point exact[] = { { .ns = MS, .bytes = 100 },
+						 { .ns = 1000 * MS, .bytes = 400 } };
+	const struct wss_curve_point bounded[] = {
+		{ .ns = MS, .bytes = 500, .low_bytes = 50, .high_bytes = 600 },
+		{ .ns = 1000 * MS, .bytes = 700, .low_bytes = 80, .high_bytes = 900 },
+	};
+	struct wss_grid grid;
+	const struct wss_grid_point *first = &grid.points[0], *last;
+
+	(void)unused;
+	wss_grid_init(&grid, MS, 1000 * MS);
+	last = &grid.points[grid.n - 1];
+	wss_grid_add(&grid, exact, 2, 0);
+	assert_false(first->bound_low_bytes.known);
+	assert_false(last->bound_high_bytes.known);
+	wss_grid_add(&grid, bounded, 2, 0);
+	assert_int_equal(first->bound_low_bytes.value, 50);
+	assert_int_equal(first->bound_high_bytes.value, 600);
+	assert_int_equal(last->bound_low_bytes.value, 80);
+	assert_int_equal(last->bound_high_bytes.value, 900);
+	wss_grid_add(&grid, exact, 2, 0);
+	assert_int_equal(last->bound_low_bytes.value, 80);
+	/* A window that is exact, and below the bounds of the others. */
+	wss_grid_init(&grid, MS, 1000 * MS);
+	wss_grid_add(&grid, bounded, 2, 0);
+	wss_grid_add(&grid, (struct wss_curve_point[]){ { .ns = MS, .bytes = 10 },
+							{ .ns = 1000 * MS, .bytes = 20 } }, 2, 0);
+	assert_int_equal(first->bound_low_bytes.value, 10);
+	assert_int_equal(last->bound_low_bytes.value, 20);
+	assert_int_equal(last->bound_high_bytes.value, 900);
+	/* Between two points they are interpolated as the figure is. */
+	assert_in_range(grid.points[grid.n / 2].bound_high_bytes.value, 601, 899);
+	for (size_t i = 0; i < grid.n; i++)
+		assert_true(grid.points[i].bound_low_bytes.value <= grid.points[i].min_bytes &&
+			    grid.points[i].bound_high_bytes.value >= grid.points[i].max_bytes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -213,6 +258,7 @@ int main(void)
 		cmocka_unit_test(test_spread_and_knee), cmocka_unit_test(test_no_knee),
 		cmocka_unit_test(test_fault_bound), cmocka_unit_test(test_late_start),
 		cmocka_unit_test(test_no_fault_bound), cmocka_unit_test(test_fault_bound_holds),
+		cmocka_unit_test(test_bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -190,9 +190,14 @@ static void test_curve(void **unused)
 		assert_true(sample.curve[i].bytes >= sample.curve[i - 1].bytes);
 	}
 	assert_int_equal(sample.curve[sample.n_curve - 1].bytes, sample.wss_bytes.value);
-	/* The next window has a curve of its own. */
+	assert_int_equal(sample.curve[0].high_bytes, 0);
+	/* The next window has a curve of its own; what is only bounded is known to be. */
 	begin(window);
-	assert_int_equal(read_sample(window).n_curve, 1);
+	fake->unsure_bytes = 5 * WSS_MIB;
+	sample = read_sample(window);
+	assert_int_equal(sample.n_curve, 1);
+	assert_int_equal(sample.curve[0].low_bytes, sample.low_bytes.value);
+	assert_int_equal(sample.curve[0].high_bytes, sample.wss_bytes.value + 5 * WSS_MIB);
 	wss_window_close(window);
 }
 
