@@ -10,6 +10,7 @@
 #include "out/range-report.h"
 #include "out/refset-chart.h"
 #include "wss/heat.h"
+#include "wss/marks.h"
 
 static const struct wss_report_layout *const layouts[] = { &wss_heat_layout,
 							   &wss_heat_summary_layout, NULL };
@@ -58,36 +59,63 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct heatmap_opti
 
 struct picture {
 	const struct wss_recording *recording;
-	const struct wss_heatmap *map;
+	struct wss_heatmap *map;
+	struct wss_marks marks;
 };
+
+static int add_change(void *opaque, enum wss_change change, struct wss_run run,
+		      struct wss_error *err)
+{
+	struct picture *picture = opaque;
+
+	return wss_heatmap_change(picture->map, change, run, err);
+}
+
+static int add_interval(void *opaque, const struct wss_interval *interval,
+			const struct wss_recording_sets *sets, struct wss_error *err)
+{
+	struct picture *picture = opaque;
+
+	return wss_heatmap_end(picture->map, interval, sets, err);
+}
+
+static int add_mark(void *opaque, uint64_t time_ns, const char *text, struct wss_error *err)
+{
+	struct picture *picture = opaque;
+
+	return wss_marks_add(&picture->marks, time_ns, text, err);
+}
 
 static void draw(FILE *f, const void *opaque)
 {
 	const struct picture *picture = opaque;
 
-	wss_heatmap_plot(f, picture->recording, picture->map);
+	wss_heatmap_plot(f, picture->recording, picture->map, &picture->marks);
 }
 
 static int plot(const struct heatmap_options *options, struct wss_recfile *file,
 		struct wss_error *err)
 {
 	static const struct wss_recfile_visitor visitor = {
-		.change = wss_heatmap_change,
-		.end = wss_heatmap_end,
+		.change = add_change,
+		.end = add_interval,
+		.mark = add_mark,
 	};
 	const struct wss_recfile_state *state = wss_recfile_state(file);
 	struct picture picture = { .recording = wss_recfile_recording(file) };
-	struct wss_heatmap *map;
 	int r;
 
-	if (wss_heatmap_new(picture.recording, state->end_ns, &map, err) < 0)
+	if (wss_heatmap_new(picture.recording, state->end_ns, &picture.map, err) < 0)
 		return -1;
-	picture.map = map;
-	r = wss_recfile_replay(file, &visitor, map, err);
-	wss_heatmap_finish(map);
+	picture.marks.budget = wss_recfile_budget(file);
+	r = wss_recfile_replay(file, &visitor, &picture, err);
+	wss_heatmap_finish(picture.map);
+	if (r == 0)
+		r = wss_marks_sort(&picture.marks, err);
 	if (r == 0)
 		r = wss_plot_write(options->files.plot, draw, &picture, err);
-	wss_heatmap_free(map);
+	wss_heatmap_free(picture.map);
+	wss_marks_free(&picture.marks);
 	return r;
 }
 

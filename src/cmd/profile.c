@@ -214,6 +214,19 @@ static struct wss_value get_high(const void *row)
 				WSS_KIND_BYTES);
 }
 
+/* The method's bounds; where there are none the mean is known as well as it can be. */
+static struct wss_value get_bound_low(const void *row)
+{
+	return wss_value_amount(((const struct point_row *)row)->point->bound_low_bytes,
+				WSS_KIND_BYTES);
+}
+
+static struct wss_value get_bound_high(const void *row)
+{
+	return wss_value_amount(((const struct point_row *)row)->point->bound_high_bytes,
+				WSS_KIND_BYTES);
+}
+
 static struct wss_value get_windows(const void *row)
 {
 	return wss_value_number(((const struct point_row *)row)->point->n, WSS_KIND_COUNT);
@@ -250,6 +263,11 @@ static const struct wss_column columns[] = {
 	{ "knee", NULL, "KNEE", -4, get_knee, "Whether growth stops here", false },
 	{ "degraded_windows", NULL, "DEGRADED", 8, get_degraded,
 	  "Degraded windows of the guest, a count", false },
+	{ "low_bytes", NULL, "WSS-LOW", 8, get_bound_low,
+	  "The lowest lower bound of the windows, where the method only bounds the set, in bytes",
+	  false },
+	{ "high_bytes", NULL, "WSS-HIGH", 8, get_bound_high,
+	  "The highest upper bound of them, in bytes", false },
 };
 
 static const struct wss_report_layout layout = {
@@ -259,7 +277,7 @@ static const struct wss_report_layout layout = {
 	.n_columns = sizeof(columns) / sizeof(columns[0]),
 	.shown = "domain,seconds,mean_bytes,min_bytes,max_bytes,windows,knee",
 	.wide = "domain,method,granularity_bytes,seconds,mean_bytes,min_bytes,max_bytes,"
-		"fault_high_bytes,windows,degraded_windows,knee",
+		"fault_high_bytes,low_bytes,high_bytes,windows,degraded_windows,knee",
 };
 
 static const struct wss_report_layout *const layouts[] = { &layout, NULL };
@@ -300,6 +318,7 @@ static int print(struct profile_run *run, struct wss_error *err)
 
 /* What is drawn into one chart. */
 struct chart {
+	struct wss_chart_source source;
 	const struct wss_growth *guests;
 	size_t n;
 };
@@ -308,19 +327,37 @@ static void draw(FILE *f, const void *opaque)
 {
 	const struct chart *chart = opaque;
 
-	wss_growth_plot(f, chart->guests, chart->n);
+	wss_growth_plot(f, &chart->source, chart->guests, chart->n);
+}
+
+/* The time is that of the first guest's last window; others may have taken more or fewer. */
+static void describe_source(const struct profile_run *run, const struct guest_profile *profile,
+			    struct wss_chart_source *source, char *extra, size_t size)
+{
+	if (source->host)
+		return;
+	source->host = run->guests->host.name;
+	source->start = profile->last.wall;
+	source->length_ns = profile->last.requested_window_ns;
+	if (profile->windows > 1)
+		snprintf(extra, size, "mean of %u windows", profile->windows);
+	source->extra = extra;
 }
 
 static int plot(struct profile_run *run, struct wss_error *err)
 {
 	wss_auto_free struct wss_growth *list = calloc(run->guests->n + 1, sizeof(*list));
-	struct chart chart = { list, 0 };
+	struct chart chart = { .guests = list };
+	char extra[48] = "";
 
 	if (!list)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	for (size_t i = 0; i < run->guests->n; i++)
-		if (run->profiles[i].windows)
-			list[chart.n++] = growth_of(&run->profiles[i]);
+	for (size_t i = 0; i < run->guests->n; i++) {
+		if (!run->profiles[i].windows)
+			continue;
+		list[chart.n++] = growth_of(&run->profiles[i]);
+		describe_source(run, &run->profiles[i], &chart.source, extra, sizeof(extra));
+	}
 	return chart.n ? wss_plot_write(run->options->plot, draw, &chart, err) : 0;
 }
 

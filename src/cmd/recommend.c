@@ -37,7 +37,8 @@ struct recommend {
 	struct recommend_host host;
 	struct wss_fit fit;
 	size_t n_curves;
-	struct wss_missrate_guest *curves; /* for the picture, their names malloc'ed */
+	struct wss_missrate_guest *curves; /* for the picture, their texts malloc'ed */
+	char *host_name; /* malloc'ed, for the picture; NULL where it is not known */
 };
 
 enum {
@@ -113,7 +114,7 @@ static int keep_curve(struct recommend *run, const struct recommend_row *row,
 		      const struct wss_missrate *missrate)
 {
 	struct wss_missrate_guest *curves;
-	char *name;
+	char *name, *method;
 
 	if (!run->options->plot)
 		return 0;
@@ -122,10 +123,20 @@ static int keep_curve(struct recommend *run, const struct recommend_row *row,
 		return -1;
 	run->curves = curves;
 	name = strdup(row->domain);
-	if (!name)
+	method = strdup(row->series.method);
+	if (!name || !method) {
+		free(name);
+		free(method);
 		return -1;
+	}
 	curves[run->n_curves++] = (struct wss_missrate_guest){
 		.domain = name,
+		.method = method,
+		.granularity_bytes = row->series.granularity_bytes,
+		.window_ns = row->series.window_ns,
+		.windows = row->series.summary.samples,
+		.first = row->series.summary.first,
+		.last = row->series.summary.last,
 		.missrate = *missrate,
 		.recommended_bytes = row->sizing.recommended_bytes,
 	};
@@ -324,9 +335,13 @@ static int recommend_all(struct recommend *run, struct wss_error *err)
 static void draw(FILE *f, const void *opaque)
 {
 	const struct recommend *run = opaque;
+	const struct wss_missrate_question question = {
+		.fault_ns = run->options->sizing.fault_ns,
+		.target = run->options->sizing.target_loss,
+		.what_if_bytes = run->options->what_if,
+	};
 
-	wss_missrate_plot(f, run->curves, run->n_curves, run->options->sizing.fault_ns,
-			  run->options->sizing.target_loss);
+	wss_missrate_plot(f, run->host_name, run->curves, run->n_curves, &question);
 }
 
 static int recommend(struct recommend *run, struct wss_error *err)
@@ -339,18 +354,23 @@ static int recommend(struct recommend *run, struct wss_error *err)
 		recommend_named(run);
 	else
 		r = recommend_all(run, err);
-	if (r == 0 && run->options->plot && run->n_curves)
+	if (r == 0 && run->options->plot && run->n_curves) {
+		run->host_name = wss_conn_hostname(run->conn);
 		r = wss_plot_write(run->options->plot, draw, run, err);
-	else if (r == 0 && run->options->plot)
+	} else if (r == 0 && run->options->plot) {
 		wss_warn("--plot: no guest has a growth curve of 4 KiB pages in the history");
+	}
 	return r;
 }
 
 static void clean_up(struct recommend *run)
 {
-	for (size_t i = 0; i < run->n_curves; i++)
+	for (size_t i = 0; i < run->n_curves; i++) {
 		free((char *)run->curves[i].domain);
+		free((char *)run->curves[i].method);
+	}
 	free(run->curves);
+	free(run->host_name);
 	wss_history_close(run->history);
 	wss_conn_close(run->conn);
 }

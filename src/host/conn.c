@@ -260,6 +260,11 @@ const char *wss_conn_uri(const struct wss_conn *conn)
 	return conn->uri_text;
 }
 
+char *wss_conn_hostname(struct wss_conn *conn)
+{
+	return virConnectGetHostname(conn->vir);
+}
+
 const char *wss_conn_libvirt_version(void)
 {
 	static char text[32];

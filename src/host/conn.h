@@ -118,6 +118,9 @@ struct wss_amount wss_conn_assigned(struct wss_conn *conn, const char *uuid);
 /* The connection's own name for itself, whatever it was opened by. The connection's. */
 const char *wss_conn_uri(const struct wss_conn *conn);
 
+/* The name of the host, as libvirt there gives it; malloc'ed, NULL where it does not say. */
+char *wss_conn_hostname(struct wss_conn *conn);
+
 /* Version of the libvirt library in use, "9.0.0". */
 const char *wss_conn_libvirt_version(void);
 

@@ -2,15 +2,66 @@
 #include "out/axis.h"
 
 #include <math.h>
-#include <stdio.h>
+#include <string.h>
 
+#include "base/number.h"
+#include "base/units.h"
 #include "out/svg.h"
+
+/* Labels are at least that far apart. */
+#define APART_ACROSS 8.0
+#define APART_DOWN 18.0
+#define TIME_TICKS 8
+#define SIZE_TICKS 6
+#define TICK 5.0
+
+static double label_width(const struct wss_tick *tick)
+{
+	return wss_svg_text_width(tick->text, WSS_SVG_FONT);
+}
+
+static bool is_room(const struct wss_ticks *ticks, const struct wss_tick *added)
+{
+	for (size_t i = 0; i < ticks->n; i++) {
+		const struct wss_tick *tick = &ticks->list[i];
+		double apart =
+			ticks->vertical
+				? APART_DOWN
+				: APART_ACROSS + (label_width(tick) + label_width(added)) / 2;
+
+		if (fabs(tick->at - added->at) < apart)
+			return false;
+	}
+	return ticks->n < WSS_TICKS_MAX;
+}
+
+void wss_ticks_add(struct wss_ticks *ticks, double at, const char *text)
+{
+	struct wss_tick added = { .at = at };
+
+	snprintf(added.text, sizeof(added.text), "%s", text);
+	if (is_room(ticks, &added))
+		ticks->list[ticks->n++] = added;
+}
+
+void wss_axis_trim(char *text)
+{
+	size_t digits = strspn(text, "0123456789."), kept = digits;
+
+	if (!memchr(text, '.', digits))
+		return;
+	while (text[kept - 1] == '0')
+		kept--;
+	if (text[kept - 1] == '.')
+		kept--;
+	memmove(text + kept, text + digits, strlen(text + digits) + 1);
+}
 
 double wss_axis_time_step(double length_ns, unsigned ticks)
 {
 	static const double round_seconds[] = {
-		1,    2,     5,	    10,	   20,	  30,	  60,	  120,	   300,
-		600,  1200,  1800,  3600,  7200,  14400,  21600,  43200,
+		1,   2,	   5,	 10,   20,   30,    60,	   120,	  300,
+		600, 1200, 1800, 3600, 7200, 14400, 21600, 43200,
 	};
 	double least = length_ns / ticks;
 
@@ -24,45 +75,103 @@ double wss_axis_time_step(double length_ns, unsigned ticks)
 	return ceil(least / 86400e9) * 86400e9;
 }
 
-void wss_axis_time_label(double ns, double step_ns, char *ret_text, size_t size)
+void wss_axis_time_label(double ns, double step_ns, double end_ns, char *ret_text, size_t size)
 {
-	if (step_ns < 1e6)
-		snprintf(ret_text, size, "%g us", ns / 1e3);
-	else if (step_ns < 1e9)
-		snprintf(ret_text, size, "%g ms", ns / 1e6);
-	else if (step_ns < 60e9)
-		snprintf(ret_text, size, "%g s", ns / 1e9);
-	else if (step_ns < 3600e9)
-		snprintf(ret_text, size, "%g min", ns / 60e9);
-	else
-		snprintf(ret_text, size, "%g h", ns / 3600e9);
+	static const struct {
+		double ns;
+		const char *name;
+	} units[] = {
+		{ 3600e9, "h" }, { 60e9, "min" }, { 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" }
+	};
+	size_t i = 0;
+
+	/* Hours and minutes have no decimals, so that only whole ones are a unit for steps. */
+	while (i < 4 && (i < 2 ? step_ns : end_ns) < units[i].ns)
+		i++;
+	/* Ends are no multiples of the step: a tenth of it is told apart. */
+	snprintf(ret_text, size, "%.*f %s",
+		 (int)fmax(0, ceil(-log10(step_ns / units[i].ns / 10) - 1e-9)),
+		 ns / units[i].ns, units[i].name);
+	wss_axis_trim(ret_text);
 }
 
-uint64_t wss_axis_size_step(uint64_t bytes, unsigned ticks)
+static void time_tick(struct wss_ticks *ticks, const struct wss_axis_box *box, double ns,
+		      double step_ns, double from_ns, double to_ns)
 {
-	uint64_t step = 4096;
-
-	while (step < 1ULL << 62 && bytes / step > ticks)
-		step *= 2;
-	return step;
-}
-
-void wss_axis_draw_time(FILE *f, const struct wss_axis_box *box, double end_ns)
-{
-	double step = wss_axis_time_step(end_ns, 8);
 	char text[16];
 
-	for (double t = 0; t <= end_ns * 1.0001; t += step) {
-		double x = box->left + (box->right - box->left) * t / end_ns;
+	wss_axis_time_label(ns, step_ns, to_ns, text, sizeof(text));
+	wss_ticks_add(ticks,
+		      box->left +
+			      (box->right - box->left) * (ns - from_ns) / (to_ns - from_ns),
+		      text);
+}
 
-		wss_svg_line(f, x, box->bottom, x, box->bottom + 5, "axis");
-		wss_axis_time_label(t, step, text, sizeof(text));
-		/* The label of a tick at the very end must not leave the picture. */
-		wss_svg_text(f, x, box->bottom + 25,
-			     x + 4 > box->right ? WSS_ANCHOR_END : WSS_ANCHOR_MIDDLE, "tick", text);
+void wss_ticks_time(struct wss_ticks *ticks, const struct wss_axis_box *box, double from_ns,
+		    double to_ns)
+{
+	double step = wss_axis_time_step(to_ns - from_ns, TIME_TICKS);
+
+	/* The ends first: round times give way to them. */
+	time_tick(ticks, box, from_ns, step, from_ns, to_ns);
+	time_tick(ticks, box, to_ns, step, from_ns, to_ns);
+	for (double ns = ceil(from_ns / step) * step; ns < to_ns; ns += step)
+		time_tick(ticks, box, ns, step, from_ns, to_ns);
+}
+
+uint64_t wss_ticks_size(struct wss_ticks *ticks, const struct wss_axis_box *box,
+			uint64_t bytes)
+{
+	double from = ticks->vertical ? box->bottom : box->left;
+	double to = ticks->vertical ? box->top : box->right;
+	uint64_t step = 4096, n;
+	char text[16];
+
+	/* A quarter of a power of two is still a round number of three digits. */
+	while (step < 1ULL << 62 && bytes / step >= SIZE_TICKS)
+		step *= 2;
+	n = bytes / step + (bytes % step || !bytes);
+	for (uint64_t i = 0; i <= n; i++) {
+		wss_size_format(wss_u64_mul(i, step), text, sizeof(text));
+		wss_axis_trim(text);
+		wss_ticks_add(ticks, from + (to - from) * (double)i / (double)n, text);
+	}
+	return wss_u64_mul(n, step);
+}
+
+static void draw_across(FILE *f, const struct wss_axis_box *box, const struct wss_ticks *ticks,
+			const char *label, bool grid)
+{
+	for (size_t i = 0; i < ticks->n; i++) {
+		double x = ticks->list[i].at;
+
+		wss_svg_line(f, x, grid ? box->top : box->bottom, x,
+			     grid ? box->bottom : box->bottom + TICK, grid ? "grid" : "axis");
+		wss_svg_text(f, x, box->bottom + 23, WSS_ANCHOR_MIDDLE, "tick",
+			     ticks->list[i].text);
 	}
 	wss_svg_line(f, box->left, box->bottom, box->right, box->bottom, "axis");
+	wss_svg_text(f, (box->left + box->right) / 2, box->bottom + 48, WSS_ANCHOR_MIDDLE,
+		     "label", label);
+}
+
+static void draw_down(FILE *f, const struct wss_axis_box *box, const struct wss_ticks *ticks,
+		      const char *label, bool grid)
+{
+	for (size_t i = 0; i < ticks->n; i++) {
+		double y = ticks->list[i].at;
+
+		wss_svg_line(f, grid ? box->left : box->left - TICK, y,
+			     grid ? box->right : box->left, y, grid ? "grid" : "axis");
+		wss_svg_text(f, box->left - 9, y + 5, WSS_ANCHOR_END, "tick",
+			     ticks->list[i].text);
+	}
 	wss_svg_line(f, box->left, box->top, box->left, box->bottom, "axis");
-	wss_svg_text(f, (box->left + box->right) / 2, box->bottom + 48, WSS_ANCHOR_MIDDLE, "label",
-		     "time since the recording began");
+	wss_svg_text_upright(f, 20, (box->top + box->bottom) / 2, "label", label);
+}
+
+void wss_axis_draw(FILE *f, const struct wss_axis_box *box, const struct wss_ticks *ticks,
+		   const char *label, bool grid)
+{
+	(ticks->vertical ? draw_down : draw_across)(f, box, ticks, label, grid);
 }

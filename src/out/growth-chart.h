@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "out/chart.h"
 #include "wss/curve.h"
 #include "wss/sample.h"
 
@@ -25,13 +26,15 @@ struct wss_growth {
 /*
  * An SVG with logarithmic axes: time, and size. RSS is a dashed line, balloon a dotted
  * one; of several guests each in its colour. The knee is a dot, the spread of several
- * windows a band. The stream is the caller's, who checks it for errors.
+ * windows a band; what is only bounded is a paler band between the bounds, and its curve dashed.
+ * The stream is the caller's, who checks it for errors.
  */
-void wss_growth_plot(FILE *f, const struct wss_growth *guests, size_t n);
+void wss_growth_plot(FILE *f, const struct wss_chart_source *source,
+		     const struct wss_growth *guests, size_t n);
 
 /*
  * The curve of one guest as lines of text, its bars at most width columns wide, which
- * is 38 at least.
+ * is 38 at least. What is only bounded has both bounds, and a bar of '-' from one to the other.
  */
 void wss_growth_print(FILE *f, const struct wss_growth *guest, int width);
 

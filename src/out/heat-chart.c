@@ -1,52 +1,53 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "out/refset-chart.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <math.h>
 
-#include "base/error.h"
 #include "base/units.h"
-#include "out/axis.h"
+#include "out/recording-chart.h"
 #include "out/svg.h"
 
-#define WIDTH 960.0
 #define LEFT 104.0
-#define RIGHT 24.0
-#define TOP 110.0
+#define RIGHT 40.0
+/* With the names of NUMA nodes and memory devices there. */
+#define RIGHT_WITH_REGIONS 150.0
 #define CELLS_HEIGHT 480.0
-#define BELOW 66.0
-/* Labels of the address axis are at least so far apart. */
+/* Round addresses are at least that far apart. */
 #define LABEL_DISTANCE 20.0
 /* More holes than that are drawn without words. */
 #define HOLES_NAMED 8
 #define HOLE_HEIGHT 22.0
 #define HOLE_HEIGHT_SMALL 4.0
+/* A cell goes on a little below its neighbours, so that no background shines through. */
+#define OVERLAP 0.6
+/* Of a name beside the map, and of its line. */
+#define NAME_HEIGHT 15.0
+#define NAME_X 12.0
+#define BRACKET_X 6.0
 
 /* Upper ends of the classes h1 to h7: shares of the pages of a cell. Each is included. */
 static const struct {
 	double share;
 	const char *label;
 } scale[WSS_SVG_SCALE] = {
-	{ 0, "none" },	  { .001, "to 0.1 %" }, { .01, "to 1 %" }, { .05, "to 5 %" },
-	{ .2, "to 20 %" }, { .5, "to 50 %" },	{ .99, "to 99 %" }, { 1, "all" },
+	{ 0, "none" },	{ .001, "up to 0.1 %" }, { .01, "1 %" },  { .05, "5 %" },
+	{ .2, "20 %" }, { .5, "50 %" },		 { .99, "99 %" }, { 1, "all" },
 };
 
 struct frame {
-	double left, right, top, bottom;
+	struct wss_axis_box box;
+	const struct wss_recording *recording;
+	const struct wss_heatmap *map;
 	double row_height, hole_height;
-	size_t holes;
 };
 
-static struct frame fit(const struct wss_heatmap *map)
+static size_t count_holes(const struct wss_heatmap *map)
 {
-	struct frame frame = { .left = LEFT, .right = WIDTH - RIGHT, .top = TOP };
+	size_t n = 0;
 
 	for (size_t i = 0; i < map->n_rows; i++)
-		frame.holes += map->rows[i].hole_before;
-	frame.hole_height = frame.holes > HOLES_NAMED ? HOLE_HEIGHT_SMALL : HOLE_HEIGHT;
-	frame.row_height = CELLS_HEIGHT / (double)map->n_rows;
-	frame.bottom = TOP + CELLS_HEIGHT + frame.hole_height * (double)frame.holes;
-	return frame;
+		n += map->rows[i].hole_before;
+	return n;
 }
 
 static unsigned class_of(double share)
@@ -58,144 +59,275 @@ static unsigned class_of(double share)
 	return i;
 }
 
-static void draw_row(FILE *f, const struct frame *frame, const struct wss_heatmap *map, size_t row,
-		     double y)
+/* -1 for what was not observed. */
+static int cell_class(const struct wss_heatmap *map, size_t row, size_t column)
 {
-	double width = (frame->right - frame->left) / (double)map->n_columns;
+	double share = wss_heatmap_cell(map, row, column);
+
+	return share < 0 ? -1 : (int)class_of(share);
+}
+
+/* Cells from one column to another, which is not included. */
+static void draw_cells(FILE *f, const struct frame *frame, size_t row, double y, size_t from,
+		       size_t to)
+{
+	const struct wss_heatmap *map = frame->map;
+	double width = (frame->box.right - frame->box.left) / (double)map->n_columns;
+	bool last_row = row + 1 == map->n_rows || map->rows[row + 1].hole_before;
+	bool last = to == map->n_columns || cell_class(map, row, to) < 0;
+	int shown = cell_class(map, row, from);
+	char class[8] = "gap";
+
+	if (shown >= 0)
+		snprintf(class, sizeof(class), "h%u", (unsigned)shown);
+	wss_svg_rect(f, frame->box.left + width * (double)from, y,
+		     width * (double)(to - from) + (last || shown < 0 ? 0 : OVERLAP),
+		     frame->row_height + (last_row || shown < 0 ? 0 : OVERLAP), class);
+}
+
+/* Neighbours of one class are one rectangle. */
+static void draw_row(FILE *f, const struct frame *frame, size_t row, double y)
+{
+	const struct wss_heatmap *map = frame->map;
 	size_t from = 0;
 
 	for (size_t c = 1; c <= map->n_columns; c++) {
-		double share = wss_heatmap_cell(map, row, from);
-		bool gap = share < 0;
-		char class[8] = "gap";
-
-		/* Neighbours of one class are one rectangle. */
-		if (c < map->n_columns) {
-			double next = wss_heatmap_cell(map, row, c);
-
-			if ((next < 0) == gap && (gap || class_of(next) == class_of(share)))
-				continue;
-		}
-		if (!gap)
-			snprintf(class, sizeof(class), "h%u", class_of(share));
-		wss_svg_rect(f, frame->left + width * (double)from, y, width * (double)(c - from),
-			     frame->row_height + .4, class);
+		if (c < map->n_columns &&
+		    cell_class(map, row, c) == cell_class(map, row, from))
+			continue;
+		draw_cells(f, frame, row, y, from, c);
 		from = c;
 	}
 }
 
-static void draw_hole(FILE *f, const struct frame *frame, const struct wss_recording *recording,
-		      const struct wss_heatmap *map, size_t row, double y)
+/* Where the memory of a row ends. */
+static uint64_t end_address(const struct frame *frame, size_t row)
 {
-	const struct wss_heatmap_row *before = &map->rows[row - 1];
-	uint64_t end = wss_recording_address(recording, before->first + before->n - 1) +
-		       WSS_PAGE_BYTES;
-	double middle = y + frame->hole_height / 2;
+	const struct wss_heatmap_row *shown = &frame->map->rows[row];
+
+	return wss_recording_address(frame->recording, shown->first + shown->n - 1) +
+	       WSS_PAGE_BYTES;
+}
+
+/* The hole of the address space before a row that begins at y. */
+static void draw_hole(FILE *f, const struct frame *frame, size_t row, double y)
+{
+	double top = y - frame->hole_height, middle = y - frame->hole_height / 2;
+	const struct wss_axis_box *box = &frame->box;
 	char size[16], text[64];
 
 	if (frame->hole_height < HOLE_HEIGHT) {
-		wss_svg_line(f, frame->left, middle, frame->right, middle, "reference");
+		wss_svg_line(f, box->left, middle, box->right, middle, "reference");
 		return;
 	}
-	wss_size_format(map->rows[row].address - end, size, sizeof(size));
-	snprintf(text, sizeof(text), "no memory for %s", size);
-	wss_svg_line(f, frame->left, y + 2, frame->right, y + 2, "reference");
-	wss_svg_line(f, frame->left, y + frame->hole_height - 2, frame->right,
-		     y + frame->hole_height - 2, "reference");
-	wss_svg_text(f, (frame->left + frame->right) / 2, middle + 4, WSS_ANCHOR_MIDDLE, "small",
+	wss_size_format(frame->map->rows[row].address - end_address(frame, row - 1), size,
+			sizeof(size));
+	snprintf(text, sizeof(text), "hole of %s: no memory", size);
+	wss_svg_line(f, box->left, top + 2, box->right, top + 2, "reference");
+	wss_svg_line(f, box->left, y - 2, box->right, y - 2, "reference");
+	wss_svg_text(f, (box->left + box->right) / 2, middle + 4, WSS_ANCHOR_MIDDLE, "small",
 		     text);
 }
 
-static void put_label(FILE *f, const struct frame *frame, uint64_t address, double y, double *last)
+/* The upper edge of a row. */
+static double row_y(const struct frame *frame, size_t row)
+{
+	double y = frame->box.top + frame->row_height * (double)row;
+
+	for (size_t i = 1; i <= row && i < frame->map->n_rows; i++)
+		y += frame->map->rows[i].hole_before ? frame->hole_height : 0;
+	return y;
+}
+
+/* Where the page of an index lies; of one behind the last the lower end. */
+static double page_y(const struct frame *frame, uint64_t index)
+{
+	const struct wss_heatmap *map = frame->map;
+	size_t row = 0;
+
+	while (row + 1 < map->n_rows && map->rows[row + 1].first <= index)
+		row++;
+	return row_y(frame, row) + frame->row_height * (double)(index - map->rows[row].first) /
+					   (double)map->rows[row].n;
+}
+
+static void add_address(struct wss_ticks *ticks, uint64_t address, double y)
 {
 	char text[16];
 
-	if (y - *last < LABEL_DISTANCE)
-		return;
 	wss_size_format(address, text, sizeof(text));
-	wss_svg_line(f, frame->left - 5, y, frame->left, y, "axis");
-	wss_svg_text(f, frame->left - 9, y + 5, WSS_ANCHOR_END, "tick", text);
-	*last = y;
+	wss_ticks_add(ticks, y, text);
 }
 
-/* At the beginning of each stretch, and at each round address, as far as there is room. */
-static void draw_label(FILE *f, const struct frame *frame, const struct wss_heatmap *map,
-		       size_t row, double y, uint64_t step, double *last)
+/* The ends of the memory and of its stretches first, then round addresses where there is room.
+ */
+static void find_addresses(const struct frame *frame, struct wss_ticks *ticks)
 {
-	const struct wss_heatmap_row *shown = &map->rows[row];
-	uint64_t round = (shown->address + step - 1) / step * step;
-
-	if (row == 0 || shown->hole_before)
-		put_label(f, frame, shown->address, y, last);
-	if (round > shown->address && round - shown->address < shown->n << WSS_PAGE_SHIFT)
-		put_label(f, frame, round,
-			  y + frame->row_height * (double)(round - shown->address) /
-				      (double)(map->row_pages << WSS_PAGE_SHIFT),
-			  last);
-	else if (round == shown->address)
-		put_label(f, frame, round, y, last);
-}
-
-static void draw_rows(FILE *f, const struct frame *frame, const struct wss_recording *recording,
-		      const struct wss_heatmap *map)
-{
-	uint64_t row_bytes = map->row_pages << WSS_PAGE_SHIFT;
-	uint64_t step = row_bytes;
-	double y = frame->top, last = -1e9;
+	const struct wss_heatmap *map = frame->map;
+	uint64_t row_bytes = map->row_pages << WSS_PAGE_SHIFT, step = row_bytes;
+	size_t last = map->n_rows - 1;
 
 	while ((double)(step / row_bytes) * frame->row_height < LABEL_DISTANCE)
 		step *= 2;
-	for (size_t row = 0; row < map->n_rows; row++) {
-		if (map->rows[row].hole_before) {
-			draw_hole(f, frame, recording, map, row, y);
-			y += frame->hole_height;
-		}
-		draw_row(f, frame, map, row, y);
-		draw_label(f, frame, map, row, y, step, &last);
-		y += frame->row_height;
+	add_address(ticks, map->rows[0].address, frame->box.top);
+	add_address(ticks, end_address(frame, last), frame->box.bottom);
+	for (size_t row = 1; row <= last; row++)
+		if (map->rows[row].hole_before)
+			add_address(ticks, map->rows[row].address, row_y(frame, row));
+	for (size_t row = 0; row <= last; row++) {
+		uint64_t address = map->rows[row].address;
+		uint64_t round = (address + step - 1) / step * step;
+
+		if (round - address < map->rows[row].n << WSS_PAGE_SHIFT)
+			add_address(ticks, round,
+				    page_y(frame, map->rows[row].first + ((round - address) >>
+									  WSS_PAGE_SHIFT)));
 	}
 }
 
-static void draw_axes(FILE *f, const struct frame *frame, const struct wss_heatmap *map)
+static void draw_axes(FILE *f, const struct frame *frame)
 {
-	char row[16], label[64];
+	struct wss_ticks across = { .vertical = false }, down = { .vertical = true };
+	char size[16], label[64];
 
-	wss_axis_draw_time(f,
-			   &(struct wss_axis_box){ frame->left, frame->right, frame->top, frame->bottom },
-			   (double)map->end_ns);
-	wss_size_format(map->row_pages << WSS_PAGE_SHIFT, row, sizeof(row));
-	snprintf(label, sizeof(label), "guest-physical address, %s a row", row);
-	wss_svg_text_upright(f, 18, (frame->top + frame->bottom) / 2, "label", label);
+	wss_ticks_time(&across, &frame->box, 0, (double)frame->map->end_ns);
+	wss_axis_draw(f, &frame->box, &across, "time since the recording began", false);
+	find_addresses(frame, &down);
+	wss_size_format(frame->map->row_pages << WSS_PAGE_SHIFT, size, sizeof(size));
+	snprintf(label, sizeof(label), "guest-physical address, %s a row", size);
+	wss_axis_draw(f, &frame->box, &down, label, false);
 }
 
-static void draw_legend(FILE *f)
+/* Are there names to tell apart: more nodes than one, or devices? */
+static bool has_names(const struct wss_recording *recording)
 {
-	const double step = 90;
-	double x = LEFT;
+	for (size_t i = 0; i < recording->n_regions; i++)
+		if (recording->regions[i].kind == WSS_REGION_DEVICE ||
+		    recording->regions[i].node != recording->regions[0].node)
+			return true;
+	return false;
+}
 
-	wss_svg_text(f, LEFT, 54, WSS_ANCHOR_START, "legend",
-		     "pages of a cell that are touched in a window, on average:");
-	for (unsigned i = 0; i < WSS_SVG_SCALE; i++, x += step) {
-		char class[8];
+/* Do both belong to one device, or to the RAM of one node? */
+static bool is_same(const struct wss_region *a, const struct wss_region *b)
+{
+	return a->node == b->node && a->kind != WSS_REGION_DEVICE &&
+	       b->kind != WSS_REGION_DEVICE;
+}
 
-		snprintf(class, sizeof(class), "h%u", i);
-		wss_svg_rect(f, x, 66, 14, 14, class);
-		wss_svg_text(f, x + 19, 78, WSS_ANCHOR_START, "legend small", scale[i].label);
+static void region_name(const struct wss_region *region, char *text, size_t size)
+{
+	char node[24] = "";
+
+	if (region->node >= 0)
+		snprintf(node, sizeof(node), "node %d", region->node);
+	if (region->kind != WSS_REGION_DEVICE)
+		snprintf(text, size, "%s", node);
+	else
+		snprintf(text, size, "%s%s%s%s", *region->name ? region->name : "device",
+			 *node ? " (" : "", node, *node ? ")" : "");
+}
+
+static void draw_region(FILE *f, const struct frame *frame, const struct wss_region *region,
+			uint64_t first, uint64_t end, double *last_name)
+{
+	double x = frame->box.right + BRACKET_X, top = page_y(frame, first), bottom, middle;
+	char name[128], text[128];
+
+	/* Of the last page, as what comes behind it may be on the far side of a hole. */
+	bottom = page_y(frame, end - 1);
+	middle = (top + bottom) / 2;
+	region_name(region, name, sizeof(name));
+	if (!*name)
+		return;
+	wss_svg_line(f, x, top + 1, x, fmax(bottom - 1, top + 2), "axis");
+	if (middle - *last_name < NAME_HEIGHT)
+		return;
+	*last_name = middle;
+	wss_chart_fit_name(name, WSS_SVG_FONT_SMALL, WSS_CHART_WIDTH - x - NAME_X, text,
+			   sizeof(text));
+	wss_svg_text(f, x + NAME_X - BRACKET_X, middle + 4, WSS_ANCHOR_START, "small region",
+		     text);
+}
+
+/* Which addresses are which node's or device's, right of the map. */
+static void draw_regions(FILE *f, const struct frame *frame)
+{
+	const struct wss_recording *recording = frame->recording;
+	uint64_t first = 0, end = 0;
+	double last_name = -1e9;
+
+	for (size_t i = 0; i < recording->n_regions; i++) {
+		end += recording->regions[i].length >> WSS_PAGE_SHIFT;
+		if (i + 1 < recording->n_regions &&
+		    is_same(&recording->regions[i], &recording->regions[i + 1]))
+			continue;
+		draw_region(f, frame, &recording->regions[i], first, end, &last_name);
+		first = end;
 	}
-	wss_svg_rect(f, x, 66, 14, 14, "gap");
-	wss_svg_text(f, x + 19, 78, WSS_ANCHOR_START, "legend small", "not observed");
+}
+
+static void make_legend(struct wss_chart_key keys[WSS_SVG_SCALE + 2])
+{
+	static const char classes[WSS_SVG_SCALE][4] = { "h0", "h1", "h2", "h3",
+							"h4", "h5", "h6", "h7" };
+
+	keys[0] = (struct wss_chart_key){
+		WSS_CHART_NO_SYMBOL, NULL,
+		"share of a cell's pages touched in a window, on average:", "", true
+	};
+	for (unsigned i = 0; i < WSS_SVG_SCALE; i++) {
+		keys[i + 1] =
+			(struct wss_chart_key){ WSS_CHART_AREA, classes[i], "", "", false };
+		snprintf(keys[i + 1].text, sizeof(keys[i + 1].text), "%s", scale[i].label);
+	}
+	keys[WSS_SVG_SCALE + 1] =
+		(struct wss_chart_key){ WSS_CHART_AREA, "gap", "not observed", "", false };
+}
+
+static void draw_rows(FILE *f, const struct frame *frame)
+{
+	for (size_t row = 0; row < frame->map->n_rows; row++) {
+		double y = row_y(frame, row);
+
+		if (row && frame->map->rows[row].hole_before)
+			draw_hole(f, frame, row, y);
+		draw_row(f, frame, row, y);
+	}
 }
 
 void wss_heatmap_plot(FILE *f, const struct wss_recording *recording,
-		      const struct wss_heatmap *map)
+		      const struct wss_heatmap *map, const struct wss_marks *marks)
 {
-	struct frame frame = fit(map);
+	const struct wss_mark_chart mark_chart = { marks, 0, (double)map->end_ns, true };
+	double holes = (double)count_holes(map);
+	struct frame frame = { .recording = recording,
+			       .map = map,
+			       .row_height = CELLS_HEIGHT / (double)map->n_rows,
+			       .hole_height =
+				       holes > HOLES_NAMED ? HOLE_HEIGHT_SMALL : HOLE_HEIGHT };
+	struct wss_chart_key keys[WSS_SVG_SCALE + 2];
+	const struct wss_chart chart = {
+		.name = "Heat map of guest memory",
+		.before = "How often ",
+		.domain = recording->domain,
+		.after = " touched its memory",
+		.source = wss_recording_source(recording, map->end_ns),
+		.keys = keys,
+		.n_keys = WSS_SVG_SCALE + 2,
+		.left = LEFT,
+		.right = has_names(recording) ? RIGHT_WITH_REGIONS : RIGHT,
+		.above = wss_mark_chart_above(&mark_chart),
+		.plot_height = CELLS_HEIGHT + frame.hole_height * holes,
+		.below = WSS_AXIS_BELOW + wss_mark_chart_below(&mark_chart),
+	};
 
-	wss_svg_begin(f, WIDTH, frame.bottom + BELOW, "Heat map of guest memory");
-	wss_svg_title(f, frame.left, 28, frame.right - frame.left, "How often ", recording->domain,
-		      " touched its memory");
-	draw_legend(f);
-	draw_rows(f, &frame, recording, map);
-	draw_axes(f, &frame, map);
+	make_legend(keys);
+	wss_chart_begin(f, &chart, &frame.box);
+	draw_rows(f, &frame);
+	draw_axes(f, &frame);
+	if (has_names(recording))
+		draw_regions(f, &frame);
+	wss_mark_chart_draw(f, &mark_chart, &frame.box, frame.box.bottom + WSS_AXIS_BELOW);
 	wss_svg_end(f);
 }

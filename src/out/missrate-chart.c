@@ -2,131 +2,274 @@
 #include "out/missrate-chart.h"
 
 #include <math.h>
-#include <stdio.h>
 
 #include "base/number.h"
 #include "base/units.h"
 #include "out/svg.h"
 
-#define WIDTH 900
-#define HEIGHT 560
-#define LEFT 80
-#define RIGHT 870
-#define BOTTOM 490
-#define LEGEND_ROW 20
-/* Lines beside each other that a person can still tell apart. */
-#define LEGEND_MAX 12
-/* Of a name, which leaves room for the size after it; the style sheet's font. */
-#define NAME_WIDTH 520.0
-#define FONT 14.0
+#define LEFT 92.0
+#define RIGHT 40.0
+#define PLOT_HEIGHT 400.0
+/* Of a name, which leaves room for what is said of its guest. */
+#define NAME_WIDTH 300.0
 #define STEPS 160
+/* The line goes on behind the largest size by that share of it, so that its end can be seen.
+ */
+#define MARGIN 1.05
+#define DOT 6.0
+#define LABEL_HEIGHT 16.0
+/* Upwards from the dot, as far as it can be told whose the label is. */
+#define LABEL_TRIES 3
+#define LABELS_MAX (WSS_CHART_NAMED_MAX + 2)
+
+/* A label in the plot, and the place that it takes. */
+struct label {
+	double left, right, y; /* base line */
+};
 
 struct frame {
-	double top, largest;
+	struct wss_axis_box box;
+	double largest;
+	struct label labels[LABELS_MAX];
+	size_t n_labels;
 };
 
 static double x_of(const struct frame *frame, double bytes)
 {
-	return LEFT + (RIGHT - LEFT) * fmin(1, bytes / frame->largest);
+	return frame->box.left +
+	       (frame->box.right - frame->box.left) * fmin(1, bytes / frame->largest);
 }
 
 static double y_of(const struct frame *frame, double share)
 {
-	return BOTTOM - (BOTTOM - frame->top) * share;
+	return frame->box.bottom - (frame->box.bottom - frame->box.top) * share;
 }
 
-static void draw_axes(FILE *f, const struct frame *frame)
+static double share_at(const struct wss_missrate_guest *guest, double bytes, uint64_t fault_ns,
+		       bool *ret_bound)
 {
-	char text[32];
+	return wss_missrate_loss(wss_missrate_at(&guest->missrate,
+						 wss_u64_from_double(bytes), ret_bound),
+				 fault_ns);
+}
+
+/* Writes a label there, if no other one is. */
+static bool draw_label(FILE *f, struct frame *frame, double x, double y,
+		       enum wss_anchor anchor, const char *text)
+{
+	double width = wss_svg_text_width(text, WSS_SVG_FONT_SMALL);
+	double left = anchor == WSS_ANCHOR_START ? x
+		      : anchor == WSS_ANCHOR_END ? x - width
+						 : x - width / 2;
+	const struct label label = { left, left + width, y };
+
+	for (size_t i = 0; i < frame->n_labels; i++)
+		if (label.left < frame->labels[i].right &&
+		    frame->labels[i].left < label.right &&
+		    fabs(y - frame->labels[i].y) < LABEL_HEIGHT)
+			return false;
+	if (frame->n_labels == LABELS_MAX)
+		return false;
+	frame->labels[frame->n_labels++] = label;
+	wss_svg_text(f, x, y, anchor, "small value", text);
+	return true;
+}
+
+static void draw_axes(FILE *f, struct frame *frame)
+{
+	struct wss_ticks across = { .vertical = false }, down = { .vertical = true };
+	char text[16];
 
 	for (int i = 0; i <= 5; i++) {
-		double y = y_of(frame, i / 5.0), x = LEFT + (RIGHT - LEFT) * i / 5.0;
-
 		snprintf(text, sizeof(text), "%d %%", i * 20);
-		wss_svg_line(f, LEFT, y, RIGHT, y, "grid");
-		wss_svg_text(f, LEFT - 8, y + 4, WSS_ANCHOR_END, "tick", text);
-		wss_size_format((uint64_t)(frame->largest * i / 5), text, sizeof(text));
-		wss_svg_line(f, x, frame->top, x, BOTTOM, "grid");
-		wss_svg_text(f, x, BOTTOM + 24, WSS_ANCHOR_MIDDLE, "tick", text);
+		wss_ticks_add(&down, y_of(frame, i / 5.0), text);
 	}
-	wss_svg_line(f, LEFT, BOTTOM, RIGHT, BOTTOM, "axis");
-	wss_svg_line(f, LEFT, frame->top, LEFT, BOTTOM, "axis");
-	wss_svg_text(f, (LEFT + RIGHT) / 2.0, HEIGHT - 18, WSS_ANCHOR_MIDDLE, "label",
-		     "memory of the guest");
-	wss_svg_text_upright(f, 20, (frame->top + BOTTOM) / 2, "label",
-			     "share of time lost to faults (predicted)");
+	wss_axis_draw(f, &frame->box, &down, "share of time lost to faults (predicted)", true);
+	frame->largest = (double)wss_ticks_size(&across, &frame->box,
+						wss_u64_from_double(frame->largest));
+	wss_axis_draw(f, &frame->box, &across, "memory of the guest", true);
 }
 
-static void draw_guest(FILE *f, const struct frame *frame, const struct wss_missrate_guest *guest,
-		       uint64_t fault_ns, const char *class)
+static void draw_target(FILE *f, struct frame *frame, double target)
+{
+	double y = y_of(frame, target);
+	char text[48];
+
+	wss_svg_line(f, frame->box.left, y, frame->box.right, y, "reference");
+	snprintf(text, sizeof(text), "target: %g %%", target * 100);
+	draw_label(f, frame, frame->box.left + 6, y - 5, WSS_ANCHOR_START, text);
+}
+
+static void draw_what_if(FILE *f, struct frame *frame, uint64_t bytes)
+{
+	double x = x_of(frame, (double)bytes);
+	bool at_end = x > (frame->box.left + frame->box.right) / 2;
+	char size[16], text[48];
+
+	wss_svg_line(f, x, frame->box.top, x, frame->box.bottom, "reference balloon");
+	wss_size_format(bytes, size, sizeof(size));
+	snprintf(text, sizeof(text), "what if: %s", size);
+	draw_label(f, frame, at_end ? x - 6 : x + 6, frame->box.top + 14,
+		   at_end ? WSS_ANCHOR_END : WSS_ANCHOR_START, text);
+}
+
+/* Beyond what was measured there is only an upper bound, which is the same for all sizes. */
+static void draw_bound(FILE *f, const struct frame *frame,
+		       const struct wss_missrate_guest *guest, uint64_t fault_ns,
+		       const char *colour)
+{
+	double known = (double)wss_missrate_known_bytes(&guest->missrate);
+	bool bound;
+	double y = y_of(frame, share_at(guest, known + 1, fault_ns, &bound));
+	const struct wss_svg_point line[] = { { x_of(frame, known), y },
+					      { frame->box.right, y } };
+	char class[32];
+
+	snprintf(class, sizeof(class), "curve bound %s", colour);
+	wss_svg_path(f, line, 2, false, class);
+}
+
+static void draw_curve(FILE *f, const struct frame *frame,
+		       const struct wss_missrate_guest *guest, uint64_t fault_ns,
+		       const char *colour)
 {
 	double known = (double)wss_missrate_known_bytes(&guest->missrate);
 	struct wss_svg_point line[STEPS + 1];
+	char class[32];
 	bool bound;
 
 	for (int i = 0; i <= STEPS; i++) {
 		double bytes = known * i / STEPS;
-		double rate = wss_missrate_at(&guest->missrate, wss_u64_from_double(bytes), &bound);
-
 		line[i] = (struct wss_svg_point){ x_of(frame, bytes),
-						  y_of(frame, wss_missrate_loss(rate, fault_ns)) };
+						  y_of(frame, share_at(guest, bytes, fault_ns,
+								       &bound)) };
 	}
+	snprintf(class, sizeof(class), "curve %s", colour);
 	wss_svg_path(f, line, STEPS + 1, false, class);
-	if (guest->recommended_bytes.known) {
-		double bytes = (double)guest->recommended_bytes.value;
-		double rate = wss_missrate_at(&guest->missrate, guest->recommended_bytes.value,
-					      &bound);
-
-		wss_svg_circle(f, x_of(frame, bytes),
-			       y_of(frame, wss_missrate_loss(rate, fault_ns)), 6, class);
-	}
 }
 
-static void draw_name(FILE *f, const struct wss_missrate_guest *guest, double y, const char *class)
+/* "396 MiB: <2.6 %" */
+static void draw_recommended(FILE *f, struct frame *frame,
+			     const struct wss_missrate_guest *guest, uint64_t fault_ns,
+			     const char *colour)
 {
-	char name[256], text[300], size[16] = "too early";
+	double bytes = (double)guest->recommended_bytes.value, share, x, y;
+	char size[16], text[64];
+	bool bound, at_end;
 
+	if (!guest->recommended_bytes.known)
+		return;
+	share = share_at(guest, bytes, fault_ns, &bound);
+	x = x_of(frame, bytes);
+	y = y_of(frame, share);
+	wss_svg_circle(f, x, y, DOT, colour);
+	wss_size_format(guest->recommended_bytes.value, size, sizeof(size));
+	snprintf(text, sizeof(text), "%s: %s%.2g %%", size, bound ? "<" : "", share * 100);
+	at_end = x + wss_svg_text_width(text, WSS_SVG_FONT_SMALL) > frame->box.right;
+	for (int i = 0; i < LABEL_TRIES; i++)
+		if (draw_label(f, frame, at_end ? x + DOT : x - DOT,
+			       y - DOT - 5 - LABEL_HEIGHT * i,
+			       at_end ? WSS_ANCHOR_END : WSS_ANCHOR_START, text))
+			break;
+}
+
+/* "web1 (recommended 396 MiB; 100 windows of 4 s, mmu, 4 KiB granularity)" */
+static void name_guest(const struct wss_missrate_guest *guest, size_t index,
+		       struct wss_chart_key *key)
+{
+	char name[256], size[16] = "too early", granularity[16], window[16];
+
+	*key = (struct wss_chart_key){ .symbol = WSS_CHART_DOT,
+				       .class = wss_svg_series(index),
+				       .own_row = true };
 	if (guest->recommended_bytes.known)
 		wss_size_format(guest->recommended_bytes.value, size, sizeof(size));
-	snprintf(name, sizeof(name), "%s", guest->domain);
-	wss_text_sanitize(name);
-	wss_svg_fit(name, sizeof(name), FONT, NAME_WIDTH);
-	snprintf(text, sizeof(text), "%s (recommended: %s)", name, size);
-	wss_svg_circle(f, LEFT + 6, y - 5, 5, class);
-	wss_svg_text(f, LEFT + 18, y, WSS_ANCHOR_START, "legend", text);
+	wss_chart_fit_name(guest->domain, WSS_SVG_FONT, NAME_WIDTH, name, sizeof(name));
+	wss_size_format(guest->granularity_bytes, granularity, sizeof(granularity));
+	wss_duration_format(guest->window_ns, window, sizeof(window));
+	wss_axis_trim(window);
+	snprintf(key->text, sizeof(key->text),
+		 "%s (recommended: %s; %llu windows of %s, %s, %s granularity)", name, size,
+		 (unsigned long long)guest->windows, window, guest->method, granularity);
 }
 
-void wss_missrate_plot(FILE *f, const struct wss_missrate_guest *guests, size_t n,
-		       uint64_t fault_ns, double target)
+/* Returns how many keys there are. */
+static size_t make_legend(const struct wss_missrate_guest *guests, size_t n,
+			  struct wss_chart_key *keys)
 {
-	size_t named = n <= LEGEND_MAX ? n : LEGEND_MAX - 1;
-	struct frame frame = { .top = 60 + LEGEND_ROW * fmin((double)n, LEGEND_MAX), .largest = 1 };
-	char more[40];
+	size_t named = n <= WSS_CHART_NAMED_MAX ? n : WSS_CHART_NAMED_MAX - 1, used;
+
+	for (used = 0; used < named; used++)
+		name_guest(&guests[used], used, &keys[used]);
+	used += wss_chart_more(&keys[used], n);
+	keys[used++] =
+		(struct wss_chart_key){ WSS_CHART_DOT, "s6", "recommended size", "", false };
+	keys[used++] = (struct wss_chart_key){ WSS_CHART_LINE, "curve bound s6",
+					       "upper bound: nothing larger was measured", "",
+					       false };
+	return used;
+}
+
+static struct wss_chart_source source_of(const char *host,
+					 const struct wss_missrate_guest *guests, size_t n)
+{
+	struct wss_chart_source source = { .host = host };
 
 	for (size_t i = 0; i < n; i++) {
-		double known = (double)wss_missrate_known_bytes(&guests[i].missrate);
+		if (!source.start || guests[i].first < source.start)
+			source.start = guests[i].first;
+		if (guests[i].last > source.end)
+			source.end = guests[i].last;
+	}
+	return source;
+}
 
-		frame.largest = fmax(frame.largest, known * 1.1);
+static double largest_bytes(const struct wss_missrate_guest *guests, size_t n,
+			    const struct wss_missrate_question *question)
+{
+	double largest =
+		question->what_if_bytes.known ? (double)question->what_if_bytes.value : 1;
+
+	for (size_t i = 0; i < n; i++) {
+		largest = fmax(largest, (double)wss_missrate_known_bytes(&guests[i].missrate));
 		if (guests[i].recommended_bytes.known)
-			frame.largest = fmax(frame.largest,
-					     (double)guests[i].recommended_bytes.value * 1.05);
+			largest = fmax(largest, (double)guests[i].recommended_bytes.value);
 	}
-	wss_svg_begin(f, WIDTH, HEIGHT, "Miss-rate curve");
-	wss_svg_text(f, LEFT, 30, WSS_ANCHOR_START, "title", "What less memory would cost");
-	draw_axes(f, &frame);
-	wss_svg_line(f, LEFT, y_of(&frame, target), RIGHT, y_of(&frame, target), "reference");
-	for (size_t i = 0; i < n; i++) {
-		char class[8];
+	return largest * MARGIN;
+}
 
-		snprintf(class, sizeof(class), "s%zu", i % WSS_SVG_SERIES);
-		draw_guest(f, &frame, &guests[i], fault_ns, class);
-		if (i < named)
-			draw_name(f, &guests[i], 54 + LEGEND_ROW * (double)i, class);
+static void draw_plot(FILE *f, struct frame *frame, const struct wss_missrate_guest *guests,
+		      size_t n, const struct wss_missrate_question *question)
+{
+	draw_target(f, frame, question->target);
+	if (question->what_if_bytes.known)
+		draw_what_if(f, frame, question->what_if_bytes.value);
+	for (size_t i = 0; i < n; i++) {
+		draw_curve(f, frame, &guests[i], question->fault_ns, wss_svg_series(i));
+		draw_bound(f, frame, &guests[i], question->fault_ns, wss_svg_series(i));
 	}
-	if (n > named) {
-		snprintf(more, sizeof(more), "and %zu more", n - named);
-		wss_svg_text(f, LEFT + 18, 54 + LEGEND_ROW * (double)named, WSS_ANCHOR_START,
-			     "legend", more);
-	}
+	for (size_t i = 0; i < n; i++)
+		draw_recommended(f, frame, &guests[i], question->fault_ns, wss_svg_series(i));
+}
+
+void wss_missrate_plot(FILE *f, const char *host, const struct wss_missrate_guest *guests,
+		       size_t n, const struct wss_missrate_question *question)
+{
+	struct wss_chart_key keys[WSS_CHART_NAMED_MAX + 2];
+	const struct wss_chart chart = { .name = "Miss-rate curve",
+					 .before = "What less memory would cost",
+					 .after = "",
+					 .source = source_of(host, guests, n),
+					 .keys = keys,
+					 .n_keys = make_legend(guests, n, keys),
+					 .left = LEFT,
+					 .right = RIGHT,
+					 .plot_height = PLOT_HEIGHT,
+					 .below = WSS_AXIS_BELOW };
+	struct frame frame = { .largest = largest_bytes(guests, n, question) };
+
+	wss_chart_begin(f, &chart, &frame.box);
+	draw_axes(f, &frame);
+	draw_plot(f, &frame, guests, n, question);
 	wss_svg_end(f);
 }

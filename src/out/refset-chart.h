@@ -11,15 +11,18 @@
 #include "wss/refset.h"
 
 /*
- * The outstanding set and the reference set over the time of a recording that lasted
- * end_ns, with gaps, marks and the viewport. The stream is the caller's, who checks it
- * for errors; so below.
+ * What the guest touched in each window and what it has touched ever, over the viewport of result,
+ * with gaps and marks; the recording lasted end_ns. The stream is the caller's, who checks it for
+ * errors; so below.
  */
 void wss_refset_plot(FILE *f, const struct wss_recording *recording,
 		     const struct wss_refset_result *result, uint64_t end_ns);
 
-/* Guest-physical address against time. */
+/*
+ * Guest-physical address against time, with the marks of the recording, and with its NUMA nodes
+ * and memory devices where it has more than one node, or devices.
+ */
 void wss_heatmap_plot(FILE *f, const struct wss_recording *recording,
-		      const struct wss_heatmap *map);
+		      const struct wss_heatmap *map, const struct wss_marks *marks);
 
 #endif

@@ -251,7 +251,7 @@ static const struct wss_column node_columns[] = {
 };
 
 #define PHASE(row) (&result_of(row)->phases[((const struct wss_refset_row *)(row))->i])
-#define MARK(row) (&result_of(row)->marks[((const struct wss_refset_row *)(row))->i])
+#define MARK(row) (&result_of(row)->marks.list[((const struct wss_refset_row *)(row))->i])
 
 GETTER(phase_start, wss_value_number(PHASE(row)->start_ns, WSS_KIND_DURATION))
 GETTER(phase_end, wss_value_number(PHASE(row)->end_ns, WSS_KIND_DURATION))

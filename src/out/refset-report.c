@@ -31,7 +31,7 @@ static uint64_t row_count(const struct wss_refset_report *report, enum wss_refse
 	case WSS_REFSET_PHASES:
 		return report->result->n_phases;
 	case WSS_REFSET_MARKS:
-		return report->result->n_marks;
+		return report->result->marks.n;
 	case WSS_REFSET_INTERVALS:
 		return report->result->n_points;
 	default:

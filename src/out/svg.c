@@ -5,9 +5,6 @@
 
 #include "base/text.h"
 
-/* The style sheet's. */
-#define TITLE_FONT 17.0
-
 /* Okabe and Ito's colours, which colour-blind readers can tell apart, a little darker or lighter. */
 static const char style[] =
 	"svg{color-scheme:light dark}\n"
@@ -20,26 +17,29 @@ static const char style[] =
 	".grid{stroke:#e2e2e2}\n"
 	".reference{stroke:#777;stroke-width:1.4;stroke-dasharray:8 4}\n"
 	".balloon{stroke-dasharray:2 4}\n"
+	".mark{stroke:#666;stroke-width:1.4}.through{stroke-dasharray:3 3}\n"
 	"path.curve,line.curve{stroke-width:2.5}\n"
-	"path.band{stroke:none;fill-opacity:.18}\n"
+	".bound{stroke-dasharray:6 4}\n"
+	"path.band,rect.band{stroke:none;fill-opacity:.26}\n"
+	"path.bounds,rect.bounds{stroke:none;fill-opacity:.13}\n"
 	".s0{stroke:#0072b2;fill:#0072b2}.s1{stroke:#d55e00;fill:#d55e00}\n"
 	".s2{stroke:#009e73;fill:#009e73}.s3{stroke:#b3579a;fill:#b3579a}\n"
 	".s4{stroke:#a67c00;fill:#a67c00}.s5{stroke:#3a8fc4;fill:#3a8fc4}\n"
 	".s6{stroke:#777;fill:#777}.s7{stroke:#8c4a1f;fill:#8c4a1f}\n"
 	"path.curve{fill:none}\n"
 	".gap{fill:url(#hatch);stroke:none}.hatch{stroke:#9aa3ad}\n"
-	".view{fill:#0072b2;fill-opacity:.07;stroke:none}\n"
 	"[class^=h]{shape-rendering:crispEdges}\n"
 	".h0{fill:#eceff2}.h1{fill:#fff0b0}.h2{fill:#fdd272}.h3{fill:#fba63f}\n"
 	".h4{fill:#f0743a}.h5{fill:#d93a2b}.h6{fill:#a50f26}.h7{fill:#5c0a2e}\n"
 	"@media (prefers-color-scheme:dark){\n"
 	".back{fill:#16191d}text{fill:#e4e4e4}.small{fill:#a8a8a8}\n"
 	".axis{stroke:#b0b0b0}.grid{stroke:#2c3138}.reference{stroke:#9a9a9a}\n"
+	".mark{stroke:#a8a8a8}\n"
 	".s0{stroke:#56b4e9;fill:#56b4e9}.s1{stroke:#f08a3c;fill:#f08a3c}\n"
 	".s2{stroke:#2fc79a;fill:#2fc79a}.s3{stroke:#dd8fc4;fill:#dd8fc4}\n"
 	".s4{stroke:#d0a530;fill:#d0a530}.s6{stroke:#a0a0a0;fill:#a0a0a0}\n"
 	".s7{stroke:#c98a5a;fill:#c98a5a}\n"
-	".hatch{stroke:#646d78}.view{fill:#56b4e9;fill-opacity:.12}\n"
+	".hatch{stroke:#646d78}\n"
 	".h0{fill:#23282f}.h1{fill:#4a3312}.h2{fill:#774b0f}.h3{fill:#a8620c}\n"
 	".h4{fill:#d97d14}.h5{fill:#f7a13b}.h6{fill:#ffcb73}.h7{fill:#fff3cf}\n"
 	"path.curve{fill:none}}\n";
@@ -48,6 +48,14 @@ static const char style[] =
 static const char hatch[] =
 	"<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">"
 	"<path class=\"hatch\" d=\"M0 6L6 0\"/></pattern></defs>\n";
+
+const char *wss_svg_series(size_t i)
+{
+	static const char classes[WSS_SVG_SERIES][4] = { "s0", "s1", "s2", "s3",
+							 "s4", "s5", "s6", "s7" };
+
+	return classes[i % WSS_SVG_SERIES];
+}
 
 static void write_escaped(FILE *f, const char *text)
 {
@@ -106,7 +114,7 @@ void wss_svg_path(FILE *f, const struct wss_svg_point *points, size_t n, bool cl
 {
 	if (!n)
 		return;
-	fprintf(f, "<path class=\"%s %s\" d=\"", closed ? "band" : "curve", class);
+	fprintf(f, "<path class=\"%s\" d=\"", class);
 	for (size_t i = 0; i < n; i++)
 		fprintf(f, "%s%.1f %.1f", i ? "L" : "M", points[i].x, points[i].y);
 	fprintf(f, "%s\"/>\n", closed ? "Z" : "");
@@ -144,7 +152,7 @@ static double letter_width(unsigned char letter)
 	return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') ? 0.74 : 0.88;
 }
 
-static double text_width(const char *text, double font)
+double wss_svg_text_width(const char *text, double font)
 {
 	double width = 0;
 
@@ -156,13 +164,13 @@ static double text_width(const char *text, double font)
 
 void wss_svg_fit(char *text, size_t size, double font, double width)
 {
-	static const char dots[] = "...";
-	double room = width - text_width(dots, font), taken = 0;
+	static const char ellipsis[] = "\xe2\x80\xa6";
+	double room = width - wss_svg_text_width(ellipsis, font), taken = 0;
 	size_t end = 0;
 
-	if (text_width(text, font) <= width)
+	if (wss_svg_text_width(text, font) <= width)
 		return;
-	for (size_t i = 0; text[i] && i + sizeof(dots) <= size; i++) {
+	for (size_t i = 0; text[i] && i + sizeof(ellipsis) <= size; i++) {
 		if (((unsigned char)text[i] & 0xc0) == 0x80)
 			continue;
 		/* All before this character fits. */
@@ -171,19 +179,7 @@ void wss_svg_fit(char *text, size_t size, double font, double width)
 		if (taken > room)
 			break;
 	}
-	memcpy(text + end, dots, sizeof(dots));
-}
-
-void wss_svg_title(FILE *f, double x, double y, double width, const char *before, const char *name,
-		   const char *after)
-{
-	char shown[256], text[512];
-
-	snprintf(shown, sizeof(shown), "%s", name);
-	wss_svg_fit(shown, sizeof(shown), TITLE_FONT,
-		    width - text_width(before, TITLE_FONT) - text_width(after, TITLE_FONT));
-	snprintf(text, sizeof(text), "%s%s%s", before, shown, after);
-	wss_svg_text(f, x, y, WSS_ANCHOR_START, "title", text);
+	memcpy(text + end, ellipsis, sizeof(ellipsis));
 }
 
 void wss_svg_text_upright(FILE *f, double x, double y, const char *class, const char *text)

@@ -16,6 +16,9 @@ enum wss_anchor { WSS_ANCHOR_START, WSS_ANCHOR_MIDDLE, WSS_ANCHOR_END };
 /* How many series have a colour of their own: classes s0, s1 ...; more repeat them. */
 #define WSS_SVG_SERIES 8
 
+/* The class of series i: static. */
+const char *wss_svg_series(size_t i);
+
 struct wss_svg_point {
 	double x;
 	double y;
@@ -26,14 +29,17 @@ void wss_svg_begin(FILE *f, double width, double height, const char *title);
 
 void wss_svg_end(FILE *f);
 
-/* class names of the style sheet: "axis", "grid", "reference", "s0" ... */
+/* class: names of the style sheet, "axis", "grid", "reference", "mark", "s0" ...; "key": legend. */
 void wss_svg_line(FILE *f, double x1, double y1, double x2, double y2, const char *class);
 
-/* A line through n points; closed: an area (class "band" besides the given one). */
+/*
+ * A line through n points, or the area that they enclose. class: of a line "curve", with "bound"
+ * dashed; of an area "band" or, paler, "bounds"; each with a colour.
+ */
 void wss_svg_path(FILE *f, const struct wss_svg_point *points, size_t n, bool closed,
 		  const char *class);
 
-/* class "gap" for what was not observed, "view" for a marked part, "h0" to "h7" for a scale. */
+/* class "gap" for what was not observed, "h0" to "h7" for a scale, "band s0" as for an area. */
 void wss_svg_rect(FILE *f, double x, double y, double width, double height, const char *class);
 
 /* Classes of the scale, h0 for nothing at all. */
@@ -44,15 +50,19 @@ void wss_svg_circle(FILE *f, double x, double y, double radius, const char *clas
 void wss_svg_text(FILE *f, double x, double y, enum wss_anchor anchor, const char *class,
 		  const char *text);
 
+/* Fonts of the style sheet by class: "title", "small", and all others; in pixels. */
+#define WSS_SVG_FONT_TITLE 17.0
+#define WSS_SVG_FONT_SMALL 12.0
+#define WSS_SVG_FONT 14.0
+
+/* How wide a text is at most, in whatever font the reader has, bold or not. */
+double wss_svg_text_width(const char *text, double font);
+
 /*
- * Shortens text, a buffer of size bytes, so that it is no wider than width at a font of so many
- * pixels, bold or not, whatever its letters.
+ * Shortens text, a buffer of size bytes, with an ellipsis, so that it is no wider than width at a
+ * font of that many pixels.
  */
 void wss_svg_fit(char *text, size_t size, double font, double width);
-
-/* The picture's title, not wider than width: before, a name that is shortened for it, after. */
-void wss_svg_title(FILE *f, double x, double y, double width, const char *before, const char *name,
-		   const char *after);
 
 /* Upright text, read from below; for the axis on the left. */
 void wss_svg_text_upright(FILE *f, double x, double y, const char *class, const char *text);

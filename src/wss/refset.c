@@ -40,9 +40,9 @@ struct wss_refset {
 	/* Is all that was outstanding in the viewport the reference set, so far? */
 	bool ever_is_reference;
 	unsigned runs; /* that came or went in this interval, up to RUNS_FOLLOWED */
-	bool any_window, any_peak, marks_disordered;
-	size_t point_room, mark_room;
-	struct wss_pageset_budget *budget; /* of the points and marks, too; may be NULL */
+	bool any_window, any_peak;
+	size_t point_room;
+	struct wss_pageset_budget *budget; /* of the points; may be NULL */
 	struct wss_refset_point point; /* of the interval under way */
 	struct wss_refset_result result;
 };
@@ -96,6 +96,7 @@ int wss_refset_new(const struct wss_recording *recording, uint64_t from_ns, uint
 void wss_refset_limit(struct wss_refset *refset, struct wss_pageset_budget *budget)
 {
 	refset->budget = budget;
+	refset->result.marks.budget = budget;
 	wss_reference_limit(&refset->reference, budget);
 	wss_pageset_limit(refset->at_start, budget);
 	wss_pageset_limit(refset->at_end, budget);
@@ -364,66 +365,7 @@ int wss_refset_end(void *opaque, const struct wss_interval *interval,
 int wss_refset_mark(void *opaque, uint64_t time_ns, const char *text, struct wss_error *err)
 {
 	struct wss_refset *refset = opaque;
-	struct wss_refset_result *result = &refset->result;
-	size_t i;
-
-	if (result->n_marks == refset->mark_room) {
-		size_t room = refset->mark_room ? 2 * refset->mark_room : 16;
-		void *marks;
-
-		if (!wss_pageset_charge(refset->budget,
-					(room - refset->mark_room) * sizeof(*result->marks)))
-			return no_memory(err);
-		marks = realloc(result->marks, room * sizeof(*result->marks));
-
-		if (!marks)
-			return no_memory(err);
-		result->marks = marks;
-		refset->mark_room = room;
-	}
-	/* They come nearly in order: who was first to be late for the lock is not known. */
-	i = result->n_marks++;
-	if (i && result->marks[i - 1].time_ns > time_ns)
-		refset->marks_disordered = true;
-	result->marks[i].time_ns = time_ns;
-	memcpy(result->marks[i].text, text, strlen(text) + 1);
-	return 0;
-}
-
-struct mark_place {
-	uint64_t time_ns;
-	size_t i;
-};
-
-static int by_time(const void *a, const void *b)
-{
-	const struct mark_place *x = a, *y = b;
-
-	if (x->time_ns != y->time_ns)
-		return x->time_ns > y->time_ns ? 1 : -1;
-	return (x->i > y->i) - (x->i < y->i);
-}
-
-/* By time, those of the same time as they were set. */
-static int sort_marks(struct wss_refset_result *result)
-{
-	struct mark_place *places = calloc(result->n_marks, sizeof(*places));
-	struct wss_refset_mark *marks = calloc(result->n_marks, sizeof(*marks));
-
-	if (!places || !marks) {
-		free(places);
-		free(marks);
-		return -1;
-	}
-	for (size_t i = 0; i < result->n_marks; i++)
-		places[i] = (struct mark_place){ result->marks[i].time_ns, i };
-	qsort(places, result->n_marks, sizeof(*places), by_time);
-	for (size_t i = 0; i < result->n_marks; i++)
-		marks[i] = result->marks[places[i].i];
-	free(places);
-	free(result->marks);
-	result->marks = marks;
-	return 0;
+	return wss_marks_add(&refset->result.marks, time_ns, text, err);
 }
 
 static void classify(const struct wss_refset *refset, struct wss_run pages,
@@ -450,8 +392,8 @@ int wss_refset_finish(struct wss_refset *refset, uint64_t end_ns,
 		return wss_error_set(err, WSS_ERR_FAILED, "no window lies in this time");
 	if (result->to_ns > end_ns)
 		result->to_ns = end_ns;
-	if (refset->marks_disordered && sort_marks(result) < 0)
-		return no_memory(err);
+	if (wss_marks_sort(&result->marks, err) < 0)
+		return -1;
 	if (refset->place == INSIDE)
 		count_reference(refset);
 	if (part_from_reference(refset) < 0)
@@ -479,7 +421,7 @@ void wss_refset_free(struct wss_refset *refset)
 	free(refset->regions);
 	free(refset->changed);
 	free(refset->result.points);
-	free(refset->result.marks);
+	wss_marks_free(&refset->result.marks);
 	free(refset->result.phases);
 	free(refset->result.regions);
 	free(refset);

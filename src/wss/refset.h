@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "wss/marks.h"
 #include "wss/recording.h"
 #include "wss/sample.h"
 
@@ -69,18 +70,12 @@ struct wss_refset_phase {
 	uint64_t pages; /* the median */
 };
 
-struct wss_refset_mark {
-	uint64_t time_ns;
-	char text[WSS_MARK_TEXT_MAX];
-};
-
 struct wss_refset_result {
 	uint64_t from_ns; /* the viewport */
 	uint64_t to_ns;
 	size_t n_points;
 	struct wss_refset_point *points;
-	size_t n_marks;
-	struct wss_refset_mark *marks; /* by time */
+	struct wss_marks marks;
 	size_t n_phases;
 	struct wss_refset_phase *phases; /* of the viewport */
 	/* Of the viewport: in all, and of each region of the recording. */

@@ -4,6 +4,8 @@
 # The picture of the growth curve, as a browser shows it: chart.js looks at its axes, its
 # curves and its texts there.
 
+load svg-texts.sh
+
 setup() {
 	command -v chromium >/dev/null || skip "no chromium"
 	export HOME=$BATS_TEST_TMPDIR
@@ -59,6 +61,52 @@ opens() { # SVG
 	[[ $seen == "curves 5; references 8; back rgb(255, 255, 255)" ]]
 }
 
+@test "it says what was measured, where, when, and what is shaded" {
+	local svg=$BATS_TEST_TMPDIR/said.svg
+	"$draw" 1 1 40000 >"$svg"
+	says "$svg" 'small source: host1.example, 2026-11-20 18:00:00 UTC, 40 s, mean of 2 windows' \
+		'legend: web1 (mmu, 4 KiB granularity, knee 62.3 MiB at 726 ms)' \
+		'label: time since measuring began (logarithmic)' 'tick: 40 s' \
+		'legend: upper bound: faults slow the guest'
+	grep -q '<path class="bounds s0"' "$svg"
+	! texts "$svg" | grep 'smallest to largest window'
+	"$draw" 2 1 40000 >"$svg"
+	says "$svg" 'legend: smallest to largest window' 'legend: RSS' 'legend: balloon' 'legend: knee'
+	grep -q '<path class="band s1"' "$svg"
+}
+
+@test "what is only bounded is shaded from the low to the high bound" {
+	local svg=$BATS_TEST_TMPDIR/bounded.svg seen
+	"$draw" 1 1 40000 "" bounded >"$svg"
+	seen=$(look "$svg")
+	echo "$seen"
+	[[ $seen == "curves 1; references 2; back rgb(255, 255, 255)" ]]
+	says "$svg" 'legend: between the low and the high bound' \
+		'legend: web1 (mmu, 2 MiB granularity, knee <= 62.3 MiB at 726 ms)'
+	grep -q '<path class="curve bound s0"' "$svg"
+	# A factor of 32 all along, of which 4 are a step of the axis: 2.5 steps.
+	grep -o '<path class="bounds s0"[^>]*' "$svg" | grep -oE '[ML][0-9.]+ [0-9.]+' | tr -d ML |
+		awk '{ if (!($1 in y)) y[$1] = $2; else height[$1] = $2 - y[$1] }
+			END { for (x in height) if (height[x] < 100) bad = 1; exit bad || length(height) < 30 }'
+	"$draw" 1 1 40000 "" bounded text >"$BATS_TEST_TMPDIR/text"
+	cat "$BATS_TEST_TMPDIR/text"
+	grep -E '^ +40\.00 s +2\.00 MiB -64\.0 MiB +[|]#-{40,}$' "$BATS_TEST_TMPDIR/text"
+	awk 'length($0) > 80 { bad = 1 } END { exit bad }' "$BATS_TEST_TMPDIR/text"
+}
+
+@test "times and sizes of which nothing is known take no room" {
+	local svg=$BATS_TEST_TMPDIR/late.svg seen
+	"$draw" 1 1 40000 "" late >"$svg"
+	seen=$(look "$svg")
+	echo "$seen"
+	[[ $seen == curves* ]]
+	! texts "$svg" | grep -xE 'tick: ((1|10|100) ms|[0-9.]+ KiB|4 GiB)'
+	says "$svg" 'tick: 307 ms' 'tick: 40 s'
+	# From edge to edge, that of the axes included.
+	grep -o '<path class="curve s0"[^>]*' "$svg" | grep -oE '[ML][0-9.]+' | tr -d ML |
+		awk 'NR == 1 { from = $1 } { to = $1 } END { exit !(from < 93 && to > 919) }'
+}
+
 @test "a short range has ticks, too" {
 	local svg=$BATS_TEST_TMPDIR/short.svg seen
 	"$draw" 1 30 300 >"$svg"
@@ -75,14 +123,18 @@ opens() { # SVG
 
 @test "wide letters and many figures stay in the picture" {
 	local svg=$BATS_TEST_TMPDIR/wide.svg width scheme
-	for width in 800 1600; do
-		for scheme in light dark; do
-			"$draw" 6 1 40000 "$(printf 'W\303\234%.0s' {1..60})" >"$svg"
-			"$WSS_SRCDIR/tests/tools/svg-check" "$svg" $width $scheme
-			"$draw" 1 1 40000 "$(printf 'M%.0s' {1..200})" >"$svg"
-			"$WSS_SRCDIR/tests/tools/svg-check" "$svg" $width $scheme
-		done
-	done
+	while read -r width scheme; do
+		"$draw" 6 1 40000 "$(printf 'W\303\234%.0s' {1..60})" >"$svg"
+		"$WSS_SRCDIR/tests/tools/svg-check" "$svg" "$width" "$scheme" </dev/null
+		"$draw" 1 1 40000 "$(printf 'M%.0s' {1..200})" >"$svg"
+		"$WSS_SRCDIR/tests/tools/svg-check" "$svg" "$width" "$scheme" </dev/null
+	done <<-'EOF'
+		800 light
+		1600 dark
+	EOF
+	"$draw" 16 1 40000 >"$svg"
+	"$WSS_SRCDIR/tests/tools/svg-check" "$svg" 800 light
+	says "$svg" 'legend: and 5 more'
 }
 
 @test "dark" {

@@ -68,7 +68,7 @@ function expectLegible() {
 	// WCAG 2: 4.5 for text, 3 for the rest that carries meaning.
 	for (const node of all("text"))
 		expect(contrast(getComputedStyle(node).fill) >= 4.5, `pale text: ${node.textContent}`);
-	for (const node of all("path.curve, line.axis, line.reference"))
+	for (const node of all("path.curve, line.axis, line.reference, line.mark"))
 		expect(contrast(getComputedStyle(node).stroke) >= 3,
 			`pale line ${node.getAttribute("class")} on ${back}`);
 }
@@ -90,11 +90,11 @@ function look() {
 	expectApart(all("text.legend, text.title, text.small"), "texts");
 	expect(all("path.curve").length > 0, "no curve");
 	all("path.curve").forEach((path) => expectGrowth(path, frame));
-	for (const line of all("line.reference"))
+	for (const line of all("line.reference:not(.key)"))
 		expect(number(line, "y1") >= frame.top && number(line, "y1") <= frame.bottom,
 			"a reference line out of the axes");
 	expectLegible();
-	wrong.push(`curves ${all("path.curve").length}`, `references ${all("line.reference").length}`,
+	wrong.push(`curves ${all("path.curve").length}`, `references ${all("line.reference:not(.key)").length}`,
 		`back ${getComputedStyle(svg.querySelector(".back")).fill}`);
 }
 

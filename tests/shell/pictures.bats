@@ -5,6 +5,7 @@
 # and dark.
 
 load live-recording.sh
+load svg-texts.sh
 
 virt_wss=$WSS_BUILDDIR/virt-wss
 mkrecording=$WSS_BUILDDIR/tests/tools/mkrecording
@@ -15,18 +16,20 @@ setup() {
 	cd "$BATS_TEST_TMPDIR" || return 1
 }
 
-# Shows PICTURE in all ways; what it has is in PICTURE.has.
+# Shows PICTURE narrow and light, wide and dark; what it has is in PICTURE.has.
 shown() { # PICTURE
 	local width scheme
-	for width in 800 1600; do
-		for scheme in light dark; do
-			echo "$1 at $width, $scheme:"
-			"$svg_check" "$1" $width $scheme >"$1.has" || { cat "$1.has"; return 1; }
-			grep -q "^size $width " "$1.has"
-			cp "$1.has" "$1.$scheme"
-		done
-	done
-	! diff <(grep '^back' "$1.light") <(grep '^back' "$1.dark")
+	while read -r width scheme; do
+		echo "$1 at $width, $scheme:"
+		"$svg_check" "$1" "$width" "$scheme" </dev/null >"$1.has" ||
+			{ cat "$1.has"; return 1; }
+		grep -q "^size $width " "$1.has"
+		cp "$1.has" "$1.$scheme"
+	done <<-'EOF'
+		800 light
+		1600 dark
+	EOF
+	! diff <(grep '^back' "$1.light") <(grep '^back' "$1.dark") >/dev/null
 }
 
 has() { # PICTURE NAME LEAST
@@ -56,7 +59,7 @@ has() { # PICTURE NAME LEAST
 @test "report --plot: axes, legend, curves, gaps, marks that crowd" {
 	"$mkrecording" r --phases 4096:5,16384:8,2048:7 --windows 60 --mark-every 2 --gap-every 9 \
 		--domain 'a <guest> & "its" name that is much longer than what a picture has room for' >said
-	"$virt_wss" report r --viewport 5s:20s --plot r.svg >table
+	"$virt_wss" report r --plot r.svg >table
 	shown r.svg
 	has r.svg line.axis 3
 	has r.svg line.grid 4
@@ -68,11 +71,72 @@ has() { # PICTURE NAME LEAST
 	has r.svg path.curve.s1 3
 	has r.svg path.curve.s2 3
 	has r.svg rect.gap 6
-	has r.svg rect.view 1
-	has r.svg line.reference 30
-	# Curves stay inside of the axes.
-	grep -oE 'class="curve [^>]*' r.svg | grep -oE '[ML][0-9.]+ [0-9.]+' | tr -d ML |
-		awk '$1 < 92 || $1 > 936 || $2 < 92 || $2 > 452 { bad = 1 } END { exit bad || NR < 20 }'
+	says r.svg 'legend: touched in window' 'legend: touched ever' 'legend: written in window' \
+		'legend: not observed' 'tick: 0 s' 'tick: 67 s'
+	texts r.svg | grep '^title: Memory touched by a .*…$'
+	inside r.svg
+	# So many marks do not cross the curves.
+	has r.svg line.mark 30
+	[ "$(longest_mark r.svg)" -lt 20 ]
+}
+
+# Curves stay inside of the axes.
+inside() { # PICTURE
+	grep -oE '<path class="curve [^>]*' "$1" | grep -oE '[ML][0-9.]+ [0-9.]+' | tr -d ML |
+		awk -v box="$(box "$1")" 'BEGIN { split(box, b) }
+			$1 < b[1] - .1 || $1 > b[2] + .1 || $2 < b[3] - .1 || $2 > b[4] + .1 { bad = 1 }
+			END { exit bad || NR < 4 }'
+}
+
+# The ends of the plot: left, right, top, bottom.
+box() { # PICTURE
+	sed -nE 's/^<line class="axis" x1="([0-9.]+)" y1="([0-9.]+)" x2="([0-9.]+)" y2="([0-9.]+)".*/\1 \2 \3 \4/p' "$1" |
+		awk '$2 == $4 && $3 - $1 > 100 { left = $1; right = $3; bottom = $2 }
+			$1 == $3 && $4 - $2 > 100 && !top { top = $2 }
+			END { print left, right, top, bottom }'
+}
+
+# Height of the tallest mark, in units of the picture.
+longest_mark() { # PICTURE
+	sed -nE 's/^<line class="mark[^"]*" .*y1="([0-9]+)[0-9.]*" .*y2="([0-9]+)[0-9.]*".*/\1 \2/p' "$1" |
+		awk '$2 - $1 > n { n = $2 - $1 } END { print n + 0 }'
+}
+
+@test "pictures of a recording say when it was made, how long it is, and how" {
+	"$mkrecording" r --windows 12 --phases 100:12 --host 'host1.example <&>' >said
+	"$virt_wss" report r --plot r.svg >table
+	"$virt_wss" heatmap r --plot h.svg
+	says r.svg 'small source: host1.example <&>, 2026-11-20 18:00:00 UTC, 12 s, mmu, 4 KiB granularity'
+	[ "$(texts r.svg | grep ^small.source)" = "$(texts h.svg | grep ^small.source)" ]
+	# Of an unknown host there is only the rest.
+	"$mkrecording" s --windows 12 --phases 100:12 >said
+	"$virt_wss" report s --plot s.svg >table
+	says s.svg 'small source: 2026-11-20 18:00:00 UTC, 12 s, mmu, 4 KiB granularity'
+	"$mkrecording" t --windows 4 --phases 100:4 --host "$(printf 'W%.0s' {1..200})" >said
+	"$virt_wss" report t --plot t.svg >table
+	shown t.svg
+	texts t.svg | grep '^small source: WWW*…, 2026-11-20 18:00:00 UTC'
+}
+
+@test "report --viewport --plot: that time only" {
+	local left right top bottom
+	"$mkrecording" r --phases 4096:5,16384:8,2048:7 --windows 60 --mark-every 5 --gap-every 9 >said
+	"$virt_wss" report r --viewport 16s:24.5s --plot r.svg >table
+	shown r.svg
+	inside r.svg
+	says r.svg 'tick: 16 s' 'tick: 20 s' 'tick: 24.5 s' 'small: 4: 21.5 s, mark 20' 'small: 4'
+	texts r.svg | grep ', shown: 16 s to 24.5 s$'
+	! texts r.svg | grep -E '^tick: (0|25|30|67) s|mark (5|10|15|25|30)$'
+	read -r left right top bottom <<<"$(box r.svg)"
+	# From one edge to the other, and what is large outside does not make it small.
+	grep -oE '<path class="curve s0"[^>]*' r.svg | grep -oE '[ML][0-9.]+' | tr -d ML |
+		awk -v left="$left" -v right="$right" '
+			$1 < left + .2 { l = 1 } $1 > right - .2 { r = 1 } END { exit !(l && r) }'
+	[ "$top" != "$bottom" ]
+	"$virt_wss" report r --viewport 15s:18s --plot r.svg >table
+	! texts r.svg | grep '^tick: 128 MiB'
+	# Few marks go through.
+	[ "$(longest_mark r.svg)" -gt 300 ]
 }
 
 @test "report --plot: one window, and a thousand" {
@@ -107,10 +171,11 @@ marked_late() { # TEXT
 	exec 4>&-
 	wait
 	shown r.svg
-	grep -q '>1: .*W\.\.\.<' r.svg
-	# None of the lines is right of the axes.
-	sed -nE 's/.*<line class="reference" x1="([0-9.]+)".*/\1/p' r.svg |
-		awk '$1 > 936.1 { bad = 1 } END { exit bad }'
+	# What was marked behind the last whole window is not in the picture.
+	says r.svg 'tick: 1 s'
+	! grep -q 日 r.svg
+	sed -nE 's/^<line class="mark[^"]*" x1="([0-9.]+)".*/\1/p' r.svg |
+		awk -v box="$(box r.svg)" 'BEGIN { split(box, b) } $1 > b[2] + .1 { bad = 1 } END { exit bad }'
 }
 
 @test "heatmap --plot: 64 MiB" {
@@ -123,13 +188,43 @@ marked_late() { # TEXT
 	has h.svg rect.h0 20
 	has h.svg rect.h7 20
 	has h.svg rect.gap 2
+	says h.svg 'tick: 0 B' 'tick: 64 MiB' 'tick: 22 s'
+}
+
+@test "heatmap --plot: nothing shines through between cells, which marks do not hide" {
+	local top
+	"$mkrecording" r --ram $((64 << 20)) --phases 1024:5,4096:8,512:7 --windows 150 --runs 200 \
+		--mark-every 40 >said
+	"$virt_wss" heatmap r --plot h.svg
+	for width in 777 1600; do
+		"$svg_check" h.svg $width light >h.has
+		grep '^seams' h.has
+		grep -qx 'seams 0' h.has
+	done
+	grep -qx 'line.mark 3' h.has
+	says h.svg 'small: 1' 'small: 3: 119.5 s, mark 120'
+	top=$(box h.svg | cut -d ' ' -f 3)
+	sed -nE 's/^<line class="mark" .*y2="([0-9.]+)".*/\1/p' h.svg |
+		awk -v top="$top" '$1 > top { bad = 1 } END { exit bad || NR != 3 }'
+}
+
+@test "heatmap --plot: NUMA nodes and memory devices" {
+	"$mkrecording" r --ram $((16 << 30)) --nodes 4 --device $((4 << 30)) --phases 400000:20 >said
+	"$virt_wss" heatmap r --plot h.svg
+	shown h.svg
+	says h.svg 'small region: node 0' 'small region: node 1' 'small region: node 2' \
+		'small region: node 3' 'small region: dimm7 (node 3)' 'tick: 22 GiB'
+	# Of one node there is nothing to tell apart.
+	"$mkrecording" s --ram $((16 << 30)) --phases 400000:20 >said
+	"$virt_wss" heatmap s --plot s.svg
+	! texts s.svg | grep region
 }
 
 @test "heatmap --plot: holes are named" {
 	"$mkrecording" r --ram $((8 << 30)) --device $((1 << 30)) --phases 400000:20 --runs 300 >said
 	"$virt_wss" heatmap r --plot h.svg
 	shown h.svg
-	[ "$(grep -c 'no memory for 1 GiB' h.svg)" = 2 ]
+	[ "$(grep -c 'hole of 1 GiB: no memory' h.svg)" = 2 ]
 	has h.svg line.reference 4
 }
 
@@ -160,5 +255,28 @@ marked_late() { # TEXT
 	has m.svg text.legend 12
 	has m.svg line.reference 1
 	grep -q '>and 3 more<' m.svg
-	[ "$(grep -c 'W\.\.\. (recommended' m.svg)" = 11 ]
+	[ "$(grep -c 'W… (recommended' m.svg)" = 11 ]
+}
+
+@test "recommend --plot: bounds are dashed, ticks round, and what matters has a label" {
+	local uuid=11111111-2222-3333-4444-555555555551 left right
+	printf '%s' "<node><domain type='test'><name>web1</name><uuid>$uuid</uuid><memory unit='GiB'>4" \
+		"</memory><os><type>hvm</type></os></domain></node>" >node.xml
+	"$WSS_BUILDDIR/tests/unit/make-history" history.db 100 $((600 << 20)) 300 $uuid
+	"$virt_wss" -c "test://$PWD/node.xml" recommend web1 --history history.db --what-if 2GiB \
+		--plot m.svg >table
+	shown m.svg
+	inside m.svg
+	says m.svg 'tick: 0 B' 'tick: 512 MiB' 'tick: 1 GiB' 'tick: 1.5 GiB' 'tick: 2 GiB' \
+		'small value: target: 1 %' 'small value: what if: 2 GiB' 'legend: recommended size' \
+		'legend: upper bound: nothing larger was measured' \
+		'legend: web1 (recommended: 792 MiB; 100 windows of 4 s, mmu, 4 KiB granularity)'
+	# What is not measured is called a bound, as in the table.
+	texts m.svg | grep -E '^small value: 792 MiB: <5\.[0-9] %$'
+	texts m.svg | grep -E "^small source: $(uname -n).*, 20[0-9-]+ [0-9:]+ to 20[0-9-]+ [0-9:]+ UTC"
+	has m.svg path.curve.bound.s0 1
+	read -r left right _ <<<"$(box m.svg)"
+	grep -oE '<path class="curve bound s0"[^>]*' m.svg | grep -oE '[ML][0-9.]+' | tr -d ML |
+		awk -v left="$left" -v right="$right" 'NR == 1 { from = $1 } { to = $1 }
+			END { exit !(from > left && to > right - .2) }'
 }

@@ -65,7 +65,7 @@ refused() { # STATUS REGULAR-EXPRESSION
 	# 32 MiB at the end, drawn with the longest bar.
 	grep -qE '^ +1\.00 s +32(\.[0-9])? MiB .*#{30}' <<<"$out"
 	xmllint --noout "$BATS_TEST_TMPDIR/growth.svg"
-	grep -q 'time since the invalidation' "$BATS_TEST_TMPDIR/growth.svg"
+	grep -q 'time since measuring began' "$BATS_TEST_TMPDIR/growth.svg"
 	grep -q '>100 ms<' "$BATS_TEST_TMPDIR/growth.svg"
 	grep -q 'balloon 128 MiB' "$BATS_TEST_TMPDIR/growth.svg"
 	wss profile --to 500ms --repeat 2 --output csv

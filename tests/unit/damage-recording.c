@@ -55,10 +55,10 @@ static int replay(struct wss_recfile *file, struct account *account, struct wss_
 		return -1;
 	r = wss_recfile_replay(file, &visitor, refset, err);
 	if (r == 0 && wss_refset_finish(refset, state->end_ns, &result, NULL) == 0) {
-		if (result->n_points != state->intervals || result->n_marks != state->marks)
+		if (result->n_points != state->intervals || result->marks.n != state->marks)
 			abort();
 		account->n = result->n_points < POINTS_MAX ? result->n_points : POINTS_MAX;
-		account->marks = result->n_marks;
+		account->marks = result->marks.n;
 		memcpy(account->points, result->points, account->n * sizeof(account->points[0]));
 	}
 	wss_refset_free(refset);

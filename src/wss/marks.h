@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The marks of a recording. */
+#ifndef WSS_WSS_MARKS_H
+#define WSS_WSS_MARKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "wss/recording.h"
+
+struct wss_pageset_budget;
+
+struct wss_mark {
+	uint64_t time_ns; /* since the recording's start */
+	char text[WSS_MARK_TEXT_MAX];
+};
+
+/* Zeroed it is empty, and may become as long as memory allows. */
+struct wss_marks {
+	size_t n, room;
+	struct wss_mark *list;
+	bool disordered; /* not by time: wss_marks_sort() mends it */
+	struct wss_pageset_budget *budget; /* what the list may take; NULL: any amount */
+};
+
+/*
+ * Adds a mark behind the others; text is copied, and has at most WSS_MARK_TEXT_MAX - 1 bytes.
+ * WSS_ERR_NO_MEMORY.
+ */
+int wss_marks_add(struct wss_marks *marks, uint64_t time_ns, const char *text,
+		  struct wss_error *err);
+
+/* Orders them by time, those of the same time as they were added. WSS_ERR_NO_MEMORY. */
+int wss_marks_sort(struct wss_marks *marks, struct wss_error *err);
+
+/* Frees the list. */
+void wss_marks_free(struct wss_marks *marks);
+
+#endif
