@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "base/units.h"
 #include "out/svg.h"
 
 /* Labels are at least that far apart. */
@@ -57,6 +56,18 @@ void wss_axis_trim(char *text)
 	memmove(text + kept, text + digits, strlen(text + digits) + 1);
 }
 
+void wss_axis_size_label(uint64_t bytes, char *ret_text, size_t size)
+{
+	static const char *const names[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	size_t i = sizeof(names) / sizeof(names[0]) - 1;
+
+	while (i > 0 && (bytes >> (10 * i) == 0 ||
+			 (bytes & ((1ULL << (10 * i)) - 1)) % (1ULL << (10 * i - 2)) != 0))
+		i--;
+	snprintf(ret_text, size, "%.2f %s", (double)bytes / (double)(1ULL << (10 * i)), names[i]);
+	wss_axis_trim(ret_text);
+}
+
 double wss_axis_time_step(double length_ns, unsigned ticks)
 {
 	static const double round_seconds[] = {
@@ -88,9 +99,9 @@ void wss_axis_time_label(double ns, double step_ns, double end_ns, char *ret_tex
 	/* Hours and minutes have no decimals, so that only whole ones are a unit for steps. */
 	while (i < 4 && (i < 2 ? step_ns : end_ns) < units[i].ns)
 		i++;
-	/* Ends are no multiples of the step: a tenth of it is told apart. */
+	/* Ends are no multiples of the step: less than a tenth of it is told apart. */
 	snprintf(ret_text, size, "%.*f %s",
-		 (int)fmax(0, ceil(-log10(step_ns / units[i].ns / 10) - 1e-9)),
+		 (int)fmax(0, ceil(-log10(step_ns / units[i].ns / 50) - 1e-9)),
 		 ns / units[i].ns, units[i].name);
 	wss_axis_trim(ret_text);
 }
@@ -125,15 +136,13 @@ uint64_t wss_ticks_size(struct wss_ticks *ticks, const struct wss_axis_box *box,
 	double from = ticks->vertical ? box->bottom : box->left;
 	double to = ticks->vertical ? box->top : box->right;
 	uint64_t step = 4096, n;
-	char text[16];
+	char text[24];
 
-	/* A quarter of a power of two is still a round number of three digits. */
 	while (step < 1ULL << 62 && bytes / step >= SIZE_TICKS)
 		step *= 2;
 	n = bytes / step + (bytes % step || !bytes);
 	for (uint64_t i = 0; i <= n; i++) {
-		wss_size_format(wss_u64_mul(i, step), text, sizeof(text));
-		wss_axis_trim(text);
+		wss_axis_size_label(wss_u64_mul(i, step), text, sizeof(text));
 		wss_ticks_add(ticks, from + (to - from) * (double)i / (double)n, text);
 	}
 	return wss_u64_mul(n, step);

@@ -23,7 +23,7 @@ struct wss_ticks {
 	size_t n;
 	struct wss_tick {
 		double at; /* coordinate */
-		char text[16];
+		char text[24];
 	} list[WSS_TICKS_MAX];
 };
 
@@ -32,6 +32,12 @@ void wss_ticks_add(struct wss_ticks *ticks, double at, const char *text);
 
 /* Without zeros behind the point, as "1.5 GiB" for a measured "1.50 GiB". */
 void wss_axis_trim(char *text);
+
+/*
+ * A size as an axis has it, which is not rounded to three digits as one that was measured: in the
+ * largest unit in which two decimals suffice, "1.25 GiB", "1025 GiB". size: at least 24.
+ */
+void wss_axis_size_label(uint64_t bytes, char *ret_text, size_t size);
 
 /* The shortest round step of which at most that many fit into the length; ns. */
 double wss_axis_time_step(double length_ns, unsigned ticks);

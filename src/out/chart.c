@@ -19,7 +19,7 @@
 #define HOST_WIDTH 260.0
 #define MARGIN 40.0
 /* Letters of the legend are not bold. */
-#define LEGEND_WIDTH 0.87
+#define LEGEND_WIDTH 0.8
 
 void wss_chart_fit_name(const char *name, double font, double width, char *ret_text,
 			size_t size)

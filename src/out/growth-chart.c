@@ -18,6 +18,8 @@
 #define NAME_WIDTH_OF_MANY 190.0
 /* Ticks of the axis of size, about. */
 #define SIZE_TICKS 8
+/* The bounds of more guests than that would cover one another. */
+#define FAINT_FROM 3
 /* What is not said of each guest: the bands, and what the lines are. */
 #define KEYS_MORE 5
 
@@ -95,7 +97,7 @@ static void find_sizes(struct frame *frame, struct wss_ticks *ticks)
 	int low = (int)floor(log2(frame->b_low) + 1e-9),
 	    high = (int)ceil(log2(frame->b_high * 1.05));
 	int step = (high - low + SIZE_TICKS - 1) / SIZE_TICKS;
-	char text[16];
+	char text[24];
 
 	if (step < 1)
 		step = 1;
@@ -103,7 +105,7 @@ static void find_sizes(struct frame *frame, struct wss_ticks *ticks)
 	frame->b_low = exp2(low);
 	frame->b_high = exp2(high);
 	for (int i = low; i <= high; i += step) {
-		wss_size_format(wss_u64_from_double(exp2(i)), text, sizeof(text));
+		wss_axis_size_label(wss_u64_from_double(exp2(i)), text, sizeof(text));
 		wss_ticks_add(ticks, y_of(frame, exp2(i)), text);
 	}
 }
@@ -237,11 +239,11 @@ static bool is_spread(const struct wss_grid_point *point)
 }
 
 static void draw_bands(FILE *f, const struct frame *frame, const struct wss_grid *grid,
-		       const char *colour)
+		       const char *colour, bool many)
 {
 	char class[32];
 
-	snprintf(class, sizeof(class), "bounds %s", colour);
+	snprintf(class, sizeof(class), "bounds%s %s", many ? " faint" : "", colour);
 	draw_area(f, frame, grid, wss_growth_is_bounded, wss_growth_low, wss_growth_high,
 		  class);
 	snprintf(class, sizeof(class), "band %s", colour);
@@ -345,7 +347,7 @@ static void draw_guests(FILE *f, const struct frame *frame, const struct wss_gro
 			size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		draw_bands(f, frame, guests[i].grid, wss_svg_series(i));
+		draw_bands(f, frame, guests[i].grid, wss_svg_series(i), n > FAINT_FROM);
 		if (n == 1)
 			draw_references(f, frame, &guests[i]);
 		else

@@ -153,9 +153,9 @@ static double page_y(const struct frame *frame, uint64_t index)
 
 static void add_address(struct wss_ticks *ticks, uint64_t address, double y)
 {
-	char text[16];
+	char text[24];
 
-	wss_size_format(address, text, sizeof(text));
+	wss_axis_size_label(address, text, sizeof(text));
 	wss_ticks_add(ticks, y, text);
 }
 

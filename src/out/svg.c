@@ -22,6 +22,7 @@ static const char style[] =
 	".bound{stroke-dasharray:6 4}\n"
 	"path.band,rect.band{stroke:none;fill-opacity:.26}\n"
 	"path.bounds,rect.bounds{stroke:none;fill-opacity:.13}\n"
+	"path.faint{fill-opacity:.05}\n"
 	".s0{stroke:#0072b2;fill:#0072b2}.s1{stroke:#d55e00;fill:#d55e00}\n"
 	".s2{stroke:#009e73;fill:#009e73}.s3{stroke:#b3579a;fill:#b3579a}\n"
 	".s4{stroke:#a67c00;fill:#a67c00}.s5{stroke:#3a8fc4;fill:#3a8fc4}\n"

@@ -34,7 +34,7 @@ void wss_svg_line(FILE *f, double x1, double y1, double x2, double y2, const cha
 
 /*
  * A line through n points, or the area that they enclose. class: of a line "curve", with "bound"
- * dashed; of an area "band" or, paler, "bounds"; each with a colour.
+ * dashed; of an area "band" or, paler, "bounds", with "faint" paler still; each with a colour.
  */
 void wss_svg_path(FILE *f, const struct wss_svg_point *points, size_t n, bool closed,
 		  const char *class);
