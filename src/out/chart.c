@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "out/svg.h"
@@ -56,18 +57,19 @@ static void append(char *text, size_t size, const char *format, ...)
 	va_end(ap);
 }
 
-static void format_time(time_t when, char *ret_text, size_t size)
+/* "2026-11-20 18:00:00": read by people, who are told beside it that it is UTC. */
+static void format_time(time_t when, char ret_text[WSS_CLOCK_TEXT_MAX])
 {
-	struct tm tm;
-
-	if (!gmtime_r(&when, &tm) || !strftime(ret_text, size, "%Y-%m-%d %H:%M:%S", &tm))
-		snprintf(ret_text, size, "?");
+	wss_clock_format(when, ret_text);
+	ret_text[strcspn(ret_text, "Z")] = '\0';
+	if (strchr(ret_text, 'T'))
+		*strchr(ret_text, 'T') = ' ';
 }
 
 /* "host1, 2026-11-20 18:00:00 UTC, 22 s, mmu, 4 KiB granularity" */
 static void describe_source(const struct wss_chart_source *source, char *text, size_t size)
 {
-	char part[256], until[32];
+	char part[256], until[WSS_CLOCK_TEXT_MAX];
 
 	*text = '\0';
 	if (source->host && *source->host) {
@@ -76,8 +78,8 @@ static void describe_source(const struct wss_chart_source *source, char *text, s
 		append(text, size, "%s", part);
 	}
 	if (source->start) {
-		format_time(source->start, part, sizeof(part));
-		format_time(source->end, until, sizeof(until));
+		format_time(source->start, part);
+		format_time(source->end, until);
 		append(text, size, "%s%s%s UTC", part, source->end ? " to " : "",
 		       source->end ? until : "");
 	}

@@ -38,6 +38,7 @@ static struct wss_value pages(uint64_t n)
 GETTER(file, wss_value_text(REPORT(row)->file))
 GETTER(domain, wss_value_text(recording_of(row)->domain))
 GETTER(uuid, wss_value_text(recording_of(row)->uuid))
+GETTER(host, wss_value_text(recording_of(row)->host))
 GETTER(tool, wss_value_text(recording_of(row)->tool))
 GETTER(method, wss_value_text(recording_of(row)->method))
 GETTER(start, wss_value_time((time_t)(recording_of(row)->start_realtime_ns / 1000000000)))
@@ -73,6 +74,7 @@ static const struct wss_column recording_columns[] = {
 	{ "ended", NULL, NULL, 0, get_ended,
 	  "Whether the recording was ended, not cut off", false },
 	{ "whole", NULL, NULL, 0, get_whole, "Whether all of the file could be read", false },
+	{ "host", NULL, NULL, 0, get_host, "Name of the host", false },
 };
 
 static struct wss_value written_pages(uint64_t n, uint8_t meaning)

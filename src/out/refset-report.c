@@ -178,7 +178,8 @@ static void print_head(FILE *stream, const struct wss_refset_report *report)
 	wss_clock_format((time_t)(recording->start_realtime_ns / (int64_t)WSS_NS_PER_S), started);
 	snprintf(name, sizeof(name), "%s", recording->domain);
 	wss_text_sanitize(name);
-	fprintf(stream, "%s, recorded for %s from %s by %s%s\n", name, duration, started,
+	fprintf(stream, "%s, recorded%s%s for %s from %s by %s%s\n", name,
+		*recording->host ? " on " : "", recording->host, duration, started,
 		recording->method, report->ended ? "" : "; the recording was not ended");
 	fprintf(stream, "from %s to %s: %llu windows, gaps of %s in all\n\n", from, to,
 		(unsigned long long)report->result->windows, gaps);

@@ -105,6 +105,8 @@ longest_mark() { # PICTURE
 @test "pictures of a recording say when it was made, how long it is, and how" {
 	"$mkrecording" r --windows 12 --phases 100:12 --host 'host1.example <&>' >said
 	"$virt_wss" report r --plot r.svg >table
+	grep -q '^web1, recorded on host1.example <&> for 12.* from 2026-11-20T18:00:00Z by mmu$' table
+	"$virt_wss" report r --output json | grep -q '"host": *"host1.example <&>"'
 	"$virt_wss" heatmap r --plot h.svg
 	says r.svg 'small source: host1.example <&>, 2026-11-20 18:00:00 UTC, 12 s, mmu, 4 KiB granularity'
 	[ "$(texts r.svg | grep ^small.source)" = "$(texts h.svg | grep ^small.source)" ]
