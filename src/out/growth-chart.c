@@ -104,7 +104,7 @@ static void find_sizes(struct frame *frame, struct wss_ticks *ticks)
 	high = low + (high - low + step - 1) / step * step;
 	frame->b_low = exp2(low);
 	frame->b_high = exp2(high);
-	for (int i = low; i <= high; i += step) {
+	for (int i = low; i <= high && i < 64; i += step) {
 		wss_axis_size_label(wss_u64_from_double(exp2(i)), text, sizeof(text));
 		wss_ticks_add(ticks, y_of(frame, exp2(i)), text);
 	}
@@ -116,8 +116,8 @@ static void add_time(const struct frame *frame, struct wss_ticks *ticks, double 
 
 	if (ns < frame->t_low * 0.999 || ns > frame->t_high * 1.001)
 		return;
-	/* Each in a unit of its own, as decades are. */
-	wss_axis_time_label(ns, fmin(ns, 10e9) / 10, ns, text, sizeof(text));
+	/* Each in a unit of its own, as decades are, with three digits. */
+	wss_axis_time_label(ns, fmin(ns, 10e9) / 2, ns, text, sizeof(text));
 	wss_ticks_add(ticks, x_of(frame, ns), text);
 }
 

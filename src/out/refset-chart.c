@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "out/refset-chart.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/units.h"
@@ -223,8 +224,8 @@ void wss_refset_plot(FILE *f, const struct wss_recording *recording,
 				   .plot_height = PLOT_HEIGHT };
 	char view[64];
 
-	if (frame.to_ns <= frame.from_ns)
-		frame.to_ns = frame.from_ns + 1;
+	/* Shorter times cannot be told apart at the end of a recording of many years. */
+	frame.to_ns = fmax(frame.to_ns, frame.from_ns + 1e3);
 	marks.from_ns = frame.from_ns;
 	marks.to_ns = frame.to_ns;
 	chart.n_keys = make_legend(&frame, result, keys);

@@ -69,7 +69,7 @@ opens() { # SVG
 		'label: time since measuring began (logarithmic)' 'tick: 40 s' \
 		'legend: upper bound: faults slow the guest'
 	grep -q '<path class="bounds s0"' "$svg"
-	! texts "$svg" | grep 'smallest to largest window'
+	lacks "$svg" 'smallest to largest window'
 	"$draw" 2 1 40000 >"$svg"
 	says "$svg" 'legend: smallest to largest window' 'legend: RSS' 'legend: balloon' 'legend: knee'
 	grep -q '<path class="band s1"' "$svg"
@@ -100,7 +100,7 @@ opens() { # SVG
 	seen=$(look "$svg")
 	echo "$seen"
 	[[ $seen == curves* ]]
-	! texts "$svg" | grep -xE 'tick: ((1|10|100) ms|[0-9.]+ KiB|4 GiB)'
+	lacks "$svg" '^tick: ((1|10|100) ms|[0-9.]+ KiB|4 GiB)$'
 	says "$svg" 'tick: 307 ms' 'tick: 40 s'
 	# From edge to edge, that of the axes included.
 	grep -o '<path class="curve s0"[^>]*' "$svg" | grep -oE '[ML][0-9.]+' | tr -d ML |

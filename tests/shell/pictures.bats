@@ -121,24 +121,25 @@ longest_mark() { # PICTURE
 }
 
 @test "report --viewport --plot: that time only" {
-	local left right top bottom
+	local left right
 	"$mkrecording" r --phases 4096:5,16384:8,2048:7 --windows 60 --mark-every 5 --gap-every 9 >said
 	"$virt_wss" report r --viewport 16s:24.5s --plot r.svg >table
 	shown r.svg
 	inside r.svg
 	says r.svg 'tick: 16 s' 'tick: 20 s' 'tick: 24.5 s' 'small: 4: 21.5 s, mark 20' 'small: 4'
 	texts r.svg | grep ', shown: 16 s to 24.5 s$'
-	! texts r.svg | grep -E '^tick: (0|25|30|67) s|mark (5|10|15|25|30)$'
-	read -r left right top bottom <<<"$(box r.svg)"
-	# From one edge to the other, and what is large outside does not make it small.
+	lacks r.svg '^tick: (0|25|30|67) s|mark (5|10|15|25|30)$'
+	read -r left right _ <<<"$(box r.svg)"
+	# From one edge to the other.
 	grep -oE '<path class="curve s0"[^>]*' r.svg | grep -oE '[ML][0-9.]+' | tr -d ML |
 		awk -v left="$left" -v right="$right" '
 			$1 < left + .2 { l = 1 } $1 > right - .2 { r = 1 } END { exit !(l && r) }'
-	[ "$top" != "$bottom" ]
-	"$virt_wss" report r --viewport 15s:18s --plot r.svg >table
-	! texts r.svg | grep '^tick: 128 MiB'
-	# Few marks go through.
+	# Few marks go through the plot.
 	[ "$(longest_mark r.svg)" -gt 300 ]
+	# What is large outside does not make it small.
+	"$virt_wss" report r --viewport 1s:4s --plot r.svg >table
+	says r.svg 'tick: 1 s' 'tick: 4 s' 'tick: 20 MiB'
+	lacks r.svg '^tick: (64|80) MiB'
 }
 
 @test "report --plot: one window, and a thousand" {
@@ -175,7 +176,7 @@ marked_late() { # TEXT
 	shown r.svg
 	# What was marked behind the last whole window is not in the picture.
 	says r.svg 'tick: 1 s'
-	! grep -q 日 r.svg
+	lacks r.svg 日
 	sed -nE 's/^<line class="mark[^"]*" x1="([0-9.]+)".*/\1/p' r.svg |
 		awk -v box="$(box r.svg)" 'BEGIN { split(box, b) } $1 > b[2] + .1 { bad = 1 } END { exit bad }'
 }
@@ -219,7 +220,7 @@ marked_late() { # TEXT
 	# Of one node there is nothing to tell apart.
 	"$mkrecording" s --ram $((16 << 30)) --phases 400000:20 >said
 	"$virt_wss" heatmap s --plot s.svg
-	! texts s.svg | grep region
+	lacks s.svg region
 }
 
 @test "heatmap --plot: holes are named" {

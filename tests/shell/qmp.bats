@@ -84,7 +84,7 @@ refused() { # STATUS REGULAR-EXPRESSION
 	kill -STOP "$fake_pid"
 	wait $pid
 	kill -CONT "$fake_pid"
-	grep -q '(refs, 4 KiB, degraded' "$BATS_TEST_TMPDIR/out"
+	grep -q '(refs, 4 KiB granularity, degraded' "$BATS_TEST_TMPDIR/out"
 	grep -q 'note: the guest was paused or stopped within the window' "$BATS_TEST_TMPDIR/err"
 	wss profile --from 2s --to 1s
 	[ "$status" = 2 ]

@@ -18,3 +18,10 @@ says() { # SVG TEXT...
 			{ echo "$svg: not there: $text"; texts "$svg"; return 1; }
 	done
 }
+
+# None of the texts of SVG, each with its class, matches.
+lacks() { # SVG REGULAR-EXPRESSION
+	if texts "$1" | grep -E "$2"; then
+		return 1
+	fi
+}
