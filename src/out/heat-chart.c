@@ -76,7 +76,7 @@ static void draw_cells(FILE *f, const struct frame *frame, size_t row, double y,
 	bool last_row = row + 1 == map->n_rows || map->rows[row + 1].hole_before;
 	bool last = to == map->n_columns || cell_class(map, row, to) < 0;
 	int shown = cell_class(map, row, from);
-	char class[8] = "gap";
+	char class[16] = "gap";
 
 	if (shown >= 0)
 		snprintf(class, sizeof(class), "h%u", (unsigned)shown);
