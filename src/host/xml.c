@@ -244,12 +244,16 @@ static xmlNode *metadata_of(xmlDoc *doc, const char *namespace_uri)
 	return NULL;
 }
 
+/* libxml2 wants that much room in a buffer for any text. */
+#define ROOM_FOR_TEXT 4096
+
 /* The element as a document of its own, which declares the namespaces that it uses. */
-static char *print_element(xmlNode *node)
+static char *print_element(xmlNode *node, size_t size)
 {
 	wss_auto_xml_doc xmlDoc *doc = xmlNewDoc((const xmlChar *)"1.0");
 	xmlNode *copy = doc ? xmlDocCopyNode(node, doc, 1) : NULL;
-	xmlBuffer *buffer = xmlBufferCreate();
+	/* One that must grow, and cannot, libxml2 frees twice (2.9.14). */
+	xmlBuffer *buffer = xmlBufferCreateSize(size + ROOM_FOR_TEXT);
 	char *text = NULL;
 
 	if (copy) {
@@ -261,6 +265,19 @@ static char *print_element(xmlNode *node)
 	return text;
 }
 
+/* Whole or not at all: size is room enough for it, as a rule. NULL: no memory. */
+static char *print_whole(xmlNode *node, size_t size)
+{
+	wss_auto_free char *text = NULL;
+	struct wss_xml_watch watch;
+
+	if (!wss_xml_watch(&watch))
+		return NULL;
+	text = print_element(node, size);
+	wss_xml_watch_end(&watch);
+	return watch.ran_out ? NULL : wss_steal_ptr(text);
+}
+
 int wss_xml_metadata(const char *domain_xml, size_t max, const char *namespace_uri,
 		     char **ret_xml, struct wss_error *err)
 {
@@ -269,6 +286,6 @@ int wss_xml_metadata(const char *domain_xml, size_t max, const char *namespace_u
 
 	if (!doc)
 		return -1;
-	*ret_xml = node ? print_element(node) : NULL;
+	*ret_xml = node ? print_whole(node, strlen(domain_xml)) : NULL;
 	return node && !*ret_xml ? wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory") : 0;
 }
