@@ -89,10 +89,12 @@ static int load(const char *text, const struct diff_options *options, struct sid
 	    wss_moment_init(&side->moment, wss_recfile_recording(side->file), at_ns, err) < 0)
 		return -1;
 	wss_moment_limit(&side->moment, wss_recfile_budget(side->file));
-	/* What the other one has kept counts, too. */
-	if (first)
+	/* What the other side's sets take counts, too. */
+	if (first) {
+		wss_pageset_budget_clear(wss_recfile_budget(first->file));
 		wss_recfile_budget(side->file)->used_bytes +=
 			wss_recfile_budget(first->file)->used_bytes;
+	}
 	if (wss_recfile_replay(side->file, &visitor, &side->moment, err) < 0)
 		return -1;
 	if (at_ns != WSS_MOMENT_ALL && at_ns > wss_recfile_state(side->file)->end_ns)

@@ -289,6 +289,7 @@ void wss_recfile_close(struct wss_recfile *file)
 {
 	if (!file)
 		return;
+	wss_pageset_budget_clear(&file->budget);
 	close(file->fd);
 	free(file->name);
 	free(file->recording);

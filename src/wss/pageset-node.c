@@ -6,23 +6,19 @@
 
 /* What malloc() adds, near enough. */
 #define OVERHEAD 16
-#define ROOM_LEAST 4U
+/* The room of a node grows in steps of so many slots. */
+#define ROOM_STEP WSS_SPARE_STEP
+/* A budget keeps up to this part of its limit as spare nodes. */
+#define SPARE_PART 8
 
 static size_t bytes_of(unsigned room)
 {
 	return sizeof(struct wss_node) + room * sizeof(union wss_slot);
 }
 
-bool wss_pageset_charge(struct wss_pageset_budget *budget, uint64_t bytes)
+static unsigned room_for(unsigned slots)
 {
-	if (!budget)
-		return true;
-	if (budget->used_bytes + bytes > budget->limit_bytes) {
-		budget->exceeded = true;
-		return false;
-	}
-	budget->used_bytes += bytes;
-	return true;
+	return slots ? (slots + ROOM_STEP - 1) / ROOM_STEP * ROOM_STEP : ROOM_STEP;
 }
 
 static void discharge(struct wss_pageset_budget *budget, size_t bytes)
@@ -31,15 +27,81 @@ static void discharge(struct wss_pageset_budget *budget, size_t bytes)
 		budget->used_bytes -= bytes;
 }
 
+void wss_pageset_budget_clear(struct wss_pageset_budget *budget)
+{
+	for (unsigned i = 0; i < sizeof(budget->spare) / sizeof(budget->spare[0]); i++) {
+		while (budget->spare[i]) {
+			struct wss_node *node = budget->spare[i];
+
+			budget->spare[i] = node->slots[0].node;
+			discharge(budget, bytes_of(node->room) + OVERHEAD);
+			free(node);
+		}
+	}
+	budget->spare_bytes = 0;
+}
+
+bool wss_pageset_charge(struct wss_pageset_budget *budget, uint64_t bytes)
+{
+	if (!budget)
+		return true;
+	if (budget->used_bytes + bytes > budget->limit_bytes)
+		wss_pageset_budget_clear(budget);
+	if (budget->used_bytes + bytes > budget->limit_bytes) {
+		budget->exceeded = true;
+		return false;
+	}
+	budget->used_bytes += bytes;
+	return true;
+}
+
+/* A spare node with just this room; NULL where the budget has none. */
+static struct wss_node *take_spare(struct wss_pageset_budget *budget, unsigned room)
+{
+	struct wss_node **list, *node;
+
+	if (!budget)
+		return NULL;
+	list = &budget->spare[room / ROOM_STEP - 1];
+	node = *list;
+	if (!node)
+		return NULL;
+	*list = node->slots[0].node;
+	/* Where one is needed, so is the next, and it was last used long ago. */
+	if (*list)
+		__builtin_prefetch(*list, 1);
+	budget->spare_bytes -= bytes_of(room) + OVERHEAD;
+	return node;
+}
+
+/* Keeps a node that nobody needs for later, or frees it. */
+static void node_free(struct wss_pageset_budget *budget, struct wss_node *node)
+{
+	size_t bytes = bytes_of(node->room) + OVERHEAD;
+
+	if (budget && budget->spare_bytes + bytes <= budget->limit_bytes / SPARE_PART) {
+		struct wss_node **list = &budget->spare[node->room / ROOM_STEP - 1];
+
+		node->slots[0].node = *list;
+		*list = node;
+		budget->spare_bytes += bytes;
+		return;
+	}
+	discharge(budget, bytes);
+	free(node);
+}
+
 struct wss_node *wss_node_new(struct wss_pageset_budget *budget, unsigned room)
 {
 	struct wss_node *node;
 
-	if (room < ROOM_LEAST)
-		room = ROOM_LEAST;
-	if (!wss_pageset_charge(budget, bytes_of(room) + OVERHEAD))
-		return NULL;
-	node = malloc(bytes_of(room));
+	room = room_for(room);
+	node = take_spare(budget, room);
+	if (!node) {
+		if (!wss_pageset_charge(budget, bytes_of(room) + OVERHEAD))
+			return NULL;
+		node = malloc(bytes_of(room));
+	}
 	if (!node) {
 		discharge(budget, bytes_of(room) + OVERHEAD);
 		return NULL;
@@ -63,8 +125,7 @@ void wss_node_put(struct wss_pageset_budget *budget, struct wss_node *node, unsi
 	if (shift > WSS_LEAF_SHIFT)
 		for (int i = (int)wss_bits(node->mixed); i-- > 0;)
 			wss_node_put(budget, node->slots[i].node, shift - WSS_NODE_BITS);
-	discharge(budget, bytes_of(node->room) + OVERHEAD);
-	free(node);
+	node_free(budget, node);
 }
 
 int wss_node_own(struct wss_pageset_budget *budget, struct wss_node **node, unsigned shift)
@@ -91,18 +152,16 @@ int wss_node_own(struct wss_pageset_budget *budget, struct wss_node **node, unsi
 
 static int make_room(struct wss_pageset_budget *budget, struct wss_node **node)
 {
-	unsigned room = (*node)->room,
+	struct wss_node *old = *node;
+	unsigned room = old->room,
 		 more = 2 * room < WSS_NODE_SLOTS ? 2 * room : WSS_NODE_SLOTS;
-	struct wss_node *larger;
+	struct wss_node *larger = wss_node_new(budget, more);
 
-	if (!wss_pageset_charge(budget, bytes_of(more) - bytes_of(room)))
+	if (!larger)
 		return -1;
-	larger = realloc(*node, bytes_of(more));
-	if (!larger) {
-		discharge(budget, bytes_of(more) - bytes_of(room));
-		return -1;
-	}
+	memcpy(larger, old, bytes_of(room));
 	larger->room = more;
+	node_free(budget, old);
 	*node = larger;
 	return 0;
 }
@@ -121,6 +180,26 @@ union wss_slot *wss_node_insert(struct wss_pageset_budget *budget, struct wss_no
 	(*node)->mixed |= wss_node_bit(i);
 	(*node)->full &= ~wss_node_bit(i);
 	return slot;
+}
+
+int wss_node_expand(struct wss_pageset_budget *budget, struct wss_node **node, unsigned shift,
+		    unsigned i)
+{
+	bool full = (*node)->full & wss_node_bit(i);
+	struct wss_node *child = wss_node_new(budget, 0);
+	union wss_slot *slot;
+
+	if (!child)
+		return -1;
+	child->full = full ? UINT64_MAX : 0;
+	child->count = full ? 1ULL << shift : 0;
+	slot = wss_node_insert(budget, node, i);
+	if (!slot) {
+		wss_node_put(budget, child, shift - WSS_NODE_BITS);
+		return -1;
+	}
+	slot->node = child;
+	return 0;
 }
 
 void wss_node_remove(struct wss_pageset_budget *budget, struct wss_node *node, unsigned shift,

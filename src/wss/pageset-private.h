@@ -16,6 +16,8 @@
 #define WSS_NODE_BITS 6
 #define WSS_NODE_SLOTS 64U
 #define WSS_NODE_LEVELS 5
+#define WSS_LEAF_BITS (WSS_LEAF_SHIFT + WSS_NODE_BITS)
+#define WSS_LEAF_PAGES (1U << WSS_LEAF_BITS)
 
 union wss_slot {
 	uint64_t word;
@@ -42,18 +44,20 @@ struct wss_pageset {
 	uint64_t n_pages;
 	uint64_t count;
 	unsigned shift; /* of the root's slots */
+	unsigned depth; /* of the leaves: nodes above each of them */
 	struct wss_node *root;
 	struct wss_pageset_budget *budget; /* may be NULL */
 	/*
-	 * The leaf that was changed last, and the nodes above it, root first: none of them
-	 * is shared. What the nodes above do not count yet is pending.
+	 * The leaf that was changed last, and the nodes above it, root first, none of them shared;
+	 * see pageset-change.c.
 	 */
 	struct {
-		bool valid;
-		uint64_t leaf; /* its number */
-		unsigned depth;
+		uint64_t leaf;	/* its number */
+		unsigned known; /* how many nodes of path lead to it */
+		bool valid;	/* all do, that of the leaf included */
 		struct wss_node *path[WSS_NODE_LEVELS];
-		uint64_t pending; /* modulo 2^64 */
+		/* Pages that path[i] counts and path[i - 1] does not yet, modulo 2^64. */
+		uint64_t pending[WSS_NODE_LEVELS];
 	} finger;
 };
 
@@ -79,6 +83,18 @@ static inline uint64_t wss_node_bit(unsigned i)
 static inline uint64_t wss_node_mask(unsigned first, unsigned end)
 {
 	return UINT64_MAX << first & UINT64_MAX >> (64 - end);
+}
+
+/* The slot that a page is in. */
+static inline unsigned wss_node_slot(uint64_t page, unsigned shift)
+{
+	return (unsigned)(page >> shift) % WSS_NODE_SLOTS;
+}
+
+/* Are all of the node's pages in, or none of them? */
+static inline bool wss_node_uniform(const struct wss_node *node)
+{
+	return !node->mixed && (!node->full || node->full == UINT64_MAX);
 }
 
 static inline unsigned wss_node_place(const struct wss_node *node, unsigned i)
@@ -153,11 +169,19 @@ int wss_node_own(struct wss_pageset_budget *budget, struct wss_node **node, unsi
 union wss_slot *wss_node_insert(struct wss_pageset_budget *budget, struct wss_node **node,
 				unsigned i);
 
+/* Puts a node in the place of slot i, which is full or empty. *node is nobody else's, and may move.
+ * -1 when memory is short. */
+int wss_node_expand(struct wss_pageset_budget *budget, struct wss_node **node, unsigned shift,
+		    unsigned i);
+
 /* Makes the mixed slots of mask full or empty ones; their nodes are put. */
 void wss_node_remove(struct wss_pageset_budget *budget, struct wss_node *node, unsigned shift,
 		     uint64_t mask, bool full);
 
-/* Counts what the finger has not yet, before anything but the finger's leaf is used. */
+/* Lifts the finger, so that all nodes count what is in them. Before anything but a change. */
 void wss_pageset_settle(const struct wss_pageset *set);
+
+/* Puts all pages of leaves first to end - 1 in, or takes them out, as wss_pageset_add() does. */
+int64_t wss_pageset_fill(struct wss_pageset *set, uint64_t first, uint64_t end, bool in);
 
 #endif

@@ -27,12 +27,24 @@ struct wss_run {
 
 struct wss_pageset;
 
-/* How much memory some sets may take together. Zero but for the limit at first. */
+/* Slots of a node come in multiples of this; a node has up to 64. */
+#define WSS_SPARE_STEP 4U
+#define WSS_SPARE_SIZES 16
+
+struct wss_node;
+
+/* How much memory some sets may take together. At first all zero but for the limit. */
 struct wss_pageset_budget {
 	uint64_t limit_bytes;
-	uint64_t used_bytes;
-	bool exceeded; /* something failed for want of it */
+	uint64_t used_bytes; /* spare nodes included */
+	bool exceeded;	     /* something failed because used_bytes had reached the limit */
+	/* Nodes that are free for the next that are needed, by size. */
+	struct wss_node *spare[WSS_SPARE_SIZES];
+	uint64_t spare_bytes;
 };
+
+/* Frees the spare nodes; after the sets that were limited by the budget are freed, all is. */
+void wss_pageset_budget_clear(struct wss_pageset_budget *budget);
 
 /* Memory of others that counts, too. false: there is not so much left, and none was taken. */
 bool wss_pageset_charge(struct wss_pageset_budget *budget, uint64_t bytes);

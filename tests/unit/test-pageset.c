@@ -203,6 +203,7 @@ static void test_budget(void **state)
 	assert_int_equal(wss_pageset_count(set), count);
 	assert_int_equal(wss_pageset_count_run(set, (struct wss_run){ 0, PAGES }), count);
 	wss_pageset_free(set);
+	wss_pageset_budget_clear(&budget);
 	assert_int_equal(budget.used_bytes, 0);
 }
 
