@@ -80,6 +80,7 @@ static int load(const char *text, const struct diff_options *options, struct sid
 		.begin = wss_moment_begin,
 		.change = wss_moment_change,
 		.end = wss_moment_end,
+		.last = wss_moment_last,
 	};
 	wss_auto_free char *path = NULL;
 	uint64_t at_ns;

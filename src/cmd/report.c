@@ -108,6 +108,7 @@ static int report_file(const struct wss_cli *cli, const struct report_options *o
 		.begin = wss_refset_begin,
 		.change = wss_refset_change,
 		.end = wss_refset_end,
+		.last = wss_refset_last,
 		.mark = wss_refset_mark,
 	};
 	const struct wss_refset_result *result;

@@ -58,6 +58,8 @@ struct wss_recfile_visitor {
 	int (*end)(void *opaque, const struct wss_interval *interval,
 		   const struct wss_recording_sets *sets, struct wss_error *err);
 	int (*mark)(void *opaque, uint64_t time_ns, const char *text, struct wss_error *err);
+	/* Once, behind all intervals and marks, with the sets that the last interval left. */
+	int (*last)(void *opaque, const struct wss_recording_sets *sets, struct wss_error *err);
 	/*
 	 * Not the first time: the file has been replayed, so that what it says fits together, and
 	 * only its checksums are looked at again. There are no sets then.

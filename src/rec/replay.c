@@ -213,6 +213,8 @@ int wss_recfile_replay(struct wss_recfile *file, const struct wss_recfile_visito
 		wss_pageset_limit(replay.written, &file->budget);
 		wss_pageset_limit(replay.ballooned, &file->budget);
 		r = replay_frames(&replay, err);
+		if (r == 0 && visitor->last)
+			r = visitor->last(opaque, &replay.sets, err);
 	}
 	wss_pageset_free(replay.touched);
 	wss_pageset_free(replay.written);

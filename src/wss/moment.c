@@ -29,52 +29,42 @@ void wss_moment_limit(struct wss_moment *moment, struct wss_pageset_budget *budg
 		wss_reference_limit(&moment->reference, budget);
 }
 
+/* Keeps the sets as they are now, which costs nothing until they change. */
+static int moment_take(struct wss_moment *moment, const struct wss_recording_sets *sets,
+		       struct wss_error *err)
+{
+	moment->done = true;
+	if (wss_pageset_copy(moment->pages, sets->touched) < 0 ||
+	    wss_pageset_copy(moment->written, sets->written) < 0)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	return 0;
+}
+
 int wss_moment_begin(void *opaque, const struct wss_interval *interval,
 		     const struct wss_recording_sets *sets, struct wss_error *err)
 {
 	struct wss_moment *moment = opaque;
 
-	(void)sets;
-	(void)err;
-	moment->runs = 0;
-	/* The moment was in a gap: what the window before it left holds. */
-	if (moment->windows && interval->start_ns > moment->at_ns)
-		moment->done = true;
+	/* The moment was in a gap, which shows what the window before it left. */
+	if (!moment->done && moment->windows && interval->start_ns > moment->at_ns)
+		return moment_take(moment, sets, err);
 	return 0;
-}
-
-/* So many changes of a window are made as they come; where there are more the set is copied then. */
-#define RUNS_FOLLOWED 64U
-
-static int64_t follow(struct wss_moment *moment, enum wss_change change, struct wss_run run)
-{
-	if (moment->runs == RUNS_FOLLOWED)
-		return 0;
-	moment->runs++;
-	return change == WSS_CHANGE_TOUCHED ? wss_pageset_add(moment->pages, run.first, run.n)
-					    : wss_pageset_remove(moment->pages, run.first, run.n);
 }
 
 int wss_moment_change(void *opaque, enum wss_change change, struct wss_run run,
 		      struct wss_error *err)
 {
 	struct wss_moment *moment = opaque;
-	bool all = moment->at_ns == WSS_MOMENT_ALL;
 	int64_t r = 0;
 
-	if (moment->done)
+	if (moment->at_ns != WSS_MOMENT_ALL)
 		return 0;
 	if (change == WSS_CHANGE_TOUCHED)
-		r = all ? wss_reference_touched(&moment->reference, run)
-			: follow(moment, change, run);
+		r = wss_reference_touched(&moment->reference, run);
 	else if (change == WSS_CHANGE_WRITTEN)
 		r = wss_pageset_add(moment->written, run.first, run.n);
-	else if (change == WSS_CHANGE_BALLOONED && all)
+	else if (change == WSS_CHANGE_BALLOONED)
 		r = wss_reference_ballooned(&moment->reference, run);
-	else if (change == WSS_CHANGE_UNTOUCHED && !all)
-		r = follow(moment, change, run);
-	else if (change == WSS_CHANGE_UNWRITTEN && !all)
-		r = wss_pageset_remove(moment->written, run.first, run.n);
 	return r < 0 ? wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory") : 0;
 }
 
@@ -86,15 +76,21 @@ int wss_moment_end(void *opaque, const struct wss_interval *interval,
 
 	if (interval->gap || moment->done)
 		return 0;
-	if (moment->runs == RUNS_FOLLOWED && wss_pageset_copy(moment->pages, sets->touched) < 0)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (all && wss_reference_end(&moment->reference, sets->touched) < 0)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	moment->windows++;
 	moment->written_known = interval->written != WSS_WRITTEN_ABSENT ||
 				(all && moment->written_known);
-	moment->done = !all && interval->end_ns > moment->at_ns;
-	return 0;
+	return !all && interval->end_ns > moment->at_ns ? moment_take(moment, sets, err) : 0;
+}
+
+int wss_moment_last(void *opaque, const struct wss_recording_sets *sets, struct wss_error *err)
+{
+	struct wss_moment *moment = opaque;
+
+	return moment->at_ns == WSS_MOMENT_ALL || moment->done
+		       ? 0
+		       : moment_take(moment, sets, err);
 }
 
 void wss_moment_free(struct wss_moment *moment)

@@ -18,9 +18,8 @@ struct wss_moment {
 	struct wss_pageset *pages;	/* the set */
 	struct wss_pageset *written; /* in the window of the moment, or ever */
 	bool written_known;
-	unsigned runs; /* that came or went in this interval, up to a limit */
 	uint64_t windows;
-	bool done;
+	bool done; /* the sets are those of the moment */
 };
 
 /* WSS_ERR_NO_MEMORY. */
@@ -37,6 +36,7 @@ int wss_moment_change(void *moment, enum wss_change change, struct wss_run run,
 		      struct wss_error *err);
 int wss_moment_end(void *moment, const struct wss_interval *interval,
 		   const struct wss_recording_sets *sets, struct wss_error *err);
+int wss_moment_last(void *moment, const struct wss_recording_sets *sets, struct wss_error *err);
 
 void wss_moment_free(struct wss_moment *moment);
 

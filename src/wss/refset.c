@@ -7,12 +7,6 @@
 #include "wss/phases.h"
 #include "wss/reference.h"
 
-/*
- * So many changes of a window are made to the set at the viewport's end as they come. Where there
- * are more it is copied afterwards, which takes time for each part of it that changes next.
- */
-#define RUNS_FOLLOWED 64U
-
 /* Where the viewport is, as the replay goes on. */
 enum place { BEFORE, INSIDE, BEHIND };
 
@@ -39,7 +33,6 @@ struct wss_refset {
 	enum place place;
 	/* Is all that was outstanding in the viewport the reference set, so far? */
 	bool ever_is_reference;
-	unsigned runs; /* that came or went in this interval, up to RUNS_FOLLOWED */
 	bool any_window, any_peak;
 	size_t point_room;
 	struct wss_pageset_budget *budget; /* of the points; may be NULL */
@@ -114,7 +107,6 @@ static int enter(struct wss_refset *refset, const struct wss_recording_sets *set
 	refset->ever_is_reference =
 		wss_pageset_count(refset->reference.pages) == wss_pageset_count(sets->touched);
 	if (wss_pageset_copy(refset->at_start, sets->touched) < 0 ||
-	    wss_pageset_copy(refset->at_end, sets->touched) < 0 ||
 	    wss_pageset_copy(refset->ever, sets->touched) < 0 ||
 	    wss_pageset_copy(refset->unbroken, sets->touched) < 0)
 		return no_memory(err);
@@ -164,6 +156,15 @@ static void count_reference(struct wss_refset *refset)
 			(struct wss_run){ refset->regions[i].first, refset->regions[i].n });
 }
 
+/* The viewport ends with what is outstanding now. */
+static int leave(struct wss_refset *refset, const struct wss_recording_sets *sets)
+{
+	count_reference(refset);
+	if (part_from_reference(refset) < 0)
+		return -1;
+	return wss_pageset_copy(refset->at_end, sets->touched);
+}
+
 int wss_refset_begin(void *opaque, const struct wss_interval *interval,
 		     const struct wss_recording_sets *sets, struct wss_error *err)
 {
@@ -177,12 +178,10 @@ int wss_refset_begin(void *opaque, const struct wss_interval *interval,
 		take_peak(refset, sets, refset->result.from_ns);
 	}
 	if (refset->place == INSIDE && interval->start_ns >= refset->result.to_ns) {
-		refset->place = BEHIND;
-		count_reference(refset);
-		if (part_from_reference(refset) < 0)
+		if (leave(refset, sets) < 0)
 			return no_memory(err);
+		refset->place = BEHIND;
 	}
-	refset->runs = 0;
 	refset->point = (struct wss_refset_point){
 		.start_ns = interval->start_ns,
 		.end_ns = interval->end_ns,
@@ -203,12 +202,9 @@ static int touched(struct wss_refset *refset, struct wss_run run)
 	refset->point.first += (uint64_t)first;
 	if (refset->place != INSIDE)
 		return 0;
-	if (!refset->ever_is_reference && wss_pageset_add(refset->ever, run.first, run.n) < 0)
-		return -1;
-	if (refset->runs == RUNS_FOLLOWED)
-		return 0;
-	refset->runs++;
-	return wss_pageset_add(refset->at_end, run.first, run.n) < 0 ? -1 : 0;
+	return !refset->ever_is_reference && wss_pageset_add(refset->ever, run.first, run.n) < 0
+		       ? -1
+		       : 0;
 }
 
 static int untouched(struct wss_refset *refset, struct wss_run run)
@@ -216,12 +212,7 @@ static int untouched(struct wss_refset *refset, struct wss_run run)
 	refset->point.lost += run.n;
 	if (refset->place != INSIDE)
 		return 0;
-	if (wss_pageset_remove(refset->unbroken, run.first, run.n) < 0)
-		return -1;
-	if (refset->runs == RUNS_FOLLOWED)
-		return 0;
-	refset->runs++;
-	return wss_pageset_remove(refset->at_end, run.first, run.n) < 0 ? -1 : 0;
+	return wss_pageset_remove(refset->unbroken, run.first, run.n) < 0 ? -1 : 0;
 }
 
 /* Counts the pages of a run for the regions that they are in; most runs are in one. */
@@ -340,8 +331,6 @@ int wss_refset_end(void *opaque, const struct wss_interval *interval,
 		point->in_viewport = refset->place == INSIDE;
 		return add_point(refset, err);
 	}
-	if (refset->runs == RUNS_FOLLOWED && wss_pageset_copy(refset->at_end, sets->touched) < 0)
-		return no_memory(err);
 	if (wss_reference_loses(&refset->reference) && part_from_reference(refset) < 0)
 		return no_memory(err);
 	again = wss_reference_end(&refset->reference, sets->touched);
@@ -360,6 +349,13 @@ int wss_refset_end(void *opaque, const struct wss_interval *interval,
 	if (refset->place == INSIDE && count_window(refset, sets) < 0)
 		return no_memory(err);
 	return add_point(refset, err);
+}
+
+int wss_refset_last(void *opaque, const struct wss_recording_sets *sets, struct wss_error *err)
+{
+	struct wss_refset *refset = opaque;
+
+	return refset->place == INSIDE && leave(refset, sets) < 0 ? no_memory(err) : 0;
 }
 
 int wss_refset_mark(void *opaque, uint64_t time_ns, const char *text, struct wss_error *err)
@@ -382,6 +378,20 @@ static void classify(const struct wss_refset *refset, struct wss_run pages,
 	classes->written = wss_pageset_count_run(refset->written, pages);
 }
 
+static void free_sets(struct wss_refset *refset)
+{
+	struct wss_pageset **const sets[] = { &refset->at_start, &refset->at_end, &refset->ever,
+					      &refset->unbroken, &refset->written };
+
+	wss_reference_free(&refset->reference);
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+		wss_pageset_free(*sets[i]);
+		*sets[i] = NULL;
+	}
+	if (refset->budget)
+		wss_pageset_budget_clear(refset->budget);
+}
+
 int wss_refset_finish(struct wss_refset *refset, uint64_t end_ns,
 		      const struct wss_refset_result **ret_result, struct wss_error *err)
 {
@@ -394,14 +404,12 @@ int wss_refset_finish(struct wss_refset *refset, uint64_t end_ns,
 		result->to_ns = end_ns;
 	if (wss_marks_sort(&result->marks, err) < 0)
 		return -1;
-	if (refset->place == INSIDE)
-		count_reference(refset);
-	if (part_from_reference(refset) < 0)
-		return no_memory(err);
 	classify(refset, everything, &result->all);
 	for (size_t i = 0; i < refset->recording->n_regions; i++)
 		classify(refset, (struct wss_run){ refset->regions[i].first, refset->regions[i].n },
 			 &result->regions[i]);
+	/* Printing takes memory, too. */
+	free_sets(refset);
 	if (wss_phases_find(result, err) < 0)
 		return -1;
 	*ret_result = result;
@@ -412,12 +420,7 @@ void wss_refset_free(struct wss_refset *refset)
 {
 	if (!refset)
 		return;
-	wss_reference_free(&refset->reference);
-	wss_pageset_free(refset->at_start);
-	wss_pageset_free(refset->at_end);
-	wss_pageset_free(refset->ever);
-	wss_pageset_free(refset->unbroken);
-	wss_pageset_free(refset->written);
+	free_sets(refset);
 	free(refset->regions);
 	free(refset->changed);
 	free(refset->result.points);

@@ -107,11 +107,12 @@ int wss_refset_change(void *refset, enum wss_change change, struct wss_run run,
 		      struct wss_error *err);
 int wss_refset_end(void *refset, const struct wss_interval *interval,
 		   const struct wss_recording_sets *sets, struct wss_error *err);
+int wss_refset_last(void *refset, const struct wss_recording_sets *sets, struct wss_error *err);
 int wss_refset_mark(void *refset, uint64_t time_ns, const char *text, struct wss_error *err);
 
 /*
- * The result after the whole recording, which ended at end_ns; it is the refset's. WSS_ERR_FAILED:
- * no window lies in the viewport.
+ * The result after the whole recording, which ended at end_ns. Its memory is the refset's. Once:
+ * the sets from which it is made are freed. WSS_ERR_FAILED: no window lies in the viewport.
  */
 int wss_refset_finish(struct wss_refset *refset, uint64_t end_ns,
 		      const struct wss_refset_result **ret_result, struct wss_error *err);

@@ -44,6 +44,7 @@ static int replay(struct wss_recfile *file, struct account *account, struct wss_
 		.begin = wss_refset_begin,
 		.change = wss_refset_change,
 		.end = wss_refset_end,
+		.last = wss_refset_last,
 		.mark = wss_refset_mark,
 	};
 	const struct wss_recfile_state *state = wss_recfile_state(file);

@@ -70,6 +70,7 @@ struct replayer {
 	int (*change)(void *, enum wss_change, struct wss_run, struct wss_error *);
 	int (*end)(void *, const struct wss_interval *, const struct wss_recording_sets *,
 		   struct wss_error *);
+	int (*last)(void *, const struct wss_recording_sets *, struct wss_error *);
 };
 
 /* As a file is replayed: changes only, in runs, of the sets that they leave behind. */
@@ -105,11 +106,14 @@ static void replay(const struct replayer *to, void *opaque)
 			before = script->touched[w];
 		assert_int_equal(to->end(opaque, &interval, &sets, NULL), 0);
 	}
+	if (to->last)
+		assert_int_equal(to->last(opaque, &sets, NULL), 0);
 	wss_pageset_free(touched);
 	wss_pageset_free(none);
 }
 
-static const struct replayer to_refset = { wss_refset_begin, wss_refset_change, wss_refset_end };
+static const struct replayer to_refset = { wss_refset_begin, wss_refset_change, wss_refset_end,
+					   wss_refset_last };
 
 /* The outstanding set at a moment, as the manual defines it. */
 static unsigned window_at(uint64_t ns, bool is_end)
@@ -273,7 +277,7 @@ static uint64_t windows_of(uint64_t page)
 
 static void test_hot_ranges(void **state)
 {
-	const struct replayer to_heat = { NULL, wss_heat_change, wss_heat_end };
+	const struct replayer to_heat = { .change = wss_heat_change, .end = wss_heat_end };
 	struct wss_page_range carry = { 0 };
 	struct wss_heat heat;
 	bool again = false;
@@ -316,7 +320,7 @@ static void test_hot_ranges(void **state)
 
 static void test_heatmap(void **state)
 {
-	const struct replayer to_map = { NULL, wss_heatmap_change, wss_heatmap_end };
+	const struct replayer to_map = { .change = wss_heatmap_change, .end = wss_heatmap_end };
 	struct wss_heatmap *map;
 
 	(void)state;
@@ -345,7 +349,8 @@ static void test_heatmap(void **state)
 
 static void check_moment(uint64_t at, const uint8_t *truth)
 {
-	const struct replayer to_moment = { wss_moment_begin, wss_moment_change, wss_moment_end };
+	const struct replayer to_moment = { wss_moment_begin, wss_moment_change, wss_moment_end,
+					     wss_moment_last };
 	struct wss_moment moment;
 
 	assert_int_equal(wss_moment_init(&moment, &recording, at, NULL), 0);
@@ -415,6 +420,7 @@ static void replay_ballooning(const struct ballooning *guest, const struct repla
 		assert_int_equal(to->begin(opaque, &gap, &sets, NULL), 0);
 		assert_int_equal(to->end(opaque, &gap, &sets, NULL), 0);
 	}
+	assert_int_equal(to->last(opaque, &sets, NULL), 0);
 	wss_pageset_free(touched);
 	wss_pageset_free(ballooned);
 }
@@ -455,7 +461,7 @@ static void check_ballooning(const struct ballooning *guest, const struct wss_re
 static void test_balloon(void **state)
 {
 	static const struct replayer to_moment = { wss_moment_begin, wss_moment_change,
-						   wss_moment_end };
+						   wss_moment_end, wss_moment_last };
 	static struct ballooning guest;
 
 	(void)state;

@@ -106,6 +106,7 @@ static const struct wss_recfile_visitor visitor = {
 	.begin = wss_refset_begin,
 	.change = wss_refset_change,
 	.end = wss_refset_end,
+	.last = wss_refset_last,
 	.mark = wss_refset_mark,
 };
 
