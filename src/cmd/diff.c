@@ -79,6 +79,7 @@ static int load(const char *text, const struct diff_options *options, struct sid
 	static const struct wss_recfile_visitor visitor = {
 		.begin = wss_moment_begin,
 		.change = wss_moment_change,
+		.expect = wss_moment_expect,
 		.end = wss_moment_end,
 		.last = wss_moment_last,
 	};

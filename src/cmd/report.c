@@ -107,6 +107,7 @@ static int report_file(const struct wss_cli *cli, const struct report_options *o
 	static const struct wss_recfile_visitor visitor = {
 		.begin = wss_refset_begin,
 		.change = wss_refset_change,
+		.expect = wss_refset_expect,
 		.end = wss_refset_end,
 		.last = wss_refset_last,
 		.mark = wss_refset_mark,

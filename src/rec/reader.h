@@ -55,6 +55,8 @@ struct wss_recfile_visitor {
 		     const struct wss_recording_sets *sets, struct wss_error *err);
 	int (*change)(void *opaque, enum wss_change change, struct wss_run run,
 		      struct wss_error *err);
+	/* There will be a change at this page soon: for wss_pageset_expect(). Says nothing else. */
+	void (*expect)(void *opaque, enum wss_change change, uint64_t page);
 	int (*end)(void *opaque, const struct wss_interval *interval,
 		   const struct wss_recording_sets *sets, struct wss_error *err);
 	int (*mark)(void *opaque, uint64_t time_ns, const char *text, struct wss_error *err);

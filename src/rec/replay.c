@@ -7,6 +7,17 @@
 /* A stop is looked for so often: they take some milliseconds. */
 #define RUNS_A_LOOK 16384
 
+/*
+ * Runs wait until there are some, and are announced before they are applied: the pages of sets come
+ * from anywhere in memory, and a processor fetches what some of them need at the same time.
+ */
+#define RUNS_WAITING 32
+
+struct waiting_run {
+	enum wss_change change;
+	struct wss_run run;
+};
+
 struct replay {
 	struct wss_recfile *file;
 	const struct wss_recfile_visitor *visitor;
@@ -23,11 +34,17 @@ struct replay {
 	struct wss_pageset_parts parts;
 	uint64_t crossings; /* of runs from one region into the next */
 	uint32_t runs;	    /* modulo, of those between two looks for a stop */
+	unsigned n_waiting;
+	struct waiting_run waiting[RUNS_WAITING];
 };
 
-/* What the file says does not fit together. */
-static int nonsense(const struct replay *replay, const char *what, struct wss_error *err)
+static int apply_waiting(struct replay *replay, struct wss_error *err);
+
+/* What the file says does not fit together, unless what came before it already did not. */
+static int nonsense(struct replay *replay, const char *what, struct wss_error *err)
 {
+	if (apply_waiting(replay, err) < 0)
+		return -1;
 	replay->file->nonsense_at = replay->frame_at;
 	return wss_error_set(err, WSS_ERR_FAILED,
 			     "%s: makes no sense at byte %llu, after %llu whole intervals: %s (--salvage reads those)",
@@ -35,12 +52,18 @@ static int nonsense(const struct replay *replay, const char *what, struct wss_er
 			     (unsigned long long)replay->intervals, what);
 }
 
+static struct wss_pageset *set_of(const struct replay *replay, enum wss_change change)
+{
+	struct wss_pageset *const sets[] = { replay->touched, replay->written, replay->ballooned };
+
+	return sets[change / 2];
+}
+
 /* Puts pages into the set of a change, or takes them out; they must have been out, or in. */
 static int apply(struct replay *replay, enum wss_change change, struct wss_run run,
 		 struct wss_error *err)
 {
-	struct wss_pageset *const sets[] = { replay->touched, replay->written, replay->ballooned };
-	struct wss_pageset *set = sets[change / 2];
+	struct wss_pageset *set = set_of(replay, change);
 	int64_t changed = (int64_t)run.n;
 
 	if (!replay->visitor->again && wss_pageset_note_parts(&replay->parts, run) > WSS_REC_PARTS_MAX)
@@ -57,8 +80,39 @@ static int apply(struct replay *replay, enum wss_change change, struct wss_run r
 		       : 0;
 }
 
+/* Has the memory fetched that the waiting runs need. */
+static void announce_waiting(const struct replay *replay, unsigned n)
+{
+	uint64_t leaf = UINT64_MAX;
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct waiting_run *waiting = &replay->waiting[i];
+
+		/* Most are where the one before them is. */
+		if (waiting->run.first / WSS_PAGESET_NEAR_PAGES == leaf)
+			continue;
+		leaf = waiting->run.first / WSS_PAGESET_NEAR_PAGES;
+		wss_pageset_expect(set_of(replay, waiting->change), waiting->run.first);
+		if (replay->visitor->expect)
+			replay->visitor->expect(replay->opaque, waiting->change, waiting->run.first);
+	}
+}
+
+static int apply_waiting(struct replay *replay, struct wss_error *err)
+{
+	unsigned n = replay->n_waiting;
+
+	replay->n_waiting = 0;
+	if (!replay->visitor->again)
+		announce_waiting(replay, n);
+	for (unsigned i = 0; i < n; i++)
+		if (apply(replay, replay->waiting[i].change, replay->waiting[i].run, err) < 0)
+			return -1;
+	return 0;
+}
+
 /* A run of frame numbers, which may lie in several regions without a hole between them. */
-static int apply_gfns(struct replay *replay, enum wss_change change, uint64_t gfn, uint64_t n,
+static int queue_gfns(struct replay *replay, enum wss_change change, uint64_t gfn, uint64_t n,
 		      struct wss_error *err)
 {
 	while (n) {
@@ -72,7 +126,9 @@ static int apply_gfns(struct replay *replay, enum wss_change change, uint64_t gf
 			return nonsense(replay, "too many runs go on into the next region", err);
 		if (++replay->runs % RUNS_A_LOOK == 0 && wss_stop_requested())
 			return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
-		if (apply(replay, change, (struct wss_run){ index, room }, err) < 0)
+		replay->waiting[replay->n_waiting++] =
+			(struct waiting_run){ change, { index, room } };
+		if (replay->n_waiting == RUNS_WAITING && apply_waiting(replay, err) < 0)
 			return -1;
 		gfn += room;
 		n -= room;
@@ -85,6 +141,8 @@ static int check_counts(struct replay *replay, struct wss_cursor *cursor, struct
 	const struct wss_pageset *const sets[] = { replay->touched, replay->written,
 						   replay->ballooned };
 
+	if (apply_waiting(replay, err) < 0)
+		return -1;
 	for (int i = 0; i < 3; i++)
 		if (wss_cursor_number(cursor, UINT64_MAX) != wss_pageset_count(sets[i]) &&
 		    !replay->visitor->again)
@@ -112,14 +170,14 @@ static int replay_tokens(struct replay *replay, struct wss_cursor *cursor, bool 
 			return nonsense(replay, "an unknown change", err);
 		} else {
 			state.gfn += number;
-			if (apply_gfns(replay, (enum wss_change)state.change, state.gfn, n, err) < 0)
+			if (queue_gfns(replay, (enum wss_change)state.change, state.gfn, n, err) < 0)
 				return -1;
 			state.gfn += n;
 		}
 	}
 	return cursor->bad || cursor->data != cursor->end
 		       ? nonsense(replay, "an interval that is not well formed", err)
-		       : 0;
+		       : apply_waiting(replay, err);
 }
 
 static int begin_interval(struct replay *replay, struct wss_cursor *cursor, struct wss_error *err)

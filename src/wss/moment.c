@@ -68,6 +68,18 @@ int wss_moment_change(void *opaque, enum wss_change change, struct wss_run run,
 	return r < 0 ? wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory") : 0;
 }
 
+void wss_moment_expect(void *opaque, enum wss_change change, uint64_t page)
+{
+	const struct wss_moment *moment = opaque;
+
+	if (moment->at_ns != WSS_MOMENT_ALL)
+		return;
+	if (change == WSS_CHANGE_TOUCHED)
+		wss_pageset_expect(moment->reference.pages, page);
+	else if (change == WSS_CHANGE_WRITTEN)
+		wss_pageset_expect(moment->written, page);
+}
+
 int wss_moment_end(void *opaque, const struct wss_interval *interval,
 		   const struct wss_recording_sets *sets, struct wss_error *err)
 {

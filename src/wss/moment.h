@@ -34,6 +34,7 @@ int wss_moment_begin(void *moment, const struct wss_interval *interval,
 		     const struct wss_recording_sets *sets, struct wss_error *err);
 int wss_moment_change(void *moment, enum wss_change change, struct wss_run run,
 		      struct wss_error *err);
+void wss_moment_expect(void *moment, enum wss_change change, uint64_t page);
 int wss_moment_end(void *moment, const struct wss_interval *interval,
 		   const struct wss_recording_sets *sets, struct wss_error *err);
 int wss_moment_last(void *moment, const struct wss_recording_sets *sets, struct wss_error *err);

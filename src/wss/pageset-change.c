@@ -13,6 +13,8 @@
 
 #define LEAF_PAGES WSS_LEAF_PAGES
 
+_Static_assert(LEAF_PAGES == WSS_PAGESET_NEAR_PAGES, "a leaf is fetched at a time");
+
 static unsigned slot_of(uint64_t leaf, unsigned shift)
 {
 	return wss_node_slot(leaf << WSS_LEAF_BITS, shift);
@@ -264,6 +266,25 @@ static int64_t change_leaf(struct wss_pageset *set, uint64_t leaf, unsigned firs
 			return -1;
 	}
 	return change_at_finger(set, first, end, in);
+}
+
+void wss_pageset_expect(const struct wss_pageset *set, uint64_t page)
+{
+	const struct wss_node *node = set->root;
+
+	if (page >= set->n_pages ||
+	    (set->finger.valid && set->finger.leaf == page / LEAF_PAGES))
+		return;
+	for (unsigned shift = set->shift; shift > WSS_LEAF_SHIFT; shift -= WSS_NODE_BITS) {
+		unsigned i = wss_node_slot(page, shift);
+
+		if (!(node->mixed & wss_node_bit(i)))
+			return;
+		node = node->slots[wss_node_place(node, i)].node;
+	}
+	__builtin_prefetch(node, 1);
+	/* Its slots are on the next line. */
+	__builtin_prefetch(&node->slots[4], 1);
 }
 
 /*

@@ -73,6 +73,14 @@ int64_t wss_pageset_add(struct wss_pageset *set, uint64_t first, uint64_t n);
 int64_t wss_pageset_remove(struct wss_pageset *set, uint64_t first, uint64_t n);
 
 /*
+ * Says that a run at page will be added or removed soon. The set stays as it is; what the change
+ * needs is fetched into the processor's cache. Once for pages with the same number when divided
+ * by WSS_PAGESET_NEAR_PAGES.
+ */
+#define WSS_PAGESET_NEAR_PAGES 4096U
+void wss_pageset_expect(const struct wss_pageset *set, uint64_t page);
+
+/*
  * Makes to the same as from, of the same size and budget. Takes neither time nor memory, and
  * never fails: 0.
  */

@@ -265,6 +265,22 @@ int wss_refset_change(void *opaque, enum wss_change change, struct wss_run run,
 	return r < 0 ? no_memory(err) : 0;
 }
 
+void wss_refset_expect(void *opaque, enum wss_change change, uint64_t page)
+{
+	const struct wss_refset *refset = opaque;
+
+	if (change == WSS_CHANGE_TOUCHED)
+		wss_pageset_expect(refset->reference.pages, page);
+	if (refset->place != INSIDE)
+		return;
+	if (change == WSS_CHANGE_TOUCHED && !refset->ever_is_reference)
+		wss_pageset_expect(refset->ever, page);
+	else if (change == WSS_CHANGE_UNTOUCHED && wss_pageset_count(refset->unbroken))
+		wss_pageset_expect(refset->unbroken, page);
+	else if (change == WSS_CHANGE_WRITTEN)
+		wss_pageset_expect(refset->written, page);
+}
+
 static int add_point(struct wss_refset *refset, struct wss_error *err)
 {
 	struct wss_refset_result *result = &refset->result;

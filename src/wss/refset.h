@@ -105,6 +105,7 @@ int wss_refset_begin(void *refset, const struct wss_interval *interval,
 		     const struct wss_recording_sets *sets, struct wss_error *err);
 int wss_refset_change(void *refset, enum wss_change change, struct wss_run run,
 		      struct wss_error *err);
+void wss_refset_expect(void *refset, enum wss_change change, uint64_t page);
 int wss_refset_end(void *refset, const struct wss_interval *interval,
 		   const struct wss_recording_sets *sets, struct wss_error *err);
 int wss_refset_last(void *refset, const struct wss_recording_sets *sets, struct wss_error *err);
