@@ -10,6 +10,8 @@
 #define ROOM_STEP WSS_SPARE_STEP
 /* A budget keeps up to this part of its limit as spare nodes. */
 #define SPARE_PART 8
+/* How many spare nodes are fetched ahead of the one that is taken. */
+#define SPARE_AHEAD 8
 
 static size_t bytes_of(unsigned room)
 {
@@ -29,14 +31,17 @@ static void discharge(struct wss_pageset_budget *budget, size_t bytes)
 
 void wss_pageset_budget_clear(struct wss_pageset_budget *budget)
 {
-	for (unsigned i = 0; i < sizeof(budget->spare) / sizeof(budget->spare[0]); i++) {
-		while (budget->spare[i]) {
-			struct wss_node *node = budget->spare[i];
+	for (unsigned i = 0; i < WSS_SPARE_SIZES; i++) {
+		struct wss_pageset_spare *spare = &budget->spare[i];
 
-			budget->spare[i] = node->slots[0].node;
+		while (spare->n) {
+			struct wss_node *node = spare->nodes[--spare->n];
+
 			discharge(budget, bytes_of(node->room) + OVERHEAD);
 			free(node);
 		}
+		free(spare->nodes);
+		*spare = (struct wss_pageset_spare){.n = 0};
 	}
 	budget->spare_bytes = 0;
 }
@@ -56,38 +61,50 @@ bool wss_pageset_charge(struct wss_pageset_budget *budget, uint64_t bytes)
 }
 
 /* A spare node with just this room; NULL where the budget has none. */
-static struct wss_node *take_spare(struct wss_pageset_budget *budget, unsigned room)
+static struct wss_node *spare_take(struct wss_pageset_budget *budget, unsigned room)
 {
-	struct wss_node **list, *node;
+	struct wss_pageset_spare *spare;
 
 	if (!budget)
 		return NULL;
-	list = &budget->spare[room / ROOM_STEP - 1];
-	node = *list;
-	if (!node)
+	spare = &budget->spare[room / ROOM_STEP - 1];
+	if (!spare->n)
 		return NULL;
-	*list = node->slots[0].node;
-	/* Where one is needed, so is the next, and it was last used long ago. */
-	if (*list)
-		__builtin_prefetch(*list, 1);
 	budget->spare_bytes -= bytes_of(room) + OVERHEAD;
-	return node;
+	/* Where one is needed so are the next, which no cache has any more. */
+	if (spare->n > SPARE_AHEAD)
+		__builtin_prefetch(spare->nodes[spare->n - 1 - SPARE_AHEAD], 1);
+	return spare->nodes[--spare->n];
 }
 
-/* Keeps a node that nobody needs for later, or frees it. */
+/* Keeps a node for later. false: there are enough of them, or no memory to note it. */
+static bool spare_keep(struct wss_pageset_budget *budget, struct wss_node *node)
+{
+	struct wss_pageset_spare *spare;
+	uint64_t bytes = bytes_of(node->room) + OVERHEAD;
+
+	if (!budget || budget->spare_bytes + bytes > budget->limit_bytes / SPARE_PART)
+		return false;
+	spare = &budget->spare[node->room / ROOM_STEP - 1];
+	if (spare->n == spare->room) {
+		size_t room = spare->room ? 2 * spare->room : 64;
+		void *nodes = realloc(spare->nodes, room * sizeof(*spare->nodes));
+
+		if (!nodes)
+			return false;
+		spare->nodes = nodes;
+		spare->room = room;
+	}
+	spare->nodes[spare->n++] = node;
+	budget->spare_bytes += bytes;
+	return true;
+}
+
 static void node_free(struct wss_pageset_budget *budget, struct wss_node *node)
 {
-	size_t bytes = bytes_of(node->room) + OVERHEAD;
-
-	if (budget && budget->spare_bytes + bytes <= budget->limit_bytes / SPARE_PART) {
-		struct wss_node **list = &budget->spare[node->room / ROOM_STEP - 1];
-
-		node->slots[0].node = *list;
-		*list = node;
-		budget->spare_bytes += bytes;
+	if (spare_keep(budget, node))
 		return;
-	}
-	discharge(budget, bytes);
+	discharge(budget, bytes_of(node->room) + OVERHEAD);
 	free(node);
 }
 
@@ -96,7 +113,7 @@ struct wss_node *wss_node_new(struct wss_pageset_budget *budget, unsigned room)
 	struct wss_node *node;
 
 	room = room_for(room);
-	node = take_spare(budget, room);
+	node = spare_take(budget, room);
 	if (!node) {
 		if (!wss_pageset_charge(budget, bytes_of(room) + OVERHEAD))
 			return NULL;

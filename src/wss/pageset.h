@@ -33,13 +33,18 @@ struct wss_pageset;
 
 struct wss_node;
 
+/* Nodes of one size that are free for the next that are needed; the last of them first. */
+struct wss_pageset_spare {
+	struct wss_node **nodes;
+	size_t n, room;
+};
+
 /* How much memory some sets may take together. At first all zero but for the limit. */
 struct wss_pageset_budget {
 	uint64_t limit_bytes;
 	uint64_t used_bytes; /* spare nodes included */
 	bool exceeded;	     /* something failed because used_bytes had reached the limit */
-	/* Nodes that are free for the next that are needed, by size. */
-	struct wss_node *spare[WSS_SPARE_SIZES];
+	struct wss_pageset_spare spare[WSS_SPARE_SIZES];
 	uint64_t spare_bytes;
 };
 
