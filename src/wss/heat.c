@@ -85,10 +85,11 @@ int wss_heatmap_new(const struct wss_recording *recording, uint64_t end_ns,
 		map->row_pages *= 2;
 	map->n_rows = lay_out(recording, map->row_pages, NULL);
 	map->rows = calloc(map->n_rows, sizeof(*map->rows));
+	map->whole = calloc(map->n_rows + 1, sizeof(*map->whole));
 	map->windows = calloc(map->n_columns, sizeof(*map->windows));
 	map->touched = calloc(map->n_rows * map->n_columns, sizeof(*map->touched));
 	map->added = calloc(map->n_rows * map->n_columns, sizeof(*map->added));
-	if (!map->rows || !map->windows || !map->touched || !map->added) {
+	if (!map->rows || !map->whole || !map->windows || !map->touched || !map->added) {
 		wss_heatmap_free(map);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
@@ -129,24 +130,51 @@ static void add_windows(struct wss_heatmap *map, size_t row)
 	of->windows = map->all_windows;
 }
 
+/* Pages of a row came, or went. */
+static void change_row(struct wss_heatmap *map, size_t row, uint64_t pages, bool in)
+{
+	add_windows(map, row);
+	map->rows[row].touched += in ? pages : 0 - pages;
+}
+
+/* Adds the rows that came or went as a whole in the window under way. */
+static void add_whole_rows(struct wss_heatmap *map)
+{
+	uint64_t times = 0; /* modulo 2^64, as they may go more often than they come */
+
+	for (size_t i = 0; i < map->n_rows && map->any_whole; i++) {
+		times += map->whole[i];
+		map->whole[i] = 0;
+		if (times)
+			change_row(map, i, times * map->rows[i].n, true);
+	}
+	map->whole[map->n_rows] = 0;
+	map->any_whole = false;
+}
+
 int wss_heatmap_change(void *opaque, enum wss_change change, struct wss_run run,
 		       struct wss_error *err)
 {
 	struct wss_heatmap *map = opaque;
 	uint64_t at = run.first, end = run.first + run.n;
+	bool in = change == WSS_CHANGE_TOUCHED;
+	size_t first, last;
 
 	(void)err;
-	if (change != WSS_CHANGE_TOUCHED && change != WSS_CHANGE_UNTOUCHED)
+	if (!run.n || (!in && change != WSS_CHANGE_UNTOUCHED))
 		return 0;
-	for (size_t i = row_of(map, at); at < end; i++) {
-		struct wss_heatmap_row *row = &map->rows[i];
-		uint64_t stop = row->first + row->n < end ? row->first + row->n : end;
-
-		add_windows(map, i);
-		row->touched = change == WSS_CHANGE_TOUCHED ? row->touched + (stop - at)
-							    : row->touched - (stop - at);
-		at = stop;
+	first = row_of(map, at);
+	if (end <= map->rows[first].first + map->rows[first].n) {
+		change_row(map, first, run.n, in);
+		return 0;
 	}
+	last = row_of(map, end - 1);
+	change_row(map, first, map->rows[first].first + map->rows[first].n - at, in);
+	change_row(map, last, end - map->rows[last].first, in);
+	/* All rows between them wait for the end of the window, however often they change. */
+	map->whole[first + 1] += in ? 1 : UINT64_MAX;
+	map->whole[last] -= in ? 1 : UINT64_MAX;
+	map->any_whole = true;
 	return 0;
 }
 
@@ -168,6 +196,7 @@ int wss_heatmap_end(void *opaque, const struct wss_interval *interval,
 
 	(void)sets;
 	(void)err;
+	add_whole_rows(map);
 	if (interval->gap)
 		return 0;
 	map->all_windows++;
@@ -207,6 +236,7 @@ void wss_heatmap_free(struct wss_heatmap *map)
 	if (!map)
 		return;
 	free(map->rows);
+	free(map->whole);
 	free(map->windows);
 	free(map->touched);
 	free(map->added);

@@ -31,6 +31,12 @@ struct wss_heatmap {
 	size_t n_columns;
 	uint64_t row_pages; /* of a row that is not the last of its stretch */
 	struct wss_heatmap_row *rows; /* by address */
+	/*
+	 * [i] + [i - 1] + ... + [0]: how many times more row i came than it went as a whole in the
+	 * window under way, modulo 2^64; one more number than there are rows.
+	 */
+	uint64_t *whole;
+	bool any_whole;
 	size_t column;	    /* in which the last window began */
 	size_t columns_used; /* behind the last column in which a window lies */
 	uint64_t all_windows;
