@@ -345,6 +345,143 @@ static void make_written(struct output *out)
 	}
 }
 
+/*
+ * A page in each leaf that a recording may cover in part comes and goes, which takes three
+ * bytes. The leaf goes with it, unless another page stays.
+ */
+static void make_hops(struct output *out, bool stay)
+{
+	const uint64_t end_gfn = (WSS_REC_PARTS_MAX - 2) * 32768ULL;
+	bool in = false;
+
+	if (stay) {
+		begin(out);
+		for (uint64_t gfn = 4097; gfn < end_gfn; gfn += 4096)
+			run(out, WSS_CHANGE_TOUCHED, gfn, 1);
+		end(out);
+	}
+	while (room(out, end_gfn / 4096 * 4) && out->windows < WSS_REC_INTERVALS_MAX) {
+		begin(out);
+		for (uint64_t gfn = 4200; gfn < end_gfn; gfn += 4096)
+			run(out, in ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED, gfn, 1);
+		in = !in;
+		end(out);
+	}
+}
+
+static void make_hops_gone(struct output *out)
+{
+	make_hops(out, false);
+}
+
+static void make_hops_stay(struct output *out)
+{
+	make_hops(out, true);
+}
+
+/* The same, in any order. */
+static void make_random_leaves(struct output *out)
+{
+	static uint8_t in[(WSS_REC_PARTS_MAX - 2) * 8];
+
+	window(out, WSS_CHANGE_TOUCHED, 0, 1);
+	begin(out);
+	while (room(out, 20)) {
+		uint64_t i = 1 + random_below(out, sizeof(in) - 1);
+
+		run(out, in[i] ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED,
+		    i * 4096 + i % 64 * 64, 1);
+		in[i] = !in[i];
+		if (out->payload.length > PAYLOAD_BYTES) {
+			end(out);
+			begin(out);
+		}
+	}
+	end(out);
+}
+
+/* All of the memory comes and goes, over and over within each window. */
+static void make_sweeps(struct output *out)
+{
+	while (room(out, 64) && out->windows < WSS_REC_INTERVALS_MAX) {
+		begin(out);
+		for (unsigned i = 0; i < 4096 && room(out, 32); i++) {
+			run(out, WSS_CHANGE_TOUCHED, 1, PAGES - 2);
+			run(out, WSS_CHANGE_UNTOUCHED, 1, PAGES - 2);
+		}
+		end(out);
+	}
+}
+
+/* A balloon takes all of the memory and gives it back, of a guest with scattered pages. */
+static void make_balloon_pages(struct output *out)
+{
+	make_runs(out, 2048, 1, 0);
+	while (room(out, 64) && out->windows < WSS_REC_INTERVALS_MAX) {
+		begin(out);
+		run(out, out->windows % 2 ? WSS_CHANGE_RETURNED : WSS_CHANGE_BALLOONED, 0,
+		    PAGES);
+		run(out, out->windows % 2 ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED, 5, 1);
+		end(out);
+	}
+}
+
+/* The longest texts, of characters that JSON writes as two. */
+static void make_marks_long(struct output *out)
+{
+	uint8_t data[WSS_MARK_TEXT_MAX + 32];
+	char text[WSS_MARK_TEXT_MAX];
+
+	memset(text, '"', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	window(out, WSS_CHANGE_TOUCHED, 0, 4);
+	for (uint32_t i = 0; i < WSS_REC_MARKS_MAX && room(out, sizeof(data)); i++) {
+		struct wss_buffer payload = {.data = data, .size = sizeof(data)};
+
+		wss_buffer_number(&payload, i);
+		wss_buffer_text(&payload, text);
+		write_frame(out, WSS_FRAME_MARK, 0, data, payload.length);
+	}
+	window(out, WSS_CHANGE_TOUCHED, 8, 4);
+}
+
+/* Gaps and windows by turns, each with the longest note. */
+static void make_gaps(struct output *out)
+{
+	struct wss_interval interval = {.degraded = true};
+
+	memset(interval.note, '&', sizeof(interval.note) - 1);
+	while (room(out, sizeof(interval.note) + 8) && out->windows < WSS_REC_INTERVALS_MAX) {
+		begin(out);
+		out->payload.length = 0;
+		interval.gap = out->windows % 2;
+		interval.start_ns = out->windows * out->step_ns;
+		interval.end_ns = interval.start_ns + out->step_ns;
+		wss_rec_encode_interval(&out->payload, &interval);
+		if (!interval.gap)
+			run(out, out->windows % 4 ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED,
+			    64, 4096);
+		end(out);
+	}
+}
+
+/* Pages are touched, written and taken by the balloon, one of eight leaves each, and all go
+ * again. */
+static void make_mixed(struct output *out)
+{
+	static const enum wss_change changes[] = {WSS_CHANGE_TOUCHED,	WSS_CHANGE_WRITTEN,
+						  WSS_CHANGE_BALLOONED, WSS_CHANGE_UNTOUCHED,
+						  WSS_CHANGE_UNWRITTEN, WSS_CHANGE_RETURNED};
+
+	while (room(out, 1 << 18) && out->windows < WSS_REC_INTERVALS_MAX) {
+		begin(out);
+		for (unsigned i = 0; i < 3; i++)
+			for (uint64_t k = 0; k < 16384; k++)
+				run(out, changes[out->windows % 2 * 3 + i], 1 + k * 32769, 1);
+		end(out);
+	}
+}
+
 static void make_optional(struct output *out)
 {
 	window(out, WSS_CHANGE_TOUCHED, 0, 4);
@@ -388,6 +525,14 @@ static const struct {
 	{"balloon", make_balloon, 1, 0},
 	{"hotter", make_hotter, 1, 0},
 	{"written", make_written, 1, 0},
+	{"hops-gone", make_hops_gone, 1, 0},
+	{"hops-stay", make_hops_stay, 1, 0},
+	{"random-leaves", make_random_leaves, 1, 0},
+	{"sweeps", make_sweeps, 1, 0},
+	{"balloon-pages", make_balloon_pages, 1, 0},
+	{"marks-long", make_marks_long, 1, 0},
+	{"gaps", make_gaps, 1, 0},
+	{"mixed", make_mixed, 1, 0},
 	{"optional", make_optional, 1, 0},
 	{"hole", make_hole, 1, 0},
 };
