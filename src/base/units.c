@@ -62,21 +62,45 @@ static int parse_scaled(const char *text, const struct unit *units, double *ret_
 	return -1;
 }
 
+/* A limit as a person would type it: whole, in the largest unit that divides it. */
+static void limit_format(uint64_t ns, char *ret_text, size_t size)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = {
+		{ "d", 86400000000000 }, { "h", 3600000000000 }, { "min", 60000000000 },
+		{ "s", 1000000000 },	 { "ms", 1000000 },	 { "us", 1000 },
+	};
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (ns % units[i].ns == 0) {
+			snprintf(ret_text, size, "%" PRIu64 "%s", ns / units[i].ns, units[i].name);
+			return;
+		}
+	}
+	wss_duration_format(ns, ret_text, size);
+}
+
 static int parse_duration(const char *text, double min_ns, uint64_t max_ns, const char *what,
 			  uint64_t *ret_ns, struct wss_error *err)
 {
 	double ns;
-	char max[16];
+	char max[32];
 
 	if (parse_scaled(text, duration_units, &ns) < 0)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "%s: '%s' is not a duration (examples: 10ms, 4s, 5m)", what,
 				     text);
-	wss_duration_format(max_ns, max, sizeof(max));
+	if (ns < min_ns)
+		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is too short: it must be more than 0",
+				     what, text);
 	/* Compared as whole numbers: as a double a large limit is a little more than it is. */
-	if (ns < min_ns || ns >= 0x1p64 || (uint64_t)ns > max_ns)
-		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is not %s0 and at most %s", what,
-				     text, min_ns > 0 ? "more than " : "at least ", max);
+	if (ns >= 0x1p64 || (uint64_t)ns > max_ns) {
+		limit_format(max_ns, max, sizeof(max));
+		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is too long: at most %s", what,
+				     text, max);
+	}
 	*ret_ns = wss_u64_from_double(ns);
 	return 0;
 }

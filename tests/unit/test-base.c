@@ -197,6 +197,33 @@ static void test_duration(void **unused)
 	assert_int_equal(wss_duration_parse("24h", 24 * 3600 * WSS_NS_PER_S, "w", &ns, &err), 0);
 }
 
+/* An error names the limit as a person would type it. */
+static void test_duration_limits(void **unused)
+{
+	static const struct {
+		uint64_t max_ns;
+		const char *text, *message;
+	} table[] = {
+		{ 366 * 86400 * WSS_NS_PER_S, "400d", "--span: '400d' is too long: at most 366d" },
+		{ 24 * 3600 * WSS_NS_PER_S, "25h", "--span: '25h' is too long: at most 1d" },
+		{ 36 * 3600 * WSS_NS_PER_S, "1y", "--span: '1y' is not a duration (examples: 10ms, 4s, 5m)" },
+		{ 90 * WSS_NS_PER_S, "2m", "--span: '2m' is too long: at most 90s" },
+		{ 1500 * WSS_NS_PER_MS, "2s", "--span: '2s' is too long: at most 1500ms" },
+		{ 250000, "1s", "--span: '1s' is too long: at most 250us" },
+		{ 250000, "0", "--span: '0' is too short: it must be more than 0" },
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct wss_error err = WSS_ERROR_INIT;
+		uint64_t ns;
+
+		assert_int_equal(wss_duration_parse(table[i].text, table[i].max_ns, "--span", &ns, &err),
+				 -1);
+		assert_string_equal(err.text, table[i].message);
+	}
+}
+
 /* As doubles 2^63 - 1 and 2^64 - 1 are 2^63 and 2^64: those are beyond the limit, not at it.
  */
 static void test_largest_duration(void **unused)
@@ -513,6 +540,7 @@ int main(void)
 		cmocka_unit_test(test_hidden),
 		cmocka_unit_test(test_numbers_from_outside),
 		cmocka_unit_test(test_duration),
+		cmocka_unit_test(test_duration_limits),
 		cmocka_unit_test(test_largest_duration),
 		cmocka_unit_test(test_size),
 		cmocka_unit_test(test_number),
