@@ -43,6 +43,8 @@ void wss_stop_install(void)
 	if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
 		sigaction(SIGHUP, &sa, NULL);
 	sigaction(SIGPIPE, &ignore, NULL);
+	/* A limit on the size of files fails the write, as a full disk does. */
+	sigaction(SIGXFSZ, &ignore, NULL);
 }
 
 bool wss_stop_requested(void)

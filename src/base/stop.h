@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Installs the handlers and ignores SIGPIPE. Call once, before threads start. */
+/* Installs the handlers and ignores SIGPIPE and SIGXFSZ. Call once, before threads start. */
 void wss_stop_install(void);
 
 /* True once a signal asked to stop. */

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # How the process ends: while exit() has the libraries free what they hold, no other thread may be
-# in them.
+# in them. And what could end it before its time.
 
 virt_wss=$WSS_BUILDDIR/virt-wss
 shim=$WSS_BUILDDIR/tests/tools/threads-at-exit.so
 
-setup() {
+needs_shim() {
 	[ -e "$shim" ] || skip "no tests/tools/threads-at-exit.so"
 }
 
@@ -37,6 +37,7 @@ silent_socket() { # -> silent, silent_pid
 
 @test "one thread is left at the end, whatever was asked" {
 	local i hosts=()
+	needs_shim
 	for i in {1..20}; do
 		hosts+=(-c test:///default)
 	done
@@ -59,10 +60,33 @@ silent_socket() { # -> silent, silent_pid
 }
 
 @test "beside a thread that hangs nothing is freed, and all has been printed" {
+	needs_shim
 	command -v perl >/dev/null || skip "needs perl"
 	silent_socket
 	wss -c "qemu+unix:///system?socket=$silent" list -c test:///default --timeout 1s --output csv
 	[ "$status" = 3 ]
 	[ -z "$threads" ]
 	grep -q '^test,' "$BATS_TEST_TMPDIR/out"
+}
+
+@test "a limit on the size of files fails the write, and leaves nothing behind" {
+	local files=$BATS_TEST_TMPDIR/files
+	mkdir "$files"
+	"$WSS_BUILDDIR/tests/tools/mkrecording" "$BATS_TEST_TMPDIR/r" >"$BATS_TEST_TMPDIR/said"
+	for command in report heatmap; do
+		status=0
+		(ulimit -f 1 && "$virt_wss" $command "$BATS_TEST_TMPDIR/r" --plot "$files/picture") \
+			>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
+		cat "$BATS_TEST_TMPDIR/err"
+		[ "$status" = 1 ]
+		grep -q 'cannot write .*picture: .*File too large' "$BATS_TEST_TMPDIR/err"
+		[ -z "$(ls -A "$files")" ]
+	done
+	status=0
+	(ulimit -f 4 && "$virt_wss" -c test:///default sample --store --history "$files/db") \
+		2>"$BATS_TEST_TMPDIR/err" || status=$?
+	cat "$BATS_TEST_TMPDIR/err"
+	[ "$status" = 1 ]
+	grep -q "history $files/db" "$BATS_TEST_TMPDIR/err"
+	[ "$(ls -A "$files")" = db.lock ]
 }
