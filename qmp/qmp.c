@@ -254,6 +254,16 @@ int qmp_run(struct qmp *qmp, const char *command, struct json_object *args,
 	return -1;
 }
 
+/* Whoever was interrupted is not to learn from the next command that the peer has gone. */
+static int closed_before(const struct qmp *qmp, const char *what, struct wss_error *err)
+{
+	enum wss_error_code code = qmp->closed_why.code;
+
+	return wss_error_set(err, code == WSS_ERR_INTERRUPTED ? code : WSS_ERR_GONE,
+			     "QMP %s: the connection was closed after: %s", what,
+			     qmp->closed_why.text);
+}
+
 int qmp_execute(struct qmp *qmp, const char *command, struct json_object *args,
 		unsigned int timeout_ms, struct json_object **ret_value, struct wss_error *err)
 {
@@ -264,9 +274,7 @@ int qmp_execute(struct qmp *qmp, const char *command, struct json_object *args,
 		err = &unwanted;
 	qmp->class_name[0] = '\0';
 	if (qmp->closed_why.code != WSS_OK)
-		return wss_error_set(err, WSS_ERR_GONE,
-				     "QMP %s: the connection was closed after: %s", command,
-				     qmp->closed_why.text);
+		return closed_before(qmp, command, err);
 	return qmp_run(qmp, command, args, timeout_ms, qmp_deadline(timeout_ms), ret_value,
 		       err);
 }
@@ -325,9 +333,7 @@ int qmp_next_event(struct qmp *qmp, unsigned int timeout_ms, struct json_object 
 	/* One that is too large to be kept is dropped, and the wait goes on. */
 	while (!(event = qmp_events_pop(&qmp->events))) {
 		if (qmp->closed_why.code != WSS_OK)
-			return wss_error_set(err, WSS_ERR_GONE,
-					     "QMP event: the connection was closed after: %s",
-					     qmp->closed_why.text);
+			return closed_before(qmp, "event", err);
 		result = read_event(qmp, deadline_ns, err);
 		if (result <= 0)
 			return result;

@@ -8,8 +8,9 @@
  * parsed size, and every call ends by its deadline. After anything but a
  * well-formed reply (garbage, a wrong id, a reply over the limits, end of file, a
  * deadline, a stop request) the connection is closed, because what follows could
- * not be told apart; later calls then fail at once with WSS_ERR_GONE and name the
- * first cause. An error that QEMU itself reports leaves the connection usable.
+ * not be told apart; later calls then fail at once with WSS_ERR_GONE, after a stop
+ * request with WSS_ERR_INTERRUPTED, and name the first cause. An error that QEMU itself
+ * reports leaves the connection usable.
  *
  * One struct qmp belongs to one thread at a time. Every call also ends with
  * WSS_ERR_INTERRUPTED when base/stop.h is asked to stop. err may be NULL
