@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "out/policy.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,7 +62,8 @@ static int read_size(xmlNodePtr root, const char *name, struct wss_amount *ret_b
 		return -1;
 	if (!strcmp(unit, "bytes"))
 		snprintf(unit, sizeof(unit), "B");
-	if (!unit[0])
+	/* A digit would join the number. */
+	if (!isalpha((unsigned char)unit[0]))
 		return -1;
 	snprintf(text, sizeof(text), "%llu%s", (unsigned long long)number.value, unit);
 	ret_bytes->known = true;
@@ -106,7 +108,9 @@ static int check_names(xmlNodePtr root, struct wss_error *err)
 
 	for (xmlAttrPtr attr = root->properties; attr; attr = attr->next)
 		if (!is_one_of(attr->name, attributes))
-			return wss_error_set(err, WSS_ERR_FAILED, WHAT ": '%s' is not known",
+			return wss_error_set(err, WSS_ERR_FAILED,
+					     WHAT ": the attribute '%s' is not known: it may "
+						  "have version and opt-out",
 					     (const char *)attr->name);
 	for (xmlNodePtr child = root->children; child; child = child->next) {
 		const char *name = (const char *)child->name;
@@ -114,7 +118,10 @@ static int check_names(xmlNodePtr root, struct wss_error *err)
 		if (child->type != XML_ELEMENT_NODE)
 			continue;
 		if (!is_one_of(child->name, elements))
-			return wss_error_set(err, WSS_ERR_FAILED, WHAT ": '%s' is not known", name);
+			return wss_error_set(err, WSS_ERR_FAILED,
+					     WHAT ": the element '%s' is not known: it may have "
+						  "minimum, maximum, headroom and period",
+					     name);
 		if (wss_element_child(root, name) != child)
 			return wss_error_set(err, WSS_ERR_FAILED, WHAT ": '%s' is there twice", name);
 	}
@@ -134,17 +141,20 @@ int wss_policy_read(const char *xml, struct wss_policy *ret_policy, struct wss_e
 	root = xmlDocGetRootElement(doc);
 	if (wss_element_text(root, "version", version, sizeof(version)) < 0 ||
 	    wss_element_u64(version, &number) < 0 || number != WSS_POLICY_VERSION)
-		return bad(err, "no version, or one that this program does not know");
+		return bad(err, "no version, or one that this program does not know (it knows 1)");
 	if (check_names(root, err) < 0)
 		return -1;
 	policy.opt_out = reads_opt_out(root);
-	if (read_size(root, "minimum", &policy.minimum_bytes) < 0 ||
-	    read_size(root, "maximum", &policy.maximum_bytes) < 0)
-		return bad(err, "minimum or maximum is not a size");
+	if (read_size(root, "minimum", &policy.minimum_bytes) < 0)
+		return bad(err, "minimum is not a size (example: <minimum unit='MiB'>512</minimum>)");
+	if (read_size(root, "maximum", &policy.maximum_bytes) < 0)
+		return bad(err, "maximum is not a size (example: <maximum unit='GiB'>4</maximum>)");
 	if (wss_element_number(root, "headroom", "percent", &policy.headroom_percent) < 0)
-		return bad(err, "headroom is not a whole number of percent");
+		return bad(err, "headroom is not a whole number of percent "
+				"(example: <headroom unit='percent'>20</headroom>)");
 	if (read_period(root, &policy.period_ns) < 0)
-		return bad(err, "period is not a number of seconds");
+		return bad(err, "period is not a number of seconds "
+				"(example: <period unit='seconds'>3600</period>)");
 	if (wss_policy_check(&policy, err) < 0) {
 		err->code = WSS_ERR_FAILED;
 		return wss_error_prefix(err, WHAT);

@@ -111,6 +111,10 @@ static void test_refuses(void **unused)
 		"<policy version='1'><minimum>-1</minimum></policy>",
 		"<policy version='1'><minimum unit='parsecs'>1</minimum></policy>",
 		"<policy version='1'><minimum unit=''>1</minimum></policy>",
+		/* Never 50 KiB, 50 GiB or 5.5 GiB. */
+		"<policy version='1'><minimum unit='0'>5</minimum></policy>",
+		"<policy version='1'><minimum unit='0GiB'>5</minimum></policy>",
+		"<policy version='1'><minimum unit='.5GiB'>5</minimum></policy>",
 		"<policy version='1'><maximum unit='TiB'>99999999999</maximum></policy>",
 		"<policy version='1'><headroom>20%</headroom></policy>",
 		"<policy version='1'><headroom>1001</headroom></policy>",
