@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "host/conn-private.h"
 
+#include <errno.h>
 #include <libvirt/virterror.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -20,6 +22,8 @@
 /* A peer that is silent for KEEPALIVE_S * KEEPALIVE_COUNT seconds is taken for dead. */
 #define KEEPALIVE_S 3
 #define KEEPALIVE_COUNT 3
+/* More than a connection of any driver needs. */
+#define DESCRIPTORS_MIN 16
 
 static atomic_bool event_loop_running, event_loop_ends;
 
@@ -202,6 +206,31 @@ bool wss_conn_embedded(void)
 	return embedded;
 }
 
+/*
+ * GLib, which libvirt is built on, ends the process where it gets no descriptor for a wakeup. So
+ * there must be enough of them before libvirt is asked for anything.
+ */
+static int check_descriptors(struct wss_error *err)
+{
+	int fds[DESCRIPTORS_MIN], n = 0, errnum = 0;
+
+	while (n < DESCRIPTORS_MIN && !errnum) {
+		fds[n] = eventfd(0, EFD_CLOEXEC);
+		if (fds[n] < 0)
+			errnum = errno;
+		else
+			n++;
+	}
+	while (n > 0)
+		close(fds[--n]);
+	if (!errnum)
+		return 0;
+	return wss_error_errno(err, WSS_ERR_CONNECT, errnum,
+			       "cannot connect to libvirt: %d file descriptors must be free, see "
+			       "ulimit -n",
+			       DESCRIPTORS_MIN);
+}
+
 static int conn_open(const char *uri, bool reading, struct wss_conn **ret_conn,
 		     struct wss_error *err)
 {
@@ -210,6 +239,8 @@ static int conn_open(const char *uri, bool reading, struct wss_conn **ret_conn,
 
 	if (!err)
 		err = &local;
+	if (check_descriptors(err) < 0)
+		return -1;
 	pthread_once(&event_loop_once, start_event_loop);
 	if (!event_loop_running)
 		return wss_error_set(err, WSS_ERR_CONNECT, "cannot start libvirt's event loop");

@@ -90,3 +90,17 @@ silent_socket() { # -> silent, silent_pid
 	grep -q "history $files/db" "$BATS_TEST_TMPDIR/err"
 	[ "$(ls -A "$files")" = db.lock ]
 }
+
+@test "too few file descriptors are an error, never the end of the process by a signal" {
+	local limit
+	for limit in {5..24}; do
+		status=0
+		(ulimit -n "$limit" && "$virt_wss" -c test:///default list) \
+			>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
+		echo "$limit: $status: $(cat "$BATS_TEST_TMPDIR/err")"
+		[ "$status" -lt 128 ]
+	done
+	(ulimit -n 16 && "$virt_wss" -c test:///default list) 2>"$BATS_TEST_TMPDIR/err" || status=$?
+	[ "$status" = 4 ]
+	grep -q '16 file descriptors must be free' "$BATS_TEST_TMPDIR/err"
+}
