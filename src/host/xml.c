@@ -38,15 +38,17 @@ static int read_source(void *opaque, char *buffer, int size)
 }
 
 /*
- * Short of memory libxml2 may leave out what it had no room for, such as an attribute, and go on:
- * what comes of that is no document. Without a handler it would say so on stderr, too, whatever its
- * options.
+ * libxml2 goes on when it runs out of memory, and leaves out what it had no room for, such as an
+ * attribute. A name that it could not store it reports as half a qualified name ("wss:"), and moves
+ * the element out of its namespace. Either way the document is not the one that was written.
+ * Without a handler libxml2 would print its errors on stderr, whatever its options.
  */
 static void note_error(void *opaque, xmlErrorPtr error)
 {
-	bool *ran_out = opaque;
+	struct wss_xml_watch *watch = opaque;
 
-	*ran_out |= error->code == XML_ERR_NO_MEMORY;
+	watch->ran_out |= error->code == XML_ERR_NO_MEMORY;
+	watch->bad_name |= error->code == XML_NS_ERR_QNAME;
 }
 
 bool wss_xml_watch(struct wss_xml_watch *watch)
@@ -54,11 +56,11 @@ bool wss_xml_watch(struct wss_xml_watch *watch)
 	/* What it keeps for each thread; without it it would crash. */
 	if (!xmlGetGlobalState())
 		return false;
-	watch->ran_out = false;
+	watch->ran_out = watch->bad_name = false;
 	/* libvirt may have set its own. */
 	watch->handler = xmlStructuredError;
 	watch->opaque = xmlStructuredErrorContext;
-	xmlSetStructuredErrorFunc(&watch->ran_out, note_error);
+	xmlSetStructuredErrorFunc(watch, note_error);
 	return true;
 }
 
@@ -76,8 +78,8 @@ static xmlDoc *parse(xmlParserCtxt *ctxt, const char *xml, size_t len)
 			     XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
 }
 
-static xmlDoc *parse_with(xmlParserCtxt *ctxt, const char *xml, size_t len, const bool *ran_out,
-			  struct wss_error *err)
+static xmlDoc *parse_with(xmlParserCtxt *ctxt, const char *xml, size_t len,
+			  const struct wss_xml_watch *watch, struct wss_error *err)
 {
 	wss_auto_xml_doc xmlDoc *doc = NULL;
 	bool has_doctype = false;
@@ -87,11 +89,11 @@ static xmlDoc *parse_with(xmlParserCtxt *ctxt, const char *xml, size_t len, cons
 	ctxt->_private = &has_doctype;
 	doc = parse(ctxt, xml, len);
 	why = xmlCtxtGetLastError(ctxt);
-	if (*ran_out || ctxt->errNo == XML_ERR_NO_MEMORY)
+	if (watch->ran_out || ctxt->errNo == XML_ERR_NO_MEMORY)
 		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	else if (has_doctype)
 		wss_error_set(err, WSS_ERR_FAILED, "the XML has a document type, which is refused");
-	else if (doc)
+	else if (doc && !watch->bad_name)
 		return wss_steal_ptr(doc);
 	else if (why && why->message)
 		wss_error_set(err, WSS_ERR_FAILED, "the XML cannot be parsed (line %d): %.*s",
@@ -118,7 +120,7 @@ xmlDoc *wss_xml_parse(const char *xml, size_t max, struct wss_error *err)
 	}
 	ctxt = xmlNewParserCtxt();
 	if (ctxt)
-		doc = parse_with(ctxt, xml, len, &watch.ran_out, err);
+		doc = parse_with(ctxt, xml, len, &watch, err);
 	else
 		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	wss_xml_watch_end(&watch);

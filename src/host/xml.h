@@ -26,13 +26,14 @@ static inline void wss_cleanup_xml_doc(xmlDoc **doc)
 #define wss_auto_xml_doc wss_cleanup(wss_cleanup_xml_doc)
 
 /*
- * Notes in ran_out whether libxml2 lacks memory in this thread until wss_xml_watch_end(): most of
- * it goes on then, and leaves something out. False where there is no memory to watch.
+ * Notes whether libxml2 runs out of memory in this thread until wss_xml_watch_end(): it mostly goes
+ * on then, and leaves something out. bad_name: half of a qualified name is missing. False where
+ * there is no memory to watch.
  */
 struct wss_xml_watch {
 	xmlStructuredErrorFunc handler;
 	void *opaque;
-	bool ran_out;
+	bool ran_out, bad_name;
 };
 
 bool wss_xml_watch(struct wss_xml_watch *watch);

@@ -541,6 +541,20 @@ static void test_hostile(void **unused)
 	assert_error(&err, WSS_ERR_FAILED, "parsed");
 }
 
+/* libxml2 makes such a name of one that it has no memory for, in no namespace. */
+static void test_half_a_name(void **unused)
+{
+	static const char xml[] =
+		"<domain type='kvm'><name>g</name><uuid>" UUID_A "</uuid><memory>4</memory>"
+		"<metadata><wss: xmlns:wss='urn:virt-wss:profile:1'/></metadata></domain>";
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_domxml dom;
+
+	(void)unused;
+	assert_int_equal(wss_domxml_parse(xml, &dom, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "QName 'wss:'");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -558,6 +572,7 @@ int main(void)
 		cmocka_unit_test(test_unseen_reads),
 		cmocka_unit_test(test_identity),
 		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_half_a_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
