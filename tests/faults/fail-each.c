@@ -11,7 +11,8 @@
  *   --codes N,...    exit codes that are right; default 0,1
  *   --template DIR   files that a run finds in its directory, which is new for each run
  *   --verify CMD     shell command in that directory after each run; ACTION, STATUS (-1:
- *                    killed), CALL (its name) and N (its number) say what happened
+ *                    killed), CALL (its name) and N (its number) say what happened, OUT
+ *                    names a file with the run's standard output
  *   --guest FILE     has the id of a guest's process that must run on, unstopped
  *   --environ N=V    for the command
  *   --known NAME     a crash of a library after this function failed in it counts by itself
@@ -22,7 +23,7 @@
  * to
  *   --totals FILE    gets the line CLASS<tab>FAILED<tab>WELL<tab>KNOWN
  *
- * %w in the command, the environment and --guest is the number of the job, from 0: jobs share
+ * %w in the command, the environment, --guest and --verify is the number of the job, from 0: jobs share
  * no guest. A run has ended well if:
  *
  *   - it did not hang, crash, leak (built with ASan) or leave a process behind,
@@ -506,19 +507,32 @@ static bool guest_runs(const struct plan *plan, unsigned job)
 	return state && !strchr("TtZX", state);
 }
 
+/* The run's standard output for --verify, beside its directory: the path. */
+static void save_output(const struct plan *plan, const struct run *run, unsigned job,
+			char *ret_path, size_t size)
+{
+	FILE *f;
+
+	snprintf(ret_path, size, "%s/%u.out", plan->work, job);
+	f = fopen(ret_path, "we");
+	if (!f || fwrite(run->out, 1, run->out_size, f) != run->out_size || fclose(f) != 0)
+		die("cannot write %s", ret_path);
+}
+
 static bool verified(const struct plan *plan, const struct run *run, unsigned job, char *said,
 		     size_t size)
 {
-	char *command;
+	char *command, out[112];
 	size_t n;
 	FILE *f;
 
+	save_output(plan, run, job, out, sizeof(out));
 	if (asprintf(&command,
-		     "cd %s/%u && ACTION=%s STATUS=%d CALL=%s N=%llu; export ACTION STATUS "
-		     "CALL N; { %s\n} 2>&1",
+		     "cd %s/%u && ACTION=%s STATUS=%d CALL=%s N=%llu OUT=%s; export ACTION "
+		     "STATUS CALL N OUT; { %s\n} 2>&1",
 		     plan->work, job, run->action,
 		     WIFEXITED(run->status) ? WEXITSTATUS(run->status) : -1,
-		     run->state.function, (unsigned long long)run->call,
+		     run->state.function, (unsigned long long)run->call, out,
 		     for_job(plan->verify, job)) < 0)
 		die("out of memory");
 	f = popen(command, "re");

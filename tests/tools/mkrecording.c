@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Makes a recording of a guest that never was, of any size, from a fixed sequence of
- * pseudo-random numbers, and prints what a report of it must say:
+ * pseudo-random numbers, and prints what a report of it must say, each window once it is written:
  *
  *   mkrecording FILE [OPTION...]
  *     --ram BYTES        of the guest [536870912]
@@ -264,8 +264,10 @@ static void record(const struct options *options, struct wss_recwriter *writer)
 		}
 		step(options, windows);
 		r = write_window(writer, at_ns, &err);
-		printf("window %" PRIu64 " start_seconds %" PRIu64 " outstanding_bytes %" PRIu64 "\n",
-		       windows, second, wss_pageset_count(touched) * 4096);
+		if (r == 0)
+			printf("window %" PRIu64 " start_seconds %" PRIu64
+			       " outstanding_bytes %" PRIu64 "\n",
+			       windows, second, wss_pageset_count(touched) * 4096);
 		windows++;
 		if (r == 0 && options->mark_every && windows % options->mark_every == 0) {
 			uint64_t time_ns;
@@ -290,6 +292,7 @@ int main(int argc, char **argv)
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_recwriter *writer;
 
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	parse(argc, argv, &options);
 	describe(&options);
 	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
