@@ -23,6 +23,8 @@
 /* Without a beat for so long, the controller was stopped, by Ctrl-Z for one, or hangs. */
 #define SILENCE_MS 10000
 #define SHORT_SILENCE_MS 200
+/* Between two tries to note a guest. */
+#define MEMORY_WAIT_NS 10000000L
 /* What is written at once: a UUID, or one of these, which are in none. */
 #define RECORD_BYTES (WSS_UUID_TEXT_MAX - 1)
 #define BEAT '!'
@@ -92,16 +94,28 @@ static void restore(struct charges *charges)
 	}
 }
 
+static void wait_for_memory(void)
+{
+	const struct timespec pause = { .tv_nsec = MEMORY_WAIT_NS };
+
+	nanosleep(&pause, NULL);
+}
+
+/*
+ * A guest that is not noted here would not be given back. The watchdog waits for the memory, and
+ * hears of what comes after it in the pipe later.
+ */
 static void add_charge(struct charges *charges)
 {
-	char **more = reallocarray(charges->argv, charges->n + 2, sizeof(*more));
+	char **more, *uuid;
 
 	charges->len = 0;
-	if (!more)
-		return;
+	while (!(more = reallocarray(charges->argv, charges->n + 2, sizeof(*more))))
+		wait_for_memory();
+	while (!(uuid = strndup(charges->record, RECORD_BYTES)))
+		wait_for_memory();
 	charges->argv = more;
-	more[charges->n] = strndup(charges->record, RECORD_BYTES);
-	charges->n += more[charges->n] != NULL;
+	more[charges->n++] = uuid;
 	more[charges->n] = NULL;
 }
 

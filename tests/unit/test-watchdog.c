@@ -10,6 +10,35 @@
 static char *dir;
 static char history[PATH_MAX];
 
+/* Allocations of the watchdog, not of this process, that are still to fail. */
+static struct {
+	pid_t ours;
+	unsigned reallocarray, strndup;
+} memory;
+
+void *__real_reallocarray(void *p, size_t n, size_t size);
+char *__real_strndup(const char *text, size_t n);
+void *__wrap_reallocarray(void *p, size_t n, size_t size);
+char *__wrap_strndup(const char *text, size_t n);
+
+static bool is_to_fail(unsigned *left)
+{
+	if (getpid() == memory.ours || !*left)
+		return false;
+	--*left;
+	return true;
+}
+
+void *__wrap_reallocarray(void *p, size_t n, size_t size)
+{
+	return is_to_fail(&memory.reallocarray) ? NULL : __real_reallocarray(p, n, size);
+}
+
+char *__wrap_strndup(const char *text, size_t n)
+{
+	return is_to_fail(&memory.strndup) ? NULL : __real_strndup(text, n);
+}
+
 /* As --restore: true where FILE.NAME has the word. */
 static bool has(const char *file, const char *name, const char *word)
 {
@@ -114,6 +143,20 @@ static void test_killed(void **unused)
 	assert_log(UUID_A " " UUID_B "\n");
 }
 
+/* Each guest is noted, however often there is no memory for it. */
+static void test_out_of_memory(void **unused)
+{
+	(void)unused;
+	need_ourselves();
+	memory.ours = getpid();
+	memory.reallocarray = 2;
+	memory.strndup = 3;
+	close(start());
+	memory.reallocarray = memory.strndup = 0;
+	wait_for_its_end();
+	assert_log(UUID_A " " UUID_B "\n");
+}
+
 /* Who has it all is let go: somebody else may tend it by the next time. */
 static void test_one_fails(void **unused)
 {
@@ -158,6 +201,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_is_well),
 		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_out_of_memory),
 		cmocka_unit_test(test_one_fails),
 		cmocka_unit_test(test_stands_still),
 	};
