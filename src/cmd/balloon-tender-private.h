@@ -29,6 +29,7 @@ struct tender {
 	bool watched;	 /* in the watchdog's charge, too */
 	bool may_step;	 /* as the last refresh had it */
 	const char *end; /* why it is left alone, once that is so */
+	unsigned short_looks; /* that failed for lack of memory, since one that did not */
 	struct tender *next;
 	size_t number;
 

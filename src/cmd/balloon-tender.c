@@ -13,6 +13,11 @@
 
 /* Of a step without any progress. */
 #define STEP_TIMEOUT_S 30
+/*
+ * A host that is short of memory is where the balloon is needed most: the guest is not left alone
+ * until so many looks in a row have failed for lack of memory.
+ */
+#define SHORT_LOOKS_MAX 10
 /* While no step could be next, at the most so often, however short the pause. */
 #define REFRESH_NS (5 * WSS_NS_PER_S)
 
@@ -90,7 +95,8 @@ static int finish_journal(struct tender *tender, uint64_t bytes, const char *rea
 	write_journal(tender, tending->history, bytes, reason, &ignored);
 	r = wss_journal_done(tending->history, tender->uuid, err);
 	tending_unlock_history(tending);
-	tender->shrunk = false;
+	/* Tried again at the next look: an open journal would have somebody restore the guest. */
+	tender->shrunk = r < 0 && err->code == WSS_ERR_NO_MEMORY;
 	return r;
 }
 
@@ -160,6 +166,16 @@ static void leave(struct tender *tender, const struct wss_error *why)
 	tender->end = "it is left alone";
 }
 
+/* Is this but a lack of memory, which may be over by the next look? */
+static bool memory_is_short(struct tender *tender, const struct wss_error *err)
+{
+	if (err->code != WSS_ERR_NO_MEMORY || tender->short_looks >= SHORT_LOOKS_MAX)
+		return false;
+	tender->short_looks++;
+	wss_debug("%s: put off: %s", tender->name, err->text);
+	return true;
+}
+
 /* False where it has to be put off. */
 static bool act(struct tender *tender, const struct wss_balloon_decision *decision)
 {
@@ -169,7 +185,7 @@ static bool act(struct tender *tender, const struct wss_balloon_decision *decisi
 	switch (decision->action) {
 	case WSS_BALLOON_HOLD:
 		wss_debug("%s: %s", tender->name, decision->reason);
-		return true;
+		break;
 	case WSS_BALLOON_GROW:
 	case WSS_BALLOON_SHRINK:
 		r = set_size(tender, decision, &err);
@@ -190,8 +206,12 @@ static bool act(struct tender *tender, const struct wss_balloon_decision *decisi
 		r = give_back(tender, decision->reason, &err);
 		break;
 	}
+	if (r < 0 && memory_is_short(tender, &err))
+		return false;
 	if (r < 0)
 		leave(tender, &err);
+	else
+		tender->short_looks = 0;
 	return true;
 }
 
@@ -310,6 +330,8 @@ static void look_after(struct tender *tender)
 						    &err);
 
 	tender->looked_ns = wss_clock_now_ns();
+	if (r < 0 && memory_is_short(tender, &err))
+		return;
 	if (r < 0 || tender->entry.guest->state == WSS_GUEST_SHUTOFF) {
 		if (has_ended(tender))
 			wss_error_set(&err, WSS_ERR_GONE, "it does not run any more%s",
@@ -406,40 +428,74 @@ static void do_not_miss(struct tender *tender)
 	tending_unlock(tender->tending);
 }
 
+/* 1 once the guest is in our charge, 0 where it need not be, -1 where it cannot. */
+static int try_to_take_on(struct tender *tender, struct wss_error *err)
+{
+	struct wss_round_guest *entry = &tender->entry;
+
+	*entry = (struct wss_round_guest){ .name = tender->name, .uuid = tender->listed_uuid };
+	wss_guests_open_one(&tender->tending->guests, entry);
+	tender->looked_ns = wss_clock_now_ns();
+	if (is_missed_by_none(tender) || (entry->guest && is_taken(tender)))
+		return 0;
+	if (!entry->guest) {
+		*err = entry->error;
+		return -1;
+	}
+	return check_unfinished(tender, err) < 0 || check_refusal(tender, err) < 0 ? -1 : 1;
+}
+
+static void forget_guest(struct tender *tender)
+{
+	tender->in_charge = false;
+	wss_guest_free(tender->entry.guest);
+	tender->entry.guest = NULL;
+}
+
 /* True once the guest is in our charge. */
 static bool take_on(struct tender *tender)
 {
-	struct wss_round_guest *entry = &tender->entry;
+	struct wss_error err = WSS_ERROR_INIT;
+	int r;
+
+	while ((r = try_to_take_on(tender, &err)) < 0 && memory_is_short(tender, &err) &&
+	       !tending_is_ending(tender->tending)) {
+		forget_guest(tender);
+		wss_error_clear(&err);
+		wss_clock_sleep_until_ns(wss_clock_now_ns() + LOOK_NS);
+	}
+	if (r == 0)
+		do_not_miss(tender);
+	if (r < 0)
+		bad(tender, &err);
+	return r > 0;
+}
+
+/* True once its windows are taken; tried again at the next look where no thread was to be had. */
+static bool start_measuring(struct tender *tender)
+{
 	struct wss_error err = WSS_ERROR_INIT;
 
-	entry->name = tender->name;
-	entry->uuid = tender->listed_uuid;
-	wss_guests_open_one(&tender->tending->guests, entry);
-	tender->looked_ns = wss_clock_now_ns();
-	if (is_missed_by_none(tender) || (entry->guest && is_taken(tender))) {
-		do_not_miss(tender);
-		return false;
-	}
-	if (!entry->guest)
-		err = entry->error;
-	else if (check_unfinished(tender, &err) == 0 && check_refusal(tender, &err) == 0)
+	if (wss_tender_start(tender, wss_tender_measure, &err) == 0)
 		return true;
-	bad(tender, &err);
+	err.code = WSS_ERR_NO_MEMORY;
+	if (!memory_is_short(tender, &err))
+		leave(tender, &err);
 	return false;
 }
 
 void wss_tender_look(void *opaque)
 {
 	struct tender *tender = opaque;
-	struct wss_error err = WSS_ERROR_INIT;
+	bool measured = false;
 
 	if (take_on(tender)) {
-		if (wss_tender_start(tender, wss_tender_measure, &err) < 0)
-			leave(tender, &err);
 		while (!tender->end && !tending_is_ending(tender->tending)) {
 			uint64_t next_ns = wss_clock_now_ns() + LOOK_NS;
 
-			look_after(tender);
+			measured = measured || start_measuring(tender);
+			if (!tender->end)
+				look_after(tender);
 			if (!tender->end)
 				wss_clock_sleep_until_ns(next_ns);
 		}

@@ -82,10 +82,13 @@ static const char *const sql[DB_STATEMENTS] = {
 
 int wss_db_error(struct wss_history *history, const char *what, struct wss_error *err)
 {
-	bool busy = (sqlite3_errcode(history->db) & 0xff) == SQLITE_BUSY;
+	int why = sqlite3_errcode(history->db) & 0xff;
+	enum wss_error_code code = why == SQLITE_BUSY    ? WSS_ERR_BUSY
+				   : why == SQLITE_NOMEM ? WSS_ERR_NO_MEMORY
+							 : WSS_ERR_FAILED;
 
-	return wss_error_set(err, busy ? WSS_ERR_BUSY : WSS_ERR_FAILED, "history %s: %s: %s",
-			     history->path, what, sqlite3_errmsg(history->db));
+	return wss_error_set(err, code, "history %s: %s: %s", history->path, what,
+			     sqlite3_errmsg(history->db));
 }
 
 int wss_db_exec(struct wss_history *history, const char *text, const char *what,

@@ -43,16 +43,18 @@ static struct made_up {
 
 /*
  * The allocation that fails while the guest is looked after, counted from 1 over ours and SQLite's;
- * 0: none.
+ * 0: none. Until that time all of them fail.
  */
 static struct {
 	bool counting;
 	unsigned long made, fails;
+	uint64_t short_until_ns;
 } memory;
 
 static bool memory_is_short(void)
 {
-	return memory.counting && ++memory.made == memory.fails;
+	return memory.counting &&
+	       (++memory.made == memory.fails || made_up.now_ns < memory.short_until_ns);
 }
 
 void *__real_malloc(size_t size);
@@ -149,6 +151,8 @@ static int balloon_stats(struct wss_guest *guest, struct wss_balloon_stats *ret_
 	made_up.at_look(&made_up);
 	if (made_up.state == WSS_GUEST_SHUTOFF)
 		return wss_error_set(err, WSS_ERR_GONE, "the domain is not running any more");
+	if (made_up.now_ns < memory.short_until_ns)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	*ret_stats = (struct wss_balloon_stats){
 		.actual_bytes = { true, made_up.actual },
 		.usable_bytes = { true, made_up.actual - 200 * MIB },
@@ -291,7 +295,7 @@ static void tend(happening at_look)
 	made_up.tender.tending = tending;
 	made_up.tender.name = "web1";
 	wss_clock_inject(&clock_source);
-	memory.made = 0;
+	memory.made = memory.short_until_ns = 0;
 	memory.counting = true;
 	wss_tender_look(&made_up.tender);
 	memory.counting = false;
@@ -342,12 +346,13 @@ static void shrink_and_end(struct made_up *guest)
 }
 
 /*
- * Whichever allocation fails, the guest has all of its memory in the end. Where the journal could
- * not be closed that has been said, and it is what a restore finds: it gives back what is there.
+ * Whichever allocation fails, the guest is not left alone: it is shrunk all the same, and has all of
+ * its memory in the end. Where the journal could not be closed as the controller ended, that has
+ * been said, and the watchdog has the guest: what it restores is there.
  */
 static void test_out_of_memory(void **unused)
 {
-	unsigned long all, shrunk = 0;
+	unsigned long all;
 
 	(void)unused;
 	memory.fails = 0;
@@ -360,14 +365,36 @@ static void test_out_of_memory(void **unused)
 		memory.fails = n;
 		tend(shrink_and_end);
 		memory.fails = 0;
+		assert_null(made_up.tender.end);
+		assert_true(made_up.happened > 3);
 		assert_int_equal(made_up.actual, GIB);
-		assert_true(unfinished() == 0 || made_up.bad > 0);
+		assert_true(unfinished() == 0 || (made_up.bad > 0 && made_up.tender.shrunk));
 		assert_int_equal(made_up.tending.busy, made_up.tender.shrunk ? 1 : 0);
-		shrunk += made_up.least && made_up.least < GIB;
 		clean_up();
 	}
-	/* Some of them while it was shrunk. */
-	assert_true(shrunk > 5);
+}
+
+/* Shrunk, and then without any memory for five minutes. */
+static void shrink_and_starve(struct made_up *guest)
+{
+	guest->happened += is_shrunk();
+	if (guest->happened == 3)
+		memory.short_until_ns = guest->now_ns + 300 * WSS_NS_PER_S;
+}
+
+/* The guest does not wait as long: it has its own back, and the journal is closed later. */
+static void test_short_of_memory_for_long(void **unused)
+{
+	(void)unused;
+	tend(shrink_and_starve);
+	assert_in_range(made_up.happened, 3, 30);
+	assert_non_null(made_up.tender.end);
+	assert_int_equal(made_up.actual, GIB);
+	assert_int_equal(unfinished(), 0);
+	assert_int_equal(made_up.bad, 1);
+	assert_string_equal(made_up.why, "out of memory");
+	assert_true(made_up.now_ns >= memory.short_until_ns);
+	clean_up();
 }
 
 /* Its balloon keeps what it has taken, also of more. */
@@ -737,6 +764,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_to_the_floor),
 		cmocka_unit_test(test_out_of_memory),
+		cmocka_unit_test(test_short_of_memory_for_long),
 		cmocka_unit_test(test_disks_are_asked_now_and_then),
 		cmocka_unit_test(test_times_that_cannot_be),
 		cmocka_unit_test(test_what_a_kernel_keeps),
