@@ -11,8 +11,8 @@ int qmp_start_dirty_bitmap(struct qmp *qmp, unsigned int seconds, unsigned int t
 	qmp_auto_json struct json_object *args = json_object_new_object();
 
 	if (!args ||
-	    json_object_object_add(args, "calc-time", json_object_new_int64(seconds)) < 0 ||
-	    json_object_object_add(args, "mode", json_object_new_string("dirty-bitmap")) < 0)
+	    qmp_json_put(args, "calc-time", json_object_new_int64(seconds)) < 0 ||
+	    qmp_json_put(args, "mode", json_object_new_string("dirty-bitmap")) < 0)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	return qmp_execute(qmp, "calc-dirty-rate", args, timeout_ms, NULL, err);
 }

@@ -198,3 +198,15 @@ const char *qmp_json_type_name(struct json_object *value)
 	}
 	return "something else";
 }
+
+int qmp_json_put(struct json_object *container, const char *key, struct json_object *value)
+{
+	int failed = -1;
+
+	if (value)
+		failed = key ? json_object_object_add(container, key, value)
+			     : json_object_array_add(container, value);
+	if (failed)
+		json_object_put(value);
+	return failed ? -1 : 0;
+}

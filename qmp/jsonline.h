@@ -23,6 +23,12 @@ int qmp_json_parse(const char *text, size_t len, const struct qmp_limits *limits
 /* "a string", "an object" …, for messages. */
 const char *qmp_json_type_name(struct json_object *value);
 
+/*
+ * Hands value over to an object, as its member key, or to an array (key NULL). -1: out of memory,
+ * also for value NULL, which json-c would take for null; value is released then.
+ */
+int qmp_json_put(struct json_object *container, const char *key, struct json_object *value);
+
 static inline void qmp_cleanup_json(struct json_object **object)
 {
 	json_object_put(*object);

@@ -51,15 +51,6 @@ int qmp_read_object(struct qmp *qmp, uint64_t deadline_ns, struct json_object **
 	return qmp_json_parse(line, len, &qmp->limits, ret_object, ret_tree_bytes, err);
 }
 
-/* Adds value, which it takes over. -1: out of memory, also where value is NULL. */
-static int add_member(struct json_object *obj, const char *key, struct json_object *value)
-{
-	if (value && json_object_object_add(obj, key, value) == 0)
-		return 0;
-	json_object_put(value);
-	return -1;
-}
-
 /*
  * Does text say what obj holds? Where memory is short json-c leaves out what does not fit, without
  * a word.
@@ -78,9 +69,9 @@ static char *build_command(const char *command, struct json_object *args, const 
 	const char *text;
 	char *ret;
 
-	if (!obj || add_member(obj, "execute", json_object_new_string(command)) < 0 ||
-	    (args && add_member(obj, "arguments", json_object_get(args)) < 0) ||
-	    (id && add_member(obj, "id", json_object_new_string(id)) < 0))
+	if (!obj || qmp_json_put(obj, "execute", json_object_new_string(command)) < 0 ||
+	    (args && qmp_json_put(obj, "arguments", json_object_get(args)) < 0) ||
+	    (id && qmp_json_put(obj, "id", json_object_new_string(id)) < 0))
 		return NULL;
 	text = json_object_to_json_string_ext(obj, JSON_C_TO_STRING_PLAIN);
 	if (!text || !says_all(text, obj) || asprintf(&ret, "%s%s", text, id ? "\n" : "") < 0)

@@ -12,7 +12,7 @@ static int execute(struct qmp *qmp, const char *command, const char *key, const 
 {
 	qmp_auto_json struct json_object *args = json_object_new_object();
 
-	if (!args || json_object_object_add(args, key, json_object_new_string(value)) < 0)
+	if (!args || qmp_json_put(args, key, json_object_new_string(value)) < 0)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	return qmp_execute(qmp, command, args, timeout_ms, ret_reply, err);
 }

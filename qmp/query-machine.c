@@ -11,8 +11,8 @@ static int get_property(struct qmp *qmp, const char *property, unsigned int time
 	qmp_auto_json struct json_object *args = json_object_new_object();
 
 	if (!args ||
-	    json_object_object_add(args, "path", json_object_new_string("/machine")) < 0 ||
-	    json_object_object_add(args, "property", json_object_new_string(property)) < 0)
+	    qmp_json_put(args, "path", json_object_new_string("/machine")) < 0 ||
+	    qmp_json_put(args, "property", json_object_new_string(property)) < 0)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	return qmp_execute(qmp, "qom-get", args, timeout_ms, ret_value, err);
 }

@@ -6,25 +6,12 @@
 
 #define STATS_MAX 64
 
-/* Hands value to the object or array container; -1 when out of memory, also for value NULL. */
-static int put_in(struct json_object *container, const char *key, struct json_object *value)
-{
-	int failed = -1;
-
-	if (value)
-		failed = key ? json_object_object_add(container, key, value)
-			     : json_object_array_add(container, value);
-	if (failed)
-		json_object_put(value);
-	return failed ? -1 : 0;
-}
-
 static struct json_object *build_names(const struct qmp_stat *stats, size_t count)
 {
 	qmp_auto_json struct json_object *names = json_object_new_array();
 
 	for (size_t i = 0; names && i < count; i++)
-		if (put_in(names, NULL, json_object_new_string(stats[i].name)) < 0)
+		if (qmp_json_put(names, NULL, json_object_new_string(stats[i].name)) < 0)
 			return NULL;
 	return wss_steal_ptr(names);
 }
@@ -39,11 +26,11 @@ static struct json_object *build_args(enum qmp_stats_target target,
 	qmp_auto_json struct json_object *provider = json_object_new_object();
 
 	if (!args || !providers || !provider ||
-	    put_in(provider, "provider", json_object_new_string("kvm")) < 0 ||
-	    put_in(provider, "names", build_names(stats, count)) < 0 ||
-	    put_in(args, "target", json_object_new_string(target_name)) < 0 ||
-	    put_in(providers, NULL, json_object_get(provider)) < 0 ||
-	    put_in(args, "providers", json_object_get(providers)) < 0)
+	    qmp_json_put(provider, "provider", json_object_new_string("kvm")) < 0 ||
+	    qmp_json_put(provider, "names", build_names(stats, count)) < 0 ||
+	    qmp_json_put(args, "target", json_object_new_string(target_name)) < 0 ||
+	    qmp_json_put(providers, NULL, json_object_get(provider)) < 0 ||
+	    qmp_json_put(args, "providers", json_object_get(providers)) < 0)
 		return NULL;
 	return wss_steal_ptr(args);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "base/error.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +34,8 @@ int wss_error_errno(struct wss_error *err, enum wss_error_code code, int errnum,
 	if (!err)
 		return -1;
 	va_start(ap, fmt);
-	set_text(err, code, fmt, ap);
+	/* Whatever the call was for: no caller is to take it for a host that lacks something. */
+	set_text(err, errnum == ENOMEM ? WSS_ERR_NO_MEMORY : code, fmt, ap);
 	va_end(ap);
 	len = strlen(err->text);
 	snprintf(err->text + len, sizeof(err->text) - len, ": %s", strerror(errnum));

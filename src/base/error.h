@@ -39,7 +39,10 @@ struct wss_error {
 int wss_error_set(struct wss_error *err, enum wss_error_code code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* As wss_error_set, with ": " and the text of errnum (an errno value) behind it. */
+/*
+ * As wss_error_set, with ": " and the text of errnum (an errno value) behind it. ENOMEM makes it
+ * WSS_ERR_NO_MEMORY, whatever code says.
+ */
 int wss_error_errno(struct wss_error *err, enum wss_error_code code, int errnum, const char *fmt,
 		    ...) __attribute__((format(printf, 4, 5)));
 

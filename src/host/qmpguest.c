@@ -271,14 +271,17 @@ static const struct wss_guest_ops qmp_guest_ops = {
  * What kind of machine it is, where QEMU says so: nothing but the layout of its memory
  * depends on it. Where the hole below 4 GiB has been moved that is not known either.
  */
-static void read_machine(struct qmp *qmp, struct wss_domxml *config)
+static int read_machine(struct qmp *qmp, struct wss_domxml *config, struct wss_error *err)
 {
+	struct wss_error why = WSS_ERROR_INIT;
 	struct qmp_machine machine;
 
-	if (qmp_query_machine(qmp, TIMEOUT_MS, &machine, NULL) < 0)
-		return;
+	if (qmp_query_machine(qmp, TIMEOUT_MS, &machine, &why) < 0)
+		return why.code == WSS_ERR_NO_MEMORY ? wss_error_set(err, why.code, "%s", why.text)
+						     : 0;
 	snprintf(config->machine, sizeof(config->machine), "%s", machine.type);
 	config->max_ram_below_4g_bytes = machine.max_ram_below_4g_bytes;
+	return 0;
 }
 
 static int describe(struct wss_guest *guest, const char *socket_path, struct wss_error *err)
@@ -300,7 +303,8 @@ static int describe(struct wss_guest *guest, const char *socket_path, struct wss
 	guest->kvm = kvm.enabled;
 	snprintf(config->type, sizeof(config->type), "%s", kvm.enabled ? "kvm" : "qemu");
 	config->vcpus = 1;
-	read_machine(qmp, config);
+	if (read_machine(qmp, config, err) < 0)
+		return -1;
 	return refresh(guest, err);
 }
 

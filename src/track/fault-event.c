@@ -79,6 +79,8 @@ int wss_fault_event_read(const struct wss_root *root, struct wss_fault_event *re
 		r = wss_root_read(root, path, FORMAT_MAX, &text, NULL);
 		if (r == 0)
 			return wss_fault_event_parse(text, ret_event, err);
+		if (r == -ENOMEM)
+			break;
 	}
 	return wss_error_errno(err, WSS_ERR_UNSUPPORTED, -r,
 			       "cannot read the format of the tracepoint kvm_page_fault in tracefs");

@@ -68,6 +68,18 @@ static int probe_guest(const struct wss_host *host, struct wss_guest *guest, str
 	return probe_host(host, err);
 }
 
+/* *ret_debugfs stays NULL on a host without the guest's counters. -1: no memory to look for them. */
+static int open_debugfs(const struct wss_host *host, const struct wss_guest *guest,
+			struct wss_kvm_debugfs **ret_debugfs, struct wss_error *err)
+{
+	struct wss_error why = WSS_ERROR_INIT;
+
+	if (wss_kvm_debugfs_open(&host->root, guest->process.pid, ret_debugfs, &why) == 0 ||
+	    why.code != WSS_ERR_NO_MEMORY)
+		return 0;
+	return wss_error_set(err, WSS_ERR_NO_MEMORY, "%s", why.text);
+}
+
 static int mmu_probe(const struct wss_host *host, struct wss_guest *guest, struct wss_error *err)
 {
 	struct wss_kvm_debugfs *debugfs = NULL;
@@ -79,7 +91,9 @@ static int mmu_probe(const struct wss_host *host, struct wss_guest *guest, struc
 		return -1;
 	if (!guest || guest->process.pidfd < 0)
 		return 0;
-	if (wss_kvm_debugfs_open(&host->root, guest->process.pid, &debugfs, NULL) == 0) {
+	if (open_debugfs(host, guest, &debugfs, err) < 0)
+		return -1;
+	if (debugfs) {
 		wss_kvm_debugfs_close(debugfs);
 		return 0;
 	}
@@ -175,8 +189,8 @@ static int mmu_open(const struct wss_host *host, struct wss_guest *guest, int cl
 	mmu->guest = guest;
 	mmu->clear_refs = clear_refs;
 	/* Without debugfs the slower way is used: mmu_probe has seen that there is one. */
-	wss_kvm_debugfs_open(&host->root, guest->process.pid, &mmu->debugfs, NULL);
-	if (choose_granularity(mmu, err) < 0 ||
+	if (open_debugfs(host, guest, &mmu->debugfs, err) < 0 ||
+	    choose_granularity(mmu, err) < 0 ||
 	    wss_pagewise_open(&mmu->pages, host, guest, options->recorder, err) < 0) {
 		mmu_close(&mmu->base);
 		return -1;

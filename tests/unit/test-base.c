@@ -23,6 +23,9 @@ static void test_error(void **unused)
 	assert_int_equal(wss_error_errno(&err, WSS_ERR_FAILED, ENOENT, "open %s", "x"), -1);
 	assert_int_equal(err.code, WSS_ERR_FAILED);
 	assert_string_equal(err.text, "open x: No such file or directory");
+	/* No lack of anything but memory. */
+	wss_error_errno(&err, WSS_ERR_UNSUPPORTED, ENOMEM, "open %s", "x");
+	assert_int_equal(err.code, WSS_ERR_NO_MEMORY);
 	wss_error_clear(&err);
 	assert_int_equal(err.code, WSS_OK);
 	assert_string_equal(err.text, "");

@@ -1,0 +1,148 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# A part of make check-faults on a real guest and its balloon: calls of virt-wss fail, and the guest
+# runs, is not paused, and has its memory.
+
+load balloon-functions.sh
+
+setup_file() {
+	[ -e "$WSS_BUILDDIR/tests/tools/inject.so" ] || skip "no tests/tools/inject.so"
+	root_setup_file
+	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	start_with_balloon web1
+}
+
+setup() {
+	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
+	state=$BATS_TEST_TMPDIR/state
+}
+
+# virt-wss runs with these: the N-th call of a class fails, and each EVERY-th after it.
+inject() { # CLASS N [EVERY]
+	truncate -s 0 "$state"
+	truncate -s 4096 "$state"
+	wss_as=(env WSS_INJECT="$1:$2${3:+/$3}" WSS_INJECT_STATE="$state" WSS_INJECT_DIR="$BATS_TEST_TMPDIR"
+		ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0"
+		LD_PRELOAD="$WSS_BUILDDIR/tests/tools/inject.so")
+}
+
+inject_nothing() {
+	wss_as=()
+}
+
+state_number() { # INDEX: 0 how many calls there were, 1 how many of them were failed
+	od -A n -t u8 -j $(($1 * 8)) -N 8 "$state" | tr -d ' '
+}
+
+# Neither stopped nor traced, and QEMU runs it.
+guest_runs() {
+	local pid
+	pid=$(embed_guest_pid web1)
+	refute grep -qE '^[0-9]+ \(.*\) [TtZX]' /proc/"$pid"/task/*/stat
+	grep -q '^TracerPid:.0$' "/proc/$pid/status"
+	[ "$(embed_guest_field web1 time_ms)" != "" ]
+	embed_guest_alive web1
+}
+
+ended_well() {
+	[ "$status" = 0 ] || { [ "$status" = 1 ] && [ -n "$err" ]; }
+	refute grep -qE 'Sanitizer|runtime error' <<<"$err"
+}
+
+# A few calls of each class, spread evenly over those that an undisturbed run makes.
+each_of() { # N CLASS COMMAND...: runs the command with each failed, -> failed
+	local n=$1 class=$2 calls i
+	shift 2
+	inject "$class" 0
+	"$@"
+	[ "$status" = 0 ]
+	calls=$(state_number 0)
+	[ "$calls" -gt "$n" ]
+	failed=0
+	for ((i = 0; i < n; i++)); do
+		inject "$class" $((1 + (2 * i + 1) * calls / (2 * n)))
+		"$@"
+		failed=$((failed + $(state_number 1)))
+		ended_well
+		guest_runs
+		taken_is web1 0
+	done
+	inject_nothing
+}
+
+# However long arming takes on a machine under load.
+sample() { # OPTION...
+	wss sample web1 --window 50ms --max-stall 10s "$@"
+}
+
+@test "a sample that is stored: whichever call fails, the guest runs on" {
+	each_of 6 alloc sample --store
+	[ "$failed" -ge 5 ]
+	each_of 3 library sample --store
+	[ "$failed" -ge 2 ]
+	sample --store
+	[ "$status" = 0 ]
+}
+
+@test "a sample of a guest that is held still: whichever call fails, it runs on" {
+	each_of 5 alloc sample --pause
+	[ "$failed" -ge 4 ]
+}
+
+# Shrunk, as the journal says, by a controller that was killed.
+shrunk_restore() {
+	local uuid
+	uuid=$(embed_virsh domuuid web1 | tr -d '[:space:]')
+	embed_virsh setmem web1 $((384 << 10)) --live
+	wait_until 20 taken_at_least web1 120
+	[ -e "$VIRT_WSS_HISTORY" ] || "$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 1 "$mib" 60 "$uuid"
+	sqlite3 "$VIRT_WSS_HISTORY" "UPDATE balloon SET done = 1;
+		INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, to_bytes, reason, uri)
+		VALUES ('$uuid', 'web1', 1, $((512 * mib)), $((512 * mib)), $((384 * mib)), 'test', '$LIBVIRT_DEFAULT_URI')"
+	wss balloon --restore
+	restored=$status
+	if [ "$status" != 0 ]; then
+		refute none_left
+		inject_nothing
+		wss balloon --restore
+		[ "$status" = 0 ]
+		status=$restored
+	fi
+	none_left
+	wait_until 20 taken_is web1 0
+}
+
+@test "--restore: whichever call fails, the next one gives back what this did not" {
+	each_of 2 alloc shrunk_restore
+	[ "$failed" -ge 1 ]
+}
+
+can_be_ended() {
+	! kill -0 "$apply_pid" 2>/dev/null
+}
+
+@test "--apply goes on where each 40th allocation fails, and gives everything back" {
+	sample --store --window 200ms --count 15
+	[ "$status" = 0 ]
+	inject alloc 0
+	apply web1 --max-stall 10s
+	# What fails before it has begun ends it, as any other command.
+	wait_until 60 said 'a window begins'
+	kill -TERM "$apply_pid"
+	apply_end
+	begun=$(state_number 0)
+	inject alloc "$begun" 40
+	apply web1 --max-stall 10s
+	wait_until 120 taken_at_least web1 60
+	kill -0 "$apply_pid"
+	[ "$(state_number 1)" -ge 3 ]
+	kill -TERM "$apply_pid"
+	wait_until 30 can_be_ended
+	apply_end
+	apply_pid=
+	[ "$status" = 143 ]
+	wait_until 60 none_left
+	wait_until 20 taken_is web1 0
+	guest_runs
+}
