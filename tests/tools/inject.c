@@ -2,8 +2,8 @@
 /*
  * Fails one call of a program that loads this by LD_PRELOAD. Only tests do.
  *
- * WSS_INJECT=KIND:N[:ACTION] fails the N-th call of a kind, counted from 1 over the process
- * and its children; N = 0 only counts. Kinds:
+ * WSS_INJECT=KIND:N[/EVERY][:ACTION] fails the N-th call of a kind, counted from 1 over the process
+ * and its children, and each EVERY-th after it; N = 0 only counts. Kinds:
  *
  *   alloc    what allocates, pthread_create() and fork(), called by the program itself; what
  *            libc allocates for such a call is the program's too
@@ -61,7 +61,7 @@ static struct {
 	enum kind kind;
 	enum action action;
 	int errnum;
-	uint64_t at;
+	uint64_t at, every; /* every: 0 where only one is to fail */
 	char directory[PATH_MAX];
 	struct inject_state *state;
 } plan;
@@ -201,6 +201,12 @@ static bool is_counted(struct caller *caller)
 	       caller->library == (plan.kind == KIND_LIBRARY);
 }
 
+static bool is_planned(uint64_t call)
+{
+	return call == plan.at ||
+	       (plan.every && call > plan.at && (call - plan.at) % plan.every == 0);
+}
+
 /* Is this the call? name is that of the function. */
 static bool is_the_one(const char *name)
 {
@@ -210,11 +216,11 @@ static bool is_the_one(const char *name)
 	inside = true;
 	counted = is_counted(&caller);
 	inside = before;
-	if (!counted || atomic_fetch_add(&plan.state->calls, 1) + 1 != plan.at)
+	if (!counted || !is_planned(atomic_fetch_add(&plan.state->calls, 1) + 1))
 		return false;
 	strncpy(plan.state->function, name, sizeof(plan.state->function) - 1);
 	memcpy(plan.state->frames, caller.frames, sizeof(caller.frames));
-	atomic_store(&plan.state->fired, 1);
+	atomic_fetch_add(&plan.state->fired, 1);
 	return true;
 }
 
@@ -730,14 +736,16 @@ static bool parse_plan(const char *text)
 		{"stdout", KIND_STDOUT},
 	};
 	char kind[16] = "", action[16] = "EIO";
-	unsigned long long at;
+	unsigned long long at, every = 0;
 
-	if (sscanf(text, "%15[a-z]:%llu:%15s", kind, &at, action) < 2)
+	if (sscanf(text, "%15[a-z]:%llu/%llu:%15s", kind, &at, &every, action) < 3 &&
+	    sscanf(text, "%15[a-z]:%llu:%15s", kind, &at, action) < 2)
 		return false;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (!strcmp(kind, kinds[i].name))
 			plan.kind = kinds[i].kind;
 	plan.at = at;
+	plan.every = every;
 	plan.action = !strcmp(action, "kill")	 ? ACTION_KILL
 		      : !strcmp(action, "short") ? ACTION_SHORT
 						 : ACTION_FAIL;

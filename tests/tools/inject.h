@@ -10,8 +10,8 @@
 
 struct inject_state {
 	_Atomic uint64_t calls; /* that were counted */
-	_Atomic uint64_t fired; /* 1: the call that was named has been failed */
-	char function[32];	/* which it was */
+	_Atomic uint64_t fired; /* how many of them were failed */
+	char function[32];	/* of the last of these, as what follows */
 	/* Where in the program, from the innermost, as offsets for addr2line; 0 where there is
 	 * none. */
 	uint64_t frames[INJECT_FRAMES];
