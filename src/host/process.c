@@ -142,6 +142,9 @@ void wss_process_release(struct wss_process *process)
 	if (process->pidfd >= 0)
 		close(process->pidfd);
 	process->pidfd = -1;
+	if (process->clear_refs >= 0)
+		close(process->clear_refs);
+	process->clear_refs = -1;
 	wss_root_close(&process->proc);
 	process->pid = 0;
 	process->start_ticks = 0;

@@ -23,9 +23,10 @@ struct wss_process {
 	int pidfd;		/* -1 where root is a captured machine: see wss_process_hold() */
 	struct wss_root proc;	/* its /proc/PID */
 	uint64_t start_ticks;	/* field 22 of stat */
+	int clear_refs;		/* its clear_refs, locked; -1: not held, see track/control.h */
 };
 
-#define WSS_PROCESS_INIT { .pid = 0, .pidfd = -1, .proc = { .dirfd = -1 } }
+#define WSS_PROCESS_INIT { .pid = 0, .pidfd = -1, .proc = { .dirfd = -1 }, .clear_refs = -1 }
 
 /*
  * Holds process pid after checking, through the held directory, that its command

@@ -20,10 +20,18 @@ static int explain_errno(int errnum, struct wss_error *err)
 	return wss_error_errno(err, WSS_ERR_FAILED, errnum, "cannot use the process's clear_refs");
 }
 
-int wss_control_open(const struct wss_process *process, int *ret_clear_refs, struct wss_error *err)
+static int error_busy(struct wss_error *err)
 {
-	wss_auto_close int fd = wss_root_openat(&process->proc, "clear_refs", O_WRONLY);
+	return wss_error_set(err, WSS_ERR_BUSY, "another virt-wss is measuring this guest now");
+}
 
+int wss_control_take(struct wss_process *process, struct wss_error *err)
+{
+	wss_auto_close int fd = -1;
+
+	if (process->clear_refs >= 0)
+		return error_busy(err);
+	fd = wss_root_openat(&process->proc, "clear_refs", O_WRONLY);
 	if (fd < 0) {
 		int errnum = -fd;
 
@@ -32,23 +40,31 @@ int wss_control_open(const struct wss_process *process, int *ret_clear_refs, str
 	}
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		if (errno == EWOULDBLOCK)
-			return wss_error_set(err, WSS_ERR_BUSY,
-					     "another virt-wss is measuring this guest now");
+			return error_busy(err);
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot lock the guest");
 	}
-	*ret_clear_refs = wss_steal_fd(&fd);
+	process->clear_refs = wss_steal_fd(&fd);
 	return 0;
 }
 
-int wss_control_clear(int clear_refs, char value, struct wss_span *ret_span, struct wss_error *err)
+void wss_control_release(struct wss_process *process)
+{
+	if (process->clear_refs >= 0)
+		close(wss_steal_fd(&process->clear_refs));
+}
+
+int wss_control_clear(const struct wss_process *process, char value, struct wss_span *ret_span,
+		      struct wss_error *err)
 {
 	const char text[] = { value, '\n' };
 	ssize_t n;
 
+	if (process->clear_refs < 0)
+		return wss_error_set(err, WSS_ERR_FAILED, "the guest's lock is not held");
 	ret_span->start_ns = wss_clock_now_ns();
 	/* clear_refs_write() returns -EINTR before it has done anything. */
 	do
-		n = pwrite(clear_refs, text, sizeof(text), 0);
+		n = pwrite(process->clear_refs, text, sizeof(text), 0);
 	while (n < 0 && errno == EINTR);
 	ret_span->end_ns = wss_clock_now_ns();
 	return n < 0 ? explain_errno(errno, err) : 0;

@@ -121,13 +121,13 @@ static int check_again(struct wss_fine *fine, struct wss_guest *guest, uint64_t 
 }
 
 static int start(struct wss_fine *fine, struct wss_guest *guest, uint64_t window_ns,
-		 int clear_refs, const struct wss_kvm_counts *counts, struct wss_error *err)
+		 const struct wss_kvm_counts *counts, struct wss_error *err)
 {
 	struct wss_span zap = { 0, 0 };
 
 	fine->was_large = any_large(counts);
 	if (!wss_fault("skip-zap") && !wss_fault("log-first") &&
-	    wss_control_clear(clear_refs, '4', &zap, err) < 0)
+	    wss_control_clear(&guest->process, '4', &zap, err) < 0)
 		return -1;
 	wss_debug("%s: %llu entries, zapped before the dirty log in %.3f ms", guest->config.name,
 		  (unsigned long long)wss_kvm_counts_entries(counts),
@@ -156,7 +156,7 @@ static void drop_if_late(struct wss_fine *fine, uint64_t window_ns)
 }
 
 int wss_fine_prepare(struct wss_fine *fine, struct wss_guest *guest, uint64_t window_ns,
-		     int clear_refs, const struct wss_kvm_counts *counts, struct wss_error *err)
+		     const struct wss_kvm_counts *counts, struct wss_error *err)
 {
 	int r;
 
@@ -171,7 +171,7 @@ int wss_fine_prepare(struct wss_fine *fine, struct wss_guest *guest, uint64_t wi
 		r = check_again(fine, guest, window_ns, err);
 		if (r <= 0)
 			return r < 0 ? -1 : 1;
-		return start(fine, guest, window_ns, clear_refs, counts, err);
+		return start(fine, guest, window_ns, counts, err);
 	}
 	r = wss_dirtylog_step(&fine->log, guest, counts, err);
 	if (r > 0)

@@ -47,11 +47,10 @@ int wss_fine_choose(struct wss_fine *fine, const struct wss_guest *guest,
 
 /*
  * One step towards a log that is on, as prepare() of a tracker; counts are KVM's newest. Zaps
- * through clear_refs just before the log is started, which leaves it less to split:
- * docs/4k-cost.md.
+ * just before the log is started, which leaves it less to split: docs/4k-cost.md.
  */
 int wss_fine_prepare(struct wss_fine *fine, struct wss_guest *guest, uint64_t window_ns,
-		     int clear_refs, const struct wss_kvm_counts *counts, struct wss_error *err);
+		     const struct wss_kvm_counts *counts, struct wss_error *err);
 
 /* A window has been armed. */
 void wss_fine_begun(struct wss_fine *fine);

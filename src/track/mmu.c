@@ -33,7 +33,6 @@ struct mmu {
 	struct wss_guest *guest;
 	struct wss_track_options options;
 	struct wss_fine fine;
-	int clear_refs; /* borrowed */
 	struct wss_kvm_debugfs *debugfs; /* NULL: through libvirt or QMP */
 	struct wss_gauge gauge;
 	struct wss_gauge_result result;
@@ -175,7 +174,7 @@ static int choose_granularity(struct mmu *mmu, struct wss_error *err)
 	return wss_fine_choose(&mmu->fine, mmu->guest, &mmu->options, stall_ns, err);
 }
 
-static int mmu_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
+static int mmu_open(const struct wss_host *host, struct wss_guest *guest,
 		    const struct wss_track_options *options, struct wss_tracker **ret_tracker,
 		    struct wss_error *err)
 {
@@ -187,7 +186,6 @@ static int mmu_open(const struct wss_host *host, struct wss_guest *guest, int cl
 	mmu->base.ops = &wss_tracker_mmu;
 	mmu->host = host;
 	mmu->guest = guest;
-	mmu->clear_refs = clear_refs;
 	/* Without debugfs the slower way is used: mmu_probe has seen that there is one. */
 	if (open_debugfs(host, guest, &mmu->debugfs, err) < 0 ||
 	    choose_granularity(mmu, err) < 0 ||
@@ -215,8 +213,8 @@ static int mmu_prepare(struct wss_tracker *tracker, struct wss_error *err)
 		return 1;
 	if (read_counts(mmu, &counts, err) < 0)
 		return -1;
-	return wss_fine_prepare(&mmu->fine, mmu->guest, mmu->options.window_ns, mmu->clear_refs,
-				&counts, err);
+	return wss_fine_prepare(&mmu->fine, mmu->guest, mmu->options.window_ns, &counts,
+				err);
 }
 
 static bool mmu_spoilt(const struct wss_tracker *tracker)
@@ -258,7 +256,7 @@ static int mmu_begin(struct wss_tracker *tracker, struct wss_span *ret_span, str
 		return -1;
 	if (wss_fault("skip-zap"))
 		ret_span->start_ns = ret_span->end_ns = wss_clock_now_ns();
-	else if (wss_control_clear(mmu->clear_refs, '4', ret_span, err) < 0)
+	else if (wss_control_clear(&mmu->guest->process, '4', ret_span, err) < 0)
 		return -1;
 	if (read_counts(mmu, &counts, err) < 0)
 		return -1;

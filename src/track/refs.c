@@ -19,7 +19,6 @@
 struct refs {
 	struct wss_tracker base;
 	struct wss_guest *guest;
-	int clear_refs; /* borrowed */
 	bool may_flush; /* the write that flushes the TLBs is safe here */
 	struct wss_referenced_result result;
 };
@@ -77,7 +76,7 @@ static int check_no_huge(const struct wss_guest *guest, struct wss_error *err)
 	return 0;
 }
 
-static int refs_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
+static int refs_open(const struct wss_host *host, struct wss_guest *guest,
 		     const struct wss_track_options *options, struct wss_tracker **ret_tracker,
 		     struct wss_error *err)
 {
@@ -93,7 +92,6 @@ static int refs_open(const struct wss_host *host, struct wss_guest *guest, int c
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	refs->base.ops = &wss_tracker_refs;
 	refs->guest = guest;
-	refs->clear_refs = clear_refs;
 	refs->may_flush = wss_selftest_zap_safe(host, guest, NULL) == 0;
 	*ret_tracker = &refs->base;
 	return 0;
@@ -116,11 +114,11 @@ static int refs_begin(struct wss_tracker *tracker, struct wss_span *ret_span,
 	struct refs *refs = (struct refs *)tracker;
 	struct wss_span flush;
 
-	if (wss_control_clear(refs->clear_refs, '1', ret_span, err) < 0)
+	if (wss_control_clear(&refs->guest->process, '1', ret_span, err) < 0)
 		return -1;
 	if (!refs->may_flush)
 		return 0;
-	if (wss_control_clear(refs->clear_refs, '4', &flush, err) < 0)
+	if (wss_control_clear(&refs->guest->process, '4', &flush, err) < 0)
 		return -1;
 	ret_span->end_ns = flush.end_ns;
 	return 0;

@@ -80,10 +80,10 @@ struct wss_tracker_ops {
 	int (*probe)(const struct wss_host *host, struct wss_guest *guest, struct wss_error *err);
 
 	/*
-	 * An instance for an attached guest. clear_refs is the held descriptor of the
-	 * process's clear_refs file and stays the caller's. Changes nothing yet.
+	 * An instance for an attached guest whose lock the window holds (track/control.h).
+	 * Changes nothing yet.
 	 */
-	int (*open)(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
+	int (*open)(const struct wss_host *host, struct wss_guest *guest,
 		    const struct wss_track_options *options, struct wss_tracker **ret_tracker,
 		    struct wss_error *err);
 

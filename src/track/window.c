@@ -27,7 +27,7 @@ struct wss_window {
 	const struct wss_window_options *options;
 	struct wss_tracker *tracker;
 	struct wss_hold *hold; /* NULL unless options->pause */
-	int clear_refs;
+	bool locked;	       /* the guest's lock is ours */
 
 	struct wss_window_facts facts; /* of this window, for its sample */
 	bool preparing;		       /* wss_window_prepare() has begun and is not done */
@@ -82,9 +82,10 @@ int wss_window_open(const struct wss_host *host, struct wss_guest *guest,
 	window->host = host;
 	window->guest = guest;
 	window->options = options;
-	window->clear_refs = -1;
-	if (wss_control_open(&guest->process, &window->clear_refs, err) < 0 ||
-	    ops->open(host, guest, window->clear_refs, &track, &window->tracker, err) < 0)
+	if (wss_control_take(&guest->process, err) < 0)
+		goto failed;
+	window->locked = true;
+	if (ops->open(host, guest, &track, &window->tracker, err) < 0)
 		goto failed;
 	if (options->pause) {
 		if (!ops->works_stopped(window->tracker)) {
@@ -125,8 +126,8 @@ void wss_window_close(struct wss_window *window)
 	wss_hold_close(window->hold);
 	if (window->tracker)
 		window->tracker->ops->close(window->tracker);
-	if (window->clear_refs >= 0)
-		close(window->clear_refs);
+	if (window->locked)
+		wss_control_release(&window->guest->process);
 	free(window);
 }
 

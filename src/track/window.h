@@ -44,7 +44,7 @@ struct wss_window;
 
 /*
  * Locks an attached guest and prepares the method. Nothing is armed yet. host,
- * guest and options outlive the window. Errors as wss_control_open() and the
+ * guest and options outlive the window. Errors as wss_control_take() and the
  * method's open; WSS_ERR_UNSUPPORTED where --pause cannot work with the method's source.
  */
 int wss_window_open(const struct wss_host *host, struct wss_guest *guest,

@@ -318,7 +318,7 @@ static inline int null_probe(const struct wss_host *host, struct wss_guest *gues
 
 extern const struct wss_tracker_ops null_method, dear_method, online_method, careful_method;
 
-static inline int null_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
+static inline int null_open(const struct wss_host *host, struct wss_guest *guest,
 			    const struct wss_track_options *options,
 			    struct wss_tracker **ret_tracker, struct wss_error *err)
 {
@@ -328,7 +328,7 @@ static inline int null_open(const struct wss_host *host, struct wss_guest *guest
 	(void)options;
 	(void)err;
 	assert_non_null(null);
-	assert_true(clear_refs >= 0);
+	assert_true(guest->process.clear_refs >= 0);
 	null->base.ops = &null_method;
 	null->fake = guest->source;
 	null->fake->opens++;
@@ -336,29 +336,29 @@ static inline int null_open(const struct wss_host *host, struct wss_guest *guest
 	return 0;
 }
 
-static inline int dear_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
+static inline int dear_open(const struct wss_host *host, struct wss_guest *guest,
 			    const struct wss_track_options *options,
 			    struct wss_tracker **ret_tracker, struct wss_error *err)
 {
-	null_open(host, guest, clear_refs, options, ret_tracker, err);
+	null_open(host, guest, options, ret_tracker, err);
 	(*ret_tracker)->ops = &dear_method;
 	return 0;
 }
 
-static inline int online_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
+static inline int online_open(const struct wss_host *host, struct wss_guest *guest,
 			      const struct wss_track_options *options,
 			    struct wss_tracker **ret_tracker, struct wss_error *err)
 {
-	null_open(host, guest, clear_refs, options, ret_tracker, err);
+	null_open(host, guest, options, ret_tracker, err);
 	(*ret_tracker)->ops = &online_method;
 	return 0;
 }
 
-static inline int careful_open(const struct wss_host *host, struct wss_guest *guest, int clear_refs,
+static inline int careful_open(const struct wss_host *host, struct wss_guest *guest,
 			       const struct wss_track_options *options,
 			       struct wss_tracker **ret_tracker, struct wss_error *err)
 {
-	null_open(host, guest, clear_refs, options, ret_tracker, err);
+	null_open(host, guest, options, ret_tracker, err);
 	(*ret_tracker)->ops = &careful_method;
 	return 0;
 }

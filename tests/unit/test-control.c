@@ -22,7 +22,7 @@ static int tear_down(void **unused)
 /* A child that locks the guest and keeps it until it ends. */
 static pid_t start_holder(void)
 {
-	int fds[2], clear_refs;
+	int fds[2];
 	pid_t pid;
 	char c = '?';
 
@@ -30,7 +30,7 @@ static pid_t start_holder(void)
 	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		c = wss_control_open(&fake->guest->process, &clear_refs, NULL) == 0 ? 'y' : 'n';
+		c = wss_control_take(&fake->guest->process, NULL) == 0 ? 'y' : 'n';
 		if (write(fds[1], &c, 1) != 1)
 			_exit(1);
 		for (;;)
@@ -46,19 +46,24 @@ static pid_t start_holder(void)
 static void test_excludes(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_process *process = &fake->guest->process, second = *process;
 	unsigned fds = count_fds();
-	int first = -1, second = -1;
 
 	(void)unused;
-	assert_int_equal(wss_control_open(&fake->guest->process, &first, &err), 0);
-	assert_true(fcntl(first, F_GETFD) & FD_CLOEXEC);
-	/* Not even ourselves again. */
-	assert_int_equal(wss_control_open(&fake->guest->process, &second, &err), -1);
+	assert_int_equal(wss_control_take(process, &err), 0);
+	assert_true(fcntl(process->clear_refs, F_GETFD) & FD_CLOEXEC);
+	/* Not even ourselves again: neither by the same handle nor by another. */
+	assert_int_equal(wss_control_take(process, &err), -1);
 	assert_error(&err, WSS_ERR_BUSY, "another virt-wss");
-	assert_int_equal(second, -1);
-	close(first);
-	assert_int_equal(wss_control_open(&fake->guest->process, &second, NULL), 0);
-	close(second);
+	assert_true(process->clear_refs >= 0);
+	wss_error_clear(&err);
+	assert_int_equal(wss_control_take(&second, &err), -1);
+	assert_error(&err, WSS_ERR_BUSY, "another virt-wss");
+	assert_int_equal(second.clear_refs, -1);
+	wss_control_release(process);
+	assert_int_equal(wss_control_take(&second, NULL), 0);
+	wss_control_release(&second);
+	wss_control_release(&second);
 	assert_int_equal(count_fds(), fds);
 }
 
@@ -67,14 +72,13 @@ static void test_dies_with_holder(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	pid_t holder = start_holder();
-	int fd = -1;
 
 	(void)unused;
-	assert_int_equal(wss_control_open(&fake->guest->process, &fd, &err), -1);
+	assert_int_equal(wss_control_take(&fake->guest->process, &err), -1);
 	assert_error(&err, WSS_ERR_BUSY, NULL);
 	end_child(holder);
-	assert_int_equal(wss_control_open(&fake->guest->process, &fd, NULL), 0);
-	close(fd);
+	assert_int_equal(wss_control_take(&fake->guest->process, NULL), 0);
+	wss_control_release(&fake->guest->process);
 }
 
 /* The lock is the guest's, not one for all. */
@@ -82,12 +86,15 @@ static void test_other_guest(void **unused)
 {
 	struct fake *other = fake_new("other");
 	pid_t holder = start_holder();
-	int fd = -1;
+	unsigned fds;
 
 	(void)unused;
+	fds = count_fds();
 	assert_int_equal(wss_guest_attach(other->guest, NULL, NULL), 0);
-	assert_int_equal(wss_control_open(&other->guest->process, &fd, NULL), 0);
-	close(fd);
+	assert_int_equal(wss_control_take(&other->guest->process, NULL), 0);
+	/* Whoever lets the process go gives up the lock, too. */
+	wss_process_release(&other->guest->process);
+	assert_int_equal(count_fds(), fds);
 	end_child(holder);
 	fake_free(other);
 }
@@ -96,22 +103,26 @@ static void test_clear(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_span span = { 0, 0 };
+	struct wss_process *process = &fake->guest->process;
 	uint64_t before = wss_clock_now_ns();
-	int fd;
 
 	(void)unused;
-	assert_int_equal(wss_control_probe(&fake->guest->process, &err), 0);
-	assert_int_equal(wss_control_open(&fake->guest->process, &fd, &err), 0);
-	assert_int_equal(wss_control_clear(fd, '1', &span, &err), 0);
+	assert_int_equal(wss_control_probe(process, &err), 0);
+	/* Nobody clears anything without the lock. */
+	assert_int_equal(wss_control_clear(process, '1', &span, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "lock is not held");
+	wss_error_clear(&err);
+	assert_int_equal(wss_control_take(process, &err), 0);
+	assert_int_equal(wss_control_clear(process, '1', &span, &err), 0);
 	assert_true(span.start_ns >= before);
 	assert_true(span.end_ns >= span.start_ns);
 	assert_true(span.end_ns <= wss_clock_now_ns());
-	assert_int_equal(wss_control_clear(fd, '4', &span, &err), 0);
+	assert_int_equal(wss_control_clear(process, '4', &span, &err), 0);
 	/* And again through the same descriptor, whose position has moved or not. */
-	assert_int_equal(wss_control_clear(fd, '1', &span, &err), 0);
-	assert_int_equal(wss_control_clear(fd, 'x', &span, &err), -1);
+	assert_int_equal(wss_control_clear(process, '1', &span, &err), 0);
+	assert_int_equal(wss_control_clear(process, 'x', &span, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "clear_refs");
-	close(fd);
+	wss_control_release(process);
 }
 
 static void test_gone(void **unused)
@@ -119,20 +130,19 @@ static void test_gone(void **unused)
 	struct fake *gone = fake_new("gone");
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_span span;
-	int fd, other = -1;
 
 	(void)unused;
 	assert_int_equal(wss_guest_attach(gone->guest, NULL, NULL), 0);
-	assert_int_equal(wss_control_open(&gone->guest->process, &fd, NULL), 0);
+	assert_int_equal(wss_control_take(&gone->guest->process, NULL), 0);
 	fake_end(gone);
 	/* Opened before, opened after. */
-	assert_int_equal(wss_control_clear(fd, '4', &span, &err), -1);
+	assert_int_equal(wss_control_clear(&gone->guest->process, '4', &span, &err), -1);
 	assert_error(&err, WSS_ERR_GONE, NULL);
-	close(fd);
+	wss_control_release(&gone->guest->process);
 	wss_error_clear(&err);
-	assert_int_equal(wss_control_open(&gone->guest->process, &other, &err), -1);
+	assert_int_equal(wss_control_take(&gone->guest->process, &err), -1);
 	assert_error(&err, WSS_ERR_GONE, NULL);
-	assert_int_equal(other, -1);
+	assert_int_equal(gone->guest->process.clear_refs, -1);
 	wss_error_clear(&err);
 	assert_int_equal(wss_control_probe(&gone->guest->process, &err), -1);
 	assert_error(&err, WSS_ERR_GONE, NULL);
@@ -144,7 +154,6 @@ static int use_without_permission(void)
 {
 	struct wss_process process = WSS_PROCESS_INIT;
 	struct wss_error err = WSS_ERROR_INIT, probed = WSS_ERROR_INIT;
-	int fd = -1;
 
 	if (geteuid() == 0) {
 		process = fake->guest->process;
@@ -153,7 +162,7 @@ static int use_without_permission(void)
 	} else if (wss_root_open("/proc/1", &process.proc, NULL) < 0) {
 		return 2;
 	}
-	if (wss_control_open(&process, &fd, &err) == 0 || fd != -1 ||
+	if (wss_control_take(&process, &err) == 0 || process.clear_refs != -1 ||
 	    err.code != WSS_ERR_UNSUPPORTED || !strstr(err.text, "no permission"))
 		return 3;
 	return wss_control_probe(&process, &probed) == 0 || probed.code != WSS_ERR_UNSUPPORTED;

@@ -116,11 +116,11 @@ static void test_watchdog_holds_nothing(void **unused)
 	struct wss_hold *hold;
 	wss_auto_dir DIR *dir = NULL;
 	char path[PATH_MAX];
-	int lock, extra = open("/dev/null", O_RDONLY);
+	int extra = open("/dev/null", O_RDONLY);
 	unsigned n = 0;
 
 	(void)unused;
-	assert_int_equal(wss_control_open(&fake->guest->process, &lock, NULL), 0);
+	assert_int_equal(wss_control_take(&fake->guest->process, NULL), 0);
 	hold = open_hold();
 	assert_stops(hold);
 	dir = opendir(make_path(path, "/proc/%d/fd", get_watchdog(getpid())));
@@ -130,9 +130,9 @@ static void test_watchdog_holds_nothing(void **unused)
 	/* Its end of the socket, and the guest's pidfd. */
 	assert_int_equal(n, 2);
 	/* Hence: closed here it is free, though the watchdog lives. */
-	close(lock);
-	assert_int_equal(wss_control_open(&fake->guest->process, &lock, NULL), 0);
-	close(lock);
+	wss_control_release(&fake->guest->process);
+	assert_int_equal(wss_control_take(&fake->guest->process, NULL), 0);
+	wss_control_release(&fake->guest->process);
 	close(extra);
 	wss_hold_close(hold);
 }

@@ -124,26 +124,24 @@ static void test_refuses_without_counters(void **unused)
 	assert_refused(fake->guest, WSS_ERR_UNSUPPORTED, "not in debugfs, and: no counters here");
 }
 
-/* An instance on the attached guest, and the descriptor that it arms by. */
-static struct wss_tracker *open_as(const struct wss_track_options *options, int *ret_clear_refs)
+/* An instance on the attached guest, whose lock is held. */
+static struct wss_tracker *open_as(const struct wss_track_options *options)
 {
 	struct wss_tracker *tracker = NULL;
 	struct wss_error err = WSS_ERROR_INIT;
 
 	attach();
-	assert_int_equal(wss_control_open(&fake->guest->process, ret_clear_refs, &err), 0);
-	assert_int_equal(wss_tracker_mmu.open(&host, fake->guest, *ret_clear_refs, options, &tracker,
-					      &err),
-			 0);
+	assert_int_equal(wss_control_take(&fake->guest->process, &err), 0);
+	assert_int_equal(wss_tracker_mmu.open(&host, fake->guest, options, &tracker, &err), 0);
 	assert_ptr_equal(tracker->ops, &wss_tracker_mmu);
 	return tracker;
 }
 
-static struct wss_tracker *open_tracker(int *ret_clear_refs)
+static struct wss_tracker *open_tracker(void)
 {
 	static const struct wss_track_options native = { .granularity = WSS_GRANULARITY_NATIVE };
 
-	return open_as(&native, ret_clear_refs);
+	return open_as(&native);
 }
 
 static struct wss_reading begin_and_poll(struct wss_tracker *tracker, const struct wss_kvm_counts *later)
@@ -177,10 +175,10 @@ static bool has_note(const struct wss_sample *sample, const char *part)
 	return false;
 }
 
-static void close_tracker(struct wss_tracker *tracker, int clear_refs)
+static void close_tracker(struct wss_tracker *tracker)
 {
 	wss_tracker_mmu.close(tracker);
-	close(clear_refs);
+	wss_control_release(&fake->guest->process);
 }
 
 static void test_window(void **unused)
@@ -189,10 +187,9 @@ static void test_window(void **unused)
 	struct wss_tracker *tracker;
 	struct wss_reading reading;
 	struct wss_sample sample;
-	int clear_refs;
 
 	(void)unused;
-	tracker = open_tracker(&clear_refs);
+	tracker = open_tracker();
 	/* QEMU would have to be asked. */
 	assert_false(wss_tracker_mmu.works_stopped(tracker));
 	later.pages_4k = 1100;
@@ -211,20 +208,19 @@ static void test_window(void **unused)
 	later.pages_4k = 100000;
 	reading = begin_and_poll(tracker, &later);
 	assert_int_equal(reading.high_bytes, FAKE_RAM);
-	close_tracker(tracker, clear_refs);
+	close_tracker(tracker);
 }
 
 static void test_faults_unknown(void **unused)
 {
 	struct wss_kvm_counts later;
 	struct wss_tracker *tracker;
-	int clear_refs;
 
 	(void)unused;
 	fake->counts = later = (struct wss_kvm_counts){ .pages_4k = 100 };
-	tracker = open_tracker(&clear_refs);
+	tracker = open_tracker();
 	assert_false(begin_and_poll(tracker, &later).faults.known);
-	close_tracker(tracker, clear_refs);
+	close_tracker(tracker);
 }
 
 static void test_huge_pages(void **unused)
@@ -233,10 +229,9 @@ static void test_huge_pages(void **unused)
 	struct wss_tracker *tracker;
 	struct wss_reading reading;
 	struct wss_sample sample;
-	int clear_refs;
 
 	(void)unused;
-	tracker = open_tracker(&clear_refs);
+	tracker = open_tracker();
 	later.pages_2m = 3;
 	later.pf_fixed += 3;
 	reading = begin_and_poll(tracker, &later);
@@ -249,7 +244,7 @@ static void test_huge_pages(void **unused)
 	begin_and_poll(tracker, &later);
 	sample = explained(tracker);
 	assert_true(has_note(&sample, "1 GiB"));
-	close_tracker(tracker, clear_refs);
+	close_tracker(tracker);
 }
 
 /* What makes a sample of doubtful quality: it says so, and the next window starts afresh. */
@@ -259,10 +254,9 @@ static void test_degraded(void **unused)
 	struct wss_kvm_counts later;
 	struct wss_tracker *tracker;
 	struct wss_sample sample;
-	int clear_refs;
 
 	(void)unused;
-	tracker = open_tracker(&clear_refs);
+	tracker = open_tracker();
 	/* The host took memory away: a fall, faults in excess. */
 	later = base;
 	later.pages_4k = 40;
@@ -285,7 +279,7 @@ static void test_degraded(void **unused)
 	later.tlb_flushes = 0;
 	begin_and_poll(tracker, &later);
 	assert_int_equal(explained(tracker).quality, WSS_QUALITY_OK);
-	close_tracker(tracker, clear_refs);
+	close_tracker(tracker);
 }
 
 static void test_nested(void **unused)
@@ -294,10 +288,9 @@ static void test_nested(void **unused)
 	struct wss_kvm_counts later = base;
 	struct wss_tracker *tracker;
 	struct wss_sample sample;
-	int clear_refs;
 
 	(void)unused;
-	tracker = open_tracker(&clear_refs);
+	tracker = open_tracker();
 	/* It ran at some time in the window. */
 	later.nested_run = 5;
 	begin_and_poll(tracker, &later);
@@ -317,7 +310,7 @@ static void test_nested(void **unused)
 	later.guest_mode = 1;
 	begin_and_poll(tracker, &later);
 	assert_int_equal(explained(tracker).quality, WSS_QUALITY_DEGRADED);
-	close_tracker(tracker, clear_refs);
+	close_tracker(tracker);
 }
 
 static void test_devices_and_prefetch(void **unused)
@@ -325,10 +318,9 @@ static void test_devices_and_prefetch(void **unused)
 	const struct wss_kvm_counts base = fake->counts;
 	struct wss_tracker *tracker;
 	struct wss_sample sample;
-	int clear_refs;
 
 	(void)unused;
-	tracker = open_tracker(&clear_refs);
+	tracker = open_tracker();
 	begin_and_poll(tracker, &base);
 	fake->guest->config.hostdevs = 1;
 	sample = explained(tracker);
@@ -341,7 +333,7 @@ static void test_devices_and_prefetch(void **unused)
 	sample = explained(tracker);
 	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
 	assert_true(has_note(&sample, "tdp_mmu"));
-	close_tracker(tracker, clear_refs);
+	close_tracker(tracker);
 }
 
 static void test_predict(void **unused)
@@ -349,10 +341,9 @@ static void test_predict(void **unused)
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_tracker *tracker;
 	uint64_t small = 0, large = 0;
-	int clear_refs;
 
 	(void)unused;
-	tracker = open_tracker(&clear_refs);
+	tracker = open_tracker();
 	assert_int_equal(wss_tracker_mmu.predict(tracker, &small, &err), 0);
 	assert_true(small > 0);
 	/* 64 GiB that KVM has mapped by 4 KiB. */
@@ -362,7 +353,7 @@ static void test_predict(void **unused)
 	setenv("VIRT_WSS_FAULT", "slow-zap", 1);
 	assert_int_equal(wss_tracker_mmu.predict(tracker, &large, &err), 0);
 	assert_true(large == 10 * WSS_NS_PER_S);
-	close_tracker(tracker, clear_refs);
+	close_tracker(tracker);
 }
 
 /* The zap is really done, through clear_refs, unless the switch leaves it out. */
@@ -370,19 +361,19 @@ static void test_zap(void **unused)
 {
 	struct wss_tracker *tracker;
 	struct wss_span span;
-	int clear_refs, null = open("/dev/null", O_RDONLY);
+	int null = open("/dev/null", O_RDONLY);
 
 	(void)unused;
-	tracker = open_tracker(&clear_refs);
+	tracker = open_tracker();
 	assert_int_equal(wss_tracker_mmu.begin(tracker, &span, NULL), 0);
 	/* Where it cannot be written to, begin fails ... */
-	assert_int_equal(dup2(null, clear_refs), clear_refs);
+	assert_int_equal(dup2(null, fake->guest->process.clear_refs), fake->guest->process.clear_refs);
 	assert_int_equal(wss_tracker_mmu.begin(tracker, &span, NULL), -1);
 	/* ... but for the switch. */
 	setenv("VIRT_WSS_FAULT", "skip-zap", 1);
 	assert_int_equal(wss_tracker_mmu.begin(tracker, &span, NULL), 0);
 	assert_true(span.start_ns == span.end_ns);
-	close_tracker(tracker, clear_refs);
+	close_tracker(tracker);
 	close(null);
 }
 
@@ -391,14 +382,13 @@ static void test_gone(void **unused)
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_tracker *tracker;
 	struct wss_span span;
-	int clear_refs;
 
 	(void)unused;
-	tracker = open_tracker(&clear_refs);
+	tracker = open_tracker();
 	fake_end(fake);
 	assert_int_equal(wss_tracker_mmu.begin(tracker, &span, &err), -1);
 	assert_error(&err, WSS_ERR_GONE, NULL);
-	close_tracker(tracker, clear_refs);
+	close_tracker(tracker);
 	wss_tracker_mmu.close(NULL);
 }
 
@@ -409,7 +399,6 @@ static void test_debugfs(void **unused)
 	struct wss_kvm_counts unused_counts = { .pages_4k = 7 };
 	struct wss_tracker *tracker;
 	char path[PATH_MAX];
-	int clear_refs;
 
 	(void)unused;
 	for (size_t i = 0; i < 3; i++)
@@ -418,21 +407,21 @@ static void test_debugfs(void **unused)
 	fake->has_counts = false;
 	attach();
 	assert_usable(fake->guest);
-	tracker = open_tracker(&clear_refs);
+	tracker = open_tracker();
 	assert_true(wss_tracker_mmu.works_stopped(tracker));
 	assert_int_equal(begin_and_poll(tracker, &unused_counts).wss_bytes, 250 * 4 * WSS_KIB);
-	close_tracker(tracker, clear_refs);
+	close_tracker(tracker);
 }
 
 /* Opened for windows of 4 s by 4 KiB, prepared, on a guest that was mapped large. */
-static struct wss_tracker *open_fine(int *ret_clear_refs)
+static struct wss_tracker *open_fine(void)
 {
 	static const struct wss_track_options fine = { .granularity = WSS_GRANULARITY_4K,
 						       .window_ns = 4 * WSS_NS_PER_S };
 	struct wss_tracker *tracker;
 
 	virtual_clock_start();
-	tracker = open_as(&fine, ret_clear_refs);
+	tracker = open_as(&fine);
 	fake->counts.pages_2m = 7;
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 0);
 	assert_int_equal(fake->log_starts, 1);
@@ -450,11 +439,10 @@ static void test_chain(void **unused)
 	struct wss_tracker *tracker;
 	struct wss_span span;
 	unsigned windows = 0;
-	int clear_refs;
 
 	(void)unused;
 	virtual_clock_start();
-	tracker = open_as(&options, &clear_refs);
+	tracker = open_as(&options);
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 0);
 	while (wss_tracker_mmu.prepare(tracker, NULL) == 1) {
 		assert_int_equal(wss_tracker_mmu.begin(tracker, &span, NULL), 0);
@@ -470,7 +458,7 @@ static void test_chain(void **unused)
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 0);
 	assert_int_equal(fake->log_starts, 2);
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 1);
-	close_tracker(tracker, clear_refs);
+	close_tracker(tracker);
 }
 
 /* The last log of a chain ends soon after it. */
@@ -482,11 +470,10 @@ static void test_chain_ends(void **unused)
 	struct wss_tracker *tracker;
 	struct wss_span span;
 	uint64_t end_ns;
-	int clear_refs;
 
 	(void)unused;
 	virtual_clock_start();
-	tracker = open_as(&options, &clear_refs);
+	tracker = open_as(&options);
 	end_ns = virtual_clock.now_ns + options.chain_ns;
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 0);
 	assert_int_equal(fake->log_seconds, 52);
@@ -502,7 +489,7 @@ static void test_chain_ends(void **unused)
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 1);
 	assert_true(wss_tracker_mmu.valid_until_ns(tracker) >= end_ns);
 	assert_true(wss_tracker_mmu.valid_until_ns(tracker) <= end_ns + 3 * WSS_NS_PER_S);
-	close_tracker(tracker, clear_refs);
+	close_tracker(tracker);
 }
 
 /* Trap: 2 MiB entries in a window by 4 KiB. */
@@ -511,10 +498,9 @@ static void test_large_entries_come(void **unused)
 	struct wss_kvm_counts large = { .pages_4k = 10, .pages_2m = 1 }, small = { .pages_4k = 10 };
 	struct wss_tracker *tracker;
 	struct wss_sample sample;
-	int clear_refs;
 
 	(void)unused;
-	tracker = open_fine(&clear_refs);
+	tracker = open_fine();
 	begin_and_poll(tracker, &large);
 	/* Not at once: the log needs a moment. */
 	assert_false(wss_tracker_mmu.spoilt(tracker));
@@ -536,7 +522,7 @@ static void test_large_entries_come(void **unused)
 	sample = explained(tracker);
 	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
 	assert_true(has_note(&sample, "native granularity"));
-	close_tracker(tracker, clear_refs);
+	close_tracker(tracker);
 	wss_clock_inject(NULL);
 }
 
@@ -545,15 +531,14 @@ static void test_large_entries_at_once(void **unused)
 {
 	struct wss_kvm_counts small = { .pages_4k = 10 };
 	struct wss_tracker *tracker;
-	int clear_refs;
 
 	(void)unused;
-	tracker = open_fine(&clear_refs);
+	tracker = open_fine();
 	fake->counts.pages_2m = 1;
 	begin_and_poll(tracker, &small);
 	virtual_clock.now_ns += 200 * WSS_NS_PER_MS;
 	assert_true(wss_tracker_mmu.spoilt(tracker));
-	close_tracker(tracker, clear_refs);
+	close_tracker(tracker);
 }
 
 /* Large entries are what a series of windows by the host's mappings is about. */
@@ -562,16 +547,15 @@ static void test_native_series(void **unused)
 	struct wss_kvm_counts large = { .pages_4k = 10, .pages_2m = 1 };
 	struct wss_tracker *tracker;
 	struct wss_sample sample;
-	int clear_refs;
 
 	(void)unused;
-	tracker = open_tracker(&clear_refs);
+	tracker = open_tracker();
 	begin_and_poll(tracker, &large);
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 1);
 	begin_and_poll(tracker, &large);
 	sample = explained(tracker);
 	assert_false(has_note(&sample, "armed"));
-	close_tracker(tracker, clear_refs);
+	close_tracker(tracker);
 }
 
 static void plug_device(struct fake *plugged)
@@ -595,10 +579,9 @@ static void test_changes_before_start(void **unused)
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_tracker *tracker;
 	struct wss_sample sample;
-	int clear_refs;
 
 	(void)unused;
-	tracker = open_as(&options, &clear_refs);
+	tracker = open_as(&options);
 	fake->on_refresh = begin_job;
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, &err), -1);
 	assert_error(&err, WSS_ERR_BUSY, "job");
@@ -607,16 +590,16 @@ static void test_changes_before_start(void **unused)
 	wss_error_clear(&err);
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, &err), -1);
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "hostdev");
-	close_tracker(tracker, clear_refs);
+	close_tracker(tracker);
 	/* auto takes the host's mappings then, and says so. */
 	fake->guest->config.dirty_log_hazard[0] = '\0';
 	fake->guest->ram_known = false;
 	options.granularity = WSS_GRANULARITY_AUTO;
-	tracker = open_as(&options, &clear_refs);
+	tracker = open_as(&options);
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 1);
 	sample = explained(tracker);
 	assert_true(has_note(&sample, "native granularity because: 4 KiB granularity: hostdev"));
-	close_tracker(tracker, clear_refs);
+	close_tracker(tracker);
 	assert_int_equal(fake->log_starts, 0);
 }
 
@@ -626,11 +609,10 @@ static void test_given_up(void **unused)
 	static const struct wss_track_options fine = { .granularity = WSS_GRANULARITY_4K,
 						       .window_ns = 4 * WSS_NS_PER_S };
 	struct wss_tracker *tracker;
-	int clear_refs;
 
 	(void)unused;
 	virtual_clock_start();
-	tracker = open_as(&fine, &clear_refs);
+	tracker = open_as(&fine);
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 0);
 	/* Too little is left of it: its end is waited for. */
 	virtual_clock.now_ns += 4 * WSS_NS_PER_S;
@@ -639,7 +621,7 @@ static void test_given_up(void **unused)
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 0);
 	assert_int_equal(fake->log_starts, 2);
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 1);
-	close_tracker(tracker, clear_refs);
+	close_tracker(tracker);
 	wss_clock_inject(NULL);
 }
 
@@ -649,10 +631,9 @@ static void test_settle(void **unused)
 	struct wss_kvm_counts small = { .pages_4k = 10, .has_pf_fixed = true };
 	struct wss_sample sample = { .quality = WSS_QUALITY_OK };
 	struct wss_tracker *tracker;
-	int clear_refs;
 
 	(void)unused;
-	tracker = open_fine(&clear_refs);
+	tracker = open_fine();
 	begin_and_poll(tracker, &small);
 	assert_false(wss_tracker_mmu.settle(tracker, &sample));
 	virtual_clock.now_ns += 7 * WSS_NS_PER_S;
@@ -679,7 +660,7 @@ static void test_settle(void **unused)
 	assert_true(wss_tracker_mmu.settle(tracker, &sample));
 	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
 	assert_true(has_note(&sample, "not ended its dirty log"));
-	close_tracker(tracker, clear_refs);
+	close_tracker(tracker);
 	wss_clock_inject(NULL);
 }
 
@@ -689,10 +670,9 @@ static const char *why_native(struct wss_track_options options)
 	static char text[WSS_NOTE_LEN];
 	struct wss_tracker *tracker;
 	struct wss_sample sample;
-	int clear_refs;
 
 	options.granularity = WSS_GRANULARITY_AUTO;
-	tracker = open_as(&options, &clear_refs);
+	tracker = open_as(&options);
 	sample = explained(tracker);
 	text[0] = '\0';
 	for (size_t i = 0; i < sample.n_notes; i++)
@@ -702,7 +682,7 @@ static const char *why_native(struct wss_track_options options)
 	assert_int_equal(fake->log_starts, text[0] == '\0');
 	fake->log_starts = 0;
 	fake->log.measuring = false;
-	close_tracker(tracker, clear_refs);
+	close_tracker(tracker);
 	return text;
 }
 
@@ -740,12 +720,11 @@ static void test_foreign_log(void **unused)
 						       .window_ns = 4 * WSS_NS_PER_S };
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_tracker *tracker;
-	int clear_refs;
 
 	(void)unused;
-	tracker = open_as(&fine, &clear_refs);
-	/* A zap would fail on this descriptor. */
-	close(clear_refs);
+	tracker = open_as(&fine);
+	/* A zap would fail without the lock. */
+	wss_control_release(&fake->guest->process);
 	fake->log.measuring = true;
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, &err), -1);
 	assert_error(&err, WSS_ERR_BUSY, "somebody else");

@@ -94,12 +94,11 @@ static void test_measures(void **unused)
 	struct wss_sample sample = { .quality = WSS_QUALITY_OK };
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_tracker *tracker = NULL;
-	int clear_refs;
 
 	(void)unused;
 	attach();
-	assert_int_equal(wss_control_open(&fake->guest->process, &clear_refs, &err), 0);
-	assert_int_equal(wss_tracker_refs.open(&host, fake->guest, clear_refs, &native, &tracker, &err), 0);
+	assert_int_equal(wss_control_take(&fake->guest->process, &err), 0);
+	assert_int_equal(wss_tracker_refs.open(&host, fake->guest, &native, &tracker, &err), 0);
 	assert_true(wss_tracker_refs.works_stopped(tracker));
 	assert_int_equal(measure(tracker, 1000), 1000 * FAKE_PAGE);
 	/* It falls with the set, and what was touched before does not count. */
@@ -111,7 +110,7 @@ static void test_measures(void **unused)
 	assert_int_equal(sample.n_notes, 1);
 	wss_tracker_refs.close(tracker);
 	wss_tracker_refs.close(NULL);
-	close(clear_refs);
+	wss_control_release(&fake->guest->process);
 }
 
 static void test_gone(void **unused)
@@ -120,12 +119,11 @@ static void test_gone(void **unused)
 	struct wss_tracker *tracker = NULL;
 	struct wss_reading reading;
 	struct wss_span span;
-	int clear_refs;
 
 	(void)unused;
 	attach();
-	assert_int_equal(wss_control_open(&fake->guest->process, &clear_refs, &err), 0);
-	assert_int_equal(wss_tracker_refs.open(&host, fake->guest, clear_refs, &native, &tracker, &err), 0);
+	assert_int_equal(wss_control_take(&fake->guest->process, &err), 0);
+	assert_int_equal(wss_tracker_refs.open(&host, fake->guest, &native, &tracker, &err), 0);
 	assert_int_equal(wss_tracker_refs.begin(tracker, &span, &err), 0);
 	/* A zombie, then nothing at all. */
 	fake_kill(fake);
@@ -137,7 +135,7 @@ static void test_gone(void **unused)
 	assert_int_equal(wss_tracker_refs.begin(tracker, &span, &err), -1);
 	assert_error(&err, WSS_ERR_GONE, NULL);
 	wss_tracker_refs.close(tracker);
-	close(clear_refs);
+	wss_control_release(&fake->guest->process);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

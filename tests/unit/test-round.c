@@ -315,17 +315,18 @@ static void test_connection_lost_within(void **unused)
 
 static void test_locked(void **unused)
 {
-	struct wss_process *process = &fakes[0]->guest->process;
-	int lock;
+	struct wss_process other;
 
 	(void)unused;
 	assert_int_equal(wss_guest_attach(fakes[0]->guest, &host, NULL), 0);
-	assert_int_equal(wss_control_open(process, &lock, NULL), 0);
+	/* As another process holds it. */
+	other = fakes[0]->guest->process;
+	assert_int_equal(wss_control_take(&other, NULL), 0);
 	run(2);
 	assert_int_equal(got.n, 2);
 	assert_failed(0, WSS_ERR_BUSY, "another virt-wss");
 	assert_measured(1);
-	close(lock);
+	wss_control_release(&other);
 }
 
 static void test_count_and_interval(void **unused)
@@ -691,7 +692,6 @@ static void ask_to_stop(void *unused)
 static int run_and_stop(void)
 {
 	struct wss_error err = WSS_ERROR_INIT;
-	int lock;
 
 	wss_stop_install();
 	options.window.pause = have_pidfd();
@@ -705,9 +705,9 @@ static int run_and_stop(void)
 	if (fakes[0]->closes != 1 || fakes[1]->closes != 1)
 		return 3;
 	for (int i = 0; i < 2; i++) {
-		if (wss_control_open(&fakes[i]->guest->process, &lock, NULL) < 0)
+		if (wss_control_take(&fakes[i]->guest->process, NULL) < 0)
 			return 4;
-		close(lock);
+		wss_control_release(&fakes[i]->guest->process);
 		fake_touch(fakes[i], 1);
 	}
 	return wss_stop_signal() == SIGINT && fake_state(fakes[0]) != 'T' ? 0 : 5;
