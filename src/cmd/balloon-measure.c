@@ -91,18 +91,15 @@ static void measure(struct tender *tender)
 	const struct balloon_options *options = &tending->options;
 	struct wss_round_guest entry = { .name = tender->name, .uuid = tender->uuid };
 	struct wss_round_options round = {
-		.window = { .window_ns = options->window_ns,
-			    .max_stall_ns = options->max_stall_ns,
-			    /*
-			     * By the host's mappings a guest on huge pages has reached the edge
-			     * long before its pages have.
-			     */
-			    .granularity = WSS_GRANULARITY_AUTO,
-			    .max_faults = WSS_MAX_FAULTS_DEFAULT },
+		.window = WSS_WINDOW_OPTIONS_INIT,
 		.count = 1,
 		.interval_ns = options->window_ns,
 	};
 
+	round.window.track.window_ns = options->window_ns;
+	round.window.track.max_stall_ns = options->max_stall_ns;
+	/* Native windows would show a guest on huge pages at its limit long before it is. */
+	round.window.track.granularity = WSS_GRANULARITY_AUTO;
 	wss_guests_open_one(&tending->guests, &entry);
 	if (entry.guest) {
 		wss_round_run(&tending->guests.host, &entry, 1, &round, keep_sample, tender, NULL);

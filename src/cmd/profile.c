@@ -71,7 +71,7 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 		return wss_duration_parse(value, TO_MAX_NS, "--from", &options->from_ns, err);
 	case OPT_TO:
 		return wss_duration_parse(value, TO_MAX_NS, "--to",
-					  &options->round.window.window_ns, err);
+					  &options->round.window.track.window_ns, err);
 	case OPT_REPEAT:
 		if (wss_number_parse(value, 1, REPEAT_MAX, "--repeat", &number, err) < 0)
 			return -1;
@@ -91,12 +91,12 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct profile_opti
 	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0 ||
 	    wss_cli_view(cli, &layout, err) < 0)
 		return -1;
-	if (options->from_ns >= options->round.window.window_ns)
+	if (options->from_ns >= options->round.window.track.window_ns)
 		return wss_error_set(err, WSS_ERR_USAGE, "--from must be shorter than --to");
-	if (options->round.window.granularity == WSS_GRANULARITY_BOTH)
+	if (options->round.both_granularities)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--granularity both is for sample: a curve is of one");
-	options->round.interval_ns = options->round.window.window_ns;
+	options->round.interval_ns = options->round.window.track.window_ns;
 	return wss_cli_finish(cli, argc, argv, err);
 }
 
@@ -375,7 +375,7 @@ static int profile_guests(const struct wss_cli *cli, const struct profile_option
 	}
 	for (size_t i = 0; i < guests->n; i++)
 		wss_grid_init(&run.profiles[i].grid, options->from_ns,
-			      options->round.window.window_ns);
+			      options->round.window.track.window_ns);
 	r = wss_round_run(&guests->host, guests->list, guests->n, &options->round, on_sample, &run,
 			  &err);
 	for (size_t i = 0; i < guests->n; i++)

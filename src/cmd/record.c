@@ -64,7 +64,7 @@ static int parse_granularity(const char *text, struct record_options *options,
 	if (!fine && strcmp(text, "native") != 0)
 		return wss_error_set(err, WSS_ERR_USAGE, "--granularity: '%s' is not 4k or native",
 				     text);
-	options->window.granularity = fine ? WSS_GRANULARITY_4K : WSS_GRANULARITY_NATIVE;
+	options->window.track.granularity = fine ? WSS_GRANULARITY_4K : WSS_GRANULARITY_NATIVE;
 	return 0;
 }
 
@@ -87,11 +87,11 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 					  &options->interval_ns, err);
 	case OPT_WINDOW:
 		return wss_duration_parse(value, INTERVAL_MAX_NS, "--window",
-					  &options->window.window_ns, err);
+					  &options->window.track.window_ns, err);
 	case OPT_GRANULARITY:
 		return parse_granularity(value, options, err);
 	default:
-		return wss_max_stall_parse(value, &options->window.max_stall_ns, err);
+		return wss_max_stall_parse(value, &options->window.track.max_stall_ns, err);
 	}
 }
 
@@ -113,21 +113,21 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct record_optio
 				     "-o: a recording cannot be the standard output: name a file");
 	if (options->until_stopped && options->length_given)
 		return wss_error_set(err, WSS_ERR_USAGE, "--for and --until-stopped exclude each other");
-	if (!options->window.window_ns)
-		options->window.window_ns = options->interval_ns;
-	if (options->window.window_ns > options->interval_ns)
+	if (!options->window.track.window_ns)
+		options->window.track.window_ns = options->interval_ns;
+	if (options->window.track.window_ns > options->interval_ns)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--window must not be longer than --interval");
 	if (!options->until_stopped && options->length_ns / options->interval_ns > WINDOWS_MAX)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--for: a recording has at most %u windows: take a longer --interval",
 				     WINDOWS_MAX);
-	if (!options->until_stopped && options->window.window_ns > options->length_ns)
-		options->window.window_ns = options->length_ns;
-	if (options->interval_ns - options->window.window_ns < CHAIN_REST_NS)
-		options->window.chain_ns = options->until_stopped
+	if (!options->until_stopped && options->window.track.window_ns > options->length_ns)
+		options->window.track.window_ns = options->length_ns;
+	if (options->interval_ns - options->window.track.window_ns < CHAIN_REST_NS)
+		options->window.track.chain_ns = options->until_stopped
 						   ? UINT64_MAX
-						   : options->length_ns + options->window.window_ns / 2;
+						   : options->length_ns + options->window.track.window_ns / 2;
 	return 0;
 }
 
@@ -186,7 +186,7 @@ static int arm(struct record_run *run, struct wss_error *err)
 static int wait_for_end(struct record_run *run, struct wss_error *err)
 {
 	uint64_t end_ns = wss_window_end_ns(run->window), next_ns;
-	uint64_t step_ns = run->options->window.window_ns / 2;
+	uint64_t step_ns = run->options->window.track.window_ns / 2;
 
 	if (step_ns > POLL_NS)
 		step_ns = POLL_NS;
@@ -316,7 +316,7 @@ static bool passes(const struct wss_error *error, struct record_run *run)
 static bool fits_one_more(const struct record_run *run)
 {
 	return run->options->until_stopped ||
-	       wss_clock_now_ns() + run->options->window.window_ns / 2 < run->end_ns;
+	       wss_clock_now_ns() + run->options->window.track.window_ns / 2 < run->end_ns;
 }
 
 static int record(struct record_run *run, struct wss_error *err)
@@ -361,7 +361,7 @@ static int open_window(struct record_run *run, const struct wss_host *host, stru
 		return -1;
 	wss_host_boot_id(wss_test_sysroot(), boot_id);
 	if (wss_session_open(run->options->path, run->guest, boot_id, run->options->interval_ns,
-			     run->options->window.window_ns, &run->session, err) < 0)
+			     run->options->window.track.window_ns, &run->session, err) < 0)
 		return -1;
 	wss_session_set_host(run->session, host->name);
 	if (run->guest->config.has_balloon)
@@ -426,8 +426,7 @@ static int record_guest(struct wss_guests *guests, const struct record_options *
 static int record_run(struct wss_cli *cli, int argc, char **argv)
 {
 	struct record_options options = {
-		.window = { .max_stall_ns = WSS_MAX_STALL_DEFAULT_NS, .granularity = WSS_GRANULARITY_4K,
-			    .recorder = WSS_RECORDER_BPF, .memory_age_ns = MEMORY_AGE_NS },
+		.window = WSS_WINDOW_OPTIONS_INIT,
 		.interval_ns = INTERVAL_DEFAULT_NS,
 		.length_ns = LENGTH_DEFAULT_NS,
 	};
@@ -435,6 +434,9 @@ static int record_run(struct wss_cli *cli, int argc, char **argv)
 	struct wss_error err = WSS_ERROR_INIT;
 	int r;
 
+	options.window.track.granularity = WSS_GRANULARITY_4K;
+	options.window.track.recorder = WSS_RECORDER_PAGES;
+	options.window.memory_age_ns = MEMORY_AGE_NS;
 	if (parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
 	if (cli->help) {

@@ -62,7 +62,7 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 	switch (c) {
 	case OPT_WINDOW:
 		return wss_duration_parse(value, WINDOW_MAX_NS, "--window",
-					  &round->window.window_ns, err);
+					  &round->window.track.window_ns, err);
 	case OPT_COUNT:
 		if (wss_number_parse(value, 1, COUNT_MAX, "--count", &number, err) < 0)
 			return -1;
@@ -86,14 +86,9 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 	}
 }
 
-static bool is_both(const struct sample_options *options)
-{
-	return options->round.window.granularity == WSS_GRANULARITY_BOTH;
-}
-
 static const struct wss_report_layout *layout_of(const struct sample_options *options)
 {
-	return wss_sample_layout(is_both(options),
+	return wss_sample_layout(options->round.both_granularities,
 				 options->round.count > 1 || options->round.cumulative);
 }
 
@@ -101,7 +96,7 @@ static const struct wss_report_layout *layout_of(const struct sample_options *op
 static void choose_granularity(struct sample_options *options)
 {
 	if (options->store && !options->granularity_given)
-		options->round.window.granularity = WSS_GRANULARITY_AUTO;
+		options->round.window.track.granularity = WSS_GRANULARITY_AUTO;
 }
 
 static int parse(struct wss_cli *cli, int argc, char **argv, struct sample_options *options,
@@ -120,14 +115,14 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct sample_optio
 				     "--cumulative arms once: --count cannot go with it");
 	if (!round->interval_ns)
 		round->interval_ns = round->cumulative ? REPORT_DEFAULT_NS
-						       : round->window.window_ns;
-	if (!round->cumulative && round->interval_ns < round->window.window_ns)
+						       : round->window.track.window_ns;
+	if (!round->cumulative && round->interval_ns < round->window.track.window_ns)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--interval must not be shorter than --window");
-	if (is_both(options) && round->cumulative)
+	if (options->round.both_granularities && round->cumulative)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--cumulative is one arming, --granularity both two");
-	if (is_both(options) && options->store)
+	if (options->round.both_granularities && options->store)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--store keeps samples of one granularity: not with --granularity both");
 	if (options->persistent && !options->publish)
@@ -244,8 +239,8 @@ static int run_both(struct wss_guests *guests, const struct sample_options *opti
 	int r = 0;
 
 	native.count = fine.count = 1;
-	native.window.granularity = WSS_GRANULARITY_NATIVE;
-	fine.window.granularity = WSS_GRANULARITY_4K;
+	native.window.track.granularity = WSS_GRANULARITY_NATIVE;
+	fine.window.track.granularity = WSS_GRANULARITY_4K;
 	for (unsigned i = 0; r == 0 && i < options->round.count && run->ended < guests->n; i++) {
 		run->ended = 0;
 		run->last_turn = i + 1 == options->round.count;
@@ -269,7 +264,7 @@ static int run_windows(struct wss_guests *guests, const struct sample_options *o
 {
 	wss_auto_free struct wss_sample *natives = NULL;
 
-	if (!is_both(options))
+	if (!options->round.both_granularities)
 		return wss_round_run(&guests->host, guests->list, guests->n, &options->round,
 				     on_sample, run, err);
 	natives = calloc(guests->n ? guests->n : 1, sizeof(*natives));

@@ -37,14 +37,16 @@ static int parse_granularity(const char *name, struct wss_round_options *round,
 		[WSS_GRANULARITY_NATIVE] = "native",
 		[WSS_GRANULARITY_4K] = "4k",
 		[WSS_GRANULARITY_AUTO] = "auto",
-		[WSS_GRANULARITY_BOTH] = "both",
 	};
 
+	round->both_granularities = !strcmp(name, "both");
+	if (round->both_granularities)
+		return 0;
 	if (wss_granularity_is_4k(name))
 		name = names[WSS_GRANULARITY_4K];
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (!strcmp(name, names[i])) {
-			round->window.granularity = (enum wss_granularity)i;
+			round->window.track.granularity = (enum wss_granularity)i;
 			return 0;
 		}
 	}
@@ -56,13 +58,13 @@ static int parse_recorder(const char *name, struct wss_round_options *round,
 {
 	static const char *const names[] = {
 		[WSS_RECORDER_AUTO] = "auto",
-		[WSS_RECORDER_BPF] = "bpf",
+		[WSS_RECORDER_PAGES] = "bpf",
 		[WSS_RECORDER_COUNTERS] = "counters",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (!strcmp(name, names[i])) {
-			round->window.recorder = (enum wss_recorder_choice)i;
+			round->window.track.recorder = (enum wss_recorder_choice)i;
 			return 0;
 		}
 	}
@@ -73,13 +75,11 @@ static int parse_recorder(const char *name, struct wss_round_options *round,
 void wss_window_options_init(struct wss_round_options *round, uint64_t window_ns)
 {
 	*round = (struct wss_round_options){
-		.window = { .window_ns = window_ns,
-			    .granularity = WSS_GRANULARITY_NATIVE,
-			    .max_stall_ns = WSS_MAX_STALL_DEFAULT_NS,
-			    .max_faults = WSS_MAX_FAULTS_DEFAULT },
+		.window = WSS_WINDOW_OPTIONS_INIT,
 		.count = 1,
 		.deadline_ns = WSS_GUEST_DEADLINE_NS,
 	};
+	round->window.track.window_ns = window_ns;
 }
 
 int wss_max_stall_parse(const char *value, uint64_t *ret_ns, struct wss_error *err)
@@ -96,9 +96,9 @@ static int take(struct wss_round_options *round, int c, const char *value, struc
 		return parse_granularity(value, round, err);
 	case WSS_OPT_MAX_FAULTS:
 		return wss_number_parse(value, 1, UINT64_MAX, "--max-faults",
-					&round->window.max_faults, err);
+					&round->window.track.max_faults, err);
 	case WSS_OPT_MAX_STALL:
-		return wss_max_stall_parse(value, &round->window.max_stall_ns, err);
+		return wss_max_stall_parse(value, &round->window.track.max_stall_ns, err);
 	case WSS_OPT_RECORDER:
 		return parse_recorder(value, round, err);
 	case WSS_OPT_DEADLINE:

@@ -31,7 +31,7 @@ struct wss_pagewise {
 
 /*
  * host and guest outlive it. With WSS_RECORDER_AUTO it always succeeds, with a recorder or
- * without; with WSS_RECORDER_BPF it fails as wss_recorder_open() does.
+ * without; with WSS_RECORDER_PAGES it fails as wss_recorder_open() does.
  */
 int wss_pagewise_open(struct wss_pagewise *pages, const struct wss_host *host,
 		      const struct wss_guest *guest, enum wss_recorder_choice choice,

@@ -22,12 +22,6 @@
 #include "track/fault-event.h"
 #include "wss/sample.h"
 
-enum wss_recorder_choice {
-	WSS_RECORDER_AUTO, /* the recorder where it works, else KVM's counters alone */
-	WSS_RECORDER_BPF,
-	WSS_RECORDER_COUNTERS,
-};
-
 struct wss_recorder;
 
 /* Since wss_recorder_start(). */

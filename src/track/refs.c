@@ -82,9 +82,9 @@ static int refs_open(const struct wss_host *host, struct wss_guest *guest,
 {
 	struct refs *refs;
 
-	if (options->recorder == WSS_RECORDER_BPF)
+	if (options->recorder == WSS_RECORDER_PAGES)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "--recorder bpf: without KVM there are no faults to record");
+				     "method refs has no recorder of pages: without KVM there are no faults to record");
 	if (options->granularity == WSS_GRANULARITY_4K && check_no_huge(guest, err) < 0)
 		return -1;
 	refs = calloc(1, sizeof(*refs));

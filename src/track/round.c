@@ -89,7 +89,7 @@ static void emit_failure(const struct round *round, struct entry *entry,
 				    &sample);
 	} else {
 		sample = (struct wss_sample){ .wall = wss_clock_wall_seconds() };
-		sample.requested_window_ns = round->options->window.window_ns;
+		sample.requested_window_ns = round->options->window.track.window_ns;
 		snprintf(sample.domain, sizeof(sample.domain), "%s", entry->guest->name);
 		wss_text_sanitize(sample.domain);
 	}
@@ -178,7 +178,7 @@ static void start_window(const struct round *round, struct entry *entry)
 	entry->armed_ns = wss_window_start_ns(entry->window);
 	entry->report_ns = entry->armed_ns + (options->cumulative
 						      ? options->interval_ns
-						      : options->window.window_ns);
+						      : options->window.track.window_ns);
 	entry->report_ns = min_u64(entry->report_ns, wss_window_end_ns(entry->window));
 	schedule(entry);
 }

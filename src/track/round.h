@@ -19,6 +19,8 @@
 
 struct wss_round_options {
 	struct wss_window_options window;
+	/* One window of each granularity is wanted: two rounds, each with its own in window. */
+	bool both_granularities;
 	const struct wss_tracker_ops *method; /* NULL: auto */
 	unsigned count;	      /* windows a guest, at least 1 */
 	uint64_t interval_ns; /* from start to start of two windows; of two reports if cumulative */

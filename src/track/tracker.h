@@ -40,23 +40,46 @@ enum wss_granularity {
 	WSS_GRANULARITY_NATIVE, /* as the host maps */
 	WSS_GRANULARITY_4K,
 	WSS_GRANULARITY_AUTO, /* 4 KiB where that is safe and cheap enough, else native */
-	WSS_GRANULARITY_BOTH, /* a window of each; for commands, no tracker ever sees it */
 };
 
-/* What a user may ask of a method. */
+/* What a window must learn: how much was touched, or which pages. */
+enum wss_recorder_choice {
+	WSS_RECORDER_AUTO,     /* which pages where the method can tell, else how much */
+	WSS_RECORDER_PAGES,    /* which pages, or WSS_ERR_UNSUPPORTED */
+	WSS_RECORDER_COUNTERS, /* how much: whatever records pages stays unused */
+};
+
+/*
+ * The longest stall of a guest's vCPUs that is accepted by default: a third of the
+ * 300 ms that QEMU's live migration takes as its downtime limit, and half of Linux's
+ * shortest TCP retransmission timeout (200 ms), so that no connection of the guest notices.
+ */
+#define WSS_MAX_STALL_DEFAULT_NS 100000000ULL
+/*
+ * Of 4 KiB: 8 GiB. WSS_GRANULARITY_AUTO puts no more faults than that on a guest: at about
+ * 2 us each, four seconds of one CPU over the window.
+ */
+#define WSS_MAX_FAULTS_DEFAULT (2u << 20)
+
+/* What a method is asked for. */
 struct wss_track_options {
-	enum wss_granularity granularity;
 	uint64_t window_ns;
+	enum wss_granularity granularity;
 	enum wss_recorder_choice recorder;
-	/* With WSS_GRANULARITY_AUTO: 4 KiB only if no more than this is to be expected. */
-	uint64_t max_faults;
+	/* The longest stall of the guest's vCPUs that arming may cause. */
 	uint64_t max_stall_ns;
+	/* WSS_GRANULARITY_AUTO takes 4 KiB only where no more faults than this are to be expected. */
+	uint64_t max_faults;
 	/*
-	 * Windows follow each other for so long, so what one needs may last for many; 0: each
+	 * Windows follow each other for this long, so that what one needs may serve many; 0: each
 	 * needs its own, UINT64_MAX: without end.
 	 */
 	uint64_t chain_ns;
 };
+
+/* Native granularity, and the default limits. How long a window lasts is for the caller to say. */
+#define WSS_TRACK_OPTIONS_INIT \
+	{ .max_stall_ns = WSS_MAX_STALL_DEFAULT_NS, .max_faults = WSS_MAX_FAULTS_DEFAULT }
 
 struct wss_tracker_ops;
 

@@ -43,7 +43,7 @@ void wss_window_describe(const struct wss_guest *guest, const struct wss_tracker
 		.wall = wss_clock_wall_seconds(),
 		.method = ops ? ops->name : NULL,
 		.observes = ops ? ops->observes : WSS_OBSERVES_ACCESSES,
-		.requested_window_ns = options->window_ns,
+		.requested_window_ns = options->track.window_ns,
 	};
 	memcpy(ret_sample->domain, guest->config.name, sizeof(ret_sample->domain));
 	memcpy(ret_sample->uuid, guest->config.uuid, sizeof(ret_sample->uuid));
@@ -99,7 +99,7 @@ static void judge(const struct wss_window_facts *facts, struct wss_sample *sampl
 				   "the guest was paused or stopped within the window: it reads low");
 	if (facts->cut)
 		wss_sample_degrade(sample, "the window was cut short: preparing it took too long");
-	if (facts->armed.end_ns - facts->armed.start_ns > facts->options->max_stall_ns)
+	if (facts->armed.end_ns - facts->armed.start_ns > facts->options->track.max_stall_ns)
 		wss_sample_note(sample, "arming took longer than --max-stall");
 }
 

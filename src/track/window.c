@@ -67,14 +67,6 @@ int wss_window_open(const struct wss_host *host, struct wss_guest *guest,
 		    const struct wss_tracker_ops *ops, const struct wss_window_options *options,
 		    struct wss_window **ret_window, struct wss_error *err)
 {
-	const struct wss_track_options track = {
-		.granularity = options->granularity,
-		.window_ns = options->window_ns,
-		.max_faults = options->max_faults,
-		.recorder = options->recorder,
-		.chain_ns = options->chain_ns,
-		.max_stall_ns = options->max_stall_ns,
-	};
 	struct wss_window *window = calloc(1, sizeof(*window));
 
 	if (!window)
@@ -85,7 +77,7 @@ int wss_window_open(const struct wss_host *host, struct wss_guest *guest,
 	if (wss_control_take(&guest->process, err) < 0)
 		goto failed;
 	window->locked = true;
-	if (ops->open(host, guest, &track, &window->tracker, err) < 0)
+	if (ops->open(host, guest, &options->track, &window->tracker, err) < 0)
 		goto failed;
 	if (options->pause) {
 		if (!ops->works_stopped(window->tracker)) {
@@ -158,10 +150,10 @@ static int check_stall(struct wss_window *window, struct wss_error *err)
 	expected_ns = window->facts.predicted_ns > shortest_stall_ns(window)
 			      ? window->facts.predicted_ns
 			      : shortest_stall_ns(window);
-	if (expected_ns <= window->options->max_stall_ns)
+	if (expected_ns <= window->options->track.max_stall_ns)
 		return 0;
 	wss_duration_format(expected_ns, expected, sizeof(expected));
-	wss_duration_format(window->options->max_stall_ns, limit, sizeof(limit));
+	wss_duration_format(window->options->track.max_stall_ns, limit, sizeof(limit));
 	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 			     "arming would stall the guest for about %s, which is over --max-stall %s",
 			     expected, limit);
@@ -262,7 +254,7 @@ static void set_end(struct wss_window *window)
 	const struct wss_tracker_ops *ops = window->tracker->ops;
 	uint64_t valid_ns = ops->valid_until_ns ? ops->valid_until_ns(window->tracker) : 0;
 
-	window->end_ns = window->facts.start_ns + window->options->window_ns;
+	window->end_ns = window->facts.start_ns + window->options->track.window_ns;
 	window->facts.cut = valid_ns && valid_ns < window->end_ns;
 	if (window->facts.cut)
 		window->end_ns = valid_ns > window->facts.start_ns ? valid_ns : window->facts.start_ns;

@@ -15,30 +15,15 @@
 #include "track/tracker.h"
 #include "wss/sample.h"
 
-/*
- * The longest stall of a guest's vCPUs that is accepted by default: a third of the
- * 300 ms that QEMU's live migration takes as its downtime limit, and half of Linux's
- * shortest TCP retransmission timeout (200 ms), so that no connection of the guest notices.
- */
-#define WSS_MAX_STALL_DEFAULT_NS 100000000ULL
-/*
- * Of 4 KiB: 8 GiB. More faults than that WSS_GRANULARITY_AUTO does not put on a guest: at about
- * 2 us each, four seconds of one CPU over the window.
- */
-#define WSS_MAX_FAULTS_DEFAULT (2u << 20)
-
 struct wss_window_options {
-	uint64_t window_ns;
-	uint64_t max_stall_ns;
+	struct wss_track_options track; /* for the method; the window heeds its length and stall */
 	bool pause; /* hold the guest while arming and while reading */
 	bool curve; /* the growth curve is what is asked for: poll for it also where that is dear */
-	enum wss_granularity granularity;
-	uint64_t max_faults;
-	enum wss_recorder_choice recorder;
-	uint64_t chain_ns; /* windows follow each other for so long: see wss_track_options */
 	/* Memory figures may be so old: reading them walks page tables. 0: as new as the sample. */
 	uint64_t memory_age_ns;
 };
+
+#define WSS_WINDOW_OPTIONS_INIT { .track = WSS_TRACK_OPTIONS_INIT }
 
 struct wss_window;
 

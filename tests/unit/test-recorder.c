@@ -344,10 +344,10 @@ static void test_required(void **unused)
 
 	(void)unused;
 	fake_recorder.open_fails = true;
-	assert_int_equal(wss_pagewise_open(&pages, &host, guest, WSS_RECORDER_BPF, &err), -1);
+	assert_int_equal(wss_pagewise_open(&pages, &host, guest, WSS_RECORDER_PAGES, &err), -1);
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "no program here");
 	fake_recorder.open_fails = false;
-	assert_int_equal(wss_pagewise_open(&pages, &host, guest, WSS_RECORDER_BPF, &err), 0);
+	assert_int_equal(wss_pagewise_open(&pages, &host, guest, WSS_RECORDER_PAGES, &err), 0);
 	fake_recorder.start_fails = true;
 	assert_int_equal(wss_pagewise_begin(&pages, &counts, &err), -1);
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "no tracepoint here");
@@ -361,7 +361,7 @@ static void test_plugged(void **unused)
 	struct wss_pagewise pages;
 
 	(void)unused;
-	assert_int_equal(wss_pagewise_open(&pages, &host, guest, WSS_RECORDER_BPF, NULL), 0);
+	assert_int_equal(wss_pagewise_open(&pages, &host, guest, WSS_RECORDER_PAGES, NULL), 0);
 	assert_int_equal(wss_pagewise_begin(&pages, &counts, NULL), 0);
 	assert_int_equal(wss_pagewise_begin(&pages, &counts, NULL), 0);
 	assert_int_equal(fake_recorder.opens, 1);

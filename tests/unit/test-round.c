@@ -46,11 +46,12 @@ static int set_up(void **unused)
 	guests[2] = (struct wss_round_guest){ .name = "no\nsuch" };
 	wss_error_set(&guests[2].error, WSS_ERR_GONE, "there is no domain");
 	options = (struct wss_round_options){
-		.window = { .window_ns = 4 * WSS_NS_PER_S, .max_stall_ns = 100 * WSS_NS_PER_MS },
+		.window = WSS_WINDOW_OPTIONS_INIT,
 		.method = &null_method,
 		.count = 1,
 		.interval_ns = 4 * WSS_NS_PER_S,
 	};
+	options.window.track.window_ns = 4 * WSS_NS_PER_S;
 	virtual_clock_start();
 	return 0;
 }
@@ -201,7 +202,7 @@ static void killed_within(const struct wss_tracker_ops *method)
 
 	options.method = method;
 	options.count = 3;
-	options.window.window_ns = options.interval_ns = 60 * WSS_NS_PER_S;
+	options.window.track.window_ns = options.interval_ns = 60 * WSS_NS_PER_S;
 	virtual_clock_at(2 * WSS_NS_PER_S, kill_event, fakes[0]);
 	run(2);
 	assert_int_equal(got.n, 4);
@@ -339,7 +340,7 @@ static void test_count_and_interval(void **unused)
 	run(1);
 	assert_int_equal(got.n, 3);
 	for (size_t i = 0; i < 3; i++) {
-		uint64_t due_ns = start_ns + i * options.interval_ns + options.window.window_ns;
+		uint64_t due_ns = start_ns + i * options.interval_ns + options.window.track.window_ns;
 
 		assert_measured(i);
 		assert_in_range(got.at_ns[i], due_ns, due_ns + 20 * WSS_NS_PER_MS);
@@ -357,7 +358,7 @@ static void test_cumulative(void **unused)
 
 	(void)unused;
 	options.cumulative = true;
-	options.window.window_ns = 10 * WSS_NS_PER_S;
+	options.window.track.window_ns = 10 * WSS_NS_PER_S;
 	options.interval_ns = 3 * WSS_NS_PER_S;
 	run(1);
 	assert_int_equal(got.n, 4);
@@ -409,7 +410,7 @@ static void test_cumulative_slow_reads(void **unused)
 
 	(void)unused;
 	options.cumulative = true;
-	options.window.window_ns = window_ns;
+	options.window.track.window_ns = window_ns;
 	options.interval_ns = WSS_NS_PER_MS / 10;
 	fakes[0]->poll_ns = poll_ns;
 	for (size_t m = 0; m < 2; m++) {
@@ -439,7 +440,7 @@ static void test_cumulative_skips_few(void **unused)
 	(void)unused;
 	options.cumulative = true;
 	options.method = &dear_method;
-	options.window.window_ns = 20 * WSS_NS_PER_MS;
+	options.window.track.window_ns = 20 * WSS_NS_PER_MS;
 	options.interval_ns = 3 * WSS_NS_PER_MS;
 	fakes[0]->poll_ns = 4 * WSS_NS_PER_MS;
 	run(1);
@@ -457,7 +458,7 @@ static void test_interval_slow_reads(void **unused)
 
 	(void)unused;
 	options.count = 3;
-	options.window.window_ns = options.interval_ns = 10 * WSS_NS_PER_MS;
+	options.window.track.window_ns = options.interval_ns = 10 * WSS_NS_PER_MS;
 	options.window.curve = true;
 	fakes[0]->poll_ns = 50 * WSS_NS_PER_MS;
 	run(1);
@@ -483,7 +484,7 @@ static void test_late_takes_turns(void **unused)
 
 	(void)unused;
 	options.count = 8;
-	options.window.window_ns = options.interval_ns = WSS_NS_PER_S;
+	options.window.track.window_ns = options.interval_ns = WSS_NS_PER_S;
 	fakes[0]->on_refresh = slow_refresh;
 	fakes[0]->begin_fails = WSS_ERR_FAILED;
 	run(2);
@@ -592,7 +593,7 @@ static void test_deadline_is_for_one_window(void **unused)
 
 	(void)unused;
 	options.count = 4;
-	options.window.window_ns = options.interval_ns = 60 * WSS_NS_PER_S;
+	options.window.track.window_ns = options.interval_ns = 60 * WSS_NS_PER_S;
 	wss_budget_init(&guests[0].budget, 13 * WSS_NS_PER_S);
 	fakes[0]->on_refresh = slower_refresh;
 	fakes[0]->poll_ns = WSS_NS_PER_S;
@@ -641,7 +642,7 @@ static void test_overlap(void **unused)
 static void touch_something(void *unused)
 {
 	fake_touch(fakes[0], 10);
-	virtual_clock_at(options.window.window_ns, touch_something, unused);
+	virtual_clock_at(options.window.track.window_ns, touch_something, unused);
 }
 
 static void test_never_mixed(void **unused)
@@ -653,7 +654,7 @@ static void test_never_mixed(void **unused)
 	options.count = 2;
 	/* This host has no KVM: what runs on it there cannot be measured. */
 	fake_make_kvm(fakes[1]);
-	virtual_clock_at(options.window.window_ns / 2, touch_something, NULL);
+	virtual_clock_at(options.window.track.window_ns / 2, touch_something, NULL);
 	run(2);
 	assert_int_equal(got.n, 3);
 	for (size_t i = 0; i < 3; i++) {

@@ -24,8 +24,8 @@ static int set_up(void **unused)
 	(void)unused;
 	fds = count_fds();
 	fake = fake_new("window");
-	options = (struct wss_window_options){ .window_ns = 4 * WSS_NS_PER_S,
-					       .max_stall_ns = 100 * WSS_NS_PER_MS };
+	options = (struct wss_window_options)WSS_WINDOW_OPTIONS_INIT;
+	options.track.window_ns = 4 * WSS_NS_PER_S;
 	virtual_clock_start();
 	return wss_guest_attach(fake->guest, &host, NULL);
 }
@@ -172,13 +172,13 @@ static void test_curve(void **unused)
 	(void)unused;
 	begin(window);
 	start_ns = last_ns = wss_window_start_ns(window);
-	while ((next_ns = wss_window_next_ns(window)) < start_ns + options.window_ns) {
+	while ((next_ns = wss_window_next_ns(window)) < start_ns + options.track.window_ns) {
 		assert_true(next_ns > last_ns);
 		assert_true(next_ns - last_ns <= 101 * WSS_NS_PER_MS);
 		last_ns = virtual_clock.now_ns = next_ns;
 		assert_int_equal(wss_window_poll(window, NULL), 0);
 	}
-	assert_int_equal(next_ns, start_ns + options.window_ns);
+	assert_int_equal(next_ns, start_ns + options.track.window_ns);
 	assert_in_range(fake->polls, 40, 90);
 	virtual_clock.now_ns = next_ns;
 	sample = read_sample(window);
@@ -211,7 +211,7 @@ static void test_dear_poll(void **unused)
 	(void)unused;
 	begin(window);
 	while ((next_ns = wss_window_next_ns(window)) <
-	       wss_window_start_ns(window) + options.window_ns) {
+	       wss_window_start_ns(window) + options.track.window_ns) {
 		virtual_clock.now_ns = next_ns;
 		assert_int_equal(wss_window_poll(window, NULL), 0);
 	}
@@ -268,9 +268,9 @@ static void test_predicted_stall(void **unused)
 	struct wss_window *window = open_window(&null_method);
 
 	(void)unused;
-	fake->predict_ns = options.max_stall_ns;
+	fake->predict_ns = options.track.max_stall_ns;
 	begin(window);
-	fake->predict_ns = options.max_stall_ns + 1;
+	fake->predict_ns = options.track.max_stall_ns + 1;
 	assert_begin_fails(window, WSS_ERR_UNSUPPORTED, "--max-stall");
 	fake->predict_ns = UINT64_MAX;
 	assert_begin_fails(window, WSS_ERR_UNSUPPORTED, "--max-stall");
