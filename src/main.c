@@ -21,6 +21,7 @@
 #include "host/conn.h"
 #include "store/history.h"
 #include "track/recorder.h"
+#include "track/tracker.h"
 
 static const struct wss_command *const commands[] = {
 	&wss_cmd_sample,
@@ -47,11 +48,14 @@ static const struct wss_command *find_command(const char *name)
 
 static int print_version(void)
 {
+	char methods[128];
+
 	printf("virt-wss %s\n"
-	       "methods: mmu refs\n"
+	       "methods: %s\n"
 	       "recorders: counters; %s\n"
 	       "libvirt %s, json-c %s, libxml2 %s, SQLite %s\n",
-	       PACKAGE_VERSION, wss_recorder_version(), wss_conn_libvirt_version(),
+	       PACKAGE_VERSION, wss_tracker_names(" ", " ", methods, sizeof(methods)),
+	       wss_recorder_version(), wss_conn_libvirt_version(),
 	       json_c_version(), LIBXML_DOTTED_VERSION, wss_history_sqlite_version());
 	return WSS_EXIT_OK;
 }

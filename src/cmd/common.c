@@ -37,7 +37,8 @@ int wss_cli_option(struct wss_cli *cli, int c, char **argv, struct wss_error *er
 		cli->all = true;
 		return 0;
 	case WSS_OPT_OUTPUT:
-		return wss_format_parse(optarg, &cli->format, err);
+		return wss_format_parse(optarg, &cli->format, err) < 0
+			       ? wss_error_prefix(err, "--output") : 0;
 	case WSS_OPT_QMP:
 		cli->qmp = optarg;
 		return 0;

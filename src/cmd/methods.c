@@ -126,9 +126,8 @@ static void report_methods(struct wss_report *report, const struct wss_host *hos
 		row.chosen = guest && row.usable && !chosen;
 		chosen = chosen || row.chosen;
 		row.reason = why.text;
-		if (row.usable && wss_trackers[i] == &wss_tracker_mmu)
-			row.recorder = wss_recorder_probe(host, guest, &row.no_recorder) == 0
-					       ? "bpf" : "counters";
+		if (row.usable && wss_trackers[i]->recorder)
+			row.recorder = wss_trackers[i]->recorder(host, guest, &row.no_recorder);
 		wss_report_row(report, &row);
 	}
 }

@@ -125,8 +125,7 @@ static void on_sample(const struct wss_sample *sample, struct wss_round_guest *e
 		wss_warn("%s: a window of another granularity is left out", sample->domain);
 		return;
 	}
-	/* Referenced bits are set without a fault. */
-	if (sample->method != wss_tracker_mmu.name)
+	if (!wss_tracker_by_name(sample->method)->touch_faults)
 		vcpus = 0;
 	else if (!vcpus)
 		vcpus = 1;

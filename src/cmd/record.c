@@ -35,6 +35,7 @@
 
 struct record_options {
 	const char *path;
+	const struct wss_tracker_ops *method; /* NULL: auto */
 	struct wss_window_options window;
 	uint64_t interval_ns;
 	uint64_t length_ns;
@@ -42,7 +43,7 @@ struct record_options {
 	bool length_given;
 };
 
-enum { OPT_FOR = 1, OPT_UNTIL_STOPPED, OPT_INTERVAL, OPT_WINDOW, OPT_GRANULARITY, OPT_MAX_STALL };
+enum { OPT_FOR = 1, OPT_UNTIL_STOPPED, OPT_INTERVAL, OPT_WINDOW, OPT_GRANULARITY, OPT_MAX_STALL, OPT_METHOD };
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
@@ -53,6 +54,7 @@ static const struct option long_options[] = {
 	{ "window", required_argument, NULL, OPT_WINDOW },
 	{ "granularity", required_argument, NULL, OPT_GRANULARITY },
 	{ "max-stall", required_argument, NULL, OPT_MAX_STALL },
+	{ "method", required_argument, NULL, OPT_METHOD },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -90,6 +92,8 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 					  &options->window.track.window_ns, err);
 	case OPT_GRANULARITY:
 		return parse_granularity(value, options, err);
+	case OPT_METHOD:
+		return wss_method_parse(value, &options->method, err);
 	default:
 		return wss_max_stall_parse(value, &options->window.track.max_stall_ns, err);
 	}
@@ -180,8 +184,8 @@ static int arm(struct record_run *run, struct wss_error *err)
 }
 
 /*
- * Until the window ends: 1; 0: stopped before. The recorder needs no polls: the few that there
- * are see that the guest still lives, and large entries of KVM.
+ * Until the window ends: 1; 0: stopped before. What records pages needs no polls: the few that
+ * there are see that the guest still lives, and large entries of KVM.
  */
 static int wait_for_end(struct record_run *run, struct wss_error *err)
 {
@@ -222,15 +226,12 @@ static const struct wss_pageset *look_at_balloon(struct record_run *run)
 static int add_window(struct record_run *run, const struct wss_sample *sample,
 		      struct wss_error *err)
 {
-	const struct wss_recorder *pages = wss_window_pages(run->window);
 	uint64_t start_ns = wss_window_start_ns(run->window);
 	const struct wss_session_window window = {
 		.start_ns = start_ns,
 		.end_ns = start_ns + sample->window_ns.value,
 		.sample = sample,
-		.touched = pages ? wss_recorder_touched(pages) : NULL,
-		.written = pages ? wss_recorder_written(pages) : NULL,
-		.pages = pages ? wss_recorder_pages(pages) : 0,
+		.pages = wss_window_pages(run->window),
 		.resident = look_at_balloon(run),
 	};
 
@@ -353,22 +354,29 @@ static int record(struct record_run *run, struct wss_error *err)
 
 static int open_window(struct record_run *run, const struct wss_host *host, struct wss_error *err)
 {
+	const struct wss_window_options *window = &run->options->window;
+	const struct wss_tracker_ops *method = run->options->method;
 	char boot_id[WSS_HOST_BOOT_ID_MAX];
 
 	if (wss_guest_check_ready(run->guest, err) < 0 ||
-	    wss_guest_attach(run->guest, host, err) < 0 ||
-	    wss_tracker_mmu.probe(host, run->guest, err) < 0)
+	    wss_guest_attach(run->guest, host, err) < 0)
+		return -1;
+	if (!method)
+		method = wss_tracker_choose(host, run->guest, &window->track, err);
+	else if (wss_tracker_check(method, host, run->guest, &window->track, err) < 0)
+		return wss_error_prefix(err, "method %s", method->name);
+	if (!method)
 		return -1;
 	wss_host_boot_id(wss_test_sysroot(), boot_id);
-	if (wss_session_open(run->options->path, run->guest, boot_id, run->options->interval_ns,
-			     run->options->window.track.window_ns, &run->session, err) < 0)
+	if (wss_session_open(run->options->path, run->guest, method->name, boot_id,
+			     run->options->interval_ns, window->track.window_ns, &run->session,
+			     err) < 0)
 		return -1;
 	wss_session_set_host(run->session, host->name);
 	if (run->guest->config.has_balloon)
 		run->resident = wss_pageset_new(
 			wss_recording_pages(wss_session_recording(run->session)));
-	return wss_window_open(host, run->guest, &wss_tracker_mmu, &run->options->window,
-			       &run->window, err);
+	return wss_window_open(host, run->guest, method, window, &run->window, err);
 }
 
 static void say_end(const struct record_run *run)

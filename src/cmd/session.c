@@ -59,27 +59,27 @@ static int make_sets(struct wss_session *session)
 }
 
 static void describe(struct wss_recording *recording, const struct wss_guest *guest,
-		     const char *boot_id, uint64_t interval_ns, uint64_t window_ns)
+		     const char *method, const char *boot_id, uint64_t interval_ns, uint64_t window_ns)
 {
 	snprintf(recording->tool, sizeof(recording->tool), "%s", PACKAGE_VERSION);
 	snprintf(recording->domain, sizeof(recording->domain), "%s", guest->config.name);
 	snprintf(recording->uuid, sizeof(recording->uuid), "%s", guest->config.uuid);
-	snprintf(recording->method, sizeof(recording->method), "mmu");
+	snprintf(recording->method, sizeof(recording->method), "%s", method);
 	snprintf(recording->boot_id, sizeof(recording->boot_id), "%s", boot_id);
 	recording->granularity_bytes = WSS_PAGE_BYTES;
 	recording->interval_ns = interval_ns;
 	recording->window_ns = window_ns;
 }
 
-int wss_session_open(const char *path, const struct wss_guest *guest, const char *boot_id,
-		     uint64_t interval_ns, uint64_t window_ns, struct wss_session **ret_session,
+int wss_session_open(const char *path, const struct wss_guest *guest, const char *method,
+		     const char *boot_id, uint64_t interval_ns, uint64_t window_ns, struct wss_session **ret_session,
 		     struct wss_error *err)
 {
 	struct wss_session *session = calloc(1, sizeof(*session));
 
 	if (!session)
 		return no_memory(err);
-	describe(&session->recording, guest, boot_id, interval_ns, window_ns);
+	describe(&session->recording, guest, method, boot_id, interval_ns, window_ns);
 	if (wss_regions_of(&guest->config, &session->recording, err) < 0 ||
 	    wss_recwriter_check(path, err) < 0) {
 		session_free(session);
@@ -136,24 +136,8 @@ static int write_gap(struct wss_session *session, uint64_t end_ns, struct wss_er
 	return end_interval(session, err);
 }
 
-/* The first bit at or behind from that is value; end if none. */
-static uint64_t find_bit(const uint64_t *bits, uint64_t from, uint64_t end, bool value)
-{
-	while (from < end) {
-		uint64_t word = value ? bits[from / 64] : ~bits[from / 64];
-
-		word &= UINT64_MAX << (from % 64);
-		if (word) {
-			from = from / 64 * 64 + (uint64_t)__builtin_ctzll(word);
-			break;
-		}
-		from = (from / 64 + 1) * 64;
-	}
-	return from < end ? from : end;
-}
-
-/* Makes set what the bits say, region by region. */
-static int fill(const struct wss_recording *recording, const uint64_t *bits, uint64_t n_bits,
+/* Makes set the pages that were seen, region by region. */
+static int fill(const struct wss_recording *recording, const struct wss_pages *pages,
 		struct wss_pageset *set)
 {
 	uint64_t index = 0;
@@ -162,15 +146,11 @@ static int fill(const struct wss_recording *recording, const uint64_t *bits, uin
 	for (size_t i = 0; i < recording->n_regions; i++) {
 		uint64_t first = recording->regions[i].start >> WSS_PAGE_SHIFT;
 		uint64_t n = recording->regions[i].length >> WSS_PAGE_SHIFT;
-		uint64_t end = first + n < n_bits ? first + n : n_bits;
+		struct wss_run run = { first, 0 };
 
-		for (uint64_t from = find_bit(bits, first, end, true); from < end;) {
-			uint64_t to = find_bit(bits, from, end, false);
-
-			if (wss_pageset_add(set, index + (from - first), to - from) < 0)
+		while (wss_pages_next(pages, run.first + run.n, first + n, &run))
+			if (wss_pageset_add(set, index + (run.first - first), run.n) < 0)
 				return -1;
-			from = find_bit(bits, to, end, true);
-		}
 		index += n;
 	}
 	return 0;
@@ -180,7 +160,7 @@ static enum wss_written written_meaning(const struct wss_session_window *window)
 {
 	const struct wss_sample *sample = window->sample;
 
-	if (!window->written || !sample->written_low_bytes.known)
+	if (!window->pages.written.known || !sample->written_low_bytes.known)
 		return WSS_WRITTEN_ABSENT;
 	return sample->written_bytes.known ? WSS_WRITTEN_EXACT : WSS_WRITTEN_LOW;
 }
@@ -259,9 +239,9 @@ static int write_window(struct wss_session *session, const struct wss_session_wi
 
 	if (interval.degraded && window->sample->n_notes)
 		snprintf(interval.note, sizeof(interval.note), "%s", window->sample->notes[0]);
-	if (fill(&session->recording, window->touched, window->pages, session->touched_now) < 0 ||
+	if (fill(&session->recording, &window->pages.touched, session->touched_now) < 0 ||
 	    (written &&
-	     fill(&session->recording, window->written, window->pages, session->written_now) < 0))
+	     fill(&session->recording, &window->pages.written, session->written_now) < 0))
 		return no_memory(err);
 	if (wss_recwriter_begin(session->writer, &interval, err) < 0 ||
 	    write_changes(session, window, written, err) < 0)
@@ -282,7 +262,7 @@ int wss_session_add(struct wss_session *session, const struct wss_session_window
 	end_ns = window->end_ns - session->recording.start_boottime_ns;
 	if (write_gap(session, window->start_ns - session->recording.start_boottime_ns, err) < 0)
 		return -1;
-	if (window->touched)
+	if (window->pages.touched.known)
 		return write_window(session, window, end_ns, err);
 	session->progress.gaps++;
 	if (!session->note[0])

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "host/guest.h"
 #include "rec/writer.h"
+#include "wss/pages.h"
 #include "wss/sample.h"
 
 /* What one window saw. Times are wss_clock_now_ns(). */
@@ -16,13 +17,8 @@ struct wss_session_window {
 	uint64_t start_ns;
 	uint64_t end_ns;
 	const struct wss_sample *sample; /* of the window: what is known of writes, notes, balloon */
-	/*
-	 * Bit i % 64 of word i / 64 is the page at guest-physical address i * 4096, for i below
-	 * pages. touched NULL: they are not known exactly, and the window becomes a gap.
-	 */
-	const uint64_t *touched;
-	const uint64_t *written;
-	uint64_t pages;
+	/* Where the pages touched are not known exactly the window becomes a gap. */
+	struct wss_page_view pages;
 	/* Pages that the host has something for, where that was looked at again; else NULL. */
 	const struct wss_pageset *resident;
 };
@@ -31,11 +27,11 @@ struct wss_session;
 
 /*
  * Prepares a recording of an attached guest to path; the file is made by the first window.
- * interval_ns, window_ns: as asked for. WSS_ERR_UNSUPPORTED: where its RAM lies is not known;
+ * method: the name of what observes it. interval_ns, window_ns: as asked for. WSS_ERR_UNSUPPORTED: where its RAM lies is not known;
  * the errors of wss_recwriter_check().
  */
-int wss_session_open(const char *path, const struct wss_guest *guest, const char *boot_id,
-		     uint64_t interval_ns, uint64_t window_ns, struct wss_session **ret_session,
+int wss_session_open(const char *path, const struct wss_guest *guest, const char *method,
+		     const char *boot_id, uint64_t interval_ns, uint64_t window_ns, struct wss_session **ret_session,
 		     struct wss_error *err);
 
 /* Before the first window: the name of the host, for the file. */

@@ -12,16 +12,16 @@
 #define DEADLINE_MAX_NS (24 * 3600 * WSS_NS_PER_S)
 #define STALL_MAX_NS (60 * WSS_NS_PER_S)
 
-static int parse_method(const char *name, struct wss_round_options *round, struct wss_error *err)
+int wss_method_parse(const char *value, const struct wss_tracker_ops **ret_method,
+		     struct wss_error *err)
 {
-	if (!strcmp(name, "auto")) {
-		round->method = NULL;
-		return 0;
-	}
-	round->method = wss_tracker_by_name(name);
-	if (!round->method)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--method: '%s' is not auto, mmu or refs", name);
+	const struct wss_tracker_ops *method = wss_tracker_by_name(value);
+	char names[128];
+
+	if (!method && strcmp(value, "auto") != 0)
+		return wss_error_set(err, WSS_ERR_USAGE, "--method: '%s' is not auto, %s", value,
+				     wss_tracker_names(", ", " or ", names, sizeof(names)));
+	*ret_method = method;
 	return 0;
 }
 
@@ -91,7 +91,7 @@ static int take(struct wss_round_options *round, int c, const char *value, struc
 {
 	switch (c) {
 	case WSS_OPT_METHOD:
-		return parse_method(value, round, err);
+		return wss_method_parse(value, &round->method, err);
 	case WSS_OPT_GRANULARITY:
 		return parse_granularity(value, round, err);
 	case WSS_OPT_MAX_FAULTS:

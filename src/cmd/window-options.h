@@ -33,6 +33,10 @@ void wss_window_options_init(struct wss_round_options *round, uint64_t window_ns
 /* Whether a value of --granularity is 4 KiB: as it is typed, 4k, or as tables print it. */
 bool wss_granularity_is_4k(const char *text);
 
+/* The value of --method: a method, NULL for auto. 0, or -1. */
+int wss_method_parse(const char *value, const struct wss_tracker_ops **ret_method,
+		     struct wss_error *err);
+
 /* The value of --max-stall, also of commands that have no other of these. 0, or -1. */
 int wss_max_stall_parse(const char *value, uint64_t *ret_ns, struct wss_error *err);
 

@@ -60,8 +60,7 @@ int wss_format_parse(const char *text, enum wss_format *ret_format, struct wss_e
 			return 0;
 		}
 	}
-	return wss_error_set(err, WSS_ERR_USAGE, "--output: '%s' is not table, json or csv",
-			     text);
+	return wss_error_set(err, WSS_ERR_USAGE, "'%s' is not table, json or csv", text);
 }
 
 static void free_held(struct wss_report *report)

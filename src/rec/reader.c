@@ -189,7 +189,7 @@ static int scan(struct wss_recfile *file, bool salvage, struct wss_error *err)
 		file->state.damaged_at = offset;
 		if (!salvage)
 			return wss_error_set(err, WSS_ERR_FAILED,
-					     "%s: damaged at byte %llu, after %llu whole intervals (--salvage reads those)",
+					     "%s: damaged at byte %llu, after %llu whole intervals (those can be salvaged)",
 					     file->name, (unsigned long long)offset,
 					     (unsigned long long)file->state.intervals);
 	}

@@ -47,7 +47,7 @@ static int nonsense(struct replay *replay, const char *what, struct wss_error *e
 		return -1;
 	replay->file->nonsense_at = replay->frame_at;
 	return wss_error_set(err, WSS_ERR_FAILED,
-			     "%s: makes no sense at byte %llu, after %llu whole intervals: %s (--salvage reads those)",
+			     "%s: makes no sense at byte %llu, after %llu whole intervals: %s (those can be salvaged)",
 			     replay->file->name, (unsigned long long)replay->frame_at,
 			     (unsigned long long)replay->intervals, what);
 }

@@ -42,14 +42,15 @@ static int check_worth(const struct wss_guest *guest, const struct wss_track_opt
 		return -1;
 	if (rss / 4096 > options->max_faults)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "4 KiB granularity: up to %llu faults are to be expected, which is over --max-faults",
-				     (unsigned long long)(rss / 4096));
+				     "4 KiB granularity could cost up to %llu faults, over the limit of %llu",
+				     (unsigned long long)(rss / 4096),
+				     (unsigned long long)options->max_faults);
 	if (stall_ns <= options->max_stall_ns)
 		return 0;
 	wss_duration_format(stall_ns, predicted, sizeof(predicted));
 	wss_duration_format(options->max_stall_ns, limit, sizeof(limit));
 	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-			     "4 KiB granularity: starting the dirty log would stall the guest for about %s, which is over --max-stall %s",
+			     "4 KiB granularity: starting the dirty log would stall the guest for about %s, over the limit of %s for one stall",
 			     predicted, limit);
 }
 

@@ -19,10 +19,11 @@
 #include "host/kvmstat.h"
 #include "track/control.h"
 #include "track/fine.h"
+#include "track/methods.h"
 #include "track/pagewise.h"
+#include "track/recorder.h"
 #include "track/selftest.h"
 #include "track/stall.h"
-#include "track/tracker.h"
 #include "wss/gauge.h"
 
 #define SIZE_2M (2ULL << 20)
@@ -240,9 +241,12 @@ static uint64_t mmu_valid_until_ns(const struct wss_tracker *tracker)
 	return mmu->fine.on ? mmu->fine.log.ends_ns : 0;
 }
 
-static bool mmu_works_stopped(const struct wss_tracker *tracker)
+static int mmu_check_stopped(const struct wss_tracker *tracker, struct wss_error *err)
 {
-	return ((const struct mmu *)tracker)->debugfs != NULL;
+	if (((const struct mmu *)tracker)->debugfs)
+		return 0;
+	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+			     "holding the guest needs KVM's counters in debugfs: a stopped QEMU cannot be asked for them");
 }
 
 static int mmu_begin(struct wss_tracker *tracker, struct wss_span *ret_span, struct wss_error *err)
@@ -308,11 +312,15 @@ static size_t mmu_curve(const struct wss_tracker *tracker, uint64_t until_ns,
 	return wss_pagewise_curve(&((const struct mmu *)tracker)->pages, until_ns, ret_points, n);
 }
 
-static const struct wss_recorder *mmu_pages(const struct wss_tracker *tracker)
+static void mmu_pages(const struct wss_tracker *tracker, struct wss_page_view *ret_view)
 {
-	const struct mmu *mmu = (const struct mmu *)tracker;
+	wss_pagewise_view(&((const struct mmu *)tracker)->pages, ret_view);
+}
 
-	return mmu->pages.exact ? mmu->pages.recorder : NULL;
+static const char *mmu_recorder(const struct wss_host *host, const struct wss_guest *guest,
+				struct wss_error *ret_why)
+{
+	return wss_recorder_probe(host, guest, ret_why) == 0 ? "bpf" : "counters";
 }
 
 static void mmu_rest(struct wss_tracker *tracker)
@@ -346,7 +354,7 @@ static void mmu_explain(const struct wss_tracker *tracker, struct wss_sample *sa
 	wss_fine_explain(&mmu->fine, sample);
 	if (mmu->result.granularity_bytes > 4096)
 		wss_sample_note(sample,
-				"KVM maps this guest by %s: each entry counts whole, the truth lies between the low and the high bound (--granularity 4k is finer)",
+				"KVM maps this guest by %s: each entry counts whole, the truth lies between the low and the high bound (granularity 4k is finer)",
 				mmu->result.granularity_bytes > SIZE_2M ? "1 GiB" : "2 MiB");
 	if (!mmu->pages.exact)
 		explain_gauge(mmu, sample);
@@ -367,6 +375,7 @@ const struct wss_tracker_ops wss_tracker_mmu = {
 	.observes = WSS_OBSERVES_ACCESSES,
 	.granularity = "as KVM maps: 4 KiB, 2 MiB or 1 GiB",
 	.cheap_poll = true,
+	.touch_faults = true,
 	.probe = mmu_probe,
 	.open = mmu_open,
 	.prepare = mmu_prepare,
@@ -374,12 +383,13 @@ const struct wss_tracker_ops wss_tracker_mmu = {
 	.spoilt = mmu_spoilt,
 	.settle = mmu_settle,
 	.predict = mmu_predict,
-	.works_stopped = mmu_works_stopped,
+	.check_stopped = mmu_check_stopped,
 	.begin = mmu_begin,
 	.started = mmu_started,
 	.poll = mmu_poll,
 	.curve = mmu_curve,
 	.pages = mmu_pages,
+	.recorder = mmu_recorder,
 	.explain = mmu_explain,
 	.rest = mmu_rest,
 	.close = mmu_close,

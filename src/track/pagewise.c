@@ -28,7 +28,7 @@ int wss_pagewise_open(struct wss_pagewise *pages, const struct wss_host *host,
 	*pages = (struct wss_pagewise){ .host = host, .guest = guest, .choice = choice };
 	if (choice != WSS_RECORDER_COUNTERS)
 		return open_recorder(pages, err);
-	wss_error_set(&pages->why_not, WSS_ERR_UNSUPPORTED, "--recorder counters");
+	wss_error_set(&pages->why_not, WSS_ERR_UNSUPPORTED, "the recorder was not asked for");
 	return 0;
 }
 
@@ -100,6 +100,14 @@ size_t wss_pagewise_curve(const struct wss_pagewise *pages, uint64_t until_ns,
 			  struct wss_curve_point *ret_points, size_t n)
 {
 	return pages->exact ? wss_recorder_curve(pages->recorder, until_ns, ret_points, n) : 0;
+}
+
+void wss_pagewise_view(const struct wss_pagewise *pages, struct wss_page_view *ret_view)
+{
+	if (!pages->exact)
+		return;
+	ret_view->touched = wss_recorder_touched(pages->recorder);
+	ret_view->written = wss_recorder_written(pages->recorder);
 }
 
 /* Why a write may have gone unseen; NULL where none did. */

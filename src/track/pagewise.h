@@ -14,6 +14,7 @@
 #include "host/kvmstat.h"
 #include "track/recorder.h"
 #include "track/tracker.h"
+#include "wss/pages.h"
 
 struct wss_pagewise {
 	const struct wss_host *host;
@@ -55,6 +56,9 @@ void wss_pagewise_refine(struct wss_pagewise *pages, bool nested, struct wss_rea
 /* As tracker.h's curve: 0 unless the newest reading is the recorder's. */
 size_t wss_pagewise_curve(const struct wss_pagewise *pages, uint64_t until_ns,
 			  struct wss_curve_point *ret_points, size_t n);
+
+/* As tracker.h's pages: the recorder's bitmaps, where the newest reading is the recorder's. */
+void wss_pagewise_view(const struct wss_pagewise *pages, struct wss_page_view *ret_view);
 
 /*
  * Adds the recorder's figures to a sample whose memory figures are filled in.

@@ -12,7 +12,6 @@
 #include "track/recorder-backend.h"
 
 #define PAGE 4096ULL
-#define PAGES_PER_WORD 64
 /* Of the first pid namespace (include/linux/proc_ns.h, PROC_PID_INIT_INO). */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCU
 
@@ -138,24 +137,14 @@ size_t wss_recorder_curve(const struct wss_recorder *recorder, uint64_t until_ns
 	return found;
 }
 
-const uint64_t *wss_recorder_touched(const struct wss_recorder *recorder)
+struct wss_pages wss_recorder_touched(const struct wss_recorder *recorder)
 {
-	return recorder->state.touched;
+	return wss_pages_of_bits(recorder->state.touched, recorder->state.words);
 }
 
-const uint64_t *wss_recorder_written(const struct wss_recorder *recorder)
+struct wss_pages wss_recorder_written(const struct wss_recorder *recorder)
 {
-	return recorder->state.written;
-}
-
-uint64_t wss_recorder_pages(const struct wss_recorder *recorder)
-{
-	return recorder->state.words * PAGES_PER_WORD;
-}
-
-const struct wss_gpa_layout *wss_recorder_layout(const struct wss_recorder *recorder)
-{
-	return &recorder->plan.layout;
+	return wss_pages_of_bits(recorder->state.written, recorder->state.words);
 }
 
 void wss_recorder_stop(struct wss_recorder *recorder)

@@ -16,10 +16,9 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "host/gpa.h"
 #include "host/guest.h"
 #include "host/host.h"
-#include "track/fault-event.h"
+#include "wss/pages.h"
 #include "wss/sample.h"
 
 struct wss_recorder;
@@ -76,16 +75,9 @@ void wss_recorder_read(const struct wss_recorder *recorder,
 size_t wss_recorder_curve(const struct wss_recorder *recorder, uint64_t until_ns,
 			  struct wss_curve_point *ret_points, size_t n);
 
-/*
- * The bitmaps: bit i % 64 of word i / 64 is the page at guest-physical address i * 4096, for
- * i below wss_recorder_pages(). They change while it is attached, and are gone with it.
- */
-const uint64_t *wss_recorder_touched(const struct wss_recorder *recorder);
-const uint64_t *wss_recorder_written(const struct wss_recorder *recorder);
-uint64_t wss_recorder_pages(const struct wss_recorder *recorder);
-
-/* Where the guest's RAM lies in them. */
-const struct wss_gpa_layout *wss_recorder_layout(const struct wss_recorder *recorder);
+/* Views of the bitmaps. These change while the recorder is attached, and are gone with it. */
+struct wss_pages wss_recorder_touched(const struct wss_recorder *recorder);
+struct wss_pages wss_recorder_written(const struct wss_recorder *recorder);
 
 /* Detaches; what was recorded stays. Does nothing where it is not attached. */
 void wss_recorder_stop(struct wss_recorder *recorder);

@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "track/control.h"
+#include "track/methods.h"
 #include "track/selftest.h"
-#include "track/tracker.h"
 #include "wss/referenced.h"
 
 #define HUGE_PAGE (2ULL << 20)
@@ -82,9 +82,6 @@ static int refs_open(const struct wss_host *host, struct wss_guest *guest,
 {
 	struct refs *refs;
 
-	if (options->recorder == WSS_RECORDER_PAGES)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "method refs has no recorder of pages: without KVM there are no faults to record");
 	if (options->granularity == WSS_GRANULARITY_4K && check_no_huge(guest, err) < 0)
 		return -1;
 	refs = calloc(1, sizeof(*refs));
@@ -97,10 +94,11 @@ static int refs_open(const struct wss_host *host, struct wss_guest *guest,
 	return 0;
 }
 
-static bool refs_works_stopped(const struct wss_tracker *tracker)
+static int refs_check_stopped(const struct wss_tracker *tracker, struct wss_error *err)
 {
 	(void)tracker;
-	return true;
+	(void)err;
+	return 0;
 }
 
 /*
@@ -174,7 +172,7 @@ const struct wss_tracker_ops wss_tracker_refs = {
 	.cheap_poll = false,
 	.probe = refs_probe,
 	.open = refs_open,
-	.works_stopped = refs_works_stopped,
+	.check_stopped = refs_check_stopped,
 	.begin = refs_begin,
 	.poll = refs_poll,
 	.explain = refs_explain,

@@ -145,8 +145,8 @@ static int open_entry(const struct round *round, struct entry *entry, struct wss
 		return -1;
 	entry->ops = round->options->method;
 	if (!entry->ops)
-		entry->ops = wss_tracker_choose(round->host, guest, err);
-	else if (entry->ops->probe(round->host, guest, err) < 0)
+		entry->ops = wss_tracker_choose(round->host, guest, &round->options->window.track, err);
+	else if (wss_tracker_check(entry->ops, round->host, guest, &round->options->window.track, err) < 0)
 		return wss_error_prefix(err, "method %s", entry->ops->name);
 	if (!entry->ops)
 		return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The tracker: one method of observing which memory a guest touches. Each
- * method is one file with one wss_tracker_ops, listed in tracker.c in the order in
+ * method is one file with one wss_tracker_ops, listed in methods.h in the order in
  * which "auto" prefers them.
  *
  * A window (track/window.h) drives a tracker: probe, open, begin, poll as often as
@@ -12,12 +12,13 @@
 #define WSS_TRACK_TRACKER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
 #include "host/guest.h"
 #include "host/host.h"
-#include "track/recorder.h"
+#include "wss/pages.h"
 #include "wss/sample.h"
 
 /* When an observation began and ended, wss_clock_now_ns(). */
@@ -95,6 +96,8 @@ struct wss_tracker_ops {
 	const char *granularity; /* for people */
 	/* A poll costs a few microseconds, so that the growth curve may be sampled densely. */
 	bool cheap_poll;
+	/* The first touch of a page costs the guest a fault, which slows down the curve's beginning. */
+	bool touch_faults;
 
 	/*
 	 * Can this method measure this guest here? Without any side effect on it. guest
@@ -123,8 +126,11 @@ struct wss_tracker_ops {
 	 */
 	int (*predict)(struct wss_tracker *tracker, uint64_t *ret_ns, struct wss_error *err);
 
-	/* Whether begin and poll work while QEMU is stopped: they ask nobody but the kernel. */
-	bool (*works_stopped)(const struct wss_tracker *tracker);
+	/*
+	 * Do begin and poll work while QEMU is stopped, because they ask nobody but the kernel?
+	 * 0, or -1 with WSS_ERR_UNSUPPORTED and what is missing. NULL: they do not.
+	 */
+	int (*check_stopped)(const struct wss_tracker *tracker, struct wss_error *err);
 
 	/* Arms a window. ret_span is the time that arming took the guest's memory. */
 	int (*begin)(struct wss_tracker *tracker, struct wss_span *ret_span,
@@ -166,10 +172,19 @@ struct wss_tracker_ops {
 			struct wss_curve_point *ret_points, size_t n);
 
 	/*
-	 * The pages that the last poll has counted, where each of them is known, else NULL. Valid
-	 * until the next begin or rest. May be NULL.
+	 * The pages that the last poll has counted, where each of them is known; ret_view is zero,
+	 * and what is not known stays so. Valid until the next begin or rest. NULL: the method
+	 * never knows pages, and no window with WSS_RECORDER_PAGES is opened.
 	 */
-	const struct wss_recorder *(*pages)(const struct wss_tracker *tracker);
+	void (*pages)(const struct wss_tracker *tracker, struct wss_page_view *ret_view);
+
+	/*
+	 * By what a window of this guest would count, as its samples say it ("bpf"); where that
+	 * does not know pages, ret_why says why. guest NULL: any guest of this host. No side effect.
+	 * NULL: the method has only one way.
+	 */
+	const char *(*recorder)(const struct wss_host *host, const struct wss_guest *guest,
+				struct wss_error *ret_why);
 
 	/*
 	 * Adds what the method knows of its own limits in this window, and figures that only it
@@ -187,20 +202,30 @@ struct wss_tracker_ops {
 	void (*close)(struct wss_tracker *tracker);
 };
 
-extern const struct wss_tracker_ops wss_tracker_mmu;
-extern const struct wss_tracker_ops wss_tracker_refs;
-
 /* All methods in auto's order, NULL at the end. */
 extern const struct wss_tracker_ops *const wss_trackers[];
 
 /* By name; NULL where there is none. */
 const struct wss_tracker_ops *wss_tracker_by_name(const char *name);
 
+/* The names of all methods with separator between two, before the last one last. Returns ret_text. */
+const char *wss_tracker_names(const char *separator, const char *last, char *ret_text, size_t size);
+
 /*
- * The first method that can measure this guest. When none can, err says why for each:
- * WSS_ERR_UNSUPPORTED.
+ * Can the method give this guest a window as options ask? As its probe, and WSS_ERR_UNSUPPORTED
+ * where pages are wanted of a method that never knows them. No side effect on the guest.
+ */
+int wss_tracker_check(const struct wss_tracker_ops *ops, const struct wss_host *host,
+		      struct wss_guest *guest, const struct wss_track_options *options,
+		      struct wss_error *err);
+
+/*
+ * The first method that can give this guest a window as options ask. Where none can, err says why
+ * for each: WSS_ERR_UNSUPPORTED.
  */
 const struct wss_tracker_ops *wss_tracker_choose(const struct wss_host *host,
-						 struct wss_guest *guest, struct wss_error *err);
+						 struct wss_guest *guest,
+						 const struct wss_track_options *options,
+						 struct wss_error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/units.h"
 
 static void read_memory(struct wss_window_facts *facts, struct wss_sample *sample)
 {
@@ -91,6 +92,8 @@ static void fill_reading(const struct wss_window_facts *facts, const struct wss_
 
 static void judge(const struct wss_window_facts *facts, struct wss_sample *sample)
 {
+	char limit[16];
+
 	if (facts->slipped)
 		wss_sample_degrade(sample,
 				   "the guest could not be held for so long: the window is not exact");
@@ -99,8 +102,10 @@ static void judge(const struct wss_window_facts *facts, struct wss_sample *sampl
 				   "the guest was paused or stopped within the window: it reads low");
 	if (facts->cut)
 		wss_sample_degrade(sample, "the window was cut short: preparing it took too long");
-	if (facts->armed.end_ns - facts->armed.start_ns > facts->options->track.max_stall_ns)
-		wss_sample_note(sample, "arming took longer than --max-stall");
+	if (facts->armed.end_ns - facts->armed.start_ns > facts->options->track.max_stall_ns) {
+		wss_duration_format(facts->options->track.max_stall_ns, limit, sizeof(limit));
+		wss_sample_note(sample, "arming took longer than the limit of %s for one stall", limit);
+	}
 }
 
 void wss_window_sample(struct wss_window_facts *facts, const struct wss_reading *reading,

@@ -63,6 +63,14 @@ static uint64_t middle(struct wss_span span)
 	return span.start_ns + (span.end_ns - span.start_ns) / 2;
 }
 
+static int check_stopped(const struct wss_tracker *tracker, struct wss_error *err)
+{
+	if (tracker->ops->check_stopped)
+		return tracker->ops->check_stopped(tracker, err);
+	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+			     "method %s cannot measure a guest that is held", tracker->ops->name);
+}
+
 int wss_window_open(const struct wss_host *host, struct wss_guest *guest,
 		    const struct wss_tracker_ops *ops, const struct wss_window_options *options,
 		    struct wss_window **ret_window, struct wss_error *err)
@@ -79,15 +87,9 @@ int wss_window_open(const struct wss_host *host, struct wss_guest *guest,
 	window->locked = true;
 	if (ops->open(host, guest, &options->track, &window->tracker, err) < 0)
 		goto failed;
-	if (options->pause) {
-		if (!ops->works_stopped(window->tracker)) {
-			wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				      "--pause needs KVM's counters in debugfs: a stopped QEMU cannot be asked");
-			goto failed;
-		}
-		if (wss_hold_open(&guest->process, &window->hold, err) < 0)
-			goto failed;
-	}
+	if (options->pause && (check_stopped(window->tracker, err) < 0 ||
+			       wss_hold_open(&guest->process, &window->hold, err) < 0))
+		goto failed;
 	window->facts.guest = guest;
 	window->facts.options = options;
 	window->facts.tracker = window->tracker;
@@ -98,11 +100,14 @@ failed:
 	return -1;
 }
 
-const struct wss_recorder *wss_window_pages(const struct wss_window *window)
+struct wss_page_view wss_window_pages(const struct wss_window *window)
 {
 	const struct wss_tracker_ops *ops = window->tracker->ops;
+	struct wss_page_view view = { .touched = { .known = false } };
 
-	return ops->pages ? ops->pages(window->tracker) : NULL;
+	if (ops->pages)
+		ops->pages(window->tracker, &view);
+	return view;
 }
 
 void wss_window_rest(struct wss_window *window)
@@ -155,7 +160,7 @@ static int check_stall(struct wss_window *window, struct wss_error *err)
 	wss_duration_format(expected_ns, expected, sizeof(expected));
 	wss_duration_format(window->options->track.max_stall_ns, limit, sizeof(limit));
 	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-			     "arming would stall the guest for about %s, which is over --max-stall %s",
+			     "arming would stall the guest for about %s, over the limit of %s for one stall",
 			     expected, limit);
 }
 

@@ -30,7 +30,8 @@ struct wss_window;
 /*
  * Locks an attached guest and prepares the method. Nothing is armed yet. host,
  * guest and options outlive the window. Errors as wss_control_take() and the
- * method's open; WSS_ERR_UNSUPPORTED where --pause cannot work with the method's source.
+ * method's open; WSS_ERR_UNSUPPORTED where the guest is to be held and the method
+ * cannot measure it so.
  */
 int wss_window_open(const struct wss_host *host, struct wss_guest *guest,
 		    const struct wss_tracker_ops *ops, const struct wss_window_options *options,
@@ -77,10 +78,10 @@ int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 		    struct wss_error *err);
 
 /*
- * The pages that the last wss_window_read() has counted, if each of them is known exactly,
- * else NULL. Valid until the next begin or rest.
+ * The pages that the last wss_window_read() has counted, where each of them is known exactly.
+ * Valid until the next begin or rest.
  */
-const struct wss_recorder *wss_window_pages(const struct wss_window *window);
+struct wss_page_view wss_window_pages(const struct wss_window *window);
 
 /* Nothing is read until the next begin. */
 void wss_window_rest(struct wss_window *window);

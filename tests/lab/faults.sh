@@ -129,7 +129,7 @@ test_stall_limit() {
 		else
 			wss sample good --window 1s --max-stall 1us --output json
 		fi
-		check "$limit: a stall that is foreseen is refused" refused 5 'max-stall'
+		check "$limit: a stall that is foreseen is refused" refused 5 'for one stall'
 		check "$limit: and nothing was unmapped" \
 			in_range "$(lab_guest_counter good pages_4k)" $((before * 9 / 10)) 131072
 	done

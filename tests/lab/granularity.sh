@@ -84,9 +84,9 @@ wss sample huge --granularity 4k --window 51s --output json
 check "a window that is too long is refused" refused 5 '50 s'
 wss sample huge --granularity auto --max-faults 1 --window 1s --max-stall 10s --output json
 check "auto is native where there would be too many faults" json_is granularity_bytes 2097152
-check "and says why" noted 'max-faults'
+check "and says why" noted 'faults, over the limit of 1'
 wss sample huge --window 51s --max-stall 1ms --output json
-check "or where arming would take too long" refused 5 'max-stall'
+check "or where arming would take too long" refused 5 'for one stall'
 check "the log ends before a kill" wait_until 30 log_is_off huge
 wss_start sample huge --granularity 4k --window 3s --max-stall 10s
 kill -KILL "$wss_pid"

@@ -134,7 +134,7 @@ victim_gone() {
 @test "arming that takes longer than --max-stall is said" {
 	wss sample good --window 500ms --max-stall 1us --output json
 	[ "$status" = 0 ] || [ "$status" = 5 ]
-	grep -q 'max-stall' <<<"$out$err"
+	grep -q 'limit of 1 us for one stall' <<<"$out$err"
 	good_runs
 }
 

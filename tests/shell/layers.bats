@@ -120,6 +120,29 @@ strangers() { # RE ALLOWED
 	[ -z "$output" ]
 }
 
+# What a method says of itself is in its wss_tracker_ops.
+@test "no method is told apart by its address" {
+	run grep -rnE --include='*.[ch]' 'wss_tracker_(mmu|refs)\b' src
+	[ -n "$output" ]
+	output=$(grep -vE '^src/track/(mmu|refs)\.c:' <<<"$output" || true)
+	echo "$output"
+	[ -z "$output" ]
+	run grep -rlE --include='*.[ch]' 'track/methods\.h' src
+	output=$(grep -vxE 'src/track/(mmu|refs|tracker-list)\.c' <<<"$output" || true)
+	echo "$output"
+	[ -z "$output" ]
+}
+
+# A front end knows its options; what is below says which thing it speaks of.
+@test "no message below the commands names an option" {
+	run grep -rnE --include='*.[ch]' '"([^"]*[^"[:alnum:]-])?--[a-z]' src/cmd
+	[ -n "$output" ]
+	run grep -rnE --include='*.[ch]' '"([^"]*[^"[:alnum:]-])?--[a-z]' src qmp
+	output=$(grep -vE '^src/(cmd/|main\.c:)|^[^:]*:[0-9]+:[[:space:]]*(\*|/\*)' <<<"$output" || true)
+	echo "$output"
+	[ -z "$output" ]
+}
+
 @test "every source file names its licence in its first lines" {
 	local file bad=''
 	while read -r file; do

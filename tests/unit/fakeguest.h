@@ -392,16 +392,17 @@ static inline int null_predict(struct wss_tracker *tracker, uint64_t *ret_ns, st
 	return 0;
 }
 
-static inline bool null_works_stopped(const struct wss_tracker *tracker)
+static inline int null_check_stopped(const struct wss_tracker *tracker, struct wss_error *err)
 {
 	(void)tracker;
-	return true;
+	(void)err;
+	return 0;
 }
 
-static inline bool online_works_stopped(const struct wss_tracker *tracker)
+static inline int online_check_stopped(const struct wss_tracker *tracker, struct wss_error *err)
 {
 	(void)tracker;
-	return false;
+	return wss_error_set(err, WSS_ERR_UNSUPPORTED, "QEMU has to answer");
 }
 
 static inline int null_begin(struct wss_tracker *tracker, struct wss_span *ret_span,
@@ -470,7 +471,7 @@ const struct wss_tracker_ops null_method = {
 	.name = "null",
 	.cheap_poll = true,
 	.open = null_open,
-	.works_stopped = null_works_stopped,
+	.check_stopped = null_check_stopped,
 };
 
 /* As refs: a look at it is not for free. */
@@ -479,7 +480,7 @@ const struct wss_tracker_ops dear_method = {
 	.name = "dear",
 	.cheap_poll = false,
 	.open = dear_open,
-	.works_stopped = null_works_stopped,
+	.check_stopped = null_check_stopped,
 };
 
 /* As mmu without debugfs: QEMU has to answer. */
@@ -488,7 +489,7 @@ const struct wss_tracker_ops online_method = {
 	.name = "online",
 	.cheap_poll = true,
 	.open = online_open,
-	.works_stopped = online_works_stopped,
+	.check_stopped = online_check_stopped,
 };
 
 /* As mmu by 4 KiB: a window may have to begin again, and something has to end after it. */
@@ -499,7 +500,7 @@ const struct wss_tracker_ops careful_method = {
 	.open = careful_open,
 	.spoilt = careful_spoilt,
 	.settle = careful_settle,
-	.works_stopped = null_works_stopped,
+	.check_stopped = null_check_stopped,
 };
 
 /* Descriptors of this process that are open now. */

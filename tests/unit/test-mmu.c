@@ -2,6 +2,7 @@
 #include "fakeguest.h"
 
 #include "track/control.h"
+#include "track/methods.h"
 
 static struct fake *fake;
 static char *tree;
@@ -191,7 +192,7 @@ static void test_window(void **unused)
 	(void)unused;
 	tracker = open_tracker();
 	/* QEMU would have to be asked. */
-	assert_false(wss_tracker_mmu.works_stopped(tracker));
+	assert_int_equal(wss_tracker_mmu.check_stopped(tracker, NULL), -1);
 	later.pages_4k = 1100;
 	later.pf_fixed = 1000;
 	reading = begin_and_poll(tracker, &later);
@@ -408,7 +409,7 @@ static void test_debugfs(void **unused)
 	attach();
 	assert_usable(fake->guest);
 	tracker = open_tracker();
-	assert_true(wss_tracker_mmu.works_stopped(tracker));
+	assert_int_equal(wss_tracker_mmu.check_stopped(tracker, NULL), 0);
 	assert_int_equal(begin_and_poll(tracker, &unused_counts).wss_bytes, 250 * 4 * WSS_KIB);
 	close_tracker(tracker);
 }
@@ -699,11 +700,11 @@ static void test_auto(void **unused)
 	fake->guest->ram_known = false;
 	assert_string_equal(why_native(options), "");
 	options.max_faults = 1;
-	assert_non_null(strstr(why_native(options), "over --max-faults"));
+	assert_non_null(strstr(why_native(options), "over the limit of"));
 	options.max_faults = 1 << 20;
 	/* The log of so much memory takes a while to start, though little of it is used. */
 	fake->guest->config.maximum_bytes = 64ULL << 40;
-	assert_non_null(strstr(why_native(options), "over --max-stall 100 ms"));
+	assert_non_null(strstr(why_native(options), "over the limit of 100 ms"));
 	fake->guest->config.maximum_bytes = FAKE_RAM;
 	options.window_ns = 51 * WSS_NS_PER_S;
 	assert_non_null(strstr(why_native(options), "50 s"));
@@ -735,22 +736,32 @@ static void test_foreign_log(void **unused)
 /* auto: never a method that is wrong for the guest; none, and why, where none is right. */
 static void test_choose(void **unused)
 {
+	struct wss_track_options options = WSS_TRACK_OPTIONS_INIT;
 	struct wss_error err = WSS_ERROR_INIT;
+	char names[16];
 
 	(void)unused;
 	attach();
-	assert_ptr_equal(wss_tracker_choose(&host, fake->guest, &err), &wss_tracker_mmu);
+	assert_ptr_equal(wss_tracker_choose(&host, fake->guest, &options, &err), &wss_tracker_mmu);
 	/* A KVM guest that cannot be zapped is not measured by accessed bits instead. */
 	host.two_dim_paging = WSS_NO;
-	assert_null(wss_tracker_choose(&host, fake->guest, &err));
+	assert_null(wss_tracker_choose(&host, fake->guest, &options, &err));
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "mmu: KVM uses shadow paging");
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "refs: the guest runs on KVM");
 	fake->guest->kvm = false;
-	assert_ptr_equal(wss_tracker_choose(&host, fake->guest, &err), &wss_tracker_refs);
+	assert_ptr_equal(wss_tracker_choose(&host, fake->guest, &options, &err), &wss_tracker_refs);
 	assert_ptr_equal(wss_tracker_by_name("mmu"), &wss_tracker_mmu);
 	assert_ptr_equal(wss_tracker_by_name("refs"), &wss_tracker_refs);
 	assert_null(wss_tracker_by_name("auto"));
 	assert_null(wss_tracker_by_name(""));
+	/* Nor one that only counts where the pages are what is asked for. */
+	options.recorder = WSS_RECORDER_PAGES;
+	assert_int_equal(wss_tracker_check(&wss_tracker_refs, &host, fake->guest, &options, NULL), -1);
+	assert_null(wss_tracker_choose(&host, fake->guest, &options, &err));
+	assert_error(&err, WSS_ERR_UNSUPPORTED, "no method can tell the pages of this guest");
+	assert_error(&err, WSS_ERR_UNSUPPORTED, "refs: it has no recorder");
+	assert_string_equal(wss_tracker_names(", ", " or ", names, sizeof(names)), "mmu or refs");
+	assert_string_equal(wss_tracker_names(", ", " or ", names, 6), "mmu o");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -127,12 +127,11 @@ static void test_windows(void **state)
 	close(fd);
 	unlink(path);
 	sample.written_low_bytes = wss_amount_of(0);
-	assert_int_equal(wss_session_open(path, &guest, "boot", SECOND, SECOND, &session, NULL), 0);
+	assert_int_equal(wss_session_open(path, &guest, "some", "boot", SECOND, SECOND, &session, NULL), 0);
 	for (unsigned w = 0; w < WINDOWS; w++) {
 		struct wss_session_window window = {
 			.start_ns = start_ns + w * (SECOND + 10 * WSS_NS_PER_MS),
-			.sample = &sample, .touched = w == 5 ? NULL : touched,
-			.written = w < 9 ? written : NULL, .pages = BITS,
+			.sample = &sample,
 		};
 
 		window.end_ns = window.start_ns + SECOND;
@@ -142,6 +141,10 @@ static void test_windows(void **state)
 		set_bits(touched, 4 * GIB + 511 * MIB, MIB, w % 2);
 		set_bits(written, 4 * GIB + 511 * MIB, MIB / 2, w % 2);
 		sample.written_bytes.known = w < 4;
+		if (w != 5)
+			window.pages.touched = wss_pages_of_bits(touched, BITS / 64);
+		if (w < 9)
+			window.pages.written = wss_pages_of_bits(written, BITS / 64);
 		assert_int_equal(wss_session_add(session, &window, NULL), 0);
 	}
 	wss_session_progress(session, &progress);
@@ -193,7 +196,7 @@ static void test_nothing(void **state)
 	struct wss_session *session;
 
 	(void)state;
-	assert_int_equal(wss_session_open(path, &guest, "", SECOND, SECOND, &session, NULL), 0);
+	assert_int_equal(wss_session_open(path, &guest, "some", "", SECOND, SECOND, &session, NULL), 0);
 	assert_int_equal(wss_session_close(session, now_ns, NULL), 0);
 	assert_int_equal(access(path, F_OK), -1);
 	assert_int_equal(wss_session_close(NULL, now_ns, NULL), 0);

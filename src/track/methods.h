@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * All methods, in the order in which auto prefers them: an entry here is all it takes to make one
+ * known. NAME.c defines wss_tracker_NAME. For the list and for tests of one method; everybody
+ * else asks a method for what it says of itself (track/tracker.h).
+ */
+#ifndef WSS_TRACK_METHODS_H
+#define WSS_TRACK_METHODS_H
+
+#include "track/tracker.h"
+
+#define WSS_METHODS(method) \
+	method(mmu)         \
+	method(refs)
+
+#define WSS_METHOD_DECLARE(name) extern const struct wss_tracker_ops wss_tracker_##name;
+WSS_METHODS(WSS_METHOD_DECLARE)
+
+#endif
