@@ -4,53 +4,16 @@
 # --qmp SOCKET against a fake QEMU that holds memory of its own and touches a
 # known part of it, or misbehaves. Needs neither QEMU nor root.
 
-uuid=1f0c7f4e-5c0e-4b5e-9d0a-2f6a4f1f2b3c
+load fake-guest.sh
+
+virt_wss=$WSS_BUILDDIR/virt-wss
 
 setup() {
-	fake=$WSS_BUILDDIR/tests/qmp/fake-qmp
-	[ -x "$fake" ] || skip "no tests/qmp/fake-qmp"
-	socket=$(mktemp -u "${TMPDIR:-/tmp}/wss-qmp.XXXXXX")
-	fake_pid=''
+	fake_setup
 }
 
 teardown() {
-	[ -z "$fake_pid" ] || { kill "$fake_pid"; wait "$fake_pid"; } 2>/dev/null || true
-	rm -f "$socket"
-}
-
-# A fake QEMU with 128 MiB that touches 32 of them, and what is on stdin besides.
-fake_start() { # [UUID IN ITS COMMAND LINE [MORE OF IT]]
-	{
-		printf '%s\n' 'ram 128 32 memfd' 'set kvm off' 'set name fake1' "set uuid $uuid"
-		cat
-	} >"$BATS_TEST_TMPDIR/script"
-	# One that was started before has said that it is ready.
-	: >"$BATS_TEST_TMPDIR/fake"
-	"$fake" "$socket" "$BATS_TEST_TMPDIR/script" -uuid "${1:-$uuid}" "${@:2}" \
-		>"$BATS_TEST_TMPDIR/fake" 2>&1 3>&- &
-	fake_pid=$!
-	for _ in {1..200}; do
-		! grep -q '^ready' "$BATS_TEST_TMPDIR/fake" || return 0
-		kill -0 $fake_pid || break
-		timeout 0.05 tail --pid=$fake_pid -f /dev/null || true
-	done
-	cat "$BATS_TEST_TMPDIR/fake"
-	return 1
-}
-
-wss() { # ARGUMENT...: status, out, err and the seconds it took
-	local began=$SECONDS
-	status=0
-	timeout -k 5 60 "$WSS_BUILDDIR/virt-wss" --qmp "$socket" "$@" \
-		>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
-	seconds=$((SECONDS - began))
-	out=$(cat "$BATS_TEST_TMPDIR/out")
-	err=$(cat "$BATS_TEST_TMPDIR/err")
-	printf '$ virt-wss %s -> %s in %s s\n%s\n%s\n' "$*" "$status" "$seconds" "$out" "$err"
-}
-
-field() { # COLUMN
-	awk -f "$WSS_SRCDIR/scripts/csv-field.awk" -v name="$1" <<<"$out"
+	fake_teardown
 }
 
 # It ended soon, with one line, and the fake QEMU lives.
@@ -208,8 +171,8 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 	fake_start <<<'set status paused'
 	wss sample --window 100ms
 	refused 1 paused
-	kill $fake_pid
-	wait $fake_pid || true
+	kill "$fake_pid"
+	wait "$fake_pid" || true
 	rm -f "$socket"
 	fake_start <<<'set status inmigrate'
 	wss sample --window 100ms
@@ -315,7 +278,7 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 		timeout 0.05 tail --pid=$pid -f /dev/null || true
 	done
 	began=$SECONDS
-	kill -KILL $fake_pid
+	kill -KILL "$fake_pid"
 	status=0
 	wait $pid || status=$?
 	cat "$BATS_TEST_TMPDIR/err"

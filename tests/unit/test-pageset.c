@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "../random.h"
+#include "wss/pages.h"
 #include "wss/pageset.h"
 #include "wss/top.h"
 
@@ -302,6 +303,57 @@ static void test_parts(void **state)
 		assert_int_equal(wss_pageset_note_parts(&parts, steps[i].run), steps[i].n);
 }
 
+/* A view shows what the truth holds from first to end, in runs that do not touch each other. */
+static void assert_view(const struct wss_pages *pages, const uint8_t *truth, uint64_t first,
+			uint64_t end)
+{
+	struct wss_run run = { first, 0 };
+	uint64_t at = first;
+
+	while (wss_pages_next(pages, run.first + run.n, end, &run)) {
+		assert_true(run.n > 0 && run.first + run.n <= end);
+		assert_true(run.first > at || at == first);
+		for (; at < run.first; at++)
+			assert_int_equal(truth[at], 0);
+		for (; at < run.first + run.n; at++)
+			assert_int_equal(truth[at], 1);
+	}
+	for (; at < end && at < PAGES; at++)
+		assert_int_equal(truth[at], 0);
+}
+
+/* A method's pages are the same whether it keeps them as a bitmap or as a set. */
+static void test_views(void **unused)
+{
+	uint64_t *words = calloc(PAGES / 64 + 1, 8);
+	struct pair pair = make();
+	struct wss_pages bits = wss_pages_of_bits(words, PAGES / 64 + 1);
+	struct wss_pages set = wss_pages_of_set(pair.set);
+	struct wss_pages nothing = { .known = false };
+	struct wss_run run;
+
+	(void)unused;
+	assert_non_null(words);
+	change_at_random(&pair, 200);
+	change(&pair, 127, 1, 1);
+	change(&pair, 128, 1, 0);
+	for (uint64_t i = 0; i < PAGES; i++)
+		words[i / 64] |= (uint64_t)pair.truth[i] << (i % 64);
+	assert_view(&bits, pair.truth, 0, UINT64_MAX);
+	assert_view(&set, pair.truth, 0, UINT64_MAX);
+	for (unsigned i = 0; i < 200; i++) {
+		uint64_t first = random_below(PAGES), end = random_below(PAGES);
+
+		assert_view(&bits, pair.truth, first, end);
+		assert_view(&set, pair.truth, first, end);
+	}
+	assert_false(wss_pages_next(&bits, 128, 128, &run));
+	assert_false(wss_pages_next(&set, 128, 128, &run));
+	assert_false(wss_pages_next(&nothing, 0, UINT64_MAX, &run));
+	drop(&pair);
+	free(words);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,6 +364,7 @@ int main(void)
 		cmocka_unit_test(test_vast_runs),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_views),
 		cmocka_unit_test(test_top),
 	};
 

@@ -1,0 +1,104 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# A method that src/ does not know (tests/tools/method-fake.c) in a build of virt-wss that has it
+# in its list: everything that takes a method takes this one, too.
+
+load fake-guest.sh
+
+virt_wss=$WSS_BUILDDIR/tests/tools/virt-wss-fake
+
+setup() {
+	[ -x "$virt_wss" ] || skip "no tests/tools/virt-wss-fake"
+	fake_setup
+}
+
+teardown() {
+	fake_teardown
+}
+
+# A guest whose RAM lies where that of a PC does.
+pc_start() { # [RAM]
+	fake_start <<-EOF
+		ram ${1:-128} 32 memfd
+		on qom-get
+		return "pc-i440fx-7.2-machine"
+	EOF
+}
+
+json() { # EXPRESSION of the JSON on stdout, as $j
+	perl -MJSON::PP -e '$j = decode_json(join("", <STDIN>)); eval $ARGV[0] or die "not: $ARGV[0]\n"' "$1" <<<"$out"
+}
+
+@test "it is in the list, and only there" {
+	local list='mmu, refs or fake'
+	[[ $("$virt_wss" --version) == *$'\n'"methods: mmu refs fake"$'\n'* ]]
+	pc_start
+	wss sample --method none
+	[ "$status" = 2 ]
+	[[ $err == *"'none' is not auto, $list" ]]
+	wss methods --output json
+	[ "$status" = 0 ]
+	json '@{$j->{methods}} == 3'
+	json '$m = $j->{methods}[2]; $m->{method} eq "fake" && $m->{usable} && !$m->{auto}'
+	json '!exists $j->{methods}[2]{recorder}'
+	virt_wss=$WSS_BUILDDIR/virt-wss
+	wss sample --method fake
+	[ "$status" = 2 ]
+	[[ $err == *"'fake' is not auto, mmu or refs" ]]
+}
+
+@test "it measures" {
+	pc_start
+	wss sample --method fake --window 200ms --count 2 --output json
+	[ "$status" = 0 ]
+	json '@{$j->{samples}} == 2 && $j->{samples}[1]{method} eq "fake"'
+	json '!grep { $_->{quality} ne "ok" || $_->{wss_bytes} != 8 << 20 || $_->{wss_low_bytes} != 8 << 20 } @{$j->{samples}}'
+	json '$j->{samples}[0]{written_bytes} == 4 << 20 && $j->{samples}[0]{granularity_bytes} == 4096'
+	json '$j->{samples}[0]{notes}[0] eq "nothing of this is true"'
+	wss profile --method fake --from 10ms --to 300ms --output csv
+	[ "$status" = 0 ]
+	grep -q fake <<<"$out"
+	# auto prefers what comes first, where that can do what is asked for.
+	wss sample --window 200ms --output csv
+	[ "$(field method)" = refs ]
+	wss sample --window 200ms --recorder bpf --output csv
+	[ "$(field method)" = fake ]
+}
+
+@test "it is recorded, reported, compared and drawn" {
+	pc_start
+	wss record -o "$BATS_TEST_TMPDIR/r" --for 2s --interval 200ms --window 100ms
+	[ "$status" = 0 ]
+	# Whoever reads it need not know the method.
+	virt_wss=$WSS_BUILDDIR/virt-wss
+	run_wss report "$BATS_TEST_TMPDIR/r" --output json
+	[ "$status" = 0 ]
+	json '$j->{recording}{method} eq "fake" && $j->{viewport}{windows} >= 5'
+	# 8 MiB in each window, each of them 1 MiB further up, and half of that written.
+	json '!grep { $_->{kind} eq "window" && $_->{outstanding_bytes} != 8 << 20 } @{$j->{intervals}}'
+	json '$j->{viewport}{reference_bytes} == (7 + $j->{viewport}{windows}) << 20'
+	json '!grep { $_->{kind} eq "window" && $_->{written_bytes} != 4 << 20 } @{$j->{intervals}}'
+	run_wss diff "$BATS_TEST_TMPDIR/r@100ms" "$BATS_TEST_TMPDIR/r@700ms" --output json
+	[ "$status" = 0 ]
+	run_wss heatmap "$BATS_TEST_TMPDIR/r" --plot "$BATS_TEST_TMPDIR/heat.svg"
+	[ "$status" = 0 ]
+	xmllint --noout "$BATS_TEST_TMPDIR/heat.svg"
+}
+
+@test "what it cannot do is refused in its name" {
+	pc_start
+	# It does not say that it works on a guest that is held.
+	wss sample --method fake --window 200ms --pause
+	[ "$status" = 5 ]
+	[[ $err == *"method fake cannot measure a guest that is held" ]]
+	wss record --method refs -o "$BATS_TEST_TMPDIR/r"
+	[ "$status" = 5 ]
+	[[ $err == *"method refs: it has no recorder of pages"* ]]
+	fake_teardown
+	pc_start 48
+	wss record -o "$BATS_TEST_TMPDIR/r"
+	[ "$status" = 5 ]
+	[[ $err == *"no method can tell the pages of this guest (mmu: "*"refs: "*"; fake: "* ]]
+	[ ! -e "$BATS_TEST_TMPDIR/r" ]
+}
