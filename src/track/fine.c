@@ -1,4 +1,43 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Theory of operation
+ *
+ * A window counts pages of 4 KiB on huge-page memory only while the dirty log is on, from before
+ * its zap until it is read (dirtylog.h has the reason). QEMU starts the log on request, some time
+ * later, and ends it at a time that was fixed with the request; nothing can end it earlier. So all
+ * there is to do is to begin windows at the right moment, and to notice those that missed it.
+ *
+ *	      start()		     wss_dirtylog_step()
+ *	OFF ----------> STARTING --------------------> ON
+ *	 ^		   |			       |
+ *	 |		   | failed		       | too late for a whole window, or
+ *	 +-----------------+			       | a window has begun and no chain is wanted
+ *	 +---------------------------------------------+
+ *
+ * wss_fine_choose() decides once, when the window is opened, whether windows are by 4 KiB (fine->on)
+ * or native, and keeps the reason where "auto" falls back. For each window then:
+ *
+ * 1. wss_fine_prepare() takes one step a call, and never waits.
+ *    OFF: waits for the end of a calculation that an earlier window left running; somebody else's
+ *    is WSS_ERR_BUSY, because two at a time corrupt QEMU's memory. Checks that the guest still
+ *    bears the log: a device may have been plugged meanwhile. Zaps, then starts the log; in this
+ *    order the log finds few mappings to split (docs/4k-cost.md).
+ *    STARTING: waits until QEMU says "measuring" and no large entry is mapped, or the deadline.
+ *    Both are hints only; step 3 is the proof.
+ *    ON: the window may begin, if the log outlasts it.
+ * 2. The tracker zaps again and calls wss_fine_begun(). Without a chain the log now belongs to this
+ *    window, and the state is OFF: the next window starts its own. In a chain the state stays ON
+ *    and further windows share the log until it would end within one of them.
+ * 3. wss_fine_seen() gets every reading of KVM's counters. KVM maps no large entry while the log is
+ *    on, so one that is seen shows that the log was not on: wss_fine_spoilt() then asks for another
+ *    zap within the same log, at most AGAIN_MAX times, and the sample is degraded if that was in vain.
+ * 4. wss_fine_settle() watches, after the window, that the calculation ends and that KVM maps large
+ *    entries again.
+ *
+ * The guest is restored by QEMU itself, also when this process is killed: the calculation ends after
+ * 60 s at most, and KVM then maps large entries again as the guest touches them. Only for a paused
+ * guest does QEMU put the end off until it runs.
+ */
 #include "track/fine.h"
 
 #include "base/clock.h"

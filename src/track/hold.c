@@ -1,4 +1,33 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Theory of operation
+ *
+ * A guest is held by SIGSTOP to its QEMU. The kernel does not undo that when the sender dies, so a
+ * watchdog does: a process forked before the first stop that has a socket to us and the guest's
+ * pidfd, and nothing else. It is in one of two states:
+ *
+ *	       'h' from us			 'f' from us
+ *	FREE --------------> HELD ------------------------------> FREE
+ *	  |		      |
+ *	  | our end closed    | our end closed, or WSS_HOLD_MAX_NS without a message
+ *	  v		      v
+ *	exits		    sends SIGCONT, exits
+ *
+ * Each message is answered, and the order of messages and signals is what makes it safe:
+ *
+ * - wss_hold_stop() says 'h' and waits for the answer, then sends SIGSTOP, then waits until every
+ *   thread has stopped. At no time is the guest stopped while nobody watches over it.
+ * - wss_hold_release() sends SIGCONT, then says 'f'. The guest never waits for the watchdog. An answer
+ *   proves that the watchdog had not let the guest go before; without one the hold may have had a
+ *   hole, and the caller has to say that the window is not exact.
+ * - A watchdog that does not answer is killed, because its state is unknown: it must not continue
+ *   the guest in the middle of a later hold. wss_hold_stop() starts another one in its place.
+ *
+ * The watchdog blocks all signals and is in a session of its own, so that what ends us by the
+ * terminal does not end it. It closes every descriptor but its two: a lock of ours that lived on in
+ * it would keep the guest busy. If both processes are killed at once, the guest stays stopped until
+ * somebody sends SIGCONT; virt-wss then refuses it as stopped by somebody else.
+ */
 #include "track/hold.h"
 
 #include <errno.h>

@@ -1,4 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Theory of operation
+ *
+ * KVM takes a fault when a guest first touches a page that an invalidation has dropped from the
+ * second-level page table. A BPF program on the tracepoint of these faults (recorder.bpf.c) sets the
+ * page's bit in a bitmap, another if the fault was for a write, and counts each page's first touch
+ * in a histogram over time. Bitmaps and counters are memory that it shares with us, so that reading
+ * them is no system call and takes nothing from the guest, and no event can be lost in a queue.
+ *
+ *	wss_recorder_open()	  loaded, for one process and the RAM layout of one guest
+ *	wss_recorder_start()	  all zero, attached: before the invalidation, as a page that comes
+ *				  back between the two would be missing for the whole window
+ *	(the invalidation)	  pages that come back now fall into the histogram's first bucket,
+ *				  because the origin is still 0
+ *	wss_recorder_set_origin() times count from here; touches until now stay in that bucket,
+ *				  so the curve begins at settled_ns and not before
+ *	wss_recorder_read()	  any number of times; the bitmaps still change
+ *	wss_recorder_stop()	  detached: what was recorded stays until the next start
+ *
+ * A fault between attaching and the invalidation counts, too, although its page is dropped again at
+ * once: the guest touched that page right before the window.
+ *
+ * The program only observes: there is nothing of the guest to restore. It is attached by a
+ * descriptor, so that the kernel detaches and unloads it when this process ends, however that
+ * happens. wss_recorder_fits() says whether the guest's RAM still lies where it did: the ranges are
+ * constants of the loaded program, so a guest whose memory was plugged needs another recorder.
+ */
 #include "track/recorder.h"
 
 #include <assert.h>
