@@ -132,7 +132,7 @@ static const struct wss_column columns[] = {
 	{ "uuid", NULL, "UUID", -36, get_uuid, "UUID of the guest", false },
 	{ "time", NULL, "TIME", -20, get_time, "When it was measured, UTC", false },
 	{ "age_seconds", NULL, "AGE", 6, get_age, "How long ago that was, in seconds", false },
-	{ "method", NULL, "METHOD", -6, get_method, "How it was measured: mmu or refs", false },
+	{ "method", NULL, "METHOD", -6, get_method, "Name of the method that measured it", false },
 	{ "observes", NULL, "OBSERVES", -9, get_observes,
 	  "What the method sees: accesses, writes or residency", false },
 	{ "granularity_bytes", NULL, "GRAN", 5, get_granularity,

@@ -247,7 +247,7 @@ static struct wss_value get_degraded(const void *row)
 
 static const struct wss_column columns[] = {
 	{ "domain", NULL, "DOMAIN", -12, get_domain, "Name of the guest", false },
-	{ "method", NULL, "METHOD", -6, get_method, "How it was measured: mmu or refs", false },
+	{ "method", NULL, "METHOD", -6, get_method, "Name of the method that measured it", false },
 	{ "granularity_bytes", NULL, "GRAN", 5, get_granularity,
 	  "Granularity: the largest page-table entry seen, in bytes", false },
 	{ "seconds", NULL, "TIME", 8, get_seconds, "Time since arming, in seconds", false },

@@ -196,7 +196,7 @@ static const struct wss_column columns[] = {
 	  "Degraded windows that were left out, a count", false },
 	{ "since", NULL, "SINCE", -20, get_since, "When the first window was, UTC", false },
 	{ "last", NULL, "LAST", -20, get_last, "When the last window was, UTC", false },
-	{ "method", NULL, "METHOD", -6, get_method, "How the windows were measured: mmu or refs",
+	{ "method", NULL, "METHOD", -6, get_method, "Name of the method that measured the windows",
 	  false },
 	{ "granularity_bytes", NULL, "GRAN", 5, get_granularity,
 	  "Granularity of the windows, in bytes", false },

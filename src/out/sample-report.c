@@ -179,7 +179,7 @@ static const struct wss_column columns[] = {
 	{ "quality", NULL, "QUALITY", -8, get_quality,
 	  "ok; degraded (measured, but the notes say what widens the bounds); unsupported; failed",
 	  false },
-	{ "method", NULL, "METHOD", -6, get_method, "How it was measured: mmu or refs", false },
+	{ "method", NULL, "METHOD", -6, get_method, "Name of the method that measured it", false },
 	{ "observes", NULL, "OBSERVES", -9, get_observes,
 	  "What the method sees: accesses, writes or residency", false },
 	{ "granularity_bytes", NULL, "GRAN", 5, get_granularity,
