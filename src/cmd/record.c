@@ -43,7 +43,15 @@ struct record_options {
 	bool length_given;
 };
 
-enum { OPT_FOR = 1, OPT_UNTIL_STOPPED, OPT_INTERVAL, OPT_WINDOW, OPT_GRANULARITY, OPT_MAX_STALL, OPT_METHOD };
+enum {
+	OPT_FOR = 1,
+	OPT_UNTIL_STOPPED,
+	OPT_INTERVAL,
+	OPT_WINDOW,
+	OPT_GRANULARITY,
+	OPT_MAX_STALL,
+	OPT_METHOD,
+};
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,

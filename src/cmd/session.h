@@ -27,8 +27,8 @@ struct wss_session;
 
 /*
  * Prepares a recording of an attached guest to path; the file is made by the first window.
- * method: the name of what observes it. interval_ns, window_ns: as asked for. WSS_ERR_UNSUPPORTED: where its RAM lies is not known;
- * the errors of wss_recwriter_check().
+ * method: the name of what observes it. interval_ns, window_ns: as asked for.
+ * WSS_ERR_UNSUPPORTED: where its RAM lies is not known; the errors of wss_recwriter_check().
  */
 int wss_session_open(const char *path, const struct wss_guest *guest, const char *method,
 		     const char *boot_id, uint64_t interval_ns, uint64_t window_ns, struct wss_session **ret_session,

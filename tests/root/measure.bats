@@ -72,7 +72,8 @@ right_within_10_percent() { # VALUE FROM_MS
 @test "methods says why not" {
 	wss methods web1 --output csv
 	[ "$status" = 0 ]
-	[ "$(paste <(field method) <(field usable) <(field auto) | tr '\t\n' ' ;')" = "mmu 0 0;refs 1 1;" ]
+	# A method that is new may stand among them.
+	[[ $(paste <(field method) <(field usable) <(field auto) | tr '\t\n' ' ;') == "mmu 0 0;"*"refs 1 1;"* ]]
 	field reason | head -n 1 | grep -q KVM
 }
 

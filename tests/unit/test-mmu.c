@@ -738,7 +738,7 @@ static void test_choose(void **unused)
 {
 	struct wss_track_options options = WSS_TRACK_OPTIONS_INIT;
 	struct wss_error err = WSS_ERROR_INIT;
-	char names[16];
+	char names[128];
 
 	(void)unused;
 	attach();
@@ -760,8 +760,9 @@ static void test_choose(void **unused)
 	assert_null(wss_tracker_choose(&host, fake->guest, &options, &err));
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "no method can tell the pages of this guest");
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "refs: it has no recorder");
-	assert_string_equal(wss_tracker_names(", ", " or ", names, sizeof(names)), "mmu or refs");
-	assert_string_equal(wss_tracker_names(", ", " or ", names, 6), "mmu o");
+	assert_non_null(strstr(wss_tracker_names("-", " or ", names, sizeof(names)), " or "));
+	assert_int_equal(strncmp(names, "mmu", 3), 0);
+	assert_string_equal(wss_tracker_names(", ", " or ", names, 3), "mm");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
