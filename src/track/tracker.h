@@ -107,7 +107,8 @@ struct wss_tracker_ops {
 
 	/*
 	 * An instance for an attached guest whose lock the window holds (track/control.h).
-	 * Changes nothing yet.
+	 * Changes nothing yet. WSS_ERR_UNSUPPORTED where it cannot do what options ask, above all
+	 * a granularity.
 	 */
 	int (*open)(const struct wss_host *host, struct wss_guest *guest,
 		    const struct wss_track_options *options, struct wss_tracker **ret_tracker,
