@@ -5,6 +5,10 @@
 # the first directory, "=for wss-options NAME" by its options, so that the manual page and
 # --help say the same, and "=for wss-columns NAME" by the columns that NAME.txt in the
 # second directory lists.
+#
+# What has no place of its own gets one: "=for wss-usage-others" stands for the usage of
+# the commands that had none so far, "=for wss-commands-others" for a section for each that
+# has none, made of its help text, and "=for wss-columns-others" for one on its columns.
 
 function escaped(text) {
 	gsub(/[<>]/, "\001&", text)
@@ -64,7 +68,67 @@ function glossary(name,    line, file, part, item) {
 	print "=back\n"
 }
 
+# The names of the commands in a directory that are not among those in had, separated by blanks.
+function others(directory, had,    line, name, names) {
+	while ((("ls " directory) | getline line) > 0) {
+		name = line
+		if (sub(/\.txt$/, "", name) && name != "global" && !(name in had))
+			names = names " " name
+	}
+	close("ls " directory)
+	return names
+}
+
+# What the help says between its usage and its options, and its examples.
+function prose(name, from, to,    line, inside, body) {
+	while ((getline line < file_of(name)) > 0) {
+		if (line ~ to)
+			inside = 0
+		if (inside)
+			body = body (from == "^Usage:" ? escaped(line) : line ? "    " substr(line, 3) : "") "\n"
+		if (line ~ from)
+			inside = 1
+	}
+	close(file_of(name))
+	return body
+}
+
+function section(name,    body) {
+	print "=head2 " name "\n"
+	usage(name)
+	print prose(name, "^Usage:", "^(Options|Examples):")
+	if (system("grep -q '^Options:' " file_of(name)) == 0)
+		options(name)
+	body = prose(name, "^Examples:", "^never$")
+	if (body)
+		print body
+}
+
+/^=head2 Columns of / { had_columns[$4] = 1 }
+/^=head2 [a-z]+$/ { had_section[$2] = 1 }
+$1 == "=for" && $2 == "wss-usage" { had_usage[$3] = 1 }
+
 $1 == "=for" && $2 == "wss-columns" { glossary($3); next }
 $1 == "=for" && $2 == "wss-usage" { usage($3); next }
+$1 == "=for" && $2 == "wss-usage-others" {
+	n = split(others(synopsis, had_usage), list, " ")
+	for (i = 1; i <= n; i++)
+		usage(list[i])
+	next
+}
+$1 == "=for" && $2 == "wss-commands-others" {
+	n = split(others(synopsis, had_section), list, " ")
+	for (i = 1; i <= n; i++)
+		section(list[i])
+	next
+}
+$1 == "=for" && $2 == "wss-columns-others" {
+	n = split(others(columns, had_columns), list, " ")
+	for (i = 1; i <= n; i++) {
+		print "=head2 Columns of " list[i] "\n"
+		glossary(list[i])
+	}
+	next
+}
 $1 == "=for" && $2 == "wss-options" { options($3); next }
 { print }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * virt-wss: global options, the table of commands, dispatch.
+ * virt-wss: how the process begins and ends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,81 +12,24 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fault.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "base/thread.h"
-#include "cmd/cmd.h"
-#include "help-text.h"
+#include "cmd/dispatch.h"
 #include "host/conn.h"
 #include "store/history.h"
 #include "track/recorder.h"
 #include "track/tracker.h"
 
-static const struct wss_command *const commands[] = {
-	&wss_cmd_sample,
-	&wss_cmd_profile,
-	&wss_cmd_record,
-	&wss_cmd_mark,
-	&wss_cmd_report,
-	&wss_cmd_diff,
-	&wss_cmd_heatmap,
-	&wss_cmd_methods,
-	&wss_cmd_list,
-	&wss_cmd_policy,
-	&wss_cmd_recommend,
-	&wss_cmd_balloon,
-};
-
-static const struct wss_command *find_command(const char *name)
+static void print_version(void)
 {
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		if (!strcmp(commands[i]->name, name))
-			return commands[i];
-	return NULL;
-}
-
-static int print_version(void)
-{
-	char methods[128];
-
-	printf("virt-wss %s\n"
-	       "methods: %s\n"
-	       "recorders: counters; %s\n"
+	printf("virt-wss %s\nmethods:", PACKAGE_VERSION);
+	for (size_t i = 0; wss_trackers[i]; i++)
+		printf(" %s", wss_trackers[i]->name);
+	printf("\nrecorders: counters; %s\n"
 	       "libvirt %s, json-c %s, libxml2 %s, SQLite %s\n",
-	       PACKAGE_VERSION, wss_tracker_names(" ", " ", methods, sizeof(methods)),
-	       wss_recorder_version(), wss_conn_libvirt_version(),
-	       json_c_version(), LIBXML_DOTTED_VERSION, wss_history_sqlite_version());
-	return WSS_EXIT_OK;
-}
-
-/* Everything before the command's name. Returns its index, 0 where all is done, -1 on error. */
-static int parse_global(int argc, char **argv, struct wss_cli *cli, struct wss_error *err)
-{
-	enum { OPT_VERSION = 1 };
-	static const struct option long_options[] = {
-		WSS_COMMON_LONG,
-		{ "version", no_argument, NULL, OPT_VERSION },
-		{ NULL, 0, NULL, 0 },
-	};
-	int c;
-
-	while ((c = getopt_long(argc, argv, "+" WSS_COMMON_SHORT, long_options, NULL)) != -1) {
-		if (c == OPT_VERSION) {
-			print_version();
-			return 0;
-		}
-		if (wss_cli_option(cli, c, argv, err) < 0)
-			return -1;
-	}
-	if (cli->help) {
-		fputs(wss_help_global, stdout);
-		return 0;
-	}
-	if (optind == argc)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "no command (virt-wss --help lists them)");
-	return optind;
+	       wss_recorder_version(), wss_conn_libvirt_version(), json_c_version(),
+	       LIBXML_DOTTED_VERSION, wss_history_sqlite_version());
 }
 
 /* What was printed may only fail when it is flushed: a full disk must not exit 0. */
@@ -134,29 +77,7 @@ static void occupy_standard_streams(void)
 
 int main(int argc, char **argv)
 {
-	struct wss_error err = WSS_ERROR_INIT;
-	const struct wss_command *command;
-	struct wss_cli cli = { 0 };
-	int first;
-
 	occupy_standard_streams();
 	wss_stop_install();
-	first = parse_global(argc, argv, &cli, &err);
-	if (first < 0)
-		return wss_cli_error(&err);
-	if (first == 0)
-		return close_stdout(WSS_EXIT_OK);
-	if (wss_fault_text())
-		wss_warn("VIRT_WSS_FAULT is set (%s): results are for tests only",
-			 wss_fault_text());
-	if (strcmp(wss_test_sysroot(), "/") != 0)
-		wss_warn("VIRT_WSS_SYSROOT is set (%s): results are for tests only",
-			 wss_test_sysroot());
-	command = find_command(argv[first]);
-	if (!command) {
-		wss_error_set(&err, WSS_ERR_USAGE, "unknown command '%s' (virt-wss --help lists them)",
-			      argv[first]);
-		return wss_cli_error(&err);
-	}
-	return end(close_stdout(command->run(&cli, argc - first, argv + first)));
+	return end(close_stdout(wss_dispatch(argc, argv, print_version)));
 }

@@ -35,3 +35,22 @@ bool wss_is_slip(const char *typed, unsigned distance)
 {
 	return distance <= 1 + strnlen(typed, WORD_MAX) / 3;
 }
+
+void wss_nearest_offer(struct wss_nearest *nearest, const char *word)
+{
+	size_t len = strlen(nearest->typed);
+	unsigned distance = wss_edit_distance(nearest->typed, word);
+
+	if (len && !strncmp(nearest->typed, word, len))
+		distance = 0;
+	if (!nearest->word || distance < nearest->distance) {
+		nearest->word = word;
+		nearest->distance = distance;
+	}
+}
+
+const char *wss_nearest_word(const struct wss_nearest *nearest)
+{
+	return nearest->word && wss_is_slip(nearest->typed, nearest->distance) ? nearest->word
+										: NULL;
+}

@@ -11,6 +11,19 @@
  */
 unsigned wss_edit_distance(const char *a, const char *b);
 
+/* The nearest of the words that were offered so far; all but typed starts as 0. */
+struct wss_nearest {
+	const char *typed;
+	const char *word;
+	unsigned distance;
+};
+
+/* Offers a word, which must live as long as the struct is used. One that typed begins is nearest. */
+void wss_nearest_offer(struct wss_nearest *nearest, const char *word);
+
+/* The nearest word where typed may be a slip of it, else NULL. Of equals, the first offered. */
+const char *wss_nearest_word(const struct wss_nearest *nearest);
+
 /* Whether words of this distance are near enough for one to be a slip of the other. */
 bool wss_is_slip(const char *typed, unsigned distance);
 

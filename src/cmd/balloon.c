@@ -77,9 +77,7 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 static int parse(struct wss_cli *cli, int argc, char **argv, struct balloon_options *options,
 		 struct wss_error *err)
 {
-	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
-
-	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0 ||
+	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
 	    wss_cli_view(cli, &layout, err) < 0 || wss_sizing_check(cli, err) < 0)
 		return -1;
 	if (options->apply && options->restore)
@@ -272,8 +270,6 @@ static int balloon_run(struct wss_cli *cli, int argc, char **argv)
 
 	if (parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help)
-		return wss_cli_help(cli, wss_help_balloon, layouts);
 	if (options.apply)
 		return wss_balloon_apply(cli, &options);
 	if (options.restore)
@@ -284,4 +280,14 @@ static int balloon_run(struct wss_cli *cli, int argc, char **argv)
 	return code;
 }
 
-const struct wss_command wss_cmd_balloon = { "balloon", balloon_run };
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
+
+const struct wss_command wss_cmd_balloon = {
+	.name = "balloon",
+	.summary = "show what balloons could reclaim, or reclaim it",
+	.help = wss_help_balloon,
+	.syntax = &syntax,
+	.layouts = layouts,
+	.takes = WSS_WORDS_DOMAINS,
+	.run = balloon_run,
+};

@@ -29,6 +29,7 @@ enum wss_exit {
 #define WSS_URIS_MAX 64
 
 struct wss_cli {
+	const struct wss_command *command; /* the one that runs */
 	const char *uri; /* the one given, of several the last; NULL: libvirt's default */
 	size_t n_uris;	 /* more than one only with several_uris */
 	const char *uris[WSS_URIS_MAX];
@@ -37,32 +38,67 @@ struct wss_cli {
 	bool monitor;	 /* allow QMP through libvirt's monitor */
 	bool by_uuid;	 /* domains are UUIDs, not IDs or names */
 	bool all;
-	bool help;
-	bool list_columns; /* what help prints is the list of columns */
 	enum wss_format format;
 	struct wss_view view;
 	char **domains; /* as typed; n_domains of them */
 	int n_domains;
 };
 
-/* A command gets its own words only, argv[0] being its name, and returns an exit code. */
+/* The options of one command. */
+struct wss_syntax {
+	const char *short_options; /* WSS_COMMON_SHORT, and what the command adds */
+	const struct option *long_options; /* with WSS_COMMON_LONG among them */
+	/*
+	 * Takes one that is not common, with its value (NULL where it has none), into the
+	 * command's own options. Negative with err: WSS_ERR_USAGE. NULL: there are none.
+	 */
+	int (*take)(void *options, int c, const char *value, struct wss_error *err);
+};
+
+/* What the words behind a command's options are, for completion. */
+enum wss_words {
+	WSS_WORDS_NONE,
+	WSS_WORDS_DOMAINS,
+	WSS_WORDS_FILES,
+	WSS_WORDS_COMMANDS,
+	WSS_WORDS_LISTED, /* those of .words, then domains */
+};
+
+/*
+ * A command: all that the dispatcher, --help and completion know of it. The dispatcher has
+ * printed the help, or the list of columns, where the words ask for it, before run() is called.
+ */
 struct wss_command {
 	const char *name;
+	const char *summary; /* a line of "virt-wss --help": at most 54 columns, no full stop */
+	const char *help;    /* docs/synopsis/NAME.txt, as wss_help_NAME in help-text.h */
+	const struct wss_syntax *syntax;
+	/* The tables for --columns help, a list that ends in NULL; NULL: it prints no table. */
+	const struct wss_report_layout *const *layouts;
+	enum wss_words takes;
+	const char *words; /* the words themselves, with blanks between them, or NULL */
+	/* Gets the command's own words only, argv[0] being its name; returns an exit code. */
 	int (*run)(struct wss_cli *cli, int argc, char **argv);
 };
 
-extern const struct wss_command wss_cmd_sample;
-extern const struct wss_command wss_cmd_profile;
-extern const struct wss_command wss_cmd_record;
-extern const struct wss_command wss_cmd_mark;
-extern const struct wss_command wss_cmd_report;
-extern const struct wss_command wss_cmd_diff;
-extern const struct wss_command wss_cmd_heatmap;
-extern const struct wss_command wss_cmd_methods;
-extern const struct wss_command wss_cmd_list;
-extern const struct wss_command wss_cmd_policy;
-extern const struct wss_command wss_cmd_recommend;
-extern const struct wss_command wss_cmd_balloon;
+/* All commands, in the order of --help: wss_cmd_NAME in src/cmd/NAME.c for each. */
+#define WSS_COMMANDS(X) \
+	X(sample)       \
+	X(profile)      \
+	X(record)       \
+	X(mark)         \
+	X(report)       \
+	X(diff)         \
+	X(heatmap)      \
+	X(methods)      \
+	X(list)         \
+	X(recommend)    \
+	X(balloon)      \
+	X(policy)       \
+	X(help)
+
+#define WSS_COMMAND_DECLARE(name) extern const struct wss_command wss_cmd_##name;
+WSS_COMMANDS(WSS_COMMAND_DECLARE)
 
 /* Values of getopt_long() for the options that every command has. */
 enum {
@@ -95,26 +131,29 @@ enum {
 	{ "sort", required_argument, NULL, WSS_OPT_SORT },       \
 	{ "wide", no_argument, NULL, WSS_OPT_WIDE }
 
-/* The options of one command. */
-struct wss_syntax {
-	const char *short_options; /* WSS_COMMON_SHORT, and what the command adds */
-	const struct option *long_options; /* with WSS_COMMON_LONG among them */
-	/*
-	 * Takes one that is not common, with its value (NULL where it has none), into the
-	 * command's own options. Negative with err: WSS_ERR_USAGE. NULL: there are none.
-	 */
-	int (*take)(void *options, int c, const char *value, struct wss_error *err);
-};
-
-/* Goes through all options; the words behind them are from argv[optind] on. WSS_ERR_USAGE. */
-int wss_cli_parse(struct wss_cli *cli, int argc, char **argv, const struct wss_syntax *syntax,
-		  void *options, struct wss_error *err);
+/*
+ * Goes through all options of cli->command, its own into options; the words behind them are from
+ * argv[optind] on. WSS_ERR_USAGE.
+ */
+int wss_cli_parse(struct wss_cli *cli, int argc, char **argv, void *options,
+		  struct wss_error *err);
 
 /*
- * Handles what getopt_long() gave (c) when it is a common option or an error; own
+ * Handles what getopt_long() gave (c) when it is a common option of cli->command or an error; own
  * options are the caller's, before. WSS_ERR_USAGE.
  */
 int wss_cli_option(struct wss_cli *cli, int c, char **argv, struct wss_error *err);
+
+/*
+ * Says that getopt_long() did not take the option in word, and which one of the command may have
+ * been meant. Always -1, with WSS_ERR_USAGE.
+ */
+int wss_cli_unknown_option(const struct wss_command *command, const char *word,
+			   struct wss_error *err);
+
+/* The same of a command that is none of commands, a list that ends in NULL. */
+int wss_cli_unknown_command(const struct wss_command *const *commands, const char *word,
+			    struct wss_error *err);
 
 /* Takes one of WSS_TABLE_LONG. */
 void wss_cli_view_option(struct wss_cli *cli, int c, const char *value);
@@ -126,15 +165,11 @@ void wss_cli_view_option(struct wss_cli *cli, int c, const char *value);
 int wss_cli_view(struct wss_cli *cli, const struct wss_report_layout *layout,
 		 struct wss_error *err);
 
+/* Prints the columns of the layouts, a list that ends in NULL; the exit code. */
+int wss_cli_print_columns(const struct wss_report_layout *const *layouts);
+
 /* WSS_ERR_USAGE where an option of the table was given: what prints none. */
 int wss_cli_refuse_view(const struct wss_cli *cli, const char *what, struct wss_error *err);
-
-/*
- * Prints what cli->help asks for: the help text, or the columns of the layouts, a list that ends
- * in NULL. The exit code.
- */
-int wss_cli_help(const struct wss_cli *cli, const char *text,
-		 const struct wss_report_layout *const *layouts);
 
 /* Takes the words behind the options as domains and checks what excludes each other. */
 int wss_cli_finish(struct wss_cli *cli, int argc, char **argv, struct wss_error *err);

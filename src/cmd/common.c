@@ -30,8 +30,7 @@ int wss_cli_option(struct wss_cli *cli, int c, char **argv, struct wss_error *er
 	switch (c) {
 	case 'c':
 		return take_uri(cli, optarg, err);
-	case 'h':
-		cli->help = true;
+	case 'h': /* the dispatcher's */
 		return 0;
 	case WSS_OPT_ALL:
 		cli->all = true;
@@ -60,8 +59,7 @@ int wss_cli_option(struct wss_cli *cli, int c, char **argv, struct wss_error *er
 		return wss_error_set(err, WSS_ERR_USAGE, "option '%s' needs a value",
 				     argv[optind - 1]);
 	default:
-		return wss_error_set(err, WSS_ERR_USAGE, "unknown option '%s' (see --help)",
-				     argv[optind - 1]);
+		return wss_cli_unknown_option(cli->command, argv[optind - 1], err);
 	}
 }
 
@@ -71,9 +69,10 @@ static bool is_common(int c)
 	       (c >= WSS_OPT_ALL && c <= WSS_OPT_WIDE);
 }
 
-int wss_cli_parse(struct wss_cli *cli, int argc, char **argv, const struct wss_syntax *syntax,
-		  void *options, struct wss_error *err)
+int wss_cli_parse(struct wss_cli *cli, int argc, char **argv, void *options,
+		  struct wss_error *err)
 {
+	const struct wss_syntax *syntax = cli->command->syntax;
 	int c, r;
 
 	optind = 0;

@@ -51,8 +51,6 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 	return 0;
 }
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
-
 /* FILE or FILE@MOMENT; a file whose name has an @ is meant where there is one. */
 static int split(const char *text, char **ret_path, uint64_t *ret_at_ns, struct wss_error *err)
 {
@@ -230,12 +228,10 @@ static int diff_run(struct wss_cli *cli, int argc, char **argv)
 	struct wss_error err = WSS_ERROR_INIT;
 	int r = 0;
 
-	if (wss_cli_parse(cli, argc, argv, &syntax, &options, &err) < 0 ||
+	if (wss_cli_parse(cli, argc, argv, &options, &err) < 0 ||
 	    wss_cli_view(cli, &wss_diff_layout, &err) < 0 ||
 	    wss_files_finish(cli, argc, argv, 2, 2, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help)
-		return wss_cli_help(cli, wss_help_diff, layouts);
 	for (int i = 0; i < 2 && r == 0; i++)
 		r = load(cli->domains[i], &options, &sides[i], i ? &sides[0] : NULL, &err);
 	if (r == 0)
@@ -249,4 +245,14 @@ static int diff_run(struct wss_cli *cli, int argc, char **argv)
 	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
 }
 
-const struct wss_command wss_cmd_diff = { "diff", diff_run };
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
+
+const struct wss_command wss_cmd_diff = {
+	.name = "diff",
+	.summary = "compare two recordings, or two points in one",
+	.help = wss_help_diff,
+	.syntax = &syntax,
+	.layouts = layouts,
+	.takes = WSS_WORDS_FILES,
+	.run = diff_run,
+};

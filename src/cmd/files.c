@@ -29,8 +29,6 @@ int wss_files_finish(struct wss_cli *cli, int argc, char **argv, int least, int 
 {
 	if (wss_cli_finish(cli, argc, argv, err) < 0)
 		return -1;
-	if (cli->help)
-		return 0;
 	if (cli->all)
 		return wss_error_set(err, WSS_ERR_USAGE, "--all is not for recordings");
 	if (cli->n_domains < least)

@@ -45,13 +45,11 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 static int parse(struct wss_cli *cli, int argc, char **argv, struct heatmap_options *options,
 		 struct wss_error *err)
 {
-	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
-
-	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0 ||
+	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
 	    wss_cli_view(cli, &wss_heat_layout, err) < 0 ||
 	    wss_files_finish(cli, argc, argv, 1, options->files.plot ? 1 : 0, err) < 0)
 		return -1;
-	if (!cli->help && !options->files.plot && !options->hot_first)
+	if (!options->files.plot && !options->hot_first)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "nothing to do: --plot FILE.svg, --hot-first, or both");
 	return 0;
@@ -226,8 +224,6 @@ static int heatmap_run(struct wss_cli *cli, int argc, char **argv)
 
 	if (parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help)
-		return wss_cli_help(cli, wss_help_heatmap, layouts);
 	if (wss_plot_check(options.files.plot, !options.hot_first, &err) < 0)
 		return wss_cli_error(&err);
 	files = calloc((size_t)cli->n_domains, sizeof(struct wss_recfile *));
@@ -239,4 +235,14 @@ static int heatmap_run(struct wss_cli *cli, int argc, char **argv)
 	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
 }
 
-const struct wss_command wss_cmd_heatmap = { "heatmap", heatmap_run };
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
+
+const struct wss_command wss_cmd_heatmap = {
+	.name = "heatmap",
+	.summary = "draw a recording, or list its hottest pages",
+	.help = wss_help_heatmap,
+	.syntax = &syntax,
+	.layouts = layouts,
+	.takes = WSS_WORDS_FILES,
+	.run = heatmap_run,
+};

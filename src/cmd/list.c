@@ -299,14 +299,9 @@ static int take(void *hosts, int c, const char *value, struct wss_error *err)
 static int parse(struct wss_cli *cli, int argc, char **argv, struct wss_hosts *hosts,
 		 struct wss_error *err)
 {
-	static const struct option long_options[] = { WSS_COMMON_LONG,
-						      WSS_TABLE_LONG,
-						      WSS_HOSTS_LONG,
-						      { NULL, 0, NULL, 0 } };
-	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
 
 	cli->several_uris = true;
-	if (wss_cli_parse(cli, argc, argv, &syntax, hosts, err) < 0 ||
+	if (wss_cli_parse(cli, argc, argv, hosts, err) < 0 ||
 	    wss_cli_view(cli, &layout, err) < 0)
 		return -1;
 	if (cli->qmp)
@@ -314,7 +309,7 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct wss_hosts *h
 				     "--qmp: a guest without libvirt has no inventory");
 	if (wss_cli_finish(cli, argc, argv, err) < 0)
 		return -1;
-	return cli->help ? 0 : wss_hosts_finish(hosts, cli, err);
+	return wss_hosts_finish(hosts, cli, err);
 }
 
 static int list_run(struct wss_cli *cli, int argc, char **argv)
@@ -324,9 +319,24 @@ static int list_run(struct wss_cli *cli, int argc, char **argv)
 
 	if (parse(cli, argc, argv, &hosts, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help)
-		return wss_cli_help(cli, wss_help_list, layouts);
 	return list(cli, &hosts);
 }
 
-const struct wss_command wss_cmd_list = { "list", list_run };
+static const struct option long_options[] = {
+	WSS_COMMON_LONG,
+	WSS_TABLE_LONG,
+	WSS_HOSTS_LONG,
+	{ NULL, 0, NULL, 0 },
+};
+
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
+
+const struct wss_command wss_cmd_list = {
+	.name = "list",
+	.summary = "show the published profile of each domain",
+	.help = wss_help_list,
+	.syntax = &syntax,
+	.layouts = layouts,
+	.takes = WSS_WORDS_DOMAINS,
+	.run = list_run,
+};

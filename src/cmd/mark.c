@@ -18,13 +18,11 @@ static const struct option long_options[] = {
 
 static int parse(struct wss_cli *cli, int argc, char **argv, struct wss_error *err)
 {
-	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, NULL };
-
-	if (wss_cli_parse(cli, argc, argv, &syntax, NULL, err) < 0)
+	if (wss_cli_parse(cli, argc, argv, NULL, err) < 0)
 		return -1;
 	if (wss_files_finish(cli, argc, argv, 1, 2, err) < 0)
 		return -1;
-	if (!cli->help && (cli->n_domains < 2 || !*cli->domains[1]))
+	if (cli->n_domains < 2 || !*cli->domains[1])
 		return wss_error_set(err, WSS_ERR_USAGE, "the mark's TEXT is missing");
 	return 0;
 }
@@ -37,10 +35,6 @@ static int mark_run(struct wss_cli *cli, int argc, char **argv)
 
 	if (parse(cli, argc, argv, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help) {
-		fputs(wss_help_mark, stdout);
-		return WSS_EXIT_OK;
-	}
 	wss_host_boot_id(wss_test_sysroot(), boot_id);
 	if (wss_rec_mark(cli->domains[0], cli->domains[1], boot_id, wss_clock_now_ns(), &time_ns,
 			 &err) < 0)
@@ -50,4 +44,13 @@ static int mark_run(struct wss_cli *cli, int argc, char **argv)
 	return WSS_EXIT_OK;
 }
 
-const struct wss_command wss_cmd_mark = { "mark", mark_run };
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, NULL };
+
+const struct wss_command wss_cmd_mark = {
+	.name = "mark",
+	.summary = "add a mark to a recording in progress",
+	.help = wss_help_mark,
+	.syntax = &syntax,
+	.takes = WSS_WORDS_FILES,
+	.run = mark_run,
+};

@@ -177,24 +177,34 @@ static int report_all(const struct wss_cli *cli, struct wss_guests *guests)
 
 static int methods_run(struct wss_cli *cli, int argc, char **argv)
 {
-	static const struct option long_options[] = { WSS_COMMON_LONG,
-						      WSS_TABLE_LONG,
-						      { NULL, 0, NULL, 0 } };
-	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, NULL };
 	struct wss_guests guests = WSS_GUESTS_INIT;
 	struct wss_error err = WSS_ERROR_INIT;
 	int code;
 
-	if (wss_cli_parse(cli, argc, argv, &syntax, NULL, &err) < 0 ||
+	if (wss_cli_parse(cli, argc, argv, NULL, &err) < 0 ||
 	    wss_cli_view(cli, &layout, &err) < 0 ||
 	    wss_cli_finish(cli, argc, argv, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help)
-		return wss_cli_help(cli, wss_help_methods, layouts);
 	code = wss_guests_open(cli, &guests, &err) < 0 ? wss_cli_error(&err)
 						       : report_all(cli, &guests);
 	wss_guests_close(&guests);
 	return code;
 }
 
-const struct wss_command wss_cmd_methods = { "methods", methods_run };
+static const struct option long_options[] = {
+	WSS_COMMON_LONG,
+	WSS_TABLE_LONG,
+	{ NULL, 0, NULL, 0 },
+};
+
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, NULL };
+
+const struct wss_command wss_cmd_methods = {
+	.name = "methods",
+	.summary = "list the methods that can measure a guest",
+	.help = wss_help_methods,
+	.syntax = &syntax,
+	.layouts = layouts,
+	.takes = WSS_WORDS_DOMAINS,
+	.run = methods_run,
+};

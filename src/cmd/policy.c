@@ -127,13 +127,9 @@ static int check(const struct wss_cli *cli, const struct policy_options *options
 static int parse(struct wss_cli *cli, int argc, char **argv, struct policy_options *options,
 		 struct wss_error *err)
 {
-	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
-
-	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0 ||
+	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
 	    wss_cli_view(cli, &layout, err) < 0)
 		return -1;
-	if (cli->help)
-		return 0;
 	cli->domains = argv + optind;
 	cli->n_domains = argc - optind;
 	return parse_verb(cli, options, err) < 0 ? -1 : check(cli, options, err);
@@ -344,8 +340,6 @@ static int policy_run(struct wss_cli *cli, int argc, char **argv)
 
 	if (parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help)
-		return wss_cli_help(cli, wss_help_policy, layouts);
 	if (options.verb == VERB_GET &&
 	    wss_report_open(stdout, cli->format, &cli->view, &layout, &run.report, &err) < 0)
 		return wss_cli_error(&err);
@@ -357,4 +351,15 @@ static int policy_run(struct wss_cli *cli, int argc, char **argv)
 	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&run.tally, run.total);
 }
 
-const struct wss_command wss_cmd_policy = { "policy", policy_run };
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
+
+const struct wss_command wss_cmd_policy = {
+	.name = "policy",
+	.summary = "show or set the policy of a domain",
+	.help = wss_help_policy,
+	.syntax = &syntax,
+	.layouts = layouts,
+	.takes = WSS_WORDS_LISTED,
+	.words = "get set clear",
+	.run = policy_run,
+};

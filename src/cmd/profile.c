@@ -86,9 +86,7 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 static int parse(struct wss_cli *cli, int argc, char **argv, struct profile_options *options,
 		 struct wss_error *err)
 {
-	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
-
-	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0 ||
+	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
 	    wss_cli_view(cli, &layout, err) < 0)
 		return -1;
 	if (options->from_ns >= options->round.window.track.window_ns)
@@ -398,8 +396,6 @@ static int profile_run(struct wss_cli *cli, int argc, char **argv)
 	options.round.window.curve = true;
 	if (parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help)
-		return wss_cli_help(cli, wss_help_profile, layouts);
 	if (wss_plot_check(options.plot, false, &err) < 0)
 		return wss_cli_error(&err);
 	guests.deadline_ns = options.round.deadline_ns;
@@ -409,4 +405,14 @@ static int profile_run(struct wss_cli *cli, int argc, char **argv)
 	return code;
 }
 
-const struct wss_command wss_cmd_profile = { "profile", profile_run };
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
+
+const struct wss_command wss_cmd_profile = {
+	.name = "profile",
+	.summary = "draw how a guest's working set grows with time",
+	.help = wss_help_profile,
+	.syntax = &syntax,
+	.layouts = layouts,
+	.takes = WSS_WORDS_DOMAINS,
+	.run = profile_run,
+};

@@ -84,9 +84,7 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 static int parse(struct wss_cli *cli, int argc, char **argv, struct recommend_options *options,
 		 struct wss_error *err)
 {
-	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
-
-	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0 ||
+	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
 	    wss_cli_view(cli, &recommend_layout, err) < 0 || wss_sizing_check(cli, err) < 0)
 		return -1;
 	return wss_cli_finish(cli, argc, argv, err);
@@ -387,8 +385,6 @@ static int recommend_run(struct wss_cli *cli, int argc, char **argv)
 
 	if (parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help)
-		return wss_cli_help(cli, wss_help_recommend, recommend_layouts);
 	run.since = wss_clock_wall_seconds() - (time_t)(options.sizing.span_ns / WSS_NS_PER_S);
 	if (wss_plot_check(options.plot, false, &err) < 0 ||
 	    wss_report_open(stdout, cli->format, &cli->view,
@@ -409,4 +405,14 @@ static int recommend_run(struct wss_cli *cli, int argc, char **argv)
 	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&run.tally, run.total);
 }
 
-const struct wss_command wss_cmd_recommend = { "recommend", recommend_run };
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
+
+const struct wss_command wss_cmd_recommend = {
+	.name = "recommend",
+	.summary = "recommend memory sizes from the history",
+	.help = wss_help_recommend,
+	.syntax = &syntax,
+	.layouts = recommend_layouts,
+	.takes = WSS_WORDS_DOMAINS,
+	.run = recommend_run,
+};

@@ -110,16 +110,14 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 static int parse(struct wss_cli *cli, int argc, char **argv, struct record_options *options,
 		 struct wss_error *err)
 {
-	static const struct wss_syntax syntax = { WSS_COMMON_SHORT "o:", long_options, take };
-
-	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0)
+	if (wss_cli_parse(cli, argc, argv, options, err) < 0)
 		return -1;
-	if (wss_cli_finish(cli, argc, argv, err) < 0 || cli->help)
-		return cli->help ? 0 : -1;
+	if (wss_cli_finish(cli, argc, argv, err) < 0)
+		return -1;
 	if (cli->all || cli->n_domains != (cli->qmp ? 0 : 1))
 		return wss_error_set(err, WSS_ERR_USAGE, "one DOMAIN is recorded at a time");
 	if (!options->path || !*options->path)
-		return wss_error_set(err, WSS_ERR_USAGE, "where to? -o FILE is missing");
+		return wss_error_set(err, WSS_ERR_USAGE, "missing required option -o FILE");
 	if (!strcmp(options->path, "-"))
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "-o: a recording cannot be the standard output: name a file");
@@ -455,10 +453,6 @@ static int record_run(struct wss_cli *cli, int argc, char **argv)
 	options.window.memory_age_ns = MEMORY_AGE_NS;
 	if (parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help) {
-		fputs(wss_help_record, stdout);
-		return WSS_EXIT_OK;
-	}
 	r = wss_guests_open(cli, &guests, &err);
 	if (r == 0)
 		r = record_guest(&guests, &options, &err);
@@ -468,4 +462,13 @@ static int record_run(struct wss_cli *cli, int argc, char **argv)
 	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
 }
 
-const struct wss_command wss_cmd_record = { "record", record_run };
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT "o:", long_options, take };
+
+const struct wss_command wss_cmd_record = {
+	.name = "record",
+	.summary = "record which pages a guest touches, window by window",
+	.help = wss_help_record,
+	.syntax = &syntax,
+	.takes = WSS_WORDS_DOMAINS,
+	.run = record_run,
+};

@@ -70,8 +70,6 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 	return wss_files_option(&options->files, c, value, err);
 }
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
-
 static void draw(FILE *f, const void *opaque)
 {
 	const struct wss_refset_report *report = opaque;
@@ -136,12 +134,10 @@ static int report_run(struct wss_cli *cli, int argc, char **argv)
 	struct wss_recfile *file = NULL;
 	int r;
 
-	if (wss_cli_parse(cli, argc, argv, &syntax, &options, &err) < 0 ||
+	if (wss_cli_parse(cli, argc, argv, &options, &err) < 0 ||
 	    wss_cli_view(cli, layouts[0], &err) < 0 ||
 	    wss_files_finish(cli, argc, argv, 1, 1, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help)
-		return wss_cli_help(cli, wss_help_report, layouts);
 	if (wss_plot_check(options.files.plot, false, &err) < 0)
 		return wss_cli_error(&err);
 	r = wss_files_open(cli->domains[0], options.files.salvage, &file, &err);
@@ -151,4 +147,14 @@ static int report_run(struct wss_cli *cli, int argc, char **argv)
 	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
 }
 
-const struct wss_command wss_cmd_report = { "report", report_run };
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
+
+const struct wss_command wss_cmd_report = {
+	.name = "report",
+	.summary = "summarize a recording: peak, phases, regions, marks",
+	.help = wss_help_report,
+	.syntax = &syntax,
+	.layouts = layouts,
+	.takes = WSS_WORDS_FILES,
+	.run = report_run,
+};

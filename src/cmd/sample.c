@@ -102,10 +102,9 @@ static void choose_granularity(struct sample_options *options)
 static int parse(struct wss_cli *cli, int argc, char **argv, struct sample_options *options,
 		 struct wss_error *err)
 {
-	static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
 	struct wss_round_options *round = &options->round;
 
-	if (wss_cli_parse(cli, argc, argv, &syntax, options, err) < 0)
+	if (wss_cli_parse(cli, argc, argv, options, err) < 0)
 		return -1;
 	if (wss_cli_view(cli, layout_of(options), err) < 0)
 		return -1;
@@ -298,14 +297,11 @@ static int sample_run(struct wss_cli *cli, int argc, char **argv)
 	struct sample_options options = { .history = WSS_STORE_OPTIONS_INIT };
 	struct wss_guests guests = WSS_GUESTS_INIT;
 	struct wss_error err = WSS_ERROR_INIT;
-	static const struct wss_report_layout *const layouts[] = { &wss_sample_all_layout, NULL };
 	int code;
 
 	wss_window_options_init(&options.round, WINDOW_DEFAULT_NS);
 	if (parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	if (cli->help)
-		return wss_cli_help(cli, wss_help_sample, layouts);
 	if (options.store)
 		return wss_sample_job(cli, &options);
 	guests.deadline_ns = options.round.deadline_ns;
@@ -315,4 +311,16 @@ static int sample_run(struct wss_cli *cli, int argc, char **argv)
 	return code;
 }
 
-const struct wss_command wss_cmd_sample = { "sample", sample_run };
+static const struct wss_report_layout *const layouts[] = { &wss_sample_all_layout, NULL };
+
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
+
+const struct wss_command wss_cmd_sample = {
+	.name = "sample",
+	.summary = "measure the working set of guests",
+	.help = wss_help_sample,
+	.syntax = &syntax,
+	.layouts = layouts,
+	.takes = WSS_WORDS_DOMAINS,
+	.run = sample_run,
+};

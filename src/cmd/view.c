@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The options that each command with a table takes: which columns, in which order of rows. */
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cmd/cmd.h"
@@ -12,8 +11,6 @@ void wss_cli_view_option(struct wss_cli *cli, int c, const char *value)
 	switch (c) {
 	case WSS_OPT_COLUMNS:
 		cli->view.columns = value;
-		if (!strcmp(value, "help"))
-			cli->help = cli->list_columns = true;
 		break;
 	case WSS_OPT_SORT:
 		cli->view.sort = value;
@@ -28,8 +25,6 @@ int wss_cli_view(struct wss_cli *cli, const struct wss_report_layout *layout,
 		 struct wss_error *err)
 {
 	cli->view.width = isatty(STDOUT_FILENO) ? wss_terminal_width() : 0;
-	if (cli->help)
-		return 0;
 	if (cli->view.columns && wss_view_check_columns(layout, cli->view.columns, err) < 0)
 		return wss_error_prefix(err, "--columns");
 	if (cli->view.sort && wss_view_check_sort(layout, cli->view.sort, err) < 0)
@@ -41,20 +36,16 @@ int wss_cli_refuse_view(const struct wss_cli *cli, const char *what, struct wss_
 {
 	const struct wss_view *view = &cli->view;
 
-	if (cli->help || (!view->columns && !view->sort && !view->wide))
+	if (!view->columns && !view->sort && !view->wide)
 		return 0;
 	return wss_error_set(err, WSS_ERR_USAGE,
 			     "%s prints no table: --columns, --sort and --wide are not for it", what);
 }
 
-int wss_cli_help(const struct wss_cli *cli, const char *text,
-		 const struct wss_report_layout *const *layouts)
+int wss_cli_print_columns(const struct wss_report_layout *const *layouts)
 {
 	struct wss_error err = WSS_ERROR_INIT;
+	int width = isatty(STDOUT_FILENO) ? wss_terminal_width() : 0;
 
-	if (!cli->list_columns)
-		fputs(text, stdout);
-	else if (wss_columns_print(stdout, layouts, cli->view.width, &err) < 0)
-		return wss_cli_error(&err);
-	return WSS_EXIT_OK;
+	return wss_columns_print(stdout, layouts, width, &err) < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
 }

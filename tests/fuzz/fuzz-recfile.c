@@ -86,7 +86,7 @@ static void mend(uint8_t *data, size_t size)
 /* 0 or 1, the latter with a message. */
 static int command(const struct wss_command *what, const char *const *words)
 {
-	struct wss_cli cli = {.format = WSS_FORMAT_TABLE};
+	struct wss_cli cli = {.command = what, .format = WSS_FORMAT_TABLE};
 	char *argv[16] = {(char *)what->name};
 	int argc = 1, code;
 

@@ -26,11 +26,88 @@ usage() { # REGULAR-EXPRESSION ARGUMENT...
 }
 
 @test "no command, an unknown one, an unknown option" {
-	refused 2 'command|COMMAND'
 	refused 2 'frobnicate' frobnicate
 	refused 2 'frobnicate' sample --frobnicate
 	refused 2 'frobnicate' --frobnicate sample
 	refused 2 'connect' sample --connect
+}
+
+@test "a bare call prints a short usage on stderr" {
+	local status=0
+	for words in "" "-c test:///default"; do
+		# shellcheck disable=SC2086
+		"$virt_wss" $words >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
+		cat "$BATS_TEST_TMPDIR/err"
+		[ "$status" = 2 ]
+		[ ! -s "$BATS_TEST_TMPDIR/out" ]
+		[ "$(wc -l <"$BATS_TEST_TMPDIR/err")" -le 10 ]
+		grep -q '^Usage: virt-wss .*COMMAND' "$BATS_TEST_TMPDIR/err"
+		grep -qw balloon "$BATS_TEST_TMPDIR/err"
+		! grep -q '.\{81\}\| $' "$BATS_TEST_TMPDIR/err"
+	done
+}
+
+@test "a mistyped command or option names the nearest" {
+	refused 2 "unknown command 'smaple': did you mean 'sample'\?$" smaple
+	refused 2 "unknown command 'recom': did you mean 'recommend'\?$" help recom
+	refused 2 "unknown command 'smaple': did you mean 'sample'\?$" smaple --help
+	refused 2 "unknown option '--widnow': did you mean '--window'\?$" sample --widnow 4s
+	refused 2 "unknown option '--widnow': did you mean '--window'\?$" sample test --widnow=4s
+	refused 2 "unknown option '--conect': did you mean '--connect'\?$" --conect x list
+	# What another command has is none of this one.
+	refused 2 "unknown option '--hot-first' \(see --help\)$" sample --hot-first
+	refused 2 "unknown command 'frobnicate' \(see virt-wss --help\)$" frobnicate
+	refused 2 "option '--w' is ambiguous" sample --w
+	refused 2 "option '--pause' takes no value" sample --pause=3
+	refused 2 "option '--help' takes no value" sample --help=3
+	refused 2 "unknown option '-x'" sample --all -xq test
+	refused 2 "unknown option '-x'" -x sample
+}
+
+help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
+	local expected=$1 status=0
+	shift
+	"$virt_wss" "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
+	printf '$ virt-wss %s -> %s\n' "$*" "$status"
+	cat "$BATS_TEST_TMPDIR/err"
+	[ "$status" = 0 ] && [ ! -s "$BATS_TEST_TMPDIR/err" ] &&
+		grep -q "^Usage: virt-wss .*\b$expected\b" "$BATS_TEST_TMPDIR/out"
+}
+
+@test "--help and -h print the help of the command wherever they stand" {
+	local word
+	for word in --help -h; do
+		help_of COMMAND $word
+		help_of COMMAND -c test:///default $word
+		help_of COMMAND --frobnicate $word
+		help_of sample $word sample
+		help_of sample -c nonsense:///x $word sample
+		help_of sample --frobnicate sample $word
+		help_of sample sample $word
+		help_of sample sample test $word
+		help_of sample sample test other --window nonsense $word
+		help_of sample sample test $word --widnow 4s --pause=3
+		help_of sample sample --window $word
+		help_of record record $word
+		help_of mark mark nowhere $word
+		help_of heatmap heatmap a b $word --sort nonsense
+		help_of policy policy set $word
+		help_of balloon balloon --apply --restore $word
+		help_of report report "$BATS_TEST_TMPDIR/nowhere" $word
+	done
+	help_of sample sample --hel
+	help_of COMMAND --he
+	help_of COMMAND help
+	help_of sample help sample
+	help_of help help --help
+	refused 2 'unexpected' help sample list
+	# Behind "--" it is a word like others.
+	usage 'TEXT' mark -- --help
+}
+
+@test "-V is --version" {
+	diff <("$virt_wss" -V) <("$virt_wss" --version)
+	"$virt_wss" -V | grep -q "^methods: mmu refs"
 }
 
 @test "recorders that are none" {
@@ -75,7 +152,7 @@ usage() { # REGULAR-EXPRESSION ARGUMENT...
 }
 
 @test "recordings" {
-	usage 'where to' record test
+	usage 'missing required option -o FILE' record test
 	usage 'one DOMAIN' record -o x
 	usage 'one DOMAIN' record a b -o x
 	usage 'exclude' record test -o x --for 1s --until-stopped

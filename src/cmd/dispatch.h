@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* From the words of the command line to one command, or its help. */
+#ifndef WSS_CMD_DISPATCH_H
+#define WSS_CMD_DISPATCH_H
+
+#include "cmd/cmd.h"
+
+/* All commands, a list that ends in NULL. */
+extern const struct wss_command *const wss_commands[];
+
+/* The program as a command: its name, and the options before the command's name. */
+extern const struct wss_command wss_program;
+
+/* The command of that name; NULL with WSS_ERR_USAGE, which names the nearest one. */
+const struct wss_command *wss_command_find(const char *name, struct wss_error *err);
+
+/* Prints the help of a command, or of the program. */
+void wss_help_print(const struct wss_command *command);
+
+/*
+ * Runs the command that argv names, after the options before it; argv[0] is the program. --help
+ * and -h print the help of the command instead, wherever they stand among the words before a
+ * "--" and whatever is wrong with the others. print_version is called for --version. Prints its
+ * own errors; returns the exit code.
+ */
+int wss_dispatch(int argc, char **argv, void (*print_version)(void));
+
+#endif
