@@ -6,13 +6,15 @@
 #include <fcntl.h>
 #include <json-c/json.h>
 #include <libxml/parser.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/io.h"
 #include "base/stop.h"
 #include "base/thread.h"
 #include "cmd/dispatch.h"
@@ -32,16 +34,28 @@ static void print_version(void)
 	       LIBXML_DOTTED_VERSION, wss_history_sqlite_version());
 }
 
+/* Why standard output has failed, maybe long ago; errnum: what the last attempt said, or 0. */
+static int stdout_errno(int errnum)
+{
+	struct pollfd pfd = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+	if (!errnum && poll(&pfd, 1, 0) > 0 && (pfd.revents & POLLERR))
+		errnum = EPIPE;
+	return errnum ? errnum : EIO;
+}
+
 /* What was printed may only fail when it is flushed: a full disk must not exit 0. */
 static int close_stdout(int code)
 {
+	struct wss_error err = WSS_ERROR_INIT;
+
 	errno = 0;
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return code;
 	if (code)
 		return code;
-	wss_log(WSS_LOG_ERROR, "cannot write the output: %s", strerror(errno ? errno : EIO));
-	return WSS_EXIT_FAILED;
+	wss_io_output_error(stdout_errno(errno), "cannot write the output", &err);
+	return wss_cli_error(&err);
 }
 
 /* How long what has been left behind may take to end: the exit status is known, somebody waits. */
@@ -54,6 +68,12 @@ static int close_stdout(int code)
 static int end(int code)
 {
 	bool alone;
+
+	/* Whoever started us sees what it would have seen of any filter; all is restored by now. */
+	if (wss_stop_signal() == SIGPIPE) {
+		signal(SIGPIPE, SIG_DFL);
+		raise(SIGPIPE);
+	}
 
 	wss_conn_end_events();
 	alone = wss_threads_end(END_NS);

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/stop.h"
 
 #define LOCK_STEP_NS (2 * WSS_NS_PER_MS)
@@ -246,8 +247,7 @@ int wss_file_write(int fd, const char *data, size_t size, struct wss_error *err)
 			return -1;
 		n = write(fd, data, piece);
 		if (n < 0 && errno != EINTR && errno != EAGAIN)
-			return wss_error_errno(err, WSS_ERR_FAILED, errno,
-					       "cannot write to it");
+			return wss_io_output_error(errno, "cannot write to it", err);
 		if (n > 0) {
 			data += n;
 			size -= (size_t)n;

@@ -63,3 +63,11 @@ bool wss_io_zeros(int fd, off_t offset)
 	}
 	return n == 0;
 }
+
+int wss_io_output_error(int errnum, const char *what, struct wss_error *err)
+{
+	bool stops = errnum == EPIPE && wss_stop_on_closed_pipe();
+
+	return wss_error_errno(err, stops ? WSS_ERR_INTERRUPTED : WSS_ERR_FAILED, errnum, "%s",
+			       what);
+}

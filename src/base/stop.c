@@ -17,6 +17,8 @@ static atomic_int stop_signal;
 /* A self-pipe: unlike a flag alone it also ends a poll() that starts just after the signal. */
 static int stop_pipe[2] = { -1, -1 };
 
+static bool pipe_ends_us;
+
 static void on_signal(int number)
 {
 	int saved_errno = errno;
@@ -42,9 +44,16 @@ void wss_stop_install(void)
 	/* Whoever uses nohup wants us to go on. */
 	if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
 		sigaction(SIGHUP, &sa, NULL);
-	sigaction(SIGPIPE, &ignore, NULL);
+	pipe_ends_us = sigaction(SIGPIPE, &ignore, &old) == 0 && old.sa_handler != SIG_IGN;
 	/* A limit on the size of files fails the write, as a full disk does. */
 	sigaction(SIGXFSZ, &ignore, NULL);
+}
+
+bool wss_stop_on_closed_pipe(void)
+{
+	if (pipe_ends_us && !stop_signal)
+		on_signal(SIGPIPE);
+	return pipe_ends_us;
 }
 
 bool wss_stop_requested(void)

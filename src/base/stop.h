@@ -10,8 +10,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Installs the handlers and ignores SIGPIPE and SIGXFSZ. Call once, before threads start. */
+/*
+ * Installs the handlers, and ignores SIGXFSZ and SIGPIPE: that would end the process in the midst of a
+ * window, also where a socket of libvirt or QEMU was closed. Call once, before threads start.
+ */
 void wss_stop_install(void);
+
+/*
+ * A write of output has failed with EPIPE: asks to stop, as if SIGPIPE had come, where
+ * SIGPIPE was not ignored from the start, as in services of systemd. Whether it does.
+ */
+bool wss_stop_on_closed_pipe(void);
 
 /* True once a signal asked to stop. */
 bool wss_stop_requested(void);

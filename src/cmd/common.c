@@ -2,6 +2,7 @@
 #include "cmd/cmd.h"
 
 #include <ctype.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,13 +179,21 @@ int wss_exit_code(const struct wss_error *err)
 	}
 }
 
+/* Whoever closes the pipe that we write to has seen enough, and wants no message of it. */
+static bool is_closed_pipe(const struct wss_error *err)
+{
+	return err->code == WSS_ERR_INTERRUPTED && wss_stop_signal() == SIGPIPE;
+}
+
 void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss_error *error)
 {
 	if (!tally->bad++)
 		tally->error = *error;
 	else if (wss_exit_code(&tally->error) != wss_exit_code(error))
 		tally->error.code = WSS_ERR_FAILED;
-	wss_log(WSS_LOG_ERROR, "%s%s%s", domain ? domain : "", domain ? ": " : "", error->text);
+	if (!is_closed_pipe(error))
+		wss_log(WSS_LOG_ERROR, "%s%s%s", domain ? domain : "", domain ? ": " : "",
+			error->text);
 }
 
 int wss_tally_exit_code(const struct wss_tally *tally, size_t total)
@@ -196,7 +205,8 @@ int wss_tally_exit_code(const struct wss_tally *tally, size_t total)
 
 int wss_cli_error(const struct wss_error *err)
 {
-	wss_log(WSS_LOG_ERROR, "%s", err->text);
+	if (!is_closed_pipe(err))
+		wss_log(WSS_LOG_ERROR, "%s", err->text);
 	return wss_exit_code(err);
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/io.h"
 #include "base/units.h"
 #include "out/report-private.h"
 
@@ -314,8 +315,8 @@ int wss_range_report_close(struct wss_range_report *report, struct wss_error *er
 		errno = 0;
 		fputs("\n]}\n", report->stream);
 		if (fflush(report->stream) != 0 || ferror(report->stream))
-			r = wss_error_errno(err, WSS_ERR_FAILED, errno ? errno : EIO,
-					    "cannot write the output");
+			r = wss_io_output_error(errno ? errno : EIO, "cannot write the output",
+						err);
 	}
 	free(report);
 	return r;

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/stop.h"
 #include "base/units.h"
 #include "out/refset-columns.h"
@@ -113,8 +114,7 @@ static int print_json(FILE *stream, const struct wss_refset_report *report, stru
 		ok = write_json_part(stream, report, (enum wss_refset_part)part);
 	fputs("}\n", stream);
 	if (fflush(stream) != 0 || ferror(stream) || !ok)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno ? errno : EIO,
-				       "cannot write the output");
+		return wss_io_output_error(errno ? errno : EIO, "cannot write the output", err);
 	return 0;
 }
 

@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
+#include "base/stop.h"
 #include "out/report-private.h"
 #include "out/width.h"
 
@@ -295,6 +297,9 @@ static void note_failure(struct wss_report *report, bool failed)
 {
 	if ((failed || ferror(report->stream)) && !report->failed)
 		report->failed = errno ? errno : EIO;
+	/* Nobody reads what is still to be measured. */
+	if (report->failed == EPIPE)
+		wss_stop_on_closed_pipe();
 }
 
 /* A row's cells as they are held, malloc'ed. NULL when memory is short. */
@@ -498,6 +503,5 @@ int wss_report_close(struct wss_report *report, struct wss_error *err)
 	note_failure(report, fflush(report->stream) != 0);
 	failed = report->failed;
 	wss_report_free(report);
-	return failed ? wss_error_errno(err, WSS_ERR_FAILED, failed, "cannot write the output")
-		      : 0;
+	return failed ? wss_io_output_error(failed, "cannot write the output", err) : 0;
 }

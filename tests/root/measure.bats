@@ -153,6 +153,21 @@ right_within_10_percent() { # VALUE FROM_MS
 	[ "$(head -n 1 <<<"$out" | tr -d '\r')" = seconds,mean_bytes ]
 }
 
+@test "a closed pipe ends a series, and the guest goes on" {
+	local ends
+	SECONDS=0
+	timeout -k 5 60 env --default-signal=PIPE "$virt_wss" sample web1 --count 1000 --window 100ms \
+		--pause --output csv 2>"$BATS_TEST_TMPDIR/err" | sed 2q >"$BATS_TEST_TMPDIR/out"
+	ends=("${PIPESTATUS[@]}")
+	cat "$BATS_TEST_TMPDIR/err"
+	[ "${ends[0]}" = 141 ]
+	[ $SECONDS -lt 40 ]
+	[ ! -s "$BATS_TEST_TMPDIR/err" ]
+	refute all_stopped "$(embed_guest_pid web1)"
+	wss sample web1 --window 100ms --output csv
+	[ "$status" = 0 ]
+}
+
 @test "published, and read back by virsh and by list" {
 	wss list web1 --output csv
 	[ "$status" = 0 ]

@@ -104,3 +104,42 @@ silent_socket() { # -> silent, silent_pid
 	[ "$status" = 4 ]
 	grep -q '16 file descriptors must be free' "$BATS_TEST_TMPDIR/err"
 }
+
+# --default-signal|--ignore-signal ARGUMENT...: status and err, with a standard output that nobody reads.
+unread() {
+	local disposition=$1 fd
+	shift
+	exec {fd}> >(exec true)
+	wait $!
+	status=0
+	timeout -k 5 60 env "$disposition=PIPE" "$virt_wss" "$@" 1>&"$fd" \
+		2>"$BATS_TEST_TMPDIR/err" || status=$?
+	exec {fd}>&-
+	printf '$ virt-wss %s -> %s\n' "$*" "$status"
+	cat "$BATS_TEST_TMPDIR/err"
+}
+
+@test "a closed pipe ends it without a word, by SIGPIPE" {
+	local words recording=$BATS_TEST_TMPDIR/recording
+	"$WSS_BUILDDIR/tests/tools/mkrecording" "$recording"
+	for words in "-c test:///default list" "-c test:///default list --output json" \
+		"-c test:///default list --output csv" "-c test:///default methods test" \
+		"report $recording" "report $recording --output json" \
+		"diff $recording@1s $recording --output json" \
+		"heatmap $recording --plot -" "heatmap $recording --plot /dev/stdout" \
+		"--help" "help sample" "--version" "list --columns help"; do
+		# shellcheck disable=SC2086
+		unread --default-signal $words
+		[ "$status" = 141 ]
+		[ ! -s "$BATS_TEST_TMPDIR/err" ]
+	done
+}
+
+@test "a closed pipe is an error where SIGPIPE is ignored" {
+	unread --ignore-signal -c test:///default list
+	[ "$status" = 1 ]
+	[ "$(cat "$BATS_TEST_TMPDIR/err")" = "virt-wss: error: cannot write the output: Broken pipe" ]
+	unread --ignore-signal --help
+	[ "$status" = 1 ]
+	grep -q 'Broken pipe' "$BATS_TEST_TMPDIR/err"
+}
