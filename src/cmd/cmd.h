@@ -95,7 +95,8 @@ struct wss_command {
 	X(recommend)    \
 	X(balloon)      \
 	X(policy)       \
-	X(help)
+	X(help)         \
+	X(completion)
 
 #define WSS_COMMAND_DECLARE(name) extern const struct wss_command wss_cmd_##name;
 WSS_COMMANDS(WSS_COMMAND_DECLARE)

@@ -36,6 +36,9 @@ setup() {
 @test "the command line of the unit is one that the program takes" {
 	read -r _ words < <(sed -n 's/^ExecStart=//p' "$units/virt-wss-sample.service")
 	# shellcheck disable=SC2086
-	run timeout 60 "$WSS_BUILDDIR/virt-wss" $words --help
-	[ "$status" = 0 ]
+	run timeout 60 "$WSS_BUILDDIR/virt-wss" $words --no-such-option
+	echo "$output"
+	# What is wrong before that would have been said first.
+	[ "$status" = 2 ]
+	[[ $output == *"unknown option '--no-such-option'"* ]]
 }

@@ -1,0 +1,161 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# What bash completes, by the script that the program prints, on libvirt's test driver.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return 1
+	mkdir bin
+	ln -s "$WSS_BUILDDIR/virt-wss" bin/virt-wss
+	PATH=$PWD/bin:$PATH
+	export LIBVIRT_DEFAULT_URI=test:///default
+	virt-wss completion bash >script
+	# shellcheck disable=SC1091
+	. ./script
+}
+
+# What follows a line, whose end is the cursor: a word a line.
+after() { # LINE
+	COMP_LINE=$1 COMP_POINT=${#1} COMPREPLY=()
+	COMP_WORDBREAKS=$' \t\n"\'><=;|&(:'
+	_virt_wss
+	printf '%s\n' "${COMPREPLY[@]}"
+}
+
+is() { # EXPECTED LINE: exactly these words, in any order
+	local got
+	got=$(after "$2" | sort | tr '\n' ' ')
+	echo "'$2' -> $got"
+	[ "$got" = "$1 " ]
+}
+
+has() { # WORD LINE
+	after "$2" | grep -qxF -e "$1" || { echo "'$2': no $1 in $(after "$2")"; false; }
+}
+
+has_not() { # WORD LINE
+	run after "$2"
+	[[ $'\n'$output$'\n' != *$'\n'"$1"$'\n'* ]] || { echo "'$2': $1"; false; }
+}
+
+@test "the script is for virt-wss, and of sound shell" {
+	complete -p virt-wss | grep -q _virt_wss
+	bash -n script
+	! command -v shellcheck || shellcheck script
+	run -2 virt-wss completion zsh
+	run -2 virt-wss completion
+}
+
+@test "commands" {
+	is "sample" "virt-wss sam"
+	is "recommend record report" "virt-wss re"
+	is "sample" "virt-wss --debug -c test:///default sam"
+	is "heatmap help" "virt-wss he"
+	is "balloon" "virt-wss help ba"
+	is "bash" "virt-wss completion "
+	# Of one that there is not, nothing is known.
+	is "" "virt-wss smaple "
+}
+
+@test "each option of each command, and no other's" {
+	local command option
+	for command in $(virt-wss --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+		for option in $(virt-wss "$command" --help | sed -nE 's/^  (-., )?(--[a-z-]+).*/\2/p') --help -c; do
+			has "$option" "virt-wss $command -"
+		done
+	done
+	has_not --hot-first "virt-wss sample --"
+	has_not --window "virt-wss --"
+	is "--version" "virt-wss --v"
+	is "--wide --window" "virt-wss sample x --wi"
+}
+
+@test "values of options" {
+	is "csv json table" "virt-wss list --output "
+	is "json" "virt-wss list --output=j"
+	is "4k auto both native" "virt-wss sample --granularity "
+	is "4k native" "virt-wss record --granularity "
+	is "auto mmu refs" "virt-wss sample --method "
+	is "wss_bytes" "virt-wss sample --columns wss_b"
+	is "domain,wss_bytes" "virt-wss sample --columns domain,wss_b"
+	is "-wss_bytes" "virt-wss sample --sort -wss_b"
+	# A time, or a number: whatever is typed.
+	is "" "virt-wss sample --window "
+	# Not taken for the command, nor for a domain.
+	is "sample" "virt-wss -c list sam"
+}
+
+@test "each value that is offered is taken" {
+	local command option value n=0
+	for command in sample profile methods list recommend balloon "policy get"; do
+		for option in output granularity method recorder columns; do
+			virt-wss "${command% *}" --help | grep -q "^  --$option " || continue
+			for value in $(after "virt-wss $command --$option "); do
+				# Columns of both granularities are in the list, too.
+				[ "$command $option" != "sample columns" ] || set -- --granularity both
+				# shellcheck disable=SC2086
+				run timeout 20 virt-wss $command test "$@" --"$option" "$value"
+				set --
+				[ "$status" != 2 ] || { echo "$command --$option $value: $output"; false; }
+				n=$((n + 1))
+			done
+		done
+	done
+	[ "$n" -gt 60 ]
+}
+
+@test "files" {
+	touch web1.rec "a file.rec"
+	mkdir web1.d
+	is "web1.d web1.rec" "virt-wss report web"
+	is "web1.d web1.rec" "virt-wss record x -o web"
+	is "web1.d web1.rec" "virt-wss profile x --plot=web"
+	has "a file.rec" "virt-wss diff "
+}
+
+domain_xml() { # NAME N
+	printf '%s' "<domain type='test'><name>$1</name><uuid>11111111-2222-3333-4444-55555555000$2</uuid>" \
+		"<memory>1024</memory><os><type>hvm</type></os></domain>" >"$2.xml"
+	echo "<domain file='$PWD/$2.xml'/>"
+}
+
+@test "names and UUIDs of domains" {
+	is "test" "virt-wss sample te"
+	is "test" "virt-wss policy set te"
+	is "clear get set" "virt-wss policy "
+	{
+		echo '<node>'
+		domain_xml web1 1
+		domain_xml web2 2
+		domain_xml 'two words' 3
+		echo '</node>'
+	} >node.xml
+	is "web1 web2" "virt-wss -c test://$PWD/node.xml sample web"
+	is "web1 web2" "virt-wss sample -c test://$PWD/node.xml other web"
+	is "web2" "virt-wss --connect=test://$PWD/node.xml sample web2"
+	is "two\\ words" "virt-wss -c test://$PWD/node.xml list tw"
+	is "11111111-2222-3333-4444-555555550002" \
+		"virt-wss -c test://$PWD/node.xml sample --uuid 11111111-2222-3333-4444-555555550002"
+	# No connection, no names, and nothing on the terminal.
+	is "" "virt-wss -c nonsense:///x sample "
+}
+
+@test "the name of a domain is not run" {
+	{
+		echo '<node>'
+		domain_xml '$(touch x1)`touch x2`' 1
+		echo '</node>'
+	} >node.xml
+	after "virt-wss -c test://$PWD/node.xml sample "
+	[ -n "$(after "virt-wss -c test://$PWD/node.xml sample ")" ]
+	eval "set -- $(after "virt-wss -c test://$PWD/node.xml sample ")"
+	[ ! -e x1 ] && [ ! -e x2 ]
+	[ "$1" = '$(touch x1)`touch x2`' ]
+}
+
+@test "a colon in the word: only what is behind it is replaced" {
+	is "///session ///system" "virt-wss -c qemu:"
+	is "///system" "virt-wss -c qemu:///sy"
+}
