@@ -92,6 +92,7 @@ struct wss_command {
 	X(heatmap)      \
 	X(methods)      \
 	X(list)         \
+	X(history)      \
 	X(recommend)    \
 	X(balloon)      \
 	X(policy)       \

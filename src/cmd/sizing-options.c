@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cmd/sizing-options.h"
 
-#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/units.h"
 
 #define FAULT_MAX_NS (10 * WSS_NS_PER_S)
@@ -68,15 +66,5 @@ int wss_sizing_check(const struct wss_cli *cli, struct wss_error *err)
 int wss_sizing_open(const struct wss_sizing_options *options, struct wss_history **ret_history,
 		    struct wss_error *err)
 {
-	wss_auto_free char *path = wss_store_path(&options->history);
-
-	if (!path)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	if (wss_history_open_readonly(path, ret_history, err) == 0)
-		return 0;
-	if (err->code != WSS_ERR_GONE || options->history.path)
-		return -1;
-	wss_log(WSS_LOG_INFO, "there is no history yet (%s): see sample --store", path);
-	wss_error_clear(err);
-	return 0;
+	return wss_store_open_reader(&options->history, ret_history, err);
 }

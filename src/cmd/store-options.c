@@ -3,7 +3,9 @@
 
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/units.h"
 
 #define KEEP_MAX_NS (36500ULL * 86400 * WSS_NS_PER_S)
@@ -57,4 +59,20 @@ int wss_store_option(struct wss_store_options *options, int c, const char *value
 char *wss_store_path(const struct wss_store_options *options)
 {
 	return options->path ? strdup(options->path) : wss_history_default_path();
+}
+
+int wss_store_open_reader(const struct wss_store_options *options,
+			  struct wss_history **ret_history, struct wss_error *err)
+{
+	wss_auto_free char *path = wss_store_path(options);
+
+	if (!path)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (wss_history_open_readonly(path, ret_history, err) == 0)
+		return 0;
+	if (err->code != WSS_ERR_GONE || options->path)
+		return -1;
+	wss_log(WSS_LOG_INFO, "there is no history yet (%s): run sample --store", path);
+	wss_error_clear(err);
+	return 0;
 }

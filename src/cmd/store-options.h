@@ -31,6 +31,14 @@ struct wss_store_options {
 int wss_store_option(struct wss_store_options *options, int c, const char *value,
 		     struct wss_error *err);
 
+/*
+ * Opens the history to read it, for wss_history_close(). 0; *ret_history stays as it was, NULL,
+ * where there is none yet at the default path, which is said. -1: WSS_ERR_GONE where the one that
+ * --history names is not there, WSS_ERR_NO_MEMORY, and as wss_history_open_readonly().
+ */
+int wss_store_open_reader(const struct wss_store_options *options,
+			  struct wss_history **ret_history, struct wss_error *err);
+
 /* Where the history is: a malloc'ed string; NULL when memory is short. */
 char *wss_store_path(const struct wss_store_options *options);
 

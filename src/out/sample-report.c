@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "out/sample-report.h"
 
+#include "out/history-report.h"
+
 #include <stdio.h>
 
 #include "base/units.h"
@@ -269,6 +271,9 @@ static const struct wss_column columns[] = {
 #define WIDE_REST                                                                     \
 	"quality,method,granularity_bytes,window_seconds,maximum_bytes,balloon_bytes,"  \
 	"rss_bytes,pss_bytes,swap_bytes,wss_bytes,bounds,wss_of_balloon"
+#define HISTORY_REST                                                                  \
+	"quality,method,granularity_bytes,window_seconds,maximum_bytes,balloon_bytes,"  \
+	"rss_bytes,swap_bytes,wss_bytes,bounds"
 #define WIDE_BOTH_REST WIDE_REST ",native_wss_bytes,huge_page_bloat"
 
 static void add_lists(const void *row, struct wss_json *json)
@@ -312,6 +317,18 @@ static const struct wss_report_layout layouts[2][2] = {
 
 const struct wss_report_layout wss_sample_all_layout =
 	LAYOUT(N_COLUMNS, SHOWN, "domain," WIDE_BOTH_REST);
+
+/* What the history keeps of a sample is among the first columns, up to the bounds. */
+#define N_HISTORY_COLUMNS 20
+
+const struct wss_report_layout wss_history_sample_layout = {
+	.schema = "virt-wss/history/1",
+	.array_key = "samples",
+	.columns = columns,
+	.n_columns = N_HISTORY_COLUMNS,
+	.shown = SHOWN_SERIES,
+	.wide = "domain,time," HISTORY_REST,
+};
 
 const struct wss_report_layout *wss_sample_layout(bool both, bool series)
 {

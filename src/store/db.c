@@ -67,6 +67,19 @@ static const char *const sql[DB_STATEMENTS] = {
 		      "FROM sample WHERE series_id = ?1 ORDER BY id DESC LIMIT 1",
 	[DB_HOURS] = "SELECT start, max_bytes FROM summary "
 		     "WHERE series_id = ?1 AND level = 3600 AND start >= ?2 ORDER BY start",
+	[DB_GUESTS] = "SELECT uuid, name FROM guest ORDER BY name, uuid",
+	[DB_SAMPLES] = "SELECT name, uuid, method, observes, granularity_bytes, series.window_ns, "
+		       "time, quality, sample.window_ns, wss_bytes, low_bytes, high_bytes, "
+		       "maximum_bytes, balloon_bytes, rss_bytes, swap_bytes, qemu_bytes "
+		       "FROM guest JOIN series ON guest_id = guest.id "
+		       "JOIN sample ON series_id = series.id "
+		       "WHERE uuid = ?1 AND time >= ?2 AND time <= ?3 ORDER BY time, sample.id",
+	[DB_SPANS] = "SELECT samples, degraded, first, last, min_bytes, max_bytes, sum_pages, "
+		     "sizes, start, name, uuid, method, observes, granularity_bytes, window_ns "
+		     "FROM guest JOIN series ON guest_id = guest.id "
+		     "JOIN summary ON series_id = series.id "
+		     "WHERE uuid = ?1 AND level = ?4 AND start > ?2 - ?4 AND start <= ?3 "
+		     "ORDER BY start, series.id",
 	[DB_JOURNAL_PUT] = "INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, "
 			   "to_bytes, reason, uri) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
 	/* Nothing where somebody has begun already. */

@@ -28,6 +28,9 @@ enum wss_db_statement {
 	DB_SUMMARIES,
 	DB_NEWEST,
 	DB_HOURS,
+	DB_GUESTS,
+	DB_SAMPLES,
+	DB_SPANS,
 	DB_JOURNAL_PUT,
 	DB_JOURNAL_BEGIN,
 	DB_JOURNAL_DONE,
@@ -58,6 +61,19 @@ int wss_db_number(struct wss_history *history, const char *sql, int64_t *ret_num
 /* The statement, reset, without bindings; NULL with err set. It stays the history's. */
 sqlite3_stmt *wss_db_statement(struct wss_history *history, enum wss_db_statement which,
 			       struct wss_error *err);
+
+/* A column of the row; negative: 0. */
+uint64_t wss_db_column_u64(sqlite3_stmt *stmt, int at);
+
+/* The same, absent where it is no number, negative, or more than any guest has. */
+struct wss_amount wss_db_column_amount(sqlite3_stmt *stmt, int at);
+
+/*
+ * Reads a row that begins with the columns of DB_SUMMARIES, up to the sizes, or with_curve to the
+ * curve, into an empty summary, which the caller frees, also after an error.
+ */
+int wss_db_read_summary(struct wss_history *history, sqlite3_stmt *stmt, bool with_curve,
+			struct wss_summary *summary, struct wss_error *err);
 
 /*
  * The path by which the history is opened, whose directory no link leads to: a malloc'ed

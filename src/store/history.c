@@ -28,21 +28,21 @@ static void bind_amount(sqlite3_stmt *stmt, int at, struct wss_amount amount)
 		sqlite3_bind_null(stmt, at);
 }
 
-static uint64_t column_u64(sqlite3_stmt *stmt, int at)
+uint64_t wss_db_column_u64(sqlite3_stmt *stmt, int at)
 {
 	int64_t value = sqlite3_column_int64(stmt, at);
 
 	return value < 0 ? 0 : (uint64_t)value;
 }
 
-static struct wss_amount column_amount(sqlite3_stmt *stmt, int at)
+struct wss_amount wss_db_column_amount(sqlite3_stmt *stmt, int at)
 {
 	if (sqlite3_column_type(stmt, at) != SQLITE_INTEGER)
 		return (struct wss_amount){ 0 };
 	/* More than any guest has, or negative: no figure. */
-	if (sqlite3_column_int64(stmt, at) < 0 || column_u64(stmt, at) > WSS_BYTES_MAX)
+	if (sqlite3_column_int64(stmt, at) < 0 || wss_db_column_u64(stmt, at) > WSS_BYTES_MAX)
 		return (struct wss_amount){ 0 };
-	return wss_amount_of(column_u64(stmt, at));
+	return wss_amount_of(wss_db_column_u64(stmt, at));
 }
 
 static time_t floor_to(time_t when, time_t span)
@@ -165,19 +165,18 @@ static int decode_blobs(sqlite3_stmt *stmt, bool with_curve, struct wss_summary 
 	return r;
 }
 
-/* A row of DB_SUMMARY_GET or DB_SUMMARIES. The caller frees it, also after an error. */
-static int read_summary(struct wss_history *history, sqlite3_stmt *stmt, bool with_curve,
+int wss_db_read_summary(struct wss_history *history, sqlite3_stmt *stmt, bool with_curve,
 			struct wss_summary *summary, struct wss_error *err)
 {
 	int r;
 
-	summary->samples = column_u64(stmt, 0);
-	summary->degraded = column_u64(stmt, 1);
+	summary->samples = wss_db_column_u64(stmt, 0);
+	summary->degraded = wss_db_column_u64(stmt, 1);
 	summary->first = sqlite3_column_int64(stmt, 2);
 	summary->last = sqlite3_column_int64(stmt, 3);
-	summary->min_bytes = column_u64(stmt, 4);
-	summary->max_bytes = column_u64(stmt, 5);
-	summary->sum_pages = column_u64(stmt, 6);
+	summary->min_bytes = wss_db_column_u64(stmt, 4);
+	summary->max_bytes = wss_db_column_u64(stmt, 5);
+	summary->sum_pages = wss_db_column_u64(stmt, 6);
 	r = decode_blobs(stmt, with_curve, summary);
 	if (r == -ENOMEM)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
@@ -199,7 +198,7 @@ static int get_summary(struct wss_history *history, int64_t series, int level, t
 	sqlite3_bind_int64(stmt, 3, start);
 	step = sqlite3_step(stmt);
 	if (step == SQLITE_ROW)
-		r = read_summary(history, stmt, true, summary, err);
+		r = wss_db_read_summary(history, stmt, true, summary, err);
 	else if (step != SQLITE_DONE)
 		r = wss_db_error(history, "cannot read it", err);
 	sqlite3_reset(stmt);
@@ -291,7 +290,7 @@ int wss_history_last(struct wss_history *history, const char *uuid, struct wss_a
 		return -1;
 	sqlite3_bind_text(stmt, 1, uuid, -1, SQLITE_STATIC);
 	r = sqlite3_step(stmt);
-	*ret_time = r == SQLITE_ROW ? column_amount(stmt, 0) : (struct wss_amount){ 0 };
+	*ret_time = r == SQLITE_ROW ? wss_db_column_amount(stmt, 0) : (struct wss_amount){ 0 };
 	sqlite3_reset(stmt);
 	if (ret_time->known && !is_time((time_t)ret_time->value))
 		*ret_time = (struct wss_amount){ 0 };
@@ -326,11 +325,11 @@ static int choose(struct wss_history *history, const char *uuid, time_t since,
 		method = (const char *)sqlite3_column_text(stmt, 1);
 		*ret_id = sqlite3_column_int64(stmt, 0);
 		snprintf(series->method, sizeof(series->method), "%s", method ? method : "");
-		series->observes = (enum wss_observes)(column_u64(stmt, 2) <= WSS_OBSERVES_RESIDENCY
-							       ? column_u64(stmt, 2)
+		series->observes = (enum wss_observes)(wss_db_column_u64(stmt, 2) <= WSS_OBSERVES_RESIDENCY
+							       ? wss_db_column_u64(stmt, 2)
 							       : 0);
-		series->granularity_bytes = column_u64(stmt, 3);
-		series->window_ns = column_u64(stmt, 4);
+		series->granularity_bytes = wss_db_column_u64(stmt, 3);
+		series->window_ns = wss_db_column_u64(stmt, 4);
 	}
 	sqlite3_reset(stmt);
 	if (r != SQLITE_ROW && r != SQLITE_DONE)
@@ -351,7 +350,7 @@ static int sum_up(struct wss_history *history, int64_t id, time_t since, bool wi
 	while (r == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
 		struct wss_summary summary = { 0 };
 
-		r = read_summary(history, stmt, with_curve, &summary, err);
+		r = wss_db_read_summary(history, stmt, with_curve, &summary, err);
 		if (r == 0 && wss_summary_merge(total, &summary) < 0)
 			r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 		wss_summary_free(&summary);
@@ -376,11 +375,11 @@ static int newest(struct wss_history *history, int64_t id, struct wss_history_se
 	if (r == SQLITE_ROW) {
 		if (is_time(sqlite3_column_int64(stmt, 0)))
 			series->time = sqlite3_column_int64(stmt, 0);
-		series->wss_bytes = column_amount(stmt, 1);
-		series->maximum_bytes = column_amount(stmt, 2);
-		series->balloon_bytes = column_amount(stmt, 3);
-		series->rss_bytes = column_amount(stmt, 4);
-		series->qemu_bytes = column_amount(stmt, 5);
+		series->wss_bytes = wss_db_column_amount(stmt, 1);
+		series->maximum_bytes = wss_db_column_amount(stmt, 2);
+		series->balloon_bytes = wss_db_column_amount(stmt, 3);
+		series->rss_bytes = wss_db_column_amount(stmt, 4);
+		series->qemu_bytes = wss_db_column_amount(stmt, 5);
 	}
 	sqlite3_reset(stmt);
 	return r == SQLITE_ROW || r == SQLITE_DONE ? 0
@@ -421,7 +420,7 @@ int wss_history_hours(struct wss_history *history, const char *uuid, time_t sinc
 	sqlite3_bind_int64(stmt, 1, id);
 	sqlite3_bind_int64(stmt, 2, floor_to(since, WSS_HISTORY_HOUR));
 	while ((r = sqlite3_step(stmt)) == SQLITE_ROW)
-		on_hour(sqlite3_column_int64(stmt, 0), column_u64(stmt, 1), opaque);
+		on_hour(sqlite3_column_int64(stmt, 0), wss_db_column_u64(stmt, 1), opaque);
 	sqlite3_reset(stmt);
 	return r == SQLITE_DONE ? 0 : wss_db_error(history, "cannot read it", err);
 }

@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 #include "wss/sample.h"
-#include "wss/summary.h"
+#include "wss/span.h"
 
 #define WSS_HISTORY_HOUR 3600
 #define WSS_HISTORY_DAY 86400
@@ -103,6 +103,33 @@ int wss_history_series(struct wss_history *history, const char *uuid, time_t sin
 typedef void (*wss_history_hour)(time_t start, uint64_t max_bytes, void *opaque);
 int wss_history_hours(struct wss_history *history, const char *uuid, time_t since,
 		      wss_history_hour on_hour, void *opaque, struct wss_error *err);
+
+/*
+ * Calls on_guest for each guest that has ever been stored, by name; one that returns -1 (memory is
+ * short) ends it with WSS_ERR_NO_MEMORY. WSS_ERR_INTERRUPTED, as below.
+ */
+typedef int (*wss_history_on_guest)(const char *uuid, const char *name, void *opaque);
+int wss_history_guests(struct wss_history *history, wss_history_on_guest on_guest, void *opaque,
+		       struct wss_error *err);
+
+#define WSS_HISTORY_METHOD_MAX 16
+
+/*
+ * Calls on_sample for each stored sample of a guest from since to until, both with them, by
+ * time, of all its series. The sample has what is stored, and is valid during the call.
+ */
+typedef void (*wss_history_on_sample)(const struct wss_sample *sample, void *opaque);
+int wss_history_samples(struct wss_history *history, const char *uuid, time_t since, time_t until,
+			wss_history_on_sample on_sample, void *opaque, struct wss_error *err);
+
+/*
+ * Calls on_span for each hour or day (level: WSS_HISTORY_HOUR or WSS_HISTORY_DAY) of each series of a
+ * guest that has a part from since to until, by time. The span is valid during the call.
+ */
+typedef void (*wss_history_on_span)(const struct wss_history_span *span, void *opaque);
+int wss_history_spans(struct wss_history *history, const char *uuid, int level, time_t since,
+		      time_t until, wss_history_on_span on_span, void *opaque,
+		      struct wss_error *err);
 
 struct wss_history_limits {
 	uint64_t samples_s, hours_s, days_s; /* how long each is kept */

@@ -42,6 +42,41 @@ static void on_hour(time_t start, uint64_t max_bytes, void *opaque)
 	wss_fit_hour(opaque, start, max_bytes);
 }
 
+static int on_guest(const char *uuid, const char *name, void *opaque)
+{
+	(void)opaque;
+	fuzz_require(uuid && name);
+	return 0;
+}
+
+static void on_sample(const struct wss_sample *sample, void *opaque)
+{
+	(void)opaque;
+	fuzz_require(wss_sample_measured(sample) && sample->method);
+	wss_bound_of(sample->wss_bytes.value, sample->low_bytes, sample->high_bytes);
+}
+
+static void on_span(const struct wss_history_span *span, void *opaque)
+{
+	(void)opaque;
+	fuzz_require(span->summary.sizes.total == span->summary.samples);
+	wss_histogram_percentile(&span->summary.sizes, 0.95);
+}
+
+static void list_guest(struct wss_history *history, time_t since)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	fuzz_check(wss_history_guests(history, on_guest, NULL, &err), &err);
+	wss_error_clear(&err);
+	fuzz_check(wss_history_samples(history, FUZZ_UUID, since, FUZZ_TIME, on_sample, NULL, &err),
+		   &err);
+	wss_error_clear(&err);
+	fuzz_check(wss_history_spans(history, FUZZ_UUID, WSS_HISTORY_DAY, since, FUZZ_TIME, on_span,
+				     NULL, &err),
+		   &err);
+}
+
 static void read_guest(struct wss_history *history, time_t since)
 {
 	struct wss_history_series series;
@@ -96,6 +131,7 @@ static void history_run(const uint8_t *data, size_t size)
 	if (r == 0) {
 		read_guest(history, FUZZ_TIME - WEEK);
 		read_guest(history, 0);
+		list_guest(history, 0);
 		wss_history_close(history);
 	}
 	wss_error_clear(&err);

@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the history holds of each guest. It alone is read: libvirt is not asked. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/nearest.h"
+#include "base/number.h"
+#include "base/units.h"
+#include "cmd/cmd.h"
+#include "cmd/plot.h"
+#include "cmd/store-options.h"
+#include "help-text.h"
+#include "out/history-chart.h"
+#include "out/history-report.h"
+
+#define SPAN_DEFAULT_S (7 * WSS_HISTORY_DAY)
+#define SPAN_MAX_NS (36500ULL * WSS_HISTORY_DAY * WSS_NS_PER_S)
+
+struct history_options {
+	struct wss_store_options store;
+	int level; /* WSS_HISTORY_HOUR, WSS_HISTORY_DAY; 0: by sample */
+	time_t now, since, until;
+	bool span_given, since_given;
+	bool chart;
+};
+
+struct history_guest {
+	char *uuid, *name;
+};
+
+struct history_run {
+	const struct wss_cli *cli;
+	const struct history_options *options;
+	struct wss_history *history;
+	struct wss_report *report; /* NULL with --chart */
+	struct wss_tally tally;
+	size_t n_guests;
+	struct history_guest *guests; /* all that the history knows */
+	size_t rows;		      /* of all guests */
+	/* Of the guest that is being read. */
+	bool mixed;		/* its rows are of several series */
+	struct wss_sample kind; /* of the series of its first row */
+	char method[WSS_HISTORY_METHOD_MAX];
+	bool no_memory;
+	size_t n_points, room;
+	struct wss_history_point *points;
+	bool bounds; /* some points are only bounds */
+};
+
+enum { OPT_BY = 1, OPT_SPAN, OPT_SINCE, OPT_UNTIL, OPT_CHART };
+
+static const struct option long_options[] = {
+	WSS_COMMON_LONG,
+	WSS_TABLE_LONG,
+	WSS_HISTORY_LONG,
+	{"by", required_argument, NULL, OPT_BY},
+	{"span", required_argument, NULL, OPT_SPAN},
+	{"since", required_argument, NULL, OPT_SINCE},
+	{"until", required_argument, NULL, OPT_UNTIL},
+	{"chart", no_argument, NULL, OPT_CHART},
+	{NULL, 0, NULL, 0},
+};
+
+static int history_parse_level(const char *value, int *ret_level, struct wss_error *err)
+{
+	if (strcmp(value, "hour") != 0 && strcmp(value, "day") != 0)
+		return wss_error_set(err, WSS_ERR_USAGE, "--by: '%s' is not hour or day",
+				     value);
+	*ret_level = *value == 'h' ? WSS_HISTORY_HOUR : WSS_HISTORY_DAY;
+	return 0;
+}
+
+/* A date, a date and a time in UTC, or how long ago. */
+static int history_parse_time(const char *value, const char *what, time_t now,
+			      time_t *ret_time, struct wss_error *err)
+{
+	static const char *const rests[] = {"", "Z", ":00Z", "T00:00:00Z"};
+	char text[WSS_CLOCK_TEXT_MAX + 16];
+	uint64_t ago_ns;
+
+	for (size_t i = 0; i < sizeof(rests) / sizeof(rests[0]); i++) {
+		snprintf(text, sizeof(text), "%.*s%s", WSS_CLOCK_TEXT_MAX, value, rests[i]);
+		if (strlen(value) < WSS_CLOCK_TEXT_MAX && wss_clock_parse(text, ret_time) == 0)
+			return 0;
+	}
+	if (wss_duration_parse(value, SPAN_MAX_NS, what, &ago_ns, NULL) < 0)
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"%s: '%s' is not a time such as 2026-11-20T18:00 (UTC) or 2d (ago)",
+			what, value);
+	*ret_time = now - (time_t)(ago_ns / WSS_NS_PER_S);
+	return 0;
+}
+
+static int history_take(void *opaque, int c, const char *value, struct wss_error *err)
+{
+	struct history_options *options = opaque;
+	uint64_t span_ns;
+
+	switch (c) {
+	case OPT_BY:
+		return history_parse_level(value, &options->level, err);
+	case OPT_SPAN:
+		options->span_given = true;
+		if (wss_duration_parse(value, SPAN_MAX_NS, "--span", &span_ns, err) < 0)
+			return -1;
+		options->since = options->now - (time_t)(span_ns / WSS_NS_PER_S);
+		return 0;
+	case OPT_SINCE:
+		options->since_given = true;
+		return history_parse_time(value, "--since", options->now, &options->since,
+					  err);
+	case OPT_UNTIL:
+		return history_parse_time(value, "--until", options->now, &options->until,
+					  err);
+	case OPT_CHART:
+		options->chart = true;
+		return 0;
+	default:
+		return wss_store_option(&options->store, c, value, err);
+	}
+}
+
+static const struct wss_report_layout *history_layout(const struct history_options *options)
+{
+	return options->level ? &wss_history_span_layout : &wss_history_sample_layout;
+}
+
+static int history_parse(struct wss_cli *cli, int argc, char **argv,
+			 struct history_options *options, struct wss_error *err)
+{
+	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
+	    wss_cli_view(cli, history_layout(options), err) < 0)
+		return -1;
+	if (cli->qmp)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--qmp: a guest without libvirt has no history");
+	if (options->span_given && options->since_given)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--span and --since exclude each other");
+	if (options->since > options->until)
+		return wss_error_set(err, WSS_ERR_USAGE, "--until is before the time begins");
+	if (options->chart && cli->format != WSS_FORMAT_TABLE)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--chart draws on the terminal: not with --output");
+	if (options->chart && wss_cli_refuse_view(cli, "--chart", err) < 0)
+		return -1;
+	return wss_cli_finish(cli, argc, argv, err);
+}
+
+static int history_on_guest(const char *uuid, const char *name, void *opaque)
+{
+	struct history_run *run = opaque;
+	struct history_guest *guests =
+		reallocarray(run->guests, run->n_guests + 1, sizeof(*guests));
+
+	if (!guests)
+		return -1;
+	run->guests = guests;
+	guests[run->n_guests] = (struct history_guest){strdup(uuid), strdup(name)};
+	run->n_guests++;
+	return guests[run->n_guests - 1].uuid && guests[run->n_guests - 1].name ? 0 : -1;
+}
+
+/* The guest that a word names, by its UUID or its name; NULL with an error. */
+static const struct history_guest *history_find(const struct history_run *run,
+						const char *word, bool by_uuid,
+						struct wss_error *err)
+{
+	const struct history_guest *found = NULL;
+	struct wss_nearest nearest = {.typed = word};
+
+	for (size_t i = 0; i < run->n_guests; i++) {
+		const struct history_guest *guest = &run->guests[i];
+
+		if (!strcmp(guest->uuid, word))
+			return guest;
+		wss_nearest_offer(&nearest, guest->name);
+		if (by_uuid || strcmp(guest->name, word) != 0)
+			continue;
+		if (found) {
+			wss_error_set(err, WSS_ERR_FAILED,
+				      "the history has several guests of this name: choose "
+				      "one by its "
+				      "UUID, such as %s or %s",
+				      found->uuid, guest->uuid);
+			return NULL;
+		}
+		found = guest;
+	}
+	if (!found && !by_uuid && wss_nearest_word(&nearest))
+		wss_error_set(err, WSS_ERR_GONE,
+			      "no such guest in the history: did you mean '%s'?",
+			      wss_nearest_word(&nearest));
+	else if (!found)
+		wss_error_set(err, WSS_ERR_GONE, "no such guest in the history");
+	return found;
+}
+
+/* Whether the rows of a guest are of one series, which a table tells apart only if it is wide.
+ */
+static void history_note_kind(struct history_run *run, const struct wss_sample *kind,
+			      bool first)
+{
+	if (first) {
+		run->kind = *kind;
+		snprintf(run->method, sizeof(run->method), "%s", kind->method);
+		run->kind.method = run->method;
+		return;
+	}
+	run->mixed = run->mixed || strcmp(kind->method, run->method) != 0 ||
+		     kind->observes != run->kind.observes ||
+		     kind->granularity_bytes.value != run->kind.granularity_bytes.value ||
+		     kind->requested_window_ns != run->kind.requested_window_ns;
+}
+
+static void history_add_point(struct history_run *run, time_t time, uint64_t bytes)
+{
+	struct wss_history_point *points;
+
+	if (run->n_points == run->room) {
+		run->room = run->room ? 2 * run->room : 256;
+		points = reallocarray(run->points, run->room, sizeof(*points));
+		if (!points) {
+			run->no_memory = true;
+			run->room = run->n_points;
+			return;
+		}
+		run->points = points;
+	}
+	run->points[run->n_points++] = (struct wss_history_point){time, bytes};
+}
+
+static void history_on_sample(const struct wss_sample *sample, void *opaque)
+{
+	struct history_run *run = opaque;
+
+	history_note_kind(run, sample, !run->n_points);
+	if (run->report)
+		wss_report_row(run->report, sample);
+	run->bounds = run->bounds || wss_bound_of(sample->wss_bytes.value, sample->low_bytes,
+						  sample->high_bytes) != WSS_BOUND_EXACT;
+	history_add_point(run, sample->wall, sample->wss_bytes.value);
+}
+
+static void history_on_span(const struct wss_history_span *span, void *opaque)
+{
+	struct history_run *run = opaque;
+	const struct wss_sample kind = {.method = span->method,
+					.observes = span->observes,
+					.granularity_bytes = span->granularity_bytes,
+					.requested_window_ns = span->requested_window_ns};
+
+	history_note_kind(run, &kind, !run->n_points);
+	if (run->report)
+		wss_report_row(run->report, span);
+	run->bounds = run->bounds || span->granularity_bytes.value > 4096;
+	history_add_point(run, span->start,
+			  wss_histogram_percentile(&span->summary.sizes, 0.95));
+}
+
+static void history_draw(const struct history_run *run, const struct history_guest *guest)
+{
+	const struct history_options *options = run->options;
+	char title[400], window[16], granularity[16];
+	const struct wss_history_chart chart = {.title = title,
+						.points = run->points,
+						.n_points = run->n_points,
+						.blocks = wss_locale_is_utf8()};
+
+	wss_duration_format(run->kind.requested_window_ns, window, sizeof(window));
+	wss_size_format(run->kind.granularity_bytes.value, granularity, sizeof(granularity));
+	snprintf(title, sizeof(title), "%s: %s%s", guest->name,
+		 !options->level		      ? "working set"
+		 : options->level == WSS_HISTORY_HOUR ? "95th percentile of each hour"
+						      : "95th percentile of each day",
+		 run->bounds ? ", some only bounded" : "");
+	if (!run->mixed)
+		snprintf(title + strlen(title), sizeof(title) - strlen(title),
+			 " (%s, %s pages, windows of %s)", run->method, granularity,
+			 window);
+	if (run->rows)
+		putchar('\n');
+	wss_history_chart_print(stdout, &chart, wss_terminal_width());
+}
+
+/* What a reader would take for one series, or for nothing at all. */
+static void history_explain(const struct history_run *run, const struct history_guest *guest)
+{
+	const struct wss_view *view = &run->cli->view;
+	struct wss_error err = WSS_ERROR_INIT;
+	char time[WSS_CLOCK_TEXT_MAX];
+	struct wss_amount last;
+
+	if (run->cli->format != WSS_FORMAT_TABLE)
+		return;
+	if (run->mixed && !view->wide && !view->columns)
+		wss_log(WSS_LOG_INFO,
+			"%s: measured in several ways, which do not compare: see history "
+			"--wide",
+			guest->name);
+	if (run->n_points || wss_history_last(run->history, guest->uuid, &last, &err) < 0 ||
+	    !last.known)
+		return;
+	wss_clock_format((time_t)last.value, time);
+	wss_log(WSS_LOG_INFO, "%s: nothing in this time; the newest sample is of %s",
+		guest->name, time);
+}
+
+static int history_show(struct history_run *run, const struct history_guest *guest,
+			struct wss_error *err)
+{
+	const struct history_options *options = run->options;
+	int r;
+
+	run->mixed = run->bounds = false;
+	run->n_points = 0;
+	if (options->level)
+		r = wss_history_spans(run->history, guest->uuid, options->level,
+				      options->since, options->until, history_on_span, run,
+				      err);
+	else
+		r = wss_history_samples(run->history, guest->uuid, options->since,
+					options->until, history_on_sample, run, err);
+	if (r == 0 && run->no_memory)
+		r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (r < 0)
+		return -1;
+	if (options->chart && run->n_points)
+		history_draw(run, guest);
+	history_explain(run, guest);
+	run->rows += run->n_points;
+	return 0;
+}
+
+/* All guests, or those that were named; what is wrong with one of these is counted. */
+static int history_show_all(struct history_run *run, struct wss_error *err)
+{
+	const struct wss_cli *cli = run->cli;
+
+	for (int i = 0; i < cli->n_domains; i++) {
+		struct wss_error why = WSS_ERROR_INIT;
+		const struct history_guest *guest =
+			history_find(run, cli->domains[i], cli->by_uuid, &why);
+
+		if (!guest)
+			wss_tally_bad(&run->tally, cli->domains[i], &why);
+		else if (history_show(run, guest, err) < 0)
+			return -1;
+	}
+	for (size_t i = 0; i < run->n_guests && !cli->n_domains; i++)
+		if (history_show(run, &run->guests[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+static void history_set_width(const struct history_run *run)
+{
+	size_t width = 0;
+
+	for (size_t i = 0; i < run->n_guests; i++)
+		width = wss_name_width(width, run->guests[i].name);
+	for (int i = 0; i < run->cli->n_domains; i++)
+		width = i ? wss_name_width(width, run->cli->domains[i])
+			  : wss_name_width(0, run->cli->domains[i]);
+	wss_report_set_first_width(run->report, width);
+	wss_report_set_batch(run->report);
+}
+
+static int history_read(struct history_run *run, struct wss_error *err)
+{
+	const struct wss_cli *cli = run->cli;
+	struct wss_error out_err = WSS_ERROR_INIT;
+	int r;
+
+	if (wss_store_open_reader(&run->options->store, &run->history, err) < 0 ||
+	    (run->history && wss_history_guests(run->history, history_on_guest, run, err) < 0))
+		return -1;
+	if (!run->options->chart &&
+	    wss_report_open(stdout, cli->format, &cli->view, history_layout(run->options),
+			    &run->report, err) < 0)
+		return -1;
+	if (run->report)
+		history_set_width(run);
+	r = history_show_all(run, err);
+	if (wss_report_close(run->report, &out_err) < 0 && r == 0) {
+		*err = out_err;
+		r = -1;
+	}
+	return r;
+}
+
+static int history_run(struct wss_cli *cli, int argc, char **argv)
+{
+	time_t now = wss_clock_wall_seconds();
+	struct history_options options = {.store = WSS_STORE_OPTIONS_INIT,
+					  .now = now,
+					  .since = now - SPAN_DEFAULT_S,
+					  .until = WSS_TIME_MAX_S};
+	struct history_run run = {.cli = cli, .options = &options};
+	struct wss_error err = WSS_ERROR_INIT;
+	int r;
+
+	if (history_parse(cli, argc, argv, &options, &err) < 0)
+		return wss_cli_error(&err);
+	r = history_read(&run, &err);
+	wss_history_close(run.history);
+	for (size_t i = 0; i < run.n_guests; i++) {
+		free(run.guests[i].uuid);
+		free(run.guests[i].name);
+	}
+	free(run.guests);
+	free(run.points);
+	return r < 0 ? wss_cli_error(&err)
+		     : wss_tally_exit_code(&run.tally,
+					   cli->n_domains ? (size_t)cli->n_domains : 1);
+}
+
+static const struct wss_report_layout *const layouts[] = {&wss_history_sample_layout,
+							  &wss_history_span_layout, NULL};
+
+static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, history_take};
+
+const struct wss_command wss_cmd_history = {
+	.name = "history",
+	.summary = "show the samples that are stored of each guest",
+	.help = wss_help_history,
+	.syntax = &syntax,
+	.layouts = layouts,
+	.takes = WSS_WORDS_DOMAINS,
+	.run = history_run,
+};

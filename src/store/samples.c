@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Reading what is stored, row by row. Nothing in the file is to be trusted: see schema.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/stop.h"
+#include "store/db.h"
+
+static const char *column_text(sqlite3_stmt *stmt, int at)
+{
+	const char *text = (const char *)sqlite3_column_text(stmt, at);
+
+	return text ? text : "";
+}
+
+/* One of the values of an enum, whose last is most; another becomes the first. */
+static int column_enum(sqlite3_stmt *stmt, int at, int most)
+{
+	int64_t value = sqlite3_column_int64(stmt, at);
+
+	return value < 0 || value > most ? 0 : (int)value;
+}
+
+/* What a loop over rows ended with: 0, or -1. */
+static int end_of_rows(struct wss_history *history, sqlite3_stmt *stmt, int step,
+		       struct wss_error *err)
+{
+	int r = 0;
+
+	if (step == SQLITE_ROW)
+		r = wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+	else if (step != SQLITE_DONE)
+		r = wss_db_error(history, "cannot read it", err);
+	sqlite3_reset(stmt);
+	return r;
+}
+
+static bool has_row(sqlite3_stmt *stmt, int *ret_step)
+{
+	*ret_step = sqlite3_step(stmt);
+	return *ret_step == SQLITE_ROW && !wss_stop_requested();
+}
+
+int wss_history_guests(struct wss_history *history, wss_history_on_guest on_guest,
+		       void *opaque, struct wss_error *err)
+{
+	sqlite3_stmt *stmt = wss_db_statement(history, DB_GUESTS, err);
+	int step, r = 0;
+
+	if (!stmt)
+		return -1;
+	while (r == 0 && has_row(stmt, &step))
+		r = on_guest(column_text(stmt, 0), column_text(stmt, 1), opaque);
+	if (r < 0) {
+		sqlite3_reset(stmt);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	return end_of_rows(history, stmt, step, err);
+}
+
+static void read_sample(sqlite3_stmt *stmt, struct wss_sample *sample, char *method,
+			size_t size)
+{
+	snprintf(sample->domain, sizeof(sample->domain), "%s", column_text(stmt, 0));
+	snprintf(sample->uuid, sizeof(sample->uuid), "%s", column_text(stmt, 1));
+	snprintf(method, size, "%s", column_text(stmt, 2));
+	sample->method = method;
+	sample->observes = (enum wss_observes)column_enum(stmt, 3, WSS_OBSERVES_RESIDENCY);
+	sample->granularity_bytes = wss_db_column_amount(stmt, 4);
+	sample->requested_window_ns = wss_db_column_u64(stmt, 5);
+	sample->wall = sqlite3_column_int64(stmt, 6);
+	sample->quality = (enum wss_quality)column_enum(stmt, 7, WSS_QUALITY_DEGRADED);
+	sample->window_ns = wss_db_column_amount(stmt, 8);
+	sample->wss_bytes = wss_db_column_amount(stmt, 9);
+	sample->low_bytes = wss_db_column_amount(stmt, 10);
+	sample->high_bytes = wss_db_column_amount(stmt, 11);
+	sample->memory.maximum_bytes = wss_db_column_amount(stmt, 12);
+	sample->memory.balloon_bytes = wss_db_column_amount(stmt, 13);
+	sample->memory.rss_bytes = wss_db_column_amount(stmt, 14);
+	sample->memory.swap_bytes = wss_db_column_amount(stmt, 15);
+	sample->memory.qemu_bytes = wss_db_column_amount(stmt, 16);
+}
+
+/* The times are bound within what a time can be, so that all that is found is one. */
+static void bind_span(sqlite3_stmt *stmt, const char *uuid, time_t since, time_t until)
+{
+	sqlite3_bind_text(stmt, 1, uuid, -1, SQLITE_STATIC);
+	sqlite3_bind_int64(stmt, 2, since < WSS_TIME_MIN_S ? WSS_TIME_MIN_S : since);
+	sqlite3_bind_int64(stmt, 3, until > WSS_TIME_MAX_S ? WSS_TIME_MAX_S : until);
+}
+
+int wss_history_samples(struct wss_history *history, const char *uuid, time_t since,
+			time_t until, wss_history_on_sample on_sample, void *opaque,
+			struct wss_error *err)
+{
+	sqlite3_stmt *stmt = wss_db_statement(history, DB_SAMPLES, err);
+	char method[WSS_HISTORY_METHOD_MAX];
+	int step;
+
+	if (!stmt)
+		return -1;
+	bind_span(stmt, uuid, since, until);
+	while (has_row(stmt, &step)) {
+		struct wss_sample sample = {.n_curve = 0};
+
+		read_sample(stmt, &sample, method, sizeof(method));
+		on_sample(&sample, opaque);
+	}
+	return end_of_rows(history, stmt, step, err);
+}
+
+int wss_history_spans(struct wss_history *history, const char *uuid, int level, time_t since,
+		      time_t until, wss_history_on_span on_span, void *opaque,
+		      struct wss_error *err)
+{
+	sqlite3_stmt *stmt = wss_db_statement(history, DB_SPANS, err);
+	int step, r = 0;
+
+	if (!stmt)
+		return -1;
+	bind_span(stmt, uuid, since, until);
+	sqlite3_bind_int(stmt, 4, level);
+	while (r == 0 && has_row(stmt, &step)) {
+		struct wss_history_span span = {.seconds = level};
+
+		r = wss_db_read_summary(history, stmt, false, &span.summary, err);
+		span.start = sqlite3_column_int64(stmt, 8);
+		span.domain = column_text(stmt, 9);
+		span.uuid = column_text(stmt, 10);
+		span.method = column_text(stmt, 11);
+		span.observes =
+			(enum wss_observes)column_enum(stmt, 12, WSS_OBSERVES_RESIDENCY);
+		span.granularity_bytes = wss_db_column_amount(stmt, 13);
+		span.requested_window_ns = wss_db_column_u64(stmt, 14);
+		if (r == 0)
+			on_span(&span, opaque);
+		wss_summary_free(&span.summary);
+	}
+	if (r == 0)
+		return end_of_rows(history, stmt, step, err);
+	sqlite3_reset(stmt);
+	return -1;
+}

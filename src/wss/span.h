@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the windows of one series add up to in an hour or a day. */
+#ifndef WSS_WSS_SPAN_H
+#define WSS_WSS_SPAN_H
+
+#include "wss/summary.h"
+
+struct wss_history_span {
+	const char *domain, *uuid, *method; /* owned by whoever made the struct */
+	enum wss_observes observes;
+	struct wss_amount granularity_bytes;
+	uint64_t requested_window_ns;
+	time_t start;		    /* of the hour or day, in UTC */
+	int seconds;		    /* its length */
+	struct wss_summary summary; /* without its curve */
+};
+
+#endif

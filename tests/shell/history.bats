@@ -1,0 +1,166 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# What history shows of a history that is made up; libvirt is not asked.
+
+bats_require_minimum_version 1.5.0
+
+virt_wss=$WSS_BUILDDIR/virt-wss
+uuid=11111111-2222-3333-4444-55555555000
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return 1
+	chmod 700 .
+	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db LIBVIRT_DEFAULT_URI=nonsense:/// LC_ALL=C.UTF-8
+}
+
+make() { # N BYTES STEP UUID...
+	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" "$@"
+}
+
+edit() { # SQL
+	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	sqlite3 "$VIRT_WSS_HISTORY" "$1"
+}
+
+# The column of CSV on stdin, a line a row.
+field() { # COLUMN
+	awk -f "$WSS_SRCDIR/scripts/csv-field.awk" -v name="$1"
+}
+
+refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
+	local expected=$1 re=$2
+	shift 2
+	run --separate-stderr timeout 20 "$virt_wss" history "$@"
+	echo "$status: $output: $stderr"
+	[ "$status" = "$expected" ] && [ "${#stderr_lines[@]}" = 1 ] && grep -qE "$re" <<<"$stderr"
+}
+
+@test "each sample is a row, in order, of the time that is asked for" {
+	make 48 100000000 3600 ${uuid}1
+	"$virt_wss" history --output csv >csv
+	[ "$(field domain <csv | sort | uniq -c | awk '{ print $1, $2 }')" = "48 guest" ]
+	field time <csv | sort -c
+	# make-history goes from BYTES to 1.1 times that, in steps of a hundredth.
+	[ "$(field wss_bytes <csv | sort -n | uniq | head -n 2 | tr '\n' ' ')" = "100000000 101000000 " ]
+	[ "$(field quality <csv | sort -u)" = ok ]
+	[ "$(field requested_window_seconds <csv | sort -u)" = 4 ]
+	[ "$("$virt_wss" history --span 12h30m --output csv 2>/dev/null | wc -l)" = 14 ] ||
+		[ "$("$virt_wss" history --span 750m --output csv | wc -l)" = 14 ]
+	[ "$("$virt_wss" history --since 750m --until 690m --output csv | wc -l)" = 2 ]
+	tenth=$(field time <csv | sed -n 10p)
+	"$virt_wss" history --since "$tenth" --until "$tenth" --output csv >one
+	[ "$(field time <one)" = "$tenth" ]
+	day=$(tail -n 1 csv | cut -d, -f3 | cut -dT -f1)
+	[ "$("$virt_wss" history --since "$day" --output csv | field time | cut -dT -f1 | sort -u)" = "$day" ]
+}
+
+@test "hours and days have percentiles of their samples" {
+	# 11 sizes in turn, 100 to 110 million: many times all of them in a day.
+	make 1100 100000000 60 ${uuid}1
+	"$virt_wss" history --by day --output csv >csv
+	[ "$(field samples <csv | awk '{ n += $1 } END { print n }')" = 1100 ]
+	[ "$(field max_bytes <csv | sort -u)" = 110000000 ]
+	[ "$(field min_bytes <csv | sort -u)" = 100000000 ]
+	# Known to a bucket of the histogram: 1.6 %.
+	awk -v p50="$(field p50_bytes <csv | tail -n 1)" -v p95="$(field p95_bytes <csv | tail -n 1)" 'BEGIN {
+		print p50, p95
+		exit !(p50 >= 105e6 && p50 <= 107e6 && p95 >= 109e6 && p95 <= 110e6) }'
+	"$virt_wss" history --by hour --output csv >csv
+	[ "$(field samples <csv | awk '{ n += $1 } END { print n }')" = 1100 ]
+	[ "$(field samples <csv | sort -n | tail -n 1)" = 60 ]
+	[ "$(field span_seconds <csv | sort -u)" = 3600 ]
+	field time <csv | grep -qE 'T[0-9]{2}:00:00Z$'
+	"$virt_wss" history --by hour --output json | perl -MJSON::PP -e '
+		$j = decode_json(join("", <STDIN>));
+		$j->{schema} eq "virt-wss/history/1" && @{$j->{spans}} >= 18 && $j->{spans}[5]{samples} == 60 or die'
+	"$virt_wss" history --output json | perl -MJSON::PP -e '
+		$j = decode_json(join("", <STDIN>));
+		@{$j->{samples}} == 1100 && $j->{samples}[0]{memory}{rss_bytes} == 400000000 or die'
+}
+
+@test "a guest is named by its name or its UUID" {
+	make 3 100000000 60 ${uuid}1
+	for word in guest ${uuid}1; do
+		[ "$("$virt_wss" history $word --output csv | wc -l)" = 4 ]
+	done
+	[ "$("$virt_wss" history --uuid ${uuid}1 --output csv | wc -l)" = 4 ]
+	refused 1 "gest: no such guest in the history: did you mean 'guest'\?$" gest
+	refused 1 'zzzzzzzzzzz: no such guest in the history$' zzzzzzzzzzz
+	refused 3 'zzzzzzzzzzz' guest zzzzzzzzzzz
+	refused 1 'no such guest' --uuid ${uuid}7
+	make 3 100000000 60 ${uuid}2
+	refused 1 "several guests of this name.*${uuid}1 or ${uuid}2" guest
+	[ "$("$virt_wss" history ${uuid}2 --output csv | wc -l)" = 4 ]
+	[ "$("$virt_wss" history --output csv | wc -l)" = 7 ]
+}
+
+@test "tables fit 80 columns" {
+	make 30 100000000 3600 ${uuid}1
+	edit "UPDATE series SET granularity_bytes = 2097152; UPDATE sample SET low_bytes = 1000000"
+	for words in "" "--by hour" "--by day" "--chart" "--chart --by day"; do
+		# shellcheck disable=SC2086
+		"$virt_wss" history $words >table
+		cat table
+		[ "$(wc -l <table)" -gt 2 ]
+		[ "$(wc -L <table)" -le 80 ]
+	done
+	"$virt_wss" history --by day | grep -q '<= '
+	"$virt_wss" history | grep -q '<= '
+}
+
+@test "the chart rises with the working set, and shows gaps" {
+	make 20 100000000 3600 ${uuid}1
+	edit "UPDATE sample SET wss_bytes = (id - 1) * 10485760, low_bytes = (id - 1) * 10485760,
+		high_bytes = (id - 1) * 10485760; DELETE FROM sample WHERE id BETWEEN 8 AND 12"
+	"$virt_wss" history --chart >chart
+	cat chart
+	# 19 times 10 MiB at the right top; only the last columns reach that line.
+	sed -n 2p chart | grep -qE '^ +190 MiB \| {60,}.*█$'
+	sed -n 9p chart | grep -qE '^ +0 \|.*█ {12,}█.*█$'
+	grep -q '▄' chart
+	[ "$(wc -l <chart)" = 10 ]
+	LC_ALL=C "$virt_wss" history --chart >ascii
+	! grep -qP '[^\x00-\x7f]' ascii
+	sed -n 2p ascii | grep -qE '^ +190 MiB \| {60,}.*#$'
+}
+
+@test "what was measured in several ways is told apart" {
+	make 4 100000000 60 ${uuid}1
+	edit "INSERT INTO series (guest_id, method, observes, granularity_bytes, window_ns)
+			VALUES (1, 'refs', 0, 2097152, 1000000000);
+		UPDATE sample SET series_id = 2 WHERE id > 2"
+	refused 0 'guest: measured in several ways'
+	run --separate-stderr "$virt_wss" history --wide
+	[ -z "$stderr" ]
+	[ "$(grep -c 'refs' <<<"$output")" = 2 ]
+}
+
+@test "nothing to show is said" {
+	make 3 100000000 60 ${uuid}1
+	refused 0 'guest: nothing in this time; the newest sample is of 20' --until 2020-01-01 --since 2019-01-01
+	rm history.db*
+	refused 0 'there is no history yet'
+	refused 1 'no such file|No such file' --history "$PWD/nowhere.db"
+}
+
+@test "what is wrong on the command line" {
+	refused 2 "by: 'week' is not hour or day" --by week
+	refused 2 "since: 'yesterday'" --since yesterday
+	refused 2 "since: '2026-13-01'" --since 2026-13-01
+	refused 2 'exclude' --since 2d --span 2d
+	refused 2 'until' --since 2d --until 3d
+	refused 2 'chart' --chart --output json
+	refused 2 'chart' --chart --wide
+	refused 2 'column' --columns nonsense
+	refused 2 'column' --by day --sort wss_bytes
+	refused 2 'libvirt' --qmp /nowhere
+}
+
+@test "the history is only read" {
+	make 3 100000000 60 ${uuid}1
+	before=$(md5sum <history.db)
+	"$virt_wss" history >/dev/null
+	"$virt_wss" history --by day --chart >/dev/null
+	[ "$(md5sum <history.db)" = "$before" ]
+}
