@@ -13,6 +13,14 @@ void wss_log_set_level(enum wss_log_level level)
 	log_level = level;
 }
 
+/* Of one thread, and forgotten only when it has ended; others may log meanwhile. */
+static void (*_Atomic log_prologue)(void);
+
+void wss_log_set_prologue(void (*prologue)(void))
+{
+	log_prologue = prologue;
+}
+
 void wss_log(enum wss_log_level level, const char *fmt, ...)
 {
 	static const char *const prefix[] = {
@@ -21,6 +29,7 @@ void wss_log(enum wss_log_level level, const char *fmt, ...)
 		[WSS_LOG_INFO] = "",
 		[WSS_LOG_DEBUG] = "debug: ",
 	};
+	void (*prologue)(void) = log_prologue;
 	char text[1024];
 	va_list ap;
 
@@ -30,5 +39,7 @@ void wss_log(enum wss_log_level level, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	wss_text_sanitize(text);
+	if (prologue)
+		prologue();
 	fprintf(stderr, "virt-wss: %s%s\n", prefix[level], text);
 }

@@ -12,6 +12,9 @@ enum wss_log_level { WSS_LOG_ERROR, WSS_LOG_WARNING, WSS_LOG_INFO, WSS_LOG_DEBUG
 /* Messages above this level are dropped. Starts as WSS_LOG_INFO. */
 void wss_log_set_level(enum wss_log_level level);
 
+/* Called before each message that is printed, to clear the line; NULL: nothing. */
+void wss_log_set_prologue(void (*prologue)(void));
+
 void wss_log(enum wss_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #define wss_debug(...) wss_log(WSS_LOG_DEBUG, __VA_ARGS__)

@@ -14,6 +14,7 @@
 #include "cmd/window-options.h"
 #include "help-text.h"
 #include "out/growth-chart.h"
+#include "out/progress.h"
 #include "wss/curve.h"
 
 #define FROM_DEFAULT_NS WSS_NS_PER_MS
@@ -358,11 +359,28 @@ static int plot(struct profile_run *run, struct wss_error *err)
 	return chart.n ? wss_plot_write(run->options->plot, draw, &chart, err) : 0;
 }
 
+/* After an interruption: prints what the windows that were complete show; err says how many. */
+static void profile_print_kept(struct profile_run *run, struct wss_error *err)
+{
+	size_t windows = 0, wanted = run->options->round.count * run->guests->n;
+
+	for (size_t i = 0; i < run->guests->n; i++)
+		windows += run->profiles[i].windows;
+	if (windows && print(run, err) < 0)
+		return;
+	if (windows)
+		wss_error_set(err, WSS_ERR_INTERRUPTED,
+			      "interrupted: the curves are of %zu of %zu windows", windows, wanted);
+	else
+		wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted: no window was complete");
+}
+
 static int profile_guests(const struct wss_cli *cli, const struct profile_options *options,
 			  struct wss_guests *guests)
 {
 	struct profile_run run = { .cli = cli, .options = options, .guests = guests };
 	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_progress *progress;
 	int r;
 
 	run.profiles = calloc(guests->n ? guests->n : 1, sizeof(*run.profiles));
@@ -373,11 +391,15 @@ static int profile_guests(const struct wss_cli *cli, const struct profile_option
 	for (size_t i = 0; i < guests->n; i++)
 		wss_grid_init(&run.profiles[i].grid, options->from_ns,
 			      options->round.window.track.window_ns);
+	progress = wss_progress_begin("measuring", options->round.interval_ns * options->round.count);
 	r = wss_round_run(&guests->host, guests->list, guests->n, &options->round, on_sample, &run,
 			  &err);
+	wss_progress_end(progress);
 	for (size_t i = 0; i < guests->n; i++)
 		wss_grid_find_knee(&run.profiles[i].grid);
-	if (r == 0)
+	if (r < 0 && err.code == WSS_ERR_INTERRUPTED)
+		profile_print_kept(&run, &err);
+	else if (r == 0)
 		r = print(&run, &err);
 	if (r == 0 && options->plot)
 		r = plot(&run, &err);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -12,6 +11,7 @@
 #include "cmd/session.h"
 #include "cmd/window-options.h"
 #include "help-text.h"
+#include "out/progress.h"
 #include "rec/codec.h"
 #include "track/residency.h"
 #include "track/window.h"
@@ -152,7 +152,7 @@ struct record_run {
 	uint64_t begun_ns;	      /* wss_clock_now_ns(), as all of these */
 	uint64_t end_ns;	      /* of the recording */
 	bool said_busy;
-	bool terminal;
+	struct wss_progress *progress; /* NULL where nobody looks */
 };
 
 static bool over(const struct record_run *run)
@@ -164,16 +164,14 @@ static bool over(const struct record_run *run)
 static void show_progress(const struct record_run *run)
 {
 	struct wss_session_progress progress;
-	char length[16], set[16], file[16];
+	char set[16], file[16], text[80];
 
-	if (!run->terminal)
-		return;
 	wss_session_progress(run->session, &progress);
-	wss_duration_format(progress.length_ns, length, sizeof(length));
 	wss_size_format(progress.touched_bytes, set, sizeof(set));
 	wss_size_format(progress.file_bytes, file, sizeof(file));
-	fprintf(stderr, "\r%s: %llu windows, set %s, file %s\033[K", length,
-		(unsigned long long)progress.windows, set, file);
+	snprintf(text, sizeof(text), "%llu windows, set %s, file %s",
+		 (unsigned long long)progress.windows, set, file);
+	wss_progress_say(run->progress, text);
 }
 
 /* 1: armed, 0: it is over before. */
@@ -393,8 +391,6 @@ static void say_end(const struct record_run *run)
 	wss_session_progress(run->session, &progress);
 	wss_duration_format(progress.length_ns, length, sizeof(length));
 	wss_size_format(progress.file_bytes, file, sizeof(file));
-	if (run->terminal)
-		fputc('\n', stderr);
 	wss_log(WSS_LOG_INFO, "%s: %llu windows in %s, %s%s", run->options->path,
 		(unsigned long long)progress.windows, length, file,
 		progress.gaps ? "; windows that were not exact are gaps" : "");
@@ -404,8 +400,7 @@ static int record_guest(struct wss_guests *guests, const struct record_options *
 			struct wss_error *err)
 {
 	struct record_run run = { .options = options, .guest = guests->list[0].guest,
-				  .budget = &guests->list[0].budget,
-				  .terminal = isatty(STDERR_FILENO) };
+				  .budget = &guests->list[0].budget };
 	struct wss_session_progress progress = { 0 };
 	int r;
 
@@ -416,8 +411,12 @@ static int record_guest(struct wss_guests *guests, const struct record_options *
 	wss_budget_enter(run.budget, 0);
 	r = open_window(&run, &guests->host, err);
 	wss_budget_leave();
-	if (r == 0)
+	if (r == 0) {
+		run.progress = wss_progress_begin(
+			"recording", options->until_stopped ? 0 : options->length_ns);
 		r = record(&run, err);
+		wss_progress_end(run.progress);
+	}
 	wss_window_close(run.window);
 	wss_pageset_free(run.resident);
 	if (run.session) {
@@ -433,7 +432,9 @@ static int record_guest(struct wss_guests *guests, const struct record_options *
 		return wss_error_set(err, wss_stop_requested() ? WSS_ERR_INTERRUPTED : WSS_ERR_FAILED,
 				     "not a single window could be recorded");
 	if (wss_stop_requested() && !options->until_stopped)
-		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+		return wss_error_set(err, WSS_ERR_INTERRUPTED,
+				     "interrupted: the %llu windows so far are in %s",
+				     (unsigned long long)progress.windows, options->path);
 	return 0;
 }
 

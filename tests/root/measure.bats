@@ -168,6 +168,17 @@ right_within_10_percent() { # VALUE FROM_MS
 	[ "$status" = 0 ]
 }
 
+@test "an interrupted profile draws the windows that were complete" {
+	wss_start profile web1 --to 500ms --repeat 100 --method refs
+	second() { [ "$(grep -c 'armed' "$BATS_TEST_TMPDIR/err")" -ge 3 ]; }
+	wait_until 30 second
+	kill -INT "$wss_pid"
+	wss_wait
+	[ "$status" = 130 ]
+	grep -q '^web1 (refs' <<<"$out"
+	grep -qE 'interrupted: the curves are of [0-9]+ of 100 windows' <<<"$err"
+}
+
 @test "published, and read back by virsh and by list" {
 	wss list web1 --output csv
 	[ "$status" = 0 ]

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A line on the terminal that says how far something is. It shows once that has taken two
+ * seconds, is drawn by a thread of its own, as the work may block, and is erased at the end
+ * and before each message of wss_log(). Where stderr is no terminal nothing is ever written.
+ */
+#ifndef WSS_OUT_PROGRESS_H
+#define WSS_OUT_PROGRESS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct wss_progress;
+
+/*
+ * Begins at this moment: what ("measuring") takes about length_ns; 0: nobody knows. NULL where
+ * stderr is no terminal or there is no memory or thread for it; all functions take NULL. One
+ * at a time; whoever prints on the same terminal ends it first.
+ */
+struct wss_progress *wss_progress_begin(const char *what, uint64_t length_ns);
+
+/* What there is to say besides the time, from now on: "3 of 10 windows". */
+void wss_progress_say(struct wss_progress *progress, const char *detail);
+
+/* Erases the line, and frees. */
+void wss_progress_end(struct wss_progress *progress);
+
+/* The line after passed_ns; detail may be empty. */
+void wss_progress_format(const char *what, const char *detail, uint64_t passed_ns,
+			 uint64_t length_ns, char *ret_text, size_t size);
+
+#endif
