@@ -23,3 +23,41 @@ made_before() { # HEADER SOURCE
 		made_before src/track/recorder.skel.h src/track/recorder-bpf.c
 	fi
 }
+
+# What is built already is installed from there, into an empty directory.
+@test "make install puts everything where its readers look" {
+	local file found
+	make -C "$WSS_BUILDDIR" install DESTDIR="$BATS_TEST_TMPDIR/root" prefix=/opt/x \
+		>"$BATS_TEST_TMPDIR/install.out" 2>&1 ||
+		{ cat "$BATS_TEST_TMPDIR/install.out"; false; }
+	cd "$BATS_TEST_TMPDIR/root"
+	find . -type f | sort
+	for file in opt/x/bin/virt-wss opt/x/share/man/man1/virt-wss.1 \
+		opt/x/share/doc/virt-wss/README.md opt/x/share/doc/virt-wss/recording-format.md \
+		opt/x/share/virt-wss/policy.rng; do
+		[ -s "$file" ]
+	done
+	found=$(find . -path '*/bash-completion/completions/virt-wss')
+	[ -s "$found" ] && bash -n "$found" && grep -q 'complete -F' "$found"
+	for file in virt-wss-sample.service virt-wss-sample.timer; do
+		[ -s "$(find . -path "*/systemd/system/$file")" ]
+	done
+	grep -qx 'ExecStart=/.*/bin/virt-wss .*' "$(find . -name virt-wss-sample.service)"
+	# And takes all of it away again.
+	make -C "$WSS_BUILDDIR" uninstall DESTDIR="$BATS_TEST_TMPDIR/root" prefix=/opt/x >/dev/null 2>&1
+	[ -z "$(find . -type f)" ]
+}
+
+@test "units go where systemd looks for them under each prefix" {
+	directory() { # CONFIGURE-OPTION...: where units go
+		"$WSS_SRCDIR/configure" --quiet "$@" >configure.out 2>&1 || { cat configure.out; return 1; }
+		make -s -f Makefile -f - print <<<'print: ; @echo $(systemdunitdir)'
+	}
+	mkdir -p "$BATS_TEST_TMPDIR/build"
+	cd "$BATS_TEST_TMPDIR/build"
+	[ "$(directory)" = /usr/local/lib/systemd/system ]
+	if pkg-config --exists systemd; then
+		[ "$(directory --prefix=/usr)" = "$(pkg-config --variable=systemdsystemunitdir systemd)" ]
+	fi
+	[ "$(directory --with-systemdunitdir=/else/where)" = /else/where ]
+}
