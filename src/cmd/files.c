@@ -32,7 +32,7 @@ int wss_files_finish(struct wss_cli *cli, int argc, char **argv, int least, int 
 	if (cli->all)
 		return wss_error_set(err, WSS_ERR_USAGE, "--all is not for recordings");
 	if (cli->n_domains < least)
-		return wss_error_set(err, WSS_ERR_USAGE, "a recording (FILE) is missing");
+		return wss_error_set(err, WSS_ERR_USAGE, "missing argument FILE");
 	if (most && cli->n_domains > most)
 		return wss_error_set(err, WSS_ERR_USAGE, "unexpected argument '%s'",
 				     cli->domains[most]);

@@ -51,7 +51,7 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct heatmap_opti
 		return -1;
 	if (!options->files.plot && !options->hot_first)
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "nothing to do: --plot FILE.svg, --hot-first, or both");
+				     "nothing to do: name --plot FILE, --hot-first, or both");
 	return 0;
 }
 

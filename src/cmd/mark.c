@@ -23,7 +23,7 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct wss_error *e
 	if (wss_files_finish(cli, argc, argv, 1, 2, err) < 0)
 		return -1;
 	if (cli->n_domains < 2 || !*cli->domains[1])
-		return wss_error_set(err, WSS_ERR_USAGE, "the mark's TEXT is missing");
+		return wss_error_set(err, WSS_ERR_USAGE, "missing argument TEXT");
 	return 0;
 }
 

@@ -94,7 +94,7 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct profile_opti
 		return wss_error_set(err, WSS_ERR_USAGE, "--from must be shorter than --to");
 	if (options->round.both_granularities)
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--granularity both is for sample: a curve is of one");
+				     "--granularity both is for sample: a curve has one granularity");
 	options->round.interval_ns = options->round.window.track.window_ns;
 	return wss_cli_finish(cli, argc, argv, err);
 }
@@ -121,7 +121,7 @@ static void on_sample(const struct wss_sample *sample, struct wss_round_guest *e
 		return;
 	}
 	if (profile->windows && !same_kind(sample, &profile->last)) {
-		wss_warn("%s: a window of another granularity is left out", sample->domain);
+		wss_warn("%s: leaving out a window of another granularity", sample->domain);
 		return;
 	}
 	if (!wss_tracker_by_name(sample->method)->touch_faults)

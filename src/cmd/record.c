@@ -115,19 +115,19 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct record_optio
 	if (wss_cli_finish(cli, argc, argv, err) < 0)
 		return -1;
 	if (cli->all || cli->n_domains != (cli->qmp ? 0 : 1))
-		return wss_error_set(err, WSS_ERR_USAGE, "one DOMAIN is recorded at a time");
+		return wss_error_set(err, WSS_ERR_USAGE, "name one DOMAIN: a recording is of one guest");
 	if (!options->path || !*options->path)
 		return wss_error_set(err, WSS_ERR_USAGE, "missing required option -o FILE");
 	if (!strcmp(options->path, "-"))
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "-o: a recording cannot be the standard output: name a file");
+				     "-o: a recording cannot go to standard output: name a file");
 	if (options->until_stopped && options->length_given)
 		return wss_error_set(err, WSS_ERR_USAGE, "--for and --until-stopped exclude each other");
 	if (!options->window.track.window_ns)
 		options->window.track.window_ns = options->interval_ns;
 	if (options->window.track.window_ns > options->interval_ns)
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--window must not be longer than --interval");
+				     "--window cannot be longer than --interval");
 	if (!options->until_stopped && options->length_ns / options->interval_ns > WINDOWS_MAX)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--for: a recording has at most %u windows: take a longer --interval",
@@ -299,7 +299,7 @@ static bool wait_while_busy(const struct wss_error *error, struct record_run *ru
 	if (error->code != WSS_ERR_BUSY || now_ns >= run->begun_ns + BUSY_NS)
 		return false;
 	if (!run->said_busy)
-		wss_log(WSS_LOG_INFO, "%s: waiting for its end", error->text);
+		wss_log(WSS_LOG_INFO, "%s: waiting until that has ended", error->text);
 	run->said_busy = true;
 	run->end_ns = now_ns + run->options->length_ns;
 	return true;
@@ -393,7 +393,7 @@ static void say_end(const struct record_run *run)
 	wss_size_format(progress.file_bytes, file, sizeof(file));
 	wss_log(WSS_LOG_INFO, "%s: %llu windows in %s, %s%s", run->options->path,
 		(unsigned long long)progress.windows, length, file,
-		progress.gaps ? "; windows that were not exact are gaps" : "");
+		progress.gaps ? "; windows that are not exact are gaps" : "");
 }
 
 static int record_guest(struct wss_guests *guests, const struct record_options *options,
@@ -430,7 +430,7 @@ static int record_guest(struct wss_guests *guests, const struct record_options *
 		return -1;
 	if (!progress.windows)
 		return wss_error_set(err, wss_stop_requested() ? WSS_ERR_INTERRUPTED : WSS_ERR_FAILED,
-				     "not a single window could be recorded");
+				     "no window could be recorded");
 	if (wss_stop_requested() && !options->until_stopped)
 		return wss_error_set(err, WSS_ERR_INTERRUPTED,
 				     "interrupted: the %llu windows so far are in %s",

@@ -227,7 +227,7 @@ ended() { # PID
 	refused 1 '/dev/zero: it is a device' mark /dev/zero text
 	refused 1 ': it is a directory' report .
 	refused 1 'nowhere: cannot open it: No such file' mark nowhere text
-	refused 2 'cannot be the standard output' record web1 -o -
+	refused 2 'cannot go to standard output' record web1 -o -
 	# One that goes on is marked by its own name, and read by any.
 	start_live --windows 1
 	ln -s live link
