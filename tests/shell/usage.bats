@@ -43,7 +43,7 @@ usage() { # REGULAR-EXPRESSION ARGUMENT...
 		[ "$(wc -l <"$BATS_TEST_TMPDIR/err")" -le 10 ]
 		grep -q '^Usage: virt-wss .*COMMAND' "$BATS_TEST_TMPDIR/err"
 		grep -qw balloon "$BATS_TEST_TMPDIR/err"
-		! grep -q '.\{81\}\| $' "$BATS_TEST_TMPDIR/err"
+		[ "$(grep -c '.\{81\}\| $' "$BATS_TEST_TMPDIR/err")" = 0 ]
 	done
 }
 
