@@ -24,7 +24,6 @@ static const struct unit duration_units[] = {
 };
 
 static const struct unit size_units[] = {
-	{ "", 1024 },
 	{ "B", 1 },
 	{ "K", 1024 },
 	{ "KiB", 1024 },
@@ -118,11 +117,14 @@ int wss_moment_parse(const char *text, const char *what, uint64_t *ret_ns, struc
 
 int wss_size_parse(const char *text, const char *what, uint64_t *ret_bytes, struct wss_error *err)
 {
-	double bytes;
+	double bytes = 0;
 
-	if (parse_scaled(text, size_units, &bytes) < 0)
+	/* Nothing is nothing in any unit. */
+	if (strcmp(text, "0") != 0 && parse_scaled(text, size_units, &bytes) < 0)
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "%s: '%s' is not a size (examples: 512MiB, 2GiB; a bare number is KiB)",
+				     *text && !text[strspn(text, "0123456789.")]
+					     ? "%s: '%s' has no unit (examples: 512MiB, 2GiB)"
+					     : "%s: '%s' is not a size (examples: 512MiB, 2GiB)",
 				     what, text);
 	if (bytes > 9e18)
 		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is too large", what, text);

@@ -27,7 +27,8 @@ int wss_moment_parse(const char *text, const char *what, uint64_t *ret_ns, struc
 
 /*
  * A size such as "512MiB", "2GiB", "4096KiB", "100B"; also M, MB (10^6) as in
- * virsh; a bare number is KiB, as in virsh.
+ * virsh. A number needs its unit, except 0: sizes are stored and acted on, and virsh takes a bare
+ * number for KiB. WSS_ERR_USAGE.
  */
 int wss_size_parse(const char *text, const char *what, uint64_t *ret_bytes, struct wss_error *err);
 

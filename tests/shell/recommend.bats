@@ -237,12 +237,26 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$status" = 4 ]
 }
 
+@test "a size without a unit is refused, and a policy keeps what it had" {
+	node 1
+	for words in "recommend --what-if 64" "recommend web1 --minimum 256" \
+		"policy set web1 --minimum 256" "policy set web1 --maximum 1.5"; do
+		# shellcheck disable=SC2086
+		wss $words
+		[ "$status" = 2 ]
+		[ "$(wc -l <<<"$err")" = 1 ]
+		[[ $err == *" '${words##* }' has no unit (examples: 512MiB, 2GiB)" ]]
+	done
+	wss -c test:///default policy set test --minimum 256MiB
+	[ "$status" = 0 ]
+}
+
 @test "options that are none" {
 	node 1
 	for words in "--span 0" "--span 900d" "--percentile 100" "--percentile 49" "--percentile x" \
 		"--percentile 9e1" "--headroom -1" "--headroom 5000" "--what-if lots" "--target-loss 0" \
 		"--target-loss 1.2.3" "--fault-cost 0" "--probability 101" "--minimum x" "--history=" \
-		"--keep 1d" "--all web1"; do
+		"--keep 1d" "--all web1" "--what-if 64" "--minimum 256"; do
 		# shellcheck disable=SC2086
 		wss recommend $words
 		[ "$status" = 2 ]

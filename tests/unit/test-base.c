@@ -252,13 +252,13 @@ static void test_size(void **unused)
 		const char *text;
 		uint64_t bytes;
 	} good[] = {
-		{ "4096", 4 * WSS_MIB },      { "512MiB", 512 * WSS_MIB }, { "512M", 512 * WSS_MIB },
+		{ "4M", 4 * WSS_MIB },	      { "512MiB", 512 * WSS_MIB }, { "512M", 512 * WSS_MIB },
 		{ "512MB", 512000000 },	      { "2GiB", 2 * WSS_GIB },	   { "4096KiB", 4 * WSS_MIB },
 		{ "100B", 100 },	      { "1.5GiB", 1536 * WSS_MIB }, { "0", 0 },
 		{ "1TiB", 1024 * WSS_GIB },   { "8kib", 8192 },
 	};
 	static const char *const bad[] = { "", "MiB", "-1", "+1", "1 MiB", "1MiBs", "1e3", "0x10",
-					   "1PiBB", "9999999999TiB", "1..5M" };
+					   "1PiBB", "9999999999TiB", "1..5M", "256", "1.5", "00" };
 	struct wss_error err = WSS_ERROR_INIT;
 	uint64_t bytes = 77;
 
@@ -275,6 +275,8 @@ static void test_size(void **unused)
 		assert_error(&err, WSS_ERR_USAGE, "--size");
 		assert_int_equal(bytes, 77);
 	}
+	assert_int_equal(wss_size_parse("256", "--size", &bytes, &err), -1);
+	assert_error(&err, WSS_ERR_USAGE, "--size: '256' has no unit");
 }
 
 static void test_number(void **unused)
