@@ -131,42 +131,28 @@ int wss_balloon_read(const struct balloon_options *options, struct wss_history *
 		     const char *uuid, const struct wss_policy *policy,
 		     struct balloon_record *ret_record, struct wss_error *err)
 {
-	struct wss_sizing_state state = { .held_bytes = { 0 } };
-	struct wss_policy uncapped = *policy;
-	struct wss_sizing_rule rule = options->sizing.rule;
+	const struct wss_advice_options *rule = &options->sizing.advice;
+	const struct wss_advice_guest guest = { .uuid = uuid, .policy = policy, .need_only = true };
 	struct balloon_record record = { .time_s = now_s() - age_of(0) };
-	struct wss_history_series series;
-	struct wss_missrate missrate;
-	struct wss_sizing sizing;
-	int r = 0;
+	struct wss_advice advice;
 
-	wss_sizing_heed(&rule, policy);
 	/* A maximum limits what is recommended; it is no leave to take what the guest needs. */
-	uncapped.maximum_bytes.known = false;
-	record.minimum_bytes = rule.minimum_bytes;
-	rule.minimum_bytes = 0;
-	record.headroom_percent = rule.headroom_percent;
+	if (wss_advice_read(history, &guest, wss_advice_since(rule, wss_clock_wall_seconds()), rule,
+			    &advice, err) < 0)
+		return -1;
+	record.minimum_bytes = advice.rule.minimum_bytes;
+	record.headroom_percent = advice.rule.headroom_percent;
 	record.period_s = policy->period_ns.known ? policy->period_ns.value / WSS_NS_PER_S
 						  : PERIOD_DEFAULT_S;
-	if (history)
-		r = wss_history_series(history, uuid,
-				       wss_clock_wall_seconds() -
-					       (time_t)(options->sizing.span_ns / WSS_NS_PER_S),
-				       WSS_HISTORY_CURVE, &series, err);
-	if (r < 0)
-		return -1;
-	if (r > 0) {
-		wss_sizing_ask_curve(&options->sizing, &series, &missrate, &state);
-		wss_sizing_compute(&series.summary, &rule, &uncapped, &state, &sizing);
-		wss_summary_free(&series.summary);
-		record.confidence = sizing.confidence;
-		if (sizing.recommended_bytes.known)
-			record.needed_bytes = sizing.recommended_bytes.value;
-		record.wss_bytes = series.wss_bytes;
-		record.rss_bytes = series.rss_bytes;
-		record.qemu_bytes = series.qemu_bytes;
-		record.time_s = now_s() - age_of(series.time);
+	if (advice.has_series) {
+		record.confidence = advice.sizing.confidence;
+		record.needed_bytes = advice.sizing.recommended_bytes.value;
+		record.wss_bytes = advice.series.wss_bytes;
+		record.rss_bytes = advice.series.rss_bytes;
+		record.qemu_bytes = advice.series.qemu_bytes;
+		record.time_s = now_s() - age_of(advice.series.time);
 	}
+	wss_advice_free(&advice);
 	*ret_record = record;
 	return 0;
 }

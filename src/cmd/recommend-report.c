@@ -11,6 +11,11 @@ static const struct recommend_row *cast(const void *row)
 	return row;
 }
 
+static const struct wss_advice *advice_of(const void *row)
+{
+	return &cast(row)->advice;
+}
+
 static struct wss_value get_domain(const void *row)
 {
 	return wss_value_text(cast(row)->domain);
@@ -23,7 +28,7 @@ static struct wss_value get_uuid(const void *row)
 
 static struct wss_value get_status(const void *row)
 {
-	return wss_value_text(cast(row)->status);
+	return wss_value_text(wss_advice_status_name(advice_of(row)->status));
 }
 
 static struct wss_value get_error(const void *row)
@@ -34,26 +39,26 @@ static struct wss_value get_error(const void *row)
 static struct wss_value get_confidence(const void *row)
 {
 	return wss_value_text(
-		cast(row)->has_series ? wss_confidence_name(cast(row)->sizing.confidence) : NULL);
+		advice_of(row)->has_series ? wss_confidence_name(advice_of(row)->sizing.confidence) : NULL);
 }
 
 static struct wss_value get_method(const void *row)
 {
-	return wss_value_text(cast(row)->has_series ? cast(row)->series.method : NULL);
+	return wss_value_text(advice_of(row)->has_series ? advice_of(row)->series.method : NULL);
 }
 
 /* Figures of the series, absent without one. */
 #define SERIES(name, kind, value)                                                       \
 	static struct wss_value get_##name(const void *row)                             \
 	{                                                                               \
-		return cast(row)->has_series ? wss_value_number(cast(row)->value, kind) \
+		return advice_of(row)->has_series ? wss_value_number(advice_of(row)->value, kind) \
 					     : wss_value_absent();                      \
 	}
 
-#define AMOUNT(name, value)                                            \
-	static struct wss_value get_##name(const void *row)            \
-	{                                                              \
-		return wss_value_amount(cast(row)->value, WSS_KIND_BYTES); \
+#define AMOUNT(name, value)                                                     \
+	static struct wss_value get_##name(const void *row)                     \
+	{                                                                       \
+		return wss_value_amount(advice_of(row)->value, WSS_KIND_BYTES); \
 	}
 
 /* Windows by larger pages than 4 KiB give upper bounds. */
@@ -61,8 +66,8 @@ static struct wss_value get_method(const void *row)
 	static struct wss_value get_##name(const void *row)                           \
 	{                                                                             \
 		return wss_value_bounded(                                             \
-			wss_value_amount(cast(row)->value, WSS_KIND_BYTES),           \
-			cast(row)->series.granularity_bytes > 4096 ? WSS_BOUND_AT_MOST \
+			wss_value_amount(advice_of(row)->value, WSS_KIND_BYTES),           \
+			advice_of(row)->series.granularity_bytes > 4096 ? WSS_BOUND_AT_MOST \
 								   : WSS_BOUND_EXACT); \
 	}
 
@@ -72,10 +77,10 @@ static struct wss_value get_samples(const void *row)
 	static _Thread_local char text[40];
 	struct wss_value value;
 
-	if (!cast(row)->has_series)
+	if (!advice_of(row)->has_series)
 		return wss_value_absent();
-	value = wss_value_number(cast(row)->series.summary.samples, WSS_KIND_COUNT);
-	if (cast(row)->sizing.confidence == WSS_CONFIDENCE_NONE) {
+	value = wss_value_number(advice_of(row)->series.summary.samples, WSS_KIND_COUNT);
+	if (advice_of(row)->sizing.confidence == WSS_CONFIDENCE_NONE) {
 		snprintf(text, sizeof(text), "%" PRIu64 " of %d", value.number,
 			 WSS_SIZING_SAMPLES_MIN);
 		value.text = text;
@@ -99,17 +104,17 @@ WORKING_SET(base, sizing.base_bytes)
 AMOUNT(curve, curve_bytes)
 AMOUNT(recommended, sizing.recommended_bytes)
 AMOUNT(reclaimable, sizing.reclaimable_bytes)
-AMOUNT(what_if, what_if_bytes)
+AMOUNT(what_if, what_if.bytes)
 
 static struct wss_value get_since(const void *row)
 {
-	return cast(row)->has_series ? wss_value_time(cast(row)->series.summary.first)
+	return advice_of(row)->has_series ? wss_value_time(advice_of(row)->series.summary.first)
 				     : wss_value_absent();
 }
 
 static struct wss_value get_last(const void *row)
 {
-	return cast(row)->has_series ? wss_value_time(cast(row)->series.summary.last)
+	return advice_of(row)->has_series ? wss_value_time(advice_of(row)->series.summary.last)
 				     : wss_value_absent();
 }
 
@@ -120,7 +125,7 @@ static struct wss_value value_share(double share)
 
 static struct wss_value get_percentile(const void *row)
 {
-	return cast(row)->has_series ? value_share(cast(row)->rule.percentile) : wss_value_absent();
+	return advice_of(row)->has_series ? value_share(advice_of(row)->rule.percentile) : wss_value_absent();
 }
 
 /* For a table, which has one column for both: what a figure holds for, or that it is the peak. */
@@ -131,56 +136,56 @@ static struct wss_value value_share_or_peak(double share, bool from_peak)
 
 static struct wss_value get_base_is(const void *row)
 {
-	return cast(row)->sizing.base_bytes.known
-		       ? value_share_or_peak(cast(row)->rule.percentile,
-					     cast(row)->sizing.from_peak)
+	return advice_of(row)->sizing.base_bytes.known
+		       ? value_share_or_peak(advice_of(row)->rule.percentile,
+					     advice_of(row)->sizing.from_peak)
 		       : wss_value_absent();
 }
 
 static bool has_what_if(const void *row)
 {
-	return cast(row)->what_if_bytes.known && cast(row)->sizing.confidence != WSS_CONFIDENCE_NONE;
+	return advice_of(row)->what_if.bytes.known && advice_of(row)->sizing.confidence != WSS_CONFIDENCE_NONE;
 }
 
 static struct wss_value get_exceeded(const void *row)
 {
-	return has_what_if(row) ? value_share(cast(row)->exceeded) : wss_value_absent();
+	return has_what_if(row) ? value_share(advice_of(row)->what_if.exceeded) : wss_value_absent();
 }
 
 static enum wss_bound what_if_bound(const void *row)
 {
-	return cast(row)->bound ? WSS_BOUND_AT_MOST : WSS_BOUND_EXACT;
+	return advice_of(row)->what_if.bound ? WSS_BOUND_AT_MOST : WSS_BOUND_EXACT;
 }
 
 static struct wss_value get_faults(const void *row)
 {
-	if (!has_what_if(row) || !cast(row)->has_missrate)
+	if (!has_what_if(row) || !advice_of(row)->has_missrate)
 		return wss_value_absent();
 	return wss_value_bounded(
-		wss_value_number(wss_u64_from_double(cast(row)->faults_per_second + 0.5),
+		wss_value_number(wss_u64_from_double(advice_of(row)->what_if.faults_per_second + 0.5),
 				 WSS_KIND_COUNT),
 		what_if_bound(row));
 }
 
 static struct wss_value get_loss(const void *row)
 {
-	if (!has_what_if(row) || !cast(row)->has_missrate)
+	if (!has_what_if(row) || !advice_of(row)->has_missrate)
 		return wss_value_absent();
-	return wss_value_bounded(value_share(cast(row)->loss), what_if_bound(row));
+	return wss_value_bounded(value_share(advice_of(row)->what_if.loss), what_if_bound(row));
 }
 
 static struct wss_value get_curve_beyond(const void *row)
 {
-	if (!cast(row)->curve_bytes.known)
+	if (!advice_of(row)->curve_bytes.known)
 		return wss_value_absent();
-	return wss_value_number(cast(row)->curve_is_beyond, WSS_KIND_BOOL);
+	return wss_value_number(advice_of(row)->curve_is_beyond, WSS_KIND_BOOL);
 }
 
 static struct wss_value get_bound(const void *row)
 {
-	if (!has_what_if(row) || !cast(row)->has_missrate)
+	if (!has_what_if(row) || !advice_of(row)->has_missrate)
 		return wss_value_absent();
-	return wss_value_number(cast(row)->bound, WSS_KIND_BOOL);
+	return wss_value_number(advice_of(row)->what_if.bound, WSS_KIND_BOOL);
 }
 
 static const struct wss_column columns[] = {
@@ -268,7 +273,7 @@ const struct wss_report_layout recommend_what_if_layout = LAYOUT(
 	SHOWN_WHAT_IF,
 	WIDE ",what_if_bytes,what_if_exceeded,what_if_faults_per_second,what_if_loss");
 
-static const struct recommend_host *host_of(const void *row)
+static const struct wss_host_sum *host_of(const void *row)
 {
 	return row;
 }

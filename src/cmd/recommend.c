@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cmd/recommend.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,19 +8,18 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/number.h"
 #include "base/units.h"
 #include "cmd/plot.h"
 #include "cmd/sizing-options.h"
 #include "help-text.h"
 #include "host/fleet.h"
 #include "host/inventory.h"
+#include "out/missrate-chart.h"
 #include "out/policy.h"
 
 struct recommend_options {
 	struct wss_sizing_options sizing;
 	double probability;
-	struct wss_amount what_if;
 	const char *plot;
 };
 
@@ -34,8 +32,7 @@ struct recommend {
 	struct wss_tally tally;
 	size_t total;
 	time_t since;
-	struct recommend_host host;
-	struct wss_fit fit;
+	struct wss_host_sum host;
 	size_t n_curves;
 	struct wss_missrate_guest *curves; /* for the picture, their texts malloc'ed */
 	char *host_name; /* malloc'ed, for the picture; NULL where it is not known */
@@ -59,17 +56,18 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int take(void *opaque, int c, const char *value, struct wss_error *err)
+static int recommend_take(void *opaque, int c, const char *value, struct wss_error *err)
 {
 	struct recommend_options *options = opaque;
+	struct wss_advice_options *advice = &options->sizing.advice;
 
 	switch (c) {
 	case OPT_PERCENTILE:
 		return wss_percent_parse(value, 50, 99.9, "--percentile",
-					 &options->sizing.rule.percentile, err);
+					 &advice->rule.percentile, err);
 	case OPT_WHAT_IF:
-		options->what_if.known = true;
-		return wss_size_parse(value, "--what-if", &options->what_if.value, err);
+		advice->what_if_bytes.known = true;
+		return wss_size_parse(value, "--what-if", &advice->what_if_bytes.value, err);
 	case OPT_PROBABILITY:
 		return wss_percent_parse(value, 50, 99.9, "--probability", &options->probability,
 					 err);
@@ -90,158 +88,76 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct recommend_op
 	return wss_cli_finish(cli, argc, argv, err);
 }
 
-static void ask_what_if(const struct recommend *run, const struct wss_missrate *missrate,
-			struct recommend_row *row)
+/* Keeps a guest's curve for the picture. */
+static int curve_keep(struct recommend *run, const struct recommend_row *row, struct wss_error *err)
 {
-	const struct wss_summary *summary = &row->series.summary;
+	const struct wss_advice *advice = &row->advice;
+	struct wss_missrate_guest *curves =
+		reallocarray(run->curves, run->n_curves + 1, sizeof(*curves));
+	char *name = strdup(row->domain), *method = strdup(advice->series.method);
 
-	row->what_if_bytes = run->options->what_if;
-	if (!row->what_if_bytes.known)
-		return;
-	row->exceeded = summary->samples ? (double)wss_histogram_above(&summary->sizes,
-								       row->what_if_bytes.value) /
-						   (double)summary->samples
-					 : 0;
-	if (!row->has_missrate)
-		return;
-	row->faults_per_second = wss_missrate_at(missrate, row->what_if_bytes.value, &row->bound);
-	row->loss = wss_missrate_loss(row->faults_per_second, run->options->sizing.fault_ns);
-}
-
-static int keep_curve(struct recommend *run, const struct recommend_row *row,
-		      const struct wss_missrate *missrate)
-{
-	struct wss_missrate_guest *curves;
-	char *name, *method;
-
-	if (!run->options->plot)
-		return 0;
-	curves = reallocarray(run->curves, run->n_curves + 1, sizeof(*curves));
-	if (!curves)
-		return -1;
-	run->curves = curves;
-	name = strdup(row->domain);
-	method = strdup(row->series.method);
-	if (!name || !method) {
+	if (curves)
+		run->curves = curves;
+	if (!curves || !name || !method) {
 		free(name);
 		free(method);
-		return -1;
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
 	curves[run->n_curves++] = (struct wss_missrate_guest){
 		.domain = name,
 		.method = method,
-		.granularity_bytes = row->series.granularity_bytes,
-		.window_ns = row->series.window_ns,
-		.windows = row->series.summary.samples,
-		.first = row->series.summary.first,
-		.last = row->series.summary.last,
-		.missrate = *missrate,
-		.recommended_bytes = row->sizing.recommended_bytes,
+		.granularity_bytes = advice->series.granularity_bytes,
+		.window_ns = advice->series.window_ns,
+		.windows = advice->series.summary.samples,
+		.first = advice->series.summary.first,
+		.last = advice->series.summary.last,
+		.missrate = advice->missrate,
+		.recommended_bytes = advice->sizing.recommended_bytes,
 	};
 	return 0;
 }
 
-static int size_guest(struct recommend *run, struct recommend_row *row, struct wss_error *err)
-{
-	const struct recommend_options *options = run->options;
-	struct wss_sizing_state state = { .held_bytes.known = false };
-	struct wss_missrate missrate;
-
-	row->rule = options->sizing.rule;
-	wss_sizing_heed(&row->rule, &row->policy);
-	if (row->active) {
-		row->held_bytes = state.held_bytes = row->series.rss_bytes;
-		state.balloon_bytes = row->series.balloon_bytes;
-	}
-	row->assigned_bytes = row->series.maximum_bytes;
-	row->has_missrate = wss_sizing_ask_curve(&options->sizing, &row->series, &missrate, &state);
-	row->curve_bytes = state.curve_bytes;
-	row->curve_is_beyond = state.curve_is_beyond;
-	wss_sizing_compute(&row->series.summary, &row->rule, &row->policy, &state, &row->sizing);
-	row->status = row->sizing.confidence == WSS_CONFIDENCE_NONE ? "too early" : "ok";
-	ask_what_if(run, &missrate, row);
-	if (row->has_missrate && keep_curve(run, row, &missrate) < 0)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	return 0;
-}
-
-static void add_amount(struct wss_amount *sum, struct wss_amount amount)
-{
-	if (amount.known)
-		*sum = wss_amount_of(wss_u64_add(sum->value, amount.value));
-}
-
-static void on_hour(time_t start, uint64_t max_bytes, void *opaque)
-{
-	wss_fit_hour(opaque, start, max_bytes);
-}
-
-/* A guest that is not known counts with all that it was given, as nothing else is safe. */
-static int add_to_host(struct recommend *run, const struct recommend_row *row,
-		       struct wss_error *err)
-{
-	bool known = row->sizing.confidence != WSS_CONFIDENCE_NONE;
-	struct wss_amount assigned = row->assigned_bytes;
-
-	if (!assigned.known)
-		assigned = wss_conn_assigned(run->conn, row->uuid);
-	run->host.guests++;
-	run->host.unsized += !known;
-	run->host.unknown += !strcmp(row->status, "unknown");
-	run->host.too_early += !strcmp(row->status, "too early");
-	add_amount(&run->host.assigned_bytes, assigned);
-	add_amount(&run->host.wss_bytes, row->sizing.base_bytes);
-	if (row->has_series)
-		add_amount(&run->host.overhead_bytes, row->series.qemu_bytes);
-	if (known && wss_history_hours(run->history, row->uuid, run->since, on_hour, &run->fit, err) <
-			     0)
-		return -1;
-	wss_fit_guest(&run->fit, known ? row->sizing.peak_bytes.value : assigned.value);
-	return 0;
-}
-
-static int fill_row(struct recommend *run, struct recommend_row *row, const char *policy_xml,
+static int row_fill(struct recommend *run, struct recommend_row *row, const char *policy_xml,
 		    struct wss_error *err)
 {
-	unsigned flags = WSS_HISTORY_CURVE;
-	int r = 0;
+	const struct wss_advice_guest guest = { .uuid = row->uuid,
+						.active = row->active,
+						.policy = &row->policy };
 
-	row->status = "unknown";
-	if (policy_xml && wss_policy_read(policy_xml, &row->policy, err) < 0)
+	if ((policy_xml && wss_policy_read(policy_xml, &row->policy, err) < 0) ||
+	    wss_advice_read(run->history, &guest, run->since, &run->options->sizing.advice,
+			    &row->advice, err) < 0)
 		return -1;
-	if (run->history && row->uuid && *row->uuid)
-		r = wss_history_series(run->history, row->uuid, run->since, flags, &row->series, err);
-	row->has_series = r == 1;
-	if (row->has_series && size_guest(run, row, err) < 0)
-		r = -1;
-	if (row->policy.opt_out)
-		row->status = "opted out";
-	return r < 0 ? -1 : 0;
+	return run->options->plot && row->advice.has_missrate ? curve_keep(run, row, err) : 0;
 }
 
-/* One domain: its row, and its part in the host's total where it runs. */
-static void handle(struct recommend *run, struct recommend_row *row, const char *policy_xml,
-		   bool counts, struct wss_error *why)
+/* One domain: its row, and its part in the host's sum where it runs. */
+static void recommend_domain(struct recommend *run, struct recommend_row *row,
+			     const char *policy_xml, bool counts, struct wss_error *why)
 {
 	struct wss_error other = WSS_ERROR_INIT;
+	struct wss_amount assigned = { 0 };
 
 	run->total++;
 	if (!why->code)
-		fill_row(run, row, policy_xml, why);
+		row_fill(run, row, policy_xml, why);
 	if (why->code)
-		row->status = "failed";
-	/* Also one of which something cannot be read: it is there, and needs who knows what. */
-	if (counts && add_to_host(run, row, &other) < 0 && !why->code)
+		row->advice.status = WSS_ADVICE_FAILED;
+	if (counts && !row->advice.assigned_bytes.known)
+		assigned = wss_conn_assigned(run->conn, row->uuid);
+	if (counts &&
+	    wss_host_sum_add(&run->host, run->history, row->uuid, &row->advice, assigned, &other) < 0 &&
+	    !why->code)
 		*why = other;
 	if (why->code) {
 		row->error = why->text;
-		row->status = "failed";
+		row->advice.status = WSS_ADVICE_FAILED;
 		wss_report_bad_row(run->report, row);
 		wss_tally_bad(&run->tally, row->domain, why);
 	} else {
 		wss_report_row(run->report, row);
 	}
-	wss_summary_free(&row->series.summary);
+	wss_advice_free(&row->advice);
 }
 
 static void on_host(const struct wss_fleet_host *host, void *opaque)
@@ -261,11 +177,11 @@ static void on_host(const struct wss_fleet_host *host, void *opaque)
 
 		if (domain->error)
 			wss_error_set(&why, WSS_ERR_FAILED, "%s", domain->error);
-		handle(run, &row, domain->xml, domain->active, &why);
+		recommend_domain(run, &row, domain->xml, domain->active, &why);
 	}
 }
 
-static void handle_named(struct recommend *run, struct wss_domain_ref ref)
+static void recommend_one_named(struct recommend *run, struct wss_domain_ref ref)
 {
 	struct wss_conn_entry entry = { .xml = NULL };
 	struct recommend_row row = { .domain = ref.name };
@@ -276,7 +192,7 @@ static void handle_named(struct recommend *run, struct wss_domain_ref ref)
 		row.uuid = entry.uuid;
 		row.active = entry.active;
 	}
-	handle(run, &row, entry.xml, false, &why);
+	recommend_domain(run, &row, entry.xml, false, &why);
 	free(entry.xml);
 }
 
@@ -290,54 +206,27 @@ static void recommend_named(struct recommend *run)
 		width = wss_name_width(width, cli->domains[i]);
 	wss_report_set_first_width(run->report, width);
 	for (int i = 0; i < cli->n_domains; i++)
-		handle_named(run, wss_cli_domain(cli, i));
-}
-
-/* What the host has left once all have what they need together, and QEMU what it needs itself. */
-static int total_host(struct recommend *run, struct wss_error *err)
-{
-	struct wss_amount memory = wss_conn_host_memory(run->conn);
-	struct recommend_host *host = &run->host;
-	struct wss_fit_result result;
-	uint64_t needed;
-
-	host->probability = run->options->probability;
-	host->host_bytes = memory;
-	if (wss_fit_result(&run->fit, host->probability, &result) < 0)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	host->hours = result.hours;
-	host->from_peak = result.from_peak;
-	host->needed_bytes = result.bytes;
-	if (!result.bytes.known || !memory.known)
-		return 0;
-	needed = wss_u64_add(result.bytes.value, host->overhead_bytes.value);
-	host->fits_bytes = wss_amount_of(memory.value > needed ? memory.value - needed : 0);
-	return 0;
+		recommend_one_named(run, wss_cli_domain(cli, i));
 }
 
 static int recommend_all(struct recommend *run, struct wss_error *err)
 {
-	int r;
-
-	if (wss_fit_init(&run->fit, run->since, wss_clock_wall_seconds()) < 0)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	r = wss_fleet_read_one(run->conn, WSS_POLICY_NAMESPACE, on_host, run, err);
-	if (r == 0)
-		r = total_host(run, err);
-	if (r == 0)
-		wss_report_total(run->report, "host", &recommend_host_layout, &run->host);
-	wss_fit_free(&run->fit);
-	return r;
+	if (wss_host_sum_init(&run->host, run->since, wss_clock_wall_seconds(), err) < 0 ||
+	    wss_fleet_read_one(run->conn, WSS_POLICY_NAMESPACE, on_host, run, err) < 0 ||
+	    wss_host_sum_finish(&run->host, run->options->probability,
+				wss_conn_host_memory(run->conn), err) < 0)
+		return -1;
+	wss_report_total(run->report, "host", &recommend_host_layout, &run->host);
+	return 0;
 }
 
-static void draw(FILE *f, const void *opaque)
+static void curves_draw(FILE *f, const void *opaque)
 {
 	const struct recommend *run = opaque;
-	const struct wss_missrate_question question = {
-		.fault_ns = run->options->sizing.fault_ns,
-		.target = run->options->sizing.target_loss,
-		.what_if_bytes = run->options->what_if,
-	};
+	const struct wss_advice_options *advice = &run->options->sizing.advice;
+	const struct wss_missrate_question question = { .fault_ns = advice->fault_ns,
+							.target = advice->target_loss,
+							.what_if_bytes = advice->what_if_bytes };
 
 	wss_missrate_plot(f, run->host_name, run->curves, run->n_curves, &question);
 }
@@ -346,7 +235,8 @@ static int recommend(struct recommend *run, struct wss_error *err)
 {
 	int r = 0;
 
-	if (wss_sizing_open(&run->options->sizing, &run->history, err) < 0 || wss_conn_open_reader(run->cli->uri, &run->conn, err) < 0)
+	if (wss_sizing_open(&run->options->sizing, &run->history, err) < 0 ||
+	    wss_conn_open_reader(run->cli->uri, &run->conn, err) < 0)
 		return -1;
 	if (run->cli->n_domains)
 		recommend_named(run);
@@ -354,7 +244,7 @@ static int recommend(struct recommend *run, struct wss_error *err)
 		r = recommend_all(run, err);
 	if (r == 0 && run->options->plot && run->n_curves) {
 		run->host_name = wss_conn_hostname(run->conn);
-		r = wss_plot_write(run->options->plot, draw, run, err);
+		r = wss_plot_write(run->options->plot, curves_draw, run, err);
 	} else if (r == 0 && run->options->plot) {
 		wss_warn("--plot: no guest has a growth curve of 4 KiB pages in the history");
 	}
@@ -369,6 +259,7 @@ static void clean_up(struct recommend *run)
 	}
 	free(run->curves);
 	free(run->host_name);
+	wss_host_sum_free(&run->host);
 	wss_history_close(run->history);
 	wss_conn_close(run->conn);
 }
@@ -377,7 +268,7 @@ static int recommend_run(struct wss_cli *cli, int argc, char **argv)
 {
 	struct recommend_options options = {
 		.sizing = WSS_SIZING_OPTIONS_INIT,
-		.probability = 0.99,
+		.probability = WSS_HOST_SUM_PROBABILITY,
 	};
 	struct recommend run = { .cli = cli, .options = &options };
 	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;
@@ -385,10 +276,10 @@ static int recommend_run(struct wss_cli *cli, int argc, char **argv)
 
 	if (parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	run.since = wss_clock_wall_seconds() - (time_t)(options.sizing.span_ns / WSS_NS_PER_S);
+	run.since = wss_advice_since(&options.sizing.advice, wss_clock_wall_seconds());
 	if (wss_plot_check(options.plot, false, &err) < 0 ||
 	    wss_report_open(stdout, cli->format, &cli->view,
-			    options.what_if.known ? &recommend_what_if_layout : &recommend_layout,
+			    options.sizing.advice.what_if_bytes.known ? &recommend_what_if_layout : &recommend_layout,
 			    &run.report, &err) < 0)
 		return wss_cli_error(&err);
 	r = recommend(&run, &err);

@@ -23,7 +23,8 @@ allowed() {
 	src/store) echo base wss store ;;
 	src/out) echo base wss out host ;;
 	src/rec) echo base wss rec ;;
-	src/cmd) echo base qmp host track wss store rec out cmd ;;
+	src/service) echo base host wss track store rec out service ;;
+	src/cmd) echo base qmp host track wss store rec out service cmd ;;
 	*) return 1 ;;
 	esac
 }
@@ -83,6 +84,16 @@ strangers() { # RE ALLOWED
 	run strangers 'json-c/|json\.h' '(qmp/[^/]+|src/main\.c)'
 	echo "$output"
 	[ -z "$output" ]
+}
+
+# What every front end does is said in structs and errors: a service prints nothing, ends nothing and
+# knows no command line.
+@test "service/ knows no command line, standard output or exit code" {
+	run grep -rnE --include='*.[ch]' \
+		'getopt|stdout|stderr|STD(OUT|ERR)_FILENO|\b(printf|puts|putchar|exit|isatty)[[:space:]]*\(|WSS_EXIT_|"[^"]*--[a-z]' \
+		src/service
+	echo "$output"
+	[ "$status" = 1 ]
 }
 
 @test "SQLite is in store/ only" {

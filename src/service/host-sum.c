@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "service/host-sum.h"
+
+#include "base/number.h"
+
+int wss_host_sum_init(struct wss_host_sum *sum, time_t since, time_t now,
+		      struct wss_error *err)
+{
+	*sum = (struct wss_host_sum){.since = since};
+	if (wss_fit_init(&sum->fit, since, now) < 0)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	return 0;
+}
+
+static void add_amount(struct wss_amount *sum, struct wss_amount amount)
+{
+	if (amount.known)
+		*sum = wss_amount_of(wss_u64_add(sum->value, amount.value));
+}
+
+static void on_hour(time_t start, uint64_t max_bytes, void *opaque)
+{
+	wss_fit_hour(opaque, start, max_bytes);
+}
+
+int wss_host_sum_add(struct wss_host_sum *sum, struct wss_history *history, const char *uuid,
+		     const struct wss_advice *advice, struct wss_amount assigned,
+		     struct wss_error *err)
+{
+	bool sized = advice->sizing.confidence != WSS_CONFIDENCE_NONE;
+	int r = 0;
+
+	if (advice->assigned_bytes.known)
+		assigned = advice->assigned_bytes;
+	sum->guests++;
+	sum->unsized += !sized;
+	sum->unknown += advice->status == WSS_ADVICE_UNKNOWN;
+	sum->too_early += advice->status == WSS_ADVICE_TOO_EARLY;
+	add_amount(&sum->assigned_bytes, assigned);
+	add_amount(&sum->wss_bytes, advice->sizing.base_bytes);
+	if (advice->has_series)
+		add_amount(&sum->overhead_bytes, advice->series.qemu_bytes);
+	if (sized)
+		r = wss_history_hours(history, uuid, sum->since, on_hour, &sum->fit, err);
+	wss_fit_guest(&sum->fit, sized ? advice->sizing.peak_bytes.value : assigned.value);
+	return r < 0 ? -1 : 0;
+}
+
+int wss_host_sum_finish(struct wss_host_sum *sum, double probability, struct wss_amount host,
+			struct wss_error *err)
+{
+	struct wss_fit_result result;
+	uint64_t needed;
+
+	if (wss_fit_result(&sum->fit, probability, &result) < 0)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	sum->probability = probability;
+	sum->host_bytes = host;
+	sum->hours = result.hours;
+	sum->from_peak = result.from_peak;
+	sum->needed_bytes = result.bytes;
+	if (!result.bytes.known || !host.known)
+		return 0;
+	needed = wss_u64_add(result.bytes.value, sum->overhead_bytes.value);
+	sum->fits_bytes = wss_amount_of(host.value > needed ? host.value - needed : 0);
+	return 0;
+}
+
+void wss_host_sum_free(struct wss_host_sum *sum)
+{
+	wss_fit_free(&sum->fit);
+}
