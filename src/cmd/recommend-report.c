@@ -102,6 +102,7 @@ WORKING_SET(p99, sizing.p99_bytes)
 WORKING_SET(peak, sizing.peak_bytes)
 WORKING_SET(base, sizing.base_bytes)
 AMOUNT(curve, curve_bytes)
+AMOUNT(grown, sizing.grown_bytes)
 AMOUNT(recommended, sizing.recommended_bytes)
 AMOUNT(reclaimable, sizing.reclaimable_bytes)
 AMOUNT(what_if, what_if.bytes)
@@ -121,6 +122,13 @@ static struct wss_value get_last(const void *row)
 static struct wss_value value_share(double share)
 {
 	return (struct wss_value){ .kind = WSS_KIND_SHARE, .real = share };
+}
+
+static struct wss_value get_growth(const void *row)
+{
+	return advice_of(row)->has_series && advice_of(row)->sizing.growth.known
+		       ? value_share(advice_of(row)->sizing.growth.per_doubling)
+		       : wss_value_absent();
 }
 
 static struct wss_value get_percentile(const void *row)
@@ -232,6 +240,10 @@ static const struct wss_column columns[] = {
 	  "Least size that loses no more time to faults than is allowed, in bytes", false },
 	{ "curve_is_beyond", NULL, "BEYOND", -6, get_curve_beyond,
 	  "Whether that size is larger than what was measured", false },
+	{ "growth_per_doubling", NULL, "GROWTH", 7, get_growth,
+	  "Growth at the end of the windows when time doubles, as a share, 1 = 100%", false },
+	{ "grown_bytes", NULL, "GROWN", 8, get_grown,
+	  "Base taken on to five minutes where the set still grew, in bytes", false },
 	{ "recommended_bytes", NULL, "RECOMMEND", 9, get_recommended,
 	  "Recommended memory size, in bytes", false },
 	{ "reclaimable_bytes", NULL, "RECLAIM", 8, get_reclaimable,
@@ -257,7 +269,8 @@ static const struct wss_column columns[] = {
 	"what_if_faults_per_second,what_if_loss"
 #define WIDE                                                                          \
 	"domain,status,confidence,samples,assigned_bytes,held_bytes,p50_bytes,"         \
-	"p99_bytes,peak_bytes,base_is,base_bytes,curve_bytes,recommended_bytes,"        \
+	"p99_bytes,peak_bytes,base_is,base_bytes,growth_per_doubling,grown_bytes,"      \
+	"curve_bytes,recommended_bytes,"                                                \
 	"reclaimable_bytes"
 
 #define LAYOUT(shown_keys, wide_keys)                                                 \

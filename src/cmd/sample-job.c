@@ -206,8 +206,8 @@ static void fill_profile(struct job *job, const struct wss_sample *sample,
 	struct wss_sizing sizing;
 
 	wss_profile_from_sample(sample, PACKAGE_VERSION, ret_profile);
-	if (wss_history_series(job->history, sample->uuid, sample->wall - PROFILE_SPAN_S, 0,
-			       &series, NULL) != 1)
+	if (wss_history_series(job->history, sample->uuid, sample->wall - PROFILE_SPAN_S,
+			       WSS_HISTORY_CURVE, &series, NULL) != 1)
 		return;
 	wss_sizing_compute(&series.summary, &rule, policy, &unknown, &sizing);
 	/* Figures of another kind of window do not belong beside this one's. */

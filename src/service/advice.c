@@ -78,7 +78,7 @@ static void advice_size(struct wss_advice *advice, const struct wss_advice_guest
 		advice->held_bytes = state.held_bytes = advice->series.rss_bytes;
 		state.balloon_bytes = advice->series.balloon_bytes;
 	}
-	advice->assigned_bytes = advice->series.maximum_bytes;
+	advice->assigned_bytes = state.maximum_bytes = advice->series.maximum_bytes;
 	advice_add_curve(advice, options, &state);
 	wss_sizing_compute(&advice->series.summary, &rule, &policy, &state, &advice->sizing);
 	advice->status = advice->sizing.confidence == WSS_CONFIDENCE_NONE

@@ -18,9 +18,24 @@ static void add_amount(struct wss_amount *sum, struct wss_amount amount)
 		*sum = wss_amount_of(wss_u64_add(sum->value, amount.value));
 }
 
+/* A guest whose hours are added. */
+struct guest_hours {
+	struct wss_fit *fit;
+	uint64_t beyond_bytes; /* what its windows were too short to see */
+};
+
 static void on_hour(time_t start, uint64_t max_bytes, void *opaque)
 {
-	wss_fit_hour(opaque, start, max_bytes);
+	const struct guest_hours *hours = opaque;
+
+	wss_fit_hour(hours->fit, start, wss_u64_add(max_bytes, hours->beyond_bytes));
+}
+
+/* What a set that still grew at the end of its windows lacks in each of them. */
+static uint64_t beyond_bytes(const struct wss_sizing *sizing)
+{
+	return sizing->grown_bytes.known ? sizing->grown_bytes.value - sizing->base_bytes.value
+					 : 0;
 }
 
 int wss_host_sum_add(struct wss_host_sum *sum, struct wss_history *history, const char *uuid,
@@ -28,6 +43,7 @@ int wss_host_sum_add(struct wss_host_sum *sum, struct wss_history *history, cons
 		     struct wss_error *err)
 {
 	bool sized = advice->sizing.confidence != WSS_CONFIDENCE_NONE;
+	struct guest_hours hours = {&sum->fit, beyond_bytes(&advice->sizing)};
 	int r = 0;
 
 	if (advice->assigned_bytes.known)
@@ -41,8 +57,10 @@ int wss_host_sum_add(struct wss_host_sum *sum, struct wss_history *history, cons
 	if (advice->has_series)
 		add_amount(&sum->overhead_bytes, advice->series.qemu_bytes);
 	if (sized)
-		r = wss_history_hours(history, uuid, sum->since, on_hour, &sum->fit, err);
-	wss_fit_guest(&sum->fit, sized ? advice->sizing.peak_bytes.value : assigned.value);
+		r = wss_history_hours(history, uuid, sum->since, on_hour, &hours, err);
+	wss_fit_guest(&sum->fit,
+		      sized ? wss_u64_add(advice->sizing.peak_bytes.value, hours.beyond_bytes)
+			    : assigned.value);
 	return r < 0 ? -1 : 0;
 }
 

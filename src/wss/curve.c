@@ -6,8 +6,6 @@
 #include "base/number.h"
 
 #define PAGE 4096.0
-/* Growth below this a doubling of time is no growth any more. */
-#define KNEE_GROWTH 0.1
 
 void wss_grid_init(struct wss_grid *grid, uint64_t from_ns, uint64_t to_ns)
 {
@@ -206,7 +204,7 @@ void wss_grid_find_knee(struct wss_grid *grid)
 		return;
 	first = last - 1;
 	while (first > 0 && grid->points[first - 1].n &&
-	       growth(&grid->points[first - 1], &grid->points[first]) < KNEE_GROWTH)
+	       growth(&grid->points[first - 1], &grid->points[first]) < WSS_KNEE_GROWTH)
 		first--;
 	/* It is a knee only with growth before it and a flat part of some length behind it. */
 	if (first > 0 && grid->points[first - 1].n && first + 2 < last)

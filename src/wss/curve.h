@@ -12,6 +12,8 @@
 
 #include "wss/sample.h"
 
+/* A curve that grows by less than this share with each doubling of time has stopped growing. */
+#define WSS_KNEE_GROWTH 0.1
 /* Grid points a decade of time. */
 #define WSS_GRID_PER_DECADE 8
 /* From 1 ns to a day. */

@@ -69,8 +69,7 @@ bool wss_missrate_from_summary(struct wss_missrate *missrate, const struct wss_s
 	for (size_t k = 0; k < WSS_SUMMARY_POINTS; k++) {
 		const struct wss_summary_point *from = &summary->curve[k];
 
-		/* A mean over other windows than its neighbours' has a slope of its own making. */
-		if (from->n * 10 < summary->samples * 9)
+		if (!from->n || !wss_summary_point_is_typical(summary, k))
 			continue;
 		seconds[n] = (double)wss_summary_time_ns(k) / 1e9;
 		bytes[n++] = (double)from->sum_pages * PAGE / (double)from->n;

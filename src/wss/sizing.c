@@ -76,15 +76,22 @@ static uint64_t with_headroom(uint64_t bytes, uint64_t percent)
 	return size < 9e18 ? wss_u64_from_double(size) : (uint64_t)9e18;
 }
 
-static uint64_t recommend(uint64_t base, const struct wss_sizing_rule *rule,
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Headroom is for what the windows have not shown; a size that was taken on holds that already. */
+static uint64_t recommend(const struct wss_sizing *sizing, const struct wss_sizing_rule *rule,
 			  const struct wss_policy *policy, struct wss_amount curve)
 {
-	uint64_t bytes = with_headroom(base, rule->headroom_percent);
+	uint64_t bytes = with_headroom(sizing->base_bytes.value, rule->headroom_percent);
 
-	if (curve.known && bytes < curve.value)
-		bytes = curve.value;
-	if (bytes < rule->minimum_bytes)
-		bytes = rule->minimum_bytes;
+	if (curve.known)
+		bytes = max_u64(bytes, curve.value);
+	if (sizing->grown_bytes.known)
+		bytes = max_u64(bytes, sizing->grown_bytes.value);
+	bytes = max_u64(bytes, rule->minimum_bytes);
 	bytes = wss_u64_add(bytes, MIB - 1) / MIB * MIB;
 	/* The operator's word is the last, and whole MiB or not. */
 	if (policy->maximum_bytes.known)
@@ -92,10 +99,13 @@ static uint64_t recommend(uint64_t base, const struct wss_sizing_rule *rule,
 	return bytes;
 }
 
-static enum wss_confidence judge(const struct wss_summary *summary, bool enough)
+static enum wss_confidence judge(const struct wss_summary *summary, bool enough,
+				 const struct wss_growth *growth)
 {
 	if (summary->samples < WSS_SIZING_SAMPLES_MIN)
 		return WSS_CONFIDENCE_NONE;
+	if (!growth->known || wss_growth_goes_on(growth))
+		return WSS_CONFIDENCE_LOW;
 	if (!enough || summary->degraded * DEGRADED_SHARE > summary->samples + summary->degraded)
 		return WSS_CONFIDENCE_LOW;
 	return summary->last - summary->first < WSS_SIZING_WEEK_S ? WSS_CONFIDENCE_MEDIUM
@@ -121,14 +131,26 @@ static struct wss_amount reclaimable(uint64_t recommended, struct wss_amount hel
 	return wss_amount_of(now > recommended ? now - recommended : 0);
 }
 
+static struct wss_amount grown(uint64_t base, const struct wss_growth *growth,
+			       struct wss_amount maximum)
+{
+	uint64_t bytes = wss_u64_add(base, wss_growth_beyond_bytes(growth));
+
+	if (!wss_growth_goes_on(growth))
+		return (struct wss_amount){ 0 };
+	if (maximum.known)
+		bytes = max_u64(base, min_u64(bytes, maximum.value));
+	return wss_amount_of(bytes);
+}
+
 void wss_sizing_compute(const struct wss_summary *summary, const struct wss_sizing_rule *rule,
 			const struct wss_policy *policy, const struct wss_sizing_state *state,
 			struct wss_sizing *ret_sizing)
 {
 	uint64_t rank = wss_sizing_rank(summary->samples, rule->percentile);
-	struct wss_sizing sizing = { .confidence = judge(summary, rank != 0),
-				     .from_peak = rank == 0 };
+	struct wss_sizing sizing = { .from_peak = rank == 0, .growth = wss_growth_of(summary) };
 
+	sizing.confidence = judge(summary, rank != 0, &sizing.growth);
 	if (sizing.confidence != WSS_CONFIDENCE_NONE) {
 		uint64_t base = rank ? min_u64(wss_histogram_at_rank(&summary->sizes, rank),
 					       summary->max_bytes)
@@ -139,8 +161,9 @@ void wss_sizing_compute(const struct wss_summary *summary, const struct wss_sizi
 		sizing.p99_bytes = percentile(summary, 0.99);
 		sizing.peak_bytes = wss_amount_of(summary->max_bytes);
 		sizing.base_bytes = wss_amount_of(base);
+		sizing.grown_bytes = grown(base, &sizing.growth, state->maximum_bytes);
 		sizing.recommended_bytes =
-			wss_amount_of(recommend(base, rule, policy, state->curve_bytes));
+			wss_amount_of(recommend(&sizing, rule, policy, state->curve_bytes));
 		sizing.reclaimable_bytes = reclaimable(sizing.recommended_bytes.value,
 						       state->held_bytes, state->balloon_bytes);
 	}

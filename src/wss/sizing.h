@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "wss/growth.h"
 #include "wss/policy.h"
 #include "wss/summary.h"
 
@@ -25,7 +26,11 @@
 
 enum wss_confidence {
 	WSS_CONFIDENCE_NONE,   /* too early: fewer than WSS_SIZING_SAMPLES_MIN windows */
-	WSS_CONFIDENCE_LOW,    /* too few for the percentile, or too many that are doubtful */
+	/*
+	 * Too few for the percentile, or too many that are doubtful; or the set still grew at the
+	 * end of the windows, or they have no growth curve that would tell.
+	 */
+	WSS_CONFIDENCE_LOW,
 	WSS_CONFIDENCE_MEDIUM, /* enough windows, but of less than a week */
 	WSS_CONFIDENCE_HIGH,
 };
@@ -54,9 +59,12 @@ void wss_sizing_heed(struct wss_sizing_rule *rule, const struct wss_policy *poli
 struct wss_sizing {
 	enum wss_confidence confidence;
 	bool from_peak; /* too few windows for the percentile: the largest took its place */
+	struct wss_growth growth; /* at the end of the windows */
 	/* Absent when it is too early. */
 	struct wss_amount p50_bytes, p95_bytes, p99_bytes, peak_bytes;
 	struct wss_amount base_bytes;	     /* the percentile's upper bound, or the peak */
+	/* Base taken on along the growth curve; absent where the set grew no more. */
+	struct wss_amount grown_bytes;
 	struct wss_amount recommended_bytes; /* with headroom, within policy, in whole MiB */
 	struct wss_amount reclaimable_bytes; /* of what the guest holds now */
 };
@@ -65,6 +73,7 @@ struct wss_sizing {
 struct wss_sizing_state {
 	struct wss_amount held_bytes;	 /* of its memory on the host now */
 	struct wss_amount balloon_bytes; /* what it may use now */
+	struct wss_amount maximum_bytes; /* no set grows beyond it */
 	/*
 	 * The size below which the miss-rate curve is too steep; where it is so for all sizes that
 	 * were measured (beyond), where it is taken to end.
@@ -74,8 +83,10 @@ struct wss_sizing_state {
 };
 
 /*
- * Sizes a guest: the percentile's upper bound with headroom, and no less than what the miss-rate
- * curve says. Figures of windows coarser than 4 KiB are upper bounds, which is the safe side.
+ * Sizes a guest: the percentile's upper bound with headroom, and no less than the miss-rate curve
+ * asks for, nor, where the set still grew at the end of its windows, than what it would have grown
+ * to (wss/growth.h). The summary must have been read with its growth curve. Figures of windows
+ * coarser than 4 KiB are upper bounds, which is the safe side.
  */
 void wss_sizing_compute(const struct wss_summary *summary, const struct wss_sizing_rule *rule,
 			const struct wss_policy *policy, const struct wss_sizing_state *state,

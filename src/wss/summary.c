@@ -25,6 +25,11 @@ uint64_t wss_summary_time_ns(size_t k)
 	return wss_u64_from_double(1e6 * pow(10, (double)k / WSS_SUMMARY_PER_DECADE) + 0.5);
 }
 
+bool wss_summary_point_is_typical(const struct wss_summary *summary, size_t k)
+{
+	return wss_u64_mul(summary->curve[k].n, 10) >= wss_u64_mul(summary->samples, 9);
+}
+
 static uint64_t pages_of(uint64_t bytes)
 {
 	return bytes / 4096 + (bytes % 4096 != 0);

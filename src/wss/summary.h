@@ -7,6 +7,7 @@
 #ifndef WSS_WSS_SUMMARY_H
 #define WSS_WSS_SUMMARY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
@@ -43,6 +44,12 @@ void wss_summary_free(struct wss_summary *summary);
 
 /* Time of curve[k], ns. */
 uint64_t wss_summary_time_ns(size_t k);
+
+/*
+ * Whether curve[k] is a mean over nearly all windows. A mean over others than its neighbours' has a
+ * slope of its own making.
+ */
+bool wss_summary_point_is_typical(const struct wss_summary *summary, size_t k);
 
 /* Adds a measured sample. 0, or -1 when memory is short. */
 int wss_summary_add(struct wss_summary *summary, const struct wss_sample *sample);

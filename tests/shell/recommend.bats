@@ -27,10 +27,12 @@ node() { # N [METADATA] -> LIBVIRT_DEFAULT_URI
 	export LIBVIRT_DEFAULT_URI=test://$BATS_TEST_TMPDIR/node.xml
 }
 
+# MAKE_HISTORY: more options.
 history_of() { # N-SAMPLES BYTES STEP GUEST...
 	local n=$1 bytes=$2 step=$3
 	shift 3
-	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" "$n" "$bytes" "$step" "${@/#/$uuid}"
+	# shellcheck disable=SC2086
+	"$WSS_BUILDDIR/tests/unit/make-history" ${MAKE_HISTORY-} "$VIRT_WSS_HISTORY" "$n" "$bytes" "$step" "${@/#/$uuid}"
 }
 
 wss() { # ARGUMENT...
@@ -178,6 +180,38 @@ between() { # VALUE LOW HIGH, in MiB
 	grep -q web1 "$BATS_TEST_TMPDIR/curve.svg"
 	wss recommend web1 --plot /nowhere/curve.svg
 	[ "$status" = 1 ]
+}
+
+# 97 MiB, of which windows of 500 ms see 41: pages at random, a loop, and by pages of 2 MiB.
+@test "a set that outgrew its windows is not cut at their end, and is not trusted" {
+	node 4
+	MAKE_HISTORY='-w 500 -t 909 -s' history_of 10 $((97 << 20)) 6 1
+	MAKE_HISTORY='-w 500 -t 1183 -s -l' history_of 10 $((97 << 20)) 6 2
+	MAKE_HISTORY='-w 500 -t 909 -s -g 2097152' history_of 10 $((97 << 20)) 6 3
+	# Windows enough for any percentile, of a week.
+	MAKE_HISTORY='-w 500 -t 909 -s' history_of 1000 $((97 << 20)) 700 4
+	wss recommend --minimum 1MiB --span 10d --output csv
+	[ "$status" = 0 ]
+	[ "$(field confidence)" = $'low\nlow\nlow\nlow' ]
+	for i in 1 2 3 4; do
+		between "$(field peak_bytes | sed -n ${i}p)" 41 47
+		between "$(field recommended_bytes | sed -n ${i}p)" 107 300
+		between "$(field grown_bytes | sed -n ${i}p)" 107 300
+	done
+	# Four fifths more with each doubling of time; a loop doubles.
+	[[ $(field growth_per_doubling | head -n 1) == 0.8* ]]
+	[[ $(field growth_per_doubling | sed -n 2p) == @(0.99|1.00)* ]]
+	# The host has to hold what they grow to, too.
+	wss recommend --minimum 1MiB --span 10d --output json
+	perl -MJSON::PP -e '
+		decode_json(join("", <STDIN>))->{host}{needed_bytes} >= 4 * 107 * 2**20 or die' <<<"$out"
+	# The same guest, by windows that are long enough.
+	rm "$VIRT_WSS_HISTORY"*
+	MAKE_HISTORY='-w 8000 -t 909 -s' history_of 1000 $((97 << 20)) 700 1
+	wss recommend web1 --minimum 1MiB --span 10d --target-loss 20 --output csv
+	[ "$(field confidence)" = high ]
+	[ -z "$(field grown_bytes)" ]
+	between "$(field recommended_bytes)" 116 130
 }
 
 @test "the host: what is not known counts in full" {

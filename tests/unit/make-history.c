@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * make-history FILE N BYTES STEP [UUID...]: gives each guest N samples, STEP seconds apart, the
- * last one now, of working sets from BYTES to 1.1 times that, with a growth curve. UUIDs are
- * read from standard input when none is named.
+ * make-history [OPTIONS] FILE N BYTES STEP [UUID...]: gives each guest N samples, STEP seconds
+ * apart, the last one now, of working sets from BYTES to 1.1 times that, with a growth curve.
+ * UUIDs are read from standard input when none is named.
+ *
+ *   -w MS     length of the windows; default 4000
+ *   -t MS     time constant of the growth, 1 - exp(-t / MS); default 400. With -s the windows
+ * see what that leaves them of BYTES, else they see all. -l        the growth is a loop's:
+ * linear in time, over in the time constant -s        see -t -g BYTES  granularity; default
+ * 4096 -d        the samples are degraded
  */
+#include <getopt.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,39 +20,61 @@
 
 #include "store/history.h"
 
-static struct wss_sample sample_of(const char *uuid, uint64_t bytes, time_t when)
+struct shape {
+	double window_s, constant_s;
+	bool loop, partial, degraded;
+	uint64_t granularity_bytes;
+};
+
+/* The share of the set that is touched within a time. */
+static double touched(const struct shape *shape, double seconds)
 {
+	double part = seconds / shape->constant_s;
+
+	if (shape->loop)
+		return part < 1 ? part : 1;
+	return 1 - exp(-part);
+}
+
+static struct wss_sample sample_of(const struct shape *shape, const char *uuid,
+				   uint64_t set_bytes, time_t when)
+{
+	uint64_t window_ns = (uint64_t)(shape->window_s * 1e9), bytes = set_bytes;
 	struct wss_sample sample = {
 		.wall = when,
 		.method = "mmu",
-		.granularity_bytes = wss_amount_of(4096),
-		.requested_window_ns = 4000000000,
-		.window_ns = wss_amount_of(4000000000),
-		.wss_bytes = wss_amount_of(bytes),
-		.low_bytes = wss_amount_of(bytes),
-		.high_bytes = wss_amount_of(bytes),
-		.memory = { .rss_bytes = wss_amount_of(bytes * 4),
-			    .maximum_bytes = wss_amount_of(bytes * 5),
-			    .balloon_bytes = wss_amount_of(bytes * 5),
-			    .qemu_bytes = wss_amount_of(64 << 20) },
+		.granularity_bytes = wss_amount_of(shape->granularity_bytes),
+		.requested_window_ns = window_ns,
+		.window_ns = wss_amount_of(window_ns),
+		.memory = {.rss_bytes = wss_amount_of(set_bytes * 4),
+			   .maximum_bytes = wss_amount_of(set_bytes * 5),
+			   .balloon_bytes = wss_amount_of(set_bytes * 5),
+			   .qemu_bytes = wss_amount_of(64 << 20)},
 	};
 
+	if (shape->partial)
+		bytes = (uint64_t)((double)set_bytes * touched(shape, shape->window_s));
+	if (shape->degraded)
+		sample.quality = WSS_QUALITY_DEGRADED;
+	sample.wss_bytes = sample.low_bytes = sample.high_bytes = wss_amount_of(bytes);
 	snprintf(sample.domain, sizeof(sample.domain), "guest");
 	snprintf(sample.uuid, sizeof(sample.uuid), "%s", uuid);
-	for (double t = 0.001; t < 4; t *= 1.2)
+	for (double t = 0.001; t < shape->window_s; t *= 1.2)
 		wss_sample_curve_add(&sample, (uint64_t)(t * 1e9),
-				     (uint64_t)((double)bytes * (1 - exp(-t / 0.4))));
-	wss_sample_curve_add(&sample, 4000000000, bytes);
+				     (uint64_t)((double)set_bytes * touched(shape, t)));
+	wss_sample_curve_add(&sample, window_ns, bytes);
 	return sample;
 }
 
-static void fill(struct wss_history *history, const char *uuid, long n, uint64_t bytes, long step)
+static void fill(struct wss_history *history, const struct shape *shape, const char *uuid,
+		 long n, uint64_t bytes, long step)
 {
 	time_t now = time(NULL);
 
 	for (long i = 0; i < n; i++) {
-		struct wss_sample sample = sample_of(uuid, bytes + bytes / 100 * (uint64_t)(i % 11),
-						     now - (n - 1 - i) * step);
+		struct wss_sample sample =
+			sample_of(shape, uuid, bytes + bytes / 100 * (uint64_t)(i % 11),
+				  now - (n - 1 - i) * step);
 		struct wss_error err = WSS_ERROR_INIT;
 
 		if (wss_history_add(history, &sample, &err) < 0) {
@@ -54,29 +84,60 @@ static void fill(struct wss_history *history, const char *uuid, long n, uint64_t
 	}
 }
 
+static int parse(int argc, char **argv, struct shape *shape)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "w:t:lsg:d")) != -1)
+		switch (c) {
+		case 'w':
+			shape->window_s = atof(optarg) / 1e3;
+			break;
+		case 't':
+			shape->constant_s = atof(optarg) / 1e3;
+			break;
+		case 'l':
+			shape->loop = true;
+			break;
+		case 's':
+			shape->partial = true;
+			break;
+		case 'g':
+			shape->granularity_bytes = strtoull(optarg, NULL, 10);
+			break;
+		case 'd':
+			shape->degraded = true;
+			break;
+		default:
+			return -1;
+		}
+	return argc - optind < 4 ? -1 : 0;
+}
+
 int main(int argc, char **argv)
 {
+	struct shape shape = {.window_s = 4, .constant_s = 0.4, .granularity_bytes = 4096};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_history *history;
 	uint64_t bytes;
 	char line[64];
 	long n, step;
 
-	if (argc < 5)
+	if (parse(argc, argv, &shape) < 0)
 		return 2;
-	n = atol(argv[2]);
-	bytes = strtoull(argv[3], NULL, 10);
-	step = atol(argv[4]);
-	if (wss_history_open(argv[1], &history, &err) < 0) {
+	n = atol(argv[optind + 1]);
+	bytes = strtoull(argv[optind + 2], NULL, 10);
+	step = atol(argv[optind + 3]);
+	if (wss_history_open(argv[optind], &history, &err) < 0) {
 		fprintf(stderr, "%s\n", err.text);
 		return 1;
 	}
-	for (int i = 5; i < argc; i++)
-		fill(history, argv[i], n, bytes, step);
-	while (argc == 5 && fgets(line, sizeof(line), stdin)) {
+	for (int i = optind + 4; i < argc; i++)
+		fill(history, &shape, argv[i], n, bytes, step);
+	while (argc == optind + 4 && fgets(line, sizeof(line), stdin)) {
 		line[strcspn(line, "\n")] = '\0';
 		if (*line)
-			fill(history, line, n, bytes, step);
+			fill(history, &shape, line, n, bytes, step);
 	}
 	wss_history_close(history);
 	return 0;

@@ -20,6 +20,9 @@ static void add(struct wss_summary *summary, uint64_t bytes, time_t when, bool d
 				     .wss_bytes = wss_amount_of(bytes),
 				     .low_bytes = wss_amount_of(bytes / 2) };
 
+	/* All is touched early in the window. */
+	wss_sample_curve_add(&sample, 1000000, bytes);
+	wss_sample_curve_add(&sample, 4000000000, bytes);
 	assert_int_equal(wss_summary_add(summary, &sample), 0);
 }
 

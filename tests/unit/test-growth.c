@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Whether a set still grew at the end of its windows, and how far it is taken on, on curves
+ * whose truth is known.
+ */
+#include "hosttest.h"
+
+#include <math.h>
+
+#include "wss/growth.h"
+#include "wss/sizing.h"
+
+#define MIB (1ULL << 20)
+#define WINDOWS 12
+
+typedef double (*curve)(double seconds);
+
+static double constant_s;
+
+/* Pages at random, and a loop, of 97 MiB. */
+static double at_random(double seconds)
+{
+	return 97.0 * MIB * (1 - exp(-seconds / constant_s));
+}
+
+static double loop(double seconds)
+{
+	return 97.0 * MIB * fmin(1, seconds / constant_s);
+}
+
+/* 40 MiB after a second, and 8 MiB more for each factor e: without any end. */
+static double endless(double seconds)
+{
+	return fmax(0, (40.0 + 8 * log(seconds)) * MIB);
+}
+
+/* n windows of the curve; points are the times that are polled, the window's end among them.
+ */
+static struct wss_summary windows_of(curve touched, double window_s, double first_s, size_t n)
+{
+	struct wss_summary summary = {0};
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t ns = (uint64_t)(window_s * 1e9), bytes = (uint64_t)touched(window_s);
+		struct wss_sample sample = {
+			.wall = (time_t)i, .method = "mmu", .wss_bytes = wss_amount_of(bytes)};
+
+		for (double t = first_s; t < window_s; t *= 1.25)
+			wss_sample_curve_add(&sample, (uint64_t)(t * 1e9),
+					     (uint64_t)touched(t));
+		wss_sample_curve_add(&sample, ns, bytes);
+		assert_int_equal(wss_summary_add(&summary, &sample), 0);
+	}
+	return summary;
+}
+
+static struct wss_growth growth_of(curve touched, double window_s, double first_s)
+{
+	struct wss_summary summary = windows_of(touched, window_s, first_s, WINDOWS);
+	struct wss_growth growth = wss_growth_of(&summary);
+
+	wss_summary_free(&summary);
+	return growth;
+}
+
+/* Windows that have seen all of a set say so. */
+static void test_over(void **unused)
+{
+	struct wss_growth growth;
+
+	(void)unused;
+	constant_s = 0.4;
+	growth = growth_of(at_random, 4, 0.001);
+	assert_true(growth.known);
+	assert_true(growth.per_doubling < 0.05);
+	assert_false(wss_growth_goes_on(&growth));
+	assert_int_equal(wss_growth_beyond_bytes(&growth), 0);
+	growth = growth_of(loop, 4, 0.001);
+	assert_true(growth.per_doubling < 0.001);
+}
+
+/* Windows of 500 ms of a set of 97 MiB that saw 41. */
+static void test_cut_short(void **unused)
+{
+	static const curve curves[] = {at_random, loop};
+	static const double constants[] = {0.909, 1.183};
+
+	(void)unused;
+	for (size_t i = 0; i < 2; i++) {
+		struct wss_growth growth;
+		double seen;
+
+		constant_s = constants[i];
+		seen = curves[i](0.5) / MIB;
+		assert_true(seen > 40.9 && seen < 41.2);
+		growth = growth_of(curves[i], 0.5, 0.001);
+		assert_true(wss_growth_goes_on(&growth));
+		assert_true(growth.per_doubling > 0.6 && growth.per_doubling < 1.01);
+		/* What is missing, and no more than a few times that. */
+		assert_in_range(wss_growth_beyond_bytes(&growth), (97 - 41) * MIB, 250 * MIB);
+	}
+}
+
+/* What has no end is taken on exactly: to 40 + 8 ln(300) MiB after five minutes. */
+static void test_endless(void **unused)
+{
+	static const double windows_s[] = { 0.5, 4, 10 };
+	struct wss_growth growth;
+
+	(void)unused;
+	for (size_t i = 0; i < 3; i++) {
+		double beyond, end;
+
+		growth = growth_of(endless, windows_s[i], 0.01);
+		beyond = (double)wss_growth_beyond_bytes(&growth);
+		end = growth.seconds;
+		assert_true(wss_growth_goes_on(&growth));
+		assert_true(end <= windows_s[i] && end > 0.7 * windows_s[i]);
+		assert_true(fabs(endless(end) + beyond - endless(300)) < 2.0 * MIB);
+	}
+	constant_s = 1000;
+	/* The horizon is behind such a window. */
+	growth = growth_of(loop, 600, 0.1);
+	assert_true(wss_growth_goes_on(&growth));
+	assert_int_equal(wss_growth_beyond_bytes(&growth), 0);
+}
+
+/* A curve of few points, as methods have whose reading is dear, will do; its end alone will
+ * not. */
+static void test_few_points(void **unused)
+{
+	struct wss_growth growth;
+
+	(void)unused;
+	constant_s = 0.4;
+	growth = growth_of(at_random, 4, 2);
+	assert_true(growth.known);
+	assert_false(wss_growth_goes_on(&growth));
+	constant_s = 8;
+	growth = growth_of(at_random, 4, 2);
+	assert_true(wss_growth_goes_on(&growth));
+	growth = growth_of(at_random, 4, 4);
+	assert_false(growth.known);
+	assert_false(wss_growth_goes_on(&growth));
+}
+
+/* Nothing, and more than any guest has. */
+static void test_absurd(void **unused)
+{
+	struct wss_summary summary = {0};
+	struct wss_growth growth = wss_growth_of(&summary);
+
+	(void)unused;
+	assert_false(growth.known);
+	summary.samples = 10;
+	for (size_t k = 20; k < 24; k++) {
+		summary.curve[k].n = 10;
+		summary.curve[k].sum_pages = k < 23 ? 0 : UINT64_MAX;
+	}
+	growth = wss_growth_of(&summary);
+	assert_true(wss_growth_goes_on(&growth));
+	assert_true(wss_growth_beyond_bytes(&growth) > 0);
+	/* A mean that falls, as of windows that are others: no growth. */
+	summary.curve[22].sum_pages = UINT64_MAX;
+	summary.curve[23].sum_pages = 1;
+	summary.curve[20].sum_pages = summary.curve[21].sum_pages = 1000;
+	growth = wss_growth_of(&summary);
+	assert_false(wss_growth_goes_on(&growth));
+}
+
+/* What sizing makes of it: a size that is taken on, within what the guest has, and little
+ * trust. */
+static void test_sizing(void **unused)
+{
+	static const struct wss_sizing_rule rule = {.percentile = 0.95,
+						    .headroom_percent = 20};
+	static const struct wss_policy none;
+	struct wss_sizing_state state = {.held_bytes = wss_amount_of(900 * MIB)};
+	struct wss_summary summary;
+	struct wss_sizing sizing;
+
+	(void)unused;
+	constant_s = 0.909;
+	summary = windows_of(at_random, 0.5, 0.001, 1000);
+	summary.last = summary.first + 8 * 86400;
+	wss_sizing_compute(&summary, &rule, &none, &state, &sizing);
+	assert_false(sizing.from_peak);
+	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_LOW);
+	assert_in_range(sizing.base_bytes.value, 41 * MIB, 42 * MIB);
+	assert_in_range(sizing.recommended_bytes.value, 97 * MIB, 300 * MIB);
+	assert_true(sizing.recommended_bytes.value >= sizing.grown_bytes.value);
+	state.maximum_bytes = wss_amount_of(128 * MIB);
+	wss_sizing_compute(&summary, &rule, &none, &state, &sizing);
+	assert_int_equal(sizing.recommended_bytes.value, 128 * MIB);
+	wss_summary_free(&summary);
+	/* The same guest by windows that are long enough. */
+	summary = windows_of(at_random, 8, 0.001, 1000);
+	summary.last = summary.first + 8 * 86400;
+	wss_sizing_compute(&summary, &rule, &none, &state, &sizing);
+	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_HIGH);
+	assert_false(sizing.grown_bytes.known);
+	assert_in_range(sizing.recommended_bytes.value, 116 * MIB, 120 * MIB);
+	wss_summary_free(&summary);
+	/* And by windows that do not tell. */
+	summary = windows_of(at_random, 8, 8, 1000);
+	summary.last = summary.first + 8 * 86400;
+	wss_sizing_compute(&summary, &rule, &none, &state, &sizing);
+	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_LOW);
+	assert_false(sizing.growth.known);
+	wss_summary_free(&summary);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_over),	cmocka_unit_test(test_cut_short),
+		cmocka_unit_test(test_endless), cmocka_unit_test(test_few_points),
+		cmocka_unit_test(test_absurd),	cmocka_unit_test(test_sizing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
