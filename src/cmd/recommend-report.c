@@ -89,6 +89,7 @@ static struct wss_value get_samples(const void *row)
 }
 
 SERIES(degraded, WSS_KIND_COUNT, series.summary.degraded)
+SERIES(other, WSS_KIND_COUNT, series.other_windows)
 SERIES(granularity, WSS_KIND_BYTES, series.granularity_bytes)
 SERIES(window, WSS_KIND_DURATION, series.window_ns)
 SERIES(headroom, WSS_KIND_PERCENT, rule.headroom_percent)
@@ -240,10 +241,6 @@ static const struct wss_column columns[] = {
 	  "Least size that loses no more time to faults than is allowed, in bytes", false },
 	{ "curve_is_beyond", NULL, "BEYOND", -6, get_curve_beyond,
 	  "Whether that size is larger than what was measured", false },
-	{ "growth_per_doubling", NULL, "GROWTH", 7, get_growth,
-	  "Growth at the end of the windows when time doubles, as a share, 1 = 100%", false },
-	{ "grown_bytes", NULL, "GROWN", 8, get_grown,
-	  "Base taken on to five minutes where the set still grew, in bytes", false },
 	{ "recommended_bytes", NULL, "RECOMMEND", 9, get_recommended,
 	  "Recommended memory size, in bytes", false },
 	{ "reclaimable_bytes", NULL, "RECLAIM", 8, get_reclaimable,
@@ -259,6 +256,12 @@ static const struct wss_column columns[] = {
 	{ "what_if_is_bound", NULL, "BOUND", -5, get_bound,
 	  "Whether the last two are upper bounds", false },
 	{ "error", NULL, "ERROR", -30, get_error, "Why the guest could not be looked at", false },
+	{ "growth_per_doubling", NULL, "GROWTH", 7, get_growth,
+	  "Growth at the end of the windows when time doubles, as a share, 1 = 100%", false },
+	{ "grown_bytes", NULL, "GROWN", 8, get_grown,
+	  "Base taken on to five minutes where the set still grew, in bytes", false },
+	{ "other_samples", NULL, "OTHER", 7, get_other,
+	  "Windows of another method, granularity or length that were left out, a count", false },
 };
 
 #define SHOWN                                                                          \
@@ -268,7 +271,8 @@ static const struct wss_column columns[] = {
 	"domain,status,recommended_bytes,what_if_bytes,what_if_exceeded,"               \
 	"what_if_faults_per_second,what_if_loss"
 #define WIDE                                                                          \
-	"domain,status,confidence,samples,assigned_bytes,held_bytes,p50_bytes,"         \
+	"domain,status,confidence,samples,method,granularity_bytes,window_seconds,"     \
+	"assigned_bytes,held_bytes,p50_bytes,"                                          \
 	"p99_bytes,peak_bytes,base_is,base_bytes,growth_per_doubling,grown_bytes,"      \
 	"curve_bytes,recommended_bytes,"                                                \
 	"reclaimable_bytes"

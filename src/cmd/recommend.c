@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -35,6 +36,7 @@ struct recommend {
 	struct wss_host_sum host;
 	size_t n_curves;
 	struct wss_missrate_guest *curves; /* for the picture, their texts malloc'ed */
+	struct recommend_notes notes;
 	char *host_name; /* malloc'ed, for the picture; NULL where it is not known */
 };
 
@@ -156,6 +158,7 @@ static void recommend_domain(struct recommend *run, struct recommend_row *row,
 		wss_tally_bad(&run->tally, row->domain, why);
 	} else {
 		wss_report_row(run->report, row);
+		recommend_notes_add(&run->notes, row->domain, &row->advice);
 	}
 	wss_advice_free(&row->advice);
 }
@@ -290,6 +293,8 @@ static int recommend_run(struct wss_cli *cli, int argc, char **argv)
 	}
 	if (wss_report_close(run.report, &out_err) < 0)
 		r = -1;
+	if (cli->format == WSS_FORMAT_TABLE && !out_err.code)
+		recommend_notes_print(&run.notes, isatty(STDERR_FILENO));
 	clean_up(&run);
 	if (out_err.code)
 		return wss_cli_error(&out_err);

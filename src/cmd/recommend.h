@@ -6,7 +6,7 @@
 #define WSS_CMD_RECOMMEND_H
 
 #include "cmd/cmd.h"
-#include "service/advice.h"
+#include "service/advice-text.h"
 #include "service/host-sum.h"
 
 struct recommend_row {
@@ -17,6 +17,35 @@ struct recommend_row {
 	struct wss_policy policy;
 	struct wss_advice advice;
 };
+
+/*
+ * What is said beside the table: on which windows the sizes rest, what was left out, and the next
+ * step. Gathered from row to row, as the table is written first.
+ */
+#define RECOMMEND_KINDS_MAX 8
+#define RECOMMEND_NOTES_MAX 16
+
+struct recommend_notes {
+	size_t n_kinds, n_notes;
+	size_t more_kinds, more_notes; /* that had no room: guests, notes */
+	struct recommend_kind {
+		char text[WSS_ADVICE_TEXT_MAX];
+		char guests[200]; /* names */
+		size_t n_guests, n_named;
+	} kinds[RECOMMEND_KINDS_MAX];
+	char notes[RECOMMEND_NOTES_MAX][WSS_ADVICE_TEXT_MAX + 300];
+	/* Of the guest that would free most. */
+	char step[WSS_ADVICE_TEXT_MAX + 300];
+	uint64_t step_bytes;
+	size_t n_freeing; /* guests that would free memory, */
+	uint64_t freed_bytes; /* and how much all of them would */
+};
+
+void recommend_notes_add(struct recommend_notes *notes, const char *domain,
+			 const struct wss_advice *advice);
+
+/* Prints them; the next step for a person at a terminal only. */
+void recommend_notes_print(const struct recommend_notes *notes, bool terminal);
 
 extern const struct wss_report_layout recommend_layout;
 extern const struct wss_report_layout recommend_what_if_layout; /* the same, of another table */

@@ -56,7 +56,9 @@ static const char *const sql[DB_STATEMENTS] = {
 	[DB_LAST] = "SELECT time FROM sample WHERE id = (SELECT max(sample.id) FROM sample "
 		    "JOIN series ON series.id = series_id JOIN guest ON guest.id = guest_id "
 		    "WHERE uuid = ?1)",
-	[DB_CHOOSE] = "SELECT series.id, method, observes, granularity_bytes, window_ns "
+	/* Also how many windows the guest's other series have. */
+	[DB_CHOOSE] = "SELECT series.id, method, observes, granularity_bytes, window_ns, "
+		      "sum(total(samples + degraded)) OVER () - total(samples + degraded) "
 		      "FROM guest JOIN series ON guest_id = guest.id "
 		      "JOIN summary ON series_id = series.id "
 		      "WHERE uuid = ?1 AND " IN_SPAN " GROUP BY series.id "

@@ -330,6 +330,7 @@ static int choose(struct wss_history *history, const char *uuid, time_t since,
 							       : 0);
 		series->granularity_bytes = wss_db_column_u64(stmt, 3);
 		series->window_ns = wss_db_column_u64(stmt, 4);
+		series->other_windows = wss_u64_from_double(sqlite3_column_double(stmt, 5));
 	}
 	sqlite3_reset(stmt);
 	if (r != SQLITE_ROW && r != SQLITE_DONE)

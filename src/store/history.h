@@ -83,6 +83,7 @@ struct wss_history_series {
 	enum wss_observes observes;
 	uint64_t granularity_bytes;
 	uint64_t window_ns; /* as asked for */
+	uint64_t other_windows; /* that the guest's other series have in the same span */
 	struct wss_summary summary;
 	/* Of the newest sample of the series. */
 	time_t time;

@@ -214,6 +214,53 @@ between() { # VALUE LOW HIGH, in MiB
 	between "$(field recommended_bytes)" 116 130
 }
 
+@test "what the sizes rest on, what they leave out, and what grew" {
+	node 4
+	history_of 300 $((1000 << 20)) 300 1 2
+	MAKE_HISTORY='-w 500 -t 909 -s' history_of 10 $((97 << 20)) 6 3
+	MAKE_HISTORY='-w 8000 -g 2097152' history_of 7 $((1000 << 20)) 300 1
+	MAKE_HISTORY=-d history_of 1 $((1000 << 20)) 300 1
+	wss recommend
+	[ "$status" = 0 ]
+	grep -Fx 'virt-wss: web1, web2: based on windows of 4 s by mmu at 4 KiB granularity' <<<"$err"
+	grep -Fx 'virt-wss: web3: based on windows of 500 ms by mmu at 4 KiB granularity' <<<"$err"
+	grep -Fx 'virt-wss: web1: note: leaves out 1 degraded window and 7 windows of another method, granularity or length' <<<"$err"
+	grep -E '^virt-wss: web3: note: the working set still grew at the end of its windows of 500 ms, by 8[0-9]% with each doubling of time: sized for 2[0-9]+ MiB instead of 4[0-9.]+ MiB; longer' <<<"$err"
+	[ "$(wc -l <<<"$err")" = 4 ]
+	wss recommend web1 --output csv
+	[ "$(field degraded_samples)" = 1 ]
+	[ "$(field other_samples)" = 7 ]
+	[ -z "$err" ]
+	# Without a growth curve nobody knows.
+	MAKE_HISTORY='-e' history_of 20 $((97 << 20)) 6 4
+	wss recommend web4
+	[[ $err == *"web4: note: no growth curve shows whether the working set outgrew its windows of 4 s"* ]]
+	[[ $out == *" low "* ]]
+}
+
+@test "a person at a terminal is told the next step" {
+	node 4
+	history_of 12 $((300 << 20)) 6 1
+	history_of 1000 $((300 << 20)) 700 2
+	history_of 3 $((300 << 20)) 300 3
+	on_terminal() { # ARGUMENT...
+		out=$(script -qec "$(printf '%q ' "$virt_wss" "$@") 2>&1" /dev/null </dev/null | tr -d '\r')
+		printf '%s\n' "$out"
+	}
+	on_terminal recommend web1
+	# 66 s of windows; 1.2 times 318 MiB.
+	grep -E '^virt-wss: web1: 1\.[0-9]+ GiB -> 39[0-9] MiB would free [0-9.]+ [MG]iB on the host; low confidence: 12 windows in 66 s, 7 days wanted$' <<<"$out"
+	on_terminal recommend
+	grep -E '^virt-wss: web2: .* would free .* on the host; high confidence: [0-9]+ windows in 7 d \(2 guests would free .* together\)$' <<<"$out"
+	on_terminal recommend web3
+	grep -Fx 'virt-wss: web3: too early: 3 of 10 windows' <<<"$out"
+	# It needs more than it has, or holds no more than it needs.
+	on_terminal recommend web1 --minimum 8GiB
+	grep -E '^virt-wss: web1: 1\.[0-9]+ GiB is less than it needs \(8 GiB\); low confidence' <<<"$out"
+	wss recommend web1
+	[[ $err != *"would free"* ]]
+}
+
 @test "the host: what is not known counts in full" {
 	node 3
 	history_of 10 $((1000 << 20)) 300 1 2

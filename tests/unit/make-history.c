@@ -22,7 +22,7 @@
 
 struct shape {
 	double window_s, constant_s;
-	bool loop, partial, degraded;
+	bool loop, partial, end_only, degraded;
 	uint64_t granularity_bytes;
 };
 
@@ -59,7 +59,7 @@ static struct wss_sample sample_of(const struct shape *shape, const char *uuid,
 	sample.wss_bytes = sample.low_bytes = sample.high_bytes = wss_amount_of(bytes);
 	snprintf(sample.domain, sizeof(sample.domain), "guest");
 	snprintf(sample.uuid, sizeof(sample.uuid), "%s", uuid);
-	for (double t = 0.001; t < shape->window_s; t *= 1.2)
+	for (double t = 0.001; t < shape->window_s && !shape->end_only; t *= 1.2)
 		wss_sample_curve_add(&sample, (uint64_t)(t * 1e9),
 				     (uint64_t)((double)set_bytes * touched(shape, t)));
 	wss_sample_curve_add(&sample, window_ns, bytes);
@@ -88,7 +88,7 @@ static int parse(int argc, char **argv, struct shape *shape)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "w:t:lsg:d")) != -1)
+	while ((c = getopt(argc, argv, "w:t:lseg:d")) != -1)
 		switch (c) {
 		case 'w':
 			shape->window_s = atof(optarg) / 1e3;
@@ -101,6 +101,9 @@ static int parse(int argc, char **argv, struct shape *shape)
 			break;
 		case 's':
 			shape->partial = true;
+			break;
+		case 'e':
+			shape->end_only = true;
 			break;
 		case 'g':
 			shape->granularity_bytes = strtoull(optarg, NULL, 10);

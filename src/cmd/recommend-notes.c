@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/number.h"
+#include "cmd/recommend.h"
+#include "service/advice-text.h"
+
+/* The kind of windows that a text describes; NULL where there is no room for another. */
+static struct recommend_kind *kind_find(struct recommend_notes *notes, const char *text)
+{
+	struct recommend_kind *kind;
+
+	for (size_t i = 0; i < notes->n_kinds; i++)
+		if (!strcmp(notes->kinds[i].text, text))
+			return &notes->kinds[i];
+	if (notes->n_kinds == RECOMMEND_KINDS_MAX)
+		return NULL;
+	kind = &notes->kinds[notes->n_kinds++];
+	snprintf(kind->text, sizeof(kind->text), "%s", text);
+	return kind;
+}
+
+/* Names guests as long as there is room for their whole names. */
+static void kind_add(struct recommend_kind *kind, const char *domain)
+{
+	size_t used = strlen(kind->guests), len = strlen(domain);
+
+	kind->n_guests++;
+	if (kind->n_named + 1 < kind->n_guests || used + len + 3 > sizeof(kind->guests))
+		return;
+	snprintf(kind->guests + used, sizeof(kind->guests) - used, "%s%s", used ? ", " : "",
+		 domain);
+	kind->n_named++;
+}
+
+static void note_add(struct recommend_notes *notes, const char *domain, const char *text)
+{
+	if (notes->n_notes == RECOMMEND_NOTES_MAX) {
+		notes->more_notes++;
+		return;
+	}
+	snprintf(notes->notes[notes->n_notes++], sizeof(notes->notes[0]), "%.256s: note: %s",
+		 domain, text);
+}
+
+static void step_add(struct recommend_notes *notes, const char *domain,
+		     const struct wss_advice *advice)
+{
+	uint64_t bytes = advice->sizing.reclaimable_bytes.value;
+	char text[WSS_ADVICE_TEXT_MAX];
+
+	notes->n_freeing += bytes != 0;
+	notes->freed_bytes = wss_u64_add(notes->freed_bytes, bytes);
+	if ((notes->step[0] && bytes <= notes->step_bytes) ||
+	    !wss_advice_step_text(advice, text))
+		return;
+	notes->step_bytes = bytes;
+	snprintf(notes->step, sizeof(notes->step), "%.256s: %s", domain, text);
+}
+
+void recommend_notes_add(struct recommend_notes *notes, const char *domain,
+			 const struct wss_advice *advice)
+{
+	char text[WSS_ADVICE_TEXT_MAX];
+	struct recommend_kind *kind;
+
+	if (advice->status != WSS_ADVICE_OK && advice->status != WSS_ADVICE_TOO_EARLY)
+		return;
+	if (wss_advice_kind_text(advice, text)) {
+		kind = kind_find(notes, text);
+		if (kind)
+			kind_add(kind, domain);
+		else
+			notes->more_kinds++;
+	}
+	if (wss_advice_left_out_text(advice, text))
+		note_add(notes, domain, text);
+	if (wss_advice_growth_text(advice, text))
+		note_add(notes, domain, text);
+	step_add(notes, domain, advice);
+}
+
+static void kind_print(const struct recommend_kind *kind)
+{
+	size_t more = kind->n_guests - kind->n_named;
+
+	if (more)
+		wss_log(WSS_LOG_INFO, "%s and %zu more: based on %s", kind->guests, more,
+			kind->text);
+	else
+		wss_log(WSS_LOG_INFO, "%s: based on %s", kind->guests, kind->text);
+}
+
+void recommend_notes_print(const struct recommend_notes *notes, bool terminal)
+{
+	char freed[24];
+
+	for (size_t i = 0; i < notes->n_kinds; i++)
+		kind_print(&notes->kinds[i]);
+	if (notes->more_kinds)
+		wss_log(WSS_LOG_INFO, "%zu more guests: based on windows of other kinds",
+			notes->more_kinds);
+	for (size_t i = 0; i < notes->n_notes; i++)
+		wss_log(WSS_LOG_INFO, "%s", notes->notes[i]);
+	if (notes->more_notes)
+		wss_log(WSS_LOG_INFO,
+			"%zu more notes are left out: name a guest to see its own",
+			notes->more_notes);
+	if (!terminal || !notes->step[0])
+		return;
+	wss_size_format(notes->freed_bytes, freed, sizeof(freed));
+	if (notes->n_freeing > 1)
+		wss_log(WSS_LOG_INFO, "%s (%zu guests would free %s together)", notes->step,
+			notes->n_freeing, freed);
+	else
+		wss_log(WSS_LOG_INFO, "%s", notes->step);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "service/advice-text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SIZE_TEXT_MAX 24
+
+/* "4 s", where a column would have "4.00 s". */
+static void window_format(uint64_t ns, char ret_text[SIZE_TEXT_MAX])
+{
+	char *cut;
+
+	wss_duration_format(ns, ret_text, SIZE_TEXT_MAX);
+	cut = strstr(ret_text, ".00 ");
+	if (cut)
+		memmove(cut, cut + 3, strlen(cut + 3) + 1);
+}
+
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+bool wss_advice_kind_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX])
+{
+	const struct wss_history_series *series = &advice->series;
+	char window[SIZE_TEXT_MAX], granularity[SIZE_TEXT_MAX];
+
+	if (!advice->has_series)
+		return false;
+	window_format(series->window_ns, window);
+	wss_size_format(series->granularity_bytes, granularity, sizeof(granularity));
+	snprintf(ret_text, WSS_ADVICE_TEXT_MAX, "windows of %s by %s at %s granularity",
+		 window, series->method, granularity);
+	return true;
+}
+
+bool wss_advice_left_out_text(const struct wss_advice *advice,
+			      char ret_text[WSS_ADVICE_TEXT_MAX])
+{
+	uint64_t degraded = advice->series.summary.degraded,
+		 other = advice->series.other_windows;
+	char first[80] = "", second[120] = "";
+
+	if (!advice->has_series || (!degraded && !other))
+		return false;
+	if (degraded)
+		snprintf(first, sizeof(first), "%" PRIu64 " degraded window%s", degraded,
+			 plural(degraded));
+	if (other)
+		snprintf(second, sizeof(second),
+			 "%" PRIu64 " window%s of another method, granularity or length",
+			 other, plural(other));
+	snprintf(ret_text, WSS_ADVICE_TEXT_MAX, "leaves out %s%s%s", first,
+		 degraded && other ? " and " : "", second);
+	return true;
+}
+
+bool wss_advice_growth_text(const struct wss_advice *advice,
+			    char ret_text[WSS_ADVICE_TEXT_MAX])
+{
+	const struct wss_sizing *sizing = &advice->sizing;
+	char window[SIZE_TEXT_MAX], base[SIZE_TEXT_MAX], grown[SIZE_TEXT_MAX];
+
+	if (sizing->confidence == WSS_CONFIDENCE_NONE)
+		return false;
+	window_format(advice->series.window_ns, window);
+	if (!sizing->growth.known) {
+		snprintf(ret_text, WSS_ADVICE_TEXT_MAX,
+			 "no growth curve shows whether the working set outgrew its windows "
+			 "of %s",
+			 window);
+		return true;
+	}
+	if (!sizing->grown_bytes.known)
+		return false;
+	wss_size_format(sizing->base_bytes.value, base, sizeof(base));
+	wss_size_format(sizing->grown_bytes.value, grown, sizeof(grown));
+	snprintf(ret_text, WSS_ADVICE_TEXT_MAX,
+		 "the working set still grew at the end of its windows of %s, by %.0f%% with "
+		 "each "
+		 "doubling of time: sized for %s instead of %s; longer windows show where it "
+		 "ends",
+		 window, sizing->growth.per_doubling * 100, grown, base);
+	return true;
+}
+
+/* "12 windows in 1 min" */
+static void windows_format(const struct wss_summary *summary, char *ret_text, size_t size)
+{
+	char age[SIZE_TEXT_MAX];
+
+	wss_age_format((uint64_t)(summary->last - summary->first), age, sizeof(age));
+	snprintf(ret_text, size, "%" PRIu64 " window%s in %s", summary->samples,
+		 plural(summary->samples), age);
+}
+
+void wss_advice_trust_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX])
+{
+	const struct wss_summary *summary = &advice->series.summary;
+	enum wss_confidence confidence = advice->sizing.confidence;
+	bool is_week = summary->last - summary->first >= WSS_SIZING_WEEK_S;
+	char windows[80];
+	const char *wanted = "";
+
+	if (confidence == WSS_CONFIDENCE_NONE) {
+		snprintf(ret_text, WSS_ADVICE_TEXT_MAX, "too early: %" PRIu64 " of %d windows",
+			 summary->samples, WSS_SIZING_SAMPLES_MIN);
+		return;
+	}
+	windows_format(summary, windows, sizeof(windows));
+	if (!is_week)
+		wanted = ", 7 days wanted";
+	else if (advice->sizing.from_peak)
+		wanted = ", more wanted";
+	else if (confidence == WSS_CONFIDENCE_LOW)
+		wanted = advice->sizing.growth.known && !advice->sizing.grown_bytes.known
+				 ? ", many of them degraded"
+				 : ", longer ones wanted";
+	snprintf(ret_text, WSS_ADVICE_TEXT_MAX, "%s confidence: %s%s",
+		 wss_confidence_name(confidence), windows, wanted);
+}
+
+/* What the guest may use now. */
+static struct wss_amount size_now(const struct wss_advice *advice)
+{
+	struct wss_amount balloon = advice->series.balloon_bytes;
+
+	return balloon.known ? balloon : advice->assigned_bytes;
+}
+
+bool wss_advice_step_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX])
+{
+	const struct wss_sizing *sizing = &advice->sizing;
+	struct wss_amount now = size_now(advice);
+	char from[SIZE_TEXT_MAX], to[SIZE_TEXT_MAX], frees[SIZE_TEXT_MAX];
+	char trust[WSS_ADVICE_TEXT_MAX], step[120];
+
+	if (!advice->has_series)
+		return false;
+	wss_advice_trust_text(advice, trust);
+	if (!sizing->recommended_bytes.known || !now.known) {
+		snprintf(ret_text, WSS_ADVICE_TEXT_MAX, "%s", trust);
+		return true;
+	}
+	wss_size_format(now.value, from, sizeof(from));
+	wss_size_format(sizing->recommended_bytes.value, to, sizeof(to));
+	wss_size_format(sizing->reclaimable_bytes.value, frees, sizeof(frees));
+	if (sizing->recommended_bytes.value > now.value)
+		snprintf(step, sizeof(step), "%s is less than it needs (%s)", from, to);
+	else if (sizing->recommended_bytes.value == now.value)
+		snprintf(step, sizeof(step), "%s is what it needs", from);
+	else if (!sizing->reclaimable_bytes.value)
+		snprintf(step, sizeof(step), "%s -> %s would free nothing on the host now",
+			 from, to);
+	else
+		snprintf(step, sizeof(step), "%s -> %s would free %s on the host", from, to,
+			 frees);
+	snprintf(ret_text, WSS_ADVICE_TEXT_MAX, "%.*s; %.*s", 110, step, 250, trust);
+	return true;
+}
