@@ -4,13 +4,27 @@
 #include "base/clock.h"
 #include "base/units.h"
 
+static int span_parse(const char *value, uint64_t *ret_ns, struct wss_error *err)
+{
+	uint64_t ns;
+
+	if (wss_duration_parse(value, WSS_ADVICE_SPAN_MAX_NS, "--span", &ns, err) < 0)
+		return -1;
+	if (ns < WSS_ADVICE_SPAN_MIN_NS)
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"--span: '%s' is less than 1h, and the history adds windows up by the hour",
+			value);
+	*ret_ns = ns;
+	return 0;
+}
+
 static int sizing_take(struct wss_advice_options *options, int c, const char *value,
 		       struct wss_error *err)
 {
 	switch (c) {
 	case WSS_OPT_SPAN:
-		return wss_duration_parse(value, WSS_ADVICE_SPAN_MAX_NS, "--span", &options->span_ns,
-					  err);
+		return span_parse(value, &options->span_ns, err);
 	case WSS_OPT_HEADROOM:
 		return wss_whole_percent_parse(value, WSS_POLICY_HEADROOM_MAX, "--headroom",
 					       &options->rule.headroom_percent, err);

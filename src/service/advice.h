@@ -14,6 +14,8 @@
 #include "wss/missrate.h"
 #include "wss/sizing.h"
 
+/* The history adds windows up by the hour: a shorter span would count windows from before it. */
+#define WSS_ADVICE_SPAN_MIN_NS (WSS_HISTORY_HOUR * WSS_NS_PER_S)
 #define WSS_ADVICE_SPAN_MAX_NS (366ULL * WSS_HISTORY_DAY * WSS_NS_PER_S)
 #define WSS_ADVICE_FAULT_MAX_NS (10 * WSS_NS_PER_S)
 

@@ -332,6 +332,19 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$status" = 0 ]
 }
 
+@test "a span shorter than what the history tells apart is refused" {
+	node 1
+	history_of 20 $((1000 << 20)) 60 1
+	for command in recommend balloon; do
+		wss "$command" --span 10s
+		[ "$status" = 2 ]
+		[ "$err" = "virt-wss: error: --span: '10s' is less than 1h, and the history adds windows up by the hour" ]
+	done
+	wss recommend web1 --span 1h --output csv
+	[ "$status" = 0 ]
+	[ "$(field samples)" = 20 ]
+}
+
 @test "options that are none" {
 	node 1
 	for words in "--span 0" "--span 900d" "--percentile 100" "--percentile 49" "--percentile x" \
