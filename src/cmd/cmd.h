@@ -195,6 +195,12 @@ int wss_domains_find(const struct wss_cli *cli, struct wss_conn *conn,
 		     struct wss_domains *ret_domains, struct wss_error *err);
 void wss_domains_free(struct wss_domains *domains);
 
+/*
+ * Says, beside an empty table, which URI was asked for all domains (NULL: libvirt's default) and that
+ * none is there, or that none is running.
+ */
+void wss_cli_say_empty(const struct wss_cli *cli, const char *uri, bool running);
+
 /* Prints an error on stderr as the command's last word; gives its exit code. */
 int wss_cli_error(const struct wss_error *err);
 

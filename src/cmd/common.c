@@ -139,6 +139,8 @@ int wss_domains_find(const struct wss_cli *cli, struct wss_conn *conn,
 		if (wss_conn_list(conn, false, &all.listed, &all.n_listed, err) < 0)
 			return -1;
 		all.n = all.n_listed;
+		if (!all.n)
+			wss_cli_say_empty(cli, wss_conn_uri(conn), true);
 	}
 	all.refs = calloc(all.n ? all.n : 1, sizeof(*all.refs));
 	if (!all.refs) {

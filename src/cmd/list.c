@@ -181,6 +181,7 @@ static const struct wss_report_layout host_layout =
 static const struct wss_report_layout *const layouts[] = { &layout, NULL };
 
 struct list_run {
+	const struct wss_cli *cli;
 	struct wss_report *report;
 	struct wss_tally tally;
 	size_t total;
@@ -228,6 +229,8 @@ static void on_host(const struct wss_fleet_host *host, void *opaque)
 	}
 	/* A host that has no domains has answered: it is not that all have failed. */
 	run->total += !host->n;
+	if (!host->n)
+		wss_cli_say_empty(run->cli, host->asked, false);
 	for (size_t i = 0; i < host->n; i++) {
 		const struct wss_fleet_domain *domain = &host->domains[i];
 		struct list_row row = { .host = host->uri,
@@ -274,7 +277,7 @@ static int list_named(const struct wss_cli *cli, struct list_run *run, struct ws
 static int list(const struct wss_cli *cli, const struct wss_hosts *hosts)
 {
 	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;
-	struct list_run run = { .total = 0 };
+	struct list_run run = { .cli = cli };
 	int r;
 
 	if (wss_report_open(stdout, cli->format, &cli->view,

@@ -218,6 +218,7 @@ static const struct wss_report_layout layout = {
 static const struct wss_report_layout *const layouts[] = { &layout, NULL };
 
 struct policy_run {
+	const struct wss_cli *cli;
 	const struct policy_options *options;
 	struct wss_report *report;
 	struct wss_conn *conn;
@@ -280,6 +281,8 @@ static void on_host(const struct wss_fleet_host *host, void *opaque)
 {
 	struct policy_run *run = opaque;
 
+	if (!host->n && !host->error.code)
+		wss_cli_say_empty(run->cli, host->asked, false);
 	for (size_t i = 0; i < host->n; i++) {
 		const struct wss_fleet_domain *domain = &host->domains[i];
 		struct policy_row row = { .domain = domain->name, .uuid = domain->uuid };
@@ -335,7 +338,7 @@ static int policy_run(struct wss_cli *cli, int argc, char **argv)
 {
 	struct policy_options options = { .verb = VERB_GET };
 	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;
-	struct policy_run run = { .options = &options };
+	struct policy_run run = { .cli = cli, .options = &options };
 	int r;
 
 	if (parse(cli, argc, argv, &options, &err) < 0)

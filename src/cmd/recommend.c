@@ -168,6 +168,8 @@ static void on_host(const struct wss_fleet_host *host, void *opaque)
 	struct recommend *run = opaque;
 	size_t width = 0;
 
+	if (!host->n)
+		wss_cli_say_empty(run->cli, host->asked, false);
 	for (size_t i = 0; i < host->n; i++)
 		width = wss_name_width(width, host->domains[i].name);
 	wss_report_set_first_width(run->report, width);

@@ -52,6 +52,8 @@ static void free_domains(struct wss_fleet_domain *domains, size_t n)
 static void release_answer(struct wss_fleet_host *host)
 {
 	free_domains(host->domains, host->n);
+	free(host->asked);
+	host->asked = NULL;
 	host->domains = NULL;
 	host->n = 0;
 }
@@ -146,8 +148,9 @@ static int read_domains(struct worker *worker, struct wss_conn *conn, const char
 
 	if (n < 0)
 		return wss_conn_error(&answer->error, "cannot list the domains");
+	answer->asked = strdup(wss_conn_uri(conn));
 	answer->domains = calloc((size_t)n + 1, sizeof(*answer->domains));
-	if (!answer->domains)
+	if (!answer->asked || !answer->domains)
 		r = -1;
 	for (int i = 0; i < n; i++) {
 		if (r == 0 && !(worker && left_behind(worker)))

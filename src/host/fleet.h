@@ -30,6 +30,7 @@ struct wss_fleet_domain {
 /* One host's answer. */
 struct wss_fleet_host {
 	const char *uri; /* as given; NULL: libvirt's default */
+	char *asked;		/* the URI by libvirt's own name; NULL where it did not answer */
 	struct wss_error error; /* set where the host as a whole did not answer */
 	size_t n;
 	struct wss_fleet_domain *domains; /* by name, running or not */

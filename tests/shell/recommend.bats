@@ -305,6 +305,26 @@ between() { # VALUE LOW HIGH, in MiB
 	[[ $out == *'"fits_bytes": 0,'* ]]
 }
 
+@test "an empty table comes with the URI that was asked" {
+	echo '<node></node>' >"$BATS_TEST_TMPDIR/empty.xml"
+	local uri=test://$BATS_TEST_TMPDIR/empty.xml command
+	for command in recommend list "policy get"; do
+		# shellcheck disable=SC2086
+		wss -c "$uri" $command
+		[ "$status" = 0 ]
+		grep -Fx "virt-wss: no domain is defined at $uri" <<<"$err"
+		# shellcheck disable=SC2086
+		wss -c "$uri" $command --output csv
+		[[ $err != *defined* ]]
+	done
+	for command in methods sample balloon "sample --store"; do
+		# shellcheck disable=SC2086
+		LIBVIRT_DEFAULT_URI=$uri wss $command
+		[ "$status" = 0 ]
+		grep -Fx "virt-wss: no domain is running at $uri" <<<"$err"
+	done
+}
+
 @test "a damaged history, and a guest that is none" {
 	node 1
 	head -c 5000 /dev/urandom >"$VIRT_WSS_HISTORY"
