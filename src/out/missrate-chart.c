@@ -19,10 +19,10 @@
 #define DOT 6.0
 #define LABEL_HEIGHT 16.0
 /* Upwards from the dot, as far as it can be told whose the label is. */
-#define LABEL_TRIES 3
-#define LABELS_MAX (WSS_CHART_NAMED_MAX + 2)
+#define LABEL_TRIES 4
+#define LABELS_MAX (2 * WSS_CHART_NAMED_MAX + 2)
 
-/* A label in the plot, and the place that it takes. */
+/* A label in the plot, or a dot, and the place that it takes. */
 struct label {
 	double left, right, y; /* base line */
 };
@@ -148,10 +148,25 @@ static void draw_curve(FILE *f, const struct frame *frame,
 	wss_svg_path(f, line, STEPS + 1, false, class);
 }
 
+/* The dot at the recommended size; labels keep off it. */
+static void draw_dot(FILE *f, struct frame *frame, const struct wss_missrate_guest *guest,
+		     uint64_t fault_ns, const char *colour)
+{
+	double bytes = (double)guest->recommended_bytes.value, x, y;
+	bool bound;
+
+	if (!guest->recommended_bytes.known)
+		return;
+	x = x_of(frame, bytes);
+	y = y_of(frame, share_at(guest, bytes, fault_ns, &bound));
+	wss_svg_circle(f, x, y, DOT, colour);
+	if (frame->n_labels < WSS_CHART_NAMED_MAX)
+		frame->labels[frame->n_labels++] = (struct label){ x - DOT, x + DOT, y + 5 };
+}
+
 /* "396 MiB: <2.6 %" */
-static void draw_recommended(FILE *f, struct frame *frame,
-			     const struct wss_missrate_guest *guest, uint64_t fault_ns,
-			     const char *colour)
+static void label_dot(FILE *f, struct frame *frame, const struct wss_missrate_guest *guest,
+		      uint64_t fault_ns)
 {
 	double bytes = (double)guest->recommended_bytes.value, share, x, y;
 	char size[16], text[64];
@@ -162,7 +177,6 @@ static void draw_recommended(FILE *f, struct frame *frame,
 	share = share_at(guest, bytes, fault_ns, &bound);
 	x = x_of(frame, bytes);
 	y = y_of(frame, share);
-	wss_svg_circle(f, x, y, DOT, colour);
 	wss_size_format(guest->recommended_bytes.value, size, sizeof(size));
 	snprintf(text, sizeof(text), "%s: %s%.2g %%", size, bound ? "<" : "", share * 100);
 	at_end = x + wss_svg_text_width(text, WSS_SVG_FONT_SMALL) > frame->box.right;
@@ -249,7 +263,9 @@ static void draw_plot(FILE *f, struct frame *frame, const struct wss_missrate_gu
 		draw_bound(f, frame, &guests[i], question->fault_ns, wss_svg_series(i));
 	}
 	for (size_t i = 0; i < n; i++)
-		draw_recommended(f, frame, &guests[i], question->fault_ns, wss_svg_series(i));
+		draw_dot(f, frame, &guests[i], question->fault_ns, wss_svg_series(i));
+	for (size_t i = 0; i < n; i++)
+		label_dot(f, frame, &guests[i], question->fault_ns);
 }
 
 void wss_missrate_plot(FILE *f, const char *host, const struct wss_missrate_guest *guests,

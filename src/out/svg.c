@@ -9,6 +9,8 @@
 static const char style[] =
 	"svg{color-scheme:light dark}\n"
 	".back{fill:#fff}\n"
+	/* A label in the plot can be read on whatever line passes behind it. */
+	".value{stroke:#fff;stroke-width:4;stroke-linejoin:round;paint-order:stroke}\n"
 	"text{font-family:sans-serif;font-size:14px;fill:#222}\n"
 	".title{font-size:17px;font-weight:bold}\n"
 	".small{font-size:12px;fill:#555}\n"
@@ -33,7 +35,7 @@ static const char style[] =
 	".h0{fill:#eceff2}.h1{fill:#fff0b0}.h2{fill:#fdd272}.h3{fill:#fba63f}\n"
 	".h4{fill:#f0743a}.h5{fill:#d93a2b}.h6{fill:#a50f26}.h7{fill:#5c0a2e}\n"
 	"@media (prefers-color-scheme:dark){\n"
-	".back{fill:#16191d}text{fill:#e4e4e4}.small{fill:#a8a8a8}\n"
+	".back{fill:#16191d}.value{stroke:#16191d}text{fill:#e4e4e4}.small{fill:#a8a8a8}\n"
 	".axis{stroke:#b0b0b0}.grid{stroke:#2c3138}.reference{stroke:#9a9a9a}\n"
 	".mark{stroke:#a8a8a8}\n"
 	".s0{stroke:#56b4e9;fill:#56b4e9}.s1{stroke:#f08a3c;fill:#f08a3c}\n"
