@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -19,6 +20,7 @@
 #include "host/inventory.h"
 #include "out/metadata.h"
 #include "out/sample-report.h"
+#include "service/advice-text.h"
 #include "wss/profile.h"
 
 /* Of the profile that is published. */
@@ -31,6 +33,9 @@ struct job {
 	struct wss_history *history;
 	struct sample_run run;
 	size_t total;
+	size_t measured; /* guests, */
+	struct wss_sample last; /* a sample of the last of them, */
+	struct wss_policy last_policy; /* and its policy */
 	bool left_behind; /* some thread still uses the host and the connection */
 };
 
@@ -256,6 +261,11 @@ static void take_turn(struct job *job, const struct wss_domain_ref *ref)
 	if (turn->error.code == WSS_ERR_NO_MEMORY)
 		count_no_memory(job, turn->name);
 	sample = take_samples(job, turn);
+	if (sample) {
+		job->measured++;
+		job->last = *sample;
+		job->last_policy = turn->entry.policy;
+	}
 	if (sample && job->options->publish && !wss_stop_requested()) {
 		fill_profile(job, sample, &turn->entry.policy, &turn->profile);
 		wss_error_clear(&turn->error);
@@ -265,6 +275,33 @@ static void take_turn(struct job *job, const struct wss_domain_ref *ref)
 			wss_sample_count_bad(&job->run, &turn->entry, turn->name, &turn->error);
 	}
 	turn_free(turn);
+}
+
+/* What a person who measures can do next. */
+static void say_next_step(const struct job *job)
+{
+	const struct wss_advice_options options = WSS_ADVICE_OPTIONS_INIT;
+	const struct wss_advice_guest guest = { .uuid = job->last.uuid,
+						.active = true,
+						.policy = &job->last_policy };
+	struct wss_error error = WSS_ERROR_INIT;
+	char text[WSS_ADVICE_TEXT_MAX];
+	struct wss_advice advice;
+
+	if (!job->measured || job->run.format != WSS_FORMAT_TABLE || !isatty(STDERR_FILENO))
+		return;
+	if (job->measured > 1) {
+		wss_log(WSS_LOG_INFO, "%zu guests are in the history: recommend sizes them",
+			job->measured);
+		return;
+	}
+	if (wss_advice_read(job->history, &guest,
+			    wss_advice_since(&options, wss_clock_wall_seconds()), &options, &advice,
+			    &error) < 0)
+		return;
+	if (wss_advice_step_text(&advice, text))
+		wss_log(WSS_LOG_INFO, "%s: %s", job->last.domain, text);
+	wss_advice_free(&advice);
 }
 
 static int run_turns(struct job *job, const struct wss_domains *domains, struct wss_error *err)
@@ -313,6 +350,7 @@ static int report_job(struct job *job)
 	}
 	if (wss_report_close(job->run.report, &out_err) < 0)
 		return wss_cli_error(&out_err);
+	say_next_step(job);
 	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&job->run.tally, job->total);
 }
 
