@@ -92,10 +92,13 @@ static const struct wss_report_layout *layout_of(const struct sample_options *op
 				 options->round.count > 1 || options->round.cumulative);
 }
 
-/* What is decided later is to rest on pages, not on their neighbourhoods, where that can be had. */
-static void choose_granularity(struct sample_options *options)
+/* Decisions rest on stored windows: on pages, not on their neighbourhoods, and on known growth. */
+static void choose_for_store(struct sample_options *options)
 {
-	if (options->store && !options->granularity_given)
+	if (!options->store)
+		return;
+	options->round.window.growth = true;
+	if (!options->granularity_given)
 		options->round.window.track.granularity = WSS_GRANULARITY_AUTO;
 }
 
@@ -108,7 +111,7 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct sample_optio
 		return -1;
 	if (wss_cli_view(cli, layout_of(options), err) < 0)
 		return -1;
-	choose_granularity(options);
+	choose_for_store(options);
 	if (round->cumulative && round->count > 1)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--cumulative arms once: --count cannot go with it");

@@ -349,10 +349,27 @@ static void watch_stopped(struct wss_window *window)
 		window->facts.stopped = true;
 }
 
+/* When the one poll within the window is due that tells of growth at its end. */
+static uint64_t growth_poll_ns(const struct wss_window *window)
+{
+	return window->facts.start_ns + window->options->window_ns / 5 * 2;
+}
+
+static bool growth_is_due(const struct wss_window *window)
+{
+	return window->options->growth && !window->facts.curve.n_curve &&
+	       wss_clock_now_ns() >= growth_poll_ns(window);
+}
+
 /* Where a poll is dear, only whether the guest still lives is looked at. */
 static int watch(struct wss_window *window, struct wss_error *err)
 {
-	window->next_poll_ns = wss_clock_now_ns() + MAX_POLL_NS;
+	uint64_t now_ns = wss_clock_now_ns();
+
+	window->next_poll_ns = now_ns + MAX_POLL_NS;
+	if (window->options->growth && now_ns < growth_poll_ns(window) &&
+	    window->next_poll_ns > growth_poll_ns(window))
+		window->next_poll_ns = growth_poll_ns(window);
 	watch_stopped(window);
 	return check_alive(window, err);
 }
@@ -363,7 +380,7 @@ int wss_window_poll(struct wss_window *window, struct wss_error *err)
 	struct wss_reading reading;
 	int r;
 
-	if (!window->tracker->ops->cheap_poll && !window->options->curve)
+	if (!window->tracker->ops->cheap_poll && !window->options->curve && !growth_is_due(window))
 		return watch(window, err);
 	watch_stopped(window);
 	r = read_tracker(window, &reading, err);

@@ -19,6 +19,11 @@ struct wss_window_options {
 	struct wss_track_options track; /* for the method; the window heeds its length and stall */
 	bool pause; /* hold the guest while arming and while reading */
 	bool curve; /* the growth curve is what is asked for: poll for it also where that is dear */
+	/*
+	 * Whether the set still grows at the end of the window is asked: poll once within it also
+	 * where that is dear, so that the curve has more than its end.
+	 */
+	bool growth;
 	/* Memory figures may be so old: reading them walks page tables. 0: as new as the sample. */
 	uint64_t memory_age_ns;
 };

@@ -56,6 +56,23 @@ intact() {
 	embed_virsh metadata web1 --uri urn:virt-wss:profile:1 --config | grep -q '<peak unit'
 }
 
+@test "windows whose reading is dear tell of growth, too, and a person is told what follows" {
+	wss sample web1 --store --window 1s --count 12 --interval 1s --output csv
+	[ "$status" = 0 ]
+	[ "$(field method | sort -u)" = refs ]
+	wss recommend web1 --minimum 1MiB --output csv
+	# 32 MiB in a loop that is soon over, and what its kernel does.
+	[ "$(field status)" = ok ]
+	[ -n "$(field growth_per_doubling)" ]
+	awk -v growth="$(field growth_per_doubling)" 'BEGIN { exit !(growth >= 0 && growth < 0.1) }'
+	[ -z "$(field grown_bytes)" ]
+	script -qec "$(printf '%q ' "$virt_wss" sample web1 --store --window 1s)" /dev/null \
+		</dev/null >"$BATS_TEST_TMPDIR/terminal"
+	cat "$BATS_TEST_TMPDIR/terminal"
+	grep -E '^virt-wss: web1: .*; low confidence: 1[0-9] windows in [0-9]+ s, 7 days wanted' \
+		"$BATS_TEST_TMPDIR/terminal"
+}
+
 @test "a profile that has just been published is not written again" {
 	wss sample web1 --publish --window 300ms
 	before=$(embed_virsh metadata web1 --uri urn:virt-wss:profile:1)
