@@ -43,6 +43,13 @@ wss() { # ARGUMENT...
 	printf '$ virt-wss %s -> %s\n%s\n%s\n' "$*" "$status" "$out" "$err"
 }
 
+on_terminal() { # ARGUMENT...
+	script -qec "$(printf '%q ' "$virt_wss" "$@") 2>&1" /dev/null </dev/null |
+		tr -d '\r' >"$BATS_TEST_TMPDIR/out"
+	out=$(cat "$BATS_TEST_TMPDIR/out")
+	printf '%s\n' "$out"
+}
+
 field() { # COLUMN
 	awk -f "$WSS_SRCDIR/scripts/csv-field.awk" -v name="$1" <<<"$out"
 }
@@ -243,10 +250,6 @@ between() { # VALUE LOW HIGH, in MiB
 	history_of 12 $((300 << 20)) 6 1
 	history_of 1000 $((300 << 20)) 700 2
 	history_of 3 $((300 << 20)) 300 3
-	on_terminal() { # ARGUMENT...
-		out=$(script -qec "$(printf '%q ' "$virt_wss" "$@") 2>&1" /dev/null </dev/null | tr -d '\r')
-		printf '%s\n' "$out"
-	}
 	on_terminal recommend web1
 	# 66 s of windows; 1.2 times 318 MiB.
 	grep -E '^virt-wss: web1: 1\.[0-9]+ GiB -> 39[0-9] MiB would free [0-9.]+ [MG]iB on the host; low confidence: 12 windows in 66 s, 7 days wanted$' <<<"$out"
