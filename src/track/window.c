@@ -352,7 +352,7 @@ static void watch_stopped(struct wss_window *window)
 /* When the one poll within the window is due that tells of growth at its end. */
 static uint64_t growth_poll_ns(const struct wss_window *window)
 {
-	return window->facts.start_ns + window->options->window_ns / 5 * 2;
+	return window->facts.start_ns + window->options->track.window_ns / 5 * 2;
 }
 
 static bool growth_is_due(const struct wss_window *window)
