@@ -303,7 +303,7 @@ static int recommend_run(struct wss_cli *cli, int argc, char **argv)
 	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&run.tally, run.total);
 }
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, recommend_take };
 
 const struct wss_command wss_cmd_recommend = {
 	.name = "recommend",
