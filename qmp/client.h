@@ -28,8 +28,8 @@ struct qmp {
  */
 void qmp_peer_read(int fd, struct qmp_peer *ret_peer);
 
-/* The time of wss_clock_now_ns() that is timeout_ms away, or the end of the thread's budget. */
-uint64_t qmp_deadline(unsigned int timeout_ms);
+/* The time of wss_clock_now_ns() that is timeout_ms away, or that of the deadline if it is earlier. */
+uint64_t qmp_end_ns(const struct wss_deadline *deadline, unsigned int timeout_ms);
 
 /* The next line from the stream as an object, and the estimate of its size where wanted. */
 int qmp_read_object(struct qmp *qmp, uint64_t deadline_ns, struct json_object **ret_object,

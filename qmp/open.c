@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/budget.h"
+#include "base/deadline.h"
 #include "client.h"
 #include "jsonline.h"
 
@@ -23,6 +23,11 @@ int qmp_peer(const struct qmp *qmp, struct qmp_peer *ret_peer, struct wss_error 
 pid_t qmp_peer_pid(const struct qmp *qmp)
 {
 	return qmp->peer.pid;
+}
+
+static const struct wss_deadline *deadline_of(const struct qmp_limits *limits)
+{
+	return limits ? limits->deadline : NULL;
 }
 
 static struct qmp *new_qmp(const struct qmp_limits *limits, struct wss_error *err)
@@ -59,10 +64,10 @@ void qmp_close(struct qmp *qmp)
 }
 
 /* Whatever went wrong with the peer while opening means that there is no connection. */
-static int no_connection(struct wss_error *err)
+static int no_connection(const struct wss_deadline *deadline, struct wss_error *err)
 {
 	/* Somebody who answers too slowly is somebody. */
-	if (err->code == WSS_ERR_TIMEOUT && wss_budget_check(err) < 0)
+	if (err->code == WSS_ERR_TIMEOUT && wss_deadline_check(deadline, err) < 0)
 		return wss_error_prefix(err, "connecting to QMP");
 	if (err->code != WSS_ERR_INTERRUPTED && err->code != WSS_ERR_NO_MEMORY &&
 	    err->code != WSS_ERR_USAGE)
@@ -91,19 +96,21 @@ static int open_stream(int fd, unsigned int timeout_ms, uint64_t deadline_ns,
 		       struct wss_error *err)
 {
 	qmp_auto struct qmp *qmp = new_qmp(limits, err);
+	const struct wss_deadline *deadline = deadline_of(limits);
 
 	if (!qmp) {
 		close(fd);
 		return -1;
 	}
-	if (qmp_stream_init(&qmp->stream, fd, qmp->limits.reply_bytes, err) < 0)
-		return no_connection(err);
+	if (qmp_stream_init(&qmp->stream, fd, qmp->limits.reply_bytes,
+			    wss_deadline_cancel(deadline), err) < 0)
+		return no_connection(deadline, err);
 	if (greet(qmp, deadline_ns, err) < 0)
-		return no_connection(err);
+		return no_connection(deadline, err);
 	/* Who has greeted has accepted. */
 	qmp_peer_read(fd, &qmp->peer);
 	if (qmp_run(qmp, "qmp_capabilities", NULL, timeout_ms, deadline_ns, NULL, err) < 0)
-		return no_connection(err);
+		return no_connection(deadline, err);
 	*ret_qmp = wss_steal_ptr(qmp);
 	return 0;
 }
@@ -113,24 +120,25 @@ int qmp_open_fd(int fd, unsigned int timeout_ms, const struct qmp_limits *limits
 {
 	struct wss_error unwanted = WSS_ERROR_INIT;
 
-	return open_stream(fd, timeout_ms, qmp_deadline(timeout_ms), limits, ret_qmp,
-			   err ? err : &unwanted);
+	return open_stream(fd, timeout_ms, qmp_end_ns(deadline_of(limits), timeout_ms), limits,
+			   ret_qmp, err ? err : &unwanted);
 }
 
 int qmp_open_unix(const char *path, unsigned int timeout_ms, const struct qmp_limits *limits,
 		  struct qmp **ret_qmp, struct wss_error *err)
 {
 	struct wss_error unwanted = WSS_ERROR_INIT;
-	uint64_t deadline_ns = qmp_deadline(timeout_ms);
+	const struct wss_deadline *deadline = deadline_of(limits);
+	uint64_t deadline_ns = qmp_end_ns(deadline, timeout_ms);
 	int fd;
 
 	if (!err)
 		err = &unwanted;
-	if (qmp_stream_connect(path, deadline_ns, &fd, err) < 0) {
+	if (qmp_stream_connect(path, deadline_ns, wss_deadline_cancel(deadline), &fd, err) < 0) {
 		if (err->code == WSS_ERR_TIMEOUT)
 			wss_error_set(err, WSS_ERR_TIMEOUT, "not accepted within %u ms",
 				      timeout_ms);
-		return no_connection(err);
+		return no_connection(deadline, err);
 	}
 	return open_stream(fd, timeout_ms, deadline_ns, limits, ret_qmp, err);
 }

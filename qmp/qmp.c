@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/budget.h"
+#include "base/deadline.h"
 #include "base/clock.h"
 #include "client.h"
 #include "jsonline.h"
@@ -24,10 +24,10 @@ static const struct {
 	{"KVMMissingCap", QMP_CLASS_KVM_MISSING_CAP},
 };
 
-uint64_t qmp_deadline(unsigned int timeout_ms)
+uint64_t qmp_end_ns(const struct wss_deadline *deadline, unsigned int timeout_ms)
 {
 	uint64_t own_ns = wss_clock_now_ns() + timeout_ms * WSS_NS_PER_MS;
-	uint64_t all_ns = wss_budget_deadline_ns();
+	uint64_t all_ns = wss_deadline_at_ns(deadline);
 
 	return own_ns < all_ns ? own_ns : all_ns;
 }
@@ -221,7 +221,7 @@ int qmp_run(struct qmp *qmp, const char *command, struct json_object *args,
 	    struct wss_error *err)
 {
 	qmp_auto_json struct json_object *reply = NULL;
-	int result = wss_budget_check(err);
+	int result = wss_deadline_check(qmp->limits.deadline, err);
 
 	if (result < 0)
 		return wss_error_prefix(err, "QMP %s", command);
@@ -237,7 +237,7 @@ int qmp_run(struct qmp *qmp, const char *command, struct json_object *args,
 		result = take_result(qmp, reply, ret_value, err);
 	if (result == 0)
 		return 0;
-	if (err->code == WSS_ERR_TIMEOUT && wss_budget_check(err) == 0)
+	if (err->code == WSS_ERR_TIMEOUT && wss_deadline_check(qmp->limits.deadline, err) == 0)
 		wss_error_set(err, WSS_ERR_TIMEOUT, "no reply within %u ms", timeout_ms);
 	wss_error_prefix(err, "QMP %s", command);
 	if (result == -2 && !qmp->ops)
@@ -266,7 +266,8 @@ int qmp_execute(struct qmp *qmp, const char *command, struct json_object *args,
 	qmp->class_name[0] = '\0';
 	if (qmp->closed_why.code != WSS_OK)
 		return closed_before(qmp, command, err);
-	return qmp_run(qmp, command, args, timeout_ms, qmp_deadline(timeout_ms), ret_value,
+	return qmp_run(qmp, command, args, timeout_ms,
+		       qmp_end_ns(qmp->limits.deadline, timeout_ms), ret_value,
 		       err);
 }
 
@@ -312,7 +313,7 @@ int qmp_next_event(struct qmp *qmp, unsigned int timeout_ms, struct json_object 
 		   struct wss_error *err)
 {
 	struct wss_error unwanted = WSS_ERROR_INIT;
-	uint64_t deadline_ns = qmp_deadline(timeout_ms);
+	uint64_t deadline_ns = qmp_end_ns(qmp->limits.deadline, timeout_ms);
 	struct json_object *event;
 	int result;
 

@@ -29,17 +29,23 @@
 
 struct json_object;
 struct qmp;
+struct wss_deadline;
 
 struct qmp_limits {
 	size_t reply_bytes;  /* longest line accepted, and the most the line buffer takes */
 	size_t tree_bytes;   /* estimated memory of one parsed line, refused before parsing */
 	unsigned int depth;  /* nesting of objects and arrays */
 	unsigned int events; /* events kept; beyond it the oldest is dropped and counted */
+	/*
+	 * Cuts each timeout short and cancels each wait; lives as long as the connection. NULL:
+	 * only a stop signal does.
+	 */
+	const struct wss_deadline *deadline;
 };
 
 #define QMP_LIMITS_DEFAULT                                                                    \
 	{                                                                                     \
-		4u << 20, 32u << 20, 64, 64                                                   \
+		4u << 20, 32u << 20, 64, 64, NULL                                             \
 	}
 
 /* Of a socket, with the final NUL: unix(7)'s sun_path, which may lack one. */
@@ -66,10 +72,7 @@ struct qmp_peer {
 	char path[QMP_PATH_MAX]; /* that QEMU listens at, as QEMU was given it; "" without one */
 };
 
-/*
- * Each timeout_ms below is cut short by the budget that the calling thread has entered
- * (base/budget.h); what then times out says so.
- */
+/* Where the connection's deadline cuts a timeout_ms below short, the error says so. */
 
 /*
  * Another way to a monitor than a socket of our own, such as libvirt's

@@ -13,32 +13,33 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/stop.h"
 
 #define FIRST_BYTES ((size_t)4096)
 #define KEEP_BYTES ((size_t)64 << 10)
 #define CONNECT_RETRY_NS (10 * WSS_NS_PER_MS)
 
-static int stop_error(struct wss_error *err)
+static int cancel_error(struct wss_error *err)
 {
 	return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 }
 
 /* Waits until the socket is ready for events (POLLIN or POLLOUT) or broken. */
-static int wait_ready(int fd, short events, uint64_t deadline_ns, struct wss_error *err)
+static int wait_ready(const struct qmp_stream *stream, short events, uint64_t deadline_ns,
+		      struct wss_error *err)
 {
+	struct pollfd pfds[1 + WSS_CANCEL_CHAIN_MAX] = {{.fd = stream->fd, .events = events}};
+	nfds_t n = 1 + wss_cancel_poll_fds(stream->cancel, pfds + 1);
+
 	for (;;) {
-		struct pollfd pfds[2] = {{.fd = fd, .events = events},
-					 {.fd = wss_stop_fd(), .events = POLLIN}};
 		int ready;
 
-		if (wss_stop_requested())
-			return stop_error(err);
-		ready = poll(pfds, 2, wss_clock_poll_ms(deadline_ns));
+		if (wss_cancel_requested(stream->cancel))
+			return cancel_error(err);
+		ready = poll(pfds, n, wss_clock_poll_ms(deadline_ns));
 		if (ready < 0 && errno != EINTR)
 			return wss_error_errno(err, WSS_ERR_FAILED, errno, "poll");
-		if (wss_stop_requested())
-			return stop_error(err);
+		if (wss_cancel_requested(stream->cancel))
+			return cancel_error(err);
 		if (ready > 0 && pfds[0].revents)
 			return 0;
 		if (wss_clock_now_ns() >= deadline_ns)
@@ -62,8 +63,8 @@ static int set_address(struct sockaddr_un *addr, const char *path, struct wss_er
 	return 0;
 }
 
-int qmp_stream_connect(const char *path, uint64_t deadline_ns, int *ret_fd,
-		       struct wss_error *err)
+int qmp_stream_connect(const char *path, uint64_t deadline_ns, const struct wss_cancel *cancel,
+		       int *ret_fd, struct wss_error *err)
 {
 	wss_auto_close int fd = -1;
 	struct sockaddr_un addr;
@@ -80,18 +81,19 @@ int qmp_stream_connect(const char *path, uint64_t deadline_ns, int *ret_fd,
 			return wss_error_errno(err, WSS_ERR_CONNECT, errno, "cannot connect");
 		if (wss_clock_now_ns() >= deadline_ns)
 			return wss_error_set(err, WSS_ERR_TIMEOUT, "timed out");
-		if (wss_stop_wait_ns(CONNECT_RETRY_NS))
-			return stop_error(err);
+		if (wss_cancel_sleep_until_ns(cancel, wss_clock_now_ns() + CONNECT_RETRY_NS) < 0)
+			return cancel_error(err);
 	}
 	*ret_fd = wss_steal_fd(&fd);
 	return 0;
 }
 
-int qmp_stream_init(struct qmp_stream *stream, int fd, size_t max_bytes, struct wss_error *err)
+int qmp_stream_init(struct qmp_stream *stream, int fd, size_t max_bytes,
+		    const struct wss_cancel *cancel, struct wss_error *err)
 {
 	int flags;
 
-	*stream = (struct qmp_stream){.fd = fd, .max_bytes = max_bytes};
+	*stream = (struct qmp_stream){.fd = fd, .max_bytes = max_bytes, .cancel = cancel};
 	flags = fcntl(fd, F_GETFL);
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "fcntl");
@@ -119,7 +121,7 @@ int qmp_stream_send(struct qmp_stream *stream, const char *text, size_t len,
 	while (len) {
 		ssize_t n;
 
-		if (wait_ready(stream->fd, POLLOUT, deadline_ns, err) < 0)
+		if (wait_ready(stream, POLLOUT, deadline_ns, err) < 0)
 			return -1;
 		n = send(stream->fd, text, len, MSG_NOSIGNAL);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -177,7 +179,7 @@ static int receive(struct qmp_stream *s, uint64_t deadline_ns, struct wss_error 
 {
 	ssize_t n;
 
-	if (wait_ready(s->fd, POLLIN, deadline_ns, err) < 0)
+	if (wait_ready(s, POLLIN, deadline_ns, err) < 0)
 		return -1;
 	n = recv(s->fd, s->buf + s->end, s->cap - s->end, 0);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))

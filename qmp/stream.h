@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cancel.h"
 #include "base/error.h"
 
 /*
@@ -20,15 +21,16 @@ struct qmp_stream {
 	char *buf;
 	size_t cap, start, end, scanned;
 	size_t max_bytes; /* cap never exceeds it */
+	const struct wss_cancel *cancel; /* ends each wait; NULL: the stop signal alone */
 };
 
 /* Connects to a UNIX stream socket. Errors as of qmp_open_unix(). */
-int qmp_stream_connect(const char *path, uint64_t deadline_ns, int *ret_fd,
-		       struct wss_error *err);
+int qmp_stream_connect(const char *path, uint64_t deadline_ns, const struct wss_cancel *cancel,
+		       int *ret_fd, struct wss_error *err);
 
 /* Starts on a connected socket, which it owns from then on and makes non-blocking. */
 int qmp_stream_init(struct qmp_stream *stream, int fd, size_t max_bytes,
-		    struct wss_error *err);
+		    const struct wss_cancel *cancel, struct wss_error *err);
 
 /* Writes all of it. WSS_ERR_TIMEOUT, _INTERRUPTED, _GONE, _FAILED. */
 int qmp_stream_send(struct qmp_stream *stream, const char *text, size_t len,

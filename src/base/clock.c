@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/stop.h"
+#include "base/cancel.h"
 
 static const struct wss_clock_source *injected;
 
@@ -33,17 +33,16 @@ time_t wss_clock_wall_seconds(void)
 	return time(NULL);
 }
 
+bool wss_clock_sleep_injected(uint64_t when_ns)
+{
+	if (injected)
+		injected->sleep_until_ns(injected->opaque, when_ns);
+	return injected != NULL;
+}
+
 int wss_clock_sleep_until_ns(uint64_t when_ns)
 {
-	if (injected) {
-		injected->sleep_until_ns(injected->opaque, when_ns);
-		return wss_stop_requested() ? -1 : 0;
-	}
-	/* Through the stop flag's poll, so that a signal just before the sleep is not lost. */
-	for (uint64_t now = wss_clock_now_ns(); now < when_ns; now = wss_clock_now_ns())
-		if (wss_stop_wait_ns(when_ns - now))
-			return -1;
-	return wss_stop_requested() ? -1 : 0;
+	return wss_cancel_sleep_until_ns(NULL, when_ns);
 }
 
 int wss_clock_poll_ms(uint64_t deadline_ns)

@@ -6,6 +6,7 @@
 #ifndef WSS_BASE_CLOCK_H
 #define WSS_BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -23,6 +24,12 @@ time_t wss_clock_wall_seconds(void);
  * signal asked the process to stop (base/stop.h).
  */
 int wss_clock_sleep_until_ns(uint64_t when_ns);
+
+/*
+ * Where a test has replaced the clock, sleeps by it until when_ns and returns true; else false at
+ * once. For what sleeps by itself (base/cancel.h).
+ */
+bool wss_clock_sleep_injected(uint64_t when_ns);
 
 /* Milliseconds from now to the deadline, for poll(): rounded up, 0 when past. */
 int wss_clock_poll_ms(uint64_t deadline_ns);

@@ -8,8 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/fault.h"
-#include "base/guard.h"
+#include "base/worker.h"
 #include "base/stop.h"
 #include "cmd/balloon-tender.h"
 
@@ -18,18 +17,12 @@
 
 static int start(struct tending *tending, const struct wss_cli *cli, struct wss_error *err)
 {
-	struct wss_domains *domains = &tending->guests.domains;
+	struct wss_targets *targets = &tending->targets;
 
-	if (wss_host_open(wss_test_sysroot(), &tending->guests.host, err) < 0 ||
-	    wss_conn_open(cli->uri, &tending->guests.conn, err) < 0)
+	if (wss_cli_find_targets(cli, 0, targets, err) < 0)
 		return -1;
-	if (cli->monitor)
-		wss_conn_allow_monitor(tending->guests.conn);
-	tending->all = !cli->n_domains;
-	if (wss_domains_find(cli, tending->guests.conn, domains, err) < 0)
-		return -1;
-	for (size_t i = 0; i < domains->n; i++)
-		if (wss_tending_add(tending, &domains->refs[i], err) < 0)
+	for (size_t i = 0; i < targets->n; i++)
+		if (wss_tending_add(tending, wss_steal_ptr(targets->list[i]), err) < 0)
 			return -1;
 	return 0;
 }
@@ -61,7 +54,7 @@ static void watch(struct tending *tending)
 /* True when all threads have ended in time. */
 static bool wait_for_threads(struct tending *tending)
 {
-	uint64_t deadline_ns = wss_clock_now_ns() + WSS_GUARD_STOP_NS;
+	uint64_t deadline_ns = wss_clock_now_ns() + WSS_WORKER_CANCEL_NS;
 	const struct timespec step = { .tv_nsec = 20 * (long)WSS_NS_PER_MS };
 
 	while (wss_tending_threads(tending) > 0) {

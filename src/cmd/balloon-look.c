@@ -93,16 +93,16 @@ int wss_balloon_look_statistics(struct wss_guest *guest, struct balloon_reports 
 	return 0;
 }
 
-int wss_balloon_look(const struct wss_round_guest *entry, struct balloon_reports *reports,
+int wss_balloon_look(const struct wss_target *target, struct balloon_reports *reports,
 		     struct balloon_look *ret_look, struct wss_error *err)
 {
-	struct wss_guest *guest = entry->guest;
+	struct wss_guest *guest = target->guest;
 
 	*ret_look = (struct balloon_look){
 		.facts = { .running = guest->state == WSS_GUEST_RUNNING,
 			   .job = guest->job,
 			   .has_device = guest->config.has_balloon,
-			   .opted_out = entry->policy.opt_out,
+			   .opted_out = target->policy.opt_out,
 			   .hazard = hazard_of(&guest->config),
 			   .autodeflate = guest->config.balloon_autodeflate },
 	};

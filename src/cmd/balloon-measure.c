@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "service/measure.h"
 
 /* After a window, for a step that waits: two looks. */
 #define FREE_NS (2 * LOOK_NS)
@@ -53,10 +54,16 @@ static void end_window(struct tender *tender)
 	set_measuring(tender, false);
 }
 
-static void keep_sample(const struct wss_sample *sample, struct wss_round_guest *entry, bool last,
-			void *opaque)
+/* What the window of one guest is for. */
+struct measuring {
+	struct tender *tender;
+	struct wss_target *target;
+};
+
+static void keep_sample(const struct wss_sample *sample, bool last, void *opaque)
 {
-	struct tender *tender = opaque;
+	struct tender *tender = ((struct measuring *)opaque)->tender;
+	const struct wss_target *target = ((struct measuring *)opaque)->target;
 	struct tending *tending = tender->tending;
 	struct wss_error err = WSS_ERROR_INIT;
 	int r;
@@ -77,11 +84,11 @@ static void keep_sample(const struct wss_sample *sample, struct wss_round_guest 
 	r = wss_history_add(tending->history, sample, &err);
 	tending_unlock_history(tending);
 	if (r < 0)
-		wss_warn("%s: %s", entry->name, err.text);
+		wss_warn("%s: %s", target->name, err.text);
 	wss_error_clear(&err);
 	/* Also where a full disk takes no sample: the policy may have changed. */
-	if (wss_tender_read_record(tender, &entry->policy, sample, &err) < 0)
-		wss_warn("%s: %s", entry->name, err.text);
+	if (wss_tender_read_record(tender, &target->policy, sample, &err) < 0)
+		wss_warn("%s: %s", target->name, err.text);
 }
 
 /* With a guest of its own: the other thread goes on with the one that it has. */
@@ -89,27 +96,31 @@ static void measure(struct tender *tender)
 {
 	struct tending *tending = tender->tending;
 	const struct balloon_options *options = &tending->options;
-	struct wss_round_guest entry = { .name = tender->name, .uuid = tender->uuid };
-	struct wss_round_options round = {
-		.window = WSS_WINDOW_OPTIONS_INIT,
-		.count = 1,
-		.interval_ns = options->window_ns,
-	};
+	const struct wss_domain_ref ref = { tender->name, tender->uuid };
+	struct wss_measure_options measure;
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_target *target = wss_target_new(tending->targets.hypervisor, &ref,
+						   WSS_TARGET_DEADLINE_NS, NULL, &err);
 
-	round.window.track.window_ns = options->window_ns;
-	round.window.track.max_stall_ns = options->max_stall_ns;
+	if (!target) {
+		wss_warn("%s: %s", tender->name, err.text);
+		return;
+	}
+	wss_measure_options_init(&measure, options->window_ns);
+	measure.window.track.max_stall_ns = options->max_stall_ns;
 	/* Native windows would show a guest on huge pages at its limit long before it is. */
-	round.window.track.granularity = WSS_GRANULARITY_AUTO;
-	wss_guests_open_one(&tending->guests, &entry);
-	if (entry.guest) {
-		wss_round_run(&tending->guests.host, &entry, 1, &round, keep_sample, tender, NULL);
-		wss_guest_free(entry.guest);
+	measure.window.track.granularity = WSS_GRANULARITY_AUTO;
+	wss_target_open(target);
+	if (target->guest) {
+		wss_measure_run(target, &measure, NULL, keep_sample,
+				&(struct measuring){ tender, target });
 	} else {
-		wss_warn("%s: %s", tender->name, entry.error.text);
+		wss_warn("%s: %s", tender->name, target->error.text);
 		tending_lock(tending);
-		tender->opted_out = entry.policy.opt_out;
+		tender->opted_out = target->policy.opt_out;
 		tending_unlock(tending);
 	}
+	wss_target_free(target);
 }
 
 static bool is_moving(struct tender *tender)

@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/guard.h"
+#include "base/worker.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "store/journal.h"
@@ -38,6 +38,7 @@ struct restoring {
 struct turn {
 	struct wss_conn *conn;
 	struct wss_journal_open open;
+	struct wss_deadline deadline;
 	bool given; /* it was there to take it */
 	struct wss_error error;
 };
@@ -60,7 +61,7 @@ static void give_step(void *opaque)
 	struct wss_guest *guest = NULL;
 	uint64_t bytes;
 
-	if (wss_conn_guest(turn->conn, &ref, &guest, &turn->error) < 0) {
+	if (wss_conn_guest(turn->conn, &ref, &turn->deadline, &guest, &turn->error) < 0) {
 		if (turn->error.code == WSS_ERR_GONE)
 			judge_gone(turn);
 		return;
@@ -81,12 +82,16 @@ static int give(struct restoring *all, const struct wss_journal_open *open, bool
 		struct wss_error *err)
 {
 	struct turn *turn = calloc(1, sizeof(*turn));
+	struct wss_work work = { give_step, free, turn, NULL };
 
 	if (!turn)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	turn->conn = all->conn;
 	turn->open = *open;
-	if (wss_guard_run(give_step, turn, free, DEADLINE_NS, WSS_GUARD_STOP_NS, err) < 0) {
+	work.deadline = &turn->deadline;
+	wss_deadline_allow(&turn->deadline, DEADLINE_NS - WSS_WORKER_GRACE_NS);
+	wss_deadline_run(&turn->deadline, 0);
+	if (wss_work_run(&work, WSS_WORKER_CANCEL_NS, err) < 0) {
 		if (err->code != WSS_ERR_TIMEOUT)
 			free(turn);
 		return -1;

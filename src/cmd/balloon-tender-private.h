@@ -16,10 +16,9 @@
 
 struct tender {
 	struct tending *tending;
-	const char *name; /* as it was asked for, or listed */
-	const char *listed_uuid; /* addresses it; NULL: the name does, as typed */
+	const char *name; /* the target's */
 	char uuid[WSS_UUID_TEXT_MAX]; /* once it is opened */
-	struct wss_round_guest entry; /* of the thread that looks */
+	struct wss_target *target; /* of the thread that looks */
 	struct wss_balloon balloon;
 	struct balloon_reports reports;
 	uint64_t actual_bytes;

@@ -26,12 +26,12 @@ static void say(const struct tender *tender, const char *what, uint64_t bytes, c
 	char size[16];
 
 	wss_size_format(bytes, size, sizeof(size));
-	wss_log(WSS_LOG_INFO, "%s: %s %s: %s", tender->entry.guest->config.name, what, size, why);
+	wss_log(WSS_LOG_INFO, "%s: %s %s: %s", tender->target->guest->config.name, what, size, why);
 }
 
 static void bad(struct tender *tender, const struct wss_error *why)
 {
-	const struct wss_guest *guest = tender->entry.guest;
+	const struct wss_guest *guest = tender->target->guest;
 
 	tending_lock(tender->tending);
 	wss_tally_bad(&tender->tending->tally, guest ? guest->config.name : tender->name, why);
@@ -43,13 +43,13 @@ static int write_journal(struct tender *tender, struct wss_history *history, uin
 {
 	struct wss_journal_step step = {
 		.uuid = tender->uuid,
-		.name = tender->entry.guest->config.name,
+		.name = tender->target->guest->config.name,
 		.time = wss_clock_wall_seconds(),
 		.original_bytes = tender->balloon.limits.original_bytes,
 		.from_bytes = tender->actual_bytes,
 		.to_bytes = to,
 		.reason = reason,
-		.uri = wss_conn_uri(tender->tending->guests.conn),
+		.uri = wss_hypervisor_uri(tender->tending->targets.hypervisor),
 	};
 
 	return tender->shrunk ? wss_journal_write(history, &step, err)
@@ -103,7 +103,7 @@ static int finish_journal(struct tender *tender, uint64_t bytes, const char *rea
 /* What it had, and what was plugged in since: its balloon keeps of that what it had taken. */
 static uint64_t due_bytes(const struct tender *tender)
 {
-	const struct wss_guest *guest = tender->entry.guest;
+	const struct wss_guest *guest = tender->target->guest;
 	uint64_t original = tender->balloon.limits.original_bytes;
 
 	if (guest->config.maximum_bytes > tender->maximum_bytes)
@@ -114,7 +114,7 @@ static uint64_t due_bytes(const struct tender *tender)
 /* Gives back first and writes afterwards: the guest goes before the journal. */
 static int give_back(struct tender *tender, const char *reason, struct wss_error *err)
 {
-	struct wss_guest *guest = tender->entry.guest;
+	struct wss_guest *guest = tender->target->guest;
 	uint64_t bytes = due_bytes(tender);
 
 	if (!tender->shrunk)
@@ -141,7 +141,7 @@ static int check_safeguards(struct tender *tender, struct wss_error *err)
 static int set_size(struct tender *tender, const struct wss_balloon_decision *decision,
 		    struct wss_error *err)
 {
-	struct wss_guest *guest = tender->entry.guest;
+	struct wss_guest *guest = tender->target->guest;
 
 	if ((!tender->shrunk && check_unfinished(tender, err) < 0) ||
 	    check_safeguards(tender, err) < 0)
@@ -202,7 +202,7 @@ static bool act(struct tender *tender, const struct wss_balloon_decision *decisi
 		leave(tender, &err);
 		wss_error_clear(&err);
 		/* What looks like its own doing may be memory that was plugged in. */
-		tender->entry.guest->ops->refresh(tender->entry.guest, &ignored);
+		tender->target->guest->ops->refresh(tender->target->guest, &ignored);
 		r = give_back(tender, decision->reason, &err);
 		break;
 	}
@@ -217,10 +217,10 @@ static bool act(struct tender *tender, const struct wss_balloon_decision *decisi
 
 static int refresh(struct tender *tender, struct balloon_look *ret_look, struct wss_error *err)
 {
-	struct wss_guest *guest = tender->entry.guest;
+	struct wss_guest *guest = tender->target->guest;
 
 	if (guest->ops->refresh(guest, err) < 0 ||
-	    wss_balloon_look(&tender->entry, &tender->reports, ret_look, err) < 0)
+	    wss_balloon_look(tender->target, &tender->reports, ret_look, err) < 0)
 		return -1;
 	tender->refreshed_ns = wss_clock_now_ns();
 	/* Not while a job is under way, or the guest is paused: it could not answer. */
@@ -248,7 +248,7 @@ static bool refresh_is_due(const struct tender *tender)
  */
 static bool has_ended(struct tender *tender)
 {
-	struct wss_guest *guest = tender->entry.guest;
+	struct wss_guest *guest = tender->target->guest;
 	struct wss_error err = WSS_ERROR_INIT, ignored = WSS_ERROR_INIT;
 
 	if (guest->ops->refresh(guest, &err) < 0 ? err.code != WSS_ERR_GONE
@@ -264,7 +264,7 @@ static void join_record(struct tender *tender, struct balloon_look *look)
 {
 	tending_lock(tender->tending);
 	wss_balloon_join(&tender->record, look);
-	tender->entry.policy = tender->policy;
+	tender->target->policy = tender->policy;
 	look->facts.opted_out = look->facts.opted_out || tender->opted_out;
 	tending_unlock(tender->tending);
 	look->limits.period_s = tender->tending->options.period_ns / WSS_NS_PER_S + 1;
@@ -326,13 +326,13 @@ static void look_after(struct tender *tender)
 	struct wss_error err = WSS_ERROR_INIT;
 	struct balloon_look look = { .limits = { 0 } };
 	int r = fresh ? refresh(tender, &look, &err)
-		      : wss_balloon_look_statistics(tender->entry.guest, &tender->reports, &look,
+		      : wss_balloon_look_statistics(tender->target->guest, &tender->reports, &look,
 						    &err);
 
 	tender->looked_ns = wss_clock_now_ns();
 	if (r < 0 && memory_is_short(tender, &err))
 		return;
-	if (r < 0 || tender->entry.guest->state == WSS_GUEST_SHUTOFF) {
+	if (r < 0 || tender->target->guest->state == WSS_GUEST_SHUTOFF) {
 		if (has_ended(tender))
 			wss_error_set(&err, WSS_ERR_GONE, "it does not run any more%s",
 				      tender->shrunk ? ", and is shrunk where it goes on" : "");
@@ -343,7 +343,7 @@ static void look_after(struct tender *tender)
 		leave(tender, &err);
 		return;
 	}
-	wss_balloon_look_disks(tender->entry.guest, &tender->reports, &look);
+	wss_balloon_look_disks(tender->target->guest, &tender->reports, &look);
 	join_record(tender, &look);
 	decide(tender, &look, fresh);
 }
@@ -379,7 +379,7 @@ static bool is_taken(struct tender *tender)
 {
 	bool taken = false;
 
-	memcpy(tender->uuid, tender->entry.guest->config.uuid, sizeof(tender->uuid));
+	memcpy(tender->uuid, tender->target->guest->config.uuid, sizeof(tender->uuid));
 	tending_lock(tender->tending);
 	for (struct tender *t = tender->tending->tenders; t && !taken; t = t->next)
 		taken = t != tender && t->in_charge && !strcmp(t->uuid, tender->uuid);
@@ -394,11 +394,11 @@ static int check_refusal(struct tender *tender, struct wss_error *err)
 	const char *refusal;
 
 	if (refresh(tender, &look, err) < 0 ||
-	    wss_tender_read_record(tender, &tender->entry.policy, NULL, err) < 0)
+	    wss_tender_read_record(tender, &tender->target->policy, NULL, err) < 0)
 		return -1;
 	wss_balloon_join(&tender->record, &look);
 	refusal = wss_balloon_refusal(&look.facts);
-	if (!refusal && (!look.view.actual_bytes.known || !tender->entry.guest->ops->set_balloon))
+	if (!refusal && (!look.view.actual_bytes.known || !tender->target->guest->ops->set_balloon))
 		refusal = "the size of its balloon is not known";
 	if (refusal)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "refused: %s", refusal);
@@ -411,16 +411,6 @@ static int check_refusal(struct tender *tender, struct wss_error *err)
 	return 0;
 }
 
-static bool is_missed_by_none(const struct tender *tender)
-{
-	const struct wss_round_guest *entry = &tender->entry;
-
-	if (!tender->tending->all)
-		return false;
-	return entry->guest ? entry->guest->state == WSS_GUEST_SHUTOFF
-			    : entry->error.code == WSS_ERR_GONE || entry->policy.opt_out;
-}
-
 static void do_not_miss(struct tender *tender)
 {
 	tending_lock(tender->tending);
@@ -431,15 +421,15 @@ static void do_not_miss(struct tender *tender)
 /* 1 once the guest is in our charge, 0 where it need not be, -1 where it cannot. */
 static int try_to_take_on(struct tender *tender, struct wss_error *err)
 {
-	struct wss_round_guest *entry = &tender->entry;
+	struct wss_target *target = tender->target;
 
-	*entry = (struct wss_round_guest){ .name = tender->name, .uuid = tender->listed_uuid };
-	wss_guests_open_one(&tender->tending->guests, entry);
+	wss_target_open(target);
 	tender->looked_ns = wss_clock_now_ns();
-	if (is_missed_by_none(tender) || (entry->guest && is_taken(tender)))
+	if ((tender->tending->targets.all && wss_target_is_left_out(target)) ||
+	    (target->guest && is_taken(tender)))
 		return 0;
-	if (!entry->guest) {
-		*err = entry->error;
+	if (!target->guest) {
+		*err = target->error;
 		return -1;
 	}
 	return check_unfinished(tender, err) < 0 || check_refusal(tender, err) < 0 ? -1 : 1;
@@ -448,8 +438,8 @@ static int try_to_take_on(struct tender *tender, struct wss_error *err)
 static void forget_guest(struct tender *tender)
 {
 	tender->in_charge = false;
-	wss_guest_free(tender->entry.guest);
-	tender->entry.guest = NULL;
+	wss_guest_free(tender->target->guest);
+	tender->target->guest = NULL;
 }
 
 /* True once the guest is in our charge. */

@@ -19,8 +19,8 @@ struct tender;
 /* What all of them share. */
 struct tending {
 	struct balloon_options options;
-	bool all;		  /* guests that are gone or opted out are not missed */
-	struct wss_guests guests; /* the host and the connection */
+	/* Of these a tender takes over the one that it is given. */
+	struct wss_targets targets;
 	int watchdog;
 	uint64_t beat_ns;	  /* of the main thread: when the watchdog last heard from it */
 	atomic_bool ending;	  /* everything is to be given back, as after a stop request */
@@ -43,9 +43,8 @@ void wss_tending_init(struct tending *tending, const struct balloon_options *opt
 /* Before any guest is taken on; closed by wss_tending_free(). */
 int wss_tending_open_history(struct tending *tending, const char *path, struct wss_error *err);
 
-/* Takes on a guest. What ref points to outlives it. */
-int wss_tending_add(struct tending *tending, const struct wss_domain_ref *ref,
-		    struct wss_error *err);
+/* Takes on a guest that has not been opened, and the target, also on failure. */
+int wss_tending_add(struct tending *tending, struct wss_target *target, struct wss_error *err);
 
 /* Threads that are under way; guests that are, or may be, shrunk. */
 size_t wss_tending_threads(struct tending *tending);

@@ -35,7 +35,6 @@ int wss_tender_start(struct tender *tender, void (*run)(void *), struct wss_erro
 void wss_tending_init(struct tending *tending, const struct balloon_options *options)
 {
 	*tending = (struct tending){ .options = *options,
-				     .guests = WSS_GUESTS_INIT,
 				     .watchdog = -1 };
 	pthread_mutex_init(&tending->history_lock, NULL);
 	pthread_mutex_init(&tending->steps_lock, NULL);
@@ -51,16 +50,17 @@ int wss_tending_open_history(struct tending *tending, const char *path, struct w
 	return 0;
 }
 
-int wss_tending_add(struct tending *tending, const struct wss_domain_ref *ref,
-		    struct wss_error *err)
+int wss_tending_add(struct tending *tending, struct wss_target *target, struct wss_error *err)
 {
 	struct tender *tender = calloc(1, sizeof(*tender));
 
-	if (!tender)
+	if (!tender) {
+		wss_target_free(target);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
 	tender->tending = tending;
-	tender->name = ref->name;
-	tender->listed_uuid = ref->uuid;
+	tender->target = target;
+	tender->name = target->name;
 	tender->looked_ns = wss_clock_now_ns();
 	tending_lock(tending);
 	tender->next = tending->tenders;
@@ -126,10 +126,10 @@ void wss_tending_free(struct tending *tending)
 
 	for (struct tender *tender = tending->tenders; tender; tender = next) {
 		next = tender->next;
-		wss_guest_free(tender->entry.guest);
+		wss_target_free(tender->target);
 		free(tender);
 	}
-	wss_guests_close(&tending->guests);
+	wss_targets_free(&tending->targets);
 	wss_history_close(tending->history);
 	wss_history_close(tending->steps);
 	pthread_mutex_destroy(&tending->history_lock);

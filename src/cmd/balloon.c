@@ -201,34 +201,34 @@ static void hint(const struct wss_guest *guest, const struct wss_balloon_facts *
 			 guest->config.uuid);
 }
 
-static int look(const struct balloon_run *run, const struct wss_round_guest *entry,
+static int look(const struct balloon_run *run, const struct wss_target *target,
 		struct balloon_row *row, struct wss_error *err)
 {
 	struct balloon_reports reports = { 0 };
 	struct balloon_record record;
 	struct balloon_look seen;
 
-	if (wss_balloon_look(entry, &reports, &seen, err) < 0 ||
-	    wss_balloon_read(run->options, run->history, entry->guest->config.uuid, &entry->policy,
+	if (wss_balloon_look(target, &reports, &seen, err) < 0 ||
+	    wss_balloon_read(run->options, run->history, target->guest->config.uuid, &target->policy,
 			     &record, err) < 0)
 		return -1;
 	wss_balloon_join(&record, &seen);
 	row->from_bytes = seen.view.actual_bytes;
 	row->held_bytes = seen.view.rss_bytes;
 	decide(&seen, row);
-	hint(entry->guest, &seen.facts, row);
+	hint(target->guest, &seen.facts, row);
 	return 0;
 }
 
-static void handle(struct balloon_run *run, const struct wss_round_guest *entry, bool table)
+static void handle(struct balloon_run *run, const struct wss_target *target, bool table)
 {
-	struct wss_error error = entry->guest ? (struct wss_error)WSS_ERROR_INIT : entry->error;
+	struct wss_error error = target->guest ? (struct wss_error)WSS_ERROR_INIT : target->error;
 	struct balloon_row row = {
-		.domain = entry->guest ? entry->guest->config.name : entry->name,
-		.uuid = entry->guest ? entry->guest->config.uuid : NULL,
+		.domain = wss_target_name(target),
+		.uuid = target->guest ? target->guest->config.uuid : NULL,
 	};
 
-	if (entry->guest && look(run, entry, &row, &error) == 0) {
+	if (target->guest && look(run, target, &row, &error) == 0) {
 		wss_report_row(run->report, &row);
 		if (table && row.hint[0])
 			wss_log(WSS_LOG_INFO, "%s: its statistics are off: %s", row.domain, row.hint);
@@ -239,19 +239,21 @@ static void handle(struct balloon_run *run, const struct wss_round_guest *entry,
 	wss_tally_bad(&run->tally, row.domain, &error);
 }
 
-static int dry_run(const struct wss_cli *cli, struct balloon_run *run, struct wss_guests *guests)
+static int dry_run(const struct wss_cli *cli, struct balloon_run *run,
+		   struct wss_targets *targets)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 
-	if (wss_sizing_open(&run->options->sizing, &run->history, &err) < 0 || wss_guests_open(cli, guests, &err) < 0 ||
+	if (wss_sizing_open(&run->options->sizing, &run->history, &err) < 0 || 
+	    wss_cli_open_targets(cli, WSS_TARGET_DEADLINE_NS, targets, &err) < 0 ||
 	    wss_report_open(stdout, cli->format, &cli->view, &layout, &run->report, &err) < 0)
 		return wss_cli_error(&err);
-	wss_report_set_first_width(run->report, wss_guests_name_width(guests));
-	for (size_t i = 0; i < guests->n; i++)
-		handle(run, &guests->list[i], cli->format == WSS_FORMAT_TABLE);
+	wss_report_set_first_width(run->report, wss_targets_name_width(targets));
+	for (size_t i = 0; i < targets->n; i++)
+		handle(run, targets->list[i], cli->format == WSS_FORMAT_TABLE);
 	if (wss_report_close(run->report, &err) < 0)
 		return wss_cli_error(&err);
-	return wss_tally_exit_code(&run->tally, guests->n);
+	return wss_tally_exit_code(&run->tally, targets->n);
 }
 
 static int balloon_run(struct wss_cli *cli, int argc, char **argv)
@@ -264,7 +266,7 @@ static int balloon_run(struct wss_cli *cli, int argc, char **argv)
 		.max_stall_ns = WSS_MAX_STALL_DEFAULT_NS,
 	};
 	struct balloon_run run = { .options = &options };
-	struct wss_guests guests = WSS_GUESTS_INIT;
+	struct wss_targets targets = { .n = 0 };
 	struct wss_error err = WSS_ERROR_INIT;
 	int code;
 
@@ -274,8 +276,8 @@ static int balloon_run(struct wss_cli *cli, int argc, char **argv)
 		return wss_balloon_apply(cli, &options);
 	if (options.restore)
 		return wss_balloon_restore(cli, &options);
-	code = dry_run(cli, &run, &guests);
-	wss_guests_close(&guests);
+	code = dry_run(cli, &run, &targets);
+	wss_targets_free(&targets);
 	wss_history_close(run.history);
 	return code;
 }

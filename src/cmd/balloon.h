@@ -50,7 +50,7 @@ struct balloon_look {
  * What libvirt says of a guest, as it was when the guest was last refreshed, and its balloon's
  * statistics now. The second only looks at the statistics. 0, or -1 where libvirt cannot be asked.
  */
-int wss_balloon_look(const struct wss_round_guest *entry, struct balloon_reports *reports,
+int wss_balloon_look(const struct wss_target *target, struct balloon_reports *reports,
 		     struct balloon_look *ret_look, struct wss_error *err);
 int wss_balloon_look_statistics(struct wss_guest *guest, struct balloon_reports *reports,
 				struct balloon_look *look, struct wss_error *err);

@@ -13,9 +13,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "host/conn.h"
-#include "host/host.h"
 #include "out/report.h"
-#include "track/round.h"
+#include "service/target.h"
 
 enum wss_exit {
 	WSS_EXIT_OK = 0,
@@ -182,19 +181,6 @@ int wss_cli_check_uuids(const struct wss_cli *cli, struct wss_error *err);
 /* Addresses the domain that was typed as cli->domains[i]. */
 struct wss_domain_ref wss_cli_domain(const struct wss_cli *cli, int i);
 
-/* The domains that the command line means: those that were typed, or all that run. */
-struct wss_domains {
-	size_t n;
-	struct wss_domain_ref *refs;
-	size_t n_listed;
-	struct wss_conn_domain *listed; /* what the refs point to where all were asked for */
-};
-
-/* For wss_domains_free(), which takes a struct that is all 0, too. */
-int wss_domains_find(const struct wss_cli *cli, struct wss_conn *conn,
-		     struct wss_domains *ret_domains, struct wss_error *err);
-void wss_domains_free(struct wss_domains *domains);
-
 /*
  * Says, beside an empty table, which URI was asked for all domains (NULL: libvirt's default) and that
  * none is there, or that none is running.
@@ -220,43 +206,20 @@ void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss
 int wss_tally_exit_code(const struct wss_tally *tally, size_t total);
 
 /*
- * How long each guest may take besides its windows, by default: as long as libvirt waits for a
- * domain's lock.
+ * Finds the guests that the command line means: those that were typed, or all that run; opens none
+ * of them. deadline_ns is how long each may take besides its windows. For wss_targets_free().
  */
-#define WSS_GUEST_DEADLINE_NS (30 * WSS_NS_PER_S)
+int wss_cli_find_targets(const struct wss_cli *cli, uint64_t deadline_ns,
+			 struct wss_targets *ret_targets, struct wss_error *err);
 
-/* The guests that the command is about, and what they were opened through. */
-struct wss_guests {
-	uint64_t deadline_ns; /* what wss_guests_open() gives each as its budget; 0: unlimited */
-	struct wss_host host;
-	struct wss_conn *conn; /* NULL with --qmp */
-	struct wss_round_guest *list;
-	size_t n;
-	struct wss_domains domains; /* what list[].name and list[].uuid point to */
-};
+/* As wss_cli_find_targets() and wss_targets_open(). */
+int wss_cli_open_targets(const struct wss_cli *cli, uint64_t deadline_ns,
+			 struct wss_targets *ret_targets, struct wss_error *err);
 
-#define WSS_GUESTS_INIT { .deadline_ns = WSS_GUEST_DEADLINE_NS, .host = { .root = { .dirfd = -1 } } }
-
-/*
- * Opens the host, the connection and every guest that the command line names. A
- * guest that cannot be opened, or whose policy says no, stays in the list with its error;
- * only what stops them all is an error here. Where all were asked for, those that opted out
- * are not in the list.
- */
-int wss_guests_open(const struct wss_cli *cli, struct wss_guests *guests, struct wss_error *err);
-
-/*
- * Opens the one guest that entry names, of guests whose host and connection are open, within
- * the budget in entry. What goes wrong is in the entry.
- */
-void wss_guests_open_one(struct wss_guests *guests, struct wss_round_guest *entry);
-
-void wss_guests_close(struct wss_guests *guests);
+/* For the width of a table's first column: that of all names. */
+size_t wss_targets_name_width(const struct wss_targets *targets);
 
 /* For the width of a table's first column: that of the wider of width and the name. */
 size_t wss_name_width(size_t width, const char *name);
-
-/* That of all names. */
-size_t wss_guests_name_width(const struct wss_guests *guests);
 
 #endif

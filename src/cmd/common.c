@@ -8,12 +8,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/fault.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "host/inventory.h"
-#include "host/qmpguest.h"
-#include "out/policy.h"
 #include "out/width.h"
 
 static int take_uri(struct wss_cli *cli, const char *uri, struct wss_error *err)
@@ -130,39 +126,6 @@ struct wss_domain_ref wss_cli_domain(const struct wss_cli *cli, int i)
 					.uuid = cli->by_uuid ? cli->domains[i] : NULL };
 }
 
-int wss_domains_find(const struct wss_cli *cli, struct wss_conn *conn,
-		     struct wss_domains *ret_domains, struct wss_error *err)
-{
-	struct wss_domains all = { .n = (size_t)cli->n_domains };
-
-	if (!cli->n_domains) {
-		if (wss_conn_list(conn, false, &all.listed, &all.n_listed, err) < 0)
-			return -1;
-		all.n = all.n_listed;
-		if (!all.n)
-			wss_cli_say_empty(cli, wss_conn_uri(conn), true);
-	}
-	all.refs = calloc(all.n ? all.n : 1, sizeof(*all.refs));
-	if (!all.refs) {
-		wss_domains_free(&all);
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	}
-	for (size_t i = 0; i < all.n; i++)
-		all.refs[i] = cli->n_domains
-				      ? wss_cli_domain(cli, (int)i)
-				      : (struct wss_domain_ref){ all.listed[i].name,
-								 all.listed[i].uuid };
-	*ret_domains = all;
-	return 0;
-}
-
-void wss_domains_free(struct wss_domains *domains)
-{
-	wss_conn_free_list(domains->listed, domains->n_listed);
-	free(domains->refs);
-	*domains = (struct wss_domains){ .n = 0 };
-}
-
 int wss_exit_code(const struct wss_error *err)
 {
 	switch (err->code) {
@@ -212,146 +175,61 @@ int wss_cli_error(const struct wss_error *err)
 	return wss_exit_code(err);
 }
 
-/* What the operator has decided goes before everything; what cannot be read is no consent. */
-static void heed_policy(struct wss_round_guest *entry)
+/* The words as references; NULL where memory is short. */
+static struct wss_domain_ref *typed_refs(const struct wss_cli *cli)
 {
-	wss_auto_free char *xml = NULL;
-	struct wss_guest *guest = entry->guest;
+	struct wss_domain_ref *refs = calloc((size_t)cli->n_domains + 1, sizeof(*refs));
 
-	if (guest->ops->metadata(guest, WSS_POLICY_NAMESPACE, &xml, &entry->error) < 0 ||
-	    (xml && wss_policy_read(xml, &entry->policy, &entry->error) < 0) ||
-	    (entry->policy.opt_out &&
-	     wss_error_set(&entry->error, WSS_ERR_UNSUPPORTED,
-			   "left alone, as its policy says (opt out)") < 0)) {
-		wss_guest_free(guest);
-		entry->guest = NULL;
-	}
+	for (int i = 0; refs && i < cli->n_domains; i++)
+		refs[i] = wss_cli_domain(cli, i);
+	return refs;
 }
 
-void wss_guests_open_one(struct wss_guests *guests, struct wss_round_guest *entry)
+int wss_cli_find_targets(const struct wss_cli *cli, uint64_t deadline_ns,
+			 struct wss_targets *ret_targets, struct wss_error *err)
 {
-	const struct wss_domain_ref ref = { entry->name, entry->uuid };
-
-	wss_budget_enter(&entry->budget, 0);
-	if (wss_conn_guest(guests->conn, &ref, &entry->guest, &entry->error) == 0)
-		heed_policy(entry);
-	wss_budget_leave();
-}
-
-static int add_guest(struct wss_guests *guests, const struct wss_domain_ref *ref)
-{
-	struct wss_round_guest *entry = &guests->list[guests->n++];
-
-	entry->name = ref->name;
-	entry->uuid = ref->uuid;
-	wss_budget_init(&entry->budget, guests->deadline_ns);
-	wss_guests_open_one(guests, entry);
-	return entry->guest ? 0 : -1;
-}
-
-/* The same guest twice would wait for its own lock. */
-static void drop_repeated(struct wss_guests *guests)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < guests->n; i++) {
-		bool repeated = false;
-
-		for (size_t j = 0; j < kept && guests->list[i].guest; j++)
-			if (guests->list[j].guest &&
-			    !strcmp(guests->list[j].guest->config.uuid,
-				    guests->list[i].guest->config.uuid))
-				repeated = true;
-		if (repeated)
-			wss_guest_free(guests->list[i].guest);
-		else
-			guests->list[kept++] = guests->list[i];
-	}
-	guests->n = kept;
-}
-
-static int open_domains(struct wss_guests *guests, struct wss_error *err)
-{
-	size_t n = guests->domains.n;
-
-	guests->list = calloc(n ? n : 1, sizeof(*guests->list));
-	if (!guests->list)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	for (size_t i = 0; i < n; i++) {
-		if (wss_stop_requested())
-			return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
-		/* Without a connection the others cannot be opened either. */
-		if (add_guest(guests, &guests->domains.refs[i]) < 0 &&
-		    guests->list[guests->n - 1].error.code == WSS_ERR_CONNECT) {
-			*err = guests->list[guests->n - 1].error;
-			return -1;
-		}
-	}
-	drop_repeated(guests);
-	return 0;
-}
-
-/* A domain that ended between the list and the look, or that opted out, is not missed. */
-static void drop_unwanted(struct wss_guests *guests)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < guests->n; i++) {
-		const struct wss_round_guest *entry = &guests->list[i];
-
-		if (entry->guest ? entry->guest->state == WSS_GUEST_SHUTOFF
-				 : entry->error.code == WSS_ERR_GONE || entry->policy.opt_out)
-			wss_guest_free(entry->guest);
-		else
-			guests->list[kept++] = *entry;
-	}
-	guests->n = kept;
-}
-
-static int open_qmp(const char *socket_path, struct wss_guests *guests, struct wss_error *err)
-{
-	struct wss_round_guest *entry = guests->list = calloc(1, sizeof(*guests->list));
+	const struct wss_hypervisor_options options = {
+		.uri = cli->uri,
+		.qmp = cli->qmp,
+		.allow_monitor = cli->monitor,
+	};
+	const struct wss_domain_ref socket = { .name = cli->qmp };
+	wss_auto_free struct wss_domain_ref *refs = typed_refs(cli);
+	struct wss_targets_query query = { refs, (size_t)cli->n_domains, deadline_ns, NULL };
+	struct wss_hypervisor *hypervisor;
 	int r;
 
-	if (!entry)
+	if (!refs)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	entry->name = socket_path;
-	wss_budget_init(&entry->budget, guests->deadline_ns);
-	wss_budget_enter(&entry->budget, 0);
-	r = wss_qmpguest_open(socket_path, &entry->guest, err);
-	wss_budget_leave();
-	if (r < 0)
-		return wss_error_prefix(err, "%s", socket_path);
-	guests->n = 1;
-	return 0;
-}
-
-int wss_guests_open(const struct wss_cli *cli, struct wss_guests *guests, struct wss_error *err)
-{
-	if (wss_host_open(wss_test_sysroot(), &guests->host, err) < 0)
+	if (wss_hypervisor_open(&options, &hypervisor, err) < 0)
 		return -1;
 	if (cli->qmp)
-		return open_qmp(cli->qmp, guests, err);
-	if (wss_conn_open(cli->uri, &guests->conn, err) < 0)
-		return -1;
-	if (cli->monitor)
-		wss_conn_allow_monitor(guests->conn);
-	if (wss_domains_find(cli, guests->conn, &guests->domains, err) < 0 ||
-	    open_domains(guests, err) < 0)
-		return -1;
-	if (!cli->n_domains)
-		drop_unwanted(guests);
-	return 0;
+		query = (struct wss_targets_query){ &socket, 1, deadline_ns, NULL };
+	r = wss_targets_find(hypervisor, &query, ret_targets, err);
+	if (r == 0 && !ret_targets->n)
+		wss_cli_say_empty(cli, wss_hypervisor_uri(hypervisor), true);
+	wss_hypervisor_unref(hypervisor);
+	return r;
 }
 
-void wss_guests_close(struct wss_guests *guests)
+int wss_cli_open_targets(const struct wss_cli *cli, uint64_t deadline_ns,
+			 struct wss_targets *ret_targets, struct wss_error *err)
 {
-	for (size_t i = 0; i < guests->n; i++)
-		wss_guest_free(guests->list[i].guest);
-	free(guests->list);
-	wss_domains_free(&guests->domains);
-	wss_conn_close(guests->conn);
-	wss_host_close(&guests->host);
+	if (wss_cli_find_targets(cli, deadline_ns, ret_targets, err) < 0)
+		return -1;
+	if (wss_targets_open(ret_targets, err) == 0)
+		return 0;
+	wss_targets_free(ret_targets);
+	return -1;
+}
+
+size_t wss_targets_name_width(const struct wss_targets *targets)
+{
+	size_t width = 0;
+
+	for (size_t i = 0; i < targets->n; i++)
+		width = wss_name_width(width, wss_target_name(targets->list[i]));
+	return width;
 }
 
 size_t wss_name_width(size_t width, const char *name)
@@ -359,17 +237,4 @@ size_t wss_name_width(size_t width, const char *name)
 	size_t columns = (size_t)wss_text_width(name);
 
 	return columns > width ? columns : width;
-}
-
-size_t wss_guests_name_width(const struct wss_guests *guests)
-{
-	size_t width = 0;
-
-	for (size_t i = 0; i < guests->n; i++) {
-		const struct wss_round_guest *entry = &guests->list[i];
-
-		width = wss_name_width(width, entry->guest ? entry->guest->config.name
-							   : entry->name);
-	}
-	return width;
 }

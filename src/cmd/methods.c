@@ -132,52 +132,51 @@ static void report_methods(struct wss_report *report, const struct wss_host *hos
 	}
 }
 
-static void report_guest(struct wss_report *report, struct wss_guests *guests,
-			 struct wss_round_guest *entry)
+/* In a worker: looks at the guest as a window would; why it could not is its error. */
+static void target_attach(struct wss_target *target)
 {
-	struct wss_guest *guest = entry->guest;
+	const struct wss_host *host = wss_hypervisor_host(target->hypervisor);
 
-	wss_budget_enter(&entry->budget, 0);
-	if (guest && wss_guest_check_ready(guest, &entry->error) == 0)
-		wss_guest_attach(guest, &guests->host, &entry->error);
-	report_methods(report, &guests->host, guest ? guest->config.name : entry->name, guest,
-		       entry->error.code ? &entry->error : NULL);
-	wss_budget_leave();
+	if (wss_guest_check_ready(target->guest, &target->error) == 0)
+		wss_guest_attach(target->guest, host, &target->error);
 }
 
-static int report_all(const struct wss_cli *cli, struct wss_guests *guests)
+static int report_all(const struct wss_cli *cli, struct wss_targets *targets)
 {
+	const struct wss_host *host = wss_hypervisor_host(targets->hypervisor);
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_tally tally = { 0 };
 	struct wss_report *report;
 
 	if (wss_report_open(stdout, cli->format, &cli->view, &layout, &report, &err) < 0)
 		return wss_cli_error(&err);
-	wss_report_set_first_width(report, wss_guests_name_width(guests));
-	if (!guests->n)
-		report_methods(report, &guests->host, "(this host)", NULL, NULL);
-	for (size_t i = 0; i < guests->n; i++) {
-		struct wss_round_guest *entry = &guests->list[i];
+	wss_report_set_first_width(report, wss_targets_name_width(targets));
+	if (!targets->n)
+		report_methods(report, host, "(this host)", NULL, NULL);
+	for (size_t i = 0; i < targets->n; i++) {
+		struct wss_target *target = targets->list[i];
+		const char *name = wss_target_name(target);
 
-		if (entry->guest) {
-			report_guest(report, guests, entry);
-			if (entry->error.code == WSS_ERR_TIMEOUT)
-				wss_tally_bad(&tally, entry->guest->config.name, &entry->error);
+		if (target->guest) {
+			report_methods(report, host, name, target->guest,
+				       target->error.code ? &target->error : NULL);
+			if (target->error.code == WSS_ERR_TIMEOUT)
+				wss_tally_bad(&tally, name, &target->error);
 			continue;
 		}
-		wss_report_bad_row(report, &(struct method_row){ .domain = entry->name,
+		wss_report_bad_row(report, &(struct method_row){ .domain = name,
 								 .ops = wss_trackers[0],
-								 .reason = entry->error.text });
-		wss_tally_bad(&tally, entry->name, &entry->error);
+								 .reason = target->error.text });
+		wss_tally_bad(&tally, name, &target->error);
 	}
 	if (wss_report_close(report, &err) < 0)
 		return wss_cli_error(&err);
-	return wss_tally_exit_code(&tally, guests->n);
+	return wss_tally_exit_code(&tally, targets->n);
 }
 
 static int methods_run(struct wss_cli *cli, int argc, char **argv)
 {
-	struct wss_guests guests = WSS_GUESTS_INIT;
+	struct wss_targets targets = { .n = 0 };
 	struct wss_error err = WSS_ERROR_INIT;
 	int code;
 
@@ -185,9 +184,11 @@ static int methods_run(struct wss_cli *cli, int argc, char **argv)
 	    wss_cli_view(cli, &layout, &err) < 0 ||
 	    wss_cli_finish(cli, argc, argv, &err) < 0)
 		return wss_cli_error(&err);
-	code = wss_guests_open(cli, &guests, &err) < 0 ? wss_cli_error(&err)
-						       : report_all(cli, &guests);
-	wss_guests_close(&guests);
+	if (wss_cli_open_targets(cli, WSS_TARGET_DEADLINE_NS, &targets, &err) < 0)
+		return wss_cli_error(&err);
+	code = wss_targets_run(&targets, target_attach, false, &err) < 0 ? wss_cli_error(&err)
+									: report_all(cli, &targets);
+	wss_targets_free(&targets);
 	return code;
 }
 

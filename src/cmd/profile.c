@@ -10,11 +10,11 @@
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/plot.h"
-#include "cmd/sample.h"
 #include "cmd/window-options.h"
 #include "help-text.h"
 #include "out/growth-chart.h"
 #include "out/progress.h"
+#include "service/round.h"
 #include "wss/curve.h"
 
 #define FROM_DEFAULT_NS WSS_NS_PER_MS
@@ -23,7 +23,8 @@
 #define REPEAT_MAX 1000
 
 struct profile_options {
-	struct wss_round_options round;
+	struct wss_measure_options measure;
+	uint64_t deadline_ns;
 	uint64_t from_ns;
 	const char *plot;
 };
@@ -34,13 +35,17 @@ struct guest_profile {
 	struct wss_sample last; /* of the last window that was measured */
 	unsigned windows;
 	unsigned degraded; /* of them */
+	unsigned vcpus;	   /* of the guest, at least 1 */
 };
 
 struct profile_run {
 	const struct wss_cli *cli;
 	const struct profile_options *options;
-	struct wss_guests *guests;
-	struct guest_profile *profiles; /* one a guest */
+	struct guest_profile *profiles; /* one a guest, n of them */
+	size_t n;
+	size_t missed_by_none; /* of them */
+	size_t name_width;
+	char host[65];
 	struct wss_tally tally;
 };
 
@@ -59,10 +64,10 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int take(void *opaque, int c, const char *value, struct wss_error *err)
+static int option_take(void *opaque, int c, const char *value, struct wss_error *err)
 {
 	struct profile_options *options = opaque;
-	int taken = wss_window_option(&options->round, c, value, err);
+	int taken = wss_window_option(&options->measure, &options->deadline_ns, c, value, err);
 	uint64_t number;
 
 	if (taken)
@@ -72,11 +77,11 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 		return wss_duration_parse(value, TO_MAX_NS, "--from", &options->from_ns, err);
 	case OPT_TO:
 		return wss_duration_parse(value, TO_MAX_NS, "--to",
-					  &options->round.window.track.window_ns, err);
+					  &options->measure.window.track.window_ns, err);
 	case OPT_REPEAT:
 		if (wss_number_parse(value, 1, REPEAT_MAX, "--repeat", &number, err) < 0)
 			return -1;
-		options->round.count = (unsigned)number;
+		options->measure.count = (unsigned)number;
 		return 0;
 	default:
 		options->plot = value;
@@ -90,12 +95,12 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct profile_opti
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
 	    wss_cli_view(cli, &layout, err) < 0)
 		return -1;
-	if (options->from_ns >= options->round.window.track.window_ns)
+	if (options->from_ns >= options->measure.window.track.window_ns)
 		return wss_error_set(err, WSS_ERR_USAGE, "--from must be shorter than --to");
-	if (options->round.both_granularities)
+	if (options->measure.both)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--granularity both is for sample: a curve has one granularity");
-	options->round.interval_ns = options->round.window.track.window_ns;
+	options->measure.interval_ns = options->measure.window.track.window_ns;
 	return wss_cli_finish(cli, argc, argv, err);
 }
 
@@ -106,12 +111,34 @@ static bool same_kind(const struct wss_sample *a, const struct wss_sample *b)
 	       a->granularity_bytes.value == b->granularity_bytes.value;
 }
 
-static void on_sample(const struct wss_sample *sample, struct wss_round_guest *entry, bool last,
-		      void *opaque)
+static bool on_opened(struct wss_target *target, void *opaque)
+{
+	struct guest_profile *profile = target->data;
+
+	(void)opaque;
+	profile->vcpus = target->guest->config.vcpus ? target->guest->config.vcpus : 1;
+	return true;
+}
+
+static void on_left_out(struct wss_target *target, void *opaque)
 {
 	struct profile_run *run = opaque;
-	struct guest_profile *profile = &run->profiles[entry - run->guests->list];
-	unsigned vcpus = entry->guest ? entry->guest->config.vcpus : 1;
+
+	(void)target;
+	run->missed_by_none++;
+}
+
+static void print_notes(const struct wss_sample *sample)
+{
+	for (size_t i = 0; i < sample->n_notes; i++)
+		wss_log(WSS_LOG_INFO, "%s: note: %s", sample->domain, sample->notes[i]);
+}
+
+static void on_sample(struct wss_target *target, const struct wss_sample *sample, bool last,
+		      void *opaque)
+{
+	struct guest_profile *profile = target->data;
+	struct profile_run *run = opaque;
 
 	if (!wss_sample_measured(sample)) {
 		if (last && !profile->windows)
@@ -124,22 +151,37 @@ static void on_sample(const struct wss_sample *sample, struct wss_round_guest *e
 		wss_warn("%s: leaving out a window of another granularity", sample->domain);
 		return;
 	}
-	if (!wss_tracker_by_name(sample->method)->touch_faults)
-		vcpus = 0;
-	else if (!vcpus)
-		vcpus = 1;
-	wss_grid_add(&profile->grid, sample->curve, sample->n_curve, vcpus);
+	wss_grid_add(&profile->grid, sample->curve, sample->n_curve,
+		     wss_tracker_by_name(sample->method)->touch_faults ? profile->vcpus : 0);
 	profile->last = *sample;
 	profile->windows++;
 	if (sample->quality == WSS_QUALITY_DEGRADED) {
 		profile->degraded++;
-		wss_sample_print_notes(sample);
+		print_notes(sample);
 	}
 }
 
-static struct wss_growth growth_of(struct guest_profile *profile)
+static void on_trouble(struct wss_target *target, const struct wss_error *error, void *opaque)
 {
-	return (struct wss_growth){
+	struct guest_profile *profile = target->data;
+	struct profile_run *run = opaque;
+
+	if (profile->windows)
+		wss_warn("%s: %s", target->name, error->text);
+	else
+		wss_tally_bad(&run->tally, target->name, error);
+}
+
+static const struct wss_round_events events = {
+	.opened = on_opened,
+	.left_out = on_left_out,
+	.sample = on_sample,
+	.trouble = on_trouble,
+};
+
+static struct wss_growth_drawn growth_of(struct guest_profile *profile)
+{
+	return (struct wss_growth_drawn){
 		.domain = profile->last.domain,
 		.method = profile->last.method,
 		.granularity_bytes = profile->last.granularity_bytes.value,
@@ -286,8 +328,8 @@ static int print_rows(const struct profile_run *run, struct wss_error *err)
 
 	if (wss_report_open(stdout, run->cli->format, &run->cli->view, &layout, &report, err) < 0)
 		return -1;
-	wss_report_set_first_width(report, wss_guests_name_width(run->guests));
-	for (size_t i = 0; i < run->guests->n; i++) {
+	wss_report_set_first_width(report, run->name_width);
+	for (size_t i = 0; i < run->n; i++) {
 		const struct guest_profile *profile = &run->profiles[i];
 
 		for (size_t k = 0; k < profile->grid.n; k++)
@@ -305,8 +347,8 @@ static int print(struct profile_run *run, struct wss_error *err)
 
 	if (run->cli->format != WSS_FORMAT_TABLE || view->wide || view->columns || view->sort)
 		return print_rows(run, err);
-	for (size_t i = 0; i < run->guests->n; i++) {
-		struct wss_growth growth = growth_of(&run->profiles[i]);
+	for (size_t i = 0; i < run->n; i++) {
+		struct wss_growth_drawn growth = growth_of(&run->profiles[i]);
 
 		if (run->profiles[i].windows)
 			wss_growth_print(stdout, &growth, wss_terminal_width());
@@ -317,7 +359,7 @@ static int print(struct profile_run *run, struct wss_error *err)
 /* What is drawn into one chart. */
 struct chart {
 	struct wss_chart_source source;
-	const struct wss_growth *guests;
+	const struct wss_growth_drawn *guests;
 	size_t n;
 };
 
@@ -334,7 +376,7 @@ static void describe_source(const struct profile_run *run, const struct guest_pr
 {
 	if (source->host)
 		return;
-	source->host = run->guests->host.name;
+	source->host = run->host;
 	source->start = profile->last.wall;
 	source->length_ns = profile->last.requested_window_ns;
 	if (profile->windows > 1)
@@ -344,13 +386,13 @@ static void describe_source(const struct profile_run *run, const struct guest_pr
 
 static int plot(struct profile_run *run, struct wss_error *err)
 {
-	wss_auto_free struct wss_growth *list = calloc(run->guests->n + 1, sizeof(*list));
+	wss_auto_free struct wss_growth_drawn *list = calloc(run->n + 1, sizeof(*list));
 	struct chart chart = { .guests = list };
 	char extra[48] = "";
 
 	if (!list)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	for (size_t i = 0; i < run->guests->n; i++) {
+	for (size_t i = 0; i < run->n; i++) {
 		if (!run->profiles[i].windows)
 			continue;
 		list[chart.n++] = growth_of(&run->profiles[i]);
@@ -362,9 +404,9 @@ static int plot(struct profile_run *run, struct wss_error *err)
 /* After an interruption: prints what the windows that were complete show; err says how many. */
 static void profile_print_kept(struct profile_run *run, struct wss_error *err)
 {
-	size_t windows = 0, wanted = run->options->round.count * run->guests->n;
+	size_t windows = 0, wanted = run->options->measure.count * run->n;
 
-	for (size_t i = 0; i < run->guests->n; i++)
+	for (size_t i = 0; i < run->n; i++)
 		windows += run->profiles[i].windows;
 	if (windows && print(run, err) < 0)
 		return;
@@ -375,27 +417,60 @@ static void profile_print_kept(struct profile_run *run, struct wss_error *err)
 		wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted: no window was complete");
 }
 
-static int profile_guests(const struct wss_cli *cli, const struct profile_options *options,
-			  struct wss_guests *guests)
+static int join_all(struct profile_run *run, struct wss_round *round,
+		    struct wss_targets *targets, struct wss_error *err)
 {
-	struct profile_run run = { .cli = cli, .options = options, .guests = guests };
+	for (size_t i = 0; i < targets->n; i++) {
+		targets->list[i]->data = &run->profiles[i];
+		if (wss_round_join(round, targets->list[i], targets->all, err) < 0)
+			return -1;
+		targets->list[i] = NULL;
+	}
+	return 0;
+}
+
+static int measure_all(struct profile_run *run, struct wss_targets *targets, struct wss_error *err)
+{
+	const struct wss_round_options options = {
+		.measure = run->options->measure,
+		.jobs = WSS_ROUND_JOBS_DEFAULT,
+	};
+	struct wss_round *round;
+	int r;
+
+	if (wss_round_new(&options, &events, run, &round, err) < 0)
+		return -1;
+	r = join_all(run, round, targets, err);
+	if (r == 0)
+		r = wss_round_run(round, err);
+	wss_round_free(round);
+	return r;
+}
+
+static int profile_targets(const struct wss_cli *cli, const struct profile_options *options,
+			   struct wss_targets *targets)
+{
+	const struct wss_host *host = wss_hypervisor_host(targets->hypervisor);
+	struct profile_run run = { .cli = cli, .options = options, .n = targets->n,
+				   .name_width = wss_targets_name_width(targets) };
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_progress *progress;
 	int r;
 
-	run.profiles = calloc(guests->n ? guests->n : 1, sizeof(*run.profiles));
+	memcpy(run.host, host->name, sizeof(run.host));
+	run.profiles = calloc(run.n ? run.n : 1, sizeof(*run.profiles));
 	if (!run.profiles) {
 		wss_error_set(&err, WSS_ERR_NO_MEMORY, "out of memory");
 		return wss_cli_error(&err);
 	}
-	for (size_t i = 0; i < guests->n; i++)
+	for (size_t i = 0; i < run.n; i++)
 		wss_grid_init(&run.profiles[i].grid, options->from_ns,
-			      options->round.window.track.window_ns);
-	progress = wss_progress_begin("measuring", options->round.interval_ns * options->round.count);
-	r = wss_round_run(&guests->host, guests->list, guests->n, &options->round, on_sample, &run,
-			  &err);
+			      options->measure.window.track.window_ns);
+	progress = wss_progress_begin("measuring",
+				      options->measure.interval_ns * options->measure.count);
+	r = measure_all(&run, targets, &err);
 	wss_progress_end(progress);
-	for (size_t i = 0; i < guests->n; i++)
+	for (size_t i = 0; i < run.n; i++)
 		wss_grid_find_knee(&run.profiles[i].grid);
 	if (r < 0 && err.code == WSS_ERR_INTERRUPTED)
 		profile_print_kept(&run, &err);
@@ -404,30 +479,31 @@ static int profile_guests(const struct wss_cli *cli, const struct profile_option
 	if (r == 0 && options->plot)
 		r = plot(&run, &err);
 	free(run.profiles);
-	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&run.tally, guests->n);
+	return r < 0 ? wss_cli_error(&err)
+		     : wss_tally_exit_code(&run.tally, run.n - run.missed_by_none);
 }
 
 static int profile_run(struct wss_cli *cli, int argc, char **argv)
 {
-	struct profile_options options = { .from_ns = FROM_DEFAULT_NS };
-	struct wss_guests guests = WSS_GUESTS_INIT;
+	struct profile_options options = { .from_ns = FROM_DEFAULT_NS,
+					   .deadline_ns = WSS_TARGET_DEADLINE_NS };
+	struct wss_targets targets = { .n = 0 };
 	struct wss_error err = WSS_ERROR_INIT;
 	int code;
 
-	wss_window_options_init(&options.round, TO_DEFAULT_NS);
-	options.round.window.curve = true;
+	wss_measure_options_init(&options.measure, TO_DEFAULT_NS);
+	options.measure.window.curve = true;
 	if (parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	if (wss_plot_check(options.plot, false, &err) < 0)
+	if (wss_plot_check(options.plot, false, &err) < 0 ||
+	    wss_cli_find_targets(cli, options.deadline_ns, &targets, &err) < 0)
 		return wss_cli_error(&err);
-	guests.deadline_ns = options.round.deadline_ns;
-	code = wss_guests_open(cli, &guests, &err) < 0 ? wss_cli_error(&err)
-						       : profile_guests(cli, &options, &guests);
-	wss_guests_close(&guests);
+	code = profile_targets(cli, &options, &targets);
+	wss_targets_free(&targets);
 	return code;
 }
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, option_take };
 
 const struct wss_command wss_cmd_profile = {
 	.name = "profile",

@@ -14,7 +14,7 @@
 #include "out/progress.h"
 #include "rec/codec.h"
 #include "track/residency.h"
-#include "track/window.h"
+#include "service/measure.h"
 
 #define LENGTH_DEFAULT_NS (60 * WSS_NS_PER_S)
 #define INTERVAL_DEFAULT_NS WSS_NS_PER_S
@@ -143,10 +143,12 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct record_optio
 
 struct record_run {
 	const struct record_options *options;
-	struct wss_guest *guest;
-	struct wss_budget *budget; /* of opening it, and anew of each window */
+	struct wss_target *target;
+	struct wss_guest *guest; /* the target's */
 	struct wss_session *session;
-	struct wss_window *window;
+	struct wss_measure_options measure_options;
+	struct wss_measure *measure;
+	const struct wss_tracker_ops *method; /* the one that was chosen */
 	struct wss_pageset *resident; /* NULL where it cannot be told what the balloon takes */
 	uint64_t balloon_bytes;	      /* when resident was filled */
 	uint64_t begun_ns;	      /* wss_clock_now_ns(), as all of these */
@@ -174,37 +176,25 @@ static void show_progress(const struct record_run *run)
 	wss_progress_say(run->progress, text);
 }
 
-/* 1: armed, 0: it is over before. */
-static int arm(struct record_run *run, struct wss_error *err)
-{
-	int r;
-
-	while ((r = wss_window_prepare(run->window, err)) == 0)
-		if (over(run) || wss_clock_sleep_until_ns(wss_window_next_ns(run->window)) < 0)
-			return 0;
-	if (r < 0)
-		return -1;
-	return wss_window_begin(run->window, err) < 0 ? -1 : 1;
-}
-
 /*
  * Until the window ends: 1; 0: stopped before. What records pages needs no polls: the few that
  * there are see that the guest still lives, and large entries of KVM.
  */
 static int wait_for_end(struct record_run *run, struct wss_error *err)
 {
-	uint64_t end_ns = wss_window_end_ns(run->window), next_ns;
-	uint64_t step_ns = run->options->window.track.window_ns / 2;
+	struct wss_window *window = wss_measure_window(run->measure);
+	uint64_t step_ns = run->options->window.track.window_ns / 2, next_ns;
 
 	if (step_ns > POLL_NS)
 		step_ns = POLL_NS;
-	for (next_ns = wss_clock_now_ns() + step_ns; next_ns < end_ns; next_ns += step_ns) {
+	for (next_ns = wss_clock_now_ns() + step_ns; next_ns < wss_window_end_ns(window);
+	     next_ns += step_ns) {
 		if (wss_clock_sleep_until_ns(next_ns) < 0)
 			return 0;
-		if (wss_window_poll(run->window, err) < 0)
+		if (wss_window_poll(window, err) < 0)
 			return -1;
 	}
-	return wss_clock_sleep_until_ns(end_ns) == 0;
+	return wss_clock_sleep_until_ns(wss_window_end_ns(window)) == 0;
 }
 
 /*
@@ -230,61 +220,39 @@ static const struct wss_pageset *look_at_balloon(struct record_run *run)
 static int add_window(struct record_run *run, const struct wss_sample *sample,
 		      struct wss_error *err)
 {
-	uint64_t start_ns = wss_window_start_ns(run->window);
+	uint64_t start_ns = wss_window_start_ns(wss_measure_window(run->measure));
 	const struct wss_session_window window = {
 		.start_ns = start_ns,
 		.end_ns = start_ns + sample->window_ns.value,
 		.sample = sample,
-		.pages = wss_window_pages(run->window),
+		.pages = wss_window_pages(wss_measure_window(run->measure)),
 		.resident = look_at_balloon(run),
 	};
 
 	return wss_session_add(run->session, &window, err);
 }
 
-/* arm() within the guest's deadline, of which read_in_time() has what is left. */
-static int arm_in_time(struct record_run *run, struct wss_error *err)
-{
-	int r;
-
-	wss_budget_init(run->budget, run->budget->total_ns);
-	wss_budget_enter(run->budget, 0);
-	r = arm(run, err);
-	wss_budget_leave();
-	return r;
-}
-
-static int read_in_time(struct record_run *run, struct wss_sample *ret_sample,
-			struct wss_error *err)
-{
-	int r;
-
-	wss_budget_enter(run->budget, 0);
-	r = wss_window_read(run->window, ret_sample, err);
-	wss_budget_leave();
-	return r;
-}
-
 /* One window. 1: written, or nothing to write; 0: it could not be taken, err says why; -1. */
 static int record_window(struct record_run *run, struct wss_error *err)
 {
+	uint64_t until_ns = run->options->until_stopped ? UINT64_MAX : run->end_ns;
 	struct wss_sample sample;
-	int r = arm_in_time(run, err);
+	int r = wss_measure_arm(run->measure, until_ns, err);
 
-	if (r == 0)
+	if (r > 0 || (r < 0 && err->code == WSS_ERR_INTERRUPTED))
 		return 1;
-	if (r > 0)
+	if (r == 0)
 		r = wait_for_end(run, err);
 	/* What was touched in a part of a window is no set to compare with the others'. */
 	if (r == 0) {
 		wss_session_note(run->session, "the recording was stopped within this window");
-		wss_window_rest(run->window);
+		wss_window_rest(wss_measure_window(run->measure));
 		return 1;
 	}
-	if (r < 0 || read_in_time(run, &sample, err) < 0)
+	if (r < 0 || wss_measure_read(run->measure, &sample, err) < 0)
 		return 0;
 	r = add_window(run, &sample, err);
-	wss_window_rest(run->window);
+	wss_window_rest(wss_measure_window(run->measure));
 	return r < 0 ? -1 : 1;
 }
 
@@ -356,31 +324,34 @@ static int record(struct record_run *run, struct wss_error *err)
 	return 0;
 }
 
-static int open_window(struct record_run *run, const struct wss_host *host, struct wss_error *err)
+static int open_session(struct record_run *run, struct wss_error *err)
 {
-	const struct wss_window_options *window = &run->options->window;
-	const struct wss_tracker_ops *method = run->options->method;
+	const struct wss_host *host = wss_hypervisor_host(run->target->hypervisor);
 	char boot_id[WSS_HOST_BOOT_ID_MAX];
 
-	if (wss_guest_check_ready(run->guest, err) < 0 ||
-	    wss_guest_attach(run->guest, host, err) < 0)
-		return -1;
-	if (!method)
-		method = wss_tracker_choose(host, run->guest, &window->track, err);
-	else if (wss_tracker_check(method, host, run->guest, &window->track, err) < 0)
-		return wss_error_prefix(err, "method %s", method->name);
-	if (!method)
-		return -1;
 	wss_host_boot_id(wss_test_sysroot(), boot_id);
-	if (wss_session_open(run->options->path, run->guest, method->name, boot_id,
-			     run->options->interval_ns, window->track.window_ns, &run->session,
+	if (wss_session_open(run->options->path, run->guest, run->method->name, boot_id,
+			     run->options->interval_ns, run->options->window.track.window_ns,
+			     &run->session,
 			     err) < 0)
 		return -1;
 	wss_session_set_host(run->session, host->name);
 	if (run->guest->config.has_balloon)
 		run->resident = wss_pageset_new(
 			wss_recording_pages(wss_session_recording(run->session)));
-	return wss_window_open(host, run->guest, method, window, &run->window, err);
+	return 0;
+}
+
+static int open_measure(struct record_run *run, struct wss_error *err)
+{
+	run->measure_options = (struct wss_measure_options){
+		.window = run->options->window,
+		.method = run->options->method,
+		.count = 1,
+		.interval_ns = run->options->interval_ns,
+	};
+	return wss_measure_open(run->target, &run->measure_options, NULL, &run->measure, &run->method,
+				err);
 }
 
 static void say_end(const struct record_run *run)
@@ -396,28 +367,27 @@ static void say_end(const struct record_run *run)
 		progress.gaps ? "; windows that are not exact are gaps" : "");
 }
 
-static int record_guest(struct wss_guests *guests, const struct record_options *options,
-			struct wss_error *err)
+static int record_target(struct wss_target *target, const struct record_options *options,
+			 struct wss_error *err)
 {
-	struct record_run run = { .options = options, .guest = guests->list[0].guest,
-				  .budget = &guests->list[0].budget };
+	struct record_run run = { .options = options, .target = target, .guest = target->guest };
 	struct wss_session_progress progress = { 0 };
 	int r;
 
 	if (!run.guest) {
-		*err = guests->list[0].error;
+		*err = target->error;
 		return -1;
 	}
-	wss_budget_enter(run.budget, 0);
-	r = open_window(&run, &guests->host, err);
-	wss_budget_leave();
+	r = open_measure(&run, err);
+	if (r == 0)
+		r = open_session(&run, err);
 	if (r == 0) {
 		run.progress = wss_progress_begin(
 			"recording", options->until_stopped ? 0 : options->length_ns);
 		r = record(&run, err);
 		wss_progress_end(run.progress);
 	}
-	wss_window_close(run.window);
+	wss_measure_close(run.measure);
 	wss_pageset_free(run.resident);
 	if (run.session) {
 		wss_session_progress(run.session, &progress);
@@ -445,7 +415,7 @@ static int record_run(struct wss_cli *cli, int argc, char **argv)
 		.interval_ns = INTERVAL_DEFAULT_NS,
 		.length_ns = LENGTH_DEFAULT_NS,
 	};
-	struct wss_guests guests = WSS_GUESTS_INIT;
+	struct wss_targets targets = { .n = 0 };
 	struct wss_error err = WSS_ERROR_INIT;
 	int r;
 
@@ -454,12 +424,12 @@ static int record_run(struct wss_cli *cli, int argc, char **argv)
 	options.window.memory_age_ns = MEMORY_AGE_NS;
 	if (parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	r = wss_guests_open(cli, &guests, &err);
-	if (r == 0)
-		r = record_guest(&guests, &options, &err);
-	if (r < 0 && guests.n && err.code != WSS_ERR_INTERRUPTED)
-		wss_error_prefix(&err, "%s", guests.list[0].name);
-	wss_guests_close(&guests);
+	if (wss_cli_open_targets(cli, WSS_TARGET_DEADLINE_NS, &targets, &err) < 0)
+		return wss_cli_error(&err);
+	r = record_target(targets.list[0], &options, &err);
+	if (r < 0 && err.code != WSS_ERR_INTERRUPTED)
+		wss_error_prefix(&err, "%s", targets.list[0]->name);
+	wss_targets_free(&targets);
 	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
 }
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "cmd/sample.h"
+#include "cmd/cmd.h"
+#include "cmd/store-options.h"
 #include "cmd/window-options.h"
 #include "help-text.h"
-#include "out/metadata.h"
 #include "out/sample-report.h"
-#include "track/round.h"
+#include "service/advice-text.h"
+#include "service/round.h"
 #include "wss/profile.h"
 
 #define WINDOW_DEFAULT_NS (4 * WSS_NS_PER_S)
@@ -20,7 +21,16 @@
 /* A day: longer windows are a typing error, or a working set that is all memory. */
 #define WINDOW_MAX_NS (24 * 3600 * WSS_NS_PER_S)
 #define COUNT_MAX 1000000
-#define STORE_COUNT_MAX 1000
+#define JOBS_MAX 1000
+
+struct sample_options {
+	struct wss_round_options round;
+	uint64_t deadline_ns; /* of a guest, besides its windows */
+	struct wss_store_options history;
+	bool granularity_given;
+	bool store;
+	bool publish;
+};
 
 enum {
 	OPT_WINDOW = 1,
@@ -30,6 +40,7 @@ enum {
 	OPT_PUBLISH,
 	OPT_PERSISTENT,
 	OPT_STORE,
+	OPT_JOBS,
 };
 
 static const struct option long_options[] = {
@@ -44,14 +55,15 @@ static const struct option long_options[] = {
 	{ "publish", no_argument, NULL, OPT_PUBLISH },
 	{ "persistent", no_argument, NULL, OPT_PERSISTENT },
 	{ "store", no_argument, NULL, OPT_STORE },
+	{ "jobs", required_argument, NULL, OPT_JOBS },
 	{ NULL, 0, NULL, 0 },
 };
 
-static int take(void *opaque, int c, const char *value, struct wss_error *err)
+static int option_take(void *opaque, int c, const char *value, struct wss_error *err)
 {
 	struct sample_options *options = opaque;
-	struct wss_round_options *round = &options->round;
-	int taken = wss_window_option(round, c, value, err);
+	struct wss_measure_options *measure = &options->round.measure;
+	int taken = wss_window_option(measure, &options->deadline_ns, c, value, err);
 	uint64_t number;
 
 	if (!taken)
@@ -62,23 +74,28 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 	switch (c) {
 	case OPT_WINDOW:
 		return wss_duration_parse(value, WINDOW_MAX_NS, "--window",
-					  &round->window.track.window_ns, err);
+					  &measure->window.track.window_ns, err);
 	case OPT_COUNT:
 		if (wss_number_parse(value, 1, COUNT_MAX, "--count", &number, err) < 0)
 			return -1;
-		round->count = (unsigned)number;
+		measure->count = (unsigned)number;
+		return 0;
+	case OPT_JOBS:
+		if (wss_number_parse(value, 1, JOBS_MAX, "--jobs", &number, err) < 0)
+			return -1;
+		options->round.jobs = (unsigned)number;
 		return 0;
 	case OPT_INTERVAL:
-		return wss_duration_parse(value, WINDOW_MAX_NS, "--interval", &round->interval_ns,
-					  err);
+		return wss_duration_parse(value, WINDOW_MAX_NS, "--interval",
+					  &measure->interval_ns, err);
 	case OPT_CUMULATIVE:
-		round->cumulative = true;
+		measure->cumulative = true;
 		return 0;
 	case OPT_PUBLISH:
 		options->publish = true;
 		return 0;
 	case OPT_PERSISTENT:
-		options->persistent = true;
+		options->round.persistent = true;
 		return 0;
 	default:
 		options->store = true;
@@ -88,46 +105,37 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 
 static const struct wss_report_layout *layout_of(const struct sample_options *options)
 {
-	return wss_sample_layout(options->round.both_granularities,
-				 options->round.count > 1 || options->round.cumulative);
+	const struct wss_measure_options *measure = &options->round.measure;
+
+	return wss_sample_layout(measure->both, measure->count > 1 || measure->cumulative);
 }
 
-/* Decisions rest on stored windows: on pages, not on their neighbourhoods, and on known growth. */
-static void choose_for_store(struct sample_options *options)
+static int check_series(struct wss_measure_options *measure, struct wss_error *err)
 {
-	if (!options->store)
-		return;
-	options->round.window.growth = true;
-	if (!options->granularity_given)
-		options->round.window.track.granularity = WSS_GRANULARITY_AUTO;
-}
-
-static int parse(struct wss_cli *cli, int argc, char **argv, struct sample_options *options,
-		 struct wss_error *err)
-{
-	struct wss_round_options *round = &options->round;
-
-	if (wss_cli_parse(cli, argc, argv, options, err) < 0)
-		return -1;
-	if (wss_cli_view(cli, layout_of(options), err) < 0)
-		return -1;
-	choose_for_store(options);
-	if (round->cumulative && round->count > 1)
+	if (measure->cumulative && measure->count > 1)
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--cumulative arms once: --count cannot go with it");
-	if (!round->interval_ns)
-		round->interval_ns = round->cumulative ? REPORT_DEFAULT_NS
-						       : round->window.track.window_ns;
-	if (!round->cumulative && round->interval_ns < round->window.track.window_ns)
+				     "--count and --cumulative exclude each other: --cumulative arms once");
+	if (!measure->interval_ns)
+		measure->interval_ns = measure->cumulative ? REPORT_DEFAULT_NS
+							   : measure->window.track.window_ns;
+	if (!measure->cumulative && measure->interval_ns < measure->window.track.window_ns)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--interval must not be shorter than --window");
-	if (options->round.both_granularities && round->cumulative)
+	if (measure->both && measure->cumulative)
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--cumulative is one arming, --granularity both two");
-	if (options->round.both_granularities && options->store)
+				     "--granularity both takes two windows, --cumulative only one");
+	return 0;
+}
+
+static int check_store(const struct wss_cli *cli, const struct sample_options *options,
+		       struct wss_error *err)
+{
+	const struct wss_measure_options *measure = &options->round.measure;
+
+	if (measure->both && options->store)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--store keeps samples of one granularity: not with --granularity both");
-	if (options->persistent && !options->publish)
+	if (options->round.persistent && !options->publish)
 		return wss_error_set(err, WSS_ERR_USAGE, "--persistent needs --publish");
 	if ((options->publish || options->store) && cli->qmp)
 		return wss_error_set(err, WSS_ERR_USAGE,
@@ -135,21 +143,115 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct sample_optio
 				     options->publish ? "--publish" : "--store");
 	if (!options->store && options->history.given)
 		return wss_error_set(err, WSS_ERR_USAGE, "--history and --keep need --store");
-	/* They are kept until the guest's turn is over. */
-	if (options->store && round->count > STORE_COUNT_MAX)
-		return wss_error_set(err, WSS_ERR_USAGE, "--store takes a --count up to %d",
-				     STORE_COUNT_MAX);
-	if (options->store && round->cumulative)
+	if (options->store && measure->cumulative)
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--cumulative gives no samples of their own: not with --store");
+				     "--store keeps samples of whole windows: not with --cumulative");
+	return 0;
+}
+
+/* Decisions rest on stored windows: on pages, not on their neighbourhoods, and on known growth. */
+static void choose_for_store(struct sample_options *options)
+{
+	struct wss_window_options *window = &options->round.measure.window;
+
+	if (!options->store)
+		return;
+	window->growth = true;
+	if (!options->granularity_given)
+		window->track.granularity = WSS_GRANULARITY_AUTO;
+}
+
+static int parse(struct wss_cli *cli, int argc, char **argv, struct sample_options *options,
+		 struct wss_error *err)
+{
+	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
+	    wss_cli_view(cli, layout_of(options), err) < 0)
+		return -1;
+	choose_for_store(options);
+	if (check_series(&options->round.measure, err) < 0 || check_store(cli, options, err) < 0)
+		return -1;
 	return wss_cli_finish(cli, argc, argv, err);
 }
 
+struct sample_run {
+	const struct wss_cli *cli;
+	const struct sample_options *options;
+	struct wss_report *report;
+	struct wss_history *history; /* NULL without --store */
+	struct wss_tally tally;
+	size_t total; /* guests that are missed if they are not measured */
+	size_t stored; /* samples */
+	size_t measured; /* guests, */
+	struct wss_sample last; /* a sample of the last of them, */
+	struct wss_policy last_policy; /* and its policy */
+};
+
+/* What hangs on a target. */
+struct sample_state {
+	bool bad;	   /* it has been counted: a guest counts once */
+	bool measured;	   /* last_good is */
+	struct wss_sample last_good;
+};
+
+static void count_bad(struct sample_run *run, struct wss_target *target,
+		      const struct wss_error *error)
+{
+	struct sample_state *state = target->data;
+
+	if (state->bad)
+		wss_warn("%s: %s", target->name, error->text);
+	else
+		wss_tally_bad(&run->tally, target->name, error);
+	state->bad = true;
+}
+
+/* As its policy has it; a history that cannot be read does not keep a guest from being measured. */
+static bool is_due(struct sample_run *run, const struct wss_target *target)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+	struct wss_amount last;
+
+	if (!run->history || !target->policy.period_ns.known)
+		return true;
+	if (wss_history_last(run->history, target->guest->config.uuid, &last, &error) < 0) {
+		wss_warn("%s: %s", target->name, error.text);
+		return true;
+	}
+	return wss_policy_due(&target->policy, last, wss_clock_wall_seconds());
+}
+
 /*
- * A table has no room for notes: they are said beside it where the figure is not exact. What
- * always holds of a method stands in the man page. CSV and JSON have them in the record.
+ * A guest that was asked for by its name is measured whenever that is, or it is said why not. One that
+ * is not due is as well as if it had been measured.
  */
-void wss_sample_print_notes(const struct wss_sample *sample)
+static bool on_opened(struct wss_target *target, void *opaque)
+{
+	struct sample_run *run = opaque;
+
+	if (run->cli->n_domains || run->cli->qmp)
+		return true;
+	if (target->guest->state != WSS_GUEST_RUNNING) {
+		wss_log(WSS_LOG_INFO, "%s: not measured: it is %s", target->name,
+			target->guest->state_text);
+		run->total--;
+		return false;
+	}
+	return is_due(run, target);
+}
+
+static void on_left_out(struct wss_target *target, void *opaque)
+{
+	struct sample_run *run = opaque;
+
+	(void)target;
+	run->total--;
+}
+
+/*
+ * A table has no room for notes: they are said beside it where the figure is not exact. What always
+ * holds for a method is in the man page. CSV and JSON have them in the record.
+ */
+static void print_notes(const struct wss_sample *sample)
 {
 	/* A figure that is missing has its note, too. */
 	if (sample->quality == WSS_QUALITY_OK && sample->low_bytes.value == sample->high_bytes.value &&
@@ -159,164 +261,185 @@ void wss_sample_print_notes(const struct wss_sample *sample)
 		wss_log(WSS_LOG_INFO, "%s: note: %s", sample->domain, sample->notes[i]);
 }
 
-/* A guest counts once: a series with a window missing is not whole, whatever follows. */
-void wss_sample_count_bad(struct sample_run *run, struct wss_round_guest *entry, const char *domain,
-		      const struct wss_error *error)
-{
-	if (entry->guest && entry->error.code)
-		wss_warn("%s: %s", domain, error->text);
-	else
-		wss_tally_bad(&run->tally, domain, error);
-	entry->error = *error;
-}
-
-static int publish(const struct sample_options *options, const struct wss_sample *sample,
-		   struct wss_guest *guest, struct wss_error *err)
-{
-	wss_auto_free char *xml = NULL;
-	struct wss_profile profile;
-
-	wss_profile_from_sample(sample, PACKAGE_VERSION, &profile);
-	if (wss_metadata_write(&profile, &xml, err) < 0)
-		return -1;
-	return guest->ops->publish(guest, xml, options->persistent, err);
-}
-
-static void on_sample(const struct wss_sample *sample, struct wss_round_guest *entry, bool last,
+static void on_sample(struct wss_target *target, const struct wss_sample *sample, bool last,
 		      void *opaque)
 {
+	struct sample_state *state = target->data;
 	struct sample_run *run = opaque;
 	struct wss_error error = WSS_ERROR_INIT;
 
 	if (!wss_sample_measured(sample)) {
 		wss_report_bad_row(run->report, sample);
-		wss_sample_count_bad(run, entry, sample->domain, &sample->error);
+		count_bad(run, target, &sample->error);
 		return;
 	}
 	wss_report_row(run->report, sample);
-	if (run->format == WSS_FORMAT_TABLE && last)
-		wss_sample_print_notes(sample);
-	if (!last || !run->options->publish)
-		return;
-	wss_budget_enter(&entry->budget, 0);
-	if (publish(run->options, sample, entry->guest, &error) < 0)
-		wss_sample_count_bad(run, entry, sample->domain, &error);
-	wss_budget_leave();
+	if (run->cli->format == WSS_FORMAT_TABLE && last)
+		print_notes(sample);
+	if (!state->measured)
+		run->measured++;
+	state->measured = true;
+	state->last_good = *sample;
+	run->last = *sample;
+	run->last_policy = target->policy;
+	if (run->history && wss_history_add(run->history, sample, &error) < 0)
+		count_bad(run, target, &error);
+	else
+		run->stored++;
 }
 
-static void on_native(const struct wss_sample *sample, struct wss_round_guest *entry, bool last,
-		      void *opaque)
+static bool on_publish(struct wss_target *target, struct wss_profile *ret_profile, void *opaque)
 {
+	struct sample_state *state = target->data;
 	struct sample_run *run = opaque;
 
-	(void)last;
-	run->natives[entry - run->guests->list] = *sample;
+	if (!run->options->publish || !state->measured)
+		return false;
+	wss_publish_profile(run->history, &state->last_good, &target->policy, ret_profile);
+	return true;
 }
 
-/* The sample is the one by 4 KiB; what the other says stands beside it. */
-static void on_fine(const struct wss_sample *sample, struct wss_round_guest *entry, bool last,
-		    void *opaque)
+static void on_trouble(struct wss_target *target, const struct wss_error *error, void *opaque)
 {
-	struct sample_run *run = opaque;
-	const struct wss_sample *native = &run->natives[entry - run->guests->list];
-	struct wss_sample joined = *sample;
-
-	run->ended += wss_round_ends_series(&sample->error);
-	if (wss_sample_measured(&joined) && wss_sample_measured(native))
-		wss_sample_set_native(&joined, native);
-	else if (wss_sample_measured(&joined))
-		wss_sample_degrade(&joined, "native granularity is absent: %s", native->error.text);
-	on_sample(&joined, entry, last && run->last_turn, opaque);
+	if (error->code != WSS_ERR_INTERRUPTED)
+		count_bad(opaque, target, error);
 }
 
-/*
- * A window of each granularity a turn. The one by the host's mappings comes first: after the
- * other one the dirty log is still on for a moment.
- */
-static int run_both(struct wss_guests *guests, const struct sample_options *options,
-		    struct sample_run *run, struct wss_error *err)
-{
-	struct wss_round_options native = options->round, fine = options->round;
-	uint64_t next_ns = wss_clock_now_ns();
-	int r = 0;
+static const struct wss_round_events events = {
+	.opened = on_opened,
+	.left_out = on_left_out,
+	.sample = on_sample,
+	.publish = on_publish,
+	.trouble = on_trouble,
+};
 
-	native.count = fine.count = 1;
-	native.window.track.granularity = WSS_GRANULARITY_NATIVE;
-	fine.window.track.granularity = WSS_GRANULARITY_4K;
-	for (unsigned i = 0; r == 0 && i < options->round.count && run->ended < guests->n; i++) {
-		run->ended = 0;
-		run->last_turn = i + 1 == options->round.count;
-		if (wss_clock_sleep_until_ns(next_ns) < 0)
-			return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
-		/* A turn that is late is not made up for by turns that follow without a pause. */
-		next_ns += options->round.interval_ns;
-		if (next_ns < wss_clock_now_ns())
-			next_ns = wss_clock_now_ns();
-		r = wss_round_run(&guests->host, guests->list, guests->n, &native, on_native, run,
-				  err);
-		if (r == 0)
-			r = wss_round_run(&guests->host, guests->list, guests->n, &fine, on_fine,
-					  run, err);
+static int join_all(struct wss_round *round, struct wss_targets *targets, struct wss_error *err)
+{
+	for (size_t i = 0; i < targets->n; i++) {
+		struct wss_target *target = targets->list[i];
+
+		target->release_data = free;
+		target->data = calloc(1, sizeof(struct sample_state));
+		if (!target->data)
+			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+		if (wss_round_join(round, target, targets->all, err) < 0)
+			return -1;
+		targets->list[i] = NULL;
 	}
+	return 0;
+}
+
+static int run_round(struct sample_run *run, struct wss_targets *targets, struct wss_error *err)
+{
+	struct wss_round *round;
+	int r;
+
+	run->total = targets->n;
+	if (wss_round_new(&run->options->round, &events, run, &round, err) < 0)
+		return -1;
+	r = join_all(round, targets, err);
+	if (r == 0)
+		r = wss_round_run(round, err);
+	wss_round_free(round);
 	return r;
 }
 
-static int run_windows(struct wss_guests *guests, const struct sample_options *options,
-		       struct sample_run *run, struct wss_error *err)
+/* What a person who stores samples can do next. */
+static void say_next_step(const struct sample_run *run)
 {
-	wss_auto_free struct wss_sample *natives = NULL;
+	const struct wss_advice_options options = WSS_ADVICE_OPTIONS_INIT;
+	const struct wss_advice_guest guest = { .uuid = run->last.uuid,
+						.active = true,
+						.policy = &run->last_policy };
+	struct wss_error error = WSS_ERROR_INIT;
+	char text[WSS_ADVICE_TEXT_MAX];
+	struct wss_advice advice;
 
-	if (!options->round.both_granularities)
-		return wss_round_run(&guests->host, guests->list, guests->n, &options->round,
-				     on_sample, run, err);
-	natives = calloc(guests->n ? guests->n : 1, sizeof(*natives));
-	if (!natives)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	run->natives = natives;
-	return run_both(guests, options, run, err);
+	if (!run->history || !run->measured || run->cli->format != WSS_FORMAT_TABLE ||
+	    !isatty(STDERR_FILENO))
+		return;
+	if (run->measured > 1) {
+		wss_log(WSS_LOG_INFO, "%zu guests are in the history: recommend sizes them",
+			run->measured);
+		return;
+	}
+	if (wss_advice_read(run->history, &guest,
+			    wss_advice_since(&options, wss_clock_wall_seconds()), &options, &advice,
+			    &error) < 0)
+		return;
+	if (wss_advice_step_text(&advice, text))
+		wss_log(WSS_LOG_INFO, "%s: %s", run->last.domain, text);
+	wss_advice_free(&advice);
 }
 
-static int sample_guests(const struct wss_cli *cli, const struct sample_options *options,
-			 struct wss_guests *guests)
+/* Measures all of them into the report and the history. The exit code. */
+static int sample_targets(struct sample_run *run, struct wss_targets *targets)
 {
 	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;
-	struct sample_run run = { .options = options, .format = cli->format, .guests = guests };
+	const struct wss_cli *cli = run->cli;
 	int r;
 
-	if (wss_report_open(stdout, cli->format, &cli->view, layout_of(options), &run.report,
+	if (wss_report_open(stdout, cli->format, &cli->view, layout_of(run->options), &run->report,
 			    &err) < 0)
 		return wss_cli_error(&err);
-	wss_report_set_first_width(run.report, wss_guests_name_width(guests));
-	r = run_windows(guests, options, &run, &err);
-	if (wss_report_close(run.report, &out_err) < 0)
+	wss_report_set_first_width(run->report, wss_targets_name_width(targets));
+	r = run_round(run, targets, &err);
+	if (r == 0 && run->history)
+		r = wss_history_prune(run->history, &run->options->history.limits,
+				      wss_clock_wall_seconds(), &err);
+	if (wss_report_close(run->report, &out_err) < 0)
 		return wss_cli_error(&out_err);
+	if (r < 0 && err.code == WSS_ERR_INTERRUPTED && run->history)
+		wss_error_set(&err, err.code, "interrupted: %zu samples have been stored",
+			      run->stored);
 	if (r < 0)
 		return wss_cli_error(&err);
-	return wss_tally_exit_code(&run.tally, guests->n);
+	say_next_step(run);
+	return wss_tally_exit_code(&run->tally, run->total);
+}
+
+/* Opened once libvirt has answered: what cannot be measured leaves no empty history behind. */
+static int open_history(struct sample_run *run, int *ret_lock, struct wss_error *err)
+{
+	wss_auto_free char *path = wss_store_path(&run->options->history);
+
+	if (!path)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (wss_history_open(path, &run->history, err) < 0)
+		return -1;
+	return run->cli->n_domains ? 0 : wss_history_lock_round(run->history, ret_lock, err);
 }
 
 static int sample_run(struct wss_cli *cli, int argc, char **argv)
 {
-	struct sample_options options = { .history = WSS_STORE_OPTIONS_INIT };
-	struct wss_guests guests = WSS_GUESTS_INIT;
+	struct sample_options options = { .history = WSS_STORE_OPTIONS_INIT,
+					  .deadline_ns = WSS_TARGET_DEADLINE_NS };
+	struct sample_run run = { .cli = cli, .options = &options };
+	struct wss_targets targets = { .n = 0 };
 	struct wss_error err = WSS_ERROR_INIT;
+	wss_auto_close int lock = -1;
 	int code;
 
-	wss_window_options_init(&options.round, WINDOW_DEFAULT_NS);
+	wss_measure_options_init(&options.round.measure, WINDOW_DEFAULT_NS);
+	options.round.measure.interval_ns = 0;
+	options.round.jobs = WSS_ROUND_JOBS_DEFAULT;
 	if (parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	if (options.store)
-		return wss_sample_job(cli, &options);
-	guests.deadline_ns = options.round.deadline_ns;
-	code = wss_guests_open(cli, &guests, &err) < 0 ? wss_cli_error(&err)
-						       : sample_guests(cli, &options, &guests);
-	wss_guests_close(&guests);
+	options.round.publish_when = options.store ? WSS_PUBLISH_WHEN_DUE : WSS_PUBLISH_NOW;
+	if (wss_cli_find_targets(cli, options.deadline_ns, &targets, &err) < 0)
+		return wss_cli_error(&err);
+	if (options.store && open_history(&run, &lock, &err) < 0)
+		code = wss_cli_error(&err);
+	else
+		code = sample_targets(&run, &targets);
+	wss_history_close(run.history);
+	wss_targets_free(&targets);
 	return code;
 }
 
 static const struct wss_report_layout *const layouts[] = { &wss_sample_all_layout, NULL };
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, option_take };
 
 const struct wss_command wss_cmd_sample = {
 	.name = "sample",

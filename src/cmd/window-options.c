@@ -30,7 +30,7 @@ bool wss_granularity_is_4k(const char *text)
 	return !strcasecmp(text, "4k") || !strcasecmp(text, "4KiB") || !strcasecmp(text, "4 KiB");
 }
 
-static int parse_granularity(const char *name, struct wss_round_options *round,
+static int parse_granularity(const char *name, struct wss_measure_options *measure,
 			     struct wss_error *err)
 {
 	static const char *const names[] = {
@@ -39,21 +39,21 @@ static int parse_granularity(const char *name, struct wss_round_options *round,
 		[WSS_GRANULARITY_AUTO] = "auto",
 	};
 
-	round->both_granularities = !strcmp(name, "both");
-	if (round->both_granularities)
+	measure->both = !strcmp(name, "both");
+	if (measure->both)
 		return 0;
 	if (wss_granularity_is_4k(name))
 		name = names[WSS_GRANULARITY_4K];
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (!strcmp(name, names[i])) {
-			round->window.track.granularity = (enum wss_granularity)i;
+			measure->window.track.granularity = (enum wss_granularity)i;
 			return 0;
 		}
 	}
 	return wss_error_set(err, WSS_ERR_USAGE, "--granularity: '%s' is not native, 4k, auto or both", name);
 }
 
-static int parse_recorder(const char *name, struct wss_round_options *round,
+static int parse_recorder(const char *name, struct wss_measure_options *measure,
 			  struct wss_error *err)
 {
 	static const char *const names[] = {
@@ -64,7 +64,7 @@ static int parse_recorder(const char *name, struct wss_round_options *round,
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (!strcmp(name, names[i])) {
-			round->window.track.recorder = (enum wss_recorder_choice)i;
+			measure->window.track.recorder = (enum wss_recorder_choice)i;
 			return 0;
 		}
 	}
@@ -72,48 +72,39 @@ static int parse_recorder(const char *name, struct wss_round_options *round,
 			     name);
 }
 
-void wss_window_options_init(struct wss_round_options *round, uint64_t window_ns)
-{
-	*round = (struct wss_round_options){
-		.window = WSS_WINDOW_OPTIONS_INIT,
-		.count = 1,
-		.deadline_ns = WSS_GUEST_DEADLINE_NS,
-	};
-	round->window.track.window_ns = window_ns;
-}
-
 int wss_max_stall_parse(const char *value, uint64_t *ret_ns, struct wss_error *err)
 {
 	return wss_duration_parse(value, STALL_MAX_NS, "--max-stall", ret_ns, err);
 }
 
-static int take(struct wss_round_options *round, int c, const char *value, struct wss_error *err)
+static int option_take(struct wss_measure_options *measure, uint64_t *deadline_ns, int c,
+		       const char *value, struct wss_error *err)
 {
 	switch (c) {
 	case WSS_OPT_METHOD:
-		return wss_method_parse(value, &round->method, err);
+		return wss_method_parse(value, &measure->method, err);
 	case WSS_OPT_GRANULARITY:
-		return parse_granularity(value, round, err);
+		return parse_granularity(value, measure, err);
 	case WSS_OPT_MAX_FAULTS:
 		return wss_number_parse(value, 1, UINT64_MAX, "--max-faults",
-					&round->window.track.max_faults, err);
+					&measure->window.track.max_faults, err);
 	case WSS_OPT_MAX_STALL:
-		return wss_max_stall_parse(value, &round->window.track.max_stall_ns, err);
+		return wss_max_stall_parse(value, &measure->window.track.max_stall_ns, err);
 	case WSS_OPT_RECORDER:
-		return parse_recorder(value, round, err);
+		return parse_recorder(value, measure, err);
 	case WSS_OPT_DEADLINE:
 		return wss_duration_parse(value, DEADLINE_MAX_NS, "--deadline",
-					  &round->deadline_ns, err);
+					  deadline_ns, err);
 	default:
-		round->window.pause = true;
+		measure->window.pause = true;
 		return 0;
 	}
 }
 
-int wss_window_option(struct wss_round_options *round, int c, const char *value,
-		      struct wss_error *err)
+int wss_window_option(struct wss_measure_options *measure, uint64_t *deadline_ns, int c,
+		      const char *value, struct wss_error *err)
 {
 	if (c < WSS_OPT_METHOD || c > WSS_OPT_DEADLINE)
 		return 0;
-	return take(round, c, value, err) < 0 ? -1 : 1;
+	return option_take(measure, deadline_ns, c, value, err) < 0 ? -1 : 1;
 }

@@ -6,7 +6,7 @@
 #define WSS_CMD_WINDOW_OPTIONS_H
 
 #include "base/error.h"
-#include "track/round.h"
+#include "service/measure.h"
 
 enum {
 	WSS_OPT_METHOD = 2000,
@@ -27,9 +27,6 @@ enum {
 	{ "pause", no_argument, NULL, WSS_OPT_PAUSE },                   \
 	{ "deadline", required_argument, NULL, WSS_OPT_DEADLINE }
 
-/* One window of window_ns with the defaults of all these options. */
-void wss_window_options_init(struct wss_round_options *round, uint64_t window_ns);
-
 /* Whether a value of --granularity is 4 KiB: as it is typed, 4k, or as tables print it. */
 bool wss_granularity_is_4k(const char *text);
 
@@ -40,8 +37,11 @@ int wss_method_parse(const char *value, const struct wss_tracker_ops **ret_metho
 /* The value of --max-stall, also of commands that have no other of these. 0, or -1. */
 int wss_max_stall_parse(const char *value, uint64_t *ret_ns, struct wss_error *err);
 
-/* Takes option c of getopt_long() with its value: 1 if it is one of these, 0 if not, -1. */
-int wss_window_option(struct wss_round_options *round, int c, const char *value,
-		      struct wss_error *err);
+/*
+ * Takes option c of getopt_long() with its value: 1 if it is one of these, 0 if not, -1. --deadline goes to
+ * *deadline_ns.
+ */
+int wss_window_option(struct wss_measure_options *measure, uint64_t *deadline_ns, int c,
+		      const char *value, struct wss_error *err);
 
 #endif

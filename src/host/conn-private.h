@@ -49,8 +49,9 @@ int wss_conn_store(virDomainPtr dom, const char *namespace_uri, const char *pref
 
 /*
  * QMP through libvirt's monitor command. Taints the domain. dom is borrowed and
- * must outlive the connection that is returned.
+ * must outlive the connection that is returned, as must deadline, which may be NULL.
  */
-int wss_monitor_open(virDomainPtr dom, struct qmp **ret_qmp, struct wss_error *err);
+int wss_monitor_open(virDomainPtr dom, const struct wss_deadline *deadline,
+		     struct qmp **ret_qmp, struct wss_error *err);
 
 #endif

@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "base/fault.h"
 #include "base/clock.h"
-#include "base/guard.h"
+#include "base/worker.h"
 #include "base/stop.h"
 #include "base/thread.h"
 
@@ -126,6 +126,7 @@ int wss_conn_error(struct wss_error *err, const char *what)
 struct opening {
 	char *uri;
 	bool reading; /* a connection that may only read will do */
+	struct wss_deadline deadline;
 	virConnectPtr vir;
 	struct wss_error error;
 };
@@ -158,6 +159,7 @@ static int open_with_deadline(const char *uri, bool reading, virConnectPtr *ret_
 			      struct wss_error *err)
 {
 	struct opening *o = calloc(1, sizeof(*o));
+	struct wss_work work = { opening_run, opening_free, o, o ? &o->deadline : NULL };
 	struct wss_error late = WSS_ERROR_INIT;
 
 	if (!o || (uri && !(o->uri = strdup(uri)))) {
@@ -165,7 +167,9 @@ static int open_with_deadline(const char *uri, bool reading, virConnectPtr *ret_
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
 	o->reading = reading;
-	if (wss_guard_run(opening_run, o, opening_free, OPEN_TIMEOUT_NS, 0, &late) == 0) {
+	wss_deadline_allow(&o->deadline, OPEN_TIMEOUT_NS - WSS_WORKER_GRACE_NS);
+	wss_deadline_run(&o->deadline, 0);
+	if (wss_work_run(&work, 0, &late) == 0) {
 		*ret_vir = wss_steal_ptr(o->vir);
 		*err = o->error;
 		opening_free(o);

@@ -76,11 +76,13 @@ int wss_conn_list(struct wss_conn *conn, bool inactive_too, struct wss_conn_doma
 void wss_conn_free_list(struct wss_conn_domain *domains, size_t n);
 
 /*
- * Opens a guest: reads its XML and state. For wss_guest_free(), before wss_conn_close(). Errors
- * as for struct wss_domain_ref.
+ * Opens a guest: reads its XML and state. For wss_guest_free(), before wss_conn_close(). deadline,
+ * which may be NULL, is that of this call and of all that the guest is asked later; it must outlive
+ * the guest. Errors as for struct wss_domain_ref.
  */
 int wss_conn_guest(struct wss_conn *conn, const struct wss_domain_ref *ref,
-		   struct wss_guest **ret_guest, struct wss_error *err);
+		   const struct wss_deadline *deadline, struct wss_guest **ret_guest,
+		   struct wss_error *err);
 
 /* Who a domain is, and what it has in its metadata. */
 struct wss_conn_entry {

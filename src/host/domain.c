@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/budget.h"
+#include "base/deadline.h"
 #include "host/inventory.h"
 #include "host/locality.h"
 #include "host/process-find.h"
@@ -197,6 +197,12 @@ static int domain_set_balloon(struct wss_guest *guest, uint64_t bytes, struct ws
 	return 0;
 }
 
+/* A call of libvirt cannot be cut short: it is not begun once the guest's time is over. */
+static int in_time(const struct wss_guest *guest, struct wss_error *err)
+{
+	return wss_deadline_check(guest->deadline, err);
+}
+
 /* Memory and devices can be plugged and unplugged between two windows. */
 static int refresh_config(struct wss_guest *guest, virDomainPtr dom, struct wss_error *err)
 {
@@ -211,10 +217,9 @@ static int refresh_config(struct wss_guest *guest, virDomainPtr dom, struct wss_
 
 static int refresh_all(struct wss_guest *guest, virDomainPtr dom, struct wss_error *err)
 {
-	if (wss_budget_check(err) < 0 || refresh_config(guest, dom, err) < 0 ||
-	    wss_budget_check(err) < 0 || refresh_state(guest, dom, err) < 0 ||
-	    wss_budget_check(err) < 0 || refresh_job(guest, dom, err) < 0 ||
-	    wss_budget_check(err) < 0)
+	if (in_time(guest, err) < 0 || refresh_config(guest, dom, err) < 0 ||
+	    in_time(guest, err) < 0 || refresh_state(guest, dom, err) < 0 ||
+	    in_time(guest, err) < 0 || refresh_job(guest, dom, err) < 0 || in_time(guest, err) < 0)
 		return -1;
 	refresh_balloon(guest, dom);
 	return 0;
@@ -251,14 +256,14 @@ static int domain_kvm_counts(struct wss_guest *guest, struct wss_kvm_counts *ret
 	struct domain_source *source = guest->source;
 	qmp_auto struct qmp *qmp = NULL;
 
-	if (wss_budget_check(err) < 0)
+	if (in_time(guest, err) < 0)
 		return -1;
 	if (wss_domain_kvm_counts(source->dom, ret_counts, err) == 0)
 		return 0;
 	if (err->code != WSS_ERR_UNSUPPORTED || !source->conn->allow_monitor)
 		return -1;
 	wss_error_clear(err);
-	if (wss_monitor_open(source->dom, &qmp, err) < 0)
+	if (wss_monitor_open(source->dom, guest->deadline, &qmp, err) < 0)
 		return -1;
 	return wss_kvm_counts_qmp(qmp, ret_counts, err);
 }
@@ -269,7 +274,7 @@ static int domain_dirty_log_start(struct wss_guest *guest, unsigned seconds,
 #if LIBVIR_VERSION_NUMBER >= 8001000
 	struct domain_source *source = guest->source;
 
-	if (wss_budget_check(err) < 0)
+	if (in_time(guest, err) < 0)
 		return -1;
 	if (virDomainStartDirtyRateCalc(source->dom, (int)seconds,
 					VIR_DOMAIN_DIRTYRATE_MODE_DIRTY_BITMAP) < 0)
@@ -288,7 +293,7 @@ static int domain_dirty_log_query(struct wss_guest *guest, struct wss_dirty_log 
 {
 	struct domain_source *source = guest->source;
 
-	if (wss_budget_check(err) < 0)
+	if (in_time(guest, err) < 0)
 		return -1;
 	return wss_domain_dirty_log(source->dom, ret_log, err);
 }
@@ -331,7 +336,7 @@ static int domain_attach(struct wss_guest *guest, const struct wss_host *host,
 	char *name = NULL;
 	int r;
 
-	if (wss_budget_check(err) < 0)
+	if (in_time(guest, err) < 0)
 		return -1;
 	if (conn->qemu_driver && conn->uri.kind != WSS_URI_EMBED) {
 		host_uuid(conn->vir, uuid);
@@ -354,7 +359,7 @@ static int domain_publish(struct wss_guest *guest, const char *xml, bool persist
 {
 	struct domain_source *source = guest->source;
 
-	if (wss_budget_check(err) < 0)
+	if (in_time(guest, err) < 0)
 		return -1;
 	return wss_conn_store(source->dom, WSS_PROFILE_NAMESPACE, WSS_PROFILE_PREFIX, xml,
 			      persistent, err);
@@ -365,7 +370,7 @@ static int domain_metadata(struct wss_guest *guest, const char *namespace_uri, c
 {
 	struct domain_source *source = guest->source;
 
-	if (wss_budget_check(err) < 0)
+	if (in_time(guest, err) < 0)
 		return -1;
 	return wss_conn_element(source->dom, namespace_uri, ret_xml, err);
 }
@@ -399,7 +404,8 @@ static const struct wss_guest_ops domain_ops = {
 };
 
 int wss_conn_guest(struct wss_conn *conn, const struct wss_domain_ref *ref,
-		   struct wss_guest **ret_guest, struct wss_error *err)
+		   const struct wss_deadline *deadline, struct wss_guest **ret_guest,
+		   struct wss_error *err)
 {
 	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, ref, err);
 	struct domain_source *source;
@@ -408,7 +414,7 @@ int wss_conn_guest(struct wss_conn *conn, const struct wss_domain_ref *ref,
 	if (!dom)
 		return -1;
 	source = calloc(1, sizeof(*source));
-	guest = source ? wss_guest_new(&domain_ops, source) : NULL;
+	guest = source ? wss_guest_new(&domain_ops, source, deadline) : NULL;
 	if (!guest) {
 		free(source);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");

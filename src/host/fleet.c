@@ -1,42 +1,42 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "host/fleet.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/cond.h"
 #include "base/stop.h"
 #include "base/thread.h"
 #include "base/units.h"
+#include "base/worker.h"
 #include "host/conn-private.h"
 
-enum job_state { JOB_WAITING, JOB_RUNNING, JOB_DONE, JOB_LEFT };
-
+/*
+ * One host's job: the worker fills the answer, which the caller takes once the worker has ended, or
+ * never, where it had to leave the worker.
+ */
 struct job {
-	enum job_state state; /* under the fleet's lock, as is the rest once it runs */
-	uint64_t deadline_ns;
-	char *uri;
-	struct wss_fleet_host host;
+	char *uri; /* NULL: libvirt's default */
+	char *namespace_uri;
+	struct wss_cancel cancel; /* requested when the worker is left: no more domains are read */
+	struct wss_deadline deadline;
+	struct wss_fleet_host answer;
 };
 
-/* Shared with threads that may outlive the call: it is freed by whoever lets go last. */
+/* The caller's side of it. */
+struct slot {
+	struct job *job; /* NULL once it is taken, or left to its worker */
+	struct wss_worker *worker; /* NULL before it has started and after it has ended */
+	bool started;
+	struct wss_fleet_host answer; /* once worker is NULL */
+};
+
 struct fleet {
-	atomic_int references;
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	char *namespace_uri;
+	struct wss_workers *workers;
 	uint64_t timeout_ns;
 	size_t n;
-	struct job *jobs;
-};
-
-struct worker {
-	struct fleet *fleet;
-	struct job *job;
+	struct slot *slots;
 };
 
 static void free_domains(struct wss_fleet_domain *domains, size_t n)
@@ -58,55 +58,38 @@ static void release_answer(struct wss_fleet_host *host)
 	host->n = 0;
 }
 
-static void fleet_unref(struct fleet *fleet)
+static void job_free(void *opaque)
 {
-	if (!fleet || atomic_fetch_sub(&fleet->references, 1) != 1)
+	struct job *job = opaque;
+
+	if (!job)
 		return;
-	for (size_t i = 0; i < fleet->n; i++) {
-		release_answer(&fleet->jobs[i].host);
-		free(fleet->jobs[i].uri);
-	}
-	pthread_mutex_destroy(&fleet->lock);
-	pthread_cond_destroy(&fleet->changed);
-	free(fleet->namespace_uri);
-	free(fleet->jobs);
-	free(fleet);
+	release_answer(&job->answer);
+	wss_cancel_close(&job->cancel);
+	free(job->uri);
+	free(job->namespace_uri);
+	free(job);
 }
 
-static struct fleet *fleet_new(const char *const *uris, size_t n, const char *namespace_uri,
-			       uint64_t timeout_ns)
+static struct job *job_new(const char *uri, const char *namespace_uri, uint64_t timeout_ns,
+			   struct wss_error *err)
 {
-	struct fleet *fleet = calloc(1, sizeof(*fleet));
-	bool ok;
+	struct job *job = calloc(1, sizeof(*job));
 
-	if (!fleet)
+	if (!job || (uri && !(job->uri = strdup(uri))) ||
+	    !(job->namespace_uri = strdup(namespace_uri))) {
+		if (job)
+			job->cancel.fd = -1;
+		job_free(job);
+		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 		return NULL;
-	fleet->references = 1;
-	fleet->timeout_ns = timeout_ns;
-	pthread_mutex_init(&fleet->lock, NULL);
-	wss_cond_init(&fleet->changed);
-	fleet->namespace_uri = strdup(namespace_uri);
-	fleet->jobs = calloc(n ? n : 1, sizeof(*fleet->jobs));
-	ok = fleet->namespace_uri && fleet->jobs;
-	for (size_t i = 0; ok && i < n; i++) {
-		fleet->n++;
-		ok = !uris[i] || (fleet->jobs[i].uri = strdup(uris[i]));
-		fleet->jobs[i].host.uri = fleet->jobs[i].uri;
 	}
-	if (ok)
-		return fleet;
-	fleet_unref(fleet);
+	job->deadline.cancel = &job->cancel;
+	wss_deadline_allow(&job->deadline, timeout_ns);
+	if (wss_cancel_open(&job->cancel, NULL, err) == 0)
+		return job;
+	job_free(job);
 	return NULL;
-}
-
-static bool left_behind(struct worker *worker)
-{
-	bool left;
-
-	pthread_mutex_lock(&worker->fleet->lock);
-	left = worker->job->state == JOB_LEFT;
-	pthread_mutex_unlock(&worker->fleet->lock);
-	return left;
 }
 
 /* Nothing but memory that is short fails here: what is wrong with a domain is its error. */
@@ -138,9 +121,8 @@ static int by_name(const void *a, const void *b)
 		      ((const struct wss_fleet_domain *)b)->name);
 }
 
-/* worker: whose caller may have left; NULL where it waits. */
-static int read_domains(struct worker *worker, struct wss_conn *conn, const char *namespace_uri,
-			struct wss_fleet_host *answer)
+static int read_domains(struct wss_conn *conn, const char *namespace_uri,
+			const struct wss_cancel *cancel, struct wss_fleet_host *answer)
 {
 	virDomainPtr *doms = NULL;
 	int n = virConnectListAllDomains(conn->vir, &doms, 0);
@@ -153,7 +135,7 @@ static int read_domains(struct worker *worker, struct wss_conn *conn, const char
 	if (!answer->asked || !answer->domains)
 		r = -1;
 	for (int i = 0; i < n; i++) {
-		if (r == 0 && !(worker && left_behind(worker)))
+		if (r == 0 && !wss_cancel_requested(cancel))
 			r = read_domain(doms[i], namespace_uri, &answer->domains[answer->n++]);
 		virDomainFree(doms[i]);
 	}
@@ -164,126 +146,167 @@ static int read_domains(struct worker *worker, struct wss_conn *conn, const char
 	return 0;
 }
 
-static void hand_over(struct worker *worker, struct wss_fleet_host *answer)
+/* Has answered, and may hang in that. */
+static void close_conn(void *opaque)
 {
-	struct fleet *fleet = worker->fleet;
-
-	pthread_mutex_lock(&fleet->lock);
-	if (worker->job->state == JOB_LEFT) {
-		release_answer(answer);
-	} else {
-		answer->uri = worker->job->uri;
-		worker->job->host = *answer;
-		worker->job->state = JOB_DONE;
-	}
-	pthread_cond_broadcast(&fleet->changed);
-	pthread_mutex_unlock(&fleet->lock);
+	wss_conn_close(opaque);
 }
 
-static void work(void *opaque)
+static void close_behind(struct wss_conn *conn)
 {
-	struct worker *worker = opaque;
-	struct wss_fleet_host answer = { .error = WSS_ERROR_INIT };
-	struct wss_conn *conn = NULL;
-
-	if (wss_conn_open_reader(worker->job->uri, &conn, &answer.error) == 0 &&
-	    read_domains(worker, conn, worker->fleet->namespace_uri, &answer) < 0)
-		release_answer(&answer);
-	/* Before the connection is closed: a host that hangs in that has answered. */
-	hand_over(worker, &answer);
-	wss_conn_close(conn);
-	fleet_unref(worker->fleet);
-	free(worker);
-}
-
-/* Under the lock. */
-static void start(struct fleet *fleet, struct job *job)
-{
-	struct worker *worker = malloc(sizeof(*worker));
 	struct wss_thread *thread;
 
-	job->state = JOB_RUNNING;
-	job->deadline_ns = wss_clock_now_ns() + fleet->timeout_ns;
-	if (worker) {
-		*worker = (struct worker){ fleet, job };
-		atomic_fetch_add(&fleet->references, 1);
-		if (wss_thread_start(work, worker, &thread, NULL) == 0) {
-			wss_thread_leave(thread);
-			return;
-		}
-		atomic_fetch_sub(&fleet->references, 1);
-		free(worker);
-	}
-	wss_error_set(&job->host.error, WSS_ERR_FAILED, "cannot start a thread");
-	job->state = JOB_DONE;
+	if (!conn)
+		return;
+	if (wss_thread_start(close_conn, conn, &thread, NULL) == 0)
+		wss_thread_leave(thread);
+	else
+		wss_conn_close(conn);
 }
 
-/* Under the lock: gives up on those that are late, and starts others in their place. */
-static void tend(struct fleet *fleet)
+static void job_run(void *opaque)
 {
-	uint64_t now = wss_clock_now_ns();
-	size_t running = 0;
+	struct job *job = opaque;
+	struct wss_conn *conn = NULL;
+
+	if (wss_conn_open_reader(job->uri, &conn, &job->answer.error) == 0 &&
+	    read_domains(conn, job->namespace_uri, &job->cancel, &job->answer) < 0)
+		release_answer(&job->answer);
+	close_behind(conn);
+}
+
+static void slot_start(struct fleet *fleet, struct slot *slot)
+{
+	struct wss_work work = { job_run, job_free, slot->job, &slot->job->deadline };
+
+	slot->started = true;
+	wss_deadline_run(&slot->job->deadline, 0);
+	if (wss_worker_start(fleet->workers, &work, &slot->worker, &slot->answer.error) < 0)
+		slot->worker = NULL;
+}
+
+/* Its worker has ended: the answer is taken over. */
+static void slot_end(struct slot *slot)
+{
+	const char *uri = slot->answer.uri;
+
+	wss_worker_join(slot->worker);
+	slot->worker = NULL;
+	slot->answer = slot->job->answer;
+	slot->answer.uri = uri;
+	slot->job->answer = (struct wss_fleet_host){ .n = 0 };
+}
+
+/* False where it has ended just now. */
+static bool slot_leave(struct slot *slot)
+{
+	if (!wss_worker_leave(slot->worker, &slot->job->cancel))
+		return false;
+	slot->worker = NULL;
+	slot->job = NULL;
+	return true;
+}
+
+static void slot_give_up(const struct fleet *fleet, struct slot *slot)
+{
 	char text[16];
 
+	if (!slot_leave(slot)) {
+		slot_end(slot);
+		return;
+	}
 	wss_duration_format(fleet->timeout_ns, text, sizeof(text));
-	for (size_t i = 0; i < fleet->n; i++) {
-		struct job *job = &fleet->jobs[i];
+	wss_error_set(&slot->answer.error, WSS_ERR_CONNECT, "no answer within %s", text);
+}
 
-		if (job->state == JOB_RUNNING && now >= job->deadline_ns) {
-			job->state = JOB_LEFT;
-			wss_error_set(&job->host.error, WSS_ERR_CONNECT, "no answer within %s",
-				      text);
-		}
-		running += job->state == JOB_RUNNING;
+/* Takes what has been answered, gives up on those that are late, starts others in their place. */
+static void fleet_tend(struct fleet *fleet)
+{
+	size_t running = 0;
+
+	for (size_t i = 0; i < fleet->n; i++) {
+		struct slot *slot = &fleet->slots[i];
+
+		if (slot->worker && wss_worker_done(slot->worker))
+			slot_end(slot);
+		else if (slot->worker && wss_deadline_overrun(&slot->job->deadline, 0))
+			slot_give_up(fleet, slot);
+		running += slot->worker != NULL;
 	}
 	for (size_t i = 0; i < fleet->n && running < WSS_FLEET_PARALLEL; i++) {
-		if (fleet->jobs[i].state != JOB_WAITING)
+		if (fleet->slots[i].started)
 			continue;
-		start(fleet, &fleet->jobs[i]);
-		running++;
+		slot_start(fleet, &fleet->slots[i]);
+		running += fleet->slots[i].worker != NULL;
 	}
 }
 
-/* Returns with the lock held once the job is done, or on a stop request. */
-static void wait_for(struct fleet *fleet, const struct job *job)
+static void fleet_close(struct fleet *fleet)
 {
-	tend(fleet);
-	while ((job->state == JOB_WAITING || job->state == JOB_RUNNING) && !wss_stop_requested()) {
-		wss_cond_wait_a_moment(&fleet->changed, &fleet->lock);
-		tend(fleet);
+	for (size_t i = 0; i < fleet->n; i++) {
+		struct slot *slot = &fleet->slots[i];
+
+		if (slot->worker && !slot_leave(slot))
+			slot_end(slot);
+		release_answer(&slot->answer);
+		job_free(slot->job);
 	}
+	free(fleet->slots);
+	wss_workers_free(fleet->workers);
+}
+
+static int fleet_open(struct fleet *fleet, const char *const *uris, const char *namespace_uri,
+		      struct wss_error *err)
+{
+	fleet->workers = wss_workers_new();
+	fleet->slots = calloc(fleet->n ? fleet->n : 1, sizeof(*fleet->slots));
+	if (!fleet->workers || !fleet->slots) {
+		fleet->n = 0;
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	for (size_t i = 0; i < fleet->n; i++) {
+		struct slot *slot = &fleet->slots[i];
+
+		slot->answer.uri = uris[i];
+		slot->job = job_new(uris[i], namespace_uri, fleet->timeout_ns, err);
+		if (!slot->job)
+			return -1;
+	}
+	return 0;
+}
+
+/* 0 once it has been answered for, -1 on a stop request. */
+static int slot_wait(struct fleet *fleet, const struct slot *slot)
+{
+	fleet_tend(fleet);
+	while (!slot->started || slot->worker) {
+		if (wss_stop_requested())
+			return -1;
+		wss_workers_wait(fleet->workers);
+		fleet_tend(fleet);
+	}
+	return 0;
 }
 
 int wss_fleet_read(const char *const *uris, size_t n, const char *namespace_uri,
 		   uint64_t timeout_ns, wss_fleet_emit emit, void *opaque, struct wss_error *err)
 {
-	struct fleet *fleet = fleet_new(uris, n, namespace_uri, timeout_ns);
-	bool stopped = false;
+	struct fleet fleet = { .timeout_ns = timeout_ns, .n = n };
+	int r = fleet_open(&fleet, uris, namespace_uri, err);
 
-	if (!fleet)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	for (size_t i = 0; i < n && !stopped; i++) {
-		struct job *job = &fleet->jobs[i];
+	for (size_t i = 0; i < n && r == 0; i++) {
+		struct slot *slot = &fleet.slots[i];
 
-		pthread_mutex_lock(&fleet->lock);
-		wait_for(fleet, job);
-		stopped = job->state == JOB_WAITING || job->state == JOB_RUNNING;
-		pthread_mutex_unlock(&fleet->lock);
-		/* What is done is changed by nobody any more. */
-		if (!stopped) {
-			emit(&job->host, opaque);
-			release_answer(&job->host);
+		r = slot_wait(&fleet, slot);
+		if (r < 0) {
+			wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+			break;
 		}
+		emit(&slot->answer, opaque);
+		release_answer(&slot->answer);
 	}
-	pthread_mutex_lock(&fleet->lock);
-	for (size_t i = 0; i < n; i++)
-		if (fleet->jobs[i].state == JOB_RUNNING)
-			fleet->jobs[i].state = JOB_LEFT;
-	pthread_mutex_unlock(&fleet->lock);
-	fleet_unref(fleet);
-	if (stopped)
-		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
-	return 0;
+	fleet_close(&fleet);
+	return r;
 }
 
 int wss_fleet_read_one(struct wss_conn *conn, const char *namespace_uri, wss_fleet_emit emit,
@@ -291,7 +314,7 @@ int wss_fleet_read_one(struct wss_conn *conn, const char *namespace_uri, wss_fle
 {
 	struct wss_fleet_host answer = { .error = WSS_ERROR_INIT };
 
-	if (read_domains(NULL, conn, namespace_uri, &answer) < 0) {
+	if (read_domains(conn, namespace_uri, NULL, &answer) < 0) {
 		*err = answer.error;
 		release_answer(&answer);
 		return -1;

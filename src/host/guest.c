@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-struct wss_guest *wss_guest_new(const struct wss_guest_ops *ops, void *source)
+struct wss_guest *wss_guest_new(const struct wss_guest_ops *ops, void *source,
+				const struct wss_deadline *deadline)
 {
 	struct wss_guest *guest = calloc(1, sizeof(*guest));
 
@@ -11,6 +12,7 @@ struct wss_guest *wss_guest_new(const struct wss_guest_ops *ops, void *source)
 		return NULL;
 	guest->ops = ops;
 	guest->source = source;
+	guest->deadline = deadline;
 	guest->state = WSS_GUEST_OTHER;
 	guest->process = (struct wss_process)WSS_PROCESS_INIT;
 	guest->ram = (struct wss_ram)WSS_RAM_INIT;

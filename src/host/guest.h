@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/amount.h"
+#include "base/deadline.h"
 #include "base/error.h"
 #include "host/domxml.h"
 #include "host/host.h"
@@ -104,6 +105,8 @@ struct wss_guest_ops {
 struct wss_guest {
 	const struct wss_guest_ops *ops;
 	void *source; /* the source's own: a domain and its connection, or a QMP connection */
+	/* Of every question that is asked about it; borrowed. NULL: without limit. */
+	const struct wss_deadline *deadline;
 
 	struct wss_domxml config;
 	enum wss_guest_state state;
@@ -120,7 +123,8 @@ struct wss_guest {
 };
 
 /* An empty guest, to be filled by a source; NULL when memory is short. */
-struct wss_guest *wss_guest_new(const struct wss_guest_ops *ops, void *source);
+struct wss_guest *wss_guest_new(const struct wss_guest_ops *ops, void *source,
+				const struct wss_deadline *deadline);
 
 /*
  * Fails unless the guest is running, with no job active and no migration coming in:

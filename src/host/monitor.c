@@ -25,7 +25,11 @@ static const struct qmp_transport_ops monitor_ops = {
 	.execute = monitor_execute,
 };
 
-int wss_monitor_open(virDomainPtr dom, struct qmp **ret_qmp, struct wss_error *err)
+int wss_monitor_open(virDomainPtr dom, const struct wss_deadline *deadline,
+		     struct qmp **ret_qmp, struct wss_error *err)
 {
-	return qmp_open_transport(&monitor_ops, dom, NULL, ret_qmp, err);
+	struct qmp_limits limits = QMP_LIMITS_DEFAULT;
+
+	limits.deadline = deadline;
+	return qmp_open_transport(&monitor_ops, dom, &limits, ret_qmp, err);
 }

@@ -308,14 +308,17 @@ static int describe(struct wss_guest *guest, const char *socket_path, struct wss
 	return refresh(guest, err);
 }
 
-int wss_qmpguest_open(const char *socket_path, struct wss_guest **ret_guest, struct wss_error *err)
+int wss_qmpguest_open(const char *socket_path, const struct wss_deadline *deadline,
+		      struct wss_guest **ret_guest, struct wss_error *err)
 {
+	struct qmp_limits limits = QMP_LIMITS_DEFAULT;
 	struct wss_guest *guest;
 	struct qmp *qmp;
 
-	if (qmp_open_unix(socket_path, TIMEOUT_MS, NULL, &qmp, err) < 0)
+	limits.deadline = deadline;
+	if (qmp_open_unix(socket_path, TIMEOUT_MS, &limits, &qmp, err) < 0)
 		return -1;
-	guest = wss_guest_new(&qmp_guest_ops, qmp);
+	guest = wss_guest_new(&qmp_guest_ops, qmp, deadline);
 	if (!guest) {
 		qmp_close(qmp);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");

@@ -69,7 +69,7 @@ static void widen_by_curve(struct frame *frame, const struct wss_grid *grid)
 	}
 }
 
-static struct frame fit(const struct wss_growth *guests, size_t n)
+static struct frame fit(const struct wss_growth_drawn *guests, size_t n)
 {
 	struct frame frame = { .t_low = 1e300, .b_low = 1e300 };
 
@@ -177,7 +177,7 @@ static void draw_reference(FILE *f, const struct frame *frame, struct wss_amount
 }
 
 /* Both are near each other for most guests: the larger one's name goes above its line. */
-static void draw_references(FILE *f, const struct frame *frame, const struct wss_growth *guest)
+static void draw_references(FILE *f, const struct frame *frame, const struct wss_growth_drawn *guest)
 {
 	bool rss_above = guest->rss_bytes.value > guest->balloon_bytes.value;
 
@@ -188,7 +188,7 @@ static void draw_references(FILE *f, const struct frame *frame, const struct wss
 
 /* Of several guests each has its colour, and its sizes stand in the legend. */
 static void draw_coloured_references(FILE *f, const struct frame *frame,
-				     const struct wss_growth *guest, const char *colour)
+				     const struct wss_growth_drawn *guest, const char *colour)
 {
 	char class[32];
 
@@ -282,7 +282,7 @@ static void add_size(const char *name, struct wss_amount amount, char *text, siz
 	snprintf(text + len, size - len, "%s%s %s", len ? ", " : "", name, bytes);
 }
 
-static void name_guest(const struct wss_growth *guest, size_t index, bool alone,
+static void name_guest(const struct wss_growth_drawn *guest, size_t index, bool alone,
 		       struct wss_chart_key *key)
 {
 	char name[256], details[WSS_GROWTH_DETAILS_MAX];
@@ -300,7 +300,7 @@ static void name_guest(const struct wss_growth *guest, size_t index, bool alone,
 	add_size("balloon", guest->balloon_bytes, key->note, sizeof(key->note));
 }
 
-static bool any(const struct wss_growth *guests, size_t n,
+static bool any(const struct wss_growth_drawn *guests, size_t n,
 		bool (*is)(const struct wss_grid_point *point))
 {
 	for (size_t i = 0; i < n; i++)
@@ -316,7 +316,7 @@ static bool is_bounded_by_method(const struct wss_grid_point *point)
 }
 
 /* The guests' curves do not say it themselves: what the bands, the lines and the dots mean. */
-static size_t explain(const struct wss_growth *guests, size_t n, struct wss_chart_key *keys)
+static size_t explain(const struct wss_growth_drawn *guests, size_t n, struct wss_chart_key *keys)
 {
 	const bool alone = n == 1;
 	size_t used = 0;
@@ -343,7 +343,7 @@ static size_t explain(const struct wss_growth *guests, size_t n, struct wss_char
 	return used;
 }
 
-static void draw_guests(FILE *f, const struct frame *frame, const struct wss_growth *guests,
+static void draw_guests(FILE *f, const struct frame *frame, const struct wss_growth_drawn *guests,
 			size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -357,7 +357,7 @@ static void draw_guests(FILE *f, const struct frame *frame, const struct wss_gro
 }
 
 void wss_growth_plot(FILE *f, const struct wss_chart_source *source,
-		     const struct wss_growth *guests, size_t n)
+		     const struct wss_growth_drawn *guests, size_t n)
 {
 	struct wss_chart_key keys[WSS_CHART_NAMED_MAX + KEYS_MORE];
 	struct wss_chart chart = { .name = "Growth of the working set",

@@ -13,7 +13,7 @@
 #include "wss/sample.h"
 
 /* One guest's curve and what it is compared with. */
-struct wss_growth {
+struct wss_growth_drawn {
 	const char *domain;
 	const char *method;
 	uint64_t granularity_bytes;
@@ -30,12 +30,12 @@ struct wss_growth {
  * The stream is the caller's, who checks it for errors.
  */
 void wss_growth_plot(FILE *f, const struct wss_chart_source *source,
-		     const struct wss_growth *guests, size_t n);
+		     const struct wss_growth_drawn *guests, size_t n);
 
 /*
  * The curve of one guest as lines of text, its bars at most width columns wide, which
  * is 38 at least. What is only bounded has both bounds, and a bar of '-' from one to the other.
  */
-void wss_growth_print(FILE *f, const struct wss_growth *guest, int width);
+void wss_growth_print(FILE *f, const struct wss_growth_drawn *guest, int width);
 
 #endif

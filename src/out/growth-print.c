@@ -42,7 +42,7 @@ bool wss_growth_is_bound(const struct wss_grid *grid)
 	return last && grid->points[last - 1].bound_high_bytes.known;
 }
 
-void wss_growth_describe(const struct wss_growth *guest, char *ret_text, size_t size)
+void wss_growth_describe(const struct wss_growth_drawn *guest, char *ret_text, size_t size)
 {
 	char granularity[16], knee_size[16], knee_time[16], knee[64] = "";
 	const struct wss_grid *grid = guest->grid;
@@ -86,7 +86,7 @@ static void print_point(FILE *f, const struct wss_grid_point *point, bool knee, 
 	fputc('\n', f);
 }
 
-void wss_growth_print(FILE *f, const struct wss_growth *guest, int width)
+void wss_growth_print(FILE *f, const struct wss_growth_drawn *guest, int width)
 {
 	const struct wss_grid *grid = guest->grid;
 	char name[256], text[WSS_GROWTH_DETAILS_MAX];

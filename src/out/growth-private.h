@@ -10,7 +10,7 @@
 #define WSS_GROWTH_DETAILS_MAX 160
 
 /* "mmu, 4 KiB granularity, knee 64.0 MiB at 1.00 s"; size: WSS_GROWTH_DETAILS_MAX. */
-void wss_growth_describe(const struct wss_growth *guest, char *ret_text, size_t size);
+void wss_growth_describe(const struct wss_growth_drawn *guest, char *ret_text, size_t size);
 
 /* What was touched by a point, at least and at most. */
 uint64_t wss_growth_low(const struct wss_grid_point *point);

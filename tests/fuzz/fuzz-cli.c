@@ -30,8 +30,8 @@ int __wrap_wss_host_open(const char *sysroot, struct wss_host *ret_host,
 int __wrap_wss_conn_open(const char *uri, struct wss_conn **ret_conn, struct wss_error *err);
 int __wrap_wss_conn_open_reader(const char *uri, struct wss_conn **ret_conn,
 				struct wss_error *err);
-int __wrap_wss_qmpguest_open(const char *socket_path, struct wss_guest **ret_guest,
-			     struct wss_error *err);
+int __wrap_wss_qmpguest_open(const char *socket_path, const struct wss_deadline *deadline,
+			     struct wss_guest **ret_guest, struct wss_error *err);
 int __wrap_wss_recfile_open(const char *path, bool salvage, struct wss_recfile **ret_file,
 			    struct wss_error *err);
 int __wrap_wss_rec_mark(const char *path, const char *text, const char *boot_id,
@@ -75,10 +75,11 @@ int __wrap_wss_conn_open_reader(const char *uri, struct wss_conn **ret_conn,
 	return closed(err);
 }
 
-int __wrap_wss_qmpguest_open(const char *socket_path, struct wss_guest **ret_guest,
-			     struct wss_error *err)
+int __wrap_wss_qmpguest_open(const char *socket_path, const struct wss_deadline *deadline,
+			     struct wss_guest **ret_guest, struct wss_error *err)
 {
 	(void)socket_path;
+	(void)deadline;
 	(void)ret_guest;
 	return closed(err);
 }

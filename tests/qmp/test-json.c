@@ -136,7 +136,7 @@ static void test_estimate_is_an_upper_bound(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(pieces) / sizeof(*pieces); i++) {
-		const struct qmp_limits unlimited = {SIZE_MAX, SIZE_MAX, 64, 0};
+		const struct qmp_limits unlimited = {SIZE_MAX, SIZE_MAX, 64, 0, NULL};
 		char *text = repeated(pieces[i], 100000);
 		struct json_object *object = NULL;
 		size_t estimate = 0, before = mallinfo2().uordblks, taken;

@@ -183,7 +183,7 @@ has_open() { # PID NAME
 @test "options that are none" {
 	for words in "--history x" "--keep 1d" "--persistent" "--store --cumulative" \
 		"--store --keep 0" "--store --keep forever" "--store --keep-size 1KiB" \
-		"--store --history=" "--store --count 5000" "--store --deadline 0"; do
+		"--store --history=" "--store --deadline 0" "--jobs 0" "--jobs 1001"; do
 		# shellcheck disable=SC2086
 		wss sample test $words
 		[ "$status" = 2 ]

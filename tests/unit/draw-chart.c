@@ -41,12 +41,12 @@ static void add_window(struct wss_grid *grid, double full_bytes, double seconds,
 	wss_grid_add(grid, curve, POINTS, kind == BOUNDED ? 0 : 2);
 }
 
-static struct wss_growth make_guest(int i, double from_ms, double to_ms, const char *name,
+static struct wss_growth_drawn make_guest(int i, double from_ms, double to_ms, const char *name,
 				    enum kind kind)
 {
 	static const char *const names[] = { "web1", "db & <cache>", "a-domain-with-a-rather-long-name-indeed" };
 	double full = 64 * MIB * (i + 1);
-	struct wss_growth guest = { .domain = name ? name : names[i % 3], .method = "mmu",
+	struct wss_growth_drawn guest = { .domain = name ? name : names[i % 3], .method = "mmu",
 				    .granularity_bytes = kind == BOUNDED ? 2 << 20 : 4096,
 				    .grid = &grids[i] };
 
@@ -69,7 +69,7 @@ int main(int argc, char **argv)
 							.length_ns = 40000000000,
 							.extra = "mean of 2 windows" };
 	enum kind kind = EXACT;
-	struct wss_growth guests[GUESTS_MAX];
+	struct wss_growth_drawn guests[GUESTS_MAX];
 	int n = argc >= 4 && argc <= 7 ? atoi(argv[1]) : 0;
 
 	if (argc >= 6 && strcmp(argv[5], "exact") != 0)

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "base/budget.h"
+#include "base/deadline.h"
 #include "base/stop.h"
 #include "base/units.h"
 #include "host/guest.h"
@@ -123,7 +123,7 @@ static inline int fake_refresh(struct wss_guest *guest, struct wss_error *err)
 {
 	struct fake *fake = guest->source;
 
-	if (wss_budget_check(err) < 0)
+	if (wss_deadline_check(guest->deadline, err) < 0)
 		return -1;
 	fake->refreshes++;
 	if (fake->on_refresh)
@@ -220,7 +220,7 @@ static inline struct fake *fake_new(const char *name)
 	close(fds[1]);
 	fake->socket = fds[0];
 	fake_wait(fake);
-	fake->guest = wss_guest_new(&ops, fake);
+	fake->guest = wss_guest_new(&ops, fake, NULL);
 	assert_non_null(fake->guest);
 	fake->state = WSS_GUEST_RUNNING;
 	fake->begin_ns = WSS_NS_PER_MS;
@@ -454,7 +454,8 @@ static inline void null_close(struct wss_tracker *tracker)
 {
 	if (tracker) {
 		null_fake(tracker)->closes++;
-		null_fake(tracker)->close_deadline_ns = wss_budget_deadline_ns();
+		null_fake(tracker)->close_deadline_ns =
+			wss_deadline_at_ns(null_fake(tracker)->guest->deadline);
 	}
 	free(tracker);
 }
@@ -527,17 +528,5 @@ static inline unsigned count_fds(void)
 			nanosleep(&tick_, NULL);                               \
 		}                                                              \
 	} while (0)
-
-/* Runs fn in a child, because what it does cannot be undone; 0 where all is well. */
-static inline int in_child(int (*fn)(void))
-{
-	pid_t pid = fork();
-	int status;
-
-	if (pid == 0)
-		_exit(fn());
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	return status;
-}
 
 #endif

@@ -215,4 +215,16 @@ static inline void test_needs_pidfd(void **unused)
 	skip();
 }
 
+/* Runs fn in a child, because what it does cannot be undone; 0 where all is well. */
+static inline int in_child(int (*fn)(void))
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0)
+		_exit(fn());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
 #endif

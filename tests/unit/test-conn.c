@@ -46,13 +46,13 @@ static int tear_down(void **unused)
 /* By a word that was typed. */
 static int open_word(const char *word, struct wss_guest **ret_guest, struct wss_error *err)
 {
-	return wss_conn_guest(conn, &(struct wss_domain_ref){ .name = word }, ret_guest, err);
+	return wss_conn_guest(conn, &(struct wss_domain_ref){ .name = word }, NULL, ret_guest, err);
 }
 
 /* By the UUID of one that was listed. */
 static int open_uuid(const char *uuid, struct wss_guest **ret_guest, struct wss_error *err)
 {
-	return wss_conn_guest(conn, &(struct wss_domain_ref){ "listed", uuid }, ret_guest, err);
+	return wss_conn_guest(conn, &(struct wss_domain_ref){ "listed", uuid }, NULL, ret_guest, err);
 }
 
 static int read_element(const char *word, struct wss_conn_entry *ret_entry, struct wss_error *err)

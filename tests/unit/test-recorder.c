@@ -23,7 +23,7 @@ static int set_up(void **unused)
 		 "field:u64 error_code;\n");
 	assert_int_equal(wss_host_open(tree, &host, NULL), 0);
 	host.soft_dirty = host.tdp_mmu = WSS_YES;
-	guest = wss_guest_new(&ops, NULL);
+	guest = wss_guest_new(&ops, NULL, NULL);
 	assert_non_null(guest);
 	guest->process.pid = 4242;
 	guest->config.initial_bytes = 64 * WSS_MIB;

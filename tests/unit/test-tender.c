@@ -6,7 +6,6 @@
 #include "hosttest.h"
 
 #include "cmd/balloon-tender-private.h"
-#include "host/conn-private.h"
 #include "store/db.h"
 #include "store/journal.h"
 
@@ -190,18 +189,29 @@ static const struct wss_guest_ops ops = {
 };
 
 /* What the tender has around it. */
-void wss_guests_open_one(struct wss_guests *guests, struct wss_round_guest *entry)
+static int open_guest(void *unused, const struct wss_domain_ref *ref,
+		      const struct wss_deadline *deadline, struct wss_guest **ret_guest,
+		      struct wss_error *err)
 {
-	(void)guests;
-	entry->guest = wss_guest_new(&ops, NULL);
-	if (!entry->guest) {
-		wss_error_set(&entry->error, WSS_ERR_NO_MEMORY, "out of memory");
-		return;
-	}
-	snprintf(entry->guest->config.name, sizeof(entry->guest->config.name), "web1");
-	snprintf(entry->guest->config.uuid, sizeof(entry->guest->config.uuid), "%s", UUID_A);
-	entry->guest->config.has_balloon = true;
+	struct wss_guest *guest = wss_guest_new(&ops, NULL, deadline);
+
+	(void)unused;
+	if (!guest)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	snprintf(guest->config.name, sizeof(guest->config.name), "%s", ref->name);
+	snprintf(guest->config.uuid, sizeof(guest->config.uuid), "%s", UUID_A);
+	guest->config.has_balloon = true;
+	*ret_guest = guest;
+	return 0;
 }
+
+static const char *source_uri(void *unused)
+{
+	(void)unused;
+	return "test:///made-up";
+}
+
+static const struct wss_guest_source source = { .open = open_guest, .uri = source_uri };
 
 void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss_error *error)
 {
@@ -267,12 +277,11 @@ static size_t unfinished(void)
 	return n;
 }
 
-static char uri[] = "test:///made-up";
-static struct wss_conn conn = { .uri_text = uri };
-
 /* A guest of 1 GiB that needs 256 MiB, until it is left alone or the controller ends. */
 static void tend(happening at_look)
 {
+	const struct wss_domain_ref ref = { .name = "web1" };
+	const struct wss_host host = { .root = { .dirfd = -1 } };
 	struct tending *tending = &made_up.tending;
 	struct wss_error err = WSS_ERROR_INIT;
 
@@ -288,12 +297,14 @@ static void tend(happening at_look)
 	pthread_mutex_init(&tending->steps_lock, NULL);
 	pthread_mutex_init(&tending->lock, NULL);
 	tending->busy = 1;
-	tending->guests.conn = &conn;
+	assert_int_equal(wss_hypervisor_new(&host, &source, NULL, &tending->targets.hypervisor, &err), 0);
+	made_up.tender.target = wss_target_new(tending->targets.hypervisor, &ref, 0, NULL, &err);
+	assert_non_null(made_up.tender.target);
 	assert_int_equal(wss_history_open(made_up.path, &tending->history, &err), 0);
 	assert_int_equal(wss_history_open(made_up.path, &tending->steps, &err), 0);
 	wss_history_set_patience(tending->steps, 0);
 	made_up.tender.tending = tending;
-	made_up.tender.name = "web1";
+	made_up.tender.name = made_up.tender.target->name;
 	wss_clock_inject(&clock_source);
 	memory.made = memory.short_until_ns = 0;
 	memory.counting = true;
@@ -304,7 +315,8 @@ static void tend(happening at_look)
 
 static void clean_up(void)
 {
-	wss_guest_free(made_up.tender.entry.guest);
+	wss_target_free(made_up.tender.target);
+	wss_hypervisor_unref(made_up.tending.targets.hypervisor);
 	wss_history_close(made_up.tending.history);
 	wss_history_close(made_up.tending.steps);
 	remove_tree(made_up.dir);

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Windows of one guest, one after the other, and what becomes of those that fail.
+ */
+#include "service/measure.h"
+
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "track/window-sample.h"
+
+struct series {
+	struct wss_target *target;
+	const struct wss_measure_options *options;
+	const struct wss_measure_place *place;
+	struct wss_measure *measure; /* NULL: not open */
+	const struct wss_tracker_ops *ops; /* the method, once it has been chosen */
+	unsigned left;		     /* windows */
+	uint64_t start_ns;	     /* of the window, or when it was to begin */
+	wss_measure_emit emit;
+	void *opaque;
+};
+
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void describe_target(const struct series *series, struct wss_sample *ret_sample)
+{
+	const struct wss_target *target = series->target;
+
+	if (target->guest) {
+		wss_window_describe(target->guest, series->ops, &series->options->window, ret_sample);
+		return;
+	}
+	*ret_sample = (struct wss_sample){ .wall = wss_clock_wall_seconds() };
+	ret_sample->requested_window_ns = series->options->window.track.window_ns;
+	snprintf(ret_sample->domain, sizeof(ret_sample->domain), "%s", target->name);
+	wss_text_sanitize(ret_sample->domain);
+}
+
+static void emit_failure(const struct series *series, const struct wss_error *error, bool last)
+{
+	struct wss_sample sample;
+
+	describe_target(series, &sample);
+	wss_sample_fail(&sample, error);
+	series->emit(&sample, last, series->opaque);
+}
+
+/* A window has failed. True: no other follows. */
+static bool series_fail(struct series *series, const struct wss_error *error)
+{
+	struct wss_deadline *deadline = &series->target->deadline;
+	bool last;
+
+	wss_deadline_pause(deadline);
+	if (error->code == WSS_ERR_INTERRUPTED)
+		return true;
+	series->left--;
+	last = wss_measure_ends_series(error) || !series->left || series->options->cumulative ||
+	       wss_deadline_spent(deadline);
+	/* Nothing stays attached while the next window is waited for. */
+	if (!last)
+		wss_window_rest(wss_measure_window(series->measure));
+	emit_failure(series, error, last);
+	return last;
+}
+
+/* The first moment after last_ns, in steps of step_ns, that has not passed yet. */
+static uint64_t next_moment(uint64_t last_ns, uint64_t step_ns)
+{
+	uint64_t now_ns = wss_clock_now_ns(), steps = 1;
+
+	if (now_ns > last_ns && step_ns)
+		steps = max_u64((now_ns - last_ns + step_ns - 1) / step_ns, 1);
+	return last_ns + steps * step_ns;
+}
+
+/* Polls until then; where the window begins again meanwhile, until the moment in that one. */
+static int wait_for_report(struct series *series, uint64_t *report_ns, struct wss_error *err)
+{
+	struct wss_window *window = wss_measure_window(series->measure);
+	int r;
+
+	while ((r = wss_measure_poll(series->measure, *report_ns, err)) == 1) {
+		series->start_ns = wss_window_start_ns(window);
+		*report_ns = min_u64(series->start_ns + series->options->interval_ns,
+				     wss_window_end_ns(window));
+	}
+	return r;
+}
+
+/*
+ * Where reading takes longer than the interval, the reports whose moments passed meanwhile are
+ * skipped: the window ends in time, and no figure is repeated.
+ */
+static int report_growth(struct series *series, struct wss_error *err)
+{
+	struct wss_window *window = wss_measure_window(series->measure);
+	uint64_t step_ns = series->options->interval_ns;
+	uint64_t report_ns = min_u64(series->start_ns + step_ns, wss_window_end_ns(window));
+	struct wss_sample sample;
+
+	for (;;) {
+		if (wait_for_report(series, &report_ns, err) < 0)
+			return -1;
+		if (report_ns >= wss_window_end_ns(window))
+			return 0;
+		if (wss_measure_read(series->measure, &sample, err) < 0)
+			return -1;
+		series->emit(&sample, false, series->opaque);
+		report_ns = min_u64(next_moment(report_ns, step_ns), wss_window_end_ns(window));
+	}
+}
+
+/* One window to its sample. -1 with err. */
+static int take_window(struct series *series, struct wss_sample *ret_sample,
+		       struct wss_error *err)
+{
+	struct wss_window *window = wss_measure_window(series->measure);
+	uint64_t end_ns = UINT64_MAX;
+
+	if (wss_measure_arm(series->measure, UINT64_MAX, err) < 0)
+		return -1;
+	series->start_ns = wss_window_start_ns(window);
+	if (series->options->cumulative && report_growth(series, err) < 0)
+		return -1;
+	if (wait_for_report(series, &end_ns, err) < 0 ||
+	    wss_measure_read(series->measure, ret_sample, err) < 0)
+		return -1;
+	wss_measure_settle(series->measure, ret_sample);
+	return 0;
+}
+
+/* True: no other window follows. */
+static bool series_window(struct series *series)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+	struct wss_sample sample;
+
+	if (take_window(series, &sample, &error) < 0) {
+		/* From start to start, also of one that failed. */
+		wss_gate_leave(series->place ? series->place->gate : NULL,
+			       series->place ? series->place->ticket : NULL);
+		return series_fail(series, &error);
+	}
+	series->left--;
+	series->emit(&sample, !series->left, series->opaque);
+	return !series->left;
+}
+
+static void series_run(struct series *series)
+{
+	const struct wss_cancel *cancel = &series->target->cancel;
+	struct wss_error error = WSS_ERROR_INIT;
+	uint64_t next_ns = wss_clock_now_ns();
+
+	if (wss_measure_open(series->target, series->options, series->place, &series->measure,
+			     &series->ops, &error) < 0) {
+		if (error.code != WSS_ERR_INTERRUPTED)
+			emit_failure(series, &error, true);
+		return;
+	}
+	do {
+		series->start_ns = next_ns;
+		if (wss_cancel_sleep_until_ns(cancel, next_ns) < 0 || series_window(series))
+			break;
+		/* One that is late is not made up for by windows without a pause. */
+		next_ns = max_u64(series->start_ns + series->options->interval_ns,
+				  wss_clock_now_ns());
+	} while (!wss_cancel_requested(cancel));
+	wss_measure_close(series->measure);
+}
+
+/* --- windows of two granularities --- */
+
+struct pair {
+	struct wss_sample native, fine;
+	wss_measure_emit emit;
+	void *opaque;
+};
+
+static void keep_native(const struct wss_sample *sample, bool last, void *opaque)
+{
+	(void)last;
+	((struct pair *)opaque)->native = *sample;
+}
+
+static void keep_fine(const struct wss_sample *sample, bool last, void *opaque)
+{
+	(void)last;
+	((struct pair *)opaque)->fine = *sample;
+}
+
+/* The sample is the one by 4 KiB; what the other says stands beside it. */
+static void pair_join(struct pair *pair)
+{
+	if (wss_sample_measured(&pair->fine) && wss_sample_measured(&pair->native))
+		wss_sample_set_native(&pair->fine, &pair->native);
+	else if (wss_sample_measured(&pair->fine))
+		wss_sample_degrade(&pair->fine, "native granularity is absent: %s",
+				   pair->native.error.text);
+}
+
+static void measure_one(struct wss_target *target, const struct wss_measure_options *options,
+			enum wss_granularity granularity, const struct wss_measure_place *place,
+			wss_measure_emit emit, void *opaque)
+{
+	struct wss_measure_options one = *options;
+	struct series series = { .target = target, .options = &one, .place = place, .left = 1,
+				 .emit = emit, .opaque = opaque };
+
+	one.window.track.granularity = granularity;
+	series_run(&series);
+}
+
+/*
+ * The window by the host's mappings comes first: after the other one the dirty log is still on for a
+ * moment.
+ */
+static void run_pairs(struct wss_target *target, const struct wss_measure_options *options,
+		      const struct wss_measure_place *place, wss_measure_emit emit, void *opaque)
+{
+	uint64_t next_ns = wss_clock_now_ns();
+	struct pair pair;
+
+	for (unsigned left = options->count; left; left--) {
+		bool last;
+
+		if (wss_cancel_sleep_until_ns(&target->cancel, next_ns) < 0)
+			return;
+		next_ns = max_u64(next_ns + options->interval_ns, wss_clock_now_ns());
+		measure_one(target, options, WSS_GRANULARITY_NATIVE, place, keep_native, &pair);
+		if (!wss_cancel_requested(&target->cancel))
+			measure_one(target, options, WSS_GRANULARITY_4K, place, keep_fine, &pair);
+		if (wss_cancel_requested(&target->cancel))
+			return;
+		pair_join(&pair);
+		last = left == 1 || wss_measure_ends_series(&pair.fine.error);
+		emit(&pair.fine, last, opaque);
+		if (last)
+			return;
+	}
+}
+
+void wss_measure_run(struct wss_target *target, const struct wss_measure_options *options,
+		     const struct wss_measure_place *place, wss_measure_emit emit, void *opaque)
+{
+	struct series series = { .target = target, .options = options, .place = place,
+				 .left = options->count, .emit = emit, .opaque = opaque };
+
+	if (!target->guest)
+		emit_failure(&series, &target->error, true);
+	else if (options->both)
+		run_pairs(target, options, place, emit, opaque);
+	else
+		series_run(&series);
+}

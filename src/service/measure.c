@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "service/measure.h"
+
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+#define SETTLE_STEP_NS (50 * WSS_NS_PER_MS)
+/* To restore a guest, whatever it has used of its time. */
+#define RESTORE_NS (10 * WSS_NS_PER_S)
+
+struct wss_measure {
+	struct wss_target *target;
+	const struct wss_measure_options *options;
+	struct wss_measure_place place;
+	const struct wss_tracker_ops *ops;
+	struct wss_window *window;
+	bool first_window; /* shares the time allowed with what came before it */
+	bool read;	   /* a sample of this window has been read: it does not begin again */
+};
+
+void wss_measure_options_init(struct wss_measure_options *options, uint64_t window_ns)
+{
+	*options = (struct wss_measure_options){
+		.window = WSS_WINDOW_OPTIONS_INIT,
+		.count = 1,
+		.interval_ns = window_ns,
+	};
+	options->window.track.window_ns = window_ns;
+}
+
+static int measure_prepare(struct wss_measure *measure, const struct wss_tracker_ops **ret_ops,
+			   struct wss_error *err)
+{
+	const struct wss_measure_options *options = measure->options;
+	const struct wss_host *host = wss_hypervisor_host(measure->target->hypervisor);
+	struct wss_guest *guest = measure->target->guest;
+
+	/* A guest that does not run has no process: say that rather than "not found". */
+	if (wss_guest_check_ready(guest, err) < 0 || wss_guest_attach(guest, host, err) < 0)
+		return -1;
+	measure->ops = options->method;
+	if (!measure->ops)
+		measure->ops = wss_tracker_choose(host, guest, &options->window.track, err);
+	if (ret_ops)
+		*ret_ops = measure->ops;
+	if (!measure->ops)
+		return -1;
+	if (options->method &&
+	    wss_tracker_check(measure->ops, host, guest, &options->window.track, err) < 0)
+		return wss_error_prefix(err, "method %s", measure->ops->name);
+	return wss_window_open(host, guest, measure->ops, &options->window, &measure->window, err);
+}
+
+int wss_measure_open(struct wss_target *target, const struct wss_measure_options *options,
+		     const struct wss_measure_place *place, struct wss_measure **ret_measure,
+		     const struct wss_tracker_ops **ret_ops, struct wss_error *err)
+{
+	struct wss_measure *measure = calloc(1, sizeof(*measure));
+	int r;
+
+	if (!measure)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	measure->target = target;
+	measure->options = options;
+	measure->first_window = true;
+	if (place)
+		measure->place = *place;
+	wss_deadline_run(&target->deadline, 0);
+	r = measure_prepare(measure, ret_ops, err);
+	wss_deadline_pause(&target->deadline);
+	if (r < 0)
+		wss_measure_close(measure);
+	else
+		*ret_measure = measure;
+	return r;
+}
+
+void wss_measure_close(struct wss_measure *measure)
+{
+	struct wss_deadline *deadline;
+	uint64_t allowed_ns;
+
+	if (!measure)
+		return;
+	deadline = &measure->target->deadline;
+	allowed_ns = deadline->allowed_ns;
+	wss_deadline_allow(deadline, RESTORE_NS);
+	wss_deadline_run(deadline, 0);
+	wss_window_close(measure->window);
+	wss_deadline_allow(deadline, allowed_ns);
+	wss_gate_leave(measure->place.gate, measure->place.ticket);
+	free(measure);
+}
+
+struct wss_window *wss_measure_window(struct wss_measure *measure)
+{
+	return measure->window;
+}
+
+static int interrupted(struct wss_error *err)
+{
+	return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+}
+
+/* Sleeps until then with the deadline as it is. */
+static int measure_sleep(const struct wss_measure *measure, uint64_t until_ns,
+			 struct wss_error *err)
+{
+	if (wss_cancel_sleep_until_ns(&measure->target->cancel, until_ns) < 0)
+		return interrupted(err);
+	return 0;
+}
+
+/* As wss_window_prepare(), until it is done. */
+static int measure_get_ready(struct wss_measure *measure, uint64_t until_ns, struct wss_error *err)
+{
+	int r;
+
+	while ((r = wss_window_prepare(measure->window, err)) == 0) {
+		if (wss_clock_now_ns() >= until_ns)
+			return 1;
+		if (wss_deadline_check(&measure->target->deadline, err) < 0 ||
+		    measure_sleep(measure, wss_window_next_ns(measure->window), err) < 0)
+			return -1;
+	}
+	return r < 0 ? -1 : 0;
+}
+
+/* Begins the window in the guest's turn, which it does not have for ever. */
+static int measure_begin(struct wss_measure *measure, struct wss_error *err)
+{
+	struct wss_target *target = measure->target;
+	const struct wss_measure_place *place = &measure->place;
+	int r;
+
+	wss_deadline_pause(&target->deadline);
+	if (wss_gate_turn(place->gate, place->ticket, &target->cancel, err) < 0)
+		return -1;
+	wss_deadline_run(&target->deadline, 0);
+	r = wss_window_begin(measure->window, err);
+	wss_gate_armed(place->gate, place->ticket,
+		       r < 0 ? wss_clock_now_ns() : wss_window_end_ns(measure->window));
+	/* Within the window its time is what was asked for. */
+	wss_deadline_run(&target->deadline, r < 0 ? 0 : wss_window_end_ns(measure->window));
+	measure->read = false;
+	return r;
+}
+
+int wss_measure_arm(struct wss_measure *measure, uint64_t until_ns, struct wss_error *err)
+{
+	struct wss_target *target = measure->target;
+	const struct wss_measure_place *place = &measure->place;
+	int r;
+
+	if (wss_gate_enter(place->gate, place->ticket, measure->options->window.track.window_ns,
+			   &target->cancel, err) < 0)
+		return -1;
+	if (!measure->first_window)
+		wss_deadline_renew(&target->deadline);
+	measure->first_window = false;
+	wss_deadline_run(&target->deadline, 0);
+	r = measure_get_ready(measure, until_ns, err);
+	if (r == 0)
+		r = measure_begin(measure, err);
+	if (r == 0)
+		return 0;
+	wss_deadline_pause(&target->deadline);
+	wss_gate_leave(place->gate, place->ticket);
+	return r;
+}
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+int wss_measure_poll(struct wss_measure *measure, uint64_t until_ns, struct wss_error *err)
+{
+	struct wss_window *window = measure->window;
+
+	for (;;) {
+		uint64_t end_ns = min_u64(until_ns, wss_window_end_ns(window));
+		uint64_t next_ns = min_u64(wss_window_next_ns(window), end_ns);
+
+		if (measure_sleep(measure, next_ns, err) < 0)
+			return -1;
+		if (next_ns >= end_ns)
+			return 0;
+		if (wss_window_poll(window, err) < 0)
+			return -1;
+		if (!measure->read && wss_window_spoilt(window))
+			return measure_begin(measure, err) < 0 ? -1 : 1;
+	}
+}
+
+int wss_measure_read(struct wss_measure *measure, struct wss_sample *ret_sample,
+		     struct wss_error *err)
+{
+	measure->read = true;
+	return wss_window_read(measure->window, ret_sample, err);
+}
+
+void wss_measure_settle(struct wss_measure *measure, struct wss_sample *sample)
+{
+	struct wss_deadline *deadline = &measure->target->deadline;
+
+	wss_window_rest(measure->window);
+	wss_gate_leave(measure->place.gate, measure->place.ticket);
+	wss_deadline_run(deadline, 0);
+	while (!wss_window_settle(measure->window, sample)) {
+		wss_deadline_pause(deadline);
+		if (measure_sleep(measure, wss_clock_now_ns() + SETTLE_STEP_NS, NULL) < 0)
+			return;
+		wss_deadline_run(deadline, 0);
+	}
+	wss_deadline_pause(deadline);
+}
+
+bool wss_measure_ends_series(const struct wss_error *error)
+{
+	return error->code == WSS_ERR_GONE || error->code == WSS_ERR_UNSUPPORTED ||
+	       error->code == WSS_ERR_CONNECT;
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "service/round.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/worker.h"
+
+/* No two guests of a host are armed within this, unless the round would take too long by it. */
+#define STAGGER_NS WSS_NS_PER_S
+/* What a round should not be longer than, if its windows allow that. */
+#define ROUND_NS (55 * WSS_NS_PER_S)
+
+/* A sample on its way to the front end. */
+struct message {
+	struct message *next;
+	struct entry *entry;
+	bool last;
+	struct wss_sample sample;
+};
+
+/*
+ * What the round and its workers share. It lives until the last worker has ended, also those that
+ * were left behind.
+ */
+struct hall {
+	atomic_int references;
+	pthread_mutex_t lock;
+	struct message *first, **end; /* under the lock */
+	struct wss_gate *gate;
+	struct wss_workers *workers;
+	struct wss_measure_options measure;
+	enum wss_publish_when publish_when;
+	bool persistent;
+};
+
+enum entry_step { STEP_OPEN, STEP_MEASURE, STEP_PUBLISH };
+
+/* A target in the round; its worker's, once that has been left. */
+struct entry {
+	struct entry *next;
+	struct hall *hall;
+	struct wss_target *target;
+	struct wss_worker *worker; /* NULL between two steps */
+	enum entry_step step;
+	bool may_be_left_out;
+	char uuid[WSS_UUID_TEXT_MAX]; /* of its guest, once it has been opened; "" if unknown */
+	bool gone; /* the round has nothing to do with it any more; under the hall's lock */
+	struct wss_ticket ticket;
+	struct wss_profile profile; /* to publish */
+	struct wss_error error;	    /* of publishing */
+};
+
+struct wss_round {
+	struct hall *hall;
+	struct wss_round_events events;
+	void *opaque;
+	const struct wss_cancel *cancel;
+	uint64_t cancelled_ns; /* when the token was first seen requested; 0: it was not */
+	struct entry *entries;
+	struct wss_round_progress progress;
+};
+
+static void hall_unref(struct hall *hall)
+{
+	if (!hall || atomic_fetch_sub(&hall->references, 1) != 1)
+		return;
+	for (struct message *message = hall->first, *next; message; message = next) {
+		next = message->next;
+		free(message);
+	}
+	wss_gate_free(hall->gate);
+	wss_workers_free(hall->workers);
+	pthread_mutex_destroy(&hall->lock);
+	free(hall);
+}
+
+static struct hall *hall_new(const struct wss_round_options *options)
+{
+	struct hall *hall = calloc(1, sizeof(*hall));
+
+	if (!hall)
+		return NULL;
+	hall->references = 1;
+	pthread_mutex_init(&hall->lock, NULL);
+	hall->end = &hall->first;
+	hall->measure = options->measure;
+	hall->publish_when = options->publish_when;
+	hall->persistent = options->persistent;
+	hall->gate = wss_gate_new(options->jobs, STAGGER_NS);
+	hall->workers = wss_workers_new();
+	if (hall->gate && hall->workers)
+		return hall;
+	hall_unref(hall);
+	return NULL;
+}
+
+static void entry_free(void *opaque)
+{
+	struct entry *entry = opaque;
+
+	wss_target_free(entry->target);
+	hall_unref(entry->hall);
+	free(entry);
+}
+
+int wss_round_new(const struct wss_round_options *options, const struct wss_round_events *events,
+		  void *opaque, struct wss_round **ret_round, struct wss_error *err)
+{
+	struct wss_round *round = calloc(1, sizeof(*round));
+
+	if (!round || !(round->hall = hall_new(options))) {
+		free(round);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	round->events = *events;
+	round->opaque = opaque;
+	round->cancel = options->cancel;
+	*ret_round = round;
+	return 0;
+}
+
+/* --- in the workers --- */
+
+static void open_run(void *opaque)
+{
+	struct entry *entry = opaque;
+
+	wss_target_open(entry->target);
+}
+
+/* Without memory the sample is lost, but not that there was one. */
+static void queue_sample(const struct wss_sample *sample, bool last, void *opaque)
+{
+	struct entry *entry = opaque;
+	struct hall *hall = entry->hall;
+	struct message *message = malloc(sizeof(*message));
+
+	pthread_mutex_lock(&hall->lock);
+	if (message && !entry->gone) {
+		*message = (struct message){ .entry = entry, .last = last, .sample = *sample };
+		*hall->end = message;
+		hall->end = &message->next;
+		message = NULL;
+	} else if (!message) {
+		wss_error_set(&entry->error, WSS_ERR_NO_MEMORY, "out of memory: a sample is lost");
+	}
+	pthread_mutex_unlock(&hall->lock);
+	free(message);
+	wss_workers_wake(hall->workers);
+}
+
+static void measure_run(void *opaque)
+{
+	struct entry *entry = opaque;
+	const struct wss_measure_place place = { entry->hall->gate, &entry->ticket };
+
+	wss_measure_run(entry->target, &entry->hall->measure, &place, queue_sample, entry);
+}
+
+static void publish_run(void *opaque)
+{
+	struct entry *entry = opaque;
+
+	wss_deadline_renew(&entry->target->deadline);
+	wss_publish(entry->target, &entry->profile, entry->hall->publish_when,
+		    entry->hall->persistent, &entry->error);
+}
+
+/* --- in the thread that runs the round --- */
+
+static int entry_start(struct entry *entry, enum entry_step step, struct wss_error *err)
+{
+	static void (*const runs[])(void *opaque) = {
+		[STEP_OPEN] = open_run,
+		[STEP_MEASURE] = measure_run,
+		[STEP_PUBLISH] = publish_run,
+	};
+	const struct wss_work work = { runs[step], entry_free, entry, &entry->target->deadline };
+
+	entry->step = step;
+	return wss_worker_start(entry->hall->workers, &work, &entry->worker, err);
+}
+
+int wss_round_join(struct wss_round *round, struct wss_target *target, bool may_be_left_out,
+		   struct wss_error *err)
+{
+	struct entry *entry = calloc(1, sizeof(*entry)), **link = &round->entries;
+
+	if (!entry)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	atomic_fetch_add(&round->hall->references, 1);
+	entry->hall = round->hall;
+	entry->target = target;
+	entry->may_be_left_out = may_be_left_out;
+	if (entry_start(entry, STEP_OPEN, err) < 0) {
+		entry->target = NULL;
+		entry_free(entry);
+		return -1;
+	}
+	while (*link)
+		link = &(*link)->next;
+	*link = entry;
+	round->progress.n++;
+	return 0;
+}
+
+static void round_trouble(const struct wss_round *round, struct entry *entry,
+			  const struct wss_error *error)
+{
+	if (round->events.trouble)
+		round->events.trouble(entry->target, error, round->opaque);
+}
+
+/* Takes it out of the list; what it had queued is not told any more. */
+static void round_remove(struct wss_round *round, struct entry *entry)
+{
+	struct hall *hall = round->hall;
+	struct entry **link = &round->entries;
+
+	while (*link != entry)
+		link = &(*link)->next;
+	*link = entry->next;
+	round->progress.done++;
+	pthread_mutex_lock(&hall->lock);
+	entry->gone = true;
+	for (struct message **place = &hall->first; *place;) {
+		struct message *message = *place;
+
+		if (message->entry != entry) {
+			place = &message->next;
+			continue;
+		}
+		*place = message->next;
+		free(message);
+	}
+	for (hall->end = &hall->first; *hall->end;)
+		hall->end = &(*hall->end)->next;
+	pthread_mutex_unlock(&hall->lock);
+	wss_gate_leave(hall->gate, &entry->ticket);
+}
+
+static void round_finish(struct wss_round *round, struct entry *entry)
+{
+	round_remove(round, entry);
+	entry_free(entry);
+}
+
+/* The name of the guest is not looked at: another thread may be writing it. */
+static void round_abandon(struct wss_round *round, struct entry *entry)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+	struct wss_worker *worker = entry->worker;
+
+	wss_deadline_error(&entry->target->deadline, &error);
+	round_trouble(round, entry, &error);
+	round_remove(round, entry);
+	if (!wss_worker_leave(worker, &entry->target->cancel)) {
+		wss_worker_join(worker);
+		entry_free(entry);
+	}
+}
+
+/* Is it the guest of an entry before, under another name? It would wait for its own lock. */
+static bool round_has_guest(const struct wss_round *round, const struct entry *entry)
+{
+	for (const struct entry *other = round->entries; entry->uuid[0] && other; other = other->next)
+		if (other != entry && !strcmp(other->uuid, entry->uuid))
+			return true;
+	return false;
+}
+
+static void round_start(struct wss_round *round, struct entry *entry, enum entry_step step)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+
+	if (entry_start(entry, step, &error) == 0)
+		return;
+	round_trouble(round, entry, &error);
+	round_finish(round, entry);
+}
+
+static void entry_opened(struct wss_round *round, struct entry *entry)
+{
+	const struct wss_round_events *events = &round->events;
+	struct wss_target *target = entry->target;
+
+	if (target->guest)
+		memcpy(entry->uuid, target->guest->config.uuid, sizeof(entry->uuid));
+	if ((entry->may_be_left_out && wss_target_is_left_out(target)) ||
+	    round_has_guest(round, entry)) {
+		if (events->left_out)
+			events->left_out(target, round->opaque);
+	} else if (!target->guest || !events->opened || events->opened(target, round->opaque)) {
+		round_start(round, entry, STEP_MEASURE);
+		return;
+	}
+	round_finish(round, entry);
+}
+
+static void entry_measured(struct wss_round *round, struct entry *entry)
+{
+	const struct wss_round_events *events = &round->events;
+
+	if (entry->error.code)
+		round_trouble(round, entry, &entry->error);
+	wss_error_clear(&entry->error);
+	if (events->publish && entry->target->guest && !wss_cancel_requested(round->cancel) &&
+	    events->publish(entry->target, &entry->profile, round->opaque))
+		round_start(round, entry, STEP_PUBLISH);
+	else
+		round_finish(round, entry);
+}
+
+static void entry_published(struct wss_round *round, struct entry *entry)
+{
+	if (entry->error.code)
+		round_trouble(round, entry, &entry->error);
+	round_finish(round, entry);
+}
+
+/* Its worker has ended, and all that it had queued has been told. */
+static void entry_next(struct wss_round *round, struct entry *entry)
+{
+	wss_worker_join(entry->worker);
+	entry->worker = NULL;
+	if (entry->step == STEP_OPEN)
+		entry_opened(round, entry);
+	else if (entry->step == STEP_MEASURE)
+		entry_measured(round, entry);
+	else
+		entry_published(round, entry);
+}
+
+static struct message *take_message(struct hall *hall)
+{
+	struct message *message;
+
+	pthread_mutex_lock(&hall->lock);
+	message = hall->first;
+	if (message) {
+		hall->first = message->next;
+		if (!hall->first)
+			hall->end = &hall->first;
+	}
+	pthread_mutex_unlock(&hall->lock);
+	return message;
+}
+
+static void tell_samples(struct wss_round *round)
+{
+	struct message *message;
+
+	while ((message = take_message(round->hall))) {
+		if (round->events.sample)
+			round->events.sample(message->entry->target, &message->sample,
+					     message->last, round->opaque);
+		free(message);
+	}
+}
+
+static bool entry_late(const struct wss_round *round, const struct entry *entry)
+{
+	return wss_worker_late(entry->worker) ||
+	       (round->cancelled_ns &&
+		wss_clock_now_ns() - round->cancelled_ns >= WSS_WORKER_CANCEL_NS);
+}
+
+static void tend_entries(struct wss_round *round)
+{
+	for (struct entry *entry = round->entries, *next; entry; entry = next) {
+		bool done = wss_worker_done(entry->worker);
+
+		next = entry->next;
+		if (!done && entry_late(round, entry)) {
+			round_abandon(round, entry);
+			continue;
+		}
+		if (!done)
+			continue;
+		/* What it queued before it ended comes before its end. */
+		tell_samples(round);
+		next = entry->next;
+		entry_next(round, entry);
+	}
+}
+
+static void tell_progress(struct wss_round *round)
+{
+	if (!round->events.progress)
+		return;
+	round->progress.end_ns = wss_gate_end_ns(round->hall->gate);
+	round->events.progress(&round->progress, round->opaque);
+}
+
+bool wss_round_step(struct wss_round *round)
+{
+	if (!round->entries)
+		return false;
+	wss_workers_wait(round->hall->workers);
+	if (!round->cancelled_ns && wss_cancel_requested(round->cancel))
+		round->cancelled_ns = wss_clock_now_ns();
+	tell_samples(round);
+	tend_entries(round);
+	tell_progress(round);
+	return round->entries != NULL;
+}
+
+void wss_round_leave(struct wss_round *round, struct wss_target *target)
+{
+	for (struct entry *entry = round->entries; entry; entry = entry->next)
+		if (entry->target == target)
+			wss_cancel_request(&target->cancel);
+}
+
+void wss_round_free(struct wss_round *round)
+{
+	if (!round)
+		return;
+	round->events = (struct wss_round_events){ .progress = NULL };
+	while (round->entries)
+		round_abandon(round, round->entries);
+	hall_unref(round->hall);
+	free(round);
+}
+
+/* As far apart as the round's length allows, and not so far that windows would come late. */
+static uint64_t choose_stagger(const struct wss_round *round)
+{
+	const struct wss_measure_options *measure = &round->hall->measure;
+	uint64_t window_ns = measure->window.track.window_ns, spread_ns = window_ns / 2;
+	uint64_t gaps = round->progress.n > 1 ? round->progress.n - 1 : 1;
+	uint64_t stagger_ns;
+
+	if (window_ns < ROUND_NS && ROUND_NS - window_ns > spread_ns)
+		spread_ns = ROUND_NS - window_ns;
+	stagger_ns = spread_ns / gaps;
+	if (measure->count > 1 && !measure->cumulative &&
+	    stagger_ns > measure->interval_ns / round->progress.n)
+		stagger_ns = measure->interval_ns / round->progress.n;
+	return stagger_ns < STAGGER_NS ? stagger_ns : STAGGER_NS;
+}
+
+int wss_round_run(struct wss_round *round, struct wss_error *err)
+{
+	if (round->progress.n)
+		wss_gate_set_stagger(round->hall->gate, choose_stagger(round));
+	while (wss_round_step(round))
+		;
+	if (wss_cancel_requested(round->cancel))
+		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+	return 0;
+}

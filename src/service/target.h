@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Targets: the guests that something is to be done with, each with its policy, its deadline and
+ * its cancel token, and with what a front end hangs on it.
+ *
+ * The policy is enforced here, so that no front end can forget it: a guest that opted out is never
+ * opened.
+ *
+ * Whatever asks libvirt or QEMU about a guest may hang. Such steps run in workers (base/worker.h),
+ * by wss_targets_run() or a round (service/round.h). When a worker is late its target goes with it:
+ * the list gets another one in its place, which has the name and the error. A target keeps its
+ * hypervisor alive, also one that was left behind.
+ */
+#ifndef WSS_SERVICE_TARGET_H
+#define WSS_SERVICE_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cancel.h"
+#include "base/clock.h"
+#include "base/deadline.h"
+#include "base/error.h"
+#include "host/conn.h"
+#include "host/guest.h"
+#include "host/host.h"
+#include "wss/policy.h"
+
+/* How long a guest may take besides its windows: as long as libvirt waits for a domain's lock. */
+#define WSS_TARGET_DEADLINE_NS (30 * WSS_NS_PER_S)
+
+/* This host, and the source of the guests that run on it. Counts its references. */
+struct wss_hypervisor;
+
+/* Where guests come from: libvirt, a QMP socket, or what a test invents. Any call may hang. */
+struct wss_guest_source {
+	/* All running domains, as wss_conn_list(). NULL: it cannot list any. */
+	int (*list)(void *opaque, struct wss_conn_domain **ret_domains, size_t *ret_n,
+		    struct wss_error *err);
+	/* As wss_conn_guest(). */
+	int (*open)(void *opaque, const struct wss_domain_ref *ref,
+		    const struct wss_deadline *deadline, struct wss_guest **ret_guest,
+		    struct wss_error *err);
+	/* What a later process reaches the same guests by; NULL: nothing. */
+	const char *(*uri)(void *opaque);
+	/* Once no guest of it is open; may be NULL. */
+	void (*close)(void *opaque);
+};
+
+struct wss_hypervisor_options {
+	const char *uri;   /* of libvirt; NULL: its default */
+	const char *qmp;   /* the QMP socket of the only guest, in place of libvirt; NULL: libvirt */
+	bool allow_monitor; /* QMP through libvirt's monitor, which taints the domain */
+};
+
+/*
+ * Opens the host, and libvirt's connection unless options->qmp is set; the strings are copied.
+ * *ret_hypervisor is for wss_hypervisor_unref(). WSS_ERR_CONNECT, WSS_ERR_FAILED,
+ * WSS_ERR_NO_MEMORY, WSS_ERR_INTERRUPTED.
+ */
+int wss_hypervisor_open(const struct wss_hypervisor_options *options,
+			struct wss_hypervisor **ret_hypervisor, struct wss_error *err);
+
+/*
+ * The same with any source, which must outlive it; takes host and opaque over, also on failure:
+ * WSS_ERR_NO_MEMORY.
+ */
+int wss_hypervisor_new(const struct wss_host *host, const struct wss_guest_source *source,
+		       void *opaque, struct wss_hypervisor **ret_hypervisor,
+		       struct wss_error *err);
+
+/* Returns its argument. */
+struct wss_hypervisor *wss_hypervisor_ref(struct wss_hypervisor *hypervisor);
+
+/* Takes NULL. */
+void wss_hypervisor_unref(struct wss_hypervisor *hypervisor);
+
+const struct wss_host *wss_hypervisor_host(const struct wss_hypervisor *hypervisor);
+
+/* NULL where the source is not libvirt. */
+struct wss_conn *wss_hypervisor_conn(const struct wss_hypervisor *hypervisor);
+
+/* The libvirt URI, or "" where there is none. */
+const char *wss_hypervisor_uri(const struct wss_hypervisor *hypervisor);
+
+/* All running domains, as wss_conn_list(). May hang. */
+int wss_hypervisor_list(const struct wss_hypervisor *hypervisor,
+			struct wss_conn_domain **ret_domains, size_t *ret_n,
+			struct wss_error *err);
+
+struct wss_target {
+	struct wss_hypervisor *hypervisor;
+	char *name; /* as it was typed or listed; for messages, and to look it up */
+	char *uuid; /* addresses one that was listed; NULL: the name does */
+	struct wss_guest *guest; /* NULL: not opened yet, or error says why it could not be */
+	struct wss_error error;
+	struct wss_policy policy; /* nothing decided until it has been opened */
+	struct wss_cancel cancel;
+	struct wss_deadline deadline; /* what guest->deadline points to */
+	/* The front end's own, released with the target by release_data where that is set. */
+	void *data;
+	void (*release_data)(void *data);
+};
+
+/*
+ * A target that has not been opened. deadline_ns is how long it may take besides its windows, 0
+ * without limit; cancel, the parent of its token, may be NULL and must outlive it. NULL with err
+ * set: WSS_ERR_NO_MEMORY, WSS_ERR_FAILED.
+ */
+struct wss_target *wss_target_new(struct wss_hypervisor *hypervisor,
+				  const struct wss_domain_ref *ref, uint64_t deadline_ns,
+				  const struct wss_cancel *cancel, struct wss_error *err);
+
+/* Takes NULL. Never touches the running guest. */
+void wss_target_free(struct wss_target *target);
+
+/*
+ * Opens the guest and reads its policy, within the target's deadline. May hang in libvirt. Where
+ * it cannot be opened, or has opted out, guest stays NULL and error says why.
+ */
+void wss_target_open(struct wss_target *target);
+
+/* The name of the guest where it is open, else as it was typed or listed. */
+const char *wss_target_name(const struct wss_target *target);
+
+/*
+ * Of a target that was tried to open: is it none of "all guests that run"? So are those that have
+ * been shut off since they were listed, and those that opted out: they are left out without a word.
+ */
+bool wss_target_is_left_out(const struct wss_target *target);
+
+/* Several targets. */
+struct wss_targets {
+	struct wss_hypervisor *hypervisor;
+	bool all; /* every guest that runs, not a list of names */
+	size_t n;
+	struct wss_target **list;
+};
+
+struct wss_targets_query {
+	const struct wss_domain_ref *refs; /* with n 0: every guest that runs */
+	size_t n;
+	uint64_t deadline_ns; /* of each */
+	const struct wss_cancel *cancel; /* the parent of each one's token; NULL: the stop signal */
+};
+
+/*
+ * Lists the targets, in the order of their names where all are asked for, and opens none. ret_targets
+ * is for wss_targets_free(). WSS_ERR_CONNECT, WSS_ERR_TIMEOUT, WSS_ERR_FAILED,
+ * WSS_ERR_NO_MEMORY.
+ */
+int wss_targets_find(struct wss_hypervisor *hypervisor, const struct wss_targets_query *query,
+		     struct wss_targets *ret_targets, struct wss_error *err);
+
+/*
+ * Runs step for each target that is open, or for each with unopened_too, in workers of their own;
+ * each step is within the target's deadline, which it renews. What goes wrong with a target is its
+ * error. WSS_ERR_INTERRUPTED, WSS_ERR_NO_MEMORY.
+ */
+int wss_targets_run(struct wss_targets *targets, void (*step)(struct wss_target *target),
+		    bool unopened_too, struct wss_error *err);
+
+/*
+ * Opens all of them, then drops those that name the same guest as one before, and, where all were
+ * asked for, those that are left out. What goes wrong with one stays in the list as its error; that
+ * libvirt cannot be reached is an error here. WSS_ERR_CONNECT, WSS_ERR_INTERRUPTED,
+ * WSS_ERR_NO_MEMORY.
+ */
+int wss_targets_open(struct wss_targets *targets, struct wss_error *err);
+
+/* Takes one that is all zero. */
+void wss_targets_free(struct wss_targets *targets);
+
+#endif

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "service/target.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/worker.h"
+
+/* Steps at the same time. One that hangs counts until it is left. */
+#define PARALLEL 32
+
+/* Listing them is the first question that libvirt may never answer. */
+struct listing {
+	struct wss_hypervisor *hypervisor;
+	struct wss_deadline deadline;
+	struct wss_conn_domain *domains;
+	size_t n;
+	struct wss_error error;
+};
+
+static void listing_run(void *opaque)
+{
+	struct listing *listing = opaque;
+
+	wss_hypervisor_list(listing->hypervisor, &listing->domains, &listing->n, &listing->error);
+}
+
+static void listing_free(void *opaque)
+{
+	struct listing *listing = opaque;
+
+	wss_conn_free_list(listing->domains, listing->n);
+	wss_hypervisor_unref(listing->hypervisor);
+	free(listing);
+}
+
+/* *ret_listing is for listing_free(). */
+static int list_domains(struct wss_hypervisor *hypervisor, const struct wss_targets_query *query,
+			struct listing **ret_listing, struct wss_error *err)
+{
+	struct listing *listing = calloc(1, sizeof(*listing));
+	struct wss_work work = { listing_run, listing_free, listing, NULL };
+	struct wss_error late = WSS_ERROR_INIT;
+
+	if (!listing)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	work.deadline = &listing->deadline;
+	listing->hypervisor = wss_hypervisor_ref(hypervisor);
+	listing->deadline.cancel = query->cancel;
+	wss_deadline_allow(&listing->deadline, query->deadline_ns);
+	wss_deadline_run(&listing->deadline, 0);
+	if (wss_work_run(&work, 0, &late) == 0 && !listing->error.code) {
+		*ret_listing = listing;
+		return 0;
+	}
+	if (late.code == WSS_ERR_TIMEOUT && wss_cancel_requested(query->cancel))
+		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+	if (late.code == WSS_ERR_TIMEOUT)
+		return wss_error_set(err, WSS_ERR_TIMEOUT, "listing the domains %s", late.text);
+	*err = late.code ? late : listing->error;
+	listing_free(listing);
+	return -1;
+}
+
+static int targets_add(struct wss_targets *targets, const struct wss_domain_ref *refs, size_t n,
+		       const struct wss_targets_query *query, struct wss_error *err)
+{
+	targets->list = calloc(n ? n : 1, sizeof(*targets->list));
+	if (!targets->list)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	for (size_t i = 0; i < n; i++) {
+		targets->list[i] = wss_target_new(targets->hypervisor, &refs[i],
+						  query->deadline_ns, query->cancel, err);
+		if (!targets->list[i])
+			return -1;
+		targets->n++;
+	}
+	return 0;
+}
+
+static int targets_add_all(struct wss_targets *targets, const struct wss_targets_query *query,
+			   struct wss_error *err)
+{
+	struct wss_domain_ref *refs;
+	struct listing *listing;
+	int r;
+
+	if (list_domains(targets->hypervisor, query, &listing, err) < 0)
+		return -1;
+	refs = calloc(listing->n + 1, sizeof(*refs));
+	for (size_t i = 0; refs && i < listing->n; i++)
+		refs[i] = (struct wss_domain_ref){ listing->domains[i].name,
+						   listing->domains[i].uuid };
+	r = refs ? targets_add(targets, refs, listing->n, query, err)
+		 : wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	free(refs);
+	listing_free(listing);
+	return r;
+}
+
+int wss_targets_find(struct wss_hypervisor *hypervisor, const struct wss_targets_query *query,
+		     struct wss_targets *ret_targets, struct wss_error *err)
+{
+	struct wss_targets targets = { .hypervisor = wss_hypervisor_ref(hypervisor),
+				       .all = !query->n };
+	int r = query->n ? targets_add(&targets, query->refs, query->n, query, err)
+			 : targets_add_all(&targets, query, err);
+
+	if (r < 0)
+		wss_targets_free(&targets);
+	else
+		*ret_targets = targets;
+	return r;
+}
+
+void wss_targets_free(struct wss_targets *targets)
+{
+	for (size_t i = 0; i < targets->n; i++)
+		wss_target_free(targets->list[i]);
+	free(targets->list);
+	wss_hypervisor_unref(targets->hypervisor);
+	*targets = (struct wss_targets){ .n = 0 };
+}
+
+/* One step of one target. The worker's, with the target, where it is left. */
+struct task {
+	struct wss_target *target;
+	void (*step)(struct wss_target *target);
+};
+
+static void task_run(void *opaque)
+{
+	struct task *task = opaque;
+	struct wss_target *target = task->target;
+
+	wss_deadline_renew(&target->deadline);
+	wss_deadline_run(&target->deadline, 0);
+	task->step(target);
+	wss_deadline_pause(&target->deadline);
+}
+
+static void task_release(void *opaque)
+{
+	struct task *task = opaque;
+
+	wss_target_free(task->target);
+	free(task);
+}
+
+/* The workers of a list, one place a target. */
+struct crew {
+	struct wss_targets *targets;
+	struct wss_workers *workers;
+	struct {
+		struct wss_worker *worker;
+		struct task *task;
+		struct wss_target *spare; /* takes the target's place if its worker is left */
+	} *places;
+	size_t running;
+};
+
+/* A target like this one, which says why the other is gone. */
+static struct wss_target *target_spare(const struct wss_target *target, struct wss_error *err)
+{
+	const struct wss_domain_ref ref = { target->name, target->uuid };
+
+	return wss_target_new(target->hypervisor, &ref, target->deadline.allowed_ns,
+			      target->cancel.parent, err);
+}
+
+static int crew_start(struct crew *crew, size_t i, void (*step)(struct wss_target *target),
+		      struct wss_error *err)
+{
+	struct wss_target *target = crew->targets->list[i];
+	struct task *task = calloc(1, sizeof(*task));
+	struct wss_work work = { task_run, task_release, task, &target->deadline };
+
+	/* Made now: when the worker is late there must be no reason to fail. */
+	crew->places[i].spare = target_spare(target, err);
+	if (!task || !crew->places[i].spare) {
+		free(task);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	*task = (struct task){ target, step };
+	if (wss_worker_start(crew->workers, &work, &crew->places[i].worker, err) < 0) {
+		free(task);
+		return -1;
+	}
+	crew->places[i].task = task;
+	crew->running++;
+	return 0;
+}
+
+static void crew_join(struct crew *crew, size_t i)
+{
+	wss_worker_join(crew->places[i].worker);
+	crew->places[i].worker = NULL;
+	free(crew->places[i].task);
+	crew->running--;
+}
+
+static void crew_leave(struct crew *crew, size_t i)
+{
+	struct wss_target *target = crew->targets->list[i];
+	struct wss_target *spare = crew->places[i].spare;
+
+	wss_deadline_error(&target->deadline, &spare->error);
+	if (!wss_worker_leave(crew->places[i].worker, &target->cancel)) {
+		crew_join(crew, i);
+		return;
+	}
+	crew->targets->list[i] = spare;
+	crew->places[i].spare = NULL;
+	crew->places[i].worker = NULL;
+	crew->running--;
+}
+
+static void crew_tend(struct crew *crew, bool cancelled)
+{
+	for (size_t i = 0; i < crew->targets->n; i++) {
+		struct wss_worker *worker = crew->places[i].worker;
+
+		if (worker && wss_worker_done(worker))
+			crew_join(crew, i);
+		else if (worker && (cancelled || wss_worker_late(worker)))
+			crew_leave(crew, i);
+	}
+}
+
+static void crew_close(struct crew *crew)
+{
+	for (size_t i = 0; i < crew->targets->n; i++)
+		wss_target_free(crew->places[i].spare);
+	free(crew->places);
+	wss_workers_free(crew->workers);
+}
+
+int wss_targets_run(struct wss_targets *targets, void (*step)(struct wss_target *target),
+		    bool unopened_too, struct wss_error *err)
+{
+	struct crew crew = { .targets = targets, .workers = wss_workers_new() };
+	int r = 0;
+
+	crew.places = calloc(targets->n ? targets->n : 1, sizeof(*crew.places));
+	if (!crew.workers || !crew.places) {
+		free(crew.places);
+		wss_workers_free(crew.workers);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	for (size_t next = 0; r == 0 && (next < targets->n || crew.running);) {
+		if (wss_cancel_requested(NULL)) {
+			r = wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+		} else if (next < targets->n && crew.running < PARALLEL) {
+			if (unopened_too || targets->list[next]->guest)
+				r = crew_start(&crew, next, step, err);
+			next++;
+		} else {
+			wss_workers_wait(crew.workers);
+		}
+		crew_tend(&crew, false);
+	}
+	crew_tend(&crew, true);
+	crew_close(&crew);
+	return r;
+}
+
+static void targets_drop(struct wss_targets *targets, size_t i)
+{
+	wss_target_free(targets->list[i]);
+	targets->list[i] = NULL;
+}
+
+static void targets_close_gaps(struct wss_targets *targets)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < targets->n; i++)
+		if (targets->list[i])
+			targets->list[kept++] = targets->list[i];
+	targets->n = kept;
+}
+
+/* Is it the guest of one before, under another name? It would wait for its own lock. */
+static bool targets_repeat(const struct wss_targets *targets, size_t i)
+{
+	const struct wss_guest *guest = targets->list[i]->guest;
+
+	for (size_t k = 0; guest && k < i; k++) {
+		const struct wss_guest *other = targets->list[k] ? targets->list[k]->guest : NULL;
+
+		if (other && !strcmp(other->config.uuid, guest->config.uuid))
+			return true;
+	}
+	return false;
+}
+
+int wss_targets_open(struct wss_targets *targets, struct wss_error *err)
+{
+	if (wss_targets_run(targets, wss_target_open, true, err) < 0)
+		return -1;
+	for (size_t i = 0; i < targets->n; i++) {
+		const struct wss_target *target = targets->list[i];
+
+		/* Without a connection no other can be opened either. */
+		if (!target->guest && target->error.code == WSS_ERR_CONNECT && targets->n > 1) {
+			*err = target->error;
+			return -1;
+		}
+	}
+	for (size_t i = 0; i < targets->n; i++)
+		if (targets_repeat(targets, i) ||
+		    (targets->all && wss_target_is_left_out(targets->list[i])))
+			targets_drop(targets, i);
+	targets_close_gaps(targets);
+	return 0;
+}

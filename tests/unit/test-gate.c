@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Threads that stand for guests pass through the gate, and note when. The clock is the real one, so
+ * what is asserted is the order of events and what lies between two of them at least.
+ */
+#include "hosttest.h"
+
+#include <pthread.h>
+
+#include "service/gate.h"
+
+#define MAX 16
+#define MS WSS_NS_PER_MS
+
+static struct wss_gate *gate;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned inside, most_inside, arming, most_arming, n_armed;
+static uint64_t armed_at_ns[MAX];
+
+struct visitor {
+	pthread_t thread;
+	struct wss_ticket ticket;
+	struct wss_cancel cancel;
+	uint64_t window_ns;
+	bool hangs_arming, hangs_inside;
+	atomic_bool go_on; /* for one that hangs */
+	atomic_bool in, left;
+};
+
+static void count(unsigned *what, unsigned *most, int step)
+{
+	pthread_mutex_lock(&lock);
+	*what += (unsigned)step;
+	if (*what > *most)
+		*most = *what;
+	pthread_mutex_unlock(&lock);
+}
+
+static void hang(struct visitor *visitor)
+{
+	while (!visitor->go_on)
+		usleep(1000);
+}
+
+static void *visit(void *opaque)
+{
+	struct visitor *visitor = opaque;
+	struct wss_ticket *ticket = &visitor->ticket;
+
+	if (wss_gate_enter(gate, ticket, visitor->window_ns, &visitor->cancel, NULL) < 0)
+		return NULL;
+	visitor->in = true;
+	count(&inside, &most_inside, 1);
+	if (wss_gate_turn(gate, ticket, &visitor->cancel, NULL) == 0) {
+		count(&arming, &most_arming, 1);
+		pthread_mutex_lock(&lock);
+		armed_at_ns[n_armed++] = wss_clock_now_ns();
+		pthread_mutex_unlock(&lock);
+		if (visitor->hangs_arming)
+			hang(visitor);
+		else
+			usleep(2000);
+		count(&arming, &most_arming, -1);
+		wss_gate_armed(gate, ticket, wss_clock_now_ns() + visitor->window_ns);
+		if (visitor->hangs_inside)
+			hang(visitor);
+		else
+			usleep((useconds_t)(visitor->window_ns / 1000));
+	}
+	count(&inside, &most_inside, -1);
+	wss_gate_leave(gate, ticket);
+	visitor->left = true;
+	return NULL;
+}
+
+static struct visitor *visitors_start(size_t n, uint64_t window_ns, size_t hangs_arming,
+				      size_t hangs_inside)
+{
+	struct visitor *visitors = calloc(n, sizeof(*visitors));
+
+	assert_non_null(visitors);
+	inside = most_inside = arming = most_arming = n_armed = 0;
+	for (size_t i = 0; i < n; i++) {
+		visitors[i].window_ns = window_ns;
+		visitors[i].hangs_arming = i == hangs_arming;
+		visitors[i].hangs_inside = i == hangs_inside;
+		assert_int_equal(wss_cancel_open(&visitors[i].cancel, NULL, NULL), 0);
+		assert_int_equal(pthread_create(&visitors[i].thread, NULL, visit, &visitors[i]), 0);
+		/* Those that hang come first. */
+		while (!visitors[i].in && (i == hangs_arming || i == hangs_inside))
+			usleep(1000);
+	}
+	return visitors;
+}
+
+static void visitors_end(struct visitor *visitors, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		pthread_join(visitors[i].thread, NULL);
+		wss_cancel_close(&visitors[i].cancel);
+	}
+	free(visitors);
+	wss_gate_free(gate);
+}
+
+static void wait_until_left(struct visitor *visitors, size_t n, size_t but)
+{
+	uint64_t end_ns = wss_clock_now_ns() + 30 * WSS_NS_PER_S;
+
+	for (size_t i = 0; i < n; i++)
+		while (i != but && !visitors[i].left) {
+			assert_true(wss_clock_now_ns() < end_ns);
+			usleep(1000);
+		}
+}
+
+/* As many windows as there are jobs, and never two armings. */
+static void test_jobs(void **unused)
+{
+	struct visitor *visitors;
+
+	(void)unused;
+	gate = wss_gate_new(3, 0);
+	visitors = visitors_start(12, 60 * MS, MAX, MAX);
+	wait_until_left(visitors, 12, 12);
+	assert_int_equal(most_inside, 3);
+	assert_int_equal(most_arming, 1);
+	assert_int_equal(n_armed, 12);
+	assert_int_equal(wss_gate_end_ns(gate), 0);
+	visitors_end(visitors, 12);
+}
+
+/* No two guests are armed within the stagger. */
+static void test_stagger(void **unused)
+{
+	struct visitor *visitors;
+
+	(void)unused;
+	gate = wss_gate_new(8, 70 * MS);
+	visitors = visitors_start(6, 200 * MS, MAX, MAX);
+	wait_until_left(visitors, 6, 6);
+	for (unsigned i = 1; i < n_armed; i++)
+		/* The time was taken just after the turn. */
+		assert_true(armed_at_ns[i] - armed_at_ns[i - 1] > 65 * MS);
+	assert_true(most_inside > 1);
+	visitors_end(visitors, 6);
+}
+
+/* One that never gets armed neither keeps its place nor the others from being armed. */
+static void test_hangs_arming(void **unused)
+{
+	struct visitor *visitors;
+
+	(void)unused;
+	gate = wss_gate_new(1, 0);
+	visitors = visitors_start(3, 10 * MS, 0, MAX);
+	wait_until_left(visitors, 3, 0);
+	assert_false(visitors[0].left);
+	assert_int_equal(n_armed, 3);
+	/* Late, it does no harm. */
+	visitors[0].go_on = true;
+	visitors_end(visitors, 3);
+}
+
+static void test_hangs_inside(void **unused)
+{
+	struct visitor *visitors;
+
+	(void)unused;
+	gate = wss_gate_new(1, 0);
+	visitors = visitors_start(3, 10 * MS, MAX, 0);
+	wait_until_left(visitors, 3, 0);
+	assert_false(visitors[0].left);
+	visitors[0].go_on = true;
+	visitors_end(visitors, 3);
+}
+
+/* Whoever waits can be cancelled by itself, whoever stands before it. */
+static void test_cancelled(void **unused)
+{
+	struct visitor *visitors;
+
+	(void)unused;
+	gate = wss_gate_new(1, 0);
+	/* The first is overdue long after this test. */
+	visitors = visitors_start(3, 60 * WSS_NS_PER_S, MAX, 0);
+	wss_cancel_request(&visitors[2].cancel);
+	wss_cancel_request(&visitors[1].cancel);
+	pthread_join(visitors[2].thread, NULL);
+	pthread_join(visitors[1].thread, NULL);
+	assert_false(visitors[1].in || visitors[2].in);
+	assert_false(visitors[0].left);
+	while (!wss_gate_end_ns(gate))
+		usleep(1000);
+	assert_true(wss_gate_end_ns(gate) > wss_clock_now_ns());
+	visitors[0].go_on = true;
+	pthread_join(visitors[0].thread, NULL);
+	for (int i = 0; i < 3; i++)
+		wss_cancel_close(&visitors[i].cancel);
+	free(visitors);
+	wss_gate_free(gate);
+}
+
+/* Nobody else: no waiting, but for a request to cancel. */
+static void test_no_gate(void **unused)
+{
+	struct wss_cancel cancel = WSS_CANCEL_INIT;
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	assert_int_equal(wss_cancel_open(&cancel, NULL, NULL), 0);
+	assert_int_equal(wss_gate_enter(NULL, NULL, 1, &cancel, &err), 0);
+	assert_int_equal(wss_gate_turn(NULL, NULL, &cancel, &err), 0);
+	wss_gate_armed(NULL, NULL, 1);
+	wss_gate_leave(NULL, NULL);
+	wss_cancel_request(&cancel);
+	assert_int_equal(wss_gate_enter(NULL, NULL, 1, &cancel, &err), -1);
+	assert_error(&err, WSS_ERR_INTERRUPTED, NULL);
+	wss_cancel_close(&cancel);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_jobs),
+		cmocka_unit_test(test_stagger),
+		cmocka_unit_test(test_hangs_arming),
+		cmocka_unit_test(test_hangs_inside),
+		cmocka_unit_test(test_cancelled),
+		cmocka_unit_test(test_no_gate),
+	};
+
+	alarm(90);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,807 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "fakeguest.h"
+
+#include "service/measure.h"
+#include "track/control.h"
+#include "track/methods.h"
+#include "wss/profile.h"
+
+#define MAX 64
+
+static const struct wss_host host = { .root = { .dirfd = -1 } };
+static struct wss_hypervisor *hypervisor;
+static struct fake *fakes[2];
+static struct wss_target *targets[3];
+static struct wss_measure_options options;
+static unsigned fds;
+
+/* What was emitted, in order. */
+static struct {
+	size_t n;
+	struct wss_sample samples[MAX];
+	const struct wss_target *from[MAX];
+	bool last[MAX];
+	uint64_t at_ns[MAX];
+} got;
+
+/* The target that is measured just now. */
+static const struct wss_target *current;
+
+static void on_sample(const struct wss_sample *sample, bool last, void *opaque)
+{
+	assert_ptr_equal(opaque, &got);
+	assert_true(got.n < MAX);
+	got.samples[got.n] = *sample;
+	got.from[got.n] = current;
+	got.at_ns[got.n] = virtual_clock.now_ns;
+	got.last[got.n++] = last;
+}
+
+static struct wss_target *target_new(const char *name, struct wss_guest *guest)
+{
+	const struct wss_domain_ref ref = { .name = name };
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_target *target = wss_target_new(hypervisor, &ref, 0, NULL, &err);
+
+	if (!target)
+		fail_msg("%s", err.text);
+	target->guest = guest;
+	if (guest)
+		guest->deadline = &target->deadline;
+	return target;
+}
+
+static int set_up(void **unused)
+{
+	static const struct wss_guest_source source = { .open = NULL };
+
+	(void)unused;
+	fds = count_fds();
+	got.n = 0;
+	assert_int_equal(wss_hypervisor_new(&host, &source, NULL, &hypervisor, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		fakes[i] = fake_new(i ? "second" : "first");
+		targets[i] = target_new(i ? "second" : "first", fakes[i]->guest);
+	}
+	targets[2] = target_new("no\nsuch", NULL);
+	wss_error_set(&targets[2]->error, WSS_ERR_GONE, "there is no domain");
+	options = (struct wss_measure_options){
+		.window = WSS_WINDOW_OPTIONS_INIT,
+		.method = &null_method,
+		.count = 1,
+		.interval_ns = 4 * WSS_NS_PER_S,
+	};
+	options.window.track.window_ns = 4 * WSS_NS_PER_S;
+	virtual_clock_start();
+	return 0;
+}
+
+static int tear_down(void **unused)
+{
+	int bad = 0;
+
+	(void)unused;
+	for (int i = 0; i < 2; i++)
+		bad |= fakes[i]->opens != fakes[i]->closes;
+	for (int i = 0; i < 3; i++)
+		wss_target_free(targets[i]);
+	for (int i = 0; i < 2; i++) {
+		fakes[i]->guest = NULL;
+		fake_free(fakes[i]);
+	}
+	wss_hypervisor_unref(hypervisor);
+	wss_clock_inject(NULL);
+	return bad || count_fds() != fds ? -1 : 0;
+}
+
+static void measure(struct wss_target *target, wss_measure_emit emit)
+{
+	current = target;
+	wss_measure_run(target, &options, NULL, emit, &got);
+}
+
+/* One after the other. */
+static void run(size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		measure(targets[i], on_sample);
+}
+
+static void assert_failed(size_t i, enum wss_error_code code, const char *part)
+{
+	assert_true(i < got.n);
+	assert_int_equal(got.samples[i].quality, code == WSS_ERR_UNSUPPORTED
+							 ? WSS_QUALITY_UNSUPPORTED
+							 : WSS_QUALITY_FAILED);
+	assert_error(&got.samples[i].error, code, part);
+	assert_false(got.samples[i].wss_bytes.known);
+}
+
+static void assert_measured(size_t i)
+{
+	assert_true(i < got.n);
+	if (!wss_sample_measured(&got.samples[i]))
+		fail_msg("sample %zu: %s", i, got.samples[i].error.text);
+	assert_true(got.samples[i].wss_bytes.known);
+}
+
+static void test_one(void **unused)
+{
+	(void)unused;
+	run(1);
+	assert_int_equal(got.n, 1);
+	assert_measured(0);
+	assert_true(got.last[0]);
+	assert_string_equal(got.samples[0].domain, "first");
+	assert_in_range(got.samples[0].window_ns.value, 4 * WSS_NS_PER_S,
+			4 * WSS_NS_PER_S + WSS_NS_PER_MS);
+	assert_int_equal(fakes[0]->begins, 1);
+	assert_true(got.samples[0].n_curve > 20);
+}
+
+/* Refused before anything is armed, nor even opened. */
+static void test_job(void **unused)
+{
+	(void)unused;
+	fakes[0]->job = true;
+	run(1);
+	assert_int_equal(got.n, 1);
+	assert_failed(0, WSS_ERR_BUSY, "job");
+	assert_true(got.last[0]);
+	assert_int_equal(fakes[0]->opens, 0);
+	assert_int_equal(fakes[0]->begins, 0);
+}
+
+static void test_not_running(void **unused)
+{
+	(void)unused;
+	fakes[0]->state = WSS_GUEST_PAUSED;
+	fakes[1]->state = WSS_GUEST_SHUTOFF;
+	run(2);
+	assert_int_equal(got.n, 2);
+	assert_failed(0, WSS_ERR_FAILED, "not running");
+	assert_failed(1, WSS_ERR_FAILED, "not running");
+	assert_int_equal(fakes[0]->begins + fakes[1]->begins, 0);
+}
+
+static void job_at_second_look(struct fake *fake)
+{
+	fake->job = fake->refreshes == 2;
+}
+
+/* Between opening and arming; the windows after it are taken. */
+static void test_job_appears(void **unused)
+{
+	(void)unused;
+	fakes[0]->on_refresh = job_at_second_look;
+	options.count = 3;
+	options.interval_ns = 10 * WSS_NS_PER_S;
+	run(1);
+	assert_int_equal(got.n, 3);
+	assert_failed(0, WSS_ERR_BUSY, "job");
+	assert_false(got.last[0]);
+	assert_measured(1);
+	assert_measured(2);
+	assert_true(got.last[2]);
+	assert_int_equal(fakes[0]->begins, 2);
+}
+
+static void test_predicted_stall(void **unused)
+{
+	(void)unused;
+	fakes[0]->predict_ns = WSS_NS_PER_S;
+	options.count = 3;
+	run(2);
+	/* It will not be better the next time: the series of that guest ends. */
+	assert_int_equal(got.n, 4);
+	assert_failed(0, WSS_ERR_UNSUPPORTED, "about 1.00 s, over the limit of 100 ms");
+	assert_true(got.last[0]);
+	assert_int_equal(fakes[0]->begins, 0);
+	assert_int_equal(fakes[1]->begins, 3);
+}
+
+static void test_measured_stall(void **unused)
+{
+	(void)unused;
+	fakes[0]->begin_ns = 300 * WSS_NS_PER_MS;
+	options.count = 6;
+	run(1);
+	assert_int_equal(got.n, 4);
+	assert_measured(2);
+	assert_failed(3, WSS_ERR_UNSUPPORTED, "over the limit of");
+	assert_true(got.last[3]);
+	assert_int_equal(fakes[0]->begins, 3);
+}
+
+static void kill_event(void *opaque)
+{
+	fake_kill(opaque);
+}
+
+/* Seen soon, not at the end of a long window; one sample, and the other is measured. */
+static void killed_within(const struct wss_tracker_ops *method)
+{
+	uint64_t start_ns = virtual_clock.now_ns;
+
+	options.method = method;
+	options.count = 3;
+	options.window.track.window_ns = options.interval_ns = 60 * WSS_NS_PER_S;
+	virtual_clock_at(2 * WSS_NS_PER_S, kill_event, fakes[0]);
+	run(2);
+	assert_int_equal(got.n, 4);
+	assert_ptr_equal(got.from[0], targets[0]);
+	assert_failed(0, WSS_ERR_GONE, "ended within the window");
+	assert_true(got.last[0]);
+	assert_in_range(got.at_ns[0] - start_ns, 2 * WSS_NS_PER_S, 3 * WSS_NS_PER_S);
+	for (size_t i = 1; i < 4; i++) {
+		assert_ptr_equal(got.from[i], targets[1]);
+		assert_measured(i);
+	}
+}
+
+static void test_killed(void **unused)
+{
+	(void)unused;
+	killed_within(&null_method);
+}
+
+static void test_killed_dear(void **unused)
+{
+	(void)unused;
+	killed_within(&dear_method);
+}
+
+/* One that does not exist and one whose method fails. */
+static void test_one_good(void **unused)
+{
+	(void)unused;
+	fakes[0]->begin_fails = WSS_ERR_FAILED;
+	run(3);
+	assert_int_equal(got.n, 3);
+	assert_failed(0, WSS_ERR_FAILED, "begin fails");
+	assert_string_equal(got.samples[0].domain, "first");
+	assert_measured(1);
+	assert_string_equal(got.samples[1].domain, "second");
+	assert_failed(2, WSS_ERR_GONE, "no domain");
+	/* Its name as the user said it, made printable. */
+	assert_string_equal(got.samples[2].domain, "no?such");
+	assert_null(got.samples[2].method);
+	assert_int_equal(got.samples[2].requested_window_ns, 4 * WSS_NS_PER_S);
+	for (size_t i = 0; i < 3; i++)
+		assert_true(got.last[i]);
+}
+
+static void test_attach_fails(void **unused)
+{
+	(void)unused;
+	fakes[0]->attach_fails = true;
+	run(2);
+	assert_int_equal(got.n, 2);
+	assert_failed(0, WSS_ERR_UNSUPPORTED, "attach fails");
+	assert_measured(1);
+}
+
+static void fail_polls(void *opaque)
+{
+	((struct fake *)opaque)->poll_fails = WSS_ERR_FAILED;
+}
+
+static void test_poll_fails(void **unused)
+{
+	uint64_t start_ns = virtual_clock.now_ns;
+
+	(void)unused;
+	options.count = 2;
+	options.interval_ns = 20 * WSS_NS_PER_S;
+	virtual_clock_at(2 * WSS_NS_PER_S, fail_polls, fakes[0]);
+	run(1);
+	assert_int_equal(got.n, 2);
+	assert_failed(0, WSS_ERR_FAILED, "poll fails");
+	assert_failed(1, WSS_ERR_FAILED, "poll fails");
+	/* Nothing stays attached until then. */
+	assert_int_equal(fakes[0]->rests, 1);
+	/* The second began one interval after the first had begun, though that failed early. */
+	assert_in_range(got.at_ns[0] - start_ns, 2 * WSS_NS_PER_S, 3 * WSS_NS_PER_S);
+	assert_in_range(got.at_ns[1] - start_ns, 20 * WSS_NS_PER_S,
+			20 * WSS_NS_PER_S + 20 * WSS_NS_PER_MS);
+}
+
+/* A lost connection is the same for every later window. */
+static void test_connection_lost(void **unused)
+{
+	(void)unused;
+	options.count = 5;
+	fakes[0]->refresh_fails = WSS_ERR_CONNECT;
+	run(1);
+	assert_int_equal(got.n, 1);
+	assert_failed(0, WSS_ERR_CONNECT, NULL);
+	assert_true(got.last[0]);
+}
+
+static void lose_connection(void *opaque)
+{
+	((struct fake *)opaque)->refresh_fails = WSS_ERR_CONNECT;
+}
+
+/* Within a window libvirtd is not needed. */
+static void test_connection_lost_within(void **unused)
+{
+	(void)unused;
+	virtual_clock_at(2 * WSS_NS_PER_S, lose_connection, fakes[0]);
+	run(1);
+	assert_int_equal(got.n, 1);
+	assert_measured(0);
+}
+
+static void test_locked(void **unused)
+{
+	struct wss_process other;
+
+	(void)unused;
+	assert_int_equal(wss_guest_attach(fakes[0]->guest, &host, NULL), 0);
+	/* As another process holds it. */
+	other = fakes[0]->guest->process;
+	assert_int_equal(wss_control_take(&other, NULL), 0);
+	run(2);
+	assert_int_equal(got.n, 2);
+	assert_failed(0, WSS_ERR_BUSY, "another virt-wss");
+	assert_measured(1);
+	wss_control_release(&other);
+}
+
+static void test_count_and_interval(void **unused)
+{
+	uint64_t start_ns = virtual_clock.now_ns;
+
+	(void)unused;
+	options.count = 3;
+	options.interval_ns = 10 * WSS_NS_PER_S;
+	run(1);
+	assert_int_equal(got.n, 3);
+	for (size_t i = 0; i < 3; i++) {
+		uint64_t due_ns = start_ns + i * options.interval_ns + options.window.track.window_ns;
+
+		assert_measured(i);
+		assert_in_range(got.at_ns[i], due_ns, due_ns + 20 * WSS_NS_PER_MS);
+		assert_int_equal(got.last[i], i == 2);
+		assert_in_range(got.samples[i].window_ns.value, 4 * WSS_NS_PER_S,
+				4 * WSS_NS_PER_S + WSS_NS_PER_MS);
+	}
+	assert_int_equal(fakes[0]->begins, 3);
+}
+
+/* Armed once, reported every interval, and at the end whatever is left of one. */
+static void test_cumulative(void **unused)
+{
+	static const uint64_t due_s[] = { 3, 6, 9, 10 };
+
+	(void)unused;
+	options.cumulative = true;
+	options.window.track.window_ns = 10 * WSS_NS_PER_S;
+	options.interval_ns = 3 * WSS_NS_PER_S;
+	run(1);
+	assert_int_equal(got.n, 4);
+	assert_int_equal(fakes[0]->begins, 1);
+	for (size_t i = 0; i < 4; i++) {
+		assert_measured(i);
+		assert_in_range(got.samples[i].window_ns.value, due_s[i] * WSS_NS_PER_S,
+				due_s[i] * WSS_NS_PER_S + 10 * WSS_NS_PER_MS);
+		assert_int_equal(got.last[i], i == 3);
+		if (i)
+			assert_true(got.samples[i].wss_bytes.value >
+				    got.samples[i - 1].wss_bytes.value);
+	}
+}
+
+static void test_cumulative_one(void **unused)
+{
+	(void)unused;
+	options.cumulative = true;
+	options.interval_ns = 3600 * WSS_NS_PER_S;
+	run(1);
+	assert_int_equal(got.n, 1);
+	assert_true(got.last[0]);
+	assert_in_range(got.samples[0].window_ns.value, 4 * WSS_NS_PER_S,
+			4 * WSS_NS_PER_S + WSS_NS_PER_MS);
+}
+
+static void test_cumulative_killed(void **unused)
+{
+	(void)unused;
+	options.cumulative = true;
+	options.interval_ns = WSS_NS_PER_S;
+	virtual_clock_at(2500 * WSS_NS_PER_MS, kill_event, fakes[0]);
+	run(1);
+	assert_int_equal(got.n, 3);
+	assert_measured(1);
+	assert_failed(2, WSS_ERR_GONE, NULL);
+	assert_true(got.last[2]);
+}
+
+/*
+ * Reading takes far longer than the interval: the window ends in time all the same, each report
+ * is of its own moment, and the last is of the whole window.
+ */
+static void test_cumulative_slow_reads(void **unused)
+{
+	static const struct wss_tracker_ops *const methods[] = { &null_method, &dear_method };
+	const uint64_t window_ns = 100 * WSS_NS_PER_MS, poll_ns = 4 * WSS_NS_PER_MS;
+
+	(void)unused;
+	options.cumulative = true;
+	options.window.track.window_ns = window_ns;
+	options.interval_ns = WSS_NS_PER_MS / 10;
+	fakes[0]->poll_ns = poll_ns;
+	for (size_t m = 0; m < 2; m++) {
+		uint64_t start_ns = virtual_clock.now_ns, previous_ns = 0;
+
+		got.n = 0;
+		options.method = methods[m];
+		run(1);
+		assert_true(virtual_clock.now_ns - start_ns < window_ns + 3 * poll_ns);
+		assert_in_range(got.n, 10, window_ns / poll_ns + 1);
+		for (size_t i = 0; i < got.n; i++) {
+			assert_measured(i);
+			assert_int_equal(got.last[i], i + 1 == got.n);
+			assert_true(!i ||
+				    got.samples[i].window_ns.value >= previous_ns + poll_ns);
+			previous_ns = got.samples[i].window_ns.value;
+		}
+		assert_in_range(previous_ns, window_ns, window_ns + 2 * poll_ns);
+	}
+}
+
+/* Skipped are the moments that have passed, not those between them and the end. */
+static void test_cumulative_skips_few(void **unused)
+{
+	static const uint64_t due_ms[] = { 3, 9, 15, 20 };
+
+	(void)unused;
+	options.cumulative = true;
+	options.method = &dear_method;
+	options.window.track.window_ns = 20 * WSS_NS_PER_MS;
+	options.interval_ns = 3 * WSS_NS_PER_MS;
+	fakes[0]->poll_ns = 4 * WSS_NS_PER_MS;
+	run(1);
+	assert_int_equal(got.n, 4);
+	for (size_t i = 0; i < 4; i++)
+		/* The middle of a reading that begins when it is due. */
+		assert_in_range(got.samples[i].window_ns.value, (due_ms[i] + 2) * WSS_NS_PER_MS,
+				(due_ms[i] + 3) * WSS_NS_PER_MS);
+}
+
+/* Windows that last longer than the interval follow each other, and each is a whole one. */
+static void test_interval_slow_reads(void **unused)
+{
+	uint64_t start_ns = virtual_clock.now_ns;
+
+	(void)unused;
+	options.count = 3;
+	options.window.track.window_ns = options.interval_ns = 10 * WSS_NS_PER_MS;
+	options.window.curve = true;
+	fakes[0]->poll_ns = 50 * WSS_NS_PER_MS;
+	run(1);
+	assert_int_equal(got.n, 3);
+	for (size_t i = 0; i < 3; i++) {
+		assert_measured(i);
+		assert_in_range(got.samples[i].window_ns.value, 10 * WSS_NS_PER_MS,
+				2 * 50 * WSS_NS_PER_MS);
+	}
+	assert_true(virtual_clock.now_ns - start_ns < 3 * 3 * 50 * WSS_NS_PER_MS);
+}
+
+static void slow_refresh(struct fake *fake)
+{
+	(void)fake;
+	virtual_clock.now_ns += 5 * WSS_NS_PER_S;
+}
+
+/* No guest that runs has a working set of 0 B. */
+static void test_nothing_touched(void **unused)
+{
+	(void)unused;
+	options.count = 2;
+	fakes[0]->is_idle = true;
+	run(2);
+	assert_int_equal(got.n, 4);
+	for (size_t i = 0; i < 4; i++) {
+		if (got.from[i] == targets[1])
+			assert_measured(i);
+		else
+			assert_failed(i, WSS_ERR_FAILED, "touched nothing at all");
+	}
+	/* The next window may be better. */
+	assert_int_equal(fakes[0]->begins, 2);
+}
+
+static void test_nothing_touched_stopped(void **unused)
+{
+	(void)unused;
+	fakes[0]->is_idle = fakes[0]->disturbed = true;
+	run(1);
+	assert_int_equal(got.n, 1);
+	assert_failed(0, WSS_ERR_FAILED, "paused or stopped within the window");
+}
+
+static void stop_being_idle(void *opaque)
+{
+	((struct fake *)opaque)->is_idle = false;
+}
+
+/* In a growing set that is an honest beginning, but no end. */
+static void test_nothing_touched_yet(void **unused)
+{
+	(void)unused;
+	options.cumulative = true;
+	options.interval_ns = WSS_NS_PER_S;
+	fakes[0]->is_idle = true;
+	run(1);
+	assert_int_equal(got.n, 4);
+	for (size_t i = 0; i < 3; i++)
+		assert_measured(i);
+	assert_failed(3, WSS_ERR_FAILED, "touched nothing at all");
+	assert_true(got.last[3]);
+	got.n = 0;
+	virtual_clock_at(2500 * WSS_NS_PER_MS, stop_being_idle, fakes[0]);
+	run(1);
+	assert_int_equal(got.n, 4);
+	for (size_t i = 0; i < 4; i++) {
+		assert_measured(i);
+		assert_int_equal(got.samples[i].wss_bytes.value > 0, i >= 2);
+	}
+}
+
+/* It opens, and is given up before it is armed; nobody else has less time for that. */
+static void test_deadline(void **unused)
+{
+	(void)unused;
+	options.count = 3;
+	for (int i = 0; i < 2; i++)
+		wss_deadline_allow(&targets[i]->deadline, 8 * WSS_NS_PER_S);
+	fakes[0]->on_refresh = slow_refresh;
+	run(2);
+	assert_int_equal(got.n, 4);
+	assert_ptr_equal(got.from[0], targets[0]);
+	assert_failed(0, WSS_ERR_TIMEOUT, "deadline of 8.00 s");
+	assert_true(got.last[0]);
+	assert_int_equal(fakes[0]->begins, 0);
+	assert_int_equal(fakes[0]->refreshes, 2);
+	for (size_t i = 1; i < 4; i++)
+		assert_measured(i);
+	/* What there is to restore has a time of its own. */
+	assert_in_range(fakes[0]->close_deadline_ns, got.at_ns[0] + 5 * WSS_NS_PER_S,
+			got.at_ns[0] + 20 * WSS_NS_PER_S);
+}
+
+static void slower_refresh(struct fake *fake)
+{
+	virtual_clock.now_ns += (fake->refreshes == 3 ? 8 : 2) * WSS_NS_PER_S;
+}
+
+static void slow_sample(const struct wss_sample *sample, bool last, void *opaque)
+{
+	virtual_clock.now_ns += 100 * WSS_NS_PER_S;
+	on_sample(sample, last, opaque);
+}
+
+/* Each window has its own, and neither its length nor whoever takes the sample uses it up. */
+static void test_deadline_is_for_one_window(void **unused)
+{
+	(void)unused;
+	options.count = 4;
+	options.window.track.window_ns = options.interval_ns = 60 * WSS_NS_PER_S;
+	wss_deadline_allow(&targets[0]->deadline, 13 * WSS_NS_PER_S);
+	fakes[0]->on_refresh = slower_refresh;
+	fakes[0]->poll_ns = WSS_NS_PER_S;
+	measure(targets[0], slow_sample);
+	assert_int_equal(got.n, 4);
+	for (size_t i = 0; i < 4; i++)
+		assert_measured(i);
+}
+
+static void too_slow_poll(void *opaque)
+{
+	((struct fake *)opaque)->poll_ns = 30 * WSS_NS_PER_S;
+	((struct fake *)opaque)->on_refresh = slow_refresh;
+}
+
+/* Past the end of the window, too, and then the next one is not begun. */
+static void test_deadline_within(void **unused)
+{
+	(void)unused;
+	options.count = 2;
+	wss_deadline_allow(&targets[0]->deadline, 4 * WSS_NS_PER_S);
+	virtual_clock_at(3 * WSS_NS_PER_S, too_slow_poll, fakes[0]);
+	run(1);
+	assert_int_equal(got.n, 2);
+	assert_measured(0);
+	assert_failed(1, WSS_ERR_TIMEOUT, "deadline of 4.00 s");
+	assert_int_equal(fakes[0]->begins, 1);
+}
+
+/*
+ * auto takes one method a guest and keeps to it: each sample says which, and a profile
+ * is made from one of them, so nothing is ever averaged over methods.
+ */
+/* Real accesses within both windows, and asks to be called again within the next. */
+static void touch_something(void *unused)
+{
+	fake_touch(fakes[0], 10);
+	virtual_clock_at(options.window.track.window_ns, touch_something, unused);
+}
+
+static void test_never_mixed(void **unused)
+{
+	struct wss_profile profile;
+
+	(void)unused;
+	options.method = NULL;
+	options.count = 2;
+	/* This host has no KVM: what runs on it there cannot be measured. */
+	fake_make_kvm(fakes[1]);
+	virtual_clock_at(options.window.track.window_ns / 2, touch_something, NULL);
+	run(2);
+	assert_int_equal(got.n, 3);
+	for (size_t i = 0; i < 3; i++) {
+		if (got.from[i] == targets[1]) {
+			assert_failed(i, WSS_ERR_UNSUPPORTED, "no method");
+			assert_null(got.samples[i].method);
+			continue;
+		}
+		assert_measured(i);
+		assert_string_equal(got.samples[i].method, "refs");
+		wss_profile_from_sample(&got.samples[i], "1", &profile);
+		assert_string_equal(profile.method, "refs");
+		assert_int_equal(profile.window_ns, got.samples[i].window_ns.value);
+	}
+}
+
+static void test_method_refuses(void **unused)
+{
+	(void)unused;
+	options.method = &wss_tracker_mmu;
+	run(1);
+	assert_int_equal(got.n, 1);
+	assert_failed(0, WSS_ERR_UNSUPPORTED, "method mmu: the guest does not run on KVM");
+	assert_string_equal(got.samples[0].method, "mmu");
+	/* The guest lives. */
+	fake_touch(fakes[0], 1);
+}
+
+static void ask_to_stop(void *unused)
+{
+	(void)unused;
+	raise(SIGINT);
+}
+
+/* In a child of its own: a stop cannot be taken back. */
+static int run_and_stop(void)
+{
+	wss_stop_install();
+	options.window.pause = have_pidfd();
+	virtual_clock_at(2 * WSS_NS_PER_S, ask_to_stop, NULL);
+	run(2);
+	if (got.n || fakes[0]->begins != 1 || fakes[1]->begins != 0)
+		return 2;
+	/* Everything was closed and let go. */
+	if (fakes[0]->closes != 1)
+		return 3;
+	if (wss_control_take(&fakes[0]->guest->process, NULL) < 0)
+		return 4;
+	wss_control_release(&fakes[0]->guest->process);
+	fake_touch(fakes[0], 1);
+	return wss_stop_signal() == SIGINT && fake_state(fakes[0]) != 'T' ? 0 : 5;
+}
+
+static void test_stop_within(void **unused)
+{
+	(void)unused;
+	assert_int_equal(in_child(run_and_stop), 0);
+}
+
+static int run_stopped(void)
+{
+	wss_stop_install();
+	raise(SIGTERM);
+	run(2);
+	return !got.n && !fakes[0]->begins ? 0 : 1;
+}
+
+/* Windows that lost what they rest on begin again, and are whole. */
+static void test_spoilt(void **unused)
+{
+	(void)unused;
+	options.method = &careful_method;
+	fakes[0]->spoilt_times = 2;
+	run(1);
+	assert_int_equal(got.n, 1);
+	assert_measured(0);
+	assert_int_equal(fakes[0]->begins, 3);
+	assert_in_range(got.samples[0].window_ns.value, 4 * WSS_NS_PER_S,
+			4 * WSS_NS_PER_S + WSS_NS_PER_MS);
+}
+
+/* The sample goes out when the guest is as it was. */
+static void test_settle(void **unused)
+{
+	uint64_t start_ns = virtual_clock.now_ns;
+
+	(void)unused;
+	options.method = &careful_method;
+	fakes[0]->settle_steps = 40;
+	run(1);
+	assert_int_equal(got.n, 1);
+	assert_measured(0);
+	assert_string_equal(got.samples[0].notes[0], "settled");
+	assert_true(got.at_ns[0] - start_ns > 5 * WSS_NS_PER_S);
+	assert_in_range(got.samples[0].window_ns.value, 4 * WSS_NS_PER_S,
+			4 * WSS_NS_PER_S + WSS_NS_PER_MS);
+}
+
+static int stop_while_settling(void)
+{
+	wss_stop_install();
+	options.method = &careful_method;
+	fakes[0]->settle_steps = UINT_MAX;
+	virtual_clock_at(6 * WSS_NS_PER_S, ask_to_stop, NULL);
+	run(1);
+	return got.n == 1 && wss_sample_measured(&got.samples[0]) && got.last[0] ? 0 : 2;
+}
+
+/* What was measured before the request is not taken back. */
+static void test_stop_while_settling(void **unused)
+{
+	(void)unused;
+	assert_int_equal(in_child(stop_while_settling), 0);
+}
+
+static void test_stop_before(void **unused)
+{
+	(void)unused;
+	assert_int_equal(in_child(run_stopped), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_one),
+		TEST(test_job),
+		TEST(test_not_running),
+		TEST(test_job_appears),
+		TEST(test_predicted_stall),
+		TEST(test_measured_stall),
+		TEST(test_killed),
+		TEST(test_killed_dear),
+		TEST(test_one_good),
+		TEST(test_attach_fails),
+		TEST(test_poll_fails),
+		TEST(test_connection_lost),
+		TEST(test_connection_lost_within),
+		TEST(test_locked),
+		TEST(test_count_and_interval),
+		TEST(test_cumulative),
+		TEST(test_cumulative_one),
+		TEST(test_cumulative_slow_reads),
+		TEST(test_cumulative_skips_few),
+		TEST(test_interval_slow_reads),
+		TEST(test_cumulative_killed),
+		TEST(test_nothing_touched),
+		TEST(test_nothing_touched_stopped),
+		TEST(test_nothing_touched_yet),
+		TEST(test_deadline),
+		TEST(test_deadline_is_for_one_window),
+		TEST(test_deadline_within),
+		TEST(test_never_mixed),
+		TEST(test_method_refuses),
+		TEST(test_stop_within),
+		TEST(test_stop_before),
+		TEST(test_spoilt),
+		TEST(test_settle),
+		TEST(test_stop_while_settling),
+	};
+
+	alarm(60);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
