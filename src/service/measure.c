@@ -179,18 +179,21 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 int wss_measure_poll(struct wss_measure *measure, uint64_t until_ns, struct wss_error *err)
 {
 	struct wss_window *window = measure->window;
+	uint64_t poll_ns = measure->options->poll_ns;
 
 	for (;;) {
 		uint64_t end_ns = min_u64(until_ns, wss_window_end_ns(window));
-		uint64_t next_ns = min_u64(wss_window_next_ns(window), end_ns);
+		uint64_t next_ns = poll_ns ? wss_clock_now_ns() + poll_ns
+					   : wss_window_next_ns(window);
 
+		next_ns = min_u64(next_ns, end_ns);
 		if (measure_sleep(measure, next_ns, err) < 0)
 			return -1;
 		if (next_ns >= end_ns)
 			return 0;
 		if (wss_window_poll(window, err) < 0)
 			return -1;
-		if (!measure->read && wss_window_spoilt(window))
+		if (!measure->read && !poll_ns && wss_window_spoilt(window))
 			return measure_begin(measure, err) < 0 ? -1 : 1;
 	}
 }

@@ -38,6 +38,11 @@ struct wss_measure_options {
 	 * whose moment passes while the one before is read is skipped.
 	 */
 	bool cumulative;
+	/*
+	 * Windows of a schedule: polled only so often, and not begun again where they are spoilt. 0:
+	 * polled as often as the method wants.
+	 */
+	uint64_t poll_ns;
 	/* A window by the host's mappings, then one by 4 KiB, whose sample has both figures. */
 	bool both;
 };

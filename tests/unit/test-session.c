@@ -2,7 +2,7 @@
 #include "hosttest.h"
 
 #include "base/clock.h"
-#include "cmd/session.h"
+#include "service/session.h"
 #include "rec/reader.h"
 #include "track/regions.h"
 #include "wss/refset.h"

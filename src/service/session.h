@@ -3,8 +3,8 @@
  * A recording that is being made: takes what each window saw, page by page, and writes what
  * has changed.
  */
-#ifndef WSS_CMD_SESSION_H
-#define WSS_CMD_SESSION_H
+#ifndef WSS_SERVICE_SESSION_H
+#define WSS_SERVICE_SESSION_H
 
 #include "base/error.h"
 #include "host/guest.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cmd/session.h"
+#include "service/session.h"
 
 #include <stdlib.h>
 #include <string.h>
