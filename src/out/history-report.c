@@ -107,7 +107,7 @@ static const struct wss_column columns[] = {
 	{"time", NULL, "TIME", -20, get_time, "Start of the hour or day, UTC", false},
 	{"span_seconds", NULL, "SPAN", 6, get_span, "Length of the hour or day, in seconds",
 	 false},
-	{"method", NULL, "METHOD", -6, get_method, "How it was measured: mmu or refs", false},
+	{"method", NULL, "METHOD", -6, get_method, "Name of the method that measured it", false},
 	{"observes", NULL, "OBSERVES", -9, get_observes,
 	 "What the method sees: accesses, writes or residency", false},
 	{"granularity_bytes", NULL, "GRAN", 5, get_granularity,

@@ -15,6 +15,7 @@ struct listing {
 	struct wss_deadline deadline;
 	struct wss_conn_domain *domains;
 	size_t n;
+	bool failed; /* error says why */
 	struct wss_error error;
 };
 
@@ -22,7 +23,8 @@ static void listing_run(void *opaque)
 {
 	struct listing *listing = opaque;
 
-	wss_hypervisor_list(listing->hypervisor, &listing->domains, &listing->n, &listing->error);
+	listing->failed = wss_hypervisor_list(listing->hypervisor, &listing->domains, &listing->n,
+					      &listing->error) < 0;
 }
 
 static void listing_free(void *opaque)
@@ -49,7 +51,7 @@ static int list_domains(struct wss_hypervisor *hypervisor, const struct wss_targ
 	listing->deadline.cancel = query->cancel;
 	wss_deadline_allow(&listing->deadline, query->deadline_ns);
 	wss_deadline_run(&listing->deadline, 0);
-	if (wss_work_run(&work, 0, &late) == 0 && !listing->error.code) {
+	if (wss_work_run(&work, 0, &late) == 0 && !listing->failed) {
 		*ret_listing = listing;
 		return 0;
 	}

@@ -51,7 +51,7 @@ made_before() { # HEADER SOURCE
 @test "units go where systemd looks for them under each prefix" {
 	directory() { # CONFIGURE-OPTION...: where units go
 		"$WSS_SRCDIR/configure" --quiet "$@" >configure.out 2>&1 || { cat configure.out; return 1; }
-		make -s -f Makefile -f - print <<<'print: ; @echo $(systemdunitdir)'
+		make -s --no-print-directory -f Makefile -f - print <<<'print: ; @echo $(systemdunitdir)'
 	}
 	mkdir -p "$BATS_TEST_TMPDIR/build"
 	cd "$BATS_TEST_TMPDIR/build"
