@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "cmd/cmd.h"
 #include "help-text.h"
 #include "track/tracker.h"
@@ -105,60 +106,99 @@ static const struct wss_report_layout layout = {
 
 static const struct wss_report_layout *const layouts[] = { &layout, NULL };
 
-/*
- * One row a method; guest NULL: for the host. failed: why there can be none, for a guest that
- * is not there or not running.
- */
-static void report_methods(struct wss_report *report, const struct wss_host *host,
-			   const char *domain, struct wss_guest *guest,
-			   const struct wss_error *failed)
+/* What one method says of a guest, or of the host. */
+struct method_answer {
+	bool usable;
+	struct wss_error why; /* it is not usable */
+	const char *recorder;
+	struct wss_error no_recorder;
+};
+
+/* One for each of wss_trackers, in their order; NULL where memory is short. */
+static struct method_answer *answers_new(void)
+{
+	size_t n = 0;
+
+	while (wss_trackers[n])
+		n++;
+	return calloc(n, sizeof(struct method_answer));
+}
+
+/* guest NULL: about the host. */
+static void ask_methods(const struct wss_host *host, struct wss_guest *guest,
+			struct method_answer *answers)
+{
+	for (size_t i = 0; wss_trackers[i]; i++) {
+		struct method_answer *answer = &answers[i];
+
+		answer->usable = wss_trackers[i]->probe(host, guest, &answer->why) == 0;
+		if (answer->usable && wss_trackers[i]->recorder)
+			answer->recorder = wss_trackers[i]->recorder(host, guest,
+								     &answer->no_recorder);
+	}
+}
+
+/* In a worker: looks at the guest as a window would. */
+static void target_ask(struct wss_target *target)
+{
+	const struct wss_host *host = wss_hypervisor_host(target->hypervisor);
+	struct method_answer *answers = answers_new();
+
+	target->data = answers;
+	target->release_data = free;
+	if (!answers)
+		wss_error_set(&target->error, WSS_ERR_NO_MEMORY, "out of memory");
+	else if (wss_guest_check_ready(target->guest, &target->error) == 0 &&
+		 wss_guest_attach(target->guest, host, &target->error) == 0)
+		ask_methods(host, target->guest, answers);
+}
+
+/* One row a method. failed: why none can be asked about a guest that is not running. */
+static void report_methods(struct wss_report *report, const char *domain, bool is_guest,
+			   const struct method_answer *answers, const struct wss_error *failed)
 {
 	bool chosen = false;
 
 	for (size_t i = 0; wss_trackers[i]; i++) {
-		struct wss_error why = WSS_ERROR_INIT;
 		struct method_row row = { .domain = domain, .ops = wss_trackers[i] };
 
-		if (failed)
-			why = *failed;
-		else
-			row.usable = wss_trackers[i]->probe(host, guest, &why) == 0;
-		row.chosen = guest && row.usable && !chosen;
+		if (failed) {
+			row.reason = failed->text;
+		} else {
+			row.usable = answers[i].usable;
+			row.reason = answers[i].why.text;
+			row.recorder = answers[i].recorder;
+			row.no_recorder = answers[i].no_recorder;
+		}
+		row.chosen = is_guest && row.usable && !chosen;
 		chosen = chosen || row.chosen;
-		row.reason = why.text;
-		if (row.usable && wss_trackers[i]->recorder)
-			row.recorder = wss_trackers[i]->recorder(host, guest, &row.no_recorder);
 		wss_report_row(report, &row);
 	}
 }
 
-/* In a worker: looks at the guest as a window would; why it could not is its error. */
-static void target_attach(struct wss_target *target)
-{
-	const struct wss_host *host = wss_hypervisor_host(target->hypervisor);
-
-	if (wss_guest_check_ready(target->guest, &target->error) == 0)
-		wss_guest_attach(target->guest, host, &target->error);
-}
-
 static int report_all(const struct wss_cli *cli, struct wss_targets *targets)
 {
-	const struct wss_host *host = wss_hypervisor_host(targets->hypervisor);
+	wss_auto_free struct method_answer *host_answers = answers_new();
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_tally tally = { 0 };
 	struct wss_report *report;
 
-	if (wss_report_open(stdout, cli->format, &cli->view, &layout, &report, &err) < 0)
+	if (!host_answers)
+		wss_error_set(&err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (!host_answers ||
+	    wss_report_open(stdout, cli->format, &cli->view, &layout, &report, &err) < 0)
 		return wss_cli_error(&err);
 	wss_report_set_first_width(report, wss_targets_name_width(targets));
-	if (!targets->n)
-		report_methods(report, host, "(this host)", NULL, NULL);
+	if (!targets->n) {
+		ask_methods(wss_hypervisor_host(targets->hypervisor), NULL, host_answers);
+		report_methods(report, "(this host)", false, host_answers, NULL);
+	}
 	for (size_t i = 0; i < targets->n; i++) {
 		struct wss_target *target = targets->list[i];
 		const char *name = wss_target_name(target);
 
 		if (target->guest) {
-			report_methods(report, host, name, target->guest,
+			report_methods(report, name, true, target->data,
 				       target->error.code ? &target->error : NULL);
 			if (target->error.code == WSS_ERR_TIMEOUT)
 				wss_tally_bad(&tally, name, &target->error);
@@ -186,7 +226,7 @@ static int methods_run(struct wss_cli *cli, int argc, char **argv)
 		return wss_cli_error(&err);
 	if (wss_cli_open_targets(cli, WSS_TARGET_DEADLINE_NS, &targets, &err) < 0)
 		return wss_cli_error(&err);
-	code = wss_targets_run(&targets, target_attach, false, &err) < 0 ? wss_cli_error(&err)
+	code = wss_targets_run(&targets, target_ask, false, &err) < 0 ? wss_cli_error(&err)
 									: report_all(cli, &targets);
 	wss_targets_free(&targets);
 	return code;

@@ -11,6 +11,7 @@
 #include "cmd/store-options.h"
 #include "cmd/window-options.h"
 #include "help-text.h"
+#include "out/progress.h"
 #include "out/sample-report.h"
 #include "service/advice-text.h"
 #include "service/round.h"
@@ -177,6 +178,7 @@ struct sample_run {
 	const struct wss_cli *cli;
 	const struct sample_options *options;
 	struct wss_report *report;
+	struct wss_progress *line; /* on the terminal; NULL where there is none */
 	struct wss_history *history; /* NULL without --store */
 	struct wss_tally tally;
 	size_t total; /* guests that are missed if they are not measured */
@@ -192,6 +194,27 @@ struct sample_state {
 	bool measured;	   /* last_good is */
 	struct wss_sample last_good;
 };
+
+/* How long what is left of a round takes at the most, about. */
+static uint64_t length_ns(const struct sample_run *run)
+{
+	const struct wss_measure_options *measure = &run->options->round.measure;
+	uint64_t turns = (run->total + run->options->round.jobs - 1) / run->options->round.jobs;
+	uint64_t one_ns = measure->window.track.window_ns * (measure->both ? 2 : 1);
+
+	return turns * (one_ns + (measure->count - 1) * measure->interval_ns);
+}
+
+static void on_progress(const struct wss_round_progress *progress, void *opaque)
+{
+	const struct sample_run *run = opaque;
+	char text[64];
+
+	if (progress->n < 2)
+		return;
+	snprintf(text, sizeof(text), "%zu of %zu guests", progress->done, progress->n);
+	wss_progress_say(run->line, text);
+}
 
 static void count_bad(struct sample_run *run, struct wss_target *target,
 		      const struct wss_error *error)
@@ -273,7 +296,10 @@ static void on_sample(struct wss_target *target, const struct wss_sample *sample
 		count_bad(run, target, &sample->error);
 		return;
 	}
+	wss_progress_hold(run->line);
 	wss_report_row(run->report, sample);
+	fflush(stdout);
+	wss_progress_release(run->line);
 	if (run->cli->format == WSS_FORMAT_TABLE && last)
 		print_notes(sample);
 	if (!state->measured)
@@ -311,6 +337,7 @@ static const struct wss_round_events events = {
 	.sample = on_sample,
 	.publish = on_publish,
 	.trouble = on_trouble,
+	.progress = on_progress,
 };
 
 static int join_all(struct wss_round *round, struct wss_targets *targets, struct wss_error *err)
@@ -338,8 +365,10 @@ static int run_round(struct sample_run *run, struct wss_targets *targets, struct
 	if (wss_round_new(&run->options->round, &events, run, &round, err) < 0)
 		return -1;
 	r = join_all(round, targets, err);
+	run->line = wss_progress_begin("measuring", length_ns(run));
 	if (r == 0)
 		r = wss_round_run(round, err);
+	wss_progress_end(run->line);
 	wss_round_free(round);
 	return r;
 }

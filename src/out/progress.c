@@ -135,6 +135,20 @@ void wss_progress_say(struct wss_progress *progress, const char *detail)
 	pthread_mutex_unlock(&progress->lock);
 }
 
+void wss_progress_hold(struct wss_progress *progress)
+{
+	if (!progress)
+		return;
+	pthread_mutex_lock(&progress->lock);
+	erase_line();
+}
+
+void wss_progress_release(struct wss_progress *progress)
+{
+	if (progress)
+		pthread_mutex_unlock(&progress->lock);
+}
+
 void wss_progress_end(struct wss_progress *progress)
 {
 	if (!progress)

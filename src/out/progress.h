@@ -15,12 +15,16 @@ struct wss_progress;
 /*
  * Begins at this moment: what ("measuring") takes about length_ns; 0: nobody knows. NULL where
  * stderr is no terminal or there is no memory or thread for it; all functions take NULL. One
- * at a time; whoever prints on the same terminal ends it first.
+ * at a time; whoever prints on the same terminal holds or ends it first.
  */
 struct wss_progress *wss_progress_begin(const char *what, uint64_t length_ns);
 
 /* What there is to say besides the time, from now on: "3 of 10 windows". */
 void wss_progress_say(struct wss_progress *progress, const char *detail);
+
+/* Erases the line, which stays away until the release: in between others print on the terminal. */
+void wss_progress_hold(struct wss_progress *progress);
+void wss_progress_release(struct wss_progress *progress);
 
 /* Erases the line, and frees. */
 void wss_progress_end(struct wss_progress *progress);

@@ -54,9 +54,7 @@ static int qmp_open(void *opaque, const struct wss_domain_ref *ref,
 		    struct wss_error *err)
 {
 	(void)opaque;
-	if (wss_qmpguest_open(ref->name, deadline, ret_guest, err) < 0)
-		return wss_error_prefix(err, "%s", ref->name);
-	return 0;
+	return wss_qmpguest_open(ref->name, deadline, ret_guest, err);
 }
 
 static const struct wss_guest_source qmp_source = { .open = qmp_open };
