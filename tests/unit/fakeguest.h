@@ -166,27 +166,14 @@ static inline int fake_log_query(struct wss_guest *guest, struct wss_dirty_log *
 	return 0;
 }
 
-/* Holds the child; in a valgrind that knows no pidfd_open, by its directory alone. */
 static inline int fake_attach(struct wss_guest *guest, const struct wss_host *host,
 			      struct wss_error *err)
 {
 	struct fake *fake = guest->source;
-	char path[PATH_MAX];
-	struct wss_root real;
-	int r;
 
 	(void)host;
-	if (have_pidfd()) {
-		assert_int_equal(wss_root_open("/", &real, NULL), 0);
-		r = wss_process_hold(&real, fake->child, NULL, &guest->process, err);
-		wss_root_close(&real);
-		if (r < 0)
-			return r;
-	} else {
-		guest->process.pid = fake->child;
-		assert_int_equal(wss_root_open(make_path(path, "/proc/%d", fake->child),
-					       &guest->process.proc, NULL), 0);
-	}
+	if (hold_child(fake->child, &guest->process, err) < 0)
+		return -1;
 	return fake->attach_fails ? wss_error_set(err, WSS_ERR_UNSUPPORTED, "attach fails") : 0;
 }
 

@@ -29,6 +29,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/root.h"
+#include "host/process.h"
 
 #define UUID_A "a1b2c3d4-0000-4000-8000-00000000aaaa"
 #define UUID_B "a1b2c3d4-0000-4000-8000-00000000bbbb"
@@ -225,6 +226,25 @@ static inline int in_child(int (*fn)(void))
 		_exit(fn());
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	return status;
+}
+
+/* Holds a child as a guest's process; in a valgrind that knows no pidfd_open, by its directory alone. */
+static inline int hold_child(pid_t child, struct wss_process *process, struct wss_error *err)
+{
+	char path[PATH_MAX];
+	struct wss_root real;
+	int r;
+
+	if (!have_pidfd()) {
+		process->pid = child;
+		assert_int_equal(wss_root_open(make_path(path, "/proc/%d", child), &process->proc, NULL),
+				 0);
+		return 0;
+	}
+	assert_int_equal(wss_root_open("/", &real, NULL), 0);
+	r = wss_process_hold(&real, child, NULL, process, err);
+	wss_root_close(&real);
+	return r;
 }
 
 #endif

@@ -205,10 +205,13 @@ static int work_while_stopping(void)
 {
 	struct task *task = task_new(50 * WSS_NS_PER_S, true);
 	struct wss_error err = WSS_ERROR_INIT;
+	bool left;
 
 	wss_stop_install();
 	raise(SIGTERM);
-	return task_do(task, 100 * WSS_NS_PER_MS, &err) == -1 && err.code == WSS_ERR_TIMEOUT ? 0 : 1;
+	left = task_do(task, 100 * WSS_NS_PER_MS, &err) == -1 && err.code == WSS_ERR_TIMEOUT;
+	go = 1;
+	return left && wss_threads_end(20 * WSS_NS_PER_S) ? 0 : 1;
 }
 
 /* The stop signal is at the root of every chain. */
