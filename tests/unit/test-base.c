@@ -391,7 +391,7 @@ static void test_clock(void **unused)
 
 static void test_clock_text(void **unused)
 {
-	static const char *const bad[] = { "", "now", "2026-11-20", "2026-11-20T18:00:00",
+	static const char *const bad[] = { "9999-12-31T23:59:60Z", "", "now", "2026-11-20", "2026-11-20T18:00:00",
 					   "2026-11-20T18:00:00+01:00", "2026-13-20T18:00:00Z",
 					   "2026-11-20T18:00:00Zx" };
 	char text[WSS_CLOCK_TEXT_MAX];
