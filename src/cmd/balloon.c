@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "cmd/balloon.h"
+#include "control/look.h"
 #include "cmd/window-options.h"
 #include "help-text.h"
 

@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "cmd/balloon.h"
+#include "control/look.h"
 #include "cmd/cmd.h"
 #include "fuzz.h"
 #include "host/qmpguest.h"

@@ -24,7 +24,8 @@ allowed() {
 	src/out) echo base wss out host ;;
 	src/rec) echo base wss rec ;;
 	src/service) echo base host wss track store rec out service ;;
-	src/cmd) echo base qmp host track wss store rec out service cmd ;;
+	src/control) echo base host wss track store service control cmd ;;
+	src/cmd) echo base qmp host track wss store rec out service control cmd ;;
 	*) return 1 ;;
 	esac
 }

@@ -5,7 +5,7 @@
  */
 #include "hosttest.h"
 
-#include "cmd/balloon-tender-private.h"
+#include "control/tender-private.h"
 #include "store/db.h"
 #include "store/journal.h"
 

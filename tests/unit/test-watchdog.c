@@ -5,7 +5,7 @@
  */
 #include "hosttest.h"
 
-#include "cmd/balloon.h"
+#include "control/look.h"
 
 static char *dir;
 static char history[PATH_MAX];

@@ -2,8 +2,8 @@
 /*
  * What the dry run, the controller and the restoring of balloons share.
  */
-#ifndef WSS_CMD_BALLOON_H
-#define WSS_CMD_BALLOON_H
+#ifndef WSS_CONTROL_LOOK_H
+#define WSS_CONTROL_LOOK_H
 
 #include "cmd/cmd.h"
 #include "cmd/sizing-options.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cmd/balloon.h"
+#include "control/look.h"
 
 #include "base/clock.h"
 #include "base/log.h"

@@ -3,7 +3,7 @@
  * balloon --restore: gives back what an --apply that was killed has left taken. Each guest in a
  * thread with a deadline, several at a time, so that one that hangs holds up no other.
  */
-#include "cmd/balloon.h"
+#include "control/look.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Shared by balloon-tender.c (a guest is looked at), balloon-measure.c (it is measured) and
- * balloon-tending.c (all of them).
+ * Shared by tender.c (a guest is looked at), measure.c (it is measured) and
+ * tending.c (all of them).
  */
-#ifndef WSS_CMD_BALLOON_TENDER_PRIVATE_H
-#define WSS_CMD_BALLOON_TENDER_PRIVATE_H
+#ifndef WSS_CONTROL_TENDER_PRIVATE_H
+#define WSS_CONTROL_TENDER_PRIVATE_H
 
 #include "base/stop.h"
-#include "cmd/balloon-tender.h"
+#include "control/tending.h"
 
 /* A step that the history keeps waiting for longer is put off. */
 #define STEPS_PATIENCE_MS 1000

@@ -5,13 +5,13 @@
  * wait for as long as it likes: that holds up no other guest, and what a thread that is left
  * behind still uses stays where it is.
  */
-#ifndef WSS_CMD_BALLOON_TENDER_H
-#define WSS_CMD_BALLOON_TENDER_H
+#ifndef WSS_CONTROL_TENDING_H
+#define WSS_CONTROL_TENDING_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "cmd/balloon.h"
+#include "control/look.h"
 #include "store/history.h"
 
 struct tender;

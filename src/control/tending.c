@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "cmd/balloon-tender-private.h"
+#include "control/tender-private.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * balloon --apply: in the foreground until it is stopped. Each guest has its tender
- * (balloon-tender.h); here they are started, watched and waited for.
+ * (tending.h); here they are started, watched and waited for.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/worker.h"
 #include "base/stop.h"
-#include "cmd/balloon-tender.h"
+#include "control/tending.h"
 
 #define STEP_NS (100 * WSS_NS_PER_MS)
 #define BEAT_NS WSS_NS_PER_S
