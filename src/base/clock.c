@@ -28,9 +28,22 @@ uint64_t wss_clock_now_ns(void)
 	return injected ? injected->now_ns(injected->opaque) : read_clock(CLOCK_BOOTTIME);
 }
 
+int64_t wss_clock_now_seconds(void)
+{
+	return (int64_t)(wss_clock_now_ns() / WSS_NS_PER_S);
+}
+
 time_t wss_clock_wall_seconds(void)
 {
-	return time(NULL);
+	return injected && injected->wall_seconds ? injected->wall_seconds(injected->opaque)
+						  : time(NULL);
+}
+
+int64_t wss_clock_age_seconds(int64_t wall_s)
+{
+	int64_t now = wss_clock_wall_seconds();
+
+	return now > wall_s ? now - wall_s : wall_s - now;
 }
 
 bool wss_clock_sleep_injected(uint64_t when_ns)

@@ -16,8 +16,17 @@
 /* Nanoseconds since boot, suspended time included. */
 uint64_t wss_clock_now_ns(void);
 
+/* The same in seconds. */
+int64_t wss_clock_now_seconds(void);
+
 /* Seconds since the epoch. */
 time_t wss_clock_wall_seconds(void);
+
+/*
+ * How long ago a time of the wall clock was, in seconds. A time of the future is of a clock that
+ * was wrong: it counts as being as old as it is far away.
+ */
+int64_t wss_clock_age_seconds(int64_t wall_s);
 
 /*
  * Sleeps until the given time of wss_clock_now_ns(). Returns 0, or -1 when a
@@ -46,12 +55,14 @@ int wss_clock_parse(const char *text, time_t *ret_when);
 
 /*
  * Replaces the clock in tests: now_ns() is then whatever the function returns
- * and sleeping calls sleep_until(). NULL restores the real one.
+ * and sleeping calls sleep_until(). NULL restores the real one. wall_seconds may be NULL: then
+ * the time of day is the real one.
  */
 struct wss_clock_source {
 	uint64_t (*now_ns)(void *opaque);
 	void (*sleep_until_ns)(void *opaque, uint64_t when_ns);
 	void *opaque;
+	time_t (*wall_seconds)(void *opaque);
 };
 void wss_clock_inject(const struct wss_clock_source *source);
 

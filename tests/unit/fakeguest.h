@@ -266,8 +266,8 @@ static inline void virtual_sleep_until_ns(void *unused, uint64_t when_ns)
 /* Time starts at 1000 s. */
 static inline void virtual_clock_start(void)
 {
-	static const struct wss_clock_source source = { virtual_now_ns, virtual_sleep_until_ns,
-							NULL };
+	static const struct wss_clock_source source = { .now_ns = virtual_now_ns,
+							.sleep_until_ns = virtual_sleep_until_ns };
 
 	virtual_clock.now_ns = 1000 * WSS_NS_PER_S;
 	virtual_clock.event_ns = 0;

@@ -367,11 +367,17 @@ static void fake_sleep(void *opaque, uint64_t when_ns)
 static void test_clock(void **unused)
 {
 	uint64_t now = 1000 * WSS_NS_PER_S, before;
-	struct wss_clock_source source = { fake_now, fake_sleep, &now };
+	struct wss_clock_source source = { .now_ns = fake_now,
+					   .sleep_until_ns = fake_sleep,
+					   .opaque = &now };
 
 	(void)unused;
 	wss_clock_inject(&source);
 	assert_int_equal(wss_clock_now_ns(), now);
+	assert_int_equal(wss_clock_now_seconds(), 1000);
+	/* The wall clock is the real one. */
+	assert_in_range(wss_clock_age_seconds(time(NULL) - 60), 60, 70);
+	assert_in_range(wss_clock_age_seconds(time(NULL) + 60), 50, 60);
 	assert_int_equal(wss_clock_sleep_until_ns(now + 5 * WSS_NS_PER_S), 0);
 	assert_int_equal(wss_clock_now_ns(), 1005 * WSS_NS_PER_S);
 	/* For poll(): rounded up, never negative, never more than it can hold. */
