@@ -15,6 +15,7 @@
 #include "out/sample-report.h"
 #include "service/advice-text.h"
 #include "service/round.h"
+#include "store/lock.h"
 #include "wss/profile.h"
 
 #define WINDOW_DEFAULT_NS (4 * WSS_NS_PER_S)

@@ -7,6 +7,7 @@
 
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -83,6 +84,12 @@ int wss_db_read_summary(struct wss_history *history, sqlite3_stmt *stmt, bool wi
  * missing.
  */
 int wss_db_find(const char *path, bool make, char **ret_path, struct wss_error *err);
+
+/*
+ * WSS_ERR_FAILED, naming the owner or the mode, where anyone but the caller and root may write to
+ * a file or directory.
+ */
+int wss_db_check_hands_off(const struct stat *st, bool directory, struct wss_error *err);
 
 /* Opens the file of the lock beside a history; wss_db_find() has checked the directory. */
 int wss_db_open_lock(const char *path, int *ret_fd, struct wss_error *err);

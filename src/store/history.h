@@ -58,14 +58,6 @@ bool wss_history_is_in_place(const struct wss_history *history);
  */
 void wss_history_set_patience(struct wss_history *history, int milliseconds);
 
-/*
- * The right to measure all guests, one round at a time: WSS_ERR_BUSY where another process has
- * it. It ends when the descriptor is closed, and so with the process. WSS_ERR_FAILED where the
- * lock is another user's file or no regular one.
- */
-int wss_history_lock_round(const struct wss_history *history, int *ret_fd,
-			   struct wss_error *err);
-
 /* Takes NULL. */
 void wss_history_close(struct wss_history *history);
 

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,7 +26,7 @@ static bool is_own_group(gid_t gid)
 	return gid == 0 || gid == getegid();
 }
 
-static int check_hands_off(const struct stat *st, bool directory, struct wss_error *err)
+int wss_db_check_hands_off(const struct stat *st, bool directory, struct wss_error *err)
 {
 	const char *what = directory ? "its directory" : "it";
 
@@ -52,7 +51,7 @@ static int check_directory(const char *directory, struct wss_error *err)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno,
 				       "cannot look at its directory");
-	return check_hands_off(&st, true, err);
+	return wss_db_check_hands_off(&st, true, err);
 }
 
 static int check_file(const char *path, struct wss_error *err)
@@ -63,7 +62,7 @@ static int check_file(const char *path, struct wss_error *err)
 		return errno == ENOENT ? 0
 				       : wss_error_errno(err, WSS_ERR_FAILED, errno,
 							 "cannot look at it");
-	return wss_file_check_regular(&st, err) < 0 ? -1 : check_hands_off(&st, false, err);
+	return wss_file_check_regular(&st, err) < 0 ? -1 : wss_db_check_hands_off(&st, false, err);
 }
 
 /* The database, and what SQLite opens beside it. */
@@ -133,57 +132,5 @@ int wss_db_find(const char *path, bool make, char **ret_path, struct wss_error *
 	if (check_files(found, err) < 0)
 		return -1;
 	*ret_path = wss_steal_ptr(found);
-	return 0;
-}
-
-/* Only for whoever may write the history: who can open a file can lock it. */
-static int open_lock(const char *name, int *ret_fd, struct wss_error *err)
-{
-	wss_auto_close int fd = open(
-		name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
-	struct stat st;
-
-	if (fd < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make it");
-	if (fstat(fd, &st) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot look at it");
-	if (wss_file_check_regular(&st, err) < 0 || check_hands_off(&st, false, err) < 0)
-		return -1;
-	/* Older versions let the group open it. */
-	if ((st.st_mode & 0077) && st.st_uid == geteuid() && fchmod(fd, 0600) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make it private");
-	*ret_fd = wss_steal_fd(&fd);
-	return 0;
-}
-
-int wss_db_open_lock(const char *path, int *ret_fd, struct wss_error *err)
-{
-	wss_auto_free char *name = NULL;
-
-	if (asprintf(&name, "%s.lock", path) < 0) {
-		name = NULL;
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	}
-	return open_lock(name, ret_fd, err) < 0
-		       ? wss_error_prefix(err, "history: lock %s", name)
-		       : 0;
-}
-
-int wss_history_lock_round(const struct wss_history *history, int *ret_fd,
-			   struct wss_error *err)
-{
-	wss_auto_close int fd = -1;
-
-	if (wss_db_open_lock(history->path, &fd, err) < 0)
-		return -1;
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return errno == EWOULDBLOCK
-			       ? wss_error_set(err, WSS_ERR_BUSY,
-					       "another round is still running (%s.lock)",
-					       history->path)
-			       : wss_error_errno(err, WSS_ERR_FAILED, errno,
-						 "history: cannot lock %s.lock",
-						 history->path);
-	*ret_fd = wss_steal_fd(&fd);
 	return 0;
 }

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "store/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "store/db.h"
+
+/* Private to whoever may write the history, as any process that can open a file can lock it. */
+static int lock_file_open(const char *name, int *ret_fd, struct wss_error *err)
+{
+	wss_auto_close int fd = open(
+		name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+	struct stat st;
+
+	if (fd < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make it");
+	if (fstat(fd, &st) < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot look at it");
+	if (wss_file_check_regular(&st, err) < 0 || wss_db_check_hands_off(&st, false, err) < 0)
+		return -1;
+	/* Older versions let the group open it. */
+	if ((st.st_mode & 0077) && st.st_uid == geteuid() && fchmod(fd, 0600) < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make it private");
+	*ret_fd = wss_steal_fd(&fd);
+	return 0;
+}
+
+int wss_db_open_lock(const char *path, int *ret_fd, struct wss_error *err)
+{
+	wss_auto_free char *name = NULL;
+
+	if (asprintf(&name, "%s.lock", path) < 0) {
+		name = NULL;
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	return lock_file_open(name, ret_fd, err) < 0
+		       ? wss_error_prefix(err, "history: lock %s", name)
+		       : 0;
+}
+
+int wss_history_lock_round(const struct wss_history *history, int *ret_fd,
+			   struct wss_error *err)
+{
+	wss_auto_close int fd = -1;
+
+	if (wss_db_open_lock(history->path, &fd, err) < 0)
+		return -1;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK
+			       ? wss_error_set(err, WSS_ERR_BUSY,
+					       "another round is still running (%s.lock)",
+					       history->path)
+			       : wss_error_errno(err, WSS_ERR_FAILED, errno,
+						 "history: cannot lock %s.lock",
+						 history->path);
+	*ret_fd = wss_steal_fd(&fd);
+	return 0;
+}
+
+/* By a clock that nobody sets, a call that the ThreadSanitizer of GCC 12 does not know. */
+#ifdef __SANITIZE_THREAD__
+#define TURN_CLOCK CLOCK_REALTIME
+#define turn_wait(mutex, deadline) pthread_mutex_timedlock(mutex, deadline)
+#else
+#define TURN_CLOCK CLOCK_MONOTONIC
+#define turn_wait(mutex, deadline) pthread_mutex_clocklock(mutex, TURN_CLOCK, deadline)
+#endif
+
+int wss_shared_history_open(struct wss_shared_history *shared, const char *path,
+			    unsigned patience_ms, struct wss_error *err)
+{
+	if (wss_history_open(path, &shared->history, err) < 0)
+		return -1;
+	shared->patience_ms = patience_ms;
+	if (patience_ms)
+		wss_history_set_patience(shared->history, (int)patience_ms);
+	return 0;
+}
+
+int wss_shared_history_lock(struct wss_shared_history *shared, struct wss_error *err)
+{
+	struct timespec deadline;
+
+	if (!shared->patience_ms) {
+		pthread_mutex_lock(&shared->mutex);
+		return 0;
+	}
+	clock_gettime(TURN_CLOCK, &deadline);
+	deadline.tv_sec += shared->patience_ms / 1000;
+	deadline.tv_nsec += (long)(shared->patience_ms % 1000) * (long)WSS_NS_PER_MS;
+	if (deadline.tv_nsec >= (long)WSS_NS_PER_S) {
+		deadline.tv_nsec -= (long)WSS_NS_PER_S;
+		deadline.tv_sec++;
+	}
+	if (turn_wait(&shared->mutex, &deadline) != 0)
+		return wss_error_set(err, WSS_ERR_BUSY, "the history is busy");
+	return 0;
+}
+
+void wss_shared_history_unlock(struct wss_shared_history *shared)
+{
+	pthread_mutex_unlock(&shared->mutex);
+}
+
+void wss_shared_history_close(struct wss_shared_history *shared)
+{
+	wss_history_close(shared->history);
+	shared->history = NULL;
+	pthread_mutex_destroy(&shared->mutex);
+}
