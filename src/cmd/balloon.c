@@ -6,13 +6,24 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/stop.h"
 #include "base/units.h"
-#include "control/look.h"
+#include "cmd/cmd.h"
+#include "cmd/sizing-options.h"
 #include "cmd/window-options.h"
+#include "control/controller.h"
+#include "control/plan.h"
+#include "control/restore.h"
 #include "help-text.h"
 
 #define PERIOD_NS_MAX (3600 * WSS_NS_PER_S)
 #define WINDOW_NS_MAX (600 * WSS_NS_PER_S)
+
+struct balloon_options {
+	struct wss_sizing_options sizing;
+	struct wss_balloon_options control;
+	bool apply, restore;
+};
 
 struct balloon_row {
 	const char *domain;
@@ -60,15 +71,15 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 		options->restore = true;
 		return 0;
 	case OPT_PERIOD:
-		return wss_duration_parse(value, PERIOD_NS_MAX, "--period", &options->period_ns,
+		return wss_duration_parse(value, PERIOD_NS_MAX, "--period", &options->control.period_ns,
 					  err);
 	case OPT_WINDOW:
-		return wss_duration_parse(value, WINDOW_NS_MAX, "--window", &options->window_ns,
+		return wss_duration_parse(value, WINDOW_NS_MAX, "--window", &options->control.window_ns,
 					  err);
 	case OPT_PAUSE:
-		return wss_duration_parse(value, PERIOD_NS_MAX, "--pause", &options->pause_ns, err);
+		return wss_duration_parse(value, PERIOD_NS_MAX, "--pause", &options->control.pause_ns, err);
 	case OPT_MAX_STALL:
-		return wss_max_stall_parse(value, &options->max_stall_ns, err);
+		return wss_max_stall_parse(value, &options->control.max_stall_ns, err);
 	default:
 		return wss_sizing_option(&options->sizing, c, value, err);
 	}
@@ -85,7 +96,7 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct balloon_opti
 	if ((options->apply || options->restore) &&
 	    wss_cli_refuse_view(cli, options->apply ? "--apply" : "--restore", err) < 0)
 		return -1;
-	if (options->window_ns >= options->period_ns)
+	if (options->control.window_ns >= options->control.period_ns)
 		return wss_error_set(err, WSS_ERR_USAGE, "--window must be shorter than --period");
 	return wss_cli_finish(cli, argc, argv, err);
 }
@@ -169,30 +180,6 @@ struct balloon_run {
 	struct wss_tally tally;
 };
 
-static void decide(const struct balloon_look *look, struct balloon_row *row)
-{
-	const struct wss_balloon_view *view = &look->view;
-	uint64_t reserve = wss_balloon_reserve(view), to;
-
-	row->action = "refused";
-	row->reason = wss_balloon_refusal(&look->facts);
-	if (!row->reason && !view->actual_bytes.known)
-		row->reason = "the size of its balloon is not known";
-	if (row->reason)
-		return;
-	to = wss_balloon_floor(&look->limits, view, reserve);
-	if (to >= view->actual_bytes.value) {
-		row->action = "none";
-		row->reason = "it needs what it has";
-		return;
-	}
-	row->action = "shrink";
-	row->to_bytes = wss_amount_of(to);
-	row->reason = to > wss_balloon_history_floor(&look->limits, reserve)
-			      ? "the newest window, or what the guest says it could not give up"
-			      : "99th percentile and headroom, the miss-rate curve, or the minimum";
-}
-
 static void hint(const struct wss_guest *guest, const struct wss_balloon_facts *facts,
 		 struct balloon_row *row)
 {
@@ -201,22 +188,26 @@ static void hint(const struct wss_guest *guest, const struct wss_balloon_facts *
 			 guest->config.uuid);
 }
 
-static int look(const struct balloon_run *run, const struct wss_target *target,
-		struct balloon_row *row, struct wss_error *err)
+static int balloon_row_fill(const struct balloon_run *run, const struct wss_target *target,
+			    struct balloon_row *row, struct wss_error *err)
 {
-	struct balloon_reports reports = { 0 };
-	struct balloon_record record;
-	struct balloon_look seen;
+	struct wss_reports reports = { 0 };
+	struct wss_need need;
+	struct wss_look look;
+	struct wss_plan plan;
 
-	if (wss_balloon_look(target, &reports, &seen, err) < 0 ||
-	    wss_balloon_read(run->options, run->history, target->guest->config.uuid, &target->policy,
-			     &record, err) < 0)
+	if (wss_look_take(target->guest, &target->policy, &reports, &look, err) < 0 ||
+	    wss_need_read(&run->options->sizing.advice, run->history, target->guest->config.uuid,
+			  &target->policy, &need, err) < 0)
 		return -1;
-	wss_balloon_join(&record, &seen);
-	row->from_bytes = seen.view.actual_bytes;
-	row->held_bytes = seen.view.rss_bytes;
-	decide(&seen, row);
-	hint(target->guest, &seen.facts, row);
+	wss_look_join(&need, &look);
+	wss_plan_make(&look, &plan);
+	row->action = wss_plan_action_name(plan.action);
+	row->reason = plan.reason;
+	row->from_bytes = look.view.actual_bytes;
+	row->to_bytes = plan.to_bytes;
+	row->held_bytes = look.view.rss_bytes;
+	hint(target->guest, &look.facts, row);
 	return 0;
 }
 
@@ -228,7 +219,7 @@ static void handle(struct balloon_run *run, const struct wss_target *target, boo
 		.uuid = target->guest ? target->guest->config.uuid : NULL,
 	};
 
-	if (target->guest && look(run, target, &row, &error) == 0) {
+	if (target->guest && balloon_row_fill(run, target, &row, &error) == 0) {
 		wss_report_row(run->report, &row);
 		if (table && row.hint[0])
 			wss_log(WSS_LOG_INFO, "%s: its statistics are off: %s", row.domain, row.hint);
@@ -244,7 +235,7 @@ static int dry_run(const struct wss_cli *cli, struct balloon_run *run,
 {
 	struct wss_error err = WSS_ERROR_INIT;
 
-	if (wss_sizing_open(&run->options->sizing, &run->history, &err) < 0 || 
+	if (wss_sizing_open(&run->options->sizing, &run->history, &err) < 0 ||
 	    wss_cli_open_targets(cli, WSS_TARGET_DEADLINE_NS, targets, &err) < 0 ||
 	    wss_report_open(stdout, cli->format, &cli->view, &layout, &run->report, &err) < 0)
 		return wss_cli_error(&err);
@@ -256,15 +247,95 @@ static int dry_run(const struct wss_cli *cli, struct balloon_run *run,
 	return wss_tally_exit_code(&run->tally, targets->n);
 }
 
+static void on_moved(const struct wss_control_move *move, void *unused)
+{
+	static const char *const verbs[] = {
+		[WSS_CONTROL_SHRINKS] = "shrinks to",
+		[WSS_CONTROL_GROWS] = "grows to",
+		[WSS_CONTROL_GAVE_BACK] = "gives back to",
+	};
+	char size[16];
+
+	(void)unused;
+	wss_size_format(move->bytes, size, sizeof(size));
+	if (move->reason)
+		wss_log(WSS_LOG_INFO, "%s: %s %s: %s", move->guest, verbs[move->verb], size,
+			move->reason);
+	else
+		wss_log(WSS_LOG_INFO, "%s: given back to %s", move->guest, size);
+}
+
+/* Whom the controller and the restore tell what happens. */
+struct balloon_listener {
+	const struct wss_cli *cli;
+	struct wss_tally tally;
+};
+
+static void on_trouble(const char *guest, const struct wss_error *error, void *opaque)
+{
+	wss_tally_bad(&((struct balloon_listener *)opaque)->tally, guest, error);
+}
+
+static void on_progress(const char *guest, const char *text, void *unused)
+{
+	(void)unused;
+	wss_log(WSS_LOG_INFO, "%s: %s", guest, text);
+}
+
+static void on_none_running(const char *uri, void *opaque)
+{
+	wss_cli_say_empty(((struct balloon_listener *)opaque)->cli, uri, true);
+}
+
+static int run_controller(const struct wss_control_scope *scope, struct balloon_options *options,
+			  const struct wss_control_events *events, size_t *ret_guests,
+			  struct wss_error *err)
+{
+	/* By UUID, as a guest may have been named like the UUID of another. */
+	const char *const command[] = {
+		"virt-wss", "balloon", "--restore", "--uuid", "--history", scope->history,
+		scope->uri ? "-c" : NULL, scope->uri, NULL
+	};
+
+	options->control.advice = options->sizing.advice;
+	options->control.restore_command = command;
+	return wss_controller_run(scope, &options->control, events, ret_guests, err);
+}
+
+/* --apply or --restore. */
+static int act(const struct wss_cli *cli, struct balloon_options *options)
+{
+	wss_auto_free char *path = wss_store_path(&options->sizing.history);
+	wss_auto_free struct wss_domain_ref *refs = NULL;
+	struct wss_control_scope scope = { .uri = cli->uri, .monitor = cli->monitor,
+					   .history = path, .n_guests = (size_t)cli->n_domains };
+	struct balloon_listener listener = { .cli = cli };
+	const struct wss_control_events events = { on_moved, on_trouble, on_progress,
+						   on_none_running, &listener };
+	struct wss_error err = WSS_ERROR_INIT;
+	size_t guests = 0;
+	int r;
+
+	scope.guests = refs = calloc(scope.n_guests + 1, sizeof(*refs));
+	if (!path || !refs) {
+		wss_error_set(&err, WSS_ERR_NO_MEMORY, "out of memory");
+		return wss_cli_error(&err);
+	}
+	for (int i = 0; i < cli->n_domains; i++)
+		refs[i] = wss_cli_domain(cli, i);
+	r = options->apply ? run_controller(&scope, options, &events, &guests, &err)
+			   : wss_restore_run(&scope, &events, &guests, &err);
+	if (r < 0)
+		return wss_cli_error(&err);
+	if (options->apply && wss_stop_requested())
+		return 128 + wss_stop_signal();
+	return wss_tally_exit_code(&listener.tally, guests);
+}
+
 static int balloon_run(struct wss_cli *cli, int argc, char **argv)
 {
-	struct balloon_options options = {
-		.sizing = WSS_SIZING_OPTIONS_INIT,
-		.period_ns = 30 * WSS_NS_PER_S,
-		.window_ns = 4 * WSS_NS_PER_S,
-		.pause_ns = 10 * WSS_NS_PER_S,
-		.max_stall_ns = WSS_MAX_STALL_DEFAULT_NS,
-	};
+	struct balloon_options options = { .sizing = WSS_SIZING_OPTIONS_INIT,
+					   .control = WSS_BALLOON_OPTIONS_INIT };
 	struct balloon_run run = { .options = &options };
 	struct wss_targets targets = { .n = 0 };
 	struct wss_error err = WSS_ERROR_INIT;
@@ -272,10 +343,8 @@ static int balloon_run(struct wss_cli *cli, int argc, char **argv)
 
 	if (parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	if (options.apply)
-		return wss_balloon_apply(cli, &options);
-	if (options.restore)
-		return wss_balloon_restore(cli, &options);
+	if (options.apply || options.restore)
+		return act(cli, &options);
 	code = dry_run(cli, &run, &targets);
 	wss_targets_free(&targets);
 	wss_history_close(run.history);

@@ -1,30 +1,56 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * balloon --apply: in the foreground until it is stopped. Each guest has its tender
- * (tending.h); here they are started, watched and waited for.
+ * Theory of operation
+ *
+ * The controller starts its watchdog while the process has one thread still, as it forks; then
+ * come the history, the connection, and a tender (tender.h) for each guest. From then on the
+ * calling thread touches neither libvirt nor the history: it only counts and watches, so that it
+ * can always say to the watchdog that the process is alive, and always ends.
+ *
+ * It goes on until a stop is requested, no guest has anything to get back and none is looked
+ * after, or libvirt answers for none of those that are left. Then:
+ *
+ *   1. ending is set: each tender gives its guest's memory back and ends.
+ *   2. The tenders are waited for, 10 s at most. One that libvirt never answers stays behind, with
+ *      all memory that it may use: the process is to end now.
+ *   3. The watchdog is dismissed only where no guest is shrunk any more. Otherwise it finds its
+ *      pipe closed when the process ends, and gives back in its place.
  */
+#include "control/controller.h"
+
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/worker.h"
 #include "base/stop.h"
+#include "base/worker.h"
 #include "control/tending.h"
+#include "control/watchdog.h"
 
 #define STEP_NS (100 * WSS_NS_PER_MS)
 #define BEAT_NS WSS_NS_PER_S
 
-static int start(struct tending *tending, const struct wss_cli *cli, struct wss_error *err)
+static int start_tenders(struct tending *tending, const struct wss_control_scope *scope,
+			 struct wss_error *err)
 {
+	const struct wss_hypervisor_options options = { .uri = scope->uri,
+							.allow_monitor = scope->monitor };
+	const struct wss_targets_query query = { .refs = scope->guests, .n = scope->n_guests };
 	struct wss_targets *targets = &tending->targets;
+	struct wss_hypervisor *hypervisor;
+	int r;
 
-	if (wss_cli_find_targets(cli, 0, targets, err) < 0)
+	if (wss_hypervisor_open(&options, &hypervisor, err) < 0)
 		return -1;
-	for (size_t i = 0; i < targets->n; i++)
-		if (wss_tending_add(tending, wss_steal_ptr(targets->list[i]), err) < 0)
-			return -1;
-	return 0;
+	r = wss_targets_find(hypervisor, &query, targets, err);
+	if (r == 0 && !targets->n)
+		tending->events.none_running(wss_hypervisor_uri(hypervisor),
+					     tending->events.opaque);
+	wss_hypervisor_unref(hypervisor);
+	for (size_t i = 0; r == 0 && i < targets->n; i++)
+		r = wss_tending_add(tending, wss_steal_ptr(targets->list[i]), err);
+	return r;
 }
 
 static void beat(struct tending *tending)
@@ -34,11 +60,11 @@ static void beat(struct tending *tending)
 	if (now_ns - tending->beat_ns < BEAT_NS)
 		return;
 	tending->beat_ns = now_ns;
-	wss_balloon_beat(tending->watchdog);
+	wss_watchdog_beat(tending->watchdog);
 }
 
-/* Until it is stopped, or no guest is left, or none that libvirt answers for. */
-static void watch(struct tending *tending)
+/* Until a stop is requested, or no guest is left, or none that libvirt answers for. */
+static void watch_tenders(struct tending *tending)
 {
 	size_t busy;
 
@@ -66,40 +92,35 @@ static bool wait_for_threads(struct tending *tending)
 	return true;
 }
 
-static int exit_code(struct tending *tending)
+int wss_controller_run(const struct wss_control_scope *scope,
+		       const struct wss_balloon_options *options,
+		       const struct wss_control_events *events, size_t *ret_guests,
+		       struct wss_error *err)
 {
-	if (wss_stop_requested())
-		return 128 + wss_stop_signal();
-	return wss_tally_exit_code(&tending->tally, tending->total - tending->missing);
-}
-
-int wss_balloon_apply(const struct wss_cli *cli, const struct balloon_options *options)
-{
-	wss_auto_free char *path = wss_store_path(&options->sizing.history);
 	struct tending *tending = malloc(sizeof(*tending));
-	struct wss_error err = WSS_ERROR_INIT;
 	bool ended;
-	int code;
+	int r;
 
-	if (!path || !tending) {
-		free(tending);
-		wss_error_set(&err, WSS_ERR_NO_MEMORY, "out of memory");
-		return wss_cli_error(&err);
-	}
-	wss_tending_init(tending, options);
-	if (wss_balloon_watchdog(cli, options, &tending->watchdog, &err) == 0 &&
-	    wss_tending_open_history(tending, path, &err) == 0 && start(tending, cli, &err) == 0)
-		watch(tending);
+	if (!tending)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	wss_tending_init(tending, options, events);
+	r = wss_watchdog_start(options->restore_command, &tending->watchdog, err);
+	if (r == 0)
+		r = wss_tending_open_history(tending, scope->history, err);
+	if (r == 0)
+		r = start_tenders(tending, scope, err);
+	if (r == 0)
+		watch_tenders(tending);
 	tending->ending = true;
 	ended = wait_for_threads(tending);
-	code = err.code ? wss_cli_error(&err) : exit_code(tending);
-	/* What could not be given back is the watchdog's to go on with. */
+	wss_tending_mute(tending);
+	*ret_guests = wss_tending_missed(tending);
 	if (tending->watchdog >= 0 && wss_tending_busy(tending) == 0)
-		wss_balloon_all_is_well(tending->watchdog);
+		wss_watchdog_dismiss(tending->watchdog);
 	/* A thread that is left behind may use all of it to the end of the process. */
 	if (ended) {
 		wss_tending_free(tending);
 		free(tending);
 	}
-	return code;
+	return r;
 }

@@ -4,13 +4,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/number.h"
-#include "base/units.h"
 
-/* Of the round that the timer runs, where the policy names no other. */
-#define PERIOD_DEFAULT_S 300
-/* Of what the disks have read QEMU is asked. */
+/* Between two questions to QEMU for what the disks have read. */
 #define READS_PERIOD_S 10
-/* A guest that reports at all does so every few seconds. */
+/* Statistics that are older count as none: a guest that reports at all does so every few seconds. */
 #define STATISTICS_MAX_AGE_S 60
 
 /* Why memory that the guest gives up would not come back to the host. */
@@ -27,22 +24,10 @@ static const char *hazard_of(const struct wss_domxml *config)
 	return NULL;
 }
 
-static int64_t now_s(void)
+static void note_report(struct wss_reports *reports, uint64_t update_s, bool running)
 {
-	return (int64_t)(wss_clock_now_ns() / WSS_NS_PER_S);
-}
-
-/* By the time of day. What is of the future is of a clock that was wrong: as far away is as old. */
-static int64_t age_of(int64_t time_s)
-{
-	int64_t now = wss_clock_wall_seconds();
-
-	return now > time_s ? now - time_s : time_s - now;
-}
-
-static void note_report(struct balloon_reports *reports, uint64_t update_s, bool running)
-{
-	int64_t now = now_s(), age = age_of((int64_t)update_s), since = now - reports->looked_s;
+	int64_t now = wss_clock_now_seconds(), since = now - reports->looked_s;
+	int64_t age = wss_clock_age_seconds((int64_t)update_s);
 
 	if (update_s != reports->update_s) {
 		/* It was not there at the look before. */
@@ -56,14 +41,14 @@ static void note_report(struct balloon_reports *reports, uint64_t update_s, bool
 	reports->looked_s = now;
 }
 
-int wss_balloon_look_statistics(struct wss_guest *guest, struct balloon_reports *reports,
-				struct balloon_look *look, struct wss_error *err)
+int wss_look_statistics(struct wss_guest *guest, struct wss_reports *reports,
+			struct wss_look *look, struct wss_error *err)
 {
 	struct wss_balloon_view *view = &look->view;
 	struct wss_balloon_stats stats;
 
 	look->facts.statistics = false;
-	look->view = (struct wss_balloon_view){ .now_s = (uint64_t)now_s() };
+	look->view = (struct wss_balloon_view){ .now_s = (uint64_t)wss_clock_now_seconds() };
 	if (!guest->ops->balloon_stats)
 		return 0;
 	if (guest->ops->balloon_stats(guest, &stats, err) < 0)
@@ -93,27 +78,24 @@ int wss_balloon_look_statistics(struct wss_guest *guest, struct balloon_reports 
 	return 0;
 }
 
-int wss_balloon_look(const struct wss_target *target, struct balloon_reports *reports,
-		     struct balloon_look *ret_look, struct wss_error *err)
+int wss_look_take(struct wss_guest *guest, const struct wss_policy *policy,
+		  struct wss_reports *reports, struct wss_look *ret_look, struct wss_error *err)
 {
-	struct wss_guest *guest = target->guest;
-
-	*ret_look = (struct balloon_look){
+	*ret_look = (struct wss_look){
 		.facts = { .running = guest->state == WSS_GUEST_RUNNING,
 			   .job = guest->job,
 			   .has_device = guest->config.has_balloon,
-			   .opted_out = target->policy.opt_out,
+			   .opted_out = policy->opt_out,
 			   .hazard = hazard_of(&guest->config),
 			   .autodeflate = guest->config.balloon_autodeflate },
 	};
-	return wss_balloon_look_statistics(guest, reports, ret_look, err);
+	return wss_look_statistics(guest, reports, ret_look, err);
 }
 
-void wss_balloon_look_disks(struct wss_guest *guest, struct balloon_reports *reports,
-			    struct balloon_look *look)
+void wss_look_disks(struct wss_guest *guest, struct wss_reports *reports, struct wss_look *look)
 {
 	struct wss_error err = WSS_ERROR_INIT;
-	int64_t now = now_s();
+	int64_t now = wss_clock_now_seconds();
 	uint64_t bytes;
 
 	/* It can wait for another job; that the guest's statistics could be had shows that there is none. */
@@ -127,59 +109,22 @@ void wss_balloon_look_disks(struct wss_guest *guest, struct balloon_reports *rep
 		wss_debug("%s: %s", guest->config.name, err.text);
 }
 
-int wss_balloon_read(const struct balloon_options *options, struct wss_history *history,
-		     const char *uuid, const struct wss_policy *policy,
-		     struct balloon_record *ret_record, struct wss_error *err)
-{
-	const struct wss_advice_options *rule = &options->sizing.advice;
-	const struct wss_advice_guest guest = { .uuid = uuid, .policy = policy, .need_only = true };
-	struct balloon_record record = { .time_s = now_s() - age_of(0) };
-	struct wss_advice advice;
-
-	/* A maximum limits what is recommended; it is no leave to take what the guest needs. */
-	if (wss_advice_read(history, &guest, wss_advice_since(rule, wss_clock_wall_seconds()), rule,
-			    &advice, err) < 0)
-		return -1;
-	record.minimum_bytes = advice.rule.minimum_bytes;
-	record.headroom_percent = advice.rule.headroom_percent;
-	record.period_s = policy->period_ns.known ? policy->period_ns.value / WSS_NS_PER_S
-						  : PERIOD_DEFAULT_S;
-	if (advice.has_series) {
-		record.confidence = advice.sizing.confidence;
-		record.needed_bytes = advice.sizing.recommended_bytes.value;
-		record.wss_bytes = advice.series.wss_bytes;
-		record.rss_bytes = advice.series.rss_bytes;
-		record.qemu_bytes = advice.series.qemu_bytes;
-		record.time_s = now_s() - age_of(advice.series.time);
-	}
-	wss_advice_free(&advice);
-	*ret_record = record;
-	return 0;
-}
-
-uint64_t wss_balloon_due(const struct wss_guest *guest, uint64_t original_bytes, uint64_t now_bytes)
-{
-	uint64_t bytes = original_bytes > now_bytes ? original_bytes : now_bytes;
-
-	return bytes < guest->config.maximum_bytes ? bytes : guest->config.maximum_bytes;
-}
-
-void wss_balloon_join(const struct balloon_record *record, struct balloon_look *look)
+void wss_look_join(const struct wss_need *need, struct wss_look *look)
 {
 	struct wss_balloon_view *view = &look->view;
-	int64_t now = now_s();
+	int64_t now = wss_clock_now_seconds();
 
-	look->limits.headroom_percent = record->headroom_percent;
-	look->limits.period_s = record->period_s;
-	look->limits.minimum_bytes = record->minimum_bytes;
-	look->limits.needed_bytes = record->needed_bytes;
-	look->facts.confidence = record->confidence;
-	view->wss_bytes = record->wss_bytes;
+	look->limits.headroom_percent = need->headroom_percent;
+	look->limits.period_s = need->period_s;
+	look->limits.minimum_bytes = need->minimum_bytes;
+	look->limits.needed_bytes = need->needed_bytes;
+	look->facts.confidence = need->confidence;
+	view->wss_bytes = need->wss_bytes;
 	/* What is resident now, less what QEMU itself had of it in the newest window. */
 	if (!view->rss_bytes.known)
-		view->rss_bytes = record->rss_bytes;
-	else if (record->qemu_bytes.known && record->qemu_bytes.value < view->rss_bytes.value)
-		view->rss_bytes.value -= record->qemu_bytes.value;
-	view->wss_age_s = now > record->time_s ? (uint64_t)(now - record->time_s) : 0;
-	look->facts.current = record->wss_bytes.known && view->wss_age_s <= 2 * record->period_s;
+		view->rss_bytes = need->rss_bytes;
+	else if (need->qemu_bytes.known && need->qemu_bytes.value < view->rss_bytes.value)
+		view->rss_bytes.value -= need->qemu_bytes.value;
+	view->wss_age_s = now > need->time_s ? (uint64_t)(now - need->time_s) : 0;
+	look->facts.current = need->wss_bytes.known && view->wss_age_s <= 2 * need->period_s;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "control/tender-private.h"
+#include "control/tender.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -11,26 +11,26 @@
 /* The newest window is this one, whichever series the history has most of. Under the lock. */
 static void note_window(struct tender *tender, const struct wss_sample *sample)
 {
-	tender->record.wss_bytes = sample->wss_bytes;
-	tender->record.qemu_bytes = sample->memory.qemu_bytes;
-	tender->record.time_s = tender->measured_s;
+	tender->need.wss_bytes = sample->wss_bytes;
+	tender->need.qemu_bytes = sample->memory.qemu_bytes;
+	tender->need.time_s = tender->measured_s;
 }
 
-int wss_tender_read_record(struct tender *tender, const struct wss_policy *policy,
-			   const struct wss_sample *newest, struct wss_error *err)
+int wss_tender_read_need(struct tender *tender, const struct wss_policy *policy,
+			 const struct wss_sample *newest, struct wss_error *err)
 {
 	struct tending *tending = tender->tending;
-	struct balloon_record record;
+	struct wss_need need;
 	int r;
 
-	tending_lock_history(tending);
-	r = wss_balloon_read(&tending->options, tending->history, tender->uuid, policy, &record,
-			     err);
-	tending_unlock_history(tending);
+	wss_shared_history_lock(&tending->history, NULL);
+	r = wss_need_read(&tending->options.advice, tending->history.history, tender->uuid, policy,
+			  &need, err);
+	wss_shared_history_unlock(&tending->history);
 	if (r < 0)
 		return -1;
 	tending_lock(tending);
-	tender->record = record;
+	tender->need = need;
 	tender->policy = *policy;
 	if (newest)
 		note_window(tender, newest);
@@ -75,19 +75,19 @@ static void keep_sample(const struct wss_sample *sample, bool last, void *opaque
 		return;
 	}
 	/* Before the history, which may take its time. */
-	tender->measured_s = (int64_t)(wss_clock_now_ns() / WSS_NS_PER_S);
+	tender->measured_s = wss_clock_now_seconds();
 	tending_lock(tending);
 	note_window(tender, sample);
 	tending_unlock(tending);
 	end_window(tender);
-	tending_lock_history(tending);
-	r = wss_history_add(tending->history, sample, &err);
-	tending_unlock_history(tending);
+	wss_shared_history_lock(&tending->history, NULL);
+	r = wss_history_add(tending->history.history, sample, &err);
+	wss_shared_history_unlock(&tending->history);
 	if (r < 0)
 		wss_warn("%s: %s", target->name, err.text);
 	wss_error_clear(&err);
 	/* Also where a full disk takes no sample: the policy may have changed. */
-	if (wss_tender_read_record(tender, &target->policy, sample, &err) < 0)
+	if (wss_tender_read_need(tender, &target->policy, sample, &err) < 0)
 		wss_warn("%s: %s", target->name, err.text);
 }
 
@@ -95,7 +95,7 @@ static void keep_sample(const struct wss_sample *sample, bool last, void *opaque
 static void measure(struct tender *tender)
 {
 	struct tending *tending = tender->tending;
-	const struct balloon_options *options = &tending->options;
+	const struct wss_balloon_options *options = &tending->options;
 	const struct wss_domain_ref ref = { tender->name, tender->uuid };
 	struct wss_measure_options measure;
 	struct wss_error err = WSS_ERROR_INIT;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * balloon --restore: gives back what an --apply that was killed has left taken. Each guest in a
- * thread with a deadline, several at a time, so that one that hangs holds up no other.
+ * Each guest is given its memory back in a thread with a deadline, several at a time, so that one
+ * that hangs holds up no other. The journal is written by whoever holds the lock, once the
+ * guest has its memory.
  */
-#include "control/look.h"
+#include "control/restore.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,8 +14,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/worker.h"
-#include "base/log.h"
-#include "base/units.h"
+#include "control/give-back.h"
+#include "host/guest.h"
+#include "store/history.h"
 #include "store/journal.h"
 
 /* libvirt itself waits 30 s for a domain's lock before it gives up. */
@@ -29,8 +31,8 @@ struct restoring {
 	pthread_mutex_t lock; /* of what follows */
 	size_t next;
 	struct wss_history *history;
-	struct wss_tally tally;
-	size_t refused; /* words that fit two guests */
+	const struct wss_control_events *events;
+	size_t refused; /* references that fit two guests */
 	bool left_behind; /* some thread may still use the connection */
 };
 
@@ -39,7 +41,7 @@ struct turn {
 	struct wss_conn *conn;
 	struct wss_journal_open open;
 	struct wss_deadline deadline;
-	bool given; /* it was there to take it */
+	uint64_t given_bytes; /* its size now; 0: it was not there to take it */
 	struct wss_error error;
 };
 
@@ -51,7 +53,7 @@ static void judge_gone(struct turn *turn)
 	wss_error_clear(&turn->error);
 	if (*uri && strcmp(uri, wss_conn_uri(turn->conn)) != 0)
 		wss_error_set(&turn->error, WSS_ERR_GONE,
-			      "not known here; its memory was taken through -c '%s'", uri);
+			      "not known here: its memory was taken through '%s'", uri);
 }
 
 static void give_step(void *opaque)
@@ -66,20 +68,22 @@ static void give_step(void *opaque)
 			judge_gone(turn);
 		return;
 	}
-	bytes = wss_balloon_due(guest, turn->open.original_bytes,
-				guest->balloon_bytes.known ? guest->balloon_bytes.value : 0);
+	bytes = wss_give_back_due_bytes(
+		guest, turn->open.original_bytes,
+		guest->balloon_bytes.known ? guest->balloon_bytes.value : 0);
 	if (guest->kept)
 		wss_error_set(&turn->error, WSS_ERR_FAILED,
 			      "it is %s, and shrunk: what it has to get back it gets when it runs here",
 			      guest->state_text);
-	else if (guest->state != WSS_GUEST_SHUTOFF)
-		turn->given = guest->ops->set_balloon(guest, bytes, &turn->error) == 0;
+	else if (guest->state != WSS_GUEST_SHUTOFF &&
+		 guest->ops->set_balloon(guest, bytes, &turn->error) == 0)
+		turn->given_bytes = bytes;
 	wss_guest_free(guest);
 }
 
 /* Without the journal, and without the lock. */
-static int give(struct restoring *all, const struct wss_journal_open *open, bool *ret_given,
-		struct wss_error *err)
+static int give(struct restoring *all, const struct wss_journal_open *open,
+		uint64_t *ret_given_bytes, struct wss_error *err)
 {
 	struct turn *turn = calloc(1, sizeof(*turn));
 	struct wss_work work = { give_step, free, turn, NULL };
@@ -97,23 +101,23 @@ static int give(struct restoring *all, const struct wss_journal_open *open, bool
 		return -1;
 	}
 	*err = turn->error;
-	*ret_given = turn->given;
+	*ret_given_bytes = turn->given_bytes;
 	free(turn);
 	return err->code ? -1 : 0;
 }
 
 /* Under the lock. */
-static void conclude(struct restoring *all, const struct wss_journal_open *open, bool given,
-		     struct wss_error *err)
+static void conclude(struct restoring *all, const struct wss_journal_open *open,
+		     uint64_t given_bytes, struct wss_error *err)
 {
-	char size[16];
+	const struct wss_control_move move = { open->name, WSS_CONTROL_GAVE_BACK, given_bytes,
+					       NULL };
 
 	all->left_behind = all->left_behind || err->code == WSS_ERR_TIMEOUT;
-	wss_size_format(open->original_bytes, size, sizeof(size));
-	if (given)
-		wss_log(WSS_LOG_INFO, "%s: given back to %s", open->name, size);
+	if (given_bytes)
+		all->events->moved(&move, all->events->opaque);
 	if (err->code || wss_journal_done(all->history, open->uuid, err) < 0)
-		wss_tally_bad(&all->tally, open->name, err);
+		all->events->trouble(open->name, err, all->events->opaque);
 }
 
 static void *work(void *opaque)
@@ -124,12 +128,12 @@ static void *work(void *opaque)
 	while (all->next < all->n) {
 		const struct wss_journal_open *open = &all->open[all->next++];
 		struct wss_error err = WSS_ERROR_INIT;
-		bool given = false;
+		uint64_t given_bytes = 0;
 
 		pthread_mutex_unlock(&all->lock);
-		give(all, open, &given, &err);
+		give(all, open, &given_bytes, &err);
 		pthread_mutex_lock(&all->lock);
-		conclude(all, open, given, &err);
+		conclude(all, open, given_bytes, &err);
 	}
 	pthread_mutex_unlock(&all->lock);
 	return NULL;
@@ -164,9 +168,12 @@ static int open_history(const char *path, struct wss_history **ret_history, stru
 	return 0;
 }
 
-static bool fits(const struct wss_cli *cli, const char *word, const struct wss_journal_open *open)
+/* A listed guest, or one typed as a UUID, is addressed by that alone. */
+static bool fits(const struct wss_domain_ref *ref, const struct wss_journal_open *open)
 {
-	return !strcasecmp(word, open->uuid) || (!cli->by_uuid && !strcmp(word, open->name));
+	if (ref->uuid)
+		return !strcasecmp(ref->uuid, open->uuid);
+	return !strcasecmp(ref->name, open->uuid) || !strcmp(ref->name, open->name);
 }
 
 static void refuse_two(struct restoring *all, const char *word, size_t first, size_t second)
@@ -175,46 +182,46 @@ static void refuse_two(struct restoring *all, const char *word, size_t first, si
 
 	wss_error_set(&err, WSS_ERR_FAILED,
 		      "fits two guests in the journal, '%.80s' (UUID %s) and '%.80s' (UUID %s): "
-		      "use the UUID, with --uuid",
+		      "address one by its UUID alone",
 		      all->open[first].name, all->open[first].uuid, all->open[second].name,
 		      all->open[second].uuid);
-	wss_tally_bad(&all->tally, word, &err);
+	all->events->trouble(word, &err, all->events->opaque);
 	all->refused++;
 }
 
-/* Marks the guest that a word of the command line names. */
-static void choose(const struct wss_cli *cli, struct restoring *all, const char *word,
-		   bool *chosen)
+/* Marks the guest that a reference means. */
+static void choose(struct restoring *all, const struct wss_domain_ref *ref, bool *chosen)
 {
 	size_t found = all->n;
 
 	for (size_t i = 0; i < all->n; i++) {
-		if (!fits(cli, word, &all->open[i]))
+		if (!fits(ref, &all->open[i]))
 			continue;
 		if (found < all->n) {
-			refuse_two(all, word, found, i);
+			refuse_two(all, ref->name, found, i);
 			return;
 		}
 		found = i;
 	}
 	if (found < all->n)
 		chosen[found] = true;
-	else /* Who has misspelt a name must not believe that it was done. */
-		wss_log(WSS_LOG_INFO, "%s: the journal has nothing that was taken from it", word);
+	else /* Whoever has misspelt a name must not believe that it was done. */
+		all->events->progress(ref->name, "nothing to restore", all->events->opaque);
 }
 
-/* Leaves those that the command line names. */
-static int drop_unnamed(const struct wss_cli *cli, struct restoring *all, struct wss_error *err)
+/* Leaves those that the scope names. */
+static int drop_unnamed(struct restoring *all, const struct wss_control_scope *scope,
+			struct wss_error *err)
 {
 	wss_auto_free bool *chosen = calloc(all->n + 1, sizeof(*chosen));
 	size_t kept = 0;
 
-	if (!cli->n_domains)
+	if (!scope->n_guests)
 		return 0;
 	if (!chosen)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	for (int i = 0; i < cli->n_domains; i++)
-		choose(cli, all, cli->domains[i], chosen);
+	for (size_t i = 0; i < scope->n_guests; i++)
+		choose(all, &scope->guests[i], chosen);
 	for (size_t i = 0; i < all->n; i++)
 		if (chosen[i])
 			all->open[kept++] = all->open[i];
@@ -222,24 +229,24 @@ static int drop_unnamed(const struct wss_cli *cli, struct restoring *all, struct
 	return 0;
 }
 
-int wss_balloon_restore(const struct wss_cli *cli, const struct balloon_options *options)
+int wss_restore_run(const struct wss_control_scope *scope, const struct wss_control_events *events,
+		    size_t *ret_guests, struct wss_error *err)
 {
-	wss_auto_free char *path = wss_store_path(&options->sizing.history);
-	struct restoring all = { .conn = NULL };
-	struct wss_error err = WSS_ERROR_INIT;
-	int r = path ? open_history(path, &all.history, &err) : -1;
+	struct restoring all = { .events = events };
+	int r = open_history(scope->history, &all.history, err);
 
 	if (r == 0)
-		r = wss_journal_unfinished(all.history, NULL, &all.open, &all.n, &err);
+		r = wss_journal_unfinished(all.history, NULL, &all.open, &all.n, err);
 	if (r == 0)
-		r = drop_unnamed(cli, &all, &err);
+		r = drop_unnamed(&all, scope, err);
 	if (r == 0 && all.n)
-		r = wss_conn_open(cli->uri, &all.conn, &err);
+		r = wss_conn_open(scope->uri, &all.conn, err);
 	if (r == 0)
 		restore_all(&all);
 	if (!all.left_behind)
 		wss_conn_close(all.conn);
 	wss_history_close(all.history);
 	free(all.open);
-	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&all.tally, all.n + all.refused);
+	*ret_guests = all.n + all.refused;
+	return r;
 }

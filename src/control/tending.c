@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "control/tender-private.h"
+#include "control/tender.h"
 
 #include <stdlib.h>
 
@@ -8,6 +8,8 @@
 
 /* Without an answer of libvirt for so long, somebody ought to know. */
 #define STUCK_NS (60 * WSS_NS_PER_S)
+/* A step that the history keeps waiting for longer is put off. */
+#define STEPS_PATIENCE_MS 1000
 
 void wss_tender_thread_ended(struct tending *tending)
 {
@@ -32,22 +34,46 @@ int wss_tender_start(struct tender *tender, void (*run)(void *), struct wss_erro
 	return 0;
 }
 
-void wss_tending_init(struct tending *tending, const struct balloon_options *options)
+void wss_tending_init(struct tending *tending, const struct wss_balloon_options *options,
+		      const struct wss_control_events *events)
 {
 	*tending = (struct tending){ .options = *options,
+				     .history = WSS_SHARED_HISTORY_INIT,
+				     .journal = WSS_SHARED_HISTORY_INIT,
+				     .events = *events,
 				     .watchdog = -1 };
-	pthread_mutex_init(&tending->history_lock, NULL);
-	pthread_mutex_init(&tending->steps_lock, NULL);
+	pthread_mutex_init(&tending->events_lock, NULL);
 	pthread_mutex_init(&tending->lock, NULL);
 }
 
 int wss_tending_open_history(struct tending *tending, const char *path, struct wss_error *err)
 {
-	if (wss_history_open(path, &tending->history, err) < 0 ||
-	    wss_history_open(path, &tending->steps, err) < 0)
+	if (wss_shared_history_open(&tending->history, path, 0, err) < 0)
 		return -1;
-	wss_history_set_patience(tending->steps, STEPS_PATIENCE_MS);
-	return 0;
+	return wss_shared_history_open(&tending->journal, path, STEPS_PATIENCE_MS, err);
+}
+
+void wss_tending_moved(struct tending *tending, const struct wss_control_move *move)
+{
+	pthread_mutex_lock(&tending->events_lock);
+	if (!tending->muted)
+		tending->events.moved(move, tending->events.opaque);
+	pthread_mutex_unlock(&tending->events_lock);
+}
+
+void wss_tending_trouble(struct tending *tending, const char *guest, const struct wss_error *why)
+{
+	pthread_mutex_lock(&tending->events_lock);
+	if (!tending->muted)
+		tending->events.trouble(guest, why, tending->events.opaque);
+	pthread_mutex_unlock(&tending->events_lock);
+}
+
+void wss_tending_mute(struct tending *tending)
+{
+	pthread_mutex_lock(&tending->events_lock);
+	tending->muted = true;
+	pthread_mutex_unlock(&tending->events_lock);
 }
 
 int wss_tending_add(struct tending *tending, struct wss_target *target, struct wss_error *err)
@@ -75,6 +101,16 @@ int wss_tending_add(struct tending *tending, struct wss_target *target, struct w
 	tending->busy--;
 	tending_unlock(tending);
 	return -1;
+}
+
+size_t wss_tending_missed(struct tending *tending)
+{
+	size_t n;
+
+	tending_lock(tending);
+	n = tending->total - tending->missing;
+	tending_unlock(tending);
+	return n;
 }
 
 size_t wss_tending_threads(struct tending *tending)
@@ -110,9 +146,7 @@ size_t wss_tending_stuck(struct tending *tending)
 			struct wss_error err = WSS_ERROR_INIT;
 
 			wss_error_set(&err, WSS_ERR_TIMEOUT, "libvirt has not answered for a minute");
-			tending_lock(tending);
-			wss_tally_bad(&tending->tally, tender->name, &err);
-			tending_unlock(tending);
+			wss_tending_trouble(tending, tender->name, &err);
 		}
 		tender->stuck = stuck;
 		n += stuck || tender->away;
@@ -130,9 +164,8 @@ void wss_tending_free(struct tending *tending)
 		free(tender);
 	}
 	wss_targets_free(&tending->targets);
-	wss_history_close(tending->history);
-	wss_history_close(tending->steps);
-	pthread_mutex_destroy(&tending->history_lock);
-	pthread_mutex_destroy(&tending->steps_lock);
+	wss_shared_history_close(&tending->history);
+	wss_shared_history_close(&tending->journal);
+	pthread_mutex_destroy(&tending->events_lock);
 	pthread_mutex_destroy(&tending->lock);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "control/look.h"
+#include "control/watchdog.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "host/domxml.h"
 
 /* libvirtd may be gone for a while, and may be why we are needed: for a day, ever more seldom. */
 #define BETWEEN_MIN_S 2
@@ -31,7 +32,7 @@
 #define ALL_IS_WELL '.'
 
 struct charges {
-	char **argv; /* of --restore, the guests last */
+	char **argv; /* the command, then the guests */
 	size_t words; /* before them */
 	size_t n;
 	char record[RECORD_BYTES]; /* a UUID of which so much was read */
@@ -45,7 +46,7 @@ static void set_signals(void (*handler)(int))
 			signal(sig, handler);
 }
 
-/* Runs --restore for so many guests; true when they have what they had. */
+/* Runs the command for n guests; true when they have their memory. */
 static bool run(const struct charges *charges, char **guests, size_t n)
 {
 	int status = -1;
@@ -186,30 +187,33 @@ static _Noreturn void watch(int fd, struct charges *charges)
 	_exit(0);
 }
 
-/* The command line of --restore up to the guests; in the watchdog's memory for good. */
-static int begin_command(const struct wss_cli *cli, const struct balloon_options *options,
-			 struct charges *ret_charges)
+/* Copies the command, for good: the watchdog has its own copy of this memory once it is forked. */
+static int charges_begin(const char *const *command, struct charges *ret_charges)
 {
-	/* A guest may have been named like the UUID of another. */
-	const char *words[] = { "virt-wss", "balloon", "--restore", "--uuid", "--history", NULL,
-				cli->uri ? "-c" : NULL, cli->uri };
-	wss_auto_free char *path = wss_store_path(&options->sizing.history);
+	size_t words = 0;
 
-	words[5] = path;
-	ret_charges->argv = calloc(sizeof(words) / sizeof(words[0]) + 1, sizeof(char *));
-	if (!path || !ret_charges->argv)
+	while (command[words])
+		words++;
+	ret_charges->argv = calloc(words + 1, sizeof(char *));
+	if (!ret_charges->argv)
 		return -1;
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && words[i]; i++) {
-		ret_charges->argv[ret_charges->n] = strdup(words[i]);
-		if (!ret_charges->argv[ret_charges->n++])
+	for (; ret_charges->n < words; ret_charges->n++) {
+		ret_charges->argv[ret_charges->n] = strdup(command[ret_charges->n]);
+		if (!ret_charges->argv[ret_charges->n])
 			return -1;
 	}
-	ret_charges->words = ret_charges->n;
+	ret_charges->words = words;
 	return 0;
 }
 
-int wss_balloon_watchdog(const struct wss_cli *cli, const struct balloon_options *options,
-			 int *ret_fd, struct wss_error *err)
+static void charges_free(struct charges *charges)
+{
+	for (size_t i = 0; i < charges->n; i++)
+		free(charges->argv[i]);
+	free(charges->argv);
+}
+
+int wss_watchdog_start(const char *const *restore_command, int *ret_fd, struct wss_error *err)
 {
 	struct charges charges = { 0 };
 	int fds[2];
@@ -219,7 +223,7 @@ int wss_balloon_watchdog(const struct wss_cli *cli, const struct balloon_options
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make a pipe");
 	/* A watchdog that does not listen must not hold us up. */
 	fcntl(fds[1], F_SETFL, O_NONBLOCK);
-	if (begin_command(cli, options, &charges) < 0)
+	if (charges_begin(restore_command, &charges) < 0)
 		pid = -1;
 	else
 		pid = fork();
@@ -228,9 +232,7 @@ int wss_balloon_watchdog(const struct wss_cli *cli, const struct balloon_options
 		watch(fds[0], &charges);
 	}
 	close(fds[0]);
-	for (size_t i = 0; i < charges.n; i++)
-		free(charges.argv[i]);
-	free(charges.argv);
+	charges_free(&charges);
 	if (pid < 0) {
 		close(fds[1]);
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot start the watchdog");
@@ -250,7 +252,7 @@ static ssize_t tell(int fd, const char *text, size_t len)
 	return n;
 }
 
-int wss_balloon_watch(int fd, const char *uuid, struct wss_error *err)
+int wss_watchdog_charge(int fd, const char *uuid, struct wss_error *err)
 {
 	struct pollfd pfd = { .fd = fd };
 
@@ -260,14 +262,14 @@ int wss_balloon_watch(int fd, const char *uuid, struct wss_error *err)
 	return 0;
 }
 
-void wss_balloon_beat(int fd)
+void wss_watchdog_beat(int fd)
 {
 	const char word = BEAT;
 
 	tell(fd, &word, 1);
 }
 
-void wss_balloon_all_is_well(int fd)
+void wss_watchdog_dismiss(int fd)
 {
 	const char word = ALL_IS_WELL;
 

@@ -41,7 +41,7 @@ int wss_journal_write(struct wss_history *history, const struct wss_journal_step
 static int unfinished(struct wss_error *err)
 {
 	return wss_error_set(err, WSS_ERR_FAILED,
-			     "it has unfinished steps, which have to be restored first");
+			     "it has unfinished steps of an earlier controller: restore it first");
 }
 
 int wss_journal_begin(struct wss_history *history, const struct wss_journal_step *step,

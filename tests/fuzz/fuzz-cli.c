@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "control/look.h"
+#include "control/controller.h"
 #include "cmd/cmd.h"
 #include "fuzz.h"
 #include "host/qmpguest.h"
@@ -40,7 +40,10 @@ int __wrap_wss_history_open(const char *path, struct wss_history **ret_history,
 			    struct wss_error *err);
 int __wrap_wss_history_open_readonly(const char *path, struct wss_history **ret_history,
 				     struct wss_error *err);
-int __wrap_wss_balloon_apply(const struct wss_cli *cli, const struct balloon_options *options);
+int __wrap_wss_controller_run(const struct wss_control_scope *scope,
+			      const struct wss_balloon_options *options,
+			      const struct wss_control_events *events, size_t *ret_guests,
+			      struct wss_error *err);
 FILE *__wrap_fopen(const char *path, const char *mode);
 FILE *__real_fopen(const char *path, const char *mode);
 void __wrap_wss_log(enum wss_log_level level, const char *fmt, ...);
@@ -121,14 +124,16 @@ int __wrap_wss_history_open_readonly(const char *path, struct wss_history **ret_
 }
 
 /* It starts its watchdog first. */
-int __wrap_wss_balloon_apply(const struct wss_cli *cli, const struct balloon_options *options)
+int __wrap_wss_controller_run(const struct wss_control_scope *scope,
+			      const struct wss_balloon_options *options,
+			      const struct wss_control_events *events, size_t *ret_guests,
+			      struct wss_error *err)
 {
-	struct wss_error err = WSS_ERROR_INIT;
-
-	(void)cli;
+	(void)scope;
 	(void)options;
-	closed(&err);
-	return wss_cli_error(&err);
+	(void)events;
+	(void)ret_guests;
+	return closed(err);
 }
 
 /* The list of --hosts; any other file is not there. */

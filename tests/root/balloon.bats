@@ -169,7 +169,7 @@ fresh_history() {
 	sqlite3 "$VIRT_WSS_HISTORY" "UPDATE balloon SET uri = 'qemu:///embed?root=/elsewhere' WHERE name = 'gone'"
 	wss balloon gone --restore
 	[ "$status" = 1 ]
-	[[ $err == *"gone: not known here; its memory was taken through -c 'qemu:///embed?root=/elsewhere'"* ]]
+	[[ $err == *"gone: not known here: its memory was taken through 'qemu:///embed?root=/elsewhere'"* ]]
 	[ "$(journal 'done = 0')" = 2 ]
 	sqlite3 "$VIRT_WSS_HISTORY" "UPDATE balloon SET uri = NULL WHERE name = 'gone'"
 	# It had more than it could have now.

@@ -24,7 +24,7 @@ allowed() {
 	src/out) echo base wss out host ;;
 	src/rec) echo base wss rec ;;
 	src/service) echo base host wss track store rec out service ;;
-	src/control) echo base host wss track store service control cmd ;;
+	src/control) echo base host wss track store service control ;;
 	src/cmd) echo base qmp host track wss store rec out service control cmd ;;
 	*) return 1 ;;
 	esac
@@ -156,6 +156,14 @@ strangers() { # RE ALLOWED
 	output=$(grep -vE '^src/(cmd/|main\.c:)|^[^:]*:[0-9]+:[[:space:]]*(\*|/\*)' <<<"$output" || true)
 	echo "$output"
 	[ -z "$output" ]
+}
+
+@test "control/ knows no command line, no standard output and no exit code" {
+	run grep -rnE --include='*.[ch]' \
+		'getopt|struct wss_cli|\b(stdout|printf|puts|putchar|exit)\b[[:space:]]*[(,;]|WSS_EXIT_' \
+		src/control
+	echo "$output"
+	[ "$status" = 1 ]
 }
 
 @test "every source file names its licence in its first lines" {

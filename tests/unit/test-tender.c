@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One guest under balloon --apply, with what happens to it from outside: the thread that looks at
+ * One guest under the controller, with what happens to it from outside: the thread that looks at
  * it is called as a function, its guest is made up and lives by the looks that are taken at it.
  */
 #include "hosttest.h"
 
-#include "control/tender-private.h"
+#include "control/plan.h"
+#include "control/tender.h"
+#include "control/watchdog.h"
 #include "store/db.h"
 #include "store/journal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 
 #define MIB (1ULL << 20)
@@ -34,8 +37,8 @@ static struct made_up {
 	bool kept, gone, silent;
 	unsigned happened; /* of what happens to it */
 	bool was_away;
-	unsigned told; /* the watchdog, of the guest */
-	unsigned bad;
+	unsigned bad, moves[WSS_CONTROL_GAVE_BACK + 1];
+	int watchdog;
 	char why[512];
 	char *dir, path[PATH_MAX];
 } made_up;
@@ -117,17 +120,15 @@ static void sleep_until_ns(void *unused, uint64_t when_ns)
 }
 
 /* The time of day, which somebody may set. */
-time_t time(time_t *ret_time)
+static time_t wall_seconds(void *unused)
 {
-	time_t now = (time_t)(1700000000 + made_up.now_ns / WSS_NS_PER_S) + made_up.set_s;
-
-	if (ret_time)
-		*ret_time = now;
-	return now;
+	(void)unused;
+	return (time_t)(1700000000 + made_up.now_ns / WSS_NS_PER_S) + made_up.set_s;
 }
 
 static const struct wss_clock_source clock_source = { .now_ns = now_ns,
-						      .sleep_until_ns = sleep_until_ns };
+						      .sleep_until_ns = sleep_until_ns,
+						      .wall_seconds = wall_seconds };
 
 static int refresh(struct wss_guest *guest, struct wss_error *err)
 {
@@ -188,7 +189,6 @@ static const struct wss_guest_ops ops = {
 	.release = release,
 };
 
-/* What the tender has around it. */
 static int open_guest(void *unused, const struct wss_domain_ref *ref,
 		      const struct wss_deadline *deadline, struct wss_guest **ret_guest,
 		      struct wss_error *err)
@@ -213,56 +213,40 @@ static const char *source_uri(void *unused)
 
 static const struct wss_guest_source source = { .open = open_guest, .uri = source_uri };
 
-void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss_error *error)
+static void moved(const struct wss_control_move *move, void *unused)
 {
-	(void)tally;
-	assert_string_equal(domain, "web1");
+	(void)unused;
+	assert_string_equal(move->guest, "web1");
+	made_up.moves[move->verb]++;
+}
+
+static void trouble(const char *guest, const struct wss_error *error, void *unused)
+{
+	(void)unused;
+	assert_string_equal(guest, "web1");
 	made_up.bad++;
 	snprintf(made_up.why, sizeof(made_up.why), "%s", error->text);
 }
 
-int wss_tender_start(struct tender *tender, void (*run)(void *), struct wss_error *err)
+static void progress(const char *guest, const char *text, void *unused)
 {
-	(void)tender;
-	(void)run;
-	(void)err;
-	return 0;
+	(void)unused;
+	fail_msg("%s: %s", guest, text);
 }
 
-void wss_tender_thread_ended(struct tending *tending)
+static void none_running(const char *unused, void *nor_this)
 {
-	(void)tending;
+	(void)unused;
+	(void)nor_this;
+	fail();
 }
 
-void wss_tender_measure(void *tender)
-{
-	(void)tender;
-}
+static const struct wss_control_events events = { moved, trouble, progress, none_running, NULL };
 
-int wss_tender_read_record(struct tender *tender, const struct wss_policy *policy,
-			   const struct wss_sample *newest, struct wss_error *err)
-{
-	(void)policy;
-	(void)newest;
-	(void)err;
-	tender->record = (struct balloon_record){ .confidence = WSS_CONFIDENCE_LOW,
-						  .minimum_bytes = 256 * MIB,
-						  .headroom_percent = 20,
-						  .period_s = 3600,
-						  .wss_bytes = wss_amount_of(100 * MIB),
-						  .time_s = (int64_t)(made_up.now_ns / WSS_NS_PER_S) };
-	return 0;
-}
-
-int wss_balloon_watch(int fd, const char *uuid, struct wss_error *err)
-{
-	(void)fd;
-	(void)err;
-	made_up.told += uuid != NULL;
-	return 0;
-}
-
-static const struct balloon_options options = {
+/* Windows are taken by others: the history has them. */
+static const struct wss_balloon_options options = {
+	.advice = { .rule = { .percentile = 0.99, .headroom_percent = 20, .minimum_bytes = 256 * MIB },
+		  .span_ns = 86400 * WSS_NS_PER_S, .fault_ns = WSS_MISSRATE_FAULT_NS },
 	.period_ns = 3600 * WSS_NS_PER_S,
 	.pause_ns = 10 * WSS_NS_PER_S,
 };
@@ -273,8 +257,44 @@ static size_t unfinished(void)
 	struct wss_error err = WSS_ERROR_INIT;
 	size_t n = 0;
 
-	assert_int_equal(wss_journal_unfinished(made_up.tending.steps, NULL, &open, &n, &err), 0);
+	assert_int_equal(wss_journal_unfinished(made_up.tending.journal.history, NULL, &open, &n, &err), 0);
 	return n;
+}
+
+static void add_window(time_t wall)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_sample sample = { .method = "mmu",
+				     .wall = wall,
+				     .requested_window_ns = WSS_NS_PER_S,
+				     .quality = WSS_QUALITY_OK,
+				     .window_ns = wss_amount_of(WSS_NS_PER_S),
+				     .granularity_bytes = wss_amount_of(4096),
+				     .wss_bytes = wss_amount_of(100 * MIB) };
+
+	snprintf(sample.uuid, sizeof(sample.uuid), "%s", UUID_A);
+	snprintf(sample.domain, sizeof(sample.domain), "web1");
+	if (wss_history_add(made_up.tending.history.history, &sample, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+/* The pipe to a watchdog that only counts what it is told. */
+static void open_watchdog(struct tending *tending)
+{
+	int fds[2];
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+	made_up.watchdog = fds[0];
+	tending->watchdog = fds[1];
+}
+
+/* How many guests it was given. */
+static size_t charges(void)
+{
+	char said[4096];
+	ssize_t n = read(made_up.watchdog, said, sizeof(said));
+
+	return n > 0 ? (size_t)n / (WSS_UUID_TEXT_MAX - 1) : 0;
 }
 
 /* A guest of 1 GiB that needs 256 MiB, until it is left alone or the controller ends. */
@@ -290,22 +310,21 @@ static void tend(happening at_look)
 				    .actual = GIB,
 				    .maximum = GIB,
 				    .state = WSS_GUEST_RUNNING };
+	wss_clock_inject(&clock_source);
 	made_up.dir = make_tree();
 	make_path(made_up.path, "%s/history.db", made_up.dir);
-	tending->options = options;
-	pthread_mutex_init(&tending->history_lock, NULL);
-	pthread_mutex_init(&tending->steps_lock, NULL);
-	pthread_mutex_init(&tending->lock, NULL);
-	tending->busy = 1;
+	wss_tending_init(tending, &options, &events);
+	tending->busy = tending->threads = 1;
 	assert_int_equal(wss_hypervisor_new(&host, &source, NULL, &tending->targets.hypervisor, &err), 0);
 	made_up.tender.target = wss_target_new(tending->targets.hypervisor, &ref, 0, NULL, &err);
 	assert_non_null(made_up.tender.target);
-	assert_int_equal(wss_history_open(made_up.path, &tending->history, &err), 0);
-	assert_int_equal(wss_history_open(made_up.path, &tending->steps, &err), 0);
-	wss_history_set_patience(tending->steps, 0);
+	open_watchdog(tending);
+	assert_int_equal(wss_tending_open_history(tending, made_up.path, &err), 0);
+	wss_history_set_patience(tending->journal.history, 0);
+	for (time_t i = 12; i > 0; i--)
+		add_window(wss_clock_wall_seconds() - i);
 	made_up.tender.tending = tending;
 	made_up.tender.name = made_up.tender.target->name;
-	wss_clock_inject(&clock_source);
 	memory.made = memory.short_until_ns = 0;
 	memory.counting = true;
 	wss_tender_look(&made_up.tender);
@@ -317,8 +336,10 @@ static void clean_up(void)
 {
 	wss_target_free(made_up.tender.target);
 	wss_hypervisor_unref(made_up.tending.targets.hypervisor);
-	wss_history_close(made_up.tending.history);
-	wss_history_close(made_up.tending.steps);
+	wss_shared_history_close(&made_up.tending.history);
+	wss_shared_history_close(&made_up.tending.journal);
+	close(made_up.watchdog);
+	close(made_up.tending.watchdog);
 	remove_tree(made_up.dir);
 }
 
@@ -347,6 +368,9 @@ static void test_to_the_floor(void **unused)
 	assert_int_equal(made_up.actual, GIB);
 	assert_int_equal(unfinished(), 0);
 	assert_int_equal(made_up.bad, 0);
+	assert_true(made_up.moves[WSS_CONTROL_SHRINKS] > 10);
+	assert_int_equal(made_up.moves[WSS_CONTROL_GROWS], 0);
+	assert_int_equal(made_up.moves[WSS_CONTROL_GAVE_BACK], 1);
 	clean_up();
 }
 
@@ -547,7 +571,7 @@ static void test_watchdog_is_told_once(void **unused)
 	(void)unused;
 	tend(keep_history_busy);
 	assert_true(made_up.least < GIB);
-	assert_int_equal(made_up.told, 1);
+	assert_int_equal(charges(), 1);
 	assert_int_equal(made_up.actual, GIB);
 	assert_int_equal(unfinished(), 0);
 	clean_up();
@@ -613,35 +637,17 @@ static void test_paused_and_resumed(void **unused)
 	clean_up();
 }
 
-static void add_window(time_t wall)
-{
-	struct wss_error err = WSS_ERROR_INIT;
-	struct wss_sample sample = { .method = "mmu",
-				     .wall = wall,
-				     .requested_window_ns = WSS_NS_PER_S,
-				     .quality = WSS_QUALITY_OK,
-				     .window_ns = wss_amount_of(WSS_NS_PER_S),
-				     .granularity_bytes = wss_amount_of(4096),
-				     .wss_bytes = wss_amount_of(100 * MIB) };
-
-	snprintf(sample.uuid, sizeof(sample.uuid), "%s", UUID_A);
-	snprintf(sample.domain, sizeof(sample.domain), "web1");
-	if (wss_history_add(made_up.tending.history, &sample, &err) < 0)
-		fail_msg("%s", err.text);
-}
-
 /* As the dry run sees it. */
 static bool is_current(void)
 {
-	const struct balloon_options usual = { .sizing = WSS_SIZING_OPTIONS_INIT };
 	const struct wss_policy policy = { .opt_out = false };
 	struct wss_error err = WSS_ERROR_INIT;
-	struct balloon_look look = { .limits = { 0 } };
-	struct balloon_record record;
+	struct wss_look look = { .limits = { 0 } };
+	struct wss_need need;
 
-	assert_int_equal(wss_balloon_read(&usual, made_up.tending.history, UUID_A, &policy, &record,
-					  &err), 0);
-	wss_balloon_join(&record, &look);
+	assert_int_equal(wss_need_read(&options.advice, made_up.tending.history.history, UUID_A,
+				       &policy, &need, &err), 0);
+	wss_look_join(&need, &look);
 	return look.facts.current;
 }
 
@@ -678,8 +684,8 @@ static uint64_t reserve_of(bool autodeflate, uint64_t actual, uint64_t managed)
 				   .config = { .initial_bytes = GIB,
 					       .balloon_autodeflate = autodeflate } };
 	struct wss_error err = WSS_ERROR_INIT;
-	struct balloon_reports reports = { 0 };
-	struct balloon_look look = { .facts = { 0 } };
+	struct wss_reports reports = { 0 };
+	struct wss_look look = { .facts = { 0 } };
 
 	said = (struct wss_balloon_stats){
 		.actual_bytes = { true, actual },
@@ -687,7 +693,7 @@ static uint64_t reserve_of(bool autodeflate, uint64_t actual, uint64_t managed)
 		.managed_bytes = { true, managed },
 		.update_s = { true, (uint64_t)wss_clock_wall_seconds() },
 	};
-	assert_int_equal(wss_balloon_look_statistics(&guest, &reports, &look, &err), 0);
+	assert_int_equal(wss_look_statistics(&guest, &reports, &look, &err), 0);
 	assert_true(look.facts.statistics);
 	return wss_balloon_reserve(&look.view);
 }
@@ -702,8 +708,8 @@ static void test_times_that_cannot_be(void **unused)
 	(void)unused;
 	for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
 		struct wss_error err = WSS_ERROR_INIT;
-		struct balloon_reports reports = { 0 };
-		struct balloon_look look = { .facts = { 0 } };
+		struct wss_reports reports = { 0 };
+		struct wss_look look = { .facts = { 0 } };
 
 		said = (struct wss_balloon_stats){
 			.actual_bytes = { true, GIB },
@@ -712,7 +718,7 @@ static void test_times_that_cannot_be(void **unused)
 		};
 		/* The second time it is no longer the first. */
 		for (int k = 0; k < 2; k++) {
-			assert_int_equal(wss_balloon_look_statistics(&guest, &reports, &look, &err), 0);
+			assert_int_equal(wss_look_statistics(&guest, &reports, &look, &err), 0);
 			assert_false(look.facts.statistics);
 			assert_true(look.view.actual_bytes.known);
 		}
@@ -750,18 +756,18 @@ static void test_disks_are_asked_now_and_then(void **unused)
 {
 	static const struct wss_guest_ops talks = { .disk_reads = tell_reads }, mute = { 0 };
 	struct wss_guest guest = { .ops = &talks };
-	struct balloon_reports reports = { 0 };
+	struct wss_reports reports = { 0 };
 	unsigned known = 0;
 
 	(void)unused;
 	made_up.now_ns = 1000 * WSS_NS_PER_S;
 	wss_clock_inject(&clock_source);
 	for (unsigned i = 0; i < 31; i++) {
-		struct balloon_look look = { .view = { .usable_bytes = { i != 0, 0 } } };
+		struct wss_look look = { .view = { .usable_bytes = { i != 0, 0 } } };
 
 		silent_disks = i == 11;
 		guest.ops = i == 30 ? &mute : &talks;
-		wss_balloon_look_disks(&guest, &reports, &look);
+		wss_look_disks(&guest, &reports, &look);
 		known += look.view.read_bytes.known;
 		assert_true(i > 0 || !asked);
 		made_up.now_ns += WSS_NS_PER_S;

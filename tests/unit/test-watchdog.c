@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The watchdog of balloon --apply. What it runs is this program, which then writes down whom it
- * was run for, and fails for the guests that are named in a file.
+ * The controller's watchdog. What it runs is this program, which then writes down whom it was run
+ * for, and fails for the guests that are named in a file.
  */
 #include "hosttest.h"
 
-#include "control/look.h"
+#include "control/watchdog.h"
 
 static char *dir;
 static char history[PATH_MAX];
@@ -58,13 +58,12 @@ static bool has(const char *file, const char *name, const char *word)
 static int play_restore(int argc, char **argv)
 {
 	char path[PATH_MAX];
-	FILE *log = fopen(make_path(path, "%s.log", argv[5]), "ae");
-	/* A guest may be named like the UUID of another. */
-	int code = strcmp(argv[3], "--uuid") ? 2 : 0;
+	FILE *log = fopen(make_path(path, "%s.log", argv[2]), "ae");
+	int code = 0;
 
-	for (int i = 8; i < argc; i++) {
+	for (int i = 3; i < argc; i++) {
 		fprintf(log, "%s%c", argv[i], i + 1 < argc ? ' ' : '\n');
-		if (has(argv[5], "bad", argv[i]))
+		if (has(argv[2], "bad", argv[i]))
 			code = 3;
 	}
 	fclose(log);
@@ -73,17 +72,16 @@ static int play_restore(int argc, char **argv)
 
 static int start(void)
 {
-	const struct wss_cli cli = { .uri = "test:///default" };
-	const struct balloon_options options = { .sizing.history.path = history };
+	const char *const command[] = { "any", "--play-restore", history, NULL };
 	struct wss_error err = WSS_ERROR_INIT;
 	int fd = -1;
 
 	dir = make_tree();
 	make_path(history, "%s/history", dir);
-	assert_int_equal(wss_balloon_watchdog(&cli, &options, &fd, &err), 0);
-	assert_int_equal(wss_balloon_watch(fd, UUID_A, &err), 0);
-	assert_int_equal(wss_balloon_watch(fd, UUID_B, &err), 0);
-	assert_int_equal(wss_balloon_watch(fd, NULL, &err), 0);
+	assert_int_equal(wss_watchdog_start(command, &fd, &err), 0);
+	assert_int_equal(wss_watchdog_charge(fd, UUID_A, &err), 0);
+	assert_int_equal(wss_watchdog_charge(fd, UUID_B, &err), 0);
+	assert_int_equal(wss_watchdog_charge(fd, NULL, &err), 0);
 	return fd;
 }
 
@@ -122,7 +120,7 @@ static void wait_for_its_end(void)
 static void test_all_is_well(void **unused)
 {
 	(void)unused;
-	wss_balloon_all_is_well(start());
+	wss_watchdog_dismiss(start());
 	wait_for_its_end();
 	assert_log("");
 }
@@ -188,9 +186,9 @@ static void test_stands_still(void **unused)
 	wait_for_log(UUID_A " " UUID_B);
 	assert_int_equal(usleep(500000), 0);
 	rename(make_path(log, "%s.log", history), make_path(first, "%s.first", history));
-	wss_balloon_beat(fd);
+	wss_watchdog_beat(fd);
 	wait_for_log(UUID_A " " UUID_B);
-	wss_balloon_all_is_well(fd);
+	wss_watchdog_dismiss(fd);
 	wait_for_its_end();
 	assert_text("first", UUID_A " " UUID_B "\n");
 	assert_log(UUID_A " " UUID_B "\n");
@@ -206,7 +204,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_stands_still),
 	};
 
-	if (argc > 7 && !strcmp(argv[2], "--restore"))
+	if (argc > 3 && !strcmp(argv[1], "--play-restore"))
 		return play_restore(argc, argv);
 	signal(SIGPIPE, SIG_IGN);
 	return cmocka_run_group_tests(tests, NULL, NULL);

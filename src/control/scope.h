@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Where the controller and the restore work, and on which guests. */
+#ifndef WSS_CONTROL_SCOPE_H
+#define WSS_CONTROL_SCOPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "host/conn.h"
+
+struct wss_control_scope {
+	const char *uri;     /* of the connection; NULL: libvirt's default */
+	bool monitor;	     /* QEMU may be asked through libvirt's monitor passthrough */
+	const char *history; /* path of the history, which the journal is part of */
+	/* The guests; n_guests 0: all that run, or all that the journal lists. */
+	const struct wss_domain_ref *guests;
+	size_t n_guests;
+};
+
+#endif

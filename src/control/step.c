@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/tender.h"
+#include "control/watchdog.h"
+#include "store/journal.h"
+
+int wss_step_journal(struct tender *tender, struct wss_history *history, uint64_t bytes,
+		     const char *reason, struct wss_error *err)
+{
+	struct wss_journal_step step = {
+		.uuid = tender->uuid,
+		.name = tender->target->guest->config.name,
+		.time = wss_clock_wall_seconds(),
+		.original_bytes = tender->balloon.limits.original_bytes,
+		.from_bytes = tender->actual_bytes,
+		.to_bytes = bytes,
+		.reason = reason,
+		.uri = wss_hypervisor_uri(tender->tending->targets.hypervisor),
+	};
+
+	return tender->shrunk ? wss_journal_write(history, &step, err)
+			      : wss_journal_begin(history, &step, err);
+}
+
+/* Before it is done. WSS_ERR_BUSY where it must be put off. */
+static int journal_decision(struct tender *tender, const struct wss_balloon_decision *decision,
+			    struct wss_error *err)
+{
+	struct wss_shared_history *shared = &tender->tending->journal;
+	int r;
+
+	if (wss_shared_history_lock(shared, err) < 0)
+		return -1;
+	r = wss_step_journal(tender, shared->history, decision->target_bytes, decision->reason,
+			     err);
+	wss_shared_history_unlock(shared);
+	return r;
+}
+
+int wss_step_check_unfinished(struct tender *tender, struct wss_error *err)
+{
+	struct wss_shared_history *shared = &tender->tending->journal;
+	int r;
+
+	if (wss_shared_history_lock(shared, err) < 0)
+		return -1;
+	r = wss_journal_check(shared->history, tender->uuid, err);
+	wss_shared_history_unlock(shared);
+	return r;
+}
+
+/* At its floor a guest may stay for days, without a step that would miss them. */
+int wss_step_check_safeguards(struct tender *tender, struct wss_error *err)
+{
+	struct tending *tending = tender->tending;
+
+	if (!wss_history_is_in_place(tending->history.history))
+		return wss_error_set(err, WSS_ERR_FAILED, "the history was removed or replaced");
+	return wss_watchdog_charge(tending->watchdog, tender->watched ? NULL : tender->uuid, err);
+}
+
+/* A step, in the order that tender.h gives. */
+static int take_step(struct tender *tender, const struct wss_balloon_decision *decision,
+		     struct wss_error *err)
+{
+	struct wss_guest *guest = tender->target->guest;
+	const struct wss_control_move move = {
+		guest->config.name,
+		decision->action == WSS_BALLOON_GROW ? WSS_CONTROL_GROWS : WSS_CONTROL_SHRINKS,
+		decision->target_bytes, decision->reason
+	};
+
+	if ((!tender->shrunk && wss_step_check_unfinished(tender, err) < 0) ||
+	    wss_step_check_safeguards(tender, err) < 0)
+		return -1;
+	/* Even where the step is put off: the watchdog remembers each UUID that it is told. */
+	tender->watched = true;
+	if (journal_decision(tender, decision, err) < 0)
+		return -1;
+	if (!tender->shrunk)
+		tender->maximum_bytes = guest->config.maximum_bytes;
+	tender->shrunk = true;
+	wss_tending_moved(tender->tending, &move);
+	return guest->ops->set_balloon(guest, decision->target_bytes, err);
+}
+
+/* Gives back for good. */
+static int end_with(struct tender *tender, const char *reason, struct wss_error *err)
+{
+	struct wss_guest *guest = tender->target->guest;
+	struct wss_error why = WSS_ERROR_INIT, ignored = WSS_ERROR_INIT;
+
+	wss_error_set(&why, WSS_ERR_FAILED, "%s: left alone", reason);
+	wss_tender_leave(tender, &why);
+	/* What looks like the guest's own doing may be memory that was plugged in. */
+	guest->ops->refresh(guest, &ignored);
+	return wss_give_back(tender, reason, err);
+}
+
+bool wss_step_act(struct tender *tender, const struct wss_balloon_decision *decision)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	int r = 0;
+
+	switch (decision->action) {
+	case WSS_BALLOON_HOLD:
+		wss_debug("%s: %s", tender->name, decision->reason);
+		break;
+	case WSS_BALLOON_GROW:
+	case WSS_BALLOON_SHRINK:
+		r = take_step(tender, decision, &err);
+		if (r < 0 && err.code == WSS_ERR_BUSY) {
+			wss_debug("%s: step put off: %s", tender->name, err.text);
+			return false;
+		}
+		break;
+	case WSS_BALLOON_RETURN:
+		r = wss_give_back(tender, decision->reason, &err);
+		break;
+	case WSS_BALLOON_RESTORE:
+		r = end_with(tender, decision->reason, &err);
+		break;
+	}
+	if (r < 0 && wss_tender_memory_is_short(tender, &err))
+		return false;
+	if (r < 0)
+		wss_tender_leave(tender, &err);
+	else
+		tender->short_looks = 0;
+	return true;
+}
