@@ -31,7 +31,7 @@ struct balloon_row {
 	const char *action; /* "shrink", "none", "refused"; NULL where it failed */
 	const char *reason;
 	const char *error;
-	struct wss_amount from_bytes, to_bytes, held_bytes;
+	struct wss_amount from_bytes, to_bytes, gain_bytes, held_bytes;
 	char hint[400]; /* what an operator could do about a refusal; "" nothing */
 };
 
@@ -126,6 +126,11 @@ static struct wss_value get_to(const void *row)
 	return wss_value_amount(((const struct balloon_row *)row)->to_bytes, WSS_KIND_BYTES);
 }
 
+static struct wss_value get_gain(const void *row)
+{
+	return wss_value_amount(((const struct balloon_row *)row)->gain_bytes, WSS_KIND_BYTES);
+}
+
 static struct wss_value get_held(const void *row)
 {
 	return wss_value_amount(((const struct balloon_row *)row)->held_bytes, WSS_KIND_BYTES);
@@ -155,6 +160,8 @@ static const struct wss_column columns[] = {
 	  "Memory that the balloon leaves to the guest now, in bytes", false },
 	{ "to_bytes", NULL, "TO", 8, get_to, "Memory that it would leave at the end, in bytes",
 	  false },
+	{ "host_gain_bytes", NULL, "GAIN", 8, get_gain,
+	  "Resident memory that the host would get back, in bytes", false },
 	{ "held_bytes", NULL, "HELD", 8, get_held,
 	  "Guest memory that is resident on the host, in bytes", false },
 	{ "reason", NULL, "WHY", -27, get_reason, "What the action rests on", false },
@@ -167,8 +174,8 @@ static const struct wss_report_layout layout = {
 	.array_key = "balloons",
 	.columns = columns,
 	.n_columns = sizeof(columns) / sizeof(columns[0]),
-	.shown = "domain,action,from_bytes,to_bytes,reason",
-	.wide = "domain,action,from_bytes,to_bytes,held_bytes,reason",
+	.shown = "domain,action,from_bytes,to_bytes,host_gain_bytes,reason",
+	.wide = "domain,action,from_bytes,to_bytes,host_gain_bytes,held_bytes,reason",
 };
 
 static const struct wss_report_layout *const layouts[] = { &layout, NULL };
@@ -183,7 +190,11 @@ struct balloon_run {
 static void hint(const struct wss_guest *guest, const struct wss_balloon_facts *facts,
 		 struct balloon_row *row)
 {
-	if (facts->has_device && facts->running && !facts->statistics)
+	if (!facts->has_device || !facts->running || facts->statistics)
+		return;
+	if (!facts->answers)
+		snprintf(row->hint, sizeof(row->hint), "load the balloon driver in the guest");
+	else if (!facts->asked)
 		snprintf(row->hint, sizeof(row->hint), "virsh dommemstat %s --period 5 --live",
 			 guest->config.uuid);
 }
@@ -206,6 +217,7 @@ static int balloon_row_fill(const struct balloon_run *run, const struct wss_targ
 	row->reason = plan.reason;
 	row->from_bytes = look.view.actual_bytes;
 	row->to_bytes = plan.to_bytes;
+	row->gain_bytes = plan.gain_bytes;
 	row->held_bytes = look.view.rss_bytes;
 	hint(target->guest, &look.facts, row);
 	return 0;
@@ -222,7 +234,7 @@ static void handle(struct balloon_run *run, const struct wss_target *target, boo
 	if (target->guest && balloon_row_fill(run, target, &row, &error) == 0) {
 		wss_report_row(run->report, &row);
 		if (table && row.hint[0])
-			wss_log(WSS_LOG_INFO, "%s: its statistics are off: %s", row.domain, row.hint);
+			wss_log(WSS_LOG_INFO, "%s: to get its balloon working: %s", row.domain, row.hint);
 		return;
 	}
 	row.error = error.text;

@@ -47,7 +47,7 @@ int wss_look_statistics(struct wss_guest *guest, struct wss_reports *reports,
 	struct wss_balloon_view *view = &look->view;
 	struct wss_balloon_stats stats;
 
-	look->facts.statistics = false;
+	look->facts.answers = look->facts.statistics = false;
 	look->view = (struct wss_balloon_view){ .now_s = (uint64_t)wss_clock_now_seconds() };
 	if (!guest->ops->balloon_stats)
 		return 0;
@@ -55,10 +55,14 @@ int wss_look_statistics(struct wss_guest *guest, struct wss_reports *reports,
 		return -1;
 	view->actual_bytes = stats.actual_bytes;
 	view->rss_bytes = stats.rss_bytes;
-	/* What the guest says counts while it is fresh. */
 	if (!stats.update_s.known || !stats.update_s.value ||
-	    stats.update_s.value > (uint64_t)WSS_TIME_MAX_S || !stats.usable_bytes.known)
+	    stats.update_s.value > (uint64_t)WSS_TIME_MAX_S)
 		return 0;
+	/* A driver reports once when it is loaded, whether it will be asked again or not. */
+	look->facts.answers = true;
+	if (!stats.usable_bytes.known)
+		return 0;
+	/* What the guest says counts while it is fresh. */
 	note_report(reports, stats.update_s.value, guest->state == WSS_GUEST_RUNNING);
 	if (reports->looked_s - reports->heard_s > STATISTICS_MAX_AGE_S)
 		return 0;
@@ -87,7 +91,8 @@ int wss_look_take(struct wss_guest *guest, const struct wss_policy *policy,
 			   .has_device = guest->config.has_balloon,
 			   .opted_out = policy->opt_out,
 			   .hazard = hazard_of(&guest->config),
-			   .autodeflate = guest->config.balloon_autodeflate },
+			   .autodeflate = guest->config.balloon_autodeflate,
+			   .asked = guest->config.balloon_statistics },
 	};
 	return wss_look_statistics(guest, reports, ret_look, err);
 }

@@ -28,6 +28,12 @@ void wss_plan_make(const struct wss_look *look, struct wss_plan *ret_plan)
 		set_plan(ret_plan, WSS_PLAN_NONE, "it needs what it has");
 		return;
 	}
+	ret_plan->gain_bytes = wss_balloon_gain(view, to);
+	if (wss_balloon_is_futile(view, to)) {
+		set_plan(ret_plan, WSS_PLAN_REFUSED,
+			 "the host would gain less than 5 % of the guest (64 MiB at most)");
+		return;
+	}
 	ret_plan->to_bytes = wss_amount_of(to);
 	set_plan(ret_plan, WSS_PLAN_SHRINK,
 		 to > wss_balloon_history_floor(&look->limits, reserve)

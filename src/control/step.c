@@ -111,7 +111,7 @@ bool wss_step_act(struct tender *tender, const struct wss_balloon_decision *deci
 	case WSS_BALLOON_SHRINK:
 		r = take_step(tender, decision, &err);
 		if (r < 0 && err.code == WSS_ERR_BUSY) {
-			wss_debug("%s: step put off: %s", tender->name, err.text);
+			wss_debug("%s: put off: %s", tender->name, err.text);
 			return false;
 		}
 		break;

@@ -285,6 +285,13 @@ static int parse_memory(const xmlNode *domain, struct wss_domxml *ret, struct ws
 	return 0;
 }
 
+static bool has_statistics(const xmlNode *balloon)
+{
+	const xmlNode *stats = wss_xml_child(balloon, "stats");
+
+	return wss_xml_attribute(stats, "period") && !wss_xml_attribute_is(stats, "period", "0");
+}
+
 static void parse_devices(const xmlNode *domain, struct wss_domxml *ret)
 {
 	const xmlNode *devices = wss_xml_child(domain, "devices");
@@ -295,6 +302,7 @@ static void parse_devices(const xmlNode *domain, struct wss_domxml *ret)
 	ret->has_balloon = balloon && !wss_xml_attribute_is(balloon, "model", "none");
 	ret->balloon_autodeflate = ret->has_balloon &&
 				   wss_xml_attribute_is(balloon, "autodeflate", "on");
+	ret->balloon_statistics = ret->has_balloon && has_statistics(balloon);
 	wss_xml_for_each_child(device, devices, NULL) {
 		if (wss_xml_is(device, "hostdev") ||
 		    (wss_xml_is(device, "interface") && wss_xml_attribute_is(device, "type", "hostdev")))

@@ -32,6 +32,7 @@ struct wss_domxml {
 	uint64_t current_bytes;	      /* <currentMemory>, else maximum_bytes */
 	bool has_balloon;	      /* a <memballoon> whose model is not "none" */
 	bool balloon_autodeflate;     /* <memballoon autodeflate='on'> */
+	bool balloon_statistics;      /* <memballoon><stats period=…>, which is not 0 */
 	enum wss_backing backing;     /* <memoryBacking><source type=…> */
 	bool hugepages;		      /* <memoryBacking><hugepages>; maybe for some cells only */
 	bool locked;		      /* <memoryBacking><locked> */

@@ -20,6 +20,8 @@
 #define PAGE_BYTES 4096
 /* Longer than that a guest is not kept from what would be less than it needs. */
 #define CAREFUL_S_MAX 86400
+/* The most that counts as too little for the host. */
+#define LEAST_GAIN_MAX (64 * MIB)
 /* That a guest which has room for its page cache again gets to read it. */
 #define REFILL_S 60
 
@@ -30,7 +32,8 @@ const char *wss_balloon_objection(const struct wss_balloon_facts *facts)
 	if (facts->hazard)
 		return facts->hazard;
 	if (!facts->statistics && !facts->autodeflate)
-		return "it reports no statistics and would not take memory back in need";
+		return facts->asked ? "its balloon statistics have stopped, and autodeflate is off"
+				    : "no balloon statistics, and autodeflate is off";
 	return NULL;
 }
 
@@ -43,6 +46,8 @@ const char *wss_balloon_refusal(const struct wss_balloon_facts *facts)
 		{ !facts->running, "it does not run" },
 		{ facts->job, "a job is under way for it" },
 		{ !facts->has_device, "it has no balloon device" },
+		{ !facts->answers, "the guest does not answer: no balloon driver, or it does not "
+				   "report (virsh dommemstat)" },
 		{ facts->confidence == WSS_CONFIDENCE_NONE, "too early: fewer than ten windows" },
 		{ !facts->current, "its newest window is older than two periods" },
 	};
@@ -290,6 +295,36 @@ static uint64_t step_of(uint64_t size)
 	return size / 100 * WSS_BALLOON_STEP_PERCENT;
 }
 
+static uint64_t beyond_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+struct wss_amount wss_balloon_gain(const struct wss_balloon_view *view, uint64_t to_bytes)
+{
+	uint64_t taken, beyond;
+
+	if (!view->actual_bytes.known || !view->rss_bytes.known)
+		return (struct wss_amount){ 0 };
+	taken = beyond_u64(view->actual_bytes.value, to_bytes);
+	beyond = beyond_u64(view->rss_bytes.value, to_bytes);
+	return wss_amount_of(beyond < taken ? beyond : taken);
+}
+
+uint64_t wss_balloon_least_gain(uint64_t actual_bytes)
+{
+	uint64_t step = step_of(actual_bytes);
+
+	return step < LEAST_GAIN_MAX ? step : LEAST_GAIN_MAX;
+}
+
+bool wss_balloon_is_futile(const struct wss_balloon_view *view, uint64_t to_bytes)
+{
+	struct wss_amount gain = wss_balloon_gain(view, to_bytes);
+
+	return gain.known && gain.value < wss_balloon_least_gain(view->actual_bytes.value);
+}
+
 /* A step that is under way. reason NULL: it is done. */
 static struct wss_balloon_decision await_step(struct wss_balloon *balloon,
 					      const struct wss_balloon_view *view)
@@ -339,9 +374,12 @@ static struct wss_balloon_decision take_step(struct wss_balloon *balloon,
 	uint64_t target = actual - step_of(actual);
 	const char *reason = floor < balloon->roomy_bytes ? care(balloon, view->now_s) : NULL;
 
-	target = wss_max_u64(target, reason ? balloon->roomy_bytes : floor);
+	floor = reason ? balloon->roomy_bytes : floor;
+	target = wss_max_u64(target, floor);
 	if (target + TOLERANCE >= actual)
 		return hold(reason ? reason : "it is at its floor");
+	if (!balloon->shrunk && wss_balloon_is_futile(view, floor))
+		return hold("the host would get hardly anything back");
 	if (!balloon->shrunk && view->now_s - balloon->changed_s < SETTLE_S)
 		return hold("its balloon moves");
 	balloon->ready = !view->may_step;

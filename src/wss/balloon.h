@@ -20,7 +20,9 @@ struct wss_balloon_facts {
 	/* The balloon could not return memory to the host; static text, NULL where it can. */
 	const char *hazard;
 	bool autodeflate;	 /* the guest takes memory back itself rather than kill a process */
-	bool statistics;	 /* the guest reports its memory, and has done so of late */
+	bool answers;		 /* its balloon driver has reported at least once: there is one */
+	bool asked;		 /* the guest is configured to report its memory regularly */
+	bool statistics;	 /* it does, and has done so of late */
 	enum wss_confidence confidence;
 	bool current;		 /* the newest window is not older than two periods */
 };
@@ -127,6 +129,23 @@ uint64_t wss_balloon_history_floor(const struct wss_balloon_limits *limits, uint
 /* And in all, as this look shows it. Both: bytes, saturated. */
 uint64_t wss_balloon_floor(const struct wss_balloon_limits *limits,
 			   const struct wss_balloon_view *view, uint64_t reserve_bytes);
+
+/*
+ * What the host would get back from a guest that is left with to_bytes: what of its memory is
+ * resident now beyond that. Pages below that size may be given up, too, but perhaps only such as
+ * were never touched. Bytes; absent where the size or the resident memory is not known.
+ */
+struct wss_amount wss_balloon_gain(const struct wss_balloon_view *view, uint64_t to_bytes);
+
+/*
+ * The least gain that is worth shrinking a guest of this size: one step, and 64 MiB at most. By as
+ * much the memory of a QEMU process varies for reasons of its own, so that nobody could tell that
+ * the guest has given anything up; and a guest that is shrunk for nothing runs a risk for nothing.
+ */
+uint64_t wss_balloon_least_gain(uint64_t actual_bytes);
+
+/* Is the gain known to be less than that? */
+bool wss_balloon_is_futile(const struct wss_balloon_view *view, uint64_t to_bytes);
 
 /* Could a step be next? From this time on: a look that may step is worth its price then. */
 bool wss_balloon_rested(const struct wss_balloon *balloon, uint64_t now_s);

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# What balloon says of real guests: one that may be shrunk, one whose statistics are off,
-# one without a balloon. Then --apply on a guest that has a balloon and no driver for it, so
-# that it never gives memory back.
+# What balloon says of real guests: one that may be shrunk, one whose statistics are off, one
+# whose driver is not loaded, one of which the host would get nothing back, one without a balloon.
+# Then --apply, also on a guest that has nothing to give.
 
 load functions.sh
 
@@ -11,24 +11,35 @@ uuid_of() { # NAME
 	embed_virsh domuuid "$1" | tr -d '[:space:]'
 }
 
-# A guest with a balloon device, for which it loads no driver.
-start_with_balloon() { # NAME MEMBALLOON
-	embed_guest_start "$1" args="wss.map=64 wss.touch=32 wss.balloon=0" define=only
-	embed_virsh dumpxml "$1" --inactive | sed "s|<memballoon model='none'/>|$2|" \
+cold="wss.map=128 wss.touch=32 wss.rate=20000 wss.cold=310"
+
+# A guest with a balloon device and its driver.
+start_with_balloon() { # NAME MEMBALLOON KERNEL-ARGUMENTS
+	local devices="$2<disk type='file' device='disk'><driver name='qemu' type='raw'/>"
+	devices+="<source file='$embed_root/disk.img'/><target dev='vda' bus='virtio'/><readonly/></disk>"
+	truncate -s 350M "$embed_root/disk.img"
+	embed_guest_start "$1" args="$3" define=only
+	embed_virsh dumpxml "$1" --inactive | sed "s|<memballoon model='none'/>|$devices|" \
 		>"$embed_root/$1.new.xml"
 	embed_virsh define "$embed_root/$1.new.xml" >/dev/null
 	embed_virsh start "$1" >/dev/null
-	embed_guest_wait_ready "$1"
+	embed_guest_wait_ready "$1" 180
 }
 
 setup_file() {
 	root_setup_file
 	export VIRT_WSS_HISTORY=$BATS_FILE_TMPDIR/history.db
 	type=qemu memory=512 args=''
-	embed_guest_start none args="wss.map=64 wss.touch=32"
-	embed_guest_wait_ready none
-	start_with_balloon auto "<memballoon model='virtio' autodeflate='on'/>"
-	start_with_balloon plain "<memballoon model='virtio'/>"
+	start_with_balloon plain "<memballoon model='virtio'/>" "wss.map=64 wss.touch=32 wss.rate=20000"
+	start_with_balloon auto "<memballoon model='virtio' autodeflate='on'/>" "$cold"
+	start_with_balloon driverless \
+		"<memballoon model='virtio' autodeflate='on'><stats period='1'/></memballoon>" \
+		"wss.map=64 wss.touch=32 wss.rate=20000 wss.balloon=0"
+	start_with_balloon empty \
+		"<memballoon model='virtio' autodeflate='on'><stats period='1'/></memballoon>" \
+		"wss.map=64 wss.touch=32 wss.rate=20000"
+	embed_guest_start none args="wss.map=64 wss.touch=32 wss.rate=20000"
+	embed_guest_wait_ready none 180
 }
 
 teardown_file() {
@@ -42,20 +53,57 @@ teardown_file() {
 	[[ $(field reason) == *"too early"* ]]
 }
 
+refused_for() { # NAME REASON
+	wss balloon "$1" --output csv
+	[[ $(field action) == refused && $(field reason) == *"$2"* ]]
+}
+
+# The driver of plain has reported once, when it was loaded.
 @test "who may be shrunk, from what to what, and who may not" {
 	for name in auto plain none; do
 		"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 20 $((100 << 20)) 60 "$(uuid_of $name)"
 	done
+	wait_until 90 refused_for plain "no balloon statistics, and autodeflate is off"
 	before=$(embed_virsh dommemstat auto | grep actual)
-	wss balloon --output csv
+	wss balloon auto none plain --output csv
 	[ "$status" = 0 ]
 	[ "$(field domain)" = $'auto\nnone\nplain' ]
 	[ "$(field action)" = $'shrink\nrefused\nrefused' ]
 	[ "$(field from_bytes | head -n 1)" = $((512 << 20)) ]
 	[ "$(field to_bytes | head -n 1)" = $((256 << 20)) ]
-	[[ $(field reason) == *"no balloon device"*"no statistics"* ]]
+	[ "$(field host_gain_bytes | head -n 1)" -gt $((128 << 20)) ]
+	[[ $(field reason) == *"no balloon device"* ]]
 	[[ $(field hint | tail -n 1) == "virsh dommemstat $(uuid_of plain) --period 5 --live" ]]
 	[ "$(embed_virsh dommemstat auto | grep actual)" = "$before" ]
+	wss balloon plain
+	[[ $err == *"plain: to get its balloon working: virsh dommemstat"* ]]
+}
+
+@test "a guest without its driver does not answer, and nothing is offered" {
+	history=$BATS_TEST_TMPDIR/driverless.db
+	"$WSS_BUILDDIR/tests/unit/make-history" "$history" 20 $((100 << 20)) 60 "$(uuid_of driverless)"
+	wss balloon driverless --output csv --history "$history"
+	[ "$(field action)" = refused ]
+	[[ $(field reason) == "the guest does not answer: no balloon driver"* ]]
+	[ -z "$(field to_bytes)" ]
+	[[ $(field hint) == *driver* ]]
+	wss balloon driverless --history "$history"
+	[[ $err$out != *"statistics"* ]]
+	wss balloon driverless --apply --period 2s --window 300ms --history "$history"
+	[ "$status" = 5 ]
+	[[ $err == *"does not answer"* ]]
+}
+
+@test "a guest that has not touched its memory is not shrunk for nothing" {
+	history=$BATS_TEST_TMPDIR/empty.db
+	"$WSS_BUILDDIR/tests/unit/make-history" "$history" 20 $((100 << 20)) 60 "$(uuid_of empty)"
+	wss balloon empty --output csv --history "$history"
+	[ "$(field action)" = refused ]
+	[[ $(field reason) == "the host would gain less than"* ]]
+	[ "$(field host_gain_bytes)" -lt $((26 << 20)) ]
+	[ -z "$(field to_bytes)" ]
+	wss balloon empty --apply --period 2s --window 300ms --history "$history"
+	[ "$status" = 5 ]
 }
 
 @test "a maximum is no leave to take what the guest needs" {
@@ -106,35 +154,43 @@ none_left() {
 }
 
 # Windows of the very kind that --apply takes, so that its own go on with them.
-fresh_history() {
+fresh_history() { # NAME
 	rm -f "$VIRT_WSS_HISTORY"*
-	wss sample auto --store --window 300ms --count 15
+	wss sample "$1" --store --window 300ms --count 15
 	[ "$status" = 0 ]
 }
 
+offered() { # NAME
+	wss balloon "$1" --output csv
+	[ "$(field action)" = shrink ]
+}
+
+# All that it has is in use and untouched, and as its statistics are off nobody knows.
 @test "a guest that never gives memory back gets all of it back, and is left alone" {
 	command -v sqlite3 >/dev/null || skip "needs sqlite3"
-	fresh_history
+	start_with_balloon full "<memballoon model='virtio' autodeflate='on'/>" "wss.map=436 wss.touch=32 wss.rate=20000"
+	fresh_history full
+	wait_until 90 offered full
 	status=0
-	timeout -k 5 90 "$virt_wss" balloon auto --apply --period 2s --window 300ms \
+	timeout -k 5 90 "$virt_wss" balloon full --apply --period 2s --window 300ms \
 		>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
 	cat "$BATS_TEST_TMPDIR/err"
 	[ "$status" = 1 ]
-	grep -q 'auto: shrinks to 48[0-9] MiB' "$BATS_TEST_TMPDIR/err"
+	grep -q 'full: shrinks to 48[0-9] MiB' "$BATS_TEST_TMPDIR/err"
 	grep -q 'does not give memory back' "$BATS_TEST_TMPDIR/err"
 	has_steps 'done = 1'
 	none_left
-	embed_guest_alive auto
+	embed_guest_alive full
 }
 
 @test "a guest that is refused is not touched by --apply" {
 	wss balloon none plain --apply --period 2s --window 300ms
 	[ "$status" = 5 ]
-	[[ $err == *"no balloon device"* && $err == *"no statistics"* || $err == *"too early"* ]]
+	[[ $err == *"no balloon device"* && $err == *"no balloon statistics"* || $err == *"too early"* ]]
 }
 
 @test "stopped, it gives back what it took" {
-	fresh_history
+	fresh_history auto
 	"$virt_wss" balloon auto --apply --period 2s --window 300ms 2>"$BATS_TEST_TMPDIR/err" 3>&- &
 	pid=$!
 	wait_until 30 has_steps 'done = 0'
@@ -148,7 +204,7 @@ fresh_history() {
 }
 
 @test "killed, its watchdog gives back what it took" {
-	fresh_history
+	fresh_history auto
 	"$virt_wss" balloon auto --apply --period 2s --window 300ms 2>"$BATS_TEST_TMPDIR/err" 3>&- &
 	pid=$!
 	wait_until 30 has_steps 'done = 0'
@@ -161,7 +217,7 @@ fresh_history() {
 }
 
 @test "unfinished steps: refused until they are given back" {
-	fresh_history
+	fresh_history auto
 	sqlite3 "$VIRT_WSS_HISTORY" "INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, to_bytes, reason)
 		VALUES ('$(uuid_of auto)', 'auto', 1, $((512 << 20)), $((512 << 20)), $((400 << 20)), 'test'),
 		('a1b2c3d4-0000-4000-8000-00000000aaaa', 'gone', 1, 5, 5, 4, 'test')"

@@ -86,7 +86,9 @@ static void guest_lives(struct guest *guest)
 		if (!guest->lies && guest->rss > guest->actual)
 			guest->rss = guest->actual;
 	} else if (guest->actual < guest->target) {
+		/* It uses what it gets, if only as page cache. */
 		guest->usable += guest->target - guest->actual;
+		guest->rss += guest->target - guest->actual;
 		guest->actual = guest->target;
 	}
 }
@@ -268,7 +270,8 @@ static void test_untouched_memory(void **unused)
 
 	(void)unused;
 	begin(&run);
-	run.guest.rss = 300 * MIB;
+	run.guest.rss = 320 * MIB;
+	run.guest.usable = 800 * MIB;
 	live(&run, 1200);
 	assert_action(&run, WSS_BALLOON_HOLD, "floor");
 }
@@ -576,7 +579,7 @@ static void told(uint64_t bytes)
 	begin(&run);
 	run.busy = true;
 	live(&run, 20);
-	run.guest.actual = run.guest.target = bytes;
+	run.guest.actual = run.guest.target = run.guest.rss = bytes;
 	live(&run, 2);
 	run.busy = false;
 	live(&run, 100);
@@ -628,6 +631,7 @@ static void test_slow_on_the_way_back(void **unused)
 	assert_action(&run, WSS_BALLOON_RETURN, "swapping");
 	run.guest.target = run.guest.actual += 100 * MIB;
 	run.guest.usable += 100 * MIB;
+	run.guest.rss += 100 * MIB;
 	live(&run, 300);
 	assert_true(run.balloon.shrunk);
 	run.guest.swapped += 4096;
@@ -762,10 +766,51 @@ static void test_unknown(void **unused)
 	assert_int_equal(wss_balloon_floor(&limits, &view, 0), 256 * MIB);
 }
 
+static void test_gain(void **unused)
+{
+	struct wss_balloon_view view = { .actual_bytes = wss_amount_of(512 * MIB) };
+
+	(void)unused;
+	/* What is not known is no reason to refuse. */
+	assert_false(wss_balloon_gain(&view, 358 * MIB).known);
+	assert_false(wss_balloon_is_futile(&view, 358 * MIB));
+	/* What is not resident cannot be freed. */
+	view.rss_bytes = wss_amount_of(365 * MIB);
+	assert_int_equal(wss_balloon_gain(&view, 358 * MIB).value, 7 * MIB);
+	assert_true(wss_balloon_is_futile(&view, 358 * MIB));
+	view.rss_bytes = wss_amount_of(300 * MIB);
+	assert_int_equal(wss_balloon_gain(&view, 358 * MIB).value, 0);
+	/* Nor more than is taken: the rest is QEMU's own. */
+	view.rss_bytes = wss_amount_of(600 * MIB);
+	assert_int_equal(wss_balloon_gain(&view, 358 * MIB).value, 154 * MIB);
+	assert_false(wss_balloon_is_futile(&view, 358 * MIB));
+	assert_int_equal(wss_balloon_gain(&view, 600 * MIB).value, 0);
+	assert_in_range(wss_balloon_least_gain(512 * MIB), 25 * MIB, 26 * MIB);
+	assert_int_equal(wss_balloon_least_gain(512 * 1024 * MIB), 64 * MIB);
+}
+
+/* A guest of which hardly anything is resident beyond its floor is left alone until that changes. */
+static void test_nothing_to_gain(void **unused)
+{
+	struct run run;
+
+	(void)unused;
+	begin(&run);
+	run.guest.rss = 280 * MIB;
+	live(&run, 100);
+	assert_int_equal(run.last.action, WSS_BALLOON_HOLD);
+	assert_int_equal(run.guest.actual, 1024 * MIB);
+	assert_non_null(strstr(run.last.reason, "hardly anything"));
+	run.guest.rss = 500 * MIB;
+	live(&run, 600);
+	assert_true(run.guest.actual < 400 * MIB);
+}
+
 static void test_refusals(void **unused)
 {
 	const struct wss_balloon_facts good = { .running = true,
 						.has_device = true,
+						.answers = true,
 						.autodeflate = true,
 						.confidence = WSS_CONFIDENCE_LOW,
 						.current = true };
@@ -784,11 +829,15 @@ static void test_refusals(void **unused)
 	REFUSED(running = false, "not run");
 	REFUSED(job = true, "job");
 	REFUSED(has_device = false, "no balloon");
+	REFUSED(answers = false, "does not answer");
 	REFUSED(hazard = "it has VFIO", "VFIO");
 	REFUSED(confidence = WSS_CONFIDENCE_NONE, "too early");
 	REFUSED(current = false, "two periods");
-	REFUSED(autodeflate = false, "statistics");
+	REFUSED(autodeflate = false, "no balloon statistics");
 	assert_ptr_equal(wss_balloon_objection(&facts), wss_balloon_refusal(&facts));
+	/* Who has asked for them is not told that they are off. */
+	facts.asked = true;
+	assert_non_null(strstr(wss_balloon_refusal(&facts), "have stopped"));
 	facts.statistics = true;
 	assert_null(wss_balloon_refusal(&facts));
 	assert_null(wss_balloon_objection(&facts));
@@ -809,6 +858,7 @@ int main(void)
 		cmocka_unit_test(test_distress),	 cmocka_unit_test(test_autodeflate),
 		cmocka_unit_test(test_blind),		 cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_refusals),	 cmocka_unit_test(test_stale_statistics),
+		cmocka_unit_test(test_gain),		 cmocka_unit_test(test_nothing_to_gain),
 		cmocka_unit_test(test_guest_at_the_edge), cmocka_unit_test(test_reserve),
 		cmocka_unit_test(test_reserve_of_reports),
 		cmocka_unit_test(test_page_cache_in_use),

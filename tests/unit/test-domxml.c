@@ -423,6 +423,15 @@ static void test_devices(void **unused)
 	assert_true(dom.balloon_autodeflate);
 	assert_true(dom.has_balloon);
 	assert_string_equal(dom.arch, "aarch64");
+	assert_false(dom.balloon_statistics);
+	assert_int_equal(parse(MEM, "", "<memballoon model='virtio'><stats period='5'/></memballoon>",
+			       &dom, &err),
+			 0);
+	assert_true(dom.balloon_statistics);
+	assert_int_equal(parse(MEM, "", "<memballoon model='virtio'><stats period='0'/></memballoon>",
+			       &dom, &err),
+			 0);
+	assert_false(dom.balloon_statistics);
 
 	/* Elements of other namespaces, of the same names, say nothing. */
 	assert_int_equal(parse(MEM,
