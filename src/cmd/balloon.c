@@ -29,7 +29,7 @@ struct balloon_row {
 	const char *domain;
 	const char *uuid;
 	const char *action; /* "shrink", "none", "refused"; NULL where it failed */
-	const char *reason;
+	char reason[128];
 	const char *error;
 	struct wss_amount from_bytes, to_bytes, gain_bytes, held_bytes;
 	char hint[400]; /* what an operator could do about a refusal; "" nothing */
@@ -138,7 +138,9 @@ static struct wss_value get_held(const void *row)
 
 static struct wss_value get_reason(const void *row)
 {
-	return wss_value_text(((const struct balloon_row *)row)->reason);
+	const char *reason = ((const struct balloon_row *)row)->reason;
+
+	return wss_value_text(*reason ? reason : NULL);
 }
 
 static struct wss_value get_hint(const void *row)
@@ -155,18 +157,18 @@ static const struct wss_column columns[] = {
 	{ "domain", NULL, "DOMAIN", -12, get_domain, "Name of the guest", false },
 	{ "uuid", NULL, "UUID", -36, get_uuid, "UUID of the guest", false },
 	{ "action", NULL, "ACTION", -7, get_action,
-	  "What --apply would do: shrink, none, or refused", false },
+	  "What the controller would do: shrink, none or refused", false },
 	{ "from_bytes", NULL, "FROM", 8, get_from,
-	  "Memory that the balloon leaves to the guest now, in bytes", false },
-	{ "to_bytes", NULL, "TO", 8, get_to, "Memory that it would leave at the end, in bytes",
+	  "Size of the guest now, as its balloon leaves it, in bytes", false },
+	{ "to_bytes", NULL, "TO", 8, get_to, "Size of the guest at the end, in bytes",
 	  false },
 	{ "host_gain_bytes", NULL, "GAIN", 8, get_gain,
-	  "Resident memory that the host would get back, in bytes", false },
+	  "Memory that the host would reclaim: what is resident beyond the new size, in bytes", false },
 	{ "held_bytes", NULL, "HELD", 8, get_held,
-	  "Guest memory that is resident on the host, in bytes", false },
-	{ "reason", NULL, "WHY", -27, get_reason, "What the action rests on", false },
-	{ "hint", NULL, "HINT", -20, get_hint, "What would lift the refusal", false },
-	{ "error", NULL, "ERROR", -20, get_error, "Why the guest could not be looked at", false },
+	  "Guest memory that is resident on the host now, in bytes", false },
+	{ "reason", NULL, "WHY", -27, get_reason, "Reason for the action", false },
+	{ "hint", NULL, "HINT", -20, get_hint, "What to do about a refusal", false },
+	{ "error", NULL, "ERROR", -20, get_error, "Why the guest could not be examined", false },
 };
 
 static const struct wss_report_layout layout = {
@@ -214,7 +216,7 @@ static int balloon_row_fill(const struct balloon_run *run, const struct wss_targ
 	wss_look_join(&need, &look);
 	wss_plan_make(&look, &plan);
 	row->action = wss_plan_action_name(plan.action);
-	row->reason = plan.reason;
+	snprintf(row->reason, sizeof(row->reason), "%s", plan.reason);
 	row->from_bytes = look.view.actual_bytes;
 	row->to_bytes = plan.to_bytes;
 	row->gain_bytes = plan.gain_bytes;
@@ -234,7 +236,7 @@ static void handle(struct balloon_run *run, const struct wss_target *target, boo
 	if (target->guest && balloon_row_fill(run, target, &row, &error) == 0) {
 		wss_report_row(run->report, &row);
 		if (table && row.hint[0])
-			wss_log(WSS_LOG_INFO, "%s: to get its balloon working: %s", row.domain, row.hint);
+			wss_log(WSS_LOG_INFO, "%s: to lift the refusal: %s", row.domain, row.hint);
 		return;
 	}
 	row.error = error.text;
@@ -261,20 +263,18 @@ static int dry_run(const struct wss_cli *cli, struct balloon_run *run,
 
 static void on_moved(const struct wss_control_move *move, void *unused)
 {
-	static const char *const verbs[] = {
-		[WSS_CONTROL_SHRINKS] = "shrinks to",
-		[WSS_CONTROL_GROWS] = "grows to",
-		[WSS_CONTROL_GAVE_BACK] = "gives back to",
-	};
 	char size[16];
 
 	(void)unused;
 	wss_size_format(move->bytes, size, sizeof(size));
-	if (move->reason)
-		wss_log(WSS_LOG_INFO, "%s: %s %s: %s", move->guest, verbs[move->verb], size,
+	if (!move->reason)
+		wss_log(WSS_LOG_INFO, "%s: all memory given back (%s)", move->guest, size);
+	else if (move->verb == WSS_CONTROL_GAVE_BACK)
+		wss_log(WSS_LOG_INFO, "%s: gives all memory back (%s): %s", move->guest, size,
 			move->reason);
 	else
-		wss_log(WSS_LOG_INFO, "%s: given back to %s", move->guest, size);
+		wss_log(WSS_LOG_INFO, "%s: %s to %s: %s", move->guest,
+			move->verb == WSS_CONTROL_GROWS ? "grows" : "shrinks", size, move->reason);
 }
 
 /* Whom the controller and the restore tell what happens. */

@@ -14,13 +14,13 @@
 static const char *hazard_of(const struct wss_domxml *config)
 {
 	if (config->hostdevs)
-		return "a device of the host is passed through, which pins its memory";
+		return "a passed-through host device pins its memory";
 	if (config->launch_security[0])
-		return "its memory is encrypted, and pinned";
+		return "its memory is encrypted and pinned";
 	if (config->locked)
 		return "its memory is locked";
 	if (config->hugepages)
-		return "its memory is of huge pages, which stay whole";
+		return "its memory is on explicit huge pages, which stay whole";
 	return NULL;
 }
 
@@ -124,6 +124,7 @@ void wss_look_join(const struct wss_need *need, struct wss_look *look)
 	look->limits.minimum_bytes = need->minimum_bytes;
 	look->limits.needed_bytes = need->needed_bytes;
 	look->facts.confidence = need->confidence;
+	look->windows = need->windows;
 	view->wss_bytes = need->wss_bytes;
 	/* What is resident now, less what QEMU itself had of it in the newest window. */
 	if (!view->rss_bytes.known)

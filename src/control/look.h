@@ -23,6 +23,7 @@ struct wss_look {
 	struct wss_balloon_facts facts;
 	struct wss_balloon_limits limits; /* of these minimum, need, headroom and period */
 	struct wss_balloon_view view;
+	uint64_t windows; /* that the history has counted */
 };
 
 /*

@@ -30,6 +30,7 @@ int wss_need_read(const struct wss_advice_options *options, struct wss_history *
 						: PERIOD_DEFAULT_S;
 	if (advice.has_series) {
 		need.confidence = advice.sizing.confidence;
+		need.windows = advice.series.summary.samples;
 		need.needed_bytes = advice.sizing.recommended_bytes.value;
 		need.wss_bytes = advice.series.wss_bytes;
 		need.rss_bytes = advice.series.rss_bytes;

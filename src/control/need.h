@@ -13,6 +13,7 @@
 
 struct wss_need {
 	enum wss_confidence confidence;
+	uint64_t windows; /* that this rests on */
 	uint64_t minimum_bytes, headroom_percent; /* policy */
 	uint64_t needed_bytes; /* 0 where too little is known */
 	uint64_t period_s; /* between two rounds */

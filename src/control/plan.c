@@ -2,12 +2,26 @@
 #include "control/plan.h"
 
 #include <assert.h>
-#include <stddef.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 static void set_plan(struct wss_plan *plan, enum wss_plan_action action, const char *reason)
 {
 	plan->action = action;
-	plan->reason = reason;
+	snprintf(plan->reason, sizeof(plan->reason), "%s", reason);
+}
+
+/* With the figures, where a refusal has any. */
+static void refuse(const struct wss_look *look, const char *refusal, struct wss_plan *plan)
+{
+	set_plan(plan, WSS_PLAN_REFUSED, refusal);
+	if (refusal == wss_balloon_too_early)
+		snprintf(plan->reason, sizeof(plan->reason), "too early: %" PRIu64 " of %d windows",
+			 look->windows, WSS_SIZING_SAMPLES_MIN);
+	else if (refusal == wss_balloon_outdated)
+		snprintf(plan->reason, sizeof(plan->reason),
+			 "last measured %" PRIu64 " min ago, limit %" PRIu64,
+			 look->view.wss_age_s / 60, 2 * look->limits.period_s / 60);
 }
 
 void wss_plan_make(const struct wss_look *look, struct wss_plan *ret_plan)
@@ -18,14 +32,14 @@ void wss_plan_make(const struct wss_look *look, struct wss_plan *ret_plan)
 
 	*ret_plan = (struct wss_plan){ .to_bytes = { 0 } };
 	if (!refusal && !view->actual_bytes.known)
-		refusal = "the size of its balloon is not known";
+		refusal = "the size of its balloon is unknown";
 	if (refusal) {
-		set_plan(ret_plan, WSS_PLAN_REFUSED, refusal);
+		refuse(look, refusal, ret_plan);
 		return;
 	}
 	to = wss_balloon_floor(&look->limits, view, reserve);
 	if (to >= view->actual_bytes.value) {
-		set_plan(ret_plan, WSS_PLAN_NONE, "it needs what it has");
+		set_plan(ret_plan, WSS_PLAN_NONE, "the guest needs what it has");
 		return;
 	}
 	ret_plan->gain_bytes = wss_balloon_gain(view, to);
@@ -37,8 +51,8 @@ void wss_plan_make(const struct wss_look *look, struct wss_plan *ret_plan)
 	ret_plan->to_bytes = wss_amount_of(to);
 	set_plan(ret_plan, WSS_PLAN_SHRINK,
 		 to > wss_balloon_history_floor(&look->limits, reserve)
-			 ? "the newest window, or what the guest says it could not give up"
-			 : "99th percentile and headroom, the miss-rate curve, or the minimum");
+			 ? "limited by the newest window, or by what the guest cannot give up"
+			 : "limited by the 99th percentile with headroom, the miss-rate curve or the minimum");
 }
 
 const char *wss_plan_action_name(enum wss_plan_action action)

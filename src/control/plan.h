@@ -13,7 +13,7 @@ enum wss_plan_action {
 
 struct wss_plan {
 	enum wss_plan_action action;
-	const char *reason; /* static */
+	char reason[128];
 	struct wss_amount to_bytes; /* the size at the end; absent but for WSS_PLAN_SHRINK */
 	struct wss_amount gain_bytes; /* what the host would get back by that; also where refused */
 };

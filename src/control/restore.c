@@ -73,7 +73,7 @@ static void give_step(void *opaque)
 		guest->balloon_bytes.known ? guest->balloon_bytes.value : 0);
 	if (guest->kept)
 		wss_error_set(&turn->error, WSS_ERR_FAILED,
-			      "it is %s, and shrunk: what it has to get back it gets when it runs here",
+			      "the guest is %s and still shrunk: restore it once it runs here",
 			      guest->state_text);
 	else if (guest->state != WSS_GUEST_SHUTOFF &&
 		 guest->ops->set_balloon(guest, bytes, &turn->error) == 0)

@@ -25,7 +25,7 @@ void wss_tender_leave(struct tender *tender, const struct wss_error *why)
 {
 	if (!tender->end)
 		wss_tender_trouble(tender, why);
-	tender->end = "it is left alone";
+	tender->end = "left alone";
 }
 
 bool wss_tender_memory_is_short(struct tender *tender, const struct wss_error *err)
@@ -137,8 +137,8 @@ static void look_after(struct tender *tender)
 		return;
 	if (r < 0 || tender->target->guest->state == WSS_GUEST_SHUTOFF) {
 		if (wss_give_back_has_ended(tender))
-			wss_error_set(&err, WSS_ERR_GONE, "it does not run any more%s",
-				      tender->shrunk ? ", and is shrunk where it goes on" : "");
+			wss_error_set(&err, WSS_ERR_GONE, "the guest is not running any more%s",
+				      tender->shrunk ? ", and still shrunk where it resumes" : "");
 		wss_tender_leave(tender, &err);
 		return;
 	}

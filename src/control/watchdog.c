@@ -143,7 +143,7 @@ static bool stand_in(const struct charges *charges)
 {
 	if (charges->n == charges->words)
 		return true;
-	wss_warn("the controller stands still: its watchdog gives back");
+	wss_warn("no sign of life from the controller: its watchdog gives memory back");
 	return run(charges, charges->argv + charges->words, charges->n - charges->words);
 }
 
@@ -220,7 +220,7 @@ int wss_watchdog_start(const char *const *restore_command, int *ret_fd, struct w
 	pid_t pid;
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make a pipe");
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot create a pipe");
 	/* A watchdog that does not listen must not hold us up. */
 	fcntl(fds[1], F_SETFL, O_NONBLOCK);
 	if (charges_begin(restore_command, &charges) < 0)
@@ -258,7 +258,7 @@ int wss_watchdog_charge(int fd, const char *uuid, struct wss_error *err)
 
 	if ((poll(&pfd, 1, 0) > 0 && (pfd.revents & POLLERR)) ||
 	    (uuid && tell(fd, uuid, RECORD_BYTES) != RECORD_BYTES))
-		return wss_error_set(err, WSS_ERR_FAILED, "its watchdog is gone");
+		return wss_error_set(err, WSS_ERR_FAILED, "the watchdog is gone");
 	return 0;
 }
 

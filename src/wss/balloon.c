@@ -25,10 +25,13 @@
 /* That a guest which has room for its page cache again gets to read it. */
 #define REFILL_S 60
 
+const char wss_balloon_too_early[] = "too early: fewer than 10 windows";
+const char wss_balloon_outdated[] = "last measured more than two periods ago";
+
 const char *wss_balloon_objection(const struct wss_balloon_facts *facts)
 {
 	if (facts->opted_out)
-		return "its policy says to leave it alone";
+		return "its policy opts out";
 	if (facts->hazard)
 		return facts->hazard;
 	if (!facts->statistics && !facts->autodeflate)
@@ -43,13 +46,13 @@ const char *wss_balloon_refusal(const struct wss_balloon_facts *facts)
 		bool refuse;
 		const char *reason;
 	} table[] = {
-		{ !facts->running, "it does not run" },
-		{ facts->job, "a job is under way for it" },
-		{ !facts->has_device, "it has no balloon device" },
+		{ !facts->running, "the guest is not running" },
+		{ facts->job, "a libvirt job is active" },
+		{ !facts->has_device, "no balloon device" },
 		{ !facts->answers, "the guest does not answer: no balloon driver, or it does not "
 				   "report (virsh dommemstat)" },
-		{ facts->confidence == WSS_CONFIDENCE_NONE, "too early: fewer than ten windows" },
-		{ !facts->current, "its newest window is older than two periods" },
+		{ facts->confidence == WSS_CONFIDENCE_NONE, wss_balloon_too_early },
+		{ !facts->current, wss_balloon_outdated },
 	};
 	const char *objection = wss_balloon_objection(facts);
 
@@ -131,7 +134,7 @@ static const char *watch_reads(struct wss_balloon *balloon, const struct wss_bal
 	if (!usual->known || rate <= usual->value + usual->value / 4 + FAULTS_PER_S * PAGE_BYTES)
 		return NULL;
 	if (careful && view->now_s - (balloon->careful_until_s - balloon->careful_s) > REFILL_S)
-		return "it goes on reading its disks";
+		return "the guest keeps reading its disks";
 	if (tight && !careful)
 		be_careful(balloon, view->now_s);
 	return NULL;
@@ -141,9 +144,9 @@ static const char *watch_reads(struct wss_balloon *balloon, const struct wss_bal
 static const char *care(const struct wss_balloon *balloon, uint64_t now_s)
 {
 	if (is_careful(balloon, now_s))
-		return "it reads its disks again with less";
+		return "with less memory the guest reads its disks again";
 	if (!balloon->usual_read_bytes.known)
-		return "it is not known what its disks read";
+		return "how much its disks read is unknown";
 	return NULL;
 }
 
@@ -219,7 +222,7 @@ static const char *distress(struct wss_balloon *balloon, const struct wss_balloo
 		reason = "the guest is swapping";
 	if (view->major_faults.known && balloon->major_faults.known &&
 	    view->major_faults.value > balloon->major_faults.value + FAULTS_PER_S * seconds)
-		reason = "the guest's major faults rise";
+		reason = "the guest's major faults are rising";
 	if (view->swapped_bytes.known)
 		balloon->swapped_bytes = view->swapped_bytes;
 	if (view->major_faults.known) {
@@ -242,7 +245,7 @@ static const char *shortage(struct wss_balloon *balloon, const struct wss_balloo
 		return NULL;
 	held = size - view->usable_bytes.value;
 	if (held + wss_balloon_spare(view, held, balloon->limits.headroom_percent) / 2 >= size)
-		return "the guest says that it has reached the edge";
+		return "the guest reports that half of its headroom is used up";
 	if (balloon->pending || said_s <= balloon->held_s)
 		return NULL;
 	grown = balloon->held_bytes.known && held > balloon->held_bytes.value
@@ -252,7 +255,7 @@ static const char *shortage(struct wss_balloon *balloon, const struct wss_balloo
 	balloon->held_bytes = wss_amount_of(held);
 	balloon->held_s = said_s;
 	if (grown / seconds * RESERVE_S > view->usable_bytes.value)
-		return "the guest takes memory fast";
+		return "the guest is allocating memory fast";
 	return NULL;
 }
 
@@ -275,7 +278,7 @@ static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 	if (view->wss_bytes.known &&
 	    wss_balloon_with_reserve(view->wss_bytes.value, limits->headroom_percent / 2,
 			 balloon->reserve_bytes) >= actual)
-		return give_back(balloon, view->now_s, "the working set has reached the edge");
+		return give_back(balloon, view->now_s, "the working set has used up half of its headroom");
 	reason = shortage(balloon, view);
 	if (!reason)
 		reason = reads;
@@ -286,7 +289,7 @@ static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 		balloon->pending_s = view->now_s;
 	if (view->wss_age_s > BLIND_PERIODS * limits->period_s &&
 	    view->now_s - balloon->pending_s > BLIND_PERIODS * limits->period_s)
-		return end(balloon, "the guest has not been measured for too long");
+		return end(balloon, "the guest has not been measured for ten periods");
 	return hold(NULL);
 }
 
@@ -337,8 +340,8 @@ static struct wss_balloon_decision await_step(struct wss_balloon *balloon,
 	}
 	if (actual > balloon->target_bytes + TOLERANCE) {
 		if (view->now_s - balloon->progress_s >= balloon->limits.timeout_s)
-			return end(balloon, "the guest does not give memory back");
-		return hold("a step is under way");
+			return end(balloon, "the guest does not release memory");
+		return hold("a step is in progress");
 	}
 	balloon->best_bytes = actual < balloon->best_bytes ? actual : balloon->best_bytes;
 	balloon->pending = false;
@@ -377,14 +380,14 @@ static struct wss_balloon_decision take_step(struct wss_balloon *balloon,
 	floor = reason ? balloon->roomy_bytes : floor;
 	target = wss_max_u64(target, floor);
 	if (target + TOLERANCE >= actual)
-		return hold(reason ? reason : "it is at its floor");
+		return hold(reason ? reason : "at its floor");
 	if (!balloon->shrunk && wss_balloon_is_futile(view, floor))
-		return hold("the host would get hardly anything back");
+		return hold("the host would reclaim too little");
 	if (!balloon->shrunk && view->now_s - balloon->changed_s < SETTLE_S)
-		return hold("its balloon moves");
+		return hold("its balloon is still moving");
 	balloon->ready = !view->may_step;
 	if (balloon->ready)
-		return hold("it is not the moment for a step");
+		return hold("not the moment for a step");
 	if (!balloon->shrunk) {
 		balloon->rss_before_bytes = view->rss_bytes;
 		balloon->size_before_bytes = actual;
@@ -393,7 +396,7 @@ static struct wss_balloon_decision take_step(struct wss_balloon *balloon,
 	balloon->target_bytes = target;
 	balloon->best_bytes = actual;
 	balloon->progress_s = view->now_s;
-	return (struct wss_balloon_decision){ WSS_BALLOON_SHRINK, target, "it needs less" };
+	return (struct wss_balloon_decision){ WSS_BALLOON_SHRINK, target, "it needs less memory" };
 }
 
 /* The floor of policy, history or care has risen above what the guest was left with. */
@@ -402,7 +405,7 @@ static struct wss_balloon_decision grow(struct wss_balloon *balloon,
 					const char *reason)
 {
 	if (floor + TOLERANCE >= balloon->limits.original_bytes)
-		return give_back(balloon, view->now_s, "its floor has risen to all that it had");
+		return give_back(balloon, view->now_s, "its floor has risen to its original size");
 	/* It may not have come down to that yet. */
 	balloon->pending = view->actual_bytes.value > floor + TOLERANCE;
 	balloon->target_bytes = floor;
@@ -425,7 +428,7 @@ struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
 	if (balloon->over)
 		return hold("it is left alone");
 	if (!view->actual_bytes.known)
-		return hold("the size of its balloon is not known");
+		return hold("the size of its balloon is unknown");
 	adopt_size(balloon, view);
 	match = statistics_match(balloon, view) || !view->usable_bytes.known;
 	if (match) {
@@ -449,11 +452,11 @@ struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
 			return decision;
 	}
 	if (is_fruitless(balloon, view))
-		return end(balloon, "the host gets no memory back from it");
+		return end(balloon, "the host reclaims nothing from the guest");
 	if (!view->wss_bytes.known || view->wss_age_s > 2 * balloon->limits.period_s)
-		return hold("its newest window is older than two periods");
+		return hold(wss_balloon_outdated);
 	if (view->now_s < balloon->rest_until_s)
-		return hold("it rests");
+		return hold("resting after the last step");
 	if (!match)
 		return hold("its statistics are older than the last step");
 	return take_step(balloon, view);

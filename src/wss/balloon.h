@@ -27,7 +27,10 @@ struct wss_balloon_facts {
 	bool current;		 /* the newest window is not older than two periods */
 };
 
-/* Why the balloon may not be shrunk, for a person; NULL where it may. */
+/* Two refusals to which who knows more may add figures. */
+extern const char wss_balloon_too_early[], wss_balloon_outdated[];
+
+/* Why the balloon may not be shrunk, for a person: static; NULL where it may. */
 const char *wss_balloon_refusal(const struct wss_balloon_facts *facts);
 
 /* Of these reasons one that ends it for a guest that was shrunk already; NULL. */

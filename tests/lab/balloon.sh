@@ -91,7 +91,7 @@ test_shrink() {
 	idle=$((rss_before - wss_bytes))
 	began=$(uptime_ms)
 	apply_start balloon
-	check "it comes to its floor" wait_until 600 apply_said 'debug: .*it is at its floor'
+	check "it comes to its floor" wait_until 600 apply_said 'debug: .*at its floor'
 	rss_after=$(host_rss balloon)
 	diag "$(journal "reason = 'it needs less'") steps in $((($(uptime_ms) - began) / 1000)) s;" \
 		"host RSS $(mib "$rss_before"), now $(mib "$rss_after"): of $(mib $idle) idle" \

@@ -29,7 +29,7 @@ table() { # VALUE...
 }
 
 shrunk_or_late() {
-	wait_until "$patience" apply_said 'debug: .*it is at its floor\|gives back\|grows to' ||
+	wait_until "$patience" apply_said 'debug: .*at its floor\|gives all memory back\|grows to' ||
 		diag "not at its floor after $patience s: what follows is of a guest that is still being shrunk"
 }
 

@@ -57,7 +57,7 @@ setup() {
 	kill -STOP "$apply_pid"
 	wait_until 60 taken_is web1 0
 	wait_until 20 none_left
-	said 'the controller stands still'
+	said 'no sign of life from the controller'
 	kill -CONT "$apply_pid"
 	apply_end
 	[ "$status" = 1 ]
@@ -72,7 +72,7 @@ setup() {
 	as_nobody virsh -q -c qemu:///session managedsave web1
 	apply_end
 	[ "$status" = 1 ]
-	said 'web1: it does not run any more, and is shrunk where it goes on'
+	said 'web1: the guest is not running any more, and still shrunk where it resumes'
 	wss balloon --restore
 	[ "$status" = 1 ]
 	[[ $err == *"web1: it is saved, and shrunk"* ]]

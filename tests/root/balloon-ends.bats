@@ -24,7 +24,7 @@ load balloon-functions.sh
 	refute none_left
 	wss balloon --restore
 	[ "$status" = 0 ]
-	[[ $err == *"web1: given back to 512 MiB"* ]]
+	[[ $err == *"web1: all memory given back (512 MiB)"* ]]
 	none_left
 	wait_until 20 taken_is web1 0
 }
@@ -35,8 +35,8 @@ load balloon-functions.sh
 	kill -KILL "$(cat "/proc/$apply_pid/task/$apply_pid/children")"
 	apply_end
 	[ "$status" = 1 ]
-	said 'web1: its watchdog is gone'
-	said 'web1: gives back to 512 MiB'
+	said 'web1: the watchdog is gone'
+	said 'web1: gives all memory back (512 MiB)'
 	none_left
 	wait_until 20 taken_is web1 0
 }

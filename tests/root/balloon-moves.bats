@@ -18,7 +18,7 @@ no_step_within_a_window() {
 @test "in steps to the floor: the host has it, the journal says so, stopped it is given back" {
 	before=$(rss_mib web1)
 	apply web1
-	wait_until 120 said 'web1: it is at its floor'
+	wait_until 120 said 'web1: at its floor'
 	after=$(rss_mib web1)
 	echo "# host RSS $before MiB before, $after MiB at the floor, $(journal 1) steps" >&3
 	[ "$((before - after))" -ge 150 ]
@@ -39,10 +39,10 @@ no_step_within_a_window() {
 
 @test "a guest that needs more has its memory back, the controller goes on or leaves it" {
 	apply web1
-	wait_until 120 said 'web1: it is at its floor'
+	wait_until 120 said 'web1: at its floor'
 	touch_mib web1 192
 	wait_until 20 taken_is web1 0
-	grep -E 'gives back to 512 MiB: (the guest|the working set)' "$BATS_TEST_TMPDIR/apply"
+	grep -E 'gives all memory back \(512 MiB\): (the guest|the working set)' "$BATS_TEST_TMPDIR/apply"
 	no_oom web1
 	kill -TERM "$apply_pid" 2>/dev/null || true
 	apply_end

@@ -8,11 +8,11 @@ load balloon-functions.sh
 
 @test "at its floor, without its watchdog: gives back, though there is no step to take" {
 	apply web1
-	wait_until 120 said 'web1: it is at its floor'
+	wait_until 120 said 'web1: at its floor'
 	kill -KILL "$(cat "/proc/$apply_pid/task/$apply_pid/children")"
 	apply_end
 	[ "$status" = 1 ]
-	said 'web1: its watchdog is gone'
+	said 'web1: the watchdog is gone'
 	none_left
 	wait_until 20 taken_is web1 0
 }
@@ -23,7 +23,7 @@ load balloon-functions.sh
 	rm "$VIRT_WSS_HISTORY"
 	apply_end
 	[ "$status" = 1 ]
-	said 'web1: its history was removed'
+	said 'web1: the history was removed'
 	wait_until 20 taken_is web1 0
 }
 
@@ -45,10 +45,10 @@ hold_history() {
 	# From then on there is always a window that waits for it.
 	wait_until 60 said 'history .*: cannot write it: database is locked'
 	said 'web1: put off: history'
-	refute said 'web1: gives back'
+	refute said 'web1: gives all memory back'
 	touch_mib web1 192
 	wait_until 20 taken_is web1 0
-	said 'web1: gives back to 512 MiB: the guest'
+	said 'web1: gives all memory back (512 MiB): the guest'
 	exec 9>&-
 	kill -TERM "$apply_pid"
 	apply_end

@@ -204,7 +204,7 @@ static void test_never_balloons(void **unused)
 	begin(&run);
 	run.guest.speed = 0;
 	live(&run, 1200);
-	assert_action(&run, WSS_BALLOON_RESTORE, "does not give memory back");
+	assert_action(&run, WSS_BALLOON_RESTORE, "does not release memory");
 	assert_int_equal(run.last.target_bytes, 1024 * MIB);
 	assert_true(run.now_s <= 60);
 	/* And never again. */
@@ -235,13 +235,13 @@ static void test_liar(void **unused)
 	run.guest.lies = true;
 	run.guest.rss = 1024 * MIB;
 	live(&run, 1200);
-	assert_action(&run, WSS_BALLOON_RESTORE, "no memory back");
+	assert_action(&run, WSS_BALLOON_RESTORE, "reclaims nothing");
 	assert_true(run.guest.least > 920 * MIB);
 	/* Else the first that takes one step more than what was not on the host. */
 	begin(&run);
 	run.guest.lies = true;
 	live(&run, 1200);
-	assert_action(&run, WSS_BALLOON_RESTORE, "no memory back");
+	assert_action(&run, WSS_BALLOON_RESTORE, "reclaims nothing");
 	assert_in_range(run.guest.least, 830 * MIB, 849 * MIB);
 }
 
@@ -286,12 +286,12 @@ static void test_doubled_working_set(void **unused)
 	live(&run, 1200);
 	run.guest.wss = 400 * MIB;
 	live(&run, 20);
-	assert_action(&run, WSS_BALLOON_RETURN, "edge");
+	assert_action(&run, WSS_BALLOON_RETURN, "half of its headroom");
 	assert_int_equal(run.last.target_bytes, 1024 * MIB);
 	/* It is left in peace for a while, then asked again for what it does not need. */
 	guest_lives(&run.guest);
 	live(&run, 60);
-	assert_action(&run, WSS_BALLOON_HOLD, "rests");
+	assert_action(&run, WSS_BALLOON_HOLD, "resting");
 	live(&run, 1200);
 	assert_action(&run, WSS_BALLOON_HOLD, "floor");
 	assert_in_range(run.guest.actual, 480 * MIB, 482 * MIB);
@@ -323,7 +323,7 @@ static void test_guest_at_the_edge(void **unused)
 	assert_action(&run, WSS_BALLOON_HOLD, "floor");
 	run.guest.usable -= 17 * MIB;
 	live(&run, 1);
-	assert_action(&run, WSS_BALLOON_RETURN, "guest says");
+	assert_action(&run, WSS_BALLOON_RETURN, "the guest reports");
 	assert_int_equal(run.last.target_bytes, 1024 * MIB);
 	/* Also while it gives memory up. */
 	begin(&run);
@@ -331,7 +331,7 @@ static void test_guest_at_the_edge(void **unused)
 	assert_true(run.balloon.pending || run.balloon.shrunk);
 	run.guest.usable = 40 * MIB;
 	live(&run, 1);
-	assert_action(&run, WSS_BALLOON_RETURN, "guest says");
+	assert_action(&run, WSS_BALLOON_RETURN, "the guest reports");
 }
 
 /* Not at the edge yet, but there within seconds. */
@@ -350,7 +350,7 @@ static void test_fast_guest(void **unused)
 	}
 	run.guest.usable -= 7 * MIB;
 	live(&run, 1);
-	assert_action(&run, WSS_BALLOON_RETURN, "takes memory fast");
+	assert_action(&run, WSS_BALLOON_RETURN, "allocating memory fast");
 }
 
 /* A hot page cache counts as usable: it does not fit beside what the kernel keeps for itself. */
@@ -378,7 +378,7 @@ static void test_reserve(void **unused)
 	assert_action(&run, WSS_BALLOON_HOLD, "");
 	run.guest.wss = 328 * MIB;
 	live(&run, 1);
-	assert_action(&run, WSS_BALLOON_RETURN, "reached the edge");
+	assert_action(&run, WSS_BALLOON_RETURN, "half of its headroom");
 }
 
 static void test_reserve_of_reports(void **unused)
@@ -474,7 +474,7 @@ static void test_disks_that_are_always_read(void **unused)
 	live(&run, 60);
 	assert_action(&run, WSS_BALLOON_HOLD, "reads its disks");
 	live(&run, 20);
-	assert_action(&run, WSS_BALLOON_RETURN, "goes on reading");
+	assert_action(&run, WSS_BALLOON_RETURN, "keeps reading");
 	run.guest.least = UINT64_MAX;
 	live(&run, 90);
 	assert_action(&run, WSS_BALLOON_HOLD, "");
@@ -501,7 +501,7 @@ static void test_reads_that_go_on(void **unused)
 	assert_action(&run, WSS_BALLOON_GROW, "reads its disks");
 	run.guest.least = UINT64_MAX;
 	live(&run, 100);
-	assert_action(&run, WSS_BALLOON_RETURN, "goes on reading");
+	assert_action(&run, WSS_BALLOON_RETURN, "keeps reading");
 	assert_true(run.guest.least == UINT64_MAX);
 }
 
@@ -513,7 +513,7 @@ static void test_disks_that_nobody_can_watch(void **unused)
 	with_cache(&run);
 	run.disks = false;
 	live(&run, 1200);
-	assert_action(&run, WSS_BALLOON_HOLD, "not known what its disks read");
+	assert_action(&run, WSS_BALLOON_HOLD, "disks read is unknown");
 	assert_in_range(run.guest.actual, ROOMY, ROOMY + MIB);
 	/* One that was unplugged has read nothing any more. */
 	with_cache(&run);
@@ -544,7 +544,7 @@ static void test_floor_rises(void **unused)
 	assert_int_equal(run.guest.actual, 500 * MIB);
 	run.balloon.limits.minimum_bytes = 2000 * MIB;
 	live(&run, 1);
-	assert_action(&run, WSS_BALLOON_RETURN, "all that it had");
+	assert_action(&run, WSS_BALLOON_RETURN, "its original size");
 }
 
 /* It has not come down to the risen floor yet: that is no emergency of its own. */
@@ -586,7 +586,7 @@ static void told(uint64_t bytes)
 	assert_true(run.balloon.shrunk && run.guest.actual < bytes);
 	run.guest.wss = 1900 * MIB;
 	live(&run, 10);
-	assert_action(&run, WSS_BALLOON_RETURN, "edge");
+	assert_action(&run, WSS_BALLOON_RETURN, "half of its headroom");
 	assert_int_equal(run.last.target_bytes, bytes);
 }
 
@@ -660,7 +660,7 @@ static void test_busy_guest(void **unused)
 	run.busy = true;
 	run.guest.wss = 1000 * MIB;
 	live(&run, 1);
-	assert_action(&run, WSS_BALLOON_RETURN, "edge");
+	assert_action(&run, WSS_BALLOON_RETURN, "half of its headroom");
 }
 
 static void test_distress(void **unused)
@@ -747,7 +747,7 @@ static void test_long_step(void **unused)
 	run.balloon.limits.period_s = 2;
 	run.guest.speed = 0;
 	live(&run, 100);
-	assert_action(&run, WSS_BALLOON_RESTORE, "does not give memory back");
+	assert_action(&run, WSS_BALLOON_RESTORE, "does not release memory");
 }
 
 static void test_unknown(void **unused)
@@ -800,7 +800,7 @@ static void test_nothing_to_gain(void **unused)
 	live(&run, 100);
 	assert_int_equal(run.last.action, WSS_BALLOON_HOLD);
 	assert_int_equal(run.guest.actual, 1024 * MIB);
-	assert_non_null(strstr(run.last.reason, "hardly anything"));
+	assert_non_null(strstr(run.last.reason, "too little"));
 	run.guest.rss = 500 * MIB;
 	live(&run, 600);
 	assert_true(run.guest.actual < 400 * MIB);

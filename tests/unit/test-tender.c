@@ -493,7 +493,7 @@ static void test_saved_and_started_again(void **unused)
 	assert_int_equal(unfinished(), 0);
 	assert_false(made_up.tender.shrunk);
 	assert_int_equal(made_up.bad, 1);
-	assert_non_null(strstr(made_up.why, "shrunk where it goes on"));
+	assert_non_null(strstr(made_up.why, "still shrunk where it resumes"));
 	clean_up();
 }
 
@@ -531,7 +531,7 @@ static void test_ended(void **unused)
 	tend(end_for_good);
 	assert_true(made_up.gone);
 	assert_int_equal(unfinished(), 0);
-	assert_string_equal(made_up.why, "it does not run any more");
+	assert_string_equal(made_up.why, "the guest is not running any more");
 	clean_up();
 }
 
