@@ -4,17 +4,17 @@
  *
  * The controller starts its watchdog while the process has one thread still, as it forks; then
  * come the history, the connection, and a tender (tender.h) for each guest. From then on the
- * calling thread touches neither libvirt nor the history: it only counts and watches, so that it
- * can always say to the watchdog that the process is alive, and always ends.
+ * calling thread touches neither libvirt nor the history: it only counts and watches, so that
+ * it can always say to the watchdog that the process is alive, and always ends.
  *
  * It goes on until a stop is requested, no guest has anything to get back and none is looked
  * after, or libvirt answers for none of those that are left. Then:
  *
- *   1. ending is set: each tender gives its guest's memory back and ends.
- *   2. The tenders are waited for, 10 s at most. One that libvirt never answers stays behind, with
- *      all memory that it may use: the process is to end now.
- *   3. The watchdog is dismissed only where no guest is shrunk any more. Otherwise it finds its
- *      pipe closed when the process ends, and gives back in its place.
+ * - ending is set: each tender gives its guest's memory back and ends.
+ * - The tenders are waited for, 10 s at most. One that libvirt never answers stays behind,
+ *   with all memory that it may use: the process is to end now.
+ * - The watchdog is dismissed only where no guest is shrunk any more. Otherwise it finds its
+ *   pipe closed when the process ends, and gives back in its place.
  */
 #include "control/controller.h"
 
@@ -34,9 +34,9 @@
 static int start_tenders(struct tending *tending, const struct wss_control_scope *scope,
 			 struct wss_error *err)
 {
-	const struct wss_hypervisor_options options = { .uri = scope->uri,
-							.allow_monitor = scope->monitor };
-	const struct wss_targets_query query = { .refs = scope->guests, .n = scope->n_guests };
+	const struct wss_hypervisor_options options = {.uri = scope->uri,
+						       .allow_monitor = scope->monitor};
+	const struct wss_targets_query query = {.refs = scope->guests, .n = scope->n_guests};
 	struct wss_targets *targets = &tending->targets;
 	struct wss_hypervisor *hypervisor;
 	int r;
@@ -81,7 +81,7 @@ static void watch_tenders(struct tending *tending)
 static bool wait_for_threads(struct tending *tending)
 {
 	uint64_t deadline_ns = wss_clock_now_ns() + WSS_WORKER_CANCEL_NS;
-	const struct timespec step = { .tv_nsec = 20 * (long)WSS_NS_PER_MS };
+	const struct timespec step = {.tv_nsec = 20 * (long)WSS_NS_PER_MS};
 
 	while (wss_tending_threads(tending) > 0) {
 		if (wss_clock_now_ns() > deadline_ns)

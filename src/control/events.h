@@ -11,21 +11,21 @@
 #include "base/error.h"
 
 enum wss_control_verb {
-	WSS_CONTROL_SHRINKS, /* a step has been journaled and comes next */
-	WSS_CONTROL_GROWS,   /* likewise, as the guest needs more than it was left with */
+	WSS_CONTROL_SHRINKS,   /* a step has been journaled and comes next */
+	WSS_CONTROL_GROWS,     /* likewise, as the guest needs more than it was left with */
 	WSS_CONTROL_GAVE_BACK, /* the balloon has been told to give everything back */
 };
 
 struct wss_control_move {
 	const char *guest; /* its name */
 	enum wss_control_verb verb;
-	uint64_t bytes; /* what the balloon then leaves to the guest */
+	uint64_t bytes;	    /* what the balloon then leaves to the guest */
 	const char *reason; /* NULL where there is none but that it was asked for */
 };
 
 /*
- * Called from any thread, never two calls at a time, and never again once the function that was
- * given the table has returned. No pointer is NULL but opaque.
+ * Called from any thread, never two calls at a time, and never again once the function that
+ * was given the table has returned. No pointer is NULL but opaque.
  */
 struct wss_control_events {
 	void (*moved)(const struct wss_control_move *move, void *opaque);

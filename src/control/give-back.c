@@ -37,7 +37,7 @@ static int close_journal(struct tender *tender, uint64_t bytes, const char *reas
 	wss_step_journal(tender, shared->history, bytes, reason, &ignored);
 	r = wss_journal_done(shared->history, tender->uuid, err);
 	wss_shared_history_unlock(shared);
-	/* Tried again at the next look: an open journal would have somebody restore the guest. */
+	/* Tried again at the next look: an open journal would have somebody restore it. */
 	tender->shrunk = r < 0 && err->code == WSS_ERR_NO_MEMORY;
 	return r;
 }
@@ -46,12 +46,13 @@ int wss_give_back(struct tender *tender, const char *reason, struct wss_error *e
 {
 	struct wss_guest *guest = tender->target->guest;
 	uint64_t bytes = due_bytes(tender);
-	const struct wss_control_move move = { guest->config.name, WSS_CONTROL_GAVE_BACK, bytes,
-					       reason };
+	const struct wss_control_move move = {guest->config.name, WSS_CONTROL_GAVE_BACK, bytes,
+					      reason};
 
 	if (!tender->shrunk)
 		return 0;
-	/* The balloon before the journal: a process that dies in between leaves too much there. */
+	/* The balloon before the journal: a process that dies in between leaves too much
+	 * there. */
 	if (guest->ops->set_balloon(guest, bytes, err) < 0)
 		return -1;
 	wss_tending_moved(tender->tending, &move);
@@ -67,8 +68,8 @@ bool wss_give_back_has_ended(struct tender *tender)
 						 : guest->state != WSS_GUEST_SHUTOFF)
 		return false;
 	if (tender->shrunk && !guest->kept)
-		close_journal(tender, tender->balloon.limits.original_bytes, "the guest has ended",
-			      &ignored);
+		close_journal(tender, tender->balloon.limits.original_bytes,
+			      "the guest has ended", &ignored);
 	return true;
 }
 
@@ -84,7 +85,8 @@ void wss_give_back_insist(struct tender *tender)
 			break;
 		tender->looked_ns = wss_clock_now_ns();
 		tender->away = wss_give_back_has_ended(tender);
-		if (!tender->shrunk || err.code == WSS_ERR_CONNECT || tending_is_ending(tending)) {
+		if (!tender->shrunk || err.code == WSS_ERR_CONNECT ||
+		    tending_is_ending(tending)) {
 			if (!tender->away)
 				wss_tender_trouble(tender, &err);
 			break;

@@ -8,9 +8,9 @@
 #include "host/guest.h"
 
 /*
- * The size in bytes to which the balloon is to be set for a guest that had original_bytes before
- * the first step, and has now_bytes now. More than the original is what somebody else has given it,
- * and it keeps that; nobody can give it more than its maximum.
+ * The size in bytes to which the balloon is to be set for a guest that had original_bytes
+ * before the first step, and has now_bytes now. More than the original is what somebody else
+ * has given it, and it keeps that; nobody can give it more than its maximum.
  */
 uint64_t wss_give_back_due_bytes(const struct wss_guest *guest, uint64_t original_bytes,
 				 uint64_t now_bytes);

@@ -7,7 +7,8 @@
 
 /* Between two questions to QEMU for what the disks have read. */
 #define READS_PERIOD_S 10
-/* Statistics that are older count as none: a guest that reports at all does so every few seconds. */
+/* Statistics that are older count as none: a guest that reports at all does so every few
+ * seconds. */
 #define STATISTICS_MAX_AGE_S 60
 
 /* Why memory that the guest gives up would not come back to the host. */
@@ -48,7 +49,7 @@ int wss_look_statistics(struct wss_guest *guest, struct wss_reports *reports,
 	struct wss_balloon_stats stats;
 
 	look->facts.answers = look->facts.statistics = false;
-	look->view = (struct wss_balloon_view){ .now_s = (uint64_t)wss_clock_now_seconds() };
+	look->view = (struct wss_balloon_view){.now_s = (uint64_t)wss_clock_now_seconds()};
 	if (!guest->ops->balloon_stats)
 		return 0;
 	if (guest->ops->balloon_stats(guest, &stats, err) < 0)
@@ -73,9 +74,11 @@ int wss_look_statistics(struct wss_guest *guest, struct wss_reports *reports,
 	view->free_bytes = stats.free_bytes;
 	view->cache_bytes = stats.cache_bytes;
 	view->managed_bytes = stats.managed_bytes;
-	/* Linux leaves what is in the balloon in its total where it can take it back by itself. */
+	/* Linux leaves what is in the balloon in its total where it can take it back by
+	 * itself. */
 	view->managed_of_bytes = view->actual_bytes;
-	if (guest->config.balloon_autodeflate && stats.actual_bytes.value < guest->config.initial_bytes)
+	if (guest->config.balloon_autodeflate &&
+	    stats.actual_bytes.value < guest->config.initial_bytes)
 		view->managed_of_bytes = wss_amount_of(guest->config.initial_bytes);
 	view->swapped_bytes = stats.swapped_bytes;
 	view->major_faults = stats.major_faults;
@@ -83,27 +86,30 @@ int wss_look_statistics(struct wss_guest *guest, struct wss_reports *reports,
 }
 
 int wss_look_take(struct wss_guest *guest, const struct wss_policy *policy,
-		  struct wss_reports *reports, struct wss_look *ret_look, struct wss_error *err)
+		  struct wss_reports *reports, struct wss_look *ret_look,
+		  struct wss_error *err)
 {
 	*ret_look = (struct wss_look){
-		.facts = { .running = guest->state == WSS_GUEST_RUNNING,
-			   .job = guest->job,
-			   .has_device = guest->config.has_balloon,
-			   .opted_out = policy->opt_out,
-			   .hazard = hazard_of(&guest->config),
-			   .autodeflate = guest->config.balloon_autodeflate,
-			   .asked = guest->config.balloon_statistics },
+		.facts = {.running = guest->state == WSS_GUEST_RUNNING,
+			  .job = guest->job,
+			  .has_device = guest->config.has_balloon,
+			  .opted_out = policy->opt_out,
+			  .hazard = hazard_of(&guest->config),
+			  .autodeflate = guest->config.balloon_autodeflate,
+			  .asked = guest->config.balloon_statistics},
 	};
 	return wss_look_statistics(guest, reports, ret_look, err);
 }
 
-void wss_look_disks(struct wss_guest *guest, struct wss_reports *reports, struct wss_look *look)
+void wss_look_disks(struct wss_guest *guest, struct wss_reports *reports,
+		    struct wss_look *look)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	int64_t now = wss_clock_now_seconds();
 	uint64_t bytes;
 
-	/* It can wait for another job; that the guest's statistics could be had shows that there is none. */
+	/* It can wait for another job; that the guest's statistics could be had shows that
+	 * there is none. */
 	if (!guest->ops->disk_reads || !look->view.usable_bytes.known ||
 	    (reports->asked_s && now - reports->asked_s < READS_PERIOD_S))
 		return;

@@ -24,8 +24,8 @@ int wss_tender_read_need(struct tender *tender, const struct wss_policy *policy,
 	int r;
 
 	wss_shared_history_lock(&tending->history, NULL);
-	r = wss_need_read(&tending->options.advice, tending->history.history, tender->uuid, policy,
-			  &need, err);
+	r = wss_need_read(&tending->options.advice, tending->history.history, tender->uuid,
+			  policy, &need, err);
 	wss_shared_history_unlock(&tending->history);
 	if (r < 0)
 		return -1;
@@ -96,7 +96,7 @@ static void measure(struct tender *tender)
 {
 	struct tending *tending = tender->tending;
 	const struct wss_balloon_options *options = &tending->options;
-	const struct wss_domain_ref ref = { tender->name, tender->uuid };
+	const struct wss_domain_ref ref = {tender->name, tender->uuid};
 	struct wss_measure_options measure;
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_target *target = wss_target_new(tending->targets.hypervisor, &ref,
@@ -113,7 +113,7 @@ static void measure(struct tender *tender)
 	wss_target_open(target);
 	if (target->guest) {
 		wss_measure_run(target, &measure, NULL, keep_sample,
-				&(struct measuring){ tender, target });
+				&(struct measuring){tender, target});
 	} else {
 		wss_warn("%s: %s", tender->name, target->error.text);
 		tending_lock(tending);

@@ -3,7 +3,8 @@
 
 #include "base/clock.h"
 
-/* Between two rounds where the guest's policy has no period: that of dist/virt-wss-sample.timer. */
+/* Between two rounds where the guest's policy has no period: that of
+ * dist/virt-wss-sample.timer. */
 #define PERIOD_DEFAULT_S 300
 
 /* By the clock that nobody sets. */
@@ -16,10 +17,10 @@ int wss_need_read(const struct wss_advice_options *options, struct wss_history *
 		  const char *uuid, const struct wss_policy *policy, struct wss_need *ret_need,
 		  struct wss_error *err)
 {
-	/* A maximum limits what is recommended; it is no leave to take what the guest needs. */
+	/* A maximum limits a recommendation; it is no leave to take what the guest needs. */
 	const struct wss_advice_guest guest = { .uuid = uuid, .policy = policy, .need_only = true };
 	time_t since = wss_advice_since(options, wss_clock_wall_seconds());
-	struct wss_need need = { .time_s = window_time_s(0) };
+	struct wss_need need = {.time_s = window_time_s(0)};
 	struct wss_advice advice;
 
 	if (wss_advice_read(history, &guest, since, options, &advice, err) < 0)

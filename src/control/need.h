@@ -13,10 +13,10 @@
 
 struct wss_need {
 	enum wss_confidence confidence;
-	uint64_t windows; /* that this rests on */
+	uint64_t windows;			  /* that this rests on */
 	uint64_t minimum_bytes, headroom_percent; /* policy */
-	uint64_t needed_bytes; /* 0 where too little is known */
-	uint64_t period_s; /* between two rounds */
+	uint64_t needed_bytes;			  /* 0 where too little is known */
+	uint64_t period_s;			  /* between two rounds */
 	/* Of the newest window, */
 	struct wss_amount wss_bytes, rss_bytes, qemu_bytes;
 	/* and when that was: in seconds of wss_clock_now_ns(), before its 0 for a window of an

@@ -16,8 +16,9 @@ static void refuse(const struct wss_look *look, const char *refusal, struct wss_
 {
 	set_plan(plan, WSS_PLAN_REFUSED, refusal);
 	if (refusal == wss_balloon_too_early)
-		snprintf(plan->reason, sizeof(plan->reason), "too early: %" PRIu64 " of %d windows",
-			 look->windows, WSS_SIZING_SAMPLES_MIN);
+		snprintf(plan->reason, sizeof(plan->reason),
+			 "too early: %" PRIu64 " of %d windows", look->windows,
+			 WSS_SIZING_SAMPLES_MIN);
 	else if (refusal == wss_balloon_outdated)
 		snprintf(plan->reason, sizeof(plan->reason),
 			 "last measured %" PRIu64 " min ago, limit %" PRIu64,
@@ -30,7 +31,7 @@ void wss_plan_make(const struct wss_look *look, struct wss_plan *ret_plan)
 	const char *refusal = wss_balloon_refusal(&look->facts);
 	uint64_t reserve = wss_balloon_reserve(view), to;
 
-	*ret_plan = (struct wss_plan){ .to_bytes = { 0 } };
+	*ret_plan = (struct wss_plan){.to_bytes = {0}};
 	if (!refusal && !view->actual_bytes.known)
 		refusal = "the size of its balloon is unknown";
 	if (refusal) {
@@ -52,12 +53,13 @@ void wss_plan_make(const struct wss_look *look, struct wss_plan *ret_plan)
 	set_plan(ret_plan, WSS_PLAN_SHRINK,
 		 to > wss_balloon_history_floor(&look->limits, reserve)
 			 ? "limited by the newest window, or by what the guest cannot give up"
-			 : "limited by the 99th percentile with headroom, the miss-rate curve or the minimum");
+			 : "limited by the 99th percentile with headroom, the miss-rate curve "
+			   "or the minimum");
 }
 
 const char *wss_plan_action_name(enum wss_plan_action action)
 {
-	static const char *const names[] = { "shrink", "none", "refused" };
+	static const char *const names[] = {"shrink", "none", "refused"};
 
 	static_assert(sizeof(names) / sizeof(names[0]) == WSS_PLAN_REFUSED + 1, "a name each");
 	return names[action];

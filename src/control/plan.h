@@ -15,7 +15,8 @@ struct wss_plan {
 	enum wss_plan_action action;
 	char reason[128];
 	struct wss_amount to_bytes; /* the size at the end; absent but for WSS_PLAN_SHRINK */
-	struct wss_amount gain_bytes; /* what the host would get back by that; also where refused */
+	struct wss_amount
+		gain_bytes; /* what the host would get back by that; also where refused */
 };
 
 /* Decides by a look that wss_look_join() has completed. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Each guest is given its memory back in a thread with a deadline, several at a time, so that one
- * that hangs holds up no other. The journal is written by whoever holds the lock, once the
+ * Each guest is given its memory back in a thread with a deadline, several at a time, so that
+ * one that hangs holds up no other. The journal is written by whoever holds the lock, once the
  * guest has its memory.
  */
 #include "control/restore.h"
@@ -32,7 +32,7 @@ struct restoring {
 	size_t next;
 	struct wss_history *history;
 	const struct wss_control_events *events;
-	size_t refused; /* references that fit two guests */
+	size_t refused;	  /* references that fit two guests */
 	bool left_behind; /* some thread may still use the connection */
 };
 
@@ -59,7 +59,7 @@ static void judge_gone(struct turn *turn)
 static void give_step(void *opaque)
 {
 	struct turn *turn = opaque;
-	const struct wss_domain_ref ref = { turn->open.name, turn->open.uuid };
+	const struct wss_domain_ref ref = {turn->open.name, turn->open.uuid};
 	struct wss_guest *guest = NULL;
 	uint64_t bytes;
 
@@ -68,9 +68,9 @@ static void give_step(void *opaque)
 			judge_gone(turn);
 		return;
 	}
-	bytes = wss_give_back_due_bytes(
-		guest, turn->open.original_bytes,
-		guest->balloon_bytes.known ? guest->balloon_bytes.value : 0);
+	bytes = wss_give_back_due_bytes(guest, turn->open.original_bytes,
+					guest->balloon_bytes.known ? guest->balloon_bytes.value
+								   : 0);
 	if (guest->kept)
 		wss_error_set(&turn->error, WSS_ERR_FAILED,
 			      "the guest is %s and still shrunk: restore it once it runs here",
@@ -86,7 +86,7 @@ static int give(struct restoring *all, const struct wss_journal_open *open,
 		uint64_t *ret_given_bytes, struct wss_error *err)
 {
 	struct turn *turn = calloc(1, sizeof(*turn));
-	struct wss_work work = { give_step, free, turn, NULL };
+	struct wss_work work = {give_step, free, turn, NULL};
 
 	if (!turn)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
@@ -110,8 +110,8 @@ static int give(struct restoring *all, const struct wss_journal_open *open,
 static void conclude(struct restoring *all, const struct wss_journal_open *open,
 		     uint64_t given_bytes, struct wss_error *err)
 {
-	const struct wss_control_move move = { open->name, WSS_CONTROL_GAVE_BACK, given_bytes,
-					       NULL };
+	const struct wss_control_move move = {open->name, WSS_CONTROL_GAVE_BACK, given_bytes,
+					      NULL};
 
 	all->left_behind = all->left_behind || err->code == WSS_ERR_TIMEOUT;
 	if (given_bytes)
@@ -156,7 +156,8 @@ static void restore_all(struct restoring *all)
 }
 
 /* Where it cannot be written, on a full disk for one, memory is given back all the same. */
-static int open_history(const char *path, struct wss_history **ret_history, struct wss_error *err)
+static int open_history(const char *path, struct wss_history **ret_history,
+			struct wss_error *err)
 {
 	struct wss_error ignored = WSS_ERROR_INIT;
 
@@ -180,11 +181,12 @@ static void refuse_two(struct restoring *all, const char *word, size_t first, si
 {
 	struct wss_error err = WSS_ERROR_INIT;
 
-	wss_error_set(&err, WSS_ERR_FAILED,
-		      "fits two guests in the journal, '%.80s' (UUID %s) and '%.80s' (UUID %s): "
-		      "address one by its UUID alone",
-		      all->open[first].name, all->open[first].uuid, all->open[second].name,
-		      all->open[second].uuid);
+	wss_error_set(
+		&err, WSS_ERR_FAILED,
+		"fits two guests in the journal, '%.80s' (UUID %s) and '%.80s' (UUID %s): "
+		"address one by its UUID alone",
+		all->open[first].name, all->open[first].uuid, all->open[second].name,
+		all->open[second].uuid);
 	all->events->trouble(word, &err, all->events->opaque);
 	all->refused++;
 }
@@ -229,10 +231,11 @@ static int drop_unnamed(struct restoring *all, const struct wss_control_scope *s
 	return 0;
 }
 
-int wss_restore_run(const struct wss_control_scope *scope, const struct wss_control_events *events,
-		    size_t *ret_guests, struct wss_error *err)
+int wss_restore_run(const struct wss_control_scope *scope,
+		    const struct wss_control_events *events, size_t *ret_guests,
+		    struct wss_error *err)
 {
-	struct restoring all = { .events = events };
+	struct restoring all = {.events = events};
 	int r = open_history(scope->history, &all.history, err);
 
 	if (r == 0)

@@ -56,8 +56,10 @@ int wss_step_check_safeguards(struct tender *tender, struct wss_error *err)
 	struct tending *tending = tender->tending;
 
 	if (!wss_history_is_in_place(tending->history.history))
-		return wss_error_set(err, WSS_ERR_FAILED, "the history was removed or replaced");
-	return wss_watchdog_charge(tending->watchdog, tender->watched ? NULL : tender->uuid, err);
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "the history was removed or replaced");
+	return wss_watchdog_charge(tending->watchdog, tender->watched ? NULL : tender->uuid,
+				   err);
 }
 
 /* A step, in the order that tender.h gives. */
@@ -68,8 +70,7 @@ static int take_step(struct tender *tender, const struct wss_balloon_decision *d
 	const struct wss_control_move move = {
 		guest->config.name,
 		decision->action == WSS_BALLOON_GROW ? WSS_CONTROL_GROWS : WSS_CONTROL_SHRINKS,
-		decision->target_bytes, decision->reason
-	};
+		decision->target_bytes, decision->reason};
 
 	if ((!tender->shrunk && wss_step_check_unfinished(tender, err) < 0) ||
 	    wss_step_check_safeguards(tender, err) < 0)

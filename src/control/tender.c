@@ -58,8 +58,7 @@ static bool refresh_is_due(const struct tender *tender)
 	uint64_t now_ns = wss_clock_now_ns();
 	uint64_t rested_ns = tender->balloon.rest_until_s * WSS_NS_PER_S;
 
-	return tender->balloon.ready ||
-	       now_ns - tender->refreshed_ns >= least_ns ||
+	return tender->balloon.ready || now_ns - tender->refreshed_ns >= least_ns ||
 	       (tender->refreshed_ns < rested_ns &&
 		wss_balloon_rested(&tender->balloon, now_ns / WSS_NS_PER_S));
 }
@@ -116,7 +115,7 @@ static void decide(struct tender *tender, struct wss_look *look, bool fresh)
 	before = tender->balloon;
 	decision = wss_balloon_next(&tender->balloon, &look->view);
 	if (objection)
-		decision = (struct wss_balloon_decision){ WSS_BALLOON_RESTORE, 0, objection };
+		decision = (struct wss_balloon_decision){WSS_BALLOON_RESTORE, 0, objection};
 	if (!wss_step_act(tender, &decision)) {
 		tender->balloon = before;
 		tender->balloon.rest_until_s = look->view.now_s + limits->pause_s;
@@ -128,17 +127,19 @@ static void look_after(struct tender *tender)
 {
 	bool fresh = refresh_is_due(tender);
 	struct wss_error err = WSS_ERROR_INIT;
-	struct wss_look look = { .limits = { 0 } };
+	struct wss_look look = {.limits = {0}};
 	int r = fresh ? refresh(tender, &look, &err)
-		      : wss_look_statistics(tender->target->guest, &tender->reports, &look, &err);
+		      : wss_look_statistics(tender->target->guest, &tender->reports, &look,
+					    &err);
 
 	tender->looked_ns = wss_clock_now_ns();
 	if (r < 0 && wss_tender_memory_is_short(tender, &err))
 		return;
 	if (r < 0 || tender->target->guest->state == WSS_GUEST_SHUTOFF) {
 		if (wss_give_back_has_ended(tender))
-			wss_error_set(&err, WSS_ERR_GONE, "the guest is not running any more%s",
-				      tender->shrunk ? ", and still shrunk where it resumes" : "");
+			wss_error_set(
+				&err, WSS_ERR_GONE, "the guest is not running any more%s",
+				tender->shrunk ? ", and still shrunk where it resumes" : "");
 		wss_tender_leave(tender, &err);
 		return;
 	}
@@ -176,8 +177,9 @@ static int begin_balloon(struct tender *tender, const struct wss_look *look,
 	if (plan.action == WSS_PLAN_REFUSED)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "refused: %s", plan.reason);
 	if (!tender->target->guest->ops->set_balloon)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "refused: its balloon cannot be moved through this connection");
+		return wss_error_set(
+			err, WSS_ERR_UNSUPPORTED,
+			"refused: its balloon cannot be moved through this connection");
 	limits.original_bytes = look->view.actual_bytes.value;
 	limits.period_s = options->period_ns / WSS_NS_PER_S + 1;
 	limits.pause_s = options->pause_ns / WSS_NS_PER_S;
@@ -247,7 +249,7 @@ static bool take_on(struct tender *tender)
 	return r > 0;
 }
 
-/* True once its windows are taken; tried again at the next look where no thread was to be had. */
+/* True once its windows are taken. False where there is no thread: the next look tries again. */
 static bool start_measuring(struct tender *tender)
 {
 	struct wss_error err = WSS_ERROR_INIT;

@@ -5,10 +5,10 @@
  *
  * Theory of operation
  *
- * A tender has two threads. One looks at the guest every second, and does what wss_balloon_next()
- * (wss/balloon.h) decides; the other measures the guest every period. libvirt may let either wait
- * for as long as it likes: that holds up no other guest, and what a thread that is left behind
- * still uses stays where it is.
+ * A tender has two threads. One looks at the guest every second, and does what
+ * wss_balloon_next() (wss/balloon.h) decides; the other measures the guest every period.
+ * libvirt may let either wait for as long as it likes: that holds up no other guest, and what
+ * a thread that is left behind still uses stays where it is.
  *
  * States, as the looking thread goes through them (wss_tender_look()):
  *
@@ -26,20 +26,19 @@
  *   over        The looking thread has ended. Where shrunk is still set, the watchdog goes on.
  *
  * The order of a step is what makes it safe: (1) the journal has no unfinished step of others,
- * (2) the watchdog lives and has the guest in its charge, (3) the step is in the journal, (4) the
- * balloon is told. The order of giving back is the reverse: the balloon first, then the journal.
- * So at any moment at which this process may die, whatever was taken is in the journal.
+ * (2) the watchdog lives and has the guest in its charge, (3) the step is in the journal, (4)
+ * the balloon is told. The order of giving back is the reverse: the balloon first, then the
+ * journal. So at any moment at which this process may die, whatever was taken is in the
+ * journal.
  *
- * What undoes it where the first mechanism fails:
+ * What undoes a step, and what does so where the first mechanism is gone:
  *
- *   the guest needs memory        this tender, within a look; with autodeflate the guest itself
- *   the controller is killed,     the watchdog, which reads the journal
- *   hangs or stands still
- *   the watchdog is killed        this tender notices at its next look, and gives back
- *   both are killed               wss_restore_run(), by hand or by the next start of the service;
- *                                 until then a controller refuses the guest
- *   the history is removed        this tender notices at its next look, and gives back
- *   the guest is saved or moves   this tender while it lives, then the watchdog for a day
+ * - The guest needs memory: this tender, within a look; with autodeflate the guest itself.
+ * - The controller is killed, hangs or stands still: the watchdog's command, by the journal.
+ * - The watchdog is killed: this tender notices at its next look, and gives back.
+ * - Both are killed: wss_restore_run(), by hand; until then a controller refuses the guest.
+ * - The history is removed: this tender notices at its next look, and gives back.
+ * - The guest is saved or moved: this tender while it lives, then the watchdog for a day.
  *
  * No step is begun while a window is open or about to be, and no window while a step is under
  * way: pages that the guest touches to free memory are not part of its working set.
@@ -55,18 +54,18 @@
 
 struct tender {
 	struct tending *tending;
-	const char *name; /* the target's */
+	const char *name;	      /* the target's */
 	char uuid[WSS_UUID_TEXT_MAX]; /* once it is opened */
-	struct wss_target *target; /* of the thread that looks */
+	struct wss_target *target;    /* of the thread that looks */
 	struct wss_balloon balloon;
 	struct wss_reports reports;
 	uint64_t actual_bytes;
 	uint64_t maximum_bytes; /* that the guest could have when the first step was taken */
 	uint64_t refreshed_ns;
-	bool shrunk;	 /* something is to be given back */
-	bool watched;	 /* in the watchdog's charge, too */
-	bool may_step;	 /* as the last refresh had it */
-	const char *end; /* why it is left alone, once that is so */
+	bool shrunk;	      /* something is to be given back */
+	bool watched;	      /* in the watchdog's charge, too */
+	bool may_step;	      /* as the last refresh had it */
+	const char *end;      /* why it is left alone, once that is so */
 	unsigned short_looks; /* that failed for lack of memory, since one that did not */
 	struct tender *next;
 	size_t number;
@@ -98,30 +97,32 @@ void wss_tender_look(void *tender);
 void wss_tender_measure(void *tender);
 
 /*
- * Reads anew what the guest needs, by this policy; newest: a window that was just taken, or NULL.
+ * Reads anew what the guest needs, by this policy; newest: a window that was just taken, or
+ * NULL.
  */
 int wss_tender_read_need(struct tender *tender, const struct wss_policy *policy,
 			 const struct wss_sample *newest, struct wss_error *err);
 
 /*
- * Is this no more than a lack of memory, which may be over by the next look? A host that is short
- * of memory is where the balloon is needed most: the guest is left alone only after so many looks
- * in a row have failed for lack of memory, which this counts.
+ * Is this no more than a lack of memory, which may be over by the next look? A host that is
+ * short of memory is where the balloon is needed most: the guest is left alone only after so
+ * many looks in a row have failed for lack of memory, which this counts.
  */
 bool wss_tender_memory_is_short(struct tender *tender, const struct wss_error *err);
 
 /* Reports trouble with the guest. */
 void wss_tender_trouble(struct tender *tender, const struct wss_error *why);
 
-/* Reports the trouble once, and has the guest left alone from now on, once it has its memory. */
+/* Reports the trouble once, and has the guest left alone from now on, once it has its memory.
+ */
 void wss_tender_leave(struct tender *tender, const struct wss_error *why);
 
 /* step.c: WSS_ERR_FAILED where the journal has unfinished steps of others. WSS_ERR_BUSY. */
 int wss_step_check_unfinished(struct tender *tender, struct wss_error *err);
 
 /*
- * Are the watchdog and the history still there, which give the guest its memory back where this
- * process cannot? Puts the guest in the watchdog's charge, once. WSS_ERR_FAILED.
+ * Are the watchdog and the history still there, which give the guest its memory back where
+ * this process cannot? Puts the guest in the watchdog's charge, once. WSS_ERR_FAILED.
  */
 int wss_step_check_safeguards(struct tender *tender, struct wss_error *err);
 
@@ -132,12 +133,14 @@ bool wss_step_act(struct tender *tender, const struct wss_balloon_decision *deci
 int wss_step_journal(struct tender *tender, struct wss_history *history, uint64_t bytes,
 		     const char *reason, struct wss_error *err);
 
-/* give-back.c: gives everything back and closes the journal; nothing where nothing was taken. */
+/* give-back.c: gives everything back and closes the journal; nothing where nothing was taken.
+ */
 int wss_give_back(struct tender *tender, const char *reason, struct wss_error *err);
 
 /*
- * The same until it works, or the process ends: what is then still taken is the watchdog's. A guest
- * that was saved, or has moved, is waited for as well, while there are others to look after.
+ * The same until it works, or the process ends: what is then still taken is the watchdog's. A
+ * guest that was saved, or has moved, is waited for as well, while there are others to look
+ * after.
  */
 void wss_give_back_insist(struct tender *tender);
 

@@ -37,11 +37,11 @@ int wss_tender_start(struct tender *tender, void (*run)(void *), struct wss_erro
 void wss_tending_init(struct tending *tending, const struct wss_balloon_options *options,
 		      const struct wss_control_events *events)
 {
-	*tending = (struct tending){ .options = *options,
-				     .history = WSS_SHARED_HISTORY_INIT,
-				     .journal = WSS_SHARED_HISTORY_INIT,
-				     .events = *events,
-				     .watchdog = -1 };
+	*tending = (struct tending){.options = *options,
+				    .history = WSS_SHARED_HISTORY_INIT,
+				    .journal = WSS_SHARED_HISTORY_INIT,
+				    .events = *events,
+				    .watchdog = -1};
 	pthread_mutex_init(&tending->events_lock, NULL);
 	pthread_mutex_init(&tending->lock, NULL);
 }
@@ -61,7 +61,8 @@ void wss_tending_moved(struct tending *tending, const struct wss_control_move *m
 	pthread_mutex_unlock(&tending->events_lock);
 }
 
-void wss_tending_trouble(struct tending *tending, const char *guest, const struct wss_error *why)
+void wss_tending_trouble(struct tending *tending, const char *guest,
+			 const struct wss_error *why)
 {
 	pthread_mutex_lock(&tending->events_lock);
 	if (!tending->muted)
@@ -140,12 +141,14 @@ size_t wss_tending_stuck(struct tending *tending)
 
 	for (struct tender *tender = tending->tenders; tender; tender = tender->next) {
 		uint64_t looked_ns = tender->looked_ns;
-		bool stuck = !tender->over && now_ns > looked_ns && now_ns - looked_ns > STUCK_NS;
+		bool stuck =
+			!tender->over && now_ns > looked_ns && now_ns - looked_ns > STUCK_NS;
 
 		if (stuck && !tender->stuck) {
 			struct wss_error err = WSS_ERROR_INIT;
 
-			wss_error_set(&err, WSS_ERR_TIMEOUT, "libvirt has not answered for a minute");
+			wss_error_set(&err, WSS_ERR_TIMEOUT,
+				      "libvirt has not answered for a minute");
 			wss_tending_trouble(tending, tender->name, &err);
 		}
 		tender->stuck = stuck;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* All guests that the controller looks after, and what their tenders share. Private to control/. */
+/* All guests that the controller looks after, and what their tenders share. Private to
+ * control/. */
 #ifndef WSS_CONTROL_TENDING_H
 #define WSS_CONTROL_TENDING_H
 
@@ -17,20 +18,21 @@ struct tending {
 	struct wss_balloon_options options;
 	struct wss_targets targets; /* each tender takes over the one that it is given */
 	int watchdog;
-	uint64_t beat_ns; /* of the main thread: when the watchdog last heard from it */
+	uint64_t beat_ns;   /* of the main thread: when the watchdog last heard from it */
 	atomic_bool ending; /* everything is to be given back, as after a stop request */
 	/*
-	 * Another process may keep the history from us for as long as it likes. So nothing that a
-	 * guest in need waits for is done under its lock, and steps are journaled by a connection
-	 * of their own, which does not wait for long.
+	 * Another process may keep the history from us for as long as it likes. So nothing
+	 * that a guest in need waits for is done under its lock, and steps are journaled by a
+	 * connection of their own, which does not wait for long.
 	 */
 	struct wss_shared_history history, journal;
 	pthread_mutex_t events_lock; /* of these two */
 	struct wss_control_events events;
-	bool muted; /* whoever listens to the events is gone */
-	pthread_mutex_t lock; /* of what follows */
+	bool muted;	       /* whoever listens to the events is gone */
+	pthread_mutex_t lock;  /* of what follows */
 	size_t total, missing; /* guests; of these those that nobody misses */
-	size_t threads, busy; /* threads; guests that have, or may have, something to get back */
+	size_t threads,
+		busy; /* threads; guests that have, or may have, something to get back */
 	struct tender *tenders;
 };
 
@@ -61,7 +63,8 @@ int wss_tending_add(struct tending *tending, struct wss_target *target, struct w
 
 /* Report what has happened to a guest, from any thread. */
 void wss_tending_moved(struct tending *tending, const struct wss_control_move *move);
-void wss_tending_trouble(struct tending *tending, const char *guest, const struct wss_error *why);
+void wss_tending_trouble(struct tending *tending, const char *guest,
+			 const struct wss_error *why);
 
 /* Nothing is reported from now on. */
 void wss_tending_mute(struct tending *tending);
@@ -74,8 +77,8 @@ size_t wss_tending_threads(struct tending *tending);
 size_t wss_tending_busy(struct tending *tending);
 
 /*
- * Reports trouble with each guest that libvirt has not answered for in a minute. Returns how many
- * such guests there are, those that are shrunk but away included.
+ * Reports trouble with each guest that libvirt has not answered for in a minute. Returns how
+ * many such guests there are, those that are shrunk but away included.
  */
 size_t wss_tending_stuck(struct tending *tending);
 

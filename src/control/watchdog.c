@@ -1,4 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Theory of operation
+ *
+ * The watchdog is a child of the controller, in a session of its own, that ignores all signals
+ * and reads a pipe. The controller writes the UUID of each guest before its first step, a beat
+ * each second, and one byte at the end when every guest has its memory.
+ *
+ * - That byte: the watchdog ends.
+ * - End of file: the controller is dead. The watchdog runs the command for all its charges,
+ * then for one after the other, ever more seldom, for a day. A guest that has its memory is
+ * dropped, as another controller may tend it by then.
+ * - 10 s of silence: the controller was stopped, or hangs. The watchdog runs the command once
+ * for each silence, and keeps its charges, as the controller may go on.
+ *
+ * It opens neither libvirt nor the history: the command does, in a process that may hang or
+ * die.
+ */
 #include "control/watchdog.h"
 
 #include <errno.h>
@@ -12,27 +29,26 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/fault.h"
 #include "base/log.h"
 #include "host/domxml.h"
 
-/* libvirtd may be gone for a while, and may be why we are needed: for a day, ever more seldom. */
+/* libvirtd may be gone for a while, which may be why the watchdog is needed. */
 #define BETWEEN_MIN_S 2
 #define BETWEEN_MAX_S 60
 #define TRIES (24 * 60)
-/* Without a beat for so long, the controller was stopped, by Ctrl-Z for one, or hangs. */
+/* Longest time between two beats of a controller that runs. */
 #define SILENCE_MS 10000
 #define SHORT_SILENCE_MS 200
 /* Between two tries to note a guest. */
 #define MEMORY_WAIT_NS 10000000L
-/* What is written at once: a UUID, or one of these, which are in none. */
+/* What is written at once: a UUID, or one of these bytes, which no UUID has. */
 #define RECORD_BYTES (WSS_UUID_TEXT_MAX - 1)
 #define BEAT '!'
 #define ALL_IS_WELL '.'
 
 struct charges {
-	char **argv; /* the command, then the guests */
+	char **argv;  /* the command, then the guests */
 	size_t words; /* before them */
 	size_t n;
 	char record[RECORD_BYTES]; /* a UUID of which so much was read */
@@ -81,7 +97,7 @@ static void run_each(struct charges *charges)
 
 static void restore(struct charges *charges)
 {
-	struct timespec between = { .tv_sec = BETWEEN_MIN_S };
+	struct timespec between = {.tv_sec = BETWEEN_MIN_S};
 
 	if (run(charges, charges->argv + charges->words, charges->n - charges->words))
 		return;
@@ -97,14 +113,14 @@ static void restore(struct charges *charges)
 
 static void wait_for_memory(void)
 {
-	const struct timespec pause = { .tv_nsec = MEMORY_WAIT_NS };
+	const struct timespec pause = {.tv_nsec = MEMORY_WAIT_NS};
 
 	nanosleep(&pause, NULL);
 }
 
 /*
- * A guest that is not noted here would not be given back. The watchdog waits for the memory, and
- * hears of what comes after it in the pipe later.
+ * A guest that is not noted here would not be given back. The watchdog waits for the memory,
+ * and hears of what comes after it in the pipe later.
  */
 static void add_charge(struct charges *charges)
 {
@@ -136,8 +152,8 @@ static bool hear(struct charges *charges, const char *said, size_t n)
 }
 
 /*
- * Gives back for a controller that stands. They stay in charge: it may go on, and a step that was
- * on its way be taken yet. True when there is nothing left to do.
+ * Gives back for a controller that stands. They stay in charge: it may go on, and a step that
+ * was on its way be taken yet. True when there is nothing left to do.
  */
 static bool stand_in(const struct charges *charges)
 {
@@ -154,7 +170,7 @@ static bool wait_for_the_end(int fd, struct charges *charges)
 	bool given = false;
 
 	for (;;) {
-		struct pollfd pfd = { .fd = fd, .events = POLLIN };
+		struct pollfd pfd = {.fd = fd, .events = POLLIN};
 		char said[PIPE_BUF];
 		int r = poll(&pfd, 1, patience_ms);
 		ssize_t n;
@@ -187,7 +203,8 @@ static _Noreturn void watch(int fd, struct charges *charges)
 	_exit(0);
 }
 
-/* Copies the command, for good: the watchdog has its own copy of this memory once it is forked. */
+/* Copies the command, for good: the watchdog has its own copy of this memory once it is
+ * forked. */
 static int charges_begin(const char *const *command, struct charges *ret_charges)
 {
 	size_t words = 0;
@@ -215,7 +232,7 @@ static void charges_free(struct charges *charges)
 
 int wss_watchdog_start(const char *const *restore_command, int *ret_fd, struct wss_error *err)
 {
-	struct charges charges = { 0 };
+	struct charges charges = {0};
 	int fds[2];
 	pid_t pid;
 
@@ -235,7 +252,8 @@ int wss_watchdog_start(const char *const *restore_command, int *ret_fd, struct w
 	charges_free(&charges);
 	if (pid < 0) {
 		close(fds[1]);
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot start the watchdog");
+		return wss_error_errno(err, WSS_ERR_FAILED, errno,
+				       "cannot start the watchdog");
 	}
 	*ret_fd = fds[1];
 	return 0;
@@ -254,7 +272,7 @@ static ssize_t tell(int fd, const char *text, size_t len)
 
 int wss_watchdog_charge(int fd, const char *uuid, struct wss_error *err)
 {
-	struct pollfd pfd = { .fd = fd };
+	struct pollfd pfd = {.fd = fd};
 
 	if ((poll(&pfd, 1, 0) > 0 && (pfd.revents & POLLERR)) ||
 	    (uuid && tell(fd, uuid, RECORD_BYTES) != RECORD_BYTES))

@@ -10,16 +10,16 @@
 #include "base/error.h"
 
 /*
- * Starts it. restore_command: see struct wss_balloon_options; it is run from this program's own
- * file, whatever its first word is. To be called before the process has any thread. *ret_fd is for
- * the calls below. WSS_ERR_FAILED.
+ * Starts it. restore_command: see struct wss_balloon_options; it is run from this program's
+ * own file, whatever its first word is. To be called before the process has any thread.
+ * *ret_fd is for the calls below. WSS_ERR_FAILED.
  */
 int wss_watchdog_start(const char *const *restore_command, int *ret_fd, struct wss_error *err);
 
 /*
- * Puts the guest with this UUID in its charge, until the watchdog ends; NULL only asks whether the
- * watchdog is still there. Any thread may call it. -1 with WSS_ERR_FAILED where the watchdog is
- * gone, or does not listen.
+ * Puts the guest with this UUID in its charge, until the watchdog ends; NULL only asks whether
+ * the watchdog is still there. Any thread may call it. -1 with WSS_ERR_FAILED where the
+ * watchdog is gone, or does not listen.
  */
 int wss_watchdog_charge(int fd, const char *uuid, struct wss_error *err);
 

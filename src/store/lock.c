@@ -15,7 +15,8 @@
 #include "base/file.h"
 #include "store/db.h"
 
-/* Private to whoever may write the history, as any process that can open a file can lock it. */
+/* Private to whoever may write the history, as any process that can open a file can lock it.
+ */
 static int lock_file_open(const char *name, int *ret_fd, struct wss_error *err)
 {
 	wss_auto_close int fd = open(
@@ -26,7 +27,8 @@ static int lock_file_open(const char *name, int *ret_fd, struct wss_error *err)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make it");
 	if (fstat(fd, &st) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot look at it");
-	if (wss_file_check_regular(&st, err) < 0 || wss_db_check_hands_off(&st, false, err) < 0)
+	if (wss_file_check_regular(&st, err) < 0 ||
+	    wss_db_check_hands_off(&st, false, err) < 0)
 		return -1;
 	/* Older versions let the group open it. */
 	if ((st.st_mode & 0077) && st.st_uid == geteuid() && fchmod(fd, 0600) < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Locks around the history: between processes, the right to run a round; between the threads of
- * one process, turns on one connection.
+ * Locks around the history: between processes, the right to run a round; between the threads
+ * of one process, turns on one connection.
  */
 #ifndef WSS_STORE_LOCK_H
 #define WSS_STORE_LOCK_H
@@ -29,12 +29,15 @@ struct wss_shared_history {
 	unsigned patience_ms;
 };
 
-#define WSS_SHARED_HISTORY_INIT { .mutex = PTHREAD_MUTEX_INITIALIZER }
+#define WSS_SHARED_HISTORY_INIT                                                               \
+	{                                                                                     \
+		.mutex = PTHREAD_MUTEX_INITIALIZER                                            \
+	}
 
 /*
  * Opens the connection, as wss_history_open() does. patience_ms limits how long a thread waits
- * for its turn, and then for another process that writes; 0 waits for turns without a limit and
- * for processes as wss_history_set_patience() describes.
+ * for its turn, and then for another process that writes; 0 waits for turns without a limit
+ * and for processes as wss_history_set_patience() describes.
  */
 int wss_shared_history_open(struct wss_shared_history *shared, const char *path,
 			    unsigned patience_ms, struct wss_error *err);
@@ -44,7 +47,8 @@ int wss_shared_history_lock(struct wss_shared_history *shared, struct wss_error 
 
 void wss_shared_history_unlock(struct wss_shared_history *shared);
 
-/* Closes the connection, if there is one. No thread may hold the turn or ask for it any more. */
+/* Closes the connection, if there is one. No thread may hold the turn or ask for it any more.
+ */
 void wss_shared_history_close(struct wss_shared_history *shared);
 
 #endif
