@@ -168,7 +168,7 @@ offered() { # NAME
 # Most of its memory is written and idle, and as its statistics are off nobody knows.
 @test "a guest that never gives memory back gets all of it back, and is left alone" {
 	command -v sqlite3 >/dev/null || skip "needs sqlite3"
-	start_with_balloon full "<memballoon model='virtio' autodeflate='on'/>" "wss.map=400 wss.touch=32 wss.rate=20000"
+	start_with_balloon full "<memballoon model='virtio' autodeflate='on'/>" "wss.map=380 wss.touch=32 wss.rate=20000"
 	fresh_history full
 	wait_until 90 offered full
 	status=0
