@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The balloon controller: takes memory back from guests that do not need it, and watches them.
- */
+/* The balloon controller: reclaims memory that guests do not need, and watches them. */
 #ifndef WSS_CONTROL_CONTROLLER_H
 #define WSS_CONTROL_CONTROLLER_H
 

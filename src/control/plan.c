@@ -45,7 +45,7 @@ void wss_plan_make(const struct wss_look *look, struct wss_plan *ret_plan)
 	}
 	ret_plan->gain_bytes = wss_balloon_gain(view, to);
 	if (wss_balloon_is_futile(view, to)) {
-		set_plan(ret_plan, WSS_PLAN_REFUSED,
+		set_plan(ret_plan, WSS_PLAN_FUTILE,
 			 "the host would gain less than 5 % of the guest (64 MiB at most)");
 		return;
 	}
@@ -59,7 +59,7 @@ void wss_plan_make(const struct wss_look *look, struct wss_plan *ret_plan)
 
 const char *wss_plan_action_name(enum wss_plan_action action)
 {
-	static const char *const names[] = {"shrink", "none", "refused"};
+	static const char *const names[] = {"shrink", "none", "refused", "refused"};
 
 	static_assert(sizeof(names) / sizeof(names[0]) == WSS_PLAN_REFUSED + 1, "a name each");
 	return names[action];

@@ -176,6 +176,10 @@ static int begin_balloon(struct tender *tender, const struct wss_look *look,
 	wss_plan_make(look, &plan);
 	if (plan.action == WSS_PLAN_REFUSED)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "refused: %s", plan.reason);
+	/* Its resident memory grows as it runs: wss_balloon_next() waits for that. */
+	if (plan.action == WSS_PLAN_FUTILE)
+		wss_tending_progress(tender->tending, tender->target->guest->config.name,
+				     plan.reason);
 	if (!tender->target->guest->ops->set_balloon)
 		return wss_error_set(
 			err, WSS_ERR_UNSUPPORTED,
@@ -249,7 +253,7 @@ static bool take_on(struct tender *tender)
 	return r > 0;
 }
 
-/* True once its windows are taken. False where there is no thread: the next look tries again. */
+/* True once its windows are taken; false where there is no thread for that, yet. */
 static bool start_measuring(struct tender *tender)
 {
 	struct wss_error err = WSS_ERROR_INIT;

@@ -113,8 +113,7 @@ bool wss_tender_memory_is_short(struct tender *tender, const struct wss_error *e
 /* Reports trouble with the guest. */
 void wss_tender_trouble(struct tender *tender, const struct wss_error *why);
 
-/* Reports the trouble once, and has the guest left alone from now on, once it has its memory.
- */
+/* Reports the trouble once; has the guest left alone once it has its memory. */
 void wss_tender_leave(struct tender *tender, const struct wss_error *why);
 
 /* step.c: WSS_ERR_FAILED where the journal has unfinished steps of others. WSS_ERR_BUSY. */
@@ -133,8 +132,7 @@ bool wss_step_act(struct tender *tender, const struct wss_balloon_decision *deci
 int wss_step_journal(struct tender *tender, struct wss_history *history, uint64_t bytes,
 		     const char *reason, struct wss_error *err);
 
-/* give-back.c: gives everything back and closes the journal; nothing where nothing was taken.
- */
+/* give-back.c: gives everything back and closes the journal, where something was taken. */
 int wss_give_back(struct tender *tender, const char *reason, struct wss_error *err);
 
 /*

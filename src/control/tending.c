@@ -70,6 +70,14 @@ void wss_tending_trouble(struct tending *tending, const char *guest,
 	pthread_mutex_unlock(&tending->events_lock);
 }
 
+void wss_tending_progress(struct tending *tending, const char *guest, const char *text)
+{
+	pthread_mutex_lock(&tending->events_lock);
+	if (!tending->muted)
+		tending->events.progress(guest, text, tending->events.opaque);
+	pthread_mutex_unlock(&tending->events_lock);
+}
+
 void wss_tending_mute(struct tending *tending)
 {
 	pthread_mutex_lock(&tending->events_lock);

@@ -66,6 +66,8 @@ void wss_tending_moved(struct tending *tending, const struct wss_control_move *m
 void wss_tending_trouble(struct tending *tending, const char *guest,
 			 const struct wss_error *why);
 
+void wss_tending_progress(struct tending *tending, const char *guest, const char *text);
+
 /* Nothing is reported from now on. */
 void wss_tending_mute(struct tending *tending);
 

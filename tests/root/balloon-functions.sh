@@ -40,11 +40,23 @@ teardown_file() {
 	root_teardown_file
 }
 
+rss_at_least() { # NAME MIB
+	[ "$(rss_mib "$1")" -ge "$2" ]
+}
+
+# What it has given back is not on the host until it touches it again.
+refill() { # NAME
+	wait_until 20 taken_is "$1" 0
+	touch_mib "$1" 192
+	wait_until 60 rss_at_least "$1" 450
+	touch_mib "$1" 32
+}
+
 # Windows of the very kind that --apply takes.
 setup() {
 	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
-	touch_mib web1 32
-	wait_until 20 taken_is web1 0
+	refill web1
+	refill web2
 	wss sample web1 web2 --store --window 300ms --count 15
 	[ "$status" = 0 ]
 }

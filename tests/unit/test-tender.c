@@ -30,7 +30,7 @@ static struct made_up {
 	happening at_look;
 	unsigned looks;
 	uint64_t now_ns;
-	uint64_t actual, maximum;
+	uint64_t actual, maximum, rss; /* resident, 0: not known */
 	uint64_t set, least; /* what the balloon was told last, and at the least */
 	time_t said, set_s; /* when it reported; what the time of day was set ahead */
 	enum wss_guest_state state;
@@ -155,6 +155,7 @@ static int balloon_stats(struct wss_guest *guest, struct wss_balloon_stats *ret_
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	*ret_stats = (struct wss_balloon_stats){
 		.actual_bytes = { true, made_up.actual },
+		.rss_bytes = { made_up.rss != 0, made_up.rss },
 		.usable_bytes = { true, made_up.actual - 200 * MIB },
 		.update_s = { true, (uint64_t)made_up.said },
 	};
@@ -231,7 +232,8 @@ static void trouble(const char *guest, const struct wss_error *error, void *unus
 static void progress(const char *guest, const char *text, void *unused)
 {
 	(void)unused;
-	fail_msg("%s: %s", guest, text);
+	assert_string_equal(guest, "web1");
+	snprintf(made_up.why, sizeof(made_up.why), "%s", text);
 }
 
 static void none_running(const char *unused, void *nor_this)
@@ -371,6 +373,31 @@ static void test_to_the_floor(void **unused)
 	assert_true(made_up.moves[WSS_CONTROL_SHRINKS] > 10);
 	assert_int_equal(made_up.moves[WSS_CONTROL_GROWS], 0);
 	assert_int_equal(made_up.moves[WSS_CONTROL_GAVE_BACK], 1);
+	clean_up();
+}
+
+/* It touches its memory after a while, and gives up what it is told to. */
+static void touch_late(struct made_up *guest)
+{
+	if (guest->looks == 1)
+		guest->rss = 280 * MIB;
+	if (guest->looks == 300) {
+		assert_int_equal(guest->set, 0);
+		guest->rss = GIB;
+	}
+	if (guest->rss > guest->actual)
+		guest->rss = guest->actual;
+}
+
+/* A guest of which the host would gain nothing is looked after, and shrunk once it would. */
+static void test_nothing_to_gain(void **unused)
+{
+	(void)unused;
+	tend(touch_late);
+	assert_non_null(strstr(made_up.why, "the host would gain less"));
+	assert_int_equal(made_up.bad, 0);
+	assert_in_range(made_up.least, 256 * MIB, 257 * MIB);
+	assert_int_equal(made_up.actual, GIB);
 	clean_up();
 }
 
@@ -781,6 +808,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_to_the_floor),
+		cmocka_unit_test(test_nothing_to_gain),
 		cmocka_unit_test(test_out_of_memory),
 		cmocka_unit_test(test_short_of_memory_for_long),
 		cmocka_unit_test(test_disks_are_asked_now_and_then),
