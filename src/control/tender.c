@@ -176,14 +176,14 @@ static int begin_balloon(struct tender *tender, const struct wss_look *look,
 	wss_plan_make(look, &plan);
 	if (plan.action == WSS_PLAN_REFUSED)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "refused: %s", plan.reason);
-	/* Its resident memory grows as it runs: wss_balloon_next() waits for that. */
-	if (plan.action == WSS_PLAN_FUTILE)
-		wss_tending_progress(tender->tending, tender->target->guest->config.name,
-				     plan.reason);
 	if (!tender->target->guest->ops->set_balloon)
 		return wss_error_set(
 			err, WSS_ERR_UNSUPPORTED,
 			"refused: its balloon cannot be moved through this connection");
+	/* Its resident memory grows as it runs: wss_balloon_next() waits for that. */
+	if (plan.action == WSS_PLAN_FUTILE)
+		wss_tending_progress(tender->tending, tender->target->guest->config.name,
+				     plan.reason);
 	limits.original_bytes = look->view.actual_bytes.value;
 	limits.period_s = options->period_ns / WSS_NS_PER_S + 1;
 	limits.pause_s = options->pause_ns / WSS_NS_PER_S;

@@ -8,10 +8,10 @@
  *
  * - That byte: the watchdog ends.
  * - End of file: the controller is dead. The watchdog runs the command for all its charges,
- * then for one after the other, ever more seldom, for a day. A guest that has its memory is
- * dropped, as another controller may tend it by then.
+ *   then for one after the other, ever more seldom, for a day. A guest that has its memory is
+ *   dropped, as another controller may tend it by then.
  * - 10 s of silence: the controller was stopped, or hangs. The watchdog runs the command once
- * for each silence, and keeps its charges, as the controller may go on.
+ *   for each silence, and keeps its charges, as the controller may go on.
  *
  * It opens neither libvirt nor the history: the command does, in a process that may hang or
  * die.

@@ -41,6 +41,20 @@ setup() {
 	[[ $output == *refused* ]]
 }
 
+@test "a host without guests is named, and nothing to apply to is no failure" {
+	cat >"$BATS_TEST_TMPDIR/empty.xml" <<-'END'
+		<node><cpu><mhz>1</mhz><model>x</model><active>1</active><nodes>1</nodes><sockets>1</sockets>
+		<cores>1</cores><threads>1</threads></cpu><memory>1000000</memory></node>
+	END
+	for words in "" --apply; do
+		# shellcheck disable=SC2086
+		run timeout 60 "$virt_wss" -c "test://$BATS_TEST_TMPDIR/empty.xml" balloon $words
+		echo "$output"
+		[ "$status" = 0 ]
+		[[ $output == *"no domain is running at test://$BATS_TEST_TMPDIR/empty.xml"* ]]
+	done
+}
+
 @test "many to restore: those that are gone are done, the others say why not" {
 	command -v sqlite3 >/dev/null || skip "needs sqlite3"
 	run "$virt_wss" balloon --restore
