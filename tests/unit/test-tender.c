@@ -437,6 +437,29 @@ static void test_out_of_memory(void **unused)
 	}
 }
 
+/* Shrunk, and then without any memory for a few looks. */
+static void shrink_and_go_short(struct made_up *guest)
+{
+	guest->happened += is_shrunk();
+	if (guest->happened == 3)
+		memory.short_until_ns = guest->now_ns + 5 * WSS_NS_PER_S;
+	if (guest->happened > 30)
+		guest->tending.ending = true;
+}
+
+/* It goes on being looked after. */
+static void test_short_of_memory_for_a_moment(void **unused)
+{
+	(void)unused;
+	tend(shrink_and_go_short);
+	assert_null(made_up.tender.end);
+	assert_true(made_up.happened > 30);
+	assert_int_equal(made_up.actual, GIB);
+	assert_int_equal(unfinished(), 0);
+	assert_int_equal(made_up.bad, 0);
+	clean_up();
+}
+
 /* Shrunk, and then without any memory for five minutes. */
 static void shrink_and_starve(struct made_up *guest)
 {
@@ -810,6 +833,7 @@ int main(void)
 		cmocka_unit_test(test_to_the_floor),
 		cmocka_unit_test(test_nothing_to_gain),
 		cmocka_unit_test(test_out_of_memory),
+		cmocka_unit_test(test_short_of_memory_for_a_moment),
 		cmocka_unit_test(test_short_of_memory_for_long),
 		cmocka_unit_test(test_disks_are_asked_now_and_then),
 		cmocka_unit_test(test_times_that_cannot_be),
