@@ -26,7 +26,9 @@ setup_file() {
 }
 
 freed() { # NAME
-	[ "$(embed_guest_field "$1" phase)" -ge 2 ]
+	local phase
+	phase=$(embed_guest_field "$1" phase)
+	[ "${phase:-0}" -ge 2 ]
 }
 
 teardown_file() {
