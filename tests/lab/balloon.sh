@@ -93,7 +93,7 @@ test_shrink() {
 	apply_start balloon
 	check "it comes to its floor" wait_until 600 apply_said 'debug: .*at its floor'
 	rss_after=$(host_rss balloon)
-	diag "$(journal "reason = 'it needs less'") steps in $((($(uptime_ms) - began) / 1000)) s;" \
+	diag "$(journal "reason = 'it needs less memory'") steps in $((($(uptime_ms) - began) / 1000)) s;" \
 		"host RSS $(mib "$rss_before"), now $(mib "$rss_after"): of $(mib $idle) idle" \
 		"$((100 * (rss_before - rss_after) / idle)) % are back; balloon $(mib "$(balloon_bytes balloon)")"
 	check "at least 60 % of what was idle is back at the host" \

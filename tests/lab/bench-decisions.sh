@@ -56,7 +56,7 @@ measure_workload() { # NAME
 	# Before and after the shrunk runs, so that a drift of the machine is not taken for a change.
 	rates "$name" "$lab_run/full" "$runs"
 	diag "rates with all its memory: $(tr '\n' ' ' <"$lab_run/full") shrunk: $(tr '\n' ' ' <"$lab_run/shrunk")"
-	table "$name" $((p99 / MiB)) $((recommended / MiB)) "$(journal "reason = 'it needs less'")" \
+	table "$name" $((p99 / MiB)) $((recommended / MiB)) "$(journal "reason = 'it needs less memory'")" \
 		$((before / MiB)) $((after / MiB)) "$((100 * (before - after) / (before - p99))) %" \
 		"$(awk -v a="$(median_of "$lab_run/shrunk")" -v b="$(median_of "$lab_run/full")" \
 			'BEGIN { printf "%.1f %%", 100 * a / b }')" \

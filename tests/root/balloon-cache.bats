@@ -39,10 +39,10 @@ reads_nothing() {
 	reads_nothing
 	# What a window does not see of the page cache that is used does not count as such.
 	apply web1 --minimum 64MiB --headroom 0 --target-loss 90 --window 2s --period 8s
-	wait_until 240 said 'web1: grows to .*: it reads its disks again with less'
+	wait_until 240 said 'web1: grows to .*: with less memory the guest reads its disks again'
 	least=$((assigned - $(most_taken web1)))
 	wait_until 60 reads_nothing
-	wait_until 20 said 'web1: it reads its disks again with less'
+	wait_until 20 said 'web1: with less memory the guest reads its disks again'
 	echo "# down to $least MiB, read $(($(embed_guest_field web1 read_bytes) / mib)) MiB, then $(size_mib) MiB" >&3
 	[ "$(size_mib)" -gt "$least" ]
 	[ "$(size_mib)" -lt "$assigned" ]

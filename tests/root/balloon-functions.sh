@@ -57,7 +57,7 @@ setup() {
 	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
 	refill web1
 	refill web2
-	wss sample web1 web2 --store --window 300ms --count 15
+	wss sample web1 web2 --store --window 300ms --count 15 --max-stall 5s
 	[ "$status" = 0 ]
 }
 
