@@ -123,6 +123,7 @@ can_be_ended() {
 }
 
 @test "--apply goes on where each 40th allocation fails, and gives everything back" {
+	refill web1
 	sample --store --window 200ms --count 15
 	[ "$status" = 0 ]
 	inject alloc 0
