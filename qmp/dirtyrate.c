@@ -25,7 +25,7 @@ int qmp_query_dirty_rate(struct qmp *qmp, unsigned int timeout_ms,
 
 	if (qmp_execute(qmp, "query-dirty-rate", NULL, timeout_ms, &reply, err) < 0)
 		return -1;
-	/* QEMU before 6.2 has no mode, and knows page sampling only. */
+	/* QEMU before 6.2 has no "mode", and only samples pages. */
 	if (qmp_get_string(reply, "status", &status, err) < 0 ||
 	    (qmp_has(reply, "mode") && qmp_get_string(reply, "mode", &mode, err) < 0))
 		return wss_error_prefix(err, "QMP query-dirty-rate");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The dirty-rate calculation: the one way to have KVM's dirty log on without a
- * migration. QEMU has one calculation a guest at a time, it cannot be cancelled,
- * and it switches the log off by itself at its end (QEMU 7.2, migration/dirtyrate.c).
+ * The dirty-rate calculation is the only way to turn on KVM's dirty log without a migration.
+ * QEMU runs one calculation per guest at a time, cannot cancel it, and turns the log off when
+ * it ends (QEMU 7.2, migration/dirtyrate.c).
  */
 #ifndef QMP_DIRTYRATE_H
 #define QMP_DIRTYRATE_H
@@ -12,15 +12,15 @@
 #include "qmp.h"
 
 /*
- * calc-dirty-rate with mode dirty-bitmap (QEMU 6.2) for seconds (1-60). On a guest
- * under TCG QEMU before 9.1 crashes: the caller makes sure that it is a KVM guest.
+ * Starts calc-dirty-rate in mode dirty-bitmap (QEMU 6.2) for 1 to 60 seconds. QEMU before 9.1
+ * crashes if the guest runs under TCG: the caller must make sure that it runs on KVM.
  */
 int qmp_start_dirty_bitmap(struct qmp *qmp, unsigned int seconds, unsigned int timeout_ms,
 			   struct wss_error *err);
 
 struct qmp_dirty_rate {
-	bool measuring; /* a calculation, anybody's, is under way */
-	bool bitmap;	/* it, or the last one, uses the dirty bitmap */
+	bool measuring; /* a calculation is running, whoever started it */
+	bool bitmap;	/* that calculation, or the last one, uses the dirty bitmap */
 };
 int qmp_query_dirty_rate(struct qmp *qmp, unsigned int timeout_ms,
 			 struct qmp_dirty_rate *ret_rate, struct wss_error *err);

@@ -20,15 +20,17 @@ static const char *wanted_name(enum json_type type)
 	}
 }
 
-/* The member key of obj, of exactly that type, borrowed; or NULL with err set. */
+/*
+ * Returns the member key of obj if it has exactly that type, borrowed; NULL with err set
+ * otherwise.
+ */
 static struct json_object *get_typed(struct json_object *obj, const char *key,
 				     enum json_type type, struct wss_error *err)
 {
 	struct json_object *value;
 
 	if (!json_object_is_type(obj, json_type_object)) {
-		wss_error_set(err, WSS_ERR_FAILED,
-			      "%s where an object with \"%s\" was expected",
+		wss_error_set(err, WSS_ERR_FAILED, "%s instead of an object with \"%s\"",
 			      qmp_json_type_name(obj), key);
 		return NULL;
 	}
@@ -56,7 +58,8 @@ int qmp_get_string(struct json_object *obj, const char *key, const char **ret_te
 	if (!text)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (strlen(text) != (size_t)json_object_get_string_len(value))
-		return wss_error_set(err, WSS_ERR_FAILED, "\"%s\" has a NUL inside", key);
+		return wss_error_set(err, WSS_ERR_FAILED, "\"%s\" contains a NUL character",
+				     key);
 	*ret_text = text;
 	return 0;
 }
@@ -72,15 +75,15 @@ int qmp_copy_string(struct json_object *obj, const char *key, char *ret_text, si
 	len = strlen(text);
 	if (len >= size)
 		return wss_error_set(err, WSS_ERR_FAILED,
-				     "\"%s\" has %zu characters, more than %zu", key, len,
+				     "\"%s\" has %zu characters, limit %zu", key, len,
 				     size - 1);
 	memcpy(ret_text, text, len + 1);
 	return 0;
 }
 
 /*
- * json-c turns an integer beyond its types into the nearest it can hold, without a
- * word, so the extremes stand for "out of range". No quantity of QEMU's is that large.
+ * json-c silently saturates an integer beyond the range of its types, so the extremes mean
+ * "out of range". No quantity in QEMU is that large.
  */
 int qmp_get_int64(struct json_object *obj, const char *key, int64_t *ret_value,
 		  struct wss_error *err)

@@ -7,9 +7,9 @@
 #include <string.h>
 
 /*
- * Upper bounds of what json-c 0.16 allocates on a 64-bit machine, malloc's own
- * overhead included: an object comes with a hash table of 16 entries, which grows
- * by doubling; an array starts with 32 slots. tests/qmp measures them.
+ * Upper bounds of json-c 0.16's allocations on a 64-bit machine, with malloc's own overhead:
+ * an object comes with a hash table of 16 entries that grows by doubling, an array starts with
+ * 32 slots. tests/qmp measures them.
  */
 enum {
 	OBJECT_BYTES = 960,
@@ -56,8 +56,8 @@ static void scan_structure(struct scan *s, char c)
 }
 
 /*
- * What JSON may have outside a string. json-c takes more, strict or not: strings in
- * single quotes, which would hide what is in them from this scan.
+ * Characters that JSON allows outside a string. json-c accepts more, in strict mode as well:
+ * strings in single quotes would hide their content from this scan.
  */
 static bool allowed_outside(unsigned char c)
 {
@@ -90,7 +90,7 @@ static int scan_line(const char *text, size_t len, const struct qmp_limits *limi
 					     limits->depth);
 		if (s.tree_bytes > limits->tree_bytes)
 			return wss_error_set(err, WSS_ERR_FAILED,
-					     "JSON would take more than %zu bytes of memory",
+					     "JSON would need more than %zu bytes of memory",
 					     limits->tree_bytes);
 	}
 	*ret_tree_bytes = s.tree_bytes;
@@ -98,7 +98,7 @@ static int scan_line(const char *text, size_t len, const struct qmp_limits *limi
 	return 0;
 }
 
-static struct json_tokener *new_tokener(unsigned int depth)
+static struct json_tokener *tokener_new(unsigned int depth)
 {
 	/* json-c counts the value inside the innermost container as a level of its own. */
 	struct json_tokener *tok = json_tokener_new_ex((int)depth + 1);
@@ -108,7 +108,10 @@ static struct json_tokener *new_tokener(unsigned int depth)
 	return tok;
 }
 
-/* Of all objects in a value; its depth is that of the text, which is bounded. */
+/*
+ * Counts the members of all objects in a value. The depth of the recursion is that of the
+ * text, which is bounded.
+ */
 static size_t count_members(struct json_object *value)
 {
 	struct lh_entry *entry;
@@ -138,14 +141,14 @@ int qmp_json_parse(const char *text, size_t len, const struct qmp_limits *limits
 		return wss_error_set(err, WSS_ERR_FAILED, "line of %zu bytes", len);
 	if (scan_line(text, len, limits, &tree_bytes, &members, err) < 0)
 		return -1;
-	tok = new_tokener(limits->depth);
+	tok = tokener_new(limits->depth);
 	if (!tok)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	object = json_tokener_parse_ex(tok, text, (int)len);
 	fault = json_tokener_get_error(tok);
 	parsed = json_tokener_get_parse_end(tok);
 	json_tokener_free(tok);
-	/* Without a word json-c gives up where it cannot make a value (0.16). */
+	/* json-c 0.16 gives up silently when it cannot allocate a value. */
 	if (fault == json_tokener_success && !object && parsed != len)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (fault == json_tokener_continue) {
@@ -160,14 +163,14 @@ int qmp_json_parse(const char *text, size_t len, const struct qmp_limits *limits
 					     : json_tokener_error_desc(fault),
 				     parsed);
 	}
-	/* json-c leaves a member out, without a word, where it cannot copy its name (0.16). */
+	/* json-c 0.16 silently drops a member when it cannot copy its name. */
 	if (count_members(object) != members) {
 		json_object_put(object);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY,
-				     "a member is missing: out of memory, or its name is there twice");
+				     "a member was lost: out of memory, or a duplicate name");
 	}
 	if (!json_object_is_type(object, json_type_object)) {
-		wss_error_set(err, WSS_ERR_FAILED, "%s where an object was expected",
+		wss_error_set(err, WSS_ERR_FAILED, "%s instead of an object",
 			      qmp_json_type_name(object));
 		json_object_put(object);
 		return -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One line of a peer's stream to a JSON object, within bounds. Private to qmp/. */
+/* Parses one line of a peer's stream into a JSON object, within limits. Private to qmp/. */
 #ifndef QMP_JSONLINE_H
 #define QMP_JSONLINE_H
 
@@ -10,17 +10,17 @@
 #include "qmp.h"
 
 /*
- * Parses len bytes as exactly one JSON object. What it would take to hold it is
- * estimated first, from its punctuation, so that a line within reply_bytes cannot
- * become a tree hundreds of times its size. Returns 0 with an object for
- * json_object_put() and, where ret_tree_bytes is not NULL, the estimate; -1 with
- * WSS_ERR_FAILED (not JSON, not an object, too deep, too large) or WSS_ERR_NO_MEMORY.
+ * Parses len bytes as exactly one JSON object. The memory that the object needs is estimated
+ * from the punctuation first, so that a line within reply_bytes cannot become a tree hundreds
+ * of times its size. Returns 0 with an object for json_object_put() and, where ret_tree_bytes
+ * is not NULL, the estimate; -1 with WSS_ERR_FAILED (not JSON, not an object, too deep, too
+ * large) or WSS_ERR_NO_MEMORY.
  */
 int qmp_json_parse(const char *text, size_t len, const struct qmp_limits *limits,
 		   struct json_object **ret_object, size_t *ret_tree_bytes,
 		   struct wss_error *err);
 
-/* "a string", "an object" …, for messages. */
+/* Name of a value's type for messages: "a string", "an object" ... */
 const char *qmp_json_type_name(struct json_object *value);
 
 /*

@@ -10,12 +10,14 @@
 int qmp_peer(const struct qmp *qmp, struct qmp_peer *ret_peer, struct wss_error *err)
 {
 	if (qmp->ops)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "the QMP peer's process is not known over %s",
-				     qmp->ops->name);
+		return wss_error_set(
+			err, WSS_ERR_UNSUPPORTED,
+			"the process behind the QMP connection is unknown over %s",
+			qmp->ops->name);
 	if (qmp->peer.pid <= 0)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "the QMP peer's process is not in our pid namespace");
+		return wss_error_set(
+			err, WSS_ERR_UNSUPPORTED,
+			"the process behind the QMP socket is not in this pid namespace");
 	*ret_peer = qmp->peer;
 	return 0;
 }
@@ -75,7 +77,7 @@ static int no_connection(const struct wss_deadline *deadline, struct wss_error *
 	return -1;
 }
 
-static int greet(struct qmp *qmp, uint64_t deadline_ns, struct wss_error *err)
+static int read_greeting(struct qmp *qmp, uint64_t deadline_ns, struct wss_error *err)
 {
 	qmp_auto_json struct json_object *greeting = NULL;
 	struct json_object *inner = NULL;
@@ -90,7 +92,7 @@ static int greet(struct qmp *qmp, uint64_t deadline_ns, struct wss_error *err)
 	return wss_error_prefix(err, "no QMP greeting");
 }
 
-/* Greeting and negotiation on fd, which it takes over, within the deadline. */
+/* Reads the greeting and negotiates on fd, which it takes over, by the deadline. */
 static int open_stream(int fd, unsigned int timeout_ms, uint64_t deadline_ns,
 		       const struct qmp_limits *limits, struct qmp **ret_qmp,
 		       struct wss_error *err)
@@ -147,7 +149,7 @@ int qmp_open_transport(const struct qmp_transport_ops *ops, void *opaque,
 		       const struct qmp_limits *limits, struct qmp **ret_qmp,
 		       struct wss_error *err)
 {
-	struct qmp *qmp = new_qmp(limits, err);
+	struct qmp *qmp = qmp_new(limits, err);
 
 	if (!qmp) {
 		if (ops->close)

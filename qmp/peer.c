@@ -12,7 +12,7 @@
 
 #include "client.h"
 
-/* One socket's answer: its message and the few bytes of its attributes. */
+/* Room for one socket's answer: the message and a few bytes of attributes. */
 #define ANSWER_BYTES 4096
 
 struct diag_request {
@@ -20,17 +20,17 @@ struct diag_request {
 	struct unix_diag_req unix_socket;
 };
 
-static int ask_diag(int netlink, uint32_t inode)
+static int diag_send_request(int netlink, uint32_t inode)
 {
 	const struct diag_request request = {
-		.header = { .nlmsg_len = sizeof(request),
-			    .nlmsg_type = SOCK_DIAG_BY_FAMILY,
-			    .nlmsg_flags = NLM_F_REQUEST },
-		.unix_socket = { .sdiag_family = AF_UNIX,
-				 .udiag_states = ~0U,
-				 .udiag_ino = inode,
-				 .udiag_show = UDIAG_SHOW_PEER,
-				 .udiag_cookie = { ~0U, ~0U } }, /* none */
+		.header = {.nlmsg_len = sizeof(request),
+			   .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+			   .nlmsg_flags = NLM_F_REQUEST},
+		.unix_socket = {.sdiag_family = AF_UNIX,
+				.udiag_states = ~0U,
+				.udiag_ino = inode,
+				.udiag_show = UDIAG_SHOW_PEER,
+				.udiag_cookie = {~0U, ~0U}}, /* no cookie */
 	};
 	ssize_t n;
 
@@ -40,8 +40,11 @@ static int ask_diag(int netlink, uint32_t inode)
 	return n == (ssize_t)sizeof(request) ? 0 : -1;
 }
 
-/* The peer that the answer tells of the socket with that inode; 0: none. */
-static uint32_t parse_diag(const struct nlmsghdr *header, size_t len, uint32_t inode)
+/*
+ * Returns the inode of the peer of the socket with that inode, from the kernel's answer; 0
+ * where the answer has none.
+ */
+static uint32_t diag_parse_peer(const struct nlmsghdr *header, size_t len, uint32_t inode)
 {
 	const struct unix_diag_msg *message = NLMSG_DATA(header);
 	struct rtattr *attribute;
@@ -61,8 +64,8 @@ static uint32_t parse_diag(const struct nlmsghdr *header, size_t len, uint32_t i
 }
 
 /*
- * The inode of the socket that ours is connected to. The kernel answers within send(); where
- * it has no unix_diag it answers with an error.
+ * Returns the inode of the socket that ours is connected to. The kernel answers within send();
+ * without unix_diag it answers with an error.
  */
 static uint32_t read_peer_inode(int fd)
 {
@@ -75,14 +78,15 @@ static uint32_t read_peer_inode(int fd)
 	struct stat st;
 	ssize_t n;
 
-	if (netlink < 0 || fstat(fd, &st) < 0 || ask_diag(netlink, (uint32_t)st.st_ino) < 0)
+	if (netlink < 0 || fstat(fd, &st) < 0 ||
+	    diag_send_request(netlink, (uint32_t)st.st_ino) < 0)
 		return 0;
 	do
 		n = recv(netlink, &answer, sizeof(answer), MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
 	return n < (ssize_t)sizeof(answer.header)
 		       ? 0
-		       : parse_diag(&answer.header, (size_t)n, (uint32_t)st.st_ino);
+		       : diag_parse_peer(&answer.header, (size_t)n, (uint32_t)st.st_ino);
 }
 
 void qmp_peer_read(int fd, struct qmp_peer *ret_peer)

@@ -32,7 +32,7 @@ uint64_t qmp_end_ns(const struct wss_deadline *deadline, unsigned int timeout_ms
 	return own_ns < all_ns ? own_ns : all_ns;
 }
 
-/* The connection cannot be used any more; remembers why. Returns -1. */
+/* Closes a connection that cannot be used any more and remembers why. Returns -1. */
 static int close_stream(struct qmp *qmp, const struct wss_error *why)
 {
 	qmp_stream_close(&qmp->stream);
@@ -51,18 +51,18 @@ int qmp_read_object(struct qmp *qmp, uint64_t deadline_ns, struct json_object **
 	return qmp_json_parse(line, len, &qmp->limits, ret_object, ret_tree_bytes, err);
 }
 
-/*
- * Does text say what obj holds? Where memory is short json-c leaves out what does not fit, without
- * a word.
- */
-static bool says_all(const char *text, struct json_object *obj)
+/* Whether text is all of obj: json-c silently leaves out what it has no memory for. */
+static bool text_is_complete(const char *text, struct json_object *obj)
 {
 	qmp_auto_json struct json_object *again = json_tokener_parse(text);
 
 	return again && json_object_equal(again, obj);
 }
 
-/* A command in text; id NULL leaves it out. The caller frees it. NULL: out of memory. */
+/*
+ * Builds the text of a command, without an id if id is NULL. The caller frees it. NULL: out of
+ * memory.
+ */
 static char *build_command(const char *command, struct json_object *args, const char *id)
 {
 	qmp_auto_json struct json_object *obj = json_object_new_object();
@@ -74,7 +74,8 @@ static char *build_command(const char *command, struct json_object *args, const 
 	    (id && qmp_json_put(obj, "id", json_object_new_string(id)) < 0))
 		return NULL;
 	text = json_object_to_json_string_ext(obj, JSON_C_TO_STRING_PLAIN);
-	if (!text || !says_all(text, obj) || asprintf(&ret, "%s%s", text, id ? "\n" : "") < 0)
+	if (!text || !text_is_complete(text, obj) ||
+	    asprintf(&ret, "%s%s", text, id ? "\n" : "") < 0)
 		return NULL;
 	return ret;
 }
@@ -86,11 +87,10 @@ static int check_id(struct json_object *reply, const char *id, struct wss_error 
 	if (!qmp_has(reply, "return") && !qmp_has(reply, "error"))
 		return wss_error_set(err, WSS_ERR_FAILED, "neither a reply nor an event");
 	if (qmp_get_string(reply, "id", &got, err) < 0)
-		return wss_error_prefix(err, "a reply to nothing we asked");
+		return wss_error_prefix(err, "unexpected reply without a request");
 	if (strcmp(got, id))
 		return wss_error_set(err, WSS_ERR_FAILED,
-				     "a reply with id \"%.32s\" where \"%s\" was awaited", got,
-				     id);
+				     "reply has id \"%.32s\" instead of \"%s\"", got, id);
 	return 0;
 }
 
@@ -99,13 +99,13 @@ static bool is_event(struct json_object *object)
 	return qmp_has(object, "event");
 }
 
-/* Keeps an event, which it takes over, for qmp_next_event(). */
+/* Queues an event, which it takes over, for qmp_next_event(). */
 static void keep_event(struct qmp *qmp, struct json_object *event, size_t tree_bytes)
 {
 	static const char *const stops[] = {"STOP", "SHUTDOWN", "SUSPEND", "SUSPEND_DISK"};
 	const char *name = "";
 
-	/* Noted here, so that it is not lost where the queue overflows. */
+	/* Noted here so that it survives an overflow of the queue. */
 	if (qmp_get_string(event, "event", &name, NULL) == 0)
 		for (size_t i = 0; i < sizeof(stops) / sizeof(*stops); i++)
 			qmp->stop_seen |= !strcmp(name, stops[i]);
@@ -128,8 +128,10 @@ static int await_reply(struct qmp *qmp, const char *id, uint64_t deadline_ns,
 			return 0;
 		}
 		keep_event(qmp, wss_steal_ptr(object), tree_bytes);
-		/* Lines that are buffered already cost no wait: a flood of events must end
-		 * too. */
+		/*
+		 * Buffered lines need no wait, so a flood of events is checked against the
+		 * deadline here.
+		 */
 		if (wss_clock_now_ns() >= deadline_ns)
 			return wss_error_set(err, WSS_ERR_TIMEOUT, "timed out");
 	}
@@ -173,8 +175,9 @@ static int exchange_ops(struct qmp *qmp, const char *command, struct json_object
 	return qmp_json_parse(reply, len, &qmp->limits, ret_reply, NULL, err);
 }
 
-/* QEMU's error object to our error. Returns -1, or -2 where it is not a valid one. */
-static int take_error(struct qmp *qmp, struct json_object *error, struct wss_error *err)
+/* Converts QEMU's error object into err. Returns -1, or -2 if the object is malformed. */
+static int parse_error_object(struct qmp *qmp, struct json_object *error,
+			      struct wss_error *err)
 {
 	enum wss_error_code code = WSS_ERR_FAILED;
 	const char *class = NULL, *desc = NULL;
@@ -192,8 +195,8 @@ static int take_error(struct qmp *qmp, struct json_object *error, struct wss_err
 	return wss_error_set(err, code, "%s (%s)", desc, qmp->class_name);
 }
 
-/* The result of a reply: 0, -1 for QEMU's own error, -2 where the reply is malformed. */
-static int take_result(struct qmp *qmp, struct json_object *reply,
+/* Evaluates a reply: 0, -1 for QEMU's own error, -2 for a malformed reply. */
+static int parse_reply(struct qmp *qmp, struct json_object *reply,
 		       struct json_object **ret_value, struct wss_error *err)
 {
 	struct json_object *value = NULL, *error = NULL;
@@ -201,14 +204,13 @@ static int take_result(struct qmp *qmp, struct json_object *reply,
 	bool has_error = json_object_object_get_ex(reply, "error", &error);
 
 	if (has_value && has_error) {
-		wss_error_set(err, WSS_ERR_FAILED,
-			      "a reply with both \"return\" and \"error\"");
+		wss_error_set(err, WSS_ERR_FAILED, "reply has both \"return\" and \"error\"");
 		return -2;
 	}
 	if (has_error)
-		return take_error(qmp, error, err);
+		return parse_error_object(qmp, error, err);
 	if (!value) {
-		wss_error_set(err, WSS_ERR_FAILED, "a reply without \"return\"");
+		wss_error_set(err, WSS_ERR_FAILED, "reply has no \"return\"");
 		return -2;
 	}
 	if (ret_value)
@@ -229,12 +231,13 @@ int qmp_run(struct qmp *qmp, const char *command, struct json_object *args,
 		result = exchange_ops(qmp, command, args, deadline_ns, &reply, err);
 	else
 		result = exchange_stream(qmp, command, args, deadline_ns, &reply, err);
-	/* What went wrong below the reply leaves the stream in an unknown place: as malformed.
+	/*
+	 * Any other failure leaves the stream in an unknown state, as a malformed reply does.
 	 */
 	if (result < 0)
 		result = -2;
 	else
-		result = take_result(qmp, reply, ret_value, err);
+		result = parse_reply(qmp, reply, ret_value, err);
 	if (result == 0)
 		return 0;
 	if (err->code == WSS_ERR_TIMEOUT && wss_deadline_check(qmp->limits.deadline, err) == 0)
@@ -260,7 +263,7 @@ int qmp_execute(struct qmp *qmp, const char *command, struct json_object *args,
 {
 	struct wss_error unwanted = WSS_ERROR_INIT;
 
-	/* The code decides what happens to the connection, so there must be one. */
+	/* The error code decides whether the connection is closed, so there must be one. */
 	if (!err)
 		err = &unwanted;
 	qmp->class_name[0] = '\0';
@@ -286,15 +289,14 @@ const char *qmp_last_class_name(const struct qmp *qmp)
 	return qmp->class_name;
 }
 
-/* Reads one event into the queue. Returns 1, 0 at the deadline, -1 (connection closed). */
+/* Reads one event into the queue. Returns 1, 0 at the deadline, or -1 (connection closed). */
 static int read_event(struct qmp *qmp, uint64_t deadline_ns, struct wss_error *err)
 {
 	qmp_auto_json struct json_object *object = NULL;
 	size_t tree_bytes = 0;
 
 	if (qmp_read_object(qmp, deadline_ns, &object, &tree_bytes, err) < 0) {
-		/* Half an event may have come; the rest of it is read by whoever reads next.
-		 */
+		/* Part of an event may have arrived; the next reader gets the rest. */
 		if (err->code == WSS_ERR_TIMEOUT) {
 			wss_error_clear(err);
 			return 0;
@@ -303,7 +305,7 @@ static int read_event(struct qmp *qmp, uint64_t deadline_ns, struct wss_error *e
 		keep_event(qmp, wss_steal_ptr(object), tree_bytes);
 		return 1;
 	} else {
-		wss_error_set(err, WSS_ERR_FAILED, "a reply to nothing we asked");
+		wss_error_set(err, WSS_ERR_FAILED, "unexpected reply without a request");
 	}
 	wss_error_prefix(err, "QMP event");
 	return close_stream(qmp, err);
@@ -322,7 +324,7 @@ int qmp_next_event(struct qmp *qmp, unsigned int timeout_ms, struct json_object 
 	if (qmp->ops)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "no QMP events over %s",
 				     qmp->ops->name);
-	/* One that is too large to be kept is dropped, and the wait goes on. */
+	/* An event that is too large to keep is dropped, and the wait continues. */
 	while (!(event = qmp_events_pop(&qmp->events))) {
 		if (qmp->closed_why.code != WSS_OK)
 			return closed_before(qmp, "event", err);
@@ -339,7 +341,7 @@ bool qmp_stop_seen(struct qmp *qmp)
 	struct wss_error unwanted = WSS_ERROR_INIT;
 	int lines = 0;
 
-	/* Bounded, or a peer that sends without end would hold us here. */
+	/* Bounded, or a peer that never stops sending would hold us here. */
 	while (!qmp->ops && qmp->closed_why.code == WSS_OK && lines++ < SEEN_LINES_MAX)
 		if (read_event(qmp, 0, &unwanted) != 1)
 			break;

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A client for QMP, QEMU's machine protocol (QEMU docs/interop/qmp-spec): one
- * JSON object a line, a greeting, the qmp_capabilities negotiation, replies that
- * carry the id of their command, events between them.
+ * Client for QMP, QEMU's machine protocol (QEMU docs/interop/qmp-spec): one JSON object per
+ * line, a greeting, the qmp_capabilities negotiation, replies that carry the id of their
+ * command, and events in between.
  *
- * The peer is not trusted: whatever it sends is bounded in bytes, depth and
- * parsed size, and every call ends by its deadline. After anything but a
- * well-formed reply (garbage, a wrong id, a reply over the limits, end of file, a
- * deadline, a stop request) the connection is closed, because what follows could
- * not be told apart; later calls then fail at once with WSS_ERR_GONE, after a stop
- * request with WSS_ERR_INTERRUPTED, and name the first cause. An error that QEMU itself
- * reports leaves the connection usable.
+ * The peer is not trusted. Everything it sends is bounded in bytes, depth and parsed size, and
+ * every call ends by its deadline. After anything but a well-formed reply (garbage, a wrong
+ * id, an oversized reply, end of file, a deadline, a stop request) the connection is closed,
+ * because the stream can no longer be followed; later calls fail at once with WSS_ERR_GONE,
+ * after a stop request with WSS_ERR_INTERRUPTED, and name the first cause. An error that QEMU
+ * itself reports leaves the connection usable.
  *
  * One struct qmp belongs to one thread at a time. Every call also ends with
- * WSS_ERR_INTERRUPTED when base/stop.h is asked to stop. err may be NULL
- * everywhere. Outputs (ret_*) are untouched on failure.
+ * WSS_ERR_INTERRUPTED on a stop request (base/stop.h). err may be NULL everywhere. Outputs
+ * (ret_*) are untouched on failure.
  */
 #ifndef QMP_QMP_H
 #define QMP_QMP_H
@@ -32,8 +31,8 @@ struct qmp;
 struct wss_deadline;
 
 struct qmp_limits {
-	size_t reply_bytes;  /* longest line accepted, and the most the line buffer takes */
-	size_t tree_bytes;   /* estimated memory of one parsed line, refused before parsing */
+	size_t reply_bytes;  /* longest line accepted, and largest size of the line buffer */
+	size_t tree_bytes;   /* estimated memory of one parsed line; checked before parsing */
 	unsigned int depth;  /* nesting of objects and arrays */
 	unsigned int events; /* events kept; beyond it the oldest is dropped and counted */
 	/*
@@ -48,12 +47,12 @@ struct qmp_limits {
 		4u << 20, 32u << 20, 64, 64, NULL                                             \
 	}
 
-/* Of a socket, with the final NUL: unix(7)'s sun_path, which may lack one. */
+/* Length of a socket path with its final NUL, which unix(7)'s sun_path may lack. */
 #define QMP_PATH_MAX 109
 
 /* Why QEMU refused a command: the "class" of its error object. */
 enum qmp_error_class {
-	QMP_CLASS_NONE, /* the last command did not fail with an error of QEMU's */
+	QMP_CLASS_NONE, /* the last command did not fail, or not with an error of QEMU's */
 	QMP_CLASS_GENERIC,
 	QMP_CLASS_COMMAND_NOT_FOUND,
 	QMP_CLASS_DEVICE_NOT_ACTIVE,
@@ -64,32 +63,31 @@ enum qmp_error_class {
 
 /* The other end of the socket, in our pid and user namespace. */
 struct qmp_peer {
-	/* Of the process that called listen(): see qmp_peer(). */
+	/* Process that called listen(): see qmp_peer(). */
 	pid_t pid;
 	uid_t uid;
 	gid_t gid;
-	uint32_t inode; /* of the socket at the other end; 0 where the kernel does not say */
-	char path[QMP_PATH_MAX]; /* that QEMU listens at, as QEMU was given it; "" without one */
+	uint32_t inode;		 /* inode of the socket at the other end; 0 if unknown */
+	char path[QMP_PATH_MAX]; /* path that QEMU listens on, as QEMU was given it; "" if none
+				  */
 };
 
 /* Where the connection's deadline cuts a timeout_ms below short, the error says so. */
 
 /*
- * Another way to a monitor than a socket of our own, such as libvirt's
- * passthrough. There is no greeting, no negotiation, no event and no id: the
- * transport owns those.
+ * A transport other than our own socket, such as libvirt's passthrough. It has no greeting,
+ * negotiation, events or ids of ours.
  */
 struct qmp_transport_ops {
 	const char *name; /* for messages */
 
 	/*
-	 * Sends one command, a JSON object in text without "id" and without newline,
-	 * and stores QEMU's whole reply ({"return": …} or {"error": …}) as a
-	 * malloc()ed string in *ret_reply, which the caller frees. Returns 0, or -1
-	 * with err set (never NULL here) when there is no reply. deadline_ns is a time of
-	 * wss_clock_now_ns(); a transport that cannot end by it must end by other
-	 * means (libvirt: keepalive). reply_bytes is the bound on the reply; a longer one
-	 * is refused by the caller, so a transport may stop reading there.
+	 * Sends one command, a JSON object as text without "id" and without newline, and
+	 * stores QEMU's whole reply ({"return": …} or {"error": …}) as a malloc()ed string in
+	 * *ret_reply, which the caller frees. Returns 0, or -1 with err set (never NULL here)
+	 * when there is no reply. deadline_ns is a time of wss_clock_now_ns(); a transport
+	 * that cannot keep it must end by other means (libvirt: keepalive). A reply longer
+	 * than reply_bytes is refused by the caller, so a transport may stop reading there.
 	 */
 	int (*execute)(void *opaque, const char *command, uint64_t deadline_ns,
 		       size_t reply_bytes, char **ret_reply, struct wss_error *err);
@@ -99,40 +97,38 @@ struct qmp_transport_ops {
 };
 
 /*
- * Connects to QEMU's UNIX socket, reads the greeting and negotiates, all within
- * timeout_ms. limits NULL means QMP_LIMITS_DEFAULT. Returns 0 and a connection for
- * qmp_close(), or -1: WSS_ERR_USAGE (the path is too long for a socket),
- * WSS_ERR_CONNECT (no socket there, refused, not a QMP server, or no answer in time:
- * QEMU serves one client at a time and lets others wait without a word),
- * WSS_ERR_INTERRUPTED, WSS_ERR_NO_MEMORY. The messages do not name the path; the
- * caller does.
+ * Connects to QEMU's UNIX socket, reads the greeting and negotiates, all within timeout_ms.
+ * limits NULL means QMP_LIMITS_DEFAULT. Returns 0 and a connection for qmp_close(), or -1:
+ * WSS_ERR_USAGE (the path is too long for a socket), WSS_ERR_CONNECT (no socket there,
+ * refused, not a QMP server, or no answer in time: QEMU serves one client at a time and keeps
+ * others waiting without a reply), WSS_ERR_INTERRUPTED, WSS_ERR_NO_MEMORY. The messages do not
+ * name the path; the caller does.
  */
 int qmp_open_unix(const char *path, unsigned int timeout_ms, const struct qmp_limits *limits,
 		  struct qmp **ret_qmp, struct wss_error *err);
 
 /*
- * As qmp_open_unix() on a stream socket that is connected already. Takes fd over, also
- * when it fails, and makes it non-blocking.
+ * Like qmp_open_unix(), on a stream socket that is already connected. Takes fd over, on
+ * failure as well, and makes it non-blocking.
  */
 int qmp_open_fd(int fd, unsigned int timeout_ms, const struct qmp_limits *limits,
 		struct qmp **ret_qmp, struct wss_error *err);
 
 /*
- * A connection over another transport. Sends nothing. Takes opaque over, also when it
- * fails (WSS_ERR_NO_MEMORY): ops->close() is called in any case. ops must outlive it.
+ * Opens a connection over another transport. Sends nothing. Takes opaque over, on failure
+ * (WSS_ERR_NO_MEMORY) as well: ops->close() is always called. ops must outlive the connection.
  */
 int qmp_open_transport(const struct qmp_transport_ops *ops, void *opaque,
 		       const struct qmp_limits *limits, struct qmp **ret_qmp,
 		       struct wss_error *err);
 
-/* Closes and frees; NULL is fine. Keeps errno. */
+/* Closes and frees a connection; accepts NULL. Preserves errno. */
 void qmp_close(struct qmp *qmp);
 
 /*
- * Runs a command. args, borrowed, is its arguments object or NULL. Returns 0 with a
- * reference to the value of "return" in *ret_value, for json_object_put() (ret_value may
- * be NULL), or -1:
- *   WSS_ERR_UNSUPPORTED  this QEMU does not know the command (or KVM lacks for it)
+ * Runs a command. args is its arguments object, borrowed, or NULL. Returns 0 with a reference
+ * to the value of "return" in *ret_value, for json_object_put() (ret_value may be NULL), or
+ * -1: WSS_ERR_UNSUPPORTED  this QEMU does not know the command, or lacks KVM for it
  *   WSS_ERR_FAILED       QEMU refused it: qmp_last_class() says why; or the reply is
  *                        malformed or over the limits (connection closed)
  *   WSS_ERR_TIMEOUT, WSS_ERR_INTERRUPTED, WSS_ERR_GONE (connection closed),
@@ -142,52 +138,57 @@ int qmp_execute(struct qmp *qmp, const char *command, struct json_object *args,
 		unsigned int timeout_ms, struct json_object **ret_value,
 		struct wss_error *err);
 
-/* The class of the error that QEMU gave to the last command. */
+/* Returns the class of the error that QEMU reported for the last command. */
 enum qmp_error_class qmp_last_class(const struct qmp *qmp);
 
-/* That class in QEMU's own spelling; "" where there was none. Valid until the next call. */
+/*
+ * Returns that class in QEMU's spelling, or "" if there was no error. Valid until the next
+ * call.
+ */
 const char *qmp_last_class_name(const struct qmp *qmp);
 
 /*
- * The next event, oldest first, waiting up to timeout_ms (0: only what is there).
- * Returns 1 with the event object ("event", "timestamp", "data") in *ret_event for
- * json_object_put(), 0 if none came, -1 on error. A transport of ops has no events:
- * WSS_ERR_UNSUPPORTED.
+ * Returns the next event, oldest first, waiting up to timeout_ms (0: do not wait). Returns 1
+ * with the event object ("event", "timestamp", "data") in *ret_event for json_object_put(), 0
+ * if none came, -1 on error. Other transports have no events: WSS_ERR_UNSUPPORTED.
  */
 int qmp_next_event(struct qmp *qmp, unsigned int timeout_ms, struct json_object **ret_event,
 		   struct wss_error *err);
 
 /*
- * Did QEMU say (STOP, SUSPEND, SHUTDOWN …) that the guest's CPUs stopped, since the last
- * qmp_query_status() or qmp_stop_forget()? Takes in what has arrived by itself: asks
- * nobody and waits for nothing. Where the connection has gone it answers for the
- * time until then. The events stay there for qmp_next_event().
+ * Whether an event (STOP, SUSPEND, SHUTDOWN …) has reported that the guest's CPUs stopped
+ * since the last qmp_query_status() or qmp_stop_forget(). Reads only what has already arrived:
+ * sends nothing and does not wait. On a closed connection the answer covers the time until it
+ * closed. The events stay queued for qmp_next_event().
  */
 bool qmp_stop_seen(struct qmp *qmp);
 void qmp_stop_forget(struct qmp *qmp);
 
-/* Events lost so far because too many, or too large, came between two calls. */
+/*
+ * Returns the number of events that were dropped because too many, or too large ones, came
+ * between two calls.
+ */
 uint64_t qmp_events_dropped(const struct qmp *qmp);
 
 /*
- * The other end of the connection, as it was after the greeting. The credentials are those of
- * the process that called listen() last (SO_PEERCRED, unix(7)). That is QEMU itself, which does so
- * on a socket that it was handed, too (socket_listen() in util/qemu-sockets.c of QEMU 7.2). But
- * a listener may have forked and exited: by now the pid may be any process's. The inode is that of the very socket that we talk
- * to (sock_diag(7)): whoever holds it is at the other end. -1: WSS_ERR_UNSUPPORTED over a
- * transport of ops or where the listener is in a pid namespace that we do not see.
+ * Returns the other end of the connection as it was after the greeting. The credentials are
+ * those of the process that called listen() last (SO_PEERCRED, unix(7)). That is QEMU itself,
+ * even on a socket that was passed to it (socket_listen() in util/qemu-sockets.c of QEMU 7.2).
+ * But a listener may have forked and exited, and its pid may have been reused since. The inode
+ * is that of the very socket at the other end (sock_diag(7)): whoever holds it is the peer.
+ * Returns -1 with WSS_ERR_UNSUPPORTED over another transport, or where the listener is in a
+ * pid namespace that is not visible here.
  */
 int qmp_peer(const struct qmp *qmp, struct qmp_peer *ret_peer, struct wss_error *err);
 
-/* The pid of qmp_peer(), 0 where it is unknown. */
+/* Returns the pid of qmp_peer(), or 0 if unknown. */
 pid_t qmp_peer_pid(const struct qmp *qmp);
 
 /*
- * Typed access to a member of an object in a reply: 0, or -1 with WSS_ERR_FAILED and a
- * message that names the key and what is wrong: missing, null, of another type, an
- * integer out of range (one that JSON may hold but C cannot is refused, not
- * saturated), a string with a NUL inside. Objects, arrays and strings are borrowed
- * from obj. obj may be NULL or not an object: then that is the error.
+ * Typed access to a member of an object in a reply. Returns 0, or -1 with WSS_ERR_FAILED and a
+ * message that names the key and the problem: missing, null, another type, an integer out of
+ * range (refused, not saturated), a string that contains a NUL. Objects, arrays and strings
+ * are borrowed from obj. It is an error if obj is NULL or not an object.
  */
 int qmp_get_string(struct json_object *obj, const char *key, const char **ret_text,
 		   struct wss_error *err);
@@ -203,13 +204,13 @@ int qmp_get_array(struct json_object *obj, const char *key, struct json_object *
 		  struct wss_error *err);
 
 /*
- * As qmp_get_string(), copied into a buffer of size bytes. A text that does not fit is an
- * error: half a name would name something else.
+ * Like qmp_get_string(), copied into a buffer of size bytes. A text that does not fit is an
+ * error, because a truncated name would name something else.
  */
 int qmp_copy_string(struct json_object *obj, const char *key, char *ret_text, size_t size,
 		    struct wss_error *err);
 
-/* Is there such a member, other than null? For members that QEMU leaves out. */
+/* Whether obj has that member with a value other than null; for optional members. */
 bool qmp_has(struct json_object *obj, const char *key);
 
 static inline void qmp_cleanup_close(struct qmp **qmp)

@@ -6,9 +6,10 @@
 #include "jsonline.h"
 #include "query.h"
 
-/* Of a command with one argument, a string. */
-static int execute(struct qmp *qmp, const char *command, const char *key, const char *value,
-		   unsigned int timeout_ms, struct json_object **ret_reply, struct wss_error *err)
+/* Runs a command that takes one string argument. */
+static int execute_with_string(struct qmp *qmp, const char *command, const char *key,
+			       const char *value, unsigned int timeout_ms,
+			       struct json_object **ret_reply, struct wss_error *err)
 {
 	qmp_auto_json struct json_object *args = json_object_new_object();
 
@@ -17,7 +18,10 @@ static int execute(struct qmp *qmp, const char *command, const char *key, const 
 	return qmp_execute(qmp, command, args, timeout_ms, ret_reply, err);
 }
 
-/* "child<virtio-net-pci>" is one, "string" is a property. 1: it was one; 0; -1. */
+/*
+ * Parses a qom-list entry: "child<virtio-net-pci>" is a child, "string" a property. Returns 1
+ * for a child, 0 for a property, or -1.
+ */
 static int parse_child(struct json_object *entry, struct qmp_model *ret_model,
 		       struct wss_error *err)
 {
@@ -31,7 +35,7 @@ static int parse_child(struct json_object *entry, struct qmp_model *ret_model,
 	if (strncmp(type, prefix, sizeof(prefix) - 1) != 0)
 		return 0;
 	if (type[len - 1] != '>' || len - sizeof(prefix) >= sizeof(ret_model->name))
-		return wss_error_set(err, WSS_ERR_FAILED, "\"type\" is not understood: %.80s", type);
+		return wss_error_set(err, WSS_ERR_FAILED, "unknown \"type\": %.80s", type);
 	memcpy(ret_model->name, type + sizeof(prefix) - 1, len - sizeof(prefix));
 	return 1;
 }
@@ -43,15 +47,15 @@ int qmp_query_children(struct qmp *qmp, const char *path, unsigned int timeout_m
 	wss_auto_free struct qmp_model *list = NULL;
 	size_t n, count = 0;
 
-	if (execute(qmp, "qom-list", "path", path, timeout_ms, &reply, err) < 0)
+	if (execute_with_string(qmp, "qom-list", "path", path, timeout_ms, &reply, err) < 0)
 		return -1;
 	if (!json_object_is_type(reply, json_type_array))
-		return wss_error_set(err, WSS_ERR_FAILED, "QMP qom-list: %s where a list was expected",
+		return wss_error_set(err, WSS_ERR_FAILED, "QMP qom-list: %s instead of a list",
 				     qmp_json_type_name(reply));
 	n = json_object_array_length(reply);
 	if (n > QMP_LIST_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED, "QMP qom-list: %zu entries, more than %d",
-				     n, QMP_LIST_MAX);
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "QMP qom-list: %zu entries, limit %d", n, QMP_LIST_MAX);
 	list = calloc(n + 1, sizeof(*list));
 	if (!list)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
@@ -67,7 +71,10 @@ int qmp_query_children(struct qmp *qmp, const char *path, unsigned int timeout_m
 	return 0;
 }
 
-/* "net0: index=0,type=tap,fd=30"; a line "hub 0" has none. 1: it had one; 0; -1. */
+/*
+ * Parses a line such as "net0: index=0,type=tap,fd=30"; a line "hub 0" has no backend. Returns
+ * 1 for a backend, 0 for none, or -1.
+ */
 static int parse_backend(const char *line, struct qmp_model *ret_model)
 {
 	static const char before[] = ",type=";
@@ -97,12 +104,12 @@ int qmp_query_network(struct qmp *qmp, unsigned int timeout_ms, struct qmp_model
 	size_t count = 0;
 	char *state = NULL;
 
-	if (execute(qmp, "human-monitor-command", "command-line", "info network", timeout_ms,
-		    &reply, err) < 0)
+	if (execute_with_string(qmp, "human-monitor-command", "command-line", "info network",
+				timeout_ms, &reply, err) < 0)
 		return -1;
 	if (!json_object_is_type(reply, json_type_string))
 		return wss_error_set(err, WSS_ERR_FAILED,
-				     "QMP human-monitor-command: %s where a string was expected",
+				     "QMP human-monitor-command: %s instead of a string",
 				     qmp_json_type_name(reply));
 	text = strdup(json_object_get_string(reply));
 	list = calloc(QMP_LIST_MAX, sizeof(*list));
@@ -113,9 +120,10 @@ int qmp_query_network(struct qmp *qmp, unsigned int timeout_ms, struct qmp_model
 		int r = count < QMP_LIST_MAX ? parse_backend(line, &list[count]) : -1;
 
 		if (r < 0)
-			return wss_error_set(err, WSS_ERR_FAILED,
-					     "QMP human-monitor-command: info network is not understood: %.80s",
-					     line);
+			return wss_error_set(
+				err, WSS_ERR_FAILED,
+				"QMP human-monitor-command: cannot parse info network: %.80s",
+				line);
 		count += (size_t)r;
 	}
 	*ret_list = count ? wss_steal_ptr(list) : NULL;

@@ -4,7 +4,7 @@
 #include "jsonline.h"
 #include "query.h"
 
-/* qom-get of a property of the machine object. */
+/* Reads a property of the machine object by qom-get. */
 static int get_property(struct qmp *qmp, const char *property, unsigned int timeout_ms,
 			struct json_object **ret_value, struct wss_error *err)
 {
@@ -17,8 +17,9 @@ static int get_property(struct qmp *qmp, const char *property, unsigned int time
 	return qmp_execute(qmp, "qom-get", args, timeout_ms, ret_value, err);
 }
 
-/* The type is that of the object: "pc-q35-7.2-machine". */
-static int copy_type(struct json_object *value, char *ret_type, size_t size, struct wss_error *err)
+/* Copies the machine type without the suffix of its QOM type: "pc-q35-7.2-machine". */
+static int copy_machine_type(struct json_object *value, char *ret_type, size_t size,
+			     struct wss_error *err)
 {
 	static const char suffix[] = "-machine";
 	const char *text = json_object_is_type(value, json_type_string) ?
@@ -42,9 +43,9 @@ int qmp_query_machine(struct qmp *qmp, unsigned int timeout_ms, struct qmp_machi
 	struct qmp_machine machine = { .max_ram_below_4g_bytes = 0 };
 
 	if (get_property(qmp, "type", timeout_ms, &type, err) < 0 ||
-	    copy_type(type, machine.type, sizeof(machine.type), err) < 0)
+	    copy_machine_type(type, machine.type, sizeof(machine.type), err) < 0)
 		return -1;
-	/* A machine that is no PC does not have it. */
+	/* Only PC machines have this property. */
 	if (get_property(qmp, "max-ram-below-4g", timeout_ms, &limit, NULL) == 0 &&
 	    json_object_is_type(limit, json_type_int) && json_object_get_int64(limit) > 0)
 		machine.max_ram_below_4g_bytes = (uint64_t)json_object_get_int64(limit);

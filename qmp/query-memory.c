@@ -6,7 +6,7 @@
 #include "jsonline.h"
 #include "query.h"
 
-/* A size that no memory has is refused: nobody adds such up. */
+/* Refuses sizes that no machine has, so that sums of them cannot overflow. */
 static int get_bytes(struct json_object *obj, const char *key, uint64_t *ret_bytes,
 		     struct wss_error *err)
 {
@@ -35,8 +35,8 @@ int qmp_query_memory_size(struct qmp *qmp, unsigned int timeout_ms,
 }
 
 /*
- * Runs a command whose reply is a list and makes room for its entries of entry_bytes
- * each: *ret_room is zeroed memory for free(), NULL where the list is empty.
+ * Runs a command whose reply is a list and allocates room for its entries of entry_bytes each:
+ * *ret_room is zeroed memory for free(), NULL if the list is empty.
  */
 static int query_list(struct qmp *qmp, const char *command, size_t entry_bytes,
 		      unsigned int timeout_ms, struct json_object **ret_reply, void **ret_room,
@@ -49,12 +49,11 @@ static int query_list(struct qmp *qmp, const char *command, size_t entry_bytes,
 	if (qmp_execute(qmp, command, NULL, timeout_ms, &reply, err) < 0)
 		return -1;
 	if (!json_object_is_type(reply, json_type_array))
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "QMP %s: %s where a list was expected", command,
-				     qmp_json_type_name(reply));
+		return wss_error_set(err, WSS_ERR_FAILED, "QMP %s: %s instead of a list",
+				     command, qmp_json_type_name(reply));
 	count = json_object_array_length(reply);
 	if (count > QMP_LIST_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED, "QMP %s: %zu entries, more than %d",
+		return wss_error_set(err, WSS_ERR_FAILED, "QMP %s: %zu entries, limit %d",
 				     command, count, QMP_LIST_MAX);
 	if (count) {
 		room = calloc(count, entry_bytes);
@@ -67,7 +66,7 @@ static int query_list(struct qmp *qmp, const char *command, size_t entry_bytes,
 	return 0;
 }
 
-/* As qmp_copy_string(), but a member that is not there leaves the text as it is. */
+/* Like qmp_copy_string(), but leaves the text as it is if the member is missing. */
 static int copy_optional(struct json_object *obj, const char *key, char *ret_text, size_t size,
 			 struct wss_error *err)
 {
@@ -82,7 +81,7 @@ static int get_optional_bytes(struct json_object *obj, const char *key, uint64_t
 
 static int parse_memdev(struct json_object *obj, struct qmp_memdev *dev, struct wss_error *err)
 {
-	/* "share" came with QEMU 6.1. */
+	/* QEMU 6.1 added "share". */
 	if (qmp_has(obj, "share") && qmp_get_bool(obj, "share", &dev->share, err) < 0)
 		return -1;
 	if (copy_optional(obj, "id", dev->id, sizeof(dev->id), err) < 0)
@@ -111,8 +110,8 @@ int qmp_query_memdev(struct qmp *qmp, unsigned int timeout_ms, struct qmp_memdev
 }
 
 /*
- * DIMMs and virtio-pmem have "addr" or "memaddr" and a "size"; virtio-mem a "size" that
- * it has now and a "max-size"; hv-balloon (QEMU 8.2) only "max-size".
+ * DIMMs and virtio-pmem have "addr" or "memaddr" and a "size"; virtio-mem has its current
+ * "size" and a "max-size"; hv-balloon (QEMU 8.2) only has "max-size".
  */
 static int parse_memory_device(struct json_object *obj, struct qmp_memory_device *dev,
 			       struct wss_error *err)

@@ -7,10 +7,10 @@
 #include "query.h"
 
 /*
- * The table of x-query-ramblock, as QEMU's ram_block_format() prints it: right-aligned
- * columns "Block Name", "PSize" (such as "4 KiB"), then "Offset", "Used", "Total" as
- * 0x…, and in newer versions "HVA" (0x…) and "RO". A name may have blanks inside, so a
- * line is taken apart around the first 0x.
+ * The table of x-query-ramblock as QEMU's ram_block_format() prints it: right-aligned columns
+ * "Block Name", "PSize" (such as "4 KiB"), then "Offset", "Used", "Total" as 0x…, and in newer
+ * versions "HVA" (0x…) and "RO". A name may contain blanks, so a line is split at its first
+ * 0x.
  */
 static const char *const heading[] = {"Block Name", "PSize", "Offset", "Used", "Total"};
 
@@ -27,7 +27,7 @@ static bool heading_known(const char *line)
 	return true;
 }
 
-/* Cuts the last blank-separated word off text, in place; NULL where there is none. */
+/* Cuts the last blank-separated word off text, in place; returns NULL if there is none. */
 static char *cut_last_word(char *text)
 {
 	size_t len = strlen(text);
@@ -61,8 +61,8 @@ static bool parse_page_size(const char *number, const char *unit, uint64_t *ret_
 	return false;
 }
 
-/* The next 0x number at *text, which moves behind it. */
-static bool take_hex(char **text, uint64_t *ret_value)
+/* Parses the next 0x number at *text and moves *text behind it. */
+static bool parse_hex(char **text, uint64_t *ret_value)
 {
 	char *end;
 
@@ -96,10 +96,10 @@ static bool parse_line(char *line, struct qmp_ramblock *block)
 	if (!*line || strlen(line) >= sizeof(block->name))
 		return false;
 	strcpy(block->name, line);
-	if (!take_hex(&numbers, &offset) || !take_hex(&numbers, &block->used_bytes) ||
-	    !take_hex(&numbers, &block->total_bytes))
+	if (!parse_hex(&numbers, &offset) || !parse_hex(&numbers, &block->used_bytes) ||
+	    !parse_hex(&numbers, &block->total_bytes))
 		return false;
-	if (!take_hex(&numbers, &block->host_address))
+	if (!parse_hex(&numbers, &block->host_address))
 		block->host_address = 0;
 	return true;
 }
@@ -113,7 +113,7 @@ static size_t count_lines(const char *text)
 	return lines;
 }
 
-/* Fills list, which has room for max entries, from the table; changes the text. */
+/* Fills list, which has room for max entries, from the table; modifies the text. */
 static int parse_table(char *text, struct qmp_ramblock *list, size_t max, size_t *ret_count,
 		       struct wss_error *err)
 {
@@ -123,9 +123,9 @@ static int parse_table(char *text, struct qmp_ramblock *list, size_t max, size_t
 
 	while (line && (line = strtok_r(NULL, "\n", &state))) {
 		if (count == max || !parse_line(line, &list[count]))
-			return wss_error_set(
-				err, WSS_ERR_FAILED,
-				"QMP x-query-ramblock: line %zu is not understood", count + 2);
+			return wss_error_set(err, WSS_ERR_FAILED,
+					     "QMP x-query-ramblock: cannot parse line %zu",
+					     count + 2);
 		count++;
 	}
 	*ret_count = count;
@@ -147,13 +147,12 @@ int qmp_query_ramblock(struct qmp *qmp, unsigned int timeout_ms,
 	if (qmp_get_string(reply, "human-readable-text", &text, err) < 0)
 		return wss_error_prefix(err, "QMP x-query-ramblock");
 	if (!heading_known(text))
-		return wss_error_set(
-			err, WSS_ERR_UNSUPPORTED,
-			"QMP x-query-ramblock: a table of another form than is known");
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "QMP x-query-ramblock: unknown table heading");
 	lines = count_lines(text);
 	if (lines > QMP_LIST_MAX)
 		return wss_error_set(err, WSS_ERR_FAILED,
-				     "QMP x-query-ramblock: %zu lines, more than %d", lines,
+				     "QMP x-query-ramblock: %zu lines, limit %d", lines,
 				     QMP_LIST_MAX);
 	copy = strdup(text);
 	list = calloc(lines + 1, sizeof(*list));

@@ -16,7 +16,9 @@ static struct json_object *build_names(const struct qmp_stat *stats, size_t coun
 	return wss_steal_ptr(names);
 }
 
-/* {"target": T, "providers": [{"provider": "kvm", "names": […]}]}; NULL: out of memory. */
+/*
+ * Builds {"target": T, "providers": [{"provider": "kvm", "names": […]}]}; NULL: out of memory.
+ */
 static struct json_object *build_args(enum qmp_stats_target target,
 				      const struct qmp_stat *stats, size_t count)
 {
@@ -53,8 +55,8 @@ static int add_value(struct json_object *entry, struct qmp_stat *stat, struct ws
 	return 0;
 }
 
-/* One {"name": …, "value": …}; what was not asked for is passed over. */
-static int take_entry(struct json_object *entry, struct qmp_stat *stats, size_t count,
+/* Takes one {"name": …, "value": …}; skips statistics that were not asked for. */
+static int stat_parse(struct json_object *entry, struct qmp_stat *stats, size_t count,
 		      struct wss_error *err)
 {
 	const char *name;
@@ -67,9 +69,9 @@ static int take_entry(struct json_object *entry, struct qmp_stat *stats, size_t 
 	return 0;
 }
 
-/* The statistics of one VM or vCPU by one provider. */
-static int take_result(struct json_object *result, struct qmp_stat *stats, size_t count,
-		       struct wss_error *err)
+/* Takes the statistics of one VM or vCPU from one provider. */
+static int result_parse_stats(struct json_object *result, struct qmp_stat *stats, size_t count,
+			      struct wss_error *err)
 {
 	struct json_object *list = NULL;
 	const char *provider;
@@ -81,25 +83,26 @@ static int take_result(struct json_object *result, struct qmp_stat *stats, size_
 	if (qmp_get_array(result, "stats", &list, err) < 0)
 		return -1;
 	for (size_t i = 0; i < json_object_array_length(list); i++)
-		if (take_entry(json_object_array_get_idx(list, i), stats, count, err) < 0)
+		if (stat_parse(json_object_array_get_idx(list, i), stats, count, err) < 0)
 			return -1;
 	return 0;
 }
 
-static int take_reply(struct json_object *reply, struct qmp_stat *stats, size_t count,
-		      struct wss_error *err)
+static int reply_parse_stats(struct json_object *reply, struct qmp_stat *stats, size_t count,
+			     struct wss_error *err)
 {
 	size_t results;
 
 	if (!json_object_is_type(reply, json_type_array))
-		return wss_error_set(err, WSS_ERR_FAILED, "%s where a list was expected",
+		return wss_error_set(err, WSS_ERR_FAILED, "%s instead of a list",
 				     qmp_json_type_name(reply));
 	results = json_object_array_length(reply);
 	if (results > QMP_LIST_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED, "%zu entries, more than %d", results,
+		return wss_error_set(err, WSS_ERR_FAILED, "%zu entries, limit %d", results,
 				     QMP_LIST_MAX);
 	for (size_t i = 0; i < results; i++)
-		if (take_result(json_object_array_get_idx(reply, i), stats, count, err) < 0)
+		if (result_parse_stats(json_object_array_get_idx(reply, i), stats, count,
+				       err) < 0)
 			return -1;
 	return 0;
 }
@@ -113,8 +116,7 @@ int qmp_query_stats(struct qmp *qmp, enum qmp_stats_target target, struct qmp_st
 
 	if (count > STATS_MAX)
 		return wss_error_set(err, WSS_ERR_FAILED,
-				     "QMP query-stats: %zu names, at most %d", count,
-				     STATS_MAX);
+				     "QMP query-stats: %zu names, limit %d", count, STATS_MAX);
 	for (size_t i = 0; i < count; i++)
 		found[i] = (struct qmp_stat){.name = stats[i].name};
 	args = build_args(target, stats, count);
@@ -122,7 +124,7 @@ int qmp_query_stats(struct qmp *qmp, enum qmp_stats_target target, struct qmp_st
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (qmp_execute(qmp, "query-stats", args, timeout_ms, &reply, err) < 0)
 		return -1;
-	if (take_reply(reply, found, count, err) < 0)
+	if (reply_parse_stats(reply, found, count, err) < 0)
 		return wss_error_prefix(err, "QMP query-stats");
 	memcpy(stats, found, count * sizeof(*stats));
 	return 0;

@@ -17,9 +17,8 @@ static int query_object(struct qmp *qmp, const char *command, unsigned int timeo
 	if (qmp_execute(qmp, command, NULL, timeout_ms, &value, err) < 0)
 		return -1;
 	if (!json_object_is_type(value, json_type_object))
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "QMP %s: %s where an object was expected", command,
-				     qmp_json_type_name(value));
+		return wss_error_set(err, WSS_ERR_FAILED, "QMP %s: %s instead of an object",
+				     command, qmp_json_type_name(value));
 	*ret_object = wss_steal_ptr(value);
 	return 0;
 }
@@ -35,7 +34,7 @@ int qmp_query_status(struct qmp *qmp, unsigned int timeout_ms, struct qmp_status
 	if (qmp_get_bool(reply, "running", &status.running, err) < 0 ||
 	    qmp_copy_string(reply, "status", status.state, sizeof(status.state), err) < 0)
 		return wss_error_prefix(err, "QMP query-status");
-	/* What events said before this answer, it has overtaken. */
+	/* This answer is newer than any event before it. */
 	qmp_stop_forget(qmp);
 	*ret_status = status;
 	return 0;
@@ -56,7 +55,10 @@ int qmp_query_kvm(struct qmp *qmp, unsigned int timeout_ms, struct qmp_kvm *ret_
 	return 0;
 }
 
-/* Lower case in place; false where it is not 8-4-4-4-12 hexadecimal digits. */
+/*
+ * Converts a UUID to lower case in place; returns false unless it is 8-4-4-4-12 hexadecimal
+ * digits.
+ */
 static bool normalize_uuid(char *uuid)
 {
 	if (strlen(uuid) != QMP_UUID_TEXT_MAX - 1)
@@ -166,7 +168,7 @@ int qmp_query_migrate(struct qmp *qmp, unsigned int timeout_ms,
 		if (qmp_copy_string(reply, "status", migration.state, sizeof(migration.state),
 				    err) < 0)
 			return wss_error_prefix(err, "QMP query-migrate");
-		/* States added by later versions are taken for a migration that runs. */
+		/* States that later versions add count as a running migration. */
 		migration.in_progress = strcmp(migration.state, "none") &&
 					strcmp(migration.state, "completed") &&
 					strcmp(migration.state, "cancelled") &&

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The QMP queries that virt-wss needs, with their replies checked and copied into plain
- * structs: no JSON leaves qmp/. All take a deadline in milliseconds and fail as
- * qmp_execute() does; a reply that lacks what QEMU's schema promises is
- * WSS_ERR_FAILED and leaves the connection usable. QEMU versions are those of
- * qapi/ in its sources.
+ * The QMP queries that virt-wss needs. Replies are checked and copied into plain structs: no
+ * JSON leaves qmp/. All take a timeout in milliseconds and fail as qmp_execute() does; a reply
+ * that lacks what QEMU's schema promises is WSS_ERR_FAILED and leaves the connection usable.
+ * QEMU versions are those of qapi/ in its sources.
  */
 #ifndef QMP_QUERY_H
 #define QMP_QUERY_H
@@ -18,7 +17,7 @@
 #define QMP_STATE_MAX 32
 #define QMP_UUID_TEXT_MAX 37
 #define QMP_NAME_MAX 256
-/* The most entries accepted in a list of devices, backends, blocks or vCPUs. */
+/* Largest number of entries accepted in a list of devices, backends, blocks or vCPUs. */
 #define QMP_LIST_MAX 4096
 
 struct qmp_status {
@@ -30,16 +29,17 @@ int qmp_query_status(struct qmp *qmp, unsigned int timeout_ms, struct qmp_status
 
 struct qmp_kvm {
 	bool enabled; /* this guest runs on KVM */
-	bool present; /* QEMU was built with it, which says nothing about the guest */
+	bool present; /* QEMU supports KVM, which says nothing about this guest */
 };
 int qmp_query_kvm(struct qmp *qmp, unsigned int timeout_ms, struct qmp_kvm *ret_kvm,
 		  struct wss_error *err);
 
-/* 36 characters, lower case; all zero where the guest was given none. */
+/* Returns the guest's UUID: 36 characters, lower case; all zero if the guest was given none.
+ */
 int qmp_query_uuid(struct qmp *qmp, unsigned int timeout_ms, char ret_uuid[QMP_UUID_TEXT_MAX],
 		   struct wss_error *err);
 
-/* QEMU's -name, or "" where it has none. */
+/* Returns QEMU's -name, or "" if it has none. */
 int qmp_query_name(struct qmp *qmp, unsigned int timeout_ms, char ret_name[QMP_NAME_MAX],
 		   struct wss_error *err);
 
@@ -51,90 +51,95 @@ int qmp_query_version(struct qmp *qmp, unsigned int timeout_ms,
 
 struct qmp_machine {
 	char type[64]; /* without "-machine": "pc-i440fx-7.2" */
-	uint64_t max_ram_below_4g_bytes; /* of a PC; 0 where it has none, or the default */
+	uint64_t max_ram_below_4g_bytes; /* of a PC; 0 if it has none, or the default */
 };
-/* The machine object, by qom-get. QEMU sets the second to its default when it starts. */
+/* Reads the machine object by qom-get. QEMU sets max-ram-below-4g to its default at start. */
 int qmp_query_machine(struct qmp *qmp, unsigned int timeout_ms, struct qmp_machine *ret_machine,
 		      struct wss_error *err);
 
 struct qmp_balloon {
-	bool present; /* false: no balloon device, or it is not active; the rest is then 0 */
+	bool present;	       /* false: no active balloon device; the rest is then 0 */
 	uint64_t actual_bytes; /* what the guest may use */
 };
 int qmp_query_balloon(struct qmp *qmp, unsigned int timeout_ms,
 		      struct qmp_balloon *ret_balloon, struct wss_error *err);
 
 struct qmp_migration {
-	char state[QMP_STATE_MAX]; /* "active", "completed" …; "" where there never was one */
-	bool in_progress;	   /* it uses, or is about to use, the dirty log */
+	char state[QMP_STATE_MAX]; /* "active", "completed" …; "" if there never was one */
+	bool in_progress;	   /* it uses the dirty log, or is about to */
 };
 int qmp_query_migrate(struct qmp *qmp, unsigned int timeout_ms,
 		      struct qmp_migration *ret_migration, struct wss_error *err);
 
-/* query-memory-size-summary: what the guest has been given, balloon or not. QEMU 2.11. */
+/*
+ * query-memory-size-summary: the memory that the guest was given, whatever the balloon does.
+ * QEMU 2.11.
+ */
 struct qmp_memory_size {
 	uint64_t base_bytes; /* -m */
-	bool has_plugged;    /* this machine type can have memory devices */
+	bool has_plugged;    /* this machine type supports memory devices */
 	uint64_t plugged_bytes;
 };
 int qmp_query_memory_size(struct qmp *qmp, unsigned int timeout_ms,
 			  struct qmp_memory_size *ret_size, struct wss_error *err);
 
-/* A memory backend object (-object memory-backend-*): what a NUMA cell or DIMM lies on. */
+/* Memory backend object (-object memory-backend-*), which backs a NUMA cell or DIMM. */
 struct qmp_memdev {
-	char id[QMP_NAME_MAX]; /* "" where QEMU gives none */
+	char id[QMP_NAME_MAX]; /* "" if QEMU gives none */
 	uint64_t size_bytes;
 	bool share;
 };
-/* *ret_list, for free(), has *ret_count entries; NULL with 0 where there are none. */
+/*
+ * Returns a list of *ret_count entries in *ret_list, for free(); NULL and 0 if there are none.
+ */
 int qmp_query_memdev(struct qmp *qmp, unsigned int timeout_ms, struct qmp_memdev **ret_list,
 		     size_t *ret_count, struct wss_error *err);
 
-/* A memory device in a slot: DIMM, NVDIMM, virtio-mem, virtio-pmem. */
+/* Memory device in a slot: DIMM, NVDIMM, virtio-mem or virtio-pmem. */
 struct qmp_memory_device {
 	char type[QMP_STATE_MAX];  /* "dimm", "nvdimm", "virtio-mem" … */
-	char id[QMP_NAME_MAX];	   /* "" where it has none */
-	char memdev[QMP_NAME_MAX]; /* path of its backend, "/objects/ID"; "" where unknown */
-	uint64_t gpa;	     /* where it starts in guest-physical memory; 0 where unknown */
-	uint64_t size_bytes; /* what the guest has of it now */
-	uint64_t max_bytes;  /* what it may become (virtio-mem), else size_bytes */
+	char id[QMP_NAME_MAX];	   /* "" if it has none */
+	char memdev[QMP_NAME_MAX]; /* path of its backend, "/objects/ID"; "" if unknown */
+	uint64_t gpa;		   /* its start in guest-physical memory; 0 if unknown */
+	uint64_t size_bytes;	   /* its current size in the guest */
+	uint64_t max_bytes;	   /* its largest size (virtio-mem), else size_bytes */
 };
-/* As qmp_query_memdev(). A device of a type that is not known here has size 0. */
+/* Like qmp_query_memdev(). A device of an unknown type has size 0. */
 int qmp_query_memory_devices(struct qmp *qmp, unsigned int timeout_ms,
 			     struct qmp_memory_device **ret_list, size_t *ret_count,
 			     struct wss_error *err);
 
-/* A RAM block of QEMU: guest RAM, but also ROMs and video memory. */
+/* RAM block of QEMU: guest RAM, but also ROMs and video memory. */
 struct qmp_ramblock {
 	char name[QMP_NAME_MAX]; /* "pc.ram", "/objects/ram0" or just "ram0" … */
 	uint64_t page_bytes;
 	uint64_t used_bytes, total_bytes;
-	uint64_t
-		host_address; /* in QEMU's address space; 0 where an older QEMU does not say */
+	uint64_t host_address; /* in QEMU's address space; 0 if an older QEMU does not report
+				  it */
 };
 /*
- * x-query-ramblock (QEMU 6.2, unstable: a table for humans, parsed by its heading). As
- * qmp_query_memdev().
+ * x-query-ramblock (QEMU 6.2, unstable: a table for humans, parsed by its heading). Otherwise
+ * like qmp_query_memdev().
  */
 int qmp_query_ramblock(struct qmp *qmp, unsigned int timeout_ms,
 		       struct qmp_ramblock **ret_list, size_t *ret_count,
 		       struct wss_error *err);
 
-/* What something is of: "virtio-net-pci", "tap". */
+/* Model or kind of a device or backend: "virtio-net-pci", "tap". */
 struct qmp_model {
 	char name[QMP_NAME_MAX];
 };
 /*
- * qom-list: the models of the objects that an object has. Of "/machine/peripheral" and
- * "/machine/peripheral-anon" they are the devices that were asked for, with an id and without, on
- * the command line or since. As qmp_query_memdev().
+ * qom-list: returns the models of an object's children. Those of "/machine/peripheral" and
+ * "/machine/peripheral-anon" are the devices that were added with and without an id, on the
+ * command line or later. Otherwise like qmp_query_memdev().
  */
 int qmp_query_children(struct qmp *qmp, const char *path, unsigned int timeout_ms,
 		       struct qmp_model **ret_list, size_t *ret_count, struct wss_error *err);
 
 /*
- * "info network", for which QMP has no command of its own: the kinds of all network cards
- * ("nic") and backends ("tap", "vhost-user" ...). As qmp_query_memdev().
+ * "info network", which has no QMP command of its own: returns the kinds of all network cards
+ * ("nic") and backends ("tap", "vhost-user" ...). Otherwise like qmp_query_memdev().
  */
 int qmp_query_network(struct qmp *qmp, unsigned int timeout_ms, struct qmp_model **ret_list,
 		      size_t *ret_count, struct wss_error *err);
@@ -145,14 +150,14 @@ enum qmp_stats_target {
 };
 
 struct qmp_stat {
-	const char *name; /* in: what to ask for, such as "pages_4k" or "pf_fixed" */
+	const char *name; /* in: name of the statistic, such as "pages_4k" or "pf_fixed" */
 	bool found;	  /* out: false where this kernel or accelerator does not count it */
-	uint64_t value;	  /* out: summed over all vCPUs for QMP_STATS_VCPU */
+	uint64_t value;	  /* out: the value, summed over all vCPUs for QMP_STATS_VCPU */
 };
 /*
- * query-stats of the provider kvm (QEMU 7.1; older: WSS_ERR_UNSUPPORTED). Fills found
- * and value of count entries; on failure they are untouched. Booleans count as 0 and 1. A
- * guest without KVM has none: all not found.
+ * query-stats of the provider kvm (QEMU 7.1; older: WSS_ERR_UNSUPPORTED). Fills found and
+ * value of count entries, which are untouched on failure. Booleans count as 0 and 1. A guest
+ * without KVM has no statistics: found is false for all.
  */
 int qmp_query_stats(struct qmp *qmp, enum qmp_stats_target target, struct qmp_stat *stats,
 		    size_t count, unsigned int timeout_ms, struct wss_error *err);

@@ -57,8 +57,8 @@ static int set_address(struct sockaddr_un *addr, const char *path, struct wss_er
 		return wss_error_set(err, WSS_ERR_USAGE, "the socket path is empty");
 	if (len >= sizeof(addr->sun_path))
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "socket path of %zu characters, at most %zu are possible",
-				     len, sizeof(addr->sun_path) - 1);
+				     "socket path has %zu characters, limit %zu", len,
+				     sizeof(addr->sun_path) - 1);
 	memcpy(addr->sun_path, path, len + 1);
 	return 0;
 }
@@ -75,8 +75,9 @@ int qmp_stream_connect(const char *path, uint64_t deadline_ns, const struct wss_
 	if (fd < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "socket");
 	while (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
-		/* EAGAIN: the listener's queue is full, and nothing can be polled for room in
-		 * it. */
+		/*
+		 * EAGAIN: the listener's queue is full, and poll() cannot wait for room in it.
+		 */
 		if (errno != EAGAIN && errno != EINTR)
 			return wss_error_errno(err, WSS_ERR_CONNECT, errno, "cannot connect");
 		if (wss_clock_now_ns() >= deadline_ns)
@@ -134,8 +135,8 @@ int qmp_stream_send(struct qmp_stream *stream, const char *text, size_t len,
 	return 0;
 }
 
-/* Gives back what a large reply took, and moves what is unread to the front. */
-static void compact(struct qmp_stream *s)
+/* Frees the memory that a large reply took, and moves unread data to the front. */
+static void stream_compact(struct qmp_stream *s)
 {
 	size_t unread = s->end - s->start;
 
@@ -155,7 +156,7 @@ static void compact(struct qmp_stream *s)
 	}
 }
 
-static int make_room(struct qmp_stream *s, struct wss_error *err)
+static int stream_make_room(struct qmp_stream *s, struct wss_error *err)
 {
 	size_t cap = s->cap ? s->cap * 2 : FIRST_BYTES;
 	char *larger;
@@ -175,7 +176,7 @@ static int make_room(struct qmp_stream *s, struct wss_error *err)
 	return 0;
 }
 
-static int receive(struct qmp_stream *s, uint64_t deadline_ns, struct wss_error *err)
+static int stream_receive(struct qmp_stream *s, uint64_t deadline_ns, struct wss_error *err)
 {
 	ssize_t n;
 
@@ -193,7 +194,7 @@ static int receive(struct qmp_stream *s, uint64_t deadline_ns, struct wss_error 
 	return 0;
 }
 
-static bool take_line(struct qmp_stream *s, const char **ret_line, size_t *ret_len)
+static bool stream_take_line(struct qmp_stream *s, const char **ret_line, size_t *ret_len)
 {
 	char *newline;
 
@@ -216,13 +217,14 @@ int qmp_stream_line(struct qmp_stream *stream, uint64_t deadline_ns, const char 
 {
 	bool waited = false;
 
-	while (!take_line(stream, ret_line, ret_len)) {
-		/* A peer that always has a byte ready would never make poll() time out. */
+	while (!stream_take_line(stream, ret_line, ret_len)) {
+		/* poll() never times out on a peer that always has another byte ready. */
 		if (waited && wss_clock_now_ns() >= deadline_ns)
 			return wss_error_set(err, WSS_ERR_TIMEOUT, "timed out");
 		waited = true;
-		compact(stream);
-		if (make_room(stream, err) < 0 || receive(stream, deadline_ns, err) < 0)
+		stream_compact(stream);
+		if (stream_make_room(stream, err) < 0 ||
+		    stream_receive(stream, deadline_ns, err) < 0)
 			return -1;
 	}
 	return 0;

@@ -387,13 +387,13 @@ static void test_misbehaving_peer(void **state)
 		{"line", WSS_ERR_FAILED, "ends too early"},
 		{"line {\"return\": {}, \"id\": %ID%\\0}", WSS_ERR_FAILED, "character 0x00"},
 		{"deep 100000", WSS_ERR_FAILED, "nested deeper than 64"},
-		{"line [1]", WSS_ERR_FAILED, "an array where an object"},
+		{"line [1]", WSS_ERR_FAILED, "an array instead of an object"},
 		{"line {}", WSS_ERR_FAILED, "neither a reply nor an event"},
 		{"line {\"QMP\": {}}", WSS_ERR_FAILED, "neither a reply nor an event"},
 		{"line {\"return\": {}}", WSS_ERR_FAILED, "\"id\" is missing"},
 		{"line {\"return\": {}, \"id\": 2}", WSS_ERR_FAILED, "\"id\" is an integer"},
 		{"line {\"return\": {}, \"id\": \"x\"}", WSS_ERR_FAILED,
-		 "id \"x\" where \"qmp-2\""},
+		 "id \"x\" instead of \"qmp-2\""},
 		{"line {\"return\": null, \"id\": %ID%}", WSS_ERR_FAILED, "neither"},
 		{"line {\"return\": 1, \"error\": {}, \"id\": %ID%}", WSS_ERR_FAILED, "both"},
 		{"line {\"error\": 5, \"id\": %ID%}", WSS_ERR_FAILED, "malformed error"},
@@ -423,16 +423,16 @@ static void test_duplicate_reply(void **state)
 	qmp = fake_connect(&fake, NULL);
 	assert_works(qmp);
 	assert_int_equal(query_with(qmp, PLENTY_MS, &err), -1);
-	assert_text(&err, "id \"qmp-2\" where \"qmp-3\" was awaited");
-	assert_closed(qmp, "was awaited");
+	assert_text(&err, "id \"qmp-2\" instead of \"qmp-3\"");
+	assert_closed(qmp, "instead of");
 	qmp_close(qmp);
 
 	qmp = fake_connect(&fake, NULL);
 	assert_works(qmp);
 	assert_int_equal(qmp_next_event(qmp, PLENTY_MS, &event, &err), -1);
 	assert_code(&err, WSS_ERR_FAILED);
-	assert_text(&err, "a reply to nothing we asked");
-	assert_closed(qmp, "nothing we asked");
+	assert_text(&err, "unexpected reply without a request");
+	assert_closed(qmp, "without a request");
 	qmp_close(qmp);
 	fake_stop(&fake);
 }

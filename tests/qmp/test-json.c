@@ -52,9 +52,9 @@ static void test_refused_lines(void **state)
 		{"\xff\xfe", "not JSON"},
 		{"{\"a\": \"\xff\"}", "not JSON"},
 		{"{\"a\": \"\x01\"}", "control character 0x01"},
-		{"[]", "an array where an object"},
+		{"[]", "an array instead of an object"},
 		{"null", "ends too early"},
-		{"\"{}\"", "a string where an object"},
+		{"\"{}\"", "a string instead of an object"},
 		{"}", "not JSON"},
 	};
 
@@ -270,7 +270,7 @@ static void test_get_refuses(void **state)
 		{'u', "{\"K\": 1}", "\"k\" is missing"},
 		{'s', "{\"k\": null}", "\"k\" is null, not a string"},
 		{'s', "{\"k\": 1}", "\"k\" is an integer, not a string"},
-		{'s', "{\"k\": \"a\\u0000b\"}", "NUL inside"},
+		{'s', "{\"k\": \"a\\u0000b\"}", "NUL character"},
 		{'c', "{\"k\": \"12345\"}", "5 characters, more than 4"},
 		{'c', "{\"k\": []}", "an array, not a string"},
 		{'i', "{\"k\": \"1\"}", "a string, not an integer"},
@@ -305,9 +305,9 @@ static void test_get_from_no_object(void **state)
 		struct wss_error err = WSS_ERROR_INIT;
 
 		assert_int_equal(get(*getters, NULL, "k", &err), -1);
-		assert_text(&err, "null where an object with \"k\"");
+		assert_text(&err, "null instead of an object with \"k\"");
 		assert_int_equal(get(*getters, list, "k", &err), -1);
-		assert_text(&err, "an array where an object with \"k\"");
+		assert_text(&err, "an array instead of an object with \"k\"");
 	}
 	json_object_put(list);
 }

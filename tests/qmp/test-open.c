@@ -90,7 +90,7 @@ static void test_paths(void **state)
 	memset(path, 'x', 200);
 	path[200] = '\0';
 	refuse_path(path, PLENTY_MS, WSS_ERR_USAGE,
-		    "socket path of 200 characters, at most 107");
+		    "socket path has 200 characters, limit 107");
 }
 
 static void test_greetings(void **state)
@@ -254,8 +254,8 @@ static void test_other_transport(void **state)
 	expect_canned(qmp, NULL, WSS_ERR_GONE, "the domain is off");
 	expect_canned(qmp, "{", WSS_ERR_FAILED, "ends too early");
 	expect_canned(qmp, "", WSS_ERR_FAILED, "ends too early");
-	expect_canned(qmp, "{}", WSS_ERR_FAILED, "a reply without \"return\"");
-	expect_canned(qmp, "{\"return\": null}", WSS_ERR_FAILED, "a reply without \"return\"");
+	expect_canned(qmp, "{}", WSS_ERR_FAILED, "reply has no \"return\"");
+	expect_canned(qmp, "{\"return\": null}", WSS_ERR_FAILED, "reply has no \"return\"");
 	expect_canned(qmp, "{\"return\": 1, \"error\": {}}", WSS_ERR_FAILED, "both");
 	expect_canned(qmp, "{\"error\": {\"class\": \"CommandNotFound\", \"desc\": \"no\"}}",
 		      WSS_ERR_UNSUPPORTED, "no (CommandNotFound)");

@@ -408,12 +408,12 @@ static void test_bad_replies(void **state)
 		{"query-memory-size-summary", "{}", "\"base-memory\" is missing"},
 		{"query-memory-size-summary", "{\"base-memory\": 1, \"plugged-memory\": \"\"}",
 		 "a string"},
-		{"query-memory-size-summary", "[]", "an array where"},
+		{"query-memory-size-summary", "[]", "an array instead of"},
 		{"query-memdev", "[{}]", "entry 0: \"size\" is missing"},
-		{"query-memdev", "[{\"size\": 1}, 5]", "entry 1: an integer where"},
+		{"query-memdev", "[{\"size\": 1}, 5]", "entry 1: an integer instead of"},
 		{"query-memdev", "[{\"size\": 1, \"share\": 1}]", "\"share\" is an integer"},
 		{"query-memdev", "[{\"size\": 1, \"id\": 1}]", "\"id\" is an integer"},
-		{"query-memory-devices", "[null]", "entry 0: null where"},
+		{"query-memory-devices", "[null]", "entry 0: null instead of"},
 		{"query-memory-devices", "[{\"type\": \"dimm\"}]", "\"data\" is missing"},
 		{"query-memory-devices", "[{\"type\": \"dimm\", \"data\": {\"size\": -1}}]",
 		 "negative"},
@@ -423,11 +423,11 @@ static void test_bad_replies(void **state)
 		{"x-query-ramblock",
 		 "{\"human-readable-text\": \"Block Name PSize Offset Used Total\\na 4 "
 		 "KiB\\n\"}",
-		 "line 2 is not understood"},
+		 "cannot parse line 2"},
 		{"x-query-ramblock",
 		 "{\"human-readable-text\": \"Block Name PSize Offset Used Total\\na 4 KiB "
 		 "0x0 0x1 0x2\\n0x\\n\"}",
-		 "line 3 is not understood"},
+		 "cannot parse line 3"},
 		{"x-query-ramblock",
 		 "{\"human-readable-text\": \"Block Name PSize Offset Used Total\\n4 KiB 0x0 "
 		 "0x1 0x2\\n\"}",
@@ -444,16 +444,16 @@ static void test_bad_replies(void **state)
 		 "{\"human-readable-text\": \"Block Name PSize Offset Used Total\\na 4 KiB "
 		 "0x0 0x1 0x11112222333344445\\n\"}",
 		 "line 2"},
-		{"qom-list", "{}", "an object where a list"},
+		{"qom-list", "{}", "an object instead of a list"},
 		{"qom-list", "[{\"name\": \"a\"}]", "\"type\" is missing"},
-		{"qom-list", "[{\"type\": \"child<\"}]", "not understood"},
-		{"qom-list", "[{\"type\": \"child<a\"}]", "not understood"},
-		{"human-monitor-command", "{}", "an object where a string"},
-		{"human-monitor-command", "\"unknown command\\r\\n\"", "not understood: unknown"},
-		{"human-monitor-command", "\"a: index=0,kind=tap\"", "not understood"},
-		{"human-monitor-command", "\"a: index=0,type=,x\"", "not understood"},
-		{"query-stats", "{}", "an object where a list"},
-		{"query-stats", "[5]", "an integer where"},
+		{"qom-list", "[{\"type\": \"child<\"}]", "unknown \"type\""},
+		{"qom-list", "[{\"type\": \"child<a\"}]", "unknown \"type\""},
+		{"human-monitor-command", "{}", "an object instead of a string"},
+		{"human-monitor-command", "\"unknown command\\r\\n\"", "cannot parse info network: unknown"},
+		{"human-monitor-command", "\"a: index=0,kind=tap\"", "cannot parse"},
+		{"human-monitor-command", "\"a: index=0,type=,x\"", "cannot parse"},
+		{"query-stats", "{}", "an object instead of a list"},
+		{"query-stats", "[5]", "an integer instead of"},
 		{"query-stats", "[{\"provider\": \"kvm\"}]", "\"stats\" is missing"},
 		{"query-stats", "[{\"provider\": \"kvm\", \"stats\": [{}]}]",
 		 "\"name\" is missing"},
@@ -481,7 +481,7 @@ static void test_bad_replies(void **state)
 		refuse(cases[i][0], reply, WSS_ERR_FAILED, cases[i][2]);
 	}
 	refuse("x-query-ramblock", "{\"return\": {\"human-readable-text\": \"Name Size\\n\"}}",
-	       WSS_ERR_UNSUPPORTED, "another form");
+	       WSS_ERR_UNSUPPORTED, "unknown table heading");
 }
 
 /* What holds for every query: an error of QEMU's, a reply of the wrong kind. */
@@ -496,7 +496,7 @@ static void test_every_query(void **state)
 		       WSS_ERR_UNSUPPORTED, "what?");
 		refuse(name, "{\"error\": {\"class\": \"GenericError\", \"desc\": \"no\"}}",
 		       WSS_ERR_FAILED, "no (GenericError)");
-		refuse(name, "{\"return\": 5}", WSS_ERR_FAILED, "an integer where");
+		refuse(name, "{\"return\": 5}", WSS_ERR_FAILED, "an integer instead of");
 		refuse(name, "garbage", WSS_ERR_FAILED, "not JSON");
 	}
 }
@@ -517,17 +517,17 @@ static void test_too_many_entries(void **state)
 		at += sprintf(at, ",0");
 	strcpy(at, "]}");
 	for (size_t i = 0; i < 3; i++)
-		refuse(names[i], reply, WSS_ERR_FAILED, "4097 entries, more than 4096");
+		refuse(names[i], reply, WSS_ERR_FAILED, "4097 entries, limit 4096");
 	at = reply + sprintf(reply, "{\"return\": {\"human-readable-text\": "
 				    "\"Block Name PSize Offset Used Total");
 	for (int i = 0; i < QMP_LIST_MAX + 1; i++)
 		at += sprintf(at, "\\n");
 	strcpy(at, "\"}}");
-	refuse("x-query-ramblock", reply, WSS_ERR_FAILED, "lines, more than 4096");
+	refuse("x-query-ramblock", reply, WSS_ERR_FAILED, "lines, limit 4096");
 	free(reply);
 	qmp = connect_canned(&none);
 	assert_int_equal(qmp_query_stats(qmp, QMP_STATS_VM, stats, 65, PLENTY_MS, &err), -1);
-	assert_text(&err, "65 names, at most 64");
+	assert_text(&err, "65 names, limit 64");
 	qmp_close(qmp);
 }
 
