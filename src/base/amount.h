@@ -6,7 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The unit is in the name of what holds it (_bytes, _ns). {0} is unknown. */
+/*
+ * Its unit is in the name of the variable or member that holds it (_bytes, _ns). {0} is
+ * unknown.
+ */
 struct wss_amount {
 	bool known;
 	uint64_t value;

@@ -25,7 +25,7 @@ int wss_child_open_clear_refs(void)
 	return open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
 }
 
-static void reap(pid_t pid)
+static void child_reap(pid_t pid)
 {
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
@@ -43,7 +43,7 @@ int wss_child_run(void (*fn)(void *result), void *result, size_t size, uint64_t 
 	pid_t pid;
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make a pipe");
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot create a pipe");
 	in = fds[0];
 	out = fds[1];
 	pid = fork();
@@ -60,10 +60,11 @@ int wss_child_run(void (*fn)(void *result), void *result, size_t size, uint64_t 
 		n = read(in, result, size);
 	else
 		kill(pid, SIGKILL);
-	reap(pid);
+	child_reap(pid);
 	if (ready <= 0)
 		return wss_error_set(err, WSS_ERR_TIMEOUT, "a child process did not finish in time");
 	if (n != (ssize_t)size)
-		return wss_error_set(err, WSS_ERR_FAILED, "a child process died");
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "a child process died without a result");
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Scope-bound release of resources: a variable marked wss_auto_* is released
- * when it goes out of scope, on every path. wss_steal_*() hands ownership on.
+ * Scope-bound cleanup: a variable marked wss_auto_* is released when it goes out of scope, on
+ * every path. wss_steal_*() passes ownership on.
  */
 #ifndef WSS_BASE_CLEANUP_H
 #define WSS_BASE_CLEANUP_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The one source of time. Windows and deadlines use CLOCK_BOOTTIME, so that a
- * suspended host does not lengthen them unseen; wall-clock time is only printed.
+ * The only source of time. Windows and deadlines use CLOCK_BOOTTIME, which keeps counting
+ * while the host is suspended; wall-clock time is only printed.
  */
 #ifndef WSS_BASE_CLOCK_H
 #define WSS_BASE_CLOCK_H
@@ -50,7 +50,7 @@ int wss_clock_poll_ms(uint64_t deadline_ns);
 #define WSS_CLOCK_TEXT_MAX 32
 void wss_clock_format(time_t when, char *ret_text);
 
-/* Parses what wss_clock_format() writes. Returns 0, or -1 where the text is not that. */
+/* Parses what wss_clock_format() writes. Returns 0, or -1 for any other text. */
 int wss_clock_parse(const char *text, time_t *ret_when);
 
 /*

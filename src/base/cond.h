@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Waiting for another thread in short steps, between which a stop request is seen; by a clock
- * that nobody sets.
+ * Waits for another thread in short steps, between which the caller can see a stop request.
+ * The clock is one that nobody can set.
  */
 #ifndef WSS_BASE_COND_H
 #define WSS_BASE_COND_H
 
 #include <pthread.h>
 
-/* As pthread_cond_init(), of a condition that wss_cond_wait_a_moment() can wait for. */
+/* Like pthread_cond_init(), for a condition that wss_cond_wait_a_moment() waits for. */
 void wss_cond_init(pthread_cond_t *cond);
 
-/* Under the lock: returns once the condition is signalled, or 50 ms later. */
+/* Waits under the lock until the condition is signalled, at most 50 ms. */
 void wss_cond_wait_a_moment(pthread_cond_t *cond, pthread_mutex_t *lock);
 
 #endif

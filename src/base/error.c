@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void set_text(struct wss_error *err, enum wss_error_code code, const char *fmt, va_list ap)
+static void error_set_text(struct wss_error *err, enum wss_error_code code, const char *fmt,
+			   va_list ap)
 {
 	err->code = code;
 	vsnprintf(err->text, sizeof(err->text), fmt, ap);
@@ -20,7 +21,7 @@ int wss_error_set(struct wss_error *err, enum wss_error_code code, const char *f
 	if (!err)
 		return -1;
 	va_start(ap, fmt);
-	set_text(err, code, fmt, ap);
+	error_set_text(err, code, fmt, ap);
 	va_end(ap);
 	return -1;
 }
@@ -34,8 +35,8 @@ int wss_error_errno(struct wss_error *err, enum wss_error_code code, int errnum,
 	if (!err)
 		return -1;
 	va_start(ap, fmt);
-	/* Whatever the call was for: no caller is to take it for a host that lacks something. */
-	set_text(err, errnum == ENOMEM ? WSS_ERR_NO_MEMORY : code, fmt, ap);
+	/* Whatever the call was for: no caller may mistake ENOMEM for a host that lacks a feature. */
+	error_set_text(err, errnum == ENOMEM ? WSS_ERR_NO_MEMORY : code, fmt, ap);
 	va_end(ap);
 	len = strlen(err->text);
 	snprintf(err->text + len, sizeof(err->text) - len, ": %s", strerror(errnum));
@@ -53,7 +54,7 @@ int wss_error_prefix(struct wss_error *err, const char *fmt, ...)
 		return -1;
 	memcpy(old, err->text, sizeof(old));
 	va_start(ap, fmt);
-	set_text(err, err->code, fmt, ap);
+	error_set_text(err, err->code, fmt, ap);
 	va_end(ap);
 	len = strlen(err->text);
 	snprintf(err->text + len, sizeof(err->text) - len, ": %.*s",

@@ -18,7 +18,8 @@
 
 #define LOCK_STEP_NS (2 * WSS_NS_PER_MS)
 #define LOCK_STOP_NS (200 * WSS_NS_PER_MS)
-/* poll() promises room for this much in a pipe, so that a write of it does not block. */
+/* poll() guarantees room for this many bytes in a pipe, so that writing them does not block.
+ */
 #define PIECE_BYTES 4096
 
 static int open_failed(int errnum, struct wss_error *err)
@@ -86,7 +87,7 @@ int wss_file_check_regular(const struct stat *st, struct wss_error *err)
 			     kind_of(st->st_mode));
 }
 
-/* Whoever owns a file in /tmp may have made it to learn what is written there. */
+/* The owner of a file in /tmp may have created it to read what is written there. */
 static int check_owner(const struct wss_place *place, const struct stat *st,
 		       struct wss_error *err)
 {
@@ -96,18 +97,18 @@ static int check_owner(const struct wss_place *place, const struct stat *st,
 		return 0;
 	if (fstat(place->dirfd, &directory) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno,
-				       "cannot look at its directory");
+				       "cannot examine its directory");
 	if (!(directory.st_mode & S_ISVTX) || !(directory.st_mode & S_IWOTH))
 		return 0;
 	return wss_error_set(err, WSS_ERR_FAILED,
-			     "it belongs to another user (uid %lu), in a directory where "
-			     "everyone may make files",
+			     "it belongs to another user (uid %lu), in a directory that "
+			     "everyone may write to",
 			     (unsigned long)st->st_uid);
 }
 
-/* A descriptor that only names what has the place: 1, 0, -1. */
-static int hold(const struct wss_place *place, int *ret_fd, struct stat *ret_st,
-		struct wss_error *err)
+/* Opens an O_PATH descriptor of the file at place. Returns 1, 0 if there is none, or -1. */
+static int place_open_path(const struct wss_place *place, int *ret_fd, struct stat *ret_st,
+			   struct wss_error *err)
 {
 	wss_auto_close int fd =
 		openat(place->dirfd, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -117,7 +118,7 @@ static int hold(const struct wss_place *place, int *ret_fd, struct stat *ret_st,
 	if (fd < 0)
 		return open_failed(errno, err);
 	if (fstat(fd, ret_st) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot look at it");
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot examine it");
 	if (wss_file_check_regular(ret_st, err) < 0 || check_owner(place, ret_st, err) < 0)
 		return -1;
 	*ret_fd = wss_steal_fd(&fd);
@@ -128,11 +129,11 @@ int wss_place_look(const struct wss_place *place, struct stat *ret_st, struct ws
 {
 	wss_auto_close int fd = -1;
 
-	return hold(place, &fd, ret_st, err);
+	return place_open_path(place, &fd, ret_st, err);
 }
 
-/* Opens what an O_PATH descriptor names, which is a regular file. */
-static int reopen(int fd, int flags, int *ret_fd, struct wss_error *err)
+/* Opens the regular file that an O_PATH descriptor refers to. */
+static int path_fd_reopen(int fd, int flags, int *ret_fd, struct wss_error *err)
 {
 	char link[32];
 	int opened;
@@ -149,11 +150,11 @@ int wss_place_open(const struct wss_place *place, int *ret_fd, struct wss_error 
 {
 	wss_auto_close int fd = -1;
 	struct stat st;
-	int r = hold(place, &fd, &st, err);
+	int r = place_open_path(place, &fd, &st, err);
 
 	if (r <= 0)
 		return r;
-	return reopen(fd, O_RDWR, ret_fd, err) < 0 ? -1 : 1;
+	return path_fd_reopen(fd, O_RDWR, ret_fd, err) < 0 ? -1 : 1;
 }
 
 int wss_file_open(const char *path, int *ret_fd, struct wss_error *err)
@@ -164,13 +165,13 @@ int wss_file_open(const char *path, int *ret_fd, struct wss_error *err)
 	if (fd < 0)
 		return open_failed(errno, err);
 	if (fstat(fd, &st) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot look at it");
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot examine it");
 	if (wss_file_check_regular(&st, err) < 0)
 		return -1;
-	return reopen(fd, O_RDONLY, ret_fd, err);
+	return path_fd_reopen(fd, O_RDONLY, ret_fd, err);
 }
 
-/* The descriptor that path means; -1 where it is another path. */
+/* Returns the descriptor number that path names, or -1 for any other path. */
 static int descriptor_named(const char *path, bool write)
 {
 	const char *digits = path + strlen("/dev/fd/");
@@ -200,7 +201,9 @@ int wss_file_open_special(const char *path, bool write, int *ret_fd, struct wss_
 	if (fd >= 0) {
 		int flags = fcntl(fd, F_GETFD);
 
-		/* All that the program opens itself has the flag: what was inherited has not.
+		/*
+		 * Descriptors that the program opened itself have this flag; inherited ones do
+		 * not.
 		 */
 		copy = flags < 0 || (flags & FD_CLOEXEC) ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
 		if (copy < 0)
@@ -220,7 +223,7 @@ int wss_file_open_special(const char *path, bool write, int *ret_fd, struct wss_
 	return 1;
 }
 
-/* Until the descriptor is ready, or a stop is requested. */
+/* Waits until the descriptor is ready or a stop is requested. */
 static int wait_ready(int fd, short events, struct wss_error *err)
 {
 	struct pollfd fds[2] = {{.fd = fd, .events = events},
@@ -256,7 +259,7 @@ int wss_file_write(int fd, const char *data, size_t size, struct wss_error *err)
 	return 0;
 }
 
-/* At most size bytes; *ret_len is how many there were. */
+/* Reads at most size bytes; *ret_len is the number read. */
 static int read_up_to(int fd, char *data, size_t size, size_t *ret_len, struct wss_error *err)
 {
 	size_t len = 0;
@@ -299,7 +302,7 @@ int wss_file_read(const char *path, size_t max, char **ret_text, size_t *ret_len
 	return 0;
 }
 
-static struct flock byte_lock(int64_t offset, short type)
+static struct flock lock_byte(int64_t offset, short type)
 {
 	return (struct flock){
 		.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)offset, .l_len = 1};
@@ -311,7 +314,7 @@ int wss_file_lock(int fd, int64_t offset, uint64_t timeout_ns, struct wss_error 
 	bool stopping = false;
 
 	for (;;) {
-		struct flock area = byte_lock(offset, F_WRLCK);
+		struct flock area = lock_byte(offset, F_WRLCK);
 		uint64_t now_ns;
 
 		if (fcntl(fd, F_OFD_SETLK, &area) == 0)
@@ -329,7 +332,7 @@ int wss_file_lock(int fd, int64_t offset, uint64_t timeout_ns, struct wss_error 
 				       ? wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted")
 				       : wss_error_set(err, WSS_ERR_BUSY,
 						       "another process has it locked");
-		/* Not by the stop's own poll, which returns at once when a stop was requested.
+		/* Not by the stop flag's poll(), which returns at once after a stop request.
 		 */
 		if (stopping)
 			poll(NULL, 0, 1);
@@ -340,7 +343,7 @@ int wss_file_lock(int fd, int64_t offset, uint64_t timeout_ns, struct wss_error 
 
 void wss_file_unlock(int fd, int64_t offset)
 {
-	struct flock area = byte_lock(offset, F_UNLCK);
+	struct flock area = lock_byte(offset, F_UNLCK);
 
 	fcntl(fd, F_OFD_SETLK, &area);
 }

@@ -55,7 +55,7 @@ bool wss_io_zeros(int fd, off_t offset)
 
 		if (memcmp(data, zeros, (size_t)n) != 0 || wss_stop_requested())
 			return false;
-		/* Holes are zeros, and may be vast. */
+		/* Skip holes: they are zeros, and may be huge. */
 		next = lseek(fd, offset + n, SEEK_DATA);
 		if (next < 0 && errno == ENXIO)
 			return true;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Reads and writes that are whole: what the kernel does in parts is gone on with.
- */
+/* Complete reads and writes: partial ones are continued. */
 #ifndef WSS_BASE_IO_H
 #define WSS_BASE_IO_H
 
@@ -11,15 +9,18 @@
 
 #include "base/error.h"
 
-/* size bytes from offset, fewer only where the file ends: how many, or a negative errno. */
+/*
+ * Reads size bytes from offset, fewer only at the end of the file. Returns their number, or a
+ * negative errno.
+ */
 ssize_t wss_io_pread(int fd, void *data, size_t size, off_t offset);
 
-/* 0 when all has been written, else a negative errno. */
+/* Returns 0 when everything is written, else a negative errno. */
 int wss_io_pwrite(int fd, const void *data, size_t size, off_t offset);
 
 /*
- * Is there nothing but zeros from offset to the end of the file? false also where it cannot be read,
- * or a stop was requested.
+ * Whether everything from offset to the end of the file is zero. False if the file cannot be
+ * read, or after a stop request.
  */
 bool wss_io_zeros(int fd, off_t offset);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Messages for people, on stderr, one line each: "virt-wss: warning: ...".
- * Library code returns errors instead; only commands, and code that must say
- * something it cannot return, come here.
+ * Messages for people, on stderr, one line each: "virt-wss: warning: ...". Library code
+ * returns errors instead; only commands, and code that cannot return what it has to say, log.
  */
 #ifndef WSS_BASE_LOG_H
 #define WSS_BASE_LOG_H

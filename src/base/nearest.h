@@ -1,30 +1,37 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* How far a mistyped word is from one that exists. */
+/* Finds the word that a mistyped one was meant to be. */
 #ifndef WSS_BASE_NEAREST_H
 #define WSS_BASE_NEAREST_H
 
 #include <stdbool.h>
 
 /*
- * Characters to insert, delete or replace to get from one word to the other (Levenshtein
- * distance, in bytes). Of longer words only the first 63 bytes are compared.
+ * Returns the number of characters to insert, delete or replace to get from one word to the
+ * other (Levenshtein distance, in bytes). Only the first 63 bytes of longer words are
+ * compared.
  */
 unsigned wss_edit_distance(const char *a, const char *b);
 
-/* The nearest of the words that were offered so far; all but typed starts as 0. */
+/* Nearest of the words offered so far; every member but typed starts as 0. */
 struct wss_nearest {
 	const char *typed;
 	const char *word;
 	unsigned distance;
 };
 
-/* Offers a word, which must live as long as the struct is used. One that typed begins is nearest. */
+/*
+ * Offers a word, which must live as long as the struct is used. A word that begins with typed is
+ * the nearest.
+ */
 void wss_nearest_offer(struct wss_nearest *nearest, const char *word);
 
-/* The nearest word where typed may be a slip of it, else NULL. Of equals, the first offered. */
+/*
+ * Returns the nearest word if it is close enough to be what the user meant to type, else NULL;
+ * of equally near words, the one offered first.
+ */
 const char *wss_nearest_word(const struct wss_nearest *nearest);
 
-/* Whether words of this distance are near enough for one to be a slip of the other. */
+/* Whether a word at this distance is close enough to be what the user meant to type. */
 bool wss_is_slip(const char *typed, unsigned distance);
 
 #endif

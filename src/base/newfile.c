@@ -12,7 +12,7 @@
 
 #define ATTEMPTS 100
 
-static int check_place(const struct wss_place *place, struct wss_error *err)
+static int check_writable(const struct wss_place *place, struct wss_error *err)
 {
 	struct stat st;
 
@@ -28,10 +28,10 @@ int wss_newfile_check(const char *path, struct wss_error *err)
 {
 	wss_auto_place struct wss_place place = WSS_PLACE_INIT;
 
-	return wss_place_find(path, &place, err) < 0 ? -1 : check_place(&place, err);
+	return wss_place_find(path, &place, err) < 0 ? -1 : check_writable(&place, err);
 }
 
-/* Hidden, and short however long the name is that it gets. */
+/* The name is hidden and short, however long the final one is. */
 static int make_temporary(struct wss_newfile *file, mode_t mode, struct wss_error *err)
 {
 	for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
@@ -49,7 +49,7 @@ static int make_temporary(struct wss_newfile *file, mode_t mode, struct wss_erro
 			break;
 	}
 	file->temporary[0] = '\0';
-	return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make it");
+	return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot create it");
 }
 
 int wss_newfile_make(const char *path, mode_t mode, struct wss_newfile *ret_file,
@@ -57,16 +57,19 @@ int wss_newfile_make(const char *path, mode_t mode, struct wss_newfile *ret_file
 {
 	wss_auto_newfile struct wss_newfile file = WSS_NEWFILE_INIT;
 
-	if (wss_place_find(path, &file.place, err) < 0 || check_place(&file.place, err) < 0 ||
-	    make_temporary(&file, mode, err) < 0)
+	if (wss_place_find(path, &file.place, err) < 0 ||
+	    check_writable(&file.place, err) < 0 || make_temporary(&file, mode, err) < 0)
 		return -1;
 	*ret_file = file;
 	file = (struct wss_newfile)WSS_NEWFILE_INIT;
 	return 0;
 }
 
-/* A name that must not be in use yet; by a link where the file system cannot rename so. */
-static int name_new(struct wss_newfile *file)
+/*
+ * Gives the file a name that must not exist yet; by a link where the file system does not
+ * support such a rename.
+ */
+static int name_without_replacing(struct wss_newfile *file)
 {
 	const struct wss_place *place = &file->place;
 
@@ -81,8 +84,10 @@ static int name_new(struct wss_newfile *file)
 	return 0;
 }
 
-/* A directory that may not be read cannot be opened for it; what it holds is written all the
- * same. */
+/*
+ * A directory without read permission cannot be opened for syncing; its content is written all
+ * the same.
+ */
 static int sync_directory(const struct wss_place *place)
 {
 	wss_auto_close int fd = openat(place->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -99,15 +104,15 @@ int wss_newfile_name(struct wss_newfile *file, bool replace, struct wss_error *e
 
 	if (fsync(file->fd) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot write to it");
-	/* rename() would put it in the place of a FIFO or of a symbolic link, too. */
+	/* rename() would also replace a FIFO or a symbolic link. */
 	if (replace && wss_place_look(place, &st, err) < 0)
 		return -1;
 	if (replace ? renameat(place->dirfd, file->temporary, place->dirfd, place->name) < 0
-		    : name_new(file) < 0) {
+		    : name_without_replacing(file) < 0) {
 		if (errno == EEXIST)
 			return wss_error_set(err, WSS_ERR_BUSY,
-					     "another process has just made it");
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make it");
+					     "another process has just created it");
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot create it");
 	}
 	file->temporary[0] = '\0';
 	if (sync_directory(place) < 0)

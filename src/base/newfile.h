@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A new file in the place of another, or of none. It is made beside its place under a name
- * that nobody can foresee, and named when what it holds may be seen: whoever opens it by its
- * name finds the old file or the new one, whole. The owner and the mode are those of a new
- * file, whatever the old one's were, and no other file is written to.
+ * Creates a file that replaces another one, or none. It is written beside its place under an
+ * unpredictable name and renamed when its content may be seen: whoever opens the final name
+ * finds the old file or the new one, complete. Owner and mode are those of a new file,
+ * whatever the old ones were, and no other file is written to.
  *
- * Errors say what is wrong with "it": callers put the file's name before them.
+ * Errors refer to the file as "it": callers prefix the name.
  */
 #ifndef WSS_BASE_NEWFILE_H
 #define WSS_BASE_NEWFILE_H
@@ -18,7 +18,7 @@
 struct wss_newfile {
 	struct wss_place place;
 	int fd;		    /* open for reading and writing */
-	char temporary[40]; /* its name before it has the place's; "" when it is gone */
+	char temporary[40]; /* its name until it has the final one; "" afterwards */
 };
 
 #define WSS_NEWFILE_INIT                                                                      \
@@ -27,26 +27,27 @@ struct wss_newfile {
 	}
 
 /*
- * Could wss_newfile_make() and wss_newfile_name() do it, as far as can be told without making
- * a file? The errors of wss_place_find() and wss_place_look(), and WSS_ERR_FAILED where the
- * directory cannot be written to.
+ * Checks whether wss_newfile_make() and wss_newfile_name() could succeed, as far as that is
+ * possible without creating a file. Fails as wss_place_find() and wss_place_look() do, and
+ * with WSS_ERR_FAILED if the directory is not writable.
  */
 int wss_newfile_check(const char *path, struct wss_error *err);
 
 /*
- * Makes an empty file beside path; ended by wss_newfile_release(). Its mode is mode & ~umask.
- * The errors of wss_newfile_check().
+ * Creates an empty file beside path, with mode & ~umask; released by wss_newfile_release().
+ * Fails as wss_newfile_check() does.
  */
 int wss_newfile_make(const char *path, mode_t mode, struct wss_newfile *ret_file,
 		     struct wss_error *err);
 
 /*
- * Writes the file and its name to the disk and gives it the name. replace: in the place of the
- * regular file that has it, if any; else WSS_ERR_BUSY where something has it. WSS_ERR_FAILED.
+ * Syncs the file and its directory and gives it its final name. With replace it takes the
+ * place of a regular file of that name; without, WSS_ERR_BUSY if the name exists.
+ * WSS_ERR_FAILED.
  */
 int wss_newfile_name(struct wss_newfile *file, bool replace, struct wss_error *err);
 
-/* Closes the file, and removes it where it has not got its name. Takes WSS_NEWFILE_INIT. */
+/* Closes the file, and removes it unless it has its final name. Accepts WSS_NEWFILE_INIT. */
 void wss_newfile_release(struct wss_newfile *file);
 
 #define wss_auto_newfile __attribute__((cleanup(wss_newfile_release)))

@@ -34,7 +34,7 @@ int wss_root_openat(const struct wss_root *root, const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* A FIFO that somebody put where a file of /run should be is none: nobody waits for its writer. */
+/* O_NONBLOCK: a FIFO in the place of a file of /run must not make open() wait for a writer. */
 static int open_to_read(const struct wss_root *root, const char *path)
 {
 	wss_auto_close int fd = wss_root_openat(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -56,7 +56,7 @@ int wss_root_read(const struct wss_root *root, const char *path, size_t max, cha
 
 	if (fd < 0)
 		return fd;
-	/* /proc files have no size: grow until read() says end of file. */
+	/* /proc files report no size: grow the buffer until end of file. */
 	for (;;) {
 		ssize_t n;
 

@@ -12,9 +12,9 @@
 
 #include "base/clock.h"
 
-/* Lock-free, so that a handler may set it, and seen by all threads. */
+/* Lock-free, so that a signal handler may set it, and visible to all threads. */
 static atomic_int stop_signal;
-/* A self-pipe: unlike a flag alone it also ends a poll() that starts just after the signal. */
+/* Self-pipe: unlike a flag alone it also ends a poll() that starts just after the signal. */
 static int stop_pipe[2] = { -1, -1 };
 
 static bool pipe_ends_us;
@@ -38,10 +38,10 @@ void wss_stop_install(void)
 
 	if (pipe2(stop_pipe, O_CLOEXEC | O_NONBLOCK) < 0)
 		stop_pipe[0] = stop_pipe[1] = -1;
-	/* SIGINT also where it is ignored, as a script's background jobs find it. */
+	/* Handle SIGINT even if it is ignored, as in a script's background jobs. */
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
-	/* Whoever uses nohup wants us to go on. */
+	/* Under nohup SIGHUP is ignored and stays so. */
 	if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
 		sigaction(SIGHUP, &sa, NULL);
 	pipe_ends_us = sigaction(SIGPIPE, &ignore, &old) == 0 && old.sa_handler != SIG_IGN;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The stop flag: SIGINT, SIGTERM and SIGHUP ask the process to finish, and
- * everything that waits looks here. Nothing is done in the handler itself, so
- * that what must be restored is restored on the ordinary path out.
+ * Stop flag: SIGINT, SIGTERM and SIGHUP ask the process to finish, and everything that waits
+ * checks it. The handler itself does nothing else, so that the ordinary way out restores the
+ * host and the guests.
  */
 #ifndef WSS_BASE_STOP_H
 #define WSS_BASE_STOP_H
@@ -11,21 +11,22 @@
 #include <stdint.h>
 
 /*
- * Installs the handlers, and ignores SIGXFSZ and SIGPIPE: that would end the process in the midst of a
- * window, also where a socket of libvirt or QEMU was closed. Call once, before threads start.
+ * Installs the handlers, and ignores SIGXFSZ and SIGPIPE, which would end the process in the
+ * middle of a window (SIGPIPE also where libvirt or QEMU closes its socket). Call once, before
+ * threads start.
  */
 void wss_stop_install(void);
 
 /*
- * A write of output has failed with EPIPE: asks to stop, as if SIGPIPE had come, where
- * SIGPIPE was not ignored from the start, as in services of systemd. Whether it does.
+ * To call after a write of output failed with EPIPE: requests a stop, as SIGPIPE would, unless
+ * SIGPIPE was ignored when the process started, as in services of systemd. Returns whether it did.
  */
 bool wss_stop_on_closed_pipe(void);
 
-/* True once a signal asked to stop. */
+/* Whether a signal has asked the process to stop. */
 bool wss_stop_requested(void);
 
-/* The signal that asked, 0 if none: the exit code is then 128 + it. */
+/* Returns the signal that asked, or 0; the exit status is then 128 plus the signal. */
 int wss_stop_signal(void);
 
 /* Becomes readable when a stop is requested; for poll(). -1 before wss_stop_install(). */

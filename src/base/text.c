@@ -4,8 +4,8 @@
 #include <stddef.h>
 
 /*
- * Length of the UTF-8 sequence at s (2-4) as RFC 3629 allows it: no overlong form, no
- * surrogate, nothing above U+10FFFF. 0 where it is none.
+ * Returns the length of the UTF-8 sequence at s (2 to 4) as RFC 3629 allows it: no overlong
+ * form, no surrogate, nothing above U+10FFFF. 0 for anything else.
  */
 static int utf8_sequence(const unsigned char *s)
 {
@@ -53,9 +53,9 @@ struct range {
 };
 
 /*
- * What nobody sees, or what makes others see something else: the general categories Cc, Cf, Zl
- * and Zp, Bidi_Control, Default_Ignorable_Code_Point and the noncharacters (but for the last
- * two of each plane, see below) of Unicode 15. In their order.
+ * Characters that are invisible or change how others appear: the general categories Cc, Cf, Zl
+ * and Zp, Bidi_Control, Default_Ignorable_Code_Point and the noncharacters of Unicode 15
+ * (except the last two of each plane, see below). Sorted.
  */
 static const struct range hidden[] = {
 	{0x0, 0x1f},	    {0x7f, 0x9f},	{0xad, 0xad},	    {0x34f, 0x34f},
@@ -68,13 +68,13 @@ static const struct range hidden[] = {
 	{0xe0000, 0xe0fff},
 };
 
-/* The general category Zs. */
+/* General category Zs. Sorted. */
 static const struct range spaces[] = {
 	{0x20, 0x20},	  {0xa0, 0xa0},	    {0x1680, 0x1680}, {0x2000, 0x200a},
 	{0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000},
 };
 
-static bool within(unsigned code, const struct range *ranges, size_t n)
+static bool range_contains(unsigned code, const struct range *ranges, size_t n)
 {
 	for (size_t i = 0; i < n && ranges[i].first <= code; i++)
 		if (code <= ranges[i].last)
@@ -91,7 +91,7 @@ int wss_text_hidden(const char *text, unsigned *ret_code)
 		return 0;
 	*ret_code = code;
 	if ((code & 0xfffe) == 0xfffe ||
-	    within(code, hidden, sizeof(hidden) / sizeof(hidden[0])))
+	    range_contains(code, hidden, sizeof(hidden) / sizeof(hidden[0])))
 		return len;
 	return 0;
 }
@@ -100,7 +100,8 @@ int wss_text_space(const char *text)
 {
 	int len = wss_text_character(text);
 
-	return len && within(wss_text_code(text, len), spaces, sizeof(spaces) / sizeof(spaces[0]))
+	return len && range_contains(wss_text_code(text, len), spaces,
+				     sizeof(spaces) / sizeof(spaces[0]))
 		       ? len
 		       : 0;
 }

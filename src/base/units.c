@@ -40,7 +40,9 @@ static const struct unit size_units[] = {
 	{ NULL, 0 },
 };
 
-/* A plain decimal number and its unit: no sign, no exponent, no hexadecimal, no "inf". */
+/*
+ * Parses a plain decimal number and its unit: no sign, no exponent, no hexadecimal, no "inf".
+ */
 static int parse_scaled(const char *text, const struct unit *units, double *ret_value)
 {
 	size_t digits = strspn(text, "0123456789.");
@@ -92,9 +94,9 @@ static int parse_duration(const char *text, double min_ns, uint64_t max_ns, cons
 				     "%s: '%s' is not a duration (examples: 10ms, 4s, 5m)", what,
 				     text);
 	if (ns < min_ns)
-		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is too short: it must be more than 0",
-				     what, text);
-	/* Compared as whole numbers: as a double a large limit is a little more than it is. */
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "%s: '%s' is too short: it must be more than 0", what, text);
+	/* Compared as integers: converted to double, a large limit is rounded up. */
 	if (ns >= 0x1p64 || (uint64_t)ns > max_ns) {
 		limit_format(max_ns, max, sizeof(max));
 		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is too long: at most %s", what,

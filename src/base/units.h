@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Sizes and durations as users write and read them.
- */
+/* Parses and formats sizes and durations for people. */
 #ifndef WSS_BASE_UNITS_H
 #define WSS_BASE_UNITS_H
 
@@ -15,51 +13,53 @@
 #define WSS_GIB (1024ULL * WSS_MIB)
 
 /*
- * A duration such as "10ms", "4s", "1.5s", "5m", "1h"; a bare number is
- * seconds. Must be more than 0 and at most max_ns. what names the option in
- * the error (WSS_ERR_USAGE).
+ * Parses a duration such as "10ms", "4s", "1.5s", "5m", "1h"; a bare number is seconds. It
+ * must be more than 0 and at most max_ns. what names the option in the error (WSS_ERR_USAGE).
  */
 int wss_duration_parse(const char *text, uint64_t max_ns, const char *what, uint64_t *ret_ns,
 		       struct wss_error *err);
 
-/* A moment of a recording: a duration that may be 0. WSS_ERR_USAGE. */
+/* Parses a moment of a recording: a duration that may be 0. WSS_ERR_USAGE. */
 int wss_moment_parse(const char *text, const char *what, uint64_t *ret_ns, struct wss_error *err);
 
 /*
- * A size such as "512MiB", "2GiB", "4096KiB", "100B"; also M, MB (10^6) as in
- * virsh. A number needs its unit, except 0: sizes are stored and acted on, and virsh takes a bare
- * number for KiB. WSS_ERR_USAGE.
+ * Parses a size such as "512MiB", "2GiB", "4096KiB", "100B"; also M and MB (10^6). Every number
+ * but 0 needs a unit, because sizes are stored and acted on, and virsh takes a bare number for
+ * KiB. Returns 0, or -1 with WSS_ERR_USAGE.
  */
 int wss_size_parse(const char *text, const char *what, uint64_t *ret_bytes, struct wss_error *err);
 
-/* A whole number from min to max in decimal. */
+/* Parses a decimal integer from min to max. */
 int wss_number_parse(const char *text, uint64_t min, uint64_t max, const char *what,
 		     uint64_t *ret_number, struct wss_error *err);
 
-/* "20", "20%": a whole number of percent from 0 to max. */
+/* Parses an integer percentage from 0 to max: "20", "20%". */
 int wss_whole_percent_parse(const char *text, uint64_t max, const char *what, uint64_t *ret_percent,
 			    struct wss_error *err);
 
-/* "99", "99.9", "1%": percent from min to max; *ret_share: a hundredth of it. */
+/* Parses a percentage from min to max: "99", "99.9", "1%". *ret_share is a hundredth of it. */
 int wss_percent_parse(const char *text, double min, double max, const char *what,
 		      double *ret_share, struct wss_error *err);
 
-/* "65.8 MiB", "4 KiB", "12 GiB": three significant digits. size: at least 16. */
+/* Formats three significant digits: "65.8 MiB", "4 KiB", "12 GiB". size: at least 16. */
 void wss_size_format(uint64_t bytes, char *ret_text, size_t size);
 
-/* "4.02 s", "12 ms", "350 us". size: at least 16. */
+/* Formats "4.02 s", "12 ms", "350 us". size: at least 16. */
 void wss_duration_format(uint64_t ns, char *ret_text, size_t size);
 
-/* Of any number, with its final NUL. */
+/* Room for any number, with its final NUL. */
 #define WSS_NUMBER_TEXT_MAX 24
 
-/* "4096", in the buffer. Reports have millions of them. */
+/*
+ * Formats a decimal integer into the buffer and returns its text. Faster than printf():
+ * reports have millions of them.
+ */
 char *wss_number_format(uint64_t number, char ret_text[WSS_NUMBER_TEXT_MAX]);
 
-/* "4.02": seconds, to the microsecond, without trailing zeros. size: at least 32. */
+/* Formats seconds to the microsecond without trailing zeros: "4.02". size: at least 32. */
 void wss_seconds_format(uint64_t ns, char *ret_text, size_t size);
 
-/* "12 s", "5 min", "3 h", "2 d": how long ago, coarse. size: at least 16. */
+/* Formats a coarse age: "12 s", "5 min", "3 h", "2 d". size: at least 16. */
 void wss_age_format(uint64_t seconds, char *ret_text, size_t size);
 
 #endif

@@ -111,7 +111,7 @@ static void test_name_is_taken(void **unused)
 	(void)unused;
 	put(path, "theirs", 0600);
 	assert_int_equal(replace("ours", false, &err), -1);
-	assert_error(&err, WSS_ERR_BUSY, "just made it");
+	assert_error(&err, WSS_ERR_BUSY, "just created it");
 	holds(path, "theirs");
 	assert_int_equal(files_in_tree(), 1);
 }
