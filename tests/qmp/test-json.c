@@ -271,7 +271,7 @@ static void test_get_refuses(void **state)
 		{'s', "{\"k\": null}", "\"k\" is null, not a string"},
 		{'s', "{\"k\": 1}", "\"k\" is an integer, not a string"},
 		{'s', "{\"k\": \"a\\u0000b\"}", "NUL character"},
-		{'c', "{\"k\": \"12345\"}", "5 characters, more than 4"},
+		{'c', "{\"k\": \"12345\"}", "5 characters, limit 4"},
 		{'c', "{\"k\": []}", "an array, not a string"},
 		{'i', "{\"k\": \"1\"}", "a string, not an integer"},
 		{'i', "{\"k\": 1.0}", "a fraction, not an integer"},
