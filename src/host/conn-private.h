@@ -28,21 +28,21 @@ static inline void wss_cleanup_domain(virDomainPtr *dom)
 }
 #define wss_auto_domain wss_cleanup(wss_cleanup_domain)
 
-/* Sets err from libvirt's last error: "what: text"; a lost connection is WSS_ERR_CONNECT. */
+/* Sets err from libvirt's last error: "what: text". A lost connection is WSS_ERR_CONNECT. */
 int wss_conn_error(struct wss_error *err, const char *what);
 
-/* Looks a domain up. NULL with err set where there is none, or the word fits two. */
+/* Looks up a domain. Returns NULL with err set if there is none, or if the word fits two. */
 virDomainPtr wss_conn_lookup(struct wss_conn *conn, const struct wss_domain_ref *ref,
 			     struct wss_error *err);
 
-/* As wss_conn_metadata(), the element only. */
+/* Like wss_conn_metadata(), but returns the element only. */
 int wss_conn_element(virDomainPtr dom, const char *namespace_uri, char **ret_xml,
 		     struct wss_error *err);
 
 /*
- * Stores an element, or removes it (xml NULL): in the running domain, and where persistent is
- * set also in the configuration of a domain that has one. WSS_ERR_BUSY where a job is under
- * way; WSS_ERR_UNSUPPORTED where the connection may not write.
+ * Stores an element, or removes it (xml NULL): in the running domain, and with persistent also
+ * in the configuration of a domain that has one. WSS_ERR_BUSY during a job;
+ * WSS_ERR_UNSUPPORTED on a read-only connection.
  */
 int wss_conn_store(virDomainPtr dom, const char *namespace_uri, const char *prefix,
 		   const char *xml, bool persistent, struct wss_error *err);

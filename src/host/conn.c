@@ -19,7 +19,7 @@
 #include "base/thread.h"
 
 #define OPEN_TIMEOUT_NS (30 * WSS_NS_PER_S)
-/* A peer that is silent for KEEPALIVE_S * KEEPALIVE_COUNT seconds is taken for dead. */
+/* A peer that is silent for KEEPALIVE_S * KEEPALIVE_COUNT seconds counts as dead. */
 #define KEEPALIVE_S 3
 #define KEEPALIVE_COUNT 3
 /* More than a connection of any driver needs. */
@@ -28,9 +28,8 @@
 static atomic_bool event_loop_running, event_loop_ends;
 
 /*
- * The event loop is libvirt's, one for the process, and cannot be taken down
- * while anything is registered with it: it runs from the first connection until
- * the process is about to end.
+ * libvirt has one event loop per process. It cannot be stopped while anything is registered
+ * with it, so it runs from the first connection until the process is about to end.
  */
 static void event_loop(void *unused)
 {
@@ -63,7 +62,7 @@ static void start_event_loop(void)
 	}
 }
 
-static void wake_up(int timer, void *unused)
+static void wake_event_loop(int timer, void *unused)
 {
 	(void)timer;
 	(void)unused;
@@ -74,8 +73,8 @@ void wss_conn_end_events(void)
 	if (!event_loop_running)
 		return;
 	event_loop_ends = true;
-	/* It waits for something to happen. */
-	if (virEventAddTimeout(0, wake_up, NULL, NULL) < 0)
+	/* Wakes the loop, which waits for an event. */
+	if (virEventAddTimeout(0, wake_event_loop, NULL, NULL) < 0)
 		virResetLastError();
 }
 
@@ -107,8 +106,9 @@ int wss_conn_error(struct wss_error *err, const char *what)
 			break;
 		default:
 			/*
-			 * The transport's errors have any code: "client socket is closed" is an
-			 * internal one. But that an older libvirtd lacks a call is of it, too.
+			 * Errors of the transport have various codes: "client socket is
+			 * closed" is an internal error. So is a call that an older libvirtd
+			 * lacks.
 			 */
 			if (last->domain == VIR_FROM_RPC)
 				code = WSS_ERR_CONNECT;
@@ -120,8 +120,8 @@ int wss_conn_error(struct wss_error *err, const char *what)
 }
 
 /*
- * virConnectOpen has no deadline of its own: a libvirtd that accepts and never
- * answers would hold us for ever. So it runs in a thread that can be left behind.
+ * virConnectOpen() has no deadline of its own: a libvirtd that accepts and never answers would
+ * block forever. It therefore runs in a thread that can be left behind.
  */
 struct opening {
 	char *uri;
@@ -150,7 +150,7 @@ static void opening_run(void *opaque)
 		return;
 	wss_conn_error(&o->error, "cannot connect to libvirt");
 	o->error.code = WSS_ERR_CONNECT;
-	/* Where that fails, too, the first reason is the one to know. */
+	/* If that fails as well, report the first reason. */
 	if (o->reading && (o->vir = virConnectOpenReadOnly(o->uri)))
 		wss_error_clear(&o->error);
 }
@@ -186,7 +186,7 @@ static int open_with_deadline(const char *uri, bool reading, virConnectPtr *ret_
 			     "cannot connect to libvirt: no answer within 30 s");
 }
 
-static int describe(struct wss_conn *conn, struct wss_error *err)
+static int set_libvirt_error(struct wss_conn *conn, struct wss_error *err)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR"), *home = getenv("HOME");
 	const char *driver = virConnectGetType(conn->vir);
@@ -197,7 +197,7 @@ static int describe(struct wss_conn *conn, struct wss_error *err)
 	conn->uri_text = virConnectGetURI(conn->vir);
 	conn->qemu_driver = driver && !strcmp(driver, "QEMU");
 	if (!conn->uri_text)
-		return wss_conn_error(err, "cannot learn the connection's URI");
+		return wss_conn_error(err, "cannot read the connection's URI");
 	if (wss_uri_parse(conn->uri_text, runtime, cache[0] ? cache : NULL, &conn->uri, err) < 0)
 		return -1;
 	if (conn->uri.kind == WSS_URI_EMBED)
@@ -253,10 +253,10 @@ static int conn_open(const char *uri, bool reading, struct wss_conn **ret_conn,
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (open_with_deadline(uri, reading, &conn->vir, err) < 0)
 		goto failed;
-	/* Drivers inside our own process have no peer to lose: they answer -1 or 1. */
+	/* Drivers inside this process have no peer to lose: they return -1 or 1. */
 	if (virConnectSetKeepAlive(conn->vir, KEEPALIVE_S, KEEPALIVE_COUNT) < 0)
 		virResetLastError();
-	if (describe(conn, err) < 0)
+	if (set_libvirt_error(conn, err) < 0)
 		goto failed;
 	*ret_conn = conn;
 	return 0;
@@ -312,7 +312,7 @@ const char *wss_conn_libvirt_version(void)
 	return text;
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
 	return strcmp(((const struct wss_conn_domain *)a)->name,
 		      ((const struct wss_conn_domain *)b)->name);
@@ -354,7 +354,7 @@ int wss_conn_list(struct wss_conn *conn, bool inactive_too, struct wss_conn_doma
 		wss_conn_free_list(domains, used);
 		return -1;
 	}
-	qsort(domains, used, sizeof(*domains), by_name);
+	qsort(domains, used, sizeof(*domains), compare_names);
 	*ret_domains = domains;
 	*ret_n = used;
 	return 0;
@@ -367,13 +367,13 @@ void wss_conn_free_list(struct wss_conn_domain *domains, size_t n)
 	free(domains);
 }
 
-/* What a typed word can be of a domain. */
+/* Meanings that a typed word can have. */
 enum meaning { MEANS_ID, MEANS_UUID, MEANS_NAME, MEANINGS };
 
 static const char *const meaning_names[] = { "ID", "UUID", "name" };
 _Static_assert(sizeof(meaning_names) / sizeof(meaning_names[0]) == MEANINGS, "one name each");
 
-/* NULL without an error of libvirt's where the word cannot mean that. */
+/* Returns NULL without a libvirt error if the word cannot have that meaning. */
 static virDomainPtr lookup_as(struct wss_conn *conn, const char *word, enum meaning meaning)
 {
 	size_t digits = strspn(word, "0123456789");
@@ -391,14 +391,14 @@ static virDomainPtr lookup_as(struct wss_conn *conn, const char *word, enum mean
 	}
 }
 
-/* Did libvirt say that there is no such domain, rather than that it cannot tell? */
-static bool is_absent(void)
+/* Whether libvirt said that there is no such domain, rather than that it cannot tell. */
+static bool domain_is_absent(void)
 {
 	switch (virGetLastErrorCode()) {
 	case VIR_ERR_OK:
 	case VIR_ERR_NO_DOMAIN:
 	case VIR_ERR_NO_SUPPORT:
-	case VIR_ERR_INVALID_ARG: /* 36 characters that are no UUID */
+	case VIR_ERR_INVALID_ARG: /* 36 characters that are not a UUID */
 		return true;
 	default:
 		return false;
@@ -411,8 +411,9 @@ static void uuid_of(virDomainPtr dom, char ret_uuid[VIR_UUID_STRING_BUFLEN])
 		strcpy(ret_uuid, "?");
 }
 
-static int refuse_two(virDomainPtr first, enum meaning first_meaning, virDomainPtr second,
-		      enum meaning second_meaning, struct wss_error *err)
+static int refuse_ambiguous_word(virDomainPtr first, enum meaning first_meaning,
+				 virDomainPtr second, enum meaning second_meaning,
+				 struct wss_error *err)
 {
 	char first_uuid[VIR_UUID_STRING_BUFLEN], second_uuid[VIR_UUID_STRING_BUFLEN];
 
@@ -435,8 +436,8 @@ static virDomainPtr lookup_word(struct wss_conn *conn, const char *word, struct 
 		wss_auto_domain virDomainPtr dom = lookup_as(conn, word, meaning);
 		char uuid[VIR_UUID_STRING_BUFLEN], found_uuid[VIR_UUID_STRING_BUFLEN];
 
-		if (!dom && !is_absent()) {
-			wss_conn_error(err, "cannot look the domain up");
+		if (!dom && !domain_is_absent()) {
+			wss_conn_error(err, "cannot look up the domain");
 			return NULL;
 		}
 		if (dom && !found) {
@@ -446,7 +447,7 @@ static virDomainPtr lookup_word(struct wss_conn *conn, const char *word, struct 
 			uuid_of(dom, uuid);
 			uuid_of(found, found_uuid);
 			if (strcmp(uuid, found_uuid) != 0) {
-				refuse_two(found, found_meaning, dom, meaning, err);
+				refuse_ambiguous_word(found, found_meaning, dom, meaning, err);
 				return NULL;
 			}
 		}
@@ -464,9 +465,9 @@ virDomainPtr wss_conn_lookup(struct wss_conn *conn, const struct wss_domain_ref 
 	if (!ref->uuid)
 		return lookup_word(conn, ref->name, err);
 	dom = lookup_as(conn, ref->uuid, MEANS_UUID);
-	if (!dom && is_absent())
+	if (!dom && domain_is_absent())
 		wss_error_set(err, WSS_ERR_GONE, "no such domain");
 	else if (!dom)
-		wss_conn_error(err, "cannot look the domain up");
+		wss_conn_error(err, "cannot look up the domain");
 	return dom;
 }

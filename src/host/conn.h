@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A connection to libvirt, with its event loop in a thread and keepalive on, so
- * that a libvirtd that hangs ends calls with an error instead of for ever.
+ * Connection to libvirt, with its event loop in a thread and keepalive on, so that calls to a
+ * hanging libvirtd fail instead of blocking forever.
  */
 #ifndef WSS_HOST_CONN_H
 #define WSS_HOST_CONN_H
@@ -17,62 +17,65 @@
 struct wss_conn;
 
 /*
- * Connects to uri (NULL: libvirt's own default, LIBVIRT_DEFAULT_URI first).
- * WSS_ERR_CONNECT when that fails or takes longer than 30 s, WSS_ERR_INTERRUPTED;
- * WSS_ERR_NO_MEMORY, WSS_ERR_FAILED.
+ * Connects to uri (NULL: libvirt's default, LIBVIRT_DEFAULT_URI first). WSS_ERR_CONNECT if
+ * that fails or takes longer than 30 s, WSS_ERR_INTERRUPTED, WSS_ERR_NO_MEMORY,
+ * WSS_ERR_FAILED.
  */
 int wss_conn_open(const char *uri, struct wss_conn **ret_conn, struct wss_error *err);
 
-/* As that, and where a connection that may write is refused, one that may only read. */
+/*
+ * Like wss_conn_open(), but falls back to a read-only connection where a writable one is
+ * refused.
+ */
 int wss_conn_open_reader(const char *uri, struct wss_conn **ret_conn, struct wss_error *err);
 
-/* Takes NULL. Every guest of the connection must have been freed. */
+/* Closes the connection; accepts NULL. All its guests must have been freed. */
 void wss_conn_close(struct wss_conn *conn);
 
 /*
- * Allows KVM's counters to be read with QMP through libvirt's monitor where
- * nothing else has them. That taints the domain (custom-monitor).
+ * Allows KVM's counters to be read by QMP through libvirt's monitor where no other source has
+ * them. That taints the domain (custom-monitor).
  */
 void wss_conn_allow_monitor(struct wss_conn *conn);
 
 /*
- * Has this process had libvirt's embedded driver? Threads of that go on when the connection is
- * closed, and crash when exit() ends the libraries that they use (libvirt 9.0: looking for the
- * domains that run, in libnuma). Such a process ends with _exit().
+ * Whether this process has used libvirt's embedded driver. That driver's threads survive the
+ * connection and crash when exit() tears down the libraries that they use (libvirt 9.0: while
+ * looking for running domains, in libnuma). Such a process must end with _exit().
  */
 bool wss_conn_embedded(void);
 
 /*
- * libvirt's events are no longer waited for: the thread that does so ends. When the process is
- * about to end, before wss_threads_end(); no connection is opened any more.
+ * Ends the thread of libvirt's event loop. Call it when the process is about to end, before
+ * wss_threads_end(); no connection may be opened afterwards.
  */
 void wss_conn_end_events(void);
 
 /*
- * Addresses a domain: by a word that somebody typed, which may be an ID (decimal), a UUID or a
- * name, or by its UUID alone. Domains may be named like the ID or the UUID of another: what
- * libvirt has listed is addressed by its UUID, and a word that fits two domains is refused
- * (WSS_ERR_FAILED, both named). WSS_ERR_GONE where there is no such domain.
+ * Addresses a domain: by a word that a person typed, which may be an ID (decimal), a UUID or a
+ * name, or by its UUID alone. A domain may be named like the ID or the UUID of another:
+ * domains that libvirt has listed are addressed by UUID, and a word that fits two domains is
+ * refused (WSS_ERR_FAILED, naming both). WSS_ERR_GONE if there is no such domain.
  */
 struct wss_domain_ref {
-	const char *name; /* the word; with a UUID only for messages */
-	const char *uuid; /* NULL: the word addresses it */
+	const char *name; /* the word; with a UUID, for messages only */
+	const char *uuid; /* NULL: the word is the address */
 };
 
-/* A domain that libvirt has listed. */
+/* Domain that libvirt has listed. */
 struct wss_conn_domain {
 	char *name;
 	char uuid[WSS_UUID_TEXT_MAX];
 };
 
 /*
- * All running domains, with inactive_too all others as well, sorted by name: an array of ret_n
- * for wss_conn_free_list().
+ * Lists all running domains, with inactive_too all others as well, sorted by name: an array of
+ * *ret_n entries for wss_conn_free_list().
  */
 int wss_conn_list(struct wss_conn *conn, bool inactive_too, struct wss_conn_domain **ret_domains,
 		  size_t *ret_n, struct wss_error *err);
 
-/* Takes NULL. */
+/* Frees a list; accepts NULL. */
 void wss_conn_free_list(struct wss_conn_domain *domains, size_t n);
 
 /*
@@ -84,17 +87,17 @@ int wss_conn_guest(struct wss_conn *conn, const struct wss_domain_ref *ref,
 		   const struct wss_deadline *deadline, struct wss_guest **ret_guest,
 		   struct wss_error *err);
 
-/* Who a domain is, and what it has in its metadata. */
+/* A domain's identity and its metadata element. */
 struct wss_conn_entry {
 	char name[WSS_NAME_MAX];
 	char uuid[WSS_UUID_TEXT_MAX];
-	bool active; /* it has an id: it runs, or is paused */
-	char *xml;   /* malloc'ed, the caller's; NULL when there is no such element */
+	bool active; /* has an id: running or paused */
+	char *xml;   /* malloc()ed, owned by the caller; NULL if there is no such element */
 };
 
 /*
- * The element stored under a namespace in a domain's metadata. Errors as for struct
- * wss_domain_ref.
+ * Returns the element stored under a namespace in a domain's metadata. Fails as described at
+ * struct wss_domain_ref.
  */
 int wss_conn_metadata(struct wss_conn *conn, const struct wss_domain_ref *ref,
 		      const char *namespace_uri, struct wss_conn_entry *ret_entry,
@@ -102,28 +105,31 @@ int wss_conn_metadata(struct wss_conn *conn, const struct wss_domain_ref *ref,
 
 /*
  * Stores an element of a domain's metadata, or removes it (xml NULL), in the running domain
- * and in its configuration, whatever of these there is. WSS_ERR_GONE where no domain has that
- * UUID, WSS_ERR_BUSY where a job is under way.
+ * and in its configuration, whichever exist. WSS_ERR_GONE if no domain has that UUID,
+ * WSS_ERR_BUSY during a job.
  */
 int wss_conn_set_metadata(struct wss_conn *conn, const char *uuid, const char *namespace_uri,
 			  const char *prefix, const char *xml, struct wss_error *err);
 
-/* Memory of the host itself, hot-plugged included; absent where the driver does not say. */
+/*
+ * Returns the host's memory, hot-plugged memory included; unknown if the driver does not
+ * report it.
+ */
 struct wss_amount wss_conn_host_memory(struct wss_conn *conn);
 
 /*
- * What the domain of that UUID may use at most: 0 where it does not run, absent where it cannot
- * be asked.
+ * Returns the largest memory size of the domain with that UUID: 0 if it does not run, unknown
+ * if libvirt cannot be asked.
  */
 struct wss_amount wss_conn_assigned(struct wss_conn *conn, const char *uuid);
 
-/* The connection's own name for itself, whatever it was opened by. The connection's. */
+/* Returns the connection's own URI, however it was opened. Owned by the connection. */
 const char *wss_conn_uri(const struct wss_conn *conn);
 
-/* The name of the host, as libvirt there gives it; malloc'ed, NULL where it does not say. */
+/* Returns the host's name as the libvirt there reports it; malloc()ed, NULL if unknown. */
 char *wss_conn_hostname(struct wss_conn *conn);
 
-/* Version of the libvirt library in use, "9.0.0". */
+/* Returns the version of the libvirt library in use, "9.0.0". */
 const char *wss_conn_libvirt_version(void);
 
 #endif

@@ -7,12 +7,14 @@
 
 #include "host/xml.h"
 
-/* What one element below <devices> must be like; attribute NULL: nothing more is asked. */
+/*
+ * Requirement on one element below <devices>; attribute NULL: the element is allowed as it is.
+ */
 struct rule {
 	const char *element;
-	const char *child;     /* the attribute is that of this child, where there is one */
-	const char *attribute; /* absent is allowed */
-	const char *values;    /* allowed, separated by spaces and enclosed in them */
+	const char *child;     /* child that has the attribute, if not the element itself */
+	const char *attribute; /* a missing attribute is allowed */
+	const char *values;    /* allowed values, separated by spaces and enclosed in them */
 };
 
 static const struct rule rules[] = {
@@ -42,7 +44,7 @@ static const struct rule rules[] = {
 	{ "watchdog", NULL, NULL, NULL },
 };
 
-static bool satisfies(const xmlNode *device, const struct rule *rule)
+static bool element_satisfies(const xmlNode *device, const struct rule *rule)
 {
 	const xmlNode *node = rule->child ? wss_xml_child(device, rule->child) : device;
 	const xmlChar *value = NULL;
@@ -59,24 +61,21 @@ static bool satisfies(const xmlNode *device, const struct rule *rule)
 	return strstr(rule->values, wanted) != NULL;
 }
 
-static bool is_allowed(const xmlNode *device)
+static bool element_is_allowed(const xmlNode *device)
 {
 	bool known = false;
 
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
 		if (!wss_xml_is(device, rules[i].element))
 			continue;
-		if (!satisfies(device, &rules[i]))
+		if (!element_satisfies(device, &rules[i]))
 			return false;
 		known = true;
 	}
 	return known;
 }
 
-/*
- * What libvirt makes of the elements above, in QEMU's words, sorted; devices and the backends of
- * network cards.
- */
+/* QEMU's names for the elements above, sorted: devices and backends of network cards. */
 static const char *const models[] = {
 	"AC97", "ES1370", "VGA", "ahci", "am53c974", "bochs-display", "bridge", "ccid-card-emulated",
 	"cirrus-vga", "dgram", "e1000", "e1000e", "floppy", "hda-duplex", "hda-micro", "hda-output",
@@ -113,7 +112,7 @@ bool wss_devices_bear_dirty_log(const xmlNode *devices, char *ret_name, size_t s
 	{
 		const xmlChar *type = wss_xml_attribute(device, "type");
 
-		if (is_allowed(device))
+		if (element_is_allowed(device))
 			continue;
 		snprintf(ret_name, size, type ? "%s type='%s'" : "%s", (const char *)device->name,
 			 (const char *)type);

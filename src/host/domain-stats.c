@@ -7,8 +7,8 @@
 #include "base/number.h"
 #include "host/conn-private.h"
 
-/* Of a domain that does not run libvirt gives the figures of its configuration. */
-static bool runs(virDomainStatsRecordPtr record)
+/* libvirt reports the configuration's figures for a domain that does not run. */
+static bool domain_runs(virDomainStatsRecordPtr record)
 {
 	int state;
 
@@ -24,9 +24,9 @@ static int get_stats(virDomainPtr dom, unsigned stats, unsigned flags,
 
 	if (n < 0)
 		return wss_conn_error(err, "cannot read the domain's statistics");
-	if (n == 0 || !runs((*ret_records)[0])) {
+	if (n == 0 || !domain_runs((*ret_records)[0])) {
 		virDomainStatsRecordListFree(*ret_records);
-		return wss_error_set(err, WSS_ERR_GONE, "the domain is not running any more");
+		return wss_error_set(err, WSS_ERR_GONE, "the domain is no longer running");
 	}
 	return 0;
 }
@@ -36,7 +36,7 @@ static struct wss_amount get_amount(virDomainStatsRecordPtr record, const char *
 {
 	unsigned long long value;
 
-	/* Guests say some of these figures: one that no memory can have is none. */
+	/* Some of these figures come from the guest: an impossible one counts as unknown. */
 	if (virTypedParamsGetULLong(record->params, record->nparams, name, &value) != 1 ||
 	    value > WSS_BYTES_MAX / factor)
 		return (struct wss_amount){ 0 };
@@ -78,7 +78,10 @@ int wss_domain_balloon_stats(virDomainPtr dom, struct wss_balloon_stats *ret_sta
 		.major_faults = get_amount(records[0], "balloon.major_fault", 1),
 		.update_s = get_amount(records[0], "balloon.last-update", 1),
 	};
-	/* By the guest's clock, and QEMU's: a time that no clock shows is none. */
+	/*
+	 * The time comes from the guest's and QEMU's clocks: an impossible one counts as
+	 * unknown.
+	 */
 	if (ret_stats->update_s.known && ret_stats->update_s.value > (uint64_t)WSS_TIME_MAX_S)
 		ret_stats->update_s = (struct wss_amount){ 0 };
 	virDomainStatsRecordListFree(records);
@@ -86,19 +89,19 @@ int wss_domain_balloon_stats(virDomainPtr dom, struct wss_balloon_stats *ret_sta
 }
 
 /*
- * Not of virDomainListGetStats(): for the sizes of the images that has QEMU stat each of them in its
- * main loop (query-named-block-nodes), where a storage that hangs stops the guest. This is
- * query-blockstats alone, of the counters that QEMU has.
+ * Not virDomainListGetStats(): for the image sizes it makes QEMU stat each image in its main
+ * loop (query-named-block-nodes), and a hanging storage then stops the guest. This is
+ * query-blockstats alone, which reads QEMU's own counters.
  */
 int wss_domain_disk_reads(virDomainPtr dom, uint64_t *ret_bytes, struct wss_error *err)
 {
 	virDomainBlockStatsStruct stats = { .rd_bytes = -1 };
 
 	if (virDomainBlockStats(dom, "", &stats, sizeof(stats)) < 0)
-		return wss_conn_error(err, "cannot read what its disks have read");
+		return wss_conn_error(err, "cannot read its disk statistics");
 	if (stats.rd_bytes < 0)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "libvirt does not tell what the guest's disks have read");
+				     "libvirt has no statistics of the guest's disk reads");
 	*ret_bytes = (uint64_t)stats.rd_bytes;
 	return 0;
 }
@@ -114,7 +117,7 @@ static bool get_counter(virDomainStatsRecordPtr record, const char *name, uint64
 	return true;
 }
 
-/* Sum of vcpu.N.FIELD over all vCPUs; false where none has it. */
+/* Sums vcpu.N.FIELD over all vCPUs; returns false if none has it. */
 static bool sum_vcpus(virDomainStatsRecordPtr record, const char *field, uint64_t *ret_sum)
 {
 	bool found = false;
@@ -188,6 +191,6 @@ int wss_domain_dirty_log(virDomainPtr dom, struct wss_dirty_log *ret_log, struct
 	virDomainStatsRecordListFree(records);
 	if (status < 0)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "libvirt does not tell the state of the dirty log");
+				     "libvirt does not report the state of the dirty log");
 	return 0;
 }

@@ -2,10 +2,10 @@
 /*
  * Guests that libvirt manages.
  *
- * Only calls that do not wait for a guest's monitor are made on the ordinary
- * path (XML, state, job, statistics with NOWAIT), so that one blocked guest holds up
- * nobody. No call of libvirt can be cut short: none is begun once the calling thread's budget
- * (base/budget.h) is spent, except those that give something back.
+ * The ordinary path only makes calls that do not wait for a guest's monitor (XML, state, job,
+ * statistics with NOWAIT), so that one blocked guest delays no other. Calls to libvirt cannot
+ * be cut short: none is started once the calling thread's budget (base/budget.h) is spent,
+ * except those that give something back.
  */
 #include "host/conn-private.h"
 #include "host/domain-stats.h"
@@ -25,19 +25,19 @@
 #include "qmp.h"
 #include "query.h"
 
-_Static_assert(WSS_DOMXML_NO_OWNER == WSS_UID_ANY, "no owner in the XML: whoever it is");
+_Static_assert(WSS_DOMXML_NO_OWNER == WSS_UID_ANY, "no owner in the XML: any user");
 
 struct domain_source {
 	struct wss_conn *conn;
 	virDomainPtr dom;
-	int callback;		 /* of lifecycle events, -1 where there is none */
+	int callback; /* ID of the lifecycle callback, -1 if none */
 	struct disturbance *disturbance;
 };
 
-/* Set from the event loop's thread, which may still run while the guest is freed. */
+/* Set by the event loop's thread, which may still run while the guest is freed. */
 struct disturbance {
 	atomic_bool seen;
-	atomic_bool kept; /* it has stopped here, to go on elsewhere or later */
+	atomic_bool kept; /* stopped here, to continue elsewhere or later */
 };
 
 static int on_lifecycle(virConnectPtr vir, virDomainPtr dom, int event, int detail, void *opaque)
@@ -55,7 +55,9 @@ static int on_lifecycle(virConnectPtr vir, virDomainPtr dom, int event, int deta
 	return 0;
 }
 
-/* Without events (a driver or a connection that has none) there is no warning, no failure. */
+/*
+ * Without events (a driver or connection that has none) the guest is still usable: no warning.
+ */
 static void watch_lifecycle(struct domain_source *source)
 {
 	source->callback = -1;
@@ -98,7 +100,7 @@ static void set_paused(struct wss_guest *guest, int reason)
 	}
 }
 
-/* What was saved or has moved still has what its balloon left to it, where it goes on. */
+/* A guest that was saved or migrated keeps its balloon's size wherever it continues. */
 static void set_shutoff(struct wss_guest *guest, virDomainPtr dom, int reason)
 {
 	bool moved = reason == VIR_DOMAIN_SHUTOFF_MIGRATED;
@@ -146,7 +148,7 @@ static int refresh_state(struct wss_guest *guest, virDomainPtr dom, struct wss_e
 	return 0;
 }
 
-/* A driver without jobs has none under way. */
+/* A driver without jobs has none running. */
 static int refresh_job(struct wss_guest *guest, virDomainPtr dom, struct wss_error *err)
 {
 	virDomainJobInfo job;
@@ -161,7 +163,7 @@ static int refresh_job(struct wss_guest *guest, virDomainPtr dom, struct wss_err
 	return 0;
 }
 
-/* Balloon figures are an extra: without them the sample lacks a column. */
+/* Balloon figures are optional: without them the sample lacks a column. */
 static void refresh_balloon(struct wss_guest *guest, virDomainPtr dom)
 {
 	guest->balloon_bytes.known = false;
@@ -215,7 +217,8 @@ static int refresh_config(struct wss_guest *guest, virDomainPtr dom, struct wss_
 	return r;
 }
 
-static int refresh_all(struct wss_guest *guest, virDomainPtr dom, struct wss_error *err)
+static int refresh_state_and_config(struct wss_guest *guest, virDomainPtr dom,
+				    struct wss_error *err)
 {
 	if (in_time(guest, err) < 0 || refresh_config(guest, dom, err) < 0 ||
 	    in_time(guest, err) < 0 || refresh_state(guest, dom, err) < 0 ||
@@ -230,11 +233,11 @@ static int domain_refresh(struct wss_guest *guest, struct wss_error *err)
 	struct domain_source *source = guest->source;
 	struct disturbance *disturbance = source->disturbance;
 
-	/* Before the state is read: what happens after that is not to be forgotten. */
+	/* Cleared before the state is read, so that no later event is lost. */
 	if (disturbance)
 		disturbance->seen = false;
-	if (refresh_all(guest, source->dom, err) < 0) {
-		/* A domain without a configuration is gone then: nobody else can tell. */
+	if (refresh_state_and_config(guest, source->dom, err) < 0) {
+		/* A domain without a configuration is gone for good then. */
 		guest->kept = disturbance && disturbance->kept;
 		return -1;
 	}
@@ -298,7 +301,7 @@ static int domain_dirty_log_query(struct wss_guest *guest, struct wss_dirty_log 
 	return wss_domain_dirty_log(source->dom, ret_log, err);
 }
 
-/* The host UUID that libvirt reports: <capabilities><host><uuid>. */
+/* Reads the host UUID that libvirt reports: <capabilities><host><uuid>. */
 static void host_uuid(virConnectPtr vir, char ret_uuid[WSS_UUID_TEXT_MAX])
 {
 	char *xml = virConnectGetCapabilities(vir);
@@ -309,9 +312,9 @@ static void host_uuid(virConnectPtr vir, char ret_uuid[WSS_UUID_TEXT_MAX])
 }
 
 /*
- * The user that the guest's QEMU runs as. libvirt's label says so where libvirt runs as root. A
- * libvirt of another user's has only that user to give it, who owns the directory of its state.
- * WSS_UID_ANY where neither is known.
+ * Returns the user that the guest's QEMU runs as. libvirt's label names it where libvirt runs
+ * as root. Another user's libvirt can only use that user, who owns the directory of its state.
+ * WSS_UID_ANY if neither is known.
  */
 static uid_t qemu_owner(const struct wss_conn *conn, const struct wss_guest *guest,
 			const struct wss_host *host)

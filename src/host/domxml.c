@@ -15,7 +15,7 @@
 #define QEMU_NAMESPACE "http://libvirt.org/schemas/domain/qemu/1.0"
 #define NODE_MAX 65534
 
-/* Copies text, if there is one that is not empty and fits. Returns false otherwise. */
+/* Copies text; returns false if it is missing, empty or too long. */
 static bool copy_text(const xmlChar *text, char *ret, size_t size)
 {
 	size_t len = text ? strlen((const char *)text) : 0;
@@ -26,7 +26,7 @@ static bool copy_text(const xmlChar *text, char *ret, size_t size)
 	return true;
 }
 
-/* Factor of a unit as libvirt writes and reads them: virScaleInteger(), src/util/virutil.c. */
+/* Factor of a unit as libvirt writes and reads it: virScaleInteger(), src/util/virutil.c. */
 static uint64_t unit_factor(const xmlChar *unit)
 {
 	static const char letters[] = "kmgtpe";
@@ -50,7 +50,7 @@ static uint64_t unit_factor(const xmlChar *unit)
 	return factor;
 }
 
-/* A decimal number with white space around it and a unit, in bytes. */
+/* Parses a decimal number, with white space around it, in the given unit, into bytes. */
 static int scale_size(const xmlChar *number, const xmlChar *unit, const char *what,
 		      uint64_t *ret_bytes, struct wss_error *err)
 {
@@ -75,7 +75,7 @@ static int scale_size(const xmlChar *number, const xmlChar *unit, const char *wh
 	return 0;
 }
 
-/* The size that an element's content and its unit attribute give. */
+/* Reads the size in an element's content, in its unit attribute. */
 static int element_size(const xmlNode *node, const char *what, uint64_t *ret_bytes,
 			struct wss_error *err)
 {
@@ -87,7 +87,7 @@ static int element_size(const xmlNode *node, const char *what, uint64_t *ret_byt
 	return scale_size(number, unit, what, ret_bytes, err);
 }
 
-/* The <uuid> in parent, as libvirt formats it, into lower case. */
+/* Reads the <uuid> in parent, formatted by libvirt, in lower case. */
 static int parse_uuid(const xmlNode *parent, char *ret_uuid, struct wss_error *err)
 {
 	xmlNode *node = wss_xml_child(parent, "uuid");
@@ -147,14 +147,14 @@ static int add_block(struct wss_domxml *ret, uint64_t bytes, int node, struct ws
 	if (!bytes)
 		return 0;
 	if (ret->n_blocks == WSS_RAM_BLOCKS_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED, "more than %d blocks of RAM",
+		return wss_error_set(err, WSS_ERR_FAILED, "too many blocks of RAM, limit %d",
 				     WSS_RAM_BLOCKS_MAX);
 	ret->block_nodes[ret->n_blocks] = node;
 	ret->block_bytes[ret->n_blocks++] = bytes;
 	return 0;
 }
 
-/* The number of a NUMA node; -1 where there is no text or it is none. */
+/* Parses the number of a NUMA node; -1 if there is no text, or no number. */
 static int node_number(const xmlChar *text)
 {
 	unsigned long number;
@@ -166,7 +166,7 @@ static int node_number(const xmlChar *text)
 	return *end || number > NODE_MAX ? -1 : (int)number;
 }
 
-/* Adds the NUMA cells' blocks. Without numbers they count from 0. */
+/* Adds the NUMA cells' blocks. Cells without an id are numbered from 0. */
 static int parse_cells(const xmlNode *domain, struct wss_domxml *ret, struct wss_error *err)
 {
 	wss_xml_for_each_child(cell, wss_xml_child(wss_xml_child(domain, "cpu"), "numa"), "cell") {
@@ -185,7 +185,7 @@ static int parse_cells(const xmlNode *domain, struct wss_domxml *ret, struct wss
 	return 0;
 }
 
-/* The hexadecimal attribute base of <address>; 0 where there is none that is one. */
+/* Reads the hexadecimal attribute base of <address>; 0 if there is none. */
 static uint64_t address_base(const xmlNode *address)
 {
 	const xmlChar *text = wss_xml_attribute(address, "base");
@@ -199,7 +199,7 @@ static uint64_t address_base(const xmlNode *address)
 	return errno || *end ? 0 : base;
 }
 
-/* A DIMM has its address beside the target, virtio-mem within it. */
+/* A DIMM has its address beside the target, virtio-mem inside it. */
 static int add_device(const xmlNode *memory, struct wss_domxml *ret, uint64_t bytes,
 		      struct wss_error *err)
 {
@@ -210,7 +210,7 @@ static int add_device(const xmlNode *memory, struct wss_domxml *ret, uint64_t by
 	if (!gpa)
 		gpa = address_base(wss_xml_child(target, "address"));
 	if (ret->n_devices == WSS_MEMORY_DEVICES_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED, "more than %d memory devices",
+		return wss_error_set(err, WSS_ERR_FAILED, "too many memory devices, limit %d",
 				     WSS_MEMORY_DEVICES_MAX);
 	ret->devices[ret->n_devices++] =
 		(struct wss_memory_device){ gpa, bytes, node_number(number) };
@@ -218,8 +218,8 @@ static int add_device(const xmlNode *memory, struct wss_domxml *ret, uint64_t by
 }
 
 /*
- * Adds the memory devices' blocks. *ret_bytes is the sum over every model, because
- * <memory> contains them all (virDomainDefPostParseMemory() of libvirt).
+ * Adds the memory devices' blocks. *ret_bytes is the sum over all models, because <memory>
+ * contains them all (libvirt's virDomainDefPostParseMemory()).
  */
 static int parse_memory_devices(const xmlNode *devices, struct wss_domxml *ret,
 				uint64_t *ret_bytes, struct wss_error *err)
@@ -268,11 +268,11 @@ static int parse_memory(const xmlNode *domain, struct wss_domxml *ret, struct ws
 			ret->initial_bytes += ret->block_bytes[i];
 		if (parse_memory_devices(wss_xml_child(domain, "devices"), ret, &device_bytes, err) < 0)
 			return -1;
-		return ret->n_blocks ? 0 :
-				       wss_error_set(err, WSS_ERR_FAILED,
-						     "no NUMA cell has any memory");
+		return ret->n_blocks
+			       ? 0
+			       : wss_error_set(err, WSS_ERR_FAILED, "no NUMA cell has memory");
 	}
-	/* The first block comes before the devices', though its size follows from theirs. */
+	/* This block precedes those of the devices, though its size follows from theirs. */
 	ret->n_blocks = 1;
 	ret->block_nodes[0] = -1;
 	if (parse_memory_devices(wss_xml_child(domain, "devices"), ret, &device_bytes, err) < 0)
@@ -280,7 +280,7 @@ static int parse_memory(const xmlNode *domain, struct wss_domxml *ret, struct ws
 	if (__builtin_sub_overflow(ret->maximum_bytes, device_bytes, &initial_bytes) ||
 	    !initial_bytes)
 		return wss_error_set(err, WSS_ERR_FAILED,
-				     "memory: the memory devices leave nothing of it");
+				     "memory: the memory devices take all of it");
 	ret->block_bytes[0] = ret->initial_bytes = initial_bytes;
 	return 0;
 }
@@ -387,7 +387,8 @@ int wss_domxml_parse(const char *xml, struct wss_domxml *ret_xml, struct wss_err
 		return -1;
 	domain = xmlDocGetRootElement(doc);
 	if (!domain || !wss_xml_is(domain, "domain"))
-		return wss_error_set(err, WSS_ERR_FAILED, "the XML is not that of a domain");
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "the XML does not describe a domain");
 	if (parse_identity(domain, &result, err) < 0 || parse_memory(domain, &result, err) < 0)
 		return -1;
 	parse_vcpus(domain, &result);
@@ -411,7 +412,8 @@ int wss_domxml_parse_status(const char *xml, int *ret_pid, char ret_uuid[WSS_UUI
 		return -1;
 	status = xmlDocGetRootElement(doc);
 	if (!status || !wss_xml_is(status, "domstatus"))
-		return wss_error_set(err, WSS_ERR_FAILED, "the XML is not a domain's status");
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "the XML is not a domain's status file");
 	text = wss_xml_attribute(status, "pid");
 	errno = 0;
 	pid = text && isdigit(text[0]) ? strtol((const char *)text, &end, 10) : 0;
@@ -435,6 +437,7 @@ int wss_domxml_parse_host_uuid(const char *xml, char ret_uuid[WSS_UUID_TEXT_MAX]
 	host = capabilities && wss_xml_is(capabilities, "capabilities") ? wss_xml_child(capabilities, "host")
 									 : NULL;
 	if (!host)
-		return wss_error_set(err, WSS_ERR_FAILED, "the XML is not a host's capabilities");
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "the XML does not describe a host's capabilities");
 	return parse_uuid(host, ret_uuid, err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What is asked of libvirt without opening a guest: elements of ours in the domains'
- * metadata, sizes.
+ * Requests to libvirt that need no open guest: our elements in the domains' metadata, and
+ * sizes.
  */
 #include "base/number.h"
 #include "host/conn-private.h"
@@ -18,9 +18,9 @@ int wss_conn_element(virDomainPtr dom, const char *namespace_uri, char **ret_xml
 		     struct wss_error *err)
 {
 	/*
-	 * Not by virDomainGetMetadata(): libvirt reads freed memory in it where an attribute
-	 * has the prefix of the element, as anyone may have written it who may edit the
-	 * domain. That is in this process with qemu:///embed. See
+	 * Not by virDomainGetMetadata(), in which libvirt reads freed memory where an
+	 * attribute has the prefix of the element; anyone who may edit the domain can write
+	 * such an attribute. With qemu:///embed that happens in this process. See
 	 * docs/libvirt-metadata-prefix.md.
 	 */
 	wss_auto_free char *xml = virDomainGetXMLDesc(dom, 0);
@@ -32,8 +32,9 @@ int wss_conn_element(virDomainPtr dom, const char *namespace_uri, char **ret_xml
 	return 0;
 }
 
-/* A domain that runs has its live definition; one that is defined its configuration, too. */
-static int affected(virDomainPtr dom, bool persistent, unsigned *ret_flags, struct wss_error *err)
+/* A running domain has its live definition; a persistent one has its configuration, too. */
+static int affected_flags(virDomainPtr dom, bool persistent, unsigned *ret_flags,
+			  struct wss_error *err)
 {
 	int active = virDomainIsActive(dom), defined = virDomainIsPersistent(dom);
 
@@ -42,7 +43,7 @@ static int affected(virDomainPtr dom, bool persistent, unsigned *ret_flags, stru
 	*ret_flags = (active ? VIR_DOMAIN_AFFECT_LIVE : 0) |
 		     (persistent && defined ? VIR_DOMAIN_AFFECT_CONFIG : 0);
 	if (!*ret_flags)
-		return wss_error_set(err, WSS_ERR_GONE, "the domain is not running any more");
+		return wss_error_set(err, WSS_ERR_GONE, "the domain is no longer running");
 	return 0;
 }
 
@@ -55,12 +56,12 @@ int wss_conn_store(virDomainPtr dom, const char *namespace_uri, const char *pref
 	if (xml && !wss_xml_is_plain(xml, WSS_FLEET_XML_MAX))
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "metadata not written: the element has namespace "
-				     "prefixes, or is no XML");
-	/* A busy domain is skipped, never waited for. */
+				     "prefixes, or is not XML");
+	/* Skip a busy domain instead of waiting for it. */
 	if (virDomainGetJobInfo(dom, &job) == 0 && job.type != VIR_DOMAIN_JOB_NONE)
 		return wss_error_set(err, WSS_ERR_BUSY,
-				     "metadata not written: a job is under way for the domain");
-	if (affected(dom, persistent, &flags, err) < 0)
+				     "metadata not written: the domain has a job running");
+	if (affected_flags(dom, persistent, &flags, err) < 0)
 		return -1;
 	if (virDomainSetMetadata(dom, VIR_DOMAIN_METADATA_ELEMENT, xml, xml ? prefix : NULL,
 				 namespace_uri, flags) < 0)
@@ -92,11 +93,14 @@ int wss_conn_set_metadata(struct wss_conn *conn, const char *uuid, const char *n
 	return dom ? wss_conn_store(dom, namespace_uri, prefix, xml, true, err) : -1;
 }
 
-/* MemTotal of the host's /proc/meminfo, in KiB; 0: the driver does not say. */
+/* Returns MemTotal of the host's /proc/meminfo, in KiB; 0 if the driver does not report it. */
 static uint64_t meminfo_total(struct wss_conn *conn)
 {
 	int all = VIR_NODE_MEMORY_STATS_ALL_CELLS, n = 0;
-	/* There are four, and a figure that memory is short for would be another figure. */
+	/*
+	 * There are four parameters; without memory for all of them another figure would be
+	 * returned.
+	 */
 	virNodeMemoryStats stats[32];
 
 	if (virNodeGetMemoryStats(conn->vir, all, NULL, &n, 0) < 0 ||

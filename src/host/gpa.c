@@ -10,8 +10,8 @@
 #define VGA_START 0xa0000ULL
 #define VGA_END 0xc0000ULL
 /*
- * Above this QEMU may have moved the RAM for an AMD CPU: it counts the window for PCI
- * behind the RAM too, 32 GiB for q35, and room for memory devices.
+ * Above this QEMU may have moved the RAM for an AMD CPU. QEMU also counts the PCI window
+ * behind the RAM, 32 GiB for q35, and room for memory devices.
  */
 #define KNOWN_END (0xfd00000000ULL - 64 * GIB)
 #define PAGE_MASK 4095ULL
@@ -21,13 +21,13 @@ static bool has_prefix(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
-/* How much of the RAM lies below 4 GiB; 0 where the machine is not known. */
-static uint64_t below_4g(const struct wss_domxml *config)
+/* Returns how much of the RAM lies below 4 GiB; 0 for an unknown machine. */
+static uint64_t ram_below_4g(const struct wss_domxml *config)
 {
 	const char *machine = config->machine;
 	uint64_t ram = config->initial_bytes, limit = config->max_ram_below_4g_bytes, low;
 
-	/* Those of QEMU 1.x split at 3.5 GiB. */
+	/* Machines of QEMU 1.x split at 3.5 GiB. */
 	if (has_prefix(machine, "pc-i440fx-1.") || has_prefix(machine, "pc-q35-1."))
 		return 0;
 	if (!strcmp(machine, "pc") || has_prefix(machine, "pc-i440fx-")) {
@@ -53,8 +53,9 @@ static int add(struct wss_gpa_layout *layout, uint64_t start, uint64_t bytes,
 	if (!bytes)
 		return 0;
 	if (__builtin_add_overflow(start, bytes, &end) || end > KNOWN_END)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "where RAM of this size lies in the guest is not known");
+		return wss_error_set(
+			err, WSS_ERR_UNSUPPORTED,
+			"the guest-physical layout of RAM of this size is unknown");
 	start &= ~PAGE_MASK;
 	end = (end + PAGE_MASK) & ~PAGE_MASK;
 	if (last && start < last->end)
@@ -66,7 +67,7 @@ static int add(struct wss_gpa_layout *layout, uint64_t start, uint64_t bytes,
 	}
 	if (layout->n_ranges == WSS_GPA_RANGES_MAX)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "the guest's RAM lies in more than %d places",
+				     "the guest's RAM lies in too many places, limit %d",
 				     WSS_GPA_RANGES_MAX);
 	layout->ranges[layout->n_ranges++] = (struct wss_range){ start, end };
 	return 0;
@@ -90,7 +91,7 @@ static int add_devices(const struct wss_domxml *config, struct wss_gpa_layout *l
 	for (size_t i = 0; i < config->n_devices; i++) {
 		if (!devices[i].gpa)
 			return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-					     "the address of a memory device is not known");
+					     "the address of a memory device is unknown");
 		if (add(layout, devices[i].gpa, devices[i].bytes, err) < 0)
 			return -1;
 	}
@@ -101,14 +102,15 @@ int wss_gpa_layout(const struct wss_domxml *config, struct wss_gpa_layout *ret_l
 		   struct wss_error *err)
 {
 	struct wss_gpa_layout layout = { .n_ranges = 0 };
-	uint64_t low = below_4g(config), ram = config->initial_bytes;
+	uint64_t low = ram_below_4g(config), ram = config->initial_bytes;
 	bool x86 = !config->arch[0] || !strcmp(config->arch, "x86_64") ||
 		   !strcmp(config->arch, "i686");
 
 	if (!low || !x86)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "where the RAM of a machine '%s' lies is not known",
-				     config->machine);
+		return wss_error_set(
+			err, WSS_ERR_UNSUPPORTED,
+			"the guest-physical layout of RAM in a machine '%s' is unknown",
+			config->machine);
 	if (config->qemu_passthrough)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 				     "QEMU's own options (qemu:commandline) may have moved the guest's RAM");

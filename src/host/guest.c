@@ -19,7 +19,10 @@ struct wss_guest *wss_guest_new(const struct wss_guest_ops *ops, void *source,
 	return guest;
 }
 
-/* RAM that is not found is no error, but ram_error; that there was no memory to look is one. */
+/*
+ * RAM that is not found is recorded in ram_error and is no failure; lack of memory for the
+ * search is one.
+ */
 static int find_ram(struct wss_guest *guest, struct wss_error *err)
 {
 	wss_ram_free(&guest->ram);
@@ -33,8 +36,8 @@ static int find_ram(struct wss_guest *guest, struct wss_error *err)
 	return wss_error_set(err, WSS_ERR_NO_MEMORY, "%s", guest->ram_error.text);
 }
 
-/* Memory that was plugged or unplugged since it was looked for moves the guest's RAM. */
-static int refresh(struct wss_guest *guest, struct wss_error *err)
+/* Hot-plugged or unplugged memory moves the guest's RAM. */
+static int guest_refresh(struct wss_guest *guest, struct wss_error *err)
 {
 	uint64_t before = guest->config.maximum_bytes;
 	size_t n_before = guest->config.n_blocks;
@@ -49,14 +52,15 @@ static int refresh(struct wss_guest *guest, struct wss_error *err)
 
 int wss_guest_check_ready(struct wss_guest *guest, struct wss_error *err)
 {
-	if (refresh(guest, err) < 0)
+	if (guest_refresh(guest, err) < 0)
 		return -1;
 	if (guest->state != WSS_GUEST_RUNNING)
 		return wss_error_set(err, WSS_ERR_FAILED, "the guest is %s, not running",
 				     guest->state_text);
 	if (guest->job)
-		return wss_error_set(err, WSS_ERR_BUSY,
-				     "a job (migration, save, dump or backup) is under way for the guest");
+		return wss_error_set(
+			err, WSS_ERR_BUSY,
+			"the guest has a job running (migration, save, dump or backup)");
 	return 0;
 }
 
@@ -65,7 +69,7 @@ int wss_guest_attach(struct wss_guest *guest, const struct wss_host *host, struc
 	if (guest->process.proc.dirfd >= 0)
 		return 0;
 	if (guest->ops->attach(guest, host, err) < 0) {
-		/* Held but not accepted: the next call must not take it for attached. */
+		/* Held but rejected: the next call must not take the guest for attached. */
 		wss_process_release(&guest->process);
 		return -1;
 	}

@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 
-static enum wss_tristate read_switch(const struct wss_root *root, const char *path)
+static enum wss_tristate read_module_switch(const struct wss_root *root, const char *path)
 {
 	char line[16];
 
@@ -19,8 +19,8 @@ static enum wss_tristate read_switch(const struct wss_root *root, const char *pa
 }
 
 /*
- * A kernel with soft-dirty tracking marks every new mapping "sd"
- * (fs/proc/task_mmu.c, show_smap_vma_flags): one without it never does.
+ * A kernel with soft-dirty tracking marks every new mapping "sd" (fs/proc/task_mmu.c,
+ * show_smap_vma_flags); one without it never does.
  */
 static enum wss_tristate probe_soft_dirty(const struct wss_root *root)
 {
@@ -38,11 +38,14 @@ static enum wss_tristate probe_soft_dirty(const struct wss_root *root)
 			return WSS_YES;
 		found = WSS_NO;
 	}
-	/* A look that was cut short has not seen that no mapping is marked. */
+	/* A read that was cut short proves nothing. */
 	return feof(f) ? found : WSS_UNKNOWN;
 }
 
-/* Lower case with dashes, from 32 hex digits with or without dashes; all alike is no identity. */
+/*
+ * Converts 32 hex digits, with or without dashes, to lower case with dashes. All digits alike
+ * identify nothing.
+ */
 static void normalize_uuid(const char *text, char ret_uuid[37])
 {
 	char digits[33];
@@ -88,10 +91,12 @@ int wss_host_open(const char *sysroot, struct wss_host *ret_host, struct wss_err
 	if (sscanf(host.release, "%u.%u", &major, &minor) == 2 && major < 1000 && minor < 1000)
 		host.version = WSS_KERNEL_VERSION(major, minor);
 	host.soft_dirty = probe_soft_dirty(&host.root);
-	host.tdp_mmu = read_switch(&host.root, "sys/module/kvm/parameters/tdp_mmu");
-	host.two_dim_paging = read_switch(&host.root, "sys/module/kvm_intel/parameters/ept");
+	host.tdp_mmu = read_module_switch(&host.root, "sys/module/kvm/parameters/tdp_mmu");
+	host.two_dim_paging =
+		read_module_switch(&host.root, "sys/module/kvm_intel/parameters/ept");
 	if (host.two_dim_paging == WSS_UNKNOWN)
-		host.two_dim_paging = read_switch(&host.root, "sys/module/kvm_amd/parameters/npt");
+		host.two_dim_paging =
+			read_module_switch(&host.root, "sys/module/kvm_amd/parameters/npt");
 	host.kvm_debugfs = wss_root_opendir(&host.root, "sys/kernel/debug/kvm", &debugfs) == 0;
 	read_uuid(&host.root, "sys/class/dmi/id/product_uuid", host.uuid);
 	read_uuid(&host.root, "etc/machine-id", host.machine_id);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * This host: what its kernel is and can do, read once.
- */
+/* This host's kernel and its capabilities, read once. */
 #ifndef WSS_HOST_HOST_H
 #define WSS_HOST_HOST_H
 
@@ -13,29 +11,29 @@
 enum wss_tristate { WSS_UNKNOWN = -1, WSS_NO = 0, WSS_YES = 1 };
 
 struct wss_host {
-	struct wss_root root; /* stands for "/" */
+	struct wss_root root; /* directory that stands for "/" */
 	char release[65];     /* "6.1.0-40-amd64" */
-	unsigned version;     /* WSS_KERNEL_VERSION(major, minor); 0 if the release is unreadable */
+	unsigned version;     /* WSS_KERNEL_VERSION(major, minor); 0 if unreadable */
 	enum wss_tristate soft_dirty; /* CONFIG_MEM_SOFT_DIRTY: "sd" in our own VmFlags */
-	enum wss_tristate tdp_mmu;    /* parameter of kvm; unknown where kvm is not loaded */
+	enum wss_tristate tdp_mmu;    /* kvm's parameter; unknown if kvm is not loaded */
 	enum wss_tristate two_dim_paging; /* kvm_intel ept or kvm_amd npt */
-	bool kvm_debugfs; /* /sys/kernel/debug/kvm can be read */
+	bool kvm_debugfs;		  /* whether /sys/kernel/debug/kvm can be read */
 	char name[65];	  /* node name */
-	char uuid[37];	  /* SMBIOS product UUID, lower case; "" where there is no valid one */
-	char machine_id[37]; /* /etc/machine-id as a UUID; "" likewise */
+	char uuid[37];	  /* SMBIOS product UUID, lower case; "" if there is no valid one */
+	char machine_id[37]; /* /etc/machine-id as a UUID; "" if there is none */
 };
 
 #define WSS_KERNEL_VERSION(major, minor) ((major) * 1000u + (minor))
 
 /*
- * Reads the host under sysroot ("/" really; another directory in tests). What
- * cannot be read is unknown; only a sysroot that cannot be opened is an error.
+ * Reads the host under sysroot ("/", or another directory in tests). What cannot be read is
+ * unknown; only a sysroot that cannot be opened is an error.
  */
 int wss_host_open(const char *sysroot, struct wss_host *ret_host, struct wss_error *err);
 
 void wss_host_close(struct wss_host *host);
 
-/* The kernel's random id of this boot, below sysroot; "" where it cannot be read. */
+/* Reads the kernel's random id of this boot, below sysroot; "" if unreadable. */
 #define WSS_HOST_BOOT_ID_MAX 37
 void wss_host_boot_id(const char *sysroot, char ret_id[WSS_HOST_BOOT_ID_MAX]);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Names under which the inventory keeps things in libvirt's domain metadata.
- */
+/* Names of our elements in libvirt's domain metadata. */
 #ifndef WSS_HOST_INVENTORY_H
 #define WSS_HOST_INVENTORY_H
 

@@ -18,8 +18,9 @@ int wss_kvm_counts_qmp(struct qmp *qmp, struct wss_kvm_counts *ret_counts, struc
 	    qmp_query_stats(qmp, QMP_STATS_VCPU, vcpu, 3, TIMEOUT_MS, err) < 0)
 		return -1;
 	if (!vm[0].found || !vm[1].found || !vm[2].found)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "KVM's page counters are not there (needs KVM and Linux 5.15)");
+		return wss_error_set(
+			err, WSS_ERR_UNSUPPORTED,
+			"KVM's page counters are missing (needs KVM and Linux 5.15)");
 	*ret_counts = (struct wss_kvm_counts){
 		.pages_4k = vm[0].value,
 		.pages_2m = vm[1].value,

@@ -41,7 +41,7 @@ static const struct {
 
 struct wss_kvm_debugfs {
 	struct wss_root dir;
-	bool lacks[N_COUNTERS]; /* optional counters that are not here or not ours to read */
+	bool lacks[N_COUNTERS]; /* optional counters that are missing or unreadable */
 };
 
 uint64_t wss_kvm_counts_entries(const struct wss_kvm_counts *counts)
@@ -49,7 +49,7 @@ uint64_t wss_kvm_counts_entries(const struct wss_kvm_counts *counts)
 	return counts->pages_4k + counts->pages_2m + counts->pages_1g;
 }
 
-/* Opens debugfs' directory of all VMs; says what is missing. */
+/* Opens debugfs' directory of all VMs; the error says what is missing. */
 static int open_list(const struct wss_root *root, DIR **ret_dir, struct wss_error *err)
 {
 	int r = wss_root_opendir(root, KVM_DIR, ret_dir);
@@ -63,7 +63,7 @@ static int open_list(const struct wss_root *root, DIR **ret_dir, struct wss_erro
 	return 0;
 }
 
-/* Finds the one entry "<pid>-<fd>" of dir. */
+/* Finds the only entry "<pid>-<fd>" of dir. */
 static int find_entry(DIR *dir, pid_t pid, char *ret_name, size_t size, struct wss_error *err)
 {
 	char prefix[16];
@@ -88,7 +88,7 @@ static int find_entry(DIR *dir, pid_t pid, char *ret_name, size_t size, struct w
 	return 0;
 }
 
-/* Notes which optional counters can be read; a required one that cannot is an error. */
+/* Notes which optional counters can be read; an unreadable required one is an error. */
 static int probe_counters(struct wss_kvm_debugfs *debugfs, struct wss_error *err)
 {
 	for (int i = 0; i < N_COUNTERS; i++) {
@@ -123,7 +123,7 @@ int wss_kvm_debugfs_open(const struct wss_root *root, pid_t pid,
 	debugfs = calloc(1, sizeof(*debugfs));
 	if (!debugfs) {
 		close(fd);
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "no memory for KVM's counters");
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
 	debugfs->dir.dirfd = fd;
 	if (probe_counters(debugfs, err) < 0 || wss_kvm_debugfs_read(debugfs, &counts, err) < 0) {
@@ -134,7 +134,7 @@ int wss_kvm_debugfs_open(const struct wss_root *root, pid_t pid,
 	return 0;
 }
 
-/* What it means that a counter which was there could not be read. */
+/* Explains why a counter that existed could not be read. */
 static int refuse_counter(const char *name, int r, struct wss_error *err)
 {
 	if (r == -ENOENT || r == -ENODEV || r == -EIO)

@@ -9,7 +9,7 @@ static bool same_uuid(const char *ours, const char *theirs)
 	return ours[0] && theirs && !strcasecmp(ours, theirs);
 }
 
-/* Names may be qualified on one side only. */
+/* Only one of the names may be qualified. */
 static bool same_name(const char *ours, const char *theirs)
 {
 	size_t len = strcspn(ours, ".");
@@ -30,7 +30,8 @@ int wss_locality_check(const struct wss_host *host, const struct wss_uri *uri,
 	if (uri->has_server || uri->own_socket || host->uuid[0] ||
 	    !same_name(host->name, their_name))
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "the guests of this connection run on another host (its UUID %s is not this host's): measuring works only where the guest runs",
+				     "the guests of this connection run on another host (its "
+				     "UUID %s is not this host's): run virt-wss there",
 				     their_uuid ? their_uuid : "is unknown and");
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Is the libvirt behind a URI the one of this very host? A pid from anywhere
- * else names another process here, and it would be that one's memory that is zapped.
+ * Checks that the libvirt behind a URI runs on this very host. A pid from another host names
+ * an unrelated process here, whose memory would be zapped.
  */
 #ifndef WSS_HOST_LOCALITY_H
 #define WSS_HOST_LOCALITY_H
@@ -11,17 +11,16 @@
 #include "host/uri.h"
 
 /*
- * Pure. their_uuid and their_name are the host UUID of the connection's capabilities and
- * its host name, NULL where unknown.
+ * Pure. their_uuid and their_name are the host UUID of the connection's capabilities and its
+ * host name, NULL if unknown.
  *
- * libvirt takes its host UUID from SMBIOS, from /etc/machine-id when told so, or makes
- * one up at each start where SMBIOS has none that is valid (libvirt 9.0,
- * src/util/viruuid.c). Hence: embed is our own process; equal to a UUID of ours is local;
- * where this host has an SMBIOS UUID, another one is another host; where it has none, a
- * UNIX socket at libvirt's own place on a host of our name is taken for local (the
- * UUID of the guest in the process's command line is checked in any case); a
- * URI with a server is local only by its UUID.
- * Returns 0, or -1 with WSS_ERR_UNSUPPORTED.
+ * libvirt takes its host UUID from SMBIOS, from /etc/machine-id if configured so, or makes one
+ * up at each start where SMBIOS has no valid one (libvirt 9.0, src/util/viruuid.c). Hence:
+ * embed is this very process; a UUID equal to one of this host's is local; where this host has
+ * an SMBIOS UUID, a different one is another host; where it has none, a UNIX socket at
+ * libvirt's own place on a host of the same name counts as local (the guest's UUID in the
+ * command line of the process is checked in any case); a URI with a server is local only by
+ * its UUID. Returns 0, or -1 with WSS_ERR_UNSUPPORTED.
  */
 int wss_locality_check(const struct wss_host *host, const struct wss_uri *uri,
 		       const char *their_uuid, const char *their_name, struct wss_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * QMP through libvirt's monitor passthrough: the last resort, because it marks
- * the domain as tainted (custom-monitor) for good.
+ * QMP through libvirt's monitor passthrough: the last resort, because it taints the domain
+ * (custom-monitor) permanently.
  */
 #include "host/conn-private.h"
 
@@ -12,7 +12,10 @@
 static int monitor_execute(void *opaque, const char *command, uint64_t deadline_ns,
 			   size_t reply_bytes, char **ret_reply, struct wss_error *err)
 {
-	/* No deadline of its own: libvirt gives up on a busy monitor, keepalive on libvirtd. */
+	/*
+	 * Has no deadline of its own: libvirt gives up on a busy monitor, and keepalive on
+	 * libvirtd.
+	 */
 	(void)deadline_ns;
 	(void)reply_bytes;
 	if (virDomainQemuMonitorCommand(opaque, command, ret_reply, 0) < 0)

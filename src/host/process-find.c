@@ -29,7 +29,7 @@ struct search {
 	size_t n;
 	struct match matches[MATCHES_MAX];
 	bool denied; /* some process could not be read */
-	bool others; /* another user's process claims to be it */
+	bool others; /* another user's process claims the guest's UUID */
 };
 
 static void cleanup_root(struct wss_root *root)
@@ -37,8 +37,8 @@ static void cleanup_root(struct wss_root *root)
 	wss_root_close(root);
 }
 
-/* Is the process whose directory is dir the one? 1 yes, 0 no, or negative errno. */
-static int is_wanted(struct search *search, const struct wss_root *dir)
+/* Whether the process whose directory is dir is the one. 1 yes, 0 no, or negative errno. */
+static int process_is_wanted(struct search *search, const struct wss_root *dir)
 {
 	wss_auto_free char *cmdline = NULL;
 	const char *found;
@@ -58,7 +58,7 @@ static int is_wanted(struct search *search, const struct wss_root *dir)
 	return r;
 }
 
-static void search_one(struct search *search, const struct wss_root *root, const char *pid)
+static void search_process(struct search *search, const struct wss_root *root, const char *pid)
 {
 	wss_cleanup(cleanup_root) struct wss_root dir = { .dirfd = -1 };
 	struct wss_procfile_stat line;
@@ -68,7 +68,7 @@ static void search_one(struct search *search, const struct wss_root *root, const
 	snprintf(path, sizeof(path), "proc/%.20s", pid);
 	r = dir.dirfd = wss_root_openat(root, path, O_PATH | O_DIRECTORY);
 	if (r >= 0)
-		r = is_wanted(search, &dir);
+		r = process_is_wanted(search, &dir);
 	if (r == -EACCES || r == -EPERM)
 		search->denied = true;
 	if (r <= 0 || wss_procfile_read_stat(&dir, "stat", &line) < 0 ||
@@ -78,7 +78,7 @@ static void search_one(struct search *search, const struct wss_root *root, const
 		search->matches[search->n++] = (struct match){ atoi(pid), line.parent };
 }
 
-/* QEMU's own child between fork and exec still shows its parent's command line. */
+/* Between fork and exec, a child of QEMU still shows its parent's command line. */
 static void drop_children(struct search *search)
 {
 	size_t kept = 0;
@@ -96,7 +96,7 @@ static void drop_children(struct search *search)
 	search->n = kept;
 }
 
-/* Whether one of the pids that process has in its namespaces is number. */
+/* Whether number is one of the process's pids in its namespaces. */
 static bool has_namespace_pid(const struct wss_root *root, pid_t pid, pid_t number)
 {
 	wss_auto_free char *text = NULL;
@@ -128,7 +128,7 @@ static int refuse_several(const struct search *search, struct wss_error *err)
 		len += (size_t)snprintf(pids + len, sizeof(pids) - len, " %d",
 					search->matches[i].pid);
 	return wss_error_set(err, WSS_ERR_FAILED,
-			     "several processes say that they are the guest %s: pids%s%s",
+			     "several processes claim to be the guest %s: pids%s%s",
 			     search->uuid, pids, search->n == MATCHES_MAX ? " ..." : "");
 }
 
@@ -140,14 +140,14 @@ static int refuse_none(const struct search *search, struct wss_error *err)
 				     search->uuid, search->owner);
 	if (search->denied)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "no QEMU with -uuid %s among the processes that may be read",
+				     "no QEMU with -uuid %s among the readable processes",
 				     search->uuid);
 	return wss_error_set(err, WSS_ERR_GONE, "no QEMU on this host has -uuid %s", search->uuid);
 }
 
-/* As wss_process_find(); recorded_pid (0: none) picks among several. */
-static int find(const struct wss_root *root, const char *uuid, uid_t owner, pid_t recorded_pid,
-		pid_t *ret_pid, struct wss_error *err)
+/* Like wss_process_find(); recorded_pid (0: none) decides among several. */
+static int find_process(const struct wss_root *root, const char *uuid, uid_t owner,
+			pid_t recorded_pid, pid_t *ret_pid, struct wss_error *err)
 {
 	struct search search = { .uuid = uuid, .owner = owner };
 	wss_auto_dir DIR *dir = NULL;
@@ -160,7 +160,7 @@ static int find(const struct wss_root *root, const char *uuid, uid_t owner, pid_
 	for (struct dirent *entry; (entry = readdir(dir));)
 		if (strspn(entry->d_name, "0123456789") == strlen(entry->d_name) &&
 		    atoi(entry->d_name) != getpid())
-			search_one(&search, root, entry->d_name);
+			search_process(&search, root, entry->d_name);
 	drop_children(&search);
 	for (size_t i = 0; i < search.n && recorded_pid && search.n > 1; i++) {
 		if (has_namespace_pid(root, search.matches[i].pid, recorded_pid)) {
@@ -178,14 +178,14 @@ static int find(const struct wss_root *root, const char *uuid, uid_t owner, pid_
 int wss_process_find(const struct wss_root *root, const char *uuid, uid_t owner, pid_t *ret_pid,
 		     struct wss_error *err)
 {
-	return find(root, uuid, owner, 0, ret_pid, err);
+	return find_process(root, uuid, owner, 0, ret_pid, err);
 }
 
 /*
- * May libvirt have written that file? In a directory that others may write to, theirs must not
- * pass for it.
+ * Whether libvirt may have written that file. In a directory that others may write to, their
+ * files do not count.
  */
-static bool is_trusted(const struct wss_root *dir, const struct stat *file)
+static bool file_is_trusted(const struct wss_root *dir, const struct stat *file)
 {
 	struct stat st;
 
@@ -193,7 +193,10 @@ static bool is_trusted(const struct wss_root *dir, const struct stat *file)
 	       (fstat(dir->dirfd, &st) == 0 && st.st_uid == file->st_uid);
 }
 
-/* A regular file below dir, not through a link, as a string; NULL where it is not that. */
+/*
+ * Reads a regular file below dir, not through a link, into a string; NULL if it is anything
+ * else.
+ */
 static char *read_regular(const struct wss_root *dir, const char *name, size_t max)
 {
 	/* O_NONBLOCK: opening a FIFO must not wait for its writer. */
@@ -202,8 +205,8 @@ static char *read_regular(const struct wss_root *dir, const char *name, size_t m
 	struct stat st;
 	size_t len = 0;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !is_trusted(dir, &st) ||
-	    st.st_size < 0 || (uint64_t)st.st_size > max)
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    !file_is_trusted(dir, &st) || st.st_size < 0 || (uint64_t)st.st_size > max)
 		return NULL;
 	text = malloc((size_t)st.st_size + 1);
 	while (text && len < (size_t)st.st_size) {
@@ -232,7 +235,7 @@ static pid_t parse_pid(const char *text)
 	return !errno && pid <= INT_MAX && !end[strspn(end, " \t\r\n")] ? (pid_t)pid : 0;
 }
 
-/* The pid that libvirt's files in dir give for this guest, or 0. */
+/* Reads the guest's pid from libvirt's files in dir, or returns 0. */
 static pid_t recorded_pid(const struct wss_root *dir, const char *name, const char *uuid)
 {
 	wss_auto_free char *pid_text = NULL, *status = NULL;
@@ -259,9 +262,9 @@ static bool is_domain_name(const char *name)
 	return name[0] && !strchr(name, '/') && strcmp(name, ".") && strcmp(name, "..");
 }
 
-/* Holds a process of the guest's that runs as owner. */
-static int hold(const struct wss_root *root, pid_t pid, const char *uuid, uid_t owner,
-		struct wss_process *ret_process, struct wss_error *err)
+/* Holds a process of the guest that runs as owner. */
+static int hold_process(const struct wss_root *root, pid_t pid, const char *uuid, uid_t owner,
+			struct wss_process *ret_process, struct wss_error *err)
 {
 	struct wss_process process;
 
@@ -290,12 +293,12 @@ int wss_process_attach(const struct wss_root *root, const char *run_dir, const c
 	if (dir.dirfd >= 0)
 		recorded = recorded_pid(&dir, name, uuid);
 	if (recorded) {
-		if (hold(root, recorded, uuid, owner, ret_process, &tried) == 0)
+		if (hold_process(root, recorded, uuid, owner, ret_process, &tried) == 0)
 			return 0;
 		if (tried.code != WSS_ERR_GONE && tried.code != WSS_ERR_FAILED)
 			return wss_error_set(err, tried.code, "%s", tried.text);
 	}
-	if (find(root, uuid, owner, recorded, &pid, err) < 0)
+	if (find_process(root, uuid, owner, recorded, &pid, err) < 0)
 		return -1;
-	return hold(root, pid, uuid, owner, ret_process, err);
+	return hold_process(root, pid, uuid, owner, ret_process, err);
 }

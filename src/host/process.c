@@ -23,8 +23,9 @@ int wss_process_error(const struct wss_process *process, int negative_errno, con
 	if (number == ESRCH || (process->pidfd >= 0 && !wss_process_alive(process)))
 		return wss_error_set(err, WSS_ERR_GONE, "process %d has exited", process->pid);
 	if (number == ENOMEM)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "no memory to read %s of process %d",
-				     what, process->pid);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY,
+				     "out of memory while reading %s of process %d", what,
+				     process->pid);
 	return wss_error_errno(err,
 			       number == EACCES || number == EPERM || number == ENOENT ?
 				       WSS_ERR_UNSUPPORTED :
@@ -32,23 +33,22 @@ int wss_process_error(const struct wss_process *process, int negative_errno, con
 			       number, "%s of process %d", what, process->pid);
 }
 
-/* The pidfd for the process whose directory is held already. */
+/* Opens the pidfd of the process whose directory is held already. */
 static int open_pidfd(struct wss_process *process, struct wss_error *err)
 {
 	struct statfs fs;
 
-	/* Where this is no procfs the number means nothing to this host's kernel. */
+	/* Without a procfs the number means nothing to this host's kernel. */
 	if (fstatfs(process->proc.dirfd, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
 		return 0;
 	process->pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
 	if (process->pidfd >= 0)
 		return 0;
 	if (errno == ESRCH)
-		return wss_error_set(err, WSS_ERR_GONE, "there is no process %d", process->pid);
-	return wss_error_errno(err,
-			       errno == ENOSYS || errno == EPERM ? WSS_ERR_UNSUPPORTED :
-								   WSS_ERR_FAILED,
-			       errno, "cannot hold process %d", process->pid);
+		return wss_error_set(err, WSS_ERR_GONE, "no such process: %d", process->pid);
+	return wss_error_errno(
+		err, errno == ENOSYS || errno == EPERM ? WSS_ERR_UNSUPPORTED : WSS_ERR_FAILED,
+		errno, "cannot open a pidfd for process %d", process->pid);
 }
 
 int wss_process_check_uuid(const struct wss_process *process, const char *uuid,
@@ -87,8 +87,8 @@ int wss_process_check_owner(const struct wss_process *process, uid_t owner, stru
 	return 0;
 }
 
-/* Fills start_ticks; a zombie has gone. */
-static int check_lives(struct wss_process *process, struct wss_error *err)
+/* Fills start_ticks; a zombie counts as gone. */
+static int check_alive(struct wss_process *process, struct wss_error *err)
 {
 	struct wss_procfile_stat line;
 	int r = wss_procfile_read_stat(&process->proc, "stat", &line);
@@ -115,22 +115,23 @@ int wss_process_hold(const struct wss_root *root, pid_t pid, const char *uuid,
 	int fd;
 
 	if (pid <= 0)
-		return wss_error_set(err, WSS_ERR_FAILED, "%d is not a process", pid);
+		return wss_error_set(err, WSS_ERR_FAILED, "%d is a thread, not a process",
+				     pid);
 	process.pid = pid;
 	snprintf(path, sizeof(path), "proc/%d", pid);
 	fd = wss_root_openat(root, path, O_PATH | O_DIRECTORY);
 	if (fd == -ENOENT || fd == -ESRCH)
-		return wss_error_set(err, WSS_ERR_GONE, "there is no process %d", pid);
+		return wss_error_set(err, WSS_ERR_GONE, "no such process: %d", pid);
 	if (fd < 0)
 		return wss_error_errno(err, WSS_ERR_UNSUPPORTED, -fd, "cannot open /%s", path);
 	process.proc.dirfd = fd;
 	/*
-	 * The last check reads through the directory that was opened first: as it
-	 * succeeds, the pid was this process's all the time, also when the pidfd
-	 * was opened in between.
+	 * The last check reads through the directory that was opened first. Where it succeeds,
+	 * the pid was this process's all the time, including when the pidfd was opened.
 	 */
-	if (open_pidfd(&process, err) < 0 || check_lives(&process, err) < 0 ||
-	    (uuid && wss_process_check_uuid(&process, uuid, err) < 0) || check_lives(&process, err) < 0)
+	if (open_pidfd(&process, err) < 0 || check_alive(&process, err) < 0 ||
+	    (uuid && wss_process_check_uuid(&process, uuid, err) < 0) ||
+	    check_alive(&process, err) < 0)
 		return -1;
 	*ret_process = process;
 	process = (struct wss_process)WSS_PROCESS_INIT;
@@ -165,10 +166,10 @@ bool wss_process_alive(const struct wss_process *process)
 	return r == 0;
 }
 
-/* How telling a state is: a stopped thread counts only where nothing else is there. */
+/* Rank of a state: a stopped thread counts only if no thread is in another state. */
 static int state_rank(char state)
 {
-	static const char order[] = "TtISDR"; /* the least telling first */
+	static const char order[] = "TtISDR"; /* in ascending rank */
 	const char *at = strchr(order, state);
 
 	return wss_procfile_exited(state) ? -1 : at ? (int)(at - order) : 2;
@@ -190,7 +191,7 @@ int wss_process_state(const struct wss_process *process, char *ret_state)
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		snprintf(path, sizeof(path), "task/%.20s/stat", entry->d_name);
-		/* A thread that ended meanwhile does not count. */
+		/* Ignore a thread that has ended meanwhile. */
 		if (wss_procfile_read_stat(&process->proc, path, &line) == 0 && !wss_procfile_exited(line.state) &&
 		    (!best || state_rank(line.state) > state_rank(best)))
 			best = line.state;

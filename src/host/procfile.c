@@ -36,7 +36,7 @@ int wss_procfile_read_stat(const struct wss_root *root, const char *path, struct
 
 	if (r < 0)
 		return r;
-	/* The name in parentheses may hold anything, also ')' and newlines. */
+	/* The name in parentheses may contain anything, even ')' and newlines. */
 	rest = strrchr(text, ')');
 	if (!rest || sscanf(rest + 1,
 			    " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
@@ -56,7 +56,7 @@ int wss_procfile_is_owned_by(const struct wss_root *dir, uid_t owner)
 
 	if (r < 0)
 		return r;
-	/* The name of the process is a line above, with its newlines escaped. */
+	/* The line with the process's name comes first, with its newlines escaped. */
 	line = strstr(text, "\nUid:");
 	if (!line || sscanf(line, "\nUid: %u %u %u %u", &ids[0], &ids[1], &ids[2], &ids[3]) != 4)
 		return -EINVAL;

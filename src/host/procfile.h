@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * What is read of a process's files in /proc: its stat line and its arguments.
- */
+/* Parses the files of a process in /proc: its stat line and its arguments. */
 #ifndef WSS_HOST_PROCFILE_H
 #define WSS_HOST_PROCFILE_H
 
@@ -14,33 +12,33 @@
 
 #define WSS_CMDLINE_MAX (4U * 1024 * 1024)
 
-/* What /proc/PID/stat says: state (field 3), parent (4), start time (22). */
+/* Fields of /proc/PID/stat: state (3), parent (4), start time (22). */
 struct wss_procfile_stat {
 	char state;
 	pid_t parent;
 	uint64_t start_ticks;
 };
 
-/* Reads the stat file at path below root. 0 or negative errno (-EINVAL: not such a line). */
+/* Reads the stat file at path below root. Returns 0 or negative errno (-EINVAL: malformed). */
 int wss_procfile_read_stat(const struct wss_root *root, const char *path, struct wss_procfile_stat *ret);
 
-/* Is that the state of one that has exited: a zombie, or less? */
+/* Whether that is the state of an exited process: a zombie, or dead. */
 bool wss_procfile_exited(char state);
 
 /*
- * Do all four user IDs (real, effective, saved, of file access) of the process whose directory
- * dir is equal owner? 1 yes, 0 no, or negative errno.
+ * Whether all four user IDs (real, effective, saved, file system) of the process whose
+ * directory is dir equal owner. 1 yes, 0 no, or negative errno.
  */
 int wss_procfile_is_owned_by(const struct wss_root *dir, uid_t owner);
 
 /*
- * Is the executable of the process whose directory dir is named like QEMU: does its base name
- * contain "qemu" or "kvm"? 1 yes, 0 no, or negative errno.
+ * Whether the executable of the process whose directory is dir is named like QEMU: its base
+ * name contains "qemu" or "kvm". 1 yes, 0 no, or negative errno.
  */
 int wss_procfile_is_named_like_qemu(const struct wss_root *dir);
 
 /*
- * The last argument after `flag` (with one dash or two; the last is what QEMU obeys) in a
+ * Returns the last argument after `flag` (with one dash or two; QEMU obeys the last one) in a
  * command line of len bytes as /proc shows it, or NULL. It points into cmdline.
  */
 const char *wss_procfile_argument(const char *cmdline, size_t len, const char *flag);

@@ -23,7 +23,7 @@ static int add_block(struct wss_domxml *config, uint64_t bytes, struct wss_error
 	return 0;
 }
 
-/* RAM only: an NVDIMM and virtio-pmem are mapped by the guest, and are no RAM of it. */
+/* RAM only: the guest maps an NVDIMM and virtio-pmem, but they are not its RAM. */
 static int add_devices(const struct qmp_memory_device *devices, size_t n,
 		       struct wss_domxml *config, struct wss_error *err)
 {
@@ -42,8 +42,8 @@ static int add_devices(const struct qmp_memory_device *devices, size_t n,
 }
 
 /*
- * Blocks of the RAM: the memory backends where they make up all of it, else one
- * for -m and one for each memory device.
+ * Blocks of the RAM: the memory backends if they make up all of it, else one for -m and one
+ * for each memory device.
  */
 static int read_blocks(struct qmp *qmp, const struct qmp_memory_size *size,
 		       struct wss_domxml *config, struct wss_error *err)
@@ -73,7 +73,7 @@ static int read_blocks(struct qmp *qmp, const struct qmp_memory_size *size,
 	return 0;
 }
 
-/* Memory can be plugged and unplugged between two windows. */
+/* Memory can be hot-plugged or unplugged between two windows. */
 static int read_memory(struct qmp *qmp, struct wss_domxml *config, struct wss_error *err)
 {
 	struct qmp_memory_size size;
@@ -94,15 +94,15 @@ static void set_hazard(struct wss_guest *guest, const char *what)
 			 "%.60s", what);
 }
 
-static void look_at_models(struct wss_guest *guest, const struct qmp_model *list, size_t n)
+static void check_models(struct wss_guest *guest, const struct qmp_model *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!wss_device_model_bears_dirty_log(list[i].name))
 			set_hazard(guest, list[i].name);
 }
 
-/* Settings that QMP does not tell: the dirty ring, and options in a file of their own. */
-static void look_at_options(struct wss_guest *guest)
+/* Settings that QMP does not report: the dirty ring, and options in a file of their own. */
+static void check_options(struct wss_guest *guest)
 {
 	static const char *const hazards[] = { "dirty-ring", "-readconfig" };
 	wss_auto_free char *text = NULL;
@@ -110,7 +110,7 @@ static void look_at_options(struct wss_guest *guest)
 
 	if (guest->process.proc.dirfd < 0 ||
 	    wss_root_read(&guest->process.proc, "cmdline", WSS_MIB, &text, &len) < 0) {
-		set_hazard(guest, "a guest whose command line is not known");
+		set_hazard(guest, "a guest with an unknown command line");
 		return;
 	}
 	for (size_t i = 0; i < sizeof(hazards) / sizeof(hazards[0]); i++)
@@ -119,8 +119,8 @@ static void look_at_options(struct wss_guest *guest)
 }
 
 /*
- * Would the dirty log make QEMU abort? As for a domain's XML: what is not known to bear it does
- * not. Devices can be plugged at any time.
+ * Finds out whether the dirty log would make QEMU abort. As with a domain's XML, a device that
+ * is not known to survive it counts as dangerous. Devices can be hot-plugged at any time.
  */
 static void read_hazard(struct wss_guest *guest)
 {
@@ -133,18 +133,18 @@ static void read_hazard(struct wss_guest *guest)
 		wss_auto_free struct qmp_model *devices = NULL;
 
 		if (qmp_query_children(guest->source, places[i], TIMEOUT_MS, &devices, &n, NULL) == 0)
-			look_at_models(guest, devices, n);
+			check_models(guest, devices, n);
 		else
-			set_hazard(guest, "a guest whose devices QMP does not tell");
+			set_hazard(guest, "a guest whose devices QMP does not report");
 	}
 	if (qmp_query_network(guest->source, TIMEOUT_MS, &backends, &n, NULL) == 0)
-		look_at_models(guest, backends, n);
+		check_models(guest, backends, n);
 	else
-		set_hazard(guest, "a guest whose network QMP does not tell");
-	look_at_options(guest);
+		set_hazard(guest, "a guest whose network QMP does not report");
+	check_options(guest);
 }
 
-static int refresh(struct wss_guest *guest, struct wss_error *err)
+static int qmpguest_refresh(struct wss_guest *guest, struct wss_error *err)
 {
 	struct qmp *qmp = guest->source;
 	struct qmp_status status;
@@ -169,15 +169,15 @@ static int refresh(struct wss_guest *guest, struct wss_error *err)
 	return 0;
 }
 
-static int kvm_counts(struct wss_guest *guest, struct wss_kvm_counts *ret_counts,
-		      struct wss_error *err)
+static int qmpguest_kvm_counts(struct wss_guest *guest, struct wss_kvm_counts *ret_counts,
+			       struct wss_error *err)
 {
 	return wss_kvm_counts_qmp(guest->source, ret_counts, err);
 }
 
 /*
- * QMP does not tell everything that a domain's XML does, QEMU's command line does:
- * encrypted guests and devices with memory of their own.
+ * QMP does not report everything that a domain's XML has, but QEMU's command line does:
+ * encrypted guests, and devices with memory of their own.
  */
 static int read_command_line(struct wss_guest *guest, struct wss_error *err)
 {
@@ -196,26 +196,28 @@ static int read_command_line(struct wss_guest *guest, struct wss_error *err)
 	return 0;
 }
 
-static int attach(struct wss_guest *guest, const struct wss_host *host, struct wss_error *err)
+static int qmpguest_attach(struct wss_guest *guest, const struct wss_host *host,
+			   struct wss_error *err)
 {
 	const char *uuid = guest->config.uuid[0] ? guest->config.uuid : NULL;
 	struct qmp_peer peer;
 
 	if (qmp_peer(guest->source, &peer, err) < 0 ||
 	    wss_qmppeer_hold(&host->root, &peer, uuid, &guest->process, err) < 0 ||
-	    read_command_line(guest, err) < 0 || refresh(guest, err) < 0)
+	    read_command_line(guest, err) < 0 || qmpguest_refresh(guest, err) < 0)
 		return -1;
-	/* After an answer that came while the process was held: it is the one that gave it. */
+	/* The answer came while the process was held, so it is from that process. */
 	return wss_qmppeer_check(&guest->process, &peer, uuid, err);
 }
 
-static int dirty_log_start(struct wss_guest *guest, unsigned seconds, struct wss_error *err)
+static int qmpguest_dirty_log_start(struct wss_guest *guest, unsigned seconds,
+				    struct wss_error *err)
 {
 	return qmp_start_dirty_bitmap(guest->source, seconds, TIMEOUT_MS, err);
 }
 
-static int dirty_log_query(struct wss_guest *guest, struct wss_dirty_log *ret_log,
-			   struct wss_error *err)
+static int qmpguest_dirty_log_query(struct wss_guest *guest, struct wss_dirty_log *ret_log,
+				    struct wss_error *err)
 {
 	struct qmp_dirty_rate rate;
 
@@ -225,13 +227,13 @@ static int dirty_log_query(struct wss_guest *guest, struct wss_dirty_log *ret_lo
 	return 0;
 }
 
-static bool disturbed(struct wss_guest *guest)
+static bool qmpguest_disturbed(struct wss_guest *guest)
 {
 	return qmp_stop_seen(guest->source);
 }
 
-static int publish(struct wss_guest *guest, const char *xml, bool persistent,
-		   struct wss_error *err)
+static int qmpguest_publish(struct wss_guest *guest, const char *xml, bool persistent,
+			    struct wss_error *err)
 {
 	(void)guest;
 	(void)xml;
@@ -240,8 +242,8 @@ static int publish(struct wss_guest *guest, const char *xml, bool persistent,
 			     "not published: a guest without libvirt has no inventory");
 }
 
-static int metadata(struct wss_guest *guest, const char *namespace_uri, char **ret_xml,
-		    struct wss_error *err)
+static int qmpguest_metadata(struct wss_guest *guest, const char *namespace_uri,
+			     char **ret_xml, struct wss_error *err)
 {
 	(void)guest;
 	(void)namespace_uri;
@@ -250,26 +252,26 @@ static int metadata(struct wss_guest *guest, const char *namespace_uri, char **r
 	return 0;
 }
 
-static void release(struct wss_guest *guest)
+static void qmpguest_release(struct wss_guest *guest)
 {
 	qmp_close(guest->source);
 }
 
 static const struct wss_guest_ops qmp_guest_ops = {
-	.refresh = refresh,
-	.kvm_counts = kvm_counts,
-	.dirty_log_start = dirty_log_start,
-	.dirty_log_query = dirty_log_query,
-	.attach = attach,
-	.disturbed = disturbed,
-	.publish = publish,
-	.metadata = metadata,
-	.release = release,
+	.refresh = qmpguest_refresh,
+	.kvm_counts = qmpguest_kvm_counts,
+	.dirty_log_start = qmpguest_dirty_log_start,
+	.dirty_log_query = qmpguest_dirty_log_query,
+	.attach = qmpguest_attach,
+	.disturbed = qmpguest_disturbed,
+	.publish = qmpguest_publish,
+	.metadata = qmpguest_metadata,
+	.release = qmpguest_release,
 };
 
 /*
- * What kind of machine it is, where QEMU says so: nothing but the layout of its memory
- * depends on it. Where the hole below 4 GiB has been moved that is not known either.
+ * Reads the machine type if QEMU reports it; only the layout of its memory depends on it. A
+ * moved hole below 4 GiB makes the layout unknown, too.
  */
 static int read_machine(struct qmp *qmp, struct wss_domxml *config, struct wss_error *err)
 {
@@ -284,7 +286,8 @@ static int read_machine(struct qmp *qmp, struct wss_domxml *config, struct wss_e
 	return 0;
 }
 
-static int describe(struct wss_guest *guest, const char *socket_path, struct wss_error *err)
+static int describe_guest(struct wss_guest *guest, const char *socket_path,
+			  struct wss_error *err)
 {
 	struct qmp *qmp = guest->source;
 	struct wss_domxml *config = &guest->config;
@@ -294,7 +297,7 @@ static int describe(struct wss_guest *guest, const char *socket_path, struct wss
 	    qmp_query_uuid(qmp, TIMEOUT_MS, config->uuid, err) < 0 ||
 	    qmp_query_name(qmp, TIMEOUT_MS, config->name, err) < 0)
 		return -1;
-	/* QEMU's way to say that it was given none. */
+	/* QEMU's value for "no UUID". */
 	if (!strcmp(config->uuid, "00000000-0000-0000-0000-000000000000"))
 		config->uuid[0] = '\0';
 	if (!config->name[0])
@@ -305,7 +308,7 @@ static int describe(struct wss_guest *guest, const char *socket_path, struct wss
 	config->vcpus = 1;
 	if (read_machine(qmp, config, err) < 0)
 		return -1;
-	return refresh(guest, err);
+	return qmpguest_refresh(guest, err);
 }
 
 int wss_qmpguest_open(const char *socket_path, const struct wss_deadline *deadline,
@@ -323,7 +326,7 @@ int wss_qmpguest_open(const char *socket_path, const struct wss_deadline *deadli
 		qmp_close(qmp);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
-	if (describe(guest, socket_path, err) < 0) {
+	if (describe_guest(guest, socket_path, err) < 0) {
 		wss_guest_free(guest);
 		return -1;
 	}

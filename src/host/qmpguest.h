@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * A guest that libvirt does not manage, addressed by its QMP socket.
- */
+/* Guest that libvirt does not manage, addressed by its QMP socket. */
 #ifndef WSS_HOST_QMPGUEST_H
 #define WSS_HOST_QMPGUEST_H
 

@@ -11,16 +11,22 @@
 #include "host/procfile.h"
 
 #define NET_UNIX_MAX (64U * 1024 * 1024)
-/* St in /proc/net/unix of a connected socket: SS_CONNECTED of linux/net.h. */
+/* State of a connected socket in /proc/net/unix: SS_CONNECTED of linux/net.h. */
 #define CONNECTED_STATE 3
 
-/* The sockets that the process at the other end may hold: one, or those of a path. */
+/*
+ * Sockets that the process at the other end may hold: a single one, or all accepted at a path.
+ */
 struct ends {
 	const struct qmp_peer *peer;
-	char *net_unix; /* the sockets of the process's network namespace, by path */
+	char *net_unix; /* /proc/net/unix of the process's network namespace, to find sockets
+			   by path */
 };
 
-/* Does this line of /proc/net/unix tell of a socket with that inode, accepted at the path? */
+/*
+ * Whether this line of /proc/net/unix describes a socket with that inode, accepted at the
+ * path.
+ */
 static bool is_accepted_at(const char *line, unsigned long inode, const char *path)
 {
 	unsigned state;
@@ -35,7 +41,7 @@ static bool is_accepted_at(const char *line, unsigned long inode, const char *pa
 	return len - (size_t)at == strlen(path) && !memcmp(line + at, path, strlen(path));
 }
 
-static bool is_end(const struct ends *ends, unsigned long inode)
+static bool is_other_end(const struct ends *ends, unsigned long inode)
 {
 	if (ends->peer->inode)
 		return inode == ends->peer->inode;
@@ -49,7 +55,7 @@ static bool is_end(const struct ends *ends, unsigned long inode)
 	return false;
 }
 
-/* The inode of the socket that a descriptor is; 0: it is none. */
+/* Returns the inode of the socket behind a descriptor; 0 if it is no socket. */
 static unsigned long socket_inode(int fd_dir, const char *fd)
 {
 	char target[64];
@@ -62,7 +68,7 @@ static unsigned long socket_inode(int fd_dir, const char *fd)
 	return sscanf(target, "socket:[%lu]", &inode) == 1 ? inode : 0;
 }
 
-/* Does the process whose directory is dir hold the other end? 1, 0 or negative errno. */
+/* Whether the process whose directory is dir holds the other end. 1, 0 or negative errno. */
 static int holds_end(const struct wss_root *dir, const struct qmp_peer *peer)
 {
 	wss_auto_free char *net_unix = NULL;
@@ -83,15 +89,15 @@ static int holds_end(const struct wss_root *dir, const struct qmp_peer *peer)
 	for (struct dirent *entry; (entry = readdir(fds));) {
 		unsigned long inode = socket_inode(dirfd(fds), entry->d_name);
 
-		if (inode && is_end(&ends, inode))
+		if (inode && is_other_end(&ends, inode))
 			return 1;
 	}
 	return 0;
 }
 
 /*
- * Does the value of an option name the path, as "unix:PATH,server=on", "path=PATH" or in JSON?
- * QemuOpts has a comma in the path twice.
+ * Whether the value of an option names the path, as "unix:PATH,server=on", "path=PATH" or in
+ * JSON. QemuOpts doubles a comma in the path.
  */
 static bool value_names_path(const char *value, const char *path)
 {
@@ -112,7 +118,7 @@ static bool value_names_path(const char *value, const char *path)
 	return false;
 }
 
-/* Does the value of an option hand QEMU a descriptor of its own that is a socket: "fd=N"? */
+/* Whether the value of an option passes QEMU a descriptor that is a socket: "fd=N". */
 static bool value_names_socket_fd(const struct wss_process *process, const char *value)
 {
 	const char *fd = strstr(value, "fd=");
@@ -132,8 +138,8 @@ static bool value_names_socket_fd(const struct wss_process *process, const char 
 	return socket_inode(dirfd(fds), number) != 0;
 }
 
-static bool serves(const struct wss_process *process, const char *cmdline, size_t len,
-		   const char *path)
+static bool process_serves_path(const struct wss_process *process, const char *cmdline,
+				size_t len, const char *path)
 {
 	static const char *const options[] = { "qmp", "qmp-pretty", "chardev" };
 	const char *end = cmdline + len;
@@ -151,7 +157,7 @@ static bool serves(const struct wss_process *process, const char *cmdline, size_
 	return false;
 }
 
-/* A guest without a UUID is known by the socket that its QEMU says it listens on. */
+/* A guest without a UUID is identified by the socket that its QEMU says it listens on. */
 static int check_serves(const struct wss_process *process, const char *path, struct wss_error *err)
 {
 	wss_auto_free char *cmdline = NULL;
@@ -169,7 +175,7 @@ static int check_serves(const struct wss_process *process, const char *path, str
 	r = wss_root_read(&process->proc, "cmdline", WSS_CMDLINE_MAX, &cmdline, &len);
 	if (r < 0)
 		return wss_process_error(process, r, "cmdline", err);
-	if (!serves(process, cmdline, len, path))
+	if (!process_serves_path(process, cmdline, len, path))
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "no option of process %d (%s) says that it listens on this socket, "
 				     "and the guest has no UUID: start QEMU with -uuid",
@@ -180,7 +186,7 @@ static int check_serves(const struct wss_process *process, const char *path, str
 int wss_qmppeer_check(const struct wss_process *process, const struct qmp_peer *peer,
 		      const char *uuid, struct wss_error *err)
 {
-	/* What root listens on, root may have handed to anybody. */
+	/* root may have passed the socket on to any user. */
 	uid_t owner = peer->uid == 0 ? WSS_UID_ANY : peer->uid;
 	int r = holds_end(&process->proc, peer);
 	char comm[64] = "?";
@@ -189,10 +195,11 @@ int wss_qmppeer_check(const struct wss_process *process, const struct qmp_peer *
 		return wss_process_error(process, r, "fd", err);
 	wss_root_read_line(&process->proc, "comm", comm, sizeof(comm));
 	if (!r)
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "process %d (%s) has the pid of the one that listened on the "
-				     "socket, but does not hold its connection",
-				     process->pid, comm);
+		return wss_error_set(
+			err, WSS_ERR_FAILED,
+			"process %d (%s) has the pid of the socket's listener, but "
+			"does not hold the connection",
+			process->pid, comm);
 	if (wss_process_check_owner(process, owner, err) < 0)
 		return -1;
 	return uuid ? wss_process_check_uuid(process, uuid, err)
@@ -205,8 +212,8 @@ int wss_qmppeer_hold(const struct wss_root *root, const struct qmp_peer *peer, c
 	struct wss_process process;
 
 	if (wss_process_hold(root, peer->pid, NULL, &process, err) < 0)
-		return wss_error_prefix(err, "the one that listened on the socket");
-	/* Through what is held: the pid alone may be another process's at any time. */
+		return wss_error_prefix(err, "the socket's listener");
+	/* Checked through the held process: the pid alone may be reused at any time. */
 	if (wss_qmppeer_check(&process, peer, uuid, err) < 0) {
 		wss_process_release(&process);
 		return -1;

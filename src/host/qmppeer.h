@@ -2,11 +2,11 @@
 /*
  * The QEMU process at the other end of a QMP socket.
  *
- * The socket's credentials name the process that called listen(): QEMU, which does so on a socket
- * that it was handed, too. But where the listener has forked and exited the pid may be any
- * process's by the time that we ask. So the process must hold the very socket that ours is
- * connected to, and look like the VMM of this guest: what is stopped and whose memory is cleared
- * is never found by a number alone.
+ * The socket's credentials name the process that called listen(): QEMU, which does so even on
+ * a socket that was passed to it. But if the listener has forked and exited, the pid may have
+ * been reused by now. The process must therefore hold the very socket that ours is connected
+ * to, and look like the VMM of this guest: nothing is ever stopped or cleared by a mere
+ * number.
  */
 #ifndef WSS_HOST_QMPPEER_H
 #define WSS_HOST_QMPPEER_H
@@ -17,8 +17,8 @@
 #include "qmp.h"
 
 /*
- * Holds the process that listens, and checks it as wss_qmppeer_check() does. root stands for "/",
- * uuid is the guest's, or NULL where it has none. Errors of both, and of wss_process_hold();
+ * Holds the process that listens, and checks it as wss_qmppeer_check() does. root stands for
+ * "/"; uuid is the guest's, or NULL if it has none. Fails as that and wss_process_hold() do;
  * ret_process is untouched on failure.
  */
 int wss_qmppeer_hold(const struct wss_root *root, const struct qmp_peer *peer, const char *uuid,
@@ -26,15 +26,17 @@ int wss_qmppeer_hold(const struct wss_root *root, const struct qmp_peer *peer, c
 
 /*
  * Checks that a held process
- * - holds the other end of the socket. Where the kernel does not tell which socket that is
- *   (peer->inode is 0), an accepted socket of the path that QEMU listens at takes its place;
- * - runs as the user who listened, with all of its user IDs; or as any user where that was root,
+ *
+ * - holds the other end of the socket. If the kernel does not report that socket (peer->inode
+ *   is 0), any socket accepted at the path that QEMU listens on takes its place;
+ * - runs as the user who listened, with all of its user IDs; or as any user if that was root,
  *   as QEMU does after -runas;
- * - has the guest's UUID on its command line. For a guest without a UUID its executable must be
- *   named like QEMU, and one of its options (-qmp, -qmp-pretty, -chardev) say that it listens on
- *   this socket.
- * WSS_ERR_FAILED where it does not, WSS_ERR_UNSUPPORTED where we may not look, WSS_ERR_GONE where
- * it has exited.
+ * - has the guest's UUID on its command line. For a guest without a UUID its executable must
+ *   be named like QEMU, and one of its options (-qmp, -qmp-pretty, -chardev) must say that it
+ *   listens on this socket.
+ *
+ * WSS_ERR_FAILED if a check fails, WSS_ERR_UNSUPPORTED without permission to check,
+ * WSS_ERR_GONE if the process has exited.
  */
 int wss_qmppeer_check(const struct wss_process *process, const struct qmp_peer *peer,
 		      const char *uuid, struct wss_error *err);

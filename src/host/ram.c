@@ -13,17 +13,19 @@
 #include "base/units.h"
 
 #define STATUS_MAX (64U * 1024)
-/* Up to here a thread stack (8 MiB) or a malloc arena (64 MiB) can equal a block's size. */
+/*
+ * A thread stack (8 MiB) or a malloc arena (64 MiB) can equal the size of a block up to this.
+ */
 #define SMALL_BLOCK_MAX (64 * WSS_MIB)
 
-/* One mapping; what only smaps knows is 0 when maps was read. */
+/* One mapping; fields that only smaps has are 0 when maps was read. */
 struct vma {
 	uint64_t start, end, offset, inode;
 	unsigned dev_major, dev_minor;
-	bool ram_like;	/* readable and writable, neither executable nor QEMU's heap or stack */
+	bool ram_like;	/* readable and writable, not executable, not QEMU's heap or stack */
 	bool guard;	/* inaccessible and anonymous */
 	bool shared;	/* MAP_SHARED */
-	bool backend;	/* named as QEMU's and libvirt's memory backends are */
+	bool backend;	/* has a name that QEMU's and libvirt's memory backends use */
 	bool dont_fork; /* VmFlags: dc, ht, sd */
 	bool is_hugetlb;
 	bool soft_dirty;
@@ -54,7 +56,7 @@ static const struct {
 /* Reads maps or smaps one mapping at a time. */
 struct reader {
 	FILE *file;
-	char *line; /* the header of the next mapping when has_line */
+	char *line; /* header of the next mapping if has_line */
 	size_t size;
 	bool has_line;
 };
@@ -68,7 +70,7 @@ static void close_reader(struct reader *reader)
 
 #define auto_reader wss_cleanup(close_reader)
 
-/* 1 with a line, 0 at the end, negative errno. */
+/* Reads a line. Returns 1, 0 at the end, or negative errno. */
 static int read_line(struct reader *reader)
 {
 	errno = 0;
@@ -85,7 +87,7 @@ static bool is_backend_name(const char *path)
 	       strstr(path, "/libvirt/qemu-embed-");
 }
 
-/* "start-end perms offset major:minor inode path". Returns false for any other line. */
+/* Parses "start-end perms offset major:minor inode path". Returns false for any other line. */
 static bool parse_header(const char *line, struct vma *ret)
 {
 	char perms[5];
@@ -116,7 +118,7 @@ static bool has_flag(const char *line, const char *flag)
 	return false;
 }
 
-/* One of the lines behind a header in smaps. */
+/* Parses one of the lines that follow a header in smaps. */
 static void parse_detail(const char *line, struct vma *vma)
 {
 	if (!strncmp(line, "VmFlags:", 8)) {
@@ -135,7 +137,7 @@ static void parse_detail(const char *line, struct vma *vma)
 	}
 }
 
-/* 1 with a mapping, 0 at the end, negative errno. */
+/* Reads a mapping. Returns 1, 0 at the end, or negative errno. */
 static int next_vma(struct reader *reader, struct vma *ret)
 {
 	int r = reader->has_line ? 1 : read_line(reader);
@@ -145,7 +147,7 @@ static int next_vma(struct reader *reader, struct vma *ret)
 		return r;
 	if (!parse_header(reader->line, ret))
 		return -EINVAL;
-	/* Headers start with a lower-case hexadecimal digit, the details with a capital. */
+	/* Headers start with a lower-case hexadecimal digit, details with a capital. */
 	while ((r = read_line(reader)) > 0) {
 		if (!isupper((unsigned char)reader->line[0])) {
 			reader->has_line = true;
@@ -168,7 +170,7 @@ static void free_vmas(struct vmas *vmas)
 
 #define auto_vmas wss_cleanup(free_vmas)
 
-/* The mappings of "maps" or "smaps" that may be RAM, and the guards behind them. */
+/* Reads the mappings of "maps" or "smaps" that may be RAM, and the guards behind them. */
 static int read_vmas(const struct wss_process *process, const char *file, bool with_flags,
 		     struct vmas *ret, struct wss_error *err)
 {
@@ -197,8 +199,8 @@ static int read_vmas(const struct wss_process *process, const char *file, bool w
 	return 0;
 }
 
-/* Whether b continues a: the same block of RAM may lie in both. */
-static bool joins(const struct vma *a, const struct vma *b)
+/* Whether b continues a, so that one block of RAM may span both. */
+static bool vma_continues(const struct vma *a, const struct vma *b)
 {
 	return a->ram_like && b->ram_like && a->end == b->start && a->shared == b->shared &&
 	       a->inode == b->inode && a->dev_major == b->dev_major &&
@@ -207,12 +209,12 @@ static bool joins(const struct vma *a, const struct vma *b)
 }
 
 /*
- * Whether a block of `bytes` ends with vmas->list[last], at its guard; *ret_first is
- * where it then starts. With flags_known a run has no foreign neighbour before it
- * and must match as a whole.
+ * Whether a block of `bytes` ends with vmas->list[last], at its guard; *ret_first is its first
+ * mapping. With flags_known a run has no foreign neighbour before it and must match as a
+ * whole.
  */
-static bool ends_block(const struct vmas *vmas, size_t last, uint64_t bytes, bool flags_known,
-		       size_t *ret_first)
+static bool vma_ends_block(const struct vmas *vmas, size_t last, uint64_t bytes,
+			   bool flags_known, size_t *ret_first)
 {
 	const struct vma *v = vmas->list;
 	uint64_t page = v[last].bytes.page ? v[last].bytes.page : 4 * WSS_KIB;
@@ -222,11 +224,12 @@ static bool ends_block(const struct vmas *vmas, size_t last, uint64_t bytes, boo
 	if (!v[last].ram_like || last + 1 == vmas->n || !v[last + 1].guard ||
 	    v[last + 1].start != v[last].end)
 		return false;
-	while (have < want && first > 0 && joins(&v[first - 1], &v[first])) {
+	while (have < want && first > 0 && vma_continues(&v[first - 1], &v[first])) {
 		first--;
 		have += v[first].end - v[first].start;
 	}
-	if (have != want || (flags_known && first > 0 && joins(&v[first - 1], &v[first])))
+	if (have != want ||
+	    (flags_known && first > 0 && vma_continues(&v[first - 1], &v[first])))
 		return false;
 	*ret_first = first;
 	return true;
@@ -243,7 +246,7 @@ static void add_range(const struct vmas *vmas, size_t first, size_t last, struct
 		ram->all_shared &= vmas->list[i].shared;
 }
 
-/* Adds to ram the `needed` blocks that have this size. */
+/* Adds the `needed` blocks of this size to ram. */
 static int find_size(const struct vmas *vmas, uint64_t bytes, size_t needed, bool flags_known,
 		     struct wss_ram *ram, struct wss_error *err)
 {
@@ -251,20 +254,21 @@ static int find_size(const struct vmas *vmas, uint64_t bytes, size_t needed, boo
 	bool only_backends;
 
 	for (size_t i = 0; i < vmas->n; i++) {
-		if (ends_block(vmas, i, bytes, flags_known, &first)) {
+		if (vma_ends_block(vmas, i, bytes, flags_known, &first)) {
 			candidates++;
 			backends += vmas->list[i].backend;
 		}
 	}
 	only_backends = backends == needed;
 	if (candidates != needed && !only_backends)
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "guest RAM: %zu block%s of %llu KiB expected, but QEMU has "
-				     "%zu mappings of that size%s",
-				     needed, needed == 1 ? "" : "s", bytes / WSS_KIB, candidates,
-				     candidates > needed ? ", and nothing tells which" : "");
+		return wss_error_set(
+			err, WSS_ERR_FAILED,
+			"guest RAM: expected %zu block%s of %llu KiB, but QEMU has "
+			"%zu mappings of that size%s",
+			needed, needed == 1 ? "" : "s", bytes / WSS_KIB, candidates,
+			candidates > needed ? ", which cannot be told apart" : "");
 	for (size_t i = 0; i < vmas->n; i++)
-		if (ends_block(vmas, i, bytes, flags_known, &first) &&
+		if (vma_ends_block(vmas, i, bytes, flags_known, &first) &&
 		    (vmas->list[i].backend || !only_backends))
 			add_range(vmas, first, i, ram);
 	return 0;
@@ -289,15 +293,16 @@ static void cleanup_ram(struct wss_ram *ram)
 }
 
 /* Finds all blocks among the mappings; sizes is sorted. */
-static int find_all(const struct vmas *vmas, const uint64_t *sizes, size_t n, bool flags_known,
-		    struct wss_ram *ret_ram, struct wss_error *err)
+static int find_all_blocks(const struct vmas *vmas, const uint64_t *sizes, size_t n,
+			   bool flags_known, struct wss_ram *ret_ram, struct wss_error *err)
 {
 	wss_cleanup(cleanup_ram) struct wss_ram ram = { .all_shared = true };
 	size_t same;
 
 	ram.ranges = calloc(n, sizeof(*ram.ranges));
 	if (!ram.ranges)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "no memory for %zu RAM ranges", n);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY,
+				     "out of memory for %zu RAM ranges", n);
 	for (size_t i = 0; i < n; i += same) {
 		for (same = 1; i + same < n && sizes[i + same] == sizes[i]; same++)
 			;
@@ -308,7 +313,7 @@ static int find_all(const struct vmas *vmas, const uint64_t *sizes, size_t n, bo
 	for (size_t i = 1; i < ram.n_ranges; i++)
 		if (ram.ranges[i].start < ram.ranges[i - 1].end)
 			return wss_error_set(err, WSS_ERR_FAILED,
-					     "guest RAM: two blocks of it would overlap");
+					     "guest RAM: two blocks overlap");
 	*ret_ram = ram;
 	ram = (struct wss_ram)WSS_RAM_INIT;
 	return 0;
@@ -321,19 +326,20 @@ int wss_ram_find(const struct wss_process *process, const uint64_t *block_bytes,
 	auto_vmas struct vmas maps = { NULL, 0 }, smaps = { NULL, 0 };
 
 	if (!sizes)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "no memory for %zu sizes", n);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory for %zu sizes", n);
 	if (n)
 		memcpy(sizes, block_bytes, n * sizeof(*sizes));
 	qsort(sizes, n, sizeof(*sizes), compare_sizes);
 	if (!n || !sizes[0])
-		return wss_error_set(err, WSS_ERR_FAILED, "guest RAM: no size is known");
+		return wss_error_set(err, WSS_ERR_FAILED, "guest RAM: its size is unknown");
 	if (read_vmas(process, "maps", false, &maps, err) < 0)
 		return -1;
-	if (sizes[0] > SMALL_BLOCK_MAX && find_all(&maps, sizes, n, false, ret_ram, NULL) == 0)
+	if (sizes[0] > SMALL_BLOCK_MAX &&
+	    find_all_blocks(&maps, sizes, n, false, ret_ram, NULL) == 0)
 		return 0;
 	if (read_vmas(process, "smaps", true, &smaps, err) < 0)
 		return -1;
-	return find_all(&smaps, sizes, n, true, ret_ram, err);
+	return find_all_blocks(&smaps, sizes, n, true, ret_ram, err);
 }
 
 void wss_ram_free(struct wss_ram *ram)
@@ -342,7 +348,7 @@ void wss_ram_free(struct wss_ram *ram)
 	*ram = (struct wss_ram)WSS_RAM_INIT;
 }
 
-/* Whether address lies in ram; both rise from call to call, *at is where to go on. */
+/* Whether address lies in ram. Both ascend from call to call; *at is where to continue. */
 static bool is_in_ram(const struct wss_ram *ram, uint64_t address, size_t *at)
 {
 	while (ram && *at < ram->n_ranges && ram->ranges[*at].end <= address)
@@ -391,15 +397,15 @@ int wss_smaps_read(const struct wss_process *process, const struct wss_ram *ram,
 		return wss_process_error(process, -ESRCH, "smaps", err);
 	if (ram && guest_bytes != ram->total_bytes)
 		return wss_error_set(err, WSS_ERR_FAILED,
-				     "guest RAM of process %d is not mapped as it was: %llu KiB "
-				     "of %llu KiB found",
+				     "guest RAM of process %d has moved: found %llu KiB of "
+				     "%llu KiB",
 				     process->pid, guest_bytes / WSS_KIB,
 				     ram->total_bytes / WSS_KIB);
 	*ret_smaps = sums;
 	return 0;
 }
 
-/* "Name:\t  123 kB" in text, in bytes; 0 where there is none. */
+/* Parses "Name:\t  123 kB" in text into bytes; 0 if it is missing. */
 static bool status_bytes(const char *text, const char *name, uint64_t *ret_bytes)
 {
 	const char *at = strstr(text, name);
@@ -419,7 +425,7 @@ int wss_resident_read(const struct wss_process *process, uint64_t *ret_rss_bytes
 
 	if (r < 0)
 		return wss_process_error(process, r, "status", err);
-	/* A process that has no memory any more, or never had, shows no such line. */
+	/* Processes without memory, such as exiting ones, have no such line. */
 	if (!status_bytes(text, "\nVmRSS:", &rss))
 		return wss_process_error(process, wss_process_alive(process) ? -EINVAL : -ESRCH,
 					 "status", err);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Decodes %XX of len characters into out; -1 where it does not fit or would end the string. */
+/* Decodes %XX in len characters into out; -1 if it does not fit or would contain a NUL. */
 static int percent_decode(const char *text, size_t len, char *out, size_t size)
 {
 	size_t n = 0;
@@ -27,7 +27,9 @@ static int percent_decode(const char *text, size_t len, char *out, size_t size)
 	return 0;
 }
 
-/* The value of key in a query ("a=b&c=d"); its length, or -1 if it is not there. */
+/*
+ * Finds the value of key in a query ("a=b&c=d"). Returns its length, or -1 if it is missing.
+ */
 static int find_parameter(const char *query, const char *key, const char **ret_value)
 {
 	size_t key_len = strlen(key);
@@ -58,7 +60,7 @@ static int set_embed_dir(const char *query, struct wss_uri *uri, struct wss_erro
 	return 0;
 }
 
-/* "qemu+ext://", say, may lead anywhere though it names no server. */
+/* "qemu+ext://", for example, may lead anywhere though it names no server. */
 static bool has_transport(const char *text)
 {
 	size_t len = strcspn(text, "+:");

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * What a libvirt URI says about where its QEMU processes are.
- */
+/* Derives from a libvirt URI where its QEMU processes are. */
 #ifndef WSS_HOST_URI_H
 #define WSS_HOST_URI_H
 
@@ -13,24 +11,27 @@
 enum wss_uri_kind {
 	WSS_URI_SYSTEM,
 	WSS_URI_SESSION,
-	WSS_URI_EMBED, /* the driver runs inside our own process */
+	WSS_URI_EMBED, /* the driver runs inside this process */
 	WSS_URI_OTHER, /* no QEMU driver */
 };
 
 struct wss_uri {
 	enum wss_uri_kind kind;
-	bool has_server;    /* names a host: not local unless its UUID says so */
-	/* Goes another way than to libvirt's own socket: socket=…, or a transport but unix. */
+	bool has_server; /* names a host: local only if its UUID says so */
+	/*
+	 * Reaches libvirt by another way than its own socket: socket=…, or a transport other
+	 * than unix.
+	 */
 	bool own_socket;
-	char run_dir[1024]; /* where NAME.pid lies; "" where it is not known */
+	char run_dir[1024]; /* directory of NAME.pid; "" if unknown */
 };
 
 /*
- * Takes a URI as virConnectGetURI() gives it. runtime_dir is $XDG_RUNTIME_DIR or
- * NULL, cache_dir the user's ~/.cache or NULL: libvirt keeps a session's
- * state in runtime_dir/libvirt/qemu/run, or cache_dir/libvirt/qemu/run without it
- * (libvirt 9.0, src/qemu/qemu_conf.c and src/util/virutil.c). WSS_ERR_FAILED where the
- * URI is malformed or its root too long.
+ * Parses a URI as virConnectGetURI() returns it. runtime_dir is $XDG_RUNTIME_DIR or NULL,
+ * cache_dir the user's ~/.cache or NULL: libvirt keeps a session's state in
+ * runtime_dir/libvirt/qemu/run, or without that in cache_dir/libvirt/qemu/run (libvirt 9.0,
+ * src/qemu/qemu_conf.c and src/util/virutil.c). WSS_ERR_FAILED if the URI is malformed or its
+ * root too long.
  */
 int wss_uri_parse(const char *uri, const char *runtime_dir, const char *cache_dir,
 		  struct wss_uri *ret_uri, struct wss_error *err);

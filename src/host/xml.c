@@ -9,7 +9,7 @@ static void free_parser(xmlParserCtxt **ctxt)
 
 #define auto_parser wss_cleanup(free_parser)
 
-/* Set as the parser's handler of <!DOCTYPE: no declaration, no entity, no expansion. */
+/* Handler of <!DOCTYPE that stops the parser: no declaration, no entity, no expansion. */
 static void refuse_doctype(void *opaque, const xmlChar *name, const xmlChar *external_id,
 			   const xmlChar *system_id)
 {
@@ -20,7 +20,7 @@ static void refuse_doctype(void *opaque, const xmlChar *name, const xmlChar *ext
 	xmlStopParser(opaque);
 }
 
-/* What the parser reads from. */
+/* Input of the parser. */
 struct source {
 	const char *xml;
 	size_t left;
@@ -38,10 +38,10 @@ static int read_source(void *opaque, char *buffer, int size)
 }
 
 /*
- * libxml2 goes on when it runs out of memory, and leaves out what it had no room for, such as an
- * attribute. A name that it could not store it reports as half a qualified name ("wss:"), and moves
- * the element out of its namespace. Either way the document is not the one that was written.
- * Without a handler libxml2 would print its errors on stderr, whatever its options.
+ * When out of memory, libxml2 continues and drops what it has no room for, such as an attribute.
+ * It reports a name that it could not store as half of a qualified name ("wss:"), and moves the
+ * element out of its namespace. Either way the document is not the one that was written. Without
+ * a handler libxml2 would print its errors on stderr, whatever its options.
  */
 static void note_error(void *opaque, xmlErrorPtr error)
 {
@@ -53,11 +53,11 @@ static void note_error(void *opaque, xmlErrorPtr error)
 
 bool wss_xml_watch(struct wss_xml_watch *watch)
 {
-	/* What it keeps for each thread; without it it would crash. */
+	/* Allocates libxml2's per-thread data, without which it would crash. */
 	if (!xmlGetGlobalState())
 		return false;
 	watch->ran_out = watch->bad_name = false;
-	/* libvirt may have set its own. */
+	/* libvirt may have set a handler of its own. */
 	watch->handler = xmlStructuredError;
 	watch->opaque = xmlStructuredErrorContext;
 	xmlSetStructuredErrorFunc(watch, note_error);
@@ -69,11 +69,14 @@ void wss_xml_watch_end(struct wss_xml_watch *watch)
 	xmlSetStructuredErrorFunc(watch->opaque, watch->handler);
 }
 
-static xmlDoc *parse(xmlParserCtxt *ctxt, const char *xml, size_t len)
+static xmlDoc *parse_document(xmlParserCtxt *ctxt, const char *xml, size_t len)
 {
 	struct source source = { .xml = xml, .left = len };
 
-	/* From memory it would copy all of it first, and crash where it cannot (2.9.14). */
+	/*
+	 * Reading from memory makes libxml2 copy all of it first, and crash where it cannot
+	 * (2.9.14).
+	 */
 	return xmlCtxtReadIO(ctxt, read_source, NULL, &source, NULL, "UTF-8",
 			     XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
 }
@@ -87,12 +90,13 @@ static xmlDoc *parse_with(xmlParserCtxt *ctxt, const char *xml, size_t len,
 
 	ctxt->sax->internalSubset = refuse_doctype;
 	ctxt->_private = &has_doctype;
-	doc = parse(ctxt, xml, len);
+	doc = parse_document(ctxt, xml, len);
 	why = xmlCtxtGetLastError(ctxt);
 	if (watch->ran_out || ctxt->errNo == XML_ERR_NO_MEMORY)
 		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	else if (has_doctype)
-		wss_error_set(err, WSS_ERR_FAILED, "the XML has a document type, which is refused");
+		wss_error_set(err, WSS_ERR_FAILED,
+			      "the XML has a document type declaration, which is refused");
 	else if (doc && !watch->bad_name)
 		return wss_steal_ptr(doc);
 	else if (why && why->message)
@@ -147,7 +151,7 @@ xmlNode *wss_xml_child(const xmlNode *parent, const char *name)
 	return wss_xml_next_child(parent, NULL, name);
 }
 
-/* The only text among siblings; "" where there is none, NULL where there are several. */
+/* Returns the only text among siblings; "" without any, NULL if there are several. */
 static const xmlChar *only_text(const xmlNode *first)
 {
 	const xmlChar *text = NULL;
@@ -196,13 +200,13 @@ bool wss_xml_attribute_is(const xmlNode *node, const char *name, const char *val
 	return text && !strcmp((const char *)text, value);
 }
 
-/* A prefix that nobody declared is a part of the name for libxml2. */
+/* libxml2 takes an undeclared prefix as part of the name. */
 static bool has_prefix(const xmlNs *ns, const xmlChar *name)
 {
 	return (ns && ns->prefix) || strchr((const char *)name, ':');
 }
 
-/* The node that follows in the document, within root: not recursive, however deep it is. */
+/* Returns the next node in document order, within root: not recursive, whatever the depth. */
 static const xmlNode *next_node(const xmlNode *node, const xmlNode *root)
 {
 	if (node->children && node->type == XML_ELEMENT_NODE)
@@ -234,7 +238,7 @@ bool wss_xml_is_plain(const char *xml, size_t max)
 	return root && !wss_xml_prefixed_attribute(root);
 }
 
-/* The element of the namespace among a domain's metadata; NULL where there is none. */
+/* Returns the element of the namespace in a domain's metadata; NULL if there is none. */
 static xmlNode *metadata_of(xmlDoc *doc, const char *namespace_uri)
 {
 	xmlNode *metadata = wss_xml_child(xmlDocGetRootElement(doc), "metadata");
@@ -246,15 +250,15 @@ static xmlNode *metadata_of(xmlDoc *doc, const char *namespace_uri)
 	return NULL;
 }
 
-/* libxml2 wants that much room in a buffer for any text. */
+/* libxml2 needs this much room in the buffer for any text. */
 #define ROOM_FOR_TEXT 4096
 
-/* The element as a document of its own, which declares the namespaces that it uses. */
+/* Prints the element as a document of its own, which declares the namespaces that it uses. */
 static char *print_element(xmlNode *node, size_t size)
 {
 	wss_auto_xml_doc xmlDoc *doc = xmlNewDoc((const xmlChar *)"1.0");
 	xmlNode *copy = doc ? xmlDocCopyNode(node, doc, 1) : NULL;
-	/* One that must grow, and cannot, libxml2 frees twice (2.9.14). */
+	/* libxml2 2.9.14 frees a buffer twice if it must grow and cannot. */
 	xmlBuffer *buffer = xmlBufferCreateSize(size + ROOM_FOR_TEXT);
 	char *text = NULL;
 
@@ -267,7 +271,10 @@ static char *print_element(xmlNode *node, size_t size)
 	return text;
 }
 
-/* Whole or not at all: size is room enough for it, as a rule. NULL: no memory. */
+/*
+ * Prints the element completely or not at all; size is normally large enough. NULL: out of
+ * memory.
+ */
 static char *print_whole(xmlNode *node, size_t size)
 {
 	wss_auto_free char *text = NULL;

@@ -129,28 +129,28 @@ victim_untouched() {
 @test "a socket whose listener has gone, without a UUID: refused, its pid's new owner untouched" {
 	reuse "$dir/fake-qmp" $none --
 	[ "$status" = 1 ]
-	one_line_error 'does not hold its connection'
+	one_line_error 'does not hold the connection'
 	victim_untouched
 }
 
 @test "the same, and the new owner has the guest's UUID and is named like QEMU" {
 	reuse "$dir/qemu-fake" $uuid -- -uuid $uuid
 	[ "$status" = 1 ]
-	one_line_error 'does not hold its connection'
+	one_line_error 'does not hold the connection'
 	victim_untouched
 }
 
 @test "the same, and the new owner says that it listens on this very socket" {
 	reuse "$dir/qemu-fake" $none -- -qmp "unix:$dir/socket,server=on"
 	[ "$status" = 1 ]
-	one_line_error 'does not hold its connection'
+	one_line_error 'does not hold the connection'
 	victim_untouched
 }
 
 @test "the same, and what serves has the guest's UUID, too" {
 	reuse "$dir/qemu-fake" $uuid -uuid $uuid -- -uuid $uuid
 	[ "$status" = 1 ]
-	one_line_error 'does not hold its connection'
+	one_line_error 'does not hold the connection'
 	victim_untouched
 }
 
@@ -184,7 +184,7 @@ victim_untouched() {
 	wss --qmp "$dir/socket" sample --pause --window 300ms
 	cat "$BATS_TEST_TMPDIR/server"
 	[ "$status" = 1 ]
-	one_line_error "process ${pids[0]} \(sleep\) .*does not hold its connection"
+	one_line_error "process ${pids[0]} \(sleep\) .*does not hold the connection"
 }
 
 # A QEMU without a guest kernel, which runs for ever; of nobody's.

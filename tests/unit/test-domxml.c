@@ -311,7 +311,7 @@ static void test_blocks(void **unused)
 	assert_int_equal(dom.block_nodes[1], -1);
 	/* Errors. */
 	assert_int_equal(parse(MEM, "", DEVICE("dimm", "1024"), &dom, &err), -1);
-	assert_error(&err, WSS_ERR_FAILED, "leave nothing");
+	assert_error(&err, WSS_ERR_FAILED, "take all of it");
 	assert_int_equal(parse(MEM, "", DEVICE("dimm", "1025"), &dom, &err), -1);
 	assert_int_equal(parse(MEM, "", DEVICE("dimm", "17592186044415") DEVICE("dimm", "1"), &dom,
 			       &err),
@@ -476,8 +476,8 @@ static void test_identity(void **unused)
 		{ "garbage", "parsed" },
 		{ "<domain", "parsed" },
 		{ "<domain type='kvm'>", "parsed" },
-		{ "<network/>", "not that of a domain" },
-		{ "<x:domain xmlns:x='urn:x' type='kvm'/>", "not that of a domain" },
+		{ "<network/>", "does not describe a domain" },
+		{ "<x:domain xmlns:x='urn:x' type='kvm'/>", "does not describe a domain" },
 		{ "<domain><name>g</name></domain>", "type" },
 		{ "<domain type=''><name>g</name></domain>", "type" },
 		{ "<domain type='a-very-long-type-indeed'><name>g</name></domain>", "type" },

@@ -105,11 +105,11 @@ static void test_unknown(void **unused)
 	(void)unused;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		config = config_of(names[i], GIB);
-		assert_unknown(&config, "is not known");
+		assert_unknown(&config, "is unknown");
 	}
 	config = config_of("pc", GIB);
 	snprintf(config.arch, sizeof(config.arch), "aarch64");
-	assert_unknown(&config, "is not known");
+	assert_unknown(&config, "is unknown");
 	config = config_of("pc", GIB);
 	config.qemu_passthrough = true;
 	assert_unknown(&config, "qemu:commandline");
@@ -119,7 +119,7 @@ static void test_unknown(void **unused)
 	config.initial_bytes = UINT64_MAX;
 	assert_unknown(&config, "of this size");
 	config.initial_bytes = 0;
-	assert_unknown(&config, "is not known");
+	assert_unknown(&config, "is unknown");
 }
 
 static void test_devices(void **unused)
@@ -148,7 +148,7 @@ static void test_devices(void **unused)
 	config.n_devices = WSS_MEMORY_DEVICES_MAX;
 	for (size_t i = 0; i < config.n_devices; i++)
 		config.devices[i] = (struct wss_memory_device){ (4 + 2 * i) * GIB, GIB, -1 };
-	assert_unknown(&config, "more than 16 places");
+	assert_unknown(&config, "limit 16");
 }
 
 int main(void)

@@ -212,7 +212,7 @@ static void test_without_diag(void **unused)
 	assert_int_equal(hold(&peer, UUID_A, &err), server.pid);
 	strcat(peer.path, "x");
 	assert_int_equal(hold(&peer, UUID_A, &err), 0);
-	assert_error(&err, WSS_ERR_FAILED, "does not hold its connection");
+	assert_error(&err, WSS_ERR_FAILED, "does not hold the connection");
 	peer.path[strlen(peer.path) - 2] = '\0';
 	assert_int_equal(hold(&peer, UUID_A, &err), 0);
 	peer.path[0] = '\0';
@@ -223,7 +223,7 @@ static void test_without_diag(void **unused)
 	peer.inode = 0;
 	peer.pid = victim;
 	assert_int_equal(hold(&peer, UUID_A, &err), 0);
-	assert_error(&err, WSS_ERR_FAILED, "does not hold its connection");
+	assert_error(&err, WSS_ERR_FAILED, "does not hold the connection");
 	end_child(victim);
 	end_server(&server);
 }
@@ -243,9 +243,9 @@ static void test_listener_exited(void **unused)
 	victim = start_qemu(qemu, UUID_A, NULL);
 	peer.pid = victim;
 	assert_int_equal(hold(&peer, UUID_A, &err), 0);
-	assert_error(&err, WSS_ERR_FAILED, "does not hold its connection");
+	assert_error(&err, WSS_ERR_FAILED, "does not hold the connection");
 	assert_int_equal(hold(&peer, UUID_NONE, &err), 0);
-	assert_error(&err, WSS_ERR_FAILED, "does not hold its connection");
+	assert_error(&err, WSS_ERR_FAILED, "does not hold the connection");
 	end_child(victim);
 	end_server(&server);
 }

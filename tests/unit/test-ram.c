@@ -105,11 +105,11 @@ static void test_no_guess(void **unused)
 	(void)unused;
 	/* RAM and VGA memory of one size: nothing tells which. */
 	hold_fixture("vga16", &vga);
-	assert_not_found(&vga, sizes, 1, "has 2 mappings of that size, and nothing tells which");
+	assert_not_found(&vga, sizes, 1, "has 2 mappings of that size, which cannot be told apart");
 	/* A stack is no RAM though it has the size and an inaccessible page behind it. */
 	hold_fixture("numa", &numa);
 	sizes[0] = 8 * WSS_MIB;
-	assert_not_found(&numa, sizes, 1, "1 block of 8192 KiB expected, but QEMU has 0");
+	assert_not_found(&numa, sizes, 1, "expected 1 block of 8192 KiB, but QEMU has 0");
 	/* One cell too many, too few, a size that is not there, none. */
 	sizes[0] = sizes[1] = sizes[2] = 256 * WSS_MIB;
 	assert_not_found(&numa, sizes, 3, "3 blocks");
