@@ -238,7 +238,7 @@ static void test_listener_exited(void **unused)
 
 	(void)unused;
 	assert_int_equal(hold(&peer, UUID_A, &err), 0);
-	assert_error(&err, WSS_ERR_GONE, "there is no process");
+	assert_error(&err, WSS_ERR_GONE, "no such process");
 	/* As if the kernel had given the pid to a QEMU of this very UUID. */
 	victim = start_qemu(qemu, UUID_A, NULL);
 	peer.pid = victim;

@@ -116,9 +116,9 @@ static void test_no_guess(void **unused)
 	assert_not_found(&numa, sizes, 1, "has 2");
 	sizes[0] = 512 * WSS_MIB;
 	assert_not_found(&numa, sizes, 1, "has 0");
-	assert_not_found(&numa, sizes, 0, "no size");
+	assert_not_found(&numa, sizes, 0, "its size is unknown");
 	sizes[0] = 0;
-	assert_not_found(&numa, sizes, 1, "no size");
+	assert_not_found(&numa, sizes, 1, "its size is unknown");
 	/* Neighbours with a page between them are no block together. */
 	hold_fixture("libvirt", &libvirt);
 	assert_not_found(&libvirt, (uint64_t[]){ 384 * WSS_MIB + 4096 }, 1, "has 0");
