@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A new history. It appears under its name when it is whole: SQLite changes an empty file to WAL
- * under locks for which it does not wait, so that one of several who make it at the same moment
- * would fail.
+ * Creates a history. It appears under its name when it is complete: SQLite switches an empty
+ * file to WAL under locks for which it does not wait, so one of several processes that create
+ * it at the same moment would fail.
  */
 #include "store/db.h"
 
@@ -26,7 +26,9 @@ static bool is_missing(const char *path)
 	return lstat(path, &st) < 0 ? errno == ENOENT : S_ISREG(st.st_mode) && st.st_size == 0;
 }
 
-/* What SQLite puts beside a database; a log would be taken for that of a new one. */
+/*
+ * Files that SQLite keeps beside a database; an old log would be taken for the new database's.
+ */
 static void remove_beside(const char *path)
 {
 	static const char *const suffixes[] = { "-journal", "-wal", "-shm" };
@@ -48,8 +50,8 @@ static void remove_database(const char *path)
 }
 
 /*
- * Whose guests need how much memory is nobody else's business. Closed again before the database is
- * opened: closing any descriptor of a file lets go of all locks that the process has on it.
+ * The memory needs of guests concern nobody else. Closed before the database is opened:
+ * closing any descriptor of a file drops all locks that the process has on it.
  */
 static int make_private(const char *path, struct wss_error *err)
 {
@@ -63,10 +65,10 @@ static int make_private(const char *path, struct wss_error *err)
 }
 
 /*
- * All of it into the file that will be renamed: what stays in the log, as closing could not write
- * it, would be lost with the log's name.
+ * Write everything into the file that will be renamed: what stays in the log, because closing
+ * could not write it, would be lost with the log's name.
  */
-static int write_out(struct wss_history *history, struct wss_error *err)
+static int checkpoint_database(struct wss_history *history, struct wss_error *err)
 {
 	if (sqlite3_wal_checkpoint_v2(history->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) ==
 	    SQLITE_OK)
@@ -87,7 +89,7 @@ static int make_database(const char *path, struct wss_error *err)
 		else if (wss_db_set_up(history, err) == 0 &&
 			 wss_db_set_up_writer(history, err) == 0 &&
 			 wss_db_migrate(history, err) == 0)
-			r = write_out(history, err);
+			r = checkpoint_database(history, err);
 	}
 	wss_history_close(history);
 	return r;
@@ -103,8 +105,8 @@ static void sync_directory(const char *path)
 		fsync(fd);
 }
 
-/* The caller has the lock. */
-static int make_and_name(const char *path, struct wss_error *err)
+/* The caller holds the lock. */
+static int create_and_name(const char *path, struct wss_error *err)
 {
 	wss_auto_free char *new = NULL;
 	int r;
@@ -113,11 +115,11 @@ static int make_and_name(const char *path, struct wss_error *err)
 		new = NULL;
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
-	/* A creator that was killed may have left it. */
+	/* A creator that was killed may have left it behind. */
 	remove_database(new);
 	remove_beside(path);
 	r = make_database(new, err);
-	/* SQLite leaves them where it cannot tidy up. */
+	/* SQLite leaves them behind where it cannot clean up. */
 	if (r == 0)
 		remove_beside(new);
 	if (r == 0 && rename(new, path) < 0)
@@ -140,7 +142,7 @@ int wss_db_create(const char *path, struct wss_error *err)
 		return wss_error_prefix(err, "history: lock %s.lock", path);
 	if (!is_missing(path))
 		return 0;
-	if (make_and_name(path, err) < 0)
+	if (create_and_name(path, err) < 0)
 		return -1;
 	sync_directory(path);
 	return 0;

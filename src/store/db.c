@@ -13,18 +13,18 @@
 #include "base/cleanup.h"
 #include "base/stop.h"
 
-/* A reader checks a small file; a large one costs it more than what it came for. */
+/* Readers check a small file; checking a large one would take longer than the query. */
 #define READER_CHECK_MAX (64 << 20)
 #define VALUE_MAX (16 << 20)
 #define BUSY_STEP_MS 10
-/* So long may a transaction of another process still keep one that was asked to stop. */
+/* Time that another process's transaction may still delay this one after a stop request. */
 #define STOP_MS 1000
-/* Of SQLite's instructions, until a reader looks whether it is to stop: about a millisecond. */
+/* Number of SQLite instructions between two looks at the stop flag: about a millisecond. */
 #define STEPS_BETWEEN_LOOKS 10000
 
 /*
- * The summaries of a series since ?2, an hour: those of its day ?3 by the hour, where they are
- * still there, those from ?4 on by the day. The first line is for the index.
+ * Summaries of a series since ?2, an hour: those of its day ?3 by the hour, if they still
+ * exist, and those from ?4 on by the day. The first line is for the index.
  */
 #define IN_SPAN                                                                        \
 	"level IN (3600, 86400) AND start >= ?3 AND "                                  \
@@ -43,16 +43,19 @@ static const char *const sql[DB_STATEMENTS] = {
 			  "VALUES (?1, ?2, ?3, ?4, ?5)",
 	[DB_SERIES_GET] = "SELECT id FROM series WHERE guest_id = ?1 AND method = ?2 AND "
 			  "observes = ?3 AND granularity_bytes = ?4 AND window_ns = ?5",
-	[DB_SAMPLE_PUT] = "INSERT INTO sample (series_id, time, quality, window_ns, wss_bytes, "
-			  "low_bytes, high_bytes, maximum_bytes, balloon_bytes, rss_bytes, "
-			  "swap_bytes, qemu_bytes) "
-			  "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-	[DB_SUMMARY_GET] = "SELECT samples, degraded, first, last, min_bytes, max_bytes, sum_pages, "
-			   "sizes, curve FROM summary "
-			   "WHERE series_id = ?1 AND level = ?2 AND start = ?3",
-	[DB_SUMMARY_PUT] = "INSERT OR REPLACE INTO summary (series_id, level, start, samples, "
-			   "degraded, first, last, min_bytes, max_bytes, sum_pages, sizes, curve) "
-			   "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+	[DB_SAMPLE_PUT] =
+		"INSERT INTO sample (series_id, time, quality, window_ns, wss_bytes, "
+		"low_bytes, high_bytes, maximum_bytes, balloon_bytes, rss_bytes, "
+		"swap_bytes, qemu_bytes) "
+		"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+	[DB_SUMMARY_GET] =
+		"SELECT samples, degraded, first, last, min_bytes, max_bytes, sum_pages, "
+		"sizes, curve FROM summary "
+		"WHERE series_id = ?1 AND level = ?2 AND start = ?3",
+	[DB_SUMMARY_PUT] =
+		"INSERT OR REPLACE INTO summary (series_id, level, start, samples, "
+		"degraded, first, last, min_bytes, max_bytes, sum_pages, sizes, curve) "
+		"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
 	[DB_LAST] = "SELECT time FROM sample WHERE id = (SELECT max(sample.id) FROM sample "
 		    "JOIN series ON series.id = series_id JOIN guest ON guest.id = guest_id "
 		    "WHERE uuid = ?1)",
@@ -63,33 +66,38 @@ static const char *const sql[DB_STATEMENTS] = {
 		      "JOIN summary ON series_id = series.id "
 		      "WHERE uuid = ?1 AND " IN_SPAN " GROUP BY series.id "
 		      "ORDER BY sum(samples) DESC, max(last) DESC, series.id DESC LIMIT 1",
-	[DB_SUMMARIES] = "SELECT samples, degraded, first, last, min_bytes, max_bytes, sum_pages, "
-			 "sizes, curve FROM summary WHERE series_id = ?1 AND " IN_SPAN,
-	[DB_NEWEST] = "SELECT time, wss_bytes, maximum_bytes, balloon_bytes, rss_bytes, qemu_bytes "
-		      "FROM sample WHERE series_id = ?1 ORDER BY id DESC LIMIT 1",
+	[DB_SUMMARIES] =
+		"SELECT samples, degraded, first, last, min_bytes, max_bytes, sum_pages, "
+		"sizes, curve FROM summary WHERE series_id = ?1 AND " IN_SPAN,
+	[DB_NEWEST] =
+		"SELECT time, wss_bytes, maximum_bytes, balloon_bytes, rss_bytes, qemu_bytes "
+		"FROM sample WHERE series_id = ?1 ORDER BY id DESC LIMIT 1",
 	[DB_HOURS] = "SELECT start, max_bytes FROM summary "
 		     "WHERE series_id = ?1 AND level = 3600 AND start >= ?2 ORDER BY start",
 	[DB_GUESTS] = "SELECT uuid, name FROM guest ORDER BY name, uuid",
-	[DB_SAMPLES] = "SELECT name, uuid, method, observes, granularity_bytes, series.window_ns, "
-		       "time, quality, sample.window_ns, wss_bytes, low_bytes, high_bytes, "
-		       "maximum_bytes, balloon_bytes, rss_bytes, swap_bytes, qemu_bytes "
-		       "FROM guest JOIN series ON guest_id = guest.id "
-		       "JOIN sample ON series_id = series.id "
-		       "WHERE uuid = ?1 AND time >= ?2 AND time <= ?3 ORDER BY time, sample.id",
+	[DB_SAMPLES] =
+		"SELECT name, uuid, method, observes, granularity_bytes, series.window_ns, "
+		"time, quality, sample.window_ns, wss_bytes, low_bytes, high_bytes, "
+		"maximum_bytes, balloon_bytes, rss_bytes, swap_bytes, qemu_bytes "
+		"FROM guest JOIN series ON guest_id = guest.id "
+		"JOIN sample ON series_id = series.id "
+		"WHERE uuid = ?1 AND time >= ?2 AND time <= ?3 ORDER BY time, sample.id",
 	[DB_SPANS] = "SELECT samples, degraded, first, last, min_bytes, max_bytes, sum_pages, "
 		     "sizes, start, name, uuid, method, observes, granularity_bytes, window_ns "
 		     "FROM guest JOIN series ON guest_id = guest.id "
 		     "JOIN summary ON series_id = series.id "
 		     "WHERE uuid = ?1 AND level = ?4 AND start > ?2 - ?4 AND start <= ?3 "
 		     "ORDER BY start, series.id",
-	[DB_JOURNAL_PUT] = "INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, "
-			   "to_bytes, reason, uri) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-	/* Nothing where somebody has begun already. */
-	[DB_JOURNAL_BEGIN] = "INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, "
-			     "to_bytes, reason, uri) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 "
-			     "WHERE NOT EXISTS (SELECT 1 FROM balloon WHERE uuid = ?1 AND done = 0)",
+	[DB_JOURNAL_PUT] =
+		"INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, "
+		"to_bytes, reason, uri) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+	/* Inserts nothing if another process has begun. */
+	[DB_JOURNAL_BEGIN] =
+		"INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, "
+		"to_bytes, reason, uri) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 "
+		"WHERE NOT EXISTS (SELECT 1 FROM balloon WHERE uuid = ?1 AND done = 0)",
 	[DB_JOURNAL_DONE] = "UPDATE balloon SET done = 1 WHERE uuid = ?1 AND done = 0",
-	/* Of the oldest step that is open: what the guest had before all of them. */
+	/* From the oldest open step: the guest's size before all of them. */
 	[DB_JOURNAL_OPEN] = "SELECT uuid, name, original_bytes, uri FROM balloon WHERE id IN "
 			    "(SELECT min(id) FROM balloon WHERE done = 0 GROUP BY uuid) "
 			    "AND (?1 IS NULL OR uuid = ?1) ORDER BY name",
@@ -191,7 +199,9 @@ void wss_history_set_patience(struct wss_history *history, int milliseconds)
 	history->patience_ms = milliseconds;
 }
 
-/* Called while another process has the file locked, for the attempt-th time: wait and go on?
+/*
+ * Called for the attempt-th time while another process has the file locked. Decides whether to
+ * wait and try again.
  */
 static int on_busy(void *opaque, int attempt)
 {
@@ -200,12 +210,12 @@ static int on_busy(void *opaque, int attempt)
 
 	if (!attempt)
 		history->waited_ms = 0;
-	/* Not none: whoever ends may have to write down what it did. */
+	/* Not zero: a process that is about to end may have to record what it did. */
 	if (wss_stop_requested() && limit_ms > STOP_MS)
 		limit_ms = STOP_MS;
 	if (history->waited_ms >= limit_ms)
 		return 0;
-	/* Unlike the stop's own poll it waits also when a stop was requested. */
+	/* Unlike the stop flag's poll() this waits after a stop request, too. */
 	poll(NULL, 0, BUSY_STEP_MS);
 	history->waited_ms += BUSY_STEP_MS;
 	return 1;
@@ -271,8 +281,8 @@ int wss_db_set_up_writer(struct wss_history *history, struct wss_error *err)
 
 	if (wss_db_number(history, "PRAGMA page_count", &pages, err) < 0)
 		return -1;
-	if (!pages && wss_db_exec(history, "PRAGMA auto_vacuum = INCREMENTAL", "cannot make it",
-				  err) < 0)
+	if (!pages && wss_db_exec(history, "PRAGMA auto_vacuum = INCREMENTAL",
+				  "cannot create it", err) < 0)
 		return -1;
 	return wss_db_exec(history,
 			   "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
@@ -280,7 +290,10 @@ int wss_db_set_up_writer(struct wss_history *history, struct wss_error *err)
 			   "cannot open it for writing", err);
 }
 
-/* Kept when the last one closes, so that readers who may not make it can open the file. */
+/*
+ * Keep the log when the last connection closes, so that readers without write permission can
+ * open the file.
+ */
 static void keep_log(struct wss_history *history)
 {
 	int keep = 1;
@@ -288,7 +301,7 @@ static void keep_log(struct wss_history *history)
 	sqlite3_file_control(history->db, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
 }
 
-static void note_place(struct wss_history *history)
+static void remember_inode(struct wss_history *history)
 {
 	struct stat st;
 
@@ -320,7 +333,7 @@ int wss_history_open(const char *path, struct wss_history **ret_history, struct 
 		wss_history_close(history);
 		return -1;
 	}
-	/* SQLite would open it for reading, and say so at the first sample. */
+	/* SQLite would open the file read-only and report that at the first sample. */
 	if (access(found, W_OK) < 0) {
 		wss_error_errno(err, WSS_ERR_FAILED, errno, "history %s: cannot write it", path);
 	} else if (wss_db_open_file(history, SQLITE_OPEN_READWRITE) != SQLITE_OK) {
@@ -329,7 +342,7 @@ int wss_history_open(const char *path, struct wss_history **ret_history, struct 
 		   wss_db_set_up_writer(history, err) == 0 &&
 		   wss_db_migrate(history, err) == 0) {
 		keep_log(history);
-		note_place(history);
+		remember_inode(history);
 		*ret_history = history;
 		return 0;
 	}
@@ -337,7 +350,7 @@ int wss_history_open(const char *path, struct wss_history **ret_history, struct 
 	return -1;
 }
 
-/* As a URI, for the parameter that has no flag. */
+/* A URI, because the parameter has no flag. */
 static char *immutable_uri(const char *path)
 {
 	char *uri = malloc(strlen(path) * 3 + 32), *at;
@@ -355,7 +368,7 @@ static char *immutable_uri(const char *path)
 	return uri;
 }
 
-/* A log with something in it cannot be left out: what it holds is newer. */
+/* A log with content cannot be ignored: its data is newer. */
 static bool log_is_empty(const char *path)
 {
 	wss_auto_free char *log = NULL;
@@ -369,8 +382,8 @@ static bool log_is_empty(const char *path)
 }
 
 /*
- * A file in WAL mode is opened by making its log, which a read-only disk does not allow; but
- * there nothing changes, either.
+ * Opening a file in WAL mode creates its log, which a read-only disk does not allow; but
+ * nothing changes there, either.
  */
 static int open_immutable(struct wss_history *history, struct wss_error *err)
 {
@@ -387,8 +400,8 @@ static int open_immutable(struct wss_history *history, struct wss_error *err)
 }
 
 /*
- * On a full disk there is no room for the index of the log, which all who have the file open
- * share. Whoever has it alone has that in memory.
+ * A full disk has no room for the log's index, which all users of the file share. An exclusive
+ * user keeps it in memory.
  */
 static int open_alone(struct wss_history *history, struct wss_error *err)
 {
@@ -400,8 +413,8 @@ static int open_alone(struct wss_history *history, struct wss_error *err)
 			   "cannot open it", err);
 }
 
-/* After the first access has failed: 0 where another way may do. */
-static int open_otherwise(struct wss_history *history, struct wss_error *err)
+/* Tries other ways after the first access has failed: 0 if one may work. */
+static int open_by_other_ways(struct wss_history *history, struct wss_error *err)
 {
 	int code = sqlite3_errcode(history->db) & 0xff;
 
@@ -429,9 +442,9 @@ static int start_reading(struct wss_history *history, struct wss_error *err)
 	if (wss_db_set_up(history, err) < 0)
 		return -1;
 	if (wss_db_check_version(history, err) < 0 &&
-	    (open_otherwise(history, err) < 0 || wss_db_check_version(history, err) < 0))
+	    (open_by_other_ways(history, err) < 0 || wss_db_check_version(history, err) < 0))
 		return -1;
-	/* A large file is not checked, and may be made so that a query goes round in it. */
+	/* A large file is not checked, and may have been made so that a query loops in it. */
 	sqlite3_progress_handler(history->db, STEPS_BETWEEN_LOOKS, is_stopped, NULL);
 	if (wss_db_number(history,
 			  "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The database below the history: opening, schema, statements, errors. Private to store/.
- */
+/* The database below the history: opening, schema, statements, errors. Private to store/. */
 #ifndef WSS_STORE_DB_H
 #define WSS_STORE_DB_H
 
@@ -13,7 +11,7 @@
 #include "base/error.h"
 #include "store/history.h"
 
-/* Another writer's transaction takes milliseconds; a disk may take seconds. */
+/* A transaction of another writer takes milliseconds; a disk may take seconds. */
 #define DB_BUSY_MS 15000
 
 enum wss_db_statement {
@@ -41,11 +39,12 @@ enum wss_db_statement {
 
 struct wss_history {
 	sqlite3 *db;
-	char *path;		    /* as wss_db_find() gives it */
-	int patience_ms, waited_ms; /* for another process's lock */
-	dev_t device; /* what was opened for writing */
+	char *path; /* as wss_db_find() returns it */
+	int patience_ms,
+		waited_ms; /* wait for another process's lock: limit, and time spent */
+	dev_t device;	   /* the file that was opened for writing */
 	ino_t inode;
-	sqlite3_stmt *statements[DB_STATEMENTS]; /* prepared when first used */
+	sqlite3_stmt *statements[DB_STATEMENTS]; /* prepared on first use */
 };
 
 /* Sets err from the database's last error: "history PATH: what: why". Returns -1. */
@@ -55,11 +54,13 @@ int wss_db_error(struct wss_history *history, const char *what, struct wss_error
 int wss_db_exec(struct wss_history *history, const char *sql, const char *what,
 		struct wss_error *err);
 
-/* One number that a query gives; 0 where it gives none. */
+/* Returns the single number of a query's result; 0 if it has none. */
 int wss_db_number(struct wss_history *history, const char *sql, int64_t *ret_number,
 		  struct wss_error *err);
 
-/* The statement, reset, without bindings; NULL with err set. It stays the history's. */
+/*
+ * Returns the statement, reset and without bindings; NULL with err set. Owned by the history.
+ */
 sqlite3_stmt *wss_db_statement(struct wss_history *history, enum wss_db_statement which,
 			       struct wss_error *err);
 
@@ -77,11 +78,10 @@ int wss_db_read_summary(struct wss_history *history, sqlite3_stmt *stmt, bool wi
 			struct wss_summary *summary, struct wss_error *err);
 
 /*
- * The path by which the history is opened, whose directory no link leads to: a malloc'ed
- * string. make: its directories are made where they are missing. WSS_ERR_FAILED where the
- * history, what SQLite keeps beside it or its directory is not the caller's or root's, other
- * users may write to it, or a file is no regular one; WSS_ERR_GONE where the directory is
- * missing.
+ * Returns the path to open the history by, whose directory contains no link: a malloc()ed
+ * string. make: create missing directories. WSS_ERR_FAILED if the history, a file that SQLite
+ * keeps beside it, or its directory does not belong to the caller or root, if other users may
+ * write to it, or if a file is not a regular one; WSS_ERR_GONE if the directory is missing.
  */
 int wss_db_find(const char *path, bool make, char **ret_path, struct wss_error *err);
 
@@ -94,36 +94,40 @@ int wss_db_check_hands_off(const struct stat *st, bool directory, struct wss_err
 /* Opens the file of the lock beside a history; wss_db_find() has checked the directory. */
 int wss_db_open_lock(const char *path, int *ret_fd, struct wss_error *err);
 
-/* Opens the history's file anew, with SQLite's flags, following no link: SQLite's result. */
+/*
+ * Opens the history's file again with SQLite's flags, following no link. Returns SQLite's
+ * result.
+ */
 int wss_db_open_file(struct wss_history *history, int flags);
 
-/* Not opened yet; NULL with err set. Ended by wss_history_close(). */
+/*
+ * Allocates a history that is not open yet; NULL with err set. Freed by wss_history_close().
+ */
 struct wss_history *wss_db_new(const char *path, struct wss_error *err);
 
-/* Common to readers and writers: nothing in the file is to be trusted. */
+/* Settings for readers and writers: nothing in the file is trusted. */
 int wss_db_set_up(struct wss_history *history, struct wss_error *err);
 
-/* The mode of the file: incremental vacuum where it is still empty, and WAL. */
+/* Sets the file's mode: incremental vacuum if it is still empty, and WAL. */
 int wss_db_set_up_writer(struct wss_history *history, struct wss_error *err);
 
 /*
- * Makes the file at path, whole, where there is none or an empty one; else does nothing. Waits
- * at most DB_BUSY_MS for others who do so: WSS_ERR_BUSY, WSS_ERR_INTERRUPTED. path is one that
- * wss_db_find() gave.
+ * Creates a complete file at path if there is none, or an empty one; else does nothing. Waits
+ * at most DB_BUSY_MS for other processes that do the same: WSS_ERR_BUSY, WSS_ERR_INTERRUPTED.
+ * path is from wss_db_find().
  */
 int wss_db_create(const char *path, struct wss_error *err);
 
-/* Makes the tables, or brings those of an older version up to date. */
+/* Creates the tables, or upgrades those of an older version. */
 int wss_db_migrate(struct wss_history *history, struct wss_error *err);
 
 /*
- * Is the file one of ours, of a version that we know, with the tables of that version and
- * nothing else? Without changing it, and before anything that the file itself may define is
- * run.
+ * Checks that the file is a history of a known version, with the tables of that version and
+ * nothing else, without changing it and before anything that the file itself defines can run.
  */
 int wss_db_check_version(struct wss_history *history, struct wss_error *err);
 
-/* As that, but a file without any table is all right, too. */
+/* The same, but a file without tables is accepted, too. */
 int wss_db_check_made(struct wss_history *history, struct wss_error *err);
 
 #endif

@@ -39,7 +39,7 @@ struct wss_amount wss_db_column_amount(sqlite3_stmt *stmt, int at)
 {
 	if (sqlite3_column_type(stmt, at) != SQLITE_INTEGER)
 		return (struct wss_amount){ 0 };
-	/* More than any guest has, or negative: no figure. */
+	/* Larger than any guest's memory, or negative: treated as unknown. */
 	if (sqlite3_column_int64(stmt, at) < 0 || wss_db_column_u64(stmt, at) > WSS_BYTES_MAX)
 		return (struct wss_amount){ 0 };
 	return wss_amount_of(wss_db_column_u64(stmt, at));
@@ -50,8 +50,9 @@ static time_t floor_to(time_t when, time_t span)
 	return when < 0 ? 0 : when - when % span;
 }
 
-/* Runs a statement to its end and lets go of its locks. */
-static int run(struct wss_history *history, sqlite3_stmt *stmt, struct wss_error *err)
+/* Runs a statement to its end and releases its locks. */
+static int run_statement(struct wss_history *history, sqlite3_stmt *stmt,
+			 struct wss_error *err)
 {
 	int r = sqlite3_step(stmt);
 
@@ -71,8 +72,8 @@ static int id_of(struct wss_history *history, sqlite3_stmt *stmt, int64_t *ret_i
 	return r == SQLITE_ROW ? 0 : wss_db_error(history, "cannot find what was written", err);
 }
 
-static int put_guest(struct wss_history *history, const struct wss_sample *sample, int64_t *ret_id,
-		     struct wss_error *err)
+static int store_guest(struct wss_history *history, const struct wss_sample *sample,
+		       int64_t *ret_id, struct wss_error *err)
 {
 	sqlite3_stmt *put = wss_db_statement(history, DB_GUEST_PUT, err);
 	sqlite3_stmt *get = put ? wss_db_statement(history, DB_GUEST_GET, err) : NULL;
@@ -82,7 +83,7 @@ static int put_guest(struct wss_history *history, const struct wss_sample *sampl
 	sqlite3_bind_text(put, 1, sample->uuid, -1, SQLITE_STATIC);
 	sqlite3_bind_text(put, 2, sample->domain, -1, SQLITE_STATIC);
 	sqlite3_bind_text(get, 1, sample->uuid, -1, SQLITE_STATIC);
-	if (run(history, put, err) < 0)
+	if (run_statement(history, put, err) < 0)
 		return -1;
 	return id_of(history, get, ret_id, err);
 }
@@ -96,8 +97,9 @@ static void bind_series(sqlite3_stmt *stmt, int64_t guest, const struct wss_samp
 	bind_u64(stmt, 5, sample->requested_window_ns);
 }
 
-static int put_series(struct wss_history *history, int64_t guest, const struct wss_sample *sample,
-		      int64_t *ret_id, struct wss_error *err)
+static int store_series(struct wss_history *history, int64_t guest,
+			const struct wss_sample *sample, int64_t *ret_id,
+			struct wss_error *err)
 {
 	sqlite3_stmt *put = wss_db_statement(history, DB_SERIES_PUT, err);
 	sqlite3_stmt *get = put ? wss_db_statement(history, DB_SERIES_GET, err) : NULL;
@@ -106,11 +108,11 @@ static int put_series(struct wss_history *history, int64_t guest, const struct w
 		return -1;
 	bind_series(put, guest, sample);
 	bind_series(get, guest, sample);
-	return run(history, put, err) < 0 ? -1 : id_of(history, get, ret_id, err);
+	return run_statement(history, put, err) < 0 ? -1 : id_of(history, get, ret_id, err);
 }
 
-static int put_sample(struct wss_history *history, int64_t series, const struct wss_sample *sample,
-		      struct wss_error *err)
+static int store_sample(struct wss_history *history, int64_t series,
+			const struct wss_sample *sample, struct wss_error *err)
 {
 	sqlite3_stmt *stmt = wss_db_statement(history, DB_SAMPLE_PUT, err);
 
@@ -128,26 +130,26 @@ static int put_sample(struct wss_history *history, int64_t series, const struct 
 	bind_amount(stmt, 10, sample->memory.rss_bytes);
 	bind_amount(stmt, 11, sample->memory.swap_bytes);
 	bind_amount(stmt, 12, sample->memory.qemu_bytes);
-	return run(history, stmt, err);
+	return run_statement(history, stmt, err);
 }
 
-static bool is_time(time_t time)
+static bool time_is_valid(time_t time)
 {
 	return (int64_t)time >= WSS_TIME_MIN_S && (int64_t)time <= WSS_TIME_MAX_S;
 }
 
-/* Is that what samples of guests can have added up to? The file may say anything. */
-static bool is_possible(const struct wss_summary *summary)
+/* Whether samples of guests can have added up to that. The file may contain anything. */
+static bool summary_is_possible(const struct wss_summary *summary)
 {
 	return summary->samples <= WSS_SUMMARY_DAY_MAX &&
 	       summary->degraded <= WSS_SUMMARY_DAY_MAX &&
-	       summary->sizes.total == summary->samples && is_time(summary->first) &&
-	       summary->first <= summary->last && is_time(summary->last) &&
+	       summary->sizes.total == summary->samples && time_is_valid(summary->first) &&
+	       summary->first <= summary->last && time_is_valid(summary->last) &&
 	       summary->min_bytes <= WSS_BYTES_MAX && summary->max_bytes <= WSS_BYTES_MAX &&
 	       summary->sum_pages <= wss_u64_mul(summary->samples, WSS_BYTES_MAX / 4096);
 }
 
-/* The sizes and the curve of such a row: 0, or negative errno. */
+/* Decodes the sizes and the curve of such a row. Returns 0 or negative errno. */
 static int decode_blobs(sqlite3_stmt *stmt, bool with_curve, struct wss_summary *summary)
 {
 	const uint8_t *sizes = sqlite3_column_blob(stmt, 7);
@@ -158,7 +160,7 @@ static int decode_blobs(sqlite3_stmt *stmt, bool with_curve, struct wss_summary 
 	if (!sizes || (with_curve && !curve))
 		return sqlite3_errcode(sqlite3_db_handle(stmt)) == SQLITE_NOMEM ? -ENOMEM : -EINVAL;
 	r = wss_histogram_decode(&sizes, end, &summary->sizes);
-	if (r == 0 && (sizes != end || !is_possible(summary)))
+	if (r == 0 && (sizes != end || !summary_is_possible(summary)))
 		r = -EINVAL;
 	if (r == 0 && with_curve)
 		r = wss_summary_decode_curve(curve, (size_t)sqlite3_column_bytes(stmt, 8), summary);
@@ -185,8 +187,8 @@ int wss_db_read_summary(struct wss_history *history, sqlite3_stmt *stmt, bool wi
 				      history->path);
 }
 
-static int get_summary(struct wss_history *history, int64_t series, int level, time_t start,
-		       struct wss_summary *summary, struct wss_error *err)
+static int load_summary(struct wss_history *history, int64_t series, int level, time_t start,
+			struct wss_summary *summary, struct wss_error *err)
 {
 	sqlite3_stmt *stmt = wss_db_statement(history, DB_SUMMARY_GET, err);
 	int step, r = 0;
@@ -205,8 +207,8 @@ static int get_summary(struct wss_history *history, int64_t series, int level, t
 	return r;
 }
 
-static int put_summary(struct wss_history *history, int64_t series, int level, time_t start,
-		       const struct wss_summary *summary, struct wss_error *err)
+static int store_summary(struct wss_history *history, int64_t series, int level, time_t start,
+			 const struct wss_summary *summary, struct wss_error *err)
 {
 	sqlite3_stmt *stmt = wss_db_statement(history, DB_SUMMARY_PUT, err);
 	size_t size = wss_histogram_encode(&summary->sizes, NULL, 0), curve_size = 0;
@@ -230,24 +232,24 @@ static int put_summary(struct wss_history *history, int64_t series, int level, t
 	bind_u64(stmt, 10, summary->sum_pages);
 	sqlite3_bind_blob64(stmt, 11, sizes, size, SQLITE_STATIC);
 	sqlite3_bind_blob64(stmt, 12, curve, curve_size, SQLITE_STATIC);
-	if (run(history, stmt, err) < 0)
+	if (run_statement(history, stmt, err) < 0)
 		return -1;
 	sqlite3_clear_bindings(stmt);
 	return 0;
 }
 
-/* The hour and the day get the sample themselves: there is no job that must not be missed. */
+/* The sample itself updates its hour and day, so no job has to do that later. */
 static int add_to_summary(struct wss_history *history, int64_t series, int level,
 			  const struct wss_sample *sample, struct wss_error *err)
 {
 	time_t start = floor_to(sample->wall, level);
 	struct wss_summary summary = { 0 };
-	int r = get_summary(history, series, level, start, &summary, err);
+	int r = load_summary(history, series, level, start, &summary, err);
 
 	if (r == 0 && wss_summary_add(&summary, sample) < 0)
 		r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (r == 0)
-		r = put_summary(history, series, level, start, &summary, err);
+		r = store_summary(history, series, level, start, &summary, err);
 	wss_summary_free(&summary);
 	return r;
 }
@@ -263,18 +265,18 @@ int wss_history_add(struct wss_history *history, const struct wss_sample *sample
 				     "not stored: a guest without a UUID has no history");
 	if (wss_db_exec(history, "BEGIN IMMEDIATE", "cannot write it", err) < 0)
 		return -1;
-	r = put_guest(history, sample, &guest, err);
+	r = store_guest(history, sample, &guest, err);
 	if (r == 0)
-		r = put_series(history, guest, sample, &series, err);
+		r = store_series(history, guest, sample, &series, err);
 	if (r == 0)
-		r = put_sample(history, series, sample, err);
+		r = store_sample(history, series, sample, err);
 	if (r == 0)
 		r = add_to_summary(history, series, WSS_HISTORY_HOUR, sample, err);
 	if (r == 0)
 		r = add_to_summary(history, series, WSS_HISTORY_DAY, sample, err);
 	if (r == 0)
 		r = wss_db_exec(history, "COMMIT", "cannot write it", err);
-	/* A full disk may have rolled back by itself already. */
+	/* A full disk may have caused a rollback already. */
 	if (r < 0 && !sqlite3_get_autocommit(history->db))
 		sqlite3_exec(history->db, "ROLLBACK", NULL, NULL, NULL);
 	return r;
@@ -292,13 +294,15 @@ int wss_history_last(struct wss_history *history, const char *uuid, struct wss_a
 	r = sqlite3_step(stmt);
 	*ret_time = r == SQLITE_ROW ? wss_db_column_amount(stmt, 0) : (struct wss_amount){ 0 };
 	sqlite3_reset(stmt);
-	if (ret_time->known && !is_time((time_t)ret_time->value))
+	if (ret_time->known && !time_is_valid((time_t)ret_time->value))
 		*ret_time = (struct wss_amount){ 0 };
 	return r == SQLITE_ROW || r == SQLITE_DONE ? 0
 						   : wss_db_error(history, "cannot read it", err);
 }
 
-/* The parameters of a span since a time: the hour, its day, and from where days are whole. */
+/*
+ * Parameters of a span since a time: the hour, its day, and the start of the first whole day.
+ */
 static void bind_since(sqlite3_stmt *stmt, time_t since)
 {
 	time_t day = floor_to(since, WSS_HISTORY_DAY);
@@ -308,9 +312,10 @@ static void bind_since(sqlite3_stmt *stmt, time_t since)
 	sqlite3_bind_int64(stmt, 4, day == since ? day : day + WSS_HISTORY_DAY);
 }
 
-/* The id of the series that speaks for a guest: 1, 0 where there is none, -1. */
-static int choose(struct wss_history *history, const char *uuid, time_t since,
-		  struct wss_history_series *series, int64_t *ret_id, struct wss_error *err)
+/* Finds the id of the series that represents a guest. Returns 1, 0 if there is none, or -1. */
+static int choose_series(struct wss_history *history, const char *uuid, time_t since,
+			 struct wss_history_series *series, int64_t *ret_id,
+			 struct wss_error *err)
 {
 	sqlite3_stmt *stmt = wss_db_statement(history, DB_CHOOSE, err);
 	const char *method;
@@ -338,8 +343,8 @@ static int choose(struct wss_history *history, const char *uuid, time_t since,
 	return r == SQLITE_ROW;
 }
 
-static int sum_up(struct wss_history *history, int64_t id, time_t since, bool with_curve,
-		  struct wss_summary *total, struct wss_error *err)
+static int add_up_summaries(struct wss_history *history, int64_t id, time_t since,
+			    bool with_curve, struct wss_summary *total, struct wss_error *err)
 {
 	sqlite3_stmt *stmt = wss_db_statement(history, DB_SUMMARIES, err);
 	int step, r = 0;
@@ -362,8 +367,8 @@ static int sum_up(struct wss_history *history, int64_t id, time_t since, bool wi
 	return r;
 }
 
-static int newest(struct wss_history *history, int64_t id, struct wss_history_series *series,
-		  struct wss_error *err)
+static int read_newest_sample(struct wss_history *history, int64_t id,
+			      struct wss_history_series *series, struct wss_error *err)
 {
 	sqlite3_stmt *stmt = wss_db_statement(history, DB_NEWEST, err);
 	int r;
@@ -374,7 +379,7 @@ static int newest(struct wss_history *history, int64_t id, struct wss_history_se
 	r = sqlite3_step(stmt);
 	series->time = series->summary.last;
 	if (r == SQLITE_ROW) {
-		if (is_time(sqlite3_column_int64(stmt, 0)))
+		if (time_is_valid(sqlite3_column_int64(stmt, 0)))
 			series->time = sqlite3_column_int64(stmt, 0);
 		series->wss_bytes = wss_db_column_amount(stmt, 1);
 		series->maximum_bytes = wss_db_column_amount(stmt, 2);
@@ -392,12 +397,13 @@ int wss_history_series(struct wss_history *history, const char *uuid, time_t sin
 {
 	struct wss_history_series series = { .time = 0 };
 	int64_t id = 0;
-	int r = choose(history, uuid, since, &series, &id, err);
+	int r = choose_series(history, uuid, since, &series, &id, err);
 
 	if (r <= 0)
 		return r;
-	if (sum_up(history, id, since, flags & WSS_HISTORY_CURVE, &series.summary, err) < 0 ||
-	    newest(history, id, &series, err) < 0) {
+	if (add_up_summaries(history, id, since, flags & WSS_HISTORY_CURVE, &series.summary,
+			     err) < 0 ||
+	    read_newest_sample(history, id, &series, err) < 0) {
 		wss_summary_free(&series.summary);
 		return -1;
 	}
@@ -411,7 +417,7 @@ int wss_history_hours(struct wss_history *history, const char *uuid, time_t sinc
 	struct wss_history_series series;
 	sqlite3_stmt *stmt;
 	int64_t id = 0;
-	int r = choose(history, uuid, since, &series, &id, err);
+	int r = choose_series(history, uuid, since, &series, &id, err);
 
 	if (r <= 0)
 		return r;

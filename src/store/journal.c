@@ -6,7 +6,8 @@
 
 #include "store/db.h"
 
-static int finish(struct wss_history *history, sqlite3_stmt *stmt, struct wss_error *err)
+static int finish_statement(struct wss_history *history, sqlite3_stmt *stmt,
+			    struct wss_error *err)
 {
 	int r = sqlite3_step(stmt);
 
@@ -14,8 +15,8 @@ static int finish(struct wss_history *history, sqlite3_stmt *stmt, struct wss_er
 	return r == SQLITE_DONE ? 0 : wss_db_error(history, "cannot write the journal", err);
 }
 
-static int put(struct wss_history *history, enum wss_db_statement which,
-	       const struct wss_journal_step *step, struct wss_error *err)
+static int store_step(struct wss_history *history, enum wss_db_statement which,
+		      const struct wss_journal_step *step, struct wss_error *err)
 {
 	sqlite3_stmt *stmt = wss_db_statement(history, which, err);
 
@@ -29,13 +30,13 @@ static int put(struct wss_history *history, enum wss_db_statement which,
 	sqlite3_bind_int64(stmt, 6, (int64_t)step->to_bytes);
 	sqlite3_bind_text(stmt, 7, step->reason, -1, SQLITE_STATIC);
 	sqlite3_bind_text(stmt, 8, step->uri, -1, SQLITE_STATIC);
-	return finish(history, stmt, err);
+	return finish_statement(history, stmt, err);
 }
 
 int wss_journal_write(struct wss_history *history, const struct wss_journal_step *step,
 		      struct wss_error *err)
 {
-	return put(history, DB_JOURNAL_PUT, step, err);
+	return store_step(history, DB_JOURNAL_PUT, step, err);
 }
 
 static int unfinished(struct wss_error *err)
@@ -47,7 +48,7 @@ static int unfinished(struct wss_error *err)
 int wss_journal_begin(struct wss_history *history, const struct wss_journal_step *step,
 		      struct wss_error *err)
 {
-	if (put(history, DB_JOURNAL_BEGIN, step, err) < 0)
+	if (store_step(history, DB_JOURNAL_BEGIN, step, err) < 0)
 		return -1;
 	return sqlite3_changes(history->db) ? 0 : unfinished(err);
 }
@@ -70,12 +71,12 @@ int wss_journal_done(struct wss_history *history, const char *uuid, struct wss_e
 	if (!stmt)
 		return -1;
 	sqlite3_bind_text(stmt, 1, uuid, -1, SQLITE_STATIC);
-	return finish(history, stmt, err);
+	return finish_statement(history, stmt, err);
 }
 
 /*
- * "" for NULL, which a file that was not made by us may have anywhere. False where there is no
- * memory for it: a guest with another name would be given back to.
+ * Converts NULL, which a foreign file may contain anywhere, to "". Returns false when out of
+ * memory: with a truncated name, memory would be returned to another guest.
  */
 static bool column_text(sqlite3_stmt *stmt, int at, char *ret_text, size_t size)
 {
@@ -86,7 +87,7 @@ static bool column_text(sqlite3_stmt *stmt, int at, char *ret_text, size_t size)
 	return text || null;
 }
 
-static bool read_open(sqlite3_stmt *stmt, struct wss_journal_open *open)
+static bool read_open_step(sqlite3_stmt *stmt, struct wss_journal_open *open)
 {
 	int64_t bytes = sqlite3_column_int64(stmt, 2);
 
@@ -119,7 +120,7 @@ int wss_journal_unfinished(struct wss_history *history, const char *uuid,
 				break;
 			list = more;
 		}
-		if (!read_open(stmt, &list[n++]))
+		if (!read_open_step(stmt, &list[n++]))
 			break;
 	}
 	sqlite3_reset(stmt);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Where the history lies, and who else could lay hands on it.
+ * Checks where the history lies, and who else could interfere with it.
  *
- * SQLite opens the file and what belongs to it by their names, whenever it likes: a FIFO makes
- * it wait for ever, and a journal or a log that somebody else puts beside the file is played
- * back into it. So nobody else may be able to: the directory and the files must be the
- * caller's or root's, and no other user may write to them. What is there is checked once then.
+ * SQLite opens the file and those that belong to it by their names, at any time: on a FIFO it
+ * waits forever, and a journal or log that somebody else puts beside the file is played back
+ * into it. Nobody else may be able to do that: the directory and the files must belong to the
+ * caller or root, and no other user may be able to write to them. Existing files then need
+ * only one check.
  */
 #include "store/db.h"
 
@@ -20,7 +21,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 
-/* Whoever is in the group of root, or in the caller's own, can do as much as they can. */
+/* Members of root's group, or of the caller's own, are trusted like root and the caller. */
 static bool is_own_group(gid_t gid)
 {
 	return gid == 0 || gid == getegid();
@@ -65,7 +66,7 @@ static int check_file(const char *path, struct wss_error *err)
 	return wss_file_check_regular(&st, err) < 0 ? -1 : wss_db_check_hands_off(&st, false, err);
 }
 
-/* The database, and what SQLite opens beside it. */
+/* The database, and the files that SQLite opens beside it. */
 static int check_files(const char *path, struct wss_error *err)
 {
 	static const char *const suffixes[] = {"", "-journal", "-wal", "-shm"};
@@ -83,7 +84,9 @@ static int check_files(const char *path, struct wss_error *err)
 	return 0;
 }
 
-/* The directories above path; that they exist is no error, and what else is wrong shows soon.
+/*
+ * Creates the directories above path. Existing ones are no error, and other errors show up
+ * soon.
  */
 static void make_directories(const char *path)
 {
@@ -96,7 +99,7 @@ static void make_directories(const char *path)
 	}
 }
 
-/* By its directory's own name: below, no link is followed any more. */
+/* Resolves links in the directory; below it none is followed. */
 static char *canonical_path(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;

@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Retention: by age, and by size.
- */
+/* Retention, by age and by size. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "store/db.h"
 
-static int64_t before(time_t now, uint64_t age_s)
+static int64_t seconds_before(time_t now, uint64_t age_s)
 {
 	return now > 0 && (uint64_t)now > age_s ? (int64_t)((uint64_t)now - age_s) : 0;
 }
 
 /*
- * The time by which things are old. A clock that jumps far ahead, for an hour or by a dead
- * battery, would make all of them old at once: time goes on by a day at most for each 24 hours in
- * which there were samples.
+ * The time that ages are counted from. A clock that jumps far ahead, for an hour or because of
+ * a dead battery, would make everything old at once: this time moves on by a day at most for
+ * each 24 hours in which there were samples.
  */
 #define HOURS_A_DAY 24
-static int present(struct wss_history *history, time_t now, time_t *ret_present,
-		   struct wss_error *err)
+static int effective_now(struct wss_history *history, time_t now, time_t *ret_present,
+			 struct wss_error *err)
 {
 	char text[256];
 	int64_t hour;
@@ -46,25 +44,26 @@ static int forget_old(struct wss_history *history, const struct wss_history_limi
 		 "DELETE FROM summary WHERE level = 3600 AND start <= %" PRId64 ";"
 		 "DELETE FROM summary WHERE level = 86400 AND start <= %" PRId64 ";"
 		 "COMMIT",
-		 before(now, limits->samples_s), before(now, limits->days_s),
-		 before(now, limits->hours_s + WSS_HISTORY_HOUR),
-		 before(now, limits->days_s + WSS_HISTORY_DAY));
-	return wss_db_exec(history, text, "cannot forget what is old", err);
+		 seconds_before(now, limits->samples_s), seconds_before(now, limits->days_s),
+		 seconds_before(now, limits->hours_s + WSS_HISTORY_HOUR),
+		 seconds_before(now, limits->days_s + WSS_HISTORY_DAY));
+	return wss_db_exec(history, text, "cannot delete old samples", err);
 }
 
-/* Guests that nothing is known of any more. */
+/* Guests without any data left. */
 static int forget_empty(struct wss_history *history, struct wss_error *err)
 {
-	return wss_db_exec(history,
-			   "BEGIN IMMEDIATE;"
-			   "DELETE FROM series WHERE id NOT IN (SELECT series_id FROM summary) "
-			   "	AND id NOT IN (SELECT series_id FROM sample);"
-			   "DELETE FROM guest WHERE id NOT IN (SELECT guest_id FROM series);"
-			   "COMMIT",
-			   "cannot forget what is empty", err);
+	return wss_db_exec(
+		history,
+		"BEGIN IMMEDIATE;"
+		"DELETE FROM series WHERE id NOT IN (SELECT series_id FROM summary) "
+		"	AND id NOT IN (SELECT series_id FROM sample);"
+		"DELETE FROM guest WHERE id NOT IN (SELECT guest_id FROM series);"
+		"COMMIT",
+		"cannot delete empty series", err);
 }
 
-/* What is in use, not what the file has grown to: the rest is given back at the end. */
+/* Bytes in use, not the size of the file: free pages are returned at the end. */
 static int used_bytes(struct wss_history *history, int64_t *ret_bytes, struct wss_error *err)
 {
 	return wss_db_number(history,
@@ -73,7 +72,10 @@ static int used_bytes(struct wss_history *history, int64_t *ret_bytes, struct ws
 			     ret_bytes, err);
 }
 
-/* An eighth of the oldest rows of what is finest and there: 1, or 0 where nothing is left. */
+/*
+ * Deletes an eighth of the oldest rows at the finest level that has any. Returns 1, or 0 if
+ * nothing is left.
+ */
 static int forget_some(struct wss_history *history, struct wss_error *err)
 {
 	static const char *const steps[] = {
@@ -86,7 +88,7 @@ static int forget_some(struct wss_history *history, struct wss_error *err)
 	};
 
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		if (wss_db_exec(history, steps[i], "cannot make it smaller", err) < 0)
+		if (wss_db_exec(history, steps[i], "cannot shrink it", err) < 0)
 			return -1;
 		if (sqlite3_changes(history->db) > 0)
 			return 1;
@@ -98,7 +100,7 @@ int wss_history_prune(struct wss_history *history, const struct wss_history_limi
 		      time_t now, struct wss_error *err)
 {
 	int64_t bytes = 0;
-	int r = present(history, now, &now, err);
+	int r = effective_now(history, now, &now, err);
 
 	if (r >= 0)
 		r = forget_old(history, limits, now, err);
@@ -112,7 +114,7 @@ int wss_history_prune(struct wss_history *history, const struct wss_history_limi
 	if (r >= 0)
 		r = forget_empty(history, err);
 	if (r >= 0)
-		r = wss_db_exec(history, "PRAGMA incremental_vacuum", "cannot make it smaller", err);
+		r = wss_db_exec(history, "PRAGMA incremental_vacuum", "cannot shrink it", err);
 	if (r < 0 && !sqlite3_get_autocommit(history->db))
 		sqlite3_exec(history->db, "ROLLBACK", NULL, NULL, NULL);
 	return r < 0 ? -1 : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The schema, as numbered migrations: number N brings version N to N + 1 (user_version). A
- * migration that was shipped is never changed.
+ * Schema as numbered migrations: number N upgrades version N to N + 1 (user_version). A
+ * migration that was released never changes.
  */
 #include "store/db.h"
 
@@ -16,7 +16,7 @@ static const char *const migrations[] = {
 	"	id INTEGER PRIMARY KEY,"
 	"	uuid TEXT NOT NULL UNIQUE,"
 	"	name TEXT NOT NULL);"
-	/* What may be compared and added up: nothing else of a guest's samples may. */
+	/* Only samples of the same series may be compared and added up. */
 	"CREATE TABLE series ("
 	"	id INTEGER PRIMARY KEY,"
 	"	guest_id INTEGER NOT NULL REFERENCES guest(id) ON DELETE CASCADE,"
@@ -37,7 +37,7 @@ static const char *const migrations[] = {
 	"	swap_bytes INTEGER, qemu_bytes INTEGER);"
 	"CREATE INDEX sample_series ON sample (series_id);"
 	"CREATE INDEX sample_time ON sample (time);"
-	/* level: the span in seconds, an hour or a day; sizes, curve: wss/summary.h */
+	/* level: length in seconds, an hour or a day; sizes, curve: wss/summary.h */
 	"CREATE TABLE summary ("
 	"	series_id INTEGER NOT NULL REFERENCES series(id) ON DELETE CASCADE,"
 	"	level INTEGER NOT NULL,"
@@ -50,7 +50,7 @@ static const char *const migrations[] = {
 	"	curve BLOB NOT NULL,"
 	"	PRIMARY KEY (series_id, level, start));",
 
-	/* What was done to balloons; done: the guest has got back what it had. */
+	/* Balloon steps; done: the guest has its old size again. */
 	"CREATE TABLE balloon ("
 	"	id INTEGER PRIMARY KEY,"
 	"	uuid TEXT NOT NULL,"
@@ -63,20 +63,23 @@ static const char *const migrations[] = {
 	"	done INTEGER NOT NULL DEFAULT 0);"
 	"CREATE INDEX balloon_open ON balloon (uuid) WHERE done = 0;",
 
-	/* Of the connection that it was done through: the UUID may mean nothing to another. */
+	/*
+	 * URI of the connection that the step was made through: the UUID may mean nothing to
+	 * another.
+	 */
 	"ALTER TABLE balloon ADD COLUMN uri TEXT;",
 };
 
 #define SCHEMA_VERSION ((int64_t)(sizeof(migrations) / sizeof(migrations[0])))
 
-/* Statistics of ANALYZE change no result. */
+/* ANALYZE's statistics change no result. */
 #define OBJECTS                                                                               \
 	"SELECT type, name, tbl_name, sql FROM sqlite_schema "                                \
 	"WHERE NOT (type = 'table' AND name IN ('sqlite_stat1', 'sqlite_stat4')) "            \
 	"ORDER BY type, name, tbl_name, sql"
 
-/* An empty database in memory with what the first so many migrations make. */
-static sqlite3 *make_model(int64_t version)
+/* Creates an empty in-memory database with the first n migrations. */
+static sqlite3 *create_model(int64_t version)
 {
 	sqlite3 *db;
 	int r = sqlite3_open_v2(":memory:", &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
@@ -98,8 +101,10 @@ static bool same_column(sqlite3_stmt *a, sqlite3_stmt *b, int at)
 	return x && y ? !strcmp(x, y) : !x && !y;
 }
 
-/* Do both give the same rows? *ret_name is of the first that differs, NULL where one is
- * missing. */
+/*
+ * Whether both queries return the same rows. *ret_name is the first that differs, NULL if one
+ * is missing.
+ */
 static bool same_objects(sqlite3_stmt *model, sqlite3_stmt *file, const char **ret_name)
 {
 	int wanted, there;
@@ -117,12 +122,12 @@ static bool same_objects(sqlite3_stmt *model, sqlite3_stmt *file, const char **r
 }
 
 /*
- * A view in a table's place, a trigger, an index or a constraint with an expression would have
- * every query and every sample run what somebody else has written, without an end maybe.
+ * With a view in place of a table, a trigger, an index or a constraint with an expression,
+ * every query and every sample would run foreign code, perhaps without end.
  */
 static int check_objects(struct wss_history *history, int64_t version, struct wss_error *err)
 {
-	sqlite3 *model = make_model(version);
+	sqlite3 *model = create_model(version);
 	sqlite3_stmt *wanted = NULL, *there = NULL;
 	const char *name = NULL;
 	int r = 0;
@@ -150,8 +155,8 @@ int wss_db_check_version(struct wss_history *history, struct wss_error *err)
 	    wss_db_number(history, "PRAGMA user_version", &version, err) < 0)
 		return -1;
 	if (id != APPLICATION_ID)
-		return wss_error_set(err, WSS_ERR_FAILED, "history %s: the file is something else",
-				     history->path);
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "history %s: not a history of virt-wss", history->path);
 	if (version < 1)
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "history %s: damaged: its version is %" PRId64, history->path,
@@ -197,7 +202,7 @@ int wss_db_migrate(struct wss_history *history, struct wss_error *err)
 		return wss_db_check_version(history, err);
 	if (wss_db_exec(history, "BEGIN IMMEDIATE", "cannot begin", err) < 0)
 		return -1;
-	/* Looked at again: another process may have done it while we waited for the lock. */
+	/* Check again: another process may have done it while this one waited for the lock. */
 	r = wss_db_number(history, "PRAGMA user_version", &version, err);
 	if (r == 0)
 		r = wss_db_number(history, "SELECT count(*) FROM sqlite_master", &tables, err);
@@ -206,7 +211,7 @@ int wss_db_migrate(struct wss_history *history, struct wss_error *err)
 	if (r == 0 && version < SCHEMA_VERSION)
 		r = migrate_from(history, version, err);
 	if (r == 0)
-		r = wss_db_exec(history, "COMMIT", "cannot make the tables", err);
+		r = wss_db_exec(history, "COMMIT", "cannot create the tables", err);
 	if (r < 0)
 		sqlite3_exec(history->db, "ROLLBACK", NULL, NULL, NULL);
 	return r;

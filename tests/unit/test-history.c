@@ -711,7 +711,7 @@ static void test_versions(void **unused)
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db, "CREATE TABLE important (x)", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(db);
-	refused("something else");
+	refused("not a history of virt-wss");
 }
 
 static void write_step(struct wss_history *history, const char *uuid, uint64_t original,
