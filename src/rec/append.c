@@ -11,19 +11,19 @@
 #include "base/file.h"
 #include "base/io.h"
 
-/* Behind the end of every file that is ever written. */
+/* Beyond the end of any file that is ever written. */
 #define LOCK_OFFSET ((int64_t)1 << 62)
 /* An addition takes milliseconds; a disk may take seconds. */
 #define LOCK_TIMEOUT_NS (10 * WSS_NS_PER_S)
 
-static int64_t offset_of(enum wss_append_lock lock)
+static int64_t lock_offset(enum wss_append_lock lock)
 {
 	return LOCK_OFFSET + (int64_t)lock;
 }
 
 int wss_append_lock(int fd, enum wss_append_lock lock, bool wait, struct wss_error *err)
 {
-	if (wss_file_lock(fd, offset_of(lock), wait ? LOCK_TIMEOUT_NS : 0, err) == 0)
+	if (wss_file_lock(fd, lock_offset(lock), wait ? LOCK_TIMEOUT_NS : 0, err) == 0)
 		return 0;
 	if (err && err->code == WSS_ERR_BUSY)
 		return wss_error_set(err, WSS_ERR_BUSY,
@@ -34,32 +34,32 @@ int wss_append_lock(int fd, enum wss_append_lock lock, bool wait, struct wss_err
 
 void wss_append_unlock(int fd, enum wss_append_lock lock)
 {
-	wss_file_unlock(fd, offset_of(lock));
+	wss_file_unlock(fd, lock_offset(lock));
 }
 
 int wss_append_locked(int fd, enum wss_append_lock lock, struct wss_error *err)
 {
 	struct flock area = {.l_type = F_WRLCK,
 			     .l_whence = SEEK_SET,
-			     .l_start = (off_t)offset_of(lock),
+			     .l_start = (off_t)lock_offset(lock),
 			     .l_len = 1};
 
 	if (fcntl(fd, F_OFD_GETLK, &area) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot look at its locks");
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot examine its locks");
 	return area.l_type != F_UNLCK;
 }
 
-/* What follows the last whole frame that is known. */
+/* Kind of what follows the last complete frame. */
 enum next { NEXT_FRAME, NEXT_REMAINS, NEXT_DAMAGED };
 
-/* What was read last: frames may be but some bytes, and many. */
+/* The data read last: frames may be tiny, and many. */
 struct block {
 	off_t offset;
 	ssize_t n;
 	uint8_t data[16384];
 };
 
-/* The beginning of the next frame; NULL where it cannot be read. */
+/* Returns the beginning of the next frame; NULL if it cannot be read. */
 static const uint8_t *next_head(const struct wss_appender *appender, struct block *block)
 {
 	if (appender->end < block->offset ||
@@ -73,14 +73,14 @@ static const uint8_t *next_head(const struct wss_appender *appender, struct bloc
 	return block->data + (appender->end - block->offset);
 }
 
-/* Its payload is not looked at: readers do. */
-static enum next next_frame(const struct wss_appender *appender, off_t size, struct block *block,
-			    struct wss_frame *frame)
+/* The payload is left to readers to check. */
+static enum next peek_frame(const struct wss_appender *appender, off_t size,
+			    struct block *block, struct wss_frame *frame)
 {
 	off_t left = size - appender->end;
 	const uint8_t *head;
 
-	/* The beginning of a frame, or nothing. */
+	/* Part of a frame's head, or nothing. */
 	if (left < WSS_REC_FRAME_BYTES)
 		return NEXT_REMAINS;
 	head = next_head(appender, block);
@@ -111,8 +111,8 @@ int wss_append_catch_up(struct wss_appender *appender, struct wss_error *err)
 	enum next next;
 
 	if (fstat(appender->fd, &st) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot look at it");
-	while ((next = next_frame(appender, st.st_size, &block, &frame)) == NEXT_FRAME) {
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot examine it");
+	while ((next = peek_frame(appender, st.st_size, &block, &frame)) == NEXT_FRAME) {
 		if (!inside) {
 			interval_start = appender->end;
 			interval_sequence = appender->sequence;
@@ -124,10 +124,10 @@ int wss_append_catch_up(struct wss_appender *appender, struct wss_error *err)
 		appender->end += WSS_REC_FRAME_BYTES + (off_t)frame.length;
 		appender->sequence++;
 	}
-	/* What lies behind the damage may be whole, and is not ours to cut off. */
+	/* Data behind the damage may be intact, and must not be cut off. */
 	if (next == NEXT_DAMAGED)
 		return wss_error_set(err, WSS_ERR_FAILED,
-				     "damaged at byte %llu: nothing is added to it",
+				     "damaged at byte %llu, cannot add to it",
 				     (unsigned long long)appender->end);
 	if (inside) {
 		appender->end = interval_start;
@@ -151,7 +151,7 @@ int wss_append_frame(struct wss_appender *appender, enum wss_frame_type type, ui
 	int r;
 
 	wss_rec_encode_frame(&frame, appender->seed, data);
-	/* In one piece and in order: what a killed writer leaves behind is the beginning of it. */
+	/* One write: a killed writer then leaves a prefix of it. */
 	r = wss_io_pwrite(appender->fd, data, WSS_REC_FRAME_BYTES + length, appender->end);
 	if (r < 0) {
 		wss_append_take_back(appender, appender->end, appender->sequence, NULL);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Adding frames to a recording that several processes may add to: see rec/writer.h.
- */
+/* Adds frames to a recording that several processes may add to: see rec/writer.h. */
 #ifndef WSS_REC_APPEND_H
 #define WSS_REC_APPEND_H
 
@@ -14,41 +12,41 @@
 
 struct wss_appender {
 	int fd;
-	uint32_t seed;	   /* the header's checksum */
-	uint32_t sequence; /* of the next frame */
-	off_t end;	   /* of the last whole frame */
-	uint64_t marks;	   /* seen on the way there */
-	bool ended;	   /* that was the end of the recording */
+	uint32_t seed;	   /* checksum of the header */
+	uint32_t sequence; /* number of the next frame */
+	off_t end;	   /* end of the last complete frame */
+	uint64_t marks;	   /* number of marks before that */
+	bool ended;	   /* the last frame was the end of the recording */
 };
 
-/* The locks, by what holding them says. */
+/* The locks, by what their owner is doing. */
 enum wss_append_lock { WSS_LOCK_RECORDING, WSS_LOCK_APPEND };
 
 /*
- * Takes a lock. WSS_ERR_BUSY where another has it, with wait after 10 s; WSS_ERR_INTERRUPTED
- * 200 ms after a stop was requested.
+ * Takes a lock. WSS_ERR_BUSY if another process has it, with wait only after 10 s;
+ * WSS_ERR_INTERRUPTED 200 ms after a stop request.
  */
 int wss_append_lock(int fd, enum wss_append_lock lock, bool wait, struct wss_error *err);
 void wss_append_unlock(int fd, enum wss_append_lock lock);
 
-/* Does somebody else hold it? 1, 0, or -1. */
+/* Whether another process holds it. Returns 1, 0, or -1. */
 int wss_append_locked(int fd, enum wss_append_lock lock, struct wss_error *err);
 
 /*
- * With the append lock held: goes on to the end of what others have added since, and cuts
- * off what a writer that was killed left of its addition. WSS_ERR_FAILED also where something
- * else follows: the file is damaged there, and left as it is.
+ * With the append lock held: moves to the end of what others have added since, and cuts off
+ * the unfinished addition of a killed writer. WSS_ERR_FAILED also if anything else follows:
+ * the file is damaged there, and left as it is.
  */
 int wss_append_catch_up(struct wss_appender *appender, struct wss_error *err);
 
 /*
- * With the append lock held: adds a frame. data has room for its head, WSS_REC_FRAME_BYTES, and
- * then a payload of length bytes. On failure the file is as before.
+ * With the append lock held: adds a frame. data has room for its head, WSS_REC_FRAME_BYTES,
+ * followed by a payload of length bytes. On failure the file is as before.
  */
 int wss_append_frame(struct wss_appender *appender, enum wss_frame_type type, uint8_t flags,
 		     uint8_t *data, size_t length, struct wss_error *err);
 
-/* With the append lock held: takes back the frames from that end and sequence on. */
+/* With the append lock held: removes all frames from that end and sequence on. */
 int wss_append_take_back(struct wss_appender *appender, off_t end, uint32_t sequence,
 			 struct wss_error *err);
 

@@ -6,10 +6,10 @@
 
 #define FRAME_MARKER 0x46535357U /* "WSSF" */
 
-/* Bits of an interval's flags. */
+/* Flags of an interval. */
 enum { INTERVAL_GAP = 1, INTERVAL_DEGRADED = 2 };
 
-/* The table for one byte, and for one that is k bytes further on; reflected 0x1edc6f41. */
+/* Table for one byte, and for one that is k bytes further on; reflected 0x1edc6f41. */
 static const uint32_t (*crc_tables(void))[256]
 {
 	static uint32_t tables[8][256];
@@ -184,16 +184,21 @@ int wss_rec_header_size(const uint8_t *preamble, size_t *ret_size, struct wss_er
 
 	if (memcmp(preamble, WSS_REC_MAGIC, 8) != 0)
 		return wss_error_set(err, WSS_ERR_FAILED, "not a recording of virt-wss");
-	/* The version is there twice, once inverted: a damaged one is not taken for a newer one. */
+	/*
+	 * The version is stored twice, once inverted, so that a damaged one is not taken for a
+	 * newer one.
+	 */
 	if ((version & 0xffff) != (~version >> 16))
-		return wss_error_set(err, WSS_ERR_FAILED, "damaged: its header is not as it was written");
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "damaged: the checksum of its header is wrong");
 	version &= 0xffff;
 	if (version > WSS_REC_VERSION)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 				     "made by a newer virt-wss: format %u, this one reads %d", version,
 				     WSS_REC_VERSION);
 	if (version != WSS_REC_VERSION || length > WSS_REC_HEADER_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED, "damaged: its header is not as it was written");
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "damaged: the checksum of its header is wrong");
 	*ret_size = WSS_REC_PREAMBLE_BYTES + (size_t)length + 4;
 	return 0;
 }
@@ -229,12 +234,13 @@ int wss_rec_decode_header(const uint8_t *data, size_t size, struct wss_recording
 	uint32_t crc = wss_crc32c(0, data, size - 4);
 
 	if (crc != get32(data + size - 4))
-		return wss_error_set(err, WSS_ERR_FAILED, "damaged: its header is not as it was written");
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "damaged: the checksum of its header is wrong");
 	memset(ret_recording, 0, sizeof(*ret_recording));
 	decode_fields(&cursor, ret_recording);
 	if (cursor.bad || cursor.data != cursor.end || !wss_recording_map_valid(ret_recording))
 		return wss_error_set(err, WSS_ERR_FAILED,
-				     "its header makes no sense: it was not written by virt-wss");
+				     "invalid header: not written by virt-wss");
 	*ret_crc = crc;
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The bytes of a recording (docs/recording-format.md): checksums, numbers, the header, the
- * frames. No input or output here.
+ * Encodes and decodes the bytes of a recording (docs/recording-format.md): checksums, numbers,
+ * the header, the frames. No input or output here.
  */
 #ifndef WSS_REC_CODEC_H
 #define WSS_REC_CODEC_H
@@ -16,40 +16,44 @@
 #define WSS_REC_VERSION 1
 #define WSS_REC_MAGIC "VWSSREC\n"
 #define WSS_REC_PREAMBLE_BYTES 16
-#define WSS_REC_HEADER_MAX (1U << 20) /* bytes behind the preamble, checksum apart */
+#define WSS_REC_HEADER_MAX (1U << 20) /* bytes behind the preamble, without the checksum */
 #define WSS_REC_FRAME_BYTES 24
 #define WSS_REC_PAYLOAD_MAX (1U << 20)
 #define WSS_REC_INTERVALS_MAX (1U << 20)
 #define WSS_REC_MARKS_MAX (1U << 16)
 /*
- * Chunks of page sets that the runs of a recording cover in part: all that a guest of 4 TiB has.
+ * Limit of page-set chunks that the runs of a recording cover in part: as many as a guest of 4
+ * TiB has.
  */
 #define WSS_REC_PARTS_MAX 32768U
-/* Times that a run goes on from one region into the next. Our writer has each end with its region. */
+/*
+ * Limit of runs that continue from one region into the next. Our writer ends each run with its
+ * region.
+ */
 #define WSS_REC_CROSSINGS_MAX (1U << 20)
-/* The latest time of a recording: 100 years. */
+/* Latest time of a recording: 100 years. */
 #define WSS_REC_TIME_MAX_NS (3155760000ULL * 1000000000ULL)
 
 enum wss_frame_type { WSS_FRAME_INTERVAL = 1, WSS_FRAME_MARK = 2, WSS_FRAME_END = 3, WSS_FRAME_HOST = 4 };
 
 enum {
-	WSS_FRAME_FIRST = 1,   /* of an interval: begins with what is known of it */
-	WSS_FRAME_LAST = 2,    /* of an interval: it is whole now */
-	WSS_FRAME_OPTIONAL = 128, /* a reader that does not know the type goes on */
+	WSS_FRAME_FIRST = 1,	  /* first frame of an interval, with its fields */
+	WSS_FRAME_LAST = 2,	  /* last frame of an interval, which is complete then */
+	WSS_FRAME_OPTIONAL = 128, /* a reader that does not know the type skips the frame */
 };
 
 struct wss_frame {
 	uint8_t type;
 	uint8_t flags;
-	uint32_t length; /* of the payload */
+	uint32_t length; /* length of the payload */
 	uint32_t sequence;
 	uint32_t payload_crc;
 };
 
-/* CRC-32C (Castagnoli) of data, going on from seed (0 at the start). */
+/* CRC-32C (Castagnoli) of data, continuing from seed (0 at the start). */
 uint32_t wss_crc32c(uint32_t seed, const void *data, size_t size);
 
-/* Bytes being written; full is set, and nothing more written, when they do not fit. */
+/* Output buffer; full is set, and nothing more written, when data does not fit. */
 struct wss_buffer {
 	uint8_t *data;
 	size_t length;
@@ -60,17 +64,17 @@ struct wss_buffer {
 void wss_buffer_number(struct wss_buffer *buffer, uint64_t number);
 void wss_buffer_text(struct wss_buffer *buffer, const char *text);
 
-/* Bytes being read; bad is set, and 0 or "" given, when they are not what was asked for. */
+/* Input buffer; bad is set, and 0 or "" returned, when the data is not what was asked for. */
 struct wss_cursor {
 	const uint8_t *data;
 	const uint8_t *end;
 	bool bad;
 };
 
-/* A number of at most max, of any length. */
+/* Reads a number of at most max, of any length. */
 uint64_t wss_cursor_long_number(struct wss_cursor *cursor, uint64_t max);
 
-/* A number of at most max. Most have one byte. */
+/* Reads a number of at most max; fast for numbers of one byte, as most are. */
 static inline uint64_t wss_cursor_number(struct wss_cursor *cursor, uint64_t max)
 {
 	if (cursor->data < cursor->end && *cursor->data < 128 && *cursor->data <= max && !cursor->bad)
@@ -78,30 +82,30 @@ static inline uint64_t wss_cursor_number(struct wss_cursor *cursor, uint64_t max
 	return wss_cursor_long_number(cursor, max);
 }
 
-/* A text that fits size with its final NUL; what is not printable becomes '?'. */
+/* Reads a text that fits size with its final NUL; unprintable characters become '?'. */
 void wss_cursor_text(struct wss_cursor *cursor, char *ret_text, size_t size);
 
 /*
- * The whole header, preamble and checksum included. Its size, or 0 where it does not fit.
- * ret_crc is the checksum, from which those of the frames go on.
+ * Writes the whole header with preamble and checksum. Returns its size, or 0 if it does not
+ * fit. ret_crc is the checksum from which those of the frames continue.
  */
 size_t wss_rec_encode_header(const struct wss_recording *recording, uint8_t *data, size_t size,
 			     uint32_t *ret_crc);
 
 /*
- * The bytes that the header has in all, from its preamble. WSS_ERR_FAILED: not a
- * recording; WSS_ERR_UNSUPPORTED: of a newer version.
+ * Returns the total size of the header from its preamble. WSS_ERR_FAILED: not a recording;
+ * WSS_ERR_UNSUPPORTED: written by a newer version.
  */
 int wss_rec_header_size(const uint8_t *preamble, size_t *ret_size, struct wss_error *err);
 
-/* Reads the header of the size that the preamble gives. WSS_ERR_FAILED: damaged. */
+/* Decodes a header of the size that the preamble gives. WSS_ERR_FAILED: damaged. */
 int wss_rec_decode_header(const uint8_t *data, size_t size, struct wss_recording *ret_recording,
 			  uint32_t *ret_crc, struct wss_error *err);
 
 /* seed: the header's checksum. */
 void wss_rec_encode_frame(const struct wss_frame *frame, uint32_t seed, uint8_t *ret_data);
 
-/* false: these are no frame's head. */
+/* Returns false if these bytes are no frame's head. */
 bool wss_rec_decode_frame(const uint8_t *data, uint32_t seed, struct wss_frame *ret_frame);
 
 void wss_rec_encode_interval(struct wss_buffer *buffer, const struct wss_interval *interval);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "rec/writer.h"
 
-/* A run of indices may be several of frame numbers: regions have holes between them. */
+/*
+ * A run of indices may span holes between regions, and then becomes several runs of frame
+ * numbers.
+ */
 static int put_run(struct wss_recwriter *writer, const struct wss_recording *recording,
 		   enum wss_change change, struct wss_run run, struct wss_error *err)
 {
@@ -10,7 +13,8 @@ static int put_run(struct wss_recwriter *writer, const struct wss_recording *rec
 		size_t i = wss_recording_region(recording, run.first, &first);
 
 		if (i == recording->n_regions)
-			return wss_error_set(err, WSS_ERR_FAILED, "a page outside of the memory");
+			return wss_error_set(err, WSS_ERR_FAILED,
+					     "a page outside the guest's memory");
 		room = first + (recording->regions[i].length >> WSS_PAGE_SHIFT) - run.first;
 		n = run.n < room ? run.n : room;
 		if (wss_recwriter_room(writer, (struct wss_run){ run.first, n }, err) < 0 ||

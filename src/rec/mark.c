@@ -11,7 +11,7 @@
 #include "rec/append.h"
 #include "rec/writer.h"
 
-/* The header of an open file, and where the frames begin. */
+/* Reads the header of an open file; the frames begin behind it. */
 static int read_header(int fd, struct wss_appender *appender, struct wss_recording *recording,
 		       struct wss_error *err)
 {
@@ -44,10 +44,11 @@ static int append_mark(struct wss_appender *appender, const char *text, uint64_t
 	char clean[WSS_MARK_TEXT_MAX];
 
 	if (strlen(text) >= sizeof(clean))
-		return wss_error_set(err, WSS_ERR_USAGE, "a mark has at most %d bytes",
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "text too long: a mark has at most %d bytes",
 				     WSS_MARK_TEXT_MAX - 1);
 	snprintf(clean, sizeof(clean), "%s", text);
-	/* The command line may give anything; the file has UTF-8. */
+	/* The command line may contain any bytes; the file has UTF-8. */
 	wss_text_sanitize(clean);
 	wss_buffer_number(&payload, time_ns);
 	wss_buffer_text(&payload, clean);
@@ -56,13 +57,13 @@ static int append_mark(struct wss_appender *appender, const char *text, uint64_t
 	if (appender->ended)
 		return wss_error_set(err, WSS_ERR_FAILED, "the recording has ended");
 	if (appender->marks >= WSS_REC_MARKS_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED, "it has %u marks: no more fit",
-				     WSS_REC_MARKS_MAX);
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "it has %u marks, which is the limit", WSS_REC_MARKS_MAX);
 	return wss_append_frame(appender, WSS_FRAME_MARK, 0, data, payload.length, err);
 }
 
-static int mark(int fd, const char *text, const char *boot_id, uint64_t now_boottime_ns,
-		uint64_t *ret_time_ns, struct wss_error *err)
+static int add_mark(int fd, const char *text, const char *boot_id, uint64_t now_boottime_ns,
+		    uint64_t *ret_time_ns, struct wss_error *err)
 {
 	wss_auto_free struct wss_recording *recording = malloc(sizeof(*recording));
 	struct wss_appender appender = { .fd = fd };
@@ -76,10 +77,11 @@ static int mark(int fd, const char *text, const char *boot_id, uint64_t now_boot
 	if (recording_now < 0)
 		return -1;
 	if (!recording_now)
-		return wss_error_set(err, WSS_ERR_FAILED, "nobody is recording to it now");
+		return wss_error_set(err, WSS_ERR_FAILED, "no process is recording to it");
 	if ((*recording->boot_id && *boot_id && strcmp(recording->boot_id, boot_id) != 0) ||
 	    now_boottime_ns < recording->start_boottime_ns)
-		return wss_error_set(err, WSS_ERR_FAILED, "another host is recording to it");
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "a process of another host is recording to it");
 	*ret_time_ns = now_boottime_ns - recording->start_boottime_ns;
 	if (wss_append_lock(fd, WSS_LOCK_APPEND, true, err) < 0)
 		return -1;
@@ -88,8 +90,7 @@ static int mark(int fd, const char *text, const char *boot_id, uint64_t now_boot
 	return r;
 }
 
-/* A recording that is being written is a file of its owner's: never one that a link leads to.
- */
+/* A recording that is being written is its owner's own file: never follow a link to it. */
 static int open_recording(const char *path, int *ret_fd, struct wss_error *err)
 {
 	wss_auto_place struct wss_place place = WSS_PLACE_INIT;
@@ -107,7 +108,7 @@ int wss_rec_mark(const char *path, const char *text, const char *boot_id, uint64
 	wss_auto_close int fd = -1;
 
 	if (open_recording(path, &fd, err) < 0 ||
-	    mark(fd, text, boot_id, now_boottime_ns, ret_time_ns, err) < 0)
+	    add_mark(fd, text, boot_id, now_boottime_ns, ret_time_ns, err) < 0)
 		return wss_error_prefix(err, "%s", path);
 	return 0;
 }

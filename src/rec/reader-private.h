@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * What replay.c needs of reader.c.
- */
+/* Internals of reader.c that replay.c needs. */
 #ifndef WSS_REC_READER_PRIVATE_H
 #define WSS_REC_READER_PRIVATE_H
 
@@ -15,19 +13,21 @@ struct wss_recfile {
 	struct wss_recfile_state state;
 	uint32_t seed;
 	uint64_t first_frame; /* offset */
-	uint64_t interval_end_ns; /* of the interval that was begun last */
+	uint64_t interval_end_ns; /* end of the interval that began last */
 	bool interval_gap;
-	uint64_t whole;	      /* offset behind the last whole interval or mark */
+	uint64_t whole;	      /* offset behind the last complete interval or mark */
 	uint64_t nonsense_at; /* offset of the frame that a replay refused; 0: none */
-	const uint8_t *payload; /* of the frame read last, in block */
-	/* What was read last, in large pieces: many frames are but some bytes. */
+	const uint8_t *payload; /* payload of the frame read last, in block */
+	/* Data read last, in large pieces: many frames are tiny. */
 	uint8_t *block;
 	uint64_t block_offset;
 	size_t block_bytes;
 	struct wss_pageset_budget budget;
 };
 
-/* Reads the frame at *offset to file->payload and goes on to the next; false: it is not as before. */
+/*
+ * Reads the frame at *offset to file->payload and advances to the next; false: it has changed.
+ */
 bool wss_recfile_frame(struct wss_recfile *file, uint64_t *offset, uint32_t *sequence,
 		       struct wss_frame *ret_frame);
 

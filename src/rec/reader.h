@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads a recording. Opening goes through the whole file once and checks it; replaying then
- * gives what it says, window by window. What is read is what was written, up to the last
- * whole interval, or it is refused: every byte is covered by a checksum, and what the
- * intervals say must fit together.
+ * Reads a recording. Opening it reads the whole file once and checks it; replaying then
+ * delivers its content window by window. A file is read as it was written, up to the last
+ * complete interval, or refused: every byte is covered by a checksum, and the intervals must
+ * be consistent.
  */
 #ifndef WSS_REC_READER_H
 #define WSS_REC_READER_H
@@ -16,28 +16,30 @@
 
 struct wss_recfile;
 
-/* What is in the file. */
+/* Content of the file. */
 struct wss_recfile_state {
 	uint64_t file_bytes;
-	uint64_t intervals;   /* whole ones, gaps included */
-	uint64_t windows;     /* those that are no gaps */
+	uint64_t intervals; /* complete ones, gaps included */
+	uint64_t windows;   /* complete ones that are not gaps */
 	uint64_t marks;
-	bool ended;	      /* its end was written */
-	uint64_t end_ns;      /* of the recording, where ended; else of its last whole interval */
-	uint64_t cut_bytes;   /* behind the last whole interval: of one that was not finished */
-	uint64_t damaged_at;  /* offset of the frame that is damaged or makes no sense; 0: none */
+	bool ended; /* the recording has an end frame */
+	uint64_t
+		end_ns; /* end of the recording if ended; else of its last complete interval */
+	uint64_t cut_bytes;  /* bytes behind the last complete interval: of one that was not
+				finished */
+	uint64_t damaged_at; /* offset of the frame that is damaged or invalid; 0: none */
 };
 
 /*
- * Opens and checks. A file that was cut off (its writer was killed, the disk was full) is
- * read up to there, see cut_bytes. One with damage is refused (WSS_ERR_FAILED), unless salvage:
- * then it is read up to the damage, or to what makes no sense, for which it is replayed here.
- * WSS_ERR_UNSUPPORTED: made by a newer version.
+ * Opens and checks a recording. A file that was cut off (its writer was killed, the disk was
+ * full) is read up to there, see cut_bytes. A damaged one is refused (WSS_ERR_FAILED), unless
+ * salvage is set: then it is read up to the damage, or up to invalid content, which is found
+ * by a replay here. WSS_ERR_UNSUPPORTED: written by a newer version.
  */
 int wss_recfile_open(const char *path, bool salvage, struct wss_recfile **ret_file,
 		     struct wss_error *err);
 
-/* As that, of an open descriptor, which becomes the file's; name is for messages. */
+/* The same for an open descriptor, which the file takes over; name is for messages. */
 int wss_recfile_open_fd(int fd, const char *name, bool salvage, struct wss_recfile **ret_file,
 			struct wss_error *err);
 
@@ -46,9 +48,9 @@ const struct wss_recording *wss_recfile_recording(const struct wss_recfile *file
 const struct wss_recfile_state *wss_recfile_state(const struct wss_recfile *file);
 
 /*
- * Who wants to know. begin and end come for each interval with the sets before and after it,
- * in between a change for each run of pages, by index, already part of the sets.
- * All may be NULL; those that return something stop the replay with -1 and err set.
+ * Visitor of a replay. begin and end are called for each interval with the sets before and
+ * after it; in between change is called for each run of pages, by index, which is already part
+ * of the sets. All may be NULL; those that return a value stop the replay with -1 and err set.
  */
 struct wss_recfile_visitor {
 	int (*begin)(void *opaque, const struct wss_interval *interval,
@@ -63,27 +65,27 @@ struct wss_recfile_visitor {
 	/* Once, behind all intervals and marks, with the sets that the last interval left. */
 	int (*last)(void *opaque, const struct wss_recording_sets *sets, struct wss_error *err);
 	/*
-	 * Not the first time: the file has been replayed, so that what it says fits together, and
-	 * only its checksums are looked at again. There are no sets then.
+	 * Not the first replay: the content is known to be consistent, and only checksums are
+	 * checked again. There are no sets then.
 	 */
 	bool again;
 };
 
 /*
- * Replays all whole intervals, from the beginning. WSS_ERR_FAILED: what the file says does not fit
- * together, and at which byte. Nothing that the visitor was told before counts then.
+ * Replays all complete intervals from the beginning. WSS_ERR_FAILED: the content is
+ * inconsistent, and at which byte; what the visitor was told before is then void.
  * WSS_ERR_INTERRUPTED: by a signal.
  */
 int wss_recfile_replay(struct wss_recfile *file, const struct wss_recfile_visitor *visitor,
 		       void *opaque, struct wss_error *err);
 
 /*
- * What all sets that are made while the file is read may take together, the replay's own and its
- * visitor's. A replay that fails for want of it says so, WSS_ERR_FAILED.
+ * Memory budget of all sets made while the file is read, the replay's own and its visitor's. A
+ * replay that exceeds it fails with WSS_ERR_FAILED and says so.
  */
 struct wss_pageset_budget *wss_recfile_budget(struct wss_recfile *file);
 
-/* Takes NULL. */
+/* Closes a recording; accepts NULL. */
 void wss_recfile_close(struct wss_recfile *file);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The runs of pages inside an interval's frames: each is two numbers, how far it is from
- * the end of the one before and how long it is. A length of 0 is no run: the number
- * before it then says which change follows (0 to 5), or that the counts do (6).
+ * Encodes the runs of pages in an interval's frames: each run is two numbers, its distance
+ * from the end of the previous one and its length. A length of 0 is no run: the number before
+ * it then says which change follows (0 to 5), or that the counts do (6).
  */
 #ifndef WSS_REC_TOKENS_H
 #define WSS_REC_TOKENS_H
@@ -11,10 +11,10 @@
 
 #define WSS_TOKEN_COUNTS WSS_CHANGES
 
-/* Where a frame's payload is; each starts anew. */
+/* Position in a frame's payload; each payload starts afresh. */
 struct wss_token_state {
 	unsigned change; /* WSS_CHANGES: none yet */
-	uint64_t gfn;	 /* behind the last run */
+	uint64_t gfn;	 /* end of the last run */
 };
 
 #define WSS_TOKEN_STATE_INIT { .change = WSS_CHANGES }

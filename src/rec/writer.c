@@ -17,9 +17,9 @@
 
 #define PAYLOAD_BYTES (256U * 1024)
 #define DATA_BYTES (WSS_REC_FRAME_BYTES + PAYLOAD_BYTES)
-/* More than a change and a switch of lists take. */
+/* More than a change and a switch of lists need. */
 #define TOKEN_ROOM 64
-/* So often may another have replaced the file that was just opened. */
+/* Number of times that another process may replace the file that was just opened. */
 #define REPLACED_MAX 16
 
 struct wss_recwriter {
@@ -31,9 +31,9 @@ struct wss_recwriter {
 	uint64_t last_end_ns;
 	uint64_t intervals;
 	struct wss_pageset_parts parts;
-	/* Of the interval under way. */
+	/* State of the current interval. */
 	bool open;
-	bool locked; /* some of it has been written: the lock is ours until its end */
+	bool locked; /* part of it is written: the lock is held until its end */
 	uint8_t flags;
 	off_t start;
 	uint32_t start_sequence;
@@ -47,7 +47,7 @@ static void start_payload(struct wss_recwriter *writer, uint8_t flags)
 	writer->flags = flags;
 }
 
-/* Is the file one that may be replaced? */
+/* Checks that the file may be replaced. */
 static int check_replaceable(int fd, struct wss_error *err)
 {
 	uint8_t magic[8];
@@ -56,12 +56,13 @@ static int check_replaceable(int fd, struct wss_error *err)
 	if (n < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, (int)-n, "cannot read it");
 	if (n != 0 && (n != (ssize_t)sizeof(magic) || memcmp(magic, WSS_REC_MAGIC, 8) != 0))
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "there is a file that is no recording: it is not overwritten");
+		return wss_error_set(
+			err, WSS_ERR_FAILED,
+			"the file exists and is not a recording: not overwritten");
 	return 0;
 }
 
-/* Does the place still have the file that is open as fd? */
+/* Whether the place still has the file that is open as fd. */
 static int is_in_place(const struct wss_place *place, int fd, struct wss_error *err)
 {
 	struct stat opened, found;
@@ -70,15 +71,15 @@ static int is_in_place(const struct wss_place *place, int fd, struct wss_error *
 	if (r <= 0)
 		return r;
 	if (fstat(fd, &opened) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot look at it");
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot examine it");
 	return opened.st_dev == found.st_dev && opened.st_ino == found.st_ino;
 }
 
 /*
- * The recording that has the place, locked, so that nobody records to it or replaces it until
- * it is closed: 1; 0 where nothing has the place.
+ * Opens and locks the recording at the place, so that nobody records to it or replaces it
+ * until it is closed. Returns 1, 0 if there is nothing, or -1.
  */
-static int hold_old(const struct wss_place *place, int *ret_fd, struct wss_error *err)
+static int lock_existing(const struct wss_place *place, int *ret_fd, struct wss_error *err)
 {
 	for (int attempt = 0; attempt < REPLACED_MAX; attempt++) {
 		wss_auto_close int fd = -1;
@@ -98,20 +99,20 @@ static int hold_old(const struct wss_place *place, int *ret_fd, struct wss_error
 	return wss_error_set(err, WSS_ERR_BUSY, "other processes keep replacing it");
 }
 
-static int check_path(const char *path, struct wss_error *err)
+static int check_target(const char *path, struct wss_error *err)
 {
 	wss_auto_place struct wss_place place = WSS_PLACE_INIT;
-	/* The lock goes with the descriptor. */
+	/* The lock is released with the descriptor. */
 	wss_auto_close int old = -1;
 
 	if (wss_newfile_check(path, err) < 0 || wss_place_find(path, &place, err) < 0)
 		return -1;
-	return hold_old(&place, &old, err) < 0 ? -1 : 0;
+	return lock_existing(&place, &old, err) < 0 ? -1 : 0;
 }
 
 int wss_recwriter_check(const char *path, struct wss_error *err)
 {
-	return check_path(path, err) < 0 ? wss_error_prefix(err, "%s", path) : 0;
+	return check_target(path, err) < 0 ? wss_error_prefix(err, "%s", path) : 0;
 }
 
 static int write_header(struct wss_recwriter *writer, const struct wss_recording *recording,
@@ -122,7 +123,8 @@ static int write_header(struct wss_recwriter *writer, const struct wss_recording
 	int r;
 
 	if (!size || !wss_recording_map_valid(recording))
-		return wss_error_set(err, WSS_ERR_FAILED, "its memory map cannot be recorded");
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "its memory layout cannot be recorded");
 	r = wss_io_pwrite(writer->appender.fd, writer->data, size, 0);
 	if (r < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, -r, "cannot write to it");
@@ -130,7 +132,7 @@ static int write_header(struct wss_recwriter *writer, const struct wss_recording
 	return 0;
 }
 
-/* Adds a frame that is no part of an interval; its payload has been put together. */
+/* Adds a frame outside intervals; its payload is already in the buffer. */
 static int append_payload(struct wss_recwriter *writer, enum wss_frame_type type, uint8_t flags,
 			  struct wss_error *err)
 {
@@ -146,7 +148,7 @@ static int append_payload(struct wss_recwriter *writer, enum wss_frame_type type
 	return r;
 }
 
-/* Readers that do not know it go on without. */
+/* Readers that do not know the frame skip it. */
 static int write_host(struct wss_recwriter *writer, const char *host, struct wss_error *err)
 {
 	char clean[WSS_RECORDING_TEXT_MAX];
@@ -161,20 +163,20 @@ static int write_host(struct wss_recwriter *writer, const char *host, struct wss
 }
 
 /*
- * The file gets its name once it has its header, its host and its lock: whoever finds it, finds a
- * recording that goes on, and reads and marks it from then on.
+ * The file gets its name once it has its header, its host and its lock, so that whoever finds
+ * it can read and mark it.
  */
-static int create(struct wss_recwriter *writer, const struct wss_recording *recording,
-		  struct wss_error *err)
+static int create_file(struct wss_recwriter *writer, const struct wss_recording *recording,
+		       struct wss_error *err)
 {
 	wss_auto_newfile struct wss_newfile file = WSS_NEWFILE_INIT;
 	wss_auto_close int old = -1;
 	int r;
 
-	/* Which pages a guest touches when is nobody else's business. */
+	/* The pages that a guest touches concern nobody else. */
 	if (wss_newfile_make(writer->path, 0600, &file, err) < 0)
 		return -1;
-	r = hold_old(&file.place, &old, err);
+	r = lock_existing(&file.place, &old, err);
 	if (r < 0)
 		return -1;
 	writer->appender.fd = file.fd;
@@ -198,7 +200,7 @@ int wss_recwriter_create(const char *path, const struct wss_recording *recording
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	writer->appender.fd = -1;
 	writer->path = strdup(path);
-	if (writer->path ? create(writer, recording, err) < 0
+	if (writer->path ? create_file(writer, recording, err) < 0
 			 : wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory") < 0) {
 		wss_recwriter_free(writer);
 		return wss_error_prefix(err, "%s", path);
@@ -212,12 +214,13 @@ int wss_recwriter_begin(struct wss_recwriter *writer, const struct wss_interval 
 {
 	if (writer->open || interval->start_ns < writer->last_end_ns ||
 	    interval->end_ns < interval->start_ns || interval->end_ns > WSS_REC_TIME_MAX_NS)
-		return wss_error_set(err, WSS_ERR_FAILED, "%s: an interval out of order",
+		return wss_error_set(err, WSS_ERR_FAILED, "%s: interval out of order",
 				     writer->path);
 	if (writer->intervals == WSS_REC_INTERVALS_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "%s: it has %u intervals, windows and gaps: no more fit",
-				     writer->path, WSS_REC_INTERVALS_MAX);
+		return wss_error_set(
+			err, WSS_ERR_FAILED,
+			"%s: it has %u intervals, windows and gaps, which is the limit",
+			writer->path, WSS_REC_INTERVALS_MAX);
 	start_payload(writer, WSS_FRAME_FIRST);
 	wss_rec_encode_interval(&writer->payload, interval);
 	writer->last_end_ns = interval->end_ns;
@@ -225,8 +228,8 @@ int wss_recwriter_begin(struct wss_recwriter *writer, const struct wss_interval 
 	return 0;
 }
 
-/* Nothing of the interval stays in the file. */
-static int give_up(struct wss_recwriter *writer, struct wss_error *err)
+/* Remove what was written of the interval. */
+static int drop_interval(struct wss_recwriter *writer, struct wss_error *err)
 {
 	if (writer->locked) {
 		wss_append_take_back(&writer->appender, writer->start, writer->start_sequence,
@@ -237,15 +240,15 @@ static int give_up(struct wss_recwriter *writer, struct wss_error *err)
 	return wss_error_prefix(err, "%s", writer->path);
 }
 
-static int flush(struct wss_recwriter *writer, uint8_t flags, struct wss_error *err)
+static int flush_payload(struct wss_recwriter *writer, uint8_t flags, struct wss_error *err)
 {
 	if (!writer->locked) {
 		if (wss_append_lock(writer->appender.fd, WSS_LOCK_APPEND, true, err) < 0)
-			return give_up(writer, err);
-		/* Where that fails there is nothing of ours to take back. */
+			return drop_interval(writer, err);
+		/* If this fails, nothing of ours needs removing. */
 		if (wss_append_catch_up(&writer->appender, err) < 0) {
 			wss_append_unlock(writer->appender.fd, WSS_LOCK_APPEND);
-			return give_up(writer, err);
+			return drop_interval(writer, err);
 		}
 		writer->locked = true;
 		writer->start = writer->appender.end;
@@ -253,7 +256,7 @@ static int flush(struct wss_recwriter *writer, uint8_t flags, struct wss_error *
 	}
 	if (wss_append_frame(&writer->appender, WSS_FRAME_INTERVAL, writer->flags | flags,
 			     writer->data, writer->payload.length, err) < 0)
-		return give_up(writer, err);
+		return drop_interval(writer, err);
 	return 0;
 }
 
@@ -263,7 +266,7 @@ int wss_recwriter_change(struct wss_recwriter *writer, enum wss_change change, u
 	if (!n)
 		return 0;
 	if (writer->payload.size - writer->payload.length < TOKEN_ROOM) {
-		if (flush(writer, 0, err) < 0)
+		if (flush_payload(writer, 0, err) < 0)
 			return -1;
 		start_payload(writer, 0);
 	}
@@ -277,7 +280,7 @@ int wss_recwriter_room(struct wss_recwriter *writer, struct wss_run run, struct 
 		return 0;
 	wss_error_set(err, WSS_ERR_FAILED,
 		      "its pages are scattered over more than 4 TiB: no more fit");
-	return give_up(writer, err);
+	return drop_interval(writer, err);
 }
 
 int wss_recwriter_end(struct wss_recwriter *writer, uint64_t touched, uint64_t written,
@@ -286,12 +289,12 @@ int wss_recwriter_end(struct wss_recwriter *writer, uint64_t touched, uint64_t w
 	const uint64_t counts[3] = { touched, written, ballooned };
 
 	if (writer->payload.size - writer->payload.length < TOKEN_ROOM) {
-		if (flush(writer, 0, err) < 0)
+		if (flush_payload(writer, 0, err) < 0)
 			return -1;
 		start_payload(writer, 0);
 	}
 	wss_token_put_counts(&writer->payload, counts);
-	if (flush(writer, WSS_FRAME_LAST, err) < 0)
+	if (flush_payload(writer, WSS_FRAME_LAST, err) < 0)
 		return -1;
 	wss_append_unlock(writer->appender.fd, WSS_LOCK_APPEND);
 	writer->locked = writer->open = false;
@@ -332,7 +335,7 @@ void wss_recwriter_free(struct wss_recwriter *writer)
 	if (!writer)
 		return;
 	if (writer->open)
-		give_up(writer, NULL);
+		drop_interval(writer, NULL);
 	if (writer->appender.fd >= 0)
 		close(writer->appender.fd);
 	free(writer->path);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Writes a recording: the header, then what each window changed, as it comes. What has been
- * written is never changed, so that the file is whole up to its last whole interval
- * however its writer ends.
+ * Writes a recording: the header, then the changes of each window as they come. Written data
+ * never changes, so the file is intact up to its last complete interval however its writer
+ * ends.
  *
- * Two locks (fcntl(2), of the open file description) far behind the end of the file keep
- * its writers apart: one is held by whoever records, from beginning to end, and says that
- * a recording is going on; the other for the time of one addition. So a mark set by another
- * process is an addition like any other, in the one file that there is, and a process that
- * is killed leaves no lock behind. A half addition, of a process that was killed, is cut off
- * by the next.
+ * Two locks (fcntl(2), open file description locks) far behind the end of the file coordinate
+ * its writers: one is held by the recorder from beginning to end, and shows that the recording
+ * is in progress; the other for the time of one addition. A mark from another process is thus
+ * an addition like any other, in the only file there is, and a killed process leaves no lock
+ * behind. The next addition cuts off the unfinished one of a killed process.
  */
 #ifndef WSS_REC_WRITER_H
 #define WSS_REC_WRITER_H
@@ -20,68 +19,69 @@
 struct wss_recwriter;
 
 /*
- * Could wss_recwriter_create() make this file? Its errors, as far as can be told without making
- * it.
+ * Checks whether wss_recwriter_create() could create this file, and fails as it does, as far
+ * as that is possible without creating it.
  */
 int wss_recwriter_check(const char *path, struct wss_error *err);
 
 /*
- * Makes a new file with the header, for its owner only, and gives it the name at once. A file
- * that is there is replaced only if it is empty or a recording that nobody is writing, and
- * never written to: WSS_ERR_FAILED, also for a symbolic link and what else is no regular file;
+ * Creates a file with the header, accessible to its owner only, and gives it its name at once.
+ * An existing file is replaced only if it is empty or a recording that nobody is writing, and
+ * is never written to: WSS_ERR_FAILED, also for symbolic links and other special files;
  * WSS_ERR_BUSY.
  */
 int wss_recwriter_create(const char *path, const struct wss_recording *recording,
 			 struct wss_recwriter **ret_writer, struct wss_error *err);
 
 /*
- * Begins an interval; times must not be before the end of the last one. WSS_ERR_FAILED also where
- * the recording has as many as one may have.
+ * Begins an interval; it must not start before the end of the last one. WSS_ERR_FAILED also if
+ * the recording has reached the limit.
  */
 int wss_recwriter_begin(struct wss_recwriter *writer, const struct wss_interval *interval,
 			struct wss_error *err);
 
 /*
- * n pages from frame number gfn have changed so. They must be pages of the recording's
- * regions, the runs of one change in order and apart from each other.
+ * Adds a change of n pages from frame number gfn. They must be pages of the recording's
+ * regions, and the runs of one change sorted and disjoint.
  */
 int wss_recwriter_change(struct wss_recwriter *writer, enum wss_change change, uint64_t gfn,
 			 uint64_t n, struct wss_error *err);
 
 /*
- * Is there room for a run of page indices of one region, that comes or goes next? WSS_ERR_FAILED:
- * its pages are scattered over as much memory as readers take; the interval is given up.
+ * Checks that there is room for a run of page indices of one region in the next change.
+ * WSS_ERR_FAILED: the pages are scattered over more memory than readers accept; the interval
+ * is dropped.
  */
 int wss_recwriter_room(struct wss_recwriter *writer, struct wss_run run, struct wss_error *err);
 
 /*
- * The pages by which after differs from before, sets of page indices: those that came as change,
- * which is one of TOUCHED, WRITTEN and BALLOONED, those that went as its opposite.
+ * Adds the pages by which after differs from before, both sets of page indices: new ones as
+ * change, which is TOUCHED, WRITTEN or BALLOONED, missing ones as its opposite.
  */
 int wss_recwriter_delta(struct wss_recwriter *writer, const struct wss_recording *recording,
 			enum wss_change change, const struct wss_pageset *before,
 			const struct wss_pageset *after, struct wss_error *err);
 
-/* The interval is whole. The counts are of the sets after it: readers check them. */
+/* Completes the interval. The counts are of the sets after it: readers check them. */
 int wss_recwriter_end(struct wss_recwriter *writer, uint64_t touched, uint64_t written,
 		      uint64_t ballooned, struct wss_error *err);
 
-/* Bytes of the file so far. */
+/* Returns the current size of the file in bytes. */
 uint64_t wss_recwriter_bytes(const struct wss_recwriter *writer);
 
 /*
- * Says in the file that the recording has ended at end_ns, writes it to the disk, and closes
- * it. The writer is gone also when this fails.
+ * Records the end of the recording at end_ns, syncs the file and closes it. The writer is
+ * freed on failure, too.
  */
 int wss_recwriter_finish(struct wss_recwriter *writer, uint64_t end_ns, struct wss_error *err);
 
-/* Closes without an end; takes NULL. */
+/* Closes without an end; accepts NULL. */
 void wss_recwriter_free(struct wss_recwriter *writer);
 
 /*
- * Adds a mark for now to a recording that another process is writing. WSS_ERR_FAILED: nobody
- * is, or it is no regular file; WSS_ERR_BUSY: another process has been adding to it for 10 s;
- * WSS_ERR_INTERRUPTED. boot_id: this host's, as in the header.
+ * Adds a mark for now to a recording that another process is writing. WSS_ERR_FAILED: no
+ * process is, or it is not a regular file; WSS_ERR_BUSY: another process has been adding to it
+ * for 10 s; WSS_ERR_INTERRUPTED. boot_id: this host's, as in the header.
  */
 int wss_rec_mark(const char *path, const char *text, const char *boot_id, uint64_t now_boottime_ns,
 		 uint64_t *ret_time_ns, struct wss_error *err);

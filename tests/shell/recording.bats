@@ -115,7 +115,7 @@ bats_require_minimum_version 1.5.0
 
 @test "a recording does not get more intervals than can be read" {
 	! "$mkrecording" r --ram $((16 << 20)) --windows 1048577 >said 2>why || return 1
-	grep -q '1048576 intervals.*no more fit$' why
+	grep -q '1048576 intervals.*which is the limit$' why
 	# In words: as JSON it is a third of a gigabyte.
 	"$virt_wss" report r --viewport 1048570s: >out 2>err
 	[ ! -s err ]
@@ -419,7 +419,7 @@ ended() { # PID
 
 @test "mark: into a recording that goes on, and no other" {
 	make r
-	refused 1 'nobody is recording' mark r text
+	refused 1 'no process is recording' mark r text
 	refused 2 'TEXT' mark r
 	refused 2 'TEXT' mark r ''
 	refused 2 'argument' mark r a b
@@ -434,7 +434,7 @@ ended() { # PID
 	refused 1 'cannot write' report live --plot /nonexistent/x.svg
 	exec 4>&-
 	wait
-	refused 1 'nobody is recording' mark live late
+	refused 1 'no process is recording' mark live late
 }
 
 @test "1 TiB: each in under 10 s of CPU and 256 MiB" {

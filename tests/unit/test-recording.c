@@ -502,7 +502,7 @@ static void test_too_many_marks(void **state)
 		assert_int_equal(wss_append_frame(&appender, WSS_FRAME_MARK, 0, data, payload.length,
 						  NULL), 0);
 	assert_int_equal(wss_rec_mark(path, "x", "boot", 678 + SECOND, &time, &err), -1);
-	assert_non_null(strstr(err.text, "no more fit"));
+	assert_non_null(strstr(err.text, "which is the limit"));
 	window(writer, 0, 512, 4, 4);
 	assert_int_equal(wss_recwriter_finish(writer, 0, NULL), 0);
 	close(appender.fd);
