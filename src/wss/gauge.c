@@ -20,7 +20,7 @@ uint64_t wss_gauge_bytes(const struct wss_gauge_reading *reading)
 	return wss_u64_add(bytes, wss_u64_mul(reading->entries_1g, SIZE_1G));
 }
 
-static uint64_t entries(const struct wss_gauge_reading *reading)
+static uint64_t count_entries(const struct wss_gauge_reading *reading)
 {
 	return wss_u64_add(wss_u64_add(reading->entries_4k, reading->entries_2m),
 			   reading->entries_1g);
@@ -41,7 +41,7 @@ void wss_gauge_add(struct wss_gauge *gauge, const struct wss_gauge_reading *read
 			wss_u64_add(gauge->fallen_bytes, gauge->last_bytes - bytes);
 	gauge->last_bytes = bytes;
 	gauge->max_bytes = max_u64(gauge->max_bytes, bytes);
-	gauge->max_entries = max_u64(gauge->max_entries, entries(reading));
+	gauge->max_entries = max_u64(gauge->max_entries, count_entries(reading));
 	if (reading->entries_1g)
 		gauge->granularity_bytes = SIZE_1G;
 	else if (reading->entries_2m)
@@ -54,18 +54,19 @@ void wss_gauge_add(struct wss_gauge *gauge, const struct wss_gauge_reading *read
 			 reading->flushes != gauge->base.flushes;
 }
 
-static uint64_t cap(uint64_t bytes, uint64_t ram_bytes)
+static uint64_t cap_bytes(uint64_t bytes, uint64_t ram_bytes)
 {
 	return ram_bytes && bytes > ram_bytes ? ram_bytes : bytes;
 }
 
 /*
- * Each entry, however large, is at least one page of 4 KiB that was touched. But KVM splits a large
- * one into 512 when somebody else's dirty log starts (a migration, say), of which one was.
+ * Each entry, however large, is at least one touched page of 4 KiB. But when another dirty log
+ * starts (a migration's, say), KVM splits a large entry into 512, of which only one was
+ * touched.
  */
 static uint64_t touched_entries(const struct wss_gauge *gauge)
 {
-	uint64_t faulted = wss_u64_add(entries(&gauge->base), gauge->faults);
+	uint64_t faulted = wss_u64_add(count_entries(&gauge->base), gauge->faults);
 
 	if (gauge->granularity_bytes == SIZE_4K || !gauge->has_faults)
 		return gauge->max_entries;
@@ -75,18 +76,22 @@ static uint64_t touched_entries(const struct wss_gauge *gauge)
 void wss_gauge_result(const struct wss_gauge *gauge, uint64_t ram_bytes,
 		      struct wss_gauge_result *ret_result)
 {
-	uint64_t grown = gauge->max_entries - entries(&gauge->base);
+	uint64_t grown = gauge->max_entries - count_entries(&gauge->base);
 	uint64_t excess = gauge->flushed && gauge->faults > grown ? gauge->faults - grown : 0;
 	uint64_t lost = wss_u64_mul(excess, gauge->granularity_bytes);
 
 	*ret_result = (struct wss_gauge_result){
-		.low_bytes = cap(wss_u64_mul(touched_entries(gauge), SIZE_4K), ram_bytes),
-		.high_bytes = cap(wss_u64_add(gauge->max_bytes, lost), ram_bytes),
+		.low_bytes =
+			cap_bytes(wss_u64_mul(touched_entries(gauge), SIZE_4K), ram_bytes),
+		.high_bytes = cap_bytes(wss_u64_add(gauge->max_bytes, lost), ram_bytes),
 		.granularity_bytes = gauge->granularity_bytes,
 		.excess_faults = excess,
 		.fallen_bytes = gauge->fallen_bytes,
 	};
-	/* At 4 KiB the low bound is the best figure; above it only the high bound is sure. */
+	/*
+	 * At 4 KiB the low bound is the best figure; above that only the high bound is
+	 * certain.
+	 */
 	ret_result->wss_bytes = gauge->granularity_bytes == SIZE_4K ? ret_result->low_bytes
 								     : ret_result->high_bytes;
 }

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * From KVM's gauge of mapped second-level entries to the touched set.
+ * Derives the touched set from KVM's gauge of mapped second-level entries.
  *
- * After everything has been unmapped, each entry that is mapped again is a
- * first touch, so the gauge is the touched set at mapping granularity. But it
- * counts what is *still* mapped: an entry that the host takes away within the
- * window (reclaim, KSM, NUMA balancing, balloon) is missing from it. Hence
+ * After everything has been unmapped, each entry that is mapped again is a first touch, so the
+ * gauge is the touched set at mapping granularity. But it counts what is *still* mapped: an
+ * entry that the host removes within the window (reclaim, KSM, NUMA balancing, balloon) is
+ * missing. Hence
  *
  *   low  = the largest gauge seen in the window
- *   high = low, where KVM asked for no TLB flush in the window: whatever the host
+ *   high = low, if KVM requested no TLB flush in the window: whatever the host
  *          unmaps has to be flushed, so nothing was lost;
  *          else low plus what the faults in excess of the gauge's growth can have
  *          mapped at most, capped by the guest's RAM
  *
  * pf_fixed counts every fault that installed or upgraded an entry (Linux 6.1,
- * arch/x86/kvm/mmu/tdp_mmu.c, tdp_mmu_map_handle_target_level), so touched entries can
- * never be more than it; a page first read and then written may count twice
- * (soft-dirty tracking maps it read-only first), so the excess alone proves no loss. One
- * entry of 2 MiB is at least one touched page of 4 KiB, hence the low bound of large entries;
- * which is no more than the faults, as entries that KVM splits become more without any.
+ * arch/x86/kvm/mmu/tdp_mmu.c, tdp_mmu_map_handle_target_level), so there are never more
+ * touched entries than that. A page that is first read and then written may count twice
+ * (soft-dirty tracking maps it read-only first), so the excess alone proves no loss. One entry
+ * of 2 MiB is at least one touched page of 4 KiB, hence the low bound of large entries. It
+ * never exceeds the faults, because entries that KVM splits multiply without any.
  */
 #ifndef WSS_WSS_GAUGE_H
 #define WSS_WSS_GAUGE_H
@@ -26,7 +26,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Mapped entries by size at one moment, and the cumulative faults if they are known. */
+/* Mapped entries by size at one moment, and the cumulative faults if known. */
 struct wss_gauge_reading {
 	uint64_t entries_4k;
 	uint64_t entries_2m;
@@ -43,31 +43,31 @@ struct wss_gauge {
 	uint64_t max_entries;
 	uint64_t last_bytes;
 	uint64_t granularity_bytes;
-	uint64_t fallen_bytes; /* sum of all falls between two readings */
-	bool has_faults;       /* the newest reading and base have them */
+	uint64_t fallen_bytes; /* sum of all decreases between two readings */
+	bool has_faults;       /* both the newest reading and base have them */
 	uint64_t faults;       /* since base */
-	bool flushed;	       /* since base; also where flushes are not counted */
+	bool flushed;	       /* since base; true as well if flushes are not counted */
 };
 
 struct wss_gauge_result {
 	uint64_t wss_bytes;
 	uint64_t low_bytes;
 	uint64_t high_bytes;
-	uint64_t granularity_bytes; /* largest entry size seen: 4 KiB, 2 MiB or 1 GiB */
-	uint64_t excess_faults;	    /* that may stand for lost entries; 0 if not known */
+	uint64_t granularity_bytes; /* largest entry size: 4 KiB, 2 MiB or 1 GiB */
+	uint64_t excess_faults;	    /* faults that may stand for lost entries; 0 if unknown */
 	uint64_t fallen_bytes;
 };
 
-/* Bytes under the entries of a reading; saturates at UINT64_MAX. */
+/* Returns the bytes under the entries of a reading; saturates at UINT64_MAX. */
 uint64_t wss_gauge_bytes(const struct wss_gauge_reading *reading);
 
-/* Starts with the reading taken just after everything was unmapped. */
+/* Starts with the reading taken right after everything was unmapped. */
 void wss_gauge_begin(struct wss_gauge *gauge, const struct wss_gauge_reading *reading);
 
 /* Adds a later reading. */
 void wss_gauge_add(struct wss_gauge *gauge, const struct wss_gauge_reading *reading);
 
-/* The touched set so far; ram_bytes caps both bounds (0: unknown, no cap). */
+/* Returns the touched set so far; ram_bytes caps both bounds (0: unknown, no cap). */
 void wss_gauge_result(const struct wss_gauge *gauge, uint64_t ram_bytes,
 		      struct wss_gauge_result *ret_result);
 

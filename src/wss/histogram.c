@@ -11,7 +11,7 @@
 #define PAGE_SHIFT 12
 #define SUB_BITS 6
 #define SUB (1u << SUB_BITS)
-/* The bucket of the largest size there is, of 2^(64 - PAGE_SHIFT) pages. */
+/* Bucket of the largest possible size, 2^(64 - PAGE_SHIFT) pages. */
 #define INDEX_MAX ((64 - PAGE_SHIFT - SUB_BITS + 1) * SUB)
 
 static uint16_t index_of(uint64_t bytes)
@@ -43,8 +43,8 @@ void wss_histogram_free(struct wss_histogram *histogram)
 	*histogram = (struct wss_histogram){ 0 };
 }
 
-/* Position of index, or where it would have to be. */
-static size_t find(const struct wss_histogram *histogram, uint16_t index)
+/* Returns the position of index, or where it would be inserted. */
+static size_t find_bucket(const struct wss_histogram *histogram, uint16_t index)
 {
 	size_t low = 0, high = histogram->n;
 
@@ -59,7 +59,7 @@ static size_t find(const struct wss_histogram *histogram, uint16_t index)
 	return low;
 }
 
-static int reserve(struct wss_histogram *histogram, size_t room)
+static int reserve_buckets(struct wss_histogram *histogram, size_t room)
 {
 	struct wss_histogram_bucket *buckets;
 
@@ -75,12 +75,12 @@ static int reserve(struct wss_histogram *histogram, size_t room)
 	return 0;
 }
 
-static int count(struct wss_histogram *histogram, uint16_t index, uint64_t n)
+static int count_pages(struct wss_histogram *histogram, uint16_t index, uint64_t n)
 {
-	size_t at = find(histogram, index);
+	size_t at = find_bucket(histogram, index);
 
 	if (at == histogram->n || histogram->buckets[at].index != index) {
-		if (reserve(histogram, histogram->n + 1) < 0)
+		if (reserve_buckets(histogram, histogram->n + 1) < 0)
 			return -1;
 		memmove(&histogram->buckets[at + 1], &histogram->buckets[at],
 			(histogram->n - at) * sizeof(*histogram->buckets));
@@ -94,13 +94,13 @@ static int count(struct wss_histogram *histogram, uint16_t index, uint64_t n)
 
 int wss_histogram_add(struct wss_histogram *histogram, uint64_t bytes)
 {
-	return count(histogram, index_of(bytes), 1);
+	return count_pages(histogram, index_of(bytes), 1);
 }
 
 int wss_histogram_merge(struct wss_histogram *into, const struct wss_histogram *from)
 {
 	for (size_t i = 0; i < from->n; i++)
-		if (count(into, from->buckets[i].index, from->buckets[i].count) < 0)
+		if (count_pages(into, from->buckets[i].index, from->buckets[i].count) < 0)
 			return -1;
 	return 0;
 }
@@ -119,10 +119,10 @@ uint64_t wss_histogram_at_rank(const struct wss_histogram *histogram, uint64_t r
 
 uint64_t wss_histogram_percentile(const struct wss_histogram *histogram, double p)
 {
-	/* 0.95 * 20 is a little more than 19 in binary: that is rank 19. */
+	/* In binary 0.95 * 20 is slightly more than 19, and must give rank 19. */
 	double rank = ceil(p * (double)histogram->total - 1e-9);
 
-	/* As a double a large total may be more than it is. */
+	/* Converted to double, a large total may be rounded up. */
 	if (rank >= (double)histogram->total)
 		return wss_histogram_at_rank(histogram, histogram->total);
 	return wss_histogram_at_rank(histogram, rank < 1 ? 1 : wss_u64_from_double(rank));
@@ -176,7 +176,7 @@ int wss_varint_get(const uint8_t **at, const uint8_t *end, uint64_t *ret_value)
 	return -1;
 }
 
-static size_t put(uint64_t value, uint8_t *buf, size_t size, size_t len)
+static size_t put_varint(uint64_t value, uint8_t *buf, size_t size, size_t len)
 {
 	return len + wss_varint_put(value, buf && len < size ? buf + len : NULL,
 				    buf && len < size ? size - len : 0);
@@ -184,12 +184,12 @@ static size_t put(uint64_t value, uint8_t *buf, size_t size, size_t len)
 
 size_t wss_histogram_encode(const struct wss_histogram *histogram, uint8_t *buf, size_t size)
 {
-	size_t len = put(histogram->n, buf, size, 0);
+	size_t len = put_varint(histogram->n, buf, size, 0);
 	unsigned last = 0;
 
 	for (size_t i = 0; i < histogram->n; i++) {
-		len = put(histogram->buckets[i].index - last, buf, size, len);
-		len = put(histogram->buckets[i].count, buf, size, len);
+		len = put_varint(histogram->buckets[i].index - last, buf, size, len);
+		len = put_varint(histogram->buckets[i].count, buf, size, len);
 		last = histogram->buckets[i].index;
 	}
 	return len;
@@ -207,7 +207,7 @@ static int decode_bucket(const uint8_t **at, const uint8_t *end, uint64_t *index
 	*index += delta;
 	if (*index > INDEX_MAX)
 		return -EINVAL;
-	return count(histogram, (uint16_t)*index, n) < 0 ? -ENOMEM : 0;
+	return count_pages(histogram, (uint16_t)*index, n) < 0 ? -ENOMEM : 0;
 }
 
 int wss_histogram_decode(const uint8_t **at, const uint8_t *end,
@@ -217,7 +217,10 @@ int wss_histogram_decode(const uint8_t **at, const uint8_t *end,
 	uint64_t n, index = 0;
 	int r = wss_varint_get(at, end, &n) < 0 ? -EINVAL : 0;
 
-	/* Each bucket has two bytes at least: no length that is made up takes memory. */
+	/*
+	 * Each bucket has at least two bytes, so a forged length cannot allocate more than the
+	 * data.
+	 */
 	if (r == 0 && n > (uint64_t)(end - *at) / 2)
 		r = -EINVAL;
 	for (uint64_t i = 0; r == 0 && i < n; i++)

@@ -11,7 +11,7 @@ static int no_memory(struct wss_error *err)
 	return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 }
 
-static int make_room(struct wss_marks *marks, struct wss_error *err)
+static int marks_make_room(struct wss_marks *marks, struct wss_error *err)
 {
 	size_t room = marks->room ? 2 * marks->room : 16;
 	void *list;
@@ -33,10 +33,13 @@ int wss_marks_add(struct wss_marks *marks, uint64_t time_ns, const char *text,
 {
 	struct wss_mark *mark;
 
-	if (make_room(marks, err) < 0)
+	if (marks_make_room(marks, err) < 0)
 		return -1;
 	mark = &marks->list[marks->n];
-	/* They come nearly in order: who was first to be late for the lock is not known. */
+	/*
+	 * Marks are nearly in order: the one that got the lock later may have been set
+	 * earlier.
+	 */
 	if (marks->n && mark[-1].time_ns > time_ns)
 		marks->disordered = true;
 	mark->time_ns = time_ns;
@@ -50,7 +53,7 @@ struct place {
 	size_t i;
 };
 
-static int by_time(const void *a, const void *b)
+static int compare_times(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
 
@@ -75,7 +78,7 @@ int wss_marks_sort(struct wss_marks *marks, struct wss_error *err)
 	}
 	for (size_t i = 0; i < marks->n; i++)
 		places[i] = (struct place){ marks->list[i].time_ns, i };
-	qsort(places, marks->n, sizeof(*places), by_time);
+	qsort(places, marks->n, sizeof(*places), compare_times);
 	for (size_t i = 0; i < marks->n; i++)
 		list[i] = marks->list[places[i].i];
 	free(places);

@@ -17,22 +17,25 @@ struct wss_mark {
 	char text[WSS_MARK_TEXT_MAX];
 };
 
-/* Zeroed it is empty, and may become as long as memory allows. */
+/* All zero is empty; memory is the only limit on its length. */
 struct wss_marks {
 	size_t n, room;
 	struct wss_mark *list;
-	bool disordered; /* not by time: wss_marks_sort() mends it */
-	struct wss_pageset_budget *budget; /* what the list may take; NULL: any amount */
+	bool disordered;		   /* not sorted by time until wss_marks_sort() */
+	struct wss_pageset_budget *budget; /* memory budget of the list; NULL: unlimited */
 };
 
 /*
- * Adds a mark behind the others; text is copied, and has at most WSS_MARK_TEXT_MAX - 1 bytes.
+ * Appends a mark; text is copied, and has at most WSS_MARK_TEXT_MAX - 1 bytes.
  * WSS_ERR_NO_MEMORY.
  */
 int wss_marks_add(struct wss_marks *marks, uint64_t time_ns, const char *text,
 		  struct wss_error *err);
 
-/* Orders them by time, those of the same time as they were added. WSS_ERR_NO_MEMORY. */
+/*
+ * Sorts by time; marks of the same time stay in the order in which they were added.
+ * WSS_ERR_NO_MEMORY.
+ */
 int wss_marks_sort(struct wss_marks *marks, struct wss_error *err);
 
 /* Frees the list. */

@@ -14,7 +14,9 @@ static double slope(const point *a, const point *b)
 	return (b->bytes - a->bytes) / (b->seconds - a->seconds);
 }
 
-/* The corners of the least concave majorant of (0, 0) and the points, times rising. */
+/*
+ * Finds the corners of the least concave majorant of (0, 0) and the points, in order of time.
+ */
 static size_t find_corners(const double *seconds, const double *bytes, size_t n, point *corners)
 {
 	size_t used = 1;
@@ -23,7 +25,7 @@ static size_t find_corners(const double *seconds, const double *bytes, size_t n,
 	for (size_t i = 0; i < n; i++) {
 		point next = { seconds[i], bytes[i] };
 
-		/* Working sets do not shrink with time: what falls is noise. */
+		/* Working sets do not shrink with time: a decrease is noise. */
 		if (next.bytes < corners[used - 1].bytes)
 			next.bytes = corners[used - 1].bytes;
 		while (used > 1 &&
@@ -35,8 +37,8 @@ static size_t find_corners(const double *seconds, const double *bytes, size_t n,
 }
 
 /*
- * The majorant at all the times that were measured, not at its corners only: its slope
- * is later taken between neighbours, which must not be far apart.
+ * The majorant at all measured times, not only at its corners: its slope is later taken
+ * between neighbours, which must not be far apart.
  */
 void wss_missrate_init(struct wss_missrate *missrate, const double *seconds, const double *bytes,
 		       size_t n)
@@ -93,18 +95,18 @@ static double segment(const struct wss_missrate *missrate, size_t i)
 	return slope(&missrate->points[i], &missrate->points[i + 1]);
 }
 
-/* Beyond this ratio of neighbouring slopes there is a kink, as at the end of a loop. */
+/* Above this ratio of neighbouring slopes there is a kink, as at the end of a loop. */
 #define KINK 2
 
 /*
- * Slope of segment i at its end towards segment j: in the middle of both, as a smooth curve
- * has it; but at a kink each keeps its own.
+ * Slope of segment i at its end towards segment j: the mean of both, as on a smooth curve; at
+ * a kink each keeps its own.
  */
 static double slope_towards(const struct wss_missrate *missrate, size_t i, size_t j)
 {
 	double own = segment(missrate, i), other;
 
-	if (j >= missrate->n - 1) /* there is none, on either side */
+	if (j >= missrate->n - 1) /* no neighbour on that side */
 		return own;
 	other = segment(missrate, j);
 	return own > KINK * other || other > KINK * own ? own : (own + other) / 2;
@@ -143,7 +145,7 @@ bool wss_missrate_size(const struct wss_missrate *missrate, double loss, uint64_
 
 	if (wss_missrate_loss(wss_missrate_at(missrate, high, &bound), fault_ns) > loss)
 		return false;
-	/* The rate falls with the size, so that halving finds the edge, to a page. */
+	/* The rate falls as the size grows, so bisection finds the size, to a page. */
 	while (high - low > (uint64_t)PAGE) {
 		uint64_t middle = low + (high - low) / 2;
 
@@ -156,7 +158,7 @@ bool wss_missrate_size(const struct wss_missrate *missrate, double loss, uint64_
 	return true;
 }
 
-/* W(t) = W(T) + T W'(T) ln(t / T) has the slope that is wanted at t = T W'(T) / wanted. */
+/* W(t) = W(T) + T W'(T) ln(t / T) has the wanted slope at t = T W'(T) / wanted. */
 uint64_t wss_missrate_reach_bytes(const struct wss_missrate *missrate, double loss,
 				  uint64_t fault_ns)
 {

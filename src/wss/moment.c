@@ -45,7 +45,7 @@ int wss_moment_begin(void *opaque, const struct wss_interval *interval,
 {
 	struct wss_moment *moment = opaque;
 
-	/* The moment was in a gap, which shows what the window before it left. */
+	/* The moment was in a gap: take the set that the window before it left. */
 	if (!moment->done && moment->windows && interval->start_ns > moment->at_ns)
 		return moment_take(moment, sets, err);
 	return 0;
@@ -120,11 +120,11 @@ struct walk {
 	void *opaque;
 	bool ended;
 	struct wss_region_index regions;
-	struct wss_page_range range; /* n 0: none yet */
+	struct wss_page_range range; /* n is 0 if there is none yet */
 	uint64_t region_end;
 };
 
-static void put(struct walk *walk, uint64_t first, uint64_t n, uint64_t value)
+static void put_range(struct walk *walk, uint64_t first, uint64_t n, uint64_t value)
 {
 	struct wss_page_range *range = &walk->range;
 
@@ -152,7 +152,7 @@ static void walk_runs(struct walk *walk, const struct wss_pageset *set,
 				walk->regions.first[wss_region_index_of(&walk->regions, at) + 1];
 			uint64_t stop = region_end < end ? region_end : end;
 
-			put(walk, at, stop - at, value);
+			put_range(walk, at, stop - at, value);
 			walk->region_end = region_end;
 			at = stop;
 		}

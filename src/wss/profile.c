@@ -20,7 +20,10 @@ void wss_profile_from_sample(const struct wss_sample *sample, const char *tool_v
 	snprintf(profile.method, sizeof(profile.method), "%s", sample->method);
 	snprintf(profile.observes, sizeof(profile.observes), "%s",
 		 wss_observes_name(sample->observes));
-	/* One window is never more than a hint; bounds that are apart make it a weak one. */
+	/*
+	 * A single window is never more than an indication; separate bounds make it a weak
+	 * one.
+	 */
 	snprintf(profile.confidence, sizeof(profile.confidence), "%s",
 		 sample->quality == WSS_QUALITY_OK && profile.low_bytes == profile.high_bytes
 			 ? "single"
@@ -34,7 +37,7 @@ void wss_profile_add_sizing(struct wss_profile *profile, const struct wss_summar
 {
 	profile->samples = wss_amount_of(summary->samples);
 	profile->since = wss_amount_of(summary->first < 0 ? 0 : (uint64_t)summary->first);
-	/* Too early: what the one window says of itself stands. */
+	/* Too early: keep the confidence of the single window. */
 	if (sizing->confidence == WSS_CONFIDENCE_NONE)
 		return;
 	profile->p50_bytes = sizing->p50_bytes;
@@ -50,7 +53,7 @@ static bool same_amount(struct wss_amount a, struct wss_amount b)
 	return a.known == b.known && (!a.known || a.value == b.value);
 }
 
-/* All but when it was made, and how many samples there are by now. */
+/* Compares everything but the time and the number of samples. */
 static bool same_figures(const struct wss_profile *a, const struct wss_profile *b)
 {
 	return !strcmp(a->method, b->method) && !strcmp(a->observes, b->observes) &&

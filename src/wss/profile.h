@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The profile: what the inventory keeps of a guest. Plain data.
- */
+/* Profile of a guest in the inventory. Plain data. */
 #ifndef WSS_WSS_PROFILE_H
 #define WSS_WSS_PROFILE_H
 
@@ -23,34 +21,34 @@ struct wss_profile {
 	uint64_t current_bytes;
 	uint64_t low_bytes;
 	uint64_t high_bytes;
-	/* Absent until there is a history to take them from. */
+	/* Unknown until there is a history. */
 	struct wss_amount p50_bytes;
 	struct wss_amount p95_bytes;
 	struct wss_amount p99_bytes;
 	struct wss_amount peak_bytes;
-	struct wss_amount samples; /* in the history that these rest on */
-	struct wss_amount since;   /* the oldest of them, seconds since the epoch */
+	struct wss_amount samples; /* number of samples in the history that these rest on */
+	struct wss_amount since;   /* time of the oldest of them, seconds since the epoch */
 	/*
-	 * "single": one sample of good quality; "low": one that is degraded or bounded; with
-	 * a history what wss_confidence_name() says of it.
+	 * "single": one good sample; "low": one that is degraded or bounded; with a history
+	 * the value of wss_confidence_name().
 	 */
 	char confidence[16];
 	char tool[32]; /* version of the program that wrote it */
 };
 
-/* From one measured sample. */
+/* Makes a profile from one measured sample. */
 void wss_profile_from_sample(const struct wss_sample *sample, const char *tool_version,
 			     struct wss_profile *ret_profile);
 
-/* Adds what the history says of the guest. */
+/* Adds the figures of the history. */
 void wss_profile_add_sizing(struct wss_profile *profile, const struct wss_summary *summary,
 			    const struct wss_sizing *sizing);
 
 /*
- * Should a round replace the published profile old by the new one? When a figure has changed
- * and old is WSS_PUBLISH_PERIOD_S old; unchanged ones after WSS_PUBLISH_REFRESH_S, so
- * that readers see that the guest is still measured. An old one from the future (the clock was
- * set back) is replaced.
+ * Whether a round should replace the published profile old by the new one: if a figure has
+ * changed and old is WSS_PUBLISH_PERIOD_S old; unchanged ones after WSS_PUBLISH_REFRESH_S, so
+ * that readers see that the guest is still measured. An old profile from the future (the clock
+ * was set back) is replaced.
  */
 #define WSS_PUBLISH_PERIOD_S (15 * 60)
 #define WSS_PUBLISH_REFRESH_S (24 * 3600)

@@ -60,7 +60,9 @@ void wss_region_index_init(struct wss_region_index *index, const struct wss_reco
 	index->first[index->n] = first;
 }
 
-/* The last of n ascending numbers that is not above number; 0 if all are. */
+/*
+ * Returns the index of the last of n ascending numbers that is not above number; 0 if all are.
+ */
 static size_t last_below(const uint64_t *numbers, size_t n, uint64_t number)
 {
 	size_t low = 0, high = n;

@@ -41,13 +41,15 @@ bool wss_reference_loses(const struct wss_reference *reference)
 	return wss_pageset_count(reference->taken) || wss_pageset_count(reference->leaving);
 }
 
-/* What was taken and is not touched leaves the reference set: so many pages of it. */
-static int64_t leave(struct wss_reference *reference, const struct wss_pageset *taken,
-		     const struct wss_pageset *touched)
+/*
+ * Removes pages that were taken and not touched from the reference set; returns their number.
+ */
+static int64_t leave_set(struct wss_reference *reference, const struct wss_pageset *taken,
+			 const struct wss_pageset *touched)
 {
 	uint64_t n = wss_pageset_count_without(taken, touched);
 
-	/* Most windows are without a balloon that moves. */
+	/* In most windows the balloon does not move. */
 	if (n && wss_pageset_take_out(reference->pages, taken, touched) < 0)
 		return -1;
 	return (int64_t)n;
@@ -56,12 +58,12 @@ static int64_t leave(struct wss_reference *reference, const struct wss_pageset *
 int64_t wss_reference_end(struct wss_reference *reference, const struct wss_pageset *touched)
 {
 	struct wss_pageset *left = reference->leaving;
-	int64_t gone = leave(reference, left, touched), again;
+	int64_t gone = leave_set(reference, left, touched), again;
 
-	if (gone < 0 || leave(reference, reference->taken, touched) < 0)
+	if (gone < 0 || leave_set(reference, reference->taken, touched) < 0)
 		return -1;
 	again = (int64_t)wss_pageset_count(left) - gone;
-	/* What was taken and touched goes with the next window. */
+	/* Pages that were taken and touched leave with the next window. */
 	if (wss_pageset_count(reference->taken) &&
 	    wss_pageset_keep(reference->taken, touched) < 0)
 		return -1;

@@ -7,7 +7,7 @@
 #include "wss/phases.h"
 #include "wss/reference.h"
 
-/* Where the viewport is, as the replay goes on. */
+/* Position of the replay relative to the viewport. */
 enum place { BEFORE, INSIDE, BEHIND };
 
 struct refset_region {
@@ -24,19 +24,22 @@ struct wss_refset {
 	size_t n_changed;
 	size_t *changed; /* regions, each once */
 	struct wss_reference reference;
-	/* The outstanding set at the viewport's beginning and end; what was outstanding within. */
+	/*
+	 * Outstanding sets at the viewport's beginning and end, and the set of all that was
+	 * outstanding within.
+	 */
 	struct wss_pageset *at_start;
 	struct wss_pageset *at_end;
 	struct wss_pageset *ever;
 	struct wss_pageset *unbroken;
 	struct wss_pageset *written;
 	enum place place;
-	/* Is all that was outstanding in the viewport the reference set, so far? */
+	/* Whether all that was outstanding in the viewport is still the reference set. */
 	bool ever_is_reference;
 	bool any_window, any_peak;
 	size_t point_room;
-	struct wss_pageset_budget *budget; /* of the points; may be NULL */
-	struct wss_refset_point point; /* of the interval under way */
+	struct wss_pageset_budget *budget; /* memory budget of the points; may be NULL */
+	struct wss_refset_point point;	   /* point of the current interval */
 	struct wss_refset_result result;
 };
 
@@ -98,12 +101,12 @@ void wss_refset_limit(struct wss_refset *refset, struct wss_pageset_budget *budg
 	wss_pageset_limit(refset->written, budget);
 }
 
-/* The viewport begins with what is outstanding now. */
-static int enter(struct wss_refset *refset, const struct wss_recording_sets *sets,
-		 struct wss_error *err)
+/* Starts the viewport with what is outstanding now. */
+static int enter_viewport(struct wss_refset *refset, const struct wss_recording_sets *sets,
+			  struct wss_error *err)
 {
 	refset->place = INSIDE;
-	/* What is outstanding is part of the reference set. */
+	/* The outstanding set is part of the reference set. */
 	refset->ever_is_reference =
 		wss_pageset_count(refset->reference.pages) == wss_pageset_count(sets->touched);
 	if (wss_pageset_copy(refset->at_start, sets->touched) < 0 ||
@@ -113,7 +116,7 @@ static int enter(struct wss_refset *refset, const struct wss_recording_sets *set
 	return 0;
 }
 
-/* What is outstanding from at_ns on may be more than ever before in the viewport. */
+/* The set outstanding from at_ns on may be larger than ever before in the viewport. */
 static void take_peak(struct wss_refset *refset, const struct wss_recording_sets *sets,
 		      uint64_t at_ns)
 {
@@ -125,7 +128,7 @@ static void take_peak(struct wss_refset *refset, const struct wss_recording_sets
 		result->peak_ns = at_ns;
 	}
 	refset->any_peak = true;
-	/* Of those that have not changed it was taken before. */
+	/* The peak of unchanged regions is already known. */
 	while (refset->n_changed) {
 		size_t i = refset->changed[--refset->n_changed];
 
@@ -135,7 +138,7 @@ static void take_peak(struct wss_refset *refset, const struct wss_recording_sets
 	}
 }
 
-/* From now on the set of all that was outstanding goes its own way. */
+/* From now on the set of all that was outstanding differs from the reference set. */
 static int part_from_reference(struct wss_refset *refset)
 {
 	if (!refset->ever_is_reference)
@@ -144,7 +147,7 @@ static int part_from_reference(struct wss_refset *refset)
 	return wss_pageset_copy(refset->ever, refset->reference.pages);
 }
 
-/* The reference set as it is now: in all, and of each region. */
+/* Counts the current reference set, in total and for each region. */
 static void count_reference(struct wss_refset *refset)
 {
 	struct wss_refset_result *result = &refset->result;
@@ -170,10 +173,12 @@ int wss_refset_begin(void *opaque, const struct wss_interval *interval,
 {
 	struct wss_refset *refset = opaque;
 
-	/* The viewport begins in the gap before this window: with what the last one left. */
+	/*
+	 * The viewport begins in the gap before this window, with what the last window left.
+	 */
 	if (refset->place == BEFORE && !interval->gap && refset->any_window &&
 	    interval->start_ns > refset->result.from_ns) {
-		if (enter(refset, sets, err) < 0)
+		if (enter_viewport(refset, sets, err) < 0)
 			return -1;
 		take_peak(refset, sets, refset->result.from_ns);
 	}
@@ -192,7 +197,7 @@ int wss_refset_begin(void *opaque, const struct wss_interval *interval,
 	return 0;
 }
 
-static int touched(struct wss_refset *refset, struct wss_run run)
+static int count_touched(struct wss_refset *refset, struct wss_run run)
 {
 	int64_t first = wss_reference_touched(&refset->reference, run);
 
@@ -207,7 +212,7 @@ static int touched(struct wss_refset *refset, struct wss_run run)
 		       : 0;
 }
 
-static int untouched(struct wss_refset *refset, struct wss_run run)
+static int count_untouched(struct wss_refset *refset, struct wss_run run)
 {
 	refset->point.lost += run.n;
 	if (refset->place != INSIDE)
@@ -215,7 +220,7 @@ static int untouched(struct wss_refset *refset, struct wss_run run)
 	return wss_pageset_remove(refset->unbroken, run.first, run.n) < 0 ? -1 : 0;
 }
 
-/* Counts the pages of a run for the regions that they are in; most runs are in one. */
+/* Adds the pages of a run to the counts of their regions; most runs lie in one. */
 static void count_regions(struct wss_refset *refset, struct wss_run run, bool in)
 {
 	for (size_t i = wss_region_index_of(&refset->index, run.first);
@@ -242,11 +247,11 @@ int wss_refset_change(void *opaque, enum wss_change change, struct wss_run run,
 	switch (change) {
 	case WSS_CHANGE_TOUCHED:
 		count_regions(refset, run, true);
-		r = touched(refset, run);
+		r = count_touched(refset, run);
 		break;
 	case WSS_CHANGE_UNTOUCHED:
 		count_regions(refset, run, false);
-		r = untouched(refset, run);
+		r = count_untouched(refset, run);
 		break;
 	case WSS_CHANGE_WRITTEN:
 		if (refset->place == INSIDE)
@@ -303,8 +308,8 @@ static int add_point(struct wss_refset *refset, struct wss_error *err)
 	return 0;
 }
 
-/* The weaker of two meanings: what is true of both. */
-static uint8_t weaker(uint8_t a, uint8_t b)
+/* Returns the weaker of two meanings, which is true of both. */
+static uint8_t weaker_meaning(uint8_t a, uint8_t b)
 {
 	if (a == b || b == WSS_WRITTEN_EXACT)
 		return a;
@@ -317,11 +322,11 @@ static int count_window(struct wss_refset *refset, const struct wss_recording_se
 	struct wss_refset_point *point = &refset->point;
 
 	point->in_viewport = true;
-	result->written_meaning = result->windows
-					  ? weaker(result->written_meaning, point->written_meaning)
-					  : point->written_meaning;
+	result->written_meaning = result->windows ? weaker_meaning(result->written_meaning,
+								   point->written_meaning)
+						  : point->written_meaning;
 	take_peak(refset, sets, point->start_ns);
-	/* What was written in the viewport begins with its first window, not before. */
+	/* Writes in the viewport count from its first window on. */
 	return result->windows++ ? 0 : wss_pageset_copy(refset->written, sets->written);
 }
 
@@ -358,9 +363,9 @@ int wss_refset_end(void *opaque, const struct wss_interval *interval,
 	point->written = interval->written == WSS_WRITTEN_ABSENT ? 0
 								 : wss_pageset_count(sets->written);
 	refset->any_window = true;
-	/* The first window that ends behind the viewport's beginning holds it. */
+	/* The first window that ends after the viewport's beginning contains it. */
 	if (refset->place == BEFORE && interval->end_ns > refset->result.from_ns &&
-	    interval->start_ns < refset->result.to_ns && enter(refset, sets, err) < 0)
+	    interval->start_ns < refset->result.to_ns && enter_viewport(refset, sets, err) < 0)
 		return -1;
 	if (refset->place == INSIDE && count_window(refset, sets) < 0)
 		return no_memory(err);
@@ -380,8 +385,8 @@ int wss_refset_mark(void *opaque, uint64_t time_ns, const char *text, struct wss
 	return wss_marks_add(&refset->result.marks, time_ns, text, err);
 }
 
-static void classify(const struct wss_refset *refset, struct wss_run pages,
-		     struct wss_refset_classes *classes)
+static void classify_pages(const struct wss_refset *refset, struct wss_run pages,
+			   struct wss_refset_classes *classes)
 {
 	struct wss_pageset_overlap overlap = wss_pageset_compare(refset->at_start, refset->at_end,
 								 refset->ever, pages);
@@ -420,11 +425,13 @@ int wss_refset_finish(struct wss_refset *refset, uint64_t end_ns,
 		result->to_ns = end_ns;
 	if (wss_marks_sort(&result->marks, err) < 0)
 		return -1;
-	classify(refset, everything, &result->all);
+	classify_pages(refset, everything, &result->all);
 	for (size_t i = 0; i < refset->recording->n_regions; i++)
-		classify(refset, (struct wss_run){ refset->regions[i].first, refset->regions[i].n },
-			 &result->regions[i]);
-	/* Printing takes memory, too. */
+		classify_pages(
+			refset,
+			(struct wss_run){refset->regions[i].first, refset->regions[i].n},
+			&result->regions[i]);
+	/* Printing needs memory, too. */
 	free_sets(refset);
 	if (wss_phases_find(result, err) < 0)
 		return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The sample: what one window over one guest has shown. Plain data; a figure
- * that is not known is absent (known == false), never 0.
+ * Sample: the result of one window over one guest. Plain data; an unknown figure has known ==
+ * false, and is never 0.
  */
 #ifndef WSS_WSS_SAMPLE_H
 #define WSS_WSS_SAMPLE_H
@@ -16,14 +16,14 @@
 
 enum wss_quality {
 	WSS_QUALITY_OK,
-	WSS_QUALITY_DEGRADED,	 /* measured, but something widens its bounds: see the notes */
-	WSS_QUALITY_UNSUPPORTED, /* cannot be measured here or this way: error says why */
-	WSS_QUALITY_FAILED,	 /* was tried and failed: error says why */
+	WSS_QUALITY_DEGRADED,	 /* measured, but the notes say what widens its bounds */
+	WSS_QUALITY_UNSUPPORTED, /* cannot be measured here or in this way: error says why */
+	WSS_QUALITY_FAILED,	 /* the measurement failed: error says why */
 };
 
 enum wss_observes { WSS_OBSERVES_ACCESSES, WSS_OBSERVES_WRITES, WSS_OBSERVES_RESIDENCY };
 
-/* What a figure says of the true one. */
+/* Relation of a figure to the true one. */
 enum wss_bound {
 	WSS_BOUND_EXACT,
 	WSS_BOUND_AT_MOST,  /* the true one may be smaller */
@@ -31,16 +31,16 @@ enum wss_bound {
 };
 
 /*
- * What value says of a size that lies between low and high, of which value is one; a bound that is
- * not known says nothing. Exact where value is both, or neither is known.
+ * Returns what value says about a size that lies between low and high, of which value is one;
+ * an unknown bound says nothing. Exact if value equals both, or neither is known.
  */
 enum wss_bound wss_bound_of(uint64_t value, struct wss_amount low, struct wss_amount high);
 
-/* One point of the growth curve: touched within ns of arming. */
+/* Point of the growth curve: bytes touched within ns of arming. */
 struct wss_curve_point {
 	uint64_t ns;
 	uint64_t bytes;
-	/* Where the method only bounds it; both 0 where bytes is the figure itself. */
+	/* Bounds, if the method only gives bounds; both 0 if bytes is exact. */
 	uint64_t low_bytes, high_bytes;
 };
 
@@ -54,24 +54,26 @@ struct wss_sample {
 	time_t wall;
 	enum wss_quality quality;
 	struct wss_error error;	 /* set when quality is unsupported or failed */
-	const char *method;	 /* static; NULL when none was chosen */
+	const char *method;	 /* static; NULL if none was chosen */
 	enum wss_observes observes;
-	struct wss_amount granularity_bytes; /* largest entry seen */
+	struct wss_amount granularity_bytes; /* size of the largest entry */
 	uint64_t requested_window_ns;
-	struct wss_amount window_ns; /* measured: middle of arming to middle of reading */
+	struct wss_amount window_ns; /* as measured, from the middle of arming to the middle of
+					reading */
 	struct wss_amount wss_bytes;
 	struct wss_amount low_bytes;
 	struct wss_amount high_bytes;
-	const char *recorder; /* static, what counted: "bpf" or "counters"; NULL where it does not apply */
-	struct wss_amount mapped_bytes; /* under KVM's entries, the most that its counters showed */
-	/* Known exactly only where all three are; else there may be bounds. */
+	const char *recorder; /* static: "bpf" or "counters"; NULL if not applicable */
+	struct wss_amount mapped_bytes; /* memory under KVM's entries, the largest value of its
+					   counters */
+	/* Exact only if all three are known; else there may be bounds. */
 	struct wss_amount written_bytes;
 	struct wss_amount written_low_bytes;
 	struct wss_amount written_high_bytes;
 
 	/*
-	 * The same guest by the host's mappings, in a window of its own just before this one;
-	 * known only where both were asked for.
+	 * The same guest by the host's mappings, in a window of its own right before this one;
+	 * known only if both were requested.
 	 */
 	struct {
 		struct wss_amount granularity_bytes;
@@ -83,8 +85,9 @@ struct wss_sample {
 
 	struct {
 		struct wss_amount maximum_bytes;
-		struct wss_amount balloon_bytes; /* what the guest has been left with */
-		struct wss_amount rss_bytes;	 /* of guest RAM alone, as are pss, swap and huge */
+		struct wss_amount
+			balloon_bytes;	     /* memory that the balloon leaves to the guest */
+		struct wss_amount rss_bytes; /* guest RAM only, as are pss, swap and huge */
 		struct wss_amount pss_bytes;
 		struct wss_amount swap_bytes;
 		struct wss_amount huge_bytes;
@@ -92,13 +95,15 @@ struct wss_sample {
 	} memory;
 
 	struct {
-		struct wss_amount arm_ns;  /* the guest's vCPUs may have waited this long */
+		struct wss_amount
+			arm_ns; /* time for which the guest's vCPUs may have waited */
 		struct wss_amount read_ns;
 		struct wss_amount faults; /* second-level faults in the window */
-		struct wss_amount outside_faults; /* outside guest RAM, seen by the recorder */
+		struct wss_amount
+			outside_faults; /* faults outside guest RAM that the recorder saw */
 		struct wss_amount predicted_stall_ns;
-		struct wss_amount user_ns;   /* our own CPU time in the window */
-		struct wss_amount system_ns; /* the walk of the zap is in here */
+		struct wss_amount user_ns;   /* CPU time of virt-wss in the window */
+		struct wss_amount system_ns; /* includes the walk of the zap */
 	} cost;
 
 	size_t n_curve;
@@ -113,42 +118,46 @@ const char *wss_quality_name(enum wss_quality quality);
 /* "accesses", "writes", "residency". */
 const char *wss_observes_name(enum wss_observes observes);
 
-/* True for ok and degraded: wss_bytes is known. */
+/* Whether wss_bytes is known: true for ok and degraded. */
 bool wss_sample_measured(const struct wss_sample *sample);
 
-/* Adds a note; the same text twice is kept once, and beyond WSS_NOTES_MAX notes are dropped. */
+/* Adds a note; duplicates are dropped, and so are notes beyond WSS_NOTES_MAX. */
 void wss_sample_note(struct wss_sample *sample, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* A note that also makes an ok sample degraded. */
+/* Adds a note and makes an ok sample degraded. */
 void wss_sample_degrade(struct wss_sample *sample, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
- * Makes the sample unsupported (err's code is WSS_ERR_UNSUPPORTED) or failed (any
- * other) and takes the measured figures back: what is half measured is not shown.
+ * Makes the sample unsupported (err's code is WSS_ERR_UNSUPPORTED) or failed (any other) and
+ * clears the measured figures, which would be incomplete.
  */
 void wss_sample_fail(struct wss_sample *sample, const struct wss_error *err);
 
 /*
- * Adds a point to the curve. Times rise; when the curve is full the new point replaces
- * the last one, so that the end of the window is always there.
+ * Adds a point to the curve. Times ascend; a full curve replaces its last point, so that the
+ * end of the window is always included.
  */
 void wss_sample_curve_add(struct wss_sample *sample, uint64_t ns, uint64_t bytes);
 
-/* The newest point of the curve is only known to lie from low to high; equal: it is exact. */
+/*
+ * Marks the newest point of the curve as bounded by low and high; equal bounds make it exact.
+ */
 void wss_sample_curve_bound(struct wss_sample *sample, uint64_t low_bytes, uint64_t high_bytes);
 
-/* Working set as a share of the balloon, 0..1 and above; absent when either is. */
+/*
+ * Returns the working set as a share of the balloon, 0 to 1 and above; unknown if either is.
+ */
 bool wss_sample_share(const struct wss_sample *sample, double *ret_share);
 
 /* Copies the figures of a window by the host's mappings into sample->native. */
 void wss_sample_set_native(struct wss_sample *sample, const struct wss_sample *native);
 
 /*
- * The bloat factor of large pages: working set by the host's mappings over that by 4 KiB. False
- * where one of them is not known, and where the host maps 4 KiB: there two windows differ by what
- * the guest did, not by its pages.
+ * Returns the bloat factor of large pages: the working set by the host's mappings over that by
+ * 4 KiB. False if either is unknown, and if the host maps 4 KiB: then two windows differ by
+ * the guest's activity, not by its pages.
  */
 bool wss_sample_bloat(const struct wss_sample *sample, double *ret_factor);
 

@@ -9,7 +9,7 @@
 #include "wss/curve.h"
 
 #define FORMAT 1
-/* Of 4 KiB: no guest has more, and sums of them fit their types. */
+/* Limit in pages of 4 KiB: no guest has more, and sums of them fit their types. */
 #define PAGES_MAX (WSS_BYTES_MAX / 4096)
 
 void wss_summary_free(struct wss_summary *summary)
@@ -35,7 +35,7 @@ static uint64_t pages_of(uint64_t bytes)
 	return bytes / 4096 + (bytes % 4096 != 0);
 }
 
-static void span(struct wss_summary *summary, time_t first, time_t last)
+static void extend_span(struct wss_summary *summary, time_t first, time_t last)
 {
 	bool empty = !summary->samples && !summary->degraded;
 
@@ -76,7 +76,7 @@ int wss_summary_add(struct wss_summary *summary, const struct wss_sample *sample
 	}
 	if (bytes > summary->max_bytes)
 		summary->max_bytes = bytes;
-	span(summary, sample->wall, sample->wall);
+	extend_span(summary, sample->wall, sample->wall);
 	if (sample->quality == WSS_QUALITY_OK)
 		summary->samples++;
 	else
@@ -102,14 +102,14 @@ int wss_summary_merge(struct wss_summary *into, const struct wss_summary *from)
 	if (from->max_bytes > into->max_bytes)
 		into->max_bytes = from->max_bytes;
 	into->sum_pages = wss_u64_add(into->sum_pages, from->sum_pages);
-	span(into, from->first, from->last);
+	extend_span(into, from->first, from->last);
 	into->samples += from->samples;
 	into->degraded += from->degraded;
 	return 0;
 }
 
 /* Points without a window at the end are left out. */
-static size_t encode(const struct wss_summary *summary, uint8_t *buf, size_t size)
+static size_t encode_curve(const struct wss_summary *summary, uint8_t *buf, size_t size)
 {
 	size_t points = WSS_SUMMARY_POINTS, len;
 
@@ -128,7 +128,7 @@ static size_t encode(const struct wss_summary *summary, uint8_t *buf, size_t siz
 
 uint8_t *wss_summary_encode_curve(const struct wss_summary *summary, size_t *ret_len)
 {
-	/* A number takes 10 bytes at most: two a bucket, two a point, two in all. */
+	/* A number takes at most 10 bytes: two per bucket, two per point, two in all. */
 	size_t size = 20 + WSS_SUMMARY_POINTS * 20;
 	uint8_t *buf;
 
@@ -136,7 +136,7 @@ uint8_t *wss_summary_encode_curve(const struct wss_summary *summary, size_t *ret
 		size += summary->curve[k].sizes.n * 20;
 	buf = malloc(size);
 	if (buf)
-		*ret_len = encode(summary, buf, size);
+		*ret_len = encode_curve(summary, buf, size);
 	return buf;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the samples of a span add up to: how large the working set was, and the growth curve
- * of its windows. Summaries of one series (one guest, method, granularity, length of
- * window) merge; those of different series never do.
+ * Summary of the samples of a span: sizes of the working set, and the growth curve of its
+ * windows. Summaries of one series (one guest, method, granularity, length of window) merge;
+ * those of different series never do.
  */
 #ifndef WSS_WSS_SUMMARY_H
 #define WSS_WSS_SUMMARY_H
@@ -15,23 +15,23 @@
 #include "wss/histogram.h"
 #include "wss/sample.h"
 
-/* The curve's times: 1 ms * 10^(k/8), to 10^4 s. One grid for all, so that curves merge. */
+/* Times of the curve: 1 ms * 10^(k/8), to 10^4 s. One grid for all, so that curves merge. */
 #define WSS_SUMMARY_POINTS 57
 #define WSS_SUMMARY_PER_DECADE 8
 
 struct wss_summary_point {
-	uint64_t n;	    /* windows whose curve reached this time */
-	uint64_t sum_pages; /* over these; of 4 KiB, rounded up */
+	uint64_t n;	    /* number of windows whose curve reached this time */
+	uint64_t sum_pages; /* sum over these windows, of pages of 4 KiB, rounded up */
 	struct wss_histogram sizes;
 };
 
-/* Of one guest in a day: more than one a millisecond. A sum of more was not made by any host. */
+/* Limit for one guest and day, more than one per millisecond; no host measures more. */
 #define WSS_SUMMARY_DAY_MAX 100000000
 
-/* Zeroed it is empty. */
+/* All zero is empty. */
 struct wss_summary {
-	uint64_t samples;  /* of good quality: what the histogram has counted */
-	/* Measured, but doubtful: in no figure but max_bytes, by their low bound. */
+	uint64_t samples; /* good samples, which the histogram counts */
+	/* Doubtful samples: they count in max_bytes only, by their low bound. */
 	uint64_t degraded;
 	time_t first, last; /* of the samples, by the wall clock */
 	uint64_t min_bytes, max_bytes;
@@ -42,25 +42,28 @@ struct wss_summary {
 
 void wss_summary_free(struct wss_summary *summary);
 
-/* Time of curve[k], ns. */
+/* Returns the time of curve[k] in ns. */
 uint64_t wss_summary_time_ns(size_t k);
 
 /*
- * Whether curve[k] is a mean over nearly all windows. A mean over others than its neighbours' has a
- * slope of its own making.
+ * Whether curve[k] is a mean over nearly all windows. A mean over other windows than its
+ * neighbours' would have an artificial slope.
  */
 bool wss_summary_point_is_typical(const struct wss_summary *summary, size_t k);
 
-/* Adds a measured sample. 0, or -1 when memory is short. */
+/* Adds a measured sample. Returns 0, or -1 when out of memory. */
 int wss_summary_add(struct wss_summary *summary, const struct wss_sample *sample);
 
-/* Adds all that from has. 0, or -1 when memory is short. */
+/* Adds everything in from. Returns 0, or -1 when out of memory. */
 int wss_summary_merge(struct wss_summary *into, const struct wss_summary *from);
 
-/* The curve as bytes for storage, malloc'ed; NULL when memory is short. */
+/* Encodes the curve for storage, malloc()ed; NULL when out of memory. */
 uint8_t *wss_summary_encode_curve(const struct wss_summary *summary, size_t *ret_len);
 
-/* Reads the curve into an empty summary. Takes anything; -EINVAL where it is none, -ENOMEM. */
+/*
+ * Decodes the curve into an empty summary. Accepts any input: -EINVAL if it is malformed,
+ * -ENOMEM.
+ */
 int wss_summary_decode_curve(const uint8_t *bytes, size_t len, struct wss_summary *summary);
 
 #endif

@@ -20,7 +20,7 @@ bool wss_range_larger(const struct wss_page_range *a, const struct wss_page_rang
 int wss_top_init(struct wss_top *top, size_t limit, wss_range_before before)
 {
 	*top = (struct wss_top){.before = before, .limit = limit, .random = 1};
-	/* Room for as many again, so that choosing among them costs each but little. */
+	/* Twice the limit, so that the selection has a low amortised cost. */
 	top->ranges = calloc(limit, 2 * sizeof(*top->ranges));
 	return top->ranges ? 0 : -1;
 }
@@ -33,15 +33,17 @@ static void swap(struct wss_page_range *a, struct wss_page_range *b)
 	*b = c;
 }
 
-/* One of n, so that no order in which they come makes choosing slow. */
-static size_t any_of(struct wss_top *top, size_t n)
+/* Random, so that no order of the input makes the selection slow. */
+static size_t random_below(struct wss_top *top, size_t n)
 {
 	top->random = top->random * 6364136223846793005U + 1442695040888963407U;
 	return (size_t)((top->random >> 33) % n);
 }
 
-/* Puts those that come before ranges[first], of first to end - 1, before it. Gives its new
- * place. */
+/*
+ * Moves those that precede ranges[first], of first to end - 1, before it. Returns its new
+ * position.
+ */
 static size_t partition(const struct wss_top *top, size_t first, size_t end)
 {
 	size_t place = first;
@@ -53,7 +55,7 @@ static size_t partition(const struct wss_top *top, size_t first, size_t end)
 	return place;
 }
 
-/* Leaves the first of them, as many as the limit says, the last of which is at the end. */
+/* Keeps the first `limit` ranges, with the last of them at the end. */
 static void choose(struct wss_top *top)
 {
 	size_t first = 0, end = top->n;
@@ -61,7 +63,8 @@ static void choose(struct wss_top *top)
 	while (end - first > 1) {
 		size_t place;
 
-		swap(&top->ranges[first], &top->ranges[first + any_of(top, end - first)]);
+		swap(&top->ranges[first],
+		     &top->ranges[first + random_below(top, end - first)]);
 		place = partition(top, first, end);
 		if (place == top->limit - 1)
 			break;
@@ -88,7 +91,7 @@ static int compare(const void *a, const void *b, void *opaque)
 {
 	const struct wss_top *top = opaque;
 
-	/* Nobody wants to see the order then. */
+	/* The order is not needed then. */
 	if (wss_stop_requested())
 		return 0;
 	return top->before(a, b) ? -1 : top->before(b, a);
