@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# awk -f csv-field.awk -v name=COLUMN: that column of every row after the
-# header, of CSV as virt-wss writes it (RFC 4180, no line breaks in a field).
+# awk -f csv-field.awk -v name=COLUMN: print that column of every row after the header of
+# virt-wss's CSV (RFC 4180, without line breaks in fields).
 
 function split_row(row, cell,    n, at) {
 	n = 0

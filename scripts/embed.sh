@@ -11,13 +11,13 @@
 # embed_cleanup on every way out. What a killed script has left is removed by
 # the next one.
 
-# The process that the roots belong to, and when it started, as pids are used again.
+# Print the process that owns the roots and its start time, because pids are reused.
 embed_owner_of() { # PID
 	sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | awk -v pid="$1" '{ print pid " " $20 }'
 }
 
-# The capabilities that libvirt finds out about QEMU, 4 s of probing, are kept
-# below DIRECTORY and given to every root.
+# libvirt's capabilities of QEMU, which take 4 s to probe, are kept below DIRECTORY and copied
+# to every root.
 embed_prepare() { # DIRECTORY: makes the test guest there
 	export embed_guest_dir=$1 embed_owner
 	embed_owner=$(embed_owner_of $$)
@@ -25,10 +25,9 @@ embed_prepare() { # DIRECTORY: makes the test guest there
 	"${WSS_SRCDIR:?}/vm-images/mkguest" "$embed_guest_dir"
 }
 
-# stdio_handler: else the driver wants virtlogd. user, group: else QEMU runs as
-# a user that cannot read the guest's kernel, and that may not open /dev/kvm,
-# which libvirt then probes for seconds. The path is short because that of a
-# UNIX socket below it must be.
+# stdio_handler: the driver otherwise needs virtlogd. user, group: otherwise QEMU runs as a
+# user that cannot read the guest's kernel or open /dev/kvm, which libvirt then probes for
+# seconds. The path is short because those of UNIX sockets below it must be.
 embed_root_new() { # -> embed_root
 	embed_root=$(mktemp -d /tmp/wss.XXXXXX) || return 1
 	echo "$embed_owner" >"$embed_root/owner"
@@ -43,13 +42,13 @@ embed_uri() {
 	echo "qemu:///embed?root=$embed_root"
 }
 
-# virsh on the root that is in embed_root; what it says on stderr only if it fails. libvirt
-# 9.0 may crash while it closes the embedded driver, what was asked for done or not: once more
-# then, and what is "already" so is well.
+# Run virsh on the root in embed_root; print its stderr only if it fails. libvirt 9.0 may crash
+# while it closes the embedded driver, with or without having done its work: then try again,
+# and accept an "already" as success.
 embed_virsh() { # ARGUMENT...
 	local status=139 tries=0 out err
 	out=$(mktemp "$embed_root/virsh.XXXXXX") && err=$(mktemp "$embed_root/virsh.XXXXXX") || return 1
-	# What a crashed one has printed is not printed twice.
+	# Print the output of the last attempt only.
 	while [ $status = 139 ] && [ $((tries += 1)) -le 3 ]; do
 		status=0
 		timeout 90 virsh -q -c "$(embed_uri)" "$@" >"$out" 2>"$err" || status=$?
@@ -87,8 +86,8 @@ embed_guest_xml() { # NAME; the options of embed_guest_start in its caller's var
 	XML
 }
 
-# Starts a guest in embed_root and does not wait for it. args: for the kernel
-# command line, see vm-images/README.md.
+# Start a guest in embed_root without waiting for it. args: for the kernel command line, see
+# vm-images/README.md.
 embed_guest_start() { # NAME [args="…"] [type=qemu|kvm] [memory=MIB] [paused=1] [define=1]
 	local name=$1 args='' type=qemu memory=512 paused='' define='' option
 	shift
@@ -115,7 +114,7 @@ embed_guest_pid() { # NAME
 	cat "$embed_root/run/qemu/$1.pid"
 }
 
-# Waits until COMMAND succeeds.
+# Wait until COMMAND succeeds.
 wait_until() { # SECONDS COMMAND...
 	local end=$((SECONDS + $1 + 1))
 	shift
@@ -134,7 +133,7 @@ embed_guest_wait_ready() { # NAME [SECONDS]
 		embed_guest_said "$1" ready
 }
 
-# Its newest whole report; the last line of the file may not be complete yet.
+# Print its newest complete report; the file's last line may be incomplete.
 embed_guest_report() { # NAME
 	# shellcheck disable=SC2016
 	sed -n '/^wss-guest: time_ms=.*touches=[0-9]*\r\{0,1\}$/{s/\r$//;h;};${x;p;}' \
@@ -153,7 +152,7 @@ embed_guest_past() { # NAME TIME_MS [STATE]: it has reported after that time, in
 	[ -n "$time" ] && [ "$time" -gt "$2" ] && [[ $report == *"state=${3-}"* ]]
 }
 
-# A report, begun after now, of a whole interval in that state.
+# Wait for a report of a whole interval in that state that began after now.
 embed_guest_wait_state() { # NAME idle|touching [SECONDS]
 	local now
 	wait_until "${3:-60}" embed_guest_past "$1" 0 "$2" || return 1
@@ -161,8 +160,8 @@ embed_guest_wait_state() { # NAME idle|touching [SECONDS]
 	wait_until "${3:-60}" embed_guest_past "$1" "$now" "$2"
 }
 
-# What the guest itself says it touched: the largest set of the reports that
-# lie between two guest times. Nothing where there was none.
+# Print what the guest says that it touched: the largest set of the reports between two guest
+# times; nothing if there is none.
 embed_guest_truth() { # NAME FROM_MS TO_MS -> bytes
 	awk -v from="$2" -v to="$3" '
 		/^wss-guest: time_ms=.*touches=[0-9]+\r?$/ {
@@ -183,15 +182,15 @@ embed_process_state() { # NAME: one letter, T for stopped; nothing if it is gone
 	awk '{ sub(/.*\) /, ""); print $1 }' "/proc/$(embed_guest_pid "$1")/stat" 2>/dev/null
 }
 
-# It runs, and goes on reporting. A guest that is idle reports, too.
+# Whether it runs and keeps reporting. An idle guest reports, too.
 embed_guest_alive() { # NAME [SECONDS]
 	local now
 	now=$(embed_guest_field "$1" time_ms)
 	wait_until "${2:-30}" embed_guest_past "$1" "${now:-0}" ''
 }
 
-# Every QEMU that has the root in its command line: guests, and those that a libvirt which was
-# killed had asked for QEMU's capabilities, of which no pid file speaks any more.
+# List every QEMU that has the root in its command line: guests, and capability probes of a
+# libvirt that was killed, which have no pid file any more.
 embed_root_qemus() { # ROOT
 	local file pid
 	grep -lsF "$1/" /proc/[0-9]*/cmdline | while read -r file; do
@@ -201,7 +200,7 @@ embed_root_qemus() { # ROOT
 	done
 }
 
-# Kills those that there are. True once there are none.
+# Kill those that exist. True once there are none.
 embed_root_kill() { # ROOT
 	local pids
 	pids=$(embed_root_qemus "$1")

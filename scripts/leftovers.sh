@@ -7,7 +7,8 @@
 
 leftovers_places="/dev/shm /run/libvirt /var/lib/libvirt /var/lib/virt-wss /var/log/libvirt"
 
-# A short path, as those of UNIX sockets below it must be; like /tmp for tests that are not root.
+# A short path, because those of UNIX sockets below it must be; mode like /tmp for tests that
+# are not root.
 leftovers_begin() { # -> TMPDIR, WSS_CHECK_ID
 	TMPDIR=$(mktemp -d /tmp/wss-c.XXXXXX) || return 1
 	chmod 1777 "$TMPDIR"
@@ -21,7 +22,7 @@ leftovers_list_places() {
 	find $leftovers_places -mindepth 1 -maxdepth 1 2>/dev/null | sort
 }
 
-# Somebody works with it: then it is not ours, as all of ours have ended.
+# A process still uses it, so it is not ours: all of ours have ended.
 leftovers_is_used() { # PATH
 	grep -qsF "$1" /proc/[0-9]*/cmdline /proc/[0-9]*/environ ||
 		find /proc/[0-9]*/fd /proc/[0-9]*/cwd -lname "$1*" 2>/dev/null | grep -q .
@@ -36,7 +37,8 @@ leftovers_is_ours() { # PID: this shell, or started by it just now for this very
 	return 1
 }
 
-# "PID COMMAND LINE" of each that has the mark. What a test has left has lost its parent.
+# Print "PID COMMAND LINE" of each process that has the mark. A leftover process has lost its
+# parent.
 leftovers_processes() {
 	local file pid command
 	grep -lszxF -e "WSS_CHECK_ID=$WSS_CHECK_ID" -e "TMPDIR=$TMPDIR" /proc/[0-9]*/environ | while read -r file; do
@@ -48,7 +50,7 @@ leftovers_processes() {
 	done 2>/dev/null
 }
 
-# Roots of libvirt's embedded driver that tests have made, see embed.sh.
+# List roots of libvirt's embedded driver that tests have made, see embed.sh.
 leftovers_roots() {
 	local root
 	for root in /tmp/wss.??????; do
@@ -72,14 +74,14 @@ leftovers_files() {
 	done
 }
 
-# A line each.
+# Print one leftover per line.
 leftovers_list() {
 	leftovers_processes | sed 's/^/process /'
 	leftovers_mounts | sed 's/^/mount /'
 	leftovers_files | sed 's/^/file /'
 }
 
-# What is on its way out, such as a process that was killed, may take that long.
+# Time that processes may take to exit, after a kill for example.
 leftovers_settle() { # SECONDS
 	local end=$((SECONDS + $1))
 	while [ $SECONDS -lt $end ] && [ -n "$(leftovers_list)" ]; do
@@ -87,7 +89,8 @@ leftovers_settle() { # SECONDS
 	done
 }
 
-# Ends and removes all of it, but for files outside of its own directories, which may be another's.
+# End and remove all of it, except files outside of its own directories, which may be
+# another's.
 leftovers_remove() {
 	local roots
 	roots=$(leftovers_roots)

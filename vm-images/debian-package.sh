@@ -14,15 +14,16 @@ wss_candidate() {
 	apt-cache "$@" policy "${package:-none}" 2>/dev/null | sed -n 's/^ *Candidate: //p'
 }
 
-# fill_directory DIR COMMAND...: unless DIR is there, runs COMMAND in an empty directory and takes
-# the "tree" that it leaves there for DIR. Two at once are no harm: the first rename wins.
+# fill_directory DIR COMMAND...: unless DIR exists, run COMMAND in an empty directory and
+# rename the "tree" that it creates there to DIR. Concurrent calls are harmless: the first
+# rename wins.
 fill_directory() {
 	local dir=$1 work result=1
 	shift
 	[ ! -d "$dir" ] || return 0
 	mkdir -p "$(dirname "$dir")"
 	work=$(mktemp -d "$(dirname "$dir")/.fetch.XXXXXX")
-	# apt drops its rights for the download, so this user must get in.
+	# apt drops privileges for the download, so its user must be able to enter.
 	chmod 755 "$work"
 	if (cd "$work" && mkdir tree && "$@" >&2) &&
 		{ mv -T "$work/tree" "$dir" 2>/dev/null || [ -d "$dir" ]; }; then
@@ -45,8 +46,8 @@ download_alone() { # "PACKAGE..." [APT-OPTION...]
 	apt-get "$@" -q -o APT::Sandbox::User=root download "${packages[@]}" && unpack .
 }
 
-# Debian's kernels from 7.0 on come in parts, with everything below usr/lib/modules; older ones
-# have boot/vmlinuz-VERSION and lib/modules. Both are to be found in the older places.
+# Debian's kernels from 7.0 on are split, with everything below usr/lib/modules; older ones
+# have boot/vmlinuz-VERSION and lib/modules. Both are made available in the older places.
 download_kernel() { # "PACKAGE..." [APT-OPTION...]
 	local vmlinuz version
 	download_alone "$@" || return

@@ -56,7 +56,7 @@ static void parse_order(const char *key, const char *text, struct way *ret_way)
 	}
 }
 
-/* With a stride of its own, MiB is what the set is spread over. */
+/* With a stride of its own, MiB is the memory that the set is spread over. */
 struct phase parse_phase(const char *key, char *text)
 {
 	struct phase phase = {.way = conf.way};
@@ -170,7 +170,7 @@ static void check_conf(void)
 
 void read_cmdline(void)
 {
-	static char text[4096]; /* phases_text stays in it */
+	static char text[4096]; /* phases_text points into it */
 	char *save, *word;
 	int fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);

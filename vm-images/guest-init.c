@@ -103,11 +103,11 @@ static void mount_all(void)
 	fd = open("/dev/console", O_RDWR | O_NOCTTY);
 	for (int i = 0; fd >= 0 && i < 3; i++)
 		dup2(fd, i);
-	/* Only panics may still come between our lines. */
+	/* From here on only panics may still print between our lines. */
 	klogctl(8, NULL, 1);
 }
 
-/* The modules lie flat in /modules; one that is built in is not an error. */
+/* All modules are in /modules; a built-in one is not an error. */
 static void load_modules(const char *driver)
 {
 	const char *const names[] = {"virtio_ring", "virtio", "virtio_pci_legacy_dev",
@@ -127,7 +127,10 @@ static void load_modules(const char *driver)
 	}
 }
 
-/* A balloon among the PCI devices: virtio's vendor, and the old or the new number of it. */
+/*
+ * Finds a balloon among the PCI devices by virtio's vendor ID and its legacy or modern device
+ * ID.
+ */
 static bool has_balloon_device(void)
 {
 	DIR *dir = opendir("/sys/bus/pci/devices");
@@ -190,7 +193,10 @@ static void open_file(void)
 	}
 }
 
-/* Behind what wss.file reads. The descriptor stays: the last close would empty the cache. */
+/*
+ * Behind the part that wss.file reads. The descriptor stays open: the last close would empty
+ * the cache.
+ */
 static void fill_cache(void)
 {
 	static unsigned char block[256 * PAGE];
@@ -218,7 +224,7 @@ static void read_vmstat(void)
 	vmstat_text[n < 0 ? 0 : n] = '\0';
 }
 
-/* A counter of what was read, 0 where this kernel has none of that name. */
+/* Reads a counter; 0 if this kernel has none of that name. */
 static unsigned long long vmstat(const char *name)
 {
 	size_t len = strlen(name);
@@ -232,7 +238,7 @@ static unsigned long long vmstat(const char *name)
 struct totals {
 	uint64_t touches, loops; /* since the start */
 	uint64_t phase_loops;    /* in this phase */
-	unsigned int phase;      /* phases begun, the idle time apart */
+	unsigned int phase;      /* number of phases begun, without the idle time */
 };
 
 static void report(struct totals *t, bool idle, uint64_t interval_ms)
@@ -291,7 +297,7 @@ static void open_control(void)
 	tcsetattr(control_fd, TCSANOW, &raw);
 }
 
-/* Has a whole line come? The newest one counts. */
+/* Whether a complete line has arrived. The newest one counts. */
 static bool read_control(struct phase *ret_phase)
 {
 	static char line[128];
@@ -313,7 +319,7 @@ static bool read_control(struct phase *ret_phase)
 }
 
 /*
- * One phase: seconds of 0 never ends, but by a line on the control terminal; then that
+ * Runs one phase. Seconds of 0 never end, except by a line on the control terminal; then that
  * is in *phase, and true is returned. Phase 0 is the idle time at the start.
  */
 static bool run_phase(struct totals *t, struct phase *phase, uint64_t file_pages)
@@ -346,7 +352,7 @@ static bool run_phase(struct totals *t, struct phase *phase, uint64_t file_pages
 	return false;
 }
 
-/* What came by the control terminal stays until the next line there: the list is left. */
+/* A phase from the control terminal stays until the next line there, and ends the list. */
 static _Noreturn void run_controlled(struct totals *t, struct phase phase)
 {
 	for (;;) {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Touching pages.
+ * Touches pages.
  *
- * Why the counts are exact: every thread walks its share of the set in one
- * fixed cyclic order ("random" is a fixed permutation), and all threads stand
- * still while an interval is counted. k touches in a cycle of n pages have
- * then touched min(k, n) different ones.
+ * The counts are exact because every thread walks its share of the set in one fixed cyclic
+ * order ("random" is a fixed permutation), and all threads stand still while an interval is
+ * counted: k touches in a cycle of n pages have touched min(k, n) different ones.
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -19,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of the phase under way; changes only while all workers stand still. */
+/* State of the current phase; changes only while all workers stand still. */
 static struct way way;
 struct worker workers[MAX_THREADS + 1];
 unsigned int nr_workers;
@@ -28,7 +27,7 @@ int file_fd = -1;
 static pthread_barrier_t go, parked;
 static atomic_bool stop;
 static unsigned char *area;
-/* Of each page of the file, with wss.draw: the count of intervals when it was last read. */
+/* For each page of the file, with wss.draw: the interval in which it was last read. */
 static uint32_t *drawn;
 static uint32_t intervals = 1;
 
@@ -41,8 +40,8 @@ static uint64_t now_ns(void)
 }
 
 /*
- * Each page gets contents of its own, so that neither the zero page nor KSM
- * stands in for any. Small pages, so that a touch is of 4 KiB in the guest.
+ * Each page gets unique content, so that neither the zero page nor KSM replaces any. Small
+ * pages, so that a touch is of 4 KiB in the guest.
  */
 void populate(void)
 {
@@ -57,7 +56,7 @@ void populate(void)
 		*(volatile uint64_t *)(area + i * PAGE) = i + 1;
 }
 
-/* The next index of the share, in an order that returns after w->pages steps. */
+/* Returns the next index of the share, in an order that repeats after w->pages steps. */
 static uint64_t next_index(struct worker *w)
 {
 	uint64_t index;
@@ -74,12 +73,12 @@ static uint64_t next_index(struct worker *w)
 	return index;
 }
 
-/* One that a number in 0 to 1, to the power of wss.draw, falls upon. */
+/* Draws the page that a uniform number in 0 to 1, to the power of wss.draw, falls on. */
 static uint64_t drawn_index(struct worker *w)
 {
 	uint64_t x, index;
 
-	/* Knuth's for MMIX, of which the upper half is good. */
+	/* Knuth's constants for MMIX; the upper half of the state is good. */
 	w->lcg = w->lcg * 6364136223846793005u + 1442695040888963407u;
 	x = w->lcg >> 32;
 	for (uint64_t i = 1; i < conf.draw; i++)
@@ -137,7 +136,10 @@ uint64_t count_touched(struct worker *w, uint64_t *ret_touches)
 	return distinct;
 }
 
-/* Touches that the rate allows by now. What a stall of a second or more left out stays out. */
+/*
+ * Returns the touches that the rate allows by now. Those missed in a stall of a second or more
+ * are not made up for.
+ */
 static uint64_t touches_due(struct worker *w)
 {
 	uint64_t due = (now_ms() - w->began_ms) * w->rate / 1000;
@@ -149,7 +151,7 @@ static uint64_t touches_due(struct worker *w)
 	return due;
 }
 
-/* A pause by the rate is a gap like any other: meant for full speed. */
+/* A pause that the rate causes is a gap, too: wss.gap is meant for full speed. */
 static void note_gap(struct worker *w, uint64_t *last_ns)
 {
 	uint64_t now = now_ns();
@@ -169,7 +171,7 @@ static void touch_until_stopped(struct worker *w)
 	while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
 		if (!w->rate || w->touches < touches_due(w))
 			touch(w);
-		else /* Short sleeps, so that a stop is seen soon at any rate. */
+		else /* Short sleeps, so that a stop is noticed soon at any rate. */
 			sleep_until_ms(now_ms() + 5);
 		if (conf.gap)
 			note_gap(w, &last_ns);
@@ -186,7 +188,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* With wss.lazy the guest's kernel gets back what this phase does not use. */
+/* With wss.lazy the guest's kernel gets back the memory that this phase does not use. */
 static void release_rest(const struct phase *phase)
 {
 	uint64_t used = phase->pages * phase->way.stride;
