@@ -18,7 +18,7 @@ lines=(
 	320:0:{read,write}:stride:512
 )
 
-# With a deadline: a guest that stands still gives no whole passes, and may give no answer.
+# With a deadline: a guest that stands still completes no pass, and may not answer.
 wss_wait_or_kill() {
 	local timer
 	(sleep 120; kill "$wss_pid") &
@@ -27,7 +27,8 @@ wss_wait_or_kill() {
 	kill "$timer" 2>/dev/null || diag "virt-wss did not end: $(tail -n 3 "$wss_err")"
 }
 
-# One sample of windows of so many seconds, until two whole passes fit -> estimate, window
+# Takes one sample, with windows of that many seconds and longer until two whole passes fit ->
+# estimate, window
 sample_phase() { # NAME GRANULARITY WINDOW...
 	local name=$1 granularity=$2 passes began
 	shift 2
@@ -46,7 +47,7 @@ sample_phase() { # NAME GRANULARITY WINDOW...
 	[ "$truth" = 0 ] || diag "only $passes whole passes in $window s"
 }
 
-# What the resting guest's kernel touches in windows of these lengths.
+# Measures the kernel of a resting guest in windows of these lengths.
 measure_idle() { # BACKING
 	local estimate window truth tables
 	begin_phase "$1" 0:0 || return 1
@@ -56,8 +57,8 @@ measure_idle() { # BACKING
 	done
 }
 
-# In MiB. The error is what is left of the estimate without the idle guest's and the
-# page tables that the guest walks, beside the set.
+# Prints MiB. The error is the estimate less the idle guest's set, the page tables that the
+# guest walks, and the set.
 say_line() { # BACKING LINE: estimate, window
 	awk -v what="$2" -v backing="$1" -v truth="$truth" -v tables="$tables" -v got="$estimate" \
 		-v base="${idle[$window]}" -v low="$(json native_wss_low_bytes)" \
@@ -76,7 +77,7 @@ say_heading() {
 		backing span mode order truth tables idle estimate error '%' native win
 }
 
-# Those in which two passes may fit: the first one takes a fault a page.
+# Windows in which two passes may fit: the first pass takes a fault per page.
 windows_for() { # LINE
 	[ "${1%%:*}" = 192 ] && [[ $1 != *:stride:* ]] && echo "${windows#* }" || echo "$windows"
 }
@@ -89,8 +90,8 @@ measure_line() { # BACKING LINE
 	say_line "$1" "$2"
 }
 
-# A guest that stands still is the lab's weakness or a fault of ours: said, counted, and
-# started again, so that the other lines come.
+# A guest that stands still is the lab's weakness or a fault of ours: report it, count it, and
+# start it again for the other lines.
 measure_or_restart() { # NAME LINE OPTION...
 	local name=$1 line=$2
 	shift 2
@@ -117,7 +118,7 @@ sample_once() { # NAME
 	"$virt_wss" sample "$1" --granularity 4k --window 3s --max-stall 10s >/dev/null 2>"$wss_err"
 }
 
-# How much slower the guest is while it is measured by 4 KiB.
+# Prints how much slower the guest is while it is measured by 4 KiB.
 measure_rates() { # NAME
 	local run
 	begin_phase "$1" 64:0:write:seq

@@ -16,12 +16,13 @@ longest_gap() {
 	sed -n 's/.* gap_us=\([0-9]*\) .*/\1/p' "$lab_run/stamped" | sort -n | tail -n 1
 }
 
-# The number before or after some words in what the last window said.
+# Prints the number before or after some words in the output of the last window.
 said() { # SED-EXPRESSION
 	sed -n "s/^virt-wss: debug: .*$1.*/\1/p" "$wss_err" | head -n 1
 }
 
-# Entries when asked, first zap ms, ms until the log is on, entries then, second zap ms, gap us.
+# Prints: entries before, first zap ms, ms until the log is on, entries then, second zap ms,
+# gap us.
 one_window() { # NAME ORDER: zap-first or log-first
 	local gap
 	wait_until 60 log_is_off "$1" && next_report_ms "$1" >/dev/null || return 1
@@ -74,7 +75,8 @@ measure_cost() { # RAM TOUCHED
 	for ((run = 0; run < runs; run++)); do
 		idle_gap "$name"
 		one_window "$name" zap-first || return 1
-		# That the large entries are back for the next one, which splits them.
+		# Waits until the large entries are back for the next window, which splits
+		# them.
 		lab_guest_wait_passes "$name" 1 120 || return 1
 		one_window "$name" log-first || return 1
 		lab_guest_wait_passes "$name" 1 120 || return 1

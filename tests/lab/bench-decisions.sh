@@ -9,7 +9,7 @@
 . "${WSS_LAB_DIR:?}/decisions.sh"
 
 runs=2
-# Seconds that the controller has at most to come to its floor.
+# Seconds within which the controller must reach its floor.
 patience=240
 
 declare -A workload=(
@@ -20,7 +20,7 @@ declare -A workload=(
 	[huge]="wss.map=200 wss.cold=500 wss.phases=200:0"
 	[cache]="wss.map=32 wss.file=disk:160 wss.cold=400 wss.phases=32:0"
 )
-# Of these each rate is of a whole cycle.
+# Length of a rate measurement: a whole cycle.
 declare -A reports=([phases]=22 [bursty]=22)
 names=${WSS_LAB_ARGS:-steady phases growing bursty cache}
 
@@ -37,7 +37,7 @@ measure_workload() { # NAME
 	local name=$1 before after p99 recommended thp=never
 	rm -f "$lab_run/full" "$lab_run/shrunk"
 	rate_reports=${reports[$name]:-12}
-	# As steady, but for the huge pages.
+	# Equally steady, but on huge pages.
 	[ "$name" != huge ] || thp=always
 	decisions_guest_start "$name" "${workload[$name]} wss.mode=write" "$thp"
 	rates "$name" "$lab_run/full" "$runs"
@@ -53,7 +53,8 @@ measure_workload() { # NAME
 	rates "$name" "$lab_run/shrunk" "$runs"
 	apply_stop
 	apply_say
-	# Before and after the shrunk runs, so that a drift of the machine is not taken for a change.
+	# Measured before and after the shrunk runs, so that a drift of the machine is not
+	# taken for a change.
 	rates "$name" "$lab_run/full" "$runs"
 	diag "rates with all its memory: $(tr '\n' ' ' <"$lab_run/full") shrunk: $(tr '\n' ' ' <"$lab_run/shrunk")"
 	table "$name" $((p99 / MiB)) $((recommended / MiB)) "$(journal "reason = 'it needs less memory'")" \

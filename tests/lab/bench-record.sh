@@ -11,12 +11,13 @@
 require_recorder
 seconds=60
 
-# CPU time of the recorder until now: ticks of 10 ms; the kernel makes them of nanoseconds.
+# Prints the CPU time of the recorder so far: ticks of 10 ms, which the kernel derives from
+# nanoseconds.
 ticks() {
 	awk '{ print $14 + $15 }' /proc/$wss_pid/stat
 }
 
-# Of the JSON of a report: the sum of a field over all intervals.
+# Prints the sum of a field over all intervals in the JSON of a report.
 total() { # FIELD
 	sed -n '/"intervals": \[/,$p' "$lab_run/report" | sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p" |
 		awk '{ n += $1 } END { print n + 0 }'
@@ -26,7 +27,7 @@ windows_of() { # FILE
 	"$virt_wss" report "$1" --output csv 2>/dev/null | grep -c ',window,\|,degraded,'
 }
 
-# Two lengths of one recording: what the second has more, for what changed in it.
+# Compares two lengths of one recording: the growth of the file against the changes in between.
 say_file() { # FILE WINDOWS
 	local bytes changed
 	"$virt_wss" report "$1" --output json >"$lab_run/report"
@@ -42,7 +43,7 @@ cost() { # NAME GRANULARITY TEXT -> window_ms recording_ms
 		2>"$wss_err" &
 	wss_pid=$!
 	wait_until 90 test -s "$rec" || bail_out "no recording: $(tail -n 5 "$wss_err")"
-	# Not the start: connecting to libvirt, loading the program.
+	# Without the start: connecting to libvirt, loading the program.
 	cpu=$(ticks)
 	windows=$(windows_of "$rec")
 	sleep $seconds
@@ -59,7 +60,7 @@ cost() { # NAME GRANULARITY TEXT -> window_ms recording_ms
 	say_file "$rec" "$(windows_of "$rec")"
 }
 
-# The middle one of three rounds, of which each waits as long as a window.
+# Prints the median of three rounds, each of which waits as long as a window.
 idle_round() { # NAME TEXT [--host]
 	local line
 	line=$(for _ in 1 2 3; do

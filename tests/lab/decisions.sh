@@ -11,14 +11,14 @@
 
 assigned=$((1024 * MiB))
 disk_mib=800
-# At least; see fit_window().
+# A lower limit; see fit_window().
 window=5s
-# Seldom, as under emulation the faults after a zap take the guest seconds: one window at the start.
-# What windows cost is another bench's figure.
+# A long period, because under emulation the faults after a zap take the guest seconds: only
+# one window, at the start. Other benches measure the cost of windows.
 period=400s
 export VIRT_WSS_HISTORY=$lab_run/history.db
 
-# As an operator would have it: statistics, and a kernel that takes memory back in need.
+# As recommended to operators: statistics, and autodeflate.
 decisions_guest_start() { # NAME KERNEL-ARGUMENTS [always|never]: huge pages
 	lab_thp "${3:-never}"
 	rm -f "$VIRT_WSS_HISTORY"*
@@ -47,12 +47,12 @@ ten_windows() { # NAME
 	status_is 0
 }
 
-# A column of the row that virt-wss has printed as CSV.
+# Prints a column of the row that virt-wss has printed as CSV.
 csv() { # COLUMN
 	awk -f "$WSS_LAB_DIR/../../scripts/csv-field.awk" -v name="$1" "$wss_out"
 }
 
-# The controller, in the background: apply_pid; what it says in $lab_run/apply.err.
+# Starts the controller in the background: apply_pid; its messages are in $lab_run/apply.err.
 apply_start() { # NAME
 	"$virt_wss" --debug balloon "$1" --apply --period $period --window $window --pause 1s --max-stall 10s \
 		>"$lab_run/apply.out" 2>"$lab_run/apply.err" &
@@ -73,7 +73,7 @@ apply_say() {
 	diag "$(grep -v 'debug: \|: info : ' "$lab_run/apply.err")"
 }
 
-# Steps that the journal has of a kind.
+# Prints the number of steps of a kind in the journal.
 journal() { # SQL-CONDITION [SQL-EXPRESSION]
 	sqlite3 -cmd '.timeout 10000' "$VIRT_WSS_HISTORY" "SELECT ${2:-count(*)} FROM balloon WHERE $1"
 }
@@ -82,12 +82,13 @@ balloon_bytes() { # NAME: what the guest says that it took
 	lab_guest_field "$1" balloon_bytes
 }
 
-# Not one of the guest's processes was killed, and its kernel did not give up, ever.
+# Checks that the guest's kernel never killed a process and did not panic.
 no_oom() { # NAME
 	! grep -aq 'oom_kills=[1-9]\|Kernel panic\|Out of memory' "$lab_run/log/$1" && guest_well "$1"
 }
 
-# After some passes: memory that is touched for the first time, or again after a zap, is slow.
+# Waits for some passes: memory that is touched for the first time, or again after a zap, is
+# slow.
 rates() { # NAME FILE COUNT
 	local i
 	lab_guest_wait_passes "$1" 10
@@ -100,8 +101,8 @@ median_of() { # FILE
 	spread <"$1" | cut -d' ' -f1 | cut -d. -f1
 }
 
-# How far, in tenths of a percent of their median, the runs of a file lie apart, the fastest and
-# the slowest left out.
+# Prints how far the runs of a file differ, in tenths of a percent of their median, without the
+# fastest and the slowest.
 spread_of() { # FILE
 	sort -n "$1" | awk '{ v[NR] = $1 }
 		END { printf "%d\n", (NR > 2 ? 1000 * (v[NR - 1] - v[2]) / v[int((NR + 1) / 2)] : 1000) }'

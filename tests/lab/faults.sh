@@ -7,10 +7,10 @@
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/wss.sh"
 
-# The lab's zaps take longer than the default allows again and again.
+# The lab's zaps often take longer than the default limit.
 patient=(--max-stall 10s)
 
-# "kB of anonymous memory, descriptors, children" of the tool, until it ends.
+# Records "kB of anonymous memory, descriptors, children" of the tool until it ends.
 watch_tool() { # PID
 	local key value _ fds children
 	while [ -e "/proc/$1/fd" ]; do
@@ -24,7 +24,7 @@ watch_tool() { # PID
 	done 2>/dev/null
 }
 
-# The least and the most of a column over a part of the run, given in tenths of it.
+# Prints the minimum and maximum of a column over part of the run, given in tenths.
 extremes() { # COLUMN FROM TO -> least most
 	read -r least most < <(awk -v column="$1" -v from="$2" -v to="$3" '
 		{ value[NR] = $column }
@@ -39,8 +39,8 @@ extremes() { # COLUMN FROM TO -> least most
 		}' "$lab_run/watched")
 }
 
-# Not larger in the last tenth of the run than in the second one. By the least of
-# each: a file may be open at the moment of a look.
+# Checks that the last tenth of the run is not larger than the second, by the minimum of each:
+# a file may be open at the moment of a look.
 does_not_grow() { # COLUMN TOLERANCE
 	local least most early
 	extremes "$1" 1 2
@@ -93,7 +93,7 @@ test_soak() {
 	check "the guest is well" guest_well good
 }
 
-# Neither before it nor after it all is mapped: the gauge never shows the whole set.
+# The gauge never shows the whole set, before or after it is mapped.
 zap_in_the_middle() {
 	local middle=$((began + 2500))
 	while [ "$(uptime_ms)" -lt $middle ]; do

@@ -69,8 +69,8 @@ bail_out() { # REASON...: what was to be tested cannot be reached
 
 # Waiting
 
-# Level 1 has one processor, on which its guests run, too, and a process takes it 30 ms to begin:
-# what is asked often asks with as few of them as it can.
+# Level 1 has one processor, which its guests share, and needs 30 ms to start a process: checks
+# that repeat often use as few processes as possible.
 
 read_now_ms() { # -> now_ms: since level 1 booted
 	local up
@@ -126,7 +126,7 @@ lab_daemon_stop() { # NAME
 	wait_until 20 lab_ended "$file" || kill -KILL "$pid"
 }
 
-# Without virtlogd the consoles of guests that go on are lost.
+# Without virtlogd the consoles of surviving guests are lost.
 lab_libvirtd_stop() {
 	lab_daemon_stop libvirtd
 	lab_daemon_stop virtlogd
@@ -143,7 +143,7 @@ lab_thp() { # always|madvise|never
 	echo "$1" >/sys/kernel/mm/transparent_hugepage/enabled
 }
 
-# The options are those of lab_guest_start, as variables of its caller.
+# Takes the options of lab_guest_start from its caller's variables.
 lab_guest_xml() { # NAME
 	local backing_xml=
 	case $backing in
@@ -181,8 +181,8 @@ lab_guest_ready() { # NAME
 	grep -q '^wss-guest: \(ready\|error\)' "$lab_run/log/$1" 2>/dev/null
 }
 
-# Until the guest is ready. A slow one has page faults all the time: it fails
-# only when there was none for LAB_STALL_SECONDS, or LAB_READY_SECONDS are over.
+# Waits until the guest is ready. A slow one has page faults all the time: fail only after
+# LAB_STALL_SECONDS without any, or after LAB_READY_SECONDS.
 lab_guest_wait_ready() { # NAME
 	local end faults last='' moved now_ms
 	read_now_ms
@@ -191,7 +191,7 @@ lab_guest_wait_ready() { # NAME
 		pause 1
 		read_now_ms
 		faults=$(lab_guest_counter "$1" pf_taken 2>/dev/null)
-		# Without KVM there is no such counter: the console has to do.
+		# Without KVM there is no such counter, and only the console shows progress.
 		: "${faults:=$(stat -c %s "$lab_run/log/$1" 2>/dev/null)}"
 		[ "$faults" = "$last" ] || moved=$now_ms
 		last=$faults
@@ -268,7 +268,7 @@ lab_guest_counter() { # NAME COUNTER
 	cat "$(lab_guest_kvm_dir "$1")/$2"
 }
 
-# The newest report. A line without its carriage return is not complete yet.
+# Prints the newest report. A line without its carriage return is incomplete.
 lab_guest_line() { # NAME
 	local line newest=
 	while IFS= read -r line; do
@@ -295,8 +295,8 @@ lab_guest_past() { # NAME TIME_MS [STATE]: the newest report is later than that
 		[[ $line == *"state=${3-}"* ]]
 }
 
-# Until the guest has reported such a time, by its console as it grows: while a guest's speed is
-# taken nothing looks at it in between.
+# Waits until the guest has reported that time, by the growth of its console: nothing else may
+# disturb it while its speed is measured.
 wait_report() { # NAME TIME_MS
 	local line now_ms end console follower status=1
 	read_now_ms
@@ -317,7 +317,7 @@ wait_report() { # NAME TIME_MS
 	return $status
 }
 
-# Fields that are compared come from one line each: a report may arrive between two reads.
+# Fields that are compared must come from one line: a report may arrive between two reads.
 lab_guest_alive() { # NAME [SECONDS]: reports go on, and touches unless idle
 	local before after
 	before=$(lab_guest_line "$1")
@@ -335,8 +335,8 @@ lab_guest_loops_past() { # NAME LOOPS
 	[ "${loops:-0}" -ge "$2" ]
 }
 
-# From now on, COUNT whole passes, whatever time they take here. The interval
-# under way counts with the passes that it began before now: one more is waited for.
+# Waits for COUNT whole passes from now on, however long they take. The current interval counts
+# with passes that began before now, so wait for one more.
 lab_guest_wait_passes() { # NAME COUNT [SECONDS]
 	local now loops
 	now=$(lab_guest_field "$1" time_ms)
@@ -345,7 +345,7 @@ lab_guest_wait_passes() { # NAME COUNT [SECONDS]
 	wait_until "${3:-90}" lab_guest_loops_past "$1" $((loops + $2 + 1))
 }
 
-# A report of a whole interval in this state, begun after now.
+# Waits for a report of a whole interval in this state that began after now.
 lab_guest_wait_state() { # NAME idle|touching [SECONDS]
 	local now
 	wait_until "${3:-60}" lab_guest_past "$1" 0 "$2" || return 1

@@ -6,18 +6,18 @@
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/wss.sh"
 
-# Within 2 % of the truth and the guest's own kernel.
+# Checks that it is within 2 % of the truth and the guest's own kernel.
 is_exact() { # ESTIMATE TRUTH BASELINE
 	diag "estimate $(mib "$1"), truth $(mib "$2"), baseline $(mib "$3")"
 	in_range "$1" $((($2 + $3) * 98 / 100)) $((($2 + $3) * 102 / 100))
 }
 
-# A figure only from who can tell: that is the recorder.
+# Only the recorder knows this figure.
 nothing_or_evidence() {
 	"$virt_wss" --version | grep -q 'bpf: yes' || [ -z "$(json written_bytes)" ]
 }
 
-# QEMU puts off the end of its log as long as the guest is paused.
+# QEMU delays the end of its log while the guest is paused.
 test_paused() {
 	check "a window is open" wss_start sample huge --granularity 4k --window 3s --max-stall 10s \
 		--output json
@@ -31,7 +31,7 @@ test_paused() {
 	check "huge mappings are back" wait_until 60 huge_mappings_are_back huge
 }
 
-# A log that ends within the window lets 2 MiB entries come: no window of 4 KiB.
+# A log that ends within the window allows 2 MiB entries, so it is no window of 4 KiB.
 test_log_ends_early() {
 	VIRT_WSS_FAULT=short-log wss sample huge --granularity 4k --window 4s --max-stall 10s \
 		--output json

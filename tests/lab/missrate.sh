@@ -11,12 +11,12 @@
 assigned=$((320 * MiB))
 file=64 # MiB
 rate=5000
-# In which 2.4 draws are made for each page.
+# Time in which each page is drawn 2.4 times.
 window=8s
-# Of the guest, in which its reads are counted.
+# Guest time over which its reads are counted.
 counted=20
 
-# Different pages that so many draws by wss.draw=K reach, as bytes.
+# Prints how many different pages that number of draws by wss.draw=K reaches, as bytes.
 drawn_bytes() { # K DRAWS
 	awk -v k="$1" -v draws="$2" -v pages=$((file * 256)) 'BEGIN {
 		for (i = 0; i < pages; i++) {
@@ -27,8 +27,8 @@ drawn_bytes() { # K DRAWS
 	}'
 }
 
-# By the guest's newest reports: reads a second, how many in 1000 of them went to the disk, and the
-# page cache meanwhile.
+# Prints from the guest's newest reports: reads per second, how many of 1000 went to the disk,
+# and the page cache meanwhile.
 count_reads() { # NAME -> reads misses cache
 	local from
 	from=$(lab_guest_field "$1" time_ms)
@@ -61,14 +61,14 @@ within_one_mib() { # BYTES BYTES
 	[ "$1" -ge $(($2 - MiB)) ] && [ "$1" -le $(($2 + MiB)) ]
 }
 
-# From one report to the next: its kernel has taken from the cache what it wanted.
+# From one report to the next, once its kernel has taken what it wanted from the cache.
 cache_rests() { # NAME
 	local before
 	before=$(lab_guest_field "$1" cache_bytes)
 	next_report_ms "$1" >/dev/null && within_one_mib "$before" "$(lab_guest_field "$1" cache_bytes)"
 }
 
-# What the guest has free goes first, but for what its kernel keeps free.
+# The guest's free memory goes first, except the reserve that its kernel keeps.
 leave_cache_of() { # NAME MIB
 	local line spare size try
 	for try in 1 2 3; do

@@ -11,7 +11,7 @@ second_zap() {
 	echo 4 >"/proc/$(lab_guest_pid quick)/clear_refs"
 }
 
-# Before any window is armed: from then on KVM maps no more than what was touched since.
+# Before any window is armed: afterwards KVM maps only the pages touched since.
 test_without_zap() {
 	export VIRT_WSS_FAULT=skip-zap
 	check "a sample is taken with the zap switched off" measure_phase quick 64
@@ -83,7 +83,7 @@ guest_held() {
 	[[ $(guest_state quick) == T ]]
 }
 
-# Until the guest is seen held by one of many short windows.
+# Waits until the guest is seen held by one of many short windows.
 test_kill_while_held() {
 	"$virt_wss" sample quick --pause --count 1000 --window 20ms --max-stall 10s \
 		>"$wss_out" 2>"$wss_err" &
@@ -96,7 +96,7 @@ test_kill_while_held() {
 	check "no watchdog is left" wait_until 10 refute pgrep "^virt-wss-hold"
 }
 
-# A dump into a pipe that nobody reads is under way as long as we like.
+# A dump into a pipe that nobody reads runs for as long as needed.
 test_busy() {
 	local reader
 	mkfifo "$lab_run/dump"

@@ -6,7 +6,8 @@
 # shellcheck source-path=SCRIPTDIR source=wss.sh
 . "${WSS_LAB_DIR:?}/wss.sh"
 
-# Touches a second over five whole seconds of the guest's clock, or rate_reports less two.
+# Prints touches per second over five whole seconds of the guest's clock, or rate_reports less
+# two.
 loop_rate() { # NAME [COMMAND...] that runs meanwhile
 	local name=$1 began
 	shift
@@ -19,7 +20,7 @@ loop_rate() { # NAME [COMMAND...] that runs meanwhile
 	stamped_rate
 }
 
-# Touches a second by the reports between stamp_begin and stamp_end.
+# Prints touches per second from the reports between stamp_begin and stamp_end.
 stamped_rate() {
 	awk '/ wss-guest: time_ms=/ {
 		for (i = 3; i <= NF; i++)
@@ -37,7 +38,7 @@ enough_reports() {
 	[ "$(grep -c ' wss-guest: time_ms=' "$lab_run/stamped")" -ge "${rate_reports:-7}" ]
 }
 
-# Median of the numbers on stdin, and what lies farthest below and above it.
+# Prints the median of the numbers on stdin, and those farthest below and above it.
 spread() {
 	sort -n | awk '{ v[NR] = $1 }
 		END {
@@ -46,7 +47,7 @@ spread() {
 		}'
 }
 
-# The ratio of medians, and how far the unsampled runs lie from their own median.
+# Prints the ratio of medians, and the spread of the unsampled runs around their median.
 say_rates() { # UNSAMPLED-FILE SAMPLED-FILE
 	local plain least most sampled
 	read -r plain least most < <(spread <"$1")

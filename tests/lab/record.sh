@@ -10,7 +10,7 @@ require_recorder
 
 rec=$lab_run/phases.rec
 
-# A field of one line of the JSON of a report: "key": value.
+# Prints a field of one line of the JSON of a report: "key": value.
 field() { # KEY FILE
 	sed -n "s/.*\"$1\": \([0-9.]*\).*/\1/p" "$2"
 }
@@ -33,12 +33,12 @@ has_windows() { # FILE COUNT
 	[ "$(windows_of "$1")" -ge "$2" ]
 }
 
-# The guest has begun phase N, by what it printed since the recording began.
+# Waits until the guest has begun phase N, by its output since the recording began.
 in_phase() { # NAME PHASE
 	[ "$(lab_guest_field "$1" phase)" = "$2" ]
 }
 
-# BYTES BASELINE+TRUTH: within 2 %.
+# Checks BYTES BASELINE+TRUTH to within 2 %.
 close_to() {
 	diag "recorded $(mib "${1:-0}"), the guest says $(mib "$2")"
 	[ -n "$1" ] && in_range $(($1 * 100)) $(($2 * 98)) $(($2 * 102))
@@ -49,7 +49,7 @@ median_of_phase() { # INDEX from 0
 		awk '{ if ($1 != last) print; last = $1 }' | sed -n "$(($1 + 1))p"
 }
 
-# Rest, 48 MiB, 16 MiB, 96 MiB, and a mark when each begins.
+# Rest, 48 MiB, 16 MiB, 96 MiB, with a mark at the beginning of each.
 test_phases() { # NAME ARGUMENT...
 	local name=$1 phase baseline
 	shift
@@ -123,7 +123,8 @@ test_ends() { # NAME
 	check "a guest that is not there leaves no file" test ! -e "$lab_run/none.rec"
 }
 
-# The guest gives 192 MiB back, of which the host has something only for what it had touched.
+# The guest gives 192 MiB to the balloon; the host had memory only for the part that it had
+# touched.
 test_balloon() { # NAME
 	local rss
 	recording "$1" -o "$lab_run/balloon.rec" --until-stopped --interval 2s --granularity native
@@ -156,7 +157,7 @@ test_phases huge
 test_ends huge
 lab_guest_stop huge
 lab_thp never
-# What the balloon takes is free memory, some of which the kernel had used while it booted.
+# The balloon takes free memory, some of which the kernel had used while it booted.
 lab_guest_start small memory=512 balloon=virtio args="wss.map=64 wss.mode=write"
 test_balloon small
 lab_guest_stop small

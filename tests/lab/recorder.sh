@@ -8,7 +8,7 @@
 
 require_recorder
 
-# The first is within 1 % of the second.
+# Checks that the first is within 1 % of the second.
 agree() { # BYTES BYTES
 	diag "recorder $(mib "${1:-0}"), counters $(mib "${2:-0}")"
 	[ -n "$1" ] && [ -n "$2" ] && in_range $(($1 * 100)) $(($2 * 99)) $(($2 * 101))
@@ -41,7 +41,7 @@ test_counters() {
 	check "but why" noted 'what was written is not known'
 }
 
-# The gauge loses what somebody unmaps; the recorder does not.
+# The gauge loses memory that is unmapped; the recorder does not.
 test_second_zap() {
 	measure_within=second_zap
 	check "a zap by somebody else within the window" measure anon 16 --recorder bpf
@@ -50,8 +50,8 @@ test_second_zap() {
 	check "and exact" in_range "$estimate" "$truth" $((truth + 4 * MiB))
 }
 
-# What is touched while the window is armed has no time of its own, and under
-# emulation that takes long: the curve begins where it ends.
+# Pages touched while the window is armed have no time of their own, and under emulation arming
+# is slow: the curve begins where it ends.
 test_curve() {
 	wss profile anon --from 1ms --to 4s --recorder bpf --max-stall 10s --output csv
 	check "profile takes the recorder's curve" status_is 0

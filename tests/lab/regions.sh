@@ -9,8 +9,8 @@
 require_recorder
 
 node=128 dimm=128 set=208 # MiB
-# What the guest's kernel has taken for itself at the least, before there was a DIMM, and what
-# it touches at the most.
+# Least memory that the guest's kernel has taken for itself before there was a DIMM, and the
+# most that it touches.
 kernel=96
 rec=$lab_run/regions.rec
 
@@ -18,8 +18,8 @@ has_windows() { # COUNT
 	[ "$("$virt_wss" report "$rec" --output csv 2>/dev/null | grep -c ',window,')" -ge "$1" ]
 }
 
-# From the table "regions" or "nodes" of the report: FIELD of the row where KEY is VALUE,
-# added up over rows.
+# Prints, from the table "regions" or "nodes" of the report, FIELD of the rows where KEY is
+# VALUE, added up.
 sum() { # TABLE KEY VALUE FIELD
 	sed -n "/\"$1\": \[/,/\]/p" "$lab_run/report" | grep "\"$2\": \"\{0,1\}$3[\",}]" |
 		sed -n "s/.*\"$4\": \"\{0,1\}\([0-9]*\).*/\1/p" | awk '{ n += $1 } END { print n + 0 }'
@@ -29,7 +29,7 @@ address_of_dimm() {
 	virsh dumpxml numa | sed -n "s/.*<address type='dimm'.* base='\([^']*\)'.*/\1/p"
 }
 
-# A part of a window would have a part of the set.
+# Part of a window would have part of the set.
 last_is_whole() {
 	grep '"kind": ' "$lab_run/report" | tail -n 1 | grep -q '"kind": "gap"' &&
 		grep '"kind": "window"' "$lab_run/report" | tail -n 1 |
@@ -37,7 +37,8 @@ last_is_whole() {
 			END { exit !(value["\"end_seconds\":"] - value["\"start_seconds\":"] >= 11.5) }'
 }
 
-# All nodes together are all regions together, at least what the guest touches.
+# All nodes together equal all regions together, and at least the memory that the guest
+# touches.
 test_sums() {
 	local by_region by_node
 	by_region=$(($(sum regions region below-1m reference_bytes) + $(sum regions region low reference_bytes) +
@@ -52,7 +53,7 @@ test_device() {
 	check "the DIMM is where QEMU has put it" grep -q "\"start_address\": \"$(address_of_dimm)\"" \
 		"$lab_run/report"
 	check "it has its length" test "$(sum regions region device length_bytes)" = $((dimm * MiB))
-	# What the kernel leaves of the nodes' own memory does not suffice for the set.
+	# The nodes' own memory, less the kernel's, is too small for the set.
 	check "what the nodes cannot hold lies in it" in_range "$(sum regions region device reference_bytes)" \
 		$(((set - (2 * node - kernel)) * MiB)) $((dimm * MiB))
 	check "it is a part of node 1" test "$(sum nodes node 1 length_bytes)" = $(((node + dimm) * MiB))
