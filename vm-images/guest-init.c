@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The init, and only program, of the test guest: it touches a known set of
- * pages for ever and says on the console, exactly, which set that was.
+ * The init, and only program, of the test guest: it touches a known set of pages forever and
+ * reports on the console exactly how large that set was.
  *
- * Everything is set on the kernel command line (README.md says more):
+ * The kernel command line sets everything (README.md describes each key):
  *   wss.map=MiB         mapped and written once at start              [64]
  *   wss.touch=MiB       touched in each pass, at most wss.map         [wss.map]
  *   wss.mode=read|write|rmw                                           [rmw]

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes recordings that are valid, or nearly so, and meant to cost their reader much:
+ * Makes recordings that are valid, or nearly so, and expensive to read:
  *
  *   mkhostile KIND FILE [BYTES]
  *
- * of about so many bytes [33554432]. Without arguments it lists the kinds, one a line.
+ * of about that many bytes [33554432]. Without arguments it lists the kinds, one per line.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,14 +18,14 @@
 
 #define PAGES WSS_PAGESET_MAX_PAGES
 #define PAYLOAD_BYTES (512U << 10)
-/* What a frame, an interval's beginning and its end take, near enough. */
+/* Approximate size of a frame, and of an interval's beginning and end. */
 #define INTERVAL_BYTES 64
 
 struct output {
 	FILE *stream;
 	uint32_t seed, sequence;
 	uint64_t bytes, limit;
-	/* Of the interval under way. */
+	/* State of the current interval. */
 	uint8_t data[PAYLOAD_BYTES + INTERVAL_BYTES];
 	struct wss_buffer payload;
 	struct wss_token_state tokens;
@@ -69,7 +69,7 @@ static void write_frame(struct output *out, enum wss_frame_type type, uint8_t fl
 	out->bytes += sizeof(head) + length;
 }
 
-/* regions of the same length, with holes between them or without. */
+/* Regions of the same length, with or without holes between them. */
 static void open_file(struct output *out, const char *path, size_t regions, uint64_t hole)
 {
 	static uint8_t data[1 << 17];
@@ -123,7 +123,7 @@ static void run(struct output *out, enum wss_change change, uint64_t gfn, uint64
 		out->tokens = (struct wss_token_state)WSS_TOKEN_STATE_INIT;
 		out->flags = 0;
 	}
-	/* A list begins anew where it goes back. */
+	/* A list starts afresh where addresses go back. */
 	if (gfn < out->tokens.gfn)
 		out->tokens.change = WSS_CHANGES;
 	wss_token_put_run(&out->payload, &out->tokens, change, gfn, n);
@@ -186,7 +186,7 @@ static void make_windows(struct output *out)
 		window(out, WSS_CHANGE_TOUCHED, out->windows, out->windows < 8);
 }
 
-/* Levels that change every two windows: as many phases as can be. */
+/* Levels that change every two windows: the largest number of phases. */
 static void make_phases(struct output *out)
 {
 	while (room(out, 20) && out->windows < WSS_REC_INTERVALS_MAX)
@@ -231,8 +231,10 @@ static void make_alternate_regions(struct output *out)
 	}
 }
 
-/* Runs of n pages, so many apart, in one window behind a first one; then one page of each leaf
- * again. */
+/*
+ * Runs of n pages at regular distances, in one window after the first; then one page of each
+ * leaf again.
+ */
 static void make_runs(struct output *out, uint64_t distance, uint64_t n, uint64_t again)
 {
 	uint64_t end_gfn = 0;
@@ -281,7 +283,7 @@ static void make_thin(struct output *out)
 	make_runs(out, 4000, 3, 0);
 }
 
-/* Here and there, forth and back. */
+/* Pages in changing places, back and forth. */
 static void make_random(struct output *out)
 {
 	static uint8_t in[PAGES >> 18];
@@ -302,7 +304,7 @@ static void make_random(struct output *out)
 	end(out);
 }
 
-/* The balloon takes all, again and again, of a guest that touches every other run. */
+/* The balloon takes everything, over and over, of a guest that touches every other run. */
 static void make_balloon(struct output *out)
 {
 	begin(out);
@@ -318,7 +320,7 @@ static void make_balloon(struct output *out)
 	}
 }
 
-/* Each range hotter than the one before it. */
+/* Each range is hotter than the previous one. */
 static void make_hotter(struct output *out)
 {
 	for (uint64_t gfn = 1 << 20;
@@ -333,7 +335,7 @@ static void make_hotter(struct output *out)
 	}
 }
 
-/* Written pages that have nothing to do with those that are touched. */
+/* Written pages that are unrelated to the touched ones. */
 static void make_written(struct output *out)
 {
 	while (room(out, 1 << 17) && out->windows < WSS_REC_INTERVALS_MAX) {
@@ -489,7 +491,7 @@ static void make_optional(struct output *out)
 		write_frame(out, (enum wss_frame_type)77, WSS_FRAME_OPTIONAL, out->data, 0);
 }
 
-/* Its length says a TiB, all of it behind the first windows zeros that are nowhere. */
+/* A sparse file of one TiB, all zeros behind the first windows. */
 static void make_hole(struct output *out)
 {
 	make_few(out);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes a recording of a guest that never was, of any size, from a fixed sequence of
- * pseudo-random numbers, and prints what a report of it must say, each window once it is written:
+ * Makes a recording of an invented guest of any size from a fixed sequence of pseudo-random
+ * numbers, and prints what a report of it must contain, each window once it is written:
  *
  *   mkrecording FILE [OPTION...]
- *     --ram BYTES        of the guest [536870912]
- *     --nodes N          NUMA nodes that it is divided among [1]
+ *     --ram BYTES        RAM of the guest [536870912]
+ *     --nodes N          number of NUMA nodes, which share the RAM [1]
  *     --device BYTES     a memory device at 64 TiB, or behind the RAM [0]
- *     --windows N        of one second each, one a second [20]
- *     --phases P:N,...   P pages from 2 MiB on are touched in each of N windows, in turn
- *     --runs N           runs of pages that come or go in each window, besides [0]
- *     --scatter N        the first page of each of the first N chunks of 128 MiB is touched [0]
- *     --gap-every N      the Nth second is a gap, again and again [0: none]
- *     --mark-every N     a mark at every Nth window [0: none]
- *     --balloon P        P pages of the end of the RAM go in the middle, and return [0]
+ *     --windows N        number of windows, each of one second [20]
+ *     --phases P:N,...   touch P pages from 2 MiB on in each of N windows, in turn
+ *     --runs N           runs of pages that come or go in each window, in addition [0]
+ *     --scatter N        touch the first page of each of the first N chunks of 128 MiB [0]
+ *     --gap-every N      make every Nth second a gap [0: none]
+ *     --mark-every N     set a mark at every Nth window [0: none]
+ *     --balloon P        P pages at the end of the RAM go in the middle, and return [0]
  *     --domain NAME      [web1]
- *     --host NAME        where it was recorded [not known]
+ *     --host NAME        host of the recording [unknown]
  *     --uuid UUID        [6c8f7a52-...]
- *     --unended          without the end
- *     --hold             says "holding" and goes on recording until stdin ends
+ *     --unended          leave out the end
+ *     --hold             print "holding" and continue recording until stdin ends
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -31,7 +31,7 @@
 #include "rec/writer.h"
 
 #define PHASES_MAX 64
-#define FIRST_PAGE 512 /* of the phases */
+#define FIRST_PAGE 512 /* first page of the phases */
 
 struct options {
 	const char *path, *domain, *uuid, *host;
@@ -75,7 +75,7 @@ static void add_region(uint64_t start, uint64_t length, enum wss_region_kind kin
 	recording.n_regions++;
 }
 
-/* RAM as a PC has it: a hole for the VGA, one below 4 GiB, divided among the nodes. */
+/* RAM of a PC: a hole for the VGA, one below 4 GiB, divided among the nodes. */
 static void lay_out(const struct options *options)
 {
 	const uint64_t mib = 1ULL << 20, low_end = 3072 * mib;
@@ -184,7 +184,7 @@ static uint64_t phase_pages(const struct options *options, uint64_t window)
 	}
 }
 
-/* The sets of the next window. */
+/* Sets of the next window. */
 static void step(const struct options *options, uint64_t window)
 {
 	uint64_t pages = wss_recording_pages(&recording), phase = phase_pages(options, window);
@@ -205,7 +205,7 @@ static void step(const struct options *options, uint64_t window)
 	}
 	for (uint64_t i = 0; i < options->scatter; i++)
 		wss_pageset_add(touched, i * WSS_PAGESET_CHUNK_PAGES, 1);
-	/* The first half of what the phase touches is written. */
+	/* The first half of a phase's pages is written. */
 	wss_pageset_add(written, FIRST_PAGE, phase / 2);
 	wss_pageset_remove(written, FIRST_PAGE + phase / 2, pages);
 	if (options->balloon && window == options->windows / 3)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * For LD_PRELOAD: when the process ends by exit(), says on stderr how many threads it has then.
- * Says nothing where it ends by _exit() or a signal.
+ * For LD_PRELOAD: prints on stderr how many threads the process has when it calls exit().
+ * Prints nothing if it ends by _exit() or a signal.
  */
 #include <dirent.h>
 #include <stdio.h>
