@@ -68,8 +68,7 @@ struct qmp_peer {
 	uid_t uid;
 	gid_t gid;
 	uint32_t inode;		 /* inode of the socket at the other end; 0 if unknown */
-	char path[QMP_PATH_MAX]; /* path that QEMU listens on, as QEMU was given it; "" if none
-				  */
+	char path[QMP_PATH_MAX]; /* path that QEMU listens on, as QEMU got it; "" if none */
 };
 
 /* Where the connection's deadline cuts a timeout_ms below short, the error says so. */
@@ -127,8 +126,9 @@ void qmp_close(struct qmp *qmp);
 
 /*
  * Runs a command. args is its arguments object, borrowed, or NULL. Returns 0 with a reference
- * to the value of "return" in *ret_value, for json_object_put() (ret_value may be NULL), or
- * -1: WSS_ERR_UNSUPPORTED  this QEMU does not know the command, or lacks KVM for it
+ * to the value of "return" in *ret_value, for json_object_put() (ret_value may be NULL), or -1:
+ *
+ *   WSS_ERR_UNSUPPORTED  this QEMU does not know the command, or lacks KVM for it
  *   WSS_ERR_FAILED       QEMU refused it: qmp_last_class() says why; or the reply is
  *                        malformed or over the limits (connection closed)
  *   WSS_ERR_TIMEOUT, WSS_ERR_INTERRUPTED, WSS_ERR_GONE (connection closed),
