@@ -3,7 +3,7 @@
 
 #include "base/number.h"
 
-/* Of a guest, in thousandths, that its kernel keeps free at most. */
+/* Largest share of a guest that its kernel keeps free, in thousandths. */
 #define WATERMARK_PERMILLE 75
 
 uint64_t wss_balloon_with_reserve(uint64_t bytes, uint64_t headroom_percent, uint64_t reserve_bytes)
@@ -11,7 +11,8 @@ uint64_t wss_balloon_with_reserve(uint64_t bytes, uint64_t headroom_percent, uin
 	return wss_u64_add(bytes + bytes / 100 * headroom_percent, reserve_bytes);
 }
 
-struct wss_amount wss_balloon_held(const struct wss_balloon_view *view)
+/* Memory that the guest uses and could not give up by its own account; absent without statistics. */
+static struct wss_amount held_by_guest(const struct wss_balloon_view *view)
 {
 	if (!view->usable_bytes.known || !view->actual_bytes.known ||
 	    view->usable_bytes.value > view->actual_bytes.value)
@@ -26,7 +27,7 @@ uint64_t wss_balloon_spare(const struct wss_balloon_view *view, uint64_t held, u
 	return wss_max_u64(wss / 100 * percent, held / 200 * percent);
 }
 
-/* What it never hands out. */
+/* Memory that the guest's kernel never hands out. */
 static uint64_t unmanaged_bytes(const struct wss_balloon_view *view)
 {
 	if (!view->managed_bytes.known || !view->managed_of_bytes.known ||
@@ -62,7 +63,7 @@ uint64_t wss_balloon_history_floor(const struct wss_balloon_limits *limits, uint
 uint64_t wss_balloon_floor(const struct wss_balloon_limits *limits,
 			   const struct wss_balloon_view *view, uint64_t reserve_bytes)
 {
-	struct wss_amount held = wss_balloon_held(view);
+	struct wss_amount held = held_by_guest(view);
 	uint64_t floor = wss_balloon_history_floor(limits, reserve_bytes);
 
 	if (view->wss_bytes.known)
@@ -76,7 +77,7 @@ uint64_t wss_balloon_floor(const struct wss_balloon_limits *limits,
 
 struct wss_amount wss_balloon_roomy(const struct wss_balloon_view *view, uint64_t percent)
 {
-	struct wss_amount held = wss_balloon_held(view);
+	struct wss_amount held = held_by_guest(view);
 	uint64_t wss = view->wss_bytes.value, cache = view->cache_bytes.value;
 
 	if (!held.known || !view->wss_bytes.known || !view->cache_bytes.known)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Shared by balloon-floor.c (what a guest may be left with) and balloon.c (what is done next). All
- * bytes; percent: of headroom, 0 and up.
+ * Shared by balloon-floor.c (the floor of a guest) and balloon.c (the next decision). Sizes are in
+ * bytes; percent is the headroom, 0 and up.
  */
 #ifndef WSS_WSS_BALLOON_PRIVATE_H
 #define WSS_WSS_BALLOON_PRIVATE_H
@@ -13,25 +13,22 @@ static inline uint64_t wss_max_u64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* So much with headroom, and with what the guest's kernel keeps for itself. */
+/* Adds headroom to a size, and the memory that the guest's kernel keeps for itself. */
 uint64_t wss_balloon_with_reserve(uint64_t bytes, uint64_t percent, uint64_t reserve_bytes);
 
-/* What the guest holds and could not give up, as it says itself; absent where it does not. */
-struct wss_amount wss_balloon_held(const struct wss_balloon_view *view);
-
 /*
- * What is left to a guest on top of what it holds. Its usable figure is Linux's MemAvailable, from
- * which the kernel's own reserves are off already, so the headroom is that of the working set; but
- * at least half of what it would be of all that is held, as most of that may be cold.
+ * Memory that a guest is left with on top of what it uses. Its usable figure is Linux's
+ * MemAvailable, which leaves out the kernel's own reserves, so the headroom is that of the working
+ * set; but at least half of the headroom on all used memory, as most of that may be cold.
  */
 uint64_t wss_balloon_spare(const struct wss_balloon_view *view, uint64_t held_bytes,
 			   uint64_t percent);
 
 /*
- * Of the page cache the guest says that it could give it up, and nobody can tell how much of the
- * working set it is. With that much the guest keeps all that it cannot give up, and as much of its
- * page cache as may be in use; with less it might have to read its disks again. Absent where its
- * statistics or its newest window are.
+ * Size with which a guest has room for all of its page cache that may be in use. The guest says
+ * that it could give up its page cache, and nobody can tell how much of that is in its working set.
+ * With this size it keeps what it cannot give up, and page cache as large as its newest window;
+ * with less it might have to read its disks again. Absent without statistics or without a window.
  */
 struct wss_amount wss_balloon_roomy(const struct wss_balloon_view *view, uint64_t percent);
 

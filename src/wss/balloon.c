@@ -4,21 +4,24 @@
 #include <stddef.h>
 
 #define MIB (1ULL << 20)
-/* Sizes are set in KiB and reached in pages: nearer than this is there. */
+/* Sizes are set in KiB and reached in pages: a guest this near to its target has reached it. */
 #define TOLERANCE MIB
-/* A guest that has needed its memory back is left alone for so many periods. */
+/* Number of periods for which a guest is left alone after it needed its memory back. */
 #define REST_PERIODS 10
-/* Without any window for so long, nobody knows what the guest needs. */
+/* Number of periods without a window after which nobody knows what the guest needs. */
 #define BLIND_PERIODS 10
-/* A balloon that has moved since is perhaps still on its way to where it was told to be. */
+/* Seconds after its last move in which a balloon may still be on its way to its target. */
 #define SETTLE_S 5
-/* A guest whose memory would be used up so soon, if it went on as since the last statistics. */
+/*
+ * A guest is short of memory if, at its rate since the last statistics, it has none left in this
+ * time.
+ */
 #define RESERVE_S 5
 /* Major faults a second that an idle guest may have. */
 #define FAULTS_PER_S 20
-/* Of that much each, which is what a guest reads back that had to drop a page. */
+/* Size of each read that brings back a dropped page. */
 #define PAGE_BYTES 4096
-/* Longer than that a guest is not kept from what would be less than it needs. */
+/* Longest time for which a guest is kept from a size that was too small for its page cache. */
 #define CAREFUL_S_MAX 86400
 /* The most that counts as too little for the host. */
 #define LEAST_GAIN_MAX (64 * MIB)
@@ -72,8 +75,9 @@ void wss_balloon_init(struct wss_balloon *balloon, const struct wss_balloon_limi
 }
 
 /*
- * From now on at the most that was seen since something was taken from it: a cache that was lost
- * already counts as well. View: with statistics that belong to the guest's size.
+ * Raises the roomy size to the largest since memory was first taken from the guest, so that page
+ * cache that is already lost counts as well. The view must have statistics that match the guest's
+ * size.
  */
 static void note_room(struct wss_balloon *balloon, const struct wss_balloon_view *view)
 {
@@ -89,13 +93,13 @@ static bool is_tight(const struct wss_balloon *balloon, const struct wss_balloon
 	return balloon->shrunk && view->actual_bytes.value + TOLERANCE < balloon->roomy_bytes;
 }
 
-/* Left with less than what is roomy it reads more than it is wont to: not less, for ten periods. */
+/* Keeps a guest that reads more than usual below its roomy size from getting less than that. */
 static void be_careful(struct wss_balloon *balloon, uint64_t now_s)
 {
-	/* However short they are, it shows within that time whether it helps. */
+	/* Even with short periods it takes this long to see whether that helps. */
 	uint64_t least = wss_max_u64(REST_PERIODS * balloon->limits.period_s, 2 * REFILL_S);
 
-	/* Each time twice as long: what was too little once may well be so again. */
+	/* Twice as long each time: a size that was too small once may well be too small again. */
 	balloon->careful_s = wss_max_u64(2 * balloon->careful_s, least);
 	if (balloon->careful_s > CAREFUL_S_MAX)
 		balloon->careful_s = wss_max_u64(least, CAREFUL_S_MAX);
@@ -108,10 +112,10 @@ static bool is_careful(const struct wss_balloon *balloon, uint64_t now_s)
 }
 
 /*
- * A guest that has lost page cache which it uses swaps nothing and has no major faults, as to read
- * a file is none: its disks show it. What is usual is the most of late, an eighth less with each
- * question; what it reads with less than is roomy, or after that, is not. A reason to give all
- * back, or NULL.
+ * A guest that has lost page cache in use neither swaps nor has major faults, because reading a
+ * file is no fault; but its disks read. The usual rate is the largest of late, an eighth less with
+ * each question; the rates below the roomy size, and just after that, do not count. Returns a
+ * reason to give everything back, or NULL.
  */
 static const char *watch_reads(struct wss_balloon *balloon, const struct wss_balloon_view *view)
 {
@@ -140,7 +144,7 @@ static const char *watch_reads(struct wss_balloon *balloon, const struct wss_bal
 	return NULL;
 }
 
-/* Why it is not left with less than what is roomy; NULL: it may be. */
+/* Returns why the guest must keep its roomy size, or NULL if it may get less. */
 static const char *care(const struct wss_balloon *balloon, uint64_t now_s)
 {
 	if (is_careful(balloon, now_s))
@@ -156,8 +160,8 @@ bool wss_balloon_rested(const struct wss_balloon *balloon, uint64_t now_s)
 }
 
 /*
- * What the guest said while its balloon was of another size does not belong to this size: of
- * a larger one it would say that there is room which the balloon has taken meanwhile.
+ * Whether the statistics belong to the guest's present size. Statistics from before the balloon
+ * moved would show room that the balloon has taken since.
  */
 static bool statistics_match(struct wss_balloon *balloon, const struct wss_balloon_view *view)
 {
@@ -170,8 +174,8 @@ static bool statistics_match(struct wss_balloon *balloon, const struct wss_ballo
 }
 
 /*
- * While nothing is taken from it, a guest that somebody gives more, or takes something from, has
- * that to get back from now on. But not what it has on the way back to what it had.
+ * Takes over a size that somebody else gave the guest while nothing is taken from it: it then gets
+ * that back. The size of a guest on its way back does not count.
  */
 static void adopt_size(struct wss_balloon *balloon, const struct wss_balloon_view *view)
 {
@@ -210,7 +214,10 @@ static struct wss_balloon_decision end(struct wss_balloon *balloon, const char *
 					      reason };
 }
 
-/* Has the guest begun to swap, or to read back what it had to drop, since its last report? */
+/*
+ * Returns a reason if the guest has begun to swap, or to read back dropped pages, since its last
+ * report; NULL otherwise.
+ */
 static const char *distress(struct wss_balloon *balloon, const struct wss_balloon_view *view)
 {
 	uint64_t said_s = view->now_s - view->statistics_age_s;
@@ -233,8 +240,8 @@ static const char *distress(struct wss_balloon *balloon, const struct wss_balloo
 }
 
 /*
- * Is the guest, as it says itself, short of memory, or about to be? While a step is under way its
- * size is not known to the second, so what it will be left with counts.
+ * Returns a reason if the guest, by its own account, is short of memory or soon will be; NULL
+ * otherwise. During a step its size is not known to the second, so the step's target counts.
  */
 static const char *shortage(struct wss_balloon *balloon, const struct wss_balloon_view *view)
 {
@@ -259,7 +266,10 @@ static const char *shortage(struct wss_balloon *balloon, const struct wss_balloo
 	return NULL;
 }
 
-/* What ends or undoes everything, whatever else is under way; reason NULL: nothing does. */
+/*
+ * Decides on whatever ends or undoes everything, even during a step; reason is NULL if there is
+ * none.
+ */
 static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 					    const struct wss_balloon_view *view)
 {
@@ -274,7 +284,7 @@ static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 		return end(balloon, "the guest took memory back by itself");
 	if (reason)
 		return give_back(balloon, view->now_s, reason);
-	/* At the edge: half of the headroom is used up. */
+	/* Half of the headroom is used up. */
 	if (view->wss_bytes.known &&
 	    wss_balloon_with_reserve(view->wss_bytes.value, limits->headroom_percent / 2,
 			 balloon->reserve_bytes) >= actual)
@@ -284,7 +294,7 @@ static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 		reason = reads;
 	if (reason)
 		return give_back(balloon, view->now_s, reason);
-	/* There is no window within a step, however long that takes. */
+	/* No window is opened during a step, however long the step takes. */
 	if (balloon->pending)
 		balloon->pending_s = view->now_s;
 	if (view->wss_age_s > BLIND_PERIODS * limits->period_s &&
@@ -351,9 +361,9 @@ static struct wss_balloon_decision await_step(struct wss_balloon *balloon,
 }
 
 /*
- * What the guest says it gave up must show on the host: half of it at least, as far as the host
- * held more than the guest is left with. Where that is less than one step it proves nothing: as much
- * can QEMU have taken for itself meanwhile.
+ * Whether the host gained nothing from what was taken. Of the memory that the guest gave up the
+ * host must get back half at least, as far as it held more than the guest is left with. Less than
+ * one step proves nothing: QEMU itself may have allocated that much meanwhile.
  */
 static bool is_fruitless(const struct wss_balloon *balloon, const struct wss_balloon_view *view)
 {
@@ -399,7 +409,7 @@ static struct wss_balloon_decision take_step(struct wss_balloon *balloon,
 	return (struct wss_balloon_decision){ WSS_BALLOON_SHRINK, target, "it needs less memory" };
 }
 
-/* The floor of policy, history or care has risen above what the guest was left with. */
+/* Lets the guest grow to a floor that policy, history or care has raised. */
 static struct wss_balloon_decision grow(struct wss_balloon *balloon,
 					const struct wss_balloon_view *view, uint64_t floor,
 					const char *reason)

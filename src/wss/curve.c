@@ -24,7 +24,10 @@ void wss_grid_init(struct wss_grid *grid, uint64_t from_ns, uint64_t to_ns)
 	grid->points[steps].ns = to_ns;
 }
 
-/* Which points ns lies between, and how far from the first to the second; false: it is outside. */
+/*
+ * Finds the two points that ns lies between, and its position from the first to the second; false
+ * if it is outside.
+ */
 static bool find_place(const struct wss_curve_point *curve, size_t n, uint64_t ns,
 		       const struct wss_curve_point **ret_a, const struct wss_curve_point **ret_b,
 		       double *ret_part)
@@ -43,7 +46,7 @@ static bool find_place(const struct wss_curve_point *curve, size_t n, uint64_t n
 	return true;
 }
 
-static double between(uint64_t a, uint64_t b, double part)
+static double interpolate(uint64_t a, uint64_t b, double part)
 {
 	return (double)a + part * ((double)b - (double)a);
 }
@@ -55,11 +58,11 @@ bool wss_curve_at(const struct wss_curve_point *curve, size_t n, uint64_t ns, do
 
 	if (!find_place(curve, n, ns, &a, &b, &part))
 		return false;
-	*ret_bytes = between(a->bytes, b->bytes, part);
+	*ret_bytes = interpolate(a->bytes, b->bytes, part);
 	return true;
 }
 
-/* Fastest growth between two points, bytes a ns; the first point counts from 0. */
+/* Returns the fastest growth between two points, in bytes per ns; the first point counts from 0. */
 static double fastest_growth(const struct wss_curve_point *curve, size_t n)
 {
 	double fastest = 0;
@@ -78,9 +81,9 @@ static double fastest_growth(const struct wss_curve_point *curve, size_t n)
 }
 
 /*
- * The most that can have been touched within ns had the faults cost no time: see
+ * Returns the most that can have been touched within ns if the faults had cost no time: see
  * WSS_FAULT_BOUND_NS. F * c / vcpus with c = vcpus / fastest is bytes / fastest: the number of
- * vCPUs cancels out, and what is left of the time never falls.
+ * vCPUs cancels out, and the rest of the time never falls.
  */
 static bool bytes_without_faults(const struct wss_curve_point *curve, size_t n, uint64_t ns,
 				 double fastest, double *ret_bytes)
@@ -109,7 +112,7 @@ static void add_high(struct wss_grid_point *point, const struct wss_curve_point 
 	double bytes;
 	uint64_t high;
 
-	/* A bound that not every window has is none of their spread. */
+	/* A bound that only some windows have is no bound of them all. */
 	if (fastest <= 0 || (point->n > 1 && !point->high_bytes.known) ||
 	    !bytes_without_faults(curve, n, point->ns, fastest, &bytes)) {
 		point->high_bytes.known = false;
@@ -130,7 +133,7 @@ static uint64_t high_of(const struct wss_curve_point *point)
 	return point->high_bytes ? point->high_bytes : point->bytes;
 }
 
-/* A window in which the figure is exact bounds nothing by itself, but counts among others. */
+/* A window whose figure is exact has no bounds of its own, but counts among others. */
 static void add_bounds(struct wss_grid_point *point, const struct wss_curve_point *curve, size_t n)
 {
 	const struct wss_curve_point *a, *b;
@@ -139,8 +142,8 @@ static void add_bounds(struct wss_grid_point *point, const struct wss_curve_poin
 
 	if (!find_place(curve, n, point->ns, &a, &b, &part))
 		return;
-	low = wss_u64_from_double(between(low_of(a), low_of(b), part));
-	high = wss_u64_from_double(between(high_of(a), high_of(b), part) + 0.5);
+	low = wss_u64_from_double(interpolate(low_of(a), low_of(b), part));
+	high = wss_u64_from_double(interpolate(high_of(a), high_of(b), part) + 0.5);
 	if (low + 1 < high || point->bound_high_bytes.known) {
 		low = low < point->min_bytes ? low : point->min_bytes;
 		high = high > point->max_bytes ? high : point->max_bytes;
@@ -185,8 +188,8 @@ void wss_grid_add(struct wss_grid *grid, const struct wss_curve_point *curve, si
 		add_point(&grid->points[i], curve, n, fastest);
 }
 
-/* Growth from one point to the next as a share, for each doubling of time. */
-static double growth(const struct wss_grid_point *a, const struct wss_grid_point *b)
+/* Returns the growth from one point to the next as a share, for each doubling of time. */
+static double point_growth(const struct wss_grid_point *a, const struct wss_grid_point *b)
 {
 	double doublings = log2((double)b->ns / (double)a->ns);
 
@@ -204,9 +207,9 @@ void wss_grid_find_knee(struct wss_grid *grid)
 		return;
 	first = last - 1;
 	while (first > 0 && grid->points[first - 1].n &&
-	       growth(&grid->points[first - 1], &grid->points[first]) < WSS_KNEE_GROWTH)
+	       point_growth(&grid->points[first - 1], &grid->points[first]) < WSS_KNEE_GROWTH)
 		first--;
-	/* It is a knee only with growth before it and a flat part of some length behind it. */
+	/* A knee needs growth before it and a flat part of some length after it. */
 	if (first > 0 && grid->points[first - 1].n && first + 2 < last)
 		grid->knee = first;
 }

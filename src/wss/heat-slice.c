@@ -44,7 +44,7 @@ static uint64_t numbers_of(const struct wss_heat *heat, size_t chunk)
 }
 
 /* A note of the first pass; that they are not kept is no error: they come again. */
-static void keep(struct wss_heat *heat, uint64_t page, uint32_t difference)
+static void note_keep(struct wss_heat *heat, uint64_t page, uint32_t difference)
 {
 	/* More than a chunk's pages is as good as any: they take the same place. */
 	if (heat->notes[page / CHUNK] < CHUNK)
@@ -70,7 +70,7 @@ static void keep(struct wss_heat *heat, uint64_t page, uint32_t difference)
 	heat->store[heat->n++] = difference;
 }
 
-static void put(struct wss_heat *heat, uint64_t page, uint32_t difference)
+static void note_put(struct wss_heat *heat, uint64_t page, uint32_t difference)
 {
 	size_t chunk = (size_t)(page / CHUNK);
 	uint64_t at;
@@ -87,14 +87,14 @@ static void put(struct wss_heat *heat, uint64_t page, uint32_t difference)
 	heat->place[chunk] += 2;
 }
 
-static void note(struct wss_heat *heat, uint64_t page, uint32_t difference)
+static void note_add(struct wss_heat *heat, uint64_t page, uint32_t difference)
 {
 	if (page >= heat->pages)
 		return;
 	if (heat->counting)
-		keep(heat, page, difference);
+		note_keep(heat, page, difference);
 	else
-		put(heat, page, difference);
+		note_put(heat, page, difference);
 }
 
 int wss_heat_change(void *opaque, enum wss_change change, struct wss_run run,
@@ -108,8 +108,8 @@ int wss_heat_change(void *opaque, enum wss_change change, struct wss_run run,
 		return 0;
 	if (change == WSS_CHANGE_UNTOUCHED)
 		difference = 0 - difference;
-	note(heat, run.first, difference);
-	note(heat, run.first + run.n, 0 - difference);
+	note_add(heat, run.first, difference);
+	note_add(heat, run.first + run.n, 0 - difference);
 	return 0;
 }
 
@@ -125,7 +125,7 @@ int wss_heat_end(void *opaque, const struct wss_interval *interval,
 }
 
 /* As many chunks as there is room for, and at least one. Gives how many numbers they take. */
-static uint64_t lay_out(struct wss_heat *heat)
+static uint64_t slice_lay_out(struct wss_heat *heat)
 {
 	uint64_t room = heat->kept ? UINT64_MAX : STORE_ROOM, taken = 0;
 
@@ -140,7 +140,7 @@ static uint64_t lay_out(struct wss_heat *heat)
 int wss_heat_slice(struct wss_heat *heat, bool *ret_replay, struct wss_error *err)
 {
 	uint32_t *kept = heat->counting && heat->kept ? heat->store : NULL;
-	uint64_t taken = lay_out(heat), n = heat->n;
+	uint64_t taken = slice_lay_out(heat), n = heat->n;
 
 	*ret_replay = !kept;
 	if (heat->first == heat->n_chunks)
@@ -154,7 +154,7 @@ int wss_heat_slice(struct wss_heat *heat, bool *ret_replay, struct wss_error *er
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
 	for (uint64_t i = 0; kept && i < n; i += 2)
-		put(heat, kept[i], kept[i + 1]);
+		note_put(heat, kept[i], kept[i + 1]);
 	free(kept);
 	return 1;
 }
@@ -175,7 +175,7 @@ struct sum {
 };
 
 /* The range goes on up to page, and there ends at each region's end. */
-static void go_on(struct sum *sum, uint64_t page)
+static void sum_extend(struct sum *sum, uint64_t page)
 {
 	struct wss_page_range *carry = sum->carry;
 
@@ -194,13 +194,13 @@ static void go_on(struct sum *sum, uint64_t page)
 }
 
 /* From page on it is so many more. */
-static void differ(struct sum *sum, uint64_t page, uint32_t difference)
+static void sum_change(struct sum *sum, uint64_t page, uint32_t difference)
 {
 	uint32_t value = (uint32_t)sum->carry->value + difference;
 
 	if (!difference)
 		return;
-	go_on(sum, page);
+	sum_extend(sum, page);
 	wss_heat_flush(sum->carry, sum->top);
 	*sum->carry = (struct wss_page_range){.first = page, .value = value};
 }
@@ -211,7 +211,7 @@ static void add_chunk(struct wss_heat *heat, size_t chunk, uint64_t from, struct
 
 	if (numbers_of(heat, chunk) == CHUNK) {
 		for (uint64_t i = 0; i < CHUNK; i++)
-			differ(sum, base + i, heat->store[from + i]);
+			sum_change(sum, base + i, heat->store[from + i]);
 		return;
 	}
 	for (uint64_t i = from; i < heat->place[chunk]; i += 2) {
@@ -224,7 +224,7 @@ static void add_chunk(struct wss_heat *heat, size_t chunk, uint64_t from, struct
 		for (uint64_t left = sum->seen[w]; left; left &= left - 1) {
 			uint64_t page = w * 64 + (uint64_t)__builtin_ctzll(left);
 
-			differ(sum, base + page, heat->differences[page]);
+			sum_change(sum, base + page, heat->differences[page]);
 			heat->differences[page] = 0;
 		}
 		sum->seen[w] = 0;
@@ -242,7 +242,7 @@ void wss_heat_ranges(struct wss_heat *heat, const struct wss_recording *recordin
 		add_chunk(heat, chunk, from, &sum);
 		from += numbers_of(heat, chunk);
 	}
-	go_on(&sum, end < heat->pages ? end : heat->pages);
+	sum_extend(&sum, end < heat->pages ? end : heat->pages);
 }
 
 void wss_heat_free(struct wss_heat *heat)

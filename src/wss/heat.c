@@ -15,7 +15,7 @@ static bool hole_before(const struct wss_recording *recording, size_t i)
 }
 
 /* Rows of row_pages each, a new one behind each hole; rows NULL: only counts them. */
-static size_t lay_out(const struct wss_recording *recording, uint64_t row_pages,
+static size_t rows_lay_out(const struct wss_recording *recording, uint64_t row_pages,
 		      struct wss_heatmap_row *rows)
 {
 	uint64_t first = 0, room = 0;
@@ -50,7 +50,7 @@ static size_t lay_out(const struct wss_recording *recording, uint64_t row_pages,
 	return n;
 }
 
-static size_t stretches(const struct wss_recording *recording)
+static size_t count_stretches(const struct wss_recording *recording)
 {
 	size_t n = 1;
 
@@ -60,7 +60,7 @@ static size_t stretches(const struct wss_recording *recording)
 }
 
 /* As many as there are intervals of the recording, as far as there is room. */
-static size_t columns(const struct wss_recording *recording, uint64_t end_ns)
+static size_t count_columns(const struct wss_recording *recording, uint64_t end_ns)
 {
 	uint64_t n = recording->interval_ns
 			     ? (end_ns + recording->interval_ns / 2) / recording->interval_ns
@@ -78,12 +78,12 @@ int wss_heatmap_new(const struct wss_recording *recording, uint64_t end_ns,
 	if (!map)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	map->end_ns = end_ns ? end_ns : 1;
-	map->n_columns = columns(recording, map->end_ns);
+	map->n_columns = count_columns(recording, map->end_ns);
 	for (map->row_pages = 16; map->row_pages < pages / WSS_HEATMAP_ROWS; map->row_pages *= 2)
 		;
-	while (lay_out(recording, map->row_pages, NULL) > WSS_HEATMAP_ROWS + stretches(recording))
+	while (rows_lay_out(recording, map->row_pages, NULL) > WSS_HEATMAP_ROWS + count_stretches(recording))
 		map->row_pages *= 2;
-	map->n_rows = lay_out(recording, map->row_pages, NULL);
+	map->n_rows = rows_lay_out(recording, map->row_pages, NULL);
 	map->rows = calloc(map->n_rows, sizeof(*map->rows));
 	map->whole = calloc(map->n_rows + 1, sizeof(*map->whole));
 	map->windows = calloc(map->n_columns, sizeof(*map->windows));
@@ -93,7 +93,7 @@ int wss_heatmap_new(const struct wss_recording *recording, uint64_t end_ns,
 		wss_heatmap_free(map);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
-	lay_out(recording, map->row_pages, map->rows);
+	rows_lay_out(recording, map->row_pages, map->rows);
 	*ret_map = map;
 	return 0;
 }

@@ -9,11 +9,11 @@
 #define MIB (1ULL << 20)
 #define HOUR 3600
 #define HOURS_MAX (366 * 24)
-/* One window in five that is doubtful makes all of it doubtful. */
+/* One degraded window in five makes the result doubtful. */
 #define DEGRADED_SHARE 5
-/* Up to here ranks are counted one by one; it takes (1 - p) * n steps. */
+/* Up to this number ranks are counted one by one, which takes (1 - p) * n steps. */
 #define RANK_COUNTED_MAX 1000000
-#define NORMAL_CERTAINTY 1.6448536269514722 /* the quantile of the normal distribution */
+#define NORMAL_CERTAINTY 1.6448536269514722 /* quantile of the normal distribution */
 
 const char *wss_confidence_name(enum wss_confidence confidence)
 {
@@ -23,9 +23,9 @@ const char *wss_confidence_name(enum wss_confidence confidence)
 }
 
 /*
- * The rank among more than RANK_COUNTED_MAX, for 0.5 <= p <= 0.999: the normal quantile with
- * its first correction for skewness (Cornish and Fisher, 1938). It is one or two ranks above
- * the exact one, never below.
+ * Returns the rank among more than RANK_COUNTED_MAX windows, for 0.5 <= p <= 0.999: the normal
+ * quantile with its first correction for skewness (Cornish and Fisher, 1938). It is one or two
+ * ranks above the exact one, never below.
  */
 static uint64_t rank_of_many(uint64_t n, double p)
 {
@@ -38,7 +38,9 @@ static uint64_t rank_of_many(uint64_t n, double p)
 
 uint64_t wss_sizing_rank(uint64_t n, double p)
 {
-	/* In logarithms: p^n is 0 in binary long before n is what a year gives. */
+	/*
+	 * In logarithms, because p^n underflows to 0 long before n reaches the windows of a year.
+	 */
 	double log_pmf = (double)n * log(p), tail = exp(log_pmf);
 	uint64_t rank = n;
 
@@ -81,8 +83,8 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Headroom is for what the windows have not shown; a size that was taken on holds that already. */
-static uint64_t recommend(const struct wss_sizing *sizing, const struct wss_sizing_rule *rule,
+/* Headroom covers what the windows have not shown; an extrapolated size includes that already. */
+static uint64_t recommended_size(const struct wss_sizing *sizing, const struct wss_sizing_rule *rule,
 			  const struct wss_policy *policy, struct wss_amount curve)
 {
 	uint64_t bytes = with_headroom(sizing->base_bytes.value, rule->headroom_percent);
@@ -93,13 +95,13 @@ static uint64_t recommend(const struct wss_sizing *sizing, const struct wss_sizi
 		bytes = max_u64(bytes, sizing->grown_bytes.value);
 	bytes = max_u64(bytes, rule->minimum_bytes);
 	bytes = wss_u64_add(bytes, MIB - 1) / MIB * MIB;
-	/* The operator's word is the last, and whole MiB or not. */
+	/* The operator's maximum is final, even if it is not in whole MiB. */
 	if (policy->maximum_bytes.known)
 		bytes = min_u64(bytes, policy->maximum_bytes.value);
 	return bytes;
 }
 
-static enum wss_confidence judge(const struct wss_summary *summary, bool enough,
+static enum wss_confidence confidence_of(const struct wss_summary *summary, bool enough,
 				 const struct wss_growth *growth)
 {
 	if (summary->samples < WSS_SIZING_SAMPLES_MIN)
@@ -112,14 +114,14 @@ static enum wss_confidence judge(const struct wss_summary *summary, bool enough,
 								   : WSS_CONFIDENCE_HIGH;
 }
 
-/* Percentiles are the edges of buckets: never above what was really seen. */
-static struct wss_amount percentile(const struct wss_summary *summary, double p)
+/* Percentiles are edges of buckets: never more than was really measured. */
+static struct wss_amount seen_percentile(const struct wss_summary *summary, double p)
 {
 	return wss_amount_of(
 		min_u64(wss_histogram_percentile(&summary->sizes, p), summary->max_bytes));
 }
 
-static struct wss_amount reclaimable(uint64_t recommended, struct wss_amount held,
+static struct wss_amount reclaimable_size(uint64_t recommended, struct wss_amount held,
 				     struct wss_amount balloon)
 {
 	uint64_t now;
@@ -131,7 +133,7 @@ static struct wss_amount reclaimable(uint64_t recommended, struct wss_amount hel
 	return wss_amount_of(now > recommended ? now - recommended : 0);
 }
 
-static struct wss_amount grown(uint64_t base, const struct wss_growth *growth,
+static struct wss_amount grown_size(uint64_t base, const struct wss_growth *growth,
 			       struct wss_amount maximum)
 {
 	uint64_t bytes = wss_u64_add(base, wss_growth_beyond_bytes(growth));
@@ -150,21 +152,21 @@ void wss_sizing_compute(const struct wss_summary *summary, const struct wss_sizi
 	uint64_t rank = wss_sizing_rank(summary->samples, rule->percentile);
 	struct wss_sizing sizing = { .from_peak = rank == 0, .growth = wss_growth_of(summary) };
 
-	sizing.confidence = judge(summary, rank != 0, &sizing.growth);
+	sizing.confidence = confidence_of(summary, rank != 0, &sizing.growth);
 	if (sizing.confidence != WSS_CONFIDENCE_NONE) {
 		uint64_t base = rank ? min_u64(wss_histogram_at_rank(&summary->sizes, rank),
 					       summary->max_bytes)
 				     : summary->max_bytes;
 
-		sizing.p50_bytes = percentile(summary, 0.5);
-		sizing.p95_bytes = percentile(summary, 0.95);
-		sizing.p99_bytes = percentile(summary, 0.99);
+		sizing.p50_bytes = seen_percentile(summary, 0.5);
+		sizing.p95_bytes = seen_percentile(summary, 0.95);
+		sizing.p99_bytes = seen_percentile(summary, 0.99);
 		sizing.peak_bytes = wss_amount_of(summary->max_bytes);
 		sizing.base_bytes = wss_amount_of(base);
-		sizing.grown_bytes = grown(base, &sizing.growth, state->maximum_bytes);
+		sizing.grown_bytes = grown_size(base, &sizing.growth, state->maximum_bytes);
 		sizing.recommended_bytes =
-			wss_amount_of(recommend(&sizing, rule, policy, state->curve_bytes));
-		sizing.reclaimable_bytes = reclaimable(sizing.recommended_bytes.value,
+			wss_amount_of(recommended_size(&sizing, rule, policy, state->curve_bytes));
+		sizing.reclaimable_bytes = reclaimable_size(sizing.recommended_bytes.value,
 						       state->held_bytes, state->balloon_bytes);
 	}
 	*ret_sizing = sizing;
@@ -215,7 +217,7 @@ void wss_fit_guest(struct wss_fit *fit, uint64_t otherwise_bytes)
 	}
 }
 
-static int by_size(const void *a, const void *b)
+static int compare_sizes(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -233,7 +235,7 @@ int wss_fit_result(const struct wss_fit *fit, double probability, struct wss_fit
 		if (fit->hours[i].any)
 			sums[result.hours++] = fit->hours[i].bytes;
 	if (result.hours) {
-		qsort(sums, result.hours, sizeof(*sums), by_size);
+		qsort(sums, result.hours, sizeof(*sums), compare_sizes);
 		rank = wss_sizing_rank(result.hours, probability);
 		result.from_peak = rank == 0;
 		result.bytes = wss_amount_of(sums[(rank ? rank : result.hours) - 1]);
