@@ -6,16 +6,16 @@
 #include "wss/heat.h"
 
 /*
- * A page that comes when n windows are left, the one under way included, and goes when m are
- * left was touched in n - m of them; one that stays, in n. Unsigned differences that wrap are
- * as good as signed ones, the sums being small.
+ * A page that comes when n windows are left, including the current one, and goes when m are left
+ * was touched in n - m of them; a page that stays, in n. Unsigned differences may wrap, because the
+ * sums are small.
  *
- * A note is a page and the difference to the one before it. Those of a chunk lie one after
- * the other in store, two numbers each; a chunk with so many that one number for each of its
- * pages takes no more has these instead.
+ * A note is a page and its difference to the page before it. The notes of a chunk lie one after the
+ * other in store, two numbers each; a chunk with so many notes that one number per page takes no
+ * more room has those instead.
  */
 #define CHUNK WSS_PAGESET_CHUNK_PAGES
-/* Numbers in store: 64 MiB. */
+/* Size of store in numbers: 64 MiB. */
 #define STORE_ROOM (1ULL << 24)
 
 int wss_heat_init(struct wss_heat *heat, uint64_t pages, struct wss_error *err)
@@ -43,10 +43,10 @@ static uint64_t numbers_of(const struct wss_heat *heat, size_t chunk)
 	return 2ULL * heat->notes[chunk] < CHUNK ? 2ULL * heat->notes[chunk] : CHUNK;
 }
 
-/* A note of the first pass; that they are not kept is no error: they come again. */
+/* Keeps a note of the first pass if there is room. Otherwise the note comes again. */
 static void note_keep(struct wss_heat *heat, uint64_t page, uint32_t difference)
 {
-	/* More than a chunk's pages is as good as any: they take the same place. */
+	/* Counts up to a chunk's pages: beyond that a chunk takes the same room. */
 	if (heat->notes[page / CHUNK] < CHUNK)
 		heat->notes[page / CHUNK]++;
 	if (heat->kept && heat->n == heat->room) {
@@ -124,7 +124,7 @@ int wss_heat_end(void *opaque, const struct wss_interval *interval,
 	return 0;
 }
 
-/* As many chunks as there is room for, and at least one. Gives how many numbers they take. */
+/* Places as many chunks as there is room for, at least one. Returns how many numbers they take. */
 static uint64_t slice_lay_out(struct wss_heat *heat)
 {
 	uint64_t room = heat->kept ? UINT64_MAX : STORE_ROOM, taken = 0;
@@ -166,7 +166,7 @@ void wss_heat_flush(struct wss_page_range *carry, struct wss_top *top)
 	carry->n = 0;
 }
 
-/* What is being added up. */
+/* State of the sum along the memory. */
 struct sum {
 	struct wss_region_index regions;
 	struct wss_page_range *carry;
@@ -174,7 +174,7 @@ struct sum {
 	uint64_t seen[CHUNK / 64]; /* pages of the chunk with a difference */
 };
 
-/* The range goes on up to page, and there ends at each region's end. */
+/* Extends the range up to page, and ends it at the end of each region. */
 static void sum_extend(struct sum *sum, uint64_t page)
 {
 	struct wss_page_range *carry = sum->carry;
@@ -193,7 +193,7 @@ static void sum_extend(struct sum *sum, uint64_t page)
 	}
 }
 
-/* From page on it is so many more. */
+/* Adds a difference from page on. */
 static void sum_change(struct sum *sum, uint64_t page, uint32_t difference)
 {
 	uint32_t value = (uint32_t)sum->carry->value + difference;

@@ -5,7 +5,7 @@
 
 #define HOLE_LEAST_BYTES (1ULL << 20)
 
-/* Does the address space have a hole before region i that is worth showing? */
+/* Whether the address space has a hole before region i that is worth showing. */
 static bool hole_before(const struct wss_recording *recording, size_t i)
 {
 	const struct wss_region *before = &recording->regions[i ? i - 1 : 0];
@@ -14,7 +14,10 @@ static bool hole_before(const struct wss_recording *recording, size_t i)
 			    HOLE_LEAST_BYTES;
 }
 
-/* Rows of row_pages each, a new one behind each hole; rows NULL: only counts them. */
+/*
+ * Lays out rows of row_pages each, with a new one after each hole; only counts them if rows is
+ * NULL.
+ */
 static size_t rows_lay_out(const struct wss_recording *recording, uint64_t row_pages,
 		      struct wss_heatmap_row *rows)
 {
@@ -59,7 +62,7 @@ static size_t count_stretches(const struct wss_recording *recording)
 	return n;
 }
 
-/* As many as there are intervals of the recording, as far as there is room. */
+/* Returns the number of columns: one for each interval of the recording, up to a limit. */
 static size_t count_columns(const struct wss_recording *recording, uint64_t end_ns)
 {
 	uint64_t n = recording->interval_ns
@@ -113,7 +116,7 @@ static size_t row_of(const struct wss_heatmap *map, uint64_t index)
 	return low;
 }
 
-/* Adds the windows that a row has seen since it changed last. */
+/* Adds the windows that a row has seen since its last change. */
 static void add_windows(struct wss_heatmap *map, size_t row)
 {
 	struct wss_heatmap_row *of = &map->rows[row];
@@ -130,17 +133,17 @@ static void add_windows(struct wss_heatmap *map, size_t row)
 	of->windows = map->all_windows;
 }
 
-/* Pages of a row came, or went. */
+/* Counts pages of a row that came or went. */
 static void change_row(struct wss_heatmap *map, size_t row, uint64_t pages, bool in)
 {
 	add_windows(map, row);
 	map->rows[row].touched += in ? pages : 0 - pages;
 }
 
-/* Adds the rows that came or went as a whole in the window under way. */
+/* Adds the rows that came or went as a whole in the current window. */
 static void add_whole_rows(struct wss_heatmap *map)
 {
-	uint64_t times = 0; /* modulo 2^64, as they may go more often than they come */
+	uint64_t times = 0; /* modulo 2^64, because rows may go more often than they come */
 
 	for (size_t i = 0; i < map->n_rows && map->any_whole; i++) {
 		times += map->whole[i];
@@ -171,7 +174,7 @@ int wss_heatmap_change(void *opaque, enum wss_change change, struct wss_run run,
 	last = row_of(map, end - 1);
 	change_row(map, first, map->rows[first].first + map->rows[first].n - at, in);
 	change_row(map, last, end - map->rows[last].first, in);
-	/* All rows between them wait for the end of the window, however often they change. */
+	/* All rows in between wait for the end of the window, however often they change. */
 	map->whole[first + 1] += in ? 1 : UINT64_MAX;
 	map->whole[last] -= in ? 1 : UINT64_MAX;
 	map->any_whole = true;
@@ -185,7 +188,7 @@ static size_t column_of(const struct wss_heatmap *map, uint64_t ns)
 	return column >= (double)map->n_columns ? map->n_columns - 1 : (size_t)column;
 }
 
-/* A window lies in the column of its middle, and in those of which it covers a quarter. */
+/* A window lies in the column of its middle, and in each column of which it covers a quarter. */
 int wss_heatmap_end(void *opaque, const struct wss_interval *interval,
 		    const struct wss_recording_sets *sets, struct wss_error *err)
 {

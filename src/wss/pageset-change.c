@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Putting runs of pages into a set, and taking them out.
+ * Adding runs of pages to a set, and removing them.
  *
- * Changes come in the order of addresses most of the time, and millions of them, so a set
- * keeps a finger on the leaf that changed last and on the nodes above it. The next change
- * climbs from there only as far as it must. The finger holds nodes of this set alone: where
- * the way to a leaf leads through a node that another set shares, it ends above that node. A
- * node counts its pages only as the finger leaves it or something below it; pending[] holds
- * what is missing until then.
+ * Millions of changes come, mostly in the order of addresses, so a set keeps a finger on the leaf
+ * that changed last and on the nodes above it. The next change climbs from there only as far as it
+ * must. The finger holds only nodes that no other set shares: where the path to a leaf leads
+ * through a shared node, the finger ends above that node. A node counts its pages only when the
+ * finger leaves it or a node below it; pending[] holds the difference until then.
  */
 #include "wss/pageset-private.h"
 
@@ -20,7 +19,7 @@ static unsigned slot_of(uint64_t leaf, unsigned shift)
 	return wss_node_slot(leaf << WSS_LEAF_BITS, shift);
 }
 
-/* Lets go of the lowest node. */
+/* Takes the finger off the lowest node. */
 static inline void finger_climb(struct wss_pageset *set)
 {
 	unsigned d = --set->finger.known;
@@ -41,14 +40,14 @@ static inline void finger_extend(struct wss_pageset *set, struct wss_node *node)
 
 void wss_pageset_settle(const struct wss_pageset *set)
 {
-	/* The finger is a cache: what the set holds stays as it is. */
+	/* The finger is a cache: the content of the set does not change. */
 	struct wss_pageset *mutable = (struct wss_pageset *)set;
 
 	while (mutable->finger.known)
 		finger_climb(mutable);
 }
 
-/* Of a node's mixed slots that follow slot i, fetches the first: it is likely to be next. */
+/* Fetches the first of a node's mixed slots after slot i, which is likely to be next. */
 static inline void prefetch_next(const struct wss_node *node, unsigned i, unsigned place)
 {
 	if (node->mixed >> i >> 1)
@@ -56,8 +55,8 @@ static inline void prefetch_next(const struct wss_node *node, unsigned i, unsign
 }
 
 /*
- * The leaf with this number as it is, and whether anything on the way to it is shared. The
- * finger is on it where nothing is, and it is neither full nor empty.
+ * Finds the leaf with this number, and whether a node on the path to it is shared. If none is, and
+ * the leaf is neither full nor empty, the finger is on it afterwards.
  */
 static struct wss_part find_leaf(struct wss_pageset *set, uint64_t leaf, bool *ret_shared)
 {
@@ -92,7 +91,7 @@ static struct wss_part find_leaf(struct wss_pageset *set, uint64_t leaf, bool *r
 	return (struct wss_part){.node = node};
 }
 
-/* Where the pointer to a node of the finger is. */
+/* Returns the pointer to a node of the finger. */
 static struct wss_node **finger_pointer(struct wss_pageset *set, unsigned depth)
 {
 	struct wss_node *parent;
@@ -104,7 +103,7 @@ static struct wss_node **finger_pointer(struct wss_pageset *set, unsigned depth)
 	return &parent->slots[wss_node_place(parent, slot_of(set->finger.leaf, shift))].node;
 }
 
-/* Puts the finger on the leaf that find_leaf() looked for, to be changed. */
+/* Puts the finger on the leaf that find_leaf() looked for, so that it can be changed. */
 static int reach(struct wss_pageset *set)
 {
 	struct wss_node **at;
@@ -131,8 +130,10 @@ static int reach(struct wss_pageset *set)
 	return 0;
 }
 
-/* Sets or clears n bits of a word of the finger's leaf. Returns how many changed, -1 without
- * memory. */
+/*
+ * Sets or clears n bits of a word of the finger's leaf. Returns the number of changed bits, or -1
+ * when out of memory.
+ */
 static int change_word(struct wss_pageset *set, unsigned i, uint64_t bits, unsigned n, bool in)
 {
 	struct wss_node *leaf = set->finger.path[set->depth];
@@ -163,7 +164,7 @@ static int change_word(struct wss_pageset *set, unsigned i, uint64_t bits, unsig
 	return bits == all ? (int)n : (int)wss_bits(bits);
 }
 
-/* The same for all bits of some words. */
+/* Does the same for all bits of the words in mask. */
 static int change_words(struct wss_pageset *set, uint64_t mask, bool in)
 {
 	struct wss_node *leaf = set->finger.path[set->depth];
@@ -181,7 +182,7 @@ static int change_words(struct wss_pageset *set, uint64_t mask, bool in)
 	return changed;
 }
 
-/* Removes nodes that are full or empty now from the finger's lower end. */
+/* Removes nodes that have become full or empty from the finger's lower end. */
 static void collapse(struct wss_pageset *set)
 {
 	while (set->finger.known > 1) {
@@ -206,7 +207,7 @@ static inline void count(struct wss_pageset *set, int changed, bool in)
 	set->count += difference;
 }
 
-/* Pages first to end - 1 of the finger's leaf. */
+/* Changes the pages first to end - 1 of the finger's leaf. */
 static int64_t change_at_finger(struct wss_pageset *set, unsigned first, unsigned end, bool in)
 {
 	unsigned a = first / 64, b = (end - 1) / 64;
@@ -249,7 +250,7 @@ static bool would_change(struct wss_part leaf, unsigned first, unsigned end, boo
 	return false;
 }
 
-/* Pages first to end - 1 of a leaf. */
+/* Changes the pages first to end - 1 of a leaf. */
 static int64_t change_leaf(struct wss_pageset *set, uint64_t leaf, unsigned first,
 			   unsigned end, bool in)
 {
@@ -259,7 +260,7 @@ static int64_t change_leaf(struct wss_pageset *set, uint64_t leaf, unsigned firs
 
 		if (!part.node && part.full == in)
 			return 0;
-		/* What other sets share is copied only to be changed. */
+		/* A node that other sets share is copied only if it really changes. */
 		if (shared && !would_change(part, first, end, in))
 			return 0;
 		if (!set->finger.valid && reach(set) < 0)
@@ -283,13 +284,13 @@ void wss_pageset_expect(const struct wss_pageset *set, uint64_t page)
 		node = node->slots[wss_node_place(node, i)].node;
 	}
 	__builtin_prefetch(node, 1);
-	/* Its slots are on the next line. */
+	/* The slots are on the next cache line. */
 	__builtin_prefetch(&node->slots[4], 1);
 }
 
 /*
- * The most frequent change: of bits of one word of the finger's leaf that is mixed before and
- * after, so that nothing moves. false: it is another one.
+ * Makes the most frequent change: some bits of one word of the finger's leaf, which is mixed before
+ * and after, so that no node moves. Returns false if the change is another one.
  */
 static inline bool change_at_once(struct wss_pageset *set, uint64_t first, uint64_t end,
 				  bool in, int64_t *ret_changed)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Putting whole leaves into a set, or taking them out: nodes that become full or empty go.
- */
+/* Adding whole leaves to a set, and removing them: nodes that become full or empty are freed. */
 #include "wss/pageset-private.h"
 
-/* Fills or empties the slots of a mask; no other set shares their node. Returns how many pages
- * changed. */
+/*
+ * Fills or empties the slots of a mask in a node that no other set shares. Returns the number of
+ * pages that changed.
+ */
 static uint64_t fill_slots(struct wss_pageset *set, struct wss_node *node, unsigned shift,
 			   uint64_t mask, bool in)
 {
@@ -16,7 +16,7 @@ static uint64_t fill_slots(struct wss_pageset *set, struct wss_node *node, unsig
 		unsigned i = (unsigned)__builtin_ctzll(left);
 		uint64_t n = node->slots[wss_node_place(node, i)].node->count;
 
-		/* A mixed slot was taken for one that changes as a whole. */
+		/* A mixed slot was counted as one that changes as a whole. */
 		changed -= in ? n : (1ULL << shift) - n;
 	}
 	wss_node_remove(set->budget, node, shift, mask, in);
@@ -27,7 +27,7 @@ static uint64_t fill_slots(struct wss_pageset *set, struct wss_node *node, unsig
 static int fill(struct wss_pageset *set, struct wss_node **at, unsigned shift, uint64_t first,
 		uint64_t end, bool in, uint64_t *changed);
 
-/* Pages first to end - 1 of slot i, in part. */
+/* Changes the pages first to end - 1 of slot i, a part of it. */
 static int fill_part(struct wss_pageset *set, struct wss_node **at, unsigned shift, unsigned i,
 		     uint64_t first, uint64_t end, bool in, uint64_t *changed)
 {
@@ -48,7 +48,10 @@ static int fill_part(struct wss_pageset *set, struct wss_node **at, unsigned shi
 	return r;
 }
 
-/* Pages first to end - 1 of a node that is no leaf: whole leaves. Adds up how many changed. */
+/*
+ * Changes the pages first to end - 1, whole leaves, of a node that is no leaf. Adds up the number
+ * of changed pages.
+ */
 static int fill(struct wss_pageset *set, struct wss_node **at, unsigned shift, uint64_t first,
 		uint64_t end, bool in, uint64_t *changed)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * What sets of pages hold, without changing them.
- */
+/* Searching, counting and comparing sets of pages without changing them. */
 #include "wss/pageset-private.h"
 
 static struct wss_part part_of(const struct wss_pageset *set)
@@ -23,11 +21,11 @@ bool wss_pageset_has(const struct wss_pageset *set, uint64_t page)
 	       1;
 }
 
-/* The leaf of the page that was found, for what is looked for behind it. */
+/* Leaf of the page that was found, from which the next search starts. */
 struct found {
 	struct wss_part set, without;
-	uint64_t from; /* in the leaf */
-	bool leaf;     /* it is in one that is not full or empty */
+	uint64_t from; /* position in the leaf */
+	bool leaf;     /* the leaf is neither full nor empty */
 };
 
 static bool find_in_leaf(struct wss_part set, struct wss_part without, uint64_t from,
@@ -36,7 +34,7 @@ static bool find_in_leaf(struct wss_part set, struct wss_part without, uint64_t 
 	unsigned first = (unsigned)(from / 64);
 	uint64_t sure = wss_part_full(without) | ~(wss_part_full(set) | wss_part_mixed(set));
 
-	/* Words in which nothing that is looked for can be. */
+	/* Skips words that cannot contain a match. */
 	if (!value)
 		sure = wss_part_full(set) &
 		       ~(wss_part_full(without) | wss_part_mixed(without));
@@ -57,7 +55,7 @@ static bool find_in_leaf(struct wss_part set, struct wss_part without, uint64_t 
 }
 
 /*
- * The first page of a node at or behind from, counted from the node's first, that is in
+ * Finds the first page of a node at or after from, counted from the node's first page, that is in
  * set and not in without (value true), or is not (false). ret_found may be NULL.
  */
 static bool find(struct wss_part set, struct wss_part without, unsigned shift, uint64_t from,
@@ -77,7 +75,7 @@ static bool find(struct wss_part set, struct wss_part without, unsigned shift, u
 			*ret_found = (struct found){set, without, *ret_page, is};
 		return is;
 	}
-	/* Slots that may have such a page, and those that have nothing else. */
+	/* Slots that may contain such a page, and slots that contain nothing else. */
 	all &= ~(wss_part_full(without) | wss_part_mixed(without));
 	some &= ~wss_part_full(without);
 	for (uint64_t left = (value ? some : ~all) & wss_node_mask(first, 64); left;
@@ -118,7 +116,7 @@ bool wss_pageset_next(const struct wss_pageset *set, const struct wss_pageset *w
 
 	if (first == set->n_pages)
 		return false;
-	/* Most runs end in the leaf that they begin in. */
+	/* Most runs end in the leaf in which they begin. */
 	if (found.leaf && find_in_leaf(found.set, found.without, found.from, false, &end))
 		end += first - found.from;
 	else
@@ -132,7 +130,7 @@ uint64_t wss_pageset_count_run(const struct wss_pageset *set, struct wss_run run
 	return wss_pageset_compare(set, set, NULL, run).both;
 }
 
-/* Does not look at what both have in common. */
+/* Counts without looking at nodes that both have in common. */
 static uint64_t count_without(struct wss_part set, struct wss_part without, unsigned shift)
 {
 	uint64_t some = (wss_part_full(set) | wss_part_mixed(set)) & ~wss_part_full(without);
@@ -167,7 +165,7 @@ uint64_t wss_pageset_count_without(const struct wss_pageset *set,
 	return set->count ? count_without(part_of(set), part_of(without), set->shift) : 0;
 }
 
-/* The sets that are compared, or the same part of each. */
+/* The compared sets, or the same part of each. */
 struct parts {
 	struct wss_part a, b, all;
 };
@@ -178,7 +176,7 @@ static struct parts parts_at(const struct parts *parts, unsigned i)
 			      wss_part_slot(parts->all, i)};
 }
 
-/* Bits of pages, or of slots of so many pages each. */
+/* Adds up bits that stand for pages, or for slots with the given number of pages. */
 static void add_bits(struct wss_pageset_overlap *sum, uint64_t a, uint64_t b, uint64_t all,
 		     uint64_t mask, unsigned shift)
 {
@@ -188,7 +186,7 @@ static void add_bits(struct wss_pageset_overlap *sum, uint64_t a, uint64_t b, ui
 	sum->neither += (uint64_t)wss_bits(all & ~(a | b) & mask) << shift;
 }
 
-/* Counts over pages first to end - 1 of a node. */
+/* Counts over the pages first to end - 1 of a node. */
 static void compare(const struct parts *parts, unsigned shift, uint64_t first, uint64_t end,
 		    struct wss_pageset_overlap *sum)
 {
@@ -204,7 +202,7 @@ static void compare(const struct parts *parts, unsigned shift, uint64_t first, u
 		sum->both += wss_part_count(parts->a, shift);
 		return;
 	}
-	/* What is at the edges may be there in part. */
+	/* Slots at the edges may be covered in part. */
 	if (first % (1ULL << shift))
 		whole &= ~wss_node_bit(a);
 	if (end % (1ULL << shift))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Sets of pages made of others. What a result has in common with one of them is shared with
- * it: so the next time it is found to be the same without being looked at, and the time taken
- * follows what has changed since.
+ * Making sets of pages from others. A result shares its common parts with the sets that it comes
+ * from, so the next operation sees that they are the same without looking into them, and takes only
+ * the time that the changes since then take.
  */
 #include "wss/pageset-private.h"
 
@@ -25,12 +25,12 @@ static struct wss_part share(struct wss_part part)
 	return part;
 }
 
-/* A result under way, of parts from which it may turn out not to differ. */
+/* A result under construction. It may turn out to be the same as one of its sources. */
 struct merge {
 	struct wss_pageset_budget *budget;
 	struct wss_node *node;
 	unsigned shift;
-	unsigned n; /* of its slots */
+	unsigned n; /* number of its slots */
 };
 
 static int merge_begin(struct merge *merge, struct wss_pageset_budget *budget, unsigned shift,
@@ -41,7 +41,7 @@ static int merge_begin(struct merge *merge, struct wss_pageset_budget *budget, u
 	return merge->node ? 0 : -1;
 }
 
-/* Slots come in their order. part: ours from now on. */
+/* Adds a slot; slots come in ascending order. Takes part over. */
 static void merge_put(struct merge *merge, unsigned i, struct wss_part part)
 {
 	if (part.node) {
@@ -80,8 +80,8 @@ static bool merge_is(const struct merge *merge, struct wss_part part)
 }
 
 /*
- * The result: a or b where it is the same as one of them. First the one with which it is compared
- * the next time.
+ * Returns the result, or a or b if the result is the same. The one that the next comparison uses
+ * goes first.
  */
 static struct wss_part merge_end(struct merge *merge, struct wss_part a, struct wss_part b)
 {
@@ -100,7 +100,7 @@ static struct wss_part merge_end(struct merge *merge, struct wss_part a, struct 
 	return part;
 }
 
-/* Is all of b in a? Looks only where they are not the same nodes. */
+/* Whether all of b is in a. Looks only into nodes that are not the same. */
 static bool covers(struct wss_part a, struct wss_part b, unsigned shift)
 {
 	uint64_t both = wss_part_mixed(a) & wss_part_mixed(b);
@@ -127,7 +127,7 @@ static bool covers(struct wss_part a, struct wss_part b, unsigned shift)
 	return true;
 }
 
-/* What is in both; ret: the caller's. */
+/* Computes the intersection; the caller owns ret. */
 static int meet(struct wss_pageset_budget *budget, struct wss_part a, struct wss_part b,
 		unsigned shift, struct wss_part *ret)
 {
@@ -139,7 +139,10 @@ static int meet(struct wss_pageset_budget *budget, struct wss_part a, struct wss
 		*ret = !some ? nothing : share(is_all(a) ? b : a);
 		return 0;
 	}
-	/* What is touched is part of what was: most often that is so before, too. */
+	/*
+	 * The touched pages are part of the earlier ones; most often that holds for whole nodes,
+	 * too.
+	 */
 	if (covers(a, b, shift)) {
 		*ret = share(b);
 		return 0;
@@ -156,7 +159,7 @@ static int meet(struct wss_pageset_budget *budget, struct wss_part a, struct wss
 		}
 		in_a = wss_part_slot(a, i);
 		in_b = wss_part_slot(b, i);
-		/* Most are. */
+		/* Most are the same. */
 		if (wss_part_same(in_a, in_b)) {
 			slot = share(in_a);
 		} else if (meet(budget, in_a, in_b, shift - WSS_NODE_BITS, &slot) < 0) {
@@ -169,7 +172,7 @@ static int meet(struct wss_pageset_budget *budget, struct wss_part a, struct wss
 	return 0;
 }
 
-/* What is in set, unless it is in gone and not in but; ret: the caller's. */
+/* Computes set without the pages that are in gone and not in but; the caller owns ret. */
 static int leave(struct wss_pageset_budget *budget, struct wss_part set, struct wss_part gone,
 		 struct wss_part but, unsigned shift, struct wss_part *ret)
 {
@@ -183,7 +186,7 @@ static int leave(struct wss_pageset_budget *budget, struct wss_part set, struct 
 	}
 	if (is_all(gone))
 		return meet(budget, set, but, shift, ret);
-	/* All of it goes. */
+	/* Slots that go as a whole. */
 	some &= ~(wss_part_full(gone) & ~(wss_part_full(but) | wss_part_mixed(but)));
 	if (merge_begin(&merge, budget, shift, some) < 0)
 		return -1;
@@ -212,7 +215,7 @@ static int leave(struct wss_pageset_budget *budget, struct wss_part set, struct 
 	return 0;
 }
 
-/* Puts a part in the place of the set's root, which is always a node. */
+/* Replaces the set's root, which is always a node, by a part. */
 static int replace(struct wss_pageset *set, struct wss_part part)
 {
 	struct wss_node *root = part.node;

@@ -4,13 +4,13 @@
 
 #include "wss/pageset-private.h"
 
-/* What malloc() adds, near enough. */
+/* Approximate overhead of malloc() per block. */
 #define OVERHEAD 16
-/* The room of a node grows in steps of so many slots. */
+/* The room of a node grows in steps of this number of slots. */
 #define ROOM_STEP WSS_SPARE_STEP
 /* A budget keeps up to this part of its limit as spare nodes. */
 #define SPARE_PART 8
-/* How many spare nodes are fetched ahead of the one that is taken. */
+/* Number of spare nodes that are prefetched ahead of the one that is taken. */
 #define SPARE_AHEAD 8
 
 static size_t bytes_of(unsigned room)
@@ -60,7 +60,7 @@ bool wss_pageset_charge(struct wss_pageset_budget *budget, uint64_t bytes)
 	return true;
 }
 
-/* A spare node with just this room; NULL where the budget has none. */
+/* Takes a spare node with exactly this room; NULL if the budget has none. */
 static struct wss_node *spare_take(struct wss_pageset_budget *budget, unsigned room)
 {
 	struct wss_pageset_spare *spare;
@@ -71,13 +71,13 @@ static struct wss_node *spare_take(struct wss_pageset_budget *budget, unsigned r
 	if (!spare->n)
 		return NULL;
 	budget->spare_bytes -= bytes_of(room) + OVERHEAD;
-	/* Where one is needed so are the next, which no cache has any more. */
+	/* Where one node is needed the next follow, and they have left every cache. */
 	if (spare->n > SPARE_AHEAD)
 		__builtin_prefetch(spare->nodes[spare->n - 1 - SPARE_AHEAD], 1);
 	return spare->nodes[--spare->n];
 }
 
-/* Keeps a node for later. false: there are enough of them, or no memory to note it. */
+/* Keeps a node for later. Returns false if there are enough, or no memory to note it. */
 static bool spare_keep(struct wss_pageset_budget *budget, struct wss_node *node)
 {
 	struct wss_pageset_spare *spare;
@@ -225,7 +225,7 @@ void wss_node_remove(struct wss_pageset_budget *budget, struct wss_node *node, u
 	unsigned from = 0, to = 0;
 
 	mask &= node->mixed;
-	/* Most often it is one. */
+	/* Most often there is one. */
 	if (shift == WSS_LEAF_SHIFT && mask && !(mask & (mask - 1))) {
 		unsigned n = wss_bits(node->mixed);
 

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The tree that a set of pages is made of. A node has 64 slots, each of them empty, full, or
- * mixed; only the mixed ones take memory. The slots of a leaf are words of 64 pages, those of
- * the nodes above it are nodes. Sets share nodes until one of them changes, so that copies
- * cost nothing, and what two sets have in common is neither kept nor walked through twice.
+ * The tree behind a set of pages. A node has 64 slots, each of them empty, full or mixed; only the
+ * mixed ones take memory. The slots of a leaf are words of 64 pages, those of the nodes above are
+ * nodes. Sets share nodes until one of them changes, so copies cost nothing, and the parts that two
+ * sets have in common are neither stored nor walked twice.
  */
 #ifndef WSS_WSS_PAGESET_PRIVATE_H
 #define WSS_WSS_PAGESET_PRIVATE_H
 
 #include "wss/pageset.h"
 
-/* Pages of a slot, as a power of two: of a leaf's slots, and how much more a level further up.
- */
+/* Number of pages in a slot as a power of two: in a leaf, and the increase with each level. */
 #define WSS_LEAF_SHIFT 6
 #define WSS_NODE_BITS 6
 #define WSS_NODE_SLOTS 64U
@@ -26,17 +25,16 @@ union wss_slot {
 
 struct wss_node {
 	uint32_t refs;
-	uint32_t room;	/* of slots */
-	uint64_t count; /* pages in it */
-	uint64_t mixed; /* bit i: slot i is mixed, and is in slots[], which has only these, in
-			   order */
+	uint32_t room;	/* number of slots allocated */
+	uint64_t count; /* number of pages */
+	uint64_t mixed; /* bit i: slot i is mixed; slots[] has only the mixed ones, in order */
 	uint64_t full;	/* bit i: all pages of slot i are in; never together with mixed */
 	union wss_slot slots[];
 };
 
-/* A part of a set: a node, or all of it or nothing. */
+/* Part of a set: a node, or a part that is full or empty. */
 struct wss_part {
-	struct wss_node *node; /* NULL: all or nothing */
+	struct wss_node *node; /* NULL: full or empty */
 	bool full;
 };
 
@@ -44,24 +42,27 @@ struct wss_pageset {
 	uint64_t n_pages;
 	uint64_t count;
 	unsigned shift; /* of the root's slots */
-	unsigned depth; /* of the leaves: nodes above each of them */
+	unsigned depth; /* number of nodes above each leaf */
 	struct wss_node *root;
 	struct wss_pageset_budget *budget; /* may be NULL */
 	/*
-	 * The leaf that was changed last, and the nodes above it, root first, none of them shared;
-	 * see pageset-change.c.
+	 * The leaf that changed last and the nodes above it, root first, none of them shared; see
+	 * pageset-change.c.
 	 */
 	struct {
-		uint64_t leaf;	/* its number */
-		unsigned known; /* how many nodes of path lead to it */
-		bool valid;	/* all do, that of the leaf included */
+		uint64_t leaf;	/* number of the leaf */
+		unsigned known; /* number of nodes in path that lead to it */
+		bool valid;	/* all of them do, the leaf included */
 		struct wss_node *path[WSS_NODE_LEVELS];
-		/* Pages that path[i] counts and path[i - 1] does not yet, modulo 2^64. */
+		/* Pages that path[i] counts and path[i - 1] does not count yet, modulo 2^64. */
 		uint64_t pending[WSS_NODE_LEVELS];
 	} finger;
 };
 
-/* How many bits are set. Without an instruction for it, what compilers call is slower. */
+/*
+ * Returns the number of bits set. Without a machine instruction for it compilers call a slower
+ * function.
+ */
 static inline unsigned wss_bits(uint64_t word)
 {
 #ifdef __POPCNT__
@@ -79,19 +80,19 @@ static inline uint64_t wss_node_bit(unsigned i)
 	return 1ULL << i;
 }
 
-/* Bits first to end - 1; first < end <= 64. */
+/* Returns a mask of the bits first to end - 1; first < end <= 64. */
 static inline uint64_t wss_node_mask(unsigned first, unsigned end)
 {
 	return UINT64_MAX << first & UINT64_MAX >> (64 - end);
 }
 
-/* The slot that a page is in. */
+/* Returns the slot that a page is in. */
 static inline unsigned wss_node_slot(uint64_t page, unsigned shift)
 {
 	return (unsigned)(page >> shift) % WSS_NODE_SLOTS;
 }
 
-/* Are all of the node's pages in, or none of them? */
+/* Whether the node is full or empty. */
 static inline bool wss_node_uniform(const struct wss_node *node)
 {
 	return !node->mixed && (!node->full || node->full == UINT64_MAX);
@@ -101,7 +102,7 @@ static inline unsigned wss_node_place(const struct wss_node *node, unsigned i)
 {
 	uint64_t below = wss_node_bit(i) - 1, mixed = node->mixed & below;
 
-	/* Counting bits takes longer than all else that is done for most changes. */
+	/* Counting bits takes longer than the rest of most changes. */
 	return mixed == below ? i : mixed ? wss_bits(mixed) : 0;
 }
 
@@ -120,7 +121,7 @@ static inline bool wss_part_same(struct wss_part a, struct wss_part b)
 	return a.node == b.node && (a.node || a.full == b.full);
 }
 
-/* Slot i of a node that is no leaf. */
+/* Returns slot i of a node that is no leaf. */
 static inline struct wss_part wss_part_slot(struct wss_part part, unsigned i)
 {
 	if (!part.node)
@@ -131,7 +132,7 @@ static inline struct wss_part wss_part_slot(struct wss_part part, unsigned i)
 	return (struct wss_part){.full = part.node->full & wss_node_bit(i)};
 }
 
-/* Slot i of a leaf. */
+/* Returns slot i of a leaf. */
 static inline uint64_t wss_part_word(struct wss_part part, unsigned i)
 {
 	if (!part.node)
@@ -141,7 +142,7 @@ static inline uint64_t wss_part_word(struct wss_part part, unsigned i)
 	return part.node->full & wss_node_bit(i) ? UINT64_MAX : 0;
 }
 
-/* Pages of a part whose slots are of so many. */
+/* Returns the number of pages in a part; shift is that of its slots. */
 static inline uint64_t wss_part_count(struct wss_part part, unsigned shift)
 {
 	return part.node   ? part.node->count
@@ -149,39 +150,41 @@ static inline uint64_t wss_part_count(struct wss_part part, unsigned shift)
 			   : 0;
 }
 
-/* A node with room for so many slots, and no page; NULL when memory or the budget is short. */
+/* Makes an empty node with room for this number of slots; NULL when out of memory or budget. */
 struct wss_node *wss_node_new(struct wss_pageset_budget *budget, unsigned room);
 
-/* Has a node that has none below it count for another budget, whatever is left of that. */
+/* Moves a node without nodes below it to another budget, whatever is left of that. */
 void wss_node_move(const struct wss_node *node, struct wss_pageset_budget *from,
 		   struct wss_pageset_budget *to);
 
-/* One reference less; what nobody refers to any more is freed. shift: of its slots. */
+/* Drops a reference and frees a node without references. shift: of its slots. */
 void wss_node_put(struct wss_pageset_budget *budget, struct wss_node *node, unsigned shift);
 
-/* Makes *node one that nobody else refers to. -1 when memory is short. */
+/* Makes *node a node that nobody else references. Returns -1 when out of memory. */
 int wss_node_own(struct wss_pageset_budget *budget, struct wss_node **node, unsigned shift);
 
 /*
- * Makes slot i, which is not mixed, a mixed one; *node is nobody else's, and may move. Gives
- * the slot, to be filled in; NULL when memory is short.
+ * Makes slot i, which is not mixed, a mixed one. *node must not be shared, and may move. Returns
+ * the slot for the caller to fill in, or NULL when out of memory.
  */
 union wss_slot *wss_node_insert(struct wss_pageset_budget *budget, struct wss_node **node,
 				unsigned i);
 
-/* Puts a node in the place of slot i, which is full or empty. *node is nobody else's, and may move.
- * -1 when memory is short. */
+/*
+ * Replaces slot i, which is full or empty, by a node. *node must not be shared, and may move.
+ * Returns -1 when out of memory.
+ */
 int wss_node_expand(struct wss_pageset_budget *budget, struct wss_node **node, unsigned shift,
 		    unsigned i);
 
-/* Makes the mixed slots of mask full or empty ones; their nodes are put. */
+/* Makes the mixed slots of mask full or empty, and drops their nodes. */
 void wss_node_remove(struct wss_pageset_budget *budget, struct wss_node *node, unsigned shift,
 		     uint64_t mask, bool full);
 
-/* Lifts the finger, so that all nodes count what is in them. Before anything but a change. */
+/* Takes the finger off, so that all nodes count their pages. Call before anything but a change. */
 void wss_pageset_settle(const struct wss_pageset *set);
 
-/* Puts all pages of leaves first to end - 1 in, or takes them out, as wss_pageset_add() does. */
+/* Adds or removes all pages of the leaves first to end - 1, like wss_pageset_add(). */
 int64_t wss_pageset_fill(struct wss_pageset *set, uint64_t first, uint64_t end, bool in);
 
 #endif
