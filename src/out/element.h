@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One element of a domain's metadata: what the readers and writers of profile and policy
- * share. Texts that are read come from whoever may edit a domain.
+ * An element of a domain's metadata, as the readers and writers of profile and policy share it.
+ * Texts that are read come from anyone who may edit a domain.
  */
 #ifndef WSS_OUT_ELEMENT_H
 #define WSS_OUT_ELEMENT_H
@@ -14,50 +14,50 @@
 #include "host/xml.h"
 #include "wss/sample.h"
 
-/* An element of ours has about 800 bytes: more than this was not written by us. */
+/* Our own elements have about 800 bytes: a larger one was not written by virt-wss. */
 #define WSS_ELEMENT_MAX (64 * 1024)
 
 /*
- * Parses at most WSS_ELEMENT_MAX bytes; a document type declaration is refused, so there are
- * no entities. NULL, with err set to "what: …", where it is not one element of this name, or an
- * attribute has a namespace prefix (WSS_ERR_FAILED), or where memory is short
- * (WSS_ERR_NO_MEMORY). The caller frees the document.
+ * Parses at most WSS_ELEMENT_MAX bytes. A document type declaration is refused, so there are no
+ * entities. Returns NULL, with err set to "what: …", if this is not one element of this name, if an
+ * attribute has a namespace prefix (WSS_ERR_FAILED), or when out of memory (WSS_ERR_NO_MEMORY). The
+ * caller frees the document.
  */
 xmlDocPtr wss_element_parse(const char *xml, const char *name, const char *what,
 			    struct wss_error *err);
 
-/* An attribute into a buffer, sanitized; -1 where it is absent or does not fit. */
+/* Copies an attribute into a buffer, sanitized. Returns -1 if it is absent or does not fit. */
 int wss_element_text(xmlNodePtr node, const char *name, char *buf, size_t size);
 
-/* The first child element of this name, or NULL. */
+/* Returns the first child element of this name, or NULL. */
 xmlNodePtr wss_element_child(xmlNodePtr node, const char *name);
 
-/* Decimal digits, with blanks around them as XML Schema has it, and nothing else; -1 else. */
+/* Parses decimal digits, with blanks around them as in XML Schema; -1 for anything else. */
 int wss_element_u64(const char *text, uint64_t *ret_value);
 
-/* The same of seconds as a decimal fraction, to ns; at most 10^9 s. */
+/* Parses seconds as a decimal fraction, into ns; at most 10^9 s. */
 int wss_element_seconds(const char *text, uint64_t *ret_ns);
 
-/* Is what an element holds in this unit? So it is where it says none. */
+/* Whether the content of an element has this unit. An element that names no unit has it. */
 bool wss_element_is_in(xmlNodePtr node, const char *unit);
 
 /*
- * A child's content as a number: absent is no error, malformed, or not in this unit, is -1. A unit
- * of NULL: whichever.
+ * Reads the content of a child as a number. An absent child is no error; malformed content, or
+ * another unit, is -1. A NULL unit accepts any.
  */
 int wss_element_number(xmlNodePtr node, const char *name, const char *unit,
 		       struct wss_amount *ret_amount);
 
-/* Sets an attribute; false when memory is short. */
+/* Sets an attribute. Returns false when out of memory. */
 bool wss_element_set(xmlNodePtr node, const char *name, const char *value);
 
-/* Adds <name unit="unit">number</name> where the amount is known; false when memory is short. */
+/* Adds <name unit="unit">number</name> if the amount is known. Returns false when out of memory. */
 bool wss_element_add(xmlNodePtr node, const char *name, const char *unit,
 		     struct wss_amount amount);
 
 /*
- * Writes an element of this name, without a namespace prefix: fill sets its attributes and adds
- * its children, and returns false when memory is short. A malloc'ed string for the caller.
+ * Writes an element of this name, without a namespace prefix: fill sets its attributes and adds its
+ * children, and returns false when out of memory. The caller frees the string.
  */
 int wss_element_write(const char *name, bool (*fill)(xmlNodePtr root, const void *opaque),
 		      const void *opaque, char **ret_xml, struct wss_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The history of one guest as columns of a terminal: time to the right, size upwards. */
+/* Chart of the history of one guest for a terminal: time to the right, size upwards. */
 #ifndef WSS_OUT_HISTORY_CHART_H
 #define WSS_OUT_HISTORY_CHART_H
 
@@ -15,15 +15,15 @@ struct wss_history_point {
 };
 
 struct wss_history_chart {
-	const char *title; /* one line; what of it is not printable is replaced */
-	const struct wss_history_point *points; /* by time; n_points of them, at least one */
+	const char *title; /* one line; unprintable characters are replaced */
+	const struct wss_history_point *points; /* n_points points by time, at least one */
 	size_t n_points;
-	bool blocks; /* by blocks of Unicode, an eighth of a line each; else by '#' */
+	bool blocks; /* draw Unicode blocks, an eighth of a line each; else '#' */
 };
 
 /*
- * Draws the largest point of each column's time, in at most width columns of the terminal, 40
- * or more; times in which points are missing stay blank.
+ * Draws the largest point within the time of each column, in at most width columns of the terminal,
+ * 40 or more; times without points stay blank.
  */
 void wss_history_chart_print(FILE *f, const struct wss_history_chart *chart, int width);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The miss-rate curve as a picture.
- */
+/* Picture of the miss-rate curve. */
 #ifndef WSS_OUT_MISSRATE_CHART_H
 #define WSS_OUT_MISSRATE_CHART_H
 
@@ -13,7 +11,7 @@
 
 struct wss_missrate_guest {
 	const char *domain;
-	/* The series of windows that the curve is from. */
+	/* Series of windows behind the curve. */
 	const char *method;
 	uint64_t granularity_bytes, window_ns, windows;
 	time_t first, last;
@@ -21,7 +19,7 @@ struct wss_missrate_guest {
 	struct wss_amount recommended_bytes;
 };
 
-/* What is asked of the curves. */
+/* Sizes and losses to mark on the curves. */
 struct wss_missrate_question {
 	uint64_t fault_ns;
 	double target; /* share of time that may be lost, 0 to 1 */
@@ -29,10 +27,10 @@ struct wss_missrate_question {
 };
 
 /*
- * An SVG: the share of time lost over the size, a line a guest, dashed where it is an upper
- * bound, a dot where the recommended size lies on it, and lines for the target and the size that
- * was asked for. host is where the guests are, NULL if not known. The stream is the caller's, who
- * checks it for errors.
+ * Draws an SVG of the share of time lost over the size: a line for each guest, dashed where it is
+ * an upper bound, with a dot at the recommended size, and lines for the target and the size that
+ * was asked about. host is the host of the guests, NULL if unknown. The caller checks the stream
+ * for errors.
  */
 void wss_missrate_plot(FILE *f, const char *host, const struct wss_missrate_guest *guests, size_t n,
 		       const struct wss_missrate_question *question);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The policy as an XML element for libvirt's domain metadata, and back. Its schema is
+ * Writes the policy as an XML element for libvirt's domain metadata, and reads it. The schema is
  * dist/policy.rng.
  */
 #ifndef WSS_OUT_POLICY_H
@@ -9,12 +9,12 @@
 #include "base/error.h"
 #include "wss/policy.h"
 
-/* The element without a namespace prefix: a malloc'ed string for the caller. */
+/* Writes the element without a namespace prefix. The caller frees the string. */
 int wss_policy_write(const struct wss_policy *policy, char **ret_xml, struct wss_error *err);
 
 /*
- * Reads an element, by hand or by the program. WSS_ERR_FAILED with what is wrong: a policy
- * that cannot be understood is never taken for none.
+ * Reads an element, written by hand or by virt-wss. WSS_ERR_FAILED with the reason: a malformed
+ * policy never counts as no policy.
  */
 int wss_policy_read(const char *xml, struct wss_policy *ret_policy, struct wss_error *err);
 

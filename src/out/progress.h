@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A line on the terminal that says how far something is. It shows once that has taken two
- * seconds, is drawn by a thread of its own, as the work may block, and is erased at the end
- * and before each message of wss_log(). Where stderr is no terminal nothing is ever written.
+ * A line on the terminal that shows the progress of a task. It appears once the task has taken two
+ * seconds, is drawn by a thread of its own, because the task may block, and is erased at the end
+ * and before each message of wss_log(). Nothing is ever written unless stderr is a terminal.
  */
 #ifndef WSS_OUT_PROGRESS_H
 #define WSS_OUT_PROGRESS_H
@@ -19,7 +19,7 @@ struct wss_progress;
  */
 struct wss_progress *wss_progress_begin(const char *what, uint64_t length_ns);
 
-/* What there is to say besides the time, from now on: "3 of 10 windows". */
+/* Sets text to show besides the time from now on: "3 of 10 windows". */
 void wss_progress_say(struct wss_progress *progress, const char *detail);
 
 /* Erases the line, which stays away until the release: in between others print on the terminal. */
@@ -29,7 +29,7 @@ void wss_progress_release(struct wss_progress *progress);
 /* Erases the line, and frees. */
 void wss_progress_end(struct wss_progress *progress);
 
-/* The line after passed_ns; detail may be empty. */
+/* Formats the line after passed_ns; detail may be empty. */
 void wss_progress_format(const char *what, const char *detail, uint64_t passed_ns,
 			 uint64_t length_ns, char *ret_text, size_t size);
 

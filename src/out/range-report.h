@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Ranges of guest-physical pages as text, CSV or JSON: the differences of two sets, and the hottest.
- * Rows are written as they come.
+ * Ranges of guest-physical pages as text, CSV or JSON: the differences of two sets, and the hottest
+ * ranges. Rows are written as they come.
  */
 #ifndef WSS_OUT_RANGE_REPORT_H
 #define WSS_OUT_RANGE_REPORT_H
@@ -12,7 +12,7 @@
 #include "wss/recording.h"
 #include "wss/top.h"
 
-/* Two sets that are compared, in pages. */
+/* Comparison of two sets, in pages. */
 struct wss_diff_summary {
 	const char *a;
 	const char *b;
@@ -23,15 +23,15 @@ struct wss_diff_summary {
 	uint64_t kept;
 };
 
-/* How often the pages of recordings were touched. */
+/* Totals of the touched pages of recordings. */
 struct wss_heat_summary {
 	const char *domain;
 	uint64_t recordings;
-	uint64_t windows; /* of all of them */
-	uint64_t ranges;  /* that there are, shown or not */
+	uint64_t windows; /* of all recordings */
+	uint64_t ranges;  /* number of ranges, shown or not */
 };
 
-/* A set of a diff, and which of its pages were written: NULL where that is not known. */
+/* A set of a diff, and those of its pages that were written, or NULL if unknown. */
 struct wss_diff_side {
 	const struct wss_pageset *pages;
 	const struct wss_pageset *written;
@@ -39,11 +39,11 @@ struct wss_diff_side {
 
 struct wss_range_report;
 
-/* The columns of the lists, and those of their summaries in JSON. */
+/* Columns of the lists, and of their summaries in JSON. */
 extern const struct wss_report_layout wss_diff_layout, wss_diff_summary_layout;
 extern const struct wss_report_layout wss_heat_layout, wss_heat_summary_layout;
 
-/* Writes the summary and starts the list. recording, stream and the sets outlive it. */
+/* Writes the summary and starts the list. recording, stream and the sets must outlive it. */
 int wss_range_report_diff(FILE *stream, enum wss_format format, const struct wss_view *view,
 			  const struct wss_recording *recording,
 			  const struct wss_diff_summary *summary,
@@ -57,7 +57,7 @@ int wss_range_report_heat(FILE *stream, enum wss_format format, const struct wss
 
 void wss_range_report_row(struct wss_range_report *report, const struct wss_page_range *range);
 
-/* Ends the list and frees. WSS_ERR_FAILED: something could not be written. Takes NULL. */
+/* Ends the list and frees it. WSS_ERR_FAILED if anything could not be written. Accepts NULL. */
 int wss_range_report_close(struct wss_range_report *report, struct wss_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the pictures of recordings have in common: where the data comes from, and the marks,
- * which are numbered at the upper edge of the plot and listed below it.
+ * Shared by the pictures of recordings: the source of the data, and the marks, which are numbered
+ * at the upper edge of the plot and listed below it.
  */
 #ifndef WSS_OUT_RECORDING_CHART_H
 #define WSS_OUT_RECORDING_CHART_H
@@ -11,25 +11,25 @@
 #include "out/chart.h"
 #include "wss/marks.h"
 
-/* The recording lasted end_ns. What it points to is the recording's. */
+/* Returns the source of a recording that ends at end_ns. It points into the recording. */
 struct wss_chart_source wss_recording_source(const struct wss_recording *recording,
 					     uint64_t end_ns);
 
-/* Marks of the part of a recording that a picture shows, by time. */
+/* Marks in the part of a recording that a picture shows, by time. */
 struct wss_mark_chart {
-	const struct wss_marks *marks; /* of the whole recording */
+	const struct wss_marks *marks; /* all marks of the recording */
 	double from_ns,
-		to_ns; /* that is shown; marks outside keep their numbers and are left out */
-	bool outside;  /* ticks above the plot only, which is covered */
+		to_ns; /* part that is shown; marks outside are left out but keep their numbers */
+	bool outside;  /* draw ticks above the plot only, because the plot is covered */
 };
 
-/* The room that marks need above the plot, and the list below it; 0 where none is shown. */
+/* Room that marks need above the plot, and their list below it; 0 if there are none. */
 double wss_mark_chart_above(const struct wss_mark_chart *chart);
 double wss_mark_chart_below(const struct wss_mark_chart *chart);
 
 /*
- * Draws the marks: as lines through the plot, or as ticks at its upper edge where they are
- * many; and the list, which begins at y.
+ * Draws the marks, as lines through the plot, or as ticks at its upper edge if there are many, and
+ * the list, which begins at y.
  */
 void wss_mark_chart_draw(FILE *f, const struct wss_mark_chart *chart,
 			 const struct wss_axis_box *box, double y);

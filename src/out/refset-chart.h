@@ -11,16 +11,16 @@
 #include "wss/refset.h"
 
 /*
- * What the guest touched in each window and what it has touched ever, over the viewport of result,
- * with gaps and marks; the recording lasted end_ns. The stream is the caller's, who checks it for
- * errors; so below.
+ * Draws the memory that the guest touched in each window and the memory that it has touched ever,
+ * over the viewport of result, with gaps and marks. The recording ends at end_ns. The caller checks
+ * the stream for errors, here and below.
  */
 void wss_refset_plot(FILE *f, const struct wss_recording *recording,
 		     const struct wss_refset_result *result, uint64_t end_ns);
 
 /*
- * Guest-physical address against time, with the marks of the recording, and with its NUMA nodes
- * and memory devices where it has more than one node, or devices.
+ * Draws guest-physical addresses against time, with the marks of the recording, and with its NUMA
+ * nodes and memory devices if it has more than one node, or devices.
  */
 void wss_heatmap_plot(FILE *f, const struct wss_recording *recording,
 		      const struct wss_heatmap *map, const struct wss_marks *marks);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The columns of refset-report.c's tables.
- */
+/* Columns of the tables of refset-report.c. */
 #ifndef WSS_OUT_REFSET_COLUMNS_H
 #define WSS_OUT_REFSET_COLUMNS_H
 
 #include "out/refset-report.h"
 
-/* Those from REGIONS on are lists, the ones before a single row. */
+/* Parts from REGIONS on are lists, those before are single rows. */
 enum wss_refset_part {
 	WSS_REFSET_RECORDING,
 	WSS_REFSET_VIEWPORT,
@@ -23,12 +21,15 @@ enum wss_refset_part {
 struct wss_refset_row {
 	const struct wss_refset_report *report;
 	size_t i;
-	int node; /* of the nodes: its number */
+	int node; /* number of the node, in the part of nodes */
 };
 
 extern const struct wss_report_layout wss_refset_layouts[WSS_REFSET_PARTS];
 
-/* The lowest number, above last, of a NUMA node that is known to have memory; -1: none. */
+/*
+ * Returns the lowest number above last of a NUMA node that is known to have memory; -1 if there is
+ * none.
+ */
 int wss_refset_next_node(const struct wss_recording *recording, int last);
 
 #endif

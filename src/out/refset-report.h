@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * What a recording says, as text, CSV (its graph) or JSON.
- */
+/* Report on a recording, as text, CSV (its graph) or JSON. */
 #ifndef WSS_OUT_REFSET_REPORT_H
 #define WSS_OUT_REFSET_REPORT_H
 
@@ -21,8 +19,8 @@ struct wss_refset_report {
 };
 
 /*
- * width: columns of the text's graph. Where the view asks for columns or an order, the text has a
- * table of the windows in place of the graph; what the view names are columns of that. WSS_ERR_FAILED:
+ * Prints the report. width: columns of the graph in the text. If the view names columns or an
+ * order, the text has a table of windows with these columns instead of the graph. WSS_ERR_FAILED:
  * it could not be written.
  */
 int wss_refset_report_print(FILE *stream, enum wss_format format, const struct wss_view *view,

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The columns of a sample.
- */
+/* Columns of a sample. */
 #ifndef WSS_OUT_SAMPLE_REPORT_H
 #define WSS_OUT_SAMPLE_REPORT_H
 
 #include "out/report.h"
 
 /*
- * Rows are struct wss_sample. both: with the figures of the window by the host's mappings at the
- * end. series: for several windows of a guest, each with its time in the table.
+ * Returns the layout of rows that are struct wss_sample. both: add the figures of the window by the
+ * host's mappings at the end. series: several windows of a guest, so the table has the time of
+ * each.
  */
 const struct wss_report_layout *wss_sample_layout(bool both, bool series);
 
-/* All columns that there are, to be listed. */
+/* All columns, for lists of them. */
 extern const struct wss_report_layout wss_sample_all_layout;
 
 #endif

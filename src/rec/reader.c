@@ -15,16 +15,16 @@
 #include "rec/codec.h"
 #include "rec/reader-private.h"
 
-/* At least a frame of any length. */
+/* Holds a frame of any length. */
 #define BLOCK_BYTES (2U << 20)
 
 /*
- * What reading may take for the sets of pages and what else grows with the file: 208 MiB, and of
- * files above 32 MiB six and a half times their size.
+ * Memory budget for sets of pages and everything else that grows with the file: 208 MiB, and six
+ * and a half times the size of files above 32 MiB.
  */
 #define BUDGET_LEAST (208ULL << 20)
 
-/* What the next frame is. */
+/* Kind of the next frame. */
 enum next { NEXT_FRAME, NEXT_NOTHING, NEXT_CUT, NEXT_DAMAGED };
 
 static int read_error(const struct wss_recfile *file, ssize_t n, struct wss_error *err)
@@ -62,13 +62,13 @@ static int read_header(struct wss_recfile *file, struct wss_error *err)
 	return 0;
 }
 
-/* After a power failure the end of a file may be blocks that were never written. */
+/* After a power failure the end of a file may consist of blocks that were never written. */
 static enum next damaged(const struct wss_recfile *file, uint64_t offset)
 {
 	return wss_io_zeros(file->fd, (off_t)offset) ? NEXT_CUT : NEXT_DAMAGED;
 }
 
-/* So many bytes at offset, at most BLOCK_BYTES; NULL where they cannot be read. */
+/* Returns n bytes at offset, at most BLOCK_BYTES; NULL if they cannot be read. */
 static const uint8_t *bytes_at(struct wss_recfile *file, uint64_t offset, size_t n)
 {
 	ssize_t got;
@@ -87,7 +87,7 @@ static const uint8_t *bytes_at(struct wss_recfile *file, uint64_t offset, size_t
 	return file->block + (offset - file->block_offset);
 }
 
-/* Reads the frame at offset, with its payload, to file->payload. */
+/* Reads the frame at offset, with its payload, into file->payload. */
 static enum next read_frame(struct wss_recfile *file, uint64_t offset, uint32_t sequence,
 			    struct wss_frame *frame)
 {
@@ -111,8 +111,8 @@ static enum next read_frame(struct wss_recfile *file, uint64_t offset, uint32_t 
 	return NEXT_FRAME;
 }
 
-/* Whether a frame may come here; keeps count of what is whole. */
-static bool take(struct wss_recfile *file, const struct wss_frame *frame, bool *inside)
+/* Whether a frame may come here; counts complete intervals. */
+static bool take_frame(struct wss_recfile *file, const struct wss_frame *frame, bool *inside)
 {
 	struct wss_cursor cursor = { .data = file->payload, .end = file->payload + frame->length };
 	bool first = frame->flags & WSS_FRAME_FIRST, last = frame->flags & WSS_FRAME_LAST;
@@ -127,7 +127,7 @@ static bool take(struct wss_recfile *file, const struct wss_frame *frame, bool *
 		*inside = !last;
 		if (first)
 			wss_rec_decode_interval(&cursor, &interval);
-		/* What an interval says is looked at by the replay: here only when it ends. */
+		/* The replay checks the content of an interval; here only its end matters. */
 		if (first && interval.end_ns <= WSS_REC_TIME_MAX_NS) {
 			file->interval_end_ns = interval.end_ns;
 			file->interval_gap = interval.gap;
@@ -155,10 +155,10 @@ static bool take(struct wss_recfile *file, const struct wss_frame *frame, bool *
 }
 
 /*
- * Goes through all frames; file->whole is the end of the last one that ends something. The frame
- * at file->nonsense_at counts as damaged.
+ * Walks through all frames; file->whole is the end of the last one that completes something. The
+ * frame at file->nonsense_at counts as damaged.
  */
-static int scan(struct wss_recfile *file, bool salvage, struct wss_error *err)
+static int scan_frames(struct wss_recfile *file, bool salvage, struct wss_error *err)
 {
 	uint64_t offset = file->first_frame;
 	struct wss_frame frame;
@@ -172,7 +172,7 @@ static int scan(struct wss_recfile *file, bool salvage, struct wss_error *err)
 
 		if (sequence && wss_stop_requested())
 			return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
-		if (offset == file->nonsense_at || !take(file, &frame, &inside)) {
+		if (offset == file->nonsense_at || !take_frame(file, &frame, &inside)) {
 			file->state = before;
 			next = NEXT_DAMAGED;
 			break;
@@ -182,7 +182,7 @@ static int scan(struct wss_recfile *file, bool salvage, struct wss_error *err)
 		if (!inside)
 			file->whole = offset;
 	}
-	/* It also ends the search for what is not zero. */
+	/* A stop request also ends the search for bytes other than zero. */
 	if (next != NEXT_NOTHING && wss_stop_requested())
 		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 	if (next == NEXT_DAMAGED) {
@@ -198,8 +198,8 @@ static int scan(struct wss_recfile *file, bool salvage, struct wss_error *err)
 }
 
 /*
- * Checksums may be right and what they cover make no sense. A replay tells; who reads up to there
- * must know before, as a replay cannot take back what it said of half an interval.
+ * Content may be inconsistent although its checksums are right. Only a replay finds that, and must
+ * do so before a visitor reads on, because it cannot take back half of an interval.
  */
 static int leave_out_nonsense(struct wss_recfile *file, struct wss_error *err)
 {
@@ -211,7 +211,7 @@ static int leave_out_nonsense(struct wss_recfile *file, struct wss_error *err)
 		return -1;
 	wss_error_clear(err);
 	file->state = (struct wss_recfile_state){ .file_bytes = file->state.file_bytes };
-	return scan(file, true, err);
+	return scan_frames(file, true, err);
 }
 
 static int open_file(struct wss_recfile *file, bool salvage, struct wss_error *err)
@@ -226,7 +226,7 @@ static int open_file(struct wss_recfile *file, bool salvage, struct wss_error *e
 	file->block = malloc(st.st_size < (off_t)BLOCK_BYTES ? (size_t)st.st_size + 1 : BLOCK_BYTES);
 	if (!file->block)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	if (read_header(file, err) < 0 || scan(file, salvage, err) < 0)
+	if (read_header(file, err) < 0 || scan_frames(file, salvage, err) < 0)
 		return -1;
 	return salvage ? leave_out_nonsense(file, err) : 0;
 }

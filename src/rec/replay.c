@@ -4,12 +4,12 @@
 #include "rec/reader-private.h"
 #include "rec/tokens.h"
 
-/* A stop is looked for so often: they take some milliseconds. */
+/* Number of runs between two checks for a stop request; they take some milliseconds. */
 #define RUNS_A_LOOK 16384
 
 /*
- * Runs wait until there are some, and are announced before they are applied: the pages of sets come
- * from anywhere in memory, and a processor fetches what some of them need at the same time.
+ * Runs are collected, and announced before they are applied: the pages of sets come from anywhere
+ * in memory, and the processor fetches those of several runs at the same time.
  */
 #define RUNS_WAITING 32
 
@@ -25,23 +25,23 @@ struct replay {
 	struct wss_pageset *touched;
 	struct wss_pageset *written;
 	struct wss_pageset *ballooned;
-	struct wss_recording_sets sets; /* these three */
+	struct wss_recording_sets sets; /* the three sets below */
 	struct wss_interval interval;
 	uint64_t last_end_ns;
-	uint64_t frame_at;  /* offset of the frame under way */
-	uint64_t intervals; /* whole ones before it */
+	uint64_t frame_at;  /* offset of the current frame */
+	uint64_t intervals; /* number of complete intervals before it */
 	struct wss_region_index regions;
 	struct wss_pageset_parts parts;
-	uint64_t crossings; /* of runs from one region into the next */
-	uint32_t runs;	    /* modulo, of those between two looks for a stop */
+	uint64_t crossings; /* runs that continue from one region into the next */
+	uint32_t runs;	    /* runs since the last check for a stop request, modulo RUNS_A_LOOK */
 	unsigned n_waiting;
 	struct waiting_run waiting[RUNS_WAITING];
 };
 
 static int apply_waiting(struct replay *replay, struct wss_error *err);
 
-/* What the file says does not fit together, unless what came before it already did not. */
-static int nonsense(struct replay *replay, const char *what, struct wss_error *err)
+/* Reports content that is inconsistent, unless earlier content was already. */
+static int inconsistent(struct replay *replay, const char *what, struct wss_error *err)
 {
 	if (apply_waiting(replay, err) < 0)
 		return -1;
@@ -59,22 +59,25 @@ static struct wss_pageset *set_of(const struct replay *replay, enum wss_change c
 	return sets[change / 2];
 }
 
-/* Puts pages into the set of a change, or takes them out; they must have been out, or in. */
-static int apply(struct replay *replay, enum wss_change change, struct wss_run run,
+/*
+ * Adds the pages of a run to the set of a change, or removes them. A page that is added must not be
+ * in the set yet, and one that is removed must be.
+ */
+static int apply_run(struct replay *replay, enum wss_change change, struct wss_run run,
 		 struct wss_error *err)
 {
 	struct wss_pageset *set = set_of(replay, change);
 	int64_t changed = (int64_t)run.n;
 
 	if (!replay->visitor->again && wss_pageset_note_parts(&replay->parts, run) > WSS_REC_PARTS_MAX)
-		return nonsense(replay, "its pages are scattered over more than 4 TiB", err);
+		return inconsistent(replay, "its pages are scattered over more than 4 TiB", err);
 	if (!replay->visitor->again)
 		changed = change % 2 ? wss_pageset_remove(set, run.first, run.n)
 				     : wss_pageset_add(set, run.first, run.n);
 	if (changed < 0)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if ((uint64_t)changed != run.n)
-		return nonsense(replay, "a page comes or goes twice", err);
+		return inconsistent(replay, "a page comes or goes twice", err);
 	return replay->visitor->change
 		       ? replay->visitor->change(replay->opaque, change, run, err)
 		       : 0;
@@ -88,7 +91,7 @@ static void announce_waiting(const struct replay *replay, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		const struct waiting_run *waiting = &replay->waiting[i];
 
-		/* Most are where the one before them is. */
+		/* Most runs are near the one before. */
 		if (waiting->run.first / WSS_PAGESET_NEAR_PAGES == leaf)
 			continue;
 		leaf = waiting->run.first / WSS_PAGESET_NEAR_PAGES;
@@ -106,12 +109,12 @@ static int apply_waiting(struct replay *replay, struct wss_error *err)
 	if (!replay->visitor->again)
 		announce_waiting(replay, n);
 	for (unsigned i = 0; i < n; i++)
-		if (apply(replay, replay->waiting[i].change, replay->waiting[i].run, err) < 0)
+		if (apply_run(replay, replay->waiting[i].change, replay->waiting[i].run, err) < 0)
 			return -1;
 	return 0;
 }
 
-/* A run of frame numbers, which may lie in several regions without a hole between them. */
+/* Queues a run of frame numbers, which may span several regions without a hole between them. */
 static int queue_gfns(struct replay *replay, enum wss_change change, uint64_t gfn, uint64_t n,
 		      struct wss_error *err)
 {
@@ -119,11 +122,11 @@ static int queue_gfns(struct replay *replay, enum wss_change change, uint64_t gf
 		uint64_t index, room;
 
 		if (!wss_region_index_gfn(&replay->regions, gfn, &index, &room))
-			return nonsense(replay, "a page where there is no memory", err);
+			return inconsistent(replay, "a page where there is no memory", err);
 		if (room > n)
 			room = n;
 		else if (room < n && ++replay->crossings > WSS_REC_CROSSINGS_MAX)
-			return nonsense(replay, "too many runs go on into the next region", err);
+			return inconsistent(replay, "too many runs go on into the next region", err);
 		if (++replay->runs % RUNS_A_LOOK == 0 && wss_stop_requested())
 			return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 		replay->waiting[replay->n_waiting++] =
@@ -146,7 +149,7 @@ static int check_counts(struct replay *replay, struct wss_cursor *cursor, struct
 	for (int i = 0; i < 3; i++)
 		if (wss_cursor_number(cursor, UINT64_MAX) != wss_pageset_count(sets[i]) &&
 		    !replay->visitor->again)
-			return nonsense(replay, "its pages are not as many as it says", err);
+			return inconsistent(replay, "its pages are not as many as it says", err);
 	return 0;
 }
 
@@ -167,7 +170,7 @@ static int replay_tokens(struct replay *replay, struct wss_cursor *cursor, bool 
 			if (check_counts(replay, cursor, err) < 0)
 				return -1;
 		} else if (n == 0 || state.change == WSS_CHANGES || replay->interval.gap) {
-			return nonsense(replay, "an unknown change", err);
+			return inconsistent(replay, "an unknown change", err);
 		} else {
 			state.gfn += number;
 			if (queue_gfns(replay, (enum wss_change)state.change, state.gfn, n, err) < 0)
@@ -176,7 +179,7 @@ static int replay_tokens(struct replay *replay, struct wss_cursor *cursor, bool 
 		}
 	}
 	return cursor->bad || cursor->data != cursor->end
-		       ? nonsense(replay, "an interval that is not well formed", err)
+		       ? inconsistent(replay, "an interval that is not well formed", err)
 		       : apply_waiting(replay, err);
 }
 
@@ -185,7 +188,7 @@ static int begin_interval(struct replay *replay, struct wss_cursor *cursor, stru
 	wss_rec_decode_interval(cursor, &replay->interval);
 	if (cursor->bad || replay->interval.start_ns < replay->last_end_ns ||
 	    replay->interval.end_ns > WSS_REC_TIME_MAX_NS)
-		return nonsense(replay, "times that go backwards", err);
+		return inconsistent(replay, "times that go backwards", err);
 	replay->last_end_ns = replay->interval.end_ns;
 	return replay->visitor->begin ? replay->visitor->begin(replay->opaque, &replay->interval,
 							       &replay->sets, err)
@@ -204,7 +207,7 @@ static int replay_interval(struct replay *replay, const struct wss_frame *frame,
 	if (replay_tokens(replay, &cursor, &counted, err) < 0)
 		return -1;
 	if (counted != last)
-		return nonsense(replay, "counts that are missing", err);
+		return inconsistent(replay, "counts that are missing", err);
 	replay->intervals += last;
 	return last && replay->visitor->end ? replay->visitor->end(replay->opaque,
 								   &replay->interval,
@@ -221,7 +224,7 @@ static int replay_mark(struct replay *replay, const struct wss_frame *frame, str
 
 	wss_cursor_text(&cursor, text, sizeof(text));
 	if (cursor.bad || cursor.data != cursor.end)
-		return nonsense(replay, "a mark that is not well formed", err);
+		return inconsistent(replay, "a mark that is not well formed", err);
 	return replay->visitor->mark ? replay->visitor->mark(replay->opaque, time_ns, text, err) : 0;
 }
 
@@ -246,7 +249,7 @@ static int replay_frames(struct replay *replay, struct wss_error *err)
 		else if (frame.type == WSS_FRAME_MARK)
 			r = replay_mark(replay, &frame, err);
 		else if (frame.type == WSS_FRAME_END && file->state.end_ns < replay->last_end_ns)
-			r = nonsense(replay, "an end before its last interval", err);
+			r = inconsistent(replay, "an end before its last interval", err);
 	}
 	return r;
 }
