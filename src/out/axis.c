@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "out/svg.h"
 
-/* Labels are at least that far apart. */
+/* Smallest distance between labels. */
 #define APART_ACROSS 8.0
 #define APART_DOWN 18.0
 #define TIME_TICKS 8
@@ -96,10 +96,10 @@ void wss_axis_time_label(double ns, double step_ns, double end_ns, char *ret_tex
 	};
 	size_t i = 0;
 
-	/* Hours and minutes have no decimals, so that only whole ones are a unit for steps. */
+	/* Hours and minutes have no decimals, so only whole ones are a unit for steps. */
 	while (i < 4 && (i < 2 ? step_ns : end_ns) < units[i].ns)
 		i++;
-	/* Ends are no multiples of the step: less than a tenth of it is told apart. */
+	/* Ends are no multiples of the step: show differences of a tenth of it. */
 	snprintf(ret_text, size, "%.*f %s",
 		 (int)fmax(0, ceil(-log10(step_ns / units[i].ns / 50) - 1e-9)),
 		 ns / units[i].ns, units[i].name);

@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "out/svg.h"
 
-/* Base lines of the title, of the line below it, and of the legend's first row. */
+/* Base lines of the title, of the line below it, and of the first row of the legend. */
 #define TITLE_Y 28.0
 #define SOURCE_Y 49.0
 #define LEGEND_Y 75.0
@@ -19,7 +19,7 @@
 #define KEY_APART 16.0 /* from a text to the next symbol */
 #define HOST_WIDTH 260.0
 #define MARGIN 40.0
-/* Letters of the legend are not bold. */
+/* Width of the legend's letters, which are not bold. */
 #define LEGEND_WIDTH 0.8
 
 void wss_chart_fit_name(const char *name, double font, double width, char *ret_text,
@@ -42,7 +42,7 @@ bool wss_chart_more(struct wss_chart_key *key, size_t n)
 static void append(char *text, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Adds to a list with commas. */
+/* Appends to a list separated by commas. */
 static void append(char *text, size_t size, const char *format, ...)
 {
 	size_t len = strlen(text);
@@ -57,7 +57,7 @@ static void append(char *text, size_t size, const char *format, ...)
 	va_end(ap);
 }
 
-/* "2026-11-20 18:00:00": read by people, who are told beside it that it is UTC. */
+/* Formats "2026-11-20 18:00:00" for people; the text beside it says that it is UTC. */
 static void format_time(time_t when, char ret_text[WSS_CLOCK_TEXT_MAX])
 {
 	wss_clock_format(when, ret_text);
@@ -66,7 +66,7 @@ static void format_time(time_t when, char ret_text[WSS_CLOCK_TEXT_MAX])
 		*strchr(ret_text, 'T') = ' ';
 }
 
-/* "host1, 2026-11-20 18:00:00 UTC, 22 s, mmu, 4 KiB granularity" */
+/* Formats "host1, 2026-11-20 18:00:00 UTC, 22 s, mmu, 4 KiB granularity". */
 static void describe_source(const struct wss_chart_source *source, char *text, size_t size)
 {
 	char part[256], until[WSS_CLOCK_TEXT_MAX];
@@ -137,7 +137,10 @@ static void draw_key(FILE *f, const struct wss_chart_key *key, double x, double 
 		     WSS_ANCHOR_START, "legend", key->text);
 }
 
-/* Row by row, as far as they fit. f NULL: only looks how many rows that takes. */
+/*
+ * Draws the legend row by row, as far as it fits, and returns the number of rows; only counts them
+ * if f is NULL.
+ */
 static size_t lay_out_legend(FILE *f, const struct wss_chart *chart, double right)
 {
 	double x = chart->left;
@@ -164,7 +167,7 @@ static size_t lay_out_legend(FILE *f, const struct wss_chart *chart, double righ
 
 void wss_chart_begin(FILE *f, const struct wss_chart *chart, struct wss_axis_box *ret_box)
 {
-	/* What stands beside the plot is no reason to break the legend. */
+	/* The margin beside the plot does not break the legend. */
 	double right = WSS_CHART_WIDTH - MARGIN;
 	size_t rows = lay_out_legend(NULL, chart, right);
 	double top = LEGEND_Y + LEGEND_ROW * ((double)rows - 1) + BELOW_LEGEND + chart->above;

@@ -30,7 +30,7 @@ xmlDocPtr wss_element_parse(const char *xml, const char *name, const char *what,
 	} else if (!root || strcmp((const char *)root->name, name)) {
 		wss_error_set(err, WSS_ERR_FAILED, "%s: not a <%s> element", what, name);
 	} else {
-		/* Which attribute is meant by one of another namespace nobody knows. */
+		/* Nobody knows which attribute one of another namespace is meant to be. */
 		const char *prefixed = wss_xml_prefixed_attribute(root);
 
 		if (!prefixed)
@@ -63,7 +63,7 @@ xmlNodePtr wss_element_child(xmlNodePtr node, const char *name)
 	return NULL;
 }
 
-/* What is between blanks and made of these characters, and how long it is: 0 for anything else. */
+/* Finds the text between blanks if it consists of these characters; length 0 for anything else. */
 static const char *find_number(const char *text, const char *characters, size_t *ret_len)
 {
 	text += strspn(text, BLANKS);
@@ -143,7 +143,7 @@ bool wss_element_add(xmlNodePtr node, const char *name, const char *unit, struct
 
 static char *print(xmlDocPtr doc)
 {
-	/* One that must grow, and cannot, libxml2 frees twice (2.9.14). */
+	/* libxml2 2.9.14 frees a buffer twice if it cannot grow it. */
 	xmlBufferPtr buffer = xmlBufferCreateSize(WSS_ELEMENT_MAX);
 	char *text = NULL;
 
@@ -175,7 +175,7 @@ int wss_element_write(const char *name, bool (*fill)(xmlNodePtr root, const void
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	text = write_element(name, fill, opaque);
 	wss_xml_watch_end(&watch);
-	/* A number that there was no memory for would be missing from its element. */
+	/* A number that was dropped for lack of memory would be missing from its element. */
 	if (!text || watch.ran_out)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	*ret_xml = wss_steal_ptr(text);

@@ -13,17 +13,17 @@
 #define LEFT 92.0
 #define RIGHT 40.0
 #define PLOT_HEIGHT 400.0
-/* Of a name in the legend; of several guests their sizes stand beside it. */
+/* Width of a name in the legend; of several guests the sizes stand beside it. */
 #define NAME_WIDTH 330.0
 #define NAME_WIDTH_OF_MANY 190.0
-/* Ticks of the axis of size, about. */
+/* Approximate number of ticks on the axis of size. */
 #define SIZE_TICKS 8
-/* The bounds of more guests than that would cover one another. */
+/* The bounds of more guests than this would cover one another. */
 #define FAINT_FROM 3
-/* What is not said of each guest: the bands, and what the lines are. */
+/* Keys that belong to no guest: the bands, and the meaning of the lines. */
 #define KEYS_MORE 5
 
-/* Logarithmic axes, and where they end on the paper. */
+/* Logarithmic axes and their ends in the picture. */
 struct frame {
 	double t_low, t_high; /* ns */
 	double b_low, b_high; /* bytes */
@@ -54,7 +54,7 @@ static void widen(struct frame *frame, double bytes)
 	frame->b_high = fmax(frame->b_high, bytes);
 }
 
-/* Times of which nothing is known have no room in the picture. */
+/* Leaves out times of which nothing is known. */
 static void widen_by_curve(struct frame *frame, const struct wss_grid *grid)
 {
 	for (size_t i = 0; i < grid->n; i++) {
@@ -91,7 +91,7 @@ static struct frame fit(const struct wss_growth_drawn *guests, size_t n)
 	return frame;
 }
 
-/* Round sizes from one end of the axis to the other, equally far apart. */
+/* Finds round sizes at equal distances from one end of the axis to the other. */
 static void find_sizes(struct frame *frame, struct wss_ticks *ticks)
 {
 	int low = (int)floor(log2(frame->b_low) + 1e-9),
@@ -116,12 +116,14 @@ static void add_time(const struct frame *frame, struct wss_ticks *ticks, double 
 
 	if (ns < frame->t_low * 0.999 || ns > frame->t_high * 1.001)
 		return;
-	/* Each in a unit of its own, as decades are, with three digits. */
+	/* Each in a unit of its own, with three digits, because they lie decades apart. */
 	wss_axis_time_label(ns, fmin(ns, 10e9) / 2, ns, text, sizeof(text));
 	wss_ticks_add(ticks, x_of(frame, ns), text);
 }
 
-/* The ends; every decade; where there are few of them, what lies between, too. */
+/*
+ * Finds the ticks of time: the ends, every decade, and times in between if there are few decades.
+ */
 static void find_times(const struct frame *frame, struct wss_ticks *ticks)
 {
 	bool few = frame->t_high < frame->t_low * 100;
@@ -157,7 +159,7 @@ static void draw_axes(FILE *f, struct frame *frame)
 		      true);
 }
 
-/* name NULL: the line alone, in the colour of its guest. */
+/* Draws a reference line; without its name, in the colour of its guest, if name is NULL. */
 static void draw_reference(FILE *f, const struct frame *frame, struct wss_amount amount,
 			   const char *class, const char *name, bool above)
 {
@@ -186,7 +188,10 @@ static void draw_references(FILE *f, const struct frame *frame, const struct wss
 		       !rss_above);
 }
 
-/* Of several guests each has its colour, and its sizes stand in the legend. */
+/*
+ * Draws the references of several guests, each in the guest's colour; their sizes are in the
+ * legend.
+ */
 static void draw_coloured_references(FILE *f, const struct frame *frame,
 				     const struct wss_growth_drawn *guest, const char *colour)
 {
@@ -198,7 +203,10 @@ static void draw_coloured_references(FILE *f, const struct frame *frame,
 	draw_reference(f, frame, guest->balloon_bytes, class, NULL, false);
 }
 
-/* The area between two values of each point from the first to the last that wanted() knows. */
+/*
+ * Draws the area between two values of each point, from the first to the last that wanted()
+ * accepts.
+ */
 static void draw_area(FILE *f, const struct frame *frame, const struct wss_grid *grid,
 		      bool (*wanted)(const struct wss_grid_point *point),
 		      uint64_t (*low)(const struct wss_grid_point *point),

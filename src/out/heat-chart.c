@@ -9,23 +9,23 @@
 
 #define LEFT 104.0
 #define RIGHT 40.0
-/* With the names of NUMA nodes and memory devices there. */
+/* Right margin with the names of NUMA nodes and memory devices. */
 #define RIGHT_WITH_REGIONS 150.0
 #define CELLS_HEIGHT 480.0
-/* Round addresses are at least that far apart. */
+/* Smallest distance between round addresses. */
 #define LABEL_DISTANCE 20.0
-/* More holes than that are drawn without words. */
+/* Largest number of holes that are drawn with their names. */
 #define HOLES_NAMED 8
 #define HOLE_HEIGHT 22.0
 #define HOLE_HEIGHT_SMALL 4.0
-/* A cell goes on a little below its neighbours, so that no background shines through. */
+/* A cell overlaps its neighbour below a little, so that no background shines through. */
 #define OVERLAP 0.6
-/* Of a name beside the map, and of its line. */
+/* Height of a name beside the map, and length of its line. */
 #define NAME_HEIGHT 15.0
 #define NAME_X 12.0
 #define BRACKET_X 6.0
 
-/* Upper ends of the classes h1 to h7: shares of the pages of a cell. Each is included. */
+/* Upper ends of the classes h1 to h7, inclusive: shares of the pages of a cell. */
 static const struct {
 	double share;
 	const char *label;
@@ -59,7 +59,7 @@ static unsigned class_of(double share)
 	return i;
 }
 
-/* -1 for what was not observed. */
+/* Returns the class of a cell, or -1 for time that was not observed. */
 static int cell_class(const struct wss_heatmap *map, size_t row, size_t column)
 {
 	double share = wss_heatmap_cell(map, row, column);
@@ -67,7 +67,7 @@ static int cell_class(const struct wss_heatmap *map, size_t row, size_t column)
 	return share < 0 ? -1 : (int)class_of(share);
 }
 
-/* Cells from one column to another, which is not included. */
+/* Draws the cells from one column to another, exclusive. */
 static void draw_cells(FILE *f, const struct frame *frame, size_t row, double y, size_t from,
 		       size_t to)
 {
@@ -85,7 +85,7 @@ static void draw_cells(FILE *f, const struct frame *frame, size_t row, double y,
 		     frame->row_height + (last_row || shown < 0 ? 0 : OVERLAP), class);
 }
 
-/* Neighbours of one class are one rectangle. */
+/* Draws a row; neighbours of one class are one rectangle. */
 static void draw_row(FILE *f, const struct frame *frame, size_t row, double y)
 {
 	const struct wss_heatmap *map = frame->map;
@@ -100,7 +100,7 @@ static void draw_row(FILE *f, const struct frame *frame, size_t row, double y)
 	}
 }
 
-/* Where the memory of a row ends. */
+/* Returns the address at which the memory of a row ends. */
 static uint64_t end_address(const struct frame *frame, size_t row)
 {
 	const struct wss_heatmap_row *shown = &frame->map->rows[row];
@@ -109,7 +109,7 @@ static uint64_t end_address(const struct frame *frame, size_t row)
 	       WSS_PAGE_BYTES;
 }
 
-/* The hole of the address space before a row that begins at y. */
+/* Draws the hole of the address space before a row that begins at y. */
 static void draw_hole(FILE *f, const struct frame *frame, size_t row, double y)
 {
 	double top = y - frame->hole_height, middle = y - frame->hole_height / 2;
@@ -129,7 +129,7 @@ static void draw_hole(FILE *f, const struct frame *frame, size_t row, double y)
 		     text);
 }
 
-/* The upper edge of a row. */
+/* Returns the upper edge of a row. */
 static double row_y(const struct frame *frame, size_t row)
 {
 	double y = frame->box.top + frame->row_height * (double)row;
@@ -139,7 +139,7 @@ static double row_y(const struct frame *frame, size_t row)
 	return y;
 }
 
-/* Where the page of an index lies; of one behind the last the lower end. */
+/* Returns the position of the page of an index, or the lower end for an index after the last. */
 static double page_y(const struct frame *frame, uint64_t index)
 {
 	const struct wss_heatmap *map = frame->map;
@@ -159,7 +159,9 @@ static void add_address(struct wss_ticks *ticks, uint64_t address, double y)
 	wss_ticks_add(ticks, y, text);
 }
 
-/* The ends of the memory and of its stretches first, then round addresses where there is room.
+/*
+ * Finds the ends of the memory and of its stretches first, then round addresses where there is
+ * room.
  */
 static void find_addresses(const struct frame *frame, struct wss_ticks *ticks)
 {
@@ -198,7 +200,7 @@ static void draw_axes(FILE *f, const struct frame *frame)
 	wss_axis_draw(f, &frame->box, &down, label, false);
 }
 
-/* Are there names to tell apart: more nodes than one, or devices? */
+/* Whether there are names to tell apart: more than one node, or devices. */
 static bool has_names(const struct wss_recording *recording)
 {
 	for (size_t i = 0; i < recording->n_regions; i++)
@@ -208,7 +210,7 @@ static bool has_names(const struct wss_recording *recording)
 	return false;
 }
 
-/* Do both belong to one device, or to the RAM of one node? */
+/* Whether both belong to one device, or to the RAM of one node. */
 static bool is_same(const struct wss_region *a, const struct wss_region *b)
 {
 	return a->node == b->node && a->kind != WSS_REGION_DEVICE &&
@@ -234,7 +236,7 @@ static void draw_region(FILE *f, const struct frame *frame, const struct wss_reg
 	double x = frame->box.right + BRACKET_X, top = page_y(frame, first), bottom, middle;
 	char name[128], text[128];
 
-	/* Of the last page, as what comes behind it may be on the far side of a hole. */
+	/* From the last page, because the next one may lie beyond a hole. */
 	bottom = page_y(frame, end - 1);
 	middle = (top + bottom) / 2;
 	region_name(region, name, sizeof(name));
@@ -250,7 +252,7 @@ static void draw_region(FILE *f, const struct frame *frame, const struct wss_reg
 		     text);
 }
 
-/* Which addresses are which node's or device's, right of the map. */
+/* Draws the names of nodes and devices beside their addresses, right of the map. */
 static void draw_regions(FILE *f, const struct frame *frame)
 {
 	const struct wss_recording *recording = frame->recording;

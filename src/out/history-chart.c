@@ -13,11 +13,11 @@
 #define LINES 8
 #define EIGHTHS 8
 #define COLUMNS_MAX 240
-/* "1023.9 MiB |" */
+/* Room for "1023.9 MiB |". */
 #define BESIDE 12
 #define WIDTH_MIN 40
 
-/* The largest point of each of n columns; absent ones are 0. */
+/* Finds the largest point of each of n columns; absent ones are 0. */
 static void fill_columns(const struct wss_history_chart *chart, uint64_t *columns, size_t n)
 {
 	time_t first = chart->points[0].time, last = chart->points[chart->n_points - 1].time;
@@ -35,8 +35,8 @@ static void fill_columns(const struct wss_history_chart *chart, uint64_t *column
 }
 
 /*
- * Where points are fewer than columns, each fills those up to the next one, unless that comes much
- * later than they usually do: a gap in the history stays one.
+ * Fills the columns up to the next point where there are fewer points than columns, unless that
+ * point comes much later than usual: a gap in the history stays a gap.
  */
 static void close_small_gaps(uint64_t *columns, size_t n, size_t n_points)
 {
@@ -51,7 +51,9 @@ static void close_small_gaps(uint64_t *columns, size_t n, size_t n_points)
 	}
 }
 
-/* What a column shows in a line, from the bottom: of height eighths in all. */
+/*
+ * Returns what a column shows in a line, counted from the bottom; height is in eighths of a line.
+ */
 static const char *cell_of(unsigned height, unsigned line, bool blocks)
 {
 	static const char *const parts[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -110,7 +112,7 @@ void wss_history_chart_print(FILE *f, const struct wss_history_chart *chart, int
 			double part = (double)columns[i] / (double)largest;
 			unsigned height = (unsigned)(part * LINES * EIGHTHS + 0.5);
 
-			/* What is there shows. */
+			/* Any value shows at least a little. */
 			fputs(cell_of(columns[i] && !height ? 1 : height, line, chart->blocks),
 			      f);
 		}

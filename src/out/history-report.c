@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "out/history-report.h"
 
-/* Windows by larger pages than these give upper bounds, and so do their percentiles. */
+/* Windows by larger pages only have upper bounds, and so do their percentiles. */
 #define PAGE_BYTES 4096
 
 static const struct wss_history_span *span_of(const void *row)
@@ -59,7 +59,7 @@ static struct wss_value get_degraded(const void *row)
 	return wss_value_number(span_of(row)->summary.degraded, WSS_KIND_COUNT);
 }
 
-/* Of samples that were all degraded no figure is known but the largest lower bound. */
+/* If all samples were degraded, the largest lower bound is the only known figure. */
 static struct wss_value size_value(const void *row, uint64_t bytes)
 {
 	const struct wss_history_span *span = row;
@@ -77,7 +77,7 @@ static struct wss_value get_min(const void *row)
 	return size_value(row, span_of(row)->summary.min_bytes);
 }
 
-/* The histogram gives the edge of a bucket, which may lie above all that was measured. */
+/* The histogram returns the edge of a bucket, which may exceed everything that was measured. */
 static struct wss_value percentile_value(const void *row, double p)
 {
 	const struct wss_summary *summary = &span_of(row)->summary;

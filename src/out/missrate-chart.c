@@ -10,19 +10,18 @@
 #define LEFT 92.0
 #define RIGHT 40.0
 #define PLOT_HEIGHT 400.0
-/* Of a name, which leaves room for what is said of its guest. */
+/* Width of a name, which leaves room for the figures of its guest. */
 #define NAME_WIDTH 300.0
 #define STEPS 160
-/* The line goes on behind the largest size by that share of it, so that its end can be seen.
- */
+/* The line continues beyond the largest size by this factor, so that its end can be seen. */
 #define MARGIN 1.05
 #define DOT 6.0
 #define LABEL_HEIGHT 16.0
-/* Upwards from the dot, as far as it can be told whose the label is. */
+/* Number of positions upwards from a dot at which its label is still recognisable. */
 #define LABEL_TRIES 4
 #define LABELS_MAX (2 * WSS_CHART_NAMED_MAX + 2)
 
-/* A label in the plot, or a dot, and the place that it takes. */
+/* A label in the plot, or a dot, and the room that it takes. */
 struct label {
 	double left, right, y; /* base line */
 };
@@ -53,7 +52,7 @@ static double share_at(const struct wss_missrate_guest *guest, double bytes, uin
 				 fault_ns);
 }
 
-/* Writes a label there, if no other one is. */
+/* Writes a label unless another one is in its place. */
 static bool draw_label(FILE *f, struct frame *frame, double x, double y,
 		       enum wss_anchor anchor, const char *text)
 {
@@ -113,7 +112,7 @@ static void draw_what_if(FILE *f, struct frame *frame, uint64_t bytes)
 		   at_end ? WSS_ANCHOR_END : WSS_ANCHOR_START, text);
 }
 
-/* Beyond what was measured there is only an upper bound, which is the same for all sizes. */
+/* Draws the upper bound beyond the measured sizes; it is the same for all of them. */
 static void draw_bound(FILE *f, const struct frame *frame,
 		       const struct wss_missrate_guest *guest, uint64_t fault_ns,
 		       const char *colour)
@@ -148,7 +147,7 @@ static void draw_curve(FILE *f, const struct frame *frame,
 	wss_svg_path(f, line, STEPS + 1, false, class);
 }
 
-/* The dot at the recommended size; labels keep off it. */
+/* Draws the dot at the recommended size, which labels keep off. */
 static void draw_dot(FILE *f, struct frame *frame, const struct wss_missrate_guest *guest,
 		     uint64_t fault_ns, const char *colour)
 {
@@ -164,7 +163,7 @@ static void draw_dot(FILE *f, struct frame *frame, const struct wss_missrate_gue
 		frame->labels[frame->n_labels++] = (struct label){ x - DOT, x + DOT, y + 5 };
 }
 
-/* "396 MiB: <2.6 %" */
+/* Writes "396 MiB: <2.6 %". */
 static void label_dot(FILE *f, struct frame *frame, const struct wss_missrate_guest *guest,
 		      uint64_t fault_ns)
 {
@@ -187,7 +186,7 @@ static void label_dot(FILE *f, struct frame *frame, const struct wss_missrate_gu
 			break;
 }
 
-/* "web1 (recommended 396 MiB; 100 windows of 4 s, mmu, 4 KiB granularity)" */
+/* Formats "web1 (recommended 396 MiB; 100 windows of 4 s, mmu, 4 KiB granularity)". */
 static void name_guest(const struct wss_missrate_guest *guest, size_t index,
 		       struct wss_chart_key *key)
 {
@@ -207,7 +206,7 @@ static void name_guest(const struct wss_missrate_guest *guest, size_t index,
 		 (unsigned long long)guest->windows, window, guest->method, granularity);
 }
 
-/* Returns how many keys there are. */
+/* Makes the legend and returns the number of its keys. */
 static size_t make_legend(const struct wss_missrate_guest *guests, size_t n,
 			  struct wss_chart_key *keys)
 {

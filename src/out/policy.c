@@ -46,7 +46,10 @@ static int bad(struct wss_error *err, const char *what)
 	return wss_error_set(err, WSS_ERR_FAILED, WHAT ": %s", what);
 }
 
-/* "5 GiB" with its unit in the attribute, as in libvirt's own XML; bytes without one. */
+/*
+ * Reads "5 GiB" with its unit in the attribute, as in libvirt's own XML; without a unit it is
+ * bytes.
+ */
 static int read_size(xmlNodePtr root, const char *name, struct wss_amount *ret_bytes)
 {
 	xmlNodePtr child = wss_element_child(root, name);
@@ -84,7 +87,7 @@ static int read_period(xmlNodePtr root, struct wss_amount *ret_ns)
 	return 0;
 }
 
-/* Anything but a clear no keeps the guest out: who wrote it meant something by it. */
+/* Anything but a clear no keeps virt-wss away from the guest: its author meant something by it. */
 static bool reads_opt_out(xmlNodePtr root)
 {
 	char text[16] = "yes";
@@ -100,7 +103,9 @@ static bool is_one_of(const xmlChar *name, const char *const *names)
 	return *names;
 }
 
-/* What is not understood, or said twice, was meant to decide something. */
+/*
+ * Refuses names that are unknown or appear twice, because their author meant to decide something.
+ */
 static int check_names(xmlNodePtr root, struct wss_error *err)
 {
 	static const char *const attributes[] = { "version", "opt-out", NULL };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The thread writes with write(2) alone, and what erases its line takes no lock: the process
- * forks while a line shows, and a lock that another thread holds would stay locked in the
- * child.
+ * The thread writes with write(2) only, and erasing the line takes no lock: the process forks while
+ * a line shows, and a lock that another thread holds would stay locked in the child.
  */
 #include "out/progress.h"
 
@@ -69,7 +68,7 @@ void wss_progress_format(const char *what, const char *detail, uint64_t passed_n
 	snprintf(ret_text, size, "%s: %s%s%s", what, time, *detail ? "; " : "", detail);
 }
 
-/* Under the lock. */
+/* Draws the line; call with the lock held. */
 static void draw(const struct wss_progress *progress)
 {
 	char text[LINE_MAX_BYTES], line[LINE_MAX_BYTES + 8];

@@ -20,7 +20,7 @@ struct wss_range_report {
 	uint64_t rows;
 };
 
-/* What a row's columns are made from. */
+/* Source of a row's columns. */
 struct range_row {
 	const struct wss_range_report *report;
 	const struct wss_page_range *range;
@@ -74,8 +74,8 @@ static struct wss_value get_name(const void *row)
 }
 
 /*
- * Pages that changed and were written: of those gained in the second set, of those lost in the
- * first. What lies between them in the range does not count.
+ * Counts the pages that changed and were written: of gained pages in the second set, of lost pages
+ * in the first. Unchanged pages within the range do not count.
  */
 static struct wss_value get_written(const void *row)
 {
@@ -88,7 +88,7 @@ static struct wss_value get_written(const void *row)
 
 	if (!in->written)
 		return wss_value_absent();
-	/* Those that are not in the other set, less those that are not in this either. */
+	/* Pages that are not in the other set, less those that are not in this one either. */
 	pages = wss_pageset_compare(out->pages, out->pages, in->written, run).neither -
 		wss_pageset_compare(out->pages, in->pages, in->written, run).neither;
 	return wss_value_number(pages << WSS_PAGE_SHIFT, WSS_KIND_BYTES);

@@ -8,11 +8,11 @@
 #define ABOVE 18.0
 #define ROW 18.0
 #define LISTED 10
-/* More lines than that hide what they cross. */
+/* More lines would hide the curves that they cross. */
 #define LINES_MAX 12
 #define TICK_ABOVE 4.0
 #define TICK_WITHIN 8.0
-/* A number stands over its mark if the one before is that far away. */
+/* A mark has its number if the previous one is at least this far away. */
 #define NUMBER_DISTANCE 26.0
 
 struct wss_chart_source wss_recording_source(const struct wss_recording *recording,

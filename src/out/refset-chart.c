@@ -11,7 +11,7 @@
 #define LEFT 92.0
 #define RIGHT 40.0
 #define PLOT_HEIGHT 360.0
-/* Finer steps than that cannot be seen. */
+/* Finer steps cannot be seen. */
 #define STEPS 1200
 #define GAP_LEAST 0.5
 #define KEYS_MAX 4
@@ -31,7 +31,7 @@ static uint64_t value_of(const struct wss_refset_point *point, enum series serie
 					  : point->touched;
 }
 
-/* Times outside of the viewport are at its ends. */
+/* Returns the position of a time; times outside of the viewport are at its ends. */
 static double x_of(const struct frame *frame, uint64_t ns)
 {
 	double part = ((double)ns - frame->from_ns) / (frame->to_ns - frame->from_ns);
@@ -92,14 +92,14 @@ static void draw_gaps(FILE *f, const struct frame *frame,
 		double x = x_of(frame, point->start_ns),
 		       width = x_of(frame, point->end_ns) - x;
 
-		/* Those between chained windows take milliseconds: too short to be seen. */
+		/* Gaps between chained windows take milliseconds and are too short to be seen. */
 		if (point->gap && width >= GAP_LEAST)
 			wss_svg_rect(f, x, frame->box.top, width,
 				     frame->box.bottom - frame->box.top, "gap");
 	}
 }
 
-/* Steps; a gap that can be seen interrupts them. */
+/* Draws a series as steps, which visible gaps interrupt. */
 static void draw_series(FILE *f, const struct frame *frame,
 			const struct wss_refset_result *result, enum series series,
 			const char *class)
@@ -125,7 +125,7 @@ static void draw_series(FILE *f, const struct frame *frame,
 		if (absent)
 			continue;
 		if (n && to - line[n - 2].x < least) {
-			/* Of steps too short to be seen the highest. */
+			/* Of steps that are too short to be seen, keep the highest. */
 			if (y < line[n - 1].y)
 				line[n - 1].y = line[n - 2].y = y;
 			line[n - 1].x = to;
@@ -155,7 +155,7 @@ static bool any_written(const struct frame *frame, const struct wss_refset_resul
 	return false;
 }
 
-/* Returns how many keys there are. */
+/* Makes the legend and returns the number of its keys. */
 static size_t make_legend(const struct frame *frame, const struct wss_refset_result *result,
 			  struct wss_chart_key keys[KEYS_MAX])
 {
@@ -183,7 +183,7 @@ static size_t make_legend(const struct frame *frame, const struct wss_refset_res
 	return n;
 }
 
-/* "shown: 5 s to 12 s" */
+/* Formats "shown: 5 s to 12 s". */
 static void describe_view(const struct frame *frame, uint64_t end_ns, char *text, size_t size)
 {
 	double step = wss_axis_time_step(frame->to_ns - frame->from_ns, 8);
@@ -224,7 +224,7 @@ void wss_refset_plot(FILE *f, const struct wss_recording *recording,
 				   .plot_height = PLOT_HEIGHT };
 	char view[64];
 
-	/* Shorter times cannot be told apart at the end of a recording of many years. */
+	/* Shorter times are indistinguishable at the end of a recording of many years. */
 	frame.to_ns = fmax(frame.to_ns, frame.from_ns + 1e3);
 	marks.from_ns = frame.from_ns;
 	marks.to_ns = frame.to_ns;
@@ -235,7 +235,7 @@ void wss_refset_plot(FILE *f, const struct wss_recording *recording,
 	chart.source = wss_recording_source(recording, end_ns);
 	chart.source.extra = view;
 	wss_chart_begin(f, &chart, &frame.box);
-	/* Room above the curves, for the marks. */
+	/* Leave room above the curves for the marks. */
 	draw_axes(f, &frame, highest_pages(&frame, result) * 51 / 50);
 	draw_plot(f, &frame, result);
 	wss_mark_chart_draw(f, &marks, &frame.box, frame.box.bottom + WSS_AXIS_BELOW);

@@ -26,7 +26,7 @@ static struct wss_value pages(uint64_t n)
 	return wss_value_number(n << WSS_PAGE_SHIFT, WSS_KIND_BYTES);
 }
 
-/* A getter GET_NAME whose value is EXPRESSION of row. */
+/* Defines a getter GET_NAME that returns EXPRESSION of row. */
 #define GETTER(name, expression)                           \
 	static struct wss_value get_##name(const void *row) \
 	{                                                   \
@@ -208,7 +208,7 @@ int wss_refset_next_node(const struct wss_recording *recording, int last)
 	return next;
 }
 
-/* The sum of a class over the regions of the row's node. */
+/* Sums a class over the regions of the row's node. */
 #define NODE_SUM(name, expression)                                                              \
 	static struct wss_value get_node_##name(const void *row)                               \
 	{                                                                                       \

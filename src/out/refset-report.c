@@ -10,7 +10,7 @@
 #include "out/refset-columns.h"
 #include "out/report-private.h"
 
-/* Rows of the text's graph at most. */
+/* Largest number of rows of the text's graph. */
 #define GRAPH_ROWS 40
 
 static uint64_t node_count(const struct wss_recording *recording)
@@ -40,7 +40,7 @@ static uint64_t row_count(const struct wss_refset_report *report, enum wss_refse
 	}
 }
 
-/* Gives each row of a part, until one cannot be. */
+/* Calls give for each row of a part. False once give returns false, and on a stop request. */
 static bool each_row(const struct wss_refset_report *report, enum wss_refset_part part,
 		     bool (*give)(void *opaque, const struct wss_refset_row *row), void *opaque)
 {
@@ -185,7 +185,7 @@ static void print_head(FILE *stream, const struct wss_refset_report *report)
 		(unsigned long long)report->result->windows, gaps);
 }
 
-/* Gaps between chained windows take milliseconds: they get no row. */
+/* Gaps between chained windows take milliseconds and get no row. */
 static bool has_row(const struct wss_refset_report *report, const struct wss_refset_point *point)
 {
 	return !point->gap || point->end_ns - point->start_ns >= report->recording->window_ns / 4;
@@ -205,7 +205,9 @@ static void print_row(FILE *stream, uint64_t at_ns, const struct wss_refset_poin
 	fputc('\n', stream);
 }
 
-/* Neighbours go into one row where there are more than the rows: the largest of them. */
+/*
+ * Prints the graph. If there are too many points, neighbours share a row, which shows the largest.
+ */
 static void print_graph(FILE *stream, const struct wss_refset_report *report, int width)
 {
 	const struct wss_refset_result *result = report->result;
@@ -240,7 +242,7 @@ static void print_graph(FILE *stream, const struct wss_refset_report *report, in
 		print_row(stream, at_ns, shown, peak, room);
 }
 
-/* The columns and the order that were asked for are those of the windows. */
+/* Whether the view asks for columns or an order, which are those of the windows. */
 static bool asks_for_windows(const struct wss_view *view)
 {
 	return view->wide || view->columns || view->sort;

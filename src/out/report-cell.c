@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * A value as the text of a cell, and the order of values.
- */
+/* Formats a value as the text of a cell, and orders values. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -107,7 +105,7 @@ void wss_cell_for_people(const struct wss_value *value, char cell[static WSS_CEL
 	wss_text_sanitize(cell);
 }
 
-/* All but texts. */
+/* Formats everything but texts. */
 static void format_for_csv(const struct wss_value *value, char *buf, size_t size)
 {
 	char number[WSS_NUMBER_TEXT_MAX];
@@ -132,7 +130,10 @@ static void format_for_csv(const struct wss_value *value, char *buf, size_t size
 	}
 }
 
-/* A spreadsheet may look behind blanks, and takes the wide forms for the same. */
+/*
+ * Whether a spreadsheet would take a text for a formula: it may skip blanks, and accepts wide
+ * forms.
+ */
 static bool is_formula(const char *text)
 {
 	static const char *const begins[] = {"=",      "+",	 "-",	   "@",
@@ -148,8 +149,8 @@ static bool is_formula(const char *text)
 }
 
 /*
- * RFC 4180 quoting. A text that a spreadsheet would take for a formula gets a
- * quotation mark before it: names come from guests' owners.
+ * Quotes by RFC 4180. A text that a spreadsheet would take for a formula gets a quotation mark
+ * before it, because names come from the owners of guests.
  */
 static void quote_for_csv(const char *text, char *to)
 {

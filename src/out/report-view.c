@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Which columns a report shows, by which it is sorted, and what columns there are.
- */
+/* Chooses the columns that a report shows and the column to sort by, and lists all columns. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +9,7 @@
 #include "base/nearest.h"
 #include "out/report-private.h"
 
-/* The column whose key is the len bytes at name; NULL: there is none. */
+/* Finds the column whose key is the len bytes at name; NULL if there is none. */
 static const struct wss_column *column_find(const struct wss_report_layout *layout,
 					    const char *name, size_t len)
 {
@@ -22,7 +20,10 @@ static const struct wss_column *column_find(const struct wss_report_layout *layo
 	return NULL;
 }
 
-/* By the heading, by the start of the key, or by a slip of the finger; NULL: none is near. */
+/*
+ * Finds a column by its heading, by the start of its key, or by a typing error; NULL if none is
+ * near.
+ */
 static const struct wss_column *column_nearest(const struct wss_report_layout *layout,
 					       const char *name)
 {
@@ -45,7 +46,7 @@ static const struct wss_column *column_nearest(const struct wss_report_layout *l
 	return nearest && wss_is_slip(name, least) ? nearest : NULL;
 }
 
-/* Always WSS_ERR_USAGE. */
+/* Always returns -1 with WSS_ERR_USAGE. */
 static int column_unknown(const struct wss_report_layout *layout, const char *name,
 			  struct wss_error *err)
 {
@@ -56,7 +57,7 @@ static int column_unknown(const struct wss_report_layout *layout, const char *na
 	for (i = 0; i < layout->n_columns; i++) {
 		const char *key = layout->columns[i].key;
 
-		/* With room for the end of the list. */
+		/* Leaves room for the end of the list. */
 		if (len + strlen(key) + sizeof(", and 999 more") > sizeof(list))
 			break;
 		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", i ? ", " : "",
@@ -72,7 +73,7 @@ static int column_unknown(const struct wss_report_layout *layout, const char *na
 	return wss_error_set(err, WSS_ERR_USAGE, "no column '%.40s'. Columns: %s", name, list);
 }
 
-/* The columns that a list names: an array of them to free. */
+/* Parses a list of columns into an array to free. */
 static int columns_parse(const struct wss_report_layout *layout, const char *list,
 			 const struct wss_column ***ret_columns, size_t *ret_n,
 			 struct wss_error *err)
@@ -122,7 +123,7 @@ int wss_view_check_sort(const struct wss_report_layout *layout, const char *sort
 	return column_find(layout, name, strlen(name)) ? 0 : column_unknown(layout, name, err);
 }
 
-/* Of a CSV that was asked for nothing in particular. */
+/* Selects the columns of a CSV for which none were named. */
 static int select_records(const struct wss_report_layout *layout,
 			  const struct wss_column ***ret_columns, size_t *ret_n,
 			  struct wss_error *err)
@@ -169,7 +170,7 @@ int wss_view_sort_column(const struct wss_view *view, const struct wss_report_la
 	return 0;
 }
 
-/* A column of a layout is the row of the table of columns. */
+/* Row of the table of columns: a column of a layout. */
 struct column_row {
 	const struct wss_report_layout *layout;
 	const struct wss_column *column;

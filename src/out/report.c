@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A table's columns are as wide as what the heading was written for: rows that come later
- * cannot widen them. So the width of the first column, which has the names, is set beforehand,
- * and a text that does not fit is cut where stdout is a terminal, and shifts the rest of its
- * row where it is not. A table that need not be followed holds its rows back instead, and has
- * widths that fit.
+ * The columns of a table are as wide as the heading was written for: later rows cannot widen them.
+ * The width of the first column, which has the names, is therefore set beforehand. A text that does
+ * not fit is cut if stdout is a terminal, and shifts the rest of its row otherwise. A table that
+ * nobody follows line by line holds its rows back instead, and gets widths that fit.
  */
 #include "out/report.h"
 
@@ -18,15 +17,15 @@
 #include "out/report-private.h"
 #include "out/width.h"
 
-/* Columns of a terminal in which a text of several lines can still be read. */
+/* Number of columns in which a text of several lines is still readable. */
 #define WRAP_MIN 12
 
-/* A row that waits: its cells, each with its NUL, and what it is sorted by. */
+/* A row that is held back: its cells, each with its NUL, and its sort key. */
 struct held_row {
 	char *cells;
 	struct wss_value key;
-	char *key_text; /* what key.text points to */
-	size_t index;	/* in the order of arrival */
+	char *key_text; /* text that key.text points to */
+	size_t index;	/* position in the order of arrival */
 };
 
 struct wss_report {
@@ -34,7 +33,7 @@ struct wss_report {
 	enum wss_format format;
 	struct wss_view view;
 	const struct wss_report_layout *layout;
-	const struct wss_column **columns; /* that are shown, of a table or CSV */
+	const struct wss_column **columns; /* columns that a table or CSV shows */
 	size_t n_columns;
 	int *widths;
 	size_t first_width;
@@ -43,13 +42,13 @@ struct wss_report {
 	bool hold;
 	struct held_row *held;
 	size_t n_held, held_room;
-	int start;     /* column of the terminal where the next cell of a table begins */
+	int start;     /* terminal column at which the next cell of a table begins */
 	bool batch;    /* nobody waits for single rows */
-	size_t rows;   /* that were written or are held */
+	size_t rows;   /* number of rows that were written or are held */
 	bool head;     /* the heading has been written */
 	bool total;    /* the list is closed */
-	int failed;    /* errno of the first write that failed, 0 where none did */
-	bool left_out; /* a bad row, by a table */
+	int failed;    /* errno of the first write that failed, or 0 */
+	bool left_out; /* a table has left out a bad row */
 };
 
 int wss_format_parse(const char *text, enum wss_format *ret_format, struct wss_error *err)
@@ -85,7 +84,7 @@ void wss_report_free(struct wss_report *report)
 	free(report);
 }
 
-/* The columns and their least widths, of a table or CSV. */
+/* Selects the columns of a table or CSV and their smallest widths. */
 static int report_select(struct wss_report *report, struct wss_error *err)
 {
 	if (report->format == WSS_FORMAT_JSON)
@@ -151,7 +150,7 @@ static bool is_text_column(const struct wss_report *report, size_t i)
 	return report->columns[i]->width < 0;
 }
 
-/* The columns that all but one take, with the blanks between them. */
+/* Returns the width of all columns but one, with the blanks between them. */
 static int width_of_others(const struct wss_report *report, size_t one)
 {
 	int width = 2 * (int)(report->n_columns - 1);
@@ -161,7 +160,7 @@ static int width_of_others(const struct wss_report *report, size_t one)
 	return width;
 }
 
-/* The column of the names grows with them, on a terminal as far as the others leave room. */
+/* Widens the column of names to fit them; on a terminal as far as the others leave room. */
 static void fit_first_column(struct wss_report *report)
 {
 	for (size_t i = 0; i < report->n_columns; i++) {
@@ -177,7 +176,7 @@ static void fit_first_column(struct wss_report *report)
 	}
 }
 
-/* Prints a text from column start on, in as many lines as the terminal's width makes of it. */
+/* Prints a text from column start on, in as many lines as the terminal's width requires. */
 static void write_wrapped(struct wss_report *report, const char *text, int start)
 {
 	int room = report->view.width - start;
@@ -225,7 +224,7 @@ static void write_table_cell(struct wss_report *report, size_t i,
 	report->start += report->widths[i] + 2;
 }
 
-/* The cell of a row, or of the heading (row NULL). */
+/* Formats the cell of a row, or of the heading if row is NULL. */
 static void make_cell(const struct wss_report *report, size_t i, const void *row,
 		      char cell[static WSS_CELL_MAX])
 {
@@ -297,12 +296,12 @@ static void note_failure(struct wss_report *report, bool failed)
 {
 	if ((failed || ferror(report->stream)) && !report->failed)
 		report->failed = errno ? errno : EIO;
-	/* Nobody reads what is still to be measured. */
+	/* Nobody reads anything that is still to be measured. */
 	if (report->failed == EPIPE)
 		wss_stop_on_closed_pipe();
 }
 
-/* A row's cells as they are held, malloc'ed. NULL when memory is short. */
+/* Returns a row's cells as they are held, malloc()ed; NULL when out of memory. */
 static char *keep_cells(const struct wss_report *report, const void *row)
 {
 	char cell[WSS_CELL_MAX], *cells = NULL;
@@ -352,7 +351,7 @@ static bool hold_row(struct wss_report *report, const void *row)
 		return false;
 	if (report->sort)
 		new.key = report->sort->get(row);
-	/* The text of a value lives no longer than its row. */
+	/* The text of a value is valid only as long as its row. */
 	if (new.key.kind == WSS_KIND_TEXT) {
 		new.key.text = new.key_text = strdup(new.key.text);
 		if (!new.key_text) {
@@ -393,7 +392,7 @@ void wss_report_bad_row(struct wss_report *report, const void *row)
 		wss_report_row(report, row);
 }
 
-/* What is not known comes last, whichever way; equal rows stay in their order. */
+/* Orders held rows. Unknown values come last in either order; equal rows keep their order. */
 static int by_key(const void *a, const void *b, void *opaque)
 {
 	const struct wss_report *report = opaque;
@@ -410,7 +409,7 @@ static int by_key(const void *a, const void *b, void *opaque)
 	return (x->index > y->index) - (x->index < y->index);
 }
 
-/* As wide as the widest cell of column i; on a terminal texts keep to the layout's widths. */
+/* Makes column i as wide as its widest cell; on a terminal texts keep the layout's widths. */
 static void fit_column(struct wss_report *report, size_t i, int widest)
 {
 	bool first = report->columns[i] == &report->layout->columns[0];

@@ -66,7 +66,7 @@ static struct wss_value get_error(const void *row)
 	return wss_value_text(((const struct wss_sample *)row)->error.text);
 }
 
-/* One getter for each figure that may be unknown. */
+/* Defines a getter for a figure that may be unknown. */
 #define AMOUNT(name, field, kind)                                            \
 	static struct wss_value get_##name(const void *row)                  \
 	{                                                                    \
@@ -142,7 +142,7 @@ static struct wss_value get_tool_cpu(const void *row)
 				WSS_KIND_DURATION);
 }
 
-/* For people: how far the figure may be off. */
+/* Tells people how far the figure may be off. */
 static struct wss_value get_bounds(const void *row)
 {
 	static _Thread_local char text[40];
@@ -154,7 +154,7 @@ static struct wss_value get_bounds(const void *row)
 	wss_size_format(sample->low_bytes.value, low, sizeof(low));
 	wss_size_format(sample->high_bytes.value, high, sizeof(high));
 	snprintf(text, sizeof(text), "%s-%s", low, high);
-	/* What makes a sample degraded is not in its bounds: the notes have it. */
+	/* The reasons for a degraded sample are in its notes, not in its bounds. */
 	if (sample->low_bytes.value == sample->high_bytes.value)
 		snprintf(text, sizeof(text), "%s",
 			 sample->quality == WSS_QUALITY_OK ? "exact" : "uncertain");
@@ -245,7 +245,7 @@ static const struct wss_column columns[] = {
 	{ "error", NULL, "ERROR", -30, get_error, "Why the guest could not be measured", false },
 	/* In JSON the list of the same name takes its place. */
 	{ "notes", NULL, "NOTES", -30, get_notes, "What to know about this sample", false },
-	/* From here on only where both granularities were asked for. */
+	/* Columns from here on are shown only if both granularities were requested. */
 	{ "native_granularity_bytes", NULL, "N-GRAN", 6, get_native_granularity,
 	  "Granularity of the window by the host's mappings, in bytes", false },
 	{ "native_window_seconds", NULL, "N-WINDOW", 8, get_native_window,
@@ -318,7 +318,7 @@ static const struct wss_report_layout layouts[2][2] = {
 const struct wss_report_layout wss_sample_all_layout =
 	LAYOUT(N_COLUMNS, SHOWN, "domain," WIDE_BOTH_REST);
 
-/* What the history keeps of a sample is among the first columns, up to the bounds. */
+/* The columns that the history keeps of a sample are the first ones, up to the bounds. */
 #define N_HISTORY_COLUMNS 20
 
 const struct wss_report_layout wss_history_sample_layout = {

@@ -5,11 +5,13 @@
 
 #include "base/text.h"
 
-/* Okabe and Ito's colours, which colour-blind readers can tell apart, a little darker or lighter. */
+/*
+ * Colours of Okabe and Ito, which colour-blind readers can tell apart, a little darker or lighter.
+ */
 static const char style[] =
 	"svg{color-scheme:light dark}\n"
 	".back{fill:#fff}\n"
-	/* A label in the plot can be read on whatever line passes behind it. */
+	/* The outline keeps a label in the plot readable on any line behind it. */
 	".value{stroke:#fff;stroke-width:4;stroke-linejoin:round;paint-order:stroke}\n"
 	"text{font-family:sans-serif;font-size:14px;fill:#222}\n"
 	".title{font-size:17px;font-weight:bold}\n"
@@ -47,7 +49,7 @@ static const char style[] =
 	".h4{fill:#d97d14}.h5{fill:#f7a13b}.h6{fill:#ffcb73}.h7{fill:#fff3cf}\n"
 	"path.curve{fill:none}}\n";
 
-/* What was not observed: neither a colour of the scale nor the background. */
+/* Hatching for time that was not observed: neither a colour of the scale nor the background. */
 static const char hatch[] =
 	"<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">"
 	"<path class=\"hatch\" d=\"M0 6L6 0\"/></pattern></defs>\n";
@@ -79,7 +81,7 @@ static void write_escaped(FILE *f, const char *text)
 			fputs("&quot;", f);
 			break;
 		default:
-			/* XML has no way to say what may not be in it. */
+			/* XML has no escape for characters that it excludes. */
 			if (len)
 				fwrite(text, (size_t)len, 1, f);
 			else
@@ -145,7 +147,10 @@ void wss_svg_text(FILE *f, double x, double y, enum wss_anchor anchor, const cha
 	fputs("</text>\n", f);
 }
 
-/* Of the widest bold sans-serif, in the font's size: which font it will be is not known. */
+/*
+ * Width of a letter in the widest bold sans-serif, relative to the font's size: the font is
+ * unknown.
+ */
 static double letter_width(unsigned char letter)
 {
 	if (letter >= 0x80 || strchr("MWmw@%", letter))
@@ -176,7 +181,7 @@ void wss_svg_fit(char *text, size_t size, double font, double width)
 	for (size_t i = 0; text[i] && i + sizeof(ellipsis) <= size; i++) {
 		if (((unsigned char)text[i] & 0xc0) == 0x80)
 			continue;
-		/* All before this character fits. */
+		/* Everything before this character fits. */
 		end = i;
 		taken += font * letter_width((unsigned char)text[i]);
 		if (taken > room)

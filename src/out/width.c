@@ -11,7 +11,7 @@
 
 #define ELLIPSIS "\xe2\x80\xa6"
 
-/* The widths of Unicode, whatever the caller's locale is. 0: this system lacks them. */
+/* Locale with the widths of Unicode, whatever the caller's locale is. 0: this system has none. */
 static locale_t utf8_locale;
 static pthread_once_t utf8_locale_once = PTHREAD_ONCE_INIT;
 
@@ -20,7 +20,7 @@ static void open_utf8_locale(void)
 	utf8_locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
 }
 
-/* Columns of the character of len bytes (1-4) at s. */
+/* Returns the columns of the character of len bytes (1-4) at s. */
 static int character_width(const char *s, int len)
 {
 	wchar_t code = (wchar_t)wss_text_code(s, len);
@@ -38,7 +38,7 @@ static int character_width(const char *s, int len)
 	return width < 0 ? 1 : width;
 }
 
-/* Goes one character on; adds its columns to *width. */
+/* Returns the next character; adds the columns of this one to *width. */
 static const char *character_next(const char *s, int *width)
 {
 	int len = wss_text_character(s);
@@ -56,7 +56,7 @@ int wss_text_width(const char *text)
 	return width;
 }
 
-/* Bytes of text whose characters fit into width columns. */
+/* Returns the number of bytes of text whose characters fit into width columns. */
 static size_t fitting_bytes(const char *text, int width)
 {
 	const char *end = text;
