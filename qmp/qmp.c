@@ -284,11 +284,6 @@ enum qmp_error_class qmp_last_class(const struct qmp *qmp)
 	return QMP_CLASS_OTHER;
 }
 
-const char *qmp_last_class_name(const struct qmp *qmp)
-{
-	return qmp->class_name;
-}
-
 /* Reads one event into the queue. Returns 1, 0 at the deadline, or -1 (connection closed). */
 static int read_event(struct qmp *qmp, uint64_t deadline_ns, struct wss_error *err)
 {

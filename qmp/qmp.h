@@ -142,12 +142,6 @@ int qmp_execute(struct qmp *qmp, const char *command, struct json_object *args,
 enum qmp_error_class qmp_last_class(const struct qmp *qmp);
 
 /*
- * Returns that class in QEMU's spelling, or "" if there was no error. Valid until the next
- * call.
- */
-const char *qmp_last_class_name(const struct qmp *qmp);
-
-/*
  * Returns the next event, oldest first, waiting up to timeout_ms (0: do not wait). Returns 1
  * with the event object ("event", "timestamp", "data") in *ret_event for json_object_put(), 0
  * if none came, -1 on error. Other transports have no events: WSS_ERR_UNSUPPORTED.
@@ -180,9 +174,6 @@ uint64_t qmp_events_dropped(const struct qmp *qmp);
  * pid namespace that is not visible here.
  */
 int qmp_peer(const struct qmp *qmp, struct qmp_peer *ret_peer, struct wss_error *err);
-
-/* Returns the pid of qmp_peer(), or 0 if unknown. */
-pid_t qmp_peer_pid(const struct qmp *qmp);
 
 /*
  * Typed access to a member of an object in a reply. Returns 0, or -1 with WSS_ERR_FAILED and a

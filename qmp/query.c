@@ -104,37 +104,6 @@ int qmp_query_name(struct qmp *qmp, unsigned int timeout_ms, char ret_name[QMP_N
 	return 0;
 }
 
-static int get_version_part(struct json_object *obj, const char *key, unsigned int *ret_part,
-			    struct wss_error *err)
-{
-	uint64_t v;
-
-	if (qmp_get_uint64(obj, key, &v, err) < 0)
-		return -1;
-	if (v > INT_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED, "\"%s\" is out of range", key);
-	*ret_part = (unsigned int)v;
-	return 0;
-}
-
-int qmp_query_version(struct qmp *qmp, unsigned int timeout_ms,
-		      struct qmp_version *ret_version, struct wss_error *err)
-{
-	qmp_auto_json struct json_object *reply = NULL;
-	struct json_object *qemu = NULL;
-	struct qmp_version version;
-
-	if (query_object(qmp, "query-version", timeout_ms, &reply, err) < 0)
-		return -1;
-	if (qmp_get_object(reply, "qemu", &qemu, err) < 0 ||
-	    get_version_part(qemu, "major", &version.major, err) < 0 ||
-	    get_version_part(qemu, "minor", &version.minor, err) < 0 ||
-	    get_version_part(qemu, "micro", &version.micro, err) < 0)
-		return wss_error_prefix(err, "QMP query-version");
-	*ret_version = version;
-	return 0;
-}
-
 int qmp_query_balloon(struct qmp *qmp, unsigned int timeout_ms,
 		      struct qmp_balloon *ret_balloon, struct wss_error *err)
 {

@@ -43,12 +43,6 @@ int qmp_query_uuid(struct qmp *qmp, unsigned int timeout_ms, char ret_uuid[QMP_U
 int qmp_query_name(struct qmp *qmp, unsigned int timeout_ms, char ret_name[QMP_NAME_MAX],
 		   struct wss_error *err);
 
-struct qmp_version {
-	unsigned int major, minor, micro;
-};
-int qmp_query_version(struct qmp *qmp, unsigned int timeout_ms,
-		      struct qmp_version *ret_version, struct wss_error *err);
-
 struct qmp_machine {
 	char type[64]; /* without "-machine": "pc-i440fx-7.2" */
 	uint64_t max_ram_below_4g_bytes; /* of a PC; 0 if it has none, or the default */
@@ -108,22 +102,6 @@ struct qmp_memory_device {
 int qmp_query_memory_devices(struct qmp *qmp, unsigned int timeout_ms,
 			     struct qmp_memory_device **ret_list, size_t *ret_count,
 			     struct wss_error *err);
-
-/* RAM block of QEMU: guest RAM, but also ROMs and video memory. */
-struct qmp_ramblock {
-	char name[QMP_NAME_MAX]; /* "pc.ram", "/objects/ram0" or just "ram0" … */
-	uint64_t page_bytes;
-	uint64_t used_bytes, total_bytes;
-	uint64_t host_address; /* in QEMU's address space; 0 if an older QEMU does not report
-				  it */
-};
-/*
- * x-query-ramblock (QEMU 6.2, unstable: a table for humans, parsed by its heading). Otherwise
- * like qmp_query_memdev().
- */
-int qmp_query_ramblock(struct qmp *qmp, unsigned int timeout_ms,
-		       struct qmp_ramblock **ret_list, size_t *ret_count,
-		       struct wss_error *err);
 
 /* Model or kind of a device or backend: "virtio-net-pci", "tap". */
 struct qmp_model {

@@ -45,15 +45,12 @@ static void ask_lists(struct qmp *qmp, struct wss_error *err)
 {
 	struct qmp_memory_device *devices = NULL;
 	struct qmp_model *models = NULL, *backends = NULL;
-	struct qmp_ramblock *blocks = NULL;
 	struct qmp_memdev *memdevs = NULL;
 	size_t count;
 
 	fuzz_check(qmp_query_memdev(qmp, TIMEOUT_MS, &memdevs, &count, err), err);
 	wss_error_clear(err);
 	fuzz_check(qmp_query_memory_devices(qmp, TIMEOUT_MS, &devices, &count, err), err);
-	wss_error_clear(err);
-	fuzz_check(qmp_query_ramblock(qmp, TIMEOUT_MS, &blocks, &count, err), err);
 	wss_error_clear(err);
 	fuzz_check(qmp_query_children(qmp, "/machine/peripheral", TIMEOUT_MS, &models, &count,
 				      err),
@@ -65,7 +62,6 @@ static void ask_lists(struct qmp *qmp, struct wss_error *err)
 	free(backends);
 	free(memdevs);
 	free(devices);
-	free(blocks);
 }
 
 static void ask_figures(struct qmp *qmp, struct wss_error *err)
@@ -96,7 +92,6 @@ static void ask_all(struct qmp *qmp)
 {
 	char uuid[QMP_UUID_TEXT_MAX] = "", name[QMP_NAME_MAX] = "";
 	struct wss_error err = WSS_ERROR_INIT;
-	struct qmp_version version;
 	struct qmp_machine machine;
 	struct qmp_status status;
 	struct qmp_kvm kvm;
@@ -108,8 +103,6 @@ static void ask_all(struct qmp *qmp)
 	fuzz_check(qmp_query_uuid(qmp, TIMEOUT_MS, uuid, &err), &err);
 	wss_error_clear(&err);
 	fuzz_check(qmp_query_name(qmp, TIMEOUT_MS, name, &err), &err);
-	wss_error_clear(&err);
-	fuzz_check(qmp_query_version(qmp, TIMEOUT_MS, &version, &err), &err);
 	wss_error_clear(&err);
 	fuzz_check(qmp_query_machine(qmp, TIMEOUT_MS, &machine, &err), &err);
 	wss_error_clear(&err);

@@ -12,10 +12,6 @@
 #define PAGE_BYTES 4096UL
 #define TOUCH_PAUSE_NS 20000000L
 
-#define BLOCK_HEADING                                                                         \
-	"              Block Name    PSize              Offset               Used           " \
-	"   Total\\n"
-
 char *fake_default_greeting(const struct fake_guest *guest)
 {
 	char *text;
@@ -48,12 +44,6 @@ static int print_reply(char **ret_text, const struct fake_guest *guest, const ch
 		return asprintf(ret_text, "\"return\": {\"UUID\": \"%s\"}", guest->uuid);
 	if (!strcmp(command, "query-name"))
 		return asprintf(ret_text, "\"return\": {\"name\": \"%s\"}", guest->name);
-	if (!strcmp(command, "query-version"))
-		return asprintf(ret_text,
-				"\"return\": {\"qemu\": {\"micro\": %u, \"minor\": %u, "
-				"\"major\": %u}, "
-				"\"package\": \"fake\"}",
-				guest->version[2], guest->version[1], guest->version[0]);
 	if (!strcmp(command, "query-memory-size-summary"))
 		return asprintf(ret_text,
 				"\"return\": {\"base-memory\": %" PRIu64 ", \"plugged-memory\": 0}",
@@ -67,11 +57,6 @@ static int print_reply(char **ret_text, const struct fake_guest *guest, const ch
 		return asprintf(ret_text, "\"return\": []");
 	if (!strcmp(command, "query-migrate"))
 		return asprintf(ret_text, "\"return\": {}");
-	if (!strcmp(command, "x-query-ramblock"))
-		return asprintf(ret_text,
-				"\"return\": {\"human-readable-text\": \"" BLOCK_HEADING
-				"%24s %8s  0x%016x 0x%016" PRIx64 " 0x%016" PRIx64 "\\n\"}",
-				"pc.ram", "4 KiB", 0, ram_bytes, ram_bytes);
 	if (!strcmp(command, "query-balloon"))
 		return guest->has_balloon
 			       ? asprintf(ret_text, "\"return\": {\"actual\": %" PRIu64 "}",

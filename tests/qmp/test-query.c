@@ -49,16 +49,6 @@ static int print_name(struct qmp *qmp, char *text, size_t size, struct wss_error
 	return 0;
 }
 
-static int print_version(struct qmp *qmp, char *text, size_t size, struct wss_error *err)
-{
-	struct qmp_version v;
-
-	if (qmp_query_version(qmp, PLENTY_MS, &v, err) < 0)
-		return -1;
-	snprintf(text, size, "%u.%u.%u", v.major, v.minor, v.micro);
-	return 0;
-}
-
 static int print_balloon(struct qmp *qmp, char *text, size_t size, struct wss_error *err)
 {
 	struct qmp_balloon v;
@@ -164,25 +154,6 @@ static int print_network(struct qmp *qmp, char *text, size_t size, struct wss_er
 	return 0;
 }
 
-static int print_ramblock(struct qmp *qmp, char *text, size_t size, struct wss_error *err)
-{
-	struct qmp_ramblock *list = NULL;
-	size_t count = 77, at;
-
-	if (qmp_query_ramblock(qmp, PLENTY_MS, &list, &count, err) < 0) {
-		assert_true(!list && count == 77);
-		return -1;
-	}
-	at = (size_t)snprintf(text, size, "%zu", count);
-	for (size_t i = 0; i < count && at < size; i++)
-		at += (size_t)snprintf(text + at, size - at,
-				       "; <%s> %" PRIu64 " %" PRIx64 " %" PRIx64 " %" PRIx64,
-				       list[i].name, list[i].page_bytes, list[i].used_bytes,
-				       list[i].total_bytes, list[i].host_address);
-	free(list);
-	return 0;
-}
-
 static int print_stats(struct qmp *qmp, char *text, size_t size, struct wss_error *err)
 {
 	struct qmp_stat stats[] = {{"pages_4k", true, 77}, {"pages_2m", true, 77}};
@@ -203,10 +174,10 @@ static const struct {
 } queries[] = {
 	{"query-status", print_status},	      {"query-kvm", print_kvm},
 	{"query-uuid", print_uuid},	      {"query-name", print_name},
-	{"query-version", print_version},     {"query-balloon", print_balloon},
+	{"query-balloon", print_balloon},
 	{"query-migrate", print_migrate},     {"query-memory-size-summary", print_memory_size},
 	{"query-memdev", print_memdev},	      {"query-memory-devices", print_memory_devices},
-	{"x-query-ramblock", print_ramblock}, {"query-stats", print_stats},
+	{"query-stats", print_stats},
 	{"qom-list", print_children},	      {"human-monitor-command", print_network},
 };
 
@@ -241,13 +212,11 @@ static void test_default_guest(void **state)
 		{"query-kvm", "0 1"},
 		{"query-uuid", "12345678-1234-1234-1234-123456789abc"},
 		{"query-name", "<fake>"},
-		{"query-version", "7.2.22"},
 		{"query-balloon", "0 0"},
 		{"query-migrate", "<> 0"},
 		{"query-memory-size-summary", "8388608 1 0"},
 		{"query-memdev", "1; <pc.ram> 8388608 1"},
 		{"query-memory-devices", "0"},
-		{"x-query-ramblock", "1; <pc.ram> 4096 800000 800000 0"},
 		{"query-stats", "0 0, 0 0"},
 	};
 	struct fake fake;
@@ -277,7 +246,6 @@ static void test_guest_of_a_script(void **state)
 	expect_on(qmp, "query-kvm", "1 1");
 	expect_on(qmp, "query-uuid", "abcdef00-0000-0000-0000-000000000000");
 	expect_on(qmp, "query-name", "<>");
-	expect_on(qmp, "query-version", "10.0.1");
 	expect_on(qmp, "query-balloon", "1 123456789");
 	qmp_close(qmp);
 	fake_stop(&fake);
@@ -310,18 +278,6 @@ static void test_more_replies(void **state)
 		 "\"memdev\": \"/objects/m2\"}}, {\"type\": \"new\", \"data\": {}}]",
 		 "3; dimm <dimm1> </objects/m1> 4294967296 1024 1024; "
 		 "virtio-mem <> </objects/m2> 8192 10 100; new <> <> 0 0 0"},
-		{"x-query-ramblock",
-		 "{\"human-readable-text\": \""
-		 "              Block Name    PSize              Offset               Used    "
-		 "          Total                HVA  RO\\n"
-		 "                  pc.ram    2 MiB  0x0000000000000000 0x0000000040000000 "
-		 "0x0000000080000000 0x00007f12ebe00000  rw\\n"
-		 " a name with blanks 3 KiB   1 GiB  0x0000000000000000 0x0000000000000001 "
-		 "0x0000000000000002 0x00007f12ebe00000  ro\\n\"}",
-		 "2; <pc.ram> 2097152 40000000 80000000 7f12ebe00000; "
-		 "<a name with blanks 3 KiB> 1073741824 1 2 7f12ebe00000"},
-		{"x-query-ramblock",
-		 "{\"human-readable-text\": \"Block Name PSize Offset Used Total\\n\"}", "0"},
 		{"qom-list",
 		 "[{\"name\": \"type\", \"type\": \"string\"}, {\"name\": \"net0\", \"type\": "
 		 "\"child<virtio-net-pci>\"}, {\"name\": \"d\", \"type\": \"child<vfio-pci>\"}]",
@@ -397,11 +353,6 @@ static void test_bad_replies(void **state)
 		{"query-uuid", "{\"UUID\": \"12345678-1234-1234-1234-123456789abcd\"}",
 		 "37 characters"},
 		{"query-name", "{\"name\": 1}", "\"name\" is an integer"},
-		{"query-version", "{\"qemu\": []}", "\"qemu\" is an array"},
-		{"query-version", "{\"qemu\": {\"major\": 1, \"minor\": 1}}",
-		 "\"micro\" is missing"},
-		{"query-version", "{\"qemu\": {\"major\": -1}}", "\"major\" is negative"},
-		{"query-version", "{\"qemu\": {\"major\": 4294967296}}", "out of range"},
 		{"query-balloon", "{}", "\"actual\" is missing"},
 		{"query-balloon", "{\"actual\": -1}", "negative"},
 		{"query-migrate", "{\"status\": 1}", "\"status\" is an integer"},
@@ -419,31 +370,6 @@ static void test_bad_replies(void **state)
 		 "negative"},
 		{"query-memory-devices",
 		 "[{\"type\": \"dimm\", \"data\": {\"max-size\": -1}}]", "negative"},
-		{"x-query-ramblock", "{}", "\"human-readable-text\" is missing"},
-		{"x-query-ramblock",
-		 "{\"human-readable-text\": \"Block Name PSize Offset Used Total\\na 4 "
-		 "KiB\\n\"}",
-		 "cannot parse line 2"},
-		{"x-query-ramblock",
-		 "{\"human-readable-text\": \"Block Name PSize Offset Used Total\\na 4 KiB "
-		 "0x0 0x1 0x2\\n0x\\n\"}",
-		 "cannot parse line 3"},
-		{"x-query-ramblock",
-		 "{\"human-readable-text\": \"Block Name PSize Offset Used Total\\n4 KiB 0x0 "
-		 "0x1 0x2\\n\"}",
-		 "line 2"},
-		{"x-query-ramblock",
-		 "{\"human-readable-text\": \"Block Name PSize Offset Used Total\\na 4 XiB "
-		 "0x0 0x1 0x2\\n\"}",
-		 "line 2"},
-		{"x-query-ramblock",
-		 "{\"human-readable-text\": \"Block Name PSize Offset Used Total\\na 4 KiB "
-		 "0x0 0x1\\n\"}",
-		 "line 2"},
-		{"x-query-ramblock",
-		 "{\"human-readable-text\": \"Block Name PSize Offset Used Total\\na 4 KiB "
-		 "0x0 0x1 0x11112222333344445\\n\"}",
-		 "line 2"},
 		{"qom-list", "{}", "an object instead of a list"},
 		{"qom-list", "[{\"name\": \"a\"}]", "\"type\" is missing"},
 		{"qom-list", "[{\"type\": \"child<\"}]", "unknown \"type\""},
@@ -480,8 +406,6 @@ static void test_bad_replies(void **state)
 		snprintf(reply, sizeof(reply), "{\"return\": %s}", cases[i][1]);
 		refuse(cases[i][0], reply, WSS_ERR_FAILED, cases[i][2]);
 	}
-	refuse("x-query-ramblock", "{\"return\": {\"human-readable-text\": \"Name Size\\n\"}}",
-	       WSS_ERR_UNSUPPORTED, "unknown table heading");
 }
 
 /* What holds for every query: an error of QEMU's, a reply of the wrong kind. */
@@ -518,12 +442,6 @@ static void test_too_many_entries(void **state)
 	strcpy(at, "]}");
 	for (size_t i = 0; i < 3; i++)
 		refuse(names[i], reply, WSS_ERR_FAILED, "4097 entries, limit 4096");
-	at = reply + sprintf(reply, "{\"return\": {\"human-readable-text\": "
-				    "\"Block Name PSize Offset Used Total");
-	for (int i = 0; i < QMP_LIST_MAX + 1; i++)
-		at += sprintf(at, "\\n");
-	strcpy(at, "\"}}");
-	refuse("x-query-ramblock", reply, WSS_ERR_FAILED, "lines, limit 4096");
 	free(reply);
 	qmp = connect_canned(&none);
 	assert_int_equal(qmp_query_stats(qmp, QMP_STATS_VM, stats, 65, PLENTY_MS, &err), -1);
