@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The controller against guests that are made up: one that does as it is told, and those that
- * never balloon, are slow, lie, or get into need.
+ * The controller against invented guests: one that follows it, and others that never balloon, are
+ * slow, lie, or come to need memory.
  */
 #include "hosttest.h"
 
@@ -9,17 +9,17 @@
 
 #define MIB (1ULL << 20)
 
-/* A guest, and how it behaves. */
+/* A guest and its behaviour. */
 struct guest {
 	uint64_t actual, target, rss, wss, usable, swapped, major;
 	uint64_t speed;	  /* bytes a second; 0: never */
-	bool lies;	  /* says it has given memory back, and keeps it */
-	uint64_t qemu;	  /* what its QEMU has taken on the host since it was measured */
+	bool lies;	  /* says that it has given memory back, and keeps it */
+	uint64_t qemu;	  /* memory that its QEMU has allocated on the host since it was measured */
 	bool has_statistics;
-	uint64_t unmanaged, kept_free; /* by its kernel; 0: it does not report that */
-	uint64_t cache;	   /* in its page cache, as far as there is room; 0: it does not report that */
-	uint64_t cache_used; /* of that */
-	uint64_t own_reads, reads; /* a second; in all */
+	uint64_t unmanaged, kept_free; /* by its kernel; 0: not reported */
+	uint64_t cache;	   /* in its page cache, as far as there is room; 0: not reported */
+	uint64_t cache_used; /* part of that in use */
+	uint64_t own_reads, reads; /* a second; in total */
 	uint64_t least;	  /* smallest target it was ever given */
 };
 
@@ -28,11 +28,11 @@ struct run {
 	struct guest guest;
 	uint64_t now_s, wss_s;
 	struct wss_balloon_decision last;
-	bool blind; /* it is not measured any more */
+	bool blind; /* it is no longer measured */
 	bool busy;  /* nothing may be done to it */
-	uint64_t every_s; /* between its statistics, each look having them: 0 */
-	uint64_t usable, swapped, major, usable_s; /* as they have it */
-	bool disks; /* what they read is told */
+	uint64_t every_s; /* time between its statistics; 0: each look has new ones */
+	uint64_t usable, swapped, major, usable_s; /* as in its statistics */
+	bool disks; /* disk reads are reported */
 };
 
 static const struct wss_balloon_limits limits = {
@@ -62,7 +62,7 @@ static uint64_t cached(const struct guest *guest)
 	return guest->cache < guest->usable ? guest->cache : guest->usable;
 }
 
-/* What it uses of its page cache and had to drop it reads again within 10 s. */
+/* Reads page cache that is in use and had to be dropped again within 10 s. */
 static void disks_read(struct guest *guest)
 {
 	uint64_t cache = cached(guest);
@@ -132,7 +132,7 @@ static struct wss_balloon_view look(struct run *run)
 	return view;
 }
 
-/* Seconds pass, until something other than what is usual is decided, or they are over. */
+/* Lets seconds pass until a decision other than the usual, or until they are over. */
 static void live(struct run *run, unsigned seconds)
 {
 	for (unsigned i = 0; i < seconds; i++) {
@@ -143,12 +143,15 @@ static void live(struct run *run, unsigned seconds)
 		if (run->last.action != WSS_BALLOON_HOLD)
 			run->guest.target = run->last.target_bytes;
 		if (run->last.action == WSS_BALLOON_SHRINK) {
-			/* Never more than a step, never below what it needs. */
+			/* Never more than a step, never below its floor. */
 			assert_true(run->last.target_bytes >=
 				    run->guest.actual - run->guest.actual / 100 * 5 - MIB);
 			assert_true(run->last.target_bytes >= 256 * MIB);
 			assert_true(run->last.target_bytes >= run->guest.wss * 12 / 10 - MIB);
-			/* What it could not give up, and headroom, as things are, not as they were. */
+			/*
+			 * Memory that it could not give up, with headroom, by present statistics,
+			 * not by old ones.
+			 */
 			if (run->guest.has_statistics)
 				assert_true(run->last.target_bytes + MIB >=
 					    run->guest.actual - run->guest.usable +
@@ -188,7 +191,7 @@ static void test_good_guest(void **unused)
 	live(&run, 1200);
 	assert_action(&run, WSS_BALLOON_HOLD, "floor");
 	assert_in_range(run.guest.actual, 355 * MIB, 358 * MIB);
-	/* Without its statistics: policy, working set and headroom. */
+	/* Without statistics: policy, working set and headroom. */
 	begin(&run);
 	run.guest.has_statistics = false;
 	live(&run, 1200);
@@ -220,7 +223,7 @@ static void test_slow_guest(void **unused)
 	begin(&run);
 	run.guest.speed = 2 * MIB;
 	live(&run, 3000);
-	/* It is waited for, and no step is taken while one is under way. */
+	/* The controller waits for it, and takes no step during another one. */
 	assert_action(&run, WSS_BALLOON_HOLD, "floor");
 	assert_in_range(run.guest.actual, 363 * MIB, 366 * MIB);
 }
@@ -230,14 +233,16 @@ static void test_liar(void **unused)
 	struct run run;
 
 	(void)unused;
-	/* Two steps show it where the host holds all of the guest. */
+	/* Two steps prove it if the host holds all of the guest. */
 	begin(&run);
 	run.guest.lies = true;
 	run.guest.rss = 1024 * MIB;
 	live(&run, 1200);
 	assert_action(&run, WSS_BALLOON_RESTORE, "reclaims nothing");
 	assert_true(run.guest.least > 920 * MIB);
-	/* Else the first that takes one step more than what was not on the host. */
+	/*
+	 * Otherwise the first step that goes one step beyond the memory that the host did not hold.
+	 */
 	begin(&run);
 	run.guest.lies = true;
 	live(&run, 1200);
@@ -245,7 +250,7 @@ static void test_liar(void **unused)
 	assert_in_range(run.guest.least, 830 * MIB, 849 * MIB);
 }
 
-/* What little QEMU takes for itself meanwhile is not what the guest has kept. */
+/* A little memory that QEMU itself allocates meanwhile is no sign that the guest kept it. */
 static void test_little_to_give_back(void **unused)
 {
 	struct run run;
@@ -263,7 +268,7 @@ static void test_little_to_give_back(void **unused)
 	}
 }
 
-/* Memory that the guest never touched is not on the host: nothing can fall. */
+/* Memory that the guest never touched is not on the host, so nothing can fall. */
 static void test_untouched_memory(void **unused)
 {
 	struct run run;
@@ -288,7 +293,9 @@ static void test_doubled_working_set(void **unused)
 	live(&run, 20);
 	assert_action(&run, WSS_BALLOON_RETURN, "half of its headroom");
 	assert_int_equal(run.last.target_bytes, 1024 * MIB);
-	/* It is left in peace for a while, then asked again for what it does not need. */
+	/*
+	 * The guest is left alone for a while, then asked again for memory that it does not need.
+	 */
 	guest_lives(&run.guest);
 	live(&run, 60);
 	assert_action(&run, WSS_BALLOON_HOLD, "resting");
@@ -297,7 +304,7 @@ static void test_doubled_working_set(void **unused)
 	assert_in_range(run.guest.actual, 480 * MIB, 482 * MIB);
 }
 
-/* Statistics that come seldom are of the size before the last steps. */
+/* Infrequent statistics belong to the size before the last steps. */
 static void test_stale_statistics(void **unused)
 {
 	struct run run;
@@ -310,7 +317,7 @@ static void test_stale_statistics(void **unused)
 	assert_in_range(run.guest.actual, 363 * MIB, 366 * MIB);
 }
 
-/* By its own account it runs out of memory, faster than any window would show. */
+/* By its own account the guest runs out of memory, faster than any window would show. */
 static void test_guest_at_the_edge(void **unused)
 {
 	struct run run;
@@ -334,7 +341,7 @@ static void test_guest_at_the_edge(void **unused)
 	assert_action(&run, WSS_BALLOON_RETURN, "the guest reports");
 }
 
-/* Not at the edge yet, but there within seconds. */
+/* There is memory left, but not for more than some seconds. */
 static void test_fast_guest(void **unused)
 {
 	struct run run;
@@ -342,7 +349,7 @@ static void test_fast_guest(void **unused)
 	(void)unused;
 	begin(&run);
 	live(&run, 1200);
-	/* Slowly it may go on. */
+	/* Slow growth is allowed. */
 	for (int i = 0; i < 10; i++) {
 		run.guest.usable -= MIB;
 		live(&run, 1);
@@ -353,7 +360,10 @@ static void test_fast_guest(void **unused)
 	assert_action(&run, WSS_BALLOON_RETURN, "allocating memory fast");
 }
 
-/* A hot page cache counts as usable: it does not fit beside what the kernel keeps for itself. */
+/*
+ * A hot page cache counts as usable, but does not fit beside the memory that the kernel keeps for
+ * itself.
+ */
 static void test_reserve(void **unused)
 {
 	struct run run;
@@ -367,7 +377,7 @@ static void test_reserve(void **unused)
 	live(&run, 1200);
 	assert_action(&run, WSS_BALLOON_HOLD, "floor");
 	assert_in_range(run.guest.actual, (360 + 110) * MIB, (360 + 110) * MIB + MIB);
-	/* Nor is it taken when the guest does not report it any more. */
+	/* The reserve stays when the guest no longer reports it. */
 	run.guest.unmanaged = 0;
 	live(&run, 600);
 	assert_action(&run, WSS_BALLOON_HOLD, "floor");
@@ -396,10 +406,10 @@ static void test_reserve_of_reports(void **unused)
 	view.managed_bytes = wss_amount_of(973 * MIB);
 	view.managed_of_bytes = view.actual_bytes;
 	assert_int_equal(wss_balloon_reserve(&view) / 1024, (51 * 1024) + (882 - 761) * 1024 / 2);
-	/* Memory that is shared within the guest counts as page cache, and cannot be given up. */
+	/* Memory shared within the guest counts as page cache, and cannot be given up. */
 	view.cache_bytes = wss_amount_of(700 * MIB);
 	assert_in_range(wss_balloon_reserve(&view), (51 + 76) * MIB, (51 + 77) * MIB);
-	/* What cannot be is not believed. */
+	/* Impossible figures are ignored. */
 	view.managed_bytes = wss_amount_of(2048 * MIB);
 	view.cache_bytes = view.free_bytes = wss_amount_of(0);
 	assert_int_equal(wss_balloon_reserve(&view), 0);
@@ -409,8 +419,8 @@ static void test_reserve_of_reports(void **unused)
 }
 
 /*
- * Of 300 MiB in use 150 are page cache, and 250 MiB of its memory are cold: 550 MiB it needs, 20 %
- * more than the 300 are not enough, and all of its figures say that it could spare the rest.
+ * Of 300 MiB in use 150 are page cache, and 250 MiB of its memory are cold: it needs 550 MiB, the
+ * 300 with 20 % more are not enough, and all of its figures say that it could spare the rest.
  */
 static void with_cache(struct run *run)
 {
@@ -422,7 +432,7 @@ static void with_cache(struct run *run)
 	run->disks = true;
 }
 
-/* 400 MiB that it holds, 60 MiB of headroom, and all that it uses. */
+/* 400 MiB that it holds, 60 MiB of headroom, and all page cache in use. */
 #define ROOMY (760 * MIB)
 
 static void test_page_cache_in_use(void **unused)
@@ -437,7 +447,7 @@ static void test_page_cache_in_use(void **unused)
 	assert_in_range(run.last.target_bytes, ROOMY, ROOMY + MIB);
 	/* At the first step that was too far. */
 	assert_in_range(run.guest.least, 494 * MIB, 550 * MIB);
-	/* That was for ten periods, the next time for twenty: whatever it does below, it is not long. */
+	/* That was for ten periods, the next time for twenty, so it never stays below for long. */
 	live(&run, 90);
 	assert_action(&run, WSS_BALLOON_HOLD, "reads its disks");
 	assert_in_range(run.guest.actual, ROOMY, ROOMY + MIB);
@@ -450,7 +460,7 @@ static void test_page_cache_in_use(void **unused)
 	assert_in_range(run.guest.least, 494 * MIB, 550 * MIB);
 }
 
-/* What it reads anyway is no sign, nor is what it does not use. */
+/* Usual reads are no sign, nor are reads of unused cache. */
 static void test_disks_that_are_always_read(void **unused)
 {
 	struct run run;
@@ -462,7 +472,7 @@ static void test_disks_that_are_always_read(void **unused)
 	live(&run, 1200);
 	assert_action(&run, WSS_BALLOON_HOLD, "floor");
 	assert_in_range(run.guest.actual, 460 * MIB, 461 * MIB);
-	/* Until it reads more: a quarter. */
+	/* Until it reads a quarter more. */
 	run.guest.own_reads = 62 * MIB;
 	live(&run, 60);
 	assert_action(&run, WSS_BALLOON_HOLD, "floor");
@@ -470,7 +480,7 @@ static void test_disks_that_are_always_read(void **unused)
 	for (unsigned i = 0; i < 60 && run.last.action != WSS_BALLOON_GROW; i++)
 		live(&run, 1);
 	assert_action(&run, WSS_BALLOON_GROW, "reads its disks");
-	/* It does so with more memory, too: so it was not for want of it. */
+	/* It still does with more memory, so memory was not the reason. */
 	live(&run, 60);
 	assert_action(&run, WSS_BALLOON_HOLD, "reads its disks");
 	live(&run, 20);
@@ -484,7 +494,7 @@ static void test_disks_that_are_always_read(void **unused)
 	assert_in_range(run.guest.actual, 460 * MIB, 461 * MIB);
 }
 
-/* That its reads did not cease is found out before they count as usual, however short its periods. */
+/* Reads that continue are noticed before they count as usual, however short the periods. */
 static void test_reads_that_go_on(void **unused)
 {
 	struct run run;
@@ -515,7 +525,7 @@ static void test_disks_that_nobody_can_watch(void **unused)
 	live(&run, 1200);
 	assert_action(&run, WSS_BALLOON_HOLD, "disks read is unknown");
 	assert_in_range(run.guest.actual, ROOMY, ROOMY + MIB);
-	/* One that was unplugged has read nothing any more. */
+	/* A disk that was unplugged has read nothing any more. */
 	with_cache(&run);
 	run.guest.cache_used = 0;
 	run.guest.reads = 1 << 30;
@@ -525,7 +535,7 @@ static void test_disks_that_nobody_can_watch(void **unused)
 	assert_in_range(run.guest.actual, 460 * MIB, 461 * MIB);
 }
 
-/* A policy's minimum, or a percentile, that is raised while the guest is shrunk. */
+/* A policy's minimum, or a percentile, rises while the guest is shrunk. */
 static void test_floor_rises(void **unused)
 {
 	struct run run;
@@ -547,7 +557,7 @@ static void test_floor_rises(void **unused)
 	assert_action(&run, WSS_BALLOON_RETURN, "its original size");
 }
 
-/* It has not come down to the risen floor yet: that is no emergency of its own. */
+/* The guest has not shrunk to the risen floor yet, which is no emergency. */
 static void test_floor_rises_within_a_step(void **unused)
 {
 	struct run run;
@@ -571,7 +581,7 @@ static void test_floor_rises_within_a_step(void **unused)
 	assert_action(&run, WSS_BALLOON_RESTORE, "by itself");
 }
 
-/* Somebody tells the balloon something else before anything was taken: that is what it gets back. */
+/* Somebody else moves the balloon before anything was taken: the guest gets that size back. */
 static void told(uint64_t bytes)
 {
 	struct run run;
@@ -597,7 +607,7 @@ static void test_told_by_somebody_else(void **unused)
 	told(700 * MIB);
 }
 
-/* On its way to 1 GiB when it is first seen: what it has then is not what it is to have. */
+/* The guest is on its way to 1 GiB when it is first seen: its size then is not its original one. */
 static void test_moves_at_first(void **unused)
 {
 	struct wss_balloon_limits small = limits;
@@ -618,7 +628,7 @@ static void test_moves_at_first(void **unused)
 	assert_int_equal(run.balloon.limits.original_bytes, 1024 * MIB);
 }
 
-/* What it has on the way back to what it had is not all that it is to have, however long it takes. */
+/* Its size on the way back is not its original one, however long that takes. */
 static void test_slow_on_the_way_back(void **unused)
 {
 	struct run run;
@@ -681,7 +691,7 @@ static void test_distress(void **unused)
 	run.guest.swapped += 4096;
 	live(&run, 1);
 	assert_action(&run, WSS_BALLOON_RETURN, "swapping");
-	/* A report every 10 s: what it has of faults is of 10 s. */
+	/* Statistics come every 10 s, so their major faults are those of 10 s. */
 	begin(&run);
 	run.every_s = 10;
 	live(&run, 100);
@@ -696,7 +706,7 @@ static void test_distress(void **unused)
 		live(&run, 1);
 	}
 	assert_action(&run, WSS_BALLOON_RETURN, "major faults");
-	/* Before anything was taken it is no business of ours. */
+	/* Before anything was taken they do not matter. */
 	begin(&run);
 	run.guest.wss = 1000 * MIB;
 	live(&run, 5);
@@ -731,7 +741,7 @@ static void test_blind(void **unused)
 	assert_action(&run, WSS_BALLOON_RESTORE, "measured");
 }
 
-/* A step that takes longer than ten periods is no guest that cannot be measured. */
+/* A guest whose step takes longer than ten periods still counts as measured. */
 static void test_long_step(void **unused)
 {
 	struct run run;
@@ -758,10 +768,10 @@ static void test_unknown(void **unused)
 	(void)unused;
 	wss_balloon_init(&balloon, &limits);
 	assert_int_equal(wss_balloon_next(&balloon, &view).action, WSS_BALLOON_HOLD);
-	/* No window: no step. */
+	/* Without a window there is no step. */
 	view.actual_bytes = wss_amount_of(1024 * MIB);
 	assert_int_equal(wss_balloon_next(&balloon, &view).action, WSS_BALLOON_HOLD);
-	/* A guest that says it could give up more than it has is not believed. */
+	/* A guest that claims to be able to give up more than it has is not believed. */
 	view.usable_bytes = wss_amount_of(2048 * MIB);
 	assert_int_equal(wss_balloon_floor(&limits, &view, 0), 256 * MIB);
 }
@@ -841,7 +851,7 @@ static void test_refusals(void **unused)
 	facts.statistics = true;
 	assert_null(wss_balloon_refusal(&facts));
 	assert_null(wss_balloon_objection(&facts));
-	/* A guest that is paused or not measured lately is no reason to end it. */
+	/* A guest that is paused, or was not measured lately, need not be given up. */
 	facts.running = facts.current = false;
 	assert_null(wss_balloon_objection(&facts));
 	facts.hazard = "it has VFIO";

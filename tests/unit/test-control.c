@@ -19,7 +19,7 @@ static int tear_down(void **unused)
 	return 0;
 }
 
-/* A child that locks the guest and keeps it until it ends. */
+/* Starts a child that locks the guest until the child ends. */
 static pid_t start_holder(void)
 {
 	int fds[2];
@@ -52,7 +52,7 @@ static void test_excludes(void **unused)
 	(void)unused;
 	assert_int_equal(wss_control_take(process, &err), 0);
 	assert_true(fcntl(process->clear_refs, F_GETFD) & FD_CLOEXEC);
-	/* Not even ourselves again: neither by the same handle nor by another. */
+	/* Not even this process again, by the same handle or by another. */
 	assert_int_equal(wss_control_take(process, &err), -1);
 	assert_error(&err, WSS_ERR_BUSY, "another virt-wss");
 	assert_true(process->clear_refs >= 0);
@@ -67,7 +67,7 @@ static void test_excludes(void **unused)
 	assert_int_equal(count_fds(), fds);
 }
 
-/* Another process has it, until it is killed. */
+/* Another process has the lock until it is killed. */
 static void test_dies_with_holder(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -81,7 +81,7 @@ static void test_dies_with_holder(void **unused)
 	wss_control_release(&fake->guest->process);
 }
 
-/* The lock is the guest's, not one for all. */
+/* Each guest has its own lock. */
 static void test_other_guest(void **unused)
 {
 	struct fake *other = fake_new("other");
@@ -92,7 +92,7 @@ static void test_other_guest(void **unused)
 	fds = count_fds();
 	assert_int_equal(wss_guest_attach(other->guest, NULL, NULL), 0);
 	assert_int_equal(wss_control_take(&other->guest->process, NULL), 0);
-	/* Whoever lets the process go gives up the lock, too. */
+	/* Releasing the process releases its lock, too. */
 	wss_process_release(&other->guest->process);
 	assert_int_equal(count_fds(), fds);
 	end_child(holder);
@@ -118,7 +118,7 @@ static void test_clear(void **unused)
 	assert_true(span.end_ns >= span.start_ns);
 	assert_true(span.end_ns <= wss_clock_now_ns());
 	assert_int_equal(wss_control_clear(process, '4', &span, &err), 0);
-	/* And again through the same descriptor, whose position has moved or not. */
+	/* And again through the same descriptor, whether its position has moved or not. */
 	assert_int_equal(wss_control_clear(process, '1', &span, &err), 0);
 	assert_int_equal(wss_control_clear(process, 'x', &span, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "clear_refs");
@@ -135,7 +135,7 @@ static void test_gone(void **unused)
 	assert_int_equal(wss_guest_attach(gone->guest, NULL, NULL), 0);
 	assert_int_equal(wss_control_take(&gone->guest->process, NULL), 0);
 	fake_end(gone);
-	/* Opened before, opened after. */
+	/* Opened before the end of the process, and after it. */
 	assert_int_equal(wss_control_clear(&gone->guest->process, '4', &span, &err), -1);
 	assert_error(&err, WSS_ERR_GONE, NULL);
 	wss_control_release(&gone->guest->process);
@@ -149,7 +149,7 @@ static void test_gone(void **unused)
 	fake_free(gone);
 }
 
-/* As another user than the guest's. */
+/* As a user other than the guest's. */
 static int use_without_permission(void)
 {
 	struct wss_process process = WSS_PROCESS_INIT;

@@ -24,7 +24,7 @@ static void test_grid(void **unused)
 	for (size_t i = 1; i < grid.n; i++)
 		assert_true((double)grid.points[i].ns / (double)grid.points[i - 1].ns <
 			    pow(10, 1.0 / 8) + 1e-6);
-	/* Also from the shortest time to the longest that may be asked for. */
+	/* Also from the shortest to the longest time that options accept. */
 	wss_grid_init(&grid, 1, 86400000 * MS);
 	assert_true((double)(grid.n - 1) >= 8 * log10(86400e9));
 	wss_grid_init(&grid, MS, MS);
@@ -50,7 +50,7 @@ static void test_interpolation(void **unused)
 	assert_false(wss_curve_at(curve, 0, 41, &bytes));
 }
 
-/* Touches 64 MiB at an even pace within a second, then goes on in the same pages. */
+/* Touches 64 MiB at an even pace within a second, then only the same pages. */
 static size_t ramp(struct wss_curve_point *curve, size_t n, double scale)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -116,19 +116,19 @@ static void test_fault_bound(void **unused)
 	ramp(curve, 40, 1.0);
 	wss_grid_init(&grid, MS, 40000 * MS);
 	wss_grid_add(&grid, curve, 40, 2);
-	/* 64 MiB a second by two vCPUs: at most 2 / 16384 s a fault. */
+	/* 64 MiB a second by two vCPUs: at most 2 / 16384 s for each fault. */
 	assert_true(fabs(grid.fault_ns - 2e9 / 16384) < 2e9 / 16384 / 100);
 	for (size_t i = 0; i < grid.n; i++) {
 		const struct wss_grid_point *point = &grid.points[i];
 
 		assert_int_equal(point->high_bytes.known, point->ns < WSS_FAULT_BOUND_NS);
-		/* All of its time may have gone into faults, until it grew no more. */
+		/* All of its time may have gone into faults, until it stopped growing. */
 		if (point->high_bytes.known)
 			assert_true(fabs((double)point->high_bytes.value / (64 * MIB) - 1) < 0.02);
 	}
 }
 
-/* It grows at one rate to the end: how fast it would be without faults nobody can tell. */
+/* It grows at one rate to the end: nobody can tell how fast it would be without faults. */
 static void test_no_fault_bound(void **unused)
 {
 	struct wss_curve_point curve[10];
@@ -141,13 +141,13 @@ static void test_no_fault_bound(void **unused)
 	wss_grid_add(&grid, curve, 10, 1);
 	for (size_t i = 0; i < grid.n; i++)
 		assert_false(grid.points[i].high_bytes.known);
-	/* Nor where there are none. */
+	/* Nor where there are no faults. */
 	curve[9].bytes = curve[8].bytes = curve[7].bytes = curve[6].bytes;
 	wss_grid_init(&grid, 10 * MS, 90 * MS);
 	wss_grid_add(&grid, curve, 10, 0);
 	for (size_t i = 0; i < grid.n; i++)
 		assert_false(grid.points[i].high_bytes.known);
-	/* One of two windows alone does not tell. */
+	/* Only one of the two windows has a bound. */
 	for (size_t i = 0; i < 10; i++)
 		curve[i].bytes = (i + 1) * 4096;
 	wss_grid_init(&grid, 10 * MS, 90 * MS);
@@ -159,8 +159,8 @@ static void test_no_fault_bound(void **unused)
 }
 
 /*
- * A guest that touches random ones of its pages, one each THINK_NS, and waits FAULT_NS for each
- * new one: without faults it would have come further, but no further than the bound.
+ * A guest that touches random pages of its own, one each THINK_NS, and waits FAULT_NS for each new
+ * one: without faults it would have come further, but no further than the bound.
  */
 static void test_fault_bound_holds(void **unused)
 {
@@ -206,12 +206,12 @@ static void test_late_start(void **unused)
 	wss_grid_init(&grid, MS, 100 * MS);
 	wss_grid_add(&grid, curve, 2, 1);
 	wss_grid_find_knee(&grid);
-	/* What was not measured is not known, and not 0. */
+	/* Times that were not measured are unknown, not 0. */
 	assert_int_equal(grid.points[0].n, 0);
 	assert_int_equal(grid.points[grid.n - 1].n, 0);
 }
 
-/* Where a method gives bounds they are kept, from the lowest to the highest of the windows. */
+/* Bounds of a method are kept, from the lowest to the highest of the windows. */
 static void test_bounds(void **unused)
 {
 	const struct wss_curve_point exact[] = { { .ns = MS, .bytes = 100 },

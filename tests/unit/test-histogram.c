@@ -21,7 +21,7 @@ static uint64_t next(uint64_t *state)
 	return (*state >> 20) >> (*state >> 58) % 40;
 }
 
-/* Never below what was counted, never more than 1/64 and a page above. */
+/* Never below the counted size, never more than 1/64 and a page above. */
 static void test_edges(void **unused)
 {
 	uint64_t state = 1;
@@ -40,7 +40,7 @@ static void test_edges(void **unused)
 	assert_true(wss_histogram_edge(1ULL << 63) >= 1ULL << 63);
 }
 
-/* Exact to the bucket: the same as sorting all of it. */
+/* Exact to the bucket: the same as sorting everything. */
 static void test_percentiles(void **unused)
 {
 	static const double ps[] = { 0.001, 0.01, 0.25, 0.5, 0.9, 0.95, 0.99, 0.999, 1 };
@@ -66,7 +66,7 @@ static void test_percentiles(void **unused)
 	wss_histogram_free(&histogram);
 }
 
-/* 0.95 of 20 is rank 19, not 20, whatever the binary fraction says. */
+/* 0.95 of 20 is rank 19, not 20, whatever the binary fraction is. */
 static void test_rank_rounding(void **unused)
 {
 	struct wss_histogram histogram = { 0 };
@@ -92,7 +92,7 @@ static void assert_same(const struct wss_histogram *a, const struct wss_histogra
 	}
 }
 
-/* The parts merged, in either order, are the whole. */
+/* The merged parts, in either order, are the whole. */
 static void test_merge(void **unused)
 {
 	struct wss_histogram whole = { 0 }, parts[3] = { 0 }, forth = { 0 }, back = { 0 };
@@ -136,7 +136,7 @@ static void test_stored(void **unused)
 	assert_ptr_equal(at, buf + len);
 	assert_same(&histogram, &again);
 	wss_histogram_free(&again);
-	/* Cut anywhere it is refused, and nothing is read beyond the cut. */
+	/* Cut anywhere it is refused, and nothing beyond the cut is read. */
 	for (size_t cut = 0; cut < len; cut++) {
 		wss_auto_free uint8_t *copy = malloc(cut + 1);
 
@@ -148,7 +148,7 @@ static void test_stored(void **unused)
 	wss_histogram_free(&histogram);
 }
 
-/* Anything at all may be in the file. */
+/* The file may contain anything. */
 static void test_stored_hostile(void **unused)
 {
 	static const uint8_t huge[] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1 };
@@ -178,7 +178,7 @@ static void test_stored_hostile(void **unused)
 	}
 }
 
-/* Counts so large that as doubles they are 2^64; what sums of such counts and sizes cannot hold. */
+/* Counts so large that they are 2^64 as doubles, and sums of counts and sizes that overflow. */
 static void test_large_counts(void **unused)
 {
 	static const uint8_t counts[] = { 2,	1,    1,    4,	  0xfe, 0xff, 0xff,
@@ -188,7 +188,7 @@ static void test_large_counts(void **unused)
 		size_t len;
 		int r;
 	} curves[] = {
-		/* One window of 2^48 pages, and of one more. */
+		/* One window of 2^48 pages, and of one page more. */
 		{ { 1, 1, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x40, 1, 7, 1 }, 12, 0 },
 		{ { 1, 1, 0x81, 0x80, 0x80, 0x80, 0x80, 0x80, 0x40, 1, 7, 1 }, 12, -EINVAL },
 		/* 100,000,000 windows, and one more. */
@@ -264,7 +264,7 @@ static void test_summary(void **unused)
 	assert_int_equal(whole.samples, 90);
 	assert_int_equal(whole.degraded, 10);
 	assert_int_equal(whole.min_bytes, 1 << 20);
-	/* A doubtful window has touched at least its low bound. */
+	/* A degraded window has touched at least its low bound. */
 	assert_int_equal(whole.max_bytes, 100 << 20);
 	assert_int_equal(whole.first, 1001);
 	assert_int_equal(whole.last, 1100);
@@ -273,7 +273,7 @@ static void test_summary(void **unused)
 	assert_int_equal(second.first, 1001);
 	assert_int_equal(second.last, 1100);
 	assert_same(&second.sizes, &whole.sizes);
-	/* The curve: known within what was measured, and not beyond. */
+	/* The curve is known within the measured times, and not beyond. */
 	for (size_t k = 0; k < WSS_SUMMARY_POINTS; k++) {
 		assert_int_equal(whole.curve[k].n,
 				 wss_summary_time_ns(k) <= 4096000000ULL ? 90 : 0);

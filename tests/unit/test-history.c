@@ -147,7 +147,7 @@ static void on_hour(time_t start, uint64_t max_bytes, void *opaque)
 	count_hours++;
 }
 
-/* A span to the hour, from hours and days together, is what its samples are. */
+/* A span in whole hours, summed up from hours and days, equals its samples. */
 static void test_spans(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -168,7 +168,7 @@ static void test_spans(void **unused)
 	wss_history_close(history);
 }
 
-/* Nothing is mixed; the series with most samples speaks for the guest. */
+/* Series are never mixed; the one with most samples stands for the guest. */
 static void test_series(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -194,7 +194,7 @@ static void test_series(void **unused)
 	wss_history_close(history);
 }
 
-/* What was measured before the span, on its first day, does not speak for the guest. */
+/* Samples before the span, on its first day, do not count. */
 static void test_series_of_span(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -228,14 +228,14 @@ static void test_clock_set_back(void **unused)
 
 	(void)unused;
 	fill(history, UUID_A, 10, NOW, 60);
-	/* A year back: nothing collides, nothing is lost, and what was last said is known. */
+	/* A year back: nothing collides, nothing is lost, and the newest sample is known. */
 	fill(history, UUID_A, 10, NOW - 365 * 86400, 60);
 	fill(history, UUID_A, 10, NOW, 60);
 	fill(history, UUID_A, 1, 0, 1);
 	fill(history, UUID_A, 1, -5, 1);
 	fill(history, UUID_A, 1, NOW - 600, 60);
 	assert_int_equal(count_since(history, UUID_A, 0), 33);
-	/* From there all that is later counts, the future, too. */
+	/* Everything later than that counts, the future as well. */
 	assert_int_equal(count_since(history, UUID_A, NOW - 365 * 86400 - 7200), 31);
 	assert_int_equal(wss_history_last(history, UUID_A, &last, &err), 0);
 	assert_int_equal(last.value, NOW - 600);
@@ -261,7 +261,7 @@ static void test_retention_by_age(void **unused)
 	limits.days_s = limits.hours_s = 10 * 86400;
 	assert_int_equal(wss_history_prune(history, &limits, NOW, &err), 0);
 	assert_int_equal(count_since(history, UUID_A, 0), 10);
-	/* Of the other guest nothing is left. */
+	/* Nothing of the other guest is left. */
 	assert_int_equal(count_since(history, UUID_B, 0), 0);
 	assert_int_equal(wss_history_last(history, UUID_B, &last, &err), 0);
 	assert_false(last.known);
@@ -283,10 +283,10 @@ static void test_clock_jumps_ahead(void **unused)
 		assert_int_equal(wss_history_prune(history, &limits, ahead + round * 3600, &err), 0);
 		assert_int_equal(count_since(history, UUID_A, 0), 300 + round);
 	}
-	/* It was set right again. */
+	/* The clock is right again. */
 	assert_int_equal(wss_history_prune(history, &limits, NOW, &err), 0);
 	assert_int_equal(count_since(history, UUID_A, 0), 312);
-	/* Or that is what the time is: after a day of rounds it counts. */
+	/* If that is really the time, it counts after a day of rounds. */
 	fill(history, UUID_A, 24, ahead + 13 * 3600, 3600);
 	assert_int_equal(wss_history_prune(history, &limits, ahead + 37 * 3600, &err), 0);
 	assert_int_equal(count_since(history, UUID_A, 0), 36);
@@ -307,12 +307,12 @@ static void test_retention_by_size(void **unused)
 	assert_int_equal(stat(path, &before), 0);
 	limits.max_bytes = (uint64_t)before.st_size / 2;
 	assert_int_equal(wss_history_prune(history, &limits, NOW, &err), 0);
-	/* The finest goes first: the percentiles of all of it are still there. */
+	/* The finest data goes first: the percentiles are still complete. */
 	assert_int_equal(count_since(history, UUID_A, 0), 3000);
 	wss_history_close(history);
 	assert_int_equal(stat(path, &after), 0);
 	assert_true(after.st_size <= before.st_size / 2);
-	/* So small that nothing fits: it ends all the same. */
+	/* A limit so small that nothing fits: pruning ends all the same. */
 	history = open_history();
 	limits.max_bytes = 1;
 	assert_int_equal(wss_history_prune(history, &limits, NOW, &err), 0);
@@ -321,7 +321,7 @@ static void test_retention_by_size(void **unused)
 	wss_history_close(history);
 }
 
-/* In a child, nothing may return to the runner of the tests. */
+/* In a child, nothing may return to the test runner. */
 static noreturn void child_fill(const char *const *uuids, unsigned n)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -340,7 +340,7 @@ static noreturn void child_fill(const char *const *uuids, unsigned n)
 	_exit(r < 0);
 }
 
-/* Each of four adds n samples to a guest of its own and n to UUID_A. */
+/* Four processes each add n samples to a guest of their own and n to UUID_A. */
 static void four_writers(unsigned n)
 {
 	static const char own[4][40] = {
@@ -381,7 +381,7 @@ static void four_writers(unsigned n)
 	wss_history_close(history);
 }
 
-/* Writers in the same moment wait for each other: no sample of either is lost. */
+/* Simultaneous writers wait for each other, and no sample is lost. */
 static void test_two_writers(void **unused)
 {
 	(void)unused;
@@ -397,18 +397,18 @@ static void write_file(const char *name, const void *data, size_t len, off_t at)
 	close(fd);
 }
 
-/* The file is whole when it appears, whoever of them makes it. */
+/* The file is complete when it appears, whichever of them creates it. */
 static void test_made_at_once(void **unused)
 {
 	(void)unused;
 	for (int i = 0; i < 100; i++) {
 		four_writers(1);
-		/* As a hand removes it: what stays beside it is not the new one's. */
+		/* As if removed by hand: the files beside it do not belong to the new one. */
 		assert_int_equal(unlink(path), 0);
 	}
 }
 
-/* What a creator that was killed has left is no hindrance. */
+/* Leftovers of a creator that was killed do no harm. */
 static void test_half_made(void **unused)
 {
 	char new[PATH_MAX], beside[PATH_MAX];
@@ -426,7 +426,9 @@ static void test_half_made(void **unused)
 	assert_int_equal(access(beside, F_OK), -1);
 }
 
-/* Killed at any moment: what was reported as written is there, and the file is whole. */
+/*
+ * Killed at any moment: every sample that was reported as written is there, and the file is intact.
+ */
 static void test_killed(void **unused)
 {
 	uint64_t written = 0, state = 12345;
@@ -462,7 +464,7 @@ static void test_killed(void **unused)
 			written++;
 		close(fds[0]);
 		history = open_history();
-		/* The one that was under way may be there or not. */
+		/* The sample being written may be there or not. */
 		assert_in_range(count_since(history, UUID_A, 0), written, written + 1);
 		written = count_since(history, UUID_A, 0);
 		wss_history_close(history);
@@ -482,7 +484,7 @@ static void refused(const char *part)
 	assert_error(&err, WSS_ERR_FAILED, "history");
 }
 
-/* A file that is damaged, or not ours, is refused and left as it is. */
+/* A damaged or foreign file is refused and left as it is. */
 static void test_damaged(void **unused)
 {
 	static char garbage[65536];
@@ -503,7 +505,7 @@ static void test_damaged(void **unused)
 	refused("history");
 }
 
-/* The one day of a guest gets so many windows, with a histogram that says the same. */
+/* Gives a guest a single day with this number of windows, and a histogram that agrees. */
 static void forge(uint64_t samples, uint64_t degraded)
 {
 	struct wss_histogram_bucket bucket = { .index = 7, .count = samples };
@@ -529,7 +531,7 @@ static void forge(uint64_t samples, uint64_t degraded)
 	sqlite3_close(db);
 }
 
-/* Figures that no guest has: what is made of them would be wrong, or undefined. */
+/* Impossible figures, which would make results wrong or undefined. */
 static void test_figures_that_cannot_be(void **unused)
 {
 	static const char *const forged[] = {
@@ -561,7 +563,7 @@ static void test_figures_that_cannot_be(void **unused)
 	wss_history_close(history);
 }
 
-/* Sizing takes the longer the more windows there are: so many that it would never end are none. */
+/* Sizing takes longer with more windows: a number for which it would never end is refused. */
 static void test_windows_that_cannot_be(void **unused)
 {
 	static const struct {
@@ -593,7 +595,7 @@ static void test_windows_that_cannot_be(void **unused)
 	wss_history_close(history);
 }
 
-/* As somebody else may change the file. */
+/* Changes the file as somebody else may. */
 static void change(const char *sql)
 {
 	sqlite3 *db;
@@ -604,7 +606,7 @@ static void change(const char *sql)
 	sqlite3_close(db);
 }
 
-/* Times that no clock shows: their differences would be no numbers. */
+/* Impossible times, whose differences would overflow. */
 static void test_times_that_cannot_be(void **unused)
 {
 	static const char *const forged[] = {
@@ -633,7 +635,7 @@ static void test_times_that_cannot_be(void **unused)
 	wss_history_close(history);
 }
 
-/* An hour before all time does not say when the present is: it would forget everything. */
+/* An hour before all time does not set the present, which would make pruning forget everything. */
 static void test_hours_that_cannot_be(void **unused)
 {
 	static const struct wss_history_limits limits = WSS_HISTORY_LIMITS_DEFAULT;
@@ -651,8 +653,7 @@ static void test_hours_that_cannot_be(void **unused)
 	wss_history_close(history);
 }
 
-/* Refuses a history in which somebody has run this, at once, and takes it when it is undone.
- */
+/* Refuses a history at once after somebody has run this SQL, and accepts it after the undo. */
 static void refuse_changed(const char *sql, const char *undo)
 {
 	change(sql);
@@ -663,7 +664,7 @@ static void refuse_changed(const char *sql, const char *undo)
 
 #define NEVER_ENDS "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT "
 
-/* What others define in the file is not run: it may have no end. */
+/* Definitions of others in the file are not run: they may never end. */
 static void test_tables_of_others(void **unused)
 {
 	struct wss_history *history = open_history();
@@ -686,7 +687,7 @@ static void test_tables_of_others(void **unused)
 	refuse_changed("CREATE TABLE late (x CHECK (x LIKE '%a%a%a%a%a%a%'))",
 		       "DROP TABLE late");
 	refuse_changed("DROP INDEX sample_time", "CREATE INDEX sample_time ON sample (time)");
-	/* What ANALYZE leaves is nobody's definition. */
+	/* Tables that ANALYZE leaves are nobody's definition. */
 	change("ANALYZE");
 	history = open_history();
 	assert_int_equal(count_since(history, UUID_A, 0), 5);
@@ -748,7 +749,7 @@ static void test_journal(void **unused)
 	assert_int_equal(wss_journal_unfinished(history, UUID_A, &open, &n, &err), 0);
 	assert_int_equal(n, 0);
 	free(open);
-	/* The next run counts from what it found. */
+	/* The next run starts from the size that it found. */
 	write_step(history, UUID_A, 700, 700, 600);
 	assert_int_equal(wss_journal_unfinished(history, UUID_A, &open, &n, &err), 0);
 	assert_int_equal(open[0].original_bytes, 700);
@@ -756,7 +757,7 @@ static void test_journal(void **unused)
 	wss_history_close(history);
 }
 
-/* Of two who begin at the same moment one does. */
+/* Of two that begin at the same moment one succeeds. */
 static void test_journal_begin(void **unused)
 {
 	struct wss_history *history = open_history(), *other = open_history();
@@ -797,7 +798,7 @@ static void test_in_place(void **unused)
 	wss_history_close(history);
 }
 
-/* A file of the first version, as that had it, is brought up to date with all that is in it. */
+/* A file of the first version is migrated with all of its content. */
 static void test_migration(void **unused)
 {
 	struct wss_history *history = open_history();
@@ -817,7 +818,7 @@ static void test_migration(void **unused)
 	wss_history_close(history);
 }
 
-/* One of the second, whose journal knew no connections. */
+/* A file of the second version, whose journal had no connections. */
 static void test_migration_of_a_journal(void **unused)
 {
 	struct wss_history *history = open_history();

@@ -11,7 +11,7 @@ static struct fake *fake;
 static int set_up(void **unused)
 {
 	(void)unused;
-	/* Orphaned watchdogs come to us, so that their end can be waited for. */
+	/* Adopt orphaned watchdogs, so that their end can be waited for. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	fake = fake_new("hold");
 	return wss_guest_attach(fake->guest, NULL, NULL);
@@ -29,7 +29,7 @@ static bool is_stopped(void)
 	return fake_state(fake) == 'T';
 }
 
-/* The watchdog of a holder: its child of that name; 0 if there is none. */
+/* Finds the watchdog of a holder: its child of that name; 0 if there is none. */
 static pid_t find_watchdog(pid_t holder)
 {
 	wss_auto_dir DIR *proc = opendir("/proc");
@@ -91,26 +91,26 @@ static void test_stop_and_release(void **unused)
 	struct wss_hold *hold = open_hold();
 
 	(void)unused;
-	/* Opening does not stop. */
+	/* Opening does not stop the guest. */
 	assert_false(is_stopped());
 	for (int i = 0; i < 20; i++) {
 		assert_stops(hold);
 		wss_hold_release(hold);
 		wait_until(!is_stopped());
-		/* Once more does nothing. */
+		/* A second release does nothing. */
 		wss_hold_release(hold);
 	}
 	assert_stops(hold);
 	wss_hold_close(hold);
 	wait_until(!is_stopped());
-	/* It still does what it is asked to. */
+	/* The guest still works. */
 	fake_touch(fake, 1);
 	assert_int_equal(find_watchdog(getpid()), 0);
 	assert_int_equal(count_fds(), fds);
 	wss_hold_close(NULL);
 }
 
-/* A dead holder's lock, and whatever else it had open, must not live on in the watchdog. */
+/* A dead holder's lock and open files must not live on in the watchdog. */
 static void test_watchdog_holds_nothing(void **unused)
 {
 	struct wss_hold *hold;
@@ -129,7 +129,7 @@ static void test_watchdog_holds_nothing(void **unused)
 		n += entry->d_name[0] != '.';
 	/* Its end of the socket, and the guest's pidfd. */
 	assert_int_equal(n, 2);
-	/* Hence: closed here it is free, though the watchdog lives. */
+	/* So once it is closed here the lock is free, although the watchdog lives. */
 	wss_control_release(&fake->guest->process);
 	assert_int_equal(wss_control_take(&fake->guest->process, NULL), 0);
 	wss_control_release(&fake->guest->process);
@@ -137,7 +137,7 @@ static void test_watchdog_holds_nothing(void **unused)
 	wss_hold_close(hold);
 }
 
-/* A child that holds the guest, says so, and then does what how says. */
+/* Starts a child that holds the guest, says so, and then calls how. */
 static pid_t start_holder(void (*how)(void))
 {
 	int fds[2];
@@ -172,7 +172,7 @@ static void return_at_once(void)
 {
 }
 
-/* The holder has ended: the guest goes on, and its watchdog ends. */
+/* Asserts that after the end of the holder the guest continues and its watchdog ends. */
 static void assert_let_go(pid_t holder, pid_t watchdog)
 {
 	int status;
@@ -194,7 +194,7 @@ static void test_holder_killed(void **unused)
 	assert_let_go(holder, watchdog);
 }
 
-/* With its whole process group, as a terminal or a job scheduler does it. */
+/* Killed with its whole process group, as by a terminal or a job scheduler. */
 static void test_group_killed(void **unused)
 {
 	pid_t holder = start_holder(wait_for_ever), watchdog = get_watchdog(holder);
@@ -215,7 +215,7 @@ static void test_holder_exits(void **unused)
 		;
 }
 
-/* A holder that hangs: the watchdog's own deadline. */
+/* The holder hangs until the watchdog's own deadline. */
 static void test_timeout(void **unused)
 {
 	struct wss_hold *hold;
@@ -226,16 +226,16 @@ static void test_timeout(void **unused)
 	unsetenv("VIRT_WSS_FAULT");
 	assert_stops(hold);
 	wait_until(!is_stopped());
-	/* That the guest went on is not kept from the one who held it. */
+	/* The holder learns that the guest continued. */
 	assert_false(wss_hold_release(hold));
-	/* Its watchdog has ended with that: the next hold gets a new one. */
+	/* Its watchdog ended with that: the next hold gets a new one. */
 	assert_stops(hold);
 	assert_true(wss_hold_release(hold));
 	wait_until(!is_stopped());
 	wss_hold_close(hold);
 }
 
-/* Somebody else's stop is theirs to end. */
+/* A stop by somebody else is theirs to end. */
 static void test_stopped_already(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -253,7 +253,7 @@ static void test_stopped_already(void **unused)
 	wait_until(!is_stopped());
 }
 
-/* A watchdog that does not answer, or is dead: another takes its place. */
+/* A watchdog that does not answer, or is dead, is replaced. */
 static void test_watchdog_lost(void **unused)
 {
 	struct wss_hold *hold = open_hold();
@@ -264,7 +264,7 @@ static void test_watchdog_lost(void **unused)
 	wss_hold_release(hold);
 	watchdog = get_watchdog(getpid());
 	assert_int_equal(kill(watchdog, SIGSTOP), 0);
-	/* It is ended, rather than to continue the guest once it wakes up, and replaced. */
+	/* The old one is killed, so that it cannot continue the guest once it wakes up. */
 	assert_stops(hold);
 	assert_int_equal(kill(watchdog, 0), -1);
 	assert_int_not_equal(get_watchdog(getpid()), watchdog);
@@ -274,7 +274,7 @@ static void test_watchdog_lost(void **unused)
 
 	hold = open_hold();
 	assert_stops(hold);
-	/* Killed while it watches: we are still there to let the guest go. */
+	/* Killed while it watches: the holder itself still releases the guest. */
 	kill(get_watchdog(getpid()), SIGKILL);
 	wss_hold_release(hold);
 	wait_until(!is_stopped());
@@ -300,7 +300,7 @@ static void test_guest_gone(void **unused)
 	fake_free(gone);
 }
 
-/* Stops and releases until SIGTERM. */
+/* Stops and releases the guest until SIGTERM. */
 static int hold_in_storm(int ready)
 {
 	struct wss_hold *hold = NULL;
@@ -340,7 +340,7 @@ static void test_signal_storm(void **unused)
 		kill(-holder, SIGALRM);
 		kill(watchdog, i % 2 ? SIGTERM : SIGUSR1);
 	}
-	/* The last word, whatever is pending. */
+	/* The last signal wins, whatever is pending. */
 	do
 		kill(holder, SIGTERM);
 	while (waitpid(holder, &status, WNOHANG) == 0);

@@ -59,7 +59,7 @@ static void test_versions(void **unused)
 		{ "5.14.0-362.8.1.el9_3.x86_64\n", WSS_KERNEL_VERSION(5, 14) },
 		{ "6.12-arch\n", WSS_KERNEL_VERSION(6, 12) },
 		{ "10.0.1\n", WSS_KERNEL_VERSION(10, 0) },
-		/* Not to be mistaken for a new one. */
+		/* Must not be mistaken for a new version. */
 		{ "6\n", 0 },
 		{ "linux\n", 0 },
 		{ "\n", 0 },
@@ -100,7 +100,7 @@ static void test_soft_dirty(void **unused)
 		 "55d0a7a00000-55d0a7a20000 r--p 00000000 fe:01 1 /usr/bin/a sd\n"
 		 "VmFlags: rd mr\n");
 	assert_int_equal(opened(tree).soft_dirty, WSS_NO);
-	/* A kernel that shows no flags says nothing. */
+	/* A kernel without flags in smaps does not tell. */
 	put_text(tree, "proc/self/smaps", SMAPS_HEAD);
 	assert_int_equal(opened(tree).soft_dirty, WSS_UNKNOWN);
 	remove_tree(tree);
@@ -144,7 +144,7 @@ static void test_uuids(void **unused)
 		{ "A1B2C3D4-0000-4000-8000-00000000AAAA\n", UUID_A },
 		{ UUID_A, UUID_A },
 		{ "a1b2c3d40000400080000000" "0000aaaa\n", UUID_A },
-		/* What firmware says when it has none. */
+		/* Values of firmware that has none. */
 		{ "00000000-0000-0000-0000-000000000000\n", "" },
 		{ "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF\n", "" },
 		{ "Not Settable\n", "" },
@@ -164,7 +164,7 @@ static void test_uuids(void **unused)
 	remove_tree(tree);
 }
 
-/* The kernel that runs this test. */
+/* The kernel on which this test runs. */
 static void test_real(void **unused)
 {
 	struct wss_host host = opened("/");
