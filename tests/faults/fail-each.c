@@ -1,41 +1,40 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * fail-each OPTION... -- COMMAND...: runs a command once for each call of a class that it
- * makes, failing that call (inject.c), and looks at each end.
+ * fail-each OPTION... -- COMMAND...: runs a command once for each of its calls of a class, fails
+ * that call (inject.c), and checks how the run ends.
  *
- *   --name TEXT      of the case, for the report
+ *   --name TEXT      name of the case, for the report
  *   --class CLASS    alloc, library, io or stdout
- *   --actions A,...  what happens to the call, one run each; default EIO
- *   --most N         at most N of the calls, spread evenly; default all
- *   --jobs N         run so many at the same time; default 2
+ *   --actions A,...  what happens to the call, with one run each; default EIO
+ *   --most N         fail at most N of the calls, spread evenly; default all
+ *   --jobs N         number of parallel runs; default 2
  *   --codes N,...    exit codes that are right; default 0,1
  *   --template DIR   files that a run finds in its directory, which is new for each run
- *   --verify CMD     shell command in that directory after each run; ACTION, STATUS (-1:
- *                    killed), CALL (its name) and N (its number) say what happened, OUT
- *                    names a file with the run's standard output
- *   --guest FILE     has the id of a guest's process that must run on, unstopped
- *   --environ N=V    for the command
- *   --known NAME     a crash of a library after this function failed in it counts by itself
+ *   --verify CMD     shell command to run in that directory after each run, with ACTION, STATUS
+ *                    (-1: killed), CALL (name of the call) and N (its number); OUT names a file
+ *                    with the run's standard output
+ *   --guest FILE     has the pid of a guest's process that must still run, unstopped
+ *   --environ N=V    environment of the command
+ *   --known NAME     count a library's crash after a failure in this function separately
  *   --timeout S      a run that takes longer hangs; default 30
  *   --preload FILE   inject.so
- *   --loose 1        how many lines a table or CSV has depends on the clock
- *   --wrapper 1      COMMAND sets LD_PRELOAD, which is in WSS_INJECT_PRELOAD, where it wants
- * to
+ *   --loose 1        the number of lines in a table or CSV depends on the clock
+ *   --wrapper 1      COMMAND itself sets LD_PRELOAD, to WSS_INJECT_PRELOAD, where it wants to
  *   --totals FILE    gets the line CLASS<tab>FAILED<tab>WELL<tab>KNOWN
  *
- * %w in the command, the environment, --guest and --verify is the number of the job, from 0: jobs share
- * no guest. A run has ended well if:
+ * %w in the command, the environment, --guest and --verify is the number of the job, from 0: jobs
+ * share no guest. A run has ended well if
  *
  *   - it did not hang, crash, leak (built with ASan) or leave a process behind,
- *   - its exit code is one of --codes, and one other than 0 comes with a message; where it is
- * out of memory the message says so,
- *   - its standard output is whole, or empty where it failed: JSON parses, each line of CSV
- * has the header's columns; with exit code 0 it is what it is without a failure, figures
- * aside, unless a message says otherwise,
+ *   - its exit code is one of --codes, and any other than 0 comes with a message, which says so
+ *     where it is out of memory,
+ *   - its standard output is complete, or empty where it failed: JSON parses, and each line of CSV
+ *     has the columns of the heading; with exit code 0 it equals that of an undisturbed run, except
+ *     for figures, unless a message says otherwise,
  *   - it left no file behind that an undisturbed run does not leave,
- *   - the guest runs, and --verify is content.
+ *   - the guest runs, and --verify succeeds.
  *
- * The last line is "NAME: CLASS: N calls failed, N ended well"; exit status 1 if one did not.
+ * The last line is "NAME: CLASS: N calls failed, N ended well"; the exit status is 1 unless all did.
  */
 #include <ctype.h>
 #include <dirent.h>

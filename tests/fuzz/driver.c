@@ -2,12 +2,13 @@
 /*
  * A fuzz target as a test, without libFuzzer:
  *
- *   fuzz-NAME                   the seeds, cuts and mutations of them, the same in each run;
- * TAP fuzz-NAME -n MUTATIONS      so many mutations fuzz-NAME FILE...           these inputs
- * as they are
+ *   fuzz-NAME                   run the seeds, with cuts and mutations of them that are the same
+ *                               in each run; prints TAP
+ *   fuzz-NAME -n MUTATIONS      make this number of mutations
+ *   fuzz-NAME FILE...           run these inputs unchanged
  *
- * The inputs run in a child, so that one which crashes it can be kept: fuzz-NAME.crash in the
- * working directory. Under valgrind, which looks at one process, there is no child.
+ * The inputs run in a child, so that an input that crashes it can be kept as fuzz-NAME.crash in
+ * the working directory. Under valgrind, which looks at one process, there is no child.
  */
 #include "fuzz.h"
 

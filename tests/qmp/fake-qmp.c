@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A QMP server for tests that does what a script says.
+ * A QMP server for tests that follows a script.
  *
  *	fake-qmp [-v] SOCKET SCRIPT [ARGUMENT…]
  *
@@ -11,9 +11,9 @@
  * A script is text, one item a line; blank lines and lines that start with # are skipped:
  *
  *	set uuid|name|status|kvm|balloon|version VALUE
- *	                        what the built-in replies say (kvm on|off, balloon BYTES)
+ *	                        values in the built-in replies (kvm on|off, balloon BYTES)
  *	ram MIB TOUCH_MIB [memfd|anonymous]
- *	                        hold that much memory, all of it written once, and go on
+ *	                        hold that much memory, all of it written once, and keep
  *	                        touching the first TOUCH_MIB: a guest to measure
  *	fork                    the process that listens forks and exits, its child serves; the
  *				child ends with the test's pid namespace, or must be ended
@@ -31,13 +31,16 @@
  *	events N                N events FLOOD
  *	flood                   events FLOOD until the client leaves
  *	line TEXT               TEXT and \r\n; in TEXT \n \r \t \\ \0 \xHH are bytes and %ID%
- *is the id of the command raw TEXT                the same without the end of line huge MIB a
- *reply of that size deep N                  a reply with N arrays in one another delay MS wait
+ *	                        is the id of the command
+ *	raw TEXT                the same without the end of line
+ *	huge MIB                a reply of that size
+ *	deep N                  a reply with N nested arrays
+ *	delay MS                wait
  *	split N [MS]            from now on send N bytes at a time, MS apart
  *	close                   close the connection
  *	hang                    do nothing more until the client leaves
  *
- * An empty section is silence: the next command is served as if nothing had been.
+ * An empty section is silence: the next command is served normally.
  */
 #include "fake-qmp.h"
 
