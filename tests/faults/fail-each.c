@@ -63,8 +63,7 @@
 #define ACTIONS_MAX 8
 #define JOBS_MAX 16
 #define SHOWN_MAX 12
-/* A process that was left behind is given this long to end by itself: a watchdog, for
- * instance. */
+/* Time in which a process that was left behind may end by itself, such as a watchdog. */
 #define LINGER_MS 3000
 
 struct plan {
@@ -86,9 +85,9 @@ struct names {
 
 struct run {
 	const char *action;
-	uint64_t call; /* 0: none is failed */
+	uint64_t call; /* 0: no call fails */
 	bool timed_out, left_process;
-	int status; /* of waitpid() */
+	int status; /* as from waitpid() */
 	char *out, *err;
 	size_t out_size, err_size;
 	struct names files;
@@ -109,7 +108,7 @@ __attribute__((noreturn, format(printf, 1, 2))) static void die(const char *form
 	exit(2);
 }
 
-/* text with %w replaced. The caller frees it. */
+/* Returns text with %w replaced. The caller frees it. */
 static char *for_job(const char *text, unsigned job)
 {
 	char *whole = strdup(text), *at, *longer;
@@ -233,7 +232,7 @@ static void exec_command(const struct plan *plan, const struct run *run, unsigne
 	setenv("WSS_INJECT", inject, 1);
 	setenv("WSS_INJECT_STATE", state, 1);
 	setenv("WSS_INJECT_DIR", directory, 1);
-	/* What has no frame pointers is in most stacks. */
+	/* Code without frame pointers is in most stacks. */
 	setenv("ASAN_OPTIONS",
 	       "verify_asan_link_order=0:exitcode=99:fast_unwind_on_malloc=0:malloc_context_"
 	       "size=30",
@@ -262,7 +261,10 @@ static char *take_output(int fd, size_t *ret_size)
 	return text;
 }
 
-/* What has left the command's process group, too: we are the reaper of all that it started. */
+/*
+ * Kills processes that have left the command's process group, too: this one reaps all that it
+ * started.
+ */
 static void kill_children(void)
 {
 	char path[64];
@@ -277,7 +279,7 @@ static void kill_children(void)
 		fclose(f);
 }
 
-/* Waits for pid, with a deadline; what is left of its children is ended, too. */
+/* Waits for pid, with a deadline, and ends the rest of its children. */
 static void wait_for(struct run *run, pid_t pid, unsigned timeout_s)
 {
 	uint64_t end = now_ms() + timeout_s * 1000ULL;
@@ -309,7 +311,7 @@ static void wait_for(struct run *run, pid_t pid, unsigned timeout_s)
 		kill_children();
 }
 
-/* That a test switch is on is no word about what went wrong. */
+/* Drops the warning that a test switch is on, which says nothing about the failure. */
 static void drop_warnings(struct run *run)
 {
 	char *line = run->err, *end;
@@ -365,7 +367,7 @@ static void free_run(struct run *run)
 
 /* --- how it ended --- */
 
-/* Text without its figures: those differ from run to run. */
+/* Returns text without its figures, which differ from run to run. */
 static char *without_figures(const char *text)
 {
 	char *plain = calloc(1, strlen(text) + 1), *to = plain;
@@ -392,7 +394,7 @@ static bool alike(const char *a, const char *b)
 	return same;
 }
 
-/* Of JSON: has text every member, by name, that an undisturbed run prints? */
+/* Whether JSON text has every member, by name, that an undisturbed run prints. */
 static bool has_members(const char *text)
 {
 	for (const char *s = baseline.out; (s = strchr(s, '"')); s++) {
@@ -418,7 +420,7 @@ static bool is_json(const char *text)
 	return object && error == json_tokener_success;
 }
 
-/* The columns of the line that begins at *text, which is left behind its end. */
+/* Counts the columns of the line at *text and moves *text behind it. */
 static unsigned csv_columns(const char **text)
 {
 	unsigned n = 1;
@@ -452,8 +454,10 @@ static bool has_argument(const struct plan *plan, const char *argument)
 	return false;
 }
 
-/* How many points a curve has, for one, depends on the clock: of JSON the members' names
- * count. */
+/*
+ * Whether the output is like that of an undisturbed run. The number of points in a curve, for one,
+ * depends on the clock, so of JSON only the names of members count.
+ */
 static bool is_like_baseline(const struct plan *plan, const struct run *run)
 {
 	if (has_argument(plan, "json"))
@@ -475,7 +479,7 @@ static bool is_sanitizer(const char *err)
 	return strstr(err, "Sanitizer") || strstr(err, "runtime error:");
 }
 
-/* State of a process as a letter, '\0' where there is none. */
+/* Returns the state of a process as a letter, or '\0' if there is no such process. */
 static char process_state(const char *file)
 {
 	char path[64], text[512] = "";
@@ -506,7 +510,7 @@ static bool guest_runs(const struct plan *plan, unsigned job)
 	return state && !strchr("TtZX", state);
 }
 
-/* The run's standard output for --verify, beside its directory: the path. */
+/* Saves the run's standard output for --verify beside its directory, and returns the path. */
 static void save_output(const struct plan *plan, const struct run *run, unsigned job,
 			char *ret_path, size_t size)
 {
@@ -575,7 +579,7 @@ static const char *judge_code(const struct plan *plan, const struct run *run)
 	return judge_output(plan, run);
 }
 
-/* NULL: it ended well. */
+/* Returns why a run did not end well, or NULL if it did. */
 static const char *judge(const struct plan *plan, const struct run *run, unsigned job)
 {
 	static char said[1024], why[1400];
@@ -602,7 +606,7 @@ static const char *judge(const struct plan *plan, const struct run *run, unsigne
 
 /* --- all runs --- */
 
-/* Where in the program the call was. */
+/* Prints where in the program the call was. */
 static void print_where(FILE *to, const struct plan *plan, const struct run *run)
 {
 	char command[1024], line[512];
@@ -620,7 +624,7 @@ static void print_where(FILE *to, const struct plan *plan, const struct run *run
 		pclose(f);
 }
 
-/* What is there instead of what an undisturbed run prints. */
+/* Prints how the output differs from that of an undisturbed run. */
 static void print_difference(FILE *to, const struct run *run)
 {
 	char *plain = without_figures(run->out), *before = without_figures(baseline.out);
@@ -635,7 +639,7 @@ static void print_difference(FILE *to, const struct run *run)
 	free(before);
 }
 
-/* All in one piece: the jobs print at the same time. */
+/* Prints everything at once, because the jobs print at the same time. */
 static void print_bad(const struct plan *plan, const struct run *run, const char *reason)
 {
 	size_t size = 0;
@@ -680,7 +684,7 @@ static void one_call(const struct plan *plan, struct run *run, unsigned job,
 	const char *reason;
 
 	run_once(plan, run, job);
-	/* Fewer calls than last time: how many there are can depend on the clock. */
+	/* Fewer calls than last time: their number may depend on the clock. */
 	if (run->state.fired && is_known_crash(plan, run)) {
 		tally->known++;
 	} else if (run->state.fired) {
@@ -708,7 +712,7 @@ static void work(const struct plan *plan, unsigned job, struct tally *tally)
 		}
 }
 
-/* Undisturbed, it must end well itself. */
+/* The undisturbed run must end well, too. */
 static void run_baseline(const struct plan *plan)
 {
 	prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -89,7 +89,7 @@ static void pause_ms(long ms)
 		;
 }
 
-/* false: the client has gone. */
+/* Returns false if the client has gone. */
 static bool send_bytes(struct client *c, const char *text, size_t len)
 {
 	while (len) {
@@ -245,7 +245,7 @@ static void wait_gone(struct client *c)
 		;
 }
 
-/* false: the connection is over. */
+/* Returns false if the connection is over. */
 static bool run_action(struct client *c, const struct fake_action *action)
 {
 	const char *verb = action->verb;

@@ -21,7 +21,7 @@ struct fake_section {
 	bool used;
 };
 
-/* What the built-in replies say. */
+/* Values in the built-in replies. */
 struct fake_guest {
 	char uuid[64];
 	char name[64];
@@ -41,24 +41,25 @@ struct fake_script {
 	bool fork; /* the listener exits, its child serves */
 };
 
-/* Reads a script or exits with a message that has the line number. */
+/* Reads a script, or exits with a message that has the line number. */
 void fake_script_load(const char *path, struct fake_script *ret_script);
 
 /*
- * The section for a command: the next unused one of that name, else the last one of that
- * name, else the same of "*"; NULL: the built-in reply.
+ * Finds the section for a command: the next unused one of that name, else the last one of that
+ * name, else the same of "*". NULL stands for the built-in reply.
  */
 struct fake_section *fake_script_find(struct fake_script *script, const char *command);
 
-/* The built-in greeting, without the end of line. For free(). */
+/* Returns the built-in greeting, without the end of line. For free(). */
 char *fake_default_greeting(const struct fake_guest *guest);
 
-/* The built-in reply to a command ("return" or "error" member alone, no braces). For free().
+/*
+ * Returns the built-in reply to a command (the "return" or "error" member alone, no braces). For
+ * free().
  */
 char *fake_default_reply(const struct fake_guest *guest, const char *command);
 
-/* Maps the guest's RAM, fills it and starts the thread that goes on touching its front part.
- */
+/* Maps the guest's RAM, fills it and starts the thread that keeps touching its front part. */
 void fake_ram_start(const struct fake_guest *guest);
 
 /* Prints "fake-qmp: " and the message, and exits with 1. */

@@ -174,7 +174,7 @@ struct fake_section *fake_script_find(struct fake_script *script, const char *co
 {
 	struct fake_section *section = find_named(script, command);
 
-	/* The negotiation and the greeting are what a test of "*" takes for granted. */
+	/* Tests of "*" rely on the negotiation and the greeting. */
 	if (section || !*command || !strcmp(command, "qmp_capabilities"))
 		return section;
 	return find_named(script, "*");

@@ -64,7 +64,7 @@ void fake_stop(struct fake *fake)
 
 	assert_int_equal(kill(fake->pid, SIGKILL), 0);
 	assert_int_equal(waitpid(fake->pid, &status, 0), fake->pid);
-	/* It must have lived until now: a script that it refuses is no test. */
+	/* It must have lived until now: a script that it refuses tests nothing. */
 	assert_true(WIFSIGNALED(status));
 	unlink(fake->socket);
 	snprintf(path, sizeof(path), "%s/script", fake->dir);
@@ -85,7 +85,7 @@ struct qmp *fake_connect(const struct fake *fake, const struct qmp_limits *limit
 
 int stream_of(const void *bytes, size_t len)
 {
-	/* Kept open, or the client could not send; closed by the next one. */
+	/* Kept open so that the client can send; the next call closes it. */
 	static int server = -1;
 	int fds[2], room = 1 << 20;
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the tests of qmp/ share: a fake server process, a prepared stream, a canned transport.
- */
+/* Shared by the tests of qmp/: a fake server process, a prepared stream, a canned transport. */
 #ifndef TESTS_QMP_FIXTURE_H
 #define TESTS_QMP_FIXTURE_H
 
@@ -14,7 +13,7 @@
 
 #include "qmp.h"
 
-/* Ample for anything that is to succeed, valgrind and a busy machine included. */
+/* Ample time for anything that should succeed, even under valgrind and on a busy machine. */
 #define PLENTY_MS 20000u
 
 #define GREETING                                                                              \
@@ -32,23 +31,23 @@ struct fake {
 void fake_start(struct fake *fake, const char *script);
 void fake_stop(struct fake *fake);
 
-/* A connection to it; fails the test where there is none. */
+/* Connects to it; fails the test if that is impossible. */
 struct qmp *fake_connect(const struct fake *fake, const struct qmp_limits *limits);
 
 /*
- * A socket from which the client reads exactly these bytes and then end of file; what it
- * sends goes nowhere. At most 64 KiB.
+ * Returns a socket from which the client reads exactly these bytes and then end of file; whatever
+ * it sends is dropped. At most 64 KiB.
  */
 int stream_of(const void *bytes, size_t len);
 
-/* A connection whose server has said GREETING and then text, whatever it is asked. */
+/* Returns a connection whose server has sent GREETING and then text, and answers nothing else. */
 struct qmp *connect_stream(const char *text);
 
-/* A connection over a transport that answers every command with this text, borrowed. */
+/* Returns a connection over a transport that answers every command with this text, borrowed. */
 struct qmp *connect_canned(const char *const *reply);
 extern char canned_command[512]; /* the last command that such a connection sent */
 
-/* A monotonic clock, for how long something took. */
+/* Returns a monotonic time, to measure durations. */
 uint64_t now_ms(void);
 
 #define assert_code(err, expected)                                                            \
@@ -58,7 +57,7 @@ uint64_t now_ms(void);
 				 (expected), (err)->text);                                    \
 	} while (0)
 
-/* The text has needle in it, and is one line. */
+/* Asserts that the text contains needle and is one line. */
 #define assert_text(err, needle)                                                              \
 	do {                                                                                  \
 		if (!strstr((err)->text, needle) || strchr((err)->text, '\n'))                \

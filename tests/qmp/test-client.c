@@ -17,7 +17,7 @@
 
 #define SHORT_MS 150u
 
-/* The largest block that qmp/ asked for since it was set to 0 (linked with --wrap). */
+/* Largest block that qmp/ has requested since this was set to 0 (linked with --wrap). */
 static size_t largest_realloc;
 void *__real_realloc(void *ptr, size_t size);
 void *__wrap_realloc(void *ptr, size_t size);
@@ -43,7 +43,7 @@ static void assert_works(struct qmp *qmp)
 		fail_msg("%s", err.text);
 }
 
-/* The connection was given up, and later calls say why. */
+/* Asserts that the connection was closed and that later calls say why. */
 static void assert_closed(struct qmp *qmp, const char *why)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -53,14 +53,14 @@ static void assert_closed(struct qmp *qmp, const char *why)
 	assert_int_equal(query_with(qmp, PLENTY_MS, &err), -1);
 	assert_code(&err, WSS_ERR_GONE);
 	assert_text(&err, why);
-	/* What came before it is still there to be had. */
+	/* Events from before that are still available. */
 	while ((result = qmp_next_event(qmp, PLENTY_MS, &event, &err)) == 1)
 		json_object_put(event);
 	assert_int_equal(result, -1);
 	assert_code(&err, WSS_ERR_GONE);
 }
 
-/* A server that follows the script, one query-status, and what must become of it. */
+/* Runs a server with the script and one query-status, which must fail as given. */
 static void expect_failure(const char *script, unsigned int timeout_ms,
 			   enum wss_error_code code, const char *needle)
 {
@@ -277,7 +277,7 @@ static void test_stop_seen(void **state)
 	fake_stop(&fake);
 }
 
-/* A peer that floods cannot hold qmp_stop_seen() either. */
+/* A peer that floods cannot block qmp_stop_seen() either. */
 static void test_stop_seen_in_a_flood(void **state)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -474,7 +474,7 @@ static void test_errors_of_qemu(void **state)
 	}
 }
 
-/* A peer that takes nothing: the command does not fit the socket's buffer. */
+/* A peer that reads nothing: the command does not fit the socket's buffer. */
 static void test_peer_that_does_not_read(void **state)
 {
 	struct json_object *args = json_object_new_object();
@@ -514,7 +514,7 @@ static void send_later(int number, unsigned int after_ms)
 	timer_settime(timer, 0, &when, NULL);
 }
 
-/* Runs query-status on a peer that hangs, in a child, because a stop cannot be taken back. */
+/* Runs query-status on a peer that hangs, in a child, because a stop request cannot be undone. */
 static int stopped_child(const struct fake *fake, unsigned int signal_after_ms)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -530,7 +530,7 @@ static int stopped_child(const struct fake *fake, unsigned int signal_after_ms)
 		return 1;
 	if (now_ms() - start >= PLENTY_MS)
 		return 2;
-	/* A caller that can do without the first answer is to end by the signal, too. */
+	/* A caller that can do without the first answer must also end by the signal. */
 	if (query_with(qmp, PLENTY_MS, &err) != -1 || err.code != WSS_ERR_INTERRUPTED)
 		return 3;
 	qmp_close(qmp);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Lines to JSON within bounds, and typed access to it. */
+/* Parses lines into JSON within limits, and typed access to it. */
 #include "fixture.h"
 
 #include <malloc.h>
@@ -73,7 +73,7 @@ static void test_accepted_lines(void **state)
 	json_object_put(parse("{\"brackets [{[{ in a string \\\" [[\": \"\\\\\"}"));
 }
 
-/* "{"a": [[…]]}" with that many arrays. */
+/* Makes "{"a": [[…]]}" with this number of arrays. */
 static char *nested(unsigned int arrays)
 {
 	char *text = calloc(1, 2 * (size_t)arrays + 16);
@@ -101,7 +101,7 @@ static void test_depth(void **state)
 	free(text);
 }
 
-/* {"a": [PIECE,PIECE…]}, of about bytes. */
+/* Makes {"a": [PIECE,PIECE…]} of about this size. */
 static char *repeated(const char *piece, size_t bytes)
 {
 	size_t len = strlen(piece);
@@ -130,7 +130,9 @@ static const char *const pieces[] = {
 	"\"a string that is long enough to need memory of its own, beyond what is inside\"",
 };
 
-/* The estimate is no less than what json-c takes: where malloc can be asked (not under ASan).
+/*
+ * The estimate is at least what json-c allocates; measured where malloc can be asked (not under
+ * ASan).
  */
 static void test_estimate_is_an_upper_bound(void **state)
 {
@@ -197,7 +199,7 @@ static void test_get_right_types(void **state)
 	json_object_put(obj);
 }
 
-/* Runs the getter of that letter; its output must stay as it was. */
+/* Runs the getter of that letter; its output must not change. */
 static int get(char getter, struct json_object *obj, const char *key, struct wss_error *err)
 {
 	struct json_object *inner = NULL;
@@ -235,7 +237,10 @@ static int get(char getter, struct json_object *obj, const char *key, struct wss
 	return result;
 }
 
-/* json-c saturates outside its range, or (0.17, 0.18) refuses the text: no number comes of it. */
+/*
+ * json-c saturates outside of its range, or (0.17, 0.18) refuses the text: either way there is no
+ * number.
+ */
 static void test_far_out_of_range(void **state)
 {
 	static const char *const texts[] = {

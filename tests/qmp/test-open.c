@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Ways in: sockets that are not what they should be, other transports, no memory. */
+/* Opening: sockets that are not what they should be, other transports, no memory. */
 #include "fixture.h"
 
 #include <errno.h>
@@ -128,7 +128,7 @@ static void test_greetings(void **state)
 	}
 }
 
-/* As with QEMU, the second client is let in when the first has left. */
+/* As with QEMU, the second client is served when the first has left. */
 static void test_second_client_waits(void **state)
 {
 	struct fake fake;
@@ -143,7 +143,7 @@ static void test_second_client_waits(void **state)
 	fake_stop(&fake);
 }
 
-/* Nobody accepts and the queue is full: connect() itself has to end by the deadline. */
+/* Nobody accepts and the queue is full: connect() itself must end by the deadline. */
 static void test_full_queue(void **state)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -172,7 +172,7 @@ static void test_full_queue(void **state)
 	unlink(addr.sun_path);
 }
 
-/* open() owns the descriptor, on failure too; an odd descriptor is an error, not a crash. */
+/* open() owns the descriptor, on failure as well; an odd descriptor is an error, not a crash. */
 static void test_descriptors(void **state)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -276,8 +276,7 @@ static void test_other_transport(void **state)
 	assert_int_equal(seen.closed, 1);
 }
 
-/* Fails each allocation in turn until step() gets through; a leak shows under valgrind and
- * ASan. */
+/* Fails each allocation in turn until step() succeeds; valgrind and ASan would show a leak. */
 static int fail_each(int (*step)(struct wss_error *err))
 {
 	for (int n = 0; n < 1000; n++) {

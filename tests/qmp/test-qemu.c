@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The same queries against the QEMU that is installed, under TCG; no guest needs to boot. */
+/* The same queries against the installed QEMU, under TCG; no guest needs to boot. */
 #include "fixture.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ static void exec_qemu(const struct qemu *qemu, const char *const *more)
 	_exit(127);
 }
 
-/* Starts QEMU and connects; there is nothing to wait for but the socket. */
+/* Starts QEMU and connects as soon as its socket exists. */
 static struct qmp *start(struct qemu *qemu, const char *const *more)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -83,7 +83,7 @@ static void stop(struct qemu *qemu)
 			fail_msg("%s", err.text);                                             \
 	} while (0)
 
-/* What is the same for any guest under TCG. */
+/* Checks what holds for any guest under TCG. */
 static void check_common(struct qmp *qmp, const struct qemu *qemu)
 {
 	struct qmp_stat stats[] = {{.name = "pages_4k"}, {.name = "pf_fixed"}};
@@ -233,7 +233,7 @@ static void test_guest(void **state)
 	OK(qmp_query_name(qmp, PLENTY_MS, name, &err));
 	assert_string_equal(name, "guest one");
 	OK(qmp_query_machine(qmp, PLENTY_MS, &machine, &err));
-	/* The alias is resolved; QEMU has set what nobody gave. */
+	/* The alias is resolved, and QEMU has set the default. */
 	assert_memory_equal(machine.type, "pc-i440fx-", 10);
 	assert_int_equal(machine.max_ram_below_4g_bytes, 0xe0000000);
 	OK(qmp_query_balloon(qmp, PLENTY_MS, &balloon, &err));

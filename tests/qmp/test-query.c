@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The queries: what good replies become, and that bad ones are errors. */
+/* The queries: results of good replies, and errors for bad ones. */
 #include "fixture.h"
 
 #include <inttypes.h>
@@ -251,7 +251,7 @@ static void test_guest_of_a_script(void **state)
 	fake_stop(&fake);
 }
 
-/* Replies as QEMU gives them (7.2 and 10.0), beyond the plainest. */
+/* Replies of QEMU 7.2 and 10.0, beyond the simplest. */
 static void test_more_replies(void **state)
 {
 	static const char *const cases[][3] = {
@@ -408,7 +408,7 @@ static void test_bad_replies(void **state)
 	}
 }
 
-/* What holds for every query: an error of QEMU's, a reply of the wrong kind. */
+/* Holds for every query: an error of QEMU's, a reply of the wrong type. */
 static void test_every_query(void **state)
 {
 	(void)state;
