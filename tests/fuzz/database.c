@@ -16,7 +16,7 @@
 #include "store/history.h"
 #include "store/journal.h"
 
-/* Instructions of SQLite's for one input's SQL: how long that runs is not what is tested. */
+/* Limit on SQLite's instructions for the SQL of one input: its running time is not tested. */
 #define STEPS_MAX 200000
 
 static uint8_t *good;
@@ -71,7 +71,7 @@ static void fill(struct wss_history *history)
 	fuzz_require(wss_journal_write(history, &step, NULL) == 0);
 }
 
-/* Made once, by the program's own code. */
+/* The program's own code makes it once. */
 static void make_good(void)
 {
 	struct wss_history *history;
@@ -109,7 +109,7 @@ static void run_sql(const char *sql)
 	sqlite3 *db;
 
 	fuzz_require(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK);
-	/* No other file is within reach of it. */
+	/* SQL cannot reach any other file. */
 	sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
 	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, 1 << 20);
 	sqlite3_progress_handler(db, STEPS_MAX, stop, NULL);

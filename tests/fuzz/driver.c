@@ -32,10 +32,12 @@
 #define SEEDS_MAX 256
 #define WORDS_MAX 512
 #define WORD_MAX 256
-/* All cuts of a seed of that size; of a longer one as many, evenly; never more than mutations.
+/*
+ * Number of cuts of a seed: all of a short one, evenly spread ones of a longer one; never more than
+ * mutations.
  */
 #define CUTS_MAX 512
-/* An input that waits is ended by this. */
+/* Ends an input that waits. */
 #define DEADLINE_S 120
 #define VALGRIND_SHARE 100
 
@@ -50,7 +52,7 @@ static const char *words[WORDS_MAX];
 static unsigned n_words;
 static unsigned long n_runs;
 
-/* What runs, for the parent. */
+/* Input under way, for the parent. */
 static struct under_way {
 	size_t size;
 	uint8_t data[];
@@ -58,7 +60,7 @@ static struct under_way {
 
 static void run(const uint8_t *data, size_t size)
 {
-	/* In a block of its own size, so that a read past the end is noticed. */
+	/* In a block of exactly this size, so that a read past the end is noticed. */
 	uint8_t *copy = malloc(size ? size : 1);
 
 	fuzz_require(copy);
@@ -138,8 +140,10 @@ static void add_made(void)
 		add_seed(data, size);
 }
 
-/* The bytes between the quotes of a line of libFuzzer's dictionaries; NULL where there are
- * none. */
+/*
+ * Returns the bytes between the quotes of a line of libFuzzer's dictionaries; NULL if there are
+ * none.
+ */
 static char *read_word(const char *line)
 {
 	const char *at = strchr(line, '"'), *end = strrchr(line, '"');
@@ -215,8 +219,7 @@ static void result(unsigned n, const char *what)
 	n_runs = 0;
 }
 
-/* Everything in the child. What the target prints on stdout is its own affair: TAP goes to
- * stderr. */
+/* Runs everything in the child. The target owns stdout, so TAP goes to stderr. */
 static void run_all(unsigned mutations)
 {
 	for (unsigned i = 0; i < n_seeds; i++)
@@ -249,7 +252,7 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	return remove(path);
 }
 
-/* Interrupts the wait for the child: what it leaves in memory has to be removed. */
+/* Interrupts the wait for the child, because its files in memory must be removed. */
 static void on_signal(int number)
 {
 	(void)number;
@@ -296,7 +299,7 @@ static int read_seeds(void)
 		return -1;
 	add_made();
 	read_words(words_path);
-	/* Without a seed it would be a test that cannot fail. */
+	/* Without a seed the test could not fail. */
 	if (!n_seeds)
 		fprintf(stderr, "%s: no seeds\n", path);
 	return n_seeds ? 0 : -1;

@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 
-/* For arguments that the frame gives libFuzzer. */
+/* Largest number of arguments that the frame passes to libFuzzer. */
 #define ARGUMENTS_MAX 4096
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -25,8 +25,7 @@ static char directory[4096];
 static int directory_fd = -1;
 static uint64_t longest_ns;
 
-/* A small quarantine: what was freed is to count as memory of an input no longer than need be.
- */
+/* A small quarantine, so that freed memory counts for an input no longer than necessary. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -177,7 +176,7 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* valgrind's time and memory are not the program's. */
+/* Time and memory of valgrind itself do not count. */
 static void check_limits(uint64_t took_ns)
 {
 	struct rusage usage;
@@ -220,7 +219,7 @@ static void print_longest(void)
 	fprintf(stderr, "fuzz-%s: longest %.3f s\n", fuzz_target.name, fuzz_longest());
 }
 
-/* Writes the seeds that are no files to a directory. */
+/* Writes the seeds that are not files to a directory. */
 static void write_seeds(const char *path)
 {
 	wss_auto_free uint8_t *data = malloc(fuzz_target.max_bytes);
@@ -239,8 +238,7 @@ static void write_seeds(const char *path)
 	}
 }
 
-/* Limits that are the target's own: before the arguments that are given, which may be others.
- */
+/* Passes the target's own limits before the given arguments, which may override them. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	static char *arguments[ARGUMENTS_MAX];
@@ -258,8 +256,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	arguments[n++] = (*argv)[0];
 	arguments[n++] = max_len;
 	arguments[n++] = memory;
-	/* For what waits: what computes is stopped by its processor time, however busy the
-	 * machine is. */
+	/*
+	 * For inputs that wait: the processor time stops those that compute, however busy the
+	 * machine is.
+	 */
 	arguments[n++] = timeout;
 	for (int i = 1; i < *argc; i++)
 		arguments[n++] = (*argv)[i];

@@ -24,7 +24,7 @@
 
 int virt_wss_main(int argc, char **argv);
 
-/* In the place of what opens something, by ld's --wrap. */
+/* Replaces the functions that open something, by ld's --wrap. */
 int __wrap_wss_host_open(const char *sysroot, struct wss_host *ret_host,
 			 struct wss_error *err);
 int __wrap_wss_conn_open(const char *uri, struct wss_conn **ret_conn, struct wss_error *err);
@@ -48,7 +48,7 @@ FILE *__wrap_fopen(const char *path, const char *mode);
 FILE *__real_fopen(const char *path, const char *mode);
 void __wrap_wss_log(enum wss_log_level level, const char *fmt, ...);
 
-static unsigned errors; /* messages of one run */
+static unsigned errors; /* number of messages in one run */
 static bool running;
 
 static int closed(struct wss_error *err)
@@ -136,7 +136,7 @@ int __wrap_wss_controller_run(const struct wss_control_scope *scope,
 	return closed(err);
 }
 
-/* The list of --hosts; any other file is not there. */
+/* The list of --hosts; no other file exists. */
 FILE *__wrap_fopen(const char *path, const char *mode)
 {
 	static char hosts[] = "# hosts\nqemu:///system\n\n qemu+ssh://b/system \n";
@@ -163,7 +163,7 @@ static void cli_run(const uint8_t *data, size_t size)
 	char *argv[WORDS_MAX + 2] = {(char[]){"virt-wss"}}, *rest = text, *word;
 	int argc = 1, code;
 
-	/* Once for all: the program's own standard output is not looked at. */
+	/* Set once: the program's own standard output is not checked. */
 	static bool silent;
 
 	if (!silent)
@@ -178,7 +178,7 @@ static void cli_run(const uint8_t *data, size_t size)
 	running = false;
 	fuzz_require(code == WSS_EXIT_OK || code == WSS_EXIT_FAILED ||
 		     code == WSS_EXIT_USAGE || code == WSS_EXIT_CONNECT);
-	/* Nothing fails without a word. */
+	/* Nothing fails without a message. */
 	fuzz_require(code == WSS_EXIT_OK || errors);
 }
 

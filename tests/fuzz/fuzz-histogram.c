@@ -39,8 +39,7 @@ static void check_histogram(const struct wss_histogram *histogram)
 	wss_histogram_free(&again);
 }
 
-/* Only of a history that somebody has forged: they need not make sense, and must not do harm.
- */
+/* Figures of a forged history: they need not make sense, but must do no harm. */
 static void size_by(const struct wss_summary *summary)
 {
 	static const struct wss_sizing_rule rule = {.percentile = 0.99,
@@ -107,7 +106,7 @@ static void histogram_run(const uint8_t *data, size_t size)
 		try_histogram(data + 1, size - 1);
 }
 
-/* 0: the histogram of some windows, 1: the curve that belongs to it. */
+/* Seed 0 is the histogram of some windows, seed 1 its curve. */
 static size_t histogram_seed(unsigned n, uint8_t *data, size_t room)
 {
 	wss_auto_free uint8_t *curve = NULL;

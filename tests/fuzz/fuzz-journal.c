@@ -9,7 +9,7 @@
 #include "fuzz.h"
 #include "store/journal.h"
 
-/* What --restore would do with them: each is a guest and a size. */
+/* Checks what --restore would use: each step is a guest and a size. */
 static void check_open(const struct wss_journal_open *open, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {

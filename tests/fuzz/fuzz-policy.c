@@ -15,7 +15,7 @@ static bool same(struct wss_amount a, struct wss_amount b)
 	return a.known == b.known && (!a.known || a.value == b.value);
 }
 
-/* What was read can be written, and is then read as the same; to a microsecond. */
+/* A policy that was read can be written, and reads back the same, to a microsecond. */
 static void check_stable(const struct wss_policy *policy)
 {
 	wss_auto_free char *xml = NULL;

@@ -63,7 +63,7 @@ static void put_process(const uint8_t *data, size_t size, const char *pid, const
 		return;
 }
 
-/* A process that is held says that it is this guest. */
+/* A process that is held claims to be this guest. */
 static void check_held(struct wss_process *process)
 {
 	wss_auto_free char *cmdline = NULL;
@@ -84,7 +84,7 @@ static void process_run(const uint8_t *data, size_t size)
 	struct wss_root root = {.dirfd = fuzz_dirfd()};
 	struct wss_process process = WSS_PROCESS_INIT;
 	struct wss_error err = WSS_ERROR_INIT;
-	/* The files of the invented machine are ours. */
+	/* The files of the invented machine belong to this user. */
 	uid_t owner = size % 2 ? WSS_UID_ANY : geteuid();
 	pid_t pid = 0;
 	int r;

@@ -9,7 +9,7 @@
 #include "fuzz.h"
 #include "out/metadata.h"
 
-/* What was read can be written, and is then read as the same. */
+/* A profile that was read can be written, and reads back the same. */
 static void check_stable(const struct wss_profile *profile)
 {
 	wss_auto_free char *xml = NULL;

@@ -23,7 +23,7 @@ static const char handshake[] =
 	"{\"QMP\": {\"version\": {\"qemu\": {\"micro\": 0, \"minor\": 2, \"major\": 7}}}}\r\n"
 	"{\"return\": {}, \"id\": \"qmp-1\"}\r\n";
 
-/* A socket that has these bytes to be read, and the server's end of it, or -1. */
+/* Makes a socket from which these bytes can be read, and the server's end of it, or -1. */
 static int serve(const uint8_t *data, size_t size, int *ret_server)
 {
 	int fds[2], room = 4 * INPUT_MAX;
@@ -120,7 +120,7 @@ static int canned_execute(void *opaque, const char *command, uint64_t deadline_n
 	return *ret_reply ? 0 : wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 }
 
-/* The input as the reply to every query: reaches each parser with the same bytes. */
+/* Uses the input as the reply to every query, so that each parser gets the same bytes. */
 static void run_canned(const uint8_t *data, size_t size)
 {
 	static const struct qmp_transport_ops ops = {.name = "fuzz",

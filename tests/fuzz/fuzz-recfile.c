@@ -22,12 +22,12 @@
 #include "rec/codec.h"
 #include "rec/writer.h"
 
-/* On the clock that recordings begin at 0 of. */
+/* On the clock by which recordings begin at 0. */
 #define NOW_NS 10000000000
 
 void __wrap_wss_log(enum wss_log_level level, const char *fmt, ...);
 
-static unsigned errors; /* messages of one command */
+static unsigned errors; /* number of messages of one command */
 
 void __wrap_wss_log(enum wss_log_level level, const char *fmt, ...)
 {
@@ -54,7 +54,7 @@ static void put32(uint8_t *data, uint32_t value)
 	memcpy(data, &value, sizeof(value));
 }
 
-/* Puts lengths, numbers and checksums right as far as the frames' lengths lead. */
+/* Corrects lengths, numbers and checksums as far as the frames' lengths lead. */
 static void mend(uint8_t *data, size_t size)
 {
 	uint32_t length, seed, sequence = 0;
@@ -83,7 +83,7 @@ static void mend(uint8_t *data, size_t size)
 	}
 }
 
-/* 0 or 1, the latter with a message. */
+/* Returns 0, or 1 after a message. */
 static int command(const struct wss_command *what, const char *const *words)
 {
 	struct wss_cli cli = {.command = what, .format = WSS_FORMAT_TABLE};
@@ -101,7 +101,7 @@ static int command(const struct wss_command *what, const char *const *words)
 
 #define COMMAND(what, ...) command(what, (const char *const[]){__VA_ARGS__, NULL})
 
-/* Could it be read, without more ado? */
+/* Whether the recording can be read without --salvage. */
 static bool read_recording(void)
 {
 	static char file[4096], moment[4200], picture[4200];
@@ -109,7 +109,7 @@ static bool read_recording(void)
 	snprintf(file, sizeof(file), "%s/recording", fuzz_directory());
 	snprintf(moment, sizeof(moment), "%s@1s", file);
 	snprintf(picture, sizeof(picture), "%s.svg", file);
-	/* What cannot be read as it is can be salvaged, or not. */
+	/* A recording that cannot be read may or may not be salvaged. */
 	if (COMMAND(&wss_cmd_report, file, "--output", "json", "--plot", picture)) {
 		COMMAND(&wss_cmd_report, file, "--salvage");
 		COMMAND(&wss_cmd_heatmap, file, "--salvage", "--hot-first", "--output", "csv");
@@ -122,7 +122,10 @@ static bool read_recording(void)
 	return true;
 }
 
-/* As if somebody were recording to it. What could be read can be read with the mark, too. */
+/*
+ * Marks the recording as if somebody were writing it. If it could be read, it can be read with the
+ * mark.
+ */
 static void add_mark(bool readable)
 {
 	static char file[4096];
@@ -165,7 +168,7 @@ static void must(int r)
 		abort();
 }
 
-/* Runs of pages that come and go, gaps and marks, a window a second. */
+/* Adds runs of pages that come and go, gaps and marks, one window a second. */
 static void add_window(struct wss_recwriter *writer, const struct wss_recording *recording,
 		       uint64_t i, struct wss_pageset *before, struct wss_pageset *after)
 {
@@ -222,7 +225,7 @@ static void write_recording(const char *path, unsigned windows, uint64_t high_by
 	wss_pageset_free(after);
 }
 
-/* A window, some, and many; and of a guest as large as can be. */
+/* Makes recordings of one window, some, and many; and of the largest possible guest. */
 static size_t recfile_seed(unsigned n, uint8_t *data, size_t room)
 {
 	static const struct {

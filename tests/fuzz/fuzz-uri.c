@@ -30,7 +30,9 @@ static void uri_run(const uint8_t *data, size_t size)
 	if (r < 0)
 		return;
 	fuzz_require(memchr(uri.run_dir, '\0', sizeof(uri.run_dir)));
-	/* What is below another directory than the root would be looked for in ours. */
+	/*
+	 * Anything below a directory other than the root would be searched for in the current one.
+	 */
 	fuzz_require(uri.kind != WSS_URI_EMBED || uri.run_dir[0] == '/');
 	fuzz_require(uri.kind != WSS_URI_OTHER || !uri.run_dir[0]);
 	r = wss_locality_check(&host, &uri, lines[3], lines[4], &err);

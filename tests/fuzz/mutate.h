@@ -11,7 +11,7 @@
 
 #include "../random.h"
 
-/* The longest piece that is cut out, or into which junk is put. */
+/* Longest piece that is cut out or overwritten with junk. */
 #define MUTATE_PIECE_MAX 64
 
 /*
