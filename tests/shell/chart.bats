@@ -17,7 +17,7 @@ browse() { # OPTION... URL: what is then in the page; 0=dark, 1=light
 		--no-first-run --user-data-dir="$BATS_TEST_TMPDIR/profile" "$@" 2>"$BATS_TEST_TMPDIR/browser"
 }
 
-# What chart.js says of the picture.
+# Prints the report of chart.js on the picture.
 look() { # SVG [OPTION...]
 	local svg=$1
 	shift
@@ -32,7 +32,7 @@ look() { # SVG [OPTION...]
 		tr '\n' ' ' | sed -n 's/.*>RESULT \(.*\) END<.*/\1/p'
 }
 
-# The page of the picture alone: a browser puts its complaints into it.
+# A page with the picture only: a browser inserts its complaints there.
 opens() { # SVG
 	local page
 	page=$(browse --dump-dom "file://$1")
@@ -57,7 +57,7 @@ opens() { # SVG
 	opens "$svg"
 	seen=$(look "$svg")
 	echo "$seen"
-	# The third one's sizes are not known.
+	# The sizes of the third guest are unknown.
 	[[ $seen == "curves 5; references 8; back rgb(255, 255, 255)" ]]
 }
 
@@ -102,7 +102,7 @@ opens() { # SVG
 	[[ $seen == curves* ]]
 	lacks "$svg" '^tick: ((1|10|100) ms|[0-9.]+ KiB|4 GiB)$'
 	says "$svg" 'tick: 307 ms' 'tick: 40 s'
-	# From edge to edge, that of the axes included.
+	# From edge to edge, including the edge of the axes.
 	grep -o '<path class="curve s0"[^>]*' "$svg" | grep -oE '[ML][0-9.]+' | tr -d ML |
 		awk 'NR == 1 { from = $1 } { to = $1 } END { exit !(from < 93 && to > 919) }'
 }

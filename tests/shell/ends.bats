@@ -24,7 +24,7 @@ wss() { # ARGUMENT...: status, out, err, and the threads that exit() met
 	cat "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/err"
 }
 
-# A UNIX socket that takes connections and never says a word, as a libvirtd that hangs.
+# A UNIX socket that accepts connections and never answers, like a libvirtd that hangs.
 silent_socket() { # -> silent, silent_pid
 	silent=$BATS_TEST_TMPDIR/silent
 	perl -MIO::Socket::UNIX -e '

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Recordings that are meant to cost their reader much: whatever a file of up to 32 MiB says, it is
-# read or refused within 2 s of CPU time and 256 MiB, and a stop is heeded within 200 ms.
+# Recordings that are expensive to read: whatever a file of up to 32 MiB contains, it is
+# read or refused within 2 s of CPU time and 256 MiB, and a stop takes effect within 200 ms.
 
 virt_wss=$WSS_BUILDDIR/virt-wss
 mkhostile=$WSS_BUILDDIR/tests/tools/mkhostile
@@ -124,7 +124,7 @@ all_commands() { # FILE
 	"$virt_wss" diff r@1us r@0s --limit 3 >/dev/null
 }
 
-# Its CPU time behind the signal: the machine may have others to serve.
+# CPU time after the signal, because other processes share the machine.
 stopped() { # ARGUMENT...
 	perl -e '
 		use POSIX ":sys_wait_h";

@@ -40,7 +40,7 @@ field() { # COLUMN
 	awk -f "$WSS_SRCDIR/scripts/csv-field.awk" -v name="$1" <<<"$out"
 }
 
-# A UNIX socket that takes connections and never says a word, as a libvirtd that hangs.
+# A UNIX socket that accepts connections and never answers, like a libvirtd that hangs.
 silent_socket() { # -> silent, silent_pid
 	silent=$BATS_TEST_TMPDIR/silent
 	perl -MIO::Socket::UNIX -e '
@@ -89,7 +89,7 @@ teardown() {
 	wss -c "qemu+unix:///system?socket=/nowhere/socket" list -c "$uri" --output csv
 	[ "$status" = 3 ]
 	[[ $err == *nowhere* && $out == *web1* ]]
-	# One without any domain has answered, too.
+	# A host without domains has answered, too.
 	node empty
 	wss -c "qemu+unix:///system?socket=/nowhere/socket" list -c "$uri" --output csv
 	[ "$status" = 3 ]
@@ -190,7 +190,7 @@ teardown() {
 	[[ $err == *policy*period* ]]
 }
 
-# Such an element makes virDomainGetMetadata() read freed memory, which here is ours.
+# Such an element makes virDomainGetMetadata() read freed memory, here of this process.
 @test "a policy with a prefix before an attribute is refused, and libvirt is not asked for it" {
 	local look=(valgrind --quiet --error-exitcode=99)
 	command -v valgrind >/dev/null || skip "needs valgrind"

@@ -42,7 +42,7 @@ includes() {
 		sed 's/:.*"\(.*\)\//:\1/'
 }
 
-# Files that include a header matching RE, but not those that match ALLOWED.
+# Lists files that include a header matching RE, except those that match ALLOWED.
 strangers() { # RE ALLOWED
 	grep -rlE --include='*.[ch]' "^[[:space:]]*#[[:space:]]*include[[:space:]]+[<\"]($1)" src qmp |
 		grep -vxE "$2" || true
@@ -132,7 +132,7 @@ strangers() { # RE ALLOWED
 	[ -z "$output" ]
 }
 
-# What a method says of itself is in its wss_tracker_ops.
+# All facts about a method are in its wss_tracker_ops.
 @test "no method is told apart by its address" {
 	local names
 	names=$(sed -n 's/.*[[:space:]]method(\([a-z0-9]*\)).*/\1/p' src/track/methods.h | paste -sd '|')
@@ -148,7 +148,7 @@ strangers() { # RE ALLOWED
 	[ -z "$output" ]
 }
 
-# A front end knows its options; what is below says which thing it speaks of.
+# Only a front end knows its options; code below it names the thing itself.
 @test "no message below the commands names an option" {
 	run grep -rnE --include='*.[ch]' '"([^"]*[^"[:alnum:]-])?--[a-z]' src/cmd
 	[ -n "$output" ]

@@ -16,7 +16,7 @@ setup() {
 	cd "$BATS_TEST_TMPDIR" || return 1
 }
 
-# Shows PICTURE narrow and light, wide and dark; what it has is in PICTURE.has.
+# Opens PICTURE narrow and light, wide and dark, and lists its content in PICTURE.has.
 shown() { # PICTURE
 	local width scheme
 	while read -r width scheme; do
@@ -75,7 +75,7 @@ has() { # PICTURE NAME LEAST
 		'legend: not observed' 'tick: 0 s' 'tick: 67 s'
 	texts r.svg | grep '^title: Memory touched by a .*…$'
 	inside r.svg
-	# So many marks do not cross the curves.
+	# This many marks do not cross the curves.
 	has r.svg line.mark 30
 	[ "$(longest_mark r.svg)" -lt 20 ]
 }
@@ -110,7 +110,7 @@ longest_mark() { # PICTURE
 	"$virt_wss" heatmap r --plot h.svg
 	says r.svg 'small source: host1.example <&>, 2026-11-20 18:00:00 UTC, 12 s, mmu, 4 KiB granularity'
 	[ "$(texts r.svg | grep ^small.source)" = "$(texts h.svg | grep ^small.source)" ]
-	# Of an unknown host there is only the rest.
+	# Without a known host only the rest is shown.
 	"$mkrecording" s --windows 12 --phases 100:12 >said
 	"$virt_wss" report s --plot s.svg >table
 	says s.svg 'small source: 2026-11-20 18:00:00 UTC, 12 s, mmu, 4 KiB granularity'
@@ -136,7 +136,7 @@ longest_mark() { # PICTURE
 			$1 < left + .2 { l = 1 } $1 > right - .2 { r = 1 } END { exit !(l && r) }'
 	# Few marks go through the plot.
 	[ "$(longest_mark r.svg)" -gt 300 ]
-	# What is large outside does not make it small.
+	# Large sets outside the viewport do not shrink the curves.
 	"$virt_wss" report r --viewport 1s:4s --plot r.svg >table
 	says r.svg 'tick: 1 s' 'tick: 4 s' 'tick: 20 MiB'
 	lacks r.svg '^tick: (64|80) MiB'
@@ -167,14 +167,14 @@ marked_late() { # TEXT
 		shown h.svg
 	done
 	start_live --windows 1
-	# One second is recorded; read while it goes on, the marks are behind that.
+	# One second is recorded; while the recording continues, the marks lie behind that.
 	wait_until 20 marked_late "$(printf 'W%.0s' {1..255})"
 	"$virt_wss" mark live "$(printf '日%.0s' {1..85})"
 	"$virt_wss" report live --plot r.svg >table
 	exec 4>&-
 	wait
 	shown r.svg
-	# What was marked behind the last whole window is not in the picture.
+	# Marks behind the last complete window are not in the picture.
 	says r.svg 'tick: 1 s'
 	lacks r.svg 日
 	sed -nE 's/^<line class="mark[^"]*" x1="([0-9.]+)".*/\1/p' r.svg |
@@ -217,7 +217,7 @@ marked_late() { # TEXT
 	shown h.svg
 	says h.svg 'small region: node 0' 'small region: node 1' 'small region: node 2' \
 		'small region: node 3' 'small region: dimm7 (node 3)' 'tick: 22 GiB'
-	# Of one node there is nothing to tell apart.
+	# With one node there are no names to tell apart.
 	"$mkrecording" s --ram $((16 << 30)) --phases 400000:20 >said
 	"$virt_wss" heatmap s --plot s.svg
 	lacks s.svg region
@@ -274,7 +274,7 @@ marked_late() { # TEXT
 		'small value: target: 1 %' 'small value: what if: 2 GiB' 'legend: recommended size' \
 		'legend: upper bound: nothing larger was measured' \
 		'legend: web1 (recommended: 792 MiB; 100 windows of 4 s, mmu, 4 KiB granularity)'
-	# What is not measured is called a bound, as in the table.
+	# Sizes that were not measured are called bounds, as in the table.
 	texts m.svg | grep -E '^small value: 792 MiB: <5\.[0-9] %$'
 	texts m.svg | grep -E "^small source: $(uname -n).*, 20[0-9-]+ [0-9:]+ to 20[0-9-]+ [0-9:]+ UTC"
 	has m.svg path.curve.bound.s0 1

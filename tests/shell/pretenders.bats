@@ -41,11 +41,11 @@ field() { # COLUMN
 	awk -f "$WSS_SRCDIR/scripts/csv-field.awk" -v name="$1" <<<"$out"
 }
 
-# The command has a line for each of the three, and no other.
+# The command prints a line for each of the three, and no other.
 reaches_all() { # ARGUMENT...
 	wss "$@" --output csv
 	[ "$(field domain | sort -u)" = "$(printf '%s\n' 1 $alpha alpha)" ]
-	# Whatever is reported of UUIDs, each is there once.
+	# If UUIDs are reported, each is there once.
 	[ -z "$(field uuid | tr -d '\n')" ] ||
 		[ "$(field uuid | sort)" = "$(printf '%s\n' $alpha $one $liar)" ]
 }

@@ -36,7 +36,7 @@ refused() { # STATUS REGULAR-EXPRESSION
 	[ "$(tail -n 1 <<<"$out" | cut -d, -f1,9)" = "fake1,2" ]
 	[ "$(tail -n 1 <<<"$out" | cut -d, -f8)" = "" ]
 	[ "$(field degraded_windows | sort -u)" = 0 ]
-	# A guest that was stopped within the window is no quiet one.
+	# A guest that was stopped within the window does not count as idle.
 	"$WSS_BUILDDIR/virt-wss" --debug --qmp "$socket" profile --to 2s >"$BATS_TEST_TMPDIR/out" \
 		2>"$BATS_TEST_TMPDIR/err" 3>&- &
 	pid=$!
@@ -128,7 +128,7 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 	[ "$(field native_window_seconds)" != "" ]
 	[ "$(field native_wss_bytes)" -ge $((31 << 20)) ]
 	[ "$(field native_wss_bytes)" -le $((34 << 20)) ]
-	# On pages of 4 KiB two windows differ by what the guest did: no bloat.
+	# On pages of 4 KiB two windows differ only by the guest's activity: there is no bloat.
 	[ "$(field granularity_bytes)" = 4096 ] && [ -z "$(field huge_page_bloat)" ]
 	wss sample --window 200ms --output csv
 	[[ $out != *native* ]]
@@ -219,7 +219,7 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 	refused 1 'query-status'
 }
 
-# Each answer is well within the time that a question has, all of them are not.
+# Each answer is well within its own timeout, but all of them together exceed the deadline.
 @test "a QEMU that answers too slowly: the guest's deadline holds for all of it" {
 	fake_start <<<$'on *\ndelay 400\ndefault'
 	for words in "sample --window 100ms" "sample --window 100ms --count 5" \

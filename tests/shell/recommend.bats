@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# recommend on libvirt's test driver, from a history that is made up.
+# recommend on libvirt's test driver, from an invented history.
 
 virt_wss=$WSS_BUILDDIR/virt-wss
 uuid=11111111-2222-3333-4444-55555555000
@@ -65,7 +65,7 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$(field status)" = $'unknown\nunknown' ]
 	[ -z "$(field recommended_bytes | tr -d '\n')" ]
 	[[ $err == *"no history yet"* ]]
-	# A history that was named and is not there is a mistake.
+	# A named history that does not exist is an error.
 	wss recommend --history "$BATS_TEST_TMPDIR/none"
 	[ "$status" = 1 ]
 }
@@ -110,7 +110,7 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$(grep -E '^(DOMAIN|GUESTS)' <<<"$out" | grep -oE 'PCTILE|PROB')" = $'PCTILE\nPROB' ]
 	grep -E '^web1 .* peak ' <<<"$out"
 	grep -E '^web2 .* 99\.0% ' <<<"$out"
-	# 299 hours would be enough; web3 is not known, and its dash no peak.
+	# 299 hours would be enough; web3 is unknown, and its dash is no peak.
 	tail -n 1 <<<"$out" | grep -E '^ +3 +1 .* peak '
 	[ "$(grep -c ' peak ' <<<"$out")" = 2 ]
 	wss recommend --wide --percentile 60 --probability 60
@@ -174,7 +174,7 @@ between() { # VALUE LOW HIGH, in MiB
 	wss recommend web1 --what-if 3GiB --output csv
 	[ "$(field what_if_exceeded)" = 0.000000 ]
 	[ "$(field what_if_is_bound)" = 1 ]
-	# Some 900 faults a second, where windows end, are 8 % of the time.
+	# About 900 faults a second, at the end of the windows, are 8 % of the time.
 	wss recommend web1 --target-loss 20 --output csv
 	[ "$(field curve_is_beyond)" = 0 ]
 	[ "$(field curve_bytes)" -lt "$(field p50_bytes)" ]
@@ -189,13 +189,13 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$status" = 1 ]
 }
 
-# 97 MiB, of which windows of 500 ms see 41: pages at random, a loop, and by pages of 2 MiB.
+# 97 MiB, of which windows of 500 ms see 41: at random, in a loop, and in pages of 2 MiB.
 @test "a set that outgrew its windows is not cut at their end, and is not trusted" {
 	node 4
 	MAKE_HISTORY='-w 500 -t 909 -s' history_of 10 $((97 << 20)) 6 1
 	MAKE_HISTORY='-w 500 -t 1183 -s -l' history_of 10 $((97 << 20)) 6 2
 	MAKE_HISTORY='-w 500 -t 909 -s -g 2097152' history_of 10 $((97 << 20)) 6 3
-	# Windows enough for any percentile, of a week.
+	# Enough windows for any percentile, from a week.
 	MAKE_HISTORY='-w 500 -t 909 -s' history_of 1000 $((97 << 20)) 700 4
 	wss recommend --minimum 1MiB --span 10d --output csv
 	[ "$status" = 0 ]
@@ -205,14 +205,14 @@ between() { # VALUE LOW HIGH, in MiB
 		between "$(field recommended_bytes | sed -n ${i}p)" 107 300
 		between "$(field grown_bytes | sed -n ${i}p)" 107 300
 	done
-	# Four fifths more with each doubling of time; a loop doubles.
+	# Growth by four fifths with each doubling of time; a loop doubles.
 	[[ $(field growth_per_doubling | head -n 1) == 0.8* ]]
 	[[ $(field growth_per_doubling | sed -n 2p) == @(0.99|1.00)* ]]
-	# The host has to hold what they grow to, too.
+	# The host must hold the grown sets, too.
 	wss recommend --minimum 1MiB --span 10d --output json
 	perl -MJSON::PP -e '
 		decode_json(join("", <STDIN>))->{host}{needed_bytes} >= 4 * 107 * 2**20 or die' <<<"$out"
-	# The same guest, by windows that are long enough.
+	# The same guest with windows that are long enough.
 	rm "$VIRT_WSS_HISTORY"*
 	MAKE_HISTORY='-w 8000 -t 909 -s' history_of 1000 $((97 << 20)) 700 1
 	wss recommend web1 --minimum 1MiB --span 10d --target-loss 20 --output csv
@@ -238,7 +238,7 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$(field degraded_samples)" = 1 ]
 	[ "$(field other_samples)" = 7 ]
 	[ -z "$err" ]
-	# Without a growth curve nobody knows.
+	# Without a growth curve growth is unknown.
 	MAKE_HISTORY='-e' history_of 20 $((97 << 20)) 6 4
 	wss recommend web4
 	[[ $err == *"web4: note: no growth curve shows whether the working set outgrew its windows of 4 s"* ]]
@@ -257,7 +257,7 @@ between() { # VALUE LOW HIGH, in MiB
 	grep -E '^virt-wss: web2: .* would free .* on the host; high confidence: [0-9]+ windows in 7 d \(2 guests would free .* together\)$' <<<"$out"
 	on_terminal recommend web3
 	grep -Fx 'virt-wss: web3: too early: 3 of 10 windows' <<<"$out"
-	# It needs more than it has, or holds no more than it needs.
+	# The guest needs more than it has, or holds no more than it needs.
 	on_terminal recommend web1 --minimum 8GiB
 	grep -E '^virt-wss: web1: 1\.[0-9]+ GiB is less than it needs \(8 GiB\); low confidence' <<<"$out"
 	wss recommend web1

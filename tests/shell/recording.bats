@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# What reads recordings, on recordings of guests that never were.
+# Commands that read recordings, with recordings of invented guests.
 
 load live-recording.sh
 
@@ -22,7 +22,7 @@ make() { # FILE OPTION...
 	"$mkrecording" "$@" >"$1.said"
 }
 
-# An expression of the JSON on stdin, as $j: true, or fails.
+# Evaluates an expression on the JSON on stdin, as $j; fails unless it is true.
 json() { # EXPRESSION
 	perl -MJSON::PP -e '$j = decode_json(join("", <STDIN>)); $e = shift; eval $e or die "not: $e\n"' "$1"
 }
@@ -62,7 +62,7 @@ bats_require_minimum_version 1.5.0
 
 @test "report: a picture is XML, whatever the guest is called" {
 	command -v xmllint >/dev/null || skip "needs libxml2-utils"
-	# Noncharacters, what takes no room, separators, controls; and what XML has its own use for.
+	# Noncharacters, zero-width characters, separators, controls; and characters special to XML.
 	make r --domain $'a\ufffe\uffff\U1fffe\u200b\u2060\ufeff\u2028\u2029\u00ad\u202e\U000e0041\x01\x7f<&">'
 	"$virt_wss" report r --plot r.svg >table
 	xmllint --noout r.svg
@@ -116,7 +116,7 @@ bats_require_minimum_version 1.5.0
 @test "a recording does not get more intervals than can be read" {
 	! "$mkrecording" r --ram $((16 << 20)) --windows 1048577 >said 2>why || return 1
 	grep -q '1048576 intervals.*which is the limit$' why
-	# In words: as JSON it is a third of a gigabyte.
+	# As text: JSON would be a third of a gigabyte.
 	"$virt_wss" report r --viewport 1048570s: >out 2>err
 	[ ! -s err ]
 	grep -q '^from 291 h to 291 h: 6 windows, gaps of 0 s' out
@@ -134,7 +134,7 @@ bats_require_minimum_version 1.5.0
 	refused 1 's: there is no window' report s
 }
 
-# What is asked for by a name that says so is written to as it is.
+# Special files that are named explicitly are written to as they are.
 @test "--plot: the standard output, descriptors and devices, where they are named so" {
 	make r
 	"$virt_wss" heatmap r --plot plain.svg
@@ -228,7 +228,7 @@ ended() { # PID
 	refused 1 ': it is a directory' report .
 	refused 1 'nowhere: cannot open it: No such file' mark nowhere text
 	refused 2 'cannot go to standard output' record web1 -o -
-	# One that goes on is marked by its own name, and read by any.
+	# A recording in progress is marked by its own name only, and read by any name.
 	start_live --windows 1
 	ln -s live link
 	refused 1 'link: it is a symbolic link, not a regular file' mark link text
@@ -260,7 +260,7 @@ ended() { # PID
 @test "mark: not for ever where another keeps the lock, and not once it is stopped" {
 	start_live --windows 1
 	mkfifo hold2
-	# The lock of one addition, as docs/recording-format.md has it.
+	# The lock of one addition, as docs/recording-format.md describes it.
 	perl -MFcntl -e 'open(F, "+<", "live") or die; $| = 1;
 		$area = pack("s s x4 q q l x4", F_WRLCK, SEEK_SET, (1 << 62) + 1, 1, 0);
 		fcntl(F, 37, $area) or die "$!"; print "locked\n"; <STDIN>' <hold2 >lock 2>&1 3>&- 4>&- &
@@ -337,7 +337,7 @@ ended() { # PID
 	json '$j->{summary}{lost_bytes} == 0 && $j->{summary}{kept_bytes} == 4096 * 4096' <out.json
 	json '@{$j->{ranges}} == 1 && $j->{ranges}[0]{start_address} eq "0x1220000"' <out.json
 	json '$j->{ranges}[0]{end_address} eq "0x421ffff" && $j->{ranges}[0]{change} eq "gained"' <out.json
-	# Of the 64 MiB the first half is written: 16 MiB of what came.
+	# The first half of the 64 MiB is written: 16 MiB of the gained pages.
 	json '$j->{ranges}[0]{written_bytes} == 4096 * 4096' <out.json
 	"$virt_wss" diff r@15s r@5s --output json | json '$j->{summary}{lost_bytes} == 12288 * 4096'
 	for _ in 1 2; do
@@ -359,11 +359,11 @@ ended() { # PID
 	json 'my %sum; $sum{$_->{change}} += $_->{bytes} for @{$j->{ranges}};
 		$sum{gained} == $j->{summary}{gained_bytes} && $sum{lost} == $j->{summary}{lost_bytes}' <out.json
 	json '!grep { $_->{bytes} != $_->{span_bytes} } @{$j->{ranges}}' <out.json
-	# A limit holds there, too: the first ranges in the order of addresses.
+	# The limit applies there, too: the first ranges in the order of addresses.
 	"$virt_wss" diff a b --verbose --limit 7 --output json >few.json
 	diff <(json 'print join("\n", map { $_->{start_address} } @{$j->{ranges}}[0 .. 6])' <out.json) \
 		<(json 'print join("\n", map { $_->{start_address} } @{$j->{ranges}})' <few.json)
-	# What lies between the changes of a range was not gained, so that it was not written then.
+	# Pages between the changes of a range were not gained, so they do not count as written.
 	make c --ram $((8 << 20)) --phases 1400:20 --runs 30
 	for options in '--limit 1000' --verbose; do
 		# shellcheck disable=SC2086
@@ -426,7 +426,7 @@ ended() { # PID
 	start_live --windows 3
 	run --separate-stderr "$virt_wss" mark live 'load <begins> & "ends"'
 	[ "$status" = 0 ] && [ -z "$output" ]
-	# Whole, also while it goes on; and two marks at once.
+	# Complete, even while it is being written; and two marks at once.
 	"$virt_wss" mark live second & "$virt_wss" mark live third
 	wait $!
 	"$virt_wss" report live --output json |

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# sample --store where nothing can be measured: the round around it.
+# sample --store where nothing can be measured: tests the round around the measurement.
 
 # shellcheck disable=SC1091
 . "$WSS_SRCDIR/scripts/embed.sh"
@@ -47,7 +47,7 @@ wss() { # ARGUMENT...
 	[ "$status" = 1 ]
 	[[ $err == *"another round"* ]]
 	[ "$(wc -l <<<"$err")" = 1 ]
-	# One guest by name is no round.
+	# One guest by name makes no round.
 	wss sample test --store --window 100ms
 	[ "$status" = 5 ]
 	exec 9>&-
@@ -140,7 +140,7 @@ wss() { # ARGUMENT...
 	[[ $err == *"history.db.lock: it is a FIFO"* ]]
 }
 
-# Anyone who may read a directory may lock it, for ever.
+# Anyone who may read a directory may lock it forever.
 @test "the lock of a directory does not keep a history from being made" {
 	mkdir "${VIRT_WSS_HISTORY%/*}"
 	exec 9<"${VIRT_WSS_HISTORY%/*}"
@@ -157,7 +157,7 @@ ended() { # PID
 	! kill -0 "$1" 2>/dev/null || [ "$(ps -o stat= -p "$1" | cut -c1)" = Z ]
 }
 
-# The 15 s for another writer end early when the program is asked to.
+# A stop request cuts short the 15 s of waiting for another writer.
 @test "waiting for another writer of the history heeds a stop" {
 	wss sample test --store --window 100ms
 	[ "$status" = 5 ]

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # Tables: they fit 80 columns, long and wide names leave them aligned, and --wide, --columns and
-# --sort do what they say. On libvirt's test driver, and recordings of guests that never were.
+# --sort work. On libvirt's test driver, and recordings of invented guests.
 
 bats_require_minimum_version 1.5.0
 
@@ -48,7 +48,7 @@ history_of() { # N-SAMPLES BYTES STEP GUEST...
 	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" "$n" "$bytes" "$step" "${@/#/$uuid}"
 }
 
-# What stdout shows on a terminal of so many columns; messages are left out.
+# Prints stdout as on a terminal of the given number of columns, without messages.
 terminal() { # COLUMNS ARGUMENT... -> out
 	local columns=$1
 	shift
@@ -77,7 +77,7 @@ no_wider_than() { # COLUMNS
 	[ "$(wc -L <<<"$out")" -le "$1" ]
 }
 
-# The figures of a right-aligned column all end where its heading does, in columns of a terminal.
+# Figures of a right-aligned column all end where its heading ends, in terminal columns.
 aligned() { # HEADING
 	perl -CSDA -Mutf8 -e '
 		sub width { my $w = 0; $w += ord($_) >= 0x2e80 ? 2 : 1 for split //, shift; $w }
@@ -143,7 +143,7 @@ guest_tables=("list:CURRENT" "recommend:RECOMMEND" "recommend --what-if 640MiB:L
 	node '' web1
 	terminal 60 methods
 	no_wider_than 60
-	# What follows the first word of the reason stands in its column.
+	# The rest of the reason stands in the column of its first word.
 	perl -e '<STDIN>; $_ = <STDIN>; /^(web1 .*? )libvirt/ or die; $n = length $1;
 		$_ = <STDIN>; /^ {$n}\S/ or die "not below"' <<<"$out"
 	piped methods
@@ -179,7 +179,7 @@ guest_tables=("list:CURRENT" "recommend:RECOMMEND" "recommend --what-if 640MiB:L
 @test "what less memory would cost is a bound where the windows tell no more" {
 	node '' web1
 	history_of 400 $((100 << 20)) 300 1
-	# Twice the largest window: no window says what happens there.
+	# Twice the largest window, so no window shows what happens there.
 	piped recommend --what-if 250MiB
 	grep -qE '^web1 .* <[0-9.]+%$' <<<"$out"
 	piped recommend --what-if 250MiB --output csv --columns what_if_loss,what_if_is_bound
@@ -258,12 +258,12 @@ guest_tables=("list:CURRENT" "recommend:RECOMMEND" "recommend --what-if 640MiB:L
 	done
 	refused "did you mean 'wss_bytes'" sample --columns domain,wss
 	refused "no column" sample --columns ''
-	# Which file there is does not matter yet.
+	# The file does not matter yet.
 	refused "did you mean 'share'" heatmap none --hot-first --sort -shar
 	refused "did you mean 'bytes'" diff none none --columns byte
 	refused "did you mean 'kind'" report none --columns knd
 	refused "unknown option" record --columns domain
-	# What prints no table does not ignore them.
+	# Commands that print no table refuse them.
 	refused "--apply prints no table" balloon web1 --apply --wide
 	refused "--restore prints no table" balloon --restore --columns domain
 	refused "policy set prints no table" policy set web1 --headroom 20 --sort domain

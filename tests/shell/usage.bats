@@ -7,7 +7,7 @@ bats_require_minimum_version 1.5.0
 
 virt_wss=$WSS_BUILDDIR/virt-wss
 
-# The command fails so, says one line that matches, and prints nothing on stdout
+# The command fails with this status and one line that matches, and prints nothing on stdout
 # but the row of a domain that could not be measured.
 refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 	local expected=$1 re=$2 status=0 out err
@@ -54,7 +54,7 @@ usage() { # REGULAR-EXPRESSION ARGUMENT...
 	refused 2 "unknown option '--widnow': did you mean '--window'\?$" sample --widnow 4s
 	refused 2 "unknown option '--widnow': did you mean '--window'\?$" sample test --widnow=4s
 	refused 2 "unknown option '--conect': did you mean '--connect'\?$" --conect x list
-	# What another command has is none of this one.
+	# Options of other commands are unknown to this one.
 	refused 2 "unknown option '--hot-first' \(see --help\)$" sample --hot-first
 	refused 2 "unknown command 'frobnicate' \(see virt-wss --help\)$" frobnicate
 	refused 2 "option '--w' is ambiguous" sample --w
@@ -101,7 +101,7 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 	help_of sample help sample
 	help_of help help --help
 	refused 2 'unexpected' help sample list
-	# Behind "--" it is a word like others.
+	# After "--" it is an ordinary argument.
 	usage 'TEXT' mark -- --help
 }
 
@@ -175,7 +175,7 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 	usage 'count|cumulative' sample test --cumulative --count 3
 }
 
-# All but list: heeding the last alone would change or measure another host than the first.
+# All but list: using only the last would change or measure another host than the first.
 @test "more than one connection is for list" {
 	local command
 	for command in "sample test" "profile test" "record test -o x" "mark x y" "report x" \
