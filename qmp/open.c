@@ -22,17 +22,12 @@ int qmp_peer(const struct qmp *qmp, struct qmp_peer *ret_peer, struct wss_error 
 	return 0;
 }
 
-pid_t qmp_peer_pid(const struct qmp *qmp)
-{
-	return qmp->peer.pid;
-}
-
 static const struct wss_deadline *deadline_of(const struct qmp_limits *limits)
 {
 	return limits ? limits->deadline : NULL;
 }
 
-static struct qmp *new_qmp(const struct qmp_limits *limits, struct wss_error *err)
+static struct qmp *qmp_new(const struct qmp_limits *limits, struct wss_error *err)
 {
 	static const struct qmp_limits defaults = QMP_LIMITS_DEFAULT;
 	struct qmp *qmp = calloc(1, sizeof(*qmp));
@@ -97,7 +92,7 @@ static int open_stream(int fd, unsigned int timeout_ms, uint64_t deadline_ns,
 		       const struct qmp_limits *limits, struct qmp **ret_qmp,
 		       struct wss_error *err)
 {
-	qmp_auto struct qmp *qmp = new_qmp(limits, err);
+	qmp_auto struct qmp *qmp = qmp_new(limits, err);
 	const struct wss_deadline *deadline = deadline_of(limits);
 
 	if (!qmp) {
@@ -107,7 +102,7 @@ static int open_stream(int fd, unsigned int timeout_ms, uint64_t deadline_ns,
 	if (qmp_stream_init(&qmp->stream, fd, qmp->limits.reply_bytes,
 			    wss_deadline_cancel(deadline), err) < 0)
 		return no_connection(deadline, err);
-	if (greet(qmp, deadline_ns, err) < 0)
+	if (read_greeting(qmp, deadline_ns, err) < 0)
 		return no_connection(deadline, err);
 	/* Who has greeted has accepted. */
 	qmp_peer_read(fd, &qmp->peer);
