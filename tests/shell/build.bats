@@ -61,3 +61,10 @@ made_before() { # HEADER SOURCE
 	fi
 	[ "$(directory --with-systemdunitdir=/else/where)" = /else/where ]
 }
+
+@test "every test script is in a list that a target runs" {
+	cd "$WSS_SRCDIR"
+	for file in tests/*/*.bats; do
+		grep -q "	$file\( \\\\\)\?\$" tests/tools/Makemodule.am || { echo "$file is in no list"; false; }
+	done
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What profile.c measures and profile-report.c prints.
+ */
+#ifndef WSS_CMD_PROFILE_H
+#define WSS_CMD_PROFILE_H
+
+#include "cmd/cmd.h"
+#include "service/measure.h"
+#include "wss/curve.h"
+
+struct profile_options {
+	struct wss_measure_options measure;
+	uint64_t deadline_ns;
+	uint64_t from_ns;
+	const char *plot;
+};
+
+/* What the windows of one guest add up to. */
+struct guest_profile {
+	struct wss_grid grid;
+	struct wss_sample last; /* of the last window that was measured */
+	unsigned windows;
+	unsigned degraded; /* of them */
+	unsigned vcpus;	   /* of the guest, at least 1 */
+};
+
+struct profile_run {
+	const struct wss_cli *cli;
+	const struct profile_options *options;
+	struct guest_profile *profiles; /* one a guest, n of them */
+	size_t n;
+	size_t missed_by_none; /* of them */
+	size_t name_width;
+	char host[65];
+	struct wss_tally tally;
+};
+
+extern const struct wss_report_layout wss_profile_layout;
+
+/*
+ * Prints the curves: a drawing as the table, unless columns or an order were asked for. 0, or -1 where
+ * the output cannot be written.
+ */
+int wss_profile_print(struct profile_run *run, struct wss_error *err);
+
+/* Writes the picture that run->options->plot names; none where no window was measured. */
+int wss_profile_plot(struct profile_run *run, struct wss_error *err);
+
+#endif
