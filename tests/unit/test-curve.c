@@ -64,7 +64,7 @@ static size_t ramp(struct wss_curve_point *curve, size_t n, double scale)
 
 static void test_spread_and_knee(void **unused)
 {
-	struct wss_curve_point a[40], b[40];
+	struct wss_curve_point a[40] = { 0 }, b[40] = { 0 };
 	struct wss_grid grid;
 
 	(void)unused;
@@ -84,7 +84,7 @@ static void test_spread_and_knee(void **unused)
 
 static void test_no_knee(void **unused)
 {
-	struct wss_curve_point curve[40];
+	struct wss_curve_point curve[40] = { 0 };
 	struct wss_grid grid;
 
 	(void)unused;
@@ -109,7 +109,7 @@ static void test_no_knee(void **unused)
 
 static void test_fault_bound(void **unused)
 {
-	struct wss_curve_point curve[40];
+	struct wss_curve_point curve[40] = { 0 };
 	struct wss_grid grid;
 
 	(void)unused;
@@ -131,7 +131,7 @@ static void test_fault_bound(void **unused)
 /* It grows at one rate to the end: nobody can tell how fast it would be without faults. */
 static void test_no_fault_bound(void **unused)
 {
-	struct wss_curve_point curve[10];
+	struct wss_curve_point curve[10] = { 0 };
 	struct wss_grid grid;
 
 	(void)unused;
@@ -166,7 +166,7 @@ static void test_fault_bound_holds(void **unused)
 {
 	enum { PAGES = 16384, THINK_NS = 2000, FAULT_NS = 5000 };
 	static bool touched[PAGES];
-	struct wss_curve_point curve[64];
+	struct wss_curve_point curve[64] = { 0 };
 	uint64_t ns = 0, pages = 0, next_ns = MS / 2, seed = 1;
 	struct wss_grid grid;
 	size_t n = 0;
