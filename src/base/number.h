@@ -27,6 +27,16 @@ static inline uint64_t wss_u64_from_double(double number)
 	return number < 18446744073709551616.0 ? (uint64_t)number : UINT64_MAX;
 }
 
+static inline uint64_t wss_u64_min(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline uint64_t wss_u64_max(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 static inline uint64_t wss_u64_add(uint64_t a, uint64_t b)
 {
 	uint64_t sum;

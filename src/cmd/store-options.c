@@ -6,15 +6,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/units.h"
 
 #define KEEP_MAX_NS (36500ULL * 86400 * WSS_NS_PER_S)
 #define KEEP_SIZE_MIN (1ULL << 20)
-
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
 
 static int take_keep(struct wss_store_options *options, const char *value, struct wss_error *err)
 {
@@ -24,8 +20,8 @@ static int take_keep(struct wss_store_options *options, const char *value, struc
 	if (wss_duration_parse(value, KEEP_MAX_NS, "--keep", &ns, err) < 0)
 		return -1;
 	limits->days_s = ns / WSS_NS_PER_S;
-	limits->hours_s = min_u64(limits->hours_s, limits->days_s);
-	limits->samples_s = min_u64(limits->samples_s, limits->days_s);
+	limits->hours_s = wss_u64_min(limits->hours_s, limits->days_s);
+	limits->samples_s = wss_u64_min(limits->samples_s, limits->days_s);
 	return 1;
 }
 

@@ -4,7 +4,7 @@
  *
  * The ordinary path only makes calls that do not wait for a guest's monitor (XML, state, job,
  * statistics with NOWAIT), so that one blocked guest delays no other. Calls to libvirt cannot
- * be cut short: none is started once the calling thread's budget (base/budget.h) is spent,
+ * be cut short: none is started once the guest's deadline (base/deadline.h) has passed,
  * except those that give something back.
  */
 #include "host/conn-private.h"

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "track/window-sample.h"
 
@@ -22,16 +23,6 @@ struct series {
 	wss_measure_emit emit;
 	void *opaque;
 };
-
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
 
 static void describe_target(const struct series *series, struct wss_sample *ret_sample)
 {
@@ -81,7 +72,7 @@ static uint64_t next_moment(uint64_t last_ns, uint64_t step_ns)
 	uint64_t now_ns = wss_clock_now_ns(), steps = 1;
 
 	if (now_ns > last_ns && step_ns)
-		steps = max_u64((now_ns - last_ns + step_ns - 1) / step_ns, 1);
+		steps = wss_u64_max((now_ns - last_ns + step_ns - 1) / step_ns, 1);
 	return last_ns + steps * step_ns;
 }
 
@@ -93,7 +84,7 @@ static int wait_for_report(struct series *series, uint64_t *report_ns, struct ws
 
 	while ((r = wss_measure_poll(series->measure, *report_ns, err)) == 1) {
 		series->start_ns = wss_window_start_ns(window);
-		*report_ns = min_u64(series->start_ns + series->options->interval_ns,
+		*report_ns = wss_u64_min(series->start_ns + series->options->interval_ns,
 				     wss_window_end_ns(window));
 	}
 	return r;
@@ -107,7 +98,7 @@ static int report_growth(struct series *series, struct wss_error *err)
 {
 	struct wss_window *window = wss_measure_window(series->measure);
 	uint64_t step_ns = series->options->interval_ns;
-	uint64_t report_ns = min_u64(series->start_ns + step_ns, wss_window_end_ns(window));
+	uint64_t report_ns = wss_u64_min(series->start_ns + step_ns, wss_window_end_ns(window));
 	struct wss_sample sample;
 
 	for (;;) {
@@ -118,7 +109,7 @@ static int report_growth(struct series *series, struct wss_error *err)
 		if (wss_measure_read(series->measure, &sample, err) < 0)
 			return -1;
 		series->emit(&sample, false, series->opaque);
-		report_ns = min_u64(next_moment(report_ns, step_ns), wss_window_end_ns(window));
+		report_ns = wss_u64_min(next_moment(report_ns, step_ns), wss_window_end_ns(window));
 	}
 }
 
@@ -175,7 +166,7 @@ static void series_run(struct series *series)
 		if (wss_cancel_sleep_until_ns(cancel, next_ns) < 0 || series_window(series))
 			break;
 		/* One that is late is not made up for by windows without a pause. */
-		next_ns = max_u64(series->start_ns + series->options->interval_ns,
+		next_ns = wss_u64_max(series->start_ns + series->options->interval_ns,
 				  wss_clock_now_ns());
 	} while (!wss_cancel_requested(cancel));
 	wss_measure_close(series->measure);
@@ -238,7 +229,7 @@ static void run_pairs(struct wss_target *target, const struct wss_measure_option
 
 		if (wss_cancel_sleep_until_ns(&target->cancel, next_ns) < 0)
 			return;
-		next_ns = max_u64(next_ns + options->interval_ns, wss_clock_now_ns());
+		next_ns = wss_u64_max(next_ns + options->interval_ns, wss_clock_now_ns());
 		measure_one(target, options, WSS_GRANULARITY_NATIVE, place, keep_native, &pair);
 		if (!wss_cancel_requested(&target->cancel))
 			measure_one(target, options, WSS_GRANULARITY_4K, place, keep_fine, &pair);

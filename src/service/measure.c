@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/number.h"
 
 #define SETTLE_STEP_NS (50 * WSS_NS_PER_MS)
 /* To restore a guest, whatever it has used of its time. */
@@ -171,22 +172,17 @@ int wss_measure_arm(struct wss_measure *measure, uint64_t until_ns, struct wss_e
 	return r;
 }
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 int wss_measure_poll(struct wss_measure *measure, uint64_t until_ns, struct wss_error *err)
 {
 	struct wss_window *window = measure->window;
 	uint64_t poll_ns = measure->options->poll_ns;
 
 	for (;;) {
-		uint64_t end_ns = min_u64(until_ns, wss_window_end_ns(window));
+		uint64_t end_ns = wss_u64_min(until_ns, wss_window_end_ns(window));
 		uint64_t next_ns = poll_ns ? wss_clock_now_ns() + poll_ns
 					   : wss_window_next_ns(window);
 
-		next_ns = min_u64(next_ns, end_ns);
+		next_ns = wss_u64_min(next_ns, end_ns);
 		if (measure_sleep(measure, next_ns, err) < 0)
 			return -1;
 		if (next_ns >= end_ns)

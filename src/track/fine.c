@@ -43,6 +43,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/units.h"
 #include "track/control.h"
 
@@ -93,11 +94,6 @@ static int check_worth(const struct wss_guest *guest, const struct wss_track_opt
 			     predicted, limit);
 }
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* How much there is still to be of a chain. */
 static uint64_t chain_left_ns(const struct wss_fine *fine)
 {
@@ -114,7 +110,7 @@ static uint64_t chain_left_ns(const struct wss_fine *fine)
  */
 static uint64_t log_window_ns(const struct wss_fine *fine, uint64_t window_ns)
 {
-	uint64_t chain_ns = min_u64(WSS_DIRTYLOG_MAX_WINDOW_NS, chain_left_ns(fine));
+	uint64_t chain_ns = wss_u64_min(WSS_DIRTYLOG_MAX_WINDOW_NS, chain_left_ns(fine));
 
 	return chain_ns > window_ns ? chain_ns : window_ns;
 }

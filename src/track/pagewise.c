@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "track/pagewise.h"
 
+#include "base/number.h"
+
 #define PAGE 4096ULL
 /* Of a guest's few own pages: two vCPUs, firmware, what is mapped while we read. */
 #define SLACK_PAGES 64
@@ -68,11 +70,6 @@ static bool is_consistent(const struct wss_pagewise *pages)
 	return pages->mapped_bytes / PAGE <= seen + seen / 100 + SLACK_PAGES;
 }
 
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 void wss_pagewise_refine(struct wss_pagewise *pages, bool nested, struct wss_reading *reading)
 {
 	uint64_t touched;
@@ -90,8 +87,8 @@ void wss_pagewise_refine(struct wss_pagewise *pages, bool nested, struct wss_rea
 		return;
 	pages->exact = reading->granularity_bytes == PAGE && !pages->counts.missed_events &&
 		       pages->host->tdp_mmu != WSS_NO;
-	reading->low_bytes = pages->exact ? touched : max_u64(reading->low_bytes, touched);
-	reading->high_bytes = pages->exact ? touched : max_u64(reading->high_bytes, touched);
+	reading->low_bytes = pages->exact ? touched : wss_u64_max(reading->low_bytes, touched);
+	reading->high_bytes = pages->exact ? touched : wss_u64_max(reading->high_bytes, touched);
 	if (pages->exact || reading->wss_bytes < reading->low_bytes)
 		reading->wss_bytes = reading->low_bytes;
 }

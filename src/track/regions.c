@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "track/regions.h"
 
+#include "base/number.h"
+
 #include <stdio.h>
 
 #include "host/gpa.h"
@@ -55,11 +57,6 @@ static int add(struct layout *layout, const struct wss_region *region, struct ws
 	return 0;
 }
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* The part of a range that begins at start and is of one kind and node. */
 static struct wss_region part_at(const struct layout *layout, uint64_t start, uint64_t end)
 {
@@ -71,18 +68,18 @@ static struct wss_region part_at(const struct layout *layout, uint64_t start, ui
 	device = device_at(layout->config, start, &number);
 	if (device) {
 		region.kind = WSS_REGION_DEVICE;
-		region.length = min_u64(end, device->gpa + device->bytes) - start;
+		region.length = wss_u64_min(end, device->gpa + device->bytes) - start;
 		region.node = layout->config->n_cells < 2 ? -1 : device->node;
 		snprintf(region.name, sizeof(region.name), "memory device %zu", number);
 		return region;
 	}
 	for (size_t i = 0; i < layout->config->n_devices; i++)
 		if (layout->config->devices[i].gpa > start)
-			end = min_u64(end, layout->config->devices[i].gpa);
+			end = wss_u64_min(end, layout->config->devices[i].gpa);
 	region.kind = start < MIB ? WSS_REGION_BELOW_1M : start < FOUR_GIB ? WSS_REGION_LOW
 									  : WSS_REGION_HIGH;
 	if (start < MIB)
-		end = min_u64(end, MIB);
+		end = wss_u64_min(end, MIB);
 	/* The RAM behind the VGA's window is there, though the guest does not see it. */
 	offset = start < FOUR_GIB ? start : layout->ram_done + (start - FOUR_GIB);
 	region.node = node_at(layout->config, offset, &left);

@@ -7,11 +7,6 @@
 #define SIZE_2M (1ULL << 21)
 #define SIZE_1G (1ULL << 30)
 
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 uint64_t wss_gauge_bytes(const struct wss_gauge_reading *reading)
 {
 	uint64_t bytes = wss_u64_mul(reading->entries_4k, SIZE_4K);
@@ -40,12 +35,12 @@ void wss_gauge_add(struct wss_gauge *gauge, const struct wss_gauge_reading *read
 		gauge->fallen_bytes =
 			wss_u64_add(gauge->fallen_bytes, gauge->last_bytes - bytes);
 	gauge->last_bytes = bytes;
-	gauge->max_bytes = max_u64(gauge->max_bytes, bytes);
-	gauge->max_entries = max_u64(gauge->max_entries, count_entries(reading));
+	gauge->max_bytes = wss_u64_max(gauge->max_bytes, bytes);
+	gauge->max_entries = wss_u64_max(gauge->max_entries, count_entries(reading));
 	if (reading->entries_1g)
 		gauge->granularity_bytes = SIZE_1G;
 	else if (reading->entries_2m)
-		gauge->granularity_bytes = max_u64(gauge->granularity_bytes, SIZE_2M);
+		gauge->granularity_bytes = wss_u64_max(gauge->granularity_bytes, SIZE_2M);
 	gauge->has_faults = reading->has_faults && gauge->base.has_faults &&
 			    reading->faults >= gauge->base.faults;
 	if (gauge->has_faults)

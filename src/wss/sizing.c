@@ -66,21 +66,11 @@ void wss_sizing_heed(struct wss_sizing_rule *rule, const struct wss_policy *poli
 		rule->minimum_bytes = policy->minimum_bytes.value;
 }
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 static uint64_t with_headroom(uint64_t bytes, uint64_t percent)
 {
 	double size = (double)bytes * (1 + (double)percent / 100);
 
 	return size < 9e18 ? wss_u64_from_double(size) : (uint64_t)9e18;
-}
-
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
 }
 
 /* Headroom covers what the windows have not shown; an extrapolated size includes that already. */
@@ -90,14 +80,14 @@ static uint64_t recommended_size(const struct wss_sizing *sizing, const struct w
 	uint64_t bytes = with_headroom(sizing->base_bytes.value, rule->headroom_percent);
 
 	if (curve.known)
-		bytes = max_u64(bytes, curve.value);
+		bytes = wss_u64_max(bytes, curve.value);
 	if (sizing->grown_bytes.known)
-		bytes = max_u64(bytes, sizing->grown_bytes.value);
-	bytes = max_u64(bytes, rule->minimum_bytes);
+		bytes = wss_u64_max(bytes, sizing->grown_bytes.value);
+	bytes = wss_u64_max(bytes, rule->minimum_bytes);
 	bytes = wss_u64_add(bytes, MIB - 1) / MIB * MIB;
 	/* The operator's maximum is final, even if it is not in whole MiB. */
 	if (policy->maximum_bytes.known)
-		bytes = min_u64(bytes, policy->maximum_bytes.value);
+		bytes = wss_u64_min(bytes, policy->maximum_bytes.value);
 	return bytes;
 }
 
@@ -118,7 +108,7 @@ static enum wss_confidence confidence_of(const struct wss_summary *summary, bool
 static struct wss_amount seen_percentile(const struct wss_summary *summary, double p)
 {
 	return wss_amount_of(
-		min_u64(wss_histogram_percentile(&summary->sizes, p), summary->max_bytes));
+		wss_u64_min(wss_histogram_percentile(&summary->sizes, p), summary->max_bytes));
 }
 
 static struct wss_amount reclaimable_size(uint64_t recommended, struct wss_amount held,
@@ -128,7 +118,7 @@ static struct wss_amount reclaimable_size(uint64_t recommended, struct wss_amoun
 
 	if (!held.known && !balloon.known)
 		return (struct wss_amount){ 0 };
-	now = min_u64(held.known ? held.value : UINT64_MAX,
+	now = wss_u64_min(held.known ? held.value : UINT64_MAX,
 		      balloon.known ? balloon.value : UINT64_MAX);
 	return wss_amount_of(now > recommended ? now - recommended : 0);
 }
@@ -141,7 +131,7 @@ static struct wss_amount grown_size(uint64_t base, const struct wss_growth *grow
 	if (!wss_growth_goes_on(growth))
 		return (struct wss_amount){ 0 };
 	if (maximum.known)
-		bytes = max_u64(base, min_u64(bytes, maximum.value));
+		bytes = wss_u64_max(base, wss_u64_min(bytes, maximum.value));
 	return wss_amount_of(bytes);
 }
 
@@ -154,7 +144,7 @@ void wss_sizing_compute(const struct wss_summary *summary, const struct wss_sizi
 
 	sizing.confidence = confidence_of(summary, rank != 0, &sizing.growth);
 	if (sizing.confidence != WSS_CONFIDENCE_NONE) {
-		uint64_t base = rank ? min_u64(wss_histogram_at_rank(&summary->sizes, rank),
+		uint64_t base = rank ? wss_u64_min(wss_histogram_at_rank(&summary->sizes, rank),
 					       summary->max_bytes)
 				     : summary->max_bytes;
 
