@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "track/regions.h"
 
-#include "base/number.h"
-
 #include <stdio.h>
 
+#include "base/number.h"
 #include "host/gpa.h"
 
 #define MIB (1ULL << 20)
