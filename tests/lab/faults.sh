@@ -143,7 +143,7 @@ test_publish() {
 	virsh metadata good urn:virt-wss:profile:1 >"$lab_run/metadata" 2>&1
 	check "libvirt's clients read it" \
 		grep -q "<current unit=\"bytes\">$(json wss_bytes)<" "$lab_run/metadata"
-	wss list good
+	wss list good --wide
 	check "list shows it" grep -qE '^good +[0-9.]+ .*mmu' "$wss_out"
 	check "no job is left" grep -q '^Job type: *None' <(virsh domjobinfo good)
 	check "the domain is not tainted" refute grep -q custom-monitor $log

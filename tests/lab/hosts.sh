@@ -26,13 +26,13 @@ test_old_kernel() {
 	export VIRT_WSS_SYSROOT=$lab_run/old
 	for fault in selftest-fails selftest-cannot; do
 		export VIRT_WSS_FAULT=$fault
-		wss sample plain-anon --window 500ms --output json
+		wss sample plain-anon --max-stall 10s --window 500ms --output json
 		check "$fault: a guest on an old kernel is refused" refused 5 '5\.15.*self-test'
-		wss sample memfd --window 500ms --output json
+		wss sample memfd --max-stall 10s --window 500ms --output json
 		check "$fault: a memfd guest is measured all the same" json_is quality ok
 		unset VIRT_WSS_FAULT
 	done
-	wss sample plain-anon --window 500ms --output json
+	wss sample plain-anon --max-stall 10s --window 500ms --output json
 	check "the self-test passes here: the guest is measured" json_is quality ok
 	unset VIRT_WSS_SYSROOT
 	check "the guest is well" guest_well plain-anon
@@ -47,10 +47,10 @@ set_host_uuid() { # UUID, or "" for the machine's own
 
 test_other_host() {
 	set_host_uuid 01234567-89ab-cdef-0123-456789abcdef
-	wss sample memfd --window 500ms --output json
+	wss sample memfd --max-stall 10s --window 500ms --output json
 	check "a libvirtd of another host is refused" refused 5 'another host'
 	set_host_uuid ''
-	wss sample memfd --window 500ms --output json
+	wss sample memfd --max-stall 10s --window 500ms --output json
 	check "that of this host is not" status_is 0
 	check "the guest is well" guest_well memfd
 }
