@@ -14,19 +14,12 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/stop.h"
+#include "out/held-rows.h"
 #include "out/report-private.h"
 #include "out/width.h"
 
 /* Number of columns in which a text of several lines is still readable. */
 #define WRAP_MIN 12
-
-/* A row that is held back: its cells, each with its NUL, and its sort key. */
-struct held_row {
-	char *cells;
-	struct wss_value key;
-	char *key_text; /* text that key.text points to */
-	size_t index;	/* position in the order of arrival */
-};
 
 struct wss_report {
 	FILE *stream;
@@ -40,8 +33,7 @@ struct wss_report {
 	const struct wss_column *sort; /* NULL: rows as they come */
 	bool falling;
 	bool hold;
-	struct held_row *held;
-	size_t n_held, held_room;
+	struct wss_held_rows held;
 	int start;     /* terminal column at which the next cell of a table begins */
 	bool batch;    /* nobody waits for single rows */
 	size_t rows;   /* number of rows that were written or are held */
@@ -64,23 +56,13 @@ int wss_format_parse(const char *text, enum wss_format *ret_format, struct wss_e
 	return wss_error_set(err, WSS_ERR_USAGE, "'%s' is not table, json or csv", text);
 }
 
-static void free_held(struct wss_report *report)
-{
-	for (size_t k = 0; k < report->n_held; k++) {
-		free(report->held[k].cells);
-		free(report->held[k].key_text);
-	}
-	report->n_held = 0;
-}
-
 void wss_report_free(struct wss_report *report)
 {
 	if (!report)
 		return;
-	free_held(report);
+	wss_held_rows_free(&report->held);
 	free(report->columns);
 	free(report->widths);
-	free(report->held);
 	free(report);
 }
 
@@ -196,17 +178,28 @@ static void write_wrapped(struct wss_report *report, const char *text, int start
 	}
 }
 
+/* Writes n blanks, if any. A report may have a million rows, for which printf(3) takes seconds. */
+static void write_blanks(struct wss_report *report, int n)
+{
+	while (n-- > 0)
+		putc_unlocked(' ', report->stream);
+}
+
 static void write_padded(struct wss_report *report, size_t i, const char *text)
 {
 	int pad = report->widths[i] - wss_text_width(text);
 
 	if (pad < 0)
 		pad = 0;
-	if (is_text_column(report, i))
-		fprintf(report->stream, "%s%*s  ", text, pad, "");
-	else
-		fprintf(report->stream, "%*s%s%s", pad, "", text,
-			i + 1 < report->n_columns ? "  " : "");
+	if (is_text_column(report, i)) {
+		fputs_unlocked(text, report->stream);
+		write_blanks(report, pad + 2);
+		return;
+	}
+	write_blanks(report, pad);
+	fputs_unlocked(text, report->stream);
+	if (i + 1 < report->n_columns)
+		write_blanks(report, 2);
 }
 
 static void write_table_cell(struct wss_report *report, size_t i,
@@ -271,9 +264,13 @@ static void write_held_line(struct wss_report *report, const char *cells)
 {
 	char cell[WSS_CELL_MAX];
 
-	for (size_t i = 0; i < report->n_columns; i++, cells += strlen(cells) + 1) {
-		snprintf(cell, sizeof(cell), "%s", cells);
+	for (size_t i = 0; i < report->n_columns; i++) {
+		size_t bytes = strlen(cells) + 1;
+
+		/* A cell may be cut short. */
+		memcpy(cell, cells, bytes);
 		write_cell(report, i, cell);
+		cells += bytes;
 	}
 }
 
@@ -301,66 +298,30 @@ static void note_failure(struct wss_report *report, bool failed)
 		wss_stop_on_closed_pipe();
 }
 
-/* Returns a row's cells as they are held, malloc()ed; NULL when out of memory. */
-static char *keep_cells(const struct wss_report *report, const void *row)
+static bool hold_cells(struct wss_report *report, const void *row)
 {
-	char cell[WSS_CELL_MAX], *cells = NULL;
-	size_t len = 0;
+	char cell[WSS_CELL_MAX];
 
 	for (size_t i = 0; i < report->n_columns; i++) {
-		size_t size;
-		char *more;
-
 		make_cell(report, i, row, cell);
-		size = strlen(cell) + 1;
-		more = realloc(cells, len + size);
-		if (!more) {
-			free(cells);
-			return NULL;
-		}
-		cells = more;
-		memcpy(cells + len, cell, size);
-		len += size;
+		if (!wss_held_rows_text(&report->held, cell))
+			return false;
 	}
-	return cells;
-}
-
-static bool make_room(struct wss_report *report)
-{
-	size_t room = report->held_room ? 2 * report->held_room : 16;
-	struct held_row *held;
-
-	if (report->n_held < report->held_room)
-		return true;
-	held = reallocarray(report->held, room, sizeof(*held));
-	if (!held)
-		return false;
-	report->held = held;
-	report->held_room = room;
 	return true;
 }
 
 static bool hold_row(struct wss_report *report, const void *row)
 {
-	struct held_row new = {.index = report->n_held};
+	struct wss_value key = {.kind = WSS_KIND_ABSENT};
 
-	if (!make_room(report))
-		return false;
-	new.cells = keep_cells(report, row);
-	if (!new.cells)
-		return false;
 	if (report->sort)
-		new.key = report->sort->get(row);
-	/* The text of a value is valid only as long as its row. */
-	if (new.key.kind == WSS_KIND_TEXT) {
-		new.key.text = new.key_text = strdup(new.key.text);
-		if (!new.key_text) {
-			free(new.cells);
-			return false;
-		}
-	}
-	report->held[report->n_held++] = new;
-	return true;
+		key = report->sort->get(row);
+	if (!wss_held_rows_add(&report->held, &key))
+		return false;
+	if (hold_cells(report, row))
+		return true;
+	wss_held_rows_drop(&report->held);
+	return false;
 }
 
 void wss_report_row(struct wss_report *report, const void *row)
@@ -392,23 +353,6 @@ void wss_report_bad_row(struct wss_report *report, const void *row)
 		wss_report_row(report, row);
 }
 
-/* Orders held rows. Unknown values come last in either order; equal rows keep their order. */
-static int by_key(const void *a, const void *b, void *opaque)
-{
-	const struct wss_report *report = opaque;
-	const struct held_row *x = a, *y = b;
-	bool x_absent = x->key.kind == WSS_KIND_ABSENT,
-	     y_absent = y->key.kind == WSS_KIND_ABSENT;
-	int order;
-
-	if (x_absent != y_absent)
-		return x_absent ? 1 : -1;
-	order = x_absent ? 0 : wss_value_compare(&x->key, &y->key);
-	if (order)
-		return report->falling ? -order : order;
-	return (x->index > y->index) - (x->index < y->index);
-}
-
 /* Makes column i as wide as its widest cell; on a terminal texts keep the layout's widths. */
 static void fit_column(struct wss_report *report, size_t i, int widest)
 {
@@ -422,10 +366,16 @@ static void fit_column(struct wss_report *report, size_t i, int widest)
 		report->widths[i] = widest;
 }
 
+/* Whether to leave the rest out: a stop was requested, and nobody waits for what was held. */
+static bool is_given_up(const struct wss_report *report)
+{
+	return report->batch && wss_stop_requested();
+}
+
 static void fit_held(struct wss_report *report)
 {
-	for (size_t k = 0; k < report->n_held; k++) {
-		const char *cell = report->held[k].cells;
+	for (size_t k = 0; k < report->held.n && !is_given_up(report); k++) {
+		const char *cell = wss_held_rows_cells(&report->held, k);
 
 		for (size_t i = 0; i < report->n_columns; i++, cell += strlen(cell) + 1)
 			fit_column(report, i, wss_text_width(cell));
@@ -434,16 +384,16 @@ static void fit_held(struct wss_report *report)
 
 static void write_held(struct wss_report *report)
 {
-	if (!report->n_held)
+	if (!report->held.n)
 		return;
 	if (report->sort)
-		qsort_r(report->held, report->n_held, sizeof(*report->held), by_key, report);
+		wss_held_rows_sort(&report->held, report->falling, report->batch);
 	if (report->format == WSS_FORMAT_TABLE)
 		fit_held(report);
 	write_head(report);
-	for (size_t k = 0; k < report->n_held; k++)
-		write_held_line(report, report->held[k].cells);
-	free_held(report);
+	for (size_t k = 0; k < report->held.n && !is_given_up(report); k++)
+		write_held_line(report, wss_held_rows_cells(&report->held, k));
+	wss_held_rows_free(&report->held);
 }
 
 static void end_list(struct wss_report *report)
