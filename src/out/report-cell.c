@@ -59,6 +59,8 @@ static const char *bound_sign(const struct wss_value *value)
 
 static void format_figure(const struct wss_value *value, char *buf, size_t size)
 {
+	char number[WSS_NUMBER_TEXT_MAX];
+
 	switch (value->kind) {
 	case WSS_KIND_BYTES:
 		wss_size_format(value->number, buf, size);
@@ -85,24 +87,24 @@ static void format_figure(const struct wss_value *value, char *buf, size_t size)
 		snprintf(buf, size, "0x%" PRIx64, value->number);
 		break;
 	default:
-		snprintf(buf, size, "%" PRIu64, value->number);
+		snprintf(buf, size, "%s", wss_number_format(value->number, number));
 		break;
 	}
 }
 
 void wss_cell_for_people(const struct wss_value *value, char cell[static WSS_CELL_MAX])
 {
-	char figure[64];
+	char *end;
 
 	if (value->kind == WSS_KIND_ABSENT) {
-		snprintf(cell, WSS_CELL_TEXT_MAX, "-");
+		memcpy(cell, "-", sizeof("-"));
 	} else if (value->text) {
 		snprintf(cell, WSS_CELL_TEXT_MAX, "%s", value->text);
+		wss_text_sanitize(cell);
 	} else {
-		format_figure(value, figure, sizeof(figure));
-		snprintf(cell, WSS_CELL_TEXT_MAX, "%s%s", bound_sign(value), figure);
+		end = stpcpy(cell, bound_sign(value));
+		format_figure(value, end, WSS_CELL_TEXT_MAX - (size_t)(end - cell));
 	}
-	wss_text_sanitize(cell);
 }
 
 /* Formats everything but texts. */

@@ -51,8 +51,15 @@ int wss_text_width(const char *text)
 {
 	int width = 0;
 
-	while (*text)
-		text = character_next(text, &width);
+	while (*text) {
+		/* Most texts are plain ones. */
+		if (*text >= ' ' && *text <= '~') {
+			width++;
+			text++;
+		} else {
+			text = character_next(text, &width);
+		}
+	}
 	return width;
 }
 
