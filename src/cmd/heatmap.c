@@ -95,6 +95,7 @@ static int plot(const struct heatmap_options *options, struct wss_recfile *file,
 		struct wss_error *err)
 {
 	static const struct wss_recfile_visitor visitor = {
+		.without_sets = true,
 		.change = add_change,
 		.end = add_interval,
 		.mark = add_mark,
@@ -117,13 +118,13 @@ static int plot(const struct heatmap_options *options, struct wss_recfile *file,
 	return r;
 }
 
-static int replay_all(struct wss_recfile **files, size_t n, bool again, struct wss_heat *heat,
+static int replay_all(struct wss_recfile **files, size_t n, struct wss_heat *heat,
 		      struct wss_error *err)
 {
-	const struct wss_recfile_visitor visitor = {
+	static const struct wss_recfile_visitor visitor = {
+		.without_sets = true,
 		.change = wss_heat_change,
 		.end = wss_heat_end,
-		.again = again,
 	};
 
 	for (size_t i = 0; i < n; i++) {
@@ -142,10 +143,10 @@ static int count(struct wss_recfile **files, size_t n, struct wss_heat *heat, st
 	bool replay;
 	int r;
 
-	if (replay_all(files, n, false, heat, err) < 0)
+	if (replay_all(files, n, heat, err) < 0)
 		return -1;
 	while ((r = wss_heat_slice(heat, &replay, err)) > 0) {
-		if (replay && replay_all(files, n, true, heat, err) < 0)
+		if (replay && replay_all(files, n, heat, err) < 0)
 			return -1;
 		wss_heat_ranges(heat, wss_recfile_recording(files[0]), &carry, top);
 	}
@@ -184,23 +185,26 @@ static int print_hot(const struct wss_cli *cli, const struct heatmap_options *op
 	const struct wss_recording *recording = wss_recfile_recording(files[0]);
 	struct wss_heat heat = { 0 };
 	struct wss_top top = { 0 };
-	uint64_t windows = 0;
+	uint64_t windows = 0, bytes = 0;
 	int r;
 
 	for (size_t i = 1; i < n; i++)
 		if (wss_files_alike(files[0], files[i], err) < 0)
 			return -1;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		windows += wss_recfile_state(files[i])->windows;
-	r = wss_heat_init(&heat, wss_recording_pages(recording), err);
+		bytes += wss_recfile_state(files[i])->file_bytes;
+	}
+	r = wss_heat_init(&heat, wss_recording_pages(recording), bytes, err);
 	if (r == 0 && wss_top_init(&top, options->files.limit, wss_range_hotter) < 0)
 		r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (r == 0)
 		r = count(files, n, &heat, &top, err);
+	/* Printing needs memory, too. */
+	wss_heat_free(&heat);
 	if (r == 0)
 		r = print_ranges(cli, files, n, &top, windows, err);
 	wss_top_free(&top);
-	wss_heat_free(&heat);
 	return r;
 }
 

@@ -17,6 +17,7 @@ struct wss_recfile {
 	bool interval_gap;
 	uint64_t whole;	      /* offset behind the last complete interval or mark */
 	uint64_t nonsense_at; /* offset of the frame that a replay refused; 0: none */
+	bool consistent;      /* a replay has found the content up to whole consistent */
 	const uint8_t *payload; /* payload of the frame read last, in block */
 	/* Data read last, in large pieces: many frames are tiny. */
 	uint8_t *block;

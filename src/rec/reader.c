@@ -210,6 +210,8 @@ static int leave_out_nonsense(struct wss_recfile *file, struct wss_error *err)
 	if (!file->nonsense_at)
 		return -1;
 	wss_error_clear(err);
+	/* The replay has seen all that is left. */
+	file->consistent = true;
 	file->state = (struct wss_recfile_state){ .file_bytes = file->state.file_bytes };
 	return scan_frames(file, true, err);
 }

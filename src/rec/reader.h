@@ -65,10 +65,10 @@ struct wss_recfile_visitor {
 	/* Once, behind all intervals and marks, with the sets that the last interval left. */
 	int (*last)(void *opaque, const struct wss_recording_sets *sets, struct wss_error *err);
 	/*
-	 * Not the first replay: the content is known to be consistent, and only checksums are
-	 * checked again. There are no sets then.
+	 * The visitor does not look at the sets. They stay empty where an earlier replay has
+	 * found the content consistent, and only checksums are checked again.
 	 */
-	bool again;
+	bool without_sets;
 };
 
 /*

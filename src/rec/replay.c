@@ -22,6 +22,7 @@ struct replay {
 	struct wss_recfile *file;
 	const struct wss_recfile_visitor *visitor;
 	void *opaque;
+	bool keeps_sets; /* the sets are kept, and the content checked against them */
 	struct wss_pageset *touched;
 	struct wss_pageset *written;
 	struct wss_pageset *ballooned;
@@ -69,9 +70,9 @@ static int apply_run(struct replay *replay, enum wss_change change, struct wss_r
 	struct wss_pageset *set = set_of(replay, change);
 	int64_t changed = (int64_t)run.n;
 
-	if (!replay->visitor->again && wss_pageset_note_parts(&replay->parts, run) > WSS_REC_PARTS_MAX)
+	if (replay->keeps_sets && wss_pageset_note_parts(&replay->parts, run) > WSS_REC_PARTS_MAX)
 		return inconsistent(replay, "its pages are scattered over more than 4 TiB", err);
-	if (!replay->visitor->again)
+	if (replay->keeps_sets)
 		changed = change % 2 ? wss_pageset_remove(set, run.first, run.n)
 				     : wss_pageset_add(set, run.first, run.n);
 	if (changed < 0)
@@ -106,7 +107,7 @@ static int apply_waiting(struct replay *replay, struct wss_error *err)
 	unsigned n = replay->n_waiting;
 
 	replay->n_waiting = 0;
-	if (!replay->visitor->again)
+	if (replay->keeps_sets)
 		announce_waiting(replay, n);
 	for (unsigned i = 0; i < n; i++)
 		if (apply_run(replay, replay->waiting[i].change, replay->waiting[i].run, err) < 0)
@@ -148,7 +149,7 @@ static int check_counts(struct replay *replay, struct wss_cursor *cursor, struct
 		return -1;
 	for (int i = 0; i < 3; i++)
 		if (wss_cursor_number(cursor, UINT64_MAX) != wss_pageset_count(sets[i]) &&
-		    !replay->visitor->again)
+		    replay->keeps_sets)
 			return inconsistent(replay, "its pages are not as many as it says", err);
 	return 0;
 }
@@ -258,7 +259,10 @@ int wss_recfile_replay(struct wss_recfile *file, const struct wss_recfile_visito
 		       void *opaque, struct wss_error *err)
 {
 	uint64_t pages = wss_recording_pages(file->recording);
-	struct replay replay = { .file = file, .visitor = visitor, .opaque = opaque };
+	struct replay replay = { .file = file,
+				 .visitor = visitor,
+				 .opaque = opaque,
+				 .keeps_sets = !visitor->without_sets || !file->consistent };
 	int r;
 
 	wss_region_index_init(&replay.regions, file->recording);
@@ -274,6 +278,7 @@ int wss_recfile_replay(struct wss_recfile *file, const struct wss_recfile_visito
 		wss_pageset_limit(replay.written, &file->budget);
 		wss_pageset_limit(replay.ballooned, &file->budget);
 		r = replay_frames(&replay, err);
+		file->consistent |= r == 0;
 		if (r == 0 && visitor->last)
 			r = visitor->last(opaque, &replay.sets, err);
 	}

@@ -15,14 +15,20 @@
  * more room has those instead.
  */
 #define CHUNK WSS_PAGESET_CHUNK_PAGES
-/* Size of store in numbers: 64 MiB. */
+/* Limit of the notes that the first pass keeps, and smallest slice, in numbers: 64 MiB. */
 #define STORE_ROOM (1ULL << 24)
+/* A slice has one number for this many bytes of the recordings. A run takes two bytes or more and four numbers. */
+#define BYTES_PER_NUMBER 2
 
-int wss_heat_init(struct wss_heat *heat, uint64_t pages, struct wss_error *err)
+int wss_heat_init(struct wss_heat *heat, uint64_t pages, uint64_t file_bytes,
+		  struct wss_error *err)
 {
+	uint64_t room = file_bytes / BYTES_PER_NUMBER;
+
 	*heat = (struct wss_heat){.pages = pages,
 				  .counting = true,
 				  .kept = true,
+				  .slice_room = room > STORE_ROOM ? room : STORE_ROOM,
 				  .n_chunks = (size_t)((pages + CHUNK - 1) / CHUNK)};
 	heat->notes = calloc(heat->n_chunks + 1, sizeof(*heat->notes));
 	heat->place = calloc(heat->n_chunks + 1, sizeof(*heat->place));
@@ -127,7 +133,7 @@ int wss_heat_end(void *opaque, const struct wss_interval *interval,
 /* Places as many chunks as there is room for, at least one. Returns how many numbers they take. */
 static uint64_t slice_lay_out(struct wss_heat *heat)
 {
-	uint64_t room = heat->kept ? UINT64_MAX : STORE_ROOM, taken = 0;
+	uint64_t room = heat->kept ? UINT64_MAX : heat->slice_room, taken = 0;
 
 	heat->first = heat->end;
 	while (heat->end < heat->n_chunks && taken + numbers_of(heat, heat->end) <= room) {

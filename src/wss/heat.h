@@ -80,12 +80,17 @@ struct wss_heat {
 	size_t first, end;   /* chunks of the slice */
 	uint32_t *store; /* see heat-slice.c */
 	uint64_t n, room;
+	uint64_t slice_room; /* limit of the numbers in store for a slice */
 	uint32_t windows_left; /* in the recording that is being replayed */
 	uint32_t *differences; /* differences of one chunk while it is added up */
 };
 
-/* WSS_ERR_NO_MEMORY. */
-int wss_heat_init(struct wss_heat *heat, uint64_t pages, struct wss_error *err);
+/*
+ * Starts counting over pages. file_bytes is the size of all recordings together: the slices are as
+ * large as those are, so that few passes are enough. WSS_ERR_NO_MEMORY.
+ */
+int wss_heat_init(struct wss_heat *heat, uint64_t pages, uint64_t file_bytes,
+		  struct wss_error *err);
 
 /* Announces a recording of this number of windows. Several recordings add up. */
 void wss_heat_recording(struct wss_heat *heat, uint64_t windows);

@@ -97,10 +97,20 @@ static int compare(const void *a, const void *b, void *opaque)
 	return top->before(a, b) ? -1 : top->before(b, a);
 }
 
+/* Frees the room behind the selection. */
+static void give_back(struct wss_top *top)
+{
+	void *ranges = realloc(top->ranges, (top->n ? top->n : 1) * sizeof(*top->ranges));
+
+	if (ranges)
+		top->ranges = ranges;
+}
+
 void wss_top_sort(struct wss_top *top)
 {
 	if (top->n > top->limit)
 		choose(top);
+	give_back(top);
 	qsort_r(top->ranges, top->n, sizeof(*top->ranges), compare, top);
 }
 

@@ -288,7 +288,7 @@ static void test_hot_ranges(void **state)
 	random_script();
 	for (unsigned w = 0; w < WINDOWS; w++)
 		windows += !script->gap[w];
-	assert_int_equal(wss_heat_init(&heat, PAGES, NULL), 0);
+	assert_int_equal(wss_heat_init(&heat, PAGES, 0, NULL), 0);
 	assert_int_equal(wss_top_init(&top, PAGES, wss_range_hotter), 0);
 	/* The same recording twice: twice as often. */
 	for (int i = 0; i < 2; i++) {
