@@ -47,13 +47,6 @@ void wss_pageset_settle(const struct wss_pageset *set)
 		finger_climb(mutable);
 }
 
-/* Fetches the first of a node's mixed slots after slot i, which is likely to be next. */
-static inline void prefetch_next(const struct wss_node *node, unsigned i, unsigned place)
-{
-	if (node->mixed >> i >> 1)
-		__builtin_prefetch(node->slots[place + 1].node, 1);
-}
-
 /*
  * Finds the leaf with this number, and whether a node on the path to it is shared. If none is, and
  * the leaf is neither full nor empty, the finger is on it afterwards.
@@ -81,7 +74,6 @@ static struct wss_part find_leaf(struct wss_pageset *set, uint64_t leaf, bool *r
 		if (!(node->mixed & wss_node_bit(i)))
 			return (struct wss_part){.full = node->full & wss_node_bit(i)};
 		place = wss_node_place(node, i);
-		prefetch_next(node, i, place);
 		node = node->slots[place].node;
 		*ret_shared |= node->refs > 1;
 		if (!*ret_shared)

@@ -142,16 +142,16 @@ static uint64_t count_without(struct wss_part set, struct wss_part without, unsi
 		return wss_part_count(set, shift);
 	if (!set.node)
 		return set.full ? wss_part_count(set, shift) - wss_part_count(without, shift) : 0;
+	if (shift > WSS_LEAF_SHIFT)
+		some &= wss_part_differ(set, without);
 	for (; some; some &= some - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(some);
 
 		if (shift == WSS_LEAF_SHIFT) {
 			sum += wss_bits(wss_part_word(set, i) & ~wss_part_word(without, i));
 		} else {
-			struct wss_part a = wss_part_slot(set, i), b = wss_part_slot(without, i);
-
-			if (!wss_part_same(a, b))
-				sum += count_without(a, b, shift - WSS_NODE_BITS);
+			sum += count_without(wss_part_slot(set, i), wss_part_slot(without, i),
+					     shift - WSS_NODE_BITS);
 		}
 	}
 	return sum;

@@ -176,7 +176,7 @@ static int meet(struct wss_pageset_budget *budget, struct wss_part a, struct wss
 static int leave(struct wss_pageset_budget *budget, struct wss_part set, struct wss_part gone,
 		 struct wss_part but, unsigned shift, struct wss_part *ret)
 {
-	uint64_t some = wss_part_full(set) | wss_part_mixed(set);
+	uint64_t some = wss_part_full(set) | wss_part_mixed(set), differ;
 	struct merge merge;
 
 	if (is_nothing(set) || is_nothing(gone) || is_all(but) || wss_part_same(set, but) ||
@@ -190,9 +190,10 @@ static int leave(struct wss_pageset_budget *budget, struct wss_part set, struct 
 	some &= ~(wss_part_full(gone) & ~(wss_part_full(but) | wss_part_mixed(but)));
 	if (merge_begin(&merge, budget, shift, some) < 0)
 		return -1;
+	differ = shift > WSS_LEAF_SHIFT ? wss_part_differ(set, but) : 0;
 	for (uint64_t left = some; left; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(left);
-		struct wss_part in_set, in_but, slot;
+		struct wss_part in_set, slot;
 
 		if (shift == WSS_LEAF_SHIFT) {
 			merge_put_word(&merge, i,
@@ -201,10 +202,9 @@ static int leave(struct wss_pageset_budget *budget, struct wss_part set, struct 
 			continue;
 		}
 		in_set = wss_part_slot(set, i);
-		in_but = wss_part_slot(but, i);
-		if (wss_part_same(in_set, in_but)) {
+		if (!(differ & wss_node_bit(i))) {
 			slot = share(in_set);
-		} else if (leave(budget, in_set, wss_part_slot(gone, i), in_but,
+		} else if (leave(budget, in_set, wss_part_slot(gone, i), wss_part_slot(but, i),
 				 shift - WSS_NODE_BITS, &slot) < 0) {
 			wss_node_put(budget, merge.node, shift);
 			return -1;

@@ -142,6 +142,28 @@ static inline uint64_t wss_part_word(struct wss_part part, unsigned i)
 	return part.node->full & wss_node_bit(i) ? UINT64_MAX : 0;
 }
 
+/*
+ * Returns the slots that two parts do not share; those may still have the same pages. Sets that come
+ * from each other share most of them. The parts are above the leaves.
+ */
+static inline uint64_t wss_part_differ(struct wss_part a, struct wss_part b)
+{
+	uint64_t in_a = wss_part_mixed(a), in_b = wss_part_mixed(b);
+	uint64_t differ = (wss_part_full(a) ^ wss_part_full(b)) | (in_a ^ in_b);
+	unsigned place_a = 0, place_b = 0;
+
+	for (uint64_t left = in_a & in_b ? in_a | in_b : 0; left; left &= left - 1) {
+		uint64_t bit = left & -left;
+		bool both = in_a & in_b & bit;
+
+		if (both && a.node->slots[place_a].node != b.node->slots[place_b].node)
+			differ |= bit;
+		place_a += (in_a & bit) != 0;
+		place_b += (in_b & bit) != 0;
+	}
+	return differ;
+}
+
 /* Returns the number of pages in a part; shift is that of its slots. */
 static inline uint64_t wss_part_count(struct wss_part part, unsigned shift)
 {
