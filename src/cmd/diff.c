@@ -26,7 +26,10 @@ struct diff_options {
 
 /* One of the two sets. */
 struct side {
-	struct wss_recfile *file;
+	const char *text; /* FILE or FILE@TIME as given */
+	char *path;
+	uint64_t at_ns; /* WSS_MOMENT_ALL: no time was given */
+	struct wss_recfile *file; /* may be that of the other side */
 	struct wss_moment moment;
 };
 
@@ -70,9 +73,27 @@ static int split(const char *text, char **ret_path, uint64_t *ret_at_ns, struct 
 	return 0;
 }
 
-/* first: the other side, where that was loaded before; else NULL. */
-static int load(const char *text, const struct diff_options *options, struct side *side,
-		const struct side *first, struct wss_error *err)
+/* Starts the set of a side that is read from file. */
+static int begin_side(struct side *side, struct wss_recfile *file, struct wss_error *err)
+{
+	if (wss_moment_init(&side->moment, wss_recfile_recording(file), side->at_ns, err) < 0)
+		return -1;
+	wss_moment_limit(&side->moment, wss_recfile_budget(file));
+	return 0;
+}
+
+static int check_time(const struct side *side, const struct wss_recfile *file,
+		      struct wss_error *err)
+{
+	if (side->at_ns == WSS_MOMENT_ALL || side->at_ns <= wss_recfile_state(file)->end_ns)
+		return 0;
+	return wss_error_set(err, WSS_ERR_FAILED, "%s: the recording ends before that",
+			     side->text);
+}
+
+/* first: the other side, if that was loaded before; else NULL. */
+static int load(struct side *side, const struct side *first,
+		const struct diff_options *options, struct wss_error *err)
 {
 	static const struct wss_recfile_visitor visitor = {
 		.begin = wss_moment_begin,
@@ -81,15 +102,11 @@ static int load(const char *text, const struct diff_options *options, struct sid
 		.end = wss_moment_end,
 		.last = wss_moment_last,
 	};
-	wss_auto_free char *path = NULL;
-	uint64_t at_ns;
 
-	if (split(text, &path, &at_ns, err) < 0 ||
-	    wss_files_open(path, options->files.salvage, &side->file, err) < 0 ||
-	    wss_moment_init(&side->moment, wss_recfile_recording(side->file), at_ns, err) < 0)
+	if (wss_files_open(side->path, options->files.salvage, &side->file, err) < 0 ||
+	    begin_side(side, side->file, err) < 0)
 		return -1;
-	wss_moment_limit(&side->moment, wss_recfile_budget(side->file));
-	/* What the other side's sets take counts, too. */
+	/* The memory of the other side's sets counts, too. */
 	if (first) {
 		wss_pageset_budget_clear(wss_recfile_budget(first->file));
 		wss_recfile_budget(side->file)->used_bytes +=
@@ -97,9 +114,74 @@ static int load(const char *text, const struct diff_options *options, struct sid
 	}
 	if (wss_recfile_replay(side->file, &visitor, &side->moment, err) < 0)
 		return -1;
-	if (at_ns != WSS_MOMENT_ALL && at_ns > wss_recfile_state(side->file)->end_ns)
-		return wss_error_set(err, WSS_ERR_FAILED, "%s: the recording ends before that", text);
-	return 0;
+	return check_time(side, side->file, err);
+}
+
+/* Visitor for two sides of the same file; opaque: an array of both. */
+static int both_begin(void *sides, const struct wss_interval *interval,
+		      const struct wss_recording_sets *sets, struct wss_error *err)
+{
+	struct side *side = sides;
+	int r = wss_moment_begin(&side[0].moment, interval, sets, err);
+
+	return r < 0 ? r : wss_moment_begin(&side[1].moment, interval, sets, err);
+}
+
+static int both_change(void *sides, enum wss_change change, struct wss_run run,
+		       struct wss_error *err)
+{
+	struct side *side = sides;
+	int r = wss_moment_change(&side[0].moment, change, run, err);
+
+	return r < 0 ? r : wss_moment_change(&side[1].moment, change, run, err);
+}
+
+static void both_expect(void *sides, enum wss_change change, uint64_t page)
+{
+	struct side *side = sides;
+
+	wss_moment_expect(&side[0].moment, change, page);
+	wss_moment_expect(&side[1].moment, change, page);
+}
+
+static int both_end(void *sides, const struct wss_interval *interval,
+		    const struct wss_recording_sets *sets, struct wss_error *err)
+{
+	struct side *side = sides;
+	int r = wss_moment_end(&side[0].moment, interval, sets, err);
+
+	return r < 0 ? r : wss_moment_end(&side[1].moment, interval, sets, err);
+}
+
+static int both_last(void *sides, const struct wss_recording_sets *sets, struct wss_error *err)
+{
+	struct side *side = sides;
+	int r = wss_moment_last(&side[0].moment, sets, err);
+
+	return r < 0 ? r : wss_moment_last(&side[1].moment, sets, err);
+}
+
+/* Two points in one recording take one replay. */
+static int load_both(struct side sides[2], const struct diff_options *options,
+		     struct wss_error *err)
+{
+	static const struct wss_recfile_visitor visitor = {
+		.begin = both_begin,
+		.change = both_change,
+		.expect = both_expect,
+		.end = both_end,
+		.last = both_last,
+	};
+	struct wss_recfile *file;
+
+	if (wss_files_open(sides[0].path, options->files.salvage, &sides[0].file, err) < 0)
+		return -1;
+	file = sides[1].file = sides[0].file;
+	if (begin_side(&sides[0], file, err) < 0 || begin_side(&sides[1], file, err) < 0 ||
+	    wss_recfile_replay(file, &visitor, sides, err) < 0 ||
+	    check_time(&sides[0], file, err) < 0)
+		return -1;
+	return check_time(&sides[1], file, err);
 }
 
 static bool offer(void *top, const struct wss_page_range *range)
@@ -221,27 +303,43 @@ static int print(const struct wss_cli *cli, const struct diff_options *options,
 	return r;
 }
 
+static int load_sides(const struct wss_cli *cli, const struct diff_options *options,
+		      struct side sides[2], struct wss_error *err)
+{
+	for (int i = 0; i < 2; i++) {
+		sides[i].text = cli->domains[i];
+		if (split(sides[i].text, &sides[i].path, &sides[i].at_ns, err) < 0)
+			return -1;
+	}
+	if (!strcmp(sides[0].path, sides[1].path))
+		return load_both(sides, options, err);
+	if (load(&sides[0], NULL, options, err) < 0 ||
+	    load(&sides[1], &sides[0], options, err) < 0)
+		return -1;
+	return wss_files_alike(sides[0].file, sides[1].file, err);
+}
+
 static int diff_run(struct wss_cli *cli, int argc, char **argv)
 {
 	struct diff_options options = { .files = WSS_FILES_OPTIONS_INIT };
 	struct side sides[2] = { 0 };
 	struct wss_error err = WSS_ERROR_INIT;
-	int r = 0;
+	int r;
 
 	if (wss_cli_parse(cli, argc, argv, &options, &err) < 0 ||
 	    wss_cli_view(cli, &wss_diff_layout, &err) < 0 ||
 	    wss_files_finish(cli, argc, argv, 2, 2, &err) < 0)
 		return wss_cli_error(&err);
-	for (int i = 0; i < 2 && r == 0; i++)
-		r = load(cli->domains[i], &options, &sides[i], i ? &sides[0] : NULL, &err);
-	if (r == 0)
-		r = wss_files_alike(sides[0].file, sides[1].file, &err);
+	r = load_sides(cli, &options, sides, &err);
 	if (r == 0)
 		r = print(cli, &options, sides, &err);
 	for (int i = 0; i < 2; i++) {
 		wss_moment_free(&sides[i].moment);
-		wss_recfile_close(sides[i].file);
+		free(sides[i].path);
 	}
+	if (sides[1].file != sides[0].file)
+		wss_recfile_close(sides[1].file);
+	wss_recfile_close(sides[0].file);
 	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
 }
 
