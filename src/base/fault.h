@@ -11,9 +11,10 @@
  *   log-first        the dirty log is started without a zap before it
  *   short-log        the dirty log is requested for one second, whatever the window
  *   short-hold       the watchdog resumes a held guest after 0.2 s
- *   short-silence    the watchdog of balloon --apply gives back after 0.2 s without a
- * heartbeat short-list       a list silently omits domains that there is no memory for
+ *   short-silence    the watchdog of balloon --apply gives back 0.2 s after a heartbeat
+ *   short-list       a list silently omits domains that there is no memory for
  *   lost-writes      a failed write to a recording counts as done
+ *   no-tmpfile       the file system has no unnamed files
  */
 #ifndef WSS_BASE_FAULT_H
 #define WSS_BASE_FAULT_H

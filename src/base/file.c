@@ -157,6 +157,18 @@ int wss_place_open(const struct wss_place *place, int *ret_fd, struct wss_error 
 	return path_fd_reopen(fd, O_RDWR, ret_fd, err) < 0 ? -1 : 1;
 }
 
+int wss_place_has(const struct wss_place *place, int fd, struct wss_error *err)
+{
+	struct stat opened, found;
+	int r = wss_place_look(place, &found, err);
+
+	if (r <= 0)
+		return r;
+	if (fstat(fd, &opened) < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot examine it");
+	return opened.st_dev == found.st_dev && opened.st_ino == found.st_ino;
+}
+
 int wss_file_open(const char *path, int *ret_fd, struct wss_error *err)
 {
 	wss_auto_close int fd = open(path, O_PATH | O_CLOEXEC);

@@ -51,6 +51,12 @@ int wss_place_look(const struct wss_place *place, struct stat *ret_st, struct ws
 /* Like wss_place_look(), and opens the file for reading and writing: 1, 0 or -1. */
 int wss_place_open(const struct wss_place *place, int *ret_fd, struct wss_error *err);
 
+/*
+ * Returns 1 if the file at place is the one that is open as fd, 0 if it is another one or
+ * there is none. Fails as wss_place_look() does.
+ */
+int wss_place_has(const struct wss_place *place, int fd, struct wss_error *err);
+
 /* Opens a regular file for reading, following symbolic links. WSS_ERR_FAILED, WSS_ERR_GONE. */
 int wss_file_open(const char *path, int *ret_fd, struct wss_error *err);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Creates a file that replaces another one, or none. It is written beside its place under an
- * unpredictable name and renamed when its content may be seen: whoever opens the final name
- * finds the old file or the new one, complete. Owner and mode are those of a new file,
- * whatever the old ones were, and no other file is written to.
+ * Creates a file that replaces another one, or none. It gets its name when its content may be
+ * seen: whoever opens that name finds the old file or the new one, complete. Until then it has
+ * no name, or a temporary one where the file system requires one. Owner and mode are those of
+ * a new file, whatever the old ones were, and no other file is written to.
  *
  * Errors refer to the file as "it": callers prefix the name.
  */
@@ -18,7 +18,7 @@
 struct wss_newfile {
 	struct wss_place place;
 	int fd;		    /* open for reading and writing */
-	char temporary[40]; /* its name until it has the final one; "" afterwards */
+	char temporary[40]; /* its temporary name in the directory of place; "": none */
 };
 
 #define WSS_NEWFILE_INIT                                                                      \
@@ -34,11 +34,16 @@ struct wss_newfile {
 int wss_newfile_check(const char *path, struct wss_error *err);
 
 /*
- * Creates an empty file beside path, with mode & ~umask; released by wss_newfile_release().
- * Fails as wss_newfile_check() does.
+ * Creates an empty file in the directory of path, with mode & ~umask; released by
+ * wss_newfile_release(). Removes temporary files that killed processes of the same user left
+ * there. Fails as wss_newfile_check() does.
  */
 int wss_newfile_make(const char *path, mode_t mode, struct wss_newfile *ret_file,
 		     struct wss_error *err);
+
+/* The same, with a temporary name for those who can only open it by name. */
+int wss_newfile_make_named(const char *path, mode_t mode, struct wss_newfile *ret_file,
+			   struct wss_error *err);
 
 /*
  * Syncs the file and its directory and gives it its final name. With replace it takes the

@@ -62,19 +62,6 @@ static int check_replaceable(int fd, struct wss_error *err)
 	return 0;
 }
 
-/* Whether the place still has the file that is open as fd. */
-static int is_in_place(const struct wss_place *place, int fd, struct wss_error *err)
-{
-	struct stat opened, found;
-	int r = wss_place_look(place, &found, err);
-
-	if (r <= 0)
-		return r;
-	if (fstat(fd, &opened) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot examine it");
-	return opened.st_dev == found.st_dev && opened.st_ino == found.st_ino;
-}
-
 /*
  * Opens and locks the recording at the place, so that nobody records to it or replaces it
  * until it is closed. Returns 1, 0 if there is nothing, or -1.
@@ -90,7 +77,7 @@ static int lock_existing(const struct wss_place *place, int *ret_fd, struct wss_
 		if (check_replaceable(fd, err) < 0 ||
 		    wss_append_lock(fd, WSS_LOCK_RECORDING, false, err) < 0)
 			return -1;
-		r = is_in_place(place, fd, err);
+		r = wss_place_has(place, fd, err);
 		if (r > 0)
 			*ret_fd = wss_steal_fd(&fd);
 		if (r != 0)

@@ -122,10 +122,134 @@ static void test_nothing_stays_of_what_is_given_up(void **unused)
 
 	(void)unused;
 	assert_int_equal(wss_newfile_make(path, 0600, &file, NULL), 0);
-	assert_int_equal(files_in_tree(), 1);
+	/* A process that is killed now leaves nothing. */
+	assert_int_equal(files_in_tree(), 0);
 	wss_newfile_release(&file);
 	wss_newfile_release(&file);
 	assert_int_equal(files_in_tree(), 0);
+	assert_int_equal(wss_newfile_make_named(path, 0600, &file, NULL), 0);
+	assert_int_equal(files_in_tree(), 1);
+	wss_newfile_release(&file);
+	assert_int_equal(files_in_tree(), 0);
+}
+
+/* A file system without unnamed files. */
+static void test_named_file(void **unused)
+{
+	struct wss_newfile file = WSS_NEWFILE_INIT;
+
+	(void)unused;
+	assert_int_equal(setenv("VIRT_WSS_FAULT", "no-tmpfile", 1), 0);
+	assert_int_equal(wss_newfile_make(path, 0600, &file, NULL), 0);
+	assert_int_equal(files_in_tree(), 1);
+	wss_newfile_release(&file);
+	assert_int_equal(files_in_tree(), 0);
+	test_new_file(NULL);
+	test_name_is_taken(NULL);
+	assert_int_equal(unsetenv("VIRT_WSS_FAULT"), 0);
+}
+
+#define LEFTOVER ".virt-wss-0123456789abcdef.new"
+
+static const char *in_tree(const char *name)
+{
+	static char other[PATH_MAX];
+
+	return make_path(other, "%s/%s", tree, name);
+}
+
+/* Whether the next write to the directory removes a file of that name. */
+static bool is_removed(const char *name)
+{
+	assert_int_equal(access(in_tree(name), F_OK), 0);
+	assert_int_equal(replace("text", true, NULL), 0);
+	holds(path, "text");
+	return access(in_tree(name), F_OK) < 0;
+}
+
+static void test_leftovers(void **unused)
+{
+	static const char *const others[] = {
+		".virt-wss-0123456789abcde.new",  ".virt-wss-0123456789abcdef0.new",
+		".virt-wss-0123456789abcdeF.new", ".virt-wss-0123456789abcdef.new~",
+		"virt-wss-0123456789abcdef.new",  ".virt-wss-0123456789abcdef",
+	};
+	struct wss_newfile file = WSS_NEWFILE_INIT;
+
+	(void)unused;
+	put(in_tree(LEFTOVER), "half", 0600);
+	assert_true(is_removed(LEFTOVER));
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		put(in_tree(others[i]), "theirs", 0600);
+		assert_false(is_removed(others[i]));
+	}
+	/* One that is being written. */
+	assert_int_equal(wss_newfile_make_named(path, 0600, &file, NULL), 0);
+	assert_false(is_removed(file.temporary));
+	wss_newfile_release(&file);
+}
+
+/* What is not certainly ours: a second name, a lock of any kind, no regular file. */
+static void test_no_leftovers(void **unused)
+{
+	struct flock byte = {.l_type = F_RDLCK, .l_start = 5, .l_len = 1};
+	int fd;
+
+	(void)unused;
+	put(in_tree("mine"), "mine", 0600);
+	assert_int_equal(symlinkat("mine", AT_FDCWD, in_tree(LEFTOVER)), 0);
+	assert_false(is_removed(LEFTOVER));
+	unlink(in_tree(LEFTOVER));
+	assert_int_equal(mkdir(in_tree(LEFTOVER), 0700), 0);
+	assert_false(is_removed(LEFTOVER));
+	rmdir(in_tree(LEFTOVER));
+	assert_int_equal(mkfifo(in_tree(LEFTOVER), 0600), 0);
+	assert_false(is_removed(LEFTOVER));
+	unlink(in_tree(LEFTOVER));
+	assert_int_equal(linkat(AT_FDCWD, path, AT_FDCWD, in_tree(LEFTOVER), 0), 0);
+	/* The other name is replaced, so it goes with the second write. */
+	assert_false(is_removed(LEFTOVER));
+	assert_true(is_removed(LEFTOVER));
+	put(in_tree(LEFTOVER), "in use", 0600);
+	fd = open(in_tree(LEFTOVER), O_RDONLY);
+	assert_int_equal(fcntl(fd, F_OFD_SETLK, &byte), 0);
+	assert_false(is_removed(LEFTOVER));
+	close(fd);
+	assert_true(is_removed(LEFTOVER));
+	if (geteuid() != 0)
+		return;
+	put(in_tree(LEFTOVER), "theirs", 0666);
+	assert_int_equal(chown(in_tree(LEFTOVER), NOBODY, NOBODY), 0);
+	assert_false(is_removed(LEFTOVER));
+	assert_int_equal(chmod(tree, 01777), 0);
+	assert_false(is_removed(LEFTOVER));
+}
+
+/*
+ * Killed after it was created, with a name from the start or none: nothing is left that the next
+ * write does not remove.
+ */
+static void test_killed(void **unused)
+{
+	(void)unused;
+	for (int named = 0; named < 2; named++) {
+		int status;
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			struct wss_newfile file = WSS_NEWFILE_INIT;
+
+			if ((named ? wss_newfile_make_named : wss_newfile_make)(path, 0600,
+										&file, NULL) == 0)
+				kill(getpid(), SIGKILL);
+			_exit(1);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFSIGNALED(status));
+		assert_int_equal(files_in_tree(), named);
+	}
+	assert_int_equal(replace("text", false, NULL), 0);
+	assert_int_equal(files_in_tree(), 1);
 }
 
 /* Every way of opening refuses what has the place, and leaves it alone. */
@@ -395,6 +519,10 @@ int main(void)
 		TEST(test_old_file_stays),
 		TEST(test_name_is_taken),
 		TEST(test_nothing_stays_of_what_is_given_up),
+		TEST(test_named_file),
+		TEST(test_leftovers),
+		TEST(test_no_leftovers),
+		TEST(test_killed),
 		TEST(test_special_files),
 		TEST(test_places),
 		TEST(test_sticky_directory),
