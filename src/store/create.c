@@ -8,7 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +18,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/io.h"
+#include "base/newfile.h"
 
 static bool is_missing(const char *path)
 {
@@ -27,107 +29,114 @@ static bool is_missing(const char *path)
 }
 
 /*
- * Files that SQLite keeps beside a database; an old log would be taken for the new database's.
+ * Whether a file starts as SQLite's logs, journals and indexes of logs do ("WAL-mode File
+ * Format" 2.1, "Database File Format" 3), or with zeros, as what SQLite has reset does.
  */
-static void remove_beside(const char *path)
+static bool is_from_sqlite(int fd)
 {
-	static const char *const suffixes[] = { "-journal", "-wal", "-shm" };
+	static const uint8_t log[] = {0x37, 0x7f, 0x06}, journal[] = {0xd9, 0xd5, 0x05, 0xf9};
+	uint32_t index = 3007000;
+	uint8_t start[4] = {0};
+
+	if (wss_io_pread(fd, start, sizeof(start), 0) < 0)
+		return false;
+	return !memcmp(start, log, sizeof(log)) || !memcmp(start, journal, sizeof(journal)) ||
+	       !memcmp(start, &index, sizeof(index)) ||
+	       !memcmp(start, (uint8_t[4]){0}, sizeof(start));
+}
+
+/* Removes a file that belonged to a history which is gone. */
+static int remove_stale(const char *path, struct wss_error *err)
+{
+	wss_auto_close int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0 || !is_from_sqlite(fd))
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "history: %s is in the way, and not a file of SQLite's: "
+				     "move it away",
+				     path);
+	return unlink(path) < 0 ? wss_error_errno(err, WSS_ERR_FAILED, errno,
+						  "history: cannot remove %s", path)
+				: 0;
+}
+
+/*
+ * An old log beside a new database would be taken for its own, so that its content comes back.
+ */
+static int remove_stale_files(const char *path, struct wss_error *err)
+{
+	static const char *const suffixes[] = {"-journal", "-wal", "-shm"};
 
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
 		wss_auto_free char *name = NULL;
 
-		if (asprintf(&name, "%s%s", path, suffixes[i]) < 0)
+		if (asprintf(&name, "%s%s", path, suffixes[i]) < 0) {
 			name = NULL;
-		else
-			unlink(name);
+			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+		}
+		if (remove_stale(name, err) < 0)
+			return -1;
 	}
-}
-
-static void remove_database(const char *path)
-{
-	remove_beside(path);
-	unlink(path);
-}
-
-/*
- * The memory needs of guests concern nobody else. Closed before the database is opened:
- * closing any descriptor of a file drops all locks that the process has on it.
- */
-static int make_private(const char *path, struct wss_error *err)
-{
-	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-
-	if (fd < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "history %s: cannot write it",
-				       path);
-	close(fd);
 	return 0;
 }
 
 /*
- * Write everything into the file that will be renamed: what stays in the log, because closing
- * could not write it, would be lost with the log's name.
+ * Creates the tables without a file beside the database, which a kill would leave behind.
+ * Errors name the history, not the temporary file.
  */
-static int checkpoint_database(struct wss_history *history, struct wss_error *err)
-{
-	if (sqlite3_wal_checkpoint_v2(history->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) ==
-	    SQLITE_OK)
-		return 0;
-	return wss_db_error(history, "cannot write it", err);
-}
-
-static int make_database(const char *path, struct wss_error *err)
+static int fill_database(const char *temporary, const char *path, struct wss_error *err)
 {
 	struct wss_history *history = wss_db_new(path, err);
 	int r = -1;
 
 	if (!history)
 		return -1;
-	if (make_private(path, err) == 0) {
-		if (wss_db_open_file(history, SQLITE_OPEN_READWRITE) != SQLITE_OK)
-			wss_db_error(history, "cannot open it", err);
-		else if (wss_db_set_up(history, err) == 0 &&
-			 wss_db_set_up_writer(history, err) == 0 &&
-			 wss_db_migrate(history, err) == 0)
-			r = checkpoint_database(history, err);
-	}
+	if (sqlite3_open_v2(temporary, &history->db,
+			    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW, NULL) != SQLITE_OK)
+		wss_db_error(history, "cannot open it", err);
+	else if (wss_db_set_up(history, err) == 0 &&
+		 wss_db_exec(history,
+			     "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;"
+			     "PRAGMA auto_vacuum = INCREMENTAL",
+			     "cannot create it", err) == 0)
+		r = wss_db_migrate(history, err);
 	wss_history_close(history);
 	return r;
 }
 
-static void sync_directory(const char *path)
+/* Sets the mode that wss_db_set_up_writer() sets otherwise ("Database File Format" 1.3.3). */
+static int set_wal_mode(int fd, struct wss_error *err)
 {
-	wss_auto_free char *copy = strdup(path);
-	wss_auto_close int fd =
-		copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	static const uint8_t versions[] = {2, 2};
+	int r = wss_io_pwrite(fd, versions, sizeof(versions), 18);
 
-	if (fd >= 0)
-		fsync(fd);
+	return r < 0 ? wss_error_errno(err, WSS_ERR_FAILED, -r, "cannot write to it") : 0;
 }
 
-/* The caller holds the lock. */
-static int create_and_name(const char *path, struct wss_error *err)
+/*
+ * Creates the database under a temporary name, because SQLite opens files by name. Its
+ * descriptor stays open until SQLite has closed the file: closing any descriptor of a file
+ * drops all of SQLite's locks on it. The memory needs of guests concern nobody else.
+ */
+static int create_database(const char *path, struct wss_error *err)
 {
-	wss_auto_free char *new = NULL;
-	int r;
+	wss_auto_newfile struct wss_newfile file = WSS_NEWFILE_INIT;
+	wss_auto_free char *temporary = NULL;
+	int directory = (int)(strrchr(path, '/') + 1 - path);
 
-	if (asprintf(&new, "%s.new", path) < 0) {
-		new = NULL;
+	if (wss_newfile_make_named(path, 0640, &file, err) < 0)
+		return wss_error_prefix(err, "history %s", path);
+	if (asprintf(&temporary, "%.*s%s", directory, path, file.temporary) < 0) {
+		temporary = NULL;
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
-	/* A creator that was killed may have left it behind. */
-	remove_database(new);
-	remove_beside(path);
-	r = make_database(new, err);
-	/* SQLite leaves them behind where it cannot clean up. */
-	if (r == 0)
-		remove_beside(new);
-	if (r == 0 && rename(new, path) < 0)
-		r = wss_error_errno(err, WSS_ERR_FAILED, errno, "history %s: cannot write it",
-				    path);
-	if (r < 0)
-		remove_database(new);
-	return r;
+	if (fill_database(temporary, path, err) < 0)
+		return -1;
+	if (set_wal_mode(file.fd, err) < 0 || wss_newfile_name(&file, true, err) < 0)
+		return wss_error_prefix(err, "history %s", path);
+	return 0;
 }
 
 int wss_db_create(const char *path, struct wss_error *err)
@@ -142,8 +151,5 @@ int wss_db_create(const char *path, struct wss_error *err)
 		return wss_error_prefix(err, "history: lock %s.lock", path);
 	if (!is_missing(path))
 		return 0;
-	if (create_and_name(path, err) < 0)
-		return -1;
-	sync_directory(path);
-	return 0;
+	return remove_stale_files(path, err) < 0 ? -1 : create_database(path, err);
 }

@@ -95,7 +95,6 @@ static void write_database(const uint8_t *data, size_t size)
 	fuzz_file("history.db-wal", NULL, 0);
 	fuzz_file("history.db-shm", NULL, 0);
 	fuzz_file("history.db-journal", NULL, 0);
-	fuzz_file("history.db.new", NULL, 0);
 }
 
 static int stop(void *opaque)

@@ -408,22 +408,60 @@ static void test_made_at_once(void **unused)
 	}
 }
 
-/* Leftovers of a creator that was killed do no harm. */
+static void holds(const char *name, const char *text)
+{
+	char data[64] = "";
+	int fd = open(name, O_RDONLY);
+
+	assert_true(fd >= 0);
+	assert_true(read(fd, data, sizeof(data) - 1) >= 0);
+	close(fd);
+	assert_string_equal(data, text);
+}
+
+/* What a killed creator left is removed; a file of the user's with a similar name is kept. */
 static void test_half_made(void **unused)
 {
-	char new[PATH_MAX], beside[PATH_MAX];
+	char left[PATH_MAX], theirs[PATH_MAX], log[PATH_MAX];
 	struct wss_history *history = open_history();
 
 	(void)unused;
 	wss_history_close(history);
 	assert_int_equal(truncate(path, 0), 0);
-	write_file(make_path(new, "%s.new", path), "half", 4, 0);
-	write_file(make_path(beside, "%s.new-journal", path), "half", 4, 0);
+	write_file(make_path(left, "%s/a/b/.virt-wss-0123456789abcdef.new", tree), "half", 4, 0);
+	write_file(make_path(theirs, "%s.new", path), "mine", 4, 0);
+	/* The log of a database that is gone. */
+	write_file(make_path(log, "%s-wal", path), "\x37\x7f\x06\x82 old", 8, 0);
 	history = open_history();
 	fill(history, UUID_A, 1, NOW, 1);
 	wss_history_close(history);
-	assert_int_equal(access(new, F_OK), -1);
-	assert_int_equal(access(beside, F_OK), -1);
+	assert_int_equal(access(left, F_OK), -1);
+	holds(theirs, "mine");
+}
+
+/* SQLite would overwrite them, too. */
+static void test_files_in_the_way(void **unused)
+{
+	static const char *const suffixes[] = {"-journal", "-wal", "-shm"};
+	char name[PATH_MAX];
+
+	(void)unused;
+	wss_history_close(open_history());
+	assert_int_equal(unlink(path), 0);
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
+		unlink(make_path(name, "%s%s", path, suffixes[i]));
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		struct wss_error err = WSS_ERROR_INIT;
+		struct wss_history *history;
+
+		write_file(make_path(name, "%s%s", path, suffixes[i]), "a letter", 8, 0);
+		assert_int_equal(wss_history_open(path, &history, &err), -1);
+		assert_error(&err, WSS_ERR_FAILED, "not a file of SQLite's: move it away");
+		assert_non_null(strstr(err.text, name));
+		holds(name, "a letter");
+		assert_int_equal(access(path, F_OK), -1);
+		assert_int_equal(unlink(name), 0);
+	}
 }
 
 /*
@@ -904,6 +942,7 @@ int main(void)
 		TEST(test_two_writers),
 		TEST(test_made_at_once),
 		TEST(test_half_made),
+		TEST(test_files_in_the_way),
 		TEST(test_killed),
 		TEST(test_damaged),
 		TEST(test_versions),
