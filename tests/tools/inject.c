@@ -9,7 +9,8 @@
  *            libc allocates for such a call is the program's too
  *   library  the same in json-c, libxml2, SQLite and libbpf, called by the program. Not in
  *            libvirt nor in glib: their allocator ends the process by design
- *   io       what changes the files below the directory WSS_INJECT_DIR
+ *   io       what changes the files below the directory WSS_INJECT_DIR, and locks on them by
+ *            flock() or of an open file description
  *   stdout   writes to the standard output
  *
  * ACTION is EIO (default), ENOSPC, kill (SIGKILL once the call has succeeded) or short (half
@@ -32,6 +33,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -545,6 +547,35 @@ EXPORT int fchmod(int fd, mode_t mode)
 EXPORT int fchown(int fd, uid_t user, gid_t group)
 {
 	ON_FD(int, fchown, fd, user, group);
+}
+
+EXPORT int flock(int fd, int operation)
+{
+	ON_FD(int, flock, fd, operation);
+}
+
+/* SQLite's own locks are of another kind. */
+#define ON_FCNTL(name, fd, command)                                                           \
+	do {                                                                                  \
+		va_list list;                                                                 \
+		void *argument;                                                               \
+                                                                                              \
+		va_start(list, command);                                                      \
+		argument = va_arg(list, void *);                                              \
+		va_end(list);                                                                 \
+		if ((command) == F_OFD_SETLK)                                                 \
+			ON_FD(int, name, fd, command, argument);                              \
+		return REAL(name)(fd, command, argument);                                     \
+	} while (0)
+
+EXPORT int fcntl(int fd, int command, ...)
+{
+	ON_FCNTL(fcntl, fd, command);
+}
+
+EXPORT int fcntl64(int fd, int command, ...)
+{
+	ON_FCNTL(fcntl64, fd, command);
 }
 
 #define ON_PATH(name, dirfd, path, ...)                                                       \
