@@ -105,7 +105,7 @@ bool wss_element_is_in(xmlNodePtr node, const char *unit)
 {
 	const xmlChar *said = wss_xml_any_attribute(node, "unit");
 
-	return !said || !strcmp((const char *)said, unit);
+	return said ? !strcmp((const char *)said, unit) : strcmp(unit, "bytes") != 0;
 }
 
 int wss_element_number(xmlNodePtr node, const char *name, const char *unit,

@@ -38,7 +38,10 @@ int wss_element_u64(const char *text, uint64_t *ret_value);
 /* Parses seconds as a decimal fraction, into ns; at most 10^9 s. */
 int wss_element_seconds(const char *text, uint64_t *ret_ns);
 
-/* Whether the content of an element has this unit. An element that names no unit has it. */
+/*
+ * Whether the content of an element has this unit. An element that names no unit has it,
+ * unless it is bytes: libvirt takes a size without a unit for KiB.
+ */
 bool wss_element_is_in(xmlNodePtr node, const char *unit);
 
 /*

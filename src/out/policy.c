@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/units.h"
 #include "out/element.h"
@@ -46,31 +47,52 @@ static int bad(struct wss_error *err, const char *what)
 	return wss_error_set(err, WSS_ERR_FAILED, WHAT ": %s", what);
 }
 
-/*
- * Reads "5 GiB" with its unit in the attribute, as in libvirt's own XML; without a unit it is
- * bytes.
- */
-static int read_size(xmlNodePtr root, const char *name, struct wss_amount *ret_bytes)
+/* The units that virt-wss takes on its command line, and the word that libvirt writes. */
+static int size_scale(uint64_t number, const char *unit, uint64_t *ret_bytes)
 {
-	xmlNodePtr child = wss_element_child(root, name);
-	char unit[16] = "B", text[48];
-	struct wss_amount number;
+	char text[48];
 
-	*ret_bytes = (struct wss_amount){ 0 };
-	if (!child)
-		return 0;
-	if (wss_element_number(root, name, NULL, &number) < 0 ||
-	    (xmlHasProp(child, BAD_CAST "unit") &&
-	     wss_element_text(child, "unit", unit, sizeof(unit)) < 0))
-		return -1;
-	if (!strcmp(unit, "bytes"))
-		snprintf(unit, sizeof(unit), "B");
+	if (!strcasecmp(unit, "bytes") || !strcasecmp(unit, "byte"))
+		unit = "B";
 	/* A digit would join the number. */
 	if (!isalpha((unsigned char)unit[0]))
 		return -1;
-	snprintf(text, sizeof(text), "%llu%s", (unsigned long long)number.value, unit);
+	snprintf(text, sizeof(text), "%llu%s", (unsigned long long)number, unit);
+	return wss_size_parse(text, "size", ret_bytes, NULL);
+}
+
+/*
+ * Reads a size with its unit in the attribute, as in libvirt's own XML. There a size without a
+ * unit is in KiB, while others would expect bytes.
+ */
+static int read_size(xmlNodePtr root, const char *name, struct wss_amount *ret_bytes,
+		     struct wss_error *err)
+{
+	xmlNodePtr child = wss_element_child(root, name);
+	struct wss_amount number;
+	char unit[16];
+
+	*ret_bytes = (struct wss_amount){0};
+	if (!child)
+		return 0;
+	if (wss_element_number(root, name, NULL, &number) < 0)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     WHAT ": %s is not a size (example: <%s "
+					  "unit='MiB'>512</%s>)",
+				     name, name, name);
+	if (!xmlHasProp(child, BAD_CAST "unit"))
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     WHAT ": <%s>%llu</%s> has no unit (example: <%s "
+					  "unit='MiB'>512</%s>)",
+				     name, (unsigned long long)number.value, name, name, name);
+	if (wss_element_text(child, "unit", unit, sizeof(unit)) < 0 ||
+	    size_scale(number.value, unit, &ret_bytes->value) < 0)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     WHAT ": the unit of %s is unknown, or the size too large "
+					  "(example: <%s unit='MiB'>512</%s>)",
+				     name, name, name);
 	ret_bytes->known = true;
-	return wss_size_parse(text, name, &ret_bytes->value, NULL);
+	return 0;
 }
 
 static int read_period(xmlNodePtr root, struct wss_amount *ret_ns)
@@ -150,10 +172,9 @@ int wss_policy_read(const char *xml, struct wss_policy *ret_policy, struct wss_e
 	if (check_names(root, err) < 0)
 		return -1;
 	policy.opt_out = reads_opt_out(root);
-	if (read_size(root, "minimum", &policy.minimum_bytes) < 0)
-		return bad(err, "minimum is not a size (example: <minimum unit='MiB'>512</minimum>)");
-	if (read_size(root, "maximum", &policy.maximum_bytes) < 0)
-		return bad(err, "maximum is not a size (example: <maximum unit='GiB'>4</maximum>)");
+	if (read_size(root, "minimum", &policy.minimum_bytes, err) < 0 ||
+	    read_size(root, "maximum", &policy.maximum_bytes, err) < 0)
+		return -1;
 	if (wss_element_number(root, "headroom", "percent", &policy.headroom_percent) < 0)
 		return bad(err, "headroom is not a whole number of percent "
 				"(example: <headroom unit='percent'>20</headroom>)");

@@ -176,6 +176,25 @@ teardown() {
 	[ "$status" = 1 ]
 }
 
+# libvirt takes such a size for KiB, virt-wss used to take it for bytes.
+@test "a size in a policy without a unit is refused by whoever reads it" {
+	node a "web1=<p:policy xmlns:p='urn:virt-wss:policy:1' version='1'><p:minimum>5</p:minimum></p:policy>"
+	for command in "policy get" sample recommend balloon "policy set --maximum 1GiB"; do
+		# shellcheck disable=SC2086
+		wss -c "$uri" $command web1
+		[ "$status" = 1 ] && [ "$(grep -c policy <<<"$err")" = 1 ]
+		[[ $err == *"web1: policy in the metadata: <minimum>5</minimum> has no unit (example: <minimum unit='MiB'>512</minimum>)"* ]]
+	done
+	wss -c "$uri" policy clear web1
+	[ "$status" = 0 ]
+	node a "web1=<wss:profile xmlns:wss='urn:virt-wss:profile:1' version='1' time='2026-11-20T18:00:00Z'
+		method='mmu' observes='accesses' window='4.02' granularity='4096' confidence='high' tool='0.1.0'>
+		<wss:current>5</wss:current></wss:profile>"
+	wss -c "$uri" list web1
+	[ "$status" = 1 ]
+	[[ $err == *"web1: "*"not a number of bytes"* ]]
+}
+
 @test "a guest that opted out is left alone, and missed in no round" {
 	node a "web1=<p:policy xmlns:p='urn:virt-wss:policy:1' version='1' opt-out='yes'/>"
 	wss -c "$uri" sample web1 --window 100ms

@@ -108,7 +108,9 @@ static void test_refuses(void **unused)
 		"<policy/>",
 		"<policy version='2'/>",
 		"<profile version='1'/>",
-		"<policy version='1'><minimum>-1</minimum></policy>",
+		"<policy version='1'><minimum unit='MiB'>-1</minimum></policy>",
+		"<policy version='1'><minimum>5</minimum></policy>",
+		"<policy version='1'><maximum>8589934592</maximum></policy>",
 		"<policy version='1'><minimum unit='parsecs'>1</minimum></policy>",
 		"<policy version='1'><minimum unit=''>1</minimum></policy>",
 		/* Never 50 KiB, 50 GiB or 5.5 GiB. */
@@ -127,8 +129,10 @@ static void test_refuses(void **unused)
 		"<policy version='1'><minimun>5</minimun></policy>",
 		"<policy version='1'><opt-out>yes</opt-out></policy>",
 		"<policy version='1' optout='yes'/>",
-		"<policy version='1'><minimum>1</minimum><minimum>2</minimum></policy>",
-		"<policy version='1'><minimum>2</minimum><maximum>1</maximum></policy>",
+		"<policy version='1'><minimum unit='B'>1</minimum><minimum "
+		"unit='B'>2</minimum></policy>",
+		"<policy version='1'><minimum unit='B'>2</minimum><maximum "
+		"unit='B'>1</maximum></policy>",
 		"<!DOCTYPE policy [<!ENTITY a '1'>]><policy version='1'/>",
 	};
 
