@@ -133,12 +133,14 @@ int qmp_json_parse(const char *text, size_t len, const struct qmp_limits *limits
 	struct json_object *object;
 	struct json_tokener *tok;
 	enum json_tokener_error fault;
-	size_t parsed, tree_bytes = 0, members = 0;
+	size_t parsed, tree_bytes = 0, members = 0, kept;
 
 	while (len && (text[len - 1] == '\r' || text[len - 1] == ' ' || text[len - 1] == '\t'))
 		len--;
 	if (len > INT_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED, "line of %zu bytes", len);
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "a line of %zu bytes is too long (limit %d)", len,
+				     INT_MAX);
 	if (scan_line(text, len, limits, &tree_bytes, &members, err) < 0)
 		return -1;
 	tok = tokener_new(limits->depth);
@@ -164,10 +166,14 @@ int qmp_json_parse(const char *text, size_t len, const struct qmp_limits *limits
 				     parsed);
 	}
 	/* json-c 0.16 silently drops a member when it cannot copy its name. */
-	if (count_members(object) != members) {
+	kept = count_members(object);
+	if (kept != members) {
 		json_object_put(object);
-		return wss_error_set(err, WSS_ERR_NO_MEMORY,
-				     "a member was lost: out of memory, or a duplicate name");
+		return wss_error_set(
+			err, WSS_ERR_NO_MEMORY,
+			"only %zu of the JSON's %zu members were kept: it names one "
+			"twice, or virt-wss is out of memory",
+			kept, members);
 	}
 	if (!json_object_is_type(object, json_type_object)) {
 		wss_error_set(err, WSS_ERR_FAILED, "%s instead of an object",

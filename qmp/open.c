@@ -83,7 +83,8 @@ static int read_greeting(struct qmp *qmp, uint64_t deadline_ns, struct wss_error
 	if (err->code == WSS_ERR_TIMEOUT)
 		return wss_error_set(
 			err, WSS_ERR_TIMEOUT,
-			"no QMP greeting in time (QEMU serves one client at a time)");
+			"no QMP greeting in time: QEMU serves one client at a time, and "
+			"another may be connected");
 	return wss_error_prefix(err, "no QMP greeting");
 }
 

@@ -85,9 +85,10 @@ static int check_id(struct json_object *reply, const char *id, struct wss_error 
 	const char *got = NULL;
 
 	if (!qmp_has(reply, "return") && !qmp_has(reply, "error"))
-		return wss_error_set(err, WSS_ERR_FAILED, "neither a reply nor an event");
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "QEMU sent neither a reply nor an event");
 	if (qmp_get_string(reply, "id", &got, err) < 0)
-		return wss_error_prefix(err, "unexpected reply without a request");
+		return wss_error_prefix(err, "QEMU sent a reply without a request");
 	if (strcmp(got, id))
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "reply has id \"%.32s\" instead of \"%s\"", got, id);
@@ -184,7 +185,7 @@ static int parse_error_object(struct qmp *qmp, struct json_object *error,
 
 	if (qmp_get_string(error, "class", &class, err) < 0 ||
 	    qmp_get_string(error, "desc", &desc, err) < 0) {
-		wss_error_prefix(err, "malformed error");
+		wss_error_prefix(err, "malformed error reply");
 		return -2;
 	}
 	snprintf(qmp->class_name, sizeof(qmp->class_name), "%s", class);
@@ -300,7 +301,7 @@ static int read_event(struct qmp *qmp, uint64_t deadline_ns, struct wss_error *e
 		keep_event(qmp, wss_steal_ptr(object), tree_bytes);
 		return 1;
 	} else {
-		wss_error_set(err, WSS_ERR_FAILED, "unexpected reply without a request");
+		wss_error_set(err, WSS_ERR_FAILED, "QEMU sent a reply without a request");
 	}
 	wss_error_prefix(err, "QMP event");
 	return close_stream(qmp, err);

@@ -21,6 +21,8 @@ enum wss_error_code {
 	WSS_ERR_BUSY,	     /* a job or another controller has the guest */
 	WSS_ERR_INTERRUPTED, /* a signal asked the process to stop */
 	WSS_ERR_NO_MEMORY,
+	WSS_ERR_AMBIGUOUS, /* a word names two guests; a UUID, taken as nothing else, does not
+			    */
 };
 
 struct wss_error {

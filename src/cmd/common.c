@@ -150,6 +150,12 @@ static bool is_closed_pipe(const struct wss_error *err)
 	return err->code == WSS_ERR_INTERRUPTED && wss_stop_signal() == SIGPIPE;
 }
 
+/* What to type instead, where only the command line knows. */
+static const char *error_remedy(const struct wss_error *err)
+{
+	return err->code == WSS_ERR_AMBIGUOUS ? ": choose one with --uuid UUID" : "";
+}
+
 void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss_error *error)
 {
 	if (!tally->bad++)
@@ -157,8 +163,8 @@ void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss
 	else if (wss_exit_code(&tally->error) != wss_exit_code(error))
 		tally->error.code = WSS_ERR_FAILED;
 	if (!is_closed_pipe(error))
-		wss_log(WSS_LOG_ERROR, "%s%s%s", domain ? domain : "", domain ? ": " : "",
-			error->text);
+		wss_log(WSS_LOG_ERROR, "%s%s%s%s", domain ? domain : "", domain ? ": " : "",
+			error->text, error_remedy(error));
 }
 
 int wss_tally_exit_code(const struct wss_tally *tally, size_t total)
@@ -171,7 +177,7 @@ int wss_tally_exit_code(const struct wss_tally *tally, size_t total)
 int wss_cli_error(const struct wss_error *err)
 {
 	if (!is_closed_pipe(err))
-		wss_log(WSS_LOG_ERROR, "%s", err->text);
+		wss_log(WSS_LOG_ERROR, "%s%s", err->text, error_remedy(err));
 	return wss_exit_code(err);
 }
 

@@ -419,12 +419,12 @@ static int refuse_ambiguous_word(virDomainPtr first, enum meaning first_meaning,
 
 	uuid_of(first, first_uuid);
 	uuid_of(second, second_uuid);
-	return wss_error_set(err, WSS_ERR_FAILED,
-			     "fits two domains, as the %s of '%.80s' (UUID %s) and as the %s of "
-			     "'%.80s' (UUID %s): use the UUID%s",
-			     meaning_names[first_meaning], virDomainGetName(first), first_uuid,
-			     meaning_names[second_meaning], virDomainGetName(second), second_uuid,
-			     first_meaning == MEANS_UUID ? ", and say that it is one" : "");
+	return wss_error_set(
+		err, WSS_ERR_AMBIGUOUS,
+		"fits two domains, as the %s of '%.80s' (UUID %s) and as the %s of "
+		"'%.80s' (UUID %s)",
+		meaning_names[first_meaning], virDomainGetName(first), first_uuid,
+		meaning_names[second_meaning], virDomainGetName(second), second_uuid);
 }
 
 static virDomainPtr lookup_word(struct wss_conn *conn, const char *word, struct wss_error *err)

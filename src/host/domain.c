@@ -184,8 +184,9 @@ static int domain_disk_reads(struct wss_guest *guest, uint64_t *ret_bytes, struc
 	struct domain_source *source = guest->source;
 
 	if (guest->config.unseen_reads)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "another process than QEMU reads files or a disk for it");
+		return wss_error_set(
+			err, WSS_ERR_UNSUPPORTED,
+			"a process other than QEMU reads files or a disk for the guest");
 	return wss_domain_disk_reads(source->dom, ret_bytes, err);
 }
 

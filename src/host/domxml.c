@@ -147,7 +147,7 @@ static int add_block(struct wss_domxml *ret, uint64_t bytes, int node, struct ws
 	if (!bytes)
 		return 0;
 	if (ret->n_blocks == WSS_RAM_BLOCKS_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED, "too many blocks of RAM, limit %d",
+		return wss_error_set(err, WSS_ERR_FAILED, "more than %d blocks of RAM",
 				     WSS_RAM_BLOCKS_MAX);
 	ret->block_nodes[ret->n_blocks] = node;
 	ret->block_bytes[ret->n_blocks++] = bytes;
@@ -210,7 +210,7 @@ static int add_device(const xmlNode *memory, struct wss_domxml *ret, uint64_t by
 	if (!gpa)
 		gpa = address_base(wss_xml_child(target, "address"));
 	if (ret->n_devices == WSS_MEMORY_DEVICES_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED, "too many memory devices, limit %d",
+		return wss_error_set(err, WSS_ERR_FAILED, "more than %d memory devices",
 				     WSS_MEMORY_DEVICES_MAX);
 	ret->devices[ret->n_devices++] =
 		(struct wss_memory_device){ gpa, bytes, node_number(number) };
@@ -279,8 +279,9 @@ static int parse_memory(const xmlNode *domain, struct wss_domxml *ret, struct ws
 		return -1;
 	if (__builtin_sub_overflow(ret->maximum_bytes, device_bytes, &initial_bytes) ||
 	    !initial_bytes)
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "memory: the memory devices take all of it");
+		return wss_error_set(
+			err, WSS_ERR_FAILED,
+			"memory: the memory devices leave none of it to the guest's RAM");
 	ret->block_bytes[0] = ret->initial_bytes = initial_bytes;
 	return 0;
 }

@@ -67,7 +67,7 @@ static int add(struct wss_gpa_layout *layout, uint64_t start, uint64_t bytes,
 	}
 	if (layout->n_ranges == WSS_GPA_RANGES_MAX)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "the guest's RAM lies in too many places, limit %d",
+				     "the guest's RAM has more than %d address ranges",
 				     WSS_GPA_RANGES_MAX);
 	layout->ranges[layout->n_ranges++] = (struct wss_range){ start, end };
 	return 0;

@@ -80,11 +80,14 @@ static int find_entry(DIR *dir, pid_t pid, char *ret_name, size_t size, struct w
 	}
 	if (!found)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "process %d is no KVM guest: /" KVM_DIR " does not list it", pid);
+				     "process %d has no KVM guest listed in /" KVM_DIR, pid);
 	if (found > 1)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "/" KVM_DIR " lists %zu virtual machines of process %d", found,
-				     pid);
+		return wss_error_set(
+			err, WSS_ERR_UNSUPPORTED,
+			"/" KVM_DIR
+			" lists %zu virtual machines of process %d: only one can be "
+			"measured",
+			found, pid);
 	return 0;
 }
 

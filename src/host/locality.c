@@ -29,9 +29,11 @@ int wss_locality_check(const struct wss_host *host, const struct wss_uri *uri,
 		return 0;
 	if (uri->has_server || uri->own_socket || host->uuid[0] ||
 	    !same_name(host->name, their_name))
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "the guests of this connection run on another host (its "
-				     "UUID %s is not this host's): run virt-wss there",
-				     their_uuid ? their_uuid : "is unknown and");
+		return wss_error_set(
+			err, WSS_ERR_UNSUPPORTED,
+			"the guests of this connection run on another host (%s%s): "
+			"run virt-wss there",
+			their_uuid ? "UUID " : "which reports no UUID",
+			their_uuid ? their_uuid : "");
 	return 0;
 }

@@ -115,8 +115,7 @@ int wss_process_hold(const struct wss_root *root, pid_t pid, const char *uuid,
 	int fd;
 
 	if (pid <= 0)
-		return wss_error_set(err, WSS_ERR_FAILED, "%d is a thread, not a process",
-				     pid);
+		return wss_error_set(err, WSS_ERR_FAILED, "%d is not a process ID", pid);
 	process.pid = pid;
 	snprintf(path, sizeof(path), "proc/%d", pid);
 	fd = wss_root_openat(root, path, O_PATH | O_DIRECTORY);

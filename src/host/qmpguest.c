@@ -18,7 +18,9 @@
 static int add_block(struct wss_domxml *config, uint64_t bytes, struct wss_error *err)
 {
 	if (config->n_blocks == WSS_RAM_BLOCKS_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED, "QEMU lists too many memory blocks");
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "QEMU lists more than %d blocks of RAM",
+				     WSS_RAM_BLOCKS_MAX);
 	config->block_bytes[config->n_blocks++] = bytes;
 	return 0;
 }
@@ -34,7 +36,8 @@ static int add_devices(const struct qmp_memory_device *devices, size_t n,
 			continue;
 		if (config->n_devices == WSS_MEMORY_DEVICES_MAX)
 			return wss_error_set(err, WSS_ERR_FAILED,
-					     "QEMU lists too many memory devices");
+					     "QEMU lists more than %d memory devices",
+					     WSS_MEMORY_DEVICES_MAX);
 		config->devices[config->n_devices++] =
 			(struct wss_memory_device){ devices[i].gpa, devices[i].max_bytes, -1 };
 	}

@@ -395,7 +395,7 @@ static void test_misbehaving_peer(void **state)
 		 "id \"x\" instead of \"qmp-2\""},
 		{"line {\"return\": null, \"id\": %ID%}", WSS_ERR_FAILED, "neither"},
 		{"line {\"return\": 1, \"error\": {}, \"id\": %ID%}", WSS_ERR_FAILED, "both"},
-		{"line {\"error\": 5, \"id\": %ID%}", WSS_ERR_FAILED, "malformed error"},
+		{"line {\"error\": 5, \"id\": %ID%}", WSS_ERR_FAILED, "malformed error reply"},
 		{"line {\"error\": {}, \"id\": %ID%}", WSS_ERR_FAILED, "\"class\" is missing"},
 		{"line {\"error\": {\"class\": \"A\", \"desc\": 1}, \"id\": %ID%}",
 		 WSS_ERR_FAILED, "\"desc\" is an integer"},
@@ -430,7 +430,7 @@ static void test_duplicate_reply(void **state)
 	assert_works(qmp);
 	assert_int_equal(qmp_next_event(qmp, PLENTY_MS, &event, &err), -1);
 	assert_code(&err, WSS_ERR_FAILED);
-	assert_text(&err, "unexpected reply without a request");
+	assert_text(&err, "QEMU sent a reply without a request");
 	assert_closed(qmp, "without a request");
 	qmp_close(qmp);
 	fake_stop(&fake);

@@ -73,6 +73,20 @@ static void test_accepted_lines(void **state)
 	json_object_put(parse("{\"brackets [{[{ in a string \\\" [[\": \"\\\\\"}"));
 }
 
+/* json-c keeps the last of two, and says nothing where it keeps none for lack of memory. */
+static void test_lost_member(void **state)
+{
+	static const char text[] = "{\"a\": {\"b\": 1, \"c\": 2, \"b\": 3}}";
+	struct json_object *object = NULL;
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(qmp_json_parse(text, strlen(text), &defaults, &object, NULL, &err), -1);
+	assert_int_equal(err.code, WSS_ERR_NO_MEMORY);
+	assert_non_null(strstr(err.text, "only 3 of the JSON's 4 members were kept: it names one "
+					 "twice, or virt-wss is out of memory"));
+}
+
 /* Makes "{"a": [[…]]}" with this number of arrays. */
 static char *nested(unsigned int arrays)
 {
@@ -322,6 +336,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refused_lines),
 		cmocka_unit_test(test_accepted_lines),
+		cmocka_unit_test(test_lost_member),
 		cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_estimate_is_an_upper_bound),
 		cmocka_unit_test(test_tree_bound),

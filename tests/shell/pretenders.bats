@@ -57,7 +57,7 @@ refuses_word() { # WORD UUID UUID ARGUMENT...
 	wss "$@" "$word"
 	[ "$status" = 1 ] || return 1
 	[ "$(wc -l <<<"$err")" = 1 ] || return 1
-	[[ $err == *"$word: fits two domains"*"'alpha' (UUID $first)"*"'$word' (UUID $second)"*UUID* ]]
+	[[ $err == *"$word: fits two domains"*"'alpha' (UUID $first)"*"'$word' (UUID $second)"*": choose one with --uuid UUID" ]]
 }
 
 @test "what is listed is reached, whatever it is called" {
@@ -149,7 +149,7 @@ done_uuids() {
 	wss balloon --restore $alpha
 	[ "$status" = 1 ]
 	[ "$(wc -l <<<"$err")" = 1 ]
-	[[ $err == *"'alpha' (UUID $alpha)"* && $err == *"'$alpha' (UUID $liar)"* ]]
+	[[ $err == *"'$alpha' (UUID $liar)"*"'alpha' (UUID $alpha): choose one with --uuid UUID" ]]
 	[ -z "$(done_uuids)" ]
 	wss balloon --restore --uuid $alpha
 	[ "$status" = 0 ]

@@ -311,7 +311,7 @@ static void test_blocks(void **unused)
 	assert_int_equal(dom.block_nodes[1], -1);
 	/* Errors. */
 	assert_int_equal(parse(MEM, "", DEVICE("dimm", "1024"), &dom, &err), -1);
-	assert_error(&err, WSS_ERR_FAILED, "take all of it");
+	assert_error(&err, WSS_ERR_FAILED, "leave none of it");
 	assert_int_equal(parse(MEM, "", DEVICE("dimm", "1025"), &dom, &err), -1);
 	assert_int_equal(parse(MEM, "", DEVICE("dimm", "17592186044415") DEVICE("dimm", "1"), &dom,
 			       &err),

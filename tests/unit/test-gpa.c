@@ -148,7 +148,7 @@ static void test_devices(void **unused)
 	config.n_devices = WSS_MEMORY_DEVICES_MAX;
 	for (size_t i = 0; i < config.n_devices; i++)
 		config.devices[i] = (struct wss_memory_device){ (4 + 2 * i) * GIB, GIB, -1 };
-	assert_unknown(&config, "limit 16");
+	assert_unknown(&config, "more than 16 address ranges");
 }
 
 int main(void)
