@@ -7,12 +7,13 @@
 load balloon-functions.sh
 
 setup_file() {
-	root_setup_file
-	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	root_setup_file sqlite3
+	[ -z "$root_missing" ] || return 0
 	start_with_balloon web1 "wss.map=16 wss.phases=16:0 wss.file=disk:150 wss.cold=170"
 }
 
 setup() {
+	root_setup
 	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
 	wss sample web1 --store --window 1s --count 12
 	[ "$status" = 0 ]

@@ -9,8 +9,8 @@ load daemon-functions.sh
 load balloon-functions.sh
 
 setup_file() {
-	root_setup_file
-	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	root_setup_file sqlite3 libvirtd
+	[ -z "$root_missing" ] || return 0
 	daemon_new
 	# Memory that it has touched and freed: what it gives up of that the host gets.
 	local args='wss.map=380 wss.lazy=1 wss.rate=200000 wss.phases=380:10,32:0'
@@ -38,6 +38,7 @@ teardown_file() {
 }
 
 setup() {
+	root_setup
 	virt_wss=$dir/virt-wss
 	daemon_start
 	wss_as=("${nobody[@]}")

@@ -36,8 +36,8 @@ boot() { # NAME
 }
 
 setup_file() {
-	root_setup_file
-	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	root_setup_file sqlite3
+	[ -z "$root_missing" ] || return 0
 	start_with_balloon web1
 	start_with_balloon web2
 }
@@ -69,6 +69,7 @@ refill() { # NAME
 
 # Windows of the very kind that --apply takes.
 setup() {
+	root_setup
 	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
 	refill web1
 	refill web2

@@ -28,6 +28,7 @@ start_with_balloon() { # NAME MEMBALLOON KERNEL-ARGUMENTS
 
 setup_file() {
 	root_setup_file
+	[ -z "$root_missing" ] || return 0
 	export VIRT_WSS_HISTORY=$BATS_FILE_TMPDIR/history.db
 	type=qemu memory=512 args=''
 	start_with_balloon plain "<memballoon model='virtio'/>" "wss.map=64 wss.touch=32 wss.rate=20000"

@@ -7,13 +7,14 @@
 load balloon-functions.sh
 
 setup_file() {
-	[ -e "$WSS_BUILDDIR/tests/tools/inject.so" ] || skip "no tests/tools/inject.so"
-	root_setup_file
-	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	root_setup_file sqlite3
+	[ -z "$root_missing" ] || return 0
 	start_with_balloon web1
 }
 
 setup() {
+	root_setup
+	[ -e "$WSS_BUILDDIR/tests/tools/inject.so" ] || skip "no tests/tools/inject.so"
 	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
 	state=$BATS_TEST_TMPDIR/state
 }

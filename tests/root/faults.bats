@@ -8,6 +8,7 @@ load functions.sh
 
 setup_file() {
 	root_setup_file
+	[ -z "$root_missing" ] || return 0
 	embed_guest_start good args="wss.map=96 wss.touch=64"
 	embed_guest_start paused args="wss.map=64" paused=1
 	embed_guest_start off args="wss.map=64" define=only

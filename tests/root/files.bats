@@ -11,11 +11,8 @@ virt_wss=$WSS_BUILDDIR/virt-wss
 mkrecording=$WSS_BUILDDIR/tests/tools/mkrecording
 other=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 
-setup_file() {
-	[ "$(id -u)" = 0 ] || skip "needs root"
-}
-
 setup() {
+	[ "$(id -u)" = 0 ] || skip "needs root"
 	export LIBVIRT_DEFAULT_URI=test:///default
 	# Where another user gets in; bats' own directories are root's alone.
 	shared=$(mktemp -d /var/tmp/wss-files.XXXXXX)
@@ -24,7 +21,7 @@ setup() {
 }
 
 teardown() {
-	cd / && rm -rf "$shared"
+	[ -z "${shared-}" ] || { cd / && rm -rf "$shared"; }
 }
 
 wss() { # ARGUMENT...

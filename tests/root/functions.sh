@@ -10,13 +10,30 @@
 virt_wss=${WSS_BUILDDIR:?}/virt-wss
 wss_as=() # a command that runs virt-wss as somebody else
 
-root_setup_file() {
-	[ "$(id -u)" = 0 ] || skip "needs root"
-	command -v qemu-system-x86_64 >/dev/null || skip "needs qemu-system-x86"
-	command -v virsh >/dev/null || skip "needs libvirt-clients"
-	embed_prepare "${WSS_GUEST_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/virt-wss/guest}" ||
-		skip "no test guest could be made"
-	root_new
+# For setup_file, which must not skip by itself: bats would call that a failure. What is missing is
+# in root_missing; setup_file then returns, and setup skips each test.
+root_setup_file() { # [PROGRAM...] that the tests need, besides QEMU and virsh
+	local program
+	export root_missing=''
+	[ "$(id -u)" = 0 ] || root_missing="needs root"
+	for program in qemu-system-x86_64 virsh "$@"; do
+		[ -n "$root_missing" ] || command -v "$program" >/dev/null || root_missing="needs $program"
+	done
+	[ -z "$root_missing" ] || return 0
+	if embed_prepare "${WSS_GUEST_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/virt-wss/guest}"; then
+		root_new
+	else
+		root_missing="no test guest could be made"
+	fi
+}
+
+# The first line of each setup.
+root_setup() {
+	[ -z "${root_missing-}" ] || skip "$root_missing"
+}
+
+setup() {
+	root_setup
 }
 
 root_new() { # -> embed_root, LIBVIRT_DEFAULT_URI

@@ -7,6 +7,7 @@ load functions.sh
 
 setup_file() {
 	root_setup_file
+	[ -z "$root_missing" ] || return 0
 	embed_guest_start web1 args="wss.map=256 wss.touch=64 wss.idle=15"
 	embed_guest_wait_ready web1
 }

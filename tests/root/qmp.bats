@@ -9,6 +9,7 @@ load functions.sh
 
 setup_file() {
 	root_setup_file
+	[ -z "$root_missing" ] || return 0
 	export dir=$embed_root/qmp
 	chmod 711 "$embed_root"
 	install -d -o 65534 -g 65534 "$dir"
@@ -29,6 +30,7 @@ setup_file() {
 }
 
 setup() {
+	root_setup
 	virt_wss=$dir/virt-wss
 	wss_as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 }

@@ -8,7 +8,8 @@ load functions.sh
 load daemon-functions.sh
 
 setup_file() {
-	root_setup_file
+	root_setup_file libvirtd
+	[ -z "$root_missing" ] || return 0
 	daemon_new
 	embed_guest_dir=$dir type=qemu memory=256 args='wss.map=96 wss.touch=64' \
 		embed_guest_xml plain | sed "s|$embed_root/plain.console|$dir/console|" >"$dir/plain.xml"
@@ -21,6 +22,7 @@ setup_file() {
 }
 
 setup() {
+	root_setup
 	virt_wss=$dir/virt-wss
 	daemon_start
 	wss_as=("${nobody[@]}")

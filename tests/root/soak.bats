@@ -7,6 +7,7 @@ load functions.sh
 
 setup_file() {
 	root_setup_file
+	[ -z "$root_missing" ] || return 0
 	embed_guest_start soak args="wss.map=96 wss.touch=64"
 	embed_guest_wait_ready soak
 	wss_100_samples

@@ -7,8 +7,8 @@
 load functions.sh
 
 setup_file() {
-	root_setup_file
-	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	root_setup_file sqlite3
+	[ -z "$root_missing" ] || return 0
 	embed_guest_start web1 args="wss.map=64 wss.touch=32" define=1
 	embed_guest_wait_ready web1
 	embed_guest_wait_state web1 touching
@@ -19,6 +19,7 @@ teardown_file() {
 }
 
 setup() {
+	root_setup
 	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
 }
 

@@ -97,3 +97,47 @@ runs() {
 	[ ! -e "/proc/$pid/exe" ] || { kill -KILL "$pid"; false; }
 	[ ! -e "$embed_root" ]
 }
+
+# The programs of this machine but those that are named, QEMU and virsh where they are not, and a user.
+machine() { # UID WITHOUT...: -> $dir/bin
+	local program uid=$1
+	shift
+	rm -rf "${dir:?}/bin"
+	mkdir "$dir/bin"
+	ln -sft "$dir/bin" /sbin/* /bin/* /usr/sbin/* /usr/bin/* 2>/dev/null || true
+	for program in qemu-system-x86_64 virsh; do
+		[ -e "$dir/bin/$program" ] || ln -sf /bin/false "$dir/bin/$program"
+	done
+	rm -f "$dir/bin/id"
+	printf '#!/bin/sh\necho %s\n' "$uid" >"$dir/bin/id"
+	chmod +x "$dir/bin/id"
+	for program in "$@"; do
+		rm -f "$dir/bin/$program"
+	done
+}
+
+# Exit status 0, and each test a skip with that reason.
+skips_all() { # REASON FILE...
+	local reason=$1
+	shift
+	status=0
+	env -u BATS_TMPDIR PATH="$dir/bin" bats --tap "$@" >"$dir/tap" 2>&1 3>&- || status=$?
+	cat "$dir/tap"
+	[ "$status" = 0 ]
+	[ "$(grep -c "^ok [0-9]* .* # skip $reason\$" "$dir/tap")" = "$(cat "$@" | grep -c '^@test ')" ]
+}
+
+@test "root tests are skipped with the reason by a user who is not root" {
+	machine 1000
+	skips_all 'needs root' "$WSS_SRCDIR"/tests/root/*.bats
+}
+
+@test "root tests are skipped with the reason where a program is missing" {
+	machine 0 qemu-system-x86_64
+	skips_all 'needs qemu-system-x86_64' "$WSS_SRCDIR"/tests/root/measure.bats
+	machine 0 sqlite3
+	# shellcheck disable=SC2046
+	skips_all 'needs sqlite3' $(grep -lE 'root_setup_file.* sqlite3|load balloon-functions.sh' "$WSS_SRCDIR"/tests/root/*.bats)
+	machine 0 libvirtd
+	skips_all 'needs libvirtd' "$WSS_SRCDIR"/tests/root/session.bats
+}

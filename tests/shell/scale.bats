@@ -6,9 +6,12 @@
 
 virt_wss=$WSS_BUILDDIR/virt-wss
 
-setup_file() {
+setup() {
 	command -v virsh >/dev/null || skip "needs libvirt-clients"
 	[ -x /usr/bin/time ] || skip "needs time"
+}
+
+setup_file() {
 	export dir=$BATS_FILE_TMPDIR
 	export VIRT_WSS_HISTORY=$dir/history.db LIBVIRT_DEFAULT_URI=test://$dir/node.xml
 	local profile="<wss:profile xmlns:wss='urn:virt-wss:profile:1' version='1'
