@@ -21,7 +21,14 @@ void wss_log_set_prologue(void (*prologue)(void))
 	log_prologue = prologue;
 }
 
-void wss_log(enum wss_log_level level, const char *fmt, ...)
+static void (*_Atomic log_sink)(enum wss_log_level level, const char *text);
+
+void wss_log_set_sink(void (*sink)(enum wss_log_level level, const char *text))
+{
+	log_sink = sink;
+}
+
+static void print_to_stderr(enum wss_log_level level, const char *text)
 {
 	static const char *const prefix[] = {
 		[WSS_LOG_ERROR] = "error: ",
@@ -30,6 +37,15 @@ void wss_log(enum wss_log_level level, const char *fmt, ...)
 		[WSS_LOG_DEBUG] = "debug: ",
 	};
 	void (*prologue)(void) = log_prologue;
+
+	if (prologue)
+		prologue();
+	fprintf(stderr, "virt-wss: %s%s\n", prefix[level], text);
+}
+
+void wss_log(enum wss_log_level level, const char *fmt, ...)
+{
+	void (*sink)(enum wss_log_level, const char *) = log_sink;
 	char text[1024];
 	va_list ap;
 
@@ -39,7 +55,8 @@ void wss_log(enum wss_log_level level, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	wss_text_sanitize(text);
-	if (prologue)
-		prologue();
-	fprintf(stderr, "virt-wss: %s%s\n", prefix[level], text);
+	if (sink)
+		sink(level, text);
+	else
+		print_to_stderr(level, text);
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "base/units.h"
 
@@ -543,6 +544,35 @@ static void test_cleanup(void **unused)
 	free(q);
 }
 
+static struct {
+	unsigned messages;
+	enum wss_log_level level;
+	char text[64];
+} logged;
+
+static void log_keep(enum wss_log_level level, const char *text)
+{
+	logged.messages++;
+	logged.level = level;
+	snprintf(logged.text, sizeof(logged.text), "%s", text);
+}
+
+/* A sink gets the bare line, and only what the level lets through. */
+static void test_log_sink(void **unused)
+{
+	(void)unused;
+	wss_log_set_sink(log_keep);
+	wss_warn("%s is\ngone", "web1");
+	assert_int_equal(logged.messages, 1);
+	assert_int_equal(logged.level, WSS_LOG_WARNING);
+	assert_string_equal(logged.text, "web1 is?gone");
+	wss_debug("nobody asked");
+	assert_int_equal(logged.messages, 1);
+	wss_log_set_sink(NULL);
+	wss_warn("to standard error");
+	assert_int_equal(logged.messages, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -560,6 +590,7 @@ int main(void)
 		cmocka_unit_test(test_clock_text),
 		cmocka_unit_test(test_root),
 		cmocka_unit_test(test_cleanup),
+		cmocka_unit_test(test_log_sink),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
