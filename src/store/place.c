@@ -84,17 +84,18 @@ static int check_files(const char *path, struct wss_error *err)
 	return 0;
 }
 
-/*
- * Creates the directories above path. Existing ones are no error, and other errors show up
- * soon.
- */
+/* Creates the directories above path that are missing. Errors show up when path is looked at. */
 static void make_directories(const char *path)
 {
 	wss_auto_free char *copy = strdup(path);
 
 	for (char *at = copy ? copy + 1 : NULL; at && (at = strchr(at, '/')); at++) {
+		wss_auto_close int fd = -1;
+
 		*at = '\0';
-		mkdir(copy, 0750);
+		fd = open(copy, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0 && (errno != ENOENT || mkdir(copy, 0750) < 0))
+			return;
 		*at = '/';
 	}
 }
