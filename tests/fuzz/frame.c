@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/log.h"
 
 /* Largest number of arguments that the frame passes to libFuzzer. */
 #define ARGUMENTS_MAX 4096
@@ -163,9 +164,28 @@ int fuzz_memfd(const void *data, size_t size)
 	return fd;
 }
 
-void fuzz_silence_stdout(void)
+static unsigned errors;
+
+static void count_error(enum wss_log_level level, const char *text)
 {
-	fuzz_require(freopen("/dev/null", "we", stdout));
+	fuzz_require(text[0] && !strchr(text, '\n'));
+	errors += level == WSS_LOG_ERROR;
+}
+
+void fuzz_begin_front_end(void)
+{
+	static bool silent;
+
+	if (!silent)
+		fuzz_require(freopen("/dev/null", "we", stdout));
+	silent = true;
+	wss_log_set_sink(count_error);
+	errors = 0;
+}
+
+unsigned fuzz_errors(void)
+{
+	return errors;
 }
 
 static uint64_t cpu_ns(void)

@@ -6,7 +6,6 @@
  */
 #include <endian.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,6 @@
 #include "../random.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/log.h"
 #include "cmd/cmd.h"
 #include "fuzz.h"
 #include "rec/append.h"
@@ -24,21 +22,6 @@
 
 /* On the clock by which recordings begin at 0. */
 #define NOW_NS 10000000000
-
-void __wrap_wss_log(enum wss_log_level level, const char *fmt, ...);
-
-static unsigned errors; /* number of messages of one command */
-
-void __wrap_wss_log(enum wss_log_level level, const char *fmt, ...)
-{
-	char line[1024];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(line, sizeof(line), fmt, args);
-	va_end(args);
-	errors += level == WSS_LOG_ERROR;
-}
 
 static uint32_t get32(const uint8_t *data)
 {
@@ -92,10 +75,11 @@ static int command(const struct wss_command *what, const char *const *words)
 
 	while (*words)
 		argv[argc++] = (char *)*words++;
-	errors = 0;
+	fuzz_begin_front_end();
 	code = what->run(&cli, argc, argv);
 	fuzz_require(code == WSS_EXIT_OK ||
-		     ((code == WSS_EXIT_FAILED || code == WSS_EXIT_UNSUPPORTED) && errors));
+		     ((code == WSS_EXIT_FAILED || code == WSS_EXIT_UNSUPPORTED) &&
+		      fuzz_errors()));
 	return code != WSS_EXIT_OK;
 }
 
@@ -147,11 +131,7 @@ static void add_mark(bool readable)
 static void recfile_run(const uint8_t *data, size_t size)
 {
 	wss_auto_free uint8_t *copy = malloc(size ? size : 1);
-	static bool silent;
 
-	if (!silent)
-		fuzz_silence_stdout();
-	silent = true;
 	if (!size || (data[0] != 'M' && data[0] != 'R'))
 		return;
 	fuzz_require(copy);

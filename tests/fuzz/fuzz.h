@@ -70,8 +70,14 @@ const uint8_t *fuzz_part(const uint8_t *data, size_t size, const char *name, siz
 /* A descriptor of a file in memory with this content. */
 int fuzz_memfd(const void *data, size_t size);
 
-/* Where the target says nothing of what it prints: a stream for it to print to. */
-void fuzz_silence_stdout(void);
+/*
+ * Before each run of a front end: sends standard output to /dev/null, takes the messages of the log,
+ * and starts to count those that are errors.
+ */
+void fuzz_begin_front_end(void);
+
+/* Returns the number of error messages since then. */
+unsigned fuzz_errors(void);
 
 /* The entry, with the limits; also libFuzzer's. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
