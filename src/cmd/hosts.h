@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The hosts that a command is about: -c, several times, or a file.
+ * The hosts that a command asks: -c, several times, or a file.
  */
 #ifndef WSS_CMD_HOSTS_H
 #define WSS_CMD_HOSTS_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "cmd/cmd.h"
+#include "host/uri-list.h"
 
 enum { WSS_OPT_HOSTS = 3000, WSS_OPT_TIMEOUT };
 
@@ -21,9 +21,7 @@ enum { WSS_OPT_HOSTS = 3000, WSS_OPT_TIMEOUT };
 struct wss_hosts {
 	const char *file;
 	uint64_t timeout_ns; /* each */
-	size_t n;
-	const char **uris; /* an element NULL: libvirt's default */
-	char *text;	   /* of the file: uris point into it */
+	struct wss_uri_list list; /* a URI of NULL: libvirt's default */
 };
 
 #define WSS_HOSTS_INIT { .timeout_ns = 60 * WSS_NS_PER_S }
@@ -32,8 +30,8 @@ struct wss_hosts {
 int wss_hosts_option(struct wss_hosts *hosts, int c, const char *value, struct wss_error *err);
 
 /*
- * Reads the file, or takes what -c said. WSS_ERR_USAGE for several hosts with a DOMAIN, a
- * file with -c, and a file without any host.
+ * Reads the file, or takes what -c said. WSS_ERR_USAGE for several hosts or a file with a DOMAIN,
+ * a file with -c, and what wss_uri_list_read() refuses.
  */
 int wss_hosts_finish(struct wss_hosts *hosts, const struct wss_cli *cli, struct wss_error *err);
 

@@ -247,7 +247,7 @@ static void on_host(const struct wss_fleet_host *host, void *opaque)
 static int list_hosts(const struct wss_hosts *hosts, struct list_run *run, struct wss_error *err)
 {
 	wss_report_hold(run->report);
-	return wss_fleet_read(hosts->uris, hosts->n, WSS_PROFILE_NAMESPACE, hosts->timeout_ns,
+	return wss_fleet_read(hosts->list.uris, hosts->list.n, WSS_PROFILE_NAMESPACE, hosts->timeout_ns,
 			      on_host, run, err);
 }
 
@@ -281,7 +281,7 @@ static int list(const struct wss_cli *cli, const struct wss_hosts *hosts)
 	int r;
 
 	if (wss_report_open(stdout, cli->format, &cli->view,
-			    hosts->n > 1 ? &host_layout : &layout, &run.report, &err) < 0)
+			    hosts->list.n > 1 ? &host_layout : &layout, &run.report, &err) < 0)
 		return wss_cli_error(&err);
 	r = cli->n_domains ? list_named(cli, &run, &err) : list_hosts(hosts, &run, &err);
 	/* Without a connection there is nothing to report, not even a heading. */

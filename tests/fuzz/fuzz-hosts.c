@@ -1,31 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The file of list --hosts.
+ * A file that lists hosts.
  */
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cmd/hosts.h"
 #include "fuzz.h"
+#include "host/uri-list.h"
 
 static void hosts_run(const uint8_t *data, size_t size)
 {
+	wss_auto_uri_list struct wss_uri_list list = {.n = 0};
 	wss_auto_close int fd = fuzz_memfd(data, size);
 	struct wss_error err = WSS_ERROR_INIT;
-	struct wss_cli cli = {.several_uris = true};
-	struct wss_hosts hosts = {.n = 0};
 	char path[32];
 	int r;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	fuzz_require(wss_hosts_option(&hosts, WSS_OPT_HOSTS, path, &err) == 1);
-	r = wss_hosts_finish(&hosts, &cli, &err);
+	r = wss_uri_list_read(path, &list, &err);
 	fuzz_check(r, &err);
-	fuzz_require(r < 0 || hosts.n);
-	for (size_t i = 0; r == 0 && i < hosts.n; i++)
-		fuzz_require(hosts.uris[i][0] && hosts.uris[i][0] != '#');
-	wss_hosts_free(&hosts);
+	fuzz_require((r == 0) == (list.n > 0));
+	for (size_t i = 0; i < list.n; i++)
+		fuzz_require(list.uris[i][0] && list.uris[i][0] != '#');
 }
 
 const struct fuzz_target fuzz_target = {
