@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What records: recorder-bpf.c, or recorder-none.c where that is not built. Private to
- * recorder.c.
+ * What records: recorder-bpf.c, recorder-none.c where that is not built, or a test's own.
+ * Private to recorder.c.
  */
 #ifndef WSS_TRACK_RECORDER_BACKEND_H
 #define WSS_TRACK_RECORDER_BACKEND_H
@@ -34,20 +34,32 @@ struct wss_recorder_state {
 
 struct wss_recorder_backend;
 
-const char *wss_recorder_backend_version(void);
+struct wss_recorder_backend_ops {
+	/* For --version: "bpf (libbpf 1.1)", or why there is none. */
+	const char *(*version)(void);
 
-/* 0, or WSS_ERR_UNSUPPORTED with why it is not built in. */
-int wss_recorder_backend_probe(struct wss_error *err);
+	/* 0, or WSS_ERR_UNSUPPORTED with why it is not built in: the rest is never called then. */
+	int (*probe)(struct wss_error *err);
 
-int wss_recorder_backend_open(const struct wss_recorder_plan *plan,
-			      struct wss_recorder_backend **ret_backend,
-			      struct wss_recorder_state *ret_state, struct wss_error *err);
+	/* Loads what the plan says; *ret_state points into the backend. WSS_ERR_UNSUPPORTED. */
+	int (*open)(const struct wss_recorder_plan *plan,
+		    struct wss_recorder_backend **ret_backend,
+		    struct wss_recorder_state *ret_state, struct wss_error *err);
 
-/* Sets everything to zero and attaches. */
-int wss_recorder_backend_start(struct wss_recorder_backend *backend, struct wss_error *err);
+	/* Sets everything to zero and attaches. WSS_ERR_UNSUPPORTED. */
+	int (*start)(struct wss_recorder_backend *backend, struct wss_error *err);
 
-uint64_t wss_recorder_backend_missed(const struct wss_recorder_backend *backend);
-void wss_recorder_backend_stop(struct wss_recorder_backend *backend);
-void wss_recorder_backend_close(struct wss_recorder_backend *backend);
+	/* Returns the number of events since start that the kernel did not report. */
+	uint64_t (*missed)(const struct wss_recorder_backend *backend);
+
+	/* Detaches; does nothing if not attached. */
+	void (*stop)(struct wss_recorder_backend *backend);
+
+	/* Detaches and releases. */
+	void (*close)(struct wss_recorder_backend *backend);
+};
+
+/* The backend of this program, as wss_trackers are its methods. */
+extern const struct wss_recorder_backend_ops wss_recorder_backend_ops;
 
 #endif

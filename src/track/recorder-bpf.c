@@ -27,7 +27,7 @@ struct wss_recorder_backend {
 	uint64_t missed_base; /* the kernel counts from loading on */
 };
 
-const char *wss_recorder_backend_version(void)
+static const char *bpf_version(void)
 {
 	static char text[48];
 
@@ -36,7 +36,7 @@ const char *wss_recorder_backend_version(void)
 	return text;
 }
 
-int wss_recorder_backend_probe(struct wss_error *err)
+static int bpf_probe(struct wss_error *err)
 {
 	(void)err;
 	return 0;
@@ -125,9 +125,21 @@ static int open_maps(struct wss_recorder_backend *backend, uint64_t words, struc
 	return backend->written ? 0 : -1;
 }
 
-int wss_recorder_backend_open(const struct wss_recorder_plan *plan,
-			      struct wss_recorder_backend **ret_backend,
-			      struct wss_recorder_state *ret_state, struct wss_error *err)
+static void bpf_close(struct wss_recorder_backend *backend)
+{
+	if (!backend)
+		return;
+	recorder_bpf__destroy(backend->skeleton);
+	if (backend->touched)
+		munmap(backend->touched, backend->map_bytes);
+	if (backend->written)
+		munmap(backend->written, backend->map_bytes);
+	free(backend);
+}
+
+static int bpf_open(const struct wss_recorder_plan *plan,
+		    struct wss_recorder_backend **ret_backend,
+		    struct wss_recorder_state *ret_state, struct wss_error *err)
 {
 	uint64_t words = (wss_gpa_end(&plan->layout) + WORD_BYTES - 1) / WORD_BYTES;
 	struct wss_recorder_backend *backend = calloc(1, sizeof(*backend));
@@ -135,7 +147,7 @@ int wss_recorder_backend_open(const struct wss_recorder_plan *plan,
 	if (!backend)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (load(backend, plan, (uint32_t)words, err) < 0 || open_maps(backend, words, err) < 0) {
-		wss_recorder_backend_close(backend);
+		bpf_close(backend);
 		return -1;
 	}
 	*ret_state = (struct wss_recorder_state){
@@ -164,7 +176,7 @@ static uint64_t read_missed(const struct wss_recorder_backend *backend)
 	return info.recursion_misses;
 }
 
-int wss_recorder_backend_start(struct wss_recorder_backend *backend, struct wss_error *err)
+static int bpf_start(struct wss_recorder_backend *backend, struct wss_error *err)
 {
 	int r;
 
@@ -179,24 +191,22 @@ int wss_recorder_backend_start(struct wss_recorder_backend *backend, struct wss_
 	return 0;
 }
 
-uint64_t wss_recorder_backend_missed(const struct wss_recorder_backend *backend)
+static uint64_t bpf_missed(const struct wss_recorder_backend *backend)
 {
 	return read_missed(backend) - backend->missed_base;
 }
 
-void wss_recorder_backend_stop(struct wss_recorder_backend *backend)
+static void bpf_stop(struct wss_recorder_backend *backend)
 {
 	recorder_bpf__detach(backend->skeleton);
 }
 
-void wss_recorder_backend_close(struct wss_recorder_backend *backend)
-{
-	if (!backend)
-		return;
-	recorder_bpf__destroy(backend->skeleton);
-	if (backend->touched)
-		munmap(backend->touched, backend->map_bytes);
-	if (backend->written)
-		munmap(backend->written, backend->map_bytes);
-	free(backend);
-}
+const struct wss_recorder_backend_ops wss_recorder_backend_ops = {
+	.version = bpf_version,
+	.probe = bpf_probe,
+	.open = bpf_open,
+	.start = bpf_start,
+	.missed = bpf_missed,
+	.stop = bpf_stop,
+	.close = bpf_close,
+};

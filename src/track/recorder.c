@@ -53,7 +53,7 @@ struct wss_recorder {
 
 const char *wss_recorder_version(void)
 {
-	return wss_recorder_backend_version();
+	return wss_recorder_backend_ops.version();
 }
 
 /* The program sees pids of the first namespace only, so ours must be of that. */
@@ -72,7 +72,8 @@ static int make_plan(const struct wss_host *host, const struct wss_guest *guest,
 		     struct wss_recorder_plan *plan, struct wss_error *err)
 {
 	*plan = (struct wss_recorder_plan){ .tgid = 0 };
-	if (wss_recorder_backend_probe(err) < 0 || check_pid_namespace(&host->root, err) < 0 ||
+	if (wss_recorder_backend_ops.probe(err) < 0 ||
+	    check_pid_namespace(&host->root, err) < 0 ||
 	    wss_fault_event_read(&host->root, &plan->event, err) < 0)
 		return -1;
 	if (!guest)
@@ -97,8 +98,8 @@ int wss_recorder_open(const struct wss_host *host, const struct wss_guest *guest
 	if (!recorder)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (make_plan(host, guest, &recorder->plan, err) < 0 ||
-	    wss_recorder_backend_open(&recorder->plan, &recorder->backend, &recorder->state,
-				      err) < 0)
+	    wss_recorder_backend_ops.open(&recorder->plan, &recorder->backend,
+					  &recorder->state, err) < 0)
 		return -1;
 	*ret_recorder = wss_steal_ptr(recorder);
 	return 0;
@@ -115,9 +116,9 @@ bool wss_recorder_fits(const struct wss_recorder *recorder, const struct wss_gue
 
 int wss_recorder_start(struct wss_recorder *recorder, struct wss_error *err)
 {
-	wss_recorder_backend_stop(recorder->backend);
+	wss_recorder_backend_ops.stop(recorder->backend);
 	recorder->settled_ns = 0;
-	return wss_recorder_backend_start(recorder->backend, err);
+	return wss_recorder_backend_ops.start(recorder->backend, err);
 }
 
 void wss_recorder_set_origin(struct wss_recorder *recorder, uint64_t origin_ns)
@@ -137,7 +138,7 @@ void wss_recorder_read(const struct wss_recorder *recorder,
 		.written_pages = *state->written_pages,
 		.ram_faults = *state->ram_faults,
 		.outside_faults = *state->outside_faults,
-		.missed_events = wss_recorder_backend_missed(recorder->backend),
+		.missed_events = wss_recorder_backend_ops.missed(recorder->backend),
 	};
 
 	for (size_t i = 0; i < WSS_TOUCH_BUCKETS; i++)
@@ -176,13 +177,13 @@ struct wss_pages wss_recorder_written(const struct wss_recorder *recorder)
 
 void wss_recorder_stop(struct wss_recorder *recorder)
 {
-	wss_recorder_backend_stop(recorder->backend);
+	wss_recorder_backend_ops.stop(recorder->backend);
 }
 
 void wss_recorder_close(struct wss_recorder *recorder)
 {
 	if (!recorder)
 		return;
-	wss_recorder_backend_close(recorder->backend);
+	wss_recorder_backend_ops.close(recorder->backend);
 	free(recorder);
 }

@@ -26,20 +26,29 @@ struct wss_recorder_backend {
 	uint64_t *touched, *written;
 };
 
-const char *wss_recorder_backend_version(void)
+static const char *fake_version(void)
 {
 	return "fake";
 }
 
-int wss_recorder_backend_probe(struct wss_error *err)
+static int fake_probe(struct wss_error *err)
 {
 	(void)err;
 	return 0;
 }
 
-int wss_recorder_backend_open(const struct wss_recorder_plan *plan,
-			      struct wss_recorder_backend **ret_backend,
-			      struct wss_recorder_state *ret_state, struct wss_error *err)
+static void fake_close(struct wss_recorder_backend *fake)
+{
+	if (!fake)
+		return;
+	free(fake->touched);
+	free(fake->written);
+	free(fake);
+}
+
+static int fake_open(const struct wss_recorder_plan *plan,
+		     struct wss_recorder_backend **ret_backend,
+		     struct wss_recorder_state *ret_state, struct wss_error *err)
 {
 	struct wss_recorder_backend *fake = calloc(1, sizeof(*fake));
 
@@ -49,7 +58,7 @@ int wss_recorder_backend_open(const struct wss_recorder_plan *plan,
 		fake->written = calloc(fake->words, sizeof(*fake->written));
 	}
 	if (!fake || !fake->touched || !fake->written) {
-		wss_recorder_backend_close(fake);
+		fake_close(fake);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
 	*ret_backend = fake;
@@ -66,7 +75,7 @@ int wss_recorder_backend_open(const struct wss_recorder_plan *plan,
 	return 0;
 }
 
-int wss_recorder_backend_start(struct wss_recorder_backend *fake, struct wss_error *err)
+static int fake_start(struct wss_recorder_backend *fake, struct wss_error *err)
 {
 	uint64_t first = FIRST_WORD + fake->window++ * WORDS_SHIFT % (fake->words / 2);
 
@@ -82,22 +91,23 @@ int wss_recorder_backend_start(struct wss_recorder_backend *fake, struct wss_err
 	return 0;
 }
 
-uint64_t wss_recorder_backend_missed(const struct wss_recorder_backend *fake)
+static uint64_t fake_missed(const struct wss_recorder_backend *fake)
 {
 	(void)fake;
 	return 0;
 }
 
-void wss_recorder_backend_stop(struct wss_recorder_backend *fake)
+static void fake_stop(struct wss_recorder_backend *fake)
 {
 	(void)fake;
 }
 
-void wss_recorder_backend_close(struct wss_recorder_backend *fake)
-{
-	if (!fake)
-		return;
-	free(fake->touched);
-	free(fake->written);
-	free(fake);
-}
+const struct wss_recorder_backend_ops wss_recorder_backend_ops = {
+	.version = fake_version,
+	.probe = fake_probe,
+	.open = fake_open,
+	.start = fake_start,
+	.missed = fake_missed,
+	.stop = fake_stop,
+	.close = fake_close,
+};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A backend of the recorder that records what the test puts into it. A program that
- * includes this has it in the place of the real one.
+ * includes this records by it.
  */
 #ifndef TESTS_UNIT_FAKERECORDER_H
 #define TESTS_UNIT_FAKERECORDER_H
@@ -22,18 +22,18 @@ static struct fake_recorder {
 	uint64_t touched[FAKE_WORDS], written[FAKE_WORDS];
 } fake_recorder;
 
-const char *wss_recorder_backend_version(void)
+static const char *fake_recorder_version(void)
 {
 	return "fake";
 }
 
-int wss_recorder_backend_probe(struct wss_error *err)
+static int fake_recorder_probe(struct wss_error *err)
 {
 	return fake_recorder.probe_fails ?
 		       wss_error_set(err, WSS_ERR_UNSUPPORTED, "no backend here") : 0;
 }
 
-int wss_recorder_backend_open(const struct wss_recorder_plan *plan,
+static int fake_recorder_open(const struct wss_recorder_plan *plan,
 			      struct wss_recorder_backend **ret_backend,
 			      struct wss_recorder_state *ret_state, struct wss_error *err)
 {
@@ -59,7 +59,7 @@ int wss_recorder_backend_open(const struct wss_recorder_plan *plan,
 	return 0;
 }
 
-int wss_recorder_backend_start(struct wss_recorder_backend *backend, struct wss_error *err)
+static int fake_recorder_start(struct wss_recorder_backend *backend, struct wss_error *err)
 {
 	struct fake_recorder *fake = (struct fake_recorder *)backend;
 
@@ -71,20 +71,30 @@ int wss_recorder_backend_start(struct wss_recorder_backend *backend, struct wss_
 	return 0;
 }
 
-uint64_t wss_recorder_backend_missed(const struct wss_recorder_backend *backend)
+static uint64_t fake_recorder_missed(const struct wss_recorder_backend *backend)
 {
 	return ((const struct fake_recorder *)backend)->missed;
 }
 
-void wss_recorder_backend_stop(struct wss_recorder_backend *backend)
+static void fake_recorder_stop(struct wss_recorder_backend *backend)
 {
 	((struct fake_recorder *)backend)->attached = false;
 }
 
-void wss_recorder_backend_close(struct wss_recorder_backend *backend)
+static void fake_recorder_close(struct wss_recorder_backend *backend)
 {
 	((struct fake_recorder *)backend)->opened = false;
 	((struct fake_recorder *)backend)->attached = false;
 }
+
+const struct wss_recorder_backend_ops wss_recorder_backend_ops = {
+	.version = fake_recorder_version,
+	.probe = fake_recorder_probe,
+	.open = fake_recorder_open,
+	.start = fake_recorder_start,
+	.missed = fake_recorder_missed,
+	.stop = fake_recorder_stop,
+	.close = fake_recorder_close,
+};
 
 #endif
