@@ -11,22 +11,22 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../divert.h"
 #include "base/stop.h"
 #include "jsonline.h"
 #include "query.h"
 
 #define SHORT_MS 150u
 
-/* Largest block that qmp/ has requested since this was set to 0 (linked with --wrap). */
+/* Largest block that qmp/ has requested since this was set to 0. */
 static size_t largest_realloc;
-void *__real_realloc(void *ptr, size_t size);
-void *__wrap_realloc(void *ptr, size_t size);
+static __typeof__(&realloc) real_realloc;
 
-void *__wrap_realloc(void *ptr, size_t size)
+static void *noting_realloc(void *ptr, size_t size)
 {
 	if (size > largest_realloc)
 		largest_realloc = size;
-	return __real_realloc(ptr, size);
+	return real_realloc(ptr, size);
 }
 
 static int query_with(struct qmp *qmp, unsigned int timeout_ms, struct wss_error *err)
@@ -603,5 +603,6 @@ int main(void)
 		cmocka_unit_test(test_null_error),
 	};
 
+	divert(realloc, noting_realloc, &real_realloc);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,11 +13,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../divert.h"
 #include "query.h"
 
 #define SHORT_MS 150u
 
-/* Allocations of qmp/ left until one fails; negative: none does (linked with --wrap). */
+/* Allocations of qmp/ left until one fails; negative: none does. */
 static int fail_in = -1;
 
 static bool fails(void)
@@ -25,42 +26,49 @@ static bool fails(void)
 	return fail_in >= 0 && fail_in-- == 0;
 }
 
-#define WRAP(type, name, params, args)                                                        \
-	type __real_##name params;                                                            \
-	type __wrap_##name params;                                                            \
-	type __wrap_##name params                                                             \
+#define FAILING(type, name, params, args)                                                     \
+	static __typeof__(&name) real_##name;                                                 \
+	static type failing_##name params                                                     \
 	{                                                                                     \
-		if (fails())                                                                  \
-			return (type)0;                                                       \
-		return __real_##name args;                                                    \
+		return fails() ? (type)0 : real_##name args;                                  \
 	}
 
-WRAP(void *, calloc, (size_t count, size_t size), (count, size))
-WRAP(void *, realloc, (void *ptr, size_t size), (ptr, size))
-WRAP(struct json_tokener *, json_tokener_new_ex, (int depth), (depth))
-WRAP(struct json_object *, json_object_new_object, (void), ())
-WRAP(struct json_object *, json_object_new_array, (void), ())
-WRAP(struct json_object *, json_object_new_string, (const char *text), (text))
-WRAP(const char *, json_object_to_json_string_ext, (struct json_object * obj, int flags),
-     (obj, flags))
+FAILING(void *, calloc, (size_t count, size_t size), (count, size))
+FAILING(void *, realloc, (void *ptr, size_t size), (ptr, size))
+FAILING(struct json_tokener *, json_tokener_new_ex, (int depth), (depth))
+FAILING(struct json_object *, json_object_new_object, (void), ())
+FAILING(struct json_object *, json_object_new_array, (void), ())
+FAILING(struct json_object *, json_object_new_string, (const char *text), (text))
+FAILING(const char *, json_object_to_json_string_ext, (struct json_object * obj, int flags),
+	(obj, flags))
 
-int __real_json_object_object_add(struct json_object *obj, const char *key,
-				  struct json_object *v);
-int __wrap_json_object_object_add(struct json_object *obj, const char *key,
-				  struct json_object *v);
+static __typeof__(&json_object_object_add) real_json_object_object_add;
+static __typeof__(&json_object_array_add) real_json_object_array_add;
 
-int __wrap_json_object_object_add(struct json_object *obj, const char *key,
-				  struct json_object *v)
+static int failing_json_object_object_add(struct json_object *obj, const char *key,
+					  struct json_object *v)
 {
-	return fails() ? -1 : __real_json_object_object_add(obj, key, v);
+	return fails() ? -1 : real_json_object_object_add(obj, key, v);
 }
 
-int __real_json_object_array_add(struct json_object *obj, struct json_object *v);
-int __wrap_json_object_array_add(struct json_object *obj, struct json_object *v);
-
-int __wrap_json_object_array_add(struct json_object *obj, struct json_object *v)
+static int failing_json_object_array_add(struct json_object *obj, struct json_object *v)
 {
-	return fails() ? -1 : __real_json_object_array_add(obj, v);
+	return fails() ? -1 : real_json_object_array_add(obj, v);
+}
+
+#define DIVERT(name) divert(name, failing_##name, &real_##name)
+
+static void divert_allocations(void)
+{
+	DIVERT(calloc);
+	DIVERT(realloc);
+	DIVERT(json_tokener_new_ex);
+	DIVERT(json_object_new_object);
+	DIVERT(json_object_new_array);
+	DIVERT(json_object_new_string);
+	DIVERT(json_object_to_json_string_ext);
+	DIVERT(json_object_object_add);
+	DIVERT(json_object_array_add);
 }
 
 static void refuse_path(const char *path, unsigned int timeout_ms, enum wss_error_code code,
@@ -357,5 +365,6 @@ int main(void)
 		cmocka_unit_test(test_no_memory),
 	};
 
+	divert_allocations();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

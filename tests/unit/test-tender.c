@@ -5,6 +5,7 @@
  */
 #include "hosttest.h"
 
+#include "../divert.h"
 #include "control/plan.h"
 #include "control/tender.h"
 #include "control/watchdog.h"
@@ -59,26 +60,30 @@ static bool memory_is_short(void)
 	       (++memory.made == memory.fails || made_up.now_ns < memory.short_until_ns);
 }
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_reallocarray(void *p, size_t n, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_reallocarray(void *p, size_t n, size_t size);
+static __typeof__(&malloc) real_malloc;
+static __typeof__(&calloc) real_calloc;
+static __typeof__(&reallocarray) real_reallocarray;
 
-void *__wrap_malloc(size_t size)
+static void *short_malloc(size_t size)
 {
-	return memory_is_short() ? NULL : __real_malloc(size);
+	return memory_is_short() ? NULL : real_malloc(size);
 }
 
-void *__wrap_calloc(size_t n, size_t size)
+static void *short_calloc(size_t n, size_t size)
 {
-	return memory_is_short() ? NULL : __real_calloc(n, size);
+	return memory_is_short() ? NULL : real_calloc(n, size);
 }
 
-void *__wrap_reallocarray(void *p, size_t n, size_t size)
+static void *short_reallocarray(void *p, size_t n, size_t size)
 {
-	return memory_is_short() ? NULL : __real_reallocarray(p, n, size);
+	return memory_is_short() ? NULL : real_reallocarray(p, n, size);
+}
+
+static void take_our_memory(void)
+{
+	divert(malloc, short_malloc, &real_malloc);
+	divert(calloc, short_calloc, &real_calloc);
+	divert(reallocarray, short_reallocarray, &real_reallocarray);
 }
 
 static sqlite3_mem_methods sqlite_memory;
@@ -851,5 +856,6 @@ int main(void)
 		cmocka_unit_test(test_age_of_the_newest_window),
 	};
 
+	take_our_memory();
 	return cmocka_run_group_tests(tests, take_sqlite_memory, NULL);
 }

@@ -5,6 +5,7 @@
  */
 #include "hosttest.h"
 
+#include "../divert.h"
 #include "control/watchdog.h"
 
 static char *dir;
@@ -16,11 +17,6 @@ static struct {
 	unsigned reallocarray, strndup;
 } memory;
 
-void *__real_reallocarray(void *p, size_t n, size_t size);
-char *__real_strndup(const char *text, size_t n);
-void *__wrap_reallocarray(void *p, size_t n, size_t size);
-char *__wrap_strndup(const char *text, size_t n);
-
 static bool is_to_fail(unsigned *left)
 {
 	if (getpid() == memory.ours || !*left)
@@ -29,14 +25,17 @@ static bool is_to_fail(unsigned *left)
 	return true;
 }
 
-void *__wrap_reallocarray(void *p, size_t n, size_t size)
+static __typeof__(&reallocarray) real_reallocarray;
+static __typeof__(&strndup) real_strndup;
+
+static void *short_reallocarray(void *p, size_t n, size_t size)
 {
-	return is_to_fail(&memory.reallocarray) ? NULL : __real_reallocarray(p, n, size);
+	return is_to_fail(&memory.reallocarray) ? NULL : real_reallocarray(p, n, size);
 }
 
-char *__wrap_strndup(const char *text, size_t n)
+static char *short_strndup(const char *text, size_t n)
 {
-	return is_to_fail(&memory.strndup) ? NULL : __real_strndup(text, n);
+	return is_to_fail(&memory.strndup) ? NULL : real_strndup(text, n);
 }
 
 /* As --restore: true where FILE.NAME has the word. */
@@ -206,6 +205,8 @@ int main(int argc, char **argv)
 
 	if (argc > 3 && !strcmp(argv[1], "--play-restore"))
 		return play_restore(argc, argv);
+	divert(reallocarray, short_reallocarray, &real_reallocarray);
+	divert(strndup, short_strndup, &real_strndup);
 	signal(SIGPIPE, SIG_IGN);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
