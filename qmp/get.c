@@ -4,22 +4,6 @@
 #include "jsonline.h"
 #include "qmp.h"
 
-static const char *wanted_name(enum json_type type)
-{
-	switch (type) {
-	case json_type_boolean:
-		return "a boolean";
-	case json_type_int:
-		return "an integer";
-	case json_type_object:
-		return "an object";
-	case json_type_array:
-		return "an array";
-	default:
-		return "a string";
-	}
-}
-
 /*
  * Returns the member key of obj if it has exactly that type, borrowed; NULL with err set
  * otherwise.
@@ -40,7 +24,7 @@ static struct json_object *get_typed(struct json_object *obj, const char *key,
 	}
 	if (!json_object_is_type(value, type)) {
 		wss_error_set(err, WSS_ERR_FAILED, "\"%s\" is %s, not %s", key,
-			      qmp_json_type_name(value), wanted_name(type));
+			      qmp_json_type_name(value), qmp_json_name_of_type(type));
 		return NULL;
 	}
 	return value;

@@ -187,9 +187,9 @@ int qmp_json_parse(const char *text, size_t len, const struct qmp_limits *limits
 	return 0;
 }
 
-const char *qmp_json_type_name(struct json_object *value)
+const char *qmp_json_name_of_type(enum json_type type)
 {
-	switch (json_object_get_type(value)) {
+	switch (type) {
 	case json_type_null:
 		return "null";
 	case json_type_boolean:
@@ -206,6 +206,11 @@ const char *qmp_json_type_name(struct json_object *value)
 		return "a string";
 	}
 	return "something else";
+}
+
+const char *qmp_json_type_name(struct json_object *value)
+{
+	return qmp_json_name_of_type(json_object_get_type(value));
 }
 
 int qmp_json_put(struct json_object *container, const char *key, struct json_object *value)

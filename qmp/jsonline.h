@@ -20,7 +20,10 @@ int qmp_json_parse(const char *text, size_t len, const struct qmp_limits *limits
 		   struct json_object **ret_object, size_t *ret_tree_bytes,
 		   struct wss_error *err);
 
-/* Name of a value's type for messages: "a string", "an object" ... */
+/* Returns the name of a type for messages: "a string", "an object" ... */
+const char *qmp_json_name_of_type(enum json_type type);
+
+/* Returns the name of a value's type. */
 const char *qmp_json_type_name(struct json_object *value);
 
 /*

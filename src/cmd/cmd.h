@@ -190,9 +190,6 @@ void wss_cli_say_empty(const struct wss_cli *cli, const char *uri, bool running)
 /* Prints an error on stderr as the command's last word; gives its exit code. */
 int wss_cli_error(const struct wss_error *err);
 
-/* The exit code that stands for an error. */
-int wss_exit_code(const struct wss_error *err);
-
 /* What went wrong in a command over several domains. */
 struct wss_tally {
 	size_t bad;

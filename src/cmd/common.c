@@ -126,7 +126,8 @@ struct wss_domain_ref wss_cli_domain(const struct wss_cli *cli, int i)
 					.uuid = cli->by_uuid ? cli->domains[i] : NULL };
 }
 
-int wss_exit_code(const struct wss_error *err)
+/* Returns the exit code that stands for an error. */
+static int exit_code_of(const struct wss_error *err)
 {
 	switch (err->code) {
 	case WSS_OK:
@@ -160,7 +161,7 @@ void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss
 {
 	if (!tally->bad++)
 		tally->error = *error;
-	else if (wss_exit_code(&tally->error) != wss_exit_code(error))
+	else if (exit_code_of(&tally->error) != exit_code_of(error))
 		tally->error.code = WSS_ERR_FAILED;
 	if (!is_closed_pipe(error))
 		wss_log(WSS_LOG_ERROR, "%s%s%s%s", domain ? domain : "", domain ? ": " : "",
@@ -171,14 +172,14 @@ int wss_tally_exit_code(const struct wss_tally *tally, size_t total)
 {
 	if (tally->bad && tally->bad < total)
 		return WSS_EXIT_PARTIAL;
-	return wss_exit_code(&tally->error);
+	return exit_code_of(&tally->error);
 }
 
 int wss_cli_error(const struct wss_error *err)
 {
 	if (!is_closed_pipe(err))
 		wss_log(WSS_LOG_ERROR, "%s%s", err->text, error_remedy(err));
-	return wss_exit_code(err);
+	return exit_code_of(err);
 }
 
 /* The words as references; NULL where memory is short. */

@@ -97,7 +97,8 @@ static void windows_format(const struct wss_summary *summary, char *ret_text, si
 		 plural(summary->samples), age);
 }
 
-void wss_advice_trust_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX])
+/* How far to trust the advice: "low confidence: 12 windows in 1 min, 7 days wanted" */
+static void trust_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX])
 {
 	const struct wss_summary *summary = &advice->series.summary;
 	enum wss_confidence confidence = advice->sizing.confidence;
@@ -140,7 +141,7 @@ bool wss_advice_step_text(const struct wss_advice *advice, char ret_text[WSS_ADV
 
 	if (!advice->has_series)
 		return false;
-	wss_advice_trust_text(advice, trust);
+	trust_text(advice, trust);
 	if (!sizing->recommended_bytes.known || !now.known) {
 		snprintf(ret_text, WSS_ADVICE_TEXT_MAX, "%s", trust);
 		return true;

@@ -26,10 +26,6 @@ bool wss_advice_left_out_text(const struct wss_advice *advice,
 bool wss_advice_growth_text(const struct wss_advice *advice,
 			    char ret_text[WSS_ADVICE_TEXT_MAX]);
 
-/* How far to trust it: "low confidence: 12 windows in 1 min, 7 days wanted". */
-void wss_advice_trust_text(const struct wss_advice *advice,
-			   char ret_text[WSS_ADVICE_TEXT_MAX]);
-
 /*
  * What following the advice would do, and how far to trust that: "512 MiB -> 256 MiB would
  * free 94 MiB on the host; low confidence: ...". False where nothing is known.
