@@ -1,12 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# The folders of src/ are stages of a pipeline: host -> track -> wss -> out. rec/ keeps
-# what wss/ describes in a file.
-# Data flows to the right. A folder may include what its line below lists:
-# itself, base, and what it builds on. wss/ is pure numbers, and the struct of
-# a sample is the contract between the stages, so track/ includes it to fill it
-# and out/ to print it; wss/ itself includes neither of them.
+# The folders of src/ are stages of a pipeline (HACKING.md). A folder may include what its line below
+# lists: itself, base, and what it builds on. wss/ is pure numbers, and the struct of a sample is the
+# contract between the stages: track/ includes it to fill it and out/ to print it, and wss/ itself
+# includes neither of them.
 
 setup() {
 	cd "$WSS_SRCDIR" || return 1
@@ -87,12 +85,14 @@ strangers() { # RE ALLOWED
 	[ -z "$output" ]
 }
 
-# What every front end does is said in structs and errors: a service prints nothing, ends nothing and
-# knows no command line.
-@test "service/ knows no command line, standard output or exit code" {
-	run grep -rnE --include='*.[ch]' \
-		'getopt|stdout|stderr|STD(OUT|ERR)_FILENO|\b(printf|puts|putchar|exit|isatty)[[:space:]]*\(|WSS_EXIT_|"[^"]*--[a-z]' \
-		src/service
+# What every front end shares reports by structs and errors: it prints nothing, ends nothing and knows
+# no command line.
+@test "service/ and control/ know no command line, standard stream or exit code" {
+	local words='getopt|optarg|optind|struct wss_cli|\bstd(in|out|err)\b|STD(IN|OUT|ERR)_FILENO'
+	words+='|\b(v?printf|puts|putchar|exit|isatty)[[:space:]]*\(|\bEXIT_(SUCCESS|FAILURE)|WSS_EXIT_'
+	run grep -rnE --include='*.[ch]' "$words" src/cmd src/main.c
+	[ "$status" = 0 ]
+	run grep -rnE --include='*.[ch]' "$words" src/service src/control
 	echo "$output"
 	[ "$status" = 1 ]
 }
@@ -148,22 +148,82 @@ strangers() { # RE ALLOWED
 	[ -z "$output" ]
 }
 
-# Only a front end knows its options; code below it names the thing itself.
+# Only a front end knows its options; code below it names the thing itself. libc's "ulimit -n" is none.
 @test "no message below the commands names an option" {
-	run grep -rnE --include='*.[ch]' '"([^"]*[^"[:alnum:]-])?--[a-z]' src/cmd
+	local words='"([^"]*[^"[:alnum:]-])?--?[a-zA-Z]([^"[:alnum:]%.][^"]*)?"|"([^"]*[^"[:alnum:]-])?--[a-z]'
+	run grep -rnE --include='*.[ch]' "$words" src/cmd
 	[ -n "$output" ]
-	run grep -rnE --include='*.[ch]' '"([^"]*[^"[:alnum:]-])?--[a-z]' src qmp
-	output=$(grep -vE '^src/(cmd/|main\.c:)|^[^:]*:[0-9]+:[[:space:]]*(\*|/\*)' <<<"$output" || true)
+	run grep -rnE --include='*.[ch]' "$words" src qmp
+	output=$(grep -vE '^src/(cmd/|main\.c:)|^[^:]*:[0-9]+:[[:space:]]*(\*|/\*)|"ulimit -n"' <<<"$output" || true)
 	echo "$output"
 	[ -z "$output" ]
 }
 
-@test "control/ knows no command line, no standard output and no exit code" {
-	run grep -rnE --include='*.[ch]' \
-		'getopt|struct wss_cli|\b(stdout|printf|puts|putchar|exit)\b[[:space:]]*[(,;]|WSS_EXIT_' \
-		src/control
+makefiles() {
+	echo Makefile.am
+	find src qmp tests docs vm-images -name Makemodule.am
+}
+
+# Tests link what the program is linked from: src/libcmd.a and the libraries below it. What they put
+# in another's place they do by tables (methods, recorder, guests, clock), or while they run.
+@test "tests compile nothing of the program, and the linker replaces nothing" {
+	local files of_tests
+	mapfile -t files < <(makefiles)
+	mapfile -t of_tests < <(makefiles | grep '^tests/')
+	[ "${#of_tests[@]}" -gt 4 ]
+	run grep -nE '(^|[[:space:]])(\$\((top_)?srcdir\)/)?(src|qmp)/[^[:space:]]*\.c\b|(virt_wss|libwss_a|libbase_a|libqmp_a|libcmd_a)_SOURCES|-Dmain=' \
+		"${of_tests[@]}"
 	echo "$output"
 	[ "$status" = 1 ]
+	run grep -nE -e '--(wrap|defsym)|-z,muldefs|allow-multiple-definition' configure.ac "${files[@]}"
+	echo "$output"
+	[ "$status" = 1 ]
+}
+
+# nm's symbols of these TYPES, each with the file that it is in: SYMBOL FILE.
+symbols() { # TYPES FILE...
+	local types=$1
+	shift
+	nm -A -P "$@" 2>/dev/null | awk -v types="$types" 'index(types, $3) { sub(/:$/, "", $1); print $2, $1 }' | sort -u
+}
+
+built() {
+	[ -e "$WSS_BUILDDIR/src/libcmd.a" ] || skip "not built"
+	libraries=("$WSS_BUILDDIR"/src/lib{base,wss,cmd}.a "$WSS_BUILDDIR/qmp/libqmp.a")
+	mapfile -t objects < <(find "$WSS_BUILDDIR/tests" -name '*.o' ! -path '*/CMakeFiles/*')
+}
+
+@test "no test defines a function of ours, or of a library that we use" {
+	local libraries objects shared
+	built
+	[ "${#objects[@]}" -gt 20 ]
+	mapfile -t shared < <(ldd "$WSS_BUILDDIR/virt-wss" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }')
+	[ "${#shared[@]}" -gt 5 ]
+	{
+		symbols T "${libraries[@]}"
+		nm -D -P --defined-only "${shared[@]}" 2>/dev/null | awk '$2 ~ /^[TWi]$/ { sub(/@.*/, "", $1); print $1 }'
+	} | cut -d ' ' -f 1 | sort -u >"$BATS_TEST_TMPDIR/defined"
+	grep -qx malloc "$BATS_TEST_TMPDIR/defined"
+	grep -qx virConnectOpen "$BATS_TEST_TMPDIR/defined"
+	grep -qx wss_conn_open "$BATS_TEST_TMPDIR/defined"
+	run join "$BATS_TEST_TMPDIR/defined" <(symbols T "${objects[@]}")
+	echo "$output"
+	[ -z "$output" ]
+}
+
+# An export that only its own file uses is static, one that nobody uses is dead.
+@test "what is exported is used in another file" {
+	local libraries objects
+	built
+	symbols 'TDRBC' "${libraries[@]}" | cut -d ' ' -f 1 | sort -u >"$BATS_TEST_TMPDIR/exported"
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/exported")" -gt 500 ]
+	symbols U "${libraries[@]}" "${objects[@]}" "$WSS_BUILDDIR"/src/virt_wss-main.o |
+		cut -d ' ' -f 1 | sort -u >"$BATS_TEST_TMPDIR/used"
+	run join -v 1 "$BATS_TEST_TMPDIR/exported" "$BATS_TEST_TMPDIR/used"
+	# For a front end that asks libvirt itself.
+	output=$(grep -vx 'wss_hypervisor_conn' <<<"$output" || true)
+	echo "$output"
+	[ -z "$output" ]
 }
 
 @test "every source file names its licence in its first lines" {
@@ -180,7 +240,7 @@ strangers() { # RE ALLOWED
 # What others have prepared under a name is looked at first: base/file.h. /dev/null, the directory
 # of KVM's counters and the history's own files, whose directory was checked, are no such names.
 @test "files that a user names are opened by base/file and base/newfile only" {
-	run grep -rnE --include='*.[ch]' '(^|[^>_[:alnum:]])(fopen|freopen|open|openat|creat|mkstemp)[[:space:]]*\(' src qmp
+	run grep -rnE --include='*.[ch]' '(^|[^>._[:alnum:]])(fopen|freopen|open|openat|creat|mkstemp)[[:space:]]*\(' src qmp
 	[ "$(grep -c '^src/base/file\.c:' <<<"$output")" -ge 3 ]
 	output=$(grep -vE '^src/(base/(file|newfile|root|child)\.c|main\.c|host/kvmstat\.c|store/(create|lock|place)\.c):' \
 		<<<"$output" || true)
