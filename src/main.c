@@ -60,6 +60,8 @@ static int close_stdout(int code)
 
 /* How long what has been left behind may take to end: the exit status is known, somebody waits. */
 #define END_NS (500 * WSS_NS_PER_MS)
+/* The same once a stop was requested. */
+#define END_STOPPED_NS (50 * WSS_NS_PER_MS)
 
 /*
  * Returning from main() beside other threads has the libraries free what those still use. Ours are
@@ -76,7 +78,7 @@ static int end(int code)
 	}
 
 	wss_conn_end_events();
-	alone = wss_threads_end(END_NS);
+	alone = wss_threads_end(wss_stop_requested() ? END_STOPPED_NS : END_NS);
 	if (!alone || wss_conn_embedded()) {
 		fflush(NULL);
 		_exit(code);

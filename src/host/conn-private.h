@@ -8,17 +8,21 @@
 #include <libvirt/libvirt.h>
 
 #include "base/cleanup.h"
+#include "base/deadline.h"
 #include "host/conn.h"
 #include "host/uri.h"
 
 struct qmp;
+struct wss_lifecycle;
 
 struct wss_conn {
 	virConnectPtr vir;
+	struct wss_lifecycle *lifecycle;
 	char *uri_text;
 	struct wss_uri uri;
 	bool qemu_driver;
 	bool allow_monitor;
+	struct wss_deadline closing;
 };
 
 static inline void wss_cleanup_domain(virDomainPtr *dom)

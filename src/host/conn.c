@@ -17,8 +17,12 @@
 #include "base/worker.h"
 #include "base/stop.h"
 #include "base/thread.h"
+#include "host/lifecycle.h"
 
 #define OPEN_TIMEOUT_NS (30 * WSS_NS_PER_S)
+/* A connection that takes longer to close, or once a stop was requested, is left to its thread. */
+#define CLOSE_TIMEOUT_NS WSS_NS_PER_S
+#define CLOSE_CANCEL_NS (100 * WSS_NS_PER_MS)
 /* A peer that is silent for KEEPALIVE_S * KEEPALIVE_COUNT seconds counts as dead. */
 #define KEEPALIVE_S 3
 #define KEEPALIVE_COUNT 3
@@ -119,74 +123,19 @@ int wss_conn_error(struct wss_error *err, const char *what)
 			     last && last->message ? last->message : "unknown libvirt error");
 }
 
-/*
- * virConnectOpen() has no deadline of its own: a libvirtd that accepts and never answers would
- * block forever. It therefore runs in a thread that can be left behind.
- */
-struct opening {
-	char *uri;
-	bool reading; /* a connection that may only read will do */
-	struct wss_deadline deadline;
-	virConnectPtr vir;
-	struct wss_error error;
-};
-
-static void opening_free(void *opaque)
+static void conn_free(void *opaque)
 {
-	struct opening *o = opaque;
+	struct wss_conn *conn = opaque;
 
-	if (o->vir)
-		virConnectClose(o->vir);
-	free(o->uri);
-	free(o);
-}
-
-static void opening_run(void *opaque)
-{
-	struct opening *o = opaque;
-
-	o->vir = virConnectOpenAuth(o->uri, virConnectAuthPtrDefault, 0);
-	if (o->vir)
+	if (!conn)
 		return;
-	wss_conn_error(&o->error, "cannot connect to libvirt");
-	o->error.code = WSS_ERR_CONNECT;
-	/* If that fails as well, report the first reason. */
-	if (o->reading && (o->vir = virConnectOpenReadOnly(o->uri)))
-		wss_error_clear(&o->error);
+	wss_lifecycle_free(conn->lifecycle);
+	free(conn->uri_text);
+	free(conn);
 }
 
-static int open_with_deadline(const char *uri, bool reading, virConnectPtr *ret_vir,
-			      struct wss_error *err)
-{
-	struct opening *o = calloc(1, sizeof(*o));
-	struct wss_work work = { opening_run, opening_free, o, o ? &o->deadline : NULL };
-	struct wss_error late = WSS_ERROR_INIT;
-
-	if (!o || (uri && !(o->uri = strdup(uri)))) {
-		free(o);
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	}
-	o->reading = reading;
-	wss_deadline_allow(&o->deadline, OPEN_TIMEOUT_NS - WSS_WORKER_GRACE_NS);
-	wss_deadline_run(&o->deadline, 0);
-	if (wss_work_run(&work, 0, &late) == 0) {
-		*ret_vir = wss_steal_ptr(o->vir);
-		*err = o->error;
-		opening_free(o);
-		return *ret_vir ? 0 : -1;
-	}
-	if (late.code != WSS_ERR_TIMEOUT) {
-		opening_free(o);
-		*err = late;
-		return -1;
-	}
-	if (wss_stop_requested())
-		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
-	return wss_error_set(err, WSS_ERR_CONNECT,
-			     "cannot connect to libvirt: no answer within 30 s");
-}
-
-static int set_libvirt_error(struct wss_conn *conn, struct wss_error *err)
+/* Asks the new connection what will be asked of it again and again. */
+static int conn_describe(struct wss_conn *conn, struct wss_error *err)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR"), *home = getenv("HOME");
 	const char *driver = virConnectGetType(conn->vir);
@@ -203,6 +152,101 @@ static int set_libvirt_error(struct wss_conn *conn, struct wss_error *err)
 	if (conn->uri.kind == WSS_URI_EMBED)
 		embedded = true;
 	return 0;
+}
+
+/*
+ * virConnectOpen() has no deadline of its own: a libvirtd that accepts and never answers would
+ * block forever. It therefore runs in a thread that can be left behind.
+ */
+struct opening {
+	char *uri;
+	bool reading; /* a connection that may only read will do */
+	struct wss_deadline deadline;
+	struct wss_conn *conn;
+	bool open;
+	struct wss_error error;
+};
+
+static void opening_free(void *opaque)
+{
+	struct opening *o = opaque;
+
+	if (o->conn && o->conn->vir)
+		virConnectClose(o->conn->vir);
+	conn_free(o->conn);
+	free(o->uri);
+	free(o);
+}
+
+static void opening_connect(struct opening *o)
+{
+	o->conn->vir = virConnectOpenAuth(o->uri, virConnectAuthPtrDefault, 0);
+	if (o->conn->vir)
+		return;
+	wss_conn_error(&o->error, "cannot connect to libvirt");
+	o->error.code = WSS_ERR_CONNECT;
+	/* If that fails as well, report the first reason. */
+	if (o->reading && (o->conn->vir = virConnectOpenReadOnly(o->uri)))
+		wss_error_clear(&o->error);
+}
+
+static void opening_run(void *opaque)
+{
+	struct opening *o = opaque;
+
+	opening_connect(o);
+	if (!o->conn->vir)
+		return;
+	/* Drivers inside this process have no peer to lose: they return -1 or 1. */
+	if (virConnectSetKeepAlive(o->conn->vir, KEEPALIVE_S, KEEPALIVE_COUNT) < 0)
+		virResetLastError();
+	o->open = conn_describe(o->conn, &o->error) == 0;
+}
+
+static struct opening *opening_new(const char *uri, bool reading)
+{
+	struct opening *o = calloc(1, sizeof(*o));
+
+	if (!o)
+		return NULL;
+	o->reading = reading;
+	o->conn = calloc(1, sizeof(*o->conn));
+	if (o->conn && (o->conn->lifecycle = wss_lifecycle_new()) &&
+	    (!uri || (o->uri = strdup(uri))))
+		return o;
+	opening_free(o);
+	return NULL;
+}
+
+static int open_with_deadline(const char *uri, bool reading, struct wss_conn **ret_conn,
+			      struct wss_error *err)
+{
+	struct opening *o = opening_new(uri, reading);
+	struct wss_work work = { opening_run, opening_free, o, o ? &o->deadline : NULL };
+	struct wss_error late = WSS_ERROR_INIT;
+	int r;
+
+	if (!o)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	wss_deadline_allow(&o->deadline, OPEN_TIMEOUT_NS - WSS_WORKER_GRACE_NS);
+	wss_deadline_run(&o->deadline, 0);
+	if (wss_work_run(&work, 0, &late) == 0) {
+		r = o->open ? 0 : -1;
+		*err = o->error;
+		if (o->open)
+			*ret_conn = wss_steal_ptr(o->conn);
+		opening_free(o);
+		return r;
+	}
+	if (late.code != WSS_ERR_TIMEOUT) {
+		opening_free(o);
+		*err = late;
+		return -1;
+	}
+	if (wss_stop_requested())
+		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+	return wss_error_set(err, WSS_ERR_CONNECT,
+			     "cannot connect to libvirt: no answer within 30 s");
 }
 
 bool wss_conn_embedded(void)
@@ -239,7 +283,6 @@ static int conn_open(const char *uri, bool reading, struct wss_conn **ret_conn,
 		     struct wss_error *err)
 {
 	struct wss_error local = WSS_ERROR_INIT;
-	struct wss_conn *conn;
 
 	if (!err)
 		err = &local;
@@ -248,21 +291,7 @@ static int conn_open(const char *uri, bool reading, struct wss_conn **ret_conn,
 	pthread_once(&event_loop_once, start_event_loop);
 	if (!event_loop_running)
 		return wss_error_set(err, WSS_ERR_CONNECT, "cannot start libvirt's event loop");
-	conn = calloc(1, sizeof(*conn));
-	if (!conn)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	if (open_with_deadline(uri, reading, &conn->vir, err) < 0)
-		goto failed;
-	/* Drivers inside this process have no peer to lose: they return -1 or 1. */
-	if (virConnectSetKeepAlive(conn->vir, KEEPALIVE_S, KEEPALIVE_COUNT) < 0)
-		virResetLastError();
-	if (set_libvirt_error(conn, err) < 0)
-		goto failed;
-	*ret_conn = conn;
-	return 0;
-failed:
-	wss_conn_close(conn);
-	return -1;
+	return open_with_deadline(uri, reading, ret_conn, err);
 }
 
 int wss_conn_open(const char *uri, struct wss_conn **ret_conn, struct wss_error *err)
@@ -275,14 +304,32 @@ int wss_conn_open_reader(const char *uri, struct wss_conn **ret_conn, struct wss
 	return conn_open(uri, true, ret_conn, err);
 }
 
+static void closing_run(void *opaque)
+{
+	struct wss_conn *conn = opaque;
+
+	wss_lifecycle_stop(conn->lifecycle, conn->vir);
+	virConnectClose(conn->vir);
+	conn->vir = NULL;
+}
+
+/* Closing asks libvirtd, which may have hung since. Nobody needs its answer. */
 void wss_conn_close(struct wss_conn *conn)
 {
+	struct wss_work work = { closing_run, conn_free, conn, NULL };
+	struct wss_error why = WSS_ERROR_INIT;
+
 	if (!conn)
 		return;
-	if (conn->vir)
-		virConnectClose(conn->vir);
-	free(conn->uri_text);
-	free(conn);
+	work.deadline = &conn->closing;
+	wss_deadline_allow(&conn->closing, CLOSE_TIMEOUT_NS);
+	wss_deadline_run(&conn->closing, 0);
+	if (wss_work_run(&work, CLOSE_CANCEL_NS, &why) < 0) {
+		if (why.code == WSS_ERR_TIMEOUT)
+			return;
+		closing_run(conn);
+	}
+	conn_free(conn);
 }
 
 void wss_conn_allow_monitor(struct wss_conn *conn)

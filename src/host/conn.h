@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Connection to libvirt, with its event loop in a thread and keepalive on, so that calls to a
- * hanging libvirtd fail instead of blocking forever.
+ * hanging libvirtd fail after 12 s instead of blocking forever. Calls that a thread of its own makes
+ * with a deadline are wss_conn_open() and wss_conn_close(); all others that ask libvirt are for
+ * workers (base/worker.h).
  */
 #ifndef WSS_HOST_CONN_H
 #define WSS_HOST_CONN_H
@@ -29,7 +31,10 @@ int wss_conn_open(const char *uri, struct wss_conn **ret_conn, struct wss_error 
  */
 int wss_conn_open_reader(const char *uri, struct wss_conn **ret_conn, struct wss_error *err);
 
-/* Closes the connection; accepts NULL. All its guests must have been freed. */
+/*
+ * Closes the connection; accepts NULL. All its guests must have been freed. Takes 2 s at most, and
+ * 150 ms once a stop was requested: where libvirt hangs, a thread of its own goes on closing.
+ */
 void wss_conn_close(struct wss_conn *conn);
 
 /*

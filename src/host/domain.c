@@ -12,7 +12,6 @@
 
 #include <inttypes.h>
 #include <libvirt/virterror.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +19,7 @@
 
 #include "base/deadline.h"
 #include "host/inventory.h"
+#include "host/lifecycle.h"
 #include "host/locality.h"
 #include "host/process-find.h"
 #include "qmp.h"
@@ -30,47 +30,8 @@ _Static_assert(WSS_DOMXML_NO_OWNER == WSS_UID_ANY, "no owner in the XML: any use
 struct domain_source {
 	struct wss_conn *conn;
 	virDomainPtr dom;
-	int callback; /* ID of the lifecycle callback, -1 if none */
-	struct disturbance *disturbance;
+	struct wss_watch *watch; /* NULL: libvirt sends no events */
 };
-
-/* Set by the event loop's thread, which may still run while the guest is freed. */
-struct disturbance {
-	atomic_bool seen;
-	atomic_bool kept; /* stopped here, to continue elsewhere or later */
-};
-
-static int on_lifecycle(virConnectPtr vir, virDomainPtr dom, int event, int detail, void *opaque)
-{
-	struct disturbance *disturbance = opaque;
-
-	(void)vir;
-	(void)dom;
-	if (event == VIR_DOMAIN_EVENT_STOPPED)
-		disturbance->kept = detail == VIR_DOMAIN_EVENT_STOPPED_MIGRATED ||
-				    detail == VIR_DOMAIN_EVENT_STOPPED_SAVED;
-	if (event == VIR_DOMAIN_EVENT_SUSPENDED || event == VIR_DOMAIN_EVENT_STOPPED ||
-	    event == VIR_DOMAIN_EVENT_CRASHED || event == VIR_DOMAIN_EVENT_PMSUSPENDED)
-		disturbance->seen = true;
-	return 0;
-}
-
-/*
- * Without events (a driver or connection that has none) the guest is still usable: no warning.
- */
-static void watch_lifecycle(struct domain_source *source)
-{
-	source->callback = -1;
-	source->disturbance = calloc(1, sizeof(*source->disturbance));
-	if (source->disturbance)
-		source->callback = virConnectDomainEventRegisterAny(
-			source->conn->vir, source->dom, VIR_DOMAIN_EVENT_ID_LIFECYCLE,
-			VIR_DOMAIN_EVENT_CALLBACK(on_lifecycle), source->disturbance, free);
-	if (source->callback < 0) {
-		free(source->disturbance);
-		source->disturbance = NULL;
-	}
-}
 
 static void set_state(struct wss_guest *guest, enum wss_guest_state state, const char *text)
 {
@@ -232,18 +193,18 @@ static int refresh_state_and_config(struct wss_guest *guest, virDomainPtr dom,
 static int domain_refresh(struct wss_guest *guest, struct wss_error *err)
 {
 	struct domain_source *source = guest->source;
-	struct disturbance *disturbance = source->disturbance;
+	struct wss_watch *watch = source->watch;
 
 	/* Cleared before the state is read, so that no later event is lost. */
-	if (disturbance)
-		disturbance->seen = false;
+	if (watch)
+		watch->disturbed = false;
 	if (refresh_state_and_config(guest, source->dom, err) < 0) {
 		/* A domain without a configuration is gone for good then. */
-		guest->kept = disturbance && disturbance->kept;
+		guest->kept = watch && watch->kept;
 		return -1;
 	}
-	if (disturbance && guest->state != WSS_GUEST_SHUTOFF)
-		disturbance->kept = false;
+	if (watch && guest->state != WSS_GUEST_SHUTOFF)
+		watch->kept = false;
 	return 0;
 }
 
@@ -251,7 +212,7 @@ static bool domain_disturbed(struct wss_guest *guest)
 {
 	struct domain_source *source = guest->source;
 
-	return source->disturbance && source->disturbance->seen;
+	return source->watch && source->watch->disturbed;
 }
 
 static int domain_kvm_counts(struct wss_guest *guest, struct wss_kvm_counts *ret_counts,
@@ -379,15 +340,14 @@ static int domain_metadata(struct wss_guest *guest, const char *namespace_uri, c
 	return wss_conn_element(source->dom, namespace_uri, ret_xml, err);
 }
 
+/* Calls nothing that waits for libvirt: it may have hung since. */
 static void domain_release(struct wss_guest *guest)
 {
 	struct domain_source *source = guest->source;
 
 	if (!source)
 		return;
-	/* libvirt frees the disturbance once no callback can run any more. */
-	if (source->callback >= 0)
-		virConnectDomainEventDeregisterAny(source->conn->vir, source->callback);
+	wss_watch_end(source->watch);
 	virDomainFree(source->dom);
 	free(source);
 }
@@ -425,8 +385,10 @@ int wss_conn_guest(struct wss_conn *conn, const struct wss_domain_ref *ref,
 	}
 	source->conn = conn;
 	source->dom = wss_steal_ptr(dom);
-	watch_lifecycle(source);
-
+	if (wss_watch_begin(conn->lifecycle, conn->vir, source->dom, &source->watch) < 0) {
+		wss_guest_free(guest);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
 	if (domain_refresh(guest, err) < 0) {
 		wss_guest_free(guest);
 		return -1;
