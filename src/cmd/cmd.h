@@ -33,6 +33,9 @@ struct wss_cli {
 	size_t n_uris;	 /* more than one only with several_uris */
 	const char *uris[WSS_URIS_MAX];
 	bool several_uris; /* set before wss_cli_parse() by a command that takes more than one */
+	/* Set before wss_cli_find_targets() by a command that measures nothing. */
+	bool reader;	   /* a connection that may only read will do */
+	bool inactive_too; /* all domains are those that do not run, too */
 	const char *qmp; /* a QMP socket instead of libvirt */
 	bool monitor;	 /* allow QMP through libvirt's monitor */
 	bool by_uuid;	 /* domains are UUIDs, not IDs or names */
@@ -203,8 +206,8 @@ void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss
 int wss_tally_exit_code(const struct wss_tally *tally, size_t total);
 
 /*
- * Finds the guests that the command line means: those that were typed, or all that run; opens none
- * of them. deadline_ns is how long each may take besides its windows. For wss_targets_free().
+ * Finds the guests that the command line means: those that were typed, or all that run (with
+ * cli->inactive_too all that there are); opens none of them. deadline_ns is how long each may take besides its windows. For wss_targets_free().
  */
 int wss_cli_find_targets(const struct wss_cli *cli, uint64_t deadline_ns,
 			 struct wss_targets *ret_targets, struct wss_error *err);

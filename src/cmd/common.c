@@ -199,10 +199,13 @@ int wss_cli_find_targets(const struct wss_cli *cli, uint64_t deadline_ns,
 		.uri = cli->uri,
 		.qmp = cli->qmp,
 		.allow_monitor = cli->monitor,
+		.reader = cli->reader,
 	};
 	const struct wss_domain_ref socket = { .name = cli->qmp };
 	wss_auto_free struct wss_domain_ref *refs = typed_refs(cli);
-	struct wss_targets_query query = { refs, (size_t)cli->n_domains, deadline_ns, NULL };
+	struct wss_targets_query query = { .refs = refs, .n = (size_t)cli->n_domains,
+					   .inactive_too = cli->inactive_too,
+					   .deadline_ns = deadline_ns };
 	struct wss_hypervisor *hypervisor;
 	int r;
 
@@ -211,10 +214,11 @@ int wss_cli_find_targets(const struct wss_cli *cli, uint64_t deadline_ns,
 	if (wss_hypervisor_open(&options, &hypervisor, err) < 0)
 		return -1;
 	if (cli->qmp)
-		query = (struct wss_targets_query){ &socket, 1, deadline_ns, NULL };
+		query = (struct wss_targets_query){ .refs = &socket, .n = 1,
+						    .deadline_ns = deadline_ns };
 	r = wss_targets_find(hypervisor, &query, ret_targets, err);
 	if (r == 0 && !ret_targets->n)
-		wss_cli_say_empty(cli, wss_hypervisor_uri(hypervisor), true);
+		wss_cli_say_empty(cli, wss_hypervisor_uri(hypervisor), !cli->inactive_too);
 	wss_hypervisor_unref(hypervisor);
 	return r;
 }

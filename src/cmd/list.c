@@ -251,27 +251,32 @@ static int list_hosts(const struct wss_hosts *hosts, struct list_run *run, struc
 			      on_host, run, err);
 }
 
-static int list_named(const struct wss_cli *cli, struct list_run *run, struct wss_error *err)
+/* The row of one that was typed, by the name that libvirt has for it. */
+static void list_target(struct list_run *run, struct wss_target *target)
 {
-	struct wss_conn *conn = NULL;
+	const struct wss_target_entry *found = target->data;
+	struct list_row row = { .host = run->cli->uri, .domain = target->name };
 
-	if (wss_conn_open_reader(cli->uri, &conn, err) < 0)
-		return -1;
-	for (int i = 0; i < cli->n_domains; i++) {
-		const struct wss_domain_ref ref = wss_cli_domain(cli, i);
-		struct list_row row = { .host = cli->uri, .domain = ref.name };
-		struct wss_conn_entry entry = { .xml = NULL };
-		struct wss_error why = WSS_ERROR_INIT;
-
-		if (wss_conn_metadata(conn, &ref, WSS_PROFILE_NAMESPACE, &entry, &why) == 0) {
-			row.domain = entry.name;
-			row.uuid = entry.uuid;
-		}
-		list_domain(run, &row, entry.xml, &why);
-		free(entry.xml);
+	if (found && found->entry.uuid[0]) {
+		row.domain = found->entry.name;
+		row.uuid = found->entry.uuid;
 	}
-	wss_conn_close(conn);
-	return 0;
+	list_domain(run, &row, found ? found->entry.xml : NULL, &target->error);
+}
+
+static int list_named(const struct wss_cli *cli, uint64_t timeout_ns, struct list_run *run,
+		      struct wss_error *err)
+{
+	struct wss_targets targets = { .n = 0 };
+	int r;
+
+	if (wss_cli_find_targets(cli, timeout_ns, &targets, err) < 0)
+		return -1;
+	r = wss_targets_read_element(&targets, WSS_PROFILE_NAMESPACE, false, err);
+	for (size_t i = 0; r == 0 && i < targets.n; i++)
+		list_target(run, targets.list[i]);
+	wss_targets_free(&targets);
+	return r;
 }
 
 static int list(const struct wss_cli *cli, const struct wss_hosts *hosts)
@@ -283,9 +288,9 @@ static int list(const struct wss_cli *cli, const struct wss_hosts *hosts)
 	if (wss_report_open(stdout, cli->format, &cli->view,
 			    hosts->list.n > 1 ? &host_layout : &layout, &run.report, &err) < 0)
 		return wss_cli_error(&err);
-	r = cli->n_domains ? list_named(cli, &run, &err) : list_hosts(hosts, &run, &err);
-	/* Without a connection there is nothing to report, not even a heading. */
-	if (r < 0 && err.code == WSS_ERR_CONNECT) {
+	r = cli->n_domains ? list_named(cli, hosts->timeout_ns, &run, &err) : list_hosts(hosts, &run, &err);
+	/* Without any answer there is nothing to report, not even a heading. */
+	if (r < 0 && !run.total) {
 		wss_report_free(run.report);
 		return wss_cli_error(&err);
 	}
@@ -302,8 +307,8 @@ static int take(void *hosts, int c, const char *value, struct wss_error *err)
 static int parse(struct wss_cli *cli, int argc, char **argv, struct wss_hosts *hosts,
 		 struct wss_error *err)
 {
-
 	cli->several_uris = true;
+	cli->reader = true;
 	if (wss_cli_parse(cli, argc, argv, hosts, err) < 0 ||
 	    wss_cli_view(cli, &layout, err) < 0)
 		return -1;

@@ -8,12 +8,10 @@
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "help-text.h"
-#include "host/fleet.h"
 #include "host/inventory.h"
 #include "out/policy.h"
 
 #define PERIOD_MAX_NS (366 * 24 * 3600 * WSS_NS_PER_S)
-#define TIMEOUT_NS (60 * WSS_NS_PER_S)
 
 enum verb { VERB_GET, VERB_SET, VERB_CLEAR };
 
@@ -221,12 +219,27 @@ struct policy_run {
 	const struct wss_cli *cli;
 	const struct policy_options *options;
 	struct wss_report *report;
-	struct wss_conn *conn;
 	struct wss_tally tally;
 	size_t total;
 };
 
-static void apply(const struct policy_options *options, struct wss_policy *policy)
+/* The worker's part: what hangs on a target. Its own copies, as it may outlive the command. */
+struct policy_work {
+	struct policy_options options;
+	struct wss_conn_entry entry;
+	struct wss_policy policy;
+	bool done; /* the policy has been read or changed */
+};
+
+static void policy_work_free(void *opaque)
+{
+	struct policy_work *work = opaque;
+
+	free(work->entry.xml);
+	free(work);
+}
+
+static void policy_apply(const struct policy_options *options, struct wss_policy *policy)
 {
 	if (options->opt_out.given)
 		policy->opt_out = options->opt_out.to.value;
@@ -240,97 +253,106 @@ static void apply(const struct policy_options *options, struct wss_policy *polic
 		policy->period_ns = options->period.to;
 }
 
-/* Stores what is to be from now on; a policy without any decision is none. */
-static int change(struct policy_run *run, const char *uuid, struct wss_policy *policy,
-		  struct wss_error *err)
+/* Stores the new policy; one without any setting is removed. */
+static int policy_store(struct wss_target *target, struct policy_work *work,
+			struct wss_error *err)
 {
 	wss_auto_free char *xml = NULL;
 
-	apply(run->options, policy);
-	if (wss_policy_check(policy, err) < 0)
+	policy_apply(&work->options, &work->policy);
+	if (wss_policy_check(&work->policy, err) < 0)
 		return -1;
-	if (!wss_policy_is_empty(policy) && wss_policy_write(policy, &xml, err) < 0)
+	if (!wss_policy_is_empty(&work->policy) && wss_policy_write(&work->policy, &xml, err) < 0)
 		return -1;
-	return wss_conn_set_metadata(run->conn, uuid, WSS_POLICY_NAMESPACE, WSS_POLICY_PREFIX,
-				     xml, err);
+	if (wss_deadline_check(&target->deadline, err) < 0)
+		return -1;
+	return wss_conn_set_metadata(wss_hypervisor_conn(target->hypervisor), work->entry.uuid,
+				     WSS_POLICY_NAMESPACE, WSS_POLICY_PREFIX, xml, err);
 }
 
-/* One domain, whose stored element is xml. "clear" also gets rid of one that cannot be read. */
-static void handle(struct policy_run *run, struct policy_row *row, const char *xml,
-		   struct wss_error *why)
+/* In a worker. "clear" also removes a policy that cannot be read. */
+static void policy_step(struct wss_target *target)
 {
-	enum verb verb = run->options->verb;
+	const struct wss_domain_ref ref = { target->name, target->uuid };
+	struct wss_conn *conn = wss_hypervisor_conn(target->hypervisor);
+	struct policy_work *work = target->data;
+	struct wss_error *err = &target->error;
+	enum verb verb = work->options.verb;
+
+	if (wss_conn_metadata(conn, &ref, WSS_POLICY_NAMESPACE, &work->entry, err) < 0)
+		return;
+	if (verb != VERB_CLEAR && work->entry.xml &&
+	    wss_policy_read(work->entry.xml, &work->policy, err) < 0)
+		return;
+	work->done = verb == VERB_GET || policy_store(target, work, err) == 0;
+}
+
+static void policy_report(struct policy_run *run, struct wss_target *target)
+{
+	const struct policy_work *work = target->data; /* NULL: it was left to its worker */
+	struct policy_row row = { .domain = target->name,
+				  .uuid = target->uuid ? target->uuid : "" };
+	bool bad = target->error.code != WSS_OK;
 
 	run->total++;
-	if (!why->code && verb != VERB_CLEAR && xml)
-		wss_policy_read(xml, &row->policy, why);
-	if (!why->code && verb != VERB_GET)
-		change(run, row->uuid, &row->policy, why);
-	if (!why->code) {
-		if (verb == VERB_GET)
-			wss_report_row(run->report, row);
-		return;
+	if (work && work->entry.uuid[0]) {
+		row.domain = work->entry.name;
+		row.uuid = work->entry.uuid;
+		row.policy = work->policy;
 	}
-	row->error = why->text;
-	if (verb == VERB_GET)
-		wss_report_bad_row(run->report, row);
-	wss_tally_bad(&run->tally, row->domain, why);
+	if (bad) {
+		row.error = target->error.text;
+		wss_tally_bad(&run->tally, row.domain, &target->error);
+	}
+	if (run->report)
+		(bad ? wss_report_bad_row : wss_report_row)(run->report, &row);
 }
 
-static void on_host(const struct wss_fleet_host *host, void *opaque)
+static int prepare_targets(const struct policy_options *options, struct wss_targets *targets,
+			   struct wss_error *err)
 {
-	struct policy_run *run = opaque;
+	for (size_t i = 0; i < targets->n; i++) {
+		struct policy_work *work = calloc(1, sizeof(*work));
 
-	if (!host->n && !host->error.code)
-		wss_cli_say_empty(run->cli, host->asked, false);
-	for (size_t i = 0; i < host->n; i++) {
-		const struct wss_fleet_domain *domain = &host->domains[i];
-		struct policy_row row = { .domain = domain->name, .uuid = domain->uuid };
-		struct wss_error why = WSS_ERROR_INIT;
-
-		/* What cannot be read can be cleared all the same. */
-		if (domain->error && run->options->verb != VERB_CLEAR)
-			wss_error_set(&why, WSS_ERR_FAILED, "%s", domain->error);
-		handle(run, &row, domain->xml, &why);
+		if (!work)
+			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+		work->options = *options;
+		targets->list[i]->data = work;
+		targets->list[i]->release_data = policy_work_free;
 	}
-	if (host->error.code) {
-		run->total++;
-		wss_tally_bad(&run->tally, host->uri, &host->error);
-	}
+	return 0;
 }
 
-static void handle_named(struct policy_run *run, struct wss_domain_ref ref)
+/* After an interruption; a worker that was left may yet change another. */
+static int say_changed(const struct wss_targets *targets, struct wss_error *err)
 {
-	struct wss_conn_entry entry = { .xml = NULL };
-	struct policy_row row = { .domain = ref.name, .uuid = "" };
-	struct wss_error why = WSS_ERROR_INIT;
+	size_t changed = 0;
 
-	if (wss_conn_metadata(run->conn, &ref, WSS_POLICY_NAMESPACE, &entry, &why) == 0) {
-		row.domain = entry.name;
-		row.uuid = entry.uuid;
+	for (size_t i = 0; i < targets->n; i++) {
+		const struct policy_work *work = targets->list[i]->data;
+
+		changed += work && work->done;
 	}
-	handle(run, &row, entry.xml, &why);
-	free(entry.xml);
+	return wss_error_set(err, WSS_ERR_INTERRUPTED,
+			     "interrupted: changed the policies of %zu of %zu domains", changed,
+			     targets->n);
 }
 
-static int handle_all(const struct wss_cli *cli, struct policy_run *run, struct wss_error *err)
+static int run_verb(struct policy_run *run, struct wss_error *err)
 {
-	return wss_fleet_read(&cli->uri, 1, WSS_POLICY_NAMESPACE, TIMEOUT_NS, on_host, run, err);
-}
+	struct wss_targets targets = { .n = 0 };
+	int r = wss_cli_find_targets(run->cli, WSS_TARGET_DEADLINE_NS, &targets, err);
 
-static int run_verb(const struct wss_cli *cli, struct policy_run *run, struct wss_error *err)
-{
-	bool reads = run->options->verb == VERB_GET;
-	int r = 0;
-
-	if ((cli->n_domains || !reads) &&
-	    (reads ? wss_conn_open_reader : wss_conn_open)(cli->uri, &run->conn, err) < 0)
-		return -1;
-	for (int i = 0; i < cli->n_domains; i++)
-		handle_named(run, wss_cli_domain(cli, i));
-	if (!cli->n_domains)
-		r = handle_all(cli, run, err);
-	wss_conn_close(run->conn);
+	if (r == 0)
+		r = prepare_targets(run->options, &targets, err);
+	if (r == 0)
+		r = wss_targets_run(&targets, policy_step, true, err);
+	for (size_t i = 0; r == 0 && i < targets.n; i++)
+		policy_report(run, targets.list[i]);
+	if (r < 0 && err->code == WSS_ERR_INTERRUPTED && targets.n &&
+	    run->options->verb != VERB_GET)
+		say_changed(&targets, err);
+	wss_targets_free(&targets);
 	return r;
 }
 
@@ -348,10 +370,16 @@ static int policy_run(struct wss_cli *cli, int argc, char **argv)
 		return wss_cli_error(&err);
 	if (run.report)
 		wss_report_hold(run.report);
-	r = run_verb(cli, &run, &err);
+	cli->inactive_too = true;
+	cli->reader = options.verb == VERB_GET;
+	r = run_verb(&run, &err);
+	if (r < 0) {
+		wss_report_free(run.report);
+		return wss_cli_error(&err);
+	}
 	if (wss_report_close(run.report, &out_err) < 0)
 		return wss_cli_error(&out_err);
-	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&run.tally, run.total);
+	return wss_tally_exit_code(&run.tally, run.total);
 }
 
 static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };

@@ -13,7 +13,6 @@
 #include "cmd/plot.h"
 #include "cmd/sizing-options.h"
 #include "help-text.h"
-#include "host/fleet.h"
 #include "host/inventory.h"
 #include "out/missrate-chart.h"
 #include "out/policy.h"
@@ -28,7 +27,8 @@ struct recommend {
 	const struct wss_cli *cli;
 	const struct recommend_options *options;
 	struct wss_history *history; /* NULL where there is none yet */
-	struct wss_conn *conn;
+	struct wss_targets targets;
+	struct wss_hypervisor_facts facts; /* of the host */
 	struct wss_report *report;
 	struct wss_tally tally;
 	size_t total;
@@ -37,7 +37,6 @@ struct recommend {
 	size_t n_curves;
 	struct wss_missrate_guest *curves; /* for the picture, their texts malloc'ed */
 	struct recommend_notes notes;
-	char *host_name; /* malloc'ed, for the picture; NULL where it is not known */
 };
 
 enum {
@@ -84,6 +83,7 @@ static int recommend_take(void *opaque, int c, const char *value, struct wss_err
 static int parse(struct wss_cli *cli, int argc, char **argv, struct recommend_options *options,
 		 struct wss_error *err)
 {
+	cli->reader = cli->inactive_too = true;
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
 	    wss_cli_view(cli, &recommend_layout, err) < 0 || wss_sizing_check(cli, err) < 0)
 		return -1;
@@ -133,20 +133,18 @@ static int row_fill(struct recommend *run, struct recommend_row *row, const char
 	return run->options->plot && row->advice.has_missrate ? curve_keep(run, row, err) : 0;
 }
 
-/* One domain: its row, and its part in the host's sum where it runs. */
+/* One domain: its row, and where assigned is known its part in the host's sum. */
 static void recommend_domain(struct recommend *run, struct recommend_row *row,
-			     const char *policy_xml, bool counts, struct wss_error *why)
+			     const char *policy_xml, bool counts, struct wss_amount assigned,
+			     struct wss_error *why)
 {
 	struct wss_error other = WSS_ERROR_INIT;
-	struct wss_amount assigned = { 0 };
 
 	run->total++;
 	if (!why->code)
 		row_fill(run, row, policy_xml, why);
 	if (why->code)
 		row->advice.status = WSS_ADVICE_FAILED;
-	if (counts && !row->advice.assigned_bytes.known)
-		assigned = wss_conn_assigned(run->conn, row->uuid);
 	if (counts &&
 	    wss_host_sum_add(&run->host, run->history, row->uuid, &row->advice, assigned, &other) < 0 &&
 	    !why->code)
@@ -163,63 +161,42 @@ static void recommend_domain(struct recommend *run, struct recommend_row *row,
 	wss_advice_free(&row->advice);
 }
 
-static void on_host(const struct wss_fleet_host *host, void *opaque)
+static void recommend_target(struct recommend *run, struct wss_target *target)
 {
-	struct recommend *run = opaque;
-	size_t width = 0;
+	const struct wss_target_entry none = { .entry = { .xml = NULL } };
+	const struct wss_target_entry *found = target->data ? target->data : &none;
+	struct recommend_row row = { .domain = target->name, .uuid = target->uuid };
 
-	if (!host->n)
-		wss_cli_say_empty(run->cli, host->asked, false);
-	for (size_t i = 0; i < host->n; i++)
-		width = wss_name_width(width, host->domains[i].name);
-	wss_report_set_first_width(run->report, width);
-	for (size_t i = 0; i < host->n; i++) {
-		const struct wss_fleet_domain *domain = &host->domains[i];
-		struct recommend_row row = { .domain = domain->name,
-					     .uuid = domain->uuid,
-					     .active = domain->active };
-		struct wss_error why = WSS_ERROR_INIT;
-
-		if (domain->error)
-			wss_error_set(&why, WSS_ERR_FAILED, "%s", domain->error);
-		recommend_domain(run, &row, domain->xml, domain->active, &why);
+	if (found->entry.uuid[0]) {
+		row.domain = found->entry.name;
+		row.uuid = found->entry.uuid;
+		row.active = found->entry.active;
 	}
+	recommend_domain(run, &row, found->entry.xml, run->targets.all && row.active,
+			 found->assigned_bytes, &target->error);
 }
 
-static void recommend_one_named(struct recommend *run, struct wss_domain_ref ref)
+/* Reads what libvirt has, then the history. Libvirt is asked by workers: it may hang. */
+static int recommend_targets(struct recommend *run, struct wss_error *err)
 {
-	struct wss_conn_entry entry = { .xml = NULL };
-	struct recommend_row row = { .domain = ref.name };
-	struct wss_error why = WSS_ERROR_INIT;
+	struct wss_targets *targets = &run->targets;
+	bool all = !run->cli->n_domains;
 
-	if (wss_conn_metadata(run->conn, &ref, WSS_POLICY_NAMESPACE, &entry, &why) == 0) {
-		row.domain = entry.name;
-		row.uuid = entry.uuid;
-		row.active = entry.active;
-	}
-	recommend_domain(run, &row, entry.xml, false, &why);
-	free(entry.xml);
-}
-
-/* As wide as what was typed: a name, or the UUID or number that stands for one. */
-static void recommend_named(struct recommend *run)
-{
-	const struct wss_cli *cli = run->cli;
-	size_t width = 0;
-
-	for (int i = 0; i < cli->n_domains; i++)
-		width = wss_name_width(width, cli->domains[i]);
-	wss_report_set_first_width(run->report, width);
-	for (int i = 0; i < cli->n_domains; i++)
-		recommend_one_named(run, wss_cli_domain(cli, i));
-}
-
-static int recommend_all(struct recommend *run, struct wss_error *err)
-{
-	if (wss_host_sum_init(&run->host, run->since, wss_clock_wall_seconds(), err) < 0 ||
-	    wss_fleet_read_one(run->conn, WSS_POLICY_NAMESPACE, on_host, run, err) < 0 ||
-	    wss_host_sum_finish(&run->host, run->options->probability,
-				wss_conn_host_memory(run->conn), err) < 0)
+	if (wss_cli_find_targets(run->cli, WSS_TARGET_DEADLINE_NS, targets, err) < 0 ||
+	    ((all || run->options->plot) &&
+	     wss_hypervisor_ask(targets->hypervisor, WSS_TARGET_DEADLINE_NS, &run->facts, err) < 0) ||
+	    wss_targets_read_element(targets, WSS_POLICY_NAMESPACE, all, err) < 0)
+		return -1;
+	if (all &&
+	    wss_host_sum_init(&run->host, run->since, wss_clock_wall_seconds(), err) < 0)
+		return -1;
+	wss_report_set_first_width(run->report, wss_targets_name_width(targets));
+	for (size_t i = 0; i < targets->n; i++)
+		recommend_target(run, targets->list[i]);
+	if (!all)
+		return 0;
+	if (wss_host_sum_finish(&run->host, run->options->probability, run->facts.memory_bytes,
+				err) < 0)
 		return -1;
 	wss_report_total(run->report, "host", &recommend_host_layout, &run->host);
 	return 0;
@@ -233,26 +210,19 @@ static void curves_draw(FILE *f, const void *opaque)
 							.target = advice->target_loss,
 							.what_if_bytes = advice->what_if_bytes };
 
-	wss_missrate_plot(f, run->host_name, run->curves, run->n_curves, &question);
+	wss_missrate_plot(f, run->facts.name, run->curves, run->n_curves, &question);
 }
 
 static int recommend(struct recommend *run, struct wss_error *err)
 {
-	int r = 0;
+	int r = -1;
 
-	if (wss_sizing_open(&run->options->sizing, &run->history, err) < 0 ||
-	    wss_conn_open_reader(run->cli->uri, &run->conn, err) < 0)
-		return -1;
-	if (run->cli->n_domains)
-		recommend_named(run);
-	else
-		r = recommend_all(run, err);
-	if (r == 0 && run->options->plot && run->n_curves) {
-		run->host_name = wss_conn_hostname(run->conn);
+	if (wss_sizing_open(&run->options->sizing, &run->history, err) == 0)
+		r = recommend_targets(run, err);
+	if (r == 0 && run->options->plot && run->n_curves)
 		r = wss_plot_write(run->options->plot, curves_draw, run, err);
-	} else if (r == 0 && run->options->plot) {
+	else if (r == 0 && run->options->plot)
 		wss_warn("--plot: no guest has a growth curve of 4 KiB pages in the history");
-	}
 	return r;
 }
 
@@ -263,10 +233,10 @@ static void clean_up(struct recommend *run)
 		free((char *)run->curves[i].method);
 	}
 	free(run->curves);
-	free(run->host_name);
+	free(run->facts.name);
 	wss_host_sum_free(&run->host);
 	wss_history_close(run->history);
-	wss_conn_close(run->conn);
+	wss_targets_free(&run->targets);
 }
 
 static int recommend_run(struct wss_cli *cli, int argc, char **argv)

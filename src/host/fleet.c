@@ -308,18 +308,3 @@ int wss_fleet_read(const char *const *uris, size_t n, const char *namespace_uri,
 	fleet_close(&fleet);
 	return r;
 }
-
-int wss_fleet_read_one(struct wss_conn *conn, const char *namespace_uri, wss_fleet_emit emit,
-		       void *opaque, struct wss_error *err)
-{
-	struct wss_fleet_host answer = { .error = WSS_ERROR_INIT };
-
-	if (read_domains(conn, namespace_uri, NULL, &answer) < 0) {
-		*err = answer.error;
-		release_answer(&answer);
-		return -1;
-	}
-	emit(&answer, opaque);
-	release_answer(&answer);
-	return 0;
-}

@@ -47,11 +47,4 @@ typedef void (*wss_fleet_emit)(const struct wss_fleet_host *host, void *opaque);
 int wss_fleet_read(const char *const *uris, size_t n, const char *namespace_uri,
 		   uint64_t timeout_ns, wss_fleet_emit emit, void *opaque, struct wss_error *err);
 
-/*
- * The same of the one host of an open connection, in the calling thread, without a deadline
- * but libvirt's own.
- */
-int wss_fleet_read_one(struct wss_conn *conn, const char *namespace_uri, wss_fleet_emit emit,
-		       void *opaque, struct wss_error *err);
-
 #endif

@@ -18,10 +18,10 @@ struct wss_hypervisor {
 	void *opaque; /* the source's */
 };
 
-static int libvirt_list(void *opaque, struct wss_conn_domain **ret_domains, size_t *ret_n,
-			struct wss_error *err)
+static int libvirt_list(void *opaque, bool inactive_too, struct wss_conn_domain **ret_domains,
+			size_t *ret_n, struct wss_error *err)
 {
-	return wss_conn_list(opaque, false, ret_domains, ret_n, err);
+	return wss_conn_list(opaque, inactive_too, ret_domains, ret_n, err);
 }
 
 static int libvirt_open(void *opaque, const struct wss_domain_ref *ref,
@@ -87,7 +87,7 @@ int wss_hypervisor_open(const struct wss_hypervisor_options *options,
 		return -1;
 	if (options->qmp)
 		return wss_hypervisor_new(&host, &qmp_source, NULL, ret_hypervisor, err);
-	if (wss_conn_open(options->uri, &conn, err) < 0) {
+	if ((options->reader ? wss_conn_open_reader : wss_conn_open)(options->uri, &conn, err) < 0) {
 		wss_host_close(&host);
 		return -1;
 	}
@@ -127,13 +127,13 @@ const char *wss_hypervisor_uri(const struct wss_hypervisor *hypervisor)
 	return hypervisor->source->uri ? hypervisor->source->uri(hypervisor->opaque) : "";
 }
 
-int wss_hypervisor_list(const struct wss_hypervisor *hypervisor,
+int wss_hypervisor_list(const struct wss_hypervisor *hypervisor, bool inactive_too,
 			struct wss_conn_domain **ret_domains, size_t *ret_n, struct wss_error *err)
 {
 	if (!hypervisor->source->list)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 				     "the guests of this host cannot be listed");
-	return hypervisor->source->list(hypervisor->opaque, ret_domains, ret_n, err);
+	return hypervisor->source->list(hypervisor->opaque, inactive_too, ret_domains, ret_n, err);
 }
 
 struct wss_target *wss_target_new(struct wss_hypervisor *hypervisor,

@@ -35,9 +35,9 @@ struct wss_hypervisor;
 
 /* Where guests come from: libvirt, a QMP socket, or what a test invents. Any call may hang. */
 struct wss_guest_source {
-	/* All running domains, as wss_conn_list(). NULL: it cannot list any. */
-	int (*list)(void *opaque, struct wss_conn_domain **ret_domains, size_t *ret_n,
-		    struct wss_error *err);
+	/* Lists domains, as wss_conn_list(). NULL: it cannot list any. */
+	int (*list)(void *opaque, bool inactive_too, struct wss_conn_domain **ret_domains,
+		    size_t *ret_n, struct wss_error *err);
 	/* As wss_conn_guest(). */
 	int (*open)(void *opaque, const struct wss_domain_ref *ref,
 		    const struct wss_deadline *deadline, struct wss_guest **ret_guest,
@@ -52,6 +52,7 @@ struct wss_hypervisor_options {
 	const char *uri;   /* of libvirt; NULL: its default */
 	const char *qmp;   /* the QMP socket of the only guest, in place of libvirt; NULL: libvirt */
 	bool allow_monitor; /* QMP through libvirt's monitor, which taints the domain */
+	bool reader;	    /* a connection that may only read will do */
 };
 
 /*
@@ -84,10 +85,23 @@ struct wss_conn *wss_hypervisor_conn(const struct wss_hypervisor *hypervisor);
 /* The libvirt URI, or "" where there is none. */
 const char *wss_hypervisor_uri(const struct wss_hypervisor *hypervisor);
 
-/* All running domains, as wss_conn_list(). May hang. */
-int wss_hypervisor_list(const struct wss_hypervisor *hypervisor,
+/* Lists domains, as wss_conn_list(). May hang. */
+int wss_hypervisor_list(const struct wss_hypervisor *hypervisor, bool inactive_too,
 			struct wss_conn_domain **ret_domains, size_t *ret_n,
 			struct wss_error *err);
+
+/* What libvirt says about the host as a whole. */
+struct wss_hypervisor_facts {
+	struct wss_amount memory_bytes; /* as wss_conn_host_memory() */
+	char *name;			/* malloc()ed; NULL if unknown */
+};
+
+/*
+ * Asks libvirt about the host, in a worker. WSS_ERR_UNSUPPORTED without libvirt; WSS_ERR_TIMEOUT,
+ * WSS_ERR_INTERRUPTED, WSS_ERR_NO_MEMORY.
+ */
+int wss_hypervisor_ask(struct wss_hypervisor *hypervisor, uint64_t deadline_ns,
+		       struct wss_hypervisor_facts *ret_facts, struct wss_error *err);
 
 struct wss_target {
 	struct wss_hypervisor *hypervisor;
@@ -141,7 +155,8 @@ struct wss_targets {
 struct wss_targets_query {
 	const struct wss_domain_ref *refs; /* with n 0: every guest that runs */
 	size_t n;
-	uint64_t deadline_ns; /* of each */
+	bool inactive_too;    /* with n 0: every domain, running or not */
+	uint64_t deadline_ns; /* of each, and of listing them; 0: of listing alone, the default */
 	const struct wss_cancel *cancel; /* the parent of each one's token; NULL: the stop signal */
 };
 
@@ -168,6 +183,23 @@ int wss_targets_run(struct wss_targets *targets, void (*step)(struct wss_target 
  * WSS_ERR_NO_MEMORY.
  */
 int wss_targets_open(struct wss_targets *targets, struct wss_error *err);
+
+/*
+ * What libvirt has about a domain, whether it runs or not. Of a target in whose place another came,
+ * as its worker was left, there is none.
+ */
+struct wss_target_entry {
+	struct wss_conn_entry entry;
+	struct wss_amount assigned_bytes; /* its largest memory size; 0 if it does not run */
+};
+
+/*
+ * Reads an element of the metadata of each target, with sizes also assigned_bytes of those that are
+ * active, in workers and without opening a guest; data becomes a struct wss_target_entry. What goes
+ * wrong with a target is its error. namespace_uri is a constant. Errors of wss_targets_run().
+ */
+int wss_targets_read_element(struct wss_targets *targets, const char *namespace_uri, bool sizes,
+			     struct wss_error *err);
 
 /* Takes one that is all zero. */
 void wss_targets_free(struct wss_targets *targets);

@@ -9,59 +9,98 @@
 /* Steps at the same time. One that hangs counts until it is left. */
 #define PARALLEL 32
 
-/* Listing them is the first question that libvirt may never answer. */
-struct listing {
+/* A question to the hypervisor as a whole, which libvirt may never answer. */
+struct question {
+	int (*ask)(struct question *question, struct wss_error *err);
+	const char *what; /* it does, for the error when it is late */
 	struct wss_hypervisor *hypervisor;
 	struct wss_deadline deadline;
-	struct wss_conn_domain *domains;
-	size_t n;
 	bool failed; /* error says why */
 	struct wss_error error;
+	bool inactive_too;
+	struct wss_conn_domain *domains;
+	size_t n;
+	struct wss_hypervisor_facts facts;
 };
 
-static void listing_run(void *opaque)
+static int ask_domains(struct question *question, struct wss_error *err)
 {
-	struct listing *listing = opaque;
-
-	listing->failed = wss_hypervisor_list(listing->hypervisor, &listing->domains, &listing->n,
-					      &listing->error) < 0;
+	return wss_hypervisor_list(question->hypervisor, question->inactive_too,
+				   &question->domains, &question->n, err);
 }
 
-static void listing_free(void *opaque)
+static int ask_facts(struct question *question, struct wss_error *err)
 {
-	struct listing *listing = opaque;
+	struct wss_conn *conn = wss_hypervisor_conn(question->hypervisor);
 
-	wss_conn_free_list(listing->domains, listing->n);
-	wss_hypervisor_unref(listing->hypervisor);
-	free(listing);
+	if (!conn)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "the host is not known to libvirt");
+	question->facts.memory_bytes = wss_conn_host_memory(conn);
+	question->facts.name = wss_conn_hostname(conn);
+	return 0;
 }
 
-/* *ret_listing is for listing_free(). */
-static int list_domains(struct wss_hypervisor *hypervisor, const struct wss_targets_query *query,
-			struct listing **ret_listing, struct wss_error *err)
+static void question_run(void *opaque)
 {
-	struct listing *listing = calloc(1, sizeof(*listing));
-	struct wss_work work = { listing_run, listing_free, listing, NULL };
+	struct question *question = opaque;
+
+	question->failed = question->ask(question, &question->error) < 0;
+}
+
+static void question_free(void *opaque)
+{
+	struct question *question = opaque;
+
+	if (!question)
+		return;
+	wss_conn_free_list(question->domains, question->n);
+	free(question->facts.name);
+	wss_hypervisor_unref(question->hypervisor);
+	free(question);
+}
+
+/* Asks within deadline_ns, in a worker. *ret_question, for question_free(), has the answer. */
+static int ask(struct wss_hypervisor *hypervisor, const struct question *template,
+	       uint64_t deadline_ns, const struct wss_cancel *cancel,
+	       struct question **ret_question, struct wss_error *err)
+{
+	struct question *question = malloc(sizeof(*question));
+	struct wss_work work = { question_run, question_free, question, NULL };
 	struct wss_error late = WSS_ERROR_INIT;
 
-	if (!listing)
+	if (!question)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	work.deadline = &listing->deadline;
-	listing->hypervisor = wss_hypervisor_ref(hypervisor);
-	listing->deadline.cancel = query->cancel;
-	wss_deadline_allow(&listing->deadline, query->deadline_ns);
-	wss_deadline_run(&listing->deadline, 0);
-	if (wss_work_run(&work, 0, &late) == 0 && !listing->failed) {
-		*ret_listing = listing;
+	*question = *template;
+	work.deadline = &question->deadline;
+	question->hypervisor = wss_hypervisor_ref(hypervisor);
+	question->deadline.cancel = cancel;
+	wss_deadline_allow(&question->deadline, deadline_ns);
+	wss_deadline_run(&question->deadline, 0);
+	if (wss_work_run(&work, 0, &late) == 0 && !question->failed) {
+		*ret_question = question;
 		return 0;
 	}
-	if (late.code == WSS_ERR_TIMEOUT && wss_cancel_requested(query->cancel))
+	if (late.code == WSS_ERR_TIMEOUT && wss_cancel_requested(cancel))
 		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 	if (late.code == WSS_ERR_TIMEOUT)
-		return wss_error_set(err, WSS_ERR_TIMEOUT, "listing the domains %s", late.text);
-	*err = late.code ? late : listing->error;
-	listing_free(listing);
+		return wss_error_set(err, WSS_ERR_TIMEOUT, "%s %s", template->what, late.text);
+	*err = late.code ? late : question->error;
+	question_free(question);
 	return -1;
+}
+
+int wss_hypervisor_ask(struct wss_hypervisor *hypervisor, uint64_t deadline_ns,
+		       struct wss_hypervisor_facts *ret_facts, struct wss_error *err)
+{
+	const struct question template = { .ask = ask_facts, .what = "asking for the host's memory" };
+	struct question *question;
+
+	if (ask(hypervisor, &template, deadline_ns, NULL, &question, err) < 0)
+		return -1;
+	*ret_facts = question->facts;
+	question->facts.name = NULL;
+	question_free(question);
+	return 0;
 }
 
 static int targets_add(struct wss_targets *targets, const struct wss_domain_ref *refs, size_t n,
@@ -83,11 +122,14 @@ static int targets_add(struct wss_targets *targets, const struct wss_domain_ref 
 static int targets_add_all(struct wss_targets *targets, const struct wss_targets_query *query,
 			   struct wss_error *err)
 {
+	const struct question template = { .ask = ask_domains, .what = "listing the domains",
+					   .inactive_too = query->inactive_too };
+	uint64_t deadline_ns = query->deadline_ns ? query->deadline_ns : WSS_TARGET_DEADLINE_NS;
+	struct question *listing;
 	struct wss_domain_ref *refs;
-	struct listing *listing;
 	int r;
 
-	if (list_domains(targets->hypervisor, query, &listing, err) < 0)
+	if (ask(targets->hypervisor, &template, deadline_ns, query->cancel, &listing, err) < 0)
 		return -1;
 	refs = calloc(listing->n + 1, sizeof(*refs));
 	for (size_t i = 0; refs && i < listing->n; i++)
@@ -96,7 +138,7 @@ static int targets_add_all(struct wss_targets *targets, const struct wss_targets
 	r = refs ? targets_add(targets, refs, listing->n, query, err)
 		 : wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	free(refs);
-	listing_free(listing);
+	question_free(listing);
 	return r;
 }
 

@@ -1,0 +1,140 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# A call of libvirt that never returns, on libvirt's test driver: what hangs for one domain delays no
+# other, and a stop request is heeded meanwhile.
+
+bats_require_minimum_version 1.5.0
+
+virt_wss=$WSS_BUILDDIR/virt-wss
+shim=$WSS_BUILDDIR/tests/tools/hang.so
+uuid=6e2d1b40-53f1-4a0c-9a7e-00000000000
+commands=(list recommend 'policy get' 'policy set' 'policy clear')
+
+setup() {
+	local i
+	[ -e "$shim" ] || skip "no tests/tools/hang.so"
+	cd "$BATS_TEST_TMPDIR" || return 1
+	{
+		echo '<node>'
+		for i in 1 2 3; do
+			printf '%s' "<domain type='test'><name>web$i</name><uuid>$uuid$i</uuid>" \
+				"<memory unit='GiB'>4</memory><os><type>hvm</type></os></domain>" >"$i.xml"
+			echo "<domain file='$PWD/$i.xml'/>"
+		done
+		echo '</node>'
+	} >node.xml
+	export LIBVIRT_DEFAULT_URI=test://$PWD/node.xml VIRT_WSS_HISTORY=$PWD/history.db
+}
+
+teardown() {
+	local pid
+	for pid in ${pids-}; do
+		kill -KILL "$pid" 2>/dev/null || true
+	done
+}
+
+# CALL NAME ARGUMENT...: starts virt-wss with a call that hangs; NAME.out, NAME.err, and pids.
+begin() {
+	local call=$1 name=$2
+	shift 2
+	rm -f "$name.hangs"
+	WSS_HANG=$call WSS_HANG_FILE=$PWD/$name.hangs LD_PRELOAD=$shim \
+		timeout --foreground -s KILL 60 "$virt_wss" "$@" >"$name.out" 2>"$name.err" 3>&- &
+	pids="${pids-} $!"
+	pid=$!
+}
+
+# Sets the options that a command cannot do without.
+words_of() { # COMMAND -> words
+	case $1 in
+	'policy set') words=(policy set --headroom 10) ;;
+	'policy clear') words=(policy clear) ;;
+	*) read -ra words <<<"$1" ;;
+	esac
+}
+
+wait_for() { # FILE
+	local end=$((SECONDS + 20))
+	until [ -e "$1" ]; do
+		[ $SECONDS -lt $end ] || { echo "no $1"; return 1; }
+	done
+}
+
+milliseconds() {
+	echo $((${EPOCHREALTIME/[.,]/} / 1000))
+}
+
+# SIGNAL STATUS NAME: stops the program of begin() once its call hangs.
+stop() {
+	local from status=0
+	wait_for "$3.hangs"
+	from=$(milliseconds)
+	kill -"$1" "$pid"
+	wait "$pid" || status=$?
+	took=$(($(milliseconds) - from))
+	echo "$3: $status after $took ms: $(cat "$3.err")"
+	[ "$status" = "$2" ]
+	[ "$took" -lt 200 ]
+	! grep -q web "$3.out"
+}
+
+@test "a stop request is heeded while a call of libvirt hangs" {
+	local command words
+	for command in "${commands[@]}"; do
+		words_of "$command"
+		begin virDomainGetXMLDesc:web1 named "${words[@]}" web1 web2
+		stop INT 130 named
+		begin virDomainGetXMLDesc:web1 all "${words[@]}" --all
+		stop TERM 143 all
+		begin virConnectListAllDomains: listing "${words[@]}" --all
+		stop TERM 143 listing
+		begin virConnectGetType: opening "${words[@]}" web1
+		stop INT 130 opening
+	done
+	begin virNodeGetMemoryStats: memory recommend
+	stop INT 130 memory
+	begin virDomainGetInfo:web2 size recommend
+	stop INT 130 size
+	begin virDomainSetMetadata:web2 store policy set web2 --opt-out yes
+	stop INT 130 store
+}
+
+@test "what hangs for one domain delays no other, and has a deadline" {
+	local command words how n=0 i status began=$SECONDS running=()
+	for command in "${commands[@]}"; do
+		for how in 'web1 web2 web3' --all; do
+			[ "$command $how" != 'list --all' ] || continue
+			words_of "$command"
+			[ "$command" != list ] || words+=(--timeout 2s)
+			# shellcheck disable=SC2086
+			begin virDomainGetXMLDesc:web2 "$n" "${words[@]}" $how --output csv
+			running[n++]=$pid
+		done
+	done
+	begin virConnectListAllDomains: listing recommend
+	for ((i = 0; i < n; i++)); do
+		status=0
+		wait "${running[i]}" || status=$?
+		echo "$i: $status: $(cat $i.out $i.err)"
+		[ "$status" = 3 ]
+		grep -q 'web2: took longer than its deadline' $i.err
+		! grep -q 'web[13]' $i.err
+	done
+	status=0
+	wait "$pid" || status=$?
+	cat listing.err
+	[ "$status" = 1 ]
+	grep -q 'listing the domains took longer than its deadline of 30.00 s' listing.err
+	[ $((SECONDS - began)) -lt 50 ]
+}
+
+@test "a connection that cannot be closed does not keep the program" {
+	local from
+	begin virConnectClose: closing list web1
+	from=$SECONDS
+	wait "$pid"
+	cat closing.out
+	[ $((SECONDS - from)) -lt 10 ]
+	grep -q web1 closing.out
+}

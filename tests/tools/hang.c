@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Hangs calls of libvirt in a program that loads this by LD_PRELOAD. Only tests do.
+ *
+ * WSS_HANG=FUNCTION:DOMAIN hangs a function for one domain, FUNCTION: alone whatever it is called for.
+ * A call that hangs creates the file WSS_HANG_FILE first.
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <libvirt/libvirt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+static void hang(void)
+{
+	const char *file = getenv("WSS_HANG_FILE");
+
+	if (file)
+		close(open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	for (;;)
+		pause();
+}
+
+static void hang_if_wanted(const char *function, const char *domain)
+{
+	const char *wanted = getenv("WSS_HANG");
+	size_t len = strlen(function);
+
+	if (!wanted || strncmp(wanted, function, len) != 0 || wanted[len] != ':')
+		return;
+	if (!wanted[len + 1] || (domain && !strcmp(wanted + len + 1, domain)))
+		hang();
+}
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+EXPORT char *virDomainGetXMLDesc(virDomainPtr dom, unsigned flags)
+{
+	hang_if_wanted(__func__, virDomainGetName(dom));
+	return REAL(virDomainGetXMLDesc)(dom, flags);
+}
+
+EXPORT int virDomainGetInfo(virDomainPtr dom, virDomainInfoPtr info)
+{
+	hang_if_wanted(__func__, virDomainGetName(dom));
+	return REAL(virDomainGetInfo)(dom, info);
+}
+
+EXPORT int virDomainSetMetadata(virDomainPtr dom, int type, const char *metadata, const char *key,
+				const char *uri, unsigned flags)
+{
+	hang_if_wanted(__func__, virDomainGetName(dom));
+	return REAL(virDomainSetMetadata)(dom, type, metadata, key, uri, flags);
+}
+
+EXPORT int virDomainListGetStats(virDomainPtr *doms, unsigned stats, virDomainStatsRecordPtr **records,
+				 unsigned flags)
+{
+	/* Not where a guest is opened, which asks for the size of its balloon. */
+	if (flags & VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT && getenv("WSS_HANG_READY") &&
+	    access(getenv("WSS_HANG_READY"), F_OK) != 0)
+		return REAL(virDomainListGetStats)(doms, stats, records, flags);
+	hang_if_wanted(__func__, virDomainGetName(doms[0]));
+	return REAL(virDomainListGetStats)(doms, stats, records, flags);
+}
+
+EXPORT int virConnectListAllDomains(virConnectPtr conn, virDomainPtr **doms, unsigned flags)
+{
+	hang_if_wanted(__func__, NULL);
+	return REAL(virConnectListAllDomains)(conn, doms, flags);
+}
+
+EXPORT int virNodeGetMemoryStats(virConnectPtr conn, int cell, virNodeMemoryStatsPtr stats, int *n,
+				 unsigned flags)
+{
+	hang_if_wanted(__func__, NULL);
+	return REAL(virNodeGetMemoryStats)(conn, cell, stats, n, flags);
+}
+
+EXPORT const char *virConnectGetType(virConnectPtr conn)
+{
+	hang_if_wanted(__func__, NULL);
+	return REAL(virConnectGetType)(conn);
+}
+
+EXPORT char *virConnectGetHostname(virConnectPtr conn)
+{
+	hang_if_wanted(__func__, NULL);
+	return REAL(virConnectGetHostname)(conn);
+}
+
+EXPORT int virConnectClose(virConnectPtr conn)
+{
+	hang_if_wanted(__func__, NULL);
+	return REAL(virConnectClose)(conn);
+}
