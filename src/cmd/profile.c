@@ -37,7 +37,7 @@ static const struct option long_options[] = {
 static int option_take(void *opaque, int c, const char *value, struct wss_error *err)
 {
 	struct profile_options *options = opaque;
-	int taken = wss_window_option(&options->measure, &options->deadline_ns, c, value, err);
+	int taken = wss_window_option(&options->round, &options->deadline_ns, c, value, err);
 	uint64_t number;
 
 	if (taken)
@@ -47,11 +47,11 @@ static int option_take(void *opaque, int c, const char *value, struct wss_error 
 		return wss_duration_parse(value, TO_MAX_NS, "--from", &options->from_ns, err);
 	case OPT_TO:
 		return wss_duration_parse(value, TO_MAX_NS, "--to",
-					  &options->measure.window.track.window_ns, err);
+					  &options->round.measure.window.track.window_ns, err);
 	case OPT_REPEAT:
 		if (wss_number_parse(value, 1, REPEAT_MAX, "--repeat", &number, err) < 0)
 			return -1;
-		options->measure.count = (unsigned)number;
+		options->round.measure.count = (unsigned)number;
 		return 0;
 	default:
 		options->plot = value;
@@ -65,12 +65,12 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct profile_opti
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
 	    wss_cli_view(cli, &wss_profile_layout, err) < 0)
 		return -1;
-	if (options->from_ns >= options->measure.window.track.window_ns)
+	if (options->from_ns >= options->round.measure.window.track.window_ns)
 		return wss_error_set(err, WSS_ERR_USAGE, "--from must be shorter than --to");
-	if (options->measure.both)
+	if (options->round.measure.both)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--granularity both is for sample: a curve has one granularity");
-	options->measure.interval_ns = options->measure.window.track.window_ns;
+	options->round.measure.interval_ns = options->round.measure.window.track.window_ns;
 	return wss_cli_finish(cli, argc, argv, err);
 }
 
@@ -142,17 +142,23 @@ static void on_trouble(struct wss_target *target, const struct wss_error *error,
 		wss_tally_bad(&run->tally, target->name, error);
 }
 
+static void on_progress(const struct wss_round_progress *progress, void *opaque)
+{
+	wss_window_say_progress(progress, ((const struct profile_run *)opaque)->line);
+}
+
 static const struct wss_round_events events = {
 	.opened = on_opened,
 	.left_out = on_left_out,
 	.sample = on_sample,
 	.trouble = on_trouble,
+	.progress = on_progress,
 };
 
 /* After an interruption: prints what the windows that were complete show; err says how many. */
 static void profile_print_kept(struct profile_run *run, struct wss_error *err)
 {
-	size_t windows = 0, wanted = run->options->measure.count * run->n;
+	size_t windows = 0, wanted = run->options->round.measure.count * run->n;
 
 	for (size_t i = 0; i < run->n; i++)
 		windows += run->profiles[i].windows;
@@ -179,14 +185,10 @@ static int join_all(struct profile_run *run, struct wss_round *round,
 
 static int measure_all(struct profile_run *run, struct wss_targets *targets, struct wss_error *err)
 {
-	const struct wss_round_options options = {
-		.measure = run->options->measure,
-		.jobs = WSS_ROUND_JOBS_DEFAULT,
-	};
 	struct wss_round *round;
 	int r;
 
-	if (wss_round_new(&options, &events, run, &round, err) < 0)
+	if (wss_round_new(&run->options->round, &events, run, &round, err) < 0)
 		return -1;
 	r = join_all(run, round, targets, err);
 	if (r == 0)
@@ -202,7 +204,6 @@ static int profile_targets(const struct wss_cli *cli, const struct profile_optio
 	struct profile_run run = { .cli = cli, .options = options, .n = targets->n,
 				   .name_width = wss_targets_name_width(targets) };
 	struct wss_error err = WSS_ERROR_INIT;
-	struct wss_progress *progress;
 	int r;
 
 	memcpy(run.host, host->name, sizeof(run.host));
@@ -213,11 +214,10 @@ static int profile_targets(const struct wss_cli *cli, const struct profile_optio
 	}
 	for (size_t i = 0; i < run.n; i++)
 		wss_grid_init(&run.profiles[i].grid, options->from_ns,
-			      options->measure.window.track.window_ns);
-	progress = wss_progress_begin("measuring",
-				      options->measure.interval_ns * options->measure.count);
+			      options->round.measure.window.track.window_ns);
+	run.line = wss_progress_begin("measuring", wss_round_length_ns(&options->round, run.n));
 	r = measure_all(&run, targets, &err);
-	wss_progress_end(progress);
+	wss_progress_end(run.line);
 	for (size_t i = 0; i < run.n; i++)
 		wss_grid_find_knee(&run.profiles[i].grid);
 	if (r < 0 && err.code == WSS_ERR_INTERRUPTED)
@@ -239,8 +239,9 @@ static int profile_run(struct wss_cli *cli, int argc, char **argv)
 	struct wss_error err = WSS_ERROR_INIT;
 	int code;
 
-	wss_measure_options_init(&options.measure, TO_DEFAULT_NS);
-	options.measure.window.curve = true;
+	wss_measure_options_init(&options.round.measure, TO_DEFAULT_NS);
+	options.round.jobs = WSS_ROUND_JOBS_DEFAULT;
+	options.round.measure.window.curve = true;
 	if (parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
 	if (wss_plot_check(options.plot, false, &err) < 0 ||

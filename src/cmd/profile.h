@@ -6,11 +6,12 @@
 #define WSS_CMD_PROFILE_H
 
 #include "cmd/cmd.h"
-#include "service/measure.h"
+#include "out/progress.h"
+#include "service/round.h"
 #include "wss/curve.h"
 
 struct profile_options {
-	struct wss_measure_options measure;
+	struct wss_round_options round;
 	uint64_t deadline_ns;
 	uint64_t from_ns;
 	const char *plot;
@@ -34,6 +35,7 @@ struct profile_run {
 	size_t name_width;
 	char host[65];
 	struct wss_tally tally;
+	struct wss_progress *line; /* on the terminal; NULL where there is none */
 };
 
 extern const struct wss_report_layout wss_profile_layout;

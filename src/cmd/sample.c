@@ -23,7 +23,6 @@
 /* A day: longer windows are a typing error, or a working set that is all memory. */
 #define WINDOW_MAX_NS (24 * 3600 * WSS_NS_PER_S)
 #define COUNT_MAX 1000000
-#define JOBS_MAX 1000
 
 struct sample_options {
 	struct wss_round_options round;
@@ -42,7 +41,6 @@ enum {
 	OPT_PUBLISH,
 	OPT_PERSISTENT,
 	OPT_STORE,
-	OPT_JOBS,
 };
 
 static const struct option long_options[] = {
@@ -57,7 +55,6 @@ static const struct option long_options[] = {
 	{ "publish", no_argument, NULL, OPT_PUBLISH },
 	{ "persistent", no_argument, NULL, OPT_PERSISTENT },
 	{ "store", no_argument, NULL, OPT_STORE },
-	{ "jobs", required_argument, NULL, OPT_JOBS },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -65,7 +62,7 @@ static int option_take(void *opaque, int c, const char *value, struct wss_error 
 {
 	struct sample_options *options = opaque;
 	struct wss_measure_options *measure = &options->round.measure;
-	int taken = wss_window_option(measure, &options->deadline_ns, c, value, err);
+	int taken = wss_window_option(&options->round, &options->deadline_ns, c, value, err);
 	uint64_t number;
 
 	if (!taken)
@@ -81,11 +78,6 @@ static int option_take(void *opaque, int c, const char *value, struct wss_error 
 		if (wss_number_parse(value, 1, COUNT_MAX, "--count", &number, err) < 0)
 			return -1;
 		measure->count = (unsigned)number;
-		return 0;
-	case OPT_JOBS:
-		if (wss_number_parse(value, 1, JOBS_MAX, "--jobs", &number, err) < 0)
-			return -1;
-		options->round.jobs = (unsigned)number;
 		return 0;
 	case OPT_INTERVAL:
 		return wss_duration_parse(value, WINDOW_MAX_NS, "--interval",
@@ -196,25 +188,9 @@ struct sample_state {
 	struct wss_sample last_good;
 };
 
-/* How long what is left of a round takes at the most, about. */
-static uint64_t length_ns(const struct sample_run *run)
-{
-	const struct wss_measure_options *measure = &run->options->round.measure;
-	uint64_t turns = (run->total + run->options->round.jobs - 1) / run->options->round.jobs;
-	uint64_t one_ns = measure->window.track.window_ns * (measure->both ? 2 : 1);
-
-	return turns * (one_ns + (measure->count - 1) * measure->interval_ns);
-}
-
 static void on_progress(const struct wss_round_progress *progress, void *opaque)
 {
-	const struct sample_run *run = opaque;
-	char text[64];
-
-	if (progress->n < 2)
-		return;
-	snprintf(text, sizeof(text), "%zu of %zu guests", progress->done, progress->n);
-	wss_progress_say(run->line, text);
+	wss_window_say_progress(progress, ((const struct sample_run *)opaque)->line);
 }
 
 static void count_bad(struct sample_run *run, struct wss_target *target,
@@ -366,7 +342,8 @@ static int run_round(struct sample_run *run, struct wss_targets *targets, struct
 	if (wss_round_new(&run->options->round, &events, run, &round, err) < 0)
 		return -1;
 	r = join_all(round, targets, err);
-	run->line = wss_progress_begin("measuring", length_ns(run));
+	run->line = wss_progress_begin("measuring",
+				       wss_round_length_ns(&run->options->round, run->total));
 	if (r == 0)
 		r = wss_round_run(round, err);
 	wss_progress_end(run->line);

@@ -2,6 +2,7 @@
 #include "cmd/window-options.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -11,6 +12,7 @@
 
 #define DEADLINE_MAX_NS (24 * 3600 * WSS_NS_PER_S)
 #define STALL_MAX_NS (60 * WSS_NS_PER_S)
+#define JOBS_MAX 1000
 
 int wss_method_parse(const char *value, const struct wss_tracker_ops **ret_method,
 		     struct wss_error *err)
@@ -77,9 +79,12 @@ int wss_max_stall_parse(const char *value, uint64_t *ret_ns, struct wss_error *e
 	return wss_duration_parse(value, STALL_MAX_NS, "--max-stall", ret_ns, err);
 }
 
-static int option_take(struct wss_measure_options *measure, uint64_t *deadline_ns, int c,
+static int option_take(struct wss_round_options *round, uint64_t *deadline_ns, int c,
 		       const char *value, struct wss_error *err)
 {
+	struct wss_measure_options *measure = &round->measure;
+	uint64_t number;
+
 	switch (c) {
 	case WSS_OPT_METHOD:
 		return wss_method_parse(value, &measure->method, err);
@@ -95,16 +100,31 @@ static int option_take(struct wss_measure_options *measure, uint64_t *deadline_n
 	case WSS_OPT_DEADLINE:
 		return wss_duration_parse(value, DEADLINE_MAX_NS, "--deadline",
 					  deadline_ns, err);
+	case WSS_OPT_JOBS:
+		if (wss_number_parse(value, 1, JOBS_MAX, "--jobs", &number, err) < 0)
+			return -1;
+		round->jobs = (unsigned)number;
+		return 0;
 	default:
 		measure->window.pause = true;
 		return 0;
 	}
 }
 
-int wss_window_option(struct wss_measure_options *measure, uint64_t *deadline_ns, int c,
+int wss_window_option(struct wss_round_options *round, uint64_t *deadline_ns, int c,
 		      const char *value, struct wss_error *err)
 {
-	if (c < WSS_OPT_METHOD || c > WSS_OPT_DEADLINE)
+	if (c < WSS_OPT_METHOD || c > WSS_OPT_JOBS)
 		return 0;
-	return option_take(measure, deadline_ns, c, value, err) < 0 ? -1 : 1;
+	return option_take(round, deadline_ns, c, value, err) < 0 ? -1 : 1;
+}
+
+void wss_window_say_progress(const struct wss_round_progress *progress, struct wss_progress *line)
+{
+	char text[64];
+
+	if (progress->n < 2)
+		return;
+	snprintf(text, sizeof(text), "%zu of %zu guests", progress->done, progress->n);
+	wss_progress_say(line, text);
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The options that sample and profile share: how a window is to be taken.
+ * The options that sample and profile share: how windows are taken, and of how many guests at a time.
  */
 #ifndef WSS_CMD_WINDOW_OPTIONS_H
 #define WSS_CMD_WINDOW_OPTIONS_H
 
 #include "base/error.h"
-#include "service/measure.h"
+#include "out/progress.h"
+#include "service/round.h"
 
 enum {
 	WSS_OPT_METHOD = 2000,
@@ -16,6 +17,7 @@ enum {
 	WSS_OPT_RECORDER,
 	WSS_OPT_PAUSE,
 	WSS_OPT_DEADLINE,
+	WSS_OPT_JOBS,
 };
 
 #define WSS_WINDOW_LONG                                                 \
@@ -25,7 +27,8 @@ enum {
 	{ "max-stall", required_argument, NULL, WSS_OPT_MAX_STALL },     \
 	{ "recorder", required_argument, NULL, WSS_OPT_RECORDER },       \
 	{ "pause", no_argument, NULL, WSS_OPT_PAUSE },                   \
-	{ "deadline", required_argument, NULL, WSS_OPT_DEADLINE }
+	{ "deadline", required_argument, NULL, WSS_OPT_DEADLINE },       \
+	{ "jobs", required_argument, NULL, WSS_OPT_JOBS }
 
 /* Whether a value of --granularity is 4 KiB: as it is typed, 4k, or as tables print it. */
 bool wss_granularity_is_4k(const char *text);
@@ -39,9 +42,12 @@ int wss_max_stall_parse(const char *value, uint64_t *ret_ns, struct wss_error *e
 
 /*
  * Takes option c of getopt_long() with its value: 1 if it is one of these, 0 if not, -1. --deadline goes to
- * *deadline_ns.
+ * *deadline_ns, all others to round.
  */
-int wss_window_option(struct wss_measure_options *measure, uint64_t *deadline_ns, int c,
+int wss_window_option(struct wss_round_options *round, uint64_t *deadline_ns, int c,
 		      const char *value, struct wss_error *err);
+
+/* Shows on line (NULL: nowhere) how many guests of several are done. */
+void wss_window_say_progress(const struct wss_round_progress *progress, struct wss_progress *line);
 
 #endif

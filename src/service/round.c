@@ -9,10 +9,6 @@
 #include "base/clock.h"
 #include "base/worker.h"
 
-/* No two guests of a host are armed within this, unless the round would take too long by it. */
-#define STAGGER_NS WSS_NS_PER_S
-/* What a round should not be longer than, if its windows allow that. */
-#define ROUND_NS (55 * WSS_NS_PER_S)
 
 /* A sample on its way to the front end. */
 struct message {
@@ -90,7 +86,7 @@ static struct hall *hall_new(const struct wss_round_options *options)
 	hall->measure = options->measure;
 	hall->publish_when = options->publish_when;
 	hall->persistent = options->persistent;
-	hall->gate = wss_gate_new(options->jobs, STAGGER_NS);
+	hall->gate = wss_gate_new(options->jobs, WSS_ROUND_STAGGER_NS);
 	hall->workers = wss_workers_new();
 	if (hall->gate && hall->workers)
 		return hall;
@@ -427,27 +423,12 @@ void wss_round_free(struct wss_round *round)
 	free(round);
 }
 
-/* As far apart as the round's length allows, and not so far that windows would come late. */
-static uint64_t choose_stagger(const struct wss_round *round)
-{
-	const struct wss_measure_options *measure = &round->hall->measure;
-	uint64_t window_ns = measure->window.track.window_ns, spread_ns = window_ns / 2;
-	uint64_t gaps = round->progress.n > 1 ? round->progress.n - 1 : 1;
-	uint64_t stagger_ns;
-
-	if (window_ns < ROUND_NS && ROUND_NS - window_ns > spread_ns)
-		spread_ns = ROUND_NS - window_ns;
-	stagger_ns = spread_ns / gaps;
-	if (measure->count > 1 && !measure->cumulative &&
-	    stagger_ns > measure->interval_ns / round->progress.n)
-		stagger_ns = measure->interval_ns / round->progress.n;
-	return stagger_ns < STAGGER_NS ? stagger_ns : STAGGER_NS;
-}
-
 int wss_round_run(struct wss_round *round, struct wss_error *err)
 {
 	if (round->progress.n)
-		wss_gate_set_stagger(round->hall->gate, choose_stagger(round));
+		wss_gate_set_stagger(round->hall->gate,
+				     wss_round_stagger_ns(&round->hall->measure,
+							  round->progress.n));
 	while (wss_round_step(round))
 		;
 	if (wss_cancel_requested(round->cancel))

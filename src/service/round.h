@@ -73,6 +73,18 @@ struct wss_round_events {
 
 struct wss_round;
 
+/* No two guests of a host are armed within this, unless the round would take too long by it. */
+#define WSS_ROUND_STAGGER_NS WSS_NS_PER_S
+
+/*
+ * How far apart n guests are armed: as far as the round's length allows, and not so far that windows
+ * would come late.
+ */
+uint64_t wss_round_stagger_ns(const struct wss_measure_options *measure, size_t n);
+
+/* About how long a round over n guests takes, if none of them is late: what a countdown starts from. */
+uint64_t wss_round_length_ns(const struct wss_round_options *options, size_t n);
+
 /* options and events are copied. For wss_round_free(). WSS_ERR_NO_MEMORY. */
 int wss_round_new(const struct wss_round_options *options, const struct wss_round_events *events,
 		  void *opaque, struct wss_round **ret_round, struct wss_error *err);

@@ -190,6 +190,20 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 	[ "$status" = 0 ]
 }
 
+@test "the number of jobs, of sample and of profile" {
+	local command
+	for command in sample profile; do
+		usage 'jobs: ' $command test --jobs 0
+		usage 'jobs: ' $command test --jobs 1001
+		refused 5 'QEMU' -c test:///default $command test --jobs 1
+	done
+}
+
+@test "history takes no connection" {
+	usage 'history reads the history alone' history
+	usage 'history reads the history alone' history test
+}
+
 @test "what the tables print is taken" {
 	local words
 	for words in "sample test --granularity 4KiB" "sample test --granularity 4kib" \

@@ -422,6 +422,36 @@ static void test_hundred(void **unused)
 	forget();
 }
 
+/* What a countdown starts from: guests that have to wait for a place count. */
+static void test_length(void **unused)
+{
+	static const struct {
+		unsigned n, jobs, count, window_s, interval_s, low_s, high_s;
+	} cases[] = {
+		{ 0, 8, 1, 40, 40, 0, 0 },
+		{ 1, 8, 1, 40, 40, 40, 40 },
+		{ 1, 1, 3, 40, 40, 120, 120 },
+		{ 8, 8, 1, 40, 40, 45, 48 },
+		{ 20, 8, 1, 40, 40, 120, 128 },
+		{ 20, 20, 1, 40, 40, 55, 60 },
+		{ 3, 1, 2, 10, 10, 60, 62 },
+		{ 3, 8, 2, 10, 60, 70, 73 },
+		{ 100, 8, 1, 4, 4, 52, 60 },
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wss_round_options round = { .jobs = cases[i].jobs };
+		uint64_t length_s;
+
+		wss_measure_options_init(&round.measure, cases[i].window_s * WSS_NS_PER_S);
+		round.measure.count = cases[i].count;
+		round.measure.interval_ns = cases[i].interval_s * WSS_NS_PER_S;
+		length_s = wss_round_length_ns(&round, cases[i].n) / WSS_NS_PER_S;
+		assert_in_range(length_s, cases[i].low_s, cases[i].high_s);
+	}
+}
+
 /* Few guests are armed at least a second apart. */
 static void test_stagger(void **unused)
 {
@@ -595,6 +625,7 @@ int main(void)
 		cmocka_unit_test(test_none),
 		cmocka_unit_test(test_jobs),
 		cmocka_unit_test(test_hundred),
+		cmocka_unit_test(test_length),
 		cmocka_unit_test(test_stagger),
 		cmocka_unit_test(test_hangs),
 		cmocka_unit_test(test_wakes_late),
