@@ -3,8 +3,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/log.h"
+#include "base/number.h"
+#include "base/units.h"
 #include "control/plan.h"
 
 struct balloon_row {
@@ -70,21 +73,21 @@ static struct wss_value get_error(const void *row)
 }
 
 static const struct wss_column columns[] = {
-	{ "domain", NULL, "DOMAIN", -12, get_domain, "Name of the guest", false },
-	{ "uuid", NULL, "UUID", -36, get_uuid, "UUID of the guest", false },
-	{ "action", NULL, "ACTION", -7, get_action,
-	  "What the controller would do: shrink, none or refused", false },
-	{ "from_bytes", NULL, "FROM", 8, get_from,
-	  "Size of the guest now, as its balloon leaves it, in bytes", false },
-	{ "to_bytes", NULL, "TO", 8, get_to, "Size of the guest at the end, in bytes",
-	  false },
-	{ "host_gain_bytes", NULL, "GAIN", 8, get_gain,
-	  "Memory that the host would reclaim: what is resident beyond the new size, in bytes", false },
-	{ "held_bytes", NULL, "HELD", 8, get_held,
-	  "Guest memory that is resident on the host now, in bytes", false },
-	{ "reason", NULL, "WHY", -27, get_reason, "Reason for the action", false },
-	{ "hint", NULL, "HINT", -20, get_hint, "What to do about a refusal", false },
-	{ "error", NULL, "ERROR", -20, get_error, "Why the guest could not be examined", false },
+	{"domain", NULL, "DOMAIN", -12, get_domain, "Name of the guest", false},
+	{"uuid", NULL, "UUID", -36, get_uuid, "UUID of the guest", false},
+	{"action", NULL, "ACTION", -7, get_action,
+	 "What the controller would do: shrink, none or refused", false},
+	{"from_bytes", NULL, "FROM", 8, get_from,
+	 "Size of the guest now, as its balloon leaves it, in bytes", false},
+	{"to_bytes", NULL, "TO", 8, get_to, "Size of the guest at the end, in bytes", false},
+	{"host_gain_bytes", NULL, "GAIN", 8, get_gain,
+	 "Memory that the host would reclaim: what is resident beyond the new size, in bytes",
+	 false},
+	{"held_bytes", NULL, "HELD", 8, get_held,
+	 "Guest memory that is resident on the host now, in bytes", false},
+	{"reason", NULL, "WHY", -27, get_reason, "Reason for the action", false},
+	{"hint", NULL, "HINT", -20, get_hint, "What to do about a refusal", false},
+	{"error", NULL, "ERROR", -20, get_error, "Why the guest could not be examined", false},
 };
 
 const struct wss_report_layout balloon_layout = {
@@ -101,10 +104,35 @@ struct balloon_run {
 	struct wss_history *history; /* NULL where there is none yet */
 	struct wss_report *report;
 	struct wss_tally tally;
+	/* For the next step: */
+	size_t n_shrinking, n_unmeasured; /* guests */
+	uint64_t gain_bytes;		  /* of all that shrink */
+	struct balloon_row shrinking;	  /* the last of them */
 };
 
-static void hint(const struct wss_guest *guest, const struct wss_balloon_facts *facts,
-		 struct balloon_row *row)
+/* What hangs on a target: what its worker saw. */
+struct balloon_sight {
+	struct wss_reports reports;
+	struct wss_look look;
+};
+
+/* In a worker: the statistics come from libvirt. */
+static void target_look(struct wss_target *target)
+{
+	struct balloon_sight *sight = calloc(1, sizeof(*sight));
+
+	if (!sight) {
+		wss_error_set(&target->error, WSS_ERR_NO_MEMORY, "out of memory");
+		return;
+	}
+	target->data = sight;
+	target->release_data = free;
+	wss_look_take(target->guest, &target->policy, &sight->reports, &sight->look,
+		      &target->error);
+}
+
+static void hint_fill(const struct wss_guest *guest, const struct wss_balloon_facts *facts,
+		      struct balloon_row *row)
 {
 	if (!facts->has_device || !facts->running || facts->statistics)
 		return;
@@ -115,17 +143,16 @@ static void hint(const struct wss_guest *guest, const struct wss_balloon_facts *
 			 guest->config.uuid);
 }
 
-static int balloon_row_fill(const struct balloon_run *run, const struct wss_target *target,
+static int balloon_row_fill(struct balloon_run *run, const struct wss_target *target,
 			    struct balloon_row *row, struct wss_error *err)
 {
-	struct wss_reports reports = { 0 };
+	const struct balloon_sight *sight = target->data;
+	struct wss_look look = sight->look;
 	struct wss_need need;
-	struct wss_look look;
 	struct wss_plan plan;
 
-	if (wss_look_take(target->guest, &target->policy, &reports, &look, err) < 0 ||
-	    wss_need_read(&run->options->sizing.advice, run->history, target->guest->config.uuid,
-			  &target->policy, &need, err) < 0)
+	if (wss_need_read(&run->options->sizing.advice, run->history,
+			  target->guest->config.uuid, &target->policy, &need, err) < 0)
 		return -1;
 	wss_look_join(&need, &look);
 	wss_plan_make(&look, &plan);
@@ -135,22 +162,37 @@ static int balloon_row_fill(const struct balloon_run *run, const struct wss_targ
 	row->to_bytes = plan.to_bytes;
 	row->gain_bytes = plan.gain_bytes;
 	row->held_bytes = look.view.rss_bytes;
-	hint(target->guest, &look.facts, row);
+	hint_fill(target->guest, &look.facts, row);
+	run->n_unmeasured +=
+		plan.action == WSS_PLAN_REFUSED && look.facts.statistics &&
+		(look.facts.confidence == WSS_CONFIDENCE_NONE || !look.facts.current);
 	return 0;
 }
 
-static void handle(struct balloon_run *run, const struct wss_target *target, bool table)
+static void shrink_add(struct balloon_run *run, const struct balloon_row *row)
 {
-	struct wss_error error = target->guest ? (struct wss_error)WSS_ERROR_INIT : target->error;
+	if (!row->to_bytes.known)
+		return;
+	run->n_shrinking++;
+	run->gain_bytes = wss_u64_add(run->gain_bytes, row->gain_bytes.value);
+	run->shrinking = *row;
+}
+
+static void balloon_target(struct balloon_run *run, const struct wss_target *target,
+			   bool table)
+{
+	struct wss_error error = target->error;
 	struct balloon_row row = {
 		.domain = wss_target_name(target),
 		.uuid = target->guest ? target->guest->config.uuid : NULL,
 	};
 
-	if (target->guest && balloon_row_fill(run, target, &row, &error) == 0) {
+	if (!error.code && balloon_row_fill(run, target, &row, &error) == 0) {
 		wss_report_row(run->report, &row);
+		shrink_add(run, &row);
 		if (table && row.hint[0])
-			wss_log(WSS_LOG_INFO, "%s: to lift the refusal: %s", row.domain, row.hint);
+			wss_log(WSS_LOG_INFO, "%s: to lift the refusal: %s", row.domain,
+				row.hint);
 		return;
 	}
 	row.error = error.text;
@@ -158,27 +200,59 @@ static void handle(struct balloon_run *run, const struct wss_target *target, boo
 	wss_tally_bad(&run->tally, row.domain, &error);
 }
 
+/* What a person can do next. */
+static void say_next_step(const struct balloon_run *run)
+{
+	const struct balloon_row *row = &run->shrinking;
+	char from[16], to[16], gain[16];
+
+	if (!run->n_shrinking) {
+		if (run->n_unmeasured && run->history)
+			wss_log(WSS_LOG_INFO,
+				"%zu %s too few or too old windows: run sample --store",
+				run->n_unmeasured,
+				run->n_unmeasured > 1 ? "guests have" : "guest has");
+		return;
+	}
+	wss_size_format(row->from_bytes.value, from, sizeof(from));
+	wss_size_format(row->to_bytes.value, to, sizeof(to));
+	wss_size_format(run->gain_bytes, gain, sizeof(gain));
+	if (run->n_shrinking > 1)
+		wss_log(WSS_LOG_INFO,
+			"--apply would shrink %zu guests and free %s on the host",
+			run->n_shrinking, gain);
+	else
+		wss_log(WSS_LOG_INFO,
+			"%s: --apply would shrink it from %s to %s and free %s on the host",
+			row->domain, from, to, gain);
+}
+
 static int dry_run(const struct wss_cli *cli, struct balloon_run *run,
 		   struct wss_targets *targets)
 {
+	bool table = cli->format == WSS_FORMAT_TABLE;
 	struct wss_error err = WSS_ERROR_INIT;
 
 	if (wss_sizing_open(&run->options->sizing, &run->history, &err) < 0 ||
 	    wss_cli_open_targets(cli, WSS_TARGET_DEADLINE_NS, targets, &err) < 0 ||
-	    wss_report_open(stdout, cli->format, &cli->view, &balloon_layout, &run->report, &err) < 0)
+	    wss_targets_run(targets, target_look, false, &err) < 0 ||
+	    wss_report_open(stdout, cli->format, &cli->view, &balloon_layout, &run->report,
+			    &err) < 0)
 		return wss_cli_error(&err);
 	wss_report_set_first_width(run->report, wss_targets_name_width(targets));
 	for (size_t i = 0; i < targets->n; i++)
-		handle(run, targets->list[i], cli->format == WSS_FORMAT_TABLE);
+		balloon_target(run, targets->list[i], table);
 	if (wss_report_close(run->report, &err) < 0)
 		return wss_cli_error(&err);
+	if (table && isatty(STDERR_FILENO))
+		say_next_step(run);
 	return wss_tally_exit_code(&run->tally, targets->n);
 }
 
 int balloon_dry_run(const struct wss_cli *cli, const struct balloon_options *options)
 {
-	struct balloon_run run = { .options = options };
-	struct wss_targets targets = { .n = 0 };
+	struct balloon_run run = {.options = options};
+	struct wss_targets targets = {.n = 0};
 	int code = dry_run(cli, &run, &targets);
 
 	wss_targets_free(&targets);

@@ -42,7 +42,8 @@ uint64_t wss_round_length_ns(const struct wss_round_options *options, size_t n)
 	/* All windows, as many at a time as there are jobs; */
 	all_ns = (count * n + jobs - 1) / jobs * one_ns + (n - 1) % jobs * stagger_ns;
 	/* the series that begins last of those that begin at once; */
-	series_ns = (min_ns(n, jobs) - 1) * stagger_ns + one_ns + (count - 1) * measure->interval_ns;
+	series_ns = (min_ns(n, jobs) - 1) * stagger_ns + one_ns +
+		    (count - 1) * measure->interval_ns;
 	/* the last guest, where armings alone keep it waiting. */
 	armings_ns = (n - 1) * stagger_ns + one_ns;
 	return max_ns(all_ns, max_ns(series_ns, armings_ns));

@@ -78,6 +78,13 @@ refused_for() { # NAME REASON
 	[ "$(embed_virsh dommemstat auto | grep actual)" = "$before" ]
 	wss balloon plain
 	[[ $err == *"plain: to lift the refusal: virsh dommemstat"* ]]
+	# On a terminal alone with the next step.
+	wss balloon auto
+	[ -z "$err" ]
+	script -qec "$(printf '%q ' "$virt_wss" balloon auto)" /dev/null </dev/null >"$BATS_TEST_TMPDIR/terminal"
+	cat "$BATS_TEST_TMPDIR/terminal"
+	grep -Eq '^virt-wss: auto: --apply would shrink it from 512 MiB to 256 MiB and free [0-9.]+ MiB on the host' \
+		"$BATS_TEST_TMPDIR/terminal"
 }
 
 @test "a guest without its driver does not answer, and nothing is offered" {

@@ -92,6 +92,9 @@ stop() {
 		begin virConnectGetType: opening "${words[@]}" web1
 		stop INT 130 opening
 	done
+	# The first is that of opening the guest.
+	WSS_HANG_AFTER=1 begin virDomainListGetStats:web1 statistics balloon web1 web2
+	stop INT 130 statistics
 	begin virNodeGetMemoryStats: memory recommend
 	stop INT 130 memory
 	begin virDomainGetInfo:web2 size recommend
@@ -112,6 +115,8 @@ stop() {
 			running[n++]=$pid
 		done
 	done
+	WSS_HANG_AFTER=1 begin virDomainListGetStats:web2 "$n" balloon --output csv
+	running[n++]=$pid
 	begin virConnectListAllDomains: listing recommend
 	for ((i = 0; i < n; i++)); do
 		status=0

@@ -2,12 +2,14 @@
 /*
  * Hangs calls of libvirt in a program that loads this by LD_PRELOAD. Only tests do.
  *
- * WSS_HANG=FUNCTION:DOMAIN hangs a function for one domain, FUNCTION: alone whatever it is called for.
- * A call that hangs creates the file WSS_HANG_FILE first.
+ * WSS_HANG=FUNCTION:DOMAIN hangs a function for one domain, FUNCTION: alone whatever it is
+ * called for. The first WSS_HANG_AFTER of these calls pass. A call that hangs creates the file
+ * WSS_HANG_FILE first.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <libvirt/libvirt.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,12 +28,15 @@ static void hang(void)
 
 static void hang_if_wanted(const char *function, const char *domain)
 {
-	const char *wanted = getenv("WSS_HANG");
+	const char *wanted = getenv("WSS_HANG"), *after = getenv("WSS_HANG_AFTER");
+	static atomic_int calls;
 	size_t len = strlen(function);
 
 	if (!wanted || strncmp(wanted, function, len) != 0 || wanted[len] != ':')
 		return;
-	if (!wanted[len + 1] || (domain && !strcmp(wanted + len + 1, domain)))
+	if (wanted[len + 1] && (!domain || strcmp(wanted + len + 1, domain) != 0))
+		return;
+	if (atomic_fetch_add(&calls, 1) >= (after ? atoi(after) : 0))
 		hang();
 }
 
@@ -49,20 +54,16 @@ EXPORT int virDomainGetInfo(virDomainPtr dom, virDomainInfoPtr info)
 	return REAL(virDomainGetInfo)(dom, info);
 }
 
-EXPORT int virDomainSetMetadata(virDomainPtr dom, int type, const char *metadata, const char *key,
-				const char *uri, unsigned flags)
+EXPORT int virDomainSetMetadata(virDomainPtr dom, int type, const char *metadata,
+				const char *key, const char *uri, unsigned flags)
 {
 	hang_if_wanted(__func__, virDomainGetName(dom));
 	return REAL(virDomainSetMetadata)(dom, type, metadata, key, uri, flags);
 }
 
-EXPORT int virDomainListGetStats(virDomainPtr *doms, unsigned stats, virDomainStatsRecordPtr **records,
-				 unsigned flags)
+EXPORT int virDomainListGetStats(virDomainPtr *doms, unsigned stats,
+				 virDomainStatsRecordPtr **records, unsigned flags)
 {
-	/* Not where a guest is opened, which asks for the size of its balloon. */
-	if (flags & VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT && getenv("WSS_HANG_READY") &&
-	    access(getenv("WSS_HANG_READY"), F_OK) != 0)
-		return REAL(virDomainListGetStats)(doms, stats, records, flags);
 	hang_if_wanted(__func__, virDomainGetName(doms[0]));
 	return REAL(virDomainListGetStats)(doms, stats, records, flags);
 }
@@ -73,8 +74,8 @@ EXPORT int virConnectListAllDomains(virConnectPtr conn, virDomainPtr **doms, uns
 	return REAL(virConnectListAllDomains)(conn, doms, flags);
 }
 
-EXPORT int virNodeGetMemoryStats(virConnectPtr conn, int cell, virNodeMemoryStatsPtr stats, int *n,
-				 unsigned flags)
+EXPORT int virNodeGetMemoryStats(virConnectPtr conn, int cell, virNodeMemoryStatsPtr stats,
+				 int *n, unsigned flags)
 {
 	hang_if_wanted(__func__, NULL);
 	return REAL(virNodeGetMemoryStats)(conn, cell, stats, n, flags);
