@@ -142,6 +142,28 @@ domain_xml() { # NAME N
 	is "" "virt-wss -c nonsense:///x sample "
 }
 
+@test "quotes, and names with blanks" {
+	{
+		echo '<node>'
+		domain_xml 'two words' 1
+		domain_xml 'two more' 2
+		domain_xml 'a"b' 3
+		echo '</node>'
+	} >node.xml
+	local quoted="-c 'test://$PWD/node.xml'" escaped="--connect test://$PWD/node\\.xml"
+	is "two\\ more two\\ words" "virt-wss $quoted sample two"
+	is "two\\ words" "virt-wss $escaped sample two\\ w"
+	is "two words" "virt-wss $escaped sample 'two w"
+	is "two words" "virt-wss $escaped sample \"two w"
+	is 'a\"b' "virt-wss $escaped sample \"a"
+	is 'a"b' "virt-wss $escaped sample 'a"
+	# Neither is the end of a word in quotes the next one.
+	is "two\\ more" "virt-wss $escaped sample 'two words' two\\ m"
+	is "--wide --window" "virt-wss $escaped sample 'two words' --wi"
+	# An empty word is one.
+	is "get" "virt-wss -c '' policy ge"
+}
+
 @test "the name of a domain is not run" {
 	{
 		echo '<node>'
