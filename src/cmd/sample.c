@@ -405,7 +405,7 @@ static int sample_targets(struct sample_run *run, struct wss_targets *targets)
 	return wss_tally_exit_code(&run->tally, run->total);
 }
 
-/* Opened once libvirt has answered: what cannot be measured leaves no empty history behind. */
+/* Opened before anything is measured, so that one that cannot be written costs no window. */
 static int open_history(struct sample_run *run, int *ret_lock, struct wss_error *err)
 {
 	wss_auto_free char *path = wss_store_path(&run->options->history);
@@ -439,7 +439,7 @@ static int sample_run(struct wss_cli *cli, int argc, char **argv)
 		code = wss_cli_error(&err);
 	else
 		code = sample_targets(&run, &targets);
-	wss_history_close(run.history);
+	wss_history_close_unused(run.history);
 	wss_targets_free(&targets);
 	return code;
 }

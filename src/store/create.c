@@ -139,10 +139,11 @@ static int create_database(const char *path, struct wss_error *err)
 	return 0;
 }
 
-int wss_db_create(const char *path, struct wss_error *err)
+int wss_db_create(const char *path, bool *ret_created, struct wss_error *err)
 {
 	wss_auto_close int lock = -1;
 
+	*ret_created = false;
 	if (!is_missing(path))
 		return 0;
 	if (wss_db_open_lock(path, &lock, err) < 0)
@@ -151,5 +152,35 @@ int wss_db_create(const char *path, struct wss_error *err)
 		return wss_error_prefix(err, "history: lock %s.lock", path);
 	if (!is_missing(path))
 		return 0;
-	return remove_stale_files(path, err) < 0 ? -1 : create_database(path, err);
+	if (remove_stale_files(path, err) < 0 || create_database(path, err) < 0)
+		return -1;
+	*ret_created = true;
+	return 0;
+}
+
+/*
+ * Takes the file for this handle alone, for as long as it is open. Leaving WAL succeeds only if no
+ * other process has the file open.
+ */
+static bool database_take(struct wss_history *history)
+{
+	int64_t rows = -1;
+
+	sqlite3_busy_handler(history->db, NULL, NULL);
+	return wss_db_exec(history,
+			   "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE;"
+			   "BEGIN EXCLUSIVE",
+			   "cannot lock it", NULL) == 0 &&
+	       wss_db_number(history,
+			     "SELECT (SELECT count(*) FROM guest) + (SELECT count(*) FROM balloon)",
+			     &rows, NULL) == 0 &&
+	       rows == 0;
+}
+
+void wss_history_close_unused(struct wss_history *history)
+{
+	if (history && history->created && database_take(history) &&
+	    wss_history_is_in_place(history))
+		remove_database(history->path);
+	wss_history_close(history);
 }

@@ -301,6 +301,7 @@ static void keep_log(struct wss_history *history)
 	sqlite3_file_control(history->db, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
 }
 
+/* Called before SQLite opens the file, so that a file that replaces it later is noticed. */
 static void remember_inode(struct wss_history *history)
 {
 	struct stat st;
@@ -329,10 +330,11 @@ int wss_history_open(const char *path, struct wss_history **ret_history, struct 
 	history = wss_db_new(found, err);
 	if (!history)
 		return -1;
-	if (wss_db_create(found, err) < 0) {
+	if (wss_db_create(found, &history->created, err) < 0) {
 		wss_history_close(history);
 		return -1;
 	}
+	remember_inode(history);
 	/* SQLite would open the file read-only and report that at the first sample. */
 	if (access(found, W_OK) < 0) {
 		wss_error_errno(err, WSS_ERR_FAILED, errno, "history %s: cannot write it", path);
@@ -342,9 +344,12 @@ int wss_history_open(const char *path, struct wss_history **ret_history, struct 
 		   wss_db_set_up_writer(history, err) == 0 &&
 		   wss_db_migrate(history, err) == 0) {
 		keep_log(history);
-		remember_inode(history);
-		*ret_history = history;
-		return 0;
+		if (wss_history_is_in_place(history)) {
+			*ret_history = history;
+			return 0;
+		}
+		wss_error_set(err, WSS_ERR_BUSY, "history %s: removed by another process",
+			      path);
 	}
 	wss_history_close(history);
 	return -1;

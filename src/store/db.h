@@ -44,6 +44,7 @@ struct wss_history {
 		waited_ms; /* wait for another process's lock: limit, and time spent */
 	dev_t device;	   /* the file that was opened for writing */
 	ino_t inode;
+	bool created; /* by this handle: nothing was there before */
 	sqlite3_stmt *statements[DB_STATEMENTS]; /* prepared on first use */
 };
 
@@ -114,9 +115,9 @@ int wss_db_set_up_writer(struct wss_history *history, struct wss_error *err);
 /*
  * Creates a complete file at path if there is none, or an empty one; else does nothing. Waits
  * at most DB_BUSY_MS for other processes that do the same: WSS_ERR_BUSY, WSS_ERR_INTERRUPTED.
- * path is from wss_db_find().
+ * path is from wss_db_find(). *ret_created says whether this call created it.
  */
-int wss_db_create(const char *path, struct wss_error *err);
+int wss_db_create(const char *path, bool *ret_created, struct wss_error *err);
 
 /* Creates the tables, or upgrades those of an older version. */
 int wss_db_migrate(struct wss_history *history, struct wss_error *err);

@@ -61,6 +61,12 @@ void wss_history_set_patience(struct wss_history *history, int milliseconds);
 /* Takes NULL. */
 void wss_history_close(struct wss_history *history);
 
+/*
+ * Closes it, and removes the file if this handle created it, nobody has stored anything in it and
+ * no other process has it open. Takes NULL.
+ */
+void wss_history_close_unused(struct wss_history *history);
+
 /* Adds a measured sample of a guest that has a UUID, in one transaction. */
 int wss_history_add(struct wss_history *history, const struct wss_sample *sample,
 		    struct wss_error *err);

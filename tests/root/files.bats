@@ -86,8 +86,8 @@ theirs_in_place() { # FILE: made where its owner may not
 
 @test "a history that others could write to, or put in its place, is refused" {
 	mkdir safe
-	wss sample test --store --history safe/history.db --window 100ms
-	[ "$status" = 5 ]
+	"$WSS_BUILDDIR/tests/unit/make-history" safe/history.db 1 1000000 1 \
+		a1b2c3d4-0000-4000-8000-000000000000
 	# In a directory for everyone, or of another user.
 	refused 'other users may write to its directory' sample test --store --history new.db
 	[ ! -e new.db ]
@@ -132,7 +132,7 @@ theirs_in_place() { # FILE: made where its owner may not
 	untouched safe/history.db.lock
 	rm safe/history.db.lock
 	# It locks what it can: the directory. No history is there yet.
-	rm safe/history.db*
+	rm -f safe/history.db*
 	exec 7>&-
 	wait
 	"${other[@]}" flock safe sh -c 'echo directory; read -r line' <hold >"$BATS_TEST_TMPDIR/lock" 3>&- &

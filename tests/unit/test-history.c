@@ -909,6 +909,37 @@ static void test_no_uuid(void **unused)
 	wss_history_close(history);
 }
 
+/* Only what this handle has created goes, and only where nobody else uses it. */
+static void test_unused(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history *history = open_history(), *other;
+
+	(void)unused;
+	wss_history_close_unused(history);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(wss_history_open_readonly(path, &other, &err), -1);
+	assert_int_equal(err.code, WSS_ERR_GONE);
+
+	history = open_history();
+	other = open_history();
+	wss_history_close_unused(history);
+	assert_int_equal(access(path, F_OK), 0);
+	fill(other, UUID_A, 1, NOW, 300);
+	wss_history_close_unused(other);
+	assert_int_equal(access(path, F_OK), 0);
+
+	wss_history_close_unused(open_history());
+	assert_int_equal(access(path, F_OK), 0);
+	assert_int_equal(unlink(path), 0);
+
+	history = open_history();
+	fill(history, UUID_A, 1, NOW, 300);
+	wss_history_close_unused(history);
+	assert_int_equal(access(path, F_OK), 0);
+	wss_history_close_unused(NULL);
+}
+
 static void test_default_path(void **unused)
 {
 	wss_auto_free char *def = NULL;
@@ -958,6 +989,7 @@ int main(void)
 		TEST(test_migration_of_a_journal),
 		TEST(test_no_place),
 		TEST(test_no_uuid),
+		TEST(test_unused),
 		TEST(test_default_path),
 	};
 
