@@ -236,13 +236,18 @@ guest_tables=("list:CURRENT" "recommend:RECOMMEND" "recommend --what-if 640MiB:L
 	[ "$(tr -d '\r' <<<"$out" | tr '\n' ' ')" = "domain web4 web3 web2 web1 " ]
 }
 
+json() { # ARGUMENT...
+	"$virt_wss" "$@" --output json | sed -E 's/"age_seconds": [0-9]+/"age_seconds": 0/'
+}
+
 @test "--columns: these, in this order, in tables and CSV; JSON has all" {
 	node "$(profile 150994944 294912)" web1
 	piped list --columns current_bytes,domain
 	[ "$(head -n 1 <<<"$out")" = "    CURRENT  DOMAIN" ]
 	piped list --columns current_bytes,domain --output csv
 	[ "$out" = $'current_bytes,domain\r\n150994944,web1\r' ]
-	diff <("$virt_wss" list --output json) <("$virt_wss" list --columns domain --output json)
+	# The age of the profile grows meanwhile.
+	diff <(json list) <(json list --columns domain)
 	piped list --columns uuid
 	[[ $out == *"${uuid}1"* ]]
 }
