@@ -66,7 +66,6 @@ static void describe(struct wss_recording *recording, const struct wss_guest *gu
 	snprintf(recording->uuid, sizeof(recording->uuid), "%s", guest->config.uuid);
 	snprintf(recording->method, sizeof(recording->method), "%s", method);
 	snprintf(recording->boot_id, sizeof(recording->boot_id), "%s", boot_id);
-	recording->granularity_bytes = WSS_PAGE_BYTES;
 	recording->interval_ns = interval_ns;
 	recording->window_ns = window_ns;
 }
@@ -104,11 +103,18 @@ const struct wss_recording *wss_session_recording(const struct wss_session *sess
 	return &session->recording;
 }
 
-/* The time of day at which the clock showed start_ns. */
-static int start(struct wss_session *session, uint64_t start_ns, struct wss_error *err)
+static uint64_t sample_granularity_bytes(const struct wss_sample *sample)
 {
-	uint64_t ago_ns = wss_clock_now_ns() - start_ns;
+	return sample->granularity_bytes.known ? sample->granularity_bytes.value : WSS_PAGE_BYTES;
+}
 
+/* Creates the file with the start and the granularity of its first window. */
+static int start(struct wss_session *session, const struct wss_session_window *window,
+		 struct wss_error *err)
+{
+	uint64_t start_ns = window->start_ns, ago_ns = wss_clock_now_ns() - start_ns;
+
+	session->recording.granularity_bytes = sample_granularity_bytes(window->sample);
 	session->recording.start_boottime_ns = start_ns;
 	session->recording.start_realtime_ns =
 		(int64_t)wss_clock_wall_seconds() * (int64_t)WSS_NS_PER_S - (int64_t)ago_ns;
@@ -232,7 +238,7 @@ static int write_window(struct wss_session *session, const struct wss_session_wi
 		.end_ns = end_ns,
 		.degraded = window->sample->quality != WSS_QUALITY_OK,
 		.written = written_meaning(window),
-		.granularity_bytes = WSS_PAGE_BYTES,
+		.granularity_bytes = sample_granularity_bytes(window->sample),
 		.balloon_bytes = window->sample->memory.balloon_bytes.value,
 	};
 	bool written = interval.written != WSS_WRITTEN_ABSENT;
@@ -257,7 +263,7 @@ int wss_session_add(struct wss_session *session, const struct wss_session_window
 {
 	uint64_t end_ns;
 
-	if (!session->writer && start(session, window->start_ns, err) < 0)
+	if (!session->writer && start(session, window, err) < 0)
 		return -1;
 	end_ns = window->end_ns - session->recording.start_boottime_ns;
 	if (write_gap(session, window->start_ns - session->recording.start_boottime_ns, err) < 0)

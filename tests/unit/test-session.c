@@ -127,6 +127,7 @@ static void test_windows(void **state)
 	close(fd);
 	unlink(path);
 	sample.written_low_bytes = wss_amount_of(0);
+	sample.granularity_bytes = wss_amount_of(2 * MIB);
 	assert_int_equal(wss_session_open(path, &guest, "some", "boot", SECOND, SECOND, &session, NULL), 0);
 	for (unsigned w = 0; w < WINDOWS; w++) {
 		struct wss_session_window window = {
@@ -158,6 +159,7 @@ static void test_windows(void **state)
 	assert_int_equal(wss_recfile_open(path, false, &file, NULL), 0);
 	assert_int_equal(wss_recfile_state(file)->windows, WINDOWS - 1);
 	assert_int_equal(wss_recfile_recording(file)->start_boottime_ns, start_ns);
+	assert_int_equal(wss_recfile_recording(file)->granularity_bytes, 2 * MIB);
 	assert_int_equal(wss_refset_new(wss_recfile_recording(file), 0, UINT64_MAX, &refset, NULL), 0);
 	assert_int_equal(wss_recfile_replay(file, &visitor, refset, NULL), 0);
 	assert_int_equal(wss_refset_finish(refset, wss_recfile_state(file)->end_ns, &result, NULL), 0);
