@@ -66,6 +66,9 @@ void recommend_notes_add(struct recommend_notes *notes, const char *domain,
 	char text[WSS_ADVICE_TEXT_MAX];
 	struct recommend_kind *kind;
 
+	if (advice->only_writes)
+		note_add(notes, domain,
+			 "its windows saw only writes, which cannot tell how much it needs");
 	if (advice->status != WSS_ADVICE_OK && advice->status != WSS_ADVICE_TOO_EARLY)
 		return;
 	if (wss_advice_kind_text(advice, text)) {

@@ -99,7 +99,9 @@ int wss_advice_read(struct wss_history *history, const struct wss_advice_guest *
 				       &advice.series, err);
 	if (r < 0)
 		return -1;
-	advice.has_series = r == 1;
+	/* What a guest writes says nothing about what it needs for reading. */
+	advice.only_writes = r == 1 && advice.series.observes == WSS_OBSERVES_WRITES;
+	advice.has_series = r == 1 && !advice.only_writes;
 	if (advice.has_series)
 		advice_size(&advice, guest, options);
 	else

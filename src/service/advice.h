@@ -48,7 +48,8 @@ struct wss_advice_guest {
 
 enum wss_advice_status {
 	WSS_ADVICE_FAILED,    /* its policy or its history could not be read */
-	WSS_ADVICE_UNKNOWN,   /* the history has no window of it */
+	/* The history has no window of it, or only windows of a method that sees no reads. */
+	WSS_ADVICE_UNKNOWN,
 	WSS_ADVICE_TOO_EARLY, /* fewer than WSS_SIZING_SAMPLES_MIN windows */
 	WSS_ADVICE_OPTED_OUT,
 	WSS_ADVICE_OK,
@@ -60,7 +61,8 @@ const char *wss_advice_status_name(enum wss_advice_status status);
 /* Zeroed it is the advice on a guest that could not be read. */
 struct wss_advice {
 	enum wss_advice_status status;
-	bool has_series; /* the fields below are set */
+	bool only_writes; /* all windows are of a method that sees only writes: nothing to size by */
+	bool has_series;  /* the fields below are set */
 	struct wss_history_series series;
 	struct wss_sizing_rule rule; /* with what the policy says */
 	struct wss_sizing sizing;

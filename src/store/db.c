@@ -59,13 +59,16 @@ static const char *const sql[DB_STATEMENTS] = {
 	[DB_LAST] = "SELECT time FROM sample WHERE id = (SELECT max(sample.id) FROM sample "
 		    "JOIN series ON series.id = series_id JOIN guest ON guest.id = guest_id "
 		    "WHERE uuid = ?1)",
-	/* Also how many windows the guest's other series have. */
+	/*
+	 * Also how many windows the guest's other series have. A series of writes (observes 1) only
+	 * where there is no other.
+	 */
 	[DB_CHOOSE] = "SELECT series.id, method, observes, granularity_bytes, window_ns, "
 		      "sum(total(samples + degraded)) OVER () - total(samples + degraded) "
 		      "FROM guest JOIN series ON guest_id = guest.id "
 		      "JOIN summary ON series_id = series.id "
 		      "WHERE uuid = ?1 AND " IN_SPAN " GROUP BY series.id "
-		      "ORDER BY sum(samples) DESC, max(last) DESC, series.id DESC LIMIT 1",
+		      "ORDER BY observes = 1, sum(samples) DESC, max(last) DESC, series.id DESC LIMIT 1",
 	[DB_SUMMARIES] =
 		"SELECT samples, degraded, first, last, min_bytes, max_bytes, sum_pages, "
 		"sizes, curve FROM summary WHERE series_id = ?1 AND " IN_SPAN,
@@ -351,7 +354,7 @@ int wss_history_open(const char *path, struct wss_history **ret_history, struct 
 		wss_error_set(err, WSS_ERR_BUSY, "history %s: removed by another process",
 			      path);
 	}
-	wss_history_close(history);
+	wss_history_close_unused(history);
 	return -1;
 }
 

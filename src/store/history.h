@@ -91,7 +91,8 @@ struct wss_history_series {
 #define WSS_HISTORY_CURVE 1u /* include the growth curve */
 
 /*
- * Adds up the series of a guest that has most samples since a time, rounded to the hour, or to
+ * Adds up the series of a guest that has most samples since a time, preferring those that see all
+ * accesses to those that see only writes, rounded to the hour, or to
  * the day where the hours have been forgotten. Returns 1; 0 if there is none, -1 on error. The
  * caller frees ret_series->summary.
  */

@@ -80,6 +80,21 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$(field samples)" = 9 ]
 }
 
+@test "windows that see only writes size nobody" {
+	node 2
+	MAKE_HISTORY=-o history_of 40 $((1000 << 20)) 300 1 2
+	history_of 12 $((1000 << 20)) 300 2
+	wss recommend --output csv
+	[ "$status" = 0 ]
+	[ "$(field status)" = $'unknown\nok' ]
+	[ "$(field samples)" = $'\n12' ]
+	wss recommend
+	[ "$status" = 0 ]
+	[ "$(awk '$1 ~ /^web/ { print $2 }' <<<"$out")" = $'unknown\nok' ]
+	grep -Fx 'virt-wss: web1: note: its windows saw only writes, which cannot tell how much it needs' <<<"$err"
+	grep -Fx 'virt-wss: web2: note: leaves out 40 windows of another method, granularity or length' <<<"$err"
+}
+
 @test "ten windows: the peak with headroom; many: the percentile" {
 	node 2
 	history_of 10 $((1000 << 20)) 300 1

@@ -5,10 +5,14 @@
  * UUIDs are read from standard input when none is named.
  *
  *   -w MS     length of the windows; default 4000
- *   -t MS     time constant of the growth, 1 - exp(-t / MS); default 400. With -s the windows
- * see what that leaves them of BYTES, else they see all. -l        the growth is a loop's:
- * linear in time, over in the time constant -s        see -t -g BYTES  granularity; default
- * 4096 -d        the samples are degraded
+ *   -t MS     time constant of the growth, 1 - exp(-t / MS); default 400. With -s the windows see
+ *             what that leaves them of BYTES, else they see all.
+ *   -l        growth as of a loop: linear in time, over in the time constant
+ *   -s        see -t
+ *   -g BYTES  granularity; default 4096
+ *   -e        without a growth curve but its end
+ *   -d        the samples are degraded
+ *   -o        the method observes only writes
  */
 #include <getopt.h>
 #include <math.h>
@@ -22,7 +26,7 @@
 
 struct shape {
 	double window_s, constant_s;
-	bool loop, partial, end_only, degraded;
+	bool loop, partial, end_only, degraded, only_writes;
 	uint64_t granularity_bytes;
 };
 
@@ -54,6 +58,8 @@ static struct wss_sample sample_of(const struct shape *shape, const char *uuid,
 
 	if (shape->partial)
 		bytes = (uint64_t)((double)set_bytes * touched(shape, shape->window_s));
+	if (shape->only_writes)
+		sample.observes = WSS_OBSERVES_WRITES;
 	if (shape->degraded)
 		sample.quality = WSS_QUALITY_DEGRADED;
 	sample.wss_bytes = sample.low_bytes = sample.high_bytes = wss_amount_of(bytes);
@@ -88,7 +94,7 @@ static int parse(int argc, char **argv, struct shape *shape)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "w:t:lseg:d")) != -1)
+	while ((c = getopt(argc, argv, "w:t:lseg:do")) != -1)
 		switch (c) {
 		case 'w':
 			shape->window_s = atof(optarg) / 1e3;
@@ -110,6 +116,9 @@ static int parse(int argc, char **argv, struct shape *shape)
 			break;
 		case 'd':
 			shape->degraded = true;
+			break;
+		case 'o':
+			shape->only_writes = true;
 			break;
 		default:
 			return -1;

@@ -191,6 +191,15 @@ static void test_series(void **unused)
 	assert_int_equal(series.summary.max_bytes, 3 * MIB);
 	wss_summary_free(&series.summary);
 	assert_int_equal(count_since(history, UUID_B, 0), 7);
+	/* Windows that see only writes represent no guest that has others, however many they are. */
+	other = sample_of(UUID_B, 500 * MIB, NOW + 50);
+	other.observes = WSS_OBSERVES_WRITES;
+	for (int i = 0; i < 8; i++)
+		add(history, &other);
+	assert_int_equal(wss_history_series(history, UUID_B, 0, 0, &series, &err), 1);
+	assert_int_equal(series.observes, WSS_OBSERVES_ACCESSES);
+	assert_int_equal(series.other_windows, 8);
+	wss_summary_free(&series.summary);
 	wss_history_close(history);
 }
 
