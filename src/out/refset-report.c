@@ -185,10 +185,13 @@ static void print_head(FILE *stream, const struct wss_refset_report *report)
 		(unsigned long long)report->result->windows, gaps);
 }
 
-/* Gaps between chained windows take milliseconds and get no row. */
-static bool has_row(const struct wss_refset_report *report, const struct wss_refset_point *point)
+/* Whether a point is in the viewport. Gaps between chained windows take milliseconds: no row. */
+static bool point_has_row(const struct wss_refset_report *report,
+			  const struct wss_refset_point *point)
 {
-	return !point->gap || point->end_ns - point->start_ns >= report->recording->window_ns / 4;
+	return point->in_viewport &&
+	       (!point->gap ||
+		point->end_ns - point->start_ns >= report->recording->window_ns / 4);
 }
 
 static void print_row(FILE *stream, uint64_t at_ns, const struct wss_refset_point *shown,
@@ -201,7 +204,7 @@ static void print_row(FILE *stream, uint64_t at_ns, const struct wss_refset_poin
 	size_text(shown->touched, size, sizeof(size));
 	fprintf(stream, "%9s  %9s |", time, shown->gap ? "gap" : size);
 	while (bar--)
-		fputc(shown->in_viewport ? '#' : '.', stream);
+		fputc('#', stream);
 	fputc('\n', stream);
 }
 
@@ -217,16 +220,20 @@ static void print_graph(FILE *stream, const struct wss_refset_report *report, in
 	size_t rows = 0, taken = 0, per_row;
 
 	for (size_t i = 0; i < result->n_points; i++) {
-		rows += has_row(report, &result->points[i]);
-		if (result->points[i].touched > peak)
-			peak = result->points[i].touched;
+		const struct wss_refset_point *point = &result->points[i];
+
+		if (!point_has_row(report, point))
+			continue;
+		rows++;
+		if (point->touched > peak)
+			peak = point->touched;
 	}
 	per_row = (rows + GRAPH_ROWS - 1) / GRAPH_ROWS;
 	fprintf(stream, "%9s  %9s\n", "TIME", "SET");
 	for (size_t i = 0; i < result->n_points; i++) {
 		const struct wss_refset_point *point = &result->points[i];
 
-		if (!has_row(report, point))
+		if (!point_has_row(report, point))
 			continue;
 		if (!taken++)
 			at_ns = point->start_ns;

@@ -88,6 +88,15 @@ bats_require_minimum_version 1.5.0
 	refused 2 'viewport' report r --viewport x:5s
 }
 
+@test "report --viewport: the graph shows that time only, a row a window, at its own scale" {
+	make r --phases 512:10,16384:20,512:10
+	"$virt_wss" report r --viewport 2s:8s >table
+	sed -n '/^ *TIME  *SET$/,$p' table >graph
+	cat graph
+	[ "$(awk 'NR > 1 { print $1 }' graph | tr '\n' ' ')" = "2.00 3.00 4.00 5.00 6.00 7.00 " ]
+	[ "$(grep -c '|#\{40,\}$' graph)" = 6 ]
+}
+
 @test "report --viewport: one that begins in a gap begins with what the last window left" {
 	make r --phases 4096:4,0:8 --gap-every 5 --windows 8
 	"$virt_wss" report r --viewport 4500ms: --output json >out.json
