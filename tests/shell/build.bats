@@ -17,7 +17,7 @@ made_before() { # HEADER SOURCE
 	"$WSS_SRCDIR/configure" --quiet >configure.out 2>&1 || { cat configure.out; false; }
 	# What it would do, in this order; to do it takes too long for each run.
 	make -n virt-wss >commands
-	made_before src/help-text.h src/main.c
+	made_before src/help-text.h src/cmd/dispatch.c
 	made_before src/help-text.h src/cmd/balloon.c
 	if grep -qE '^WITH_BPF_TRUE *= *$' Makefile; then
 		made_before src/track/recorder.skel.h src/track/recorder-bpf.c
