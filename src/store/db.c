@@ -109,9 +109,10 @@ static const char *const sql[DB_STATEMENTS] = {
 int wss_db_error(struct wss_history *history, const char *what, struct wss_error *err)
 {
 	int why = sqlite3_errcode(history->db) & 0xff;
-	enum wss_error_code code = why == SQLITE_BUSY    ? WSS_ERR_BUSY
-				   : why == SQLITE_NOMEM ? WSS_ERR_NO_MEMORY
-							 : WSS_ERR_FAILED;
+	enum wss_error_code code = why == SQLITE_BUSY	     ? WSS_ERR_BUSY
+				   : why == SQLITE_NOMEM     ? WSS_ERR_NO_MEMORY
+				   : why == SQLITE_INTERRUPT ? WSS_ERR_INTERRUPTED
+							     : WSS_ERR_FAILED;
 
 	return wss_error_set(err, code, "history %s: %s: %s", history->path, what,
 			     sqlite3_errmsg(history->db));
@@ -222,6 +223,18 @@ static int on_busy(void *opaque, int attempt)
 	poll(NULL, 0, BUSY_STEP_MS);
 	history->waited_ms += BUSY_STEP_MS;
 	return 1;
+}
+
+static int is_stopped(void *opaque)
+{
+	(void)opaque;
+	return wss_stop_requested();
+}
+
+void wss_db_heed_stop(struct wss_history *history, bool heed)
+{
+	sqlite3_progress_handler(history->db, heed ? STEPS_BETWEEN_LOOKS : 0,
+				 heed ? is_stopped : NULL, NULL);
 }
 
 int wss_db_open_file(struct wss_history *history, int flags)
@@ -437,12 +450,6 @@ static int open_by_other_ways(struct wss_history *history, struct wss_error *err
 	return -1;
 }
 
-static int is_stopped(void *opaque)
-{
-	(void)opaque;
-	return wss_stop_requested();
-}
-
 static int start_reading(struct wss_history *history, struct wss_error *err)
 {
 	int64_t bytes;
@@ -453,7 +460,7 @@ static int start_reading(struct wss_history *history, struct wss_error *err)
 	    (open_by_other_ways(history, err) < 0 || wss_db_check_version(history, err) < 0))
 		return -1;
 	/* A large file is not checked, and may have been made so that a query loops in it. */
-	sqlite3_progress_handler(history->db, STEPS_BETWEEN_LOOKS, is_stopped, NULL);
+	wss_db_heed_stop(history, true);
 	if (wss_db_number(history,
 			  "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
 			  &bytes, err) < 0)

@@ -48,8 +48,17 @@ struct wss_history {
 	sqlite3_stmt *statements[DB_STATEMENTS]; /* prepared on first use */
 };
 
-/* Sets err from the database's last error: "history PATH: what: why". Returns -1. */
+/*
+ * Sets err from the database's last error: "history PATH: what: why". WSS_ERR_BUSY,
+ * WSS_ERR_NO_MEMORY, WSS_ERR_INTERRUPTED or WSS_ERR_FAILED. Returns -1.
+ */
 int wss_db_error(struct wss_history *history, const char *what, struct wss_error *err);
+
+/*
+ * Whether a stop request interrupts statements, which then fail with WSS_ERR_INTERRUPTED. A
+ * writer must be able to record what it did after a stop request, too.
+ */
+void wss_db_heed_stop(struct wss_history *history, bool heed);
 
 /* Runs statements without parameters. */
 int wss_db_exec(struct wss_history *history, const char *sql, const char *what,

@@ -141,7 +141,8 @@ struct wss_history_limits {
 
 /*
  * Forgets what is too old at now, or exceeds the size limit. A now far ahead of the data
- * counts gradually: at most one day for each 24 hours with samples.
+ * counts gradually: at most one day for each 24 hours with samples. Deletes for some seconds at
+ * most, and leaves the rest to the next call. WSS_ERR_INTERRUPTED after a stop request.
  */
 int wss_history_prune(struct wss_history *history, const struct wss_history_limits *limits,
 		      time_t now, struct wss_error *err);

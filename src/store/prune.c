@@ -1,9 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Retention, by age and by size. */
+/*
+ * Retention, by age and by size. Rows are deleted in batches of one short transaction each, so
+ * that neither other writers nor a stop request wait for a large backlog. A call stops after a
+ * few seconds; the next one continues.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/clock.h"
+#include "base/stop.h"
 #include "store/db.h"
+
+#define PRUNE_NS (5 * WSS_NS_PER_S)
+#define BATCH_ROWS "1000"
+#define BATCH_PAGES "1000"
+
+struct pruning {
+	struct wss_history *history;
+	uint64_t end_ns; /* wss_clock_now_ns() */
+};
 
 static int64_t seconds_before(time_t now, uint64_t age_s)
 {
@@ -32,59 +47,110 @@ static int effective_now(struct wss_history *history, time_t now, time_t *ret_pr
 	return 0;
 }
 
-static int forget_old(struct wss_history *history, const struct wss_history_limits *limits,
-		      time_t now, struct wss_error *err)
+/* Returns 1 if there is time for another batch, 0 if not, or -1 after a stop request. */
+static int pruning_continues(const struct pruning *pruning, struct wss_error *err)
 {
-	char text[512];
+	if (wss_stop_requested())
+		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+	return wss_clock_now_ns() < pruning->end_ns;
+}
+
+/* Repeats a statement that deletes a batch. Returns 1 once nothing is left, 0 or -1. */
+static int delete_in_batches(const struct pruning *pruning, const char *batch,
+			     struct wss_error *err)
+{
+	int r;
+
+	while ((r = pruning_continues(pruning, err)) > 0) {
+		if (wss_db_exec(pruning->history, batch, "cannot delete old samples", err) < 0)
+			return -1;
+		if (!sqlite3_changes(pruning->history->db))
+			return 1;
+	}
+	return r;
+}
+
+/* The same for rows of a table that meet a condition, which ends with a time. */
+static int delete_until(const struct pruning *pruning, const char *table,
+			const char *condition, int64_t time, struct wss_error *err)
+{
+	char text[256];
 
 	snprintf(text, sizeof(text),
-		 "BEGIN IMMEDIATE;"
-		 "DELETE FROM sample WHERE time < %" PRId64 ";"
-		 "DELETE FROM balloon WHERE done = 1 AND time < %" PRId64 ";"
-		 "DELETE FROM summary WHERE level = 3600 AND start <= %" PRId64 ";"
-		 "DELETE FROM summary WHERE level = 86400 AND start <= %" PRId64 ";"
-		 "COMMIT",
-		 seconds_before(now, limits->samples_s), seconds_before(now, limits->days_s),
-		 seconds_before(now, limits->hours_s + WSS_HISTORY_HOUR),
-		 seconds_before(now, limits->days_s + WSS_HISTORY_DAY));
-	return wss_db_exec(history, text, "cannot delete old samples", err);
+		 "DELETE FROM %s WHERE rowid IN (SELECT rowid FROM %s WHERE %s %" PRId64
+		 " LIMIT " BATCH_ROWS ")",
+		 table, table, condition, time);
+	return delete_in_batches(pruning, text, err);
+}
+
+static int forget_old(const struct pruning *pruning, const struct wss_history_limits *limits,
+		      time_t now, struct wss_error *err)
+{
+	int r = delete_until(pruning, "sample", "time <",
+			     seconds_before(now, limits->samples_s), err);
+
+	if (r > 0)
+		r = delete_until(pruning, "balloon", "done = 1 AND time <",
+				 seconds_before(now, limits->days_s), err);
+	if (r > 0)
+		r = delete_until(pruning, "summary", "level = 3600 AND start <=",
+				 seconds_before(now, limits->hours_s + WSS_HISTORY_HOUR), err);
+	if (r > 0)
+		r = delete_until(pruning, "summary", "level = 86400 AND start <=",
+				 seconds_before(now, limits->days_s + WSS_HISTORY_DAY), err);
+	return r;
 }
 
 /* Guests without any data left. */
-static int forget_empty(struct wss_history *history, struct wss_error *err)
+static int forget_empty(const struct pruning *pruning, struct wss_error *err)
 {
-	return wss_db_exec(
-		history,
-		"BEGIN IMMEDIATE;"
-		"DELETE FROM series WHERE id NOT IN (SELECT series_id FROM summary) "
-		"	AND id NOT IN (SELECT series_id FROM sample);"
-		"DELETE FROM guest WHERE id NOT IN (SELECT guest_id FROM series);"
-		"COMMIT",
-		"cannot delete empty series", err);
+	int r = delete_in_batches(
+		pruning,
+		"DELETE FROM series WHERE id IN (SELECT id FROM series WHERE "
+		"NOT EXISTS (SELECT 1 FROM summary WHERE series_id = series.id) AND "
+		"NOT EXISTS (SELECT 1 FROM sample WHERE series_id = series.id) "
+		"LIMIT " BATCH_ROWS ")",
+		err);
+
+	if (r > 0)
+		r = delete_in_batches(
+			pruning,
+			"DELETE FROM guest WHERE id IN (SELECT id FROM guest WHERE "
+			"NOT EXISTS (SELECT 1 FROM series WHERE guest_id = guest.id) "
+			"LIMIT " BATCH_ROWS ")",
+			err);
+	return r;
 }
 
 /* Bytes in use, not the size of the file: free pages are returned at the end. */
 static int used_bytes(struct wss_history *history, int64_t *ret_bytes, struct wss_error *err)
 {
-	return wss_db_number(history,
-			     "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, "
-			     "pragma_freelist_count, pragma_page_size",
-			     ret_bytes, err);
+	return wss_db_number(
+		history,
+		"SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, "
+		"pragma_freelist_count, pragma_page_size",
+		ret_bytes, err);
 }
 
+/* Size of a batch from a table: an eighth of a small one, or not much would be left of it. */
+#define SHARE_OF(rows)                                                                        \
+	"LIMIT (SELECT min(" BATCH_ROWS ", count(*) / 8 + 1) FROM (SELECT 1 FROM " rows       \
+	" LIMIT 8000))"
+
 /*
- * Deletes an eighth of the oldest rows at the finest level that has any. Returns 1, or 0 if
- * nothing is left.
+ * Deletes some of the oldest rows at the finest level that has any. Returns 1, or 0 if nothing
+ * is left.
  */
 static int forget_some(struct wss_history *history, struct wss_error *err)
 {
 	static const char *const steps[] = {
-		"DELETE FROM sample WHERE id IN (SELECT id FROM sample ORDER BY time, id "
-		"LIMIT (SELECT count(*) / 8 + 1 FROM sample))",
-		"DELETE FROM summary WHERE rowid IN (SELECT rowid FROM summary WHERE level = 3600 "
-		"ORDER BY start LIMIT (SELECT count(*) / 8 + 1 FROM summary WHERE level = 3600))",
+		"DELETE FROM sample WHERE id IN (SELECT id FROM sample ORDER BY time, "
+		"id " SHARE_OF("sample") ")",
+		"DELETE FROM summary WHERE rowid IN (SELECT rowid FROM summary WHERE level = "
+		"3600 "
+		"ORDER BY start " SHARE_OF("summary WHERE level = 3600") ")",
 		"DELETE FROM summary WHERE rowid IN (SELECT rowid FROM summary "
-		"ORDER BY start LIMIT (SELECT count(*) / 8 + 1 FROM summary))",
+		"ORDER BY start " SHARE_OF("summary") ")",
 	};
 
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
@@ -96,26 +162,62 @@ static int forget_some(struct wss_history *history, struct wss_error *err)
 	return 0;
 }
 
+/* Returns 1 once the history fits, or has no rows left; 0 if the time is up; or -1. */
+static int forget_until_it_fits(const struct pruning *pruning, uint64_t max_bytes,
+				struct wss_error *err)
+{
+	int64_t bytes;
+	int r;
+
+	while ((r = pruning_continues(pruning, err)) > 0) {
+		if (used_bytes(pruning->history, &bytes, err) < 0)
+			return -1;
+		if ((uint64_t)bytes <= max_bytes)
+			return 1;
+		r = forget_some(pruning->history, err);
+		if (r <= 0)
+			return r < 0 ? -1 : 1;
+	}
+	return r;
+}
+
+/* Returns free pages to the file system. A file without auto_vacuum keeps its own. */
+static int shrink_file(const struct pruning *pruning, struct wss_error *err)
+{
+	static const char free_pages[] = "SELECT freelist_count FROM pragma_freelist_count";
+	struct wss_history *history = pruning->history;
+	int64_t before = INT64_MAX, pages;
+	int r;
+
+	while ((r = pruning_continues(pruning, err)) > 0) {
+		if (wss_db_number(history, free_pages, &pages, err) < 0)
+			return -1;
+		if (!pages || pages >= before)
+			return 0;
+		before = pages;
+		if (wss_db_exec(history, "PRAGMA incremental_vacuum(" BATCH_PAGES ")",
+				"cannot shrink it", err) < 0)
+			return -1;
+	}
+	return r;
+}
+
 int wss_history_prune(struct wss_history *history, const struct wss_history_limits *limits,
 		      time_t now, struct wss_error *err)
 {
-	int64_t bytes = 0;
-	int r = effective_now(history, now, &now, err);
+	struct pruning pruning = {history, wss_clock_now_ns() + PRUNE_NS};
+	int r;
 
-	if (r >= 0)
-		r = forget_old(history, limits, now, err);
-
-	while (r >= 0 && (r = used_bytes(history, &bytes, err)) == 0 &&
-	       (uint64_t)bytes > limits->max_bytes) {
-		r = forget_some(history, err);
-		if (r == 0)
-			break;
-	}
-	if (r >= 0)
-		r = forget_empty(history, err);
-	if (r >= 0)
-		r = wss_db_exec(history, "PRAGMA incremental_vacuum", "cannot shrink it", err);
-	if (r < 0 && !sqlite3_get_autocommit(history->db))
-		sqlite3_exec(history->db, "ROLLBACK", NULL, NULL, NULL);
+	wss_db_heed_stop(history, true);
+	r = effective_now(history, now, &now, err) < 0 ? -1 : 1;
+	if (r > 0)
+		r = forget_old(&pruning, limits, now, err);
+	if (r > 0)
+		r = forget_until_it_fits(&pruning, limits->max_bytes, err);
+	if (r > 0)
+		r = forget_empty(&pruning, err);
+	if (r > 0)
+		r = shrink_file(&pruning, err);
+	wss_db_heed_stop(history, false);
 	return r < 0 ? -1 : 0;
 }

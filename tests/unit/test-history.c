@@ -5,6 +5,7 @@
 #include <stdnoreturn.h>
 #include <sqlite3.h>
 
+#include "base/stop.h"
 #include "store/history.h"
 #include "store/journal.h"
 
@@ -966,6 +967,47 @@ static void test_default_path(void **unused)
 	free(set);
 }
 
+static int64_t stored_samples(void)
+{
+	sqlite3_stmt *stmt;
+	sqlite3 *db;
+	int64_t n;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, "SELECT count(*) FROM sample", -1, &stmt, NULL),
+			 SQLITE_OK);
+	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+	n = sqlite3_column_int64(stmt, 0);
+	sqlite3_finalize(stmt);
+	sqlite3_close(db);
+	return n;
+}
+
+/* A stop ends a long query and the deletion of a large backlog. Last: the flag stays. */
+static void test_stop(void **unused)
+{
+	struct wss_history_limits limits = WSS_HISTORY_LIMITS_DEFAULT;
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history *history = open_history(), *reader = NULL;
+	int64_t before;
+
+	(void)unused;
+	fill(history, UUID_A, 1, NOW, 1);
+	change("INSERT INTO sample (series_id, time, quality, wss_bytes) "
+			"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
+			"WHERE i < 100000) SELECT 1, i, 0, 4096 FROM n");
+	before = stored_samples();
+	wss_stop_install();
+	raise(SIGTERM);
+	assert_int_equal(wss_history_prune(history, &limits, NOW, &err), -1);
+	assert_error(&err, WSS_ERR_INTERRUPTED, "interrupted");
+	assert_int_equal(stored_samples(), before);
+	wss_history_close(history);
+	wss_error_clear(&err);
+	assert_int_equal(wss_history_open_readonly(path, &reader, &err), -1);
+	assert_error(&err, WSS_ERR_INTERRUPTED, "interrupted");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -1000,6 +1042,7 @@ int main(void)
 		TEST(test_no_uuid),
 		TEST(test_unused),
 		TEST(test_default_path),
+		TEST(test_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
