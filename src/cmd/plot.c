@@ -10,8 +10,9 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/newfile.h"
+#include "rec/codec.h"
 
-/* A picture tells what the recording tells that it was drawn from. */
+/* A picture shows what its recording does, which only the owner may read. */
 #define PICTURE_MODE 0600
 
 /* In memory first: nothing that was begun is left in a file or a pipe when memory is short. */
@@ -30,12 +31,34 @@ static int draw_picture(void (*draw)(FILE *f, const void *opaque), const void *o
 	return 0;
 }
 
+/* A mistyped name must not cost the recording or the history that the picture is drawn from. */
+static int check_replaceable(const char *path, struct wss_error *err)
+{
+	static const char database[] = "SQLite format 3";
+	struct wss_error unreadable = WSS_ERROR_INIT;
+	wss_auto_close int fd = -1;
+	char magic[sizeof(database)] = "";
+
+	if (wss_newfile_check(path, err) < 0)
+		return -1;
+	/* Nothing can have been drawn from a file that is missing or unreadable. */
+	if (wss_file_open(path, &fd, &unreadable) < 0 ||
+	    wss_io_pread(fd, magic, sizeof(magic), 0) < 0)
+		return 0;
+	if (!memcmp(magic, WSS_REC_MAGIC, strlen(WSS_REC_MAGIC)) ||
+	    !memcmp(magic, database, sizeof(database)))
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "it is a recording or a database: not overwritten");
+	return 0;
+}
+
 static int write_file(const char *path, const char *text, size_t size, struct wss_error *err)
 {
 	wss_auto_newfile struct wss_newfile file = WSS_NEWFILE_INIT;
 	int r;
 
-	if (wss_newfile_make(path, PICTURE_MODE, &file, err) < 0)
+	if (check_replaceable(path, err) < 0 ||
+	    wss_newfile_make(path, PICTURE_MODE, &file, err) < 0)
 		return -1;
 	r = wss_io_pwrite(file.fd, text, size, 0);
 	if (r < 0)
@@ -76,7 +99,7 @@ int wss_plot_check(const char *path, bool alone, struct wss_error *err)
 			err, WSS_ERR_USAGE,
 			"--plot: '-' would mix the picture with the table: name a file");
 	r = wss_file_open_special(path, true, &fd, err);
-	if (r < 0 || (r == 0 && wss_newfile_check(path, err) < 0))
+	if (r < 0 || (r == 0 && check_replaceable(path, err) < 0))
 		return plot_failed(path, err);
 	return 0;
 }

@@ -9,17 +9,18 @@
 #include "base/error.h"
 
 /*
- * Could wss_plot_write() write to path? For before a measurement. NULL: nothing is to be
- * written. alone: the command prints nothing else, so that "-" makes sense; else WSS_ERR_USAGE
- * for that. WSS_ERR_FAILED.
+ * Checks, before a measurement, whether wss_plot_write() could write to path; NULL if there
+ * will be no picture. alone: the command prints nothing else, so that "-" makes sense; if not,
+ * "-" is a WSS_ERR_USAGE. WSS_ERR_FAILED.
  */
 int wss_plot_check(const char *path, bool alone, struct wss_error *err);
 
 /*
- * Writes a picture to path by draw(f, opaque): a new file, for its owner only, which is then
- * moved to path, so that the picture is whole or not there and no other file is touched. Into
- * what wss_file_open_special() takes it is written as it is: "-" is the standard output.
- * WSS_ERR_FAILED where path is another FIFO, device or symbolic link; WSS_ERR_INTERRUPTED.
+ * Writes a picture, which draw(f, opaque) draws, to a new file for its owner only and moves
+ * that to path, so that the picture is complete or missing and no other file is touched. A
+ * special file of wss_file_open_special(), such as "-" for the standard output, is written to
+ * directly. WSS_ERR_FAILED, also if path is any other FIFO, device or symbolic link, or a
+ * recording or database, which a picture does not replace; WSS_ERR_INTERRUPTED.
  */
 int wss_plot_write(const char *path, void (*draw)(FILE *f, const void *opaque), const void *opaque,
 		   struct wss_error *err);

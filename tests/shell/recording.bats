@@ -463,3 +463,21 @@ ended() { # PID
 		[ "$status" = 0 ]
 	done
 }
+
+@test "--plot does not replace a recording or a history" {
+	make r --windows 3
+	"$WSS_BUILDDIR/tests/unit/make-history" history.db 20 100000000 600 \
+		6c8f7a52-0000-4000-8000-000000000001
+	for file in r history.db; do
+		cp $file before
+		refused 1 "$file: it is a recording or a database: not overwritten" report r --plot $file
+		refused 1 "$file: it is a recording or a database: not overwritten" heatmap r --plot $file
+		refused 1 "$file: it is a recording or a database: not overwritten" \
+			-c test:///default recommend --history history.db --plot $file
+		cmp $file before
+	done
+	# Any other file is replaced.
+	echo text >r.svg
+	"$virt_wss" report r --plot r.svg >table
+	[ "$(head -c 5 r.svg)" = '<?xml' ]
+}
