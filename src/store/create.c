@@ -179,8 +179,10 @@ static bool database_take(struct wss_history *history)
 
 void wss_history_close_unused(struct wss_history *history)
 {
+	struct wss_error unused = WSS_ERROR_INIT;
+
 	if (history && history->created && database_take(history) &&
-	    wss_history_is_in_place(history))
-		remove_database(history->path);
+	    wss_history_is_in_place(history) && remove_stale_files(history->path, &unused) == 0)
+		unlink(history->path);
 	wss_history_close(history);
 }
