@@ -11,15 +11,17 @@
 
 struct qmp {
 	struct qmp_limits limits;
-	struct qmp_stream stream;	     /* fd is -1 where ops is set, or once closed */
-	const struct qmp_transport_ops *ops; /* NULL on a socket */
+	struct qmp_stream stream;	     /* fd is -1 if ops is set, and after closing */
+	const struct qmp_transport_ops *ops; /* NULL on a socket of our own */
 	void *opaque;
 	struct qmp_events events;
-	bool stop_seen;			 /* an event has said so since qmp_stop_forget() */
+	/* an event has reported stopped CPUs since qmp_stop_forget() */
+	bool stop_seen;
 	uint64_t commands;		 /* number of commands sent: the last id */
-	struct qmp_peer peer;		 /* pid 0 where unknown */
+	struct qmp_peer peer;		 /* pid is 0 if unknown */
 	char class_name[CLASS_NAME_MAX]; /* error class of the last command, or "" */
-	struct wss_error closed_why;	 /* WSS_OK while the connection is good */
+	/* cause of the closing; WSS_OK while the connection is usable */
+	struct wss_error closed_why;
 };
 
 /*
@@ -28,12 +30,15 @@ struct qmp {
  */
 void qmp_peer_read(int fd, struct qmp_peer *ret_peer);
 
-/* The time of wss_clock_now_ns() that is timeout_ms away, or that of the deadline if it is earlier. */
+/*
+ * Returns the time of wss_clock_now_ns() that is timeout_ms from now, or that of the deadline
+ * if it is earlier.
+ */
 uint64_t qmp_end_ns(const struct wss_deadline *deadline, unsigned int timeout_ms);
 
 /*
- * Reads the next line of the stream as an object; ret_tree_bytes, which may be NULL, gets its
- * estimated size in memory.
+ * Reads the next line of the stream as an object. *ret_tree_bytes is its estimated size in
+ * memory; ret_tree_bytes may be NULL.
  */
 int qmp_read_object(struct qmp *qmp, uint64_t deadline_ns, struct json_object **ret_object,
 		    size_t *ret_tree_bytes, struct wss_error *err);

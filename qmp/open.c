@@ -60,10 +60,10 @@ void qmp_close(struct qmp *qmp)
 	errno = saved;
 }
 
-/* Whatever went wrong with the peer while opening means that there is no connection. */
+/* Turns most errors that occur while opening into WSS_ERR_CONNECT. Returns -1. */
 static int no_connection(const struct wss_deadline *deadline, struct wss_error *err)
 {
-	/* Somebody who answers too slowly is somebody. */
+	/* A peer that answers too slowly exists: this stays a timeout. */
 	if (err->code == WSS_ERR_TIMEOUT && wss_deadline_check(deadline, err) < 0)
 		return wss_error_prefix(err, "connecting to QMP");
 	if (err->code != WSS_ERR_INTERRUPTED && err->code != WSS_ERR_NO_MEMORY &&
@@ -88,7 +88,7 @@ static int read_greeting(struct qmp *qmp, uint64_t deadline_ns, struct wss_error
 	return wss_error_prefix(err, "no QMP greeting");
 }
 
-/* Reads the greeting and negotiates on fd, which it takes over, by the deadline. */
+/* Takes over fd, reads the greeting and negotiates by the deadline. */
 static int open_stream(int fd, unsigned int timeout_ms, uint64_t deadline_ns,
 		       const struct qmp_limits *limits, struct qmp **ret_qmp,
 		       struct wss_error *err)
@@ -105,7 +105,7 @@ static int open_stream(int fd, unsigned int timeout_ms, uint64_t deadline_ns,
 		return no_connection(deadline, err);
 	if (read_greeting(qmp, deadline_ns, err) < 0)
 		return no_connection(deadline, err);
-	/* Who has greeted has accepted. */
+	/* A peer that has sent its greeting has accepted the connection. */
 	qmp_peer_read(fd, &qmp->peer);
 	if (qmp_run(qmp, "qmp_capabilities", NULL, timeout_ms, deadline_ns, NULL, err) < 0)
 		return no_connection(deadline, err);

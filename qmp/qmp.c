@@ -51,7 +51,10 @@ int qmp_read_object(struct qmp *qmp, uint64_t deadline_ns, struct json_object **
 	return qmp_json_parse(line, len, &qmp->limits, ret_object, ret_tree_bytes, err);
 }
 
-/* Whether text is all of obj: json-c silently leaves out what it has no memory for. */
+/*
+ * Whether text has everything that obj has: json-c silently leaves out what it has no memory
+ * for.
+ */
 static bool text_is_complete(const char *text, struct json_object *obj)
 {
 	qmp_auto_json struct json_object *again = json_tokener_parse(text);
@@ -249,7 +252,10 @@ int qmp_run(struct qmp *qmp, const char *command, struct json_object *args,
 	return -1;
 }
 
-/* Whoever was interrupted is not to learn from the next command that the peer has gone. */
+/*
+ * After an interruption the next command fails with WSS_ERR_INTERRUPTED again, not with a lost
+ * peer.
+ */
 static int closed_before(const struct qmp *qmp, const char *what, struct wss_error *err)
 {
 	enum wss_error_code code = qmp->closed_why.code;
@@ -337,7 +343,7 @@ bool qmp_stop_seen(struct qmp *qmp)
 	struct wss_error unwanted = WSS_ERROR_INIT;
 	int lines = 0;
 
-	/* Bounded, or a peer that never stops sending would hold us here. */
+	/* Limited, because a peer that never stops sending would hold us here. */
 	while (!qmp->ops && qmp->closed_why.code == WSS_OK && lines++ < SEEN_LINES_MAX)
 		if (read_event(qmp, 0, &unwanted) != 1)
 			break;

@@ -36,8 +36,8 @@ struct qmp_limits {
 	unsigned int depth;  /* nesting of objects and arrays */
 	unsigned int events; /* events kept; beyond it the oldest is dropped and counted */
 	/*
-	 * Cuts each timeout short and cancels each wait; lives as long as the connection. NULL:
-	 * only a stop signal does.
+	 * Limits every timeout, and its token cancels every wait; must live as long as the
+	 * connection. NULL: only a stop signal ends a wait.
 	 */
 	const struct wss_deadline *deadline;
 };
@@ -52,7 +52,8 @@ struct qmp_limits {
 
 /* Why QEMU refused a command: the "class" of its error object. */
 enum qmp_error_class {
-	QMP_CLASS_NONE, /* the last command did not fail, or not with an error of QEMU's */
+	/* the last command succeeded, or failed without an error object from QEMU */
+	QMP_CLASS_NONE,
 	QMP_CLASS_GENERIC,
 	QMP_CLASS_COMMAND_NOT_FOUND,
 	QMP_CLASS_DEVICE_NOT_ACTIVE,
@@ -71,11 +72,14 @@ struct qmp_peer {
 	char path[QMP_PATH_MAX]; /* path that QEMU listens on, as QEMU got it; "" if none */
 };
 
-/* Where the connection's deadline cuts a timeout_ms below short, the error says so. */
+/*
+ * If the connection's deadline ends before timeout_ms has passed, the error states the
+ * deadline.
+ */
 
 /*
  * A transport other than our own socket, such as libvirt's passthrough. It has no greeting,
- * negotiation, events or ids of ours.
+ * negotiation or events, and its commands carry no id.
  */
 struct qmp_transport_ops {
 	const char *name; /* for messages */
@@ -121,7 +125,7 @@ int qmp_open_transport(const struct qmp_transport_ops *ops, void *opaque,
 		       const struct qmp_limits *limits, struct qmp **ret_qmp,
 		       struct wss_error *err);
 
-/* Closes and frees a connection; accepts NULL. Preserves errno. */
+/* Closes and frees a connection; accepts NULL. Keeps errno. */
 void qmp_close(struct qmp *qmp);
 
 /*
@@ -159,7 +163,7 @@ bool qmp_stop_seen(struct qmp *qmp);
 void qmp_stop_forget(struct qmp *qmp);
 
 /*
- * Returns the number of events that were dropped because too many, or too large ones, came
+ * Returns the number of events that were dropped because they were too large, or too many came
  * between two calls.
  */
 uint64_t qmp_events_dropped(const struct qmp *qmp);

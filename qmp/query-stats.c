@@ -55,7 +55,7 @@ static int add_value(struct json_object *entry, struct qmp_stat *stat, struct ws
 	return 0;
 }
 
-/* Takes one {"name": …, "value": …}; skips statistics that were not asked for. */
+/* Parses one {"name": …, "value": …}; skips statistics that were not asked for. */
 static int stat_parse(struct json_object *entry, struct qmp_stat *stats, size_t count,
 		      struct wss_error *err)
 {
@@ -69,7 +69,7 @@ static int stat_parse(struct json_object *entry, struct qmp_stat *stats, size_t 
 	return 0;
 }
 
-/* Takes the statistics of one VM or vCPU from one provider. */
+/* Parses the statistics of one VM or vCPU from one provider. */
 static int result_parse_stats(struct json_object *result, struct qmp_stat *stats, size_t count,
 			      struct wss_error *err)
 {

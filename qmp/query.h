@@ -28,7 +28,7 @@ int qmp_query_status(struct qmp *qmp, unsigned int timeout_ms, struct qmp_status
 		     struct wss_error *err);
 
 struct qmp_kvm {
-	bool enabled; /* this guest runs on KVM */
+	bool enabled; /* this guest uses KVM */
 	bool present; /* QEMU supports KVM, which says nothing about this guest */
 };
 int qmp_query_kvm(struct qmp *qmp, unsigned int timeout_ms, struct qmp_kvm *ret_kvm,
@@ -39,13 +39,13 @@ int qmp_query_kvm(struct qmp *qmp, unsigned int timeout_ms, struct qmp_kvm *ret_
 int qmp_query_uuid(struct qmp *qmp, unsigned int timeout_ms, char ret_uuid[QMP_UUID_TEXT_MAX],
 		   struct wss_error *err);
 
-/* Returns QEMU's -name, or "" if it has none. */
+/* Returns the value of QEMU's -name; "" without one. */
 int qmp_query_name(struct qmp *qmp, unsigned int timeout_ms, char ret_name[QMP_NAME_MAX],
 		   struct wss_error *err);
 
 struct qmp_machine {
 	char type[64]; /* without "-machine": "pc-i440fx-7.2" */
-	uint64_t max_ram_below_4g_bytes; /* of a PC; 0 if it has none, or the default */
+	uint64_t max_ram_below_4g_bytes; /* PC machines only; 0 if not set, or the default */
 };
 /* Reads the machine object by qom-get. QEMU sets max-ram-below-4g to its default at start. */
 int qmp_query_machine(struct qmp *qmp, unsigned int timeout_ms, struct qmp_machine *ret_machine,
@@ -53,7 +53,7 @@ int qmp_query_machine(struct qmp *qmp, unsigned int timeout_ms, struct qmp_machi
 
 struct qmp_balloon {
 	bool present;	       /* false: no active balloon device; the rest is then 0 */
-	uint64_t actual_bytes; /* what the guest may use */
+	uint64_t actual_bytes; /* memory that the guest may use */
 };
 int qmp_query_balloon(struct qmp *qmp, unsigned int timeout_ms,
 		      struct qmp_balloon *ret_balloon, struct wss_error *err);
@@ -67,7 +67,7 @@ int qmp_query_migrate(struct qmp *qmp, unsigned int timeout_ms,
 
 /*
  * query-memory-size-summary: the memory that the guest was given, whatever the balloon does.
- * QEMU 2.11.
+ * QEMU 2.11 and newer.
  */
 struct qmp_memory_size {
 	uint64_t base_bytes; /* -m */
@@ -94,9 +94,9 @@ struct qmp_memory_device {
 	char type[QMP_STATE_MAX];  /* "dimm", "nvdimm", "virtio-mem" … */
 	char id[QMP_NAME_MAX];	   /* "" if it has none */
 	char memdev[QMP_NAME_MAX]; /* path of its backend, "/objects/ID"; "" if unknown */
-	uint64_t gpa;		   /* its start in guest-physical memory; 0 if unknown */
-	uint64_t size_bytes;	   /* its current size in the guest */
-	uint64_t max_bytes;	   /* its largest size (virtio-mem), else size_bytes */
+	uint64_t gpa;		   /* start in guest-physical memory; 0 if unknown */
+	uint64_t size_bytes;	   /* current size in the guest */
+	uint64_t max_bytes;	   /* largest size (virtio-mem), else size_bytes */
 };
 /* Like qmp_query_memdev(). A device of an unknown type has size 0. */
 int qmp_query_memory_devices(struct qmp *qmp, unsigned int timeout_ms,

@@ -13,22 +13,23 @@
 #include "base/error.h"
 
 /*
- * Buffered data is buf[start, end). buf[start, scanned) has no newline, so a peer that sends
- * byte by byte does not make us search the line again each time.
+ * Unread data is buf[start, end). buf[start, scanned) contains no newline: it is not searched
+ * again when a peer sends byte by byte.
  */
 struct qmp_stream {
 	int fd; /* non-blocking; -1 when closed */
 	char *buf;
 	size_t cap, start, end, scanned;
-	size_t max_bytes; /* cap never exceeds it */
-	const struct wss_cancel *cancel; /* ends each wait; NULL: the stop signal alone */
+	size_t max_bytes; /* upper limit of cap */
+	/* cancels each wait; NULL: only the stop signal does */
+	const struct wss_cancel *cancel;
 };
 
-/* Connects to a UNIX stream socket. Errors as of qmp_open_unix(). */
+/* Connects to a UNIX stream socket. Fails as qmp_open_unix() does. */
 int qmp_stream_connect(const char *path, uint64_t deadline_ns, const struct wss_cancel *cancel,
 		       int *ret_fd, struct wss_error *err);
 
-/* Starts on a connected socket, which it takes over and makes non-blocking. */
+/* Initializes a stream on a connected socket, which it takes over and makes non-blocking. */
 int qmp_stream_init(struct qmp_stream *stream, int fd, size_t max_bytes,
 		    const struct wss_cancel *cancel, struct wss_error *err);
 
@@ -38,8 +39,8 @@ int qmp_stream_send(struct qmp_stream *stream, const char *text, size_t len,
 
 /*
  * Reads one line without its newline: *ret_line points into the buffer and is valid until the
- * next call. WSS_ERR_FAILED if the line is longer than max_bytes, else as above. A line that
- * is already buffered is returned even past the deadline.
+ * next call. A line that is already buffered is returned even after the deadline. Fails as
+ * qmp_stream_send() does, and with WSS_ERR_FAILED if the line is longer than max_bytes.
  */
 int qmp_stream_line(struct qmp_stream *stream, uint64_t deadline_ns, const char **ret_line,
 		    size_t *ret_len, struct wss_error *err);
