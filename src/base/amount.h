@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /*
- * Its unit is in the name of the variable or member that holds it (_bytes, _ns). {0} is
+ * The name of the variable or member that holds it states the unit (_bytes, _ns). {0} is
  * unknown.
  */
 struct wss_amount {

@@ -17,7 +17,8 @@ int wss_cancel_open(struct wss_cancel *cancel, const struct wss_cancel *parent,
 	for (const struct wss_cancel *above = parent; above; above = above->parent)
 		length++;
 	if (length > WSS_CANCEL_CHAIN_MAX)
-		return wss_error_set(err, WSS_ERR_FAILED, "a chain of %zu cancel tokens", length);
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "a chain of %zu cancel tokens is too long", length);
 	cancel->parent = parent;
 	cancel->requested = false;
 	cancel->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -52,7 +53,10 @@ size_t wss_cancel_poll_fds(const struct wss_cancel *cancel, struct pollfd *ret_f
 {
 	size_t n = 0;
 
-	/* poll() passes over a negative descriptor: no handler has been installed. */
+	/*
+	 * poll() ignores a negative descriptor, which this is until the handlers are
+	 * installed.
+	 */
 	ret_fds[n++] = (struct pollfd){ .fd = wss_stop_fd(), .events = POLLIN };
 	for (; cancel; cancel = cancel->parent)
 		ret_fds[n++] = (struct pollfd){ .fd = cancel->fd, .events = POLLIN };
@@ -66,7 +70,7 @@ int wss_cancel_sleep_until_ns(const struct wss_cancel *cancel, uint64_t when_ns)
 
 	if (wss_clock_sleep_injected(when_ns))
 		return wss_cancel_requested(cancel) ? -1 : 0;
-	/* Its descriptors stay readable, so a request just before the sleep is not lost. */
+	/* The descriptors stay readable, so a request just before the sleep is not lost. */
 	for (uint64_t now = wss_clock_now_ns(); now < when_ns; now = wss_clock_now_ns()) {
 		struct timespec ts = { .tv_sec = (time_t)((when_ns - now) / WSS_NS_PER_S),
 				       .tv_nsec = (long)((when_ns - now) % WSS_NS_PER_S) };

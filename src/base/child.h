@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Runs a small function in a child process, with a deadline, for experiments that must not
- * happen in this process. Nothing of it stays behind.
+ * happen in this process. The child leaves nothing behind.
  */
 #ifndef WSS_BASE_CHILD_H
 #define WSS_BASE_CHILD_H
@@ -21,8 +21,8 @@ int wss_child_run(void (*fn)(void *result), void *result, size_t size, uint64_t 
 		  struct wss_error *err);
 
 /*
- * For use in such an fn: opens the calling process's own clear_refs for writing, or returns
- * -1. Never through a rooted handle, because the experiment is on this very process, whatever
+ * For such a function: opens the calling process's own clear_refs for writing, or returns -1.
+ * It does not use a rooted handle, because the experiment is on this very process, whatever
  * root a test has set up.
  */
 int wss_child_open_clear_refs(void);

@@ -81,7 +81,10 @@ int wss_clock_parse(const char *text, time_t *ret_when)
 	struct tm tm = { 0 };
 	const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm);
 
-	/* A leap second, which strptime() takes, would be the next minute: perhaps of the year 10000. */
+	/*
+	 * strptime() accepts a leap second, which would count as the next minute, possibly of
+	 * the year 10000.
+	 */
 	if (!end || *end || tm.tm_sec > 59)
 		return -1;
 	*ret_when = timegm(&tm);

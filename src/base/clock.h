@@ -16,15 +16,15 @@
 /* Nanoseconds since boot, suspended time included. */
 uint64_t wss_clock_now_ns(void);
 
-/* The same in seconds. */
+/* Seconds since boot, suspended time included. */
 int64_t wss_clock_now_seconds(void);
 
 /* Seconds since the epoch. */
 time_t wss_clock_wall_seconds(void);
 
 /*
- * How long ago a time of the wall clock was, in seconds. A time of the future is of a clock that
- * was wrong: it counts as being as old as it is far away.
+ * Returns the number of seconds between a wall-clock time and now. A time in the future comes
+ * from a clock that was wrong, and counts as equally far in the past.
  */
 int64_t wss_clock_age_seconds(int64_t wall_s);
 
@@ -35,8 +35,8 @@ int64_t wss_clock_age_seconds(int64_t wall_s);
 int wss_clock_sleep_until_ns(uint64_t when_ns);
 
 /*
- * Where a test has replaced the clock, sleeps by it until when_ns and returns true; else false at
- * once. For what sleeps by itself (base/cancel.h).
+ * Sleeps until when_ns by the clock that a test has injected and returns true; returns false
+ * at once if there is none. For functions that sleep without this module (base/cancel.h).
  */
 bool wss_clock_sleep_injected(uint64_t when_ns);
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A deadline for work that consists of many waits with a timeout each, such as asking a slow QEMU
- * twenty questions of 4.8 s; and the token that cancels it.
+ * A deadline for work that consists of many waits with a timeout each, such as twenty
+ * questions to a slow QEMU that each take 4.8 s; and the token that cancels the work.
  *
- * The work runs the deadline before a piece that counts and pauses it afterwards: what it waits for
- * by its own will, such as the end of a window, is not taken off its time. While it runs, every wait
- * ends by wss_deadline_at_ns(), and a step that cannot be cut short, such as a call of libvirt, is
- * refused by wss_deadline_check() once that has passed. A second thread may look at it meanwhile
- * (wss_deadline_overrun()); all else is for the thread that works.
+ * The work runs the deadline before each part that counts and pauses it afterwards: time that
+ * it waits on purpose, such as until the end of a window, does not count. While the deadline
+ * runs, every wait ends by wss_deadline_at_ns(). A step that cannot be cut short, such as a
+ * libvirt call, is refused by wss_deadline_check() once that time has passed. A second thread
+ * may call wss_deadline_overrun() meanwhile; all other functions are for the thread that does
+ * the work.
  *
  * Where a function takes a deadline, NULL stands for one without limit that only a stop signal
  * cancels.
@@ -26,38 +27,46 @@ struct wss_deadline {
 	const struct wss_cancel *cancel; /* NULL: the stop signal alone */
 	_Atomic uint64_t allowed_ns;	 /* 0: without limit */
 	uint64_t left_ns;
-	uint64_t from_ns;	/* since when it runs */
-	_Atomic uint64_t at_ns; /* wss_clock_now_ns(); 0: it does not run */
+	uint64_t from_ns;	/* start of the current run */
+	_Atomic uint64_t at_ns; /* time of wss_clock_now_ns(); 0 while paused */
 };
 
-/* Allows allowed_ns from now on, 0 without limit; not running. Keeps the token. */
+/* Sets the time allowed, 0 for no limit, and leaves the deadline paused. Keeps the token. */
 void wss_deadline_allow(struct wss_deadline *deadline, uint64_t allowed_ns);
 
-/* Allows as much again as was allowed before. */
+/* Allows the same time again. */
 void wss_deadline_renew(struct wss_deadline *deadline);
 
-/* Time counts from now, or from from_ns (wss_clock_now_ns(); 0: now) if that is later. */
+/*
+ * Runs the deadline from now, or from from_ns (a time of wss_clock_now_ns(); 0: now) if that
+ * is later.
+ */
 void wss_deadline_run(struct wss_deadline *deadline, uint64_t from_ns);
 
-/* What has passed is taken off. May be called when it does not run. */
+/*
+ * Pauses the deadline and subtracts the time that it ran. Does nothing if it is paused
+ * already.
+ */
 void wss_deadline_pause(struct wss_deadline *deadline);
 
-/* Has all of it been used? Of one that does not run. */
+/* Whether a paused deadline has no time left. */
 bool wss_deadline_spent(const struct wss_deadline *deadline);
 
-/* wss_clock_now_ns(); UINT64_MAX where it does not run. */
+/* Returns a time of wss_clock_now_ns(); UINT64_MAX while the deadline is paused. */
 uint64_t wss_deadline_at_ns(const struct wss_deadline *deadline);
 
-/* 0 while there is time, else -1 with wss_deadline_error(). */
+/* Returns 0 while there is time, else -1 with wss_deadline_error(). */
 int wss_deadline_check(const struct wss_deadline *deadline, struct wss_error *err);
 
-/* From any thread: has it been running for grace_ns longer than allowed? */
+/* Whether it has been running for grace_ns longer than allowed. Any thread may call this. */
 bool wss_deadline_overrun(const struct wss_deadline *deadline, uint64_t grace_ns);
 
-/* Sets WSS_ERR_TIMEOUT with a text that names the time allowed. Returns -1; err may be NULL. */
+/*
+ * Sets WSS_ERR_TIMEOUT with a text that states the time allowed. Returns -1; err may be NULL.
+ */
 int wss_deadline_error(const struct wss_deadline *deadline, struct wss_error *err);
 
-/* The token; NULL for NULL. */
+/* Returns the token; NULL if deadline is NULL. */
 const struct wss_cancel *wss_deadline_cancel(const struct wss_deadline *deadline);
 
 #endif

@@ -35,7 +35,10 @@ int wss_error_errno(struct wss_error *err, enum wss_error_code code, int errnum,
 	if (!err)
 		return -1;
 	va_start(ap, fmt);
-	/* Whatever the call was for: no caller may mistake ENOMEM for a host that lacks a feature. */
+	/*
+	 * Whatever code the caller passes: nobody may mistake ENOMEM for a host that lacks a
+	 * feature.
+	 */
 	error_set_text(err, errnum == ENOMEM ? WSS_ERR_NO_MEMORY : code, fmt, ap);
 	va_end(ap);
 	len = strlen(err->text);

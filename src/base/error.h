@@ -34,8 +34,8 @@ struct wss_error {
 
 /*
  * Sets code and text. A text that does not fit is truncated; control characters become '?'.
- * Always returns -1, so that a function can say: return wss_error_set(err, ...). err may be
- * NULL: nothing is stored then.
+ * err may be NULL: nothing is stored then. Always returns -1, so that a function can end with
+ * "return wss_error_set(err, ...)".
  */
 int wss_error_set(struct wss_error *err, enum wss_error_code code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -21,7 +21,9 @@
 
 #include <stdbool.h>
 
-/* Whether this switch is on. Never on in a program with more privileges than its caller. */
+/*
+ * Whether this switch is on. Always false in a program with more privileges than its caller.
+ */
 bool wss_fault(const char *name);
 
 /* Returns the variable's text for the warning, or NULL if it is not set. */

@@ -12,7 +12,7 @@
  */
 unsigned wss_edit_distance(const char *a, const char *b);
 
-/* Nearest of the words offered so far; every member but typed starts as 0. */
+/* Nearest of the words offered so far. Initialize typed, and every other member to 0. */
 struct wss_nearest {
 	const char *typed;
 	const char *word;

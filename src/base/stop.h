@@ -18,15 +18,19 @@
 void wss_stop_install(void);
 
 /*
- * To call after a write of output failed with EPIPE: requests a stop, as SIGPIPE would, unless
- * SIGPIPE was ignored when the process started, as in services of systemd. Returns whether it did.
+ * Call this after a write of output failed with EPIPE. Requests a stop, as SIGPIPE would,
+ * unless SIGPIPE was ignored when the process started, as in systemd services. Returns whether
+ * it requested one.
  */
 bool wss_stop_on_closed_pipe(void);
 
 /* Whether a signal has asked the process to stop. */
 bool wss_stop_requested(void);
 
-/* Returns the signal that asked, or 0; the exit status is then 128 plus the signal. */
+/*
+ * Returns the signal that requested the stop, or 0; the exit status is then 128 plus the
+ * signal.
+ */
 int wss_stop_signal(void);
 
 /* Becomes readable when a stop is requested; for poll(). -1 before wss_stop_install(). */

@@ -11,7 +11,8 @@ struct wss_thread {
 	pthread_t id;
 	void (*fn)(void *opaque);
 	void *opaque;
-	bool ended; /* but for what the libraries' thread-local data has to free; under the lock */
+	/* fn has returned; destructors of thread-local data may still run; under the lock */
+	bool ended;
 	struct wss_thread *next;
 };
 
@@ -61,7 +62,7 @@ void wss_thread_join(struct wss_thread *thread)
 	free(thread);
 }
 
-/* Takes those that have ended out of the list. */
+/* Removes the threads that have ended from the list, and returns them as a list. */
 static struct wss_thread *take_ended(void)
 {
 	struct wss_thread *ended = NULL, **link = &left;

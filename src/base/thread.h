@@ -2,9 +2,9 @@
 /*
  * Threads that may outlive whoever started them, such as one that hangs in a library.
  *
- * A process must not return from main() beside them: the libraries that they are in free at that
- * moment what the threads still use. So each is remembered until it has been joined, and
- * wss_threads_end() says whether all have.
+ * A process must not return from main() while such threads run: their libraries would then
+ * free what the threads still use. Each thread is therefore remembered until it has been
+ * joined, and wss_threads_end() returns whether all have been.
  */
 #ifndef WSS_BASE_THREAD_H
 #define WSS_BASE_THREAD_H
@@ -17,22 +17,24 @@
 struct wss_thread;
 
 /*
- * Runs fn(opaque) in a thread of its own. *ret_thread goes to wss_thread_join() or
+ * Starts a thread that runs fn(opaque). *ret_thread is for wss_thread_join() or
  * wss_thread_leave(). -1 with WSS_ERR_NO_MEMORY or WSS_ERR_FAILED; err may be NULL.
  */
 int wss_thread_start(void (*fn)(void *opaque), void *opaque, struct wss_thread **ret_thread,
 		     struct wss_error *err);
 
-/* Waits for its end, however long that takes. */
+/* Waits until the thread ends, however long that takes, and releases it. */
 void wss_thread_join(struct wss_thread *thread);
 
-/* It goes on by itself. Threads that were left so and have ended meanwhile are joined. */
+/*
+ * Lets the thread run on by itself. Also joins threads that were left earlier and have ended.
+ */
 void wss_thread_leave(struct wss_thread *thread);
 
 /*
- * Joins all that were left and have ended, or end within timeout_ns altogether. False where some
- * still run: then the process has to end by _exit(). To be called by the last thread that starts
- * any.
+ * Joins all threads that were left and end within timeout_ns altogether. Returns false if any
+ * still runs: the process must then end by _exit(). No other thread may start threads any
+ * more.
  */
 bool wss_threads_end(uint64_t timeout_ns);
 

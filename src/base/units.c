@@ -63,7 +63,10 @@ static int parse_scaled(const char *text, const struct unit *units, double *ret_
 	return -1;
 }
 
-/* A limit as a person would type it: whole, in the largest unit that divides it. */
+/*
+ * Formats a limit as a person would type it: a whole number in the largest unit that divides
+ * it.
+ */
 static void limit_format(uint64_t ns, char *ret_text, size_t size)
 {
 	static const struct {
@@ -121,7 +124,7 @@ int wss_size_parse(const char *text, const char *what, uint64_t *ret_bytes, stru
 {
 	double bytes = 0;
 
-	/* Nothing is nothing in any unit. */
+	/* 0 needs no unit. */
 	if (strcmp(text, "0") != 0 && parse_scaled(text, size_units, &bytes) < 0)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     *text && !text[strspn(text, "0123456789.")]

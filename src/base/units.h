@@ -19,7 +19,7 @@
 int wss_duration_parse(const char *text, uint64_t max_ns, const char *what, uint64_t *ret_ns,
 		       struct wss_error *err);
 
-/* Parses a moment of a recording: a duration that may be 0. WSS_ERR_USAGE. */
+/* Parses a point in time of a recording: a duration that may be 0. WSS_ERR_USAGE. */
 int wss_moment_parse(const char *text, const char *what, uint64_t *ret_ns, struct wss_error *err);
 
 /*
@@ -29,7 +29,7 @@ int wss_moment_parse(const char *text, const char *what, uint64_t *ret_ns, struc
  */
 int wss_size_parse(const char *text, const char *what, uint64_t *ret_bytes, struct wss_error *err);
 
-/* Parses a decimal integer from min to max. */
+/* Parses a decimal integer from min to max. WSS_ERR_USAGE. */
 int wss_number_parse(const char *text, uint64_t min, uint64_t max, const char *what,
 		     uint64_t *ret_number, struct wss_error *err);
 
@@ -47,7 +47,7 @@ void wss_size_format(uint64_t bytes, char *ret_text, size_t size);
 /* Formats "4.02 s", "12 ms", "350 us". size: at least 16. */
 void wss_duration_format(uint64_t ns, char *ret_text, size_t size);
 
-/* Room for any number, with its final NUL. */
+/* Room for any number with its final NUL. */
 #define WSS_NUMBER_TEXT_MAX 24
 
 /*

@@ -9,12 +9,12 @@
 #include "base/cond.h"
 #include "base/thread.h"
 
-/* Freed by whoever lets go last: its owner, or a worker that was left. */
+/* Freed by its last user: its owner, or a worker that was left behind. */
 struct wss_workers {
 	atomic_int references;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	bool woken; /* since the last wait; under the lock */
+	bool woken; /* set since the last wait; under the lock */
 };
 
 struct wss_worker {
@@ -51,7 +51,7 @@ static void worker_free(struct wss_worker *worker)
 	free(worker);
 }
 
-/* Under the lock. */
+/* The caller holds the lock. */
 static void wake_locked(struct wss_workers *workers)
 {
 	workers->woken = true;
@@ -127,7 +127,7 @@ bool wss_worker_leave(struct wss_worker *worker, struct wss_cancel *cancel)
 	if (cancel && !done)
 		wss_cancel_request(cancel);
 	pthread_mutex_unlock(lock);
-	/* From here on the worker frees itself, and opaque. */
+	/* From here on the worker frees itself and opaque. */
 	if (!done)
 		wss_thread_leave(thread);
 	return !done;
@@ -149,7 +149,7 @@ void wss_workers_wake(struct wss_workers *workers)
 	pthread_mutex_unlock(&workers->lock);
 }
 
-/* Until it is done (true), or late. */
+/* Waits until the worker is done (returns true) or late. */
 static bool work_wait(struct wss_workers *workers, struct wss_worker *worker, uint64_t cancel_ns)
 {
 	const struct wss_cancel *cancel = wss_deadline_cancel(worker->work.deadline);
@@ -170,7 +170,7 @@ int wss_work_run(const struct wss_work *work, uint64_t cancel_ns, struct wss_err
 {
 	struct wss_workers *workers = wss_workers_new();
 	struct wss_worker *worker;
-	/* Of a worker that was left its deadline may be gone. */
+	/* The deadline of a worker that was left behind may have been freed. */
 	struct wss_deadline copy = { .allowed_ns = work->deadline ? work->deadline->allowed_ns : 0 };
 	int r = 0;
 
