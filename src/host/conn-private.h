@@ -35,7 +35,9 @@ static inline void wss_cleanup_domain(virDomainPtr *dom)
 /* Sets err from libvirt's last error: "what: text". A lost connection is WSS_ERR_CONNECT. */
 int wss_conn_error(struct wss_error *err, const char *what);
 
-/* Looks up a domain. Returns NULL with err set if there is none, or if the word fits two. */
+/*
+ * Looks up a domain. Returns NULL with err set if there is none, or if the name refers to two.
+ */
 virDomainPtr wss_conn_lookup(struct wss_conn *conn, const struct wss_domain_ref *ref,
 			     struct wss_error *err);
 

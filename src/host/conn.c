@@ -26,7 +26,7 @@
 /* A peer that is silent for KEEPALIVE_S * KEEPALIVE_COUNT seconds counts as dead. */
 #define KEEPALIVE_S 3
 #define KEEPALIVE_COUNT 3
-/* More than a connection of any driver needs. */
+/* More descriptors than a connection needs with any driver. */
 #define DESCRIPTORS_MIN 16
 
 static atomic_bool event_loop_running, event_loop_ends;
@@ -77,7 +77,7 @@ void wss_conn_end_events(void)
 	if (!event_loop_running)
 		return;
 	event_loop_ends = true;
-	/* Wakes the loop, which waits for an event. */
+	/* Wakes the loop, which is waiting for an event. */
 	if (virEventAddTimeout(0, wake_event_loop, NULL, NULL) < 0)
 		virResetLastError();
 }
@@ -110,9 +110,8 @@ int wss_conn_error(struct wss_error *err, const char *what)
 			break;
 		default:
 			/*
-			 * Errors of the transport have various codes: "client socket is
-			 * closed" is an internal error. So is a call that an older libvirtd
-			 * lacks.
+			 * Transport errors have various codes: "client socket is closed" is an
+			 * internal error, and so is a call that an older libvirtd lacks.
 			 */
 			if (last->domain == VIR_FROM_RPC)
 				code = WSS_ERR_CONNECT;
@@ -255,8 +254,8 @@ bool wss_conn_embedded(void)
 }
 
 /*
- * GLib, which libvirt is built on, ends the process where it gets no descriptor for a wakeup. So
- * there must be enough of them before libvirt is asked for anything.
+ * GLib, which libvirt uses, ends the process if it gets no descriptor for a wakeup. This check
+ * therefore comes before the first libvirt call.
  */
 static int check_descriptors(struct wss_error *err)
 {
@@ -414,7 +413,7 @@ void wss_conn_free_list(struct wss_conn_domain *domains, size_t n)
 	free(domains);
 }
 
-/* Meanings that a typed word can have. */
+/* What a word that names a domain can be. */
 enum meaning { MEANS_ID, MEANS_UUID, MEANS_NAME, MEANINGS };
 
 static const char *const meaning_names[] = { "ID", "UUID", "name" };

@@ -44,27 +44,27 @@ void wss_conn_close(struct wss_conn *conn);
 void wss_conn_allow_monitor(struct wss_conn *conn);
 
 /*
- * Whether this process has used libvirt's embedded driver. That driver's threads survive the
- * connection and crash when exit() tears down the libraries that they use (libvirt 9.0: while
- * looking for running domains, in libnuma). Such a process must end with _exit().
+ * Whether this process has used libvirt's embedded driver. That driver's threads outlive the
+ * connection and crash when exit() tears down their libraries (libvirt 9.0: in libnuma, while
+ * looking for running domains). Such a process must end with _exit().
  */
 bool wss_conn_embedded(void);
 
 /*
- * Ends the thread of libvirt's event loop. Call it when the process is about to end, before
- * wss_threads_end(); no connection may be opened afterwards.
+ * Ends the thread of libvirt's event loop. Call this before wss_threads_end(), when the
+ * process is about to end; no connection may be opened afterwards.
  */
 void wss_conn_end_events(void);
 
 /*
- * Addresses a domain: by a word that a person typed, which may be an ID (decimal), a UUID or a
- * name, or by its UUID alone. A domain may be named like the ID or the UUID of another:
- * domains that libvirt has listed are addressed by UUID, and a word that fits two domains is
- * refused (WSS_ERR_FAILED, naming both). WSS_ERR_GONE if there is no such domain.
+ * Refers to a domain: by a word that a person typed, which may be an ID (decimal), a UUID or a
+ * name, or by UUID alone. Since a domain's name may look like the ID or the UUID of another,
+ * domains that libvirt has listed are referred to by UUID, and a word that matches two domains
+ * is refused (WSS_ERR_FAILED, naming both). WSS_ERR_GONE if there is no such domain.
  */
 struct wss_domain_ref {
 	const char *name; /* the word; with a UUID, for messages only */
-	const char *uuid; /* NULL: the word is the address */
+	const char *uuid; /* NULL: name is the word to look up */
 };
 
 /* Domain that libvirt has listed. */
@@ -74,7 +74,7 @@ struct wss_conn_domain {
 };
 
 /*
- * Lists all running domains, with inactive_too all others as well, sorted by name: an array of
+ * Lists all running domains, with inactive_too the others as well, sorted by name: an array of
  * *ret_n entries for wss_conn_free_list().
  */
 int wss_conn_list(struct wss_conn *conn, bool inactive_too, struct wss_conn_domain **ret_domains,
@@ -84,9 +84,9 @@ int wss_conn_list(struct wss_conn *conn, bool inactive_too, struct wss_conn_doma
 void wss_conn_free_list(struct wss_conn_domain *domains, size_t n);
 
 /*
- * Opens a guest: reads its XML and state. For wss_guest_free(), before wss_conn_close(). deadline,
- * which may be NULL, is that of this call and of all that the guest is asked later; it must outlive
- * the guest. Errors as for struct wss_domain_ref.
+ * Opens a guest: reads its XML and state. Free it with wss_guest_free() before
+ * wss_conn_close(). deadline, which may be NULL, applies to this call and to all later
+ * requests about the guest; it must outlive the guest. Errors as for struct wss_domain_ref.
  */
 int wss_conn_guest(struct wss_conn *conn, const struct wss_domain_ref *ref,
 		   const struct wss_deadline *deadline, struct wss_guest **ret_guest,
@@ -128,10 +128,10 @@ struct wss_amount wss_conn_host_memory(struct wss_conn *conn);
  */
 struct wss_amount wss_conn_assigned(struct wss_conn *conn, const char *uuid);
 
-/* Returns the connection's own URI, however it was opened. Owned by the connection. */
+/* Returns the connection's own URI, whichever it was opened with. Owned by the connection. */
 const char *wss_conn_uri(const struct wss_conn *conn);
 
-/* Returns the host's name as the libvirt there reports it; malloc()ed, NULL if unknown. */
+/* Returns the host's name as libvirt on that host reports it; malloc()ed, NULL if unknown. */
 char *wss_conn_hostname(struct wss_conn *conn);
 
 /* Returns the version of the libvirt library in use, "9.0.0". */

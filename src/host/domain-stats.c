@@ -89,9 +89,9 @@ int wss_domain_balloon_stats(virDomainPtr dom, struct wss_balloon_stats *ret_sta
 }
 
 /*
- * Not virDomainListGetStats(): for the image sizes it makes QEMU stat each image in its main
- * loop (query-named-block-nodes), and a hanging storage then stops the guest. This is
- * query-blockstats alone, which reads QEMU's own counters.
+ * Uses query-blockstats alone, which reads QEMU's own counters. virDomainListGetStats() also
+ * reads image sizes, for which QEMU calls stat() on each image in its main loop
+ * (query-named-block-nodes): storage that hangs then stops the guest.
  */
 int wss_domain_disk_reads(virDomainPtr dom, uint64_t *ret_bytes, struct wss_error *err)
 {
@@ -101,7 +101,7 @@ int wss_domain_disk_reads(virDomainPtr dom, uint64_t *ret_bytes, struct wss_erro
 		return wss_conn_error(err, "cannot read its disk statistics");
 	if (stats.rd_bytes < 0)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "libvirt has no statistics of the guest's disk reads");
+				     "libvirt does not report the guest's disk reads");
 	*ret_bytes = (uint64_t)stats.rd_bytes;
 	return 0;
 }
@@ -156,7 +156,8 @@ int wss_domain_kvm_counts(virDomainPtr dom, struct wss_kvm_counts *ret_counts,
 	virDomainStatsRecordListFree(records);
 	if (!found)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "libvirt has no KVM page counters for this guest (needs libvirt 8.9, QEMU 7.1)");
+				     "libvirt does not report KVM's page counters for this "
+				     "guest (needs libvirt 8.9, QEMU 7.1)");
 	*ret_counts = counts;
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Statistics that libvirt has of a running domain (virDomainListGetStats()). Private to host/.
- * Functions that return int return 0, or -1 with err set; WSS_ERR_GONE if the domain does not
- * run.
+ * Statistics that libvirt reports for a running domain (virDomainListGetStats()). Private to
+ * host/. Functions that return int return 0, or -1 with err set; WSS_ERR_GONE if the domain
+ * does not run.
  */
 #ifndef WSS_HOST_DOMAIN_STATS_H
 #define WSS_HOST_DOMAIN_STATS_H
@@ -11,26 +11,26 @@
 
 #include "host/guest.h"
 
-/* Returns the size of its balloon; unknown if it does not run. Never waits. */
+/* Returns the size of the domain's balloon; unknown if it does not run. Never waits. */
 struct wss_amount wss_domain_balloon(virDomainPtr dom);
 
 /*
- * Returns the guest's own memory statistics, from its balloon. Never waits for the guest's
- * monitor.
+ * Returns the memory statistics that the guest reports through its balloon. Never waits for
+ * the guest's monitor.
  */
 int wss_domain_balloon_stats(virDomainPtr dom, struct wss_balloon_stats *ret_stats,
 			     struct wss_error *err);
 
 /*
- * Returns the total that its disks have read, 0 if it has none. Waits for the guest's monitor,
- * and up to 30 s for another job (then WSS_ERR_TIMEOUT); WSS_ERR_UNSUPPORTED if libvirt has no
- * such statistics.
+ * Returns the total number of bytes that the disks have read, 0 without disks. Waits for the
+ * guest's monitor, and up to 30 s for another job (then WSS_ERR_TIMEOUT). WSS_ERR_UNSUPPORTED
+ * if libvirt does not report it.
  */
 int wss_domain_disk_reads(virDomainPtr dom, uint64_t *ret_bytes, struct wss_error *err);
 
 /*
- * Returns KVM's counters of all vCPUs, for hosts without debugfs. Waits for the monitor.
- * WSS_ERR_UNSUPPORTED if libvirt or QEMU has none.
+ * Returns KVM's counters, summed over all vCPUs, for hosts without debugfs. Waits for the
+ * monitor. WSS_ERR_UNSUPPORTED if libvirt or QEMU does not report them.
  */
 int wss_domain_kvm_counts(virDomainPtr dom, struct wss_kvm_counts *ret_counts,
 			  struct wss_error *err);

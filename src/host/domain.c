@@ -3,9 +3,9 @@
  * Guests that libvirt manages.
  *
  * The ordinary path only makes calls that do not wait for a guest's monitor (XML, state, job,
- * statistics with NOWAIT), so that one blocked guest delays no other. Calls to libvirt cannot
- * be cut short: none is started once the guest's deadline (base/deadline.h) has passed,
- * except those that give something back.
+ * statistics with NOWAIT), so that one blocked guest does not delay another. A libvirt call
+ * cannot be cut short, so none is started once the guest's deadline (base/deadline.h) has
+ * passed, except calls that restore something.
  */
 #include "host/conn-private.h"
 #include "host/domain-stats.h"
@@ -61,7 +61,7 @@ static void set_paused(struct wss_guest *guest, int reason)
 	}
 }
 
-/* A guest that was saved or migrated keeps its balloon's size wherever it continues. */
+/* A guest that was saved or migrated keeps its balloon's size when it continues. */
 static void set_shutoff(struct wss_guest *guest, virDomainPtr dom, int reason)
 {
 	bool moved = reason == VIR_DOMAIN_SHUTOFF_MIGRATED;
@@ -109,7 +109,7 @@ static int refresh_state(struct wss_guest *guest, virDomainPtr dom, struct wss_e
 	return 0;
 }
 
-/* A driver without jobs has none running. */
+/* A driver that knows no jobs runs none. */
 static int refresh_job(struct wss_guest *guest, virDomainPtr dom, struct wss_error *err)
 {
 	virDomainJobInfo job;
@@ -161,7 +161,9 @@ static int domain_set_balloon(struct wss_guest *guest, uint64_t bytes, struct ws
 	return 0;
 }
 
-/* A call of libvirt cannot be cut short: it is not begun once the guest's time is over. */
+/*
+ * A libvirt call cannot be cut short, so none is started once the guest's deadline has passed.
+ */
 static int in_time(const struct wss_guest *guest, struct wss_error *err)
 {
 	return wss_deadline_check(guest->deadline, err);
@@ -274,9 +276,9 @@ static void host_uuid(virConnectPtr vir, char ret_uuid[WSS_UUID_TEXT_MAX])
 }
 
 /*
- * Returns the user that the guest's QEMU runs as. libvirt's label names it where libvirt runs
- * as root. Another user's libvirt can only use that user, who owns the directory of its state.
- * WSS_UID_ANY if neither is known.
+ * Returns the user that the guest's QEMU runs as. Where libvirt runs as root, the DAC label
+ * states the user. A libvirt of another user can only start QEMU as that user, who owns the
+ * directory of its state. WSS_UID_ANY if neither is known.
  */
 static uid_t qemu_owner(const struct wss_conn *conn, const struct wss_guest *guest,
 			const struct wss_host *host)

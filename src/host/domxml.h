@@ -52,8 +52,8 @@ struct wss_domxml {
 	unsigned n_cells;		     /* NUMA cells, including those without memory */
 	int block_nodes[WSS_RAM_BLOCKS_MAX]; /* NUMA cell of each block; -1: none */
 	uint64_t initial_bytes;		     /* RAM without the memory devices, as in -m */
-	uint64_t max_ram_below_4g_bytes;     /* QEMU's option of that name if it is known to be
-						set; else 0 */
+	/* QEMU's max-ram-below-4g if it is known to be set, else 0 */
+	uint64_t max_ram_below_4g_bytes;
 	size_t n_devices; /* number of memory devices of model dimm or virtio-mem */
 	struct wss_memory_device {
 		uint64_t gpa; /* start in guest-physical memory; 0 if unknown */
@@ -63,14 +63,14 @@ struct wss_domxml {
 	unsigned pmems; /* nvdimm and virtio-pmem devices: mapped by the guest, but not RAM */
 	unsigned hostdevs; /* <hostdev> of any kind, and <interface type='hostdev'> */
 	unsigned shmems;   /* <shmem> */
-	bool unseen_reads; /* <disk type='vhostuser'> or <filesystem>: their reads are in no
-			      statistics */
+	/* <disk type='vhostuser'> or <filesystem>: no statistics count their reads */
+	bool unseen_reads;
 	char launch_security[32]; /* type of <launchSecurity> ("sev", "s390-pv" ...), or "" */
 	bool qemu_passthrough;	  /* <qemu:commandline> or <qemu:override> */
 	/*
-	 * Reason not to start KVM's dirty log for this guest: the first device that is not
+	 * Why KVM's dirty log must not be started for this guest: the first device that is not
 	 * known to survive it (host/devices.h), "dirty-ring" (<features><kvm><dirty-ring>), or
-	 * "qemu:commandline"; "" if there is none.
+	 * "qemu:commandline"; "" if it may be started.
 	 */
 	char dirty_log_hazard[64];
 	/*

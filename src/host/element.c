@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Requests to libvirt that need no open guest: our elements in the domains' metadata, and
- * sizes.
+ * memory sizes.
  */
 #include "base/number.h"
 #include "host/conn-private.h"
@@ -18,9 +18,9 @@ int wss_conn_element(virDomainPtr dom, const char *namespace_uri, char **ret_xml
 		     struct wss_error *err)
 {
 	/*
-	 * Not by virDomainGetMetadata(), in which libvirt reads freed memory where an
-	 * attribute has the prefix of the element; anyone who may edit the domain can write
-	 * such an attribute. With qemu:///embed that happens in this process. See
+	 * Not virDomainGetMetadata(): libvirt reads freed memory in it if an attribute has the
+	 * prefix of the element, and anyone who may edit the domain can write such an
+	 * attribute. With qemu:///embed that happens in this process. See
 	 * docs/libvirt-metadata-prefix.md.
 	 */
 	wss_auto_free char *xml = virDomainGetXMLDesc(dom, 0);
@@ -32,7 +32,10 @@ int wss_conn_element(virDomainPtr dom, const char *namespace_uri, char **ret_xml
 	return 0;
 }
 
-/* A running domain has its live definition; a persistent one has its configuration, too. */
+/*
+ * Returns the definitions to change: the live one of a running domain, and the stored one of a
+ * persistent domain.
+ */
 static int affected_flags(virDomainPtr dom, bool persistent, unsigned *ret_flags,
 			  struct wss_error *err)
 {
@@ -97,10 +100,7 @@ int wss_conn_set_metadata(struct wss_conn *conn, const char *uuid, const char *n
 static uint64_t meminfo_total(struct wss_conn *conn)
 {
 	int all = VIR_NODE_MEMORY_STATS_ALL_CELLS, n = 0;
-	/*
-	 * There are four parameters; without memory for all of them another figure would be
-	 * returned.
-	 */
+	/* More than the four that there are: a failure here would lead to another figure. */
 	virNodeMemoryStats stats[32];
 
 	if (virNodeGetMemoryStats(conn->vir, all, NULL, &n, 0) < 0 ||

@@ -13,23 +13,24 @@
 #include "host/conn-private.h"
 
 /*
- * One host's job: the worker fills the answer, which the caller takes once the worker has ended, or
- * never, where it had to leave the worker.
+ * The request to one host. Its worker fills the answer, which the caller takes once the worker
+ * has ended; if the caller had to leave the worker behind, it never takes it.
  */
 struct job {
 	char *uri; /* NULL: libvirt's default */
 	char *namespace_uri;
-	struct wss_cancel cancel; /* requested when the worker is left: no more domains are read */
+	/* requested when the worker is left behind: it reads no more domains */
+	struct wss_cancel cancel;
 	struct wss_deadline deadline;
 	struct wss_fleet_host answer;
 };
 
-/* The caller's side of it. */
+/* The caller's view of a job. */
 struct slot {
-	struct job *job; /* NULL once it is taken, or left to its worker */
+	struct job *job; /* NULL once its answer was taken or its worker left behind */
 	struct wss_worker *worker; /* NULL before it has started and after it has ended */
 	bool started;
-	struct wss_fleet_host answer; /* once worker is NULL */
+	struct wss_fleet_host answer; /* valid once worker is NULL */
 };
 
 struct fleet {
@@ -92,7 +93,10 @@ static struct job *job_new(const char *uri, const char *namespace_uri, uint64_t 
 	return NULL;
 }
 
-/* Nothing but memory that is short fails here: what is wrong with a domain is its error. */
+/*
+ * Reads one domain. Only lack of memory is an error here; anything wrong with the domain is
+ * stored as its error.
+ */
 static int read_domain(virDomainPtr dom, const char *namespace_uri, struct wss_fleet_domain *domain)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -146,7 +150,7 @@ static int read_domains(struct wss_conn *conn, const char *namespace_uri,
 	return 0;
 }
 
-/* Has answered, and may hang in that. */
+/* Runs after the host has answered; closing may hang, too. */
 static void close_conn(void *opaque)
 {
 	wss_conn_close(opaque);
@@ -185,7 +189,7 @@ static void slot_start(struct fleet *fleet, struct slot *slot)
 		slot->worker = NULL;
 }
 
-/* Its worker has ended: the answer is taken over. */
+/* Takes over the answer of a worker that has ended. */
 static void slot_end(struct slot *slot)
 {
 	const char *uri = slot->answer.uri;
@@ -197,7 +201,7 @@ static void slot_end(struct slot *slot)
 	slot->job->answer = (struct wss_fleet_host){ .n = 0 };
 }
 
-/* False where it has ended just now. */
+/* Returns false if the worker has just ended. */
 static bool slot_leave(struct slot *slot)
 {
 	if (!wss_worker_leave(slot->worker, &slot->job->cancel))
@@ -219,7 +223,7 @@ static void slot_give_up(const struct fleet *fleet, struct slot *slot)
 	wss_error_set(&slot->answer.error, WSS_ERR_CONNECT, "no answer within %s", text);
 }
 
-/* Takes what has been answered, gives up on those that are late, starts others in their place. */
+/* Takes over answers, leaves late workers behind, and starts others in their place. */
 static void fleet_tend(struct fleet *fleet)
 {
 	size_t running = 0;
@@ -275,7 +279,7 @@ static int fleet_open(struct fleet *fleet, const char *const *uris, const char *
 	return 0;
 }
 
-/* 0 once it has been answered for, -1 on a stop request. */
+/* Returns 0 once the host has answered or was given up, -1 on a stop request. */
 static int slot_wait(struct fleet *fleet, const struct slot *slot)
 {
 	fleet_tend(fleet);

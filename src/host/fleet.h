@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the metadata of all domains of many hosts holds. Each host is asked in a thread of its
- * own, within a deadline of its own: one that does not answer holds up nobody.
+ * Reads one metadata element of all domains of many hosts. Each host is asked in a thread of
+ * its own, within a deadline of its own, so that one that does not answer delays no other.
  */
 #ifndef WSS_HOST_FLEET_H
 #define WSS_HOST_FLEET_H
@@ -14,35 +14,36 @@
 #include "host/conn.h"
 #include "host/domxml.h"
 
-/* Hosts that are asked at the same time. */
+/* Number of hosts that are asked at the same time. */
 #define WSS_FLEET_PARALLEL 32
-/* Longer elements are an error of the domain: no host fills our memory. */
+/* A longer element is an error of its domain, so that no host can fill our memory. */
 #define WSS_FLEET_XML_MAX (64 * 1024)
 
 struct wss_fleet_domain {
 	char *name;
 	char uuid[WSS_UUID_TEXT_MAX]; /* "" if unknown */
-	bool active;		      /* it has an id: it runs, or is paused */
-	char *xml;		      /* NULL where there is no such element */
-	char *error;		      /* why it could not be read; NULL where it could */
+	bool active;		      /* has an id: running or paused */
+	char *xml;		      /* NULL if there is no such element */
+	char *error;		      /* why the element could not be read, else NULL */
 };
 
 /* One host's answer. */
 struct wss_fleet_host {
 	const char *uri; /* as given; NULL: libvirt's default */
-	char *asked;		/* the URI by libvirt's own name; NULL where it did not answer */
-	struct wss_error error; /* set where the host as a whole did not answer */
+	/* the URI as the connection itself reports it; NULL if the host did not answer */
+	char *asked;
+	struct wss_error error; /* set if the host as a whole did not answer */
 	size_t n;
-	struct wss_fleet_domain *domains; /* by name, running or not */
+	struct wss_fleet_domain *domains; /* sorted by name, running or not */
 };
 
 typedef void (*wss_fleet_emit)(const struct wss_fleet_host *host, void *opaque);
 
 /*
- * Asks all n hosts for the element under a namespace, and emits their answers in the order of
- * uris, each as soon as it and those before it are there. A host that takes longer than
- * timeout_ns is emitted with WSS_ERR_CONNECT, and its thread left behind.
- * WSS_ERR_INTERRUPTED, WSS_ERR_NO_MEMORY.
+ * Asks all n hosts for the element of a namespace, and passes their answers to emit in the
+ * order of uris, each as soon as it and all before it are there. A host that takes longer than
+ * timeout_ns gets WSS_ERR_CONNECT, and its thread is left behind. WSS_ERR_INTERRUPTED,
+ * WSS_ERR_NO_MEMORY.
  */
 int wss_fleet_read(const char *const *uris, size_t n, const char *namespace_uri,
 		   uint64_t timeout_ns, wss_fleet_emit emit, void *opaque, struct wss_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Guest as the trackers see it, whether libvirt manages it (host/conn.h) or it is addressed by
+ * Guest as the trackers see it: one that libvirt manages (host/conn.h), or one addressed by
  * its own QMP socket (host/qmpguest.h).
  */
 #ifndef WSS_HOST_GUEST_H
@@ -28,7 +28,10 @@ enum wss_guest_state {
 
 struct wss_guest;
 
-/* The guest's memory statistics from its balloon, and the host's size of the balloon. */
+/*
+ * Memory statistics that the guest reports through its balloon, and the host's size of the
+ * balloon.
+ */
 struct wss_balloon_stats {
 	struct wss_amount actual_bytes; /* size that the balloon leaves to the guest */
 	struct wss_amount rss_bytes;	/* resident memory of the whole QEMU process, now */
@@ -84,9 +87,10 @@ struct wss_guest_ops {
 	int (*balloon_stats)(struct wss_guest *guest, struct wss_balloon_stats *ret_stats,
 			     struct wss_error *err);
 	/*
-	 * Returns the total that its disks have read since each was plugged in, 0 without
-	 * disks. Asks QEMU, and may wait for another job of the guest. WSS_ERR_UNSUPPORTED if
-	 * that is unknown, or if another process than QEMU reads for the guest. May be NULL.
+	 * Returns the number of bytes that its disks have read since each was plugged in, 0
+	 * without disks. Asks QEMU, and may wait for another job of the guest.
+	 * WSS_ERR_UNSUPPORTED if that is unknown, or if a process other than QEMU reads for
+	 * the guest. May be NULL.
 	 */
 	int (*disk_reads)(struct wss_guest *guest, uint64_t *ret_bytes, struct wss_error *err);
 	/*
@@ -106,16 +110,17 @@ struct wss_guest_ops {
 
 struct wss_guest {
 	const struct wss_guest_ops *ops;
-	void *source; /* the source's own: a domain and its connection, or a QMP connection */
-	/* Of every question that is asked about it; borrowed. NULL: without limit. */
+	/* owned by the source: a domain and its connection, or a QMP connection */
+	void *source;
+	/* Applies to every request about the guest; borrowed. NULL: no limit. */
 	const struct wss_deadline *deadline;
 
 	struct wss_domxml config;
 	enum wss_guest_state state;
-	bool kvm;  /* type kvm, and confirmed by QEMU if it was asked */
+	bool kvm;  /* type kvm, and not denied by QEMU if it was asked */
 	bool kept; /* shut off or gone, but not ended: saved, or migrated to another host */
 	bool job;  /* a migration, save, dump or other job is running */
-	char state_text[64]; /* for people: "paused (migration)" */
+	char state_text[64]; /* for messages: "paused (migration)" */
 	struct wss_amount balloon_bytes;
 
 	struct wss_process process; /* valid after wss_guest_attach() */
@@ -124,7 +129,7 @@ struct wss_guest {
 	struct wss_error ram_error; /* why ram_known is false after attaching */
 };
 
-/* An empty guest, to be filled by a source; NULL when memory is short. */
+/* Creates an empty guest, which a source fills; NULL: out of memory. */
 struct wss_guest *wss_guest_new(const struct wss_guest_ops *ops, void *source,
 				const struct wss_deadline *deadline);
 

@@ -41,7 +41,7 @@ static const struct {
 
 struct wss_kvm_debugfs {
 	struct wss_root dir;
-	bool lacks[N_COUNTERS]; /* optional counters that are missing or unreadable */
+	bool lacks[N_COUNTERS]; /* this optional counter is missing or unreadable */
 };
 
 uint64_t wss_kvm_counts_entries(const struct wss_kvm_counts *counts)

@@ -23,16 +23,16 @@ struct wss_kvm_counts {
 	uint64_t pf_fixed;
 	uint64_t nested_run;
 	/*
-	 * Requests to flush the guest's TLBs. Each entry that the host removes requests one
-	 * (kvm_mmu_notifier_invalidate_range_start() in virt/kvm/kvm_main.c), so a window
-	 * without a request had nothing unmapped. Linux 5.15.
+	 * Requests to flush the guest's TLBs. Each entry that the host removes causes one
+	 * (kvm_mmu_notifier_invalidate_range_start() in virt/kvm/kvm_main.c), so nothing was
+	 * unmapped in a window without a request. Linux 5.15.
 	 */
 	uint64_t tlb_flushes;
 	uint64_t guest_mode; /* gauge: vCPUs running a nested guest now */
 	bool has_pf_fixed;
 	bool has_tlb_flushes;
 	bool has_nested;     /* both nested_run and guest_mode */
-	bool has_guest_mode; /* at least that one: see below on lockdown */
+	bool has_guest_mode; /* guest_mode at least: see below on lockdown */
 };
 
 /* Sum of the entries of all sizes. */

@@ -37,7 +37,10 @@ static void cleanup_root(struct wss_root *root)
 	wss_root_close(root);
 }
 
-/* Whether the process whose directory is dir is the one. 1 yes, 0 no, or negative errno. */
+/*
+ * Whether the process whose directory is dir is the one searched for. 1 yes, 0 no, or negative
+ * errno.
+ */
 static int process_is_wanted(struct search *search, const struct wss_root *dir)
 {
 	wss_auto_free char *cmdline = NULL;

@@ -45,7 +45,7 @@ struct wss_process {
 int wss_process_hold(const struct wss_root *root, pid_t pid, const char *uuid,
 		     struct wss_process *ret_process, struct wss_error *err);
 
-/* No user: the kernel assigns this uid to nobody. */
+/* Any user; the kernel assigns this uid to nobody. */
 #define WSS_UID_ANY ((uid_t)-1)
 
 /*

@@ -104,7 +104,7 @@ static void check_models(struct wss_guest *guest, const struct qmp_model *list, 
 			set_hazard(guest, list[i].name);
 }
 
-/* Settings that QMP does not report: the dirty ring, and options in a file of their own. */
+/* Checks what QMP does not report: the dirty ring, and options in a file of their own. */
 static void check_options(struct wss_guest *guest)
 {
 	static const char *const hazards[] = { "dirty-ring", "-readconfig" };
@@ -179,8 +179,8 @@ static int qmpguest_kvm_counts(struct wss_guest *guest, struct wss_kvm_counts *r
 }
 
 /*
- * QMP does not report everything that a domain's XML has, but QEMU's command line does:
- * encrypted guests, and devices with memory of their own.
+ * Reads from QEMU's command line what QMP does not report: encryption, and devices with memory
+ * of their own.
  */
 static int read_command_line(struct wss_guest *guest, struct wss_error *err)
 {
@@ -209,7 +209,7 @@ static int qmpguest_attach(struct wss_guest *guest, const struct wss_host *host,
 	    wss_qmppeer_hold(&host->root, &peer, uuid, &guest->process, err) < 0 ||
 	    read_command_line(guest, err) < 0 || qmpguest_refresh(guest, err) < 0)
 		return -1;
-	/* The answer came while the process was held, so it is from that process. */
+	/* The answer came while the process was held, so it comes from that process. */
 	return wss_qmppeer_check(&guest->process, &peer, uuid, err);
 }
 
@@ -273,8 +273,8 @@ static const struct wss_guest_ops qmp_guest_ops = {
 };
 
 /*
- * Reads the machine type if QEMU reports it; only the layout of its memory depends on it. A
- * moved hole below 4 GiB makes the layout unknown, too.
+ * Reads the machine type if QEMU reports it; it only decides the layout of the memory. A moved
+ * hole below 4 GiB makes the layout unknown as well.
  */
 static int read_machine(struct qmp *qmp, struct wss_domxml *config, struct wss_error *err)
 {

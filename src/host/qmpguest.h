@@ -7,10 +7,10 @@
 #include "host/guest.h"
 
 /*
- * Connects to the socket and asks QEMU about itself; its process is the one that holds the
- * other end of the connection (host/qmppeer.h). The connection is held until
- * wss_guest_free(): QEMU serves one client a socket at a time. Errors: as
- * qmp_open_unix() and the queries. deadline, which may be NULL, must outlive the guest.
+ * Connects to the socket and queries QEMU; the guest's process is the one that holds the other
+ * end of the connection (host/qmppeer.h). The connection is held until wss_guest_free(),
+ * because QEMU serves one client per socket at a time. deadline, which may be NULL, must
+ * outlive the guest. Fails as qmp_open_unix() and the queries do.
  */
 int wss_qmpguest_open(const char *socket_path, const struct wss_deadline *deadline,
 		      struct wss_guest **ret_guest, struct wss_error *err);

@@ -14,9 +14,7 @@
 /* State of a connected socket in /proc/net/unix: SS_CONNECTED of linux/net.h. */
 #define CONNECTED_STATE 3
 
-/*
- * Sockets that the process at the other end may hold: a single one, or all accepted at a path.
- */
+/* Sockets that count as the other end: a single one, or all that were accepted at a path. */
 struct ends {
 	const struct qmp_peer *peer;
 	char *net_unix; /* /proc/net/unix of the process's network namespace, to find sockets

@@ -2,11 +2,11 @@
 /*
  * The QEMU process at the other end of a QMP socket.
  *
- * The socket's credentials name the process that called listen(): QEMU, which does so even on
- * a socket that was passed to it. But if the listener has forked and exited, the pid may have
- * been reused by now. The process must therefore hold the very socket that ours is connected
- * to, and look like the VMM of this guest: nothing is ever stopped or cleared by a mere
- * number.
+ * The socket's credentials name the process that called listen(). That is QEMU, which calls it
+ * even on a socket that was passed to it. But if the listener has forked and exited, its pid
+ * may have been reused by now. The process must therefore hold the very socket that ours is
+ * connected to, and look like the VMM of this guest: no process is stopped or cleared on the
+ * strength of its pid alone.
  */
 #ifndef WSS_HOST_QMPPEER_H
 #define WSS_HOST_QMPPEER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Thin wrapper of libxml2 for our readers of XML. Elements of a namespace are never matched by
- * name: those of libvirt's domains have none.
+ * Thin wrapper around libxml2 for the XML that we read. Elements of a namespace are never
+ * matched by name alone; libvirt's own elements have no namespace.
  */
 #ifndef WSS_HOST_XML_H
 #define WSS_HOST_XML_H
