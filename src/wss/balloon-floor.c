@@ -11,7 +11,10 @@ uint64_t wss_balloon_with_reserve(uint64_t bytes, uint64_t headroom_percent, uin
 	return wss_u64_add(bytes + bytes / 100 * headroom_percent, reserve_bytes);
 }
 
-/* Memory that the guest uses and could not give up by its own account; absent without statistics. */
+/*
+ * Memory that the guest uses and, according to its statistics, cannot give up; absent without
+ * statistics.
+ */
 static struct wss_amount held_by_guest(const struct wss_balloon_view *view)
 {
 	if (!view->usable_bytes.known || !view->actual_bytes.known ||

@@ -25,10 +25,11 @@ uint64_t wss_balloon_spare(const struct wss_balloon_view *view, uint64_t held_by
 			   uint64_t percent);
 
 /*
- * Size with which a guest has room for all of its page cache that may be in use. The guest says
- * that it could give up its page cache, and nobody can tell how much of that is in its working set.
- * With this size it keeps what it cannot give up, and page cache as large as its newest window;
- * with less it might have to read its disks again. Absent without statistics or without a window.
+ * Size with which a guest has room for all of its page cache that may be in use. The guest
+ * reports that it could give up its page cache, but not how much of that is in its working
+ * set. With this size it keeps what it cannot give up, and page cache as large as its newest
+ * window; with less it might have to read its disks again. Absent without statistics or
+ * without a window.
  */
 struct wss_amount wss_balloon_roomy(const struct wss_balloon_view *view, uint64_t percent);
 

@@ -4,17 +4,19 @@
 #include <stddef.h>
 
 #define MIB (1ULL << 20)
-/* Sizes are set in KiB and reached in pages: a guest this near to its target has reached it. */
+/*
+ * Sizes are set in KiB and reached in pages: a guest this close to its target has reached it.
+ */
 #define TOLERANCE MIB
 /* Number of periods for which a guest is left alone after it needed its memory back. */
 #define REST_PERIODS 10
-/* Number of periods without a window after which nobody knows what the guest needs. */
+/* Number of periods without a window after which the need of the guest counts as unknown. */
 #define BLIND_PERIODS 10
-/* Seconds after its last move in which a balloon may still be on its way to its target. */
+/* Seconds after its last move during which a balloon may still be on its way to its target. */
 #define SETTLE_S 5
 /*
- * A guest is short of memory if, at its rate since the last statistics, it has none left in this
- * time.
+ * A guest is short of memory if, at its rate since the last statistics, it has none left in
+ * this time.
  */
 #define RESERVE_S 5
 /* Major faults a second that an idle guest may have. */
@@ -23,9 +25,9 @@
 #define PAGE_BYTES 4096
 /* Longest time for which a guest is kept from a size that was too small for its page cache. */
 #define CAREFUL_S_MAX 86400
-/* The most that counts as too little for the host. */
+/* Upper limit of a gain that counts as too little for the host. */
 #define LEAST_GAIN_MAX (64 * MIB)
-/* That a guest which has room for its page cache again gets to read it. */
+/* Time in which a guest that has room for its page cache again may read it back. */
 #define REFILL_S 60
 
 const char wss_balloon_too_early[] = "too early: fewer than 10 windows";
@@ -96,10 +98,10 @@ static bool is_tight(const struct wss_balloon *balloon, const struct wss_balloon
 /* Keeps a guest that reads more than usual below its roomy size from getting less than that. */
 static void be_careful(struct wss_balloon *balloon, uint64_t now_s)
 {
-	/* Even with short periods it takes this long to see whether that helps. */
+	/* Even with short periods it takes this long to see whether the larger size helps. */
 	uint64_t least = wss_max_u64(REST_PERIODS * balloon->limits.period_s, 2 * REFILL_S);
 
-	/* Twice as long each time: a size that was too small once may well be too small again. */
+	/* Twice as long each time: a size that was too small once may be too small again. */
 	balloon->careful_s = wss_max_u64(2 * balloon->careful_s, least);
 	if (balloon->careful_s > CAREFUL_S_MAX)
 		balloon->careful_s = wss_max_u64(least, CAREFUL_S_MAX);
@@ -112,10 +114,10 @@ static bool is_careful(const struct wss_balloon *balloon, uint64_t now_s)
 }
 
 /*
- * A guest that has lost page cache in use neither swaps nor has major faults, because reading a
- * file is no fault; but its disks read. The usual rate is the largest of late, an eighth less with
- * each question; the rates below the roomy size, and just after that, do not count. Returns a
- * reason to give everything back, or NULL.
+ * A guest that has lost page cache in use neither swaps nor has major faults, because reading
+ * a file is no fault; but it reads from its disks. The usual rate is the largest recent one,
+ * reduced by an eighth with each look; rates below the roomy size, and just after that, do not
+ * count. Returns a reason to give everything back, or NULL.
  */
 static const char *watch_reads(struct wss_balloon *balloon, const struct wss_balloon_view *view)
 {
@@ -129,7 +131,7 @@ static const char *watch_reads(struct wss_balloon *balloon, const struct wss_bal
 	balloon->read_bytes = view->read_bytes;
 	balloon->read_s = view->now_s;
 	balloon->read_tight = tight;
-	/* Less than before: a disk was unplugged. */
+	/* Less than before, because a disk was unplugged. */
 	if (!last.known || view->read_bytes.value < last.value)
 		return NULL;
 	rate = (view->read_bytes.value - last.value) / seconds;
@@ -174,8 +176,8 @@ static bool statistics_match(struct wss_balloon *balloon, const struct wss_ballo
 }
 
 /*
- * Takes over a size that somebody else gave the guest while nothing is taken from it: it then gets
- * that back. The size of a guest on its way back does not count.
+ * Takes over a size that somebody else set while nothing is taken from the guest: this becomes
+ * the size to give back. The size of a guest that is being given memory back does not count.
  */
 static void adopt_size(struct wss_balloon *balloon, const struct wss_balloon_view *view)
 {
@@ -240,8 +242,9 @@ static const char *distress(struct wss_balloon *balloon, const struct wss_balloo
 }
 
 /*
- * Returns a reason if the guest, by its own account, is short of memory or soon will be; NULL
- * otherwise. During a step its size is not known to the second, so the step's target counts.
+ * Returns a reason if the guest's statistics show that it is short of memory or soon will be;
+ * NULL otherwise. During a step its size is not known to the second, so the step's target
+ * counts.
  */
 static const char *shortage(struct wss_balloon *balloon, const struct wss_balloon_view *view)
 {
@@ -267,8 +270,8 @@ static const char *shortage(struct wss_balloon *balloon, const struct wss_balloo
 }
 
 /*
- * Decides on whatever ends or undoes everything, even during a step; reason is NULL if there is
- * none.
+ * Decides on whatever ends shrinking or undoes it, even during a step; reason is NULL if
+ * nothing does.
  */
 static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 					    const struct wss_balloon_view *view)
@@ -279,7 +282,10 @@ static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 
 	if (!balloon->shrunk)
 		return hold(NULL);
-	/* It grew although nobody told it to: its own way out of an emergency. */
+	/*
+	 * It grew although nobody asked it to: the guest's own defence against running out of
+	 * memory.
+	 */
 	if (actual > balloon->best_bytes + TOLERANCE)
 		return end(balloon, "the guest took memory back by itself");
 	if (reason)
@@ -338,7 +344,7 @@ bool wss_balloon_is_futile(const struct wss_balloon_view *view, uint64_t to_byte
 	return gain.known && gain.value < wss_balloon_least_gain(view->actual_bytes.value);
 }
 
-/* A step that is under way. reason NULL: it is done. */
+/* Waits for a step that is under way. reason is NULL once it is done. */
 static struct wss_balloon_decision await_step(struct wss_balloon *balloon,
 					      const struct wss_balloon_view *view)
 {
@@ -361,9 +367,9 @@ static struct wss_balloon_decision await_step(struct wss_balloon *balloon,
 }
 
 /*
- * Whether the host gained nothing from what was taken. Of the memory that the guest gave up the
- * host must get back half at least, as far as it held more than the guest is left with. Less than
- * one step proves nothing: QEMU itself may have allocated that much meanwhile.
+ * Whether the host gained nothing from the memory taken. Of what the guest gave up, as far as
+ * the host held more than the guest is left with, the host must get back at least half. Less
+ * than one step proves nothing, because QEMU itself may have allocated that much meanwhile.
  */
 static bool is_fruitless(const struct wss_balloon *balloon, const struct wss_balloon_view *view)
 {
@@ -409,14 +415,14 @@ static struct wss_balloon_decision take_step(struct wss_balloon *balloon,
 	return (struct wss_balloon_decision){ WSS_BALLOON_SHRINK, target, "it needs less memory" };
 }
 
-/* Lets the guest grow to a floor that policy, history or care has raised. */
+/* Lets the guest grow to a floor that policy, history or caution has raised. */
 static struct wss_balloon_decision grow(struct wss_balloon *balloon,
 					const struct wss_balloon_view *view, uint64_t floor,
 					const char *reason)
 {
 	if (floor + TOLERANCE >= balloon->limits.original_bytes)
 		return give_back(balloon, view->now_s, "its floor has risen to its original size");
-	/* It may not have come down to that yet. */
+	/* The guest may not have shrunk to that floor yet. */
 	balloon->pending = view->actual_bytes.value > floor + TOLERANCE;
 	balloon->target_bytes = floor;
 	balloon->best_bytes = wss_max_u64(floor, view->actual_bytes.value);

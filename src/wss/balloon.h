@@ -19,27 +19,31 @@ struct wss_balloon_facts {
 	bool opted_out;
 	/* Why the balloon could not return memory to the host, static; NULL if it can. */
 	const char *hazard;
-	bool autodeflate;	 /* the guest takes memory back itself rather than kill a process */
-	bool answers;		 /* its balloon driver has reported at least once: there is one */
-	bool asked;		 /* the guest is configured to report its memory regularly */
-	bool statistics;	 /* it does, and has done so of late */
+	/* the guest takes memory back by itself before it would kill a process */
+	bool autodeflate;
+	/* its balloon driver has reported at least once, so it has one */
+	bool answers;
+	/* the guest is configured to report its memory periodically */
+	bool asked;
+	bool statistics; /* it has reported recently */
 	enum wss_confidence confidence;
 	bool current;		 /* the newest window is at most two periods old */
 };
 
-/* Two refusals to which who knows more may add figures. */
+/* Two refusals to which a caller that knows more may add figures. */
 extern const char wss_balloon_too_early[], wss_balloon_outdated[];
 
-/* Why the balloon may not be shrunk, for a person: static; NULL where it may. */
+/* Returns why the balloon may not be shrunk, for messages: static; NULL if it may. */
 const char *wss_balloon_refusal(const struct wss_balloon_facts *facts);
 
-/* Returns the first of these reasons that also ends a guest's shrinking under way, or NULL. */
+/* Returns the first of these reasons that also ends a shrinking under way, or NULL. */
 const char *wss_balloon_objection(const struct wss_balloon_facts *facts);
 
 struct wss_balloon_limits {
-	uint64_t original_bytes; /* size to give back; follows the guest while nothing is taken */
+	/* size to give back; follows the guest's size while nothing is taken */
+	uint64_t original_bytes;
 	uint64_t minimum_bytes;	 /* from the policy */
-	uint64_t needed_bytes;	 /* size that the history asks for; 0 if unknown */
+	uint64_t needed_bytes;	 /* size according to the history; 0 if unknown */
 	uint64_t headroom_percent;
 	uint64_t period_s;	 /* time between two windows */
 	uint64_t pause_s;	 /* time after a step */
@@ -53,27 +57,27 @@ struct wss_balloon_limits {
 /* One look at the guest. Figures that are unknown, or older than the previous look, are absent. */
 struct wss_balloon_view {
 	uint64_t now_s; /* monotonic time */
-	struct wss_amount actual_bytes; /* size that the balloon leaves the guest */
+	struct wss_amount actual_bytes; /* size that the balloon leaves to the guest */
 	struct wss_amount rss_bytes;	/* guest memory on the host */
 	struct wss_amount wss_bytes;	/* newest window */
 	uint64_t wss_age_s;
-	bool may_step; /* the guest runs, has no job, and nothing else is against it */
+	bool may_step; /* the guest runs, has no job, and nothing else forbids a step */
 	struct wss_amount usable_bytes;		/* the guest could give this up without swapping */
-	struct wss_amount free_bytes;		/* the unused part of that */
+	struct wss_amount free_bytes;		/* unused part of usable_bytes */
 	struct wss_amount cache_bytes;		/* page cache: usable except for reserves */
 	struct wss_amount managed_bytes;	/* all memory that its kernel hands out */
 	struct wss_amount managed_of_bytes;	/* size of the guest when it reported that */
 	uint64_t statistics_age_s;		/* age of this and the following figures */
-	struct wss_amount swapped_bytes;	/* in and out, since the guest booted */
+	struct wss_amount swapped_bytes;	/* swapped in and out since the guest booted */
 	struct wss_amount major_faults;		/* since the guest booted */
-	struct wss_amount read_bytes; /* total of its disks; asked for now and then */
+	struct wss_amount read_bytes; /* total of its disks; read only now and then */
 };
 
 enum wss_balloon_action {
 	WSS_BALLOON_HOLD,
 	WSS_BALLOON_SHRINK,  /* to target_bytes */
-	WSS_BALLOON_GROW,    /* to target_bytes, because it needs more than it was left with */
-	WSS_BALLOON_RETURN,  /* to target_bytes, the original, at once; then go on */
+	WSS_BALLOON_GROW,    /* to target_bytes, because it needs more than it was left */
+	WSS_BALLOON_RETURN,  /* to target_bytes, the original size, at once; then continue */
 	WSS_BALLOON_RESTORE, /* the same, and never touch the guest again */
 };
 
@@ -88,24 +92,25 @@ struct wss_balloon {
 	struct wss_balloon_limits limits;
 	uint64_t target_bytes;
 	uint64_t best_bytes;	/* smallest actual size seen since the step began */
-	uint64_t progress_s;	/* time of that */
+	uint64_t progress_s;	/* when best_bytes was reached */
 	uint64_t pending_s;	/* time at which a step was last seen under way */
 	uint64_t rest_until_s;	/* no step before this time */
 	unsigned steps;
 	struct wss_amount rss_before_bytes; /* before the first step */
 	uint64_t size_before_bytes;
 	struct wss_amount swapped_bytes, major_faults;
-	uint64_t said_s; /* time of these two */
+	uint64_t said_s;	/* time of the last two */
 	uint64_t reserve_bytes; /* largest reserve that the guest's kernel was seen to keep */
 	uint64_t roomy_bytes;	/* enough even if all memory in use were page cache; 0 if unknown */
-	struct wss_amount read_bytes; /* total read by its disks */
-	uint64_t read_s;	      /* at this time */
-	bool read_tight;	      /* with less than roomy_bytes */
-	struct wss_amount usual_read_bytes; /* rate a second with at least that much */
+	struct wss_amount read_bytes;	     /* total read from its disks */
+	uint64_t read_s;		     /* when read_bytes was read */
+	bool read_tight;		     /* the guest had less than roomy_bytes then */
+	struct wss_amount usual_read_bytes;  /* rate a second with at least roomy_bytes */
 	uint64_t careful_s, careful_until_s; /* how long, and until when, it keeps roomy_bytes */
 	uint64_t actual_bytes, changed_s; /* size at the last look, and time of its last change */
-	struct wss_amount held_bytes;	  /* by statistics of that size */
-	uint64_t held_s;		  /* at this time */
+	/* memory in use, from statistics at its present size */
+	struct wss_amount held_bytes;
+	uint64_t held_s; /* when held_bytes was reported */
 	bool shrunk, pending, over;
 	bool looked;	/* at least one look was taken */
 	bool ready;	/* a step would be next, except for the view's may_step */
@@ -128,33 +133,39 @@ void wss_balloon_init(struct wss_balloon *balloon, const struct wss_balloon_limi
 uint64_t wss_balloon_reserve(const struct wss_balloon_view *view);
 
 /*
- * Returns the smallest size of the guest by its policy and its history, with that reserve, in
- * bytes, saturated.
+ * Returns the smallest size of the guest according to its policy and its history, with that
+ * reserve, in bytes, saturated.
  */
 uint64_t wss_balloon_history_floor(const struct wss_balloon_limits *limits, uint64_t reserve_bytes);
 
-/* Returns the floor: the smallest size by everything that this look shows, in bytes, saturated. */
+/*
+ * Returns the floor: the smallest size according to everything that this look shows, in bytes,
+ * saturated.
+ */
 uint64_t wss_balloon_floor(const struct wss_balloon_limits *limits,
 			   const struct wss_balloon_view *view, uint64_t reserve_bytes);
 
 /*
- * What the host would get back from a guest that is left with to_bytes: what of its memory is
- * resident now beyond that. Pages below that size may be given up, too, but perhaps only such as
- * were never touched. Bytes; absent where the size or the resident memory is not known.
+ * Returns what the host would get back from a guest that is left with to_bytes: its resident
+ * memory beyond that. The guest may also give up pages below that size, but perhaps only pages
+ * that were never touched. Bytes; unknown if the size or the resident memory is.
  */
 struct wss_amount wss_balloon_gain(const struct wss_balloon_view *view, uint64_t to_bytes);
 
 /*
- * The least gain that is worth shrinking a guest of this size: one step, and 64 MiB at most. By as
- * much the memory of a QEMU process varies for reasons of its own, so that nobody could tell that
- * the guest has given anything up; and a guest that is shrunk for nothing runs a risk for nothing.
+ * Returns the smallest gain that is worth shrinking a guest of this size: one step, and at
+ * most 64 MiB. The memory of a QEMU process varies by as much for other reasons, so a smaller
+ * gain could not be observed, and shrinking a guest without a gain is a risk without a use.
  */
 uint64_t wss_balloon_least_gain(uint64_t actual_bytes);
 
-/* Is the gain known to be less than that? */
+/* Whether the gain is known to be less than that. */
 bool wss_balloon_is_futile(const struct wss_balloon_view *view, uint64_t to_bytes);
 
-/* Could a step be next? From this time on: a look that may step is worth its price then. */
+/*
+ * Whether a step could be next: from this time on, a look that permits a step is worth its
+ * price.
+ */
 bool wss_balloon_rested(const struct wss_balloon *balloon, uint64_t now_s);
 
 /* Evaluates a look at the guest and returns what to do. */

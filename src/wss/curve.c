@@ -112,7 +112,7 @@ static void add_high(struct wss_grid_point *point, const struct wss_curve_point 
 	double bytes;
 	uint64_t high;
 
-	/* A bound that only some windows have is no bound of them all. */
+	/* A bound that only some of the windows have does not hold for all. */
 	if (fastest <= 0 || (point->n > 1 && !point->high_bytes.known) ||
 	    !bytes_without_faults(curve, n, point->ns, fastest, &bytes)) {
 		point->high_bytes.known = false;
@@ -133,7 +133,7 @@ static uint64_t high_of(const struct wss_curve_point *point)
 	return point->high_bytes ? point->high_bytes : point->bytes;
 }
 
-/* A window whose figure is exact has no bounds of its own, but counts among others. */
+/* Adds a window's bounds; an exact figure counts as both of its bounds. */
 static void add_bounds(struct wss_grid_point *point, const struct wss_curve_point *curve, size_t n)
 {
 	const struct wss_curve_point *a, *b;

@@ -46,17 +46,18 @@ struct wss_grid {
 };
 
 /*
- * Below this time, in ns, faults make a curve read low, and an upper bound is stated. Arming makes
- * each page cost the guest one fault. A vCPU that does nothing but fault has 1/c faults a second,
- * where c is the time of a fault, so the fastest growth seen gives an upper bound
+ * Below this time, in ns, faults make a curve read low, and an upper bound is stated. Arming
+ * makes each page cost the guest one fault. A vCPU that does nothing but fault has 1/c faults
+ * a second, where c is the time of a fault, so the fastest growth seen gives an upper bound
  *
- *     c <= vcpus / max(dF/dt)
+ *         c <= vcpus / max(dF/dt)
  *
- * Of a time T at most F(T) * c / vcpus went into faults, where F(T) is their number, if they spread
- * over the vCPUs as they did then. Whatever the guest touched in a time t of its own it had touched
- * by the last T with T - F(T) * c / vcpus <= t, so W(T) is the upper bound. It is unknown if no
- * measured T is larger: a guest that grows at one rate all the time may have spent all of it in
- * faults. Beyond this time the difference is within the spread of windows, and is not stated.
+ * Of a time T at most F(T) * c / vcpus went into faults, where F(T) is their number, if they
+ * were spread over the vCPUs as they were then. Whatever the guest touched in a time t of its
+ * own it had touched by the last T with T - F(T) * c / vcpus <= t, so W(T) is the upper bound.
+ * It is unknown if no measured T is larger: a guest that always grows at one rate may have
+ * spent all of its time in faults. Beyond WSS_FAULT_BOUND_NS the difference is within the
+ * spread of windows, and no bound is stated.
  */
 #define WSS_FAULT_BOUND_NS 100000000ULL
 

@@ -7,18 +7,18 @@
  * entry that the host removes within the window (reclaim, KSM, NUMA balancing, balloon) is
  * missing. Hence
  *
- *   low  = the largest gauge seen in the window
- *   high = low, if KVM requested no TLB flush in the window: whatever the host
- *          unmaps has to be flushed, so nothing was lost;
- *          else low plus what the faults in excess of the gauge's growth can have
- *          mapped at most, capped by the guest's RAM
+ * low  = the largest gauge seen in the window
+ * high = low if KVM requested no TLB flush in the window: every unmapping by the host needs a
+ *        flush, so nothing was lost. Otherwise low plus the largest number of entries that
+ *        the faults in excess of the gauge's growth can have mapped, limited by the guest's RAM
  *
  * pf_fixed counts every fault that installed or upgraded an entry (Linux 6.1,
  * arch/x86/kvm/mmu/tdp_mmu.c, tdp_mmu_map_handle_target_level), so there are never more
  * touched entries than that. A page that is first read and then written may count twice
- * (soft-dirty tracking maps it read-only first), so the excess alone proves no loss. One entry
- * of 2 MiB is at least one touched page of 4 KiB, hence the low bound of large entries. It
- * never exceeds the faults, because entries that KVM splits multiply without any.
+ * (soft-dirty tracking maps it read-only first), so an excess alone proves no loss. One entry
+ * of 2 MiB stands for at least one touched page of 4 KiB, which gives the low bound of large
+ * entries. The low bound never exceeds the number of faults, because entries that KVM splits
+ * multiply without a fault.
  */
 #ifndef WSS_WSS_GAUGE_H
 #define WSS_WSS_GAUGE_H

@@ -12,7 +12,10 @@ struct point {
 	double seconds, bytes;
 };
 
-/* The mean curve at the times that nearly all windows have reached. Returns how many. */
+/*
+ * Reads the mean curve at the times that nearly all windows have reached. Returns the number
+ * of points.
+ */
 static size_t growth_points(const struct wss_summary *summary, struct point *points)
 {
 	size_t n = 0;
@@ -28,13 +31,16 @@ static size_t growth_points(const struct wss_summary *summary, struct point *poi
 	return n;
 }
 
-/* Bytes for each factor e of time between two points. */
+/* Growth between two points, in bytes for each factor e of time. */
 static double per_e(const struct point *a, const struct point *b)
 {
 	return (b->bytes - a->bytes) / log(b->seconds / a->seconds);
 }
 
-/* As a share, by the power of time that leads from one point to the other: a loop's is 1. */
+/*
+ * Growth between two points with each doubling of time, as a share: the power of time that
+ * leads from one to the other. Of a loop that is not over it is 1.
+ */
 static double per_doubling(const struct point *a, const struct point *b)
 {
 	if (b->bytes <= a->bytes)
@@ -58,7 +64,7 @@ struct wss_growth wss_growth_of(const struct wss_summary *summary)
 	growth.seconds = last->seconds;
 	growth.per_e_bytes = fmax(0, per_e(&points[half], last));
 	growth.per_doubling = per_doubling(&points[half], last);
-	/* Steeper at the very end: a loop that is not over. */
+	/* The curve may be steeper at the very end: a loop that is not over. */
 	growth.per_e_bytes = fmax(growth.per_e_bytes, per_e(&points[n - 2], last));
 	return growth;
 }

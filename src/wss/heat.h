@@ -32,8 +32,9 @@ struct wss_heatmap {
 	uint64_t row_pages; /* pages of a row, except for the last row of a stretch */
 	struct wss_heatmap_row *rows; /* in the order of addresses */
 	/*
-	 * The sum of [0] to [i] is how many times more row i came than it went as a whole in the
-	 * current window, modulo 2^64; there is one more number than there are rows.
+	 * The sum of [0] to [i] is the number of times that row i came as a whole in the
+	 * current window, less the times that it went, modulo 2^64. There is one more number
+	 * than there are rows.
 	 */
 	uint64_t *whole;
 	bool any_whole;

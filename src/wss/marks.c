@@ -37,8 +37,7 @@ int wss_marks_add(struct wss_marks *marks, uint64_t time_ns, const char *text,
 		return -1;
 	mark = &marks->list[marks->n];
 	/*
-	 * Marks are nearly in order: the one that got the lock later may have been set
-	 * earlier.
+	 * Marks are nearly in order: a mark that got the lock later may have been set earlier.
 	 */
 	if (marks->n && mark[-1].time_ns > time_ns)
 		marks->disordered = true;

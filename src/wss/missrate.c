@@ -57,7 +57,7 @@ void wss_missrate_init(struct wss_missrate *missrate, const double *seconds, con
 			seconds[i], corners[at].bytes + (seconds[i] - corners[at].seconds) *
 							slope(&corners[at], &corners[at + 1])
 		};
-		/* Rounding must not make it fall: no rate is negative. */
+		/* Rounding must not make the curve fall: no rate is negative. */
 		if (missrate->points[i + 1].bytes < missrate->points[i].bytes)
 			missrate->points[i + 1].bytes = missrate->points[i].bytes;
 	}

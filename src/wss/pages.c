@@ -11,7 +11,7 @@ struct wss_pages wss_pages_of_set(const struct wss_pageset *set)
 	return (struct wss_pages){ .known = true, .set = set };
 }
 
-/* The first bit at or behind from that is value; end if none. */
+/* Returns the first bit at or after from that equals value; end if there is none. */
 static uint64_t find_bit(const uint64_t *words, uint64_t from, uint64_t end, bool value)
 {
 	while (from < end) {

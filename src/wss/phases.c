@@ -74,7 +74,10 @@ static int find(struct wss_refset_result *result, struct candidate *candidate)
 	return candidate->n >= WINDOWS_LEAST ? add_phase(candidate, result) : 0;
 }
 
-/* One window behind the last phase may have caught the beginning of the next: more may not. */
+/*
+ * A single window after the last phase may have caught the beginning of the next phase; two
+ * may not.
+ */
 static void find_steady(struct wss_refset_result *result)
 {
 	const struct wss_refset_phase *last;

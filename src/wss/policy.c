@@ -28,6 +28,9 @@ bool wss_policy_due(const struct wss_policy *policy, struct wss_amount last, tim
 	if (!policy->period_ns.known || !last.known || (time_t)last.value > now)
 		return true;
 	age_s = (uint64_t)now - last.value;
-	/* In seconds: a round every five minutes is not to miss a period of five by a blink. */
+	/*
+	 * In whole seconds, so that a round every five minutes never misses a period of five
+	 * minutes by a fraction of a second.
+	 */
 	return (age_s + 1) * NS_PER_S > policy->period_ns.value;
 }

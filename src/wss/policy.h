@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The policy of a guest: what its operator has decided, in the domain's metadata. Written by
+ * The policy of a guest: its operator's decisions, stored in the domain's metadata. Written by
  * the operator only, never by a measurement. Plain data; what is not decided is absent.
  */
 #ifndef WSS_WSS_POLICY_H
@@ -17,19 +17,22 @@ struct wss_policy {
 	bool opt_out; /* never measure it, never change it */
 	struct wss_amount minimum_bytes;
 	struct wss_amount maximum_bytes;
-	/* On top of the working set, to WSS_POLICY_HEADROOM_MAX. */
+	/* On top of the working set; at most WSS_POLICY_HEADROOM_MAX. */
 	struct wss_amount headroom_percent;
-	struct wss_amount period_ns;	    /* measure it in rounds at most once in so long */
+	struct wss_amount period_ns; /* shortest time between two windows of rounds */
 };
 
-/* Nothing decided: as if there were no policy. */
+/* Whether nothing is decided: then it is as if there were no policy. */
 bool wss_policy_is_empty(const struct wss_policy *policy);
 
-/* WSS_ERR_USAGE where the minimum is above the maximum, or the headroom above its limit. */
+/*
+ * Fails with WSS_ERR_USAGE if the minimum is above the maximum, or the headroom above its
+ * limit.
+ */
 int wss_policy_check(const struct wss_policy *policy, struct wss_error *err);
 
 /*
- * Is a guest due, that was measured last at this time (absent: never)? A last time in the
+ * Whether a guest that was last measured at this time (absent: never) is due. A time in the
  * future, from before the clock was set back, counts as long ago.
  */
 bool wss_policy_due(const struct wss_policy *policy, struct wss_amount last, time_t now);

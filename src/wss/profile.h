@@ -26,7 +26,7 @@ struct wss_profile {
 	struct wss_amount p95_bytes;
 	struct wss_amount p99_bytes;
 	struct wss_amount peak_bytes;
-	struct wss_amount samples; /* number of samples in the history that these rest on */
+	struct wss_amount samples; /* number of samples in the history behind these figures */
 	struct wss_amount since;   /* time of the oldest of them, seconds since the epoch */
 	/*
 	 * "single": one good sample; "low": one that is degraded or bounded; with a history

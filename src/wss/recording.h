@@ -116,8 +116,8 @@ struct wss_region_index {
 	size_t n;
 	size_t hint; /* region found last */
 	uint64_t gfn[WSS_REGIONS_MAX];
-	uint64_t first[WSS_REGIONS_MAX + 1]; /* index of each region's first page, then the
-						number of pages in all */
+	/* index of each region's first page; after the last region, the number of all pages */
+	uint64_t first[WSS_REGIONS_MAX + 1];
 };
 
 void wss_region_index_init(struct wss_region_index *index, const struct wss_recording *recording);

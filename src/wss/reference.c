@@ -42,7 +42,8 @@ bool wss_reference_loses(const struct wss_reference *reference)
 }
 
 /*
- * Removes pages that were taken and not touched from the reference set; returns their number.
+ * Removes pages from the reference set that the balloon took and the guest did not touch;
+ * returns their number.
  */
 static int64_t leave_set(struct wss_reference *reference, const struct wss_pageset *taken,
 			 const struct wss_pageset *touched)

@@ -116,7 +116,10 @@ static int enter_viewport(struct wss_refset *refset, const struct wss_recording_
 	return 0;
 }
 
-/* The set outstanding from at_ns on may be larger than ever before in the viewport. */
+/*
+ * Raises the peak if the set outstanding from at_ns on is larger than any before in the
+ * viewport.
+ */
 static void take_peak(struct wss_refset *refset, const struct wss_recording_sets *sets,
 		      uint64_t at_ns)
 {
@@ -138,7 +141,10 @@ static void take_peak(struct wss_refset *refset, const struct wss_recording_sets
 	}
 }
 
-/* From now on the set of all that was outstanding differs from the reference set. */
+/*
+ * Makes a separate set of all that was outstanding, which differs from the reference set from
+ * now on.
+ */
 static int part_from_reference(struct wss_refset *refset)
 {
 	if (!refset->ever_is_reference)

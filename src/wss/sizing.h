@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Sizing: how much memory a guest needs by its windows, and how certain that is. */
+/* Sizing: how much memory a guest needs according to its windows, and how certain that is. */
 #ifndef WSS_WSS_SIZING_H
 #define WSS_WSS_SIZING_H
 
@@ -51,7 +51,7 @@ struct wss_sizing_rule {
 	uint64_t minimum_bytes;
 };
 
-/* Overrides the rule by the operator's policy. */
+/* Replaces values of the rule by those in the operator's policy. */
 void wss_sizing_heed(struct wss_sizing_rule *rule, const struct wss_policy *policy);
 
 struct wss_sizing {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the windows of one series add up to in an hour or a day. */
+/* Summary of the windows of one series in an hour or a day. */
 #ifndef WSS_WSS_SPAN_H
 #define WSS_WSS_SPAN_H
 
@@ -10,7 +10,7 @@ struct wss_history_span {
 	enum wss_observes observes;
 	struct wss_amount granularity_bytes;
 	uint64_t requested_window_ns;
-	time_t start;		    /* of the hour or day, in UTC */
+	time_t start;		    /* start of the hour or day, in UTC */
 	int seconds;		    /* its length */
 	struct wss_summary summary; /* without its curve */
 };

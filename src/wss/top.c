@@ -91,7 +91,7 @@ static int compare(const void *a, const void *b, void *opaque)
 {
 	const struct wss_top *top = opaque;
 
-	/* The order is not needed then. */
+	/* After a stop request nobody needs the order. */
 	if (wss_stop_requested())
 		return 0;
 	return top->before(a, b) ? -1 : top->before(b, a);
