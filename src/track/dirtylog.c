@@ -4,23 +4,28 @@
 #include "base/clock.h"
 #include "base/fault.h"
 
-/* From asking for the log to arming the window; what is not used of it is waited for. */
+/*
+ * Time from requesting the log to arming the window; the log runs on for what is left of it.
+ */
 #define SETUP_NS (2 * WSS_NS_PER_S)
-/* QEMU ends a calculation a little after its time: it has to read the log first. */
+/* QEMU ends a calculation a little late, because it reads the log first. */
 #define END_GRACE_NS (5 * WSS_NS_PER_S)
 
 int wss_dirtylog_check(const struct wss_guest *guest, uint64_t window_ns, struct wss_error *err)
 {
 	if (!guest->kvm)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "4 KiB granularity: the dirty log of a guest without KVM crashes QEMU");
+				     "4 KiB granularity: the dirty log crashes QEMU if the "
+				     "guest does not use KVM");
 	if (guest->config.dirty_log_hazard[0])
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "4 KiB granularity: %s is not known to bear the dirty log",
-				     guest->config.dirty_log_hazard);
+		return wss_error_set(
+			err, WSS_ERR_UNSUPPORTED,
+			"4 KiB granularity: %s is not known to survive the dirty log",
+			guest->config.dirty_log_hazard);
 	if (window_ns > WSS_DIRTYLOG_MAX_WINDOW_NS)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "4 KiB granularity: the dirty log lasts for windows of up to 50 s");
+				     "4 KiB granularity: the window must be 50 s or shorter, "
+				     "as long as the dirty log lasts");
 	return 0;
 }
 
@@ -33,11 +38,12 @@ int wss_dirtylog_free(const struct wss_dirtylog *log, struct wss_guest *guest,
 		return -1;
 	if (!now.measuring)
 		return 1;
-	/* What an earlier window of ours has started is over soon. */
+	/* A calculation that an earlier window of ours started is about to end. */
 	if (log->ends_ns && wss_clock_now_ns() < log->ends_ns + END_GRACE_NS)
 		return 0;
-	return wss_error_set(err, WSS_ERR_BUSY,
-			     "a dirty-rate calculation of somebody else is under way for the guest");
+	return wss_error_set(
+		err, WSS_ERR_BUSY,
+		"another program's dirty-rate calculation is running for the guest");
 }
 
 int wss_dirtylog_start(struct wss_dirtylog *log, struct wss_guest *guest, uint64_t window_ns,
@@ -69,7 +75,7 @@ static int step(struct wss_dirtylog *log, struct wss_guest *guest,
 		return 0;
 	if (!now.measuring || !now.bitmap)
 		return wss_error_set(err, WSS_ERR_FAILED, "QEMU did not start the dirty log");
-	/* Entries that are only write-protected go with the zap. */
+	/* Entries that are only write-protected will go with the zap. */
 	log->state = WSS_DIRTYLOG_ON;
 	return 1;
 }
@@ -82,7 +88,10 @@ int wss_dirtylog_step(struct wss_dirtylog *log, struct wss_guest *guest,
 	if (log->state == WSS_DIRTYLOG_ON)
 		return 1;
 	r = step(log, guest, counts, err);
-	/* The next window starts afresh: this calculation may end without having been seen. */
+	/*
+	 * The next window starts from scratch: this calculation may end without having been
+	 * seen.
+	 */
 	if (r < 0)
 		wss_dirtylog_done(log);
 	return r;

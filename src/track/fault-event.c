@@ -11,7 +11,7 @@
 #define FIELDS_MAX 8
 #define FIELD_NAME_MAX 32
 
-/* The name at the end of a declaration such as "unsigned long guest_rip". */
+/* Copies the name at the end of a declaration such as "unsigned long guest_rip". */
 static void field_name(const char *declaration, size_t len, char ret_name[FIELD_NAME_MAX])
 {
 	size_t start = len;
@@ -21,7 +21,9 @@ static void field_name(const char *declaration, size_t len, char ret_name[FIELD_
 	snprintf(ret_name, FIELD_NAME_MAX, "%.*s", (int)(len - start), declaration + start);
 }
 
-/* The tracepoint's own fields, in their order; those that all tracepoints share are left out. */
+/*
+ * Reads the tracepoint's own fields in their order, without those that all tracepoints have.
+ */
 static size_t read_fields(const char *format, char ret_names[FIELDS_MAX][FIELD_NAME_MAX])
 {
 	size_t n = 0;
@@ -60,9 +62,9 @@ int wss_fault_event_parse(const char *format, struct wss_fault_event *ret_event,
 			return 0;
 		}
 	}
-	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-			     "this kernel's tracepoint kvm_page_fault is not known (fields: %.120s)",
-			     fields);
+	return wss_error_set(
+		err, WSS_ERR_UNSUPPORTED,
+		"this kernel's tracepoint kvm_page_fault has unknown fields: %.120s", fields);
 }
 
 int wss_fault_event_read(const struct wss_root *root, struct wss_fault_event *ret_event,

@@ -2,41 +2,43 @@
 /*
  * Theory of operation
  *
- * A window counts pages of 4 KiB on huge-page memory only while the dirty log is on, from before
- * its zap until it is read (dirtylog.h has the reason). QEMU starts the log on request, some time
- * later, and ends it at a time that was fixed with the request; nothing can end it earlier. So all
- * there is to do is to begin windows at the right moment, and to notice those that missed it.
+ * A window on huge-page memory counts pages of 4 KiB only if the dirty log is on from before
+ * the zap until the window is read (dirtylog.h explains why). QEMU starts the log some time
+ * after the request, and ends it at a time that was fixed with the request; nothing ends it
+ * earlier. The code therefore has to begin windows at the right moment, and to notice those
+ * that missed it.
  *
- *	      start()		     wss_dirtylog_step()
+ *	      log_start()	     wss_dirtylog_step()
  *	OFF ----------> STARTING --------------------> ON
  *	 ^		   |			       |
  *	 |		   | failed		       | too late for a whole window, or
- *	 +-----------------+			       | a window has begun and no chain is wanted
+ *	 +-----------------+			       | a window has begun outside a chain
  *	 +---------------------------------------------+
  *
- * wss_fine_choose() decides once, when the window is opened, whether windows are by 4 KiB (fine->on)
- * or native, and keeps the reason where "auto" falls back. For each window then:
+ * wss_fine_choose() decides once, when the window is opened, whether windows have 4 KiB
+ * granularity (fine->on) or native granularity, and keeps the reason if "auto" falls back to
+ * native. Then for each window:
  *
- * 1. wss_fine_prepare() takes one step a call, and never waits.
- *    OFF: waits for the end of a calculation that an earlier window left running; somebody else's
- *    is WSS_ERR_BUSY, because two at a time corrupt QEMU's memory. Checks that the guest still
- *    bears the log: a device may have been plugged meanwhile. Zaps, then starts the log; in this
- *    order the log finds few mappings to split (docs/4k-cost.md).
- *    STARTING: waits until QEMU says "measuring" and no large entry is mapped, or the deadline.
- *    Both are hints only; step 3 is the proof.
- *    ON: the window may begin, if the log outlasts it.
- * 2. The tracker zaps again and calls wss_fine_begun(). Without a chain the log now belongs to this
- *    window, and the state is OFF: the next window starts its own. In a chain the state stays ON
- *    and further windows share the log until it would end within one of them.
+ * 1. wss_fine_prepare() takes one step per call, and never waits.
+ *    OFF: waits for the end of a calculation that an earlier window left running. Somebody else's
+ *    calculation is WSS_ERR_BUSY, because two at a time corrupt QEMU's memory. Then checks again
+ *    that the guest survives the log, because a device may have been plugged meanwhile. Zaps, then
+ *    starts the log: in this order the log finds few mappings to split (docs/4k-cost.md).
+ *    STARTING: waits until QEMU reports "measuring" and no large entry is mapped, or until the
+ *    deadline. Both conditions are only hints; step 3 is the proof.
+ *    ON: the window may begin if the log lasts until its end.
+ * 2. The tracker zaps again and calls wss_fine_begun(). Outside a chain the log now belongs to this
+ *    window, and the state becomes OFF: the next window starts its own. In a chain the state stays
+ *    ON, and further windows share the log until it would end within one of them.
  * 3. wss_fine_seen() gets every reading of KVM's counters. KVM maps no large entry while the log is
- *    on, so one that is seen shows that the log was not on: wss_fine_spoilt() then asks for another
- *    zap within the same log, at most AGAIN_MAX times, and the sample is degraded if that was in vain.
- * 4. wss_fine_settle() watches, after the window, that the calculation ends and that KVM maps large
+ *    on, so a large entry shows that it was not: wss_fine_spoilt() then asks for another zap within
+ *    the same log, at most AGAIN_MAX times. If that does not help, the sample is degraded.
+ * 4. After the window wss_fine_settle() watches until the calculation ends and KVM maps large
  *    entries again.
  *
- * The guest is restored by QEMU itself, also when this process is killed: the calculation ends after
- * 60 s at most, and KVM then maps large entries again as the guest touches them. Only for a paused
- * guest does QEMU put the end off until it runs.
+ * QEMU itself restores the guest, even if this process is killed: the calculation ends after
+ * 60 s at most, and KVM then maps large entries again as the guest touches them. Only if the
+ * guest is paused does QEMU defer the end until it runs.
  */
 #include "track/fine.h"
 
@@ -47,10 +49,12 @@
 #include "base/units.h"
 #include "track/control.h"
 
-/* Large entries in a window: so long after arming it is armed again, so often at most. */
+/*
+ * If a window has large entries, it is armed again after this time, at most AGAIN_MAX times.
+ */
 #define AGAIN_NS (100 * WSS_NS_PER_MS)
 #define AGAIN_MAX 3
-/* A guest that has not touched what was mapped large for so long is not waited for. */
+/* Time to wait for a guest to touch memory that was mapped large. */
 #define BACK_NS (3 * WSS_NS_PER_S)
 
 static bool any_large(const struct wss_kvm_counts *counts)
@@ -58,7 +62,10 @@ static bool any_large(const struct wss_kvm_counts *counts)
 	return counts->pages_2m || counts->pages_1g;
 }
 
-/* Where the host has none, KVM maps 4 KiB anyway. Not known: as if there were some. */
+/*
+ * Whether the host has huge pages for the guest; without any, KVM maps 4 KiB anyway. True if
+ * unknown.
+ */
 static bool has_huge_pages(const struct wss_guest *guest)
 {
 	struct wss_smaps smaps;
@@ -68,7 +75,7 @@ static bool has_huge_pages(const struct wss_guest *guest)
 	       smaps.guest.huge > 0;
 }
 
-/* What auto asks besides: is it of any use, and cheap enough? */
+/* Further conditions of "auto": 4 KiB granularity must be useful, and cheap enough. */
 static int check_worth(const struct wss_guest *guest, const struct wss_track_options *options,
 		       uint64_t stall_ns, struct wss_error *err)
 {
@@ -77,7 +84,8 @@ static int check_worth(const struct wss_guest *guest, const struct wss_track_opt
 
 	if (!has_huge_pages(guest))
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "no memory of the guest lies on huge pages, so KVM maps 4 KiB anyway");
+				     "none of the guest's memory is on huge pages, so KVM "
+				     "maps 4 KiB anyway");
 	if (wss_resident_read(&guest->process, &rss, NULL, err) < 0)
 		return -1;
 	if (rss / 4096 > options->max_faults)
@@ -94,7 +102,7 @@ static int check_worth(const struct wss_guest *guest, const struct wss_track_opt
 			     predicted, limit);
 }
 
-/* How much there is still to be of a chain. */
+/* Returns the rest of a chain's time. */
 static uint64_t chain_left_ns(const struct wss_fine *fine)
 {
 	uint64_t now_ns = wss_clock_now_ns();
@@ -105,8 +113,8 @@ static uint64_t chain_left_ns(const struct wss_fine *fine)
 }
 
 /*
- * The log is started for one window, or in a chain for as long as it can last; but not for
- * longer than there are windows, as nothing ends it before its time.
+ * Returns the time to request the log for: one window, or in a chain as long as the log can
+ * last, but not longer than the chain, because nothing ends the log early.
  */
 static uint64_t log_window_ns(const struct wss_fine *fine, uint64_t window_ns)
 {
@@ -136,9 +144,10 @@ int wss_fine_choose(struct wss_fine *fine, const struct wss_guest *guest,
 }
 
 /*
- * Right before the log is started: since the window was chosen a device may have been plugged
- * that does not bear it, or a job have begun while an earlier log was waited for. 1: it may be
- * started; 0: native from now on; -1.
+ * Checks again just before the log is started: since the window was chosen, a device that does
+ * not survive the log may have been plugged, or a job have begun during the wait for an
+ * earlier log. Returns 1: it may be started; 0: windows are native from now on; -1 with err
+ * set.
  */
 static int check_again(struct wss_fine *fine, struct wss_guest *guest, uint64_t window_ns,
 		       struct wss_error *err)
@@ -156,8 +165,8 @@ static int check_again(struct wss_fine *fine, struct wss_guest *guest, uint64_t 
 	return 0;
 }
 
-static int start(struct wss_fine *fine, struct wss_guest *guest, uint64_t window_ns,
-		 const struct wss_kvm_counts *counts, struct wss_error *err)
+static int log_start(struct wss_fine *fine, struct wss_guest *guest, uint64_t window_ns,
+		     const struct wss_kvm_counts *counts, struct wss_error *err)
 {
 	struct wss_span zap = { 0, 0 };
 
@@ -179,8 +188,8 @@ static int start(struct wss_fine *fine, struct wss_guest *guest, uint64_t window
 }
 
 /*
- * A log that does not last for the window any more is done with; also one that was asked for
- * by a window that was given up since. But a QEMU that always takes so long is not asked for ever.
+ * Drops a log that ends before the window would, including one that an abandoned window
+ * requested. If QEMU always starts the log too late, it is not requested forever.
  */
 static void drop_if_late(struct wss_fine *fine, uint64_t window_ns)
 {
@@ -196,7 +205,7 @@ int wss_fine_prepare(struct wss_fine *fine, struct wss_guest *guest, uint64_t wi
 {
 	int r;
 
-	/* Not begun again, but another window. */
+	/* This is another window, not another arming of the same one. */
 	fine->again = 0;
 	fine->coarse_seen = false;
 	drop_if_late(fine, window_ns);
@@ -207,7 +216,7 @@ int wss_fine_prepare(struct wss_fine *fine, struct wss_guest *guest, uint64_t wi
 		r = check_again(fine, guest, window_ns, err);
 		if (r <= 0)
 			return r < 0 ? -1 : 1;
-		return start(fine, guest, window_ns, counts, err);
+		return log_start(fine, guest, window_ns, counts, err);
 	}
 	r = wss_dirtylog_step(&fine->log, guest, counts, err);
 	if (r > 0)
@@ -225,7 +234,10 @@ void wss_fine_begun(struct wss_fine *fine)
 	fine->coarse_seen = false;
 	fine->late = 0;
 	fine->ended.ns = 0;
-	/* The window that begins now uses the log that is on; but for a chain the next needs its own. */
+	/*
+	 * The window that begins now uses this log; outside a chain the next window needs its
+	 * own.
+	 */
 	if (!fine->chain_ns)
 		wss_dirtylog_done(&fine->log);
 }
@@ -243,7 +255,10 @@ bool wss_fine_spoilt(const struct wss_fine *fine, uint64_t window_ns)
 	       now_ns >= fine->begun_ns + AGAIN_NS && now_ns + window_ns <= fine->log.ends_ns;
 }
 
-/* The log is off: are the large entries back? True once that is known. */
+/*
+ * Watches, with the log off, whether KVM maps large entries again. Returns true once that is
+ * decided.
+ */
 static bool see_large_back(struct wss_fine *fine, const struct wss_kvm_counts *counts,
 			   struct wss_sample *sample)
 {
@@ -261,8 +276,9 @@ static bool see_large_back(struct wss_fine *fine, const struct wss_kvm_counts *c
 		wss_sample_degrade(sample,
 				   "KVM maps this guest by 4 KiB although the dirty log has ended");
 	else
-		wss_sample_note(sample,
-				"whether KVM maps large pages again is not observable: the guest has touched nothing new (of a paused guest QEMU keeps the dirty log on)");
+		wss_sample_note(sample, "it is not observable whether KVM maps large pages "
+					"again: the guest has touched nothing new (QEMU keeps "
+					"the dirty log on while a guest is paused)");
 	return true;
 }
 
@@ -277,11 +293,11 @@ bool wss_fine_settle(struct wss_fine *fine, struct wss_guest *guest,
 	case WSS_DIRTYLOG_ENDED:
 		return see_large_back(fine, counts, sample);
 	case WSS_DIRTYLOG_OVERDUE:
-		wss_sample_degrade(sample,
-				   "QEMU has not ended its dirty log in time; it does so when the guest runs on");
+		wss_sample_degrade(sample, "QEMU has not ended its dirty log in time; it will "
+					   "when the guest continues");
 		return true;
 	default:
-		wss_sample_note(sample, "whether the dirty log has ended could not be asked");
+		wss_sample_note(sample, "cannot find out whether the dirty log has ended");
 		return true;
 	}
 }
@@ -289,11 +305,12 @@ bool wss_fine_settle(struct wss_fine *fine, struct wss_guest *guest,
 void wss_fine_explain(const struct wss_fine *fine, struct wss_sample *sample)
 {
 	if (fine->on && fine->coarse_seen)
-		wss_sample_degrade(sample,
-				   "the dirty log was not on throughout: this is native granularity");
+		wss_sample_degrade(sample, "the dirty log was not on throughout the window: "
+					   "the granularity is native");
 	if (fine->again)
 		wss_sample_note(sample,
-				"armed %u times: KVM mapped large entries though the dirty log was asked for",
+				"armed %u times, because KVM mapped large entries although "
+				"the dirty log was requested",
 				fine->again + 1);
 	if (fine->why_native.code)
 		wss_sample_note(sample, "native granularity because: %s", fine->why_native.text);

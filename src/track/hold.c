@@ -2,11 +2,11 @@
 /*
  * Theory of operation
  *
- * A guest is held by SIGSTOP to its QEMU. The kernel does not undo that when the sender dies, so a
- * watchdog does: a process forked before the first stop that has a socket to us and the guest's
+ * SIGSTOP to its QEMU holds a guest. The kernel does not undo that when the sender dies, but a
+ * watchdog does: a process, forked before the first stop, that has a socket to us, the guest's
  * pidfd, and nothing else. It is in one of two states:
  *
- *	       'h' from us			 'f' from us
+ *	      receives 'h'			receives 'f'
  *	FREE --------------> HELD ------------------------------> FREE
  *	  |		      |
  *	  | our end closed    | our end closed, or WSS_HOLD_MAX_NS without a message
@@ -15,18 +15,18 @@
  *
  * Each message is answered, and the order of messages and signals is what makes it safe:
  *
- * - wss_hold_stop() says 'h' and waits for the answer, then sends SIGSTOP, then waits until every
- *   thread has stopped. At no time is the guest stopped while nobody watches over it.
- * - wss_hold_release() sends SIGCONT, then says 'f'. The guest never waits for the watchdog. An answer
- *   proves that the watchdog had not let the guest go before; without one the hold may have had a
- *   hole, and the caller has to say that the window is not exact.
+ * - wss_hold_stop() sends 'h' and waits for the answer, then sends SIGSTOP, then waits until every
+ *   thread has stopped. The guest is never stopped without a watchdog.
+ * - wss_hold_release() sends SIGCONT, then 'f'. The guest never waits for the watchdog. An answer
+ *   proves that the watchdog had not resumed the guest before. Without one the guest may have run
+ *   during the hold, and the caller must report that the window is not exact.
  * - A watchdog that does not answer is killed, because its state is unknown: it must not continue
  *   the guest in the middle of a later hold. wss_hold_stop() starts another one in its place.
  *
- * The watchdog blocks all signals and is in a session of its own, so that what ends us by the
- * terminal does not end it. It closes every descriptor but its two: a lock of ours that lived on in
- * it would keep the guest busy. If both processes are killed at once, the guest stays stopped until
- * somebody sends SIGCONT; virt-wss then refuses it as stopped by somebody else.
+ * The watchdog blocks all signals and has a session of its own, so that a signal from the terminal
+ * that ends us does not end it. It closes all descriptors but its two: a lock of ours that survived
+ * in it would keep the guest busy. If both processes are killed at once, the guest stays stopped
+ * until somebody sends SIGCONT; virt-wss then refuses it as stopped by somebody else.
  */
 #include "track/hold.h"
 
@@ -50,11 +50,11 @@
 #include "base/fault.h"
 
 #define STOP_TIMEOUT_NS WSS_NS_PER_S
-/* The guest runs while the watchdog is waited for: a busy host may take its time. */
+/* The guest runs during this wait, so a busy host may take its time. */
 #define ANSWER_TIMEOUT_NS (5 * WSS_NS_PER_S)
 #define OPEN_FILES_MAX 65536
 #define SHORT_HOLD_NS (200 * WSS_NS_PER_MS)
-/* What we tell the watchdog: the guest is about to be held, it has been let go. */
+/* Messages to the watchdog: the guest is about to be held, and it has been resumed. */
 #define MESSAGE_HELD 'h'
 #define MESSAGE_FREE 'f'
 
@@ -71,8 +71,8 @@ static void continue_guest(int pidfd)
 }
 
 /*
- * The watchdog's life. It must survive everything that ends its parent: signals
- * sent to the terminal's process group, and the parent's SIGKILL.
+ * Main loop of the watchdog. It must survive everything that ends its parent: signals to the
+ * terminal's process group, and SIGKILL to the parent.
  */
 static void watchdog_main(int socket, int pidfd, int max_ms)
 {
@@ -89,7 +89,10 @@ static void watchdog_main(int socket, int pidfd, int max_ms)
 		n = ready > 0 ? recv(socket, &message, 1, 0) : 0;
 		if (n == 1) {
 			held = message == MESSAGE_HELD;
-			/* Answered, so that no guest is stopped before somebody watches over it. */
+			/*
+			 * The answer assures the parent that the watchdog watches before it
+			 * stops the guest.
+			 */
 			if (send(socket, &message, 1, MSG_NOSIGNAL) != 1)
 				break;
 			continue;
@@ -101,7 +104,7 @@ static void watchdog_main(int socket, int pidfd, int max_ms)
 	_exit(0);
 }
 
-/* Drops every other descriptor: the lock of a dead parent must not live on here. */
+/* Closes every other descriptor: a lock of a dead parent must not survive here. */
 static void close_all_but(int a, int b)
 {
 	unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
@@ -129,7 +132,7 @@ static pid_t fork_watchdog(int socket, int pidfd)
 	sigset_t all, old;
 	pid_t pid;
 
-	/* Blocked across fork: the child must not run our handlers. */
+	/* Blocked across fork(): the child must not run our handlers. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pid = fork();
@@ -160,7 +163,7 @@ static int start_watchdog(struct wss_hold *hold, struct wss_error *err)
 	return 0;
 }
 
-/* Its end of the socket closes with ours; then it has nothing more to do. */
+/* Closes our end of the socket, which makes the watchdog exit. */
 static void end_watchdog(struct wss_hold *hold)
 {
 	if (hold->socket >= 0)
@@ -185,7 +188,7 @@ int wss_hold_open(const struct wss_process *process, struct wss_hold **ret_hold,
 	return 0;
 }
 
-/* Tells the watchdog and waits for its answer. */
+/* Sends the watchdog a message and waits for its answer. */
 static int tell(struct wss_hold *hold, char message)
 {
 	struct pollfd pfd = { .fd = hold->socket, .events = POLLIN };
@@ -199,7 +202,7 @@ static int tell(struct wss_hold *hold, char message)
 		    answer == message)
 			return 0;
 	}
-	/* What it has understood is not known: it must not continue the guest at some time later. */
+	/* Its state is unknown: it must not resume the guest in the middle of a later hold. */
 	if (hold->watchdog > 0)
 		kill(hold->watchdog, SIGKILL);
 	return -1;
@@ -221,12 +224,15 @@ static int wait_stopped(const struct wss_process *process, struct wss_error *err
 		if (wss_clock_now_ns() > deadline)
 			return wss_error_set(err, WSS_ERR_TIMEOUT,
 					     "the guest did not stop within 1 s");
-		/* A signal that asks us to stop must not cut this short: it is bounded. */
+		/* Not cut short by a stop request, because the loop is short. */
 		nanosleep(&pause, NULL);
 	}
 }
 
-/* A watchdog that has let an earlier hold go, or was killed, is replaced. */
+/*
+ * Makes sure of a watchdog that watches; replaces one that ended an earlier hold or was
+ * killed.
+ */
 static int watch_over(struct wss_hold *hold, struct wss_error *err)
 {
 	if (tell(hold, MESSAGE_HELD) == 0)
@@ -268,7 +274,7 @@ bool wss_hold_release(struct wss_hold *hold)
 		return true;
 	continue_guest(hold->process->pidfd);
 	hold->held = false;
-	/* A watchdog that is still there has not let the guest go in the meantime. */
+	/* An answer proves that the watchdog has not resumed the guest in the meantime. */
 	return tell(hold, MESSAGE_FREE) == 0;
 }
 

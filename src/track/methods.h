@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * All methods, in the order in which auto prefers them: an entry here is all it takes to make one
- * known. NAME.c defines wss_tracker_NAME. For the list and for tests of one method; everybody
- * else asks a method for what it says of itself (track/tracker.h).
+ * All methods, in the order in which "auto" prefers them. An entry here is all that makes a
+ * method known; NAME.c defines wss_tracker_NAME. For the list and for tests of a single
+ * method; all other code reads the properties of a method from its operations
+ * (track/tracker.h).
  */
 #ifndef WSS_TRACK_METHODS_H
 #define WSS_TRACK_METHODS_H

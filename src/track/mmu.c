@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * MMU invalidation: the zap drops all second-level mappings of the guest, and
- * KVM's own counters show what comes back.
+ * MMU invalidation: the zap drops all second-level mappings of the guest, and KVM's own
+ * counters show which come back.
  *
- * Writing 4 to clear_refs opens an MMU-notifier range over the whole address
- * space, for which KVM unmaps everything (Linux 6.1, fs/proc/task_mmu.c,
- * clear_refs_write; virt/kvm/kvm_main.c, kvm_mmu_notifier_invalidate_range_start).
- * Every later first access to a page faults into KVM, which maps it and counts it in
- * pages_4k, pages_2m or pages_1g. Nothing traps a second access, so the guest runs
- * at full speed once its pages are back.
+ * Writing 4 to clear_refs opens an MMU-notifier range over the whole address space, for which
+ * KVM unmaps everything (Linux 6.1, fs/proc/task_mmu.c, clear_refs_write; virt/kvm/kvm_main.c,
+ * kvm_mmu_notifier_invalidate_range_start). The next access to each page faults into KVM,
+ * which maps the page and counts it in pages_4k, pages_2m or pages_1g. Later accesses cause no
+ * fault, so the guest runs at full speed once its pages are mapped again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +33,7 @@ struct mmu {
 	struct wss_guest *guest;
 	struct wss_track_options options;
 	struct wss_fine fine;
-	struct wss_kvm_debugfs *debugfs; /* NULL: through libvirt or QMP */
+	struct wss_kvm_debugfs *debugfs; /* NULL: the counters come through libvirt or QMP */
 	struct wss_gauge gauge;
 	struct wss_gauge_result result;
 	struct wss_pagewise pages;
@@ -49,7 +48,8 @@ static int probe_host(const struct wss_host *host, struct wss_error *err)
 				     "KVM is not loaded on this host (no kvm_intel or kvm_amd)");
 	if (host->two_dim_paging == WSS_NO)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "KVM uses shadow paging here (ept/npt is off): its counters are not of guest memory");
+				     "KVM uses shadow paging on this host (ept/npt is off), "
+				     "so its counters do not count guest memory");
 	return 0;
 }
 
@@ -61,14 +61,18 @@ static int probe_guest(const struct wss_host *host, struct wss_guest *guest, str
 				     guest->config.type);
 	if (guest->config.launch_security[0])
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "the guest is confidential (%s): a zap would flush all caches of the host, or show nothing",
+				     "the guest's memory is encrypted (%s): a zap would flush "
+				     "all caches of the host, or show nothing",
 				     guest->config.launch_security);
 	if (guest->process.pidfd >= 0 && wss_control_probe(&guest->process, err) < 0)
 		return -1;
 	return probe_host(host, err);
 }
 
-/* *ret_debugfs stays NULL on a host without the guest's counters. -1: no memory to look for them. */
+/*
+ * Opens the guest's counters in debugfs. *ret_debugfs stays NULL if the host has none. Returns
+ * -1 only when out of memory.
+ */
 static int open_debugfs(const struct wss_host *host, const struct wss_guest *guest,
 			struct wss_kvm_debugfs **ret_debugfs, struct wss_error *err)
 {
@@ -139,7 +143,10 @@ static void mmu_close(struct wss_tracker *tracker)
 	free(mmu);
 }
 
-/* How long arming keeps the vCPUs waiting, with or without the start of the dirty log. */
+/*
+ * Predicts how long arming keeps the vCPUs waiting, with or without the start of the dirty
+ * log.
+ */
 static int predict_stall(struct mmu *mmu, bool with_log, uint64_t *ret_ns, struct wss_error *err)
 {
 	struct wss_kvm_counts counts;
@@ -153,7 +160,10 @@ static int predict_stall(struct mmu *mmu, bool with_log, uint64_t *ret_ns, struc
 		*ret_ns = 10 * WSS_NS_PER_S;
 		return 0;
 	}
-	/* KVM maps 2 MiB only where the host's page is huge: that much is known to be. */
+	/*
+	 * KVM maps 2 MiB only on huge pages of the host, so at least that much of them is
+	 * certain.
+	 */
 	huge = counts.pages_2m * SIZE_2M > hugetlb ? counts.pages_2m * SIZE_2M : hugetlb;
 	if (huge > rss)
 		huge = rss;
@@ -187,7 +197,9 @@ static int mmu_open(const struct wss_host *host, struct wss_guest *guest,
 	mmu->base.ops = &wss_tracker_mmu;
 	mmu->host = host;
 	mmu->guest = guest;
-	/* Without debugfs the slower way is used: mmu_probe has seen that there is one. */
+	/*
+	 * Without debugfs the slower source is used: mmu_probe() has found that there is one.
+	 */
 	if (open_debugfs(host, guest, &mmu->debugfs, err) < 0 ||
 	    choose_granularity(mmu, err) < 0 ||
 	    wss_pagewise_open(&mmu->pages, host, guest, options->recorder, err) < 0) {
@@ -328,7 +340,7 @@ static void mmu_rest(struct wss_tracker *tracker)
 	wss_pagewise_rest(&((struct mmu *)tracker)->pages);
 }
 
-/* What makes the gauge, and only that, doubtful. */
+/* Notes what makes the gauge doubtful; none of it concerns the recorder. */
 static void explain_gauge(const struct mmu *mmu, struct wss_sample *sample)
 {
 	const struct wss_domxml *config = &mmu->guest->config;
@@ -337,14 +349,14 @@ static void explain_gauge(const struct mmu *mmu, struct wss_sample *sample)
 		wss_sample_degrade(sample,
 				   "the host unmapped %llu KiB in the window (reclaim, KSM, NUMA balancing or balloon)",
 				   (unsigned long long)mmu->result.fallen_bytes / 1024);
-	/* Two vCPUs may fault on the same page at once, hence the tolerance. */
+	/* Two vCPUs may fault on the same page at once, so a small excess is tolerated. */
 	if (mmu->result.excess_faults * 100 > mmu->gauge.max_entries)
 		wss_sample_degrade(sample,
 				   "the host unmapped memory in the window, and there were %llu faults more than mapped entries",
 				   (unsigned long long)mmu->result.excess_faults);
 	if (config->hostdevs || config->shmems)
 		wss_sample_degrade(sample,
-				   "memory of assigned or shared devices counts too");
+				   "memory of assigned or shared devices is counted as well");
 }
 
 static void mmu_explain(const struct wss_tracker *tracker, struct wss_sample *sample)
@@ -354,16 +366,20 @@ static void mmu_explain(const struct wss_tracker *tracker, struct wss_sample *sa
 	wss_fine_explain(&mmu->fine, sample);
 	if (mmu->result.granularity_bytes > 4096)
 		wss_sample_note(sample,
-				"KVM maps this guest by %s: each entry counts whole, the truth lies between the low and the high bound (granularity 4k is finer)",
+				"KVM maps this guest by %s and each entry counts as a whole: "
+				"the working set lies between the low and the high bound "
+				"(granularity 4k is finer)",
 				mmu->result.granularity_bytes > SIZE_2M ? "1 GiB" : "2 MiB");
 	if (!mmu->pages.exact)
 		explain_gauge(mmu, sample);
 	if (mmu->nested)
-		wss_sample_degrade(sample,
-				   "a nested guest ran: its shadow page tables count too");
+		wss_sample_degrade(
+			sample,
+			"a nested guest ran: its shadow page tables are counted as well");
 	if (mmu->host->tdp_mmu == WSS_NO)
-		wss_sample_degrade(sample,
-				   "kvm.tdp_mmu is off: prefetched entries count as touched");
+		wss_sample_degrade(
+			sample,
+			"kvm.tdp_mmu is off: prefetched entries are counted as touched");
 	wss_pagewise_explain(&mmu->pages, sample);
 	wss_sample_note(sample,
 			"accesses by devices (QEMU's emulation, vhost, VFIO) are not seen");
@@ -371,7 +387,7 @@ static void mmu_explain(const struct wss_tracker *tracker, struct wss_sample *sa
 
 const struct wss_tracker_ops wss_tracker_mmu = {
 	.name = "mmu",
-	.summary = "drops KVM's second-level mappings once and counts what comes back",
+	.summary = "drops KVM's second-level mappings once and counts those that come back",
 	.observes = WSS_OBSERVES_ACCESSES,
 	.granularity = "as KVM maps: 4 KiB, 2 MiB or 1 GiB",
 	.cheap_poll = true,

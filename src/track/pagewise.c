@@ -4,7 +4,10 @@
 #include "base/number.h"
 
 #define PAGE 4096ULL
-/* Of a guest's few own pages: two vCPUs, firmware, what is mapped while we read. */
+/*
+ * Allowance for a few pages outside RAM: of two vCPUs, of the firmware, and pages mapped while
+ * we read.
+ */
 #define SLACK_PAGES 64
 
 static void close_recorder(struct wss_pagewise *pages)
@@ -30,7 +33,7 @@ int wss_pagewise_open(struct wss_pagewise *pages, const struct wss_host *host,
 	*pages = (struct wss_pagewise){ .host = host, .guest = guest, .choice = choice };
 	if (choice != WSS_RECORDER_COUNTERS)
 		return open_recorder(pages, err);
-	wss_error_set(&pages->why_not, WSS_ERR_UNSUPPORTED, "the recorder was not asked for");
+	wss_error_set(&pages->why_not, WSS_ERR_UNSUPPORTED, "the recorder was not requested");
 	return 0;
 }
 
@@ -60,8 +63,9 @@ void wss_pagewise_started(struct wss_pagewise *pages, uint64_t start_ns)
 }
 
 /*
- * What KVM maps has faulted since the invalidation, inside the RAM or outside. More than
- * that means that the recorder looks at the wrong process or addresses.
+ * Whether recorder and counters agree: everything that KVM maps has faulted since the
+ * invalidation, inside the RAM or outside. If KVM maps more, the recorder looks at the wrong
+ * process or addresses.
  */
 static bool is_consistent(const struct wss_pagewise *pages)
 {
@@ -107,19 +111,19 @@ void wss_pagewise_view(const struct wss_pagewise *pages, struct wss_page_view *r
 	ret_view->written = wss_recorder_written(pages->recorder);
 }
 
-/* Why a write may have gone unseen; NULL where none did. */
+/* Returns why a write may have been missed; NULL if none can have been. */
 static const char *why_bounded(const struct wss_pagewise *pages, const struct wss_sample *sample)
 {
 	if (pages->host->soft_dirty != WSS_YES)
 		return "this kernel has no soft-dirty tracking";
 	if (!sample->memory.huge_bytes.known)
-		return "it is not known whether its memory is on huge pages";
+		return "it is unknown whether its memory is on huge pages";
 	if (pages->large_seen || sample->memory.huge_bytes.value)
 		return "its memory is on huge pages";
 	if (pages->guest->config.hostdevs)
 		return "assigned devices pin its memory";
 	if (!pages->exact)
-		return "the pages touched are not known exactly";
+		return "the touched pages are not known exactly";
 	return NULL;
 }
 
@@ -135,7 +139,8 @@ static void explain_written(const struct wss_pagewise *pages, struct wss_sample 
 		return;
 	}
 	wss_sample_note(sample,
-			"written memory is bounded only, because %s: a page may be written to without a fault once it was read",
+			"the written memory is only bounded, because %s: a page that was read "
+			"may then be written without a fault",
 			why);
 }
 
@@ -146,10 +151,12 @@ void wss_pagewise_explain(const struct wss_pagewise *pages, struct wss_sample *s
 	sample->recorder = usable ? "bpf" : "counters";
 	sample->mapped_bytes = wss_amount_of(pages->mapped_bytes);
 	if (pages->inconsistent)
-		wss_sample_degrade(sample,
-				   "KVM maps more than the recorder has seen touched: its counters are taken instead");
+		wss_sample_degrade(sample, "KVM maps more pages than the recorder has seen "
+					   "touched: the figures are those of KVM's counters");
 	if (!pages->recorder)
-		wss_sample_note(sample, "KVM's counters only, what was written is not known: %s",
+		wss_sample_note(sample,
+				"measured by KVM's counters only, so the written memory is "
+				"unknown: %s",
 				pages->why_not.text);
 	if (!usable)
 		return;

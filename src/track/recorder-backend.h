@@ -20,7 +20,7 @@ struct wss_recorder_plan {
 	struct wss_gpa_layout layout;
 };
 
-/* The program's variables. It changes them while it is attached. */
+/* The program's variables, which it changes while it is attached. */
 struct wss_recorder_state {
 	volatile uint64_t *origin_ns;
 	const volatile uint64_t *ram_faults;
@@ -29,7 +29,7 @@ struct wss_recorder_state {
 	const volatile uint64_t *first_touches; /* WSS_TOUCH_BUCKETS */
 	const uint64_t *touched;
 	const uint64_t *written;
-	uint64_t words; /* of 64 pages each, in either bitmap */
+	uint64_t words; /* number of words, of 64 pages each, in each bitmap */
 };
 
 struct wss_recorder_backend;

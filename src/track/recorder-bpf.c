@@ -16,15 +16,16 @@
 #include "base/log.h"
 #include "track/recorder.skel.h"
 
-#define WORD_BYTES (64 * 4096ULL) /* of guest memory that one word of a bitmap stands for */
+#define WORD_BYTES (64 * 4096ULL) /* guest memory that one word of a bitmap stands for */
 
 struct wss_recorder_backend {
 	struct recorder_bpf *skeleton;
-	const struct bpf_program *program; /* of the skeleton, the one that is loaded */
+	const struct bpf_program *program; /* the skeleton's program that is loaded */
 	uint64_t *touched;
 	uint64_t *written;
-	size_t map_bytes; /* of either mapping */
-	uint64_t missed_base; /* the kernel counts from loading on */
+	size_t map_bytes; /* size of each mapping */
+	/* number of missed events before this recording: the kernel counts since loading */
+	uint64_t missed_base;
 };
 
 static const char *bpf_version(void)
@@ -42,7 +43,7 @@ static int bpf_probe(struct wss_error *err)
 	return 0;
 }
 
-/* libbpf's own messages: what is wrong is said by the caller, in one line. */
+/* Prints libbpf's own messages for debugging only; the caller reports errors in one line. */
 static int print_debug(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	char text[1024];
@@ -55,7 +56,10 @@ static int print_debug(enum libbpf_print_level level, const char *fmt, va_list a
 	return 0;
 }
 
-/* The program for this kernel's layout of the tracepoint's arguments; the other is left out. */
+/*
+ * Selects the program for this kernel's layout of the tracepoint's arguments; the other is not
+ * loaded.
+ */
 static struct bpf_program *choose_program(struct recorder_bpf *skeleton,
 					  const struct wss_recorder_plan *plan)
 {
@@ -96,10 +100,10 @@ static int load(struct wss_recorder_backend *backend, const struct wss_recorder_
 		r = recorder_bpf__load(skeleton);
 	if (r < 0)
 		return wss_error_errno(err, WSS_ERR_UNSUPPORTED, -r,
-				       "the kernel does not take the recorder's program");
+				       "the kernel refuses the recorder's program");
 	if (!skeleton->bss)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "the recorder's variables cannot be mapped");
+				     "cannot map the recorder's variables");
 	return 0;
 }
 
@@ -164,7 +168,10 @@ static int bpf_open(const struct wss_recorder_plan *plan,
 	return 0;
 }
 
-/* The kernel leaves a program out where it would run within itself on one CPU. */
+/*
+ * Returns the number of missed events: the kernel skips a program that would interrupt itself
+ * on a CPU.
+ */
 static uint64_t read_missed(const struct wss_recorder_backend *backend)
 {
 	int fd = bpf_program__fd(backend->program);
@@ -187,7 +194,7 @@ static int bpf_start(struct wss_recorder_backend *backend, struct wss_error *err
 	r = recorder_bpf__attach(backend->skeleton);
 	if (r < 0)
 		return wss_error_errno(err, WSS_ERR_UNSUPPORTED, -r,
-				       "the recorder cannot be attached to kvm_page_fault");
+				       "cannot attach the recorder to kvm_page_fault");
 	return 0;
 }
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * What the BPF program of the recorder and the program that loads it share.
- */
+/* Definitions that the recorder's BPF program shares with the program that loads it. */
 #ifndef WSS_TRACK_RECORDER_SHARED_H
 #define WSS_TRACK_RECORDER_SHARED_H
 
@@ -10,19 +8,19 @@
 #define WSS_RECORDER_RANGES 16
 
 /*
- * Buckets of time since the invalidation: the first up to 2^16 ns (66 us), then four to each
- * doubling, so that neighbours are at most a factor of 1.25 apart (10 a decade or more), up
- * to 2^40 ns (1100 s); the last has all that came later.
+ * Buckets of time since the invalidation: the first up to 2^16 ns (66 us), then four for each
+ * doubling, so that neighbours are at most a factor of 1.25 apart (10 a decade or more), up to
+ * 2^40 ns (1100 s); the last has everything later.
  */
 #define WSS_TOUCH_FIRST_BITS 16
 #define WSS_TOUCH_LAST_BITS 40
 #define WSS_TOUCH_BUCKETS (4 * (WSS_TOUCH_LAST_BITS - WSS_TOUCH_FIRST_BITS) + 2)
 
-/* The bucket of ns. */
+/* Returns the bucket of a time. */
 static inline __u32 wss_touch_bucket(__u64 ns)
 {
 	__u64 rest = ns;
-	__u32 bits = 0; /* position of the highest bit that is set */
+	__u32 bits = 0; /* position of the highest bit set */
 
 	if (ns < 1ULL << WSS_TOUCH_FIRST_BITS)
 		return 0;
@@ -37,7 +35,10 @@ static inline __u32 wss_touch_bucket(__u64 ns)
 	return 1 + 4 * (bits - WSS_TOUCH_FIRST_BITS) + (__u32)((ns >> (bits - 2)) & 3);
 }
 
-/* Times in this bucket and in those before are less than this, ns; bucket is not the last. */
+/*
+ * Returns the time, in ns, that all times in this bucket and earlier ones are below. bucket is
+ * not the last.
+ */
 static inline __u64 wss_touch_bound(__u32 bucket)
 {
 	if (!bucket)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Runs in the kernel at each second-level fault of any guest, keeps those of one QEMU
- * process: a bit for each page touched, one for each page written to, and when pages
- * were touched first. Bits are set in place and times are counted in buckets, so there
- * is no queue that could overflow: no event is lost. The tracepoint fires in the vCPU's
- * own thread, before KVM looks at the fault.
+ * Runs in the kernel at each second-level fault of any guest, and keeps those of one QEMU
+ * process: a bit for each page touched, a bit for each page written, and the times of first
+ * touches. Bits are set in place and times are counted in buckets, so no queue can overflow
+ * and no event is lost. The tracepoint fires in the vCPU's own thread, before KVM handles the
+ * fault.
  */
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -16,12 +16,14 @@
 #define GPA_PAGE_BITS 12
 #define GPA_WORD_BITS (GPA_PAGE_BITS + 6)
 /*
- * A write: PFERR_WRITE_MASK of AMD's error code, EPT_VIOLATION_ACC_WRITE of Intel's exit
- * qualification (Linux 6.1, arch/x86/include/asm/kvm_host.h and asm/vmx.h).
+ * Bit of a write fault: PFERR_WRITE_MASK of AMD's error code, EPT_VIOLATION_ACC_WRITE of
+ * Intel's exit qualification (Linux 6.1, arch/x86/include/asm/kvm_host.h and asm/vmx.h).
  */
 #define FAULT_WRITE 2
 
-/* bpf_ktime_get_boot_ns() is for programs that are compatible with the GPL, which LGPL code is. */
+/*
+ * bpf_ktime_get_boot_ns() requires a licence that is compatible with the GPL, as the LGPL is.
+ */
 char LICENSE[] SEC("license") = "GPL";
 
 /* Set before the program is loaded. */
@@ -30,7 +32,9 @@ const volatile __u32 n_ranges;
 const volatile __u64 range_start[WSS_RECORDER_RANGES];
 const volatile __u64 range_end[WSS_RECORDER_RANGES];
 
-/* CLOCK_BOOTTIME of the invalidation; 0 until it is over: touches till then are of bucket 0. */
+/*
+ * CLOCK_BOOTTIME of the invalidation; 0 until it is over: touches until then go to bucket 0.
+ */
 __u64 origin_ns;
 __u64 ram_faults;
 __u64 outside_faults;
@@ -40,7 +44,8 @@ __u64 first_touches[WSS_TOUCH_BUCKETS];
 struct bitmap {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* as many as the guest's address space takes, before loading */
+	/* set before loading, to the size of the guest's address space */
+	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u64);
 };
@@ -59,7 +64,7 @@ static __always_inline bool in_ram(__u64 gpa)
 	return false;
 }
 
-/* Sets the bit of a page; true if it was not set. */
+/* Sets the bit of a page; returns true if it was not set. */
 static __always_inline bool mark(void *map, __u64 gpa)
 {
 	__u32 word = gpa >> GPA_WORD_BITS;
@@ -97,7 +102,10 @@ static __always_inline int record(__u64 gpa, __u64 error)
 	return 0;
 }
 
-/* One for each layout of the tracepoint's arguments (fault-event.h); only one is loaded. */
+/*
+ * One program for each layout of the tracepoint's arguments (fault-event.h); only one is
+ * loaded.
+ */
 
 SEC("raw_tp/kvm_page_fault")
 int record_fault(struct bpf_raw_tracepoint_args *ctx)

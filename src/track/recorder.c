@@ -5,8 +5,8 @@
  * KVM takes a fault when a guest first touches a page that an invalidation has dropped from the
  * second-level page table. A BPF program on the tracepoint of these faults (recorder.bpf.c) sets the
  * page's bit in a bitmap, another if the fault was for a write, and counts each page's first touch
- * in a histogram over time. Bitmaps and counters are memory that it shares with us, so that reading
- * them is no system call and takes nothing from the guest, and no event can be lost in a queue.
+ * in a histogram over time. Bitmaps and counters are in memory that it shares with us: reading them
+ * takes no system call and does not slow the guest down, and no event can be lost in a queue.
  *
  *	wss_recorder_open()	  loaded, for one process and the RAM layout of one guest
  *	wss_recorder_start()	  all zero, attached: before the invalidation, as a page that comes
@@ -18,13 +18,13 @@
  *	wss_recorder_read()	  any number of times; the bitmaps still change
  *	wss_recorder_stop()	  detached: what was recorded stays until the next start
  *
- * A fault between attaching and the invalidation counts, too, although its page is dropped again at
- * once: the guest touched that page right before the window.
+ * A fault between attaching and the invalidation counts as well, although its page is dropped again
+ * at once: the guest touched that page right before the window.
  *
- * The program only observes: there is nothing of the guest to restore. It is attached by a
- * descriptor, so that the kernel detaches and unloads it when this process ends, however that
- * happens. wss_recorder_fits() says whether the guest's RAM still lies where it did: the ranges are
- * constants of the loaded program, so a guest whose memory was plugged needs another recorder.
+ * The program only observes, so there is nothing to restore in the guest. A descriptor attaches it,
+ * so the kernel detaches and unloads it when this process ends, however that happens. The ranges of
+ * the guest's RAM are constants of the loaded program: wss_recorder_fits() returns whether they are
+ * still right, and after memory has been plugged the guest needs another recorder.
  */
 #include "track/recorder.h"
 
@@ -39,7 +39,7 @@
 #include "track/recorder-backend.h"
 
 #define PAGE 4096ULL
-/* Of the first pid namespace (include/linux/proc_ns.h, PROC_PID_INIT_INO). */
+/* Inode of the first pid namespace (include/linux/proc_ns.h, PROC_PID_INIT_INO). */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCU
 
 static_assert(WSS_RECORDER_RANGES == WSS_GPA_RANGES_MAX, "a layout must fit the program");
@@ -48,7 +48,7 @@ struct wss_recorder {
 	struct wss_recorder_backend *backend;
 	struct wss_recorder_plan plan;
 	struct wss_recorder_state state;
-	uint64_t settled_ns; /* after the origin: when that was set */
+	uint64_t settled_ns; /* time from the origin to the call that set it */
 };
 
 const char *wss_recorder_version(void)
@@ -56,7 +56,10 @@ const char *wss_recorder_version(void)
 	return wss_recorder_backend_ops.version();
 }
 
-/* The program sees pids of the first namespace only, so ours must be of that. */
+/*
+ * Checks that our pid namespace is the first one, because the program sees the pids of that
+ * one only.
+ */
 static int check_pid_namespace(const struct wss_root *root, struct wss_error *err)
 {
 	wss_auto_close int fd = wss_root_openat(root, "proc/self/ns/pid", O_RDONLY);
@@ -65,7 +68,8 @@ static int check_pid_namespace(const struct wss_root *root, struct wss_error *er
 	if (fd < 0 || fstat(fd, &st) < 0 || st.st_ino == FIRST_PID_NAMESPACE)
 		return 0;
 	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-			     "in a pid namespace of its own the guest's process cannot be told from others in the kernel");
+			     "virt-wss runs in a pid namespace, where it does not know the "
+			     "pid that the kernel records");
 }
 
 static int make_plan(const struct wss_host *host, const struct wss_guest *guest,
@@ -158,7 +162,10 @@ size_t wss_recorder_curve(const struct wss_recorder *recorder, uint64_t until_ns
 		if (ns > until_ns)
 			break;
 		pages += recorder->state.first_touches[i];
-		/* What came before the origin was known may have come at any time till then. */
+		/*
+		 * Touches before the origin was known may have happened at any time until
+		 * then.
+		 */
 		if (ns >= recorder->settled_ns)
 			ret_points[found++] = (struct wss_curve_point){ .ns = ns, .bytes = pages * PAGE };
 	}

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Accessed bits of QEMU's own page table, for guests under TCG: there a guest's
- * accesses are ordinary loads and stores of QEMU. Writing 1 to clear_refs clears
- * the bits, smaps shows them as Referenced (Linux 6.1, fs/proc/task_mmu.c,
- * clear_refs_pte_range and smaps_account). It never reaches KVM's page tables, so
- * for a KVM guest the figure would mean nothing.
+ * Accessed bits of QEMU's own page table, for TCG guests, whose accesses are ordinary loads
+ * and stores of QEMU. Writing 1 to clear_refs clears the bits, and smaps shows them as
+ * Referenced (Linux 6.1, fs/proc/task_mmu.c, clear_refs_pte_range and smaps_account). The
+ * write does not reach KVM's page tables, so the figure would mean nothing for a KVM guest.
  */
 #include <stdlib.h>
 
@@ -19,16 +18,20 @@
 struct refs {
 	struct wss_tracker base;
 	struct wss_guest *guest;
-	bool may_flush; /* the write that flushes the TLBs is safe here */
+	bool may_flush; /* the write that flushes the TLBs is safe on this kernel */
 	struct wss_referenced_result result;
 };
 
-/* hugetlb pages have no accessed bit that smaps would show: they would read as untouched. */
+/*
+ * Refuses hugetlb pages, whose accessed bits smaps does not show: they would read as
+ * untouched.
+ */
 static int check_mappings(const struct wss_smaps *smaps, struct wss_error *err)
 {
 	if (smaps->guest.any_hugetlb)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "guest RAM is hugetlb, whose pages smaps never shows as referenced");
+		return wss_error_set(
+			err, WSS_ERR_UNSUPPORTED,
+			"guest RAM is hugetlb, and smaps never shows its pages as referenced");
 	return 0;
 }
 
@@ -63,7 +66,7 @@ static void refs_close(struct wss_tracker *tracker)
 	free(tracker);
 }
 
-/* A huge page has one accessed bit: 4 KiB cannot be had of it. */
+/* A huge page has a single accessed bit, which rules out 4 KiB granularity. */
 static int check_no_huge(const struct wss_guest *guest, struct wss_error *err)
 {
 	struct wss_smaps smaps;
@@ -72,7 +75,8 @@ static int check_no_huge(const struct wss_guest *guest, struct wss_error *err)
 		return -1;
 	if (smaps.guest.huge)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "4 KiB granularity: some RAM of this guest lies on huge pages, which have one accessed bit");
+				     "4 KiB granularity: some of the guest's RAM is on huge "
+				     "pages, which have one accessed bit each");
 	return 0;
 }
 
@@ -102,9 +106,9 @@ static int refs_check_stopped(const struct wss_tracker *tracker, struct wss_erro
 }
 
 /*
- * Writing 1 clears the accessed bits but leaves the TLBs alone, and a translation that is
- * cached sets no bit: hot pages would look untouched, all of a small set on huge pages.
- * Writing 4 always ends with a flush (clear_refs_write(), flush_tlb_mm()).
+ * Writing 1 clears the accessed bits but does not flush the TLBs, and an access through a
+ * cached translation sets no bit: hot pages would look untouched, a small set on huge pages
+ * even as a whole. Writing 4 always ends with a flush (clear_refs_write(), flush_tlb_mm()).
  */
 static int refs_begin(struct wss_tracker *tracker, struct wss_span *ret_span,
 		      struct wss_error *err)
@@ -133,10 +137,12 @@ static int refs_poll(struct wss_tracker *tracker, struct wss_reading *ret_readin
 		return -1;
 	if (check_mappings(&smaps, err) < 0)
 		return -1;
-	/* All of it may have stayed in the TLBs: nothing is known then. */
+	/* All translations may have stayed in the TLBs: nothing is known then. */
 	if (!smaps.guest.referenced && !refs->may_flush)
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "no accessed bit came back within the window, and the TLBs cannot be flushed safely on this kernel: a longer window may show more");
+		return wss_error_set(
+			err, WSS_ERR_FAILED,
+			"no accessed bit was set again within the window, and the TLBs cannot "
+			"be flushed safely on this kernel: a longer window may show more");
 	wss_referenced_result(smaps.guest.referenced, smaps.guest.huge, HUGE_PAGE, &refs->result);
 	*ret_reading = (struct wss_reading){
 		.span = { start_ns, wss_clock_now_ns() },
@@ -153,20 +159,24 @@ static void refs_explain(const struct wss_tracker *tracker, struct wss_sample *s
 	const struct refs *refs = (const struct refs *)tracker;
 
 	if (refs->result.granularity_bytes > 4096)
-		wss_sample_note(sample,
-				"some guest RAM lies on huge pages, which have one accessed bit for 2 MiB: the truth lies between the low and the high bound");
+		wss_sample_note(
+			sample,
+			"some guest RAM is on huge pages, which have one accessed bit for 2 "
+			"MiB: the working set lies between the low and the high bound");
 	if (!refs->result.wss_bytes)
-		wss_sample_degrade(sample,
-				   "the guest was not seen to touch anything: it did not run, or the window is too short");
-	wss_sample_note(sample, "accesses by QEMU's own device emulation count too");
+		wss_sample_degrade(sample, "the guest touched nothing that was seen: it did "
+					   "not run, or the window is too short");
+	wss_sample_note(sample, "accesses by QEMU's own device emulation are counted as well");
 	if (!refs->may_flush)
 		wss_sample_degrade(sample,
-				   "TLBs cannot be flushed safely on this kernel: pages whose translation stays in one are not seen");
+				   "the TLBs cannot be flushed safely on this kernel: touches "
+				   "of pages whose translation stays cached are not seen");
 }
 
 const struct wss_tracker_ops wss_tracker_refs = {
 	.name = "refs",
-	.summary = "clears the accessed bits of QEMU's page table and counts those set again",
+	.summary = "clears the accessed bits of QEMU's page table and counts those that are "
+		   "set again",
 	.observes = WSS_OBSERVES_ACCESSES,
 	.granularity = "4 KiB; 2 MiB on huge pages",
 	.cheap_poll = false,

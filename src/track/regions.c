@@ -12,13 +12,13 @@
 struct layout {
 	const struct wss_domxml *config;
 	struct wss_recording *recording;
-	uint64_t ram_done; /* bytes of the initial RAM that lie before */
+	uint64_t ram_done; /* bytes of the initial RAM in earlier ranges */
 };
 
 /*
- * QEMU gives the RAM to the NUMA nodes one after the other (hw/core/numa.c of 7.2,
- * numa_init_memdev_container()). Not where there is but one: -1.
- * *ret_left: how much of the RAM from there on is of this node.
+ * Returns the NUMA node at an offset of the initial RAM; -1 if there is only one. *ret_left is
+ * the length of the RAM from there on that belongs to the node. QEMU gives the RAM to the
+ * nodes one after the other (hw/core/numa.c of 7.2, numa_init_memdev_container()).
  */
 static int node_at(const struct wss_domxml *config, uint64_t offset, uint64_t *ret_left)
 {
@@ -56,7 +56,7 @@ static int add(struct layout *layout, const struct wss_region *region, struct ws
 	return 0;
 }
 
-/* The part of a range that begins at start and is of one kind and node. */
+/* Returns the part of a range that begins at start and has one kind and node. */
 static struct wss_region part_at(const struct layout *layout, uint64_t start, uint64_t end)
 {
 	struct wss_region region = { .start = start, .node = -1 };
@@ -79,7 +79,7 @@ static struct wss_region part_at(const struct layout *layout, uint64_t start, ui
 									  : WSS_REGION_HIGH;
 	if (start < MIB)
 		end = wss_u64_min(end, MIB);
-	/* The RAM behind the VGA's window is there, though the guest does not see it. */
+	/* The RAM behind the VGA window exists, although the guest does not see it. */
 	offset = start < FOUR_GIB ? start : layout->ram_done + (start - FOUR_GIB);
 	region.node = node_at(layout->config, offset, &left);
 	region.length = end - start < left ? end - start : left;
@@ -102,7 +102,10 @@ int wss_regions_of(const struct wss_domxml *config, struct wss_recording *record
 		for (uint64_t at = gpa.ranges[i].start; at < gpa.ranges[i].end;) {
 			struct wss_region region = part_at(&layout, at, gpa.ranges[i].end);
 
-			/* A node that ends within a page: the page is the next one's, too. */
+			/*
+			 * If a node ends within a page, the page counts for the next node as
+			 * well.
+			 */
 			region.length = (region.length + WSS_PAGE_BYTES - 1) & ~(WSS_PAGE_BYTES - 1);
 			if (add(&layout, &region, err) < 0)
 				return -1;
@@ -112,5 +115,5 @@ int wss_regions_of(const struct wss_domxml *config, struct wss_recording *record
 	return wss_recording_map_valid(recording)
 		       ? 0
 		       : wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				       "the guest's memory is laid out in an unknown way");
+				       "the layout of the guest's memory is unknown");
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * A guest's memory as a recording names it: by kind, memory device and NUMA node.
- */
+/* A guest's memory as a recording describes it: by kind, memory device and NUMA node. */
 #ifndef WSS_TRACK_REGIONS_H
 #define WSS_TRACK_REGIONS_H
 
@@ -9,7 +7,7 @@
 #include "host/domxml.h"
 #include "wss/recording.h"
 
-/* Fills in the recording's regions. WSS_ERR_UNSUPPORTED: where the RAM lies is not known. */
+/* Fills in the recording's regions. WSS_ERR_UNSUPPORTED: the place of the RAM is unknown. */
 int wss_regions_of(const struct wss_domxml *config, struct wss_recording *recording,
 		   struct wss_error *err);
 

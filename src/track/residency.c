@@ -11,7 +11,9 @@
 #define ENTRY_THERE (3ULL << 62)
 #define ENTRIES 8192
 
-/* Where the block's part above 4 GiB begins in it: behind all that lies below. */
+/*
+ * Returns the offset in the block of the part above 4 GiB, which is the amount of RAM below.
+ */
 static uint64_t low_bytes(const struct wss_recording *recording)
 {
 	uint64_t end = 0;
@@ -57,7 +59,8 @@ int wss_residency_read(const struct wss_guest *guest, const struct wss_recording
 	if (!guest->ram_known || guest->ram.all_shared || guest->config.n_blocks != 1 ||
 	    guest->ram.n_ranges != 1 || guest->ram.total_bytes < guest->config.initial_bytes)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "which pages the balloon takes is known for RAM of one private block only");
+				     "the pages that the balloon takes are known only if the "
+				     "RAM is a single private block");
 	fd = wss_root_openat(&guest->process.proc, "pagemap", O_RDONLY);
 	if (fd < 0)
 		return wss_process_error(&guest->process, fd, "pagemap", err);

@@ -44,7 +44,9 @@ static int ring_open(struct ring *ring)
 	return 0;
 }
 
-/* The kernel writes len bytes of the pinned buffer to fd, as a device would read them. */
+/*
+ * Makes the kernel write len bytes of the pinned buffer to fd, reading them as a device would.
+ */
 static int ring_write_fixed(struct ring *ring, int fd, const void *buffer, unsigned len)
 {
 	unsigned tail = *ring->sq_tail, index = tail & *ring->sq_mask;
@@ -71,7 +73,7 @@ static int clear_own_soft_dirty(void)
 	return n == 2 ? 0 : -1;
 }
 
-/* page: private memory that was written already, at least 4096 bytes. */
+/* page: private memory of at least 4096 bytes that has been written. */
 static enum outcome test_page(volatile char *page)
 {
 	struct iovec iov = { .iov_base = (void *)page, .iov_len = 4096 };
@@ -79,7 +81,10 @@ static enum outcome test_page(volatile char *page)
 	char seen[8];
 	int pipe_fds[2];
 
-	/* After the children of a fork are gone the page is exclusive again only once written. */
+	/*
+	 * After the children of a fork have exited, the page becomes exclusive again only when
+	 * written.
+	 */
 	page[0] = 'a';
 	if (pipe(pipe_fds) < 0 || ring_open(&ring) < 0 ||
 	    syscall(__NR_io_uring_register, ring.fd, IORING_REGISTER_BUFFERS, &iov, 1) < 0 ||
@@ -109,7 +114,7 @@ static void child_test(void *result)
 	*outcome = test_page(small);
 	if (*outcome != OUTCOME_SAFE)
 		return;
-	/* Where the host gives no huge page this tests another small one. */
+	/* If the host gives no huge page, this tests another small one. */
 	madvise(huge, HUGE_PAGE, MADV_HUGEPAGE);
 	memset(huge, 'x', HUGE_PAGE);
 	*outcome = test_page(huge);
@@ -136,8 +141,8 @@ int wss_selftest_run(struct wss_error *err)
 }
 
 /*
- * Shared pages and hugetlb pages are not write-protected by clear_refs, or never
- * copied. Judged by the mappings themselves, not by what the configuration asked for.
+ * Whether clear_refs never write-protects the guest's RAM, or a write never copies it: shared
+ * and hugetlb pages. Judged by the mappings themselves, not by the configuration.
  */
 static bool never_copied(const struct wss_guest *guest)
 {
@@ -158,7 +163,9 @@ int wss_selftest_zap_safe(const struct wss_host *host, const struct wss_guest *g
 	if (host->version >= WSS_KERNEL_VERSION(5, 19) || host->soft_dirty == WSS_NO ||
 	    never_copied(guest) || wss_selftest_run(&why) == 0)
 		return 0;
-	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-			     "kernel %s tracks soft-dirty pages and may lose writes of devices when memory is zapped: %s; a guest with shared (memfd) or hugetlb RAM could be measured",
-			     host->release[0] ? host->release : "(unknown)", why.text);
+	return wss_error_set(
+		err, WSS_ERR_UNSUPPORTED,
+		"kernel %s tracks soft-dirty pages and may lose writes of devices after a "
+		"zap: %s; a guest with shared (memfd) or hugetlb RAM can be measured",
+		host->release[0] ? host->release : "(unknown)", why.text);
 }

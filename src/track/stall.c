@@ -11,16 +11,16 @@
 #define CALIBRATION_BYTES (16UL << 20)
 #define CALIBRATION_PAGES (CALIBRATION_BYTES / 4096)
 /*
- * Used when the calibration fails, on purpose several times of the 2 ns an entry
- * (0.5 ms a GiB of 4 KiB pages) that a walk takes on common hardware.
+ * Used if the calibration fails. Deliberately several times the 2 ns per entry (0.5 ms per GiB
+ * of 4 KiB pages) that a walk takes on common hardware.
  */
 #define FALLBACK_ENTRY_NS 10.0
-/* No hardware walks faster: less than this was a disturbed calibration. */
+/* No hardware walks faster: a smaller figure comes from a disturbed calibration. */
 #define LEAST_ENTRY_NS 1.0
 /* The fixed part: taking the lock, opening and closing the notifier, flushing TLBs. */
 #define BASE_NS 200000ULL
 
-/* Time of one clear_refs over ourselves, ns; 0 when it failed. */
+/* Returns the time of one clear_refs over ourselves in ns; 0 if it failed. */
 static uint64_t timed_clear(int fd)
 {
 	uint64_t start = wss_clock_now_ns();
@@ -45,7 +45,7 @@ static void calibrate_child(void *result)
 		*(volatile char *)(area + i) = 1;
 	full = timed_clear(fd);
 	again = timed_clear(fd);
-	/* The faster of two: a moment without the CPU is no property of the host. */
+	/* Keeps the faster of two: a moment without the CPU is no property of the host. */
 	if (again && again < full)
 		full = again;
 	if (full > empty)
@@ -72,9 +72,9 @@ double wss_stall_entry_ns(void)
 }
 
 /*
- * The log is started by clearing it for all of RAM, in one loop under mmu_lock (Linux 6.1,
- * virt/kvm/kvm_main.c, kvm_clear_dirty_log_protect). A turn of it is for 64 pages and walks
- * KVM's tables a few times; each page is taken as one entry, which is an assumption:
+ * QEMU starts the log by clearing it for all of RAM, in one loop under mmu_lock (Linux 6.1,
+ * virt/kvm/kvm_main.c, kvm_clear_dirty_log_protect). An iteration handles 64 pages and walks
+ * KVM's tables a few times. Each page is assumed to cost as much as one entry:
  * docs/4k-cost.md.
  */
 uint64_t wss_stall_predict_ns(const struct wss_stall_load *load, double entry_ns)

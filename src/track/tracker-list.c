@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The list, and nothing else: a program with a list of its own, as tests have, is linked without
- * this file.
+ * Only the list: a program with a list of its own, such as a test, is linked without this
+ * file.
  */
 #include "track/methods.h"
 

@@ -31,8 +31,9 @@ int wss_tracker_check(const struct wss_tracker_ops *ops, const struct wss_host *
 	if (ops->probe(host, guest, err) < 0)
 		return -1;
 	if (options->recorder == WSS_RECORDER_PAGES && !ops->pages)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "it has no recorder of pages: it tells how many were touched, not which");
+		return wss_error_set(
+			err, WSS_ERR_UNSUPPORTED,
+			"it counts the touched pages without recording which they are");
 	return 0;
 }
 
@@ -49,7 +50,7 @@ const struct wss_tracker_ops *wss_tracker_choose(const struct wss_host *host,
 
 		if (wss_tracker_check(wss_trackers[i], host, guest, options, &why) == 0)
 			return wss_trackers[i];
-		/* It says nothing about the method. */
+		/* Running out of memory says nothing about the method. */
 		if (why.code == WSS_ERR_NO_MEMORY) {
 			*err = why;
 			return NULL;
@@ -58,7 +59,10 @@ const struct wss_tracker_ops *wss_tracker_choose(const struct wss_host *host,
 			len += (size_t)snprintf(reasons + len, sizeof(reasons) - len, "%s%s: %s",
 						i ? "; " : "", wss_trackers[i]->name, why.text);
 	}
-	wss_error_set(err, WSS_ERR_UNSUPPORTED, "no method can %s this guest (%s)",
-		      options->recorder == WSS_RECORDER_PAGES ? "tell the pages of" : "measure", reasons);
+	wss_error_set(err, WSS_ERR_UNSUPPORTED, "no method can %s (%s)",
+		      options->recorder == WSS_RECORDER_PAGES
+			      ? "record the pages of this guest"
+			      : "measure this guest",
+		      reasons);
 	return NULL;
 }

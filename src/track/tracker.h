@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The tracker: one method of observing which memory a guest touches. Each
- * method is one file with one wss_tracker_ops, listed in methods.h in the order in
- * which "auto" prefers them.
+ * The tracker: one method of observing which memory a guest touches. Each method is one file
+ * with one wss_tracker_ops, listed in methods.h in the order in which "auto" prefers them.
  *
- * A window (track/window.h) drives a tracker: probe, open, begin, poll as often as
- * it likes, close. The window, not the tracker, checks that the guest runs, holds the
- * lock that keeps other controllers away, pauses the guest where asked, and keeps time.
+ * A window (track/window.h) drives a tracker: probe, open, begin, poll as often as needed,
+ * close. The window, not the tracker, checks that the guest runs, holds the lock that excludes
+ * other controllers, pauses the guest if requested, and keeps time.
  */
 #ifndef WSS_TRACK_TRACKER_H
 #define WSS_TRACK_TRACKER_H
@@ -21,15 +20,15 @@
 #include "wss/pages.h"
 #include "wss/sample.h"
 
-/* When an observation began and ended, wss_clock_now_ns(). */
+/* When an observation began and ended, times of wss_clock_now_ns(). */
 struct wss_span {
 	uint64_t start_ns;
 	uint64_t end_ns;
 };
 
-/* What has been touched since begin, as far as the method can tell. */
+/* What has been touched since begin, as far as the method can see. */
 struct wss_reading {
-	struct wss_span span; /* of reading it */
+	struct wss_span span; /* time of the reading itself */
 	uint64_t wss_bytes;
 	uint64_t low_bytes;
 	uint64_t high_bytes;
@@ -38,47 +37,47 @@ struct wss_reading {
 };
 
 enum wss_granularity {
-	WSS_GRANULARITY_NATIVE, /* as the host maps */
+	WSS_GRANULARITY_NATIVE, /* as the host maps memory */
 	WSS_GRANULARITY_4K,
-	WSS_GRANULARITY_AUTO, /* 4 KiB where that is safe and cheap enough, else native */
+	WSS_GRANULARITY_AUTO, /* 4 KiB if that is safe and cheap enough, else native */
 };
 
-/* What a window must learn: how much was touched, or which pages. */
+/* What a window must find out: how much was touched, or which pages. */
 enum wss_recorder_choice {
-	WSS_RECORDER_AUTO,     /* which pages where the method can tell, else how much */
-	WSS_RECORDER_PAGES,    /* which pages, or WSS_ERR_UNSUPPORTED */
-	WSS_RECORDER_COUNTERS, /* how much: whatever records pages stays unused */
+	WSS_RECORDER_AUTO,     /* which pages if the method can, else how much */
+	WSS_RECORDER_PAGES,    /* which pages, else WSS_ERR_UNSUPPORTED */
+	WSS_RECORDER_COUNTERS, /* how much, without recording pages */
 };
 
 /*
- * The longest stall of a guest's vCPUs that is accepted by default: a third of the
- * 300 ms that QEMU's live migration takes as its downtime limit, and half of Linux's
- * shortest TCP retransmission timeout (200 ms), so that no connection of the guest notices.
+ * The longest stall of a guest's vCPUs that is accepted by default: a third of the 300 ms that
+ * QEMU's live migration uses as its downtime limit, and half of Linux's shortest TCP
+ * retransmission timeout (200 ms), so that no connection of the guest notices.
  */
 #define WSS_MAX_STALL_DEFAULT_NS 100000000ULL
 /*
- * Of 4 KiB: 8 GiB. WSS_GRANULARITY_AUTO puts no more faults than that on a guest: at about
- * 2 us each, four seconds of one CPU over the window.
+ * Default limit of faults of 4 KiB, which cover 8 GiB. WSS_GRANULARITY_AUTO causes no more
+ * faults than that in a guest: at about 2 us each, four seconds of one CPU over the window.
  */
 #define WSS_MAX_FAULTS_DEFAULT (2u << 20)
 
-/* What a method is asked for. */
+/* Requirements on a method. */
 struct wss_track_options {
 	uint64_t window_ns;
 	enum wss_granularity granularity;
 	enum wss_recorder_choice recorder;
 	/* The longest stall of the guest's vCPUs that arming may cause. */
 	uint64_t max_stall_ns;
-	/* WSS_GRANULARITY_AUTO takes 4 KiB only where no more faults than this are to be expected. */
+	/* WSS_GRANULARITY_AUTO uses 4 KiB only if no more faults than this are expected. */
 	uint64_t max_faults;
 	/*
-	 * Windows follow each other for this long, so that what one needs may serve many; 0: each
-	 * needs its own, UINT64_MAX: without end.
+	 * Time for which windows follow each other, so that one preparation can serve many of
+	 * them; 0: each needs its own, UINT64_MAX: without end.
 	 */
 	uint64_t chain_ns;
 };
 
-/* Native granularity, and the default limits. How long a window lasts is for the caller to say. */
+/* Native granularity, and the default limits. The caller sets the length of the window. */
 #define WSS_TRACK_OPTIONS_INIT \
 	{ .max_stall_ns = WSS_MAX_STALL_DEFAULT_NS, .max_faults = WSS_MAX_FAULTS_DEFAULT }
 
@@ -93,53 +92,55 @@ struct wss_tracker_ops {
 	const char *name;
 	const char *summary;
 	enum wss_observes observes;
-	const char *granularity; /* for people */
-	/* A poll costs a few microseconds, so that the growth curve may be sampled densely. */
+	const char *granularity; /* for messages and tables */
+	/* A poll costs a few microseconds, so the growth curve may be sampled densely. */
 	bool cheap_poll;
 	/* The first touch of a page costs the guest a fault, which slows down the curve's beginning. */
 	bool touch_faults;
 
 	/*
-	 * Can this method measure this guest here? Without any side effect on it. guest
-	 * NULL: can it work on this host at all? 0, or -1 with the reason.
+	 * Checks whether this method can measure this guest here, or if guest is NULL, any
+	 * guest of this host. Has no side effect on the guest. Returns 0, or -1 with the
+	 * reason.
 	 */
 	int (*probe)(const struct wss_host *host, struct wss_guest *guest, struct wss_error *err);
 
 	/*
-	 * An instance for an attached guest whose lock the window holds (track/control.h).
-	 * Changes nothing yet. WSS_ERR_UNSUPPORTED where it cannot do what options ask, above all
-	 * a granularity.
+	 * Makes an instance for an attached guest whose lock the window holds
+	 * (track/control.h). Changes nothing yet. WSS_ERR_UNSUPPORTED if it cannot do what
+	 * options require, above all a granularity.
 	 */
 	int (*open)(const struct wss_host *host, struct wss_guest *guest,
 		    const struct wss_track_options *options, struct wss_tracker **ret_tracker,
 		    struct wss_error *err);
 
 	/*
-	 * One step of what must come before begin and takes a while, such as having QEMU
-	 * start its dirty log. Never waits. 1: begin may come; 0: call again in a moment; -1.
-	 * NULL: nothing to prepare.
+	 * Takes one step of what must precede begin and takes a while, such as starting QEMU's
+	 * dirty log. Never waits. Returns 1: begin may be called; 0: call again in a moment;
+	 * -1 with err set. NULL: nothing to prepare.
 	 */
 	int (*prepare)(struct wss_tracker *tracker, struct wss_error *err);
 
 	/*
-	 * How long begin would keep the guest's vCPUs waiting, ns. NULL: not worth
-	 * predicting.
+	 * Predicts for how many ns begin will keep the guest's vCPUs waiting. NULL: too short
+	 * to predict.
 	 */
 	int (*predict)(struct wss_tracker *tracker, uint64_t *ret_ns, struct wss_error *err);
 
 	/*
-	 * Do begin and poll work while QEMU is stopped, because they ask nobody but the kernel?
-	 * 0, or -1 with WSS_ERR_UNSUPPORTED and what is missing. NULL: they do not.
+	 * Checks whether begin and poll work while QEMU is stopped, because they ask only the
+	 * kernel. Returns 0, or -1 with WSS_ERR_UNSUPPORTED and what is missing. NULL: they do
+	 * not work.
 	 */
 	int (*check_stopped)(const struct wss_tracker *tracker, struct wss_error *err);
 
-	/* Arms a window. ret_span is the time that arming took the guest's memory. */
+	/* Arms a window. *ret_span is the time in which arming blocked the guest's memory. */
 	int (*begin)(struct wss_tracker *tracker, struct wss_span *ret_span,
 		     struct wss_error *err);
 
 	/*
-	 * After begin, and after the guest was let go where it was held: the window counts from
-	 * start_ns, wss_clock_now_ns(). May be NULL.
+	 * Called after begin, and after a guest that was held has been resumed: the window
+	 * counts from start_ns, a time of wss_clock_now_ns(). May be NULL.
 	 */
 	void (*started)(struct wss_tracker *tracker, uint64_t start_ns);
 
@@ -148,81 +149,90 @@ struct wss_tracker_ops {
 		    struct wss_error *err);
 
 	/*
-	 * Until when, wss_clock_now_ns(), the observation that was begun holds; 0: without end.
-	 * May be NULL.
+	 * Returns the time of wss_clock_now_ns() until which the observation is valid; 0:
+	 * without end. May be NULL.
 	 */
 	uint64_t (*valid_until_ns)(const struct wss_tracker *tracker);
 
 	/*
-	 * Has what begin set up been lost, and is there time to begin again? Looked at after
-	 * each poll. May be NULL.
+	 * Whether what begin set up has been lost and there is time to begin again. Called
+	 * after each poll. May be NULL.
 	 */
 	bool (*spoilt)(const struct wss_tracker *tracker);
 
 	/*
-	 * One step of seeing, after the window, that the guest is as it was before; never waits.
-	 * True: done, and what there is to say is in the sample; false: call again in a moment. May be NULL.
+	 * Takes one step of checking, after the window, that the guest is as it was before.
+	 * Never waits. Returns true when done, with any remarks noted in the sample; false:
+	 * call again in a moment. May be NULL.
 	 */
 	bool (*settle)(struct wss_tracker *tracker, struct wss_sample *sample);
 
 	/*
-	 * The growth curve as of the last poll, up to until_ns after the start, where the method
-	 * knows it better than from polls: how many points, at most n; else 0. May be NULL.
+	 * Returns the growth curve at the last poll, up to until_ns after the start, if the
+	 * method knows it better than from polls: the number of points, at most n; else 0. May
+	 * be NULL.
 	 */
 	size_t (*curve)(const struct wss_tracker *tracker, uint64_t until_ns,
 			struct wss_curve_point *ret_points, size_t n);
 
 	/*
-	 * The pages that the last poll has counted, where each of them is known; ret_view is zero,
-	 * and what is not known stays so. Valid until the next begin or rest. NULL: the method
-	 * never knows pages, and no window with WSS_RECORDER_PAGES is opened.
+	 * Returns the pages that the last poll has counted, if each of them is known. ret_view
+	 * is zero on entry, and what is unknown stays so. Valid until the next begin or rest.
+	 * NULL: the method never knows pages, and no window with WSS_RECORDER_PAGES is opened.
 	 */
 	void (*pages)(const struct wss_tracker *tracker, struct wss_page_view *ret_view);
 
 	/*
-	 * By what a window of this guest would count, as its samples say it ("bpf"); where that
-	 * does not know pages, ret_why says why. guest NULL: any guest of this host. No side effect.
-	 * NULL: the method has only one way.
+	 * Returns the source of a window's counts for this guest, as its samples name it
+	 * ("bpf"). If that source does not know pages, ret_why gives the reason. guest NULL:
+	 * any guest of this host. No side effect. NULL: the method has only one source.
 	 */
 	const char *(*recorder)(const struct wss_host *host, const struct wss_guest *guest,
 				struct wss_error *ret_why);
 
 	/*
-	 * Adds what the method knows of its own limits in this window, and figures that only it
-	 * has. Those of memory are in the sample already. May be NULL.
+	 * Adds to the sample what the method knows about its limits in this window, and
+	 * figures that only it has. The memory figures are in the sample already. May be NULL.
 	 */
 	void (*explain)(const struct wss_tracker *tracker, struct wss_sample *sample);
 
 	/*
-	 * Nothing more is read until the next begin: what costs something meanwhile can go. May
-	 * be NULL.
+	 * Called when nothing is read until the next begin, so that whatever costs something
+	 * meanwhile can be released. May be NULL.
 	 */
 	void (*rest)(struct wss_tracker *tracker);
 
-	/* Takes NULL and half-open state. */
+	/*
+	 * Restores the host and the guest, and frees the instance; accepts NULL and half-open
+	 * state.
+	 */
 	void (*close)(struct wss_tracker *tracker);
 };
 
-/* All methods in auto's order, NULL at the end. */
+/* All methods in the order of "auto", NULL at the end. */
 extern const struct wss_tracker_ops *const wss_trackers[];
 
-/* By name; NULL where there is none. */
+/* Returns the method of that name; NULL if there is none. */
 const struct wss_tracker_ops *wss_tracker_by_name(const char *name);
 
-/* The names of all methods with separator between two, before the last one last. Returns ret_text. */
+/*
+ * Writes the names of all methods with separator between two, and last before the last one.
+ * Returns ret_text.
+ */
 const char *wss_tracker_names(const char *separator, const char *last, char *ret_text, size_t size);
 
 /*
- * Can the method give this guest a window as options ask? As its probe, and WSS_ERR_UNSUPPORTED
- * where pages are wanted of a method that never knows them. No side effect on the guest.
+ * Checks whether the method can open a window for this guest as options require: like its
+ * probe, and WSS_ERR_UNSUPPORTED if pages are wanted from a method that never knows them. No
+ * side effect on the guest.
  */
 int wss_tracker_check(const struct wss_tracker_ops *ops, const struct wss_host *host,
 		      struct wss_guest *guest, const struct wss_track_options *options,
 		      struct wss_error *err);
 
 /*
- * The first method that can give this guest a window as options ask. Where none can, err says why
- * for each: WSS_ERR_UNSUPPORTED.
+ * Returns the first method that can open a window for this guest as options require. If none
+ * can, err has the reason of each: WSS_ERR_UNSUPPORTED.
  */
 const struct wss_tracker_ops *wss_tracker_choose(const struct wss_host *host,
 						 struct wss_guest *guest,

@@ -52,7 +52,7 @@ void wss_window_describe(const struct wss_guest *guest, const struct wss_tracker
 	ret_sample->memory.balloon_bytes = guest->balloon_bytes;
 }
 
-/* The method's own curve, with this reading as its end; else that of the polls. */
+/* Uses the method's own curve, with this reading as its end, or else that of the polls. */
 static void fill_curve(const struct wss_window_facts *facts, const struct wss_reading *reading,
 		       uint64_t until_ns, struct wss_sample *sample)
 {
@@ -95,11 +95,11 @@ static void judge(const struct wss_window_facts *facts, struct wss_sample *sampl
 	char limit[16];
 
 	if (facts->slipped)
-		wss_sample_degrade(sample,
-				   "the guest could not be held for so long: the window is not exact");
+		wss_sample_degrade(sample, "the guest could not be held for the whole time: "
+					   "the window is not exact");
 	if (facts->stopped)
-		wss_sample_degrade(sample,
-				   "the guest was paused or stopped within the window: it reads low");
+		wss_sample_degrade(sample, "the guest was paused or stopped within the "
+					   "window: the figure is too low");
 	if (facts->cut)
 		wss_sample_degrade(sample, "the window was cut short: preparing it took too long");
 	if (facts->armed.end_ns - facts->armed.start_ns > facts->options->track.max_stall_ns) {

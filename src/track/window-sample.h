@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a window becomes for its reader: a sample, with the figures, the curve, the guest's
- * memory, and what speaks against it. track/window.h drives the window and notes here what
- * has happened in it; nothing here changes the guest.
+ * Makes the sample of a window: its figures, the curve, the guest's memory, and whatever
+ * limits their validity. track/window.h drives the window and records the events in it here;
+ * nothing here changes the guest.
  */
 #ifndef WSS_TRACK_WINDOW_SAMPLE_H
 #define WSS_TRACK_WINDOW_SAMPLE_H
@@ -19,35 +19,39 @@ struct wss_cpu_time {
 	uint64_t system_ns;
 };
 
-/* What is noted of a window while it lasts. Whoever drives it fills all but memory. */
+/*
+ * Facts about a window, collected while it lasts. The driver of the window fills in all but
+ * memory.
+ */
 struct wss_window_facts {
 	const struct wss_guest *guest;
 	const struct wss_window_options *options;
 	struct wss_tracker *tracker;
 	struct wss_span armed; /* time in which arming may have kept the guest waiting */
-	uint64_t start_ns;     /* of the measured window */
-	uint64_t predicted_ns; /* the stall; 0: not predicted */
-	struct wss_cpu_time cpu; /* spent on this window */
-	struct wss_sample curve; /* of the polls: only the curve of it is used */
-	bool cut;		 /* ends before its time */
-	bool slipped;		 /* the guest went on while it was to be held */
-	bool stopped; /* the guest was seen paused, or QEMU stopped by a signal, within it */
+	uint64_t start_ns;     /* start of the measured window */
+	uint64_t predicted_ns; /* predicted stall; 0: not predicted */
+	struct wss_cpu_time cpu; /* CPU time spent on this window */
+	struct wss_sample curve; /* only its curve is used: the points of the polls */
+	bool cut;		 /* the window ends early */
+	bool slipped;		 /* the guest ran while it should have been held */
+	/* the guest was seen paused, or QEMU stopped by a signal, within the window */
+	bool stopped;
 	struct {
-		uint64_t read_ns;	 /* when they were read, 0: never */
-		struct wss_sample figures; /* only the memory figures of it are used */
-	} memory;		/* kept from window to window: options->memory_age_ns */
+		uint64_t read_ns;	   /* when the figures were read, 0: never */
+		struct wss_sample figures; /* only its memory figures are used */
+	} memory; /* kept from window to window: see options->memory_age_ns */
 };
 
 /*
- * The sample of a window that ends, or has got, at end_ns with this reading. The memory
- * figures are read anew when they are too old; without them a note says why.
+ * Makes the sample of a window that ends, or is read, at end_ns with this reading. Reads the
+ * memory figures again if they are too old; if that fails, a note gives the reason.
  */
 void wss_window_sample(struct wss_window_facts *facts, const struct wss_reading *reading,
 		       uint64_t end_ns, struct wss_sample *ret_sample);
 
 /*
- * The part of a sample that needs no window: who the guest is, its sizes. Used
- * for guests that could not be measured, too. ops may be NULL.
+ * Fills in the part of a sample that needs no window: the guest's identity and sizes. Also
+ * used for guests that could not be measured. ops may be NULL.
  */
 void wss_window_describe(const struct wss_guest *guest, const struct wss_tracker_ops *ops,
 			 const struct wss_window_options *options, struct wss_sample *ret_sample);

@@ -13,7 +13,10 @@
 #include "track/hold.h"
 #include "track/window-sample.h"
 
-/* The curve: from 1 ms, eight points a decade, but never more than this far apart. */
+/*
+ * Polls for the curve start after 1 ms, eight a decade, and are never more than MAX_POLL_NS
+ * apart.
+ */
 #define FIRST_POLL_NS WSS_NS_PER_MS
 #define POLL_FACTOR 1.3335 /* 10^(1/8) */
 #define MAX_POLL_NS (100 * WSS_NS_PER_MS)
@@ -27,13 +30,13 @@ struct wss_window {
 	const struct wss_window_options *options;
 	struct wss_tracker *tracker;
 	struct wss_hold *hold; /* NULL unless options->pause */
-	bool locked;	       /* the guest's lock is ours */
+	bool locked;	       /* we hold the guest's lock */
 
-	struct wss_window_facts facts; /* of this window, for its sample */
+	struct wss_window_facts facts; /* about this window, for its sample */
 	bool preparing;		       /* wss_window_prepare() has begun and is not done */
 	uint64_t end_ns;
 	uint64_t next_poll_ns;
-	uint64_t stalls_ns[STALLS_KEPT]; /* of the last windows, 0 where there was none yet */
+	uint64_t stalls_ns[STALLS_KEPT]; /* of the last windows; 0 where there was none yet */
 	size_t n_stalls;
 };
 
@@ -128,7 +131,7 @@ void wss_window_close(struct wss_window *window)
 	free(window);
 }
 
-/* Of the last windows, once there are enough of them; else 0. */
+/* Returns the shortest stall of the last windows; 0 until there are enough of them. */
 static uint64_t shortest_stall_ns(const struct wss_window *window)
 {
 	uint64_t shortest = window->stalls_ns[0];
@@ -140,8 +143,8 @@ static uint64_t shortest_stall_ns(const struct wss_window *window)
 }
 
 /*
- * A guest that is stalled for longer than predicted again and again is judged by what was
- * measured: the next window is refused rather than hoped for.
+ * If a guest stalls for longer than predicted several times in a row, the measured stall
+ * decides: the next window is refused.
  */
 static int check_stall(struct wss_window *window, struct wss_error *err)
 {
@@ -170,7 +173,7 @@ static int hold_if_asked(struct wss_window *window, uint64_t *ret_start_ns, stru
 	return window->hold ? wss_hold_stop(window->hold, err) : 0;
 }
 
-/* Returns when the guest went on, 0 where it was not held. */
+/* Resumes the guest. Returns when that was, 0 if it was not held. */
 static uint64_t release(struct wss_window *window)
 {
 	if (!window->hold)
@@ -211,7 +214,10 @@ static int check_alive(const struct wss_window *window, struct wss_error *err)
 	return wss_error_set(err, WSS_ERR_GONE, "the guest ended within the window");
 }
 
-/* Has somebody stopped QEMU with a signal? libvirt and QEMU's own state do not show that. */
+/*
+ * Whether somebody has stopped QEMU with a signal, which the state in libvirt and QEMU does
+ * not show.
+ */
 static bool stopped_by_signal(const struct wss_window *window)
 {
 	char state;
@@ -253,7 +259,7 @@ int wss_window_prepare(struct wss_window *window, struct wss_error *err)
 	return r;
 }
 
-/* Where what the method needs ends before the window does, the window is cut short. */
+/* Sets the end of the window; cuts the window short if what the method needs ends earlier. */
 static void set_end(struct wss_window *window)
 {
 	const struct wss_tracker_ops *ops = window->tracker->ops;
@@ -280,9 +286,10 @@ int wss_window_begin(struct wss_window *window, struct wss_error *err)
 	cpu_charge(window, since);
 	set_end(window);
 	if (r == 0)
-		wss_debug("%s: armed by %s in %.3f ms, %.3f ms were predicted",
+		wss_debug("%s: armed by %s in %.3f ms, predicted %.3f ms",
 			  window->guest->config.name, window->tracker->ops->name,
-			  (double)(window->facts.armed.end_ns - window->facts.armed.start_ns) / 1e6,
+			  (double)(window->facts.armed.end_ns - window->facts.armed.start_ns) /
+				  1e6,
 			  (double)window->facts.predicted_ns / 1e6);
 	return r;
 }
@@ -311,7 +318,10 @@ static void schedule_poll(struct wss_window *window, uint64_t now_ns)
 
 	if (step < FIRST_POLL_NS / 4)
 		step = FIRST_POLL_NS / 4;
-	/* The largest gauge is caught by frequent polls; where they are dear, there is none. */
+	/*
+	 * Frequent polls catch the largest gauge; methods whose polls are expensive have no
+	 * gauge.
+	 */
 	if (window->tracker->ops->cheap_poll && step > MAX_POLL_NS)
 		step = MAX_POLL_NS;
 	window->next_poll_ns = now_ns + step;
@@ -326,8 +336,8 @@ static int read_tracker(struct wss_window *window, struct wss_reading *ret_readi
 }
 
 /*
- * Polls come every 100 ms at the latest, to catch the largest gauge; the curve
- * keeps only those that are a step apart on its logarithmic time axis.
+ * Polls come at least every 100 ms, to catch the largest gauge; the curve keeps only those
+ * that are a step apart on its logarithmic time axis.
  */
 static void add_to_curve(struct wss_window *window, const struct wss_reading *reading, bool last)
 {
@@ -342,14 +352,14 @@ static void add_to_curve(struct wss_window *window, const struct wss_reading *re
 	wss_sample_curve_bound(curve, reading->low_bytes, reading->high_bytes);
 }
 
-/* Looked at with every poll: a stop and a continue between two of them stay unseen. */
+/* Checked with every poll: a stop and a continue between two polls go unnoticed. */
 static void watch_stopped(struct wss_window *window)
 {
 	if (!window->facts.stopped && stopped_by_signal(window))
 		window->facts.stopped = true;
 }
 
-/* When the one poll within the window is due that tells of growth at its end. */
+/* Returns the time of the single poll within the window that shows growth at its end. */
 static uint64_t growth_poll_ns(const struct wss_window *window)
 {
 	return window->facts.start_ns + window->options->track.window_ns / 5 * 2;
@@ -361,7 +371,7 @@ static bool growth_is_due(const struct wss_window *window)
 	       wss_clock_now_ns() >= growth_poll_ns(window);
 }
 
-/* Where a poll is dear, only whether the guest still lives is looked at. */
+/* If polls are expensive, only checks that the guest still lives. */
 static int watch(struct wss_window *window, struct wss_error *err)
 {
 	uint64_t now_ns = wss_clock_now_ns();
@@ -407,8 +417,8 @@ bool wss_window_settle(struct wss_window *window, struct wss_sample *sample)
 }
 
 /*
- * A guest that runs touches something, if only its own kernel's data: nothing at all is no small
- * working set. Early in a window it may not have got to it yet.
+ * A running guest always touches something, if only data of its own kernel: nothing at all
+ * does not mean a small working set. Early in a window it may not have touched anything yet.
  */
 static int check_touched(const struct wss_window *window, const struct wss_reading *reading,
 			 struct wss_error *err)

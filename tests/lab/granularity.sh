@@ -99,6 +99,6 @@ lab_guest_stop huge
 lab_guest_start shm memory=256 top="" devices="<shmem name='s'><model type='ivshmem-plain'/><size unit='M'>4</size></shmem>" \
 	args="wss.map=64 wss.touch=16 wss.mode=write"
 wss sample shm --granularity 4k --window 1s --output json
-check "a device that is not known to bear the log: refused" refused 5 'shmem'
+check "a device that is not known to survive the log: refused" refused 5 'shmem'
 check "that guest is well" guest_well shm
 done_testing

@@ -38,7 +38,7 @@ test_counters() {
 	check "without the recorder" measure anon 16 --recorder counters
 	check "the counters are named" json_is recorder counters
 	check "nothing is said of writes" refute grep -q '"written' "$wss_out"
-	check "but why" noted 'what was written is not known'
+	check "but why" noted 'written memory is unknown'
 }
 
 # The gauge loses memory that is unmapped; the recorder does not.

@@ -94,11 +94,11 @@ json() { # EXPRESSION of the JSON on stdout, as $j
 	[[ $err == *"method fake cannot measure a guest that is held" ]]
 	wss record --method refs -o "$BATS_TEST_TMPDIR/r"
 	[ "$status" = 5 ]
-	[[ $err == *"method refs: it has no recorder of pages"* ]]
+	[[ $err == *"method refs: it counts the touched pages without"* ]]
 	fake_teardown
 	pc_start 48
 	wss record -o "$BATS_TEST_TMPDIR/r"
 	[ "$status" = 5 ]
-	[[ $err == *"no method can tell the pages of this guest (mmu: "*"refs: "*"; fake: "* ]]
+	[[ $err == *"no method can record the pages of this guest (mmu: "*"refs: "*"; fake: "* ]]
 	[ ! -e "$BATS_TEST_TMPDIR/r" ]
 }

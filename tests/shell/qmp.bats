@@ -92,7 +92,7 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 		--window 100ms --output csv
 }
 
-@test "4 KiB only with devices that are known to bear the dirty log" {
+@test "4 KiB only with devices that are known to survive the dirty log" {
 	local refusal
 	fine_sample virtio-net-pci tap
 	[ "$status" = 0 ]
@@ -104,7 +104,7 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 		# shellcheck disable=SC2086
 		fine_sample $refusal
 		[ "$status" = 5 ]
-		grep -qE '(vfio-pci|vhost-user|dirty-ring) is not known to bear the dirty log' <<<"$err"
+		grep -qE '(vfio-pci|vhost-user|dirty-ring) is not known to survive the dirty log' <<<"$err"
 		kill -0 "$fake_pid"
 	done
 }

@@ -696,7 +696,8 @@ static void test_auto(void **unused)
 	attach();
 	/* The child's memory is on small pages. */
 	if (fake->guest->ram_known)
-		assert_non_null(strstr(why_native(options), "no memory of the guest lies on huge"));
+		assert_non_null(
+			strstr(why_native(options), "none of the guest's memory is on huge"));
 	fake->guest->ram_known = false;
 	assert_string_equal(why_native(options), "");
 	options.max_faults = 1;
@@ -758,8 +759,9 @@ static void test_choose(void **unused)
 	options.recorder = WSS_RECORDER_PAGES;
 	assert_int_equal(wss_tracker_check(&wss_tracker_refs, &host, fake->guest, &options, NULL), -1);
 	assert_null(wss_tracker_choose(&host, fake->guest, &options, &err));
-	assert_error(&err, WSS_ERR_UNSUPPORTED, "no method can tell the pages of this guest");
-	assert_error(&err, WSS_ERR_UNSUPPORTED, "refs: it has no recorder");
+	assert_error(&err, WSS_ERR_UNSUPPORTED,
+		     "no method can record the pages of this guest");
+	assert_error(&err, WSS_ERR_UNSUPPORTED, "refs: it counts the touched pages");
 	assert_non_null(strstr(wss_tracker_names("-", " or ", names, sizeof(names)), " or "));
 	assert_int_equal(strncmp(names, "mmu", 3), 0);
 	assert_string_equal(wss_tracker_names(", ", " or ", names, 3), "mm");

@@ -316,7 +316,7 @@ static void test_inconsistent(void **unused)
 	assert_int_equal(window.sample.quality, WSS_QUALITY_DEGRADED);
 	assert_string_equal(window.sample.recorder, "counters");
 	assert_false(window.sample.written_low_bytes.known);
-	assert_true(noted(&window, "more than the recorder"));
+	assert_true(noted(&window, "more pages than the recorder"));
 }
 
 static void test_counters(void **unused)
@@ -329,7 +329,7 @@ static void test_counters(void **unused)
 	assert_int_equal(fake_recorder.opens, 0);
 	assert_string_equal(window.sample.recorder, "counters");
 	assert_int_equal(window.reading.wss_bytes, 5000 * PAGE);
-	assert_true(noted(&window, "not asked for"));
+	assert_true(noted(&window, "not requested"));
 	/* The same by itself where there is none, with the reason. */
 	fake_recorder.start_fails = true;
 	window.choice = WSS_RECORDER_AUTO;
