@@ -19,12 +19,13 @@
 #define BUSY_STEP_MS 10
 /* Time that another process's transaction may still delay this one after a stop request. */
 #define STOP_MS 1000
-/* Number of SQLite instructions between two looks at the stop flag: about a millisecond. */
+/* Number of SQLite instructions between two checks of the stop flag: about a millisecond. */
 #define STEPS_BETWEEN_LOOKS 10000
 
 /*
- * Summaries of a series since ?2, an hour: those of its day ?3 by the hour, if they still
- * exist, and those from ?4 on by the day. The first line is for the index.
+ * Condition for the summaries of a series since ?2, the start of an hour: hours until the end
+ * of their day (?3 is its start), if they still exist, and whole days from ?4 on. The first
+ * line lets SQLite use the index.
  */
 #define IN_SPAN                                                                        \
 	"level IN (3600, 86400) AND start >= ?3 AND "                                  \
@@ -85,22 +86,23 @@ static const char *const sql[DB_STATEMENTS] = {
 		"FROM guest JOIN series ON guest_id = guest.id "
 		"JOIN sample ON series_id = series.id "
 		"WHERE uuid = ?1 AND time >= ?2 AND time <= ?3 ORDER BY time, sample.id",
-	[DB_SPANS] = "SELECT samples, degraded, first, last, min_bytes, max_bytes, sum_pages, "
-		     "sizes, start, name, uuid, method, observes, granularity_bytes, window_ns "
-		     "FROM guest JOIN series ON guest_id = guest.id "
-		     "JOIN summary ON series_id = series.id "
-		     "WHERE uuid = ?1 AND level = ?4 AND start > ?2 - ?4 AND start <= ?3 "
-		     "ORDER BY start, series.id",
+	[DB_SPANS] =
+		"SELECT samples, degraded, first, last, min_bytes, max_bytes, sum_pages, "
+		"sizes, start, name, uuid, method, observes, granularity_bytes, window_ns "
+		"FROM guest JOIN series ON guest_id = guest.id "
+		"JOIN summary ON series_id = series.id "
+		"WHERE uuid = ?1 AND level = ?4 AND start > ?2 - ?4 AND start <= ?3 "
+		"ORDER BY start, series.id",
 	[DB_JOURNAL_PUT] =
 		"INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, "
 		"to_bytes, reason, uri) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-	/* Inserts nothing if another process has begun. */
+	/* Inserts nothing if the guest has unfinished steps. */
 	[DB_JOURNAL_BEGIN] =
 		"INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, "
 		"to_bytes, reason, uri) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 "
 		"WHERE NOT EXISTS (SELECT 1 FROM balloon WHERE uuid = ?1 AND done = 0)",
 	[DB_JOURNAL_DONE] = "UPDATE balloon SET done = 1 WHERE uuid = ?1 AND done = 0",
-	/* From the oldest open step: the guest's size before all of them. */
+	/* The oldest unfinished step has the guest's size before all of them. */
 	[DB_JOURNAL_OPEN] = "SELECT uuid, name, original_bytes, uri FROM balloon WHERE id IN "
 			    "(SELECT min(id) FROM balloon WHERE done = 0 GROUP BY uuid) "
 			    "AND (?1 IS NULL OR uuid = ?1) ORDER BY name",
@@ -214,7 +216,7 @@ static int on_busy(void *opaque, int attempt)
 
 	if (!attempt)
 		history->waited_ms = 0;
-	/* Not zero: a process that is about to end may have to record what it did. */
+	/* Not zero: a process that is about to end may still have to record what it did. */
 	if (wss_stop_requested() && limit_ms > STOP_MS)
 		limit_ms = STOP_MS;
 	if (history->waited_ms >= limit_ms)
@@ -389,7 +391,7 @@ static char *immutable_uri(const char *path)
 	return uri;
 }
 
-/* A log with content cannot be ignored: its data is newer. */
+/* Whether the log is empty; one that is not has newer data and cannot be ignored. */
 static bool log_is_empty(const char *path)
 {
 	wss_auto_free char *log = NULL;
@@ -403,8 +405,8 @@ static bool log_is_empty(const char *path)
 }
 
 /*
- * Opening a file in WAL mode creates its log, which a read-only disk does not allow; but
- * nothing changes there, either.
+ * Opens a history on a read-only disk. Opening a file in WAL mode creates its log, which is
+ * not possible there; but nothing changes there, either.
  */
 static int open_immutable(struct wss_history *history, struct wss_error *err)
 {
@@ -421,8 +423,8 @@ static int open_immutable(struct wss_history *history, struct wss_error *err)
 }
 
 /*
- * A full disk has no room for the log's index, which all users of the file share. An exclusive
- * user keeps it in memory.
+ * Opens a history on a full disk, which has no room for the index of the log that all users of
+ * the file share. With exclusive access SQLite keeps it in memory.
  */
 static int open_alone(struct wss_history *history, struct wss_error *err)
 {
@@ -434,7 +436,7 @@ static int open_alone(struct wss_history *history, struct wss_error *err)
 			   "cannot open it", err);
 }
 
-/* Tries other ways after the first access has failed: 0 if one may work. */
+/* Tries other ways after the first access has failed. Returns 0 if one may work. */
 static int open_by_other_ways(struct wss_history *history, struct wss_error *err)
 {
 	int code = sqlite3_errcode(history->db) & 0xff;

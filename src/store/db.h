@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "store/history.h"
 
-/* A transaction of another writer takes milliseconds; a disk may take seconds. */
+/* Another writer's transaction takes milliseconds, but a slow disk may need seconds. */
 #define DB_BUSY_MS 15000
 
 enum wss_db_statement {
@@ -69,35 +69,39 @@ int wss_db_number(struct wss_history *history, const char *sql, int64_t *ret_num
 		  struct wss_error *err);
 
 /*
- * Returns the statement, reset and without bindings; NULL with err set. Owned by the history.
+ * Returns the statement, reset and with no parameters bound; NULL with err set. Owned by the
+ * history.
  */
 sqlite3_stmt *wss_db_statement(struct wss_history *history, enum wss_db_statement which,
 			       struct wss_error *err);
 
-/* A column of the row; negative: 0. */
+/* Returns a column of the row; 0 if it is negative. */
 uint64_t wss_db_column_u64(sqlite3_stmt *stmt, int at);
 
-/* The same, absent where it is no number, negative, or more than any guest has. */
+/*
+ * Returns a column of the row; unknown if it is no number, negative, or larger than any guest.
+ */
 struct wss_amount wss_db_column_amount(sqlite3_stmt *stmt, int at);
 
 /*
- * Reads a row that begins with the columns of DB_SUMMARIES, up to the sizes, or with_curve to the
- * curve, into an empty summary, which the caller frees, also after an error.
+ * Reads a row that begins with the columns of DB_SUMMARIES into an empty summary: up to the
+ * sizes, or with_curve up to the curve. The caller frees the summary, even after an error.
  */
 int wss_db_read_summary(struct wss_history *history, sqlite3_stmt *stmt, bool with_curve,
 			struct wss_summary *summary, struct wss_error *err);
 
 /*
- * Returns the path to open the history by, whose directory contains no link: a malloc()ed
- * string. make: create missing directories. WSS_ERR_FAILED if the history, a file that SQLite
- * keeps beside it, or its directory does not belong to the caller or root, if other users may
- * write to it, or if a file is not a regular one; WSS_ERR_GONE if the directory is missing.
+ * Returns the path under which to open the history, with all links in its directory resolved:
+ * a malloc()ed string. make: create missing directories. WSS_ERR_FAILED if the history, a file
+ * that SQLite keeps beside it, or its directory does not belong to the caller or root, if
+ * other users may write to it, or if a file is not a regular one; WSS_ERR_GONE if the
+ * directory is missing.
  */
 int wss_db_find(const char *path, bool make, char **ret_path, struct wss_error *err);
 
 /*
- * WSS_ERR_FAILED, naming the owner or the mode, where anyone but the caller and root may write to
- * a file or directory.
+ * Fails with WSS_ERR_FAILED, naming the owner or the mode, if anyone but the caller and root
+ * may write to a file or directory.
  */
 int wss_db_check_hands_off(const struct stat *st, bool directory, struct wss_error *err);
 
@@ -105,8 +109,8 @@ int wss_db_check_hands_off(const struct stat *st, bool directory, struct wss_err
 int wss_db_open_lock(const char *path, int *ret_fd, struct wss_error *err);
 
 /*
- * Opens the history's file again with SQLite's flags, following no link. Returns SQLite's
- * result.
+ * Opens the history's file again with SQLite's flags, without following links. Returns
+ * SQLite's result.
  */
 int wss_db_open_file(struct wss_history *history, int flags);
 
@@ -115,10 +119,10 @@ int wss_db_open_file(struct wss_history *history, int flags);
  */
 struct wss_history *wss_db_new(const char *path, struct wss_error *err);
 
-/* Settings for readers and writers: nothing in the file is trusted. */
+/* Sets up a connection of a reader or writer, which trusts nothing in the file. */
 int wss_db_set_up(struct wss_history *history, struct wss_error *err);
 
-/* Sets the file's mode: incremental vacuum if it is still empty, and WAL. */
+/* Sets the modes of the file: WAL, and incremental vacuum if it is still empty. */
 int wss_db_set_up_writer(struct wss_history *history, struct wss_error *err);
 
 /*
@@ -137,7 +141,7 @@ int wss_db_migrate(struct wss_history *history, struct wss_error *err);
  */
 int wss_db_check_version(struct wss_history *history, struct wss_error *err);
 
-/* The same, but a file without tables is accepted, too. */
+/* Like wss_db_check_version(), but also accepts a file without tables. */
 int wss_db_check_made(struct wss_history *history, struct wss_error *err);
 
 #endif

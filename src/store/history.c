@@ -138,7 +138,9 @@ static bool time_is_valid(time_t time)
 	return (int64_t)time >= WSS_TIME_MIN_S && (int64_t)time <= WSS_TIME_MAX_S;
 }
 
-/* Whether samples of guests can have added up to that. The file may contain anything. */
+/*
+ * Whether samples of guests can have added up to this summary. The file may contain anything.
+ */
 static bool summary_is_possible(const struct wss_summary *summary)
 {
 	return summary->samples <= WSS_SUMMARY_DAY_MAX &&
@@ -149,7 +151,7 @@ static bool summary_is_possible(const struct wss_summary *summary)
 	       summary->sum_pages <= wss_u64_mul(summary->samples, WSS_BYTES_MAX / 4096);
 }
 
-/* Decodes the sizes and the curve of such a row. Returns 0 or negative errno. */
+/* Decodes the sizes and the curve of a summary's row. Returns 0 or negative errno. */
 static int decode_blobs(sqlite3_stmt *stmt, bool with_curve, struct wss_summary *summary)
 {
 	const uint8_t *sizes = sqlite3_column_blob(stmt, 7);
@@ -301,7 +303,8 @@ int wss_history_last(struct wss_history *history, const char *uuid, struct wss_a
 }
 
 /*
- * Parameters of a span since a time: the hour, its day, and the start of the first whole day.
+ * Binds the parameters of a span since a time: the hour, its day, and the start of the first
+ * whole day.
  */
 static void bind_since(sqlite3_stmt *stmt, time_t since)
 {

@@ -2,9 +2,9 @@
 /*
  * The history: samples, and their summaries by the hour and by the day, in one SQLite file.
  *
- * A sample is one transaction in write-ahead mode: a killed process, a full disk or a power
+ * A sample is one transaction in write-ahead mode, so a killed process, a full disk or a power
  * failure costs the last samples at most. Any number of readers and writers may have it open.
- * Times are those of the wall clock; where that was set back, samples "from the future" count
+ * Times are those of the wall clock; after that was set back, samples "from the future" count
  * as recent.
  */
 #ifndef WSS_STORE_HISTORY_H
@@ -34,31 +34,34 @@ const char *wss_history_sqlite_version(void);
 char *wss_history_default_path(void);
 
 /*
- * Opens for reading and writing, creates the file and its directory if they are missing,
- * checks its integrity and upgrades its schema. WSS_ERR_FAILED, with the reason, if that is
- * not possible: no write permission, a full or read-only disk, a file that is damaged, is no
- * history or was written by a newer version, or one that other users could write to or
- * replace. A damaged file is left alone.
+ * Opens the history for reading and writing, creates the file and its directory if they are
+ * missing, checks its integrity and upgrades its schema. WSS_ERR_FAILED, with the reason, if
+ * that is not possible: no write permission, a full or read-only disk, a file that is damaged,
+ * is not a history, was written by a newer version, or could be written or replaced by other
+ * users. A damaged file is left as it is.
  */
 int wss_history_open(const char *path, struct wss_history **ret_history, struct wss_error *err);
 
-/* Opens for reading, from a read-only disk as well. WSS_ERR_GONE if there is none yet. */
+/*
+ * Opens the history for reading, from a read-only disk as well. WSS_ERR_GONE if there is none
+ * yet.
+ */
 int wss_history_open_readonly(const char *path, struct wss_history **ret_history,
 			      struct wss_error *err);
 
 /*
- * Whether its path still leads to this history. It does not if the file was removed or
- * replaced. Does not wait; for a history that is open for writing.
+ * Whether its path still leads to this history, and not to nothing or another file. Does not
+ * wait; for a history that is open for writing.
  */
 bool wss_history_is_in_place(const struct wss_history *history);
 
 /*
  * Sets how long to wait for another process that writes: 15 s by default, and at most 1 s
- * after a stop request. After that errors are WSS_ERR_BUSY.
+ * after a stop request. After that, functions fail with WSS_ERR_BUSY.
  */
 void wss_history_set_patience(struct wss_history *history, int milliseconds);
 
-/* Takes NULL. */
+/* Closes the history; accepts NULL. */
 void wss_history_close(struct wss_history *history);
 
 /*
@@ -75,7 +78,7 @@ int wss_history_add(struct wss_history *history, const struct wss_sample *sample
 int wss_history_last(struct wss_history *history, const char *uuid, struct wss_amount *ret_time,
 		     struct wss_error *err);
 
-/* One series of a guest, which is never mixed with another. */
+/* One series of a guest. Series are never mixed. */
 struct wss_history_series {
 	char method[16];
 	enum wss_observes observes;
@@ -83,7 +86,7 @@ struct wss_history_series {
 	uint64_t window_ns;	/* requested length */
 	uint64_t other_windows; /* number of windows in the guest's other series in that span */
 	struct wss_summary summary;
-	/* Figures of the series' newest sample. */
+	/* Figures of the newest sample of the series. */
 	time_t time;
 	struct wss_amount wss_bytes, maximum_bytes, balloon_bytes, rss_bytes, qemu_bytes;
 };
@@ -105,7 +108,7 @@ int wss_history_hours(struct wss_history *history, const char *uuid, time_t sinc
 		      wss_history_hour on_hour, void *opaque, struct wss_error *err);
 
 /*
- * Calls on_guest for each guest that was ever stored, in the order of their names. Returns 0, or -1:
+ * Calls on_guest for each guest that was ever stored, sorted by name. Returns 0, or -1:
  * WSS_ERR_NO_MEMORY as soon as on_guest returns -1, WSS_ERR_INTERRUPTED.
  */
 typedef int (*wss_history_on_guest)(const char *uuid, const char *name, void *opaque);
@@ -115,16 +118,17 @@ int wss_history_guests(struct wss_history *history, wss_history_on_guest on_gues
 #define WSS_HISTORY_METHOD_MAX 16
 
 /*
- * Calls on_sample for each stored sample of a guest from since to until, inclusive, over all its
- * series in the order of time. The sample has the stored figures and is valid during the call.
+ * Calls on_sample for each stored sample of a guest from since to until, inclusive, over all
+ * its series, sorted by time. The sample has the stored figures and is valid during the call.
  */
 typedef void (*wss_history_on_sample)(const struct wss_sample *sample, void *opaque);
 int wss_history_samples(struct wss_history *history, const char *uuid, time_t since, time_t until,
 			wss_history_on_sample on_sample, void *opaque, struct wss_error *err);
 
 /*
- * Calls on_span for each hour or day (level: WSS_HISTORY_HOUR or WSS_HISTORY_DAY) of each series of a
- * guest that overlaps since to until, in the order of time. The span is valid during the call.
+ * Calls on_span for each hour or day (level: WSS_HISTORY_HOUR or WSS_HISTORY_DAY) of each
+ * series of a guest that overlaps the time from since to until, sorted by time. The span is
+ * valid during the call.
  */
 typedef void (*wss_history_on_span)(const struct wss_history_span *span, void *opaque);
 int wss_history_spans(struct wss_history *history, const char *uuid, int level, time_t since,
@@ -132,8 +136,8 @@ int wss_history_spans(struct wss_history *history, const char *uuid, int level, 
 		      struct wss_error *err);
 
 struct wss_history_limits {
-	uint64_t samples_s, hours_s, days_s; /* retention of each */
-	uint64_t max_bytes; /* size limit of the file: the oldest data goes first */
+	uint64_t samples_s, hours_s, days_s; /* how long to keep each */
+	uint64_t max_bytes; /* size limit of the file: the oldest data is deleted first */
 };
 
 #define WSS_HISTORY_LIMITS_DEFAULT                                                        \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Journal of balloon steps: each step is recorded before it is done, so that it is known what
- * has to be given back, however the program ends.
+ * Journal of balloon steps: each step is recorded before it is taken, so that the memory to
+ * give back is known however the program ends.
  */
 #ifndef WSS_STORE_JOURNAL_H
 #define WSS_STORE_JOURNAL_H
@@ -23,25 +23,26 @@ struct wss_journal_step {
 };
 
 /*
- * Records one step. It is in the file when this returns, even if the process is killed then.
+ * Records one step, which is in the file when this returns, even if the process is killed
+ * then.
  */
 int wss_journal_write(struct wss_history *history, const struct wss_journal_step *step,
 		      struct wss_error *err);
 
 /*
- * Records the first step. WSS_ERR_FAILED if the guest has unfinished ones, of a process that
- * was killed or of one that has begun at the same moment.
+ * Records the first step. WSS_ERR_FAILED if the guest has unfinished steps, from a process
+ * that was killed or from one that began at the same moment.
  */
 int wss_journal_begin(struct wss_history *history, const struct wss_journal_step *step,
 		      struct wss_error *err);
 
-/* Fails in the same way, without recording anything. */
+/* Fails as wss_journal_begin() does, but records nothing. */
 int wss_journal_check(struct wss_history *history, const char *uuid, struct wss_error *err);
 
-/* Marks all steps of a guest as done: it has its old size again. */
+/* Marks all steps of a guest as done, because it has its old size again. */
 int wss_journal_done(struct wss_history *history, const char *uuid, struct wss_error *err);
 
-/* Guest that has not got its old size back. */
+/* Guest that does not have its old size back yet. */
 struct wss_journal_open {
 	char uuid[37];
 	char name[256];
@@ -50,8 +51,8 @@ struct wss_journal_open {
 };
 
 /*
- * Lists all such guests, or the one with a UUID: a malloc()ed array of *ret_n entries, owned
- * by the caller.
+ * Lists all such guests, or only the one with this UUID (NULL: all): a malloc()ed array of
+ * *ret_n entries, owned by the caller.
  */
 int wss_journal_unfinished(struct wss_history *history, const char *uuid,
 			   struct wss_journal_open **ret_open, size_t *ret_n,

@@ -15,7 +15,9 @@
 #include "base/file.h"
 #include "store/db.h"
 
-/* Private to whoever may write the history, as any process that can open a file can lock it.
+/*
+ * Opens a lock file. Only those who may write the history can open it, because any process
+ * that can open a file can lock it.
  */
 static int lock_file_open(const char *name, int *ret_fd, struct wss_error *err)
 {
@@ -30,7 +32,7 @@ static int lock_file_open(const char *name, int *ret_fd, struct wss_error *err)
 	if (wss_file_check_regular(&st, err) < 0 ||
 	    wss_db_check_hands_off(&st, false, err) < 0)
 		return -1;
-	/* Older versions let the group open it. */
+	/* Older versions made the file accessible to the group. */
 	if ((st.st_mode & 0077) && st.st_uid == geteuid() && fchmod(fd, 0600) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make it private");
 	*ret_fd = wss_steal_fd(&fd);
@@ -69,7 +71,7 @@ int wss_history_lock_round(const struct wss_history *history, int *ret_fd,
 	return 0;
 }
 
-/* By a clock that nobody sets, a call that the ThreadSanitizer of GCC 12 does not know. */
+/* The monotonic clock, with a call that the ThreadSanitizer of GCC 12 does not know. */
 #ifdef __SANITIZE_THREAD__
 #define TURN_CLOCK CLOCK_REALTIME
 #define turn_wait(mutex, deadline) pthread_mutex_timedlock(mutex, deadline)

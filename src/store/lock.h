@@ -12,9 +12,9 @@
 #include "store/history.h"
 
 /*
- * The right to measure all guests, one round at a time: WSS_ERR_BUSY where another process has
- * it. It ends when the descriptor is closed, and so with the process. WSS_ERR_FAILED where the
- * lock is another user's file or no regular one.
+ * Takes the lock for measuring all guests, which only one round at a time has: WSS_ERR_BUSY if
+ * another process has it. It ends when the descriptor is closed, and so with the process.
+ * WSS_ERR_FAILED if the lock file belongs to another user or is not a regular file.
  */
 int wss_history_lock_round(const struct wss_history *history, int *ret_fd,
 			   struct wss_error *err);
@@ -25,7 +25,8 @@ int wss_history_lock_round(const struct wss_history *history, int *ret_fd,
  */
 struct wss_shared_history {
 	pthread_mutex_t mutex;
-	struct wss_history *history; /* for the thread that has locked it; NULL until opened */
+	/* For the thread that holds the lock; NULL until opened. */
+	struct wss_history *history;
 	unsigned patience_ms;
 };
 
@@ -42,13 +43,12 @@ struct wss_shared_history {
 int wss_shared_history_open(struct wss_shared_history *shared, const char *path,
 			    unsigned patience_ms, struct wss_error *err);
 
-/* Takes the turn. WSS_ERR_BUSY where it did not come within patience_ms. */
+/* Waits for this thread's turn. WSS_ERR_BUSY if it did not come within patience_ms. */
 int wss_shared_history_lock(struct wss_shared_history *shared, struct wss_error *err);
 
 void wss_shared_history_unlock(struct wss_shared_history *shared);
 
-/* Closes the connection, if there is one. No thread may hold the turn or ask for it any more.
- */
+/* Closes the connection, if there is one. No thread may hold or request the turn any more. */
 void wss_shared_history_close(struct wss_shared_history *shared);
 
 #endif

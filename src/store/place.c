@@ -2,11 +2,11 @@
 /*
  * Checks where the history lies, and who else could interfere with it.
  *
- * SQLite opens the file and those that belong to it by their names, at any time: on a FIFO it
- * waits forever, and a journal or log that somebody else puts beside the file is played back
- * into it. Nobody else may be able to do that: the directory and the files must belong to the
- * caller or root, and no other user may be able to write to them. Existing files then need
- * only one check.
+ * SQLite opens the file and those that belong to it by their names, at any time: it waits
+ * forever on a FIFO, and replays a journal or log that somebody else has put beside the file.
+ * Nobody else may be able to do that, so the directory and the files must belong to the caller
+ * or root, and no other user may be able to write to them. Existing files then need to be
+ * checked only once.
  */
 #include "store/db.h"
 
@@ -21,7 +21,10 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 
-/* Members of root's group, or of the caller's own, are trusted like root and the caller. */
+/*
+ * Whether a group is root's or the caller's own; its members are trusted like root and the
+ * caller.
+ */
 static bool is_own_group(gid_t gid)
 {
 	return gid == 0 || gid == getegid();
@@ -66,7 +69,7 @@ static int check_file(const char *path, struct wss_error *err)
 	return wss_file_check_regular(&st, err) < 0 ? -1 : wss_db_check_hands_off(&st, false, err);
 }
 
-/* The database, and the files that SQLite opens beside it. */
+/* Checks the database and the files that SQLite opens beside it. */
 static int check_files(const char *path, struct wss_error *err)
 {
 	static const char *const suffixes[] = {"", "-journal", "-wal", "-shm"};
@@ -100,7 +103,7 @@ static void make_directories(const char *path)
 	}
 }
 
-/* Resolves links in the directory; below it none is followed. */
+/* Returns the path with links in its directory resolved; a link at the end is not followed. */
 static char *canonical_path(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;

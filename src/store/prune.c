@@ -26,9 +26,9 @@ static int64_t seconds_before(time_t now, uint64_t age_s)
 }
 
 /*
- * The time that ages are counted from. A clock that jumps far ahead, for an hour or because of
- * a dead battery, would make everything old at once: this time moves on by a day at most for
- * each 24 hours in which there were samples.
+ * Number of hours with samples for which the time that ages are counted from advances by at
+ * most a day. A clock that jumps far ahead, for an hour or because of an empty battery, would
+ * otherwise make everything old at once.
  */
 #define HOURS_A_DAY 24
 static int effective_now(struct wss_history *history, time_t now, time_t *ret_present,
@@ -122,7 +122,7 @@ static int forget_empty(const struct pruning *pruning, struct wss_error *err)
 	return r;
 }
 
-/* Bytes in use, not the size of the file: free pages are returned at the end. */
+/* Returns the bytes in use, not the size of the file: free pages are returned at the end. */
 static int used_bytes(struct wss_history *history, int64_t *ret_bytes, struct wss_error *err)
 {
 	return wss_db_number(

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reading what is stored, row by row. Nothing in the file is to be trusted: see schema.c. */
+/*
+ * Reads stored samples and summaries row by row. Nothing in the file is trusted: see schema.c.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +16,9 @@ static const char *column_text(sqlite3_stmt *stmt, int at)
 	return text ? text : "";
 }
 
-/* One of the values of an enum, whose last is most; another becomes the first. */
+/*
+ * Returns an enum value, the largest of which is most; any other value becomes the first one.
+ */
 static int column_enum(sqlite3_stmt *stmt, int at, int most)
 {
 	int64_t value = sqlite3_column_int64(stmt, at);
@@ -22,7 +26,7 @@ static int column_enum(sqlite3_stmt *stmt, int at, int most)
 	return value < 0 || value > most ? 0 : (int)value;
 }
 
-/* What a loop over rows ended with: 0, or -1. */
+/* Returns the result of a loop over rows: 0, or -1. */
 static int end_of_rows(struct wss_history *history, sqlite3_stmt *stmt, int step,
 		       struct wss_error *err)
 {
@@ -82,7 +86,7 @@ static void read_sample(sqlite3_stmt *stmt, struct wss_sample *sample, char *met
 	sample->memory.qemu_bytes = wss_db_column_amount(stmt, 16);
 }
 
-/* The times are bound within what a time can be, so that all that is found is one. */
+/* Times are limited to the valid range, so that every row that is found has a valid time. */
 static void bind_span(sqlite3_stmt *stmt, const char *uuid, time_t since, time_t until)
 {
 	sqlite3_bind_text(stmt, 1, uuid, -1, SQLITE_STATIC);
