@@ -7,7 +7,7 @@
 
 #define SIZE_TEXT_MAX 24
 
-/* "4 s", where a column would have "4.00 s". */
+/* Formats a length: "4 s", where a column would have "4.00 s". */
 static void window_format(uint64_t ns, char ret_text[SIZE_TEXT_MAX])
 {
 	char *cut;
@@ -78,16 +78,16 @@ bool wss_advice_growth_text(const struct wss_advice *advice,
 		return false;
 	wss_size_format(sizing->base_bytes.value, base, sizeof(base));
 	wss_size_format(sizing->grown_bytes.value, grown, sizeof(grown));
-	snprintf(ret_text, WSS_ADVICE_TEXT_MAX,
-		 "the working set still grew at the end of its windows of %s, by %.0f%% with "
-		 "each "
-		 "doubling of time: sized for %s instead of %s; longer windows show where it "
-		 "ends",
-		 window, sizing->growth.per_doubling * 100, grown, base);
+	snprintf(
+		ret_text, WSS_ADVICE_TEXT_MAX,
+		"the working set still grew at the end of its windows of %s, by %.0f%% with "
+		"each doubling of time: sized for %s instead of %s; longer windows show where it "
+		"ends",
+		window, sizing->growth.per_doubling * 100, grown, base);
 	return true;
 }
 
-/* "12 windows in 1 min" */
+/* Formats the number and span of windows: "12 windows in 1 min". */
 static void windows_format(const struct wss_summary *summary, char *ret_text, size_t size)
 {
 	char age[SIZE_TEXT_MAX];
@@ -124,7 +124,7 @@ static void trust_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE
 		 wss_confidence_name(confidence), windows, wanted);
 }
 
-/* What the guest may use now. */
+/* Returns the memory that the guest may use now. */
 static struct wss_amount size_now(const struct wss_advice *advice)
 {
 	struct wss_amount balloon = advice->series.balloon_bytes;

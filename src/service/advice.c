@@ -14,7 +14,7 @@ time_t wss_advice_since(const struct wss_advice_options *options, time_t now)
 	return now - (time_t)(options->span_ns / WSS_NS_PER_S);
 }
 
-/* The size that the miss-rate curve asks for, into the advice and the state to size by. */
+/* Computes the size that the miss-rate curve requires, for the advice and for the sizing. */
 static void advice_add_curve(struct wss_advice *advice,
 			     const struct wss_advice_options *options,
 			     struct wss_sizing_state *state)
@@ -24,7 +24,7 @@ static void advice_add_curve(struct wss_advice *advice,
 	uint64_t size,
 		all = series->maximum_bytes.known ? series->maximum_bytes.value : UINT64_MAX;
 
-	/* The curve counts single pages; coarser windows see whole neighbourhoods. */
+	/* The curve counts single pages, but coarser windows see their whole neighbourhood. */
 	if (series->granularity_bytes > 4096 ||
 	    !wss_missrate_from_summary(missrate, &series->summary))
 		return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Advice: how much memory a guest needs, how much of what it holds the host could have back,
- * and what less memory would cost, all from the guest's history. Measures and changes nothing.
+ * Advice: how much memory a guest needs, how much of it the host could reclaim, and what less
+ * memory would cost, all from the guest's history. Measures and changes nothing.
  */
 #ifndef WSS_SERVICE_ADVICE_H
 #define WSS_SERVICE_ADVICE_H
@@ -14,17 +14,20 @@
 #include "wss/missrate.h"
 #include "wss/sizing.h"
 
-/* The history adds windows up by the hour: a shorter span would count windows from before it. */
+/*
+ * The history sums windows up by the hour: a shorter span would include windows from before
+ * it.
+ */
 #define WSS_ADVICE_SPAN_MIN_NS (WSS_HISTORY_HOUR * WSS_NS_PER_S)
 #define WSS_ADVICE_SPAN_MAX_NS (366ULL * WSS_HISTORY_DAY * WSS_NS_PER_S)
 #define WSS_ADVICE_FAULT_MAX_NS (10 * WSS_NS_PER_S)
 
 struct wss_advice_options {
 	struct wss_sizing_rule rule;
-	uint64_t span_ns;		 /* how far back windows count */
+	uint64_t span_ns;		 /* age up to which windows count */
 	double target_loss;		 /* share of time that may be lost to faults, 0 to 1 */
-	uint64_t fault_ns;		 /* what one of them costs, at least 1 */
-	struct wss_amount what_if_bytes; /* a size to judge */
+	uint64_t fault_ns;		 /* cost of one fault, at least 1 */
+	struct wss_amount what_if_bytes; /* size to be judged */
 };
 
 #define WSS_ADVICE_OPTIONS_INIT                                                               \
@@ -36,13 +39,12 @@ struct wss_advice_options {
 		.fault_ns = WSS_MISSRATE_FAULT_NS                                             \
 	}
 
-/* What is known of the guest beside its history. */
+/* What is known about the guest apart from its history. */
 struct wss_advice_guest {
 	const char *uuid; /* NULL or "": unknown, and so is its history */
 	bool active;	  /* a guest that does not run holds nothing */
 	const struct wss_policy *policy;
-	/* Sizes the guest by what it needs alone: without the minimum and the policy's
-	 * maximum. */
+	/* Sizes the guest by its need alone, without the minimum and the policy's maximum. */
 	bool need_only;
 };
 
@@ -58,36 +60,36 @@ enum wss_advice_status {
 /* "failed", "unknown", "too early", "opted out", "ok". */
 const char *wss_advice_status_name(enum wss_advice_status status);
 
-/* Zeroed it is the advice on a guest that could not be read. */
+/* All zero it is the advice on a guest that could not be read. */
 struct wss_advice {
 	enum wss_advice_status status;
 	bool only_writes; /* all windows are of a method that sees only writes: nothing to size by */
 	bool has_series;  /* the fields below are set */
 	struct wss_history_series series;
-	struct wss_sizing_rule rule; /* with what the policy says */
+	struct wss_sizing_rule rule; /* the policy's values included */
 	struct wss_sizing sizing;
-	struct wss_amount held_bytes; /* on the host, of a guest that is active */
+	struct wss_amount held_bytes; /* of an active guest on the host */
 	struct wss_amount assigned_bytes;
-	struct wss_amount curve_bytes; /* the least size that the miss-rate curve asks for */
-	bool curve_is_beyond;	       /* it lies beyond what was measured */
+	struct wss_amount curve_bytes; /* smallest size that the miss-rate curve permits */
+	bool curve_is_beyond;	       /* that size lies beyond what was measured */
 	bool has_missrate;
 	struct wss_missrate missrate;
 	struct {
-		struct wss_amount bytes; /* the size that was asked about */
+		struct wss_amount bytes; /* size that was to be judged */
 		double exceeded;	 /* share of windows above it, 0 to 1 */
 		/* With has_missrate only. */
 		double faults_per_second, loss; /* loss: a share of time, 0 to 1 */
-		bool bound;			/* these two are upper bounds */
+		bool bound;			/* the last two are upper bounds */
 	} what_if;
 };
 
-/* The time from which on windows count at now. */
+/* Returns the time from which on windows count if it is now. */
 time_t wss_advice_since(const struct wss_advice_options *options, time_t now);
 
 /*
- * Advice on a guest from the windows since a time. history may be NULL: there is none yet. The
- * caller frees *ret_advice, which stays as it was on error: WSS_ERR_NO_MEMORY, and as
- * wss_history_series().
+ * Makes the advice on a guest from the windows since a time. history may be NULL if there is
+ * none yet. The caller frees *ret_advice, which is untouched on error: WSS_ERR_NO_MEMORY, and
+ * the errors of wss_history_series().
  */
 int wss_advice_read(struct wss_history *history, const struct wss_advice_guest *guest,
 		    time_t since, const struct wss_advice_options *options,

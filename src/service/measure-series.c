@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Windows of one guest, one after the other, and what becomes of those that fail.
- */
+/* A series of windows of one guest, and the handling of windows that fail. */
 #include "service/measure.h"
 
 #include <stdio.h>
@@ -18,8 +16,8 @@ struct series {
 	const struct wss_measure_place *place;
 	struct wss_measure *measure; /* NULL: not open */
 	const struct wss_tracker_ops *ops; /* the method, once it has been chosen */
-	unsigned left;		     /* windows */
-	uint64_t start_ns;	     /* of the window, or when it was to begin */
+	unsigned left;			   /* number of windows */
+	uint64_t start_ns;		   /* when the window began, or was to begin */
 	wss_measure_emit emit;
 	void *opaque;
 };
@@ -47,7 +45,7 @@ static void emit_failure(const struct series *series, const struct wss_error *er
 	series->emit(&sample, last, series->opaque);
 }
 
-/* A window has failed. True: no other follows. */
+/* Reports a window that has failed. Returns true if no other window follows. */
 static bool series_fail(struct series *series, const struct wss_error *error)
 {
 	struct wss_deadline *deadline = &series->target->deadline;
@@ -59,14 +57,14 @@ static bool series_fail(struct series *series, const struct wss_error *error)
 	series->left--;
 	last = wss_measure_ends_series(error) || !series->left || series->options->cumulative ||
 	       wss_deadline_spent(deadline);
-	/* Nothing stays attached while the next window is waited for. */
+	/* Between two windows nothing stays attached. */
 	if (!last)
 		wss_window_rest(wss_measure_window(series->measure));
 	emit_failure(series, error, last);
 	return last;
 }
 
-/* The first moment after last_ns, in steps of step_ns, that has not passed yet. */
+/* Returns the first time after last_ns, in steps of step_ns, that is still to come. */
 static uint64_t next_moment(uint64_t last_ns, uint64_t step_ns)
 {
 	uint64_t now_ns = wss_clock_now_ns(), steps = 1;
@@ -76,7 +74,10 @@ static uint64_t next_moment(uint64_t last_ns, uint64_t step_ns)
 	return last_ns + steps * step_ns;
 }
 
-/* Polls until then; where the window begins again meanwhile, until the moment in that one. */
+/*
+ * Polls until the time of the report. If the window begins again meanwhile, the report moves
+ * to the same time in the new window.
+ */
 static int wait_for_report(struct series *series, uint64_t *report_ns, struct wss_error *err)
 {
 	struct wss_window *window = wss_measure_window(series->measure);
@@ -91,8 +92,8 @@ static int wait_for_report(struct series *series, uint64_t *report_ns, struct ws
 }
 
 /*
- * Where reading takes longer than the interval, the reports whose moments passed meanwhile are
- * skipped: the window ends in time, and no figure is repeated.
+ * If reading takes longer than the interval, the reports that were due meanwhile are skipped:
+ * the window ends in time, and no figure is repeated.
  */
 static int report_growth(struct series *series, struct wss_error *err)
 {
@@ -113,7 +114,7 @@ static int report_growth(struct series *series, struct wss_error *err)
 	}
 }
 
-/* One window to its sample. -1 with err. */
+/* Takes one window and its sample. Returns -1 with err set. */
 static int take_window(struct series *series, struct wss_sample *ret_sample,
 		       struct wss_error *err)
 {
@@ -132,14 +133,14 @@ static int take_window(struct series *series, struct wss_sample *ret_sample,
 	return 0;
 }
 
-/* True: no other window follows. */
+/* Takes one window of the series. Returns true if no other window follows. */
 static bool series_window(struct series *series)
 {
 	struct wss_error error = WSS_ERROR_INIT;
 	struct wss_sample sample;
 
 	if (take_window(series, &sample, &error) < 0) {
-		/* From start to start, also of one that failed. */
+		/* The interval runs from start to start, after a failed window as well. */
 		wss_gate_leave(series->place ? series->place->gate : NULL,
 			       series->place ? series->place->ticket : NULL);
 		return series_fail(series, &error);
@@ -165,7 +166,10 @@ static void series_run(struct series *series)
 		series->start_ns = next_ns;
 		if (wss_cancel_sleep_until_ns(cancel, next_ns) < 0 || series_window(series))
 			break;
-		/* One that is late is not made up for by windows without a pause. */
+		/*
+		 * A late window delays those that follow; they are not crowded together to
+		 * catch up.
+		 */
 		next_ns = wss_u64_max(series->start_ns + series->options->interval_ns,
 				  wss_clock_now_ns());
 	} while (!wss_cancel_requested(cancel));
@@ -192,7 +196,7 @@ static void keep_fine(const struct wss_sample *sample, bool last, void *opaque)
 	((struct pair *)opaque)->fine = *sample;
 }
 
-/* The sample is the one by 4 KiB; what the other says stands beside it. */
+/* Emits the sample of the 4 KiB window, with the figures of the native one added. */
 static void pair_join(struct pair *pair)
 {
 	if (wss_sample_measured(&pair->fine) && wss_sample_measured(&pair->native))
@@ -215,8 +219,8 @@ static void measure_one(struct wss_target *target, const struct wss_measure_opti
 }
 
 /*
- * The window by the host's mappings comes first: after the other one the dirty log is still on for a
- * moment.
+ * The native window comes first, because the dirty log stays on for a moment after the other
+ * one.
  */
 static void run_pairs(struct wss_target *target, const struct wss_measure_options *options,
 		      const struct wss_measure_place *place, wss_measure_emit emit, void *opaque)

@@ -8,7 +8,7 @@
 #include "base/number.h"
 
 #define SETTLE_STEP_NS (50 * WSS_NS_PER_MS)
-/* To restore a guest, whatever it has used of its time. */
+/* Time to restore a guest, even if its other time is used up. */
 #define RESTORE_NS (10 * WSS_NS_PER_S)
 
 struct wss_measure {
@@ -17,8 +17,8 @@ struct wss_measure {
 	struct wss_measure_place place;
 	const struct wss_tracker_ops *ops;
 	struct wss_window *window;
-	bool first_window; /* shares the time allowed with what came before it */
-	bool read;	   /* a sample of this window has been read: it does not begin again */
+	bool first_window; /* shares its time with what came before it */
+	bool read;	   /* a sample of this window has been read: it must not begin again */
 };
 
 void wss_measure_options_init(struct wss_measure_options *options, uint64_t window_ns)
@@ -38,7 +38,10 @@ static int measure_prepare(struct wss_measure *measure, const struct wss_tracker
 	const struct wss_host *host = wss_hypervisor_host(measure->target->hypervisor);
 	struct wss_guest *guest = measure->target->guest;
 
-	/* A guest that does not run has no process: say that rather than "not found". */
+	/*
+	 * A guest that does not run has no process: report that it does not run, not that its
+	 * process is missing.
+	 */
 	if (wss_guest_check_ready(guest, err) < 0 || wss_guest_attach(guest, host, err) < 0)
 		return -1;
 	measure->ops = options->method;
@@ -105,7 +108,7 @@ static int interrupted(struct wss_error *err)
 	return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 }
 
-/* Sleeps until then with the deadline as it is. */
+/* Sleeps until until_ns without pausing or running the deadline. */
 static int measure_sleep(const struct wss_measure *measure, uint64_t until_ns,
 			 struct wss_error *err)
 {
@@ -114,7 +117,7 @@ static int measure_sleep(const struct wss_measure *measure, uint64_t until_ns,
 	return 0;
 }
 
-/* As wss_window_prepare(), until it is done. */
+/* Repeats wss_window_prepare() until it is done. */
 static int measure_get_ready(struct wss_measure *measure, uint64_t until_ns, struct wss_error *err)
 {
 	int r;
@@ -129,7 +132,7 @@ static int measure_get_ready(struct wss_measure *measure, uint64_t until_ns, str
 	return r < 0 ? -1 : 0;
 }
 
-/* Begins the window in the guest's turn, which it does not have for ever. */
+/* Arms the window in the guest's turn, which lasts only for a limited time. */
 static int measure_begin(struct wss_measure *measure, struct wss_error *err)
 {
 	struct wss_target *target = measure->target;
@@ -143,7 +146,7 @@ static int measure_begin(struct wss_measure *measure, struct wss_error *err)
 	r = wss_window_begin(measure->window, err);
 	wss_gate_armed(place->gate, place->ticket,
 		       r < 0 ? wss_clock_now_ns() : wss_window_end_ns(measure->window));
-	/* Within the window its time is what was asked for. */
+	/* Within the window, the deadline runs only from the window's end. */
 	wss_deadline_run(&target->deadline, r < 0 ? 0 : wss_window_end_ns(measure->window));
 	measure->read = false;
 	return r;

@@ -8,16 +8,22 @@
 #include "track/residency.h"
 #include "wss/pageset.h"
 
-/* How old the knowledge may be whether memory is on huge pages, which decides what is known of writes. */
+/*
+ * Maximum age of the information whether memory is on huge pages, which decides what is known
+ * about writes.
+ */
 #define MEMORY_AGE_NS (10 * WSS_NS_PER_S)
-/* What records pages needs few polls: they see that the guest lives, and KVM's large entries. */
+/*
+ * A recorder of pages needs few polls: they check that the guest lives, and look for large
+ * entries of KVM.
+ */
 #define POLL_NS WSS_NS_PER_S
 /*
- * Windows that are so far apart get a dirty log each: it can be started again in what is a gap
- * anyway, and the guest is mapped large for most of it.
+ * Windows this far apart get a dirty log each: it can be started in the gap between them, and
+ * the guest is mapped large for most of the time.
  */
 #define CHAIN_REST_NS (10 * WSS_NS_PER_S)
-/* QEMU's longest dirty-rate calculation, and some seconds to end it. */
+/* QEMU's longest dirty-rate calculation, and some seconds for its end. */
 #define BUSY_NS (65 * WSS_NS_PER_S)
 
 struct record {
@@ -28,10 +34,12 @@ struct record {
 	struct wss_measure_options measure_options;
 	struct wss_measure *measure;
 	struct wss_session *session;
-	struct wss_pageset *resident; /* NULL where it cannot be told what the balloon takes */
-	uint64_t balloon_bytes;	      /* when resident was filled */
-	uint64_t begun_ns;	      /* wss_clock_now_ns() */
-	uint64_t end_ns;	      /* likewise; UINT64_MAX: when it is cancelled */
+	/* NULL if the pages that the balloon takes cannot be found out */
+	struct wss_pageset *resident;
+	uint64_t balloon_bytes; /* when resident was read */
+	uint64_t begun_ns;	/* a time of wss_clock_now_ns() */
+	/* A time of wss_clock_now_ns(); UINT64_MAX: when it is cancelled. */
+	uint64_t end_ns;
 	bool said_waiting;
 };
 
@@ -60,8 +68,8 @@ static void set_end(struct record *record, uint64_t now_ns)
 }
 
 /*
- * The pages that the host has something for, anew if the balloon's size has changed; else
- * NULL. An error ends the looking, not the recording.
+ * Reads the pages that the host holds if the balloon's size has changed; otherwise returns
+ * NULL. An error ends only this, not the recording.
  */
 static const struct wss_pageset *look_at_balloon(struct record *record)
 {
@@ -97,7 +105,10 @@ static int add_window(struct record *record, const struct wss_sample *sample,
 	return wss_session_add(record->session, &window, err);
 }
 
-/* One window. 1: written, or nothing to write; 0: it could not be taken, err says why; -1. */
+/*
+ * Records one window. Returns 1 if it was written, or there was nothing to write; 0 if it
+ * could not be taken, with the reason in err; -1.
+ */
 static int record_window(struct record *record, struct wss_error *err)
 {
 	struct wss_window *window = wss_measure_window(record->measure);
@@ -108,7 +119,10 @@ static int record_window(struct record *record, struct wss_error *err)
 		return 1;
 	if (r == 0)
 		r = wss_measure_poll(record->measure, UINT64_MAX, err);
-	/* What was touched in a part of a window is no set to compare with the others'. */
+	/*
+	 * The pages touched in part of a window cannot be compared with those of whole
+	 * windows.
+	 */
 	if (r < 0 && err->code == WSS_ERR_INTERRUPTED) {
 		wss_session_note(record->session, "the recording was stopped within this window");
 		wss_window_rest(window);
@@ -122,8 +136,8 @@ static int record_window(struct record *record, struct wss_error *err)
 }
 
 /*
- * Before the first window: what an earlier recording, that was stopped or killed, has left under
- * way ends by itself. Then the time begins.
+ * Waits before the first window for what an earlier recording that was stopped or killed has
+ * left running; it ends by itself. The recording's time starts after that.
  */
 static bool wait_while_busy(const struct wss_error *error, struct record *record)
 {
@@ -138,7 +152,10 @@ static bool wait_while_busy(const struct wss_error *error, struct record *record
 	return true;
 }
 
-/* A guest that is paused or busy now may be recorded later; else it is the end. */
+/*
+ * Whether the recording can go on after an error: a guest that is paused or busy now may be
+ * recorded later.
+ */
 static bool error_passes(const struct wss_error *error, struct record *record)
 {
 	struct wss_session_progress progress;
@@ -150,7 +167,10 @@ static bool error_passes(const struct wss_error *error, struct record *record)
 	       error->code == WSS_ERR_TIMEOUT;
 }
 
-/* The windows are whole: the last ends up to half of one before the time is over, or after. */
+/*
+ * Whether another window fits. Windows are whole, so the last one ends up to half a window
+ * before or after the end of the time.
+ */
 static bool fits_one_more(const struct record *record)
 {
 	uint64_t half_ns = record->measure_options.window.track.window_ns / 2;
@@ -184,11 +204,11 @@ static int record_windows(struct record *record, struct wss_error *err)
 			return -1;
 		}
 		if (r == 0) {
-			wss_debug("a window is lost: %s", error.text);
+			wss_debug("lost a window: %s", error.text);
 			wss_session_note(record->session, error.text);
 		}
 		tell_progress(record);
-		/* What is late stays late: windows are not made up for. */
+		/* Late windows are not made up for. */
 		next_ns += record->options->interval_ns;
 		now_ns = wss_clock_now_ns();
 		if (next_ns < now_ns)

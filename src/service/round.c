@@ -19,8 +19,8 @@ struct message {
 };
 
 /*
- * What the round and its workers share. It lives until the last worker has ended, also those that
- * were left behind.
+ * Shared by the round and its workers. Freed when the last worker has ended, including those
+ * that were left behind.
  */
 struct hall {
 	atomic_int references;
@@ -35,7 +35,7 @@ struct hall {
 
 enum entry_step { STEP_OPEN, STEP_MEASURE, STEP_PUBLISH };
 
-/* A target in the round; its worker's, once that has been left. */
+/* A target in the round. Once its worker has been left behind, the worker owns it. */
 struct entry {
 	struct entry *next;
 	struct hall *hall;
@@ -43,11 +43,12 @@ struct entry {
 	struct wss_worker *worker; /* NULL between two steps */
 	enum entry_step step;
 	bool may_be_left_out;
-	char uuid[WSS_UUID_TEXT_MAX]; /* of its guest, once it has been opened; "" if unknown */
-	bool gone; /* the round has nothing to do with it any more; under the hall's lock */
+	/* UUID of its guest, once that has been opened; "" if unknown */
+	char uuid[WSS_UUID_TEXT_MAX];
+	bool gone; /* the round has let go of it; under the hall's lock */
 	struct wss_ticket ticket;
-	struct wss_profile profile; /* to publish */
-	struct wss_error error;	    /* of publishing */
+	struct wss_profile profile; /* profile to publish */
+	struct wss_error error;	    /* error of publishing */
 };
 
 struct wss_round {
@@ -55,7 +56,7 @@ struct wss_round {
 	struct wss_round_events events;
 	void *opaque;
 	const struct wss_cancel *cancel;
-	uint64_t cancelled_ns; /* when the token was first seen requested; 0: it was not */
+	uint64_t cancelled_ns; /* when the token was first seen requested; 0: not yet */
 	struct entry *entries;
 	struct wss_round_progress progress;
 };
@@ -128,7 +129,7 @@ static void open_run(void *opaque)
 	wss_target_open(entry->target);
 }
 
-/* Without memory the sample is lost, but not that there was one. */
+/* Without memory the sample is lost, but its loss is reported. */
 static void queue_sample(const struct wss_sample *sample, bool last, void *opaque)
 {
 	struct entry *entry = opaque;
@@ -211,7 +212,7 @@ static void round_trouble(const struct wss_round *round, struct entry *entry,
 		round->events.trouble(entry->target, error, round->opaque);
 }
 
-/* Takes it out of the list; what it had queued is not told any more. */
+/* Removes an entry from the list; samples that it has queued are not emitted. */
 static void round_remove(struct wss_round *round, struct entry *entry)
 {
 	struct hall *hall = round->hall;
@@ -245,7 +246,7 @@ static void round_finish(struct wss_round *round, struct entry *entry)
 	entry_free(entry);
 }
 
-/* The name of the guest is not looked at: another thread may be writing it. */
+/* Does not read the guest's name, which another thread may be writing. */
 static void round_abandon(struct wss_round *round, struct entry *entry)
 {
 	struct wss_error error = WSS_ERROR_INIT;
@@ -260,7 +261,10 @@ static void round_abandon(struct wss_round *round, struct entry *entry)
 	}
 }
 
-/* Is it the guest of an entry before, under another name? It would wait for its own lock. */
+/*
+ * Whether an earlier entry is the same guest under another name, in which case this one would
+ * wait for the other's lock.
+ */
 static bool round_has_guest(const struct wss_round *round, const struct entry *entry)
 {
 	for (const struct entry *other = round->entries; entry->uuid[0] && other; other = other->next)
@@ -318,7 +322,7 @@ static void entry_published(struct wss_round *round, struct entry *entry)
 	round_finish(round, entry);
 }
 
-/* Its worker has ended, and all that it had queued has been told. */
+/* Continues an entry whose worker has ended and whose queued samples have been emitted. */
 static void entry_next(struct wss_round *round, struct entry *entry)
 {
 	wss_worker_join(entry->worker);
@@ -377,7 +381,7 @@ static void tend_entries(struct wss_round *round)
 		}
 		if (!done)
 			continue;
-		/* What it queued before it ended comes before its end. */
+		/* Samples that the worker queued before it ended come before its end. */
 		tell_samples(round);
 		next = entry->next;
 		entry_next(round, entry);

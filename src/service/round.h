@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The round: measures many guests, of which each may hang, without one holding up the others.
+ * The round: measures many guests, any of which may hang, without one delaying the others.
  *
- * Theory of operation. Each target that joins gets a worker (base/worker.h) that opens it and takes it
- * through its windows (service/measure.h); a second one, if the front end wants it published. What a
- * worker has to say goes into a queue, from which the thread that runs the round takes it and tells the
- * front end: all events come in that thread, one after the other.
+ * Theory of operation. Each target that joins gets a worker (base/worker.h) that opens it and
+ * takes it through its windows (service/measure.h), and another one if the front end wants it
+ * published. Workers put samples into a queue. The thread that runs the round takes them from
+ * the queue and passes them to the front end, so that all events occur in that thread, one
+ * after the other.
  *
  *   joined -> opening -> [opened: wanted?] -> measuring -> [publish?] -> publishing -> done
  *
- * Opening and measuring are two works of one target, as what the front end decides in between, such as
- * whether the guest is due, is not the worker's to know. The gate (service/gate.h) lets no more than so
- * many windows be open at once, and no two guests be armed at the same time.
+ * Opening and measuring are two pieces of work for one target, because the front end decides
+ * in between, for example whether the guest is due. The gate (service/gate.h) limits the
+ * number of open windows, and lets no two guests be armed at the same time.
  *
- * A worker that is late is left behind with its target: the front end hears of it as trouble, its place
- * in the gate is free, and whatever it still does, it does to that guest alone. Its token has been
- * requested, so when it wakes it restores the guest and ends.
+ * A worker that is late is left behind with its target. The front end gets this as trouble,
+ * its place in the gate becomes free, and whatever it still does affects only that guest. Its
+ * token has been requested, so when it wakes up it restores the guest and ends.
  */
 #ifndef WSS_SERVICE_ROUND_H
 #define WSS_SERVICE_ROUND_H
@@ -30,44 +31,53 @@
 #include "service/target.h"
 #include "wss/profile.h"
 
-/* Windows at the same time, where nothing else is said. */
+/* Default number of windows at the same time. */
 #define WSS_ROUND_JOBS_DEFAULT 8
 
 struct wss_round_options {
 	struct wss_measure_options measure;
 	unsigned jobs; /* windows at the same time, at least 1 */
 	enum wss_publish_when publish_when;
-	bool persistent; /* publish in the configuration, too */
-	const struct wss_cancel *cancel; /* of the round as a whole; NULL: the stop signal */
+	bool persistent;		 /* publish in the domain's configuration as well */
+	const struct wss_cancel *cancel; /* for the round as a whole; NULL: the stop signal */
 };
 
-/* How far a round is. */
+/* Progress of a round. */
 struct wss_round_progress {
-	size_t n;	 /* targets that have joined */
-	size_t done;	 /* of them, measured or not */
-	uint64_t end_ns; /* when the last of the open windows ends, wss_clock_now_ns(); 0: none is */
+	size_t n;    /* number of targets that have joined */
+	size_t done; /* number of those that are finished, measured or not */
+	/*
+	 * When the last of the open windows ends, a time of wss_clock_now_ns(); 0: none is
+	 * open.
+	 */
+	uint64_t end_ns;
 };
 
 /*
- * What a front end is told, in the thread that runs the round. Any may be NULL. In trouble() only
- * name, uuid and data of the target may be looked at where ret_left is set: its worker has it.
+ * Events for the front end, called in the thread that runs the round. Any may be NULL. If
+ * ret_left is set, trouble() may look only at the target's name, uuid and data, because the
+ * worker owns the target.
  */
 struct wss_round_events {
-	/* It could be opened: true to measure it. NULL: all are measured. */
+	/* The target has been opened: return true to measure it. NULL: all are measured. */
 	bool (*opened)(struct wss_target *target, void *opaque);
 	/*
-	 * It is not measured, and not missed: one of all guests that is left out, or the guest of a
-	 * target before under another name. Not called for one that opened() did not want.
+	 * The target is not measured, and that is no failure: it is one of all guests and is
+	 * left out, or an earlier target is the same guest under another name. Not called for
+	 * targets that opened() rejected.
 	 */
 	void (*left_out)(struct wss_target *target, void *opaque);
-	/* A sample, good or bad. last: no other follows for this target. */
+	/* A sample, good or bad. last: no other sample follows for this target. */
 	void (*sample)(struct wss_target *target, const struct wss_sample *sample, bool last,
 		       void *opaque);
-	/* After the last sample: true to have *ret_profile published. */
+	/* Called after the last sample: return true to publish *ret_profile. */
 	bool (*publish)(struct wss_target *target, struct wss_profile *ret_profile, void *opaque);
-	/* Something other than a window went wrong, such as publishing, or its worker was left. */
+	/*
+	 * Something other than a window failed, such as publishing, or the worker was left
+	 * behind.
+	 */
 	void (*trouble)(struct wss_target *target, const struct wss_error *error, void *opaque);
-	/* Now and then. */
+	/* Called repeatedly while the round runs. */
 	void (*progress)(const struct wss_round_progress *progress, void *opaque);
 };
 
@@ -90,31 +100,34 @@ int wss_round_new(const struct wss_round_options *options, const struct wss_roun
 		  void *opaque, struct wss_round **ret_round, struct wss_error *err);
 
 /*
- * A target joins, before the round runs or from one of its events; it belongs to the round from then on.
- * may_be_left_out: where wss_target_is_left_out() it is not measured. On failure it is still the caller's:
- * WSS_ERR_NO_MEMORY, WSS_ERR_FAILED.
+ * Adds a target, before the round runs or from one of its events. The round owns it from then
+ * on. may_be_left_out: do not measure it if wss_target_is_left_out(). On failure the caller
+ * still owns it: WSS_ERR_NO_MEMORY, WSS_ERR_FAILED.
  */
 int wss_round_join(struct wss_round *round, struct wss_target *target, bool may_be_left_out,
 		   struct wss_error *err);
 
-/* A target leaves: its window is closed as soon as possible, without a sample, and it is freed. */
+/*
+ * Removes a target: its window is closed as soon as possible, without a sample, and it is
+ * freed.
+ */
 void wss_round_leave(struct wss_round *round, struct wss_target *target);
 
 /*
- * Waits a moment (50 ms at most) and tells the front end what has happened meanwhile. True while there
- * are targets. A round whose token is requested has its targets end, and leaves those that do not within
- * WSS_WORKER_CANCEL_NS.
+ * Waits at most 50 ms and passes what has happened to the front end. Returns true while there
+ * are targets. After its token was requested, the round ends its targets, and leaves those
+ * behind that do not end within WSS_WORKER_CANCEL_NS.
  */
 bool wss_round_step(struct wss_round *round);
 
 /*
- * Spreads the targets that have joined over the time that the round has, and steps until all are done.
- * WSS_ERR_INTERRUPTED when the round was cancelled: every guest is as it was, and what had been measured
- * has been told.
+ * Spreads the targets that have joined over the time of the round, and takes steps until all
+ * are done. WSS_ERR_INTERRUPTED if the round was cancelled: every guest is as it was, and all
+ * samples taken have been passed on.
  */
 int wss_round_run(struct wss_round *round, struct wss_error *err);
 
-/* Leaves behind what still runs. Takes NULL. */
+/* Frees a round, leaving behind what still runs. Accepts NULL. */
 void wss_round_free(struct wss_round *round);
 
 #endif

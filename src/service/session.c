@@ -12,11 +12,11 @@ struct wss_session {
 	char *path;
 	struct wss_recording recording;
 	struct wss_recwriter *writer; /* NULL until the first window */
-	/* As of the last window, and of the one that is being added. */
+	/* Sets of the last window, and of the one that is being added. */
 	struct wss_pageset *touched, *touched_now;
 	struct wss_pageset *written, *written_now;
 	struct wss_pageset *ballooned, *ballooned_now;
-	struct wss_pageset *resident; /* as of the last look */
+	struct wss_pageset *resident; /* at the last look */
 	bool resident_known;
 	uint64_t last_end_ns; /* since the start */
 	char note[WSS_MARK_TEXT_MAX];
@@ -142,7 +142,7 @@ static int write_gap(struct wss_session *session, uint64_t end_ns, struct wss_er
 	return end_interval(session, err);
 }
 
-/* Makes set the pages that were seen, region by region. */
+/* Fills set with the pages that were seen, region by region. */
 static int fill(const struct wss_recording *recording, const struct wss_pages *pages,
 		struct wss_pageset *set)
 {
@@ -179,7 +179,10 @@ static void swap(struct wss_pageset **a, struct wss_pageset **b)
 	*b = c;
 }
 
-/* What was there at the last look and is not now, the balloon has taken; till it is there again. */
+/*
+ * Pages that the host held at the last look and no longer holds count as taken by the balloon,
+ * until the host holds them again.
+ */
 static int follow_balloon(struct wss_session *session, const struct wss_pageset *resident)
 {
 	struct wss_run run = { 0, 0 };
@@ -274,7 +277,7 @@ int wss_session_add(struct wss_session *session, const struct wss_session_window
 	if (!session->note[0])
 		wss_session_note(session, window->sample->n_notes
 						  ? window->sample->notes[0]
-						  : "the pages touched are not known exactly");
+						  : "the touched pages are not known exactly");
 	return write_gap(session, end_ns, err);
 }
 
@@ -302,7 +305,7 @@ int wss_session_close(struct wss_session *session, uint64_t now_ns, struct wss_e
 	if (writer) {
 		uint64_t end_ns = now_ns - session->recording.start_boottime_ns;
 
-		/* Where there is something to say of it, the time since the last window is a gap. */
+		/* With a note, the time since the last window is recorded as a gap. */
 		if (session->note[0])
 			r = write_gap(session, end_ns, err);
 		session->writer = NULL;

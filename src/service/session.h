@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A recording that is being made: takes what each window saw, page by page, and writes what
- * has changed.
+ * A recording that is being made: takes the pages that each window saw, and writes the
+ * changes.
  */
 #ifndef WSS_SERVICE_SESSION_H
 #define WSS_SERVICE_SESSION_H
@@ -12,44 +12,48 @@
 #include "wss/pages.h"
 #include "wss/sample.h"
 
-/* What one window saw. Times are wss_clock_now_ns(). */
+/* What one window saw. Times are those of wss_clock_now_ns(). */
 struct wss_session_window {
 	uint64_t start_ns;
 	uint64_t end_ns;
-	const struct wss_sample *sample; /* of the window: what is known of writes, notes, balloon */
-	/* Where the pages touched are not known exactly the window becomes a gap. */
+	/* Sample of the window, for writes, notes and balloon. */
+	const struct wss_sample *sample;
+	/* If the touched pages are not known exactly, the window becomes a gap. */
 	struct wss_page_view pages;
-	/* Pages that the host has something for, where that was looked at again; else NULL. */
+	/* Pages that the host holds, if they were looked at again; else NULL. */
 	const struct wss_pageset *resident;
 };
 
 struct wss_session;
 
 /*
- * Prepares a recording of an attached guest to path; the file is made by the first window.
- * method: the name of what observes it. interval_ns, window_ns: as asked for.
- * WSS_ERR_UNSUPPORTED: where its RAM lies is not known; the errors of wss_recwriter_check().
+ * Prepares a recording of an attached guest to path; the first window creates the file. method
+ * is the name of the method. interval_ns and window_ns are the requested ones.
+ * WSS_ERR_UNSUPPORTED if the place of the guest's RAM is unknown; the errors of
+ * wss_recwriter_check().
  */
 int wss_session_open(const char *path, const struct wss_guest *guest, const char *method,
 		     const char *boot_id, uint64_t interval_ns, uint64_t window_ns, struct wss_session **ret_session,
 		     struct wss_error *err);
 
-/* Before the first window: the name of the host, for the file. */
+/* Sets the name of the host for the file. Call it before the first window. */
 void wss_session_set_host(struct wss_session *session, const char *host);
 
-/* Its memory map. */
+/* Returns the recording's header and memory map. */
 const struct wss_recording *wss_session_recording(const struct wss_session *session);
 
-/* Adds a window, and a gap before it where it does not begin at the end of the last one. */
+/* Adds a window, and a gap before it if it does not begin at the end of the last one. */
 int wss_session_add(struct wss_session *session, const struct wss_session_window *window,
 		    struct wss_error *err);
 
-/* What was the matter since the last window: the note of the gap before the next, or the end. */
+/*
+ * Sets the reason why windows have been missing since the last one: the note of the next gap.
+ */
 void wss_session_note(struct wss_session *session, const char *text);
 
 struct wss_session_progress {
 	uint64_t windows;
-	uint64_t gaps; /* windows that were lost: recorded as gaps */
+	uint64_t gaps;		/* number of lost windows: recorded as gaps */
 	uint64_t touched_bytes; /* in the last window */
 	uint64_t file_bytes;
 	uint64_t length_ns;
@@ -58,7 +62,10 @@ struct wss_session_progress {
 void wss_session_progress(const struct wss_session *session,
 			  struct wss_session_progress *ret_progress);
 
-/* Ends the recording at now_ns; nothing is written where there was no window. Frees. Takes NULL. */
+/*
+ * Ends the recording at now_ns and frees the session; accepts NULL. Writes nothing if there
+ * was no window.
+ */
 int wss_session_close(struct wss_session *session, uint64_t now_ns, struct wss_error *err);
 
 #endif

@@ -15,7 +15,7 @@ struct wss_hypervisor {
 	atomic_int references;
 	struct wss_host host;
 	const struct wss_guest_source *source;
-	void *opaque; /* the source's */
+	void *opaque; /* passed to the source */
 };
 
 static int libvirt_list(void *opaque, bool inactive_too, struct wss_conn_domain **ret_domains,
@@ -48,7 +48,7 @@ static const struct wss_guest_source libvirt_source = {
 	.close = libvirt_close,
 };
 
-/* The name of its guest is that of the socket. */
+/* Names the guest after its socket. */
 static int qmp_open(void *opaque, const struct wss_domain_ref *ref,
 		    const struct wss_deadline *deadline, struct wss_guest **ret_guest,
 		    struct wss_error *err)
@@ -174,7 +174,10 @@ void wss_target_free(struct wss_target *target)
 	free(target);
 }
 
-/* What the operator has decided goes before everything; what cannot be read is no consent. */
+/*
+ * The operator's decision comes before everything else; a policy that cannot be read is no
+ * consent.
+ */
 static int target_heed_policy(struct wss_target *target, struct wss_guest *guest)
 {
 	wss_auto_free char *xml = NULL;

@@ -6,7 +6,7 @@
 
 #include "base/worker.h"
 
-/* Steps at the same time. One that hangs counts until it is left. */
+/* Number of steps at the same time. One that hangs counts until it is left behind. */
 #define PARALLEL 32
 
 /* A question to the hypervisor as a whole, which libvirt may never answer. */
@@ -166,7 +166,7 @@ void wss_targets_free(struct wss_targets *targets)
 	*targets = (struct wss_targets){ .n = 0 };
 }
 
-/* One step of one target. The worker's, with the target, where it is left. */
+/* One step of one target. If the worker is left behind, it owns this and the target. */
 struct task {
 	struct wss_target *target;
 	void (*step)(struct wss_target *target);
@@ -191,7 +191,7 @@ static void task_release(void *opaque)
 	free(task);
 }
 
-/* The workers of a list, one place a target. */
+/* The workers of a list, with one place for each target. */
 struct crew {
 	struct wss_targets *targets;
 	struct wss_workers *workers;
@@ -203,7 +203,7 @@ struct crew {
 	size_t running;
 };
 
-/* A target like this one, which says why the other is gone. */
+/* Makes a target with the same name, whose error explains why the original is gone. */
 static struct wss_target *target_spare(const struct wss_target *target, struct wss_error *err)
 {
 	const struct wss_domain_ref ref = { target->name, target->uuid };
@@ -219,7 +219,7 @@ static int crew_start(struct crew *crew, size_t i, void (*step)(struct wss_targe
 	struct task *task = calloc(1, sizeof(*task));
 	struct wss_work work = { task_run, task_release, task, &target->deadline };
 
-	/* Made now: when the worker is late there must be no reason to fail. */
+	/* Made now, because leaving a late worker behind must not fail. */
 	crew->places[i].spare = target_spare(target, err);
 	if (!task || !crew->places[i].spare) {
 		free(task);
@@ -324,7 +324,10 @@ static void targets_close_gaps(struct wss_targets *targets)
 	targets->n = kept;
 }
 
-/* Is it the guest of one before, under another name? It would wait for its own lock. */
+/*
+ * Whether an earlier target is the same guest under another name, in which case this one would
+ * wait for the other's lock.
+ */
 static bool targets_repeat(const struct wss_targets *targets, size_t i)
 {
 	const struct wss_guest *guest = targets->list[i]->guest;
@@ -345,7 +348,7 @@ int wss_targets_open(struct wss_targets *targets, struct wss_error *err)
 	for (size_t i = 0; i < targets->n; i++) {
 		const struct wss_target *target = targets->list[i];
 
-		/* Without a connection no other can be opened either. */
+		/* Without a connection none of the others can be opened either. */
 		if (!target->guest && target->error.code == WSS_ERR_CONNECT && targets->n > 1) {
 			*err = target->error;
 			return -1;
