@@ -2,19 +2,19 @@
 /*
  * Theory of operation
  *
- * The controller starts its watchdog while the process has one thread still, as it forks; then
- * come the history, the connection, and a tender (tender.h) for each guest. From then on the
- * calling thread touches neither libvirt nor the history: it only counts and watches, so that
- * it can always say to the watchdog that the process is alive, and always ends.
+ * The controller starts its watchdog while the process still has only one thread, because that
+ * forks. Then come the history, the connection, and a tender (tender.h) for each guest. From
+ * then on the calling thread uses neither libvirt nor the history: it only counts and watches,
+ * so that nothing can keep it from sending beats to the watchdog, or from ending.
  *
- * It goes on until a stop is requested, no guest has anything to get back and none is looked
- * after, or libvirt answers for none of those that are left. Then:
+ * It runs until a stop is requested; or until no guest has anything to get back and none is
+ * looked after; or until libvirt answers for none of the remaining guests. Then:
  *
- * - ending is set: each tender gives its guest's memory back and ends.
- * - The tenders are waited for, 10 s at most. One that libvirt never answers stays behind,
- *   with all memory that it may use: the process is to end now.
- * - The watchdog is dismissed only where no guest is shrunk any more. Otherwise it finds its
- *   pipe closed when the process ends, and gives back in its place.
+ * - It sets ending, and each tender gives its guest's memory back and ends.
+ * - It waits for the tenders, 10 s at most. A tender that libvirt never answers is left behind,
+ *   with all memory that it may use, because the process is about to end.
+ * - It dismisses the watchdog only if no guest is shrunk any more. Otherwise the watchdog sees its
+ *   pipe close when the process ends, and gives the memory back instead.
  */
 #include "control/controller.h"
 
@@ -63,7 +63,10 @@ static void beat(struct tending *tending)
 	wss_watchdog_beat(tending->watchdog);
 }
 
-/* Until a stop is requested, or no guest is left, or none that libvirt answers for. */
+/*
+ * Watches until a stop is requested, no guest is left, or libvirt answers for none of those
+ * left.
+ */
 static void watch_tenders(struct tending *tending)
 {
 	size_t busy;
@@ -77,7 +80,7 @@ static void watch_tenders(struct tending *tending)
 	}
 }
 
-/* True when all threads have ended in time. */
+/* Returns whether all threads have ended in time. */
 static bool wait_for_threads(struct tending *tending)
 {
 	uint64_t deadline_ns = wss_clock_now_ns() + WSS_WORKER_CANCEL_NS;
@@ -86,7 +89,7 @@ static bool wait_for_threads(struct tending *tending)
 	while (wss_tending_threads(tending) > 0) {
 		if (wss_clock_now_ns() > deadline_ns)
 			return false;
-		/* A stop request that has come does not end this. */
+		/* Also after a stop request, which does not shorten this wait. */
 		nanosleep(&step, NULL);
 	}
 	return true;
@@ -117,7 +120,7 @@ int wss_controller_run(const struct wss_control_scope *scope,
 	*ret_guests = wss_tending_missed(tending);
 	if (tending->watchdog >= 0 && wss_tending_busy(tending) == 0)
 		wss_watchdog_dismiss(tending->watchdog);
-	/* A thread that is left behind may use all of it to the end of the process. */
+	/* A thread that was left behind may use all of this until the process ends. */
 	if (ended) {
 		wss_tending_free(tending);
 		free(tending);

@@ -11,19 +11,20 @@
 #include "track/window.h"
 
 struct wss_balloon_options {
-	struct wss_advice_options advice; /* how much a guest needs */
-	uint64_t period_ns; /* between the starts of two windows of a guest */
+	struct wss_advice_options advice; /* for sizing the guests */
+	uint64_t period_ns;		  /* from start to start of two windows of a guest */
 	uint64_t window_ns; /* shorter than the period; 0: others measure the guests */
 	uint64_t pause_ns; /* after each step */
-	uint64_t max_stall_ns; /* the longest that a window may stall a guest's vCPUs */
+	uint64_t max_stall_ns; /* longest stall of a guest's vCPUs that a window may cause */
 	/*
-	 * What the watchdog runs to give back: a program's words, ending in NULL, to which it
-	 * adds the UUIDs of guests. Exit status 0 means that all of them have their memory.
+	 * The command that the watchdog runs to give memory back: the words of a program,
+	 * ending in NULL, to which it adds the UUIDs of guests. Exit status 0 means that all
+	 * of them have their memory.
 	 */
 	const char *const *restore_command;
 };
 
-/* Without restore_command, which has no default. */
+/* Defaults of everything but restore_command, which has none. */
 #define WSS_BALLOON_OPTIONS_INIT                                                              \
 	{                                                                                     \
 		.advice = WSS_ADVICE_OPTIONS_INIT, .period_ns = 30 * WSS_NS_PER_S,            \
@@ -32,12 +33,12 @@ struct wss_balloon_options {
 	}
 
 /*
- * Looks after the guests of the scope until a stop is requested, or none is left; then every
- * guest has its memory back, or its watchdog goes on giving it back. To be called before the
- * process has any thread.
+ * Looks after the guests of the scope until a stop is requested or none is left. Afterwards
+ * every guest has its memory back, or the watchdog continues to give it back. Call this before
+ * the process has any other thread.
  *
- * What goes wrong with a guest is the events' trouble. *ret_guests: how many guests were
- * looked after, or should have been. -1 only for what stops all: WSS_ERR_CONNECT,
+ * Problems with a guest are reported as trouble. *ret_guests is the number of guests that were
+ * looked after, or should have been. Returns -1 only if nothing can work: WSS_ERR_CONNECT,
  * WSS_ERR_NO_MEMORY, and the errors of wss_history_open() and wss_watchdog_start().
  */
 int wss_controller_run(const struct wss_control_scope *scope,

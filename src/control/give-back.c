@@ -14,7 +14,10 @@ uint64_t wss_give_back_due_bytes(const struct wss_guest *guest, uint64_t origina
 	return bytes < guest->config.maximum_bytes ? bytes : guest->config.maximum_bytes;
 }
 
-/* What it had, and what was plugged in since: its balloon keeps of that what it had taken. */
+/*
+ * Returns the size to give back: what the guest had, plus what was plugged in since, less what
+ * its balloon held of it.
+ */
 static uint64_t due_bytes(const struct tender *tender)
 {
 	const struct wss_guest *guest = tender->target->guest;
@@ -25,7 +28,7 @@ static uint64_t due_bytes(const struct tender *tender)
 	return wss_give_back_due_bytes(guest, original, tender->actual_bytes);
 }
 
-/* The guest has its memory. */
+/* Closes the journal of a guest that has its memory. */
 static int close_journal(struct tender *tender, uint64_t bytes, const char *reason,
 			 struct wss_error *err)
 {
@@ -37,7 +40,10 @@ static int close_journal(struct tender *tender, uint64_t bytes, const char *reas
 	wss_step_journal(tender, shared->history, bytes, reason, &ignored);
 	r = wss_journal_done(shared->history, tender->uuid, err);
 	wss_shared_history_unlock(shared);
-	/* Tried again at the next look: an open journal would have somebody restore it. */
+	/*
+	 * Tried again at the next look, because an open journal would make somebody restore
+	 * the guest.
+	 */
 	tender->shrunk = r < 0 && err->code == WSS_ERR_NO_MEMORY;
 	return r;
 }
@@ -51,8 +57,10 @@ int wss_give_back(struct tender *tender, const char *reason, struct wss_error *e
 
 	if (!tender->shrunk)
 		return 0;
-	/* The balloon before the journal: a process that dies in between leaves too much
-	 * there. */
+	/*
+	 * The balloon comes before the journal: if the process dies in between, the journal
+	 * lists too much, not too little.
+	 */
 	if (guest->ops->set_balloon(guest, bytes, err) < 0)
 		return -1;
 	wss_tending_moved(tender->tending, &move);

@@ -5,10 +5,13 @@
 #include "base/log.h"
 #include "service/measure.h"
 
-/* After a window, for a step that waits: two looks. */
+/* Pause after a window for a step that waits: two looks. */
 #define FREE_NS (2 * LOOK_NS)
 
-/* The newest window is this one, whichever series the history has most of. Under the lock. */
+/*
+ * Makes this window the newest one, whichever series is the largest in the history. The caller
+ * holds the lock.
+ */
 static void note_window(struct tender *tender, const struct wss_sample *sample)
 {
 	tender->need.wss_bytes = sample->wss_bytes;
@@ -45,7 +48,9 @@ static void set_measuring(struct tender *tender, bool measuring)
 	tending_unlock(tender->tending);
 }
 
-/* Once: before what has to be written of it, for which a step need not wait. */
+/*
+ * Ends the window once, before its sample is written, so that a step need not wait for that.
+ */
 static void end_window(struct tender *tender)
 {
 	if (!tender->measuring)
@@ -54,7 +59,7 @@ static void end_window(struct tender *tender)
 	set_measuring(tender, false);
 }
 
-/* What the window of one guest is for. */
+/* Data of the window of one guest. */
 struct measuring {
 	struct tender *tender;
 	struct wss_target *target;
@@ -74,7 +79,7 @@ static void keep_sample(const struct wss_sample *sample, bool last, void *opaque
 			wss_warn("%s: %s", sample->domain, sample->error.text);
 		return;
 	}
-	/* Before the history, which may take its time. */
+	/* Before the history, which may take some time. */
 	tender->measured_s = wss_clock_now_seconds();
 	tending_lock(tending);
 	note_window(tender, sample);
@@ -86,12 +91,12 @@ static void keep_sample(const struct wss_sample *sample, bool last, void *opaque
 	if (r < 0)
 		wss_warn("%s: %s", target->name, err.text);
 	wss_error_clear(&err);
-	/* Also where a full disk takes no sample: the policy may have changed. */
+	/* Also if a full disk takes no sample, because the policy may have changed. */
 	if (wss_tender_read_need(tender, &target->policy, sample, &err) < 0)
 		wss_warn("%s: %s", target->name, err.text);
 }
 
-/* With a guest of its own: the other thread goes on with the one that it has. */
+/* Measures with a guest object of its own, because the other thread keeps using its own. */
 static void measure(struct tender *tender)
 {
 	struct tending *tending = tender->tending;
@@ -108,7 +113,10 @@ static void measure(struct tender *tender)
 	}
 	wss_measure_options_init(&measure, options->window_ns);
 	measure.window.track.max_stall_ns = options->max_stall_ns;
-	/* Native windows would show a guest on huge pages at its limit long before it is. */
+	/*
+	 * Native windows would show a guest on huge pages at its limit long before it reaches
+	 * it.
+	 */
 	measure.window.track.granularity = WSS_GRANULARITY_AUTO;
 	wss_target_open(target);
 	if (target->guest) {
@@ -133,7 +141,9 @@ static bool is_moving(struct tender *tender)
 	return moving;
 }
 
-/* A step that gets nowhere is ended by the other thread. */
+/*
+ * Measures while no step is under way. If a step makes no progress, the other thread ends it.
+ */
 static void measure_at_rest(struct tender *tender)
 {
 	set_measuring(tender, true);
@@ -152,7 +162,7 @@ void wss_tender_measure(void *opaque)
 	uint64_t period_ns = tender->tending->options.period_ns;
 	uint64_t due_ns = wss_clock_now_ns();
 
-	/* Not all guests at once. */
+	/* Spreads the guests over the period. */
 	due_ns += period_ns / (tender->number + 1) * tender->number;
 	while (!tender->over && !tending_is_ending(tender->tending)) {
 		if (wss_clock_now_ns() < due_ns) {

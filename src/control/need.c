@@ -3,11 +3,10 @@
 
 #include "base/clock.h"
 
-/* Between two rounds where the guest's policy has no period: that of
- * dist/virt-wss-sample.timer. */
+/* Period of guests whose policy has none: that of dist/virt-wss-sample.timer. */
 #define PERIOD_DEFAULT_S 300
 
-/* By the clock that nobody sets. */
+/* Converts a wall-clock time to the monotonic clock. */
 static int64_t window_time_s(time_t wall)
 {
 	return wss_clock_now_seconds() - wss_clock_age_seconds(wall);
@@ -17,7 +16,10 @@ int wss_need_read(const struct wss_advice_options *options, struct wss_history *
 		  const char *uuid, const struct wss_policy *policy, struct wss_need *ret_need,
 		  struct wss_error *err)
 {
-	/* A maximum limits a recommendation; it is no leave to take what the guest needs. */
+	/*
+	 * The policy's maximum limits a recommendation; it does not permit taking what the
+	 * guest needs.
+	 */
 	const struct wss_advice_guest guest = { .uuid = uuid, .policy = policy, .need_only = true };
 	time_t since = wss_advice_since(options, wss_clock_wall_seconds());
 	struct wss_need need = {.time_s = window_time_s(0)};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a guest needs by its history and its policy. */
+/* A guest's need according to its history and its policy. */
 #ifndef WSS_CONTROL_NEED_H
 #define WSS_CONTROL_NEED_H
 
@@ -13,20 +13,22 @@
 
 struct wss_need {
 	enum wss_confidence confidence;
-	uint64_t windows;			  /* that this rests on */
-	uint64_t minimum_bytes, headroom_percent; /* policy */
-	uint64_t needed_bytes;			  /* 0 where too little is known */
+	uint64_t windows;			  /* number of windows that this is based on */
+	uint64_t minimum_bytes, headroom_percent; /* from the policy */
+	uint64_t needed_bytes;			  /* 0 if too little is known */
 	uint64_t period_s;			  /* between two rounds */
-	/* Of the newest window, */
+	/* Of the newest window. */
 	struct wss_amount wss_bytes, rss_bytes, qemu_bytes;
-	/* and when that was: in seconds of wss_clock_now_ns(), before its 0 for a window of an
-	 * earlier boot. */
+	/*
+	 * When that was, in seconds of wss_clock_now_ns(); negative for a window before this
+	 * boot.
+	 */
 	int64_t time_s;
 };
 
 /*
  * Reads the history of the guest with this UUID, and sizes the guest by it and by its policy.
- * history may be NULL: then only the policy is known. 0, or -1 with the errors of
+ * If history is NULL, only the policy counts. Returns 0, or -1 with the errors of
  * wss_advice_read().
  */
 int wss_need_read(const struct wss_advice_options *options, struct wss_history *history,

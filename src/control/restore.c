@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Each guest is given its memory back in a thread with a deadline, several at a time, so that
- * one that hangs holds up no other. The journal is written by whoever holds the lock, once the
- * guest has its memory.
+ * Gives each guest its memory back in a thread with a deadline, several at a time, so that one
+ * that hangs delays no other. A thread writes the journal once its guest has the memory,
+ * holding the lock.
  */
 #include "control/restore.h"
 
@@ -21,31 +21,34 @@
 
 /* libvirt itself waits 30 s for a domain's lock before it gives up. */
 #define DEADLINE_NS (60 * WSS_NS_PER_S)
-/* At a time. */
+/* Number of threads at the same time. */
 #define WORKERS 16
 
 struct restoring {
 	struct wss_conn *conn;
 	struct wss_journal_open *open;
 	size_t n;
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* protects the members below */
 	size_t next;
 	struct wss_history *history;
 	const struct wss_control_events *events;
-	size_t refused;	  /* references that fit two guests */
-	bool left_behind; /* some thread may still use the connection */
+	size_t refused;	  /* number of references that match two guests */
+	bool left_behind; /* a thread may still use the connection */
 };
 
-/* Its own memory, as a thread that is late outlives the turn. */
+/* The turn of one guest. It has its own memory, because a late thread outlives the call. */
 struct turn {
 	struct wss_conn *conn;
 	struct wss_journal_open open;
 	struct wss_deadline deadline;
-	uint64_t given_bytes; /* its size now; 0: it was not there to take it */
+	uint64_t given_bytes; /* size of the guest now; 0 if it was not there */
 	struct wss_error error;
 };
 
-/* A guest that has ended has given everything back. But this may be another host, or user. */
+/*
+ * Judges a guest that is gone. If it has ended, nothing is left to give back; but this may be
+ * another host, or another user's libvirt.
+ */
 static void judge_gone(struct turn *turn)
 {
 	const char *uri = turn->open.uri;
@@ -81,7 +84,7 @@ static void give_step(void *opaque)
 	wss_guest_free(guest);
 }
 
-/* Without the journal, and without the lock. */
+/* Gives memory back, without touching the journal or holding the lock. */
 static int give(struct restoring *all, const struct wss_journal_open *open,
 		uint64_t *ret_given_bytes, struct wss_error *err)
 {
@@ -106,7 +109,7 @@ static int give(struct restoring *all, const struct wss_journal_open *open,
 	return err->code ? -1 : 0;
 }
 
-/* Under the lock. */
+/* Records a result. The caller holds the lock. */
 static void conclude(struct restoring *all, const struct wss_journal_open *open,
 		     uint64_t given_bytes, struct wss_error *err)
 {
@@ -139,7 +142,7 @@ static void *work(void *opaque)
 	return NULL;
 }
 
-/* Where there are no threads to be had it takes longer. */
+/* Restores all guests; if no thread can be started, one after the other. */
 static void restore_all(struct restoring *all)
 {
 	pthread_t workers[WORKERS - 1];
@@ -155,7 +158,10 @@ static void restore_all(struct restoring *all)
 	pthread_mutex_destroy(&all->lock);
 }
 
-/* Where it cannot be written, on a full disk for one, memory is given back all the same. */
+/*
+ * Opens the history; if it cannot be written, for example on a full disk, memory is given back
+ * nevertheless.
+ */
 static int open_history(const char *path, struct wss_history **ret_history,
 			struct wss_error *err)
 {
@@ -169,7 +175,10 @@ static int open_history(const char *path, struct wss_history **ret_history,
 	return 0;
 }
 
-/* A listed guest, or one typed as a UUID, is addressed by that alone. */
+/*
+ * Whether a reference means this guest. A listed guest, or one typed as a UUID, is compared by
+ * UUID alone.
+ */
 static bool fits(const struct wss_domain_ref *ref, const struct wss_journal_open *open)
 {
 	if (ref->uuid)
@@ -206,11 +215,15 @@ static void choose(struct restoring *all, const struct wss_domain_ref *ref, bool
 	}
 	if (found < all->n)
 		chosen[found] = true;
-	else /* Whoever has misspelt a name must not believe that it was done. */
+	/*
+	 * Reported, because a person who misspelt a name must not believe that it was
+	 * restored.
+	 */
+	else
 		all->events->progress(ref->name, "nothing to restore", all->events->opaque);
 }
 
-/* Leaves those that the scope names. */
+/* Drops the guests that the scope does not name. */
 static int drop_unnamed(struct restoring *all, const struct wss_control_scope *scope,
 			struct wss_error *err)
 {

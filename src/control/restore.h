@@ -7,11 +7,11 @@
 #include "control/scope.h"
 
 /*
- * Gives each guest of the scope that the journal lists its memory back, several at a time,
- * each within 60 s. A guest that the scope names and the journal does not list is reported as
- * progress. *ret_guests: how many were to get memory back. What goes wrong with one guest is
- * the events' trouble; -1 only for what stops all: WSS_ERR_CONNECT, WSS_ERR_NO_MEMORY, and the
- * errors of wss_history_open_readonly().
+ * Gives memory back to each guest of the scope that the journal lists, several at a time, each
+ * within 60 s. A guest that the scope names and the journal does not list is reported as
+ * progress. *ret_guests is the number of guests that were to get memory back. Problems with
+ * one guest are reported as trouble; returns -1 only if nothing can work: WSS_ERR_CONNECT,
+ * WSS_ERR_NO_MEMORY, and the errors of wss_history_open_readonly().
  */
 int wss_restore_run(const struct wss_control_scope *scope,
 		    const struct wss_control_events *events, size_t *ret_guests,

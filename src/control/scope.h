@@ -9,9 +9,9 @@
 #include "host/conn.h"
 
 struct wss_control_scope {
-	const char *uri;     /* of the connection; NULL: libvirt's default */
+	const char *uri;     /* URI of the connection; NULL: libvirt's default */
 	bool monitor;	     /* QEMU may be asked through libvirt's monitor passthrough */
-	const char *history; /* path of the history, which the journal is part of */
+	const char *history; /* path of the history, which contains the journal */
 	/* The guests; n_guests 0: all that run, or all that the journal lists. */
 	const struct wss_domain_ref *guests;
 	size_t n_guests;

@@ -23,7 +23,7 @@ int wss_step_journal(struct tender *tender, struct wss_history *history, uint64_
 			      : wss_journal_begin(history, &step, err);
 }
 
-/* Before it is done. WSS_ERR_BUSY where it must be put off. */
+/* Journals a decision before it is carried out. WSS_ERR_BUSY if it must be put off. */
 static int journal_decision(struct tender *tender, const struct wss_balloon_decision *decision,
 			    struct wss_error *err)
 {
@@ -50,7 +50,10 @@ int wss_step_check_unfinished(struct tender *tender, struct wss_error *err)
 	return r;
 }
 
-/* At its floor a guest may stay for days, without a step that would miss them. */
+/*
+ * Called at every look, because a guest may stay at its floor for days without taking a step
+ * that would notice.
+ */
 int wss_step_check_safeguards(struct tender *tender, struct wss_error *err)
 {
 	struct tending *tending = tender->tending;
@@ -62,7 +65,7 @@ int wss_step_check_safeguards(struct tender *tender, struct wss_error *err)
 				   err);
 }
 
-/* A step, in the order that tender.h gives. */
+/* Takes a step, in the order that tender.h describes. */
 static int take_step(struct tender *tender, const struct wss_balloon_decision *decision,
 		     struct wss_error *err)
 {
@@ -75,7 +78,9 @@ static int take_step(struct tender *tender, const struct wss_balloon_decision *d
 	if ((!tender->shrunk && wss_step_check_unfinished(tender, err) < 0) ||
 	    wss_step_check_safeguards(tender, err) < 0)
 		return -1;
-	/* Even where the step is put off: the watchdog remembers each UUID that it is told. */
+	/*
+	 * Set even if the step is put off: the watchdog remembers each UUID that it is sent.
+	 */
 	tender->watched = true;
 	if (journal_decision(tender, decision, err) < 0)
 		return -1;
@@ -94,7 +99,7 @@ static int end_with(struct tender *tender, const char *reason, struct wss_error 
 
 	wss_error_set(&why, WSS_ERR_FAILED, "%s: left alone", reason);
 	wss_tender_leave(tender, &why);
-	/* What looks like the guest's own doing may be memory that was plugged in. */
+	/* What looks like the guest's own action may be memory that was plugged in. */
 	guest->ops->refresh(guest, &ignored);
 	return wss_give_back(tender, reason, err);
 }

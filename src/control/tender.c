@@ -7,11 +7,15 @@
 #include "base/log.h"
 #include "control/plan.h"
 
-/* Of a step without any progress. */
+/* Time limit of a step without any progress. */
 #define STEP_TIMEOUT_S 30
-/* Looks in a row that may fail for lack of memory before the guest is left alone. */
+/*
+ * Number of successive looks that may fail for lack of memory before the guest is left alone.
+ */
 #define SHORT_LOOKS_MAX 10
-/* While no step could be next, at the most so often, however short the pause. */
+/*
+ * Shortest time between two refreshes while no step could be next, however short the pause is.
+ */
 #define REFRESH_NS (5 * WSS_NS_PER_S)
 
 void wss_tender_trouble(struct tender *tender, const struct wss_error *why)
@@ -45,12 +49,15 @@ static int refresh(struct tender *tender, struct wss_look *ret_look, struct wss_
 	    wss_look_take(guest, &tender->target->policy, &tender->reports, ret_look, err) < 0)
 		return -1;
 	tender->refreshed_ns = wss_clock_now_ns();
-	/* Not while a job is under way, or the guest is paused: it could not answer. */
+	/* Not during a job or while the guest is paused, because it could not answer. */
 	tender->may_step = ret_look->facts.running && !ret_look->facts.job;
 	return 0;
 }
 
-/* Everything anew costs libvirt four calls: each pause, and when a step could be next. */
+/*
+ * Whether to refresh everything, which costs four libvirt calls: after each pause, and when a
+ * step could be next.
+ */
 static bool refresh_is_due(const struct tender *tender)
 {
 	uint64_t pause_ns = tender->tending->options.pause_ns;
@@ -73,14 +80,17 @@ static void join_need(struct tender *tender, struct wss_look *look)
 	look->limits.period_s = tender->tending->options.period_ns / WSS_NS_PER_S + 1;
 }
 
-/* Where the thread that measures lets it: until set_moving() it opens no window. */
+/*
+ * Whether the measuring thread permits a step; it opens no window before the next
+ * set_moving().
+ */
 static bool may_move(struct tender *tender)
 {
 	bool may;
 
 	tending_lock(tender->tending);
 	may = !tender->measuring;
-	/* A step that is under way while a window waits for it still is. */
+	/* A step stays under way while a window waits for it. */
 	if (may)
 		tender->moving = true;
 	tending_unlock(tender->tending);
@@ -100,13 +110,15 @@ static void decide(struct tender *tender, struct wss_look *look, bool fresh)
 	struct wss_balloon_decision decision;
 	struct wss_balloon before;
 	bool known = look->facts.confidence != WSS_CONFIDENCE_NONE;
-	/* A guest that is paused cannot say anything. */
+	/* A paused guest cannot report. */
 	const char *objection =
 		fresh && look->facts.running ? wss_balloon_objection(&look->facts) : NULL;
 
 	if (look->view.actual_bytes.known)
 		tender->actual_bytes = look->view.actual_bytes.value;
-	/* The floor moves with the policy and the history: not with one of too few windows. */
+	/*
+	 * The floor follows the policy and the history, except a history of too few windows.
+	 */
 	limits->minimum_bytes = look->limits.minimum_bytes;
 	if (known)
 		limits->needed_bytes = look->limits.needed_bytes;
@@ -152,7 +164,7 @@ static void look_after(struct tender *tender)
 	decide(tender, &look, fresh);
 }
 
-/* Two names may be of one guest. */
+/* Whether another tender has the guest, because two names may mean the same one. */
 static bool is_taken(struct tender *tender)
 {
 	bool taken = false;
@@ -180,7 +192,7 @@ static int begin_balloon(struct tender *tender, const struct wss_look *look,
 		return wss_error_set(
 			err, WSS_ERR_UNSUPPORTED,
 			"refused: its balloon cannot be moved through this connection");
-	/* Its resident memory grows as it runs: wss_balloon_next() waits for that. */
+	/* Its resident memory grows while it runs: wss_balloon_next() waits for that. */
 	if (plan.action == WSS_PLAN_FUTILE)
 		wss_tending_progress(tender->tending, tender->target->guest->config.name,
 				     plan.reason);
@@ -204,7 +216,7 @@ static int check_refusal(struct tender *tender, struct wss_error *err)
 	return begin_balloon(tender, &look, err);
 }
 
-/* 1 once the guest is in our charge, 0 where it need not be, -1 where it cannot. */
+/* Returns 1 once the guest is in our charge, 0 if it need not be, -1 if it cannot be. */
 static int try_to_take_on(struct tender *tender, struct wss_error *err)
 {
 	struct wss_target *target = tender->target;
@@ -230,7 +242,7 @@ static void forget_guest(struct tender *tender)
 	tender->target->guest = NULL;
 }
 
-/* True once the guest is in our charge. */
+/* Returns true once the guest is in our charge. */
 static bool take_on(struct tender *tender)
 {
 	struct tending *tending = tender->tending;
@@ -253,7 +265,7 @@ static bool take_on(struct tender *tender)
 	return r > 0;
 }
 
-/* True once its windows are taken; false where there is no thread for that, yet. */
+/* Returns true once a thread measures the guest; false while none can be started. */
 static bool start_measuring(struct tender *tender)
 {
 	struct wss_error err = WSS_ERROR_INIT;

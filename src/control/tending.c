@@ -6,9 +6,9 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
-/* Without an answer of libvirt for so long, somebody ought to know. */
+/* Time without an answer from libvirt after which it is reported. */
 #define STUCK_NS (60 * WSS_NS_PER_S)
-/* A step that the history keeps waiting for longer is put off. */
+/* A step is put off if the history keeps it waiting longer than this. */
 #define STEPS_PATIENCE_MS 1000
 
 void wss_tender_thread_ended(struct tending *tending)

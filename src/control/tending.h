@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* All guests that the controller looks after, and what their tenders share. Private to
- * control/. */
+/*
+ * All guests that the controller looks after, and the data that their tenders share. Private
+ * to control/.
+ */
 #ifndef WSS_CONTROL_TENDING_H
 #define WSS_CONTROL_TENDING_H
 
@@ -16,23 +18,24 @@ struct tender;
 
 struct tending {
 	struct wss_balloon_options options;
-	struct wss_targets targets; /* each tender takes over the one that it is given */
+	struct wss_targets targets; /* each tender takes over its own target */
 	int watchdog;
-	uint64_t beat_ns;   /* of the main thread: when the watchdog last heard from it */
-	atomic_bool ending; /* everything is to be given back, as after a stop request */
+	uint64_t beat_ns; /* of the main thread: time of the last beat to the watchdog */
+	/* Everything is to be given back, for example after a stop request. */
+	atomic_bool ending;
 	/*
-	 * Another process may keep the history from us for as long as it likes. So nothing
-	 * that a guest in need waits for is done under its lock, and steps are journaled by a
-	 * connection of their own, which does not wait for long.
+	 * Another process may lock the history for any length of time. Nothing that a guest in
+	 * need waits for is therefore done under its lock, and steps are journaled through a
+	 * connection of their own, which waits only briefly.
 	 */
 	struct wss_shared_history history, journal;
-	pthread_mutex_t events_lock; /* of these two */
+	pthread_mutex_t events_lock; /* protects the next two members */
 	struct wss_control_events events;
-	bool muted;	       /* whoever listens to the events is gone */
-	pthread_mutex_t lock;  /* of what follows */
-	size_t total, missing; /* guests; of these those that nobody misses */
-	size_t threads,
-		busy; /* threads; guests that have, or may have, something to get back */
+	bool muted;	      /* nobody listens to the events any more */
+	pthread_mutex_t lock; /* protects the members below */
+	/* Number of guests, and of those that need not be looked after. */
+	size_t total, missing;
+	size_t threads, busy; /* threads; guests that have, or may have, memory to get back */
 	struct tender *tenders;
 };
 
@@ -46,7 +49,7 @@ static inline void tending_unlock(struct tending *tending)
 	pthread_mutex_unlock(&tending->lock);
 }
 
-/* Nothing new is begun from then on. */
+/* Whether the controller is ending, after which nothing new begins. */
 static inline bool tending_is_ending(const struct tending *tending)
 {
 	return wss_stop_requested() || tending->ending;
@@ -55,36 +58,36 @@ static inline bool tending_is_ending(const struct tending *tending)
 void wss_tending_init(struct tending *tending, const struct wss_balloon_options *options,
 		      const struct wss_control_events *events);
 
-/* Before any guest is taken on; closed by wss_tending_free(). */
+/* Opens the history, before any guest is taken on; wss_tending_free() closes it. */
 int wss_tending_open_history(struct tending *tending, const char *path, struct wss_error *err);
 
-/* Takes on a guest that has not been opened; owns the target from now on, also on failure. */
+/* Adds a guest that has not been opened. Owns the target from then on, on failure as well. */
 int wss_tending_add(struct tending *tending, struct wss_target *target, struct wss_error *err);
 
-/* Report what has happened to a guest, from any thread. */
+/* Report an event of a guest. Any thread may call these. */
 void wss_tending_moved(struct tending *tending, const struct wss_control_move *move);
 void wss_tending_trouble(struct tending *tending, const char *guest,
 			 const struct wss_error *why);
 
 void wss_tending_progress(struct tending *tending, const char *guest, const char *text);
 
-/* Nothing is reported from now on. */
+/* Ends all reports. */
 void wss_tending_mute(struct tending *tending);
 
-/* Guests that are missed where they could not be looked after. */
+/* Returns the number of guests that should have been looked after and could not be. */
 size_t wss_tending_missed(struct tending *tending);
 
-/* Threads that are under way; guests that are, or may be, shrunk. */
+/* Returns the number of running threads and of guests that are, or may be, shrunk. */
 size_t wss_tending_threads(struct tending *tending);
 size_t wss_tending_busy(struct tending *tending);
 
 /*
- * Reports trouble with each guest that libvirt has not answered for in a minute. Returns how
- * many such guests there are, those that are shrunk but away included.
+ * Reports trouble for each guest that libvirt has not answered for in a minute. Returns the
+ * number of such guests, including those that are shrunk but away.
  */
 size_t wss_tending_stuck(struct tending *tending);
 
-/* Once no thread is under way. */
+/* Frees everything once no thread runs any more. */
 void wss_tending_free(struct tending *tending);
 
 #endif

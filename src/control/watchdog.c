@@ -4,17 +4,17 @@
  *
  * The watchdog is a child of the controller, in a session of its own, that ignores all signals
  * and reads a pipe. The controller writes the UUID of each guest before its first step, a beat
- * each second, and one byte at the end when every guest has its memory.
+ * each second, and a final byte when every guest has its memory.
  *
- * - That byte: the watchdog ends.
- * - End of file: the controller is dead. The watchdog runs the command for all its charges,
- *   then for one after the other, ever more seldom, for a day. A guest that has its memory is
- *   dropped, as another controller may tend it by then.
- * - 10 s of silence: the controller was stopped, or hangs. The watchdog runs the command once
- *   for each silence, and keeps its charges, as the controller may go on.
+ * - The final byte: the watchdog ends.
+ * - End of file: the controller is dead. The watchdog runs the command for all its charges, then for
+ *   one after the other, with growing pauses, for a day. It drops a guest that has its memory,
+ *   because another controller may tend it by then.
+ * - 10 s of silence: the controller was stopped, or hangs. The watchdog runs the command once for
+ *   each silence, and keeps its charges, because the controller may go on.
  *
- * It opens neither libvirt nor the history: the command does, in a process that may hang or
- * die.
+ * The watchdog uses neither libvirt nor the history: the command does, in a process that may
+ * hang or die.
  */
 #include "control/watchdog.h"
 
@@ -33,25 +33,28 @@
 #include "base/log.h"
 #include "host/domxml.h"
 
-/* libvirtd may be gone for a while, which may be why the watchdog is needed. */
+/*
+ * Pauses between two runs: libvirtd may be gone for a while, which may be why the watchdog is
+ * needed.
+ */
 #define BETWEEN_MIN_S 2
 #define BETWEEN_MAX_S 60
 #define TRIES (24 * 60)
 /* Longest time between two beats of a controller that runs. */
 #define SILENCE_MS 10000
 #define SHORT_SILENCE_MS 200
-/* Between two tries to note a guest. */
+/* Time between two attempts to add a guest. */
 #define MEMORY_WAIT_NS 10000000L
-/* What is written at once: a UUID, or one of these bytes, which no UUID has. */
+/* Size of one write to the pipe: a UUID, or one of these bytes, which occur in no UUID. */
 #define RECORD_BYTES (WSS_UUID_TEXT_MAX - 1)
 #define BEAT '!'
 #define ALL_IS_WELL '.'
 
 struct charges {
-	char **argv;  /* the command, then the guests */
-	size_t words; /* before them */
+	char **argv;  /* words of the command, then the guests */
+	size_t words; /* number of words before the guests */
 	size_t n;
-	char record[RECORD_BYTES]; /* a UUID of which so much was read */
+	char record[RECORD_BYTES]; /* a UUID of which part has been read */
 	size_t len;
 };
 
@@ -62,7 +65,7 @@ static void set_signals(void (*handler)(int))
 			signal(sig, handler);
 }
 
-/* Runs the command for n guests; true when they have their memory. */
+/* Runs the command for n guests; returns true if they have their memory. */
 static bool run(const struct charges *charges, char **guests, size_t n)
 {
 	int status = -1;
@@ -81,8 +84,9 @@ static bool run(const struct charges *charges, char **guests, size_t n)
 }
 
 /*
- * One by one, so that those that have what they had are let go: by the next time another
- * controller may have taken something from them, which is none of our business.
+ * Runs the command for one guest after the other and drops those that have their memory: by
+ * the next run another controller may have taken memory from them, which is not for us to
+ * return.
  */
 static void run_each(struct charges *charges)
 {
@@ -119,8 +123,8 @@ static void wait_for_memory(void)
 }
 
 /*
- * A guest that is not noted here would not be given back. The watchdog waits for the memory,
- * and hears of what comes after it in the pipe later.
+ * Adds a guest. Without this its memory would not be given back, so the watchdog waits for the
+ * memory, and reads what follows in the pipe later.
  */
 static void add_charge(struct charges *charges)
 {
@@ -136,7 +140,7 @@ static void add_charge(struct charges *charges)
 	more[charges->n] = NULL;
 }
 
-/* True when it is said that all is well. */
+/* Reads messages; returns true at the final byte. */
 static bool hear(struct charges *charges, const char *said, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -152,18 +156,19 @@ static bool hear(struct charges *charges, const char *said, size_t n)
 }
 
 /*
- * Gives back for a controller that stands. They stay in charge: it may go on, and a step that
- * was on its way be taken yet. True when there is nothing left to do.
+ * Gives back in place of a controller that is stopped or hangs. Keeps the guests, because the
+ * controller may go on and still take a step that it had begun. Returns true if nothing is
+ * left to do.
  */
 static bool stand_in(const struct charges *charges)
 {
 	if (charges->n == charges->words)
 		return true;
-	wss_warn("no sign of life from the controller: its watchdog gives memory back");
+	wss_warn("no sign of life from the controller: the watchdog gives the memory back");
 	return run(charges, charges->argv + charges->words, charges->n - charges->words);
 }
 
-/* True when the other end has said that all is well; false when it is gone without a word. */
+/* Returns true after the final byte, false if the controller ended without it. */
 static bool wait_for_the_end(int fd, struct charges *charges)
 {
 	int patience_ms = wss_fault("short-silence") ? SHORT_SILENCE_MS : SILENCE_MS;
@@ -190,7 +195,10 @@ static bool wait_for_the_end(int fd, struct charges *charges)
 	}
 }
 
-/* Of a session of its own, so that nothing that ends the terminal's group ends it, too. */
+/*
+ * Main function of the watchdog, in a session of its own, so that a signal to the terminal's
+ * group does not end it.
+ */
 static _Noreturn void watch(int fd, struct charges *charges)
 {
 	setsid();
@@ -203,8 +211,7 @@ static _Noreturn void watch(int fd, struct charges *charges)
 	_exit(0);
 }
 
-/* Copies the command, for good: the watchdog has its own copy of this memory once it is
- * forked. */
+/* Copies the command; after the fork the watchdog has its own copy of this memory. */
 static int charges_begin(const char *const *command, struct charges *ret_charges)
 {
 	size_t words = 0;
@@ -238,7 +245,7 @@ int wss_watchdog_start(const char *const *restore_command, int *ret_fd, struct w
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot create a pipe");
-	/* A watchdog that does not listen must not hold us up. */
+	/* A watchdog that does not read must not block us. */
 	fcntl(fds[1], F_SETFL, O_NONBLOCK);
 	if (charges_begin(restore_command, &charges) < 0)
 		pid = -1;
@@ -259,7 +266,7 @@ int wss_watchdog_start(const char *const *restore_command, int *ret_fd, struct w
 	return 0;
 }
 
-/* Shorter than PIPE_BUF: one write, however many threads there are. */
+/* Shorter than PIPE_BUF, so each message is one write, even with several threads. */
 static ssize_t tell(int fd, const char *text, size_t len)
 {
 	ssize_t n;
