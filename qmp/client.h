@@ -15,12 +15,12 @@ struct qmp {
 	const struct qmp_transport_ops *ops; /* NULL on a socket of our own */
 	void *opaque;
 	struct qmp_events events;
-	/* an event has reported stopped CPUs since qmp_stop_forget() */
+	/* An event has reported stopped CPUs since qmp_stop_forget(). */
 	bool stop_seen;
 	uint64_t commands;		 /* number of commands sent: the last id */
 	struct qmp_peer peer;		 /* pid is 0 if unknown */
 	char class_name[CLASS_NAME_MAX]; /* error class of the last command, or "" */
-	/* cause of the closing; WSS_OK while the connection is usable */
+	/* Cause of the closing; WSS_OK while the connection is usable. */
 	struct wss_error closed_why;
 };
 

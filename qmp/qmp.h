@@ -52,7 +52,7 @@ struct qmp_limits {
 
 /* Why QEMU refused a command: the "class" of its error object. */
 enum qmp_error_class {
-	/* the last command succeeded, or failed without an error object from QEMU */
+	/* The last command succeeded, or failed without an error object from QEMU. */
 	QMP_CLASS_NONE,
 	QMP_CLASS_GENERIC,
 	QMP_CLASS_COMMAND_NOT_FOUND,

@@ -21,7 +21,7 @@ struct qmp_stream {
 	char *buf;
 	size_t cap, start, end, scanned;
 	size_t max_bytes; /* upper limit of cap */
-	/* cancels each wait; NULL: only the stop signal does */
+	/* Cancels each wait; NULL: only the stop signal does. */
 	const struct wss_cancel *cancel;
 };
 

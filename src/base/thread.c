@@ -11,7 +11,7 @@ struct wss_thread {
 	pthread_t id;
 	void (*fn)(void *opaque);
 	void *opaque;
-	/* fn has returned; destructors of thread-local data may still run; under the lock */
+	/* fn has returned; destructors of thread-local data may still run; under the lock. */
 	bool ended;
 	struct wss_thread *next;
 };

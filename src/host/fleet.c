@@ -19,7 +19,7 @@
 struct job {
 	char *uri; /* NULL: libvirt's default */
 	char *namespace_uri;
-	/* requested when the worker is left behind: it reads no more domains */
+	/* Requested when the worker is left behind: it reads no more domains. */
 	struct wss_cancel cancel;
 	struct wss_deadline deadline;
 	struct wss_fleet_host answer;

@@ -30,7 +30,7 @@ struct wss_fleet_domain {
 /* One host's answer. */
 struct wss_fleet_host {
 	const char *uri; /* as given; NULL: libvirt's default */
-	/* the URI as the connection itself reports it; NULL if the host did not answer */
+	/* The URI as the connection itself reports it; NULL if the host did not answer. */
 	char *asked;
 	struct wss_error error; /* set if the host as a whole did not answer */
 	size_t n;

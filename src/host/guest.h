@@ -110,7 +110,7 @@ struct wss_guest_ops {
 
 struct wss_guest {
 	const struct wss_guest_ops *ops;
-	/* owned by the source: a domain and its connection, or a QMP connection */
+	/* Owned by the source: a domain and its connection, or a QMP connection. */
 	void *source;
 	/* Applies to every request about the guest; borrowed. NULL: no limit. */
 	const struct wss_deadline *deadline;

@@ -68,7 +68,7 @@ int wss_dirtylog_step(struct wss_dirtylog *log, struct wss_guest *guest,
 enum wss_dirtylog_end {
 	WSS_DIRTYLOG_ENDED,
 	WSS_DIRTYLOG_LASTS, /* before its time: ask again in a moment */
-	/* well past its time: QEMU defers the end while the guest is paused */
+	/* Well past its time: QEMU defers the end while the guest is paused. */
 	WSS_DIRTYLOG_OVERDUE,
 	WSS_DIRTYLOG_UNKNOWN, /* nobody answers, for example because the guest has ended */
 };

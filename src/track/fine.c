@@ -305,8 +305,8 @@ bool wss_fine_settle(struct wss_fine *fine, struct wss_guest *guest,
 void wss_fine_explain(const struct wss_fine *fine, struct wss_sample *sample)
 {
 	if (fine->on && fine->coarse_seen)
-		wss_sample_degrade(sample, "the dirty log was not on throughout the window: "
-					   "the granularity is native");
+		wss_sample_degrade(sample, "the dirty log was not on throughout the "
+					   "window: this is native granularity");
 	if (fine->again)
 		wss_sample_note(sample,
 				"armed %u times, because KVM mapped large entries although "

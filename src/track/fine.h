@@ -20,7 +20,7 @@
 struct wss_fine {
 	bool on;	    /* windows have 4 KiB granularity */
 	bool may_be_native; /* "auto": windows may fall back to native granularity */
-	/* one log for as many windows as it can cover: see wss_track_options */
+	/* One log for as many windows as it can cover: see wss_track_options. */
 	uint64_t chain_ns;
 	uint64_t chain_end_ns; /* end of the chain; 0: the first log is not started yet */
 	struct wss_error why_native; /* why "auto" did not choose 4 KiB */
@@ -28,7 +28,7 @@ struct wss_fine {
 	uint64_t asked_ns; /* when the log was requested */
 	uint64_t begun_ns; /* when the window began */
 	bool coarse_seen;  /* large entries were mapped nevertheless */
-	/* number of times that the window was armed again because of that */
+	/* Number of times that the window was armed again because of that. */
 	unsigned again;
 	unsigned late;	/* number of logs that were on too late for the window */
 	bool was_large; /* KVM had mapped large entries before the log was started */

@@ -61,7 +61,7 @@ static int probe_guest(const struct wss_host *host, struct wss_guest *guest, str
 				     guest->config.type);
 	if (guest->config.launch_security[0])
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "the guest's memory is encrypted (%s): a zap would flush "
+				     "the guest is confidential (%s): a zap would flush "
 				     "all caches of the host, or show nothing",
 				     guest->config.launch_security);
 	if (guest->process.pidfd >= 0 && wss_control_probe(&guest->process, err) < 0)

@@ -117,7 +117,7 @@ static const char *why_bounded(const struct wss_pagewise *pages, const struct ws
 	if (pages->host->soft_dirty != WSS_YES)
 		return "this kernel has no soft-dirty tracking";
 	if (!sample->memory.huge_bytes.known)
-		return "it is unknown whether its memory is on huge pages";
+		return "it is not known whether its memory is on huge pages";
 	if (pages->large_seen || sample->memory.huge_bytes.value)
 		return "its memory is on huge pages";
 	if (pages->guest->config.hostdevs)

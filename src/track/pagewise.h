@@ -24,7 +24,7 @@ struct wss_pagewise {
 	struct wss_error why_not;      /* why there is no recorder */
 	bool large_seen; /* KVM mapped large entries right before or in the window */
 	bool exact;	 /* the newest reading is the recorder's */
-	/* a nested guest has run: addresses may be those of its own memory */
+	/* A nested guest has run: addresses may be those of its own memory. */
 	bool nested;
 	bool inconsistent;     /* KVM maps more pages than the recorder has seen faults for */
 	uint64_t mapped_bytes; /* according to KVM's counters */
@@ -32,7 +32,7 @@ struct wss_pagewise {
 };
 
 /*
- * host and guest must outlive it. With WSS_RECORDER_AUTO this always succeeds, with or without
+ * Host and guest must outlive it. With WSS_RECORDER_AUTO this always succeeds, with or without
  * a recorder; with WSS_RECORDER_PAGES it fails as wss_recorder_open() does.
  */
 int wss_pagewise_open(struct wss_pagewise *pages, const struct wss_host *host,

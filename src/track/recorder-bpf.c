@@ -24,7 +24,7 @@ struct wss_recorder_backend {
 	uint64_t *touched;
 	uint64_t *written;
 	size_t map_bytes; /* size of each mapping */
-	/* number of missed events before this recording: the kernel counts since loading */
+	/* Number of missed events before this recording: the kernel counts since loading. */
 	uint64_t missed_base;
 };
 

@@ -44,7 +44,7 @@ __u64 first_touches[WSS_TOUCH_BUCKETS];
 struct bitmap {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	/* set before loading, to the size of the guest's address space */
+	/* Set before loading, to the size of the guest's address space. */
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u64);

@@ -26,12 +26,12 @@ struct wss_recorder;
 /* Counts since wss_recorder_start(). */
 struct wss_recorder_counts {
 	uint64_t touched_pages; /* pages of 4 KiB in guest RAM, each counted once */
-	/* those of touched_pages that faulted for a write: see pagewise.h */
+	/* Those of touched_pages that faulted for a write: see pagewise.h. */
 	uint64_t written_pages;
 	uint64_t ram_faults;
-	/* faults at addresses outside guest RAM: device memory, firmware */
+	/* Faults at addresses outside guest RAM: device memory, firmware. */
 	uint64_t outside_faults;
-	/* events for which the kernel did not run the program; should be 0 */
+	/* Events for which the kernel did not run the program; should be 0. */
 	uint64_t missed_events;
 };
 

@@ -33,7 +33,7 @@ int wss_tracker_check(const struct wss_tracker_ops *ops, const struct wss_host *
 	if (options->recorder == WSS_RECORDER_PAGES && !ops->pages)
 		return wss_error_set(
 			err, WSS_ERR_UNSUPPORTED,
-			"it counts the touched pages without recording which they are");
+			"it has no recorder of pages and only counts how many were touched");
 	return 0;
 }
 

@@ -34,7 +34,7 @@ struct wss_window_facts {
 	struct wss_sample curve; /* only its curve is used: the points of the polls */
 	bool cut;		 /* the window ends early */
 	bool slipped;		 /* the guest ran while it should have been held */
-	/* the guest was seen paused, or QEMU stopped by a signal, within the window */
+	/* The guest was seen paused, or QEMU stopped by a signal, within the window. */
 	bool stopped;
 	struct {
 		uint64_t read_ns;	   /* when the figures were read, 0: never */

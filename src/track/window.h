@@ -16,7 +16,7 @@
 #include "wss/sample.h"
 
 struct wss_window_options {
-	/* for the method; the window also obeys its length and stall */
+	/* For the method; the window also obeys its length and stall. */
 	struct wss_track_options track;
 	bool pause; /* hold the guest during arming and reading */
 	bool curve; /* poll for the growth curve even if polls are expensive */

@@ -19,11 +19,11 @@ struct wss_balloon_facts {
 	bool opted_out;
 	/* Why the balloon could not return memory to the host, static; NULL if it can. */
 	const char *hazard;
-	/* the guest takes memory back by itself before it would kill a process */
+	/* The guest takes memory back by itself before it would kill a process. */
 	bool autodeflate;
-	/* its balloon driver has reported at least once, so it has one */
+	/* Its balloon driver has reported at least once, so it has one. */
 	bool answers;
-	/* the guest is configured to report its memory periodically */
+	/* The guest is configured to report its memory periodically. */
 	bool asked;
 	bool statistics; /* it has reported recently */
 	enum wss_confidence confidence;
@@ -40,7 +40,7 @@ const char *wss_balloon_refusal(const struct wss_balloon_facts *facts);
 const char *wss_balloon_objection(const struct wss_balloon_facts *facts);
 
 struct wss_balloon_limits {
-	/* size to give back; follows the guest's size while nothing is taken */
+	/* Size to give back; follows the guest's size while nothing is taken. */
 	uint64_t original_bytes;
 	uint64_t minimum_bytes;	 /* from the policy */
 	uint64_t needed_bytes;	 /* size according to the history; 0 if unknown */
@@ -108,7 +108,7 @@ struct wss_balloon {
 	struct wss_amount usual_read_bytes;  /* rate a second with at least roomy_bytes */
 	uint64_t careful_s, careful_until_s; /* how long, and until when, it keeps roomy_bytes */
 	uint64_t actual_bytes, changed_s; /* size at the last look, and time of its last change */
-	/* memory in use, from statistics at its present size */
+	/* Memory in use, from statistics at its present size. */
 	struct wss_amount held_bytes;
 	uint64_t held_s; /* when held_bytes was reported */
 	bool shrunk, pending, over;

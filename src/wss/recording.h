@@ -116,7 +116,7 @@ struct wss_region_index {
 	size_t n;
 	size_t hint; /* region found last */
 	uint64_t gfn[WSS_REGIONS_MAX];
-	/* index of each region's first page; after the last region, the number of all pages */
+	/* Index of each region's first page; after the last region, the number of all pages. */
 	uint64_t first[WSS_REGIONS_MAX + 1];
 };
 

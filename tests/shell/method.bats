@@ -94,7 +94,7 @@ json() { # EXPRESSION of the JSON on stdout, as $j
 	[[ $err == *"method fake cannot measure a guest that is held" ]]
 	wss record --method refs -o "$BATS_TEST_TMPDIR/r"
 	[ "$status" = 5 ]
-	[[ $err == *"method refs: it counts the touched pages without"* ]]
+	[[ $err == *"method refs: it has no recorder of pages"* ]]
 	fake_teardown
 	pc_start 48
 	wss record -o "$BATS_TEST_TMPDIR/r"

@@ -99,7 +99,7 @@ static void test_unknown(void **unused)
 		struct wss_error err = WSS_ERROR_INIT;
 
 		assert_int_equal(wss_fault_event_parse(formats[i], &event, &err), -1);
-		assert_error(&err, WSS_ERR_UNSUPPORTED, "not known");
+		assert_error(&err, WSS_ERR_UNSUPPORTED, "unknown fields");
 		assert_int_equal(event.address_arg, 99);
 	}
 }

@@ -729,7 +729,7 @@ static void test_foreign_log(void **unused)
 	wss_control_release(&fake->guest->process);
 	fake->log.measuring = true;
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, &err), -1);
-	assert_error(&err, WSS_ERR_BUSY, "somebody else");
+	assert_error(&err, WSS_ERR_BUSY, "another program");
 	assert_int_equal(fake->log_starts, 0);
 	wss_tracker_mmu.close(tracker);
 }
@@ -761,7 +761,7 @@ static void test_choose(void **unused)
 	assert_null(wss_tracker_choose(&host, fake->guest, &options, &err));
 	assert_error(&err, WSS_ERR_UNSUPPORTED,
 		     "no method can record the pages of this guest");
-	assert_error(&err, WSS_ERR_UNSUPPORTED, "refs: it counts the touched pages");
+	assert_error(&err, WSS_ERR_UNSUPPORTED, "refs: it has no recorder");
 	assert_non_null(strstr(wss_tracker_names("-", " or ", names, sizeof(names)), " or "));
 	assert_int_equal(strncmp(names, "mmu", 3), 0);
 	assert_string_equal(wss_tracker_names(", ", " or ", names, 3), "mm");
