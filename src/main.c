@@ -34,7 +34,10 @@ static void print_version(void)
 	       LIBXML_DOTTED_VERSION, wss_history_sqlite_version());
 }
 
-/* Why standard output has failed, maybe long ago; errnum: what the last attempt said, or 0. */
+/*
+ * Returns the errno of a failed write to standard output, however long ago it was; errnum is
+ * that of the last attempt, or 0.
+ */
 static int stdout_errno(int errnum)
 {
 	struct pollfd pfd = { .fd = STDOUT_FILENO, .events = POLLOUT };
@@ -44,7 +47,10 @@ static int stdout_errno(int errnum)
 	return errnum ? errnum : EIO;
 }
 
-/* What was printed may only fail when it is flushed: a full disk must not exit 0. */
+/*
+ * Closes standard output. Buffered output may fail only when it is flushed, and a full disk
+ * must not exit 0.
+ */
 static int close_stdout(int code)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -58,20 +64,24 @@ static int close_stdout(int code)
 	return wss_cli_error(&err);
 }
 
-/* How long what has been left behind may take to end: the exit status is known, somebody waits. */
+/*
+ * Time that threads left behind may still take: the exit status is known, and somebody waits
+ * for it.
+ */
 #define END_NS (500 * WSS_NS_PER_MS)
 /* The same once a stop was requested. */
 #define END_STOPPED_NS (50 * WSS_NS_PER_MS)
 
 /*
- * Returning from main() beside other threads has the libraries free what those still use. Ours are
- * joined; where one hangs, or libvirt's embedded driver has left some of its own, nothing is freed.
+ * Ends the process. A return from main() makes the libraries free what their threads still
+ * use. Our threads are joined; if one hangs, or libvirt's embedded driver has left some of its
+ * own, the process ends without freeing anything.
  */
 static int end(int code)
 {
 	bool alone;
 
-	/* Whoever started us sees what it would have seen of any filter; all is restored by now. */
+	/* Our parent sees the same as with any filter; everything has been restored by now. */
 	if (wss_stop_signal() == SIGPIPE) {
 		signal(SIGPIPE, SIG_DFL);
 		raise(SIGPIPE);
@@ -87,8 +97,9 @@ static int end(int code)
 }
 
 /*
- * A standard stream that is closed would be the number of the next file that is opened, and
- * our output would go there. Opened the wrong way round, so that using it still fails.
+ * Opens the standard streams that are closed: the next file to be opened would get the number
+ * of one, and receive our output. The mode is the wrong one, so that using such a stream still
+ * fails.
  */
 static void occupy_standard_streams(void)
 {

@@ -95,7 +95,7 @@ static void on_moved(const struct wss_control_move *move, void *unused)
 			move->verb == WSS_CONTROL_GROWS ? "grows" : "shrinks", size, move->reason);
 }
 
-/* Whom the controller and the restore tell what happens. */
+/* Receives the events of the controller and the restore. */
 struct balloon_listener {
 	const struct wss_cli *cli;
 	struct wss_tally tally;
@@ -121,7 +121,7 @@ static int run_controller(const struct wss_control_scope *scope, struct balloon_
 			  const struct wss_control_events *events, size_t *ret_guests,
 			  struct wss_error *err)
 {
-	/* By UUID, as a guest may have been named like the UUID of another. */
+	/* --uuid, because a guest's name may look like the UUID of another. */
 	const char *const command[] = {
 		"virt-wss", "balloon", "--restore", "--uuid", "--history", scope->history,
 		scope->uri ? "-c" : NULL, scope->uri, NULL
@@ -132,7 +132,7 @@ static int run_controller(const struct wss_control_scope *scope, struct balloon_
 	return wss_controller_run(scope, &options->control, events, ret_guests, err);
 }
 
-/* --apply or --restore. */
+/* Carries out --apply or --restore. */
 static int act(const struct wss_cli *cli, struct balloon_options *options)
 {
 	wss_auto_free char *path = wss_store_path(&options->sizing.history);

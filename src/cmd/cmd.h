@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What all subcommands share: the options that each of them takes, the guests
- * that they name, the exit codes.
+ * Declarations that all subcommands share: common options, the guests that the command line
+ * names, exit codes.
  */
 #ifndef WSS_CMD_CMD_H
 #define WSS_CMD_CMD_H
@@ -28,9 +28,9 @@ enum wss_exit {
 #define WSS_URIS_MAX 64
 
 struct wss_cli {
-	const struct wss_command *command; /* the one that runs */
-	const char *uri; /* the one given, of several the last; NULL: libvirt's default */
-	size_t n_uris;	 /* more than one only with several_uris */
+	const struct wss_command *command; /* the command that runs */
+	const char *uri;		   /* the last one given; NULL: libvirt's default */
+	size_t n_uris;			   /* more than one only if several_uris is set */
 	const char *uris[WSS_URIS_MAX];
 	bool several_uris; /* set before wss_cli_parse() by a command that takes more than one */
 	/* Set before wss_cli_find_targets() by a command that measures nothing. */
@@ -38,52 +38,59 @@ struct wss_cli {
 	bool inactive_too; /* all domains are those that do not run, too */
 	const char *qmp; /* a QMP socket instead of libvirt */
 	bool monitor;	 /* allow QMP through libvirt's monitor */
-	bool by_uuid;	 /* domains are UUIDs, not IDs or names */
+	bool by_uuid;	 /* domains are given as UUIDs, not as IDs or names */
 	bool all;
 	enum wss_format format;
 	struct wss_view view;
-	char **domains; /* as typed; n_domains of them */
+	char **domains; /* n_domains words as typed */
 	int n_domains;
 };
 
 /* The options of one command. */
 struct wss_syntax {
-	const char *short_options; /* WSS_COMMON_SHORT, and what the command adds */
-	const struct option *long_options; /* with WSS_COMMON_LONG among them */
+	const char *short_options;	   /* WSS_COMMON_SHORT and the command's own */
+	const struct option *long_options; /* including WSS_COMMON_LONG */
 	/*
-	 * Takes one that is not common, with its value (NULL where it has none), into the
-	 * command's own options. Negative with err: WSS_ERR_USAGE. NULL: there are none.
+	 * Stores an option that is not common, with its value (NULL if it has none), in the
+	 * command's own options. Negative with err set: WSS_ERR_USAGE. NULL: there are no such
+	 * options.
 	 */
 	int (*take)(void *options, int c, const char *value, struct wss_error *err);
 };
 
-/* What the words behind a command's options are, for completion. */
+/* Kind of the words after a command's options, for completion. */
 enum wss_words {
 	WSS_WORDS_NONE,
 	WSS_WORDS_DOMAINS,
 	WSS_WORDS_FILES,
 	WSS_WORDS_COMMANDS,
-	WSS_WORDS_LISTED, /* those of .words, then domains */
+	WSS_WORDS_LISTED, /* those in .words, then domains */
 };
 
 /*
- * A command: all that the dispatcher, --help and completion know of it. The dispatcher has
- * printed the help, or the list of columns, where the words ask for it, before run() is called.
+ * A command with everything that the dispatcher, --help and completion need. If the words ask
+ * for help or for the list of columns, the dispatcher prints that instead of calling run().
  */
 struct wss_command {
 	const char *name;
-	const char *summary; /* a line of "virt-wss --help": at most 54 columns, no full stop */
+	/* its line in "virt-wss --help": at most 54 columns, no full stop */
+	const char *summary;
 	const char *help;    /* docs/synopsis/NAME.txt, as wss_help_NAME in help-text.h */
 	const struct wss_syntax *syntax;
-	/* The tables for --columns help, a list that ends in NULL; NULL: it prints no table. */
+	/*
+	 * Tables for --columns help, a list that ends in NULL; NULL: the command prints no
+	 * table.
+	 */
 	const struct wss_report_layout *const *layouts;
 	enum wss_words takes;
-	const char *words; /* the words themselves, with blanks between them, or NULL */
-	/* Gets the command's own words only, argv[0] being its name; returns an exit code. */
+	const char *words; /* the words, separated by blanks, or NULL */
+	/*
+	 * Runs the command with its own words only, its name in argv[0]; returns an exit code.
+	 */
 	int (*run)(struct wss_cli *cli, int argc, char **argv);
 };
 
-/* All commands, in the order of --help: wss_cmd_NAME in src/cmd/NAME.c for each. */
+/* All commands in the order of --help; src/cmd/NAME.c defines wss_cmd_NAME. */
 #define WSS_COMMANDS(X) \
 	X(sample)       \
 	X(profile)      \
@@ -112,7 +119,7 @@ enum {
 	WSS_OPT_DEBUG,
 	WSS_OPT_UUID,
 	WSS_OPT_MONITOR,
-	/* Of those that print a table. */
+	/* Options of commands that print a table. */
 	WSS_OPT_COLUMNS,
 	WSS_OPT_SORT,
 	WSS_OPT_WIDE,
@@ -129,80 +136,82 @@ enum {
 	{ "uuid", no_argument, NULL, WSS_OPT_UUID },             \
 	{ "debug", no_argument, NULL, WSS_OPT_DEBUG }
 
-/* What a command that prints a table takes as well; such a one calls wss_cli_view(). */
+/* Further options of a command that prints a table and calls wss_cli_view(). */
 #define WSS_TABLE_LONG                                           \
 	{ "columns", required_argument, NULL, WSS_OPT_COLUMNS }, \
 	{ "sort", required_argument, NULL, WSS_OPT_SORT },       \
 	{ "wide", no_argument, NULL, WSS_OPT_WIDE }
 
 /*
- * Goes through all options of cli->command, its own into options; the words behind them are from
- * argv[optind] on. WSS_ERR_USAGE.
+ * Parses all options of cli->command, storing its own in options; the words after them start
+ * at argv[optind]. WSS_ERR_USAGE.
  */
 int wss_cli_parse(struct wss_cli *cli, int argc, char **argv, void *options,
 		  struct wss_error *err);
 
 /*
- * Handles what getopt_long() gave (c) when it is a common option of cli->command or an error; own
- * options are the caller's, before. WSS_ERR_USAGE.
+ * Handles a result of getopt_long() that is a common option of cli->command, or an error; the
+ * caller handles the command's own options first. WSS_ERR_USAGE.
  */
 int wss_cli_option(struct wss_cli *cli, int c, char **argv, struct wss_error *err);
 
 /*
- * Says that getopt_long() did not take the option in word, and which one of the command may have
- * been meant. Always -1, with WSS_ERR_USAGE.
+ * Reports an unknown option, with the option of the command that may have been meant. Always
+ * returns -1 with WSS_ERR_USAGE.
  */
 int wss_cli_unknown_option(const struct wss_command *command, const char *word,
 			   struct wss_error *err);
 
-/* The same of a command that is none of commands, a list that ends in NULL. */
+/* Reports a word that is not one of commands, a list that ends in NULL, in the same way. */
 int wss_cli_unknown_command(const struct wss_command *const *commands, const char *word,
 			    struct wss_error *err);
 
-/* Takes one of WSS_TABLE_LONG. */
+/* Stores one of the options of WSS_TABLE_LONG. */
 void wss_cli_view_option(struct wss_cli *cli, int c, const char *value);
 
 /*
- * After the options: checks that what cli->view names are columns of the layout, and finds the
- * width of the terminal. WSS_ERR_USAGE.
+ * Checks, after all options were parsed, that cli->view names columns of the layout, and finds
+ * the width of the terminal. WSS_ERR_USAGE.
  */
 int wss_cli_view(struct wss_cli *cli, const struct wss_report_layout *layout,
 		 struct wss_error *err);
 
-/* Prints the columns of the layouts, a list that ends in NULL; the exit code. */
+/* Prints the columns of the layouts, a list that ends in NULL. Returns the exit code. */
 int wss_cli_print_columns(const struct wss_report_layout *const *layouts);
 
-/* WSS_ERR_USAGE where an option of the table was given: what prints none. */
+/* Fails with WSS_ERR_USAGE if an option for tables was given; `what` prints none. */
 int wss_cli_refuse_view(const struct wss_cli *cli, const char *what, struct wss_error *err);
 
-/* Takes the words behind the options as domains and checks what excludes each other. */
+/*
+ * Takes the words after the options as domains, and refuses options that exclude each other.
+ */
 int wss_cli_finish(struct wss_cli *cli, int argc, char **argv, struct wss_error *err);
 
-/* With --uuid every domain must look like a UUID. WSS_ERR_USAGE. */
+/* Checks that every domain looks like a UUID if --uuid was given. WSS_ERR_USAGE. */
 int wss_cli_check_uuids(const struct wss_cli *cli, struct wss_error *err);
 
-/* Addresses the domain that was typed as cli->domains[i]. */
+/* Returns a reference to the domain that was typed as cli->domains[i]. */
 struct wss_domain_ref wss_cli_domain(const struct wss_cli *cli, int i);
 
 /*
- * Says, beside an empty table, which URI was asked for all domains (NULL: libvirt's default) and that
- * none is there, or that none is running.
+ * Explains an empty table: which URI was asked (NULL: libvirt's default), and that it has no
+ * domains, or none that runs.
  */
 void wss_cli_say_empty(const struct wss_cli *cli, const char *uri, bool running);
 
-/* Prints an error on stderr as the command's last word; gives its exit code. */
+/* Prints the final error of a command on stderr; returns its exit code. */
 int wss_cli_error(const struct wss_error *err);
 
 /* What went wrong in a command over several domains. */
 struct wss_tally {
 	size_t bad;
-	struct wss_error error; /* of the first; code is WSS_ERR_FAILED when others differ */
+	struct wss_error error; /* the first one; code is WSS_ERR_FAILED if others differ */
 };
 
-/* Counts a domain that went wrong and prints why; domain NULL: the error says itself what. */
+/* Counts a domain that failed and prints why; domain is NULL if the error names it. */
 void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss_error *error);
 
-/* The exit code over total domains. */
+/* Returns the exit code of a command over total domains. */
 int wss_tally_exit_code(const struct wss_tally *tally, size_t total);
 
 /*
@@ -212,14 +221,14 @@ int wss_tally_exit_code(const struct wss_tally *tally, size_t total);
 int wss_cli_find_targets(const struct wss_cli *cli, uint64_t deadline_ns,
 			 struct wss_targets *ret_targets, struct wss_error *err);
 
-/* As wss_cli_find_targets() and wss_targets_open(). */
+/* Does the same, then opens them with wss_targets_open(). */
 int wss_cli_open_targets(const struct wss_cli *cli, uint64_t deadline_ns,
 			 struct wss_targets *ret_targets, struct wss_error *err);
 
-/* For the width of a table's first column: that of all names. */
+/* Returns the width of a table's first column that has room for all names. */
 size_t wss_targets_name_width(const struct wss_targets *targets);
 
-/* For the width of a table's first column: that of the wider of width and the name. */
+/* Returns the larger of width and the width of the name, for a table's first column. */
 size_t wss_name_width(size_t width, const char *name);
 
 #endif

@@ -27,7 +27,7 @@ int wss_cli_option(struct wss_cli *cli, int c, char **argv, struct wss_error *er
 	switch (c) {
 	case 'c':
 		return take_uri(cli, optarg, err);
-	case 'h': /* the dispatcher's */
+	case 'h': /* Handled by the dispatcher. */
 		return 0;
 	case WSS_OPT_ALL:
 		cli->all = true;
@@ -79,7 +79,7 @@ int wss_cli_parse(struct wss_cli *cli, int argc, char **argv, void *options,
 		if (r < 0)
 			return -1;
 	}
-	/* Else only the last would be heeded, without a word about the others. */
+	/* Otherwise all but the last would be ignored silently. */
 	if (cli->n_uris > 1 && !cli->several_uris)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "more than one --connect: only list takes several");
@@ -145,7 +145,10 @@ static int exit_code_of(const struct wss_error *err)
 	}
 }
 
-/* Whoever closes the pipe that we write to has seen enough, and wants no message of it. */
+/*
+ * Whether the reader closed the pipe that we write to: it has seen enough, and a message would
+ * only disturb.
+ */
 static bool is_closed_pipe(const struct wss_error *err)
 {
 	return err->code == WSS_ERR_INTERRUPTED && wss_stop_signal() == SIGPIPE;
@@ -182,7 +185,7 @@ int wss_cli_error(const struct wss_error *err)
 	return exit_code_of(err);
 }
 
-/* The words as references; NULL where memory is short. */
+/* Converts the words to references; NULL when out of memory. */
 static struct wss_domain_ref *typed_refs(const struct wss_cli *cli)
 {
 	struct wss_domain_ref *refs = calloc((size_t)cli->n_domains + 1, sizeof(*refs));

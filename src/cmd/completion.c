@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The completion script for bash: what the commands' own tables say, as two functions of bash,
- * and a fixed part that reads the line and asks them.
+ * The completion script for bash: the contents of the commands' own tables, as two bash
+ * functions, and a fixed part that parses the line and calls them.
  */
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,10 @@ static const struct option long_options[] = {
 #define METHODS "@methods"
 #define COLUMNS "@columns"
 
-/* What the value of an option can be; the first that fits. command NULL: of any command. */
+/*
+ * Kinds of the options' values; the first entry that matches counts. command NULL: any
+ * command.
+ */
 static const struct {
 	const char *command, *option, *words;
 } values[] = {
@@ -57,7 +60,8 @@ static const char *values_of(const struct wss_command *command, const char *opti
 	return NULL;
 }
 
-/* One option by its names: "--connect", and "-c" where it has a letter, each behind a blank.
+/*
+ * Prints the names of an option, each after a blank: "--connect", and "-c" if it has a letter.
  */
 static void print_option(const struct option *o)
 {
@@ -76,7 +80,7 @@ static void print_options(const struct wss_command *command, const char *variabl
 	putchar('\'');
 }
 
-/* What a command takes: a branch of a case of bash. */
+/* Prints the options and words of a command, as a branch of a bash case statement. */
 static void print_command(const struct wss_command *command, const char *name)
 {
 	printf("\t%s)\n\t\ttakes=%s listed='%s'\n\t", name, words_names[command->takes],
@@ -103,7 +107,7 @@ static void print_words(const struct wss_command *command, const char *words)
 	}
 }
 
-/* What the values of a command's options can be: branches of a case of bash. */
+/* Prints the possible values of a command's options, as branches of a bash case statement. */
 static void print_values(const struct wss_command *command, const char *name)
 {
 	for (const struct option *o = command->syntax->long_options; o->name; o++) {

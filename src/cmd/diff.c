@@ -13,7 +13,7 @@
 #include "out/range-report.h"
 #include "wss/moment.h"
 
-/* Ranges that are nearer than 64 KiB to each other are listed as one. */
+/* Ranges closer together than 64 KiB are listed as one. */
 #define WITHIN_PAGES 16
 
 static const struct wss_report_layout *const layouts[] = { &wss_diff_layout,
@@ -54,7 +54,7 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 	return 0;
 }
 
-/* FILE or FILE@MOMENT; a file whose name has an @ is meant where there is one. */
+/* Splits FILE or FILE@MOMENT; a file whose name contains the @ takes precedence. */
 static int split(const char *text, char **ret_path, uint64_t *ret_at_ns, struct wss_error *err)
 {
 	wss_auto_free char *path = strdup(text);
@@ -198,8 +198,8 @@ static bool count_row(void *rows, const struct wss_page_range *range)
 }
 
 /*
- * A small file may differ in very many ranges, each of them a row. Up to a million, and one for 32
- * bytes of larger files, are given.
+ * Limits the rows, because even a small file may differ in very many ranges, each of them a
+ * row: up to a million, and one more for each 32 bytes of larger files.
  */
 static int check_rows(const struct side *sides, struct wss_error *err)
 {
@@ -216,7 +216,7 @@ static int check_rows(const struct side *sides, struct wss_error *err)
 			     (unsigned long long)most);
 }
 
-/* Ranges that are printed as they come, and how many more may be. */
+/* State of printing ranges as they come: how many more may follow. */
 struct verbose_rows {
 	struct wss_range_report *report;
 	uint64_t left;
@@ -230,7 +230,7 @@ static bool print_row(void *opaque, const struct wss_page_range *range)
 	return --rows->left && !wss_stop_requested();
 }
 
-/* Each range by itself, in the order of addresses; all of them unless a limit was given. */
+/* Prints each range separately, sorted by address; all of them unless a limit was given. */
 static void print_verbose(const struct diff_options *options, const struct wss_recording *recording,
 			  const struct side *sides, struct wss_range_report *report)
 {
@@ -243,7 +243,7 @@ static void print_verbose(const struct diff_options *options, const struct wss_r
 			       print_row, &rows);
 }
 
-/* The largest ranges first. */
+/* Prints the largest ranges first. */
 static int print_largest(const struct diff_options *options, const struct wss_recording *recording,
 			 const struct side *sides, struct wss_range_report *report,
 			 struct wss_error *err)

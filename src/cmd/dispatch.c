@@ -19,7 +19,7 @@ static const struct option program_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-/* "+": what follows the command's name is the command's. */
+/* "+": the words after the command's name belong to the command. */
 static const struct wss_syntax program_syntax = {"+" WSS_COMMON_SHORT "V", program_options,
 						 NULL};
 
@@ -39,7 +39,7 @@ const struct wss_command *wss_command_find(const char *name, struct wss_error *e
 	return NULL;
 }
 
-/* Where the text of docs/synopsis/global.txt has the list of commands. */
+/* Where docs/synopsis/global.txt has the list of commands. */
 #define LIST_MARK "@COMMANDS@\n"
 
 void wss_help_print(const struct wss_command *command)
@@ -58,8 +58,7 @@ void wss_help_print(const struct wss_command *command)
 
 #define USAGE_COLUMNS 6
 
-/* For somebody who has not typed anything yet: short, and on stderr, as nothing was asked for.
- */
+/* Prints a short usage for a call without words; on stderr, because nothing was requested. */
 static int print_usage(void)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -77,7 +76,7 @@ static int print_usage(void)
 }
 
 /*
- * Whether a word is a plain --help or -h: also where an option before it lacks its value, as
+ * Whether a word is a plain --help or -h, even after an option that lacks its value, because
  * no option has such a value.
  */
 static bool has_help_word(int argc, char **argv)
@@ -90,7 +89,10 @@ static bool has_help_word(int argc, char **argv)
 
 enum question { QUESTION_NONE, QUESTION_HELP, QUESTION_COLUMNS };
 
-/* What the command's options ask for in place of what the command does, errors or not. */
+/*
+ * Finds out whether the command's options ask for something else than running it, even if
+ * there are errors among them.
+ */
 static enum question find_question(const struct wss_command *command, int argc, char **argv)
 {
 	const struct wss_syntax *syntax = command->syntax;
@@ -107,7 +109,7 @@ static enum question find_question(const struct wss_command *command, int argc, 
 	return QUESTION_NONE;
 }
 
-/* The same; getopt_long() changes the order of the words, so it gets a list of its own. */
+/* Does so with a copy of the words, because getopt_long() reorders them. */
 static int ask(const struct wss_command *command, int argc, char **argv,
 	       enum question *ret_question, struct wss_error *err)
 {
@@ -121,7 +123,9 @@ static int ask(const struct wss_command *command, int argc, char **argv,
 	return 0;
 }
 
-/* The help of the command that is named behind the program's options, right ones or not. */
+/*
+ * Prints the help of the command that follows the program's options, even if those are wrong.
+ */
 static int print_asked_help(int argc, char **argv, struct wss_error *err)
 {
 	const struct wss_command *command = &wss_program;

@@ -46,8 +46,8 @@ int wss_files_alike(const struct wss_recfile *a, const struct wss_recfile *b, st
 
 	if (!wss_recording_same_map(of_a, of_b))
 		return wss_error_set(err, WSS_ERR_FAILED,
-				     "%s and %s: the guests' memory is not laid out alike", name_a,
-				     name_b);
+				     "%s and %s: the memory layouts of the guests differ",
+				     name_a, name_b);
 	if (strcmp(of_a->uuid, of_b->uuid) != 0)
 		wss_warn("%s and %s: of different guests, %s and %s", name_a, name_b, of_a->domain,
 			 of_b->domain);
@@ -65,12 +65,13 @@ int wss_files_open(const char *path, bool salvage, struct wss_recfile **ret_file
 		return -1;
 	state = wss_recfile_state(*ret_file);
 	if (!state->windows)
-		return wss_error_set(err, WSS_ERR_FAILED, "%s: there is no window in it", path);
+		return wss_error_set(err, WSS_ERR_FAILED, "%s: it contains no window", path);
 	if (state->damaged_at)
-		wss_warn("%s: damaged or without sense at byte %llu: what follows is left out", path,
-			 (unsigned long long)state->damaged_at);
+		wss_warn(
+			"%s: damaged or invalid at byte %llu: ignoring everything from there on",
+			path, (unsigned long long)state->damaged_at);
 	else if (state->cut_bytes)
-		wss_warn("%s: cut off: %llu bytes behind the last whole interval are left out", path,
-			 (unsigned long long)state->cut_bytes);
+		wss_warn("%s: cut off: ignoring %llu bytes after the last complete interval",
+			 path, (unsigned long long)state->cut_bytes);
 	return 0;
 }

@@ -135,7 +135,10 @@ static int replay_all(struct wss_recfile **files, size_t n, struct wss_heat *hea
 	return 0;
 }
 
-/* Adds up all recordings, slice by slice of the memory; what comes first is in top then. */
+/*
+ * Adds up all recordings, slice by slice of the memory, and collects the hottest ranges in
+ * top.
+ */
 static int count(struct wss_recfile **files, size_t n, struct wss_heat *heat, struct wss_top *top,
 		 struct wss_error *err)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the history holds of each guest. It alone is read: libvirt is not asked. */
+/*
+ * Prints what the history has of each guest. Reads only the history and does not ask libvirt.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +24,7 @@
 
 struct history_options {
 	struct wss_store_options store;
-	int level; /* WSS_HISTORY_HOUR, WSS_HISTORY_DAY; 0: by sample */
+	int level; /* WSS_HISTORY_HOUR, WSS_HISTORY_DAY; 0: each sample */
 	time_t now, since, until;
 	bool span_given, since_given;
 	bool chart;
@@ -39,16 +41,16 @@ struct history_run {
 	struct wss_report *report; /* NULL with --chart */
 	struct wss_tally tally;
 	size_t n_guests;
-	struct history_guest *guests; /* all that the history knows */
-	size_t rows;		      /* of all guests */
-	/* Of the guest that is being read. */
-	bool mixed;		/* its rows are of several series */
-	struct wss_sample kind; /* of the series of its first row */
+	struct history_guest *guests; /* all guests in the history */
+	size_t rows;		      /* number of rows of all guests */
+	/* About the guest that is being read. */
+	bool mixed;		/* its rows come from several series */
+	struct wss_sample kind; /* series of its first row */
 	char method[WSS_HISTORY_METHOD_MAX];
 	bool no_memory;
 	size_t n_points, room;
 	struct wss_history_point *points;
-	bool bounds; /* some points are only bounds */
+	bool bounds; /* some points are bounds */
 };
 
 enum { OPT_BY = 1, OPT_SPAN, OPT_SINCE, OPT_UNTIL, OPT_CHART };
@@ -74,7 +76,7 @@ static int history_parse_level(const char *value, int *ret_level, struct wss_err
 	return 0;
 }
 
-/* A date, a date and a time in UTC, or how long ago. */
+/* Parses a date, a date and a time in UTC, or an age. */
 static int history_parse_time(const char *value, const char *what, time_t now,
 			      time_t *ret_time, struct wss_error *err)
 {
@@ -170,7 +172,7 @@ static int history_on_guest(const char *uuid, const char *name, void *opaque)
 	return guests[run->n_guests - 1].uuid && guests[run->n_guests - 1].name ? 0 : -1;
 }
 
-/* The guest that a word names, by its UUID or its name; NULL with an error. */
+/* Finds the guest that a word names, by its UUID or its name; NULL with an error. */
 static const struct history_guest *history_find(const struct history_run *run,
 						const char *word, bool by_uuid,
 						struct wss_error *err)
@@ -205,8 +207,7 @@ static const struct history_guest *history_find(const struct history_run *run,
 	return found;
 }
 
-/* Whether the rows of a guest are of one series, which a table tells apart only if it is wide.
- */
+/* Notes whether the rows of a guest come from one series, which only the wide table shows. */
 static void history_note_kind(struct history_run *run, const struct wss_sample *kind,
 			      bool first)
 {
@@ -292,7 +293,10 @@ static void history_draw(const struct history_run *run, const struct history_gue
 	wss_history_chart_print(stdout, &chart, wss_terminal_width());
 }
 
-/* What a reader would take for one series, or for nothing at all. */
+/*
+ * Explains what a reader could misunderstand: several series that look like one, or an empty
+ * table.
+ */
 static void history_explain(const struct history_run *run, const struct history_guest *guest)
 {
 	const struct wss_view *view = &run->cli->view;
@@ -304,7 +308,7 @@ static void history_explain(const struct history_run *run, const struct history_
 		return;
 	if (run->mixed && !view->wide && !view->columns)
 		wss_log(WSS_LOG_INFO,
-			"%s: measured in several ways, which do not compare: see history "
+			"%s: measured in several ways that cannot be compared: see history "
 			"--wide",
 			guest->name);
 	if (run->n_points || wss_history_last(run->history, guest->uuid, &last, &err) < 0 ||
@@ -341,7 +345,7 @@ static int history_show(struct history_run *run, const struct history_guest *gue
 	return 0;
 }
 
-/* All guests, or those that were named; what is wrong with one of these is counted. */
+/* Shows all guests, or those that were named; counts an error with one of the latter. */
 static int history_show_all(struct history_run *run, struct wss_error *err)
 {
 	const struct wss_cli *cli = run->cli;

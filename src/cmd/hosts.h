@@ -26,7 +26,10 @@ struct wss_hosts {
 
 #define WSS_HOSTS_INIT { .timeout_ns = 60 * WSS_NS_PER_S }
 
-/* Takes option c of getopt_long() with its value: 1 if it is one of these, 0 if not, -1. */
+/*
+ * Stores option c of getopt_long() with its value. Returns 1 if it is one of these, 0 if not,
+ * -1.
+ */
 int wss_hosts_option(struct wss_hosts *hosts, int c, const char *value, struct wss_error *err);
 
 /*

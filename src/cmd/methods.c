@@ -12,10 +12,10 @@ struct method_row {
 	const char *domain;
 	const struct wss_tracker_ops *ops;
 	bool usable;
-	bool chosen; /* what auto would take */
+	bool chosen; /* method that "auto" would choose */
 	const char *reason;
-	const char *recorder;	     /* NULL: none of that method */
-	struct wss_error no_recorder; /* why it is not bpf */
+	const char *recorder;	     /* NULL: the method has no recorder */
+	struct wss_error no_recorder; /* why it is not "bpf" */
 };
 
 static struct wss_value get_domain(const void *row)
@@ -68,7 +68,7 @@ static struct wss_value get_no_recorder(const void *row)
 	return wss_value_text(((const struct method_row *)row)->no_recorder.text);
 }
 
-/* For people one column says either how it works or why it does not. */
+/* A table has one column for both how a method works and why it does not. */
 static struct wss_value get_explanation(const void *row)
 {
 	const struct method_row *method = row;
@@ -80,7 +80,7 @@ static const struct wss_column columns[] = {
 	{ "domain", NULL, "DOMAIN", -12, get_domain, "Name of the guest", false },
 	{ "method", NULL, "METHOD", -6, get_method, "Name of the method", false },
 	{ "usable", NULL, "USABLE", -6, get_usable, "Whether it can measure this guest", false },
-	{ "auto", NULL, "AUTO", -4, get_chosen, "Whether it is the one that auto takes", false },
+	{ "auto", NULL, "AUTO", -4, get_chosen, "Whether auto chooses it", false },
 	{ "observes", NULL, "OBSERVES", -8, get_observes,
 	  "What the method sees: accesses, writes or residency", false },
 	{ "granularity", NULL, "GRANULARITY", -12, get_granularity,
@@ -88,9 +88,9 @@ static const struct wss_column columns[] = {
 	{ "summary", NULL, "SUMMARY", -20, get_summary, "How the method works", false },
 	{ "reason", NULL, "REASON", -20, get_reason, "Why it cannot measure this guest", false },
 	{ "recorder", NULL, "RECORDER", -8, get_recorder,
-	  "What would count: bpf (page by page) or KVM's counters", false },
+	  "Source of the counts: bpf (page by page) or KVM's counters", false },
 	{ "recorder_reason", NULL, "RECORDER-REASON", -20, get_no_recorder,
-	  "Why that is not bpf", false },
+	  "Why the source is not bpf", false },
 	{ "explanation", NULL, "HOW, OR WHY NOT", -30, get_explanation,
 	  "How a usable method works, or why it cannot be used", true },
 };
@@ -106,15 +106,15 @@ static const struct wss_report_layout layout = {
 
 static const struct wss_report_layout *const layouts[] = { &layout, NULL };
 
-/* What one method says of a guest, or of the host. */
+/* Answer of one method about a guest, or about the host. */
 struct method_answer {
 	bool usable;
-	struct wss_error why; /* it is not usable */
+	struct wss_error why; /* why it is not usable */
 	const char *recorder;
 	struct wss_error no_recorder;
 };
 
-/* One for each of wss_trackers, in their order; NULL where memory is short. */
+/* Makes an answer for each of wss_trackers, in their order; NULL when out of memory. */
 static struct method_answer *answers_new(void)
 {
 	size_t n = 0;
@@ -124,7 +124,7 @@ static struct method_answer *answers_new(void)
 	return calloc(n, sizeof(struct method_answer));
 }
 
-/* guest NULL: about the host. */
+/* Asks all methods about a guest, or with guest NULL about the host. */
 static void ask_methods(const struct wss_host *host, struct wss_guest *guest,
 			struct method_answer *answers)
 {
@@ -138,7 +138,7 @@ static void ask_methods(const struct wss_host *host, struct wss_guest *guest,
 	}
 }
 
-/* In a worker: looks at the guest as a window would. */
+/* Runs in a worker: examines the guest as a window would. */
 static void target_ask(struct wss_target *target)
 {
 	const struct wss_host *host = wss_hypervisor_host(target->hypervisor);
@@ -153,7 +153,10 @@ static void target_ask(struct wss_target *target)
 		ask_methods(host, target->guest, answers);
 }
 
-/* One row a method. failed: why none can be asked about a guest that is not running. */
+/*
+ * Prints a row for each method. failed: why no method can be asked about a guest that does not
+ * run.
+ */
 static void report_methods(struct wss_report *report, const char *domain, bool is_guest,
 			   const struct method_answer *answers, const struct wss_error *failed)
 {

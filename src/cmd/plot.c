@@ -15,7 +15,10 @@
 /* A picture shows what its recording does, which only the owner may read. */
 #define PICTURE_MODE 0600
 
-/* In memory first: nothing that was begun is left in a file or a pipe when memory is short. */
+/*
+ * Draws into memory first, so that nothing incomplete is left in a file or a pipe when memory
+ * runs out.
+ */
 static int draw_picture(void (*draw)(FILE *f, const void *opaque), const void *opaque,
 			char **ret_text, size_t *ret_size, struct wss_error *err)
 {
@@ -77,12 +80,14 @@ static int write_picture(const char *path, const char *text, size_t size,
 	return r ? wss_file_write(fd, text, size, err) : write_file(path, text, size, err);
 }
 
-/* An interruption is what it is, and nothing about the file. */
+/*
+ * Prefixes an error with the file's name, except an interruption, which is not about the file.
+ */
 static int plot_failed(const char *path, struct wss_error *err)
 {
 	if (err->code == WSS_ERR_INTERRUPTED)
 		return -1;
-	/* The command was given a name that cannot be written to: no guest is gone. */
+	/* The name cannot be written to; WSS_ERR_GONE would mean that a guest has gone. */
 	err->code = WSS_ERR_FAILED;
 	return wss_error_prefix(err, "--plot: cannot write %s", path);
 }

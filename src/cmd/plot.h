@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the commands share that draw: where pictures go, and how wide the terminal is. */
+/*
+ * Shared by the commands that draw: the destination of pictures, and the width of the
+ * terminal.
+ */
 #ifndef WSS_CMD_PLOT_H
 #define WSS_CMD_PLOT_H
 
@@ -25,7 +28,7 @@ int wss_plot_check(const char *path, bool alone, struct wss_error *err);
 int wss_plot_write(const char *path, void (*draw)(FILE *f, const void *opaque), const void *opaque,
 		   struct wss_error *err);
 
-/* Columns of the terminal; 80 where there is none. */
+/* Returns the columns of the terminal; 80 if there is none. */
 int wss_terminal_width(void);
 
 #endif

@@ -22,7 +22,7 @@ static struct wss_growth_drawn growth_of(struct guest_profile *profile)
 	};
 }
 
-/* One row a grid point of a guest. */
+/* Row of a guest's grid point. */
 struct point_row {
 	const struct guest_profile *profile;
 	const struct wss_grid_point *point;
@@ -53,7 +53,7 @@ static struct wss_value get_seconds(const void *row)
 	return wss_value_number(((const struct point_row *)row)->point->ns, WSS_KIND_DURATION);
 }
 
-/* Windows by larger pages than 4 KiB give upper bounds. */
+/* Windows of pages larger than 4 KiB give upper bounds. */
 static struct wss_value size_value(const void *row, uint64_t bytes)
 {
 	return wss_value_bounded(wss_value_number(bytes, WSS_KIND_BYTES),
@@ -84,7 +84,7 @@ static struct wss_value get_high(const void *row)
 				WSS_KIND_BYTES);
 }
 
-/* The method's bounds; where there are none the mean is known as well as it can be. */
+/* Bound from the method; without one the mean is as good as it can be. */
 static struct wss_value get_bound_low(const void *row)
 {
 	return wss_value_amount(((const struct point_row *)row)->point->bound_low_bytes,
@@ -127,17 +127,17 @@ static const struct wss_column columns[] = {
 	{ "min_bytes", NULL, "MIN", 11, get_min, "The smallest of the windows, in bytes", false },
 	{ "max_bytes", NULL, "MAX", 11, get_max, "The largest of the windows, in bytes", false },
 	{ "fault_high_bytes", NULL, "HIGH", 8, get_high,
-	  "Upper bound, the time that faults took considered, in bytes", false },
+	  "Upper bound that allows for the time of the faults, in bytes", false },
 	{ "windows", NULL, "WINDOWS", 7, get_windows, "Windows that reached this time, a count",
 	  false },
 	{ "knee", NULL, "KNEE", -4, get_knee, "Whether growth stops here", false },
 	{ "degraded_windows", NULL, "DEGRADED", 8, get_degraded,
 	  "Degraded windows of the guest, a count", false },
 	{ "low_bytes", NULL, "WSS-LOW", 8, get_bound_low,
-	  "The lowest lower bound of the windows, where the method only bounds the set, in bytes",
+	  "Smallest lower bound of the windows, if the method only bounds the set, in bytes",
 	  false },
 	{ "high_bytes", NULL, "WSS-HIGH", 8, get_bound_high,
-	  "The highest upper bound of them, in bytes", false },
+	  "Largest upper bound of the windows, in bytes", false },
 };
 
 const struct wss_report_layout wss_profile_layout = {
@@ -168,7 +168,7 @@ static int print_rows(const struct profile_run *run, struct wss_error *err)
 	return wss_report_close(report, err);
 }
 
-/* The table is a drawing, unless columns or an order were asked for. */
+/* Prints the table as a drawing, unless columns or an order were requested. */
 int wss_profile_print(struct profile_run *run, struct wss_error *err)
 {
 	const struct wss_view *view = &run->cli->view;
@@ -184,7 +184,7 @@ int wss_profile_print(struct profile_run *run, struct wss_error *err)
 	return 0;
 }
 
-/* What is drawn into one chart. */
+/* Content of one chart. */
 struct chart {
 	struct wss_chart_source source;
 	const struct wss_growth_drawn *guests;
@@ -198,7 +198,10 @@ static void draw(FILE *f, const void *opaque)
 	wss_growth_plot(f, &chart->source, chart->guests, chart->n);
 }
 
-/* The time is that of the first guest's last window; others may have taken more or fewer. */
+/*
+ * The time is that of the first guest's last window; the number of windows may differ between
+ * guests.
+ */
 static void describe_source(const struct profile_run *run, const struct guest_profile *profile,
 			    struct wss_chart_source *source, char *extra, size_t size)
 {

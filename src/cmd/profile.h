@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * What profile.c measures and profile-report.c prints.
- */
+/* Shared by profile.c, which measures, and profile-report.c, which prints. */
 #ifndef WSS_CMD_PROFILE_H
 #define WSS_CMD_PROFILE_H
 
@@ -17,21 +15,21 @@ struct profile_options {
 	const char *plot;
 };
 
-/* What the windows of one guest add up to. */
+/* Sum of the windows of one guest. */
 struct guest_profile {
 	struct wss_grid grid;
-	struct wss_sample last; /* of the last window that was measured */
+	struct wss_sample last; /* last window that was measured */
 	unsigned windows;
-	unsigned degraded; /* of them */
-	unsigned vcpus;	   /* of the guest, at least 1 */
+	unsigned degraded; /* number of degraded windows */
+	unsigned vcpus;	   /* vCPUs of the guest, at least 1 */
 };
 
 struct profile_run {
 	const struct wss_cli *cli;
 	const struct profile_options *options;
-	struct guest_profile *profiles; /* one a guest, n of them */
+	struct guest_profile *profiles; /* n of them, one for each guest */
 	size_t n;
-	size_t missed_by_none; /* of them */
+	size_t missed_by_none; /* guests that were left out and that nobody misses */
 	size_t name_width;
 	char host[65];
 	struct wss_tally tally;
@@ -41,12 +39,12 @@ struct profile_run {
 extern const struct wss_report_layout wss_profile_layout;
 
 /*
- * Prints the curves: a drawing as the table, unless columns or an order were asked for. 0, or -1 where
- * the output cannot be written.
+ * Prints the curves: as a drawing instead of a table, unless columns or an order were
+ * requested. Returns 0, or -1 if the output cannot be written.
  */
 int wss_profile_print(struct profile_run *run, struct wss_error *err);
 
-/* Writes the picture that run->options->plot names; none where no window was measured. */
+/* Writes the picture to the file in run->options->plot, unless no window was measured. */
 int wss_profile_plot(struct profile_run *run, struct wss_error *err);
 
 #endif

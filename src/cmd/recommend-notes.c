@@ -7,7 +7,7 @@
 #include "cmd/recommend.h"
 #include "service/advice-text.h"
 
-/* The kind of windows that a text describes; NULL where there is no room for another. */
+/* Returns the kind of windows that a text describes; NULL if there is no room for another. */
 static struct recommend_kind *kind_find(struct recommend_notes *notes, const char *text)
 {
 	struct recommend_kind *kind;

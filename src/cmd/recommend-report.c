@@ -61,7 +61,7 @@ static struct wss_value get_method(const void *row)
 		return wss_value_amount(advice_of(row)->value, WSS_KIND_BYTES); \
 	}
 
-/* Windows by larger pages than 4 KiB give upper bounds. */
+/* Windows of pages larger than 4 KiB give upper bounds. */
 #define WORKING_SET(name, value)                                                      \
 	static struct wss_value get_##name(const void *row)                           \
 	{                                                                             \
@@ -71,7 +71,7 @@ static struct wss_value get_method(const void *row)
 								   : WSS_BOUND_EXACT); \
 	}
 
-/* Where it is too early, the table says how far it is. */
+/* If it is too early, the table shows how many windows are needed. */
 static struct wss_value get_samples(const void *row)
 {
 	static _Thread_local char text[40];
@@ -137,7 +137,10 @@ static struct wss_value get_percentile(const void *row)
 	return advice_of(row)->has_series ? value_share(advice_of(row)->rule.percentile) : wss_value_absent();
 }
 
-/* For a table, which has one column for both: what a figure holds for, or that it is the peak. */
+/*
+ * For a table, which has one column for both: the share that a figure holds for, or that it is
+ * the peak.
+ */
 static struct wss_value value_share_or_peak(double share, bool from_peak)
 {
 	return from_peak ? wss_value_text("peak") : value_share(share);
@@ -205,7 +208,7 @@ static const struct wss_column columns[] = {
 	{ "confidence", NULL, "CONFIDENCE", -10, get_confidence,
 	  "How sure the recommendation is: none, low, medium or high", false },
 	{ "samples", NULL, "SAMPLES", 7, get_samples,
-	  "Windows that it rests on, a count; of how many where that is too few", false },
+	  "Windows that it is based on, a count; of how many if that is too few", false },
 	{ "degraded_samples", NULL, "DEGRADED", 8, get_degraded,
 	  "Degraded windows that were left out, a count", false },
 	{ "since", NULL, "SINCE", -20, get_since, "When the first window was, UTC", false },
@@ -217,7 +220,7 @@ static const struct wss_column columns[] = {
 	{ "window_seconds", NULL, "WINDOW", 7, get_window, "Length of the windows, in seconds",
 	  false },
 	{ "assigned_bytes", NULL, "ASSIGNED", 8, get_assigned,
-	  "Memory that the guest may have at most, in bytes", false },
+	  "Maximum memory of the guest, in bytes", false },
 	{ "held_bytes", NULL, "HELD", 8, get_held,
 	  "Guest memory that is resident on the host, in bytes", false },
 	{ "p50_bytes", NULL, "STEADY", 11, get_p50, "Median working set, in bytes", false },
@@ -227,25 +230,25 @@ static const struct wss_column columns[] = {
 	  false },
 	{ "peak_bytes", NULL, "PEAK", 11, get_peak, "Largest working set, in bytes", false },
 	{ "percentile", NULL, "PERCENTILE", 10, get_percentile,
-	  "The percentile that was asked for, as a share, 1 = 100%", false },
+	  "Requested percentile, as a share, 1 = 100%", false },
 	{ "from_peak", NULL, "FROM-PEAK", -9, get_from_peak,
-	  "Whether the peak took its place, as the windows are too few for it", false },
+	  "Whether the peak is used instead, because there are too few windows", false },
 	{ "base_is", NULL, "PCTILE", 6, get_base_is, "The percentile, or peak", true },
 	{ "base_bytes", NULL, "BASE", 11, get_base,
 	  "Upper bound of that percentile with 95% certainty, or the peak, in bytes", false },
 	{ "headroom_percent", NULL, "HEADROOM", 8, get_headroom,
 	  "Headroom on top of the base, in percent", false },
-	{ "minimum_bytes", NULL, "MINIMUM", 8, get_minimum, "Least size to recommend, in bytes",
+	{ "minimum_bytes", NULL, "MINIMUM", 8, get_minimum, "Smallest size to recommend, in bytes",
 	  false },
 	{ "curve_bytes", NULL, "BY-CURVE", 8, get_curve,
-	  "Least size that loses no more time to faults than is allowed, in bytes", false },
+	  "Smallest size that loses no more time to faults than is allowed, in bytes", false },
 	{ "curve_is_beyond", NULL, "BEYOND", -6, get_curve_beyond,
 	  "Whether that size is larger than what was measured", false },
 	{ "recommended_bytes", NULL, "RECOMMEND", 9, get_recommended,
 	  "Recommended memory size, in bytes", false },
 	{ "reclaimable_bytes", NULL, "RECLAIM", 8, get_reclaimable,
 	  "Held memory beyond the recommended size, in bytes", false },
-	{ "what_if_bytes", NULL, "WHAT-IF", 8, get_what_if, "The size that was asked about, in bytes",
+	{ "what_if_bytes", NULL, "WHAT-IF", 8, get_what_if, "Size given by --what-if, in bytes",
 	  false },
 	{ "what_if_exceeded", NULL, "EXCEEDED", 8, get_exceeded,
 	  "Windows whose working set was larger, as a share, 1 = 100%", false },
@@ -255,11 +258,11 @@ static const struct wss_column columns[] = {
 	  "Predicted time lost to them, as a share, 1 = 100%; < where it is an upper bound", false },
 	{ "what_if_is_bound", NULL, "BOUND", -5, get_bound,
 	  "Whether the last two are upper bounds", false },
-	{ "error", NULL, "ERROR", -30, get_error, "Why the guest could not be looked at", false },
+	{ "error", NULL, "ERROR", -30, get_error, "Why the guest could not be examined", false },
 	{ "growth_per_doubling", NULL, "GROWTH", 7, get_growth,
 	  "Growth at the end of the windows when time doubles, as a share, 1 = 100%", false },
 	{ "grown_bytes", NULL, "GROWN", 8, get_grown,
-	  "Base taken on to five minutes where the set still grew, in bytes", false },
+	  "Base extrapolated to five minutes if the set still grew, in bytes", false },
 	{ "other_samples", NULL, "OTHER", 7, get_other,
 	  "Windows of another method, granularity or length that were left out, a count", false },
 };
@@ -370,27 +373,27 @@ static struct wss_value get_assigned_of_host(const void *row)
 static const struct wss_column host_columns[] = {
 	{ "guests", NULL, "GUESTS", 6, get_guests, "Guests that run on the host, a count", false },
 	{ "unknown_guests", NULL, "UNSIZED", 7, get_unsized,
-	  "Those without a size, whatever their status, which count with all they were given", false },
+	  "Guests without a size, whatever their status; they count with all their memory", false },
 	{ "host_bytes", NULL, "HOST", 8, get_host_bytes,
 	  "Memory of the host, hot-plugged memory included, in bytes", false },
 	{ "assigned_bytes", NULL, "ASSIGNED", 8, get_assigned_bytes,
-	  "Memory that the guests may have at most, in bytes", false },
+	  "Maximum memory of all guests, in bytes", false },
 	{ "wss_bytes", NULL, "WSS", 8, get_wss_bytes, "Sum of the guests' bases, in bytes", false },
 	{ "hours", NULL, "HOURS", 5, get_hours, "Hours of history that are added up, a count",
 	  false },
 	{ "probability", NULL, "PROBABILITY", 11, get_probability,
-	  "Probability that was asked for, as a share, 1 = 100%", false },
+	  "Requested probability, as a share, 1 = 100%", false },
 	{ "needed_is", NULL, "PROB", 6, get_needed_is, "The probability, or peak", true },
 	{ "from_peak", NULL, "FROM-PEAK", -9, get_host_from_peak,
-	  "Whether the peak took its place, as the hours are too few for it", false },
+	  "Whether the peak is used instead, because there are too few hours", false },
 	{ "needed_bytes", NULL, "NEEDED", 8, get_needed_bytes,
-	  "What the guests need together, not exceeded with that probability, in bytes", false },
+	  "Need of all guests together, not exceeded with that probability, in bytes", false },
 	{ "overhead_bytes", NULL, "OVERHEAD", 8, get_overhead_bytes,
 	  "Resident memory of QEMU that is not guest memory, in bytes", false },
 	{ "overcommit", NULL, "OF-NEED", 7, get_assigned_of_needed,
 	  "Assigned memory as a share of what is needed, 1 = 100%", false },
 	{ "fits_bytes", NULL, "FITS", 8, get_fits_bytes,
-	  "Memory of the host beside what is needed and QEMU's own, in bytes", false },
+	  "Memory of the host less that need and QEMU's own memory, in bytes", false },
 	{ "assigned_of_host", NULL, "OF-HOST", 7, get_assigned_of_host,
 	  "Assigned memory as a share of the host's, 1 = 100%", false },
 	{ "status_unknown_guests", NULL, "UNKNOWN", 7, get_unknown,

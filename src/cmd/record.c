@@ -14,7 +14,7 @@
 
 #define INTERVAL_MAX_NS (3600 * WSS_NS_PER_S)
 #define LENGTH_MAX_NS (365 * 24 * 3600 * WSS_NS_PER_S)
-/* With a gap before each. */
+/* A gap may precede each window. */
 #define WINDOWS_MAX (WSS_REC_INTERVALS_MAX / 2)
 
 struct record_options {
@@ -97,7 +97,8 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct record_optio
 	if (wss_cli_finish(cli, argc, argv, err) < 0)
 		return -1;
 	if (cli->all || cli->n_domains != (cli->qmp ? 0 : 1))
-		return wss_error_set(err, WSS_ERR_USAGE, "name one DOMAIN: a recording is of one guest");
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "name exactly one DOMAIN: a recording is of one guest");
 	if (!record->path || !*record->path)
 		return wss_error_set(err, WSS_ERR_USAGE, "missing required option -o FILE");
 	if (!strcmp(record->path, "-"))

@@ -14,7 +14,7 @@
 #include "out/refset-report.h"
 #include "wss/refset.h"
 
-/* What --columns and --sort name are columns of the first. */
+/* --columns and --sort refer to the first layout. */
 static const struct wss_report_layout *const layouts[] = {
 	&wss_refset_layouts[WSS_REFSET_INTERVALS], &wss_refset_layouts[WSS_REFSET_REGIONS],
 	&wss_refset_layouts[WSS_REFSET_NODES],	   &wss_refset_layouts[WSS_REFSET_PHASES],
@@ -92,7 +92,7 @@ static int print(const struct wss_cli *cli, const struct report_options *options
 		.whole = !state->cut_bytes && !state->damaged_at,
 	};
 
-	/* The picture first: when it fails, nothing has been printed. */
+	/* The picture comes first, so that nothing has been printed if it fails. */
 	if (options->files.plot && wss_plot_write(options->files.plot, draw, &report, err) < 0)
 		return -1;
 	return wss_refset_report_print(stdout, cli->format, &cli->view, &report,

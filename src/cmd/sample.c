@@ -20,13 +20,13 @@
 
 #define WINDOW_DEFAULT_NS (4 * WSS_NS_PER_S)
 #define REPORT_DEFAULT_NS WSS_NS_PER_S
-/* A day: longer windows are a typing error, or a working set that is all memory. */
+/* A day: a longer window is a typing error, or its working set is all memory. */
 #define WINDOW_MAX_NS (24 * 3600 * WSS_NS_PER_S)
 #define COUNT_MAX 1000000
 
 struct sample_options {
 	struct wss_round_options round;
-	uint64_t deadline_ns; /* of a guest, besides its windows */
+	uint64_t deadline_ns; /* for each guest, apart from its windows */
 	struct wss_store_options history;
 	bool granularity_given;
 	bool store;
@@ -143,7 +143,10 @@ static int check_store(const struct wss_cli *cli, const struct sample_options *o
 	return 0;
 }
 
-/* Decisions rest on stored windows: on pages, not on their neighbourhoods, and on known growth. */
+/*
+ * Chooses options for windows that are stored, because decisions are based on these: single
+ * pages instead of large ones, and known growth.
+ */
 static void choose_for_store(struct sample_options *options)
 {
 	struct wss_window_options *window = &options->round.measure.window;
@@ -171,20 +174,20 @@ struct sample_run {
 	const struct wss_cli *cli;
 	const struct sample_options *options;
 	struct wss_report *report;
-	struct wss_progress *line; /* on the terminal; NULL where there is none */
-	struct wss_history *history; /* NULL without --store */
+	struct wss_progress *line;   /* on the terminal; NULL if there is none */
+	struct wss_history *history; /* NULL unless --store */
 	struct wss_tally tally;
-	size_t total; /* guests that are missed if they are not measured */
-	size_t stored; /* samples */
-	size_t measured; /* guests, */
-	struct wss_sample last; /* a sample of the last of them, */
-	struct wss_policy last_policy; /* and its policy */
+	size_t total;		       /* guests whose samples are missed if they fail */
+	size_t stored;		       /* number of samples stored */
+	size_t measured;	       /* number of guests measured */
+	struct wss_sample last;	       /* sample of the last of these */
+	struct wss_policy last_policy; /* policy of the last of these */
 };
 
-/* What hangs on a target. */
+/* Data of a target. */
 struct sample_state {
-	bool bad;	   /* it has been counted: a guest counts once */
-	bool measured;	   /* last_good is */
+	bool bad;      /* it counts as failed, once per guest */
+	bool measured; /* last_good is set */
 	struct wss_sample last_good;
 };
 
@@ -205,7 +208,10 @@ static void count_bad(struct sample_run *run, struct wss_target *target,
 	state->bad = true;
 }
 
-/* As its policy has it; a history that cannot be read does not keep a guest from being measured. */
+/*
+ * Whether the guest is due according to its policy. A history that cannot be read keeps no
+ * guest from being measured.
+ */
 static bool is_due(struct sample_run *run, const struct wss_target *target)
 {
 	struct wss_error error = WSS_ERROR_INIT;
@@ -221,8 +227,8 @@ static bool is_due(struct sample_run *run, const struct wss_target *target)
 }
 
 /*
- * A guest that was asked for by its name is measured whenever that is, or it is said why not. One that
- * is not due is as well as if it had been measured.
+ * Whether to measure a guest that has been opened. One that was named is always measured;
+ * among all guests, one that runs and is due. One that is not due counts as measured.
  */
 static bool on_opened(struct wss_target *target, void *opaque)
 {
@@ -248,12 +254,13 @@ static void on_left_out(struct wss_target *target, void *opaque)
 }
 
 /*
- * A table has no room for notes: they are said beside it where the figure is not exact. What always
- * holds for a method is in the man page. CSV and JSON have them in the record.
+ * Prints the notes of a sample whose figure is not exact, because a table has no room for
+ * them. What always holds for a method is in the man page. CSV and JSON have the notes in the
+ * record.
  */
 static void print_notes(const struct wss_sample *sample)
 {
-	/* A figure that is missing has its note, too. */
+	/* A missing figure has a note, too. */
 	if (sample->quality == WSS_QUALITY_OK && sample->low_bytes.value == sample->high_bytes.value &&
 	    sample->memory.rss_bytes.known)
 		return;
@@ -351,7 +358,7 @@ static int run_round(struct sample_run *run, struct wss_targets *targets, struct
 	return r;
 }
 
-/* What a person who stores samples can do next. */
+/* Suggests what a person who stores samples can do next. */
 static void say_next_step(const struct sample_run *run)
 {
 	const struct wss_advice_options options = WSS_ADVICE_OPTIONS_INIT;
@@ -379,7 +386,7 @@ static void say_next_step(const struct sample_run *run)
 	wss_advice_free(&advice);
 }
 
-/* Measures all of them into the report and the history. The exit code. */
+/* Measures all targets into the report and the history. Returns the exit code. */
 static int sample_targets(struct sample_run *run, struct wss_targets *targets)
 {
 	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The options of commands that size guests: which part of the history counts, and by which rule.
+ * The options of commands that size guests: which part of the history counts, and by which
+ * rule.
  */
 #ifndef WSS_CMD_SIZING_OPTIONS_H
 #define WSS_CMD_SIZING_OPTIONS_H
@@ -35,17 +36,24 @@ struct wss_sizing_options {
 		.history = WSS_STORE_OPTIONS_INIT, .advice = WSS_ADVICE_OPTIONS_INIT    \
 	}
 
-/* Takes option c of getopt_long() with its value: 1 if it is one of these, 0 if not, -1. */
+/*
+ * Stores option c of getopt_long() with its value. Returns 1 if it is one of these, 0 if not,
+ * -1.
+ */
 int wss_sizing_option(struct wss_sizing_options *options, int c, const char *value,
 		      struct wss_error *err);
 
-/* After all arguments were read: 0, or -1 with WSS_ERR_USAGE, as --qmp has no history. */
+/*
+ * Checks the options after all have been read. Returns 0, or -1 with WSS_ERR_USAGE, for
+ * example because --qmp has no history.
+ */
 int wss_sizing_check(const struct wss_cli *cli, struct wss_error *err);
 
 /*
- * Opens the history to read it, for wss_history_close(). 0; *ret_history stays as it was, NULL,
- * where there is none yet at the default path, which is said. -1: WSS_ERR_GONE where the one that
- * --history names is not there, WSS_ERR_NO_MEMORY, and as wss_history_open_readonly().
+ * Opens the history for reading, for wss_history_close(). If there is none yet at the default
+ * path, reports that, leaves *ret_history NULL and returns 0. Returns -1 with WSS_ERR_GONE if
+ * the file that --history names does not exist, WSS_ERR_NO_MEMORY, and the errors of
+ * wss_history_open_readonly().
  */
 int wss_sizing_open(const struct wss_sizing_options *options, struct wss_history **ret_history,
 		    struct wss_error *err);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The options that say where the history is and how long it is kept.
- */
+/* The options for the place of the history and for how long it is kept. */
 #ifndef WSS_CMD_STORE_OPTIONS_H
 #define WSS_CMD_STORE_OPTIONS_H
 
@@ -22,24 +20,28 @@ enum { WSS_OPT_HISTORY = 4000, WSS_OPT_KEEP, WSS_OPT_KEEP_SIZE };
 struct wss_store_options {
 	const char *path; /* NULL: the default */
 	struct wss_history_limits limits;
-	bool given; /* any of these */
+	bool given; /* any of these options was given */
 };
 
 #define WSS_STORE_OPTIONS_INIT { .limits = WSS_HISTORY_LIMITS_DEFAULT }
 
-/* Takes option c of getopt_long() with its value: 1 if it is one of these, 0 if not, -1. */
+/*
+ * Stores option c of getopt_long() with its value. Returns 1 if it is one of these, 0 if not,
+ * -1.
+ */
 int wss_store_option(struct wss_store_options *options, int c, const char *value,
 		     struct wss_error *err);
 
 /*
- * Opens the history to read it, for wss_history_close(). 0; *ret_history stays as it was, NULL,
- * where there is none yet at the default path, which is said. -1: WSS_ERR_GONE where the one that
- * --history names is not there, WSS_ERR_NO_MEMORY, and as wss_history_open_readonly().
+ * Opens the history for reading, for wss_history_close(). If there is none yet at the default
+ * path, reports that, leaves *ret_history NULL and returns 0. Returns -1 with WSS_ERR_GONE if
+ * the file that --history names does not exist, WSS_ERR_NO_MEMORY, and the errors of
+ * wss_history_open_readonly().
  */
 int wss_store_open_reader(const struct wss_store_options *options,
 			  struct wss_history **ret_history, struct wss_error *err);
 
-/* Where the history is: a malloc'ed string; NULL when memory is short. */
+/* Returns the path of the history, malloc()ed; NULL when out of memory. */
 char *wss_store_path(const struct wss_store_options *options);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The options that each command with a table takes: which columns, in which order of rows. */
+/* The options of each command with a table: the choice of columns and the order of rows. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -39,7 +39,8 @@ int wss_cli_refuse_view(const struct wss_cli *cli, const char *what, struct wss_
 	if (!view->columns && !view->sort && !view->wide)
 		return 0;
 	return wss_error_set(err, WSS_ERR_USAGE,
-			     "%s prints no table: --columns, --sort and --wide are not for it", what);
+			     "%s prints no table: --columns, --sort and --wide do not apply",
+			     what);
 }
 
 int wss_cli_print_columns(const struct wss_report_layout *const *layouts)

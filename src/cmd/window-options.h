@@ -30,14 +30,17 @@ enum {
 	{ "deadline", required_argument, NULL, WSS_OPT_DEADLINE },       \
 	{ "jobs", required_argument, NULL, WSS_OPT_JOBS }
 
-/* Whether a value of --granularity is 4 KiB: as it is typed, 4k, or as tables print it. */
+/* Whether a value of --granularity means 4 KiB: 4k as typed, or as tables print it. */
 bool wss_granularity_is_4k(const char *text);
 
-/* The value of --method: a method, NULL for auto. 0, or -1. */
+/* Parses the value of --method: a method, NULL for auto. Returns 0, or -1. */
 int wss_method_parse(const char *value, const struct wss_tracker_ops **ret_method,
 		     struct wss_error *err);
 
-/* The value of --max-stall, also of commands that have no other of these. 0, or -1. */
+/*
+ * Parses the value of --max-stall, also for commands that have none of the other options.
+ * Returns 0, or -1.
+ */
 int wss_max_stall_parse(const char *value, uint64_t *ret_ns, struct wss_error *err);
 
 /*

@@ -113,7 +113,7 @@ static const struct wss_column columns[] = {
 	{"granularity_bytes", NULL, "GRAN", 5, get_granularity,
 	 "Granularity: the largest page-table entry seen, in bytes", false},
 	{"requested_window_seconds", NULL, "REQUESTED", 9, get_requested,
-	 "Length of the windows that was asked for, in seconds", false},
+	 "Requested length of the windows, in seconds", false},
 	{"min_bytes", NULL, "MIN", 11, get_min, "Smallest working set, in bytes", false},
 	{"p50_bytes", NULL, "P50", 11, get_p50, "Median of the working sets, in bytes", false},
 	{"p95_bytes", NULL, "P95", 11, get_p95,
@@ -121,7 +121,7 @@ static const struct wss_column columns[] = {
 	{"max_bytes", NULL, "MAX", 11, get_max, "Largest working set, in bytes", false},
 	{"samples", NULL, "N", 5, get_samples, "Samples of good quality, a count", false},
 	{"degraded", NULL, "DEGRADED", 8, get_degraded,
-	 "Degraded samples, a count; they are in no figure but the largest", false},
+	 "Degraded samples, a count; only the largest figure includes them", false},
 };
 
 const struct wss_report_layout wss_history_span_layout = {

@@ -194,7 +194,7 @@ static const struct wss_column heat_summary_columns[] = {
 	{ "domain", NULL, NULL, 0, get_domain, "Name of the guest", false },
 	{ "recordings", NULL, NULL, 0, get_recordings, "Recordings that were added up, a count", false },
 	{ "windows", NULL, NULL, 0, get_all_windows, "Windows in all of them, a count", false },
-	{ "ranges", NULL, NULL, 0, get_ranges, "Ranges that there are, listed or not, a count", false },
+	{ "ranges", NULL, NULL, 0, get_ranges, "Ranges, listed or not, a count", false },
 };
 
 const struct wss_report_layout wss_diff_summary_layout = {

@@ -223,7 +223,7 @@ static const struct wss_column column_columns[] = {
 	{"heading", NULL, "HEADING", -9, get_header, "Its heading in a table", false},
 	{"shown", NULL, "SHOWN", -7, get_where, "Where it is shown without being named",
 	 false},
-	{"meaning", NULL, "MEANING", -20, get_help, "What it says", false},
+	{"meaning", NULL, "MEANING", -20, get_help, "Its meaning", false},
 };
 
 static const struct wss_report_layout column_layout = {

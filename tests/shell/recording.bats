@@ -140,7 +140,7 @@ bats_require_minimum_version 1.5.0
 	json '$j->{viewport}{peak_bytes} == 32768 * 4096 && $j->{recording}{whole}' <out.json
 	! "$mkrecording" s --ram $((16 << 40)) --windows 2 --scatter 32769 >said 2>why || return 1
 	grep -q 's: its pages are scattered over more than 4 TiB: no more fit$' why
-	refused 1 's: there is no window' report s
+	refused 1 's: it contains no window' report s
 }
 
 # Special files that are named explicitly are written to as they are.
@@ -383,8 +383,8 @@ ended() { # PID
 	sum='my $sum = 0; $sum += $_->{written_bytes} for @{$j->{ranges}}; print "$sum\n"'
 	diff <(json "$sum" <"out--limit 1000") <(json "$sum" <out--verbose)
 	make other --ram $((1 << 30)) --windows 5
-	refused 1 'laid out' diff a other
-	refused 1 'laid out' heatmap a other --hot-first
+	refused 1 'memory layouts' diff a other
+	refused 1 'memory layouts' heatmap a other --hot-first
 }
 
 @test "diff, heatmap: recordings of two guests are compared with a warning" {
