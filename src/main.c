@@ -77,7 +77,7 @@ static int close_stdout(int code)
  * use. Our threads are joined; if one hangs, or libvirt's embedded driver has left some of its
  * own, the process ends without freeing anything.
  */
-static int end(int code)
+static int process_end(int code)
 {
 	bool alone;
 
@@ -112,5 +112,5 @@ int main(int argc, char **argv)
 {
 	occupy_standard_streams();
 	wss_stop_install();
-	return end(close_stdout(wss_dispatch(argc, argv, print_version)));
+	return process_end(close_stdout(wss_dispatch(argc, argv, print_version)));
 }

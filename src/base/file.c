@@ -236,7 +236,7 @@ int wss_file_open_special(const char *path, bool write, int *ret_fd, struct wss_
 }
 
 /* Waits until the descriptor is ready or a stop is requested. */
-static int wait_ready(int fd, short events, struct wss_error *err)
+static int file_wait_ready(int fd, short events, struct wss_error *err)
 {
 	struct pollfd fds[2] = {{.fd = fd, .events = events},
 				{.fd = wss_stop_fd(), .events = POLLIN}};
@@ -258,7 +258,7 @@ int wss_file_write(int fd, const char *data, size_t size, struct wss_error *err)
 		size_t piece = size < PIECE_BYTES ? size : PIECE_BYTES;
 		ssize_t n;
 
-		if (wait_ready(fd, POLLOUT, err) < 0)
+		if (file_wait_ready(fd, POLLOUT, err) < 0)
 			return -1;
 		n = write(fd, data, piece);
 		if (n < 0 && errno != EINTR && errno != EAGAIN)
@@ -279,7 +279,7 @@ static int read_up_to(int fd, char *data, size_t size, size_t *ret_len, struct w
 	while (len < size) {
 		ssize_t n;
 
-		if (wait_ready(fd, POLLIN, err) < 0)
+		if (file_wait_ready(fd, POLLIN, err) < 0)
 			return -1;
 		n = read(fd, data + len, size - len);
 		if (n == 0)

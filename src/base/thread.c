@@ -21,12 +21,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
 static struct wss_thread *left; /* under the lock */
 
-static void init(void)
+static void threads_init(void)
 {
 	wss_cond_init(&changed);
 }
 
-static void *run(void *opaque)
+static void *thread_run(void *opaque)
 {
 	struct wss_thread *thread = opaque;
 
@@ -45,10 +45,10 @@ int wss_thread_start(void (*fn)(void *opaque), void *opaque, struct wss_thread *
 
 	if (!thread)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	pthread_once(&once, init);
+	pthread_once(&once, threads_init);
 	thread->fn = fn;
 	thread->opaque = opaque;
-	if (pthread_create(&thread->id, NULL, run, thread) != 0) {
+	if (pthread_create(&thread->id, NULL, thread_run, thread) != 0) {
 		free(thread);
 		return wss_error_set(err, WSS_ERR_FAILED, "cannot start a thread");
 	}
@@ -63,7 +63,7 @@ void wss_thread_join(struct wss_thread *thread)
 }
 
 /* Removes the threads that have ended from the list, and returns them as a list. */
-static struct wss_thread *take_ended(void)
+static struct wss_thread *threads_take_ended(void)
 {
 	struct wss_thread *ended = NULL, **link = &left;
 
@@ -87,7 +87,7 @@ static void join_ended(void)
 {
 	struct wss_thread *thread, *next;
 
-	for (thread = take_ended(); thread; thread = next) {
+	for (thread = threads_take_ended(); thread; thread = next) {
 		next = thread->next;
 		wss_thread_join(thread);
 	}

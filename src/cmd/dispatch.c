@@ -110,8 +110,8 @@ static enum question find_question(const struct wss_command *command, int argc, 
 }
 
 /* Does so with a copy of the words, because getopt_long() reorders them. */
-static int ask(const struct wss_command *command, int argc, char **argv,
-	       enum question *ret_question, struct wss_error *err)
+static int dispatch_ask(const struct wss_command *command, int argc, char **argv,
+			enum question *ret_question, struct wss_error *err)
 {
 	wss_auto_free char **words = calloc((size_t)argc + 1, sizeof(*words));
 
@@ -156,7 +156,7 @@ static int run_command(struct wss_cli *cli, int argc, char **argv, struct wss_er
 	enum question question = QUESTION_NONE;
 
 	cli->command = wss_command_find(argv[0], err);
-	if (!cli->command || ask(cli->command, argc, argv, &question, err) < 0)
+	if (!cli->command || dispatch_ask(cli->command, argc, argv, &question, err) < 0)
 		return wss_cli_error(err);
 	if (question == QUESTION_HELP) {
 		wss_help_print(cli->command);

@@ -16,7 +16,7 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int parse(struct wss_cli *cli, int argc, char **argv, struct wss_error *err)
+static int mark_parse(struct wss_cli *cli, int argc, char **argv, struct wss_error *err)
 {
 	if (wss_cli_parse(cli, argc, argv, NULL, err) < 0)
 		return -1;
@@ -33,7 +33,7 @@ static int mark_run(struct wss_cli *cli, int argc, char **argv)
 	struct wss_error err = WSS_ERROR_INIT;
 	uint64_t time_ns;
 
-	if (parse(cli, argc, argv, &err) < 0)
+	if (mark_parse(cli, argc, argv, &err) < 0)
 		return wss_cli_error(&err);
 	wss_host_boot_id(wss_test_sysroot(), boot_id);
 	if (wss_rec_mark(cli->domains[0], cli->domains[1], boot_id, wss_clock_now_ns(), &time_ns,

@@ -18,58 +18,58 @@ struct method_row {
 	struct wss_error no_recorder; /* why it is not "bpf" */
 };
 
-static struct wss_value get_domain(const void *row)
+static struct wss_value method_get_domain(const void *row)
 {
 	return wss_value_text(((const struct method_row *)row)->domain);
 }
 
-static struct wss_value get_method(const void *row)
+static struct wss_value method_get_method(const void *row)
 {
 	return wss_value_text(((const struct method_row *)row)->ops->name);
 }
 
-static struct wss_value get_observes(const void *row)
+static struct wss_value method_get_observes(const void *row)
 {
 	return wss_value_text(wss_observes_name(((const struct method_row *)row)->ops->observes));
 }
 
-static struct wss_value get_granularity(const void *row)
+static struct wss_value method_get_granularity(const void *row)
 {
 	return wss_value_text(((const struct method_row *)row)->ops->granularity);
 }
 
-static struct wss_value get_usable(const void *row)
+static struct wss_value method_get_usable(const void *row)
 {
 	return wss_value_number(((const struct method_row *)row)->usable, WSS_KIND_BOOL);
 }
 
-static struct wss_value get_chosen(const void *row)
+static struct wss_value method_get_chosen(const void *row)
 {
 	return wss_value_number(((const struct method_row *)row)->chosen, WSS_KIND_BOOL);
 }
 
-static struct wss_value get_summary(const void *row)
+static struct wss_value method_get_summary(const void *row)
 {
 	return wss_value_text(((const struct method_row *)row)->ops->summary);
 }
 
-static struct wss_value get_reason(const void *row)
+static struct wss_value method_get_reason(const void *row)
 {
 	return wss_value_text(((const struct method_row *)row)->reason);
 }
 
-static struct wss_value get_recorder(const void *row)
+static struct wss_value method_get_recorder(const void *row)
 {
 	return wss_value_text(((const struct method_row *)row)->recorder);
 }
 
-static struct wss_value get_no_recorder(const void *row)
+static struct wss_value method_get_no_recorder(const void *row)
 {
 	return wss_value_text(((const struct method_row *)row)->no_recorder.text);
 }
 
 /* A table has one column for both how a method works and why it does not. */
-static struct wss_value get_explanation(const void *row)
+static struct wss_value method_get_explanation(const void *row)
 {
 	const struct method_row *method = row;
 
@@ -77,21 +77,23 @@ static struct wss_value get_explanation(const void *row)
 }
 
 static const struct wss_column columns[] = {
-	{ "domain", NULL, "DOMAIN", -12, get_domain, "Name of the guest", false },
-	{ "method", NULL, "METHOD", -6, get_method, "Name of the method", false },
-	{ "usable", NULL, "USABLE", -6, get_usable, "Whether it can measure this guest", false },
-	{ "auto", NULL, "AUTO", -4, get_chosen, "Whether auto chooses it", false },
-	{ "observes", NULL, "OBSERVES", -8, get_observes,
+	{ "domain", NULL, "DOMAIN", -12, method_get_domain, "Name of the guest", false },
+	{ "method", NULL, "METHOD", -6, method_get_method, "Name of the method", false },
+	{ "usable", NULL, "USABLE", -6, method_get_usable, "Whether it can measure this guest",
+	  false },
+	{ "auto", NULL, "AUTO", -4, method_get_chosen, "Whether auto chooses it", false },
+	{ "observes", NULL, "OBSERVES", -8, method_get_observes,
 	  "What the method sees: accesses, writes or residency", false },
-	{ "granularity", NULL, "GRANULARITY", -12, get_granularity,
+	{ "granularity", NULL, "GRANULARITY", -12, method_get_granularity,
 	  "The unit that the method counts in", false },
-	{ "summary", NULL, "SUMMARY", -20, get_summary, "How the method works", false },
-	{ "reason", NULL, "REASON", -20, get_reason, "Why it cannot measure this guest", false },
-	{ "recorder", NULL, "RECORDER", -8, get_recorder,
+	{ "summary", NULL, "SUMMARY", -20, method_get_summary, "How the method works", false },
+	{ "reason", NULL, "REASON", -20, method_get_reason, "Why it cannot measure this guest",
+	  false },
+	{ "recorder", NULL, "RECORDER", -8, method_get_recorder,
 	  "Source of the counts: bpf (page by page) or KVM's counters", false },
-	{ "recorder_reason", NULL, "RECORDER-REASON", -20, get_no_recorder,
+	{ "recorder_reason", NULL, "RECORDER-REASON", -20, method_get_no_recorder,
 	  "Why the source is not bpf", false },
-	{ "explanation", NULL, "HOW, OR WHY NOT", -30, get_explanation,
+	{ "explanation", NULL, "HOW, OR WHY NOT", -30, method_get_explanation,
 	  "How a usable method works, or why it cannot be used", true },
 };
 

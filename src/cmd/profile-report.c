@@ -33,76 +33,76 @@ static const struct wss_sample *last_of(const void *row)
 	return &((const struct point_row *)row)->profile->last;
 }
 
-static struct wss_value get_domain(const void *row)
+static struct wss_value point_get_domain(const void *row)
 {
 	return wss_value_text(last_of(row)->domain);
 }
 
-static struct wss_value get_method(const void *row)
+static struct wss_value point_get_method(const void *row)
 {
 	return wss_value_text(last_of(row)->method);
 }
 
-static struct wss_value get_granularity(const void *row)
+static struct wss_value point_get_granularity(const void *row)
 {
 	return wss_value_amount(last_of(row)->granularity_bytes, WSS_KIND_BYTES);
 }
 
-static struct wss_value get_seconds(const void *row)
+static struct wss_value point_get_seconds(const void *row)
 {
 	return wss_value_number(((const struct point_row *)row)->point->ns, WSS_KIND_DURATION);
 }
 
 /* Windows of pages larger than 4 KiB give upper bounds. */
-static struct wss_value size_value(const void *row, uint64_t bytes)
+static struct wss_value point_size_value(const void *row, uint64_t bytes)
 {
 	return wss_value_bounded(wss_value_number(bytes, WSS_KIND_BYTES),
 				 last_of(row)->granularity_bytes.value > 4096 ? WSS_BOUND_AT_MOST
 									      : WSS_BOUND_EXACT);
 }
 
-static struct wss_value get_mean(const void *row)
+static struct wss_value point_get_mean(const void *row)
 {
 	const struct wss_grid_point *point = ((const struct point_row *)row)->point;
 
-	return size_value(row, wss_u64_from_double(point->mean_bytes + 0.5));
+	return point_size_value(row, wss_u64_from_double(point->mean_bytes + 0.5));
 }
 
-static struct wss_value get_min(const void *row)
+static struct wss_value point_get_min(const void *row)
 {
-	return size_value(row, ((const struct point_row *)row)->point->min_bytes);
+	return point_size_value(row, ((const struct point_row *)row)->point->min_bytes);
 }
 
-static struct wss_value get_max(const void *row)
+static struct wss_value point_get_max(const void *row)
 {
-	return size_value(row, ((const struct point_row *)row)->point->max_bytes);
+	return point_size_value(row, ((const struct point_row *)row)->point->max_bytes);
 }
 
-static struct wss_value get_high(const void *row)
+static struct wss_value point_get_high(const void *row)
 {
 	return wss_value_amount(((const struct point_row *)row)->point->high_bytes,
 				WSS_KIND_BYTES);
 }
 
 /* Bound from the method; without one the mean is as good as it can be. */
-static struct wss_value get_bound_low(const void *row)
+static struct wss_value point_get_bound_low(const void *row)
 {
 	return wss_value_amount(((const struct point_row *)row)->point->bound_low_bytes,
 				WSS_KIND_BYTES);
 }
 
-static struct wss_value get_bound_high(const void *row)
+static struct wss_value point_get_bound_high(const void *row)
 {
 	return wss_value_amount(((const struct point_row *)row)->point->bound_high_bytes,
 				WSS_KIND_BYTES);
 }
 
-static struct wss_value get_windows(const void *row)
+static struct wss_value point_get_windows(const void *row)
 {
 	return wss_value_number(((const struct point_row *)row)->point->n, WSS_KIND_COUNT);
 }
 
-static struct wss_value get_knee(const void *row)
+static struct wss_value point_get_knee(const void *row)
 {
 	const struct point_row *r = row;
 	const struct wss_grid *grid = &r->profile->grid;
@@ -111,32 +111,36 @@ static struct wss_value get_knee(const void *row)
 				WSS_KIND_BOOL);
 }
 
-static struct wss_value get_degraded(const void *row)
+static struct wss_value point_get_degraded(const void *row)
 {
 	return wss_value_number(((const struct point_row *)row)->profile->degraded, WSS_KIND_COUNT);
 }
 
 static const struct wss_column columns[] = {
-	{ "domain", NULL, "DOMAIN", -12, get_domain, "Name of the guest", false },
-	{ "method", NULL, "METHOD", -6, get_method, "Name of the method that measured it", false },
-	{ "granularity_bytes", NULL, "GRAN", 5, get_granularity,
+	{ "domain", NULL, "DOMAIN", -12, point_get_domain, "Name of the guest", false },
+	{ "method", NULL, "METHOD", -6, point_get_method,
+	  "Name of the method that measured it", false },
+	{ "granularity_bytes", NULL, "GRAN", 5, point_get_granularity,
 	  "Granularity: the largest page-table entry seen, in bytes", false },
-	{ "seconds", NULL, "TIME", 8, get_seconds, "Time since arming, in seconds", false },
-	{ "mean_bytes", NULL, "WSS", 11, get_mean,
-	  "Working set within that time, mean of the windows, in bytes", false },
-	{ "min_bytes", NULL, "MIN", 11, get_min, "The smallest of the windows, in bytes", false },
-	{ "max_bytes", NULL, "MAX", 11, get_max, "The largest of the windows, in bytes", false },
-	{ "fault_high_bytes", NULL, "HIGH", 8, get_high,
-	  "Upper bound that allows for the time of the faults, in bytes", false },
-	{ "windows", NULL, "WINDOWS", 7, get_windows, "Windows that reached this time, a count",
+	{ "seconds", NULL, "TIME", 8, point_get_seconds, "Time since arming, in seconds",
 	  false },
-	{ "knee", NULL, "KNEE", -4, get_knee, "Whether growth stops here", false },
-	{ "degraded_windows", NULL, "DEGRADED", 8, get_degraded,
+	{ "mean_bytes", NULL, "WSS", 11, point_get_mean,
+	  "Working set within that time, mean of the windows, in bytes", false },
+	{ "min_bytes", NULL, "MIN", 11, point_get_min, "The smallest of the windows, in bytes",
+	  false },
+	{ "max_bytes", NULL, "MAX", 11, point_get_max, "The largest of the windows, in bytes",
+	  false },
+	{ "fault_high_bytes", NULL, "HIGH", 8, point_get_high,
+	  "Upper bound that allows for the time of the faults, in bytes", false },
+	{ "windows", NULL, "WINDOWS", 7, point_get_windows,
+	  "Windows that reached this time, a count", false },
+	{ "knee", NULL, "KNEE", -4, point_get_knee, "Whether growth stops here", false },
+	{ "degraded_windows", NULL, "DEGRADED", 8, point_get_degraded,
 	  "Degraded windows of the guest, a count", false },
-	{ "low_bytes", NULL, "WSS-LOW", 8, get_bound_low,
+	{ "low_bytes", NULL, "WSS-LOW", 8, point_get_bound_low,
 	  "Smallest lower bound of the windows, if the method only bounds the set, in bytes",
 	  false },
-	{ "high_bytes", NULL, "WSS-HIGH", 8, get_bound_high,
+	{ "high_bytes", NULL, "WSS-HIGH", 8, point_get_bound_high,
 	  "Largest upper bound of the windows, in bytes", false },
 };
 
@@ -185,15 +189,15 @@ int wss_profile_print(struct profile_run *run, struct wss_error *err)
 }
 
 /* Content of one chart. */
-struct chart {
+struct profile_chart {
 	struct wss_chart_source source;
 	const struct wss_growth_drawn *guests;
 	size_t n;
 };
 
-static void draw(FILE *f, const void *opaque)
+static void profile_draw(FILE *f, const void *opaque)
 {
-	const struct chart *chart = opaque;
+	const struct profile_chart *chart = opaque;
 
 	wss_growth_plot(f, &chart->source, chart->guests, chart->n);
 }
@@ -202,8 +206,9 @@ static void draw(FILE *f, const void *opaque)
  * The time is that of the first guest's last window; the number of windows may differ between
  * guests.
  */
-static void describe_source(const struct profile_run *run, const struct guest_profile *profile,
-			    struct wss_chart_source *source, char *extra, size_t size)
+static void profile_describe_source(const struct profile_run *run,
+				    const struct guest_profile *profile,
+				    struct wss_chart_source *source, char *extra, size_t size)
 {
 	if (source->host)
 		return;
@@ -218,7 +223,7 @@ static void describe_source(const struct profile_run *run, const struct guest_pr
 int wss_profile_plot(struct profile_run *run, struct wss_error *err)
 {
 	wss_auto_free struct wss_growth_drawn *list = calloc(run->n + 1, sizeof(*list));
-	struct chart chart = { .guests = list };
+	struct profile_chart chart = { .guests = list };
 	char extra[48] = "";
 
 	if (!list)
@@ -227,7 +232,8 @@ int wss_profile_plot(struct profile_run *run, struct wss_error *err)
 		if (!run->profiles[i].windows)
 			continue;
 		list[chart.n++] = growth_of(&run->profiles[i]);
-		describe_source(run, &run->profiles[i], &chart.source, extra, sizeof(extra));
+		profile_describe_source(run, &run->profiles[i], &chart.source, extra,
+					sizeof(extra));
 	}
-	return chart.n ? wss_plot_write(run->options->plot, draw, &chart, err) : 0;
+	return chart.n ? wss_plot_write(run->options->plot, profile_draw, &chart, err) : 0;
 }

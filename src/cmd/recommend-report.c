@@ -6,73 +6,74 @@
 
 #include "base/number.h"
 
-static const struct recommend_row *cast(const void *row)
+static const struct recommend_row *recommend_row_of(const void *row)
 {
 	return row;
 }
 
 static const struct wss_advice *advice_of(const void *row)
 {
-	return &cast(row)->advice;
+	return &recommend_row_of(row)->advice;
 }
 
-static struct wss_value get_domain(const void *row)
+static struct wss_value recommend_get_domain(const void *row)
 {
-	return wss_value_text(cast(row)->domain);
+	return wss_value_text(recommend_row_of(row)->domain);
 }
 
-static struct wss_value get_uuid(const void *row)
+static struct wss_value recommend_get_uuid(const void *row)
 {
-	return wss_value_text(cast(row)->uuid);
+	return wss_value_text(recommend_row_of(row)->uuid);
 }
 
-static struct wss_value get_status(const void *row)
+static struct wss_value recommend_get_status(const void *row)
 {
 	return wss_value_text(wss_advice_status_name(advice_of(row)->status));
 }
 
-static struct wss_value get_error(const void *row)
+static struct wss_value recommend_get_error(const void *row)
 {
-	return wss_value_text(cast(row)->error);
+	return wss_value_text(recommend_row_of(row)->error);
 }
 
-static struct wss_value get_confidence(const void *row)
+static struct wss_value recommend_get_confidence(const void *row)
 {
 	return wss_value_text(
 		advice_of(row)->has_series ? wss_confidence_name(advice_of(row)->sizing.confidence) : NULL);
 }
 
-static struct wss_value get_method(const void *row)
+static struct wss_value recommend_get_method(const void *row)
 {
 	return wss_value_text(advice_of(row)->has_series ? advice_of(row)->series.method : NULL);
 }
 
 /* Figures of the series, absent without one. */
-#define SERIES(name, kind, value)                                                       \
-	static struct wss_value get_##name(const void *row)                             \
-	{                                                                               \
-		return advice_of(row)->has_series ? wss_value_number(advice_of(row)->value, kind) \
-					     : wss_value_absent();                      \
+#define SERIES(name, kind, value)                                                             \
+	static struct wss_value recommend_get_##name(const void *row)                         \
+	{                                                                                     \
+		return advice_of(row)->has_series                                             \
+			       ? wss_value_number(advice_of(row)->value, kind)                \
+			       : wss_value_absent();                                          \
 	}
 
-#define AMOUNT(name, value)                                                     \
-	static struct wss_value get_##name(const void *row)                     \
-	{                                                                       \
-		return wss_value_amount(advice_of(row)->value, WSS_KIND_BYTES); \
+#define AMOUNT(name, value)                                                                   \
+	static struct wss_value recommend_get_##name(const void *row)                         \
+	{                                                                                     \
+		return wss_value_amount(advice_of(row)->value, WSS_KIND_BYTES);               \
 	}
 
 /* Windows of pages larger than 4 KiB give upper bounds. */
-#define WORKING_SET(name, value)                                                      \
-	static struct wss_value get_##name(const void *row)                           \
-	{                                                                             \
-		return wss_value_bounded(                                             \
-			wss_value_amount(advice_of(row)->value, WSS_KIND_BYTES),           \
-			advice_of(row)->series.granularity_bytes > 4096 ? WSS_BOUND_AT_MOST \
-								   : WSS_BOUND_EXACT); \
+#define WORKING_SET(name, value)                                                              \
+	static struct wss_value recommend_get_##name(const void *row)                         \
+	{                                                                                     \
+		return wss_value_bounded(                                                     \
+			wss_value_amount(advice_of(row)->value, WSS_KIND_BYTES),              \
+			advice_of(row)->series.granularity_bytes > 4096 ? WSS_BOUND_AT_MOST   \
+									: WSS_BOUND_EXACT);   \
 	}
 
 /* If it is too early, the table shows how many windows are needed. */
-static struct wss_value get_samples(const void *row)
+static struct wss_value recommend_get_samples(const void *row)
 {
 	static _Thread_local char text[40];
 	struct wss_value value;
@@ -108,13 +109,13 @@ AMOUNT(recommended, sizing.recommended_bytes)
 AMOUNT(reclaimable, sizing.reclaimable_bytes)
 AMOUNT(what_if, what_if.bytes)
 
-static struct wss_value get_since(const void *row)
+static struct wss_value recommend_get_since(const void *row)
 {
 	return advice_of(row)->has_series ? wss_value_time(advice_of(row)->series.summary.first)
 				     : wss_value_absent();
 }
 
-static struct wss_value get_last(const void *row)
+static struct wss_value recommend_get_last(const void *row)
 {
 	return advice_of(row)->has_series ? wss_value_time(advice_of(row)->series.summary.last)
 				     : wss_value_absent();
@@ -125,14 +126,14 @@ static struct wss_value value_share(double share)
 	return (struct wss_value){ .kind = WSS_KIND_SHARE, .real = share };
 }
 
-static struct wss_value get_growth(const void *row)
+static struct wss_value recommend_get_growth(const void *row)
 {
 	return advice_of(row)->has_series && advice_of(row)->sizing.growth.known
 		       ? value_share(advice_of(row)->sizing.growth.per_doubling)
 		       : wss_value_absent();
 }
 
-static struct wss_value get_percentile(const void *row)
+static struct wss_value recommend_get_percentile(const void *row)
 {
 	return advice_of(row)->has_series ? value_share(advice_of(row)->rule.percentile) : wss_value_absent();
 }
@@ -146,7 +147,7 @@ static struct wss_value value_share_or_peak(double share, bool from_peak)
 	return from_peak ? wss_value_text("peak") : value_share(share);
 }
 
-static struct wss_value get_base_is(const void *row)
+static struct wss_value recommend_get_base_is(const void *row)
 {
 	return advice_of(row)->sizing.base_bytes.known
 		       ? value_share_or_peak(advice_of(row)->rule.percentile,
@@ -159,7 +160,7 @@ static bool has_what_if(const void *row)
 	return advice_of(row)->what_if.bytes.known && advice_of(row)->sizing.confidence != WSS_CONFIDENCE_NONE;
 }
 
-static struct wss_value get_exceeded(const void *row)
+static struct wss_value recommend_get_exceeded(const void *row)
 {
 	return has_what_if(row) ? value_share(advice_of(row)->what_if.exceeded) : wss_value_absent();
 }
@@ -169,7 +170,7 @@ static enum wss_bound what_if_bound(const void *row)
 	return advice_of(row)->what_if.bound ? WSS_BOUND_AT_MOST : WSS_BOUND_EXACT;
 }
 
-static struct wss_value get_faults(const void *row)
+static struct wss_value recommend_get_faults(const void *row)
 {
 	if (!has_what_if(row) || !advice_of(row)->has_missrate)
 		return wss_value_absent();
@@ -179,21 +180,21 @@ static struct wss_value get_faults(const void *row)
 		what_if_bound(row));
 }
 
-static struct wss_value get_loss(const void *row)
+static struct wss_value recommend_get_loss(const void *row)
 {
 	if (!has_what_if(row) || !advice_of(row)->has_missrate)
 		return wss_value_absent();
 	return wss_value_bounded(value_share(advice_of(row)->what_if.loss), what_if_bound(row));
 }
 
-static struct wss_value get_curve_beyond(const void *row)
+static struct wss_value recommend_get_curve_beyond(const void *row)
 {
 	if (!advice_of(row)->curve_bytes.known)
 		return wss_value_absent();
 	return wss_value_number(advice_of(row)->curve_is_beyond, WSS_KIND_BOOL);
 }
 
-static struct wss_value get_bound(const void *row)
+static struct wss_value recommend_get_bound(const void *row)
 {
 	if (!has_what_if(row) || !advice_of(row)->has_missrate)
 		return wss_value_absent();
@@ -201,70 +202,79 @@ static struct wss_value get_bound(const void *row)
 }
 
 static const struct wss_column columns[] = {
-	{ "domain", NULL, "DOMAIN", -12, get_domain, "Name of the guest", false },
-	{ "uuid", NULL, "UUID", -36, get_uuid, "UUID of the guest", false },
-	{ "status", NULL, "STATUS", -9, get_status,
+	{ "domain", NULL, "DOMAIN", -12, recommend_get_domain, "Name of the guest", false },
+	{ "uuid", NULL, "UUID", -36, recommend_get_uuid, "UUID of the guest", false },
+	{ "status", NULL, "STATUS", -9, recommend_get_status,
 	  "ok; too early (too few windows); unknown (no window); opted out; failed", false },
-	{ "confidence", NULL, "CONFIDENCE", -10, get_confidence,
+	{ "confidence", NULL, "CONFIDENCE", -10, recommend_get_confidence,
 	  "How sure the recommendation is: none, low, medium or high", false },
-	{ "samples", NULL, "SAMPLES", 7, get_samples,
+	{ "samples", NULL, "SAMPLES", 7, recommend_get_samples,
 	  "Windows that it is based on, a count; of how many if that is too few", false },
-	{ "degraded_samples", NULL, "DEGRADED", 8, get_degraded,
+	{ "degraded_samples", NULL, "DEGRADED", 8, recommend_get_degraded,
 	  "Degraded windows that were left out, a count", false },
-	{ "since", NULL, "SINCE", -20, get_since, "When the first window was, UTC", false },
-	{ "last", NULL, "LAST", -20, get_last, "When the last window was, UTC", false },
-	{ "method", NULL, "METHOD", -6, get_method, "Name of the method that measured the windows",
+	{ "since", NULL, "SINCE", -20, recommend_get_since, "When the first window was, UTC",
 	  false },
-	{ "granularity_bytes", NULL, "GRAN", 5, get_granularity,
+	{ "last", NULL, "LAST", -20, recommend_get_last, "When the last window was, UTC",
+	  false },
+	{ "method", NULL, "METHOD", -6, recommend_get_method,
+	  "Name of the method that measured the windows", false },
+	{ "granularity_bytes", NULL, "GRAN", 5, recommend_get_granularity,
 	  "Granularity of the windows, in bytes", false },
-	{ "window_seconds", NULL, "WINDOW", 7, get_window, "Length of the windows, in seconds",
-	  false },
-	{ "assigned_bytes", NULL, "ASSIGNED", 8, get_assigned,
+	{ "window_seconds", NULL, "WINDOW", 7, recommend_get_window,
+	  "Length of the windows, in seconds", false },
+	{ "assigned_bytes", NULL, "ASSIGNED", 8, recommend_get_assigned,
 	  "Maximum memory of the guest, in bytes", false },
-	{ "held_bytes", NULL, "HELD", 8, get_held,
+	{ "held_bytes", NULL, "HELD", 8, recommend_get_held,
 	  "Guest memory that is resident on the host, in bytes", false },
-	{ "p50_bytes", NULL, "STEADY", 11, get_p50, "Median working set, in bytes", false },
-	{ "p95_bytes", NULL, "P95", 11, get_p95, "95th percentile of the working set, in bytes",
+	{ "p50_bytes", NULL, "STEADY", 11, recommend_get_p50, "Median working set, in bytes",
 	  false },
-	{ "p99_bytes", NULL, "P99", 11, get_p99, "99th percentile of the working set, in bytes",
+	{ "p95_bytes", NULL, "P95", 11, recommend_get_p95,
+	  "95th percentile of the working set, in bytes", false },
+	{ "p99_bytes", NULL, "P99", 11, recommend_get_p99,
+	  "99th percentile of the working set, in bytes", false },
+	{ "peak_bytes", NULL, "PEAK", 11, recommend_get_peak, "Largest working set, in bytes",
 	  false },
-	{ "peak_bytes", NULL, "PEAK", 11, get_peak, "Largest working set, in bytes", false },
-	{ "percentile", NULL, "PERCENTILE", 10, get_percentile,
+	{ "percentile", NULL, "PERCENTILE", 10, recommend_get_percentile,
 	  "Requested percentile, as a share, 1 = 100%", false },
-	{ "from_peak", NULL, "FROM-PEAK", -9, get_from_peak,
+	{ "from_peak", NULL, "FROM-PEAK", -9, recommend_get_from_peak,
 	  "Whether the peak is used instead, because there are too few windows", false },
-	{ "base_is", NULL, "PCTILE", 6, get_base_is, "The percentile, or peak", true },
-	{ "base_bytes", NULL, "BASE", 11, get_base,
+	{ "base_is", NULL, "PCTILE", 6, recommend_get_base_is, "The percentile, or peak",
+	  true },
+	{ "base_bytes", NULL, "BASE", 11, recommend_get_base,
 	  "Upper bound of that percentile with 95% certainty, or the peak, in bytes", false },
-	{ "headroom_percent", NULL, "HEADROOM", 8, get_headroom,
+	{ "headroom_percent", NULL, "HEADROOM", 8, recommend_get_headroom,
 	  "Headroom on top of the base, in percent", false },
-	{ "minimum_bytes", NULL, "MINIMUM", 8, get_minimum, "Smallest size to recommend, in bytes",
-	  false },
-	{ "curve_bytes", NULL, "BY-CURVE", 8, get_curve,
+	{ "minimum_bytes", NULL, "MINIMUM", 8, recommend_get_minimum,
+	  "Smallest size to recommend, in bytes", false },
+	{ "curve_bytes", NULL, "BY-CURVE", 8, recommend_get_curve,
 	  "Smallest size that loses no more time to faults than is allowed, in bytes", false },
-	{ "curve_is_beyond", NULL, "BEYOND", -6, get_curve_beyond,
+	{ "curve_is_beyond", NULL, "BEYOND", -6, recommend_get_curve_beyond,
 	  "Whether that size is larger than what was measured", false },
-	{ "recommended_bytes", NULL, "RECOMMEND", 9, get_recommended,
+	{ "recommended_bytes", NULL, "RECOMMEND", 9, recommend_get_recommended,
 	  "Recommended memory size, in bytes", false },
-	{ "reclaimable_bytes", NULL, "RECLAIM", 8, get_reclaimable,
+	{ "reclaimable_bytes", NULL, "RECLAIM", 8, recommend_get_reclaimable,
 	  "Held memory beyond the recommended size, in bytes", false },
-	{ "what_if_bytes", NULL, "WHAT-IF", 8, get_what_if, "Size given by --what-if, in bytes",
-	  false },
-	{ "what_if_exceeded", NULL, "EXCEEDED", 8, get_exceeded,
+	{ "what_if_bytes", NULL, "WHAT-IF", 8, recommend_get_what_if,
+	  "Size given by --what-if, in bytes", false },
+	{ "what_if_exceeded", NULL, "EXCEEDED", 8, recommend_get_exceeded,
 	  "Windows whose working set was larger, as a share, 1 = 100%", false },
-	{ "what_if_faults_per_second", NULL, "FAULTS/S", 8, get_faults,
-	  "Predicted faults at that size that read a page in again, a count per second", false },
-	{ "what_if_loss", NULL, "LOSS", 7, get_loss,
-	  "Predicted time lost to them, as a share, 1 = 100%; < where it is an upper bound", false },
-	{ "what_if_is_bound", NULL, "BOUND", -5, get_bound,
+	{ "what_if_faults_per_second", NULL, "FAULTS/S", 8, recommend_get_faults,
+	  "Predicted faults at that size that read a page in again, a count per second",
+	  false },
+	{ "what_if_loss", NULL, "LOSS", 7, recommend_get_loss,
+	  "Predicted time lost to them, as a share, 1 = 100%; < where it is an upper bound",
+	  false },
+	{ "what_if_is_bound", NULL, "BOUND", -5, recommend_get_bound,
 	  "Whether the last two are upper bounds", false },
-	{ "error", NULL, "ERROR", -30, get_error, "Why the guest could not be examined", false },
-	{ "growth_per_doubling", NULL, "GROWTH", 7, get_growth,
+	{ "error", NULL, "ERROR", -30, recommend_get_error,
+	  "Why the guest could not be examined", false },
+	{ "growth_per_doubling", NULL, "GROWTH", 7, recommend_get_growth,
 	  "Growth at the end of the windows when time doubles, as a share, 1 = 100%", false },
-	{ "grown_bytes", NULL, "GROWN", 8, get_grown,
+	{ "grown_bytes", NULL, "GROWN", 8, recommend_get_grown,
 	  "Base extrapolated to five minutes if the set still grew, in bytes", false },
-	{ "other_samples", NULL, "OTHER", 7, get_other,
-	  "Windows of another method, granularity or length that were left out, a count", false },
+	{ "other_samples", NULL, "OTHER", 7, recommend_get_other,
+	  "Windows of another method, granularity or length that were left out, a count",
+	  false },
 };
 
 #define SHOWN                                                                          \
@@ -298,52 +308,52 @@ static const struct wss_host_sum *host_of(const void *row)
 	return row;
 }
 
-static struct wss_value get_guests(const void *row)
+static struct wss_value recommend_get_guests(const void *row)
 {
 	return wss_value_number(host_of(row)->guests, WSS_KIND_COUNT);
 }
 
-static struct wss_value get_unsized(const void *row)
+static struct wss_value recommend_get_unsized(const void *row)
 {
 	return wss_value_number(host_of(row)->unsized, WSS_KIND_COUNT);
 }
 
-static struct wss_value get_unknown(const void *row)
+static struct wss_value recommend_get_unknown(const void *row)
 {
 	return wss_value_number(host_of(row)->unknown, WSS_KIND_COUNT);
 }
 
-static struct wss_value get_too_early(const void *row)
+static struct wss_value recommend_get_too_early(const void *row)
 {
 	return wss_value_number(host_of(row)->too_early, WSS_KIND_COUNT);
 }
 
-static struct wss_value get_hours(const void *row)
+static struct wss_value recommend_get_hours(const void *row)
 {
 	return wss_value_number(host_of(row)->hours, WSS_KIND_COUNT);
 }
 
-static struct wss_value get_probability(const void *row)
+static struct wss_value recommend_get_probability(const void *row)
 {
 	return value_share(host_of(row)->probability);
 }
 
-static struct wss_value get_needed_is(const void *row)
+static struct wss_value recommend_get_needed_is(const void *row)
 {
 	return value_share_or_peak(host_of(row)->probability, host_of(row)->from_peak);
 }
 
-static struct wss_value get_host_from_peak(const void *row)
+static struct wss_value recommend_get_host_from_peak(const void *row)
 {
 	return host_of(row)->needed_bytes.known
 		       ? wss_value_number(host_of(row)->from_peak, WSS_KIND_BOOL)
 		       : wss_value_absent();
 }
 
-#define HOST(name)                                                                    \
-	static struct wss_value get_##name##_bytes(const void *row)                   \
-	{                                                                             \
-		return wss_value_amount(host_of(row)->name##_bytes, WSS_KIND_BYTES); \
+#define HOST(name)                                                                            \
+	static struct wss_value recommend_get_##name##_bytes(const void *row)                 \
+	{                                                                                     \
+		return wss_value_amount(host_of(row)->name##_bytes, WSS_KIND_BYTES);          \
 	}
 
 HOST(host)
@@ -360,45 +370,49 @@ static struct wss_value value_ratio(struct wss_amount a, struct wss_amount b)
 	return value_share((double)a.value / (double)b.value);
 }
 
-static struct wss_value get_assigned_of_needed(const void *row)
+static struct wss_value recommend_get_assigned_of_needed(const void *row)
 {
 	return value_ratio(host_of(row)->assigned_bytes, host_of(row)->needed_bytes);
 }
 
-static struct wss_value get_assigned_of_host(const void *row)
+static struct wss_value recommend_get_assigned_of_host(const void *row)
 {
 	return value_ratio(host_of(row)->assigned_bytes, host_of(row)->host_bytes);
 }
 
 static const struct wss_column host_columns[] = {
-	{ "guests", NULL, "GUESTS", 6, get_guests, "Guests that run on the host, a count", false },
-	{ "unknown_guests", NULL, "UNSIZED", 7, get_unsized,
-	  "Guests without a size, whatever their status; they count with all their memory", false },
-	{ "host_bytes", NULL, "HOST", 8, get_host_bytes,
-	  "Memory of the host, hot-plugged memory included, in bytes", false },
-	{ "assigned_bytes", NULL, "ASSIGNED", 8, get_assigned_bytes,
-	  "Maximum memory of all guests, in bytes", false },
-	{ "wss_bytes", NULL, "WSS", 8, get_wss_bytes, "Sum of the guests' bases, in bytes", false },
-	{ "hours", NULL, "HOURS", 5, get_hours, "Hours of history that are added up, a count",
+	{ "guests", NULL, "GUESTS", 6, recommend_get_guests,
+	  "Guests that run on the host, a count", false },
+	{ "unknown_guests", NULL, "UNSIZED", 7, recommend_get_unsized,
+	  "Guests without a size, whatever their status; they count with all their memory",
 	  false },
-	{ "probability", NULL, "PROBABILITY", 11, get_probability,
+	{ "host_bytes", NULL, "HOST", 8, recommend_get_host_bytes,
+	  "Memory of the host, hot-plugged memory included, in bytes", false },
+	{ "assigned_bytes", NULL, "ASSIGNED", 8, recommend_get_assigned_bytes,
+	  "Maximum memory of all guests, in bytes", false },
+	{ "wss_bytes", NULL, "WSS", 8, recommend_get_wss_bytes,
+	  "Sum of the guests' bases, in bytes", false },
+	{ "hours", NULL, "HOURS", 5, recommend_get_hours,
+	  "Hours of history that are added up, a count", false },
+	{ "probability", NULL, "PROBABILITY", 11, recommend_get_probability,
 	  "Requested probability, as a share, 1 = 100%", false },
-	{ "needed_is", NULL, "PROB", 6, get_needed_is, "The probability, or peak", true },
-	{ "from_peak", NULL, "FROM-PEAK", -9, get_host_from_peak,
+	{ "needed_is", NULL, "PROB", 6, recommend_get_needed_is, "The probability, or peak",
+	  true },
+	{ "from_peak", NULL, "FROM-PEAK", -9, recommend_get_host_from_peak,
 	  "Whether the peak is used instead, because there are too few hours", false },
-	{ "needed_bytes", NULL, "NEEDED", 8, get_needed_bytes,
+	{ "needed_bytes", NULL, "NEEDED", 8, recommend_get_needed_bytes,
 	  "Need of all guests together, not exceeded with that probability, in bytes", false },
-	{ "overhead_bytes", NULL, "OVERHEAD", 8, get_overhead_bytes,
+	{ "overhead_bytes", NULL, "OVERHEAD", 8, recommend_get_overhead_bytes,
 	  "Resident memory of QEMU that is not guest memory, in bytes", false },
-	{ "overcommit", NULL, "OF-NEED", 7, get_assigned_of_needed,
+	{ "overcommit", NULL, "OF-NEED", 7, recommend_get_assigned_of_needed,
 	  "Assigned memory as a share of what is needed, 1 = 100%", false },
-	{ "fits_bytes", NULL, "FITS", 8, get_fits_bytes,
+	{ "fits_bytes", NULL, "FITS", 8, recommend_get_fits_bytes,
 	  "Memory of the host less that need and QEMU's own memory, in bytes", false },
-	{ "assigned_of_host", NULL, "OF-HOST", 7, get_assigned_of_host,
+	{ "assigned_of_host", NULL, "OF-HOST", 7, recommend_get_assigned_of_host,
 	  "Assigned memory as a share of the host's, 1 = 100%", false },
-	{ "status_unknown_guests", NULL, "UNKNOWN", 7, get_unknown,
+	{ "status_unknown_guests", NULL, "UNKNOWN", 7, recommend_get_unknown,
 	  "Guests whose status is unknown, a count", false },
-	{ "too_early_guests", NULL, "EARLY", 5, get_too_early,
+	{ "too_early_guests", NULL, "EARLY", 5, recommend_get_too_early,
 	  "Guests whose status is too early, a count", false },
 };
 

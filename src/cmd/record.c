@@ -46,8 +46,8 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int parse_granularity(const char *text, struct record_options *options,
-			     struct wss_error *err)
+static int record_parse_granularity(const char *text, struct record_options *options,
+				    struct wss_error *err)
 {
 	bool fine = wss_granularity_is_4k(text);
 
@@ -58,7 +58,7 @@ static int parse_granularity(const char *text, struct record_options *options,
 	return 0;
 }
 
-static int option_take(void *opaque, int c, const char *value, struct wss_error *err)
+static int record_option_take(void *opaque, int c, const char *value, struct wss_error *err)
 {
 	struct record_options *options = opaque;
 
@@ -79,7 +79,7 @@ static int option_take(void *opaque, int c, const char *value, struct wss_error 
 		return wss_duration_parse(value, INTERVAL_MAX_NS, "--window",
 					  &options->record.window.track.window_ns, err);
 	case OPT_GRANULARITY:
-		return parse_granularity(value, options, err);
+		return record_parse_granularity(value, options, err);
 	case OPT_METHOD:
 		return wss_method_parse(value, &options->record.method, err);
 	default:
@@ -87,8 +87,8 @@ static int option_take(void *opaque, int c, const char *value, struct wss_error 
 	}
 }
 
-static int parse(struct wss_cli *cli, int argc, char **argv, struct record_options *options,
-		 struct wss_error *err)
+static int record_parse(struct wss_cli *cli, int argc, char **argv,
+			struct record_options *options, struct wss_error *err)
 {
 	struct wss_record_options *record = &options->record;
 
@@ -166,7 +166,7 @@ static int record_target(struct wss_target *target, const struct wss_record_opti
 	return r;
 }
 
-static int record_run(struct wss_cli *cli, int argc, char **argv)
+static int record_command(struct wss_cli *cli, int argc, char **argv)
 {
 	struct record_options options = { .until_stopped = false };
 	struct wss_targets targets = { .n = 0 };
@@ -174,7 +174,7 @@ static int record_run(struct wss_cli *cli, int argc, char **argv)
 	int r;
 
 	wss_record_options_init(&options.record);
-	if (parse(cli, argc, argv, &options, &err) < 0)
+	if (record_parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
 	if (wss_cli_open_targets(cli, WSS_TARGET_DEADLINE_NS, &targets, &err) < 0)
 		return wss_cli_error(&err);
@@ -185,7 +185,8 @@ static int record_run(struct wss_cli *cli, int argc, char **argv)
 	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
 }
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT "o:", long_options, option_take };
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT "o:", long_options,
+					  record_option_take };
 
 const struct wss_command wss_cmd_record = {
 	.name = "record",
@@ -193,5 +194,5 @@ const struct wss_command wss_cmd_record = {
 	.help = wss_help_record,
 	.syntax = &syntax,
 	.takes = WSS_WORDS_DOMAINS,
-	.run = record_run,
+	.run = record_command,
 };

@@ -61,7 +61,7 @@ static int parse_viewport(const char *text, struct report_options *options, stru
 	return 0;
 }
 
-static int take(void *opaque, int c, const char *value, struct wss_error *err)
+static int report_option_take(void *opaque, int c, const char *value, struct wss_error *err)
 {
 	struct report_options *options = opaque;
 
@@ -70,16 +70,16 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 	return wss_files_option(&options->files, c, value, err);
 }
 
-static void draw(FILE *f, const void *opaque)
+static void report_draw(FILE *f, const void *opaque)
 {
 	const struct wss_refset_report *report = opaque;
 
 	wss_refset_plot(f, report->recording, report->result, report->duration_ns);
 }
 
-static int print(const struct wss_cli *cli, const struct report_options *options,
-		 const struct wss_recfile *file, const struct wss_refset_result *result,
-		 struct wss_error *err)
+static int report_print(const struct wss_cli *cli, const struct report_options *options,
+			const struct wss_recfile *file, const struct wss_refset_result *result,
+			struct wss_error *err)
 {
 	const struct wss_recfile_state *state = wss_recfile_state(file);
 	const struct wss_refset_report report = {
@@ -93,7 +93,8 @@ static int print(const struct wss_cli *cli, const struct report_options *options
 	};
 
 	/* The picture comes first, so that nothing has been printed if it fails. */
-	if (options->files.plot && wss_plot_write(options->files.plot, draw, &report, err) < 0)
+	if (options->files.plot &&
+	    wss_plot_write(options->files.plot, report_draw, &report, err) < 0)
 		return -1;
 	return wss_refset_report_print(stdout, cli->format, &cli->view, &report,
 				       wss_terminal_width(), err);
@@ -122,7 +123,7 @@ static int report_file(const struct wss_cli *cli, const struct report_options *o
 	if (r == 0 && wss_refset_finish(refset, wss_recfile_state(file)->end_ns, &result, err) < 0)
 		r = wss_error_prefix(err, "%s", wss_recfile_name(file));
 	if (r == 0)
-		r = print(cli, options, file, result, err);
+		r = report_print(cli, options, file, result, err);
 	wss_refset_free(refset);
 	return r;
 }
@@ -147,7 +148,7 @@ static int report_run(struct wss_cli *cli, int argc, char **argv)
 	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
 }
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, report_option_take };
 
 const struct wss_command wss_cmd_report = {
 	.name = "report",

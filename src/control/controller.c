@@ -53,7 +53,7 @@ static int start_tenders(struct tending *tending, const struct wss_control_scope
 	return r;
 }
 
-static void beat(struct tending *tending)
+static void controller_beat(struct tending *tending)
 {
 	uint64_t now_ns = wss_clock_now_ns();
 
@@ -75,7 +75,7 @@ static void watch_tenders(struct tending *tending)
 	       wss_tending_threads(tending) > 0) {
 		if (wss_tending_stuck(tending) == busy)
 			return;
-		beat(tending);
+		controller_beat(tending);
 		wss_stop_wait_ns(STEP_NS);
 	}
 }

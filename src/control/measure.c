@@ -97,7 +97,7 @@ static void keep_sample(const struct wss_sample *sample, bool last, void *opaque
 }
 
 /* Measures with a guest object of its own, because the other thread keeps using its own. */
-static void measure(struct tender *tender)
+static void tender_measure_guest(struct tender *tender)
 {
 	struct tending *tending = tender->tending;
 	const struct wss_balloon_options *options = &tending->options;
@@ -151,7 +151,7 @@ static void measure_at_rest(struct tender *tender)
 		wss_stop_wait_ns(LOOK_NS / 4);
 	if (!tender->over && !tending_is_ending(tender->tending)) {
 		wss_debug("%s: a window begins", tender->name);
-		measure(tender);
+		tender_measure_guest(tender);
 	}
 	end_window(tender);
 }

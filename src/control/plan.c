@@ -12,7 +12,8 @@ static void set_plan(struct wss_plan *plan, enum wss_plan_action action, const c
 }
 
 /* Sets a refusal, with figures if there are any. */
-static void refuse(const struct wss_look *look, const char *refusal, struct wss_plan *plan)
+static void plan_refuse(const struct wss_look *look, const char *refusal,
+			struct wss_plan *plan)
 {
 	set_plan(plan, WSS_PLAN_REFUSED, refusal);
 	if (refusal == wss_balloon_too_early)
@@ -35,7 +36,7 @@ void wss_plan_make(const struct wss_look *look, struct wss_plan *ret_plan)
 	if (!refusal && !view->actual_bytes.known)
 		refusal = "the size of its balloon is unknown";
 	if (refusal) {
-		refuse(look, refusal, ret_plan);
+		plan_refuse(look, refusal, ret_plan);
 		return;
 	}
 	to = wss_balloon_floor(&look->limits, view, reserve);

@@ -85,8 +85,8 @@ static void give_step(void *opaque)
 }
 
 /* Gives memory back, without touching the journal or holding the lock. */
-static int give(struct restoring *all, const struct wss_journal_open *open,
-		uint64_t *ret_given_bytes, struct wss_error *err)
+static int restore_give(struct restoring *all, const struct wss_journal_open *open,
+			uint64_t *ret_given_bytes, struct wss_error *err)
 {
 	struct turn *turn = calloc(1, sizeof(*turn));
 	struct wss_work work = {give_step, free, turn, NULL};
@@ -110,8 +110,8 @@ static int give(struct restoring *all, const struct wss_journal_open *open,
 }
 
 /* Records a result. The caller holds the lock. */
-static void conclude(struct restoring *all, const struct wss_journal_open *open,
-		     uint64_t given_bytes, struct wss_error *err)
+static void restore_conclude(struct restoring *all, const struct wss_journal_open *open,
+			     uint64_t given_bytes, struct wss_error *err)
 {
 	const struct wss_control_move move = {open->name, WSS_CONTROL_GAVE_BACK, given_bytes,
 					      NULL};
@@ -123,7 +123,7 @@ static void conclude(struct restoring *all, const struct wss_journal_open *open,
 		all->events->trouble(open->name, err, all->events->opaque);
 }
 
-static void *work(void *opaque)
+static void *restore_worker(void *opaque)
 {
 	struct restoring *all = opaque;
 
@@ -134,9 +134,9 @@ static void *work(void *opaque)
 		uint64_t given_bytes = 0;
 
 		pthread_mutex_unlock(&all->lock);
-		give(all, open, &given_bytes, &err);
+		restore_give(all, open, &given_bytes, &err);
 		pthread_mutex_lock(&all->lock);
-		conclude(all, open, given_bytes, &err);
+		restore_conclude(all, open, given_bytes, &err);
 	}
 	pthread_mutex_unlock(&all->lock);
 	return NULL;
@@ -150,9 +150,9 @@ static void restore_all(struct restoring *all)
 
 	pthread_mutex_init(&all->lock, NULL);
 	while (n < WORKERS - 1 && n + 1 < all->n &&
-	       pthread_create(&workers[n], NULL, work, all) == 0)
+	       pthread_create(&workers[n], NULL, restore_worker, all) == 0)
 		n++;
-	work(all);
+	restore_worker(all);
 	while (n > 0)
 		pthread_join(workers[--n], NULL);
 	pthread_mutex_destroy(&all->lock);
@@ -162,8 +162,8 @@ static void restore_all(struct restoring *all)
  * Opens the history; if it cannot be written, for example on a full disk, memory is given back
  * nevertheless.
  */
-static int open_history(const char *path, struct wss_history **ret_history,
-			struct wss_error *err)
+static int restore_open_history(const char *path, struct wss_history **ret_history,
+				struct wss_error *err)
 {
 	struct wss_error ignored = WSS_ERROR_INIT;
 
@@ -179,7 +179,8 @@ static int open_history(const char *path, struct wss_history **ret_history,
  * Whether a reference means this guest. A listed guest, or one typed as a UUID, is compared by
  * UUID alone.
  */
-static bool fits(const struct wss_domain_ref *ref, const struct wss_journal_open *open)
+static bool restore_matches(const struct wss_domain_ref *ref,
+			    const struct wss_journal_open *open)
 {
 	if (ref->uuid)
 		return !strcasecmp(ref->uuid, open->uuid);
@@ -200,12 +201,13 @@ static void refuse_two(struct restoring *all, const char *word, size_t first, si
 }
 
 /* Marks the guest that a reference means. */
-static void choose(struct restoring *all, const struct wss_domain_ref *ref, bool *chosen)
+static void restore_choose(struct restoring *all, const struct wss_domain_ref *ref,
+			   bool *chosen)
 {
 	size_t found = all->n;
 
 	for (size_t i = 0; i < all->n; i++) {
-		if (!fits(ref, &all->open[i]))
+		if (!restore_matches(ref, &all->open[i]))
 			continue;
 		if (found < all->n) {
 			refuse_two(all, ref->name, found, i);
@@ -235,7 +237,7 @@ static int drop_unnamed(struct restoring *all, const struct wss_control_scope *s
 	if (!chosen)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	for (size_t i = 0; i < scope->n_guests; i++)
-		choose(all, &scope->guests[i], chosen);
+		restore_choose(all, &scope->guests[i], chosen);
 	for (size_t i = 0; i < all->n; i++)
 		if (chosen[i])
 			all->open[kept++] = all->open[i];
@@ -248,7 +250,7 @@ int wss_restore_run(const struct wss_control_scope *scope,
 		    struct wss_error *err)
 {
 	struct restoring all = {.events = events};
-	int r = open_history(scope->history, &all.history, err);
+	int r = restore_open_history(scope->history, &all.history, err);
 
 	if (r == 0)
 		r = wss_journal_unfinished(all.history, NULL, &all.open, &all.n, err);

@@ -66,7 +66,7 @@ int wss_step_check_safeguards(struct tender *tender, struct wss_error *err)
 }
 
 /* Takes a step, in the order that tender.h describes. */
-static int take_step(struct tender *tender, const struct wss_balloon_decision *decision,
+static int step_take(struct tender *tender, const struct wss_balloon_decision *decision,
 		     struct wss_error *err)
 {
 	struct wss_guest *guest = tender->target->guest;
@@ -115,7 +115,7 @@ bool wss_step_act(struct tender *tender, const struct wss_balloon_decision *deci
 		break;
 	case WSS_BALLOON_GROW:
 	case WSS_BALLOON_SHRINK:
-		r = take_step(tender, decision, &err);
+		r = step_take(tender, decision, &err);
 		if (r < 0 && err.code == WSS_ERR_BUSY) {
 			wss_debug("%s: put off: %s", tender->name, err.text);
 			return false;

@@ -41,7 +41,8 @@ bool wss_tender_memory_is_short(struct tender *tender, const struct wss_error *e
 	return true;
 }
 
-static int refresh(struct tender *tender, struct wss_look *ret_look, struct wss_error *err)
+static int tender_refresh(struct tender *tender, struct wss_look *ret_look,
+			  struct wss_error *err)
 {
 	struct wss_guest *guest = tender->target->guest;
 
@@ -104,7 +105,7 @@ static void set_moving(struct tender *tender, bool moving)
 	tending_unlock(tender->tending);
 }
 
-static void decide(struct tender *tender, struct wss_look *look, bool fresh)
+static void tender_decide(struct tender *tender, struct wss_look *look, bool fresh)
 {
 	struct wss_balloon_limits *limits = &tender->balloon.limits;
 	struct wss_balloon_decision decision;
@@ -140,7 +141,7 @@ static void look_after(struct tender *tender)
 	bool fresh = refresh_is_due(tender);
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_look look = {.limits = {0}};
-	int r = fresh ? refresh(tender, &look, &err)
+	int r = fresh ? tender_refresh(tender, &look, &err)
 		      : wss_look_statistics(tender->target->guest, &tender->reports, &look,
 					    &err);
 
@@ -161,7 +162,7 @@ static void look_after(struct tender *tender)
 	}
 	wss_look_disks(tender->target->guest, &tender->reports, &look);
 	join_need(tender, &look);
-	decide(tender, &look, fresh);
+	tender_decide(tender, &look, fresh);
 }
 
 /* Whether another tender has the guest, because two names may mean the same one. */
@@ -209,7 +210,7 @@ static int check_refusal(struct tender *tender, struct wss_error *err)
 {
 	struct wss_look look;
 
-	if (refresh(tender, &look, err) < 0 ||
+	if (tender_refresh(tender, &look, err) < 0 ||
 	    wss_tender_read_need(tender, &tender->target->policy, NULL, err) < 0)
 		return -1;
 	wss_look_join(&tender->need, &look);

@@ -66,7 +66,7 @@ static void set_signals(void (*handler)(int))
 }
 
 /* Runs the command for n guests; returns true if they have their memory. */
-static bool run(const struct charges *charges, char **guests, size_t n)
+static bool restore_run(const struct charges *charges, char **guests, size_t n)
 {
 	int status = -1;
 	pid_t pid = fork();
@@ -88,12 +88,12 @@ static bool run(const struct charges *charges, char **guests, size_t n)
  * the next run another controller may have taken memory from them, which is not for us to
  * return.
  */
-static void run_each(struct charges *charges)
+static void restore_run_each(struct charges *charges)
 {
 	size_t left = charges->words;
 
 	for (size_t i = charges->words; i < charges->n; i++)
-		if (!run(charges, &charges->argv[i], 1))
+		if (!restore_run(charges, &charges->argv[i], 1))
 			charges->argv[left++] = charges->argv[i];
 	charges->n = left;
 	charges->argv[left] = NULL;
@@ -103,10 +103,10 @@ static void restore(struct charges *charges)
 {
 	struct timespec between = {.tv_sec = BETWEEN_MIN_S};
 
-	if (run(charges, charges->argv + charges->words, charges->n - charges->words))
+	if (restore_run(charges, charges->argv + charges->words, charges->n - charges->words))
 		return;
 	for (int i = 0; i < TRIES; i++) {
-		run_each(charges);
+		restore_run_each(charges);
 		if (charges->n == charges->words)
 			return;
 		nanosleep(&between, NULL);
@@ -141,7 +141,7 @@ static void add_charge(struct charges *charges)
 }
 
 /* Reads messages; returns true at the final byte. */
-static bool hear(struct charges *charges, const char *said, size_t n)
+static bool charges_hear(struct charges *charges, const char *said, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (said[i] == ALL_IS_WELL)
@@ -165,7 +165,8 @@ static bool stand_in(const struct charges *charges)
 	if (charges->n == charges->words)
 		return true;
 	wss_warn("no sign of life from the controller: the watchdog gives the memory back");
-	return run(charges, charges->argv + charges->words, charges->n - charges->words);
+	return restore_run(charges, charges->argv + charges->words,
+			   charges->n - charges->words);
 }
 
 /* Returns true after the final byte, false if the controller ended without it. */
@@ -190,7 +191,7 @@ static bool wait_for_the_end(int fd, struct charges *charges)
 		if (n <= 0)
 			return false;
 		given = false;
-		if (hear(charges, said, (size_t)n))
+		if (charges_hear(charges, said, (size_t)n))
 			return true;
 	}
 }
@@ -199,7 +200,7 @@ static bool wait_for_the_end(int fd, struct charges *charges)
  * Main function of the watchdog, in a session of its own, so that a signal to the terminal's
  * group does not end it.
  */
-static _Noreturn void watch(int fd, struct charges *charges)
+static _Noreturn void charges_watch(int fd, struct charges *charges)
 {
 	setsid();
 	set_signals(SIG_IGN);
@@ -253,7 +254,7 @@ int wss_watchdog_start(const char *const *restore_command, int *ret_fd, struct w
 		pid = fork();
 	if (pid == 0) {
 		close(fds[1]);
-		watch(fds[0], &charges);
+		charges_watch(fds[0], &charges);
 	}
 	close(fds[0]);
 	charges_free(&charges);
@@ -267,7 +268,7 @@ int wss_watchdog_start(const char *const *restore_command, int *ret_fd, struct w
 }
 
 /* Shorter than PIPE_BUF, so each message is one write, even with several threads. */
-static ssize_t tell(int fd, const char *text, size_t len)
+static ssize_t watchdog_write(int fd, const char *text, size_t len)
 {
 	ssize_t n;
 
@@ -282,7 +283,7 @@ int wss_watchdog_charge(int fd, const char *uuid, struct wss_error *err)
 	struct pollfd pfd = {.fd = fd};
 
 	if ((poll(&pfd, 1, 0) > 0 && (pfd.revents & POLLERR)) ||
-	    (uuid && tell(fd, uuid, RECORD_BYTES) != RECORD_BYTES))
+	    (uuid && watchdog_write(fd, uuid, RECORD_BYTES) != RECORD_BYTES))
 		return wss_error_set(err, WSS_ERR_FAILED, "the watchdog is gone");
 	return 0;
 }
@@ -291,13 +292,13 @@ void wss_watchdog_beat(int fd)
 {
 	const char word = BEAT;
 
-	tell(fd, &word, 1);
+	watchdog_write(fd, &word, 1);
 }
 
 void wss_watchdog_dismiss(int fd)
 {
 	const char word = ALL_IS_WELL;
 
-	tell(fd, &word, 1);
+	watchdog_write(fd, &word, 1);
 	close(fd);
 }

@@ -142,7 +142,8 @@ static void parse_backing(const xmlNode *domain, struct wss_domxml *ret)
 		       !wss_xml_attribute_is(access, "mode", "private"));
 }
 
-static int add_block(struct wss_domxml *ret, uint64_t bytes, int node, struct wss_error *err)
+static int domxml_add_block(struct wss_domxml *ret, uint64_t bytes, int node,
+			    struct wss_error *err)
 {
 	if (!bytes)
 		return 0;
@@ -176,7 +177,8 @@ static int parse_cells(const xmlNode *domain, struct wss_domxml *ret, struct wss
 		uint64_t bytes;
 
 		if (scale_size(number, unit, "memory of a NUMA cell", &bytes, err) < 0 ||
-		    add_block(ret, bytes, id ? node_number(id) : (int)ret->n_cells, err) < 0)
+		    domxml_add_block(ret, bytes, id ? node_number(id) : (int)ret->n_cells,
+				     err) < 0)
 			return -1;
 		if (wss_xml_attribute_is(cell, "memAccess", "private"))
 			ret->shared = false;
@@ -235,7 +237,7 @@ static int parse_memory_devices(const xmlNode *devices, struct wss_domxml *ret,
 			return wss_error_set(err, WSS_ERR_FAILED, "memory devices: too large");
 		if (wss_xml_attribute_is(memory, "model", "dimm") ||
 		    wss_xml_attribute_is(memory, "model", "virtio-mem")) {
-			if (add_block(ret, bytes, -1, err) < 0 ||
+			if (domxml_add_block(ret, bytes, -1, err) < 0 ||
 			    add_device(memory, ret, bytes, err) < 0)
 				return -1;
 			if (wss_xml_attribute_is(memory, "access", "private"))

@@ -16,7 +16,7 @@
  * The request to one host. Its worker fills the answer, which the caller takes once the worker
  * has ended; if the caller had to leave the worker behind, it never takes it.
  */
-struct job {
+struct fleet_job {
 	char *uri; /* NULL: libvirt's default */
 	char *namespace_uri;
 	/* Requested when the worker is left behind: it reads no more domains. */
@@ -27,7 +27,7 @@ struct job {
 
 /* The caller's view of a job. */
 struct slot {
-	struct job *job; /* NULL once its answer was taken or its worker left behind */
+	struct fleet_job *job; /* NULL once its answer was taken or its worker left behind */
 	struct wss_worker *worker; /* NULL before it has started and after it has ended */
 	bool started;
 	struct wss_fleet_host answer; /* valid once worker is NULL */
@@ -61,7 +61,7 @@ static void release_answer(struct wss_fleet_host *host)
 
 static void job_free(void *opaque)
 {
-	struct job *job = opaque;
+	struct fleet_job *job = opaque;
 
 	if (!job)
 		return;
@@ -72,10 +72,10 @@ static void job_free(void *opaque)
 	free(job);
 }
 
-static struct job *job_new(const char *uri, const char *namespace_uri, uint64_t timeout_ns,
-			   struct wss_error *err)
+static struct fleet_job *job_new(const char *uri, const char *namespace_uri,
+				 uint64_t timeout_ns, struct wss_error *err)
 {
-	struct job *job = calloc(1, sizeof(*job));
+	struct fleet_job *job = calloc(1, sizeof(*job));
 
 	if (!job || (uri && !(job->uri = strdup(uri))) ||
 	    !(job->namespace_uri = strdup(namespace_uri))) {
@@ -170,7 +170,7 @@ static void close_behind(struct wss_conn *conn)
 
 static void job_run(void *opaque)
 {
-	struct job *job = opaque;
+	struct fleet_job *job = opaque;
 	struct wss_conn *conn = NULL;
 
 	if (wss_conn_open_reader(job->uri, &conn, &job->answer.error) == 0 &&

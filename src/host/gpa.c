@@ -16,7 +16,7 @@
 #define KNOWN_END (0xfd00000000ULL - 64 * GIB)
 #define PAGE_MASK 4095ULL
 
-static bool has_prefix(const char *text, const char *prefix)
+static bool machine_has_prefix(const char *text, const char *prefix)
 {
 	return !strncmp(text, prefix, strlen(prefix));
 }
@@ -28,13 +28,14 @@ static uint64_t ram_below_4g(const struct wss_domxml *config)
 	uint64_t ram = config->initial_bytes, limit = config->max_ram_below_4g_bytes, low;
 
 	/* Machines of QEMU 1.x split at 3.5 GiB. */
-	if (has_prefix(machine, "pc-i440fx-1.") || has_prefix(machine, "pc-q35-1."))
+	if (machine_has_prefix(machine, "pc-i440fx-1.") ||
+	    machine_has_prefix(machine, "pc-q35-1."))
 		return 0;
-	if (!strcmp(machine, "pc") || has_prefix(machine, "pc-i440fx-")) {
+	if (!strcmp(machine, "pc") || machine_has_prefix(machine, "pc-i440fx-")) {
 		low = limit ? limit : 7 * GIB / 2;
 		if (ram >= low && low > 3 * GIB)
 			low = 3 * GIB;
-	} else if (!strcmp(machine, "q35") || has_prefix(machine, "pc-q35-")) {
+	} else if (!strcmp(machine, "q35") || machine_has_prefix(machine, "pc-q35-")) {
 		low = ram >= 11 * GIB / 4 ? 2 * GIB : 11 * GIB / 4;
 		if (limit && low > limit)
 			low = limit;
@@ -44,8 +45,8 @@ static uint64_t ram_below_4g(const struct wss_domxml *config)
 	return ram < low ? ram : low;
 }
 
-static int add(struct wss_gpa_layout *layout, uint64_t start, uint64_t bytes,
-	       struct wss_error *err)
+static int layout_add(struct wss_gpa_layout *layout, uint64_t start, uint64_t bytes,
+		      struct wss_error *err)
 {
 	struct wss_range *last = layout->n_ranges ? &layout->ranges[layout->n_ranges - 1] : NULL;
 	uint64_t end;
@@ -81,8 +82,8 @@ static int compare_devices(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int add_devices(const struct wss_domxml *config, struct wss_gpa_layout *layout,
-		       struct wss_error *err)
+static int layout_add_devices(const struct wss_domxml *config, struct wss_gpa_layout *layout,
+			      struct wss_error *err)
 {
 	struct wss_memory_device devices[WSS_MEMORY_DEVICES_MAX];
 
@@ -92,7 +93,7 @@ static int add_devices(const struct wss_domxml *config, struct wss_gpa_layout *l
 		if (!devices[i].gpa)
 			return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 					     "the address of a memory device is unknown");
-		if (add(layout, devices[i].gpa, devices[i].bytes, err) < 0)
+		if (layout_add(layout, devices[i].gpa, devices[i].bytes, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -114,10 +115,10 @@ int wss_gpa_layout(const struct wss_domxml *config, struct wss_gpa_layout *ret_l
 	if (config->qemu_passthrough)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 				     "QEMU's own options (qemu:commandline) may have moved the guest's RAM");
-	if (add(&layout, 0, low < VGA_START ? low : VGA_START, err) < 0 ||
-	    (low > VGA_END && add(&layout, VGA_END, low - VGA_END, err) < 0) ||
-	    add(&layout, FOUR_GIB, ram - low, err) < 0 ||
-	    add_devices(config, &layout, err) < 0)
+	if (layout_add(&layout, 0, low < VGA_START ? low : VGA_START, err) < 0 ||
+	    (low > VGA_END && layout_add(&layout, VGA_END, low - VGA_END, err) < 0) ||
+	    layout_add(&layout, FOUR_GIB, ram - low, err) < 0 ||
+	    layout_add_devices(config, &layout, err) < 0)
 		return -1;
 	*ret_layout = layout;
 	return 0;

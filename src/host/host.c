@@ -46,7 +46,7 @@ static enum wss_tristate probe_soft_dirty(const struct wss_root *root)
  * Converts 32 hex digits, with or without dashes, to lower case with dashes. All digits alike
  * identify nothing.
  */
-static void normalize_uuid(const char *text, char ret_uuid[37])
+static void host_normalize_uuid(const char *text, char ret_uuid[37])
 {
 	char digits[33];
 	size_t n = 0;
@@ -74,7 +74,7 @@ static void read_uuid(const struct wss_root *root, const char *path, char ret_uu
 
 	ret_uuid[0] = '\0';
 	if (wss_root_read_line(root, path, line, sizeof(line)) == 0)
-		normalize_uuid(line, ret_uuid);
+		host_normalize_uuid(line, ret_uuid);
 }
 
 int wss_host_open(const char *sysroot, struct wss_host *ret_host, struct wss_error *err)

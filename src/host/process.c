@@ -88,7 +88,7 @@ int wss_process_check_owner(const struct wss_process *process, uid_t owner, stru
 }
 
 /* Fills start_ticks; a zombie counts as gone. */
-static int check_alive(struct wss_process *process, struct wss_error *err)
+static int process_check_alive(struct wss_process *process, struct wss_error *err)
 {
 	struct wss_procfile_stat line;
 	int r = wss_procfile_read_stat(&process->proc, "stat", &line);
@@ -128,9 +128,9 @@ int wss_process_hold(const struct wss_root *root, pid_t pid, const char *uuid,
 	 * The last check reads through the directory that was opened first. Where it succeeds,
 	 * the pid was this process's all the time, including when the pidfd was opened.
 	 */
-	if (open_pidfd(&process, err) < 0 || check_alive(&process, err) < 0 ||
+	if (open_pidfd(&process, err) < 0 || process_check_alive(&process, err) < 0 ||
 	    (uuid && wss_process_check_uuid(&process, uuid, err) < 0) ||
-	    check_alive(&process, err) < 0)
+	    process_check_alive(&process, err) < 0)
 		return -1;
 	*ret_process = process;
 	process = (struct wss_process)WSS_PROCESS_INIT;

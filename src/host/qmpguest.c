@@ -15,7 +15,7 @@
 
 #define TIMEOUT_MS 5000
 
-static int add_block(struct wss_domxml *config, uint64_t bytes, struct wss_error *err)
+static int qmpguest_add_block(struct wss_domxml *config, uint64_t bytes, struct wss_error *err)
 {
 	if (config->n_blocks == WSS_RAM_BLOCKS_MAX)
 		return wss_error_set(err, WSS_ERR_FAILED,
@@ -26,8 +26,8 @@ static int add_block(struct wss_domxml *config, uint64_t bytes, struct wss_error
 }
 
 /* RAM only: the guest maps an NVDIMM and virtio-pmem, but they are not its RAM. */
-static int add_devices(const struct qmp_memory_device *devices, size_t n,
-		       struct wss_domxml *config, struct wss_error *err)
+static int qmpguest_add_devices(const struct qmp_memory_device *devices, size_t n,
+				struct wss_domxml *config, struct wss_error *err)
 {
 	config->n_devices = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -58,26 +58,28 @@ static int read_blocks(struct qmp *qmp, const struct qmp_memory_size *size,
 
 	if (qmp_query_memdev(qmp, TIMEOUT_MS, &backends, &n_backends, err) < 0 ||
 	    qmp_query_memory_devices(qmp, TIMEOUT_MS, &devices, &n_devices, err) < 0 ||
-	    add_devices(devices, n_devices, config, err) < 0)
+	    qmpguest_add_devices(devices, n_devices, config, err) < 0)
 		return -1;
 	for (size_t i = 0; i < n_backends; i++)
 		sum += backends[i].size_bytes;
 	if (n_backends && sum == config->maximum_bytes) {
 		for (size_t i = 0; i < n_backends; i++)
-			if (add_block(config, backends[i].size_bytes, err) < 0)
+			if (qmpguest_add_block(config, backends[i].size_bytes, err) < 0)
 				return -1;
 		return 0;
 	}
-	if (add_block(config, size->base_bytes, err) < 0)
+	if (qmpguest_add_block(config, size->base_bytes, err) < 0)
 		return -1;
 	for (size_t i = 0; i < n_devices; i++)
-		if (devices[i].max_bytes && add_block(config, devices[i].max_bytes, err) < 0)
+		if (devices[i].max_bytes &&
+		    qmpguest_add_block(config, devices[i].max_bytes, err) < 0)
 			return -1;
 	return 0;
 }
 
 /* Memory can be hot-plugged or unplugged between two windows. */
-static int read_memory(struct qmp *qmp, struct wss_domxml *config, struct wss_error *err)
+static int qmpguest_read_memory(struct qmp *qmp, struct wss_domxml *config,
+				struct wss_error *err)
 {
 	struct qmp_memory_size size;
 
@@ -154,7 +156,8 @@ static int qmpguest_refresh(struct wss_guest *guest, struct wss_error *err)
 	struct qmp_migration migration;
 	struct qmp_balloon balloon;
 
-	if (read_memory(qmp, &guest->config, err) < 0 || qmp_query_status(qmp, TIMEOUT_MS, &status, err) < 0 ||
+	if (qmpguest_read_memory(qmp, &guest->config, err) < 0 ||
+	    qmp_query_status(qmp, TIMEOUT_MS, &status, err) < 0 ||
 	    qmp_query_migrate(qmp, TIMEOUT_MS, &migration, err) < 0 ||
 	    qmp_query_balloon(qmp, TIMEOUT_MS, &balloon, err) < 0)
 		return -1;

@@ -274,7 +274,7 @@ static int find_size(const struct vmas *vmas, uint64_t bytes, size_t needed, boo
 	return 0;
 }
 
-static int compare_sizes(const void *a, const void *b)
+static int block_compare_sizes(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -283,8 +283,8 @@ static int compare_sizes(const void *a, const void *b)
 
 static int compare_ranges(const void *a, const void *b)
 {
-	return compare_sizes(&((const struct wss_range *)a)->start,
-			     &((const struct wss_range *)b)->start);
+	return block_compare_sizes(&((const struct wss_range *)a)->start,
+				   &((const struct wss_range *)b)->start);
 }
 
 static void cleanup_ram(struct wss_ram *ram)
@@ -329,7 +329,7 @@ int wss_ram_find(const struct wss_process *process, const uint64_t *block_bytes,
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory for %zu sizes", n);
 	if (n)
 		memcpy(sizes, block_bytes, n * sizeof(*sizes));
-	qsort(sizes, n, sizeof(*sizes), compare_sizes);
+	qsort(sizes, n, sizeof(*sizes), block_compare_sizes);
 	if (!n || !sizes[0])
 		return wss_error_set(err, WSS_ERR_FAILED, "guest RAM: its size is unknown");
 	if (read_vmas(process, "maps", false, &maps, err) < 0)

@@ -201,7 +201,7 @@ bool wss_xml_attribute_is(const xmlNode *node, const char *name, const char *val
 }
 
 /* libxml2 takes an undeclared prefix as part of the name. */
-static bool has_prefix(const xmlNs *ns, const xmlChar *name)
+static bool name_has_prefix(const xmlNs *ns, const xmlChar *name)
 {
 	return (ns && ns->prefix) || strchr((const char *)name, ':');
 }
@@ -222,7 +222,7 @@ const char *wss_xml_prefixed_attribute(const xmlNode *root)
 		for (const xmlAttr *attr = node->type == XML_ELEMENT_NODE ? node->properties
 									  : NULL;
 		     attr; attr = attr->next)
-			if (has_prefix(attr->ns, attr->name))
+			if (name_has_prefix(attr->ns, attr->name))
 				return (const char *)attr->name;
 	return NULL;
 }
@@ -233,7 +233,7 @@ bool wss_xml_is_plain(const char *xml, size_t max)
 	const xmlNode *root = doc ? xmlDocGetRootElement(doc) : NULL;
 
 	for (const xmlNode *node = root; node; node = next_node(node, root))
-		if (node->type == XML_ELEMENT_NODE && has_prefix(node->ns, node->name))
+		if (node->type == XML_ELEMENT_NODE && name_has_prefix(node->ns, node->name))
 			return false;
 	return root && !wss_xml_prefixed_attribute(root);
 }

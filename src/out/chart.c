@@ -39,11 +39,11 @@ bool wss_chart_more(struct wss_chart_key *key, size_t n)
 	return true;
 }
 
-static void append(char *text, size_t size, const char *format, ...)
+static void text_append(char *text, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* Appends to a list separated by commas. */
-static void append(char *text, size_t size, const char *format, ...)
+static void text_append(char *text, size_t size, const char *format, ...)
 {
 	size_t len = strlen(text);
 	va_list ap;
@@ -67,7 +67,8 @@ static void format_time(time_t when, char ret_text[WSS_CLOCK_TEXT_MAX])
 }
 
 /* Formats "host1, 2026-11-20 18:00:00 UTC, 22 s, mmu, 4 KiB granularity". */
-static void describe_source(const struct wss_chart_source *source, char *text, size_t size)
+static void chart_describe_source(const struct wss_chart_source *source, char *text,
+				  size_t size)
 {
 	char part[256], until[WSS_CLOCK_TEXT_MAX];
 
@@ -75,30 +76,30 @@ static void describe_source(const struct wss_chart_source *source, char *text, s
 	if (source->host && *source->host) {
 		wss_chart_fit_name(source->host, WSS_SVG_FONT_SMALL, HOST_WIDTH, part,
 				   sizeof(part));
-		append(text, size, "%s", part);
+		text_append(text, size, "%s", part);
 	}
 	if (source->start) {
 		format_time(source->start, part);
 		format_time(source->end, until);
-		append(text, size, "%s%s%s UTC", part, source->end ? " to " : "",
-		       source->end ? until : "");
+		text_append(text, size, "%s%s%s UTC", part, source->end ? " to " : "",
+			    source->end ? until : "");
 	}
 	if (source->length_ns) {
 		wss_duration_format(source->length_ns, part, sizeof(part));
 		wss_axis_trim(part);
-		append(text, size, "%s", part);
+		text_append(text, size, "%s", part);
 	}
 	if (source->method && *source->method) {
 		wss_chart_fit_name(source->method, WSS_SVG_FONT_SMALL, HOST_WIDTH, part,
 				   sizeof(part));
-		append(text, size, "%s", part);
+		text_append(text, size, "%s", part);
 	}
 	if (source->granularity_bytes) {
 		wss_size_format(source->granularity_bytes, part, sizeof(part));
-		append(text, size, "%s granularity", part);
+		text_append(text, size, "%s granularity", part);
 	}
 	if (source->extra && *source->extra)
-		append(text, size, "%s", source->extra);
+		text_append(text, size, "%s", source->extra);
 }
 
 static void draw_title(FILE *f, const struct wss_chart *chart, double width)
@@ -111,7 +112,7 @@ static void draw_title(FILE *f, const struct wss_chart *chart, double width)
 			   sizeof(name));
 	snprintf(text, sizeof(text), "%s%s%s", chart->before, name, chart->after);
 	wss_svg_text(f, chart->left, TITLE_Y, WSS_ANCHOR_START, "title", text);
-	describe_source(&chart->source, text, sizeof(text));
+	chart_describe_source(&chart->source, text, sizeof(text));
 	wss_svg_fit(text, sizeof(text), WSS_SVG_FONT_SMALL, width);
 	wss_svg_text(f, chart->left, SOURCE_Y, WSS_ANCHOR_START, "small source", text);
 }

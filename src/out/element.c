@@ -141,7 +141,7 @@ bool wss_element_add(xmlNodePtr node, const char *name, const char *unit, struct
 	return child && wss_element_set(child, "unit", unit);
 }
 
-static char *print(xmlDocPtr doc)
+static char *element_print(xmlDocPtr doc)
 {
 	/* libxml2 2.9.14 frees a buffer twice if it cannot grow it. */
 	xmlBufferPtr buffer = xmlBufferCreateSize(WSS_ELEMENT_MAX);
@@ -162,7 +162,7 @@ static char *write_element(const char *name, bool (*fill)(xmlNodePtr root, const
 	if (!root)
 		return NULL;
 	xmlDocSetRootElement(doc, root);
-	return fill(root, opaque) ? print(doc) : NULL;
+	return fill(root, opaque) ? element_print(doc) : NULL;
 }
 
 int wss_element_write(const char *name, bool (*fill)(xmlNodePtr root, const void *opaque),

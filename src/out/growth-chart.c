@@ -24,20 +24,20 @@
 #define KEYS_MORE 5
 
 /* Logarithmic axes and their ends in the picture. */
-struct frame {
+struct growth_frame {
 	double t_low, t_high; /* ns */
 	double b_low, b_high; /* bytes */
 	struct wss_axis_box box;
 };
 
-static double x_of(const struct frame *frame, double ns)
+static double growth_x(const struct growth_frame *frame, double ns)
 {
 	return frame->box.left + (frame->box.right - frame->box.left) *
 					 log(ns / frame->t_low) /
 					 log(frame->t_high / frame->t_low);
 }
 
-static double y_of(const struct frame *frame, double bytes)
+static double growth_y(const struct growth_frame *frame, double bytes)
 {
 	if (bytes < frame->b_low)
 		bytes = frame->b_low;
@@ -46,7 +46,7 @@ static double y_of(const struct frame *frame, double bytes)
 					   log(frame->b_high / frame->b_low);
 }
 
-static void widen(struct frame *frame, double bytes)
+static void frame_widen(struct growth_frame *frame, double bytes)
 {
 	if (bytes <= 0)
 		return;
@@ -55,7 +55,7 @@ static void widen(struct frame *frame, double bytes)
 }
 
 /* Leaves out times of which nothing is known. */
-static void widen_by_curve(struct frame *frame, const struct wss_grid *grid)
+static void widen_by_curve(struct growth_frame *frame, const struct wss_grid *grid)
 {
 	for (size_t i = 0; i < grid->n; i++) {
 		const struct wss_grid_point *point = &grid->points[i];
@@ -64,21 +64,21 @@ static void widen_by_curve(struct frame *frame, const struct wss_grid *grid)
 			continue;
 		frame->t_low = fmin(frame->t_low, (double)point->ns);
 		frame->t_high = fmax(frame->t_high, (double)point->ns);
-		widen(frame, (double)wss_growth_low(point));
-		widen(frame, (double)wss_growth_high(point));
+		frame_widen(frame, (double)wss_growth_low(point));
+		frame_widen(frame, (double)wss_growth_high(point));
 	}
 }
 
-static struct frame fit(const struct wss_growth_drawn *guests, size_t n)
+static struct growth_frame growth_fit(const struct wss_growth_drawn *guests, size_t n)
 {
-	struct frame frame = { .t_low = 1e300, .b_low = 1e300 };
+	struct growth_frame frame = { .t_low = 1e300, .b_low = 1e300 };
 
 	for (size_t i = 0; i < n; i++) {
 		widen_by_curve(&frame, guests[i].grid);
 		if (guests[i].rss_bytes.known)
-			widen(&frame, (double)guests[i].rss_bytes.value);
+			frame_widen(&frame, (double)guests[i].rss_bytes.value);
 		if (guests[i].balloon_bytes.known)
-			widen(&frame, (double)guests[i].balloon_bytes.value);
+			frame_widen(&frame, (double)guests[i].balloon_bytes.value);
 	}
 	if (frame.b_high <= 0)
 		frame.b_low = frame.b_high = 1024.0 * 1024;
@@ -92,7 +92,7 @@ static struct frame fit(const struct wss_growth_drawn *guests, size_t n)
 }
 
 /* Finds round sizes at equal distances from one end of the axis to the other. */
-static void find_sizes(struct frame *frame, struct wss_ticks *ticks)
+static void find_sizes(struct growth_frame *frame, struct wss_ticks *ticks)
 {
 	int low = (int)floor(log2(frame->b_low) + 1e-9),
 	    high = (int)ceil(log2(frame->b_high * 1.05));
@@ -106,11 +106,11 @@ static void find_sizes(struct frame *frame, struct wss_ticks *ticks)
 	frame->b_high = exp2(high);
 	for (int i = low; i <= high && i < 64; i += step) {
 		wss_axis_size_label(wss_u64_from_double(exp2(i)), text, sizeof(text));
-		wss_ticks_add(ticks, y_of(frame, exp2(i)), text);
+		wss_ticks_add(ticks, growth_y(frame, exp2(i)), text);
 	}
 }
 
-static void add_time(const struct frame *frame, struct wss_ticks *ticks, double ns)
+static void add_time(const struct growth_frame *frame, struct wss_ticks *ticks, double ns)
 {
 	char text[16];
 
@@ -118,13 +118,13 @@ static void add_time(const struct frame *frame, struct wss_ticks *ticks, double 
 		return;
 	/* Each in a unit of its own, with three digits, because they lie decades apart. */
 	wss_axis_time_label(ns, fmin(ns, 10e9) / 2, ns, text, sizeof(text));
-	wss_ticks_add(ticks, x_of(frame, ns), text);
+	wss_ticks_add(ticks, growth_x(frame, ns), text);
 }
 
 /*
  * Finds the ticks of time: the ends, every decade, and times in between if there are few decades.
  */
-static void find_times(const struct frame *frame, struct wss_ticks *ticks)
+static void find_times(const struct growth_frame *frame, struct wss_ticks *ticks)
 {
 	bool few = frame->t_high < frame->t_low * 100;
 	double first = pow(10, floor(log10(frame->t_low)));
@@ -148,7 +148,7 @@ static void find_times(const struct frame *frame, struct wss_ticks *ticks)
 	}
 }
 
-static void draw_axes(FILE *f, struct frame *frame)
+static void growth_draw_axes(FILE *f, struct growth_frame *frame)
 {
 	struct wss_ticks across = { .vertical = false }, down = { .vertical = true };
 
@@ -160,7 +160,7 @@ static void draw_axes(FILE *f, struct frame *frame)
 }
 
 /* Draws a reference line; without its name, in the colour of its guest, if name is NULL. */
-static void draw_reference(FILE *f, const struct frame *frame, struct wss_amount amount,
+static void draw_reference(FILE *f, const struct growth_frame *frame, struct wss_amount amount,
 			   const char *class, const char *name, bool above)
 {
 	char size[16], text[64];
@@ -168,7 +168,7 @@ static void draw_reference(FILE *f, const struct frame *frame, struct wss_amount
 
 	if (!amount.known || !amount.value)
 		return;
-	y = y_of(frame, (double)amount.value);
+	y = growth_y(frame, (double)amount.value);
 	wss_svg_line(f, frame->box.left, y, frame->box.right, y, class);
 	if (!name)
 		return;
@@ -179,7 +179,8 @@ static void draw_reference(FILE *f, const struct frame *frame, struct wss_amount
 }
 
 /* Both are near each other for most guests: the larger one's name goes above its line. */
-static void draw_references(FILE *f, const struct frame *frame, const struct wss_growth_drawn *guest)
+static void draw_references(FILE *f, const struct growth_frame *frame,
+			    const struct wss_growth_drawn *guest)
 {
 	bool rss_above = guest->rss_bytes.value > guest->balloon_bytes.value;
 
@@ -192,7 +193,7 @@ static void draw_references(FILE *f, const struct frame *frame, const struct wss
  * Draws the references of several guests, each in the guest's colour; their sizes are in the
  * legend.
  */
-static void draw_coloured_references(FILE *f, const struct frame *frame,
+static void draw_coloured_references(FILE *f, const struct growth_frame *frame,
 				     const struct wss_growth_drawn *guest, const char *colour)
 {
 	char class[32];
@@ -207,7 +208,7 @@ static void draw_coloured_references(FILE *f, const struct frame *frame,
  * Draws the area between two values of each point, from the first to the last that wanted()
  * accepts.
  */
-static void draw_area(FILE *f, const struct frame *frame, const struct wss_grid *grid,
+static void draw_area(FILE *f, const struct growth_frame *frame, const struct wss_grid *grid,
 		      bool (*wanted)(const struct wss_grid_point *point),
 		      uint64_t (*low)(const struct wss_grid_point *point),
 		      uint64_t (*high)(const struct wss_grid_point *point), const char *class)
@@ -218,15 +219,15 @@ static void draw_area(FILE *f, const struct frame *frame, const struct wss_grid 
 	for (size_t i = 0; i < grid->n; i++)
 		if (wanted(&grid->points[i]))
 			area[n++] = (struct wss_svg_point){
-				x_of(frame, (double)grid->points[i].ns),
-				y_of(frame, (double)high(&grid->points[i]))
+				growth_x(frame, (double)grid->points[i].ns),
+				growth_y(frame, (double)high(&grid->points[i]))
 			};
 	/* Back along the lower edge. */
 	for (size_t i = grid->n, k = n; i-- > 0;)
 		if (wanted(&grid->points[i]))
 			area[k++] = (struct wss_svg_point){
-				x_of(frame, (double)grid->points[i].ns),
-				y_of(frame, (double)low(&grid->points[i]))
+				growth_x(frame, (double)grid->points[i].ns),
+				growth_y(frame, (double)low(&grid->points[i]))
 			};
 	wss_svg_path(f, area, 2 * n, true, class);
 }
@@ -246,7 +247,7 @@ static bool is_spread(const struct wss_grid_point *point)
 	return point->n > 1 && point->max_bytes > point->min_bytes;
 }
 
-static void draw_bands(FILE *f, const struct frame *frame, const struct wss_grid *grid,
+static void draw_bands(FILE *f, const struct growth_frame *frame, const struct wss_grid *grid,
 		       const char *colour, bool many)
 {
 	char class[32];
@@ -258,8 +259,8 @@ static void draw_bands(FILE *f, const struct frame *frame, const struct wss_grid
 	draw_area(f, frame, grid, is_spread, min_of, max_of, class);
 }
 
-static void draw_curve(FILE *f, const struct frame *frame, const struct wss_grid *grid,
-		       const char *colour)
+static void growth_draw_curve(FILE *f, const struct growth_frame *frame,
+			      const struct wss_grid *grid, const char *colour)
 {
 	struct wss_svg_point line[WSS_GRID_MAX];
 	char class[32];
@@ -268,15 +269,16 @@ static void draw_curve(FILE *f, const struct frame *frame, const struct wss_grid
 	for (size_t i = 0; i < grid->n; i++)
 		if (grid->points[i].n)
 			line[n++] = (struct wss_svg_point){
-				x_of(frame, (double)grid->points[i].ns),
-				y_of(frame, grid->points[i].mean_bytes)
+				growth_x(frame, (double)grid->points[i].ns),
+				growth_y(frame, grid->points[i].mean_bytes)
 			};
 	snprintf(class, sizeof(class), "curve%s %s", wss_growth_is_bound(grid) ? " bound" : "",
 		 colour);
 	wss_svg_path(f, line, n, false, class);
 	if (grid->knee < grid->n)
-		wss_svg_circle(f, x_of(frame, (double)grid->points[grid->knee].ns),
-			       y_of(frame, grid->points[grid->knee].mean_bytes), 6, colour);
+		wss_svg_circle(f, growth_x(frame, (double)grid->points[grid->knee].ns),
+			       growth_y(frame, grid->points[grid->knee].mean_bytes), 6,
+			       colour);
 }
 
 static void add_size(const char *name, struct wss_amount amount, char *text, size_t size)
@@ -290,8 +292,8 @@ static void add_size(const char *name, struct wss_amount amount, char *text, siz
 	snprintf(text + len, size - len, "%s%s %s", len ? ", " : "", name, bytes);
 }
 
-static void name_guest(const struct wss_growth_drawn *guest, size_t index, bool alone,
-		       struct wss_chart_key *key)
+static void growth_name_guest(const struct wss_growth_drawn *guest, size_t index, bool alone,
+			      struct wss_chart_key *key)
 {
 	char name[256], details[WSS_GROWTH_DETAILS_MAX];
 
@@ -308,8 +310,8 @@ static void name_guest(const struct wss_growth_drawn *guest, size_t index, bool 
 	add_size("balloon", guest->balloon_bytes, key->note, sizeof(key->note));
 }
 
-static bool any(const struct wss_growth_drawn *guests, size_t n,
-		bool (*is)(const struct wss_grid_point *point))
+static bool growth_any(const struct wss_growth_drawn *guests, size_t n,
+		       bool (*is)(const struct wss_grid_point *point))
 {
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < guests[i].grid->n; k++)
@@ -324,21 +326,22 @@ static bool is_bounded_by_method(const struct wss_grid_point *point)
 }
 
 /* The guests' curves do not say it themselves: what the bands, the lines and the dots mean. */
-static size_t explain(const struct wss_growth_drawn *guests, size_t n, struct wss_chart_key *keys)
+static size_t growth_explain(const struct wss_growth_drawn *guests, size_t n,
+			     struct wss_chart_key *keys)
 {
 	const bool alone = n == 1;
 	size_t used = 0;
 
-	if (any(guests, n, wss_growth_is_bounded))
+	if (growth_any(guests, n, wss_growth_is_bounded))
 		keys[used++] = (struct wss_chart_key){ WSS_CHART_AREA,
 						       alone ? "bounds s0" : "bounds s6", "",
 						       "", false };
 	if (used)
 		snprintf(keys[0].text, sizeof(keys[0].text), "%s",
-			 any(guests, n, is_bounded_by_method)
+			 growth_any(guests, n, is_bounded_by_method)
 				 ? "between the low and the high bound"
 				 : "upper bound: faults slow the guest");
-	if (any(guests, n, is_spread))
+	if (growth_any(guests, n, is_spread))
 		keys[used++] =
 			(struct wss_chart_key){ WSS_CHART_AREA, alone ? "band s0" : "band s6",
 						"smallest to largest window", "", false };
@@ -351,8 +354,8 @@ static size_t explain(const struct wss_growth_drawn *guests, size_t n, struct ws
 	return used;
 }
 
-static void draw_guests(FILE *f, const struct frame *frame, const struct wss_growth_drawn *guests,
-			size_t n)
+static void draw_guests(FILE *f, const struct growth_frame *frame,
+			const struct wss_growth_drawn *guests, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		draw_bands(f, frame, guests[i].grid, wss_svg_series(i), n > FAINT_FROM);
@@ -360,7 +363,7 @@ static void draw_guests(FILE *f, const struct frame *frame, const struct wss_gro
 			draw_references(f, frame, &guests[i]);
 		else
 			draw_coloured_references(f, frame, &guests[i], wss_svg_series(i));
-		draw_curve(f, frame, guests[i].grid, wss_svg_series(i));
+		growth_draw_curve(f, frame, guests[i].grid, wss_svg_series(i));
 	}
 }
 
@@ -377,15 +380,16 @@ void wss_growth_plot(FILE *f, const struct wss_chart_source *source,
 				   .right = RIGHT,
 				   .plot_height = PLOT_HEIGHT,
 				   .below = WSS_AXIS_BELOW };
-	struct frame frame = fit(guests, n);
+	struct growth_frame frame = growth_fit(guests, n);
 	size_t named = n <= WSS_CHART_NAMED_MAX ? n : WSS_CHART_NAMED_MAX - 1;
 
 	for (chart.n_keys = 0; chart.n_keys < named; chart.n_keys++)
-		name_guest(&guests[chart.n_keys], chart.n_keys, n == 1, &keys[chart.n_keys]);
+		growth_name_guest(&guests[chart.n_keys], chart.n_keys, n == 1,
+				  &keys[chart.n_keys]);
 	chart.n_keys += wss_chart_more(&keys[chart.n_keys], n);
-	chart.n_keys += explain(guests, n, &keys[chart.n_keys]);
+	chart.n_keys += growth_explain(guests, n, &keys[chart.n_keys]);
 	wss_chart_begin(f, &chart, &frame.box);
-	draw_axes(f, &frame);
+	growth_draw_axes(f, &frame);
 	draw_guests(f, &frame, guests, n);
 	wss_svg_end(f);
 }

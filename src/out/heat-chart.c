@@ -34,7 +34,7 @@ static const struct {
 	{ .2, "20 %" }, { .5, "50 %" },		 { .99, "99 %" }, { 1, "all" },
 };
 
-struct frame {
+struct heat_frame {
 	struct wss_axis_box box;
 	const struct wss_recording *recording;
 	const struct wss_heatmap *map;
@@ -68,8 +68,8 @@ static int cell_class(const struct wss_heatmap *map, size_t row, size_t column)
 }
 
 /* Draws the cells from one column to another, exclusive. */
-static void draw_cells(FILE *f, const struct frame *frame, size_t row, double y, size_t from,
-		       size_t to)
+static void draw_cells(FILE *f, const struct heat_frame *frame, size_t row, double y,
+		       size_t from, size_t to)
 {
 	const struct wss_heatmap *map = frame->map;
 	double width = (frame->box.right - frame->box.left) / (double)map->n_columns;
@@ -86,7 +86,7 @@ static void draw_cells(FILE *f, const struct frame *frame, size_t row, double y,
 }
 
 /* Draws a row; neighbours of one class are one rectangle. */
-static void draw_row(FILE *f, const struct frame *frame, size_t row, double y)
+static void draw_row(FILE *f, const struct heat_frame *frame, size_t row, double y)
 {
 	const struct wss_heatmap *map = frame->map;
 	size_t from = 0;
@@ -101,7 +101,7 @@ static void draw_row(FILE *f, const struct frame *frame, size_t row, double y)
 }
 
 /* Returns the address at which the memory of a row ends. */
-static uint64_t end_address(const struct frame *frame, size_t row)
+static uint64_t end_address(const struct heat_frame *frame, size_t row)
 {
 	const struct wss_heatmap_row *shown = &frame->map->rows[row];
 
@@ -110,7 +110,7 @@ static uint64_t end_address(const struct frame *frame, size_t row)
 }
 
 /* Draws the hole of the address space before a row that begins at y. */
-static void draw_hole(FILE *f, const struct frame *frame, size_t row, double y)
+static void draw_hole(FILE *f, const struct heat_frame *frame, size_t row, double y)
 {
 	double top = y - frame->hole_height, middle = y - frame->hole_height / 2;
 	const struct wss_axis_box *box = &frame->box;
@@ -130,7 +130,7 @@ static void draw_hole(FILE *f, const struct frame *frame, size_t row, double y)
 }
 
 /* Returns the upper edge of a row. */
-static double row_y(const struct frame *frame, size_t row)
+static double row_y(const struct heat_frame *frame, size_t row)
 {
 	double y = frame->box.top + frame->row_height * (double)row;
 
@@ -140,7 +140,7 @@ static double row_y(const struct frame *frame, size_t row)
 }
 
 /* Returns the position of the page of an index, or the lower end for an index after the last. */
-static double page_y(const struct frame *frame, uint64_t index)
+static double page_y(const struct heat_frame *frame, uint64_t index)
 {
 	const struct wss_heatmap *map = frame->map;
 	size_t row = 0;
@@ -163,7 +163,7 @@ static void add_address(struct wss_ticks *ticks, uint64_t address, double y)
  * Finds the ends of the memory and of its stretches first, then round addresses where there is
  * room.
  */
-static void find_addresses(const struct frame *frame, struct wss_ticks *ticks)
+static void find_addresses(const struct heat_frame *frame, struct wss_ticks *ticks)
 {
 	const struct wss_heatmap *map = frame->map;
 	uint64_t row_bytes = map->row_pages << WSS_PAGE_SHIFT, step = row_bytes;
@@ -187,7 +187,7 @@ static void find_addresses(const struct frame *frame, struct wss_ticks *ticks)
 	}
 }
 
-static void draw_axes(FILE *f, const struct frame *frame)
+static void heat_draw_axes(FILE *f, const struct heat_frame *frame)
 {
 	struct wss_ticks across = { .vertical = false }, down = { .vertical = true };
 	char size[16], label[64];
@@ -230,8 +230,9 @@ static void region_name(const struct wss_region *region, char *text, size_t size
 			 *node ? " (" : "", node, *node ? ")" : "");
 }
 
-static void draw_region(FILE *f, const struct frame *frame, const struct wss_region *region,
-			uint64_t first, uint64_t end, double *last_name)
+static void draw_region(FILE *f, const struct heat_frame *frame,
+			const struct wss_region *region, uint64_t first, uint64_t end,
+			double *last_name)
 {
 	double x = frame->box.right + BRACKET_X, top = page_y(frame, first), bottom, middle;
 	char name[128], text[128];
@@ -253,7 +254,7 @@ static void draw_region(FILE *f, const struct frame *frame, const struct wss_reg
 }
 
 /* Draws the names of nodes and devices beside their addresses, right of the map. */
-static void draw_regions(FILE *f, const struct frame *frame)
+static void draw_regions(FILE *f, const struct heat_frame *frame)
 {
 	const struct wss_recording *recording = frame->recording;
 	uint64_t first = 0, end = 0;
@@ -269,7 +270,7 @@ static void draw_regions(FILE *f, const struct frame *frame)
 	}
 }
 
-static void make_legend(struct wss_chart_key keys[WSS_SVG_SCALE + 2])
+static void heat_make_legend(struct wss_chart_key keys[WSS_SVG_SCALE + 2])
 {
 	static const char classes[WSS_SVG_SCALE][4] = { "h0", "h1", "h2", "h3",
 							"h4", "h5", "h6", "h7" };
@@ -287,7 +288,7 @@ static void make_legend(struct wss_chart_key keys[WSS_SVG_SCALE + 2])
 		(struct wss_chart_key){ WSS_CHART_AREA, "gap", "not observed", "", false };
 }
 
-static void draw_rows(FILE *f, const struct frame *frame)
+static void draw_rows(FILE *f, const struct heat_frame *frame)
 {
 	for (size_t row = 0; row < frame->map->n_rows; row++) {
 		double y = row_y(frame, row);
@@ -303,11 +304,11 @@ void wss_heatmap_plot(FILE *f, const struct wss_recording *recording,
 {
 	const struct wss_mark_chart mark_chart = { marks, 0, (double)map->end_ns, true };
 	double holes = (double)count_holes(map);
-	struct frame frame = { .recording = recording,
-			       .map = map,
-			       .row_height = CELLS_HEIGHT / (double)map->n_rows,
-			       .hole_height =
-				       holes > HOLES_NAMED ? HOLE_HEIGHT_SMALL : HOLE_HEIGHT };
+	struct heat_frame frame = { .recording = recording,
+				    .map = map,
+				    .row_height = CELLS_HEIGHT / (double)map->n_rows,
+				    .hole_height = holes > HOLES_NAMED ? HOLE_HEIGHT_SMALL
+								       : HOLE_HEIGHT };
 	struct wss_chart_key keys[WSS_SVG_SCALE + 2];
 	const struct wss_chart chart = {
 		.name = "Heat map of guest memory",
@@ -324,10 +325,10 @@ void wss_heatmap_plot(FILE *f, const struct wss_recording *recording,
 		.below = WSS_AXIS_BELOW + wss_mark_chart_below(&mark_chart),
 	};
 
-	make_legend(keys);
+	heat_make_legend(keys);
 	wss_chart_begin(f, &chart, &frame.box);
 	draw_rows(f, &frame);
-	draw_axes(f, &frame);
+	heat_draw_axes(f, &frame);
 	if (has_names(recording))
 		draw_regions(f, &frame);
 	wss_mark_chart_draw(f, &mark_chart, &frame.box, frame.box.bottom + WSS_AXIS_BELOW);

@@ -16,7 +16,7 @@ static bool add_bytes(xmlNodePtr root, const char *name, uint64_t bytes)
 }
 
 /* Adds the figures that need a history; they are absent without one. */
-static bool fill_history(xmlNodePtr root, const struct wss_profile *profile)
+static bool profile_fill_history(xmlNodePtr root, const struct wss_profile *profile)
 {
 	char text[WSS_CLOCK_TEXT_MAX];
 
@@ -36,7 +36,7 @@ static bool fill_history(xmlNodePtr root, const struct wss_profile *profile)
 	       wss_element_add(root, "peak", "bytes", profile->peak_bytes);
 }
 
-static bool fill(xmlNodePtr root, const void *opaque)
+static bool profile_fill(xmlNodePtr root, const void *opaque)
 {
 	const struct wss_profile *profile = opaque;
 	char version[16], time_text[WSS_CLOCK_TEXT_MAX], window[32], granularity[24];
@@ -55,15 +55,16 @@ static bool fill(xmlNodePtr root, const void *opaque)
 	       wss_element_set(root, "tool", profile->tool) &&
 	       add_bytes(root, "current", profile->current_bytes) &&
 	       add_bytes(root, "low", profile->low_bytes) &&
-	       add_bytes(root, "high", profile->high_bytes) && fill_history(root, profile);
+	       add_bytes(root, "high", profile->high_bytes) &&
+	       profile_fill_history(root, profile);
 }
 
 int wss_metadata_write(const struct wss_profile *profile, char **ret_xml, struct wss_error *err)
 {
-	return wss_element_write("profile", fill, profile, ret_xml, err);
+	return wss_element_write("profile", profile_fill, profile, ret_xml, err);
 }
 
-static int bad(struct wss_error *err, const char *what)
+static int profile_bad(struct wss_error *err, const char *what)
 {
 	return wss_error_set(err, WSS_ERR_FAILED, WHAT ": %s", what);
 }
@@ -83,24 +84,24 @@ static int read_attributes(xmlNodePtr root, struct wss_profile *profile, struct 
 
 	if (wss_element_text(root, "version", version, sizeof(version)) < 0 ||
 	    wss_element_u64(version, &number) < 0)
-		return bad(err, "no version");
+		return profile_bad(err, "no version");
 	if (number != WSS_PROFILE_VERSION)
-		return bad(err, "a version that this program does not know");
+		return profile_bad(err, "a version that this program does not know");
 	profile->version = (unsigned)number;
 	if (read_time(root, "time", &profile->time) < 0)
-		return bad(err, "no valid time");
+		return profile_bad(err, "no valid time");
 	if (wss_element_text(root, "granularity", granularity, sizeof(granularity)) < 0 ||
 	    wss_element_u64(granularity, &profile->granularity_bytes) < 0)
-		return bad(err, "no valid granularity");
+		return profile_bad(err, "no valid granularity");
 	if (wss_element_text(root, "window", window, sizeof(window)) < 0 ||
 	    wss_element_seconds(window, &profile->window_ns) < 0)
-		return bad(err, "no valid window");
+		return profile_bad(err, "no valid window");
 	if (wss_element_text(root, "method", profile->method, sizeof(profile->method)) < 0 ||
 	    wss_element_text(root, "observes", profile->observes, sizeof(profile->observes)) < 0 ||
 	    wss_element_text(root, "confidence", profile->confidence,
 			     sizeof(profile->confidence)) < 0 ||
 	    wss_element_text(root, "tool", profile->tool, sizeof(profile->tool)) < 0)
-		return bad(err, "method, observes, confidence or tool is missing");
+		return profile_bad(err, "method, observes, confidence or tool is missing");
 	return 0;
 }
 
@@ -112,12 +113,12 @@ static int read_history(xmlNodePtr root, struct wss_profile *profile, struct wss
 	if (xmlHasProp(root, BAD_CAST "samples")) {
 		if (wss_element_text(root, "samples", samples, sizeof(samples)) < 0 ||
 		    wss_element_u64(samples, &profile->samples.value) < 0)
-			return bad(err, "no valid number of samples");
+			return profile_bad(err, "no valid number of samples");
 		profile->samples.known = true;
 	}
 	if (xmlHasProp(root, BAD_CAST "since")) {
 		if (read_time(root, "since", &since) < 0 || since < 0)
-			return bad(err, "no valid since");
+			return profile_bad(err, "no valid since");
 		profile->since = wss_amount_of((uint64_t)since);
 	}
 	return 0;
@@ -134,9 +135,9 @@ static int read_figures(xmlNodePtr root, struct wss_profile *profile, struct wss
 	    wss_element_number(root, "p95", "bytes", &profile->p95_bytes) < 0 ||
 	    wss_element_number(root, "p99", "bytes", &profile->p99_bytes) < 0 ||
 	    wss_element_number(root, "peak", "bytes", &profile->peak_bytes) < 0)
-		return bad(err, "a figure is not a number of bytes");
+		return profile_bad(err, "a figure is not a number of bytes");
 	if (!current.known)
-		return bad(err, "no current figure");
+		return profile_bad(err, "no current figure");
 	profile->current_bytes = current.value;
 	profile->low_bytes = low.known ? low.value : current.value;
 	profile->high_bytes = high.known ? high.value : current.value;

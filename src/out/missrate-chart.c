@@ -26,20 +26,20 @@ struct label {
 	double left, right, y; /* base line */
 };
 
-struct frame {
+struct missrate_frame {
 	struct wss_axis_box box;
 	double largest;
 	struct label labels[LABELS_MAX];
 	size_t n_labels;
 };
 
-static double x_of(const struct frame *frame, double bytes)
+static double missrate_x(const struct missrate_frame *frame, double bytes)
 {
 	return frame->box.left +
 	       (frame->box.right - frame->box.left) * fmin(1, bytes / frame->largest);
 }
 
-static double y_of(const struct frame *frame, double share)
+static double missrate_y(const struct missrate_frame *frame, double share)
 {
 	return frame->box.bottom - (frame->box.bottom - frame->box.top) * share;
 }
@@ -53,7 +53,7 @@ static double share_at(const struct wss_missrate_guest *guest, double bytes, uin
 }
 
 /* Writes a label unless another one is in its place. */
-static bool draw_label(FILE *f, struct frame *frame, double x, double y,
+static bool draw_label(FILE *f, struct missrate_frame *frame, double x, double y,
 		       enum wss_anchor anchor, const char *text)
 {
 	double width = wss_svg_text_width(text, WSS_SVG_FONT_SMALL);
@@ -74,14 +74,14 @@ static bool draw_label(FILE *f, struct frame *frame, double x, double y,
 	return true;
 }
 
-static void draw_axes(FILE *f, struct frame *frame)
+static void missrate_draw_axes(FILE *f, struct missrate_frame *frame)
 {
 	struct wss_ticks across = { .vertical = false }, down = { .vertical = true };
 	char text[16];
 
 	for (int i = 0; i <= 5; i++) {
 		snprintf(text, sizeof(text), "%d %%", i * 20);
-		wss_ticks_add(&down, y_of(frame, i / 5.0), text);
+		wss_ticks_add(&down, missrate_y(frame, i / 5.0), text);
 	}
 	wss_axis_draw(f, &frame->box, &down, "share of time lost to faults (predicted)", true);
 	frame->largest = (double)wss_ticks_size(&across, &frame->box,
@@ -89,9 +89,9 @@ static void draw_axes(FILE *f, struct frame *frame)
 	wss_axis_draw(f, &frame->box, &across, "memory of the guest", true);
 }
 
-static void draw_target(FILE *f, struct frame *frame, double target)
+static void draw_target(FILE *f, struct missrate_frame *frame, double target)
 {
-	double y = y_of(frame, target);
+	double y = missrate_y(frame, target);
 	char text[48];
 
 	wss_svg_line(f, frame->box.left, y, frame->box.right, y, "reference");
@@ -99,9 +99,9 @@ static void draw_target(FILE *f, struct frame *frame, double target)
 	draw_label(f, frame, frame->box.left + 6, y - 5, WSS_ANCHOR_START, text);
 }
 
-static void draw_what_if(FILE *f, struct frame *frame, uint64_t bytes)
+static void draw_what_if(FILE *f, struct missrate_frame *frame, uint64_t bytes)
 {
-	double x = x_of(frame, (double)bytes);
+	double x = missrate_x(frame, (double)bytes);
 	bool at_end = x > (frame->box.left + frame->box.right) / 2;
 	char size[16], text[48];
 
@@ -113,14 +113,14 @@ static void draw_what_if(FILE *f, struct frame *frame, uint64_t bytes)
 }
 
 /* Draws the upper bound beyond the measured sizes; it is the same for all of them. */
-static void draw_bound(FILE *f, const struct frame *frame,
+static void draw_bound(FILE *f, const struct missrate_frame *frame,
 		       const struct wss_missrate_guest *guest, uint64_t fault_ns,
 		       const char *colour)
 {
 	double known = (double)wss_missrate_known_bytes(&guest->missrate);
 	bool bound;
-	double y = y_of(frame, share_at(guest, known + 1, fault_ns, &bound));
-	const struct wss_svg_point line[] = { { x_of(frame, known), y },
+	double y = missrate_y(frame, share_at(guest, known + 1, fault_ns, &bound));
+	const struct wss_svg_point line[] = { { missrate_x(frame, known), y },
 					      { frame->box.right, y } };
 	char class[32];
 
@@ -128,9 +128,9 @@ static void draw_bound(FILE *f, const struct frame *frame,
 	wss_svg_path(f, line, 2, false, class);
 }
 
-static void draw_curve(FILE *f, const struct frame *frame,
-		       const struct wss_missrate_guest *guest, uint64_t fault_ns,
-		       const char *colour)
+static void missrate_draw_curve(FILE *f, const struct missrate_frame *frame,
+				const struct wss_missrate_guest *guest, uint64_t fault_ns,
+				const char *colour)
 {
 	double known = (double)wss_missrate_known_bytes(&guest->missrate);
 	struct wss_svg_point line[STEPS + 1];
@@ -139,33 +139,35 @@ static void draw_curve(FILE *f, const struct frame *frame,
 
 	for (int i = 0; i <= STEPS; i++) {
 		double bytes = known * i / STEPS;
-		line[i] = (struct wss_svg_point){ x_of(frame, bytes),
-						  y_of(frame, share_at(guest, bytes, fault_ns,
-								       &bound)) };
+		line[i] = (struct wss_svg_point){
+			missrate_x(frame, bytes),
+			missrate_y(frame, share_at(guest, bytes, fault_ns, &bound))
+		};
 	}
 	snprintf(class, sizeof(class), "curve %s", colour);
 	wss_svg_path(f, line, STEPS + 1, false, class);
 }
 
 /* Draws the dot at the recommended size, which labels keep off. */
-static void draw_dot(FILE *f, struct frame *frame, const struct wss_missrate_guest *guest,
-		     uint64_t fault_ns, const char *colour)
+static void draw_dot(FILE *f, struct missrate_frame *frame,
+		     const struct wss_missrate_guest *guest, uint64_t fault_ns,
+		     const char *colour)
 {
 	double bytes = (double)guest->recommended_bytes.value, x, y;
 	bool bound;
 
 	if (!guest->recommended_bytes.known)
 		return;
-	x = x_of(frame, bytes);
-	y = y_of(frame, share_at(guest, bytes, fault_ns, &bound));
+	x = missrate_x(frame, bytes);
+	y = missrate_y(frame, share_at(guest, bytes, fault_ns, &bound));
 	wss_svg_circle(f, x, y, DOT, colour);
 	if (frame->n_labels < WSS_CHART_NAMED_MAX)
 		frame->labels[frame->n_labels++] = (struct label){ x - DOT, x + DOT, y + 5 };
 }
 
 /* Writes "396 MiB: <2.6 %". */
-static void label_dot(FILE *f, struct frame *frame, const struct wss_missrate_guest *guest,
-		      uint64_t fault_ns)
+static void label_dot(FILE *f, struct missrate_frame *frame,
+		      const struct wss_missrate_guest *guest, uint64_t fault_ns)
 {
 	double bytes = (double)guest->recommended_bytes.value, share, x, y;
 	char size[16], text[64];
@@ -174,8 +176,8 @@ static void label_dot(FILE *f, struct frame *frame, const struct wss_missrate_gu
 	if (!guest->recommended_bytes.known)
 		return;
 	share = share_at(guest, bytes, fault_ns, &bound);
-	x = x_of(frame, bytes);
-	y = y_of(frame, share);
+	x = missrate_x(frame, bytes);
+	y = missrate_y(frame, share);
 	wss_size_format(guest->recommended_bytes.value, size, sizeof(size));
 	snprintf(text, sizeof(text), "%s: %s%.2g %%", size, bound ? "<" : "", share * 100);
 	at_end = x + wss_svg_text_width(text, WSS_SVG_FONT_SMALL) > frame->box.right;
@@ -187,8 +189,8 @@ static void label_dot(FILE *f, struct frame *frame, const struct wss_missrate_gu
 }
 
 /* Formats "web1 (recommended 396 MiB; 100 windows of 4 s, mmu, 4 KiB granularity)". */
-static void name_guest(const struct wss_missrate_guest *guest, size_t index,
-		       struct wss_chart_key *key)
+static void missrate_name_guest(const struct wss_missrate_guest *guest, size_t index,
+				struct wss_chart_key *key)
 {
 	char name[256], size[16] = "too early", granularity[16], window[16];
 
@@ -207,13 +209,13 @@ static void name_guest(const struct wss_missrate_guest *guest, size_t index,
 }
 
 /* Makes the legend and returns the number of its keys. */
-static size_t make_legend(const struct wss_missrate_guest *guests, size_t n,
-			  struct wss_chart_key *keys)
+static size_t missrate_make_legend(const struct wss_missrate_guest *guests, size_t n,
+				   struct wss_chart_key *keys)
 {
 	size_t named = n <= WSS_CHART_NAMED_MAX ? n : WSS_CHART_NAMED_MAX - 1, used;
 
 	for (used = 0; used < named; used++)
-		name_guest(&guests[used], used, &keys[used]);
+		missrate_name_guest(&guests[used], used, &keys[used]);
 	used += wss_chart_more(&keys[used], n);
 	keys[used++] =
 		(struct wss_chart_key){ WSS_CHART_DOT, "s6", "recommended size", "", false };
@@ -251,14 +253,16 @@ static double largest_bytes(const struct wss_missrate_guest *guests, size_t n,
 	return largest * MARGIN;
 }
 
-static void draw_plot(FILE *f, struct frame *frame, const struct wss_missrate_guest *guests,
-		      size_t n, const struct wss_missrate_question *question)
+static void missrate_draw_plot(FILE *f, struct missrate_frame *frame,
+			       const struct wss_missrate_guest *guests, size_t n,
+			       const struct wss_missrate_question *question)
 {
 	draw_target(f, frame, question->target);
 	if (question->what_if_bytes.known)
 		draw_what_if(f, frame, question->what_if_bytes.value);
 	for (size_t i = 0; i < n; i++) {
-		draw_curve(f, frame, &guests[i], question->fault_ns, wss_svg_series(i));
+		missrate_draw_curve(f, frame, &guests[i], question->fault_ns,
+				    wss_svg_series(i));
 		draw_bound(f, frame, &guests[i], question->fault_ns, wss_svg_series(i));
 	}
 	for (size_t i = 0; i < n; i++)
@@ -276,15 +280,15 @@ void wss_missrate_plot(FILE *f, const char *host, const struct wss_missrate_gues
 					 .after = "",
 					 .source = source_of(host, guests, n),
 					 .keys = keys,
-					 .n_keys = make_legend(guests, n, keys),
+					 .n_keys = missrate_make_legend(guests, n, keys),
 					 .left = LEFT,
 					 .right = RIGHT,
 					 .plot_height = PLOT_HEIGHT,
 					 .below = WSS_AXIS_BELOW };
-	struct frame frame = { .largest = largest_bytes(guests, n, question) };
+	struct missrate_frame frame = { .largest = largest_bytes(guests, n, question) };
 
 	wss_chart_begin(f, &chart, &frame.box);
-	draw_axes(f, &frame);
-	draw_plot(f, &frame, guests, n, question);
+	missrate_draw_axes(f, &frame);
+	missrate_draw_plot(f, &frame, guests, n, question);
 	wss_svg_end(f);
 }

@@ -69,7 +69,7 @@ void wss_progress_format(const char *what, const char *detail, uint64_t passed_n
 }
 
 /* Draws the line; call with the lock held. */
-static void draw(const struct wss_progress *progress)
+static void progress_draw(const struct wss_progress *progress)
 {
 	char text[LINE_MAX_BYTES], line[LINE_MAX_BYTES + 8];
 	uint64_t passed_ns = wss_clock_now_ns() - progress->begun_ns;
@@ -88,14 +88,14 @@ static void draw(const struct wss_progress *progress)
 	atomic_store(&line_shown, true);
 }
 
-static void run(void *opaque)
+static void progress_run(void *opaque)
 {
 	struct wss_progress *progress = opaque;
 	struct timespec until;
 
 	pthread_mutex_lock(&progress->lock);
 	while (!progress->ended) {
-		draw(progress);
+		progress_draw(progress);
 		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += STEP_NS;
 		until.tv_sec += until.tv_nsec / (long)WSS_NS_PER_S;
@@ -118,7 +118,7 @@ struct wss_progress *wss_progress_begin(const char *what, uint64_t length_ns)
 	pthread_mutex_init(&progress->lock, NULL);
 	wss_cond_init(&progress->cond);
 	wss_log_set_prologue(erase_line);
-	if (wss_thread_start(run, progress, &progress->thread, NULL) == 0)
+	if (wss_thread_start(progress_run, progress, &progress->thread, NULL) == 0)
 		return progress;
 	wss_log_set_prologue(NULL);
 	free(progress);

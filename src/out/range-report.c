@@ -30,45 +30,45 @@ struct range_row {
 
 #define ROW(row) ((const struct range_row *)(row))
 
-static struct wss_value get_change(const void *row)
+static struct wss_value range_get_change(const void *row)
 {
 	return wss_value_text(ROW(row)->range->value ? "gained" : "lost");
 }
 
-static struct wss_value get_start(const void *row)
+static struct wss_value range_get_start(const void *row)
 {
 	return wss_value_number(ROW(row)->address, WSS_KIND_ADDRESS);
 }
 
-static struct wss_value get_end(const void *row)
+static struct wss_value range_get_end(const void *row)
 {
 	return wss_value_number(ROW(row)->address + (ROW(row)->range->n << WSS_PAGE_SHIFT) - 1,
 				WSS_KIND_ADDRESS);
 }
 
-static struct wss_value get_bytes(const void *row)
+static struct wss_value range_get_bytes(const void *row)
 {
 	return wss_value_number(ROW(row)->range->pages << WSS_PAGE_SHIFT, WSS_KIND_BYTES);
 }
 
-static struct wss_value get_span(const void *row)
+static struct wss_value range_get_span(const void *row)
 {
 	return wss_value_number(ROW(row)->range->n << WSS_PAGE_SHIFT, WSS_KIND_BYTES);
 }
 
-static struct wss_value get_region(const void *row)
+static struct wss_value range_get_region(const void *row)
 {
 	return wss_value_text(wss_region_kind_name(ROW(row)->region->kind));
 }
 
-static struct wss_value get_node(const void *row)
+static struct wss_value range_get_node(const void *row)
 {
 	int node = ROW(row)->region->node;
 
 	return wss_value_number((uint64_t)node, node < 0 ? WSS_KIND_ABSENT : WSS_KIND_COUNT);
 }
 
-static struct wss_value get_name(const void *row)
+static struct wss_value range_get_name(const void *row)
 {
 	return wss_value_text(ROW(row)->region->name);
 }
@@ -77,7 +77,7 @@ static struct wss_value get_name(const void *row)
  * Counts the pages that changed and were written: of gained pages in the second set, of lost pages
  * in the first. Unchanged pages within the range do not count.
  */
-static struct wss_value get_written(const void *row)
+static struct wss_value range_get_written(const void *row)
 {
 	const struct wss_page_range *range = ROW(row)->range;
 	const struct wss_range_report *report = ROW(row)->report;
@@ -94,12 +94,12 @@ static struct wss_value get_written(const void *row)
 	return wss_value_number(pages << WSS_PAGE_SHIFT, WSS_KIND_BYTES);
 }
 
-static struct wss_value get_windows(const void *row)
+static struct wss_value range_get_windows(const void *row)
 {
 	return wss_value_number(ROW(row)->range->value, WSS_KIND_COUNT);
 }
 
-static struct wss_value get_share(const void *row)
+static struct wss_value range_get_share(const void *row)
 {
 	uint64_t windows = ROW(row)->report->windows;
 
@@ -109,33 +109,40 @@ static struct wss_value get_share(const void *row)
 }
 
 static const struct wss_column diff_columns[] = {
-	{ "change", NULL, "CHANGE", -6, get_change, "gained: in the second set only; lost: in the first",
-	  false },
-	{ "start_address", NULL, "START", 14, get_start,
+	{ "change", NULL, "CHANGE", -6, range_get_change,
+	  "gained: in the second set only; lost: in the first", false },
+	{ "start_address", NULL, "START", 14, range_get_start,
 	  "First guest-physical address of the range, hexadecimal", false },
-	{ "end_address", NULL, "END", 14, get_end, "Its last address, hexadecimal", false },
-	{ "bytes", NULL, "CHANGED", 8, get_bytes, "Memory in the range that changed, in bytes", false },
-	{ "span_bytes", NULL, "SPAN", 8, get_span, "Length of the range from end to end, in bytes",
+	{ "end_address", NULL, "END", 14, range_get_end, "Its last address, hexadecimal",
 	  false },
-	{ "region", NULL, "REGION", -8, get_region, "Kind of the region of guest memory", false },
-	{ "node", NULL, "NODE", 4, get_node, "NUMA node of the guest, a number", false },
-	{ "name", NULL, "NAME", -16, get_name, "Name of the region's memory device", false },
-	{ "written_bytes", NULL, "WRITTEN", 8, get_written,
+	{ "bytes", NULL, "CHANGED", 8, range_get_bytes,
+	  "Memory in the range that changed, in bytes", false },
+	{ "span_bytes", NULL, "SPAN", 8, range_get_span,
+	  "Length of the range from end to end, in bytes", false },
+	{ "region", NULL, "REGION", -8, range_get_region, "Kind of the region of guest memory",
+	  false },
+	{ "node", NULL, "NODE", 4, range_get_node, "NUMA node of the guest, a number", false },
+	{ "name", NULL, "NAME", -16, range_get_name, "Name of the region's memory device",
+	  false },
+	{ "written_bytes", NULL, "WRITTEN", 8, range_get_written,
 	  "The changed memory that was written to, in bytes", false },
 };
 
 static const struct wss_column heat_columns[] = {
-	{ "start_address", NULL, "START", 14, get_start,
+	{ "start_address", NULL, "START", 14, range_get_start,
 	  "First guest-physical address of the range, hexadecimal", false },
-	{ "end_address", NULL, "END", 14, get_end, "Its last address, hexadecimal", false },
-	{ "bytes", NULL, "SIZE", 8, get_bytes, "Size of the range, in bytes", false },
-	{ "windows", NULL, "WINDOWS", 7, get_windows, "Windows in which it was touched, a count",
+	{ "end_address", NULL, "END", 14, range_get_end, "Its last address, hexadecimal",
 	  false },
-	{ "share", NULL, "SHARE", 6, get_share, "The same as a share of all windows, 1 = 100%",
+	{ "bytes", NULL, "SIZE", 8, range_get_bytes, "Size of the range, in bytes", false },
+	{ "windows", NULL, "WINDOWS", 7, range_get_windows,
+	  "Windows in which it was touched, a count", false },
+	{ "share", NULL, "SHARE", 6, range_get_share,
+	  "The same as a share of all windows, 1 = 100%", false },
+	{ "region", NULL, "REGION", -8, range_get_region, "Kind of the region of guest memory",
 	  false },
-	{ "region", NULL, "REGION", -8, get_region, "Kind of the region of guest memory", false },
-	{ "node", NULL, "NODE", 4, get_node, "NUMA node of the guest, a number", false },
-	{ "name", NULL, "NAME", -16, get_name, "Name of the region's memory device", false },
+	{ "node", NULL, "NODE", 4, range_get_node, "NUMA node of the guest, a number", false },
+	{ "name", NULL, "NAME", -16, range_get_name, "Name of the region's memory device",
+	  false },
 };
 
 #define DIFF_KEYS "change,start_address,end_address,bytes,span_bytes,region"
@@ -162,10 +169,10 @@ const struct wss_report_layout wss_heat_layout = {
 #define DIFF(row) ((const struct wss_diff_summary *)(row))
 #define HEAT(row) ((const struct wss_heat_summary *)(row))
 
-#define GETTER(name, expression)                           \
-	static struct wss_value get_##name(const void *row) \
-	{                                                   \
-		return expression;                          \
+#define GETTER(name, expression)                                                              \
+	static struct wss_value range_get_##name(const void *row)                             \
+	{                                                                                     \
+		return expression;                                                            \
 	}
 
 GETTER(a, wss_value_text(DIFF(row)->a))
@@ -181,20 +188,26 @@ GETTER(all_windows, wss_value_number(HEAT(row)->windows, WSS_KIND_COUNT))
 GETTER(ranges, wss_value_number(HEAT(row)->ranges, WSS_KIND_COUNT))
 
 static const struct wss_column diff_summary_columns[] = {
-	{ "a", NULL, NULL, 0, get_a, "The first set: its file, and its time", false },
-	{ "b", NULL, NULL, 0, get_b, "The second set", false },
-	{ "a_bytes", NULL, NULL, 0, get_a_bytes, "Size of the first set, in bytes", false },
-	{ "b_bytes", NULL, NULL, 0, get_b_bytes, "Size of the second set, in bytes", false },
-	{ "gained_bytes", NULL, NULL, 0, get_gained, "In the second set only, in bytes", false },
-	{ "lost_bytes", NULL, NULL, 0, get_lost, "In the first set only, in bytes", false },
-	{ "kept_bytes", NULL, NULL, 0, get_kept, "In both, in bytes", false },
+	{ "a", NULL, NULL, 0, range_get_a, "The first set: its file, and its time", false },
+	{ "b", NULL, NULL, 0, range_get_b, "The second set", false },
+	{ "a_bytes", NULL, NULL, 0, range_get_a_bytes, "Size of the first set, in bytes",
+	  false },
+	{ "b_bytes", NULL, NULL, 0, range_get_b_bytes, "Size of the second set, in bytes",
+	  false },
+	{ "gained_bytes", NULL, NULL, 0, range_get_gained, "In the second set only, in bytes",
+	  false },
+	{ "lost_bytes", NULL, NULL, 0, range_get_lost, "In the first set only, in bytes",
+	  false },
+	{ "kept_bytes", NULL, NULL, 0, range_get_kept, "In both, in bytes", false },
 };
 
 static const struct wss_column heat_summary_columns[] = {
-	{ "domain", NULL, NULL, 0, get_domain, "Name of the guest", false },
-	{ "recordings", NULL, NULL, 0, get_recordings, "Recordings that were added up, a count", false },
-	{ "windows", NULL, NULL, 0, get_all_windows, "Windows in all of them, a count", false },
-	{ "ranges", NULL, NULL, 0, get_ranges, "Ranges, listed or not, a count", false },
+	{ "domain", NULL, NULL, 0, range_get_domain, "Name of the guest", false },
+	{ "recordings", NULL, NULL, 0, range_get_recordings,
+	  "Recordings that were added up, a count", false },
+	{ "windows", NULL, NULL, 0, range_get_all_windows, "Windows in all of them, a count",
+	  false },
+	{ "ranges", NULL, NULL, 0, range_get_ranges, "Ranges, listed or not, a count", false },
 };
 
 const struct wss_report_layout wss_diff_summary_layout = {
@@ -209,11 +222,13 @@ const struct wss_report_layout wss_heat_summary_layout = {
 	.n_columns = sizeof(heat_summary_columns) / sizeof(heat_summary_columns[0]),
 };
 
-static int start(FILE *stream, enum wss_format format, const struct wss_view *view,
-		 const struct wss_recording *recording,
-		 const struct wss_report_layout *layout,
-		 const struct wss_report_layout *summary_layout, const void *summary,
-		 struct wss_range_report **ret_report, struct wss_error *err)
+static int range_report_start(FILE *stream, enum wss_format format,
+			      const struct wss_view *view,
+			      const struct wss_recording *recording,
+			      const struct wss_report_layout *layout,
+			      const struct wss_report_layout *summary_layout,
+			      const void *summary, struct wss_range_report **ret_report,
+			      struct wss_error *err)
 {
 	struct wss_range_report *report = calloc(1, sizeof(*report));
 
@@ -267,8 +282,8 @@ int wss_range_report_diff(FILE *stream, enum wss_format format, const struct wss
 {
 	if (format == WSS_FORMAT_TABLE)
 		print_diff(stream, summary);
-	if (start(stream, format, view, recording, &wss_diff_layout, &wss_diff_summary_layout, summary, ret_report,
-		  err) < 0)
+	if (range_report_start(stream, format, view, recording, &wss_diff_layout,
+			       &wss_diff_summary_layout, summary, ret_report, err) < 0)
 		return -1;
 	(*ret_report)->a = a;
 	(*ret_report)->b = b;
@@ -280,8 +295,8 @@ int wss_range_report_heat(FILE *stream, enum wss_format format, const struct wss
 			  const struct wss_heat_summary *summary,
 			  struct wss_range_report **ret_report, struct wss_error *err)
 {
-	if (start(stream, format, view, recording, &wss_heat_layout, &wss_heat_summary_layout, summary, ret_report,
-		  err) < 0)
+	if (range_report_start(stream, format, view, recording, &wss_heat_layout,
+			       &wss_heat_summary_layout, summary, ret_report, err) < 0)
 		return -1;
 	(*ret_report)->windows = summary->windows;
 	return 0;

@@ -16,15 +16,15 @@
 #define GAP_LEAST 0.5
 #define KEYS_MAX 4
 
-struct frame {
+struct refset_frame {
 	struct wss_axis_box box;
 	double from_ns, to_ns;
 	double high_pages;
 };
 
-enum series { SERIES_TOUCHED, SERIES_EVER, SERIES_WRITTEN };
+enum refset_series { SERIES_TOUCHED, SERIES_EVER, SERIES_WRITTEN };
 
-static uint64_t value_of(const struct wss_refset_point *point, enum series series)
+static uint64_t value_of(const struct wss_refset_point *point, enum refset_series series)
 {
 	return series == SERIES_EVER	  ? point->reference
 	       : series == SERIES_WRITTEN ? point->written
@@ -32,7 +32,7 @@ static uint64_t value_of(const struct wss_refset_point *point, enum series serie
 }
 
 /* Returns the position of a time; times outside of the viewport are at its ends. */
-static double x_of(const struct frame *frame, uint64_t ns)
+static double refset_x(const struct refset_frame *frame, uint64_t ns)
 {
 	double part = ((double)ns - frame->from_ns) / (frame->to_ns - frame->from_ns);
 
@@ -41,38 +41,40 @@ static double x_of(const struct frame *frame, uint64_t ns)
 										    : part);
 }
 
-static double y_of(const struct frame *frame, uint64_t pages)
+static double refset_y(const struct refset_frame *frame, uint64_t pages)
 {
 	return frame->box.bottom -
 	       (frame->box.bottom - frame->box.top) * (double)pages / frame->high_pages;
 }
 
-static bool is_shown(const struct frame *frame, const struct wss_refset_point *point)
+static bool mark_is_shown(const struct refset_frame *frame,
+			  const struct wss_refset_point *point)
 {
 	return (double)point->end_ns > frame->from_ns &&
 	       (double)point->start_ns < frame->to_ns;
 }
 
-static bool is_absent(const struct wss_refset_point *point, enum series series)
+static bool is_absent(const struct wss_refset_point *point, enum refset_series series)
 {
 	return point->gap ||
 	       (series == SERIES_WRITTEN && point->written_meaning == WSS_WRITTEN_ABSENT);
 }
 
-static uint64_t highest_pages(const struct frame *frame,
+static uint64_t highest_pages(const struct refset_frame *frame,
 			      const struct wss_refset_result *result)
 {
 	uint64_t high = 0;
 
 	for (size_t i = 0; i < result->n_points; i++)
-		for (enum series series = SERIES_TOUCHED; series <= SERIES_WRITTEN; series++)
-			if (is_shown(frame, &result->points[i]) &&
+		for (enum refset_series series = SERIES_TOUCHED; series <= SERIES_WRITTEN;
+		     series++)
+			if (mark_is_shown(frame, &result->points[i]) &&
 			    value_of(&result->points[i], series) > high)
 				high = value_of(&result->points[i], series);
 	return high;
 }
 
-static void draw_axes(FILE *f, struct frame *frame, uint64_t high_pages)
+static void refset_draw_axes(FILE *f, struct refset_frame *frame, uint64_t high_pages)
 {
 	struct wss_ticks across = { .vertical = false }, down = { .vertical = true };
 
@@ -84,13 +86,13 @@ static void draw_axes(FILE *f, struct frame *frame, uint64_t high_pages)
 	wss_axis_draw(f, &frame->box, &across, "time since the recording began", false);
 }
 
-static void draw_gaps(FILE *f, const struct frame *frame,
+static void draw_gaps(FILE *f, const struct refset_frame *frame,
 		      const struct wss_refset_result *result)
 {
 	for (size_t i = 0; i < result->n_points; i++) {
 		const struct wss_refset_point *point = &result->points[i];
-		double x = x_of(frame, point->start_ns),
-		       width = x_of(frame, point->end_ns) - x;
+		double x = refset_x(frame, point->start_ns),
+		       width = refset_x(frame, point->end_ns) - x;
 
 		/* Gaps between chained windows take milliseconds and are too short to be seen. */
 		if (point->gap && width >= GAP_LEAST)
@@ -100,8 +102,8 @@ static void draw_gaps(FILE *f, const struct frame *frame,
 }
 
 /* Draws a series as steps, which visible gaps interrupt. */
-static void draw_series(FILE *f, const struct frame *frame,
-			const struct wss_refset_result *result, enum series series,
+static void draw_series(FILE *f, const struct refset_frame *frame,
+			const struct wss_refset_result *result, enum refset_series series,
 			const char *class)
 {
 	struct wss_svg_point *line = calloc(2 * result->n_points + 2, sizeof(*line));
@@ -112,11 +114,12 @@ static void draw_series(FILE *f, const struct frame *frame,
 		return;
 	for (size_t i = 0; i < result->n_points; i++) {
 		const struct wss_refset_point *point = &result->points[i];
-		double from = x_of(frame, point->start_ns), to = x_of(frame, point->end_ns);
-		double y = y_of(frame, value_of(point, series));
+		double from = refset_x(frame, point->start_ns),
+		       to = refset_x(frame, point->end_ns);
+		double y = refset_y(frame, value_of(point, series));
 		bool absent = is_absent(point, series);
 
-		if (!is_shown(frame, point))
+		if (!mark_is_shown(frame, point))
 			continue;
 		if (absent && to - from >= GAP_LEAST) {
 			wss_svg_path(f, line, n, false, class);
@@ -138,26 +141,28 @@ static void draw_series(FILE *f, const struct frame *frame,
 	free(line);
 }
 
-static bool any_gap(const struct frame *frame, const struct wss_refset_result *result)
+static bool any_gap(const struct refset_frame *frame, const struct wss_refset_result *result)
 {
 	for (size_t i = 0; i < result->n_points; i++)
-		if (is_shown(frame, &result->points[i]) && result->points[i].gap)
+		if (mark_is_shown(frame, &result->points[i]) && result->points[i].gap)
 			return true;
 	return false;
 }
 
-static bool any_written(const struct frame *frame, const struct wss_refset_result *result)
+static bool any_written(const struct refset_frame *frame,
+			const struct wss_refset_result *result)
 {
 	for (size_t i = 0; i < result->n_points; i++)
-		if (is_shown(frame, &result->points[i]) &&
+		if (mark_is_shown(frame, &result->points[i]) &&
 		    !is_absent(&result->points[i], SERIES_WRITTEN))
 			return true;
 	return false;
 }
 
 /* Makes the legend and returns the number of its keys. */
-static size_t make_legend(const struct frame *frame, const struct wss_refset_result *result,
-			  struct wss_chart_key keys[KEYS_MAX])
+static size_t refset_make_legend(const struct refset_frame *frame,
+				 const struct wss_refset_result *result,
+				 struct wss_chart_key keys[KEYS_MAX])
 {
 	size_t n = 0;
 
@@ -184,7 +189,8 @@ static size_t make_legend(const struct frame *frame, const struct wss_refset_res
 }
 
 /* Formats "shown: 5 s to 12 s". */
-static void describe_view(const struct frame *frame, uint64_t end_ns, char *text, size_t size)
+static void describe_view(const struct refset_frame *frame, uint64_t end_ns, char *text,
+			  size_t size)
 {
 	double step = wss_axis_time_step(frame->to_ns - frame->from_ns, 8);
 	char from[16], to[16];
@@ -197,8 +203,8 @@ static void describe_view(const struct frame *frame, uint64_t end_ns, char *text
 	snprintf(text, size, "shown: %s to %s", from, to);
 }
 
-static void draw_plot(FILE *f, const struct frame *frame,
-		      const struct wss_refset_result *result)
+static void refset_draw_plot(FILE *f, const struct refset_frame *frame,
+			     const struct wss_refset_result *result)
 {
 	draw_gaps(f, frame, result);
 	if (any_written(frame, result))
@@ -210,8 +216,8 @@ static void draw_plot(FILE *f, const struct frame *frame,
 void wss_refset_plot(FILE *f, const struct wss_recording *recording,
 		     const struct wss_refset_result *result, uint64_t end_ns)
 {
-	struct frame frame = { .from_ns = (double)result->from_ns,
-			       .to_ns = (double)result->to_ns };
+	struct refset_frame frame = { .from_ns = (double)result->from_ns,
+				      .to_ns = (double)result->to_ns };
 	struct wss_mark_chart marks = { .marks = &result->marks };
 	struct wss_chart_key keys[KEYS_MAX];
 	struct wss_chart chart = { .name = "Memory touched in windows and ever, over time",
@@ -228,7 +234,7 @@ void wss_refset_plot(FILE *f, const struct wss_recording *recording,
 	frame.to_ns = fmax(frame.to_ns, frame.from_ns + 1e3);
 	marks.from_ns = frame.from_ns;
 	marks.to_ns = frame.to_ns;
-	chart.n_keys = make_legend(&frame, result, keys);
+	chart.n_keys = refset_make_legend(&frame, result, keys);
 	chart.above = wss_mark_chart_above(&marks);
 	chart.below = WSS_AXIS_BELOW + wss_mark_chart_below(&marks);
 	describe_view(&frame, end_ns, view, sizeof(view));
@@ -236,8 +242,8 @@ void wss_refset_plot(FILE *f, const struct wss_recording *recording,
 	chart.source.extra = view;
 	wss_chart_begin(f, &chart, &frame.box);
 	/* Leave room above the curves for the marks. */
-	draw_axes(f, &frame, highest_pages(&frame, result) * 51 / 50);
-	draw_plot(f, &frame, result);
+	refset_draw_axes(f, &frame, highest_pages(&frame, result) * 51 / 50);
+	refset_draw_plot(f, &frame, result);
 	wss_mark_chart_draw(f, &marks, &frame.box, frame.box.bottom + WSS_AXIS_BELOW);
 	wss_svg_end(f);
 }

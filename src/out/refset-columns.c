@@ -21,7 +21,7 @@ static const struct wss_region *region_of(const void *row)
 	return &recording_of(row)->regions[((const struct wss_refset_row *)row)->i];
 }
 
-static struct wss_value pages(uint64_t n)
+static struct wss_value pages_value(uint64_t n)
 {
 	return wss_value_number(n << WSS_PAGE_SHIFT, WSS_KIND_BYTES);
 }
@@ -47,7 +47,7 @@ GETTER(duration, wss_value_number(REPORT(row)->duration_ns, WSS_KIND_DURATION))
 GETTER(interval, wss_value_number(recording_of(row)->interval_ns, WSS_KIND_DURATION))
 GETTER(window, wss_value_number(recording_of(row)->window_ns, WSS_KIND_DURATION))
 GETTER(granularity, wss_value_number(recording_of(row)->granularity_bytes, WSS_KIND_BYTES))
-GETTER(memory, pages(wss_recording_pages(recording_of(row))))
+GETTER(memory, pages_value(wss_recording_pages(recording_of(row))))
 GETTER(file_bytes, wss_value_number(REPORT(row)->file_bytes, WSS_KIND_BYTES))
 GETTER(ended, wss_value_number(REPORT(row)->ended, WSS_KIND_BOOL))
 GETTER(whole, wss_value_number(REPORT(row)->whole, WSS_KIND_BOOL))
@@ -79,7 +79,7 @@ static const struct wss_column recording_columns[] = {
 
 static struct wss_value written_pages(uint64_t n, uint8_t meaning)
 {
-	return meaning == WSS_WRITTEN_ABSENT ? wss_value_absent() : pages(n);
+	return meaning == WSS_WRITTEN_ABSENT ? wss_value_absent() : pages_value(n);
 }
 
 static uint64_t size_of(const struct wss_refset_classes *classes)
@@ -91,21 +91,21 @@ GETTER(from, wss_value_number(result_of(row)->from_ns, WSS_KIND_DURATION))
 GETTER(to, wss_value_number(result_of(row)->to_ns, WSS_KIND_DURATION))
 GETTER(windows, wss_value_number(result_of(row)->windows, WSS_KIND_COUNT))
 GETTER(gaps, wss_value_number(result_of(row)->gap_ns, WSS_KIND_DURATION))
-GETTER(peak, pages(result_of(row)->all.peak))
+GETTER(peak, pages_value(result_of(row)->all.peak))
 GETTER(peak_time, wss_value_number(result_of(row)->peak_ns, WSS_KIND_DURATION))
-GETTER(steady, result_of(row)->steady.known ? pages(result_of(row)->steady.value)
+GETTER(steady, result_of(row)->steady.known ? pages_value(result_of(row)->steady.value)
 					    : wss_value_absent())
 GETTER(steady_since, wss_value_number(result_of(row)->steady_since_ns,
 				      result_of(row)->steady.known ? WSS_KIND_DURATION
 								   : WSS_KIND_ABSENT))
-GETTER(reference, pages(result_of(row)->all.reference))
-GETTER(size, pages(size_of(&result_of(row)->all)))
-GETTER(persistent, pages(result_of(row)->all.persistent))
-GETTER(unbroken, pages(result_of(row)->all.unbroken))
-GETTER(impacting, pages(result_of(row)->all.gained + result_of(row)->all.lost))
-GETTER(gained, pages(result_of(row)->all.gained))
-GETTER(lost, pages(result_of(row)->all.lost))
-GETTER(transient, pages(result_of(row)->all.transient))
+GETTER(reference, pages_value(result_of(row)->all.reference))
+GETTER(size, pages_value(size_of(&result_of(row)->all)))
+GETTER(persistent, pages_value(result_of(row)->all.persistent))
+GETTER(unbroken, pages_value(result_of(row)->all.unbroken))
+GETTER(impacting, pages_value(result_of(row)->all.gained + result_of(row)->all.lost))
+GETTER(gained, pages_value(result_of(row)->all.gained))
+GETTER(lost, pages_value(result_of(row)->all.lost))
+GETTER(transient, pages_value(result_of(row)->all.transient))
 GETTER(written, written_pages(result_of(row)->all.written, result_of(row)->written_meaning))
 GETTER(meaning, wss_value_text(wss_written_name((enum wss_written)result_of(row)->written_meaning)))
 
@@ -162,13 +162,13 @@ GETTER(region_name, wss_value_text(region_of(row)->name))
 GETTER(region_node, node_value(region_of(row)->node))
 GETTER(region_start, wss_value_number(region_of(row)->start, WSS_KIND_ADDRESS))
 GETTER(region_length, wss_value_number(region_of(row)->length, WSS_KIND_BYTES))
-GETTER(region_peak, pages(region_classes(row)->peak))
-GETTER(region_size, pages(size_of(region_classes(row))))
-GETTER(region_persistent, pages(region_classes(row)->persistent))
-GETTER(region_gained, pages(region_classes(row)->gained))
-GETTER(region_lost, pages(region_classes(row)->lost))
-GETTER(region_transient, pages(region_classes(row)->transient))
-GETTER(region_reference, pages(region_classes(row)->reference))
+GETTER(region_peak, pages_value(region_classes(row)->peak))
+GETTER(region_size, pages_value(size_of(region_classes(row))))
+GETTER(region_persistent, pages_value(region_classes(row)->persistent))
+GETTER(region_gained, pages_value(region_classes(row)->gained))
+GETTER(region_lost, pages_value(region_classes(row)->lost))
+GETTER(region_transient, pages_value(region_classes(row)->transient))
+GETTER(region_reference, pages_value(region_classes(row)->reference))
 
 static const struct wss_column region_columns[] = {
 	{ "region", NULL, "REGION", -8, get_region, "Kind of the region of guest memory", false },
@@ -209,20 +209,21 @@ int wss_refset_next_node(const struct wss_recording *recording, int last)
 }
 
 /* Sums a class over the regions of the row's node. */
-#define NODE_SUM(name, expression)                                                              \
-	static struct wss_value get_node_##name(const void *row)                               \
-	{                                                                                       \
-		int node = ((const struct wss_refset_row *)row)->node;                          \
-		uint64_t sum = 0;                                                               \
-                                                                                                \
-		for (size_t i = 0; i < recording_of(row)->n_regions; i++) {                     \
-			const struct wss_refset_classes *classes = &result_of(row)->regions[i]; \
-                                                                                                \
-			(void)classes;                                                          \
-			if (recording_of(row)->regions[i].node == node)                         \
-				sum += expression;                                              \
-		}                                                                               \
-		return pages(sum);                                                              \
+#define NODE_SUM(name, expression)                                                            \
+	static struct wss_value get_node_##name(const void *row)                              \
+	{                                                                                     \
+		int node = ((const struct wss_refset_row *)row)->node;                        \
+		uint64_t sum = 0;                                                             \
+                                                                                              \
+		for (size_t i = 0; i < recording_of(row)->n_regions; i++) {                   \
+			const struct wss_refset_classes *classes =                            \
+				&result_of(row)->regions[i];                                  \
+                                                                                              \
+			(void)classes;                                                        \
+			if (recording_of(row)->regions[i].node == node)                       \
+				sum += expression;                                            \
+		}                                                                             \
+		return pages_value(sum);                                                      \
 	}
 
 NODE_SUM(length, recording_of(row)->regions[i].length >> WSS_PAGE_SHIFT)
@@ -258,7 +259,7 @@ static const struct wss_column node_columns[] = {
 GETTER(phase_start, wss_value_number(PHASE(row)->start_ns, WSS_KIND_DURATION))
 GETTER(phase_end, wss_value_number(PHASE(row)->end_ns, WSS_KIND_DURATION))
 GETTER(phase_windows, wss_value_number(PHASE(row)->windows, WSS_KIND_COUNT))
-GETTER(phase_size, pages(PHASE(row)->pages))
+GETTER(phase_size, pages_value(PHASE(row)->pages))
 
 static const struct wss_column phase_columns[] = {
 	{ "start_seconds", NULL, "PHASE FROM", 10, get_phase_start,
@@ -282,7 +283,7 @@ static const struct wss_column mark_columns[] = {
 
 static struct wss_value point_pages(const struct wss_refset_point *point, uint64_t n)
 {
-	return point->gap ? wss_value_absent() : pages(n);
+	return point->gap ? wss_value_absent() : pages_value(n);
 }
 
 GETTER(point_start, wss_value_number(point_of(row)->start_ns, WSS_KIND_DURATION))

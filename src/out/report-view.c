@@ -176,19 +176,19 @@ struct column_row {
 	const struct wss_column *column;
 };
 
-static const struct wss_column *column_of(const void *row)
+static const struct wss_column *column_row_of(const void *row)
 {
 	return ((const struct column_row *)row)->column;
 }
 
 static struct wss_value get_key(const void *row)
 {
-	return wss_value_text(column_of(row)->key);
+	return wss_value_text(column_row_of(row)->key);
 }
 
 static struct wss_value get_header(const void *row)
 {
-	return wss_value_text(column_of(row)->header);
+	return wss_value_text(column_row_of(row)->header);
 }
 
 static bool is_in_list(const char *key, const char *list)
@@ -204,7 +204,7 @@ static bool is_in_list(const char *key, const char *list)
 static struct wss_value get_where(const void *row)
 {
 	const struct wss_report_layout *layout = ((const struct column_row *)row)->layout;
-	const char *key = column_of(row)->key;
+	const char *key = column_row_of(row)->key;
 
 	if (!layout->shown)
 		return wss_value_text("JSON");
@@ -215,7 +215,7 @@ static struct wss_value get_where(const void *row)
 
 static struct wss_value get_help(const void *row)
 {
-	return wss_value_text(column_of(row)->help);
+	return wss_value_text(column_row_of(row)->help);
 }
 
 static const struct wss_column column_columns[] = {

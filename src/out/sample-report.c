@@ -9,50 +9,50 @@
 #include "out/report-private.h"
 #include "wss/sample.h"
 
-static struct wss_value get_domain(const void *row)
+static struct wss_value sample_get_domain(const void *row)
 {
 	return wss_value_text(((const struct wss_sample *)row)->domain);
 }
 
-static struct wss_value get_uuid(const void *row)
+static struct wss_value sample_get_uuid(const void *row)
 {
 	return wss_value_text(((const struct wss_sample *)row)->uuid);
 }
 
-static struct wss_value get_time(const void *row)
+static struct wss_value sample_get_time(const void *row)
 {
 	return wss_value_time(((const struct wss_sample *)row)->wall);
 }
 
-static struct wss_value get_quality(const void *row)
+static struct wss_value sample_get_quality(const void *row)
 {
 	return wss_value_text(wss_quality_name(((const struct wss_sample *)row)->quality));
 }
 
-static struct wss_value get_method(const void *row)
+static struct wss_value sample_get_method(const void *row)
 {
 	return wss_value_text(((const struct wss_sample *)row)->method);
 }
 
-static struct wss_value get_observes(const void *row)
+static struct wss_value sample_get_observes(const void *row)
 {
 	const struct wss_sample *sample = row;
 
 	return wss_value_text(sample->method ? wss_observes_name(sample->observes) : NULL);
 }
 
-static struct wss_value get_recorder(const void *row)
+static struct wss_value sample_get_recorder(const void *row)
 {
 	return wss_value_text(((const struct wss_sample *)row)->recorder);
 }
 
-static struct wss_value get_requested(const void *row)
+static struct wss_value sample_get_requested(const void *row)
 {
 	return wss_value_number(((const struct wss_sample *)row)->requested_window_ns,
 				WSS_KIND_DURATION);
 }
 
-static struct wss_value get_bloat(const void *row)
+static struct wss_value sample_get_bloat(const void *row)
 {
 	double factor;
 
@@ -61,16 +61,16 @@ static struct wss_value get_bloat(const void *row)
 	return (struct wss_value){ .kind = WSS_KIND_FACTOR, .real = factor };
 }
 
-static struct wss_value get_error(const void *row)
+static struct wss_value sample_get_error(const void *row)
 {
 	return wss_value_text(((const struct wss_sample *)row)->error.text);
 }
 
 /* Defines a getter for a figure that may be unknown. */
-#define AMOUNT(name, field, kind)                                            \
-	static struct wss_value get_##name(const void *row)                  \
-	{                                                                    \
-		return wss_value_amount(((const struct wss_sample *)row)->field, kind); \
+#define AMOUNT(name, field, kind)                                                             \
+	static struct wss_value sample_get_##name(const void *row)                            \
+	{                                                                                     \
+		return wss_value_amount(((const struct wss_sample *)row)->field, kind);       \
 	}
 
 AMOUNT(granularity, granularity_bytes, WSS_KIND_BYTES)
@@ -105,7 +105,7 @@ static enum wss_bound bound_of(const struct wss_sample *sample)
 	return wss_bound_of(sample->wss_bytes.value, sample->low_bytes, sample->high_bytes);
 }
 
-static struct wss_value get_wss(const void *row)
+static struct wss_value sample_get_wss(const void *row)
 {
 	const struct wss_sample *sample = row;
 
@@ -113,7 +113,7 @@ static struct wss_value get_wss(const void *row)
 				 bound_of(sample));
 }
 
-static struct wss_value get_native_wss(const void *row)
+static struct wss_value sample_get_native_wss(const void *row)
 {
 	const struct wss_sample *sample = row;
 
@@ -123,7 +123,7 @@ static struct wss_value get_native_wss(const void *row)
 					      sample->native.high_bytes));
 }
 
-static struct wss_value get_share(const void *row)
+static struct wss_value sample_get_share(const void *row)
 {
 	double share;
 
@@ -132,7 +132,7 @@ static struct wss_value get_share(const void *row)
 	return (struct wss_value){ .kind = WSS_KIND_SHARE, .real = share, .bound = bound_of(row) };
 }
 
-static struct wss_value get_tool_cpu(const void *row)
+static struct wss_value sample_get_tool_cpu(const void *row)
 {
 	const struct wss_sample *sample = row;
 
@@ -143,7 +143,7 @@ static struct wss_value get_tool_cpu(const void *row)
 }
 
 /* Tells people how far the figure may be off. */
-static struct wss_value get_bounds(const void *row)
+static struct wss_value sample_get_bounds(const void *row)
 {
 	static _Thread_local char text[40];
 	const struct wss_sample *sample = row;
@@ -161,7 +161,7 @@ static struct wss_value get_bounds(const void *row)
 	return wss_value_text(text);
 }
 
-static struct wss_value get_notes(const void *row)
+static struct wss_value sample_get_notes(const void *row)
 {
 	static _Thread_local char text[WSS_NOTES_MAX * (WSS_NOTE_LEN + 2)];
 	const struct wss_sample *sample = row;
@@ -175,90 +175,96 @@ static struct wss_value get_notes(const void *row)
 }
 
 static const struct wss_column columns[] = {
-	{ "domain", NULL, "DOMAIN", -12, get_domain, "Name of the guest", false },
-	{ "uuid", NULL, "UUID", -36, get_uuid, "UUID of the guest", false },
-	{ "time", NULL, "TIME", -20, get_time, "When the window was read, UTC", false },
-	{ "quality", NULL, "QUALITY", -8, get_quality,
+	{ "domain", NULL, "DOMAIN", -12, sample_get_domain, "Name of the guest", false },
+	{ "uuid", NULL, "UUID", -36, sample_get_uuid, "UUID of the guest", false },
+	{ "time", NULL, "TIME", -20, sample_get_time, "When the window was read, UTC", false },
+	{ "quality", NULL, "QUALITY", -8, sample_get_quality,
 	  "ok; degraded (measured, but the notes say what widens the bounds); unsupported; failed",
 	  false },
-	{ "method", NULL, "METHOD", -6, get_method, "Name of the method that measured it", false },
-	{ "observes", NULL, "OBSERVES", -9, get_observes,
+	{ "method", NULL, "METHOD", -6, sample_get_method,
+	  "Name of the method that measured it", false },
+	{ "observes", NULL, "OBSERVES", -9, sample_get_observes,
 	  "What the method sees: accesses, writes or residency", false },
-	{ "granularity_bytes", NULL, "GRAN", 5, get_granularity,
+	{ "granularity_bytes", NULL, "GRAN", 5, sample_get_granularity,
 	  "Granularity: the largest page-table entry seen, in bytes", false },
-	{ "requested_window_seconds", NULL, "REQUESTED", 9, get_requested,
+	{ "requested_window_seconds", NULL, "REQUESTED", 9, sample_get_requested,
 	  "Requested length of the window, in seconds", false },
-	{ "window_seconds", NULL, "WINDOW", 7, get_window,
+	{ "window_seconds", NULL, "WINDOW", 7, sample_get_window,
 	  "Length of the window as measured, middle of arming to middle of reading, in seconds",
 	  false },
-	{ "maximum_bytes", "memory", "MAXIMUM", 8, get_maximum,
+	{ "maximum_bytes", "memory", "MAXIMUM", 8, sample_get_maximum,
 	  "Maximum memory of the guest, in bytes", false },
-	{ "balloon_bytes", "memory", "BALLOON", 8, get_balloon,
+	{ "balloon_bytes", "memory", "BALLOON", 8, sample_get_balloon,
 	  "Memory that the balloon leaves to the guest, in bytes", false },
-	{ "rss_bytes", "memory", "RSS", 8, get_rss,
-	  "Guest memory that is resident on the host, without QEMU's own memory, in bytes", false },
-	{ "pss_bytes", "memory", "PSS", 8, get_pss,
-	  "The same, with shared pages divided among those that share them, in bytes", false },
-	{ "swap_bytes", "memory", "SWAP", 8, get_swap,
-	  "Guest memory that the host has swapped out, in bytes", false },
-	{ "huge_bytes", "memory", "HUGE", 8, get_huge,
-	  "Guest memory that lies on huge pages of the host, in bytes", false },
-	{ "qemu_bytes", "memory", "QEMU", 8, get_qemu,
-	  "Resident memory of QEMU that is not guest memory, in bytes", false },
-	{ "wss_bytes", NULL, "WSS", 11, get_wss,
-	  "Working set: memory that the guest touched within the window, in bytes; "
-	  "<= or >= where only that bound is known", false },
-	{ "wss_low_bytes", NULL, "WSS-LOW", 8, get_low, "Lower bound of the working set, in bytes",
+	{ "rss_bytes", "memory", "RSS", 8, sample_get_rss,
+	  "Guest memory that is resident on the host, without QEMU's own memory, in bytes",
 	  false },
-	{ "wss_high_bytes", NULL, "WSS-HIGH", 8, get_high,
+	{ "pss_bytes", "memory", "PSS", 8, sample_get_pss,
+	  "The same, with shared pages divided among those that share them, in bytes", false },
+	{ "swap_bytes", "memory", "SWAP", 8, sample_get_swap,
+	  "Guest memory that the host has swapped out, in bytes", false },
+	{ "huge_bytes", "memory", "HUGE", 8, sample_get_huge,
+	  "Guest memory that lies on huge pages of the host, in bytes", false },
+	{ "qemu_bytes", "memory", "QEMU", 8, sample_get_qemu,
+	  "Resident memory of QEMU that is not guest memory, in bytes", false },
+	{ "wss_bytes", NULL, "WSS", 11, sample_get_wss,
+	  "Working set: memory that the guest touched within the window, in bytes; "
+	  "<= or >= where only that bound is known",
+	  false },
+	{ "wss_low_bytes", NULL, "WSS-LOW", 8, sample_get_low,
+	  "Lower bound of the working set, in bytes", false },
+	{ "wss_high_bytes", NULL, "WSS-HIGH", 8, sample_get_high,
 	  "Upper bound of the working set, in bytes", false },
-	{ "bounds", NULL, "BOUNDS", 17, get_bounds,
+	{ "bounds", NULL, "BOUNDS", 17, sample_get_bounds,
 	  "Both bounds of the working set; exact or uncertain if they are equal", true },
-	{ "recorder", NULL, "RECORDER", -8, get_recorder,
+	{ "recorder", NULL, "RECORDER", -8, sample_get_recorder,
 	  "Source of the counts: bpf (page by page) or KVM's counters", false },
-	{ "mapped_bytes", NULL, "MAPPED", 8, get_mapped,
+	{ "mapped_bytes", NULL, "MAPPED", 8, sample_get_mapped,
 	  "Memory mapped in KVM's second-level page tables, the largest value seen, in bytes",
 	  false },
-	{ "written_bytes", NULL, "WRITTEN", 8, get_written,
+	{ "written_bytes", NULL, "WRITTEN", 8, sample_get_written,
 	  "Memory that the guest wrote to within the window, in bytes", false },
-	{ "written_low_bytes", NULL, "WR-LOW", 8, get_written_low,
+	{ "written_low_bytes", NULL, "WR-LOW", 8, sample_get_written_low,
 	  "Lower bound of the written memory, in bytes", false },
-	{ "written_high_bytes", NULL, "WR-HIGH", 8, get_written_high,
+	{ "written_high_bytes", NULL, "WR-HIGH", 8, sample_get_written_high,
 	  "Upper bound of the written memory, in bytes", false },
-	{ "wss_of_balloon", NULL, "WSS/BAL", 7, get_share,
+	{ "wss_of_balloon", NULL, "WSS/BAL", 7, sample_get_share,
 	  "Working set as a share of the balloon, 1 = 100%", false },
-	{ "arm_seconds", "cost", "ARM", 8, get_arm,
+	{ "arm_seconds", "cost", "ARM", 8, sample_get_arm,
 	  "Time that arming took, in seconds; virtual CPUs may have waited for it", false },
-	{ "read_seconds", "cost", "READ", 8, get_read, "Time that reading took, in seconds", false },
-	{ "faults", "cost", "FAULTS", 9, get_faults,
+	{ "read_seconds", "cost", "READ", 8, sample_get_read,
+	  "Time that reading took, in seconds", false },
+	{ "faults", "cost", "FAULTS", 9, sample_get_faults,
 	  "Second-level page faults that the guest took in the window, a count", false },
-	{ "outside_faults", "cost", "OUTSIDE", 8, get_outside,
+	{ "outside_faults", "cost", "OUTSIDE", 8, sample_get_outside,
 	  "Faults outside guest memory that the recorder saw, a count", false },
-	{ "predicted_stall_seconds", "cost", "STALL", 8, get_predicted,
+	{ "predicted_stall_seconds", "cost", "STALL", 8, sample_get_predicted,
 	  "Predicted longest stall of a virtual CPU by arming, in seconds", false },
-	{ "tool_cpu_seconds", "cost", "CPU", 8, get_tool_cpu,
+	{ "tool_cpu_seconds", "cost", "CPU", 8, sample_get_tool_cpu,
 	  "CPU time of virt-wss itself in the window, in seconds", false },
-	{ "tool_user_seconds", "cost", "CPU-USER", 8, get_user,
+	{ "tool_user_seconds", "cost", "CPU-USER", 8, sample_get_user,
 	  "The part of it in user mode, in seconds", false },
-	{ "tool_system_seconds", "cost", "CPU-SYS", 8, get_system,
+	{ "tool_system_seconds", "cost", "CPU-SYS", 8, sample_get_system,
 	  "The part of it in the kernel, in seconds; includes arming", false },
-	{ "error", NULL, "ERROR", -30, get_error, "Why the guest could not be measured", false },
+	{ "error", NULL, "ERROR", -30, sample_get_error, "Why the guest could not be measured",
+	  false },
 	/* In JSON the list of the same name takes its place. */
-	{ "notes", NULL, "NOTES", -30, get_notes, "Notes on this sample", false },
+	{ "notes", NULL, "NOTES", -30, sample_get_notes, "Notes on this sample", false },
 	/* Columns from here on are shown only if both granularities were requested. */
-	{ "native_granularity_bytes", NULL, "N-GRAN", 6, get_native_granularity,
+	{ "native_granularity_bytes", NULL, "N-GRAN", 6, sample_get_native_granularity,
 	  "Granularity of the window by the host's mappings, in bytes", false },
-	{ "native_window_seconds", NULL, "N-WINDOW", 8, get_native_window,
+	{ "native_window_seconds", NULL, "N-WINDOW", 8, sample_get_native_window,
 	  "Length of that window, in seconds", false },
-	{ "native_wss_bytes", NULL, "NATIVE", 11, get_native_wss,
+	{ "native_wss_bytes", NULL, "NATIVE", 11, sample_get_native_wss,
 	  "Working set by the host's mappings, in bytes", false },
-	{ "native_wss_low_bytes", NULL, "N-LOW", 8, get_native_low, "Its lower bound, in bytes",
-	  false },
-	{ "native_wss_high_bytes", NULL, "N-HIGH", 8, get_native_high, "Its upper bound, in bytes",
-	  false },
-	{ "huge_page_bloat", NULL, "BLOAT", 6, get_bloat,
+	{ "native_wss_low_bytes", NULL, "N-LOW", 8, sample_get_native_low,
+	  "Its lower bound, in bytes", false },
+	{ "native_wss_high_bytes", NULL, "N-HIGH", 8, sample_get_native_high,
+	  "Its upper bound, in bytes", false },
+	{ "huge_page_bloat", NULL, "BLOAT", 6, sample_get_bloat,
 	  "Working set by the host's huge pages over that by 4 KiB, a factor; absent where the host "
-	  "maps 4 KiB", false },
+	  "maps 4 KiB",
+	  false },
 };
 
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))

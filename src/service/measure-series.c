@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "track/window-sample.h"
 
-struct series {
+struct measure_series {
 	struct wss_target *target;
 	const struct wss_measure_options *options;
 	const struct wss_measure_place *place;
@@ -22,7 +22,7 @@ struct series {
 	void *opaque;
 };
 
-static void describe_target(const struct series *series, struct wss_sample *ret_sample)
+static void describe_target(const struct measure_series *series, struct wss_sample *ret_sample)
 {
 	const struct wss_target *target = series->target;
 
@@ -36,7 +36,8 @@ static void describe_target(const struct series *series, struct wss_sample *ret_
 	wss_text_sanitize(ret_sample->domain);
 }
 
-static void emit_failure(const struct series *series, const struct wss_error *error, bool last)
+static void emit_failure(const struct measure_series *series, const struct wss_error *error,
+			 bool last)
 {
 	struct wss_sample sample;
 
@@ -46,7 +47,7 @@ static void emit_failure(const struct series *series, const struct wss_error *er
 }
 
 /* Reports a window that has failed. Returns true if no other window follows. */
-static bool series_fail(struct series *series, const struct wss_error *error)
+static bool series_fail(struct measure_series *series, const struct wss_error *error)
 {
 	struct wss_deadline *deadline = &series->target->deadline;
 	bool last;
@@ -78,7 +79,8 @@ static uint64_t next_moment(uint64_t last_ns, uint64_t step_ns)
  * Polls until the time of the report. If the window begins again meanwhile, the report moves
  * to the same time in the new window.
  */
-static int wait_for_report(struct series *series, uint64_t *report_ns, struct wss_error *err)
+static int wait_for_report(struct measure_series *series, uint64_t *report_ns,
+			   struct wss_error *err)
 {
 	struct wss_window *window = wss_measure_window(series->measure);
 	int r;
@@ -95,7 +97,7 @@ static int wait_for_report(struct series *series, uint64_t *report_ns, struct ws
  * If reading takes longer than the interval, the reports that were due meanwhile are skipped:
  * the window ends in time, and no figure is repeated.
  */
-static int report_growth(struct series *series, struct wss_error *err)
+static int report_growth(struct measure_series *series, struct wss_error *err)
 {
 	struct wss_window *window = wss_measure_window(series->measure);
 	uint64_t step_ns = series->options->interval_ns;
@@ -115,7 +117,7 @@ static int report_growth(struct series *series, struct wss_error *err)
 }
 
 /* Takes one window and its sample. Returns -1 with err set. */
-static int take_window(struct series *series, struct wss_sample *ret_sample,
+static int take_window(struct measure_series *series, struct wss_sample *ret_sample,
 		       struct wss_error *err)
 {
 	struct wss_window *window = wss_measure_window(series->measure);
@@ -134,7 +136,7 @@ static int take_window(struct series *series, struct wss_sample *ret_sample,
 }
 
 /* Takes one window of the series. Returns true if no other window follows. */
-static bool series_window(struct series *series)
+static bool series_window(struct measure_series *series)
 {
 	struct wss_error error = WSS_ERROR_INIT;
 	struct wss_sample sample;
@@ -150,7 +152,7 @@ static bool series_window(struct series *series)
 	return !series->left;
 }
 
-static void series_run(struct series *series)
+static void series_run(struct measure_series *series)
 {
 	const struct wss_cancel *cancel = &series->target->cancel;
 	struct wss_error error = WSS_ERROR_INIT;
@@ -211,8 +213,12 @@ static void measure_one(struct wss_target *target, const struct wss_measure_opti
 			wss_measure_emit emit, void *opaque)
 {
 	struct wss_measure_options one = *options;
-	struct series series = { .target = target, .options = &one, .place = place, .left = 1,
-				 .emit = emit, .opaque = opaque };
+	struct measure_series series = { .target = target,
+					 .options = &one,
+					 .place = place,
+					 .left = 1,
+					 .emit = emit,
+					 .opaque = opaque };
 
 	one.window.track.granularity = granularity;
 	series_run(&series);
@@ -250,8 +256,12 @@ static void run_pairs(struct wss_target *target, const struct wss_measure_option
 void wss_measure_run(struct wss_target *target, const struct wss_measure_options *options,
 		     const struct wss_measure_place *place, wss_measure_emit emit, void *opaque)
 {
-	struct series series = { .target = target, .options = options, .place = place,
-				 .left = options->count, .emit = emit, .opaque = opaque };
+	struct measure_series series = { .target = target,
+					 .options = options,
+					 .place = place,
+					 .left = options->count,
+					 .emit = emit,
+					 .opaque = opaque };
 
 	if (!target->guest)
 		emit_failure(&series, &target->error, true);

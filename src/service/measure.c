@@ -103,7 +103,7 @@ struct wss_window *wss_measure_window(struct wss_measure *measure)
 	return measure->window;
 }
 
-static int interrupted(struct wss_error *err)
+static int measure_interrupted(struct wss_error *err)
 {
 	return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 }
@@ -113,7 +113,7 @@ static int measure_sleep(const struct wss_measure *measure, uint64_t until_ns,
 			 struct wss_error *err)
 {
 	if (wss_cancel_sleep_until_ns(&measure->target->cancel, until_ns) < 0)
-		return interrupted(err);
+		return measure_interrupted(err);
 	return 0;
 }
 

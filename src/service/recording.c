@@ -61,7 +61,7 @@ static bool record_cancelled(const struct record *record)
 	return wss_cancel_requested(&record->target->cancel);
 }
 
-static void set_end(struct record *record, uint64_t now_ns)
+static void record_set_end(struct record *record, uint64_t now_ns)
 {
 	record->end_ns = record->options->length_ns ? now_ns + record->options->length_ns
 						    : UINT64_MAX;
@@ -148,7 +148,7 @@ static bool wait_while_busy(const struct wss_error *error, struct record *record
 	if (!record->said_waiting && record->events->waiting)
 		record->events->waiting(error, record->opaque);
 	record->said_waiting = true;
-	set_end(record, now_ns);
+	record_set_end(record, now_ns);
 	return true;
 }
 
@@ -178,7 +178,7 @@ static bool fits_one_more(const struct record *record)
 	return wss_clock_now_ns() + half_ns < record->end_ns;
 }
 
-static void tell_progress(const struct record *record)
+static void record_tell_progress(const struct record *record)
 {
 	struct wss_session_progress progress;
 
@@ -193,7 +193,7 @@ static int record_windows(struct record *record, struct wss_error *err)
 	uint64_t next_ns = wss_clock_now_ns();
 
 	record->begun_ns = next_ns;
-	set_end(record, next_ns);
+	record_set_end(record, next_ns);
 	while (!record_cancelled(record) && fits_one_more(record)) {
 		struct wss_error error = WSS_ERROR_INIT;
 		uint64_t now_ns;
@@ -207,7 +207,7 @@ static int record_windows(struct record *record, struct wss_error *err)
 			wss_debug("lost a window: %s", error.text);
 			wss_session_note(record->session, error.text);
 		}
-		tell_progress(record);
+		record_tell_progress(record);
 		/* Late windows are not made up for. */
 		next_ns += record->options->interval_ns;
 		now_ns = wss_clock_now_ns();

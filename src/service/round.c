@@ -350,7 +350,7 @@ static struct message *take_message(struct hall *hall)
 	return message;
 }
 
-static void tell_samples(struct wss_round *round)
+static void round_tell_samples(struct wss_round *round)
 {
 	struct message *message;
 
@@ -382,13 +382,13 @@ static void tend_entries(struct wss_round *round)
 		if (!done)
 			continue;
 		/* Samples that the worker queued before it ended come before its end. */
-		tell_samples(round);
+		round_tell_samples(round);
 		next = entry->next;
 		entry_next(round, entry);
 	}
 }
 
-static void tell_progress(struct wss_round *round)
+static void round_tell_progress(struct wss_round *round)
 {
 	if (!round->events.progress)
 		return;
@@ -403,9 +403,9 @@ bool wss_round_step(struct wss_round *round)
 	wss_workers_wait(round->hall->workers);
 	if (!round->cancelled_ns && wss_cancel_requested(round->cancel))
 		round->cancelled_ns = wss_clock_now_ns();
-	tell_samples(round);
+	round_tell_samples(round);
 	tend_entries(round);
-	tell_progress(round);
+	round_tell_progress(round);
 	return round->entries != NULL;
 }
 

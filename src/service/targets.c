@@ -167,14 +167,14 @@ void wss_targets_free(struct wss_targets *targets)
 }
 
 /* One step of one target. If the worker is left behind, it owns this and the target. */
-struct task {
+struct target_task {
 	struct wss_target *target;
 	void (*step)(struct wss_target *target);
 };
 
 static void task_run(void *opaque)
 {
-	struct task *task = opaque;
+	struct target_task *task = opaque;
 	struct wss_target *target = task->target;
 
 	wss_deadline_renew(&target->deadline);
@@ -185,7 +185,7 @@ static void task_run(void *opaque)
 
 static void task_release(void *opaque)
 {
-	struct task *task = opaque;
+	struct target_task *task = opaque;
 
 	wss_target_free(task->target);
 	free(task);
@@ -197,7 +197,7 @@ struct crew {
 	struct wss_workers *workers;
 	struct {
 		struct wss_worker *worker;
-		struct task *task;
+		struct target_task *task;
 		struct wss_target *spare; /* takes the target's place if its worker is left */
 	} *places;
 	size_t running;
@@ -216,7 +216,7 @@ static int crew_start(struct crew *crew, size_t i, void (*step)(struct wss_targe
 		      struct wss_error *err)
 {
 	struct wss_target *target = crew->targets->list[i];
-	struct task *task = calloc(1, sizeof(*task));
+	struct target_task *task = calloc(1, sizeof(*task));
 	struct wss_work work = { task_run, task_release, task, &target->deadline };
 
 	/* Made now, because leaving a late worker behind must not fail. */
@@ -225,7 +225,7 @@ static int crew_start(struct crew *crew, size_t i, void (*step)(struct wss_targe
 		free(task);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
-	*task = (struct task){ target, step };
+	*task = (struct target_task){ target, step };
 	if (wss_worker_start(crew->workers, &work, &crew->places[i].worker, err) < 0) {
 		free(task);
 		return -1;

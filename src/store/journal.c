@@ -39,7 +39,7 @@ int wss_journal_write(struct wss_history *history, const struct wss_journal_step
 	return store_step(history, DB_JOURNAL_PUT, step, err);
 }
 
-static int unfinished(struct wss_error *err)
+static int journal_has_unfinished(struct wss_error *err)
 {
 	return wss_error_set(err, WSS_ERR_FAILED,
 			     "it has unfinished steps of an earlier controller: restore it first");
@@ -50,7 +50,7 @@ int wss_journal_begin(struct wss_history *history, const struct wss_journal_step
 {
 	if (store_step(history, DB_JOURNAL_BEGIN, step, err) < 0)
 		return -1;
-	return sqlite3_changes(history->db) ? 0 : unfinished(err);
+	return sqlite3_changes(history->db) ? 0 : journal_has_unfinished(err);
 }
 
 int wss_journal_check(struct wss_history *history, const char *uuid, struct wss_error *err)
@@ -61,7 +61,7 @@ int wss_journal_check(struct wss_history *history, const char *uuid, struct wss_
 	if (wss_journal_unfinished(history, uuid, &open, &n, err) < 0)
 		return -1;
 	free(open);
-	return n ? unfinished(err) : 0;
+	return n ? journal_has_unfinished(err) : 0;
 }
 
 int wss_journal_done(struct wss_history *history, const char *uuid, struct wss_error *err)
@@ -78,7 +78,7 @@ int wss_journal_done(struct wss_history *history, const char *uuid, struct wss_e
  * Converts NULL, which a foreign file may contain anywhere, to "". Returns false when out of
  * memory: with a truncated name, memory would be returned to another guest.
  */
-static bool column_text(sqlite3_stmt *stmt, int at, char *ret_text, size_t size)
+static bool journal_column_text(sqlite3_stmt *stmt, int at, char *ret_text, size_t size)
 {
 	bool null = sqlite3_column_type(stmt, at) == SQLITE_NULL;
 	const char *text = (const char *)sqlite3_column_text(stmt, at);
@@ -91,9 +91,9 @@ static bool read_open_step(sqlite3_stmt *stmt, struct wss_journal_open *open)
 {
 	int64_t bytes = sqlite3_column_int64(stmt, 2);
 
-	if (!column_text(stmt, 0, open->uuid, sizeof(open->uuid)) ||
-	    !column_text(stmt, 1, open->name, sizeof(open->name)) ||
-	    !column_text(stmt, 3, open->uri, sizeof(open->uri)))
+	if (!journal_column_text(stmt, 0, open->uuid, sizeof(open->uuid)) ||
+	    !journal_column_text(stmt, 1, open->name, sizeof(open->name)) ||
+	    !journal_column_text(stmt, 3, open->uri, sizeof(open->uri)))
 		return false;
 	open->original_bytes = bytes > 0 ? (uint64_t)bytes : 0;
 	return true;

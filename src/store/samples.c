@@ -9,7 +9,7 @@
 #include "base/stop.h"
 #include "store/db.h"
 
-static const char *column_text(sqlite3_stmt *stmt, int at)
+static const char *sample_column_text(sqlite3_stmt *stmt, int at)
 {
 	const char *text = (const char *)sqlite3_column_text(stmt, at);
 
@@ -40,7 +40,7 @@ static int end_of_rows(struct wss_history *history, sqlite3_stmt *stmt, int step
 	return r;
 }
 
-static bool has_row(sqlite3_stmt *stmt, int *ret_step)
+static bool rows_has_next(sqlite3_stmt *stmt, int *ret_step)
 {
 	*ret_step = sqlite3_step(stmt);
 	return *ret_step == SQLITE_ROW && !wss_stop_requested();
@@ -54,8 +54,8 @@ int wss_history_guests(struct wss_history *history, wss_history_on_guest on_gues
 
 	if (!stmt)
 		return -1;
-	while (r == 0 && has_row(stmt, &step))
-		r = on_guest(column_text(stmt, 0), column_text(stmt, 1), opaque);
+	while (r == 0 && rows_has_next(stmt, &step))
+		r = on_guest(sample_column_text(stmt, 0), sample_column_text(stmt, 1), opaque);
 	if (r < 0) {
 		sqlite3_reset(stmt);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
@@ -66,9 +66,9 @@ int wss_history_guests(struct wss_history *history, wss_history_on_guest on_gues
 static void read_sample(sqlite3_stmt *stmt, struct wss_sample *sample, char *method,
 			size_t size)
 {
-	snprintf(sample->domain, sizeof(sample->domain), "%s", column_text(stmt, 0));
-	snprintf(sample->uuid, sizeof(sample->uuid), "%s", column_text(stmt, 1));
-	snprintf(method, size, "%s", column_text(stmt, 2));
+	snprintf(sample->domain, sizeof(sample->domain), "%s", sample_column_text(stmt, 0));
+	snprintf(sample->uuid, sizeof(sample->uuid), "%s", sample_column_text(stmt, 1));
+	snprintf(method, size, "%s", sample_column_text(stmt, 2));
 	sample->method = method;
 	sample->observes = (enum wss_observes)column_enum(stmt, 3, WSS_OBSERVES_RESIDENCY);
 	sample->granularity_bytes = wss_db_column_amount(stmt, 4);
@@ -105,7 +105,7 @@ int wss_history_samples(struct wss_history *history, const char *uuid, time_t si
 	if (!stmt)
 		return -1;
 	bind_span(stmt, uuid, since, until);
-	while (has_row(stmt, &step)) {
+	while (rows_has_next(stmt, &step)) {
 		struct wss_sample sample = {.n_curve = 0};
 
 		read_sample(stmt, &sample, method, sizeof(method));
@@ -125,14 +125,14 @@ int wss_history_spans(struct wss_history *history, const char *uuid, int level, 
 		return -1;
 	bind_span(stmt, uuid, since, until);
 	sqlite3_bind_int(stmt, 4, level);
-	while (r == 0 && has_row(stmt, &step)) {
+	while (r == 0 && rows_has_next(stmt, &step)) {
 		struct wss_history_span span = {.seconds = level};
 
 		r = wss_db_read_summary(history, stmt, false, &span.summary, err);
 		span.start = sqlite3_column_int64(stmt, 8);
-		span.domain = column_text(stmt, 9);
-		span.uuid = column_text(stmt, 10);
-		span.method = column_text(stmt, 11);
+		span.domain = sample_column_text(stmt, 9);
+		span.uuid = sample_column_text(stmt, 10);
+		span.method = sample_column_text(stmt, 11);
 		span.observes =
 			(enum wss_observes)column_enum(stmt, 12, WSS_OBSERVES_RESIDENCY);
 		span.granularity_bytes = wss_db_column_amount(stmt, 13);

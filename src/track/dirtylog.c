@@ -60,8 +60,8 @@ int wss_dirtylog_start(struct wss_dirtylog *log, struct wss_guest *guest, uint64
 	return 0;
 }
 
-static int step(struct wss_dirtylog *log, struct wss_guest *guest,
-		const struct wss_kvm_counts *counts, struct wss_error *err)
+static int dirtylog_take_step(struct wss_dirtylog *log, struct wss_guest *guest,
+			      const struct wss_kvm_counts *counts, struct wss_error *err)
 {
 	struct wss_dirty_log now;
 
@@ -87,7 +87,7 @@ int wss_dirtylog_step(struct wss_dirtylog *log, struct wss_guest *guest,
 
 	if (log->state == WSS_DIRTYLOG_ON)
 		return 1;
-	r = step(log, guest, counts, err);
+	r = dirtylog_take_step(log, guest, counts, err);
 	/*
 	 * The next window starts from scratch: this calculation may end without having been
 	 * seen.

@@ -189,7 +189,7 @@ int wss_hold_open(const struct wss_process *process, struct wss_hold **ret_hold,
 }
 
 /* Sends the watchdog a message and waits for its answer. */
-static int tell(struct wss_hold *hold, char message)
+static int watchdog_tell(struct wss_hold *hold, char message)
 {
 	struct pollfd pfd = { .fd = hold->socket, .events = POLLIN };
 	uint64_t deadline = wss_clock_now_ns() + ANSWER_TIMEOUT_NS;
@@ -235,12 +235,12 @@ static int wait_stopped(const struct wss_process *process, struct wss_error *err
  */
 static int watch_over(struct wss_hold *hold, struct wss_error *err)
 {
-	if (tell(hold, MESSAGE_HELD) == 0)
+	if (watchdog_tell(hold, MESSAGE_HELD) == 0)
 		return 0;
 	end_watchdog(hold);
 	if (start_watchdog(hold, err) < 0)
 		return -1;
-	if (tell(hold, MESSAGE_HELD) == 0)
+	if (watchdog_tell(hold, MESSAGE_HELD) == 0)
 		return 0;
 	return wss_error_set(err, WSS_ERR_FAILED,
 			     "the watchdog does not answer: the guest is not stopped without it");
@@ -275,7 +275,7 @@ bool wss_hold_release(struct wss_hold *hold)
 	continue_guest(hold->process->pidfd);
 	hold->held = false;
 	/* An answer proves that the watchdog has not resumed the guest in the meantime. */
-	return tell(hold, MESSAGE_FREE) == 0;
+	return watchdog_tell(hold, MESSAGE_FREE) == 0;
 }
 
 void wss_hold_close(struct wss_hold *hold)

@@ -53,7 +53,8 @@ static int probe_host(const struct wss_host *host, struct wss_error *err)
 	return 0;
 }
 
-static int probe_guest(const struct wss_host *host, struct wss_guest *guest, struct wss_error *err)
+static int mmu_probe_guest(const struct wss_host *host, struct wss_guest *guest,
+			   struct wss_error *err)
 {
 	if (!guest->kvm)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
@@ -89,7 +90,7 @@ static int mmu_probe(const struct wss_host *host, struct wss_guest *guest, struc
 	struct wss_kvm_debugfs *debugfs = NULL;
 	struct wss_kvm_counts unused;
 
-	if ((guest ? probe_guest(host, guest, err) : probe_host(host, err)) < 0)
+	if ((guest ? mmu_probe_guest(host, guest, err) : probe_host(host, err)) < 0)
 		return -1;
 	if (wss_selftest_zap_safe(host, guest, err) < 0)
 		return -1;

@@ -35,7 +35,7 @@ static int check_mappings(const struct wss_smaps *smaps, struct wss_error *err)
 	return 0;
 }
 
-static int probe_guest(struct wss_guest *guest, struct wss_error *err)
+static int refs_probe_guest(struct wss_guest *guest, struct wss_error *err)
 {
 	struct wss_smaps smaps;
 
@@ -58,7 +58,7 @@ static int refs_probe(const struct wss_host *host, struct wss_guest *guest, stru
 	if (guest->kvm)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 				     "the guest runs on KVM, whose page tables clear_refs 1 does not reach");
-	return guest->process.proc.dirfd >= 0 ? probe_guest(guest, err) : 0;
+	return guest->process.proc.dirfd >= 0 ? refs_probe_guest(guest, err) : 0;
 }
 
 static void refs_close(struct wss_tracker *tracker)

@@ -47,7 +47,8 @@ static const struct wss_memory_device *device_at(const struct wss_domxml *config
 	return NULL;
 }
 
-static int add(struct layout *layout, const struct wss_region *region, struct wss_error *err)
+static int regions_add(struct layout *layout, const struct wss_region *region,
+		       struct wss_error *err)
 {
 	if (layout->recording->n_regions == WSS_REGIONS_MAX)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
@@ -107,7 +108,7 @@ int wss_regions_of(const struct wss_domxml *config, struct wss_recording *record
 			 * well.
 			 */
 			region.length = (region.length + WSS_PAGE_BYTES - 1) & ~(WSS_PAGE_BYTES - 1);
-			if (add(&layout, &region, err) < 0)
+			if (regions_add(&layout, &region, err) < 0)
 				return -1;
 			at += region.length;
 		}

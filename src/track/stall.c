@@ -55,7 +55,7 @@ static void calibrate_child(void *result)
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static double measured_entry_ns;
 
-static void calibrate(void)
+static void stall_calibrate(void)
 {
 	double entry_ns = 0;
 
@@ -67,7 +67,7 @@ static void calibrate(void)
 
 double wss_stall_entry_ns(void)
 {
-	pthread_once(&once, calibrate);
+	pthread_once(&once, stall_calibrate);
 	return measured_entry_ns;
 }
 

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 
-static void read_memory(struct wss_window_facts *facts, struct wss_sample *sample)
+static void sample_read_memory(struct wss_window_facts *facts, struct wss_sample *sample)
 {
 	struct wss_error why = WSS_ERROR_INIT;
 	const struct wss_guest *guest = facts->guest;
@@ -90,7 +90,7 @@ static void fill_reading(const struct wss_window_facts *facts, const struct wss_
 		ops->explain(facts->tracker, sample);
 }
 
-static void judge(const struct wss_window_facts *facts, struct wss_sample *sample)
+static void sample_judge(const struct wss_window_facts *facts, struct wss_sample *sample)
 {
 	char limit[16];
 
@@ -112,7 +112,7 @@ void wss_window_sample(struct wss_window_facts *facts, const struct wss_reading 
 		       uint64_t end_ns, struct wss_sample *ret_sample)
 {
 	wss_window_describe(facts->guest, facts->tracker->ops, facts->options, ret_sample);
-	read_memory(facts, ret_sample);
+	sample_read_memory(facts, ret_sample);
 	fill_reading(facts, reading, end_ns, ret_sample);
-	judge(facts, ret_sample);
+	sample_judge(facts, ret_sample);
 }

@@ -61,7 +61,7 @@ static void cpu_charge(struct wss_window *window, struct wss_cpu_time since)
 	window->facts.cpu.system_ns += now.system_ns - since.system_ns;
 }
 
-static uint64_t middle(struct wss_span span)
+static uint64_t span_middle(struct wss_span span)
 {
 	return span.start_ns + (span.end_ns - span.start_ns) / 2;
 }
@@ -174,7 +174,7 @@ static int hold_if_asked(struct wss_window *window, uint64_t *ret_start_ns, stru
 }
 
 /* Resumes the guest. Returns when that was, 0 if it was not held. */
-static uint64_t release(struct wss_window *window)
+static uint64_t window_release(struct wss_window *window)
 {
 	if (!window->hold)
 		return 0;
@@ -183,7 +183,7 @@ static uint64_t release(struct wss_window *window)
 	return wss_clock_now_ns();
 }
 
-static int arm(struct wss_window *window, struct wss_error *err)
+static int window_arm(struct wss_window *window, struct wss_error *err)
 {
 	uint64_t hold_ns, released_ns;
 	int r;
@@ -191,14 +191,14 @@ static int arm(struct wss_window *window, struct wss_error *err)
 	if (hold_if_asked(window, &hold_ns, err) < 0)
 		return -1;
 	r = window->tracker->ops->begin(window->tracker, &window->facts.armed, err);
-	released_ns = release(window);
+	released_ns = window_release(window);
 	if (r < 0)
 		return -1;
 	if (released_ns) {
 		window->facts.armed = (struct wss_span){ hold_ns, released_ns };
 		window->facts.start_ns = released_ns;
 	} else {
-		window->facts.start_ns = middle(window->facts.armed);
+		window->facts.start_ns = span_middle(window->facts.armed);
 	}
 	if (window->tracker->ops->started)
 		window->tracker->ops->started(window->tracker, window->facts.start_ns);
@@ -207,7 +207,7 @@ static int arm(struct wss_window *window, struct wss_error *err)
 	return 0;
 }
 
-static int check_alive(const struct wss_window *window, struct wss_error *err)
+static int window_check_alive(const struct wss_window *window, struct wss_error *err)
 {
 	if (wss_process_alive(&window->guest->process))
 		return 0;
@@ -236,7 +236,7 @@ static int check_ready(struct wss_window *window, struct wss_error *err)
 	return 0;
 }
 
-static int prepare(struct wss_window *window, struct wss_error *err)
+static int window_prepare_step(struct wss_window *window, struct wss_error *err)
 {
 	const struct wss_tracker_ops *ops = window->tracker->ops;
 
@@ -251,7 +251,7 @@ static int prepare(struct wss_window *window, struct wss_error *err)
 int wss_window_prepare(struct wss_window *window, struct wss_error *err)
 {
 	struct wss_cpu_time since = cpu_now();
-	int r = check_alive(window, err) < 0 ? -1 : prepare(window, err);
+	int r = window_check_alive(window, err) < 0 ? -1 : window_prepare_step(window, err);
 
 	window->preparing = r == 0;
 	window->next_poll_ns = wss_clock_now_ns() + PREPARE_STEP_NS;
@@ -260,7 +260,7 @@ int wss_window_prepare(struct wss_window *window, struct wss_error *err)
 }
 
 /* Sets the end of the window; cuts the window short if what the method needs ends earlier. */
-static void set_end(struct wss_window *window)
+static void window_set_end(struct wss_window *window)
 {
 	const struct wss_tracker_ops *ops = window->tracker->ops;
 	uint64_t valid_ns = ops->valid_until_ns ? ops->valid_until_ns(window->tracker) : 0;
@@ -282,9 +282,9 @@ int wss_window_begin(struct wss_window *window, struct wss_error *err)
 	if (check_ready(window, err) < 0)
 		return -1;
 	since = cpu_now();
-	r = arm(window, err);
+	r = window_arm(window, err);
 	cpu_charge(window, since);
-	set_end(window);
+	window_set_end(window);
 	if (r == 0)
 		wss_debug("%s: armed by %s in %.3f ms, predicted %.3f ms",
 			  window->guest->config.name, window->tracker->ops->name,
@@ -330,7 +330,7 @@ static void schedule_poll(struct wss_window *window, uint64_t now_ns)
 static int read_tracker(struct wss_window *window, struct wss_reading *ret_reading,
 			struct wss_error *err)
 {
-	if (check_alive(window, err) < 0)
+	if (window_check_alive(window, err) < 0)
 		return -1;
 	return window->tracker->ops->poll(window->tracker, ret_reading, err);
 }
@@ -342,7 +342,7 @@ static int read_tracker(struct wss_window *window, struct wss_reading *ret_readi
 static void add_to_curve(struct wss_window *window, const struct wss_reading *reading, bool last)
 {
 	struct wss_sample *curve = &window->facts.curve;
-	uint64_t now_ns = middle(reading->span), since, previous;
+	uint64_t now_ns = span_middle(reading->span), since, previous;
 
 	since = now_ns > window->facts.start_ns ? now_ns - window->facts.start_ns : 0;
 	previous = curve->n_curve ? curve->curve[curve->n_curve - 1].ns : 0;
@@ -372,7 +372,7 @@ static bool growth_is_due(const struct wss_window *window)
 }
 
 /* If polls are expensive, only checks that the guest still lives. */
-static int watch(struct wss_window *window, struct wss_error *err)
+static int window_watch(struct wss_window *window, struct wss_error *err)
 {
 	uint64_t now_ns = wss_clock_now_ns();
 
@@ -381,7 +381,7 @@ static int watch(struct wss_window *window, struct wss_error *err)
 	    window->next_poll_ns > growth_poll_ns(window))
 		window->next_poll_ns = growth_poll_ns(window);
 	watch_stopped(window);
-	return check_alive(window, err);
+	return window_check_alive(window, err);
 }
 
 int wss_window_poll(struct wss_window *window, struct wss_error *err)
@@ -391,7 +391,7 @@ int wss_window_poll(struct wss_window *window, struct wss_error *err)
 	int r;
 
 	if (!window->tracker->ops->cheap_poll && !window->options->curve && !growth_is_due(window))
-		return watch(window, err);
+		return window_watch(window, err);
 	watch_stopped(window);
 	r = read_tracker(window, &reading, err);
 	if (r == 0) {
@@ -447,17 +447,17 @@ int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 	/* A held guest touches nothing: its window ended when it was stopped. */
 	end_ns = window->hold ? wss_clock_now_ns() : 0;
 	r = read_tracker(window, &reading, err);
-	release(window);
+	window_release(window);
 	cpu_charge(window, since);
 	if (r < 0)
 		return -1;
 	if (!end_ns)
-		end_ns = middle(reading.span);
+		end_ns = span_middle(reading.span);
 	add_to_curve(window, &reading, true);
 	if (window->guest->ops->disturbed && window->guest->ops->disturbed(window->guest))
 		window->facts.stopped = true;
 	wss_window_sample(&window->facts, &reading, end_ns, ret_sample);
-	if (check_alive(window, err) < 0)
+	if (window_check_alive(window, err) < 0)
 		return -1;
 	return over ? check_touched(window, &reading, err) : 0;
 }

@@ -119,7 +119,8 @@ static bool is_careful(const struct wss_balloon *balloon, uint64_t now_s)
  * reduced by an eighth with each look; rates below the roomy size, and just after that, do not
  * count. Returns a reason to give everything back, or NULL.
  */
-static const char *watch_reads(struct wss_balloon *balloon, const struct wss_balloon_view *view)
+static const char *reads_reason(struct wss_balloon *balloon,
+				const struct wss_balloon_view *view)
 {
 	struct wss_amount last = balloon->read_bytes, *usual = &balloon->usual_read_bytes;
 	uint64_t seconds = view->now_s - balloon->read_s, rate;
@@ -147,7 +148,7 @@ static const char *watch_reads(struct wss_balloon *balloon, const struct wss_bal
 }
 
 /* Returns why the guest must keep its roomy size, or NULL if it may get less. */
-static const char *care(const struct wss_balloon *balloon, uint64_t now_s)
+static const char *care_reason(const struct wss_balloon *balloon, uint64_t now_s)
 {
 	if (is_careful(balloon, now_s))
 		return "with less memory the guest reads its disks again";
@@ -193,7 +194,7 @@ static void adopt_size(struct wss_balloon *balloon, const struct wss_balloon_vie
 	*original = actual;
 }
 
-static struct wss_balloon_decision hold(const char *reason)
+static struct wss_balloon_decision decide_hold(const char *reason)
 {
 	return (struct wss_balloon_decision){ WSS_BALLOON_HOLD, 0, reason };
 }
@@ -209,7 +210,7 @@ static struct wss_balloon_decision give_back(struct wss_balloon *balloon, uint64
 	return (struct wss_balloon_decision){ WSS_BALLOON_RETURN, balloon->target_bytes, reason };
 }
 
-static struct wss_balloon_decision end(struct wss_balloon *balloon, const char *reason)
+static struct wss_balloon_decision decide_end(struct wss_balloon *balloon, const char *reason)
 {
 	balloon->over = true;
 	return (struct wss_balloon_decision){ WSS_BALLOON_RESTORE, balloon->limits.original_bytes,
@@ -220,7 +221,8 @@ static struct wss_balloon_decision end(struct wss_balloon *balloon, const char *
  * Returns a reason if the guest has begun to swap, or to read back dropped pages, since its last
  * report; NULL otherwise.
  */
-static const char *distress(struct wss_balloon *balloon, const struct wss_balloon_view *view)
+static const char *distress_reason(struct wss_balloon *balloon,
+				   const struct wss_balloon_view *view)
 {
 	uint64_t said_s = view->now_s - view->statistics_age_s;
 	uint64_t seconds = said_s > balloon->said_s ? said_s - balloon->said_s : 1;
@@ -246,7 +248,8 @@ static const char *distress(struct wss_balloon *balloon, const struct wss_balloo
  * NULL otherwise. During a step its size is not known to the second, so the step's target
  * counts.
  */
-static const char *shortage(struct wss_balloon *balloon, const struct wss_balloon_view *view)
+static const char *shortage_reason(struct wss_balloon *balloon,
+				   const struct wss_balloon_view *view)
 {
 	uint64_t size = balloon->pending ? balloon->target_bytes : view->actual_bytes.value;
 	uint64_t said_s = view->now_s - view->statistics_age_s, held, grown, seconds;
@@ -278,16 +281,17 @@ static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 {
 	const struct wss_balloon_limits *limits = &balloon->limits;
 	uint64_t actual = view->actual_bytes.value;
-	const char *reason = distress(balloon, view), *reads = watch_reads(balloon, view);
+	const char *reason = distress_reason(balloon, view),
+		   *reads = reads_reason(balloon, view);
 
 	if (!balloon->shrunk)
-		return hold(NULL);
+		return decide_hold(NULL);
 	/*
 	 * It grew although nobody asked it to: the guest's own defence against running out of
 	 * memory.
 	 */
 	if (actual > balloon->best_bytes + TOLERANCE)
-		return end(balloon, "the guest took memory back by itself");
+		return decide_end(balloon, "the guest took memory back by itself");
 	if (reason)
 		return give_back(balloon, view->now_s, reason);
 	/* Half of the headroom is used up. */
@@ -295,7 +299,7 @@ static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 	    wss_balloon_with_reserve(view->wss_bytes.value, limits->headroom_percent / 2,
 			 balloon->reserve_bytes) >= actual)
 		return give_back(balloon, view->now_s, "the working set has used up half of its headroom");
-	reason = shortage(balloon, view);
+	reason = shortage_reason(balloon, view);
 	if (!reason)
 		reason = reads;
 	if (reason)
@@ -305,8 +309,8 @@ static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 		balloon->pending_s = view->now_s;
 	if (view->wss_age_s > BLIND_PERIODS * limits->period_s &&
 	    view->now_s - balloon->pending_s > BLIND_PERIODS * limits->period_s)
-		return end(balloon, "the guest has not been measured for ten periods");
-	return hold(NULL);
+		return decide_end(balloon, "the guest has not been measured for ten periods");
+	return decide_hold(NULL);
 }
 
 static uint64_t step_of(uint64_t size)
@@ -356,14 +360,14 @@ static struct wss_balloon_decision await_step(struct wss_balloon *balloon,
 	}
 	if (actual > balloon->target_bytes + TOLERANCE) {
 		if (view->now_s - balloon->progress_s >= balloon->limits.timeout_s)
-			return end(balloon, "the guest does not release memory");
-		return hold("a step is in progress");
+			return decide_end(balloon, "the guest does not release memory");
+		return decide_hold("a step is in progress");
 	}
 	balloon->best_bytes = actual < balloon->best_bytes ? actual : balloon->best_bytes;
 	balloon->pending = false;
 	balloon->steps++;
 	balloon->rest_until_s = view->now_s + balloon->limits.pause_s;
-	return hold(NULL);
+	return decide_hold(NULL);
 }
 
 /*
@@ -385,25 +389,26 @@ static bool is_fruitless(const struct wss_balloon *balloon, const struct wss_bal
 	return view->rss_bytes.value + due > before;
 }
 
-static struct wss_balloon_decision take_step(struct wss_balloon *balloon,
-					     const struct wss_balloon_view *view)
+static struct wss_balloon_decision decide_step(struct wss_balloon *balloon,
+					       const struct wss_balloon_view *view)
 {
 	uint64_t actual = view->actual_bytes.value;
 	uint64_t floor = wss_balloon_floor(&balloon->limits, view, balloon->reserve_bytes);
 	uint64_t target = actual - step_of(actual);
-	const char *reason = floor < balloon->roomy_bytes ? care(balloon, view->now_s) : NULL;
+	const char *reason =
+		floor < balloon->roomy_bytes ? care_reason(balloon, view->now_s) : NULL;
 
 	floor = reason ? balloon->roomy_bytes : floor;
 	target = wss_max_u64(target, floor);
 	if (target + TOLERANCE >= actual)
-		return hold(reason ? reason : "at its floor");
+		return decide_hold(reason ? reason : "at its floor");
 	if (!balloon->shrunk && wss_balloon_is_futile(view, floor))
-		return hold("the host would reclaim too little");
+		return decide_hold("the host would reclaim too little");
 	if (!balloon->shrunk && view->now_s - balloon->changed_s < SETTLE_S)
-		return hold("its balloon is still moving");
+		return decide_hold("its balloon is still moving");
 	balloon->ready = !view->may_step;
 	if (balloon->ready)
-		return hold("not the moment for a step");
+		return decide_hold("not the moment for a step");
 	if (!balloon->shrunk) {
 		balloon->rss_before_bytes = view->rss_bytes;
 		balloon->size_before_bytes = actual;
@@ -416,9 +421,9 @@ static struct wss_balloon_decision take_step(struct wss_balloon *balloon,
 }
 
 /* Lets the guest grow to a floor that policy, history or caution has raised. */
-static struct wss_balloon_decision grow(struct wss_balloon *balloon,
-					const struct wss_balloon_view *view, uint64_t floor,
-					const char *reason)
+static struct wss_balloon_decision decide_grow(struct wss_balloon *balloon,
+					       const struct wss_balloon_view *view,
+					       uint64_t floor, const char *reason)
 {
 	if (floor + TOLERANCE >= balloon->limits.original_bytes)
 		return give_back(balloon, view->now_s, "its floor has risen to its original size");
@@ -442,9 +447,9 @@ struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
 
 	balloon->ready = false;
 	if (balloon->over)
-		return hold("it is left alone");
+		return decide_hold("it is left alone");
 	if (!view->actual_bytes.known)
-		return hold("the size of its balloon is unknown");
+		return decide_hold("the size of its balloon is unknown");
 	adopt_size(balloon, view);
 	match = statistics_match(balloon, view) || !view->usable_bytes.known;
 	if (match) {
@@ -458,22 +463,22 @@ struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
 		return decision;
 	floor = wss_balloon_history_floor(&balloon->limits, balloon->reserve_bytes);
 	if (balloon->shrunk && floor > balloon->target_bytes + TOLERANCE)
-		return grow(balloon, view, floor, "its floor has risen");
-	reason = care(balloon, view->now_s);
+		return decide_grow(balloon, view, floor, "its floor has risen");
+	reason = care_reason(balloon, view->now_s);
 	if (balloon->shrunk && reason && balloon->roomy_bytes > balloon->target_bytes + TOLERANCE)
-		return grow(balloon, view, balloon->roomy_bytes, reason);
+		return decide_grow(balloon, view, balloon->roomy_bytes, reason);
 	if (balloon->pending) {
 		decision = await_step(balloon, view);
 		if (decision.reason)
 			return decision;
 	}
 	if (is_fruitless(balloon, view))
-		return end(balloon, "the host reclaims nothing from the guest");
+		return decide_end(balloon, "the host reclaims nothing from the guest");
 	if (!view->wss_bytes.known || view->wss_age_s > 2 * balloon->limits.period_s)
-		return hold(wss_balloon_outdated);
+		return decide_hold(wss_balloon_outdated);
 	if (view->now_s < balloon->rest_until_s)
-		return hold("resting after the last step");
+		return decide_hold("resting after the last step");
 	if (!match)
-		return hold("its statistics are older than the last step");
-	return take_step(balloon, view);
+		return decide_hold("its statistics are older than the last step");
+	return decide_step(balloon, view);
 }

@@ -46,7 +46,7 @@ static bool find_place(const struct wss_curve_point *curve, size_t n, uint64_t n
 	return true;
 }
 
-static double interpolate(uint64_t a, uint64_t b, double part)
+static double curve_interpolate(uint64_t a, uint64_t b, double part)
 {
 	return (double)a + part * ((double)b - (double)a);
 }
@@ -58,7 +58,7 @@ bool wss_curve_at(const struct wss_curve_point *curve, size_t n, uint64_t ns, do
 
 	if (!find_place(curve, n, ns, &a, &b, &part))
 		return false;
-	*ret_bytes = interpolate(a->bytes, b->bytes, part);
+	*ret_bytes = curve_interpolate(a->bytes, b->bytes, part);
 	return true;
 }
 
@@ -142,8 +142,8 @@ static void add_bounds(struct wss_grid_point *point, const struct wss_curve_poin
 
 	if (!find_place(curve, n, point->ns, &a, &b, &part))
 		return;
-	low = wss_u64_from_double(interpolate(low_of(a), low_of(b), part));
-	high = wss_u64_from_double(interpolate(high_of(a), high_of(b), part) + 0.5);
+	low = wss_u64_from_double(curve_interpolate(low_of(a), low_of(b), part));
+	high = wss_u64_from_double(curve_interpolate(high_of(a), high_of(b), part) + 0.5);
 	if (low + 1 < high || point->bound_high_bytes.known) {
 		low = low < point->min_bytes ? low : point->min_bytes;
 		high = high > point->max_bytes ? high : point->max_bytes;
@@ -154,8 +154,8 @@ static void add_bounds(struct wss_grid_point *point, const struct wss_curve_poin
 	}
 }
 
-static void add_point(struct wss_grid_point *point, const struct wss_curve_point *curve, size_t n,
-		      double fastest)
+static void grid_add_point(struct wss_grid_point *point, const struct wss_curve_point *curve,
+			   size_t n, double fastest)
 {
 	uint64_t rounded;
 	double bytes;
@@ -185,7 +185,7 @@ void wss_grid_add(struct wss_grid *grid, const struct wss_curve_point *curve, si
 			grid->fault_ns = fault_ns;
 	}
 	for (size_t i = 0; i < grid->n; i++)
-		add_point(&grid->points[i], curve, n, fastest);
+		grid_add_point(&grid->points[i], curve, n, fastest);
 }
 
 /* Returns the growth from one point to the next as a share, for each doubling of time. */

@@ -93,7 +93,7 @@ static void note_put(struct wss_heat *heat, uint64_t page, uint32_t difference)
 	heat->place[chunk] += 2;
 }
 
-static void note_add(struct wss_heat *heat, uint64_t page, uint32_t difference)
+static void heat_note_add(struct wss_heat *heat, uint64_t page, uint32_t difference)
 {
 	if (page >= heat->pages)
 		return;
@@ -114,8 +114,8 @@ int wss_heat_change(void *opaque, enum wss_change change, struct wss_run run,
 		return 0;
 	if (change == WSS_CHANGE_UNTOUCHED)
 		difference = 0 - difference;
-	note_add(heat, run.first, difference);
-	note_add(heat, run.first + run.n, 0 - difference);
+	heat_note_add(heat, run.first, difference);
+	heat_note_add(heat, run.first + run.n, 0 - difference);
 	return 0;
 }
 

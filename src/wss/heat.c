@@ -181,7 +181,7 @@ int wss_heatmap_change(void *opaque, enum wss_change change, struct wss_run run,
 	return 0;
 }
 
-static size_t column_of(const struct wss_heatmap *map, uint64_t ns)
+static size_t heatmap_column_of(const struct wss_heatmap *map, uint64_t ns)
 {
 	double column = (double)ns / (double)map->end_ns * (double)map->n_columns;
 
@@ -203,8 +203,9 @@ int wss_heatmap_end(void *opaque, const struct wss_interval *interval,
 	if (interval->gap)
 		return 0;
 	map->all_windows++;
-	map->column = column_of(map, interval->start_ns);
-	middle = column_of(map, interval->start_ns + (interval->end_ns - interval->start_ns) / 2);
+	map->column = heatmap_column_of(map, interval->start_ns);
+	middle = heatmap_column_of(map, interval->start_ns +
+						(interval->end_ns - interval->start_ns) / 2);
 	for (size_t c = map->column; c < map->n_columns; c++) {
 		double from = start > (double)c ? start : (double)c;
 		double to = end < (double)c + 1 ? end : (double)c + 1;

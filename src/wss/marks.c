@@ -6,7 +6,7 @@
 
 #include "wss/pageset.h"
 
-static int no_memory(struct wss_error *err)
+static int marks_no_memory(struct wss_error *err)
 {
 	return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 }
@@ -19,10 +19,10 @@ static int marks_make_room(struct wss_marks *marks, struct wss_error *err)
 	if (marks->n < marks->room)
 		return 0;
 	if (!wss_pageset_charge(marks->budget, (room - marks->room) * sizeof(*marks->list)))
-		return no_memory(err);
+		return marks_no_memory(err);
 	list = reallocarray(marks->list, room, sizeof(*marks->list));
 	if (!list)
-		return no_memory(err);
+		return marks_no_memory(err);
 	marks->list = list;
 	marks->room = room;
 	return 0;
@@ -73,7 +73,7 @@ int wss_marks_sort(struct wss_marks *marks, struct wss_error *err)
 	if (!places || !list) {
 		free(places);
 		free(list);
-		return no_memory(err);
+		return marks_no_memory(err);
 	}
 	for (size_t i = 0; i < marks->n; i++)
 		places[i] = (struct place){ marks->list[i].time_ns, i };

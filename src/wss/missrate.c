@@ -9,7 +9,7 @@
 
 typedef struct wss_missrate_point point;
 
-static double slope(const point *a, const point *b)
+static double missrate_slope(const point *a, const point *b)
 {
 	return (b->bytes - a->bytes) / (b->seconds - a->seconds);
 }
@@ -28,8 +28,8 @@ static size_t find_corners(const double *seconds, const double *bytes, size_t n,
 		/* Working sets do not shrink with time: a decrease is noise. */
 		if (next.bytes < corners[used - 1].bytes)
 			next.bytes = corners[used - 1].bytes;
-		while (used > 1 &&
-		       slope(&corners[used - 2], &corners[used - 1]) < slope(&corners[used - 1], &next))
+		while (used > 1 && missrate_slope(&corners[used - 2], &corners[used - 1]) <
+					   missrate_slope(&corners[used - 1], &next))
 			used--;
 		corners[used++] = next;
 	}
@@ -53,10 +53,12 @@ void wss_missrate_init(struct wss_missrate *missrate, const double *seconds, con
 	for (size_t i = 0; i < n; i++) {
 		while (at + 2 < n_corners && corners[at + 1].seconds < seconds[i])
 			at++;
-		missrate->points[i + 1] = (point){
-			seconds[i], corners[at].bytes + (seconds[i] - corners[at].seconds) *
-							slope(&corners[at], &corners[at + 1])
-		};
+		missrate->points[i + 1] =
+			(point){ seconds[i],
+				 corners[at].bytes +
+					 (seconds[i] - corners[at].seconds) *
+						 missrate_slope(&corners[at],
+								&corners[at + 1]) };
 		/* Rounding must not make the curve fall: no rate is negative. */
 		if (missrate->points[i + 1].bytes < missrate->points[i].bytes)
 			missrate->points[i + 1].bytes = missrate->points[i].bytes;
@@ -90,9 +92,9 @@ uint64_t wss_missrate_known_bytes(const struct wss_missrate *missrate)
 	return wss_u64_from_double(missrate->points[missrate->n - 1].bytes);
 }
 
-static double segment(const struct wss_missrate *missrate, size_t i)
+static double missrate_segment(const struct wss_missrate *missrate, size_t i)
 {
-	return slope(&missrate->points[i], &missrate->points[i + 1]);
+	return missrate_slope(&missrate->points[i], &missrate->points[i + 1]);
 }
 
 /* Above this ratio of neighbouring slopes there is a kink, as at the end of a loop. */
@@ -104,11 +106,11 @@ static double segment(const struct wss_missrate *missrate, size_t i)
  */
 static double slope_towards(const struct wss_missrate *missrate, size_t i, size_t j)
 {
-	double own = segment(missrate, i), other;
+	double own = missrate_segment(missrate, i), other;
 
 	if (j >= missrate->n - 1) /* no neighbour on that side */
 		return own;
-	other = segment(missrate, j);
+	other = missrate_segment(missrate, j);
 	return own > KINK * other || other > KINK * own ? own : (own + other) / 2;
 }
 
@@ -122,7 +124,7 @@ double wss_missrate_at(const struct wss_missrate *missrate, uint64_t bytes, bool
 	while (i + 2 < missrate->n && points[i + 1].bytes <= size)
 		i++;
 	if (*ret_bound)
-		return segment(missrate, i) / PAGE;
+		return missrate_segment(missrate, i) / PAGE;
 	if (points[i + 1].bytes > points[i].bytes)
 		share = (size - points[i].bytes) / (points[i + 1].bytes - points[i].bytes);
 	return (slope_towards(missrate, i, i - 1) * (1 - share) +
@@ -163,7 +165,7 @@ uint64_t wss_missrate_reach_bytes(const struct wss_missrate *missrate, double lo
 				  uint64_t fault_ns)
 {
 	const point *last = &missrate->points[missrate->n - 1];
-	double rises = segment(missrate, missrate->n - 2);
+	double rises = missrate_segment(missrate, missrate->n - 2);
 	double wanted = loss / (1 - loss) * 1e9 / (double)fault_ns * PAGE, reach = last->bytes;
 
 	if (rises > wanted)

@@ -16,7 +16,7 @@ struct candidate {
 	size_t first, last; /* points */
 };
 
-static bool level(uint64_t a, uint64_t b)
+static bool phase_is_level(uint64_t a, uint64_t b)
 {
 	uint64_t larger = a > b ? a : b, smaller = a > b ? b : a;
 
@@ -53,14 +53,15 @@ static int add_phase(struct candidate *candidate, struct wss_refset_result *resu
 	return 0;
 }
 
-static int find(struct wss_refset_result *result, struct candidate *candidate)
+static int phases_find_all(struct wss_refset_result *result, struct candidate *candidate)
 {
 	for (size_t i = 0; i < result->n_points; i++) {
 		const struct wss_refset_point *point = &result->points[i];
 
 		if (point->gap || !point->in_viewport)
 			continue;
-		if (candidate->n && !level(point->touched, candidate->sum / candidate->n)) {
+		if (candidate->n &&
+		    !phase_is_level(point->touched, candidate->sum / candidate->n)) {
 			if (candidate->n >= WINDOWS_LEAST && add_phase(candidate, result) < 0)
 				return -1;
 			candidate->n = candidate->sum = 0;
@@ -99,7 +100,7 @@ int wss_phases_find(struct wss_refset_result *result, struct wss_error *err)
 	int r;
 
 	candidate.pages = calloc(result->n_points + 1, sizeof(*candidate.pages));
-	r = candidate.pages ? find(result, &candidate) : -1;
+	r = candidate.pages ? phases_find_all(result, &candidate) : -1;
 	free(candidate.pages);
 	if (r < 0)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");

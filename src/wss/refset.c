@@ -8,7 +8,7 @@
 #include "wss/reference.h"
 
 /* Position of the replay relative to the viewport. */
-enum place { BEFORE, INSIDE, BEHIND };
+enum viewport_place { BEFORE, INSIDE, BEHIND };
 
 struct refset_region {
 	uint64_t first; /* index */
@@ -33,7 +33,7 @@ struct wss_refset {
 	struct wss_pageset *ever;
 	struct wss_pageset *unbroken;
 	struct wss_pageset *written;
-	enum place place;
+	enum viewport_place place;
 	/* Whether all that was outstanding in the viewport is still the reference set. */
 	bool ever_is_reference;
 	bool any_window, any_peak;
@@ -43,12 +43,12 @@ struct wss_refset {
 	struct wss_refset_result result;
 };
 
-static int no_memory(struct wss_error *err)
+static int refset_no_memory(struct wss_error *err)
 {
 	return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 }
 
-static int make_sets(struct wss_refset *refset)
+static int refset_make_sets(struct wss_refset *refset)
 {
 	struct wss_pageset **const sets[] = { &refset->at_start, &refset->at_end, &refset->ever,
 					      &refset->unbroken, &refset->written };
@@ -68,7 +68,7 @@ int wss_refset_new(const struct wss_recording *recording, uint64_t from_ns, uint
 	struct wss_refset *refset = calloc(1, sizeof(*refset));
 
 	if (!refset)
-		return no_memory(err);
+		return refset_no_memory(err);
 	refset->recording = recording;
 	refset->result.from_ns = from_ns;
 	refset->result.to_ns = to_ns;
@@ -76,9 +76,9 @@ int wss_refset_new(const struct wss_recording *recording, uint64_t from_ns, uint
 	refset->changed = calloc(recording->n_regions, sizeof(*refset->changed));
 	refset->result.regions = calloc(recording->n_regions, sizeof(*refset->result.regions));
 	if (!refset->regions || !refset->changed || !refset->result.regions ||
-	    make_sets(refset) < 0) {
+	    refset_make_sets(refset) < 0) {
 		wss_refset_free(refset);
-		return no_memory(err);
+		return refset_no_memory(err);
 	}
 	wss_region_index_init(&refset->index, recording);
 	for (size_t i = 0; i < recording->n_regions; i++) {
@@ -112,7 +112,7 @@ static int enter_viewport(struct wss_refset *refset, const struct wss_recording_
 	if (wss_pageset_copy(refset->at_start, sets->touched) < 0 ||
 	    wss_pageset_copy(refset->ever, sets->touched) < 0 ||
 	    wss_pageset_copy(refset->unbroken, sets->touched) < 0)
-		return no_memory(err);
+		return refset_no_memory(err);
 	return 0;
 }
 
@@ -166,7 +166,7 @@ static void count_reference(struct wss_refset *refset)
 }
 
 /* The viewport ends with what is outstanding now. */
-static int leave(struct wss_refset *refset, const struct wss_recording_sets *sets)
+static int leave_viewport(struct wss_refset *refset, const struct wss_recording_sets *sets)
 {
 	count_reference(refset);
 	if (part_from_reference(refset) < 0)
@@ -189,8 +189,8 @@ int wss_refset_begin(void *opaque, const struct wss_interval *interval,
 		take_peak(refset, sets, refset->result.from_ns);
 	}
 	if (refset->place == INSIDE && interval->start_ns >= refset->result.to_ns) {
-		if (leave(refset, sets) < 0)
-			return no_memory(err);
+		if (leave_viewport(refset, sets) < 0)
+			return refset_no_memory(err);
 		refset->place = BEHIND;
 	}
 	refset->point = (struct wss_refset_point){
@@ -273,7 +273,7 @@ int wss_refset_change(void *opaque, enum wss_change change, struct wss_run run,
 		refset->point.returned += run.n;
 		break;
 	}
-	return r < 0 ? no_memory(err) : 0;
+	return r < 0 ? refset_no_memory(err) : 0;
 }
 
 void wss_refset_expect(void *opaque, enum wss_change change, uint64_t page)
@@ -292,7 +292,7 @@ void wss_refset_expect(void *opaque, enum wss_change change, uint64_t page)
 		wss_pageset_expect(refset->written, page);
 }
 
-static int add_point(struct wss_refset *refset, struct wss_error *err)
+static int refset_add_point(struct wss_refset *refset, struct wss_error *err)
 {
 	struct wss_refset_result *result = &refset->result;
 
@@ -302,11 +302,11 @@ static int add_point(struct wss_refset *refset, struct wss_error *err)
 
 		if (!wss_pageset_charge(refset->budget,
 					(room - refset->point_room) * sizeof(*result->points)))
-			return no_memory(err);
+			return refset_no_memory(err);
 		points = realloc(result->points, room * sizeof(*result->points));
 
 		if (!points)
-			return no_memory(err);
+			return refset_no_memory(err);
 		result->points = points;
 		refset->point_room = room;
 	}
@@ -356,13 +356,13 @@ int wss_refset_end(void *opaque, const struct wss_interval *interval,
 		point->reference = wss_pageset_count(refset->reference.pages);
 		refset->result.gap_ns += overlap_ns(&refset->result, point);
 		point->in_viewport = refset->place == INSIDE;
-		return add_point(refset, err);
+		return refset_add_point(refset, err);
 	}
 	if (wss_reference_loses(&refset->reference) && part_from_reference(refset) < 0)
-		return no_memory(err);
+		return refset_no_memory(err);
 	again = wss_reference_end(&refset->reference, sets->touched);
 	if (again < 0)
-		return no_memory(err);
+		return refset_no_memory(err);
 	point->first += (uint64_t)again;
 	point->reference = wss_pageset_count(refset->reference.pages);
 	point->touched = wss_pageset_count(sets->touched);
@@ -374,15 +374,17 @@ int wss_refset_end(void *opaque, const struct wss_interval *interval,
 	    interval->start_ns < refset->result.to_ns && enter_viewport(refset, sets, err) < 0)
 		return -1;
 	if (refset->place == INSIDE && count_window(refset, sets) < 0)
-		return no_memory(err);
-	return add_point(refset, err);
+		return refset_no_memory(err);
+	return refset_add_point(refset, err);
 }
 
 int wss_refset_last(void *opaque, const struct wss_recording_sets *sets, struct wss_error *err)
 {
 	struct wss_refset *refset = opaque;
 
-	return refset->place == INSIDE && leave(refset, sets) < 0 ? no_memory(err) : 0;
+	return refset->place == INSIDE && leave_viewport(refset, sets) < 0
+		       ? refset_no_memory(err)
+		       : 0;
 }
 
 int wss_refset_mark(void *opaque, uint64_t time_ns, const char *text, struct wss_error *err)

@@ -207,7 +207,7 @@ void wss_fit_guest(struct wss_fit *fit, uint64_t otherwise_bytes)
 	}
 }
 
-static int compare_sizes(const void *a, const void *b)
+static int fit_compare_sizes(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -225,7 +225,7 @@ int wss_fit_result(const struct wss_fit *fit, double probability, struct wss_fit
 		if (fit->hours[i].any)
 			sums[result.hours++] = fit->hours[i].bytes;
 	if (result.hours) {
-		qsort(sums, result.hours, sizeof(*sums), compare_sizes);
+		qsort(sums, result.hours, sizeof(*sums), fit_compare_sizes);
 		rank = wss_sizing_rank(result.hours, probability);
 		result.from_peak = rank == 0;
 		result.bytes = wss_amount_of(sums[(rank ? rank : result.hours) - 1]);
