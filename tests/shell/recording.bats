@@ -404,10 +404,10 @@ ended() { # PID
 @test "a recording without a window is refused by all" {
 	make none --windows 0
 	make r
-	refused 1 'none: there is no window' report none
-	refused 1 'none: there is no window' diff r none
-	refused 1 'none: there is no window' heatmap none --hot-first
-	refused 1 'none: there is no window' heatmap none --plot x.svg
+	refused 1 'none: it contains no window' report none
+	refused 1 'none: it contains no window' diff r none
+	refused 1 'none: it contains no window' heatmap none --hot-first
+	refused 1 'none: it contains no window' heatmap none --plot x.svg
 	[ ! -e x.svg ]
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Cuts a recording and damages it, in a fixed pseudo-random sequence: each must be refused, or give
- * exactly what was written, up to some interval.
+ * Cuts and damages a recording in a fixed pseudo-random sequence. Each result must be refused,
+ * or give exactly what was written up to some interval.
  *
- *   damage-recording [TRUNCATIONS [CORRUPTIONS]]
+ *	damage-recording [TRUNCATIONS [CORRUPTIONS]]
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@
 #include "rec/writer.h"
 #include "wss/refset.h"
 
-/* What a recording said of each interval, in order. */
+/* Contents of each interval of a recording, in order. */
 #define POINTS_MAX 64
 
 struct account {
@@ -66,7 +66,7 @@ static int replay(struct wss_recfile *file, struct account *account, struct wss_
 	return r;
 }
 
-/* 0 when it was read; then account is what it said. Each refusal has its reason. */
+/* Reads a recording into account. Returns 0; each refusal has its reason. */
 static int read_recording(const uint8_t *data, size_t size, bool salvage, struct account *account)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -78,7 +78,7 @@ static int read_recording(const uint8_t *data, size_t size, bool salvage, struct
 	if (r == 0) {
 		r = replay(file, account, &err);
 		wss_recfile_close(file);
-		/* What makes no sense has been left out. */
+		/* Invalid content has been left out. */
 		if (salvage && r < 0)
 			abort();
 	}
@@ -103,7 +103,10 @@ static void must(int r)
 		abort();
 }
 
-/* Windows, gaps and marks; runs enough for several frames in one interval. */
+/*
+ * Makes a recording with windows, gaps and marks, and enough runs for several frames in one
+ * interval.
+ */
 static size_t make(uint8_t *data)
 {
 	static struct wss_recording recording = {
@@ -143,7 +146,7 @@ static size_t make(uint8_t *data)
 			must(wss_rec_mark(path, "a mark", "", interval.end_ns, &time, NULL));
 	}
 	must(wss_recwriter_finish(writer, 0, NULL));
-	/* The recording has taken the place of the file that was there. */
+	/* The recording has replaced the file that was there. */
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	size = wss_io_pread(fd, data, FILE_MAX, 0);
 	unlink(path);
@@ -154,7 +157,7 @@ static size_t make(uint8_t *data)
 	return (size_t)size;
 }
 
-/* The first intervals of the whole, one like the other. */
+/* Whether part consists of the first intervals of the whole. */
 static bool is_prefix(const struct account *part, const struct account *whole)
 {
 	if (part->n > whole->n || part->marks > whole->marks)
@@ -169,7 +172,7 @@ static void truncations(const uint8_t *data, size_t size, const struct account *
 	unsigned long refused = 0, wrong = 0, largest = 0;
 
 	for (unsigned long i = 0; i < n; i++) {
-		/* All lengths of the beginning, and some of the rest. */
+		/* All lengths at the beginning, and some of the others. */
 		size_t cut = i < n / 4 ? i : (size_t)random_below(size);
 
 		if (read_recording(data, cut, false, &account) < 0)
@@ -230,7 +233,7 @@ static void corruptions(const uint8_t *data, size_t size, const struct account *
 	}
 	free(copy);
 	result(!wrong, "corruptions refused or read as the intact prefix", n);
-	/* Few change nothing: a bit set to what it was, a piece copied onto itself. */
+	/* A few change nothing: a bit set to its old value, a piece copied onto itself. */
 	result(refused > n * 9 / 10, "of them refused", refused);
 	result(salvaged > n / 2, "read up to the damage on request", salvaged);
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Writes a chart of invented guests to stdout, for tests that look at the picture:
- * draw-chart N FROM-MS TO-MS [NAME [KIND [text]]]. Each guest grows to a size of its own and then
- * no more; the second one's windows are spread, the third one's sizes are not known. Kinds:
- * exact; bounded, by mappings of 2 MiB of which each has 16 pages that were touched at least; late,
- * nothing is known before 300 ms. text: as in a terminal of 80 columns.
+ *
+ *	draw-chart N FROM-MS TO-MS [NAME [KIND [text]]]
+ *
+ * Each guest grows to a size of its own and then stays level. The windows of the second one
+ * differ, and the sizes of the third are unknown. Kinds: exact; bounded, by mappings of 2 MiB
+ * of which at least 16 pages were touched; late, nothing is known before 300 ms. text: as in a
+ * terminal of 80 columns.
  */
 #include <math.h>
 #include <stdlib.h>

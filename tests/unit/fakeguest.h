@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the tests of src/track share: a child process that stands for a guest's QEMU, a
- * source of guests that says what the test wants, a method that measures nothing, and a
- * clock on which a window of an hour takes no time.
+ * Shared by the tests of src/track: a child process that stands for a guest's QEMU, a source
+ * of guests that answers as the test wants, a method that measures nothing, and a clock on
+ * which a window of an hour takes no time.
  */
 #ifndef TESTS_UNIT_FAKEGUEST_H
 #define TESTS_UNIT_FAKEGUEST_H
@@ -19,7 +19,10 @@
 #include "host/guest.h"
 #include "track/tracker.h"
 
-/* The child's "guest RAM", as QEMU maps it: with a guard page behind it, not for forks. */
+/*
+ * The child's "guest RAM", mapped as QEMU does: with a guard page behind it, and not inherited
+ * by forks.
+ */
 #define FAKE_RAM (8 * WSS_MIB)
 #define FAKE_PAGE 4096UL
 
@@ -28,32 +31,33 @@ struct fake {
 	pid_t child;
 	int socket; /* to the child */
 
-	/* What the source answers; each refresh is counted first. */
+	/* Answers of the source; each refresh is counted first. */
 	enum wss_guest_state state;
 	bool job;
 	bool disturbed;
 	bool attach_fails;
-	enum wss_error_code refresh_fails; /* WSS_OK: it does not */
+	enum wss_error_code refresh_fails; /* WSS_OK: refresh succeeds */
 	bool has_counts;
 	struct wss_kvm_counts counts;
 	struct wss_dirty_log log;
-	unsigned log_starts, log_seconds; /* so often, and so long the last time */
+	/* number of starts, and the length of the last one */
+	unsigned log_starts, log_seconds;
 	unsigned refreshes;
 	void (*on_refresh)(struct fake *fake); /* may change all of the above */
 
-	/* What the method does, and what it was asked to. */
+	/* What the method does, and what it was asked. */
 	uint64_t predict_ns, begin_ns, poll_ns, wss_bytes;
-	uint64_t unsure_bytes; /* by which the high bound is above wss_bytes */
+	uint64_t unsure_bytes; /* high bound above wss_bytes */
 	enum wss_error_code begin_fails, poll_fails;
 	unsigned opens, begins, polls, rests, closes;
 	char state_in_begin, state_in_poll; /* of the child */
-	uint64_t close_deadline_ns; /* when the last close had to be done */
-	unsigned settle_steps, spoilt_times; /* left, of careful_method */
-	bool is_idle; /* nothing is touched */
+	uint64_t close_deadline_ns; /* deadline of the last close */
+	unsigned settle_steps, spoilt_times; /* remaining, for careful_method */
+	bool is_idle; /* the guest touches nothing */
 	bool is_last_poll_gone; /* the child is killed within each poll */
 };
 
-/* Touches the number of pages that it is told, answers, and ends when nobody asks any more. */
+/* Touches as many pages as it is told, answers, and ends when nobody asks any more. */
 static inline void fake_child(int fd)
 {
 	char *ram = mmap(NULL, FAKE_RAM + FAKE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -66,7 +70,7 @@ static inline void fake_child(int fd)
 		_exit(1);
 	memset(ram, 1, FAKE_RAM);
 	do {
-		/* Flushes the TLB: an entry that is still in it sets no accessed bit. */
+		/* Flushes the TLB: a cached entry would set no accessed bit. */
 		mprotect(ram, FAKE_RAM, PROT_READ);
 		mprotect(ram, FAKE_RAM, PROT_READ | PROT_WRITE);
 		for (uint32_t i = 0; i < pages; i++)
@@ -95,11 +99,13 @@ static inline void fake_kill(const struct fake *fake)
 	siginfo_t info;
 
 	kill(fake->child, SIGKILL);
-	/* Until it is a zombie: only then does everybody see that it has ended. */
+	/*
+	 * Waits until it is a zombie, because only then does everybody see that it has ended.
+	 */
 	assert_int_equal(waitid(P_PID, (id_t)fake->child, &info, WEXITED | WNOWAIT), 0);
 }
 
-/* As fake_kill(), and its pid is free. */
+/* Does the same, and frees its pid. */
 static inline void fake_end(struct fake *fake)
 {
 	end_child(fake->child);
@@ -236,7 +242,7 @@ static inline void fake_free(struct fake *fake)
 	free(fake);
 }
 
-/* Time that passes only when somebody waits, and a little with each look at it. */
+/* Time that passes only when somebody waits for it, plus a little each time it is read. */
 static struct {
 	uint64_t now_ns;
 	uint64_t event_ns; /* 0: none */
@@ -274,7 +280,7 @@ static inline void virtual_clock_start(void)
 	wss_clock_inject(&source);
 }
 
-/* Calls event after that time. */
+/* Calls event after that time has passed. */
 static inline void virtual_clock_at(uint64_t after_ns, void (*event)(void *opaque), void *opaque)
 {
 	virtual_clock.event_ns = virtual_clock.now_ns + after_ns;
@@ -406,7 +412,7 @@ static inline int null_begin(struct wss_tracker *tracker, struct wss_span *ret_s
 	return fake_error(fake->begin_fails, "begin", err);
 }
 
-/* The set grows by a page with each look at it, beyond what the test says. */
+/* The set grows by a page with each look, beyond what the test sets. */
 static inline int null_poll(struct wss_tracker *tracker, struct wss_reading *ret_reading,
 			    struct wss_error *err)
 {
@@ -462,7 +468,7 @@ const struct wss_tracker_ops null_method = {
 	.check_stopped = null_check_stopped,
 };
 
-/* As refs: a look at it is not for free. */
+/* Like refs: a look is expensive. */
 const struct wss_tracker_ops dear_method = {
 	NULL_METHOD,
 	.name = "dear",
@@ -471,7 +477,7 @@ const struct wss_tracker_ops dear_method = {
 	.check_stopped = null_check_stopped,
 };
 
-/* As mmu without debugfs: QEMU has to answer. */
+/* Like mmu without debugfs: QEMU has to answer. */
 const struct wss_tracker_ops online_method = {
 	NULL_METHOD,
 	.name = "online",
@@ -480,7 +486,7 @@ const struct wss_tracker_ops online_method = {
 	.check_stopped = online_check_stopped,
 };
 
-/* As mmu by 4 KiB: a window may have to begin again, and something has to end after it. */
+/* Like mmu at 4 KiB: a window may have to begin again, and something has to end after it. */
 const struct wss_tracker_ops careful_method = {
 	NULL_METHOD,
 	.name = "careful",
@@ -491,7 +497,7 @@ const struct wss_tracker_ops careful_method = {
 	.check_stopped = null_check_stopped,
 };
 
-/* Descriptors of this process that are open now. */
+/* Counts the descriptors that this process has open. */
 static inline unsigned count_fds(void)
 {
 	wss_auto_dir DIR *dir = opendir("/proc/self/fd");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the tests of src/host share: temporary trees that stand for "/", and
- * children that look like QEMU in /proc. Everything aborts the test on failure.
+ * Shared by the tests of src/host: temporary trees that stand for "/", and children that look
+ * like QEMU in /proc. Everything aborts the test on failure.
  */
 #ifndef TESTS_UNIT_HOSTTEST_H
 #define TESTS_UNIT_HOSTTEST_H
@@ -124,7 +124,10 @@ static inline void copy_self(const char *tree, const char *name)
 	ssize_t n;
 	size_t len;
 
-	/* By its name: valgrind lets us read the link, but what it leads to is valgrind. */
+	/*
+	 * Opened by its name: under valgrind the link reads correctly, but opening it leads to
+	 * valgrind itself.
+	 */
 	n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 	assert_true(n > 0);
 	path[n] = '\0';
@@ -135,7 +138,7 @@ static inline void copy_self(const char *tree, const char *name)
 	assert_int_equal(chmod(make_path(path, "%s/%s", tree, name), 0755), 0);
 }
 
-/* main() of the test program in such a child: says that it runs, and waits. */
+/* main() of the test program in such a child: reports that it runs, and waits. */
 static inline int play_qemu(void)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -208,7 +211,7 @@ static inline bool have_pidfd(void)
 	return fd >= 0 || errno != ENOSYS;
 }
 
-/* Stands for all tests that need it, in a run without it. */
+/* Stands for all tests that need a pidfd, in a run without one. */
 static inline void test_needs_pidfd(void **unused)
 {
 	(void)unused;
@@ -216,7 +219,7 @@ static inline void test_needs_pidfd(void **unused)
 	skip();
 }
 
-/* Runs fn in a child, because what it does cannot be undone; 0 where all is well. */
+/* Runs fn in a child, because its effects cannot be undone. Returns 0 if it succeeds. */
 static inline int in_child(int (*fn)(void))
 {
 	pid_t pid = fork();
@@ -228,7 +231,10 @@ static inline int in_child(int (*fn)(void))
 	return status;
 }
 
-/* Holds a child as a guest's process; in a valgrind that knows no pidfd_open, by its directory alone. */
+/*
+ * Holds a child as a guest's process; under a valgrind that lacks pidfd_open, by its directory
+ * alone.
+ */
 static inline int hold_child(pid_t child, struct wss_process *process, struct wss_error *err)
 {
 	char path[PATH_MAX];

@@ -13,12 +13,12 @@
 struct guest {
 	uint64_t actual, target, rss, wss, usable, swapped, major;
 	uint64_t speed;	  /* bytes a second; 0: never */
-	bool lies;	  /* says that it has given memory back, and keeps it */
+	bool lies;	  /* claims that it has given memory back, and keeps it */
 	uint64_t qemu;	  /* memory that its QEMU has allocated on the host since it was measured */
 	bool has_statistics;
 	uint64_t unmanaged, kept_free; /* by its kernel; 0: not reported */
-	uint64_t cache;	   /* in its page cache, as far as there is room; 0: not reported */
-	uint64_t cache_used; /* part of that in use */
+	uint64_t cache;	   /* in its page cache, if there is room; 0: not reported */
+	uint64_t cache_used; /* part of that cache in use */
 	uint64_t own_reads, reads; /* a second; in total */
 	uint64_t least;	  /* smallest target it was ever given */
 };
@@ -28,8 +28,8 @@ struct run {
 	struct guest guest;
 	uint64_t now_s, wss_s;
 	struct wss_balloon_decision last;
-	bool blind; /* it is no longer measured */
-	bool busy;  /* nothing may be done to it */
+	bool blind; /* it is not measured any more */
+	bool busy;  /* no step is possible */
 	uint64_t every_s; /* time between its statistics; 0: each look has new ones */
 	uint64_t usable, swapped, major, usable_s; /* as in its statistics */
 	bool disks; /* disk reads are reported */
@@ -86,7 +86,7 @@ static void guest_lives(struct guest *guest)
 		if (!guest->lies && guest->rss > guest->actual)
 			guest->rss = guest->actual;
 	} else if (guest->actual < guest->target) {
-		/* It uses what it gets, if only as page cache. */
+		/* The guest uses what it gets, at least as page cache. */
 		guest->usable += guest->target - guest->actual;
 		guest->rss += guest->target - guest->actual;
 		guest->actual = guest->target;
@@ -132,7 +132,7 @@ static struct wss_balloon_view look(struct run *run)
 	return view;
 }
 
-/* Lets seconds pass until a decision other than the usual, or until they are over. */
+/* Lets seconds pass, but stops at a decision other than the usual one. */
 static void live(struct run *run, unsigned seconds)
 {
 	for (unsigned i = 0; i < seconds; i++) {
@@ -149,8 +149,8 @@ static void live(struct run *run, unsigned seconds)
 			assert_true(run->last.target_bytes >= 256 * MIB);
 			assert_true(run->last.target_bytes >= run->guest.wss * 12 / 10 - MIB);
 			/*
-			 * Memory that it could not give up, with headroom, by present statistics,
-			 * not by old ones.
+			 * Memory that it cannot give up, with headroom, according to current
+			 * statistics only.
 			 */
 			if (run->guest.has_statistics)
 				assert_true(run->last.target_bytes + MIB >=
@@ -182,10 +182,10 @@ static void test_good_guest(void **unused)
 	begin(&run);
 	live(&run, 1200);
 	assert_action(&run, WSS_BALLOON_HOLD, "floor");
-	/* 1024 - 700 MiB that it could not give up, and a fifth of its working set. */
+	/* It cannot give up 1024 - 700 MiB, plus a fifth of its working set. */
 	assert_in_range(run.guest.actual, 363 * MIB, 366 * MIB);
 	assert_int_equal(run.guest.rss, run.guest.actual);
-	/* Where most of that is cold: a tenth of it. */
+	/* If most of that is cold, a tenth of it. */
 	begin(&run);
 	run.guest.wss = 20 * MIB;
 	live(&run, 1200);
@@ -210,7 +210,7 @@ static void test_never_balloons(void **unused)
 	assert_action(&run, WSS_BALLOON_RESTORE, "does not release memory");
 	assert_int_equal(run.last.target_bytes, 1024 * MIB);
 	assert_true(run.now_s <= 60);
-	/* And never again. */
+	/* It is never shrunk again. */
 	live(&run, 100);
 	assert_action(&run, WSS_BALLOON_HOLD, "left alone");
 }
@@ -233,7 +233,7 @@ static void test_liar(void **unused)
 	struct run run;
 
 	(void)unused;
-	/* Two steps prove it if the host holds all of the guest. */
+	/* Two steps are proof if the host holds all of the guest. */
 	begin(&run);
 	run.guest.lies = true;
 	run.guest.rss = 1024 * MIB;
@@ -241,7 +241,8 @@ static void test_liar(void **unused)
 	assert_action(&run, WSS_BALLOON_RESTORE, "reclaims nothing");
 	assert_true(run.guest.least > 920 * MIB);
 	/*
-	 * Otherwise the first step that goes one step beyond the memory that the host did not hold.
+	 * Otherwise proof is the first step that goes a whole step beyond the memory that the
+	 * host did not hold.
 	 */
 	begin(&run);
 	run.guest.lies = true;
@@ -250,7 +251,7 @@ static void test_liar(void **unused)
 	assert_in_range(run.guest.least, 830 * MIB, 849 * MIB);
 }
 
-/* A little memory that QEMU itself allocates meanwhile is no sign that the guest kept it. */
+/* A little memory that QEMU allocates meanwhile does not mean that the guest kept it. */
 static void test_little_to_give_back(void **unused)
 {
 	struct run run;
@@ -317,7 +318,7 @@ static void test_stale_statistics(void **unused)
 	assert_in_range(run.guest.actual, 363 * MIB, 366 * MIB);
 }
 
-/* By its own account the guest runs out of memory, faster than any window would show. */
+/* The statistics show that the guest is running out of memory, faster than a window would. */
 static void test_guest_at_the_edge(void **unused)
 {
 	struct run run;
@@ -332,7 +333,7 @@ static void test_guest_at_the_edge(void **unused)
 	live(&run, 1);
 	assert_action(&run, WSS_BALLOON_RETURN, "the guest reports");
 	assert_int_equal(run.last.target_bytes, 1024 * MIB);
-	/* Also while it gives memory up. */
+	/* This holds while it gives memory up, too. */
 	begin(&run);
 	live(&run, 8);
 	assert_true(run.balloon.pending || run.balloon.shrunk);
@@ -341,7 +342,7 @@ static void test_guest_at_the_edge(void **unused)
 	assert_action(&run, WSS_BALLOON_RETURN, "the guest reports");
 }
 
-/* There is memory left, but not for more than some seconds. */
+/* There is free memory, but at this rate only for a few seconds. */
 static void test_fast_guest(void **unused)
 {
 	struct run run;
@@ -382,7 +383,7 @@ static void test_reserve(void **unused)
 	live(&run, 600);
 	assert_action(&run, WSS_BALLOON_HOLD, "floor");
 	assert_in_range(run.guest.actual, (360 + 110) * MIB, (360 + 110) * MIB + MIB);
-	/* Half of the headroom: before the kernel has to reclaim. */
+	/* Half of the headroom is used up before the kernel has to reclaim. */
 	run.guest.wss = 325 * MIB;
 	live(&run, 10);
 	assert_action(&run, WSS_BALLOON_HOLD, "");
@@ -419,8 +420,9 @@ static void test_reserve_of_reports(void **unused)
 }
 
 /*
- * Of 300 MiB in use 150 are page cache, and 250 MiB of its memory are cold: it needs 550 MiB, the
- * 300 with 20 % more are not enough, and all of its figures say that it could spare the rest.
+ * Of 300 MiB in use 150 are page cache, and 250 MiB of its memory are cold. It needs 550 MiB;
+ * the 300 with 20 % more are not enough, but according to its statistics it could spare the
+ * rest.
  */
 static void with_cache(struct run *run)
 {
@@ -445,9 +447,12 @@ static void test_page_cache_in_use(void **unused)
 		live(&run, 1);
 	assert_action(&run, WSS_BALLOON_GROW, "reads its disks");
 	assert_in_range(run.last.target_bytes, ROOMY, ROOMY + MIB);
-	/* At the first step that was too far. */
+	/* The first step that went too far undid it. */
 	assert_in_range(run.guest.least, 494 * MIB, 550 * MIB);
-	/* That was for ten periods, the next time for twenty, so it never stays below for long. */
+	/*
+	 * The first caution lasts ten periods and the next one twenty, so it never stays below
+	 * for long.
+	 */
 	live(&run, 90);
 	assert_action(&run, WSS_BALLOON_HOLD, "reads its disks");
 	assert_in_range(run.guest.actual, ROOMY, ROOMY + MIB);
@@ -472,7 +477,7 @@ static void test_disks_that_are_always_read(void **unused)
 	live(&run, 1200);
 	assert_action(&run, WSS_BALLOON_HOLD, "floor");
 	assert_in_range(run.guest.actual, 460 * MIB, 461 * MIB);
-	/* Until it reads a quarter more. */
+	/* Until it reads a quarter more than usual. */
 	run.guest.own_reads = 62 * MIB;
 	live(&run, 60);
 	assert_action(&run, WSS_BALLOON_HOLD, "floor");
@@ -480,7 +485,7 @@ static void test_disks_that_are_always_read(void **unused)
 	for (unsigned i = 0; i < 60 && run.last.action != WSS_BALLOON_GROW; i++)
 		live(&run, 1);
 	assert_action(&run, WSS_BALLOON_GROW, "reads its disks");
-	/* It still does with more memory, so memory was not the reason. */
+	/* It still reads as much with more memory, so memory was not the reason. */
 	live(&run, 60);
 	assert_action(&run, WSS_BALLOON_HOLD, "reads its disks");
 	live(&run, 20);
@@ -494,7 +499,10 @@ static void test_disks_that_are_always_read(void **unused)
 	assert_in_range(run.guest.actual, 460 * MIB, 461 * MIB);
 }
 
-/* Reads that continue are noticed before they count as usual, however short the periods. */
+/*
+ * Reads that continue are noticed before they become the usual rate, however short the periods
+ * are.
+ */
 static void test_reads_that_go_on(void **unused)
 {
 	struct run run;
@@ -525,7 +533,7 @@ static void test_disks_that_nobody_can_watch(void **unused)
 	live(&run, 1200);
 	assert_action(&run, WSS_BALLOON_HOLD, "disks read is unknown");
 	assert_in_range(run.guest.actual, ROOMY, ROOMY + MIB);
-	/* A disk that was unplugged has read nothing any more. */
+	/* After a disk was unplugged, the total is smaller. */
 	with_cache(&run);
 	run.guest.cache_used = 0;
 	run.guest.reads = 1 << 30;
@@ -575,7 +583,7 @@ static void test_floor_rises_within_a_step(void **unused)
 	live(&run, 60);
 	assert_action(&run, WSS_BALLOON_HOLD, "floor");
 	assert_int_equal(run.guest.actual, 990 * MIB);
-	/* But this is. */
+	/* But this is an emergency. */
 	run.guest.actual += 5 * MIB;
 	live(&run, 1);
 	assert_action(&run, WSS_BALLOON_RESTORE, "by itself");
@@ -781,7 +789,7 @@ static void test_gain(void **unused)
 	struct wss_balloon_view view = { .actual_bytes = wss_amount_of(512 * MIB) };
 
 	(void)unused;
-	/* What is not known is no reason to refuse. */
+	/* An unknown figure is no reason to refuse. */
 	assert_false(wss_balloon_gain(&view, 358 * MIB).known);
 	assert_false(wss_balloon_is_futile(&view, 358 * MIB));
 	/* What is not resident cannot be freed. */
@@ -790,7 +798,7 @@ static void test_gain(void **unused)
 	assert_true(wss_balloon_is_futile(&view, 358 * MIB));
 	view.rss_bytes = wss_amount_of(300 * MIB);
 	assert_int_equal(wss_balloon_gain(&view, 358 * MIB).value, 0);
-	/* Nor more than is taken: the rest is QEMU's own. */
+	/* Nor can more be freed than is taken: the rest is QEMU's own. */
 	view.rss_bytes = wss_amount_of(600 * MIB);
 	assert_int_equal(wss_balloon_gain(&view, 358 * MIB).value, 154 * MIB);
 	assert_false(wss_balloon_is_futile(&view, 358 * MIB));
@@ -799,7 +807,9 @@ static void test_gain(void **unused)
 	assert_int_equal(wss_balloon_least_gain(512 * 1024 * MIB), 64 * MIB);
 }
 
-/* A guest of which hardly anything is resident beyond its floor is left alone until that changes. */
+/*
+ * A guest with hardly any resident memory beyond its floor is left alone until that changes.
+ */
 static void test_nothing_to_gain(void **unused)
 {
 	struct run run;
@@ -845,13 +855,13 @@ static void test_refusals(void **unused)
 	REFUSED(current = false, "two periods");
 	REFUSED(autodeflate = false, "no balloon statistics");
 	assert_ptr_equal(wss_balloon_objection(&facts), wss_balloon_refusal(&facts));
-	/* Who has asked for them is not told that they are off. */
+	/* If statistics are configured, the message does not claim that they are off. */
 	facts.asked = true;
 	assert_non_null(strstr(wss_balloon_refusal(&facts), "have stopped"));
 	facts.statistics = true;
 	assert_null(wss_balloon_refusal(&facts));
 	assert_null(wss_balloon_objection(&facts));
-	/* A guest that is paused, or was not measured lately, need not be given up. */
+	/* A shrunk guest that is paused, or was not measured lately, need not be given up. */
 	facts.running = facts.current = false;
 	assert_null(wss_balloon_objection(&facts));
 	facts.hazard = "it has VFIO";

@@ -24,13 +24,13 @@ static void test_error(void **unused)
 	assert_int_equal(wss_error_errno(&err, WSS_ERR_FAILED, ENOENT, "open %s", "x"), -1);
 	assert_int_equal(err.code, WSS_ERR_FAILED);
 	assert_string_equal(err.text, "open x: No such file or directory");
-	/* No lack of anything but memory. */
+	/* ENOMEM never counts as a lack of anything else. */
 	wss_error_errno(&err, WSS_ERR_UNSUPPORTED, ENOMEM, "open %s", "x");
 	assert_int_equal(err.code, WSS_ERR_NO_MEMORY);
 	wss_error_clear(&err);
 	assert_int_equal(err.code, WSS_OK);
 	assert_string_equal(err.text, "");
-	/* Long texts are cut, whoever adds to them. */
+	/* Long texts are cut, even when a prefix is added. */
 	memset(big, 'x', sizeof(big) - 1);
 	big[sizeof(big) - 1] = '\0';
 	wss_error_set(&err, WSS_ERR_FAILED, "%s", big);
@@ -39,7 +39,7 @@ static void test_error(void **unused)
 	assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
 	wss_error_errno(&err, WSS_ERR_FAILED, ENOENT, "%s", big);
 	assert_int_equal(strlen(err.text), sizeof(err.text) - 1);
-	/* Nobody has to want the text. */
+	/* err may be NULL. */
 	assert_int_equal(wss_error_set(NULL, WSS_ERR_FAILED, "%s", big), -1);
 	assert_int_equal(wss_error_errno(NULL, WSS_ERR_FAILED, EIO, "x"), -1);
 	assert_int_equal(wss_error_prefix(NULL, "x"), -1);
@@ -95,7 +95,9 @@ static void encode(unsigned code, char *text)
 	text[len] = '\0';
 }
 
-/* The first and the last of each class that is not shown, and their neighbours that are. */
+/*
+ * The first and the last character of each hidden class, and their neighbours that are shown.
+ */
 static void test_hidden(void **unused)
 {
 	static const unsigned hidden[] = {
@@ -405,7 +407,7 @@ static void test_clock_text(void **unused)
 	time_t when = 0;
 
 	(void)unused;
-	/* The zone that the user lives in does not matter. */
+	/* The local time zone does not matter. */
 	setenv("TZ", "America/St_Johns", 1);
 	tzset();
 	wss_clock_format(1795197600, text);
@@ -454,7 +456,7 @@ static void test_root(void **unused)
 	assert_error(&err, WSS_ERR_FAILED, "missing");
 	assert_int_equal(wss_root_open(tree, &root, NULL), 0);
 
-	/* Only the root's own files. */
+	/* A path never leads out of the root. */
 	put_text(tree, "proc/a", "one line\ntwo\n");
 	assert_int_equal(wss_root_read(&root, "proc/a", 100, &text, &len), 0);
 	assert_string_equal(text, "one line\ntwo\n");
@@ -462,7 +464,7 @@ static void test_root(void **unused)
 	assert_int_equal(wss_root_read(&root, "proc/self/stat", 100, &text, NULL), -ENOENT);
 	assert_int_equal(wss_root_read(&root, "proc", 100, &text, NULL), -EISDIR);
 	assert_string_equal(text, "one line\ntwo\n");
-	/* Exactly as long as allowed, and one byte more. */
+	/* Exactly as long as allowed, and one byte longer. */
 	memset(big, 'b', 100000);
 	put_text(tree, "big", big);
 	free(wss_steal_ptr(text));

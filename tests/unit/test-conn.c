@@ -43,13 +43,13 @@ static int tear_down(void **unused)
 	return wss_threads_end(20 * WSS_NS_PER_S) ? 0 : -1;
 }
 
-/* By a word that was typed. */
+/* Opens a guest by a typed word. */
 static int open_word(const char *word, struct wss_guest **ret_guest, struct wss_error *err)
 {
 	return wss_conn_guest(conn, &(struct wss_domain_ref){ .name = word }, NULL, ret_guest, err);
 }
 
-/* By the UUID of one that was listed. */
+/* Opens a guest by the UUID of a listed domain. */
 static int open_uuid(const char *uuid, struct wss_guest **ret_guest, struct wss_error *err)
 {
 	return wss_conn_guest(conn, &(struct wss_domain_ref){ "listed", uuid }, NULL, ret_guest, err);
@@ -163,7 +163,10 @@ static void assert_refused(const char *word, const char *uuid, const char *other
 	assert_error(&err, WSS_ERR_AMBIGUOUS, "fits two domains");
 }
 
-/* Domains named like the ID and the UUID of another are reached, and are not it. */
+/*
+ * Domains that are named like the ID and the UUID of another can be opened, and are not
+ * mistaken for it.
+ */
 static void test_pretenders(void **unused)
 {
 	virDomainPtr by_id = start_domain("1", UUID_A);
@@ -185,7 +188,7 @@ static void test_pretenders(void **unused)
 	assert_string_equal(guest->config.name, "1");
 	wss_guest_free(guest);
 
-	/* A UUID that no domain has is not the name of one. */
+	/* A UUID that no domain has is not looked up as a name. */
 	stop_domain(by_id);
 	stop_domain(by_uuid);
 	by_uuid = start_domain(UUID_A, UUID_B);
@@ -195,7 +198,7 @@ static void test_pretenders(void **unused)
 	assert_int_equal(wss_conn_set_metadata(conn, UUID_A, "urn:test", "t", "<t/>", &err), -1);
 	assert_error(&err, WSS_ERR_GONE, "no such domain");
 	assert_false(wss_conn_assigned(conn, UUID_A).known);
-	/* A word that fits one domain in two ways fits it. */
+	/* A word that matches one domain in two ways is not ambiguous. */
 	guest = open_guest(UUID_A);
 	assert_string_equal(guest->config.uuid, UUID_B);
 	wss_guest_free(guest);
@@ -229,7 +232,7 @@ static void test_metadata(void **unused)
 	struct wss_conn_entry none, entry, again;
 
 	(void)unused;
-	/* None is no error. */
+	/* A missing element is no error. */
 	assert_int_equal(read_element("test", &none, &err), 0);
 	assert_null(none.xml);
 	assert_string_equal(none.name, "test");
@@ -243,7 +246,7 @@ static void test_metadata(void **unused)
 	assert_int_equal(guest->ops->publish(guest, "<profile version='2'/>", false, &err), 0);
 	assert_int_equal(read_element(DEFAULT_UUID, &again, &err), 0);
 	assert_null(strstr(again.xml, "&lt;1"));
-	/* Neither what is no XML nor a prefix gets to libvirt. */
+	/* libvirt gets neither text that is not XML nor a prefix. */
 	assert_int_equal(guest->ops->publish(guest, "<profile", false, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "metadata not written");
 	assert_int_equal(guest->ops->publish(guest, "<profile wss:a='1'/>", false, &err), -1);
@@ -292,14 +295,16 @@ static void test_cannot_connect(void **unused)
 	}
 }
 
-/* What runs the event loop ends with the process only: valgrind calls its stack lost. */
+/*
+ * The thread of the event loop ends only with the process, and valgrind calls its stack lost.
+ */
 static void test_not_in_valgrind(void **unused)
 {
 	(void)unused;
 	skip();
 }
 
-/* Whoever may not write may read what there is. */
+/* A user who may not write may read. */
 static void test_reader(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -321,7 +326,7 @@ static void test_reader(void **unused)
 	assert_int_equal(wss_conn_set_metadata(reader, DEFAULT_UUID, "urn:test", "t", "<t/>", &err), -1);
 	assert_int_equal(err.code, WSS_ERR_UNSUPPORTED);
 	wss_conn_close(reader);
-	/* Where nobody answers the reason is that of the first try. */
+	/* If neither connection succeeds, the error is that of the first. */
 	assert_int_equal(wss_conn_open_reader("nonsense:///", &reader, &err), -1);
 	assert_int_equal(err.code, WSS_ERR_CONNECT);
 }
@@ -339,7 +344,7 @@ static void assert_gone(struct wss_guest *guest)
 	assert_int_equal(err.code, WSS_ERR_GONE);
 }
 
-/* Of a domain without a configuration nothing is left; but it was saved, or it was not. */
+/* Nothing is left of a domain without a configuration; kept shows whether it was saved. */
 static void test_gone(void **unused)
 {
 	char *dir = make_tree(), path[PATH_MAX];
@@ -351,7 +356,7 @@ static void test_gone(void **unused)
 	assert_non_null(dom);
 	guest = open_guest("transient");
 	assert_int_equal(virDomainSave(dom, make_path(path, "%s/saved", dir)), 0);
-	/* The event that says so comes by itself. */
+	/* The event that reports this arrives by itself. */
 	do
 		assert_gone(guest);
 	while (!guest->kept);

@@ -52,7 +52,7 @@ static void test_excludes(void **unused)
 	(void)unused;
 	assert_int_equal(wss_control_take(process, &err), 0);
 	assert_true(fcntl(process->clear_refs, F_GETFD) & FD_CLOEXEC);
-	/* Not even this process again, by the same handle or by another. */
+	/* Not even this process gets it again, by the same handle or by another. */
 	assert_int_equal(wss_control_take(process, &err), -1);
 	assert_error(&err, WSS_ERR_BUSY, "another virt-wss");
 	assert_true(process->clear_refs >= 0);
@@ -108,7 +108,7 @@ static void test_clear(void **unused)
 
 	(void)unused;
 	assert_int_equal(wss_control_probe(process, &err), 0);
-	/* Nobody clears anything without the lock. */
+	/* Nothing can be cleared without the lock. */
 	assert_int_equal(wss_control_clear(process, '1', &span, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "lock is not held");
 	wss_error_clear(&err);
@@ -149,7 +149,7 @@ static void test_gone(void **unused)
 	fake_free(gone);
 }
 
-/* As a user other than the guest's. */
+/* Tried as a user other than the guest's. */
 static int use_without_permission(void)
 {
 	struct wss_process process = WSS_PROCESS_INIT;

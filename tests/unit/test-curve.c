@@ -50,7 +50,7 @@ static void test_interpolation(void **unused)
 	assert_false(wss_curve_at(curve, 0, 41, &bytes));
 }
 
-/* Touches 64 MiB at an even pace within a second, then only the same pages. */
+/* A guest that touches 64 MiB at an even pace within a second, and then only those pages. */
 static size_t ramp(struct wss_curve_point *curve, size_t n, double scale)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -128,7 +128,7 @@ static void test_fault_bound(void **unused)
 	}
 }
 
-/* It grows at one rate to the end: nobody can tell how fast it would be without faults. */
+/* A guest that grows at one rate to the end: its growth without faults cannot be known. */
 static void test_no_fault_bound(void **unused)
 {
 	struct wss_curve_point curve[10] = { 0 };
@@ -141,7 +141,7 @@ static void test_no_fault_bound(void **unused)
 	wss_grid_add(&grid, curve, 10, 1);
 	for (size_t i = 0; i < grid.n; i++)
 		assert_false(grid.points[i].high_bytes.known);
-	/* Nor where there are no faults. */
+	/* Nor is there a bound without faults. */
 	curve[9].bytes = curve[8].bytes = curve[7].bytes = curve[6].bytes;
 	wss_grid_init(&grid, 10 * MS, 90 * MS);
 	wss_grid_add(&grid, curve, 10, 0);
@@ -236,7 +236,7 @@ static void test_bounds(void **unused)
 	assert_int_equal(last->bound_high_bytes.value, 900);
 	wss_grid_add(&grid, exact, 2, 0);
 	assert_int_equal(last->bound_low_bytes.value, 80);
-	/* A window that is exact, and below the bounds of the others. */
+	/* An exact window, below the bounds of the others. */
 	wss_grid_init(&grid, MS, 1000 * MS);
 	wss_grid_add(&grid, bounded, 2, 0);
 	wss_grid_add(&grid, (struct wss_curve_point[]){ { .ns = MS, .bytes = 10 },
@@ -244,7 +244,7 @@ static void test_bounds(void **unused)
 	assert_int_equal(first->bound_low_bytes.value, 10);
 	assert_int_equal(last->bound_low_bytes.value, 20);
 	assert_int_equal(last->bound_high_bytes.value, 900);
-	/* Between two points they are interpolated as the figure is. */
+	/* Between two points they are interpolated like the figure. */
 	assert_in_range(grid.points[grid.n / 2].bound_high_bytes.value, 601, 899);
 	for (size_t i = 0; i < grid.n; i++)
 		assert_true(grid.points[i].bound_low_bytes.value <= grid.points[i].min_bytes &&

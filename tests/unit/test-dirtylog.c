@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The dirty log: who may have it, and the steps until it is on, against a guest
- * that plays QEMU's part.
+ * The dirty log: which guests may have it, and the steps until it is on, with a guest that
+ * plays QEMU's part.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ static int fake_start(struct wss_guest *guest, unsigned seconds, struct wss_erro
 	(void)guest;
 	if (start_fails)
 		return wss_error_set(err, WSS_ERR_FAILED, "refused by QEMU");
-	/* Two calculations at once corrupt QEMU's memory: never to happen. */
+	/* Two calculations at the same time corrupt QEMU's memory and must never happen. */
 	assert_false(log_now.measuring);
 	starts++;
 	started_seconds = seconds;
@@ -54,7 +54,7 @@ static int fake_query(struct wss_guest *guest, struct wss_dirty_log *ret_log,
 static const struct wss_guest_ops ops = { .dirty_log_start = fake_start,
 					  .dirty_log_query = fake_query };
 
-/* What a tracker does before the steps: only where no calculation is under way. */
+/* Does what a tracker does before the steps: starts only if no calculation is running. */
 static int start_if_free(struct wss_dirtylog *log, struct wss_guest *guest, uint64_t window_ns,
 			 struct wss_error *err)
 {
@@ -152,7 +152,7 @@ static void test_never_starts(void **unused)
 	assert_int_equal(wss_dirtylog_step(&log, &guest, &counts, &err), -1);
 	assert_int_equal(err.code, WSS_ERR_FAILED);
 	assert_int_equal(starts, 1);
-	/* The next window does not wait for what never came. */
+	/* The next window does not wait for a log that never came. */
 	assert_int_equal(log.state, WSS_DIRTYLOG_OFF);
 	log_now.measuring = false;
 	assert_int_equal(start_if_free(&log, &guest, WSS_NS_PER_S, &err), 0);
@@ -202,7 +202,7 @@ static void test_own_earlier_one_is_waited_for(void **unused)
 	assert_int_equal(wss_dirtylog_free(&log, &guest, &err), 1);
 	assert_int_equal(start_if_free(&log, &guest, WSS_NS_PER_S, &err), 0);
 	assert_int_equal(starts, 2);
-	/* One that does not end long after its time is somebody else's. */
+	/* A calculation that has not ended long after its time is somebody else's. */
 	wss_dirtylog_done(&log);
 	log_now.measuring = true;
 	now_ns += 20 * WSS_NS_PER_S;
@@ -218,13 +218,13 @@ static void test_end(void **unused)
 
 	(void)unused;
 	assert_int_equal(start_if_free(&log, &guest, WSS_NS_PER_S, &err), 0);
-	/* Before its time it lasts, whatever anybody says. */
+	/* Before its time it counts as running, whatever QEMU reports. */
 	assert_int_equal(wss_dirtylog_ended(&log, &guest), WSS_DIRTYLOG_LASTS);
 	now_ns = log.ends_ns;
 	assert_int_equal(wss_dirtylog_ended(&log, &guest), WSS_DIRTYLOG_ENDED);
 	log_now.measuring = true;
 	assert_int_equal(wss_dirtylog_ended(&log, &guest), WSS_DIRTYLOG_LASTS);
-	/* QEMU puts the end off as long as the guest is paused. */
+	/* QEMU defers the end while the guest is paused. */
 	now_ns += 20 * WSS_NS_PER_S;
 	assert_int_equal(wss_dirtylog_ended(&log, &guest), WSS_DIRTYLOG_OVERDUE);
 	query_fails = true;

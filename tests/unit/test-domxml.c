@@ -9,7 +9,7 @@ static const char *fixture_path(char *buf, const char *name)
 	return make_path(buf, "%s/domxml/%s", WSS_FIXTURES, name);
 }
 
-/* What libvirt 9.0 says of a running guest with two cells and a DIMM. */
+/* XML of libvirt 9.0 for a running guest with two cells and a DIMM. */
 static void test_live_numa(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -53,7 +53,7 @@ static void test_live_numa(void **unused)
 	"<domain type='kvm'><name>g</name><uuid>" UUID_A "</uuid><memory>1024</memory>" labels    \
 	"</domain>"
 
-/* The user that QEMU runs as, from the one label that says so. */
+/* The user that QEMU runs as comes from the one label that states it. */
 static void test_owner(void **unused)
 {
 	static const struct {
@@ -245,7 +245,7 @@ static void test_units(void **unused)
 	"<memory model='" model "'><target><size unit='MiB'>" mib "</size></target></memory>"
 #define CELLS(content) "<cpu><numa>" content "</numa></cpu>"
 
-/* virtio-mem's address is within its target; one that is none is not known. */
+/* virtio-mem's address is inside its target; an invalid address counts as unknown. */
 static void test_device_addresses(void **unused)
 {
 	static const struct {
@@ -275,7 +275,9 @@ static void test_blocks(void **unused)
 	struct wss_domxml dom;
 
 	(void)unused;
-	/* Without cells the first block is what the devices of every model leave. */
+	/*
+	 * Without cells the size of the first block is what the devices of every model leave.
+	 */
 	assert_int_equal(parse(MEM, "",
 			       DEVICE("dimm", "128") DEVICE("nvdimm", "256")
 				       DEVICE("virtio-mem", "64") DEVICE("virtio-pmem", "32")
@@ -433,7 +435,7 @@ static void test_devices(void **unused)
 			 0);
 	assert_false(dom.balloon_statistics);
 
-	/* Elements of other namespaces, of the same names, say nothing. */
+	/* Elements of the same name in other namespaces are ignored. */
 	assert_int_equal(parse(MEM,
 			       "<metadata><x:m xmlns:x='urn:x'><hostdev/><launchSecurity/></x:m>"
 			       "</metadata><x:launchSecurity xmlns:x='urn:x'/>"
@@ -445,7 +447,7 @@ static void test_devices(void **unused)
 	assert_false(dom.qemu_passthrough);
 }
 
-/* What another process reads for the guest is in none of QEMU's statistics. */
+/* QEMU's statistics do not include what another process reads for the guest. */
 static void test_unseen_reads(void **unused)
 {
 	static const struct {
@@ -508,11 +510,11 @@ static void test_identity(void **unused)
 		assert_int_equal(wss_domxml_parse(xml, &dom, &err), len < WSS_NAME_MAX ? 0 : -1);
 	}
 	assert_error(&err, WSS_ERR_FAILED, "name");
-	/* No error value is fine, too. */
+	/* err may be NULL. */
 	assert_int_equal(wss_domxml_parse("<domain/>", &dom, NULL), -1);
 }
 
-/* No document type, so no entity that grows, reads a file or fetches anything. */
+/* A document type is refused, so no entity can grow, read a file or fetch anything. */
 static void test_hostile(void **unused)
 {
 	static const char grows[] =
@@ -542,7 +544,7 @@ static void test_hostile(void **unused)
 	big[WSS_DOMXML_MAX + 1] = '\0';
 	assert_int_equal(wss_domxml_parse(big, &dom, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "longer");
-	/* Nesting without end. */
+	/* Endless nesting. */
 	for (size_t i = 0; i + 3 < WSS_DOMXML_MAX; i += 3)
 		memcpy(big + i, "<a>", 3);
 	big[WSS_DOMXML_MAX - 3] = '\0';
@@ -550,7 +552,7 @@ static void test_hostile(void **unused)
 	assert_error(&err, WSS_ERR_FAILED, "parsed");
 }
 
-/* libxml2 makes such a name of one that it has no memory for, in no namespace. */
+/* When out of memory libxml2 makes such a name, in no namespace, of a longer one. */
 static void test_half_a_name(void **unused)
 {
 	static const char xml[] =

@@ -22,7 +22,7 @@ static int tear_down(void **unused)
 	return 0;
 }
 
-/* The format of a kernel into the invented machine's tracefs. */
+/* Puts the format file of a kernel into the invented machine's tracefs. */
 static void put_format(const char *place, const char *kernel)
 {
 	struct wss_root fixtures;
@@ -61,7 +61,7 @@ static void test_old(void **unused)
 	assert_args(0, 1);
 }
 
-/* Where tracefs has no place of its own it is below debugfs. */
+/* tracefs that is not mounted at its own place is found below debugfs. */
 static void test_debugfs(void **unused)
 {
 	(void)unused;
@@ -79,7 +79,7 @@ static void test_absent(void **unused)
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "tracefs");
 }
 
-/* Anything that is not known to the letter would give addresses that are none. */
+/* A layout that differs in the least from the known ones would give wrong addresses. */
 static void test_unknown(void **unused)
 {
 	static const char *const formats[] = {

@@ -52,7 +52,7 @@ static void holds(const char *name, const char *text)
 	assert_string_equal(data, text);
 }
 
-/* A whole new file with a text. */
+/* Makes a complete new file with a text. */
 static int replace(const char *text, bool over, struct wss_error *err)
 {
 	wss_auto_newfile struct wss_newfile file = WSS_NEWFILE_INIT;
@@ -91,7 +91,7 @@ static void test_new_file(void **unused)
 	assert_int_equal(files_in_tree(), 1);
 }
 
-/* What is open or has another name is neither written to nor cut. */
+/* A file that is open or has another link is neither written to nor truncated. */
 static void test_old_file_stays(void **unused)
 {
 	char other[PATH_MAX];
@@ -252,7 +252,7 @@ static void test_killed(void **unused)
 	assert_int_equal(files_in_tree(), 1);
 }
 
-/* Every way of opening refuses what has the place, and leaves it alone. */
+/* Every function that opens a file refuses this one, and leaves it alone. */
 static void refused(const char *what)
 {
 	wss_auto_place struct wss_place place = WSS_PLACE_INIT;
@@ -327,7 +327,7 @@ static void test_places(void **unused)
 	wss_place_release(&place);
 }
 
-/* Runs fn as another user, who may do with the directory what its mode says. */
+/* Runs fn as another user, whose access to the directory depends on its mode. */
 static int as_nobody(int (*fn)(void))
 {
 	int status;
@@ -362,7 +362,7 @@ static int check_as_other(void)
 	return wss_newfile_check(path, &err) < 0 ? 1 : 0;
 }
 
-/* /tmp: what another user has made there is neither written to nor replaced, also by root. */
+/* In /tmp not even root writes to or replaces another user's file. */
 static void test_sticky_directory(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -379,7 +379,7 @@ static void test_sticky_directory(void **unused)
 	put(path, "root's", 0666);
 	assert_int_equal(as_nobody(replace_as_other), 2);
 	holds(path, "root's");
-	/* Elsewhere the file is replaced, and belongs to whoever made the new one. */
+	/* Elsewhere the file is replaced, and belongs to the user who made the new one. */
 	assert_int_equal(chmod(tree, 0777), 0);
 	assert_int_equal(as_nobody(replace_as_other), 0);
 	assert_int_equal(stat(path, &st), 0);
@@ -388,12 +388,12 @@ static void test_sticky_directory(void **unused)
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_uid, 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
-	/* A directory that may not be written to is found out before. */
+	/* A directory without write permission is noticed beforehand. */
 	assert_int_equal(chmod(tree, 0755), 0);
 	assert_int_equal(as_nobody(check_as_other), 1);
 }
 
-/* What descriptors a path may mean: those that were inherited, as they are. */
+/* A path may name inherited descriptors, which are used as they are. */
 static void test_descriptors(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -478,7 +478,10 @@ static void test_lock(void **unused)
 	close(two);
 }
 
-/* A stop ends the waiting for a lock, and for the reader of a pipe. Last: the flag stays. */
+/*
+ * A stop request ends waiting for a lock, and for the reader of a pipe. This test is the last,
+ * because the flag stays set.
+ */
 static void test_stop(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -502,7 +505,7 @@ static void test_stop(void **unused)
 	assert_error(&err, WSS_ERR_INTERRUPTED, NULL);
 	assert_true(wss_clock_now_ns() - began_ns < 10 * WSS_NS_PER_S);
 	alarm(0);
-	/* What nobody holds is still to be had: a recording is ended with it. */
+	/* A free lock can still be taken, because ending a recording needs it. */
 	wss_file_unlock(one, 0);
 	assert_int_equal(wss_file_lock(two, 0, 60 * WSS_NS_PER_S, NULL), 0);
 	close(one);
@@ -532,7 +535,7 @@ int main(void)
 		TEST(test_stop),
 	};
 
-	/* As in the program, which ignores it. */
+	/* Ignored, as in the program. */
 	signal(SIGPIPE, SIG_IGN);
 	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests(tests, NULL, NULL);

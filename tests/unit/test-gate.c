@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Threads that stand for guests pass through the gate, and note when. The clock is the real one, so
- * what is asserted is the order of events and what lies between two of them at least.
+ * Threads that stand for guests pass through the gate and note the time. The clock is the real
+ * one, so the tests assert the order of events and minimum distances between them.
  */
 #include "hosttest.h"
 
@@ -86,7 +86,7 @@ static struct visitor *visitors_start(size_t n, uint64_t window_ns, size_t hangs
 		visitors[i].hangs_inside = i == hangs_inside;
 		assert_int_equal(wss_cancel_open(&visitors[i].cancel, NULL, NULL), 0);
 		assert_int_equal(pthread_create(&visitors[i].thread, NULL, visit, &visitors[i]), 0);
-		/* Those that hang come first. */
+		/* The threads that hang come first. */
 		while (!visitors[i].in && (i == hangs_arming || i == hangs_inside))
 			usleep(1000);
 	}
@@ -146,7 +146,7 @@ static void test_stagger(void **unused)
 	visitors_end(visitors, 6);
 }
 
-/* One that never gets armed neither keeps its place nor the others from being armed. */
+/* A guest whose arming hangs neither keeps its place nor keeps the others from being armed. */
 static void test_hangs_arming(void **unused)
 {
 	struct visitor *visitors;
@@ -157,7 +157,7 @@ static void test_hangs_arming(void **unused)
 	wait_until_left(visitors, 3, 0);
 	assert_false(visitors[0].left);
 	assert_int_equal(n_armed, 3);
-	/* Late, it does no harm. */
+	/* It does no harm when it continues late. */
 	visitors[0].go_on = true;
 	visitors_end(visitors, 3);
 }
@@ -175,7 +175,7 @@ static void test_hangs_inside(void **unused)
 	visitors_end(visitors, 3);
 }
 
-/* Whoever waits can be cancelled by itself, whoever stands before it. */
+/* A waiting thread can be cancelled by itself, even behind another one. */
 static void test_cancelled(void **unused)
 {
 	struct visitor *visitors;
@@ -201,7 +201,7 @@ static void test_cancelled(void **unused)
 	wss_gate_free(gate);
 }
 
-/* Nobody else: no waiting, but for a request to cancel. */
+/* Without a gate nothing waits, but a cancel request still counts. */
 static void test_no_gate(void **unused)
 {
 	struct wss_cancel cancel = WSS_CANCEL_INIT;

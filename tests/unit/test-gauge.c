@@ -13,14 +13,14 @@ static struct wss_gauge_reading entries(uint64_t n_4k, uint64_t n_2m, uint64_t n
 	return (struct wss_gauge_reading){ n_4k, n_2m, n_1g, false, 0, false, 0 };
 }
 
-/* With faults and flushes as a real kernel counts them. */
+/* A reading with faults and flushes as a real kernel counts them. */
 static struct wss_gauge_reading counted(uint64_t n_4k, uint64_t n_2m, uint64_t faults,
 					uint64_t flushes)
 {
 	return (struct wss_gauge_reading){ n_4k, n_2m, 0, true, faults, true, flushes };
 }
 
-/* The result over n readings, the first being the base. */
+/* Returns the result over n readings, the first of which is the base. */
 static struct wss_gauge_result over(const struct wss_gauge_reading *readings, size_t n,
 				    uint64_t ram_bytes)
 {
@@ -31,7 +31,7 @@ static struct wss_gauge_result over(const struct wss_gauge_reading *readings, si
 	for (size_t i = 1; i < n; i++)
 		wss_gauge_add(&gauge, &readings[i]);
 	wss_gauge_result(&gauge, ram_bytes, &result);
-	/* What holds whatever the numbers are. */
+	/* Invariants of every result. */
 	assert_true(result.low_bytes <= result.wss_bytes);
 	assert_true(result.wss_bytes <= result.high_bytes);
 	assert_true(!ram_bytes || result.high_bytes <= ram_bytes);
@@ -76,7 +76,7 @@ static void test_base_only(void **unused)
 	(void)unused;
 	assert_int_equal(r.wss_bytes, 0);
 	assert_int_equal(r.granularity_bytes, 4096);
-	/* What was mapped again before the first reading has been touched, too. */
+	/* Memory that was mapped again before the first reading has been touched, too. */
 	r = OVER(0, entries(25, 0, 0));
 	assert_int_equal(r.wss_bytes, 25 * 4 * WSS_KIB);
 }
@@ -94,7 +94,7 @@ static void test_granularity(void **unused)
 	r = OVER(4 * WSS_GIB, entries(0, 0, 0), entries(0, 1, 2));
 	assert_int_equal(r.granularity_bytes, WSS_GIB);
 	assert_int_equal(r.high_bytes, 2 * WSS_GIB + 2 * WSS_MIB);
-	/* The largest that was ever seen, also when it is gone at the end. */
+	/* The largest value ever seen counts, even if it is gone at the end. */
 	r = OVER(0, entries(0, 1, 0), entries(1, 0, 0));
 	assert_int_equal(r.granularity_bytes, 2 * WSS_MIB);
 	r = OVER(0, entries(0, 0, 1), entries(0, 1, 0), entries(1, 0, 0));
@@ -105,7 +105,7 @@ static void test_granularity(void **unused)
 	assert_int_equal(r.high_bytes, 2 * WSS_MIB);
 }
 
-/* The gauge falls when the host unmaps: the largest stands. */
+/* The gauge falls when the host unmaps memory; the largest value stays. */
 static void test_falls(void **unused)
 {
 	struct wss_gauge_result r = OVER(0, entries(0, 0, 0), entries(100, 0, 0),
@@ -127,7 +127,7 @@ static void test_excess_faults(void **unused)
 	assert_int_equal(r.low_bytes, 200 * 4 * WSS_KIB);
 	assert_int_equal(r.high_bytes, 300 * 4 * WSS_KIB);
 	assert_int_equal(r.wss_bytes, r.low_bytes);
-	/* What is mapped at the base has not grown since. */
+	/* Entries mapped at the base have not grown since. */
 	r = OVER(0, counted(150, 0, 0, 1), counted(200, 0, 60, 2));
 	assert_int_equal(r.excess_faults, 10);
 	/* On huge pages each may have been 2 MiB; RAM is the limit. */
@@ -153,7 +153,7 @@ static void test_split(void **unused)
 	assert_int_equal(r.high_bytes, 20 * WSS_MIB + 2 * 4 * WSS_KIB);
 }
 
-/* Without any request to flush the TLBs nothing was unmapped, whatever the faults say. */
+/* Without a request to flush the TLBs nothing was unmapped, whatever the faults suggest. */
 static void test_flush_rule(void **unused)
 {
 	struct wss_gauge_reading lacks;
@@ -165,10 +165,10 @@ static void test_flush_rule(void **unused)
 	assert_int_equal(r.high_bytes, r.low_bytes);
 	r = OVER(0, counted(0, 0, 0, 9), counted(200, 0, 350, 10));
 	assert_int_equal(r.excess_faults, 150);
-	/* One in the middle is remembered by the counter itself. */
+	/* The counter itself remembers a flush between two readings. */
 	r = OVER(0, counted(0, 0, 0, 9), counted(100, 0, 200, 10), counted(200, 0, 350, 10));
 	assert_int_equal(r.excess_faults, 150);
-	/* Where flushes are not counted, at the base or later, nothing is ruled out. */
+	/* Where flushes are not counted, at the base or later, a loss cannot be ruled out. */
 	lacks = counted(200, 0, 350, 9);
 	lacks.has_flushes = false;
 	r = OVER(0, counted(0, 0, 0, 9), lacks);
@@ -189,14 +189,14 @@ static void test_faults_unknown(void **unused)
 	assert_int_equal(r.excess_faults, 0);
 	r = OVER(0, counted(0, 0, 0, 0), unknown);
 	assert_int_equal(r.excess_faults, 0);
-	/* A counter that runs backwards says nothing. */
+	/* A counter that runs backwards proves nothing. */
 	r = OVER(0, counted(0, 0, 1000, 0), counted(200, 0, 10, 1));
 	assert_int_equal(r.excess_faults, 0);
 }
 
 static void test_caps(void **unused)
 {
-	/* Device memory counts, too: more entries than RAM. */
+	/* Device memory is counted, too: there are more entries than RAM. */
 	struct wss_gauge_result r = OVER(WSS_MIB, entries(0, 0, 0), entries(1000, 0, 0));
 
 	(void)unused;
@@ -206,7 +206,7 @@ static void test_caps(void **unused)
 	assert_int_equal(r.high_bytes, 4000 * WSS_KIB);
 }
 
-/* Sums that cannot be held saturate; they never wrap to something small. */
+/* Sums that overflow saturate, and never wrap to a small number. */
 static void test_hostile_numbers(void **unused)
 {
 	static const uint64_t numbers[] = { 0, 1, 4096, 1ULL << 43, 1ULL << 52, 1ULL << 63,

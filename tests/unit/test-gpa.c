@@ -13,7 +13,7 @@ static struct wss_domxml config_of(const char *machine, uint64_t ram_bytes)
 	return config;
 }
 
-/* How much lies below 4 GiB, and how much from there on. */
+/* Asserts how much lies below 4 GiB, and how much from there on. */
 static void assert_split(const struct wss_domxml *config, uint64_t below, uint64_t above)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -76,7 +76,7 @@ static void test_q35(void **unused)
 	assert_split(&config, 2 * GIB, 62 * GIB);
 }
 
-/* QEMU's option moves the hole; its default is what it says where nobody set it. */
+/* QEMU's option moves the hole; if nobody set it, it has its default value. */
 static void test_limit(void **unused)
 {
 	struct wss_domxml config = config_of("pc", 4 * GIB);
@@ -113,7 +113,7 @@ static void test_unknown(void **unused)
 	config = config_of("pc", GIB);
 	config.qemu_passthrough = true;
 	assert_unknown(&config, "qemu:commandline");
-	/* QEMU may have moved it past 1 TiB. */
+	/* QEMU may have moved the RAM past 1 TiB. */
 	config = config_of("pc", 1000 * GIB);
 	assert_unknown(&config, "of this size");
 	config.initial_bytes = UINT64_MAX;

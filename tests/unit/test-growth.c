@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Whether a set still grew at the end of its windows, and how far it is taken on, on curves
- * whose truth is known.
+ * Whether a set still grew at the end of its windows, and how far it is extrapolated, on
+ * curves with known answers.
  */
 #include "hosttest.h"
 
@@ -28,13 +28,14 @@ static double loop(double seconds)
 	return 97.0 * MIB * fmin(1, seconds / constant_s);
 }
 
-/* 40 MiB after a second, and 8 MiB more for each factor e: without any end. */
+/* 40 MiB after a second, and 8 MiB more for each factor e, without an end. */
 static double endless(double seconds)
 {
 	return fmax(0, (40.0 + 8 * log(seconds)) * MIB);
 }
 
-/* n windows of the curve; points are the times that are polled, the window's end among them.
+/*
+ * Makes n windows of the curve; points are the times of the polls, including the window's end.
  */
 static struct wss_summary windows_of(curve touched, double window_s, double first_s, size_t n)
 {
@@ -63,7 +64,7 @@ static struct wss_growth growth_of(curve touched, double window_s, double first_
 	return growth;
 }
 
-/* Windows that have seen all of a set say so. */
+/* Windows that have seen all of a set show no growth. */
 static void test_over(void **unused)
 {
 	struct wss_growth growth;
@@ -79,7 +80,7 @@ static void test_over(void **unused)
 	assert_true(growth.per_doubling < 0.001);
 }
 
-/* Windows of 500 ms of a set of 97 MiB that saw 41. */
+/* Windows of 500 ms, which saw 41 MiB of a set of 97. */
 static void test_cut_short(void **unused)
 {
 	static const curve curves[] = {at_random, loop};
@@ -96,12 +97,12 @@ static void test_cut_short(void **unused)
 		growth = growth_of(curves[i], 0.5, 0.001);
 		assert_true(wss_growth_goes_on(&growth));
 		assert_true(growth.per_doubling > 0.6 && growth.per_doubling < 1.01);
-		/* What is missing, and no more than a few times that. */
+		/* At least what is missing, and at most a few times that. */
 		assert_in_range(wss_growth_beyond_bytes(&growth), (97 - 41) * MIB, 250 * MIB);
 	}
 }
 
-/* What has no end is taken on exactly: to 40 + 8 ln(300) MiB after five minutes. */
+/* A curve without an end is extrapolated exactly: to 40 + 8 ln(300) MiB after five minutes. */
 static void test_endless(void **unused)
 {
 	static const double windows_s[] = { 0.5, 4, 10 };
@@ -119,14 +120,16 @@ static void test_endless(void **unused)
 		assert_true(fabs(endless(end) + beyond - endless(300)) < 2.0 * MIB);
 	}
 	constant_s = 1000;
-	/* The horizon is behind such a window. */
+	/* The horizon lies before the end of such a window. */
 	growth = growth_of(loop, 600, 0.1);
 	assert_true(wss_growth_goes_on(&growth));
 	assert_int_equal(wss_growth_beyond_bytes(&growth), 0);
 }
 
-/* A curve of few points, as methods have whose reading is dear, will do; its end alone will
- * not. */
+/*
+ * A curve of a few points, as from methods whose polls are expensive, is enough; its end alone
+ * is not.
+ */
 static void test_few_points(void **unused)
 {
 	struct wss_growth growth;
@@ -144,7 +147,7 @@ static void test_few_points(void **unused)
 	assert_false(wss_growth_goes_on(&growth));
 }
 
-/* Nothing, and more than any guest has. */
+/* Zero, and more than any guest has. */
 static void test_absurd(void **unused)
 {
 	struct wss_summary summary = {0};
@@ -160,7 +163,9 @@ static void test_absurd(void **unused)
 	growth = wss_growth_of(&summary);
 	assert_true(wss_growth_goes_on(&growth));
 	assert_true(wss_growth_beyond_bytes(&growth) > 0);
-	/* A mean that falls, as of windows that are others: no growth. */
+	/*
+	 * A mean that falls, because the later points come from other windows, is no growth.
+	 */
 	summary.curve[22].sum_pages = UINT64_MAX;
 	summary.curve[23].sum_pages = 1;
 	summary.curve[20].sum_pages = summary.curve[21].sum_pages = 1000;
@@ -168,8 +173,7 @@ static void test_absurd(void **unused)
 	assert_false(wss_growth_goes_on(&growth));
 }
 
-/* What sizing makes of it: a size that is taken on, within what the guest has, and little
- * trust. */
+/* Sizing gives an extrapolated size, limited by the guest's memory, with low confidence. */
 static void test_sizing(void **unused)
 {
 	static const struct wss_sizing_rule rule = {.percentile = 0.95,
@@ -193,7 +197,7 @@ static void test_sizing(void **unused)
 	wss_sizing_compute(&summary, &rule, &none, &state, &sizing);
 	assert_int_equal(sizing.recommended_bytes.value, 128 * MIB);
 	wss_summary_free(&summary);
-	/* The same guest by windows that are long enough. */
+	/* The same guest with windows that are long enough. */
 	summary = windows_of(at_random, 8, 0.001, 1000);
 	summary.last = summary.first + 8 * 86400;
 	wss_sizing_compute(&summary, &rule, &none, &state, &sizing);
@@ -201,7 +205,7 @@ static void test_sizing(void **unused)
 	assert_false(sizing.grown_bytes.known);
 	assert_in_range(sizing.recommended_bytes.value, 116 * MIB, 120 * MIB);
 	wss_summary_free(&summary);
-	/* And by windows that do not tell. */
+	/* And with windows that do not show growth. */
 	summary = windows_of(at_random, 8, 8, 1000);
 	summary.last = summary.first + 8 * 86400;
 	wss_sizing_compute(&summary, &rule, &none, &state, &sizing);

@@ -40,7 +40,7 @@ static void test_edges(void **unused)
 	assert_true(wss_histogram_edge(1ULL << 63) >= 1ULL << 63);
 }
 
-/* Exact to the bucket: the same as sorting everything. */
+/* Percentiles are exact to the bucket: the same as sorting all sizes. */
 static void test_percentiles(void **unused)
 {
 	static const double ps[] = { 0.001, 0.01, 0.25, 0.5, 0.9, 0.95, 0.99, 0.999, 1 };
@@ -92,7 +92,7 @@ static void assert_same(const struct wss_histogram *a, const struct wss_histogra
 	}
 }
 
-/* The merged parts, in either order, are the whole. */
+/* Merging the parts in either order gives the whole. */
 static void test_merge(void **unused)
 {
 	struct wss_histogram whole = { 0 }, parts[3] = { 0 }, forth = { 0 }, back = { 0 };
@@ -136,7 +136,7 @@ static void test_stored(void **unused)
 	assert_ptr_equal(at, buf + len);
 	assert_same(&histogram, &again);
 	wss_histogram_free(&again);
-	/* Cut anywhere it is refused, and nothing beyond the cut is read. */
+	/* Truncated anywhere it is refused, and nothing after the cut is read. */
 	for (size_t cut = 0; cut < len; cut++) {
 		wss_auto_free uint8_t *copy = malloc(cut + 1);
 
@@ -178,7 +178,9 @@ static void test_stored_hostile(void **unused)
 	}
 }
 
-/* Counts so large that they are 2^64 as doubles, and sums of counts and sizes that overflow. */
+/*
+ * Counts so large that as doubles they are 2^64, and sums of counts and sizes that overflow.
+ */
 static void test_large_counts(void **unused)
 {
 	static const uint8_t counts[] = { 2,	1,    1,    4,	  0xfe, 0xff, 0xff,

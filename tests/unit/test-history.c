@@ -169,7 +169,7 @@ static void test_spans(void **unused)
 	wss_history_close(history);
 }
 
-/* Series are never mixed; the one with most samples stands for the guest. */
+/* Series are never mixed; the one with most samples represents the guest. */
 static void test_series(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -238,14 +238,14 @@ static void test_clock_set_back(void **unused)
 
 	(void)unused;
 	fill(history, UUID_A, 10, NOW, 60);
-	/* A year back: nothing collides, nothing is lost, and the newest sample is known. */
+	/* A year ago: nothing collides, nothing is lost, and the newest sample is known. */
 	fill(history, UUID_A, 10, NOW - 365 * 86400, 60);
 	fill(history, UUID_A, 10, NOW, 60);
 	fill(history, UUID_A, 1, 0, 1);
 	fill(history, UUID_A, 1, -5, 1);
 	fill(history, UUID_A, 1, NOW - 600, 60);
 	assert_int_equal(count_since(history, UUID_A, 0), 33);
-	/* Everything later than that counts, the future as well. */
+	/* Everything later counts, even the future. */
 	assert_int_equal(count_since(history, UUID_A, NOW - 365 * 86400 - 7200), 31);
 	assert_int_equal(wss_history_last(history, UUID_A, &last, &err), 0);
 	assert_int_equal(last.value, NOW - 600);
@@ -266,7 +266,7 @@ static void test_retention_by_age(void **unused)
 	fill(history, UUID_B, 5, NOW - 500 * 86400, 86400);
 	fill(history, UUID_C, 30, NOW - 30 * 3600, 3600);
 	assert_int_equal(wss_history_prune(history, &limits, NOW, &err), 0);
-	/* Samples are gone after two weeks, their sums are not. */
+	/* Samples are deleted after two weeks, their sums are not. */
 	assert_int_equal(count_since(history, UUID_A, NOW - 20 * 86400), 20);
 	limits.days_s = limits.hours_s = 10 * 86400;
 	assert_int_equal(wss_history_prune(history, &limits, NOW, &err), 0);
@@ -331,7 +331,7 @@ static void test_retention_by_size(void **unused)
 	wss_history_close(history);
 }
 
-/* In a child, nothing may return to the test runner. */
+/* Runs in a child; nothing may return to the test runner. */
 static noreturn void child_fill(const char *const *uuids, unsigned n)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -407,13 +407,15 @@ static void write_file(const char *name, const void *data, size_t len, off_t at)
 	close(fd);
 }
 
-/* The file is complete when it appears, whichever of them creates it. */
+/* The file is complete when it appears, whichever process creates it. */
 static void test_made_at_once(void **unused)
 {
 	(void)unused;
 	for (int i = 0; i < 100; i++) {
 		four_writers(1);
-		/* As if removed by hand: the files beside it do not belong to the new one. */
+		/*
+		 * Simulates removal by hand: the files beside it do not belong to the new one.
+		 */
 		assert_int_equal(unlink(path), 0);
 	}
 }
@@ -611,7 +613,7 @@ static void test_figures_that_cannot_be(void **unused)
 	wss_history_close(history);
 }
 
-/* Sizing takes longer with more windows: a number for which it would never end is refused. */
+/* Sizing takes longer with more windows; a number with which it would never end is refused. */
 static void test_windows_that_cannot_be(void **unused)
 {
 	static const struct {
@@ -643,7 +645,7 @@ static void test_windows_that_cannot_be(void **unused)
 	wss_history_close(history);
 }
 
-/* Changes the file as somebody else may. */
+/* Changes the file as another program may. */
 static void change(const char *sql)
 {
 	sqlite3 *db;
@@ -712,7 +714,7 @@ static void refuse_changed(const char *sql, const char *undo)
 
 #define NEVER_ENDS "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT "
 
-/* Definitions of others in the file are not run: they may never end. */
+/* Definitions that others put into the file are not run, because they may never end. */
 static void test_tables_of_others(void **unused)
 {
 	struct wss_history *history = open_history();
@@ -735,7 +737,7 @@ static void test_tables_of_others(void **unused)
 	refuse_changed("CREATE TABLE late (x CHECK (x LIKE '%a%a%a%a%a%a%'))",
 		       "DROP TABLE late");
 	refuse_changed("DROP INDEX sample_time", "CREATE INDEX sample_time ON sample (time)");
-	/* Tables that ANALYZE leaves are nobody's definition. */
+	/* The tables that ANALYZE leaves are accepted. */
 	change("ANALYZE");
 	history = open_history();
 	assert_int_equal(count_since(history, UUID_A, 0), 5);

@@ -18,7 +18,7 @@ static struct wss_host opened(const char *tree)
 	return host;
 }
 
-/* A host of which nothing can be read: unknown, not "no". */
+/* If nothing can be read, everything is unknown, not "no". */
 static void test_empty(void **unused)
 {
 	char *tree = make_tree();
@@ -95,12 +95,12 @@ static void test_soft_dirty(void **unused)
 	assert_int_equal(opened(tree).soft_dirty, WSS_YES);
 	put_text(tree, "proc/self/smaps", SMAPS_HEAD "VmFlags: rd mr mw me \n");
 	assert_int_equal(opened(tree).soft_dirty, WSS_NO);
-	/* A file of that name is no flag. */
+	/* A file of that name is not a flag. */
 	put_text(tree, "proc/self/smaps",
 		 "55d0a7a00000-55d0a7a20000 r--p 00000000 fe:01 1 /usr/bin/a sd\n"
 		 "VmFlags: rd mr\n");
 	assert_int_equal(opened(tree).soft_dirty, WSS_NO);
-	/* A kernel without flags in smaps does not tell. */
+	/* A kernel without flags in smaps leaves it unknown. */
 	put_text(tree, "proc/self/smaps", SMAPS_HEAD);
 	assert_int_equal(opened(tree).soft_dirty, WSS_UNKNOWN);
 	remove_tree(tree);

@@ -63,11 +63,11 @@ static void test_read(void **unused)
 	assert_int_equal(counts.nested_run, 5);
 	assert_int_equal(counts.guest_mode, 1);
 	assert_int_equal(wss_kvm_counts_entries(&counts), 4557);
-	/* Each read is a new one. */
+	/* Each read gets the current value. */
 	put_text(tree, KVM "123-11/pages_4k", "4519\n");
 	assert_int_equal(wss_kvm_debugfs_read(debugfs, &counts, &err), 0);
 	assert_int_equal(counts.pages_4k, 4519);
-	/* Another VM of that name later is not read through this one. */
+	/* A later VM of the same name is not read through this handle. */
 	make_path(path, "%s/" KVM "123-11", tree);
 	make_path(moved, "%s/moved", tree);
 	assert_int_equal(rename(path, moved), 0);
@@ -79,7 +79,7 @@ static void test_read(void **unused)
 	assert_int_equal(wss_kvm_debugfs_read(debugfs, &counts, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "pages_2m");
 	assert_int_equal(counts.pages_4k, 1);
-	/* An optional counter that was there goes with the VM, too. */
+	/* A missing optional counter that existed before means that the VM has gone. */
 	put_text(tree, "moved/pages_2m", "1\n");
 	unlink(make_path(path, "%s/moved/pf_fixed", tree));
 	assert_int_equal(wss_kvm_debugfs_read(debugfs, &counts, &err), -1);
@@ -97,7 +97,7 @@ static void test_kernels(void **unused)
 	struct wss_kvm_counts counts;
 
 	(void)unused;
-	/* Each optional counter may lack. */
+	/* Each optional counter may be missing. */
 	put_counters(tree, "123-11", names, values);
 	unlink(make_path(path, "%s/" KVM "123-11/pf_fixed", tree));
 	unlink(make_path(path, "%s/" KVM "123-11/guest_mode", tree));
@@ -203,7 +203,10 @@ static bool is_locked_down(void)
 	return locked;
 }
 
-/* In a mount namespace of its own: a real VM, without any vCPU. 0, or 77 to skip. */
+/*
+ * Runs in a mount namespace of its own with a real VM without a vCPU. Returns 0, or 77 to
+ * skip.
+ */
 static int real_vm(void)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -227,7 +230,7 @@ static int real_vm(void)
 	if (wss_kvm_counts_entries(&counts) || counts.has_pf_fixed != counts.has_nested ||
 	    counts.has_pf_fixed == is_locked_down())
 		return 2;
-	/* We must not be what keeps it from ending. */
+	/* The test must not keep the VM from being destroyed. */
 	close(vm);
 	if (wss_kvm_debugfs_read(debugfs, &counts, &err) == 0 || err.code != WSS_ERR_GONE)
 		return 3;

@@ -35,7 +35,7 @@ static bool is_local(const struct wss_host *host, const char *text, const char *
 	return false;
 }
 
-/* A host whose firmware gives an identity: that decides. */
+/* If the host's firmware has an identity, that decides. */
 static void test_by_uuid(void **unused)
 {
 	const struct wss_host host = host_of(UUID_A, UUID_B, "here");
@@ -45,17 +45,17 @@ static void test_by_uuid(void **unused)
 	assert_true(is_local(&host, "qemu:///system", "A1B2C3D4-0000-4000-8000-00000000AAAA", NULL));
 	/* libvirt was told to use /etc/machine-id. */
 	assert_true(is_local(&host, "qemu:///system", UUID_B, NULL));
-	/* A tunnel that ends where it began. */
+	/* A tunnel back to this host. */
 	assert_true(is_local(&host, "qemu+ssh://here/system", UUID_A, "here"));
 	assert_false(is_local(&host, "qemu+ssh://far/system", UUID_C, "far"));
-	/* A socket that was forwarded, a name that is the same by chance. */
+	/* A forwarded socket, and a name that is the same by chance. */
 	assert_false(is_local(&host, "qemu:///system", UUID_C, "here"));
 	assert_false(is_local(&host, "qemu+unix:///system?socket=/tmp/s", UUID_C, "here"));
 	assert_false(is_local(&host, "qemu:///system", NULL, "here"));
 	assert_false(is_local(&host, "qemu:///session", UUID_C, "here"));
 }
 
-/* A container, or firmware without identity: libvirt made its UUID up. */
+/* In a container, or on firmware without an identity, libvirt invents its UUID. */
 static void test_without_uuid(void **unused)
 {
 	const struct wss_host host = host_of("", UUID_B, "here.example.org");
@@ -99,7 +99,7 @@ static void test_other_drivers(void **unused)
 	assert_false(is_local(&host, "lxc:///system", UUID_A, "here"));
 }
 
-/* What is said names the UUID that is not ours. */
+/* The message has the UUID that is not ours. */
 static void test_reason(void **unused)
 {
 	const struct wss_host host = host_of(UUID_A, "", "here");

@@ -15,7 +15,7 @@ static struct wss_target *targets[3];
 static struct wss_measure_options options;
 static unsigned fds;
 
-/* What was emitted, in order. */
+/* Emitted samples, in order. */
 static struct {
 	size_t n;
 	struct wss_sample samples[MAX];
@@ -24,7 +24,7 @@ static struct {
 	uint64_t at_ns[MAX];
 } got;
 
-/* The target that is measured just now. */
+/* The target being measured. */
 static const struct wss_target *current;
 
 static void on_sample(const struct wss_sample *sample, bool last, void *opaque)
@@ -139,7 +139,7 @@ static void test_one(void **unused)
 	assert_true(got.samples[0].n_curve > 20);
 }
 
-/* Refused before anything is armed, nor even opened. */
+/* Refused before anything is opened or armed. */
 static void test_job(void **unused)
 {
 	(void)unused;
@@ -169,7 +169,7 @@ static void job_at_second_look(struct fake *fake)
 	fake->job = fake->refreshes == 2;
 }
 
-/* Between opening and arming; the windows after it are taken. */
+/* The job begins between opening and arming; later windows are taken. */
 static void test_job_appears(void **unused)
 {
 	(void)unused;
@@ -192,7 +192,7 @@ static void test_predicted_stall(void **unused)
 	fakes[0]->predict_ns = WSS_NS_PER_S;
 	options.count = 3;
 	run(2);
-	/* It will not be better the next time: the series of that guest ends. */
+	/* The error would not go away, so the series of that guest ends. */
 	assert_int_equal(got.n, 4);
 	assert_failed(0, WSS_ERR_UNSUPPORTED, "about 1.00 s, over the limit of 100 ms");
 	assert_true(got.last[0]);
@@ -218,7 +218,10 @@ static void kill_event(void *opaque)
 	fake_kill(opaque);
 }
 
-/* Seen soon, not at the end of a long window; one sample, and the other is measured. */
+/*
+ * Noticed soon, not at the end of a long window; there is one sample, and the other guest is
+ * measured.
+ */
 static void killed_within(const struct wss_tracker_ops *method)
 {
 	uint64_t start_ns = virtual_clock.now_ns;
@@ -263,7 +266,7 @@ static void test_one_good(void **unused)
 	assert_measured(1);
 	assert_string_equal(got.samples[1].domain, "second");
 	assert_failed(2, WSS_ERR_GONE, "no domain");
-	/* Its name as the user said it, made printable. */
+	/* The name as the user typed it, made printable. */
 	assert_string_equal(got.samples[2].domain, "no?such");
 	assert_null(got.samples[2].method);
 	assert_int_equal(got.samples[2].requested_window_ns, 4 * WSS_NS_PER_S);
@@ -300,7 +303,7 @@ static void test_poll_fails(void **unused)
 	assert_failed(1, WSS_ERR_FAILED, "poll fails");
 	/* Nothing stays attached until then. */
 	assert_int_equal(fakes[0]->rests, 1);
-	/* The second began one interval after the first had begun, though that failed early. */
+	/* The second window began one interval after the first, although that failed early. */
 	assert_in_range(got.at_ns[0] - start_ns, 2 * WSS_NS_PER_S, 3 * WSS_NS_PER_S);
 	assert_in_range(got.at_ns[1] - start_ns, 20 * WSS_NS_PER_S,
 			20 * WSS_NS_PER_S + 20 * WSS_NS_PER_MS);
@@ -323,7 +326,7 @@ static void lose_connection(void *opaque)
 	((struct fake *)opaque)->refresh_fails = WSS_ERR_CONNECT;
 }
 
-/* Within a window libvirtd is not needed. */
+/* libvirtd is not needed within a window. */
 static void test_connection_lost_within(void **unused)
 {
 	(void)unused;
@@ -339,7 +342,7 @@ static void test_locked(void **unused)
 
 	(void)unused;
 	assert_int_equal(wss_guest_attach(fakes[0]->guest, &host, NULL), 0);
-	/* As another process holds it. */
+	/* The lock is held as another process would hold it. */
 	other = fakes[0]->guest->process;
 	assert_int_equal(wss_control_take(&other, NULL), 0);
 	run(2);
@@ -370,7 +373,7 @@ static void test_count_and_interval(void **unused)
 	assert_int_equal(fakes[0]->begins, 3);
 }
 
-/* Armed once, reported every interval, and at the end whatever is left of one. */
+/* Arms once, and reports every interval and at the end. */
 static void test_cumulative(void **unused)
 {
 	static const uint64_t due_s[] = { 3, 6, 9, 10 };
@@ -419,8 +422,8 @@ static void test_cumulative_killed(void **unused)
 }
 
 /*
- * Reading takes far longer than the interval: the window ends in time all the same, each report
- * is of its own moment, and the last is of the whole window.
+ * Reading takes far longer than the interval: the window ends in time nevertheless, each
+ * report belongs to its own time, and the last one to the whole window.
  */
 static void test_cumulative_slow_reads(void **unused)
 {
@@ -451,7 +454,7 @@ static void test_cumulative_slow_reads(void **unused)
 	}
 }
 
-/* Skipped are the moments that have passed, not those between them and the end. */
+/* Only reports whose time has passed are skipped, not those between them and the end. */
 static void test_cumulative_skips_few(void **unused)
 {
 	static const uint64_t due_ms[] = { 3, 9, 15, 20 };
@@ -470,7 +473,7 @@ static void test_cumulative_skips_few(void **unused)
 				(due_ms[i] + 3) * WSS_NS_PER_MS);
 }
 
-/* Windows that last longer than the interval follow each other, and each is a whole one. */
+/* Windows that take longer than the interval follow each other, and each is a whole one. */
 static void test_interval_slow_reads(void **unused)
 {
 	uint64_t start_ns = virtual_clock.now_ns;
@@ -496,7 +499,7 @@ static void slow_refresh(struct fake *fake)
 	virtual_clock.now_ns += 5 * WSS_NS_PER_S;
 }
 
-/* No guest that runs has a working set of 0 B. */
+/* A running guest never has a working set of 0 B. */
 static void test_nothing_touched(void **unused)
 {
 	(void)unused;
@@ -528,7 +531,7 @@ static void stop_being_idle(void *opaque)
 	((struct fake *)opaque)->is_idle = false;
 }
 
-/* In a growing set that is an honest beginning, but no end. */
+/* In a growing set that is a valid beginning, but not a valid end. */
 static void test_nothing_touched_yet(void **unused)
 {
 	(void)unused;
@@ -551,7 +554,9 @@ static void test_nothing_touched_yet(void **unused)
 	}
 }
 
-/* It opens, and is given up before it is armed; nobody else has less time for that. */
+/*
+ * The guest opens, and is given up before it is armed; the others have as much time as before.
+ */
 static void test_deadline(void **unused)
 {
 	(void)unused;
@@ -568,7 +573,7 @@ static void test_deadline(void **unused)
 	assert_int_equal(fakes[0]->refreshes, 2);
 	for (size_t i = 1; i < 4; i++)
 		assert_measured(i);
-	/* What there is to restore has a time of its own. */
+	/* Restoring has a time of its own. */
 	assert_in_range(fakes[0]->close_deadline_ns, got.at_ns[0] + 5 * WSS_NS_PER_S,
 			got.at_ns[0] + 20 * WSS_NS_PER_S);
 }
@@ -584,7 +589,10 @@ static void slow_sample(const struct wss_sample *sample, bool last, void *opaque
 	on_sample(sample, last, opaque);
 }
 
-/* Each window has its own, and neither its length nor whoever takes the sample uses it up. */
+/*
+ * Each window has its own deadline, which neither the window's length nor the receiver of the
+ * sample uses up.
+ */
 static void test_deadline_is_for_one_window(void **unused)
 {
 	(void)unused;
@@ -605,7 +613,7 @@ static void too_slow_poll(void *opaque)
 	((struct fake *)opaque)->on_refresh = slow_refresh;
 }
 
-/* Past the end of the window, too, and then the next one is not begun. */
+/* Also when it passes after the end of the window; the next window is not begun then. */
 static void test_deadline_within(void **unused)
 {
 	(void)unused;
@@ -620,8 +628,8 @@ static void test_deadline_within(void **unused)
 }
 
 /*
- * auto takes one method a guest and keeps to it: each sample says which, and a profile
- * is made from one of them, so nothing is ever averaged over methods.
+ * "auto" chooses one method for a guest and keeps it. Each sample names its method and a
+ * profile is made from one of them, so figures of different methods are never averaged.
  */
 /* Real accesses within both windows, and asks to be called again within the next. */
 static void touch_something(void *unused)
@@ -637,7 +645,7 @@ static void test_never_mixed(void **unused)
 	(void)unused;
 	options.method = NULL;
 	options.count = 2;
-	/* This host has no KVM: what runs on it there cannot be measured. */
+	/* This host has no KVM, so KVM guests cannot be measured. */
 	fake_make_kvm(fakes[1]);
 	virtual_clock_at(options.window.track.window_ns / 2, touch_something, NULL);
 	run(2);
@@ -674,7 +682,7 @@ static void ask_to_stop(void *unused)
 	raise(SIGINT);
 }
 
-/* In a child of its own: a stop cannot be taken back. */
+/* Runs in a child, because a stop request cannot be undone. */
 static int run_and_stop(void)
 {
 	wss_stop_install();
@@ -683,7 +691,7 @@ static int run_and_stop(void)
 	run(2);
 	if (got.n || fakes[0]->begins != 1 || fakes[1]->begins != 0)
 		return 2;
-	/* Everything was closed and let go. */
+	/* Everything was closed and the guest resumed. */
 	if (fakes[0]->closes != 1)
 		return 3;
 	if (wss_control_take(&fakes[0]->guest->process, NULL) < 0)
@@ -707,7 +715,7 @@ static int run_stopped(void)
 	return !got.n && !fakes[0]->begins ? 0 : 1;
 }
 
-/* Windows that lost what they rest on begin again, and are whole. */
+/* Windows that lost what they rely on begin again, and are whole. */
 static void test_spoilt(void **unused)
 {
 	(void)unused;
@@ -721,7 +729,7 @@ static void test_spoilt(void **unused)
 			4 * WSS_NS_PER_S + WSS_NS_PER_MS);
 }
 
-/* The sample goes out when the guest is as it was. */
+/* The sample is emitted when the guest is as it was before. */
 static void test_settle(void **unused)
 {
 	uint64_t start_ns = virtual_clock.now_ns;
@@ -748,7 +756,7 @@ static int stop_while_settling(void)
 	return got.n == 1 && wss_sample_measured(&got.samples[0]) && got.last[0] ? 0 : 2;
 }
 
-/* What was measured before the request is not taken back. */
+/* A sample that was read before the request is kept. */
 static void test_stop_while_settling(void **unused)
 {
 	(void)unused;

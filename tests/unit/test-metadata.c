@@ -31,7 +31,7 @@ static void drop_message(void *unused, const char *fmt, ...)
 	(void)fmt;
 }
 
-/* The schema that is shipped, as libxml2 has it. */
+/* Loads the schema that is shipped. */
 static xmlRelaxNGPtr load_schema(void)
 {
 	xmlRelaxNGParserCtxtPtr parser = xmlRelaxNGNewParserCtxt(WSS_DIST "/profile.rng");
@@ -41,7 +41,7 @@ static xmlRelaxNGPtr load_schema(void)
 	return schema;
 }
 
-/* What libvirt does with an element that it stores: all of it gets the namespace. */
+/* Does what libvirt does with an element that it stores: puts all of it into the namespace. */
 static void inject_namespace(xmlNodePtr node, xmlNsPtr ns)
 {
 	for (; node; node = node->next) {
@@ -142,7 +142,7 @@ static void test_round_trip(void **unused)
 	assert_round_trip(&profile);
 }
 
-/* What is not known is absent; as virDomainSetMetadata() wants it there is no prefix. */
+/* Unknown values are absent, and there is no prefix, as virDomainSetMetadata() requires. */
 static void test_written_form(void **unused)
 {
 	struct wss_profile profile = example();
@@ -160,7 +160,7 @@ static void test_written_form(void **unused)
 	assert_true(strlen(xml) < 1024);
 }
 
-/* The schema can tell wrong from right. */
+/* The schema refuses wrong profiles. */
 static void test_schema_refuses(void **unused)
 {
 	static const char *const bad[] = {
@@ -184,7 +184,7 @@ static void test_schema_refuses(void **unused)
 	xmlRelaxNGFree(schema);
 }
 
-/* The profile with one of its parts replaced by another text. */
+/* Returns the profile with one of its parts replaced. */
 static char *changed(const char *from, const char *to)
 {
 	struct wss_profile profile = example();
@@ -266,7 +266,7 @@ static void test_no_current(void **unused)
 	assert_error(&err, WSS_ERR_FAILED, "no current");
 }
 
-/* What a later version, or an operator's editor, may add does no harm. */
+/* Additions by a later version, or by an operator's editor, do no harm. */
 static void test_tolerates(void **unused)
 {
 	static const struct {
@@ -339,7 +339,7 @@ static void test_hostile(void **unused)
 	assert_int_equal(wss_metadata_read(laughs, &profile, NULL), -1);
 }
 
-/* Texts that an operator will see: nothing in them moves a cursor. */
+/* Texts that an operator will see cannot move a cursor. */
 static void test_text_is_clean(void **unused)
 {
 	wss_auto_free char *xml = changed("tool=\"0.1.0\"", "tool=\"a&#9;b&#x9b;c\"");

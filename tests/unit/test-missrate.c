@@ -235,7 +235,10 @@ static void test_traces(void **unused)
 
 #define TIMES 40
 
-/* W(t) = 100 MiB (1 - e^(-t / 0.4 s)) to so many seconds: 64,000 e^(-t / 0.4 s) faults a second. */
+/*
+ * W(t) = 100 MiB (1 - e^(-t / 0.4 s)) up to this many seconds: 64,000 e^(-t / 0.4 s) faults a
+ * second.
+ */
 static double saturating(double seconds)
 {
 	return 104857600 * (1 - exp(-seconds / 0.4));
@@ -290,7 +293,7 @@ static void test_reach(void **unused)
 	assert_in_range(bytes, (3000 + 20600) * 4096, (3000 + 20800) * 4096);
 }
 
-/* A forged history: no figure of it becomes one that no integer has. */
+/* No figure of a forged history is converted to an integer that cannot hold it. */
 static void test_no_such_figures(void **unused)
 {
 	const double seconds[] = { 0.1, 1, 10 }, vast[] = { 1e25, 1e28, 1e30 }, none[] = { -1e30, -1, NAN };

@@ -8,7 +8,7 @@ static struct fake *fake;
 static char *tree;
 static struct wss_host host;
 
-/* A host on which KVM is as it should be, but for debugfs: counters come from the source. */
+/* A suitable host without debugfs: the counters come from the source. */
 static int set_up(void **unused)
 {
 	(void)unused;
@@ -47,7 +47,7 @@ static void assert_refused(struct wss_guest *guest, enum wss_error_code code, co
 
 	assert_int_equal(wss_tracker_mmu.probe(&host, guest, &err), -1);
 	assert_error(&err, code, part);
-	/* Looking changes nothing. */
+	/* A probe changes nothing. */
 	assert_int_not_equal(fake_state(fake), 'T');
 }
 
@@ -125,7 +125,7 @@ static void test_refuses_without_counters(void **unused)
 	assert_refused(fake->guest, WSS_ERR_UNSUPPORTED, "not in debugfs, and: no counters here");
 }
 
-/* An instance on the attached guest, whose lock is held. */
+/* Opens an instance on the attached guest, whose lock is held. */
 static struct wss_tracker *open_as(const struct wss_track_options *options)
 {
 	struct wss_tracker *tracker = NULL;
@@ -205,7 +205,7 @@ static void test_window(void **unused)
 	sample = explained(tracker);
 	assert_int_equal(sample.quality, WSS_QUALITY_OK);
 	assert_true(has_note(&sample, "devices"));
-	/* More than the guest's RAM cannot be its working set. */
+	/* The working set cannot exceed the guest's RAM. */
 	later.pages_4k = 100000;
 	reading = begin_and_poll(tracker, &later);
 	assert_int_equal(reading.high_bytes, FAKE_RAM);
@@ -248,7 +248,7 @@ static void test_huge_pages(void **unused)
 	close_tracker(tracker);
 }
 
-/* What makes a sample of doubtful quality: it says so, and the next window starts afresh. */
+/* Causes of a degraded sample: each is noted, and the next window is not affected. */
 static void test_degraded(void **unused)
 {
 	const struct wss_kvm_counts base = fake->counts;
@@ -292,21 +292,21 @@ static void test_nested(void **unused)
 
 	(void)unused;
 	tracker = open_tracker();
-	/* It ran at some time in the window. */
+	/* A nested guest ran at some time in the window. */
 	later.nested_run = 5;
 	begin_and_poll(tracker, &later);
 	sample = explained(tracker);
 	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
 	assert_true(has_note(&sample, "nested"));
-	/* It has run before, and not in this one. */
+	/* It ran before the window, but not in it. */
 	begin_and_poll(tracker, &later);
 	assert_int_equal(explained(tracker).quality, WSS_QUALITY_OK);
-	/* It runs all the time. */
+	/* It runs throughout. */
 	fake->counts.guest_mode = 1;
 	later.guest_mode = 0;
 	begin_and_poll(tracker, &later);
 	assert_int_equal(explained(tracker).quality, WSS_QUALITY_DEGRADED);
-	/* Known from the gauge alone, where a kernel in lockdown hides the other. */
+	/* Only the gauge shows it if a locked-down kernel hides the other counter. */
 	fake->counts.has_nested = later.has_nested = false;
 	later.guest_mode = 1;
 	begin_and_poll(tracker, &later);
@@ -357,7 +357,7 @@ static void test_predict(void **unused)
 	close_tracker(tracker);
 }
 
-/* The zap is really done, through clear_refs, unless the switch leaves it out. */
+/* The zap is really done through clear_refs, unless the switch leaves it out. */
 static void test_zap(void **unused)
 {
 	struct wss_tracker *tracker;
@@ -393,7 +393,7 @@ static void test_gone(void **unused)
 	wss_tracker_mmu.close(NULL);
 }
 
-/* debugfs comes before the source, and needs nobody's answer. */
+/* debugfs is preferred to the source, and does not depend on anybody's answer. */
 static void test_debugfs(void **unused)
 {
 	static const char *const names[] = { "pages_4k", "pages_2m", "pages_1g" };
@@ -414,7 +414,7 @@ static void test_debugfs(void **unused)
 	close_tracker(tracker);
 }
 
-/* Opened for windows of 4 s by 4 KiB, prepared, on a guest that was mapped large. */
+/* Opens and prepares windows of 4 s at 4 KiB, on a guest that was mapped large. */
 static struct wss_tracker *open_fine(void)
 {
 	static const struct wss_track_options fine = { .granularity = WSS_GRANULARITY_4K,
@@ -452,7 +452,7 @@ static void test_chain(void **unused)
 		windows++;
 	}
 	assert_in_range(windows, 50, 52);
-	/* Nothing is asked for before the old one has ended. */
+	/* No log is requested before the old one has ended. */
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 0);
 	assert_int_equal(fake->log_starts, 1);
 	fake->log.measuring = false;
@@ -527,7 +527,7 @@ static void test_large_entries_come(void **unused)
 	wss_clock_inject(NULL);
 }
 
-/* Large entries that are there right after the zap count as seen, too. */
+/* Large entries right after the zap count as well. */
 static void test_large_entries_at_once(void **unused)
 {
 	struct wss_kvm_counts small = { .pages_4k = 10 };
@@ -542,7 +542,7 @@ static void test_large_entries_at_once(void **unused)
 	close_tracker(tracker);
 }
 
-/* Large entries are what a series of windows by the host's mappings is about. */
+/* Large entries are normal in a series of native windows. */
 static void test_native_series(void **unused)
 {
 	struct wss_kvm_counts large = { .pages_4k = 10, .pages_2m = 1 };
@@ -570,7 +570,7 @@ static void begin_job(struct fake *busy)
 	busy->job = true;
 }
 
-/* Trap: the guest that was chosen for 4 KiB has changed before the log is started. */
+/* Trap: the guest changes between the choice of 4 KiB and the start of the log. */
 static void test_changes_before_start(void **unused)
 {
 	struct wss_track_options options = { .granularity = WSS_GRANULARITY_4K,
@@ -592,7 +592,7 @@ static void test_changes_before_start(void **unused)
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, &err), -1);
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "hostdev");
 	close_tracker(tracker);
-	/* auto takes the host's mappings then, and says so. */
+	/* "auto" falls back to native granularity and notes the reason. */
 	fake->guest->config.dirty_log_hazard[0] = '\0';
 	fake->guest->ram_known = false;
 	options.granularity = WSS_GRANULARITY_AUTO;
@@ -604,7 +604,9 @@ static void test_changes_before_start(void **unused)
 	assert_int_equal(fake->log_starts, 0);
 }
 
-/* A window was given up while its log was starting: the next one has a log of its own. */
+/*
+ * After a window was abandoned while its log was starting, the next one has a log of its own.
+ */
 static void test_given_up(void **unused)
 {
 	static const struct wss_track_options fine = { .granularity = WSS_GRANULARITY_4K,
@@ -645,7 +647,7 @@ static void test_settle(void **unused)
 	assert_true(wss_tracker_mmu.settle(tracker, &sample));
 	assert_int_equal(sample.n_notes, 0);
 
-	/* Nothing comes back: because the guest rests, or not. */
+	/* Nothing is mapped again, which may be because the guest is idle. */
 	fake->counts.pages_2m = 0;
 	virtual_clock.now_ns += 4 * WSS_NS_PER_S;
 	assert_true(wss_tracker_mmu.settle(tracker, &sample));
@@ -665,7 +667,7 @@ static void test_settle(void **unused)
 	wss_clock_inject(NULL);
 }
 
-/* What auto says of taking 4 KiB: "" where it does. */
+/* Returns the reason why "auto" does not choose 4 KiB; "" if it does. */
 static const char *why_native(struct wss_track_options options)
 {
 	static char text[WSS_NOTE_LEN];
@@ -703,7 +705,9 @@ static void test_auto(void **unused)
 	options.max_faults = 1;
 	assert_non_null(strstr(why_native(options), "over the limit of"));
 	options.max_faults = 1 << 20;
-	/* The log of so much memory takes a while to start, though little of it is used. */
+	/*
+	 * The log for this much memory takes a while to start, although little of it is used.
+	 */
 	fake->guest->config.maximum_bytes = 64ULL << 40;
 	assert_non_null(strstr(why_native(options), "over the limit of 100 ms"));
 	fake->guest->config.maximum_bytes = FAKE_RAM;
@@ -715,7 +719,7 @@ static void test_auto(void **unused)
 	assert_non_null(strstr(why_native(options), "vsock"));
 }
 
-/* Somebody else's calculation: nothing is zapped, nothing is started. */
+/* During somebody else's calculation nothing is zapped and nothing is started. */
 static void test_foreign_log(void **unused)
 {
 	static const struct wss_track_options fine = { .granularity = WSS_GRANULARITY_4K,
@@ -734,7 +738,10 @@ static void test_foreign_log(void **unused)
 	wss_tracker_mmu.close(tracker);
 }
 
-/* auto: never a method that is wrong for the guest; none, and why, where none is right. */
+/*
+ * "auto" never chooses a method that is wrong for the guest; if none is right, the message
+ * says why.
+ */
 static void test_choose(void **unused)
 {
 	struct wss_track_options options = WSS_TRACK_OPTIONS_INIT;
@@ -755,7 +762,9 @@ static void test_choose(void **unused)
 	assert_ptr_equal(wss_tracker_by_name("refs"), &wss_tracker_refs);
 	assert_null(wss_tracker_by_name("auto"));
 	assert_null(wss_tracker_by_name(""));
-	/* Nor one that only counts where the pages are what is asked for. */
+	/*
+	 * Nor is a method chosen that only counts pages if the pages themselves are requested.
+	 */
 	options.recorder = WSS_RECORDER_PAGES;
 	assert_int_equal(wss_tracker_check(&wss_tracker_refs, &host, fake->guest, &options, NULL), -1);
 	assert_null(wss_tracker_choose(&host, fake->guest, &options, &err));

@@ -16,7 +16,7 @@
 /* Three levels of nodes, and a last leaf that is not whole. */
 #define PAGES ((1 << 18) + 5 * 4096 + 1000)
 
-/* A set and what it must hold, a byte a page. */
+/* A set and its expected content, a byte for each page. */
 struct pair {
 	struct wss_pageset *set;
 	uint8_t *truth;
@@ -130,7 +130,7 @@ static void test_copy(void **state)
 	memcpy(b.truth, a.truth, PAGES);
 	check_runs(&b, NULL);
 	assert_int_equal(wss_pageset_count(b.set), wss_pageset_count(a.set));
-	/* What one of them changes stays its own. */
+	/* A change of one set does not affect the other. */
 	change_at_random(&b, 5);
 	check_runs(&a, NULL);
 	check_runs(&b, &a);
@@ -142,7 +142,7 @@ static void test_copy(void **state)
 	drop(&b);
 }
 
-/* Sets that share what they have in common, in any order of changes and merges. */
+/* Sets share common parts correctly, in any order of changes and merges. */
 static void test_merge(void **state)
 {
 	struct pair sets[4] = { make(), make(), make(), make() };
@@ -182,7 +182,7 @@ static void test_merge(void **state)
 		drop(&sets[i]);
 }
 
-/* A set that does not fit fails, says so, and gives back what it took. */
+/* A set that exceeds its budget fails, sets the flag, and returns its memory. */
 static void test_budget(void **state)
 {
 	struct wss_pageset_budget budget = { .limit_bytes = 20000 };
@@ -208,7 +208,7 @@ static void test_budget(void **state)
 	assert_int_equal(budget.used_bytes, 0);
 }
 
-/* 16 TiB that come and go cost as much as a page: some 100,000 times are done at once. */
+/* Adding or removing 16 TiB costs as much as a page: 100,000 of these take no time. */
 static void test_vast_runs(void **state)
 {
 	struct wss_pageset *set = wss_pageset_new(WSS_PAGESET_MAX_PAGES);
@@ -274,7 +274,7 @@ static void test_top(void **state)
 	wss_top_free(&top);
 }
 
-/* A chunk is noted once, where a run covers it in part. */
+/* A chunk that runs cover in part is noted once. */
 static void test_parts(void **state)
 {
 	static struct wss_pageset_parts parts;
@@ -303,7 +303,10 @@ static void test_parts(void **state)
 		assert_int_equal(wss_pageset_note_parts(&parts, steps[i].run), steps[i].n);
 }
 
-/* A view shows what the truth holds from first to end, in runs that do not touch each other. */
+/*
+ * Asserts that a view has the expected pages from first to end, in runs that do not touch each
+ * other.
+ */
 static void assert_view(const struct wss_pages *pages, const uint8_t *truth, uint64_t first,
 			uint64_t end)
 {

@@ -74,7 +74,7 @@ static void test_round_trip(void **unused)
 	free(xml);
 }
 
-/* By hand, in libvirt's own style. */
+/* Written by hand, in libvirt's own style. */
 static void test_by_hand(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -92,7 +92,7 @@ static void test_by_hand(void **unused)
 	assert_amount(policy.minimum_bytes, true, 2ULL << 30);
 	assert_amount(policy.maximum_bytes, false, 0);
 	assert_amount(policy.period_ns, true, 300000000000ULL);
-	/* Whatever else somebody says there, the guest is left alone. */
+	/* Any other value leaves the guest alone, too. */
 	assert_int_equal(wss_policy_read("<policy version='1' opt-out='true'/>", &policy, &err), 0);
 	assert_true(policy.opt_out);
 	assert_int_equal(wss_policy_read("<policy version='1' opt-out='a very long word indeed'/>",
@@ -113,7 +113,7 @@ static void test_refuses(void **unused)
 		"<policy version='1'><maximum>8589934592</maximum></policy>",
 		"<policy version='1'><minimum unit='parsecs'>1</minimum></policy>",
 		"<policy version='1'><minimum unit=''>1</minimum></policy>",
-		/* Never 50 KiB, 50 GiB or 5.5 GiB. */
+		/* Never read as 50 KiB, 50 GiB or 5.5 GiB. */
 		"<policy version='1'><minimum unit='0'>5</minimum></policy>",
 		"<policy version='1'><minimum unit='0GiB'>5</minimum></policy>",
 		"<policy version='1'><minimum unit='.5GiB'>5</minimum></policy>",

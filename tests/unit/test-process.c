@@ -98,7 +98,7 @@ static void test_hold_refuses(void **unused)
 	struct wss_error err = WSS_ERROR_INIT;
 
 	(void)unused;
-	/* Another guest's: it says whose. */
+	/* The process of another guest: the message names that guest. */
 	assert_int_equal(wss_process_hold(&host.root, pid, UUID_A, &process, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, UUID_B);
 	wss_error_clear(&err);
@@ -107,7 +107,7 @@ static void test_hold_refuses(void **unused)
 	assert_int_equal(wss_process_hold(&host.root, -1, UUID_A, &process, NULL), -1);
 	assert_int_equal(wss_process_hold(&host.root, INT_MAX, UUID_A, &process, &err), -1);
 	assert_error(&err, WSS_ERR_GONE, NULL);
-	/* A zombie is no guest any more. */
+	/* A zombie is not a guest any more. */
 	make_zombie(pid);
 	assert_int_equal(wss_process_hold(&host.root, pid, UUID_B, &process, &err), -1);
 	assert_error(&err, WSS_ERR_GONE, NULL);
@@ -162,7 +162,7 @@ static void test_thread(void **unused)
 	}
 }
 
-/* Whether everything that goes through the held process says that it has gone. */
+/* Asserts that everything that uses the held process reports that it has gone. */
 static void assert_gone(const struct wss_process *process, int clear_refs, int smaps)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -219,7 +219,7 @@ static bool set_next_pid(pid_t pid)
 	return fd >= 0 && write(fd, text, (size_t)len) == len;
 }
 
-/* Copies what /proc/PID/smaps_rollup says as Referenced, in KiB. */
+/* Returns the Referenced figure of /proc/PID/smaps_rollup, in KiB. */
 static unsigned long referenced_kib(const struct wss_process *process)
 {
 	wss_auto_free char *text = NULL;
@@ -231,7 +231,7 @@ static unsigned long referenced_kib(const struct wss_process *process)
 	return strtoul(at + strlen("\nReferenced:"), NULL, 10);
 }
 
-/* In a pid namespace of its own: the pid of a held process is given to another one. */
+/* Runs in a pid namespace, in which the pid of a held process is given to another one. */
 static void reuse_in_namespace(void)
 {
 	AUTO_PROCESS old = WSS_PROCESS_INIT;
@@ -253,7 +253,7 @@ static void reuse_in_namespace(void)
 	before = referenced_kib(&new);
 	assert_true(before > 0);
 	assert_gone(&old, clear_refs, smaps);
-	/* The new owner of the pid felt none of it. */
+	/* None of it reached the new owner of the pid. */
 	assert_int_equal(wss_process_signal(&old, SIGKILL), -ESRCH);
 	assert_true(wss_process_alive(&new));
 	assert_true(referenced_kib(&new) >= before);
@@ -266,8 +266,8 @@ static void reuse_in_namespace(void)
 }
 
 /*
- * Runs test() as the first process of a new pid namespace with its own /proc. Skips
- * the calling test where that is not allowed.
+ * Runs test() as the first process of a new pid namespace with its own /proc. Skips the
+ * calling test if that is not permitted.
  */
 static void run_in_pid_namespace(void (*test)(void))
 {
@@ -320,10 +320,10 @@ static void test_find(void **unused)
 	pid_t real, second, fake, found = 0;
 
 	(void)unused;
-	/* Of this test alone: what another has started may still be about to end. */
+	/* A UUID of this test alone: processes of another test may still be about to end. */
 	snprintf(uuid, sizeof(uuid), "a1b2c3d4-0000-4000-8000-%012d", getpid());
 	real = start_qemu(host.qemu, uuid, NULL);
-	/* The same arguments in a program that is no QEMU do not count. */
+	/* The same arguments in a program that is not QEMU do not count. */
 	copy_self(host.tree, "harmless");
 	fake = start_qemu(make_path(exe, "%s/harmless", host.tree), uuid, NULL);
 	assert_int_equal(wss_process_find(&host.root, uuid, WSS_UID_ANY, &found, &err), 0);
@@ -343,7 +343,7 @@ static void test_find(void **unused)
 	assert_error(&err, WSS_ERR_FAILED, part);
 	assert_int_equal(found, 0);
 
-	/* A zombie is none. */
+	/* A zombie does not count. */
 	make_zombie(second);
 	assert_int_equal(wss_process_find(&host.root, uuid, WSS_UID_ANY, &found, NULL), 0);
 	assert_int_equal(found, real);
@@ -380,7 +380,7 @@ static void put_process(const char *tree, int pid, int parent, const char *uuid,
 	put_process_of(tree, pid, parent, uuid, exe, ns_pids, "107\t107\t107\t107");
 }
 
-/* A process of a captured machine is never one of this host. */
+/* A process of a captured machine is never taken for one of this host. */
 static void test_captured(void **unused)
 {
 	char *tree = make_tree();
@@ -417,7 +417,7 @@ static void test_captured(void **unused)
 	remove_tree(tree);
 }
 
-/* The last -uuid is the one that QEMU obeys; children before exec are no second guest. */
+/* QEMU obeys the last -uuid; children before exec are not a second guest. */
 static void test_find_captured(void **unused)
 {
 	char *tree = make_tree();
@@ -469,7 +469,7 @@ static void unlink_text(const char *tree, const char *name)
 	assert_int_equal(unlink(make_path(path, "%s/%s", tree, name)), 0);
 }
 
-/* Attaches guest g to what tree holds; returns the pid, 0 where that failed. */
+/* Attaches guest g to the processes in tree; returns the pid, 0 on failure. */
 static pid_t attach(const char *tree, const char *run_dir, const char *name, const char *uuid,
 		    struct wss_error *err)
 {
@@ -485,7 +485,10 @@ static pid_t attach(const char *tree, const char *run_dir, const char *name, con
 	return r == 0 ? process.pid : 0;
 }
 
-/* Others claim the guest's UUID, in programs named like QEMU: only its user's process counts. */
+/*
+ * Of several programs named like QEMU that claim the guest's UUID, only its user's process
+ * counts.
+ */
 static void test_find_owner(void **unused)
 {
 	static const char *const others[] = { "1000 1000 1000 1000", "107 107 107 1000",
@@ -508,10 +511,10 @@ static void test_find_owner(void **unused)
 	put_process(tree, 900, 1, UUID_A, "/usr/bin/qemu-system-x86_64", "900");
 	assert_int_equal(wss_process_find(&root, UUID_A, 107, &pid, &err), 0);
 	assert_int_equal(pid, 900);
-	/* As long as nobody knows whose it is they are several. */
+	/* If the user is unknown, they are several. */
 	assert_int_equal(wss_process_find(&root, UUID_A, WSS_UID_ANY, &pid, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "several processes");
-	/* Two of its own user's are still two. */
+	/* Two processes of the right user are still two. */
 	wss_error_clear(&err);
 	put_process(tree, 901, 1, UUID_A, "/usr/bin/qemu-system-x86_64", "901");
 	assert_int_equal(wss_process_find(&root, UUID_A, 107, &pid, &err), -1);
@@ -520,7 +523,7 @@ static void test_find_owner(void **unused)
 	remove_tree(tree);
 }
 
-/* A pid file that leads to another user's process leads nowhere. */
+/* A pid file that names another user's process is ignored. */
 static void test_attach_owner(void **unused)
 {
 	char *tree = make_tree();
@@ -544,7 +547,7 @@ static void test_attach_owner(void **unused)
 	remove_tree(tree);
 }
 
-/* In a directory that others write to, their files count for nothing. */
+/* In a directory that others can write to, their files are ignored. */
 static void test_attach_forged_file(void **unused)
 {
 	char *tree = make_tree(), path[PATH_MAX];
@@ -566,7 +569,7 @@ static void test_attach_forged_file(void **unused)
 	put_text(tree, "run/q/g.xml", STATUS("300", UUID_A));
 	assert_int_equal(chown(make_path(path, "%s/run/q/g.xml", tree), 65534, 65534), 0);
 	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
-	/* A session's files are its user's, as the directory is. */
+	/* A session's files and their directory belong to its user. */
 	assert_int_equal(chown(make_path(path, "%s/run/q", tree), 65534, 65534), 0);
 	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 300);
 	remove_tree(tree);
@@ -590,7 +593,7 @@ static void test_attach_pid_file(void **unused)
 	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 300);
 	put_text(tree, "run/q/g.pid", "300\n");
 	assert_int_equal(attach(tree, "//run/q/", "g", UUID_A, &err), 300);
-	/* Files that are no pid. */
+	/* Files that contain no pid. */
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		put_text(tree, "run/q/g.pid", bad[i]);
 		assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
@@ -599,7 +602,7 @@ static void test_attach_pid_file(void **unused)
 	memset(big, '3', (1 << 20) - 1);
 	put_text(tree, "run/q/g.pid", big);
 	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
-	/* A link, a FIFO or a directory is none, wherever it leads. */
+	/* A link, a FIFO or a directory is ignored, wherever it leads. */
 	put_text(tree, "run/q/other", "300");
 	unlink(pid_file);
 	assert_int_equal(symlink("other", pid_file), 0);
@@ -611,14 +614,14 @@ static void test_attach_pid_file(void **unused)
 	assert_int_equal(mkdir(pid_file, 0700), 0);
 	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
 	rmdir(pid_file);
-	/* Without it, the status file: with this guest's UUID only. */
+	/* Without a pid file, the status file is used if it has this guest's UUID. */
 	put_text(tree, "run/q/g.xml", STATUS("300", UUID_A));
 	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 300);
 	put_text(tree, "run/q/g.xml", STATUS("300", UUID_B));
 	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
 	put_text(tree, "run/q/g.xml", "<domstatus");
 	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
-	/* Another guest's pid, and a directory that is not there: the search. */
+	/* The pid of another guest, and a missing directory, lead to the search. */
 	put_text(tree, "run/q/g.pid", "300");
 	assert_int_equal(attach(tree, "/run/q", "g", UUID_B, &err), 301);
 	assert_int_equal(attach(tree, "/run/nothing", "g", UUID_B, &err), 301);
@@ -626,7 +629,7 @@ static void test_attach_pid_file(void **unused)
 	remove_tree(tree);
 }
 
-/* No name leads out of the directory, and names that cannot be are only searched for. */
+/* No name leads out of the directory, and for impossible names there is only the search. */
 static void test_attach_name(void **unused)
 {
 	static const char *const names[] = { "../g", "sub/g", "/run/g", "..", ".", "", "./g" };
@@ -654,7 +657,7 @@ static void test_attach_name(void **unused)
 	remove_tree(tree);
 }
 
-/* The pid of another namespace: it is another process here, or none. */
+/* A pid of another namespace belongs to another process here, or to none. */
 static void test_attach_namespace(void **unused)
 {
 	char *tree = make_tree();
@@ -665,12 +668,12 @@ static void test_attach_namespace(void **unused)
 	put_process(tree, 5000, 1, UUID_A, "/usr/bin/qemu-system-x86_64", "5000 42");
 	put_text(tree, "run/q/g.pid", "42");
 	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 5000);
-	/* Somebody else shows the same UUID: the recorded pid tells which. */
+	/* Another process shows the same UUID, and the recorded pid decides. */
 	put_process(tree, 6000, 1, UUID_A, "/usr/bin/qemu-system-x86_64", "6000 142");
 	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 5000);
 	put_process(tree, 6000, 1, UUID_A, NULL, "6000");
 	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 5000);
-	/* Unless it cannot. */
+	/* Unless it matches none. */
 	put_text(tree, "run/q/g.pid", "43");
 	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
 	assert_error(&err, WSS_ERR_FAILED, "5000");
@@ -682,7 +685,10 @@ static void test_attach_namespace(void **unused)
 	remove_tree(tree);
 }
 
-/* In its namespace a child has another pid than here; what it records there still finds it. */
+/*
+ * A child has another pid in its namespace than here; the pid that it records there still
+ * leads to it.
+ */
 static void test_attach_real_namespace(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -727,7 +733,7 @@ static void test_attach_real_namespace(void **unused)
 	end_child(maker);
 }
 
-/* Runs as nobody where we are root; every process of root's is then another's. */
+/* Runs as nobody if we are root; root's processes are then another user's. */
 static int as_nobody(pid_t pid)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -735,7 +741,7 @@ static int as_nobody(pid_t pid)
 	wss_auto_free char *text = NULL;
 	int r;
 
-	/* The command line of others is open to all, their memory map is not. */
+	/* Everybody may read the command line of others, but not their memory map. */
 	if (wss_process_hold(&host.root, pid, NULL, &process, &err) < 0)
 		return err.code == WSS_ERR_UNSUPPORTED ? 0 : 1;
 	r = wss_root_read(&process.proc, "smaps", 1 << 20, &text, NULL);

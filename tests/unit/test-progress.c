@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The line of progress, on a terminal that the test has made, by a clock that it turns. */
+/*
+ * The line of progress, on a terminal made by the test, with a clock that the test controls.
+ */
 #include "out/progress.h"
 
 #include <fcntl.h>
@@ -63,7 +65,7 @@ static void terminal_close(struct terminal *terminal)
 	close(terminal->master);
 }
 
-/* Reads until the text has come, or 10 s have passed; with NULL, what there is. */
+/* Reads until the text has appeared, or for 10 s; with NULL, reads what is there. */
 static bool shows(struct terminal *terminal, const char *text)
 {
 	struct pollfd pfd = {.fd = terminal->master, .events = POLLIN};
@@ -90,7 +92,7 @@ static void test_terminal(void **unused)
 	terminal_open(&terminal);
 	progress = wss_progress_begin("measuring", 40 * WSS_NS_PER_S);
 	assert_non_null(progress);
-	/* For two seconds there is nothing to see: what is drawn then says so. */
+	/* Nothing is drawn for two seconds, and the first line shows that. */
 	now_ns += 12 * WSS_NS_PER_S;
 	assert_true(shows(&terminal, "\rmeasuring: 12 of 40 s, 28 s left\033[K"));
 	assert_ptr_equal(strstr(terminal.text, "measuring"), terminal.text + 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which process is at the other end of a QMP socket: children of this program listen, accept,
+ * Finds the process at the other end of a QMP socket: children of this program listen, accept,
  * fork, and pretend.
  */
 #include "hosttest.h"
@@ -69,7 +69,10 @@ static void say(const char *what)
 		_exit(1);
 }
 
-/* main() of a child: serves one connection, and says when it listens and when it has accepted. */
+/*
+ * main() of a child: serves one connection, and reports when it listens and when it has
+ * accepted.
+ */
 static int serve(const char *path, const char *how)
 {
 	int fd;
@@ -85,7 +88,7 @@ static int serve(const char *path, const char *how)
 		return 1;
 	close(fd);
 	say("a");
-	/* Until the test lets go of the other end of this pipe. */
+	/* Until the test closes the other end of this pipe. */
 	return read(STDIN_FILENO, &fd, 1) < 0;
 }
 
@@ -151,7 +154,7 @@ static void end_server(struct server *server)
 {
 	close(server->alive);
 	close(server->fd);
-	/* All that serve have ended once nobody has the other end any more. */
+	/* All that serve have ended once the other end is closed everywhere. */
 	while (wait_word(server->said))
 		;
 	close(server->said);
@@ -186,11 +189,11 @@ static void test_listener(void **unused)
 	assert_int_equal(hold(&server.peer, UUID_A, &err), server.pid);
 	assert_int_equal(hold(&server.peer, UUID_B, &err), 0);
 	assert_error(&err, WSS_ERR_FAILED, "belongs to the guest " UUID_A);
-	/* Another user listens: what we have found is not that user's. */
+	/* If another user listens, the process that was found is not that user's. */
 	peer.uid = 4242;
 	assert_int_equal(hold(&peer, UUID_A, &err), 0);
 	assert_error(&err, WSS_ERR_FAILED, "user 4242");
-	/* Nobody holds this one. */
+	/* No process holds this socket. */
 	peer = server.peer;
 	peer.inode = 0xfffffffe;
 	assert_int_equal(hold(&peer, UUID_A, &err), 0);
@@ -198,7 +201,7 @@ static void test_listener(void **unused)
 	end_server(&server);
 }
 
-/* Where the kernel does not say which socket is ours, one that was accepted at our path. */
+/* If the kernel does not report the socket, one that was accepted at our path counts. */
 static void test_without_diag(void **unused)
 {
 	struct server server = start_server(other, PLAINLY, UUID_A, "-name", "x");
@@ -217,7 +220,7 @@ static void test_without_diag(void **unused)
 	assert_int_equal(hold(&peer, UUID_A, &err), 0);
 	peer.path[0] = '\0';
 	assert_int_equal(hold(&peer, UUID_A, &err), 0);
-	/* One that has the pid, the executable and the UUID, but no such socket. */
+	/* A process with the pid, the executable and the UUID, but without such a socket. */
 	victim = start_qemu(qemu, UUID_A, make_path(victim_path, "%s", socket_path));
 	peer = server.peer;
 	peer.inode = 0;
@@ -228,7 +231,10 @@ static void test_without_diag(void **unused)
 	end_server(&server);
 }
 
-/* The listener has exited, and its pid is nobody's or another's: neither is the guest's. */
+/*
+ * The listener has exited, and its pid belongs to nobody or to another process: neither is the
+ * guest's.
+ */
 static void test_listener_exited(void **unused)
 {
 	struct server server = start_server(qemu, BY_CHILD, UUID_A, "-name", "x");
@@ -239,7 +245,7 @@ static void test_listener_exited(void **unused)
 	(void)unused;
 	assert_int_equal(hold(&peer, UUID_A, &err), 0);
 	assert_error(&err, WSS_ERR_GONE, "no such process");
-	/* As if the kernel had given the pid to a QEMU of this very UUID. */
+	/* As if the kernel had given the pid to a QEMU with the same UUID. */
 	victim = start_qemu(qemu, UUID_A, NULL);
 	peer.pid = victim;
 	assert_int_equal(hold(&peer, UUID_A, &err), 0);
@@ -250,7 +256,7 @@ static void test_listener_exited(void **unused)
 	end_server(&server);
 }
 
-/* What a QEMU without a UUID says on its command line, and whether it is taken for the guest's. */
+/* Command lines of a QEMU without a UUID, and whether each is accepted as the guest's. */
 static void test_no_uuid(void **unused)
 {
 	static const struct {
@@ -289,7 +295,7 @@ static void test_no_uuid(void **unused)
 		end_server(&server);
 		if (!table[i].accepted)
 			continue;
-		/* The same words in a program that is no QEMU. */
+		/* The same words in a program that is not QEMU. */
 		server = start_server(other, PLAINLY, UUID_NONE, table[i].option, value);
 		assert_int_equal(hold(&server.peer, UUID_NONE, &err), 0);
 		assert_error(&err, WSS_ERR_FAILED, "is not QEMU");
@@ -297,7 +303,7 @@ static void test_no_uuid(void **unused)
 	}
 }
 
-/* It exits while it is held: it is not at the other end any more. */
+/* A process that exits while it is held no longer holds the other end. */
 static void test_gone(void **unused)
 {
 	struct server server = start_server(other, PLAINLY, UUID_A, "-name", "x");

@@ -103,10 +103,10 @@ static void test_no_guess(void **unused)
 	uint64_t sizes[3] = { 16 * WSS_MIB };
 
 	(void)unused;
-	/* RAM and VGA memory of one size: nothing tells which. */
+	/* RAM and VGA memory of the same size cannot be told apart. */
 	hold_fixture("vga16", &vga);
 	assert_not_found(&vga, sizes, 1, "has 2 mappings of that size, which cannot be told apart");
-	/* A stack is no RAM though it has the size and an inaccessible page behind it. */
+	/* A stack is not RAM although it has the size and an inaccessible page behind it. */
 	hold_fixture("numa", &numa);
 	sizes[0] = 8 * WSS_MIB;
 	assert_not_found(&numa, sizes, 1, "expected 1 block of 8192 KiB, but QEMU has 0");
@@ -119,7 +119,7 @@ static void test_no_guess(void **unused)
 	assert_not_found(&numa, sizes, 0, "its size is unknown");
 	sizes[0] = 0;
 	assert_not_found(&numa, sizes, 1, "its size is unknown");
-	/* Neighbours with a page between them are no block together. */
+	/* Neighbours with a page between them do not form a block. */
 	hold_fixture("libvirt", &libvirt);
 	assert_not_found(&libvirt, (uint64_t[]){ 384 * WSS_MIB + 4096 }, 1, "has 0");
 }
@@ -174,7 +174,10 @@ static void test_preference(void **unused)
 		"7f0003000000-7f0003001000 ---p 00000000 00:00 0 |",
 		NULL,
 	};
-	/* An image of persistent memory, or shared with another guest: not known to be RAM. */
+	/*
+	 * An image of persistent memory, or memory shared with another guest: not known to be
+	 * RAM.
+	 */
 	static const char *const file_and_anon[] = {
 		"7f0000000000-7f0001000000 rw-p 00000000 00:00 0 |dc",
 		"7f0001000000-7f0001001000 ---p 00000000 00:00 0 |",
@@ -182,7 +185,7 @@ static void test_preference(void **unused)
 		"7f0003000000-7f0003001000 ---p 00000000 00:00 0 |",
 		NULL,
 	};
-	/* vhost's log is a memfd too, but no block of QEMU's. */
+	/* vhost's log is a memfd, too, but not a block of QEMU's. */
 	static const char *const log[] = {
 		"7f0000000000-7f0001000000 rw-p 00000000 00:00 0 |dc",
 		"7f0001000000-7f0001001000 ---p 00000000 00:00 0 |",
@@ -233,7 +236,7 @@ static void test_splits(void **unused)
 		"7f0008000000-7f0008001000 ---p 00000000 00:00 0 |",
 		NULL,
 	};
-	/* Without its guard, or executable, or not written: no block. */
+	/* Without a guard, or executable, or not writable: not a block. */
 	static const char *const none[] = {
 		"7f0000000000-7f0008000000 rw-p 00000000 00:00 0 |dc",
 		"7f0010000000-7f0018000000 rwxp 00000000 00:00 0 |dc",
@@ -250,7 +253,7 @@ static void test_splits(void **unused)
 	assert_int_equal(find_in(anon, both, 2, &start), 2);
 	assert_int_equal(start, 0x7f0000000000);
 	assert_int_equal(find_in(anon, both + 1, 1, &start), 1);
-	/* The half is no block of 64 MiB. */
+	/* Half of a block is not a block of 64 MiB. */
 	assert_int_equal(find_in(anon, both, 1, &start), 1);
 	assert_int_equal(start, 0x7f0009000000);
 	assert_int_equal(find_in(file, both + 1, 1, &start), 1);
@@ -314,7 +317,7 @@ static void test_smaps_fixtures(void **unused)
 	assert_false(smaps.guest.all_hugetlb);
 	assert_false(smaps.guest.any_hugetlb);
 	assert_true(smaps.qemu.rss > 10 * WSS_MIB);
-	/* A range that is no longer mapped is not silently left out. */
+	/* A range that is no longer mapped is reported, not left out silently. */
 	ram.ranges[0].start -= WSS_GIB;
 	ram.ranges[0].end -= WSS_GIB;
 	assert_int_equal(wss_smaps_read(&mlock_process, &ram, &smaps, NULL), -1);
@@ -386,7 +389,10 @@ static void test_smaps_sums(void **unused)
 	remove_tree(tree);
 }
 
-/* As qemu_ram_mmap() does it: reserved, activated at an aligned address, guard behind. */
+/*
+ * Maps a block as qemu_ram_mmap() does: reserved, activated at an aligned address, with a
+ * guard behind it.
+ */
 static char *map_block(size_t size, int fd)
 {
 	size_t align = 2 * WSS_MIB, total = size + align;
@@ -418,7 +424,7 @@ static void play_blocks(int out)
 	anon = map_block(96 * WSS_MIB, -1);
 	other = map_block(32 * WSS_MIB, -1);
 	shared = map_block(96 * WSS_MIB, fd);
-	/* Three pages of 4 KiB, whatever the host thinks of huge ones. */
+	/* Three pages of 4 KiB, whatever the host's setting for huge pages. */
 	madvise(anon, 96 * WSS_MIB, MADV_NOHUGEPAGE);
 	madvise(other, 32 * WSS_MIB, MADV_NOHUGEPAGE);
 	anon[0] = anon[48 * WSS_MIB] = other[31 * WSS_MIB] = 1;

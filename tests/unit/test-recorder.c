@@ -117,7 +117,7 @@ static void test_curve(void **unused)
 	(void)unused;
 	assert_int_equal(wss_recorder_open(&host, guest, &recorder, NULL), 0);
 	assert_int_equal(wss_recorder_start(recorder, NULL), 0);
-	/* 10 ms of arming are behind the origin when that is set. */
+	/* 10 ms of arming have passed when the origin is set. */
 	wss_recorder_set_origin(recorder, now_ns - 10 * WSS_NS_PER_MS);
 	assert_int_equal(fake_recorder.origin_ns, now_ns - 10 * WSS_NS_PER_MS);
 	fake_recorder.first_touches[0] = 5;
@@ -140,7 +140,7 @@ static void test_curve(void **unused)
 	wss_recorder_close(recorder);
 }
 
-/* A window of a guest in which the recorder saw pages, and the gauge of KVM had so many. */
+/* A window of a guest with the pages that the recorder saw and KVM's gauge. */
 struct window {
 	enum wss_recorder_choice choice;
 	uint64_t touched, written, outside;
@@ -195,7 +195,7 @@ static bool noted(const struct window *window, const char *part)
 	return false;
 }
 
-/* On 4 KiB pages the recorder is exact, also where the gauge has lost some, or more. */
+/* On 4 KiB pages the recorder is exact, even if the gauge has lost some, or has more. */
 static void test_exact(void **unused)
 {
 	struct window window = { .touched = PAGES_16_MIB, .written = 100, .outside = 50,
@@ -217,7 +217,7 @@ static void test_exact(void **unused)
 	assert_int_equal(window.sample.written_low_bytes.value, 100 * PAGE);
 	assert_int_equal(window.sample.written_high_bytes.value, 100 * PAGE);
 	assert_int_equal(window.sample.quality, WSS_QUALITY_OK);
-	/* Device memory that is mapped too is no contradiction. */
+	/* Mapped device memory is no contradiction. */
 	window = (struct window){ .touched = PAGES_16_MIB, .outside = 4096,
 				  .mapped_pages = PAGES_16_MIB + 4096 };
 	run(&window);
@@ -274,7 +274,7 @@ static void test_low_bound(void **unused)
 	assert_string_equal(window.sample.recorder, "bpf");
 }
 
-/* Prefetched entries have no fault of their own: the recorder is the low bound, KVM the high. */
+/* Prefetched entries cause no fault: the recorder is the low bound, KVM the high one. */
 static void test_prefetch(void **unused)
 {
 	struct window window = { .touched = 1000, .outside = 3000, .mapped_pages = 4000 };
@@ -305,7 +305,10 @@ static void test_nested(void **unused)
 	assert_false(window.sample.written_low_bytes.known);
 }
 
-/* Nothing seen where KVM maps something is the wrong process, not an idle guest. */
+/*
+ * If the recorder sees nothing while KVM maps pages, it looks at the wrong process, not at an
+ * idle guest.
+ */
 static void test_inconsistent(void **unused)
 {
 	struct window window = { .mapped_pages = 5000, .huge_bytes = { true, 0 } };
@@ -330,7 +333,7 @@ static void test_counters(void **unused)
 	assert_string_equal(window.sample.recorder, "counters");
 	assert_int_equal(window.reading.wss_bytes, 5000 * PAGE);
 	assert_true(noted(&window, "not requested"));
-	/* The same by itself where there is none, with the reason. */
+	/* "auto" does the same if the recorder fails, and notes the reason. */
 	fake_recorder.start_fails = true;
 	window.choice = WSS_RECORDER_AUTO;
 	run(&window);
@@ -359,7 +362,7 @@ static void test_required(void **unused)
 	wss_pagewise_close(&pages);
 }
 
-/* Memory that is plugged between two windows is recorded too. */
+/* Memory that is plugged between two windows is recorded as well. */
 static void test_plugged(void **unused)
 {
 	const struct wss_kvm_counts counts = { .pages_4k = 1 };

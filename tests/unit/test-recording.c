@@ -66,7 +66,7 @@ static struct wss_recwriter *create(void)
 	return writer;
 }
 
-/* A window of second i, in which n pages from gfn on come. */
+/* Writes the window of second i, in which n pages from gfn on are touched. */
 static void window(struct wss_recwriter *writer, uint64_t i, uint64_t gfn, uint64_t n, uint64_t total)
 {
 	const struct wss_interval interval = { .start_ns = i * SECOND, .end_ns = (i + 1) * SECOND,
@@ -79,7 +79,7 @@ static void window(struct wss_recwriter *writer, uint64_t i, uint64_t gfn, uint6
 
 static uint8_t big[1 << 16];
 
-/* Is a text in the file, as it is? */
+/* Whether the file contains a text literally. */
 static bool contains(const char *text)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -204,7 +204,7 @@ static void test_regions(void **state)
 	assert_int_equal(wss_recwriter_finish(writer, 0, NULL), 0);
 	seen = replay(&s);
 	assert_true(seen.changes == 2 && seen.pages == 20 && seen.touched == 20);
-	/* The pages of the VGA's window are no memory. */
+	/* The pages of the VGA window are not memory. */
 	writer = create();
 	window(writer, 0, 0x9f, 2, 2);
 	assert_int_equal(wss_recwriter_finish(writer, 0, NULL), 0);
@@ -231,7 +231,10 @@ static void test_nonsense(void **state)
 	wss_recwriter_free(writer);
 }
 
-/* What makes no sense, after window 0 of 4 pages and a mark: said where it is, and read up to. */
+/*
+ * Invalid content after window 0 of 4 pages and a mark: the message gives its place, and the
+ * file can be read up to there.
+ */
 static void nonsense_at(uint64_t offset, const char *what)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -298,7 +301,7 @@ static void test_nonsense_salvage(void **state)
 	nonsense_at(at, "a page where there is no memory");
 }
 
-/* An end that lies before what was recorded. */
+/* An end that lies before recorded windows. */
 static void test_nonsense_end(void **state)
 {
 	uint8_t data[WSS_REC_FRAME_BYTES + 1] = { 0 };
@@ -317,7 +320,7 @@ static void test_nonsense_end(void **state)
 	nonsense_at(at, "an end before its last interval");
 }
 
-/* A host is the first frame, or none. */
+/* The host is the first frame, or absent. */
 static void test_host_elsewhere(void **state)
 {
 	uint8_t data[WSS_REC_FRAME_BYTES + 5] = { [WSS_REC_FRAME_BYTES] = 4, 'k', 'v', 'm', '8' };
@@ -378,7 +381,7 @@ static void test_zero_tail(void **state)
 	refused(WSS_ERR_FAILED, "damaged at byte");
 }
 
-/* As many frames as the payloads of one interval need, all of it or nothing. */
+/* An interval takes as many frames as its payload needs, and is complete or absent. */
 static void test_long_interval(void **state)
 {
 	struct wss_recwriter *writer = create();
@@ -391,7 +394,7 @@ static void test_long_interval(void **state)
 	for (uint64_t i = 0; i < 120000; i++)
 		assert_int_equal(wss_recwriter_change(writer, WSS_CHANGE_TOUCHED,
 						      (1 << 20) + 2 * i, 1, NULL), 0);
-	/* Cut in the middle, as by kill -9: nothing of it is left. */
+	/* Cut off in the middle, as by kill -9: none of it is left. */
 	assert_true(wss_recwriter_bytes(writer) > 0);
 	assert_int_equal(replay(&s).intervals, 0);
 	assert_int_equal(wss_recwriter_end(writer, 120000, 0, 0, NULL), 0);
@@ -434,7 +437,7 @@ static void test_marks(void **state)
 	assert_true(contains("two?[31m?"));
 }
 
-/* What lies behind a damaged frame is not cut off, neither by who marks nor by who records. */
+/* Data after a damaged frame is not cut off, neither by a mark nor by the recorder. */
 static void test_damaged_while_written(void **state)
 {
 	struct wss_recwriter *writer = create();
@@ -453,10 +456,10 @@ static void test_damaged_while_written(void **state)
 	assert_int_equal(wss_rec_mark(path, "x", "boot", 678 + SECOND, &time, &err), -1);
 	assert_non_null(strstr(err.text, where));
 	assert_int_equal(size_of_file(), size);
-	/* The recorder is behind that, and goes on. */
+	/* The recorder has written past the damage, and continues. */
 	window(writer, 3, 800, 4, 16);
 	size = size_of_file();
-	/* What is added behind it by nobody who knows the format stops it. */
+	/* Data that another program appends stops the recorder. */
 	poke((off_t)size, "something that is no frame, and longer", 38);
 	assert_int_equal(wss_recwriter_begin(writer, &(struct wss_interval){
 						     .start_ns = 4 * SECOND, .end_ns = 5 * SECOND },
@@ -468,7 +471,7 @@ static void test_damaged_while_written(void **state)
 	assert_int_equal(size_of_file(), size + 38);
 }
 
-/* Blocks that were never written are no frames of anybody. */
+/* Blocks that were never written do not count as anybody's frames. */
 static void test_mark_behind_zeros(void **state)
 {
 	struct wss_recwriter *writer = create();
@@ -483,7 +486,10 @@ static void test_mark_behind_zeros(void **state)
 	assert_true(replay(&s).marks == 1 && s.ended && !s.cut_bytes);
 }
 
-/* More than a reader takes are refused when they are set, so that the file stays readable. */
+/*
+ * More marks than a reader accepts are refused when they are set, so that the file stays
+ * readable.
+ */
 static void test_too_many_marks(void **state)
 {
 	uint8_t data[WSS_REC_FRAME_BYTES + 16];
@@ -510,7 +516,7 @@ static void test_too_many_marks(void **state)
 	assert_true(s.ended && !s.cut_bytes);
 }
 
-/* What a small file may ask for in memory has a limit. */
+/* The memory that a small file can require has a limit. */
 static void test_scattered(void **state)
 {
 	const struct wss_recfile_visitor nobody = { 0 };
@@ -580,7 +586,7 @@ static void test_one_writer(void **state)
 	assert_int_equal(err.code, WSS_ERR_BUSY);
 	assert_int_equal(wss_recwriter_check(path, NULL), -1);
 	wss_recwriter_free(writer);
-	/* A recording that nobody writes is replaced, anything else is not. */
+	/* A recording that nobody is writing is replaced; anything else is not. */
 	wss_recwriter_free(create());
 	assert_int_equal(wss_recwriter_check(path, NULL), 0);
 	assert_int_equal(wss_recwriter_check("/nonexistent/file", NULL), -1);
@@ -593,7 +599,9 @@ static void test_one_writer(void **state)
 	assert_int_equal(wss_recwriter_check(path, NULL), -1);
 }
 
-/* A full disk, by a limit on the file's size: what is before stays, and can be read. */
+/*
+ * A full disk, simulated by a limit on the file's size: earlier windows stay and can be read.
+ */
 static void test_full_disk(void **state)
 {
 	const struct rlimit limit = { 4096, RLIM_INFINITY }, none = { RLIM_INFINITY, RLIM_INFINITY };

@@ -48,7 +48,10 @@ static void test_mixed(void **unused)
 
 	(void)unused;
 	assert_int_equal(r.low_bytes, 2 * WSS_MIB + 4 * 4096);
-	/* No whole huge page can be referenced: exact, though the granularity says what may be. */
+	/*
+	 * No whole huge page can be referenced: the figure is exact, although the granularity
+	 * shows that huge pages exist.
+	 */
 	r = of(WSS_MIB, 8 * WSS_MIB);
 	assert_int_equal(r.low_bytes, WSS_MIB);
 	assert_int_equal(r.granularity_bytes, HUGE);

@@ -48,7 +48,7 @@ static void test_probe(void **unused)
 	assert_int_equal(wss_tracker_refs.probe(&host, fake->guest, NULL), 0);
 }
 
-/* The figure would mean nothing: KVM's own page tables have accessed bits of their own. */
+/* The figure would mean nothing, because KVM's page tables have accessed bits of their own. */
 static void test_refuses_kvm(void **unused)
 {
 	(void)unused;
@@ -84,7 +84,7 @@ static uint64_t measure(struct wss_tracker *tracker, uint32_t pages)
 	assert_int_equal(reading.wss_bytes, reading.high_bytes);
 	assert_int_equal(reading.wss_bytes, reading.low_bytes);
 	assert_int_equal(reading.granularity_bytes, 4096);
-	/* There is no such thing here; it is not 0. */
+	/* This method has no such figure, and it is not 0. */
 	assert_false(reading.faults.known);
 	return reading.wss_bytes;
 }
@@ -102,7 +102,7 @@ static void test_measures(void **unused)
 	assert_int_equal(wss_tracker_refs.open(&host, fake->guest, &native, &tracker, &err), 0);
 	assert_int_equal(wss_tracker_refs.check_stopped(tracker, NULL), 0);
 	assert_int_equal(measure(tracker, 1000), 1000 * FAKE_PAGE);
-	/* It falls with the set, and what was touched before does not count. */
+	/* The figure falls with the set, and earlier touches do not count. */
 	assert_int_equal(measure(tracker, 10), 10 * FAKE_PAGE);
 	assert_int_equal(measure(tracker, 0), 0);
 	assert_int_equal(measure(tracker, FAKE_RAM / FAKE_PAGE), FAKE_RAM);

@@ -17,7 +17,7 @@
 #define PAGES 30000
 #define WINDOWS 40
 
-/* A guest that never was: which pages it touched in each second, unless that is a gap. */
+/* An invented guest: the pages that it touched in each second, unless that is a gap. */
 struct script {
 	bool gap[WINDOWS];
 	uint8_t touched[WINDOWS][PAGES];
@@ -73,7 +73,7 @@ struct replayer {
 	int (*last)(void *, const struct wss_recording_sets *, struct wss_error *);
 };
 
-/* As a file is replayed: changes only, in runs, of the sets that they leave behind. */
+/* Replays as a file is replayed: only changes, in runs, with the sets that result. */
 static void replay(const struct replayer *to, void *opaque)
 {
 	static const uint8_t nothing[PAGES];
@@ -115,7 +115,7 @@ static void replay(const struct replayer *to, void *opaque)
 static const struct replayer to_refset = { wss_refset_begin, wss_refset_change, wss_refset_end,
 					   wss_refset_last };
 
-/* The outstanding set at a moment, as the manual defines it. */
+/* Finds the outstanding set at a moment, as the manual defines it. */
 static unsigned window_at(uint64_t ns, bool is_end)
 {
 	int w = (int)(ns / SECOND);
@@ -177,7 +177,7 @@ static void check_viewport(uint64_t from, uint64_t to)
 		assert_int_equal(result->regions[0].transient + result->regions[1].transient,
 				 truth.transient);
 	} else {
-		/* Only where all of it is a gap. */
+		/* Only if all of it is a gap. */
 		for (uint64_t w = from / SECOND; w < (to + SECOND - 1) / SECOND && w < WINDOWS; w++)
 			assert_true(script->gap[w]);
 	}
@@ -425,7 +425,10 @@ static void replay_ballooning(const struct ballooning *guest, const struct repla
 	wss_pageset_free(ballooned);
 }
 
-/* By the manual, page for page: when it was touched last, and when it was taken last. */
+/*
+ * Checks each page against the definition in the manual: when it was last touched, and when
+ * last taken.
+ */
 static void check_ballooning(const struct ballooning *guest, const struct wss_refset_result *result,
 			     const struct wss_pageset *at_end)
 {

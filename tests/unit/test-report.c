@@ -28,7 +28,7 @@ static struct wss_value get_absent(const void *row)
 	return wss_value_absent();
 }
 
-/* One column of each sort: of tables only, shown, in a group and not shown. */
+/* A column of each sort: for tables only, shown, in a group, and not shown. */
 static const struct wss_column columns[] = {
 	{ "short", NULL, "SHORT", -5, get_name, "The name again", true },
 	{ "name", NULL, "NAME", -8, get_name, "The name", false },
@@ -45,7 +45,7 @@ static const struct wss_report_layout layout = {
 	.wide = "short,name,value,inner",
 };
 
-/* The whole of a report, malloc'ed. */
+/* Returns a whole report, malloc()ed. */
 static char *report_view(const struct wss_report_layout *of, enum wss_format format,
 			 const struct wss_view *view, const void *rows, size_t n, size_t row_size)
 {
@@ -131,7 +131,10 @@ static struct wss_sample full_sample(void)
 	return sample;
 }
 
-/* Measured exactly, measured within bounds, failed, and one of which little is known. */
+/*
+ * Makes samples: measured exactly, measured within bounds, failed, and one of which little is
+ * known.
+ */
 static void make_samples(struct wss_sample ret_samples[4])
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -160,7 +163,7 @@ static void assert_sample_golden(enum wss_format format, const char *name)
 	assert_golden(name, text);
 }
 
-/* With the window by the host's mappings beside it; the first guest's is not known. */
+/* With the native window beside it; that of the first guest is unknown. */
 static void test_both(void **unused)
 {
 	static const char *const names[] = { "both.txt", "both.json", "both.csv" };
@@ -184,7 +187,7 @@ static void test_both(void **unused)
 	}
 }
 
-/* Whatever makes a sample degraded may make its figure wrong, though its bounds do not say so. */
+/* A degraded sample may have a wrong figure even if its bounds are equal. */
 static void test_degraded_is_not_exact(void **unused)
 {
 	static const struct wss_view wide = { .wide = true };
@@ -237,7 +240,7 @@ static void test_empty(void **unused)
 	json_object_put(object);
 }
 
-/* Absent is "-", empty, no member: in none of the forms is it 0. */
+/* An absent value is "-", empty, or no member, but never 0. */
 static void test_absent(void **unused)
 {
 	const struct row row = { "a", { .kind = WSS_KIND_ABSENT, .number = 7 } };
@@ -317,14 +320,14 @@ static void test_csv_quoting(void **unused)
 		{ "a\"b", "\"a\"\"b\"" },
 		{ "\"", "\"\"\"\"" },
 		{ "a b", "a b" },
-		/* What a spreadsheet would run. */
+		/* Texts that a spreadsheet would run. */
 		{ "=1+1", "\"'=1+1\"" },
 		{ "+1", "\"'+1\"" },
 		{ "-1", "\"'-1\"" },
 		{ "@SUM(A1)", "\"'@SUM(A1)\"" },
 		{ "=\"a\"", "\"'=\"\"a\"\"\"" },
 		{ "a=1", "a=1" },
-		/* Nor behind blanks of any width, or by the wide forms. */
+		/* Also after blanks of any width, and in wide forms. */
 		{ " =1", "\"' =1\"" },
 		{ "  +1", "\"'  +1\"" },
 		{ "\xc2\xa0-1", "\"'\xc2\xa0-1\"" },
@@ -332,7 +335,7 @@ static void test_csv_quoting(void **unused)
 		{ "\xef\xbc\x9d" "1", "\"'\xef\xbc\x9d" "1\"" },
 		{ " a=1", " a=1" },
 		{ "", "" },
-		/* What takes no room, separates lines, or is no character. */
+		/* Characters without width, line separators, and noncharacters. */
 		{ "\xe2\x80\x8b=1", "???" "=1" },
 		{ "\xef\xbb\xbf=1", "???" "=1" },
 		{ "a\xe2\x80\xa8" "b\xe2\x80\xa9", "a???b???" },
@@ -372,7 +375,7 @@ static void test_table_widths(void **unused)
 	assert_table_line("abc", "abc    abc              1");
 	assert_table_line("gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f   gr\xc3\xbc\xc3\x9f             1");
 	assert_table_line("\xe2\x82\xac", "\xe2\x82\xac      \xe2\x82\xac                1");
-	/* Longer than its column: whole, and the rest moves. */
+	/* A text longer than its column is printed whole and shifts the rest. */
 	assert_table_line("longer-than-8", "longer-than-8  longer-than-8         1");
 	/* Nothing in a name can move the cursor or fake a line. */
 	assert_table_line("a\nb", "a?b    a?b              1");
@@ -444,7 +447,7 @@ static void test_json_plain(void **unused)
 	static const struct wss_column grouped_columns[] = {
 		{ "name", NULL, NULL, 0, get_name, "The name", false },
 		{ "value", NULL, NULL, 0, get_value, "The value", false },
-		/* Never there, but makes it a row with groups. */
+		/* Always absent, but makes this a row with groups. */
 		{ "none", "group", NULL, 0, get_absent, "Nothing", false },
 	};
 	static const struct wss_report_layout grouped = {
@@ -458,7 +461,7 @@ static void test_json_plain(void **unused)
 	assert_string_equal(a, b);
 }
 
-/* What is not shown elsewhere is there in JSON, in ASCII. */
+/* JSON has characters that are hidden elsewhere, in ASCII. */
 static void test_json_hidden(void **unused)
 {
 	const struct row row = { "a\xe2\x80\x8b\xef\xbf\xbe\xe2\x80\xa8\xc2\xad\xf3\xa0\x80\xa1 =1",
@@ -474,7 +477,7 @@ static void test_json_hidden(void **unused)
 	json_object_put(object);
 }
 
-/* A name that was cut within a character, and bytes that never were one. */
+/* A name that was cut within a character, and bytes that are not UTF-8. */
 static void test_json_is_utf8(void **unused)
 {
 	const struct row row = { "a\xc3\xbc\xe2\x82\xf0\x9f\x98\x80\xff\xc3", { .kind = WSS_KIND_ABSENT } };
@@ -484,7 +487,7 @@ static void test_json_is_utf8(void **unused)
 	assert_non_null(strstr(json, "\"a\xc3\xbc??\xf0\x9f\x98\x80??\""));
 }
 
-/* Rows come as they are made: a series can be followed. */
+/* Rows are written as they come, so a series can be followed. */
 static void test_flushed(void **unused)
 {
 	const struct row row = { "a", { .kind = WSS_KIND_COUNT, .number = 1 } };

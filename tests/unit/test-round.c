@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The round over invented guests, by a method that measures nothing. Each has a child process of its
- * own, which is what a window locks. Threads and clock are the real ones: what is asserted is the
- * order of events, and times by far.
+ * The round over invented guests, with a method that measures nothing. Each guest has a child
+ * process of its own, which a window locks. Threads and clock are real, so the tests assert
+ * the order of events, and times only roughly.
  */
 #include "hosttest.h"
 
@@ -29,13 +29,13 @@ static struct invented {
 	atomic_uint opens, begins, closes, published;
 	uint64_t armed_ns;
 	atomic_bool is_open; /* a window of it */
-	/* What the round told of it. */
+	/* Events of the round about this guest. */
 	unsigned samples, bad, lasts, troubles, left_out;
 	struct wss_error error;
 } guests[GUESTS_MAX];
 
 static size_t n_guests;
-static atomic_bool go_on; /* what hangs */
+static atomic_bool go_on; /* releases the guests that hang */
 static atomic_uint arming, most_arming, open_windows, most_open;
 static const struct wss_host host = { .root = { .dirfd = -1 } };
 static struct wss_round_options options;
@@ -178,7 +178,7 @@ static int method_begin(struct wss_tracker *tracker, struct wss_span *ret_span,
 	struct invented *guest = method_guest(tracker);
 
 	(void)err;
-	/* One that hangs here may be passed by: it arms its own guest only. */
+	/* A guest that hangs here may be overtaken, because it arms only itself. */
 	if (guest->hang != HANG_BEGIN)
 		note_most(&most_arming, ++arming);
 	ret_span->start_ns = guest->armed_ns = wss_clock_now_ns();
@@ -319,7 +319,7 @@ static void invent(size_t n)
 static void forget(void)
 {
 	go_on = true;
-	/* Those that were left behind end before what they use does. */
+	/* Threads that were left behind must end before the memory that they use is freed. */
 	assert_true(wss_threads_end(20 * WSS_NS_PER_S));
 	for (size_t i = 0; i < n_guests; i++) {
 		assert_int_equal(guests[i].is_open, 0);
@@ -349,7 +349,7 @@ static void join(struct wss_round *round, struct wss_hypervisor *hypervisor, siz
 		fail_msg("%s", err.text);
 }
 
-/* All guests in one round. How long it took. */
+/* Runs all guests in one round. Returns how long it took. */
 static uint64_t run(uint64_t deadline_ns)
 {
 	struct wss_hypervisor *hypervisor = hypervisor_new();
@@ -399,7 +399,9 @@ static void test_jobs(void **unused)
 	forget();
 }
 
-/* Each build with sanitizers would take a minute, too, and find no more than in a part of it. */
+/*
+ * With sanitizers this would take a minute in each build, and find no more than a part of it.
+ */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__clang__)
 #define MANY 20
 #else
@@ -467,7 +469,7 @@ static void test_stagger(void **unused)
 	forget();
 }
 
-/* Wherever one hangs, the others are done, and it is given up with its deadline. */
+/* Wherever a guest hangs, the others are finished, and it is given up at its deadline. */
 static void test_hangs(void **unused)
 {
 	static const enum hang places[] = { HANG_OPEN, HANG_REFRESH, HANG_BEGIN, HANG_POLL,
@@ -491,7 +493,7 @@ static void test_hangs(void **unused)
 	}
 }
 
-/* What wakes late restores its guest, and tells nobody. */
+/* A worker that wakes late restores its guest, and reports nothing. */
 static void test_wakes_late(void **unused)
 {
 	(void)unused;
@@ -505,7 +507,7 @@ static void test_wakes_late(void **unused)
 	assert_int_equal(guests[0].samples + guests[0].bad, 0);
 }
 
-/* Opted out, shut off, gone: missed by none, and not touched. */
+/* Guests that opted out, were shut off or are gone are neither missed nor touched. */
 static void test_left_out(void **unused)
 {
 	(void)unused;

@@ -50,7 +50,7 @@ static void test_notes(void **unused)
 	assert_int_equal(sample.n_notes, 1);
 	assert_string_equal(sample.notes[0], "3 faults");
 	assert_int_equal(sample.quality, WSS_QUALITY_OK);
-	/* Whatever arrived from outside is printable then. */
+	/* Texts from outside become printable. */
 	wss_sample_note(&sample, "from %s", "a\033[2J\nb");
 	assert_string_equal(sample.notes[1], "from a?[2J?b");
 	memset(longer, 'x', sizeof(longer) - 1);
@@ -73,7 +73,7 @@ static void test_degrade(void **unused)
 	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
 	assert_true(wss_sample_measured(&sample));
 	assert_true(sample.wss_bytes.known);
-	/* A failed sample does not become better by it, even when there is no room for the note. */
+	/* A note makes a failed sample no better, even when there is no room for the note. */
 	sample.quality = WSS_QUALITY_FAILED;
 	wss_sample_degrade(&sample, "late");
 	assert_int_equal(sample.quality, WSS_QUALITY_FAILED);
@@ -120,7 +120,7 @@ static void test_curve(void **unused)
 	for (uint64_t i = 1; i <= WSS_CURVE_MAX; i++)
 		wss_sample_curve_add(&sample, i, i * 4096);
 	assert_int_equal(sample.n_curve, WSS_CURVE_MAX);
-	/* Beyond that the end of the window is still there. */
+	/* When the curve is full, the end of the window is still there. */
 	wss_sample_curve_add(&sample, 5000, 1 << 30);
 	wss_sample_curve_add(&sample, 6000, 1U << 31);
 	assert_int_equal(sample.n_curve, WSS_CURVE_MAX);
@@ -178,7 +178,7 @@ static void test_profile(void **unused)
 	assert_string_equal(profile.confidence, "low");
 }
 
-/* Two windows of a guest without huge pages differ by what it did: that is no bloat. */
+/* Two windows of a guest without huge pages differ by its activity: that is not bloat. */
 static void test_bloat(void **unused)
 {
 	struct wss_sample sample = { .wss_bytes = wss_amount_of(100 << 20) };

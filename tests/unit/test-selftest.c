@@ -5,7 +5,7 @@
 
 #define SMAPS "55d0a7a00000-55d0a7a20000 r--p 00000000 fe:01 1 /usr/bin/x\nVmFlags: rd mr"
 
-/* A host of an invented kernel. */
+/* Makes a host with an invented kernel. */
 static struct wss_host host_of(const char *release, bool soft_dirty)
 {
 	char *tree = make_tree();
@@ -19,7 +19,7 @@ static struct wss_host host_of(const char *release, bool soft_dirty)
 	return host;
 }
 
-/* With the test switch: 0, or -1 with the reason in err. */
+/* Judges with the test switch: returns 0, or -1 with the reason in err. */
 static int zap_safe(const struct wss_host *host, const struct wss_guest *guest, const char *fault,
 		    struct wss_error *err)
 {
@@ -32,7 +32,9 @@ static int zap_safe(const struct wss_host *host, const struct wss_guest *guest, 
 	return r;
 }
 
-/* The real one, on this kernel: safe or cannot, but on a new one never a lost write. */
+/*
+ * The real test on this kernel: safe, or impossible, but never a lost write on a new kernel.
+ */
 static void test_real(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -48,7 +50,7 @@ static void test_real(void **unused)
 	assert_int_equal(r == 0, err.code == WSS_OK);
 	wss_host_close(&host);
 	assert_int_equal(count_fds(), fds);
-	/* No child is left. */
+	/* No child process is left. */
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
@@ -66,7 +68,7 @@ static void test_switches(void **unused)
 	unsetenv("VIRT_WSS_FAULT");
 }
 
-/* An old kernel that write-protects: only the test can say that it is safe. */
+/* On an old kernel that write-protects, only the test can decide. */
 static void test_old_kernel(void **unused)
 {
 	const struct wss_host old = host_of("5.15.0-91-generic\n", true);
@@ -76,11 +78,11 @@ static void test_old_kernel(void **unused)
 	assert_int_equal(zap_safe(&old, NULL, "selftest-fails", &err), -1);
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "5.15.0-91-generic");
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "lost a write");
-	/* It says what would help. */
+	/* The message says what would help. */
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "memfd");
 	assert_int_equal(zap_safe(&old, NULL, "selftest-cannot", &err), -1);
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "cannot be run");
-	/* Backports: where the test passes the version does not matter. */
+	/* Backports: if the test passes, the version does not matter. */
 	if (wss_selftest_run(NULL) == 0)
 		assert_int_equal(zap_safe(&old, NULL, "", &err), 0);
 }
@@ -98,7 +100,7 @@ static void test_no_need(void **unused)
 	assert_int_equal(zap_safe(&newer, NULL, "selftest-fails", &err), 0);
 }
 
-/* What is unknown is not taken for good. */
+/* The unknown never counts as safe. */
 static void test_unknown_host(void **unused)
 {
 	struct wss_host unknown = host_of("linux\n", true);
@@ -114,7 +116,7 @@ static void test_unknown_host(void **unused)
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "(unknown)");
 }
 
-/* The guest of a captured QEMU, with its one block of RAM found or not. */
+/* Opens the guest of a captured QEMU with one block of RAM, found or not. */
 static void open_captured(const char *name, bool find_ram, struct wss_guest *ret_guest)
 {
 	const uint64_t block = (!strcmp(name, "hugetlb") ? 128 : 512) * WSS_MIB;
@@ -138,7 +140,7 @@ static void close_captured(struct wss_guest *guest)
 	wss_process_release(&guest->process);
 }
 
-/* RAM that is never copied may be zapped whatever the test says; private RAM may not. */
+/* RAM that is never copied may be zapped whatever the test finds; private RAM may not. */
 static void test_backings(void **unused)
 {
 	static const struct {
@@ -159,7 +161,7 @@ static void test_backings(void **unused)
 		int r;
 
 		open_captured(table[i].fixture, true, &guest);
-		/* What was asked for in the XML does not decide. */
+		/* The configuration in the XML does not decide. */
 		guest.config.shared = guest.config.hugepages = !table[i].allowed;
 		r = zap_safe(&old, &guest, "selftest-fails", &err);
 		if ((r == 0) != table[i].allowed)

@@ -110,7 +110,7 @@ static const struct wss_recfile_visitor visitor = {
 	.mark = wss_refset_mark,
 };
 
-/* Windows of a second, one in which nothing is known, and 10 ms between two. */
+/* Windows of a second, one of which has unknown pages, and 10 ms between two. */
 static void test_windows(void **state)
 {
 	char path[] = "/tmp/wss-test-session.XXXXXX";
@@ -151,7 +151,7 @@ static void test_windows(void **state)
 	wss_session_progress(session, &progress);
 	assert_true(progress.windows == WINDOWS - 1 && progress.gaps == 1);
 	assert_int_equal(progress.touched_bytes, 9 * MIB);
-	/* Half a window, of which nothing is known but why. */
+	/* Half a window, about which only the reason of its end is known. */
 	wss_session_note(session, "stopped");
 	now_ns += SECOND / 2;
 	assert_int_equal(wss_session_close(session, now_ns, NULL), 0);

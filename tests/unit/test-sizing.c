@@ -43,7 +43,7 @@ static void test_ranks(void **unused)
 	assert_in_range(wss_sizing_rank(100000, 0.99), 99000, 99000 + 60);
 }
 
-/* So many that they cannot be counted; the exact ranks are known, and are never undercut. */
+/* Too many to be counted; the exact ranks are known, and the result is never below them. */
 static void test_ranks_of_many(void **unused)
 {
 	static const struct {
@@ -69,7 +69,7 @@ static void test_ranks_of_many(void **unused)
 	assert_true(clock() - began < CLOCKS_PER_SEC);
 }
 
-/* It covers the percentile in 95 of 100 draws, whatever the distribution. */
+/* The rank covers the percentile in 95 of 100 draws, whatever the distribution. */
 static void test_rank_covers(void **unused)
 {
 	uint64_t state = 42;
@@ -125,7 +125,7 @@ static void test_few_windows(void **unused)
 	assert_int_equal(sizing.recommended_bytes.value, 240 * MIB);
 	assert_int_equal(sizing.reclaimable_bytes.value, 660 * MIB);
 	assert_in_range(sizing.p50_bytes.value, 100 * MIB, 102 * MIB);
-	/* The curve wants more, or less. */
+	/* The curve requires more, or less. */
 	state.curve_bytes = wss_amount_of(300 * MIB);
 	wss_sizing_compute(&summary, &rule, &no_policy, &state, &sizing);
 	assert_int_equal(sizing.recommended_bytes.value, 300 * MIB);
@@ -152,7 +152,9 @@ static void test_enough(void **unused)
 	assert_in_range(sizing.recommended_bytes.value, 240 * MIB, 245 * MIB);
 	assert_int_equal(sizing.peak_bytes.value, 3000 * MIB);
 	assert_int_equal(sizing.reclaimable_bytes.value, 0);
-	/* Most of a week, as who looks back seven days finds it in windows of six hours. */
+	/*
+	 * Most of a week, as a search over seven days finds it with windows every six hours.
+	 */
 	add(&summary, 200 * MIB, 6 * 86400, false);
 	wss_sizing_compute(&summary, &rule, &no_policy, &small, &sizing);
 	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_MEDIUM);
@@ -160,7 +162,10 @@ static void test_enough(void **unused)
 	wss_sizing_compute(&summary, &rule, &no_policy, &unknown, &sizing);
 	assert_int_equal(sizing.confidence, WSS_CONFIDENCE_HIGH);
 	assert_false(sizing.reclaimable_bytes.known);
-	/* Many that are doubtful, and larger: trust goes, and the peak knows them. */
+	/*
+	 * Many degraded windows, and larger ones: confidence falls, and the peak includes
+	 * them.
+	 */
 	for (time_t i = 0; i < 300; i++)
 		add(&summary, 8000 * MIB, i, true);
 	wss_sizing_compute(&summary, &rule, &no_policy, &unknown, &sizing);
@@ -236,7 +241,7 @@ static void test_fit(void **unused)
 	wss_fit_free(&fit);
 }
 
-/* What no number can hold is the largest that there is, never a small one. */
+/* A size beyond every number becomes the largest number, never a small one. */
 static void test_absurd_sizes(void **unused)
 {
 	struct wss_sizing_rule most = rule;

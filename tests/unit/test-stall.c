@@ -15,7 +15,7 @@ static uint64_t predict(uint64_t host_entries, uint64_t kvm_entries, double entr
 	return wss_stall_predict_ns(&load, entry_ns);
 }
 
-/* A guest that has touched nothing still costs something; each entry the same. */
+/* A guest that has touched nothing still costs something; all entries cost the same. */
 static void test_formula(void **unused)
 {
 	uint64_t fixed = predict(0, 0, 2);
@@ -29,7 +29,7 @@ static void test_formula(void **unused)
 	assert_in_range(predict(2097152, 2097152, 2), 8000000, 9000000);
 }
 
-/* The log costs by RAM, whatever is touched of it. */
+/* The log's cost depends on the RAM, however much of it is touched. */
 static void test_log(void **unused)
 {
 	struct wss_stall_load load = { 1000, 1000, 0 };
@@ -50,7 +50,7 @@ static void test_huge_numbers(void **unused)
 	assert_true(predict(UINT64_MAX, 0, 10) == (uint64_t)1e18);
 }
 
-/* Measured once, and neither nothing nor absurd: between 0.01 ns and 0.1 ms an entry. */
+/* The cost is measured once, and is between 0.01 ns and 0.1 ms an entry. */
 static void test_calibration(void **unused)
 {
 	double entry_ns = wss_stall_entry_ns();

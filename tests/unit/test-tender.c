@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One guest under the controller, with what happens to it from outside: the thread that looks at
- * it is called as a function, its guest is made up and lives by the looks that are taken at it.
+ * One guest under the controller, and what happens to it from outside. The tests call the
+ * looking thread as a function; the guest is invented, and time passes for it with each look.
  */
 #include "hosttest.h"
 
@@ -19,7 +19,7 @@
 #define MIB (1ULL << 20)
 #define GIB (1ULL << 30)
 #define LOOKS_MAX 1000
-/* The guest's own reports: more seldom than it is looked at anew. */
+/* Time between the guest's own reports: longer than that between looks. */
 #define REPORT_S 15
 
 struct made_up;
@@ -32,7 +32,7 @@ static struct made_up {
 	unsigned looks;
 	uint64_t now_ns;
 	uint64_t actual, maximum, rss; /* resident, 0: not known */
-	uint64_t set, least; /* what the balloon was told last, and at the least */
+	uint64_t set, least; /* last and smallest size that the balloon was set to */
 	time_t said, set_s; /* when it reported; what the time of day was set ahead */
 	enum wss_guest_state state;
 	bool kept, gone, silent;
@@ -45,8 +45,8 @@ static struct made_up {
 } made_up;
 
 /*
- * The allocation that fails while the guest is looked after, counted from 1 over ours and SQLite's;
- * 0: none. Until that time all of them fail.
+ * The allocation that fails while the guest is looked after, counted over ours and SQLite's
+ * from 1; 0: none. Until that time all of them fail.
  */
 static struct {
 	bool counting;
@@ -98,7 +98,7 @@ static void *sqlite_realloc(void *p, int size)
 	return memory_is_short() ? NULL : sqlite_memory.xRealloc(p, size);
 }
 
-/* Before SQLite is used at all. */
+/* Called before SQLite is used. */
 static int take_sqlite_memory(void **unused)
 {
 	sqlite3_mem_methods ours;
@@ -171,7 +171,9 @@ static int set_balloon(struct wss_guest *guest, uint64_t bytes, struct wss_error
 {
 	(void)guest;
 	if (made_up.state != WSS_GUEST_RUNNING) {
-		/* Somebody starts it again while it is insisted on. */
+		/*
+		 * Somebody starts the guest again while the tender keeps trying to give back.
+		 */
 		made_up.at_look(&made_up);
 		return wss_error_set(err, WSS_ERR_FAILED, "cannot set the balloon");
 	}
@@ -250,7 +252,7 @@ static void none_running(const char *unused, void *nor_this)
 
 static const struct wss_control_events events = { moved, trouble, progress, none_running, NULL };
 
-/* Windows are taken by others: the history has them. */
+/* Others take the windows, which are in the history. */
 static const struct wss_balloon_options options = {
 	.advice = { .rule = { .percentile = 0.99, .headroom_percent = 20, .minimum_bytes = 256 * MIB },
 		  .span_ns = 86400 * WSS_NS_PER_S, .fault_ns = WSS_MISSRATE_FAULT_NS },
@@ -285,7 +287,7 @@ static void add_window(time_t wall)
 		fail_msg("%s", err.text);
 }
 
-/* The pipe to a watchdog that only counts what it is told. */
+/* Opens the pipe to a watchdog that only counts messages. */
 static void open_watchdog(struct tending *tending)
 {
 	int fds[2];
@@ -295,7 +297,7 @@ static void open_watchdog(struct tending *tending)
 	tending->watchdog = fds[1];
 }
 
-/* How many guests it was given. */
+/* Returns the number of guests in its charge. */
 static size_t charges(void)
 {
 	char said[4096];
@@ -304,7 +306,7 @@ static size_t charges(void)
 	return n > 0 ? (size_t)n / (WSS_UUID_TEXT_MAX - 1) : 0;
 }
 
-/* A guest of 1 GiB that needs 256 MiB, until it is left alone or the controller ends. */
+/* Tends a guest of 1 GiB that needs 256 MiB, until it is left alone or the controller ends. */
 static void tend(happening at_look)
 {
 	const struct wss_domain_ref ref = { .name = "web1" };
@@ -370,7 +372,7 @@ static void test_to_the_floor(void **unused)
 	(void)unused;
 	tend(nothing);
 	assert_int_equal(made_up.looks, LOOKS_MAX + 1);
-	/* Until it had all of it again, as the controller has ended. */
+	/* The guest was shrunk until the controller ended and gave everything back. */
 	assert_in_range(made_up.least, 256 * MIB, 257 * MIB);
 	assert_int_equal(made_up.actual, GIB);
 	assert_int_equal(unfinished(), 0);
@@ -381,7 +383,7 @@ static void test_to_the_floor(void **unused)
 	clean_up();
 }
 
-/* It touches its memory after a while, and gives up what it is told to. */
+/* The guest touches its memory after a while, and gives up what it is told to. */
 static void touch_late(struct made_up *guest)
 {
 	if (guest->looks == 1)
@@ -394,7 +396,10 @@ static void touch_late(struct made_up *guest)
 		guest->rss = guest->actual;
 }
 
-/* A guest of which the host would gain nothing is looked after, and shrunk once it would. */
+/*
+ * A guest that the host would gain nothing from is looked after, and shrunk once there is a
+ * gain.
+ */
 static void test_nothing_to_gain(void **unused)
 {
 	(void)unused;
@@ -414,9 +419,9 @@ static void shrink_and_end(struct made_up *guest)
 }
 
 /*
- * Whichever allocation fails, the guest is not left alone: it is shrunk all the same, and has all of
- * its memory in the end. Where the journal could not be closed as the controller ended, that has
- * been said, and the watchdog has the guest: what it restores is there.
+ * Whichever allocation fails, the guest is not left alone: it is shrunk nevertheless, and has
+ * all of its memory in the end. If the journal could not be closed as the controller ended,
+ * that has been reported, and the watchdog has the guest and finds what to restore.
  */
 static void test_out_of_memory(void **unused)
 {
@@ -452,7 +457,7 @@ static void shrink_and_go_short(struct made_up *guest)
 		guest->tending.ending = true;
 }
 
-/* It goes on being looked after. */
+/* The tender continues to look after it. */
 static void test_short_of_memory_for_a_moment(void **unused)
 {
 	(void)unused;
@@ -473,7 +478,9 @@ static void shrink_and_starve(struct made_up *guest)
 		memory.short_until_ns = guest->now_ns + 300 * WSS_NS_PER_S;
 }
 
-/* The guest does not wait as long: it has its own back, and the journal is closed later. */
+/*
+ * The guest does not wait that long: it gets its memory back, and the journal is closed later.
+ */
 static void test_short_of_memory_for_long(void **unused)
 {
 	(void)unused;
@@ -488,7 +495,7 @@ static void test_short_of_memory_for_long(void **unused)
 	clean_up();
 }
 
-/* Its balloon keeps what it has taken, also of more. */
+/* The balloon keeps what it has taken when memory is plugged in. */
 static void plug_in(struct made_up *guest)
 {
 	if (guest->happened || !is_shrunk())
@@ -561,7 +568,7 @@ static void save_and_end(struct made_up *guest)
 	guest->tending.ending = ++guest->happened == 10;
 }
 
-/* Then it is the watchdog's. */
+/* At the end of the controller the watchdog takes over the guest. */
 static void test_saved_at_the_end(void **unused)
 {
 	(void)unused;
@@ -595,7 +602,7 @@ static void remove_history(struct made_up *guest)
 	unlink(guest->path);
 }
 
-/* There nobody would find what was taken. */
+/* Without the history nobody would find what was taken. */
 static void test_history_removed_before_the_first_step(void **unused)
 {
 	(void)unused;
@@ -620,7 +627,7 @@ static void keep_history_busy(struct made_up *guest)
 	guest->tending.ending = is_shrunk();
 }
 
-/* Each step that is put off would add to what the watchdog has to remember. */
+/* The watchdog remembers each UUID, so steps that are put off must not repeat it. */
 static void test_watchdog_is_told_once(void **unused)
 {
 	(void)unused;
@@ -680,7 +687,7 @@ static void pause_and_resume(struct made_up *guest)
 		guest->state = WSS_GUEST_RUNNING;
 }
 
-/* It could not report anything, and does not at once. */
+/* A paused guest cannot report, and does not report at once after it was resumed. */
 static void test_paused_and_resumed(void **unused)
 {
 	(void)unused;
@@ -692,7 +699,7 @@ static void test_paused_and_resumed(void **unused)
 	clean_up();
 }
 
-/* As the dry run sees it. */
+/* Whether the window is current, as in a dry run. */
 static bool is_current(void)
 {
 	const struct wss_policy policy = { .opt_out = false };
@@ -753,7 +760,7 @@ static uint64_t reserve_of(bool autodeflate, uint64_t actual, uint64_t managed)
 	return wss_balloon_reserve(&look.view);
 }
 
-/* A guest's clock may say anything; what no clock shows is no report. */
+/* A guest's clock may show anything; an impossible time is no report. */
 static void test_times_that_cannot_be(void **unused)
 {
 	static const uint64_t forged[] = { UINT64_MAX, 1ULL << 63, INT64_MAX, (1ULL << 63) + 5, 1ULL << 40 };
@@ -780,7 +787,7 @@ static void test_times_that_cannot_be(void **unused)
 	}
 }
 
-/* What Linux takes for all that it has: with autodeflate what is in the balloon, too. */
+/* The total that Linux reports: with autodeflate it includes the memory in the balloon. */
 static void test_what_a_kernel_keeps(void **unused)
 {
 	(void)unused;
@@ -804,8 +811,8 @@ static int tell_reads(struct wss_guest *guest, uint64_t *ret_bytes, struct wss_e
 }
 
 /*
- * A question to QEMU: not with each look, nor while a job may keep it waiting, which a look without
- * statistics says; and what is not answered is not known.
+ * A request to QEMU, made neither with each look nor while a job may delay it, which a look
+ * without statistics shows. Without an answer the total is unknown.
  */
 static void test_disks_are_asked_now_and_then(void **unused)
 {

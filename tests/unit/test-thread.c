@@ -57,7 +57,7 @@ static void test_join(void **unused)
 	assert_true(wss_threads_end(0));
 }
 
-/* They are joined, those that have ended at the latest by the end. */
+/* Threads that were left are joined, at the latest at the end. */
 static void test_leave(void **unused)
 {
 	unsigned before = count_threads();
@@ -72,7 +72,7 @@ static void test_leave(void **unused)
 	assert_int_equal(count_threads(), before);
 }
 
-/* What hangs is said to, and can end after all. */
+/* A thread that hangs is reported, and can still end later. */
 static void test_hang(void **unused)
 {
 	unsigned before = count_threads();

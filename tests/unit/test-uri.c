@@ -73,7 +73,7 @@ static void test_session_dirs(void **unused)
 	assert_string_equal(uri.run_dir, "/home/u/.cache/libvirt/qemu/run");
 	assert_int_equal(wss_uri_parse("qemu:///session", NULL, NULL, &uri, NULL), 0);
 	assert_string_equal(uri.run_dir, "");
-	/* One that does not fit is not known, rather than cut. */
+	/* A directory that does not fit is unknown, not truncated. */
 	memset(longer, 'd', sizeof(longer) - 1);
 	longer[sizeof(longer) - 1] = '\0';
 	assert_int_equal(wss_uri_parse("qemu:///session", longer, NULL, &uri, NULL), 0);
@@ -109,7 +109,7 @@ static void test_malformed(void **unused)
 	longer[sizeof(longer) - 1] = '\0';
 	assert_int_equal(wss_uri_parse(longer, NULL, NULL, &uri, NULL), -1);
 	assert_int_equal(uri.kind, WSS_URI_SYSTEM);
-	/* Ends that look like an escape are taken as they are. */
+	/* Incomplete escapes at the end are taken literally. */
 	assert_string_equal(parsed("qemu:///embed?root=/a%2").run_dir, "/a%2/run/qemu");
 	assert_string_equal(parsed("qemu:///embed?root=/a%").run_dir, "/a%/run/qemu");
 	assert_string_equal(parsed("qemu:///embed?root=/a%zz").run_dir, "/a%zz/run/qemu");

@@ -65,7 +65,7 @@ struct setting {
 	bool hold;
 };
 
-/* What is printed, malloc'ed. */
+/* Returns the output, malloc()ed. */
 static char *print(const struct setting *setting, const struct row *rows, size_t n)
 {
 	struct wss_report *report;
@@ -103,17 +103,17 @@ static void test_columns(void **unused)
 		       "NAME       VALUE  TEXT\nb          2 KiB  ten\n");
 	assert_printed((struct setting){ .view.columns = "text,name" }, four, 1,
 		       "TEXT        NAME\nten         b\n");
-	/* One for tables only is in a CSV that asks for it, and in no other. */
+	/* A column for tables only appears in a CSV that asks for it, and in no other. */
 	assert_printed((struct setting){ .format = WSS_FORMAT_CSV }, four, 1,
 		       "name,value_bytes,text\r\nb,2048,ten\r\n");
 	assert_printed((struct setting){ WSS_FORMAT_CSV, { .columns = "people,value_bytes" }, 0, false },
 		       four, 1, "people,value_bytes\r\nb,2048\r\n");
-	/* The wide table is no other CSV. */
+	/* --wide does not change the CSV. */
 	assert_printed((struct setting){ WSS_FORMAT_CSV, { .wide = true }, 0, false }, four, 1,
 		       "name,value_bytes,text\r\nb,2048,ten\r\n");
 }
 
-/* By value and not by text; what is not known last, both ways; nothing is lost. */
+/* Sorts by value and not by text, unknown values last in either order, without losing rows. */
 static void test_sort(void **unused)
 {
 	(void)unused;
@@ -123,7 +123,7 @@ static void test_sort(void **unused)
 	assert_printed((struct setting){ .view.sort = "-value_bytes" }, four, 4,
 		       "NAME       VALUE\nc          1 MiB\nb          2 KiB\n"
 		       "d          100 B\na              -\n");
-	/* Also by what is not shown. */
+	/* Also by a column that is not shown. */
 	assert_printed((struct setting){ .view.sort = "text", .view.columns = "name" }, four, 4,
 		       "NAME\nd\nb\na\nc\n");
 	assert_printed((struct setting){ WSS_FORMAT_CSV, { .sort = "-name", .columns = "name" }, 0,
@@ -132,7 +132,7 @@ static void test_sort(void **unused)
 	assert_printed((struct setting){ .view.sort = "name" }, NULL, 0, "NAME       VALUE\n");
 }
 
-/* JSON has all of it, in the order in which it came. */
+/* JSON has all columns, and keeps the order of the rows. */
 static void test_json_has_all(void **unused)
 {
 	struct setting plain = { .format = WSS_FORMAT_JSON };
@@ -172,7 +172,7 @@ static void test_unknown_columns(void **unused)
 	assert_int_equal(wss_view_check_sort(&layout, "-name", &err), 0);
 	assert_int_equal(wss_view_check_sort(&layout, "--name", &err), -1);
 	assert_int_equal(wss_view_check_sort(&layout, "", &err), -1);
-	/* More than one line holds: it says how many more. */
+	/* More columns than one line holds: the message has their number. */
 	wss_error_clear(&err);
 	assert_int_equal(wss_view_check_columns(samples, "wss", &err), -1);
 	assert_error(&err, WSS_ERR_USAGE, "did you mean 'wss_bytes'");
@@ -219,7 +219,7 @@ static void test_bounds(void **unused)
 		snprintf(expected, sizeof(expected), "   VALUE\n%8s\n", table[i].text);
 		assert_printed((struct setting){ .view.columns = "value_bytes" }, &row, 1, expected);
 	}
-	/* A program reads the figure alone. */
+	/* CSV has the figure alone. */
 	assert_printed((struct setting){ .format = WSS_FORMAT_CSV, .view.columns = "value_bytes" },
 		       &(struct row){ "a", table[0].value, NULL }, 1, "value_bytes\r\n150994944\r\n");
 	assert_int_equal(wss_bound_of(20, low, high), WSS_BOUND_AT_MOST);
@@ -281,7 +281,7 @@ static const struct row long_names[] = {
 	{ "b", BYTES(200), NULL },
 };
 
-/* Not a terminal: whole names, and what follows stands below each other. */
+/* Without a terminal names are whole, and later columns are aligned. */
 static void test_names_are_whole_in_a_pipe(void **unused)
 {
 	(void)unused;
@@ -289,7 +289,7 @@ static void test_names_are_whole_in_a_pipe(void **unused)
 		       "NAME                   VALUE\n"
 		       "a-rather-long-name     100 B\n"
 		       "b                      200 B\n");
-	/* The width need not be known where the rows are held back. */
+	/* If the rows are held back, the width need not be known. */
 	assert_printed((struct setting){ .hold = true }, long_names, 2,
 		       "NAME                   VALUE\n"
 		       "a-rather-long-name     100 B\n"
@@ -300,7 +300,7 @@ static void test_names_are_whole_in_a_pipe(void **unused)
 		       "a-rather-long-name     100 B\n");
 }
 
-/* A terminal: as much of the names as fits beside the other columns. */
+/* On a terminal names are cut to the room that the other columns leave. */
 static void test_names_are_cut_on_a_terminal(void **unused)
 {
 	(void)unused;
@@ -316,7 +316,7 @@ static void test_names_are_cut_on_a_terminal(void **unused)
 		       "NAME       VALUE\na-rat\xe2\x80\xa6     100 B\n");
 }
 
-/* A text in the last column goes on below itself on a terminal, and is one line in a pipe. */
+/* A text in the last column wraps on a terminal, and is one line in a pipe. */
 static void test_last_text_is_wrapped(void **unused)
 {
 	static const struct row row = { "a", BYTES(100), "one two three four five six" };
@@ -352,7 +352,7 @@ static bool ends_with(const char *text, const char *end)
 	return len >= end_len && !strcmp(text + len - end_len, end);
 }
 
-/* A group that is left is not entered again: JSON would have its object twice. */
+/* A group is not entered twice, because JSON would have its object twice. */
 static void check_groups(const struct wss_report_layout *of)
 {
 	for (size_t i = 1; i < of->n_columns; i++) {
@@ -364,7 +364,7 @@ static void check_groups(const struct wss_report_layout *of)
 	}
 }
 
-/* Each has a description with the unit that its name says, and can stand in a table. */
+/* Each column has a description with the unit in its name, and a heading for tables. */
 static void check_columns(const struct wss_report_layout *of)
 {
 	for (size_t i = 0; i < of->n_columns; i++) {
@@ -421,7 +421,7 @@ static void test_layouts(void **unused)
 			continue;
 		assert_int_equal(wss_view_check_columns(list[i], list[i]->shown, &err), 0);
 		assert_int_equal(wss_view_check_columns(list[i], list[i]->wide, &err), 0);
-		/* The table of all columns there is for their list only. */
+		/* The table of all columns exists only for the list of columns. */
 		if (list[i] != &wss_sample_all_layout)
 			check_fits_80(list[i]);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The controller's watchdog. What it runs is this program, which then writes down whom it was run
- * for, and fails for the guests that are named in a file.
+ * The controller's watchdog. It runs this program as its command, which writes down the guests
+ * that it was run for, and fails for guests named in a file.
  */
 #include "hosttest.h"
 
@@ -11,7 +11,7 @@
 static char *dir;
 static char history[PATH_MAX];
 
-/* Allocations of the watchdog, not of this process, that are still to fail. */
+/* Allocations of the watchdog (not of this process) that are still to fail. */
 static struct {
 	pid_t ours;
 	unsigned reallocarray, strndup;
@@ -38,7 +38,7 @@ static char *short_strndup(const char *text, size_t n)
 	return is_to_fail(&memory.strndup) ? NULL : real_strndup(text, n);
 }
 
-/* As --restore: true where FILE.NAME has the word. */
+/* Acts as --restore: returns true if FILE.NAME contains the word. */
 static bool has(const char *file, const char *name, const char *word)
 {
 	char path[PATH_MAX], line[256];
@@ -140,7 +140,7 @@ static void test_killed(void **unused)
 	assert_log(UUID_A " " UUID_B "\n");
 }
 
-/* Each guest is noted, however often there is no memory for it. */
+/* Each guest is added, however often memory for it is lacking. */
 static void test_out_of_memory(void **unused)
 {
 	(void)unused;
@@ -154,7 +154,10 @@ static void test_out_of_memory(void **unused)
 	assert_log(UUID_A " " UUID_B "\n");
 }
 
-/* Who has it all is let go: somebody else may tend it by the next time. */
+/*
+ * A guest that has all of its memory is dropped, because another controller may tend it by the
+ * next run.
+ */
 static void test_one_fails(void **unused)
 {
 	char path[PATH_MAX];
@@ -171,7 +174,7 @@ static void test_one_fails(void **unused)
 	assert_log(UUID_A " " UUID_B "\n" UUID_A "\n" UUID_B "\n" UUID_B "\n");
 }
 
-/* Each silence counts once, and is no end. */
+/* Each silence counts once, and does not end the watchdog. */
 static void test_stands_still(void **unused)
 {
 	char log[PATH_MAX], first[PATH_MAX];

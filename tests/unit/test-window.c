@@ -33,7 +33,7 @@ static int set_up(void **unused)
 static int tear_down(void **unused)
 {
 	(void)unused;
-	/* Whatever was opened has been closed. */
+	/* Everything that was opened has been closed. */
 	if (fake->opens != fake->closes)
 		return -1;
 	fake_free(fake);
@@ -129,7 +129,7 @@ static void test_sample(void **unused)
 	wss_window_close(NULL);
 }
 
-/* What is not known of a guest is absent. */
+/* Unknown figures of a guest are absent. */
 static void test_describe(void **unused)
 {
 	struct wss_sample sample;
@@ -191,7 +191,7 @@ static void test_curve(void **unused)
 	}
 	assert_int_equal(sample.curve[sample.n_curve - 1].bytes, sample.wss_bytes.value);
 	assert_int_equal(sample.curve[0].high_bytes, 0);
-	/* The next window has a curve of its own; what is only bounded is known to be. */
+	/* The next window has a curve of its own; bounds are known where there are any. */
 	begin(window);
 	fake->unsure_bytes = 5 * WSS_MIB;
 	sample = read_sample(window);
@@ -201,7 +201,7 @@ static void test_curve(void **unused)
 	wss_window_close(window);
 }
 
-/* A look that is not for free is taken at the end only; whether the guest lives, before. */
+/* An expensive poll happens only at the end; before that only the process is checked. */
 static void test_dear_poll(void **unused)
 {
 	struct wss_window *window = open_window(&dear_method);
@@ -247,7 +247,7 @@ static void test_not_ready(void **unused)
 	wss_window_close(window);
 }
 
-/* Neither libvirt nor QEMU knows of it: it would read as a working set of 0. */
+/* Neither libvirt nor QEMU knows of such a stop, which would read as a working set of 0. */
 static void test_stopped_by_signal(void **unused)
 {
 	struct wss_window *window = open_window(&null_method);
@@ -279,7 +279,7 @@ static void test_predicted_stall(void **unused)
 	wss_window_close(window);
 }
 
-/* Measured ones count, too, once they are too long every time; for any method. */
+/* Measured stalls count as well if they are too long each time, for every method. */
 static void test_measured_stall(void **unused)
 {
 	struct wss_window *window = open_window(&dear_method);
@@ -291,7 +291,7 @@ static void test_measured_stall(void **unused)
 	sample = read_sample(window);
 	assert_true(has_note(&sample, "longer than the limit of 100 ms"));
 	begin(window);
-	/* A good one in between: the long ones may have been our own wait for a CPU. */
+	/* A short one in between: the long ones may have been our own wait for a CPU. */
 	fake->begin_ns = WSS_NS_PER_MS;
 	begin(window);
 	sample = read_sample(window);
@@ -339,7 +339,7 @@ static void test_gone(void **unused)
 
 	(void)unused;
 	begin(window);
-	/* Within the very reading: what was read is of a dying process. */
+	/* During the reading itself: the figures are those of a dying process. */
 	fake->is_last_poll_gone = true;
 	assert_int_equal(wss_window_read(window, &sample, &err), -1);
 	assert_error(&err, WSS_ERR_GONE, "ended within the window");
@@ -353,7 +353,7 @@ static void test_gone(void **unused)
 	wss_window_close(window);
 }
 
-/* A guest that the source could not accept is not taken for attached afterwards. */
+/* A guest that the source could not accept does not count as attached afterwards. */
 static void test_attach_fails(void **unused)
 {
 	struct fake *other = fake_new("other");
@@ -371,7 +371,7 @@ static void test_attach_fails(void **unused)
 	fake_free(other);
 }
 
-/* Held while arming and while reading, and at no other time. */
+/* The guest is held while arming and while reading, and at no other time. */
 static void test_pause(void **unused)
 {
 	struct wss_window *window;
@@ -384,7 +384,7 @@ static void test_pause(void **unused)
 		begin(window);
 		assert_int_equal(fake->state_in_begin, 'T');
 		wait_until(fake_state(fake) != 'T');
-		/* The window begins when the guest goes on. */
+		/* The window begins when the guest resumes. */
 		assert_true(wss_window_start_ns(window) <= virtual_clock.now_ns);
 		assert_int_equal(wss_window_poll(window, NULL), 0);
 		assert_int_not_equal(fake->state_in_poll, 'T');

@@ -38,7 +38,7 @@ static void wait_for(atomic_int *what)
 	assert_true(*what);
 }
 
-/* Work of its own memory, as a worker that is left keeps it. */
+/* Work with memory of its own, which a worker that is left behind keeps. */
 struct task {
 	struct wss_deadline deadline;
 	uint64_t idle_ns; /* before its time runs */
@@ -86,7 +86,7 @@ static void test_in_time(void **unused)
 	assert_int_equal(released, 0);
 }
 
-/* Left behind, with what it uses; that is released when it ends after all. */
+/* A worker is left behind with what it uses, and releases that when it ends after all. */
 static void test_late(void **unused)
 {
 	struct task *task = task_new(100 * WSS_NS_PER_MS, true);
@@ -105,7 +105,7 @@ static void test_late(void **unused)
 	assert_int_equal(ended, 1);
 }
 
-/* What passes while the deadline does not run counts for nobody. */
+/* Time that passes while the deadline is paused does not count. */
 static void test_paused(void **unused)
 {
 	struct task *task = task_new(100 * WSS_NS_PER_MS, false);
@@ -118,7 +118,7 @@ static void test_paused(void **unused)
 	free(task);
 }
 
-/* A cancel request gives it so much time, whatever its deadline. */
+/* A cancel request gives the work this much time, whatever its deadline. */
 static void test_cancelled(void **unused)
 {
 	struct task *task = task_new(50 * WSS_NS_PER_S, true);
@@ -139,7 +139,7 @@ static void test_cancelled(void **unused)
 	wss_cancel_close(&cancel);
 }
 
-/* Several, of which one hangs: the others are done, and joined, all the same. */
+/* If one of several hangs, the others still finish and are joined. */
 static void test_group(void **unused)
 {
 	struct wss_workers *workers = wss_workers_new();
@@ -168,7 +168,7 @@ static void test_group(void **unused)
 	assert_int_equal(joined, 2);
 	assert_false(wss_worker_done(list[1]));
 	assert_true(wss_worker_leave(list[1], NULL));
-	/* Before the one that was left. */
+	/* Freed before the worker that was left behind. */
 	wss_workers_free(workers);
 	go = 1;
 	wait_for(&released);
