@@ -7,8 +7,8 @@
 #include "query.h"
 
 /* Refuses sizes that no machine has, so that sums of them cannot overflow. */
-static int get_bytes(struct json_object *obj, const char *key, uint64_t *ret_bytes,
-		     struct wss_error *err)
+static int query_get_bytes(struct json_object *obj, const char *key, uint64_t *ret_bytes,
+			   struct wss_error *err)
 {
 	if (qmp_get_uint64(obj, key, ret_bytes, err) < 0)
 		return -1;
@@ -26,9 +26,9 @@ int qmp_query_memory_size(struct qmp *qmp, unsigned int timeout_ms,
 	if (qmp_execute(qmp, "query-memory-size-summary", NULL, timeout_ms, &reply, err) < 0)
 		return -1;
 	size.has_plugged = qmp_has(reply, "plugged-memory");
-	if (get_bytes(reply, "base-memory", &size.base_bytes, err) < 0 ||
+	if (query_get_bytes(reply, "base-memory", &size.base_bytes, err) < 0 ||
 	    (size.has_plugged &&
-	     get_bytes(reply, "plugged-memory", &size.plugged_bytes, err) < 0))
+	     query_get_bytes(reply, "plugged-memory", &size.plugged_bytes, err) < 0))
 		return wss_error_prefix(err, "QMP query-memory-size-summary");
 	*ret_size = size;
 	return 0;
@@ -76,7 +76,7 @@ static int copy_optional(struct json_object *obj, const char *key, char *ret_tex
 static int get_optional_bytes(struct json_object *obj, const char *key, uint64_t *ret_value,
 			       struct wss_error *err)
 {
-	return qmp_has(obj, key) ? get_bytes(obj, key, ret_value, err) : 0;
+	return qmp_has(obj, key) ? query_get_bytes(obj, key, ret_value, err) : 0;
 }
 
 static int parse_memdev(struct json_object *obj, struct qmp_memdev *dev, struct wss_error *err)
@@ -86,7 +86,7 @@ static int parse_memdev(struct json_object *obj, struct qmp_memdev *dev, struct 
 		return -1;
 	if (copy_optional(obj, "id", dev->id, sizeof(dev->id), err) < 0)
 		return -1;
-	return get_bytes(obj, "size", &dev->size_bytes, err);
+	return query_get_bytes(obj, "size", &dev->size_bytes, err);
 }
 
 int qmp_query_memdev(struct qmp *qmp, unsigned int timeout_ms, struct qmp_memdev **ret_list,

@@ -59,7 +59,7 @@ int qmp_query_kvm(struct qmp *qmp, unsigned int timeout_ms, struct qmp_kvm *ret_
  * Converts a UUID to lower case in place; returns false unless it is 8-4-4-4-12 hexadecimal
  * digits.
  */
-static bool normalize_uuid(char *uuid)
+static bool qmp_normalize_uuid(char *uuid)
 {
 	if (strlen(uuid) != QMP_UUID_TEXT_MAX - 1)
 		return false;
@@ -83,7 +83,7 @@ int qmp_query_uuid(struct qmp *qmp, unsigned int timeout_ms, char ret_uuid[QMP_U
 		return -1;
 	if (qmp_copy_string(reply, "UUID", uuid, sizeof(uuid), err) < 0)
 		return wss_error_prefix(err, "QMP query-uuid");
-	if (!normalize_uuid(uuid))
+	if (!qmp_normalize_uuid(uuid))
 		return wss_error_set(err, WSS_ERR_FAILED, "QMP query-uuid: not a UUID: %s",
 				     uuid);
 	memcpy(ret_uuid, uuid, sizeof(uuid));

@@ -24,8 +24,8 @@ static int cancel_error(struct wss_error *err)
 }
 
 /* Waits until the socket is ready for events (POLLIN or POLLOUT) or broken. */
-static int wait_ready(const struct qmp_stream *stream, short events, uint64_t deadline_ns,
-		      struct wss_error *err)
+static int stream_wait_ready(const struct qmp_stream *stream, short events,
+			     uint64_t deadline_ns, struct wss_error *err)
 {
 	struct pollfd pfds[1 + WSS_CANCEL_CHAIN_MAX] = {{.fd = stream->fd, .events = events}};
 	nfds_t n = 1 + wss_cancel_poll_fds(stream->cancel, pfds + 1);
@@ -122,7 +122,7 @@ int qmp_stream_send(struct qmp_stream *stream, const char *text, size_t len,
 	while (len) {
 		ssize_t n;
 
-		if (wait_ready(stream, POLLOUT, deadline_ns, err) < 0)
+		if (stream_wait_ready(stream, POLLOUT, deadline_ns, err) < 0)
 			return -1;
 		n = send(stream->fd, text, len, MSG_NOSIGNAL);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -180,7 +180,7 @@ static int stream_receive(struct qmp_stream *s, uint64_t deadline_ns, struct wss
 {
 	ssize_t n;
 
-	if (wait_ready(s, POLLIN, deadline_ns, err) < 0)
+	if (stream_wait_ready(s, POLLIN, deadline_ns, err) < 0)
 		return -1;
 	n = recv(s->fd, s->buf + s->end, s->cap - s->end, 0);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
