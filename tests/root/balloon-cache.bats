@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# balloon --apply on a guest that lives in its page cache: all of its own figures say that it could
-# do with less, and only its disk shows that it could not.
+# Tests balloon --apply on a guest that lives in its page cache: according to its own
+# statistics it could do with less, and only its disk reads show that it could not.
 
 load balloon-functions.sh
 
@@ -27,7 +26,7 @@ reported_since() { # MS-OF-THE-GUEST
 	[ "$(embed_guest_field web1 time_ms)" -ge "$1" ]
 }
 
-# By its reports of 3 s.
+# True if its reports, every 3 s, show no reads.
 reads_nothing() {
 	local before until_ms
 	before=$(embed_guest_field web1 read_bytes)
@@ -36,9 +35,9 @@ reads_nothing() {
 	[ "$(embed_guest_field web1 read_bytes)" = "$before" ]
 }
 
-@test "a guest that has to read its page cache again grows to where it has not" {
+@test "a guest that has to read its page cache again grows until it no longer does" {
 	reads_nothing
-	# What a window does not see of the page cache that is used does not count as such.
+	# Page cache in use that a window does not see does not count as in use.
 	apply web1 --minimum 64MiB --headroom 0 --target-loss 90 --window 2s --period 8s
 	wait_until 240 said 'web1: grows to .*: with less memory the guest reads its disks again'
 	least=$((assigned - $(most_taken web1)))

@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# balloon --apply with a libvirtd, beside which somebody else does things: it dies and is started
-# anew, a guest is saved.
+# Tests balloon --apply with a libvirtd while other things happen: it dies and is
+# started again, and a guest is saved.
 
 load functions.sh
 load daemon-functions.sh
@@ -12,7 +11,7 @@ setup_file() {
 	root_setup_file sqlite3 libvirtd
 	[ -z "$root_missing" ] || return 0
 	daemon_new
-	# Memory that it has touched and freed: what it gives up of that the host gets.
+	# Memory that the guest has touched and freed: when it gives that up, the host gets it.
 	local args='wss.map=380 wss.lazy=1 wss.rate=200000 wss.phases=380:10,32:0'
 	embed_guest_dir=$dir type=qemu memory=$assigned args="$args" \
 		embed_guest_xml web1 | sed "s|$embed_root/web1.console|$dir/console|
@@ -49,10 +48,10 @@ setup() {
 	[ "$status" = 0 ]
 }
 
-@test "libvirtd that is killed: given back at once through the next one" {
+@test "libvirtd is killed: the memory is given back at once through the next one" {
 	apply web1
 	wait_until 120 taken_at_least web1 40
-	# The next client, which is the watchdog, starts another.
+	# The next client, the watchdog, starts another libvirtd.
 	kill -KILL "$(daemon_pid)"
 	wait_until 20 taken_is web1 0
 	wait_until 20 none_left
@@ -60,8 +59,8 @@ setup() {
 	[ "$status" = 4 ]
 }
 
-# As by Ctrl-Z.
-@test "a controller that stands still: given back by its watchdog, and left alone afterwards" {
+# Stopped as by Ctrl-Z.
+@test "a stopped controller: its watchdog gives the memory back, and the guest is then left alone" {
 	apply web1
 	wait_until 120 taken_at_least web1 40
 	kill -STOP "$apply_pid"
@@ -76,7 +75,7 @@ setup() {
 	taken_is web1 0
 }
 
-@test "a guest that is saved while it is shrunk has it all back when it runs again" {
+@test "a guest that is saved while it is shrunk gets all memory back when it runs again" {
 	apply web1
 	wait_until 120 taken_at_least web1 40
 	as_nobody virsh -q -c qemu:///session managedsave web1

@@ -1,12 +1,11 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# The ends of balloon --apply on guests whose balloons move: killed with its watchdog, beside a
-# QEMU that does not answer, and when the guest ends.
+# Tests the end of balloon --apply on guests whose balloons move: killed with its
+# watchdog, beside a QEMU that does not answer, and when the guest ends.
 
 load balloon-functions.sh
 
-@test "killed with its watchdog: refused until --restore gives back" {
+@test "killed with its watchdog: refuses the guest until --restore has given memory back" {
 	apply web1
 	wait_until 120 taken_at_least web1 40
 	watchdog=$(cat "/proc/$apply_pid/task/$apply_pid/children")
@@ -29,7 +28,7 @@ load balloon-functions.sh
 	wait_until 20 taken_is web1 0
 }
 
-@test "without its watchdog it takes nothing more, and gives back" {
+@test "without its watchdog it takes no more memory, and gives it back" {
 	apply web1
 	wait_until 120 taken_at_least web1 20
 	kill -KILL "$(cat "/proc/$apply_pid/task/$apply_pid/children")"
@@ -41,7 +40,7 @@ load balloon-functions.sh
 	wait_until 20 taken_is web1 0
 }
 
-@test "a QEMU that does not answer holds up neither the other guest nor the end" {
+@test "a QEMU that does not answer delays neither the other guest nor the end" {
 	apply web1 web2
 	wait_until 120 taken_at_least web1 40
 	wait_until 120 taken_at_least web2 40
@@ -57,12 +56,12 @@ load balloon-functions.sh
 	[ "$(journal "done = 0 AND name = 'web2'")" = 0 ]
 	[ "$(journal "done = 0 AND name = 'web1'")" -ge 1 ]
 	kill -CONT "$stopped"
-	# Its watchdog has not given up.
+	# The watchdog has not given up.
 	wait_until 120 none_left
 	wait_until 20 taken_is web1 0
 }
 
-@test "a guest that ends while it is shrunk is no unfinished business" {
+@test "a guest that ends while it is shrunk leaves nothing unfinished" {
 	apply web1 web2
 	wait_until 120 taken_at_least web1 40
 	kill -KILL "$(embed_guest_pid web1)"

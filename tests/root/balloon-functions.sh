@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
-#
-# Loaded by the tests of balloon --apply on guests whose balloons move: two of them, web1 and web2.
+# Loaded by the tests of balloon --apply on guests whose balloons move: web1 and web2.
 # shellcheck disable=SC2034,SC2154,SC2016
 
 load functions.sh
 
 mib=1048576
 assigned=512
-# With the default headroom of a fifth the policy's minimum is the floor of these guests.
+# With the default headroom of a fifth, the policy's minimum is the floor of these
+# guests.
 floor=256
 
-# A guest with cold page cache, statistics and autodeflate, that touches what its control line says.
+# Starts a guest with cold page cache, balloon statistics and autodeflate, that touches
+# what its control line names.
 start_with_balloon() { # NAME [KERNEL-ARGUMENTS]
 	local usual="wss.map=192 wss.lazy=1 wss.cold=320 wss.rate=20000 wss.phases=32:0 wss.control=ttyS1"
 	truncate -s 350M "$embed_root/disk.img"
@@ -67,7 +68,7 @@ refill() { # NAME
 	touch_mib "$1" 32
 }
 
-# Windows of the very kind that --apply takes.
+# Windows of the same kind as those that --apply takes.
 setup() {
 	root_setup
 	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
@@ -77,13 +78,13 @@ setup() {
 	[ "$status" = 0 ]
 }
 
-# What the controller said is all there is to tell why it did not what it should.
+# The controller's messages are all that explains why it did not do what it should.
 teardown() {
 	[ ! -e "$BATS_TEST_TMPDIR/apply" ] || tail -n 60 "$BATS_TEST_TMPDIR/apply"
 	[ -z "${apply_pid-}" ] || kill -KILL "$apply_pid" 2>/dev/null || true
 }
 
-# In the background until it is stopped: apply_pid.
+# Runs --apply in the background until it is stopped: apply_pid.
 apply() { # NAME|OPTION...
 	"${wss_as[@]}" "$virt_wss" --debug balloon --apply --period 3s --window 300ms --pause 1s "$@" \
 		2>"$BATS_TEST_TMPDIR/apply" 3>&- &
@@ -112,7 +113,7 @@ rss_mib() { # NAME
 	awk '/^VmRSS:/ { print int($2 / 1024) }' "/proc/$(embed_guest_pid "$1")/status"
 }
 
-# What its balloon has taken, as the guest says.
+# Whether the guest reports that its balloon has taken this much.
 taken_is() { # NAME BYTES
 	[ "$(embed_guest_field "$1" balloon_bytes)" = "$2" ]
 }
@@ -126,7 +127,8 @@ most_taken() { # NAME: in MiB, of all reports
 		tail -n 1 | awk '{ print int($1 / 1048576) }'
 }
 
-# Until a report of the new phase: how much it is able to touch in a second is another matter.
+# Waits for a report of the new phase; how much the guest can touch in a second does
+# not matter.
 touch_mib() { # NAME MIB
 	local phase
 	phase=$(embed_guest_field "$1" phase)

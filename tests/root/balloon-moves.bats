@@ -1,12 +1,11 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# balloon --apply on guests whose balloons move: what the host gets back, what the journal says,
-# and how each need of the guest gives it back.
+# Tests balloon --apply on guests whose balloons move: what the host gets back, the
+# journal, and how each need of the guest gives memory back.
 
 load balloon-functions.sh
 
-# What a guest touches to free memory is none of its set.
+# Memory that a guest touches in order to free some is not part of its working set.
 no_step_within_a_window() {
 	awk '/: a window begins$/ { open = 1; windows++ }
 		/: the window is over$/ { open = 0 }
@@ -15,7 +14,7 @@ no_step_within_a_window() {
 		"$BATS_TEST_TMPDIR/apply" >&3
 }
 
-@test "in steps to the floor: the host has it, the journal says so, stopped it is given back" {
+@test "shrinks to the floor in journaled steps, the host gets the memory, and a stop gives it back" {
 	before=$(rss_mib web1)
 	apply web1
 	wait_until 120 said 'web1: at its floor'
@@ -23,7 +22,7 @@ no_step_within_a_window() {
 	echo "# host RSS $before MiB before, $after MiB at the floor, $(journal 1) steps" >&3
 	[ "$((before - after))" -ge 150 ]
 	[ "$(journal 'done = 0')" -ge 10 ]
-	# From size to size, each at most 5 % below the one before, none below the floor.
+	# Each size is at most 5 % below the previous one, and none is below the floor.
 	[ "$(journal "original_bytes <> $((assigned * mib))")" = 0 ]
 	[ "$(journal "to_bytes < $((floor * mib)) OR to_bytes < from_bytes * 0.95 - $mib")" = 0 ]
 	no_step_within_a_window
@@ -37,7 +36,7 @@ no_step_within_a_window() {
 	no_oom web1
 }
 
-@test "a guest that needs more has its memory back, the controller goes on or leaves it" {
+@test "a guest that needs more gets its memory back, and the controller continues or leaves it alone" {
 	apply web1
 	wait_until 120 said 'web1: at its floor'
 	touch_mib web1 192
@@ -49,7 +48,7 @@ no_step_within_a_window() {
 	none_left
 }
 
-@test "killed as the guest doubles its set: the watchdog gives the memory back" {
+@test "killed while the guest doubles its set: the watchdog gives the memory back" {
 	apply web1
 	wait_until 120 taken_at_least web1 60
 	kill -KILL "$apply_pid"

@@ -1,12 +1,11 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# What gives guests their memory back when balloon --apply cannot: its watchdog and its history,
-# when one of them is gone or kept busy.
+# Tests what gives guests their memory back if balloon --apply cannot, its watchdog and
+# its history, when one of them is gone or kept busy.
 
 load balloon-functions.sh
 
-@test "at its floor, without its watchdog: gives back, though there is no step to take" {
+@test "at its floor, without its watchdog: gives memory back, although no step is due" {
 	apply web1
 	wait_until 120 said 'web1: at its floor'
 	kill -KILL "$(cat "/proc/$apply_pid/task/$apply_pid/children")"
@@ -17,7 +16,7 @@ load balloon-functions.sh
 	wait_until 20 taken_is web1 0
 }
 
-@test "a history that is removed: what nobody would find any more is given back" {
+@test "the history is removed: memory that nobody would find any more is given back" {
 	apply web1
 	wait_until 120 taken_at_least web1 40
 	rm "$VIRT_WSS_HISTORY"
@@ -27,7 +26,7 @@ load balloon-functions.sh
 	wait_until 20 taken_is web1 0
 }
 
-# It has the write lock until its input ends.
+# Holds the write lock until its input ends.
 hold_history() {
 	mkfifo "$BATS_TEST_TMPDIR/hold"
 	sqlite3 -cmd '.timeout 10000' "$VIRT_WSS_HISTORY" <"$BATS_TEST_TMPDIR/hold" 3>&- &
@@ -36,13 +35,14 @@ hold_history() {
 	wait_until 20 test -e "$BATS_TEST_TMPDIR/held"
 }
 
-@test "a history that somebody else keeps busy puts steps off, and no guest in need" {
+@test "a history that another process keeps busy delays steps, but no guest in need" {
 	apply web1 web2
 	wait_until 120 taken_at_least web2 40
-	# So much that its need shows, however slowly it comes; and there are steps left to put off.
+	# Taken so much that the guest's need shows, however slowly it grows, and with steps
+	# left to put off.
 	wait_until 120 taken_at_least web1 160
 	hold_history
-	# From then on there is always a window that waits for it.
+	# From then on a window always waits for it.
 	wait_until 60 said 'history .*: cannot write it: database is locked'
 	said 'web1: put off: history'
 	refute said 'web1: gives all memory back'

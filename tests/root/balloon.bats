@@ -1,9 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# What balloon says of real guests: one that may be shrunk, one whose statistics are off, one
-# whose driver is not loaded, one of which the host would get nothing back, one without a balloon.
-# Then --apply, also on a guest that has nothing to give.
+# Tests balloon on real guests: one that may be shrunk, one without statistics, one
+# without a loaded driver, one from which the host would get nothing back, one without
+# a balloon. Then --apply, also on a guest that has nothing to give.
 
 load functions.sh
 
@@ -13,7 +12,7 @@ uuid_of() { # NAME
 
 cold="wss.map=128 wss.touch=32 wss.rate=20000 wss.cold=310"
 
-# A guest with a balloon device and its driver.
+# Starts a guest with a balloon device and its driver.
 start_with_balloon() { # NAME MEMBALLOON KERNEL-ARGUMENTS
 	local devices="$2<disk type='file' device='disk'><driver name='qemu' type='raw'/>"
 	devices+="<source file='$embed_root/disk.img'/><target dev='vda' bus='virtio'/><readonly/></disk>"
@@ -47,7 +46,7 @@ teardown_file() {
 	root_teardown_file
 }
 
-@test "too early without a history" {
+@test "it is too early without a history" {
 	wss balloon auto --output csv
 	[ "$status" = 0 ]
 	[ "$(field action)" = refused ]
@@ -60,7 +59,7 @@ refused_for() { # NAME REASON
 }
 
 # The driver of plain has reported once, when it was loaded.
-@test "who may be shrunk, from what to what, and who may not" {
+@test "the table shows which guests may be shrunk, to which size, and why others may not" {
 	for name in auto plain none; do
 		"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 20 $((100 << 20)) 60 "$(uuid_of $name)"
 	done
@@ -87,7 +86,7 @@ refused_for() { # NAME REASON
 		"$BATS_TEST_TMPDIR/terminal"
 }
 
-@test "a guest without its driver does not answer, and nothing is offered" {
+@test "a guest without its driver does not answer, and no shrink is offered" {
 	history=$BATS_TEST_TMPDIR/driverless.db
 	"$WSS_BUILDDIR/tests/unit/make-history" "$history" 20 $((100 << 20)) 60 "$(uuid_of driverless)"
 	wss balloon driverless --output csv --history "$history"
@@ -102,7 +101,7 @@ refused_for() { # NAME REASON
 	[[ $err == *"does not answer"* ]]
 }
 
-@test "a guest that has not touched its memory is not shrunk for nothing" {
+@test "a guest that has not touched its memory is not shrunk without a gain" {
 	history=$BATS_TEST_TMPDIR/empty.db
 	"$WSS_BUILDDIR/tests/unit/make-history" "$history" 20 $((100 << 20)) 60 "$(uuid_of empty)"
 	wss balloon empty --output csv --history "$history"
@@ -123,14 +122,14 @@ refused_for() { # NAME REASON
 	refute grep -q 'empty: shrinks' "$BATS_TEST_TMPDIR/err"
 }
 
-# Its driver has reported once, when it was loaded, and that counts for a minute.
+# The driver has reported once, when it was loaded, which counts for a minute.
 says_nothing() { # NAME
 	local update
 	update=$(embed_virsh dommemstat "$1" | awk '$1 == "last_update" { print $2 }')
 	[ $(($(date +%s) - ${update:-0})) -gt 61 ]
 }
 
-@test "a maximum is no leave to take what the guest needs" {
+@test "a policy's maximum does not take away memory that the guest needs" {
 	wait_until 90 says_nothing auto
 	history=$BATS_TEST_TMPDIR/grown.db
 	for bytes in $((350 << 20)) $((100 << 20)); do
@@ -143,8 +142,8 @@ says_nothing() { # NAME
 	wss policy clear auto
 }
 
-# By the curve: the largest window is of 385 MiB.
-@test "a set that still rises at the end of its windows leaves less to take" {
+# According to the curve: the largest window has 385 MiB.
+@test "a set that still grows at the end of its windows leaves less to take" {
 	wait_until 90 says_nothing auto
 	history=$BATS_TEST_TMPDIR/rising.db
 	"$WSS_BUILDDIR/tests/unit/make-history" "$history" 20 $((350 << 20)) 3 "$(uuid_of auto)"
@@ -156,7 +155,7 @@ says_nothing() { # NAME
 	[[ $(field reason) == *"miss-rate curve"* ]]
 }
 
-@test "a paused guest, and one that opted out" {
+@test "a paused guest and one that opted out are refused" {
 	embed_virsh suspend auto >/dev/null
 	wss balloon auto --output csv
 	[[ $(field reason) == *"not run"* ]]
@@ -179,7 +178,8 @@ none_left() {
 	[ "$(journal 'done = 0')" = 0 ]
 }
 
-# Windows of the very kind that --apply takes, so that its own go on with them.
+# Stores windows of the same kind as those that --apply takes, so that its own windows
+# continue the series.
 fresh_history() { # NAME
 	rm -f "$VIRT_WSS_HISTORY"*
 	wss sample "$1" --store --window 300ms --count 15 --max-stall 5s
@@ -191,8 +191,8 @@ offered() { # NAME
 	[ "$(field action)" = shrink ]
 }
 
-# Most of its memory is written and idle, and as its statistics are off nobody knows.
-@test "a guest that never gives memory back gets all of it back, and is left alone" {
+# Most of its memory is written and idle, and without statistics nobody knows.
+@test "a guest that never gives memory up gets all of it back, and is left alone" {
 	command -v sqlite3 >/dev/null || skip "needs sqlite3"
 	start_with_balloon full "<memballoon model='virtio' autodeflate='on'/>" "wss.map=380 wss.touch=32 wss.rate=20000"
 	fresh_history full
@@ -209,13 +209,13 @@ offered() { # NAME
 	embed_guest_alive full
 }
 
-@test "a guest that is refused is not touched by --apply" {
+@test "--apply does not touch a guest that is refused" {
 	wss balloon none plain --apply --period 2s --window 300ms --max-stall 5s
 	[ "$status" = 5 ]
 	[[ $err == *"no balloon device"* && $err == *"no balloon statistics"* || $err == *"too early"* ]]
 }
 
-@test "stopped, it gives back what it took" {
+@test "--apply gives back what it took when it is stopped" {
 	fresh_history auto
 	"$virt_wss" balloon auto --apply --period 2s --window 300ms --max-stall 5s 2>"$BATS_TEST_TMPDIR/err" 3>&- &
 	pid=$!
@@ -229,7 +229,7 @@ offered() { # NAME
 	grep -q 'auto: gives all memory back (512 MiB)' "$BATS_TEST_TMPDIR/err"
 }
 
-@test "killed, its watchdog gives back what it took" {
+@test "the watchdog gives back what --apply took when that is killed" {
 	fresh_history auto
 	"$virt_wss" balloon auto --apply --period 2s --window 300ms --max-stall 5s 2>"$BATS_TEST_TMPDIR/err" 3>&- &
 	pid=$!
@@ -242,19 +242,19 @@ offered() { # NAME
 	embed_guest_alive auto
 }
 
-@test "unfinished steps: refused until they are given back" {
+@test "a guest with unfinished steps is refused until they are restored" {
 	fresh_history auto
 	sqlite3 "$VIRT_WSS_HISTORY" "INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, to_bytes, reason)
 		VALUES ('$(uuid_of auto)', 'auto', 1, $((512 << 20)), $((512 << 20)), $((400 << 20)), 'test'),
 		('a1b2c3d4-0000-4000-8000-00000000aaaa', 'gone', 1, 5, 5, 4, 'test')"
-	# Through another connection, to which its UUID means nothing, none of it is done.
+	# Through another connection, which does not know its UUID, nothing is restored.
 	sqlite3 "$VIRT_WSS_HISTORY" "UPDATE balloon SET uri = 'qemu:///embed?root=/elsewhere' WHERE name = 'gone'"
 	wss balloon gone --restore
 	[ "$status" = 1 ]
 	[[ $err == *"gone: not known here: its memory was taken through 'qemu:///embed?root=/elsewhere'"* ]]
 	[ "$(journal 'done = 0')" = 2 ]
 	sqlite3 "$VIRT_WSS_HISTORY" "UPDATE balloon SET uri = NULL WHERE name = 'gone'"
-	# It had more than it could have now.
+	# Its old size was larger than it can have now.
 	sqlite3 "$VIRT_WSS_HISTORY" "UPDATE balloon SET original_bytes = $((600 << 20)) WHERE name = 'auto'"
 	wss balloon auto --apply --period 2s --window 300ms --max-stall 5s
 	[ "$status" = 1 ]

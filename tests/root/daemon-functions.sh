@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
-#
-# Loaded, after functions.sh, by the tests of virt-wss with a libvirtd: that of an ordinary user,
-# nobody, in the directory dir, at qemu:///session.
+# Loaded, after functions.sh, by the tests of virt-wss with a libvirtd of an ordinary
+# user (nobody), in the directory dir, at qemu:///session.
 # shellcheck disable=SC2154
 
 daemon_new() { # -> dir; started, for guests of virt-wss's own copy there

@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# A part of make check-faults on a real guest and its balloon: calls of virt-wss fail, and the guest
-# runs, is not paused, and has its memory.
+# A part of make check-faults on a real guest with a balloon: after calls of virt-wss
+# have failed, the guest runs, is not paused, and has its memory.
 
 load balloon-functions.sh
 
@@ -19,7 +18,7 @@ setup() {
 	state=$BATS_TEST_TMPDIR/state
 }
 
-# virt-wss runs with these: the N-th call of a class fails, and each EVERY-th after it.
+# Makes virt-wss fail the N-th call of a class, and each EVERY-th call after it.
 inject() { # CLASS N [EVERY]
 	truncate -s 0 "$state"
 	truncate -s 4096 "$state"
@@ -36,7 +35,7 @@ state_number() { # INDEX: 0 how many calls there were, 1 how many of them were f
 	od -A n -t u8 -j $(($1 * 8)) -N 8 "$state" | tr -d ' '
 }
 
-# Neither stopped nor traced, and QEMU runs it.
+# Whether no thread is stopped or traced, and QEMU runs the guest.
 guest_runs() {
 	local pid
 	pid=$(embed_guest_pid web1)
@@ -71,12 +70,12 @@ each_of() { # N CLASS COMMAND...: runs the command with each failed, -> failed
 	inject_nothing
 }
 
-# However long arming takes on a machine under load.
+# Accepts any arming time, because the machine may be under load.
 sample() { # OPTION...
 	wss sample web1 --window 50ms --max-stall 10s "$@"
 }
 
-@test "a sample that is stored: whichever call fails, the guest runs on" {
+@test "sample --store: whichever call fails, the guest continues to run" {
 	each_of 6 alloc sample --store
 	[ "$failed" -ge 5 ]
 	each_of 3 library sample --store
@@ -85,12 +84,12 @@ sample() { # OPTION...
 	[ "$status" = 0 ]
 }
 
-@test "a sample of a guest that is held still: whichever call fails, it runs on" {
+@test "sample --pause: whichever call fails, the guest continues to run" {
 	each_of 5 alloc sample --pause
 	[ "$failed" -ge 4 ]
 }
 
-# Shrunk, as the journal says, by a controller that was killed.
+# Restores a guest that a killed controller has shrunk, according to the journal.
 shrunk_restore() {
 	local uuid
 	uuid=$(embed_virsh domuuid web1 | tr -d '[:space:]')
@@ -113,7 +112,7 @@ shrunk_restore() {
 	wait_until 20 taken_is web1 0
 }
 
-@test "--restore: whichever call fails, the next one gives back what this did not" {
+@test "--restore: whichever call fails, the next run gives back the rest" {
 	each_of 2 alloc shrunk_restore
 	[ "$failed" -ge 1 ]
 }
@@ -122,13 +121,13 @@ can_be_ended() {
 	! kill -0 "$apply_pid" 2>/dev/null
 }
 
-@test "--apply goes on where each 40th allocation fails, and gives everything back" {
+@test "--apply continues if each 40th allocation fails, and gives everything back" {
 	refill web1
 	sample --store --window 200ms --count 15
 	[ "$status" = 0 ]
 	inject alloc 0
 	apply web1 --max-stall 10s
-	# What fails before it has begun ends it, as any other command.
+	# A failure before it has begun ends it like any other command.
 	wait_until 60 said 'a window begins'
 	kill -TERM "$apply_pid"
 	apply_end

@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# What goes wrong with a guest: one clear line, the right exit code, and the
-# guest as it was. The guest "good" lives through all of it.
+# Tests what goes wrong with a guest: one clear line, the right exit code, and the
+# guest as it was. The guest "good" lives through all tests.
 
 load functions.sh
 
@@ -23,8 +22,8 @@ good_runs() {
 	[ "$(embed_process_state good)" != T ] && embed_guest_alive good
 }
 
-# Each under a name of its own: libvirt finds out in its own time that a guest
-# which was killed is gone.
+# Starts a guest under a name of its own, because libvirt takes some time to notice
+# that a killed guest is gone.
 start_victim() { # NAME
 	embed_guest_start "$1" args="wss.map=96 wss.touch=64"
 	embed_guest_wait_ready "$1"
@@ -34,26 +33,26 @@ victim_gone() {
 	[ ! -e "/proc/$victim/exe" ]
 }
 
-@test "an unknown domain is 1" {
+@test "an unknown domain exits 1" {
 	wss sample nobody --window 1s
 	[ "$status" = 1 ]
 	one_line_error 'nobody'
 }
 
-@test "a domain that is shut off is 1" {
+@test "a domain that is shut off exits 1" {
 	wss sample off --window 1s
 	[ "$status" = 1 ]
 	one_line_error 'off.*not running'
 }
 
-@test "a paused guest is 1 and stays paused" {
+@test "a paused guest exits 1 and stays paused" {
 	wss sample paused --window 1s
 	[ "$status" = 1 ]
 	one_line_error 'paused'
 	[ "$(embed_virsh domstate paused)" = paused ]
 }
 
-@test "several domains with a bad one: the others are measured, 3" {
+@test "several domains with a bad one: the others are measured, exit 3" {
 	wss sample nobody good off paused --window 1s --output csv
 	[ "$status" = 3 ]
 	good_row=$(field domain | grep -n '^good$' | cut -d: -f1)
@@ -62,23 +61,23 @@ victim_gone() {
 	[ "$(field quality | grep -c failed)" = 3 ]
 }
 
-@test "several domains, all bad: 1" {
+@test "several domains, all bad: exit 1" {
 	wss sample nobody off --window 1s
 	[ "$status" = 1 ]
 }
 
-@test "every running domain is what no DOMAIN means" {
+@test "no DOMAIN means every running domain" {
 	for words in "" --all; do
 		# shellcheck disable=SC2086
 		wss sample $words --window 500ms --output csv
-		# A paused guest does not run: it is named, and missed by nobody.
+		# A paused guest does not run: it is reported, but does not count as missing.
 		[ "$status" = 0 ]
 		[ "$(field domain)" = good ]
 		[[ $err == *"paused: not measured: it is paused"* ]]
 	done
 }
 
-@test "SIGINT within the window is 130, SIGTERM 143, at once, and the guest runs" {
+@test "SIGINT within the window exits 130 at once, SIGTERM 143, and the guest runs" {
 	for signal in INT TERM; do
 		wss_start sample good --window 60s
 		began=$SECONDS
@@ -91,7 +90,7 @@ victim_gone() {
 	done
 }
 
-@test "SIGINT with --pause lets the guest go" {
+@test "SIGINT with --pause resumes the guest" {
 	wss_start sample good --window 60s --pause
 	kill -INT "$wss_pid"
 	wss_wait
@@ -99,8 +98,8 @@ victim_gone() {
 	good_runs
 }
 
-# The moments at which kill -9 comes are spread over a sample that pauses often.
-@test "kill -9 with --pause lets the guest go" {
+# The moments of kill -9 are spread over a sample that pauses often.
+@test "kill -9 with --pause resumes the guest" {
 	for delay in 0.001 0.01 0.03 0.1 0.3; do
 		wss_start sample good --window 10ms --count 1000 --pause
 		timeout "$delay" tail --pid="$wss_pid" -f /dev/null || true
@@ -111,7 +110,7 @@ victim_gone() {
 	done
 }
 
-@test "a guest that is killed within the window is 1, long before the window ends" {
+@test "a guest that is killed within the window exits 1 long before the window ends" {
 	start_victim victim1
 	wss_start sample victim1 --window 60s
 	victim=$(embed_guest_pid victim1)
@@ -124,7 +123,7 @@ victim_gone() {
 	wait_until 10 victim_gone
 }
 
-@test "a guest that is killed while others are measured: they are, and it is 3" {
+@test "a guest is killed while others are measured: they are measured, exit 3" {
 	start_victim victim2
 	wss_start sample good victim2 --window 4s --output csv
 	kill -KILL "$(embed_guest_pid victim2)"
@@ -134,14 +133,14 @@ victim_gone() {
 	[ "$(field quality | sed -n "${good_row}p")" = ok ]
 }
 
-@test "arming that takes longer than --max-stall is said" {
+@test "arming that takes longer than --max-stall is reported" {
 	wss sample good --window 500ms --max-stall 1us --output json
 	[ "$status" = 0 ] || [ "$status" = 5 ]
 	grep -q 'limit of 1 us for one stall' <<<"$out$err"
 	good_runs
 }
 
-@test "not root: one line, 4 or 5" {
+@test "without root: one line, exit 4 or 5" {
 	wss_as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 	install -m 755 "$virt_wss" "$embed_root/virt-wss"
 	virt_wss=$embed_root/virt-wss

@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# Files, locks and directories of other users, where root is to write: what they have prepared is
-# refused or replaced, never written to, and blocks nobody.
+# Tests files, locks and directories of other users that root would write to: what
+# others have prepared is refused or replaced, never written to, and blocks nobody.
 
 # shellcheck disable=SC1091
 . "$WSS_SRCDIR/scripts/embed.sh"
@@ -14,7 +13,7 @@ other=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 setup() {
 	[ "$(id -u)" = 0 ] || skip "needs root"
 	export LIBVIRT_DEFAULT_URI=test:///default
-	# Where another user gets in; bats' own directories are root's alone.
+	# A directory that another user may enter; bats' own directories belong to root alone.
 	shared=$(mktemp -d /var/tmp/wss-files.XXXXXX)
 	chmod 1777 "$shared"
 	cd "$shared" || return 1
@@ -53,7 +52,7 @@ untouched() { # FILE
 	refused 'picture: it belongs to another user \(uid 65534\)' report "$BATS_TEST_TMPDIR/r" --plot picture
 	refused 'picture: it belongs to another user' heatmap "$BATS_TEST_TMPDIR/r" --plot "$shared/picture"
 	untouched picture
-	# An empty file would be replaced, and a recording.
+	# An empty file would be replaced, and so would a recording.
 	theirs recording
 	"${other[@]}" sh -c ': >recording'
 	! "$mkrecording" recording >"$BATS_TEST_TMPDIR/said" 2>"$BATS_TEST_TMPDIR/err" || return 1
@@ -63,7 +62,7 @@ untouched() { # FILE
 	[ -z "$(find . -name '*.new')" ]
 }
 
-@test "pictures and recordings: elsewhere a new file of root's takes its place" {
+@test "pictures and recordings: elsewhere a new file of root's replaces it" {
 	chmod 755 .
 	theirs_in_place picture
 	theirs_in_place recording
@@ -73,7 +72,7 @@ untouched() { # FILE
 	wss report recording --plot picture
 	[ "$status" = 0 ]
 	[ "$(stat -c '%u %a' recording picture)" = $'0 600\n0 600' ]
-	# Whoever has the old ones open sees nothing of the new ones.
+	# Those who have the old files open see nothing of the new ones.
 	[ "$(cat <&7)$(cat <&8)" = theirs ]
 	exec 7>&- 8>&-
 }
@@ -84,7 +83,7 @@ theirs_in_place() { # FILE: made where its owner may not
 	chmod 666 "$1"
 }
 
-@test "a history that others could write to, or put in its place, is refused" {
+@test "a history that others could write to or replace is refused" {
 	mkdir safe
 	"$WSS_BUILDDIR/tests/unit/make-history" safe/history.db 1 1000000 1 \
 		a1b2c3d4-0000-4000-8000-000000000000
@@ -100,7 +99,7 @@ theirs_in_place() { # FILE: made where its owner may not
 	chgrp 65534 safe
 	refused 'other users may write to its directory' sample test --store --history safe/history.db
 	chmod 755 safe
-	# The file itself, and what belongs to it.
+	# The history itself, and the files that belong to it.
 	for name in history.db history.db-wal history.db-shm; do
 		chown 65534 safe/$name
 		refused "$name: it belongs to another user \(uid 65534\)" sample test --store --history safe/history.db
@@ -117,7 +116,7 @@ theirs_in_place() { # FILE: made where its owner may not
 	[ "$status" = 5 ]
 }
 
-@test "a lock of another user is neither trusted nor waited for" {
+@test "another user's lock is neither trusted nor waited for" {
 	mkdir safe
 	wss sample --store --history safe/history.db --window 100ms
 	[ "$status" = 5 ]
@@ -140,7 +139,7 @@ theirs_in_place() { # FILE: made where its owner may not
 	wait_until 20 grep -q directory "$BATS_TEST_TMPDIR/lock"
 	wss sample --store --history safe/history.db --window 100ms
 	[ "$status" = 5 ]
-	# Nor can it open the new one.
+	# The other user cannot open the new lock file either.
 	[ "$(stat -c '%u %a' safe/history.db.lock)" = "0 600" ]
 	exec 7>&-
 	wait

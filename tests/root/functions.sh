@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
-#
-# Loaded by the tests of make check-root: virt-wss on TCG guests under
-# qemu:///embed. Each file makes its own root, so that files can run at once.
+# Loaded by the tests of make check-root: virt-wss on TCG guests under qemu:///embed.
+# Each file makes its own root, so that files can run at the same time.
 
 # shellcheck source-path=SCRIPTDIR source=../../scripts/embed.sh
 . "${WSS_SRCDIR:?}/scripts/embed.sh"
@@ -46,7 +45,7 @@ root_teardown_file() {
 	[ -z "${embed_owner-}" ] || embed_cleanup
 }
 
-# virt-wss with a deadline: status, stdout in $out, stderr in $err.
+# Runs virt-wss with a deadline: status, stdout in $out, stderr in $err.
 wss() { # ARGUMENT...
 	status=0
 	timeout -k 5 60 "${wss_as[@]}" "$virt_wss" "$@" \
@@ -56,7 +55,7 @@ wss() { # ARGUMENT...
 	printf '$ virt-wss %s -> %s\n%s\n%s\n' "$*" "$status" "$out" "$err"
 }
 
-# The column of $out, CSV, a line a row.
+# Prints a column of the CSV in $out, one line per row.
 field() { # COLUMN
 	awk -f "$WSS_SRCDIR/scripts/csv-field.awk" -v name="$1" <<<"$out"
 }
@@ -68,7 +67,7 @@ refute() { # COMMAND...
 	fi
 }
 
-# One line on stderr that says what is wrong. The log lines of libvirt, which
+# Checks that stderr is one line that explains the error. Log lines of libvirt, which
 # runs inside the program under qemu:///embed, are not counted.
 one_line_error() { # REGULAR-EXPRESSION
 	local lines
@@ -84,10 +83,10 @@ within_percent() { # VALUE TRUTH PERCENT
 	}'
 }
 
-# virt-wss in the background, within its window: wss_pid. Its status is that of
-# wait $wss_pid.
+# Starts virt-wss in the background and waits until it is within its window: wss_pid.
+# Its status is that of wait $wss_pid.
 wss_start() { # ARGUMENT...
-	# What an earlier one has said must not be taken for this one's.
+	# Messages of an earlier run must not be taken for those of this one.
 	: >"$BATS_TEST_TMPDIR/err"
 	"${wss_as[@]}" "$virt_wss" --debug "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
 	wss_pid=$!

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# One guest, first idle, then touching 64 of 256 MiB: what virt-wss says of it.
+# Tests samples of one guest that is idle at first, and then touches 64 of 256 MiB.
 
 load functions.sh
 
@@ -20,7 +19,7 @@ idle_bytes() {
 	cat "$BATS_FILE_TMPDIR/idle"
 }
 
-# A sample less the idle guest against what the guest reported meanwhile.
+# Compares a sample, less the idle guest's, with what the guest reported meanwhile.
 right_within_10_percent() { # VALUE FROM_MS
 	local now
 	now=$(embed_guest_field web1 time_ms)
@@ -29,7 +28,7 @@ right_within_10_percent() { # VALUE FROM_MS
 		"$(embed_guest_truth web1 "$2" "$(embed_guest_field web1 time_ms)")" 10
 }
 
-@test "an idle guest: only its own kernel" {
+@test "an idle guest shows only its own kernel" {
 	wss sample web1 --window 3s --output csv
 	embed_guest_report web1
 	refute embed_guest_said web1 'phase phase=1'
@@ -40,7 +39,7 @@ right_within_10_percent() { # VALUE FROM_MS
 	[ "$(idle_bytes)" -lt $((16 << 20)) ]
 }
 
-@test "auto picks refs, and the touched set is right" {
+@test "auto chooses refs, and the touched set is right" {
 	embed_guest_wait_state web1 touching
 	from=$(embed_guest_field web1 time_ms)
 	wss sample web1 --output csv
@@ -51,7 +50,7 @@ right_within_10_percent() { # VALUE FROM_MS
 	right_within_10_percent "$(field wss_bytes)" "$from"
 }
 
-@test "resident memory is that of the guest, and far above its working set" {
+@test "resident memory is the guest's, and far above its working set" {
 	wss sample web1 --window 1s --output csv
 	[ "$(field rss_bytes)" -ge $((256 << 20)) ]
 	[ "$(field rss_bytes)" -le $((512 << 20)) ]
@@ -63,22 +62,22 @@ right_within_10_percent() { # VALUE FROM_MS
 	within_percent "$(field window_seconds)" 2 10
 }
 
-@test "mmu refuses a guest that is not KVM's, and the guest lives" {
+@test "mmu refuses a guest without KVM, and the guest lives" {
 	wss sample web1 --method mmu
 	[ "$status" = 5 ]
 	one_line_error 'web1.*KVM'
 	embed_guest_alive web1
 }
 
-@test "methods says why not" {
+@test "methods explains why mmu cannot measure it" {
 	wss methods web1 --output csv
 	[ "$status" = 0 ]
-	# A method that is new may stand among them.
+	# A newer method may appear among them.
 	[[ $(paste <(field method) <(field usable) <(field auto) | tr '\t\n' ' ;') == "mmu 0 0;"*"refs 1 1;"* ]]
 	field reason | head -n 1 | grep -q KVM
 }
 
-@test "cumulative: the set grows, and ends at the touched set" {
+@test "--cumulative: the set grows, and ends at the touched set" {
 	from=$(embed_guest_field web1 time_ms)
 	wss sample web1 --cumulative --window 4s --interval 500ms --output csv
 	[ "$status" = 0 ]
@@ -87,7 +86,7 @@ right_within_10_percent() { # VALUE FROM_MS
 	right_within_10_percent "$(field wss_bytes | tail -n 1)" "$from"
 }
 
-@test "count and interval" {
+@test "--count and --interval" {
 	began=$EPOCHREALTIME
 	wss sample web1 --count 3 --window 200ms --interval 1s --output csv
 	[ "$status" = 0 ]
@@ -95,7 +94,7 @@ right_within_10_percent() { # VALUE FROM_MS
 	awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { print b - a; exit !(b - a >= 2.1 && b - a < 8) }'
 }
 
-@test "pause: exact, and the guest goes on" {
+@test "--pause: the sample is exact, and the guest continues" {
 	from=$(embed_guest_field web1 time_ms)
 	wss sample web1 --pause --output csv
 	[ "$status" = 0 ]
@@ -139,12 +138,12 @@ right_within_10_percent() { # VALUE FROM_MS
 		[ "$status" = 0 ]
 		head -n 1 <<<"$out" | grep -qE '^DOMAIN +TIME '
 		[ "$(wc -L <<<"$out")" -le 80 ]
-		# As many different times as rows.
+		# There are as many different times as rows.
 		[ "$(awk 'NR > 1 { print $2 }' <<<"$out" | sort -u | grep -cE '^[0-9-]+T[0-9:]+Z$')" = 2 ]
 	done
 }
 
-@test "profile: a table in place of the drawing, sorted" {
+@test "profile prints a sorted table instead of the drawing" {
 	wss profile web1 --to 500ms --sort -seconds
 	[ "$status" = 0 ]
 	[ "$(wc -L <<<"$out")" -le 80 ]
@@ -154,7 +153,7 @@ right_within_10_percent() { # VALUE FROM_MS
 	[ "$(head -n 1 <<<"$out" | tr -d '\r')" = seconds,mean_bytes ]
 }
 
-@test "a closed pipe ends a series, and the guest goes on" {
+@test "a closed pipe ends a series, and the guest continues" {
 	local ends
 	SECONDS=0
 	timeout -k 5 60 env --default-signal=PIPE "$virt_wss" sample web1 --count 1000 --window 100ms \
@@ -180,7 +179,7 @@ right_within_10_percent() { # VALUE FROM_MS
 	grep -qE 'interrupted: the curves are of [0-9]+ of 100 windows' <<<"$err"
 }
 
-@test "published, and read back by virsh and by list" {
+@test "a published profile can be read by virsh and by list" {
 	wss list web1 --output csv
 	[ "$status" = 0 ]
 	[ -z "$(field current_bytes)" ]
@@ -201,8 +200,8 @@ right_within_10_percent() { # VALUE FROM_MS
 	[ "$(field age_seconds)" -le 10 ]
 }
 
-# Recordings need KVM, and a mark one that is going on: tests/shell/ and the lab see to them.
-# What reads recordings gets one here that is made up.
+# Recordings need KVM, and a mark needs one in progress: tests/shell/ and the lab test
+# those. Commands that read recordings get an invented one here.
 @test "every example of the manual page runs" {
 	grep -E '^    (virt-wss|virsh) ' "$WSS_SRCDIR/docs/virt-wss.pod" >"$BATS_TEST_TMPDIR/examples"
 	[ "$(wc -l <"$BATS_TEST_TMPDIR/examples")" -ge 6 ]
@@ -219,7 +218,7 @@ right_within_10_percent() { # VALUE FROM_MS
 		esac
 		status=0
 		bash -c "$example" </dev/null || status=$?
-		# As with embed_virsh: libvirt's embedded driver may crash as virsh ends.
+		# As in embed_virsh: libvirt's embedded driver may crash when virsh ends.
 		if [ $status = 139 ] && [[ $example == virsh* ]]; then
 			status=0
 			bash -c "$example" </dev/null || status=$?
@@ -228,7 +227,7 @@ right_within_10_percent() { # VALUE FROM_MS
 	done <"$BATS_TEST_TMPDIR/examples"
 }
 
-@test "after all this the guest is untainted but for root, and has no job" {
+@test "in the end the guest has no taint but that of root, and no job" {
 	embed_virsh domjobinfo web1 | grep -q 'None'
 	[ -s "$embed_root/run/qemu/web1.xml" ] && [ -s "$embed_root/log/qemu/web1.log" ]
 	refute grep -q 'custom-monitor' "$embed_root/run/qemu/web1.xml" "$embed_root/log/qemu/web1.log"

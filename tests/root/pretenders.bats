@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# Processes that pretend to be a guest's QEMU: behind a QMP socket whose listener has gone and
-# whose pid is another's, by a guest's UUID in their command line, by a pid file, by locks. The
-# guest is measured all the same where there is one, and nobody else is stopped or cleared.
+# Tests processes that pretend to be a guest's QEMU: behind a QMP socket whose listener
+# has gone and whose pid was reused, by a guest's UUID on their command line, by a pid
+# file, by locks. The guest is measured nevertheless if there is one, and no other
+# process is stopped or cleared.
 
 load functions.sh
 
@@ -19,7 +19,7 @@ setup_file() {
 	embed_guest_wait_state web1 touching
 	export web1_uuid
 	web1_uuid=$(tr '\0' '\n' <"/proc/$(embed_guest_pid web1)/cmdline" | grep -A1 -x -- -uuid | tail -n 1)
-	# Where nobody may put sockets and programs.
+	# A directory in which nobody may create sockets and programs.
 	export dir=$embed_root/open
 	chmod 711 "$embed_root"
 	install -d -m 1777 "$dir"
@@ -49,7 +49,8 @@ teardown_file() {
 	root_teardown_file
 }
 
-# A fake guest of 64 MiB with that UUID, which touches nothing; more of its script on stdin.
+# Writes the script of a fake guest of 64 MiB with that UUID that touches nothing; more
+# of the script on stdin.
 script() { # FILE UUID
 	{
 		printf '%s\n' 'ram 64 0 memfd' 'set kvm off' 'set name web1' "set uuid $2"
@@ -58,10 +59,11 @@ script() { # FILE UUID
 	chmod 644 "$1"
 }
 
-# Within a pid namespace: nobody's FAKE listens and forks, the listener exits, and the next process
-# of root's, a fake guest with the options VICTIM, gets its pid. Then virt-wss measures by the
-# socket. What happens is in the files err, status, stops (a line each time that the victim was
-# stopped) and referenced (KiB of the victim, before and after).
+# Runs in a pid namespace: nobody's FAKE listens and forks, the listener exits, and the
+# next process of root's, a fake guest with the options VICTIM, gets its pid. Then
+# virt-wss measures through the socket. The results are in the files err, status, stops
+# (a line for each time that the victim was stopped) and referenced (KiB of the victim,
+# before and after).
 reuse() { # FAKE UUID SERVER-OPTION... -- VICTIM-OPTION...
 	local fake=$1 server=()
 	script "$dir/script" "$2" <<<fork
@@ -121,7 +123,7 @@ EOF
 	err=$(cat "$BATS_TEST_TMPDIR/err")
 }
 
-# Nobody has stopped the victim, nor cleared what it has referenced.
+# Whether nobody has stopped the victim or cleared its referenced bits.
 victim_untouched() {
 	[ ! -e "$BATS_TEST_TMPDIR/stops" ] || return 1
 	[ "$(wc -l <"$BATS_TEST_TMPDIR/referenced")" = 2 ] || return 1
@@ -129,41 +131,42 @@ victim_untouched() {
 	[ "$(tail -n 1 "$BATS_TEST_TMPDIR/referenced")" -ge 65536 ]
 }
 
-@test "a socket whose listener has gone, without a UUID: refused, its pid's new owner untouched" {
+@test "a socket whose listener has gone, without a UUID: refused, the new owner of its pid untouched" {
 	reuse "$dir/fake-qmp" $none --
 	[ "$status" = 1 ]
 	one_line_error 'does not hold the connection'
 	victim_untouched
 }
 
-@test "the same, and the new owner has the guest's UUID and is named like QEMU" {
+@test "the same if the new owner has the guest's UUID and is named like QEMU" {
 	reuse "$dir/qemu-fake" $uuid -- -uuid $uuid
 	[ "$status" = 1 ]
 	one_line_error 'does not hold the connection'
 	victim_untouched
 }
 
-@test "the same, and the new owner says that it listens on this very socket" {
+@test "the same if the new owner claims to listen on this very socket" {
 	reuse "$dir/qemu-fake" $none -- -qmp "unix:$dir/socket,server=on"
 	[ "$status" = 1 ]
 	one_line_error 'does not hold the connection'
 	victim_untouched
 }
 
-@test "the same, and what serves has the guest's UUID, too" {
+@test "the same if the process that serves has the guest's UUID, too" {
 	reuse "$dir/qemu-fake" $uuid -uuid $uuid -- -uuid $uuid
 	[ "$status" = 1 ]
 	one_line_error 'does not hold the connection'
 	victim_untouched
 }
 
-@test "a server whose connection another user's process serves is refused" {
+@test "a server whose connections another user's process serves is refused" {
 	"${nobody[@]}" perl -MIO::Socket::UNIX -e '
 		my $s = IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 5) or die;
 		open STDIN, "<&", $s or die; exec "sleep", 60' "$dir/socket" &
 	pids+=($!)
 	wait_until 10 [ -S "$dir/socket" ]
-	# Root's process takes the listening socket, and serves what nobody listens on.
+	# A process of root's takes the listening socket, and serves although it does not
+	# listen itself.
 	perl -e '
 		use IO::Socket::UNIX; use JSON::PP;
 		my $pid = shift; my $fd = syscall(434, $pid + 0, 0); # pidfd_open
@@ -190,7 +193,7 @@ victim_untouched() {
 	one_line_error "process ${pids[0]} \(sleep\) .*does not hold the connection"
 }
 
-# A QEMU without a guest kernel, which runs for ever; of nobody's.
+# Starts nobody's QEMU without a guest kernel, which runs forever.
 plain_qemu() { # OPTION...
 	"${nobody[@]}" qemu-system-x86_64 -accel tcg -machine pc -m 64 -nodefaults -display none "$@" 3>&- &
 	pids+=($!)
@@ -202,7 +205,7 @@ refs_is_usable() {
 	[ "$(field usable | paste -sd,)" = "$(field method | sed 's/^refs$/1/; s/^[a-z].*/0/' | paste -sd,)" ]
 }
 
-@test "QEMU without a UUID: with -qmp, with -runas, with -chardev, by a descriptor of root's, daemonized" {
+@test "QEMU without a UUID: with -qmp, -runas, -chardev, a descriptor of root's, daemonized" {
 	plain_qemu -qmp "unix:$dir/socket,server=on,wait=off"
 	wait_until 20 [ -S "$dir/socket" ]
 	refs_is_usable
@@ -220,7 +223,7 @@ refs_is_usable() {
 	refs_is_usable
 	teardown
 	pids=()
-	# As a socket unit of systemd's: root listens, and hands the socket on.
+	# As with a socket unit of systemd: root listens, and passes the socket on.
 	perl -MIO::Socket::UNIX -MPOSIX -e '
 		my $path = shift;
 		my $s = IO::Socket::UNIX->new(Local => $path, Listen => 5) or die;
@@ -239,8 +242,8 @@ refs_is_usable() {
 	refs_is_usable
 }
 
-@test "QEMU that was handed a listening socket, as libvirt does it" {
-	# Its UUID is not on the command line of the one that listened before it.
+@test "QEMU that was passed a listening socket, as libvirt does" {
+	# The process that listened before it does not have the UUID on its command line.
 	options="-accel tcg -machine pc -m 64 -nodefaults -display none -uuid $uuid
 		-chardev socket,id=q,fd=9,server=on,wait=off -mon chardev=q,mode=control" \
 		perl -MIO::Socket::UNIX -MPOSIX -e '
@@ -254,7 +257,8 @@ refs_is_usable() {
 	refs_is_usable
 }
 
-# Nobody's processes that claim the UUID of web1, in a program named like QEMU and in sleep.
+# Starts nobody's processes that claim the UUID of web1, in a program named like QEMU
+# and in sleep.
 pretend() { # N
 	local i
 	for ((i = 0; i < $1; i++)); do
@@ -279,21 +283,21 @@ measures_web1() {
 		"$(embed_guest_truth web1 "$from" "$(embed_guest_field web1 time_ms)")" 10
 }
 
-@test "processes that claim a guest's UUID do not keep it from being measured" {
+@test "processes that claim a guest's UUID do not prevent its measurement" {
 	pretend 20
 	measures_web1
-	# Nor where libvirt's pid file leads nowhere, so that they have to be told apart.
+	# Nor if libvirt's pid file leads nowhere, so that they must be told apart.
 	mv "$embed_root/run/qemu/web1.pid" "$BATS_TEST_TMPDIR/web1.pid"
 	echo 999999999 >"$embed_root/run/qemu/web1.pid"
 	measures_web1
 }
 
-@test "a forged pid file leads to nobody" {
+@test "a forged pid file leads to no process" {
 	pretend 1
 	mv "$embed_root/run/qemu/web1.pid" "$BATS_TEST_TMPDIR/web1.pid"
 	echo "${pids[0]}" >"$embed_root/run/qemu/web1.pid"
 	measures_web1
-	# Of another user's, with the right pid: as if it were not there.
+	# A file of another user with the right pid counts as missing.
 	cp "$BATS_TEST_TMPDIR/web1.pid" "$embed_root/run/qemu/web1.pid"
 	chown 65534 "$embed_root/run/qemu/web1.pid"
 	measures_web1
@@ -306,7 +310,7 @@ measures_web1() {
 	rm "$embed_root/run/qemu/web1.pid"
 }
 
-@test "another user's locks on a guest's files do not hold up its measurement" {
+@test "another user's locks on a guest's files do not delay its measurement" {
 	local pid file
 	pid=$(embed_guest_pid web1)
 	refute "${nobody[@]}" flock -n "/proc/$pid/clear_refs" true

@@ -1,9 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# A QEMU that libvirt does not manage, and that, like the virt-wss that measures
-# it, belongs to an ordinary user. It has two QMP sockets, so that two clients can
-# be at it at once.
+# Tests a QEMU that libvirt does not manage and that, like the virt-wss that measures
+# it, belongs to an ordinary user. It has two QMP sockets for two clients at the same
+# time.
 
 load functions.sh
 
@@ -43,7 +42,7 @@ as_nobody() { # COMMAND...
 	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
 }
 
-# What another client of QEMU does to the guest.
+# Acts as another client of QEMU.
 qmp_other() { # COMMAND
 	timeout 10 perl -MIO::Socket::UNIX -e '
 		my $qmp = IO::Socket::UNIX->new($ARGV[0]) or die "no socket";
@@ -54,7 +53,7 @@ qmp_other() { # COMMAND
 		}' "$dir/other" "$1"
 }
 
-@test "an ordinary user measures a guest of one's own" {
+@test "an ordinary user measures a guest of their own" {
 	from=$(embed_guest_field plain time_ms)
 	wss --qmp "$dir/socket" sample --output csv
 	[ "$status" = 0 ]
@@ -67,14 +66,14 @@ qmp_other() { # COMMAND
 		"$(embed_guest_truth plain "$from" "$(embed_guest_field plain time_ms)")" 10
 }
 
-@test "mmu refuses it with 5" {
+@test "mmu refuses it and exits 5" {
 	wss --qmp "$dir/socket" sample --method mmu
 	[ "$status" = 5 ]
 	one_line_error KVM
 	embed_guest_alive plain
 }
 
-@test "a guest that is paused within the window and goes on: degraded, and why" {
+@test "a guest that is paused within the window and resumed: degraded, with the reason" {
 	wss_start --qmp "$dir/socket" sample --window 3s --output json
 	qmp_other stop
 	qmp_other cont
@@ -85,7 +84,7 @@ qmp_other() { # COMMAND
 	embed_guest_alive plain
 }
 
-@test "a guest that is paused before the window: 1, and it stays paused" {
+@test "a guest that is paused before the window: exit 1, and it stays paused" {
 	qmp_other stop
 	wss --qmp "$dir/socket" sample --window 500ms
 	[ "$status" = 1 ]
@@ -96,7 +95,7 @@ qmp_other() { # COMMAND
 	embed_guest_alive plain
 }
 
-@test "one controller a guest: the second one is told, and the first one ends well" {
+@test "one controller per guest: the second is refused, and the first ends well" {
 	wss_start --qmp "$dir/socket" sample --window 4s
 	first_pid=$wss_pid
 	status=0
@@ -118,7 +117,7 @@ qmp_other() { # COMMAND
 	[ "$status" = 0 ]
 }
 
-@test "pause, by kill -9 and to the end: the guest goes on" {
+@test "--pause with kill -9, and to the end: the guest continues" {
 	wss_start --qmp "$dir/socket" sample --window 10ms --count 1000 --pause
 	kill -KILL "$wss_pid"
 	wss_wait
@@ -129,7 +128,7 @@ qmp_other() { # COMMAND
 	embed_guest_alive plain
 }
 
-@test "another user's guest: one line, 4 or 5, and the guest lives" {
+@test "another user's guest: one line, exit 4 or 5, and the guest lives" {
 	chmod 777 "$dir/socket"
 	wss_as=(setpriv --reuid=65533 --regid=65533 --clear-groups)
 	wss --qmp "$dir/socket" sample --window 500ms

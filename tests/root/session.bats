@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# A libvirtd of an ordinary user (qemu:///session) and its guest, measured by that
-# user: a daemon that other clients use, too, that dies within a window, or hangs.
+# Tests a libvirtd of an ordinary user (qemu:///session) and its guest, measured by
+# that user: other clients use the daemon, too, and it dies or hangs within a window.
 
 load functions.sh
 load daemon-functions.sh
@@ -48,7 +47,7 @@ teardown_file() {
 	[ "$status" = 0 ]
 }
 
-@test "another user's process that claims the guest's UUID does not keep it from being measured" {
+@test "another user's process that claims the guest's UUID does not prevent its measurement" {
 	local pid_file=$dir/run/libvirt/qemu/run/plain.pid uuid pids=() file
 	uuid=$(as_nobody virsh -q -c qemu:///session domuuid plain)
 	install -m 755 "$(readlink -f "$(command -v perl)")" "$embed_root/qemu-perl"
@@ -67,7 +66,7 @@ teardown_file() {
 	within_percent "$(field wss_bytes)" $((64 << 20)) 10
 }
 
-@test "libvirtd that is stopped within the window does not fail the sample" {
+@test "libvirtd stopped within the window: the sample does not fail" {
 	wss_start -c qemu:///session sample plain --window 4s --output csv
 	daemon_stop TERM
 	wss_wait
@@ -76,7 +75,7 @@ teardown_file() {
 	embed_guest_alive plain
 }
 
-@test "libvirtd that is killed within the window: publishing fails, and says so" {
+@test "libvirtd killed within the window: publishing fails with a message" {
 	wss_start -c qemu:///session sample plain --window 4s --publish --output csv
 	daemon_stop KILL
 	wss_wait
@@ -86,7 +85,7 @@ teardown_file() {
 	embed_guest_alive plain
 }
 
-@test "libvirtd that hangs is no reason to hang" {
+@test "virt-wss does not hang if libvirtd hangs" {
 	kill -STOP "$(daemon_pid)"
 	began=$SECONDS
 	wss -c qemu:///session sample plain --window 500ms
@@ -96,7 +95,7 @@ teardown_file() {
 	embed_guest_alive plain
 }
 
-@test "libvirtd that hangs within the window is no reason to hang either" {
+@test "virt-wss does not hang if libvirtd hangs within the window" {
 	wss_start -c qemu:///session sample plain --window 2s --output csv
 	began=$SECONDS
 	kill -STOP "$(daemon_pid)"
@@ -107,7 +106,7 @@ teardown_file() {
 	embed_guest_alive plain
 }
 
-@test "QEMU that a signal has stopped: 1, not a small working set" {
+@test "QEMU stopped by a signal: exit 1, not a small working set" {
 	stop_and_wait "$(embed_guest_pid plain)"
 	wss -c qemu:///session sample plain --window 500ms
 	kill -CONT "$(embed_guest_pid plain)"
@@ -117,10 +116,10 @@ teardown_file() {
 	embed_guest_alive plain
 }
 
-@test "QEMU that a signal stops within the window: 1, or degraded" {
+@test "QEMU stopped by a signal within the window: exit 1, or degraded" {
 	wss_start -c qemu:///session sample plain --window 8s --output csv
 	stop_and_wait "$(embed_guest_pid plain)"
-	# While it is within its window: else nothing would be seen of it.
+	# It must be within its window, or nothing would be seen of the stop.
 	kill -0 "$wss_pid"
 	wss_wait
 	kill -CONT "$(embed_guest_pid plain)"

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# 100 samples in a row in one process leave nothing behind.
+# Tests that 100 samples in a row in one process leave nothing behind.
 
 load functions.sh
 
@@ -17,8 +16,9 @@ teardown_file() {
 	root_teardown_file
 }
 
-# "kB of anonymous memory, descriptors, children" of the tool, several times a second. The memory is
-# read last, as a process that ends loses it first: what has it had its descriptors before.
+# Records "kB of anonymous memory, descriptors, children" of the tool several times a
+# second. The memory is read last, because a process that ends loses it first: if it
+# still has memory, it had its descriptors before.
 watch_tool() { # PID
 	local anon others
 	while others="$(find "/proc/$1/fd" -mindepth 1 2>/dev/null | wc -l) $(wc -w <"/proc/$1/task/$1/children")" &&
@@ -30,7 +30,7 @@ watch_tool() { # PID
 
 wss_100_samples() {
 	find "/proc/$(embed_guest_pid soak)/fd" -mindepth 1 | wc -l >"$BATS_FILE_TMPDIR/guest-fds"
-	# On a busy machine arming takes long again and again, which is not what this is about.
+	# On a busy machine arming often takes long, which is not tested here.
 	"$virt_wss" sample soak --count 100 --window 100ms --max-stall 30s --output csv \
 		>"$BATS_FILE_TMPDIR/out" 2>"$BATS_FILE_TMPDIR/err" 3>&- &
 	pid=$!
@@ -40,7 +40,7 @@ wss_100_samples() {
 	echo $status >"$BATS_FILE_TMPDIR/status"
 }
 
-# The largest of a column over a part of the run, given in tenths of it.
+# Prints the largest value of a column over a part of the run, given in tenths.
 largest() { # COLUMN FROM TO
 	part "$@" | sort -n | tail -n 1
 }
@@ -49,7 +49,7 @@ smallest() { # COLUMN FROM TO
 	part "$@" | sort -n | head -n 1
 }
 
-# Without the last look, at which the tool may have been closing what it had open.
+# Leaves out the last look, at which the tool may have been closing its files.
 part() { # COLUMN FROM TO
 	awk -v column="$1" -v from="$2" -v to="$3" '
 		{ value[NR] = $column }
@@ -60,9 +60,9 @@ part() { # COLUMN FROM TO
 		}' "$BATS_FILE_TMPDIR/watched"
 }
 
-# In a window in which the guest got no CPU, as on a busy machine, it has touched nothing: that is
-# said, and nothing else may be wrong.
-@test "100 samples, each of them measured or of a guest that did not run" {
+# If the guest got no CPU within a window, as on a busy machine, it has touched
+# nothing: that is reported, and nothing else may be wrong.
+@test "100 samples are all measured, or of a guest that did not run" {
 	cat "$BATS_FILE_TMPDIR/err"
 	out=$(cat "$BATS_FILE_TMPDIR/out")
 	measured=$(field quality | grep -c '^ok$') || true
@@ -74,7 +74,7 @@ part() { # COLUMN FROM TO
 	[ "$(wc -l <"$BATS_FILE_TMPDIR/watched")" -ge 30 ]
 }
 
-@test "anonymous memory of the tool stays under 16 MiB and does not grow" {
+@test "the tool's anonymous memory stays under 16 MiB and does not grow" {
 	early=$(largest 1 1 3)
 	late=$(largest 1 9 10)
 	echo "# anonymous memory in kB after 10 to 30 samples: $early, at the end: $late" >&3
@@ -83,8 +83,8 @@ part() { # COLUMN FROM TO
 	[ "$late" -le $((early + 256)) ]
 }
 
-# Some are open for a moment only, so it is the smallest number that must not grow.
-@test "descriptors and children of the tool do not grow" {
+# Some are open only for a moment, so the smallest number must not grow.
+@test "the tool's descriptors and children do not grow in number" {
 	echo "# descriptors after 10 to 30 samples: $(smallest 2 1 3), at the end: $(smallest 2 9 10)" >&3
 	[ "$(smallest 2 9 10)" -gt 3 ]
 	[ "$(smallest 2 9 10)" -le "$(smallest 2 1 3)" ]

@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# The periodic round on a real guest, its history on disks that fill up or cannot be
-# written, and a round that is killed.
+# Tests the periodic round on a real guest, its history on disks that fill up or cannot
+# be written, and a round that is killed.
 
 load functions.sh
 
@@ -41,11 +40,11 @@ intact() {
 	[ "$(sqlite3 "$VIRT_WSS_HISTORY" 'PRAGMA integrity_check')" = ok ]
 }
 
-@test "a round stores and publishes, also in the configuration" {
+@test "a round stores and publishes, with --persistent also in the configuration" {
 	wss sample --all --store --publish --persistent --window 300ms --count 20 --output csv
 	[ "$status" = 0 ]
 	[ "$(stored)" = 20 ]
-	# On a busy machine a window may be doubtful: it does not count as a sample.
+	# On a busy machine a window may be degraded, which does not count as a sample.
 	good=$(field quality | grep -cx ok)
 	[ "$good" -ge 10 ]
 	intact
@@ -57,12 +56,12 @@ intact() {
 	embed_virsh metadata web1 --uri urn:virt-wss:profile:1 --config | grep -q '<peak unit'
 }
 
-@test "windows whose reading is dear tell of growth, too, and a person is told what follows" {
+@test "windows with expensive reading show growth, too, and a person is told the next step" {
 	wss sample web1 --store --window 1s --count 12 --interval 1s --output csv
 	[ "$status" = 0 ]
 	[ "$(field method | sort -u)" = refs ]
 	wss recommend web1 --minimum 1MiB --output csv
-	# 32 MiB in a loop that is soon over, and what its kernel does.
+	# 32 MiB in a short loop, and the activity of its kernel.
 	[ "$(field status)" = ok ]
 	[ -n "$(field growth_per_doubling)" ]
 	awk -v growth="$(field growth_per_doubling)" 'BEGIN { exit !(growth >= 0 && growth < 0.1) }'
@@ -84,14 +83,14 @@ intact() {
 	[ "$(embed_virsh metadata web1 --uri urn:virt-wss:profile:1)" != "$before" ]
 }
 
-@test "the policy's period is kept" {
+@test "the policy's period is obeyed" {
 	wss policy set web1 --period 1h
 	wss sample --all --store --window 300ms
 	[ "$(stored)" = 1 ]
 	wss sample --all --store --window 300ms
 	[ "$status" = 0 ]
 	[ "$(stored)" = 1 ]
-	# Asked for by name it is measured.
+	# A guest that is named is measured.
 	wss sample web1 --store --window 300ms
 	[ "$(stored)" = 2 ]
 	wss policy set web1 --period none
@@ -109,7 +108,7 @@ intact() {
 	[ "$full" = 3 ]
 	before=$(stored)
 	[ "$before" -gt 0 ]
-	# With room again it goes on.
+	# It continues when there is room again.
 	mount -o remount,size=10m "$BATS_TEST_TMPDIR/disk"
 	wss sample web1 --store --window 100ms
 	[ "$status" = 0 ]
@@ -117,7 +116,7 @@ intact() {
 	intact
 }
 
-@test "a disk without any room is one clear line" {
+@test "a disk without any room gives one clear line" {
 	disk 16k
 	head -c 12k /dev/zero >"$BATS_TEST_TMPDIR/disk/fill" || true
 	wss sample web1 --store --window 100ms
@@ -125,14 +124,14 @@ intact() {
 	one_line_error 'history.*full'
 }
 
-@test "a history on a full disk can be read, and what balloons took given back" {
+@test "a history on a full disk can be read, and what balloons took is given back" {
 	disk 10m
 	wss sample web1 --store --window 100ms --count 12
 	[ "$status" = 0 ]
 	sqlite3 "$VIRT_WSS_HISTORY" "INSERT INTO balloon
 		(uuid, name, time, original_bytes, from_bytes, to_bytes, reason)
 		VALUES ('a1b2c3d4-0000-4000-8000-00000000aaaa', 'gone', 1, 5, 5, 4, 'test')"
-	# sqlite3 has folded the log away, and its index; there is no room for another.
+	# sqlite3 has removed the log and its index, and there is no room for new ones.
 	[ ! -e "$VIRT_WSS_HISTORY-shm" ]
 	mount -o "remount,size=$(du -sk "$BATS_TEST_TMPDIR/disk" | cut -f1)k" "$BATS_TEST_TMPDIR/disk"
 	wss sample web1 --store --window 100ms
@@ -147,7 +146,7 @@ intact() {
 	intact
 }
 
-@test "a read-only disk can be read, and says that it cannot be written" {
+@test "a history on a read-only disk can be read, and the error says that it cannot be written" {
 	disk 10m
 	wss sample web1 --store --window 100ms
 	mount -o remount,ro "$BATS_TEST_TMPDIR/disk"
@@ -157,9 +156,9 @@ intact() {
 	[ "$(stored)" = 1 ]
 }
 
-@test "the memory of the host is what its kernel has, hot-plugged included" {
+@test "the host's memory is its kernel's total, hot-plugged memory included" {
 	local meminfo=$BATS_TEST_TMPDIR/meminfo
-	# A total that the NUMA nodes' own files know nothing of.
+	# A total that the files of the NUMA nodes do not have.
 	sed 's/^MemTotal:.*/MemTotal:       9437184 kB/' /proc/meminfo >"$meminfo"
 	# shellcheck disable=SC2016
 	wss_as=(unshare -m sh -c 'mount --bind "$0" /proc/meminfo && exec "$@"' "$meminfo")
@@ -169,7 +168,7 @@ intact() {
 	grep -q '"host_bytes": 9663676416,' <<<"$out"
 }
 
-@test "killed at any moment the history is whole, and the guest runs" {
+@test "killed at any moment: the history is intact, and the guest runs" {
 	RANDOM=$BATS_TEST_NUMBER
 	for ((i = 0; i < 15; i++)); do
 		"$virt_wss" sample web1 --store --publish --window 20ms --count 30 >/dev/null 2>&1 3>&- &

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# The command line of balloon, on libvirt's test driver.
+# Tests the command line of balloon, on libvirt's test driver.
 
 virt_wss=$WSS_BUILDDIR/virt-wss
 
@@ -18,7 +17,7 @@ setup() {
 	[ "$status" = 1 ]
 }
 
-@test "options that are none" {
+@test "invalid options are refused" {
 	for words in "--span 0" "--headroom x" "--minimum x" "--history=" "--all test" "--frobnicate" "--apply --restore" "--period 0" "--window 1m --period 30s"; do
 		# shellcheck disable=SC2086
 		run "$virt_wss" balloon test $words
@@ -28,7 +27,7 @@ setup() {
 	[ "$status" = 1 ]
 }
 
-@test "with nothing to restore that is no failure, and nothing to apply is said" {
+@test "nothing to restore is no failure, and nothing to apply is reported" {
 	run "$virt_wss" balloon --restore
 	[ "$status" = 0 ]
 	[ -z "$output" ]
@@ -55,7 +54,7 @@ setup() {
 	done
 }
 
-@test "many to restore: those that are gone are done, the others say why not" {
+@test "many guests to restore: those that are gone are done, the others have a reason" {
 	command -v sqlite3 >/dev/null || skip "needs sqlite3"
 	run "$virt_wss" balloon --restore
 	for i in $(seq 100 139); do

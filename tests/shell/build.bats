@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# The build system: what is generated comes before what includes it.
+# Tests the build system: generated files are made before what includes them.
 
-# The command that makes HEADER stands before the one that compiles SOURCE, for virt-wss alone.
+# Whether the command that makes HEADER comes before the one that compiles SOURCE, for
+# virt-wss alone.
 made_before() { # HEADER SOURCE
 	local header source
 	header=$(grep -nF "$1.new" commands | head -n 1)
@@ -15,7 +15,7 @@ made_before() { # HEADER SOURCE
 @test "virt-wss alone can be made in a fresh build directory" {
 	cd "$BATS_TEST_TMPDIR"
 	"$WSS_SRCDIR/configure" --quiet >configure.out 2>&1 || { cat configure.out; false; }
-	# What it would do, in this order; to do it takes too long for each run.
+	# The commands in their order; running them would take too long.
 	make -n virt-wss >commands
 	made_before src/help-text.h src/cmd/dispatch.c
 	made_before src/help-text.h src/cmd/balloon.c
@@ -24,8 +24,8 @@ made_before() { # HEADER SOURCE
 	fi
 }
 
-# What is built already is installed from there, into an empty directory.
-@test "make install puts everything where its readers look" {
+# Installs what is built already into an empty directory.
+@test "make install puts everything where it is looked for" {
 	local file found
 	make -C "$WSS_BUILDDIR" install DESTDIR="$BATS_TEST_TMPDIR/root" prefix=/opt/x \
 		>"$BATS_TEST_TMPDIR/install.out" 2>&1 ||
@@ -43,7 +43,7 @@ made_before() { # HEADER SOURCE
 		[ -s "$(find . -path "*/systemd/system/$file")" ]
 	done
 	grep -qx 'ExecStart=/.*/bin/virt-wss .*' "$(find . -name virt-wss-sample.service)"
-	# And takes all of it away again.
+	# And make uninstall removes all of it.
 	make -C "$WSS_BUILDDIR" uninstall DESTDIR="$BATS_TEST_TMPDIR/root" prefix=/opt/x >/dev/null 2>&1
 	[ -z "$(find . -type f)" ]
 }

@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# The picture of the growth curve, as a browser shows it: chart.js looks at its axes, its
-# curves and its texts there.
+# Tests the picture of the growth curve as a browser shows it: chart.js examines its
+# axes, curves and texts there.
 
 load svg-texts.sh
 
@@ -17,7 +16,7 @@ browse() { # OPTION... URL: what is then in the page; 0=dark, 1=light
 		--no-first-run --user-data-dir="$BATS_TEST_TMPDIR/profile" "$@" 2>"$BATS_TEST_TMPDIR/browser"
 }
 
-# Prints the report of chart.js on the picture.
+# Prints chart.js' report on the picture.
 look() { # SVG [OPTION...]
 	local svg=$1
 	shift
@@ -32,7 +31,7 @@ look() { # SVG [OPTION...]
 		tr '\n' ' ' | sed -n 's/.*>RESULT \(.*\) END<.*/\1/p'
 }
 
-# A page with the picture only: a browser inserts its complaints there.
+# Opens a page with only the picture, into which a browser would insert its complaints.
 opens() { # SVG
 	local page
 	page=$(browse --dump-dom "file://$1")
@@ -61,7 +60,7 @@ opens() { # SVG
 	[[ $seen == "curves 5; references 8; back rgb(255, 255, 255)" ]]
 }
 
-@test "it says what was measured, where, when, and what is shaded" {
+@test "the picture states what was measured, where, when, and what is shaded" {
 	local svg=$BATS_TEST_TMPDIR/said.svg
 	"$draw" 1 1 40000 >"$svg"
 	says "$svg" 'small source: host1.example, 2026-11-20 18:00:00 UTC, 40 s, mean of 2 windows' \
@@ -75,7 +74,7 @@ opens() { # SVG
 	grep -q '<path class="band s1"' "$svg"
 }
 
-@test "what is only bounded is shaded from the low to the high bound" {
+@test "a set that is only bounded is shaded from the low to the high bound" {
 	local svg=$BATS_TEST_TMPDIR/bounded.svg seen
 	"$draw" 1 1 40000 "" bounded >"$svg"
 	seen=$(look "$svg")
@@ -84,7 +83,7 @@ opens() { # SVG
 	says "$svg" 'legend: between the low and the high bound' \
 		'legend: web1 (mmu, 2 MiB granularity, knee <= 62.3 MiB at 726 ms)'
 	grep -q '<path class="curve bound s0"' "$svg"
-	# A factor of 32 all along, of which 4 are a step of the axis: 2.5 steps.
+	# A factor of 32 throughout, and a step of the axis is a factor of 4: 2.5 steps.
 	grep -o '<path class="bounds s0"[^>]*' "$svg" | grep -oE '[ML][0-9.]+ [0-9.]+' | tr -d ML |
 		awk '{ if (!($1 in y)) y[$1] = $2; else height[$1] = $2 - y[$1] }
 			END { for (x in height) if (height[x] < 100) bad = 1; exit bad || length(height) < 30 }'
@@ -94,7 +93,7 @@ opens() { # SVG
 	awk 'length($0) > 80 { bad = 1 } END { exit bad }' "$BATS_TEST_TMPDIR/text"
 }
 
-@test "times and sizes of which nothing is known take no room" {
+@test "times and sizes without data take no room" {
 	local svg=$BATS_TEST_TMPDIR/late.svg seen
 	"$draw" 1 1 40000 "" late >"$svg"
 	seen=$(look "$svg")
@@ -102,7 +101,7 @@ opens() { # SVG
 	[[ $seen == curves* ]]
 	lacks "$svg" '^tick: ((1|10|100) ms|[0-9.]+ KiB|4 GiB)$'
 	says "$svg" 'tick: 307 ms' 'tick: 40 s'
-	# From edge to edge, including the edge of the axes.
+	# The curve goes from edge to edge, including those of the axes.
 	grep -o '<path class="curve s0"[^>]*' "$svg" | grep -oE '[ML][0-9.]+' | tr -d ML |
 		awk 'NR == 1 { from = $1 } { to = $1 } END { exit !(from < 93 && to > 919) }'
 }
@@ -113,7 +112,7 @@ opens() { # SVG
 	seen=$(look "$svg")
 	echo "$seen"
 	[[ $seen == curves* ]]
-	# In which there is no decade, nor twice or five times one.
+	# A range without a decade, and without twice or five times one.
 	"$draw" 1 210 400 >"$svg"
 	"$WSS_SRCDIR/tests/tools/svg-check" "$svg" 800 light
 	for tick in 250 300 350 400; do
@@ -121,7 +120,7 @@ opens() { # SVG
 	done
 }
 
-@test "wide letters and many figures stay in the picture" {
+@test "wide letters and many figures stay inside the picture" {
 	local svg=$BATS_TEST_TMPDIR/wide.svg width scheme
 	while read -r width scheme; do
 		"$draw" 6 1 40000 "$(printf 'W\303\234%.0s' {1..60})" >"$svg"
@@ -137,7 +136,7 @@ opens() { # SVG
 	says "$svg" 'legend: and 5 more'
 }
 
-@test "dark" {
+@test "dark colours have enough contrast" {
 	local svg=$BATS_TEST_TMPDIR/dark.svg seen
 	"$draw" 8 1 10000 >"$svg"
 	seen=$(look "$svg" --blink-settings=preferredColorScheme=0)
@@ -146,7 +145,7 @@ opens() { # SVG
 	[[ $seen == *"back rgb(22, 25, 29)" ]]
 }
 
-@test "what looks at the picture finds what is wrong with it" {
+@test "the checker finds faults of a picture" {
 	local svg=$BATS_TEST_TMPDIR/bad.svg seen
 	"$draw" 1 1 40000 >"$svg"
 	sed 's/>100 ms</>100</' "$svg" >"$svg.unit"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# scripts/check on invented tiers: what a test leaves behind is a failure, has a name, and goes.
+# Tests scripts/check on invented tiers: leftovers of a test are failures, are named,
+# and are removed.
 
 setup() {
 	dir=$BATS_TEST_TMPDIR
@@ -27,7 +27,7 @@ check() { # TIER: status, out
 	printf '%s\n' "$out"
 }
 
-# Each has the marker in its command line, and has said which it is.
+# Counts processes with the marker on their command line, once each has reported.
 runs() {
 	local pid
 	while read -r pid; do
@@ -41,7 +41,7 @@ runs() {
 	[[ $out == *"1 passed, 0 failed" ]]
 }
 
-@test "what is still ending when the tests are over is waited for" {
+@test "processes that are still ending when the tests are over are waited for" {
 	cat >>"$dir/build/check-quick" <<-EOF
 		setsid sh -c 'sleep 2; : $marker' >/dev/null 2>&1 </dev/null &
 	EOF
@@ -49,8 +49,8 @@ runs() {
 	[ "$status" = 0 ]
 }
 
-# Without all of its environment but TMPDIR, as of what libvirt has started.
-@test "a process and a file that are left are failures, are named, and are gone then" {
+# Without its environment except TMPDIR, like processes that libvirt has started.
+@test "a process and a file left behind are failures, are named, and are removed" {
 	cat >>"$dir/build/check-leaky" <<-EOF
 		env -i TMPDIR="\$TMPDIR" PATH="\$PATH" setsid sh -c 'echo \$\$ >>$dir/pids; sleep 500; : $marker' >/dev/null 2>&1 </dev/null &
 		setsid sh -c 'echo \$\$ >>$dir/pids; sleep 500; : second $marker' >/dev/null 2>&1 </dev/null &
@@ -66,7 +66,7 @@ runs() {
 	[ ! -e "$(cat "$dir/tmpdir")" ]
 }
 
-@test "a mount that is left is a failure, is named, and is gone then" {
+@test "a mount left behind is a failure, is named, and is removed" {
 	[ "$(id -u)" = 0 ] || skip "needs root"
 	unshare --mount true 2>/dev/null || skip "may not mount"
 	cat >>"$dir/build/check-leaky" <<-EOF
@@ -80,8 +80,8 @@ runs() {
 	[ ! -e "$(cat "$dir/tmpdir")" ]
 }
 
-# As libvirt starts one to learn what it can do; nobody knows of it once libvirt has been killed.
-@test "a root of the embedded driver goes with every QEMU that was started in it" {
+# As libvirt starts one to probe QEMU; nobody knows of it once libvirt has been killed.
+@test "a root of the embedded driver is removed with every QEMU that was started in it" {
 	command -v qemu-system-x86_64 >/dev/null || skip "needs qemu-system-x86"
 	# shellcheck source=/dev/null
 	. "$WSS_SRCDIR/scripts/embed.sh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# What bash completes, by the script that the program prints, on libvirt's test driver.
+# Tests bash completion with the script that the program prints, on libvirt's test
+# driver.
 
 bats_require_minimum_version 1.5.0
 
@@ -16,7 +16,7 @@ setup() {
 	. ./script
 }
 
-# What follows a line, whose end is the cursor: a word a line.
+# Prints the completions of a line that ends at the cursor, one per line.
 after() { # LINE
 	COMP_LINE=$1 COMP_POINT=${#1} COMPREPLY=()
 	COMP_WORDBREAKS=$' \t\n"\'><=;|&(:'
@@ -40,7 +40,7 @@ has_not() { # WORD LINE
 	[[ $'\n'$output$'\n' != *$'\n'"$1"$'\n'* ]] || { echo "'$2': $1"; false; }
 }
 
-@test "the script is for virt-wss, and of sound shell" {
+@test "the script is for virt-wss, and is valid shell" {
 	complete -p virt-wss | grep -q _virt_wss
 	bash -n script
 	! command -v shellcheck || shellcheck script
@@ -48,18 +48,18 @@ has_not() { # WORD LINE
 	run -2 virt-wss completion
 }
 
-@test "commands" {
+@test "commands are completed" {
 	is "sample" "virt-wss sam"
 	is "recommend record report" "virt-wss re"
 	is "sample" "virt-wss --debug -c test:///default sam"
 	is "heatmap help" "virt-wss he"
 	is "balloon" "virt-wss help ba"
 	is "bash" "virt-wss completion "
-	# Of one that there is not, nothing is known.
+	# An unknown command has no completions.
 	is "" "virt-wss smaple "
 }
 
-@test "each option of each command, and no other's" {
+@test "each option of each command is completed, and no other's" {
 	local command option
 	for command in $(virt-wss --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
 		for option in $(virt-wss "$command" --help | sed -nE 's/^  (-., )?(--[a-z-]+).*/\2/p') --help -c; do
@@ -72,7 +72,7 @@ has_not() { # WORD LINE
 	is "--wide --window" "virt-wss sample x --wi"
 }
 
-@test "values of options" {
+@test "values of options are completed" {
 	is "csv json table" "virt-wss list --output "
 	is "json" "virt-wss list --output=j"
 	is "4k auto both native" "virt-wss sample --granularity "
@@ -82,19 +82,19 @@ has_not() { # WORD LINE
 	is "wss_bytes" "virt-wss sample --columns wss_b"
 	is "domain,wss_bytes" "virt-wss sample --columns domain,wss_b"
 	is "-wss_bytes" "virt-wss sample --sort -wss_b"
-	# A time, or a number: whatever is typed.
+	# A time or a number has no completions.
 	is "" "virt-wss sample --window "
-	# Not taken for the command, nor for a domain.
+	# The value of an option is taken neither for the command nor for a domain.
 	is "sample" "virt-wss -c list sam"
 }
 
-@test "each value that is offered is taken" {
+@test "each value that is offered is accepted" {
 	local command option value n=0
 	for command in sample profile methods list recommend balloon "policy get"; do
 		for option in output granularity method recorder columns; do
 			virt-wss "${command% *}" --help | grep -q "^  --$option " || continue
 			for value in $(after "virt-wss $command --$option "); do
-				# Columns of both granularities are in the list, too.
+				# The list of columns contains those of both granularities.
 				[ "$command $option" != "sample columns" ] || set -- --granularity both
 				# shellcheck disable=SC2086
 				run timeout 20 virt-wss $command test "$@" --"$option" "$value"
@@ -107,7 +107,7 @@ has_not() { # WORD LINE
 	[ "$n" -gt 60 ]
 }
 
-@test "files" {
+@test "files are completed" {
 	touch web1.rec "a file.rec"
 	mkdir web1.d
 	is "web1.d web1.rec" "virt-wss report web"
@@ -122,7 +122,7 @@ domain_xml() { # NAME N
 	echo "<domain file='$PWD/$2.xml'/>"
 }
 
-@test "names and UUIDs of domains" {
+@test "names and UUIDs of domains are completed" {
 	is "test" "virt-wss sample te"
 	is "test" "virt-wss policy set te"
 	is "clear get set" "virt-wss policy "
@@ -139,7 +139,7 @@ domain_xml() { # NAME N
 	is "two\\ words" "virt-wss -c test://$PWD/node.xml list tw"
 	is "11111111-2222-3333-4444-555555550002" \
 		"virt-wss -c test://$PWD/node.xml sample --uuid 11111111-2222-3333-4444-555555550002"
-	# No connection, no names, and nothing on the terminal.
+	# Without a connection there are no names, and nothing appears on the terminal.
 	is "" "virt-wss -c nonsense:///x sample "
 }
 
@@ -178,7 +178,7 @@ domain_xml() { # NAME N
 	[ "$1" = '$(touch x1)`touch x2`' ]
 }
 
-@test "a colon in the word: only what is behind it is replaced" {
+@test "a colon in the word: only the part after it is replaced" {
 	is "///session ///system" "virt-wss -c qemu:"
 	is "///system" "virt-wss -c qemu:///sy"
 }

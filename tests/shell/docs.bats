@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# The program's --help, the manual page and README.md agree.
+# Tests that the program's --help, the manual page and README.md agree.
 
 setup() {
 	cd "$WSS_SRCDIR" || return 1
@@ -22,7 +21,7 @@ man_text() {
 		docs/virt-wss.pod
 }
 
-@test "--help is on stdout, exit 0" {
+@test "--help goes to stdout, exit 0" {
 	"$virt_wss" --help >/dev/null
 	[ -z "$("$virt_wss" --help 2>&1 >/dev/null)" ]
 }
@@ -101,7 +100,7 @@ with_table() { # the commands that print one
 	done
 }
 
-@test "the list of commands says in one line of 80 columns what each does" {
+@test "the list of commands describes each in one line of at most 80 columns" {
 	"$virt_wss" --help | sed -n '/^Commands:$/,/^$/p' | awk '
 		/^  / { n++; if (NF < 4 || length > 80) { print; bad = 1 } }
 		END { exit bad || n < 10 }'
@@ -117,10 +116,10 @@ with_table() { # the commands that print one
 		done
 }
 
-@test "each option that the help of a command names is taken by it" {
+@test "each option in the help of a command is accepted by it" {
 	for command in $(commands); do
 		for option in $(options_of "$command"); do
-			# The word behind it is an option that does not exist, or its value.
+			# The word after it is an option that does not exist, or its value.
 			run timeout 20 "$virt_wss" "$command" "$option" --no-such-option -c nonsense:///x
 			echo "$command $option: $output"
 			[ "$status" != 0 ]
@@ -131,7 +130,7 @@ with_table() { # the commands that print one
 	[ "$status" = 2 ]
 }
 
-@test "--version says the version of configure.ac and the libraries" {
+@test "--version has the version of configure.ac and those of the libraries" {
 	version=$(sed -n 's/^AC_INIT(\[virt-wss\], \[\(.*\)\])/\1/p' configure.ac)
 	run "$virt_wss" --version
 	[ "$status" = 0 ]

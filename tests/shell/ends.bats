@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# How the process ends: while exit() has the libraries free what they hold, no other thread may be
-# in them. And what could end it before its time.
+# Tests how the process ends: no thread may be in a library while exit() makes it free
+# its memory. Also tests what could end the process too early.
 
 virt_wss=$WSS_BUILDDIR/virt-wss
 shim=$WSS_BUILDDIR/tests/tools/threads-at-exit.so
@@ -35,7 +34,7 @@ silent_socket() { # -> silent, silent_pid
 	until [ -e "$silent.ready" ]; do [ $SECONDS -lt $end ] || return 1; done
 }
 
-@test "one thread is left at the end, whatever was asked" {
+@test "only one thread is left at the end, whatever was asked" {
 	local i hosts=()
 	needs_shim
 	for i in {1..20}; do
@@ -59,7 +58,7 @@ silent_socket() { # -> silent, silent_pid
 	[ "$threads" = 1 ]
 }
 
-@test "beside a thread that hangs nothing is freed, and all has been printed" {
+@test "beside a thread that hangs nothing is freed, and all output is complete" {
 	needs_shim
 	command -v perl >/dev/null || skip "needs perl"
 	silent_socket
@@ -91,7 +90,7 @@ silent_socket() { # -> silent, silent_pid
 	[ "$(ls -A "$files")" = db.lock ]
 }
 
-@test "too few file descriptors are an error, never the end of the process by a signal" {
+@test "too few file descriptors are an error, and never end the process by a signal" {
 	local limit
 	for limit in {5..24}; do
 		status=0
@@ -105,7 +104,8 @@ silent_socket() { # -> silent, silent_pid
 	grep -q '16 file descriptors must be free' "$BATS_TEST_TMPDIR/err"
 }
 
-# --default-signal|--ignore-signal ARGUMENT...: status and err, with a standard output that nobody reads.
+# --default-signal|--ignore-signal ARGUMENT...: status and err, with standard output
+# that nobody reads.
 unread() {
 	local disposition=$1 fd
 	shift
@@ -119,7 +119,7 @@ unread() {
 	cat "$BATS_TEST_TMPDIR/err"
 }
 
-@test "a closed pipe ends it without a word, by SIGPIPE" {
+@test "a closed pipe ends the program silently, by SIGPIPE" {
 	local words recording=$BATS_TEST_TMPDIR/recording
 	"$WSS_BUILDDIR/tests/tools/mkrecording" "$recording"
 	for words in "-c test:///default list" "-c test:///default list --output json" \
@@ -135,7 +135,7 @@ unread() {
 	done
 }
 
-@test "a closed pipe is an error where SIGPIPE is ignored" {
+@test "a closed pipe is an error if SIGPIPE is ignored" {
 	unread --ignore-signal -c test:///default list
 	[ "$status" = 1 ]
 	[ "$(cat "$BATS_TEST_TMPDIR/err")" = "virt-wss: error: cannot write the output: Broken pipe" ]

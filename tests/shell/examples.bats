@@ -1,11 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# The examples of the manual page and of README.md are correct command lines:
-# with a libvirt that has the domain web1 but no QEMU they end as "not supported
-# here" or well, never as a usage error. make check-root runs them on a guest.
+# Tests that the examples of the manual page and of README.md are valid command lines:
+# with a libvirt that has the domain web1 but no QEMU they succeed or end as "not
+# supported here", never as a usage error. make check-root runs them on a guest.
 
-# A recording web1.rec that is being written: mark needs one.
+# Makes a recording web1.rec that is being written, which mark needs.
 hold_recording() {
 	mkfifo "$BATS_TEST_TMPDIR/hold"
 	"$WSS_BUILDDIR/tests/tools/mkrecording" web1.rec --hold --phases 4096:10,1024:10 \
@@ -22,7 +21,7 @@ teardown() {
 	exec 4>&-
 }
 
-@test "every example is a command line that the program takes" {
+@test "every example is a valid command line" {
 	export PATH="$WSS_BUILDDIR:$PATH"
 	printf '%s' "<domain type='test'><name>web1</name><memory>1024</memory>" \
 		"<os><type>hvm</type></os></domain>" >"$BATS_TEST_TMPDIR/domain.xml"

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
-#
-# Loaded by the tests of virt-wss on a fake QEMU that holds memory of its own and touches a known
+# Loaded by the tests of virt-wss on a fake QEMU that holds memory and touches a known
 # part of it. $virt_wss is the program that they run.
 # shellcheck disable=SC2034,SC2154
 
@@ -19,13 +18,13 @@ fake_teardown() {
 	rm -f "$socket"
 }
 
-# A fake QEMU with 128 MiB that touches 32 of them, and what is on stdin besides.
+# Starts a fake QEMU with 128 MiB that touches 32 of them; more of its script on stdin.
 fake_start() { # [UUID IN ITS COMMAND LINE [MORE OF IT]]
 	{
 		printf '%s\n' 'ram 128 32 memfd' 'set kvm off' 'set name fake1' "set uuid $uuid"
 		cat
 	} >"$BATS_TEST_TMPDIR/script"
-	# One that was started before has said that it is ready.
+	# A server that was started before has written "ready" to this file.
 	: >"$BATS_TEST_TMPDIR/fake"
 	"$fake" "$socket" "$BATS_TEST_TMPDIR/script" -uuid "${1:-$uuid}" "${@:2}" \
 		>"$BATS_TEST_TMPDIR/fake" 2>&1 3>&- &

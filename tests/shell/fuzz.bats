@@ -1,15 +1,14 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# The frame of the fuzz targets finds what it is to find: on a target that is broken on purpose, and
-# for make fuzz on programs that stand in for libFuzzer.
+# Tests that the frame of the fuzz targets finds faults: on a target that is broken on
+# purpose, and for make fuzz on programs that stand in for libFuzzer.
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return 1
 	broken=$WSS_BUILDDIR/tests/fuzz/broken
 }
 
-# Runs the target on one input, and sees that however that ends no directory is left.
+# Runs the target on one input, and checks that no directory is left however it ends.
 try() { # INPUT
 	mkdir -p memory
 	printf %s "$1" >input
@@ -55,8 +54,8 @@ try() { # INPUT
 	[[ $output == *"no seeds"* ]]
 }
 
-# fuzz-NAME in bin/ stands in for a program of libFuzzer's. Given one file it reproduces, else it
-# searches; what it does then is the rest of the arguments.
+# Makes fuzz-NAME in bin/, which stands in for a libFuzzer program. Given one file it
+# reproduces, otherwise it searches; the rest of the arguments says what it does then.
 stand_in() { # NAME REPRODUCES SEARCHES
 	mkdir -p bin
 	cat >"bin/fuzz-$1" <<-END
@@ -78,7 +77,7 @@ fuzz() { # TARGET...
 	run "$WSS_SRCDIR/tests/fuzz/run" --minutes 0.01 bin out "$@"
 }
 
-@test "each target has a line, and a finding fails the whole" {
+@test "each target has a line, and a finding fails the run" {
 	stand_in good 'exit 0' 'exit 0'
 	fuzz fuzz-good
 	[ "$status" = 0 ]
@@ -92,14 +91,14 @@ fuzz() { # TARGET...
 	[ -e out/bad/crash-1 ]
 }
 
-@test "one that ends otherwise than it should, and leaves nothing, is a finding" {
+@test "a target that ends in the wrong way without leaving a file is a finding" {
 	stand_in odd 'exit 0' 'exit 3'
 	fuzz fuzz-odd
 	[ "$status" = 1 ]
 	[[ $output == *" 1 crashes: see out/odd" ]]
 }
 
-@test "what was found is tried again, and joins the corpus once it is mended" {
+@test "an earlier finding is tried again, and joins the corpus once it is mended" {
 	stand_in again 'exit 1' 'exit 0'
 	mkdir -p out/again
 	echo x >out/again/timeout-1

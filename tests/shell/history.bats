@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# What history shows of a history that is made up; libvirt is not asked.
+# Tests what history shows of an invented history; libvirt is not asked.
 
 bats_require_minimum_version 1.5.0
 
@@ -23,7 +22,7 @@ edit() { # SQL
 	sqlite3 "$VIRT_WSS_HISTORY" "$1"
 }
 
-# The column of CSV on stdin, a line a row.
+# Prints a column of the CSV on stdin, one line per row.
 field() { # COLUMN
 	awk -f "$WSS_SRCDIR/scripts/csv-field.awk" -v name="$1"
 }
@@ -36,12 +35,12 @@ refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 	[ "$status" = "$expected" ] && [ "${#stderr_lines[@]}" = 1 ] && grep -qE "$re" <<<"$stderr"
 }
 
-@test "each sample is a row, in order, of the time that is asked for" {
+@test "each sample of the requested time is a row, in order" {
 	make 48 100000000 3600 ${uuid}1
 	"$virt_wss" history --output csv >rows
 	[ "$(field domain <rows | sort | uniq -c | awk '{ print $1, $2 }')" = "48 guest" ]
 	field time <rows | sort -c
-	# make-history goes from BYTES to 1.1 times that, in steps of a hundredth.
+	# make-history goes from BYTES to 1.1 times that in steps of a hundredth.
 	[ "$(field wss_bytes <rows | sort -n | uniq | head -n 2 | tr '\n' ' ')" = "100000000 101000000 " ]
 	[ "$(field quality <rows | sort -u)" = ok ]
 	[ "$(field requested_window_seconds <rows | sort -u)" = 4 ]
@@ -56,13 +55,13 @@ refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 }
 
 @test "hours and days have percentiles of their samples" {
-	# 11 sizes in turn, 100 to 110 million: many times all of them in a day.
+	# 11 sizes in turn, 100 to 110 million; each occurs many times in a day.
 	make 1100 100000000 60 ${uuid}1
 	"$virt_wss" history --by day --output csv >rows
 	[ "$(field samples <rows | awk '{ n += $1 } END { print n }')" = 1100 ]
 	[ "$(field max_bytes <rows | sort -u)" = 110000000 ]
 	[ "$(field min_bytes <rows | sort -u)" = 100000000 ]
-	# Known to a bucket of the histogram: 1.6 %.
+	# Accurate to a bucket of the histogram: 1.6 %.
 	awk -v p50="$(field p50_bytes <rows | tail -n 1)" -v p95="$(field p95_bytes <rows | tail -n 1)" 'BEGIN {
 		print p50, p95
 		exit !(p50 >= 105e6 && p50 <= 107e6 && p95 >= 109e6 && p95 <= 110e6) }'
@@ -125,7 +124,7 @@ refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 	sed -n 2p ascii | grep -qE '^ +190 MiB \| {60,}.*#$'
 }
 
-@test "what was measured in several ways is told apart" {
+@test "samples that were measured in several ways are told apart" {
 	make 4 100000000 60 ${uuid}1
 	edit "INSERT INTO series (guest_id, method, observes, granularity_bytes, window_ns)
 			VALUES (1, 'refs', 0, 2097152, 1000000000);
@@ -136,7 +135,7 @@ refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 	[ "$(grep -c 'refs' <<<"$output")" = 2 ]
 }
 
-@test "nothing to show is said" {
+@test "an empty result is explained" {
 	make 3 100000000 60 ${uuid}1
 	refused 0 'guest: nothing in this time; the newest sample is of 20' --until 2020-01-01 --since 2019-01-01
 	rm history.db*
@@ -144,7 +143,7 @@ refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 	refused 1 'no such file|No such file' --history "$PWD/nowhere.db"
 }
 
-@test "what is wrong on the command line" {
+@test "invalid options are refused" {
 	refused 2 "by: 'week' is not hour or day" --by week
 	refused 2 "since: 'yesterday'" --since yesterday
 	refused 2 "since: '2026-13-01'" --since 2026-13-01
@@ -157,7 +156,7 @@ refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 	refused 2 'libvirt' --qmp /nowhere
 }
 
-@test "the history is only read" {
+@test "the history is not changed" {
 	make 3 100000000 60 ${uuid}1
 	before=$(md5sum <history.db)
 	"$virt_wss" history >/dev/null

@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# Recordings that are expensive to read: whatever a file of up to 32 MiB contains, it is
-# read or refused within 2 s of CPU time and 256 MiB, and a stop takes effect within 200 ms.
+# Tests recordings that are expensive to read: any file of up to 32 MiB is read or
+# refused within 2 s of CPU time and 256 MiB, and a stop takes effect within 200 ms.
 
 virt_wss=$WSS_BUILDDIR/virt-wss
 mkhostile=$WSS_BUILDDIR/tests/tools/mkhostile
@@ -12,20 +11,20 @@ bats_require_minimum_version 1.5.0
 setup() {
 	[ -x /usr/bin/time ] || skip "needs time"
 	cd "$BATS_TEST_TMPDIR" || return 1
-	# Nothing here may need libvirt.
+	# Nothing here may use libvirt.
 	export LIBVIRT_DEFAULT_URI=nonsense:///
 	seconds_limit=2
-	# Counting each line takes ten times as long.
+	# With coverage, which counts each line, it takes ten times as long.
 	! grep -q '^SANITIZE_CFLAGS = .*--coverage' "$WSS_BUILDDIR/Makefile" || seconds_limit=20
 }
 
-# Ends well or with one line of error, within what it may take: the cheapest of three runs, as the
-# machine has others to serve.
+# Whether it ends well or with one line of error, within its limits: the cheapest of
+# three runs, because the machine has other work.
 within() { # ARGUMENT...
 	local i status seconds kib
 	for i in 1 2 3; do
 		status=0
-		# SIGXCPU ends what takes far longer.
+		# SIGXCPU ends a run that takes far too long.
 		(ulimit -t $((3 * seconds_limit)) && exec /usr/bin/time -q -o cost -f '%U %S %M' "$virt_wss" "$@" >out 2>err) ||
 			status=$?
 		read -r seconds kib < <(awk 'END { print $1 + $2, $3 }' cost)
@@ -49,7 +48,7 @@ all_commands() { # FILE
 		within diff "$1@1us" "$1@2us" --verbose --output csv
 }
 
-@test "every kind of them, small" {
+@test "small recordings of every kind are within the limits" {
 	local kind
 	for kind in $("$mkhostile"); do
 		"$mkhostile" "$kind" r $((3 << 20))
@@ -58,7 +57,7 @@ all_commands() { # FILE
 	done
 }
 
-@test "the worst, of 32 MiB" {
+@test "the worst recordings of 32 MiB are within the limits" {
 	local kind
 	for kind in single-pages unshared windows balloon; do
 		"$mkhostile" "$kind" r
@@ -68,9 +67,9 @@ all_commands() { # FILE
 	done
 }
 
-@test "a diff of two files of 32 MiB, whose changes go back and forth between far pages" {
+@test "a diff of two files of 32 MiB whose changes alternate between distant pages" {
 	local kind
-	# There are 64 MiB to read.
+	# Both files together have 64 MiB.
 	seconds_limit=3
 	for kind in written random; do
 		"$mkhostile" "$kind" r
@@ -79,11 +78,11 @@ all_commands() { # FILE
 	done
 }
 
-@test "a mark, while somebody records to it" {
+@test "a mark, while another process writes the recording" {
 	local kind
 	for kind in optional windows hops-gone; do
 		"$mkhostile" "$kind" r
-		# F_OFD_SETLK, on the byte that a recorder locks.
+		# F_OFD_SETLK on the byte that a recorder locks.
 		perl -e '
 			use Fcntl;
 			open(my $f, "+<", "r") or die;
@@ -96,7 +95,7 @@ all_commands() { # FILE
 	done
 }
 
-@test "what is read is exact, however it was written" {
+@test "reading is exact, however the file was written" {
 	"$mkhostile" alternate-most r 100000
 	"$virt_wss" report r --output csv >intervals.csv
 	# All but two of 2^32 pages, in every other window.
@@ -107,7 +106,7 @@ all_commands() { # FILE
 		grep -q '"windows": [0-9]*, "ranges": [0-9]*'
 }
 
-@test "marks of any order come out in theirs" {
+@test "marks in any order are printed in order of time" {
 	"$mkhostile" marks-descending r
 	"$virt_wss" report r --output json >out.json
 	perl -MJSON::PP -e '$j = decode_json(join("", <STDIN>)); $last = 0;
@@ -124,7 +123,7 @@ all_commands() { # FILE
 	"$virt_wss" diff r@1us r@0s --limit 3 >/dev/null
 }
 
-# CPU time after the signal, because other processes share the machine.
+# Measures CPU time after the signal, because other processes share the machine.
 stopped() { # ARGUMENT...
 	perl -e '
 		use POSIX ":sys_wait_h";
@@ -155,7 +154,7 @@ stopped() { # ARGUMENT...
 		"$virt_wss" "$@"
 }
 
-@test "a stop is heeded at once" {
+@test "a stop takes effect at once" {
 	"$mkhostile" random r $((64 << 20))
 	stopped report r
 	stopped heatmap r --plot p.svg

@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# list over many hosts, and policy, on libvirt's test driver. That driver's domains live as
-# long as its connection: what is to be there is in its node file.
+# Tests list over many hosts, and policy, on libvirt's test driver. That driver's
+# domains live only as long as its connection: its node file has the domains.
 
 virt_wss=$WSS_BUILDDIR/virt-wss
 profile="<wss:profile xmlns:wss='urn:virt-wss:profile:1' version='1' time='2026-11-20T18:00:00Z'
@@ -11,7 +10,7 @@ profile="<wss:profile xmlns:wss='urn:virt-wss:profile:1' version='1' time='2026-
 	<wss:current unit='bytes'>68943872</wss:current><wss:p50 unit='bytes'>1048576</wss:p50>
 	<wss:p99 unit='bytes'>2097152</wss:p99></wss:profile>"
 
-# NODE: a host of the domains that follow, as NAME=METADATA. -> $uri
+# NODE: makes a host with the domains that follow, as NAME=METADATA. -> $uri
 node() { # NODE [NAME=METADATA]...
 	local dir=$BATS_TEST_TMPDIR/$1 option n=0
 	mkdir -p "$dir"
@@ -55,7 +54,7 @@ teardown() {
 	[ -z "${silent_pid-}" ] || kill "$silent_pid" 2>/dev/null || true
 }
 
-@test "all that a profile says is shown" {
+@test "everything in a profile is shown" {
 	node a "web1=$profile" web2=
 	wss -c "$uri" list --output csv
 	[ "$status" = 0 ]
@@ -67,7 +66,7 @@ teardown() {
 	[ "$(field host | head -n 1)" = "$uri" ]
 }
 
-@test "several hosts, in the order given, with the host in the table" {
+@test "several hosts appear in the order given, with the host in the table" {
 	node a "web1=$profile"
 	a=$uri
 	node b db1=
@@ -84,7 +83,7 @@ teardown() {
 	[[ $out != *HOST* ]]
 }
 
-@test "a host that cannot be reached is named, the others are listed, exit 3" {
+@test "an unreachable host is named, the others are listed, exit 3" {
 	node a "web1=$profile"
 	wss -c "qemu+unix:///system?socket=/nowhere/socket" list -c "$uri" --output csv
 	[ "$status" = 3 ]
@@ -97,7 +96,7 @@ teardown() {
 	[ "$status" = 4 ]
 }
 
-@test "a host that hangs does not hold up the others" {
+@test "a host that hangs does not delay the others" {
 	command -v perl >/dev/null || skip "needs perl"
 	silent_socket
 	node a "web1=$profile"
@@ -108,7 +107,7 @@ teardown() {
 	[[ $out == *web1* && $err == *"no answer within 2"* ]]
 }
 
-@test "two hundred hosts, most of them gone" {
+@test "two hundred hosts, most of them unreachable" {
 	node a "web1=$profile"
 	for ((i = 0; i < 200; i++)); do
 		[ $((i % 10)) = 0 ] && echo "$uri" || echo "qemu+unix:///system?socket=/nowhere/$i"
@@ -119,7 +118,7 @@ teardown() {
 	[ "$(field error | grep -c nowhere)" = 180 ]
 }
 
-@test "hosts files and options that are none" {
+@test "invalid host files and options are refused" {
 	wss list --hosts /nowhere/hosts
 	[ "$status" = 2 ]
 	: >"$BATS_TEST_TMPDIR/hosts"
@@ -139,7 +138,7 @@ teardown() {
 	[ "$status" = 2 ]
 }
 
-@test "hostile names and metadata break no output" {
+@test "hostile names and metadata damage no output" {
 	local evil='a"b,c&lt;d&amp;&apos;;&#10;$(id) =1+1 é日本 &#x9b;31m' large
 	large="<x:note xmlns:x='urn:x'>$(head -c 3000000 /dev/zero | tr '\0' 'y')</x:note>"
 	node a "$evil=$profile$large" \
@@ -209,11 +208,12 @@ teardown() {
 	[[ $err == *policy*period* ]]
 }
 
-# Such an element makes virDomainGetMetadata() read freed memory, here of this process.
-@test "a policy with a prefix before an attribute is refused, and libvirt is not asked for it" {
+# Such an element makes virDomainGetMetadata() read freed memory, in this test of this
+# process.
+@test "a policy with a prefixed attribute is refused, without asking libvirt for it" {
 	local look=(valgrind --quiet --error-exitcode=99)
 	command -v valgrind >/dev/null || skip "needs valgrind"
-	# valgrind does not run what has a sanitizer's shadow memory.
+	# valgrind cannot run a program with a sanitizer's shadow memory.
 	! nm -D "$virt_wss" | grep -qE '__(asan|tsan)_init' || look=()
 	for prefix in p other; do
 		node a "web1=<p:policy xmlns:p='urn:virt-wss:policy:1' version='1' $prefix:opt-out='no'/>"
@@ -227,7 +227,7 @@ teardown() {
 		[ "$status" = 1 ]
 		[[ $err == *"namespace prefix"* ]]
 	done
-	# The namespace may be declared further up, and by any prefix or none.
+	# The namespace may be declared in an outer element, and with any prefix or none.
 	node a web1= web2=
 	sed -i "s|<metadata>|<metadata xmlns:q='urn:virt-wss:policy:1'><q:policy version='1' opt-out='yes'/>|" \
 		"$BATS_TEST_TMPDIR/a/1.xml"
@@ -237,7 +237,7 @@ teardown() {
 	[ "$status" = 0 ] && [ "$(field opt_out)" = $'1\n1' ]
 }
 
-@test "a policy that cannot be read is not there once it is cleared" {
+@test "a policy that cannot be read can be cleared" {
 	node a "web1=<p:policy xmlns:p='urn:virt-wss:policy:1' version='1' optout='yes'/>" \
 		"web2=<p:policy xmlns:p='urn:virt-wss:policy:1' version='1'>$(printf '%070000d' 1)</p:policy>"
 	wss -c "$uri" policy get
@@ -249,7 +249,7 @@ teardown() {
 	[ "$status" = 0 ]
 }
 
-@test "policies that are none" {
+@test "invalid policies are refused" {
 	for words in "" "frobnicate web1" "set" "set test" "set --minimum 1GiB" "clear" \
 		"get test --minimum 1GiB" "set test --minimum lots" "set test --headroom 2000" \
 		"set test --headroom -1" "set test --opt-out maybe" "set test --period 0" \

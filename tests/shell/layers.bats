@@ -10,7 +10,7 @@ setup() {
 	cd "$WSS_SRCDIR" || return 1
 }
 
-# FOLDER: the folders whose headers it may include.
+# FOLDER: prints the folders whose headers it may include.
 allowed() {
 	case $1 in
 	src/base) echo base ;;
@@ -33,8 +33,8 @@ folders() {
 	find src -mindepth 1 -maxdepth 1 -type d
 }
 
-# file:folder of each #include "folder/…" below DIRECTORY; one without a folder
-# is a neighbour in the same folder, config.h or a made header.
+# Prints file:folder of each #include "folder/..." below DIRECTORY; an include without
+# a folder is a neighbour in the same folder, config.h or a generated header.
 includes() {
 	grep -rHoE --include='*.[ch]' '^[[:space:]]*#[[:space:]]*include[[:space:]]+"[^"/]+/' "$1" |
 		sed 's/:.*"\(.*\)\//:\1/'
@@ -58,27 +58,27 @@ strangers() { # RE ALLOWED
 	[ -z "$bad" ]
 }
 
-@test "the includes are really seen" {
+@test "the includes are really found" {
 	[ "$(includes src/base | wc -l)" -gt 3 ]
 	[ "$(includes src/host | wc -l)" -gt 3 ]
 }
 
-@test "libvirt is in host/ only" {
+@test "libvirt is used in host/ only" {
 	[ -n "$(strangers 'libvirt/' 'none')" ]
 	run strangers 'libvirt/' 'src/host/[^/]+'
 	echo "$output"
 	[ -z "$output" ]
 }
 
-# main.c: their versions, for --version.
-@test "libxml2 is in the readers and the writer of XML only" {
+# main.c prints their versions.
+@test "libxml2 is used by the readers and the writer of XML only" {
 	[ -n "$(strangers 'libxml/' 'none')" ]
 	run strangers 'libxml/|host/xml\.h' '(src/host/((domxml|element)\.c|(xml|devices)\.[ch])|src/out/element\.h|src/main\.c)'
 	echo "$output"
 	[ -z "$output" ]
 }
 
-@test "json-c is in qmp/ only" {
+@test "json-c is used in qmp/ only" {
 	[ -n "$(strangers 'json' 'none')" ]
 	run strangers 'json-c/|json\.h' '(qmp/[^/]+|src/main\.c)'
 	echo "$output"
@@ -97,20 +97,20 @@ strangers() { # RE ALLOWED
 	[ "$status" = 1 ]
 }
 
-@test "SQLite is in store/ only" {
+@test "SQLite is used in store/ only" {
 	[ -n "$(strangers 'sqlite3' 'none')" ]
 	run strangers 'sqlite3' '(src/store/[^/]+)'
 	echo "$output"
 	[ -z "$output" ]
 }
 
-@test "libbpf is in the recorder only" {
+@test "libbpf is used by the recorder only" {
 	run strangers '(linux/)?bpf(/|\.h)' 'src/track/recorder(-bpf|\.bpf)\.c'
 	echo "$output"
 	[ -z "$output" ]
 }
 
-@test "HTTP is nowhere yet" {
+@test "HTTP is not used yet" {
 	run strangers 'microhttpd|ncurses' 'none'
 	echo "$output"
 	[ -z "$output" ]
@@ -237,8 +237,9 @@ built() {
 	[ -z "$bad" ]
 }
 
-# What others have prepared under a name is looked at first: base/file.h. /dev/null, the directory
-# of KVM's counters and the history's own files, whose directory was checked, are no such names.
+# Names that others may have prepared are examined first: base/file.h. Exceptions are
+# /dev/null, the directory of KVM's counters, and the history's own files, whose
+# directory was checked.
 @test "files that a user names are opened by base/file and base/newfile only" {
 	run grep -rnE --include='*.[ch]' '(^|[^>._[:alnum:]])(fopen|freopen|open|openat|creat|mkstemp)[[:space:]]*\(' src qmp
 	[ "$(grep -c '^src/base/file\.c:' <<<"$output")" -ge 3 ]

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
-#
-# Loaded by the tests of recordings that go on while they are read and marked.
+# Loaded by the tests of recordings that continue while they are read and marked.
 # shellcheck disable=SC2154
 
 # shellcheck source-path=SCRIPTDIR source=../../scripts/embed.sh
 . "$WSS_SRCDIR/scripts/embed.sh"
 
-# A recording in ./live that goes on until "exec 4>&-".
+# Starts a recording in ./live that continues until "exec 4>&-".
 start_live() { # OPTION... of mkrecording
 	mkfifo hold
 	"$mkrecording" live --hold "$@" <hold >said 3>&- &

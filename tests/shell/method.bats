@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# A method that src/ does not know (tests/tools/method-fake.c) in a build of virt-wss that has it
-# in its list: everything that takes a method takes this one, too.
+# Tests a method that src/ does not know (tests/tools/method-fake.c), in a build of
+# virt-wss that has it in its list: whatever accepts a method accepts this one, too.
 
 load fake-guest.sh
 
@@ -17,7 +16,7 @@ teardown() {
 	fake_teardown
 }
 
-# A guest whose RAM lies where that of a PC does.
+# Starts a guest whose RAM lies where that of a PC does.
 pc_start() { # [RAM]
 	fake_start <<-EOF
 		ram ${1:-128} 32 memfd
@@ -30,7 +29,7 @@ json() { # EXPRESSION of the JSON on stdout, as $j
 	perl -MJSON::PP -e '$j = decode_json(join("", <STDIN>)); eval $ARGV[0] or die "not: $ARGV[0]\n"' "$1" <<<"$out"
 }
 
-@test "it is in the list, and only there" {
+@test "it is in the list of that build, and in no other" {
 	local list='mmu, refs or fake'
 	[[ $("$virt_wss" --version) == *$'\n'"methods: mmu refs fake"$'\n'* ]]
 	pc_start
@@ -48,7 +47,7 @@ json() { # EXPRESSION of the JSON on stdout, as $j
 	[[ $err == *"'fake' is not auto, "* ]]
 }
 
-@test "it measures" {
+@test "it measures a guest" {
 	pc_start
 	wss sample --method fake --window 200ms --count 2 --output json
 	[ "$status" = 0 ]
@@ -59,23 +58,23 @@ json() { # EXPRESSION of the JSON on stdout, as $j
 	wss profile --method fake --from 10ms --to 300ms --output csv
 	[ "$status" = 0 ]
 	grep -q fake <<<"$out"
-	# auto prefers what comes first, where that can do what is asked for.
+	# auto prefers the first method that can do what is requested.
 	wss sample --window 200ms --output csv
 	[ "$(field method)" = refs ]
 	wss sample --window 200ms --recorder bpf --output csv
 	[ "$(field method)" = fake ]
 }
 
-@test "it is recorded, reported, compared and drawn" {
+@test "its pages are recorded, reported, compared and drawn" {
 	pc_start
 	wss record -o "$BATS_TEST_TMPDIR/r" --for 2s --interval 200ms --window 100ms
 	[ "$status" = 0 ]
-	# Whoever reads it need not know the method.
+	# Readers need not know the method.
 	virt_wss=$WSS_BUILDDIR/virt-wss
 	run_wss report "$BATS_TEST_TMPDIR/r" --output json
 	[ "$status" = 0 ]
 	json '$j->{recording}{method} eq "fake" && $j->{viewport}{windows} >= 5'
-	# 8 MiB in each window, each of them 1 MiB further up, and half of that written.
+	# 8 MiB in each window, each 1 MiB further up, and half of that written.
 	json '!grep { $_->{kind} eq "window" && $_->{outstanding_bytes} != 8 << 20 } @{$j->{intervals}}'
 	json '$j->{viewport}{reference_bytes} == (7 + $j->{viewport}{windows}) << 20'
 	json '!grep { $_->{kind} eq "window" && $_->{written_bytes} != 4 << 20 } @{$j->{intervals}}'
@@ -86,9 +85,9 @@ json() { # EXPRESSION of the JSON on stdout, as $j
 	xmllint --noout "$BATS_TEST_TMPDIR/heat.svg"
 }
 
-@test "what it cannot do is refused in its name" {
+@test "what it cannot do is refused with its name" {
 	pc_start
-	# It does not say that it works on a guest that is held.
+	# It does not claim to work on a guest that is held.
 	wss sample --method fake --window 200ms --pause
 	[ "$status" = 5 ]
 	[[ $err == *"method fake cannot measure a guest that is held" ]]

@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# The pictures of recordings and of miss rates, as a browser shows them: small and large, light
-# and dark.
+# Tests the pictures of recordings and of miss rates as a browser shows them: small and
+# large, light and dark.
 
 load live-recording.sh
 load svg-texts.sh
@@ -39,7 +38,7 @@ has() { # PICTURE NAME LEAST
 	[ "${n:-0}" -ge "$3" ]
 }
 
-@test "the checker finds what is wrong" {
+@test "the checker finds faults" {
 	cat >bad.svg <<-'SVG'
 		<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 50"><rect class="back" width="100"
 		height="50" fill="#fff"/><text x="5" y="20" font-size="9">one</text>
@@ -56,7 +55,7 @@ has() { # PICTURE NAME LEAST
 	[[ $output == *"not well formed"* ]]
 }
 
-@test "report --plot: axes, legend, curves, gaps, marks that crowd" {
+@test "report --plot: axes, legend, curves, gaps, and marks that crowd" {
 	"$mkrecording" r --phases 4096:5,16384:8,2048:7 --windows 60 --mark-every 2 --gap-every 9 \
 		--domain 'a <guest> & "its" name that is much longer than what a picture has room for' >said
 	"$virt_wss" report r --plot r.svg >table
@@ -80,7 +79,7 @@ has() { # PICTURE NAME LEAST
 	[ "$(longest_mark r.svg)" -lt 20 ]
 }
 
-# Curves stay inside of the axes.
+# Whether the curves stay inside the axes.
 inside() { # PICTURE
 	grep -oE '<path class="curve [^>]*' "$1" | grep -oE '[ML][0-9.]+ [0-9.]+' | tr -d ML |
 		awk -v box="$(box "$1")" 'BEGIN { split(box, b) }
@@ -88,7 +87,7 @@ inside() { # PICTURE
 			END { exit bad || NR < 4 }'
 }
 
-# The ends of the plot: left, right, top, bottom.
+# Prints the ends of the plot: left, right, top, bottom.
 box() { # PICTURE
 	sed -nE 's/^<line class="axis" x1="([0-9.]+)" y1="([0-9.]+)" x2="([0-9.]+)" y2="([0-9.]+)".*/\1 \2 \3 \4/p' "$1" |
 		awk '$2 == $4 && $3 - $1 > 100 { left = $1; right = $3; bottom = $2 }
@@ -102,7 +101,7 @@ longest_mark() { # PICTURE
 		awk '$2 - $1 > n { n = $2 - $1 } END { print n + 0 }'
 }
 
-@test "pictures of a recording say when it was made, how long it is, and how" {
+@test "pictures of a recording state when, how and how long it was made" {
 	"$mkrecording" r --windows 12 --phases 100:12 --host 'host1.example <&>' >said
 	"$virt_wss" report r --plot r.svg >table
 	grep -q '^web1, recorded on host1.example <&> for 12.* from 2026-11-20T18:00:00Z by mmu$' table
@@ -110,7 +109,7 @@ longest_mark() { # PICTURE
 	"$virt_wss" heatmap r --plot h.svg
 	says r.svg 'small source: host1.example <&>, 2026-11-20 18:00:00 UTC, 12 s, mmu, 4 KiB granularity'
 	[ "$(texts r.svg | grep ^small.source)" = "$(texts h.svg | grep ^small.source)" ]
-	# Without a known host only the rest is shown.
+	# If the host is unknown, only the rest is shown.
 	"$mkrecording" s --windows 12 --phases 100:12 >said
 	"$virt_wss" report s --plot s.svg >table
 	says s.svg 'small source: 2026-11-20 18:00:00 UTC, 12 s, mmu, 4 KiB granularity'
@@ -120,7 +119,7 @@ longest_mark() { # PICTURE
 	texts t.svg | grep '^small source: WWW*…, 2026-11-20 18:00:00 UTC'
 }
 
-@test "report --viewport --plot: that time only" {
+@test "report --viewport --plot draws only that time" {
 	local left right
 	"$mkrecording" r --phases 4096:5,16384:8,2048:7 --windows 60 --mark-every 5 --gap-every 9 >said
 	"$virt_wss" report r --viewport 16s:24.5s --plot r.svg >table
@@ -130,7 +129,7 @@ longest_mark() { # PICTURE
 	texts r.svg | grep ', shown: 16 s to 24.5 s$'
 	lacks r.svg '^tick: (0|25|30|67) s|mark (5|10|15|25|30)$'
 	read -r left right _ <<<"$(box r.svg)"
-	# From one edge to the other.
+	# The curve goes from one edge to the other.
 	grep -oE '<path class="curve s0"[^>]*' r.svg | grep -oE '[ML][0-9.]+' | tr -d ML |
 		awk -v left="$left" -v right="$right" '
 			$1 < left + .2 { l = 1 } $1 > right - .2 { r = 1 } END { exit !(l && r) }'
@@ -156,7 +155,7 @@ marked_late() { # TEXT
 	"$virt_wss" mark live "$1" 2>when && grep -q 'marked at [1-9][0-9.]* s' when
 }
 
-@test "names of any letters, marks behind the end" {
+@test "names in any script, and marks after the end" {
 	local name
 	for name in "$(printf 'W%.0s' {1..200})" "$(printf '日%.0s' {1..80})" \
 		production-namespace_machine-template-of-a-cluster-worker-00042; do
@@ -167,14 +166,14 @@ marked_late() { # TEXT
 		shown h.svg
 	done
 	start_live --windows 1
-	# One second is recorded; while the recording continues, the marks lie behind that.
+	# The recording continues after one second of windows, so the marks lie behind its end.
 	wait_until 20 marked_late "$(printf 'W%.0s' {1..255})"
 	"$virt_wss" mark live "$(printf '日%.0s' {1..85})"
 	"$virt_wss" report live --plot r.svg >table
 	exec 4>&-
 	wait
 	shown r.svg
-	# Marks behind the last complete window are not in the picture.
+	# Marks after the last complete window are not in the picture.
 	says r.svg 'tick: 1 s'
 	lacks r.svg 日
 	sed -nE 's/^<line class="mark[^"]*" x1="([0-9.]+)".*/\1/p' r.svg |
@@ -194,7 +193,7 @@ marked_late() { # TEXT
 	says h.svg 'tick: 0 B' 'tick: 64 MiB' 'tick: 22 s'
 }
 
-@test "heatmap --plot: nothing shines through between cells, which marks do not hide" {
+@test "heatmap --plot: nothing shines through between cells, and marks do not hide them" {
 	local top
 	"$mkrecording" r --ram $((64 << 20)) --phases 1024:5,4096:8,512:7 --windows 150 --runs 200 \
 		--mark-every 40 >said
@@ -241,7 +240,7 @@ marked_late() { # TEXT
 	[ "$(stat -c %s h.svg)" -lt 2000000 ]
 }
 
-@test "recommend --plot: many guests, and names that are wide" {
+@test "recommend --plot: many guests, and wide names" {
 	local i name uuid
 	echo '<node>' >node.xml
 	for ((i = 1; i <= 14; i++)); do
@@ -261,7 +260,7 @@ marked_late() { # TEXT
 	[ "$(grep -c 'W… (recommended' m.svg)" = 11 ]
 }
 
-@test "recommend --plot: bounds are dashed, ticks round, and what matters has a label" {
+@test "recommend --plot: bounds are dashed, ticks are round, and important values are labelled" {
 	local uuid=11111111-2222-3333-4444-555555555551 left right
 	printf '%s' "<node><domain type='test'><name>web1</name><uuid>$uuid</uuid><memory unit='GiB'>4" \
 		"</memory><os><type>hvm</type></os></domain></node>" >node.xml

@@ -1,15 +1,16 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# Domains that are named like the ID or the UUID of another, on libvirt's test driver: each
-# command reaches every domain that it lists, and refuses a word that fits two of them.
+# Tests domains named like the ID or the UUID of another, on libvirt's test driver:
+# each command reaches every domain that it lists, and refuses a word that fits two of
+# them.
 
 virt_wss=$WSS_BUILDDIR/virt-wss
 alpha=5c5a91e0-0b0d-4c1b-9d5f-00000000000a
 one=5c5a91e0-0b0d-4c1b-9d5f-00000000000b
 liar=5c5a91e0-0b0d-4c1b-9d5f-00000000000c
 
-# A host with alpha, whose ID is 1, a domain called 1, and one called like alpha's UUID.
+# Makes a host with alpha, whose ID is 1, a domain named 1, and one named like alpha's
+# UUID.
 setup() {
 	mkdir -p "$BATS_TEST_TMPDIR/node"
 	{
@@ -41,16 +42,17 @@ field() { # COLUMN
 	awk -f "$WSS_SRCDIR/scripts/csv-field.awk" -v name="$1" <<<"$out"
 }
 
-# The command prints a line for each of the three, and no other.
+# Whether the command prints a line for each of the three, and no other.
 reaches_all() { # ARGUMENT...
 	wss "$@" --output csv
 	[ "$(field domain | sort -u)" = "$(printf '%s\n' 1 $alpha alpha)" ]
-	# If UUIDs are reported, each is there once.
+	# If UUIDs are printed, each appears once.
 	[ -z "$(field uuid | tr -d '\n')" ] ||
 		[ "$(field uuid | sort)" = "$(printf '%s\n' $alpha $one $liar)" ]
 }
 
-# Exit code 1 and one line with the names and UUIDs of both, for a word that fits two.
+# Whether a word that fits two exits with 1 and one line with the names and UUIDs of
+# both.
 refuses_word() { # WORD UUID UUID ARGUMENT...
 	local word=$1 first=$2 second=$3
 	shift 3
@@ -60,7 +62,7 @@ refuses_word() { # WORD UUID UUID ARGUMENT...
 	[[ $err == *"$word: fits two domains"*"'alpha' (UUID $first)"*"'$word' (UUID $second)"*": choose one with --uuid UUID" ]]
 }
 
-@test "what is listed is reached, whatever it is called" {
+@test "every listed domain is reached, whatever its name" {
 	reaches_all list
 	reaches_all sample --window 100ms
 	reaches_all sample --store --window 100ms
@@ -89,7 +91,7 @@ refuses_word() { # WORD UUID UUID ARGUMENT...
 	done
 }
 
-@test "one bad word does not keep the others from being served" {
+@test "one bad word does not prevent the others" {
 	wss list 1 alpha --output csv
 	[ "$status" = 3 ]
 	[ "$(field uuid | grep .)" = $alpha ]
@@ -126,7 +128,7 @@ done_uuids() {
 	sqlite3 "$VIRT_WSS_HISTORY" 'SELECT uuid FROM balloon WHERE done = 1'
 }
 
-@test "--restore gives nothing to a guest that is called like the UUID of one that is gone" {
+@test "--restore gives nothing to a guest named like the UUID of one that is gone" {
 	command -v sqlite3 >/dev/null || skip "needs sqlite3"
 	{
 		echo '<node>'
@@ -140,7 +142,7 @@ done_uuids() {
 	[ "$(done_uuids)" = $alpha ]
 }
 
-@test "--restore refuses a word that fits two guests; the watchdog's way is exact" {
+@test "--restore refuses a word that fits two guests; the watchdog uses exact UUIDs" {
 	command -v sqlite3 >/dev/null || skip "needs sqlite3"
 	taken $alpha alpha
 	sqlite3 "$VIRT_WSS_HISTORY" "INSERT INTO balloon (uuid, name, time, original_bytes,

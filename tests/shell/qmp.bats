@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# --qmp SOCKET against a fake QEMU that holds memory of its own and touches a
-# known part of it, or misbehaves. Needs neither QEMU nor root.
+# Tests --qmp SOCKET with a fake QEMU that holds memory and touches a known part of it,
+# or misbehaves. Needs neither QEMU nor root.
 
 load fake-guest.sh
 
@@ -16,16 +15,16 @@ teardown() {
 	fake_teardown
 }
 
-# It ended soon, with one line, and the fake QEMU lives.
+# Whether it ended soon, with one line, and the fake QEMU lives.
 refused() { # STATUS REGULAR-EXPRESSION
 	[ "$status" = "$1" ] && [ "$seconds" -le 15 ] && [ "$(wc -l <<<"$err")" = 1 ] && grep -qE "$2" <<<"$err" && kill -0 "$fake_pid"
 }
 
-@test "the growth curve is drawn, and as a picture" {
+@test "the growth curve is drawn as text and as a picture" {
 	fake_start </dev/null
 	wss profile --from 10ms --to 1s --plot "$BATS_TEST_TMPDIR/growth.svg"
 	[ "$status" = 0 ]
-	# 32 MiB at the end, drawn with the longest bar.
+	# 32 MiB at the end, drawn as the longest bar.
 	grep -qE '^ +1\.00 s +32(\.[0-9])? MiB .*#{30}' <<<"$out"
 	xmllint --noout "$BATS_TEST_TMPDIR/growth.svg"
 	grep -q 'time since measuring began' "$BATS_TEST_TMPDIR/growth.svg"
@@ -55,7 +54,7 @@ refused() { # STATUS REGULAR-EXPRESSION
 	[ "$status" = 1 ] && [ "$(wc -l <<<"$err")" = 1 ]
 }
 
-@test "4 KiB on huge pages is for KVM guests" {
+@test "4 KiB granularity on huge pages is for KVM guests only" {
 	fake_start </dev/null
 	wss sample --window 200ms --granularity 4k --method mmu
 	refused 5 'KVM'
@@ -63,8 +62,8 @@ refused() { # STATUS REGULAR-EXPRESSION
 	[ "$status" = 2 ]
 }
 
-# On an invented host with KVM, where the guest has 10 pages of 4 KiB mapped: by 4 KiB, with
-# these devices and this network, as QEMU says them.
+# On an invented host with KVM, where KVM has mapped 10 pages of 4 KiB of the guest:
+# samples it at 4 KiB, with these devices and this network, in QEMU's words.
 fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 	local host=$BATS_TEST_TMPDIR/host name
 	fake_start "$uuid" "${@:3}" <<-EOF
@@ -92,7 +91,7 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 		--window 100ms --output csv
 }
 
-@test "4 KiB only with devices that are known to survive the dirty log" {
+@test "4 KiB granularity requires devices that are known to survive the dirty log" {
 	local refusal
 	fine_sample virtio-net-pci tap
 	[ "$status" = 0 ]
@@ -109,7 +108,7 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 	done
 }
 
-@test "the BPF recorder is for KVM guests; auto does without" {
+@test "the BPF recorder is for KVM guests; auto works without it" {
 	fake_start </dev/null
 	wss sample --window 200ms --recorder bpf
 	refused 5 'recorder'
@@ -128,13 +127,13 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 	[ "$(field native_window_seconds)" != "" ]
 	[ "$(field native_wss_bytes)" -ge $((31 << 20)) ]
 	[ "$(field native_wss_bytes)" -le $((34 << 20)) ]
-	# On pages of 4 KiB two windows differ only by the guest's activity: there is no bloat.
+	# On 4 KiB pages two windows differ only by the guest's activity: that is not bloat.
 	[ "$(field granularity_bytes)" = 4096 ] && [ -z "$(field huge_page_bloat)" ]
 	wss sample --window 200ms --output csv
 	[[ $out != *native* ]]
 }
 
-@test "what the fake guest touches is measured" {
+@test "the memory that the fake guest touches is measured" {
 	fake_start </dev/null
 	wss sample --window 500ms --output csv
 	[ "$status" = 0 ]
@@ -146,7 +145,7 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 	[ "$(field rss_bytes)" -ge $((128 << 20)) ]
 }
 
-@test "methods and mmu say why a TCG guest is not measured by mmu" {
+@test "methods and mmu explain why mmu cannot measure a TCG guest" {
 	fake_start </dev/null
 	wss methods
 	[ "$status" = 0 ]
@@ -155,19 +154,19 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 	refused 5 KVM
 }
 
-@test "a KVM guest is not measured by refs" {
+@test "refs refuses a KVM guest" {
 	fake_start <<<'set kvm on'
 	wss sample --method refs
 	refused 5 'KVM|refs'
 }
 
-@test "publish has nowhere to go" {
+@test "--publish is refused without libvirt" {
 	fake_start </dev/null
 	wss sample --window 100ms --publish
 	refused 2 libvirt
 }
 
-@test "paused, and waiting for a migration: failed" {
+@test "a guest that is paused or waits for a migration fails" {
 	fake_start <<<'set status paused'
 	wss sample --window 100ms
 	refused 1 paused
@@ -179,7 +178,7 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 	refused 1 'migrat|incoming'
 }
 
-@test "another UUID in the command line: not the guest, not touched" {
+@test "another UUID on the command line: not the guest, not touched" {
 	fake_start 00000000-1111-2222-3333-444444444444 </dev/null
 	wss sample --window 100ms
 	refused 1 'belongs to the guest 00000000-1111-2222-3333-444444444444'
@@ -192,7 +191,7 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 	refused 1 'is not QEMU, and the guest has no UUID'
 }
 
-@test "what is no socket" {
+@test "a path that is not a socket is refused" {
 	local what
 	mkfifo "$BATS_TEST_TMPDIR/fifo"
 	: >"$BATS_TEST_TMPDIR/file"
@@ -207,20 +206,21 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 	socket=$BATS_TEST_TMPDIR/socket
 }
 
-@test "no greeting" {
+@test "a server without a greeting is refused" {
 	fake_start <<<$'connect\nhang'
 	wss sample --window 100ms
 	refused 4 "$socket|greeting|answer"
 }
 
-@test "a query that is never answered" {
+@test "a query that is never answered ends at the deadline" {
 	fake_start <<<$'on query-status\nhang'
 	wss sample --window 100ms
 	refused 1 'query-status'
 }
 
-# Each answer is well within its own timeout, but all of them together exceed the deadline.
-@test "a QEMU that answers too slowly: the guest's deadline holds for all of it" {
+# Each answer comes well before its own timeout, but all of them together exceed the
+# deadline.
+@test "a QEMU that answers too slowly: the guest's deadline covers all queries" {
 	fake_start <<<$'on *\ndelay 400\ndefault'
 	for words in "sample --window 100ms" "sample --window 100ms --count 5" \
 		"sample --window 100ms --granularity both" "profile --to 100ms"; do
@@ -229,7 +229,7 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 		refused 1 'deadline of 1.00 s'
 		[ "$seconds" -le 4 ]
 		[[ $out != *fake1*,ok,* ]]
-		# Nothing is left of it: the fake serves one client at a time.
+		# Nothing of it is left: the fake serves one client at a time.
 		[ "$(awk '{ sub(/.*\) /, ""); print $1 }' "/proc/$fake_pid/stat")" != T ]
 	done
 }
@@ -241,7 +241,7 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 	[ "$(field quality)" = ok ]
 }
 
-@test "a reply of 100 MiB is not taken in" {
+@test "a reply of 100 MiB is refused" {
 	fake_start <<<$'on query-memory-size-summary\nhuge 100'
 	(
 		ulimit -v 700000
@@ -250,25 +250,25 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 	)
 }
 
-@test "garbage" {
+@test "garbage is refused" {
 	fake_start <<<$'on query-status\nline {"return": \\xff\\xfe]'
 	wss sample --window 100ms
 	refused 1 '.'
 }
 
-@test "events without end" {
+@test "endless events end at the deadline" {
 	fake_start <<<$'on query-status\nflood'
 	wss sample --window 100ms
 	refused 1 '.'
 }
 
-@test "a socket that closes" {
+@test "a socket that closes is an error" {
 	fake_start <<<$'on query-status\nclose'
 	wss sample --window 100ms
 	refused 1 'closed|ended|gone'
 }
 
-@test "QEMU that dies within the window" {
+@test "QEMU that dies within the window is an error" {
 	fake_start </dev/null
 	"$WSS_BUILDDIR/virt-wss" --debug --qmp "$socket" sample --window 30s \
 		>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# recommend on libvirt's test driver, from an invented history.
+# Tests recommend on libvirt's test driver, with an invented history.
 
 virt_wss=$WSS_BUILDDIR/virt-wss
 uuid=11111111-2222-3333-4444-55555555000
@@ -10,7 +9,7 @@ setup() {
 	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
 }
 
-# web1 to webN, each of 4 GiB; metadata of web1 as given.
+# Makes a host with web1 to webN, of 4 GiB each, and the given metadata of web1.
 node() { # N [METADATA] -> LIBVIRT_DEFAULT_URI
 	local i
 	{
@@ -27,7 +26,7 @@ node() { # N [METADATA] -> LIBVIRT_DEFAULT_URI
 	export LIBVIRT_DEFAULT_URI=test://$BATS_TEST_TMPDIR/node.xml
 }
 
-# MAKE_HISTORY: more options.
+# MAKE_HISTORY: further options.
 history_of() { # N-SAMPLES BYTES STEP GUEST...
 	local n=$1 bytes=$2 step=$3
 	shift 3
@@ -58,19 +57,19 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$1" -ge $(($2 << 20)) ] && [ "$1" -le $(($3 << 20)) ]
 }
 
-@test "without a history all is unknown, and that is no failure" {
+@test "without a history everything is unknown, which is no failure" {
 	node 2
 	wss recommend --output csv
 	[ "$status" = 0 ]
 	[ "$(field status)" = $'unknown\nunknown' ]
 	[ -z "$(field recommended_bytes | tr -d '\n')" ]
 	[[ $err == *"no history yet"* ]]
-	# A named history that does not exist is an error.
+	# A history that is named and does not exist is an error.
 	wss recommend --history "$BATS_TEST_TMPDIR/none"
 	[ "$status" = 1 ]
 }
 
-@test "too early is said, not guessed" {
+@test "too early is reported, not guessed" {
 	node 1
 	history_of 9 $((1 << 30)) 300 1
 	wss recommend web1 --output csv
@@ -116,7 +115,7 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$(field recommended_bytes)" = $((2 << 30)) ]
 }
 
-@test "the table says where the peak took the place of what was asked for" {
+@test "the table shows where the peak replaces the requested percentile" {
 	node 3
 	history_of 10 $((1000 << 20)) 300 1
 	history_of 1800 $((1000 << 20)) 300 2
@@ -125,7 +124,7 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$(grep -E '^(DOMAIN|GUESTS)' <<<"$out" | grep -oE 'PCTILE|PROB')" = $'PCTILE\nPROB' ]
 	grep -E '^web1 .* peak ' <<<"$out"
 	grep -E '^web2 .* 99\.0% ' <<<"$out"
-	# 299 hours would be enough; web3 is unknown, and its dash is no peak.
+	# 299 hours would be enough; web3 is unknown, and its dash does not mean the peak.
 	tail -n 1 <<<"$out" | grep -E '^ +3 +1 .* peak '
 	[ "$(grep -c ' peak ' <<<"$out")" = 2 ]
 	wss recommend --wide --percentile 60 --probability 60
@@ -133,7 +132,7 @@ between() { # VALUE LOW HIGH, in MiB
 	[[ $out != *" peak "* ]]
 }
 
-@test "the table's columns stand below each other, however long the names" {
+@test "the columns of the table are aligned, however long the names are" {
 	local long=a-guest-whose-name-is-long
 	node 2
 	sed -i "s|<name>web2<|<name>$long<|" "$BATS_TEST_TMPDIR/2.xml"
@@ -142,14 +141,14 @@ between() { # VALUE LOW HIGH, in MiB
 		# shellcheck disable=SC2086
 		wss recommend $guests
 		[ "$status" = 0 ]
-		# DOMAIN, and the two spaces behind it, is all that comes before STATUS and "ok".
+		# Only DOMAIN and the two blanks after it come before STATUS and "ok".
 		head -n 1 <<<"$out" | grep -E "^DOMAIN {$((${#long} - 4))}STATUS "
 		grep -E "^web1 {$((${#long} - 2))}ok " <<<"$out"
 		grep -E "^$long  ok " <<<"$out"
 	done
 }
 
-@test "of a guest that does not run nothing can be taken back" {
+@test "nothing can be reclaimed from a guest that does not run" {
 	node 2
 	history_of 20 $((1000 << 20)) 300 1 2
 	sed -i "s|<domain type='test'>|<domain type='test' xmlns:test='http://libvirt.org/schemas/domain/test/1.0'>|
@@ -165,7 +164,7 @@ between() { # VALUE LOW HIGH, in MiB
 	done
 }
 
-@test "the policy goes before the options" {
+@test "the policy overrides the options" {
 	node 1 "<p:policy xmlns:p='urn:virt-wss:policy:1' version='1'><p:maximum unit='MiB'>1100</p:maximum><p:headroom>100</p:headroom></p:policy>"
 	history_of 20 $((1000 << 20)) 300 1
 	wss recommend web1 --output csv
@@ -174,7 +173,7 @@ between() { # VALUE LOW HIGH, in MiB
 }
 
 # W(t) = S (1 - exp(-t / 0.4 s)): its slope where W = c is (S - c) / 0.4 s.
-@test "what-if: how often it was exceeded, and the miss-rate curve" {
+@test "--what-if: how often the size was exceeded, and the miss-rate curve" {
 	node 1
 	history_of 100 $((1000 << 20)) 300 1
 	wss recommend web1 --what-if 525MiB --output csv
@@ -189,7 +188,7 @@ between() { # VALUE LOW HIGH, in MiB
 	wss recommend web1 --what-if 3GiB --output csv
 	[ "$(field what_if_exceeded)" = 0.000000 ]
 	[ "$(field what_if_is_bound)" = 1 ]
-	# About 900 faults a second, at the end of the windows, are 8 % of the time.
+	# About 900 faults a second, at the end of the windows, take 8 % of the time.
 	wss recommend web1 --target-loss 20 --output csv
 	[ "$(field curve_is_beyond)" = 0 ]
 	[ "$(field curve_bytes)" -lt "$(field p50_bytes)" ]
@@ -204,13 +203,14 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$status" = 1 ]
 }
 
-# 97 MiB, of which windows of 500 ms see 41: at random, in a loop, and in pages of 2 MiB.
-@test "a set that outgrew its windows is not cut at their end, and is not trusted" {
+# 97 MiB, of which windows of 500 ms see 41: at random, in a loop, and in pages of 2
+# MiB.
+@test "a set that outgrew its windows is extrapolated, with low confidence" {
 	node 4
 	MAKE_HISTORY='-w 500 -t 909 -s' history_of 10 $((97 << 20)) 6 1
 	MAKE_HISTORY='-w 500 -t 1183 -s -l' history_of 10 $((97 << 20)) 6 2
 	MAKE_HISTORY='-w 500 -t 909 -s -g 2097152' history_of 10 $((97 << 20)) 6 3
-	# Enough windows for any percentile, from a week.
+	# Enough windows for any percentile, within a week.
 	MAKE_HISTORY='-w 500 -t 909 -s' history_of 1000 $((97 << 20)) 700 4
 	wss recommend --minimum 1MiB --span 10d --output csv
 	[ "$status" = 0 ]
@@ -220,10 +220,10 @@ between() { # VALUE LOW HIGH, in MiB
 		between "$(field recommended_bytes | sed -n ${i}p)" 107 300
 		between "$(field grown_bytes | sed -n ${i}p)" 107 300
 	done
-	# Growth by four fifths with each doubling of time; a loop doubles.
+	# Grows by four fifths with each doubling of time; a loop doubles.
 	[[ $(field growth_per_doubling | head -n 1) == 0.8* ]]
 	[[ $(field growth_per_doubling | sed -n 2p) == @(0.99|1.00)* ]]
-	# The host must hold the grown sets, too.
+	# The host must hold the extrapolated sets, too.
 	wss recommend --minimum 1MiB --span 10d --output json
 	perl -MJSON::PP -e '
 		decode_json(join("", <STDIN>))->{host}{needed_bytes} >= 4 * 107 * 2**20 or die' <<<"$out"
@@ -236,7 +236,7 @@ between() { # VALUE LOW HIGH, in MiB
 	between "$(field recommended_bytes)" 116 130
 }
 
-@test "what the sizes rest on, what they leave out, and what grew" {
+@test "notes: what the sizes are based on, what they leave out, and what grew" {
 	node 4
 	history_of 300 $((1000 << 20)) 300 1 2
 	MAKE_HISTORY='-w 500 -t 909 -s' history_of 10 $((97 << 20)) 6 3
@@ -260,7 +260,7 @@ between() { # VALUE LOW HIGH, in MiB
 	[[ $out == *" low "* ]]
 }
 
-@test "a person at a terminal is told the next step" {
+@test "a person at a terminal gets the next step" {
 	node 4
 	history_of 12 $((300 << 20)) 6 1
 	history_of 1000 $((300 << 20)) 700 2
@@ -279,7 +279,7 @@ between() { # VALUE LOW HIGH, in MiB
 	[[ $err != *"would free"* ]]
 }
 
-@test "the host: what is not known counts in full" {
+@test "the host: unknown guests count with all their memory" {
 	node 3
 	history_of 10 $((1000 << 20)) 300 1 2
 	wss recommend --output json
@@ -299,7 +299,7 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$(wc -l <<<"$out")" = 4 ]
 }
 
-@test "the host: a guest whose policy cannot be read is there all the same" {
+@test "the host: a guest whose policy cannot be read counts nevertheless" {
 	node 2 "<p:policy xmlns:p='urn:virt-wss:policy:1' version='99'/>"
 	history_of 10 $((1000 << 20)) 300 1 2
 	wss recommend --output json
@@ -311,7 +311,7 @@ between() { # VALUE LOW HIGH, in MiB
 		$host->{needed_bytes} > (4096 + 1000) * 2**20 or die "needed"' <<<"$out"
 }
 
-@test "the host: what no number holds is not a small one" {
+@test "the host: an overflow does not become a small number" {
 	node 4
 	history_of 10 $((1000 << 20)) 300 1
 	sed -i "s|unit='GiB'>4<|unit='EiB'>7<|" "$BATS_TEST_TMPDIR"/[234].xml
@@ -319,7 +319,7 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$status" = 0 ]
 	[[ $out == *'"assigned_bytes": 18446744073709551615'* ]]
 	[[ $out == *'"needed_bytes": 18446744073709551615'* ]]
-	# With the memory of QEMU itself on top, too.
+	# Also with the memory of QEMU itself added.
 	[[ $out == *'"fits_bytes": 0,'* ]]
 }
 
@@ -343,7 +343,7 @@ between() { # VALUE LOW HIGH, in MiB
 	done
 }
 
-@test "a damaged history, and a guest that is none" {
+@test "a damaged history, and an unknown guest" {
 	node 1
 	head -c 5000 /dev/urandom >"$VIRT_WSS_HISTORY"
 	wss recommend
@@ -356,7 +356,7 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$status" = 4 ]
 }
 
-@test "a size without a unit is refused, and a policy keeps what it had" {
+@test "a size without a unit is refused, and the policy stays as it was" {
 	node 1
 	for words in "recommend --what-if 64" "recommend web1 --minimum 256" \
 		"policy set web1 --minimum 256" "policy set web1 --maximum 1.5"; do
@@ -370,7 +370,7 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$status" = 0 ]
 }
 
-@test "a span shorter than what the history tells apart is refused" {
+@test "a span shorter than an hour is refused" {
 	node 1
 	history_of 20 $((1000 << 20)) 60 1
 	for command in recommend balloon; do
@@ -383,7 +383,7 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$(field samples)" = 20 ]
 }
 
-@test "options that are none" {
+@test "invalid options are refused" {
 	node 1
 	for words in "--span 0" "--span 900d" "--percentile 100" "--percentile 49" "--percentile x" \
 		"--percentile 9e1" "--headroom -1" "--headroom 5000" "--what-if lots" "--target-loss 0" \

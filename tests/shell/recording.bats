@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# Commands that read recordings, with recordings of invented guests.
+# Tests the commands that read recordings, on recordings of invented guests.
 
 load live-recording.sh
 
@@ -10,7 +9,7 @@ mkrecording=$WSS_BUILDDIR/tests/tools/mkrecording
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return 1
-	# Nothing here may need libvirt.
+	# Nothing here may use libvirt.
 	export LIBVIRT_DEFAULT_URI=nonsense:///
 }
 
@@ -52,7 +51,7 @@ bats_require_minimum_version 1.5.0
 	json 'join(" ", map { $_->{median_bytes} / 4096 } @{$j->{phases}}) eq "4096 16384 2048"' <out.json
 	json 'join(" ", map { $_->{text} } @{$j->{marks}}) eq "mark 6 mark 12 mark 18"' <out.json
 	json '$j->{recording}{ended} && $j->{recording}{whole}' <out.json
-	# Each window as the recorder saw it.
+	# Each window is as the recorder saw it.
 	diff <(perl -MJSON::PP -e '$j = decode_json(join("", <STDIN>));
 			printf "%s %s\n", $_->{start_seconds}, $_->{outstanding_bytes}
 				for grep { $_->{kind} eq "window" } @{$j->{intervals}}' <out.json) \
@@ -60,7 +59,7 @@ bats_require_minimum_version 1.5.0
 	json '!grep { $_->{kind} eq "gap" && exists $_->{outstanding_bytes} } @{$j->{intervals}}' <out.json
 }
 
-@test "report: a picture is XML, whatever the guest is called" {
+@test "report: a picture is valid XML, whatever the guest's name is" {
 	command -v xmllint >/dev/null || skip "needs libxml2-utils"
 	# Noncharacters, zero-width characters, separators, controls; and characters special to XML.
 	make r --domain $'a\ufffe\uffff\U1fffe\u200b\u2060\ufeff\u2028\u2029\u00ad\u202e\U000e0041\x01\x7f<&">'
@@ -74,7 +73,7 @@ bats_require_minimum_version 1.5.0
 	head -n 1 table | grep -qF '<&">, recorded'
 }
 
-@test "report --viewport" {
+@test "report --viewport selects a time" {
 	make r --phases 4096:5,16384:8,2048:7
 	"$virt_wss" report r --viewport 1s:10s --output json >out.json
 	json '$j->{viewport}{persistent_bytes} == 4096 * 4096' <out.json
@@ -103,7 +102,7 @@ bats_require_minimum_version 1.5.0
 	json '$j->{viewport}{lost_bytes} == 4096 * 4096 && $j->{viewport}{size_bytes} == 4096 * 4096' <out.json
 	json '$j->{viewport}{peak_bytes} == 4096 * 4096 && $j->{viewport}{peak_at_seconds} == 4.5' <out.json
 	json '$j->{regions}[2]{peak_bytes} == 4096 * 4096' <out.json
-	# Written before.
+	# Written before the viewport.
 	json '$j->{viewport}{written_bytes} == 0 && $j->{viewport}{written} eq "exact"' <out.json
 }
 
@@ -122,10 +121,10 @@ bats_require_minimum_version 1.5.0
 	timeout 20 "$virt_wss" report r >table
 }
 
-@test "a recording does not get more intervals than can be read" {
+@test "a recording gets no more intervals than can be read" {
 	! "$mkrecording" r --ram $((16 << 20)) --windows 1048577 >said 2>why || return 1
 	grep -q '1048576 intervals.*which is the limit$' why
-	# As text: JSON would be a third of a gigabyte.
+	# As text, because JSON would be a third of a gigabyte.
 	"$virt_wss" report r --viewport 1048570s: >out 2>err
 	[ ! -s err ]
 	grep -q '^from 291 h to 291 h: 6 windows, gaps of 0 s' out
@@ -143,8 +142,8 @@ bats_require_minimum_version 1.5.0
 	refused 1 's: it contains no window' report s
 }
 
-# Special files that are named explicitly are written to as they are.
-@test "--plot: the standard output, descriptors and devices, where they are named so" {
+# Special files that are named explicitly are written to directly.
+@test "--plot: standard output, descriptors and devices, if they are named as such" {
 	make r
 	"$virt_wss" heatmap r --plot plain.svg
 	"$virt_wss" heatmap r --plot - >got
@@ -163,7 +162,7 @@ bats_require_minimum_version 1.5.0
 	refused 2 "'-' would mix" heatmap r --hot-first --plot -
 }
 
-@test "--plot: into a pipe that nobody empties, until it is stopped" {
+@test "--plot: into a pipe that nobody reads, until it is stopped" {
 	make r --ram $((1 << 30)) --windows 300 --phases 40000:10,90000:20 --runs 300
 	"$virt_wss" heatmap r --plot plain.svg
 	[ "$(stat -c %s plain.svg)" -gt 100000 ]
@@ -171,7 +170,7 @@ bats_require_minimum_version 1.5.0
 	exec 5<>pipe
 	"$virt_wss" heatmap r --plot /dev/fd/5 2>err 3>&- &
 	pid=$!
-	# Once the pipe is full it waits.
+	# It waits once the pipe is full.
 	wait_until 20 test "$(dd if=/dev/fd/5 bs=1 count=1 status=none)" = '<'
 	kill "$pid"
 	wait_until 5 ended "$pid"
@@ -237,7 +236,7 @@ ended() { # PID
 	refused 1 ': it is a directory' report .
 	refused 1 'nowhere: cannot open it: No such file' mark nowhere text
 	refused 2 'cannot go to standard output' record web1 -o -
-	# A recording in progress is marked by its own name only, and read by any name.
+	# A recording in progress can be marked by its own name only, and read by any name.
 	start_live --windows 1
 	ln -s live link
 	refused 1 'link: it is a symbolic link, not a regular file' mark link text
@@ -246,7 +245,7 @@ ended() { # PID
 	wait
 }
 
-@test "a recording: a new file, in the place of an old one that is left as it is" {
+@test "record: a new file replaces an old one, which is not written to" {
 	make r
 	cp r old
 	chmod 666 r
@@ -266,10 +265,10 @@ ended() { # PID
 	[ -z "$(find . -name '*.new')" ]
 }
 
-@test "mark: not for ever where another keeps the lock, and not once it is stopped" {
+@test "mark: waits for another's lock only for a limited time, and not after a stop" {
 	start_live --windows 1
 	mkfifo hold2
-	# The lock of one addition, as docs/recording-format.md describes it.
+	# The lock for one addition, as docs/recording-format.md describes it.
 	perl -MFcntl -e 'open(F, "+<", "live") or die; $| = 1;
 		$area = pack("s s x4 q q l x4", F_WRLCK, SEEK_SET, (1 << 62) + 1, 1, 0);
 		fcntl(F, 37, $area) or die "$!"; print "locked\n"; <STDIN>' <hold2 >lock 2>&1 3>&- 4>&- &
@@ -314,7 +313,7 @@ ended() { # PID
 	[[ $output == *"peak "*"64 MiB"* && $output == *"steady state"*"64 MiB"* && $output == *gap* ]]
 }
 
-@test "a recording that was not ended, cut off, damaged, or is none" {
+@test "recordings that were not ended, cut off, damaged, or are none" {
 	make r --phases 4096:20 --runs 100 --unended
 	"$virt_wss" report r --output json | json '!$j->{recording}{ended} && $j->{recording}{whole}'
 	head -c -10 r >cut.rec
@@ -339,14 +338,14 @@ ended() { # PID
 	refused 1 'cut off in its header' report empty
 }
 
-@test "diff: two moments, and twice the same" {
+@test "diff: two moments, and the same one twice" {
 	make r --phases 4096:10,16384:10
 	"$virt_wss" diff r@5s r@15s --output json >out.json
 	json '$j->{schema} eq "virt-wss/diff/1" && $j->{summary}{gained_bytes} == 12288 * 4096' <out.json
 	json '$j->{summary}{lost_bytes} == 0 && $j->{summary}{kept_bytes} == 4096 * 4096' <out.json
 	json '@{$j->{ranges}} == 1 && $j->{ranges}[0]{start_address} eq "0x1220000"' <out.json
 	json '$j->{ranges}[0]{end_address} eq "0x421ffff" && $j->{ranges}[0]{change} eq "gained"' <out.json
-	# The first half of the 64 MiB is written: 16 MiB of the gained pages.
+	# The first half of the 64 MiB was written: 16 MiB of the gained pages.
 	json '$j->{ranges}[0]{written_bytes} == 4096 * 4096' <out.json
 	"$virt_wss" diff r@15s r@5s --output json | json '$j->{summary}{lost_bytes} == 12288 * 4096'
 	for _ in 1 2; do
@@ -358,7 +357,7 @@ ended() { # PID
 	refused 2 'missing' diff r
 }
 
-@test "diff: two recordings, largest first, --verbose has each range" {
+@test "diff: two recordings, largest first; --verbose has each range" {
 	make a --phases 4096:5 --runs 300 --windows 5
 	make b --phases 8192:5 --runs 500 --windows 5
 	"$virt_wss" diff a b --limit 50 --output json >out.json
@@ -368,11 +367,11 @@ ended() { # PID
 	json 'my %sum; $sum{$_->{change}} += $_->{bytes} for @{$j->{ranges}};
 		$sum{gained} == $j->{summary}{gained_bytes} && $sum{lost} == $j->{summary}{lost_bytes}' <out.json
 	json '!grep { $_->{bytes} != $_->{span_bytes} } @{$j->{ranges}}' <out.json
-	# The limit applies there, too: the first ranges in the order of addresses.
+	# The limit applies to --verbose, too: the first ranges by address.
 	"$virt_wss" diff a b --verbose --limit 7 --output json >few.json
 	diff <(json 'print join("\n", map { $_->{start_address} } @{$j->{ranges}}[0 .. 6])' <out.json) \
 		<(json 'print join("\n", map { $_->{start_address} } @{$j->{ranges}})' <few.json)
-	# Pages between the changes of a range were not gained, so they do not count as written.
+	# Unchanged pages within a range were not gained, so they do not count as written.
 	make c --ram $((8 << 20)) --phases 1400:20 --runs 30
 	for options in '--limit 1000' --verbose; do
 		# shellcheck disable=SC2086
@@ -387,7 +386,7 @@ ended() { # PID
 	refused 1 'memory layouts' heatmap a other --hot-first
 }
 
-@test "diff, heatmap: recordings of two guests are compared with a warning" {
+@test "diff, heatmap: recordings of two guests give a warning" {
 	make a --windows 3 --phases 10:3
 	make b --windows 3 --phases 20:3 --domain db1 --uuid 11111111-3d1e-4b0a-9f43-57e0a1b2c3d4
 	make c --windows 3 --phases 20:3
@@ -401,7 +400,7 @@ ended() { # PID
 	[ "$status" = 0 ] && [ -z "$stderr" ]
 }
 
-@test "a recording without a window is refused by all" {
+@test "every command refuses a recording without a window" {
 	make none --windows 0
 	make r
 	refused 1 'none: it contains no window' report none
@@ -426,7 +425,7 @@ ended() { # PID
 	[ ! -e x.svg ]
 }
 
-@test "mark: into a recording that goes on, and no other" {
+@test "mark: into a recording in progress, and no other" {
 	make r
 	refused 1 'no process is recording' mark r text
 	refused 2 'TEXT' mark r
@@ -435,7 +434,7 @@ ended() { # PID
 	start_live --windows 3
 	run --separate-stderr "$virt_wss" mark live 'load <begins> & "ends"'
 	[ "$status" = 0 ] && [ -z "$output" ]
-	# Complete, even while it is being written; and two marks at once.
+	# The file is complete even while it is being written; and two marks at the same time.
 	"$virt_wss" mark live second & "$virt_wss" mark live third
 	wait $!
 	"$virt_wss" report live --output json |
@@ -446,7 +445,7 @@ ended() { # PID
 	refused 1 'no process is recording' mark live late
 }
 
-@test "1 TiB: each in under 10 s of CPU and 256 MiB" {
+@test "1 TiB: each command takes less than 10 s of CPU time and 256 MiB" {
 	make t --ram $((1 << 40)) --nodes 8 --windows 60 --runs 20000 --mark-every 10 --gap-every 16 \
 		--phases $((50 << 18)):20,$((200 << 18)):20,$((20 << 18)):20
 	for arguments in "report t --plot t.svg" "diff t@5s t@30s" "diff t t@30s --verbose --output csv" \

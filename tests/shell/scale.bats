@@ -1,8 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# A thousand domains: list and recommend cost no more than three times what virsh domstats
-# and one metadata read a domain cost, in CPU time, and less than 64 MiB.
+# Tests a thousand domains: list and recommend take at most three times the CPU time of
+# virsh domstats and one metadata read per domain, and less than 64 MiB.
 
 virt_wss=$WSS_BUILDDIR/virt-wss
 
@@ -34,7 +33,8 @@ setup_file() {
 	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 12 1000000000 50000 <"$dir/uuids"
 }
 
-# CPU time in ms and peak memory in KiB of the cheapest of three runs: the machine has others to serve.
+# Measures CPU time in ms and peak memory in KiB, of the cheapest of three runs because
+# the machine has other work.
 cost() { # COMMAND... -> cpu, memory
 	local i line
 	cpu=999999
@@ -63,11 +63,11 @@ cheap() { # COMMAND...
 	[ "$(wc -l <"$BATS_TEST_TMPDIR/out")" -ge 1000 ]
 }
 
-@test "list" {
+@test "list is within the limits" {
 	cheap list --output csv
 }
 
-@test "recommend" {
+@test "recommend is within the limits" {
 	cheap recommend --output csv
 	grep -q ',ok,' "$BATS_TEST_TMPDIR/out"
 }

@@ -7,16 +7,16 @@ scripts() { # every shell script of the project
 		-e '^#!/(usr/)?bin/(env )?(ba|da)?sh' -e '^# shellcheck shell=' . | sort
 }
 
-# SC2317: it does not see that a function is called by its name in a variable.
-@test "shellcheck has nothing to say of scripts" {
+# SC2317: shellcheck does not see that a function is called by its name in a variable.
+@test "shellcheck finds nothing in scripts" {
 	cd "$WSS_SRCDIR"
 	[ "$(scripts | wc -l)" -ge 8 ]
 	scripts | xargs shellcheck -x -e SC2317 --source-path=SCRIPTDIR
 }
 
-# SC2154, SC2034: variables that a loaded file sets or reads; SC2030, SC2031: each
-# test is a subshell, which is meant; SC2016: perl's.
-@test "shellcheck has nothing to say of tests" {
+# SC2154, SC2034: variables that a loaded file sets or reads; SC2030, SC2031: each test
+# is a subshell, as intended; SC2016: perl code.
+@test "shellcheck finds nothing in tests" {
 	cd "$WSS_SRCDIR"
 	shellcheck -s bats -e SC2154,SC2034,SC2030,SC2031,SC2016 tests/*/*.bats
 }

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# sample --store where nothing can be measured: tests the round around the measurement.
+# Tests sample --store where nothing can be measured: the round around the measurement.
 
 # shellcheck disable=SC1091
 . "$WSS_SRCDIR/scripts/embed.sh"
@@ -68,7 +67,7 @@ wss() { # ARGUMENT...
 	[ "$status" = 1 ]
 	[[ $err == *"another round"* ]]
 	[ "$(wc -l <<<"$err")" = 1 ]
-	# One guest by name makes no round.
+	# A single guest by name is not a round.
 	wss sample test --store --window 100ms
 	[ "$status" = 5 ]
 	exec 9>&-
@@ -76,7 +75,7 @@ wss() { # ARGUMENT...
 	[ "$status" = 5 ]
 }
 
-@test "a history that cannot be written is one clear line" {
+@test "a history that cannot be written gives one clear line" {
 	wss sample test --store --history /proc/nowhere/history.db
 	[ "$status" = 1 ]
 	[ "$(wc -l <<<"$err")" = 1 ]
@@ -89,7 +88,7 @@ wss() { # ARGUMENT...
 	[ "$status" = 4 ]
 }
 
-@test "a history that is no regular file is refused at once, by readers and writers" {
+@test "a history that is not a regular file is refused at once, by readers and writers" {
 	dir=$BATS_TEST_TMPDIR/special
 	mkdir "$dir"
 	history_make "$dir/good"
@@ -98,7 +97,7 @@ wss() { # ARGUMENT...
 	ln -s nothing "$dir/dangling"
 	mkdir "$dir/directory"
 	for name in fifo link dangling directory; do
-		# Whose SIGTERM was not heeded: the limit is what would end it.
+		# If SIGTERM were ignored, the limit would end it.
 		wss recommend test --history "$dir/$name"
 		[ "$status" = 1 ] && [ "$(wc -l <<<"$err")" = 1 ]
 		[[ $err == *"history $dir/$name: it is a "*", not a regular file"* ]]
@@ -107,7 +106,7 @@ wss() { # ARGUMENT...
 		[[ $err == *"history $dir/$name: it is a "*", not a regular file"* ]]
 	done
 	[ ! -e "$dir/nothing" ] && [ -p "$dir/fifo" ]
-	# A directory may be reached by a link, and the file by a relative name.
+	# A directory may be reached through a link, and the file by a relative name.
 	ln -s . "$dir/here"
 	wss sample test --store --history "$dir/here/good" --window 100ms
 	[ "$status" = 5 ]
@@ -138,7 +137,7 @@ wss() { # ARGUMENT...
 	[ "$status" = 5 ]
 }
 
-@test "the round's lock: private, no link, no FIFO" {
+@test "the round's lock is private, and neither a link nor a FIFO" {
 	wss sample --store --window 100ms
 	[ "$status" = 5 ]
 	[ "$(stat -c %a "$VIRT_WSS_HISTORY.lock")" = 600 ]
@@ -159,8 +158,8 @@ wss() { # ARGUMENT...
 	[[ $err == *"history.db.lock: it is a FIFO"* ]]
 }
 
-# Anyone who may read a directory may lock it forever.
-@test "the lock of a directory does not keep a history from being made" {
+# Anyone who may read a directory can lock it forever.
+@test "a locked directory does not prevent the creation of a history" {
 	mkdir "${VIRT_WSS_HISTORY%/*}"
 	exec 9<"${VIRT_WSS_HISTORY%/*}"
 	flock --shared 9
@@ -198,7 +197,7 @@ has_open() { # PID NAME
 	find "/proc/$1/fd" -lname "*/$2" 2>/dev/null | grep -q .
 }
 
-@test "options that are none" {
+@test "invalid options are refused" {
 	for words in "--history x" "--keep 1d" "--persistent" "--store --cumulative" \
 		"--store --keep 0" "--store --keep forever" "--store --keep-size 1KiB" \
 		"--store --history=" "--store --deadline 0" "--jobs 0" "--jobs 1001"; do
@@ -211,7 +210,7 @@ has_open() { # PID NAME
 	[ "$status" = 2 ]
 }
 
-@test "one bad guest is some of several, also where the others are not due yet" {
+@test "one bad guest is some of several, even if the others are not due yet" {
 	dir=$BATS_TEST_TMPDIR/node
 	mkdir "$dir"
 	due=a1b2c3d4-0000-4000-8000-00000000aaaa

@@ -3,13 +3,13 @@
 #
 # Loaded by the tests of pictures.
 
-# The texts of SVG, a line each: CLASS, a colon, the text.
+# Prints the texts of SVG, one per line: CLASS, a colon, the text.
 texts() { # SVG
 	sed -nE 's/^<text class="([^"]*)".*>([^<]*)<\/text>$/\1: \2/p' "$1" |
 		sed 's/&lt;/</g; s/&gt;/>/g; s/&quot;/"/g; s/&amp;/\&/g'
 }
 
-# All TEXTs, each with its class, are among the texts of SVG.
+# Whether all TEXTs, each with its class, are among the texts of SVG.
 says() { # SVG TEXT...
 	local svg=$1 text
 	shift
@@ -19,7 +19,7 @@ says() { # SVG TEXT...
 	done
 }
 
-# None of the texts of SVG, each with its class, matches.
+# Whether no text of SVG, with its class, matches.
 lacks() { # SVG REGULAR-EXPRESSION
 	if texts "$1" | grep -E "$2"; then
 		return 1

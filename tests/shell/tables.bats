@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# Tables: they fit 80 columns, long and wide names leave them aligned, and --wide, --columns and
-# --sort work. On libvirt's test driver, and recordings of invented guests.
+# Tests tables: they fit 80 columns, long and wide names leave them aligned, and
+# --wide, --columns and --sort work. On libvirt's test driver, and recordings of
+# invented guests.
 
 bats_require_minimum_version 1.5.0
 
@@ -25,7 +25,7 @@ profile() { # CURRENT LOW: a measured guest's metadata
 		"<wss:high unit='bytes'>$1</wss:high></wss:profile>"
 }
 
-# Guests of these names, the first with metadata.
+# Makes a host with guests of these names, the first with metadata.
 node() { # METADATA NAME... -> LIBVIRT_DEFAULT_URI
 	local metadata=$1 n=0 name
 	shift
@@ -48,7 +48,7 @@ history_of() { # N-SAMPLES BYTES STEP GUEST...
 	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" "$n" "$bytes" "$step" "${@/#/$uuid}"
 }
 
-# Prints stdout as on a terminal of the given number of columns, without messages.
+# Prints stdout as on a terminal with this number of columns, without messages.
 terminal() { # COLUMNS ARGUMENT... -> out
 	local columns=$1
 	shift
@@ -77,7 +77,8 @@ no_wider_than() { # COLUMNS
 	[ "$(wc -L <<<"$out")" -le "$1" ]
 }
 
-# Figures of a right-aligned column all end where its heading ends, in terminal columns.
+# Whether all figures of a right-aligned column end where its heading ends, in terminal
+# columns.
 aligned() { # HEADING
 	perl -CSDA -Mutf8 -e '
 		sub width { my $w = 0; $w += ord($_) >= 0x2e80 ? 2 : 1 for split //, shift; $w }
@@ -96,7 +97,7 @@ aligned() { # HEADING
 		}' "$1" <<<"$out"
 }
 
-# Every command that prints a table of guests, with a heading of it.
+# Every command that prints a table of guests, with one of its headings.
 guest_tables=("list:CURRENT" "recommend:RECOMMEND" "recommend --what-if 640MiB:LOSS" "balloon:FROM"
 	"policy get:HEADROOM")
 
@@ -139,18 +140,18 @@ guest_tables=("list:CURRENT" "recommend:RECOMMEND" "recommend --what-if 640MiB:L
 	done
 }
 
-@test "a reason that does not fit goes on below itself on a terminal, and is one line in a pipe" {
+@test "a reason that does not fit wraps on a terminal, and is one line in a pipe" {
 	node '' web1
 	terminal 60 methods
 	no_wider_than 60
-	# The rest of the reason stands in the column of its first word.
+	# The rest of the reason is in the column of its first word.
 	perl -e '<STDIN>; $_ = <STDIN>; /^(web1 .*? )libvirt/ or die; $n = length $1;
 		$_ = <STDIN>; /^ {$n}\S/ or die "not below"' <<<"$out"
 	piped methods
 	[ "$(grep -c "runs no QEMU guests" <<<"$out")" = "$(($(wc -l <<<"$out") - 1))" ]
 }
 
-@test "several hosts: their names beside the guests, within 80 columns of a terminal" {
+@test "several hosts: their names appear beside the guests, within 80 columns of a terminal" {
 	node "$(profile 150994944 294912)" web1
 	cp -r . ../host-of-a-rather-long-name-that-is-in-production
 	sed -i "s|$PWD/|${PWD%/*}/host-of-a-rather-long-name-that-is-in-production/|" \
@@ -176,10 +177,10 @@ guest_tables=("list:CURRENT" "recommend:RECOMMEND" "recommend --what-if 640MiB:L
 	grep -qE '^web1 .*[0-9] [a-z]+ +144 MiB ' <<<"$out"
 }
 
-@test "what less memory would cost is a bound where the windows tell no more" {
+@test "--what-if: the loss is a bound if the windows show no more" {
 	node '' web1
 	history_of 400 $((100 << 20)) 300 1
-	# Twice the largest window, so no window shows what happens there.
+	# Twice the largest window, so no window shows what would happen.
 	piped recommend --what-if 250MiB
 	grep -qE '^web1 .* <[0-9.]+%$' <<<"$out"
 	piped recommend --what-if 250MiB --output csv --columns what_if_loss,what_if_is_bound
@@ -188,7 +189,7 @@ guest_tables=("list:CURRENT" "recommend:RECOMMEND" "recommend --what-if 640MiB:L
 	grep -qE '^web1 .* [0-9.]+%$' <<<"$out"
 }
 
-@test "too early says how far it is, and is counted apart from unknown" {
+@test "too early shows how many windows there are, and is counted apart from unknown" {
 	node '' web1 web2 web3
 	history_of 3 $((100 << 20)) 300 1
 	history_of 20 $((100 << 20)) 300 2
@@ -202,12 +203,12 @@ guest_tables=("list:CURRENT" "recommend:RECOMMEND" "recommend --what-if 640MiB:L
 	piped recommend --output json
 	perl -MJSON::PP -e '
 		$h = decode_json(join("", <STDIN>))->{host};
-		# Whose size is not known is both; each has a count of its own.
+		# A guest of unknown size counts as both; each has a count of its own.
 		$h->{unknown_guests} == 2 && $h->{status_unknown_guests} == 1 && $h->{too_early_guests} == 1
 			or die "counts"' <<<"$out"
 }
 
-@test "the host: assigned of needed and assigned of the host are two figures" {
+@test "the host: assigned memory relative to the need and to the host are two figures" {
 	node '' web1
 	history_of 20 $((100 << 20)) 300 1
 	piped recommend --output json
@@ -222,7 +223,7 @@ guest_tables=("list:CURRENT" "recommend:RECOMMEND" "recommend --what-if 640MiB:L
 	[[ $out != *OVERCOMMIT* ]]
 }
 
-@test "--sort: by value, the other way, unknown last, with the host's line at the end" {
+@test "--sort: by value, in reverse, unknown last, with the host's line at the end" {
 	node '' web1 web2 web3 web4
 	history_of 20 $((2 << 30)) 300 1
 	history_of 20 $((900 << 20)) 300 3
@@ -252,7 +253,7 @@ json() { # ARGUMENT...
 	[[ $out == *"${uuid}1"* ]]
 }
 
-@test "columns that are none: the nearest, and a list; before anything is done" {
+@test "unknown columns: the nearest one and a list are shown before anything is done" {
 	node '' web1
 	for command in sample profile methods list recommend balloon "policy get"; do
 		# shellcheck disable=SC2086
@@ -263,7 +264,7 @@ json() { # ARGUMENT...
 	done
 	refused "did you mean 'wss_bytes'" sample --columns domain,wss
 	refused "no column" sample --columns ''
-	# The file does not matter yet.
+	# The file is not opened yet.
 	refused "did you mean 'share'" heatmap none --hot-first --sort -shar
 	refused "did you mean 'bytes'" diff none none --columns byte
 	refused "did you mean 'kind'" report none --columns knd
@@ -275,7 +276,7 @@ json() { # ARGUMENT...
 	refused "policy clear prints no table" policy clear web1 --wide
 }
 
-@test "--columns help: each column with its heading and meaning, on a terminal within it" {
+@test "--columns help: each column with heading and meaning, within a terminal's width" {
 	for command in sample profile methods list recommend balloon policy report diff heatmap; do
 		terminal 80 "$command" --columns help
 		no_wider_than 80
@@ -283,7 +284,7 @@ json() { # ARGUMENT...
 	done
 }
 
-@test "--wide has more" {
+@test "--wide shows more columns" {
 	node '' web1
 	piped list --wide
 	for column in METHOD GRAN WINDOW CURRENT LOW HIGH P50 P95 PEAK CONFIDENCE SAMPLES; do
@@ -311,7 +312,7 @@ json() { # ARGUMENT...
 	[[ $out != *"####"* ]]
 	piped heatmap r --hot-first --sort start_address --columns start_address,windows --output csv
 	head -n 1 <<<"$out" | grep -q '^start_address,windows'
-	# Addresses are numbers, not texts.
+	# Addresses are sorted as numbers, not as texts.
 	sed 1d <<<"$out" | perl -ne '/^0x([0-9a-f]+),/ or die; die if hex($1) < $last; $last = hex($1)'
 	piped diff r@2s r@18s --sort -bytes --columns bytes
 	head -n 8 <<<"$out" | tail -n 1 | grep -q CHANGED

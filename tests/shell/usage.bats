@@ -1,14 +1,13 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
-#
-# The command line and connections, without a guest.
+# Tests the command line and connections, without a guest.
 
 bats_require_minimum_version 1.5.0
 
 virt_wss=$WSS_BUILDDIR/virt-wss
 
-# The command fails with this status and one line that matches, and prints nothing on stdout
-# but the row of a domain that could not be measured.
+# Whether the command fails with this status and one line that matches, and prints
+# nothing on stdout but the row of a domain that could not be measured.
 refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 	local expected=$1 re=$2 status=0 out err
 	shift 2
@@ -25,7 +24,7 @@ usage() { # REGULAR-EXPRESSION ARGUMENT...
 	refused 2 "$re" -c test:///default "$@"
 }
 
-@test "no command, an unknown one, an unknown option" {
+@test "a missing or unknown command and an unknown option are refused" {
 	refused 2 'frobnicate' frobnicate
 	refused 2 'frobnicate' sample --frobnicate
 	refused 2 'frobnicate' --frobnicate sample
@@ -110,13 +109,13 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 	"$virt_wss" -V | grep -q "^methods: mmu refs"
 }
 
-@test "recorders that are none" {
+@test "invalid recorders are refused" {
 	usage 'recorder' sample test --recorder maybe
 	usage 'recorder' sample test --recorder ''
 	usage 'recorder' profile test --recorder BPF
 }
 
-@test "windows that are none" {
+@test "invalid windows are refused" {
 	usage 'window' sample test --window 0
 	usage 'window' sample test --window 0s
 	usage 'window' sample test --window -4s
@@ -131,7 +130,7 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 	usage 'window' sample test --window 99999999999999999999999s
 }
 
-@test "numbers, intervals and words that are none" {
+@test "invalid numbers, intervals and words are refused" {
 	usage 'count' sample test --count 0
 	usage 'count' sample test --count -1
 	usage 'count' sample test --count 1.5
@@ -151,7 +150,7 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 	usage 'output' methods test --output ''
 }
 
-@test "recordings" {
+@test "invalid uses of recordings are refused" {
 	usage 'missing required option -o FILE' record test
 	usage 'one DOMAIN' record -o x
 	usage 'one DOMAIN' record a b -o x
@@ -169,14 +168,15 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 	[ ! -e "$BATS_TEST_TMPDIR/x" ]
 }
 
-@test "options that exclude each other" {
+@test "options that exclude each other are refused" {
 	usage 'all' sample test --all
 	refused 2 'qmp' --qmp /nowhere -c test:///default sample
 	usage 'count|cumulative' sample test --cumulative --count 3
 }
 
-# All but list: using only the last would change or measure another host than the first.
-@test "more than one connection is for list" {
+# All commands but list refuse it: using only the last connection would change or
+# measure another host than the first.
+@test "only list accepts more than one connection" {
 	local command
 	for command in "sample test" "profile test" "record test -o x" "mark x y" "report x" \
 		"diff x y" "heatmap x" "methods test" "policy get test" "policy set test --headroom 7" \
@@ -208,7 +208,7 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 	local words
 	for words in "sample test --granularity 4KiB" "sample test --granularity 4kib" \
 		"profile test --granularity 4KiB" "record test -o x --granularity 4KiB"; do
-		# It is the driver that is refused, not the command line.
+		# The driver is refused, not the command line.
 		# shellcheck disable=SC2086
 		refused 5 'QEMU' -c test:///default $words
 	done
@@ -225,7 +225,7 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 	done
 }
 
-@test "what could not be connected to is said once" {
+@test "a failed connection is reported once" {
 	for words in list "policy get" methods recommend; do
 		# shellcheck disable=SC2086
 		LIBVIRT_DEFAULT_URI='qemu+unix:///system?socket=/nowhere' run -4 "$virt_wss" $words
@@ -235,17 +235,17 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 	done
 }
 
-@test "no connection is 4" {
+@test "no connection exits 4" {
 	refused 4 'connect|socket|nowhere' -c 'qemu+unix:///system?socket=/nowhere/socket' sample test
 	refused 4 'nowhere' --qmp /nowhere/socket sample
 	refused 4 '.' -c 'nonsense:///system' list
 }
 
-@test "a connection that is not QEMU's on this host is 5" {
+@test "a connection that is not QEMU's on this host exits 5" {
 	refused 5 'test' -c test:///default sample test --window 100ms
 }
 
-@test "an unknown domain is 1" {
+@test "an unknown domain exits 1" {
 	refused 1 'nobody' -c test:///default sample nobody --window 100ms
 	refused 1 'nobody' -c test:///default list nobody
 }
@@ -259,7 +259,7 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 	[[ $output == *test* ]]
 }
 
-@test "LIBVIRT_DEFAULT_URI is honoured, and -c goes before it" {
+@test "LIBVIRT_DEFAULT_URI is honoured, and -c takes precedence" {
 	LIBVIRT_DEFAULT_URI=test:///default run "$virt_wss" list
 	[ "$status" = 0 ]
 	[[ $output == *test* ]]
@@ -269,7 +269,7 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 	[ "$status" = 4 ]
 }
 
-@test "global options are taken after the command, too" {
+@test "global options are accepted after the command, too" {
 	run "$virt_wss" list -c test:///default --debug
 	[ "$status" = 0 ]
 	[[ $output == *test* ]]
@@ -287,7 +287,7 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 	[ $status = 1 ]
 }
 
-@test "a hostile domain name reaches the terminal harmless" {
+@test "a hostile domain name is harmless on the terminal" {
 	printf '%s' "<domain type='test'><name>a&#x9b;31mb\$(id)</name><memory>1024</memory>" \
 		"<os><type>hvm</type></os></domain>" >"$BATS_TEST_TMPDIR/domain.xml"
 	printf '%s' "<node><domain file='$BATS_TEST_TMPDIR/domain.xml'/></node>" >"$BATS_TEST_TMPDIR/node.xml"
