@@ -1,28 +1,32 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# A guest with 1 GiB, 200 MiB of it hot, page cache that stays cold: ten windows, recommend,
-# balloon --apply. The host gets what is idle, the guest does not notice; and when it needs twice
-# as much it has it back in time. The same doubling without a balloon is what it is held against.
-# WSS_LAB_ARGS: "always", for a guest on huge pages. What was taken from that comes back by pages
-# of 4 KiB, for each of which the emulation takes as long as for 2 MiB: the doubling is then slower.
+# Tests balloon --apply after ten windows and recommend on a guest with 1 GiB, 200 MiB
+# of it hot, and page cache that stays cold. The host gets the idle memory, and the
+# guest does not notice; when it needs twice as much, it gets that back in time. The
+# same doubling without a balloon is the reference. WSS_LAB_ARGS: "always", for a guest
+# on huge pages. The memory taken from that comes back in pages of 4 KiB, and for each
+# the emulation takes as long as for 2 MiB, so the doubling is slower then.
 # shellcheck disable=SC2317,SC2154
 . "${WSS_LAB_DIR:?}/decisions.sh"
 
 runs=5
 hot=200 doubled=400
-# Seconds of the guest that are looked at after the doubling. At first all that is new is touched for
-# the first time, 100 us a page under emulation, with and without a balloon; to give 600 MiB back
-# takes level 1's one processor a second or so meanwhile, on the quiet machine.
+# Seconds of the guest that are judged after the doubling. At first it touches all new
+# memory for the first time, 100 us a page under emulation, with and without a balloon;
+# meanwhile level 1's one processor needs a second or so to give back 600 MiB, on a
+# quiet machine.
 judged=30
-# That the loop does on the quiet machine in the 22 s that remain. What it loses to the doubling is
-# held against this much work, and is itself told in touches that the loop would have done by its
-# rate afterwards: so neither a slow machine counts nor one that becomes slower meanwhile.
+# Touches of the loop in the 22 s that remain, on a quiet machine. The loss by the
+# doubling is compared with this amount, and is itself expressed in touches at the
+# loop's later rate: so neither a slow machine counts nor one that becomes slower
+# meanwhile.
 judged_touches=70000000
 
-# By the guest's reports: touches a second, the median after the first pass; ms that were no loop:
-# all of each report, by its rate, that has less than half of that: a machine that is a little slower
-# for a while is not taken for a guest that waits for its memory; and when the first pass was through.
+# From the guest's reports: touches a second, the median after the first pass; ms
+# without a loop, which is the whole of each report with less than half of that rate,
+# so that a machine that is a little slower for a while is not taken for a guest that
+# waits for its memory; and when the first pass was complete.
 loop_of_phase() { # NAME PHASE
 	tr -d '\r' <"$lab_run/log/$1" | awk -v phase="$2" -v judged="$judged" '
 		function median(n, i, j, v) {
@@ -45,7 +49,7 @@ loop_of_phase() { # NAME PHASE
 				ms[++n] = field["time_ms"] - last
 				rate[n] = (field["touches"] - before) / ms[n]
 				last = field["time_ms"]
-				# Of the first report passes of the smaller set are a part.
+				# The first report has passes of the smaller set, too.
 				if (n > 1 && !first && field["passes"] > 0)
 					first = last - began
 				else if (first)
@@ -69,19 +73,19 @@ double() { # NAME -> rate lost_ms first_s lost_touches
 	wait_report "$1" $((began + judged * 1000)) || return 1
 	read -r rate lost_ms first_s < <(loop_of_phase "$1" "$phase")
 	lost_touches=$((rate * lost_ms / 1000))
-	# Without a pass there is no usual rate, and nothing that could be told from standing.
+	# Without a complete pass there is no usual rate to compare with.
 	[ "$rate" -gt 0 ] || { diag "no pass was through in $judged s"; return 1; }
 }
 
 test_recommend() {
 	fit_window balloon
-	check "ten windows" ten_windows balloon || bail_out "no history"
+	check "ten windows are taken" ten_windows balloon || bail_out "no history"
 	wss recommend balloon --output csv
-	check "recommend answers" status_is 0
+	check "recommend gives a size" status_is 0
 	wss_bytes=$(csv p99_bytes)
 	recommended=$(csv recommended_bytes)
 	diag "p99 $(mib "$wss_bytes"), recommended $(mib "$recommended"), assigned $(mib "$assigned")"
-	check "the working set is what is hot, and a little kernel" \
+	check "the working set is the hot memory and a little kernel memory" \
 		in_range "$wss_bytes" $((hot * MiB)) $(((hot + 40) * MiB))
 }
 
@@ -91,14 +95,14 @@ test_shrink() {
 	idle=$((rss_before - wss_bytes))
 	began=$(uptime_ms)
 	apply_start balloon
-	check "it comes to its floor" wait_until 600 apply_said 'debug: .*at its floor'
+	check "the guest reaches its floor" wait_until 600 apply_said 'debug: .*at its floor'
 	rss_after=$(host_rss balloon)
 	diag "$(journal "reason = 'it needs less memory'") steps in $((($(uptime_ms) - began) / 1000)) s;" \
 		"host RSS $(mib "$rss_before"), now $(mib "$rss_after"): of $(mib $idle) idle" \
 		"$((100 * (rss_before - rss_after) / idle)) % are back; balloon $(mib "$(balloon_bytes balloon)")"
-	check "at least 60 % of what was idle is back at the host" \
+	check "at least 60 % of the idle memory is back on the host" \
 		in_range $((100 * (rss_before - rss_after) / idle)) 60 100
-	check "no step below the floor, none of more than 5 %" \
+	check "no step goes below the floor, or takes more than 5 %" \
 		[ "$(journal "to_bytes < $recommended - $MiB OR to_bytes < from_bytes * 0.95 - $MiB")" = 0 ]
 }
 
@@ -106,7 +110,7 @@ test_doubling() {
 	local at permille
 	check "the guest doubles its set" double balloon
 	apply_say
-	check "it has its memory back" wait_until 20 has_all_back balloon
+	check "it gets its memory back" wait_until 20 has_all_back balloon
 	at=$(journal "to_bytes >= original_bytes" "reason || ', from ' || (from_bytes / 1048576) || ' MiB'")
 	diag "given back: ${at:-not}"
 	permille=$((1000 * (judged_touches + reference_touches) / (judged_touches + lost_touches)))
@@ -117,16 +121,17 @@ test_doubling() {
 	echo "$rate" >"$lab_run/doubled"
 	check "no OOM kill" no_oom balloon
 	apply_stop
-	check "the controller ends, stopped or with a word why it left the guest" \
+	check "the controller ends when stopped, or explains why it left the guest" \
 		in_range "$status" 1 143
-	check "nothing is left taken" [ "$(journal 'done = 0')" = 0 ]
+	check "no memory is left taken" [ "$(journal 'done = 0')" = 0 ]
 }
 
 has_all_back() { # NAME
 	[ "$(balloon_bytes "$1")" = 0 ]
 }
 
-# Before and after the shrunk runs, so that a drift of the machine is not taken for a change.
+# Measured before and after the shrunk runs, so that a drift of the machine is not
+# taken for a change.
 test_rates() {
 	local before after apart
 	before=$(median_of "$lab_run/full")
@@ -135,26 +140,26 @@ test_rates() {
 	diag "loop rate with all its memory: $(tr '\n' ' ' <"$lab_run/full")"
 	diag "loop rate shrunk: $(tr '\n' ' ' <"$lab_run/shrunk")"
 	diag "medians: $before, $after: $((1000 * after / before)) in 1000; runs apart by $apart in 1000"
-	check "the loop rate is within 3 % and the runs' spread" \
+	check "the loop rate is within 3 % and the spread of the runs" \
 		in_range $((1000 * after / before)) $((970 - apart)) $((1030 + apart))
 	after=$(cat "$lab_run/doubled")
 	diag "doubled: $((1000 * after / before)) in 1000"
-	check "and doubled within 10 % and the spread" \
+	check "the rate of the doubled set is within 10 % and the spread" \
 		in_range $((1000 * after / before)) $((900 - apart)) 99999
 }
 
 lab_libvirtd_start
-# Stores only: a load and then a store would be two faults a page after a zap.
+# Stores only, because a load and then a store would be two faults a page after a zap.
 decisions_guest_start balloon "wss.map=$doubled wss.lazy=1 wss.cold=500 wss.mode=write wss.phases=$hot:0" "${WSS_LAB_ARGS:-never}"
 rates balloon "$lab_run/full" $runs
 check "the guest doubles its set with all its memory" double balloon
 reference_touches=$lost_touches
 reference="$first_s s, $rate, $lost_ms ms, $((lost_touches / 1000)) thousand"
-check "and goes back" begin_phase balloon $hot:0
+check "the guest returns to its smaller set" begin_phase balloon $hot:0
 test_recommend
 test_shrink
 rates balloon "$lab_run/shrunk" $runs
-check "it is shrunk while its rate is taken" in_range "$(balloon_bytes balloon)" $((300 * MiB)) "$assigned"
+check "it is shrunk while its rate is measured" in_range "$(balloon_bytes balloon)" $((300 * MiB)) "$assigned"
 test_doubling
 begin_phase balloon $hot:0
 rates balloon "$lab_run/full" $runs

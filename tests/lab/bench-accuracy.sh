@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# How right the figures are: for each backing of guest RAM, what the guest touched and
-# what virt-wss says of it by 4 KiB, and what it says by the host's mappings. One guest a
-# backing, told by its second serial port what to touch. It tests nothing but that there
-# is a figure in every line. WSS_LAB_ARGS: some of the backings, some of the lines.
+# Measures how accurate the figures are: for each backing of guest RAM, what the guest
+# touched and what virt-wss reports at 4 KiB granularity, and at native granularity.
+# One guest per backing, whose second serial port names what to touch. It tests only
+# that each line has a figure. WSS_LAB_ARGS: some of the backings, some of the lines.
 # shellcheck disable=SC2317,SC2154
 . "${WSS_LAB_DIR:?}/rates.sh"
 
@@ -18,7 +18,8 @@ lines=(
 	320:0:{read,write}:stride:512
 )
 
-# With a deadline: a guest that stands still completes no pass, and may not answer.
+# Waits with a deadline: a guest that stands still completes no pass, and may not
+# answer.
 wss_wait_or_kill() {
 	local timer
 	(sleep 120; kill "$wss_pid") &
@@ -118,7 +119,7 @@ sample_once() { # NAME
 	"$virt_wss" sample "$1" --granularity 4k --window 3s --max-stall 10s >/dev/null 2>"$wss_err"
 }
 
-# Prints how much slower the guest is while it is measured by 4 KiB.
+# Prints how much slower the guest is while it is measured at 4 KiB.
 measure_rates() { # NAME
 	local run
 	begin_phase "$1" 64:0:write:seq

@@ -1,17 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# What a window by 4 KiB costs a guest on huge pages, by the size of its RAM and of what it
-# has touched, in both orders: zap before the dirty log, and the log without that. The
-# guest's own loop says how long it stood still. Everything is emulated: ratios hold, times
-# do not. WSS_LAB_ARGS: "RAM:TOUCHED" pairs in MiB. It tests nothing.
+# Measures what a window at 4 KiB costs a guest on huge pages, by the size of its RAM
+# and of the memory that it has touched, in both orders: zap before the dirty log, and
+# the log without that. The guest's own loop shows how long it stood still. Everything
+# is emulated: ratios hold, times do not. WSS_LAB_ARGS: "RAM:TOUCHED" pairs in MiB. It
+# tests nothing.
 # shellcheck disable=SC2317,SC2154
 . "${WSS_LAB_DIR:?}/rates.sh"
 
 runs=5
 sizes=${WSS_LAB_ARGS:-1024:64 1024:768 4096:64 4096:3072 16384:64 16384:4096}
 
-# The longest gap in the reports that arrived since stamp_begin, us.
+# Prints the longest gap in the reports that arrived since stamp_begin, in us.
 longest_gap() {
 	sed -n 's/.* gap_us=\([0-9]*\) .*/\1/p' "$lab_run/stamped" | sort -n | tail -n 1
 }

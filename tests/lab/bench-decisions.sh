@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# What recommend says of five workloads, what balloon --apply gets back of their idle memory, and
-# what that costs them: a table. WSS_LAB_ARGS: some of the workloads; also one that is as steady on
-# huge pages, for which the other five leave no time. It tests nothing but that there is a line for
-# each, and that no guest's kernel has killed.
+# Prints a table of what recommend advises for five workloads, what balloon --apply
+# gets back of their idle memory, and what that costs them. WSS_LAB_ARGS: some of the
+# workloads; also one that is equally steady on huge pages, for which the other five
+# leave no time. It tests only that each has a line, and that no guest's kernel has
+# killed a process.
 # shellcheck disable=SC2317,SC2154
 . "${WSS_LAB_DIR:?}/decisions.sh"
 

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# What recording costs: a guest of 2 GiB in windows of a second, with and without the dirty
-# log. CPU time of the recorder for each window, its memory, the file's bytes for each window
-# and for each MiB that came or went. Beside it, where the kernel has page_idle (run --kernel
-# idle), what one round of reading the same guest with that costs.
+# Measures what recording costs: a guest of 2 GiB in windows of a second, with and
+# without the dirty log. CPU time of the recorder for each window, its memory, the
+# file's bytes for each window and for each MiB that came or went. If the kernel has
+# page_idle (run --kernel idle), also the cost of reading the same guest once with
+# that.
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/wss.sh"
 

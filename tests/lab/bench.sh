@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# What sampling costs: the tool's CPU time, the zap's apart from it, the tool's memory,
-# and how much slower the guest's loop runs. Runs with and without sampling take turns;
-# only ratios of the same run are figures that hold elsewhere. It tests nothing.
+# Measures what sampling costs: the tool's CPU time, that of the zap separately, the
+# tool's memory, and how much slower the guest's loop runs. Runs with and without
+# sampling alternate; only ratios within a run hold elsewhere. It tests nothing.
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/rates.sh"
 
 runs=11
 window=4
 
-# A line of "user system (process) user system arm (window)" in seconds.
+# Prints "user system (process) user system arm (window)" in seconds.
 timed_sample() {
 	local TIMEFORMAT='%3U %3S'
 	{ time "$virt_wss" sample bench --window "${window}s" --max-stall 10s --output json \

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
-#
-# Sourced by what proves, and by what prints, what comes of the decisions: a guest of 1 GiB with
-# a balloon and a disk, a history of ten windows, balloon --apply down to the floor, what the host
-# got of it, and how fast the guest runs.
+# Sourced by the tests and benches of the decisions: a guest of 1 GiB with a balloon
+# and a disk, a history of ten windows, balloon --apply down to the floor, what the
+# host got back, and how fast the guest runs.
 # shellcheck disable=SC2034,SC2154
 
 # shellcheck source-path=SCRIPTDIR source=rates.sh
@@ -18,7 +17,7 @@ window=5s
 period=400s
 export VIRT_WSS_HISTORY=$lab_run/history.db
 
-# As recommended to operators: statistics, and autodeflate.
+# Statistics and autodeflate, as recommended to operators.
 decisions_guest_start() { # NAME KERNEL-ARGUMENTS [always|never]: huge pages
 	lab_thp "${3:-never}"
 	rm -f "$VIRT_WSS_HISTORY"*
@@ -29,8 +28,8 @@ decisions_guest_start() { # NAME KERNEL-ARGUMENTS [always|never]: huge pages
 			<source file='$lab_run/disk.img'/><target dev='vda' bus='virtio'/><readonly/></disk>"
 }
 
-# After a zap the emulated guest touches 200 MiB twice over within 5 s, on a machine that has nothing
-# else to do; on one that has, windows are to be as long as that takes, up to 20 s.
+# After a zap the emulated guest touches 200 MiB twice within 5 s on a machine that has
+# nothing else to do. On a busy one, windows become as long as that takes, up to 20 s.
 fit_window() { # NAME -> window
 	local began seconds
 	began=$(uptime_ms)

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# What goes wrong: one clear line, the right exit status, and the guest as it was. And
-# what many samples leave behind: nothing. The guest "good" lives through all of it; it
-# takes six seconds for a pass over its 64 MiB. The guest "victim" does not.
+# Tests what goes wrong: one clear line, the right exit status, and the guest as it
+# was; and that many samples leave nothing behind. The guest "good" lives through all
+# of it; it takes six seconds for a pass over its 64 MiB. The guest "victim" does not.
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/wss.sh"
 
@@ -74,9 +74,9 @@ test_soak() {
 	wss_pid=$!
 	watch_tool $wss_pid >"$lab_run/watched"
 	wss_wait
-	check "100 samples in a row" status_is 0
-	check "all are measured" in_range "$(json wss_bytes | wc -l)" 100 100
-	check "there were looks at the tool meanwhile" in_range "$(wc -l <"$lab_run/watched")" 20 100000
+	check "100 samples in a row are taken" status_is 0
+	check "all samples are measured" in_range "$(json wss_bytes | wc -l)" 100 100
+	check "the tool was looked at meanwhile" in_range "$(wc -l <"$lab_run/watched")" 20 100000
 	check "its anonymous memory stays under 16 MiB" at_most 1 16383
 	check "its memory does not grow" does_not_grow 1 64
 	check "its descriptors do not grow" does_not_grow 2 0
@@ -87,9 +87,9 @@ test_soak() {
 	done
 	check "20 samples one after another" status_is 0
 	wss sample good --count 5 --window 50ms --pause "${patient[@]}" --output json
-	check "and five that hold the guest" status_is 0
+	check "five samples that hold the guest are taken" status_is 0
 	check "no process is left" no_process_left
-	check "the guest has no more descriptors" in_range "$(guest_fds)" 1 "$before"
+	check "the guest has no more descriptors than before" in_range "$(guest_fds)" 1 "$before"
 	check "the guest is well" guest_well good
 }
 
@@ -114,7 +114,7 @@ test_lost_entries() {
 	read -r _ _ touches < <(reports_between "$began" $((began + 6600)))
 	diag "at least $(mib $((touches * 4096))) and at most $(mib $set) touched," \
 		"bounds $(mib "$(json wss_low_bytes)") - $(mib "$(json wss_high_bytes)")"
-	check "what another zap took away is known to be missing" json_is quality degraded
+	check "the memory that another zap took away is known to be missing" json_is quality degraded
 	check "the low bound is below the set" in_range "$(json wss_low_bytes)" 1 $set
 	check "the high bound is above what was touched" \
 		in_range "$(json wss_high_bytes)" $((touches < 16384 ? touches * 4096 : set)) $((512 * MiB))
@@ -130,7 +130,7 @@ test_stall_limit() {
 			wss sample good --window 1s --max-stall 1us --output json
 		fi
 		check "$limit: a stall that is foreseen is refused" refused 5 'for one stall'
-		check "$limit: and nothing was unmapped" \
+		check "$limit: nothing was unmapped" \
 			in_range "$(lab_guest_counter good pages_4k)" $((before * 9 / 10)) 131072
 	done
 	check "the guest is well" guest_well good
@@ -141,7 +141,7 @@ test_publish() {
 	wss sample good --window 1s --publish "${patient[@]}" --output json
 	check "a sample is published" status_is 0
 	virsh metadata good urn:virt-wss:profile:1 >"$lab_run/metadata" 2>&1
-	check "libvirt's clients read it" \
+	check "libvirt's clients can read it" \
 		grep -q "<current unit=\"bytes\">$(json wss_bytes)<" "$lab_run/metadata"
 	wss list good --wide
 	check "list shows it" grep -qE '^good +[0-9.]+ .*mmu' "$wss_out"
@@ -156,26 +156,26 @@ test_unprivileged() {
 	timeout 60 setpriv --reuid=65534 --regid=65534 --clear-groups \
 		"$virt_wss" sample good --window 500ms --output json >"$wss_out" 2>"$wss_err" || status=$?
 	diag "$(cat "$wss_err")"
-	check "an unprivileged user is told" refused $((status == 4 ? 4 : 5)) 'permi|connect|root'
+	check "an unprivileged user gets an error" refused $((status == 4 ? 4 : 5)) 'permi|connect|root'
 }
 
 test_bad_domains() {
 	local pid
 	wss sample good nobody victim --window 1s --output json "${patient[@]}"
-	check "one of several is unknown: 3" status_is 3
+	check "one of several is unknown: exit 3" status_is 3
 	check "the others are measured" in_range "$(json wss_bytes | wc -l)" 2 2
 
 	virsh -q suspend victim
 	wss sample victim --window 1s --output json
 	check "a paused guest is refused" refused 1 'paused'
-	check "and stays paused" grep -q paused <(virsh domstate victim)
+	check "the paused guest stays paused" grep -q paused <(virsh domstate victim)
 	virsh -q resume victim
 
 	pid=$(lab_guest_pid victim)
 	kill -STOP "$pid"
 	wss sample victim --window 1s --output json
 	check "a guest that a signal has stopped is refused" refused 1 'stopped'
-	check "and stays stopped" refute guest_not_held victim
+	check "the stopped guest stays stopped" refute guest_not_held victim
 	kill -CONT "$pid"
 
 	check "a window" wss_start sample victim --window 3s --output json "${patient[@]}"
@@ -183,8 +183,8 @@ test_bad_domains() {
 	virsh -q resume victim
 	wss_wait
 	check "a guest that was paused within it is measured" status_is 0
-	check "as degraded" json_is quality degraded
-	check "with the reason" noted 'paused'
+	check "its sample is degraded" json_is quality degraded
+	check "its sample has the reason" noted 'paused'
 	check "victim is well" guest_well victim
 }
 
@@ -195,7 +195,7 @@ test_guest_dies() {
 	wait_until 20 both_armed
 	kill -KILL "$(lab_guest_pid victim)"
 	wss_wait
-	check "one of them is killed within it: 3" status_is 3
+	check "one of them is killed within it: exit 3" status_is 3
 	check "the other one is measured" in_range "$(json wss_bytes good)" 1 $((512 * MiB))
 
 	check "a guest is started again" start_victim
@@ -203,8 +203,8 @@ test_guest_dies() {
 	began=$(uptime_ms)
 	kill -KILL "$(lab_guest_pid victim)"
 	wss_wait
-	check "its guest is killed within it: 1" refused 1 'victim.*(ended|gone)'
-	check "it is seen at once" in_range $(($(uptime_ms) - began)) 0 20000
+	check "its guest is killed within it: exit 1" refused 1 'victim.*(ended|gone)'
+	check "the kill is noticed at once" in_range $(($(uptime_ms) - began)) 0 20000
 	wss sample victim --window 1s --output json
 	check "a domain that is gone is refused" refused 1 'victim'
 }
@@ -230,9 +230,9 @@ test_libvirtd() {
 	kill -KILL "$pid"
 	wss_wait
 	check "libvirtd is killed within it: the sample is taken" status_is 0
-	check "and is of the guest" in_range "$(json wss_bytes)" 1 $((100 * MiB))
+	check "the sample is of the guest" in_range "$(json wss_bytes)" 1 $((100 * MiB))
 	wss sample good --window 1s --output json
-	check "without libvirtd: 4" refused 4 'connect'
+	check "without libvirtd: exit 4" refused 4 'connect'
 	lab_libvirtd_start
 	wss sample good --window 1s --output json "${patient[@]}"
 	check "with libvirtd again the guest is measured" status_is 0

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# 4 KiB granularity on huge pages: exact where native granularity only has bounds, the
-# huge mappings are back afterwards, and nobody's dirty log is disturbed.
+# Tests 4 KiB granularity on huge pages: it is exact where native granularity only has
+# bounds, the huge mappings are back afterwards, and nobody's dirty log is disturbed.
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/wss.sh"
 
@@ -24,10 +24,10 @@ test_paused() {
 	virsh -q suspend huge
 	wss_wait
 	check "a guest paused within the window gives a degraded sample" json_is quality degraded
-	check "which says so" noted 'paused'
-	check "and that large mappings could not be seen to be back" noted 'not observable|not ended its dirty log'
+	check "its notes give the reason" noted 'paused'
+	check "its notes say that large mappings were not seen to be back" noted 'not observable|not ended its dirty log'
 	virsh -q resume huge
-	check "the log is over once it runs" wait_until 30 log_is_off huge
+	check "the log is over once the guest runs" wait_until 30 log_is_off huge
 	check "huge mappings are back" wait_until 60 huge_mappings_are_back huge
 }
 
@@ -35,9 +35,9 @@ test_paused() {
 test_log_ends_early() {
 	VIRT_WSS_FAULT=short-log wss sample huge --granularity 4k --window 4s --max-stall 10s \
 		--output json
-	check "a log that ends within the window is seen" json_is quality degraded
-	check "and said" noted 'dirty log was not on throughout'
-	check "the sample is not of 4 KiB" json_is granularity_bytes 2097152
+	check "a log that ends within the window is noticed" json_is quality degraded
+	check "its notes give the reason" noted 'dirty log was not on throughout'
+	check "the sample does not have 4 KiB granularity" json_is granularity_bytes 2097152
 	check "its bounds enclose the truth" bounds_enclose "$baseline"
 	check "the guest lives" guest_well huge
 }
@@ -46,9 +46,9 @@ lab_thp always
 lab_libvirtd_start
 controlled_guest_start huge "wss.map=256 wss.phases=0:0 wss.mode=write" memory=512
 
-check "a guest at rest is measured by 4 KiB" measure huge 0 --granularity 4k
+check "an idle guest is measured at 4 KiB" measure huge 0 --granularity 4k
 baseline=${estimate:-0}
-check "one that touches 16 MiB, too" measure_phase huge 16 --granularity 4k
+check "a guest that touches 16 MiB is measured at 4 KiB" measure_phase huge 16 --granularity 4k
 say_measure
 check "granularity is 4 KiB" json_is granularity_bytes 4096
 check "quality is ok" json_is quality ok
@@ -56,24 +56,24 @@ check "the estimate is within 2 %" is_exact "$estimate" "$truth" "$baseline"
 check "the dirty log ends by itself" wait_until 30 log_is_off huge
 check "huge mappings are back" wait_until 60 huge_mappings_are_back huge
 check "native granularity, the default, has bounds" measure huge 16
-check "of 2 MiB" json_is granularity_bytes 2097152
-check "which enclose the truth" bounds_enclose "$baseline"
+check "they are bounds of 2 MiB pages" json_is granularity_bytes 2097152
+check "they enclose the truth" bounds_enclose "$baseline"
 
 check "huge mappings are back before the sample is out" wait_until 20 huge_mappings_are_back huge
-check "auto is by 4 KiB" measure huge 16 --granularity auto
-check "as it is safe, of use and cheap" json_is granularity_bytes 4096
-check "of what is written nothing is said without evidence" nothing_or_evidence
+check "auto chooses 4 KiB" measure huge 16 --granularity auto
+check "because it is safe, useful and cheap" json_is granularity_bytes 4096
+check "nothing is claimed about writes without evidence" nothing_or_evidence
 
 wss sample huge --granularity both --window 2s --max-stall 10s --output json
-check "both granularities in one answer" status_is 0
+check "both granularities are in one answer" status_is 0
 diag "4 KiB $(mib "$(json wss_bytes)"), native $(mib "$(json native_wss_bytes)")," \
 	"bloat $(json huge_page_bloat)"
-check "one is by 4 KiB" json_is granularity_bytes 4096
-check "the other by 2 MiB" json_is native_granularity_bytes 2097152
-check "which is more" in_range "$(json native_wss_bytes)" $((2 * $(json wss_bytes))) $((512 * MiB))
+check "one window is at 4 KiB" json_is granularity_bytes 4096
+check "the other window is at 2 MiB" json_is native_granularity_bytes 2097152
+check "the latter is larger" in_range "$(json native_wss_bytes)" $((2 * $(json wss_bytes))) $((512 * MiB))
 
 wss sample huge --store --history "$lab_run/history.db" --window 1s --max-stall 10s --output json
-check "what is stored is by 4 KiB without being told" json_is granularity_bytes 4096
+check "stored samples are at 4 KiB by default" json_is granularity_bytes 4096
 
 test_log_ends_early
 test_paused
@@ -83,10 +83,10 @@ check "somebody else's calculation is not disturbed" refused 1 'dirty-rate calcu
 wss sample huge --granularity 4k --window 51s --output json
 check "a window that is too long is refused" refused 5 '50 s'
 wss sample huge --granularity auto --max-faults 1 --window 1s --max-stall 10s --output json
-check "auto is native where there would be too many faults" json_is granularity_bytes 2097152
-check "and says why" noted 'faults, over the limit of 1'
+check "auto chooses native if there would be too many faults" json_is granularity_bytes 2097152
+check "and gives the reason" noted 'faults, over the limit of 1'
 wss sample huge --window 51s --max-stall 1ms --output json
-check "or where arming would take too long" refused 5 'for one stall'
+check "auto chooses native if arming would take too long" refused 5 'for one stall'
 check "the log ends before a kill" wait_until 30 log_is_off huge
 wss_start sample huge --granularity 4k --window 3s --max-stall 10s
 kill -KILL "$wss_pid"
@@ -99,6 +99,6 @@ lab_guest_stop huge
 lab_guest_start shm memory=256 top="" devices="<shmem name='s'><model type='ivshmem-plain'/><size unit='M'>4</size></shmem>" \
 	args="wss.map=64 wss.touch=16 wss.mode=write"
 wss sample shm --granularity 4k --window 1s --output json
-check "a device that is not known to survive the log: refused" refused 5 'shmem'
+check "a device that is not known to survive the log is refused" refused 5 'shmem'
 check "that guest is well" guest_well shm
 done_testing

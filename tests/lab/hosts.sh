@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Hosts on which a measurement would harm a guest, or be one of another's.
+# Tests hosts on which a measurement would harm a guest, or would be of another host's
+# guest.
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/wss.sh"
 
-# A host that says 5.15 and is otherwise this one, which has soft-dirty tracking.
+# Makes a host that claims Linux 5.15 and is otherwise this one, which has soft-dirty
+# tracking.
 old_host() { # DIRECTORY
 	mkdir -p "$1/proc/sys/kernel"
 	ln -s /* "$1/" 2>/dev/null

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# The miss-rate curve, held against what happens. A guest reads pages of a disk at random, all from
-# its page cache; ten windows; then its balloon is blown up by hand while the cache is hot, and so
-# many of its reads go to the disk. That is what recommend --what-if says of a memory so small,
-# from the windows alone: within 5 in 100 reads, as a kernel does not evict by exact LRU.
+# Compares the miss-rate curve with reality. A guest reads pages of a disk at random,
+# all from its page cache; ten windows are taken; then its balloon is inflated by hand
+# while the cache is hot, so that part of its reads go to the disk. The share must be
+# what recommend --what-if predicted for so little memory from the windows alone:
+# within 5 in 100 reads, because a kernel does not evict by exact LRU.
 # shellcheck disable=SC2317,SC2154
 . "${WSS_LAB_DIR:?}/decisions.sh"
 
@@ -61,7 +62,8 @@ within_one_mib() { # BYTES BYTES
 	[ "$1" -ge $(($2 - MiB)) ] && [ "$1" -le $(($2 + MiB)) ]
 }
 
-# From one report to the next, once its kernel has taken what it wanted from the cache.
+# Waits until the cache stays the same from one report to the next, once the kernel has
+# taken what it wanted from it.
 cache_rests() { # NAME
 	local before
 	before=$(lab_guest_field "$1" cache_bytes)
@@ -85,13 +87,13 @@ leave_cache_of() { # NAME MIB
 
 test_size() { # NAME MIB
 	local predicted
-	check "$1: it is left some $2 MiB of page cache" leave_cache_of "$1" "$2"
-	check "it reads" count_reads "$1" || return 1
+	check "$1: it is left about $2 MiB of page cache" leave_cache_of "$1" "$2"
+	check "it reads from the disk" count_reads "$1" || return 1
 	wss recommend "$1" --what-if $(((cache + baseline) / 1024))KiB --output csv
 	predicted=$((1000 * $(csv what_if_faults_per_second) / full))
 	diag "page cache $(mib "$cache"): $misses of 1000 reads go to the disk, $predicted are predicted;" \
 		"$reads reads a second"
-	check "so many miss as the curve says" in_range "$predicted" $((misses - 50)) $((misses + 50))
+	check "as many reads miss as the curve predicts" in_range "$predicted" $((misses - 50)) $((misses + 50))
 }
 
 test_draw() { # NAME K MIB...
@@ -104,8 +106,8 @@ test_draw() { # NAME K MIB...
 	wss recommend "$name" --output csv
 	baseline=$(($(csv p50_bytes) - $(drawn_bytes "$k" $((full * ${window%s})))))
 	diag "$full reads a second, $misses of 1000 from the disk; the guest's own $(mib $baseline)"
-	check "all is in its cache" in_range "$misses" 0 2
-	check "the windows hold what it reads, and little else" in_range $baseline $((-MiB)) $((8 * MiB))
+	check "the whole file is in its cache" in_range "$misses" 0 2
+	check "the windows contain what it reads, and little else" in_range $baseline $((-MiB)) $((8 * MiB))
 	for size; do
 		test_size "$name" "$size"
 	done

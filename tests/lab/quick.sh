@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# What every change must keep: virt-wss measures KVM guests, and says and restores
-# what it must.
+# Tests what every change must keep: virt-wss measures KVM guests, reports what it
+# must, and restores the guest.
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/wss.sh"
 
@@ -25,7 +25,7 @@ test_large() {
 	large=$estimate large_truth=$truth
 	check "it is resident with four times that" \
 		in_range "$(json rss_bytes)" $((4 * truth)) $((512 * MiB))
-	check "auto picks mmu" json_is method mmu
+	check "auto chooses mmu" json_is method mmu
 	check "granularity is 4 KiB" json_is granularity_bytes 4096
 	check "quality is ok" json_is quality ok
 }
@@ -39,10 +39,10 @@ test_estimates() {
 	small=$estimate small_truth=$truth
 	check "a guest at rest is measured" measure_phase quick 0
 	baseline=${estimate:-0}
-	check "it shows little" in_range "$baseline" 1 $((8 * MiB))
+	check "its working set is small" in_range "$baseline" 1 $((8 * MiB))
 
 	check "64 MiB is estimated within 5 %" estimate_is_close "$large" "$large_truth" "$baseline"
-	check "but not without the zap" \
+	check "without the zap it is not" \
 		refute estimate_is_close "$unzapped" "$unzapped_truth" "$baseline"
 	check "the estimate falls with the set" estimate_is_close "$small" "$small_truth" "$baseline"
 }
@@ -52,16 +52,16 @@ test_second_zap() {
 	check "a zap by somebody else within the window" measure_phase quick 64 --recorder counters
 	measure_within=
 	diag "bounds $(mib "$(json wss_low_bytes)") - $(mib "$(json wss_high_bytes)")"
-	check "makes the sample degraded" json_is quality degraded
-	check "whose bounds enclose the truth" bounds_enclose "$baseline"
-	check "and it says so" noted 'host unmapped'
+	check "the sample is degraded" json_is quality degraded
+	check "its bounds enclose the truth" bounds_enclose "$baseline"
+	check "its notes give the reason" noted 'host unmapped'
 }
 
 test_methods() {
 	wss methods quick
 	check "methods is answered" status_is 0
-	check "mmu is what auto would take" grep -qE '^quick +mmu +yes +yes' "$wss_out"
-	check "refs is not for a KVM guest" grep -qE '^quick +refs +no ' "$wss_out"
+	check "auto would choose mmu" grep -qE '^quick +mmu +yes +yes' "$wss_out"
+	check "refs is not usable for a KVM guest" grep -qE '^quick +refs +no ' "$wss_out"
 	wss sample quick --method refs --window 1s --output json
 	check "refs refuses a KVM guest" refused 5 'KVM'
 	check "the guest is well after it" guest_well quick
@@ -92,7 +92,7 @@ test_kill_while_held() {
 	kill -KILL "$wss_pid"
 	wss_wait
 	check "virt-wss is killed" status_is 137
-	check "the guest goes on" guest_well quick
+	check "the guest continues" guest_well quick
 	check "no watchdog is left" wait_until 10 refute pgrep "^virt-wss-hold"
 }
 
@@ -107,7 +107,7 @@ test_busy() {
 	wss sample quick --window 1s --output json
 	check "a guest with a job is refused" refused 1 'job'
 	wss sample quick --window 1s --publish --output json
-	check "also for publishing" refused 1 'job'
+	check "publishing is refused as well" refused 1 'job'
 	cat <&9 >/dev/null &
 	reader=$!
 	exec 9<&-
@@ -116,7 +116,7 @@ test_busy() {
 	rm -f "$lab_run/dump"
 	check "the guest is well after it" guest_well quick
 	wss sample quick --window 500ms --max-stall 10s --output json
-	check "and is measured again" status_is 0
+	check "it is measured again" status_is 0
 }
 
 job_is() { # NAME TYPE
@@ -126,20 +126,20 @@ job_is() { # NAME TYPE
 test_huge_pages() {
 	lab_thp always
 	lab_guest_start huge memory=512 args="wss.map=320 wss.touch=64 wss.mode=write wss.rate=65536"
-	check "a guest on huge pages is measured by 4 KiB" measure huge 64 --granularity 4k
+	check "a guest on huge pages is measured at 4 KiB" measure huge 64 --granularity 4k
 	say_measure
 	check "granularity is 4 KiB" json_is granularity_bytes 4096
 	check "64 MiB is estimated within 5 %" estimate_is_close "$estimate" "$truth" "$baseline"
 	check "quality is ok" json_is quality ok
-	check "by its mappings" measure huge 64
+	check "it is measured at native granularity" measure huge 64
 	say_measure
 	diag "bounds $(mib "$(json wss_low_bytes)") - $(mib "$(json wss_high_bytes)")"
 	check "granularity is 2 MiB" json_is granularity_bytes $((2 * MiB))
 	check "the bounds enclose the truth" in_range $((truth + baseline)) \
 		"$(json wss_low_bytes)" "$(json wss_high_bytes)"
 	check "the estimate is the high bound" json_is wss_bytes "$(json wss_high_bytes)"
-	check "the high bound is not all that is mapped" in_range "$(json wss_high_bytes)" 1 $((200 * MiB))
-	check "it says so" noted '2 MiB'
+	check "the high bound is less than all mapped memory" in_range "$(json wss_high_bytes)" 1 $((200 * MiB))
+	check "its notes say that each entry counts as a whole" noted '2 MiB'
 	check "quality is ok" json_is quality ok
 	check "the guest is well" guest_well huge
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
-#
-# Sourced by the lab's benches: how fast the guest's own loop runs, and medians.
+# Sourced by the lab's benches: measures how fast the guest's own loop runs, and
+# computes medians.
 
 # shellcheck source-path=SCRIPTDIR source=wss.sh
 . "${WSS_LAB_DIR:?}/wss.sh"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Recordings of a guest that goes through phases: the sizes that it logs itself, the
-# marks in their places, what lasts and what comes and goes; and how a recording ends.
+# Tests recordings of a guest that goes through phases: the sizes that it logs itself,
+# the marks at their times, the classes of a viewport; and how a recording ends.
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/wss.sh"
 
@@ -49,7 +49,7 @@ median_of_phase() { # INDEX from 0
 		awk '{ if ($1 != last) print; last = $1 }' | sed -n "$(($1 + 1))p"
 }
 
-# Rest, 48 MiB, 16 MiB, 96 MiB, with a mark at the beginning of each.
+# The phases: idle, 48 MiB, 16 MiB, 96 MiB, with a mark at the beginning of each.
 test_phases() { # NAME ARGUMENT...
 	local name=$1 phase baseline
 	shift
@@ -66,19 +66,19 @@ test_phases() { # NAME ARGUMENT...
 	kill -INT $wss_pid
 	wss_wait
 	check "a recording until SIGINT ends well" status_is 0
-	check "nothing is left to be cut off" report "$rec"
+	check "nothing has to be cut off" report "$rec"
 	diag "$(cut -c -150 "$lab_run/report" | grep median_bytes)"
 	diag "$(stat -c %s "$rec") bytes of file, $(windows_of "$rec") windows"
 	diag "$("$virt_wss" report "$rec" | head -n 60)"
 	baseline=$(median_of_phase 0)
-	check "the guest at rest is small" in_range "$baseline" 100000 $((4 * MiB))
+	check "the idle guest's set is small" in_range "$baseline" 100000 $((4 * MiB))
 	check "48 MiB within 2 %" close_to "$(median_of_phase 1)" $((48 * MiB + baseline))
 	check "16 MiB within 2 %" close_to "$(median_of_phase 2)" $((16 * MiB + baseline))
 	check "96 MiB within 2 %" close_to "$(median_of_phase 3)" $((96 * MiB + baseline))
 	check "the peak is the largest phase" close_to "$(field peak_bytes "$lab_run/report" | head -n 1)" \
 		$((96 * MiB + baseline))
-	check "three marks" test "$(grep -c '"text": "phase' "$lab_run/report")" = 3
-	check "from the middle of 48 to the middle of 16 MiB" viewport_classes
+	check "there are three marks" test "$(grep -c '"text": "phase' "$lab_run/report")" = 3
+	check "a viewport from the middle of 48 to the middle of 16 MiB has the right classes" viewport_classes
 }
 
 # Between the marks: each phase lasts 24 s.
@@ -100,8 +100,8 @@ test_ends() { # NAME
 	wait_until 90 has_windows "$lab_run/killed.rec" 3
 	kill -KILL $wss_pid
 	wss_wait
-	check "after kill -9 the whole windows are there" report "$lab_run/killed.rec"
-	check "and it says that it was not ended" grep -q '"ended": false' "$lab_run/report"
+	check "after kill -9 all complete windows are there" report "$lab_run/killed.rec"
+	check "the report says that it was not ended" grep -q '"ended": false' "$lab_run/report"
 	check "the guest is well" guest_well "$1"
 	wss record "$1" -o "$lab_run/short.rec" --for 8s --interval 4s --window 2s --max-stall 10s
 	check "a recording of 8 s" status_is 0
@@ -112,7 +112,7 @@ test_ends() { # NAME
 	recording "$1" -o "$lab_run/apart.rec" --until-stopped --interval 20s --window 2s
 	wait_until 90 has_windows "$lab_run/apart.rec" 1
 	check "between windows that are far apart the dirty log is off" wait_until 10 log_is_off "$1"
-	check "and on again for the next" wait_until 60 has_windows "$lab_run/apart.rec" 2
+	check "it is on again for the next window" wait_until 60 has_windows "$lab_run/apart.rec" 2
 	kill -INT $wss_pid
 	wss_wait
 	report "$lab_run/apart.rec"
@@ -120,7 +120,7 @@ test_ends() { # NAME
 	wss record "$1" -o /dev/full --for 4s --max-stall 10s
 	check "a file that cannot be written is an error" refused 1 'full'
 	wss record nobody -o "$lab_run/none.rec"
-	check "a guest that is not there leaves no file" test ! -e "$lab_run/none.rec"
+	check "a guest that does not exist leaves no file" test ! -e "$lab_run/none.rec"
 }
 
 # The guest gives 192 MiB to the balloon; the host had memory only for the part that it had

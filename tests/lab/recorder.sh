@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# The BPF recorder: it and KVM's counters tell of the same pages, it is exact where the
-# counters are not, and nothing of it outlives virt-wss.
+# Tests the BPF recorder: it agrees with KVM's counters, is exact where the counters
+# are not, and leaves nothing behind when virt-wss ends.
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/wss.sh"
 
@@ -27,18 +27,18 @@ second_zap() {
 test_same_pages() { # NAME
 	check "$1 is measured by the recorder" measure "$1" 16 --recorder bpf --max-stall 10s
 	say_measure
-	check "which it says" json_is recorder bpf
+	check "the sample names it" json_is recorder bpf
 	check "quality is ok" json_is quality ok
 	check "it and the counters agree within 1 %" agree "$(json wss_bytes)" "$(json mapped_bytes)"
-	check "next to nothing lies outside its RAM" in_range "$(json outside_faults)" 0 200
-	check "it touches what it says" in_range "$estimate" "$truth" $((truth + 4 * MiB))
+	check "hardly any fault lies outside the RAM" in_range "$(json outside_faults)" 0 200
+	check "the figure is what the guest touches" in_range "$estimate" "$truth" $((truth + 4 * MiB))
 }
 
 test_counters() {
-	check "without the recorder" measure anon 16 --recorder counters
+	check "without the recorder the guest is measured" measure anon 16 --recorder counters
 	check "the counters are named" json_is recorder counters
-	check "nothing is said of writes" refute grep -q '"written' "$wss_out"
-	check "but why" noted 'written memory is unknown'
+	check "nothing is claimed about writes" refute grep -q '"written' "$wss_out"
+	check "the notes give the reason" noted 'written memory is unknown'
 }
 
 # The gauge loses memory that is unmapped; the recorder does not.
@@ -46,18 +46,18 @@ test_second_zap() {
 	measure_within=second_zap
 	check "a zap by somebody else within the window" measure anon 16 --recorder bpf
 	measure_within=
-	check "leaves the recorder's sample ok" json_is quality ok
-	check "and exact" in_range "$estimate" "$truth" $((truth + 4 * MiB))
+	check "the recorder's sample stays ok" json_is quality ok
+	check "the recorder's sample is exact" in_range "$estimate" "$truth" $((truth + 4 * MiB))
 }
 
 # Pages touched while the window is armed have no time of their own, and under emulation arming
 # is slow: the curve begins where it ends.
 test_curve() {
 	wss profile anon --from 1ms --to 4s --recorder bpf --max-stall 10s --output csv
-	check "profile takes the recorder's curve" status_is 0
-	check "of eight points a decade" profile_is_dense
+	check "profile uses the recorder's curve" status_is 0
+	check "the curve has eight points a decade" profile_is_dense
 	wss sample anon --window 4s --recorder bpf --max-stall 10s --output json
-	check "a sample has all points that are known, and none falls" curve_rises
+	check "a sample has all known points, and none falls" curve_rises
 }
 
 profile_is_dense() {
@@ -76,11 +76,11 @@ curve_rises() {
 
 test_kill() {
 	check "nothing is attached between windows" refute attached
-	check "a window with the recorder" wss_start sample anon --window 60s --recorder bpf --max-stall 10s
-	check "has it attached" attached
+	check "a window with the recorder begins" wss_start sample anon --window 60s --recorder bpf --max-stall 10s
+	check "the recorder is attached" attached
 	kill -KILL "$wss_pid"
 	wss_wait
-	check "after kill -9 nothing is" wait_until 10 refute attached
+	check "after kill -9 nothing is attached" wait_until 10 refute attached
 	check "the guest is well" guest_well anon
 }
 

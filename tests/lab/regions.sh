@@ -1,16 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# A recording of a guest with two NUMA nodes and a DIMM, which touches more than the nodes' own
-# memory: the report by region and by node, where QEMU has really put them.
+# Tests a recording of a guest with two NUMA nodes and a DIMM that touches more than
+# the nodes' own memory: the report by region and by node shows where QEMU has really
+# put them.
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/wss.sh"
 
 require_recorder
 
 node=128 dimm=128 set=208 # MiB
-# Least memory that the guest's kernel has taken for itself before there was a DIMM, and the
-# most that it touches.
+# Least memory that the guest's kernel had taken before there was a DIMM, and most that
+# it touches.
 kernel=96
 rec=$lab_run/regions.rec
 
@@ -29,7 +30,7 @@ address_of_dimm() {
 	virsh dumpxml numa | sed -n "s/.*<address type='dimm'.* base='\([^']*\)'.*/\1/p"
 }
 
-# Part of a window would have part of the set.
+# A window that was cut short would have only a part of the set.
 last_is_whole() {
 	grep '"kind": ' "$lab_run/report" | tail -n 1 | grep -q '"kind": "gap"' &&
 		grep '"kind": "window"' "$lab_run/report" | tail -n 1 |
@@ -45,8 +46,8 @@ test_sums() {
 		$(sum regions region device reference_bytes)))
 	by_node=$(($(sum nodes node 0 reference_bytes) + $(sum nodes node 1 reference_bytes)))
 	diag "by region $(mib $by_region), by node $(mib $by_node)"
-	check "what is touched lies in these regions" in_range $by_region $((set * MiB)) $(((set + kernel) * MiB))
-	check "and in these nodes" test "$by_node" = "$by_region"
+	check "the regions add up to the touched memory" in_range $by_region $((set * MiB)) $(((set + kernel) * MiB))
+	check "the nodes add up to the touched memory" test "$by_node" = "$by_region"
 }
 
 test_device() {
@@ -54,10 +55,10 @@ test_device() {
 		"$lab_run/report"
 	check "it has its length" test "$(sum regions region device length_bytes)" = $((dimm * MiB))
 	# The nodes' own memory, less the kernel's, is too small for the set.
-	check "what the nodes cannot hold lies in it" in_range "$(sum regions region device reference_bytes)" \
+	check "the DIMM has what the nodes cannot hold" in_range "$(sum regions region device reference_bytes)" \
 		$(((set - (2 * node - kernel)) * MiB)) $((dimm * MiB))
-	check "it is a part of node 1" test "$(sum nodes node 1 length_bytes)" = $(((node + dimm) * MiB))
-	check "node 0 has its own" in_range "$(sum nodes node 0 length_bytes)" $((node * MiB - MiB)) $((node * MiB))
+	check "the DIMM belongs to node 1" test "$(sum nodes node 1 length_bytes)" = $(((node + dimm) * MiB))
+	check "node 0 has its own memory" in_range "$(sum nodes node 0 length_bytes)" $((node * MiB - MiB)) $((node * MiB))
 }
 
 lab_libvirtd_start

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Does the lab show what virt-wss builds on? libvirtd, a KVM guest, KVM's
-# counters, and a zap by hand after which the gauge is what the guest touches.
+# Tests whether the lab has what virt-wss builds on: libvirtd, a KVM guest, KVM's
+# counters, and a zap by hand after which the gauge equals what the guest touches.
 . "${WSS_LAB_DIR:?}/functions.sh"
 
 touched=16384 # pages: wss.touch=64

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# The ways in which a guest's memory can be backed and touched, and in which KVM's
-# counters can be read.
+# Tests the ways in which a guest's memory can be backed and touched, and in which
+# KVM's counters can be read.
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/wss.sh"
 
@@ -20,20 +20,20 @@ test_memfd() {
 	baseline=${estimate:-0}
 	check "a memfd guest is measured" measure memfd 64
 	say_measure
-	check "within 5 %" estimate_is_close "$estimate" "$truth" "$baseline"
-	check "at 4 KiB" json_is granularity_bytes 4096
+	check "the estimate is within 5 %" estimate_is_close "$estimate" "$truth" "$baseline"
+	check "the granularity is 4 KiB" json_is granularity_bytes 4096
 	check "its memory is found" in_range "$(json rss_bytes)" $((4 * truth)) $((512 * MiB))
 	by_debugfs=$estimate
 }
 
 test_hugetlb() {
-	check "a hugetlb guest is measured by 4 KiB" measure hugetlb 64 --granularity 4k
+	check "a hugetlb guest is measured at 4 KiB" measure hugetlb 64 --granularity 4k
 	say_measure
 	check "granularity is 4 KiB" json_is granularity_bytes 4096
 	check "within 5 %" estimate_is_close "$estimate" "$truth" "$baseline"
-	check "it is measured by its mappings, too" measure hugetlb 64
+	check "it is measured at native granularity, too" measure hugetlb 64
 	say_measure
-	check "at 2 MiB" json_is granularity_bytes $((2 * MiB))
+	check "the granularity is 2 MiB" json_is granularity_bytes $((2 * MiB))
 	check "the bounds enclose the truth" in_range $((truth + baseline)) \
 		"$(json wss_low_bytes)" "$(json wss_high_bytes)"
 	# One page in four of 256 MiB is all of these huge pages.
@@ -45,10 +45,10 @@ test_hugetlb() {
 test_without_debugfs() {
 	check "a guest is measured with no debugfs" no_debugfs measure memfd 64
 	say_measure
-	check "as with it, within 2 %" in_range "$estimate" $((by_debugfs * 98 / 100)) \
+	check "the figure is within 2 % of that with debugfs" in_range "$estimate" $((by_debugfs * 98 / 100)) \
 		$((by_debugfs * 102 / 100))
 	no_debugfs wss sample memfd --pause --window 1s --output json
-	check "--pause needs debugfs, and says so" refused 5 'debugfs'
+	check "--pause is refused without debugfs" refused 5 'debugfs'
 	check "the guest is well" guest_well memfd
 }
 
@@ -60,7 +60,7 @@ test_qmp() {
 	by_debugfs=${estimate:-0}
 	check "it is measured through QMP alone" no_debugfs measure plain 64
 	say_measure
-	check "the same, within 2 %" in_range "$estimate" $((by_debugfs * 98 / 100)) \
+	check "the figure is the same, within 2 %" in_range "$estimate" $((by_debugfs * 98 / 100)) \
 		$((by_debugfs * 102 / 100))
 	measure_as=
 	check "the guest is well" guest_well plain

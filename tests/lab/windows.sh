@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Many windows by 4 KiB. The growth curve of one window is that of windows of each length,
-# and what the guest says of its own rate; and fifty windows leave nothing behind.
+# Tests many windows at 4 KiB. The growth curve of one window equals windows of each
+# length, and the rate that the guest reports; and fifty windows leave nothing behind.
 # WSS_LAB_ARGS: "curve" or "fifty" alone.
 # shellcheck disable=SC2317,SC2154
 . "${WSS_LAB_DIR:?}/rates.sh"
@@ -103,7 +103,7 @@ compare_curve() { # NAME "COUNT LENGTH..."...: so many windows a round, and as m
 			"by the guest's rate $(mib "$own")"
 		diag "windows, KiB: $(awk '{ printf "%d ", $1 / 1024 }' "$lab_run/windows-$t")"
 		check "$name: the curve at $t s is a window of $t s" within_5_percent "$one" "$many"
-		check "$name: and the guest's own rate" within_5_percent "$one" "$own"
+		check "$name: the curve at $t s is the guest's own rate" within_5_percent "$one" "$own"
 	done
 	exec 7>&-
 	lab_guest_stop "$name"
@@ -155,15 +155,15 @@ test_fifty() {
 	fds=$(guest_fds fifty)
 	take_rates fifty "$lab_run/before"
 	wss_deadline=400 wss sample fifty "${patient[@]}" --count 50 --window 200ms --output json
-	check "fifty windows by 4 KiB" status_is 0
+	check "fifty windows at 4 KiB are taken" status_is 0
 	check "all are measured" in_range "$(json wss_bytes | wc -l)" 50 50
-	check "all by 4 KiB" in_range "$(json granularity_bytes | grep -cx 4096)" 50 50
+	check "all have 4 KiB granularity" in_range "$(json granularity_bytes | grep -cx 4096)" 50 50
 	diag "quality: $(json quality | sort | uniq -c | tr '\n' ' ')"
-	check "the calculation is over with the tool" log_is_off fifty
+	check "the calculation ends with the tool" log_is_off fifty
 	check "huge mappings are back" wait_until 20 huge_mappings_are_back fifty
-	check "QEMU has no descriptor more" in_range "$(guest_fds fifty)" 1 $((fds + 2))
+	check "QEMU has no more descriptors than before" in_range "$(guest_fds fifty)" 1 $((fds + 2))
 	check "no process is left" refute pgrep '^virt-wss'
-	# What the windows have left behind stays; that the machine is busy passes.
+	# Effects of the windows stay, but those of a busy machine pass.
 	check "the guest's loop is as fast as before" wait_until 150 rate_is_as_before fifty
 	check "the guest is well" guest_well fifty
 	lab_guest_stop fifty

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# What the BPF recorder says of writes: for loads, stores and read-modify-writes, on each
-# backing, with and without huge pages. Exact or bounded, and true in both cases.
+# Tests what the BPF recorder reports about writes: for loads, stores and
+# read-modify-writes, on each backing, with and without huge pages. The figure is exact
+# or bounded, and true in both cases.
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/wss.sh"
 
@@ -22,7 +23,7 @@ written_within_bounds() { # MIB
 		noted 'huge pages'
 }
 
-# A guest of its own for each, as the guest's program only knows one mode.
+# Starts a guest for each case, because the guest's program has only one mode.
 test_written() { # THP BACKING MODE exact|bounded [ARGUMENT...]
 	local thp=$1 backing=$2 mode=$3 kind=$4 name=$2-$1-$3 low=16 high=18
 	shift 4
@@ -32,11 +33,11 @@ test_written() { # THP BACKING MODE exact|bounded [ARGUMENT...]
 	lab_guest_start "$name" memory=256 backing="$backing" \
 		args="wss.map=64 wss.touch=16 wss.mode=$mode"
 	check "$name is measured" measure "$name" 16 --recorder bpf --max-stall 10s "$@"
-	check "$name: recorded" json_is recorder bpf
+	check "$name: the recorder is used" json_is recorder bpf
 	if [ "$kind" = exact ]; then
-		check "$name: what is written is known" written_exactly "$name" "$low" "$high"
+		check "$name: the written memory is known" written_exactly "$name" "$low" "$high"
 	else
-		check "$name: what is written is bounded" written_within_bounds "$low"
+		check "$name: the written memory is bounded" written_within_bounds "$low"
 	fi
 	check "$name is well" guest_well "$name"
 	lab_guest_stop "$name"

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
-#
-# Sourced by the lab's tests of virt-wss: running the program, and comparing what it
-# says with what the guest says of itself.
+# Sourced by the lab's tests of virt-wss: runs the program, and compares its figures
+# with what the guest reports.
 
 # shellcheck source-path=SCRIPTDIR source=functions.sh
 . "${WSS_LAB_DIR:?}/functions.sh"
@@ -14,13 +13,14 @@ mkdir -p "$lab_run"
 
 # Running virt-wss
 
-# With a deadline: status; stdout in $wss_out, stderr in $wss_err.
+# Runs virt-wss with a deadline: status; stdout in $wss_out, stderr in $wss_err.
 wss() { # ARGUMENT...
 	status=0
 	timeout -k 5 "${wss_deadline:-90}" "$virt_wss" "$@" >"$wss_out" 2>"$wss_err" || status=$?
 }
 
-# In the background, until it has armed its first window: wss_pid.
+# Starts virt-wss in the background and waits until it has armed its first window:
+# wss_pid.
 wss_start() { # ARGUMENT...
 	: >"$wss_err"
 	"$virt_wss" --debug "$@" >"$wss_out" 2>"$wss_err" &
@@ -34,7 +34,7 @@ wss_armed() {
 
 wss_wait() { # -> status
 	status=0
-	# Without bash's word on how it ended.
+	# Without bash's message about how it ended.
 	wait "$wss_pid" 2>/dev/null || status=$?
 	sed -i '/^virt-wss: debug: /d' "$wss_err"
 }
@@ -49,7 +49,8 @@ status_is() { # STATUS
 	[ "$status" = "$1" ] || wss_say
 }
 
-# One clear line on stderr, and nothing that could be taken for a measurement.
+# Checks that it failed with one clear line on stderr, and nothing that could be taken
+# for a measurement.
 refused() { # STATUS REGULAR-EXPRESSION
 	if [ "$status" = "$1" ] && [ "$(grep -vc 'VIRT_WSS_FAULT\|VIRT_WSS_SYSROOT' "$wss_err")" = 1 ] &&
 		grep -qiE "$2" "$wss_err" && ! grep -q '"wss_bytes"' "$wss_out"; then
@@ -58,7 +59,7 @@ refused() { # STATUS REGULAR-EXPRESSION
 	wss_say
 }
 
-# A field of the JSON output, a line a sample: of DOMAIN, or of all.
+# Prints a field of the JSON output, one line per sample: of DOMAIN, or of all.
 json() { # FIELD [DOMAIN]
 	grep "\"domain\": \"${2-}" "$wss_out" |
 		sed -n "s/.*\"$1\": \"\{0,1\}\([^\",}]*\).*/\1/p"
@@ -82,7 +83,7 @@ mib() { # BYTES
 	printf '%d.%02d MiB' $(($1 / MiB)) $(($1 % MiB * 100 / MiB))
 }
 
-# From now on every line of the guest's console with the time of its arrival, in
+# From now on writes every line of the guest's console with the time of its arrival to
 # $lab_run/stamped, until stamp_end.
 stamp_begin() { # NAME
 	exec 8< <(exec tail -n 0 -f "$lab_run/log/$1")
@@ -125,15 +126,15 @@ reports_between() { # AFTER_MS UNTIL_MS
 		}' "$lab_run/stamped"
 }
 
-# In a phase of so much. Whether it gets through that from one report to the next is another
-# matter: where others use the machine, too, it may not.
+# Waits until the guest is in a phase of this size. Whether it gets through a pass
+# between two reports is another matter: on a shared machine it may not.
 lab_guest_touches() { # NAME BYTES
 	local phase
 	phase=$(lab_guest_field "$1" phase) &&
 		grep -q "^wss-guest: phase phase=$phase .*set_bytes=$2 " "$lab_run/log/$1"
 }
 
-# Waits for a report that begins after now: its guest time.
+# Waits for a report that begins after now and prints its guest time.
 next_report_ms() { # NAME
 	local before
 	before=$(lab_guest_field "$1" time_ms)
@@ -161,7 +162,7 @@ measure() { # NAME MIB [ARGUMENT of virt-wss sample...]
 		stamp_end
 		estimate=$(json wss_bytes)
 		status_is 0 && [ -n "$estimate" ] || return
-		# That the window has begun is noticed a little late.
+		# The beginning of the window is noticed a little late.
 		read -r passes phases _ < <(reports_between "$began" $((began + window * 1000 - 400)))
 		if [ "$phases" != 1 ] || ! lab_guest_touches "$name" $set; then
 			diag "$name: another phase began within the window, try $try"
@@ -182,19 +183,20 @@ say_measure() {
 		"window $(json window_seconds) s, arming $(json arm_seconds) s, faults $(json faults)"
 }
 
-# THE check: the estimate is the truth and the guest's own kernel, within 5 %.
+# The central check: the estimate is the truth plus the guest's own kernel, within 5 %.
 estimate_is_close() { # ESTIMATE TRUTH BASELINE
 	diag "estimate $(mib "$1"), truth $(mib "$2"), baseline $(mib "$3"): off by" \
 		"$(($1 - $2 - $3)) bytes"
 	in_range "$1" $((($2 + $3) * 95 / 100)) $((($2 + $3) * 105 / 100))
 }
 
-# The bounds enclose the truth; the guest's own kernel is not the same in every window.
+# Checks that the bounds enclose the truth; the guest's own kernel differs from window
+# to window.
 bounds_enclose() { # BASELINE
 	in_range $((truth + $1)) $(($(json wss_low_bytes) - MiB)) $(($(json wss_high_bytes) + MiB))
 }
 
-# Ends the script as skipped where virt-wss has no BPF recorder.
+# Ends the script as skipped if virt-wss has no BPF recorder.
 require_recorder() {
 	"$virt_wss" --version | grep -q '^recorders: .*bpf (libbpf' && return 0
 	echo "1..0 # SKIP $("$virt_wss" --version | grep '^recorders:')"
@@ -205,7 +207,7 @@ require_recorder() {
 
 control=$lab_run/control
 
-# A guest that touches what is written to $control.in, as begin_phase does.
+# Starts a guest that touches what is written to $control.in, as begin_phase does.
 controlled_guest_start() { # NAME KERNEL-ARGUMENTS [OPTION...] of lab_guest_start [devices=XML]
 	local name=$1 args=$2 devices='' options=() option
 	shift 2
@@ -233,13 +235,13 @@ begin_phase() { # NAME LINE -> truth tables: bytes of the set, and of the guest'
 	wait_until 60 in_phase "$1" "$phase" || return 1
 	line=$(grep "^wss-guest: phase phase=$phase " "$lab_run/log/$1" | tr -d '\r')
 	truth=$(lab_line_field "$line" set_bytes)
-	# For the scripts that source this.
+	# Used by the scripts that source this.
 	# shellcheck disable=SC2034
 	tables=$(lab_line_field "$line" table_bytes)
 }
 
-# From now on, for as long as it takes to be measured: how long that is on a machine that others
-# use, too, nobody knows before.
+# Measures in a phase that lasts as long as needed, because the time that takes on a
+# shared machine is unknown.
 measure_phase() { # NAME MIB [ARGUMENT of virt-wss sample...]
 	begin_phase "$1" "$2:0" && measure "$@"
 }
@@ -280,8 +282,9 @@ host_rss() { # NAME -> bytes of the guest's QEMU
 	awk '/^VmRSS:/ { print $2 * 1024 }' "/proc/$(lab_guest_pid "$1")/status"
 }
 
-# A guest that libvirt does not know of, with a QMP socket at $lab_run/NAME.sock:
-# on anonymous memory of 512 MiB. Started again when it stalls, as by lab_guest_start.
+# Starts a guest that libvirt does not know, with a QMP socket at $lab_run/NAME.sock
+# and 512 MiB of anonymous memory. Starts it again if it stalls, as lab_guest_start
+# does.
 plain_guest_start() { # NAME KERNEL-ARGUMENTS
 	local try
 	mkdir -p "$lab_run/log"
