@@ -42,9 +42,9 @@ embed_uri() {
 	echo "qemu:///embed?root=$embed_root"
 }
 
-# Run virsh on the root in embed_root; print its stderr only if it fails. libvirt 9.0 may crash
-# while it closes the embedded driver, with or without having done its work: then try again,
-# and accept an "already" as success.
+# Run virsh on the root in embed_root; print its stderr only if it fails. libvirt 9.0
+# may crash when it closes the embedded driver, whether or not it has done its work:
+# then try again, and accept an "already" as success.
 embed_virsh() { # ARGUMENT...
 	local status=139 tries=0 out err
 	out=$(mktemp "$embed_root/virsh.XXXXXX") && err=$(mktemp "$embed_root/virsh.XXXXXX") || return 1
@@ -200,7 +200,7 @@ embed_root_qemus() { # ROOT
 	done
 }
 
-# Kill those that exist. True once there are none.
+# Kill those that exist; true once there are none.
 embed_root_kill() { # ROOT
 	local pids
 	pids=$(embed_root_qemus "$1")
@@ -210,7 +210,7 @@ embed_root_kill() { # ROOT
 	return 1
 }
 
-# Without libvirt, which may be what hangs.
+# Done without libvirt, because that may be what hangs.
 embed_root_remove() { # ROOT
 	wait_until 30 embed_root_kill "$1" || echo "$1: its QEMU does not end" >&2
 	rm -rf "$1"

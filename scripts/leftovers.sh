@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
-#
-# Sourced by scripts/check: what a check has left behind when it is over. A mark in the environment
-# tells its processes from all others, also those that libvirt has started, which hands on little
-# more than TMPDIR; that is a directory of the check's own.
+# Sourced by scripts/check: finds what a check has left behind. A mark in the
+# environment tells its processes from all others, including those that libvirt has
+# started, which passes on little more than TMPDIR; that is a directory of the check's
+# own.
 
 leftovers_places="/dev/shm /run/libvirt /var/lib/libvirt /var/lib/virt-wss /var/log/libvirt"
 
-# A short path, because those of UNIX sockets below it must be; mode like /tmp for tests that
-# are not root.
+# A short path, because those of UNIX sockets below it must be short; its mode is that
+# of /tmp for tests that are not root.
 leftovers_begin() { # -> TMPDIR, WSS_CHECK_ID
 	TMPDIR=$(mktemp -d /tmp/wss-c.XXXXXX) || return 1
 	chmod 1777 "$TMPDIR"
@@ -89,8 +89,8 @@ leftovers_settle() { # SECONDS
 	done
 }
 
-# End and remove all of it, except files outside of its own directories, which may be
-# another's.
+# Ends and removes all leftovers, except files outside of the check's own directories,
+# which may be somebody else's.
 leftovers_remove() {
 	local roots
 	roots=$(leftovers_roots)

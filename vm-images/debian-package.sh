@@ -76,8 +76,9 @@ wss_fetch_package() {
 	fill_directory "$dir" download_alone "$package" "$@"
 }
 
-# wss_fetch_with_libraries PACKAGE DIR [APT-OPTION...]: unpack PACKAGE and all that it depends
-# on, down to the C library, into DIR, unless DIR is there: for a program of another release.
+# wss_fetch_with_libraries PACKAGE DIR [APT-OPTION...]: unpack PACKAGE and everything
+# that it depends on, down to the C library, into DIR, unless DIR exists: for a program
+# of another release.
 wss_fetch_with_libraries() {
 	local package=$1 dir=$2
 	shift 2

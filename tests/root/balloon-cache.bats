@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests balloon --apply on a guest that lives in its page cache: according to its own
 # statistics it could do with less, and only its disk reads show that it could not.
 

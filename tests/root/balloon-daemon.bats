@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests balloon --apply with a libvirtd while other things happen: it dies and is
 # started again, and a guest is saved.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests the end of balloon --apply on guests whose balloons move: killed with its
 # watchdog, beside a QEMU that does not answer, and when the guest ends.
 

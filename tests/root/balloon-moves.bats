@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests balloon --apply on guests whose balloons move: what the host gets back, the
 # journal, and how each need of the guest gives memory back.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests what gives guests their memory back if balloon --apply cannot, its watchdog and
 # its history, when one of them is gone or kept busy.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # A part of make check-faults on a real guest with a balloon: after calls of virt-wss
 # have failed, the guest runs, is not paused, and has its memory.
 

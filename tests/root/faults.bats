@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests what goes wrong with a guest: one clear line, the right exit code, and the
 # guest as it was. The guest "good" lives through all tests.
 

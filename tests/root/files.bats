@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests files, locks and directories of other users that root would write to: what
 # others have prepared is refused or replaced, never written to, and blocks nobody.
 

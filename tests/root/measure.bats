@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests samples of one guest that is idle at first, and then touches 64 of 256 MiB.
 
 load functions.sh

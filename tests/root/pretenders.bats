@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests processes that pretend to be a guest's QEMU: behind a QMP socket whose listener
 # has gone and whose pid was reused, by a guest's UUID on their command line, by a pid
 # file, by locks. The guest is measured nevertheless if there is one, and no other

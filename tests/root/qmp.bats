@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests a QEMU that libvirt does not manage and that, like the virt-wss that measures
 # it, belongs to an ordinary user. It has two QMP sockets for two clients at the same
 # time.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests a libvirtd of an ordinary user (qemu:///session) and its guest, measured by
 # that user: other clients use the daemon, too, and it dies or hangs within a window.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests that 100 samples in a row in one process leave nothing behind.
 
 load functions.sh

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests the periodic round on a real guest, its history on disks that fill up or cannot
 # be written, and a round that is killed.
 

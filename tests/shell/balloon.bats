@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests the command line of balloon, on libvirt's test driver.
 
 virt_wss=$WSS_BUILDDIR/virt-wss

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests the build system: generated files are made before what includes them.
 
 # Whether the command that makes HEADER comes before the one that compiles SOURCE, for

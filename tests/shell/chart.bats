@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests the picture of the growth curve as a browser shows it: chart.js examines its
 # axes, curves and texts there.
 

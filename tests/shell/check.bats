@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests scripts/check on invented tiers: leftovers of a test are failures, are named,
 # and are removed.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests bash completion with the script that the program prints, on libvirt's test
 # driver.
 

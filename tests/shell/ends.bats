@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests how the process ends: no thread may be in a library while exit() makes it free
 # its memory. Also tests what could end the process too early.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests that the examples of the manual page and of README.md are valid command lines:
 # with a libvirt that has the domain web1 but no QEMU they succeed or end as "not
 # supported here", never as a usage error. make check-root runs them on a guest.

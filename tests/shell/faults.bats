@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Runs a fixed part of make check-faults, and tests that it fails when a check is
 # removed.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests that the frame of the fuzz targets finds faults: on a target that is broken on
 # purpose, and for make fuzz on programs that stand in for libFuzzer.
 

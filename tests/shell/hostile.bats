@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests recordings that are expensive to read: any file of up to 32 MiB is read or
 # refused within 2 s of CPU time and 256 MiB, and a stop takes effect within 200 ms.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests list over many hosts, and policy, on libvirt's test driver. That driver's
 # domains live only as long as its connection: its node file has the domains.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests a method that src/ does not know (tests/tools/method-fake.c), in a build of
 # virt-wss that has it in its list: whatever accepts a method accepts this one, too.
 

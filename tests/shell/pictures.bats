@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests the pictures of recordings and of miss rates as a browser shows them: small and
 # large, light and dark.
 

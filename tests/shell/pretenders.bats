@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests domains named like the ID or the UUID of another, on libvirt's test driver:
 # each command reaches every domain that it lists, and refuses a word that fits two of
 # them.

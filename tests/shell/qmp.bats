@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests --qmp SOCKET with a fake QEMU that holds memory and touches a known part of it,
 # or misbehaves. Needs neither QEMU nor root.
 

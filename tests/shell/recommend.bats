@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests recommend on libvirt's test driver, with an invented history.
 
 virt_wss=$WSS_BUILDDIR/virt-wss

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests the commands that read recordings, on recordings of invented guests.
 
 load live-recording.sh

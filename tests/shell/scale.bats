@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests a thousand domains: list and recommend take at most three times the CPU time of
 # virsh domstats and one metadata read per domain, and less than 64 MiB.
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests sample --store where nothing can be measured: the round around the measurement.
 
 # shellcheck disable=SC1091

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests tables: they fit 80 columns, long and wide names leave them aligned, and
 # --wide, --columns and --sort work. On libvirt's test driver, and recordings of
 # invented guests.

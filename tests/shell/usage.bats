@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
+#
 # Tests the command line and connections, without a guest.
 
 bats_require_minimum_version 1.5.0

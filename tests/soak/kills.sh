@@ -19,9 +19,10 @@ kills=${WSS_SOAK_KILLS:-1000}
 full=${WSS_SOAK_FULL:-200}
 seed=${WSS_SOAK_SEED:-$(($(date +%s) % 30000))}
 workers=${WSS_SOAK_WORKERS:-4}
-# So near that the second step reaches the floor.
+# So close that the second step reaches the floor.
 mib=1048576 assigned=512 floor=480
-# Of a controller's life: what it may not have moved for five seconds it leaves as it is.
+# Lifetime of a controller; it does not touch a balloon that may have moved within five
+# seconds.
 controller_ms=8000
 
 pids=() # of the workers
@@ -58,7 +59,8 @@ start_history() {
 	refresh_history
 }
 
-# Windows that are new enough for the controller; what was killed may have left too few.
+# Stores windows that are new enough for the controller, because a killed round may
+# have left too few.
 refresh_history() {
 	timeout 60 "$virt_wss" sample soak --store --window 100ms --count 15 >/dev/null 2>"$embed_root/err"
 }
@@ -68,7 +70,8 @@ problem() { # TEXT...
 	sed '/: info :/d; s/^/  /' "$embed_root/err" | tail -n 5
 }
 
-# begin ARGUMENT...: virt-wss in the background: pid, and its watchdog once it has one
+# begin ARGUMENT...: starts virt-wss in the background: pid, and its watchdog once it
+# has one
 begin() {
 	"$virt_wss" "$@" >/dev/null 2>"$embed_root/err" &
 	pid=$!
@@ -82,7 +85,8 @@ children_of() { # PID
 	cat "/proc/$1/task/$1/children" 2>/dev/null
 }
 
-# The watchdog and what it starts: only one process at a time may have this libvirt.
+# Whether the watchdog and what it starts have ended: only one process at a time may
+# have this libvirt.
 all_ended() { # PID...
 	local p
 	for p; do
@@ -99,7 +103,8 @@ kill_and_wait() { # SIGNAL SECONDS
 	wait_until "$2" all_ended $watchdog
 }
 
-# Alone, as there may be no room for the file that several would share.
+# Opened exclusively, because there may be no room for the file that several users
+# would share.
 whole() {
 	[ "$(sqlite3 "$VIRT_WSS_HISTORY" 'PRAGMA locking_mode = EXCLUSIVE' 'PRAGMA integrity_check' 2>&1 |
 		tail -n 1)" = ok ]
@@ -113,12 +118,12 @@ kill_round() {
 	begin sample --all --store --publish --window 100ms --count 3
 	random_sleep 1200
 	kill_and_wait KILL 20
-	# There is no file yet where it was killed before it made one.
+	# There is no file yet if it was killed before it made one.
 	[ ! -s "$VIRT_WSS_HISTORY" ] || whole || problem "kill of a round: the history is damaged"
 	echo "KILL round"
 }
 
-# Only kills after the first step are of interest: how many there were is counted.
+# Only kills after the first step are of interest; their number is counted.
 kill_controller() {
 	local steps
 	begin balloon soak --apply --period 2s --window 100ms --pause 1s \
@@ -134,7 +139,7 @@ kill_controller() {
 	grep -q 'older than two periods\|too early' "$embed_root/err" && refresh_history
 }
 
-# So much room that it ends at some point of the run, if not at the start of it.
+# Leaves room that is used up at some point of the run, if not at its start.
 fill_disk() {
 	local used
 	used=$(du -sk "$embed_root/disk" | cut -f1)
@@ -161,7 +166,7 @@ full_controller() {
 	watchdog=$(children_of $pid)
 	kill -$signal $pid 2>/dev/null
 	wait $pid 2>/dev/null
-	# While the disk is full: what was taken is given back, also where that cannot be noted.
+	# While the disk is full, what was taken is given back even if that cannot be noted.
 	wait_until 60 has_all_back || problem "full disk, $signal: memory is still taken"
 	echo "FULL controller said=$(grep -c 'full' "$embed_root/err") steps=$(grep -c 'shrinks to' "$embed_root/err")"
 	resize_disk 64m
@@ -173,7 +178,7 @@ full_controller() {
 	grep -q 'older than two periods\|too early' "$embed_root/err" && refresh_history
 }
 
-# In all reports of the guest, and in all that the journal was told.
+# Checks all reports of the guest and all entries of the journal.
 never_below_floor() {
 	tr -d '\r' <"$(embed_console soak)" | grep -o 'balloon_bytes=[0-9]*' | cut -d= -f2 | sort -n |
 		tail -n 1 | awk -v most=$(((assigned - floor) * mib)) '{ print "MOST", int($1 / 1048576); exit $1 > most }' ||
@@ -206,7 +211,7 @@ work() { # NUMBER
 clean_up() {
 	local file
 	trap - EXIT
-	# They would go on starting what is being cleaned up.
+	# The workers would go on starting what is being cleaned up.
 	[ ${#pids[@]} = 0 ] || { kill "${pids[@]}"; wait "${pids[@]}"; } 2>/dev/null
 	for file in "$scratch"/root.*; do
 		[ ! -e "$file" ] || umount -l "$(cat "$file")/disk" 2>/dev/null
@@ -244,7 +249,7 @@ main() {
 		: >"$scratch/out.$i"
 		work $i >"$scratch/out.$i" 2>&1 &
 		pids+=($!)
-		# The first one finds out QEMU's capabilities for all.
+		# The first worker probes QEMU's capabilities for all.
 		[ $i != 0 ] || wait_until 120 grep -q . "$scratch/out.0"
 	done
 	wait "${pids[@]}"
