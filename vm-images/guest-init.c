@@ -178,7 +178,7 @@ static void open_file(void)
 
 	if (conf.file_on_disk) {
 		file_fd = open_disk();
-		/* Read-ahead would put pages into the cache that nobody asked for. */
+		/* Read-ahead would put pages into the cache that were not requested. */
 		posix_fadvise(file_fd, 0, 0, POSIX_FADV_RANDOM);
 	} else {
 		file_fd = open("/tmp/file", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -194,8 +194,8 @@ static void open_file(void)
 }
 
 /*
- * Behind the part that wss.file reads. The descriptor stays open: the last close would empty
- * the cache.
+ * Fills the part after that of wss.file. The descriptor stays open, because the last close
+ * would empty the cache.
  */
 static void fill_cache(void)
 {
@@ -224,7 +224,7 @@ static void read_vmstat(void)
 	vmstat_text[n < 0 ? 0 : n] = '\0';
 }
 
-/* Reads a counter; 0 if this kernel has none of that name. */
+/* Returns a counter; 0 if this kernel does not have it. */
 static unsigned long long vmstat(const char *name)
 {
 	size_t len = strlen(name);

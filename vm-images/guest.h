@@ -92,16 +92,16 @@ extern int file_fd;
 
 void start_workers(void);
 
-/* Sets up the next phase: all workers stand still, and start afresh. */
+/* Sets up the next phase, while all workers stand still. */
 void share_out(const struct phase *phase);
 
 /*
- * Returns the number of different pages that it has touched since the last call; *ret_touches:
- * touches.
+ * Returns the number of different pages touched since the last call; *ret_touches is the
+ * number of touches.
  */
 uint64_t count_touched(struct worker *w, uint64_t *ret_touches);
 
-/* Lets the workers run until then; they stand still again when it returns. */
+/* Lets the workers run until that time; they stand still again when it returns. */
 void run_until_ms(uint64_t ms);
 
 /*

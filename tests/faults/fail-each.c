@@ -64,7 +64,7 @@
 #define ACTIONS_MAX 8
 #define JOBS_MAX 16
 #define SHOWN_MAX 12
-/* Time in which a process that was left behind may end by itself, such as a watchdog. */
+/* Time in which a process that was left behind, such as a watchdog, may end by itself. */
 #define LINGER_MS 3000
 
 struct plan {
@@ -88,7 +88,7 @@ struct run {
 	const char *action;
 	uint64_t call; /* 0: no call fails */
 	bool timed_out, left_process;
-	int status; /* as from waitpid() */
+	int status; /* status as from waitpid() */
 	char *out, *err;
 	size_t out_size, err_size;
 	struct names files;
@@ -263,8 +263,8 @@ static char *take_output(int fd, size_t *ret_size)
 }
 
 /*
- * Kills processes that have left the command's process group, too: this one reaps all that it
- * started.
+ * Kills processes that have left the command's process group as well: this process reaps all
+ * that it started.
  */
 static void kill_children(void)
 {

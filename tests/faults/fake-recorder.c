@@ -14,10 +14,10 @@
 
 #include "host/gpa.h"
 
-#define WORD_BYTES (64 * 4096ULL) /* of guest memory that one word of a bitmap stands for */
+#define WORD_BYTES (64 * 4096ULL) /* guest memory that one word of a bitmap stands for */
 #define WORDS_TOUCHED 5
 #define WORDS_SHIFT 2
-#define FIRST_WORD 8 /* behind the hole of the VGA */
+#define FIRST_WORD 8 /* after the VGA window */
 
 struct wss_recorder_backend {
 	uint64_t origin_ns, ram_faults, outside_faults, written_pages;

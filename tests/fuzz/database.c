@@ -71,7 +71,7 @@ static void fill(struct wss_history *history)
 	fuzz_require(wss_journal_write(history, &step, NULL) == 0);
 }
 
-/* The program's own code makes it once. */
+/* Makes the good history once, with the program's own code. */
 static void make_good(void)
 {
 	struct wss_history *history;

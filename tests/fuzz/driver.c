@@ -52,7 +52,7 @@ static const char *words[WORDS_MAX];
 static unsigned n_words;
 static unsigned long n_runs;
 
-/* Input under way, for the parent. */
+/* The input being run, for the parent. */
 static struct under_way {
 	size_t size;
 	uint8_t data[];

@@ -16,7 +16,7 @@ static void fault_event_run(const uint8_t *data, size_t size)
 	int r = wss_fault_event_parse(text, &event, &err);
 
 	fuzz_check(r, &err);
-	/* With any other index the program in the kernel would read something else. */
+	/* With any other index the program in the kernel would read a wrong argument. */
 	fuzz_require(r < 0 ||
 		     (event.address_arg <= 1 && event.error_arg == event.address_arg + 1));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What is read of the host. The parts have the names of the files: @osrelease, @hostname,
- * @boot_id, @tdp_mmu, @ept, @npt, @product_uuid, @machine-id, @smaps.
+ * The files that describe the host. The parts have the names of the files: @osrelease,
+ * @hostname, @boot_id, @tdp_mmu, @ept, @npt, @product_uuid, @machine-id, @smaps.
  */
 #include <ctype.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * KVM's counters in debugfs; the parts have the names of the files. A counter that has no part
- * is not there.
+ * KVM's counters in debugfs; the parts have the names of the files. A counter without a part
+ * is missing.
  */
 #include <stdio.h>
 

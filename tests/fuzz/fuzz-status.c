@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What else is read of libvirt's XML: the status file, for the pid of a guest, and the
- * capabilities, for the UUID of the host.
+ * Other XML of libvirt: the status file, for the pid of a guest, and the capabilities, for the
+ * UUID of the host.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Durations, moments, sizes, numbers and percentages as people type them: the same text as
- * each of them. What is taken is within its limits, and can be printed.
+ * Durations, moments, sizes, numbers and percentages as people type them: the same text is
+ * parsed as each of them. A value that is accepted is within its limits, and can be printed.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * libvirt's URIs: the first line is the URI, the second and third XDG_RUNTIME_DIR and the
- * cache directory. And whether that is this host: with the names that the fourth and fifth
- * line give.
+ * libvirt's URIs: the first line is the URI, the second and third are XDG_RUNTIME_DIR and the
+ * cache directory. Also checks whether that is this host, with the names in the fourth and
+ * fifth line.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,9 +30,7 @@ static void uri_run(const uint8_t *data, size_t size)
 	if (r < 0)
 		return;
 	fuzz_require(memchr(uri.run_dir, '\0', sizeof(uri.run_dir)));
-	/*
-	 * Anything below a directory other than the root would be searched for in the current one.
-	 */
+	/* A path that is not absolute would be resolved in the current directory. */
 	fuzz_require(uri.kind != WSS_URI_EMBED || uri.run_dir[0] == '/');
 	fuzz_require(uri.kind != WSS_URI_OTHER || !uri.run_dir[0]);
 	r = wss_locality_check(&host, &uri, lines[3], lines[4], &err);

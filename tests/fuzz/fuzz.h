@@ -23,21 +23,22 @@
 
 struct fuzz_target {
 	const char *name; /* as in fuzz-NAME */
-	/* Parses the size bytes at data, a block of exactly that size. Aborts on what is
-	 * wrong. */
+	/*
+	 * Parses the size bytes at data, a block of exactly that size. Aborts on a violation.
+	 */
 	void (*run)(const uint8_t *data, size_t size);
 	size_t max_bytes;   /* longer inputs are not made */
 	unsigned mutations; /* of the seeds, in a test */
 	/*
-	 * NULL, or makes the seed of number n (from 0 on) that is no file, in at most room
-	 * bytes at data. Returns its size, 0 where there is no seed n.
+	 * Makes seed number n (from 0 on) that is not a file, in at most room bytes at data.
+	 * Returns its size, 0 if there is no seed n. May be NULL.
 	 */
 	size_t (*seed)(unsigned n, uint8_t *data, size_t room);
 };
 
 extern const struct fuzz_target fuzz_target;
 
-/* A copy of the input with a final NUL, for free(). */
+/* Returns a copy of the input with a final NUL, for free(). */
 char *fuzz_text(const uint8_t *data, size_t size);
 
 /* Aborts unless r and err agree: 0 without an error, or negative with a code and a text. */
@@ -49,25 +50,25 @@ void fuzz_check(int r, const struct wss_error *err);
 _Noreturn void fuzz_fail(const char *what, const char *file, int line);
 
 /*
- * A directory in memory for this process, empty at first; it goes with the process. Its path,
- * and a descriptor of it.
+ * A directory in memory for this process, empty at first and removed at its end. Return its
+ * path, and a descriptor of it.
  */
 const char *fuzz_directory(void);
 int fuzz_dirfd(void);
 
-/* Where such directories are made: TMPDIR, else in memory where that can be. */
+/* Returns where such directories are made: TMPDIR, else in memory if possible. */
 const char *fuzz_memory_directory(void);
 
 /* Writes a file below fuzz_directory(), and the directories above it; data NULL removes it. */
 void fuzz_file(const char *path, const void *data, size_t size);
 
 /*
- * An input of several files is text: "@NAME" on a line of its own, then that file. Returns its
- * first byte and its size, NULL where the input has no such part.
+ * An input of several files is text: "@NAME" on a separate line, then that file. Returns its
+ * first byte and its size, NULL if the input has no such part.
  */
 const uint8_t *fuzz_part(const uint8_t *data, size_t size, const char *name, size_t *ret_size);
 
-/* A descriptor of a file in memory with this content. */
+/* Returns a descriptor of a file in memory with this content. */
 int fuzz_memfd(const void *data, size_t size);
 
 /*
@@ -79,10 +80,10 @@ void fuzz_begin_front_end(void);
 /* Returns the number of error messages since then. */
 unsigned fuzz_errors(void);
 
-/* The entry, with the limits; also libFuzzer's. */
+/* Entry with the limits; also libFuzzer's. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What one input took at most, so far: seconds of processor time. */
+/* Returns the longest processor time of an input so far, in seconds. */
 double fuzz_longest(void);
 
 #endif

@@ -46,7 +46,7 @@ void fake_script_load(const char *path, struct fake_script *ret_script);
 
 /*
  * Finds the section for a command: the next unused one of that name, else the last one of that
- * name, else the same of "*". NULL stands for the built-in reply.
+ * name, else a section of "*" in the same way. NULL stands for the built-in reply.
  */
 struct fake_section *fake_script_find(struct fake_script *script, const char *command);
 

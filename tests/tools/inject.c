@@ -41,7 +41,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
-/* What takes the place of a function of the C library may be given NULL all the same. */
+/* A replacement of a C library function may be given NULL, whatever the header declares. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wnonnull-compare"
 #endif
@@ -63,7 +63,7 @@ static struct {
 	enum kind kind;
 	enum action action;
 	int errnum;
-	uint64_t at, every; /* every: 0 where only one is to fail */
+	uint64_t at, every; /* every: 0 if only one call fails */
 	char directory[PATH_MAX];
 	struct inject_state *state;
 } plan;
@@ -72,10 +72,10 @@ static struct object objects[OBJECTS_MAX];
 static size_t n_objects;
 static uintptr_t program_start;
 
-/* Set while one of our functions is under way: what it calls is not counted again. */
+/* Set while one of our functions runs: calls that it makes are not counted. */
 static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
 
-/* What dlsym() itself allocates, before the real functions are known. */
+/* Memory that dlsym() itself allocates before the real functions are known. */
 static _Alignas(16) char boot[BOOT_BYTES];
 static atomic_size_t boot_used;
 
@@ -102,7 +102,7 @@ static void *next(const char *name)
 	return symbol;
 }
 
-/* The next definition of the function of this name, looked up once. */
+/* Finds the next definition of the function of this name, once. */
 #define REAL(name)                                                                            \
 	({                                                                                    \
 		static __typeof__(&name) real_##name;                                         \
@@ -159,7 +159,7 @@ static enum owner owner_of(uintptr_t address)
 	for (size_t i = 0; i < n_objects; i++)
 		if (address >= objects[i].start && address < objects[i].end)
 			return objects[i].owner;
-	/* One that was loaded since, such as a plugin: never one of ours. */
+	/* A library that was loaded since, such as a plugin, is never one of ours. */
 	return OWNER_OTHER;
 }
 
@@ -171,8 +171,8 @@ struct caller {
 };
 
 /*
- * The first frame that is neither libc's nor one of the libraries' decides whose call it is;
- * the program's frames after it are kept for the report.
+ * The first frame that belongs neither to libc nor to one of the libraries decides whose call
+ * it is; the program's frames after it are kept for the report.
  */
 static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *context, void *opaque)
 {
@@ -209,7 +209,7 @@ static bool is_planned(uint64_t call)
 	       (plan.every && call > plan.at && (call - plan.at) % plan.every == 0);
 }
 
-/* Is this the call? name is that of the function. */
+/* Whether this is the call to fail; name is that of the function. */
 static bool is_the_one(const char *name)
 {
 	struct caller caller;
@@ -238,8 +238,8 @@ static bool alloc_fails(const char *name)
 /* --- allocation --- */
 
 /*
- * dlsym() itself allocates and frees: until these are known it has boot's memory, and what it
- * frees stays.
+ * dlsym() itself allocates and frees. Until these functions are known it gets memory from
+ * boot, and what it frees stays allocated.
  */
 static struct {
 	__typeof__(&malloc) malloc;
@@ -319,7 +319,7 @@ EXPORT int posix_memalign(void **ret, size_t alignment, size_t size)
 					     : REAL(posix_memalign)(ret, alignment, size);
 }
 
-/* ASan has its own of these two, which do not call malloc(). */
+/* ASan has its own versions of these two, which do not call malloc(). */
 EXPORT char *strdup(const char *text)
 {
 	bool before = inside;
@@ -414,7 +414,7 @@ static bool path_below(int dirfd, const char *path)
 	return below(whole);
 }
 
-/* What to do with a call: nothing, or what the plan says. */
+/* What happens to a call: it goes on, or it is treated as the plan says. */
 enum verdict { GO_ON, FAIL, KILL_AFTER, HALF };
 
 static enum verdict judge(const char *name)
@@ -446,7 +446,7 @@ static enum verdict judge_path(const char *name, int dirfd, const char *path)
 	return judge(name);
 }
 
-/* Passes result on, unless the process is to end here. */
+/* Returns result, unless the process is to end here. */
 static long finish(enum verdict verdict, long result)
 {
 	if (verdict == KILL_AFTER && result >= 0)
@@ -507,7 +507,7 @@ EXPORT int fallocate64(int fd, int mode, off64_t offset, off64_t size)
 	ON_FD(int, fallocate64, fd, mode, offset, size);
 }
 
-/* These two return the error. */
+/* These two return the error instead of setting errno. */
 EXPORT int posix_fallocate(int fd, off_t offset, off_t size)
 {
 	enum verdict verdict = judge_fd("posix_fallocate", fd);
@@ -631,7 +631,7 @@ EXPORT int mkdirat(int dirfd, const char *path, mode_t mode)
 	ON_PATH(mkdirat, dirfd, path, dirfd, path, mode);
 }
 
-/* The mode of an open() that may make the file. */
+/* The mode of an open() that may create the file. */
 #define MODE_OF(flags)                                                                        \
 	({                                                                                    \
 		mode_t given = 0;                                                             \
@@ -702,7 +702,7 @@ static int stream_close(void *cookie)
 	return close((int)(intptr_t)cookie);
 }
 
-/* The last stream that was made, for fileno(). */
+/* The last stream that was opened, for fileno(). */
 static FILE *made;
 static int made_fd;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What inject.so leaves behind for the test: the file that WSS_INJECT_STATE names. */
+/* The file that WSS_INJECT_STATE names, which inject.so leaves for the test. */
 #ifndef WSS_TESTS_INJECT_H
 #define WSS_TESTS_INJECT_H
 
@@ -9,11 +9,12 @@
 #define INJECT_FRAMES 6
 
 struct inject_state {
-	_Atomic uint64_t calls; /* that were counted */
-	_Atomic uint64_t fired; /* how many of them were failed */
-	char function[32];	/* of the last of these, as what follows */
-	/* Where in the program, from the innermost, as offsets for addr2line; 0 where there is
-	 * none. */
+	_Atomic uint64_t calls; /* number of calls counted */
+	_Atomic uint64_t fired; /* number of those that failed */
+	char function[32];	/* function of the last of these, as are the frames */
+	/*
+	 * Where in the program, innermost first, as offsets for addr2line; 0 if there is none.
+	 */
 	uint64_t frames[INJECT_FRAMES];
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A method that observes nothing: in its n-th window, from 0, the guest is said to have touched
- * 8 MiB from 16 + n MiB on, and to have written to the first half of that. virt-wss-fake is
- * virt-wss with this file in the place of src/track/tracker-list.c, so that tests see what a
- * method that nobody knew of gets from the real code.
+ * A method that observes nothing: in its n-th window, from 0, the guest is said to have
+ * touched 8 MiB from 16 + n MiB on, and to have written the first half of that. virt-wss-fake
+ * is virt-wss with this file instead of src/track/tracker-list.c, so that tests see what the
+ * real code does with a method that it does not know.
  */
 #include <stdlib.h>
 

@@ -123,7 +123,7 @@ static void run(struct output *out, enum wss_change change, uint64_t gfn, uint64
 		out->tokens = (struct wss_token_state)WSS_TOKEN_STATE_INIT;
 		out->flags = 0;
 	}
-	/* A list starts afresh where addresses go back. */
+	/* A list starts again where addresses go back. */
 	if (gfn < out->tokens.gfn)
 		out->tokens.change = WSS_CHANGES;
 	wss_token_put_run(&out->payload, &out->tokens, change, gfn, n);
@@ -304,7 +304,7 @@ static void make_random(struct output *out)
 	end(out);
 }
 
-/* The balloon takes everything, over and over, of a guest that touches every other run. */
+/* The balloon takes everything, repeatedly, from a guest that touches every other run. */
 static void make_balloon(struct output *out)
 {
 	begin(out);
@@ -381,7 +381,7 @@ static void make_hops_stay(struct output *out)
 	make_hops(out, true);
 }
 
-/* The same, in any order. */
+/* The same leaves in random order. */
 static void make_random_leaves(struct output *out)
 {
 	static uint8_t in[(WSS_REC_PARTS_MAX - 2) * 8];
@@ -415,7 +415,7 @@ static void make_sweeps(struct output *out)
 	}
 }
 
-/* A balloon takes all of the memory and gives it back, of a guest with scattered pages. */
+/* A balloon takes all of the memory and gives it back; the guest's pages are scattered. */
 static void make_balloon_pages(struct output *out)
 {
 	make_runs(out, 2048, 1, 0);
@@ -447,7 +447,7 @@ static void make_marks_long(struct output *out)
 	window(out, WSS_CHANGE_TOUCHED, 8, 4);
 }
 
-/* Gaps and windows by turns, each with the longest note. */
+/* Gaps and windows alternate, each with the longest note. */
 static void make_gaps(struct output *out)
 {
 	struct wss_interval interval = {.degraded = true};

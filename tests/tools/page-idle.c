@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One round over a guest by page_idle, and what it costs:
+ * Reads a guest once by page_idle, and prints what that costs:
  *
- *   page-idle PID SECONDS [--host]
+ *	page-idle PID SECONDS [--host]
  *
- * takes the largest mapping of the process (its RAM, of a QEMU that was given one block),
+ * Takes the largest mapping of the process (its RAM, for a QEMU that was given one block),
  * finds where its pages lie in the host's memory, sets them idle, waits, and reads which are
- * idle no more. Prints one line; the CPU time is that of both passes, of this process alone.
- * It is what such tools do at the least: words of the bitmap that lie side by side go in one
- * call, and only those with a page of the guest. --host: the whole bitmap instead, as the
- * tools do that take a copy of it at once.
+ * no longer idle. Prints one line; the CPU time is that of both passes, of this process alone.
+ * This is the least that such tools do: adjacent words of the bitmap go in one call, and only
+ * words with a page of the guest. --host: the whole bitmap instead, as tools do that copy all
+ * of it at once.
  *
  * Linux, Documentation/admin-guide/mm/idle_page_tracking.rst and pagemap.rst.
  */
@@ -28,7 +28,7 @@
 #define PAGE_BYTES 4096
 #define PRESENT (1ULL << 63)
 #define PFN_MASK ((1ULL << 55) - 1)
-#define CHUNK 512 /* words of a call at most: sysfs takes and gives a page at a time */
+#define CHUNK 512 /* limit of words per call: sysfs transfers a page at a time */
 
 /* A bit for each page of the host's memory. */
 struct bits {
@@ -96,7 +96,7 @@ static void set_bit(struct bits *bits, uint64_t i)
 	bits->words[i / 64] |= 1ULL << (i % 64);
 }
 
-/* Where the pages of the mapping lie. Returns how many there are. */
+/* Finds where the pages of the mapping lie. Returns their number. */
 static uint64_t find_pages(const char *pid, struct range range, struct bits *bits)
 {
 	static uint64_t entries[CHUNK];
@@ -124,7 +124,7 @@ static uint64_t find_pages(const char *pid, struct range range, struct bits *bit
 	return pages;
 }
 
-/* The words of the bitmap from *first on that have a page in them and lie side by side. */
+/* Returns the adjacent words of the bitmap, from *first on, that have a page in them. */
 static size_t next_run(const struct bits *bits, bool all, size_t *first)
 {
 	size_t n = 0;
