@@ -159,9 +159,9 @@ static void check_conf(void)
 	if (!conf.nr_phases)
 		conf.phases[conf.nr_phases++] = (struct phase){conf.touch_pages, 0, conf.way};
 	if (!conf.threads || conf.threads > MAX_THREADS || !conf.interval)
-		fail("wss.threads is 1 to %d, wss.interval at least 1", MAX_THREADS);
+		fail("wss.threads must be 1 to %d, and wss.interval at least 1", MAX_THREADS);
 	if (conf.draw && !conf.file_pages)
-		fail("wss.draw is of a wss.file");
+		fail("wss.draw requires wss.file");
 	sysinfo(&info);
 	if ((conf.map_pages + conf.file_pages) * PAGE > info.freeram * info.mem_unit / 10 * 9)
 		fail("%llu MiB do not fit into the free memory",

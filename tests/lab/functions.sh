@@ -69,8 +69,8 @@ bail_out() { # REASON...: what was to be tested cannot be reached
 
 # Waiting
 
-# Level 1 has one processor, which its guests share, and needs 30 ms to start a process: checks
-# that repeat often use as few processes as possible.
+# Level 1 has one processor, which its guests share, and needs 30 ms to start a
+# process, so checks that repeat often use as few processes as possible.
 
 read_now_ms() { # -> now_ms: since level 1 booted
 	local up
@@ -84,7 +84,7 @@ uptime_ms() {
 	echo "$now_ms"
 }
 
-# Nothing is ever written there.
+# Nothing is ever written to this descriptor.
 exec {lab_never}<> <(:)
 
 pause() { # SECONDS
@@ -143,7 +143,7 @@ lab_thp() { # always|madvise|never
 	echo "$1" >/sys/kernel/mm/transparent_hugepage/enabled
 }
 
-# Takes the options of lab_guest_start from its caller's variables.
+# Uses the options of lab_guest_start in its caller's variables.
 lab_guest_xml() { # NAME
 	local backing_xml=
 	case $backing in
@@ -181,8 +181,8 @@ lab_guest_ready() { # NAME
 	grep -q '^wss-guest: \(ready\|error\)' "$lab_run/log/$1" 2>/dev/null
 }
 
-# Waits until the guest is ready. A slow one has page faults all the time: fail only after
-# LAB_STALL_SECONDS without any, or after LAB_READY_SECONDS.
+# Waits until the guest is ready. A slow guest has page faults all the time, so this
+# fails only after LAB_STALL_SECONDS without any, or after LAB_READY_SECONDS.
 lab_guest_wait_ready() { # NAME
 	local end faults last='' moved now_ms
 	read_now_ms
@@ -295,8 +295,8 @@ lab_guest_past() { # NAME TIME_MS [STATE]: the newest report is later than that
 		[[ $line == *"state=${3-}"* ]]
 }
 
-# Waits until the guest has reported that time, by the growth of its console: nothing else may
-# disturb it while its speed is measured.
+# Waits until the guest has reported that time, by watching its console grow, because
+# nothing else may disturb it while its speed is measured.
 wait_report() { # NAME TIME_MS
 	local line now_ms end console follower status=1
 	read_now_ms
@@ -317,7 +317,8 @@ wait_report() { # NAME TIME_MS
 	return $status
 }
 
-# Fields that are compared must come from one line: a report may arrive between two reads.
+# Fields to be compared must come from one line, because a report may arrive between
+# two reads.
 lab_guest_alive() { # NAME [SECONDS]: reports go on, and touches unless idle
 	local before after
 	before=$(lab_guest_line "$1")
@@ -335,8 +336,8 @@ lab_guest_loops_past() { # NAME LOOPS
 	[ "${loops:-0}" -ge "$2" ]
 }
 
-# Waits for COUNT whole passes from now on, however long they take. The current interval counts
-# with passes that began before now, so wait for one more.
+# Waits for COUNT whole passes from now on, however long they take. The current
+# interval counts passes that began before now, so it waits for one more.
 lab_guest_wait_passes() { # NAME COUNT [SECONDS]
 	local now loops
 	now=$(lab_guest_field "$1" time_ms)

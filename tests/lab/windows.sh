@@ -10,7 +10,8 @@
 patient=(--granularity 4k --max-stall 10s)
 rounds=2
 
-# Bytes at so many seconds of the profile in $lab_run/profile, between its points.
+# Prints the bytes at that many seconds of the profile in $lab_run/profile, between its
+# points.
 curve_at() { # SECONDS
 	sed -n 's/.*"seconds": \([0-9.e-]*\).*"mean_bytes": \([0-9]*\).*/\1 \2/p' "$lab_run/profile" |
 		awk -v t="$1" '
@@ -18,8 +19,9 @@ curve_at() { # SECONDS
 			{ s = $1; b = $2; n++ }'
 }
 
-# Bytes at some lengths, a line for each to curve-LENGTH: from so many windows that are longer than
-# the last of them by as much as the points of the curve lie apart.
+# Writes the bytes at some lengths, one line for each to curve-LENGTH, from COUNT
+# windows. They are longer than the last length by the distance of two points of the
+# curve.
 take_curve() { # NAME COUNT LENGTH...
 	local name=$1 count=$2 t to
 	shift 2
@@ -38,7 +40,8 @@ take_windows() { # NAME LENGTH COUNT FILE: a line of bytes for each
 	json arm_seconds >>"$lab_run/arming"
 }
 
-# Means, not medians: a page is there or is not, and what many windows find adds up.
+# Means, not medians: each page is there or not, and the findings of many windows add
+# up.
 mean() { # FILE [FACTOR]
 	awk -v factor="${2:-1}" '{ sum += $1 } END { printf "%d\n", NR ? factor * sum / NR : 0 }' "$1"
 }
@@ -47,9 +50,9 @@ within_5_percent() { # VALUE REFERENCE
 	in_range "$1" $(($2 * 95 / 100)) $(($2 * 105 / 100))
 }
 
-# What the guest touches beside the set, and so many touches a second of a set in scattered
-# order: pages, and the last page tables on the way to them. What arming kept it from it makes up
-# for at once.
+# Computes what the guest touches beside the set, plus a set in scattered order at a
+# rate: its pages, and the last page tables on the way to them. Touches that arming
+# prevented are made up for at once.
 by_rate() { # TOUCHES-A-SECOND SECONDS BESIDE-BYTES TABLE-BYTES ARMING-US
 	awk -v rate="$1" -v t="$2" -v beside="$3" -v tables="$(($4 / 4096))" -v arming="$5" 'BEGIN {
 		n = rate * (t + arming / 1e6)
@@ -57,7 +60,7 @@ by_rate() { # TOUCHES-A-SECOND SECONDS BESIDE-BYTES TABLE-BYTES ARMING-US
 	}'
 }
 
-# Of a set of one MiB: what is touched in so many seconds, at most all.
+# Computes what is touched of a set of one MiB in a time, at most all of it.
 first_mib() { # TOUCHES-A-SECOND SECONDS -> bytes
 	awk -v rate="$1" -v t="$2" -v arming="$arming" 'BEGIN {
 		n = 4096 * rate * (t + arming / 1e6)
@@ -65,10 +68,11 @@ first_mib() { # TOUCHES-A-SECOND SECONDS -> bytes
 	}'
 }
 
-# 8 MiB a second in a scattered order: a pass takes half a minute, and its faults are what the
-# nested host can take also when arming has held the guest up. Before that one MiB at the same
-# rate, which is whole after an eighth of a second: what is beside it is the guest's kernel at
-# this work. In rounds, so that a drift of the machine is not taken for a difference.
+# 8 MiB a second in scattered order: a pass takes half a minute, and the nested host
+# can serve its faults even after arming has held the guest up. Before that one MiB at
+# the same rate, which is complete after an eighth of a second: the rest is the guest's
+# kernel under this load. In rounds, so that a drift of the machine is not taken for a
+# difference.
 compare_curve() { # NAME "COUNT LENGTH..."...: so many windows a round, and as many of each length
 	local name=$1 group t round rate arming one many beside own
 	shift
@@ -109,9 +113,9 @@ compare_curve() { # NAME "COUNT LENGTH..."...: so many windows a round, and as m
 	lab_guest_stop "$name"
 }
 
-# On small pages a window takes no longer than it is, so that many short ones can be had: they
-# differ by what the guest's kernel happens to do. On huge pages each waits for the last one's
-# dirty log to end.
+# On small pages a window takes no longer than its length, so there can be many short
+# ones, which differ by the activity of the guest's kernel. On huge pages each waits
+# for the last one's dirty log to end.
 test_curve() {
 	lab_thp never
 	patient[1]=native
@@ -135,7 +139,7 @@ take_rates() { # NAME FILE: of five runs
 	done
 }
 
-# The loop is as fast as before, within 3 % and what the runs before differ by.
+# Whether the loop is as fast as before, within 3 % and the spread of the runs before.
 rate_is_as_before() { # NAME
 	local before low high after
 	take_rates "$1" "$lab_run/after"

@@ -104,9 +104,9 @@ stamp_lines() {
 	done
 }
 
-# Of the guest's reports that arrived between two moments (uptime_ms), the first one
-# not counted: "WHOLE-PASSES PHASES TOUCHES". A pass that was under way at the first
-# report is not a whole one.
+# Prints, of the guest's reports that arrived between two moments (uptime_ms), the
+# first one not counted: "WHOLE-PASSES PHASES TOUCHES". A pass that was under way at
+# the first report is not a whole one.
 reports_between() { # AFTER_MS UNTIL_MS
 	awk -v after="$1" -v until="$2" '
 		/ wss-guest: time_ms=.* touches=[0-9]+\r?$/ && $1 >= after && $1 <= until {
@@ -141,12 +141,12 @@ next_report_ms() { # NAME
 	wait_until 60 lab_guest_past "$1" "${before:-0}" && lab_guest_field "$1" time_ms
 }
 
-# One sample while the guest touches MIB: estimate in bytes, and by the guest's own word the
-# passes that it made within the window, so that all of its set was touched: truth. Taken
-# again when the guest went on to another phase meanwhile, with a longer window
-# when it was too slow for two passes. A stall of the emulation is no reason to refuse.
-# measure_within: a command to run within the window; measure_as: what to measure, where
-# the name is not enough.
+# Takes one sample while the guest touches MIB: estimate in bytes, and truth, the set
+# if the guest reports that it made whole passes within the window. Takes it again if
+# the guest went on to another phase meanwhile, with a longer window if it was too slow
+# for two passes. A stall of the emulation is no reason to refuse. measure_within: a
+# command to run within the window; measure_as: what to measure if the name is not
+# enough.
 measure() { # NAME MIB [ARGUMENT of virt-wss sample...]
 	local name=$1 set=$(($2 * MiB)) window=4 try began phases
 	local target=("$name")

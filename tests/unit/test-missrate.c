@@ -288,7 +288,7 @@ static void test_reach(void **unused)
 	/* 3 s of 1000 pages, and of ln(1000 / 101) times as many. */
 	bytes = wss_missrate_reach_bytes(&missrate, 0.01, 100000);
 	assert_in_range(bytes, (3000 + 6850) * 4096, (3000 + 6900) * 4096);
-	/* 10 ms a fault: one a second is what 1 % allows. */
+	/* With 10 ms a fault, 1 % allows one fault a second. */
 	bytes = wss_missrate_reach_bytes(&missrate, 0.01, 10000000);
 	assert_in_range(bytes, (3000 + 20600) * 4096, (3000 + 20800) * 4096);
 }
