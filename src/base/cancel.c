@@ -53,10 +53,7 @@ size_t wss_cancel_poll_fds(const struct wss_cancel *cancel, struct pollfd *ret_f
 {
 	size_t n = 0;
 
-	/*
-	 * poll() ignores a negative descriptor, which this is until the handlers are
-	 * installed.
-	 */
+	/* poll() ignores the descriptor while it is -1, before the handlers are installed. */
 	ret_fds[n++] = (struct pollfd){ .fd = wss_stop_fd(), .events = POLLIN };
 	for (; cancel; cancel = cancel->parent)
 		ret_fds[n++] = (struct pollfd){ .fd = cancel->fd, .events = POLLIN };

@@ -50,10 +50,10 @@ static struct wss_value get_time(const void *row)
 	return list->has_profile ? wss_value_time(list->profile.time) : wss_value_absent();
 }
 
-/* Windows by larger pages than these give upper bounds, and so do their percentiles. */
+/* Windows of larger pages than these give upper bounds, and so do their percentiles. */
 #define PAGE_BYTES 4096
 
-/* Getters of the profile, absent without one. */
+/* Getters of the profile's figures, which are absent without one. */
 #define FIGURE(name, kind, value)                                              \
 	static struct wss_value get_##name(const void *row)                    \
 	{                                                                      \
@@ -174,7 +174,7 @@ static const struct wss_column columns[] = {
 static const struct wss_report_layout layout =
 	LAYOUT("domain,age_seconds,current_bytes,p95_bytes,peak_bytes,confidence", WIDE);
 
-/* The same columns for several hosts: only their tables differ. */
+/* The columns for several hosts: only the tables differ. */
 static const struct wss_report_layout host_layout =
 	LAYOUT("domain,age_seconds,current_bytes,peak_bytes,confidence,host", WIDE ",host");
 
@@ -187,7 +187,10 @@ struct list_run {
 	size_t total;
 };
 
-/* A domain that was never measured is a row without figures, no failure. */
+/*
+ * Reads a domain's profile. A domain that was never measured is a row without figures, not a
+ * failure.
+ */
 static int read_profile(const char *xml, struct list_row *row, struct wss_error *err)
 {
 	time_t now = wss_clock_wall_seconds();
@@ -201,7 +204,7 @@ static int read_profile(const char *xml, struct list_row *row, struct wss_error 
 	return 0;
 }
 
-/* Prints the row of a domain, bad where why is set already. */
+/* Prints the row of a domain; it is bad if it has an error already. */
 static void list_domain(struct list_run *run, struct list_row *row, const char *xml,
 			struct wss_error *why)
 {
@@ -227,7 +230,7 @@ static void on_host(const struct wss_fleet_host *host, void *opaque)
 		wss_tally_bad(&run->tally, host->uri, &host->error);
 		return;
 	}
-	/* A host that has no domains has answered: it is not that all have failed. */
+	/* A host without domains has answered, so not everything has failed. */
 	run->total += !host->n;
 	if (!host->n)
 		wss_cli_say_empty(run->cli, host->asked, false);

@@ -15,7 +15,7 @@
 
 enum verb { VERB_GET, VERB_SET, VERB_CLEAR };
 
-/* What "set" is to change: a given one that is not known is taken away. */
+/* Changes that "set" makes: a value that is given and unknown is removed. */
 struct change {
 	bool given;
 	struct wss_amount to;

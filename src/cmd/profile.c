@@ -74,7 +74,7 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct profile_opti
 	return wss_cli_finish(cli, argc, argv, err);
 }
 
-/* Windows of another method or granularity than the last are never averaged with it. */
+/* Whether two windows may be averaged, which requires the same method and granularity. */
 static bool same_kind(const struct wss_sample *a, const struct wss_sample *b)
 {
 	return a->method == b->method &&
@@ -155,7 +155,9 @@ static const struct wss_round_events events = {
 	.progress = on_progress,
 };
 
-/* After an interruption: prints what the windows that were complete show; err says how many. */
+/*
+ * After an interruption: prints what the complete windows show; err states how many there are.
+ */
 static void profile_print_kept(struct profile_run *run, struct wss_error *err)
 {
 	size_t windows = 0, wanted = run->options->round.measure.count * run->n;

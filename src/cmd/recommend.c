@@ -35,7 +35,7 @@ struct recommend {
 	time_t since;
 	struct wss_host_sum host;
 	size_t n_curves;
-	struct wss_missrate_guest *curves; /* for the picture, their texts malloc'ed */
+	struct wss_missrate_guest *curves; /* for the picture, with malloc()ed texts */
 	struct recommend_notes notes;
 };
 

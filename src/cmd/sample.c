@@ -20,7 +20,9 @@
 
 #define WINDOW_DEFAULT_NS (4 * WSS_NS_PER_S)
 #define REPORT_DEFAULT_NS WSS_NS_PER_S
-/* A day: a longer window is a typing error, or its working set is all memory. */
+/*
+ * Limit of a window: a day. A longer one is a typing error, or its working set is all memory.
+ */
 #define WINDOW_MAX_NS (24 * 3600 * WSS_NS_PER_S)
 #define COUNT_MAX 1000000
 

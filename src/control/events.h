@@ -13,8 +13,8 @@
 enum wss_control_verb {
 	WSS_CONTROL_SHRINKS, /* a step that has been journaled comes next */
 	/*
-	 * A step that has been journaled comes next, because the guest needs more than it was
-	 * left.
+	 * A step that has been journaled comes next, because the guest needs more memory than
+	 * it has.
 	 */
 	WSS_CONTROL_GROWS,
 	WSS_CONTROL_GAVE_BACK, /* the balloon has been set to give everything back */

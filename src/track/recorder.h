@@ -54,7 +54,10 @@ int wss_recorder_probe(const struct wss_host *host, const struct wss_guest *gues
 int wss_recorder_open(const struct wss_host *host, const struct wss_guest *guest,
 		      struct wss_recorder **ret_recorder, struct wss_error *err);
 
-/* Whether it still fits the guest, whose RAM may have been plugged. If not, open another. */
+/*
+ * Whether it still fits the guest, whose memory may have been plugged since. If not, open
+ * another.
+ */
 bool wss_recorder_fits(const struct wss_recorder *recorder, const struct wss_guest *guest);
 
 /* Resets everything and attaches the program; call it right before the invalidation. */
