@@ -35,7 +35,7 @@ static int add_phase(struct candidate *candidate, struct wss_refset_result *resu
 {
 	size_t n = result->n_phases;
 
-	/* Room for as many again at each power of two. */
+	/* The array doubles when its length reaches a power of two. */
 	if (!(n & (n - 1))) {
 		void *phases = realloc(result->phases, (n ? 2 * n : 1) * sizeof(*result->phases));
 

@@ -324,7 +324,7 @@ static void test_hostile(void **unused)
 			fail_msg("taken: %s", bad[i]);
 		assert_error(&err, WSS_ERR_FAILED, "profile in the metadata");
 	}
-	/* As long as it may not be, and as deep as it can be. */
+	/* Longer than allowed, and nested as deeply as possible. */
 	assert_non_null(large);
 	memset(large, ' ', (1 << 20) - 1);
 	large[(1 << 20) - 1] = '\0';
