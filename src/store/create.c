@@ -106,7 +106,7 @@ static int fill_database(const char *temporary, const char *path, struct wss_err
 	return r;
 }
 
-/* Sets the mode that wss_db_set_up_writer() sets otherwise ("Database File Format" 1.3.3). */
+/* Sets the mode that a writer sets otherwise ("Database File Format" 1.3.3). */
 static int set_wal_mode(int fd, struct wss_error *err)
 {
 	static const uint8_t versions[] = {2, 2};

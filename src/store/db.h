@@ -109,21 +109,12 @@ int wss_db_check_hands_off(const struct stat *st, bool directory, struct wss_err
 int wss_db_open_lock(const char *path, int *ret_fd, struct wss_error *err);
 
 /*
- * Opens the history's file again with SQLite's flags, without following links. Returns
- * SQLite's result.
- */
-int wss_db_open_file(struct wss_history *history, int flags);
-
-/*
  * Allocates a history that is not open yet; NULL with err set. Freed by wss_history_close().
  */
 struct wss_history *wss_db_new(const char *path, struct wss_error *err);
 
 /* Sets up a connection of a reader or writer, which trusts nothing in the file. */
 int wss_db_set_up(struct wss_history *history, struct wss_error *err);
-
-/* Sets the modes of the file: WAL, and incremental vacuum if it is still empty. */
-int wss_db_set_up_writer(struct wss_history *history, struct wss_error *err);
 
 /*
  * Creates a complete file at path if there is none, or an empty one; else does nothing. Waits
