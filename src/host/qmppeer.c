@@ -53,17 +53,22 @@ static bool is_other_end(const struct ends *ends, unsigned long inode)
 	return false;
 }
 
-/* Returns the inode of the socket behind a descriptor; 0 if it is no socket. */
-static unsigned long socket_inode(int fd_dir, const char *fd)
+/*
+ * Reads the inode of the socket behind a descriptor; 0 if it is no socket. Returns 0 or negative
+ * errno.
+ */
+static int socket_inode(int fd_dir, const char *fd, unsigned long *ret_inode)
 {
 	char target[64];
 	ssize_t len = readlinkat(fd_dir, fd, target, sizeof(target) - 1);
-	unsigned long inode = 0;
 
+	*ret_inode = 0;
 	if (len < 0)
-		return 0;
+		return -errno;
 	target[len] = '\0';
-	return sscanf(target, "socket:[%lu]", &inode) == 1 ? inode : 0;
+	if (sscanf(target, "socket:[%lu]", ret_inode) != 1)
+		*ret_inode = 0;
+	return 0;
 }
 
 /* Whether the process whose directory is dir holds the other end. 1, 0 or negative errno. */
@@ -84,13 +89,18 @@ static int holds_end(const struct wss_root *dir, const struct qmp_peer *peer)
 			return r;
 		ends.net_unix = net_unix;
 	}
+	r = 0;
 	for (struct dirent *entry; (entry = readdir(fds));) {
-		unsigned long inode = socket_inode(dirfd(fds), entry->d_name);
+		unsigned long inode;
+		int e = socket_inode(dirfd(fds), entry->d_name, &inode);
 
 		if (inode && is_other_end(&ends, inode))
 			return 1;
+		/* Whoever may not read the links cannot say that the socket is not among them. */
+		if (e == -EACCES || e == -EPERM)
+			r = e;
 	}
-	return 0;
+	return r;
 }
 
 /*
@@ -121,6 +131,7 @@ static bool value_names_socket_fd(const struct wss_process *process, const char 
 {
 	const char *fd = strstr(value, "fd=");
 	wss_auto_dir DIR *fds = NULL;
+	unsigned long inode;
 	char number[16];
 	size_t digits;
 
@@ -133,7 +144,7 @@ static bool value_names_socket_fd(const struct wss_process *process, const char 
 		return false;
 	memcpy(number, fd, digits);
 	number[digits] = '\0';
-	return socket_inode(dirfd(fds), number) != 0;
+	return socket_inode(dirfd(fds), number, &inode) == 0 && inode;
 }
 
 static bool process_serves_path(const struct wss_process *process, const char *cmdline,

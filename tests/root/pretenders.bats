@@ -258,6 +258,18 @@ refs_is_usable() {
 	refs_is_usable
 }
 
+@test "a process whose descriptors may not be read is not accused of lacking the connection" {
+	qemu-system-x86_64 -accel tcg -machine pc -m 64 -nodefaults -display none -uuid $uuid \
+		-qmp "unix:$dir/socket,server=on,wait=off" 3>&- &
+	pids+=($!)
+	wait_until 20 [ -S "$dir/socket" ]
+	# root in a user namespace of its own has no power over processes outside.
+	wss_as=(unshare --user --map-root-user)
+	wss --qmp "$dir/socket" sample --window 300ms
+	[ "$status" = 5 ]
+	one_line_error "fd of process ${pids[0]}: Permission denied"
+}
+
 # Starts nobody's processes that claim the UUID of web1, in a program named like QEMU
 # and in sleep.
 pretend() { # N
