@@ -42,7 +42,7 @@ static bool is_real(enum wss_kind kind)
 
 bool wss_held_rows_add(struct wss_held_rows *held, const struct wss_value *key)
 {
-	struct wss_held_row row = { .key_at = held->used_bytes };
+	struct wss_held_row row = {.key_at = held->used_bytes};
 
 	if (!row_make_room(held))
 		return false;
@@ -62,7 +62,8 @@ bool wss_held_rows_add(struct wss_held_rows *held, const struct wss_value *key)
 
 bool wss_held_rows_text(struct wss_held_rows *held, const char *text)
 {
-	size_t bytes = strlen(text) + 1, room = held->room_bytes ? held->room_bytes : TEXT_BYTES_LEAST;
+	size_t bytes = strlen(text) + 1,
+	       room = held->room_bytes ? held->room_bytes : TEXT_BYTES_LEAST;
 	char *texts;
 
 	while (room - held->used_bytes < bytes)
@@ -90,7 +91,8 @@ struct order {
 	bool interruptible;
 };
 
-static struct wss_value key_of(const struct wss_held_rows *held, const struct wss_held_row *row)
+static struct wss_value key_of(const struct wss_held_rows *held,
+			       const struct wss_held_row *row)
 {
 	return (struct wss_value){
 		.kind = row->kind,
@@ -121,7 +123,7 @@ static int row_compare(const void *a, const void *b, void *opaque)
 
 void wss_held_rows_sort(struct wss_held_rows *held, bool falling, bool interruptible)
 {
-	struct order order = { held, falling, interruptible };
+	struct order order = {held, falling, interruptible};
 
 	if (held->n)
 		qsort_r(held->rows, held->n, sizeof(*held->rows), row_compare, &order);
@@ -136,5 +138,5 @@ void wss_held_rows_free(struct wss_held_rows *held)
 {
 	free(held->texts);
 	free(held->rows);
-	*held = (struct wss_held_rows){ .n = 0 };
+	*held = (struct wss_held_rows){.n = 0};
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Rows of a table that are held back until all of them are known: their cells, and the value to
- * sort by. A report may have a million rows, so all texts share one block of memory.
+ * Rows of a table that are held back until all of them are known: their cells, and the value
+ * to sort by. A report may have a million rows, so all texts share one block of memory.
  */
 #ifndef WSS_OUT_HELD_ROWS_H
 #define WSS_OUT_HELD_ROWS_H
@@ -19,8 +19,8 @@ struct wss_held_rows {
 };
 
 /*
- * Begins the next row; wss_held_rows_text() then adds its cells. key may be NULL if the rows are not
- * sorted; a text that it points to is copied. Returns false when out of memory.
+ * Begins the next row; wss_held_rows_text() then adds its cells. key may be NULL if the rows
+ * are not sorted; a text that it points to is copied. Returns false when out of memory.
  */
 bool wss_held_rows_add(struct wss_held_rows *held, const struct wss_value *key);
 

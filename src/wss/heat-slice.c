@@ -17,7 +17,10 @@
 #define CHUNK WSS_PAGESET_CHUNK_PAGES
 /* Limit of the notes that the first pass keeps, and smallest slice, in numbers: 64 MiB. */
 #define STORE_ROOM (1ULL << 24)
-/* A slice has one number for this many bytes of the recordings. A run takes two bytes or more and four numbers. */
+/*
+ * A slice has one number for this many bytes of the recordings. A run takes at least two bytes there,
+ * and four numbers here.
+ */
 #define BYTES_PER_NUMBER 2
 
 int wss_heat_init(struct wss_heat *heat, uint64_t pages, uint64_t file_bytes,
