@@ -147,6 +147,10 @@ static int meet(struct wss_pageset_budget *budget, struct wss_part a, struct wss
 		*ret = share(b);
 		return 0;
 	}
+	if (covers(b, a, shift)) {
+		*ret = share(a);
+		return 0;
+	}
 	if (merge_begin(&merge, budget, shift, some) < 0)
 		return -1;
 	for (uint64_t left = some; left; left &= left - 1) {

@@ -9,7 +9,7 @@
 /* The room of a node grows in steps of this number of slots. */
 #define ROOM_STEP WSS_SPARE_STEP
 /* A budget keeps up to this part of its limit as spare nodes. */
-#define SPARE_PART 8
+#define SPARE_PART 4
 /* Number of spare nodes that are prefetched ahead of the one that is taken. */
 #define SPARE_AHEAD 8
 

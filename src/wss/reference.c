@@ -59,14 +59,16 @@ static int64_t leave_set(struct wss_reference *reference, const struct wss_pages
 int64_t wss_reference_end(struct wss_reference *reference, const struct wss_pageset *touched)
 {
 	struct wss_pageset *left = reference->leaving;
-	int64_t gone = leave_set(reference, left, touched), again;
+	int64_t gone = leave_set(reference, left, touched), untouched, again;
 
-	if (gone < 0 || leave_set(reference, reference->taken, touched) < 0)
+	if (gone < 0)
+		return -1;
+	untouched = leave_set(reference, reference->taken, touched);
+	if (untouched < 0)
 		return -1;
 	again = (int64_t)wss_pageset_count(left) - gone;
 	/* Pages that were taken and touched leave with the next window. */
-	if (wss_pageset_count(reference->taken) &&
-	    wss_pageset_keep(reference->taken, touched) < 0)
+	if (untouched && wss_pageset_keep(reference->taken, touched) < 0)
 		return -1;
 	wss_pageset_remove(left, 0, wss_pageset_size(left));
 	reference->leaving = reference->taken;
