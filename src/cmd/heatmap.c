@@ -173,13 +173,18 @@ static int print_ranges(const struct wss_cli *cli, struct wss_recfile **files, s
 		.ranges = top->seen,
 	};
 	struct wss_range_report *report;
+	int r;
 
 	if (wss_range_report_heat(stdout, cli->format, &cli->view, recording, &summary, &report,
 				  err) < 0)
 		return -1;
 	for (size_t i = 0; i < top->n && !wss_stop_requested(); i++)
 		wss_range_report_row(report, &top->ranges[i]);
-	return wss_range_report_close(report, err);
+	r = wss_range_report_close(report, err);
+	/* The table may lack rows. */
+	if (r == 0 && wss_stop_requested())
+		r = wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+	return r;
 }
 
 static int print_hot(const struct wss_cli *cli, const struct heatmap_options *options,

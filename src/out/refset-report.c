@@ -112,6 +112,8 @@ static int print_json(FILE *stream, const struct wss_refset_report *report, stru
 	fputs("{\"schema\": \"virt-wss/report/1\"", stream);
 	for (int part = 0; part < WSS_REFSET_PARTS && ok; part++)
 		ok = write_json_part(stream, report, (enum wss_refset_part)part);
+	if (wss_stop_requested())
+		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 	fputs("}\n", stream);
 	if (fflush(stream) != 0 || ferror(stream) || !ok)
 		return wss_io_output_error(errno ? errno : EIO, "cannot write the output", err);

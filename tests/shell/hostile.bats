@@ -79,6 +79,26 @@ all_commands() { # FILE
 	done
 }
 
+@test "a million sorted rows" {
+	# What is printed takes as long as what is read.
+	seconds_limit=3
+	"$mkhostile" unshared r
+	within heatmap r --hot-first --limit 1000000 --sort -bytes
+	"$mkhostile" phases r
+	within report r --sort -outstanding_bytes
+}
+
+@test "two points of one recording take one replay" {
+	"$mkhostile" alternate-most r 100000
+	truncate -s -1 r
+	"$virt_wss" diff r@1us r@2us >out 2>err
+	[ "$(grep -c 'cut off' err)" = 1 ]
+	# The same as of two files.
+	cp r s
+	"$virt_wss" diff r@1us s@2us 2>err | cmp - out
+	[ "$(grep -c 'cut off' err)" = 2 ]
+}
+
 @test "a mark, while another process writes the recording" {
 	local kind
 	for kind in optional windows hops-gone; do
@@ -124,9 +144,11 @@ all_commands() { # FILE
 	"$virt_wss" diff r@1us r@0s --limit 3 >/dev/null
 }
 
-# Measures CPU time after the signal, because other processes share the machine.
+# Measures CPU time after the signal, because other processes share the machine. The signal comes after $after
+# seconds of it.
+after=0.1
 stopped() { # ARGUMENT...
-	perl -e '
+	after=$after perl -e '
 		use POSIX ":sys_wait_h";
 		my $hz = POSIX::sysconf(&POSIX::_SC_CLK_TCK);
 		my $pid = fork() // die;
@@ -140,7 +162,7 @@ stopped() { # ARGUMENT...
 			return ($w[11] + $w[12]) / $hz;
 		}
 		my $deadline = time() + 60;
-		while (cpu() < 0.1) {
+		while (cpu() < $ENV{after}) {
 			die "it ended too early\n" if waitpid($pid, WNOHANG) == $pid;
 			die "it does not get on\n" if time() > $deadline;
 			select(undef, undef, undef, 0.005);
@@ -165,4 +187,17 @@ stopped() { # ARGUMENT...
 	"$mkhostile" windows w
 	stopped report w --output json
 	stopped report w --output csv
+}
+
+@test "a stop is heeded while rows are held, sorted and written" {
+	local total share
+	"$mkhostile" phases r
+	# The cheapest of three, so that it is not over when the signal comes.
+	total=$(TIMEFORMAT=%U; for _ in 1 2 3; do
+		{ time "$virt_wss" report r --sort -outstanding_bytes >out; } 2>&1
+	done | sort -n | head -n 1)
+	for share in 0.45 0.6; do
+		after=$(awk -v t="$total" -v s="$share" 'BEGIN { print t * s }')
+		stopped report r --sort -outstanding_bytes
+	done
 }
