@@ -69,9 +69,14 @@ static void write_frame(struct output *out, enum wss_frame_type type, uint8_t fl
 	out->bytes += sizeof(head) + length;
 }
 
-/* Regions of the same length, with or without holes between them. */
-static void open_file(struct output *out, const char *path, size_t regions, uint64_t hole)
+/*
+ * Regions of the same length, with or without holes between them. If uneven, all but the last have
+ * a page each.
+ */
+static void open_file(struct output *out, const char *path, size_t regions, uint64_t hole,
+		      bool uneven)
 {
+	uint64_t pages = uneven ? 1 : PAGES / regions;
 	static uint8_t data[1 << 17];
 	size_t size;
 
@@ -84,11 +89,13 @@ static void open_file(struct output *out, const char *path, size_t regions, uint
 					   .window_ns = 1000};
 	for (size_t i = 0; i < regions; i++)
 		recording.regions[i] = (struct wss_region){
-			.start = i * ((PAGES / regions << 12) + hole),
-			.length = PAGES / regions << 12,
+			.start = i * ((pages << 12) + hole),
+			.length = pages << 12,
 			.kind = WSS_REGION_HIGH,
 			.node = (int)i,
 		};
+	if (uneven)
+		recording.regions[regions - 1].length = (PAGES - regions) << 12;
 	size = wss_rec_encode_header(&recording, data, sizeof(data), &out->seed);
 	out->stream = fopen(path, "we");
 	if (!size || !out->stream)
@@ -484,6 +491,74 @@ static void make_mixed(struct output *out)
 	}
 }
 
+/* Rows of a heat map come and go, beside as many rows as there can be that do not. */
+static void make_rows(struct output *out)
+{
+	uint64_t first = (WSS_REGIONS_MAX - 1) * ((1ULL << 20 >> 12) + 1);
+
+	make_alternate(out, first + 1, PAGES - WSS_REGIONS_MAX - 2);
+}
+
+/* Windows that take no time. */
+static void make_instants(struct output *out)
+{
+	out->step_ns = 0;
+	make_phases(out);
+}
+
+/* One page of each region comes and goes. */
+static void make_each_region(struct output *out)
+{
+	uint64_t n = PAGES / WSS_REGIONS_MAX;
+
+	while (room(out, WSS_REGIONS_MAX * 16) && out->windows < WSS_REC_INTERVALS_MAX) {
+		begin(out);
+		for (uint64_t i = 0; i < WSS_REGIONS_MAX; i++)
+			run(out, out->windows % 2 ? WSS_CHANGE_UNTOUCHED : WSS_CHANGE_TOUCHED,
+			    i * (n + 4096) + 77, 1);
+		end(out);
+	}
+}
+
+/* The balloon takes a page in each leaf of a guest that touches all of them, and gives it back. */
+static void make_balloon_churn(struct output *out)
+{
+	const uint64_t end_gfn = (WSS_REC_PARTS_MAX - 2) * 32768ULL;
+
+	begin(out);
+	for (uint64_t gfn = 4097; gfn < end_gfn; gfn += 4096)
+		run(out, WSS_CHANGE_TOUCHED, gfn, 2);
+	end(out);
+	while (room(out, end_gfn / 4096 * 4) && out->windows < WSS_REC_INTERVALS_MAX) {
+		begin(out);
+		for (uint64_t gfn = 4097; gfn < end_gfn; gfn += 4096)
+			run(out, out->windows % 2 ? WSS_CHANGE_BALLOONED : WSS_CHANGE_RETURNED,
+			    gfn, 1);
+		end(out);
+	}
+}
+
+/* An interval of frames without content. */
+static void make_frames(struct output *out)
+{
+	window(out, WSS_CHANGE_TOUCHED, 0, 4);
+	begin(out);
+	while (room(out, 2 * INTERVAL_BYTES)) {
+		write_frame(out, WSS_FRAME_INTERVAL, out->flags, out->data, out->payload.length);
+		out->payload.length = 0;
+		out->flags = 0;
+	}
+	end(out);
+}
+
+/* Valid up to the last interval, whose page counts are wrong. */
+static void make_nonsense(struct output *out)
+{
+	make_hops(out, true);
+	out->counts[0]++;
+	window(out, WSS_CHANGE_TOUCHED, 3, 1);
+}
+
 static void make_optional(struct output *out)
 {
 	window(out, WSS_CHANGE_TOUCHED, 0, 4);
@@ -505,38 +580,45 @@ static const struct {
 	void (*make)(struct output *out);
 	size_t regions;
 	uint64_t hole;
+	bool uneven;
 } kinds[] = {
-	{"few", make_few, 1, 0},
-	{"marks-descending", make_marks_descending, 1, 0},
-	{"marks-equal", make_marks_equal, 1, 0},
-	{"windows", make_windows, 1, 0},
-	{"windows-regions", make_windows, WSS_REGIONS_MAX, 1 << 24},
-	{"phases", make_phases, 1, 0},
-	{"alternate-all", make_alternate_all, 1, 0},
-	{"alternate-most", make_alternate_most, 1, 0},
-	{"alternate-regions", make_alternate_regions, WSS_REGIONS_MAX, 1 << 24},
-	{"crossings", make_alternate_all, WSS_REGIONS_MAX, 0},
-	{"centuries", make_centuries, 1, 0},
-	{"single-pages", make_single_pages, 1, 0},
-	{"scattered", make_scattered, 1, 0},
-	{"straddling", make_straddling, 1, 0},
-	{"unshared", make_unshared, 1, 0},
-	{"thin", make_thin, 1, 0},
-	{"random", make_random, 1, 0},
-	{"random-regions", make_random, 64, 0},
-	{"balloon", make_balloon, 1, 0},
-	{"hotter", make_hotter, 1, 0},
-	{"written", make_written, 1, 0},
-	{"hops-gone", make_hops_gone, 1, 0},
-	{"hops-stay", make_hops_stay, 1, 0},
-	{"random-leaves", make_random_leaves, 1, 0},
-	{"sweeps", make_sweeps, 1, 0},
-	{"balloon-pages", make_balloon_pages, 1, 0},
-	{"marks-long", make_marks_long, 1, 0},
-	{"gaps", make_gaps, 1, 0},
-	{"mixed", make_mixed, 1, 0},
-	{"optional", make_optional, 1, 0},
-	{"hole", make_hole, 1, 0},
+	{"few", make_few, 1, 0, false},
+	{"marks-descending", make_marks_descending, 1, 0, false},
+	{"marks-equal", make_marks_equal, 1, 0, false},
+	{"windows", make_windows, 1, 0, false},
+	{"windows-regions", make_windows, WSS_REGIONS_MAX, 1 << 24, false},
+	{"phases", make_phases, 1, 0, false},
+	{"alternate-all", make_alternate_all, 1, 0, false},
+	{"alternate-most", make_alternate_most, 1, 0, false},
+	{"alternate-regions", make_alternate_regions, WSS_REGIONS_MAX, 1 << 24, false},
+	{"crossings", make_alternate_all, WSS_REGIONS_MAX, 0, false},
+	{"centuries", make_centuries, 1, 0, false},
+	{"single-pages", make_single_pages, 1, 0, false},
+	{"scattered", make_scattered, 1, 0, false},
+	{"straddling", make_straddling, 1, 0, false},
+	{"unshared", make_unshared, 1, 0, false},
+	{"thin", make_thin, 1, 0, false},
+	{"random", make_random, 1, 0, false},
+	{"random-regions", make_random, 64, 0, false},
+	{"balloon", make_balloon, 1, 0, false},
+	{"hotter", make_hotter, 1, 0, false},
+	{"written", make_written, 1, 0, false},
+	{"hops-gone", make_hops_gone, 1, 0, false},
+	{"hops-stay", make_hops_stay, 1, 0, false},
+	{"random-leaves", make_random_leaves, 1, 0, false},
+	{"sweeps", make_sweeps, 1, 0, false},
+	{"balloon-pages", make_balloon_pages, 1, 0, false},
+	{"marks-long", make_marks_long, 1, 0, false},
+	{"gaps", make_gaps, 1, 0, false},
+	{"mixed", make_mixed, 1, 0, false},
+	{"rows", make_rows, WSS_REGIONS_MAX, 1 << 20, true},
+	{"instants", make_instants, 1, 0, false},
+	{"each-region", make_each_region, WSS_REGIONS_MAX, 1 << 24, false},
+	{"balloon-churn", make_balloon_churn, 1, 0, false},
+	{"frames", make_frames, 1, 0, false},
+	{"nonsense", make_nonsense, 1, 0, false},
+	{"optional", make_optional, 1, 0, false},
+	{"hole", make_hole, 1, 0, false},
 };
 
 int main(int argc, char **argv)
@@ -552,7 +634,8 @@ int main(int argc, char **argv)
 			continue;
 		if (argc > 3)
 			out.limit = strtoull(argv[3], NULL, 10);
-		open_file(&out, argv[2], kinds[i].regions, kinds[i].hole);
+		open_file(&out, argv[2], kinds[i].regions, kinds[i].hole,
+			  kinds[i].uneven);
 		kinds[i].make(&out);
 		if (fclose(out.stream) != 0)
 			die("cannot write the file");
