@@ -175,8 +175,9 @@ void wss_tending_free(struct tending *tending)
 		free(tender);
 	}
 	wss_targets_free(&tending->targets);
-	wss_shared_history_close(&tending->history);
+	/* The one that may have created the file comes last, so that it can remove it unused. */
 	wss_shared_history_close(&tending->journal);
+	wss_shared_history_close(&tending->history);
 	pthread_mutex_destroy(&tending->events_lock);
 	pthread_mutex_destroy(&tending->lock);
 }

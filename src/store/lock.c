@@ -118,7 +118,7 @@ void wss_shared_history_unlock(struct wss_shared_history *shared)
 
 void wss_shared_history_close(struct wss_shared_history *shared)
 {
-	wss_history_close(shared->history);
+	wss_history_close_unused(shared->history);
 	shared->history = NULL;
 	pthread_mutex_destroy(&shared->mutex);
 }

@@ -48,7 +48,10 @@ int wss_shared_history_lock(struct wss_shared_history *shared, struct wss_error 
 
 void wss_shared_history_unlock(struct wss_shared_history *shared);
 
-/* Closes the connection, if there is one. No thread may hold or request the turn any more. */
+/*
+ * Closes the connection, if there is one, as wss_history_close_unused(). No thread may hold or request
+ * the turn any more.
+ */
 void wss_shared_history_close(struct wss_shared_history *shared);
 
 #endif

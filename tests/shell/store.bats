@@ -42,6 +42,9 @@ wss() { # ARGUMENT...
 	[ "$status" = 1 ]
 	[[ $err == *nobody* ]]
 	[ ! -e "$VIRT_WSS_HISTORY" ]
+	wss balloon test --apply
+	[ "$status" = 5 ]
+	[ ! -e "$VIRT_WSS_HISTORY" ]
 	wss recommend
 	[[ $err == *"no history yet"* ]]
 }
