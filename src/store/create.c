@@ -158,30 +158,36 @@ int wss_db_create(const char *path, bool *ret_created, struct wss_error *err)
 	return 0;
 }
 
+static bool database_is_empty(struct wss_history *history)
+{
+	int64_t rows = -1;
+
+	return wss_db_number(history,
+			     "SELECT (SELECT count(*) FROM guest) + (SELECT count(*) FROM balloon)",
+			     &rows, NULL) == 0 &&
+	       rows == 0;
+}
+
 /*
  * Takes the file for this handle alone, for as long as it is open. Leaving WAL succeeds only if no
  * other process has the file open.
  */
 static bool database_take(struct wss_history *history)
 {
-	int64_t rows = -1;
-
 	sqlite3_busy_handler(history->db, NULL, NULL);
 	return wss_db_exec(history,
 			   "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE;"
 			   "BEGIN EXCLUSIVE",
-			   "cannot lock it", NULL) == 0 &&
-	       wss_db_number(history,
-			     "SELECT (SELECT count(*) FROM guest) + (SELECT count(*) FROM balloon)",
-			     &rows, NULL) == 0 &&
-	       rows == 0;
+			   "cannot lock it", NULL) == 0;
 }
 
 void wss_history_close_unused(struct wss_history *history)
 {
 	struct wss_error unused = WSS_ERROR_INIT;
 
-	if (history && history->created && database_take(history) &&
+	/* One in use stays in WAL mode. Another process may have used it since the first look. */
+	if (history && history->created && database_is_empty(history) &&
+	    database_take(history) && database_is_empty(history) &&
 	    wss_history_is_in_place(history) && remove_stale_files(history->path, &unused) == 0)
 		unlink(history->path);
 	wss_history_close(history);

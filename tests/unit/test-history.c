@@ -926,6 +926,8 @@ static void test_unused(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_history *history = open_history(), *other;
+	wss_auto_close int fd = -1;
+	uint8_t version = 0;
 
 	(void)unused;
 	wss_history_close_unused(history);
@@ -949,6 +951,10 @@ static void test_unused(void **unused)
 	fill(history, UUID_A, 1, NOW, 300);
 	wss_history_close_unused(history);
 	assert_int_equal(access(path, F_OK), 0);
+	/* One that is in use stays in WAL mode: byte 18 of the file (SQLite's file format). */
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(pread(fd, &version, 1, 18), 1);
+	assert_int_equal(version, 2);
 	wss_history_close_unused(NULL);
 }
 
