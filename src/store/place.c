@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/io.h"
 
 /*
  * Whether a group is root's or the caller's own; its members are trusted like root and the
@@ -69,6 +71,32 @@ static int check_file(const char *path, struct wss_error *err)
 	return wss_file_check_regular(&st, err) < 0 ? -1 : wss_db_check_hands_off(&st, false, err);
 }
 
+/*
+ * Checks that a rollback journal does not end with the name of another file ("Database File Format"
+ * 3.1; pager.c of SQLite 3.40, readSuperJournal). After the rollback SQLite deletes the file of that
+ * name, wherever it is, if it does not list this journal. The name is of a transaction over several
+ * databases: a history is never part of one.
+ */
+static int check_journal(const char *path, struct wss_error *err)
+{
+	static const uint8_t magic[] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+	wss_auto_close int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	uint8_t end[sizeof(magic)];
+	struct stat st;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0
+				       : wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot read it");
+	if (fstat(fd, &st) < 0 || st.st_size < (off_t)sizeof(end))
+		return 0;
+	if (wss_io_pread(fd, end, sizeof(end), st.st_size - (off_t)sizeof(end)) < 0)
+		return wss_error_set(err, WSS_ERR_FAILED, "cannot read it");
+	if (memcmp(end, magic, sizeof(magic)) != 0)
+		return 0;
+	return wss_error_set(err, WSS_ERR_FAILED,
+			     "it names another file, which SQLite would delete: move it away");
+}
+
 /* Checks the database and the files that SQLite opens beside it. */
 static int check_files(const char *path, struct wss_error *err)
 {
@@ -81,7 +109,8 @@ static int check_files(const char *path, struct wss_error *err)
 			name = NULL;
 			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 		}
-		if (check_file(name, err) < 0)
+		if (check_file(name, err) < 0 ||
+		    (!strcmp(suffixes[i], "-journal") && check_journal(name, err) < 0))
 			return wss_error_prefix(err, "history %s", name);
 	}
 	return 0;

@@ -141,6 +141,34 @@ wss() { # ARGUMENT...
 	[ "$status" = 5 ]
 }
 
+# A rollback journal that is to be undone, and names VICTIM as the journal of a transaction over several
+# databases. SQLite deletes a file that is named so and does not name the journal.
+journal_naming() { # VICTIM
+	perl -e 'my $victim = shift; my $magic = pack "H*", "d9d505f920a163d7";
+		print $magic, pack("N5", 0, 1, 40, 512, 4096), "\0" x 484, pack("N", 0x40000000 / 4096 + 1),
+			$victim, pack("N2", length $victim, unpack "%32C*", $victim), $magic' "$1"
+}
+
+@test "a journal that names another file is refused, and the file stays" {
+	local victim=$BATS_TEST_TMPDIR/victim command
+	history_make
+	sqlite3 "$VIRT_WSS_HISTORY" "PRAGMA journal_mode = DELETE" >/dev/null
+	cp "$VIRT_WSS_HISTORY" "$BATS_TEST_TMPDIR/kept"
+	for command in history recommend "sample --all --store --window 100ms"; do
+		cp "$BATS_TEST_TMPDIR/kept" "$VIRT_WSS_HISTORY"
+		echo precious >"$victim"
+		journal_naming "$victim" >"$VIRT_WSS_HISTORY-journal"
+		# shellcheck disable=SC2086
+		wss $command
+		[ "$(cat "$victim")" = precious ]
+		[ "$status" = 1 ]
+		[[ $err == *"history.db-journal: it names another file"* ]]
+	done
+	# It is the very thing that SQLite does.
+	sqlite3 "$VIRT_WSS_HISTORY" "SELECT count(*) FROM guest" >/dev/null || true
+	[ ! -e "$victim" ]
+}
+
 @test "the round's lock is private, and neither a link nor a FIFO" {
 	wss sample --store --window 100ms
 	[ "$status" = 5 ]
