@@ -180,6 +180,7 @@ struct sample_run {
 	struct wss_history *history; /* NULL unless --store */
 	struct wss_tally tally;
 	size_t total;		       /* guests whose samples are missed if they fail */
+	size_t opted_out;	       /* of all guests; they are not in total */
 	size_t stored;		       /* number of samples stored */
 	size_t measured;	       /* number of guests measured */
 	struct wss_sample last;	       /* sample of the last of these */
@@ -251,7 +252,7 @@ static void on_left_out(struct wss_target *target, void *opaque)
 {
 	struct sample_run *run = opaque;
 
-	(void)target;
+	run->opted_out += target->policy.opt_out;
 	run->total--;
 }
 
@@ -360,6 +361,14 @@ static int run_round(struct sample_run *run, struct wss_targets *targets, struct
 	return r;
 }
 
+/* Tells a person why the table is empty. A periodic job has nothing to say of it. */
+static void say_opted_out(const struct sample_run *run)
+{
+	if (!run->total && run->opted_out && isatty(STDERR_FILENO))
+		wss_log(WSS_LOG_INFO, "no guest was measured: the policy of %s says opt out",
+			run->opted_out > 1 ? "all that are running" : "the only one that is running");
+}
+
 /* Suggests what a person who stores samples can do next. */
 static void say_next_step(const struct sample_run *run)
 {
@@ -410,6 +419,7 @@ static int sample_targets(struct sample_run *run, struct wss_targets *targets)
 			      run->stored);
 	if (r < 0)
 		return wss_cli_error(&err);
+	say_opted_out(run);
 	say_next_step(run);
 	return wss_tally_exit_code(&run->tally, run->total);
 }

@@ -195,6 +195,16 @@ teardown() {
 	[[ $err == *"web1: "*"not a number of bytes"* ]]
 }
 
+@test "on a terminal an empty table says that all guests opted out" {
+	local out="<p:policy xmlns:p='urn:virt-wss:policy:1' version='1' opt-out='yes'/>"
+	node a "web1=$out"
+	script -qec "'$virt_wss' -c '$uri' sample --all --window 100ms" "$BATS_TEST_TMPDIR/typescript" >/dev/null </dev/null
+	grep -q "no guest was measured: the policy of the only one that is running says opt out" "$BATS_TEST_TMPDIR/typescript"
+	node b "web1=$out" "web2=$out"
+	script -qec "'$virt_wss' -c '$uri' sample --all --window 100ms" "$BATS_TEST_TMPDIR/typescript" >/dev/null </dev/null
+	grep -q "no guest was measured: the policy of all that are running says opt out" "$BATS_TEST_TMPDIR/typescript"
+}
+
 @test "a guest that opted out is left alone, and missed in no round" {
 	node a "web1=<p:policy xmlns:p='urn:virt-wss:policy:1' version='1' opt-out='yes'/>"
 	wss -c "$uri" sample web1 --window 100ms

@@ -220,7 +220,6 @@ built() {
 	symbols U "${libraries[@]}" "${objects[@]}" "$WSS_BUILDDIR"/src/virt_wss-main.o |
 		cut -d ' ' -f 1 | sort -u >"$BATS_TEST_TMPDIR/used"
 	run join -v 1 "$BATS_TEST_TMPDIR/exported" "$BATS_TEST_TMPDIR/used"
-	# For a front end that asks libvirt itself.
 	echo "$output"
 	[ -z "$output" ]
 }
