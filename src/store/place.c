@@ -126,7 +126,8 @@ static void make_directories(const char *path)
 
 		*at = '\0';
 		fd = open(copy, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (fd < 0 && (errno != ENOENT || mkdir(copy, 0750) < 0))
+		/* Another process may be making them at the same moment. */
+		if (fd < 0 && (errno != ENOENT || (mkdir(copy, 0750) < 0 && errno != EEXIST)))
 			return;
 		*at = '/';
 	}

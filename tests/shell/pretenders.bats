@@ -83,6 +83,8 @@ refuses_word() { # WORD UUID UUID ARGUMENT...
 }
 
 @test "a word that fits two domains is refused, with both named" {
+	# Without one, recommend says so in a line of its own.
+	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 1 1000000 1 $alpha
 	for command in sample 'sample --store' profile 'record -o rec' methods list 'policy get' \
 		'policy set --opt-out yes' 'policy clear' recommend balloon 'balloon --apply'; do
 		# shellcheck disable=SC2086
