@@ -10,11 +10,18 @@
 #define WSS_WSS_REFERENCE_H
 
 #include "wss/pageset.h"
+#include "wss/run-list.h"
 
+/*
+ * What the balloon took is either in a list, as long as that is short, or in a set, and the
+ * other of both is empty.
+ */
 struct wss_reference {
 	struct wss_pageset *pages;   /* the reference set, correct at the end of a window */
 	struct wss_pageset *taken;   /* pages taken by the balloon in the current window */
 	struct wss_pageset *leaving; /* pages taken in the last window, and touched in it */
+	struct wss_run_list taken_runs;
+	struct wss_run_list leaving_runs;
 };
 
 /* -1 when out of memory; wss_reference_free() is needed then, too. */

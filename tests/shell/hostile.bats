@@ -60,7 +60,7 @@ all_commands() { # FILE
 
 @test "the worst recordings of 32 MiB are within the limits" {
 	local kind
-	for kind in single-pages unshared windows balloon; do
+	for kind in single-pages unshared windows balloon balloon-churn; do
 		"$mkhostile" "$kind" r
 		within report r --output json
 		within heatmap r --hot-first --limit 1000
@@ -187,6 +187,9 @@ stopped() { # ARGUMENT...
 	"$mkhostile" windows w
 	stopped report w --output json
 	stopped report w --output csv
+	"$mkhostile" balloon-churn b
+	after=0.5
+	stopped report b
 }
 
 @test "a stop is heeded while rows are held, sorted and written" {

@@ -381,12 +381,15 @@ static void test_moments(void **state)
 struct ballooning {
 	bool touched[WINDOWS][64];
 	bool ballooned[WINDOWS][64];
+	bool descending; /* the changes of a window come from the last page to the first */
+	bool wavers;	 /* the balloon takes pages twice in a window */
 };
 
-static void feed(const struct replayer *to, void *opaque, struct wss_pageset *set, const bool *row,
-		 enum wss_change comes)
+static void feed(const struct ballooning *guest, const struct replayer *to, void *opaque,
+		 struct wss_pageset *set, const bool *row, enum wss_change comes)
 {
-	for (uint64_t i = 0; i < 64; i++) {
+	for (uint64_t k = 0; k < 64; k++) {
+		uint64_t i = guest->descending ? 63 - k : k;
 		bool in = wss_pageset_has(set, i);
 
 		if (row[i] && !in)
@@ -397,6 +400,19 @@ static void feed(const struct replayer *to, void *opaque, struct wss_pageset *se
 			continue;
 		assert_int_equal(to->change(opaque, in ? (enum wss_change)(comes + 1) : comes,
 					    (struct wss_run){ i, 1 }, NULL), 0);
+	}
+}
+
+/* The balloon returns every third of its pages, and takes them again, alone or with others. */
+static void waver(const struct replayer *to, void *opaque, const bool *row, const bool *before)
+{
+	for (uint64_t i = 0; i + 1 < 64; i += 3) {
+		struct wss_run run = {i, row[i + 1] && !before[i + 1] ? 2 : 1};
+
+		if (!row[i] || before[i])
+			continue;
+		assert_int_equal(to->change(opaque, WSS_CHANGE_RETURNED, run, NULL), 0);
+		assert_int_equal(to->change(opaque, WSS_CHANGE_BALLOONED, run, NULL), 0);
 	}
 }
 
@@ -414,8 +430,10 @@ static void replay_ballooning(const struct ballooning *guest, const struct repla
 						  .end_ns = window.end_ns + SECOND };
 
 		assert_int_equal(to->begin(opaque, &window, &sets, NULL), 0);
-		feed(to, opaque, touched, guest->touched[w], WSS_CHANGE_TOUCHED);
-		feed(to, opaque, ballooned, guest->ballooned[w], WSS_CHANGE_BALLOONED);
+		feed(guest, to, opaque, touched, guest->touched[w], WSS_CHANGE_TOUCHED);
+		feed(guest, to, opaque, ballooned, guest->ballooned[w], WSS_CHANGE_BALLOONED);
+		if (guest->wavers && w)
+			waver(to, opaque, guest->ballooned[w], guest->ballooned[w - 1]);
 		assert_int_equal(to->end(opaque, &window, &sets, NULL), 0);
 		assert_int_equal(to->begin(opaque, &gap, &sets, NULL), 0);
 		assert_int_equal(to->end(opaque, &gap, &sets, NULL), 0);
@@ -473,12 +491,19 @@ static void test_balloon(void **state)
 		struct wss_refset *refset;
 		struct wss_moment moment;
 
-		for (unsigned w = 0; w < WINDOWS; w++)
+		guest.descending = round % 2;
+		guest.wavers = round % 4 / 2;
+		for (unsigned w = 0; w < WINDOWS; w++) {
+			/* Now and then the balloon takes and returns everything. */
+			unsigned all = random_below(8);
+
 			for (unsigned i = 0; i < 64; i++) {
 				/* Some pages are touched most of the time, some rarely. */
 				guest.touched[w][i] = random_below(64) < i;
-				guest.ballooned[w][i] = random_below(4) == 0;
+				guest.ballooned[w][i] =
+					all ? all > 1 && random_below(4) == 0 : true;
 			}
+		}
 		assert_int_equal(wss_refset_new(&recording, 0, UINT64_MAX, &refset, NULL), 0);
 		assert_int_equal(wss_moment_init(&moment, &recording, WSS_MOMENT_ALL, NULL), 0);
 		replay_ballooning(&guest, &to_refset, refset);
@@ -490,14 +515,44 @@ static void test_balloon(void **state)
 	}
 }
 
+/* More runs than a list may have: every third page of a guest that touches every other one. */
+static void test_balloon_many_runs(void **state)
+{
+	const uint64_t runs = WSS_RUN_LIST_MAX + 100, pages = 6 * runs;
+	struct wss_pageset *touched = wss_pageset_new(pages);
+	struct wss_reference reference;
+
+	(void)state;
+	assert_non_null(touched);
+	assert_int_equal(wss_reference_init(&reference, pages), 0);
+	assert_int_equal(wss_reference_touched(&reference, (struct wss_run){0, pages}), pages);
+	for (uint64_t i = 0; i < pages; i += 2)
+		wss_pageset_add(touched, i, 1);
+	for (uint64_t i = 0; i < pages; i += 3)
+		assert_int_equal(wss_reference_ballooned(&reference, (struct wss_run){i, 1}),
+				 0);
+	assert_true(wss_reference_loses(&reference));
+	/* Of six pages one was taken and not touched, and one was taken and touched. */
+	assert_int_equal(wss_reference_end(&reference, touched), 0);
+	assert_int_equal(wss_pageset_count(reference.pages), pages - runs);
+	assert_false(wss_pageset_has(reference.pages, 3));
+	wss_pageset_remove(touched, 0, 6 * 100);
+	assert_int_equal(wss_reference_end(&reference, touched), runs - 100);
+	assert_int_equal(wss_pageset_count(reference.pages), pages - runs - 100);
+	assert_false(wss_reference_loses(&reference));
+	wss_reference_free(&reference);
+	wss_pageset_free(touched);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_classes),    TEST(test_graph),   TEST(test_phases),
-		TEST(test_hot_ranges), TEST(test_heatmap), TEST(test_moments),
-		TEST(test_balloon),
+		TEST(test_classes), TEST(test_graph),
+		TEST(test_phases),  TEST(test_hot_ranges),
+		TEST(test_heatmap), TEST(test_moments),
+		TEST(test_balloon), TEST(test_balloon_many_runs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
