@@ -91,18 +91,18 @@ static int check_time(const struct side *side, const struct wss_recfile *file,
 			     side->text);
 }
 
+static const struct wss_recfile_visitor one_side = {
+	.begin = wss_moment_begin,
+	.change = wss_moment_change,
+	.expect = wss_moment_expect,
+	.end = wss_moment_end,
+	.last = wss_moment_last,
+};
+
 /* first: the other side, if that was loaded before; else NULL. */
 static int load(struct side *side, const struct side *first,
 		const struct diff_options *options, struct wss_error *err)
 {
-	static const struct wss_recfile_visitor visitor = {
-		.begin = wss_moment_begin,
-		.change = wss_moment_change,
-		.expect = wss_moment_expect,
-		.end = wss_moment_end,
-		.last = wss_moment_last,
-	};
-
 	if (wss_files_open(side->path, options->files.salvage, &side->file, err) < 0 ||
 	    begin_side(side, side->file, err) < 0)
 		return -1;
@@ -112,7 +112,7 @@ static int load(struct side *side, const struct side *first,
 		wss_recfile_budget(side->file)->used_bytes +=
 			wss_recfile_budget(first->file)->used_bytes;
 	}
-	if (wss_recfile_replay(side->file, &visitor, &side->moment, err) < 0)
+	if (wss_recfile_replay(side->file, &one_side, &side->moment, err) < 0)
 		return -1;
 	return check_time(side, side->file, err);
 }
@@ -161,25 +161,36 @@ static int both_last(void *sides, const struct wss_recording_sets *sets, struct 
 	return r < 0 ? r : wss_moment_last(&side[1].moment, sets, err);
 }
 
-/* Two points in one recording take one replay. */
-static int load_both(struct side sides[2], const struct diff_options *options,
-		     struct wss_error *err)
+/* Replays the file of both sides. If they are at the same time, only one of them follows. */
+static int replay_both(struct side sides[2], struct wss_recfile *file, struct wss_error *err)
 {
-	static const struct wss_recfile_visitor visitor = {
+	static const struct wss_recfile_visitor both_sides = {
 		.begin = both_begin,
 		.change = both_change,
 		.expect = both_expect,
 		.end = both_end,
 		.last = both_last,
 	};
+
+	if (sides[0].at_ns != sides[1].at_ns)
+		return wss_recfile_replay(file, &both_sides, sides, err);
+	if (wss_recfile_replay(file, &one_side, &sides[0].moment, err) < 0)
+		return -1;
+	wss_moment_copy(&sides[1].moment, &sides[0].moment);
+	return 0;
+}
+
+/* Two points in one recording take one replay. */
+static int load_both(struct side sides[2], const struct diff_options *options,
+		     struct wss_error *err)
+{
 	struct wss_recfile *file;
 
 	if (wss_files_open(sides[0].path, options->files.salvage, &sides[0].file, err) < 0)
 		return -1;
 	file = sides[1].file = sides[0].file;
 	if (begin_side(&sides[0], file, err) < 0 || begin_side(&sides[1], file, err) < 0 ||
-	    wss_recfile_replay(file, &visitor, sides, err) < 0 ||
-	    check_time(&sides[0], file, err) < 0)
+	    replay_both(sides, file, err) < 0 || check_time(&sides[0], file, err) < 0)
 		return -1;
 	return check_time(&sides[1], file, err);
 }

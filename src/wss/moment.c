@@ -105,6 +105,15 @@ int wss_moment_last(void *opaque, const struct wss_recording_sets *sets, struct 
 		       : moment_take(moment, sets, err);
 }
 
+void wss_moment_copy(struct wss_moment *to, const struct wss_moment *from)
+{
+	wss_pageset_copy(to->pages, from->pages);
+	wss_pageset_copy(to->written, from->written);
+	to->written_known = from->written_known;
+	to->windows = from->windows;
+	to->done = from->done;
+}
+
 void wss_moment_free(struct wss_moment *moment)
 {
 	if (moment->at_ns != WSS_MOMENT_ALL)

@@ -39,6 +39,12 @@ int wss_moment_end(void *moment, const struct wss_interval *interval,
 		   const struct wss_recording_sets *sets, struct wss_error *err);
 int wss_moment_last(void *moment, const struct wss_recording_sets *sets, struct wss_error *err);
 
+/*
+ * Makes to, which is as wss_moment_init() made it for the same recording, time and budget, the
+ * same as from at the end of the replay.
+ */
+void wss_moment_copy(struct wss_moment *to, const struct wss_moment *from);
+
 void wss_moment_free(struct wss_moment *moment);
 
 struct wss_page_range;

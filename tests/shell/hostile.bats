@@ -68,6 +68,12 @@ all_commands() { # FILE
 	done
 }
 
+@test "a diff of a recording of 32 MiB with itself follows the balloon once" {
+	"$mkhostile" balloon-churn r
+	within diff r r
+	within diff r@1us r
+}
+
 @test "a diff of two files of 32 MiB whose changes alternate between distant pages" {
 	local kind
 	# Both files together have 64 MiB.
@@ -190,6 +196,7 @@ stopped() { # ARGUMENT...
 	"$mkhostile" balloon-churn b
 	after=0.5
 	stopped report b
+	stopped diff b b
 }
 
 @test "a stop is heeded while rows are held, sorted and written" {
