@@ -115,7 +115,7 @@ static enum wss_run_list_result walk_runs(struct wss_reference *reference,
 					  const struct wss_pageset *touched,
 					  struct wss_run_list *stay, uint64_t *ret_touched)
 {
-	struct runs_walk walk = {reference, touched, stay, 2 * list->n + 2, 0};
+	struct runs_walk walk = {reference, touched, stay, 4 * list->n + 2, 0};
 	const size_t ahead = 16;
 
 	wss_run_list_sort(list);

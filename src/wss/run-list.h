@@ -8,8 +8,8 @@
 
 #include "wss/pageset.h"
 
-/* Limit on the number of runs in a list: 4 MiB. */
-#define WSS_RUN_LIST_MAX (1U << 18)
+/* Limit on the number of runs in a list: 8 MiB. */
+#define WSS_RUN_LIST_MAX (1U << 19)
 
 /* Starts as all zero, except for the budget. */
 struct wss_run_list {
