@@ -6,6 +6,7 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -53,6 +54,9 @@ static void check_nothing_made(void)
 {
 	const struct dirent *entry;
 
+	/* valgrind keeps the limit itself: it closes a descriptor that the kernel has opened already. */
+	if (getenv("WSS_VALGRIND"))
+		return;
 	rewinddir(outside.directory);
 	while ((entry = readdir(outside.directory)))
 		fuzz_require(!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."));
