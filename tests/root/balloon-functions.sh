@@ -34,6 +34,11 @@ boot() { # NAME
 	# libvirt notices on its own that the guest it knew has ended.
 	wait_until 20 embed_virsh start "$1" >/dev/null
 	embed_guest_wait_ready "$1"
+	wait_until 60 has_reported "$1"
+}
+
+has_reported() { # NAME
+	[ -n "$(embed_guest_field "$1" phase)" ]
 }
 
 setup_file() {
