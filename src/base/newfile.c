@@ -82,7 +82,7 @@ static void leftover_remove(const struct wss_place *directory, char *name)
 		unlinkat(place.dirfd, name, 0);
 }
 
-/* A directory that may not be read keeps what was left in it. */
+/* Removes leftovers. Does nothing if the directory cannot be read. */
 static void leftovers_remove(const struct wss_place *directory)
 {
 	wss_auto_close int fd =
@@ -288,8 +288,7 @@ int wss_newfile_name(struct wss_newfile *file, bool replace, struct wss_error *e
 
 void wss_newfile_release(struct wss_newfile *file)
 {
-	/* Unlinked while it is locked: nobody else removes it, and then removes another one.
-	 */
+	/* Still locked, so that no other process takes it for a leftover meanwhile. */
 	if (file->temporary[0])
 		unlinkat(file->place.dirfd, file->temporary, 0);
 	if (file->fd >= 0)

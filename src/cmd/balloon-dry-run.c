@@ -110,7 +110,7 @@ struct balloon_run {
 	struct balloon_row shrinking;	  /* the last of them */
 };
 
-/* What hangs on a target: what its worker saw. */
+/* Data of a target, filled in by its worker. */
 struct balloon_sight {
 	struct wss_reports reports;
 	struct wss_look look;
@@ -200,7 +200,7 @@ static void balloon_target(struct balloon_run *run, const struct wss_target *tar
 	wss_tally_bad(&run->tally, row.domain, &error);
 }
 
-/* What a person can do next. */
+/* Suggests the next step. */
 static void say_next_step(const struct balloon_run *run)
 {
 	const struct balloon_row *row = &run->shrinking;

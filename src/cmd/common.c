@@ -154,7 +154,7 @@ static bool is_closed_pipe(const struct wss_error *err)
 	return err->code == WSS_ERR_INTERRUPTED && wss_stop_signal() == SIGPIPE;
 }
 
-/* What to type instead, where only the command line knows. */
+/* Returns the advice for an error that names an option; "" if there is none. */
 static const char *error_remedy(const struct wss_error *err)
 {
 	return err->code == WSS_ERR_AMBIGUOUS ? ": choose one with --uuid UUID" : "";
