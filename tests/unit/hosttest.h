@@ -219,6 +219,18 @@ static inline void test_needs_pidfd(void **unused)
 	skip();
 }
 
+/* Asserts that a file holds a short text and nothing else. */
+static inline void assert_file_holds(const char *name, const char *text)
+{
+	char data[64] = "";
+	int fd = open(name, O_RDONLY);
+
+	assert_true(fd >= 0);
+	assert_true(read(fd, data, sizeof(data) - 1) >= 0);
+	close(fd);
+	assert_string_equal(data, text);
+}
+
 /* Runs fn in a child, because its effects cannot be undone. Returns 0 if it succeeds. */
 static inline int in_child(int (*fn)(void))
 {

@@ -41,17 +41,6 @@ static void put(const char *name, const char *text, mode_t mode)
 	close(fd);
 }
 
-static void holds(const char *name, const char *text)
-{
-	char data[64] = "";
-	int fd = open(name, O_RDONLY);
-
-	assert_true(fd >= 0);
-	assert_true(read(fd, data, sizeof(data) - 1) >= 0);
-	close(fd);
-	assert_string_equal(data, text);
-}
-
 /* Makes a complete new file with a text. */
 static int replace(const char *text, bool over, struct wss_error *err)
 {
@@ -80,11 +69,11 @@ static void test_new_file(void **unused)
 
 	(void)unused;
 	assert_int_equal(replace("first", false, NULL), 0);
-	holds(path, "first");
+	assert_file_holds(path, "first");
 	assert_int_equal(chmod(path, 0666), 0);
 	assert_int_equal(stat(path, &old), 0);
 	assert_int_equal(replace("second", true, NULL), 0);
-	holds(path, "second");
+	assert_file_holds(path, "second");
 	assert_int_equal(stat(path, &new), 0);
 	assert_int_equal(new.st_mode & 07777, 0600);
 	assert_true(old.st_ino != new.st_ino);
@@ -100,8 +89,8 @@ static void test_old_file_stays(void **unused)
 	put(path, "old", 0644);
 	assert_int_equal(link(path, make_path(other, "%s/other", tree)), 0);
 	assert_int_equal(replace("new", true, NULL), 0);
-	holds(other, "old");
-	holds(path, "new");
+	assert_file_holds(other, "old");
+	assert_file_holds(path, "new");
 }
 
 static void test_name_is_taken(void **unused)
@@ -112,7 +101,7 @@ static void test_name_is_taken(void **unused)
 	put(path, "theirs", 0600);
 	assert_int_equal(replace("ours", false, &err), -1);
 	assert_error(&err, WSS_ERR_BUSY, "just created it");
-	holds(path, "theirs");
+	assert_file_holds(path, "theirs");
 	assert_int_equal(files_in_tree(), 1);
 }
 
@@ -163,7 +152,7 @@ static bool is_removed(const char *name)
 {
 	assert_int_equal(access(in_tree(name), F_OK), 0);
 	assert_int_equal(replace("text", true, NULL), 0);
-	holds(path, "text");
+	assert_file_holds(path, "text");
 	return access(in_tree(name), F_OK) < 0;
 }
 
@@ -301,7 +290,7 @@ static void test_special_files(void **unused)
 	/* Reading follows it. */
 	assert_int_equal(wss_file_open(path, &fd, NULL), 0);
 	close(fd);
-	holds(other, "theirs");
+	assert_file_holds(other, "theirs");
 	unlink(other);
 	refused("a symbolic link");
 }
@@ -374,11 +363,11 @@ static void test_sticky_directory(void **unused)
 	assert_int_equal(chmod(tree, 01777), 0);
 	assert_int_equal(as_nobody(make_as_other), 0);
 	refused("belongs to another user (uid 65534)");
-	holds(path, "theirs");
+	assert_file_holds(path, "theirs");
 	unlink(path);
 	put(path, "root's", 0666);
 	assert_int_equal(as_nobody(replace_as_other), 2);
-	holds(path, "root's");
+	assert_file_holds(path, "root's");
 	/* Elsewhere the file is replaced, and belongs to the user who made the new one. */
 	assert_int_equal(chmod(tree, 0777), 0);
 	assert_int_equal(as_nobody(replace_as_other), 0);

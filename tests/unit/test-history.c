@@ -420,17 +420,6 @@ static void test_made_at_once(void **unused)
 	}
 }
 
-static void holds(const char *name, const char *text)
-{
-	char data[64] = "";
-	int fd = open(name, O_RDONLY);
-
-	assert_true(fd >= 0);
-	assert_true(read(fd, data, sizeof(data) - 1) >= 0);
-	close(fd);
-	assert_string_equal(data, text);
-}
-
 /* What a killed creator left is removed; a file of the user's with a similar name is kept. */
 static void test_half_made(void **unused)
 {
@@ -448,7 +437,7 @@ static void test_half_made(void **unused)
 	fill(history, UUID_A, 1, NOW, 1);
 	wss_history_close(history);
 	assert_int_equal(access(left, F_OK), -1);
-	holds(theirs, "mine");
+	assert_file_holds(theirs, "mine");
 }
 
 /* SQLite would overwrite them, too. */
@@ -470,7 +459,7 @@ static void test_files_in_the_way(void **unused)
 		assert_int_equal(wss_history_open(path, &history, &err), -1);
 		assert_error(&err, WSS_ERR_FAILED, "not a file of SQLite's: move it away");
 		assert_non_null(strstr(err.text, name));
-		holds(name, "a letter");
+		assert_file_holds(name, "a letter");
 		assert_int_equal(access(path, F_OK), -1);
 		assert_int_equal(unlink(name), 0);
 	}
