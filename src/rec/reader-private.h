@@ -24,6 +24,7 @@ struct wss_recfile {
 	uint64_t block_offset;
 	size_t block_bytes;
 	struct wss_pageset_budget budget;
+	uint64_t steps_left; /* that replays may still take, see wss_pageset_steps() */
 };
 
 /*

@@ -24,6 +24,14 @@
  */
 #define BUDGET_LEAST (208ULL << 20)
 
+/*
+ * Limit on the steps (wss_pageset_steps()) that all replays of a file may take together: per byte
+ * of the file, and the minimum. Most recordings take less than one step per byte. A guest with 4
+ * TiB that touches different, distant pages in each window takes 2.2, and 4 if it is salvaged.
+ */
+#define STEPS_PER_BYTE 5
+#define STEPS_LEAST (128ULL << 20)
+
 /* Kind of the next frame. */
 enum next { NEXT_FRAME, NEXT_NOTHING, NEXT_CUT, NEXT_DAMAGED };
 
@@ -59,6 +67,9 @@ static int read_header(struct wss_recfile *file, struct wss_error *err)
 	file->budget.limit_bytes = file->state.file_bytes / 2 * 13 > BUDGET_LEAST
 					   ? file->state.file_bytes / 2 * 13
 					   : BUDGET_LEAST;
+	file->steps_left = file->state.file_bytes * STEPS_PER_BYTE;
+	if (file->steps_left < STEPS_LEAST)
+		file->steps_left = STEPS_LEAST;
 	return 0;
 }
 

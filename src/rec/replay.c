@@ -41,6 +41,21 @@ struct replay {
 
 static int apply_waiting(struct replay *replay, struct wss_error *err);
 
+static int too_much_work(const struct replay *replay, struct wss_error *err)
+{
+	return wss_error_set(err, WSS_ERR_FAILED,
+			     "%s: reading it would take too long: its changes are more scattered than those of any guest",
+			     replay->file->name);
+}
+
+/* Looks for a stop request, and whether the work so far is in proportion to the file. */
+static int replay_may_go_on(const struct replay *replay, struct wss_error *err)
+{
+	if (wss_stop_requested())
+		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+	return wss_pageset_worn_out(&replay->file->budget) ? too_much_work(replay, err) : 0;
+}
+
 /* Reports content that is inconsistent, unless earlier content was already. */
 static int inconsistent(struct replay *replay, const char *what, struct wss_error *err)
 {
@@ -128,8 +143,8 @@ static int queue_gfns(struct replay *replay, enum wss_change change, uint64_t gf
 			room = n;
 		else if (room < n && ++replay->crossings > WSS_REC_CROSSINGS_MAX)
 			return inconsistent(replay, "too many runs go on into the next region", err);
-		if (++replay->runs % RUNS_A_LOOK == 0 && wss_stop_requested())
-			return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+		if (++replay->runs % RUNS_A_LOOK == 0 && replay_may_go_on(replay, err) < 0)
+			return -1;
 		replay->waiting[replay->n_waiting++] =
 			(struct waiting_run){ change, { index, room } };
 		if (replay->n_waiting == RUNS_WAITING && apply_waiting(replay, err) < 0)
@@ -239,8 +254,8 @@ static int replay_frames(struct replay *replay, struct wss_error *err)
 	while (r == 0 && offset < file->whole) {
 		struct wss_frame frame;
 
-		if (wss_stop_requested())
-			return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+		if (replay_may_go_on(replay, err) < 0)
+			return -1;
 		replay->frame_at = offset;
 		if (!wss_recfile_frame(file, &offset, &sequence, &frame))
 			return wss_error_set(err, WSS_ERR_FAILED,
@@ -264,8 +279,11 @@ int wss_recfile_replay(struct wss_recfile *file, const struct wss_recfile_visito
 				 .opaque = opaque,
 				 .keeps_sets = !visitor->without_sets || !file->consistent };
 	int r;
+	uint64_t steps = wss_pageset_steps();
 
 	wss_region_index_init(&replay.regions, file->recording);
+	/* 0 would mean that there is no limit. */
+	file->budget.last_step = steps + file->steps_left + 1;
 	replay.touched = wss_pageset_new(pages);
 	replay.written = wss_pageset_new(pages);
 	replay.ballooned = wss_pageset_new(pages);
@@ -285,6 +303,11 @@ int wss_recfile_replay(struct wss_recfile *file, const struct wss_recfile_visito
 	wss_pageset_free(replay.touched);
 	wss_pageset_free(replay.written);
 	wss_pageset_free(replay.ballooned);
+	if (r < 0 && wss_pageset_worn_out(&file->budget))
+		return too_much_work(&replay, err);
+	steps = wss_pageset_steps() - steps;
+	file->steps_left -= steps < file->steps_left ? steps : file->steps_left;
+	file->budget.last_step = 0;
 	if (r < 0 && file->budget.exceeded)
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "%s: reading it would take more than %llu MiB: too many windows, or pages too widely scattered",

@@ -57,6 +57,7 @@ static struct wss_part find_leaf(struct wss_pageset *set, uint64_t leaf, bool *r
 	unsigned shift;
 	struct wss_node *node;
 
+	wss_pageset_step(0);
 	while (set->finger.known &&
 	       differ >> (WSS_NODE_BITS * (set->depth + 1 - set->finger.known)))
 		finger_climb(set);
@@ -75,6 +76,7 @@ static struct wss_part find_leaf(struct wss_pageset *set, uint64_t leaf, bool *r
 			return (struct wss_part){.full = node->full & wss_node_bit(i)};
 		place = wss_node_place(node, i);
 		node = node->slots[place].node;
+		wss_pageset_step(0);
 		*ret_shared |= node->refs > 1;
 		if (!*ret_shared)
 			finger_extend(set, node);
@@ -163,6 +165,7 @@ static int change_words(struct wss_pageset *set, uint64_t mask, bool in)
 	int changed =
 		64 * (int)wss_bits(mask & ~leaf->mixed & (in ? ~leaf->full : leaf->full));
 
+	wss_pageset_step(wss_bits(leaf->mixed));
 	for (uint64_t left = mask & leaf->mixed; left; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(left);
 		int n = (int)wss_bits(leaf->slots[wss_node_place(leaf, i)].word);
@@ -231,6 +234,7 @@ static int64_t change_at_finger(struct wss_pageset *set, unsigned first, unsigne
 
 static bool would_change(struct wss_part leaf, unsigned first, unsigned end, bool in)
 {
+	wss_pageset_step((end - first) / 64);
 	for (unsigned i = first / 64; i <= (end - 1) / 64; i++) {
 		uint64_t word = wss_part_word(leaf, i);
 		uint64_t bits = wss_node_mask(i == first / 64 ? first % 64 : 0,

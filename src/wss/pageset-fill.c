@@ -56,7 +56,10 @@ static int fill(struct wss_pageset *set, struct wss_node **at, unsigned shift, u
 		uint64_t end, bool in, uint64_t *changed)
 {
 	uint64_t before = *changed;
-	int r = wss_node_own(set->budget, at, shift);
+	int r;
+
+	wss_pageset_step(wss_bits((*at)->mixed));
+	r = wss_node_own(set->budget, at, shift);
 
 	if (r < 0)
 		return -1;

@@ -64,6 +64,7 @@ static bool find(struct wss_part set, struct wss_part without, unsigned shift, u
 	unsigned first = (unsigned)(from >> shift);
 	uint64_t some = wss_part_full(set) | wss_part_mixed(set), all = wss_part_full(set);
 
+	wss_pageset_step(shift == WSS_LEAF_SHIFT ? wss_bits(wss_part_mixed(set)) : 0);
 	if (wss_part_same(set, without) && set.node) {
 		*ret_page = from;
 		return !value;
@@ -136,6 +137,7 @@ static uint64_t count_without(struct wss_part set, struct wss_part without, unsi
 	uint64_t some = (wss_part_full(set) | wss_part_mixed(set)) & ~wss_part_full(without);
 	uint64_t sum = 0;
 
+	wss_pageset_step(wss_bits(some));
 	if (wss_part_same(set, without))
 		return 0;
 	if (!without.node && !without.full)
@@ -195,6 +197,7 @@ static void compare(const struct parts *parts, unsigned shift, uint64_t first, u
 	unsigned a = (unsigned)(first >> shift), b = (unsigned)((end - 1) >> shift);
 	uint64_t whole = wss_node_mask(a, b + 1) & ~mixed;
 
+	wss_pageset_step(b - a);
 	/* Most parts of most sets are the same. */
 	if (wss_part_same(parts->a, parts->b) && first == 0 &&
 	    end == (uint64_t)WSS_NODE_SLOTS << shift &&

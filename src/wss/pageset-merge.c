@@ -107,6 +107,7 @@ static bool covers(struct wss_part a, struct wss_part b, unsigned shift)
 	bool alike = wss_part_mixed(a) == wss_part_mixed(b);
 	unsigned n = 0;
 
+	wss_pageset_step(wss_bits(both));
 	if (wss_part_same(a, b))
 		return true;
 	if ((wss_part_full(b) & ~wss_part_full(a)) ||
@@ -135,6 +136,7 @@ static int meet(struct wss_pageset_budget *budget, struct wss_part a, struct wss
 			(wss_part_full(b) | wss_part_mixed(b));
 	struct merge merge;
 
+	wss_pageset_step(wss_bits(some));
 	if (!some || is_all(a) || is_all(b) || wss_part_same(a, b)) {
 		*ret = !some ? nothing : share(is_all(a) ? b : a);
 		return 0;
@@ -183,6 +185,7 @@ static int leave(struct wss_pageset_budget *budget, struct wss_part set, struct 
 	uint64_t some = wss_part_full(set) | wss_part_mixed(set), differ;
 	struct merge merge;
 
+	wss_pageset_step(wss_bits(some));
 	if (is_nothing(set) || is_nothing(gone) || is_all(but) || wss_part_same(set, but) ||
 	    wss_part_same(gone, but)) {
 		*ret = share(set);

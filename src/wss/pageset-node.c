@@ -13,6 +13,13 @@
 /* Number of spare nodes that are prefetched ahead of the one that is taken. */
 #define SPARE_AHEAD 8
 
+_Thread_local uint64_t wss_pageset_steps_taken;
+
+uint64_t wss_pageset_steps(void)
+{
+	return wss_pageset_steps_taken;
+}
+
 static size_t bytes_of(unsigned room)
 {
 	return sizeof(struct wss_node) + room * sizeof(union wss_slot);
@@ -44,6 +51,11 @@ void wss_pageset_budget_clear(struct wss_pageset_budget *budget)
 		*spare = (struct wss_pageset_spare){.n = 0};
 	}
 	budget->spare_bytes = 0;
+}
+
+bool wss_pageset_worn_out(const struct wss_pageset_budget *budget)
+{
+	return budget && budget->last_step && wss_pageset_steps_taken > budget->last_step;
 }
 
 bool wss_pageset_charge(struct wss_pageset_budget *budget, uint64_t bytes)
@@ -112,6 +124,8 @@ struct wss_node *wss_node_new(struct wss_pageset_budget *budget, unsigned room)
 {
 	struct wss_node *node;
 
+	if (wss_pageset_worn_out(budget))
+		return NULL;
 	room = room_for(room);
 	node = spare_take(budget, room);
 	if (!node) {
@@ -124,6 +138,7 @@ struct wss_node *wss_node_new(struct wss_pageset_budget *budget, unsigned room)
 		return NULL;
 	}
 	*node = (struct wss_node){.refs = 1, .room = room};
+	wss_pageset_step(room);
 	return node;
 }
 
@@ -190,6 +205,7 @@ union wss_slot *wss_node_insert(struct wss_pageset_budget *budget, struct wss_no
 	unsigned place = wss_node_place(*node, i);
 	union wss_slot *slot;
 
+	wss_pageset_step(n);
 	if (n == (*node)->room && make_room(budget, node) < 0)
 		return NULL;
 	slot = &(*node)->slots[place];
@@ -224,6 +240,7 @@ void wss_node_remove(struct wss_pageset_budget *budget, struct wss_node *node, u
 {
 	unsigned from = 0, to = 0;
 
+	wss_pageset_step(wss_bits(node->mixed));
 	mask &= node->mixed;
 	/* Most often there is one. */
 	if (shift == WSS_LEAF_SHIFT && mask && !(mask & (mask - 1))) {

@@ -172,6 +172,17 @@ static inline uint64_t wss_part_count(struct wss_part part, unsigned shift)
 			   : 0;
 }
 
+/*
+ * Adds to wss_pageset_steps() of this thread: visits of nodes, which may not be in the processor's
+ * cache, and blocks of eight slots that are looked at or moved.
+ */
+extern _Thread_local uint64_t wss_pageset_steps_taken;
+
+static inline void wss_pageset_step(unsigned slots)
+{
+	wss_pageset_steps_taken += 1 + slots / 8;
+}
+
 /* Makes an empty node with room for this number of slots; NULL when out of memory or budget. */
 struct wss_node *wss_node_new(struct wss_pageset_budget *budget, unsigned room);
 

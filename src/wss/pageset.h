@@ -39,11 +39,16 @@ struct wss_pageset_spare {
 	size_t n, room;
 };
 
-/* Limit on the memory that some sets take together. Starts as all zero except for the limit. */
+/*
+ * Limit on the memory that some sets take together, and on the work of a thread that changes them.
+ * Starts as all zero except for the limits.
+ */
 struct wss_pageset_budget {
 	uint64_t limit_bytes;
 	uint64_t used_bytes; /* including spare nodes */
 	bool exceeded;	     /* something failed because used_bytes had reached the limit */
+	/* Changes that need memory fail once wss_pageset_steps() is larger; 0: unlimited. */
+	uint64_t last_step;
 	struct wss_pageset_spare spare[WSS_SPARE_SIZES];
 	uint64_t spare_bytes;
 };
@@ -68,6 +73,15 @@ struct wss_pageset *wss_pageset_new(uint64_t n_pages);
  * is used up. The budget must outlive the set and its copies; NULL means no limit.
  */
 void wss_pageset_limit(struct wss_pageset *set, struct wss_pageset_budget *budget);
+
+/*
+ * Returns the number of steps that all operations on sets of this thread have taken so far: a
+ * measure of time that does not depend on the machine. A step takes 2 to 50 ns.
+ */
+uint64_t wss_pageset_steps(void);
+
+/* Whether this thread has taken more steps than a budget allows. NULL: unlimited. */
+bool wss_pageset_worn_out(const struct wss_pageset_budget *budget);
 
 /* Frees a set; accepts NULL. */
 void wss_pageset_free(struct wss_pageset *set);

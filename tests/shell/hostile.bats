@@ -60,12 +60,27 @@ all_commands() { # FILE
 
 @test "the worst recordings of 32 MiB are within the limits" {
 	local kind
-	for kind in single-pages unshared windows balloon balloon-churn; do
+	for kind in single-pages unshared windows balloon balloon-churn balloon-divided; do
 		"$mkhostile" "$kind" r
 		within report r --output json
 		within heatmap r --hot-first --limit 1000
 		rm -f r
 	done
+}
+
+@test "a recording that takes more work than any guest's is refused" {
+	"$mkhostile" balloon-divided r
+	run -1 --separate-stderr "$virt_wss" report r
+	[ -z "$output" ]
+	[[ $stderr == *"r: reading it would take too long: "* ]]
+}
+
+@test "a recording of a large guest with distant pages is read" {
+	"$mkhostile" sparse r
+	within report r
+	[ ! -s err ]
+	within report r --salvage
+	[ ! -s err ]
 }
 
 @test "a diff of a recording of 32 MiB with itself follows the balloon once" {

@@ -538,6 +538,59 @@ static void make_balloon_churn(struct output *out)
 	}
 }
 
+/*
+ * The balloon takes runs of n pages at this distance, and gives them back, in a guest that touches
+ * some pages at the end of each leaf of the set.
+ */
+static void make_balloon_runs(struct output *out, uint64_t first, uint64_t distance, uint64_t n)
+{
+	const uint64_t end_gfn = (WSS_REC_PARTS_MAX - 2) * 32768ULL;
+
+	begin(out);
+	for (uint64_t gfn = 4094; gfn < end_gfn; gfn += 4096)
+		run(out, WSS_CHANGE_TOUCHED, gfn, 5);
+	end(out);
+	while (room(out, end_gfn / 4096 * 8) && out->windows < WSS_REC_INTERVALS_MAX) {
+		begin(out);
+		for (uint64_t gfn = first; gfn + n < end_gfn; gfn += distance)
+			run(out, out->windows % 2 ? WSS_CHANGE_BALLOONED : WSS_CHANGE_RETURNED,
+			    gfn, n);
+		end(out);
+	}
+}
+
+static void make_balloon_edges(struct output *out)
+{
+	make_balloon_runs(out, 4095, 8192, 2);
+}
+
+static void make_balloon_divided(struct output *out)
+{
+	make_balloon_runs(out, 4097, 3 * 4096 + 1, 3 * 4096);
+}
+
+/* A guest of 64 GiB of which each window touches 4096 other pages. */
+static void make_sparse(struct output *out)
+{
+	static uint64_t pages[2][4096];
+	const size_t n = sizeof(pages[0]) / sizeof(pages[0][0]);
+
+	while (room(out, 10 * n) && out->windows < WSS_REC_INTERVALS_MAX) {
+		uint64_t *now = pages[out->windows % 2], *before = pages[(out->windows + 1) % 2];
+		bool first = !out->windows;
+
+		/* One of each 4096 pages, in the other half of them than before. */
+		for (size_t i = 0; i < n; i++)
+			now[i] = i * 4096 + out->windows % 2 * 2048 + random_below(out, 2048);
+		begin(out);
+		for (size_t i = 0; i < n; i++)
+			run(out, WSS_CHANGE_TOUCHED, now[i], 1);
+		for (size_t i = 0; i < n && !first; i++)
+			run(out, WSS_CHANGE_UNTOUCHED, before[i], 1);
+		end(out);
+	}
+}
+
 /* An interval of frames without content. */
 static void make_frames(struct output *out)
 {
@@ -615,6 +668,9 @@ static const struct {
 	{"instants", make_instants, 1, 0, false},
 	{"each-region", make_each_region, WSS_REGIONS_MAX, 1 << 24, false},
 	{"balloon-churn", make_balloon_churn, 1, 0, false},
+	{"balloon-edges", make_balloon_edges, 1, 0, false},
+	{"balloon-divided", make_balloon_divided, 1, 0, false},
+	{"sparse", make_sparse, 1, 0, false},
 	{"frames", make_frames, 1, 0, false},
 	{"nonsense", make_nonsense, 1, 0, false},
 	{"optional", make_optional, 1, 0, false},

@@ -208,6 +208,35 @@ static void test_budget(void **state)
 	assert_int_equal(budget.used_bytes, 0);
 }
 
+/* Operations count their steps, and changes fail once there were too many. */
+static void test_steps(void **state)
+{
+	struct wss_pageset_budget budget = {.limit_bytes = 1 << 20};
+	struct wss_pageset *set = wss_pageset_new(PAGES);
+	uint64_t count = 0, start;
+	int64_t changed = 0;
+
+	(void)state;
+	assert_non_null(set);
+	wss_pageset_limit(set, &budget);
+	start = wss_pageset_steps();
+	assert_false(wss_pageset_worn_out(NULL) || wss_pageset_worn_out(&budget));
+	budget.last_step = start + 1000;
+	for (uint64_t page = 0; page < PAGES && changed >= 0; page += 128) {
+		changed = wss_pageset_add(set, page, 1);
+		count += changed > 0;
+	}
+	assert_true(changed < 0 && wss_pageset_worn_out(&budget) && !budget.exceeded);
+	assert_in_range(wss_pageset_steps() - start, 1000, 1100);
+	assert_int_equal(wss_pageset_count(set), count);
+	assert_int_equal(wss_pageset_count_run(set, (struct wss_run){0, PAGES}), count);
+	budget.last_step = 0;
+	assert_int_equal(wss_pageset_add(set, PAGES - 1, 1), 1);
+	wss_pageset_free(set);
+	wss_pageset_budget_clear(&budget);
+	assert_int_equal(budget.used_bytes, 0);
+}
+
 /* Adding or removing 16 TiB costs as much as a page: 100,000 of these take no time. */
 static void test_vast_runs(void **state)
 {
@@ -364,6 +393,7 @@ int main(void)
 		cmocka_unit_test(test_copy),
 		cmocka_unit_test(test_merge),
 		cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_steps),
 		cmocka_unit_test(test_vast_runs),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_parts),
