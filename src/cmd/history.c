@@ -46,7 +46,7 @@ struct history_run {
 	/* About the guest that is being read. */
 	bool mixed;		/* its rows come from several series */
 	struct wss_sample kind; /* series of its first row */
-	char method[WSS_HISTORY_METHOD_MAX];
+	char method[WSS_METHOD_NAME_MAX];
 	bool no_memory;
 	size_t n_points, room;
 	struct wss_history_point *points;

@@ -80,7 +80,7 @@ int wss_history_last(struct wss_history *history, const char *uuid, struct wss_a
 
 /* One series of a guest. Series are never mixed. */
 struct wss_history_series {
-	char method[16];
+	char method[WSS_METHOD_NAME_MAX];
 	enum wss_observes observes;
 	uint64_t granularity_bytes;
 	uint64_t window_ns;	/* requested length */
@@ -114,8 +114,6 @@ int wss_history_hours(struct wss_history *history, const char *uuid, time_t sinc
 typedef int (*wss_history_on_guest)(const char *uuid, const char *name, void *opaque);
 int wss_history_guests(struct wss_history *history, wss_history_on_guest on_guest, void *opaque,
 		       struct wss_error *err);
-
-#define WSS_HISTORY_METHOD_MAX 16
 
 /*
  * Calls on_sample for each stored sample of a guest from since to until, inclusive, over all

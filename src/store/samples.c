@@ -99,7 +99,7 @@ int wss_history_samples(struct wss_history *history, const char *uuid, time_t si
 			struct wss_error *err)
 {
 	sqlite3_stmt *stmt = wss_db_statement(history, DB_SAMPLES, err);
-	char method[WSS_HISTORY_METHOD_MAX];
+	char method[WSS_METHOD_NAME_MAX];
 	int step;
 
 	if (!stmt)

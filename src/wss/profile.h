@@ -14,7 +14,7 @@
 struct wss_profile {
 	unsigned version; /* of the element's schema */
 	time_t time;
-	char method[16];
+	char method[WSS_METHOD_NAME_MAX];
 	char observes[16];
 	uint64_t window_ns;
 	uint64_t granularity_bytes;

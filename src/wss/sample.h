@@ -44,6 +44,9 @@ struct wss_curve_point {
 	uint64_t low_bytes, high_bytes;
 };
 
+/* Room for the name of a method with its final NUL. */
+#define WSS_METHOD_NAME_MAX 16
+
 #define WSS_CURVE_MAX 96
 #define WSS_NOTES_MAX 8
 #define WSS_NOTE_LEN 240
