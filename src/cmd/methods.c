@@ -16,6 +16,7 @@ struct method_row {
 	const char *reason;
 	const char *recorder;	     /* NULL: the method has no recorder */
 	struct wss_error no_recorder; /* why it is not "bpf" */
+	char options[1024];	      /* what the method's own options mean */
 };
 
 static struct wss_value method_get_domain(const void *row)
@@ -68,6 +69,11 @@ static struct wss_value method_get_no_recorder(const void *row)
 	return wss_value_text(((const struct method_row *)row)->no_recorder.text);
 }
 
+static struct wss_value method_get_options(const void *row)
+{
+	return wss_value_text(((const struct method_row *)row)->options);
+}
+
 /* A table has one column for both how a method works and why it does not. */
 static struct wss_value method_get_explanation(const void *row)
 {
@@ -95,6 +101,8 @@ static const struct wss_column columns[] = {
 	  "Why the source is not bpf", false },
 	{ "explanation", NULL, "HOW, OR WHY NOT", -30, method_get_explanation,
 	  "How a usable method works, or why it cannot be used", true },
+	{ "options", NULL, "OPTIONS", -20, method_get_options,
+	  "Options that only this method has, to be written after its name", false },
 };
 
 static const struct wss_report_layout layout = {
@@ -155,6 +163,17 @@ static void target_ask(struct wss_target *target)
 		ask_methods(host, target->guest, answers);
 }
 
+/* Describes the method's own options, as a user would write them after its name. */
+static void describe_options(struct method_row *row)
+{
+	const struct wss_method_option *option = row->ops->options;
+	size_t len = 0;
+
+	for (; option && option->name && len < sizeof(row->options); option++)
+		len += (size_t)snprintf(row->options + len, sizeof(row->options) - len,
+					"%s%s=: %s", len ? "; " : "", option->name, option->help);
+}
+
 /*
  * Prints a row for each method. failed: why no method can be asked about a guest that does not
  * run.
@@ -175,6 +194,7 @@ static void report_methods(struct wss_report *report, const char *domain, bool i
 			row.recorder = answers[i].recorder;
 			row.no_recorder = answers[i].no_recorder;
 		}
+		describe_options(&row);
 		row.chosen = is_guest && row.usable && !chosen;
 		chosen = chosen || row.chosen;
 		wss_report_row(report, &row);

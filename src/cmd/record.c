@@ -81,7 +81,8 @@ static int record_option_take(void *opaque, int c, const char *value, struct wss
 	case OPT_GRANULARITY:
 		return record_parse_granularity(value, options, err);
 	case OPT_METHOD:
-		return wss_method_parse(value, &options->record.method, err);
+		return wss_method_parse(value, &options->record.method,
+					&options->record.window.track, err);
 	default:
 		return wss_max_stall_parse(value, &options->record.window.track.max_stall_ns, err);
 	}

@@ -15,15 +15,10 @@
 #define JOBS_MAX 1000
 
 int wss_method_parse(const char *value, const struct wss_tracker_ops **ret_method,
-		     struct wss_error *err)
+		     struct wss_track_options *track, struct wss_error *err)
 {
-	const struct wss_tracker_ops *method = wss_tracker_by_name(value);
-	char names[128];
-
-	if (!method && strcmp(value, "auto") != 0)
-		return wss_error_set(err, WSS_ERR_USAGE, "--method: '%s' is not auto, %s", value,
-				     wss_tracker_names(", ", " or ", names, sizeof(names)));
-	*ret_method = method;
+	if (wss_tracker_parse(value, ret_method, track, err) < 0)
+		return wss_error_prefix(err, "--method");
 	return 0;
 }
 
@@ -87,7 +82,7 @@ static int option_take(struct wss_round_options *round, uint64_t *deadline_ns, i
 
 	switch (c) {
 	case WSS_OPT_METHOD:
-		return wss_method_parse(value, &measure->method, err);
+		return wss_method_parse(value, &measure->method, &measure->window.track, err);
 	case WSS_OPT_GRANULARITY:
 		return parse_granularity(value, measure, err);
 	case WSS_OPT_MAX_FAULTS:

@@ -33,9 +33,9 @@ enum {
 /* Whether a value of --granularity means 4 KiB: 4k as typed, or as tables print it. */
 bool wss_granularity_is_4k(const char *text);
 
-/* Parses the value of --method: a method, NULL for auto. Returns 0, or -1. */
+/* Parses the value of --method with wss_tracker_parse(). Returns 0, or -1. */
 int wss_method_parse(const char *value, const struct wss_tracker_ops **ret_method,
-		     struct wss_error *err);
+		     struct wss_track_options *track, struct wss_error *err);
 
 /*
  * Parses the value of --max-stall, also for commands that have none of the other options.

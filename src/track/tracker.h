@@ -26,13 +26,19 @@ struct wss_span {
 	uint64_t end_ns;
 };
 
-/* What has been touched since begin, as far as the method can see. */
+/*
+ * What has been touched since begin, as far as the method can see. Only faults may be unknown.
+ * The touched set lies between low_bytes and high_bytes: where no lower bound is
+ * known, low_bytes is 0, and where no upper bound is known, high_bytes is all of the guest's
+ * memory (guest->config.maximum_bytes). wss_bytes equals both if the figure is exact, else the
+ * one that is nearer the truth, because output marks it as a bound: "<= 144 MiB".
+ */
 struct wss_reading {
 	struct wss_span span; /* time of the reading itself */
 	uint64_t wss_bytes;
 	uint64_t low_bytes;
 	uint64_t high_bytes;
-	uint64_t granularity_bytes;
+	uint64_t granularity_bytes; /* size of the largest entry that was counted */
 	struct wss_amount faults;
 };
 
@@ -61,6 +67,26 @@ enum wss_recorder_choice {
  */
 #define WSS_MAX_FAULTS_DEFAULT (2u << 20)
 
+/* Largest number of options that a method has of its own. */
+#define WSS_METHOD_OPTIONS_MAX 8
+
+/*
+ * An option that only one method has. A front end takes it with the name of the method,
+ * "NAME,OPTION=VALUE", and need not know it. The value is a number: a count, bytes, ns, or the
+ * index of a word.
+ */
+struct wss_method_option {
+	const char *name; /* lower-case letters, digits and hyphens */
+	const char *help; /* one line: its meaning, unit, range and default */
+	/*
+	 * Parses a value, for example by wss_size_parse(). what is the name of the option, for
+	 * the error: WSS_ERR_USAGE.
+	 */
+	int (*parse)(const char *text, const char *what, uint64_t *ret_value,
+		     struct wss_error *err);
+	uint64_t default_value;
+};
+
 /* Requirements on a method. */
 struct wss_track_options {
 	uint64_t window_ns;
@@ -75,6 +101,11 @@ struct wss_track_options {
 	 * them; 0: each needs its own, UINT64_MAX: without end.
 	 */
 	uint64_t chain_ns;
+	/*
+	 * Values of the method's own options, in the order of its table; unknown: the default.
+	 * Set by wss_tracker_parse(), read by wss_tracker_option().
+	 */
+	struct wss_amount own[WSS_METHOD_OPTIONS_MAX];
 };
 
 /* Native granularity, and the default limits. The caller sets the length of the window. */
@@ -89,10 +120,16 @@ struct wss_tracker {
 };
 
 struct wss_tracker_ops {
+	/*
+	 * Lower-case letters and digits, less than WSS_METHOD_NAME_MAX of them; the same as in
+	 * methods.h, and as the name of the file.
+	 */
 	const char *name;
 	const char *summary;
 	enum wss_observes observes;
 	const char *granularity; /* for messages and tables */
+	/* The method's own options, ending with a name of NULL; NULL: it has none. */
+	const struct wss_method_option *options;
 	/* A poll costs a few microseconds, so the growth curve may be sampled densely. */
 	bool cheap_poll;
 	/* The first touch of a page costs the guest a fault, which slows down the curve's beginning. */
@@ -220,6 +257,18 @@ const struct wss_tracker_ops *wss_tracker_by_name(const char *name);
  * Returns ret_text.
  */
 const char *wss_tracker_names(const char *separator, const char *last, char *ret_text, size_t size);
+
+/*
+ * Parses the choice of a method: "auto", "NAME" or "NAME,OPTION=VALUE,...". Sets *ret_ops, to
+ * NULL for auto, and options->own, where values of an earlier choice are forgotten. On failure
+ * *ret_ops is untouched: WSS_ERR_USAGE, WSS_ERR_NO_MEMORY.
+ */
+int wss_tracker_parse(const char *text, const struct wss_tracker_ops **ret_ops,
+		      struct wss_track_options *options, struct wss_error *err);
+
+/* Returns the value of the method's own option at this place in its table, or its default. */
+uint64_t wss_tracker_option(const struct wss_tracker_ops *ops,
+			    const struct wss_track_options *options, size_t i);
 
 /*
  * Checks whether the method can open a window for this guest as options require: like its

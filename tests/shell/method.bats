@@ -102,3 +102,69 @@ json() { # EXPRESSION of the JSON on stdout, as $j
 	[[ $err == *"no method can record the pages of this guest (mmu: "*"refs: "*"; fake: "* ]]
 	[ ! -e "$BATS_TEST_TMPDIR/r" ]
 }
+
+# Its options come with its name, so that no command knows them.
+@test "it has options of its own, wherever a method is chosen" {
+	pc_start
+	wss sample --method fake,touched=4 --window 200ms --output json
+	[ "$status" = 0 ]
+	json '$s = $j->{samples}[0]; $s->{wss_bytes} == 4 << 20 && $s->{written_bytes} == 2 << 20'
+	# An earlier choice leaves nothing behind.
+	wss sample --method fake,touched=4 --method fake --window 200ms --output json
+	[ "$status" = 0 ]
+	json '$j->{samples}[0]{wss_bytes} == 8 << 20'
+	wss profile --method fake,touched=2 --from 10ms --to 300ms --output json
+	[ "$status" = 0 ]
+	grep -q 2097152 <<<"$out"
+	wss record --method fake,touched=2 -o "$BATS_TEST_TMPDIR/r" --for 1s --interval 200ms
+	[ "$status" = 0 ]
+	run_wss report "$BATS_TEST_TMPDIR/r" --output json
+	json '!grep { $_->{kind} eq "window" && $_->{outstanding_bytes} != 2 << 20 } @{$j->{intervals}}'
+	wss methods --output json
+	[ "$status" = 0 ]
+	json '$j->{methods}[2]{options} =~ /^touched=: MiB .*; bounds=: what is known/'
+	json '!grep { exists $_->{options} } @{$j->{methods}}[0, 1]'
+}
+
+@test "a method that only gives bounds: each figure says so" {
+	pc_start
+	wss sample --method fake,bounds=most,touched=16 --window 200ms
+	[ "$status" = 0 ]
+	[[ $out == *"<= 16 MiB"* ]]
+	wss sample --method fake,bounds=most --window 200ms --output json
+	json '$s = $j->{samples}[0]; $s->{wss_low_bytes} == 0 && $s->{wss_high_bytes} == 8 << 20'
+	wss sample --method fake,bounds=least --window 200ms
+	[ "$status" = 0 ]
+	[[ $out == *">= 8 MiB"* ]]
+	wss profile --method fake,bounds=most --from 10ms --to 300ms --plot "$BATS_TEST_TMPDIR/p.svg"
+	[ "$status" = 0 ]
+	[[ $out == *"0 B -8 MiB "* ]]
+	xmllint --noout "$BATS_TEST_TMPDIR/p.svg"
+	# Its pages are not known, so there is nothing to record.
+	wss record --method fake,bounds=most -o "$BATS_TEST_TMPDIR/r" --for 1s --interval 200ms
+	[ "$status" = 1 ]
+	[[ $err == *"no window could be recorded"* ]]
+}
+
+@test "options that a method does not have are refused, with those that it has" {
+	local choice message
+	pc_start
+	while read -r choice message; do
+		for command in sample profile "record -o $BATS_TEST_TMPDIR/r"; do
+			# shellcheck disable=SC2086
+			wss $command --method "$choice"
+			[ "$status" = 2 ]
+			[[ $err == *"--method: $message" ]]
+		done
+	done <<-EOF
+		fake,tuched=4 unknown option 'tuched' of fake: did you mean 'touched'?
+		fake,x=4 unknown option 'x' of fake, which has touched, bounds
+		fake, unknown option '' of fake, which has touched, bounds
+		fake,touched option 'touched' of fake needs a value: fake,touched=VALUE
+		fake,touched=17 fake: touched: '17' is not a whole number from 1 to 16
+		fake,touched=2,bounds= fake: bounds: '' is not exact, most or least
+		refs,touched=4 refs has no options of its own
+		auto,touched=4 auto has no options of its own
+	EOF
+	[ ! -e "$BATS_TEST_TMPDIR/r" ]
+}

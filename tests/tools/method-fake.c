@@ -1,23 +1,33 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A method that observes nothing: in its n-th window, from 0, the guest is said to have
- * touched 8 MiB from 16 + n MiB on, and to have written the first half of that. virt-wss-fake
- * is virt-wss with this file instead of src/track/tracker-list.c, so that tests see what the
- * real code does with a method that it does not know.
+ * touched 8 MiB from 16 + n MiB on, and to have written the first half of that. Options of its
+ * own change how much that is, and what the method admits to know of it. virt-wss-fake is
+ * virt-wss with this file instead of src/track/tracker-list.c, so that tests see what the real
+ * code does with a method that it does not know.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/units.h"
 #include "track/methods.h"
 
 #define PAGE 4096ULL
 #define MIB_PAGES 256ULL
 #define FIRST_PAGE (16 * MIB_PAGES)
-#define TOUCHED_PAGES (8 * MIB_PAGES)
+#define TOUCHED_MIB 8
+#define TOUCHED_MIB_MAX 16
 #define GUEST_PAGES (64 * MIB_PAGES)
+
+/* What the method says of the touched set. */
+enum bounds { BOUNDS_EXACT, BOUNDS_MOST, BOUNDS_LEAST };
 
 struct fake {
 	struct wss_tracker base;
+	enum bounds bounds;
+	uint64_t touched_pages;
+	uint64_t guest_bytes;
 	uint64_t windows;
 	struct wss_pageset *touched;
 	struct wss_pageset *written;
@@ -51,6 +61,40 @@ static void fake_close(struct wss_tracker *tracker)
 	free(fake);
 }
 
+static int fake_parse_touched(const char *text, const char *what, uint64_t *ret_value,
+			      struct wss_error *err)
+{
+	return wss_number_parse(text, 1, TOUCHED_MIB_MAX, what, ret_value, err);
+}
+
+static int fake_parse_bounds(const char *text, const char *what, uint64_t *ret_value,
+			     struct wss_error *err)
+{
+	static const char *const words[] = {
+		[BOUNDS_EXACT] = "exact",
+		[BOUNDS_MOST] = "most",
+		[BOUNDS_LEAST] = "least",
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strcmp(text, words[i])) {
+			*ret_value = i;
+			return 0;
+		}
+	return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is not exact, most or least", what,
+			     text);
+}
+
+enum { OPTION_TOUCHED, OPTION_BOUNDS };
+
+static const struct wss_method_option fake_options[] = {
+	[OPTION_TOUCHED] = { "touched", "MiB touched in a window, from 1 to 16; default 8",
+			     fake_parse_touched, TOUCHED_MIB },
+	[OPTION_BOUNDS] = { "bounds", "what is known: exact, at most or at least; default exact",
+			    fake_parse_bounds, BOUNDS_EXACT },
+	{ NULL, NULL, NULL, 0 },
+};
+
 static int fake_open(const struct wss_host *host, struct wss_guest *guest,
 		     const struct wss_track_options *options, struct wss_tracker **ret_tracker,
 		     struct wss_error *err)
@@ -58,11 +102,13 @@ static int fake_open(const struct wss_host *host, struct wss_guest *guest,
 	struct fake *fake = calloc(1, sizeof(*fake));
 
 	(void)host;
-	(void)guest;
-	(void)options;
 	if (!fake)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	fake->base.ops = &wss_tracker_fake;
+	fake->guest_bytes = guest->config.maximum_bytes;
+	fake->touched_pages =
+		wss_tracker_option(&wss_tracker_fake, options, OPTION_TOUCHED) * MIB_PAGES;
+	fake->bounds = (enum bounds)wss_tracker_option(&wss_tracker_fake, options, OPTION_BOUNDS);
 	fake->touched = wss_pageset_new(GUEST_PAGES);
 	fake->written = wss_pageset_new(GUEST_PAGES);
 	if (!fake->touched || !fake->written) {
@@ -80,8 +126,8 @@ static int fake_begin(struct wss_tracker *tracker, struct wss_span *ret_span, st
 
 	wss_pageset_remove(fake->touched, 0, GUEST_PAGES);
 	wss_pageset_remove(fake->written, 0, GUEST_PAGES);
-	if (wss_pageset_add(fake->touched, first, TOUCHED_PAGES) < 0 ||
-	    wss_pageset_add(fake->written, first, TOUCHED_PAGES / 2) < 0)
+	if (wss_pageset_add(fake->touched, first, fake->touched_pages) < 0 ||
+	    wss_pageset_add(fake->written, first, fake->touched_pages / 2) < 0)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	ret_span->start_ns = ret_span->end_ns = wss_clock_now_ns();
 	return 0;
@@ -90,15 +136,18 @@ static int fake_begin(struct wss_tracker *tracker, struct wss_span *ret_span, st
 static int fake_poll(struct wss_tracker *tracker, struct wss_reading *ret_reading,
 		     struct wss_error *err)
 {
-	uint64_t bytes = wss_pageset_count(((struct fake *)tracker)->touched) * PAGE;
+	const struct fake *fake = (struct fake *)tracker;
+	uint64_t bytes = wss_pageset_count(fake->touched) * PAGE;
 	uint64_t now_ns = wss_clock_now_ns();
 
 	(void)err;
-	*ret_reading = (struct wss_reading){ .span = { now_ns, now_ns },
-					     .wss_bytes = bytes,
-					     .low_bytes = bytes,
-					     .high_bytes = bytes,
-					     .granularity_bytes = PAGE };
+	*ret_reading = (struct wss_reading){
+		.span = { now_ns, now_ns },
+		.wss_bytes = bytes,
+		.low_bytes = fake->bounds == BOUNDS_MOST ? 0 : bytes,
+		.high_bytes = fake->bounds == BOUNDS_LEAST ? fake->guest_bytes : bytes,
+		.granularity_bytes = PAGE,
+	};
 	return 0;
 }
 
@@ -106,6 +155,9 @@ static void fake_pages(const struct wss_tracker *tracker, struct wss_page_view *
 {
 	const struct fake *fake = (const struct fake *)tracker;
 
+	/* Not each of them is known. */
+	if (fake->bounds != BOUNDS_EXACT)
+		return;
 	ret_view->touched = wss_pages_of_set(fake->touched);
 	ret_view->written = wss_pages_of_set(fake->written);
 }
@@ -124,6 +176,7 @@ static const struct wss_tracker_ops wss_tracker_fake = {
 	.summary = "observes nothing and says the same of every guest",
 	.observes = WSS_OBSERVES_ACCESSES,
 	.granularity = "4 KiB",
+	.options = fake_options,
 	.cheap_poll = true,
 	.probe = fake_probe,
 	.open = fake_open,
