@@ -58,6 +58,16 @@ struct wss_syntax {
 	int (*take)(void *options, int c, const char *value, struct wss_error *err);
 };
 
+/* The values that an option can have, for completion. */
+struct wss_option_values {
+	const char *option; /* without the hyphens */
+	const char *values; /* words separated by blanks, or one of the following */
+};
+
+#define WSS_VALUES_FILES "@files"
+#define WSS_VALUES_METHODS "@methods"
+#define WSS_VALUES_COLUMNS "@columns"
+
 /* Kind of the words after a command's options, for completion. */
 enum wss_words {
 	WSS_WORDS_NONE,
@@ -84,6 +94,12 @@ struct wss_command {
 	const struct wss_report_layout *const *layouts;
 	enum wss_words takes;
 	const char *words; /* the words, separated by blanks, or NULL */
+	/*
+	 * Values of its own options that are files or one of several words, ending with an option
+	 * of NULL; NULL: there are no such options. An entry for an option that commands share
+	 * overrides what src/cmd/completion.c knows of it.
+	 */
+	const struct wss_option_values *values;
 	/*
 	 * Runs the command with its own words only, its name in argv[0]; returns an exit code.
 	 */

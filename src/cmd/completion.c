@@ -16,33 +16,20 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-#define FILES "@files"
-#define METHODS "@methods"
-#define COLUMNS "@columns"
-
-/*
- * Kinds of the options' values; the first entry that matches counts. command NULL: any
- * command.
- */
-static const struct {
-	const char *command, *option, *words;
-} values[] = {
-	{"profile", "granularity", "native 4k auto"},
-	{"record", "granularity", "4k native"},
-	{NULL, "granularity", "native 4k auto both"},
-	{NULL, "by", "hour day"},
-	{NULL, "columns", COLUMNS},
-	{NULL, "connect", "qemu:///system qemu:///session"},
-	{NULL, "history", FILES},
-	{NULL, "hosts", FILES},
-	{NULL, "method", METHODS},
-	{NULL, "opt-out", "yes no none"},
-	{NULL, "output", "table json csv"},
-	{NULL, "output-file", FILES},
-	{NULL, "plot", FILES},
-	{NULL, "qmp", FILES},
-	{NULL, "recorder", "auto bpf counters"},
-	{NULL, "sort", COLUMNS},
+/* Values of the options that commands share; those of a command's own are in its table. */
+static const struct wss_option_values shared_values[] = {
+	{"columns", WSS_VALUES_COLUMNS},
+	{"connect", "qemu:///system qemu:///session"},
+	{"granularity", "native 4k auto both"},
+	{"history", WSS_VALUES_FILES},
+	{"hosts", WSS_VALUES_FILES},
+	{"method", WSS_VALUES_METHODS},
+	{"output", "table json csv"},
+	{"plot", WSS_VALUES_FILES},
+	{"qmp", WSS_VALUES_FILES},
+	{"recorder", "auto bpf counters"},
+	{"sort", WSS_VALUES_COLUMNS},
+	{NULL, NULL},
 };
 
 static const char *const words_names[] = {
@@ -51,13 +38,19 @@ static const char *const words_names[] = {
 	[WSS_WORDS_LISTED] = "listed",
 };
 
+static const char *find_values(const struct wss_option_values *values, const char *option)
+{
+	for (; values && values->option; values++)
+		if (!strcmp(values->option, option))
+			return values->values;
+	return NULL;
+}
+
 static const char *values_of(const struct wss_command *command, const char *option)
 {
-	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
-		if ((!values[i].command || !strcmp(values[i].command, command->name)) &&
-		    !strcmp(values[i].option, option))
-			return values[i].words;
-	return NULL;
+	const char *own = find_values(command->values, option);
+
+	return own ? own : find_values(shared_values, option);
 }
 
 /*
@@ -95,11 +88,11 @@ static void print_words(const struct wss_command *command, const char *words)
 {
 	const struct wss_report_layout *layout = command->layouts ? command->layouts[0] : NULL;
 
-	if (!strcmp(words, METHODS)) {
+	if (!strcmp(words, WSS_VALUES_METHODS)) {
 		printf("auto");
 		for (size_t i = 0; wss_trackers[i]; i++)
 			printf(" %s", wss_trackers[i]->name);
-	} else if (!strcmp(words, COLUMNS)) {
+	} else if (!strcmp(words, WSS_VALUES_COLUMNS)) {
 		for (size_t i = 0; layout && i < layout->n_columns; i++)
 			printf("%s%s", i ? " " : "", layout->columns[i].key);
 	} else {
@@ -118,11 +111,11 @@ static void print_values(const struct wss_command *command, const char *name)
 		printf("\t'%s:--%s'", name, o->name);
 		if (o->val > ' ' && o->val < 127)
 			printf(" | '%s:-%c'", name, o->val);
-		if (!strcmp(words, FILES)) {
+		if (!strcmp(words, WSS_VALUES_FILES)) {
 			printf(") takes=files ;;\n");
 			continue;
 		}
-		printf(") takes=%s listed='", !strcmp(words, COLUMNS) ? "columns" : "listed");
+		printf(") takes=%s listed='", !strcmp(words, WSS_VALUES_COLUMNS) ? "columns" : "listed");
 		if (!strcmp(o->name, "columns"))
 			printf("help ");
 		print_words(command, words);

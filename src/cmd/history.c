@@ -433,6 +433,11 @@ static const struct wss_report_layout *const layouts[] = {&wss_history_sample_la
 
 static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, history_take};
 
+static const struct wss_option_values values[] = {
+	{ "by", "hour day" },
+	{ NULL, NULL },
+};
+
 const struct wss_command wss_cmd_history = {
 	.name = "history",
 	.summary = "show the samples that are stored of each guest",
@@ -440,5 +445,6 @@ const struct wss_command wss_cmd_history = {
 	.syntax = &syntax,
 	.layouts = layouts,
 	.takes = WSS_WORDS_DOMAINS,
+	.values = values,
 	.run = history_run,
 };

@@ -384,6 +384,11 @@ static int policy_run(struct wss_cli *cli, int argc, char **argv)
 
 static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
 
+static const struct wss_option_values values[] = {
+	{ "opt-out", "yes no none" },
+	{ NULL, NULL },
+};
+
 const struct wss_command wss_cmd_policy = {
 	.name = "policy",
 	.summary = "show or set the policy of a domain",
@@ -392,5 +397,6 @@ const struct wss_command wss_cmd_policy = {
 	.layouts = layouts,
 	.takes = WSS_WORDS_LISTED,
 	.words = "get set clear",
+	.values = values,
 	.run = policy_run,
 };

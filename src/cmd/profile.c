@@ -258,6 +258,11 @@ static const struct wss_report_layout *const layouts[] = { &wss_profile_layout, 
 
 static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, option_take };
 
+static const struct wss_option_values values[] = {
+	{ "granularity", "native 4k auto" },
+	{ NULL, NULL },
+};
+
 const struct wss_command wss_cmd_profile = {
 	.name = "profile",
 	.summary = "draw how a guest's working set grows with time",
@@ -265,5 +270,6 @@ const struct wss_command wss_cmd_profile = {
 	.syntax = &syntax,
 	.layouts = layouts,
 	.takes = WSS_WORDS_DOMAINS,
+	.values = values,
 	.run = profile_run,
 };

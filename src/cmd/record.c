@@ -189,11 +189,18 @@ static int record_command(struct wss_cli *cli, int argc, char **argv)
 static const struct wss_syntax syntax = { WSS_COMMON_SHORT "o:", long_options,
 					  record_option_take };
 
+static const struct wss_option_values values[] = {
+	{ "granularity", "4k native" },
+	{ "output-file", WSS_VALUES_FILES },
+	{ NULL, NULL },
+};
+
 const struct wss_command wss_cmd_record = {
 	.name = "record",
 	.summary = "record which pages a guest touches, window by window",
 	.help = wss_help_record,
 	.syntax = &syntax,
 	.takes = WSS_WORDS_DOMAINS,
+	.values = values,
 	.run = record_command,
 };
