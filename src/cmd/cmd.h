@@ -127,7 +127,12 @@ struct wss_command {
 #define WSS_COMMAND_DECLARE(name) extern const struct wss_command wss_cmd_##name;
 WSS_COMMANDS(WSS_COMMAND_DECLARE)
 
-/* Values of getopt_long() for the options that every command has. */
+/*
+ * Values of getopt_long() for the options that every command has. A command numbers its own
+ * from 1, or uses their letters; options that several commands share begin at a thousand of
+ * their own: window-options.h at 2000, files.h at 3000, store-options.h at 4000,
+ * sizing-options.h at 5000, hosts.h at 6000.
+ */
 enum {
 	WSS_OPT_ALL = 1000,
 	WSS_OPT_OUTPUT,
@@ -231,13 +236,17 @@ void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss
 int wss_tally_exit_code(const struct wss_tally *tally, size_t total);
 
 /*
- * Finds the guests that the command line means: those that were typed, or all that run (with
- * cli->inactive_too all that there are); opens none of them. deadline_ns is how long each may take besides its windows. For wss_targets_free().
+ * Finds the guests that the command line means: those that were typed, in that order, or all
+ * that run (with cli->inactive_too all that there are); opens none of them. deadline_ns is how
+ * long each may take besides its windows. ret_targets is for wss_targets_free().
  */
 int wss_cli_find_targets(const struct wss_cli *cli, uint64_t deadline_ns,
 			 struct wss_targets *ret_targets, struct wss_error *err);
 
-/* Does the same, then opens them with wss_targets_open(). */
+/*
+ * Does the same, then opens them with wss_targets_open(): a guest that was typed twice is one
+ * target, and a target that could not be opened has no guest, but an error.
+ */
 int wss_cli_open_targets(const struct wss_cli *cli, uint64_t deadline_ns,
 			 struct wss_targets *ret_targets, struct wss_error *err);
 

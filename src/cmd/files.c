@@ -14,12 +14,15 @@ int wss_files_option(struct wss_files_options *options, int c, const char *value
 	switch (c) {
 	case WSS_OPT_PLOT:
 		options->plot = value;
-		return 0;
+		return 1;
 	case WSS_OPT_LIMIT:
 		options->limit_given = true;
-		return wss_number_parse(value, 1, LIMIT_MAX, "--limit", &options->limit, err);
-	default:
+		return wss_number_parse(value, 1, LIMIT_MAX, "--limit", &options->limit, err) < 0
+			       ? -1 : 1;
+	case WSS_OPT_SALVAGE:
 		options->salvage = true;
+		return 1;
+	default:
 		return 0;
 	}
 }

@@ -24,7 +24,10 @@ struct wss_files_options {
 
 #define WSS_FILES_OPTIONS_INIT { .limit = 20 }
 
-/* Stores option c, which is one of these. WSS_ERR_USAGE. */
+/*
+ * Stores option c of getopt_long() with its value. Returns 1 if it is one of these, 0 if not,
+ * -1.
+ */
 int wss_files_option(struct wss_files_options *options, int c, const char *value,
 		     struct wss_error *err);
 

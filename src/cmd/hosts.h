@@ -12,7 +12,7 @@
 #include "cmd/cmd.h"
 #include "host/uri-list.h"
 
-enum { WSS_OPT_HOSTS = 3000, WSS_OPT_TIMEOUT };
+enum { WSS_OPT_HOSTS = 6000, WSS_OPT_TIMEOUT };
 
 #define WSS_HOSTS_LONG                                    \
 	{ "hosts", required_argument, NULL, WSS_OPT_HOSTS }, \
