@@ -44,7 +44,10 @@ man_text() {
 @test "the manual page has each command, with its options and an example" {
 	for command in $(commands); do
 		man_text | sed -n "/^=head2 $command\$/,/^=head[12] /p" >"$BATS_TEST_TMPDIR/section"
-		grep -qE "^    virt-wss .*\b$command\b.* web1|^    virt-wss $command" "$BATS_TEST_TMPDIR/section"
+		grep -qE "^    virt-wss .*\b$command\b.* web1|^    virt-wss $command" "$BATS_TEST_TMPDIR/section" || {
+			echo "$command: no example in the manual page: write one into docs/synopsis/$command.txt"
+			false
+		}
 		for option in $(options_of "$command"); do
 			grep -qE "^=item B<([^>]*, )?$option\b" "$BATS_TEST_TMPDIR/section" || {
 				echo "$command: no $option in the manual page"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests that the examples of the manual page and of README.md are valid command lines:
-# with a libvirt that has the domain web1 but no QEMU they succeed or end as "not
+# Tests that the examples of the help texts, of the manual page and of README.md are valid
+# command lines: with a libvirt that has the domain web1 but no QEMU they succeed or end as "not
 # supported here", never as a usage error. make check-root runs them on a guest.
 
 # Makes a recording web1.rec that is being written, which mark needs.
@@ -29,8 +29,14 @@ teardown() {
 	printf '%s' "<node><domain file='$BATS_TEST_TMPDIR/domain.xml'/></node>" >"$BATS_TEST_TMPDIR/node.xml"
 	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
 	export LIBVIRT_DEFAULT_URI=test://$BATS_TEST_TMPDIR/node.xml
-	sed -nE 's/^(    |\$ )(\.\/)?(virt-wss .*)/\3/p' "$WSS_SRCDIR"/{docs/virt-wss.pod,README.md} \
-		>"$BATS_TEST_TMPDIR/examples"
+	# One of them writes a file below it.
+	export HOME=$BATS_TEST_TMPDIR
+	mkdir -p "$HOME/.local/share/bash-completion/completions"
+	{
+		sed -nE 's/^(    |\$ )(\.\/)?(virt-wss .*)/\3/p' "$WSS_SRCDIR"/{docs/virt-wss.pod,README.md}
+		sed -nsE '/^Examples:$/,$s/^  (virt-wss .*)/\1/p' "$WSS_SRCDIR"/docs/synopsis/*.txt
+	} >"$BATS_TEST_TMPDIR/examples"
+	grep -qx 'virt-wss help sample' "$BATS_TEST_TMPDIR/examples"
 	[ "$(wc -l <"$BATS_TEST_TMPDIR/examples")" -ge 6 ]
 	cd "$BATS_TEST_TMPDIR" || return 1
 	hold_recording
