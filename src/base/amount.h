@@ -6,10 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * The name of the variable or member that holds it states the unit (_bytes, _ns). {0} is
- * unknown.
- */
+/* The name of the variable or member states the unit (_bytes, _ns). {0} is unknown. */
 struct wss_amount {
 	bool known;
 	uint64_t value;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Cancel tokens: work that may wait checks its token, and whoever started the work requests
- * its end through the same token. Tokens form chains: a request to a parent also holds for its
- * children. The root of every chain is the stop signal (base/stop.h), for which a NULL token
- * stands.
+ * Cancel tokens: work that may wait checks its token, through which whoever started the work
+ * can request its end. Tokens form chains: a request to a parent also applies to its children.
+ * The root of every chain is the stop signal (base/stop.h), also represented by a NULL token.
  */
 #ifndef WSS_BASE_CANCEL_H
 #define WSS_BASE_CANCEL_H
@@ -38,15 +37,15 @@ int wss_cancel_open(struct wss_cancel *cancel, const struct wss_cancel *parent,
 /* Releases a token; accepts WSS_CANCEL_INIT and a token that has been released. */
 void wss_cancel_close(struct wss_cancel *cancel);
 
-/* Requests the end of the work. Any thread may call this, but no signal handler. */
+/* Requests the end of the work. Any thread may call this, but not a signal handler. */
 void wss_cancel_request(struct wss_cancel *cancel);
 
 /* Whether the token, one of its parents or the stop signal has been requested. */
 bool wss_cancel_requested(const struct wss_cancel *cancel);
 
 /*
- * Fills ret_fds, which has room for WSS_CANCEL_CHAIN_MAX entries, with the descriptors on
- * which poll() sees a request. Returns their number.
+ * Fills ret_fds, which has room for WSS_CANCEL_CHAIN_MAX entries, with descriptors that become
+ * readable on a request. Returns their number.
  */
 size_t wss_cancel_poll_fds(const struct wss_cancel *cancel, struct pollfd *ret_fds);
 

@@ -21,9 +21,9 @@ int wss_child_run(void (*fn)(void *result), void *result, size_t size, uint64_t 
 		  struct wss_error *err);
 
 /*
- * For such a function: opens the calling process's own clear_refs for writing, or returns -1.
- * It does not use a rooted handle, because the experiment is on this very process, whatever
- * root a test has set up.
+ * For use in such a function: opens the calling process's own clear_refs for writing, or
+ * returns -1. Does not use a rooted handle, because the experiment concerns this process,
+ * whatever root a test has set up.
  */
 int wss_child_open_clear_refs(void);
 

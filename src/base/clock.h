@@ -35,8 +35,8 @@ int64_t wss_clock_age_seconds(int64_t wall_s);
 int wss_clock_sleep_until_ns(uint64_t when_ns);
 
 /*
- * Sleeps until when_ns by the clock that a test has injected and returns true; returns false
- * at once if there is none. For functions that sleep without this module (base/cancel.h).
+ * If a test has injected a clock, sleeps until when_ns by that and returns true; otherwise
+ * returns false at once. For functions that sleep without this module (base/cancel.h).
  */
 bool wss_clock_sleep_injected(uint64_t when_ns);
 
@@ -54,9 +54,8 @@ void wss_clock_format(time_t when, char *ret_text);
 int wss_clock_parse(const char *text, time_t *ret_when);
 
 /*
- * Replaces the clock in tests: now_ns() is then whatever the function returns
- * and sleeping calls sleep_until(). NULL restores the real one. wall_seconds may be NULL: then
- * the time of day is the real one.
+ * Replaces the clock in tests: now_ns() returns the time, and sleeping calls sleep_until().
+ * NULL restores the real clock. If wall_seconds is NULL, the time of day stays real.
  */
 struct wss_clock_source {
 	uint64_t (*now_ns)(void *opaque);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A deadline for work that consists of many waits with a timeout each, such as twenty
- * questions to a slow QEMU that each take 4.8 s; and the token that cancels the work.
+ * A deadline for work that consists of many waits with a timeout each, such as twenty requests
+ * to a slow QEMU that take 4.8 s each; and the token that cancels the work.
  *
  * The work runs the deadline before each part that counts and pauses it afterwards: time that
  * it waits on purpose, such as until the end of a window, does not count. While the deadline

@@ -36,7 +36,7 @@ int wss_error_errno(struct wss_error *err, enum wss_error_code code, int errnum,
 		return -1;
 	va_start(ap, fmt);
 	/*
-	 * Whatever code the caller passes: nobody may mistake ENOMEM for a host that lacks a
+	 * Overrides the caller's code, so that ENOMEM never looks like a host that lacks a
 	 * feature.
 	 */
 	error_set_text(err, errnum == ENOMEM ? WSS_ERR_NO_MEMORY : code, fmt, ap);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Error value: owned by the caller, last parameter of every function that can fail, set once
- * where the error arises, prefixed by callers that know more, printed only by commands.
+ * Error value: owned by the caller, passed as the last parameter of every function that can
+ * fail, set once where the error arises, prefixed by callers that know more, and printed only
+ * by commands.
  */
 #ifndef WSS_BASE_ERROR_H
 #define WSS_BASE_ERROR_H
@@ -21,8 +22,7 @@ enum wss_error_code {
 	WSS_ERR_BUSY,	     /* a job or another controller has the guest */
 	WSS_ERR_INTERRUPTED, /* a signal asked the process to stop */
 	WSS_ERR_NO_MEMORY,
-	WSS_ERR_AMBIGUOUS, /* a word names two guests; a UUID, taken as nothing else, does not
-			    */
+	WSS_ERR_AMBIGUOUS, /* a word matches two guests; a UUID would be unambiguous */
 };
 
 struct wss_error {
@@ -47,7 +47,7 @@ int wss_error_set(struct wss_error *err, enum wss_error_code code, const char *f
 int wss_error_errno(struct wss_error *err, enum wss_error_code code, int errnum, const char *fmt,
 		    ...) __attribute__((format(printf, 4, 5)));
 
-/* Puts "what: " in front of the text of an error that is set. Returns -1. */
+/* Prefixes the text of an error that is set with "what: ". Returns -1. */
 int wss_error_prefix(struct wss_error *err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Test switches: the environment variable VIRT_WSS_FAULT names, separated by commas, things to
- * leave out or to let fail, so that tests can show that they fail when the behaviour they
- * check is gone. The program warns when it is set.
+ * Test switches: the environment variable VIRT_WSS_FAULT lists, separated by commas, behaviour
+ * to disable or to let fail, so that tests can prove that they detect its absence. The program
+ * warns when it is set.
  *
  *   skip-zap         nothing is unmapped when a window of mmu is armed
  *   selftest-fails   the copy-on-write self-test finds a lost write
@@ -22,7 +22,8 @@
 #include <stdbool.h>
 
 /*
- * Whether this switch is on. Always false in a program with more privileges than its caller.
+ * Whether this switch is on. Always false in a program that has more privileges than its
+ * caller.
  */
 bool wss_fault(const char *name);
 

@@ -106,7 +106,7 @@ static int check_owner(const struct wss_place *place, const struct stat *st,
 			     (unsigned long)st->st_uid);
 }
 
-/* Opens an O_PATH descriptor of the file at place. Returns 1, 0 if there is none, or -1. */
+/* Opens the file at place as an O_PATH descriptor. Returns 1, 0 if there is none, or -1. */
 static int place_open_path(const struct wss_place *place, int *ret_fd, struct stat *ret_st,
 			   struct wss_error *err)
 {
@@ -344,7 +344,9 @@ int wss_file_lock(int fd, int64_t offset, uint64_t timeout_ns, struct wss_error 
 				       ? wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted")
 				       : wss_error_set(err, WSS_ERR_BUSY,
 						       "another process has it locked");
-		/* Not by the stop flag's poll(), which returns at once after a stop request.
+		/*
+		 * Does not use the stop flag's poll(), which returns at once after a stop
+		 * request.
 		 */
 		if (stopping)
 			poll(NULL, 0, 1);

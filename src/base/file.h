@@ -18,7 +18,7 @@
 
 #include "base/error.h"
 
-/* Place of a file that need not exist: its directory, held open, and its name in there. */
+/* Place of a file that need not exist: its open directory, and its name in that directory. */
 struct wss_place {
 	int dirfd; /* O_PATH: for *at() calls only */
 	char *name;
@@ -68,8 +68,8 @@ int wss_file_check_regular(const struct stat *st, struct wss_error *err);
 
 /*
  * Opens a special file that path names explicitly: "-", /dev/stdin, /dev/stdout, /dev/fd/N
- * (which must be inherited), and character devices below /dev. write decides the direction,
- * and so what "-" means. Returns 1 with the descriptor, 0 for any other path, or -1.
+ * (which must be inherited), and character devices below /dev. write selects the direction,
+ * and so the meaning of "-". Returns 1 with the descriptor, 0 for any other path, or -1.
  */
 int wss_file_open_special(const char *path, bool write, int *ret_fd, struct wss_error *err);
 

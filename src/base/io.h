@@ -25,9 +25,9 @@ int wss_io_pwrite(int fd, const void *data, size_t size, off_t offset);
 bool wss_io_zeros(int fd, off_t offset);
 
 /*
- * Sets err for a write of output that failed with errnum (a positive errno), what having been
- * tried: WSS_ERR_FAILED. Where its reader has gone, the process is asked to stop as well, and the
- * error is WSS_ERR_INTERRUPTED: see wss_stop_on_closed_pipe(). Returns -1.
+ * Sets err to WSS_ERR_FAILED after writing output has failed with errnum (a positive errno);
+ * what describes the attempt. If the reader has gone, requests a stop as well and sets
+ * WSS_ERR_INTERRUPTED: see wss_stop_on_closed_pipe(). Returns -1.
  */
 int wss_io_output_error(int errnum, const char *what, struct wss_error *err);
 

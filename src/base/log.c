@@ -13,7 +13,7 @@ void wss_log_set_level(enum wss_log_level level)
 	log_level = level;
 }
 
-/* Set by one thread, and reset only when that thread has ended; others may log meanwhile. */
+/* Set by one thread, and reset only after that thread has ended; others may log meanwhile. */
 static void (*_Atomic log_prologue)(void);
 
 void wss_log_set_prologue(void (*prologue)(void))

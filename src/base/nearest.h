@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Finds the word that a mistyped one was meant to be. */
+/* Finds the word that a mistyped one probably means. */
 #ifndef WSS_BASE_NEAREST_H
 #define WSS_BASE_NEAREST_H
 
@@ -20,8 +20,8 @@ struct wss_nearest {
 };
 
 /*
- * Offers a word, which must live as long as the struct is used. A word that begins with typed is
- * the nearest.
+ * Offers a word, which must live as long as the struct is used. A word that begins with typed
+ * counts as nearest.
  */
 void wss_nearest_offer(struct wss_nearest *nearest, const char *word);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A new file has no name while it is written, so that it ends with the process, however that
- * ends. linkat() names it. To replace a file, which linkat() cannot do, it gets a temporary
- * name that is renamed at once.
+ * A new file has no name while it is being written, so that it vanishes with the process,
+ * however that ends. linkat() names it. To replace a file, which linkat() cannot do, it gets a
+ * temporary name that is renamed at once.
  *
- * Where the file system has no unnamed files, the file has its temporary name from the start.
- * A process that is killed leaves that name behind, and the next one that writes to the
+ * If the file system has no unnamed files, the file has its temporary name from the start. A
+ * process that is killed leaves that name behind, and the next one that writes to the
  * directory removes it: every file is locked for as long as it is open, so one that nobody has
  * locked belongs to nobody. Another process may look at a file between its creation and its
  * locking; whoever creates it checks afterwards that it is still there.
@@ -28,7 +28,7 @@
 #define DIGITS 16
 /* No other lock is taken on this byte: recordings lock the two before it. */
 #define LOCK_OFFSET (((int64_t)1 << 62) + 2)
-/* The rest of a larger directory is not searched for leftovers. */
+/* The rest of a larger directory is not searched for leftover files. */
 #define ENTRIES_MAX 10000
 
 static int check_writable(const struct wss_place *place, struct wss_error *err)
@@ -59,7 +59,9 @@ static bool is_temporary_name(const char *name)
 	       !strcmp(digits + DIGITS, SUFFIX);
 }
 
-/* Whether no other process has locked a byte of the file. None can until it is closed. */
+/*
+ * Whether no other process has locked a byte of the file. If so, none can until it is closed.
+ */
 static bool leftover_lock(int fd)
 {
 	struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -67,7 +69,7 @@ static bool leftover_lock(int fd)
 	return fcntl(fd, F_OFD_SETLK, &whole) == 0;
 }
 
-/* Removes a file of that name, if it is certainly one that a killed process of ours left. */
+/* Removes the file of that name if it is certainly a leftover of a killed process of ours. */
 static void leftover_remove(const struct wss_place *directory, char *name)
 {
 	const struct wss_place place = {directory->dirfd, name};
@@ -98,7 +100,7 @@ static void leftovers_remove(const struct wss_place *directory)
 			leftover_remove(directory, entry->d_name);
 }
 
-/* Sets a name that is hidden, and short however long the final one is. Fails with errno. */
+/* Sets a hidden name, which is short however long the final one is. Fails with errno. */
 static int temporary_invent(struct wss_newfile *file)
 {
 	unsigned long long number;
@@ -118,7 +120,7 @@ static int create_failed(struct wss_newfile *file, struct wss_error *err)
 
 /*
  * Whether the file has its lock, and no other process removed it before that. A file system
- * without locks does for a new file: on it, no leftover is removed.
+ * without locks is good enough, because no leftovers are removed there.
  */
 static bool newfile_lock(const struct wss_newfile *file)
 {
@@ -149,7 +151,7 @@ static int make_named(struct wss_newfile *file, mode_t mode, struct wss_error *e
 	return create_failed(file, err);
 }
 
-/* Returns 1, 0 where the file system has no unnamed files, or -1. */
+/* Returns 1, 0 if the file system has no unnamed files, or -1. */
 static int make_unnamed(struct wss_newfile *file, mode_t mode, struct wss_error *err)
 {
 	if (wss_fault("no-tmpfile"))
@@ -159,7 +161,7 @@ static int make_unnamed(struct wss_newfile *file, mode_t mode, struct wss_error 
 		newfile_lock(file);
 		return 1;
 	}
-	/* Kernels before 3.11 take it for the opening of a directory. */
+	/* Kernels before 3.11 take this as opening a directory. */
 	return errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT
 		       ? 0
 		       : create_failed(file, err);
@@ -218,8 +220,8 @@ static int unnamed_link_temporary(struct wss_newfile *file)
 }
 
 /*
- * Gives the file a name that must not exist yet; by a link where the file system does not
- * support such a rename. Fails with errno.
+ * Gives the file a name that must not exist yet, by a link if the file system does not support
+ * such a rename. Fails with errno.
  */
 static int name_without_replacing(struct wss_newfile *file)
 {
@@ -238,7 +240,7 @@ static int name_without_replacing(struct wss_newfile *file)
 	return 0;
 }
 
-/* Gives the file its name, which another file may have. Fails with errno. */
+/* Gives the file its final name, replacing any other file. Fails with errno. */
 static int name_replacing(struct wss_newfile *file)
 {
 	const struct wss_place *place = &file->place;
@@ -251,8 +253,8 @@ static int name_replacing(struct wss_newfile *file)
 }
 
 /*
- * A directory without read permission cannot be opened for syncing; its content is written all
- * the same.
+ * A directory without read permission cannot be opened for syncing; its content is written
+ * anyway.
  */
 static int sync_directory(const struct wss_place *place)
 {
@@ -288,7 +290,7 @@ int wss_newfile_name(struct wss_newfile *file, bool replace, struct wss_error *e
 
 void wss_newfile_release(struct wss_newfile *file)
 {
-	/* Still locked, so that no other process takes it for a leftover meanwhile. */
+	/* Still locked, so that no other process mistakes it for a leftover. */
 	if (file->temporary[0])
 		unlinkat(file->place.dirfd, file->temporary, 0);
 	if (file->fd >= 0)

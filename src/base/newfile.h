@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Creates a file that replaces another one, or none. It gets its name when its content may be
- * seen: whoever opens that name finds the old file or the new one, complete. Until then it has
- * no name, or a temporary one where the file system requires one. Owner and mode are those of
- * a new file, whatever the old ones were, and no other file is written to.
+ * Creates a file, which may replace another one. It gets its name only when it is complete:
+ * whoever opens that name finds the whole old file or the whole new one. Until then it has no
+ * name, or a temporary one if the file system requires that. Owner and mode are those of a new
+ * file, whatever the old ones were, and no other file is written to.
  *
  * Errors refer to the file as "it": callers prefix the name.
  */
@@ -41,7 +41,7 @@ int wss_newfile_check(const char *path, struct wss_error *err);
 int wss_newfile_make(const char *path, mode_t mode, struct wss_newfile *ret_file,
 		     struct wss_error *err);
 
-/* The same, with a temporary name for those who can only open it by name. */
+/* The same, with a temporary name for code that can open the file only by name. */
 int wss_newfile_make_named(const char *path, mode_t mode, struct wss_newfile *ret_file,
 			   struct wss_error *err);
 

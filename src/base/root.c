@@ -34,7 +34,7 @@ int wss_root_openat(const struct wss_root *root, const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* O_NONBLOCK: a FIFO in the place of a file of /run must not make open() wait for a writer. */
+/* O_NONBLOCK: a FIFO in place of a file in /run must not make open() wait for a writer. */
 static int open_to_read(const struct wss_root *root, const char *path)
 {
 	wss_auto_close int fd = wss_root_openat(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);

@@ -45,7 +45,10 @@ void wss_stop_install(void)
 	if (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
 		sigaction(SIGHUP, &sa, NULL);
 	pipe_ends_us = sigaction(SIGPIPE, &ignore, &old) == 0 && old.sa_handler != SIG_IGN;
-	/* A limit on the size of files fails the write, as a full disk does. */
+	/*
+	 * With SIGXFSZ ignored, exceeding the file size limit fails the write, as a full disk
+	 * does.
+	 */
 	sigaction(SIGXFSZ, &ignore, NULL);
 }
 

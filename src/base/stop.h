@@ -18,9 +18,9 @@
 void wss_stop_install(void);
 
 /*
- * Call this after a write of output failed with EPIPE. Requests a stop, as SIGPIPE would,
- * unless SIGPIPE was ignored when the process started, as in systemd services. Returns whether
- * it requested one.
+ * Call this after writing output failed with EPIPE. Requests a stop, as SIGPIPE would have
+ * done, unless SIGPIPE was ignored when the process started, as in systemd services. Returns
+ * whether it has requested one.
  */
 bool wss_stop_on_closed_pipe(void);
 

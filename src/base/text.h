@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Text from outside: names of guests, messages of QEMU and libvirt, content of files. This
- * decides which characters of it are shown, whatever the output.
+ * Decides which characters of text from outside may be shown in any output: names of guests,
+ * messages of QEMU and libvirt, contents of files.
  */
 #ifndef WSS_BASE_TEXT_H
 #define WSS_BASE_TEXT_H

@@ -26,9 +26,7 @@ int wss_thread_start(void (*fn)(void *opaque), void *opaque, struct wss_thread *
 /* Waits until the thread ends, however long that takes, and releases it. */
 void wss_thread_join(struct wss_thread *thread);
 
-/*
- * Lets the thread run on by itself. Also joins threads that were left earlier and have ended.
- */
+/* Leaves the thread to itself. Also joins threads that were left earlier and have ended. */
 void wss_thread_leave(struct wss_thread *thread);
 
 /*

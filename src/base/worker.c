@@ -9,7 +9,7 @@
 #include "base/cond.h"
 #include "base/thread.h"
 
-/* Freed by its last user: its owner, or a worker that was left behind. */
+/* Freed by its last user: the owner, or a worker that was left behind. */
 struct wss_workers {
 	atomic_int references;
 	pthread_mutex_t lock;

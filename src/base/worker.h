@@ -19,7 +19,7 @@
 
 struct wss_work {
 	void (*run)(void *opaque);
-	/* Called by a worker that was left behind, once run has returned. */
+	/* Called in a worker that was left behind, once run has returned. */
 	void (*release)(void *opaque);
 	void *opaque;
 	/* Must live as long as opaque; NULL: the work is never late. */
@@ -30,17 +30,17 @@ struct wss_workers;
 struct wss_worker;
 
 /*
- * Time after its deadline when work counts as late. Work that can end itself in time has done
- * so by then.
+ * Grace time after the deadline, after which work counts as late. Work that watches its
+ * deadline has ended by then.
  */
 #define WSS_WORKER_GRACE_NS 1000000000ULL
-/* Time that cancelled work gets to restore a guest. */
+/* Time that cancelled work has to restore a guest. */
 #define WSS_WORKER_CANCEL_NS 10000000000ULL
 
 /* Creates a group; NULL: out of memory. */
 struct wss_workers *wss_workers_new(void);
 
-/* Frees a group all of whose workers have been joined or left; accepts NULL. */
+/* Frees a group; all its workers must have been joined or left behind. Accepts NULL. */
 void wss_workers_free(struct wss_workers *workers);
 
 /*
