@@ -46,16 +46,16 @@ int wss_conn_element(virDomainPtr dom, const char *namespace_uri, char **ret_xml
 		     struct wss_error *err);
 
 /*
- * Stores an element, or removes it (xml NULL): in the running domain, and with persistent also
- * in the configuration of a domain that has one. WSS_ERR_BUSY during a job;
+ * Stores an element, or removes it if xml is NULL: in the running domain, and with persistent
+ * also in the configuration of a persistent domain. WSS_ERR_BUSY during a job;
  * WSS_ERR_UNSUPPORTED on a read-only connection.
  */
 int wss_conn_store(virDomainPtr dom, const char *namespace_uri, const char *prefix,
 		   const char *xml, bool persistent, struct wss_error *err);
 
 /*
- * QMP through libvirt's monitor command. Taints the domain. dom is borrowed and
- * must outlive the connection that is returned, as must deadline, which may be NULL.
+ * QMP through libvirt's monitor command. Taints the domain. dom and deadline (may be NULL) are
+ * borrowed and must outlive the returned connection.
  */
 int wss_monitor_open(virDomainPtr dom, const struct wss_deadline *deadline,
 		     struct qmp **ret_qmp, struct wss_error *err);

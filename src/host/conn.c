@@ -20,7 +20,10 @@
 #include "host/lifecycle.h"
 
 #define OPEN_TIMEOUT_NS (30 * WSS_NS_PER_S)
-/* A connection that takes longer to close, or once a stop was requested, is left to its thread. */
+/*
+ * Longest wait for a connection to close, normally and after a stop request; then a thread is
+ * left to close it.
+ */
 #define CLOSE_TIMEOUT_NS WSS_NS_PER_S
 #define CLOSE_CANCEL_NS (100 * WSS_NS_PER_MS)
 /* A peer that is silent for KEEPALIVE_S * KEEPALIVE_COUNT seconds counts as dead. */
@@ -133,7 +136,7 @@ static void conn_free(void *opaque)
 	free(conn);
 }
 
-/* Asks the new connection what will be asked of it again and again. */
+/* Asks the new connection for properties that are needed repeatedly. */
 static int conn_describe(struct wss_conn *conn, struct wss_error *err)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR"), *home = getenv("HOME");
@@ -159,7 +162,7 @@ static int conn_describe(struct wss_conn *conn, struct wss_error *err)
  */
 struct opening {
 	char *uri;
-	bool reading; /* a connection that may only read will do */
+	bool reading; /* fall back to a read-only connection */
 	struct wss_deadline deadline;
 	struct wss_conn *conn;
 	bool open;
@@ -254,8 +257,8 @@ bool wss_conn_embedded(void)
 }
 
 /*
- * GLib, which libvirt uses, ends the process if it gets no descriptor for a wakeup. This check
- * therefore comes before the first libvirt call.
+ * GLib, which libvirt uses, aborts if it cannot get a descriptor for a wakeup, so this check
+ * precedes the first libvirt call.
  */
 static int check_descriptors(struct wss_error *err)
 {
@@ -312,7 +315,7 @@ static void closing_run(void *opaque)
 	conn->vir = NULL;
 }
 
-/* Closing asks libvirtd, which may have hung since. Nobody needs its answer. */
+/* Closing calls libvirtd, which may hang by now. Nobody needs its answer. */
 void wss_conn_close(struct wss_conn *conn)
 {
 	struct wss_work work = { closing_run, conn_free, conn, NULL };
@@ -413,7 +416,7 @@ void wss_conn_free_list(struct wss_conn_domain *domains, size_t n)
 	free(domains);
 }
 
-/* What a word that names a domain can be. */
+/* Possible meanings of a word that names a domain. */
 enum meaning { MEANS_ID, MEANS_UUID, MEANS_NAME, MEANINGS };
 
 static const char *const meaning_names[] = { "ID", "UUID", "name" };
@@ -437,7 +440,7 @@ static virDomainPtr lookup_as(struct wss_conn *conn, const char *word, enum mean
 	}
 }
 
-/* Whether libvirt said that there is no such domain, rather than that it cannot tell. */
+/* Whether libvirt reported that there is no such domain, rather than some other failure. */
 static bool domain_is_absent(void)
 {
 	switch (virGetLastErrorCode()) {

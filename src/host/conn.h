@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Connection to libvirt, with its event loop in a thread and keepalive on, so that calls to a
- * hanging libvirtd fail after 12 s instead of blocking forever. Calls that a thread of its own makes
- * with a deadline are wss_conn_open() and wss_conn_close(); all others that ask libvirt are for
- * workers (base/worker.h).
+ * hanging libvirtd fail after 12 s instead of blocking forever. wss_conn_open() and
+ * wss_conn_close() run in a thread of their own with a deadline; everything else that calls
+ * libvirt belongs in a worker (base/worker.h).
  */
 #ifndef WSS_HOST_CONN_H
 #define WSS_HOST_CONN_H
@@ -26,19 +26,18 @@ struct wss_conn;
 int wss_conn_open(const char *uri, struct wss_conn **ret_conn, struct wss_error *err);
 
 /*
- * Like wss_conn_open(), but falls back to a read-only connection where a writable one is
- * refused.
+ * Like wss_conn_open(), but falls back to a read-only connection if a writable one is refused.
  */
 int wss_conn_open_reader(const char *uri, struct wss_conn **ret_conn, struct wss_error *err);
 
 /*
- * Closes the connection; accepts NULL. All its guests must have been freed. Takes 2 s at most, and
- * 150 ms once a stop was requested: where libvirt hangs, a thread of its own goes on closing.
+ * Closes the connection; accepts NULL. All its guests must have been freed. Takes at most 2 s,
+ * or 150 ms after a stop request: if libvirt hangs, a thread is left to close the connection.
  */
 void wss_conn_close(struct wss_conn *conn);
 
 /*
- * Allows KVM's counters to be read by QMP through libvirt's monitor where no other source has
+ * Allows KVM's counters to be read by QMP through libvirt's monitor if no other source has
  * them. That taints the domain (custom-monitor).
  */
 void wss_conn_allow_monitor(struct wss_conn *conn);
@@ -57,25 +56,25 @@ bool wss_conn_embedded(void);
 void wss_conn_end_events(void);
 
 /*
- * Refers to a domain: by a word that a person typed, which may be an ID (decimal), a UUID or a
- * name, or by UUID alone. Since a domain's name may look like the ID or the UUID of another,
- * domains that libvirt has listed are referred to by UUID, and a word that matches two domains
- * is refused (WSS_ERR_FAILED, naming both). WSS_ERR_GONE if there is no such domain.
+ * Refers to a domain, either by a word from the command line (a decimal ID, a UUID or a name)
+ * or by UUID alone. Since a domain's name may look like the ID or UUID of another, domains
+ * that libvirt has listed are referred to by UUID, and a word that matches two domains is
+ * refused (WSS_ERR_FAILED, naming both). WSS_ERR_GONE if there is no such domain.
  */
 struct wss_domain_ref {
 	const char *name; /* the word; with a UUID, for messages only */
 	const char *uuid; /* NULL: name is the word to look up */
 };
 
-/* Domain that libvirt has listed. */
+/* A domain from libvirt's list. */
 struct wss_conn_domain {
 	char *name;
 	char uuid[WSS_UUID_TEXT_MAX];
 };
 
 /*
- * Lists all running domains, with inactive_too the others as well, sorted by name: an array of
- * *ret_n entries for wss_conn_free_list().
+ * Lists all running domains, with inactive_too also the others, sorted by name. Free the array
+ * of *ret_n entries with wss_conn_free_list().
  */
 int wss_conn_list(struct wss_conn *conn, bool inactive_too, struct wss_conn_domain **ret_domains,
 		  size_t *ret_n, struct wss_error *err);
@@ -128,7 +127,7 @@ struct wss_amount wss_conn_host_memory(struct wss_conn *conn);
  */
 struct wss_amount wss_conn_assigned(struct wss_conn *conn, const char *uuid);
 
-/* Returns the connection's own URI, whichever it was opened with. Owned by the connection. */
+/* Returns the URI that the connection itself reports. Owned by the connection. */
 const char *wss_conn_uri(const struct wss_conn *conn);
 
 /* Returns the host's name as libvirt on that host reports it; malloc()ed, NULL if unknown. */

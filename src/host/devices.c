@@ -8,7 +8,8 @@
 #include "host/xml.h"
 
 /*
- * Requirement on one element below <devices>; attribute NULL: the element is allowed as it is.
+ * Requirement on one element below <devices>; if attribute is NULL, the element is always
+ * allowed.
  */
 struct rule {
 	const char *element;
@@ -75,7 +76,7 @@ static bool element_is_allowed(const xmlNode *device)
 	return known;
 }
 
-/* QEMU's names for the elements above, sorted: devices and backends of network cards. */
+/* QEMU's names for the elements above, sorted: devices, and backends of network cards. */
 static const char *const models[] = {
 	"AC97", "ES1370", "VGA", "ahci", "am53c974", "bochs-display", "bridge", "ccid-card-emulated",
 	"cirrus-vga", "dgram", "e1000", "e1000e", "floppy", "hda-duplex", "hda-micro", "hda-output",

@@ -13,7 +13,7 @@
  * log of its own (hw/virtio/vhost.c, vhost_log_global_start(); QEMU 7.2 and 10.0). This is
  * therefore an allowlist: a device that is not on it, including one that a later libvirt adds,
  * counts as dangerous. devices is the <devices> element. Returns true if all are allowed;
- * otherwise false, with the first device that is not in ret_name, such as "interface
+ * otherwise false, and ret_name holds the first device that is not, such as "interface
  * type='vhostuser'".
  */
 bool wss_devices_bear_dirty_log(const xmlNode *devices, char *ret_name, size_t size);

@@ -89,9 +89,9 @@ int wss_domain_balloon_stats(virDomainPtr dom, struct wss_balloon_stats *ret_sta
 }
 
 /*
- * Uses query-blockstats alone, which reads QEMU's own counters. virDomainListGetStats() also
+ * Uses only query-blockstats, which reads QEMU's own counters. virDomainListGetStats() also
  * reads image sizes, for which QEMU calls stat() on each image in its main loop
- * (query-named-block-nodes): storage that hangs then stops the guest.
+ * (query-named-block-nodes), so hanging storage would stop the guest.
  */
 int wss_domain_disk_reads(virDomainPtr dom, uint64_t *ret_bytes, struct wss_error *err)
 {

@@ -22,7 +22,7 @@ int wss_domain_balloon_stats(virDomainPtr dom, struct wss_balloon_stats *ret_sta
 			     struct wss_error *err);
 
 /*
- * Returns the total number of bytes that the disks have read, 0 without disks. Waits for the
+ * Returns the total number of bytes read from the disks, 0 without disks. Waits for the
  * guest's monitor, and up to 30 s for another job (then WSS_ERR_TIMEOUT). WSS_ERR_UNSUPPORTED
  * if libvirt does not report it.
  */

@@ -25,7 +25,7 @@
 #include "qmp.h"
 #include "query.h"
 
-_Static_assert(WSS_DOMXML_NO_OWNER == WSS_UID_ANY, "no owner in the XML: any user");
+_Static_assert(WSS_DOMXML_NO_OWNER == WSS_UID_ANY, "no owner in the XML stands for any user");
 
 struct domain_source {
 	struct wss_conn *conn;
@@ -61,7 +61,7 @@ static void set_paused(struct wss_guest *guest, int reason)
 	}
 }
 
-/* A guest that was saved or migrated keeps its balloon's size when it continues. */
+/* A saved or migrated guest keeps its balloon's size when it resumes. */
 static void set_shutoff(struct wss_guest *guest, virDomainPtr dom, int reason)
 {
 	bool moved = reason == VIR_DOMAIN_SHUTOFF_MIGRATED;
@@ -109,7 +109,7 @@ static int refresh_state(struct wss_guest *guest, virDomainPtr dom, struct wss_e
 	return 0;
 }
 
-/* A driver that knows no jobs runs none. */
+/* A driver without support for jobs runs none. */
 static int refresh_job(struct wss_guest *guest, virDomainPtr dom, struct wss_error *err)
 {
 	virDomainJobInfo job;
@@ -169,7 +169,7 @@ static int in_time(const struct wss_guest *guest, struct wss_error *err)
 	return wss_deadline_check(guest->deadline, err);
 }
 
-/* Memory and devices can be plugged and unplugged between two windows. */
+/* Memory and devices may be plugged or unplugged between two windows. */
 static int refresh_config(struct wss_guest *guest, virDomainPtr dom, struct wss_error *err)
 {
 	char *xml = virDomainGetXMLDesc(dom, 0);
@@ -201,7 +201,7 @@ static int domain_refresh(struct wss_guest *guest, struct wss_error *err)
 	if (watch)
 		watch->disturbed = false;
 	if (refresh_state_and_config(guest, source->dom, err) < 0) {
-		/* A domain without a configuration is gone for good then. */
+		/* In that case a transient domain is gone for good. */
 		guest->kept = watch && watch->kept;
 		return -1;
 	}
@@ -342,7 +342,7 @@ static int domain_metadata(struct wss_guest *guest, const char *namespace_uri, c
 	return wss_conn_element(source->dom, namespace_uri, ret_xml, err);
 }
 
-/* Calls nothing that waits for libvirt: it may have hung since. */
+/* Calls nothing that waits for libvirt, which may hang by now. */
 static void domain_release(struct wss_guest *guest)
 {
 	struct domain_source *source = guest->source;

@@ -50,7 +50,9 @@ static uint64_t unit_factor(const xmlChar *unit)
 	return factor;
 }
 
-/* Parses a decimal number, with white space around it, in the given unit, into bytes. */
+/*
+ * Parses a decimal number in the given unit, with optional white space around it, into bytes.
+ */
 static int scale_size(const xmlChar *number, const xmlChar *unit, const char *what,
 		      uint64_t *ret_bytes, struct wss_error *err)
 {
@@ -75,7 +77,7 @@ static int scale_size(const xmlChar *number, const xmlChar *unit, const char *wh
 	return 0;
 }
 
-/* Reads the size in an element's content, in its unit attribute. */
+/* Reads an element's content as a size, honouring its unit attribute. */
 static int element_size(const xmlNode *node, const char *what, uint64_t *ret_bytes,
 			struct wss_error *err)
 {
@@ -87,7 +89,7 @@ static int element_size(const xmlNode *node, const char *what, uint64_t *ret_byt
 	return scale_size(number, unit, what, ret_bytes, err);
 }
 
-/* Reads the <uuid> in parent, formatted by libvirt, in lower case. */
+/* Reads the <uuid> in parent, which libvirt has formatted, in lower case. */
 static int parse_uuid(const xmlNode *parent, char *ret_uuid, struct wss_error *err)
 {
 	xmlNode *node = wss_xml_child(parent, "uuid");
@@ -155,7 +157,7 @@ static int domxml_add_block(struct wss_domxml *ret, uint64_t bytes, int node,
 	return 0;
 }
 
-/* Parses the number of a NUMA node; -1 if there is no text, or no number. */
+/* Parses the number of a NUMA node; -1 if there is no text or it is not a number. */
 static int node_number(const xmlChar *text)
 {
 	unsigned long number;
@@ -201,7 +203,7 @@ static uint64_t address_base(const xmlNode *address)
 	return errno || *end ? 0 : base;
 }
 
-/* A DIMM has its address beside the target, virtio-mem inside it. */
+/* A DIMM's address is next to <target>, that of virtio-mem inside it. */
 static int add_device(const xmlNode *memory, struct wss_domxml *ret, uint64_t bytes,
 		      struct wss_error *err)
 {
@@ -274,7 +276,7 @@ static int parse_memory(const xmlNode *domain, struct wss_domxml *ret, struct ws
 			       ? 0
 			       : wss_error_set(err, WSS_ERR_FAILED, "no NUMA cell has memory");
 	}
-	/* This block precedes those of the devices, though its size follows from theirs. */
+	/* This block precedes those of the devices, although its size depends on theirs. */
 	ret->n_blocks = 1;
 	ret->block_nodes[0] = -1;
 	if (parse_memory_devices(wss_xml_child(domain, "devices"), ret, &device_bytes, err) < 0)
@@ -353,7 +355,7 @@ static void parse_dirty_log_hazard(const xmlNode *domain, struct wss_domxml *ret
 					   sizeof(ret->dirty_log_hazard));
 }
 
-/* libvirt writes "+64055:+64055"; an operator may have written "64055:64055", or names. */
+/* libvirt writes "+64055:+64055"; an operator may write "64055:64055", or names. */
 static uid_t label_owner(const xmlChar *label)
 {
 	const char *text = label ? (const char *)label : "";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Requests to libvirt that need no open guest: our elements in the domains' metadata, and
- * memory sizes.
+ * Requests to libvirt that need no open guest: our elements in domains' metadata, and memory
+ * sizes.
  */
 #include "base/number.h"
 #include "host/conn-private.h"
@@ -18,9 +18,9 @@ int wss_conn_element(virDomainPtr dom, const char *namespace_uri, char **ret_xml
 		     struct wss_error *err)
 {
 	/*
-	 * Not virDomainGetMetadata(): libvirt reads freed memory in it if an attribute has the
-	 * prefix of the element, and anyone who may edit the domain can write such an
-	 * attribute. With qemu:///embed that happens in this process. See
+	 * Not virDomainGetMetadata(): in it libvirt reads freed memory if an attribute has the
+	 * element's prefix, and anyone who may edit the domain can write such an attribute.
+	 * With qemu:///embed that happens in this process. See
 	 * docs/libvirt-metadata-prefix.md.
 	 */
 	wss_auto_free char *xml = virDomainGetXMLDesc(dom, 0);
@@ -33,7 +33,7 @@ int wss_conn_element(virDomainPtr dom, const char *namespace_uri, char **ret_xml
 }
 
 /*
- * Returns the definitions to change: the live one of a running domain, and the stored one of a
+ * Returns which definitions to change: the live one of a running domain, the stored one of a
  * persistent domain.
  */
 static int affected_flags(virDomainPtr dom, bool persistent, unsigned *ret_flags,
@@ -100,7 +100,10 @@ int wss_conn_set_metadata(struct wss_conn *conn, const char *uuid, const char *n
 static uint64_t meminfo_total(struct wss_conn *conn)
 {
 	int all = VIR_NODE_MEMORY_STATS_ALL_CELLS, n = 0;
-	/* More than the four that there are: a failure here would lead to another figure. */
+	/*
+	 * Room for more than the four parameters of today: a failure here would lead to
+	 * another figure.
+	 */
 	virNodeMemoryStats stats[32];
 
 	if (virNodeGetMemoryStats(conn->vir, all, NULL, &n, 0) < 0 ||
@@ -114,8 +117,8 @@ static uint64_t meminfo_total(struct wss_conn *conn)
 }
 
 /*
- * virNodeGetInfo() adds up the meminfo files of the NUMA nodes, which can lack memory that was
- * hot-plugged.
+ * virNodeGetInfo() sums the meminfo files of the NUMA nodes, which may lack hot-plugged
+ * memory.
  */
 struct wss_amount wss_conn_host_memory(struct wss_conn *conn)
 {

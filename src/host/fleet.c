@@ -13,13 +13,13 @@
 #include "host/conn-private.h"
 
 /*
- * The request to one host. Its worker fills the answer, which the caller takes once the worker
- * has ended; if the caller had to leave the worker behind, it never takes it.
+ * The request to one host. Its worker fills in the answer, which the caller takes after the
+ * worker has ended; the answer of a worker that was left behind is never taken.
  */
 struct fleet_job {
 	char *uri; /* NULL: libvirt's default */
 	char *namespace_uri;
-	/* Requested when the worker is left behind: it reads no more domains. */
+	/* Requested when the worker is left behind, so that it reads no more domains. */
 	struct wss_cancel cancel;
 	struct wss_deadline deadline;
 	struct wss_fleet_host answer;
@@ -27,7 +27,8 @@ struct fleet_job {
 
 /* The caller's view of a job. */
 struct slot {
-	struct fleet_job *job; /* NULL once its answer was taken or its worker left behind */
+	struct fleet_job
+		*job; /* NULL once its answer has been taken or its worker left behind */
 	struct wss_worker *worker; /* NULL before it has started and after it has ended */
 	bool started;
 	struct wss_fleet_host answer; /* valid once worker is NULL */
@@ -94,8 +95,8 @@ static struct fleet_job *job_new(const char *uri, const char *namespace_uri,
 }
 
 /*
- * Reads one domain. Only lack of memory is an error here; anything wrong with the domain is
- * stored as its error.
+ * Reads one domain. Fails only if memory runs out; any other problem is stored as the domain's
+ * error.
  */
 static int read_domain(virDomainPtr dom, const char *namespace_uri, struct wss_fleet_domain *domain)
 {
@@ -150,7 +151,7 @@ static int read_domains(struct wss_conn *conn, const char *namespace_uri,
 	return 0;
 }
 
-/* Runs after the host has answered; closing may hang, too. */
+/* Runs after the host has answered, because closing may hang, too. */
 static void close_conn(void *opaque)
 {
 	wss_conn_close(opaque);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads one metadata element of all domains of many hosts. Each host is asked in a thread of
- * its own, within a deadline of its own, so that one that does not answer delays no other.
+ * Reads one metadata element of all domains on many hosts. Each host has a thread and a
+ * deadline of its own, so that one that does not answer delays no other.
  */
 #ifndef WSS_HOST_FLEET_H
 #define WSS_HOST_FLEET_H
@@ -14,9 +14,9 @@
 #include "host/conn.h"
 #include "host/domxml.h"
 
-/* Number of hosts that are asked at the same time. */
+/* Number of hosts to ask at the same time. */
 #define WSS_FLEET_PARALLEL 32
-/* A longer element is an error of its domain, so that no host can fill our memory. */
+/* A longer element is reported as its domain's error, so that no host can fill our memory. */
 #define WSS_FLEET_XML_MAX (64 * 1024)
 
 struct wss_fleet_domain {
@@ -41,9 +41,9 @@ typedef void (*wss_fleet_emit)(const struct wss_fleet_host *host, void *opaque);
 
 /*
  * Asks all n hosts for the element of a namespace, and passes their answers to emit in the
- * order of uris, each as soon as it and all before it are there. A host that takes longer than
- * timeout_ns gets WSS_ERR_CONNECT, and its thread is left behind. WSS_ERR_INTERRUPTED,
- * WSS_ERR_NO_MEMORY.
+ * order of uris, each as soon as all answers before it have been passed on. A host that takes
+ * longer than timeout_ns gets WSS_ERR_CONNECT, and its thread is left behind.
+ * WSS_ERR_INTERRUPTED, WSS_ERR_NO_MEMORY.
  */
 int wss_fleet_read(const char *const *uris, size_t n, const char *namespace_uri,
 		   uint64_t timeout_ns, wss_fleet_emit emit, void *opaque, struct wss_error *err);

@@ -10,8 +10,8 @@
 #define VGA_START 0xa0000ULL
 #define VGA_END 0xc0000ULL
 /*
- * Above this address QEMU may have moved the RAM for an AMD CPU. QEMU also counts the PCI
- * window behind the RAM, 32 GiB for q35, and room for memory devices.
+ * If guest memory extends beyond this address, QEMU may move RAM for an AMD CPU. QEMU also
+ * counts the PCI window behind the RAM, 32 GiB for q35, and room for memory devices.
  */
 #define KNOWN_END (0xfd00000000ULL - 64 * GIB)
 #define PAGE_MASK 4095ULL

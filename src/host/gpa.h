@@ -27,9 +27,9 @@ struct wss_gpa_layout {
  *   split, more is split at 2 GiB (hw/i386/pc_q35.c, pc_q35_init()); QEMU 7.2 and 10.0. The
  *   VGA window, 0xa0000 to 0xbffff, hides the RAM behind it.
  *
- * WSS_ERR_UNSUPPORTED, with the reason, for an unknown layout: another machine, QEMU options
- * passed through, a memory device without an address, or so much memory that QEMU moves it
- * past 1 TiB for AMD CPUs (hw/i386/pc.c, AMD_HT_START).
+ * WSS_ERR_UNSUPPORTED, with the reason, if the layout is unknown: another machine type,
+ * passed-through QEMU options, a memory device without an address, or so much memory that QEMU
+ * moves it past 1 TiB for AMD CPUs (hw/i386/pc.c, AMD_HT_START).
  */
 int wss_gpa_layout(const struct wss_domxml *config, struct wss_gpa_layout *ret_layout,
 		   struct wss_error *err);

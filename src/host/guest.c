@@ -20,8 +20,8 @@ struct wss_guest *wss_guest_new(const struct wss_guest_ops *ops, void *source,
 }
 
 /*
- * Finds the guest's RAM. A failure is recorded in ram_error and not returned; only lack of
- * memory is.
+ * Finds the guest's RAM. Returns -1 only when out of memory; other failures are recorded in
+ * ram_error.
  */
 static int find_ram(struct wss_guest *guest, struct wss_error *err)
 {
@@ -36,7 +36,10 @@ static int find_ram(struct wss_guest *guest, struct wss_error *err)
 	return wss_error_set(err, WSS_ERR_NO_MEMORY, "%s", guest->ram_error.text);
 }
 
-/* Reads the guest's state again, and finds its RAM again if plugged memory has moved it. */
+/*
+ * Rereads the guest's state, and finds its RAM again if a plugged or unplugged device has
+ * moved it.
+ */
 static int guest_refresh(struct wss_guest *guest, struct wss_error *err)
 {
 	uint64_t before = guest->config.maximum_bytes;
@@ -69,7 +72,9 @@ int wss_guest_attach(struct wss_guest *guest, const struct wss_host *host, struc
 	if (guest->process.proc.dirfd >= 0)
 		return 0;
 	if (guest->ops->attach(guest, host, err) < 0) {
-		/* Released, because the next call must not take the guest for attached. */
+		/*
+		 * Released, because otherwise the next call would take the guest as attached.
+		 */
 		wss_process_release(&guest->process);
 		return -1;
 	}

@@ -51,7 +51,7 @@ struct wss_dirty_log {
 	bool bitmap;	/* that calculation, or the last one, uses the dirty bitmap */
 };
 
-/* Operations that differ between sources of guests. */
+/* Operations that depend on the source of the guest. */
 struct wss_guest_ops {
 	/* Reads state, job and balloon into the guest again; may talk to libvirt or QEMU. */
 	int (*refresh)(struct wss_guest *guest, struct wss_error *err);
@@ -69,14 +69,14 @@ struct wss_guest_ops {
 	/* Finds the guest's QEMU, checks it, and holds it in guest->process. */
 	int (*attach)(struct wss_guest *guest, const struct wss_host *host, struct wss_error *err);
 	/*
-	 * Whether the guest was paused or stopped since the last refresh, by events that have
-	 * arrived. Sends nothing, so it works without libvirtd as well. May be NULL.
+	 * Whether, according to the events received, the guest was paused or stopped since the
+	 * last refresh. Sends nothing, so it works without libvirtd, too. May be NULL.
 	 */
 	bool (*disturbed)(struct wss_guest *guest);
 	/*
 	 * Stores the profile element (an XML string) in the inventory for as long as the
-	 * domain runs; with persistent also in its configuration, if it has one. WSS_ERR_BUSY,
-	 * without waiting, during a job.
+	 * domain runs; with persistent also in its configuration, if it has one. Does not wait
+	 * for a job: WSS_ERR_BUSY.
 	 */
 	int (*publish)(struct wss_guest *guest, const char *xml, bool persistent,
 		       struct wss_error *err);
@@ -87,10 +87,9 @@ struct wss_guest_ops {
 	int (*balloon_stats)(struct wss_guest *guest, struct wss_balloon_stats *ret_stats,
 			     struct wss_error *err);
 	/*
-	 * Returns the number of bytes that its disks have read since each was plugged in, 0
-	 * without disks. Asks QEMU, and may wait for another job of the guest.
-	 * WSS_ERR_UNSUPPORTED if that is unknown, or if a process other than QEMU reads for
-	 * the guest. May be NULL.
+	 * Returns the number of bytes read from its disks since each was plugged in, 0 without
+	 * disks. Asks QEMU, and may wait for another job of the guest. WSS_ERR_UNSUPPORTED if
+	 * that is unknown, or if a process other than QEMU reads for the guest. May be NULL.
 	 */
 	int (*disk_reads)(struct wss_guest *guest, uint64_t *ret_bytes, struct wss_error *err);
 	/*
@@ -118,7 +117,7 @@ struct wss_guest {
 	struct wss_domxml config;
 	enum wss_guest_state state;
 	bool kvm;  /* type kvm, and not denied by QEMU if it was asked */
-	bool kept; /* shut off or gone, but not ended: saved, or migrated to another host */
+	bool kept; /* shut off or gone but not ended: saved, or migrated away */
 	bool job;  /* a migration, save, dump or other job is running */
 	char state_text[64]; /* for messages: "paused (migration)" */
 	struct wss_amount balloon_bytes;

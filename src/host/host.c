@@ -38,13 +38,13 @@ static enum wss_tristate probe_soft_dirty(const struct wss_root *root)
 			return WSS_YES;
 		found = WSS_NO;
 	}
-	/* A read that was cut short proves nothing. */
+	/* A truncated read proves nothing. */
 	return feof(f) ? found : WSS_UNKNOWN;
 }
 
 /*
- * Converts 32 hex digits, with or without dashes, to lower case with dashes. All digits alike
- * identify nothing.
+ * Formats 32 hex digits, with or without dashes, as a UUID in lower case. Refuses repetitions
+ * of a single digit, which identify nothing.
  */
 static void host_normalize_uuid(const char *text, char ret_uuid[37])
 {

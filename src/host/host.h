@@ -26,14 +26,14 @@ struct wss_host {
 #define WSS_KERNEL_VERSION(major, minor) ((major) * 1000u + (minor))
 
 /*
- * Reads the host under sysroot ("/", or another directory in tests). What cannot be read is
- * unknown; only a sysroot that cannot be opened is an error.
+ * Reads the host under sysroot ("/", or another directory in tests). Values that cannot be
+ * read are unknown; the only error is a sysroot that cannot be opened.
  */
 int wss_host_open(const char *sysroot, struct wss_host *ret_host, struct wss_error *err);
 
 void wss_host_close(struct wss_host *host);
 
-/* Reads the kernel's random id of this boot, below sysroot; "" if unreadable. */
+/* Reads the kernel's random ID of this boot, below sysroot; "" if unreadable. */
 #define WSS_HOST_BOOT_ID_MAX 37
 void wss_host_boot_id(const char *sysroot, char ret_id[WSS_HOST_BOOT_ID_MAX]);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * KVM's per-VM statistics: the number of second-level entries mapped now. Source:
- * Documentation/virt/kvm/api.rst (KVM_GET_STATS_FD), arch/x86/kvm/x86.c (kvm_vm_stats_desc:
- * pages_4k, pages_2m, pages_1g; kvm_vcpu_stats_desc: pf_fixed, nested_run, guest_mode) of
- * Linux 6.1.
+ * KVM's per-VM statistics, above all the number of second-level entries currently mapped.
+ * Source: Documentation/virt/kvm/api.rst (KVM_GET_STATS_FD), arch/x86/kvm/x86.c
+ * (kvm_vm_stats_desc: pages_4k, pages_2m, pages_1g; kvm_vcpu_stats_desc: pf_fixed, nested_run,
+ * guest_mode) of Linux 6.1.
  */
 #ifndef WSS_HOST_KVMSTAT_H
 #define WSS_HOST_KVMSTAT_H
@@ -32,15 +32,15 @@ struct wss_kvm_counts {
 	bool has_pf_fixed;
 	bool has_tlb_flushes;
 	bool has_nested;     /* both nested_run and guest_mode */
-	bool has_guest_mode; /* guest_mode at least: see below on lockdown */
+	bool has_guest_mode; /* at least guest_mode: see below on lockdown */
 };
 
 /* Sum of the entries of all sizes. */
 uint64_t wss_kvm_counts_entries(const struct wss_kvm_counts *counts);
 
 /*
- * Held source of counters in debugfs: the directory /sys/kernel/debug/kvm/<pid>-<fd>/. Only
- * the directory is held, and each read opens the files again: they return their value once (no
+ * The counters in debugfs: holds the directory /sys/kernel/debug/kvm/<pid>-<fd>/. Only the
+ * directory is held, and each read opens the files again: they return their value once (no
  * seek, no pread), and an open file keeps the VM from being destroyed (kvm_debugfs_open() in
  * virt/kvm/kvm_main.c takes a reference), so holding one would tie up a dead guest. The held
  * directory does not: it never becomes another VM's, and opening a file in it fails once the
@@ -73,8 +73,8 @@ int wss_kvm_debugfs_read(struct wss_kvm_debugfs *debugfs, struct wss_kvm_counts 
 struct qmp;
 
 /*
- * Reads the same figures by QMP's query-stats (QEMU 7.1, Linux 5.15). WSS_ERR_UNSUPPORTED if
- * this QEMU, kernel or accelerator does not count pages.
+ * Reads the same figures through QMP's query-stats (QEMU 7.1, Linux 5.15). WSS_ERR_UNSUPPORTED
+ * if this QEMU, kernel or accelerator does not count pages.
  */
 int wss_kvm_counts_qmp(struct qmp *qmp, struct wss_kvm_counts *ret_counts, struct wss_error *err);
 

@@ -5,14 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Freed by whoever lets go last: the connection, or libvirt, whose event loop may be in a
- * callback. */
+/*
+ * Freed with the last reference, held by the connection or by libvirt, whose event loop may be
+ * in a callback.
+ */
 struct wss_lifecycle {
 	atomic_int references;
 	pthread_mutex_t lock;
 	struct wss_watch *watches;   /* under the lock */
-	pthread_mutex_t registering; /* held while libvirt is asked, which may take for ever */
-	bool asked;		     /* under it, as is what follows */
+	pthread_mutex_t
+		registering; /* held during a call of libvirt, which may never return */
+	bool asked;	     /* under registering, as is callback */
 	int callback;		     /* -1: libvirt sends no events */
 };
 

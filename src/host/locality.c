@@ -9,7 +9,7 @@ static bool same_uuid(const char *ours, const char *theirs)
 	return ours[0] && theirs && !strcasecmp(ours, theirs);
 }
 
-/* Only one of the names may be qualified. */
+/* One of the names may lack the domain part. */
 static bool same_name(const char *ours, const char *theirs)
 {
 	size_t len = strcspn(ours, ".");

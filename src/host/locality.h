@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Checks that the libvirt behind a URI runs on this very host. A pid from another host names
- * an unrelated process here, whose memory would be zapped.
+ * Checks that the libvirt behind a URI runs on this host. Another host's pid would name an
+ * unrelated process here, whose memory would be zapped.
  */
 #ifndef WSS_HOST_LOCALITY_H
 #define WSS_HOST_LOCALITY_H

@@ -13,7 +13,8 @@ static int monitor_execute(void *opaque, const char *command, uint64_t deadline_
 			   size_t reply_bytes, char **ret_reply, struct wss_error *err)
 {
 	/*
-	 * Not used: libvirt gives up on a busy monitor by itself, and keepalive on libvirtd.
+	 * Not used: libvirt itself gives up on a busy monitor, and keepalive on a dead
+	 * libvirtd.
 	 */
 	(void)deadline_ns;
 	(void)reply_bytes;

@@ -38,8 +38,7 @@ static void cleanup_root(struct wss_root *root)
 }
 
 /*
- * Whether the process whose directory is dir is the one searched for. 1 yes, 0 no, or negative
- * errno.
+ * Whether the process with directory dir is the wanted one. Returns 1, 0, or a negative errno.
  */
 static int process_is_wanted(struct search *search, const struct wss_root *dir)
 {
@@ -185,7 +184,7 @@ int wss_process_find(const struct wss_root *root, const char *uuid, uid_t owner,
 }
 
 /*
- * Whether libvirt may have written that file. In a directory that others may write to, their
+ * Whether libvirt may have written that file. The directory may be writable for others, whose
  * files do not count.
  */
 static bool file_is_trusted(const struct wss_root *dir, const struct stat *file)
@@ -265,7 +264,7 @@ static bool is_domain_name(const char *name)
 	return name[0] && !strchr(name, '/') && strcmp(name, ".") && strcmp(name, "..");
 }
 
-/* Holds a process of the guest that runs as owner. */
+/* Holds a process of the guest, which must run as owner. */
 static int hold_process(const struct wss_root *root, pid_t pid, const char *uuid, uid_t owner,
 			struct wss_process *ret_process, struct wss_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Finds the QEMU process of a guest on this host, by libvirt's files or by a search through
- * /proc. The result is a mere number until host/process.h holds it.
+ * Finds a guest's QEMU process on this host, through libvirt's files or by searching /proc.
+ * The result is only a number until host/process.h holds the process.
  */
 #ifndef WSS_HOST_PROCESS_FIND_H
 #define WSS_HOST_PROCESS_FIND_H

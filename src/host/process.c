@@ -33,12 +33,12 @@ int wss_process_error(const struct wss_process *process, int negative_errno, con
 			       number, "%s of process %d", what, process->pid);
 }
 
-/* Opens the pidfd of the process whose directory is held already. */
+/* Opens a pidfd for the process whose directory is already held. */
 static int open_pidfd(struct wss_process *process, struct wss_error *err)
 {
 	struct statfs fs;
 
-	/* Without a procfs the number means nothing to this host's kernel. */
+	/* If this is not procfs, the number means nothing to this host's kernel. */
 	if (fstatfs(process->proc.dirfd, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
 		return 0;
 	process->pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
@@ -125,8 +125,8 @@ int wss_process_hold(const struct wss_root *root, pid_t pid, const char *uuid,
 		return wss_error_errno(err, WSS_ERR_UNSUPPORTED, -fd, "cannot open /%s", path);
 	process.proc.dirfd = fd;
 	/*
-	 * The last check reads through the directory that was opened first. Where it succeeds,
-	 * the pid was this process's all the time, including when the pidfd was opened.
+	 * The last check reads through the directory that was opened first. If it succeeds,
+	 * the pid belonged to this process all the time, including when the pidfd was opened.
 	 */
 	if (open_pidfd(&process, err) < 0 || process_check_alive(&process, err) < 0 ||
 	    (uuid && wss_process_check_uuid(&process, uuid, err) < 0) ||
@@ -165,7 +165,7 @@ bool wss_process_alive(const struct wss_process *process)
 	return r == 0;
 }
 
-/* Rank of a state: a stopped thread counts only if no thread is in another state. */
+/* Ranks states: "stopped" applies only if no thread is in another state. */
 static int state_rank(char state)
 {
 	static const char order[] = "TtISDR"; /* in ascending rank */
@@ -181,7 +181,7 @@ int wss_process_state(const struct wss_process *process, char *ret_state)
 	char path[64], best = 0;
 	int r = wss_root_opendir(&process->proc, "task", &dir);
 
-	/* A captured machine may lack the threads. */
+	/* A captured machine may lack the threads' directories. */
 	if (r == -ENOENT && process->pidfd < 0 && wss_procfile_read_stat(&process->proc, "stat", &line) == 0)
 		best = line.state;
 	else if (r < 0)

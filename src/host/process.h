@@ -32,11 +32,11 @@ struct wss_process {
  * uuid: an argument "-uuid" or "--uuid" followed by UUID (any case). uuid NULL skips that
  * check (guests that are addressed by their own socket). root stands for "/".
  *
- * Opens the directory, then the pidfd, then checks, and last checks that the process is still
- * alive with the same start time, so that no order of events can mix two processes up (pid
- * reuse). Where root's proc is no procfs (a captured machine in a test) there is no pidfd,
- * because a pid from a file must never reach a process of this host. Such a process counts as
- * alive and cannot be signalled.
+ * Opens the directory, then the pidfd, then checks, and finally checks that the process is
+ * still alive with the same start time, so that no order of events can mix up two processes
+ * (pid reuse). Where root's proc is no procfs (a captured machine in a test) there is no
+ * pidfd, because a pid from a file must never reach a process of this host. Such a process
+ * counts as alive and cannot be signalled.
  *
  * WSS_ERR_GONE: no such process, or a zombie. WSS_ERR_FAILED: the pid is another guest's (the
  * message says whose), no QEMU's, or a thread's. WSS_ERR_UNSUPPORTED: no permission, or a
@@ -61,7 +61,7 @@ int wss_process_check_uuid(const struct wss_process *process, const char *uuid,
  */
 int wss_process_check_owner(const struct wss_process *process, uid_t owner, struct wss_error *err);
 
-/* Whether the process has not exited (poll on the pidfd; zombies count as exited). */
+/* Whether the process is alive (polls the pidfd; zombies count as exited). */
 bool wss_process_alive(const struct wss_process *process);
 
 /*

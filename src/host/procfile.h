@@ -22,7 +22,7 @@ struct wss_procfile_stat {
 /* Reads the stat file at path below root. Returns 0 or negative errno (-EINVAL: malformed). */
 int wss_procfile_read_stat(const struct wss_root *root, const char *path, struct wss_procfile_stat *ret);
 
-/* Whether that is the state of an exited process: a zombie, or dead. */
+/* Whether this is the state of an exited process: a zombie, or dead. */
 bool wss_procfile_exited(char state);
 
 /*

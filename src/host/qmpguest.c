@@ -25,7 +25,7 @@ static int qmpguest_add_block(struct wss_domxml *config, uint64_t bytes, struct 
 	return 0;
 }
 
-/* RAM only: the guest maps an NVDIMM and virtio-pmem, but they are not its RAM. */
+/* RAM only: the guest maps NVDIMM and virtio-pmem devices, but they are not its RAM. */
 static int qmpguest_add_devices(const struct qmp_memory_device *devices, size_t n,
 				struct wss_domxml *config, struct wss_error *err)
 {
@@ -45,7 +45,7 @@ static int qmpguest_add_devices(const struct qmp_memory_device *devices, size_t 
 }
 
 /*
- * Blocks of the RAM: the memory backends if they make up all of it, else one for -m and one
+ * Lists the RAM blocks: the memory backends if they make up all RAM, else one for -m and one
  * for each memory device.
  */
 static int read_blocks(struct qmp *qmp, const struct qmp_memory_size *size,
@@ -124,8 +124,8 @@ static void check_options(struct wss_guest *guest)
 }
 
 /*
- * Finds out whether the dirty log would make QEMU abort. As with a domain's XML, a device that
- * is not known to survive it counts as dangerous. Devices can be hot-plugged at any time.
+ * Determines whether the dirty log would make QEMU abort. As with domain XML, a device that is
+ * not known to survive it counts as dangerous. Devices may be hot-plugged at any time.
  */
 static void read_hazard(struct wss_guest *guest)
 {
@@ -212,7 +212,7 @@ static int qmpguest_attach(struct wss_guest *guest, const struct wss_host *host,
 	    wss_qmppeer_hold(&host->root, &peer, uuid, &guest->process, err) < 0 ||
 	    read_command_line(guest, err) < 0 || qmpguest_refresh(guest, err) < 0)
 		return -1;
-	/* The answer came while the process was held, so it comes from that process. */
+	/* The answer came while the process was held, so it is from that process. */
 	return wss_qmppeer_check(&guest->process, &peer, uuid, err);
 }
 

@@ -14,7 +14,7 @@
 /* State of a connected socket in /proc/net/unix: SS_CONNECTED of linux/net.h. */
 #define CONNECTED_STATE 3
 
-/* Sockets that count as the other end: a single one, or all that were accepted at a path. */
+/* Sockets that count as the other end: a single one, or all accepted at a path. */
 struct ends {
 	const struct qmp_peer *peer;
 	char *net_unix; /* /proc/net/unix of the process's network namespace, to find sockets
@@ -96,7 +96,7 @@ static int holds_end(const struct wss_root *dir, const struct qmp_peer *peer)
 
 		if (inode && is_other_end(&ends, inode))
 			return 1;
-		/* Whoever may not read the links cannot say that the socket is not among them. */
+		/* Without permission to read the links, the socket may be among them. */
 		if (e == -EACCES || e == -EPERM)
 			r = e;
 	}
@@ -166,7 +166,7 @@ static bool process_serves_path(const struct wss_process *process, const char *c
 	return false;
 }
 
-/* A guest without a UUID is identified by the socket that its QEMU says it listens on. */
+/* A guest without a UUID is identified by the socket in its QEMU's options. */
 static int check_serves(const struct wss_process *process, const char *path, struct wss_error *err)
 {
 	wss_auto_free char *cmdline = NULL;
@@ -222,7 +222,7 @@ int wss_qmppeer_hold(const struct wss_root *root, const struct qmp_peer *peer, c
 
 	if (wss_process_hold(root, peer->pid, NULL, &process, err) < 0)
 		return wss_error_prefix(err, "the socket's listener");
-	/* Checked through the held process: the pid alone may be reused at any time. */
+	/* Checked through the held process, because the pid may be reused at any time. */
 	if (wss_qmppeer_check(&process, peer, uuid, err) < 0) {
 		wss_process_release(&process);
 		return -1;

@@ -4,9 +4,9 @@
  *
  * The socket's credentials name the process that called listen(). That is QEMU, which calls it
  * even on a socket that was passed to it. But if the listener has forked and exited, its pid
- * may have been reused by now. The process must therefore hold the very socket that ours is
- * connected to, and look like the VMM of this guest: no process is stopped or cleared on the
- * strength of its pid alone.
+ * may have been reused by now. The process must therefore hold the socket that ours is
+ * connected to, and look like the VMM of this guest: no process is stopped or cleared because
+ * of its pid alone.
  */
 #ifndef WSS_HOST_QMPPEER_H
 #define WSS_HOST_QMPPEER_H
@@ -17,9 +17,9 @@
 #include "qmp.h"
 
 /*
- * Holds the process that listens, and checks it as wss_qmppeer_check() does. root stands for
- * "/"; uuid is the guest's, or NULL if it has none. Fails as that and wss_process_hold() do;
- * ret_process is untouched on failure.
+ * Holds the listening process and checks it with wss_qmppeer_check(). root stands for "/";
+ * uuid is the guest's, or NULL if it has none. Fails as wss_qmppeer_check() and
+ * wss_process_hold() do; ret_process is untouched on failure.
  */
 int wss_qmppeer_hold(const struct wss_root *root, const struct qmp_peer *peer, const char *uuid,
 		     struct wss_process *ret_process, struct wss_error *err);

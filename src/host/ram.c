@@ -14,11 +14,12 @@
 
 #define STATUS_MAX (64U * 1024)
 /*
- * A thread stack (8 MiB) or a malloc arena (64 MiB) can equal the size of a block up to this.
+ * Up to this size a block may be as large as a thread stack (8 MiB) or a malloc arena (64
+ * MiB).
  */
 #define SMALL_BLOCK_MAX (64 * WSS_MIB)
 
-/* One mapping; fields that only smaps has are 0 when maps was read. */
+/* One mapping; fields that come from smaps only are 0 after reading maps. */
 struct vma {
 	uint64_t start, end, offset, inode;
 	unsigned dev_major, dev_minor;
@@ -348,7 +349,10 @@ void wss_ram_free(struct wss_ram *ram)
 	*ram = (struct wss_ram)WSS_RAM_INIT;
 }
 
-/* Whether address lies in ram. Both ascend from call to call; *at is where to continue. */
+/*
+ * Whether address lies in ram. Addresses must ascend from call to call; *at is where to
+ * continue.
+ */
 static bool is_in_ram(const struct wss_ram *ram, uint64_t address, size_t *at)
 {
 	while (ram && *at < ram->n_ranges && ram->ranges[*at].end <= address)
@@ -425,11 +429,11 @@ int wss_resident_read(const struct wss_process *process, uint64_t *ret_rss_bytes
 
 	if (r < 0)
 		return wss_process_error(process, r, "status", err);
-	/* Processes without memory, such as exiting ones, have no such line. */
+	/* Processes without memory, such as exiting ones, lack this line. */
 	if (!status_bytes(text, "\nVmRSS:", &rss))
 		return wss_process_error(process, wss_process_alive(process) ? -EINVAL : -ESRCH,
 					 "status", err);
-	/* Kernels without hugetlb have no such line. */
+	/* Kernels without hugetlb lack this line. */
 	status_bytes(text, "\nHugetlbPages:", &hugetlb);
 	*ret_rss_bytes = rss + hugetlb;
 	if (ret_hugetlb_bytes)

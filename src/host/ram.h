@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The mappings of a QEMU process that are guest RAM, and the host kernel's figures on their
- * pages. QEMU's own heap, stacks and code are kept apart.
+ * The mappings of a QEMU process that hold guest RAM, and the host kernel's figures for them,
+ * separate from QEMU's own heap, stacks and code.
  */
 #ifndef WSS_HOST_RAM_H
 #define WSS_HOST_RAM_H
@@ -39,14 +39,14 @@ struct wss_ram {
  * split a block into several mappings, with contiguous offsets if there is a file. VGA memory,
  * firmware and flash are blocks like RAM and differ in size only.
  *
- * At first only maps is read, which is cheap. Where that is not conclusive, and for blocks of
- * up to 64 MiB, which a stack or an arena can equal, smaps is read for the flag: one walk of
- * the process's page tables. A run with a name that memory backends use (memfd, hugetlbfs,
- * libvirt's directory, shared anonymous memory) is preferred over others of its size. Nothing
- * is guessed: if a size has too few candidates, or too many that cannot be told apart, it is
- * WSS_ERR_FAILED, which names the size and the counts. (A size that is no multiple of the
- * backing's page size is matched rounded up, as QEMU maps it.) Other errors are those of
- * wss_process_error(). ret_ram is untouched on failure.
+ * At first only maps is read, which is cheap. If that is not conclusive, and for blocks of up
+ * to 64 MiB, which may be as large as a stack or an arena, smaps is read for the flag: one
+ * walk of the process's page tables. A run with a name that memory backends use (memfd,
+ * hugetlbfs, libvirt's directory, shared anonymous memory) is preferred over others of its
+ * size. Nothing is guessed: if a size has too few candidates, or too many that cannot be told
+ * apart, it is WSS_ERR_FAILED, which names the size and the counts. (A size that is no
+ * multiple of the backing's page size is matched rounded up, as QEMU maps it.) Other errors
+ * are those of wss_process_error(). ret_ram is untouched on failure.
  */
 int wss_ram_find(const struct wss_process *process, const uint64_t *block_bytes, size_t n,
 		 struct wss_ram *ret_ram, struct wss_error *err);

@@ -21,7 +21,7 @@ static int uri_list_read_text(const char *path, char **ret_text, struct wss_erro
 			err->code = WSS_ERR_USAGE;
 		return wss_error_prefix(err, "cannot read '%s'", path);
 	}
-	/* The lines after the zero byte would be left out silently. */
+	/* Lines after the zero byte would silently be left out. */
 	if (strlen(text) != len)
 		return wss_error_set(err, WSS_ERR_USAGE, "'%s' is not a text file", path);
 	*ret_text = wss_steal_ptr(text);

@@ -60,7 +60,7 @@ static int set_embed_dir(const char *query, struct wss_uri *uri, struct wss_erro
 	return 0;
 }
 
-/* "qemu+ext://", for example, may lead anywhere though it names no server. */
+/* "qemu+ext://", for example, may lead anywhere although it names no server. */
 static bool has_transport(const char *text)
 {
 	size_t len = strcspn(text, "+:");

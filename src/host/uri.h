@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Derives from a libvirt URI where its QEMU processes are. */
+/* Derives the place of the QEMU processes from a libvirt URI. */
 #ifndef WSS_HOST_URI_H
 #define WSS_HOST_URI_H
 
@@ -19,8 +19,7 @@ struct wss_uri {
 	enum wss_uri_kind kind;
 	bool has_server; /* names a host: local only if its UUID says so */
 	/*
-	 * Reaches libvirt by another way than its own socket: socket=…, or a transport other
-	 * than unix.
+	 * Does not connect to libvirt's own socket: socket=…, or a transport other than unix.
 	 */
 	bool own_socket;
 	char run_dir[1024]; /* directory of NAME.pid; "" if unknown */

@@ -9,7 +9,7 @@ static void free_parser(xmlParserCtxt **ctxt)
 
 #define auto_parser wss_cleanup(free_parser)
 
-/* Handler of <!DOCTYPE that stops the parser: no declaration, no entity, no expansion. */
+/* Handler for <!DOCTYPE that stops the parser: no declarations, entities or expansions. */
 static void refuse_doctype(void *opaque, const xmlChar *name, const xmlChar *external_id,
 			   const xmlChar *system_id)
 {
@@ -38,10 +38,10 @@ static int read_source(void *opaque, char *buffer, int size)
 }
 
 /*
- * When out of memory, libxml2 continues and drops what it has no room for, such as an attribute.
- * It reports a name that it could not store as half of a qualified name ("wss:"), and moves the
- * element out of its namespace. Either way the document is not the one that was written. Without
- * a handler libxml2 would print its errors on stderr, whatever its options.
+ * When memory runs out, libxml2 goes on and drops whatever it has no room for, such as an
+ * attribute. A name that it could not store appears as half of a qualified name ("wss:"), and
+ * the element leaves its namespace. Either way the document differs from its source. Without a
+ * handler libxml2 would print errors on stderr, whatever its options.
  */
 static void note_error(void *opaque, xmlErrorPtr error)
 {
@@ -74,7 +74,7 @@ static xmlDoc *parse_document(xmlParserCtxt *ctxt, const char *xml, size_t len)
 	struct source source = { .xml = xml, .left = len };
 
 	/*
-	 * Reading from memory makes libxml2 copy all of it first, and crash where it cannot
+	 * Parsing from memory makes libxml2 copy all input first, and crash if it cannot
 	 * (2.9.14).
 	 */
 	return xmlCtxtReadIO(ctxt, read_source, NULL, &source, NULL, "UTF-8",
@@ -206,7 +206,10 @@ static bool name_has_prefix(const xmlNs *ns, const xmlChar *name)
 	return (ns && ns->prefix) || strchr((const char *)name, ':');
 }
 
-/* Returns the next node in document order, within root: not recursive, whatever the depth. */
+/*
+ * Returns the next node in document order within root. Not recursive, because documents may be
+ * deep.
+ */
 static const xmlNode *next_node(const xmlNode *node, const xmlNode *root)
 {
 	if (node->children && node->type == XML_ELEMENT_NODE)
@@ -250,10 +253,10 @@ static xmlNode *metadata_of(xmlDoc *doc, const char *namespace_uri)
 	return NULL;
 }
 
-/* libxml2 needs this much room in the buffer for any text. */
+/* libxml2 requires this much room in the buffer, however short the text. */
 #define ROOM_FOR_TEXT 4096
 
-/* Prints the element as a document of its own, which declares the namespaces that it uses. */
+/* Prints the element as a separate document, which declares the namespaces that it uses. */
 static char *print_element(xmlNode *node, size_t size)
 {
 	wss_auto_xml_doc xmlDoc *doc = xmlNewDoc((const xmlChar *)"1.0");

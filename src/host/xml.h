@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Thin wrapper around libxml2 for the XML that we read. Elements of a namespace are never
- * matched by name alone; libvirt's own elements have no namespace.
+ * Thin wrapper around libxml2 for reading XML. Namespaced elements are never matched by name
+ * alone; libvirt's own elements have no namespace.
  */
 #ifndef WSS_HOST_XML_H
 #define WSS_HOST_XML_H
@@ -26,8 +26,8 @@ static inline void wss_cleanup_xml_doc(xmlDoc **doc)
 #define wss_auto_xml_doc wss_cleanup(wss_cleanup_xml_doc)
 
 /*
- * Sets ran_out if libxml2 runs out of memory in this thread before wss_xml_watch_end(): it
- * mostly continues and drops something. Sets bad_name if half of a qualified name is missing.
+ * Until wss_xml_watch_end(), ran_out gets set if libxml2 runs out of memory in this thread (it
+ * mostly goes on and drops something), bad_name if half of a qualified name is missing.
  * Returns false if there is no memory to watch.
  */
 struct wss_xml_watch {
@@ -46,7 +46,7 @@ void wss_xml_watch_end(struct wss_xml_watch *watch);
  */
 xmlDoc *wss_xml_parse(const char *xml, size_t max, struct wss_error *err);
 
-/* Whether it is an element of that name (NULL: of any). */
+/* Whether node is an element of that name (NULL: any name). */
 bool wss_xml_is(const xmlNode *node, const char *name);
 
 /*
@@ -63,8 +63,8 @@ xmlNode *wss_xml_child(const xmlNode *parent, const char *name);
 
 /*
  * Returns an element's text, "" if it is empty; NULL without an element, or if it holds
- * several pieces of text. Texts belong to the document and are not copied, so that none seems
- * absent when memory is short.
+ * several pieces of text. Texts belong to the document and are not copied, so that no text
+ * seems absent when memory is short.
  */
 const xmlChar *wss_xml_content(const xmlNode *node);
 
@@ -75,7 +75,7 @@ const xmlChar *wss_xml_content(const xmlNode *node);
 const xmlChar *wss_xml_attribute(const xmlNode *node, const char *name);
 const xmlChar *wss_xml_any_attribute(const xmlNode *node, const char *name);
 
-/* Whether there is such an attribute with that value. */
+/* Whether the element has this attribute with that value. */
 bool wss_xml_attribute_is(const xmlNode *node, const char *name, const char *value);
 
 /*
