@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The right to measure a guest: one controller at a time. The lock is a flock(2) on the
- * descriptor of the process's clear_refs file that also arms the windows. It therefore ends
- * with its holder, leaves no file behind, and can be taken only by those who may measure the
- * process at all. The descriptor stays with the process (host/process.h): whoever holds the
- * process while a window is open may arm through it, and nobody opens a second one.
+ * The right to measure a guest, which only one controller has at a time. The lock is a
+ * flock(2) on the same descriptor of the process's clear_refs file that arms the windows. So
+ * it ends with its holder, leaves no file behind, and can be taken only by those who may
+ * measure the process at all. The descriptor belongs to the held process (host/process.h), and
+ * windows are armed only through it.
  */
 #ifndef WSS_TRACK_CONTROL_H
 #define WSS_TRACK_CONTROL_H

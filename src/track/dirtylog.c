@@ -5,7 +5,7 @@
 #include "base/fault.h"
 
 /*
- * Time from requesting the log to arming the window; the log runs on for what is left of it.
+ * Time allowed from requesting the log to arming the window; the rest of it prolongs the log.
  */
 #define SETUP_NS (2 * WSS_NS_PER_S)
 /* QEMU ends a calculation a little late, because it reads the log first. */
@@ -88,10 +88,7 @@ int wss_dirtylog_step(struct wss_dirtylog *log, struct wss_guest *guest,
 	if (log->state == WSS_DIRTYLOG_ON)
 		return 1;
 	r = dirtylog_take_step(log, guest, counts, err);
-	/*
-	 * The next window starts from scratch: this calculation may end without having been
-	 * seen.
-	 */
+	/* The next window starts from scratch, because this calculation may end unobserved. */
 	if (r < 0)
 		wss_dirtylog_done(log);
 	return r;

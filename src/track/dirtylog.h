@@ -7,9 +7,9 @@
  * and then ends by itself, so a killed tool leaves nothing behind.
  *
  * Nothing shows directly that the log is on. QEMU reports "measuring" before it starts the
- * log, so that is only a hint, and so is the absence of large entries. Certain is only that
- * KVM maps no large entry while the log is on: a window in which one is seen does not have 4
- * KiB granularity.
+ * log, so that is only a hint, and so is the absence of large entries. The one certainty is
+ * that KVM maps no large entry while the log is on: a window in which one is seen does not
+ * have 4 KiB granularity.
  */
 #ifndef WSS_TRACK_DIRTYLOG_H
 #define WSS_TRACK_DIRTYLOG_H
@@ -25,13 +25,13 @@
 
 enum wss_dirtylog_state {
 	WSS_DIRTYLOG_OFF,
-	WSS_DIRTYLOG_STARTING, /* requested, not seen yet */
+	WSS_DIRTYLOG_STARTING, /* requested but not yet seen on */
 	WSS_DIRTYLOG_ON,
 };
 
 struct wss_dirtylog {
 	enum wss_dirtylog_state state;
-	uint64_t deadline_ns; /* for the log to be on */
+	uint64_t deadline_ns; /* by when the log must be on */
 	uint64_t ends_ns;     /* from then on the log may be off */
 };
 
@@ -51,29 +51,32 @@ int wss_dirtylog_free(const struct wss_dirtylog *log, struct wss_guest *guest,
 		      struct wss_error *err);
 
 /*
- * Requests the log: starts the shortest calculation that covers the window. Only after
- * wss_dirtylog_free() has returned 1.
+ * Requests the log by starting the shortest calculation that covers the window. Call it only
+ * after wss_dirtylog_free() has returned 1.
  */
 int wss_dirtylog_start(struct wss_dirtylog *log, struct wss_guest *guest, uint64_t window_ns,
 		       struct wss_error *err);
 
 /*
- * Then takes one step towards a log that is on. Returns 0: call again after 10 ms or so; 1:
- * the log is on as far as can be seen; -1: the request is given up, as by wss_dirtylog_done().
- * counts are KVM's newest.
+ * Takes one step, after the request, towards a log that is on. Returns 0: call again after 10
+ * ms or so; 1: the log appears to be on; -1: the request was given up, as by
+ * wss_dirtylog_done(). counts are KVM's newest.
  */
 int wss_dirtylog_step(struct wss_dirtylog *log, struct wss_guest *guest,
 		      const struct wss_kvm_counts *counts, struct wss_error *err);
 
 enum wss_dirtylog_end {
 	WSS_DIRTYLOG_ENDED,
-	WSS_DIRTYLOG_LASTS, /* before its time: ask again in a moment */
-	/* Well past its time: QEMU defers the end while the guest is paused. */
+	WSS_DIRTYLOG_LASTS, /* not due yet: ask again in a moment */
+	/* Long overdue: QEMU defers the end while the guest is paused. */
 	WSS_DIRTYLOG_OVERDUE,
 	WSS_DIRTYLOG_UNKNOWN, /* nobody answers, for example because the guest has ended */
 };
 
-/* Whether the calculation of the last window has ended. Sends no request before its time. */
+/*
+ * Whether the calculation of the last window has ended. Sends no request before it is due to
+ * end.
+ */
 enum wss_dirtylog_end wss_dirtylog_ended(const struct wss_dirtylog *log, struct wss_guest *guest);
 
 /* Ends the use of the log: the next step starts a new calculation. */

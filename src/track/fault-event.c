@@ -21,9 +21,7 @@ static void field_name(const char *declaration, size_t len, char ret_name[FIELD_
 	snprintf(ret_name, FIELD_NAME_MAX, "%.*s", (int)(len - start), declaration + start);
 }
 
-/*
- * Reads the tracepoint's own fields in their order, without those that all tracepoints have.
- */
+/* Lists the tracepoint's own fields in order, without those common to all tracepoints. */
 static size_t read_fields(const char *format, char ret_names[FIELDS_MAX][FIELD_NAME_MAX])
 {
 	size_t n = 0;

@@ -19,8 +19,8 @@ struct wss_fault_event {
 };
 
 /*
- * Reads the positions from the text of the tracepoint's format file. Accepts known layouts
- * only, compared field by field; any other is WSS_ERR_UNSUPPORTED.
+ * Reads the positions from the text of the tracepoint's format file. Compares the layout field
+ * by field with those known; any other is WSS_ERR_UNSUPPORTED.
  */
 int wss_fault_event_parse(const char *format, struct wss_fault_event *ret_event,
 			  struct wss_error *err);

@@ -49,9 +49,7 @@
 #include "base/units.h"
 #include "track/control.h"
 
-/*
- * If a window has large entries, it is armed again after this time, at most AGAIN_MAX times.
- */
+/* A window with large entries is armed again after this time, at most AGAIN_MAX times. */
 #define AGAIN_NS (100 * WSS_NS_PER_MS)
 #define AGAIN_MAX 3
 /* Time to wait for a guest to touch memory that was mapped large. */
@@ -113,8 +111,8 @@ static uint64_t chain_left_ns(const struct wss_fine *fine)
 }
 
 /*
- * Returns the time to request the log for: one window, or in a chain as long as the log can
- * last, but not longer than the chain, because nothing ends the log early.
+ * Returns the time for which to request the log: that of one window, or in a chain as long as
+ * a log can last, but no longer than the chain, because nothing ends the log early.
  */
 static uint64_t log_window_ns(const struct wss_fine *fine, uint64_t window_ns)
 {
@@ -144,10 +142,10 @@ int wss_fine_choose(struct wss_fine *fine, const struct wss_guest *guest,
 }
 
 /*
- * Checks again just before the log is started: since the window was chosen, a device that does
- * not survive the log may have been plugged, or a job have begun during the wait for an
- * earlier log. Returns 1: it may be started; 0: windows are native from now on; -1 with err
- * set.
+ * Checks again just before starting the log: a device that does not survive the log may have
+ * been plugged since the window was chosen, or a job may have begun during the wait for an
+ * earlier log. Returns 1: the log may be started; 0: windows are native from now on; -1 with
+ * err set.
  */
 static int check_again(struct wss_fine *fine, struct wss_guest *guest, uint64_t window_ns,
 		       struct wss_error *err)
@@ -189,7 +187,7 @@ static int log_start(struct wss_fine *fine, struct wss_guest *guest, uint64_t wi
 
 /*
  * Drops a log that ends before the window would, including one that an abandoned window
- * requested. If QEMU always starts the log too late, it is not requested forever.
+ * requested. Gives up after some attempts if QEMU always starts the log too late.
  */
 static void drop_if_late(struct wss_fine *fine, uint64_t window_ns)
 {
@@ -205,7 +203,7 @@ int wss_fine_prepare(struct wss_fine *fine, struct wss_guest *guest, uint64_t wi
 {
 	int r;
 
-	/* This is another window, not another arming of the same one. */
+	/* This is a new window, not another arming of the same one. */
 	fine->again = 0;
 	fine->coarse_seen = false;
 	drop_if_late(fine, window_ns);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Windows of 4 KiB granularity on guests that KVM maps large: decides whether to use them,
- * keeps the dirty log on around them (track/dirtylog.h), and checks that the guest is
- * afterwards as it was before. The caller reads KVM's counters.
+ * keeps the dirty log on around them (track/dirtylog.h), and checks afterwards that the guest
+ * is as it was before. The caller reads KVM's counters.
  */
 #ifndef WSS_TRACK_FINE_H
 #define WSS_TRACK_FINE_H
@@ -27,10 +27,10 @@ struct wss_fine {
 	struct wss_dirtylog log;
 	uint64_t asked_ns; /* when the log was requested */
 	uint64_t begun_ns; /* when the window began */
-	bool coarse_seen;  /* large entries were mapped nevertheless */
+	bool coarse_seen;  /* large entries were mapped all the same */
 	/* Number of times that the window was armed again because of that. */
 	unsigned again;
-	unsigned late;	/* number of logs that were on too late for the window */
+	unsigned late;	/* number of logs that came on too late for the window */
 	bool was_large; /* KVM had mapped large entries before the log was started */
 	struct {
 		uint64_t ns; /* when the log was seen to have ended; 0: not yet */
@@ -39,17 +39,17 @@ struct wss_fine {
 };
 
 /*
- * Decides once, according to options->granularity. stall_ns is the time for which arming at 4
- * KiB is predicted to keep the vCPUs waiting; it matters for "auto" only. WSS_ERR_UNSUPPORTED
- * if 4 KiB is requested and not possible.
+ * Decides once, according to options->granularity. stall_ns is the predicted stall of the
+ * vCPUs by arming at 4 KiB; it matters for "auto" only. WSS_ERR_UNSUPPORTED if 4 KiB is
+ * requested and not possible.
  */
 int wss_fine_choose(struct wss_fine *fine, const struct wss_guest *guest,
 		    const struct wss_track_options *options, uint64_t stall_ns,
 		    struct wss_error *err);
 
 /*
- * Takes one step towards a log that is on, as prepare() of a tracker; counts are KVM's newest.
- * Zaps just before the log is started, which leaves less for it to split: docs/4k-cost.md.
+ * Takes one step towards a log that is on, like a tracker's prepare(); counts are KVM's
+ * newest. Zaps just before starting the log, which then has less to split: docs/4k-cost.md.
  */
 int wss_fine_prepare(struct wss_fine *fine, struct wss_guest *guest, uint64_t window_ns,
 		     const struct wss_kvm_counts *counts, struct wss_error *err);

@@ -71,8 +71,8 @@ static void continue_guest(int pidfd)
 }
 
 /*
- * Main loop of the watchdog. It must survive everything that ends its parent: signals to the
- * terminal's process group, and SIGKILL to the parent.
+ * Main loop of the watchdog, which must survive everything that ends its parent: signals to
+ * the terminal's process group, and SIGKILL to the parent.
  */
 static void watchdog_main(int socket, int pidfd, int max_ms)
 {
@@ -90,8 +90,8 @@ static void watchdog_main(int socket, int pidfd, int max_ms)
 		if (n == 1) {
 			held = message == MESSAGE_HELD;
 			/*
-			 * The answer assures the parent that the watchdog watches before it
-			 * stops the guest.
+			 * The answer tells the parent, before it stops the guest, that the
+			 * watchdog is watching.
 			 */
 			if (send(socket, &message, 1, MSG_NOSIGNAL) != 1)
 				break;
@@ -230,7 +230,7 @@ static int wait_stopped(const struct wss_process *process, struct wss_error *err
 }
 
 /*
- * Makes sure of a watchdog that watches; replaces one that ended an earlier hold or was
+ * Makes sure that a watchdog is watching; replaces one that ended an earlier hold or was
  * killed.
  */
 static int watch_over(struct wss_hold *hold, struct wss_error *err)

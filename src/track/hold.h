@@ -30,8 +30,8 @@ int wss_hold_open(const struct wss_process *process, struct wss_hold **ret_hold,
 int wss_hold_stop(struct wss_hold *hold, struct wss_error *err);
 
 /*
- * Resumes the guest; does nothing if we do not hold it. Returns false if the watchdog has
- * resumed it before, or may have: it was not held all the time.
+ * Resumes the guest; does nothing if we do not hold it. Returns false if the watchdog has, or
+ * may have, resumed it earlier, so that the hold was interrupted.
  */
 bool wss_hold_release(struct wss_hold *hold);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * All methods, in the order in which "auto" prefers them. An entry here is all that makes a
- * method known; NAME.c defines wss_tracker_NAME. For the list and for tests of a single
- * method; all other code reads the properties of a method from its operations
+ * All methods, in the order in which "auto" prefers them. An entry here is all that a method
+ * needs to become known; NAME.c defines wss_tracker_NAME. Only for the list itself and for
+ * tests of a single method; all other code learns about a method from its operations
  * (track/tracker.h).
  */
 #ifndef WSS_TRACK_METHODS_H

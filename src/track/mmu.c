@@ -71,7 +71,7 @@ static int mmu_probe_guest(const struct wss_host *host, struct wss_guest *guest,
 }
 
 /*
- * Opens the guest's counters in debugfs. *ret_debugfs stays NULL if the host has none. Returns
+ * Opens the guest's counters in debugfs; *ret_debugfs stays NULL if the host has none. Returns
  * -1 only when out of memory.
  */
 static int open_debugfs(const struct wss_host *host, const struct wss_guest *guest,
@@ -198,9 +198,7 @@ static int mmu_open(const struct wss_host *host, struct wss_guest *guest,
 	mmu->base.ops = &wss_tracker_mmu;
 	mmu->host = host;
 	mmu->guest = guest;
-	/*
-	 * Without debugfs the slower source is used: mmu_probe() has found that there is one.
-	 */
+	/* Without debugfs, use the slower source, which mmu_probe() has found to exist. */
 	if (open_debugfs(host, guest, &mmu->debugfs, err) < 0 ||
 	    choose_granularity(mmu, err) < 0 ||
 	    wss_pagewise_open(&mmu->pages, host, guest, options->recorder, err) < 0) {

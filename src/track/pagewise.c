@@ -5,8 +5,8 @@
 
 #define PAGE 4096ULL
 /*
- * Allowance for a few pages outside RAM: of two vCPUs, of the firmware, and pages mapped while
- * we read.
+ * Tolerance for a few pages: two vCPUs on the same page, firmware, and pages mapped during the
+ * reading.
  */
 #define SLACK_PAGES 64
 
@@ -64,7 +64,7 @@ void wss_pagewise_started(struct wss_pagewise *pages, uint64_t start_ns)
 
 /*
  * Whether recorder and counters agree: everything that KVM maps has faulted since the
- * invalidation, inside the RAM or outside. If KVM maps more, the recorder looks at the wrong
+ * invalidation, inside the RAM or outside. If KVM maps more, the recorder observes the wrong
  * process or addresses.
  */
 static bool is_consistent(const struct wss_pagewise *pages)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Adds the recorder to a window that is measured by KVM's counters: which pages were touched
- * instead of how many, when they were touched, and which were written.
+ * Adds the recorder to a window measured by KVM's counters, to find out which pages were
+ * touched, not only how many, when that was, and which pages were written.
  */
 #ifndef WSS_TRACK_PAGEWISE_H
 #define WSS_TRACK_PAGEWISE_H
@@ -40,13 +40,13 @@ int wss_pagewise_open(struct wss_pagewise *pages, const struct wss_host *host,
 		      struct wss_error *err);
 
 /*
- * To be called before each invalidation with KVM's current counts. Fails as
- * wss_pagewise_open() does.
+ * Call this before each invalidation with KVM's current counts. Fails as wss_pagewise_open()
+ * does.
  */
 int wss_pagewise_begin(struct wss_pagewise *pages, const struct wss_kvm_counts *counts,
 		       struct wss_error *err);
 
-/* To be called when the window has begun, at start_ns. */
+/* Call this when the window has begun, at start_ns. */
 void wss_pagewise_started(struct wss_pagewise *pages, uint64_t start_ns);
 
 /*
@@ -80,10 +80,10 @@ void wss_pagewise_view(const struct wss_pagewise *pages, struct wss_page_view *r
  */
 void wss_pagewise_explain(const struct wss_pagewise *pages, struct wss_sample *sample);
 
-/* To be called when the window is over: detaches the recorder. */
+/* Call this when the window is over: detaches the recorder. */
 void wss_pagewise_rest(struct wss_pagewise *pages);
 
-/* Accepts a struct that is all zero. */
+/* Closes the recorder; accepts a struct that is all zero. */
 void wss_pagewise_close(struct wss_pagewise *pages);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What records: recorder-bpf.c, recorder-none.c where that is not built, or a test's own.
- * Private to recorder.c.
+ * Backend of the recorder: recorder-bpf.c, recorder-none.c if that is not built, or a test's
+ * own. Private to recorder.c.
  */
 #ifndef WSS_TRACK_RECORDER_BACKEND_H
 #define WSS_TRACK_RECORDER_BACKEND_H
@@ -20,7 +20,7 @@ struct wss_recorder_plan {
 	struct wss_gpa_layout layout;
 };
 
-/* The program's variables, which it changes while it is attached. */
+/* Variables of the BPF program, which changes them while it is attached. */
 struct wss_recorder_state {
 	volatile uint64_t *origin_ns;
 	const volatile uint64_t *ram_faults;
@@ -38,10 +38,16 @@ struct wss_recorder_backend_ops {
 	/* For --version: "bpf (libbpf 1.1)", or why there is none. */
 	const char *(*version)(void);
 
-	/* 0, or WSS_ERR_UNSUPPORTED with why it is not built in: the rest is never called then. */
+	/*
+	 * Returns 0, or -1 with WSS_ERR_UNSUPPORTED and the reason why it is not built in;
+	 * then none of the other functions is called.
+	 */
 	int (*probe)(struct wss_error *err);
 
-	/* Loads what the plan says; *ret_state points into the backend. WSS_ERR_UNSUPPORTED. */
+	/*
+	 * Loads the program according to the plan; *ret_state points into the backend.
+	 * WSS_ERR_UNSUPPORTED.
+	 */
 	int (*open)(const struct wss_recorder_plan *plan,
 		    struct wss_recorder_backend **ret_backend,
 		    struct wss_recorder_state *ret_state, struct wss_error *err);
@@ -59,7 +65,7 @@ struct wss_recorder_backend_ops {
 	void (*close)(struct wss_recorder_backend *backend);
 };
 
-/* The backend of this program, as wss_trackers are its methods. */
+/* The backend in use; like wss_trackers, tests may replace it. */
 extern const struct wss_recorder_backend_ops wss_recorder_backend_ops;
 
 #endif

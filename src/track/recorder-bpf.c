@@ -24,7 +24,10 @@ struct wss_recorder_backend {
 	uint64_t *touched;
 	uint64_t *written;
 	size_t map_bytes; /* size of each mapping */
-	/* Number of missed events before this recording: the kernel counts since loading. */
+	/*
+	 * Number of events missed before this recording, because the kernel counts since
+	 * loading.
+	 */
 	uint64_t missed_base;
 };
 
@@ -57,8 +60,8 @@ static int print_debug(enum libbpf_print_level level, const char *fmt, va_list a
 }
 
 /*
- * Selects the program for this kernel's layout of the tracepoint's arguments; the other is not
- * loaded.
+ * Selects the program for this kernel's layout of the tracepoint's arguments; the other one is
+ * not loaded.
  */
 static struct bpf_program *choose_program(struct recorder_bpf *skeleton,
 					  const struct wss_recorder_plan *plan)

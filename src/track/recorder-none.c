@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "track/recorder-backend.h"
 
-/* Takes the place of recorder-bpf.c if configure did not find what that needs. */
+/* Replaces recorder-bpf.c if configure did not find its prerequisites. */
 
 static const char *none_version(void)
 {

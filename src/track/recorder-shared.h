@@ -36,8 +36,8 @@ static inline __u32 wss_touch_bucket(__u64 ns)
 }
 
 /*
- * Returns the time, in ns, that all times in this bucket and earlier ones are below. bucket is
- * not the last.
+ * Returns the exclusive upper bound, in ns, of the times in this bucket. bucket must not be
+ * the last one.
  */
 static inline __u64 wss_touch_bound(__u32 bucket)
 {

@@ -39,9 +39,10 @@ struct wss_recorder_counts {
 const char *wss_recorder_version(void);
 
 /*
- * Checks whether it can record this guest, or if guest is NULL any guest of this host. Loads
- * and attaches nothing. WSS_ERR_UNSUPPORTED with the reason: not built in, no tracefs, an
- * unknown layout of the tracepoint or of the guest's memory, or a pid namespace of our own.
+ * Checks whether the recorder can record this guest or, if guest is NULL, any guest of this
+ * host. Loads and attaches nothing. WSS_ERR_UNSUPPORTED with the reason: not built in, no
+ * tracefs, an unknown layout of the tracepoint or of the guest's memory, or a pid namespace of
+ * our own.
  */
 int wss_recorder_probe(const struct wss_host *host, const struct wss_guest *guest,
 		       struct wss_error *err);
@@ -55,12 +56,12 @@ int wss_recorder_open(const struct wss_host *host, const struct wss_guest *guest
 		      struct wss_recorder **ret_recorder, struct wss_error *err);
 
 /*
- * Whether it still fits the guest, whose memory may have been plugged since. If not, open
- * another.
+ * Whether the recorder still fits the guest, to which memory may have been plugged since. If
+ * not, open another one.
  */
 bool wss_recorder_fits(const struct wss_recorder *recorder, const struct wss_guest *guest);
 
-/* Resets everything and attaches the program; call it right before the invalidation. */
+/* Resets everything and attaches the program. Call this right before the invalidation. */
 int wss_recorder_start(struct wss_recorder *recorder, struct wss_error *err);
 
 /*
@@ -75,8 +76,8 @@ void wss_recorder_read(const struct wss_recorder *recorder,
 		       struct wss_recorder_counts *ret_counts);
 
 /*
- * Fills in the number of bytes touched by each time: points at most a factor of 1.25 apart,
- * exact, from when the origin was set to at most until_ns after it. Returns the number of
+ * Fills in a curve of the bytes touched by each time: exact points, at most a factor of 1.25
+ * apart, from when the origin was set to at most until_ns after it. Returns the number of
  * points, at most n.
  */
 size_t wss_recorder_curve(const struct wss_recorder *recorder, uint64_t until_ns,

@@ -23,7 +23,7 @@ struct refs {
 };
 
 /*
- * Refuses hugetlb pages, whose accessed bits smaps does not show: they would read as
+ * Refuses hugetlb pages: smaps does not show their accessed bits, so they would always look
  * untouched.
  */
 static int check_mappings(const struct wss_smaps *smaps, struct wss_error *err)
@@ -137,7 +137,7 @@ static int refs_poll(struct wss_tracker *tracker, struct wss_reading *ret_readin
 		return -1;
 	if (check_mappings(&smaps, err) < 0)
 		return -1;
-	/* All translations may have stayed in the TLBs: nothing is known then. */
+	/* All translations may have stayed in the TLBs, so nothing is known. */
 	if (!smaps.guest.referenced && !refs->may_flush)
 		return wss_error_set(
 			err, WSS_ERR_FAILED,

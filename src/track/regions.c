@@ -12,7 +12,7 @@
 struct layout {
 	const struct wss_domxml *config;
 	struct wss_recording *recording;
-	uint64_t ram_done; /* bytes of the initial RAM in earlier ranges */
+	uint64_t ram_done; /* bytes of initial RAM in earlier ranges */
 };
 
 /*
@@ -57,7 +57,7 @@ static int regions_add(struct layout *layout, const struct wss_region *region,
 	return 0;
 }
 
-/* Returns the part of a range that begins at start and has one kind and node. */
+/* Returns the longest part of a range from start on that has a single kind and node. */
 static struct wss_region part_at(const struct layout *layout, uint64_t start, uint64_t end)
 {
 	struct wss_region region = { .start = start, .node = -1 };
@@ -103,10 +103,7 @@ int wss_regions_of(const struct wss_domxml *config, struct wss_recording *record
 		for (uint64_t at = gpa.ranges[i].start; at < gpa.ranges[i].end;) {
 			struct wss_region region = part_at(&layout, at, gpa.ranges[i].end);
 
-			/*
-			 * If a node ends within a page, the page counts for the next node as
-			 * well.
-			 */
+			/* A page in which a node ends also counts for the next node. */
 			region.length = (region.length + WSS_PAGE_BYTES - 1) & ~(WSS_PAGE_BYTES - 1);
 			if (regions_add(&layout, &region, err) < 0)
 				return -1;

@@ -12,7 +12,8 @@
 #define ENTRIES 8192
 
 /*
- * Returns the offset in the block of the part above 4 GiB, which is the amount of RAM below.
+ * Returns the offset of the part above 4 GiB within the block, that is, the amount of RAM
+ * below 4 GiB.
  */
 static uint64_t low_bytes(const struct wss_recording *recording)
 {

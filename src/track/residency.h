@@ -13,9 +13,9 @@
 
 /*
  * Sets ret_pages (by index of the recording's regions) to the pages that are in memory or
- * swapped out. Reads /proc/PID/pagemap, 8 bytes a page. WSS_ERR_UNSUPPORTED: the RAM is
- * shared, so that its pages may be in memory without being mapped; or it consists of several
- * blocks whose places in the guest are unknown.
+ * swapped out. Reads /proc/PID/pagemap, 8 bytes a page. WSS_ERR_UNSUPPORTED if the RAM is
+ * shared, so that its pages may be in memory without being mapped, or consists of several
+ * blocks whose guest-physical addresses are unknown.
  */
 int wss_residency_read(const struct wss_guest *guest, const struct wss_recording *recording,
 		       struct wss_pageset *ret_pages, struct wss_error *err);

@@ -114,7 +114,7 @@ static void child_test(void *result)
 	*outcome = test_page(small);
 	if (*outcome != OUTCOME_SAFE)
 		return;
-	/* If the host gives no huge page, this tests another small one. */
+	/* If the host provides no huge page, this tests another small one. */
 	madvise(huge, HUGE_PAGE, MADV_HUGEPAGE);
 	memset(huge, 'x', HUGE_PAGE);
 	*outcome = test_page(huge);
@@ -141,8 +141,8 @@ int wss_selftest_run(struct wss_error *err)
 }
 
 /*
- * Whether clear_refs never write-protects the guest's RAM, or a write never copies it: shared
- * and hugetlb pages. Judged by the mappings themselves, not by the configuration.
+ * Whether clear_refs never write-protects the guest's RAM, or writes never copy it, because it
+ * is shared or hugetlb. Looks at the mappings themselves, not at the configuration.
  */
 static bool never_copied(const struct wss_guest *guest)
 {

@@ -20,7 +20,7 @@
  * Returns 0 if a zap cannot lose writes of this guest: the kernel is 5.19 or newer, or has no
  * soft-dirty tracking (clear_refs then write-protects nothing), or all guest RAM is shared or
  * hugetlb (never copied), or the self-test passes. Otherwise WSS_ERR_UNSUPPORTED with the
- * reason. guest NULL: judges for private anonymous RAM.
+ * reason. If guest is NULL, assumes private anonymous RAM.
  */
 int wss_selftest_zap_safe(const struct wss_host *host, const struct wss_guest *guest,
 			  struct wss_error *err);

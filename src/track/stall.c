@@ -15,7 +15,7 @@
  * of 4 KiB pages) that a walk takes on common hardware.
  */
 #define FALLBACK_ENTRY_NS 10.0
-/* No hardware walks faster: a smaller figure comes from a disturbed calibration. */
+/* No hardware walks faster: a smaller figure means that the calibration was disturbed. */
 #define LEAST_ENTRY_NS 1.0
 /* The fixed part: taking the lock, opening and closing the notifier, flushing TLBs. */
 #define BASE_NS 200000ULL
@@ -45,7 +45,7 @@ static void calibrate_child(void *result)
 		*(volatile char *)(area + i) = 1;
 	full = timed_clear(fd);
 	again = timed_clear(fd);
-	/* Keeps the faster of two: a moment without the CPU is no property of the host. */
+	/* Keeps the faster of two runs, because the other may have had to wait for the CPU. */
 	if (again && again < full)
 		full = again;
 	if (full > empty)

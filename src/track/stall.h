@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Predicts how long a zap keeps a guest's vCPUs waiting.
+ * Predicts how long a zap stalls a guest's vCPUs.
  *
  * clear_refs walks every page-table entry of the process while it holds the mmap lock, and the
  * MMU notifier that it opens makes every faulting vCPU retry until the walk ends (Linux 6.1,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Only the list: a program with a list of its own, such as a test, is linked without this
+ * Contains only the list: a program with a list of its own, such as a test, links without this
  * file.
  */
 #include "track/methods.h"

@@ -52,7 +52,7 @@ void wss_window_describe(const struct wss_guest *guest, const struct wss_tracker
 	ret_sample->memory.balloon_bytes = guest->balloon_bytes;
 }
 
-/* Uses the method's own curve, with this reading as its end, or else that of the polls. */
+/* Uses the method's own curve, ending with this reading, or else the curve of the polls. */
 static void fill_curve(const struct wss_window_facts *facts, const struct wss_reading *reading,
 		       uint64_t until_ns, struct wss_sample *sample)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Makes the sample of a window: its figures, the curve, the guest's memory, and whatever
- * limits their validity. track/window.h drives the window and records the events in it here;
- * nothing here changes the guest.
+ * Makes the sample of a window: its figures, the curve, the guest's memory, and any limits on
+ * their validity. track/window.h drives the window and records its events here; nothing here
+ * changes the guest.
  */
 #ifndef WSS_TRACK_WINDOW_SAMPLE_H
 #define WSS_TRACK_WINDOW_SAMPLE_H
@@ -19,15 +19,12 @@ struct wss_cpu_time {
 	uint64_t system_ns;
 };
 
-/*
- * Facts about a window, collected while it lasts. The driver of the window fills in all but
- * memory.
- */
+/* Facts collected during a window. The window's driver fills in all but memory. */
 struct wss_window_facts {
 	const struct wss_guest *guest;
 	const struct wss_window_options *options;
 	struct wss_tracker *tracker;
-	struct wss_span armed; /* time in which arming may have kept the guest waiting */
+	struct wss_span armed; /* time in which arming may have stalled the guest */
 	uint64_t start_ns;     /* start of the measured window */
 	uint64_t predicted_ns; /* predicted stall; 0: not predicted */
 	struct wss_cpu_time cpu; /* CPU time spent on this window */
@@ -37,9 +34,9 @@ struct wss_window_facts {
 	/* The guest was seen paused, or QEMU stopped by a signal, within the window. */
 	bool stopped;
 	struct {
-		uint64_t read_ns;	   /* when the figures were read, 0: never */
+		uint64_t read_ns;	   /* when the figures were read; 0: never */
 		struct wss_sample figures; /* only its memory figures are used */
-	} memory; /* kept from window to window: see options->memory_age_ns */
+	} memory; /* kept across windows: see options->memory_age_ns */
 };
 
 /*

@@ -36,7 +36,7 @@ struct wss_window {
 	bool preparing;		       /* wss_window_prepare() has begun and is not done */
 	uint64_t end_ns;
 	uint64_t next_poll_ns;
-	uint64_t stalls_ns[STALLS_KEPT]; /* of the last windows; 0 where there was none yet */
+	uint64_t stalls_ns[STALLS_KEPT]; /* of the last windows; 0 if there were none yet */
 	size_t n_stalls;
 };
 
@@ -144,7 +144,7 @@ static uint64_t shortest_stall_ns(const struct wss_window *window)
 
 /*
  * If a guest stalls for longer than predicted several times in a row, the measured stall
- * decides: the next window is refused.
+ * counts, and the next window may be refused.
  */
 static int check_stall(struct wss_window *window, struct wss_error *err)
 {
@@ -215,8 +215,8 @@ static int window_check_alive(const struct wss_window *window, struct wss_error 
 }
 
 /*
- * Whether somebody has stopped QEMU with a signal, which the state in libvirt and QEMU does
- * not show.
+ * Whether somebody has stopped QEMU with a signal, which libvirt's and QEMU's state does not
+ * show.
  */
 static bool stopped_by_signal(const struct wss_window *window)
 {
@@ -259,7 +259,9 @@ int wss_window_prepare(struct wss_window *window, struct wss_error *err)
 	return r;
 }
 
-/* Sets the end of the window; cuts the window short if what the method needs ends earlier. */
+/*
+ * Sets the end of the window; cuts the window short if the method's observation ends earlier.
+ */
 static void window_set_end(struct wss_window *window)
 {
 	const struct wss_tracker_ops *ops = window->tracker->ops;
@@ -319,7 +321,7 @@ static void schedule_poll(struct wss_window *window, uint64_t now_ns)
 	if (step < FIRST_POLL_NS / 4)
 		step = FIRST_POLL_NS / 4;
 	/*
-	 * Frequent polls catch the largest gauge; methods whose polls are expensive have no
+	 * Frequent polls catch the peak of the gauge; methods with expensive polls have no
 	 * gauge.
 	 */
 	if (window->tracker->ops->cheap_poll && step > MAX_POLL_NS)
@@ -336,7 +338,7 @@ static int read_tracker(struct wss_window *window, struct wss_reading *ret_readi
 }
 
 /*
- * Polls come at least every 100 ms, to catch the largest gauge; the curve keeps only those
+ * Polls come at least every 100 ms, to catch the peak of the gauge; the curve keeps only those
  * that are a step apart on its logarithmic time axis.
  */
 static void add_to_curve(struct wss_window *window, const struct wss_reading *reading, bool last)
@@ -417,7 +419,7 @@ bool wss_window_settle(struct wss_window *window, struct wss_sample *sample)
 }
 
 /*
- * A running guest always touches something, if only data of its own kernel: nothing at all
+ * A running guest always touches something, if only its own kernel's data, so a count of zero
  * does not mean a small working set. Early in a window it may not have touched anything yet.
  */
 static int check_touched(const struct wss_window *window, const struct wss_reading *reading,

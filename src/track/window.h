@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One guest under observation, with everything that all methods have in common. Holds the lock
- * on the guest, checks before each window that it runs and that no job is active, predicts and
+ * One guest under observation: everything that all methods have in common. Holds the lock on
+ * the guest, checks before each window that the guest runs and no job is active, predicts and
  * limits the stall, pauses the guest if requested, polls for the growth curve, and makes the
  * sample.
  */
@@ -16,13 +16,14 @@
 #include "wss/sample.h"
 
 struct wss_window_options {
-	/* For the method; the window also obeys its length and stall. */
+	/* Passed to the method; the window also obeys its length and stall. */
 	struct wss_track_options track;
 	bool pause; /* hold the guest during arming and reading */
 	bool curve; /* poll for the growth curve even if polls are expensive */
 	/*
-	 * Whether the caller asks if the set still grows at the end of the window: polls once
-	 * within it even if polls are expensive, so that the curve has more than its end.
+	 * The caller wants to know whether the set still grows at the end of the window: poll
+	 * once within it even if polls are expensive, so that the curve has more than one
+	 * point.
 	 */
 	bool growth;
 	/*
@@ -46,8 +47,8 @@ int wss_window_open(const struct wss_host *host, struct wss_guest *guest,
 		    struct wss_window **ret_window, struct wss_error *err);
 
 /*
- * Takes one step of what must precede wss_window_begin(). Returns 1: it may begin; 0: call
- * again at wss_window_next_ns(); -1 with the errors of wss_window_begin().
+ * Takes one step of the preparation for wss_window_begin(). Returns 1: the window may begin;
+ * 0: call again at wss_window_next_ns(); -1 with the errors of wss_window_begin().
  */
 int wss_window_prepare(struct wss_window *window, struct wss_error *err);
 
@@ -78,14 +79,14 @@ uint64_t wss_window_next_ns(const struct wss_window *window);
 int wss_window_poll(struct wss_window *window, struct wss_error *err);
 
 /*
- * Whether what the window relies on has been lost, and calling wss_window_begin() again would
- * help.
+ * Whether the window has lost a condition that it depends on and wss_window_begin() should be
+ * called again.
  */
 bool wss_window_spoilt(const struct wss_window *window);
 
 /*
- * Reads the set touched so far and fills a whole sample. The observation continues until the
- * next begin: several readings after one arming give the growing set. WSS_ERR_FAILED if
+ * Reads the set touched so far and fills in a complete sample. The observation continues until
+ * the next begin: several readings after one arming give the growing set. WSS_ERR_FAILED if
  * nothing at all has been touched by the end of the window: the guest has not run.
  */
 int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
