@@ -12,7 +12,7 @@ uint64_t wss_balloon_with_reserve(uint64_t bytes, uint64_t headroom_percent, uin
 }
 
 /*
- * Memory that the guest uses and, according to its statistics, cannot give up; absent without
+ * Memory in use that the guest, by its own statistics, cannot give up; absent without
  * statistics.
  */
 static struct wss_amount held_by_guest(const struct wss_balloon_view *view)

@@ -17,19 +17,19 @@ static inline uint64_t wss_max_u64(uint64_t a, uint64_t b)
 uint64_t wss_balloon_with_reserve(uint64_t bytes, uint64_t percent, uint64_t reserve_bytes);
 
 /*
- * Memory that a guest is left with on top of what it uses. Its usable figure is Linux's
- * MemAvailable, which leaves out the kernel's own reserves, so the headroom is that of the working
- * set; but at least half of the headroom on all used memory, as most of that may be cold.
+ * Returns the memory to leave to a guest on top of what it uses. Its usable figure is Linux's
+ * MemAvailable, which excludes the kernel's own reserves, so this is the headroom on the
+ * working set, but at least half of the headroom on all used memory, most of which may be
+ * cold.
  */
 uint64_t wss_balloon_spare(const struct wss_balloon_view *view, uint64_t held_bytes,
 			   uint64_t percent);
 
 /*
- * Size with which a guest has room for all of its page cache that may be in use. The guest
- * reports that it could give up its page cache, but not how much of that is in its working
- * set. With this size it keeps what it cannot give up, and page cache as large as its newest
- * window; with less it might have to read its disks again. Absent without statistics or
- * without a window.
+ * Returns the size with room for all page cache that may be in use. The guest counts its page
+ * cache as available, but does not report how much of it is in its working set. With this size
+ * it keeps what it cannot give up, and page cache as large as its newest window; with less it
+ * might have to read its disks again. Absent without statistics or without a window.
  */
 struct wss_amount wss_balloon_roomy(const struct wss_balloon_view *view, uint64_t percent);
 

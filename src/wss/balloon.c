@@ -8,26 +8,23 @@
  * Sizes are set in KiB and reached in pages: a guest this close to its target has reached it.
  */
 #define TOLERANCE MIB
-/* Number of periods for which a guest is left alone after it needed its memory back. */
+/* Number of periods to leave a guest alone after it needed its memory back. */
 #define REST_PERIODS 10
-/* Number of periods without a window after which the need of the guest counts as unknown. */
+/* Number of periods without a window after which a guest's need counts as unknown. */
 #define BLIND_PERIODS 10
-/* Seconds after its last move during which a balloon may still be on its way to its target. */
+/* Seconds after its last move in which a balloon may still be on its way to its target. */
 #define SETTLE_S 5
-/*
- * A guest is short of memory if, at its rate since the last statistics, it has none left in
- * this time.
- */
+/* A guest is short of memory if, at its present rate, it will have none left in this time. */
 #define RESERVE_S 5
-/* Major faults a second that an idle guest may have. */
+/* Major faults per second that an idle guest may have. */
 #define FAULTS_PER_S 20
-/* Size of each read that brings back a dropped page. */
+/* Size of a read that brings back a dropped page. */
 #define PAGE_BYTES 4096
-/* Longest time for which a guest is kept from a size that was too small for its page cache. */
+/* Longest time to keep a guest from a size that was too small for its page cache. */
 #define CAREFUL_S_MAX 86400
-/* Upper limit of a gain that counts as too little for the host. */
+/* No gain above this is too little for the host. */
 #define LEAST_GAIN_MAX (64 * MIB)
-/* Time in which a guest that has room for its page cache again may read it back. */
+/* Time that a guest may take to read its page cache back once it has room for it again. */
 #define REFILL_S 60
 
 const char wss_balloon_too_early[] = "too early: fewer than 10 windows";
@@ -132,7 +129,7 @@ static const char *reads_reason(struct wss_balloon *balloon,
 	balloon->read_bytes = view->read_bytes;
 	balloon->read_s = view->now_s;
 	balloon->read_tight = tight;
-	/* Less than before, because a disk was unplugged. */
+	/* A disk was unplugged. */
 	if (!last.known || view->read_bytes.value < last.value)
 		return NULL;
 	rate = (view->read_bytes.value - last.value) / seconds;
@@ -286,10 +283,7 @@ static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 
 	if (!balloon->shrunk)
 		return decide_hold(NULL);
-	/*
-	 * It grew although nobody asked it to: the guest's own defence against running out of
-	 * memory.
-	 */
+	/* It grew unasked: the guest's own defence against running out of memory. */
 	if (actual > balloon->best_bytes + TOLERANCE)
 		return decide_end(balloon, "the guest took memory back by itself");
 	if (reason)
@@ -371,9 +365,9 @@ static struct wss_balloon_decision await_step(struct wss_balloon *balloon,
 }
 
 /*
- * Whether the host gained nothing from the memory taken. Of what the guest gave up, as far as
- * the host held more than the guest is left with, the host must get back at least half. Less
- * than one step proves nothing, because QEMU itself may have allocated that much meanwhile.
+ * Whether the host gained nothing from the memory taken. Of the memory that the guest gave up
+ * and the host had held, the host must get back at least half. Less than one step proves
+ * nothing, because QEMU itself may have allocated that much meanwhile.
  */
 static bool is_fruitless(const struct wss_balloon *balloon, const struct wss_balloon_view *view)
 {
@@ -420,7 +414,7 @@ static struct wss_balloon_decision decide_step(struct wss_balloon *balloon,
 	return (struct wss_balloon_decision){ WSS_BALLOON_SHRINK, target, "it needs less memory" };
 }
 
-/* Lets the guest grow to a floor that policy, history or caution has raised. */
+/* Lets the guest grow to a floor that was raised by policy, history or caution. */
 static struct wss_balloon_decision decide_grow(struct wss_balloon *balloon,
 					       const struct wss_balloon_view *view,
 					       uint64_t floor, const char *reason)

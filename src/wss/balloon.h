@@ -17,7 +17,7 @@ struct wss_balloon_facts {
 	bool running, job;
 	bool has_device;
 	bool opted_out;
-	/* Why the balloon could not return memory to the host, static; NULL if it can. */
+	/* Why the balloon could not return memory to the host (static); NULL if it can. */
 	const char *hazard;
 	/* The guest takes memory back by itself before it would kill a process. */
 	bool autodeflate;
@@ -30,13 +30,16 @@ struct wss_balloon_facts {
 	bool current;		 /* the newest window is at most two periods old */
 };
 
-/* Two refusals to which a caller that knows more may add figures. */
+/* Two refusals that a caller may replace by ones with figures. */
 extern const char wss_balloon_too_early[], wss_balloon_outdated[];
 
-/* Returns why the balloon may not be shrunk, for messages: static; NULL if it may. */
+/* Returns why the guest may not be shrunk, as static text for messages; NULL if it may. */
 const char *wss_balloon_refusal(const struct wss_balloon_facts *facts);
 
-/* Returns the first of these reasons that also ends a shrinking under way, or NULL. */
+/*
+ * Returns the first of these reasons that also ends shrinking once it has begun; NULL if there
+ * is none.
+ */
 const char *wss_balloon_objection(const struct wss_balloon_facts *facts);
 
 struct wss_balloon_limits {
@@ -47,11 +50,11 @@ struct wss_balloon_limits {
 	uint64_t headroom_percent;
 	uint64_t period_s;	 /* time between two windows */
 	uint64_t pause_s;	 /* time after a step */
-	uint64_t timeout_s;	 /* longest time of a step without progress */
+	uint64_t timeout_s;	 /* longest time for a step without progress */
 };
 
 #define WSS_BALLOON_STEP_PERCENT 5
-/* Number of steps after which the host's memory must have fallen. */
+/* Number of steps after which the guest must hold less of the host's memory. */
 #define WSS_BALLOON_PROOF_STEPS 2
 
 /* One look at the guest. Figures that are unknown, or older than the previous look, are absent. */
@@ -78,7 +81,7 @@ enum wss_balloon_action {
 	WSS_BALLOON_SHRINK,  /* to target_bytes */
 	WSS_BALLOON_GROW,    /* to target_bytes, because it needs more than it was left */
 	WSS_BALLOON_RETURN,  /* to target_bytes, the original size, at once; then continue */
-	WSS_BALLOON_RESTORE, /* the same, and never touch the guest again */
+	WSS_BALLOON_RESTORE, /* like WSS_BALLOON_RETURN, and never touch the guest again */
 };
 
 struct wss_balloon_decision {
@@ -93,19 +96,19 @@ struct wss_balloon {
 	uint64_t target_bytes;
 	uint64_t best_bytes;	/* smallest actual size seen since the step began */
 	uint64_t progress_s;	/* when best_bytes was reached */
-	uint64_t pending_s;	/* time at which a step was last seen under way */
+	uint64_t pending_s;	/* when a step was last seen under way */
 	uint64_t rest_until_s;	/* no step before this time */
 	unsigned steps;
 	struct wss_amount rss_before_bytes; /* before the first step */
 	uint64_t size_before_bytes;
 	struct wss_amount swapped_bytes, major_faults;
 	uint64_t said_s;	/* time of the last two */
-	uint64_t reserve_bytes; /* largest reserve that the guest's kernel was seen to keep */
+	uint64_t reserve_bytes; /* largest reserve seen in the guest's kernel */
 	uint64_t roomy_bytes;	/* enough even if all memory in use were page cache; 0 if unknown */
 	struct wss_amount read_bytes;	     /* total read from its disks */
 	uint64_t read_s;		     /* when read_bytes was read */
 	bool read_tight;		     /* the guest had less than roomy_bytes then */
-	struct wss_amount usual_read_bytes;  /* rate a second with at least roomy_bytes */
+	struct wss_amount usual_read_bytes;  /* rate per second with at least roomy_bytes */
 	uint64_t careful_s, careful_until_s; /* how long, and until when, it keeps roomy_bytes */
 	uint64_t actual_bytes, changed_s; /* size at the last look, and time of its last change */
 	/* Memory in use, from statistics at its present size. */
@@ -113,7 +116,7 @@ struct wss_balloon {
 	uint64_t held_s; /* when held_bytes was reported */
 	bool shrunk, pending, over;
 	bool looked;	/* at least one look was taken */
-	bool ready;	/* a step would be next, except for the view's may_step */
+	bool ready;	/* a step would come next but for the view's may_step */
 	bool returning; /* on the way back to its original size */
 };
 
@@ -146,16 +149,16 @@ uint64_t wss_balloon_floor(const struct wss_balloon_limits *limits,
 			   const struct wss_balloon_view *view, uint64_t reserve_bytes);
 
 /*
- * Returns what the host would get back from a guest that is left with to_bytes: its resident
- * memory beyond that. The guest may also give up pages below that size, but perhaps only pages
- * that were never touched. Bytes; unknown if the size or the resident memory is.
+ * Returns the bytes that the host would get back from a guest that is left with to_bytes: its
+ * resident memory beyond that. The guest may also give up other memory, but perhaps only pages
+ * that were never touched. Unknown if the size or the resident memory is.
  */
 struct wss_amount wss_balloon_gain(const struct wss_balloon_view *view, uint64_t to_bytes);
 
 /*
  * Returns the smallest gain that is worth shrinking a guest of this size: one step, and at
  * most 64 MiB. The memory of a QEMU process varies by as much for other reasons, so a smaller
- * gain could not be observed, and shrinking a guest without a gain is a risk without a use.
+ * gain could not be observed, and shrinking a guest for no gain would be a pointless risk.
  */
 uint64_t wss_balloon_least_gain(uint64_t actual_bytes);
 
@@ -163,8 +166,8 @@ uint64_t wss_balloon_least_gain(uint64_t actual_bytes);
 bool wss_balloon_is_futile(const struct wss_balloon_view *view, uint64_t to_bytes);
 
 /*
- * Whether a step could be next: from this time on, a look that permits a step is worth its
- * price.
+ * Whether a step could be next, so that a full look, which is expensive, pays off from this
+ * time on.
  */
 bool wss_balloon_rested(const struct wss_balloon *balloon, uint64_t now_s);
 

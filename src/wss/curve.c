@@ -25,8 +25,8 @@ void wss_grid_init(struct wss_grid *grid, uint64_t from_ns, uint64_t to_ns)
 }
 
 /*
- * Finds the two points that ns lies between, and its position from the first to the second; false
- * if it is outside.
+ * Finds the two points around ns, and its relative position between them; false if ns is
+ * outside the curve.
  */
 static bool find_place(const struct wss_curve_point *curve, size_t n, uint64_t ns,
 		       const struct wss_curve_point **ret_a, const struct wss_curve_point **ret_b,
@@ -112,7 +112,7 @@ static void add_high(struct wss_grid_point *point, const struct wss_curve_point 
 	double bytes;
 	uint64_t high;
 
-	/* A bound that only some of the windows have does not hold for all. */
+	/* A bound that only some windows have does not hold for all of them. */
 	if (fastest <= 0 || (point->n > 1 && !point->high_bytes.known) ||
 	    !bytes_without_faults(curve, n, point->ns, fastest, &bytes)) {
 		point->high_bytes.known = false;
@@ -209,7 +209,7 @@ void wss_grid_find_knee(struct wss_grid *grid)
 	while (first > 0 && grid->points[first - 1].n &&
 	       point_growth(&grid->points[first - 1], &grid->points[first]) < WSS_KNEE_GROWTH)
 		first--;
-	/* A knee needs growth before it and a flat part of some length after it. */
+	/* A knee requires growth before it and a flat part of some length after it. */
 	if (first > 0 && grid->points[first - 1].n && first + 2 < last)
 		grid->knee = first;
 }

@@ -84,7 +84,7 @@ void wss_gauge_result(const struct wss_gauge *gauge, uint64_t ram_bytes,
 		.fallen_bytes = gauge->fallen_bytes,
 	};
 	/*
-	 * At 4 KiB the low bound is the best figure; above that only the high bound is
+	 * At 4 KiB the low bound is the best figure; for larger pages only the high bound is
 	 * certain.
 	 */
 	ret_result->wss_bytes = gauge->granularity_bytes == SIZE_4K ? ret_result->low_bytes

@@ -13,8 +13,8 @@ struct point {
 };
 
 /*
- * Reads the mean curve at the times that nearly all windows have reached. Returns the number
- * of points.
+ * Reads the mean curve at the times that nearly all windows reached. Returns the number of
+ * points.
  */
 static size_t growth_points(const struct wss_summary *summary, struct point *points)
 {
@@ -31,15 +31,15 @@ static size_t growth_points(const struct wss_summary *summary, struct point *poi
 	return n;
 }
 
-/* Growth between two points, in bytes for each factor e of time. */
+/* Returns the growth between two points, in bytes for each factor e of time. */
 static double per_e(const struct point *a, const struct point *b)
 {
 	return (b->bytes - a->bytes) / log(b->seconds / a->seconds);
 }
 
 /*
- * Growth between two points with each doubling of time, as a share: the power of time that
- * leads from one to the other. Of a loop that is not over it is 1.
+ * Returns the growth between two points with each doubling of time, as a share: the exponent
+ * of a power law through both. It is 1 for an unfinished loop.
  */
 static double per_doubling(const struct point *a, const struct point *b)
 {
@@ -64,7 +64,7 @@ struct wss_growth wss_growth_of(const struct wss_summary *summary)
 	growth.seconds = last->seconds;
 	growth.per_e_bytes = fmax(0, per_e(&points[half], last));
 	growth.per_doubling = per_doubling(&points[half], last);
-	/* The curve may be steeper at the very end: a loop that is not over. */
+	/* The curve may be steeper at the very end, as for an unfinished loop. */
 	growth.per_e_bytes = fmax(growth.per_e_bytes, per_e(&points[n - 2], last));
 	return growth;
 }

@@ -25,7 +25,7 @@
 #define WSS_GROWTH_HORIZON_S 300.0
 
 struct wss_growth {
-	bool known;	     /* the windows have a growth curve, and the rest is set */
+	bool known; /* the windows have a growth curve, and the other members are set */
 	double seconds;	     /* last time on the curve */
 	double per_doubling; /* growth at the end with each doubling of time, as a share */
 	double per_e_bytes;  /* steepest growth there, in bytes for each factor e of time */
@@ -34,7 +34,7 @@ struct wss_growth {
 /* Returns the growth at the end of the windows of a summary, which was read with its curve. */
 struct wss_growth wss_growth_of(const struct wss_summary *summary);
 
-/* Whether the set still grew, by more than a knee of the growth curve allows (wss/curve.h). */
+/* Whether the set still grew by more than a knee of the growth curve allows (wss/curve.h). */
 bool wss_growth_goes_on(const struct wss_growth *growth);
 
 /*

@@ -15,11 +15,14 @@
  * more room has those instead.
  */
 #define CHUNK WSS_PAGESET_CHUNK_PAGES
-/* Limit of the notes that the first pass keeps, and smallest slice, in numbers: 64 MiB. */
+/*
+ * Limit of the notes kept in the first pass, and smallest slice, as a count of numbers: 64
+ * MiB.
+ */
 #define STORE_ROOM (1ULL << 24)
 /*
- * A slice has one number for this many bytes of the recordings. A run takes at least two bytes there,
- * and four numbers here.
+ * A slice has one number for this many bytes of recordings. A run takes at least two bytes in
+ * a recording, and four numbers here.
  */
 #define BYTES_PER_NUMBER 2
 
@@ -52,10 +55,16 @@ static uint64_t numbers_of(const struct wss_heat *heat, size_t chunk)
 	return 2ULL * heat->notes[chunk] < CHUNK ? 2ULL * heat->notes[chunk] : CHUNK;
 }
 
-/* Keeps a note of the first pass if there is room. Otherwise the note comes again. */
+/*
+ * Keeps a note of the first pass if there is room; otherwise it will come again in a later
+ * pass.
+ */
 static void note_keep(struct wss_heat *heat, uint64_t page, uint32_t difference)
 {
-	/* Counts up to a chunk's pages: beyond that a chunk takes the same room. */
+	/*
+	 * Counts no further than a chunk's pages, because beyond that a chunk takes no more
+	 * room.
+	 */
 	if (heat->notes[page / CHUNK] < CHUNK)
 		heat->notes[page / CHUNK]++;
 	if (heat->kept && heat->n == heat->room) {
@@ -133,7 +142,7 @@ int wss_heat_end(void *opaque, const struct wss_interval *interval,
 	return 0;
 }
 
-/* Places as many chunks as there is room for, at least one. Returns how many numbers they take. */
+/* Places as many chunks as fit, at least one. Returns how many numbers they take. */
 static uint64_t slice_lay_out(struct wss_heat *heat)
 {
 	uint64_t room = heat->kept ? UINT64_MAX : heat->slice_room, taken = 0;
@@ -175,7 +184,7 @@ void wss_heat_flush(struct wss_page_range *carry, struct wss_top *top)
 	carry->n = 0;
 }
 
-/* State of the sum along the memory. */
+/* State of the running sum along the memory. */
 struct sum {
 	struct wss_region_index regions;
 	struct wss_page_range *carry;
@@ -183,7 +192,7 @@ struct sum {
 	uint64_t seen[CHUNK / 64]; /* pages of the chunk with a difference */
 };
 
-/* Extends the range up to page, and ends it at the end of each region. */
+/* Extends the current range up to page, and splits it at the ends of regions. */
 static void sum_extend(struct sum *sum, uint64_t page)
 {
 	struct wss_page_range *carry = sum->carry;

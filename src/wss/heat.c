@@ -5,7 +5,7 @@
 
 #define HOLE_LEAST_BYTES (1ULL << 20)
 
-/* Whether the address space has a hole before region i that is worth showing. */
+/* Whether there is a hole worth showing in the address space before region i. */
 static bool hole_before(const struct wss_recording *recording, size_t i)
 {
 	const struct wss_region *before = &recording->regions[i ? i - 1 : 0];
@@ -15,8 +15,8 @@ static bool hole_before(const struct wss_recording *recording, size_t i)
 }
 
 /*
- * Lays out rows of row_pages each, with a new one after each hole; only counts them if rows is
- * NULL.
+ * Lays out rows of row_pages pages, with a new row after each hole; only counts them if rows
+ * is NULL.
  */
 static size_t rows_lay_out(const struct wss_recording *recording, uint64_t row_pages,
 		      struct wss_heatmap_row *rows)
@@ -116,7 +116,7 @@ static size_t row_of(const struct wss_heatmap *map, uint64_t index)
 	return low;
 }
 
-/* Adds the windows that a row has seen since its last change. */
+/* Adds the windows since a row's last change. */
 static void add_windows(struct wss_heatmap *map, size_t row)
 {
 	struct wss_heatmap_row *of = &map->rows[row];
@@ -174,7 +174,9 @@ int wss_heatmap_change(void *opaque, enum wss_change change, struct wss_run run,
 	last = row_of(map, end - 1);
 	change_row(map, first, map->rows[first].first + map->rows[first].n - at, in);
 	change_row(map, last, end - map->rows[last].first, in);
-	/* All rows in between wait for the end of the window, however often they change. */
+	/*
+	 * The rows in between are updated at the end of the window, however often they change.
+	 */
 	map->whole[first + 1] += in ? 1 : UINT64_MAX;
 	map->whole[last] -= in ? 1 : UINT64_MAX;
 	map->any_whole = true;
@@ -188,7 +190,10 @@ static size_t heatmap_column_of(const struct wss_heatmap *map, uint64_t ns)
 	return column >= (double)map->n_columns ? map->n_columns - 1 : (size_t)column;
 }
 
-/* A window lies in the column of its middle, and in each column of which it covers a quarter. */
+/*
+ * A window counts in the column of its middle, and in each column of which it covers at least
+ * a quarter.
+ */
 int wss_heatmap_end(void *opaque, const struct wss_interval *interval,
 		    const struct wss_recording_sets *sets, struct wss_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * How often the pages of a recorded guest were touched, as a map of address against time, and as a
- * list of ranges, hottest first.
+ * Counts how often the pages of a recorded guest were touched, as a map of address against
+ * time, and as a list of ranges, hottest first.
  */
 #ifndef WSS_WSS_HEAT_H
 #define WSS_WSS_HEAT_H
@@ -18,23 +18,23 @@ struct wss_heatmap_row {
 	uint64_t address;
 	uint64_t first; /* index of the first page */
 	uint64_t n;
-	bool hole_before; /* the address space has no RAM for 1 MiB or more before it */
-	uint64_t touched; /* pages of the row that the current window has touched so far */
+	bool hole_before; /* preceded by 1 MiB or more of address space without RAM */
+	uint64_t touched; /* pages of the row touched so far in the current window */
 	/* Columns before this one are complete for this row. */
 	size_t column;
-	uint64_t windows; /* total number of windows when the row was added last */
+	uint64_t windows; /* total number of windows when the row was last added */
 };
 
 struct wss_heatmap {
 	uint64_t end_ns; /* columns are slices of equal length from 0 to this */
 	size_t n_rows;
 	size_t n_columns;
-	uint64_t row_pages; /* pages of a row, except for the last row of a stretch */
+	uint64_t row_pages;	      /* pages in each row except the last one of a stretch */
 	struct wss_heatmap_row *rows; /* in the order of addresses */
 	/*
-	 * The sum of [0] to [i] is the number of times that row i came as a whole in the
-	 * current window, less the times that it went, modulo 2^64. There is one more number
-	 * than there are rows.
+	 * The sum of [0] to [i] is how often row i has come as a whole in the current window,
+	 * minus how often it has gone, modulo 2^64. The array has one element more than there
+	 * are rows.
 	 */
 	uint64_t *whole;
 	bool any_whole;
@@ -75,25 +75,25 @@ struct wss_heat {
 	uint64_t pages;
 	size_t n_chunks;
 	uint32_t *notes; /* number of notes in each chunk of WSS_PAGESET_CHUNK_PAGES */
-	uint64_t *place; /* position of the next note in store, for each chunk of the slice */
+	uint64_t *place; /* position in store of the next note, for each chunk of the slice */
 	bool counting;	 /* in the first pass */
 	bool kept;	 /* store has all notes of the first pass */
 	size_t first, end;   /* chunks of the slice */
 	uint32_t *store; /* see heat-slice.c */
 	uint64_t n, room;
-	uint64_t slice_room; /* limit of the numbers in store for a slice */
+	uint64_t slice_room;   /* largest count of numbers in store for a slice */
 	uint32_t windows_left; /* in the recording that is being replayed */
 	uint32_t *differences; /* differences of one chunk while it is added up */
 };
 
 /*
- * Starts counting over pages. file_bytes is the size of all recordings together: the slices are as
- * large as those are, so that few passes are enough. WSS_ERR_NO_MEMORY.
+ * Starts counting over pages. file_bytes is the total size of the recordings; slices are in
+ * proportion to it, so that few passes suffice. WSS_ERR_NO_MEMORY.
  */
 int wss_heat_init(struct wss_heat *heat, uint64_t pages, uint64_t file_bytes,
 		  struct wss_error *err);
 
-/* Announces a recording of this number of windows. Several recordings add up. */
+/* Announces a recording with this number of windows. Several recordings add up. */
 void wss_heat_recording(struct wss_heat *heat, uint64_t windows);
 
 /* Functions of struct wss_recfile_visitor; opaque is the heat. */

@@ -17,7 +17,7 @@ struct wss_mark {
 	char text[WSS_MARK_TEXT_MAX];
 };
 
-/* All zero is empty; memory is the only limit on its length. */
+/* All zero is an empty list; only memory limits its length. */
 struct wss_marks {
 	size_t n, room;
 	struct wss_mark *list;
@@ -32,10 +32,7 @@ struct wss_marks {
 int wss_marks_add(struct wss_marks *marks, uint64_t time_ns, const char *text,
 		  struct wss_error *err);
 
-/*
- * Sorts by time; marks of the same time stay in the order in which they were added.
- * WSS_ERR_NO_MEMORY.
- */
+/* Sorts by time; marks with the same time keep their order. WSS_ERR_NO_MEMORY. */
 int wss_marks_sort(struct wss_marks *marks, struct wss_error *err);
 
 /* Frees the list. */

@@ -37,8 +37,8 @@ static size_t find_corners(const double *seconds, const double *bytes, size_t n,
 }
 
 /*
- * The majorant at all measured times, not only at its corners: its slope is later taken
- * between neighbours, which must not be far apart.
+ * Evaluates the majorant at all measured times, not only at its corners: its slope is later
+ * taken between neighbours, which must not be far apart.
  */
 void wss_missrate_init(struct wss_missrate *missrate, const double *seconds, const double *bytes,
 		       size_t n)
@@ -97,7 +97,7 @@ static double missrate_segment(const struct wss_missrate *missrate, size_t i)
 	return missrate_slope(&missrate->points[i], &missrate->points[i + 1]);
 }
 
-/* Above this ratio of neighbouring slopes there is a kink, as at the end of a loop. */
+/* A larger ratio of neighbouring slopes counts as a kink, as at the end of a loop. */
 #define KINK 2
 
 /*
@@ -147,7 +147,7 @@ bool wss_missrate_size(const struct wss_missrate *missrate, double loss, uint64_
 
 	if (wss_missrate_loss(wss_missrate_at(missrate, high, &bound), fault_ns) > loss)
 		return false;
-	/* The rate falls as the size grows, so bisection finds the size, to a page. */
+	/* The rate falls as the size grows, so bisection finds the size to within a page. */
 	while (high - low > (uint64_t)PAGE) {
 		uint64_t middle = low + (high - low) / 2;
 

@@ -22,7 +22,7 @@
 
 #include "wss/summary.h"
 
-/* Fewer windows than this make no average. */
+/* Fewer windows than this do not make an average. */
 #define WSS_MISSRATE_WINDOWS_MIN 10
 /*
  * Default cost of a fault: 100 us, a random read of 4 KiB from an NVMe disk, for which data

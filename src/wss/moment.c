@@ -45,7 +45,7 @@ int wss_moment_begin(void *opaque, const struct wss_interval *interval,
 {
 	struct wss_moment *moment = opaque;
 
-	/* The moment was in a gap: take the set that the window before it left. */
+	/* The moment was in a gap: use the set as of the preceding window. */
 	if (!moment->done && moment->windows && interval->start_ns > moment->at_ns)
 		return moment_take(moment, sets, err);
 	return 0;
@@ -129,7 +129,7 @@ struct walk {
 	void *opaque;
 	bool ended;
 	struct wss_region_index regions;
-	struct wss_page_range range; /* n is 0 if there is none yet */
+	struct wss_page_range range; /* n is 0 if there is no range yet */
 	uint64_t region_end;
 };
 

@@ -14,19 +14,19 @@
 
 struct wss_moment {
 	uint64_t at_ns; /* WSS_MOMENT_ALL: the reference set */
-	struct wss_reference reference; /* if at_ns is that */
+	struct wss_reference reference; /* used if at_ns is WSS_MOMENT_ALL */
 	struct wss_pageset *pages;	/* the set */
 	struct wss_pageset *written; /* written pages: in the window of the moment, or ever */
 	bool written_known;
 	uint64_t windows;
-	bool done; /* the sets are those of the moment */
+	bool done; /* the sets are final: those of the moment */
 };
 
 /* WSS_ERR_NO_MEMORY. */
 int wss_moment_init(struct wss_moment *moment, const struct wss_recording *recording,
 		    uint64_t at_ns, struct wss_error *err);
 
-/* Sets the memory budget of its sets before the replay. budget outlives the moment. */
+/* Sets the memory budget for its sets before the replay. budget must outlive the moment. */
 void wss_moment_limit(struct wss_moment *moment, struct wss_pageset_budget *budget);
 
 /* Functions of a struct wss_recfile_visitor; opaque: the moment. */
@@ -40,8 +40,8 @@ int wss_moment_end(void *moment, const struct wss_interval *interval,
 int wss_moment_last(void *moment, const struct wss_recording_sets *sets, struct wss_error *err);
 
 /*
- * Makes to, which is as wss_moment_init() made it for the same recording, time and budget, the
- * same as from at the end of the replay.
+ * Copies from, at the end of its replay, into to, which has only been initialized by
+ * wss_moment_init() for the same recording, time and budget.
  */
 void wss_moment_copy(struct wss_moment *to, const struct wss_moment *from);
 
@@ -50,8 +50,8 @@ void wss_moment_free(struct wss_moment *moment);
 struct wss_page_range;
 
 /*
- * Calls give for each range of pages by which b differs from a: those in b only (value 1),
- * then those in a only (0), each sorted by address. Ranges end at the ends of regions; ranges
+ * Calls give for each range of pages in which a and b differ: first those in b only (value 1),
+ * then those in a only (0), both sorted by address. Ranges end at the ends of regions; ranges
  * less than within pages apart become one, which counts only the pages that differ. Stops when
  * give returns false.
  */

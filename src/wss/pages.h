@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The pages that a window has seen: a read-only view of what a method keeps of them, either a
- * bitmap or a set. Nothing is copied, so a view costs the same for any size of guest. Pages
- * are 4 KiB and numbered by guest-physical address: page i begins at i * 4096.
+ * The pages touched in a window: a read-only view of a method's own bitmap or set. Nothing is
+ * copied, so a view costs the same for any size of guest. Pages are 4 KiB and numbered by
+ * guest-physical address: page i begins at i * 4096.
  */
 #ifndef WSS_WSS_PAGES_H
 #define WSS_WSS_PAGES_H
@@ -13,14 +13,14 @@
 #include "wss/pageset.h"
 
 struct wss_pages {
-	/* false: which pages is unknown, which is not the same as none */
+	/* false: it is unknown which pages, which is not the same as none */
 	bool known;
 	const struct wss_pageset *set; /* NULL: the pages are in the bitmap */
 	const uint64_t *words;	       /* bit i % 64 of word i / 64 is page i */
 	uint64_t n_words;
 };
 
-/* The pages that one window has seen. All zero: nothing is known. */
+/* The pages touched and written in one window. All zero: nothing is known. */
 struct wss_page_view {
 	struct wss_pages touched;
 	struct wss_pages written;

@@ -19,7 +19,7 @@ static unsigned slot_of(uint64_t leaf, unsigned shift)
 	return wss_node_slot(leaf << WSS_LEAF_BITS, shift);
 }
 
-/* Takes the finger off the lowest node. */
+/* Removes the finger from the lowest node. */
 static inline void finger_climb(struct wss_pageset *set)
 {
 	unsigned d = --set->finger.known;
@@ -40,7 +40,7 @@ static inline void finger_extend(struct wss_pageset *set, struct wss_node *node)
 
 void wss_pageset_settle(const struct wss_pageset *set)
 {
-	/* The finger is a cache: the content of the set does not change. */
+	/* The finger is only a cache: the content of the set does not change. */
 	struct wss_pageset *mutable = (struct wss_pageset *)set;
 
 	while (mutable->finger.known)
@@ -285,8 +285,8 @@ void wss_pageset_expect(const struct wss_pageset *set, uint64_t page)
 }
 
 /*
- * Makes the most frequent change: some bits of one word of the finger's leaf, which is mixed before
- * and after, so that no node moves. Returns false if the change is another one.
+ * Fast path for the most frequent change: some bits of one word of the finger's leaf, with the
+ * word mixed before and after, so that no node moves. Returns false for any other change.
  */
 static inline bool change_at_once(struct wss_pageset *set, uint64_t first, uint64_t end,
 				  bool in, int64_t *ret_changed)

@@ -16,7 +16,7 @@ static uint64_t fill_slots(struct wss_pageset *set, struct wss_node *node, unsig
 		unsigned i = (unsigned)__builtin_ctzll(left);
 		uint64_t n = node->slots[wss_node_place(node, i)].node->count;
 
-		/* A mixed slot was counted as one that changes as a whole. */
+		/* A mixed slot was counted as if all of it changed. */
 		changed -= in ? n : (1ULL << shift) - n;
 	}
 	wss_node_remove(set->budget, node, shift, mask, in);
@@ -49,8 +49,8 @@ static int fill_part(struct wss_pageset *set, struct wss_node **at, unsigned shi
 }
 
 /*
- * Changes the pages first to end - 1, whole leaves, of a node that is no leaf. Adds up the number
- * of changed pages.
+ * Changes the pages first to end - 1, which are whole leaves, of an inner node. Adds up the
+ * number of changed pages.
  */
 static int fill(struct wss_pageset *set, struct wss_node **at, unsigned shift, uint64_t first,
 		uint64_t end, bool in, uint64_t *changed)

@@ -76,7 +76,7 @@ static bool find(struct wss_part set, struct wss_part without, unsigned shift, u
 			*ret_found = (struct found){set, without, *ret_page, is};
 		return is;
 	}
-	/* Slots that may contain such a page, and slots that contain nothing else. */
+	/* Slots that may contain a match, and slots that contain only matches. */
 	all &= ~(wss_part_full(without) | wss_part_mixed(without));
 	some &= ~wss_part_full(without);
 	for (uint64_t left = (value ? some : ~all) & wss_node_mask(first, 64); left;
@@ -131,7 +131,7 @@ uint64_t wss_pageset_count_run(const struct wss_pageset *set, struct wss_run run
 	return wss_pageset_compare(set, set, NULL, run).both;
 }
 
-/* Counts without looking at nodes that both have in common. */
+/* Counts without descending into nodes that both have in common. */
 static uint64_t count_without(struct wss_part set, struct wss_part without, unsigned shift)
 {
 	uint64_t some = (wss_part_full(set) | wss_part_mixed(set)) & ~wss_part_full(without);

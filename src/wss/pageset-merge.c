@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Making sets of pages from others. A result shares its common parts with the sets that it comes
- * from, so the next operation sees that they are the same without looking into them, and takes only
- * the time that the changes since then take.
+ * Making sets of pages from others. A result shares common parts with its sources, so the next
+ * operation recognizes them without descending into them, and its time depends only on the
+ * changes since.
  */
 #include "wss/pageset-private.h"
 
@@ -41,7 +41,7 @@ static int merge_begin(struct merge *merge, struct wss_pageset_budget *budget, u
 	return merge->node ? 0 : -1;
 }
 
-/* Adds a slot; slots come in ascending order. Takes part over. */
+/* Adds a slot, in ascending order. Takes part over. */
 static void merge_put(struct merge *merge, unsigned i, struct wss_part part)
 {
 	if (part.node) {
@@ -80,8 +80,8 @@ static bool merge_is(const struct merge *merge, struct wss_part part)
 }
 
 /*
- * Returns the result, or a or b if the result is the same. The one that the next comparison uses
- * goes first.
+ * Returns the result, or a or b if that is the same, preferring the one that the next
+ * comparison uses.
  */
 static struct wss_part merge_end(struct merge *merge, struct wss_part a, struct wss_part b)
 {
@@ -100,7 +100,7 @@ static struct wss_part merge_end(struct merge *merge, struct wss_part a, struct 
 	return part;
 }
 
-/* Whether all of b is in a. Looks only into nodes that are not the same. */
+/* Whether all of b is in a. Descends only into nodes that differ. */
 static bool covers(struct wss_part a, struct wss_part b, unsigned shift)
 {
 	uint64_t both = wss_part_mixed(a) & wss_part_mixed(b);
@@ -142,8 +142,8 @@ static int meet(struct wss_pageset_budget *budget, struct wss_part a, struct wss
 		return 0;
 	}
 	/*
-	 * The touched pages are part of the earlier ones; most often that holds for whole nodes,
-	 * too.
+	 * The touched pages are a subset of the earlier ones; this mostly holds for whole
+	 * nodes.
 	 */
 	if (covers(a, b, shift)) {
 		*ret = share(b);
@@ -193,7 +193,7 @@ static int leave(struct wss_pageset_budget *budget, struct wss_part set, struct 
 	}
 	if (is_all(gone))
 		return meet(budget, set, but, shift, ret);
-	/* Slots that go as a whole. */
+	/* Slots that are removed as a whole. */
 	some &= ~(wss_part_full(gone) & ~(wss_part_full(but) | wss_part_mixed(but)));
 	if (merge_begin(&merge, budget, shift, some) < 0)
 		return -1;

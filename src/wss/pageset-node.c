@@ -4,9 +4,9 @@
 
 #include "wss/pageset-private.h"
 
-/* Approximate overhead of malloc() per block. */
+/* Approximate overhead of malloc() for each block. */
 #define OVERHEAD 16
-/* The room of a node grows in steps of this number of slots. */
+/* A node grows by this number of slots at a time. */
 #define ROOM_STEP WSS_SPARE_STEP
 /* A budget keeps up to this part of its limit as spare nodes. */
 #define SPARE_PART 4
@@ -83,13 +83,16 @@ static struct wss_node *spare_take(struct wss_pageset_budget *budget, unsigned r
 	if (!spare->n)
 		return NULL;
 	budget->spare_bytes -= bytes_of(room) + OVERHEAD;
-	/* Where one node is needed the next follow, and they have left every cache. */
+	/* Nodes are mostly needed in series, and spare ones have left every cache. */
 	if (spare->n > SPARE_AHEAD)
 		__builtin_prefetch(spare->nodes[spare->n - 1 - SPARE_AHEAD], 1);
 	return spare->nodes[--spare->n];
 }
 
-/* Keeps a node for later. Returns false if there are enough, or no memory to note it. */
+/*
+ * Keeps a node for later. Returns false if there are enough already, or no memory to record
+ * it.
+ */
 static bool spare_keep(struct wss_pageset_budget *budget, struct wss_node *node)
 {
 	struct wss_pageset_spare *spare;
@@ -242,7 +245,7 @@ void wss_node_remove(struct wss_pageset_budget *budget, struct wss_node *node, u
 
 	wss_pageset_step(wss_bits(node->mixed));
 	mask &= node->mixed;
-	/* Most often there is one. */
+	/* Mostly there is exactly one. */
 	if (shift == WSS_LEAF_SHIFT && mask && !(mask & (mask - 1))) {
 		unsigned n = wss_bits(node->mixed);
 

@@ -51,8 +51,8 @@ struct wss_pageset {
 	 */
 	struct {
 		uint64_t leaf;	/* number of the leaf */
-		unsigned known; /* number of nodes in path that lead to it */
-		bool valid;	/* all of them do, the leaf included */
+		unsigned known; /* number of valid nodes in path */
+		bool valid;	/* path is complete, including the leaf */
 		struct wss_node *path[WSS_NODE_LEVELS];
 		/* Pages that path[i] counts and path[i - 1] does not count yet, modulo 2^64. */
 		uint64_t pending[WSS_NODE_LEVELS];
@@ -60,7 +60,7 @@ struct wss_pageset {
 };
 
 /*
- * Returns the number of bits set. Without a machine instruction for it compilers call a slower
+ * Returns the number of bits set. Without a machine instruction, compilers would call a slower
  * function.
  */
 static inline unsigned wss_bits(uint64_t word)
@@ -102,7 +102,7 @@ static inline unsigned wss_node_place(const struct wss_node *node, unsigned i)
 {
 	uint64_t below = wss_node_bit(i) - 1, mixed = node->mixed & below;
 
-	/* Counting bits takes longer than the rest of most changes. */
+	/* Counting bits would take longer than the rest of most changes. */
 	return mixed == below ? i : mixed ? wss_bits(mixed) : 0;
 }
 
@@ -186,7 +186,7 @@ static inline void wss_pageset_step(unsigned slots)
 /* Makes an empty node with room for this number of slots; NULL when out of memory or budget. */
 struct wss_node *wss_node_new(struct wss_pageset_budget *budget, unsigned room);
 
-/* Moves a node without nodes below it to another budget, whatever is left of that. */
+/* Moves a node without children to another budget, even if that exceeds the limit. */
 void wss_node_move(const struct wss_node *node, struct wss_pageset_budget *from,
 		   struct wss_pageset_budget *to);
 

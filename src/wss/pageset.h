@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A set of pages, numbered from 0. Time and memory depend on the number of runs of adjacent pages
- * in it, whatever their length, up to about 1/28000 of the memory that it describes: 36 MiB for 1
- * TiB. A copy shares the memory of its source until one of the two changes, so threads must not use
- * a set and its copies at the same time.
+ * A set of pages, numbered from 0. Time and memory depend on the number of runs of adjacent
+ * pages, not on their length. A set takes at most about 1/28000 of the memory that it
+ * describes: 36 MiB for 1 TiB. A copy shares memory with its source until one of them changes,
+ * so different threads must not use a set and its copies at the same time.
  */
 #ifndef WSS_WSS_PAGESET_H
 #define WSS_WSS_PAGESET_H
@@ -40,25 +40,28 @@ struct wss_pageset_spare {
 };
 
 /*
- * Limit on the memory that some sets take together, and on the work of a thread that changes them.
- * Starts as all zero except for the limits.
+ * Limit on the combined memory of some sets, and on the work of a thread that changes them. Starts
+ * as all zero except for the limits.
  */
 struct wss_pageset_budget {
 	uint64_t limit_bytes;
 	uint64_t used_bytes; /* including spare nodes */
-	bool exceeded;	     /* something failed because used_bytes had reached the limit */
+	bool exceeded;	     /* an operation failed because used_bytes reached the limit */
 	/* Changes that need memory fail once wss_pageset_steps() is larger; 0: unlimited. */
 	uint64_t last_step;
 	struct wss_pageset_spare spare[WSS_SPARE_SIZES];
 	uint64_t spare_bytes;
 };
 
-/* Frees the spare nodes. Once the sets under the budget are freed, all of its memory is. */
+/*
+ * Frees the spare nodes. After the sets under the budget have been freed, this frees the rest
+ * of its memory.
+ */
 void wss_pageset_budget_clear(struct wss_pageset_budget *budget);
 
 /*
- * Counts memory of other users against the budget. Returns false, and counts nothing, if it exceeds
- * the limit.
+ * Counts other memory against the budget. Returns false, and counts nothing, if that would
+ * exceed the limit.
  */
 bool wss_pageset_charge(struct wss_pageset_budget *budget, uint64_t bytes);
 
@@ -90,9 +93,9 @@ uint64_t wss_pageset_size(const struct wss_pageset *set);  /* n_pages of wss_pag
 uint64_t wss_pageset_count(const struct wss_pageset *set); /* number of pages in the set */
 
 /*
- * Adds the pages of a run, or removes them; pages behind the end are ignored. Returns the number of
- * pages that changed, or -1 when out of memory (the set is then valid, but may contain only part of
- * the change).
+ * Adds the pages of a run, or removes them; pages beyond the end are ignored. Returns the
+ * number of pages that changed, or -1 when out of memory (the set is then valid, but may
+ * contain only part of the change).
  */
 int64_t wss_pageset_add(struct wss_pageset *set, uint64_t first, uint64_t n);
 int64_t wss_pageset_remove(struct wss_pageset *set, uint64_t first, uint64_t n);
@@ -127,8 +130,8 @@ int wss_pageset_take_out(struct wss_pageset *set, const struct wss_pageset *gone
 bool wss_pageset_has(const struct wss_pageset *set, uint64_t page);
 
 /*
- * The chunks of 128 MiB that some runs have covered in part. Only those can be mixed in sets that
- * are made of these runs, however many sets, so their number bounds the memory of one.
+ * The chunks of 128 MiB that some runs have covered in part. Only these chunks can be mixed in
+ * a set made from the runs, so their number bounds the memory of each such set.
  */
 struct wss_pageset_parts {
 	uint64_t seen[WSS_PAGESET_MAX_CHUNKS / 64];

@@ -3,12 +3,15 @@
 
 #include <stdlib.h>
 
-/* Windows that are within 5 % of their mean, or 256 KiB as a guest's kernel has by itself, are level. */
+/*
+ * Windows within 5 % of their mean are level, or within 256 KiB, by which a guest's kernel
+ * alone varies.
+ */
 #define TOLERANCE_SHARE 20
 #define TOLERANCE_PAGES 64
 #define WINDOWS_LEAST 2
 
-/* Windows of a phase that is being looked for. */
+/* The windows of a candidate phase. */
 struct candidate {
 	size_t n;
 	uint64_t *pages;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Phases: where the graph of the outstanding set is level.
- */
+/* Finds phases: times at which the graph of the outstanding set is level. */
 #ifndef WSS_WSS_PHASES_H
 #define WSS_WSS_PHASES_H
 
@@ -10,8 +8,8 @@
 
 /*
  * Finds the phases among the windows of the viewport, which are marked in result's points, and
- * the steady state: the size of the last phase, if no more than one window comes behind
- * it. WSS_ERR_NO_MEMORY.
+ * the steady state: the size of the last phase, if at most one window follows it.
+ * WSS_ERR_NO_MEMORY.
  */
 int wss_phases_find(struct wss_refset_result *result, struct wss_error *err);
 

@@ -29,8 +29,8 @@ bool wss_policy_due(const struct wss_policy *policy, struct wss_amount last, tim
 		return true;
 	age_s = (uint64_t)now - last.value;
 	/*
-	 * In whole seconds, so that a round every five minutes never misses a period of five
-	 * minutes by a fraction of a second.
+	 * Compares whole seconds, so that a round every five minutes never misses a period of
+	 * five minutes by a fraction of a second.
 	 */
 	return (age_s + 1) * NS_PER_S > policy->period_ns.value;
 }

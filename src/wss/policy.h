@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The policy of a guest: its operator's decisions, stored in the domain's metadata. Written by
- * the operator only, never by a measurement. Plain data; what is not decided is absent.
+ * The policy of a guest: its operator's decisions, stored in the domain's metadata. Only the
+ * operator writes it, never a measurement. Plain data; undecided values are absent.
  */
 #ifndef WSS_WSS_POLICY_H
 #define WSS_WSS_POLICY_H
@@ -19,10 +19,10 @@ struct wss_policy {
 	struct wss_amount maximum_bytes;
 	/* On top of the working set; at most WSS_POLICY_HEADROOM_MAX. */
 	struct wss_amount headroom_percent;
-	struct wss_amount period_ns; /* shortest time between two windows of rounds */
+	struct wss_amount period_ns; /* shortest time between two windows in rounds */
 };
 
-/* Whether nothing is decided: then it is as if there were no policy. */
+/* Whether nothing is decided, which is equivalent to having no policy. */
 bool wss_policy_is_empty(const struct wss_policy *policy);
 
 /*

@@ -20,10 +20,7 @@ void wss_profile_from_sample(const struct wss_sample *sample, const char *tool_v
 	snprintf(profile.method, sizeof(profile.method), "%s", sample->method);
 	snprintf(profile.observes, sizeof(profile.observes), "%s",
 		 wss_observes_name(sample->observes));
-	/*
-	 * A single window is never more than an indication; separate bounds make it a weak
-	 * one.
-	 */
+	/* A single window is only an indication; differing bounds make it a weak one. */
 	snprintf(profile.confidence, sizeof(profile.confidence), "%s",
 		 sample->quality == WSS_QUALITY_OK && profile.low_bytes == profile.high_bytes
 			 ? "single"

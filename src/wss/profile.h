@@ -21,12 +21,12 @@ struct wss_profile {
 	uint64_t current_bytes;
 	uint64_t low_bytes;
 	uint64_t high_bytes;
-	/* Unknown until there is a history. */
+	/* Unknown without a history. */
 	struct wss_amount p50_bytes;
 	struct wss_amount p95_bytes;
 	struct wss_amount p99_bytes;
 	struct wss_amount peak_bytes;
-	struct wss_amount samples; /* number of samples in the history behind these figures */
+	struct wss_amount samples; /* number of samples that these figures are based on */
 	struct wss_amount since;   /* time of the oldest of them, seconds since the epoch */
 	/*
 	 * "single": one good sample; "low": one that is degraded or bounded; with a history
@@ -45,10 +45,10 @@ void wss_profile_add_sizing(struct wss_profile *profile, const struct wss_summar
 			    const struct wss_sizing *sizing);
 
 /*
- * Whether a round should replace the published profile old by the new one: if a figure has
- * changed and old is WSS_PUBLISH_PERIOD_S old; unchanged ones after WSS_PUBLISH_REFRESH_S, so
- * that readers see that the guest is still measured. An old profile from the future (the clock
- * was set back) is replaced.
+ * Whether a round should replace the published profile, old, by the new one: after
+ * WSS_PUBLISH_PERIOD_S if a figure has changed; otherwise after WSS_PUBLISH_REFRESH_S, to show
+ * readers that the guest is still being measured. A profile from the future (the clock was set
+ * back) is replaced at once.
  */
 #define WSS_PUBLISH_PERIOD_S (15 * 60)
 #define WSS_PUBLISH_REFRESH_S (24 * 3600)

@@ -61,7 +61,8 @@ void wss_region_index_init(struct wss_region_index *index, const struct wss_reco
 }
 
 /*
- * Returns the index of the last of n ascending numbers that is not above number; 0 if all are.
+ * Returns the index of the last of n ascending numbers that is not greater than number; 0 if
+ * all are greater.
  */
 static size_t last_below(const uint64_t *numbers, size_t n, uint64_t number)
 {

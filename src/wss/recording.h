@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Content of a recording as plain data: who was recorded and how, the guest's memory layout,
- * and one entry for each window of time. rec/ reads and writes the file.
+ * A recording as plain data: which guest was recorded and how, the guest's memory layout, and
+ * the windows. rec/ reads and writes the file.
  *
  * Guest-physical pages are 4 KiB. A page has a guest-physical frame number (gfn, its address /
  * 4096), and an index: its position among the pages of all regions, sorted by address.
@@ -45,14 +45,14 @@ struct wss_region {
 };
 
 struct wss_recording {
-	char tool[32]; /* version of virt-wss that made it */
+	char tool[32]; /* program and version that made it */
 	char domain[WSS_RECORDING_TEXT_MAX];
 	char uuid[37];
 	char method[32];
 	char boot_id[37];		   /* the host's boot id; "" if unknown */
 	char host[WSS_RECORDING_TEXT_MAX]; /* the host's name; "" if unknown */
 	uint64_t granularity_bytes;
-	uint64_t interval_ns; /* requested time from window start to window start */
+	uint64_t interval_ns; /* requested time from one window's start to the next */
 	uint64_t window_ns;   /* requested length of a window */
 	int64_t start_realtime_ns;
 	uint64_t start_boottime_ns;
@@ -122,12 +122,14 @@ struct wss_region_index {
 
 void wss_region_index_init(struct wss_region_index *index, const struct wss_recording *recording);
 
-/* Returns the region of a page index; n if outside. Fastest for the region found last. */
+/*
+ * Returns the region of a page index; n if outside. Lookups near the previous one are fastest.
+ */
 size_t wss_region_index_of(struct wss_region_index *index, uint64_t page);
 
 /*
- * Finds the page index of a gfn, and for how many pages from there gfns and indices run in
- * parallel; false if it is in no region.
+ * Finds the page index of a gfn, and the number of pages from there on in the same region;
+ * false if it is in no region.
  */
 bool wss_region_index_gfn(struct wss_region_index *index, uint64_t gfn, uint64_t *ret_page,
 			  uint64_t *ret_n);

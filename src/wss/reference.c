@@ -70,8 +70,8 @@ bool wss_reference_loses(const struct wss_reference *reference)
 struct runs_walk {
 	struct wss_reference *reference;
 	const struct wss_pageset *touched;
-	struct wss_run_list *stay; /* gets what was touched; may be NULL */
-	size_t parts_left;	   /* number of touched parts that may follow */
+	struct wss_run_list *stay; /* receives the touched parts; may be NULL */
+	size_t parts_left;	   /* number of further touched parts allowed */
 	uint64_t n_touched;	   /* pages so far */
 };
 
@@ -142,15 +142,15 @@ static int64_t leave_set(struct wss_reference *reference, const struct wss_pages
 {
 	uint64_t n = wss_pageset_count_without(taken, touched);
 
-	/* In most windows the balloon does not move. */
+	/* Fast path: in most windows the balloon does not move. */
 	if (n && wss_pageset_take_out(reference->pages, taken, touched) < 0)
 		return -1;
 	return (int64_t)n;
 }
 
 /*
- * Lets the pages go that were taken in the last window and are not touched in this one, and
- * forgets the others. Returns the number of the others.
+ * Removes the pages that were taken in the last window and not touched in this one, and
+ * forgets the others. Returns the number of those others.
  */
 static int64_t end_leaving(struct wss_reference *reference, const struct wss_pageset *touched)
 {
@@ -171,7 +171,10 @@ static int64_t end_leaving(struct wss_reference *reference, const struct wss_pag
 	return (int64_t)again;
 }
 
-/* Lets untouched pages go that were taken in this window. The others leave with the next. */
+/*
+ * Removes untouched pages that were taken in this window. The others leave with the next
+ * window.
+ */
 static int end_taken(struct wss_reference *reference, const struct wss_pageset *touched)
 {
 	struct wss_pageset *taken = reference->taken;

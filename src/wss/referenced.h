@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Derives the touched set from the Referenced figure of smaps. A huge page has one accessed
- * bit: one touch counts 2 MiB. At most min(R, H) of R referenced bytes can lie in huge pages
- * if H bytes are mapped huge, so at least
+ * bit, so a single touch counts as 2 MiB. At most min(R, H) of R referenced bytes can lie in
+ * huge pages if H bytes are mapped huge, so at least
  *
  *   low = (R - h) + h / page * 4 KiB,   h = min(R, H) rounded down to whole pages
  *

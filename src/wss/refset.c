@@ -25,8 +25,8 @@ struct wss_refset {
 	size_t *changed; /* regions, each once */
 	struct wss_reference reference;
 	/*
-	 * Outstanding sets at the viewport's beginning and end, and the set of all that was
-	 * outstanding within.
+	 * Outstanding sets at the beginning and end of the viewport, and the union of all
+	 * within.
 	 */
 	struct wss_pageset *at_start;
 	struct wss_pageset *at_end;
@@ -34,7 +34,10 @@ struct wss_refset {
 	struct wss_pageset *unbroken;
 	struct wss_pageset *written;
 	enum viewport_place place;
-	/* Whether all that was outstanding in the viewport is still the reference set. */
+	/*
+	 * Whether the union of all outstanding sets in the viewport still equals the reference
+	 * set.
+	 */
 	bool ever_is_reference;
 	bool any_window, any_peak;
 	size_t point_room;
@@ -101,7 +104,7 @@ void wss_refset_limit(struct wss_refset *refset, struct wss_pageset_budget *budg
 	wss_pageset_limit(refset->written, budget);
 }
 
-/* Starts the viewport with what is outstanding now. */
+/* Starts the viewport with the current outstanding set. */
 static int enter_viewport(struct wss_refset *refset, const struct wss_recording_sets *sets,
 			  struct wss_error *err)
 {
@@ -131,7 +134,7 @@ static void take_peak(struct wss_refset *refset, const struct wss_recording_sets
 		result->peak_ns = at_ns;
 	}
 	refset->any_peak = true;
-	/* The peak of unchanged regions is already known. */
+	/* Unchanged regions have already reached their peak. */
 	while (refset->n_changed) {
 		size_t i = refset->changed[--refset->n_changed];
 
@@ -142,8 +145,8 @@ static void take_peak(struct wss_refset *refset, const struct wss_recording_sets
 }
 
 /*
- * Makes a separate set of all that was outstanding, which differs from the reference set from
- * now on.
+ * Makes the union of outstanding sets a set of its own, which differs from the reference set
+ * from now on.
  */
 static int part_from_reference(struct wss_refset *refset)
 {
@@ -165,7 +168,7 @@ static void count_reference(struct wss_refset *refset)
 			(struct wss_run){ refset->regions[i].first, refset->regions[i].n });
 }
 
-/* The viewport ends with what is outstanding now. */
+/* The viewport ends with the current outstanding set. */
 static int leave_viewport(struct wss_refset *refset, const struct wss_recording_sets *sets)
 {
 	count_reference(refset);
@@ -180,7 +183,8 @@ int wss_refset_begin(void *opaque, const struct wss_interval *interval,
 	struct wss_refset *refset = opaque;
 
 	/*
-	 * The viewport begins in the gap before this window, with what the last window left.
+	 * The viewport begins in the gap before this window, with the set as of the last
+	 * window.
 	 */
 	if (refset->place == BEFORE && !interval->gap && refset->any_window &&
 	    interval->start_ns > refset->result.from_ns) {
@@ -314,7 +318,7 @@ static int refset_add_point(struct wss_refset *refset, struct wss_error *err)
 	return 0;
 }
 
-/* Returns the weaker of two meanings, which is true of both. */
+/* Returns the weaker of two meanings, which holds for both. */
 static uint8_t weaker_meaning(uint8_t a, uint8_t b)
 {
 	if (a == b || b == WSS_WRITTEN_EXACT)
@@ -332,7 +336,7 @@ static int count_window(struct wss_refset *refset, const struct wss_recording_se
 								   point->written_meaning)
 						  : point->written_meaning;
 	take_peak(refset, sets, point->start_ns);
-	/* Writes in the viewport count from its first window on. */
+	/* Written pages count from the viewport's first window on. */
 	return result->windows++ ? 0 : wss_pageset_copy(refset->written, sets->written);
 }
 
@@ -439,7 +443,7 @@ int wss_refset_finish(struct wss_refset *refset, uint64_t end_ns,
 			refset,
 			(struct wss_run){refset->regions[i].first, refset->regions[i].n},
 			&result->regions[i]);
-	/* Printing needs memory, too. */
+	/* Printing may also need memory. */
 	free_sets(refset);
 	if (wss_phases_find(result, err) < 0)
 		return -1;

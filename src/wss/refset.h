@@ -53,7 +53,7 @@ struct wss_refset_point {
 };
 
 struct wss_refset_classes {
-	uint64_t persistent; /* pages, as all of these */
+	uint64_t persistent; /* in pages, like all of these */
 	uint64_t unbroken;   /* part of persistent that was outstanding all the time */
 	uint64_t gained;
 	uint64_t lost;
@@ -96,12 +96,13 @@ struct wss_refset_result {
 struct wss_refset;
 
 /*
- * Starts a refset; recording outlives it. The viewport is [from_ns, to_ns). WSS_ERR_NO_MEMORY.
+ * Starts a refset; recording must outlive it. The viewport is [from_ns, to_ns).
+ * WSS_ERR_NO_MEMORY.
  */
 int wss_refset_new(const struct wss_recording *recording, uint64_t from_ns, uint64_t to_ns,
 		   struct wss_refset **ret_refset, struct wss_error *err);
 
-/* Sets the memory budget of its sets before the replay. budget outlives the refset. */
+/* Sets the memory budget for its sets before the replay. budget must outlive the refset. */
 void wss_refset_limit(struct wss_refset *refset, struct wss_pageset_budget *budget);
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A short list of runs of pages. It costs less than a set (wss/pageset.h) to make and to walk
- * if the runs lie far apart, where a set needs a node for each of them.
+ * A short list of runs of pages. If the runs are far apart, it is cheaper to make and to walk
+ * than a set (wss/pageset.h), which needs a node for each of them.
  */
 #ifndef WSS_WSS_RUN_LIST_H
 #define WSS_WSS_RUN_LIST_H
@@ -16,8 +16,8 @@ struct wss_run_list {
 	struct wss_run *runs;
 	size_t n;
 	size_t room;
-	bool unsorted;			   /* a run does not lie behind the one before it */
-	struct wss_pageset_budget *budget; /* of its memory; may be NULL */
+	bool unsorted;			   /* some run does not come after the one before it */
+	struct wss_pageset_budget *budget; /* limits its memory; may be NULL */
 };
 
 enum wss_run_list_result {

@@ -31,8 +31,8 @@ enum wss_bound {
 };
 
 /*
- * Returns what value says about a size that lies between low and high, of which value is one;
- * an unknown bound says nothing. Exact if value equals both, or neither is known.
+ * Returns how value, one of the bounds low and high of a size, relates to that size; unknown
+ * bounds are ignored. Exact if value equals both, or neither is known.
  */
 enum wss_bound wss_bound_of(uint64_t value, struct wss_amount low, struct wss_amount high);
 
@@ -75,8 +75,8 @@ struct wss_sample {
 	struct wss_amount written_high_bytes;
 
 	/*
-	 * The same guest by the host's mappings, in a window of its own right before this one;
-	 * known only if both were requested.
+	 * The same guest by the host's mappings, from a separate window right before this one;
+	 * known only if both granularities were requested.
 	 */
 	struct {
 		struct wss_amount granularity_bytes;
@@ -99,7 +99,7 @@ struct wss_sample {
 
 	struct {
 		struct wss_amount
-			arm_ns; /* time for which the guest's vCPUs may have waited */
+			arm_ns; /* time for which the guest's vCPUs may have stalled */
 		struct wss_amount read_ns;
 		struct wss_amount faults; /* second-level faults in the window */
 		struct wss_amount
@@ -158,9 +158,9 @@ bool wss_sample_share(const struct wss_sample *sample, double *ret_share);
 void wss_sample_set_native(struct wss_sample *sample, const struct wss_sample *native);
 
 /*
- * Returns the bloat factor of large pages: the working set by the host's mappings over that by
- * 4 KiB. False if either is unknown, and if the host maps 4 KiB: then two windows differ by
- * the guest's activity, not by its pages.
+ * Computes the bloat factor of large pages: the working set by the host's mappings divided by
+ * that by 4 KiB. Returns false if either is unknown, or if the host maps 4 KiB, where the two
+ * windows differ by the guest's activity, not by page size.
  */
 bool wss_sample_bloat(const struct wss_sample *sample, double *ret_factor);
 

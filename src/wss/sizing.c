@@ -11,7 +11,7 @@
 #define HOURS_MAX (366 * 24)
 /* One degraded window in five makes the result doubtful. */
 #define DEGRADED_SHARE 5
-/* Up to this number ranks are counted one by one, which takes (1 - p) * n steps. */
+/* Up to this number of windows, ranks are counted one by one, in (1 - p) * n steps. */
 #define RANK_COUNTED_MAX 1000000
 #define NORMAL_CERTAINTY 1.6448536269514722 /* quantile of the normal distribution */
 
@@ -39,7 +39,8 @@ static uint64_t rank_of_many(uint64_t n, double p)
 uint64_t wss_sizing_rank(uint64_t n, double p)
 {
 	/*
-	 * In logarithms, because p^n underflows to 0 long before n reaches the windows of a year.
+	 * Uses logarithms, because p^n underflows to 0 long before n reaches a year's number
+	 * of windows.
 	 */
 	double log_pmf = (double)n * log(p), tail = exp(log_pmf);
 	uint64_t rank = n;
@@ -73,7 +74,9 @@ static uint64_t with_headroom(uint64_t bytes, uint64_t percent)
 	return size < 9e18 ? wss_u64_from_double(size) : (uint64_t)9e18;
 }
 
-/* Headroom covers what the windows have not shown; an extrapolated size includes that already. */
+/*
+ * Headroom covers what the windows did not show; an extrapolated size already includes that.
+ */
 static uint64_t recommended_size(const struct wss_sizing *sizing, const struct wss_sizing_rule *rule,
 			  const struct wss_policy *policy, struct wss_amount curve)
 {
@@ -85,7 +88,7 @@ static uint64_t recommended_size(const struct wss_sizing *sizing, const struct w
 		bytes = wss_u64_max(bytes, sizing->grown_bytes.value);
 	bytes = wss_u64_max(bytes, rule->minimum_bytes);
 	bytes = wss_u64_add(bytes, MIB - 1) / MIB * MIB;
-	/* The operator's maximum is final, even if it is not in whole MiB. */
+	/* The operator's maximum is final, even if it is not a whole number of MiB. */
 	if (policy->maximum_bytes.known)
 		bytes = wss_u64_min(bytes, policy->maximum_bytes.value);
 	return bytes;
@@ -104,7 +107,7 @@ static enum wss_confidence confidence_of(const struct wss_summary *summary, bool
 								   : WSS_CONFIDENCE_HIGH;
 }
 
-/* Percentiles are edges of buckets: never more than was really measured. */
+/* Percentiles are upper edges of buckets; limit them to what was really measured. */
 static struct wss_amount seen_percentile(const struct wss_summary *summary, double p)
 {
 	return wss_amount_of(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Sizing: how much memory a guest needs according to its windows, and how certain that is. */
+/* Sizing: how much memory a guest needs according to its windows, and with what confidence. */
 #ifndef WSS_WSS_SIZING_H
 #define WSS_WSS_SIZING_H
 
@@ -12,24 +12,24 @@
 #include "wss/policy.h"
 #include "wss/summary.h"
 
-/* With fewer windows there is no recommendation. */
+/* Fewer windows give no recommendation. */
 #define WSS_SIZING_SAMPLES_MIN 10
 /* Certainty of a percentile's upper bound. */
 #define WSS_SIZING_CERTAINTY 0.95
 /*
- * Time of windows that counts as a week. Half a day may be missing: a search over the last week
- * finds no older window, and the first may be hours younger.
+ * Shortest span of windows that counts as a week. It is half a day shorter, because the
+ * windows found within the last week seldom begin exactly a week ago.
  */
 #define WSS_SIZING_WEEK_S ((7 * 24 - 12) * 3600)
 
 enum wss_confidence {
-	WSS_CONFIDENCE_NONE,   /* too early: fewer than WSS_SIZING_SAMPLES_MIN windows */
+	WSS_CONFIDENCE_NONE, /* too early: fewer than WSS_SIZING_SAMPLES_MIN windows */
 	/*
-	 * Too few windows for the percentile, or too many degraded ones; or the working set still
-	 * grew at the end of the windows, or no growth curve shows whether it did.
+	 * Too few windows for the percentile, or too many degraded ones; or the working set
+	 * still grew at the end of the windows, or no growth curve shows whether it did.
 	 */
 	WSS_CONFIDENCE_LOW,
-	WSS_CONFIDENCE_MEDIUM, /* enough windows, but of less than a week */
+	WSS_CONFIDENCE_MEDIUM, /* enough windows, but over less than a week */
 	WSS_CONFIDENCE_HIGH,
 };
 
@@ -37,11 +37,11 @@ enum wss_confidence {
 const char *wss_confidence_name(enum wss_confidence confidence);
 
 /*
- * Returns the rank, among n independent observations in order, of the smallest that is not below
- * the percentile p of their distribution with WSS_SIZING_CERTAINTY: the smallest r with P(Bin(n, p)
- * >= r) <= 5 %. It needs no assumption about the distribution (David and Nagaraja, Order
- * Statistics, 3rd ed., ch. 7). 0 if not even the largest is certain enough, which takes 59
- * observations for p = 0.95 and 299 for p = 0.99.
+ * Returns the rank, among n sorted independent observations, of the smallest one that with
+ * WSS_SIZING_CERTAINTY is not below the percentile p of their distribution: the smallest r
+ * with P(Bin(n, p) >= r) <= 5 %. This makes no assumption about the distribution (David and
+ * Nagaraja, Order Statistics, 3rd ed., ch. 7). Returns 0 if not even the largest is certain
+ * enough, which takes 59 observations for p = 0.95 and 299 for p = 0.99.
  */
 uint64_t wss_sizing_rank(uint64_t n, double p);
 
@@ -51,20 +51,22 @@ struct wss_sizing_rule {
 	uint64_t minimum_bytes;
 };
 
-/* Replaces values of the rule by those in the operator's policy. */
+/* Overrides values of the rule with those of the operator's policy. */
 void wss_sizing_heed(struct wss_sizing_rule *rule, const struct wss_policy *policy);
 
 struct wss_sizing {
 	enum wss_confidence confidence;
 	bool from_peak; /* too few windows for the percentile, so the largest is used */
 	struct wss_growth growth; /* growth at the end of the windows */
-	/* Absent if it is too early. */
+	/* Absent while it is too early. */
 	struct wss_amount p50_bytes, p95_bytes, p99_bytes, peak_bytes;
 	struct wss_amount base_bytes;	     /* upper bound of the percentile, or the peak */
-	/* Base extrapolated along the growth curve; absent if the working set grew no more. */
+	/*
+	 * Base extrapolated along the growth curve; absent if the working set no longer grew.
+	 */
 	struct wss_amount grown_bytes;
 	struct wss_amount recommended_bytes; /* with headroom, within policy, in whole MiB */
-	struct wss_amount reclaimable_bytes; /* part of the guest's memory on the host now */
+	struct wss_amount reclaimable_bytes; /* resident memory beyond recommended_bytes */
 };
 
 /* State of the guest apart from its windows. */
@@ -91,31 +93,31 @@ void wss_sizing_compute(const struct wss_summary *summary, const struct wss_sizi
 			struct wss_sizing *ret_sizing);
 
 /*
- * Sum of the needs of a host's guests. Peaks of different guests seldom coincide, so the sum is
- * taken hour by hour over the largest window of each guest in the hour. A guest without a window in
- * an hour counts with its peak, one that was never measured with all its memory.
+ * Combined need of a host's guests. Peaks of different guests seldom coincide, so the sum is
+ * taken hour by hour, over each guest's largest window in that hour. A guest without a window
+ * in an hour counts with its peak, one that was never measured with all its memory.
  */
 struct wss_fit {
 	time_t from;
 	size_t n_hours;
 	struct wss_fit_hour {
 		uint64_t bytes;
-		bool seen; /* by the guest that is being added */
+		bool seen; /* in the guest being added */
 		bool any;  /* by any guest */
 	} *hours;
 };
 
 /*
- * Starts a sum over the hours between two times, at most 366 days. Returns 0, or -1 when out of
- * memory.
+ * Starts a sum over the hours between two times, at most 366 days apart. Returns 0, or -1 when
+ * out of memory.
  */
 int wss_fit_init(struct wss_fit *fit, time_t from, time_t to);
 void wss_fit_free(struct wss_fit *fit);
 
-/* Adds an hour of the current guest; hours outside are ignored. Sums saturate. */
+/* Adds an hour of the current guest; hours outside the span are ignored. Sums saturate. */
 void wss_fit_hour(struct wss_fit *fit, time_t start, uint64_t bytes);
 
-/* Ends a guest, and adds otherwise_bytes to the hours in which it was not seen. */
+/* Ends a guest, and adds otherwise_bytes to the hours in which it was not measured. */
 void wss_fit_guest(struct wss_fit *fit, uint64_t otherwise_bytes);
 
 struct wss_fit_result {

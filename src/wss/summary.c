@@ -9,7 +9,7 @@
 #include "wss/curve.h"
 
 #define FORMAT 1
-/* Limit in pages of 4 KiB: no guest has more, and sums of them fit their types. */
+/* Limit in pages of 4 KiB: no guest has more, and sums fit their types. */
 #define PAGES_MAX (WSS_BYTES_MAX / 4096)
 
 void wss_summary_free(struct wss_summary *summary)
@@ -108,7 +108,7 @@ int wss_summary_merge(struct wss_summary *into, const struct wss_summary *from)
 	return 0;
 }
 
-/* Points without a window at the end are left out. */
+/* Trailing points without a window are left out. */
 static size_t encode_curve(const struct wss_summary *summary, uint8_t *buf, size_t size)
 {
 	size_t points = WSS_SUMMARY_POINTS, len;

@@ -21,19 +21,19 @@
 
 struct wss_summary_point {
 	uint64_t n;	    /* number of windows whose curve reached this time */
-	uint64_t sum_pages; /* sum over these windows, of pages of 4 KiB, rounded up */
+	uint64_t sum_pages; /* sum over these windows, in pages of 4 KiB, rounded up */
 	struct wss_histogram sizes;
 };
 
-/* Limit for one guest and day, more than one per millisecond; no host measures more. */
+/* Limit for one guest and day: more than one per millisecond, which no host measures. */
 #define WSS_SUMMARY_DAY_MAX 100000000
 
 /* All zero is empty. */
 struct wss_summary {
 	uint64_t samples; /* good samples, which the histogram counts */
-	/* Doubtful samples: they count in max_bytes only, by their low bound. */
+	/* Degraded samples: they count only in max_bytes, by their low bound. */
 	uint64_t degraded;
-	time_t first, last; /* of the samples, by the wall clock */
+	time_t first, last; /* wall-clock times of samples */
 	uint64_t min_bytes, max_bytes;
 	uint64_t sum_pages;
 	struct wss_histogram sizes;

@@ -41,8 +41,8 @@ static size_t random_below(struct wss_top *top, size_t n)
 }
 
 /*
- * Moves those that precede ranges[first], of first to end - 1, before it. Returns its new
- * position.
+ * Partitions ranges first to end - 1 around ranges[first]: those that precede it move before
+ * it. Returns its new position.
  */
 static size_t partition(const struct wss_top *top, size_t first, size_t end)
 {
@@ -97,7 +97,7 @@ static int compare(const void *a, const void *b, void *opaque)
 	return top->before(a, b) ? -1 : top->before(b, a);
 }
 
-/* Frees the room behind the selection. */
+/* Frees the memory beyond the selection. */
 static void give_back(struct wss_top *top)
 {
 	void *ranges = realloc(top->ranges, (top->n ? top->n : 1) * sizeof(*top->ranges));

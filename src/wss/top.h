@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Selects the first N of a list of page ranges of any length, in the memory of 2 N. */
+/* Selects the first N of any number of page ranges, with memory for 2 N. */
 #ifndef WSS_WSS_TOP_H
 #define WSS_WSS_TOP_H
 
@@ -7,13 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Range of page indices, and its figures. */
+/* A range of page indices with its figures. */
 struct wss_page_range {
 	uint64_t first;
 	uint64_t n;	/* pages from the first to the last */
 	uint64_t pages; /* pages of them that count */
-	uint64_t value; /* number of windows that touched it; for differences 1: gained, 0:
-			   lost */
+	uint64_t value; /* windows that touched it; in a comparison 1: gained, 0: lost */
 };
 
 /* Whether a precedes b. A total order. */
