@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Creates a history. It appears under its name when it is complete: SQLite switches an empty
- * file to WAL under locks for which it does not wait, so one of several processes that create
- * it at the same moment would fail.
+ * Creates a history, which gets its name only when it is complete. SQLite switches an empty
+ * file to WAL under locks that it does not wait for, so if several processes created it in
+ * place at the same time, some would fail.
  */
 #include "store/db.h"
 
@@ -29,8 +29,8 @@ static bool is_missing(const char *path)
 }
 
 /*
- * Whether a file starts as SQLite's logs, journals and indexes of logs do ("WAL-mode File
- * Format" 2.1, "Database File Format" 3), or with zeros, as what SQLite has reset does.
+ * Whether a file starts like one of SQLite's logs, journals or log indexes ("WAL-mode File
+ * Format" 2.1, "Database File Format" 3), or with zeros, like one that SQLite has reset.
  */
 static bool is_from_sqlite(int fd)
 {
@@ -45,7 +45,7 @@ static bool is_from_sqlite(int fd)
 	       !memcmp(start, (uint8_t[4]){0}, sizeof(start));
 }
 
-/* Removes a file that belonged to a history which is gone. */
+/* Removes a file that belonged to a history that no longer exists. */
 static int remove_stale(const char *path, struct wss_error *err)
 {
 	wss_auto_close int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -63,7 +63,8 @@ static int remove_stale(const char *path, struct wss_error *err)
 }
 
 /*
- * An old log beside a new database would be taken for its own, so that its content comes back.
+ * SQLite would take an old log next to a new database as that database's own and bring its
+ * content back.
  */
 static int remove_stale_files(const char *path, struct wss_error *err)
 {
@@ -83,7 +84,7 @@ static int remove_stale_files(const char *path, struct wss_error *err)
 }
 
 /*
- * Creates the tables without a file beside the database, which a kill would leave behind.
+ * Creates the tables without an additional journal file, which a kill would leave behind.
  * Errors name the history, not the temporary file.
  */
 static int fill_database(const char *temporary, const char *path, struct wss_error *err)
@@ -106,7 +107,10 @@ static int fill_database(const char *temporary, const char *path, struct wss_err
 	return r;
 }
 
-/* Sets the mode that a writer sets otherwise ("Database File Format" 1.3.3). */
+/*
+ * Sets WAL mode in the file's header ("Database File Format" 1.3.3), as a writer would
+ * otherwise do.
+ */
 static int set_wal_mode(int fd, struct wss_error *err)
 {
 	static const uint8_t versions[] = {2, 2};
@@ -117,8 +121,8 @@ static int set_wal_mode(int fd, struct wss_error *err)
 
 /*
  * Creates the database under a temporary name, because SQLite opens files by name. Its
- * descriptor stays open until SQLite has closed the file: closing any descriptor of a file
- * drops all of SQLite's locks on it. The memory needs of guests concern nobody else.
+ * descriptor stays open until SQLite has closed the file, because closing any descriptor of a
+ * file drops all of SQLite's locks on it. Only the owner may read the memory needs of guests.
  */
 static int create_database(const char *path, struct wss_error *err)
 {
@@ -169,8 +173,8 @@ static bool database_is_empty(struct wss_history *history)
 }
 
 /*
- * Takes the file for this handle alone, for as long as it is open. Leaving WAL succeeds only if no
- * other process has the file open.
+ * Gives this handle exclusive access to the file until it is closed. Leaving WAL mode succeeds
+ * only if no other process has the file open.
  */
 static bool database_take(struct wss_history *history)
 {
@@ -185,7 +189,10 @@ void wss_history_close_unused(struct wss_history *history)
 {
 	struct wss_error unused = WSS_ERROR_INIT;
 
-	/* One in use stays in WAL mode. Another process may have used it since the first look. */
+	/*
+	 * A history in use stays in WAL mode. Another process may have used it since the first
+	 * check.
+	 */
 	if (history && history->created && database_is_empty(history) &&
 	    database_take(history) && database_is_empty(history) &&
 	    wss_history_is_in_place(history) && remove_stale_files(history->path, &unused) == 0)

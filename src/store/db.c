@@ -13,19 +13,22 @@
 #include "base/cleanup.h"
 #include "base/stop.h"
 
-/* Readers check a small file; checking a large one would take longer than the query. */
+/*
+ * Readers check the integrity of files up to this size; checking a larger one would take
+ * longer than the query.
+ */
 #define READER_CHECK_MAX (64 << 20)
 #define VALUE_MAX (16 << 20)
 #define BUSY_STEP_MS 10
-/* Time that another process's transaction may still delay this one after a stop request. */
+/* How long another process's transaction may still delay this one after a stop request. */
 #define STOP_MS 1000
 /* Number of SQLite instructions between two checks of the stop flag: about a millisecond. */
 #define STEPS_BETWEEN_LOOKS 10000
 
 /*
  * Condition for the summaries of a series since ?2, the start of an hour: hours until the end
- * of their day (?3 is its start), if they still exist, and whole days from ?4 on. The first
- * line lets SQLite use the index.
+ * of that day (?3 is its start) if they still exist, and whole days from ?4 on. The first line
+ * lets SQLite use the index.
  */
 #define IN_SPAN                                                                        \
 	"level IN (3600, 86400) AND start >= ?3 AND "                                  \
@@ -61,15 +64,16 @@ static const char *const sql[DB_STATEMENTS] = {
 		    "JOIN series ON series.id = series_id JOIN guest ON guest.id = guest_id "
 		    "WHERE uuid = ?1)",
 	/*
-	 * Also how many windows the guest's other series have. A series of writes (observes 1) only
-	 * where there is no other.
+	 * Also counts the windows of the guest's other series. A series of writes (observes 1)
+	 * is the last choice.
 	 */
 	[DB_CHOOSE] = "SELECT series.id, method, observes, granularity_bytes, window_ns, "
 		      "sum(total(samples + degraded)) OVER () - total(samples + degraded) "
 		      "FROM guest JOIN series ON guest_id = guest.id "
 		      "JOIN summary ON series_id = series.id "
 		      "WHERE uuid = ?1 AND " IN_SPAN " GROUP BY series.id "
-		      "ORDER BY observes = 1, sum(samples) DESC, max(last) DESC, series.id DESC LIMIT 1",
+		      "ORDER BY observes = 1, sum(samples) DESC, max(last) DESC, series.id "
+		      "DESC LIMIT 1",
 	[DB_SUMMARIES] =
 		"SELECT samples, degraded, first, last, min_bytes, max_bytes, sum_pages, "
 		"sizes, curve FROM summary WHERE series_id = ?1 AND " IN_SPAN,
@@ -96,7 +100,7 @@ static const char *const sql[DB_STATEMENTS] = {
 	[DB_JOURNAL_PUT] =
 		"INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, "
 		"to_bytes, reason, uri) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-	/* Inserts nothing if the guest has unfinished steps. */
+	/* Does nothing if the guest has unfinished steps. */
 	[DB_JOURNAL_BEGIN] =
 		"INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, "
 		"to_bytes, reason, uri) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 "
@@ -216,12 +220,12 @@ static int on_busy(void *opaque, int attempt)
 
 	if (!attempt)
 		history->waited_ms = 0;
-	/* Not zero: a process that is about to end may still have to record what it did. */
+	/* Not zero: a process that is about to end may still have to record its last step. */
 	if (wss_stop_requested() && limit_ms > STOP_MS)
 		limit_ms = STOP_MS;
 	if (history->waited_ms >= limit_ms)
 		return 0;
-	/* Unlike the stop flag's poll() this waits after a stop request, too. */
+	/* Unlike the stop flag's poll(), this waits even after a stop request. */
 	poll(NULL, 0, BUSY_STEP_MS);
 	history->waited_ms += BUSY_STEP_MS;
 	return 1;
@@ -375,7 +379,7 @@ int wss_history_open(const char *path, struct wss_history **ret_history, struct 
 	return -1;
 }
 
-/* A URI, because the parameter has no flag. */
+/* Uses a URI, because this parameter has no flag. */
 static char *immutable_uri(const char *path)
 {
 	char *uri = malloc(strlen(path) * 3 + 32), *at;
@@ -393,7 +397,7 @@ static char *immutable_uri(const char *path)
 	return uri;
 }
 
-/* Whether the log is empty; one that is not has newer data and cannot be ignored. */
+/* Whether the log is empty; otherwise it has newer data and cannot be ignored. */
 static bool log_is_empty(const char *path)
 {
 	wss_auto_free char *log = NULL;
@@ -407,8 +411,8 @@ static bool log_is_empty(const char *path)
 }
 
 /*
- * Opens a history on a read-only disk. Opening a file in WAL mode creates its log, which is
- * not possible there; but nothing changes there, either.
+ * Opens a history on a read-only disk as immutable, because opening a file in WAL mode would
+ * create its log, which is impossible there.
  */
 static int open_immutable(struct wss_history *history, struct wss_error *err)
 {
@@ -425,8 +429,8 @@ static int open_immutable(struct wss_history *history, struct wss_error *err)
 }
 
 /*
- * Opens a history on a full disk, which has no room for the index of the log that all users of
- * the file share. With exclusive access SQLite keeps it in memory.
+ * Opens a history on a full disk, which has no room for the shared index of the log. With
+ * exclusive access SQLite keeps the index in memory.
  */
 static int open_alone(struct wss_history *history, struct wss_error *err)
 {
@@ -438,7 +442,10 @@ static int open_alone(struct wss_history *history, struct wss_error *err)
 			   "cannot open it", err);
 }
 
-/* Tries other ways after the first access has failed. Returns 0 if one may work. */
+/*
+ * Tries other ways to open the history after the first access failed. Returns 0 if one may
+ * work.
+ */
 static int open_by_other_ways(struct wss_history *history, struct wss_error *err)
 {
 	int code = sqlite3_errcode(history->db) & 0xff;
@@ -463,7 +470,7 @@ static int start_reading(struct wss_history *history, struct wss_error *err)
 	if (wss_db_check_version(history, err) < 0 &&
 	    (open_by_other_ways(history, err) < 0 || wss_db_check_version(history, err) < 0))
 		return -1;
-	/* A large file is not checked, and may have been made so that a query loops in it. */
+	/* Large files are not checked, and a crafted one could make a query loop. */
 	wss_db_heed_stop(history, true);
 	if (wss_db_number(history,
 			  "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The database below the history: opening, schema, statements, errors. Private to store/. */
+/* The database behind the history: opening, schema, statements, errors. Private to store/. */
 #ifndef WSS_STORE_DB_H
 #define WSS_STORE_DB_H
 
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "store/history.h"
 
-/* Another writer's transaction takes milliseconds, but a slow disk may need seconds. */
+/* Another writer's transaction normally takes milliseconds, but seconds on a slow disk. */
 #define DB_BUSY_MS 15000
 
 enum wss_db_statement {
@@ -39,12 +39,11 @@ enum wss_db_statement {
 
 struct wss_history {
 	sqlite3 *db;
-	char *path; /* as wss_db_find() returns it */
-	int patience_ms,
-		waited_ms; /* wait for another process's lock: limit, and time spent */
+	char *path;		    /* as returned by wss_db_find() */
+	int patience_ms, waited_ms; /* wait for another process's lock: limit and time spent */
 	dev_t device;	   /* the file that was opened for writing */
 	ino_t inode;
-	bool created; /* by this handle: nothing was there before */
+	bool created;				 /* this handle created the file */
 	sqlite3_stmt *statements[DB_STATEMENTS]; /* prepared on first use */
 };
 
@@ -55,8 +54,8 @@ struct wss_history {
 int wss_db_error(struct wss_history *history, const char *what, struct wss_error *err);
 
 /*
- * Whether a stop request interrupts statements, which then fail with WSS_ERR_INTERRUPTED. A
- * writer must be able to record what it did after a stop request, too.
+ * Sets whether a stop request interrupts statements, which then fail with WSS_ERR_INTERRUPTED.
+ * A writer must be able to record its actions even after a stop request.
  */
 void wss_db_heed_stop(struct wss_history *history, bool heed);
 
@@ -64,7 +63,7 @@ void wss_db_heed_stop(struct wss_history *history, bool heed);
 int wss_db_exec(struct wss_history *history, const char *sql, const char *what,
 		struct wss_error *err);
 
-/* Returns the single number of a query's result; 0 if it has none. */
+/* Returns the single number that a query yields; 0 if it yields none. */
 int wss_db_number(struct wss_history *history, const char *sql, int64_t *ret_number,
 		  struct wss_error *err);
 
@@ -79,13 +78,15 @@ sqlite3_stmt *wss_db_statement(struct wss_history *history, enum wss_db_statemen
 uint64_t wss_db_column_u64(sqlite3_stmt *stmt, int at);
 
 /*
- * Returns a column of the row; unknown if it is no number, negative, or larger than any guest.
+ * Returns a column of the row; unknown if it is not a number, negative, or larger than any
+ * guest.
  */
 struct wss_amount wss_db_column_amount(sqlite3_stmt *stmt, int at);
 
 /*
- * Reads a row that begins with the columns of DB_SUMMARIES into an empty summary: up to the
- * sizes, or with_curve up to the curve. The caller frees the summary, even after an error.
+ * Reads a row that begins with the columns of DB_SUMMARIES into an empty summary, up to the
+ * sizes, or, if with_curve, up to the curve. The caller frees the summary, even after an
+ * error.
  */
 int wss_db_read_summary(struct wss_history *history, sqlite3_stmt *stmt, bool with_curve,
 			struct wss_summary *summary, struct wss_error *err);
@@ -93,7 +94,7 @@ int wss_db_read_summary(struct wss_history *history, sqlite3_stmt *stmt, bool wi
 /*
  * Returns the path under which to open the history, with all links in its directory resolved:
  * a malloc()ed string. make: create missing directories. WSS_ERR_FAILED if the history, a file
- * that SQLite keeps beside it, or its directory does not belong to the caller or root, if
+ * that SQLite keeps next to it, or its directory does not belong to the caller or root, if
  * other users may write to it, or if a file is not a regular one; WSS_ERR_GONE if the
  * directory is missing.
  */
@@ -105,21 +106,22 @@ int wss_db_find(const char *path, bool make, char **ret_path, struct wss_error *
  */
 int wss_db_check_hands_off(const struct stat *st, bool directory, struct wss_error *err);
 
-/* Opens the file of the lock beside a history; wss_db_find() has checked the directory. */
+/* Opens the lock file next to a history; wss_db_find() has checked the directory. */
 int wss_db_open_lock(const char *path, int *ret_fd, struct wss_error *err);
 
 /*
- * Allocates a history that is not open yet; NULL with err set. Freed by wss_history_close().
+ * Allocates a history without opening it; NULL with err set. Free it with wss_history_close().
  */
 struct wss_history *wss_db_new(const char *path, struct wss_error *err);
 
-/* Sets up a connection of a reader or writer, which trusts nothing in the file. */
+/* Sets up a connection for reading or writing that trusts nothing in the file. */
 int wss_db_set_up(struct wss_history *history, struct wss_error *err);
 
 /*
- * Creates a complete file at path if there is none, or an empty one; else does nothing. Waits
- * at most DB_BUSY_MS for other processes that do the same: WSS_ERR_BUSY, WSS_ERR_INTERRUPTED.
- * path is from wss_db_find(). *ret_created says whether this call created it.
+ * Creates a complete history at path if there is no file or an empty one; otherwise does
+ * nothing. Waits at most DB_BUSY_MS for other processes that do the same: WSS_ERR_BUSY,
+ * WSS_ERR_INTERRUPTED. path comes from wss_db_find(). *ret_created is whether this call
+ * created the file.
  */
 int wss_db_create(const char *path, bool *ret_created, struct wss_error *err);
 
@@ -127,8 +129,9 @@ int wss_db_create(const char *path, bool *ret_created, struct wss_error *err);
 int wss_db_migrate(struct wss_history *history, struct wss_error *err);
 
 /*
- * Checks that the file is a history of a known version, with the tables of that version and
- * nothing else, without changing it and before anything that the file itself defines can run.
+ * Checks, without changing the file, that it is a history of a known version, with the tables
+ * of that version and nothing else. Call this before any statement that could run code defined
+ * in the file.
  */
 int wss_db_check_version(struct wss_history *history, struct wss_error *err);
 

@@ -50,7 +50,7 @@ static time_t floor_to(time_t when, time_t span)
 	return when < 0 ? 0 : when - when % span;
 }
 
-/* Runs a statement to its end and releases its locks. */
+/* Runs a statement to completion and releases its locks. */
 static int run_statement(struct wss_history *history, sqlite3_stmt *stmt,
 			 struct wss_error *err)
 {
@@ -138,9 +138,7 @@ static bool time_is_valid(time_t time)
 	return (int64_t)time >= WSS_TIME_MIN_S && (int64_t)time <= WSS_TIME_MAX_S;
 }
 
-/*
- * Whether samples of guests can have added up to this summary. The file may contain anything.
- */
+/* Whether real samples could have added up to this summary. The file may contain anything. */
 static bool summary_is_possible(const struct wss_summary *summary)
 {
 	return summary->samples <= WSS_SUMMARY_DAY_MAX &&
@@ -151,7 +149,7 @@ static bool summary_is_possible(const struct wss_summary *summary)
 	       summary->sum_pages <= wss_u64_mul(summary->samples, WSS_BYTES_MAX / 4096);
 }
 
-/* Decodes the sizes and the curve of a summary's row. Returns 0 or negative errno. */
+/* Decodes the sizes and the curve in a row of the summaries. Returns 0 or negative errno. */
 static int decode_blobs(sqlite3_stmt *stmt, bool with_curve, struct wss_summary *summary)
 {
 	const uint8_t *sizes = sqlite3_column_blob(stmt, 7);
@@ -240,7 +238,7 @@ static int store_summary(struct wss_history *history, int64_t series, int level,
 	return 0;
 }
 
-/* The sample itself updates its hour and day, so no job has to do that later. */
+/* Each sample updates its hour and day at once, so that no later job has to. */
 static int add_to_summary(struct wss_history *history, int64_t series, int level,
 			  const struct wss_sample *sample, struct wss_error *err)
 {
@@ -278,7 +276,7 @@ int wss_history_add(struct wss_history *history, const struct wss_sample *sample
 		r = add_to_summary(history, series, WSS_HISTORY_DAY, sample, err);
 	if (r == 0)
 		r = wss_db_exec(history, "COMMIT", "cannot write it", err);
-	/* A full disk may have caused a rollback already. */
+	/* A full disk may already have caused a rollback. */
 	if (r < 0 && !sqlite3_get_autocommit(history->db))
 		sqlite3_exec(history->db, "ROLLBACK", NULL, NULL, NULL);
 	return r;
@@ -303,7 +301,7 @@ int wss_history_last(struct wss_history *history, const char *uuid, struct wss_a
 }
 
 /*
- * Binds the parameters of a span since a time: the hour, its day, and the start of the first
+ * Binds the parameters for "since": the hour of that time, its day, and the start of the first
  * whole day.
  */
 static void bind_since(sqlite3_stmt *stmt, time_t since)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The history: samples, and their summaries by the hour and by the day, in one SQLite file.
+ * The history: samples, and their hourly and daily summaries, in one SQLite file.
  *
  * A sample is one transaction in write-ahead mode, so a killed process, a full disk or a power
  * failure costs the last samples at most. Any number of readers and writers may have it open.
- * Times are those of the wall clock; after that was set back, samples "from the future" count
- * as recent.
+ * Times are wall-clock times; after the clock was set back, samples "from the future" count as
+ * recent.
  */
 #ifndef WSS_STORE_HISTORY_H
 #define WSS_STORE_HISTORY_H
@@ -27,31 +27,30 @@ struct wss_history;
 const char *wss_history_sqlite_version(void);
 
 /*
- * Returns the default path of the history: VIRT_WSS_HISTORY, for root
- * /var/lib/virt-wss/history.db, for others below XDG_STATE_HOME. malloc()ed; NULL when out of
- * memory.
+ * Returns the default path of the history: VIRT_WSS_HISTORY if set, else
+ * /var/lib/virt-wss/history.db for root, or a path below XDG_STATE_HOME for other users.
+ * malloc()ed; NULL when out of memory.
  */
 char *wss_history_default_path(void);
 
 /*
  * Opens the history for reading and writing, creates the file and its directory if they are
  * missing, checks its integrity and upgrades its schema. WSS_ERR_FAILED, with the reason, if
- * that is not possible: no write permission, a full or read-only disk, a file that is damaged,
- * is not a history, was written by a newer version, or could be written or replaced by other
- * users. A damaged file is left as it is.
+ * that is not possible: no write permission, a full or read-only disk, or a file that is
+ * damaged, is not a history, was written by a newer version, or could be written or replaced
+ * by other users. A damaged file is left as it is.
  */
 int wss_history_open(const char *path, struct wss_history **ret_history, struct wss_error *err);
 
 /*
- * Opens the history for reading, from a read-only disk as well. WSS_ERR_GONE if there is none
- * yet.
+ * Opens the history for reading, even on a read-only disk. WSS_ERR_GONE if there is none yet.
  */
 int wss_history_open_readonly(const char *path, struct wss_history **ret_history,
 			      struct wss_error *err);
 
 /*
- * Whether its path still leads to this history, and not to nothing or another file. Does not
- * wait; for a history that is open for writing.
+ * Whether its path still leads to this file. Does not wait. The history must be open for
+ * writing.
  */
 bool wss_history_is_in_place(const struct wss_history *history);
 
@@ -65,8 +64,8 @@ void wss_history_set_patience(struct wss_history *history, int milliseconds);
 void wss_history_close(struct wss_history *history);
 
 /*
- * Closes it, and removes the file if this handle created it, nobody has stored anything in it and
- * no other process has it open. Takes NULL.
+ * Closes the history, and removes the file if this handle created it, nothing has been stored
+ * in it and no other process has it open. Accepts NULL.
  */
 void wss_history_close_unused(struct wss_history *history);
 
@@ -84,7 +83,7 @@ struct wss_history_series {
 	enum wss_observes observes;
 	uint64_t granularity_bytes;
 	uint64_t window_ns;	/* requested length */
-	uint64_t other_windows; /* number of windows in the guest's other series in that span */
+	uint64_t other_windows; /* windows in the guest's other series in the same span */
 	struct wss_summary summary;
 	/* Figures of the newest sample of the series. */
 	time_t time;
@@ -94,21 +93,21 @@ struct wss_history_series {
 #define WSS_HISTORY_CURVE 1u /* include the growth curve */
 
 /*
- * Adds up the series of a guest that has most samples since a time, preferring those that see all
- * accesses to those that see only writes, rounded to the hour, or to
- * the day where the hours have been forgotten. Returns 1; 0 if there is none, -1 on error. The
+ * Sums up the series of a guest with the most samples since a time; series that see all
+ * accesses are preferred to those that see only writes. The time is rounded to the hour, or to
+ * the day if the hours have been deleted. Returns 1; 0 if there is none, -1 on error. The
  * caller frees ret_series->summary.
  */
 int wss_history_series(struct wss_history *history, const char *uuid, time_t since, unsigned flags,
 		       struct wss_history_series *ret_series, struct wss_error *err);
 
-/* Called for each hour of that series with the largest working set in it. */
+/* Called for each hour of that series, with its largest working set. */
 typedef void (*wss_history_hour)(time_t start, uint64_t max_bytes, void *opaque);
 int wss_history_hours(struct wss_history *history, const char *uuid, time_t since,
 		      wss_history_hour on_hour, void *opaque, struct wss_error *err);
 
 /*
- * Calls on_guest for each guest that was ever stored, sorted by name. Returns 0, or -1:
+ * Calls on_guest for each guest in the history, sorted by name. Returns 0, or -1:
  * WSS_ERR_NO_MEMORY as soon as on_guest returns -1, WSS_ERR_INTERRUPTED.
  */
 typedef int (*wss_history_on_guest)(const char *uuid, const char *name, void *opaque);
@@ -117,7 +116,8 @@ int wss_history_guests(struct wss_history *history, wss_history_on_guest on_gues
 
 /*
  * Calls on_sample for each stored sample of a guest from since to until, inclusive, over all
- * its series, sorted by time. The sample has the stored figures and is valid during the call.
+ * its series, sorted by time. The sample has only the stored figures and is valid during the
+ * call.
  */
 typedef void (*wss_history_on_sample)(const struct wss_sample *sample, void *opaque);
 int wss_history_samples(struct wss_history *history, const char *uuid, time_t since, time_t until,
@@ -142,9 +142,10 @@ struct wss_history_limits {
 	{ 14 * WSS_HISTORY_DAY, 35 * WSS_HISTORY_DAY, 400 * WSS_HISTORY_DAY, 256ULL << 20 }
 
 /*
- * Forgets what is too old at now, or exceeds the size limit. A now far ahead of the data
- * counts gradually: at most one day for each 24 hours with samples. Deletes for some seconds at
- * most, and leaves the rest to the next call. WSS_ERR_INTERRUPTED after a stop request.
+ * Deletes data that is too old at time now or exceeds the size limit. If now is far ahead of
+ * the data, ages advance gradually: at most one day for each 24 hours with samples. Deletes
+ * for some seconds at most, and leaves the rest to the next call. WSS_ERR_INTERRUPTED after a
+ * stop request.
  */
 int wss_history_prune(struct wss_history *history, const struct wss_history_limits *limits,
 		      time_t now, struct wss_error *err);

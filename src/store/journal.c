@@ -75,8 +75,8 @@ int wss_journal_done(struct wss_history *history, const char *uuid, struct wss_e
 }
 
 /*
- * Converts NULL, which a foreign file may contain anywhere, to "". Returns false when out of
- * memory: with a truncated name, memory would be returned to another guest.
+ * Copies a text; NULL, which a foreign file may contain anywhere, becomes "". Returns false
+ * when out of memory, because a truncated name would return memory to the wrong guest.
  */
 static bool journal_column_text(sqlite3_stmt *stmt, int at, char *ret_text, size_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Journal of balloon steps: each step is recorded before it is taken, so that the memory to
- * give back is known however the program ends.
+ * give back is known no matter how the program ends.
  */
 #ifndef WSS_STORE_JOURNAL_H
 #define WSS_STORE_JOURNAL_H
@@ -23,15 +23,15 @@ struct wss_journal_step {
 };
 
 /*
- * Records one step, which is in the file when this returns, even if the process is killed
- * then.
+ * Records one step. The step is in the file when this returns, even if the process is then
+ * killed.
  */
 int wss_journal_write(struct wss_history *history, const struct wss_journal_step *step,
 		      struct wss_error *err);
 
 /*
- * Records the first step. WSS_ERR_FAILED if the guest has unfinished steps, from a process
- * that was killed or from one that began at the same moment.
+ * Records the first step. WSS_ERR_FAILED if the guest has unfinished steps, of a killed
+ * process or of one that began at the same moment.
  */
 int wss_journal_begin(struct wss_history *history, const struct wss_journal_step *step,
 		      struct wss_error *err);
@@ -39,10 +39,10 @@ int wss_journal_begin(struct wss_history *history, const struct wss_journal_step
 /* Fails as wss_journal_begin() does, but records nothing. */
 int wss_journal_check(struct wss_history *history, const char *uuid, struct wss_error *err);
 
-/* Marks all steps of a guest as done, because it has its old size again. */
+/* Marks all steps of a guest as done, because it has its original size again. */
 int wss_journal_done(struct wss_history *history, const char *uuid, struct wss_error *err);
 
-/* Guest that does not have its old size back yet. */
+/* A guest that does not have its original size back yet. */
 struct wss_journal_open {
 	char uuid[37];
 	char name[256];

@@ -16,8 +16,8 @@
 #include "store/db.h"
 
 /*
- * Opens a lock file. Only those who may write the history can open it, because any process
- * that can open a file can lock it.
+ * Opens a lock file. Any process that can open a file can lock it, so only those who may write
+ * the history can open this one.
  */
 static int lock_file_open(const char *name, int *ret_fd, struct wss_error *err)
 {
@@ -71,7 +71,9 @@ int wss_history_lock_round(const struct wss_history *history, int *ret_fd,
 	return 0;
 }
 
-/* The monotonic clock, with a call that the ThreadSanitizer of GCC 12 does not know. */
+/*
+ * Uses the monotonic clock, through a call that the ThreadSanitizer of GCC 12 does not know.
+ */
 #ifdef __SANITIZE_THREAD__
 #define TURN_CLOCK CLOCK_REALTIME
 #define turn_wait(mutex, deadline) pthread_mutex_timedlock(mutex, deadline)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Locks around the history: between processes, the right to run a round; between the threads
- * of one process, turns on one connection.
+ * Locks around the history: one between processes, for the right to run a round, and one
+ * between the threads of a process that share a connection.
  */
 #ifndef WSS_STORE_LOCK_H
 #define WSS_STORE_LOCK_H
@@ -12,9 +12,9 @@
 #include "store/history.h"
 
 /*
- * Takes the lock for measuring all guests, which only one round at a time has: WSS_ERR_BUSY if
- * another process has it. It ends when the descriptor is closed, and so with the process.
- * WSS_ERR_FAILED if the lock file belongs to another user or is not a regular file.
+ * Takes the lock for measuring all guests, so that only one round runs at a time: WSS_ERR_BUSY
+ * if another process holds it. The lock ends when the descriptor is closed, and so with the
+ * process. WSS_ERR_FAILED if the lock file belongs to another user or is not a regular file.
  */
 int wss_history_lock_round(const struct wss_history *history, int *ret_fd,
 			   struct wss_error *err);
@@ -37,20 +37,20 @@ struct wss_shared_history {
 
 /*
  * Opens the connection, as wss_history_open() does. patience_ms limits how long a thread waits
- * for its turn, and then for another process that writes; 0 waits for turns without a limit
- * and for processes as wss_history_set_patience() describes.
+ * for its turn, and then for another process that writes; with 0 it waits for its turn without
+ * limit, and for processes as wss_history_set_patience() describes.
  */
 int wss_shared_history_open(struct wss_shared_history *shared, const char *path,
 			    unsigned patience_ms, struct wss_error *err);
 
-/* Waits for this thread's turn. WSS_ERR_BUSY if it did not come within patience_ms. */
+/* Waits for this thread's turn. WSS_ERR_BUSY if that does not come within patience_ms. */
 int wss_shared_history_lock(struct wss_shared_history *shared, struct wss_error *err);
 
 void wss_shared_history_unlock(struct wss_shared_history *shared);
 
 /*
- * Closes the connection, if there is one, as wss_history_close_unused(). No thread may hold or request
- * the turn any more.
+ * Closes the connection, if any, like wss_history_close_unused(). No thread may hold the lock
+ * or wait for it.
  */
 void wss_shared_history_close(struct wss_shared_history *shared);
 

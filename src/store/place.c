@@ -2,11 +2,10 @@
 /*
  * Checks where the history lies, and who else could interfere with it.
  *
- * SQLite opens the file and those that belong to it by their names, at any time: it waits
- * forever on a FIFO, and replays a journal or log that somebody else has put beside the file.
- * Nobody else may be able to do that, so the directory and the files must belong to the caller
- * or root, and no other user may be able to write to them. Existing files then need to be
- * checked only once.
+ * SQLite opens the file and its companions by name, at any time: it waits forever on a FIFO,
+ * and replays a journal or log that somebody else has put next to the file. To prevent that,
+ * the directory and the files must belong to the caller or root, and no other user may be able
+ * to write to them. Existing files then need to be checked only once.
  */
 #include "store/db.h"
 
@@ -72,10 +71,10 @@ static int check_file(const char *path, struct wss_error *err)
 }
 
 /*
- * Checks that a rollback journal does not end with the name of another file ("Database File Format"
- * 3.1; pager.c of SQLite 3.40, readSuperJournal). After the rollback SQLite deletes the file of that
- * name, wherever it is, if it does not list this journal. The name is of a transaction over several
- * databases: a history is never part of one.
+ * Checks that a rollback journal does not end with the name of another file ("Database File
+ * Format" 3.1; pager.c of SQLite 3.40, readSuperJournal). After a rollback SQLite deletes the
+ * file of that name, wherever it is, unless it lists this journal. Such a name belongs to a
+ * transaction over several databases, of which a history is never part.
  */
 static int check_journal(const char *path, struct wss_error *err)
 {
@@ -97,7 +96,7 @@ static int check_journal(const char *path, struct wss_error *err)
 			     "it names another file, which SQLite would delete: move it away");
 }
 
-/* Checks the database and the files that SQLite opens beside it. */
+/* Checks the database and the files that SQLite opens with it. */
 static int check_files(const char *path, struct wss_error *err)
 {
 	static const char *const suffixes[] = {"", "-journal", "-wal", "-shm"};
@@ -116,7 +115,7 @@ static int check_files(const char *path, struct wss_error *err)
 	return 0;
 }
 
-/* Creates the directories above path that are missing. Errors show up when path is looked at. */
+/* Creates missing directories above path. Errors show up when path is examined. */
 static void make_directories(const char *path)
 {
 	wss_auto_free char *copy = strdup(path);
@@ -126,7 +125,7 @@ static void make_directories(const char *path)
 
 		*at = '\0';
 		fd = open(copy, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		/* Another process may be making them at the same moment. */
+		/* Another process may be creating them at the same moment. */
 		if (fd < 0 && (errno != ENOENT || (mkdir(copy, 0750) < 0 && errno != EEXIST)))
 			return;
 		*at = '/';

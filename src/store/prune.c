@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Retention, by age and by size. Rows are deleted in batches of one short transaction each, so
- * that neither other writers nor a stop request wait for a large backlog. A call stops after a
- * few seconds; the next one continues.
+ * Retention by age and size. Rows are deleted in batches, each in a short transaction, so that
+ * neither other writers nor a stop request wait for a large backlog. A call stops after a few
+ * seconds; the next one continues.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,9 +26,9 @@ static int64_t seconds_before(time_t now, uint64_t age_s)
 }
 
 /*
- * Number of hours with samples for which the time that ages are counted from advances by at
- * most a day. A clock that jumps far ahead, for an hour or because of an empty battery, would
- * otherwise make everything old at once.
+ * The time from which ages count advances by at most a day for this number of hours with
+ * samples. Otherwise a clock that jumps far ahead, for example because of an empty battery,
+ * would make everything old at once.
  */
 #define HOURS_A_DAY 24
 static int effective_now(struct wss_history *history, time_t now, time_t *ret_present,
@@ -55,7 +55,10 @@ static int pruning_continues(const struct pruning *pruning, struct wss_error *er
 	return wss_clock_now_ns() < pruning->end_ns;
 }
 
-/* Repeats a statement that deletes a batch. Returns 1 once nothing is left, 0 or -1. */
+/*
+ * Repeats a statement that deletes a batch. Returns 1 once nothing is left to delete, 0 if
+ * time is up, or -1.
+ */
 static int delete_in_batches(const struct pruning *pruning, const char *batch,
 			     struct wss_error *err)
 {
@@ -70,7 +73,7 @@ static int delete_in_batches(const struct pruning *pruning, const char *batch,
 	return r;
 }
 
-/* The same for rows of a table that meet a condition, which ends with a time. */
+/* Does the same for rows of a table that meet a condition, which ends with a time. */
 static int delete_until(const struct pruning *pruning, const char *table,
 			const char *condition, int64_t time, struct wss_error *err)
 {
@@ -101,7 +104,7 @@ static int forget_old(const struct pruning *pruning, const struct wss_history_li
 	return r;
 }
 
-/* Guests without any data left. */
+/* Guests that have no data left. */
 static int forget_empty(const struct pruning *pruning, struct wss_error *err)
 {
 	int r = delete_in_batches(
@@ -122,7 +125,10 @@ static int forget_empty(const struct pruning *pruning, struct wss_error *err)
 	return r;
 }
 
-/* Returns the bytes in use, not the size of the file: free pages are returned at the end. */
+/*
+ * Returns the bytes in use, not the size of the file, because free pages are released at the
+ * end.
+ */
 static int used_bytes(struct wss_history *history, int64_t *ret_bytes, struct wss_error *err)
 {
 	return wss_db_number(
@@ -132,7 +138,10 @@ static int used_bytes(struct wss_history *history, int64_t *ret_bytes, struct ws
 		ret_bytes, err);
 }
 
-/* Size of a batch from a table: an eighth of a small one, or not much would be left of it. */
+/*
+ * Returns the size of a batch: at most an eighth of the table, so that a small one is not
+ * emptied at once.
+ */
 #define SHARE_OF(rows)                                                                        \
 	"LIMIT (SELECT min(" BATCH_ROWS ", count(*) / 8 + 1) FROM (SELECT 1 FROM " rows       \
 	" LIMIT 8000))"
@@ -181,7 +190,7 @@ static int forget_until_it_fits(const struct pruning *pruning, uint64_t max_byte
 	return r;
 }
 
-/* Returns free pages to the file system. A file without auto_vacuum keeps its own. */
+/* Returns free pages to the file system. A file without auto_vacuum keeps them. */
 static int shrink_file(const struct pruning *pruning, struct wss_error *err)
 {
 	static const char free_pages[] = "SELECT freelist_count FROM pragma_freelist_count";

@@ -16,9 +16,7 @@ static const char *sample_column_text(sqlite3_stmt *stmt, int at)
 	return text ? text : "";
 }
 
-/*
- * Returns an enum value, the largest of which is most; any other value becomes the first one.
- */
+/* Returns an enum value from 0 to most; any other number becomes 0. */
 static int column_enum(sqlite3_stmt *stmt, int at, int most)
 {
 	int64_t value = sqlite3_column_int64(stmt, at);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Schema as numbered migrations: number N upgrades version N to N + 1 (user_version). A
- * migration that was released never changes.
+ * Schema as numbered migrations: number N upgrades version N to N + 1 (user_version). Released
+ * migrations never change.
  */
 #include "store/db.h"
 
@@ -50,7 +50,7 @@ static const char *const migrations[] = {
 	"	curve BLOB NOT NULL,"
 	"	PRIMARY KEY (series_id, level, start));",
 
-	/* Balloon steps; done: the guest has its old size again. */
+	/* Balloon steps; done: the guest has its original size again. */
 	"CREATE TABLE balloon ("
 	"	id INTEGER PRIMARY KEY,"
 	"	uuid TEXT NOT NULL,"
@@ -63,16 +63,13 @@ static const char *const migrations[] = {
 	"	done INTEGER NOT NULL DEFAULT 0);"
 	"CREATE INDEX balloon_open ON balloon (uuid) WHERE done = 0;",
 
-	/*
-	 * URI of the connection that the step was made through: the UUID may mean nothing to
-	 * another.
-	 */
+	/* URI of the connection that made the step; the UUID may be unknown to others. */
 	"ALTER TABLE balloon ADD COLUMN uri TEXT;",
 };
 
 #define SCHEMA_VERSION ((int64_t)(sizeof(migrations) / sizeof(migrations[0])))
 
-/* ANALYZE's statistics change no result. */
+/* Statistics of ANALYZE do not affect results. */
 #define OBJECTS                                                                               \
 	"SELECT type, name, tbl_name, sql FROM sqlite_schema "                                \
 	"WHERE NOT (type = 'table' AND name IN ('sqlite_stat1', 'sqlite_stat4')) "            \
@@ -102,8 +99,8 @@ static bool same_column(sqlite3_stmt *a, sqlite3_stmt *b, int at)
 }
 
 /*
- * Whether both queries return the same rows. *ret_name is the first that differs, NULL if one
- * is missing.
+ * Whether both queries return the same rows. *ret_name is the first row that differs, NULL if
+ * one is missing.
  */
 static bool same_objects(sqlite3_stmt *model, sqlite3_stmt *file, const char **ret_name)
 {
@@ -122,8 +119,8 @@ static bool same_objects(sqlite3_stmt *model, sqlite3_stmt *file, const char **r
 }
 
 /*
- * With a view in place of a table, a trigger, an index or a constraint with an expression,
- * every query and every sample would run foreign code, perhaps without end.
+ * A view in place of a table, a trigger, or an index or constraint with an expression would
+ * make queries and new samples run foreign code, perhaps endlessly.
  */
 static int check_objects(struct wss_history *history, int64_t version, struct wss_error *err)
 {
