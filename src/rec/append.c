@@ -11,9 +11,9 @@
 #include "base/file.h"
 #include "base/io.h"
 
-/* Beyond the end of any file that is ever written. */
+/* Beyond the end of any file that will ever be written. */
 #define LOCK_OFFSET ((int64_t)1 << 62)
-/* An addition takes milliseconds; a disk may take seconds. */
+/* An addition takes milliseconds, or seconds on a slow disk. */
 #define LOCK_TIMEOUT_NS (10 * WSS_NS_PER_S)
 
 static int64_t lock_offset(enum wss_append_lock lock)
@@ -49,10 +49,10 @@ int wss_append_locked(int fd, enum wss_append_lock lock, struct wss_error *err)
 	return area.l_type != F_UNLCK;
 }
 
-/* Kind of what follows the last complete frame. */
+/* Kind of data that follows the last complete frame. */
 enum next { NEXT_FRAME, NEXT_REMAINS, NEXT_DAMAGED };
 
-/* The data read last: frames may be tiny, and many. */
+/* Read buffer, because frames may be tiny and many. */
 struct block {
 	off_t offset;
 	ssize_t n;
@@ -73,14 +73,14 @@ static const uint8_t *next_head(const struct wss_appender *appender, struct bloc
 	return block->data + (appender->end - block->offset);
 }
 
-/* The payload is left to readers to check. */
+/* Checking the payload is left to readers. */
 static enum next peek_frame(const struct wss_appender *appender, off_t size,
 			    struct block *block, struct wss_frame *frame)
 {
 	off_t left = size - appender->end;
 	const uint8_t *head;
 
-	/* Part of a frame's head, or nothing. */
+	/* Part of a frame's head, or no data at all. */
 	if (left < WSS_REC_FRAME_BYTES)
 		return NEXT_REMAINS;
 	head = next_head(appender, block);
@@ -151,7 +151,7 @@ int wss_append_frame(struct wss_appender *appender, enum wss_frame_type type, ui
 	int r;
 
 	wss_rec_encode_frame(&frame, appender->seed, data);
-	/* One write: a killed writer then leaves a prefix of it. */
+	/* A single write, of which a killed writer leaves a prefix. */
 	r = wss_io_pwrite(appender->fd, data, WSS_REC_FRAME_BYTES + length, appender->end);
 	if (r < 0) {
 		wss_append_take_back(appender, appender->end, appender->sequence, NULL);

@@ -19,11 +19,11 @@ struct wss_appender {
 	bool ended;	   /* the last frame was the end of the recording */
 };
 
-/* The locks, by what their owner is doing. */
+/* The locks, named after what their owner is doing. */
 enum wss_append_lock { WSS_LOCK_RECORDING, WSS_LOCK_APPEND };
 
 /*
- * Takes a lock. WSS_ERR_BUSY if another process has it, with wait only after 10 s;
+ * Takes a lock. WSS_ERR_BUSY if another process holds it, at once or, with wait, after 10 s;
  * WSS_ERR_INTERRUPTED 200 ms after a stop request.
  */
 int wss_append_lock(int fd, enum wss_append_lock lock, bool wait, struct wss_error *err);
@@ -33,9 +33,9 @@ void wss_append_unlock(int fd, enum wss_append_lock lock);
 int wss_append_locked(int fd, enum wss_append_lock lock, struct wss_error *err);
 
 /*
- * With the append lock held: moves to the end of what others have added since, and cuts off
- * the unfinished addition of a killed writer. WSS_ERR_FAILED also if anything else follows:
- * the file is damaged there, and left as it is.
+ * With the append lock held: moves to the end of other processes' additions, and cuts off the
+ * unfinished addition of a killed writer. WSS_ERR_FAILED also if anything else follows: the
+ * file is damaged there, and left as it is.
  */
 int wss_append_catch_up(struct wss_appender *appender, struct wss_error *err);
 

@@ -9,7 +9,7 @@
 /* Flags of an interval. */
 enum { INTERVAL_GAP = 1, INTERVAL_DEGRADED = 2 };
 
-/* Table for one byte, and for one that is k bytes further on; reflected 0x1edc6f41. */
+/* Tables for one byte, and for a byte that is k bytes further on; reflected 0x1edc6f41. */
 static const uint32_t (*crc_tables(void))[256]
 {
 	static uint32_t tables[8][256];
@@ -185,8 +185,8 @@ int wss_rec_header_size(const uint8_t *preamble, size_t *ret_size, struct wss_er
 	if (memcmp(preamble, WSS_REC_MAGIC, 8) != 0)
 		return wss_error_set(err, WSS_ERR_FAILED, "not a recording of virt-wss");
 	/*
-	 * The version is stored twice, once inverted, so that a damaged one is not taken for a
-	 * newer one.
+	 * The version is stored twice, once inverted, so that damage is not mistaken for a
+	 * newer version.
 	 */
 	if ((version & 0xffff) != (~version >> 16))
 		return wss_error_set(err, WSS_ERR_FAILED,

@@ -16,29 +16,29 @@
 #define WSS_REC_VERSION 1
 #define WSS_REC_MAGIC "VWSSREC\n"
 #define WSS_REC_PREAMBLE_BYTES 16
-#define WSS_REC_HEADER_MAX (1U << 20) /* bytes behind the preamble, without the checksum */
+#define WSS_REC_HEADER_MAX (1U << 20) /* bytes after the preamble, without the checksum */
 #define WSS_REC_FRAME_BYTES 24
 #define WSS_REC_PAYLOAD_MAX (1U << 20)
 #define WSS_REC_INTERVALS_MAX (1U << 20)
 #define WSS_REC_MARKS_MAX (1U << 16)
 /*
- * Limit of page-set chunks that the runs of a recording cover in part: as many as a guest of 4
- * TiB has.
+ * Largest number of page-set chunks that the runs of a recording may cover in part: those of a
+ * 4 TiB guest.
  */
 #define WSS_REC_PARTS_MAX 32768U
 /*
- * Limit of runs that continue from one region into the next. Our writer ends each run with its
- * region.
+ * Largest number of runs that may continue from one region into the next. Our own writer ends
+ * each run with its region.
  */
 #define WSS_REC_CROSSINGS_MAX (1U << 20)
-/* Latest time of a recording: 100 years. */
+/* Latest time in a recording: 100 years. */
 #define WSS_REC_TIME_MAX_NS (3155760000ULL * 1000000000ULL)
 
 enum wss_frame_type { WSS_FRAME_INTERVAL = 1, WSS_FRAME_MARK = 2, WSS_FRAME_END = 3, WSS_FRAME_HOST = 4 };
 
 enum {
 	WSS_FRAME_FIRST = 1,	  /* first frame of an interval, with its fields */
-	WSS_FRAME_LAST = 2,	  /* last frame of an interval, which is complete then */
+	WSS_FRAME_LAST = 2,	  /* last frame of an interval, which completes it */
 	WSS_FRAME_OPTIONAL = 128, /* a reader that does not know the type skips the frame */
 };
 
@@ -53,7 +53,7 @@ struct wss_frame {
 /* CRC-32C (Castagnoli) of data, continuing from seed (0 at the start). */
 uint32_t wss_crc32c(uint32_t seed, const void *data, size_t size);
 
-/* Output buffer; full is set, and nothing more written, when data does not fit. */
+/* Output buffer. If data does not fit, full is set and nothing more is written. */
 struct wss_buffer {
 	uint8_t *data;
 	size_t length;
@@ -64,7 +64,7 @@ struct wss_buffer {
 void wss_buffer_number(struct wss_buffer *buffer, uint64_t number);
 void wss_buffer_text(struct wss_buffer *buffer, const char *text);
 
-/* Input buffer; bad is set, and 0 or "" returned, when the data is not what was asked for. */
+/* Input buffer. If the data is invalid for a read, bad is set and the read returns 0 or "". */
 struct wss_cursor {
 	const uint8_t *data;
 	const uint8_t *end;
@@ -74,7 +74,7 @@ struct wss_cursor {
 /* Reads a number of at most max, of any length. */
 uint64_t wss_cursor_long_number(struct wss_cursor *cursor, uint64_t max);
 
-/* Reads a number of at most max; fast for numbers of one byte, as most are. */
+/* Reads a number of at most max; fast for numbers of one byte, which most are. */
 static inline uint64_t wss_cursor_number(struct wss_cursor *cursor, uint64_t max)
 {
 	if (cursor->data < cursor->end && *cursor->data < 128 && *cursor->data <= max && !cursor->bad)
@@ -105,7 +105,7 @@ int wss_rec_decode_header(const uint8_t *data, size_t size, struct wss_recording
 /* seed: the header's checksum. */
 void wss_rec_encode_frame(const struct wss_frame *frame, uint32_t seed, uint8_t *ret_data);
 
-/* Returns false if these bytes are no frame's head. */
+/* Returns false if these bytes are not the head of a frame. */
 bool wss_rec_decode_frame(const uint8_t *data, uint32_t seed, struct wss_frame *ret_frame);
 
 void wss_rec_encode_interval(struct wss_buffer *buffer, const struct wss_interval *interval);

@@ -2,8 +2,8 @@
 #include "rec/writer.h"
 
 /*
- * A run of indices may span holes between regions, and then becomes several runs of frame
- * numbers.
+ * A run of indices may span holes between regions, in which case it becomes several runs of
+ * frame numbers.
  */
 static int put_run(struct wss_recwriter *writer, const struct wss_recording *recording,
 		   enum wss_change change, struct wss_run run, struct wss_error *err)

@@ -11,7 +11,7 @@
 #include "rec/append.h"
 #include "rec/writer.h"
 
-/* Reads the header of an open file; the frames begin behind it. */
+/* Reads the header of an open file; the frames begin right after it. */
 static int read_header(int fd, struct wss_appender *appender, struct wss_recording *recording,
 		       struct wss_error *err)
 {
@@ -90,7 +90,7 @@ static int add_mark(int fd, const char *text, const char *boot_id, uint64_t now_
 	return r;
 }
 
-/* A recording that is being written is its owner's own file: never follow a link to it. */
+/* A recording in progress is its owner's own file: never follow a link to it. */
 static int open_recording(const char *path, int *ret_fd, struct wss_error *err)
 {
 	wss_auto_place struct wss_place place = WSS_PLACE_INIT;

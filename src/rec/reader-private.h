@@ -13,13 +13,13 @@ struct wss_recfile {
 	struct wss_recfile_state state;
 	uint32_t seed;
 	uint64_t first_frame; /* offset */
-	uint64_t interval_end_ns; /* end of the interval that began last */
+	uint64_t interval_end_ns; /* end of the newest interval */
 	bool interval_gap;
-	uint64_t whole;	      /* offset behind the last complete interval or mark */
-	uint64_t nonsense_at; /* offset of the frame that a replay refused; 0: none */
-	bool consistent;      /* a replay has found the content up to whole consistent */
-	const uint8_t *payload; /* payload of the frame read last, in block */
-	/* Data read last, in large pieces: many frames are tiny. */
+	uint64_t whole;		/* offset after the last complete interval or mark */
+	uint64_t nonsense_at;	/* offset of a frame that a replay refused; 0: none */
+	bool consistent;	/* a replay has found the content up to `whole` consistent */
+	const uint8_t *payload; /* payload of the last frame read, in block */
+	/* Read buffer for large pieces, because many frames are tiny. */
 	uint8_t *block;
 	uint64_t block_offset;
 	size_t block_bytes;
@@ -28,7 +28,8 @@ struct wss_recfile {
 };
 
 /*
- * Reads the frame at *offset to file->payload and advances to the next; false: it has changed.
+ * Reads the frame at *offset into file->payload and advances to the next one; returns false if
+ * the file has changed.
  */
 bool wss_recfile_frame(struct wss_recfile *file, uint64_t *offset, uint32_t *sequence,
 		       struct wss_frame *ret_frame);

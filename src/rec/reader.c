@@ -15,12 +15,12 @@
 #include "rec/codec.h"
 #include "rec/reader-private.h"
 
-/* Holds a frame of any length. */
+/* Holds any frame. */
 #define BLOCK_BYTES (2U << 20)
 
 /*
- * Memory budget for sets of pages and everything else that grows with the file: 208 MiB, and six
- * and a half times the size of files above 32 MiB.
+ * Memory budget for page sets and everything else that grows with the file: 208 MiB, or six
+ * and a half times the file size for files above 32 MiB.
  */
 #define BUDGET_LEAST (208ULL << 20)
 
@@ -73,7 +73,7 @@ static int read_header(struct wss_recfile *file, struct wss_error *err)
 	return 0;
 }
 
-/* After a power failure the end of a file may consist of blocks that were never written. */
+/* After a power failure, a file may end in blocks that were never written. */
 static enum next damaged(const struct wss_recfile *file, uint64_t offset)
 {
 	return wss_io_zeros(file->fd, (off_t)offset) ? NEXT_CUT : NEXT_DAMAGED;
@@ -122,7 +122,7 @@ static enum next read_frame(struct wss_recfile *file, uint64_t offset, uint32_t 
 	return NEXT_FRAME;
 }
 
-/* Whether a frame may come here; counts complete intervals. */
+/* Whether the frame is allowed here; counts complete intervals. */
 static bool take_frame(struct wss_recfile *file, const struct wss_frame *frame, bool *inside)
 {
 	struct wss_cursor cursor = { .data = file->payload, .end = file->payload + frame->length };
@@ -138,7 +138,7 @@ static bool take_frame(struct wss_recfile *file, const struct wss_frame *frame, 
 		*inside = !last;
 		if (first)
 			wss_rec_decode_interval(&cursor, &interval);
-		/* The replay checks the content of an interval; here only its end matters. */
+		/* A replay checks the content of an interval; here only its end matters. */
 		if (first && interval.end_ns <= WSS_REC_TIME_MAX_NS) {
 			file->interval_end_ns = interval.end_ns;
 			file->interval_gap = interval.gap;
@@ -166,8 +166,8 @@ static bool take_frame(struct wss_recfile *file, const struct wss_frame *frame, 
 }
 
 /*
- * Walks through all frames; file->whole is the end of the last one that completes something. The
- * frame at file->nonsense_at counts as damaged.
+ * Walks through all frames and sets file->whole to the end of the last complete interval or
+ * mark. The frame at file->nonsense_at counts as damaged.
  */
 static int scan_frames(struct wss_recfile *file, bool salvage, struct wss_error *err)
 {
@@ -209,8 +209,8 @@ static int scan_frames(struct wss_recfile *file, bool salvage, struct wss_error 
 }
 
 /*
- * Content may be inconsistent although its checksums are right. Only a replay finds that, and must
- * do so before a visitor reads on, because it cannot take back half of an interval.
+ * Content may be inconsistent although its checksums are right. Only a replay can detect that,
+ * and it must do so beforehand, because a visitor cannot undo half an interval.
  */
 static int leave_out_nonsense(struct wss_recfile *file, struct wss_error *err)
 {
@@ -221,7 +221,7 @@ static int leave_out_nonsense(struct wss_recfile *file, struct wss_error *err)
 	if (!file->nonsense_at)
 		return -1;
 	wss_error_clear(err);
-	/* The replay has seen all that is left. */
+	/* The replay has already checked everything up to here. */
 	file->consistent = true;
 	file->state = (struct wss_recfile_state){ .file_bytes = file->state.file_bytes };
 	return scan_frames(file, true, err);

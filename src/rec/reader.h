@@ -16,25 +16,25 @@
 
 struct wss_recfile;
 
-/* Content of the file. */
+/* The content of the file. */
 struct wss_recfile_state {
 	uint64_t file_bytes;
-	uint64_t intervals; /* complete ones, gaps included */
-	uint64_t windows;   /* complete ones that are not gaps */
+	uint64_t intervals; /* complete intervals, including gaps */
+	uint64_t windows;   /* complete intervals that are not gaps */
 	uint64_t marks;
 	bool ended; /* the recording has an end frame */
 	uint64_t
-		end_ns; /* end of the recording if ended; else of its last complete interval */
-	uint64_t cut_bytes;  /* bytes behind the last complete interval: of one that was not
-				finished */
+		end_ns; /* end of the recording if ended, else of its last complete interval */
+	uint64_t cut_bytes;  /* bytes of an unfinished interval after the last complete one */
 	uint64_t damaged_at; /* offset of the frame that is damaged or invalid; 0: none */
 };
 
 /*
- * Opens and checks a recording. A file that was cut off (its writer was killed, the disk was
- * full) is read up to there, see cut_bytes. A damaged one is refused (WSS_ERR_FAILED), unless
- * salvage is set: then it is read up to the damage, or up to invalid content, which is found
- * by a replay here. WSS_ERR_UNSUPPORTED: written by a newer version.
+ * Opens and checks a recording. A truncated file (its writer was killed, the disk was full) is
+ * read up to its last complete interval, see cut_bytes. A damaged one is refused
+ * (WSS_ERR_FAILED) unless salvage is set: then it is read up to the damage, or up to
+ * inconsistent content, which this finds by replaying it. WSS_ERR_UNSUPPORTED: written by a
+ * newer version.
  */
 int wss_recfile_open(const char *path, bool salvage, struct wss_recfile **ret_file,
 		     struct wss_error *err);
@@ -48,40 +48,43 @@ const struct wss_recording *wss_recfile_recording(const struct wss_recfile *file
 const struct wss_recfile_state *wss_recfile_state(const struct wss_recfile *file);
 
 /*
- * Visitor of a replay. begin and end are called for each interval with the sets before and
- * after it; in between change is called for each run of pages, by index, which is already part
- * of the sets. All may be NULL; those that return a value stop the replay with -1 and err set.
+ * Visitor of a replay. For each interval, begin and end are called with the sets before and
+ * after it; in between, change is called for each run of page indices, which the sets already
+ * include. All may be NULL; those that return a value can stop the replay by returning -1 with
+ * err set.
  */
 struct wss_recfile_visitor {
 	int (*begin)(void *opaque, const struct wss_interval *interval,
 		     const struct wss_recording_sets *sets, struct wss_error *err);
 	int (*change)(void *opaque, enum wss_change change, struct wss_run run,
 		      struct wss_error *err);
-	/* There will be a change at this page soon: for wss_pageset_expect(). Says nothing else. */
+	/* A change at this page will follow soon: for wss_pageset_expect(). Only a hint. */
 	void (*expect)(void *opaque, enum wss_change change, uint64_t page);
 	int (*end)(void *opaque, const struct wss_interval *interval,
 		   const struct wss_recording_sets *sets, struct wss_error *err);
 	int (*mark)(void *opaque, uint64_t time_ns, const char *text, struct wss_error *err);
-	/* Once, behind all intervals and marks, with the sets that the last interval left. */
+	/*
+	 * Called once, after all intervals and marks, with the sets as of the last interval.
+	 */
 	int (*last)(void *opaque, const struct wss_recording_sets *sets, struct wss_error *err);
 	/*
-	 * The visitor does not look at the sets. They stay empty where an earlier replay has
-	 * found the content consistent, and only checksums are checked again.
+	 * The visitor does not use the sets. They stay empty, and only checksums are checked,
+	 * if an earlier replay has already found the content consistent.
 	 */
 	bool without_sets;
 };
 
 /*
- * Replays all complete intervals from the beginning. WSS_ERR_FAILED: the content is
- * inconsistent, and at which byte; what the visitor was told before is then void.
- * WSS_ERR_INTERRUPTED: by a signal.
+ * Replays all complete intervals from the beginning. WSS_ERR_FAILED, naming the byte, if the
+ * content is inconsistent; everything passed to the visitor is then void. WSS_ERR_INTERRUPTED
+ * after a stop request.
  */
 int wss_recfile_replay(struct wss_recfile *file, const struct wss_recfile_visitor *visitor,
 		       void *opaque, struct wss_error *err);
 
 /*
- * Memory budget of all sets made while the file is read, the replay's own and its visitor's. A
- * replay that exceeds it fails with WSS_ERR_FAILED and says so.
+ * Memory budget for all sets made while the file is read, both the replay's own and the
+ * visitor's. A replay that exceeds it fails with WSS_ERR_FAILED and a message about that.
  */
 struct wss_pageset_budget *wss_recfile_budget(struct wss_recfile *file);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Encodes the runs of pages in an interval's frames: each run is two numbers, its distance
- * from the end of the previous one and its length. A length of 0 is no run: the number before
- * it then says which change follows (0 to 5), or that the counts do (6).
+ * from the end of the previous one and its length. A length of 0 is not a run: the number
+ * before it then selects the change that follows (0 to 5), or announces the counts (6).
  */
 #ifndef WSS_REC_TOKENS_H
 #define WSS_REC_TOKENS_H
@@ -11,7 +11,7 @@
 
 #define WSS_TOKEN_COUNTS WSS_CHANGES
 
-/* Position in a frame's payload; each payload starts afresh. */
+/* Position in a frame's payload; each payload starts with a fresh one. */
 struct wss_token_state {
 	unsigned change; /* WSS_CHANGES: none yet */
 	uint64_t gfn;	 /* end of the last run */

@@ -17,9 +17,9 @@
 
 #define PAYLOAD_BYTES (256U * 1024)
 #define DATA_BYTES (WSS_REC_FRAME_BYTES + PAYLOAD_BYTES)
-/* More than a change and a switch of lists need. */
+/* More room than a change and a switch of lists take. */
 #define TOKEN_ROOM 64
-/* Number of times that another process may replace the file that was just opened. */
+/* How often other processes may replace the file just after it was opened. */
 #define REPLACED_MAX 16
 
 struct wss_recwriter {
@@ -33,7 +33,7 @@ struct wss_recwriter {
 	struct wss_pageset_parts parts;
 	/* State of the current interval. */
 	bool open;
-	bool locked; /* part of it is written: the lock is held until its end */
+	bool locked; /* part of it has been written: the lock is held until its end */
 	uint8_t flags;
 	off_t start;
 	uint32_t start_sequence;
@@ -64,7 +64,7 @@ static int check_replaceable(int fd, struct wss_error *err)
 
 /*
  * Opens and locks the recording at the place, so that nobody records to it or replaces it
- * until it is closed. Returns 1, 0 if there is nothing, or -1.
+ * until it is closed. Returns 1, 0 if there is none, or -1.
  */
 static int lock_existing(const struct wss_place *place, int *ret_fd, struct wss_error *err)
 {
@@ -89,7 +89,7 @@ static int lock_existing(const struct wss_place *place, int *ret_fd, struct wss_
 static int check_target(const char *path, struct wss_error *err)
 {
 	wss_auto_place struct wss_place place = WSS_PLACE_INIT;
-	/* The lock is released with the descriptor. */
+	/* Closing the descriptor releases the lock. */
 	wss_auto_close int old = -1;
 
 	if (wss_newfile_check(path, err) < 0 || wss_place_find(path, &place, err) < 0)
@@ -135,7 +135,7 @@ static int append_payload(struct wss_recwriter *writer, enum wss_frame_type type
 	return r;
 }
 
-/* Readers that do not know the frame skip it. */
+/* Readers that do not know this frame skip it. */
 static int write_host(struct wss_recwriter *writer, const char *host, struct wss_error *err)
 {
 	char clean[WSS_RECORDING_TEXT_MAX];
@@ -150,8 +150,8 @@ static int write_host(struct wss_recwriter *writer, const char *host, struct wss
 }
 
 /*
- * The file gets its name once it has its header, its host and its lock, so that whoever finds
- * it can read and mark it.
+ * The file gets its name only once it has its header, its host and its lock, so that whoever
+ * finds it can read and mark it.
  */
 static int create_file(struct wss_recwriter *writer, const struct wss_recording *recording,
 		       struct wss_error *err)
@@ -160,7 +160,7 @@ static int create_file(struct wss_recwriter *writer, const struct wss_recording 
 	wss_auto_close int old = -1;
 	int r;
 
-	/* The pages that a guest touches concern nobody else. */
+	/* Only the owner may see which pages a guest touches. */
 	if (wss_newfile_make(writer->path, 0600, &file, err) < 0)
 		return -1;
 	r = lock_existing(&file.place, &old, err);
@@ -215,7 +215,7 @@ int wss_recwriter_begin(struct wss_recwriter *writer, const struct wss_interval 
 	return 0;
 }
 
-/* Remove what was written of the interval. */
+/* Remove the part of the interval that was written. */
 static int drop_interval(struct wss_recwriter *writer, struct wss_error *err)
 {
 	if (writer->locked) {
@@ -232,7 +232,7 @@ static int flush_payload(struct wss_recwriter *writer, uint8_t flags, struct wss
 	if (!writer->locked) {
 		if (wss_append_lock(writer->appender.fd, WSS_LOCK_APPEND, true, err) < 0)
 			return drop_interval(writer, err);
-		/* If this fails, nothing of ours needs removing. */
+		/* If this fails, nothing was written that would have to be removed. */
 		if (wss_append_catch_up(&writer->appender, err) < 0) {
 			wss_append_unlock(writer->appender.fd, WSS_LOCK_APPEND);
 			return drop_interval(writer, err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Writes a recording: the header, then the changes of each window as they come. Written data
- * never changes, so the file is intact up to its last complete interval however its writer
- * ends.
+ * never changes, so the file is intact up to its last complete interval no matter how its
+ * writer ends.
  *
  * Two locks (fcntl(2), open file description locks) far behind the end of the file coordinate
  * its writers: one is held by the recorder from beginning to end, and shows that the recording
@@ -19,8 +19,8 @@
 struct wss_recwriter;
 
 /*
- * Checks whether wss_recwriter_create() could create this file, and fails as it does, as far
- * as that is possible without creating it.
+ * Checks, as far as possible without creating it, whether wss_recwriter_create() could create
+ * this file. Fails as that does.
  */
 int wss_recwriter_check(const char *path, struct wss_error *err);
 
@@ -34,8 +34,8 @@ int wss_recwriter_create(const char *path, const struct wss_recording *recording
 			 struct wss_recwriter **ret_writer, struct wss_error *err);
 
 /*
- * Begins an interval; it must not start before the end of the last one. WSS_ERR_FAILED also if
- * the recording has reached the limit.
+ * Begins an interval, which must not start before the end of the last one. WSS_ERR_FAILED also
+ * if the recording has reached its limit of intervals.
  */
 int wss_recwriter_begin(struct wss_recwriter *writer, const struct wss_interval *interval,
 			struct wss_error *err);
@@ -55,7 +55,7 @@ int wss_recwriter_change(struct wss_recwriter *writer, enum wss_change change, u
 int wss_recwriter_room(struct wss_recwriter *writer, struct wss_run run, struct wss_error *err);
 
 /*
- * Adds the pages by which after differs from before, both sets of page indices: new ones as
+ * Adds the differences between two sets of page indices, before and after: new pages as
  * change, which is TOUCHED, WRITTEN or BALLOONED, missing ones as its opposite.
  */
 int wss_recwriter_delta(struct wss_recwriter *writer, const struct wss_recording *recording,
@@ -75,7 +75,7 @@ uint64_t wss_recwriter_bytes(const struct wss_recwriter *writer);
  */
 int wss_recwriter_finish(struct wss_recwriter *writer, uint64_t end_ns, struct wss_error *err);
 
-/* Closes without an end; accepts NULL. */
+/* Closes the file without an end frame; accepts NULL. */
 void wss_recwriter_free(struct wss_recwriter *writer);
 
 /*
