@@ -99,7 +99,7 @@ void wss_axis_time_label(double ns, double step_ns, double end_ns, char *ret_tex
 	/* Hours and minutes have no decimals, so only whole ones are a unit for steps. */
 	while (i < 4 && (i < 2 ? step_ns : end_ns) < units[i].ns)
 		i++;
-	/* Ends are no multiples of the step: show differences of a tenth of it. */
+	/* The ends need not be multiples of the step: show tenths of it. */
 	snprintf(ret_text, size, "%.*f %s",
 		 (int)fmax(0, ceil(-log10(step_ns / units[i].ns / 50) - 1e-9)),
 		 ns / units[i].ns, units[i].name);
@@ -123,7 +123,7 @@ void wss_ticks_time(struct wss_ticks *ticks, const struct wss_axis_box *box, dou
 {
 	double step = wss_axis_time_step(to_ns - from_ns, TIME_TICKS);
 
-	/* The ends first: round times give way to them. */
+	/* The ends come first, so that their labels win over those of round times. */
 	time_tick(ticks, box, from_ns, step, from_ns, to_ns);
 	time_tick(ticks, box, to_ns, step, from_ns, to_ns);
 	for (double ns = ceil(from_ns / step) * step; ns < to_ns; ns += step)

@@ -15,7 +15,7 @@ struct wss_axis_box {
 
 #define WSS_TICKS_MAX 64
 
-/* Ticks of an axis. Zeroed except for vertical there are none. */
+/* Ticks of an axis. All zero except for vertical means no ticks. */
 struct wss_ticks {
 	bool vertical;
 	size_t n;
@@ -25,19 +25,19 @@ struct wss_ticks {
 	} list[WSS_TICKS_MAX];
 };
 
-/* Adds a tick, unless its label would touch another one. */
+/* Adds a tick unless its label would touch another one. */
 void wss_ticks_add(struct wss_ticks *ticks, double at, const char *text);
 
-/* Removes zeros after the point: "1.50 GiB" becomes "1.5 GiB". */
+/* Removes trailing zeros of a fraction: "1.50 GiB" becomes "1.5 GiB". */
 void wss_axis_trim(char *text);
 
 /*
- * Formats a size for an axis. It is not rounded to three digits like a measured size, but is in the
- * largest unit in which two decimals suffice: "1.25 GiB", "1025 GiB". size: at least 24.
+ * Formats a size for an axis, without rounding it to three digits like a measured size: in the
+ * largest unit for which two decimals suffice ("1.25 GiB", "1025 GiB"). size: at least 24.
  */
 void wss_axis_size_label(uint64_t bytes, char *ret_text, size_t size);
 
-/* Returns the shortest round step that gives at most this number of ticks in the length; in ns. */
+/* Returns the shortest round step, in ns, with at most `ticks` ticks over the length. */
 double wss_axis_time_step(double length_ns, unsigned ticks);
 
 /*
@@ -52,15 +52,16 @@ void wss_ticks_time(struct wss_ticks *ticks, const struct wss_axis_box *box, dou
 		    double to_ns);
 
 /*
- * Makes about six ticks of a linear axis of size from 0; bytes must fit. Returns the end of the
- * axis, which is its last tick.
+ * Makes about six ticks of a linear axis of size that starts at 0 and includes bytes. Returns
+ * the end of the axis, which is its last tick.
  */
 uint64_t wss_ticks_size(struct wss_ticks *ticks, const struct wss_axis_box *box,
 			uint64_t bytes);
 
 /*
  * Draws the axis with its ticks and its label: a horizontal axis below the box, within
- * WSS_AXIS_BELOW units, a vertical one left of it. grid: draw a line across the box at each tick.
+ * WSS_AXIS_BELOW units, a vertical one to its left. grid: draw a line across the box at each
+ * tick.
  */
 #define WSS_AXIS_BELOW 66.0
 void wss_axis_draw(FILE *f, const struct wss_axis_box *box, const struct wss_ticks *ticks,

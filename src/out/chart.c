@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "out/svg.h"
 
-/* Base lines of the title, of the line below it, and of the first row of the legend. */
+/* Base lines of the title, the line below it, and the legend's first row. */
 #define TITLE_Y 28.0
 #define SOURCE_Y 49.0
 #define LEGEND_Y 75.0
@@ -19,7 +19,7 @@
 #define KEY_APART 16.0 /* from a text to the next symbol */
 #define HOST_WIDTH 260.0
 #define MARGIN 40.0
-/* Width of the legend's letters, which are not bold. */
+/* Width of a letter in the legend, which is not bold. */
 #define LEGEND_WIDTH 0.8
 
 void wss_chart_fit_name(const char *name, double font, double width, char *ret_text,
@@ -57,7 +57,7 @@ static void text_append(char *text, size_t size, const char *format, ...)
 	va_end(ap);
 }
 
-/* Formats "2026-11-20 18:00:00" for people; the text beside it says that it is UTC. */
+/* Formats "2026-11-20 18:00:00" for people; the text next to it states that this is UTC. */
 static void format_time(time_t when, char ret_text[WSS_CLOCK_TEXT_MAX])
 {
 	wss_clock_format(when, ret_text);
@@ -168,7 +168,7 @@ static size_t lay_out_legend(FILE *f, const struct wss_chart *chart, double righ
 
 void wss_chart_begin(FILE *f, const struct wss_chart *chart, struct wss_axis_box *ret_box)
 {
-	/* The margin beside the plot does not break the legend. */
+	/* The legend may extend into the margin beside the plot. */
 	double right = WSS_CHART_WIDTH - MARGIN;
 	size_t rows = lay_out_legend(NULL, chart, right);
 	double top = LEGEND_Y + LEGEND_ROW * ((double)rows - 1) + BELOW_LEGEND + chart->above;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Frame that all pictures share: the title, a line about the source of the data, the legend, and
- * the place for the plot.
+ * Frame of all pictures: the title, a line about the source of the data, the legend, and room
+ * for the plot.
  */
 #ifndef WSS_OUT_CHART_H
 #define WSS_OUT_CHART_H
@@ -18,7 +18,7 @@
 /* Number of guests that the legend names; it only counts the others. */
 #define WSS_CHART_NAMED_MAX 12
 
-/* Source of the data. Members that are NULL, "" or 0 are unknown and left out. */
+/* Source of the data. Members that are NULL, "" or 0 are unknown and omitted. */
 struct wss_chart_source {
 	const char *host;
 	time_t start;
@@ -48,18 +48,21 @@ struct wss_chart {
 	const struct wss_chart_key *keys;
 	size_t n_keys;
 	double left, right; /* margins */
-	double above;	    /* between the legend and the plot */
+	double above;	    /* room between the legend and the plot */
 	double plot_height;
-	double below; /* for the axis and everything else below the plot */
+	double below; /* room below the plot for the axis and everything else */
 };
 
-/* Starts the picture and draws all but the plot, whose place is *ret_box. See wss_svg_end(). */
+/*
+ * Starts the picture and draws everything but the plot, which belongs into *ret_box. Finish
+ * with wss_svg_end().
+ */
 void wss_chart_begin(FILE *f, const struct wss_chart *chart, struct wss_axis_box *ret_box);
 
-/* Makes the last row of a legend that does not name all n guests; false if it names them all. */
+/* Makes the last row of a legend that does not name all n guests; returns false if it does. */
 bool wss_chart_more(struct wss_chart_key *key, size_t n);
 
-/* Makes a foreign name fit into that width: printable, and cut with an ellipsis. */
+/* Makes a name from outside printable, and shortens it to that width with an ellipsis. */
 void wss_chart_fit_name(const char *name, double font, double width, char *ret_text,
 			size_t size);
 

@@ -30,7 +30,7 @@ xmlDocPtr wss_element_parse(const char *xml, const char *name, const char *what,
 	} else if (!root || strcmp((const char *)root->name, name)) {
 		wss_error_set(err, WSS_ERR_FAILED, "%s: not a <%s> element", what, name);
 	} else {
-		/* Nobody knows which attribute one of another namespace is meant to be. */
+		/* An attribute from another namespace has no defined meaning here. */
 		const char *prefixed = wss_xml_prefixed_attribute(root);
 
 		if (!prefixed)
@@ -175,7 +175,7 @@ int wss_element_write(const char *name, bool (*fill)(xmlNodePtr root, const void
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	text = write_element(name, fill, opaque);
 	wss_xml_watch_end(&watch);
-	/* A number that was dropped for lack of memory would be missing from its element. */
+	/* libxml2 may have dropped the number for lack of memory. */
 	if (!text || watch.ran_out)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	*ret_xml = wss_steal_ptr(text);

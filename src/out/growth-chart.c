@@ -13,14 +13,14 @@
 #define LEFT 92.0
 #define RIGHT 40.0
 #define PLOT_HEIGHT 400.0
-/* Width of a name in the legend; of several guests the sizes stand beside it. */
+/* Width of a name in the legend; with several guests, sizes follow the name. */
 #define NAME_WIDTH 330.0
 #define NAME_WIDTH_OF_MANY 190.0
-/* Approximate number of ticks on the axis of size. */
+/* Approximate number of ticks on the size axis. */
 #define SIZE_TICKS 8
-/* The bounds of more guests than this would cover one another. */
+/* The bounds of more guests than this would cover each other. */
 #define FAINT_FROM 3
-/* Keys that belong to no guest: the bands, and the meaning of the lines. */
+/* Legend keys that belong to no guest: the bands and the line styles. */
 #define KEYS_MORE 5
 
 /* Logarithmic axes and their ends in the picture. */
@@ -54,7 +54,7 @@ static void frame_widen(struct growth_frame *frame, double bytes)
 	frame->b_high = fmax(frame->b_high, bytes);
 }
 
-/* Leaves out times of which nothing is known. */
+/* Skips times without a known value. */
 static void widen_by_curve(struct growth_frame *frame, const struct wss_grid *grid)
 {
 	for (size_t i = 0; i < grid->n; i++) {
@@ -91,7 +91,7 @@ static struct growth_frame growth_fit(const struct wss_growth_drawn *guests, siz
 	return frame;
 }
 
-/* Finds round sizes at equal distances from one end of the axis to the other. */
+/* Finds round, evenly spaced sizes from one end of the axis to the other. */
 static void find_sizes(struct growth_frame *frame, struct wss_ticks *ticks)
 {
 	int low = (int)floor(log2(frame->b_low) + 1e-9),
@@ -116,7 +116,7 @@ static void add_time(const struct growth_frame *frame, struct wss_ticks *ticks, 
 
 	if (ns < frame->t_low * 0.999 || ns > frame->t_high * 1.001)
 		return;
-	/* Each in a unit of its own, with three digits, because they lie decades apart. */
+	/* Each has its own unit and three digits, because they lie decades apart. */
 	wss_axis_time_label(ns, fmin(ns, 10e9) / 2, ns, text, sizeof(text));
 	wss_ticks_add(ticks, growth_x(frame, ns), text);
 }
@@ -159,7 +159,7 @@ static void growth_draw_axes(FILE *f, struct growth_frame *frame)
 		      true);
 }
 
-/* Draws a reference line; without its name, in the colour of its guest, if name is NULL. */
+/* Draws a reference line. If name is NULL, it has no label, and the colour of its guest. */
 static void draw_reference(FILE *f, const struct growth_frame *frame, struct wss_amount amount,
 			   const char *class, const char *name, bool above)
 {
@@ -178,7 +178,7 @@ static void draw_reference(FILE *f, const struct growth_frame *frame, struct wss
 		     text);
 }
 
-/* Both are near each other for most guests: the larger one's name goes above its line. */
+/* The two are close together for most guests, so the larger one is labelled above its line. */
 static void draw_references(FILE *f, const struct growth_frame *frame,
 			    const struct wss_growth_drawn *guest)
 {
@@ -205,8 +205,8 @@ static void draw_coloured_references(FILE *f, const struct growth_frame *frame,
 }
 
 /*
- * Draws the area between two values of each point, from the first to the last that wanted()
- * accepts.
+ * Draws the area between two values of each point, from the first to the last point that
+ * wanted() accepts.
  */
 static void draw_area(FILE *f, const struct growth_frame *frame, const struct wss_grid *grid,
 		      bool (*wanted)(const struct wss_grid_point *point),
@@ -325,7 +325,7 @@ static bool is_bounded_by_method(const struct wss_grid_point *point)
 	return point->n && point->bound_high_bytes.known;
 }
 
-/* The guests' curves do not say it themselves: what the bands, the lines and the dots mean. */
+/* Explains the bands, the line styles and the dots. */
 static size_t growth_explain(const struct wss_growth_drawn *guests, size_t n,
 			     struct wss_chart_key *keys)
 {

@@ -10,7 +10,7 @@
 #include "wss/curve.h"
 #include "wss/sample.h"
 
-/* One guest's curve and what it is compared with. */
+/* One guest's curve and the sizes to compare it with. */
 struct wss_growth_drawn {
 	const char *domain;
 	const char *method;
@@ -22,17 +22,17 @@ struct wss_growth_drawn {
 };
 
 /*
- * Draws an SVG with logarithmic axes of time and size. RSS is a dashed line, the balloon a dotted
- * one; each of several guests has its own colour. The knee is a dot, the spread of several windows
- * a band; where only bounds are known, a paler band lies between them and the curve is dashed. The
- * caller checks the stream for errors.
+ * Draws an SVG with logarithmic axes for time and size. RSS is a dashed line, the balloon a
+ * dotted one; each guest has its own colour. The knee is a dot, the spread of several windows
+ * a band; where only bounds are known, a paler band lies between them and the curve is dashed.
+ * The caller checks the stream for errors.
  */
 void wss_growth_plot(FILE *f, const struct wss_chart_source *source,
 		     const struct wss_growth_drawn *guests, size_t n);
 
 /*
- * Prints the curve of one guest as lines of text of at most width columns, at least 38. Where only
- * bounds are known it prints both, and a bar of '-' from one to the other.
+ * Prints the curve of one guest as text, in lines of at most width columns (38 or more). Where
+ * only bounds are known, prints both, and a bar of '-' from one to the other.
  */
 void wss_growth_print(FILE *f, const struct wss_growth_drawn *guest, int width);
 

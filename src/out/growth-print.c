@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "out/growth-private.h"
 
-/* Columns of the terminal beside the bars, and of the longest bar. */
+/* Columns of the text next to the bars, and of the longest bar. */
 #define BESIDE 34
 #define BAR_MAX 192
 

@@ -9,18 +9,18 @@
 
 #define LEFT 104.0
 #define RIGHT 40.0
-/* Right margin with the names of NUMA nodes and memory devices. */
+/* Right margin, for the names of NUMA nodes and memory devices. */
 #define RIGHT_WITH_REGIONS 150.0
 #define CELLS_HEIGHT 480.0
 /* Smallest distance between round addresses. */
 #define LABEL_DISTANCE 20.0
-/* Largest number of holes that are drawn with their names. */
+/* Largest number of holes that are drawn with labels. */
 #define HOLES_NAMED 8
 #define HOLE_HEIGHT 22.0
 #define HOLE_HEIGHT_SMALL 4.0
-/* A cell overlaps its neighbour below a little, so that no background shines through. */
+/* Cells overlap the ones below slightly, so that no background shows through. */
 #define OVERLAP 0.6
-/* Height of a name beside the map, and length of its line. */
+/* Height of a name next to the map, and length of its line. */
 #define NAME_HEIGHT 15.0
 #define NAME_X 12.0
 #define BRACKET_X 6.0
@@ -59,7 +59,7 @@ static unsigned class_of(double share)
 	return i;
 }
 
-/* Returns the class of a cell, or -1 for time that was not observed. */
+/* Returns the class of a cell, or -1 if it was not observed. */
 static int cell_class(const struct wss_heatmap *map, size_t row, size_t column)
 {
 	double share = wss_heatmap_cell(map, row, column);
@@ -85,7 +85,7 @@ static void draw_cells(FILE *f, const struct heat_frame *frame, size_t row, doub
 		     frame->row_height + (last_row || shown < 0 ? 0 : OVERLAP), class);
 }
 
-/* Draws a row; neighbours of one class are one rectangle. */
+/* Draws a row; neighbours of the same class share a rectangle. */
 static void draw_row(FILE *f, const struct heat_frame *frame, size_t row, double y)
 {
 	const struct wss_heatmap *map = frame->map;
@@ -109,7 +109,7 @@ static uint64_t end_address(const struct heat_frame *frame, size_t row)
 	       WSS_PAGE_BYTES;
 }
 
-/* Draws the hole of the address space before a row that begins at y. */
+/* Draws the address-space hole before a row that begins at y. */
 static void draw_hole(FILE *f, const struct heat_frame *frame, size_t row, double y)
 {
 	double top = y - frame->hole_height, middle = y - frame->hole_height / 2;
@@ -139,7 +139,9 @@ static double row_y(const struct heat_frame *frame, size_t row)
 	return y;
 }
 
-/* Returns the position of the page of an index, or the lower end for an index after the last. */
+/*
+ * Returns the position of the page with this index; the lower end for an index after the last.
+ */
 static double page_y(const struct heat_frame *frame, uint64_t index)
 {
 	const struct wss_heatmap *map = frame->map;
@@ -160,8 +162,8 @@ static void add_address(struct wss_ticks *ticks, uint64_t address, double y)
 }
 
 /*
- * Finds the ends of the memory and of its stretches first, then round addresses where there is
- * room.
+ * Places ticks at the ends of the memory and of its stretches first, then at round addresses
+ * where there is room.
  */
 static void find_addresses(const struct heat_frame *frame, struct wss_ticks *ticks)
 {
@@ -200,7 +202,7 @@ static void heat_draw_axes(FILE *f, const struct heat_frame *frame)
 	wss_axis_draw(f, &frame->box, &down, label, false);
 }
 
-/* Whether there are names to tell apart: more than one node, or devices. */
+/* Whether names are useful: there is more than one node, or any device. */
 static bool has_names(const struct wss_recording *recording)
 {
 	for (size_t i = 0; i < recording->n_regions; i++)
@@ -253,7 +255,7 @@ static void draw_region(FILE *f, const struct heat_frame *frame,
 		     text);
 }
 
-/* Draws the names of nodes and devices beside their addresses, right of the map. */
+/* Draws the names of nodes and devices to the right of the map, at their addresses. */
 static void draw_regions(FILE *f, const struct heat_frame *frame)
 {
 	const struct wss_recording *recording = frame->recording;

@@ -7,7 +7,7 @@
 #include "base/stop.h"
 #include "out/report-private.h"
 
-/* Cells of most rows take less. */
+/* The cells of most rows take less. */
 #define TEXT_BYTES_LEAST 4096
 
 struct wss_held_row {
@@ -109,7 +109,7 @@ static int row_compare(const void *a, const void *b, void *opaque)
 	struct wss_value x_key = key_of(order->held, x), y_key = key_of(order->held, y);
 	int difference = 0;
 
-	/* The order is not needed then. */
+	/* After a stop request nobody needs the order. */
 	if (order->interruptible && wss_stop_requested())
 		return 0;
 	if ((x->kind == WSS_KIND_ABSENT) != (y->kind == WSS_KIND_ABSENT))

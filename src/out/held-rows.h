@@ -20,14 +20,14 @@ struct wss_held_rows {
 
 /*
  * Begins the next row; wss_held_rows_text() then adds its cells. key may be NULL if the rows
- * are not sorted; a text that it points to is copied. Returns false when out of memory.
+ * are not sorted; its text is copied. Returns false when out of memory.
  */
 bool wss_held_rows_add(struct wss_held_rows *held, const struct wss_value *key);
 
 /* Adds a text to the row that was added last. Returns false when out of memory. */
 bool wss_held_rows_text(struct wss_held_rows *held, const char *text);
 
-/* Takes back the row that was added last. */
+/* Removes the row that was added last. */
 void wss_held_rows_drop(struct wss_held_rows *held);
 
 /*

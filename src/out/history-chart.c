@@ -35,8 +35,8 @@ static void fill_columns(const struct wss_history_chart *chart, uint64_t *column
 }
 
 /*
- * Fills the columns up to the next point where there are fewer points than columns, unless that
- * point comes much later than usual: a gap in the history stays a gap.
+ * If there are fewer points than columns, fills the columns up to the next point, unless that
+ * comes much later than usual: a gap in the history stays a gap.
  */
 static void close_small_gaps(uint64_t *columns, size_t n, size_t n_points)
 {
@@ -52,7 +52,8 @@ static void close_small_gaps(uint64_t *columns, size_t n, size_t n_points)
 }
 
 /*
- * Returns what a column shows in a line, counted from the bottom; height is in eighths of a line.
+ * Returns the block that a column shows in a line, counted from the bottom; height is in
+ * eighths of a line.
  */
 static const char *cell_of(unsigned height, unsigned line, bool blocks)
 {
@@ -112,7 +113,7 @@ void wss_history_chart_print(FILE *f, const struct wss_history_chart *chart, int
 			double part = (double)columns[i] / (double)largest;
 			unsigned height = (unsigned)(part * LINES * EIGHTHS + 0.5);
 
-			/* Any value shows at least a little. */
+			/* Every value is visible. */
 			fputs(cell_of(columns[i] && !height ? 1 : height, line, chart->blocks),
 			      f);
 		}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Chart of the history of one guest for a terminal: time to the right, size upwards. */
+/* Terminal chart of one guest's history, with time to the right and size upwards. */
 #ifndef WSS_OUT_HISTORY_CHART_H
 #define WSS_OUT_HISTORY_CHART_H
 
@@ -16,14 +16,14 @@ struct wss_history_point {
 
 struct wss_history_chart {
 	const char *title; /* one line; unprintable characters are replaced */
-	const struct wss_history_point *points; /* n_points points by time, at least one */
+	const struct wss_history_point *points; /* n_points (at least one), by time */
 	size_t n_points;
 	bool blocks; /* draw Unicode blocks, an eighth of a line each; else '#' */
 };
 
 /*
- * Draws the largest point within the time of each column, in at most width columns of the terminal,
- * 40 or more; times without points stay blank.
+ * Draws the largest point of each column's time span, in at most width columns (40 or more).
+ * Times without points stay blank.
  */
 void wss_history_chart_print(FILE *f, const struct wss_history_chart *chart, int width);
 

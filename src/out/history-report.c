@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "out/history-report.h"
 
-/* Windows by larger pages only have upper bounds, and so do their percentiles. */
+/* Windows of larger pages only give upper bounds, and so do their percentiles. */
 #define PAGE_BYTES 4096
 
 static const struct wss_history_span *span_of(const void *row)
@@ -77,7 +77,7 @@ static struct wss_value span_get_min(const void *row)
 	return size_value(row, span_of(row)->summary.min_bytes);
 }
 
-/* The histogram returns the edge of a bucket, which may exceed everything that was measured. */
+/* The histogram returns the edge of a bucket, which may exceed the largest measured value. */
 static struct wss_value percentile_value(const void *row, double p)
 {
 	const struct wss_summary *summary = &span_of(row)->summary;

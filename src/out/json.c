@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "out/report-private.h"
 
-/* Writes an unprintable character as an escape; above U+FFFF as a pair of surrogates. */
+/* Writes an unprintable character as an escape; above U+FFFF as a surrogate pair. */
 static void put_code(FILE *stream, unsigned code)
 {
 	if (code > 0xffff) {
@@ -17,8 +17,8 @@ static void put_code(FILE *stream, unsigned code)
 }
 
 /*
- * Writes characters that a terminal acts on, or does not show, in ASCII. Bytes that are not UTF-8,
- * as at the end of a name that was cut, become '?', because JSON cannot have them.
+ * Escapes characters that a terminal would act on or not show. Bytes that are not UTF-8, as at
+ * the end of a truncated name, become '?', because JSON cannot contain them.
  */
 static void put_character(FILE *stream, const char *text, int len)
 {
@@ -46,7 +46,7 @@ static void put_text(FILE *stream, const char *text)
 {
 	fputc('"', stream);
 	while (*text) {
-		/* Most texts need no more than this, and a report may have a million rows. */
+		/* Fast path for most texts: a report may have a million rows. */
 		size_t plain = strspn(text, PLAIN);
 		int len;
 
@@ -133,7 +133,7 @@ static bool same_group(const char *a, const char *b)
 	return a == b || (a && b && !strcmp(a, b));
 }
 
-/* The columns of a group are adjacent; the group is begun with its first value. */
+/* The columns of a group are adjacent; the group starts with its first known value. */
 static void write_columns(struct wss_json *json, const struct wss_report_layout *layout,
 			  const void *row)
 {

@@ -15,7 +15,7 @@ static bool add_bytes(xmlNodePtr root, const char *name, uint64_t bytes)
 	return wss_element_add(root, name, "bytes", wss_amount_of(bytes));
 }
 
-/* Adds the figures that need a history; they are absent without one. */
+/* Adds the figures that come from a history; absent if there is none. */
 static bool profile_fill_history(xmlNodePtr root, const struct wss_profile *profile)
 {
 	char text[WSS_CLOCK_TEXT_MAX];

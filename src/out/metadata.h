@@ -16,9 +16,9 @@
 int wss_metadata_write(const struct wss_profile *profile, char **ret_xml, struct wss_error *err);
 
 /*
- * Reads an element that wss_metadata_write(), or anybody else, wrote. WSS_ERR_FAILED with the
- * reason: not XML, another element, an unknown version, a required value that is missing or out of
- * range.
+ * Reads an element, which need not come from wss_metadata_write(). WSS_ERR_FAILED with the
+ * reason: not XML, a different element, an unknown version, or a required value that is
+ * missing or out of range.
  */
 int wss_metadata_read(const char *xml, struct wss_profile *ret_profile, struct wss_error *err);
 

@@ -10,18 +10,21 @@
 #define LEFT 92.0
 #define RIGHT 40.0
 #define PLOT_HEIGHT 400.0
-/* Width of a name, which leaves room for the figures of its guest. */
+/* Width of a name, which leaves room for the guest's figures. */
 #define NAME_WIDTH 300.0
 #define STEPS 160
-/* The line continues beyond the largest size by this factor, so that its end can be seen. */
+/*
+ * The axis extends beyond the largest size by this factor, so that the end of the line is
+ * visible.
+ */
 #define MARGIN 1.05
 #define DOT 6.0
 #define LABEL_HEIGHT 16.0
-/* Number of positions upwards from a dot at which its label is still recognisable. */
+/* Number of positions above a dot that are close enough for its label. */
 #define LABEL_TRIES 4
 #define LABELS_MAX (2 * WSS_CHART_NAMED_MAX + 2)
 
-/* A label in the plot, or a dot, and the room that it takes. */
+/* A label or a dot in the plot, and the room it takes. */
 struct label {
 	double left, right, y; /* base line */
 };
@@ -52,7 +55,7 @@ static double share_at(const struct wss_missrate_guest *guest, double bytes, uin
 				 fault_ns);
 }
 
-/* Writes a label unless another one is in its place. */
+/* Writes a label unless it would cover another one. */
 static bool draw_label(FILE *f, struct missrate_frame *frame, double x, double y,
 		       enum wss_anchor anchor, const char *text)
 {
@@ -148,7 +151,7 @@ static void missrate_draw_curve(FILE *f, const struct missrate_frame *frame,
 	wss_svg_path(f, line, STEPS + 1, false, class);
 }
 
-/* Draws the dot at the recommended size, which labels keep off. */
+/* Draws the dot at the recommended size and reserves its place, so that no label covers it. */
 static void draw_dot(FILE *f, struct missrate_frame *frame,
 		     const struct wss_missrate_guest *guest, uint64_t fault_ns,
 		     const char *colour)

@@ -11,7 +11,7 @@
 
 struct wss_missrate_guest {
 	const char *domain;
-	/* Series of windows behind the curve. */
+	/* Series of windows that the curve is based on. */
 	const char *method;
 	uint64_t granularity_bytes, window_ns, windows;
 	time_t first, last;

@@ -47,14 +47,14 @@ static int bad(struct wss_error *err, const char *what)
 	return wss_error_set(err, WSS_ERR_FAILED, WHAT ": %s", what);
 }
 
-/* The units that virt-wss takes on its command line, and the word that libvirt writes. */
+/* The units of virt-wss's command line, and libvirt's "bytes". */
 static int size_scale(uint64_t number, const char *unit, uint64_t *ret_bytes)
 {
 	char text[48];
 
 	if (!strcasecmp(unit, "bytes") || !strcasecmp(unit, "byte"))
 		unit = "B";
-	/* A digit would join the number. */
+	/* A digit here would become part of the number. */
 	if (!isalpha((unsigned char)unit[0]))
 		return -1;
 	snprintf(text, sizeof(text), "%llu%s", (unsigned long long)number, unit);
@@ -62,8 +62,8 @@ static int size_scale(uint64_t number, const char *unit, uint64_t *ret_bytes)
 }
 
 /*
- * Reads a size with its unit in the attribute, as in libvirt's own XML. There a size without a
- * unit is in KiB, while others would expect bytes.
+ * Reads a size with a unit attribute, as in libvirt's own XML. The unit is required, because
+ * libvirt would assume KiB and a reader might expect bytes.
  */
 static int read_size(xmlNodePtr root, const char *name, struct wss_amount *ret_bytes,
 		     struct wss_error *err)
@@ -109,7 +109,10 @@ static int read_period(xmlNodePtr root, struct wss_amount *ret_ns)
 	return 0;
 }
 
-/* Anything but a clear no keeps virt-wss away from the guest: its author meant something by it. */
+/*
+ * Anything but a clear "no" keeps virt-wss away from the guest, because the author meant
+ * something by it.
+ */
 static bool reads_opt_out(xmlNodePtr root)
 {
 	char text[16] = "yes";
@@ -126,7 +129,7 @@ static bool is_one_of(const xmlChar *name, const char *const *names)
 }
 
 /*
- * Refuses names that are unknown or appear twice, because their author meant to decide something.
+ * Refuses names that are unknown or appear twice, because the author meant something by them.
  */
 static int check_names(xmlNodePtr root, struct wss_error *err)
 {

@@ -13,8 +13,8 @@
 int wss_policy_write(const struct wss_policy *policy, char **ret_xml, struct wss_error *err);
 
 /*
- * Reads an element, written by hand or by virt-wss. WSS_ERR_FAILED with the reason: a malformed
- * policy never counts as no policy.
+ * Reads an element written by hand or by virt-wss. A malformed policy never counts as no
+ * policy: WSS_ERR_FAILED with the reason.
  */
 int wss_policy_read(const char *xml, struct wss_policy *ret_policy, struct wss_error *err);
 

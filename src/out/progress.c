@@ -68,7 +68,7 @@ void wss_progress_format(const char *what, const char *detail, uint64_t passed_n
 	snprintf(ret_text, size, "%s: %s%s%s", what, time, *detail ? "; " : "", detail);
 }
 
-/* Draws the line; call with the lock held. */
+/* Draws the line; the caller holds the lock. */
 static void progress_draw(const struct wss_progress *progress)
 {
 	char text[LINE_MAX_BYTES], line[LINE_MAX_BYTES + 8];

@@ -13,23 +13,24 @@
 struct wss_progress;
 
 /*
- * Begins at this moment: what ("measuring") takes about length_ns; 0: nobody knows. NULL where
- * stderr is no terminal or there is no memory or thread for it; all functions take NULL. One
- * at a time; whoever prints on the same terminal holds or ends it first.
+ * Starts showing the progress of `what` ("measuring"), which takes about length_ns (0:
+ * unknown). Returns NULL, which all functions accept, if stderr is not a terminal or memory or
+ * a thread is lacking. Only one may exist at a time. Hold or end it before printing to the
+ * terminal.
  */
 struct wss_progress *wss_progress_begin(const char *what, uint64_t length_ns);
 
-/* Sets text to show besides the time from now on: "3 of 10 windows". */
+/* Sets text to show next to the time from now on: "3 of 10 windows". */
 void wss_progress_say(struct wss_progress *progress, const char *detail);
 
-/* Erases the line, which stays away until the release: in between others print on the terminal. */
+/* Erases the line until it is released, so that other output can go to the terminal. */
 void wss_progress_hold(struct wss_progress *progress);
 void wss_progress_release(struct wss_progress *progress);
 
-/* Erases the line, and frees. */
+/* Erases the line and frees the progress. */
 void wss_progress_end(struct wss_progress *progress);
 
-/* Formats the line after passed_ns; detail may be empty. */
+/* Formats the line as of passed_ns after the start; detail may be empty. */
 void wss_progress_format(const char *what, const char *detail, uint64_t passed_ns,
 			 uint64_t length_ns, char *ret_text, size_t size);
 

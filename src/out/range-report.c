@@ -20,7 +20,7 @@ struct wss_range_report {
 	uint64_t rows;
 };
 
-/* Source of a row's columns. */
+/* Data behind the columns of a row. */
 struct range_row {
 	const struct wss_range_report *report;
 	const struct wss_page_range *range;
@@ -88,7 +88,7 @@ static struct wss_value range_get_written(const void *row)
 
 	if (!in->written)
 		return wss_value_absent();
-	/* Pages that are not in the other set, less those that are not in this one either. */
+	/* Pages that are not in the other set, minus those that are not in this set either. */
 	pages = wss_pageset_compare(out->pages, out->pages, in->written, run).neither -
 		wss_pageset_compare(out->pages, in->pages, in->written, run).neither;
 	return wss_value_number(pages << WSS_PAGE_SHIFT, WSS_KIND_BYTES);

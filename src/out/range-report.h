@@ -28,10 +28,10 @@ struct wss_heat_summary {
 	const char *domain;
 	uint64_t recordings;
 	uint64_t windows; /* of all recordings */
-	uint64_t ranges;  /* number of ranges, shown or not */
+	uint64_t ranges;  /* number of ranges, whether shown or not */
 };
 
-/* A set of a diff, and those of its pages that were written, or NULL if unknown. */
+/* One set of a diff, and which of its pages were written (NULL: unknown). */
 struct wss_diff_side {
 	const struct wss_pageset *pages;
 	const struct wss_pageset *written;
@@ -39,7 +39,7 @@ struct wss_diff_side {
 
 struct wss_range_report;
 
-/* Columns of the lists, and of their summaries in JSON. */
+/* Columns of the lists, and of the summaries that precede them in JSON. */
 extern const struct wss_report_layout wss_diff_layout, wss_diff_summary_layout;
 extern const struct wss_report_layout wss_heat_layout, wss_heat_summary_layout;
 
@@ -57,7 +57,10 @@ int wss_range_report_heat(FILE *stream, enum wss_format format, const struct wss
 
 void wss_range_report_row(struct wss_range_report *report, const struct wss_page_range *range);
 
-/* Ends the list and frees it. WSS_ERR_FAILED if anything could not be written. Accepts NULL. */
+/*
+ * Ends the list and frees the report. WSS_ERR_FAILED if anything could not be written. Accepts
+ * NULL.
+ */
 int wss_range_report_close(struct wss_range_report *report, struct wss_error *err);
 
 #endif

@@ -12,7 +12,7 @@
 #define LINES_MAX 12
 #define TICK_ABOVE 4.0
 #define TICK_WITHIN 8.0
-/* A mark has its number if the previous one is at least this far away. */
+/* A mark shows its number if the previous mark is at least this far away. */
 #define NUMBER_DISTANCE 26.0
 
 struct wss_chart_source wss_recording_source(const struct wss_recording *recording,

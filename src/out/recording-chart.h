@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Shared by the pictures of recordings: the source of the data, and the marks, which are numbered
+ * Shared by the pictures of recordings: the source of the data, and marks, which are numbered
  * at the upper edge of the plot and listed below it.
  */
 #ifndef WSS_OUT_RECORDING_CHART_H
@@ -11,25 +11,30 @@
 #include "out/chart.h"
 #include "wss/marks.h"
 
-/* Returns the source of a recording that ends at end_ns. It points into the recording. */
+/*
+ * Returns the source line for a recording that ends at end_ns. It points into the recording.
+ */
 struct wss_chart_source wss_recording_source(const struct wss_recording *recording,
 					     uint64_t end_ns);
 
-/* Marks in the part of a recording that a picture shows, by time. */
+/* The marks of a recording, sorted by time, for a picture of part of it. */
 struct wss_mark_chart {
 	const struct wss_marks *marks; /* all marks of the recording */
 	double from_ns,
 		to_ns; /* part that is shown; marks outside are left out but keep their numbers */
-	bool outside;  /* draw ticks above the plot only, because the plot is covered */
+	bool outside;  /* draw ticks above the plot only, because the plot hides lines */
 };
 
-/* Room that marks need above the plot, and their list below it; 0 if there are none. */
+/*
+ * Returns the room that marks need above the plot, and that their list needs below it; 0 if
+ * there are none.
+ */
 double wss_mark_chart_above(const struct wss_mark_chart *chart);
 double wss_mark_chart_below(const struct wss_mark_chart *chart);
 
 /*
- * Draws the marks, as lines through the plot, or as ticks at its upper edge if there are many, and
- * the list, which begins at y.
+ * Draws the marks as lines through the plot, or as ticks at its upper edge if there are many,
+ * and their list, which begins at y.
  */
 void wss_mark_chart_draw(FILE *f, const struct wss_mark_chart *chart,
 			 const struct wss_axis_box *box, double y);

@@ -11,7 +11,7 @@
 #define LEFT 92.0
 #define RIGHT 40.0
 #define PLOT_HEIGHT 360.0
-/* Finer steps cannot be seen. */
+/* Finer steps would be invisible. */
 #define STEPS 1200
 #define GAP_LEAST 0.5
 #define KEYS_MAX 4
@@ -128,7 +128,7 @@ static void draw_series(FILE *f, const struct refset_frame *frame,
 		if (absent)
 			continue;
 		if (n && to - line[n - 2].x < least) {
-			/* Of steps that are too short to be seen, keep the highest. */
+			/* Of several steps too short to be seen, keep the highest. */
 			if (y < line[n - 1].y)
 				line[n - 1].y = line[n - 2].y = y;
 			line[n - 1].x = to;

@@ -5,7 +5,7 @@
 
 #include "out/refset-report.h"
 
-/* Parts from REGIONS on are lists, those before are single rows. */
+/* Parts from REGIONS on are lists; earlier ones are single rows. */
 enum wss_refset_part {
 	WSS_REFSET_RECORDING,
 	WSS_REFSET_VIEWPORT,
@@ -21,14 +21,14 @@ enum wss_refset_part {
 struct wss_refset_row {
 	const struct wss_refset_report *report;
 	size_t i;
-	int node; /* number of the node, in the part of nodes */
+	int node; /* node number, in the list of nodes */
 };
 
 extern const struct wss_report_layout wss_refset_layouts[WSS_REFSET_PARTS];
 
 /*
- * Returns the lowest number above last of a NUMA node that is known to have memory; -1 if there is
- * none.
+ * Returns the number of the next NUMA node after last that is known to have memory; -1 if
+ * there is none.
  */
 int wss_refset_next_node(const struct wss_recording *recording, int last);
 

@@ -10,7 +10,7 @@
 #include "out/refset-columns.h"
 #include "out/report-private.h"
 
-/* Largest number of rows of the text's graph. */
+/* Largest number of rows in the graph of a text report. */
 #define GRAPH_ROWS 40
 
 static uint64_t node_count(const struct wss_recording *recording)
@@ -40,7 +40,7 @@ static uint64_t row_count(const struct wss_refset_report *report, enum wss_refse
 	}
 }
 
-/* Calls give for each row of a part. False once give returns false, and on a stop request. */
+/* Calls give for each row of a part. Returns false after give has, or on a stop request. */
 static bool each_row(const struct wss_refset_report *report, enum wss_refset_part part,
 		     bool (*give)(void *opaque, const struct wss_refset_row *row), void *opaque)
 {
@@ -187,7 +187,10 @@ static void print_head(FILE *stream, const struct wss_refset_report *report)
 		(unsigned long long)report->result->windows, gaps);
 }
 
-/* Whether a point is in the viewport. Gaps between chained windows take milliseconds: no row. */
+/*
+ * Whether a point is in the viewport and gets a row. Gaps between chained windows last only
+ * milliseconds and get none.
+ */
 static bool point_has_row(const struct wss_refset_report *report,
 			  const struct wss_refset_point *point)
 {
@@ -251,7 +254,7 @@ static void print_graph(FILE *stream, const struct wss_refset_report *report, in
 		print_row(stream, at_ns, shown, peak, room);
 }
 
-/* Whether the view asks for columns or an order, which are those of the windows. */
+/* Whether the view names columns or an order, which then apply to a table of windows. */
 static bool asks_for_windows(const struct wss_view *view)
 {
 	return view->wide || view->columns || view->sort;

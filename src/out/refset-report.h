@@ -15,13 +15,13 @@ struct wss_refset_report {
 	uint64_t file_bytes;
 	uint64_t duration_ns;
 	bool ended;
-	bool whole; /* nothing of the file was left out */
+	bool whole; /* all of the file was read */
 };
 
 /*
- * Prints the report. width: columns of the graph in the text. If the view names columns or an
- * order, the text has a table of windows with these columns instead of the graph. WSS_ERR_FAILED:
- * it could not be written.
+ * Prints the report. width: columns of the graph in text. If the view names columns or an
+ * order, the text has a table of windows instead of the graph. WSS_ERR_FAILED if it could not
+ * be written.
  */
 int wss_refset_report_print(FILE *stream, enum wss_format format, const struct wss_view *view,
 			    const struct wss_refset_report *report, int width,

@@ -107,7 +107,7 @@ void wss_cell_for_people(const struct wss_value *value, char cell[static WSS_CEL
 	}
 }
 
-/* Formats everything but texts. */
+/* Formats every kind of value except text. */
 static void format_for_csv(const struct wss_value *value, char *buf, size_t size)
 {
 	char number[WSS_NUMBER_TEXT_MAX];
@@ -133,8 +133,8 @@ static void format_for_csv(const struct wss_value *value, char *buf, size_t size
 }
 
 /*
- * Whether a spreadsheet would take a text for a formula: it may skip blanks, and accepts wide
- * forms.
+ * Whether a spreadsheet would take a text for a formula. It may skip blanks, and accepts
+ * full-width characters.
  */
 static bool is_formula(const char *text)
 {
@@ -183,7 +183,7 @@ void wss_cell_for_csv(const struct wss_value *value, char cell[static WSS_CELL_M
 		return;
 	}
 	snprintf(text, sizeof(text), "%s", value->text);
-	/* One record is one line, and no text moves a terminal's cursor. */
+	/* A record must stay one line, and no text may move a terminal's cursor. */
 	wss_text_sanitize(text);
 	quote_for_csv(text, cell);
 }

@@ -17,7 +17,7 @@ struct wss_json {
 };
 
 /*
- * Starts an object as the next member of its parent (NULL: it stands alone); key is NULL in a list.
+ * Starts an object as the next member of its parent (NULL: no parent); key is NULL in a list.
  */
 struct wss_json wss_json_object(FILE *stream, struct wss_json *parent, const char *key);
 
@@ -56,8 +56,9 @@ void wss_cell_for_people(const struct wss_value *value, char cell[static WSS_CEL
 void wss_cell_for_csv(const struct wss_value *value, char cell[static WSS_CELL_MAX]);
 
 /*
- * Compares two values of a column: figures by size, and texts, by their bytes, after all figures.
- * Returns less than, equal to or greater than 0. The caller handles unknown values.
+ * Compares two values of a column, figures by size and texts by their bytes; texts come after
+ * all figures. Returns a number less than, equal to or greater than 0. The caller handles
+ * unknown values.
  */
 int wss_value_compare(const struct wss_value *a, const struct wss_value *b);
 

@@ -9,7 +9,7 @@
 #include "base/nearest.h"
 #include "out/report-private.h"
 
-/* Finds the column whose key is the len bytes at name; NULL if there is none. */
+/* Finds the column whose key equals the len bytes at name; NULL if there is none. */
 static const struct wss_column *column_find(const struct wss_report_layout *layout,
 					    const char *name, size_t len)
 {
@@ -21,8 +21,8 @@ static const struct wss_column *column_find(const struct wss_report_layout *layo
 }
 
 /*
- * Finds a column by its heading, by the start of its key, or by a typing error; NULL if none is
- * near.
+ * Finds the column that a wrong name probably means, by its heading, the start of its key, or
+ * a similar key; NULL if there is none.
  */
 static const struct wss_column *column_nearest(const struct wss_report_layout *layout,
 					       const char *name)
@@ -123,7 +123,7 @@ int wss_view_check_sort(const struct wss_report_layout *layout, const char *sort
 	return column_find(layout, name, strlen(name)) ? 0 : column_unknown(layout, name, err);
 }
 
-/* Selects the columns of a CSV for which none were named. */
+/* Selects the default columns of CSV. */
 static int select_records(const struct wss_report_layout *layout,
 			  const struct wss_column ***ret_columns, size_t *ret_n,
 			  struct wss_error *err)
@@ -170,7 +170,7 @@ int wss_view_sort_column(const struct wss_view *view, const struct wss_report_la
 	return 0;
 }
 
-/* Row of the table of columns: a column of a layout. */
+/* Row of the table that lists columns: one column of a layout. */
 struct column_row {
 	const struct wss_report_layout *layout;
 	const struct wss_column *column;

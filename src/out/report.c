@@ -18,7 +18,7 @@
 #include "out/report-private.h"
 #include "out/width.h"
 
-/* Number of columns in which a text of several lines is still readable. */
+/* Narrowest column in which a text broken into lines is still readable. */
 #define WRAP_MIN 12
 
 struct wss_report {
@@ -30,17 +30,17 @@ struct wss_report {
 	size_t n_columns;
 	int *widths;
 	size_t first_width;
-	const struct wss_column *sort; /* NULL: rows as they come */
+	const struct wss_column *sort; /* NULL: rows are written as they come */
 	bool falling;
 	bool hold;
 	struct wss_held_rows held;
 	int start;     /* terminal column at which the next cell of a table begins */
-	bool batch;    /* nobody waits for single rows */
+	bool batch;    /* rows need not be flushed one by one */
 	size_t rows;   /* number of rows that were written or are held */
 	bool head;     /* the heading has been written */
 	bool total;    /* the list is closed */
 	int failed;    /* errno of the first write that failed, or 0 */
-	bool left_out; /* a table has left out a bad row */
+	bool left_out; /* a bad row was left out of a table */
 };
 
 int wss_format_parse(const char *text, enum wss_format *ret_format, struct wss_error *err)
@@ -142,7 +142,10 @@ static int width_of_others(const struct wss_report *report, size_t one)
 	return width;
 }
 
-/* Widens the column of names to fit them; on a terminal as far as the others leave room. */
+/*
+ * Widens the name column to fit all names; on a terminal only as far as the other columns
+ * leave room.
+ */
 static void fit_first_column(struct wss_report *report)
 {
 	for (size_t i = 0; i < report->n_columns; i++) {
@@ -293,7 +296,7 @@ static void note_failure(struct wss_report *report, bool failed)
 {
 	if ((failed || ferror(report->stream)) && !report->failed)
 		report->failed = errno ? errno : EIO;
-	/* Nobody reads anything that is still to be measured. */
+	/* A closed pipe ends the run: nobody would read further rows. */
 	if (report->failed == EPIPE)
 		wss_stop_on_closed_pipe();
 }
@@ -366,7 +369,7 @@ static void fit_column(struct wss_report *report, size_t i, int widest)
 		report->widths[i] = widest;
 }
 
-/* Whether to leave the rest out: a stop was requested, and nobody waits for what was held. */
+/* Whether to drop the remaining held rows, because a stop was requested. */
 static bool is_given_up(const struct wss_report *report)
 {
 	return report->batch && wss_stop_requested();

@@ -38,8 +38,8 @@ enum wss_kind {
 struct wss_value {
 	enum wss_kind kind;
 	/*
-	 * Of a text: the text. Of another kind: text that a table shows instead of the figure, or
-	 * NULL.
+	 * For a text, the text. For other kinds, text that a table shows instead of the
+	 * figure, or NULL.
 	 */
 	const char *text;
 	uint64_t number;
@@ -65,7 +65,10 @@ struct wss_value wss_value_time(time_t when);
 
 struct wss_column {
 	const char *key;    /* name in CSV, JSON and the view; ends in the unit */
-	/* Object inside the JSON row that holds it and its neighbours; NULL: the row itself. */
+	/*
+	 * JSON object within the row that contains this value and its neighbours; NULL: the
+	 * row itself.
+	 */
 	const char *group;
 	const char *header; /* heading in the table */
 	int width;	    /* smallest width there; negative: left-aligned */
@@ -75,7 +78,7 @@ struct wss_column {
 	bool table_only;  /* not in JSON, and in CSV only on request */
 };
 
-/* Adds to a JSON row whatever is no column (lists), see report-private.h. */
+/* Adds whatever has no column, such as lists, to a JSON row; see report-private.h. */
 typedef void (*wss_report_extra)(const void *row, struct wss_json *json);
 
 struct wss_report_layout {
@@ -86,14 +89,17 @@ struct wss_report_layout {
 	wss_report_extra extra; /* may be NULL */
 	const char *list_key;	/* column that extra writes as a list in JSON; may be NULL */
 	/*
-	 * Columns of the table in their order, and of the wide table: keys separated by commas. The
-	 * first column of the layout grows with long names. NULL: there is no table of this layout.
+	 * Columns of the table in order, and those of the wide table: keys separated by
+	 * commas. The layout's first column grows with long names. NULL: this layout has no
+	 * table.
 	 */
 	const char *shown;
 	const char *wide;
 };
 
-/* What the reader wants to see. All 0: the usual table without a terminal, or the whole CSV. */
+/*
+ * What the user wants to see. All zero: the usual table without a terminal, or the whole CSV.
+ */
 struct wss_view {
 	bool wide;	     /* table: all the usual columns, whatever its width */
 	const char *columns; /* table and CSV: keys separated by commas; NULL: the usual ones */
@@ -131,12 +137,12 @@ int wss_report_open(FILE *stream, enum wss_format format, const struct wss_view 
 		    const struct wss_report_layout *layout, struct wss_report **ret_report,
 		    struct wss_error *err);
 
-/* Announces that all rows come at once, so that they need not be flushed one by one. */
+/* Announces that all rows come at once and need not be flushed one by one. */
 void wss_report_set_batch(struct wss_report *report);
 
 /*
- * Sets the smallest width of the table's first column, so that later rows fit; on a terminal it
- * never takes the room of the others.
+ * Sets the smallest width of the table's first column, so that later rows fit; on a terminal
+ * it never takes room from the others.
  */
 void wss_report_set_first_width(struct wss_report *report, size_t width);
 
@@ -147,25 +153,25 @@ void wss_report_hold(struct wss_report *report);
 void wss_report_row(struct wss_report *report, const void *row);
 
 /*
- * Writes the row of something that failed: a record in CSV and JSON, which have one for each thing
- * asked for. A table leaves it out; the caller prints a message.
+ * Writes the row of an item that failed: CSV and JSON have a record for each requested item. A
+ * table leaves it out, and the caller prints a message.
  */
 void wss_report_bad_row(struct wss_report *report, const void *row);
 
 /*
- * Writes one thing about all rows, after the last: an object beside the list in JSON, a table of
- * its own; CSV has no place for it. At most one, just before the end.
+ * Writes a summary of all rows after the last one: an object next to the list in JSON, a
+ * separate table, nothing in CSV. At most once, just before the end.
  */
 void wss_report_total(struct wss_report *report, const char *key,
 		      const struct wss_report_layout *layout, const void *row);
 
 /*
- * Closes what is open (brackets, the heading if there were no rows) and frees the report.
- * WSS_ERR_FAILED if anything could not be written. Accepts NULL.
+ * Completes the output (closing brackets, the heading if there were no rows) and frees the
+ * report. WSS_ERR_FAILED if anything could not be written. Accepts NULL.
  */
 int wss_report_close(struct wss_report *report, struct wss_error *err);
 
-/* Frees a report that nothing has been written to, and writes nothing. Accepts NULL. */
+/* Frees a report without writing anything; no row may have been written. Accepts NULL. */
 void wss_report_free(struct wss_report *report);
 
 #endif

@@ -6,9 +6,8 @@
 #include "out/report.h"
 
 /*
- * Returns the layout of rows that are struct wss_sample. both: add the figures of the window by the
- * host's mappings at the end. series: several windows of a guest, so the table has the time of
- * each.
+ * Returns the layout of rows that are struct wss_sample. both: append the figures of the
+ * window by the host's mappings. series: the table shows the time of each of several windows.
  */
 const struct wss_report_layout *wss_sample_layout(bool both, bool series);
 

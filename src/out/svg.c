@@ -11,7 +11,7 @@
 static const char style[] =
 	"svg{color-scheme:light dark}\n"
 	".back{fill:#fff}\n"
-	/* The outline keeps a label in the plot readable on any line behind it. */
+	/* The outline keeps labels in the plot readable on top of lines. */
 	".value{stroke:#fff;stroke-width:4;stroke-linejoin:round;paint-order:stroke}\n"
 	"text{font-family:sans-serif;font-size:14px;fill:#222}\n"
 	".title{font-size:17px;font-weight:bold}\n"
@@ -49,7 +49,7 @@ static const char style[] =
 	".h4{fill:#d97d14}.h5{fill:#f7a13b}.h6{fill:#ffcb73}.h7{fill:#fff3cf}\n"
 	"path.curve{fill:none}}\n";
 
-/* Hatching for time that was not observed: neither a colour of the scale nor the background. */
+/* Hatching for unobserved time, distinct from both the scale and the background. */
 static const char hatch[] =
 	"<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\">"
 	"<path class=\"hatch\" d=\"M0 6L6 0\"/></pattern></defs>\n";
@@ -148,8 +148,8 @@ void wss_svg_text(FILE *f, double x, double y, enum wss_anchor anchor, const cha
 }
 
 /*
- * Width of a letter in the widest bold sans-serif, relative to the font's size: the font is
- * unknown.
+ * Width of a letter in the widest bold sans-serif font, relative to the font size, because the
+ * actual font is unknown.
  */
 static double letter_width(unsigned char letter)
 {
@@ -181,7 +181,7 @@ void wss_svg_fit(char *text, size_t size, double font, double width)
 	for (size_t i = 0; text[i] && i + sizeof(ellipsis) <= size; i++) {
 		if (((unsigned char)text[i] & 0xc0) == 0x80)
 			continue;
-		/* Everything before this character fits. */
+		/* Everything up to this character fits. */
 		end = i;
 		taken += font * letter_width((unsigned char)text[i]);
 		if (taken > room)

@@ -30,8 +30,8 @@ void wss_svg_begin(FILE *f, double width, double height, const char *title);
 void wss_svg_end(FILE *f);
 
 /*
- * class: names of the style sheet: "axis", "grid", "reference", "mark", "s0" ..., or "key" for the
- * legend.
+ * class: class names from the style sheet: "axis", "grid", "reference", "mark", "s0" ..., or
+ * "key" for the legend.
  */
 void wss_svg_line(FILE *f, double x1, double y1, double x2, double y2, const char *class);
 
@@ -61,16 +61,16 @@ void wss_svg_text(FILE *f, double x, double y, enum wss_anchor anchor, const cha
 #define WSS_SVG_FONT_SMALL 12.0
 #define WSS_SVG_FONT 14.0
 
-/* Returns the largest width of a text in any font that the reader may have, bold or not. */
+/* Returns the largest width of a text in any font that the viewer may use, bold or not. */
 double wss_svg_text_width(const char *text, double font);
 
 /*
- * Shortens text, a buffer of size bytes, with an ellipsis to at most width in a font of this size
- * in pixels.
+ * Shortens text, a buffer of size bytes, to at most width pixels in a font of that size, also
+ * in pixels; cut text ends in an ellipsis.
  */
 void wss_svg_fit(char *text, size_t size, double font, double width);
 
-/* Draws upright text that is read from below, for the axis on the left. */
+/* Draws text that runs upwards, for the axis on the left. */
 void wss_svg_text_upright(FILE *f, double x, double y, const char *class, const char *text);
 
 #endif

@@ -11,7 +11,9 @@
 
 #define ELLIPSIS "\xe2\x80\xa6"
 
-/* Locale with the widths of Unicode, whatever the caller's locale is. 0: this system has none. */
+/*
+ * Locale with the Unicode widths, independent of the caller's locale. 0: this system has none.
+ */
 static locale_t utf8_locale;
 static pthread_once_t utf8_locale_once = PTHREAD_ONCE_INIT;
 
@@ -52,7 +54,7 @@ int wss_text_width(const char *text)
 	int width = 0;
 
 	while (*text) {
-		/* Most texts are plain ones. */
+		/* Most texts are plain ASCII. */
 		if (*text >= ' ' && *text <= '~') {
 			width++;
 			text++;

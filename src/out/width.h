@@ -12,8 +12,8 @@
 int wss_text_width(const char *text);
 
 /*
- * Shortens text, in a buffer of size bytes, to at most width columns (1 or more), with an ellipsis
- * at the end if anything is left out.
+ * Shortens text, in a buffer of size bytes, to at most width columns (1 or more), ending it
+ * with an ellipsis if anything is cut.
  */
 void wss_text_cut(char *text, size_t size, int width);
 
