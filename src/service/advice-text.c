@@ -7,7 +7,7 @@
 
 #define SIZE_TEXT_MAX 24
 
-/* Formats a length: "4 s", where a column would have "4.00 s". */
+/* Formats a length for a sentence: "4 s", not "4.00 s" as in a column. */
 static void window_format(uint64_t ns, char ret_text[SIZE_TEXT_MAX])
 {
 	char *cut;
@@ -87,7 +87,7 @@ bool wss_advice_growth_text(const struct wss_advice *advice,
 	return true;
 }
 
-/* Formats the number and span of windows: "12 windows in 1 min". */
+/* Formats the number of windows and the time they span: "12 windows in 1 min". */
 static void windows_format(const struct wss_summary *summary, char *ret_text, size_t size)
 {
 	char age[SIZE_TEXT_MAX];
@@ -97,7 +97,7 @@ static void windows_format(const struct wss_summary *summary, char *ret_text, si
 		 plural(summary->samples), age);
 }
 
-/* How far to trust the advice: "low confidence: 12 windows in 1 min, 7 days wanted" */
+/* Formats the confidence: "low confidence: 12 windows in 1 min, 7 days wanted". */
 static void trust_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX])
 {
 	const struct wss_summary *summary = &advice->series.summary;

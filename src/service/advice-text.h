@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Advice in words, for people: one line each, in English, without the guest's name. */
+/* Advice as English sentences for people, one line each, without the guest's name. */
 #ifndef WSS_SERVICE_ADVICE_TEXT_H
 #define WSS_SERVICE_ADVICE_TEXT_H
 
@@ -20,14 +20,15 @@ bool wss_advice_left_out_text(const struct wss_advice *advice,
 			      char ret_text[WSS_ADVICE_TEXT_MAX]);
 
 /*
- * States by how much the set still grew at the end of its windows and the size it was extended
- * to, or that this is unknown. Returns false if it no longer grew, or if it is too early.
+ * States how much the set still grew at the end of its windows and the size it was
+ * extrapolated to, or that this is unknown. Returns false if the set no longer grew, or if it
+ * is too early.
  */
 bool wss_advice_growth_text(const struct wss_advice *advice,
 			    char ret_text[WSS_ADVICE_TEXT_MAX]);
 
 /*
- * States the effect of following the advice, and how far to trust that: "512 MiB -> 256 MiB
+ * States what following the advice would achieve, and the confidence: "512 MiB -> 256 MiB
  * would free 94 MiB on the host; low confidence: ...". Returns false if nothing is known.
  */
 bool wss_advice_step_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX]);

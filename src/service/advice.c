@@ -24,7 +24,10 @@ static void advice_add_curve(struct wss_advice *advice,
 	uint64_t size,
 		all = series->maximum_bytes.known ? series->maximum_bytes.value : UINT64_MAX;
 
-	/* The curve counts single pages, but coarser windows see their whole neighbourhood. */
+	/*
+	 * The curve counts 4 KiB pages; coarser windows also count untouched pages around each
+	 * touched one.
+	 */
 	if (series->granularity_bytes > 4096 ||
 	    !wss_missrate_from_summary(missrate, &series->summary))
 		return;
@@ -60,7 +63,7 @@ static void advice_ask_what_if(struct wss_advice *advice,
 		wss_missrate_loss(advice->what_if.faults_per_second, options->fault_ns);
 }
 
-/* Sizes a guest whose series is in the advice. */
+/* Sizes a guest from the series in its advice. */
 static void advice_size(struct wss_advice *advice, const struct wss_advice_guest *guest,
 			const struct wss_advice_options *options)
 {
@@ -99,7 +102,10 @@ int wss_advice_read(struct wss_history *history, const struct wss_advice_guest *
 				       &advice.series, err);
 	if (r < 0)
 		return -1;
-	/* What a guest writes says nothing about what it needs for reading. */
+	/*
+	 * Windows that see only writes cannot show how much memory the guest needs for
+	 * reading.
+	 */
 	advice.only_writes = r == 1 && advice.series.observes == WSS_OBSERVES_WRITES;
 	advice.has_series = r == 1 && !advice.only_writes;
 	if (advice.has_series)

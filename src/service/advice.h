@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Advice: how much memory a guest needs, how much of it the host could reclaim, and what less
- * memory would cost, all from the guest's history. Measures and changes nothing.
+ * Advice derived from a guest's history: how much memory it needs, how much the host could
+ * reclaim, and what less memory would cost. Measures and changes nothing.
  */
 #ifndef WSS_SERVICE_ADVICE_H
 #define WSS_SERVICE_ADVICE_H
@@ -14,17 +14,14 @@
 #include "wss/missrate.h"
 #include "wss/sizing.h"
 
-/*
- * The history sums windows up by the hour: a shorter span would include windows from before
- * it.
- */
+/* The history keeps hourly sums: a shorter span would include windows from before it. */
 #define WSS_ADVICE_SPAN_MIN_NS (WSS_HISTORY_HOUR * WSS_NS_PER_S)
 #define WSS_ADVICE_SPAN_MAX_NS (366ULL * WSS_HISTORY_DAY * WSS_NS_PER_S)
 #define WSS_ADVICE_FAULT_MAX_NS (10 * WSS_NS_PER_S)
 
 struct wss_advice_options {
 	struct wss_sizing_rule rule;
-	uint64_t span_ns;		 /* age up to which windows count */
+	uint64_t span_ns;		 /* oldest age of windows that count */
 	double target_loss;		 /* share of time that may be lost to faults, 0 to 1 */
 	uint64_t fault_ns;		 /* cost of one fault, at least 1 */
 	struct wss_amount what_if_bytes; /* size to be judged */
@@ -39,18 +36,21 @@ struct wss_advice_options {
 		.fault_ns = WSS_MISSRATE_FAULT_NS                                             \
 	}
 
-/* What is known about the guest apart from its history. */
+/* Facts about the guest that the history does not have. */
 struct wss_advice_guest {
 	const char *uuid; /* NULL or "": unknown, and so is its history */
-	bool active;	  /* a guest that does not run holds nothing */
+	bool active;	  /* absent if the guest does not run */
 	const struct wss_policy *policy;
-	/* Sizes the guest by its need alone, without the minimum and the policy's maximum. */
+	/* Size the guest by its need alone, ignoring the minimum and the policy's maximum. */
 	bool need_only;
 };
 
 enum wss_advice_status {
-	WSS_ADVICE_FAILED,    /* its policy or its history could not be read */
-	/* The history has no window of it, or only windows of a method that sees no reads. */
+	WSS_ADVICE_FAILED, /* its policy or its history could not be read */
+	/*
+	 * The history has no window of this guest, or only windows of a method that sees no
+	 * reads.
+	 */
 	WSS_ADVICE_UNKNOWN,
 	WSS_ADVICE_TOO_EARLY, /* fewer than WSS_SIZING_SAMPLES_MIN windows */
 	WSS_ADVICE_OPTED_OUT,
@@ -60,22 +60,22 @@ enum wss_advice_status {
 /* "failed", "unknown", "too early", "opted out", "ok". */
 const char *wss_advice_status_name(enum wss_advice_status status);
 
-/* All zero it is the advice on a guest that could not be read. */
+/* All zero stands for a guest that could not be read. */
 struct wss_advice {
 	enum wss_advice_status status;
-	bool only_writes; /* all windows are of a method that sees only writes: nothing to size by */
+	bool only_writes; /* all windows saw only writes: the guest cannot be sized */
 	bool has_series;  /* the fields below are set */
 	struct wss_history_series series;
 	struct wss_sizing_rule rule; /* the policy's values included */
 	struct wss_sizing sizing;
-	struct wss_amount held_bytes; /* of an active guest on the host */
+	struct wss_amount held_bytes; /* resident memory; absent if the guest does not run */
 	struct wss_amount assigned_bytes;
 	struct wss_amount curve_bytes; /* smallest size that the miss-rate curve permits */
-	bool curve_is_beyond;	       /* that size lies beyond what was measured */
+	bool curve_is_beyond;	       /* that size is beyond the measured range */
 	bool has_missrate;
 	struct wss_missrate missrate;
 	struct {
-		struct wss_amount bytes; /* size that was to be judged */
+		struct wss_amount bytes; /* the size to be judged */
 		double exceeded;	 /* share of windows above it, 0 to 1 */
 		/* With has_missrate only. */
 		double faults_per_second, loss; /* loss: a share of time, 0 to 1 */
@@ -83,13 +83,13 @@ struct wss_advice {
 	} what_if;
 };
 
-/* Returns the time from which on windows count if it is now. */
+/* Returns the time, relative to now, since which windows count. */
 time_t wss_advice_since(const struct wss_advice_options *options, time_t now);
 
 /*
- * Makes the advice on a guest from the windows since a time. history may be NULL if there is
- * none yet. The caller frees *ret_advice, which is untouched on error: WSS_ERR_NO_MEMORY, and
- * the errors of wss_history_series().
+ * Makes the advice on a guest from its windows since a given time. history may be NULL if
+ * there is none yet. The caller frees *ret_advice, which is untouched on error:
+ * WSS_ERR_NO_MEMORY, and the errors of wss_history_series().
  */
 int wss_advice_read(struct wss_history *history, const struct wss_advice_guest *guest,
 		    time_t since, const struct wss_advice_options *options,

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-/* The data of a target whose element is read. */
+/* Data of a target while its metadata element is read. */
 struct reading {
-	struct wss_target_entry result; /* first: it is what the front end sees */
+	struct wss_target_entry result; /* must come first: the front end sees only this */
 	const char *namespace_uri;
 	bool sizes;
 };

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/cond.h"
 
-/* Extra time for each state: enough for a guest that is slow, not for one that hangs. */
+/* Grace time in each state: enough for a slow guest, but not for one that hangs. */
 #define GRACE_NS WSS_NS_PER_S
 
 struct wss_gate {
@@ -15,8 +15,8 @@ struct wss_gate {
 	pthread_cond_t changed;
 	unsigned jobs;
 	uint64_t stagger_ns;
-	uint64_t entered_ns, armed_ns; /* when a ticket last did so; 0: never */
-	struct wss_ticket *waiting;    /* tickets that wait to enter, oldest first */
+	uint64_t entered_ns, armed_ns; /* when a ticket last did so; 0 if none has */
+	struct wss_ticket *waiting;    /* tickets waiting to enter, oldest first */
 	struct wss_ticket *inside;
 };
 
@@ -100,8 +100,8 @@ static void list_remove(struct wss_ticket **list, const struct wss_ticket *ticke
 }
 
 /*
- * Returns whether there is a place and this ticket is the first that waits for one. The caller
- * holds the lock.
+ * Whether a place is free and this ticket is the first in line for it. The caller holds the
+ * lock.
  */
 static bool wait_for_place(struct wss_gate *gate, const struct wss_ticket *ticket,
 			   const struct wss_cancel *cancel)
@@ -171,7 +171,7 @@ void wss_gate_armed(struct wss_gate *gate, struct wss_ticket *ticket, uint64_t e
 	if (!gate)
 		return;
 	pthread_mutex_lock(&gate->lock);
-	/* Skips a ticket that was taken out meanwhile because its thread was late. */
+	/* Skips a ticket that has been taken out because its thread was late. */
 	if (ticket->state == WSS_TICKET_ARMING) {
 		ticket->state = WSS_TICKET_ARMED;
 		ticket->expected_ns = end_ns;

@@ -31,7 +31,7 @@ struct wss_gate;
 
 enum wss_ticket_state { WSS_TICKET_OUTSIDE, WSS_TICKET_OPEN, WSS_TICKET_ARMING, WSS_TICKET_ARMED };
 
-/* A guest's ticket; all zero at first. The gate owns it from enter to leave. */
+/* A guest's ticket; must start as all zero. The gate owns it from enter to leave. */
 struct wss_ticket {
 	enum wss_ticket_state state;
 	uint64_t expected_ns; /* when the next state is due, a time of wss_clock_now_ns() */
@@ -39,22 +39,22 @@ struct wss_ticket {
 };
 
 /*
- * Makes a gate. jobs is the number of windows at the same time, at least 1; stagger_ns the
- * time between two armings, 0 to arm each guest as soon as the one before is armed. NULL: out
- * of memory.
+ * Creates a gate. jobs is the number of windows that may be open at once, at least 1;
+ * stagger_ns the time between two armings, 0 to arm each guest as soon as the previous one is
+ * armed. Returns NULL when out of memory.
  */
 struct wss_gate *wss_gate_new(unsigned jobs, uint64_t stagger_ns);
 
-/* Frees a gate that no thread uses any more; accepts NULL. */
+/* Frees a gate; no thread may still use it. Accepts NULL. */
 void wss_gate_free(struct wss_gate *gate);
 
 /* Sets the stagger for tickets that enter from now on. */
 void wss_gate_set_stagger(struct wss_gate *gate, uint64_t stagger_ns);
 
 /*
- * Waits for a place; expected_ns is the length of the window. gate may be NULL here and in the
- * functions below: then there is nobody to wait for. WSS_ERR_INTERRUPTED once cancel is
- * requested.
+ * Waits for a place; expected_ns is the length of the window. In this and the following
+ * functions gate may be NULL, which means that there is nobody to wait for.
+ * WSS_ERR_INTERRUPTED once cancel is requested.
  */
 int wss_gate_enter(struct wss_gate *gate, struct wss_ticket *ticket, uint64_t expected_ns,
 		   const struct wss_cancel *cancel, struct wss_error *err);
@@ -73,7 +73,8 @@ int wss_gate_turn(struct wss_gate *gate, struct wss_ticket *ticket,
 void wss_gate_armed(struct wss_gate *gate, struct wss_ticket *ticket, uint64_t end_ns);
 
 /*
- * Leaves from any state. Any thread may call this, for a ticket whose thread was left behind.
+ * Leaves the gate, from any state. Any thread may call this for a ticket whose thread was left
+ * behind.
  */
 void wss_gate_leave(struct wss_gate *gate, struct wss_ticket *ticket);
 

@@ -18,7 +18,7 @@ static void add_amount(struct wss_amount *sum, struct wss_amount amount)
 		*sum = wss_amount_of(wss_u64_add(sum->value, amount.value));
 }
 
-/* A guest whose hours are added. */
+/* A guest whose hours are being added. */
 struct guest_hours {
 	struct wss_fit *fit;
 	uint64_t beyond_bytes; /* growth beyond the end of its windows */
@@ -31,7 +31,7 @@ static void on_hour(time_t start, uint64_t max_bytes, void *opaque)
 	wss_fit_hour(hours->fit, start, wss_u64_add(max_bytes, hours->beyond_bytes));
 }
 
-/* Returns what each window lacks of a set that still grew at its end. */
+/* Returns the bytes that each window is short of, because the set still grew at its end. */
 static uint64_t beyond_bytes(const struct wss_sizing *sizing)
 {
 	return sizing->grown_bytes.known ? sizing->grown_bytes.value - sizing->base_bytes.value

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The host's sum: what its running guests need together, and how much of its memory is left.
- */
+/* The host's sum: how much memory its running guests need together, and how much is left. */
 #ifndef WSS_SERVICE_HOST_SUM_H
 #define WSS_SERVICE_HOST_SUM_H
 
@@ -11,33 +9,33 @@
 
 struct wss_host_sum {
 	uint64_t guests;
-	/* Guests that count with all memory they were given, whatever their status. */
+	/* Guests that count with all their assigned memory, whatever their status. */
 	uint64_t unsized;
 	uint64_t unknown, too_early; /* guests by their status */
 	struct wss_amount wss_bytes, assigned_bytes, overhead_bytes;
 	time_t since;
 	struct wss_fit fit;
 	/* Set by wss_host_sum_finish(): */
-	double probability; /* of needed_bytes, 0.5 to 0.999 */
+	double probability; /* probability for needed_bytes, 0.5 to 0.999 */
 	uint64_t hours;
-	bool from_peak;			/* too few hours: needed_bytes is the largest */
+	bool from_peak;			/* too few hours: needed_bytes is the largest value */
 	struct wss_amount needed_bytes; /* need of all guests together */
 	struct wss_amount host_bytes;
-	struct wss_amount fits_bytes; /* memory that remains beside the guests and QEMU */
+	struct wss_amount fits_bytes; /* memory left over by the guests and QEMU */
 };
 
 /*
- * Initializes a sum over the windows between two times, for wss_host_sum_free().
+ * Initializes a sum over the windows between two times. Free it with wss_host_sum_free().
  * WSS_ERR_NO_MEMORY.
  */
 int wss_host_sum_init(struct wss_host_sum *sum, time_t since, time_t now,
 		      struct wss_error *err);
 
 /*
- * Adds a running guest; if no advice on it could be read, advice is all zero. assigned is the
- * memory that the guest may have, for guests whose advice does not include it. A guest without
- * a size counts with all of its memory, because nothing less is safe. Returns -1 with the
- * errors of wss_history_hours(); the guest counts nevertheless.
+ * Adds a running guest; advice is all zero if none could be read. assigned is the guest's
+ * maximum memory, used if the advice does not include it. A guest without a size counts with
+ * all of its memory, because nothing less is safe. Returns -1 with the errors of
+ * wss_history_hours(); the guest counts nevertheless.
  */
 int wss_host_sum_add(struct wss_host_sum *sum, struct wss_history *history, const char *uuid,
 		     const struct wss_advice *advice, struct wss_amount assigned,

@@ -15,9 +15,9 @@ struct measure_series {
 	const struct wss_measure_options *options;
 	const struct wss_measure_place *place;
 	struct wss_measure *measure; /* NULL: not open */
-	const struct wss_tracker_ops *ops; /* the method, once it has been chosen */
+	const struct wss_tracker_ops *ops; /* the method; NULL until it has been chosen */
 	unsigned left;			   /* number of windows */
-	uint64_t start_ns;		   /* when the window began, or was to begin */
+	uint64_t start_ns;		   /* actual or planned start of the window */
 	wss_measure_emit emit;
 	void *opaque;
 };
@@ -65,7 +65,7 @@ static bool series_fail(struct measure_series *series, const struct wss_error *e
 	return last;
 }
 
-/* Returns the first time after last_ns, in steps of step_ns, that is still to come. */
+/* Returns the first future time that lies a multiple of step_ns after last_ns. */
 static uint64_t next_moment(uint64_t last_ns, uint64_t step_ns)
 {
 	uint64_t now_ns = wss_clock_now_ns(), steps = 1;
@@ -76,8 +76,8 @@ static uint64_t next_moment(uint64_t last_ns, uint64_t step_ns)
 }
 
 /*
- * Polls until the time of the report. If the window begins again meanwhile, the report moves
- * to the same time in the new window.
+ * Polls until the report is due. If the window begins again meanwhile, the report moves to the
+ * same offset in the new window.
  */
 static int wait_for_report(struct measure_series *series, uint64_t *report_ns,
 			   struct wss_error *err)
@@ -169,7 +169,7 @@ static void series_run(struct measure_series *series)
 		if (wss_cancel_sleep_until_ns(cancel, next_ns) < 0 || series_window(series))
 			break;
 		/*
-		 * A late window delays those that follow; they are not crowded together to
+		 * A late window delays the following ones; they never move closer together to
 		 * catch up.
 		 */
 		next_ns = wss_u64_max(series->start_ns + series->options->interval_ns,

@@ -17,7 +17,7 @@ struct wss_measure {
 	struct wss_measure_place place;
 	const struct wss_tracker_ops *ops;
 	struct wss_window *window;
-	bool first_window; /* shares its time with what came before it */
+	bool first_window; /* shares the deadline of opening the guest */
 	bool read;	   /* a sample of this window has been read: it must not begin again */
 };
 
@@ -108,7 +108,7 @@ static int measure_interrupted(struct wss_error *err)
 	return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 }
 
-/* Sleeps until until_ns without pausing or running the deadline. */
+/* Sleeps until until_ns; neither pauses nor resumes the deadline. */
 static int measure_sleep(const struct wss_measure *measure, uint64_t until_ns,
 			 struct wss_error *err)
 {
@@ -117,7 +117,7 @@ static int measure_sleep(const struct wss_measure *measure, uint64_t until_ns,
 	return 0;
 }
 
-/* Repeats wss_window_prepare() until it is done. */
+/* Calls wss_window_prepare() until it is done. */
 static int measure_get_ready(struct wss_measure *measure, uint64_t until_ns, struct wss_error *err)
 {
 	int r;
@@ -132,7 +132,7 @@ static int measure_get_ready(struct wss_measure *measure, uint64_t until_ns, str
 	return r < 0 ? -1 : 0;
 }
 
-/* Arms the window in the guest's turn, which lasts only for a limited time. */
+/* Arms the window during the guest's turn, which is limited in time. */
 static int measure_begin(struct wss_measure *measure, struct wss_error *err)
 {
 	struct wss_target *target = measure->target;
@@ -146,7 +146,7 @@ static int measure_begin(struct wss_measure *measure, struct wss_error *err)
 	r = wss_window_begin(measure->window, err);
 	wss_gate_armed(place->gate, place->ticket,
 		       r < 0 ? wss_clock_now_ns() : wss_window_end_ns(measure->window));
-	/* Within the window, the deadline runs only from the window's end. */
+	/* The deadline does not run before the end of the window. */
 	wss_deadline_run(&target->deadline, r < 0 ? 0 : wss_window_end_ns(measure->window));
 	measure->read = false;
 	return r;

@@ -53,27 +53,27 @@ struct wss_measure_options {
 /* Initializes options for one window of window_ns, with the defaults for everything else. */
 void wss_measure_options_init(struct wss_measure_options *options, uint64_t window_ns);
 
-/* Place of a measuring thread at the gate. gate may be NULL if nobody else measures. */
+/* A measuring thread's place at the gate. gate may be NULL if no other thread measures. */
 struct wss_measure_place {
 	struct wss_gate *gate;
 	struct wss_ticket *ticket;
 };
 
 /*
- * Takes each sample, good or bad, as soon as there is one. last: no other sample follows for
- * this guest. Called in the thread that measures.
+ * Receives each sample, good or bad, as soon as it exists. last: no other sample of this guest
+ * follows. Called in the measuring thread.
  */
 typedef void (*wss_measure_emit)(const struct wss_sample *sample, bool last, void *opaque);
 
 /*
- * Measures a target after wss_target_open(), whether that succeeded or not: every failure
- * becomes a sample. Returns when all is done and the guest is as it was, or once the target's
- * token has been requested.
+ * Measures a target after wss_target_open(), even if that failed: every failure becomes a
+ * sample. Returns when the guest has been measured and restored, or once the target's token
+ * has been requested.
  */
 void wss_measure_run(struct wss_target *target, const struct wss_measure_options *options,
 		     const struct wss_measure_place *place, wss_measure_emit emit, void *opaque);
 
-/* Whether the next window would meet the same error. False without an error. */
+/* Whether another window would only fail with the same error. False without an error. */
 bool wss_measure_ends_series(const struct wss_error *error);
 
 /* --- step by step, for those who do something in between --- */
@@ -82,22 +82,22 @@ struct wss_measure;
 
 /*
  * Chooses the method and prepares for windows of a target whose guest is open. options, target
- * and place (NULL: no gate) must outlive it. The result is for wss_measure_close(). *ret_ops
- * is the method as soon as it is known, even on failure; ret_ops may be NULL.
+ * and place (NULL: no gate) must outlive the result; free it with wss_measure_close().
+ * *ret_ops is set as soon as the method is known, even on failure; ret_ops may be NULL.
  */
 int wss_measure_open(struct wss_target *target, const struct wss_measure_options *options,
 		     const struct wss_measure_place *place, struct wss_measure **ret_measure,
 		     const struct wss_tracker_ops **ret_ops, struct wss_error *err);
 
 /*
- * Prepares a window and arms it. Returns 0; 1 if it could not be armed before until_ns, a time
- * of wss_clock_now_ns() (UINT64_MAX: no limit); -1, WSS_ERR_INTERRUPTED when cancelled.
+ * Prepares and arms a window. Returns 0; 1 if it could not be armed before until_ns, a time of
+ * wss_clock_now_ns() (UINT64_MAX: no limit); -1 with WSS_ERR_INTERRUPTED when cancelled.
  */
 int wss_measure_arm(struct wss_measure *measure, uint64_t until_ns, struct wss_error *err);
 
 /*
- * Polls until until_ns or the window's end, whichever comes first. Returns 0; 1 if the window
- * has begun again and so has other times; -1, WSS_ERR_INTERRUPTED when cancelled.
+ * Polls until until_ns or the end of the window, whichever comes first. Returns 0; 1 if the
+ * window has begun again and so has new times; -1 with WSS_ERR_INTERRUPTED when cancelled.
  */
 int wss_measure_poll(struct wss_measure *measure, uint64_t until_ns, struct wss_error *err);
 
@@ -106,8 +106,7 @@ int wss_measure_read(struct wss_measure *measure, struct wss_sample *ret_sample,
 		     struct wss_error *err);
 
 /*
- * Waits after the last read until the guest is as it was before, and adds any remarks to the
- * sample.
+ * Waits after the last read until the guest is restored, and adds any remarks to the sample.
  */
 void wss_measure_settle(struct wss_measure *measure, struct wss_sample *sample);
 

@@ -22,7 +22,7 @@ void wss_publish_profile(struct wss_history *history, const struct wss_sample *s
 					   WSS_HISTORY_CURVE, &series, NULL) != 1)
 		return;
 	wss_sizing_compute(&series.summary, &rule, policy, &unknown, &sizing);
-	/* Figures of another kind of window must not appear next to this one's. */
+	/* Figures from a different kind of window must not appear next to these. */
 	if (!strcmp(series.method, sample->method) &&
 	    series.granularity_bytes == sample->granularity_bytes.value &&
 	    series.window_ns == sample->requested_window_ns)
@@ -30,7 +30,7 @@ void wss_publish_profile(struct wss_history *history, const struct wss_sample *s
 	wss_summary_free(&series.summary);
 }
 
-/* Whether to write the profile; one that cannot be read is replaced. */
+/* Whether to write the profile; an unreadable one is replaced. */
 static bool profile_is_due(struct wss_guest *guest, const struct wss_profile *profile)
 {
 	wss_auto_free char *xml = NULL;

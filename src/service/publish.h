@@ -13,9 +13,9 @@
 #include "wss/profile.h"
 
 /*
- * Makes a profile of a measured sample, with the history's figures for windows of the same
- * kind in the last seven days. If history is NULL or cannot be read, the profile has only the
- * figures of this window.
+ * Makes a profile from a measured sample and the history of windows of the same kind in the
+ * last seven days. If history is NULL or cannot be read, the profile has only the figures of
+ * this window.
  */
 void wss_publish_profile(struct wss_history *history, const struct wss_sample *sample,
 			 const struct wss_policy *policy, struct wss_profile *ret_profile);
@@ -30,9 +30,9 @@ enum wss_publish_when {
 };
 
 /*
- * Publishes the profile of a target whose guest is open: for as long as the domain runs, and
- * if persistent is set also in its configuration. Asks libvirt, within the target's deadline.
- * WSS_ERR_BUSY, without waiting, during a job; WSS_ERR_UNSUPPORTED, WSS_ERR_CONNECT,
+ * Publishes the profile of a target whose guest is open, for as long as the domain runs; with
+ * persistent also in its configuration. Calls libvirt, within the target's deadline. Does not
+ * wait for a libvirt job: WSS_ERR_BUSY. Also WSS_ERR_UNSUPPORTED, WSS_ERR_CONNECT,
  * WSS_ERR_TIMEOUT.
  */
 int wss_publish(struct wss_target *target, const struct wss_profile *profile,

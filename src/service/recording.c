@@ -9,21 +9,21 @@
 #include "wss/pageset.h"
 
 /*
- * Maximum age of the information whether memory is on huge pages, which decides what is known
- * about writes.
+ * How long to trust the last check for huge pages, on which the accuracy of written pages
+ * depends.
  */
 #define MEMORY_AGE_NS (10 * WSS_NS_PER_S)
 /*
- * A recorder of pages needs few polls: they check that the guest lives, and look for large
- * entries of KVM.
+ * Few polls suffice with a recorder: they check that the guest lives and that KVM has no large
+ * entries.
  */
 #define POLL_NS WSS_NS_PER_S
 /*
- * Windows this far apart get a dirty log each: it can be started in the gap between them, and
+ * Windows at least this far apart get a dirty log each: the gap leaves time to start it, and
  * the guest is mapped large for most of the time.
  */
 #define CHAIN_REST_NS (10 * WSS_NS_PER_S)
-/* QEMU's longest dirty-rate calculation, and some seconds for its end. */
+/* QEMU's longest dirty-rate calculation, plus some seconds for it to end. */
 #define BUSY_NS (65 * WSS_NS_PER_S)
 
 struct record {
@@ -34,7 +34,7 @@ struct record {
 	struct wss_measure_options measure_options;
 	struct wss_measure *measure;
 	struct wss_session *session;
-	/* NULL if the pages that the balloon takes cannot be found out */
+	/* NULL if the pages that the balloon takes cannot be determined */
 	struct wss_pageset *resident;
 	uint64_t balloon_bytes; /* when resident was read */
 	uint64_t begun_ns;	/* a time of wss_clock_now_ns() */
@@ -68,8 +68,8 @@ static void record_set_end(struct record *record, uint64_t now_ns)
 }
 
 /*
- * Reads the pages that the host holds if the balloon's size has changed; otherwise returns
- * NULL. An error ends only this, not the recording.
+ * Reads which pages the host holds if the balloon's size has changed; otherwise returns NULL.
+ * An error ends these checks but not the recording.
  */
 static const struct wss_pageset *look_at_balloon(struct record *record)
 {
@@ -106,8 +106,8 @@ static int add_window(struct record *record, const struct wss_sample *sample,
 }
 
 /*
- * Records one window. Returns 1 if it was written, or there was nothing to write; 0 if it
- * could not be taken, with the reason in err; -1.
+ * Records one window. Returns 1 if it was written or there was nothing to write; 0 if it could
+ * not be taken, with the reason in err; -1 if the recording cannot go on.
  */
 static int record_window(struct record *record, struct wss_error *err)
 {
@@ -119,10 +119,7 @@ static int record_window(struct record *record, struct wss_error *err)
 		return 1;
 	if (r == 0)
 		r = wss_measure_poll(record->measure, UINT64_MAX, err);
-	/*
-	 * The pages touched in part of a window cannot be compared with those of whole
-	 * windows.
-	 */
+	/* Pages touched in part of a window are not comparable with those of whole windows. */
 	if (r < 0 && err->code == WSS_ERR_INTERRUPTED) {
 		wss_session_note(record->session, "the recording was stopped within this window");
 		wss_window_rest(window);
@@ -136,8 +133,8 @@ static int record_window(struct record *record, struct wss_error *err)
 }
 
 /*
- * Waits before the first window for what an earlier recording that was stopped or killed has
- * left running; it ends by itself. The recording's time starts after that.
+ * Waits before the first window until a dirty log left running by an earlier recording, which
+ * was stopped or killed, ends by itself. The recording's time starts after that.
  */
 static bool wait_while_busy(const struct wss_error *error, struct record *record)
 {
@@ -208,7 +205,7 @@ static int record_windows(struct record *record, struct wss_error *err)
 			wss_session_note(record->session, error.text);
 		}
 		record_tell_progress(record);
-		/* Late windows are not made up for. */
+		/* Windows that were missed are not taken later. */
 		next_ns += record->options->interval_ns;
 		now_ns = wss_clock_now_ns();
 		if (next_ns < now_ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Recording: successive windows of one guest, written to a file that keeps the pages that each
- * of them saw (service/session.h). Works with any method that reports pages.
+ * Recording: successive windows of one guest, written to a file that keeps the pages touched
+ * in each (service/session.h). Works with any method that reports pages.
  */
 #ifndef WSS_SERVICE_RECORDING_H
 #define WSS_SERVICE_RECORDING_H
@@ -18,7 +18,7 @@
 
 struct wss_record_options {
 	const char *path;
-	const struct wss_tracker_ops *method; /* NULL: the first method that knows pages */
+	const struct wss_tracker_ops *method; /* NULL: the first method that reports pages */
 	/* Its length is at most the interval; chain_ns is ignored. */
 	struct wss_window_options window;
 	uint64_t interval_ns; /* from start to start of two windows */
@@ -35,7 +35,9 @@ void wss_record_options_init(struct wss_record_options *options);
 struct wss_record_events {
 	/* Called after each window. */
 	void (*progress)(const struct wss_session_progress *progress, void *opaque);
-	/* The first window has to wait until the condition in the error has ended. */
+	/*
+	 * The first window has to wait until the condition that the error describes has ended.
+	 */
 	void (*waiting)(const struct wss_error *why, void *opaque);
 };
 

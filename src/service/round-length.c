@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "service/round.h"
 
-/* What a round should not be longer than, if its windows allow that. */
+/* Intended longest round, if its windows allow that. */
 #define ROUND_NS (55 * WSS_NS_PER_S)
 
 static uint64_t min_ns(uint64_t a, uint64_t b)
@@ -23,7 +23,7 @@ uint64_t wss_round_stagger_ns(const struct wss_measure_options *measure, size_t 
 	if (window_ns < ROUND_NS)
 		spread_ns = max_ns(spread_ns, ROUND_NS - window_ns);
 	stagger_ns = spread_ns / (n > 1 ? n - 1 : 1);
-	/* No further than the windows of a series are. */
+	/* No further apart than the windows of a series. */
 	if (measure->count > 1 && !measure->cumulative && n)
 		stagger_ns = min_ns(stagger_ns, measure->interval_ns / n);
 	return min_ns(stagger_ns, WSS_ROUND_STAGGER_NS);
@@ -39,12 +39,12 @@ uint64_t wss_round_length_ns(const struct wss_round_options *options, size_t n)
 
 	if (!n)
 		return 0;
-	/* All windows, as many at a time as there are jobs; */
+	/* All windows, `jobs` at a time; */
 	all_ns = (count * n + jobs - 1) / jobs * one_ns + (n - 1) % jobs * stagger_ns;
-	/* the series that begins last of those that begin at once; */
+	/* the last series to begin in the first batch; */
 	series_ns = (min_ns(n, jobs) - 1) * stagger_ns + one_ns +
 		    (count - 1) * measure->interval_ns;
-	/* the last guest, where armings alone keep it waiting. */
+	/* the last guest, if only armings keep it waiting. */
 	armings_ns = (n - 1) * stagger_ns + one_ns;
 	return max_ns(all_ns, max_ns(series_ns, armings_ns));
 }

@@ -43,9 +43,9 @@ struct entry {
 	struct wss_worker *worker; /* NULL between two steps */
 	enum entry_step step;
 	bool may_be_left_out;
-	/* UUID of its guest, once that has been opened; "" if unknown */
+	/* UUID of its guest; "" until it has been opened */
 	char uuid[WSS_UUID_TEXT_MAX];
-	bool gone; /* the round has let go of it; under the hall's lock */
+	bool gone; /* the round has dropped it; protected by the hall's lock */
 	struct wss_ticket ticket;
 	struct wss_profile profile; /* profile to publish */
 	struct wss_error error;	    /* error of publishing */
@@ -262,8 +262,8 @@ static void round_abandon(struct wss_round *round, struct entry *entry)
 }
 
 /*
- * Whether an earlier entry is the same guest under another name, in which case this one would
- * wait for the other's lock.
+ * Whether an earlier entry is the same guest under another name; this one would only wait for
+ * its lock.
  */
 static bool round_has_guest(const struct wss_round *round, const struct entry *entry)
 {
@@ -381,7 +381,7 @@ static void tend_entries(struct wss_round *round)
 		}
 		if (!done)
 			continue;
-		/* Samples that the worker queued before it ended come before its end. */
+		/* Samples that the worker queued are emitted before its end is handled. */
 		round_tell_samples(round);
 		next = entry->next;
 		entry_next(round, entry);

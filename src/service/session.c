@@ -16,7 +16,7 @@ struct wss_session {
 	struct wss_pageset *touched, *touched_now;
 	struct wss_pageset *written, *written_now;
 	struct wss_pageset *ballooned, *ballooned_now;
-	struct wss_pageset *resident; /* at the last look */
+	struct wss_pageset *resident; /* at the last check */
 	bool resident_known;
 	uint64_t last_end_ns; /* since the start */
 	char note[WSS_MARK_TEXT_MAX];
@@ -108,7 +108,7 @@ static uint64_t sample_granularity_bytes(const struct wss_sample *sample)
 	return sample->granularity_bytes.known ? sample->granularity_bytes.value : WSS_PAGE_BYTES;
 }
 
-/* Creates the file with the start and the granularity of its first window. */
+/* Creates the file, which begins with its first window and has that window's granularity. */
 static int start(struct wss_session *session, const struct wss_session_window *window,
 		 struct wss_error *err)
 {
@@ -142,7 +142,7 @@ static int write_gap(struct wss_session *session, uint64_t end_ns, struct wss_er
 	return end_interval(session, err);
 }
 
-/* Fills set with the pages that were seen, region by region. */
+/* Fills set with the touched pages, region by region. */
 static int fill(const struct wss_recording *recording, const struct wss_pages *pages,
 		struct wss_pageset *set)
 {
@@ -180,7 +180,7 @@ static void swap(struct wss_pageset **a, struct wss_pageset **b)
 }
 
 /*
- * Pages that the host held at the last look and no longer holds count as taken by the balloon,
+ * Pages that the host held at the last check but no longer holds count as taken by the balloon
  * until the host holds them again.
  */
 static int follow_balloon(struct wss_session *session, const struct wss_pageset *resident)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * A recording that is being made: takes the pages that each window saw, and writes the
- * changes.
- */
+/* A recording in progress: takes the pages touched in each window, and writes the changes. */
 #ifndef WSS_SERVICE_SESSION_H
 #define WSS_SERVICE_SESSION_H
 
@@ -12,15 +9,15 @@
 #include "wss/pages.h"
 #include "wss/sample.h"
 
-/* What one window saw. Times are those of wss_clock_now_ns(). */
+/* Result of one window. Times are those of wss_clock_now_ns(). */
 struct wss_session_window {
 	uint64_t start_ns;
 	uint64_t end_ns;
-	/* Sample of the window, for writes, notes and balloon. */
+	/* Sample of the window, for its written memory, notes and balloon size. */
 	const struct wss_sample *sample;
 	/* If the touched pages are not known exactly, the window becomes a gap. */
 	struct wss_page_view pages;
-	/* Pages that the host holds, if they were looked at again; else NULL. */
+	/* Pages that the host holds if they have been read again; else NULL. */
 	const struct wss_pageset *resident;
 };
 
@@ -28,9 +25,8 @@ struct wss_session;
 
 /*
  * Prepares a recording of an attached guest to path; the first window creates the file. method
- * is the name of the method. interval_ns and window_ns are the requested ones.
- * WSS_ERR_UNSUPPORTED if the place of the guest's RAM is unknown; the errors of
- * wss_recwriter_check().
+ * is the method's name; interval_ns and window_ns are as requested. WSS_ERR_UNSUPPORTED if the
+ * guest-physical layout of the RAM is unknown, and the errors of wss_recwriter_check().
  */
 int wss_session_open(const char *path, const struct wss_guest *guest, const char *method,
 		     const char *boot_id, uint64_t interval_ns, uint64_t window_ns, struct wss_session **ret_session,

@@ -174,15 +174,12 @@ void wss_target_free(struct wss_target *target)
 	free(target);
 }
 
-/*
- * The operator's decision comes before everything else; a policy that cannot be read is no
- * consent.
- */
+/* The operator's decision comes first; an unreadable policy is not consent. */
 static int target_heed_policy(struct wss_target *target, struct wss_guest *guest)
 {
 	wss_auto_free char *xml = NULL;
 
-	/* A source without metadata has no policy. */
+	/* A source without metadata has no policies. */
 	if (!guest->ops->metadata)
 		return 0;
 	if (guest->ops->metadata(guest, WSS_POLICY_NAMESPACE, &xml, &target->error) < 0 ||

@@ -9,10 +9,10 @@
 /* Number of steps at the same time. One that hangs counts until it is left behind. */
 #define PARALLEL 32
 
-/* A question to the hypervisor as a whole, which libvirt may never answer. */
+/* A request about the whole hypervisor, which libvirt may never answer. */
 struct question {
 	int (*ask)(struct question *question, struct wss_error *err);
-	const char *what; /* it does, for the error when it is late */
+	const char *what; /* what it does, for the error if it is late */
 	struct wss_hypervisor *hypervisor;
 	struct wss_deadline deadline;
 	bool failed; /* error says why */
@@ -59,7 +59,10 @@ static void question_free(void *opaque)
 	free(question);
 }
 
-/* Asks within deadline_ns, in a worker. *ret_question, for question_free(), has the answer. */
+/*
+ * Asks in a worker, within deadline_ns. *ret_question has the answer; free it with
+ * question_free().
+ */
 static int ask(struct wss_hypervisor *hypervisor, const struct question *template,
 	       uint64_t deadline_ns, const struct wss_cancel *cancel,
 	       struct question **ret_question, struct wss_error *err)
@@ -198,7 +201,8 @@ struct crew {
 	struct {
 		struct wss_worker *worker;
 		struct target_task *task;
-		struct wss_target *spare; /* takes the target's place if its worker is left */
+		struct wss_target
+			*spare; /* replaces the target if its worker is left behind */
 	} *places;
 	size_t running;
 };
@@ -325,8 +329,8 @@ static void targets_close_gaps(struct wss_targets *targets)
 }
 
 /*
- * Whether an earlier target is the same guest under another name, in which case this one would
- * wait for the other's lock.
+ * Whether an earlier target is the same guest under another name; this one would only wait for
+ * its lock.
  */
 static bool targets_repeat(const struct wss_targets *targets, size_t i)
 {
@@ -348,7 +352,7 @@ int wss_targets_open(struct wss_targets *targets, struct wss_error *err)
 	for (size_t i = 0; i < targets->n; i++) {
 		const struct wss_target *target = targets->list[i];
 
-		/* Without a connection none of the others can be opened either. */
+		/* Without a connection no other target can be opened either. */
 		if (!target->guest && target->error.code == WSS_ERR_CONNECT && targets->n > 1) {
 			*err = target->error;
 			return -1;
