@@ -12,7 +12,7 @@
 
 struct wss_balloon_options {
 	struct wss_advice_options advice; /* for sizing the guests */
-	uint64_t period_ns;		  /* from start to start of two windows of a guest */
+	uint64_t period_ns;		  /* from one window's start to the next */
 	uint64_t window_ns; /* shorter than the period; 0: others measure the guests */
 	uint64_t pause_ns; /* after each step */
 	uint64_t max_stall_ns; /* longest stall of a guest's vCPUs that a window may cause */
@@ -33,9 +33,9 @@ struct wss_balloon_options {
 	}
 
 /*
- * Looks after the guests of the scope until a stop is requested or none is left. Afterwards
- * every guest has its memory back, or the watchdog continues to give it back. Call this before
- * the process has any other thread.
+ * Looks after the guests of the scope until a stop is requested or none is left. When it
+ * returns, every guest has its memory back, or the watchdog goes on giving it back. Call this
+ * before the process has any other thread.
  *
  * Problems with a guest are reported as trouble. *ret_guests is the number of guests that were
  * looked after, or should have been. Returns -1 only if nothing can work: WSS_ERR_CONNECT,

@@ -33,11 +33,11 @@ struct wss_control_move {
  */
 struct wss_control_events {
 	void (*moved)(const struct wss_control_move *move, void *opaque);
-	/* Something has failed for this guest. Counts as one failure of the result. */
+	/* Something has failed for this guest. Each call counts as one failure. */
 	void (*trouble)(const char *guest, const struct wss_error *error, void *opaque);
-	/* Something worth reporting that is no failure, as one line of text. */
+	/* Something worth reporting that is not a failure, as one line of text. */
 	void (*progress)(const char *guest, const char *text, void *opaque);
-	/* All running guests were asked for, and none runs at this URI, which may be "". */
+	/* All running guests were requested, but none runs at this URI, which may be "". */
 	void (*none_running)(const char *uri, void *opaque);
 	void *opaque;
 };

@@ -15,8 +15,8 @@ uint64_t wss_give_back_due_bytes(const struct wss_guest *guest, uint64_t origina
 }
 
 /*
- * Returns the size to give back: what the guest had, plus what was plugged in since, less what
- * its balloon held of it.
+ * Returns the size to restore: the guest's original size plus memory plugged in since, less
+ * the part of that held by its balloon.
  */
 static uint64_t due_bytes(const struct tender *tender)
 {
@@ -28,7 +28,7 @@ static uint64_t due_bytes(const struct tender *tender)
 	return wss_give_back_due_bytes(guest, original, tender->actual_bytes);
 }
 
-/* Closes the journal of a guest that has its memory. */
+/* Closes the journal of a guest that has its memory back. */
 static int close_journal(struct tender *tender, uint64_t bytes, const char *reason,
 			 struct wss_error *err)
 {
@@ -41,8 +41,8 @@ static int close_journal(struct tender *tender, uint64_t bytes, const char *reas
 	r = wss_journal_done(shared->history, tender->uuid, err);
 	wss_shared_history_unlock(shared);
 	/*
-	 * Tried again at the next look, because an open journal would make somebody restore
-	 * the guest.
+	 * Retried at the next look, because an open journal entry would lead to another
+	 * restore.
 	 */
 	tender->shrunk = r < 0 && err->code == WSS_ERR_NO_MEMORY;
 	return r;

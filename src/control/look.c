@@ -5,15 +5,12 @@
 #include "base/log.h"
 #include "base/number.h"
 
-/* Shortest time between two requests to QEMU for what the disks have read. */
+/* Shortest time between two requests to QEMU for its disk-read counters. */
 #define READS_PERIOD_S 10
-/* Older statistics count as none: a guest that reports at all does so every few seconds. */
+/* Older statistics are ignored: a guest that reports at all does so every few seconds. */
 #define STATISTICS_MAX_AGE_S 60
 
-/*
- * Returns why memory that the guest gives up would not come back to the host; NULL if it
- * would.
- */
+/* Returns why the host would not reclaim memory that the guest gives up; NULL if it would. */
 static const char *hazard_of(const struct wss_domxml *config)
 {
 	if (config->hostdevs)
@@ -33,7 +30,7 @@ static void note_report(struct wss_reports *reports, uint64_t update_s, bool run
 	int64_t age = wss_clock_age_seconds((int64_t)update_s);
 
 	if (update_s != reports->update_s) {
-		/* The report was not there at the look before. */
+		/* The report has come since the previous look. */
 		if (reports->update_s && age > since)
 			age = since;
 		reports->said_s = reports->heard_s = now - age;
@@ -61,11 +58,11 @@ int wss_look_statistics(struct wss_guest *guest, struct wss_reports *reports,
 	if (!stats.update_s.known || !stats.update_s.value ||
 	    stats.update_s.value > (uint64_t)WSS_TIME_MAX_S)
 		return 0;
-	/* A driver reports once when it is loaded, even if it is never asked again. */
+	/* A driver reports once when it is loaded, even without polling. */
 	look->facts.answers = true;
 	if (!stats.usable_bytes.known)
 		return 0;
-	/* The guest's report counts while it is fresh. */
+	/* The guest's report counts as long as it is fresh. */
 	note_report(reports, stats.update_s.value, guest->state == WSS_GUEST_RUNNING);
 	if (reports->looked_s - reports->heard_s > STATISTICS_MAX_AGE_S)
 		return 0;
@@ -76,10 +73,7 @@ int wss_look_statistics(struct wss_guest *guest, struct wss_reports *reports,
 	view->free_bytes = stats.free_bytes;
 	view->cache_bytes = stats.cache_bytes;
 	view->managed_bytes = stats.managed_bytes;
-	/*
-	 * If Linux can take the balloon's memory back by itself, it includes that memory in
-	 * its total.
-	 */
+	/* With autodeflate, Linux includes the balloon's memory in its total. */
 	view->managed_of_bytes = view->actual_bytes;
 	if (guest->config.balloon_autodeflate &&
 	    stats.actual_bytes.value < guest->config.initial_bytes)
@@ -112,7 +106,9 @@ void wss_look_disks(struct wss_guest *guest, struct wss_reports *reports,
 	int64_t now = wss_clock_now_seconds();
 	uint64_t bytes;
 
-	/* This can wait for another job; fresh statistics show that there is none. */
+	/*
+	 * This request would wait for another job; fresh statistics show that none is running.
+	 */
 	if (!guest->ops->disk_reads || !look->view.usable_bytes.known ||
 	    (reports->asked_s && now - reports->asked_s < READS_PERIOD_S))
 		return;
@@ -135,7 +131,7 @@ void wss_look_join(const struct wss_need *need, struct wss_look *look)
 	look->facts.confidence = need->confidence;
 	look->windows = need->windows;
 	view->wss_bytes = need->wss_bytes;
-	/* What is resident now, less the part that was QEMU's own in the newest window. */
+	/* Resident memory now, less QEMU's own share as of the newest window. */
 	if (!view->rss_bytes.known)
 		view->rss_bytes = need->rss_bytes;
 	else if (need->qemu_bytes.known && need->qemu_bytes.value < view->rss_bytes.value)

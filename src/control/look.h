@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A look at a guest: everything that decides about its balloon, from libvirt, history and
+ * A look at a guest: all input to decisions about its balloon, from libvirt, history and
  * policy.
  */
 #ifndef WSS_CONTROL_LOOK_H
@@ -12,7 +12,7 @@
 #include "host/guest.h"
 #include "wss/balloon.h"
 
-/* State of a guest's memory reports, kept from look to look; all 0 before the first. */
+/* State of a guest's memory reports, kept from look to look; all zero before the first. */
 struct wss_reports {
 	/* Time of the newest report by the wall clock, which may have been set since. */
 	uint64_t update_s;
@@ -24,12 +24,12 @@ struct wss_reports {
 	 */
 	int64_t heard_s;
 	int64_t looked_s; /* of the previous look */
-	int64_t asked_s;  /* of the last request for what its disks have read */
+	int64_t asked_s;  /* time of the last request for its disk reads */
 };
 
 struct wss_look {
 	struct wss_balloon_facts facts;
-	/* Of which the look sets minimum, need, headroom and period. */
+	/* The look sets its minimum, need, headroom and period. */
 	struct wss_balloon_limits limits;
 	struct wss_balloon_view view;
 	uint64_t windows; /* number of windows in the history */
@@ -48,9 +48,8 @@ int wss_look_statistics(struct wss_guest *guest, struct wss_reports *reports,
 			struct wss_look *look, struct wss_error *err);
 
 /*
- * Adds the total that the guest's disks have read. This is a request to QEMU's monitor, so it
- * is made every 10 s at most, and only with fresh statistics; otherwise the total stays
- * absent.
+ * Adds the guest's total disk reads. This takes a request to QEMU's monitor, made at most
+ * every 10 s and only if the statistics are fresh; otherwise the total stays absent.
  */
 void wss_look_disks(struct wss_guest *guest, struct wss_reports *reports,
 		    struct wss_look *look);

@@ -5,12 +5,12 @@
 #include "base/log.h"
 #include "service/measure.h"
 
-/* Pause after a window for a step that waits: two looks. */
+/* Pause after each window, two looks long, so that a waiting step can begin. */
 #define FREE_NS (2 * LOOK_NS)
 
 /*
- * Makes this window the newest one, whichever series is the largest in the history. The caller
- * holds the lock.
+ * Makes this window the newest one, even if another series in the history has more windows.
+ * The caller holds the lock.
  */
 static void note_window(struct tender *tender, const struct wss_sample *sample)
 {
@@ -49,7 +49,8 @@ static void set_measuring(struct tender *tender, bool measuring)
 }
 
 /*
- * Ends the window once, before its sample is written, so that a step need not wait for that.
+ * Ends the window, once, before its sample is written, so that a step need not wait for the
+ * write.
  */
 static void end_window(struct tender *tender)
 {
@@ -59,7 +60,7 @@ static void end_window(struct tender *tender)
 	set_measuring(tender, false);
 }
 
-/* Data of the window of one guest. */
+/* Data of one guest's window. */
 struct measuring {
 	struct tender *tender;
 	struct wss_target *target;
@@ -79,7 +80,7 @@ static void keep_sample(const struct wss_sample *sample, bool last, void *opaque
 			wss_warn("%s: %s", sample->domain, sample->error.text);
 		return;
 	}
-	/* Before the history, which may take some time. */
+	/* Before writing to the history, which may take some time. */
 	tender->measured_s = wss_clock_now_seconds();
 	tending_lock(tending);
 	note_window(tender, sample);
@@ -91,12 +92,12 @@ static void keep_sample(const struct wss_sample *sample, bool last, void *opaque
 	if (r < 0)
 		wss_warn("%s: %s", target->name, err.text);
 	wss_error_clear(&err);
-	/* Also if a full disk takes no sample, because the policy may have changed. */
+	/* Even if the sample could not be stored, because the policy may have changed. */
 	if (wss_tender_read_need(tender, &target->policy, sample, &err) < 0)
 		wss_warn("%s: %s", target->name, err.text);
 }
 
-/* Measures with a guest object of its own, because the other thread keeps using its own. */
+/* Uses a guest object of its own, because the looking thread goes on using the other. */
 static void tender_measure_guest(struct tender *tender)
 {
 	struct tending *tending = tender->tending;
@@ -113,10 +114,7 @@ static void tender_measure_guest(struct tender *tender)
 	}
 	wss_measure_options_init(&measure, options->window_ns);
 	measure.window.track.max_stall_ns = options->max_stall_ns;
-	/*
-	 * Native windows would show a guest on huge pages at its limit long before it reaches
-	 * it.
-	 */
+	/* Native windows would show a guest on huge pages at its limit long before it is. */
 	measure.window.track.granularity = WSS_GRANULARITY_AUTO;
 	wss_target_open(target);
 	if (target->guest) {
@@ -142,7 +140,7 @@ static bool is_moving(struct tender *tender)
 }
 
 /*
- * Measures while no step is under way. If a step makes no progress, the other thread ends it.
+ * Measures while no step is under way. The looking thread ends a step that makes no progress.
  */
 static void measure_at_rest(struct tender *tender)
 {
@@ -162,7 +160,7 @@ void wss_tender_measure(void *opaque)
 	uint64_t period_ns = tender->tending->options.period_ns;
 	uint64_t due_ns = wss_clock_now_ns();
 
-	/* Spreads the guests over the period. */
+	/* Spreads the guests' windows over the period. */
 	due_ns += period_ns / (tender->number + 1) * tender->number;
 	while (!tender->over && !tending_is_ending(tender->tending)) {
 		if (wss_clock_now_ns() < due_ns) {

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 
-/* Period of guests whose policy has none: that of dist/virt-wss-sample.timer. */
+/* Default period if the policy has none, as in dist/virt-wss-sample.timer. */
 #define PERIOD_DEFAULT_S 300
 
 /* Converts a wall-clock time to the monotonic clock. */
@@ -17,8 +17,8 @@ int wss_need_read(const struct wss_advice_options *options, struct wss_history *
 		  struct wss_error *err)
 {
 	/*
-	 * The policy's maximum limits a recommendation; it does not permit taking what the
-	 * guest needs.
+	 * The policy's maximum limits a recommendation; it does not allow taking memory that
+	 * the guest needs.
 	 */
 	const struct wss_advice_guest guest = { .uuid = uuid, .policy = policy, .need_only = true };
 	time_t since = wss_advice_since(options, wss_clock_wall_seconds());

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A guest's need according to its history and its policy. */
+/* A guest's need for memory according to its history and policy. */
 #ifndef WSS_CONTROL_NEED_H
 #define WSS_CONTROL_NEED_H
 
@@ -13,23 +13,21 @@
 
 struct wss_need {
 	enum wss_confidence confidence;
-	uint64_t windows;			  /* number of windows that this is based on */
+	uint64_t windows;			  /* number of windows behind this figure */
 	uint64_t minimum_bytes, headroom_percent; /* from the policy */
 	uint64_t needed_bytes;			  /* 0 if too little is known */
 	uint64_t period_s;			  /* between two rounds */
 	/* Of the newest window. */
 	struct wss_amount wss_bytes, rss_bytes, qemu_bytes;
 	/*
-	 * When that was, in seconds of wss_clock_now_ns(); negative for a window before this
-	 * boot.
+	 * Time of that window, in seconds of wss_clock_now_ns(); negative if before this boot.
 	 */
 	int64_t time_s;
 };
 
 /*
- * Reads the history of the guest with this UUID, and sizes the guest by it and by its policy.
- * If history is NULL, only the policy counts. Returns 0, or -1 with the errors of
- * wss_advice_read().
+ * Sizes the guest with this UUID by its history and policy. If history is NULL, only the
+ * policy counts. Returns 0, or -1 with the errors of wss_advice_read().
  */
 int wss_need_read(const struct wss_advice_options *options, struct wss_history *history,
 		  const char *uuid, const struct wss_policy *policy, struct wss_need *ret_need,

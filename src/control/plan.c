@@ -11,7 +11,7 @@ static void set_plan(struct wss_plan *plan, enum wss_plan_action action, const c
 	snprintf(plan->reason, sizeof(plan->reason), "%s", reason);
 }
 
-/* Sets a refusal, with figures if there are any. */
+/* Sets a refusal, with figures where known. */
 static void plan_refuse(const struct wss_look *look, const char *refusal,
 			struct wss_plan *plan)
 {

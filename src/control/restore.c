@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Gives each guest its memory back in a thread with a deadline, several at a time, so that one
- * that hangs delays no other. A thread writes the journal once its guest has the memory,
- * holding the lock.
+ * Each guest gets its memory back in a thread of its own with a deadline, several at a time,
+ * so that one that hangs does not delay the others. Once its guest has the memory, a thread
+ * writes the journal under the lock.
  */
 #include "control/restore.h"
 
@@ -33,21 +33,21 @@ struct restoring {
 	struct wss_history *history;
 	const struct wss_control_events *events;
 	size_t refused;	  /* number of references that match two guests */
-	bool left_behind; /* a thread may still use the connection */
+	bool left_behind; /* a late thread may still use the connection */
 };
 
-/* The turn of one guest. It has its own memory, because a late thread outlives the call. */
+/* One guest's turn, allocated separately because a late thread outlives the call. */
 struct turn {
 	struct wss_conn *conn;
 	struct wss_journal_open open;
 	struct wss_deadline deadline;
-	uint64_t given_bytes; /* size of the guest now; 0 if it was not there */
+	uint64_t given_bytes; /* current size of the guest; 0 if it was not found */
 	struct wss_error error;
 };
 
 /*
- * Judges a guest that is gone. If it has ended, nothing is left to give back; but this may be
- * another host, or another user's libvirt.
+ * Decides about a guest that is gone. If it has ended, there is nothing to give back; but this
+ * may be another host, or another user's libvirt.
  */
 static void judge_gone(struct turn *turn)
 {
@@ -142,7 +142,7 @@ static void *restore_worker(void *opaque)
 	return NULL;
 }
 
-/* Restores all guests; if no thread can be started, one after the other. */
+/* Restores all guests, one after the other if no thread can be started. */
 static void restore_all(struct restoring *all)
 {
 	pthread_t workers[WORKERS - 1];
@@ -159,8 +159,8 @@ static void restore_all(struct restoring *all)
 }
 
 /*
- * Opens the history; if it cannot be written, for example on a full disk, memory is given back
- * nevertheless.
+ * Opens the history. Memory is given back even if that cannot be written, for example on a
+ * full disk.
  */
 static int restore_open_history(const char *path, struct wss_history **ret_history,
 				struct wss_error *err)
@@ -176,8 +176,8 @@ static int restore_open_history(const char *path, struct wss_history **ret_histo
 }
 
 /*
- * Whether a reference means this guest. A listed guest, or one typed as a UUID, is compared by
- * UUID alone.
+ * Whether a reference means this guest. Listed guests, and those typed as a UUID, are compared
+ * by UUID alone.
  */
 static bool restore_matches(const struct wss_domain_ref *ref,
 			    const struct wss_journal_open *open)
@@ -217,15 +217,12 @@ static void restore_choose(struct restoring *all, const struct wss_domain_ref *r
 	}
 	if (found < all->n)
 		chosen[found] = true;
-	/*
-	 * Reported, because a person who misspelt a name must not believe that it was
-	 * restored.
-	 */
+	/* Reported, so that nobody who misspells a name believes that guest to be restored. */
 	else
 		all->events->progress(ref->name, "nothing to restore", all->events->opaque);
 }
 
-/* Drops the guests that the scope does not name. */
+/* Drops the guests that are not in the scope. */
 static int drop_unnamed(struct restoring *all, const struct wss_control_scope *scope,
 			struct wss_error *err)
 {

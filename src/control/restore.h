@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Returns the memory that an earlier controller, which was killed, did not give back. */
+/* Returns the memory that a killed controller did not give back. */
 #ifndef WSS_CONTROL_RESTORE_H
 #define WSS_CONTROL_RESTORE_H
 

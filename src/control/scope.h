@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Where the controller and the restore work, and on which guests. */
+/* Scope of the controller and the restore: connection, history and guests. */
 #ifndef WSS_CONTROL_SCOPE_H
 #define WSS_CONTROL_SCOPE_H
 
@@ -10,7 +10,7 @@
 
 struct wss_control_scope {
 	const char *uri;     /* URI of the connection; NULL: libvirt's default */
-	bool monitor;	     /* QEMU may be asked through libvirt's monitor passthrough */
+	bool monitor;	     /* allow QMP through libvirt's monitor */
 	const char *history; /* path of the history, which contains the journal */
 	/* The guests; n_guests 0: all that run, or all that the journal lists. */
 	const struct wss_domain_ref *guests;

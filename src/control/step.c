@@ -23,7 +23,10 @@ int wss_step_journal(struct tender *tender, struct wss_history *history, uint64_
 			      : wss_journal_begin(history, &step, err);
 }
 
-/* Journals a decision before it is carried out. WSS_ERR_BUSY if it must be put off. */
+/*
+ * Writes a decision to the journal before it is carried out. WSS_ERR_BUSY if it must be put
+ * off.
+ */
 static int journal_decision(struct tender *tender, const struct wss_balloon_decision *decision,
 			    struct wss_error *err)
 {
@@ -91,7 +94,7 @@ static int step_take(struct tender *tender, const struct wss_balloon_decision *d
 	return guest->ops->set_balloon(guest, decision->target_bytes, err);
 }
 
-/* Gives back for good. */
+/* Gives all memory back for good. */
 static int end_with(struct tender *tender, const char *reason, struct wss_error *err)
 {
 	struct wss_guest *guest = tender->target->guest;
@@ -99,7 +102,7 @@ static int end_with(struct tender *tender, const char *reason, struct wss_error 
 
 	wss_error_set(&why, WSS_ERR_FAILED, "%s: left alone", reason);
 	wss_tender_leave(tender, &why);
-	/* What looks like the guest's own action may be memory that was plugged in. */
+	/* An apparent action of the guest may really be memory that was plugged in. */
 	guest->ops->refresh(guest, &ignored);
 	return wss_give_back(tender, reason, err);
 }

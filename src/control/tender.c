@@ -13,9 +13,7 @@
  * Number of successive looks that may fail for lack of memory before the guest is left alone.
  */
 #define SHORT_LOOKS_MAX 10
-/*
- * Shortest time between two refreshes while no step could be next, however short the pause is.
- */
+/* Shortest time between two refreshes while no step is possible, however short the pause. */
 #define REFRESH_NS (5 * WSS_NS_PER_S)
 
 void wss_tender_trouble(struct tender *tender, const struct wss_error *why)
@@ -50,7 +48,7 @@ static int tender_refresh(struct tender *tender, struct wss_look *ret_look,
 	    wss_look_take(guest, &tender->target->policy, &tender->reports, ret_look, err) < 0)
 		return -1;
 	tender->refreshed_ns = wss_clock_now_ns();
-	/* Not during a job or while the guest is paused, because it could not answer. */
+	/* Not during a job or while the guest is paused: it could not answer. */
 	tender->may_step = ret_look->facts.running && !ret_look->facts.job;
 	return 0;
 }
@@ -91,7 +89,7 @@ static bool may_move(struct tender *tender)
 
 	tending_lock(tender->tending);
 	may = !tender->measuring;
-	/* A step stays under way while a window waits for it. */
+	/* If a window is waiting for a step to end, moving stays set. */
 	if (may)
 		tender->moving = true;
 	tending_unlock(tender->tending);
@@ -217,7 +215,7 @@ static int check_refusal(struct tender *tender, struct wss_error *err)
 	return begin_balloon(tender, &look, err);
 }
 
-/* Returns 1 once the guest is in our charge, 0 if it need not be, -1 if it cannot be. */
+/* Returns 1 if the guest is now in our charge, 0 if it need not be, -1 if it cannot be. */
 static int try_to_take_on(struct tender *tender, struct wss_error *err)
 {
 	struct wss_target *target = tender->target;
@@ -266,7 +264,7 @@ static bool take_on(struct tender *tender)
 	return r > 0;
 }
 
-/* Returns true once a thread measures the guest; false while none can be started. */
+/* Returns true if a thread measures the guest; false while none can be started. */
 static bool start_measuring(struct tender *tender)
 {
 	struct wss_error err = WSS_ERROR_INIT;

@@ -48,13 +48,13 @@
 #include "control/look.h"
 #include "control/tending.h"
 
-/* Time between two looks at the statistics. */
+/* Time from one look at the statistics to the next. */
 #define LOOK_NS WSS_NS_PER_S
 
 struct tender {
 	struct tending *tending;
 	const char *name;	      /* the target's name */
-	char uuid[WSS_UUID_TEXT_MAX]; /* set once it is open */
+	char uuid[WSS_UUID_TEXT_MAX]; /* set once the guest is open */
 	struct wss_target *target;    /* used by the looking thread */
 	struct wss_balloon balloon;
 	struct wss_reports reports;
@@ -63,9 +63,9 @@ struct tender {
 	uint64_t refreshed_ns;
 	bool shrunk;	      /* there is memory to give back */
 	bool watched;	      /* in the watchdog's charge, too */
-	bool may_step;	      /* at the last refresh */
+	bool may_step;	      /* as of the last refresh */
 	const char *end;      /* why it is left alone; NULL while it is not */
-	unsigned short_looks; /* looks in a row that failed for lack of memory */
+	unsigned short_looks; /* successive looks that failed for lack of memory */
 	struct tender *next;
 	size_t number;
 
@@ -73,9 +73,9 @@ struct tender {
 	atomic_bool in_charge;	    /* taken on, and perhaps shrunk */
 	atomic_bool away;	    /* shrunk, and saved or moved: may come back */
 	_Atomic uint64_t looked_ns; /* time of libvirt's last answer */
-	bool stuck;		    /* of the main thread: it has been reported as stuck */
+	bool stuck; /* used by the main thread: it has been reported as stuck */
 
-	/* Under the lock, as the theory of operation describes. */
+	/* Protected by the lock; see the theory of operation. */
 	bool measuring; /* changed by the measuring thread */
 	bool moving;	/* changed by the looking thread */
 
@@ -84,7 +84,7 @@ struct tender {
 	struct wss_policy policy;
 	bool opted_out;
 
-	int64_t measured_s; /* of the measuring thread: end of the newest window */
+	int64_t measured_s; /* used by the measuring thread: end of the newest window */
 };
 
 /* Starts a thread of a tender. It counts as running until it calls wss_tender_thread_ended(). */
@@ -103,9 +103,9 @@ int wss_tender_read_need(struct tender *tender, const struct wss_policy *policy,
 			 const struct wss_sample *newest, struct wss_error *err);
 
 /*
- * Whether this is only a lack of memory, which may be over by the next look. A host that is
- * short of memory is where the balloon is needed most, so the guest is left alone only after
- * several looks in a row have failed for lack of memory. Counts them.
+ * Whether an error is only a lack of memory, which may be over by the next look. A host that
+ * is short of memory needs the balloon most, so the guest is left alone only after several
+ * looks in a row have failed this way. Counts them.
  */
 bool wss_tender_memory_is_short(struct tender *tender, const struct wss_error *err);
 
@@ -122,7 +122,7 @@ void wss_tender_leave(struct tender *tender, const struct wss_error *why);
 int wss_step_check_unfinished(struct tender *tender, struct wss_error *err);
 
 /*
- * Checks that the watchdog and the history, which give the guest its memory back if this
+ * Checks that the watchdog and the history, needed to give the guest its memory back if this
  * process cannot, are still there. Puts the guest in the watchdog's charge, once.
  * WSS_ERR_FAILED.
  */
@@ -131,7 +131,7 @@ int wss_step_check_safeguards(struct tender *tender, struct wss_error *err);
 /* Carries out a decision. Returns false if it must be put off. */
 bool wss_step_act(struct tender *tender, const struct wss_balloon_decision *decision);
 
-/* Journals, through this connection, a step that sets the balloon to bytes. */
+/* Journals a step that sets the balloon to bytes, through this connection to the history. */
 int wss_step_journal(struct tender *tender, struct wss_history *history, uint64_t bytes,
 		     const char *reason, struct wss_error *err);
 
@@ -146,8 +146,8 @@ int wss_give_back(struct tender *tender, const char *reason, struct wss_error *e
 void wss_give_back_insist(struct tender *tender);
 
 /*
- * Whether the guest no longer runs. Then it has nothing to get back and the journal is closed,
- * unless it may resume where it was: then the watchdog, or whoever restores, takes care of it.
+ * Whether the guest no longer runs. If so, it has nothing to get back and the journal is
+ * closed, unless the guest may resume: then the watchdog or a later restore takes care of it.
  */
 bool wss_give_back_has_ended(struct tender *tender);
 

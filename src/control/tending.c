@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
-/* Time without an answer from libvirt after which it is reported. */
+/* How long libvirt may stay silent before that is reported. */
 #define STUCK_NS (60 * WSS_NS_PER_S)
 /* A step is put off if the history keeps it waiting longer than this. */
 #define STEPS_PATIENCE_MS 1000
@@ -175,7 +175,10 @@ void wss_tending_free(struct tending *tending)
 		free(tender);
 	}
 	wss_targets_free(&tending->targets);
-	/* The one that may have created the file comes last, so that it can remove it unused. */
+	/*
+	 * The connection that may have created the file is closed last, so that it can remove
+	 * an unused file.
+	 */
 	wss_shared_history_close(&tending->journal);
 	wss_shared_history_close(&tending->history);
 	pthread_mutex_destroy(&tending->events_lock);

@@ -33,9 +33,9 @@ struct tending {
 	struct wss_control_events events;
 	bool muted;	      /* nobody listens to the events any more */
 	pthread_mutex_t lock; /* protects the members below */
-	/* Number of guests, and of those that need not be looked after. */
+	/* Number of guests, and how many of them need no looking after. */
 	size_t total, missing;
-	size_t threads, busy; /* threads; guests that have, or may have, memory to get back */
+	size_t threads, busy; /* threads; guests that (may) have memory to get back */
 	struct tender *tenders;
 };
 
@@ -58,7 +58,7 @@ static inline bool tending_is_ending(const struct tending *tending)
 void wss_tending_init(struct tending *tending, const struct wss_balloon_options *options,
 		      const struct wss_control_events *events);
 
-/* Opens the history, before any guest is taken on; wss_tending_free() closes it. */
+/* Opens the history before any guest is taken on; wss_tending_free() closes it. */
 int wss_tending_open_history(struct tending *tending, const char *path, struct wss_error *err);
 
 /* Adds a guest that has not been opened. Owns the target from then on, on failure as well. */

@@ -34,8 +34,8 @@
 #include "host/domxml.h"
 
 /*
- * Pauses between two runs: libvirtd may be gone for a while, which may be why the watchdog is
- * needed.
+ * Pauses between two runs: libvirtd may be down for a while, perhaps the very reason for the
+ * run.
  */
 #define BETWEEN_MIN_S 2
 #define BETWEEN_MAX_S 60
@@ -65,7 +65,7 @@ static void set_signals(void (*handler)(int))
 			signal(sig, handler);
 }
 
-/* Runs the command for n guests; returns true if they have their memory. */
+/* Runs the command for n guests; returns true if they have their memory back. */
 static bool restore_run(const struct charges *charges, char **guests, size_t n)
 {
 	int status = -1;
@@ -84,9 +84,8 @@ static bool restore_run(const struct charges *charges, char **guests, size_t n)
 }
 
 /*
- * Runs the command for one guest after the other and drops those that have their memory: by
- * the next run another controller may have taken memory from them, which is not for us to
- * return.
+ * Runs the command for one guest after the other and drops those that have their memory back:
+ * by the next run another controller may have shrunk them, which is not ours to undo.
  */
 static void restore_run_each(struct charges *charges)
 {
@@ -123,8 +122,8 @@ static void wait_for_memory(void)
 }
 
 /*
- * Adds a guest. Without this its memory would not be given back, so the watchdog waits for the
- * memory, and reads what follows in the pipe later.
+ * Adds a guest. If the allocation fails the watchdog keeps trying, without reading on in the
+ * pipe, because a guest not on the list would never get its memory back.
  */
 static void add_charge(struct charges *charges)
 {
@@ -156,9 +155,9 @@ static bool charges_hear(struct charges *charges, const char *said, size_t n)
 }
 
 /*
- * Gives back in place of a controller that is stopped or hangs. Keeps the guests, because the
- * controller may go on and still take a step that it had begun. Returns true if nothing is
- * left to do.
+ * Gives memory back in place of a controller that is stopped or hangs. Keeps the guests on the
+ * list, because the controller may go on and complete a step. Returns true if nothing is left
+ * to do.
  */
 static bool stand_in(const struct charges *charges)
 {

@@ -10,9 +10,10 @@
 #include "base/error.h"
 
 /*
- * Starts the watchdog. restore_command: see struct wss_balloon_options; it runs this program's
- * own file, whatever its first word is. Call this before the process has any other thread.
- * *ret_fd is for the functions below. WSS_ERR_FAILED.
+ * Starts the watchdog. restore_command is described at struct wss_balloon_options; the
+ * executable is always this program's own file, whatever the first word. Call this before the
+ * process has any other thread. *ret_fd is the argument for the functions below.
+ * WSS_ERR_FAILED.
  */
 int wss_watchdog_start(const char *const *restore_command, int *ret_fd, struct wss_error *err);
 
