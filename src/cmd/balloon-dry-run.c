@@ -13,11 +13,11 @@
 struct balloon_row {
 	const char *domain;
 	const char *uuid;
-	const char *action; /* "shrink", "none", "refused"; NULL where it failed */
+	const char *action; /* "shrink", "none" or "refused"; NULL after an error */
 	char reason[128];
 	const char *error;
 	struct wss_amount from_bytes, to_bytes, gain_bytes, held_bytes;
-	char hint[400]; /* what an operator could do about a refusal; "" nothing */
+	char hint[400]; /* how an operator can lift a refusal; "" if unknown */
 };
 
 static struct wss_value get_domain(const void *row)
@@ -81,7 +81,7 @@ static const struct wss_column columns[] = {
 	 "Size of the guest now, as its balloon leaves it, in bytes", false},
 	{"to_bytes", NULL, "TO", 8, get_to, "Size of the guest at the end, in bytes", false},
 	{"host_gain_bytes", NULL, "GAIN", 8, get_gain,
-	 "Memory that the host would reclaim: what is resident beyond the new size, in bytes",
+	 "Memory that the host would reclaim: resident memory beyond the new size, in bytes",
 	 false},
 	{"held_bytes", NULL, "HELD", 8, get_held,
 	 "Guest memory that is resident on the host now, in bytes", false},
@@ -101,16 +101,16 @@ const struct wss_report_layout balloon_layout = {
 
 struct balloon_run {
 	const struct balloon_options *options;
-	struct wss_history *history; /* NULL where there is none yet */
+	struct wss_history *history; /* NULL if there is none yet */
 	struct wss_report *report;
 	struct wss_tally tally;
-	/* For the next step: */
+	/* For the suggestion of a next step: */
 	size_t n_shrinking, n_unmeasured; /* guests */
-	uint64_t gain_bytes;		  /* of all that shrink */
+	uint64_t gain_bytes;		  /* sum over all guests that would shrink */
 	struct balloon_row shrinking;	  /* the last of them */
 };
 
-/* Data of a target, filled in by its worker. */
+/* A target's data, filled in by its worker. */
 struct balloon_sight {
 	struct wss_reports reports;
 	struct wss_look look;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The options of balloon.c, and what balloon-dry-run.c does with them.
- */
+/* The options of balloon.c, shared with balloon-dry-run.c. */
 #ifndef WSS_CMD_BALLOON_H
 #define WSS_CMD_BALLOON_H
 
@@ -19,7 +17,7 @@ struct balloon_options {
 
 extern const struct wss_report_layout balloon_layout;
 
-/* Prints what the controller would do. The exit code. */
+/* Prints what the controller would do. Returns the exit code. */
 int balloon_dry_run(const struct wss_cli *cli, const struct balloon_options *options);
 
 #endif

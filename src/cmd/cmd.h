@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Declarations that all subcommands share: common options, the guests that the command line
- * names, exit codes.
+ * Shared by all subcommands: common options, the guests named on the command line, exit codes.
  */
 #ifndef WSS_CMD_CMD_H
 #define WSS_CMD_CMD_H
@@ -20,7 +19,7 @@ enum wss_exit {
 	WSS_EXIT_OK = 0,
 	WSS_EXIT_FAILED = 1,
 	WSS_EXIT_USAGE = 2,
-	WSS_EXIT_PARTIAL = 3, /* some of several domains failed */
+	WSS_EXIT_PARTIAL = 3, /* some, but not all, domains failed */
 	WSS_EXIT_CONNECT = 4,
 	WSS_EXIT_UNSUPPORTED = 5,
 };
@@ -28,14 +27,14 @@ enum wss_exit {
 #define WSS_URIS_MAX 64
 
 struct wss_cli {
-	const struct wss_command *command; /* the command that runs */
+	const struct wss_command *command; /* the command being run */
 	const char *uri;		   /* the last one given; NULL: libvirt's default */
 	size_t n_uris;			   /* more than one only if several_uris is set */
 	const char *uris[WSS_URIS_MAX];
-	bool several_uris; /* set before wss_cli_parse() by a command that takes more than one */
-	/* Set before wss_cli_find_targets() by a command that measures nothing. */
-	bool reader;	   /* a connection that may only read will do */
-	bool inactive_too; /* all domains are those that do not run, too */
+	bool several_uris; /* accepts several -c; set by the command before wss_cli_parse() */
+	/* Set before wss_cli_find_targets() by commands that measure nothing. */
+	bool reader;	   /* a read-only connection suffices */
+	bool inactive_too; /* "all domains" includes inactive ones */
 	const char *qmp; /* a QMP socket instead of libvirt */
 	bool monitor;	 /* allow QMP through libvirt's monitor */
 	bool by_uuid;	 /* domains are given as UUIDs, not as IDs or names */
@@ -51,9 +50,8 @@ struct wss_syntax {
 	const char *short_options;	   /* WSS_COMMON_SHORT and the command's own */
 	const struct option *long_options; /* including WSS_COMMON_LONG */
 	/*
-	 * Stores an option that is not common, with its value (NULL if it has none), in the
-	 * command's own options. Negative with err set: WSS_ERR_USAGE. NULL: there are no such
-	 * options.
+	 * Stores one of the command's own options with its value (NULL if it takes none).
+	 * Returns 0, or -1 with WSS_ERR_USAGE. NULL: the command has no options of its own.
 	 */
 	int (*take)(void *options, int c, const char *value, struct wss_error *err);
 };
@@ -68,18 +66,18 @@ struct wss_option_values {
 #define WSS_VALUES_METHODS "@methods"
 #define WSS_VALUES_COLUMNS "@columns"
 
-/* Kind of the words after a command's options, for completion. */
+/* Kind of words that may follow a command's options, for completion. */
 enum wss_words {
 	WSS_WORDS_NONE,
 	WSS_WORDS_DOMAINS,
 	WSS_WORDS_FILES,
 	WSS_WORDS_COMMANDS,
-	WSS_WORDS_LISTED, /* those in .words, then domains */
+	WSS_WORDS_LISTED, /* first one of .words, then domains */
 };
 
 /*
- * A command with everything that the dispatcher, --help and completion need. If the words ask
- * for help or for the list of columns, the dispatcher prints that instead of calling run().
+ * A command, with everything that the dispatcher, --help and completion need. If the arguments
+ * ask for help or the list of columns, the dispatcher prints that instead of calling run().
  */
 struct wss_command {
 	const char *name;
@@ -88,7 +86,7 @@ struct wss_command {
 	const char *help;    /* docs/synopsis/NAME.txt, as wss_help_NAME in help-text.h */
 	const struct wss_syntax *syntax;
 	/*
-	 * Tables for --columns help, a list that ends in NULL; NULL: the command prints no
+	 * NULL-terminated list of layouts for --columns help; NULL: the command prints no
 	 * table.
 	 */
 	const struct wss_report_layout *const *layouts;
@@ -97,11 +95,12 @@ struct wss_command {
 	/*
 	 * Values of its own options that are files or one of several words, ending with an option
 	 * of NULL; NULL: there are no such options. An entry for an option that commands share
-	 * overrides what src/cmd/completion.c knows of it.
+	 * overrides the shared one in src/cmd/completion.c.
 	 */
 	const struct wss_option_values *values;
 	/*
-	 * Runs the command with its own words only, its name in argv[0]; returns an exit code.
+	 * Runs the command; argv[0] is its name, followed by its own arguments. Returns an
+	 * exit code.
 	 */
 	int (*run)(struct wss_cli *cli, int argc, char **argv);
 };
@@ -164,26 +163,26 @@ enum {
 	{ "wide", no_argument, NULL, WSS_OPT_WIDE }
 
 /*
- * Parses all options of cli->command, storing its own in options; the words after them start
- * at argv[optind]. WSS_ERR_USAGE.
+ * Parses all options of cli->command and stores its own in options; the remaining arguments
+ * start at argv[optind]. WSS_ERR_USAGE.
  */
 int wss_cli_parse(struct wss_cli *cli, int argc, char **argv, void *options,
 		  struct wss_error *err);
 
 /*
- * Handles a result of getopt_long() that is a common option of cli->command, or an error; the
+ * Handles a getopt_long() result that is a common option of cli->command or an error; the
  * caller handles the command's own options first. WSS_ERR_USAGE.
  */
 int wss_cli_option(struct wss_cli *cli, int c, char **argv, struct wss_error *err);
 
 /*
- * Reports an unknown option, with the option of the command that may have been meant. Always
- * returns -1 with WSS_ERR_USAGE.
+ * Reports an unknown option and suggests the nearest one of the command. Always returns -1
+ * with WSS_ERR_USAGE.
  */
 int wss_cli_unknown_option(const struct wss_command *command, const char *word,
 			   struct wss_error *err);
 
-/* Reports a word that is not one of commands, a list that ends in NULL, in the same way. */
+/* Reports a word that is not in commands, a NULL-terminated list, in the same way. */
 int wss_cli_unknown_command(const struct wss_command *const *commands, const char *word,
 			    struct wss_error *err);
 
@@ -191,54 +190,57 @@ int wss_cli_unknown_command(const struct wss_command *const *commands, const cha
 void wss_cli_view_option(struct wss_cli *cli, int c, const char *value);
 
 /*
- * Checks, after all options were parsed, that cli->view names columns of the layout, and finds
- * the width of the terminal. WSS_ERR_USAGE.
+ * Checks that the columns named in cli->view exist in the layout, and determines the width of
+ * the terminal. Call it after all options have been parsed. WSS_ERR_USAGE.
  */
 int wss_cli_view(struct wss_cli *cli, const struct wss_report_layout *layout,
 		 struct wss_error *err);
 
-/* Prints the columns of the layouts, a list that ends in NULL. Returns the exit code. */
+/* Prints the columns of the layouts, a NULL-terminated list. Returns the exit code. */
 int wss_cli_print_columns(const struct wss_report_layout *const *layouts);
 
-/* Fails with WSS_ERR_USAGE if an option for tables was given; `what` prints none. */
+/* Fails with WSS_ERR_USAGE if a table option was given to `what`, which prints no table. */
 int wss_cli_refuse_view(const struct wss_cli *cli, const char *what, struct wss_error *err);
 
 /*
- * Takes the words after the options as domains, and refuses options that exclude each other.
+ * Takes the arguments after the options as domains, and refuses options that exclude each
+ * other.
  */
 int wss_cli_finish(struct wss_cli *cli, int argc, char **argv, struct wss_error *err);
 
 /* Checks that every domain looks like a UUID if --uuid was given. WSS_ERR_USAGE. */
 int wss_cli_check_uuids(const struct wss_cli *cli, struct wss_error *err);
 
-/* Returns a reference to the domain that was typed as cli->domains[i]. */
+/* Returns a reference to the domain cli->domains[i]. */
 struct wss_domain_ref wss_cli_domain(const struct wss_cli *cli, int i);
 
 /*
- * Explains an empty table: which URI was asked (NULL: libvirt's default), and that it has no
- * domains, or none that runs.
+ * Explains an empty table: names the URI (NULL: libvirt's default), which has no domains or no
+ * running ones.
  */
 void wss_cli_say_empty(const struct wss_cli *cli, const char *uri, bool running);
 
-/* Prints the final error of a command on stderr; returns its exit code. */
+/* Prints a command's final error on stderr; returns the exit code. */
 int wss_cli_error(const struct wss_error *err);
 
-/* What went wrong in a command over several domains. */
+/* Tally of failures in a command over several domains. */
 struct wss_tally {
 	size_t bad;
-	struct wss_error error; /* the first one; code is WSS_ERR_FAILED if others differ */
+	struct wss_error error; /* the first one; WSS_ERR_FAILED if later codes differ */
 };
 
-/* Counts a domain that failed and prints why; domain is NULL if the error names it. */
+/*
+ * Counts a failed domain and prints the error; domain is NULL if the error already names it.
+ */
 void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss_error *error);
 
 /* Returns the exit code of a command over total domains. */
 int wss_tally_exit_code(const struct wss_tally *tally, size_t total);
 
 /*
- * Finds the guests that the command line means: those that were typed, in that order, or all
- * that run (with cli->inactive_too all that there are); opens none of them. deadline_ns is how
- * long each may take besides its windows. ret_targets is for wss_targets_free().
+ * Finds the guests selected on the command line: the named ones, or all running ones (with
+ * cli->inactive_too all defined ones). Opens none of them. deadline_ns limits the time for
+ * each, not counting its windows. Free the result with wss_targets_free().
  */
 int wss_cli_find_targets(const struct wss_cli *cli, uint64_t deadline_ns,
 			 struct wss_targets *ret_targets, struct wss_error *err);
@@ -250,7 +252,7 @@ int wss_cli_find_targets(const struct wss_cli *cli, uint64_t deadline_ns,
 int wss_cli_open_targets(const struct wss_cli *cli, uint64_t deadline_ns,
 			 struct wss_targets *ret_targets, struct wss_error *err);
 
-/* Returns the width of a table's first column that has room for all names. */
+/* Returns the width that a table's first column needs for all names. */
 size_t wss_targets_name_width(const struct wss_targets *targets);
 
 /* Returns the larger of width and the width of the name, for a table's first column. */

@@ -79,7 +79,7 @@ int wss_cli_parse(struct wss_cli *cli, int argc, char **argv, void *options,
 		if (r < 0)
 			return -1;
 	}
-	/* Otherwise all but the last would be ignored silently. */
+	/* Otherwise all but the last would silently be ignored. */
 	if (cli->n_uris > 1 && !cli->several_uris)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "more than one --connect: only list takes several");
@@ -126,7 +126,7 @@ struct wss_domain_ref wss_cli_domain(const struct wss_cli *cli, int i)
 					.uuid = cli->by_uuid ? cli->domains[i] : NULL };
 }
 
-/* Returns the exit code that stands for an error. */
+/* Returns the exit code for an error. */
 static int exit_code_of(const struct wss_error *err)
 {
 	switch (err->code) {
@@ -145,16 +145,13 @@ static int exit_code_of(const struct wss_error *err)
 	}
 }
 
-/*
- * Whether the reader closed the pipe that we write to: it has seen enough, and a message would
- * only disturb.
- */
+/* Whether the reader has closed our output pipe, in which case no message is wanted. */
 static bool is_closed_pipe(const struct wss_error *err)
 {
 	return err->code == WSS_ERR_INTERRUPTED && wss_stop_signal() == SIGPIPE;
 }
 
-/* Returns the advice for an error that names an option; "" if there is none. */
+/* Returns advice that names an option which avoids this error; "" if there is none. */
 static const char *error_remedy(const struct wss_error *err)
 {
 	return err->code == WSS_ERR_AMBIGUOUS ? ": choose one with --uuid UUID" : "";
@@ -185,7 +182,7 @@ int wss_cli_error(const struct wss_error *err)
 	return exit_code_of(err);
 }
 
-/* Converts the words to references; NULL when out of memory. */
+/* Converts the domain arguments to references; NULL when out of memory. */
 static struct wss_domain_ref *typed_refs(const struct wss_cli *cli)
 {
 	struct wss_domain_ref *refs = calloc((size_t)cli->n_domains + 1, sizeof(*refs));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The completion script for bash: the contents of the commands' own tables, as two bash
- * functions, and a fixed part that parses the line and calls them.
+ * The completion script for bash: two bash functions generated from the commands' tables, and
+ * a fixed part that parses the line and calls them.
  */
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static const char *values_of(const struct wss_command *command, const char *opti
 }
 
 /*
- * Prints the names of an option, each after a blank: "--connect", and "-c" if it has a letter.
+ * Prints an option's names, each after a blank: "--connect", and "-c" if it has a short form.
  */
 static void print_option(const struct option *o)
 {
@@ -73,7 +73,7 @@ static void print_options(const struct wss_command *command, const char *variabl
 	putchar('\'');
 }
 
-/* Prints the options and words of a command, as a branch of a bash case statement. */
+/* Prints a command's options and words as a branch of a bash case statement. */
 static void print_command(const struct wss_command *command, const char *name)
 {
 	printf("\t%s)\n\t\ttakes=%s listed='%s'\n\t", name, words_names[command->takes],
@@ -100,7 +100,7 @@ static void print_words(const struct wss_command *command, const char *words)
 	}
 }
 
-/* Prints the possible values of a command's options, as branches of a bash case statement. */
+/* Prints the possible values of a command's options as branches of a bash case statement. */
 static void print_values(const struct wss_command *command, const char *name)
 {
 	for (const struct option *o = command->syntax->long_options; o->name; o++) {

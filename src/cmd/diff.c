@@ -28,8 +28,8 @@ struct diff_options {
 struct side {
 	const char *text; /* FILE or FILE@TIME as given */
 	char *path;
-	uint64_t at_ns; /* WSS_MOMENT_ALL: no time was given */
-	struct wss_recfile *file; /* may be that of the other side */
+	uint64_t at_ns;		  /* WSS_MOMENT_ALL if no time was given */
+	struct wss_recfile *file; /* may belong to the other side */
 	struct wss_moment moment;
 };
 
@@ -73,7 +73,7 @@ static int split(const char *text, char **ret_path, uint64_t *ret_at_ns, struct 
 	return 0;
 }
 
-/* Starts the set of a side that is read from file. */
+/* Starts building a side's set, which is read from file. */
 static int begin_side(struct side *side, struct wss_recfile *file, struct wss_error *err)
 {
 	if (wss_moment_init(&side->moment, wss_recfile_recording(file), side->at_ns, err) < 0)
@@ -99,14 +99,14 @@ static const struct wss_recfile_visitor one_side = {
 	.last = wss_moment_last,
 };
 
-/* first: the other side, if that was loaded before; else NULL. */
+/* first: the other side if it has been loaded, else NULL. */
 static int load(struct side *side, const struct side *first,
 		const struct diff_options *options, struct wss_error *err)
 {
 	if (wss_files_open(side->path, options->files.salvage, &side->file, err) < 0 ||
 	    begin_side(side, side->file, err) < 0)
 		return -1;
-	/* The memory of the other side's sets counts, too. */
+	/* The memory limit includes the other side's sets. */
 	if (first) {
 		wss_pageset_budget_clear(wss_recfile_budget(first->file));
 		wss_recfile_budget(side->file)->used_bytes +=
@@ -117,7 +117,7 @@ static int load(struct side *side, const struct side *first,
 	return check_time(side, side->file, err);
 }
 
-/* Visitor for two sides of the same file; opaque: an array of both. */
+/* Visitor for two sides of the same file; opaque is an array of both. */
 static int both_begin(void *sides, const struct wss_interval *interval,
 		      const struct wss_recording_sets *sets, struct wss_error *err)
 {
@@ -161,7 +161,10 @@ static int both_last(void *sides, const struct wss_recording_sets *sets, struct 
 	return r < 0 ? r : wss_moment_last(&side[1].moment, sets, err);
 }
 
-/* Replays the file of both sides. If they are at the same time, only one of them follows. */
+/*
+ * Replays the file that both sides come from. If both name the same time, only one of them
+ * follows the replay.
+ */
 static int replay_both(struct side sides[2], struct wss_recfile *file, struct wss_error *err)
 {
 	static const struct wss_recfile_visitor both_sides = {
@@ -209,8 +212,8 @@ static bool count_row(void *rows, const struct wss_page_range *range)
 }
 
 /*
- * Limits the rows, because even a small file may differ in very many ranges, each of them a
- * row: up to a million, and one more for each 32 bytes of larger files.
+ * Limits the number of rows, because even small files may differ in a great many ranges: a
+ * million, plus one for each 32 bytes of larger files.
  */
 static int check_rows(const struct side *sides, struct wss_error *err)
 {
@@ -227,7 +230,7 @@ static int check_rows(const struct side *sides, struct wss_error *err)
 			     (unsigned long long)most);
 }
 
-/* State of printing ranges as they come: how many more may follow. */
+/* State for printing ranges as they come: how many more may follow. */
 struct verbose_rows {
 	struct wss_range_report *report;
 	uint64_t left;

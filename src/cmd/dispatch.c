@@ -19,7 +19,7 @@ static const struct option program_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-/* "+": the words after the command's name belong to the command. */
+/* "+": arguments after the command's name belong to the command. */
 static const struct wss_syntax program_syntax = {"+" WSS_COMMON_SHORT "V", program_options,
 						 NULL};
 
@@ -39,7 +39,7 @@ const struct wss_command *wss_command_find(const char *name, struct wss_error *e
 	return NULL;
 }
 
-/* Where docs/synopsis/global.txt has the list of commands. */
+/* Placeholder for the list of commands in docs/synopsis/global.txt. */
 #define LIST_MARK "@COMMANDS@\n"
 
 void wss_help_print(const struct wss_command *command)
@@ -58,7 +58,9 @@ void wss_help_print(const struct wss_command *command)
 
 #define USAGE_COLUMNS 6
 
-/* Prints a short usage for a call without words; on stderr, because nothing was requested. */
+/*
+ * Prints a short usage for a call without arguments, on stderr because it was not requested.
+ */
 static int print_usage(void)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -76,8 +78,8 @@ static int print_usage(void)
 }
 
 /*
- * Whether a word is a plain --help or -h, even after an option that lacks its value, because
- * no option has such a value.
+ * Whether a word is a plain --help or -h. This counts even where an option expects its value,
+ * because no option has such a value.
  */
 static bool has_help_word(int argc, char **argv)
 {
@@ -90,8 +92,8 @@ static bool has_help_word(int argc, char **argv)
 enum question { QUESTION_NONE, QUESTION_HELP, QUESTION_COLUMNS };
 
 /*
- * Finds out whether the command's options ask for something else than running it, even if
- * there are errors among them.
+ * Determines whether the options ask for anything other than running the command, even if some
+ * of them are wrong.
  */
 static enum question find_question(const struct wss_command *command, int argc, char **argv)
 {
@@ -109,7 +111,7 @@ static enum question find_question(const struct wss_command *command, int argc, 
 	return QUESTION_NONE;
 }
 
-/* Does so with a copy of the words, because getopt_long() reorders them. */
+/* Does so on a copy of the arguments, because getopt_long() reorders them. */
 static int dispatch_ask(const struct wss_command *command, int argc, char **argv,
 			enum question *ret_question, struct wss_error *err)
 {
@@ -123,9 +125,7 @@ static int dispatch_ask(const struct wss_command *command, int argc, char **argv
 	return 0;
 }
 
-/*
- * Prints the help of the command that follows the program's options, even if those are wrong.
- */
+/* Prints the help of the command after the program's options, even if those are wrong. */
 static int print_asked_help(int argc, char **argv, struct wss_error *err)
 {
 	const struct wss_command *command = &wss_program;

@@ -17,7 +17,7 @@ void wss_cli_say_empty(const struct wss_cli *cli, const char *uri, bool running)
 		return;
 	if (!uri)
 		uri = "libvirt's default URI";
-	/* The default for an ordinary user who names no URI. */
+	/* libvirt's default URI for an unprivileged user. */
 	wss_log(WSS_LOG_INFO,
 		running ? "no domain is running at %s%s" : "no domain is defined at %s%s", uri,
 		!cli->uri && is_session(uri) ? ", libvirt's default here; -c qemu:///system "

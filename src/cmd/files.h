@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Shared by the commands that work on recordings: they take files instead of domains. */
+/* Shared by the commands that work on recordings and so take files instead of domains. */
 #ifndef WSS_CMD_FILES_H
 #define WSS_CMD_FILES_H
 
@@ -25,26 +25,29 @@ struct wss_files_options {
 #define WSS_FILES_OPTIONS_INIT { .limit = 20 }
 
 /*
- * Stores option c of getopt_long() with its value. Returns 1 if it is one of these, 0 if not,
+ * Stores option c of getopt_long() with its value. Returns 1, 0 if it is none of these, or
  * -1.
  */
 int wss_files_option(struct wss_files_options *options, int c, const char *value,
 		     struct wss_error *err);
 
 /*
- * Takes the words after the options as at least `least` and at most `most` files (0: no
- * limit). WSS_ERR_USAGE, also for global options that say where guests are.
+ * Takes the arguments after the options as at least `least` and at most `most` files (0: no
+ * limit). WSS_ERR_USAGE, also for global options that select guests or a connection.
  */
 int wss_files_finish(struct wss_cli *cli, int argc, char **argv, int least, int most,
 		     struct wss_error *err);
 
 /*
- * Checks that two recordings can be compared because they have the same memory layout. Warns
- * if they are of different guests or granularity. WSS_ERR_FAILED.
+ * Checks that two recordings have the same memory layout and so can be compared. Warns if
+ * their guests or granularities differ. WSS_ERR_FAILED.
  */
 int wss_files_alike(const struct wss_recfile *a, const struct wss_recfile *b, struct wss_error *err);
 
-/* Opens a recording, which must have a window, and warns if it was cut off or is damaged. */
+/*
+ * Opens a recording, which must have at least one window, and warns if it is cut off or
+ * damaged.
+ */
 int wss_files_open(const char *path, bool salvage, struct wss_recfile **ret_file,
 		   struct wss_error *err);
 

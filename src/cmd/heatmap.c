@@ -136,8 +136,8 @@ static int replay_all(struct wss_recfile **files, size_t n, struct wss_heat *hea
 }
 
 /*
- * Adds up all recordings, slice by slice of the memory, and collects the hottest ranges in
- * top.
+ * Sums up all recordings, one slice of memory after the other, and collects the hottest ranges
+ * in top.
  */
 static int count(struct wss_recfile **files, size_t n, struct wss_heat *heat, struct wss_top *top,
 		 struct wss_error *err)
@@ -181,7 +181,7 @@ static int print_ranges(const struct wss_cli *cli, struct wss_recfile **files, s
 	for (size_t i = 0; i < top->n && !wss_stop_requested(); i++)
 		wss_range_report_row(report, &top->ranges[i]);
 	r = wss_range_report_close(report, err);
-	/* The table may lack rows. */
+	/* The table may be incomplete. */
 	if (r == 0 && wss_stop_requested())
 		r = wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 	return r;
@@ -208,7 +208,7 @@ static int print_hot(const struct wss_cli *cli, const struct heatmap_options *op
 		r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (r == 0)
 		r = count(files, n, &heat, &top, err);
-	/* Printing needs memory, too. */
+	/* Printing may also run out of memory. */
 	wss_heat_free(&heat);
 	if (r == 0)
 		r = print_ranges(cli, files, n, &top, windows, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Prints what the history has of each guest. Reads only the history and does not ask libvirt.
+ * Prints what the history holds for each guest. Reads only the history and never calls
+ * libvirt.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@
 
 struct history_options {
 	struct wss_store_options store;
-	int level; /* WSS_HISTORY_HOUR, WSS_HISTORY_DAY; 0: each sample */
+	int level; /* WSS_HISTORY_HOUR or WSS_HISTORY_DAY; 0: each sample */
 	time_t now, since, until;
 	bool span_given, since_given;
 	bool chart;
@@ -41,9 +42,9 @@ struct history_run {
 	struct wss_report *report; /* NULL with --chart */
 	struct wss_tally tally;
 	size_t n_guests;
-	struct history_guest *guests; /* all guests in the history */
-	size_t rows;		      /* number of rows of all guests */
-	/* About the guest that is being read. */
+	struct history_guest *guests; /* every guest in the history */
+	size_t rows;		      /* total number of rows */
+	/* About the guest being read. */
 	bool mixed;		/* its rows come from several series */
 	struct wss_sample kind; /* series of its first row */
 	char method[WSS_METHOD_NAME_MAX];
@@ -172,7 +173,7 @@ static int history_on_guest(const char *uuid, const char *name, void *opaque)
 	return guests[run->n_guests - 1].uuid && guests[run->n_guests - 1].name ? 0 : -1;
 }
 
-/* Finds the guest that a word names, by its UUID or its name; NULL with an error. */
+/* Finds the guest with this UUID or name; NULL with an error. */
 static const struct history_guest *history_find(const struct history_run *run,
 						const char *word, bool by_uuid,
 						struct wss_error *err)
@@ -207,7 +208,10 @@ static const struct history_guest *history_find(const struct history_run *run,
 	return found;
 }
 
-/* Notes whether the rows of a guest come from one series, which only the wide table shows. */
+/*
+ * Notes whether a guest's rows come from one series, because only the wide table shows the
+ * series.
+ */
 static void history_note_kind(struct history_run *run, const struct wss_sample *kind,
 			      bool first)
 {
@@ -293,10 +297,7 @@ static void history_draw(const struct history_run *run, const struct history_gue
 	wss_history_chart_print(stdout, &chart, wss_terminal_width());
 }
 
-/*
- * Explains what a reader could misunderstand: several series that look like one, or an empty
- * table.
- */
+/* Explains output that could mislead: several series that look like one, or an empty table. */
 static void history_explain(const struct history_run *run, const struct history_guest *guest)
 {
 	const struct wss_view *view = &run->cli->view;
@@ -345,7 +346,7 @@ static int history_show(struct history_run *run, const struct history_guest *gue
 	return 0;
 }
 
-/* Shows all guests, or those that were named; counts an error with one of the latter. */
+/* Shows the named guests or all; a failure counts as an error only for a named guest. */
 static int history_show_all(struct history_run *run, struct wss_error *err)
 {
 	const struct wss_cli *cli = run->cli;

@@ -23,7 +23,7 @@ int wss_hosts_option(struct wss_hosts *hosts, int c, const char *value, struct w
 	}
 }
 
-/* Takes the hosts that -c named, or libvirt's default. */
+/* Takes the hosts given by -c, or libvirt's default. */
 static int hosts_take_connects(struct wss_uri_list *list, const struct wss_cli *cli,
 			       struct wss_error *err)
 {

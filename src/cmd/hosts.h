@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The hosts that a command asks: -c, several times, or a file.
- */
+/* The hosts that a command queries, from repeated -c options or a file. */
 #ifndef WSS_CMD_HOSTS_H
 #define WSS_CMD_HOSTS_H
 
@@ -21,20 +19,20 @@ enum { WSS_OPT_HOSTS = 6000, WSS_OPT_TIMEOUT };
 struct wss_hosts {
 	const char *file;
 	uint64_t timeout_ns; /* each */
-	struct wss_uri_list list; /* a URI of NULL: libvirt's default */
+	struct wss_uri_list list; /* a NULL URI stands for libvirt's default */
 };
 
 #define WSS_HOSTS_INIT { .timeout_ns = 60 * WSS_NS_PER_S }
 
 /*
- * Stores option c of getopt_long() with its value. Returns 1 if it is one of these, 0 if not,
- * -1.
+ * Stores option c of getopt_long() with its value. Returns 1 if it is one of these options, 0
+ * if not, -1 with err set.
  */
 int wss_hosts_option(struct wss_hosts *hosts, int c, const char *value, struct wss_error *err);
 
 /*
- * Reads the file, or takes what -c said. WSS_ERR_USAGE for several hosts or a file with a DOMAIN,
- * a file with -c, and what wss_uri_list_read() refuses.
+ * Takes the hosts from the file or from -c. WSS_ERR_USAGE for a DOMAIN with several hosts or
+ * with a file, for a file with -c, and for anything wss_uri_list_read() refuses.
  */
 int wss_hosts_finish(struct wss_hosts *hosts, const struct wss_cli *cli, struct wss_error *err);
 

@@ -50,10 +50,10 @@ static struct wss_value get_time(const void *row)
 	return list->has_profile ? wss_value_time(list->profile.time) : wss_value_absent();
 }
 
-/* Windows of larger pages than these give upper bounds, and so do their percentiles. */
+/* Windows of larger pages only give upper bounds, and so do their percentiles. */
 #define PAGE_BYTES 4096
 
-/* Getters of the profile's figures, which are absent without one. */
+/* Getters for figures of the profile; absent if there is no profile. */
 #define FIGURE(name, kind, value)                                              \
 	static struct wss_value get_##name(const void *row)                    \
 	{                                                                      \
@@ -174,7 +174,7 @@ static const struct wss_column columns[] = {
 static const struct wss_report_layout layout =
 	LAYOUT("domain,age_seconds,current_bytes,p95_bytes,peak_bytes,confidence", WIDE);
 
-/* The columns for several hosts: only the tables differ. */
+/* The columns for several hosts; only the tables differ. */
 static const struct wss_report_layout host_layout =
 	LAYOUT("domain,age_seconds,current_bytes,peak_bytes,confidence,host", WIDE ",host");
 
@@ -188,8 +188,8 @@ struct list_run {
 };
 
 /*
- * Reads a domain's profile. A domain that was never measured is a row without figures, not a
- * failure.
+ * Reads a domain's profile. A domain that was never measured gets a row without figures and
+ * does not count as a failure.
  */
 static int read_profile(const char *xml, struct list_row *row, struct wss_error *err)
 {
@@ -204,7 +204,7 @@ static int read_profile(const char *xml, struct list_row *row, struct wss_error 
 	return 0;
 }
 
-/* Prints the row of a domain; it is bad if it has an error already. */
+/* Prints a domain's row; a bad one if the domain already has an error. */
 static void list_domain(struct list_run *run, struct list_row *row, const char *xml,
 			struct wss_error *why)
 {
@@ -230,7 +230,7 @@ static void on_host(const struct wss_fleet_host *host, void *opaque)
 		wss_tally_bad(&run->tally, host->uri, &host->error);
 		return;
 	}
-	/* A host without domains has answered, so not everything has failed. */
+	/* A host without domains did answer, so not everything failed. */
 	run->total += !host->n;
 	if (!host->n)
 		wss_cli_say_empty(run->cli, host->asked, false);
@@ -254,7 +254,7 @@ static int list_hosts(const struct wss_hosts *hosts, struct list_run *run, struc
 			      on_host, run, err);
 }
 
-/* The row of one that was typed, by the name that libvirt has for it. */
+/* The row of a named domain, under the name that libvirt has for it. */
 static void list_target(struct list_run *run, struct wss_target *target)
 {
 	const struct wss_target_entry *found = target->data;
@@ -292,7 +292,7 @@ static int list(const struct wss_cli *cli, const struct wss_hosts *hosts)
 			    hosts->list.n > 1 ? &host_layout : &layout, &run.report, &err) < 0)
 		return wss_cli_error(&err);
 	r = cli->n_domains ? list_named(cli, hosts->timeout_ns, &run, &err) : list_hosts(hosts, &run, &err);
-	/* Without any answer there is nothing to report, not even a heading. */
+	/* If no host answered, there is nothing to print, not even a heading. */
 	if (r < 0 && !run.total) {
 		wss_report_free(run.report);
 		return wss_cli_error(&err);

@@ -15,7 +15,7 @@ struct method_row {
 	bool chosen; /* method that "auto" would choose */
 	const char *reason;
 	const char *recorder;	     /* NULL: the method has no recorder */
-	struct wss_error no_recorder; /* why it is not "bpf" */
+	struct wss_error no_recorder; /* why the recorder is not "bpf" */
 	char options[1024];	      /* what the method's own options mean */
 };
 
@@ -74,7 +74,7 @@ static struct wss_value method_get_options(const void *row)
 	return wss_value_text(((const struct method_row *)row)->options);
 }
 
-/* A table has one column for both how a method works and why it does not. */
+/* A table has one column for both: how a method works, or why it cannot be used. */
 static struct wss_value method_get_explanation(const void *row)
 {
 	const struct method_row *method = row;
@@ -116,7 +116,7 @@ static const struct wss_report_layout layout = {
 
 static const struct wss_report_layout *const layouts[] = { &layout, NULL };
 
-/* Answer of one method about a guest, or about the host. */
+/* One method's answer about a guest or the host. */
 struct method_answer {
 	bool usable;
 	struct wss_error why; /* why it is not usable */
@@ -148,7 +148,7 @@ static void ask_methods(const struct wss_host *host, struct wss_guest *guest,
 	}
 }
 
-/* Runs in a worker: examines the guest as a window would. */
+/* Runs in a worker; examines the guest as a window would. */
 static void target_ask(struct wss_target *target)
 {
 	const struct wss_host *host = wss_hypervisor_host(target->hypervisor);
@@ -175,8 +175,8 @@ static void describe_options(struct method_row *row)
 }
 
 /*
- * Prints a row for each method. failed: why no method can be asked about a guest that does not
- * run.
+ * Prints a row for each method. failed: why the methods could not be asked, because the guest
+ * does not run.
  */
 static void report_methods(struct wss_report *report, const char *domain, bool is_guest,
 			   const struct method_answer *answers, const struct wss_error *failed)

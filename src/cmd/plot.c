@@ -12,12 +12,12 @@
 #include "base/newfile.h"
 #include "rec/codec.h"
 
-/* A picture shows what its recording does, which only the owner may read. */
+/* A picture reveals as much as its recording, which only the owner may read. */
 #define PICTURE_MODE 0600
 
 /*
- * Draws into memory first, so that nothing incomplete is left in a file or a pipe when memory
- * runs out.
+ * Draws into memory first, so that running out of memory leaves no incomplete file and writes
+ * nothing to a pipe.
  */
 static int draw_picture(void (*draw)(FILE *f, const void *opaque), const void *opaque,
 			char **ret_text, size_t *ret_size, struct wss_error *err)
@@ -34,7 +34,10 @@ static int draw_picture(void (*draw)(FILE *f, const void *opaque), const void *o
 	return 0;
 }
 
-/* A mistyped name must not cost the recording or the history that the picture is drawn from. */
+/*
+ * A mistyped name must not overwrite the recording or the history that the picture is drawn
+ * from.
+ */
 static int check_replaceable(const char *path, struct wss_error *err)
 {
 	static const char database[] = "SQLite format 3";
@@ -44,7 +47,7 @@ static int check_replaceable(const char *path, struct wss_error *err)
 
 	if (wss_newfile_check(path, err) < 0)
 		return -1;
-	/* Nothing can have been drawn from a file that is missing or unreadable. */
+	/* The picture cannot come from a file that is missing or unreadable. */
 	if (wss_file_open(path, &fd, &unreadable) < 0 ||
 	    wss_io_pread(fd, magic, sizeof(magic), 0) < 0)
 		return 0;
@@ -81,13 +84,14 @@ static int write_picture(const char *path, const char *text, size_t size,
 }
 
 /*
- * Prefixes an error with the file's name, except an interruption, which is not about the file.
+ * Prefixes an error with the file's name, unless it is an interruption, which has nothing to
+ * do with the file.
  */
 static int plot_failed(const char *path, struct wss_error *err)
 {
 	if (err->code == WSS_ERR_INTERRUPTED)
 		return -1;
-	/* The name cannot be written to; WSS_ERR_GONE would mean that a guest has gone. */
+	/* WSS_ERR_GONE would mean that a guest has gone. */
 	err->code = WSS_ERR_FAILED;
 	return wss_error_prefix(err, "--plot: cannot write %s", path);
 }

@@ -22,7 +22,7 @@ static struct wss_growth_drawn growth_of(struct guest_profile *profile)
 	};
 }
 
-/* Row of a guest's grid point. */
+/* Row of a table: a grid point of a guest's curve. */
 struct point_row {
 	const struct guest_profile *profile;
 	const struct wss_grid_point *point;
@@ -84,7 +84,7 @@ static struct wss_value point_get_high(const void *row)
 				WSS_KIND_BYTES);
 }
 
-/* Bound from the method; without one the mean is as good as it can be. */
+/* The method's own bound; without one the mean is the best estimate. */
 static struct wss_value point_get_bound_low(const void *row)
 {
 	return wss_value_amount(((const struct point_row *)row)->point->bound_low_bytes,
@@ -117,31 +117,31 @@ static struct wss_value point_get_degraded(const void *row)
 }
 
 static const struct wss_column columns[] = {
-	{ "domain", NULL, "DOMAIN", -12, point_get_domain, "Name of the guest", false },
-	{ "method", NULL, "METHOD", -6, point_get_method,
-	  "Name of the method that measured it", false },
-	{ "granularity_bytes", NULL, "GRAN", 5, point_get_granularity,
-	  "Granularity: the largest page-table entry seen, in bytes", false },
-	{ "seconds", NULL, "TIME", 8, point_get_seconds, "Time since arming, in seconds",
-	  false },
-	{ "mean_bytes", NULL, "WSS", 11, point_get_mean,
-	  "Working set within that time, mean of the windows, in bytes", false },
-	{ "min_bytes", NULL, "MIN", 11, point_get_min, "The smallest of the windows, in bytes",
-	  false },
-	{ "max_bytes", NULL, "MAX", 11, point_get_max, "The largest of the windows, in bytes",
-	  false },
-	{ "fault_high_bytes", NULL, "HIGH", 8, point_get_high,
-	  "Upper bound that allows for the time of the faults, in bytes", false },
-	{ "windows", NULL, "WINDOWS", 7, point_get_windows,
-	  "Windows that reached this time, a count", false },
-	{ "knee", NULL, "KNEE", -4, point_get_knee, "Whether growth stops here", false },
-	{ "degraded_windows", NULL, "DEGRADED", 8, point_get_degraded,
-	  "Degraded windows of the guest, a count", false },
-	{ "low_bytes", NULL, "WSS-LOW", 8, point_get_bound_low,
-	  "Smallest lower bound of the windows, if the method only bounds the set, in bytes",
-	  false },
-	{ "high_bytes", NULL, "WSS-HIGH", 8, point_get_bound_high,
-	  "Largest upper bound of the windows, in bytes", false },
+	{"domain", NULL, "DOMAIN", -12, point_get_domain, "Name of the guest", false},
+	{"method", NULL, "METHOD", -6, point_get_method, "Name of the method that measured it",
+	 false},
+	{"granularity_bytes", NULL, "GRAN", 5, point_get_granularity,
+	 "Granularity: the largest page-table entry seen, in bytes", false},
+	{"seconds", NULL, "TIME", 8, point_get_seconds, "Time since arming, in seconds",
+	 false},
+	{"mean_bytes", NULL, "WSS", 11, point_get_mean,
+	 "Working set within that time, mean of the windows, in bytes", false},
+	{"min_bytes", NULL, "MIN", 11, point_get_min, "The smallest of the windows, in bytes",
+	 false},
+	{"max_bytes", NULL, "MAX", 11, point_get_max, "The largest of the windows, in bytes",
+	 false},
+	{"fault_high_bytes", NULL, "HIGH", 8, point_get_high,
+	 "Upper bound that allows for the time spent in faults, in bytes", false},
+	{"windows", NULL, "WINDOWS", 7, point_get_windows,
+	 "Windows that reached this time, a count", false},
+	{"knee", NULL, "KNEE", -4, point_get_knee, "Whether growth stops here", false},
+	{"degraded_windows", NULL, "DEGRADED", 8, point_get_degraded,
+	 "Degraded windows of the guest, a count", false},
+	{"low_bytes", NULL, "WSS-LOW", 8, point_get_bound_low,
+	 "Smallest lower bound of the windows, if the method only bounds the set, in bytes",
+	 false},
+	{"high_bytes", NULL, "WSS-HIGH", 8, point_get_bound_high,
+	 "Largest upper bound of the windows, in bytes", false},
 };
 
 const struct wss_report_layout wss_profile_layout = {
@@ -203,7 +203,7 @@ static void profile_draw(FILE *f, const void *opaque)
 }
 
 /*
- * The time is that of the first guest's last window; the number of windows may differ between
+ * Shows the time of the first guest's last window. The number of windows may differ between
  * guests.
  */
 static void profile_describe_source(const struct profile_run *run,

@@ -74,7 +74,7 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct profile_opti
 	return wss_cli_finish(cli, argc, argv, err);
 }
 
-/* Whether two windows may be averaged, which requires the same method and granularity. */
+/* Whether two windows may be averaged, that is, have the same method and granularity. */
 static bool same_kind(const struct wss_sample *a, const struct wss_sample *b)
 {
 	return a->method == b->method &&
@@ -156,7 +156,8 @@ static const struct wss_round_events events = {
 };
 
 /*
- * After an interruption: prints what the complete windows show; err states how many there are.
+ * After an interruption, prints the curves of the complete windows; err states how many there
+ * are.
  */
 static void profile_print_kept(struct profile_run *run, struct wss_error *err)
 {

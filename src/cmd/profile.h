@@ -15,7 +15,7 @@ struct profile_options {
 	const char *plot;
 };
 
-/* Sum of the windows of one guest. */
+/* Sum over the windows of one guest. */
 struct guest_profile {
 	struct wss_grid grid;
 	struct wss_sample last; /* last window that was measured */
@@ -27,19 +27,19 @@ struct guest_profile {
 struct profile_run {
 	const struct wss_cli *cli;
 	const struct profile_options *options;
-	struct guest_profile *profiles; /* n of them, one for each guest */
+	struct guest_profile *profiles; /* n elements, one for each guest */
 	size_t n;
-	size_t missed_by_none; /* guests that were left out and that nobody misses */
+	size_t missed_by_none; /* guests that were left out and do not count as failed */
 	size_t name_width;
 	char host[65];
 	struct wss_tally tally;
-	struct wss_progress *line; /* on the terminal; NULL where there is none */
+	struct wss_progress *line; /* shown on the terminal; NULL if there is none */
 };
 
 extern const struct wss_report_layout wss_profile_layout;
 
 /*
- * Prints the curves: as a drawing instead of a table, unless columns or an order were
+ * Prints the curves. A single curve in a table is drawn, unless columns or an order were
  * requested. Returns 0, or -1 if the output cannot be written.
  */
 int wss_profile_print(struct profile_run *run, struct wss_error *err);

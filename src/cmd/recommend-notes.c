@@ -7,7 +7,7 @@
 #include "cmd/recommend.h"
 #include "service/advice-text.h"
 
-/* Returns the kind of windows that a text describes; NULL if there is no room for another. */
+/* Returns the entry for windows of this description; NULL if there is no room for another. */
 static struct recommend_kind *kind_find(struct recommend_notes *notes, const char *text)
 {
 	struct recommend_kind *kind;
@@ -22,7 +22,7 @@ static struct recommend_kind *kind_find(struct recommend_notes *notes, const cha
 	return kind;
 }
 
-/* Names guests as long as there is room for their whole names. */
+/* Appends guests' names while they fit in full. */
 static void kind_add(struct recommend_kind *kind, const char *domain)
 {
 	size_t used = strlen(kind->guests), len = strlen(domain);

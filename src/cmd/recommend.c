@@ -26,7 +26,7 @@ struct recommend_options {
 struct recommend {
 	const struct wss_cli *cli;
 	const struct recommend_options *options;
-	struct wss_history *history; /* NULL where there is none yet */
+	struct wss_history *history; /* NULL if there is none yet */
 	struct wss_targets targets;
 	struct wss_hypervisor_facts facts; /* of the host */
 	struct wss_report *report;
@@ -133,7 +133,7 @@ static int row_fill(struct recommend *run, struct recommend_row *row, const char
 	return run->options->plot && row->advice.has_missrate ? curve_keep(run, row, err) : 0;
 }
 
-/* One domain: its row, and where assigned is known its part in the host's sum. */
+/* Prints a domain's row and, if its assigned memory is known, adds it to the host's sum. */
 static void recommend_domain(struct recommend *run, struct recommend_row *row,
 			     const char *policy_xml, bool counts, struct wss_amount assigned,
 			     struct wss_error *why)
@@ -176,7 +176,7 @@ static void recommend_target(struct recommend *run, struct wss_target *target)
 			 found->assigned_bytes, &target->error);
 }
 
-/* Reads what libvirt has, then the history. Libvirt is asked by workers: it may hang. */
+/* Reads the metadata from libvirt, then the history. Workers ask libvirt, which may hang. */
 static int recommend_targets(struct recommend *run, struct wss_error *err)
 {
 	struct wss_targets *targets = &run->targets;

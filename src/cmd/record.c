@@ -14,7 +14,7 @@
 
 #define INTERVAL_MAX_NS (3600 * WSS_NS_PER_S)
 #define LENGTH_MAX_NS (365 * 24 * 3600 * WSS_NS_PER_S)
-/* A gap may precede each window. */
+/* Each window may be preceded by a gap. */
 #define WINDOWS_MAX (WSS_REC_INTERVALS_MAX / 2)
 
 struct record_options {

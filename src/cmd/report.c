@@ -125,7 +125,7 @@ static int report_file(const struct wss_cli *cli, const struct report_options *o
 		r = wss_error_prefix(err, "%s", wss_recfile_name(file));
 	if (r == 0)
 		r = report_print(cli, options, file, result, err);
-	/* The table may lack rows. */
+	/* The table may be incomplete. */
 	if (r == 0 && wss_stop_requested())
 		r = wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 	wss_refset_free(refset);

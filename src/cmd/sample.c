@@ -20,15 +20,13 @@
 
 #define WINDOW_DEFAULT_NS (4 * WSS_NS_PER_S)
 #define REPORT_DEFAULT_NS WSS_NS_PER_S
-/*
- * Limit of a window: a day. A longer one is a typing error, or its working set is all memory.
- */
+/* Longest window: a day. A longer one is a typing error, or would find all memory in use. */
 #define WINDOW_MAX_NS (24 * 3600 * WSS_NS_PER_S)
 #define COUNT_MAX 1000000
 
 struct sample_options {
 	struct wss_round_options round;
-	uint64_t deadline_ns; /* for each guest, apart from its windows */
+	uint64_t deadline_ns; /* for each guest, not counting its windows */
 	struct wss_store_options history;
 	bool granularity_given;
 	bool store;
@@ -146,8 +144,8 @@ static int check_store(const struct wss_cli *cli, const struct sample_options *o
 }
 
 /*
- * Chooses options for windows that are stored, because decisions are based on these: single
- * pages instead of large ones, and known growth.
+ * Sets options for stored windows, on which decisions are based: single pages instead of large
+ * ones, and a growth curve.
  */
 static void choose_for_store(struct sample_options *options)
 {
@@ -176,20 +174,20 @@ struct sample_run {
 	const struct wss_cli *cli;
 	const struct sample_options *options;
 	struct wss_report *report;
-	struct wss_progress *line;   /* on the terminal; NULL if there is none */
+	struct wss_progress *line;   /* shown on the terminal; NULL if there is none */
 	struct wss_history *history; /* NULL unless --store */
 	struct wss_tally tally;
-	size_t total;		       /* guests whose samples are missed if they fail */
-	size_t opted_out;	       /* of all guests; they are not in total */
+	size_t total;		       /* guests that count as failed if they give no sample */
+	size_t opted_out;	       /* guests left out of "all guests"; not in total */
 	size_t stored;		       /* number of samples stored */
 	size_t measured;	       /* number of guests measured */
 	struct wss_sample last;	       /* sample of the last of these */
 	struct wss_policy last_policy; /* policy of the last of these */
 };
 
-/* Data of a target. */
+/* A target's data. */
 struct sample_state {
-	bool bad;      /* it counts as failed, once per guest */
+	bool bad;      /* it has been counted as failed, once per guest */
 	bool measured; /* last_good is set */
 	struct wss_sample last_good;
 };
@@ -212,8 +210,8 @@ static void count_bad(struct sample_run *run, struct wss_target *target,
 }
 
 /*
- * Whether the guest is due according to its policy. A history that cannot be read keeps no
- * guest from being measured.
+ * Whether the guest is due according to its policy. If the history cannot be read, every guest
+ * is due.
  */
 static bool is_due(struct sample_run *run, const struct wss_target *target)
 {
@@ -230,8 +228,8 @@ static bool is_due(struct sample_run *run, const struct wss_target *target)
 }
 
 /*
- * Whether to measure a guest that has been opened. One that was named is always measured;
- * among all guests, one that runs and is due. One that is not due counts as measured.
+ * Whether to measure an opened guest. A named guest is always measured; of all guests, those
+ * that run and are due. A guest that is not due counts as measured.
  */
 static bool on_opened(struct wss_target *target, void *opaque)
 {
@@ -257,13 +255,12 @@ static void on_left_out(struct wss_target *target, void *opaque)
 }
 
 /*
- * Prints the notes of a sample whose figure is not exact, because a table has no room for
- * them. What always holds for a method is in the man page. CSV and JSON have the notes in the
- * record.
+ * Prints the notes on an inexact sample, because a table has no room for them. The man page
+ * documents the limits of each method. CSV and JSON include the notes in the record.
  */
 static void print_notes(const struct wss_sample *sample)
 {
-	/* A missing figure has a note, too. */
+	/* A missing figure also has a note. */
 	if (sample->quality == WSS_QUALITY_OK && sample->low_bytes.value == sample->high_bytes.value &&
 	    sample->memory.rss_bytes.known)
 		return;
@@ -361,7 +358,7 @@ static int run_round(struct sample_run *run, struct wss_targets *targets, struct
 	return r;
 }
 
-/* Tells a person why the table is empty. A periodic job has nothing to say of it. */
+/* Explains an empty table to a user; a periodic job stays silent. */
 static void say_opted_out(const struct sample_run *run)
 {
 	if (!run->total && run->opted_out && isatty(STDERR_FILENO))
@@ -369,7 +366,7 @@ static void say_opted_out(const struct sample_run *run)
 			run->opted_out > 1 ? "all that are running" : "the only one that is running");
 }
 
-/* Suggests what a person who stores samples can do next. */
+/* Suggests the next step to a user who stores samples. */
 static void say_next_step(const struct sample_run *run)
 {
 	const struct wss_advice_options options = WSS_ADVICE_OPTIONS_INIT;
@@ -424,7 +421,7 @@ static int sample_targets(struct sample_run *run, struct wss_targets *targets)
 	return wss_tally_exit_code(&run->tally, run->total);
 }
 
-/* Opened before anything is measured, so that one that cannot be written costs no window. */
+/* Opened before anything is measured, so that an unwritable history wastes no window. */
 static int open_history(struct sample_run *run, int *ret_lock, struct wss_error *err)
 {
 	wss_auto_free char *path = wss_store_path(&run->options->history);

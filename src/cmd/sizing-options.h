@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The options of commands that size guests: which part of the history counts, and by which
- * rule.
+ * Options of commands that size guests: how much of the history counts, and the sizing rule.
  */
 #ifndef WSS_CMD_SIZING_OPTIONS_H
 #define WSS_CMD_SIZING_OPTIONS_H
@@ -37,15 +36,15 @@ struct wss_sizing_options {
 	}
 
 /*
- * Stores option c of getopt_long() with its value. Returns 1 if it is one of these, 0 if not,
- * -1.
+ * Stores option c of getopt_long() with its value. Returns 1 if it is one of these options, 0
+ * if not, -1 with err set.
  */
 int wss_sizing_option(struct wss_sizing_options *options, int c, const char *value,
 		      struct wss_error *err);
 
 /*
- * Checks the options after all have been read. Returns 0, or -1 with WSS_ERR_USAGE, for
- * example because --qmp has no history.
+ * Checks the options after all have been parsed. Returns 0, or -1 with WSS_ERR_USAGE, for
+ * example because guests of --qmp have no history.
  */
 int wss_sizing_check(const struct wss_cli *cli, struct wss_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The options for the place of the history and for how long it is kept. */
+/* Options for the path of the history and for how long samples are kept. */
 #ifndef WSS_CMD_STORE_OPTIONS_H
 #define WSS_CMD_STORE_OPTIONS_H
 
@@ -26,8 +26,8 @@ struct wss_store_options {
 #define WSS_STORE_OPTIONS_INIT { .limits = WSS_HISTORY_LIMITS_DEFAULT }
 
 /*
- * Stores option c of getopt_long() with its value. Returns 1 if it is one of these, 0 if not,
- * -1.
+ * Stores option c of getopt_long() with its value. Returns 1 if it is one of these options, 0
+ * if not, -1 with err set.
  */
 int wss_store_option(struct wss_store_options *options, int c, const char *value,
 		     struct wss_error *err);

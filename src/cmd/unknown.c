@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Messages for mistyped options and commands, with the one that was probably meant. */
+/* Messages for mistyped options and commands, with the probable intended one. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/nearest.h"
 #include "cmd/cmd.h"
 
-/* Returns the number of long options that begin with this; *ret_last is the last of them. */
+/* Returns the number of long options with this prefix; *ret_last is the last of them. */
 static size_t count_options(const struct wss_command *command, const char *name,
 			    const struct option **ret_last)
 {
@@ -57,7 +57,7 @@ int wss_cli_unknown_option(const struct wss_command *command, const char *word,
 	size_t len = strcspn(word, "=");
 	char name[64];
 
-	/* A letter, possibly one of several in a word that getopt_long() has not finished. */
+	/* A short option, possibly within a group that getopt_long() has not finished. */
 	if (isgraph(optopt) && !strchr(command->syntax->short_options, optopt))
 		return wss_error_set(err, WSS_ERR_USAGE, "unknown option '-%c' (see --help)",
 				     optopt);

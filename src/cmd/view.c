@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The options of each command with a table: the choice of columns and the order of rows. */
+/*
+ * Options of every command that prints a table: which columns to show, and the order of rows.
+ */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The options that sample and profile share: how windows are taken, and of how many guests at a time.
+ * Options shared by sample and profile: how to take windows, and of how many guests at a time.
  */
 #ifndef WSS_CMD_WINDOW_OPTIONS_H
 #define WSS_CMD_WINDOW_OPTIONS_H
@@ -30,7 +30,7 @@ enum {
 	{ "deadline", required_argument, NULL, WSS_OPT_DEADLINE },       \
 	{ "jobs", required_argument, NULL, WSS_OPT_JOBS }
 
-/* Whether a value of --granularity means 4 KiB: 4k as typed, or as tables print it. */
+/* Whether a value of --granularity means 4 KiB: "4k", or the form that tables print. */
 bool wss_granularity_is_4k(const char *text);
 
 /* Parses the value of --method with wss_tracker_parse(). Returns 0, or -1. */
@@ -44,13 +44,13 @@ int wss_method_parse(const char *value, const struct wss_tracker_ops **ret_metho
 int wss_max_stall_parse(const char *value, uint64_t *ret_ns, struct wss_error *err);
 
 /*
- * Takes option c of getopt_long() with its value: 1 if it is one of these, 0 if not, -1. --deadline goes to
- * *deadline_ns, all others to round.
+ * Stores option c of getopt_long() with its value. Returns 1 if it is one of these options, 0
+ * if not, -1 with err set. --deadline goes to *deadline_ns, all others to round.
  */
 int wss_window_option(struct wss_round_options *round, uint64_t *deadline_ns, int c,
 		      const char *value, struct wss_error *err);
 
-/* Shows on line (NULL: nowhere) how many guests of several are done. */
+/* Shows on line (NULL: nowhere) how many of several guests are done. */
 void wss_window_say_progress(const struct wss_round_progress *progress, struct wss_progress *line);
 
 #endif
