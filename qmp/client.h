@@ -11,7 +11,7 @@
 
 struct qmp {
 	struct qmp_limits limits;
-	struct qmp_stream stream;	     /* fd is -1 if ops is set, and after closing */
+	struct qmp_stream stream;	     /* fd is -1 if ops is set, or after closing */
 	const struct qmp_transport_ops *ops; /* NULL on a socket of our own */
 	void *opaque;
 	struct qmp_events events;
@@ -20,7 +20,7 @@ struct qmp {
 	uint64_t commands;		 /* number of commands sent: the last id */
 	struct qmp_peer peer;		 /* pid is 0 if unknown */
 	char class_name[CLASS_NAME_MAX]; /* error class of the last command, or "" */
-	/* Cause of the closing; WSS_OK while the connection is usable. */
+	/* Why the connection was closed; WSS_OK while it is usable. */
 	struct wss_error closed_why;
 };
 

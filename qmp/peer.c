@@ -41,8 +41,8 @@ static int diag_send_request(int netlink, uint32_t inode)
 }
 
 /*
- * Returns the inode of the peer of the socket with that inode, from the kernel's answer; 0
- * where the answer has none.
+ * Extracts the peer's inode from the kernel's answer about the socket with that inode; 0 if it
+ * has none.
  */
 static uint32_t diag_parse_peer(const struct nlmsghdr *header, size_t len, uint32_t inode)
 {

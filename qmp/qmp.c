@@ -52,8 +52,8 @@ int qmp_read_object(struct qmp *qmp, uint64_t deadline_ns, struct json_object **
 }
 
 /*
- * Whether text has everything that obj has: json-c silently leaves out what it has no memory
- * for.
+ * Whether text has everything that obj has, because json-c silently drops values when out of
+ * memory.
  */
 static bool text_is_complete(const char *text, struct json_object *obj)
 {
@@ -253,8 +253,8 @@ int qmp_run(struct qmp *qmp, const char *command, struct json_object *args,
 }
 
 /*
- * After an interruption the next command fails with WSS_ERR_INTERRUPTED again, not with a lost
- * peer.
+ * After an interruption, further commands fail with WSS_ERR_INTERRUPTED again, not with
+ * WSS_ERR_GONE.
  */
 static int closed_before(const struct qmp *qmp, const char *what, struct wss_error *err)
 {

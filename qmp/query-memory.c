@@ -6,7 +6,7 @@
 #include "jsonline.h"
 #include "query.h"
 
-/* Refuses sizes that no machine has, so that sums of them cannot overflow. */
+/* Refuses sizes that no machine has, so that sums cannot overflow. */
 static int query_get_bytes(struct json_object *obj, const char *key, uint64_t *ret_bytes,
 			   struct wss_error *err)
 {

@@ -60,7 +60,7 @@ int qmp_query_balloon(struct qmp *qmp, unsigned int timeout_ms,
 
 struct qmp_migration {
 	char state[QMP_STATE_MAX]; /* "active", "completed" …; "" if there never was one */
-	bool in_progress;	   /* it uses the dirty log, or is about to */
+	bool in_progress;	   /* it uses, or is about to use, the dirty log */
 };
 int qmp_query_migrate(struct qmp *qmp, unsigned int timeout_ms,
 		      struct qmp_migration *ret_migration, struct wss_error *err);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * virt-wss: how the process begins and ends.
- */
+/* main() of virt-wss: beginning and end of the process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <json-c/json.h>
@@ -65,23 +63,23 @@ static int close_stdout(int code)
 }
 
 /*
- * Time that threads left behind may still take: the exit status is known, and somebody waits
- * for it.
+ * Time to wait for threads that were left behind: short, because a caller waits for the exit
+ * status.
  */
 #define END_NS (500 * WSS_NS_PER_MS)
-/* The same once a stop was requested. */
+/* The same after a stop request. */
 #define END_STOPPED_NS (50 * WSS_NS_PER_MS)
 
 /*
- * Ends the process. A return from main() makes the libraries free what their threads still
- * use. Our threads are joined; if one hangs, or libvirt's embedded driver has left some of its
- * own, the process ends without freeing anything.
+ * Ends the process. Returning from main() makes libraries free memory that their threads may
+ * still use, so our threads are joined first; if one hangs, or libvirt's embedded driver has
+ * left threads of its own, the process ends without freeing anything.
  */
 static int process_end(int code)
 {
 	bool alone;
 
-	/* Our parent sees the same as with any filter; everything has been restored by now. */
+	/* Die of SIGPIPE like any filter; everything has been restored by now. */
 	if (wss_stop_signal() == SIGPIPE) {
 		signal(SIGPIPE, SIG_DFL);
 		raise(SIGPIPE);
@@ -97,9 +95,9 @@ static int process_end(int code)
 }
 
 /*
- * Opens the standard streams that are closed: the next file to be opened would get the number
- * of one, and receive our output. The mode is the wrong one, so that using such a stream still
- * fails.
+ * Opens closed standard streams, because otherwise the next file to be opened would get one of
+ * their numbers and receive our output. They are opened in the wrong mode, so that using them
+ * still fails.
  */
 static void occupy_standard_streams(void)
 {
