@@ -20,74 +20,76 @@ struct balloon_row {
 	char hint[400]; /* how an operator can lift a refusal; "" if unknown */
 };
 
-static struct wss_value get_domain(const void *row)
+static struct wss_value balloon_get_domain(const void *row)
 {
 	return wss_value_text(((const struct balloon_row *)row)->domain);
 }
 
-static struct wss_value get_uuid(const void *row)
+static struct wss_value balloon_get_uuid(const void *row)
 {
 	return wss_value_text(((const struct balloon_row *)row)->uuid);
 }
 
-static struct wss_value get_action(const void *row)
+static struct wss_value balloon_get_action(const void *row)
 {
 	return wss_value_text(((const struct balloon_row *)row)->action);
 }
 
-static struct wss_value get_from(const void *row)
+static struct wss_value balloon_get_from(const void *row)
 {
 	return wss_value_amount(((const struct balloon_row *)row)->from_bytes, WSS_KIND_BYTES);
 }
 
-static struct wss_value get_to(const void *row)
+static struct wss_value balloon_get_to(const void *row)
 {
 	return wss_value_amount(((const struct balloon_row *)row)->to_bytes, WSS_KIND_BYTES);
 }
 
-static struct wss_value get_gain(const void *row)
+static struct wss_value balloon_get_gain(const void *row)
 {
 	return wss_value_amount(((const struct balloon_row *)row)->gain_bytes, WSS_KIND_BYTES);
 }
 
-static struct wss_value get_held(const void *row)
+static struct wss_value balloon_get_held(const void *row)
 {
 	return wss_value_amount(((const struct balloon_row *)row)->held_bytes, WSS_KIND_BYTES);
 }
 
-static struct wss_value get_reason(const void *row)
+static struct wss_value balloon_get_reason(const void *row)
 {
 	const char *reason = ((const struct balloon_row *)row)->reason;
 
 	return wss_value_text(*reason ? reason : NULL);
 }
 
-static struct wss_value get_hint(const void *row)
+static struct wss_value balloon_get_hint(const void *row)
 {
 	return wss_value_text(((const struct balloon_row *)row)->hint);
 }
 
-static struct wss_value get_error(const void *row)
+static struct wss_value balloon_get_error(const void *row)
 {
 	return wss_value_text(((const struct balloon_row *)row)->error);
 }
 
 static const struct wss_column columns[] = {
-	{"domain", NULL, "DOMAIN", -12, get_domain, "Name of the guest", false},
-	{"uuid", NULL, "UUID", -36, get_uuid, "UUID of the guest", false},
-	{"action", NULL, "ACTION", -7, get_action,
+	{"domain", NULL, "DOMAIN", -12, balloon_get_domain, "Name of the guest", false},
+	{"uuid", NULL, "UUID", -36, balloon_get_uuid, "UUID of the guest", false},
+	{"action", NULL, "ACTION", -7, balloon_get_action,
 	 "What the controller would do: shrink, none or refused", false},
-	{"from_bytes", NULL, "FROM", 8, get_from,
+	{"from_bytes", NULL, "FROM", 8, balloon_get_from,
 	 "Size of the guest now, as its balloon leaves it, in bytes", false},
-	{"to_bytes", NULL, "TO", 8, get_to, "Size of the guest at the end, in bytes", false},
-	{"host_gain_bytes", NULL, "GAIN", 8, get_gain,
+	{"to_bytes", NULL, "TO", 8, balloon_get_to, "Size of the guest at the end, in bytes",
+	 false},
+	{"host_gain_bytes", NULL, "GAIN", 8, balloon_get_gain,
 	 "Memory that the host would reclaim: resident memory beyond the new size, in bytes",
 	 false},
-	{"held_bytes", NULL, "HELD", 8, get_held,
+	{"held_bytes", NULL, "HELD", 8, balloon_get_held,
 	 "Guest memory that is resident on the host now, in bytes", false},
-	{"reason", NULL, "WHY", -27, get_reason, "Reason for the action", false},
-	{"hint", NULL, "HINT", -20, get_hint, "What to do about a refusal", false},
-	{"error", NULL, "ERROR", -20, get_error, "Why the guest could not be examined", false},
+	{"reason", NULL, "WHY", -27, balloon_get_reason, "Reason for the action", false},
+	{"hint", NULL, "HINT", -20, balloon_get_hint, "What to do about a refusal", false},
+	{"error", NULL, "ERROR", -20, balloon_get_error, "Why the guest could not be examined",
+	 false},
 };
 
 const struct wss_report_layout balloon_layout = {

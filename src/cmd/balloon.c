@@ -37,7 +37,7 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int take(void *opaque, int c, const char *value, struct wss_error *err)
+static int balloon_option_take(void *opaque, int c, const char *value, struct wss_error *err)
 {
 	struct balloon_options *options = opaque;
 
@@ -63,8 +63,8 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 	}
 }
 
-static int parse(struct wss_cli *cli, int argc, char **argv, struct balloon_options *options,
-		 struct wss_error *err)
+static int balloon_parse(struct wss_cli *cli, int argc, char **argv,
+			 struct balloon_options *options, struct wss_error *err)
 {
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
 	    wss_cli_view(cli, &balloon_layout, err) < 0 || wss_sizing_check(cli, err) < 0)
@@ -79,7 +79,7 @@ static int parse(struct wss_cli *cli, int argc, char **argv, struct balloon_opti
 	return wss_cli_finish(cli, argc, argv, err);
 }
 
-static void on_moved(const struct wss_control_move *move, void *unused)
+static void balloon_on_moved(const struct wss_control_move *move, void *unused)
 {
 	char size[16];
 
@@ -101,18 +101,18 @@ struct balloon_listener {
 	struct wss_tally tally;
 };
 
-static void on_trouble(const char *guest, const struct wss_error *error, void *opaque)
+static void balloon_on_trouble(const char *guest, const struct wss_error *error, void *opaque)
 {
 	wss_tally_bad(&((struct balloon_listener *)opaque)->tally, guest, error);
 }
 
-static void on_progress(const char *guest, const char *text, void *unused)
+static void balloon_on_progress(const char *guest, const char *text, void *unused)
 {
 	(void)unused;
 	wss_log(WSS_LOG_INFO, "%s: %s", guest, text);
 }
 
-static void on_none_running(const char *uri, void *opaque)
+static void balloon_on_none_running(const char *uri, void *opaque)
 {
 	wss_cli_say_empty(((struct balloon_listener *)opaque)->cli, uri, true);
 }
@@ -133,15 +133,16 @@ static int run_controller(const struct wss_control_scope *scope, struct balloon_
 }
 
 /* Carries out --apply or --restore. */
-static int act(const struct wss_cli *cli, struct balloon_options *options)
+static int balloon_act(const struct wss_cli *cli, struct balloon_options *options)
 {
 	wss_auto_free char *path = wss_store_path(&options->sizing.history);
 	wss_auto_free struct wss_domain_ref *refs = NULL;
 	struct wss_control_scope scope = { .uri = cli->uri, .monitor = cli->monitor,
 					   .history = path, .n_guests = (size_t)cli->n_domains };
 	struct balloon_listener listener = { .cli = cli };
-	const struct wss_control_events events = { on_moved, on_trouble, on_progress,
-						   on_none_running, &listener };
+	const struct wss_control_events events = {balloon_on_moved, balloon_on_trouble,
+						  balloon_on_progress, balloon_on_none_running,
+						  &listener};
 	struct wss_error err = WSS_ERROR_INIT;
 	size_t guests = 0;
 	int r;
@@ -168,15 +169,15 @@ static int balloon_run(struct wss_cli *cli, int argc, char **argv)
 					   .control = WSS_BALLOON_OPTIONS_INIT };
 	struct wss_error err = WSS_ERROR_INIT;
 
-	if (parse(cli, argc, argv, &options, &err) < 0)
+	if (balloon_parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	return options.apply || options.restore ? act(cli, &options)
+	return options.apply || options.restore ? balloon_act(cli, &options)
 						: balloon_dry_run(cli, &options);
 }
 
 static const struct wss_report_layout *const layouts[] = { &balloon_layout, NULL };
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
+static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, balloon_option_take};
 
 const struct wss_command wss_cmd_balloon = {
 	.name = "balloon",

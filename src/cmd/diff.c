@@ -44,7 +44,7 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int take(void *opaque, int c, const char *value, struct wss_error *err)
+static int diff_option_take(void *opaque, int c, const char *value, struct wss_error *err)
 {
 	struct diff_options *options = opaque;
 
@@ -55,7 +55,8 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 }
 
 /* Splits FILE or FILE@MOMENT; a file whose name contains the @ takes precedence. */
-static int split(const char *text, char **ret_path, uint64_t *ret_at_ns, struct wss_error *err)
+static int side_split(const char *text, char **ret_path, uint64_t *ret_at_ns,
+		      struct wss_error *err)
 {
 	wss_auto_free char *path = strdup(text);
 	char *at;
@@ -100,8 +101,8 @@ static const struct wss_recfile_visitor one_side = {
 };
 
 /* first: the other side if it has been loaded, else NULL. */
-static int load(struct side *side, const struct side *first,
-		const struct diff_options *options, struct wss_error *err)
+static int side_load(struct side *side, const struct side *first,
+		     const struct diff_options *options, struct wss_error *err)
 {
 	if (wss_files_open(side->path, options->files.salvage, &side->file, err) < 0 ||
 	    begin_side(side, side->file, err) < 0)
@@ -198,7 +199,7 @@ static int load_both(struct side sides[2], const struct diff_options *options,
 	return check_time(&sides[1], file, err);
 }
 
-static bool offer(void *top, const struct wss_page_range *range)
+static bool offer_range(void *top, const struct wss_page_range *range)
 {
 	wss_top_offer(top, range);
 	return !wss_stop_requested();
@@ -236,7 +237,7 @@ struct verbose_rows {
 	uint64_t left;
 };
 
-static bool print_row(void *opaque, const struct wss_page_range *range)
+static bool diff_print_range(void *opaque, const struct wss_page_range *range)
 {
 	struct verbose_rows *rows = opaque;
 
@@ -254,7 +255,7 @@ static void print_verbose(const struct diff_options *options, const struct wss_r
 	};
 
 	wss_moment_differences(recording, sides[0].moment.pages, sides[1].moment.pages, 1,
-			       print_row, &rows);
+			       diff_print_range, &rows);
 }
 
 /* Prints the largest ranges first. */
@@ -266,8 +267,8 @@ static int print_largest(const struct diff_options *options, const struct wss_re
 
 	if (wss_top_init(&top, options->files.limit, wss_range_larger) < 0)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	wss_moment_differences(recording, sides[0].moment.pages, sides[1].moment.pages, WITHIN_PAGES,
-			       offer, &top);
+	wss_moment_differences(recording, sides[0].moment.pages, sides[1].moment.pages,
+			       WITHIN_PAGES, offer_range, &top);
 	wss_top_sort(&top);
 	for (size_t i = 0; i < top.n && !wss_stop_requested(); i++)
 		wss_range_report_row(report, &top.ranges[i]);
@@ -281,8 +282,8 @@ static struct wss_diff_side side_of(const struct wss_moment *moment)
 				       moment->written_known ? moment->written : NULL };
 }
 
-static int print(const struct wss_cli *cli, const struct diff_options *options,
-		 const struct side *sides, struct wss_error *err)
+static int diff_print(const struct wss_cli *cli, const struct diff_options *options,
+		      const struct side *sides, struct wss_error *err)
 {
 	const struct wss_recording *recording = wss_recfile_recording(sides[0].file);
 	const struct wss_moment *a = &sides[0].moment, *b = &sides[1].moment;
@@ -322,13 +323,13 @@ static int load_sides(const struct wss_cli *cli, const struct diff_options *opti
 {
 	for (int i = 0; i < 2; i++) {
 		sides[i].text = cli->domains[i];
-		if (split(sides[i].text, &sides[i].path, &sides[i].at_ns, err) < 0)
+		if (side_split(sides[i].text, &sides[i].path, &sides[i].at_ns, err) < 0)
 			return -1;
 	}
 	if (!strcmp(sides[0].path, sides[1].path))
 		return load_both(sides, options, err);
-	if (load(&sides[0], NULL, options, err) < 0 ||
-	    load(&sides[1], &sides[0], options, err) < 0)
+	if (side_load(&sides[0], NULL, options, err) < 0 ||
+	    side_load(&sides[1], &sides[0], options, err) < 0)
 		return -1;
 	return wss_files_alike(sides[0].file, sides[1].file, err);
 }
@@ -346,7 +347,7 @@ static int diff_run(struct wss_cli *cli, int argc, char **argv)
 		return wss_cli_error(&err);
 	r = load_sides(cli, &options, sides, &err);
 	if (r == 0)
-		r = print(cli, &options, sides, &err);
+		r = diff_print(cli, &options, sides, &err);
 	for (int i = 0; i < 2; i++) {
 		wss_moment_free(&sides[i].moment);
 		free(sides[i].path);
@@ -357,7 +358,7 @@ static int diff_run(struct wss_cli *cli, int argc, char **argv)
 	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
 }
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
+static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, diff_option_take};
 
 const struct wss_command wss_cmd_diff = {
 	.name = "diff",

@@ -32,7 +32,7 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int take(void *opaque, int c, const char *value, struct wss_error *err)
+static int heatmap_option_take(void *opaque, int c, const char *value, struct wss_error *err)
 {
 	struct heatmap_options *options = opaque;
 
@@ -42,8 +42,8 @@ static int take(void *opaque, int c, const char *value, struct wss_error *err)
 	return 0;
 }
 
-static int parse(struct wss_cli *cli, int argc, char **argv, struct heatmap_options *options,
-		 struct wss_error *err)
+static int heatmap_parse(struct wss_cli *cli, int argc, char **argv,
+			 struct heatmap_options *options, struct wss_error *err)
 {
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
 	    wss_cli_view(cli, &wss_heat_layout, err) < 0 ||
@@ -77,28 +77,29 @@ static int add_interval(void *opaque, const struct wss_interval *interval,
 	return wss_heatmap_end(picture->map, interval, sets, err);
 }
 
-static int add_mark(void *opaque, uint64_t time_ns, const char *text, struct wss_error *err)
+static int heatmap_add_mark(void *opaque, uint64_t time_ns, const char *text,
+			    struct wss_error *err)
 {
 	struct picture *picture = opaque;
 
 	return wss_marks_add(&picture->marks, time_ns, text, err);
 }
 
-static void draw(FILE *f, const void *opaque)
+static void heatmap_draw(FILE *f, const void *opaque)
 {
 	const struct picture *picture = opaque;
 
 	wss_heatmap_plot(f, picture->recording, picture->map, &picture->marks);
 }
 
-static int plot(const struct heatmap_options *options, struct wss_recfile *file,
-		struct wss_error *err)
+static int heatmap_plot(const struct heatmap_options *options, struct wss_recfile *file,
+			struct wss_error *err)
 {
 	static const struct wss_recfile_visitor visitor = {
 		.without_sets = true,
 		.change = add_change,
 		.end = add_interval,
-		.mark = add_mark,
+		.mark = heatmap_add_mark,
 	};
 	const struct wss_recfile_state *state = wss_recfile_state(file);
 	struct picture picture = { .recording = wss_recfile_recording(file) };
@@ -112,7 +113,7 @@ static int plot(const struct heatmap_options *options, struct wss_recfile *file,
 	if (r == 0)
 		r = wss_marks_sort(&picture.marks, err);
 	if (r == 0)
-		r = wss_plot_write(options->files.plot, draw, &picture, err);
+		r = wss_plot_write(options->files.plot, heatmap_draw, &picture, err);
 	wss_heatmap_free(picture.map);
 	wss_marks_free(&picture.marks);
 	return r;
@@ -139,8 +140,8 @@ static int replay_all(struct wss_recfile **files, size_t n, struct wss_heat *hea
  * Sums up all recordings, one slice of memory after the other, and collects the hottest ranges
  * in top.
  */
-static int count(struct wss_recfile **files, size_t n, struct wss_heat *heat, struct wss_top *top,
-		 struct wss_error *err)
+static int count_windows(struct wss_recfile **files, size_t n, struct wss_heat *heat,
+			 struct wss_top *top, struct wss_error *err)
 {
 	struct wss_page_range carry = { 0 };
 	bool replay;
@@ -207,7 +208,7 @@ static int print_hot(const struct wss_cli *cli, const struct heatmap_options *op
 	if (r == 0 && wss_top_init(&top, options->files.limit, wss_range_hotter) < 0)
 		r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (r == 0)
-		r = count(files, n, &heat, &top, err);
+		r = count_windows(files, n, &heat, &top, err);
 	/* Printing may also run out of memory. */
 	wss_heat_free(&heat);
 	if (r == 0)
@@ -222,7 +223,7 @@ static int heatmap_files(const struct wss_cli *cli, const struct heatmap_options
 	for (size_t i = 0; i < n; i++)
 		if (wss_files_open(cli->domains[i], options->files.salvage, &files[i], err) < 0)
 			return -1;
-	if (options->files.plot && plot(options, files[0], err) < 0)
+	if (options->files.plot && heatmap_plot(options, files[0], err) < 0)
 		return -1;
 	return options->hot_first ? print_hot(cli, options, files, n, err) : 0;
 }
@@ -234,7 +235,7 @@ static int heatmap_run(struct wss_cli *cli, int argc, char **argv)
 	struct wss_recfile **files;
 	int r;
 
-	if (parse(cli, argc, argv, &options, &err) < 0)
+	if (heatmap_parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
 	if (wss_plot_check(options.files.plot, !options.hot_first, &err) < 0)
 		return wss_cli_error(&err);
@@ -247,7 +248,7 @@ static int heatmap_run(struct wss_cli *cli, int argc, char **argv)
 	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
 }
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
+static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, heatmap_option_take};
 
 const struct wss_command wss_cmd_heatmap = {
 	.name = "heatmap",

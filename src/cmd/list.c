@@ -23,27 +23,27 @@ struct list_row {
 	const char *error;
 };
 
-static struct wss_value get_host(const void *row)
+static struct wss_value list_get_host(const void *row)
 {
 	return wss_value_text(((const struct list_row *)row)->host);
 }
 
-static struct wss_value get_domain(const void *row)
+static struct wss_value list_get_domain(const void *row)
 {
 	return wss_value_text(((const struct list_row *)row)->domain);
 }
 
-static struct wss_value get_uuid(const void *row)
+static struct wss_value list_get_uuid(const void *row)
 {
 	return wss_value_text(((const struct list_row *)row)->uuid);
 }
 
-static struct wss_value get_error(const void *row)
+static struct wss_value list_get_error(const void *row)
 {
 	return wss_value_text(((const struct list_row *)row)->error);
 }
 
-static struct wss_value get_time(const void *row)
+static struct wss_value list_get_time(const void *row)
 {
 	const struct list_row *list = row;
 
@@ -54,33 +54,34 @@ static struct wss_value get_time(const void *row)
 #define PAGE_BYTES 4096
 
 /* Getters for figures of the profile; absent if there is no profile. */
-#define FIGURE(name, kind, value)                                              \
-	static struct wss_value get_##name(const void *row)                    \
-	{                                                                      \
-		const struct list_row *list = row;                             \
-									       \
-		return list->has_profile ? wss_value_number(value, kind) : wss_value_absent(); \
+#define FIGURE(name, kind, value)                                                             \
+	static struct wss_value list_get_##name(const void *row)                              \
+	{                                                                                     \
+		const struct list_row *list = row;                                            \
+                                                                                              \
+		return list->has_profile ? wss_value_number(value, kind)                      \
+					 : wss_value_absent();                                \
 	}
 
-#define TEXT(name)                                                             \
-	static struct wss_value get_##name(const void *row)                    \
-	{                                                                      \
-		const struct list_row *list = row;                             \
-									       \
-		return wss_value_text(list->has_profile ? list->profile.name : NULL); \
+#define TEXT(name)                                                                            \
+	static struct wss_value list_get_##name(const void *row)                              \
+	{                                                                                     \
+		const struct list_row *list = row;                                            \
+                                                                                              \
+		return wss_value_text(list->has_profile ? list->profile.name : NULL);         \
 	}
 
-#define AMOUNT(name)                                                           \
-	static struct wss_value get_##name(const void *row)                    \
-	{                                                                      \
-		const struct list_row *list = row;                             \
-									       \
-		if (!list->has_profile)                                        \
-			return wss_value_absent();                             \
-		return wss_value_bounded(                                      \
-			wss_value_amount(list->profile.name##_bytes, WSS_KIND_BYTES), \
-			list->profile.granularity_bytes > PAGE_BYTES ? WSS_BOUND_AT_MOST \
-								      : WSS_BOUND_EXACT); \
+#define AMOUNT(name)                                                                          \
+	static struct wss_value list_get_##name(const void *row)                              \
+	{                                                                                     \
+		const struct list_row *list = row;                                            \
+                                                                                              \
+		if (!list->has_profile)                                                       \
+			return wss_value_absent();                                            \
+		return wss_value_bounded(                                                     \
+			wss_value_amount(list->profile.name##_bytes, WSS_KIND_BYTES),         \
+			list->profile.granularity_bytes > PAGE_BYTES ? WSS_BOUND_AT_MOST      \
+								     : WSS_BOUND_EXACT);      \
 	}
 
 TEXT(method)
@@ -93,7 +94,7 @@ FIGURE(low, WSS_KIND_BYTES, list->profile.low_bytes)
 FIGURE(high, WSS_KIND_BYTES, list->profile.high_bytes)
 FIGURE(age, WSS_KIND_AGE, list->age_s)
 
-static struct wss_value get_current(const void *row)
+static struct wss_value list_get_current(const void *row)
 {
 	const struct wss_profile *profile = &((const struct list_row *)row)->profile;
 
@@ -110,7 +111,7 @@ AMOUNT(p95)
 AMOUNT(p99)
 AMOUNT(peak)
 
-static struct wss_value get_samples(const void *row)
+static struct wss_value list_get_samples(const void *row)
 {
 	const struct list_row *list = row;
 
@@ -118,7 +119,7 @@ static struct wss_value get_samples(const void *row)
 				 : wss_value_absent();
 }
 
-static struct wss_value get_since(const void *row)
+static struct wss_value list_get_since(const void *row)
 {
 	const struct list_row *list = row;
 
@@ -128,36 +129,42 @@ static struct wss_value get_since(const void *row)
 }
 
 static const struct wss_column columns[] = {
-	{ "domain", NULL, "DOMAIN", -12, get_domain, "Name of the guest", false },
-	{ "uuid", NULL, "UUID", -36, get_uuid, "UUID of the guest", false },
-	{ "time", NULL, "TIME", -20, get_time, "When it was measured, UTC", false },
-	{ "age_seconds", NULL, "AGE", 6, get_age, "How long ago that was, in seconds", false },
-	{ "method", NULL, "METHOD", -6, get_method, "Name of the method that measured it", false },
-	{ "observes", NULL, "OBSERVES", -9, get_observes,
-	  "What the method sees: accesses, writes or residency", false },
-	{ "granularity_bytes", NULL, "GRAN", 5, get_granularity,
-	  "Granularity of the window, in bytes", false },
-	{ "window_seconds", NULL, "WINDOW", 7, get_window, "Length of the window, in seconds",
-	  false },
-	{ "current_bytes", NULL, "CURRENT", 11, get_current,
-	  "Working set in the newest window, in bytes; <= or >= where only that bound is known",
-	  false },
-	{ "low_bytes", NULL, "LOW", 8, get_low, "Its lower bound, in bytes", false },
-	{ "high_bytes", NULL, "HIGH", 8, get_high, "Its upper bound, in bytes", false },
-	{ "p50_bytes", NULL, "P50", 11, get_p50, "Median working set, in bytes", false },
-	{ "p95_bytes", NULL, "P95", 11, get_p95, "95th percentile of the working set, in bytes",
-	  false },
-	{ "peak_bytes", NULL, "PEAK", 11, get_peak, "Largest working set, in bytes", false },
-	{ "confidence", NULL, "CONFIDENCE", -10, get_confidence,
-	  "single (one window), low, medium or high", false },
-	{ "tool_version", NULL, "TOOL", -8, get_tool, "Version of virt-wss that measured", false },
-	{ "error", NULL, "ERROR", -30, get_error, "Why the profile could not be read", false },
-	{ "p99_bytes", NULL, "P99", 11, get_p99, "99th percentile of the working set, in bytes",
-	  false },
-	{ "samples", NULL, "SAMPLES", 7, get_samples,
-	  "Windows that the percentiles rest on, a count", false },
-	{ "since", NULL, "SINCE", -20, get_since, "When the first of them was, UTC", false },
-	{ "host", NULL, "HOST", -20, get_host, "Connection URI of the host", false },
+	{"domain", NULL, "DOMAIN", -12, list_get_domain, "Name of the guest", false},
+	{"uuid", NULL, "UUID", -36, list_get_uuid, "UUID of the guest", false},
+	{"time", NULL, "TIME", -20, list_get_time, "When it was measured, UTC", false},
+	{"age_seconds", NULL, "AGE", 6, list_get_age, "How long ago that was, in seconds",
+	 false},
+	{"method", NULL, "METHOD", -6, list_get_method, "Name of the method that measured it",
+	 false},
+	{"observes", NULL, "OBSERVES", -9, list_get_observes,
+	 "What the method sees: accesses, writes or residency", false},
+	{"granularity_bytes", NULL, "GRAN", 5, list_get_granularity,
+	 "Granularity of the window, in bytes", false},
+	{"window_seconds", NULL, "WINDOW", 7, list_get_window,
+	 "Length of the window, in seconds", false},
+	{"current_bytes", NULL, "CURRENT", 11, list_get_current,
+	 "Working set in the newest window, in bytes; <= or >= where only that bound is known",
+	 false},
+	{"low_bytes", NULL, "LOW", 8, list_get_low, "Its lower bound, in bytes", false},
+	{"high_bytes", NULL, "HIGH", 8, list_get_high, "Its upper bound, in bytes", false},
+	{"p50_bytes", NULL, "P50", 11, list_get_p50, "Median working set, in bytes", false},
+	{"p95_bytes", NULL, "P95", 11, list_get_p95,
+	 "95th percentile of the working set, in bytes", false},
+	{"peak_bytes", NULL, "PEAK", 11, list_get_peak, "Largest working set, in bytes",
+	 false},
+	{"confidence", NULL, "CONFIDENCE", -10, list_get_confidence,
+	 "single (one window), low, medium or high", false},
+	{"tool_version", NULL, "TOOL", -8, list_get_tool, "Version of virt-wss that measured",
+	 false},
+	{"error", NULL, "ERROR", -30, list_get_error, "Why the profile could not be read",
+	 false},
+	{"p99_bytes", NULL, "P99", 11, list_get_p99,
+	 "99th percentile of the working set, in bytes", false},
+	{"samples", NULL, "SAMPLES", 7, list_get_samples,
+	 "Windows that the percentiles rest on, a count", false},
+	{"since", NULL, "SINCE", -20, list_get_since, "When the first of them was, UTC",
+	 false},
+	{"host", NULL, "HOST", -20, list_get_host, "Connection URI of the host", false},
 };
 
 #define WIDE                                                                          \
@@ -218,7 +225,7 @@ static void list_domain(struct list_run *run, struct list_row *row, const char *
 	wss_tally_bad(&run->tally, row->domain, why);
 }
 
-static void on_host(const struct wss_fleet_host *host, void *opaque)
+static void list_on_host(const struct wss_fleet_host *host, void *opaque)
 {
 	struct list_run *run = opaque;
 
@@ -250,8 +257,8 @@ static void on_host(const struct wss_fleet_host *host, void *opaque)
 static int list_hosts(const struct wss_hosts *hosts, struct list_run *run, struct wss_error *err)
 {
 	wss_report_hold(run->report);
-	return wss_fleet_read(hosts->list.uris, hosts->list.n, WSS_PROFILE_NAMESPACE, hosts->timeout_ns,
-			      on_host, run, err);
+	return wss_fleet_read(hosts->list.uris, hosts->list.n, WSS_PROFILE_NAMESPACE,
+			      hosts->timeout_ns, list_on_host, run, err);
 }
 
 /* The row of a named domain, under the name that libvirt has for it. */
@@ -282,7 +289,7 @@ static int list_named(const struct wss_cli *cli, uint64_t timeout_ns, struct lis
 	return r;
 }
 
-static int list(const struct wss_cli *cli, const struct wss_hosts *hosts)
+static int list_profiles(const struct wss_cli *cli, const struct wss_hosts *hosts)
 {
 	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;
 	struct list_run run = { .cli = cli };
@@ -302,13 +309,13 @@ static int list(const struct wss_cli *cli, const struct wss_hosts *hosts)
 	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&run.tally, run.total);
 }
 
-static int take(void *hosts, int c, const char *value, struct wss_error *err)
+static int list_option_take(void *hosts, int c, const char *value, struct wss_error *err)
 {
 	return wss_hosts_option(hosts, c, value, err);
 }
 
-static int parse(struct wss_cli *cli, int argc, char **argv, struct wss_hosts *hosts,
-		 struct wss_error *err)
+static int list_parse(struct wss_cli *cli, int argc, char **argv, struct wss_hosts *hosts,
+		      struct wss_error *err)
 {
 	cli->several_uris = true;
 	cli->reader = true;
@@ -328,9 +335,9 @@ static int list_run(struct wss_cli *cli, int argc, char **argv)
 	wss_auto_hosts struct wss_hosts hosts = WSS_HOSTS_INIT;
 	struct wss_error err = WSS_ERROR_INIT;
 
-	if (parse(cli, argc, argv, &hosts, &err) < 0)
+	if (list_parse(cli, argc, argv, &hosts, &err) < 0)
 		return wss_cli_error(&err);
-	return list(cli, &hosts);
+	return list_profiles(cli, &hosts);
 }
 
 static const struct option long_options[] = {
@@ -340,7 +347,7 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
+static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, list_option_take};
 
 const struct wss_command wss_cmd_list = {
 	.name = "list",

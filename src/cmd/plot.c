@@ -38,7 +38,7 @@ static int draw_picture(void (*draw)(FILE *f, const void *opaque), const void *o
  * A mistyped name must not overwrite the recording or the history that the picture is drawn
  * from.
  */
-static int check_replaceable(const char *path, struct wss_error *err)
+static int plot_check_replaceable(const char *path, struct wss_error *err)
 {
 	static const char database[] = "SQLite format 3";
 	struct wss_error unreadable = WSS_ERROR_INIT;
@@ -63,7 +63,7 @@ static int write_file(const char *path, const char *text, size_t size, struct ws
 	wss_auto_newfile struct wss_newfile file = WSS_NEWFILE_INIT;
 	int r;
 
-	if (check_replaceable(path, err) < 0 ||
+	if (plot_check_replaceable(path, err) < 0 ||
 	    wss_newfile_make(path, PICTURE_MODE, &file, err) < 0)
 		return -1;
 	r = wss_io_pwrite(file.fd, text, size, 0);
@@ -108,7 +108,7 @@ int wss_plot_check(const char *path, bool alone, struct wss_error *err)
 			err, WSS_ERR_USAGE,
 			"--plot: '-' would mix the picture with the table: name a file");
 	r = wss_file_open_special(path, true, &fd, err);
-	if (r < 0 || (r == 0 && check_replaceable(path, err) < 0))
+	if (r < 0 || (r == 0 && plot_check_replaceable(path, err) < 0))
 		return plot_failed(path, err);
 	return 0;
 }

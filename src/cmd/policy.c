@@ -75,7 +75,7 @@ static int parse_change(int c, const char *value, struct policy_options *options
 	}
 }
 
-static int take(void *opaque, int c, const char *value, struct wss_error *err)
+static int policy_option_take(void *opaque, int c, const char *value, struct wss_error *err)
 {
 	struct policy_options *options = opaque;
 
@@ -99,8 +99,8 @@ static int parse_verb(struct wss_cli *cli, struct policy_options *options, struc
 	return wss_error_set(err, WSS_ERR_USAGE, "policy: get, set or clear (see --help)");
 }
 
-static int check(const struct wss_cli *cli, const struct policy_options *options,
-		 struct wss_error *err)
+static int policy_options_check(const struct wss_cli *cli,
+				const struct policy_options *options, struct wss_error *err)
 {
 	bool changes = options->opt_out.given || options->minimum.given || options->maximum.given ||
 		       options->headroom.given || options->period.given;
@@ -122,15 +122,16 @@ static int check(const struct wss_cli *cli, const struct policy_options *options
 	return wss_cli_check_uuids(cli, err);
 }
 
-static int parse(struct wss_cli *cli, int argc, char **argv, struct policy_options *options,
-		 struct wss_error *err)
+static int policy_parse(struct wss_cli *cli, int argc, char **argv,
+			struct policy_options *options, struct wss_error *err)
 {
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
 	    wss_cli_view(cli, &layout, err) < 0)
 		return -1;
 	cli->domains = argv + optind;
 	cli->n_domains = argc - optind;
-	return parse_verb(cli, options, err) < 0 ? -1 : check(cli, options, err);
+	return parse_verb(cli, options, err) < 0 ? -1
+						 : policy_options_check(cli, options, err);
 }
 
 struct policy_row {
@@ -140,66 +141,67 @@ struct policy_row {
 	struct wss_policy policy;
 };
 
-static struct wss_value get_domain(const void *row)
+static struct wss_value policy_get_domain(const void *row)
 {
 	return wss_value_text(((const struct policy_row *)row)->domain);
 }
 
-static struct wss_value get_uuid(const void *row)
+static struct wss_value policy_get_uuid(const void *row)
 {
 	return wss_value_text(((const struct policy_row *)row)->uuid);
 }
 
-static struct wss_value get_error(const void *row)
+static struct wss_value policy_get_error(const void *row)
 {
 	return wss_value_text(((const struct policy_row *)row)->error);
 }
 
-static struct wss_value get_opt_out(const void *row)
+static struct wss_value policy_get_opt_out(const void *row)
 {
 	const struct policy_row *r = row;
 
 	return r->error ? wss_value_absent() : wss_value_number(r->policy.opt_out, WSS_KIND_BOOL);
 }
 
-static struct wss_value get_minimum(const void *row)
+static struct wss_value policy_get_minimum(const void *row)
 {
 	return wss_value_amount(((const struct policy_row *)row)->policy.minimum_bytes,
 				WSS_KIND_BYTES);
 }
 
-static struct wss_value get_maximum(const void *row)
+static struct wss_value policy_get_maximum(const void *row)
 {
 	return wss_value_amount(((const struct policy_row *)row)->policy.maximum_bytes,
 				WSS_KIND_BYTES);
 }
 
-static struct wss_value get_headroom(const void *row)
+static struct wss_value policy_get_headroom(const void *row)
 {
 	return wss_value_amount(((const struct policy_row *)row)->policy.headroom_percent,
 				WSS_KIND_PERCENT);
 }
 
-static struct wss_value get_period(const void *row)
+static struct wss_value policy_get_period(const void *row)
 {
 	return wss_value_amount(((const struct policy_row *)row)->policy.period_ns,
 				WSS_KIND_DURATION);
 }
 
 static const struct wss_column columns[] = {
-	{ "domain", NULL, "DOMAIN", -12, get_domain, "Name of the guest", false },
-	{ "uuid", NULL, "UUID", -36, get_uuid, "UUID of the guest", false },
-	{ "opt_out", NULL, "OPT-OUT", -7, get_opt_out,
-	  "Whether the guest is never to be measured or changed", false },
-	{ "minimum_bytes", NULL, "MINIMUM", 8, get_minimum,
-	  "Least size to recommend or to leave to the guest, in bytes", false },
-	{ "maximum_bytes", NULL, "MAXIMUM", 8, get_maximum, "Largest size to recommend, in bytes",
-	  false },
-	{ "headroom_percent", NULL, "HEADROOM", 8, get_headroom,
-	  "Headroom on top of the working set, in percent", false },
-	{ "period_seconds", NULL, "PERIOD", 8, get_period,
-	  "Least time between two measurements by periodic rounds, in seconds", false },
-	{ "error", NULL, "ERROR", -30, get_error, "Why the policy could not be read", false },
+	{"domain", NULL, "DOMAIN", -12, policy_get_domain, "Name of the guest", false},
+	{"uuid", NULL, "UUID", -36, policy_get_uuid, "UUID of the guest", false},
+	{"opt_out", NULL, "OPT-OUT", -7, policy_get_opt_out,
+	 "Whether the guest is never to be measured or changed", false},
+	{"minimum_bytes", NULL, "MINIMUM", 8, policy_get_minimum,
+	 "Least size to recommend or to leave to the guest, in bytes", false},
+	{"maximum_bytes", NULL, "MAXIMUM", 8, policy_get_maximum,
+	 "Largest size to recommend, in bytes", false},
+	{"headroom_percent", NULL, "HEADROOM", 8, policy_get_headroom,
+	 "Headroom on top of the working set, in percent", false},
+	{"period_seconds", NULL, "PERIOD", 8, policy_get_period,
+	 "Least time between two measurements by periodic rounds, in seconds", false},
+	{"error", NULL, "ERROR", -30, policy_get_error, "Why the policy could not be read",
+	 false},
 };
 
 #define KEYS "domain,opt_out,minimum_bytes,maximum_bytes,headroom_percent,period_seconds"
@@ -363,7 +365,7 @@ static int policy_run(struct wss_cli *cli, int argc, char **argv)
 	struct policy_run run = { .cli = cli, .options = &options };
 	int r;
 
-	if (parse(cli, argc, argv, &options, &err) < 0)
+	if (policy_parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
 	if (options.verb == VERB_GET &&
 	    wss_report_open(stdout, cli->format, &cli->view, &layout, &run.report, &err) < 0)
@@ -382,7 +384,7 @@ static int policy_run(struct wss_cli *cli, int argc, char **argv)
 	return wss_tally_exit_code(&run.tally, run.total);
 }
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, take };
+static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, policy_option_take};
 
 static const struct wss_option_values values[] = {
 	{ "opt-out", "yes no none" },

@@ -34,7 +34,7 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int option_take(void *opaque, int c, const char *value, struct wss_error *err)
+static int profile_option_take(void *opaque, int c, const char *value, struct wss_error *err)
 {
 	struct profile_options *options = opaque;
 	int taken = wss_window_option(&options->round, &options->deadline_ns, c, value, err);
@@ -59,8 +59,8 @@ static int option_take(void *opaque, int c, const char *value, struct wss_error 
 	}
 }
 
-static int parse(struct wss_cli *cli, int argc, char **argv, struct profile_options *options,
-		 struct wss_error *err)
+static int profile_parse(struct wss_cli *cli, int argc, char **argv,
+			 struct profile_options *options, struct wss_error *err)
 {
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
 	    wss_cli_view(cli, &wss_profile_layout, err) < 0)
@@ -81,7 +81,7 @@ static bool same_kind(const struct wss_sample *a, const struct wss_sample *b)
 	       a->granularity_bytes.value == b->granularity_bytes.value;
 }
 
-static bool on_opened(struct wss_target *target, void *opaque)
+static bool profile_on_opened(struct wss_target *target, void *opaque)
 {
 	struct guest_profile *profile = target->data;
 
@@ -98,14 +98,14 @@ static void on_left_out(struct wss_target *target, void *opaque)
 	run->missed_by_none++;
 }
 
-static void print_notes(const struct wss_sample *sample)
+static void profile_print_notes(const struct wss_sample *sample)
 {
 	for (size_t i = 0; i < sample->n_notes; i++)
 		wss_log(WSS_LOG_INFO, "%s: note: %s", sample->domain, sample->notes[i]);
 }
 
-static void on_sample(struct wss_target *target, const struct wss_sample *sample, bool last,
-		      void *opaque)
+static void profile_on_sample(struct wss_target *target, const struct wss_sample *sample,
+			      bool last, void *opaque)
 {
 	struct guest_profile *profile = target->data;
 	struct profile_run *run = opaque;
@@ -127,11 +127,12 @@ static void on_sample(struct wss_target *target, const struct wss_sample *sample
 	profile->windows++;
 	if (sample->quality == WSS_QUALITY_DEGRADED) {
 		profile->degraded++;
-		print_notes(sample);
+		profile_print_notes(sample);
 	}
 }
 
-static void on_trouble(struct wss_target *target, const struct wss_error *error, void *opaque)
+static void profile_on_trouble(struct wss_target *target, const struct wss_error *error,
+			       void *opaque)
 {
 	struct guest_profile *profile = target->data;
 	struct profile_run *run = opaque;
@@ -142,17 +143,17 @@ static void on_trouble(struct wss_target *target, const struct wss_error *error,
 		wss_tally_bad(&run->tally, target->name, error);
 }
 
-static void on_progress(const struct wss_round_progress *progress, void *opaque)
+static void profile_on_progress(const struct wss_round_progress *progress, void *opaque)
 {
 	wss_window_say_progress(progress, ((const struct profile_run *)opaque)->line);
 }
 
 static const struct wss_round_events events = {
-	.opened = on_opened,
+	.opened = profile_on_opened,
 	.left_out = on_left_out,
-	.sample = on_sample,
-	.trouble = on_trouble,
-	.progress = on_progress,
+	.sample = profile_on_sample,
+	.trouble = profile_on_trouble,
+	.progress = profile_on_progress,
 };
 
 /*
@@ -245,7 +246,7 @@ static int profile_run(struct wss_cli *cli, int argc, char **argv)
 	wss_measure_options_init(&options.round.measure, TO_DEFAULT_NS);
 	options.round.jobs = WSS_ROUND_JOBS_DEFAULT;
 	options.round.measure.window.curve = true;
-	if (parse(cli, argc, argv, &options, &err) < 0)
+	if (profile_parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
 	if (wss_plot_check(options.plot, false, &err) < 0 ||
 	    wss_cli_find_targets(cli, options.deadline_ns, &targets, &err) < 0)
@@ -257,7 +258,7 @@ static int profile_run(struct wss_cli *cli, int argc, char **argv)
 
 static const struct wss_report_layout *const layouts[] = { &wss_profile_layout, NULL };
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, option_take };
+static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, profile_option_take};
 
 static const struct wss_option_values values[] = {
 	{ "granularity", "native 4k auto" },

@@ -80,8 +80,8 @@ static int recommend_take(void *opaque, int c, const char *value, struct wss_err
 	}
 }
 
-static int parse(struct wss_cli *cli, int argc, char **argv, struct recommend_options *options,
-		 struct wss_error *err)
+static int recommend_parse(struct wss_cli *cli, int argc, char **argv,
+			   struct recommend_options *options, struct wss_error *err)
 {
 	cli->reader = cli->inactive_too = true;
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
@@ -213,7 +213,7 @@ static void curves_draw(FILE *f, const void *opaque)
 	wss_missrate_plot(f, run->facts.name, run->curves, run->n_curves, &question);
 }
 
-static int recommend(struct recommend *run, struct wss_error *err)
+static int recommend_guests(struct recommend *run, struct wss_error *err)
 {
 	int r = -1;
 
@@ -249,7 +249,7 @@ static int recommend_run(struct wss_cli *cli, int argc, char **argv)
 	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;
 	int r;
 
-	if (parse(cli, argc, argv, &options, &err) < 0)
+	if (recommend_parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
 	run.since = wss_advice_since(&options.sizing.advice, wss_clock_wall_seconds());
 	if (wss_plot_check(options.plot, false, &err) < 0 ||
@@ -257,7 +257,7 @@ static int recommend_run(struct wss_cli *cli, int argc, char **argv)
 			    options.sizing.advice.what_if_bytes.known ? &recommend_what_if_layout : &recommend_layout,
 			    &run.report, &err) < 0)
 		return wss_cli_error(&err);
-	r = recommend(&run, &err);
+	r = recommend_guests(&run, &err);
 	if (r < 0 && !run.total) {
 		wss_report_free(run.report);
 		clean_up(&run);

@@ -58,7 +58,7 @@ static const struct option long_options[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int option_take(void *opaque, int c, const char *value, struct wss_error *err)
+static int sample_option_take(void *opaque, int c, const char *value, struct wss_error *err)
 {
 	struct sample_options *options = opaque;
 	struct wss_measure_options *measure = &options->round.measure;
@@ -158,8 +158,8 @@ static void choose_for_store(struct sample_options *options)
 		window->track.granularity = WSS_GRANULARITY_AUTO;
 }
 
-static int parse(struct wss_cli *cli, int argc, char **argv, struct sample_options *options,
-		 struct wss_error *err)
+static int sample_parse(struct wss_cli *cli, int argc, char **argv,
+			struct sample_options *options, struct wss_error *err)
 {
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
 	    wss_cli_view(cli, layout_of(options), err) < 0)
@@ -192,7 +192,7 @@ struct sample_state {
 	struct wss_sample last_good;
 };
 
-static void on_progress(const struct wss_round_progress *progress, void *opaque)
+static void sample_on_progress(const struct wss_round_progress *progress, void *opaque)
 {
 	wss_window_say_progress(progress, ((const struct sample_run *)opaque)->line);
 }
@@ -231,7 +231,7 @@ static bool is_due(struct sample_run *run, const struct wss_target *target)
  * Whether to measure an opened guest. A named guest is always measured; of all guests, those
  * that run and are due. A guest that is not due counts as measured.
  */
-static bool on_opened(struct wss_target *target, void *opaque)
+static bool sample_on_opened(struct wss_target *target, void *opaque)
 {
 	struct sample_run *run = opaque;
 
@@ -258,7 +258,7 @@ static void on_left_out(struct wss_target *target, void *opaque)
  * Prints the notes on an inexact sample, because a table has no room for them. The man page
  * documents the limits of each method. CSV and JSON include the notes in the record.
  */
-static void print_notes(const struct wss_sample *sample)
+static void sample_print_notes(const struct wss_sample *sample)
 {
 	/* A missing figure also has a note. */
 	if (sample->quality == WSS_QUALITY_OK && sample->low_bytes.value == sample->high_bytes.value &&
@@ -268,8 +268,8 @@ static void print_notes(const struct wss_sample *sample)
 		wss_log(WSS_LOG_INFO, "%s: note: %s", sample->domain, sample->notes[i]);
 }
 
-static void on_sample(struct wss_target *target, const struct wss_sample *sample, bool last,
-		      void *opaque)
+static void sample_on_sample(struct wss_target *target, const struct wss_sample *sample,
+			     bool last, void *opaque)
 {
 	struct sample_state *state = target->data;
 	struct sample_run *run = opaque;
@@ -285,7 +285,7 @@ static void on_sample(struct wss_target *target, const struct wss_sample *sample
 	fflush(stdout);
 	wss_progress_release(run->line);
 	if (run->cli->format == WSS_FORMAT_TABLE && last)
-		print_notes(sample);
+		sample_print_notes(sample);
 	if (!state->measured)
 		run->measured++;
 	state->measured = true;
@@ -298,7 +298,8 @@ static void on_sample(struct wss_target *target, const struct wss_sample *sample
 		run->stored++;
 }
 
-static bool on_publish(struct wss_target *target, struct wss_profile *ret_profile, void *opaque)
+static bool sample_on_publish(struct wss_target *target, struct wss_profile *ret_profile,
+			      void *opaque)
 {
 	struct sample_state *state = target->data;
 	struct sample_run *run = opaque;
@@ -309,19 +310,20 @@ static bool on_publish(struct wss_target *target, struct wss_profile *ret_profil
 	return true;
 }
 
-static void on_trouble(struct wss_target *target, const struct wss_error *error, void *opaque)
+static void sample_on_trouble(struct wss_target *target, const struct wss_error *error,
+			      void *opaque)
 {
 	if (error->code != WSS_ERR_INTERRUPTED)
 		count_bad(opaque, target, error);
 }
 
 static const struct wss_round_events events = {
-	.opened = on_opened,
+	.opened = sample_on_opened,
 	.left_out = on_left_out,
-	.sample = on_sample,
-	.publish = on_publish,
-	.trouble = on_trouble,
-	.progress = on_progress,
+	.sample = sample_on_sample,
+	.publish = sample_on_publish,
+	.trouble = sample_on_trouble,
+	.progress = sample_on_progress,
 };
 
 static int join_all(struct wss_round *round, struct wss_targets *targets, struct wss_error *err)
@@ -446,7 +448,7 @@ static int sample_run(struct wss_cli *cli, int argc, char **argv)
 	wss_measure_options_init(&options.round.measure, WINDOW_DEFAULT_NS);
 	options.round.measure.interval_ns = 0;
 	options.round.jobs = WSS_ROUND_JOBS_DEFAULT;
-	if (parse(cli, argc, argv, &options, &err) < 0)
+	if (sample_parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
 	options.round.publish_when = options.store ? WSS_PUBLISH_WHEN_DUE : WSS_PUBLISH_NOW;
 	if (wss_cli_find_targets(cli, options.deadline_ns, &targets, &err) < 0)
@@ -462,7 +464,7 @@ static int sample_run(struct wss_cli *cli, int argc, char **argv)
 
 static const struct wss_report_layout *const layouts[] = { &wss_sample_all_layout, NULL };
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, option_take };
+static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, sample_option_take};
 
 const struct wss_command wss_cmd_sample = {
 	.name = "sample",
