@@ -35,7 +35,7 @@ static bool row_make_room(struct wss_held_rows *held)
 	return true;
 }
 
-static bool is_real(enum wss_kind kind)
+static bool is_real_kind(enum wss_kind kind)
 {
 	return kind == WSS_KIND_SHARE || kind == WSS_KIND_FACTOR;
 }
@@ -48,7 +48,7 @@ bool wss_held_rows_add(struct wss_held_rows *held, const struct wss_value *key)
 		return false;
 	if (key) {
 		row.kind = key->kind;
-		if (is_real(key->kind))
+		if (is_real_kind(key->kind))
 			row.key.real = key->real;
 		else
 			row.key.number = key->number;
@@ -97,8 +97,8 @@ static struct wss_value key_of(const struct wss_held_rows *held,
 	return (struct wss_value){
 		.kind = row->kind,
 		.text = row->kind == WSS_KIND_TEXT ? held->texts + row->key_at : NULL,
-		.number = is_real(row->kind) ? 0 : row->key.number,
-		.real = is_real(row->kind) ? row->key.real : 0,
+		.number = is_real_kind(row->kind) ? 0 : row->key.number,
+		.real = is_real_kind(row->kind) ? row->key.real : 0,
 	};
 }
 

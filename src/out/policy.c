@@ -23,7 +23,7 @@ static bool add_period(xmlNodePtr root, struct wss_amount period_ns)
 	return child && wss_element_set(child, "unit", "seconds");
 }
 
-static bool fill(xmlNodePtr root, const void *opaque)
+static bool policy_fill(xmlNodePtr root, const void *opaque)
 {
 	const struct wss_policy *policy = opaque;
 	char version[16];
@@ -39,10 +39,10 @@ static bool fill(xmlNodePtr root, const void *opaque)
 
 int wss_policy_write(const struct wss_policy *policy, char **ret_xml, struct wss_error *err)
 {
-	return wss_element_write("policy", fill, policy, ret_xml, err);
+	return wss_element_write("policy", policy_fill, policy, ret_xml, err);
 }
 
-static int bad(struct wss_error *err, const char *what)
+static int policy_refuse(struct wss_error *err, const char *what)
 {
 	return wss_error_set(err, WSS_ERR_FAILED, WHAT ": %s", what);
 }
@@ -171,7 +171,9 @@ int wss_policy_read(const char *xml, struct wss_policy *ret_policy, struct wss_e
 	root = xmlDocGetRootElement(doc);
 	if (wss_element_text(root, "version", version, sizeof(version)) < 0 ||
 	    wss_element_u64(version, &number) < 0 || number != WSS_POLICY_VERSION)
-		return bad(err, "no version, or one that this program does not know (it knows 1)");
+		return policy_refuse(
+			err,
+			"no version, or one that this program does not know (it knows 1)");
 	if (check_names(root, err) < 0)
 		return -1;
 	policy.opt_out = reads_opt_out(root);
@@ -179,11 +181,11 @@ int wss_policy_read(const char *xml, struct wss_policy *ret_policy, struct wss_e
 	    read_size(root, "maximum", &policy.maximum_bytes, err) < 0)
 		return -1;
 	if (wss_element_number(root, "headroom", "percent", &policy.headroom_percent) < 0)
-		return bad(err, "headroom is not a whole number of percent "
-				"(example: <headroom unit='percent'>20</headroom>)");
+		return policy_refuse(err, "headroom is not a whole number of percent "
+					  "(example: <headroom unit='percent'>20</headroom>)");
 	if (read_period(root, &policy.period_ns) < 0)
-		return bad(err, "period is not a number of seconds "
-				"(example: <period unit='seconds'>3600</period>)");
+		return policy_refuse(err, "period is not a number of seconds "
+					  "(example: <period unit='seconds'>3600</period>)");
 	if (wss_policy_check(&policy, err) < 0) {
 		err->code = WSS_ERR_FAILED;
 		return wss_error_prefix(err, WHAT);

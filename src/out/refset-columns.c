@@ -26,11 +26,11 @@ static struct wss_value pages_value(uint64_t n)
 	return wss_value_number(n << WSS_PAGE_SHIFT, WSS_KIND_BYTES);
 }
 
-/* Defines a getter GET_NAME that returns EXPRESSION of row. */
-#define GETTER(name, expression)                           \
-	static struct wss_value get_##name(const void *row) \
-	{                                                   \
-		return expression;                          \
+/* Defines refset_get_NAME(row), which returns EXPRESSION. */
+#define GETTER(name, expression)                                                              \
+	static struct wss_value refset_get_##name(const void *row)                            \
+	{                                                                                     \
+		return expression;                                                            \
 	}
 
 #define REPORT(row) (((const struct wss_refset_row *)(row))->report)
@@ -53,28 +53,32 @@ GETTER(ended, wss_value_number(REPORT(row)->ended, WSS_KIND_BOOL))
 GETTER(whole, wss_value_number(REPORT(row)->whole, WSS_KIND_BOOL))
 
 static const struct wss_column recording_columns[] = {
-	{ "file", NULL, NULL, 0, get_file, "The file", false },
-	{ "domain", NULL, NULL, 0, get_domain, "Name of the guest", false },
-	{ "uuid", NULL, NULL, 0, get_uuid, "UUID of the guest", false },
-	{ "tool", NULL, NULL, 0, get_tool, "Program and version that recorded it", false },
-	{ "method", NULL, NULL, 0, get_method, "How it was recorded", false },
-	{ "time", NULL, NULL, 0, get_start, "When the recording began, UTC", false },
-	{ "boottime_seconds", NULL, NULL, 0, get_boottime,
-	  "The same by the host's clock since boot, in seconds", false },
-	{ "duration_seconds", NULL, NULL, 0, get_duration,
-	  "Length of the recording, in seconds", false },
-	{ "interval_seconds", NULL, NULL, 0, get_interval,
-	  "From the start of one window to the start of the next, in seconds", false },
-	{ "window_seconds", NULL, NULL, 0, get_window, "Length of a window, in seconds", false },
-	{ "granularity_bytes", NULL, NULL, 0, get_granularity,
-	  "Granularity of the recording, in bytes", false },
-	{ "memory_bytes", NULL, NULL, 0, get_memory,
-	  "Guest memory that the recording covers, in bytes", false },
-	{ "file_bytes", NULL, NULL, 0, get_file_bytes, "Size of the file, in bytes", false },
-	{ "ended", NULL, NULL, 0, get_ended,
-	  "Whether the recording was ended, not cut off", false },
-	{ "whole", NULL, NULL, 0, get_whole, "Whether all of the file could be read", false },
-	{ "host", NULL, NULL, 0, get_host, "Name of the host", false },
+	{"file", NULL, NULL, 0, refset_get_file, "The file", false},
+	{"domain", NULL, NULL, 0, refset_get_domain, "Name of the guest", false},
+	{"uuid", NULL, NULL, 0, refset_get_uuid, "UUID of the guest", false},
+	{"tool", NULL, NULL, 0, refset_get_tool, "Program and version that recorded it",
+	 false},
+	{"method", NULL, NULL, 0, refset_get_method, "How it was recorded", false},
+	{"time", NULL, NULL, 0, refset_get_start, "When the recording began, UTC", false},
+	{"boottime_seconds", NULL, NULL, 0, refset_get_boottime,
+	 "The same by the host's clock since boot, in seconds", false},
+	{"duration_seconds", NULL, NULL, 0, refset_get_duration,
+	 "Length of the recording, in seconds", false},
+	{"interval_seconds", NULL, NULL, 0, refset_get_interval,
+	 "From the start of one window to the start of the next, in seconds", false},
+	{"window_seconds", NULL, NULL, 0, refset_get_window, "Length of a window, in seconds",
+	 false},
+	{"granularity_bytes", NULL, NULL, 0, refset_get_granularity,
+	 "Granularity of the recording, in bytes", false},
+	{"memory_bytes", NULL, NULL, 0, refset_get_memory,
+	 "Guest memory that the recording covers, in bytes", false},
+	{"file_bytes", NULL, NULL, 0, refset_get_file_bytes, "Size of the file, in bytes",
+	 false},
+	{"ended", NULL, NULL, 0, refset_get_ended,
+	 "Whether the recording was ended, not cut off", false},
+	{"whole", NULL, NULL, 0, refset_get_whole, "Whether all of the file could be read",
+	 false},
+	{"host", NULL, NULL, 0, refset_get_host, "Name of the host", false},
 };
 
 static struct wss_value written_pages(uint64_t n, uint8_t meaning)
@@ -110,41 +114,44 @@ GETTER(written, written_pages(result_of(row)->all.written, result_of(row)->writt
 GETTER(meaning, wss_value_text(wss_written_name((enum wss_written)result_of(row)->written_meaning)))
 
 static const struct wss_column viewport_columns[] = {
-	{ "from_seconds", NULL, NULL, 0, get_from,
-	  "Start of the viewport, in seconds since the recording began", false },
-	{ "to_seconds", NULL, NULL, 0, get_to,
-	  "End of the viewport, in seconds since the recording began", false },
-	{ "windows", NULL, NULL, 0, get_windows, "Windows in the viewport, a count", false },
-	{ "gap_seconds", NULL, NULL, 0, get_gaps,
-	  "Time in it in which nothing was observed, in seconds", false },
-	{ "peak_bytes", NULL, NULL, 0, get_peak, "Largest outstanding set, in bytes", false },
-	{ "peak_at_seconds", NULL, NULL, 0, get_peak_time,
-	  "When that was, in seconds since the recording began", false },
-	{ "steady_bytes", NULL, NULL, 0, get_steady,
-	  "Steady state: the size of the last phase, in bytes", false },
-	{ "steady_since_seconds", NULL, NULL, 0, get_steady_since,
-	  "Since when, in seconds since the recording began", false },
-	{ "reference_bytes", NULL, NULL, 0, get_reference,
-	  "Reference set: memory touched at least once since the recording began, in "
-	  "bytes", false },
-	{ "size_bytes", NULL, NULL, 0, get_size,
-	  "Memory that was outstanding at any time in the viewport, in bytes", false },
-	{ "persistent_bytes", NULL, NULL, 0, get_persistent,
-	  "The part of it that is outstanding at both ends, in bytes", false },
-	{ "unbroken_bytes", NULL, NULL, 0, get_unbroken,
-	  "The part of the persistent set that never left, in bytes", false },
-	{ "impacting_bytes", NULL, NULL, 0, get_impacting,
-	  "The part that is outstanding at one end only, gained and lost, in bytes", false },
-	{ "gained_bytes", NULL, NULL, 0, get_gained,
-	  "Outstanding at the second end only, in bytes", false },
-	{ "lost_bytes", NULL, NULL, 0, get_lost,
-	  "Outstanding at the first end only, in bytes", false },
-	{ "transient_bytes", NULL, NULL, 0, get_transient,
-	  "Outstanding within the viewport and at neither end, in bytes", false },
-	{ "written_bytes", NULL, NULL, 0, get_written,
-	  "Memory that was written to, in bytes", false },
-	{ "written", NULL, NULL, 0, get_meaning,
-	  "What that figure is: exact, an upper bound or a lower bound", false },
+	{"from_seconds", NULL, NULL, 0, refset_get_from,
+	 "Start of the viewport, in seconds since the recording began", false},
+	{"to_seconds", NULL, NULL, 0, refset_get_to,
+	 "End of the viewport, in seconds since the recording began", false},
+	{"windows", NULL, NULL, 0, refset_get_windows, "Windows in the viewport, a count",
+	 false},
+	{"gap_seconds", NULL, NULL, 0, refset_get_gaps,
+	 "Time in it in which nothing was observed, in seconds", false},
+	{"peak_bytes", NULL, NULL, 0, refset_get_peak, "Largest outstanding set, in bytes",
+	 false},
+	{"peak_at_seconds", NULL, NULL, 0, refset_get_peak_time,
+	 "When that was, in seconds since the recording began", false},
+	{"steady_bytes", NULL, NULL, 0, refset_get_steady,
+	 "Steady state: the size of the last phase, in bytes", false},
+	{"steady_since_seconds", NULL, NULL, 0, refset_get_steady_since,
+	 "Since when, in seconds since the recording began", false},
+	{"reference_bytes", NULL, NULL, 0, refset_get_reference,
+	 "Reference set: memory touched at least once since the recording began, in "
+	 "bytes",
+	 false},
+	{"size_bytes", NULL, NULL, 0, refset_get_size,
+	 "Memory that was outstanding at any time in the viewport, in bytes", false},
+	{"persistent_bytes", NULL, NULL, 0, refset_get_persistent,
+	 "The part of it that is outstanding at both ends, in bytes", false},
+	{"unbroken_bytes", NULL, NULL, 0, refset_get_unbroken,
+	 "The part of the persistent set that never left, in bytes", false},
+	{"impacting_bytes", NULL, NULL, 0, refset_get_impacting,
+	 "The part that is outstanding at one end only, gained and lost, in bytes", false},
+	{"gained_bytes", NULL, NULL, 0, refset_get_gained,
+	 "Outstanding at the second end only, in bytes", false},
+	{"lost_bytes", NULL, NULL, 0, refset_get_lost,
+	 "Outstanding at the first end only, in bytes", false},
+	{"transient_bytes", NULL, NULL, 0, refset_get_transient,
+	 "Outstanding within the viewport and at neither end, in bytes", false},
+	{"written_bytes", NULL, NULL, 0, refset_get_written,
+	 "Memory that was written to, in bytes", false},
+	{"written", NULL, NULL, 0, refset_get_meaning,
+	 "What that figure is: exact, an upper bound or a lower bound", false},
 };
 
 static const struct wss_refset_classes *region_classes(const void *row)
@@ -171,28 +178,30 @@ GETTER(region_transient, pages_value(region_classes(row)->transient))
 GETTER(region_reference, pages_value(region_classes(row)->reference))
 
 static const struct wss_column region_columns[] = {
-	{ "region", NULL, "REGION", -8, get_region, "Kind of the region of guest memory", false },
-	{ "name", NULL, "NAME", -16, get_region_name,
-	  "Name of its memory device or backend", false },
-	{ "node", NULL, "NODE", 4, get_region_node, "NUMA node of the guest, a number", false },
-	{ "start_address", NULL, "START", 12, get_region_start,
-	  "First guest-physical address, hexadecimal", false },
-	{ "length_bytes", NULL, "LENGTH", 8, get_region_length,
-	  "Length of the region, in bytes", false },
-	{ "peak_bytes", NULL, "PEAK", 8, get_region_peak,
-	  "Largest outstanding set in the region, in bytes", false },
-	{ "size_bytes", NULL, "SIZE", 8, get_region_size,
-	  "Outstanding at any time in the viewport, in bytes", false },
-	{ "persistent_bytes", NULL, "PERSIST", 8, get_region_persistent,
-	  "Outstanding at both ends of the viewport, in bytes", false },
-	{ "gained_bytes", NULL, "GAINED", 8, get_region_gained,
-	  "Outstanding at its second end only, in bytes", false },
-	{ "lost_bytes", NULL, "LOST", 8, get_region_lost,
-	  "Outstanding at its first end only, in bytes", false },
-	{ "transient_bytes", NULL, "TRANSIENT", 9, get_region_transient,
-	  "Outstanding within, and at neither end, in bytes", false },
-	{ "reference_bytes", NULL, "REFERENCE", 9, get_region_reference,
-	  "Reference set: touched at least once since the recording began, in bytes", false },
+	{"region", NULL, "REGION", -8, refset_get_region, "Kind of the region of guest memory",
+	 false},
+	{"name", NULL, "NAME", -16, refset_get_region_name,
+	 "Name of its memory device or backend", false},
+	{"node", NULL, "NODE", 4, refset_get_region_node, "NUMA node of the guest, a number",
+	 false},
+	{"start_address", NULL, "START", 12, refset_get_region_start,
+	 "First guest-physical address, hexadecimal", false},
+	{"length_bytes", NULL, "LENGTH", 8, refset_get_region_length,
+	 "Length of the region, in bytes", false},
+	{"peak_bytes", NULL, "PEAK", 8, refset_get_region_peak,
+	 "Largest outstanding set in the region, in bytes", false},
+	{"size_bytes", NULL, "SIZE", 8, refset_get_region_size,
+	 "Outstanding at any time in the viewport, in bytes", false},
+	{"persistent_bytes", NULL, "PERSIST", 8, refset_get_region_persistent,
+	 "Outstanding at both ends of the viewport, in bytes", false},
+	{"gained_bytes", NULL, "GAINED", 8, refset_get_region_gained,
+	 "Outstanding at its second end only, in bytes", false},
+	{"lost_bytes", NULL, "LOST", 8, refset_get_region_lost,
+	 "Outstanding at its first end only, in bytes", false},
+	{"transient_bytes", NULL, "TRANSIENT", 9, refset_get_region_transient,
+	 "Outstanding within, and at neither end, in bytes", false},
+	{"reference_bytes", NULL, "REFERENCE", 9, refset_get_region_reference,
+	 "Reference set: touched at least once since the recording began, in bytes", false},
 };
 
 int wss_refset_next_node(const struct wss_recording *recording, int last)
@@ -210,7 +219,7 @@ int wss_refset_next_node(const struct wss_recording *recording, int last)
 
 /* Sums a class over the regions of the row's node. */
 #define NODE_SUM(name, expression)                                                            \
-	static struct wss_value get_node_##name(const void *row)                              \
+	static struct wss_value refset_get_node_##name(const void *row)                       \
 	{                                                                                     \
 		int node = ((const struct wss_refset_row *)row)->node;                        \
 		uint64_t sum = 0;                                                             \
@@ -236,21 +245,21 @@ NODE_SUM(reference, classes->reference)
 GETTER(node, node_value(((const struct wss_refset_row *)row)->node))
 
 static const struct wss_column node_columns[] = {
-	{ "node", NULL, "NODE", 4, get_node, "NUMA node of the guest, a number", false },
-	{ "length_bytes", NULL, "LENGTH", 8, get_node_length,
-	  "Memory of the node, in bytes", false },
-	{ "size_bytes", NULL, "SIZE", 8, get_node_size,
-	  "Outstanding at any time in the viewport, in bytes", false },
-	{ "persistent_bytes", NULL, "PERSIST", 8, get_node_persistent,
-	  "Outstanding at both ends of the viewport, in bytes", false },
-	{ "gained_bytes", NULL, "GAINED", 8, get_node_gained,
-	  "Outstanding at its second end only, in bytes", false },
-	{ "lost_bytes", NULL, "LOST", 8, get_node_lost,
-	  "Outstanding at its first end only, in bytes", false },
-	{ "transient_bytes", NULL, "TRANSIENT", 9, get_node_transient,
-	  "Outstanding within, and at neither end, in bytes", false },
-	{ "reference_bytes", NULL, "REFERENCE", 9, get_node_reference,
-	  "Reference set: touched at least once since the recording began, in bytes", false },
+	{"node", NULL, "NODE", 4, refset_get_node, "NUMA node of the guest, a number", false},
+	{"length_bytes", NULL, "LENGTH", 8, refset_get_node_length,
+	 "Memory of the node, in bytes", false},
+	{"size_bytes", NULL, "SIZE", 8, refset_get_node_size,
+	 "Outstanding at any time in the viewport, in bytes", false},
+	{"persistent_bytes", NULL, "PERSIST", 8, refset_get_node_persistent,
+	 "Outstanding at both ends of the viewport, in bytes", false},
+	{"gained_bytes", NULL, "GAINED", 8, refset_get_node_gained,
+	 "Outstanding at its second end only, in bytes", false},
+	{"lost_bytes", NULL, "LOST", 8, refset_get_node_lost,
+	 "Outstanding at its first end only, in bytes", false},
+	{"transient_bytes", NULL, "TRANSIENT", 9, refset_get_node_transient,
+	 "Outstanding within, and at neither end, in bytes", false},
+	{"reference_bytes", NULL, "REFERENCE", 9, refset_get_node_reference,
+	 "Reference set: touched at least once since the recording began, in bytes", false},
 };
 
 #define PHASE(row) (&result_of(row)->phases[((const struct wss_refset_row *)(row))->i])
@@ -262,23 +271,23 @@ GETTER(phase_windows, wss_value_number(PHASE(row)->windows, WSS_KIND_COUNT))
 GETTER(phase_size, pages_value(PHASE(row)->pages))
 
 static const struct wss_column phase_columns[] = {
-	{ "start_seconds", NULL, "PHASE FROM", 10, get_phase_start,
-	  "Start of the phase, in seconds since the recording began", false },
-	{ "end_seconds", NULL, "TO", 9, get_phase_end,
-	  "End of the phase, in seconds since the recording began", false },
-	{ "windows", NULL, "WINDOWS", 7, get_phase_windows,
-	  "Windows in the phase, a count", false },
-	{ "median_bytes", NULL, "MEDIAN", 9, get_phase_size,
-	  "Median of the outstanding sets in the phase, in bytes", false },
+	{"start_seconds", NULL, "PHASE FROM", 10, refset_get_phase_start,
+	 "Start of the phase, in seconds since the recording began", false},
+	{"end_seconds", NULL, "TO", 9, refset_get_phase_end,
+	 "End of the phase, in seconds since the recording began", false},
+	{"windows", NULL, "WINDOWS", 7, refset_get_phase_windows,
+	 "Windows in the phase, a count", false},
+	{"median_bytes", NULL, "MEDIAN", 9, refset_get_phase_size,
+	 "Median of the outstanding sets in the phase, in bytes", false},
 };
 
 GETTER(mark_time, wss_value_number(MARK(row)->time_ns, WSS_KIND_DURATION))
 GETTER(mark_text, wss_value_text(MARK(row)->text))
 
 static const struct wss_column mark_columns[] = {
-	{ "seconds", NULL, "MARK AT", 10, get_mark_time,
-	  "Time of the mark, in seconds since the recording began", false },
-	{ "text", NULL, "TEXT", -24, get_mark_text, "Text of the mark", false },
+	{"seconds", NULL, "MARK AT", 10, refset_get_mark_time,
+	 "Time of the mark, in seconds since the recording began", false},
+	{"text", NULL, "TEXT", -24, refset_get_mark_text, "Text of the mark", false},
 };
 
 static struct wss_value point_pages(const struct wss_refset_point *point, uint64_t n)
@@ -305,32 +314,32 @@ GETTER(point_returned, point_pages(point_of(row), point_of(row)->returned))
 GETTER(point_reference, point_pages(point_of(row), point_of(row)->reference))
 
 static const struct wss_column interval_columns[] = {
-	{ "start_seconds", NULL, "START", 9, get_point_start,
-	  "Start of the window or gap, in seconds since the recording began", false },
-	{ "end_seconds", NULL, "END", 9, get_point_end,
-	  "Its end, in seconds since the recording began", false },
-	{ "kind", NULL, "KIND", -8, get_point_kind,
-	  "window; degraded (its bounds are wide); gap (nothing was observed)", false },
-	{ "outstanding_bytes", NULL, "SET", 9, get_point_outstanding,
-	  "Outstanding set: memory touched in the window, in bytes", false },
-	{ "first_touched_bytes", NULL, "FIRST", 9, get_point_first,
-	  "The part of it that was touched for the first time, in bytes", false },
-	{ "touched_again_bytes", NULL, "AGAIN", 9, get_point_again,
-	  "The part of it that had been touched before, in bytes", false },
-	{ "gained_bytes", NULL, "GAINED", 9, get_point_gained,
-	  "Outstanding now and not in the window before, in bytes", false },
-	{ "lost_bytes", NULL, "LOST", 9, get_point_lost,
-	  "Outstanding in the window before and not now, in bytes", false },
-	{ "written_bytes", NULL, "WRITTEN", 9, get_point_written,
-	  "Memory that was written to in the window, in bytes", false },
-	{ "written", NULL, "WRITTEN-IS", -11, get_point_meaning,
-	  "What that figure is: exact, an upper bound or a lower bound", false },
-	{ "ballooned_bytes", NULL, "BALLOONED", 9, get_point_ballooned,
-	  "Memory that the balloon took, in bytes", false },
-	{ "returned_bytes", NULL, "RETURNED", 9, get_point_returned,
-	  "Memory that the balloon returned, in bytes", false },
-	{ "reference_bytes", NULL, "REFERENCE", 9, get_point_reference,
-	  "Reference set: touched at least once since the recording began, in bytes", false },
+	{"start_seconds", NULL, "START", 9, refset_get_point_start,
+	 "Start of the window or gap, in seconds since the recording began", false},
+	{"end_seconds", NULL, "END", 9, refset_get_point_end,
+	 "Its end, in seconds since the recording began", false},
+	{"kind", NULL, "KIND", -8, refset_get_point_kind,
+	 "window; degraded (its bounds are wide); gap (nothing was observed)", false},
+	{"outstanding_bytes", NULL, "SET", 9, refset_get_point_outstanding,
+	 "Outstanding set: memory touched in the window, in bytes", false},
+	{"first_touched_bytes", NULL, "FIRST", 9, refset_get_point_first,
+	 "The part of it that was touched for the first time, in bytes", false},
+	{"touched_again_bytes", NULL, "AGAIN", 9, refset_get_point_again,
+	 "The part of it that had been touched before, in bytes", false},
+	{"gained_bytes", NULL, "GAINED", 9, refset_get_point_gained,
+	 "Outstanding now and not in the window before, in bytes", false},
+	{"lost_bytes", NULL, "LOST", 9, refset_get_point_lost,
+	 "Outstanding in the window before and not now, in bytes", false},
+	{"written_bytes", NULL, "WRITTEN", 9, refset_get_point_written,
+	 "Memory that was written to in the window, in bytes", false},
+	{"written", NULL, "WRITTEN-IS", -11, refset_get_point_meaning,
+	 "What that figure is: exact, an upper bound or a lower bound", false},
+	{"ballooned_bytes", NULL, "BALLOONED", 9, refset_get_point_ballooned,
+	 "Memory that the balloon took, in bytes", false},
+	{"returned_bytes", NULL, "RETURNED", 9, refset_get_point_returned,
+	 "Memory that the balloon returned, in bytes", false},
+	{"reference_bytes", NULL, "REFERENCE", 9, refset_get_point_reference,
+	 "Reference set: touched at least once since the recording began, in bytes", false},
 };
 
 #define LAYOUT(key, list, shown_keys, wide_keys)                                  \

@@ -125,10 +125,11 @@ static void size_text(uint64_t pages, char *text, size_t size)
 	wss_size_format(pages << WSS_PAGE_SHIFT, text, size);
 }
 
-static void print_line(FILE *stream, const char *name, uint64_t pages, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
+static void print_size_line(FILE *stream, const char *name, uint64_t pages, const char *format,
+			    ...) __attribute__((format(printf, 4, 5)));
 
-static void print_line(FILE *stream, const char *name, uint64_t pages, const char *format, ...)
+static void print_size_line(FILE *stream, const char *name, uint64_t pages, const char *format,
+			    ...)
 {
 	char size[16];
 	va_list ap;
@@ -147,25 +148,28 @@ static void print_classes(FILE *stream, const struct wss_refset_result *result)
 	char a[16], b[16], since[16];
 
 	wss_duration_format(result->peak_ns, since, sizeof(since));
-	print_line(stream, "peak", all->peak, "  at %s", since);
+	print_size_line(stream, "peak", all->peak, "  at %s", since);
 	wss_duration_format(result->steady_since_ns, since, sizeof(since));
 	if (result->steady.known)
-		print_line(stream, "steady state", result->steady.value, "  since %s", since);
+		print_size_line(stream, "steady state", result->steady.value, "  since %s",
+				since);
 	else
 		fprintf(stream, "%-14s%9s  it is not level when it ends\n", "steady state", "-");
-	print_line(stream, "reference set", all->reference, "  touched at least once");
+	print_size_line(stream, "reference set", all->reference, "  touched at least once");
 	if (result->written_meaning != WSS_WRITTEN_ABSENT)
-		print_line(stream, "written", all->written, "  %s",
-			   wss_written_name((enum wss_written)result->written_meaning));
-	print_line(stream, "size", all->persistent + all->gained + all->lost + all->transient,
-		   "  outstanding at any time");
+		print_size_line(stream, "written", all->written, "  %s",
+				wss_written_name((enum wss_written)result->written_meaning));
+	print_size_line(stream, "size",
+			all->persistent + all->gained + all->lost + all->transient,
+			"  outstanding at any time");
 	size_text(all->unbroken, a, sizeof(a));
-	print_line(stream, "  persistent", all->persistent, "  at both ends, %s of it all the time", a);
+	print_size_line(stream, "  persistent", all->persistent,
+			"  at both ends, %s of it all the time", a);
 	size_text(all->gained, a, sizeof(a));
 	size_text(all->lost, b, sizeof(b));
-	print_line(stream, "  impacting", all->gained + all->lost, "  at one end: %s gained, %s lost", a,
-		   b);
-	print_line(stream, "  transient", all->transient, "  at neither end");
+	print_size_line(stream, "  impacting", all->gained + all->lost,
+			"  at one end: %s gained, %s lost", a, b);
+	print_size_line(stream, "  transient", all->transient, "  at neither end");
 }
 
 static void print_head(FILE *stream, const struct wss_refset_report *report)
@@ -199,8 +203,8 @@ static bool point_has_row(const struct wss_refset_report *report,
 		point->end_ns - point->start_ns >= report->recording->window_ns / 4);
 }
 
-static void print_row(FILE *stream, uint64_t at_ns, const struct wss_refset_point *shown,
-		      uint64_t peak, int room)
+static void print_graph_row(FILE *stream, uint64_t at_ns, const struct wss_refset_point *shown,
+			    uint64_t peak, int room)
 {
 	int bar = (int)((double)shown->touched / (double)peak * room + 0.5);
 	char time[16], size[16];
@@ -245,13 +249,13 @@ static void print_graph(FILE *stream, const struct wss_refset_report *report, in
 		if (!shown || shown->gap || (!point->gap && point->touched > shown->touched))
 			shown = point;
 		if (taken == per_row) {
-			print_row(stream, at_ns, shown, peak, room);
+			print_graph_row(stream, at_ns, shown, peak, room);
 			shown = NULL;
 			taken = 0;
 		}
 	}
 	if (shown)
-		print_row(stream, at_ns, shown, peak, room);
+		print_graph_row(stream, at_ns, shown, peak, room);
 }
 
 /* Whether the view names columns or an order, which then apply to a table of windows. */

@@ -188,7 +188,7 @@ void wss_cell_for_csv(const struct wss_value *value, char cell[static WSS_CELL_M
 	quote_for_csv(text, cell);
 }
 
-static bool is_real(const struct wss_value *value)
+static bool is_real_value(const struct wss_value *value)
 {
 	return value->kind == WSS_KIND_SHARE || value->kind == WSS_KIND_FACTOR;
 }
@@ -199,7 +199,7 @@ int wss_value_compare(const struct wss_value *a, const struct wss_value *b)
 
 	if (a_text || b_text)
 		return a_text && b_text ? strcmp(a->text, b->text) : a_text - b_text;
-	if (is_real(a) && is_real(b))
+	if (is_real_value(a) && is_real_value(b))
 		return (a->real > b->real) - (a->real < b->real);
 	return (a->number > b->number) - (a->number < b->number);
 }
