@@ -98,7 +98,7 @@ static void restore_run_each(struct charges *charges)
 	charges->argv[left] = NULL;
 }
 
-static void restore(struct charges *charges)
+static void charges_restore(struct charges *charges)
 {
 	struct timespec between = {.tv_sec = BETWEEN_MIN_S};
 
@@ -207,7 +207,7 @@ static _Noreturn void charges_watch(int fd, struct charges *charges)
 		_exit(0);
 	set_signals(SIG_DFL);
 	if (charges->n > charges->words)
-		restore(charges);
+		charges_restore(charges);
 	_exit(0);
 }
 

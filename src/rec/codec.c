@@ -119,13 +119,13 @@ void wss_cursor_text(struct wss_cursor *cursor, char *ret_text, size_t size)
 	wss_text_sanitize(ret_text);
 }
 
-static void put32(uint8_t *data, uint32_t value)
+static void put_le32(uint8_t *data, uint32_t value)
 {
 	value = htole32(value);
 	memcpy(data, &value, sizeof(value));
 }
 
-static uint32_t get32(const uint8_t *data)
+static uint32_t get_le32(const uint8_t *data)
 {
 	uint32_t value;
 
@@ -171,16 +171,16 @@ size_t wss_rec_encode_header(const struct wss_recording *recording, uint8_t *dat
 	if (buffer.full || length > WSS_REC_HEADER_MAX)
 		return 0;
 	memcpy(data, WSS_REC_MAGIC, 8);
-	put32(data + 8, WSS_REC_VERSION | (uint32_t)(uint16_t)~WSS_REC_VERSION << 16);
-	put32(data + 12, (uint32_t)length);
+	put_le32(data + 8, WSS_REC_VERSION | (uint32_t)(uint16_t)~WSS_REC_VERSION << 16);
+	put_le32(data + 12, (uint32_t)length);
 	*ret_crc = wss_crc32c(0, data, buffer.length);
-	put32(data + buffer.length, *ret_crc);
+	put_le32(data + buffer.length, *ret_crc);
 	return buffer.length + 4;
 }
 
 int wss_rec_header_size(const uint8_t *preamble, size_t *ret_size, struct wss_error *err)
 {
-	uint32_t version = get32(preamble + 8), length = get32(preamble + 12);
+	uint32_t version = get_le32(preamble + 8), length = get_le32(preamble + 12);
 
 	if (memcmp(preamble, WSS_REC_MAGIC, 8) != 0)
 		return wss_error_set(err, WSS_ERR_FAILED, "not a recording of virt-wss");
@@ -233,7 +233,7 @@ int wss_rec_decode_header(const uint8_t *data, size_t size, struct wss_recording
 	struct wss_cursor cursor = { .data = data + WSS_REC_PREAMBLE_BYTES, .end = data + size - 4 };
 	uint32_t crc = wss_crc32c(0, data, size - 4);
 
-	if (crc != get32(data + size - 4))
+	if (crc != get_le32(data + size - 4))
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "damaged: the checksum of its header is wrong");
 	memset(ret_recording, 0, sizeof(*ret_recording));
@@ -247,28 +247,28 @@ int wss_rec_decode_header(const uint8_t *data, size_t size, struct wss_recording
 
 void wss_rec_encode_frame(const struct wss_frame *frame, uint32_t seed, uint8_t *ret_data)
 {
-	put32(ret_data, FRAME_MARKER);
-	put32(ret_data + 4, frame->type | (uint32_t)frame->flags << 8);
-	put32(ret_data + 8, frame->length);
-	put32(ret_data + 12, frame->sequence);
-	put32(ret_data + 16, frame->payload_crc);
-	put32(ret_data + 20, wss_crc32c(seed, ret_data, WSS_REC_FRAME_BYTES - 4));
+	put_le32(ret_data, FRAME_MARKER);
+	put_le32(ret_data + 4, frame->type | (uint32_t)frame->flags << 8);
+	put_le32(ret_data + 8, frame->length);
+	put_le32(ret_data + 12, frame->sequence);
+	put_le32(ret_data + 16, frame->payload_crc);
+	put_le32(ret_data + 20, wss_crc32c(seed, ret_data, WSS_REC_FRAME_BYTES - 4));
 }
 
 bool wss_rec_decode_frame(const uint8_t *data, uint32_t seed, struct wss_frame *ret_frame)
 {
-	uint32_t kind = get32(data + 4);
+	uint32_t kind = get_le32(data + 4);
 
-	if (get32(data) != FRAME_MARKER ||
-	    get32(data + 20) != wss_crc32c(seed, data, WSS_REC_FRAME_BYTES - 4) || kind >> 16 ||
-	    get32(data + 8) > WSS_REC_PAYLOAD_MAX)
+	if (get_le32(data) != FRAME_MARKER ||
+	    get_le32(data + 20) != wss_crc32c(seed, data, WSS_REC_FRAME_BYTES - 4) ||
+	    kind >> 16 || get_le32(data + 8) > WSS_REC_PAYLOAD_MAX)
 		return false;
 	*ret_frame = (struct wss_frame){
 		.type = (uint8_t)(kind & 255),
 		.flags = (uint8_t)(kind >> 8),
-		.length = get32(data + 8),
-		.sequence = get32(data + 12),
-		.payload_crc = get32(data + 16),
+		.length = get_le32(data + 8),
+		.sequence = get_le32(data + 12),
+		.payload_crc = get_le32(data + 16),
 	};
 	return true;
 }

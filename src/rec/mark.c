@@ -12,8 +12,8 @@
 #include "rec/writer.h"
 
 /* Reads the header of an open file; the frames begin right after it. */
-static int read_header(int fd, struct wss_appender *appender, struct wss_recording *recording,
-		       struct wss_error *err)
+static int appender_read_header(int fd, struct wss_appender *appender,
+				struct wss_recording *recording, struct wss_error *err)
 {
 	wss_auto_free uint8_t *data = malloc(WSS_REC_PREAMBLE_BYTES);
 	uint8_t *whole;
@@ -62,8 +62,9 @@ static int append_mark(struct wss_appender *appender, const char *text, uint64_t
 	return wss_append_frame(appender, WSS_FRAME_MARK, 0, data, payload.length, err);
 }
 
-static int add_mark(int fd, const char *text, const char *boot_id, uint64_t now_boottime_ns,
-		    uint64_t *ret_time_ns, struct wss_error *err)
+static int recording_add_mark(int fd, const char *text, const char *boot_id,
+			      uint64_t now_boottime_ns, uint64_t *ret_time_ns,
+			      struct wss_error *err)
 {
 	wss_auto_free struct wss_recording *recording = malloc(sizeof(*recording));
 	struct wss_appender appender = { .fd = fd };
@@ -71,7 +72,7 @@ static int add_mark(int fd, const char *text, const char *boot_id, uint64_t now_
 
 	if (!recording)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	if (read_header(fd, &appender, recording, err) < 0)
+	if (appender_read_header(fd, &appender, recording, err) < 0)
 		return -1;
 	recording_now = wss_append_locked(fd, WSS_LOCK_RECORDING, err);
 	if (recording_now < 0)
@@ -108,7 +109,7 @@ int wss_rec_mark(const char *path, const char *text, const char *boot_id, uint64
 	wss_auto_close int fd = -1;
 
 	if (open_recording(path, &fd, err) < 0 ||
-	    add_mark(fd, text, boot_id, now_boottime_ns, ret_time_ns, err) < 0)
+	    recording_add_mark(fd, text, boot_id, now_boottime_ns, ret_time_ns, err) < 0)
 		return wss_error_prefix(err, "%s", path);
 	return 0;
 }

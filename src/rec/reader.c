@@ -42,7 +42,7 @@ static int read_error(const struct wss_recfile *file, ssize_t n, struct wss_erro
 	return wss_error_set(err, WSS_ERR_FAILED, "%s: cut off in its header", file->name);
 }
 
-static int read_header(struct wss_recfile *file, struct wss_error *err)
+static int recfile_read_header(struct wss_recfile *file, struct wss_error *err)
 {
 	uint8_t preamble[WSS_REC_PREAMBLE_BYTES];
 	wss_auto_free uint8_t *data = NULL;
@@ -74,7 +74,7 @@ static int read_header(struct wss_recfile *file, struct wss_error *err)
 }
 
 /* After a power failure, a file may end in blocks that were never written. */
-static enum next damaged(const struct wss_recfile *file, uint64_t offset)
+static enum next frame_damaged(const struct wss_recfile *file, uint64_t offset)
 {
 	return wss_io_zeros(file->fd, (off_t)offset) ? NEXT_CUT : NEXT_DAMAGED;
 }
@@ -111,14 +111,14 @@ static enum next read_frame(struct wss_recfile *file, uint64_t offset, uint32_t 
 		return NEXT_CUT;
 	head = bytes_at(file, offset, WSS_REC_FRAME_BYTES);
 	if (!head || !wss_rec_decode_frame(head, file->seed, frame) || frame->sequence != sequence)
-		return damaged(file, offset);
+		return frame_damaged(file, offset);
 	if (left - WSS_REC_FRAME_BYTES < frame->length)
 		return NEXT_CUT;
 	offset += WSS_REC_FRAME_BYTES;
 	file->payload = bytes_at(file, offset, frame->length);
 	if (!file->payload ||
 	    wss_crc32c(file->seed, file->payload, frame->length) != frame->payload_crc)
-		return damaged(file, offset);
+		return frame_damaged(file, offset);
 	return NEXT_FRAME;
 }
 
@@ -239,7 +239,7 @@ static int open_file(struct wss_recfile *file, bool salvage, struct wss_error *e
 	file->block = malloc(st.st_size < (off_t)BLOCK_BYTES ? (size_t)st.st_size + 1 : BLOCK_BYTES);
 	if (!file->block)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	if (read_header(file, err) < 0 || scan_frames(file, salvage, err) < 0)
+	if (recfile_read_header(file, err) < 0 || scan_frames(file, salvage, err) < 0)
 		return -1;
 	return salvage ? leave_out_nonsense(file, err) : 0;
 }

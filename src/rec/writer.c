@@ -48,7 +48,7 @@ static void start_payload(struct wss_recwriter *writer, uint8_t flags)
 }
 
 /* Checks that the file may be replaced. */
-static int check_replaceable(int fd, struct wss_error *err)
+static int recording_check_replaceable(int fd, struct wss_error *err)
 {
 	uint8_t magic[8];
 	ssize_t n = wss_io_pread(fd, magic, sizeof(magic), 0);
@@ -74,7 +74,7 @@ static int lock_existing(const struct wss_place *place, int *ret_fd, struct wss_
 
 		if (r <= 0)
 			return r;
-		if (check_replaceable(fd, err) < 0 ||
+		if (recording_check_replaceable(fd, err) < 0 ||
 		    wss_append_lock(fd, WSS_LOCK_RECORDING, false, err) < 0)
 			return -1;
 		r = wss_place_has(place, fd, err);

@@ -18,7 +18,7 @@ static void window_format(uint64_t ns, char ret_text[SIZE_TEXT_MAX])
 		memmove(cut, cut + 3, strlen(cut + 3) + 1);
 }
 
-static const char *plural(uint64_t n)
+static const char *plural_suffix(uint64_t n)
 {
 	return n == 1 ? "" : "s";
 }
@@ -48,11 +48,11 @@ bool wss_advice_left_out_text(const struct wss_advice *advice,
 		return false;
 	if (degraded)
 		snprintf(first, sizeof(first), "%" PRIu64 " degraded window%s", degraded,
-			 plural(degraded));
+			 plural_suffix(degraded));
 	if (other)
 		snprintf(second, sizeof(second),
 			 "%" PRIu64 " window%s of another method, granularity or length",
-			 other, plural(other));
+			 other, plural_suffix(other));
 	snprintf(ret_text, WSS_ADVICE_TEXT_MAX, "leaves out %s%s%s", first,
 		 degraded && other ? " and " : "", second);
 	return true;
@@ -94,7 +94,7 @@ static void windows_format(const struct wss_summary *summary, char *ret_text, si
 
 	wss_age_format((uint64_t)(summary->last - summary->first), age, sizeof(age));
 	snprintf(ret_text, size, "%" PRIu64 " window%s in %s", summary->samples,
-		 plural(summary->samples), age);
+		 plural_suffix(summary->samples), age);
 }
 
 /* Formats the confidence: "low confidence: 12 windows in 1 min, 7 days wanted". */

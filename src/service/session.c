@@ -58,8 +58,9 @@ static int make_sets(struct wss_session *session)
 	return 0;
 }
 
-static void describe(struct wss_recording *recording, const struct wss_guest *guest,
-		     const char *method, const char *boot_id, uint64_t interval_ns, uint64_t window_ns)
+static void describe_recording(struct wss_recording *recording, const struct wss_guest *guest,
+			       const char *method, const char *boot_id, uint64_t interval_ns,
+			       uint64_t window_ns)
 {
 	snprintf(recording->tool, sizeof(recording->tool), "%s", PACKAGE_VERSION);
 	snprintf(recording->domain, sizeof(recording->domain), "%s", guest->config.name);
@@ -78,7 +79,8 @@ int wss_session_open(const char *path, const struct wss_guest *guest, const char
 
 	if (!session)
 		return no_memory(err);
-	describe(&session->recording, guest, method, boot_id, interval_ns, window_ns);
+	describe_recording(&session->recording, guest, method, boot_id, interval_ns,
+			   window_ns);
 	if (wss_regions_of(&guest->config, &session->recording, err) < 0 ||
 	    wss_recwriter_check(path, err) < 0) {
 		session_free(session);
@@ -109,8 +111,8 @@ static uint64_t sample_granularity_bytes(const struct wss_sample *sample)
 }
 
 /* Creates the file, which begins with its first window and has that window's granularity. */
-static int start(struct wss_session *session, const struct wss_session_window *window,
-		 struct wss_error *err)
+static int start_file(struct wss_session *session, const struct wss_session_window *window,
+		      struct wss_error *err)
 {
 	uint64_t start_ns = window->start_ns, ago_ns = wss_clock_now_ns() - start_ns;
 
@@ -143,8 +145,8 @@ static int write_gap(struct wss_session *session, uint64_t end_ns, struct wss_er
 }
 
 /* Fills set with the touched pages, region by region. */
-static int fill(const struct wss_recording *recording, const struct wss_pages *pages,
-		struct wss_pageset *set)
+static int fill_set(const struct wss_recording *recording, const struct wss_pages *pages,
+		    struct wss_pageset *set)
 {
 	uint64_t index = 0;
 
@@ -171,7 +173,7 @@ static enum wss_written written_meaning(const struct wss_session_window *window)
 	return sample->written_bytes.known ? WSS_WRITTEN_EXACT : WSS_WRITTEN_LOW;
 }
 
-static void swap(struct wss_pageset **a, struct wss_pageset **b)
+static void swap_sets(struct wss_pageset **a, struct wss_pageset **b)
 {
 	struct wss_pageset *c = *a;
 
@@ -211,7 +213,7 @@ static int write_balloon(struct wss_session *session, const struct wss_pageset *
 	if (wss_recwriter_delta(session->writer, &session->recording, WSS_CHANGE_BALLOONED,
 				session->ballooned, session->ballooned_now, err) < 0)
 		return -1;
-	swap(&session->ballooned, &session->ballooned_now);
+	swap_sets(&session->ballooned, &session->ballooned_now);
 	return 0;
 }
 
@@ -221,12 +223,12 @@ static int write_changes(struct wss_session *session, const struct wss_session_w
 	if (wss_recwriter_delta(session->writer, &session->recording, WSS_CHANGE_TOUCHED,
 				session->touched, session->touched_now, err) < 0)
 		return -1;
-	swap(&session->touched, &session->touched_now);
+	swap_sets(&session->touched, &session->touched_now);
 	if (written) {
 		if (wss_recwriter_delta(session->writer, &session->recording, WSS_CHANGE_WRITTEN,
 					session->written, session->written_now, err) < 0)
 			return -1;
-		swap(&session->written, &session->written_now);
+		swap_sets(&session->written, &session->written_now);
 	}
 	if (write_balloon(session, window->resident, err) < 0)
 		return -1;
@@ -248,9 +250,9 @@ static int write_window(struct wss_session *session, const struct wss_session_wi
 
 	if (interval.degraded && window->sample->n_notes)
 		snprintf(interval.note, sizeof(interval.note), "%s", window->sample->notes[0]);
-	if (fill(&session->recording, &window->pages.touched, session->touched_now) < 0 ||
+	if (fill_set(&session->recording, &window->pages.touched, session->touched_now) < 0 ||
 	    (written &&
-	     fill(&session->recording, &window->pages.written, session->written_now) < 0))
+	     fill_set(&session->recording, &window->pages.written, session->written_now) < 0))
 		return no_memory(err);
 	if (wss_recwriter_begin(session->writer, &interval, err) < 0 ||
 	    write_changes(session, window, written, err) < 0)
@@ -266,7 +268,7 @@ int wss_session_add(struct wss_session *session, const struct wss_session_window
 {
 	uint64_t end_ns;
 
-	if (!session->writer && start(session, window, err) < 0)
+	if (!session->writer && start_file(session, window, err) < 0)
 		return -1;
 	end_ns = window->end_ns - session->recording.start_boottime_ns;
 	if (write_gap(session, window->start_ns - session->recording.start_boottime_ns, err) < 0)

@@ -63,9 +63,9 @@ static void question_free(void *opaque)
  * Asks in a worker, within deadline_ns. *ret_question has the answer; free it with
  * question_free().
  */
-static int ask(struct wss_hypervisor *hypervisor, const struct question *template,
-	       uint64_t deadline_ns, const struct wss_cancel *cancel,
-	       struct question **ret_question, struct wss_error *err)
+static int ask_hypervisor(struct wss_hypervisor *hypervisor, const struct question *template,
+			  uint64_t deadline_ns, const struct wss_cancel *cancel,
+			  struct question **ret_question, struct wss_error *err)
 {
 	struct question *question = malloc(sizeof(*question));
 	struct wss_work work = { question_run, question_free, question, NULL };
@@ -98,7 +98,7 @@ int wss_hypervisor_ask(struct wss_hypervisor *hypervisor, uint64_t deadline_ns,
 	const struct question template = { .ask = ask_facts, .what = "asking for the host's memory" };
 	struct question *question;
 
-	if (ask(hypervisor, &template, deadline_ns, NULL, &question, err) < 0)
+	if (ask_hypervisor(hypervisor, &template, deadline_ns, NULL, &question, err) < 0)
 		return -1;
 	*ret_facts = question->facts;
 	question->facts.name = NULL;
@@ -132,7 +132,8 @@ static int targets_add_all(struct wss_targets *targets, const struct wss_targets
 	struct wss_domain_ref *refs;
 	int r;
 
-	if (ask(targets->hypervisor, &template, deadline_ns, query->cancel, &listing, err) < 0)
+	if (ask_hypervisor(targets->hypervisor, &template, deadline_ns, query->cancel,
+			   &listing, err) < 0)
 		return -1;
 	refs = calloc(listing->n + 1, sizeof(*refs));
 	for (size_t i = 0; refs && i < listing->n; i++)

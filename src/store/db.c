@@ -244,7 +244,7 @@ void wss_db_heed_stop(struct wss_history *history, bool heed)
 }
 
 /* Opens the history's file with SQLite's flags, without following links. Returns SQLite's result. */
-static int open_file(struct wss_history *history, int flags)
+static int open_database(struct wss_history *history, int flags)
 {
 	sqlite3_close(history->db);
 	history->db = NULL;
@@ -362,11 +362,10 @@ int wss_history_open(const char *path, struct wss_history **ret_history, struct 
 	/* SQLite would open the file read-only and report that at the first sample. */
 	if (access(found, W_OK) < 0) {
 		wss_error_errno(err, WSS_ERR_FAILED, errno, "history %s: cannot write it", path);
-	} else if (open_file(history, SQLITE_OPEN_READWRITE) != SQLITE_OK) {
+	} else if (open_database(history, SQLITE_OPEN_READWRITE) != SQLITE_OK) {
 		wss_db_error(history, "cannot open it", err);
 	} else if (wss_db_set_up(history, err) == 0 && check_integrity(history, err) == 0 &&
-		   set_up_writer(history, err) == 0 &&
-		   wss_db_migrate(history, err) == 0) {
+		   set_up_writer(history, err) == 0 && wss_db_migrate(history, err) == 0) {
 		keep_log(history);
 		if (wss_history_is_in_place(history)) {
 			*ret_history = history;
@@ -434,7 +433,7 @@ static int open_immutable(struct wss_history *history, struct wss_error *err)
  */
 static int open_alone(struct wss_history *history, struct wss_error *err)
 {
-	if (open_file(history, SQLITE_OPEN_READWRITE) != SQLITE_OK)
+	if (open_database(history, SQLITE_OPEN_READWRITE) != SQLITE_OK)
 		return wss_db_error(history, "cannot open it", err);
 	if (wss_db_set_up(history, err) < 0)
 		return -1;
@@ -497,7 +496,7 @@ int wss_history_open_readonly(const char *path, struct wss_history **ret_history
 		wss_history_close(history);
 		return -1;
 	}
-	r = open_file(history, SQLITE_OPEN_READONLY) == SQLITE_OK
+	r = open_database(history, SQLITE_OPEN_READONLY) == SQLITE_OK
 		    ? start_reading(history, err)
 		    : wss_db_error(history, "cannot open it", err);
 	if (r < 0) {

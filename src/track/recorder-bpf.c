@@ -73,7 +73,8 @@ static struct bpf_program *choose_program(struct recorder_bpf *skeleton,
 	return old ? skeleton->progs.record_fault_old : skeleton->progs.record_fault;
 }
 
-static void configure(struct recorder_bpf *skeleton, const struct wss_recorder_plan *plan)
+static void configure_program(struct recorder_bpf *skeleton,
+			      const struct wss_recorder_plan *plan)
 {
 	skeleton->rodata->tgid = (__u32)plan->tgid;
 	skeleton->rodata->n_ranges = (__u32)plan->layout.n_ranges;
@@ -83,8 +84,9 @@ static void configure(struct recorder_bpf *skeleton, const struct wss_recorder_p
 	}
 }
 
-static int load(struct wss_recorder_backend *backend, const struct wss_recorder_plan *plan,
-		uint32_t words, struct wss_error *err)
+static int load_program(struct wss_recorder_backend *backend,
+			const struct wss_recorder_plan *plan, uint32_t words,
+			struct wss_error *err)
 {
 	struct recorder_bpf *skeleton;
 	int r;
@@ -95,7 +97,7 @@ static int load(struct wss_recorder_backend *backend, const struct wss_recorder_
 		return wss_error_errno(err, WSS_ERR_UNSUPPORTED, errno,
 				       "libbpf cannot open the recorder's program");
 	backend->program = choose_program(skeleton, plan);
-	configure(skeleton, plan);
+	configure_program(skeleton, plan);
 	r = bpf_map__set_max_entries(skeleton->maps.touched, words);
 	if (r == 0)
 		r = bpf_map__set_max_entries(skeleton->maps.written, words);
@@ -153,7 +155,8 @@ static int bpf_open(const struct wss_recorder_plan *plan,
 
 	if (!backend)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	if (load(backend, plan, (uint32_t)words, err) < 0 || open_maps(backend, words, err) < 0) {
+	if (load_program(backend, plan, (uint32_t)words, err) < 0 ||
+	    open_maps(backend, words, err) < 0) {
 		bpf_close(backend);
 		return -1;
 	}

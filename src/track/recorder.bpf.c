@@ -65,7 +65,7 @@ static __always_inline bool in_ram(__u64 gpa)
 }
 
 /* Sets the bit of a page; returns true if it was not set. */
-static __always_inline bool mark(void *map, __u64 gpa)
+static __always_inline bool mark_page(void *map, __u64 gpa)
 {
 	__u32 word = gpa >> GPA_WORD_BITS;
 	__u64 bit = 1ULL << ((gpa >> GPA_PAGE_BITS) & 63);
@@ -86,7 +86,7 @@ static __always_inline void count_first_touch(void)
 		__sync_fetch_and_add(&first_touches[bucket], 1);
 }
 
-static __always_inline int record(__u64 gpa, __u64 error)
+static __always_inline int record_access(__u64 gpa, __u64 error)
 {
 	if (bpf_get_current_pid_tgid() >> 32 != tgid)
 		return 0;
@@ -95,9 +95,9 @@ static __always_inline int record(__u64 gpa, __u64 error)
 		return 0;
 	}
 	__sync_fetch_and_add(&ram_faults, 1);
-	if (mark(&touched, gpa))
+	if (mark_page(&touched, gpa))
 		count_first_touch();
-	if (error & FAULT_WRITE && mark(&written, gpa))
+	if (error & FAULT_WRITE && mark_page(&written, gpa))
 		__sync_fetch_and_add(&written_pages, 1);
 	return 0;
 }
@@ -110,11 +110,11 @@ static __always_inline int record(__u64 gpa, __u64 error)
 SEC("raw_tp/kvm_page_fault")
 int record_fault(struct bpf_raw_tracepoint_args *ctx)
 {
-	return record(ctx->args[1], ctx->args[2]);
+	return record_access(ctx->args[1], ctx->args[2]);
 }
 
 SEC("raw_tp/kvm_page_fault")
 int record_fault_old(struct bpf_raw_tracepoint_args *ctx)
 {
-	return record(ctx->args[0], ctx->args[1]);
+	return record_access(ctx->args[0], ctx->args[1]);
 }

@@ -196,8 +196,8 @@ static struct wss_balloon_decision decide_hold(const char *reason)
 	return (struct wss_balloon_decision){ WSS_BALLOON_HOLD, 0, reason };
 }
 
-static struct wss_balloon_decision give_back(struct wss_balloon *balloon, uint64_t now_s,
-					     const char *reason)
+static struct wss_balloon_decision decide_return(struct wss_balloon *balloon, uint64_t now_s,
+						 const char *reason)
 {
 	balloon->target_bytes = balloon->limits.original_bytes;
 	balloon->shrunk = balloon->pending = false;
@@ -287,17 +287,18 @@ static struct wss_balloon_decision alarm_of(struct wss_balloon *balloon,
 	if (actual > balloon->best_bytes + TOLERANCE)
 		return decide_end(balloon, "the guest took memory back by itself");
 	if (reason)
-		return give_back(balloon, view->now_s, reason);
+		return decide_return(balloon, view->now_s, reason);
 	/* Half of the headroom is used up. */
 	if (view->wss_bytes.known &&
 	    wss_balloon_with_reserve(view->wss_bytes.value, limits->headroom_percent / 2,
 			 balloon->reserve_bytes) >= actual)
-		return give_back(balloon, view->now_s, "the working set has used up half of its headroom");
+		return decide_return(balloon, view->now_s,
+				     "the working set has used up half of its headroom");
 	reason = shortage_reason(balloon, view);
 	if (!reason)
 		reason = reads;
 	if (reason)
-		return give_back(balloon, view->now_s, reason);
+		return decide_return(balloon, view->now_s, reason);
 	/* No window is opened during a step, however long the step takes. */
 	if (balloon->pending)
 		balloon->pending_s = view->now_s;
@@ -420,7 +421,8 @@ static struct wss_balloon_decision decide_grow(struct wss_balloon *balloon,
 					       uint64_t floor, const char *reason)
 {
 	if (floor + TOLERANCE >= balloon->limits.original_bytes)
-		return give_back(balloon, view->now_s, "its floor has risen to its original size");
+		return decide_return(balloon, view->now_s,
+				     "its floor has risen to its original size");
 	/* The guest may not have shrunk to that floor yet. */
 	balloon->pending = view->actual_bytes.value > floor + TOLERANCE;
 	balloon->target_bytes = floor;

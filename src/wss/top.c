@@ -25,7 +25,7 @@ int wss_top_init(struct wss_top *top, size_t limit, wss_range_before before)
 	return top->ranges ? 0 : -1;
 }
 
-static void swap(struct wss_page_range *a, struct wss_page_range *b)
+static void swap_ranges(struct wss_page_range *a, struct wss_page_range *b)
 {
 	struct wss_page_range c = *a;
 
@@ -44,28 +44,28 @@ static size_t random_below(struct wss_top *top, size_t n)
  * Partitions ranges first to end - 1 around ranges[first]: those that precede it move before
  * it. Returns its new position.
  */
-static size_t partition(const struct wss_top *top, size_t first, size_t end)
+static size_t partition_ranges(const struct wss_top *top, size_t first, size_t end)
 {
 	size_t place = first;
 
 	for (size_t i = first + 1; i < end; i++)
 		if (top->before(&top->ranges[i], &top->ranges[first]))
-			swap(&top->ranges[++place], &top->ranges[i]);
-	swap(&top->ranges[first], &top->ranges[place]);
+			swap_ranges(&top->ranges[++place], &top->ranges[i]);
+	swap_ranges(&top->ranges[first], &top->ranges[place]);
 	return place;
 }
 
 /* Keeps the first `limit` ranges, with the last of them at the end. */
-static void choose(struct wss_top *top)
+static void choose_ranges(struct wss_top *top)
 {
 	size_t first = 0, end = top->n;
 
 	while (end - first > 1) {
 		size_t place;
 
-		swap(&top->ranges[first],
-		     &top->ranges[first + random_below(top, end - first)]);
-		place = partition(top, first, end);
+		swap_ranges(&top->ranges[first],
+			    &top->ranges[first + random_below(top, end - first)]);
+		place = partition_ranges(top, first, end);
 		if (place == top->limit - 1)
 			break;
 		if (place < top->limit - 1)
@@ -84,10 +84,10 @@ void wss_top_offer(struct wss_top *top, const struct wss_page_range *range)
 		return;
 	top->ranges[top->n++] = *range;
 	if (top->n == 2 * top->limit)
-		choose(top);
+		choose_ranges(top);
 }
 
-static int compare(const void *a, const void *b, void *opaque)
+static int compare_ranges(const void *a, const void *b, void *opaque)
 {
 	const struct wss_top *top = opaque;
 
@@ -98,7 +98,7 @@ static int compare(const void *a, const void *b, void *opaque)
 }
 
 /* Frees the memory beyond the selection. */
-static void give_back(struct wss_top *top)
+static void shrink_ranges(struct wss_top *top)
 {
 	void *ranges = realloc(top->ranges, (top->n ? top->n : 1) * sizeof(*top->ranges));
 
@@ -109,9 +109,9 @@ static void give_back(struct wss_top *top)
 void wss_top_sort(struct wss_top *top)
 {
 	if (top->n > top->limit)
-		choose(top);
-	give_back(top);
-	qsort_r(top->ranges, top->n, sizeof(*top->ranges), compare, top);
+		choose_ranges(top);
+	shrink_ranges(top);
+	qsort_r(top->ranges, top->n, sizeof(*top->ranges), compare_ranges, top);
 }
 
 void wss_top_free(struct wss_top *top)
