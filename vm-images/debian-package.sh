@@ -23,7 +23,8 @@ fill_directory() {
 	[ ! -d "$dir" ] || return 0
 	mkdir -p "$(dirname "$dir")"
 	work=$(mktemp -d "$(dirname "$dir")/.fetch.XXXXXX")
-	# apt drops privileges for the download, so its user must be able to enter.
+	# apt drops privileges for the download, so its user must be able to enter the
+	# directory.
 	chmod 755 "$work"
 	if (cd "$work" && mkdir tree && "$@" >&2) &&
 		{ mv -T "$work/tree" "$dir" 2>/dev/null || [ -d "$dir" ]; }; then
@@ -85,12 +86,12 @@ wss_fetch_with_libraries() {
 	fill_directory "$dir" download_with_libraries "$package" "$@"
 }
 
-# wss_debian_kernel METAPACKAGE [APT-OPTION...]: print the directory of the
-# unpacked kernel package that METAPACKAGE depends on, with the parts that it is split
-# into; fetch it when the cache has no copy of just that version. The options go to every
-# apt command. The package's name is resolved here because apt-get would take it for a
-# pattern. An apt that cannot answer (no network, no lists) is no failure as
-# long as the cache holds a kernel of this METAPACKAGE, and of the suite that wss_suite names.
+# wss_debian_kernel METAPACKAGE [APT-OPTION...]: print the directory of the unpacked kernel
+# package that METAPACKAGE depends on, with the parts that it is split into; fetch it when the
+# cache has no copy of just that version. The options go to every apt command. The package's
+# name is resolved here because apt-get would take it for a pattern. If apt cannot answer (no
+# network, no lists), a cached kernel of this METAPACKAGE and of the suite that wss_suite names
+# will do.
 wss_debian_kernel() {
 	local meta=$1 cache package version dir parts
 	shift

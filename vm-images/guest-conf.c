@@ -56,7 +56,7 @@ static void parse_order(const char *key, const char *text, struct way *ret_way)
 	}
 }
 
-/* With a stride of its own, MiB is the memory that the set is spread over. */
+/* If the phase has its own stride, MiB is the memory over which the set is spread. */
 struct phase parse_phase(const char *key, char *text)
 {
 	struct phase phase = {.way = conf.way};

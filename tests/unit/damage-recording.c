@@ -78,7 +78,7 @@ static int read_recording(const uint8_t *data, size_t size, bool salvage, struct
 	if (r == 0) {
 		r = replay(file, account, &err);
 		wss_recfile_close(file);
-		/* Invalid content has been left out. */
+		/* Invalid content was left out. */
 		if (salvage && r < 0)
 			abort();
 	}
@@ -240,7 +240,7 @@ static void corruptions(const uint8_t *data, size_t size, const struct account *
 
 int main(int argc, char **argv)
 {
-	/* valgrind is slow; the sanitizers do all of it. */
+	/* valgrind is slow; the sanitizers run all of this. */
 	unsigned long n_cut = getenv("WSS_VALGRIND") ? 100 : 1000;
 	unsigned long n_damaged = getenv("WSS_VALGRIND") ? 200 : 10000;
 	static struct account whole;

@@ -31,7 +31,7 @@ struct fake {
 	pid_t child;
 	int socket; /* to the child */
 
-	/* Answers of the source; each refresh is counted first. */
+	/* Answers of the source; each refresh is counted before it is answered. */
 	enum wss_guest_state state;
 	bool job;
 	bool disturbed;
@@ -45,7 +45,7 @@ struct fake {
 	unsigned refreshes;
 	void (*on_refresh)(struct fake *fake); /* may change all of the above */
 
-	/* What the method does, and what it was asked. */
+	/* Behaviour of the method, and the requests that it got. */
 	uint64_t predict_ns, begin_ns, poll_ns, wss_bytes;
 	uint64_t unsure_bytes; /* high bound above wss_bytes */
 	enum wss_error_code begin_fails, poll_fails;
@@ -57,7 +57,7 @@ struct fake {
 	bool is_last_poll_gone; /* the child is killed within each poll */
 };
 
-/* Touches as many pages as it is told, answers, and ends when nobody asks any more. */
+/* Touches as many pages as requested, answers, and ends when the pipe is closed. */
 static inline void fake_child(int fd)
 {
 	char *ram = mmap(NULL, FAKE_RAM + FAKE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -99,9 +99,7 @@ static inline void fake_kill(const struct fake *fake)
 	siginfo_t info;
 
 	kill(fake->child, SIGKILL);
-	/*
-	 * Waits until it is a zombie, because only then does everybody see that it has ended.
-	 */
+	/* Waits until it is a zombie, because only then is its end visible everywhere. */
 	assert_int_equal(waitid(P_PID, (id_t)fake->child, &info, WEXITED | WNOWAIT), 0);
 }
 
@@ -242,7 +240,7 @@ static inline void fake_free(struct fake *fake)
 	free(fake);
 }
 
-/* Time that passes only when somebody waits for it, plus a little each time it is read. */
+/* A clock that advances only when somebody waits for it, and a little each time it is read. */
 static struct {
 	uint64_t now_ns;
 	uint64_t event_ns; /* 0: none */
@@ -412,7 +410,7 @@ static inline int null_begin(struct wss_tracker *tracker, struct wss_span *ret_s
 	return fake_error(fake->begin_fails, "begin", err);
 }
 
-/* The set grows by a page with each look, beyond what the test sets. */
+/* The set grows by a page with each poll, on top of what the test sets. */
 static inline int null_poll(struct wss_tracker *tracker, struct wss_reading *ret_reading,
 			    struct wss_error *err)
 {
@@ -468,7 +466,7 @@ const struct wss_tracker_ops null_method = {
 	.check_stopped = null_check_stopped,
 };
 
-/* Like refs: a look is expensive. */
+/* Like refs: polls are expensive. */
 const struct wss_tracker_ops dear_method = {
 	NULL_METHOD,
 	.name = "dear",
@@ -477,7 +475,7 @@ const struct wss_tracker_ops dear_method = {
 	.check_stopped = null_check_stopped,
 };
 
-/* Like mmu without debugfs: QEMU has to answer. */
+/* Like mmu without debugfs: a poll needs QEMU's answer. */
 const struct wss_tracker_ops online_method = {
 	NULL_METHOD,
 	.name = "online",
@@ -486,7 +484,7 @@ const struct wss_tracker_ops online_method = {
 	.check_stopped = online_check_stopped,
 };
 
-/* Like mmu at 4 KiB: a window may have to begin again, and something has to end after it. */
+/* Like mmu at 4 KiB: a window may have to begin again, and has to settle after its end. */
 const struct wss_tracker_ops careful_method = {
 	NULL_METHOD,
 	.name = "careful",

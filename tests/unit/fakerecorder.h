@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A backend of the recorder that records what the test puts into it. A program that
- * includes this records by it.
+ * A recorder backend whose records come from the test. It is the backend of every program that
+ * includes this file.
  */
 #ifndef TESTS_UNIT_FAKERECORDER_H
 #define TESTS_UNIT_FAKERECORDER_H

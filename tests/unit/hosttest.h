@@ -125,8 +125,8 @@ static inline void copy_self(const char *tree, const char *name)
 	size_t len;
 
 	/*
-	 * Opened by its name: under valgrind the link reads correctly, but opening it leads to
-	 * valgrind itself.
+	 * Opened by name, because under valgrind the link reads correctly but opening it leads
+	 * to valgrind itself.
 	 */
 	n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 	assert_true(n > 0);
@@ -201,7 +201,7 @@ static inline void end_child(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* Whether a process can be held: not before Linux 5.3, nor in valgrind 3.19. */
+/* Whether processes can be held: not before Linux 5.3, and not under valgrind 3.19. */
 static inline bool have_pidfd(void)
 {
 	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
@@ -211,7 +211,7 @@ static inline bool have_pidfd(void)
 	return fd >= 0 || errno != ENOSYS;
 }
 
-/* Stands for all tests that need a pidfd, in a run without one. */
+/* Takes the place of all tests that need a pidfd, in a run without pidfds. */
 static inline void test_needs_pidfd(void **unused)
 {
 	(void)unused;
@@ -244,8 +244,8 @@ static inline int in_child(int (*fn)(void))
 }
 
 /*
- * Holds a child as a guest's process; under a valgrind that lacks pidfd_open, by its directory
- * alone.
+ * Holds a child as a guest's process; under a valgrind without pidfd_open, through its
+ * directory only.
  */
 static inline int hold_child(pid_t child, struct wss_process *process, struct wss_error *err)
 {

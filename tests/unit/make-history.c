@@ -30,7 +30,7 @@ struct shape {
 	uint64_t granularity_bytes;
 };
 
-/* Returns the share of the set that is touched within a time. */
+/* Returns the share of the set that is touched within this time. */
 static double touched(const struct shape *shape, double seconds)
 {
 	double part = seconds / shape->constant_s;

@@ -80,7 +80,7 @@ static void test_trim(void **unused)
 	assert_string_equal(none, "100 s");
 }
 
-/* Both ends have a label, and a label that would be too close to one is left out. */
+/* Both ends have a label; other labels that would be too close to these are left out. */
 static void test_ends(void **unused)
 {
 	struct wss_ticks across = { .vertical = false }, down = { .vertical = true };

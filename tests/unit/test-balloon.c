@@ -13,7 +13,7 @@
 struct guest {
 	uint64_t actual, target, rss, wss, usable, swapped, major;
 	uint64_t speed;	  /* bytes a second; 0: never */
-	bool lies;	  /* claims that it has given memory back, and keeps it */
+	bool lies;	  /* claims to have released memory, but keeps it */
 	uint64_t qemu;	  /* memory that its QEMU has allocated on the host since it was measured */
 	bool has_statistics;
 	uint64_t unmanaged, kept_free; /* by its kernel; 0: not reported */
@@ -28,7 +28,7 @@ struct run {
 	struct guest guest;
 	uint64_t now_s, wss_s;
 	struct wss_balloon_decision last;
-	bool blind; /* it is not measured any more */
+	bool blind; /* it is no longer measured */
 	bool busy;  /* no step is possible */
 	uint64_t every_s; /* time between its statistics; 0: each look has new ones */
 	uint64_t usable, swapped, major, usable_s; /* as in its statistics */
@@ -62,7 +62,7 @@ static uint64_t cached(const struct guest *guest)
 	return guest->cache < guest->usable ? guest->cache : guest->usable;
 }
 
-/* Reads page cache that is in use and had to be dropped again within 10 s. */
+/* Reads page cache in use that had to be dropped, again within 10 s. */
 static void disks_read(struct guest *guest)
 {
 	uint64_t cache = cached(guest);
@@ -86,7 +86,7 @@ static void guest_lives(struct guest *guest)
 		if (!guest->lies && guest->rss > guest->actual)
 			guest->rss = guest->actual;
 	} else if (guest->actual < guest->target) {
-		/* The guest uses what it gets, at least as page cache. */
+		/* The guest uses all memory that it gets, at least as page cache. */
 		guest->usable += guest->target - guest->actual;
 		guest->rss += guest->target - guest->actual;
 		guest->actual = guest->target;
@@ -132,7 +132,7 @@ static struct wss_balloon_view look(struct run *run)
 	return view;
 }
 
-/* Lets seconds pass, but stops at a decision other than the usual one. */
+/* Lets seconds pass, but stops at any unusual decision. */
 static void live(struct run *run, unsigned seconds)
 {
 	for (unsigned i = 0; i < seconds; i++) {
@@ -149,8 +149,8 @@ static void live(struct run *run, unsigned seconds)
 			assert_true(run->last.target_bytes >= 256 * MIB);
 			assert_true(run->last.target_bytes >= run->guest.wss * 12 / 10 - MIB);
 			/*
-			 * Memory that it cannot give up, with headroom, according to current
-			 * statistics only.
+			 * Memory that it cannot give up, with headroom, if the statistics are
+			 * current.
 			 */
 			if (run->guest.has_statistics)
 				assert_true(run->last.target_bytes + MIB >=
@@ -233,7 +233,7 @@ static void test_liar(void **unused)
 	struct run run;
 
 	(void)unused;
-	/* Two steps are proof if the host holds all of the guest. */
+	/* Two steps are proof if all of the guest's memory is resident. */
 	begin(&run);
 	run.guest.lies = true;
 	run.guest.rss = 1024 * MIB;
@@ -241,8 +241,8 @@ static void test_liar(void **unused)
 	assert_action(&run, WSS_BALLOON_RESTORE, "reclaims nothing");
 	assert_true(run.guest.least > 920 * MIB);
 	/*
-	 * Otherwise proof is the first step that goes a whole step beyond the memory that the
-	 * host did not hold.
+	 * Otherwise the proof is the first step that goes a whole step beyond the memory that
+	 * was not resident.
 	 */
 	begin(&run);
 	run.guest.lies = true;
@@ -251,7 +251,10 @@ static void test_liar(void **unused)
 	assert_in_range(run.guest.least, 830 * MIB, 849 * MIB);
 }
 
-/* A little memory that QEMU allocates meanwhile does not mean that the guest kept it. */
+/*
+ * If QEMU itself allocates a little memory meanwhile, that does not mean that the guest kept
+ * its own.
+ */
 static void test_little_to_give_back(void **unused)
 {
 	struct run run;
@@ -333,7 +336,7 @@ static void test_guest_at_the_edge(void **unused)
 	live(&run, 1);
 	assert_action(&run, WSS_BALLOON_RETURN, "the guest reports");
 	assert_int_equal(run.last.target_bytes, 1024 * MIB);
-	/* This holds while it gives memory up, too. */
+	/* The same applies while it gives memory up. */
 	begin(&run);
 	live(&run, 8);
 	assert_true(run.balloon.pending || run.balloon.shrunk);
@@ -361,10 +364,7 @@ static void test_fast_guest(void **unused)
 	assert_action(&run, WSS_BALLOON_RETURN, "allocating memory fast");
 }
 
-/*
- * A hot page cache counts as usable, but does not fit beside the memory that the kernel keeps for
- * itself.
- */
+/* A hot page cache counts as usable, but does not fit in addition to the kernel's reserves. */
 static void test_reserve(void **unused)
 {
 	struct run run;
@@ -421,8 +421,7 @@ static void test_reserve_of_reports(void **unused)
 
 /*
  * Of 300 MiB in use 150 are page cache, and 250 MiB of its memory are cold. It needs 550 MiB;
- * the 300 with 20 % more are not enough, but according to its statistics it could spare the
- * rest.
+ * 300 plus 20 % are not enough, although by its statistics it could spare the rest.
  */
 static void with_cache(struct run *run)
 {
@@ -447,7 +446,7 @@ static void test_page_cache_in_use(void **unused)
 		live(&run, 1);
 	assert_action(&run, WSS_BALLOON_GROW, "reads its disks");
 	assert_in_range(run.last.target_bytes, ROOMY, ROOMY + MIB);
-	/* The first step that went too far undid it. */
+	/* The first step that went too far has been undone. */
 	assert_in_range(run.guest.least, 494 * MIB, 550 * MIB);
 	/*
 	 * The first caution lasts ten periods and the next one twenty, so it never stays below
@@ -465,7 +464,7 @@ static void test_page_cache_in_use(void **unused)
 	assert_in_range(run.guest.least, 494 * MIB, 550 * MIB);
 }
 
-/* Usual reads are no sign, nor are reads of unused cache. */
+/* Reads at the usual rate are not a sign, nor are reads of unused cache. */
 static void test_disks_that_are_always_read(void **unused)
 {
 	struct run run;
@@ -565,7 +564,7 @@ static void test_floor_rises(void **unused)
 	assert_action(&run, WSS_BALLOON_RETURN, "its original size");
 }
 
-/* The guest has not shrunk to the risen floor yet, which is no emergency. */
+/* The guest has not yet shrunk to the risen floor, so this is not an emergency. */
 static void test_floor_rises_within_a_step(void **unused)
 {
 	struct run run;
@@ -792,13 +791,13 @@ static void test_gain(void **unused)
 	/* An unknown figure is no reason to refuse. */
 	assert_false(wss_balloon_gain(&view, 358 * MIB).known);
 	assert_false(wss_balloon_is_futile(&view, 358 * MIB));
-	/* What is not resident cannot be freed. */
+	/* Memory that is not resident cannot be freed. */
 	view.rss_bytes = wss_amount_of(365 * MIB);
 	assert_int_equal(wss_balloon_gain(&view, 358 * MIB).value, 7 * MIB);
 	assert_true(wss_balloon_is_futile(&view, 358 * MIB));
 	view.rss_bytes = wss_amount_of(300 * MIB);
 	assert_int_equal(wss_balloon_gain(&view, 358 * MIB).value, 0);
-	/* Nor can more be freed than is taken: the rest is QEMU's own. */
+	/* Nor can more be freed than was taken: the rest is QEMU's own. */
 	view.rss_bytes = wss_amount_of(600 * MIB);
 	assert_int_equal(wss_balloon_gain(&view, 358 * MIB).value, 154 * MIB);
 	assert_false(wss_balloon_is_futile(&view, 358 * MIB));

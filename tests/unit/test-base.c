@@ -24,7 +24,7 @@ static void test_error(void **unused)
 	assert_int_equal(wss_error_errno(&err, WSS_ERR_FAILED, ENOENT, "open %s", "x"), -1);
 	assert_int_equal(err.code, WSS_ERR_FAILED);
 	assert_string_equal(err.text, "open x: No such file or directory");
-	/* ENOMEM never counts as a lack of anything else. */
+	/* ENOMEM is never reported as a lack of anything else. */
 	wss_error_errno(&err, WSS_ERR_UNSUPPORTED, ENOMEM, "open %s", "x");
 	assert_int_equal(err.code, WSS_ERR_NO_MEMORY);
 	wss_error_clear(&err);
@@ -133,7 +133,7 @@ static void test_hidden(void **unused)
 		assert_int_equal(wss_text_hidden(text, &code), 0);
 		assert_int_equal(wss_text_shown(text), strlen(text));
 	}
-	/* A surrogate is no valid UTF-8. */
+	/* A surrogate is not valid UTF-8. */
 	assert_int_equal(wss_text_shown("\xed\xa0\x80"), 0);
 	assert_int_equal(wss_text_space("\xe3\x80\x80"), 3);
 	assert_int_equal(wss_text_space("x"), 0);
@@ -515,7 +515,7 @@ static void test_root(void **unused)
 	remove_tree(tree);
 }
 
-/* Cleanup releases what is still owned, and nothing that was handed on. */
+/* Cleanup releases everything that is still owned, and nothing that was passed on. */
 static int open_pipe_end(bool hand_on)
 {
 	int fds[2];

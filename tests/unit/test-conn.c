@@ -18,7 +18,7 @@ static struct wss_conn *conn;
 static bool refuse_writing;
 static __typeof__(&virConnectOpenAuth) real_open;
 
-/* The test driver refuses nobody. */
+/* The test driver never refuses anybody. */
 static virConnectPtr refusing_open(const char *uri, virConnectAuthPtr auth, unsigned flags)
 {
 	return refuse_writing ? NULL : real_open(uri, auth, flags);
@@ -164,8 +164,8 @@ static void assert_refused(const char *word, const char *uuid, const char *other
 }
 
 /*
- * Domains that are named like the ID and the UUID of another can be opened, and are not
- * mistaken for it.
+ * Domains named like the ID or UUID of another one can be opened, and are not mistaken for
+ * that one.
  */
 static void test_pretenders(void **unused)
 {
@@ -232,7 +232,7 @@ static void test_metadata(void **unused)
 	struct wss_conn_entry none, entry, again;
 
 	(void)unused;
-	/* A missing element is no error. */
+	/* A missing element is not an error. */
 	assert_int_equal(read_element("test", &none, &err), 0);
 	assert_null(none.xml);
 	assert_string_equal(none.name, "test");
@@ -344,7 +344,7 @@ static void assert_gone(struct wss_guest *guest)
 	assert_int_equal(err.code, WSS_ERR_GONE);
 }
 
-/* Nothing is left of a domain without a configuration; kept shows whether it was saved. */
+/* A transient domain disappears entirely; kept shows whether it was saved. */
 static void test_gone(void **unused)
 {
 	char *dir = make_tree(), path[PATH_MAX];

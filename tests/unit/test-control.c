@@ -52,7 +52,7 @@ static void test_excludes(void **unused)
 	(void)unused;
 	assert_int_equal(wss_control_take(process, &err), 0);
 	assert_true(fcntl(process->clear_refs, F_GETFD) & FD_CLOEXEC);
-	/* Not even this process gets it again, by the same handle or by another. */
+	/* Not even this process can take it again, through the same handle or another. */
 	assert_int_equal(wss_control_take(process, &err), -1);
 	assert_error(&err, WSS_ERR_BUSY, "another virt-wss");
 	assert_true(process->clear_refs >= 0);

@@ -50,7 +50,10 @@ static void test_interpolation(void **unused)
 	assert_false(wss_curve_at(curve, 0, 41, &bytes));
 }
 
-/* A guest that touches 64 MiB at an even pace within a second, and then only those pages. */
+/*
+ * A guest that touches 64 MiB at an even pace within a second, and then only touches those
+ * pages again.
+ */
 static size_t ramp(struct wss_curve_point *curve, size_t n, double scale)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -128,7 +131,7 @@ static void test_fault_bound(void **unused)
 	}
 }
 
-/* A guest that grows at one rate to the end: its growth without faults cannot be known. */
+/* A guest that grows at the same rate to the end: its growth without faults is unknowable. */
 static void test_no_fault_bound(void **unused)
 {
 	struct wss_curve_point curve[10] = { 0 };
@@ -159,8 +162,8 @@ static void test_no_fault_bound(void **unused)
 }
 
 /*
- * A guest that touches random pages of its own, one each THINK_NS, and waits FAULT_NS for each new
- * one: without faults it would have come further, but no further than the bound.
+ * A guest that touches a random page every THINK_NS, and waits FAULT_NS for each new one.
+ * Without faults it would have touched more, but not more than the bound.
  */
 static void test_fault_bound_holds(void **unused)
 {

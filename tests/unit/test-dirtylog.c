@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The dirty log: which guests may have it, and the steps until it is on, with a guest that
- * plays QEMU's part.
+ * The dirty log: for which guests it is allowed, and the steps until it is on, with a guest
+ * that acts as QEMU.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -202,7 +202,7 @@ static void test_own_earlier_one_is_waited_for(void **unused)
 	assert_int_equal(wss_dirtylog_free(&log, &guest, &err), 1);
 	assert_int_equal(start_if_free(&log, &guest, WSS_NS_PER_S, &err), 0);
 	assert_int_equal(starts, 2);
-	/* A calculation that has not ended long after its time is somebody else's. */
+	/* A calculation that is still running long after its time is somebody else's. */
 	wss_dirtylog_done(&log);
 	log_now.measuring = true;
 	now_ns += 20 * WSS_NS_PER_S;

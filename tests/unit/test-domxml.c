@@ -275,9 +275,7 @@ static void test_blocks(void **unused)
 	struct wss_domxml dom;
 
 	(void)unused;
-	/*
-	 * Without cells the size of the first block is what the devices of every model leave.
-	 */
+	/* Without cells the first block is the memory left over by devices of all models. */
 	assert_int_equal(parse(MEM, "",
 			       DEVICE("dimm", "128") DEVICE("nvdimm", "256")
 				       DEVICE("virtio-mem", "64") DEVICE("virtio-pmem", "32")
@@ -447,7 +445,7 @@ static void test_devices(void **unused)
 	assert_false(dom.qemu_passthrough);
 }
 
-/* QEMU's statistics do not include what another process reads for the guest. */
+/* QEMU's statistics do not include reads by another process for the guest. */
 static void test_unseen_reads(void **unused)
 {
 	static const struct {
@@ -552,7 +550,7 @@ static void test_hostile(void **unused)
 	assert_error(&err, WSS_ERR_FAILED, "parsed");
 }
 
-/* When out of memory libxml2 makes such a name, in no namespace, of a longer one. */
+/* When out of memory libxml2 turns a longer name into one like this, in no namespace. */
 static void test_half_a_name(void **unused)
 {
 	static const char xml[] =

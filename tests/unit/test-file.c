@@ -178,7 +178,7 @@ static void test_leftovers(void **unused)
 	wss_newfile_release(&file);
 }
 
-/* What is not certainly ours: a second name, a lock of any kind, no regular file. */
+/* Files that may not be ours: with a second name, with any lock, or not regular. */
 static void test_no_leftovers(void **unused)
 {
 	struct flock byte = {.l_type = F_RDLCK, .l_start = 5, .l_len = 1};
@@ -196,7 +196,7 @@ static void test_no_leftovers(void **unused)
 	assert_false(is_removed(LEFTOVER));
 	unlink(in_tree(LEFTOVER));
 	assert_int_equal(linkat(AT_FDCWD, path, AT_FDCWD, in_tree(LEFTOVER), 0), 0);
-	/* The other name is replaced, so it goes with the second write. */
+	/* The other name is replaced, so the second write removes the file. */
 	assert_false(is_removed(LEFTOVER));
 	assert_true(is_removed(LEFTOVER));
 	put(in_tree(LEFTOVER), "in use", 0600);
@@ -241,7 +241,7 @@ static void test_killed(void **unused)
 	assert_int_equal(files_in_tree(), 1);
 }
 
-/* Every function that opens a file refuses this one, and leaves it alone. */
+/* Every function that opens files refuses this one, and leaves it unchanged. */
 static void refused(const char *what)
 {
 	wss_auto_place struct wss_place place = WSS_PLACE_INIT;

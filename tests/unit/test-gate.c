@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Threads that stand for guests pass through the gate and note the time. The clock is the real
- * one, so the tests assert the order of events and minimum distances between them.
+ * Threads that represent guests pass through the gate and record the time. The clock is real,
+ * so the tests assert only the order of events and the least time between them.
  */
 #include "hosttest.h"
 
@@ -146,7 +146,9 @@ static void test_stagger(void **unused)
 	visitors_end(visitors, 6);
 }
 
-/* A guest whose arming hangs neither keeps its place nor keeps the others from being armed. */
+/*
+ * A guest whose arming hangs neither keeps its place nor prevents the others from being armed.
+ */
 static void test_hangs_arming(void **unused)
 {
 	struct visitor *visitors;
@@ -157,7 +159,7 @@ static void test_hangs_arming(void **unused)
 	wait_until_left(visitors, 3, 0);
 	assert_false(visitors[0].left);
 	assert_int_equal(n_armed, 3);
-	/* It does no harm when it continues late. */
+	/* It does no harm if it continues late. */
 	visitors[0].go_on = true;
 	visitors_end(visitors, 3);
 }

@@ -153,7 +153,7 @@ static void test_split(void **unused)
 	assert_int_equal(r.high_bytes, 20 * WSS_MIB + 2 * 4 * WSS_KIB);
 }
 
-/* Without a request to flush the TLBs nothing was unmapped, whatever the faults suggest. */
+/* If no TLB flush was requested, nothing was unmapped, whatever the faults suggest. */
 static void test_flush_rule(void **unused)
 {
 	struct wss_gauge_reading lacks;
@@ -168,7 +168,7 @@ static void test_flush_rule(void **unused)
 	/* The counter itself remembers a flush between two readings. */
 	r = OVER(0, counted(0, 0, 0, 9), counted(100, 0, 200, 10), counted(200, 0, 350, 10));
 	assert_int_equal(r.excess_faults, 150);
-	/* Where flushes are not counted, at the base or later, a loss cannot be ruled out. */
+	/* If flushes were not counted, in the base or later, a loss cannot be ruled out. */
 	lacks = counted(200, 0, 350, 9);
 	lacks.has_flushes = false;
 	r = OVER(0, counted(0, 0, 0, 9), lacks);

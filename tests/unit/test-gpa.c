@@ -13,7 +13,7 @@ static struct wss_domxml config_of(const char *machine, uint64_t ram_bytes)
 	return config;
 }
 
-/* Asserts how much lies below 4 GiB, and how much from there on. */
+/* Asserts how much RAM lies below 4 GiB, and how much above. */
 static void assert_split(const struct wss_domxml *config, uint64_t below, uint64_t above)
 {
 	struct wss_error err = WSS_ERROR_INIT;

@@ -28,7 +28,7 @@ static double loop(double seconds)
 	return 97.0 * MIB * fmin(1, seconds / constant_s);
 }
 
-/* 40 MiB after a second, and 8 MiB more for each factor e, without an end. */
+/* 40 MiB after a second, and 8 MiB more for each factor e of time, without end. */
 static double endless(double seconds)
 {
 	return fmax(0, (40.0 + 8 * log(seconds)) * MIB);
@@ -102,7 +102,10 @@ static void test_cut_short(void **unused)
 	}
 }
 
-/* A curve without an end is extrapolated exactly: to 40 + 8 ln(300) MiB after five minutes. */
+/*
+ * A curve that rises forever is extrapolated exactly: to 40 + 8 ln(300) MiB after five
+ * minutes.
+ */
 static void test_endless(void **unused)
 {
 	static const double windows_s[] = { 0.5, 4, 10 };
@@ -163,9 +166,7 @@ static void test_absurd(void **unused)
 	growth = wss_growth_of(&summary);
 	assert_true(wss_growth_goes_on(&growth));
 	assert_true(wss_growth_beyond_bytes(&growth) > 0);
-	/*
-	 * A mean that falls, because the later points come from other windows, is no growth.
-	 */
+	/* A mean that falls, because later points come from other windows, is not growth. */
 	summary.curve[22].sum_pages = UINT64_MAX;
 	summary.curve[23].sum_pages = 1;
 	summary.curve[20].sum_pages = summary.curve[21].sum_pages = 1000;

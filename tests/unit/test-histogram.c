@@ -136,7 +136,7 @@ static void test_stored(void **unused)
 	assert_ptr_equal(at, buf + len);
 	assert_same(&histogram, &again);
 	wss_histogram_free(&again);
-	/* Truncated anywhere it is refused, and nothing after the cut is read. */
+	/* Data truncated anywhere is refused, and nothing after the cut is read. */
 	for (size_t cut = 0; cut < len; cut++) {
 		wss_auto_free uint8_t *copy = malloc(cut + 1);
 
@@ -214,7 +214,7 @@ static void test_large_counts(void **unused)
 	}
 }
 
-/* No size has a bucket beyond that of the largest. */
+/* No bucket is beyond that of the largest size. */
 static void test_last_bucket(void **unused)
 {
 	static const uint8_t beyond[] = {1, 0xc1, 0x17, 1};

@@ -192,7 +192,10 @@ static void test_series(void **unused)
 	assert_int_equal(series.summary.max_bytes, 3 * MIB);
 	wss_summary_free(&series.summary);
 	assert_int_equal(count_since(history, UUID_B, 0), 7);
-	/* Windows that see only writes represent no guest that has others, however many they are. */
+	/*
+	 * Windows that see only writes do not represent a guest that has others, however many
+	 * they are.
+	 */
 	other = sample_of(UUID_B, 500 * MIB, NOW + 50);
 	other.observes = WSS_OBSERVES_WRITES;
 	for (int i = 0; i < 8; i++)
@@ -414,13 +417,13 @@ static void test_made_at_once(void **unused)
 	for (int i = 0; i < 100; i++) {
 		four_writers(1);
 		/*
-		 * Simulates removal by hand: the files beside it do not belong to the new one.
+		 * Simulates manual removal: the files next to it do not belong to the new one.
 		 */
 		assert_int_equal(unlink(path), 0);
 	}
 }
 
-/* What a killed creator left is removed; a file of the user's with a similar name is kept. */
+/* Files left by a killed creator are removed; a user's file with a similar name is kept. */
 static void test_half_made(void **unused)
 {
 	char left[PATH_MAX], theirs[PATH_MAX], log[PATH_MAX];
@@ -674,7 +677,10 @@ static void test_times_that_cannot_be(void **unused)
 	wss_history_close(history);
 }
 
-/* An hour before all time does not set the present, which would make pruning forget everything. */
+/*
+ * An hour before the valid range is not taken as the present, which would make pruning delete
+ * everything.
+ */
 static void test_hours_that_cannot_be(void **unused)
 {
 	static const struct wss_history_limits limits = WSS_HISTORY_LIMITS_DEFAULT;
@@ -703,7 +709,10 @@ static void refuse_changed(const char *sql, const char *undo)
 
 #define NEVER_ENDS "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT "
 
-/* Definitions that others put into the file are not run, because they may never end. */
+/*
+ * Definitions that others have put into the file are never run, because they may not
+ * terminate.
+ */
 static void test_tables_of_others(void **unused)
 {
 	struct wss_history *history = open_history();
@@ -910,7 +919,7 @@ static void test_no_uuid(void **unused)
 	wss_history_close(history);
 }
 
-/* Only what this handle has created goes, and only where nobody else uses it. */
+/* Only a file that this handle has created is removed, and only if nobody else uses it. */
 static void test_unused(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -940,7 +949,7 @@ static void test_unused(void **unused)
 	fill(history, UUID_A, 1, NOW, 300);
 	wss_history_close_unused(history);
 	assert_int_equal(access(path, F_OK), 0);
-	/* One that is in use stays in WAL mode: byte 18 of the file (SQLite's file format). */
+	/* A history in use stays in WAL mode: byte 18 of the file (SQLite's file format). */
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_int_equal(pread(fd, &version, 1, 18), 1);
 	assert_int_equal(version, 2);

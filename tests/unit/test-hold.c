@@ -137,7 +137,7 @@ static void test_watchdog_holds_nothing(void **unused)
 	wss_hold_close(hold);
 }
 
-/* Starts a child that holds the guest, says so, and then calls how. */
+/* Starts a child that holds the guest, reports that, and then calls how. */
 static pid_t start_holder(void (*how)(void))
 {
 	int fds[2];
@@ -235,7 +235,7 @@ static void test_timeout(void **unused)
 	wss_hold_close(hold);
 }
 
-/* A stop by somebody else is theirs to end. */
+/* Only whoever else stopped the guest may resume it. */
 static void test_stopped_already(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -274,7 +274,9 @@ static void test_watchdog_lost(void **unused)
 
 	hold = open_hold();
 	assert_stops(hold);
-	/* Killed while it watches: the holder itself still releases the guest. */
+	/*
+	 * The watchdog is killed while it watches: the holder itself still releases the guest.
+	 */
 	kill(get_watchdog(getpid()), SIGKILL);
 	wss_hold_release(hold);
 	wait_until(!is_stopped());
@@ -291,7 +293,7 @@ static void test_guest_gone(void **unused)
 	assert_int_equal(wss_guest_attach(gone->guest, NULL, NULL), 0);
 	assert_int_equal(wss_hold_open(&gone->guest->process, &hold, NULL), 0);
 	assert_int_equal(wss_hold_stop(hold, NULL), 0);
-	/* Killed while it is held. */
+	/* The watchdog is killed during the hold. */
 	fake_kill(gone);
 	wss_hold_release(hold);
 	assert_int_equal(wss_hold_stop(hold, &err), -1);
@@ -319,7 +321,7 @@ static int hold_in_storm(int ready)
 	return 0;
 }
 
-/* Signals at every moment, to the whole process group and to the watchdog itself. */
+/* Signals arrive at any moment, for the whole process group and for the watchdog. */
 static void test_signal_storm(void **unused)
 {
 	pid_t holder, watchdog;

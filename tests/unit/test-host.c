@@ -144,7 +144,7 @@ static void test_uuids(void **unused)
 		{ "A1B2C3D4-0000-4000-8000-00000000AAAA\n", UUID_A },
 		{ UUID_A, UUID_A },
 		{ "a1b2c3d40000400080000000" "0000aaaa\n", UUID_A },
-		/* Values of firmware that has none. */
+		/* Values used by firmware that has no UUID. */
 		{ "00000000-0000-0000-0000-000000000000\n", "" },
 		{ "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF\n", "" },
 		{ "Not Settable\n", "" },

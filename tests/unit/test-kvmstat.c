@@ -46,7 +46,7 @@ static void test_read(void **unused)
 
 	(void)unused;
 	put_counters(tree, "123-11", names, values);
-	/* Others that only look alike. */
+	/* Others that merely look similar. */
 	put_text(tree, KVM "12-11/pages_4k", "1");
 	put_text(tree, KVM "1234-11/pages_4k", "1");
 	put_text(tree, KVM "123-/pages_4k", "1");

@@ -35,7 +35,7 @@ static bool is_local(const struct wss_host *host, const char *text, const char *
 	return false;
 }
 
-/* If the host's firmware has an identity, that decides. */
+/* If the host's firmware has a UUID, that is decisive. */
 static void test_by_uuid(void **unused)
 {
 	const struct wss_host host = host_of(UUID_A, UUID_B, "here");
@@ -99,7 +99,7 @@ static void test_other_drivers(void **unused)
 	assert_false(is_local(&host, "lxc:///system", UUID_A, "here"));
 }
 
-/* The message has the UUID that is not ours. */
+/* The message contains the UUID that is not ours. */
 static void test_reason(void **unused)
 {
 	const struct wss_host host = host_of(UUID_A, "", "here");

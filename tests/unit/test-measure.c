@@ -169,7 +169,7 @@ static void job_at_second_look(struct fake *fake)
 	fake->job = fake->refreshes == 2;
 }
 
-/* The job begins between opening and arming; later windows are taken. */
+/* The job begins between opening and arming; later windows succeed. */
 static void test_job_appears(void **unused)
 {
 	(void)unused;
@@ -219,8 +219,8 @@ static void kill_event(void *opaque)
 }
 
 /*
- * Noticed soon, not at the end of a long window; there is one sample, and the other guest is
- * measured.
+ * This is noticed soon, not at the end of a long window; there is one sample, and the other
+ * guest is measured.
  */
 static void killed_within(const struct wss_tracker_ops *method)
 {
@@ -254,7 +254,7 @@ static void test_killed_dear(void **unused)
 	killed_within(&dear_method);
 }
 
-/* One that does not exist and one whose method fails. */
+/* One guest that does not exist and one whose method fails. */
 static void test_one_good(void **unused)
 {
 	(void)unused;
@@ -309,7 +309,7 @@ static void test_poll_fails(void **unused)
 			20 * WSS_NS_PER_S + 20 * WSS_NS_PER_MS);
 }
 
-/* A lost connection is the same for every later window. */
+/* A lost connection would fail every later window in the same way. */
 static void test_connection_lost(void **unused)
 {
 	(void)unused;
@@ -422,8 +422,8 @@ static void test_cumulative_killed(void **unused)
 }
 
 /*
- * Reading takes far longer than the interval: the window ends in time nevertheless, each
- * report belongs to its own time, and the last one to the whole window.
+ * Reading takes far longer than the interval: the window still ends in time, each report has
+ * its own time, and the last one covers the whole window.
  */
 static void test_cumulative_slow_reads(void **unused)
 {
@@ -531,7 +531,7 @@ static void stop_being_idle(void *opaque)
 	((struct fake *)opaque)->is_idle = false;
 }
 
-/* In a growing set that is a valid beginning, but not a valid end. */
+/* For a growing set, 0 is a valid beginning but not a valid end. */
 static void test_nothing_touched_yet(void **unused)
 {
 	(void)unused;
@@ -554,9 +554,7 @@ static void test_nothing_touched_yet(void **unused)
 	}
 }
 
-/*
- * The guest opens, and is given up before it is armed; the others have as much time as before.
- */
+/* The guest opens, but is given up before it is armed; the others keep all their time. */
 static void test_deadline(void **unused)
 {
 	(void)unused;
@@ -613,7 +611,7 @@ static void too_slow_poll(void *opaque)
 	((struct fake *)opaque)->on_refresh = slow_refresh;
 }
 
-/* Also when it passes after the end of the window; the next window is not begun then. */
+/* The same if it passes after the end of the window; the next window does not begin. */
 static void test_deadline_within(void **unused)
 {
 	(void)unused;
@@ -631,7 +629,7 @@ static void test_deadline_within(void **unused)
  * "auto" chooses one method for a guest and keeps it. Each sample names its method and a
  * profile is made from one of them, so figures of different methods are never averaged.
  */
-/* Real accesses within both windows, and asks to be called again within the next. */
+/* Makes real accesses within both windows, and schedules itself again for the next one. */
 static void touch_something(void *unused)
 {
 	fake_touch(fakes[0], 10);
@@ -715,7 +713,7 @@ static int run_stopped(void)
 	return !got.n && !fakes[0]->begins ? 0 : 1;
 }
 
-/* Windows that lost what they rely on begin again, and are whole. */
+/* Windows that lost a condition they depend on begin again, and are complete. */
 static void test_spoilt(void **unused)
 {
 	(void)unused;
@@ -729,7 +727,7 @@ static void test_spoilt(void **unused)
 			4 * WSS_NS_PER_S + WSS_NS_PER_MS);
 }
 
-/* The sample is emitted when the guest is as it was before. */
+/* The sample is emitted once the guest has been restored. */
 static void test_settle(void **unused)
 {
 	uint64_t start_ns = virtual_clock.now_ns;

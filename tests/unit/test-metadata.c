@@ -41,7 +41,7 @@ static xmlRelaxNGPtr load_schema(void)
 	return schema;
 }
 
-/* Does what libvirt does with an element that it stores: puts all of it into the namespace. */
+/* Puts a whole element into the namespace, as libvirt does when it stores one. */
 static void inject_namespace(xmlNodePtr node, xmlNsPtr ns)
 {
 	for (; node; node = node->next) {
@@ -137,7 +137,7 @@ static void test_round_trip(void **unused)
 	assert_round_trip(&profile);
 	profile = example();
 	profile.window_ns = 86400ULL * 1000000000;
-	/* Whatever a build calls itself. */
+	/* The version may be anything. */
 	snprintf(profile.tool, sizeof(profile.tool), "0.1.0-\"<&>'");
 	assert_round_trip(&profile);
 }
@@ -287,7 +287,7 @@ static void test_tolerates(void **unused)
 	}
 }
 
-/* Without bounds the figure bounds itself. */
+/* Without bounds the figure is its own bound. */
 static void test_bounds_absent(void **unused)
 {
 	wss_auto_free char *xml = changed("<low unit=\"bytes\">60000000</low>", "");
@@ -332,7 +332,7 @@ static void test_hostile(void **unused)
 	for (size_t i = 0; i < 60000; i += 3)
 		memcpy(large + i, "<a>", 4);
 	assert_int_equal(wss_metadata_read(large, &profile, NULL), -1);
-	/* Entities that would grow: the profile is right but for its document type. */
+	/* Entities that would grow: the profile is valid except for its document type. */
 	laughs = changed("<profile ", "<!DOCTYPE profile [<!ENTITY a \"9\">"
 				      "<!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;\">"
 				      "<!ENTITY c \"&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;\">]><profile ");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The predicted miss rate against a simulated LRU memory, on traces whose locality is known.
- * One access takes a microsecond; W is what windows at random places of the trace show on the
- * times of the history, as the tool sees it. The error is the difference of the miss
- * ratios (misses an access), predicted and simulated: its mean over 60 sizes from 1/60 of
- * the pages to all of them, and the size by which the prediction at worst is off.
+ * Compares the predicted miss rate with a simulated LRU memory, on traces with known locality.
+ * One access takes a microsecond; W comes from windows at random places of the trace, at the
+ * history's grid of times, as the tool sees it. The error is the difference between predicted
+ * and simulated miss ratios (misses per access): its mean over 60 sizes from 1/60 of the pages
+ * to all of them, and the size by which the prediction is off at worst.
  */
 #include "hosttest.h"
 
@@ -80,7 +80,7 @@ static void trace_mixture(void)
 		trace[i] = uniform() < 0.9 ? below(PAGES / 16) : below(PAGES);
 }
 
-/* A hot set beside a slow scan through everything. */
+/* A hot set and a slow scan through everything. */
 static void trace_scan(void)
 {
 	for (size_t i = 0; i < LENGTH; i++)
@@ -104,7 +104,10 @@ static unsigned tree_sum(size_t end)
 	return sum;
 }
 
-/* misses[c]: of an LRU memory of c pages, over the second half of the trace, warm from the first. */
+/*
+ * misses[c]: misses of an LRU memory of c pages over the second half of the trace, warmed up
+ * by the first.
+ */
 static void simulate(double misses[PAGES + 1])
 {
 	static size_t last[PAGES];
@@ -166,7 +169,10 @@ struct errors {
 	double largest; /* in sizes: how far off, of all pages, the size is for which it was predicted */
 };
 
-/* The least shift of the size, as a share of all pages, for which the simulation agrees within 1 %. */
+/*
+ * The smallest shift of the size, as a share of all pages, at which the simulation agrees to
+ * within 1 %.
+ */
 static double size_error(const double misses[PAGES + 1], unsigned size, double predicted)
 {
 	for (unsigned shift = 0; shift <= PAGES; shift++) {
@@ -272,7 +278,10 @@ static void test_size(void **unused)
 	assert_in_range(bytes, 104857600 - 70 * 4096, 104857600 - 25 * 4096);
 }
 
-/* At its end 431 faults a second: nothing that was measured loses as little as 101 do. */
+/*
+ * At its end there are 431 faults a second: no measured size loses as little time as 101
+ * faults do.
+ */
 static void test_reach(void **unused)
 {
 	struct wss_missrate missrate;

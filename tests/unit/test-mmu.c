@@ -357,7 +357,7 @@ static void test_predict(void **unused)
 	close_tracker(tracker);
 }
 
-/* The zap is really done through clear_refs, unless the switch leaves it out. */
+/* The zap really goes through clear_refs, unless the switch disables it. */
 static void test_zap(void **unused)
 {
 	struct wss_tracker *tracker;
@@ -367,10 +367,10 @@ static void test_zap(void **unused)
 	(void)unused;
 	tracker = open_tracker();
 	assert_int_equal(wss_tracker_mmu.begin(tracker, &span, NULL), 0);
-	/* Where it cannot be written to, begin fails ... */
+	/* If clear_refs cannot be written to, begin fails ... */
 	assert_int_equal(dup2(null, fake->guest->process.clear_refs), fake->guest->process.clear_refs);
 	assert_int_equal(wss_tracker_mmu.begin(tracker, &span, NULL), -1);
-	/* ... but for the switch. */
+	/* ... unless the switch is on. */
 	setenv("VIRT_WSS_FAULT", "skip-zap", 1);
 	assert_int_equal(wss_tracker_mmu.begin(tracker, &span, NULL), 0);
 	assert_true(span.start_ns == span.end_ns);
@@ -393,7 +393,7 @@ static void test_gone(void **unused)
 	wss_tracker_mmu.close(NULL);
 }
 
-/* debugfs is preferred to the source, and does not depend on anybody's answer. */
+/* debugfs is preferred to the source, because it needs no answer from QEMU. */
 static void test_debugfs(void **unused)
 {
 	static const char *const names[] = { "pages_4k", "pages_2m", "pages_1g" };
@@ -493,7 +493,7 @@ static void test_chain_ends(void **unused)
 	close_tracker(tracker);
 }
 
-/* Trap: 2 MiB entries in a window by 4 KiB. */
+/* Trap: 2 MiB entries in a window of 4 KiB granularity. */
 static void test_large_entries_come(void **unused)
 {
 	struct wss_kvm_counts large = { .pages_4k = 10, .pages_2m = 1 }, small = { .pages_4k = 10 };
@@ -503,7 +503,7 @@ static void test_large_entries_come(void **unused)
 	(void)unused;
 	tracker = open_fine();
 	begin_and_poll(tracker, &large);
-	/* Not at once: the log needs a moment. */
+	/* Not at once, because the log needs a moment. */
 	assert_false(wss_tracker_mmu.spoilt(tracker));
 	virtual_clock.now_ns += 200 * WSS_NS_PER_MS;
 	assert_true(wss_tracker_mmu.spoilt(tracker));
@@ -617,7 +617,7 @@ static void test_given_up(void **unused)
 	virtual_clock_start();
 	tracker = open_as(&fine);
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 0);
-	/* Too little is left of it: its end is waited for. */
+	/* Too little of that log is left, so this one waits for its end. */
 	virtual_clock.now_ns += 4 * WSS_NS_PER_S;
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 0);
 	fake->log.measuring = false;
@@ -788,7 +788,7 @@ static void test_choose(void **unused)
 	assert_int_equal(wss_tracker_check(&wss_tracker_refs, &host, fake->guest, &options, NULL), 0);
 	assert_auto_is_first_fit(&options);
 	/*
-	 * Nor is a method chosen that only counts pages if the pages themselves are requested.
+	 * If the pages themselves are requested, a method that only counts them is not chosen.
 	 */
 	options.recorder = WSS_RECORDER_PAGES;
 	assert_unfit(&wss_tracker_refs, &options, "it has no recorder");

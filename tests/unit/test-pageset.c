@@ -13,7 +13,7 @@
 #include "wss/pageset.h"
 #include "wss/top.h"
 
-/* Three levels of nodes, and a last leaf that is not whole. */
+/* Three levels of nodes, and a partial last leaf. */
 #define PAGES ((1 << 18) + 5 * 4096 + 1000)
 
 /* A set and its expected content, a byte for each page. */

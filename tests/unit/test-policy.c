@@ -183,7 +183,7 @@ static void test_due(void **unused)
 	assert_true(wss_policy_due(&policy, wss_amount_of(5000), 1000));
 }
 
-/* When a round replaces what is published. */
+/* When a round replaces a published profile. */
 static void test_publication_due(void **unused)
 {
 	struct wss_profile old = { .time = 100000, .current_bytes = 1 }, now = old;
@@ -206,7 +206,7 @@ static void test_publication_due(void **unused)
 	assert_true(wss_profile_due(&old, &now));
 }
 
-/* What virDomainSetMetadata() may be given: see docs/libvirt-metadata-prefix.md. */
+/* Elements that virDomainSetMetadata() may be given: see docs/libvirt-metadata-prefix.md. */
 static void test_plain(void **unused)
 {
 	static const char *const plain[] = {

@@ -107,7 +107,7 @@ static void test_hold_refuses(void **unused)
 	assert_int_equal(wss_process_hold(&host.root, -1, UUID_A, &process, NULL), -1);
 	assert_int_equal(wss_process_hold(&host.root, INT_MAX, UUID_A, &process, &err), -1);
 	assert_error(&err, WSS_ERR_GONE, NULL);
-	/* A zombie is not a guest any more. */
+	/* A zombie is no longer a guest. */
 	make_zombie(pid);
 	assert_int_equal(wss_process_hold(&host.root, pid, UUID_B, &process, &err), -1);
 	assert_error(&err, WSS_ERR_GONE, NULL);
@@ -129,7 +129,7 @@ static void *wait_for_end(void *fd)
 	return NULL;
 }
 
-/* A thread's id is not a process; a name with ')' and newlines does not confuse. */
+/* A thread's ID is not a process; a name with ')' and newlines causes no confusion. */
 static void test_thread(void **unused)
 {
 	int to[2], from[2], fds[2];
@@ -202,14 +202,14 @@ static void test_gone(void **unused)
 	assert_false(wss_process_alive(&process));
 	assert_int_equal(wss_process_state(&process, &(char){ 0 }), -ESRCH);
 	assert_int_equal(read(smaps, &(char){ 0 }, 1), 0);
-	/* and once it is reaped. */
+	/* And again once it is reaped. */
 	waitpid(pid, NULL, 0);
 	assert_gone(&process, clear_refs, smaps);
 	close(clear_refs);
 	close(smaps);
 }
 
-/* Makes the next process of this pid namespace get that pid. */
+/* Makes the next process of this pid namespace get this pid. */
 static bool set_next_pid(pid_t pid)
 {
 	wss_auto_close int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
@@ -257,7 +257,7 @@ static void reuse_in_namespace(void)
 	assert_int_equal(wss_process_signal(&old, SIGKILL), -ESRCH);
 	assert_true(wss_process_alive(&new));
 	assert_true(referenced_kib(&new) >= before);
-	/* And is not mistaken for the old one by its number. */
+	/* And the new one is not mistaken for the old one because of its pid. */
 	wss_process_release(&old);
 	assert_int_equal(wss_process_hold(&host.root, second, UUID_A, &old, NULL), -1);
 	close(clear_refs);
@@ -511,7 +511,7 @@ static void test_find_owner(void **unused)
 	put_process(tree, 900, 1, UUID_A, "/usr/bin/qemu-system-x86_64", "900");
 	assert_int_equal(wss_process_find(&root, UUID_A, 107, &pid, &err), 0);
 	assert_int_equal(pid, 900);
-	/* If the user is unknown, they are several. */
+	/* If the user is unknown, there are several. */
 	assert_int_equal(wss_process_find(&root, UUID_A, WSS_UID_ANY, &pid, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "several processes");
 	/* Two processes of the right user are still two. */
@@ -585,7 +585,7 @@ static void test_attach_pid_file(void **unused)
 	char pid_file[PATH_MAX], path[PATH_MAX];
 
 	(void)unused;
-	/* 300 has the executable of no QEMU: only a file can lead there. */
+	/* The executable of 300 is not QEMU, so only a file can lead there. */
 	put_process(tree, 300, 1, UUID_A, "/opt/vmm", "300");
 	put_process(tree, 301, 1, UUID_B, "/usr/bin/qemu-system-x86_64", "301");
 	make_path(pid_file, "%s/run/q/g.pid", tree);
@@ -629,7 +629,7 @@ static void test_attach_pid_file(void **unused)
 	remove_tree(tree);
 }
 
-/* No name leads out of the directory, and for impossible names there is only the search. */
+/* No name leads out of the directory; impossible names lead straight to the search. */
 static void test_attach_name(void **unused)
 {
 	static const char *const names[] = { "../g", "sub/g", "/run/g", "..", ".", "", "./g" };
@@ -673,7 +673,7 @@ static void test_attach_namespace(void **unused)
 	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 5000);
 	put_process(tree, 6000, 1, UUID_A, NULL, "6000");
 	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 5000);
-	/* Unless it matches none. */
+	/* Unless that pid matches neither. */
 	put_text(tree, "run/q/g.pid", "43");
 	assert_int_equal(attach(tree, "/run/q", "g", UUID_A, &err), 0);
 	assert_error(&err, WSS_ERR_FAILED, "5000");

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The line of progress, on a terminal made by the test, with a clock that the test controls.
- */
+/* The progress line, on a terminal made by the test, with a clock that the test controls. */
 #include "out/progress.h"
 
 #include <fcntl.h>
@@ -92,7 +90,7 @@ static void test_terminal(void **unused)
 	terminal_open(&terminal);
 	progress = wss_progress_begin("measuring", 40 * WSS_NS_PER_S);
 	assert_non_null(progress);
-	/* Nothing is drawn for two seconds, and the first line shows that. */
+	/* Nothing is drawn for two seconds; the first line shows the time passed. */
 	now_ns += 12 * WSS_NS_PER_S;
 	assert_true(shows(&terminal, "\rmeasuring: 12 of 40 s, 28 s left\033[K"));
 	assert_ptr_equal(strstr(terminal.text, "measuring"), terminal.text + 1);

@@ -154,7 +154,7 @@ static void end_server(struct server *server)
 {
 	close(server->alive);
 	close(server->fd);
-	/* All that serve have ended once the other end is closed everywhere. */
+	/* Once the other end is closed everywhere, all serving processes have ended. */
 	while (wait_word(server->said))
 		;
 	close(server->said);

@@ -42,7 +42,7 @@ struct expected {
 	size_t n;
 	uint64_t mib[4];
 	bool all_shared;
-	uint64_t starts[4]; /* by address, as a person reads the fixture's maps */
+	uint64_t starts[4]; /* by address, read from the fixture's maps by hand */
 };
 
 /* Every way to give a guest its RAM, as QEMU 7.2 maps it. */
@@ -106,7 +106,10 @@ static void test_no_guess(void **unused)
 	/* RAM and VGA memory of the same size cannot be told apart. */
 	hold_fixture("vga16", &vga);
 	assert_not_found(&vga, sizes, 1, "has 2 mappings of that size, which cannot be told apart");
-	/* A stack is not RAM although it has the size and an inaccessible page behind it. */
+	/*
+	 * A stack is not RAM, although it has the right size and an inaccessible page behind
+	 * it.
+	 */
 	hold_fixture("numa", &numa);
 	sizes[0] = 8 * WSS_MIB;
 	assert_not_found(&numa, sizes, 1, "expected 1 block of 8192 KiB, but QEMU has 0");
@@ -175,8 +178,8 @@ static void test_preference(void **unused)
 		NULL,
 	};
 	/*
-	 * An image of persistent memory, or memory shared with another guest: not known to be
-	 * RAM.
+	 * An image of persistent memory, or memory shared with another guest, is not known to
+	 * be RAM.
 	 */
 	static const char *const file_and_anon[] = {
 		"7f0000000000-7f0001000000 rw-p 00000000 00:00 0 |dc",
@@ -296,7 +299,7 @@ static void test_bad_files(void **unused)
 	remove_tree(tree);
 }
 
-/* The sums are those that a person adds up from the fixtures. */
+/* The sums were computed by hand from the fixtures. */
 static void test_smaps_fixtures(void **unused)
 {
 	AUTO_PROCESS mlock_process = WSS_PROCESS_INIT;
@@ -411,7 +414,7 @@ static char *map_block(size_t size, int fd)
 	return block;
 }
 
-/* A child with three blocks that the kernel has split, and things that look like them. */
+/* A child with three blocks that the kernel has split, and similar mappings. */
 static void play_blocks(int out)
 {
 	unsigned long nodes = 1;
@@ -563,7 +566,7 @@ static pid_t start_real_qemu(const char *const *extra)
 	return pid;
 }
 
-/* What the QEMU of this host maps, whichever version it is. */
+/* The mappings of this host's QEMU, whichever version it is. */
 static void test_live_qemu(void **unused)
 {
 	static const struct {

@@ -82,7 +82,7 @@ static void test_refuses(void **unused)
 	fake_recorder.probe_fails = false;
 	snprintf(guest->config.machine, sizeof(guest->config.machine), "microvm");
 	assert_refused("microvm");
-	/* Any other than the first namespace: in the invented machine it is a plain file. */
+	/* Not the first namespace: in the invented machine it is a plain file. */
 	put_text(tree, "proc/self/ns/pid", "");
 	assert_refused("pid namespace");
 }
@@ -217,7 +217,7 @@ static void test_exact(void **unused)
 	assert_int_equal(window.sample.written_low_bytes.value, 100 * PAGE);
 	assert_int_equal(window.sample.written_high_bytes.value, 100 * PAGE);
 	assert_int_equal(window.sample.quality, WSS_QUALITY_OK);
-	/* Mapped device memory is no contradiction. */
+	/* Mapped device memory is not a contradiction. */
 	window = (struct window){ .touched = PAGES_16_MIB, .outside = 4096,
 				  .mapped_pages = PAGES_16_MIB + 4096 };
 	run(&window);
@@ -306,7 +306,7 @@ static void test_nested(void **unused)
 }
 
 /*
- * If the recorder sees nothing while KVM maps pages, it looks at the wrong process, not at an
+ * If the recorder sees nothing while KVM maps pages, it observes the wrong process, not an
  * idle guest.
  */
 static void test_inconsistent(void **unused)

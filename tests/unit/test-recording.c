@@ -232,8 +232,8 @@ static void test_nonsense(void **state)
 }
 
 /*
- * Invalid content after window 0 of 4 pages and a mark: the message gives its place, and the
- * file can be read up to there.
+ * Invalid content after window 0, of 4 pages, and a mark: the message states where, and the
+ * file is readable up to there.
  */
 static void nonsense_at(uint64_t offset, const char *what)
 {
@@ -418,7 +418,7 @@ static void test_marks(void **state)
 	window(writer, 0, 512, 4, 4);
 	assert_int_equal(wss_rec_mark(path, "one", "boot", 678 + SECOND, &time, NULL), 0);
 	assert_int_equal(time, SECOND);
-	/* The remains of a writer that was killed are cut off by the next. */
+	/* The next writer cuts off the remains of a killed one. */
 	f = fopen(path, "a");
 	assert_true(f && fputs("WSSF remains", f) >= 0 && fclose(f) == 0);
 	window(writer, 1, 600, 4, 8);
@@ -659,7 +659,7 @@ static void test_killed(void **state)
 static void test_crc(void **state)
 {
 	(void)state;
-	/* The check value of CRC-32C in RFC 3720 and everywhere. */
+	/* The standard check value of CRC-32C, as in RFC 3720. */
 	assert_int_equal(wss_crc32c(0, "123456789", 9), 0xe3069283);
 	assert_int_equal(wss_crc32c(wss_crc32c(0, "1234", 4), "56789", 5), 0xe3069283);
 }

@@ -89,7 +89,7 @@ static uint64_t measure(struct wss_tracker *tracker, uint32_t pages)
 	return reading.wss_bytes;
 }
 
-/* A real process touches a known number of pages: exactly these are seen. */
+/* A real process touches a known number of pages, and exactly these are seen. */
 static void test_measures(void **unused)
 {
 	struct wss_sample sample = { .quality = WSS_QUALITY_OK };

@@ -73,7 +73,10 @@ struct replayer {
 	int (*last)(void *, const struct wss_recording_sets *, struct wss_error *);
 };
 
-/* Replays as a file is replayed: only changes, in runs, with the sets that result. */
+/*
+ * Replays the guest the way a file is replayed: only changes, in runs, with the resulting
+ * sets.
+ */
 static void replay(const struct replayer *to, void *opaque)
 {
 	static const uint8_t nothing[PAGES];
@@ -256,7 +259,7 @@ static void test_phases(void **state)
 	assert_in_range(result->all.peak, 16394, 16444);
 	assert_in_range(result->peak_ns, 14 * SECOND, 29 * SECOND);
 	wss_refset_free(refset);
-	/* It does not end level: no steady state. */
+	/* It is not level at the end, so there is no steady state. */
 	touch(WINDOWS - 1, WINDOWS, 0, 20000);
 	touch(WINDOWS - 2, WINDOWS, 0, 12000);
 	assert_int_equal(wss_refset_new(&recording, 0, UINT64_MAX, &refset, NULL), 0);
@@ -307,7 +310,7 @@ static void test_hot_ranges(void **state)
 		for (uint64_t k = 0; k < top.ranges[i].n; k++)
 			assert_int_equal(2 * windows_of(top.ranges[i].first + k), last);
 		pages += top.ranges[i].n;
-		/* No range goes over the hole of the address space. */
+		/* No range crosses the hole in the address space. */
 		assert_true(top.ranges[i].first >= 10000 ||
 			    top.ranges[i].first + top.ranges[i].n <= 10000);
 	}
@@ -532,7 +535,7 @@ static void test_balloon_many_runs(void **state)
 		assert_int_equal(wss_reference_ballooned(&reference, (struct wss_run){i, 1}),
 				 0);
 	assert_true(wss_reference_loses(&reference));
-	/* Of six pages one was taken and not touched, and one was taken and touched. */
+	/* Of every six pages one was taken and not touched, and one was taken and touched. */
 	assert_int_equal(wss_reference_end(&reference, touched), 0);
 	assert_int_equal(wss_pageset_count(reference.pages), pages - runs);
 	assert_false(wss_pageset_has(reference.pages, 3));

@@ -28,7 +28,7 @@ static struct wss_value get_absent(const void *row)
 	return wss_value_absent();
 }
 
-/* A column of each sort: for tables only, shown, in a group, and not shown. */
+/* One column of each kind: for tables only, shown, in a group, and not shown. */
 static const struct wss_column columns[] = {
 	{ "short", NULL, "SHORT", -5, get_name, "The name again", true },
 	{ "name", NULL, "NAME", -8, get_name, "The name", false },
@@ -163,7 +163,7 @@ static void assert_sample_golden(enum wss_format format, const char *name)
 	assert_golden(name, text);
 }
 
-/* With the native window beside it; that of the first guest is unknown. */
+/* Adds the native window; that of the first guest is unknown. */
 static void test_both(void **unused)
 {
 	static const char *const names[] = { "both.txt", "both.json", "both.csv" };
@@ -320,7 +320,7 @@ static void test_csv_quoting(void **unused)
 		{ "a\"b", "\"a\"\"b\"" },
 		{ "\"", "\"\"\"\"" },
 		{ "a b", "a b" },
-		/* Texts that a spreadsheet would run. */
+		/* Texts that a spreadsheet would run as formulas. */
 		{ "=1+1", "\"'=1+1\"" },
 		{ "+1", "\"'+1\"" },
 		{ "-1", "\"'-1\"" },
@@ -377,7 +377,7 @@ static void test_table_widths(void **unused)
 	assert_table_line("\xe2\x82\xac", "\xe2\x82\xac      \xe2\x82\xac                1");
 	/* A text longer than its column is printed whole and shifts the rest. */
 	assert_table_line("longer-than-8", "longer-than-8  longer-than-8         1");
-	/* Nothing in a name can move the cursor or fake a line. */
+	/* No name can move the cursor or fake a line. */
 	assert_table_line("a\nb", "a?b    a?b              1");
 	assert_table_line("\033[31m", "?[31m  ?[31m            1");
 	assert_table_line("\x9b" "1", "?1     ?1               1");
@@ -408,7 +408,7 @@ static void test_first_width(void **unused)
 
 static void test_json_text(void **unused)
 {
-	/* With DEL, CSI in one character, and the direction of what follows turned around. */
+	/* With DEL, CSI as a single character, and a reversal of the text direction. */
 	const struct row row = { "a\"b\\c\n\001/\xc3\xbc\x7f\xc2\x9b" "31m\xe2\x80\xae" "d",
 				 { .kind = WSS_KIND_ABSENT } };
 	wss_auto_free char *json = report_rows(WSS_FORMAT_JSON, &row, 1);
@@ -420,7 +420,7 @@ static void test_json_text(void **unused)
 	assert_true(json_object_object_get_ex(json_object_array_get_idx(rows, 0), "name", &name));
 	assert_string_equal(json_object_get_string(name), row.name);
 	json_object_put(object);
-	/* On the wire it is escaped. */
+	/* In the output it is escaped. */
 	assert_null(strchr(json, '\001'));
 	assert_non_null(strstr(json, "/\xc3\xbc\\u007f\\u009b31m\\u202ed"));
 }

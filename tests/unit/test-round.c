@@ -400,7 +400,8 @@ static void test_jobs(void **unused)
 }
 
 /*
- * With sanitizers this would take a minute in each build, and find no more than a part of it.
+ * With sanitizers this would take a minute in each build and find no more than a part of it
+ * does.
  */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__clang__)
 #define MANY 20
@@ -408,7 +409,10 @@ static void test_jobs(void **unused)
 #define MANY (getenv("WSS_VALGRIND") ? 20 : 100)
 #endif
 
-/* A round of a hundred with windows of 4 s takes under a minute; a hung one makes it no longer. */
+/*
+ * A round over a hundred guests with windows of 4 s takes under a minute; a hung guest does
+ * not make it longer.
+ */
 static void test_hundred(void **unused)
 {
 	(void)unused;
@@ -424,7 +428,7 @@ static void test_hundred(void **unused)
 	forget();
 }
 
-/* What a countdown starts from: guests that have to wait for a place count. */
+/* The start of a countdown includes guests that have to wait for a place. */
 static void test_length(void **unused)
 {
 	static const struct {
@@ -469,7 +473,7 @@ static void test_stagger(void **unused)
 	forget();
 }
 
-/* Wherever a guest hangs, the others are finished, and it is given up at its deadline. */
+/* Wherever a guest hangs, the others finish, and it is given up at its deadline. */
 static void test_hangs(void **unused)
 {
 	static const enum hang places[] = { HANG_OPEN, HANG_REFRESH, HANG_BEGIN, HANG_POLL,
@@ -493,7 +497,7 @@ static void test_hangs(void **unused)
 	}
 }
 
-/* A worker that wakes late restores its guest, and reports nothing. */
+/* A worker that wakes up late restores its guest, and reports nothing. */
 static void test_wakes_late(void **unused)
 {
 	(void)unused;
@@ -577,7 +581,7 @@ static void test_join_and_leave(void **unused)
 	assert_int_equal(guests[0].samples + guests[0].bad, 0);
 	while (!guests[1].begins)
 		wss_round_step(round);
-	/* It leaves what still runs behind, which restores itself. */
+	/* It leaves running workers behind, which restore their guests themselves. */
 	wss_round_free(round);
 	wss_hypervisor_unref(hypervisor);
 	forget();

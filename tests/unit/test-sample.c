@@ -164,7 +164,7 @@ static void test_profile(void **unused)
 	assert_int_equal(profile.current_bytes, 68943872);
 	assert_string_equal(profile.confidence, "single");
 	assert_string_equal(profile.tool, "0.1.0");
-	/* No percentile and no peak of one window. */
+	/* A single window gives neither percentiles nor a peak. */
 	assert_false(profile.p50_bytes.known);
 	assert_false(profile.p95_bytes.known);
 	assert_false(profile.peak_bytes.known);

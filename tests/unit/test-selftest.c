@@ -100,7 +100,7 @@ static void test_no_need(void **unused)
 	assert_int_equal(zap_safe(&newer, NULL, "selftest-fails", &err), 0);
 }
 
-/* The unknown never counts as safe. */
+/* An unknown kernel never counts as safe. */
 static void test_unknown_host(void **unused)
 {
 	struct wss_host unknown = host_of("linux\n", true);
@@ -161,7 +161,7 @@ static void test_backings(void **unused)
 		int r;
 
 		open_captured(table[i].fixture, true, &guest);
-		/* The configuration in the XML does not decide. */
+		/* The configuration in the XML is not decisive. */
 		guest.config.shared = guest.config.hugepages = !table[i].allowed;
 		r = zap_safe(&old, &guest, "selftest-fails", &err);
 		if ((r == 0) != table[i].allowed)

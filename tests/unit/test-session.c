@@ -78,7 +78,10 @@ static void test_regions(void **state)
 	assert_region(&recording, 1, 768 << 10, 256 << 10, WSS_REGION_BELOW_1M, -1);
 	assert_region(&recording, 2, MIB, 3 * GIB - MIB, WSS_REGION_LOW, -1);
 	assert_region(&recording, 3, 4 * GIB, 512 * MIB, WSS_REGION_HIGH, -1);
-	/* Two nodes whose border lies below 4 GiB, and one above; behind, a device is the fourth. */
+	/*
+	 * Two nodes whose border lies below 4 GiB, and one above; the fourth is a device after
+	 * them.
+	 */
 	config->initial_bytes = 6 * GIB;
 	config->n_blocks = 4;
 	config->block_bytes[0] = 2 * GIB;
@@ -151,7 +154,7 @@ static void test_windows(void **state)
 	wss_session_progress(session, &progress);
 	assert_true(progress.windows == WINDOWS - 1 && progress.gaps == 1);
 	assert_int_equal(progress.touched_bytes, 9 * MIB);
-	/* Half a window, about which only the reason of its end is known. */
+	/* Half a window, of which only the reason for its end is known. */
 	wss_session_note(session, "stopped");
 	now_ns += SECOND / 2;
 	assert_int_equal(wss_session_close(session, now_ns, NULL), 0);

@@ -20,7 +20,7 @@ static void add(struct wss_summary *summary, uint64_t bytes, time_t when, bool d
 				     .wss_bytes = wss_amount_of(bytes),
 				     .low_bytes = wss_amount_of(bytes / 2) };
 
-	/* All is touched early in the window. */
+	/* All memory is touched early in the window. */
 	wss_sample_curve_add(&sample, 1000000, bytes);
 	wss_sample_curve_add(&sample, 4000000000, bytes);
 	assert_int_equal(wss_summary_add(summary, &sample), 0);
@@ -220,7 +220,7 @@ static void test_fit(void **unused)
 	assert_int_equal(result.hours, 400);
 	assert_false(result.from_peak);
 	assert_int_equal(result.bytes.value, 1050);
-	/* One more that was seen in one hour only: its peak counts in the others. */
+	/* Another guest that was measured in one hour only: its peak counts in the others. */
 	wss_fit_hour(&fit, 3600, 10);
 	wss_fit_guest(&fit, 2000);
 	assert_int_equal(wss_fit_result(&fit, 0.95, &result), 0);
@@ -241,7 +241,7 @@ static void test_fit(void **unused)
 	wss_fit_free(&fit);
 }
 
-/* A size beyond every number becomes the largest number, never a small one. */
+/* An overflowing size becomes the largest number, never a small one. */
 static void test_absurd_sizes(void **unused)
 {
 	struct wss_sizing_rule most = rule;

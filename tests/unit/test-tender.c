@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One guest under the controller, and what happens to it from outside. The tests call the
- * looking thread as a function; the guest is invented, and time passes for it with each look.
+ * One guest under the controller, and outside events. The tests call the looking thread as a
+ * function; the guest is invented, and its time advances with each look.
  */
 #include "hosttest.h"
 
@@ -33,10 +33,10 @@ static struct made_up {
 	uint64_t now_ns;
 	uint64_t actual, maximum, rss; /* resident, 0: not known */
 	uint64_t set, least; /* last and smallest size that the balloon was set to */
-	time_t said, set_s; /* when it reported; what the time of day was set ahead */
+	time_t said, set_s; /* when it reported; how far the time of day was set ahead */
 	enum wss_guest_state state;
 	bool kept, gone, silent;
-	unsigned happened; /* of what happens to it */
+	unsigned happened; /* time of the event that happens to it */
 	bool was_away;
 	unsigned bad, moves[WSS_CONTROL_GAVE_BACK + 1];
 	int watchdog;
@@ -45,8 +45,8 @@ static struct made_up {
 } made_up;
 
 /*
- * The allocation that fails while the guest is looked after, counted over ours and SQLite's
- * from 1; 0: none. Until that time all of them fail.
+ * Number, from 1, of the allocation that fails while the guest is looked after, counting ours
+ * and SQLite's; 0: none. Until that time all of them fail.
  */
 static struct {
 	bool counting;
@@ -124,7 +124,7 @@ static void sleep_until_ns(void *unused, uint64_t when_ns)
 	made_up.now_ns = when_ns > made_up.now_ns ? when_ns : made_up.now_ns;
 }
 
-/* The time of day, which somebody may set. */
+/* The time of day, which may be set. */
 static time_t wall_seconds(void *unused)
 {
 	(void)unused;
@@ -252,7 +252,7 @@ static void none_running(const char *unused, void *nor_this)
 
 static const struct wss_control_events events = { moved, trouble, progress, none_running, NULL };
 
-/* Others take the windows, which are in the history. */
+/* Others take the windows and store them in the history. */
 static const struct wss_balloon_options options = {
 	.advice = { .rule = { .percentile = 0.99, .headroom_percent = 20, .minimum_bytes = 256 * MIB },
 		  .span_ns = 86400 * WSS_NS_PER_S, .fault_ns = WSS_MISSRATE_FAULT_NS },
@@ -419,9 +419,9 @@ static void shrink_and_end(struct made_up *guest)
 }
 
 /*
- * Whichever allocation fails, the guest is not left alone: it is shrunk nevertheless, and has
- * all of its memory in the end. If the journal could not be closed as the controller ended,
- * that has been reported, and the watchdog has the guest and finds what to restore.
+ * Whichever allocation fails, the guest is not left alone: it is still shrunk, and has all its
+ * memory in the end. If the controller could not close the journal at its end, it has reported
+ * that, and the watchdog has the guest and finds it in the journal.
  */
 static void test_out_of_memory(void **unused)
 {
@@ -536,7 +536,7 @@ static void test_memory_that_is_unplugged(void **unused)
 	clean_up();
 }
 
-/* It is started again after a while, with what it was left with. */
+/* It is started again after a while, with its reduced size. */
 static void save_and_start(struct made_up *guest)
 {
 	if (!guest->happened && !is_shrunk())
@@ -602,7 +602,7 @@ static void remove_history(struct made_up *guest)
 	unlink(guest->path);
 }
 
-/* Without the history nobody would find what was taken. */
+/* Without the history nobody would know what was taken. */
 static void test_history_removed_before_the_first_step(void **unused)
 {
 	(void)unused;
@@ -641,7 +641,7 @@ static void test_watchdog_is_told_once(void **unused)
 
 static void set_ahead(struct made_up *guest)
 {
-	/* After the report, so that the newest seems to be of yesterday. */
+	/* Set after the report, which then seems to be from yesterday. */
 	if (is_shrunk() && guest->looks % REPORT_S == 2)
 		guest->set_s = 86400;
 }
@@ -713,7 +713,7 @@ static bool is_current(void)
 	return look.facts.current;
 }
 
-/* A window of the future was measured nobody knows when. */
+/* A window from the future was measured at an unknown time. */
 static void test_age_of_the_newest_window(void **unused)
 {
 	(void)unused;
@@ -778,7 +778,7 @@ static void test_times_that_cannot_be(void **unused)
 			.usable_bytes = { true, 300 * MIB },
 			.update_s = { true, forged[i] },
 		};
-		/* The second time it is no longer the first. */
+		/* By the second look it is no longer new. */
 		for (int k = 0; k < 2; k++) {
 			assert_int_equal(wss_look_statistics(&guest, &reports, &look, &err), 0);
 			assert_false(look.facts.statistics);

@@ -27,7 +27,7 @@ static void test_kinds(void **unused)
 		{ "qemu:///system?no_verify=1", WSS_URI_SYSTEM, false, false, "/run/libvirt/qemu" },
 		{ "qemu+ssh://root@far/system", WSS_URI_SYSTEM, true, true, "/run/libvirt/qemu" },
 		{ "qemu://far/system", WSS_URI_SYSTEM, true, false, "/run/libvirt/qemu" },
-		/* No server, and yet not libvirt's own socket. */
+		/* No server, but not libvirt's own socket either. */
 		{ "qemu+ext:///system?command=x", WSS_URI_SYSTEM, false, true, "/run/libvirt/qemu" },
 		{ "qemu+ssh:///system", WSS_URI_SYSTEM, false, true, "/run/libvirt/qemu" },
 		{ "qemu+unix:///system?socket=/tmp/s", WSS_URI_SYSTEM, false, true,

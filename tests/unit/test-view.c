@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Which columns a report shows, in which order of rows, and how it fits a terminal. */
+/* The choice of columns, the order of rows, and the fit to a terminal. */
 #include "hosttest.h"
 
 #include "base/nearest.h"

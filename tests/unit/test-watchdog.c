@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The controller's watchdog. It runs this program as its command, which writes down the guests
- * that it was run for, and fails for guests named in a file.
+ * The controller's watchdog. Its command is this program, which records the guests that it was
+ * run for, and fails for guests named in a file.
  */
 #include "hosttest.h"
 
@@ -140,7 +140,7 @@ static void test_killed(void **unused)
 	assert_log(UUID_A " " UUID_B "\n");
 }
 
-/* Each guest is added, however often memory for it is lacking. */
+/* Each guest is added, however often an allocation for it fails. */
 static void test_out_of_memory(void **unused)
 {
 	(void)unused;

@@ -33,7 +33,7 @@ static int set_up(void **unused)
 static int tear_down(void **unused)
 {
 	(void)unused;
-	/* Everything that was opened has been closed. */
+	/* Everything opened has been closed. */
 	if (fake->opens != fake->closes)
 		return -1;
 	fake_free(fake);
@@ -162,7 +162,7 @@ static void test_ram_unknown(void **unused)
 	wss_window_close(window);
 }
 
-/* Polls lie on a logarithmic axis, at most 100 ms apart, and the window's end is exact. */
+/* Polls are spaced logarithmically, at most 100 ms apart, and the window's end is exact. */
 static void test_curve(void **unused)
 {
 	struct wss_window *window = open_window(&null_method);
@@ -394,7 +394,7 @@ static void test_pause(void **unused)
 		wait_until(fake_state(fake) != 'T');
 		assert_true(sample.cost.arm_ns.value > fake->begin_ns);
 	}
-	/* Also where it fails. */
+	/* The same if arming fails. */
 	fake->begin_fails = WSS_ERR_FAILED;
 	assert_int_equal(arm(window, NULL), -1);
 	wait_until(fake_state(fake) != 'T');

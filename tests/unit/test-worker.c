@@ -41,7 +41,7 @@ static void wait_for(atomic_int *what)
 /* Work with memory of its own, which a worker that is left behind keeps. */
 struct task {
 	struct wss_deadline deadline;
-	uint64_t idle_ns; /* before its time runs */
+	uint64_t idle_ns; /* before its deadline starts */
 	bool hangs;
 };
 
@@ -118,7 +118,7 @@ static void test_paused(void **unused)
 	free(task);
 }
 
-/* A cancel request gives the work this much time, whatever its deadline. */
+/* After a cancel request the work has this much time, whatever its deadline. */
 static void test_cancelled(void **unused)
 {
 	struct task *task = task_new(50 * WSS_NS_PER_S, true);
@@ -231,7 +231,10 @@ static int end_threads(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		/* First: a child has none of the threads that its parent has left behind. */
+		/*
+		 * Forks first: the child has none of the threads that its parent has left
+		 * behind.
+		 */
 		cmocka_unit_test(test_stopped),
 		cmocka_unit_test(test_in_time),
 		cmocka_unit_test(test_late),
