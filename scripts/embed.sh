@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# Sourced by the demo and by the tests of make check-root: test guests under
-# qemu:///embed, which needs no libvirtd. A root admits one process at a time,
-# so each guest that runs beside others gets a root of its own. Nobody but the
-# caller opens it: whatever starts a guest here has exited before the caller
-# uses virsh or virt-wss on it.
+# Sourced by the demo and by the tests of make check-root: test guests under qemu:///embed,
+# which needs no libvirtd. A root admits one process at a time, so guests that run at the same
+# time have a root each. Only the caller opens it: a process that starts a guest here has
+# exited before the caller uses virsh or virt-wss on the root.
 #
-# A script calls embed_prepare once, makes roots with embed_root_new, and calls
-# embed_cleanup on every way out. What a killed script has left is removed by
-# the next one.
+# A script calls embed_prepare once, makes roots with embed_root_new, and always calls
+# embed_cleanup before it exits. The next script removes the leftovers of a killed one.
 
 # Print the process that owns the roots and its start time, because pids are reused.
 embed_owner_of() { # PID
@@ -27,7 +25,7 @@ embed_prepare() { # DIRECTORY: makes the test guest there
 
 # stdio_handler: the driver otherwise needs virtlogd. user, group: otherwise QEMU runs as a
 # user that cannot read the guest's kernel or open /dev/kvm, which libvirt then probes for
-# seconds. The path is short because those of UNIX sockets below it must be.
+# seconds. The path is short because paths of UNIX sockets below it must be short.
 embed_root_new() { # -> embed_root
 	embed_root=$(mktemp -d /tmp/wss.XXXXXX) || return 1
 	echo "$embed_owner" >"$embed_root/owner"
@@ -42,9 +40,9 @@ embed_uri() {
 	echo "qemu:///embed?root=$embed_root"
 }
 
-# Run virsh on the root in embed_root; print its stderr only if it fails. libvirt 9.0
-# may crash when it closes the embedded driver, whether or not it has done its work:
-# then try again, and accept an "already" as success.
+# Run virsh on the root in embed_root; print its stderr only if it fails. libvirt 9.0 may crash
+# when it closes the embedded driver, even after the command succeeded: then try again, and
+# accept "already" as success.
 embed_virsh() { # ARGUMENT...
 	local status=139 tries=0 out err
 	out=$(mktemp "$embed_root/virsh.XXXXXX") && err=$(mktemp "$embed_root/virsh.XXXXXX") || return 1
@@ -160,8 +158,8 @@ embed_guest_wait_state() { # NAME idle|touching [SECONDS]
 	wait_until "${3:-60}" embed_guest_past "$1" "$now" "$2"
 }
 
-# Print what the guest says that it touched: the largest set of the reports between two guest
-# times; nothing if there is none.
+# Print the largest set that the guest reported between two guest times; nothing if there is no
+# report.
 embed_guest_truth() { # NAME FROM_MS TO_MS -> bytes
 	awk -v from="$2" -v to="$3" '
 		/^wss-guest: time_ms=.*touches=[0-9]+\r?$/ {
@@ -200,7 +198,7 @@ embed_root_qemus() { # ROOT
 	done
 }
 
-# Kill those that exist; true once there are none.
+# Kill all that exist; true once there are none.
 embed_root_kill() { # ROOT
 	local pids
 	pids=$(embed_root_qemus "$1")
@@ -210,7 +208,7 @@ embed_root_kill() { # ROOT
 	return 1
 }
 
-# Done without libvirt, because that may be what hangs.
+# Done without libvirt, which may be the process that hangs.
 embed_root_remove() { # ROOT
 	wait_until 30 embed_root_kill "$1" || echo "$1: its QEMU does not end" >&2
 	rm -rf "$1"

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
-# Sourced by scripts/check: finds what a check has left behind. A mark in the
-# environment tells its processes from all others, including those that libvirt has
-# started, which passes on little more than TMPDIR; that is a directory of the check's
-# own.
+# Sourced by scripts/check: finds leftovers of a check. Its processes have a mark in their
+# environment: TMPDIR, which even libvirt passes on to the processes that it starts, is a
+# directory of the check's own.
 
 leftovers_places="/dev/shm /run/libvirt /var/lib/libvirt /var/lib/virt-wss /var/log/libvirt"
 
@@ -22,7 +21,7 @@ leftovers_list_places() {
 	find $leftovers_places -mindepth 1 -maxdepth 1 2>/dev/null | sort
 }
 
-# A process still uses it, so it is not ours: all of ours have ended.
+# Still in use, so it is not ours: all our processes have ended.
 leftovers_is_used() { # PATH
 	grep -qsF "$1" /proc/[0-9]*/cmdline /proc/[0-9]*/environ ||
 		find /proc/[0-9]*/fd /proc/[0-9]*/cwd -lname "$1*" 2>/dev/null | grep -q .
@@ -37,8 +36,8 @@ leftovers_is_ours() { # PID: this shell, or started by it just now for this very
 	return 1
 }
 
-# Print "PID COMMAND LINE" of each process that has the mark. A leftover process has lost its
-# parent.
+# Print "PID COMMAND LINE" of each process that has the mark. Leftover processes have lost
+# their parents.
 leftovers_processes() {
 	local file pid command
 	grep -lszxF -e "WSS_CHECK_ID=$WSS_CHECK_ID" -e "TMPDIR=$TMPDIR" /proc/[0-9]*/environ | while read -r file; do
@@ -81,7 +80,7 @@ leftovers_list() {
 	leftovers_files | sed 's/^/file /'
 }
 
-# Time that processes may take to exit, after a kill for example.
+# Time that processes may take to exit, for example after a kill.
 leftovers_settle() { # SECONDS
 	local end=$((SECONDS + $1))
 	while [ $SECONDS -lt $end ] && [ -n "$(leftovers_list)" ]; do
@@ -89,8 +88,8 @@ leftovers_settle() { # SECONDS
 	done
 }
 
-# Ends and removes all leftovers, except files outside of the check's own directories,
-# which may be somebody else's.
+# Ends and removes all leftovers, except files outside the check's own directories, which may
+# belong to somebody else.
 leftovers_remove() {
 	local roots
 	roots=$(leftovers_roots)

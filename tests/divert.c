@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A program calls a function of a shared library through a slot of its own, which the dynamic
- * linker fills. The relocations name the slots, and the function of each (System V ABI,
- * "Dynamic Linking").
+ * A program calls a function of a shared library through a slot, which the dynamic linker
+ * fills. Relocations list the slots and the function of each (System V ABI, "Dynamic
+ * Linking").
  */
 #include "divert.h"
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Lets one call fail, as of malloc() or of libvirt: the calls that this program makes itself
- * to a function of a shared library go to another function of the test, from then on. What
- * libraries call among themselves is not diverted. The program is linked as any other; its
- * table of addresses is changed while it runs, in a way that valgrind and the sanitizers bear.
+ * Diverts this program's own calls of a function in a shared library, such as malloc() or one
+ * of libvirt's, to a function of the test, so that it can let them fail. Calls from one
+ * library to another are not diverted. The program is linked as usual; its table of addresses
+ * is changed at run time, in a way that works under valgrind and the sanitizers.
  */
 #ifndef WSS_TESTS_DIVERT_H
 #define WSS_TESTS_DIVERT_H
 
 /*
- * Diverts the calls of function to replacement, which has its type; *ret_real becomes the
- * function itself, before the first call is diverted. Ends the program if it calls no such
+ * Diverts calls of function to replacement, which has the same type. *ret_real is set to the
+ * real function before the first call is diverted. Ends the program if it never calls
  * function.
  */
 #define divert(function, replacement, ret_real)                                               \

@@ -64,7 +64,7 @@
 #define ACTIONS_MAX 8
 #define JOBS_MAX 16
 #define SHOWN_MAX 12
-/* Time in which a process that was left behind, such as a watchdog, may end by itself. */
+/* Time that a process left behind, such as a watchdog, may take to end by itself. */
 #define LINGER_MS 3000
 
 struct plan {
@@ -263,8 +263,8 @@ static char *take_output(int fd, size_t *ret_size)
 }
 
 /*
- * Kills processes that have left the command's process group as well: this process reaps all
- * that it started.
+ * Also kills processes that have left the command's process group: this process reaps
+ * everything that it started.
  */
 static void kill_children(void)
 {
@@ -312,7 +312,7 @@ static void wait_for(struct run *run, pid_t pid, unsigned timeout_s)
 		kill_children();
 }
 
-/* Drops the warning that a test switch is on, which says nothing about the failure. */
+/* Drops the warning that a test switch is on, which is unrelated to the failure. */
 static void drop_warnings(struct run *run)
 {
 	char *line = run->err, *end;
@@ -368,7 +368,7 @@ static void free_run(struct run *run)
 
 /* --- how it ended --- */
 
-/* Returns text without its figures, which differ from run to run. */
+/* Returns text without figures, which differ from run to run. */
 static char *without_figures(const char *text)
 {
 	char *plain = calloc(1, strlen(text) + 1), *to = plain;
@@ -456,8 +456,8 @@ static bool has_argument(const struct plan *plan, const char *argument)
 }
 
 /*
- * Whether the output is like that of an undisturbed run. The number of points in a curve, for one,
- * depends on the clock, so of JSON only the names of members count.
+ * Whether the output is like that of an undisturbed run. In JSON only the names of members
+ * count, because the number of points in a curve, for example, depends on the clock.
  */
 static bool is_like_baseline(const struct plan *plan, const struct run *run)
 {
@@ -511,7 +511,7 @@ static bool guest_runs(const struct plan *plan, unsigned job)
 	return state && !strchr("TtZX", state);
 }
 
-/* Saves the run's standard output for --verify beside its directory, and returns the path. */
+/* Saves the run's standard output for --verify next to its directory, and returns the path. */
 static void save_output(const struct plan *plan, const struct run *run, unsigned job,
 			char *ret_path, size_t size)
 {
@@ -613,7 +613,7 @@ static const char *judge(const struct plan *plan, const struct run *run, unsigne
 
 /* --- all runs --- */
 
-/* Prints where in the program the call was. */
+/* Prints the call's place in the program. */
 static void print_where(FILE *to, const struct plan *plan, const struct run *run)
 {
 	char command[1024], line[512];
@@ -691,7 +691,9 @@ static void one_call(const struct plan *plan, struct run *run, unsigned job,
 	const char *reason;
 
 	run_once(plan, run, job);
-	/* Fewer calls than last time: their number may depend on the clock. */
+	/*
+	 * There were fewer calls than last time, because their number may depend on the clock.
+	 */
 	if (run->state.fired && is_known_crash(plan, run)) {
 		tally->known++;
 	} else if (run->state.fired) {
@@ -719,7 +721,7 @@ static void work(const struct plan *plan, unsigned job, struct tally *tally)
 		}
 }
 
-/* The undisturbed run must end well, too. */
+/* Even the undisturbed run must end well. */
 static void run_baseline(const struct plan *plan)
 {
 	prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A backend of the recorder that needs neither KVM nor BPF: linked with virt-wss's own objects it
- * makes a virt-wss whose record works on a fake guest. Each window touches 320 pages, of which it
- * writes half, 128 pages further on than the window before. "window" goes to the standard output as
- * each begins: whatever came before it must be in the file.
+ * A backend of the recorder that needs neither KVM nor BPF: linked with virt-wss's own objects
+ * it makes a virt-wss whose record works on a fake guest. Each window touches 320 pages, of
+ * which it writes half, 128 pages further on than the window before. Prints "window" on
+ * standard output as each one begins; everything before that must then be in the file.
  */
 #include "track/recorder-backend.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A target that does everything that targets must not do, each for its own input: for the test
- * of the frame.
+ * A target that does everything forbidden to targets, each for a different input: for testing
+ * the frame.
  */
 #include <stdbool.h>
 #include <stdlib.h>

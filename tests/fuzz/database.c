@@ -16,7 +16,10 @@
 #include "store/history.h"
 #include "store/journal.h"
 
-/* Limit on SQLite's instructions for the SQL of one input: its running time is not tested. */
+/*
+ * Limit on SQLite's instructions for the SQL of an input, because its running time is not
+ * under test.
+ */
 #define STEPS_MAX 200000
 
 static uint8_t *good;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Histories that somebody has damaged or forged, for the targets that open them. An input is,
- * by its first byte,
+ * Damaged and forged histories, for the targets that open them. An input is, by its first
+ * byte,
  *
  *   S  SQL, which is run on a good history
  *   P  bytes of a good history to change: three bytes of offset, the highest first, and the
@@ -16,7 +16,7 @@
 
 #include "wss/sample.h"
 
-/* The guest that the good history is about, and when its newest sample was taken. */
+/* The guest in the good history, and the time of its newest sample. */
 #define FUZZ_UUID "6c8f7a52-9d3e-4c1b-a0f4-5b2e8d7c6a10"
 #define FUZZ_TIME ((time_t)1795197600)
 

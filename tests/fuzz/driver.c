@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A fuzz target as a test, without libFuzzer:
+ * Runs a fuzz target as a test, without libFuzzer:
  *
  *   fuzz-NAME                   run the seeds, with cuts and mutations of them that are the same
  *                               in each run; prints TAP
@@ -60,7 +60,7 @@ static struct under_way {
 
 static void run(const uint8_t *data, size_t size)
 {
-	/* In a block of exactly this size, so that a read past the end is noticed. */
+	/* Copied to a block of exactly this size, so that a read past the end is detected. */
 	uint8_t *copy = malloc(size ? size : 1);
 
 	fuzz_require(copy);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The command line: a line of the input is a word. The whole front end runs, up to the first
- * host, connection, history, recording or other file that it would open: meanwhile the process gets
- * no new descriptor, so that an input reaches nothing outside.
+ * host, connection, history, recording or other file that it would open: the process cannot
+ * get new descriptors during that time, so an input reaches nothing outside.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #define WORDS_MAX 128
 
 static struct {
-	struct rlimit files; /* in force outside of the front end */
+	struct rlimit files; /* in force outside the front end */
 	int cwd;
 	DIR *directory;
 } outside;
@@ -33,7 +33,7 @@ static void outside_open(void)
 		     getrlimit(RLIMIT_NOFILE, &outside.files) == 0);
 }
 
-/* From here on whatever would open, connect to or create something fails with EMFILE. */
+/* From here on every call that opens, connects or creates something fails with EMFILE. */
 static void outside_deny(void)
 {
 	struct rlimit none = outside.files;
@@ -89,7 +89,7 @@ static void cli_run(const uint8_t *data, size_t size)
 	check_nothing_made();
 	fuzz_require(code == WSS_EXIT_OK || code == WSS_EXIT_FAILED ||
 		     code == WSS_EXIT_USAGE || code == WSS_EXIT_CONNECT);
-	/* Nothing fails without a message. */
+	/* Every failure has a message. */
 	fuzz_require(code == WSS_EXIT_OK || fuzz_errors());
 }
 

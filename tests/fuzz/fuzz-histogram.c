@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The blobs of the history: a histogram of sizes, and a growth curve, which is several of
- * them. The first byte says which. What is read is used as recommend uses it.
+ * them. The first byte selects one. The result is then used the way recommend does.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static void check_histogram(const struct wss_histogram *histogram)
 	wss_histogram_free(&again);
 }
 
-/* Figures of a forged history: they need not make sense, but must do no harm. */
+/* Figures from a forged history need not make sense, but must do no harm. */
 static void size_by(const struct wss_summary *summary)
 {
 	static const struct wss_sizing_rule rule = {.percentile = 0.99,

@@ -9,7 +9,7 @@
 #include "fuzz.h"
 #include "store/journal.h"
 
-/* Checks what --restore would use: each step is a guest and a size. */
+/* Checks the data that --restore would use: each step has a guest and a size. */
 static void check_open(const struct wss_journal_open *open, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One line of QMP as JSON, within limits: the usual ones, and small ones that are soon
+ * One line of QMP as JSON, within the usual limits and within small ones, which are soon
  * reached.
  */
 #include <json-c/json.h>

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which process a guest's QEMU is, by libvirt's files and the files of processes. Parts: @pid
- * and
- * @xml, libvirt's NAME.pid and NAME.xml; @cmdline (an argument a line), @stat, @status, @comm
- * and
- * @thread, the stat of a thread, of process 4242; the same with a 2 behind it, of process
- * 4243.
+ * Finding a guest's QEMU process by libvirt's files and the processes' own files. Parts: @pid
+ * and @xml, libvirt's NAME.pid and NAME.xml; @cmdline (an argument a line), @stat, @status,
+ * @comm and @thread, the stat of a thread, of process 4242; the same with a 2 behind it, of
+ * process 4243.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +61,7 @@ static void put_process(const uint8_t *data, size_t size, const char *pid, const
 		return;
 }
 
-/* A process that is held claims to be this guest. */
+/* A held process claims to be this guest. */
 static void check_held(struct wss_process *process)
 {
 	wss_auto_free char *cmdline = NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The QMP client. The input is all that a server sends. If it starts with 'H' the rest follows
- * a good greeting and negotiation, so that replies are reached without a fuzzer having to find
- * out how to shake hands. Every query is then run until one closes the connection. If it
- * starts with 'C' the rest is the reply to every query.
+ * The QMP client. The input is everything that a server sends. If it starts with 'H' the rest
+ * follows a good greeting and negotiation, so that the fuzzer reaches the replies without
+ * having to discover the handshake. Every query is then run until one closes the connection.
+ * If it starts with 'C' the rest is the reply to every query.
  */
 #include <json-c/json.h>
 #include <stdlib.h>

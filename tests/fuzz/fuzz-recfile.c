@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Recordings: report, diff and heatmap of a file that is the input, and a mark added to it. If
- * the input begins with 'M' the rest is the file with lengths, numbers and checksums put
- * right, so that what is behind them is reached; if it begins with 'R', as it is.
+ * the input begins with 'M' the rest is the file after correcting its lengths, numbers and
+ * checksums, so that the code behind those checks is reached; if it begins with 'R', the rest
+ * is the file as it is.
  */
 #include <endian.h>
 #include <fcntl.h>
@@ -20,7 +21,7 @@
 #include "rec/codec.h"
 #include "rec/writer.h"
 
-/* On the clock by which recordings begin at 0. */
+/* A time of the clock on which recordings begin at 0. */
 #define NOW_NS 10000000000
 
 static uint32_t get32(const uint8_t *data)
@@ -37,7 +38,7 @@ static void put32(uint8_t *data, uint32_t value)
 	memcpy(data, &value, sizeof(value));
 }
 
-/* Corrects lengths, numbers and checksums as far as the frames' lengths lead. */
+/* Corrects lengths, numbers and checksums as far as the lengths of frames allow. */
 static void mend(uint8_t *data, size_t size)
 {
 	uint32_t length, seed, sequence = 0;

@@ -3,11 +3,10 @@
  * The frame of the fuzz targets. A target is one file, tests/fuzz/fuzz-NAME.c, that defines
  * fuzz_target; its seeds are tests/fuzz/seeds/NAME/, its dictionary is tests/fuzz/NAME.dict.
  *
- * It is built in two ways. With driver.c it is a test: every seed, its cuts and a fixed
- * sequence of mutations, the same in each run. With clang's libFuzzer (configure
- * --enable-fuzzing, make fuzz) it searches for inputs itself. Both stop at the first input
- * that crashes, that a sanitizer reports, that breaks a property which the target checks, or
- * that goes beyond the limits below.
+ * It is built in two ways. With driver.c it is a test: it runs every seed, its cuts and a
+ * fixed sequence of mutations. With clang's libFuzzer (configure --enable-fuzzing, make fuzz)
+ * it searches for inputs itself. Both stop at the first input that crashes, that a sanitizer
+ * reports, that breaks a property checked by the target, or that exceeds the limits below.
  */
 #ifndef WSS_TESTS_FUZZ_H
 #define WSS_TESTS_FUZZ_H
@@ -72,8 +71,8 @@ const uint8_t *fuzz_part(const uint8_t *data, size_t size, const char *name, siz
 int fuzz_memfd(const void *data, size_t size);
 
 /*
- * Before each run of a front end: sends standard output to /dev/null, takes the messages of the log,
- * and starts to count those that are errors.
+ * Call this before each run of a front end: redirects standard output to /dev/null, takes over
+ * log messages, and starts counting errors among them.
  */
 void fuzz_begin_front_end(void);
 

@@ -1,21 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests balloon --apply after ten windows and recommend on a guest with 1 GiB, 200 MiB
-# of it hot, and page cache that stays cold. The host gets the idle memory, and the
-# guest does not notice; when it needs twice as much, it gets that back in time. The
-# same doubling without a balloon is the reference. WSS_LAB_ARGS: "always", for a guest
-# on huge pages. The memory taken from that comes back in pages of 4 KiB, and for each
-# the emulation takes as long as for 2 MiB, so the doubling is slower then.
+# Tests balloon --apply, after ten windows and a recommendation, on a guest with 1 GiB, of
+# which 200 MiB are hot, and page cache that stays cold. The host gets the idle memory, and the
+# guest does not notice; when it needs twice as much, it gets that back in time. The same
+# doubling without a balloon is the reference. WSS_LAB_ARGS: "always", for a guest on huge
+# pages. The memory taken from that comes back in pages of 4 KiB, and for each the emulation
+# takes as long as for 2 MiB, so the doubling is slower then.
 # shellcheck disable=SC2317,SC2154
 . "${WSS_LAB_DIR:?}/decisions.sh"
 
 runs=5
 hot=200 doubled=400
-# Seconds of the guest that are judged after the doubling. At first it touches all new
+# Seconds of the guest's time that are judged after the doubling. At first it touches all new
 # memory for the first time, 100 us a page under emulation, with and without a balloon;
-# meanwhile level 1's one processor needs a second or so to give back 600 MiB, on a
-# quiet machine.
+# meanwhile level 1's one processor needs a second or so to give back 600 MiB, on a quiet
+# machine.
 judged=30
 # Touches of the loop in the 22 s that remain, on a quiet machine. The loss by the
 # doubling is compared with this amount, and is itself expressed in touches at the
@@ -130,8 +130,8 @@ has_all_back() { # NAME
 	[ "$(balloon_bytes "$1")" = 0 ]
 }
 
-# Measured before and after the shrunk runs, so that a drift of the machine is not
-# taken for a change.
+# Measured before and after the shrunk runs, so that a drift of the machine does not look like
+# a change.
 test_rates() {
 	local before after apart
 	before=$(median_of "$lab_run/full")
@@ -149,7 +149,7 @@ test_rates() {
 }
 
 lab_libvirtd_start
-# Stores only, because a load and then a store would be two faults a page after a zap.
+# Stores only, because a load followed by a store would cost two faults a page after a zap.
 decisions_guest_start balloon "wss.map=$doubled wss.lazy=1 wss.cold=500 wss.mode=write wss.phases=$hot:0" "${WSS_LAB_ARGS:-never}"
 rates balloon "$lab_run/full" $runs
 check "the guest doubles its set with all its memory" double balloon

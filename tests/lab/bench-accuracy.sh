@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Measures how accurate the figures are: for each backing of guest RAM, what the guest
-# touched and what virt-wss reports at 4 KiB granularity, and at native granularity.
-# One guest per backing, whose second serial port names what to touch. It tests only
-# that each line has a figure. WSS_LAB_ARGS: some of the backings, some of the lines.
+# Measures how accurate the figures are: for each backing of guest RAM, what the guest touched
+# and what virt-wss reports at 4 KiB granularity, and at native granularity. One guest per
+# backing, told through its second serial port what to touch. It tests only that each line has
+# a figure. WSS_LAB_ARGS: some of the backings, some of the lines.
 # shellcheck disable=SC2317,SC2154
 . "${WSS_LAB_DIR:?}/rates.sh"
 
@@ -18,8 +18,7 @@ lines=(
 	320:0:{read,write}:stride:512
 )
 
-# Waits with a deadline: a guest that stands still completes no pass, and may not
-# answer.
+# Waits with a deadline, because a stalled guest completes no pass and may not answer.
 wss_wait_or_kill() {
 	local timer
 	(sleep 120; kill "$wss_pid") &
@@ -91,7 +90,7 @@ measure_line() { # BACKING LINE
 	say_line "$1" "$2"
 }
 
-# A guest that stands still is the lab's weakness or a fault of ours: report it, count it, and
+# A guest may stall because of the lab or because of a bug of ours: report it, count it, and
 # start it again for the other lines.
 measure_or_restart() { # NAME LINE OPTION...
 	local name=$1 line=$2

@@ -1,11 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Measures what a window at 4 KiB costs a guest on huge pages, by the size of its RAM
-# and of the memory that it has touched, in both orders: zap before the dirty log, and
-# the log without that. The guest's own loop shows how long it stood still. Everything
-# is emulated: ratios hold, times do not. WSS_LAB_ARGS: "RAM:TOUCHED" pairs in MiB. It
-# tests nothing.
+# Measures what a window at 4 KiB costs a guest on huge pages, by the size of its RAM and of
+# the memory that it has touched, with and without a zap before the dirty log. The guest's own
+# loop shows how long it stood still. Everything is emulated: ratios hold, times do not.
+# WSS_LAB_ARGS: "RAM:TOUCHED" pairs in MiB. It tests nothing.
 # shellcheck disable=SC2317,SC2154
 . "${WSS_LAB_DIR:?}/rates.sh"
 

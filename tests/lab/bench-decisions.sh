@@ -54,8 +54,8 @@ measure_workload() { # NAME
 	rates "$name" "$lab_run/shrunk" "$runs"
 	apply_stop
 	apply_say
-	# Measured before and after the shrunk runs, so that a drift of the machine is not
-	# taken for a change.
+	# Measured before and after the shrunk runs, so that a drift of the machine does not
+	# look like a change.
 	rates "$name" "$lab_run/full" "$runs"
 	diag "rates with all its memory: $(tr '\n' ' ' <"$lab_run/full") shrunk: $(tr '\n' ' ' <"$lab_run/shrunk")"
 	table "$name" $((p99 / MiB)) $((recommended / MiB)) "$(journal "reason = 'it needs less memory'")" \

@@ -44,7 +44,7 @@ cost() { # NAME GRANULARITY TEXT -> window_ms recording_ms
 		2>"$wss_err" &
 	wss_pid=$!
 	wait_until 90 test -s "$rec" || bail_out "no recording: $(tail -n 5 "$wss_err")"
-	# Without the start: connecting to libvirt, loading the program.
+	# Not counting the start: connecting to libvirt and loading the program.
 	cpu=$(ticks)
 	windows=$(windows_of "$rec")
 	sleep $seconds

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
-# Sourced by the tests and benches of the decisions: a guest of 1 GiB with a balloon
-# and a disk, a history of ten windows, balloon --apply down to the floor, what the
-# host got back, and how fast the guest runs.
+# Sourced by the tests and benches of sizing decisions: a guest of 1 GiB with a balloon and a
+# disk, a history of ten windows, balloon --apply down to the floor, the memory that the host
+# reclaimed, and the guest's speed.
 # shellcheck disable=SC2034,SC2154
 
 # shellcheck source-path=SCRIPTDIR source=rates.sh
@@ -28,8 +28,8 @@ decisions_guest_start() { # NAME KERNEL-ARGUMENTS [always|never]: huge pages
 			<source file='$lab_run/disk.img'/><target dev='vda' bus='virtio'/><readonly/></disk>"
 }
 
-# After a zap the emulated guest touches 200 MiB twice within 5 s on a machine that has
-# nothing else to do. On a busy one, windows become as long as that takes, up to 20 s.
+# After a zap the emulated guest touches 200 MiB twice within 5 s on a machine that has nothing
+# else to do. On a busy machine windows become as long as that takes, up to 20 s.
 fit_window() { # NAME -> window
 	local began seconds
 	began=$(uptime_ms)
@@ -86,8 +86,8 @@ no_oom() { # NAME
 	! grep -aq 'oom_kills=[1-9]\|Kernel panic\|Out of memory' "$lab_run/log/$1" && guest_well "$1"
 }
 
-# Waits for some passes: memory that is touched for the first time, or again after a zap, is
-# slow.
+# Waits for some passes, because memory is slow when touched for the first time, or again after
+# a zap.
 rates() { # NAME FILE COUNT
 	local i
 	lab_guest_wait_passes "$1" 10

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests what goes wrong: one clear line, the right exit status, and the guest as it
-# was; and that many samples leave nothing behind. The guest "good" lives through all
-# of it; it takes six seconds for a pass over its 64 MiB. The guest "victim" does not.
+# Tests failures: one clear line, the right exit status, and an unchanged guest; and that many
+# samples leave nothing behind. The guest "good" lives through all of it; it takes six seconds
+# for a pass over its 64 MiB. The guest "victim" does not.
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/wss.sh"
 
@@ -39,8 +39,8 @@ extremes() { # COLUMN FROM TO -> least most
 		}' "$lab_run/watched")
 }
 
-# Checks that the last tenth of the run is not larger than the second, by the minimum of each:
-# a file may be open at the moment of a look.
+# Checks that the minimum over the last tenth of the run is not larger than that over the
+# second; single readings may catch a file that is open.
 does_not_grow() { # COLUMN TOLERANCE
 	local least most early
 	extremes "$1" 1 2
