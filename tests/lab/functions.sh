@@ -69,8 +69,8 @@ bail_out() { # REASON...: what was to be tested cannot be reached
 
 # Waiting
 
-# Level 1 has one processor, which its guests share, and needs 30 ms to start a
-# process, so checks that repeat often use as few processes as possible.
+# Level 1 has one processor, which its guests share, and takes 30 ms to start a process, so
+# frequent checks use as few processes as possible.
 
 read_now_ms() { # -> now_ms: since level 1 booted
 	local up
@@ -143,7 +143,7 @@ lab_thp() { # always|madvise|never
 	echo "$1" >/sys/kernel/mm/transparent_hugepage/enabled
 }
 
-# Uses the options of lab_guest_start in its caller's variables.
+# Uses the options of lab_guest_start, which are in the caller's variables.
 lab_guest_xml() { # NAME
 	local backing_xml=
 	case $backing in
@@ -200,7 +200,7 @@ lab_guest_wait_ready() { # NAME
 	done
 }
 
-# lab_guest_start NAME [OPTION=VALUE...]: a guest that has said "ready".
+# lab_guest_start NAME [OPTION=VALUE...]: starts a guest and waits until it reports "ready".
 #   memory=512 (MiB) vcpus=1 type=kvm|qemu backing=anon|memfd|hugetlb
 #   args="wss.map=256 …" (vm-images/README.md) balloon=none|virtio|XML
 #   machine=pc|q35 cpu=XML top=XML devices=XML: further elements
@@ -295,8 +295,8 @@ lab_guest_past() { # NAME TIME_MS [STATE]: the newest report is later than that
 		[[ $line == *"state=${3-}"* ]]
 }
 
-# Waits until the guest has reported that time, by watching its console grow, because
-# nothing else may disturb it while its speed is measured.
+# Waits until the guest has reported that time, by watching its console grow, because anything
+# else would disturb it while its speed is measured.
 wait_report() { # NAME TIME_MS
 	local line now_ms end console follower status=1
 	read_now_ms
@@ -317,8 +317,8 @@ wait_report() { # NAME TIME_MS
 	return $status
 }
 
-# Fields to be compared must come from one line, because a report may arrive between
-# two reads.
+# Fields to be compared must come from the same line, because a report may arrive between two
+# reads.
 lab_guest_alive() { # NAME [SECONDS]: reports go on, and touches unless idle
 	local before after
 	before=$(lab_guest_line "$1")

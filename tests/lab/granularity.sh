@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests 4 KiB granularity on huge pages: it is exact where native granularity only has
-# bounds, the huge mappings are back afterwards, and nobody's dirty log is disturbed.
+# Tests 4 KiB granularity on huge pages: it is exact where native granularity only has bounds,
+# the huge mappings return afterwards, and no other dirty log is disturbed.
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/wss.sh"
 
@@ -12,7 +12,7 @@ is_exact() { # ESTIMATE TRUTH BASELINE
 	in_range "$1" $((($2 + $3) * 98 / 100)) $((($2 + $3) * 102 / 100))
 }
 
-# Only the recorder knows this figure.
+# Only the recorder has this figure.
 nothing_or_evidence() {
 	"$virt_wss" --version | grep -q 'bpf: yes' || [ -z "$(json written_bytes)" ]
 }
@@ -31,7 +31,8 @@ test_paused() {
 	check "huge mappings are back" wait_until 60 huge_mappings_are_back huge
 }
 
-# A log that ends within the window allows 2 MiB entries, so it is no window of 4 KiB.
+# A log that ends within the window allows 2 MiB entries, so the window does not have 4 KiB
+# granularity.
 test_log_ends_early() {
 	VIRT_WSS_FAULT=short-log wss sample huge --granularity 4k --window 4s --max-stall 10s \
 		--output json

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests hosts on which a measurement would harm a guest, or would be of another host's
+# Tests hosts on which a measurement would harm the guest, or would measure another host's
 # guest.
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/wss.sh"
 
-# Makes a host that claims Linux 5.15 and is otherwise this one, which has soft-dirty
+# Makes a host that claims Linux 5.15 and is otherwise like this one, which has soft-dirty
 # tracking.
 old_host() { # DIRECTORY
 	mkdir -p "$1/proc/sys/kernel"

@@ -1,23 +1,23 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Compares the miss-rate curve with reality. A guest reads pages of a disk at random,
-# all from its page cache; ten windows are taken; then its balloon is inflated by hand
-# while the cache is hot, so that part of its reads go to the disk. The share must be
-# what recommend --what-if predicted for so little memory from the windows alone:
-# within 5 in 100 reads, because a kernel does not evict by exact LRU.
+# Compares the miss-rate curve with reality. A guest reads pages of a disk at random, all from
+# its page cache; ten windows are taken; then its balloon is inflated by hand while the cache
+# is hot, so that part of its reads go to the disk. The share must match what recommend
+# --what-if predicts for that little memory from the windows alone, to within 5 in 100 reads,
+# because a kernel does not evict by exact LRU.
 # shellcheck disable=SC2317,SC2154
 . "${WSS_LAB_DIR:?}/decisions.sh"
 
 assigned=$((320 * MiB))
 file=64 # MiB
 rate=5000
-# Time in which each page is drawn 2.4 times.
+# Time in which each page is drawn 2.4 times on average.
 window=8s
 # Guest time over which its reads are counted.
 counted=20
 
-# Prints how many different pages that number of draws by wss.draw=K reaches, as bytes.
+# Prints how many bytes of different pages that number of draws with wss.draw=K reaches.
 drawn_bytes() { # K DRAWS
 	awk -v k="$1" -v draws="$2" -v pages=$((file * 256)) 'BEGIN {
 		for (i = 0; i < pages; i++) {
@@ -28,8 +28,8 @@ drawn_bytes() { # K DRAWS
 	}'
 }
 
-# Prints from the guest's newest reports: reads per second, how many of 1000 went to the disk,
-# and the page cache meanwhile.
+# Prints, from the guest's newest reports, reads per second, how many of 1000 went to the disk,
+# and the size of the page cache.
 count_reads() { # NAME -> reads misses cache
 	local from
 	from=$(lab_guest_field "$1" time_ms)
@@ -62,15 +62,15 @@ within_one_mib() { # BYTES BYTES
 	[ "$1" -ge $(($2 - MiB)) ] && [ "$1" -le $(($2 + MiB)) ]
 }
 
-# Waits until the cache stays the same from one report to the next, once the kernel has
-# taken what it wanted from it.
+# Waits until the page cache no longer changes from one report to the next, because the kernel
+# has finished reclaiming.
 cache_rests() { # NAME
 	local before
 	before=$(lab_guest_field "$1" cache_bytes)
 	next_report_ms "$1" >/dev/null && within_one_mib "$before" "$(lab_guest_field "$1" cache_bytes)"
 }
 
-# The guest's free memory goes first, except the reserve that its kernel keeps.
+# The guest gives up free memory first, except its kernel's reserve.
 leave_cache_of() { # NAME MIB
 	local line spare size try
 	for try in 1 2 3; do

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests what every change must keep: virt-wss measures KVM guests, reports what it
-# must, and restores the guest.
+# Tests that every change must pass: virt-wss measures KVM guests, reports all required
+# figures, and restores the guest.
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/wss.sh"
 
@@ -83,7 +83,7 @@ guest_held() {
 	[[ $(guest_state quick) == T ]]
 }
 
-# Waits until the guest is seen held by one of many short windows.
+# Waits until one of many short windows is seen to hold the guest.
 test_kill_while_held() {
 	"$virt_wss" sample quick --pause --count 1000 --window 20ms --max-stall 10s \
 		>"$wss_out" 2>"$wss_err" &
@@ -96,7 +96,7 @@ test_kill_while_held() {
 	check "no watchdog is left" wait_until 10 refute pgrep "^virt-wss-hold"
 }
 
-# A dump into a pipe that nobody reads runs for as long as needed.
+# A dump into a pipe without a reader runs as long as needed.
 test_busy() {
 	local reader
 	mkfifo "$lab_run/dump"

@@ -38,7 +38,7 @@ enough_reports() {
 	[ "$(grep -c ' wss-guest: time_ms=' "$lab_run/stamped")" -ge "${rate_reports:-7}" ]
 }
 
-# Prints the median of the numbers on stdin, and those farthest below and above it.
+# Prints the median, minimum and maximum of the numbers on stdin.
 spread() {
 	sort -n | awk '{ v[NR] = $1 }
 		END {

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests recordings of a guest that goes through phases: the sizes that it logs itself,
-# the marks at their times, the classes of a viewport; and how a recording ends.
+# Tests recordings of a guest that goes through phases: sizes match its own reports, marks have
+# the right times, pages the right classes; and the ways in which a recording ends.
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/wss.sh"
 
@@ -123,7 +123,7 @@ test_ends() { # NAME
 	check "a guest that does not exist leaves no file" test ! -e "$lab_run/none.rec"
 }
 
-# The guest gives 192 MiB to the balloon; the host had memory only for the part that it had
+# The guest gives 192 MiB to the balloon; the host only had memory for the part that it had
 # touched.
 test_balloon() { # NAME
 	local rss

@@ -1,16 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests a recording of a guest with two NUMA nodes and a DIMM that touches more than
-# the nodes' own memory: the report by region and by node shows where QEMU has really
-# put them.
+# Tests a recording of a guest with two NUMA nodes and a DIMM that touches more than the nodes'
+# own memory: the report by region and by node shows where QEMU really put them.
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/wss.sh"
 
 require_recorder
 
 node=128 dimm=128 set=208 # MiB
-# Least memory that the guest's kernel had taken before there was a DIMM, and most that
+# The least memory that the guest's kernel had taken before the DIMM existed, and the most that
 # it touches.
 kernel=96
 rec=$lab_run/regions.rec
@@ -30,7 +29,7 @@ address_of_dimm() {
 	virsh dumpxml numa | sed -n "s/.*<address type='dimm'.* base='\([^']*\)'.*/\1/p"
 }
 
-# A window that was cut short would have only a part of the set.
+# A truncated window would have only part of the set.
 last_is_whole() {
 	grep '"kind": ' "$lab_run/report" | tail -n 1 | grep -q '"kind": "gap"' &&
 		grep '"kind": "window"' "$lab_run/report" | tail -n 1 |

@@ -36,7 +36,7 @@ test_hugetlb() {
 	check "the granularity is 2 MiB" json_is granularity_bytes $((2 * MiB))
 	check "the bounds enclose the truth" in_range $((truth + baseline)) \
 		"$(json wss_low_bytes)" "$(json wss_high_bytes)"
-	# One page in four of 256 MiB is all of these huge pages.
+	# One page in four over 256 MiB touches all of these huge pages.
 	check "the high bound is all huge pages touched" \
 		in_range "$(json wss_high_bytes)" $((250 * MiB)) $((340 * MiB))
 	check "its memory is found, huge" in_range "$(json huge_bytes)" $((512 * MiB)) $((512 * MiB))

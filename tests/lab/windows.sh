@@ -10,8 +10,7 @@
 patient=(--granularity 4k --max-stall 10s)
 rounds=2
 
-# Prints the bytes at that many seconds of the profile in $lab_run/profile, between its
-# points.
+# Prints the bytes at that many seconds, interpolated from the profile in $lab_run/profile.
 curve_at() { # SECONDS
 	sed -n 's/.*"seconds": \([0-9.e-]*\).*"mean_bytes": \([0-9]*\).*/\1 \2/p' "$lab_run/profile" |
 		awk -v t="$1" '
@@ -19,9 +18,8 @@ curve_at() { # SECONDS
 			{ s = $1; b = $2; n++ }'
 }
 
-# Writes the bytes at some lengths, one line for each to curve-LENGTH, from COUNT
-# windows. They are longer than the last length by the distance of two points of the
-# curve.
+# Takes COUNT windows and appends the bytes at each of some lengths to curve-LENGTH. The
+# windows extend beyond the last length by two points of the curve.
 take_curve() { # NAME COUNT LENGTH...
 	local name=$1 count=$2 t to
 	shift 2
@@ -40,8 +38,7 @@ take_windows() { # NAME LENGTH COUNT FILE: a line of bytes for each
 	json arm_seconds >>"$lab_run/arming"
 }
 
-# Means, not medians: each page is there or not, and the findings of many windows add
-# up.
+# Means, not medians, because each window samples whether a page is in the set.
 mean() { # FILE [FACTOR]
 	awk -v factor="${2:-1}" '{ sum += $1 } END { printf "%d\n", NR ? factor * sum / NR : 0 }' "$1"
 }
@@ -50,9 +47,9 @@ within_5_percent() { # VALUE REFERENCE
 	in_range "$1" $(($2 * 95 / 100)) $(($2 * 105 / 100))
 }
 
-# Computes what the guest touches beside the set, plus a set in scattered order at a
-# rate: its pages, and the last page tables on the way to them. Touches that arming
-# prevented are made up for at once.
+# Computes the memory touched besides the set, plus a set touched in scattered order at a rate:
+# its pages, and their last-level page tables. Touches that arming prevented are made up for at
+# once.
 by_rate() { # TOUCHES-A-SECOND SECONDS BESIDE-BYTES TABLE-BYTES ARMING-US
 	awk -v rate="$1" -v t="$2" -v beside="$3" -v tables="$(($4 / 4096))" -v arming="$5" 'BEGIN {
 		n = rate * (t + arming / 1e6)
@@ -68,11 +65,10 @@ first_mib() { # TOUCHES-A-SECOND SECONDS -> bytes
 	}'
 }
 
-# 8 MiB a second in scattered order: a pass takes half a minute, and the nested host
-# can serve its faults even after arming has held the guest up. Before that one MiB at
-# the same rate, which is complete after an eighth of a second: the rest is the guest's
-# kernel under this load. In rounds, so that a drift of the machine is not taken for a
-# difference.
+# 8 MiB a second in scattered order: a pass takes half a minute, and the nested host can serve
+# its faults even after arming has held the guest up. Before that one MiB at the same rate,
+# which is complete after an eighth of a second: the rest is the guest's kernel under this
+# load. Runs in rounds, so that a drift of the machine does not look like a difference.
 compare_curve() { # NAME "COUNT LENGTH..."...: so many windows a round, and as many of each length
 	local name=$1 group t round rate arming one many beside own
 	shift
@@ -167,7 +163,7 @@ test_fifty() {
 	check "huge mappings are back" wait_until 20 huge_mappings_are_back fifty
 	check "QEMU has no more descriptors than before" in_range "$(guest_fds fifty)" 1 $((fds + 2))
 	check "no process is left" refute pgrep '^virt-wss'
-	# Effects of the windows stay, but those of a busy machine pass.
+	# Effects of the windows would persist, while those of a busy machine pass.
 	check "the guest's loop is as fast as before" wait_until 150 rate_is_as_before fifty
 	check "the guest is well" guest_well fifty
 	lab_guest_stop fifty

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests what the BPF recorder reports about writes: for loads, stores and
-# read-modify-writes, on each backing, with and without huge pages. The figure is exact
-# or bounded, and true in both cases.
+# Tests the BPF recorder's figures for writes: for loads, stores and read-modify-writes, on
+# each backing, with and without huge pages. The figure is exact or bounded, and correct in
+# both cases.
 # shellcheck disable=SC2317
 . "${WSS_LAB_DIR:?}/wss.sh"
 
@@ -52,7 +52,7 @@ test_written never memfd read exact
 test_written never memfd write exact
 # QEMU aligns a memfd to 4 KiB: the host cannot map huge pages of it as such.
 test_written always memfd write exact
-# Huge pages that KVM maps by 4 KiB: what is touched is exact, what is written is not.
+# Huge pages that KVM maps by 4 KiB: touched memory is exact, written memory is not.
 test_written always anon write bounded --granularity 4k
 if lab_hugepages 160; then
 	test_written never hugetlb read bounded

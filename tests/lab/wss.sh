@@ -34,7 +34,7 @@ wss_armed() {
 
 wss_wait() { # -> status
 	status=0
-	# Without bash's message about how it ended.
+	# Suppresses bash's message about how it ended.
 	wait "$wss_pid" 2>/dev/null || status=$?
 	sed -i '/^virt-wss: debug: /d' "$wss_err"
 }
@@ -49,8 +49,8 @@ status_is() { # STATUS
 	[ "$status" = "$1" ] || wss_say
 }
 
-# Checks that it failed with one clear line on stderr, and nothing that could be taken
-# for a measurement.
+# Checks that it failed with one clear line on stderr, and printed nothing that looks like a
+# measurement.
 refused() { # STATUS REGULAR-EXPRESSION
 	if [ "$status" = "$1" ] && [ "$(grep -vc 'VIRT_WSS_FAULT\|VIRT_WSS_SYSROOT' "$wss_err")" = 1 ] &&
 		grep -qiE "$2" "$wss_err" && ! grep -q '"wss_bytes"' "$wss_out"; then
@@ -83,7 +83,7 @@ mib() { # BYTES
 	printf '%d.%02d MiB' $(($1 / MiB)) $(($1 % MiB * 100 / MiB))
 }
 
-# From now on writes every line of the guest's console with the time of its arrival to
+# Starts writing every line of the guest's console, with its time of arrival, to
 # $lab_run/stamped, until stamp_end.
 stamp_begin() { # NAME
 	exec 8< <(exec tail -n 0 -f "$lab_run/log/$1")
@@ -126,8 +126,8 @@ reports_between() { # AFTER_MS UNTIL_MS
 		}' "$lab_run/stamped"
 }
 
-# Waits until the guest is in a phase of this size. Whether it gets through a pass
-# between two reports is another matter: on a shared machine it may not.
+# Waits until the guest is in a phase of this size. On a shared machine it may not complete a
+# pass between two reports.
 lab_guest_touches() { # NAME BYTES
 	local phase
 	phase=$(lab_guest_field "$1" phase) &&
@@ -162,7 +162,7 @@ measure() { # NAME MIB [ARGUMENT of virt-wss sample...]
 		stamp_end
 		estimate=$(json wss_bytes)
 		status_is 0 && [ -n "$estimate" ] || return
-		# The beginning of the window is noticed a little late.
+		# The beginning of the window is detected a little late.
 		read -r passes phases _ < <(reports_between "$began" $((began + window * 1000 - 400)))
 		if [ "$phases" != 1 ] || ! lab_guest_touches "$name" $set; then
 			diag "$name: another phase began within the window, try $try"
@@ -240,8 +240,7 @@ begin_phase() { # NAME LINE -> truth tables: bytes of the set, and of the guest'
 	tables=$(lab_line_field "$line" table_bytes)
 }
 
-# Measures in a phase that lasts as long as needed, because the time that takes on a
-# shared machine is unknown.
+# Measures in a phase without end, because the time needed on a shared machine is unknown.
 measure_phase() { # NAME MIB [ARGUMENT of virt-wss sample...]
 	begin_phase "$1" "$2:0" && measure "$@"
 }

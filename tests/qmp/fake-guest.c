@@ -99,9 +99,9 @@ static void *touch_loop(void *opaque)
 }
 
 /*
- * Maps memory as QEMU maps guest RAM (util/mmap-alloc.c and softmmu/physmem.c of 7.2), which
- * distinguishes it from other mappings in /proc: a reserved range whose last page stays
- * inaccessible, RAM over the rest of it, and MADV_DONTFORK. The name is QEMU's, too.
+ * Maps memory the way QEMU maps guest RAM (util/mmap-alloc.c and softmmu/physmem.c of 7.2),
+ * which distinguishes it from other mappings in /proc: a reserved range whose last page stays
+ * inaccessible, RAM over the rest of it, and MADV_DONTFORK. The name is also QEMU's.
  */
 static void *map_ram(size_t bytes, bool anonymous)
 {

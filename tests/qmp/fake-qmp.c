@@ -357,7 +357,7 @@ int main(int argc, char **argv)
 	struct fake_script script;
 	int listener;
 
-	/* Nothing that a test starts may outlive it; the parent may have died already. */
+	/* Nothing that a test starts may outlive it. The parent may already have died. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		return 1;

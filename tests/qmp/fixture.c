@@ -64,7 +64,7 @@ void fake_stop(struct fake *fake)
 
 	assert_int_equal(kill(fake->pid, SIGKILL), 0);
 	assert_int_equal(waitpid(fake->pid, &status, 0), fake->pid);
-	/* It must have lived until now: a script that it refuses tests nothing. */
+	/* The server must still be alive: a script that it refuses would test nothing. */
 	assert_true(WIFSIGNALED(status));
 	unlink(fake->socket);
 	snprintf(path, sizeof(path), "%s/script", fake->dir);

@@ -53,7 +53,7 @@ static void assert_closed(struct qmp *qmp, const char *why)
 	assert_int_equal(query_with(qmp, PLENTY_MS, &err), -1);
 	assert_code(&err, WSS_ERR_GONE);
 	assert_text(&err, why);
-	/* Events from before that are still available. */
+	/* Earlier events are still available. */
 	while ((result = qmp_next_event(qmp, PLENTY_MS, &event, &err)) == 1)
 		json_object_put(event);
 	assert_int_equal(result, -1);
@@ -530,7 +530,7 @@ static int stopped_child(const struct fake *fake, unsigned int signal_after_ms)
 		return 1;
 	if (now_ms() - start >= PLENTY_MS)
 		return 2;
-	/* A caller that can do without the first answer must also end by the signal. */
+	/* The signal must also end a caller that could do without the first answer. */
 	if (query_with(qmp, PLENTY_MS, &err) != -1 || err.code != WSS_ERR_INTERRUPTED)
 		return 3;
 	qmp_close(qmp);

@@ -73,7 +73,7 @@ static void test_accepted_lines(void **state)
 	json_object_put(parse("{\"brackets [{[{ in a string \\\" [[\": \"\\\\\"}"));
 }
 
-/* json-c keeps the last of two, and says nothing where it keeps none for lack of memory. */
+/* json-c keeps the last of two, and silently keeps none when out of memory. */
 static void test_lost_member(void **state)
 {
 	static const char text[] = "{\"a\": {\"b\": 1, \"c\": 2, \"b\": 3}}";
@@ -252,7 +252,7 @@ static int get(char getter, struct json_object *obj, const char *key, struct wss
 }
 
 /*
- * json-c saturates outside of its range, or (0.17, 0.18) refuses the text: either way there is no
+ * Outside its range json-c saturates or (0.17, 0.18) refuses the text; either way there is no
  * number.
  */
 static void test_far_out_of_range(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Opening: sockets that are not what they should be, other transports, no memory. */
+/* Opening: unsuitable sockets, other transports, out of memory. */
 #include "fixture.h"
 
 #include <errno.h>
@@ -136,7 +136,7 @@ static void test_greetings(void **state)
 	}
 }
 
-/* As with QEMU, the second client is served when the first has left. */
+/* As with QEMU, the second client is served once the first has left. */
 static void test_second_client_waits(void **state)
 {
 	struct fake fake;

@@ -83,7 +83,7 @@ static void stop(struct qemu *qemu)
 			fail_msg("%s", err.text);                                             \
 	} while (0)
 
-/* Checks what holds for any guest under TCG. */
+/* Checks properties of any guest under TCG. */
 static void check_common(struct qmp *qmp, const struct qemu *qemu)
 {
 	struct qmp_stat stats[] = {{.name = "pages_4k"}, {.name = "pf_fixed"}};

@@ -183,7 +183,7 @@ static const struct {
 
 #define QUERIES (sizeof(queries) / sizeof(*queries))
 
-/* Runs one query by its name, its result printed into text. */
+/* Runs one query by name, and prints its result into text. */
 static int run(struct qmp *qmp, const char *query, char *text, size_t size,
 	       struct wss_error *err)
 {
@@ -408,7 +408,7 @@ static void test_bad_replies(void **state)
 	}
 }
 
-/* Holds for every query: an error of QEMU's, a reply of the wrong type. */
+/* Every query handles an error from QEMU and a reply of the wrong type. */
 static void test_every_query(void **state)
 {
 	(void)state;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests balloon --apply on a guest that lives in its page cache: according to its own
-# statistics it could do with less, and only its disk reads show that it could not.
+# Tests balloon --apply on a guest that depends on its page cache: by its own statistics it
+# could do with less memory, and only its disk reads show that it could not.
 
 load balloon-functions.sh
 
@@ -38,7 +38,7 @@ reads_nothing() {
 
 @test "a guest that has to read its page cache again grows until it no longer does" {
 	reads_nothing
-	# Page cache in use that a window does not see does not count as in use.
+	# Page cache that a window does not see is not counted, even if it is in use.
 	apply web1 --minimum 64MiB --headroom 0 --target-loss 90 --window 2s --period 8s
 	wait_until 240 said 'web1: grows to .*: with less memory the guest reads its disks again'
 	least=$((assigned - $(most_taken web1)))

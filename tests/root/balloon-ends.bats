@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests the end of balloon --apply on guests whose balloons move: killed with its
-# watchdog, beside a QEMU that does not answer, and when the guest ends.
+# Tests the end of balloon --apply on guests whose balloons move: when killed together with its
+# watchdog, when another QEMU does not answer, and when the guest ends.
 
 load balloon-functions.sh
 

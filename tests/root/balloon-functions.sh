@@ -56,8 +56,8 @@ rss_at_least() { # NAME MIB
 	[ "$(rss_mib "$1")" -ge "$2" ]
 }
 
-# What it has given back is not on the host until it touches it again, and the page cache that it
-# lost to the balloon it reads only as it boots.
+# Returned memory is not on the host until the guest touches it again, and the guest reads the
+# page cache that it lost to the balloon only while it boots.
 refill() { # NAME
 	local pid
 	wait_until 20 taken_is "$1" 0
@@ -83,7 +83,7 @@ setup() {
 	[ "$status" = 0 ]
 }
 
-# The controller's messages are all that explains why it did not do what it should.
+# Only the controller's messages explain a failure.
 teardown() {
 	[ ! -e "$BATS_TEST_TMPDIR/apply" ] || tail -n 60 "$BATS_TEST_TMPDIR/apply"
 	[ -z "${apply_pid-}" ] || kill -KILL "$apply_pid" 2>/dev/null || true
@@ -132,8 +132,7 @@ most_taken() { # NAME: in MiB, of all reports
 		tail -n 1 | awk '{ print int($1 / 1048576) }'
 }
 
-# Waits for a report of the new phase; how much the guest can touch in a second does
-# not matter.
+# Waits for a report of the new phase, however much the guest can touch in a second.
 touch_mib() { # NAME MIB
 	local phase
 	phase=$(embed_guest_field "$1" phase)

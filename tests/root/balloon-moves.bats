@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests balloon --apply on guests whose balloons move: what the host gets back, the
-# journal, and how each need of the guest gives memory back.
+# Tests balloon --apply on guests whose balloons move: the memory that the host reclaims, the
+# journal, and that each kind of need gives memory back.
 
 load balloon-functions.sh
 

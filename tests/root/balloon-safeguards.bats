@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests what gives guests their memory back if balloon --apply cannot, its watchdog and
-# its history, when one of them is gone or kept busy.
+# Tests the watchdog and the history, which give guests their memory back if balloon --apply
+# cannot, when one of them is gone or busy.
 
 load balloon-functions.sh
 
@@ -39,8 +39,8 @@ hold_history() {
 @test "a history that another process keeps busy delays steps, but no guest in need" {
 	apply web1 web2
 	wait_until 120 taken_at_least web2 40
-	# Taken so much that the guest's need shows, however slowly it grows, and with steps
-	# left to put off.
+	# Enough has been taken to show the guest's need, however slowly that grows, and there
+	# are still steps to put off.
 	wait_until 120 taken_at_least web1 160
 	hold_history
 	# From then on a window always waits for it.

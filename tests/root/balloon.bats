@@ -78,7 +78,7 @@ refused_for() { # NAME REASON
 	[ "$(embed_virsh dommemstat auto | grep actual)" = "$before" ]
 	wss balloon plain
 	[[ $err == *"plain: to lift the refusal: virsh dommemstat"* ]]
-	# On a terminal alone with the next step.
+	# Only on a terminal does it add the next step.
 	wss balloon auto
 	[ -z "$err" ]
 	script -qec "$(printf '%q ' "$virt_wss" balloon auto)" /dev/null </dev/null >"$BATS_TEST_TMPDIR/terminal"
@@ -192,7 +192,7 @@ offered() { # NAME
 	[ "$(field action)" = shrink ]
 }
 
-# Most of its memory is written and idle, and without statistics nobody knows.
+# Most of its memory is written and idle, which nobody can know without statistics.
 @test "a guest that never gives memory up gets all of it back, and is left alone" {
 	command -v sqlite3 >/dev/null || skip "needs sqlite3"
 	start_with_balloon full "<memballoon model='virtio' autodeflate='on'/>" "wss.map=380 wss.touch=32 wss.rate=20000"

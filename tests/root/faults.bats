@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests what goes wrong with a guest: one clear line, the right exit code, and the
-# guest as it was. The guest "good" lives through all tests.
+# Tests failures of a guest: one clear line, the right exit code, and an unchanged guest. The
+# guest "good" lives through all tests.
 
 load functions.sh
 
@@ -71,7 +71,7 @@ victim_gone() {
 	for words in "" --all; do
 		# shellcheck disable=SC2086
 		wss sample $words --window 500ms --output csv
-		# A paused guest does not run: it is reported, but does not count as missing.
+		# A paused guest is not running: it is reported, but does not count as missing.
 		[ "$status" = 0 ]
 		[ "$(field domain)" = good ]
 		[[ $err == *"paused: not measured: it is paused"* ]]

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests files, locks and directories of other users that root would write to: what
-# others have prepared is refused or replaced, never written to, and blocks nobody.
+# Tests files, locks and directories of other users in places that root writes to: they are
+# refused or replaced, never written to, and never block.
 
 # shellcheck disable=SC1091
 . "$WSS_SRCDIR/scripts/embed.sh"

@@ -9,8 +9,9 @@
 virt_wss=${WSS_BUILDDIR:?}/virt-wss
 wss_as=() # a command that runs virt-wss as somebody else
 
-# For setup_file, which must not skip by itself: bats would call that a failure. What is missing is
-# in root_missing; setup_file then returns, and setup skips each test.
+# For setup_file, which must not skip by itself, because bats would count that as a failure. If
+# something is missing it is named in root_missing; setup_file then returns, and setup skips
+# each test.
 root_setup_file() { # [PROGRAM...] that the tests need, besides QEMU and virsh
 	local program
 	export root_missing=''

@@ -20,7 +20,7 @@ idle_bytes() {
 	cat "$BATS_FILE_TMPDIR/idle"
 }
 
-# Compares a sample, less the idle guest's, with what the guest reported meanwhile.
+# Compares a sample, minus the idle guest's, with the guest's own reports from that time.
 right_within_10_percent() { # VALUE FROM_MS
 	local now
 	now=$(embed_guest_field web1 time_ms)

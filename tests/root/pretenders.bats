@@ -20,7 +20,7 @@ setup_file() {
 	embed_guest_wait_state web1 touching
 	export web1_uuid
 	web1_uuid=$(tr '\0' '\n' <"/proc/$(embed_guest_pid web1)/cmdline" | grep -A1 -x -- -uuid | tail -n 1)
-	# A directory in which nobody may create sockets and programs.
+	# A directory in which the user nobody may create sockets and programs.
 	export dir=$embed_root/open
 	chmod 711 "$embed_root"
 	install -d -m 1777 "$dir"
@@ -50,8 +50,8 @@ teardown_file() {
 	root_teardown_file
 }
 
-# Writes the script of a fake guest of 64 MiB with that UUID that touches nothing; more
-# of the script on stdin.
+# Writes the script of a fake guest of 64 MiB with that UUID that touches nothing; stdin has
+# more of the script.
 script() { # FILE UUID
 	{
 		printf '%s\n' 'ram 64 0 memfd' 'set kvm off' 'set name web1' "set uuid $2"
@@ -270,8 +270,8 @@ refs_is_usable() {
 	one_line_error "fd of process ${pids[0]}: Permission denied"
 }
 
-# Starts nobody's processes that claim the UUID of web1, in a program named like QEMU
-# and in sleep.
+# Starts processes of the user nobody that claim the UUID of web1: a program named like QEMU,
+# and sleep.
 pretend() { # N
 	local i
 	for ((i = 0; i < $1; i++)); do
@@ -299,7 +299,7 @@ measures_web1() {
 @test "processes that claim a guest's UUID do not prevent its measurement" {
 	pretend 20
 	measures_web1
-	# Nor if libvirt's pid file leads nowhere, so that they must be told apart.
+	# Nor if libvirt's pid file is useless, so that they have to be distinguished.
 	mv "$embed_root/run/qemu/web1.pid" "$BATS_TEST_TMPDIR/web1.pid"
 	echo 999999999 >"$embed_root/run/qemu/web1.pid"
 	measures_web1

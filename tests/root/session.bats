@@ -120,7 +120,7 @@ teardown_file() {
 @test "QEMU stopped by a signal within the window: exit 1, or degraded" {
 	wss_start -c qemu:///session sample plain --window 8s --output csv
 	stop_and_wait "$(embed_guest_pid plain)"
-	# It must be within its window, or nothing would be seen of the stop.
+	# It must be within its window, or the stop would go unnoticed.
 	kill -0 "$wss_pid"
 	wss_wait
 	kill -CONT "$(embed_guest_pid plain)"

@@ -50,7 +50,7 @@ smallest() { # COLUMN FROM TO
 	part "$@" | sort -n | head -n 1
 }
 
-# Leaves out the last look, at which the tool may have been closing its files.
+# Leaves out the last reading, during which the tool may have been closing its files.
 part() { # COLUMN FROM TO
 	awk -v column="$1" -v from="$2" -v to="$3" '
 		{ value[NR] = $column }
@@ -61,8 +61,8 @@ part() { # COLUMN FROM TO
 		}' "$BATS_FILE_TMPDIR/watched"
 }
 
-# If the guest got no CPU within a window, as on a busy machine, it has touched
-# nothing: that is reported, and nothing else may be wrong.
+# On a busy machine a guest may get no CPU within a window and touch nothing: that must be
+# reported, and no other failure may occur.
 @test "100 samples are all measured, or of a guest that did not run" {
 	cat "$BATS_FILE_TMPDIR/err"
 	out=$(cat "$BATS_FILE_TMPDIR/out")

@@ -132,7 +132,7 @@ intact() {
 	sqlite3 "$VIRT_WSS_HISTORY" "INSERT INTO balloon
 		(uuid, name, time, original_bytes, from_bytes, to_bytes, reason)
 		VALUES ('a1b2c3d4-0000-4000-8000-00000000aaaa', 'gone', 1, 5, 5, 4, 'test')"
-	# sqlite3 has removed the log and its index, and there is no room for new ones.
+	# sqlite3 has removed the log and its index, and there is no room to create new ones.
 	[ ! -e "$VIRT_WSS_HISTORY-shm" ]
 	mount -o "remount,size=$(du -sk "$BATS_TEST_TMPDIR/disk" | cut -f1)k" "$BATS_TEST_TMPDIR/disk"
 	wss sample web1 --store --window 100ms
@@ -159,7 +159,7 @@ intact() {
 
 @test "the host's memory is its kernel's total, hot-plugged memory included" {
 	local meminfo=$BATS_TEST_TMPDIR/meminfo
-	# A total that the files of the NUMA nodes do not have.
+	# A total that differs from the sum over the NUMA nodes' files.
 	sed 's/^MemTotal:.*/MemTotal:       9437184 kB/' /proc/meminfo >"$meminfo"
 	# shellcheck disable=SC2016
 	wss_as=(unshare -m sh -c 'mount --bind "$0" /proc/meminfo && exec "$@"' "$meminfo")

@@ -3,8 +3,8 @@
 #
 # Tests the build system: generated files are made before what includes them.
 
-# Whether the command that makes HEADER comes before the one that compiles SOURCE, for
-# virt-wss alone.
+# Whether, when only virt-wss is made, the command that makes HEADER comes before the one that
+# compiles SOURCE.
 made_before() { # HEADER SOURCE
 	local header source
 	header=$(grep -nF "$1.new" commands | head -n 1)
@@ -25,7 +25,7 @@ made_before() { # HEADER SOURCE
 	fi
 }
 
-# Installs what is built already into an empty directory.
+# Installs the existing build into an empty directory.
 @test "make install puts everything where it is looked for" {
 	local file found
 	make -C "$WSS_BUILDDIR" install DESTDIR="$BATS_TEST_TMPDIR/root" prefix=/opt/x \

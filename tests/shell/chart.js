@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-// Looks at the one <svg> of the page as the browser has laid it out, and writes what is
-// wrong with it into <pre id="result">, "fine" where nothing is.
+// Examines the page's only <svg> as laid out by the browser, and writes its faults, or "fine",
+// into <pre id="result">.
 "use strict";
 const wrong = [];
 const svg = document.querySelector("svg");
@@ -65,7 +65,7 @@ function expectLegible() {
 		const [low, high] = [level(back), level(colour)].sort((a, b) => a - b);
 		return (high + 0.05) / (low + 0.05);
 	};
-	// WCAG 2: 4.5 for text, 3 for the rest that carries meaning.
+	// WCAG 2: 4.5 for text, 3 for everything else that carries meaning.
 	for (const node of all("text"))
 		expect(contrast(getComputedStyle(node).fill) >= 4.5, `pale text: ${node.textContent}`);
 	for (const node of all("path.curve, line.axis, line.reference, line.mark"))

@@ -50,7 +50,7 @@ runs() {
 	[ "$status" = 0 ]
 }
 
-# Without its environment except TMPDIR, like processes that libvirt has started.
+# With no environment except TMPDIR, like processes that libvirt starts.
 @test "a process and a file left behind are failures, are named, and are removed" {
 	cat >>"$dir/build/check-leaky" <<-EOF
 		env -i TMPDIR="\$TMPDIR" PATH="\$PATH" setsid sh -c 'echo \$\$ >>$dir/pids; sleep 500; : $marker' >/dev/null 2>&1 </dev/null &
@@ -81,7 +81,7 @@ runs() {
 	[ ! -e "$(cat "$dir/tmpdir")" ]
 }
 
-# As libvirt starts one to probe QEMU; nobody knows of it once libvirt has been killed.
+# As libvirt starts one to probe QEMU; once libvirt has been killed, nothing refers to it.
 @test "a root of the embedded driver is removed with every QEMU that was started in it" {
 	command -v qemu-system-x86_64 >/dev/null || skip "needs qemu-system-x86"
 	# shellcheck source=/dev/null
@@ -99,7 +99,8 @@ runs() {
 	[ ! -e "$embed_root" ]
 }
 
-# The programs of this machine but those that are named, QEMU and virsh where they are not, and a user.
+# Provides the programs of this machine except the named ones, stand-ins for QEMU and virsh if
+# those are missing, and a user.
 machine() { # UID WITHOUT...: -> $dir/bin
 	local program uid=$1
 	shift

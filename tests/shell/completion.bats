@@ -98,7 +98,7 @@ beginning() { # START: the commands that begin so, sorted
 	is "-wss_bytes" "virt-wss sample --sort -wss_b"
 	# A time or a number has no completions.
 	is "" "virt-wss sample --window "
-	# The value of an option is taken neither for the command nor for a domain.
+	# The value of an option is mistaken neither for the command nor for a domain.
 	is "$(beginning sam)" "virt-wss -c list sam"
 }
 
@@ -172,10 +172,10 @@ domain_xml() { # NAME N
 	is "two words" "virt-wss $escaped sample \"two w"
 	is 'a\"b' "virt-wss $escaped sample \"a"
 	is 'a"b' "virt-wss $escaped sample 'a"
-	# Neither is the end of a word in quotes the next one.
+	# The end of a word in quotes does not begin the next one.
 	is "two\\ more" "virt-wss $escaped sample 'two words' two\\ m"
 	is "--wide --window" "virt-wss $escaped sample 'two words' --wi"
-	# An empty word is one.
+	# An empty word counts as a word.
 	is "get" "virt-wss -c '' policy ge"
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests how the process ends: no thread may be in a library while exit() makes it free
-# its memory. Also tests what could end the process too early.
+# Tests how the process ends: no thread may be in a library while exit() frees that library's
+# memory. Also tests conditions that could end the process too early.
 
 virt_wss=$WSS_BUILDDIR/virt-wss
 shim=$WSS_BUILDDIR/tests/tools/threads-at-exit.so
@@ -105,8 +105,8 @@ silent_socket() { # -> silent, silent_pid
 	grep -q '16 file descriptors must be free' "$BATS_TEST_TMPDIR/err"
 }
 
-# --default-signal|--ignore-signal ARGUMENT...: status and err, with standard output
-# that nobody reads.
+# --default-signal|--ignore-signal ARGUMENT...: runs virt-wss with a closed pipe as standard
+# output; sets status and err.
 unread() {
 	local disposition=$1 fd
 	shift

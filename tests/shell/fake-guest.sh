@@ -18,13 +18,13 @@ fake_teardown() {
 	rm -f "$socket"
 }
 
-# Starts a fake QEMU with 128 MiB that touches 32 of them; more of its script on stdin.
+# Starts a fake QEMU with 128 MiB that touches 32 of them; stdin has more of its script.
 fake_start() { # [UUID IN ITS COMMAND LINE [MORE OF IT]]
 	{
 		printf '%s\n' 'ram 128 32 memfd' 'set kvm off' 'set name fake1' "set uuid $uuid"
 		cat
 	} >"$BATS_TEST_TMPDIR/script"
-	# A server that was started before has written "ready" to this file.
+	# An earlier server may have written "ready" to this file.
 	: >"$BATS_TEST_TMPDIR/fake"
 	"$fake" "$socket" "$BATS_TEST_TMPDIR/script" -uuid "${1:-$uuid}" "${@:2}" \
 		>"$BATS_TEST_TMPDIR/fake" 2>&1 3>&- &

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests that the frame of the fuzz targets finds faults: on a target that is broken on
-# purpose, and for make fuzz on programs that stand in for libFuzzer.
+# Tests that the frame of the fuzz targets finds faults: with a target that is broken on
+# purpose, and for make fuzz with programs that stand in for libFuzzer.
 
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return 1
@@ -56,7 +56,7 @@ try() { # INPUT
 }
 
 # Makes fuzz-NAME in bin/, which stands in for a libFuzzer program. Given one file it
-# reproduces, otherwise it searches; the rest of the arguments says what it does then.
+# reproduces, otherwise it searches; the other arguments define its behaviour in that case.
 stand_in() { # NAME REPRODUCES SEARCHES
 	mkdir -p bin
 	cat >"bin/fuzz-$1" <<-END

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# A call of libvirt that never returns, on libvirt's test driver: what hangs for one domain delays no
-# other, and a stop request is heeded meanwhile.
+# Tests libvirt calls that never return, on libvirt's test driver: a call that hangs for one
+# domain delays no other, and a stop request takes effect at once.
 
 bats_require_minimum_version 1.5.0
 
@@ -45,7 +45,7 @@ begin() {
 	pid=$!
 }
 
-# Sets the options that a command cannot do without.
+# Sets the options that a command requires.
 words_of() { # COMMAND -> words
 	case $1 in
 	'policy set') words=(policy set --headroom 10) ;;

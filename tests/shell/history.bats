@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests what history shows of an invented history; libvirt is not asked.
+# Tests history on an invented history, without libvirt.
 
 bats_require_minimum_version 1.5.0
 

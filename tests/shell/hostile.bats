@@ -19,8 +19,8 @@ setup() {
 	! grep -q '^SANITIZE_CFLAGS = .*--coverage' "$WSS_BUILDDIR/Makefile" || seconds_limit=20
 }
 
-# Whether it ends well or with one line of error, within its limits: the cheapest of
-# three runs, because the machine has other work.
+# Whether it ends well or with a one-line error, within its limits. Uses the cheapest of three
+# runs, because the machine has other work.
 within() { # ARGUMENT...
 	local i status seconds kib
 	for i in 1 2 3; do
@@ -101,7 +101,7 @@ all_commands() { # FILE
 }
 
 @test "a million sorted rows" {
-	# What is printed takes as long as what is read.
+	# Printing takes as long as reading.
 	seconds_limit=3
 	"$mkhostile" unshared r
 	within heatmap r --hot-first --limit 1000000 --sort -bytes
@@ -114,7 +114,7 @@ all_commands() { # FILE
 	truncate -s -1 r
 	"$virt_wss" diff r@1us r@2us >out 2>err
 	[ "$(grep -c 'cut off' err)" = 1 ]
-	# The same as of two files.
+	# The same result as with two files.
 	cp r s
 	"$virt_wss" diff r@1us s@2us 2>err | cmp - out
 	[ "$(grep -c 'cut off' err)" = 2 ]
@@ -165,8 +165,8 @@ all_commands() { # FILE
 	"$virt_wss" diff r@1us r@0s --limit 3 >/dev/null
 }
 
-# Measures CPU time after the signal, because other processes share the machine. The signal comes after $after
-# seconds of it.
+# Measures CPU time after the signal, because other processes share the machine. The signal
+# comes after $after seconds of CPU time.
 after=0.1
 stopped() { # ARGUMENT...
 	after=$after perl -e '
@@ -217,7 +217,7 @@ stopped() { # ARGUMENT...
 @test "a stop is heeded while rows are held, sorted and written" {
 	local total share
 	"$mkhostile" phases r
-	# The cheapest of three, so that it is not over when the signal comes.
+	# Based on the cheapest of three runs, so that it is not over when the signal comes.
 	total=$(TIMEFORMAT=%U; for _ in 1 2 3; do
 		{ time "$virt_wss" report r --sort -outstanding_bytes >out; } 2>&1
 	done | sort -n | head -n 1)

@@ -219,8 +219,7 @@ teardown() {
 	[[ $err == *policy*period* ]]
 }
 
-# Such an element makes virDomainGetMetadata() read freed memory, in this test of this
-# process.
+# Such an element makes virDomainGetMetadata() read freed memory, here within this process.
 @test "a policy with a prefixed attribute is refused, without asking libvirt for it" {
 	local look=(valgrind --quiet --error-exitcode=99)
 	command -v valgrind >/dev/null || skip "needs valgrind"

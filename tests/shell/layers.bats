@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# The folders of src/ are stages of a pipeline (HACKING.md). A folder may include what its line below
-# lists: itself, base, and what it builds on. wss/ is pure numbers, and the struct of a sample is the
-# contract between the stages: track/ includes it to fill it and out/ to print it, and wss/ itself
-# includes neither of them.
+# The folders of src/ are stages of a pipeline (HACKING.md). A folder may include only the
+# folders in its line below: itself, base, and those it builds on. wss/ is pure numbers, and
+# the struct of a sample is the contract between the stages: track/ includes it to fill it in
+# and out/ to print it, while wss/ includes neither of them.
 
 setup() {
 	cd "$WSS_SRCDIR" || return 1
@@ -85,8 +85,8 @@ strangers() { # RE ALLOWED
 	[ -z "$output" ]
 }
 
-# What every front end shares reports by structs and errors: it prints nothing, ends nothing and knows
-# no command line.
+# Code shared by all front ends reports through structs and errors: it does not print, end the
+# process or know the command line.
 @test "service/ and control/ know no command line, standard stream or exit code" {
 	local words='getopt|optarg|optind|struct wss_cli|\bstd(in|out|err)\b|STD(IN|OUT|ERR)_FILENO'
 	words+='|\b(v?printf|puts|putchar|exit|isatty)[[:space:]]*\(|\bEXIT_(SUCCESS|FAILURE)|WSS_EXIT_'
@@ -148,7 +148,7 @@ strangers() { # RE ALLOWED
 	[ -z "$output" ]
 }
 
-# All facts about a command are in its struct wss_command. "help" is a word of --columns, too, and
+# All facts about a command are in its struct wss_command. "help" is also a value of --columns, and
 # "history" an option.
 @test "no command is told apart by its name" {
 	local names
@@ -160,7 +160,8 @@ strangers() { # RE ALLOWED
 	[ -z "$output" ]
 }
 
-# Only a front end knows its options; code below it names the thing itself. libc's "ulimit -n" is none.
+# Only a front end knows its options; code below it names the thing itself. The "-n" of "ulimit
+# -n" is not an option of ours.
 @test "no message below the commands names an option" {
 	local words='"([^"]*[^"[:alnum:]-])?--?[a-zA-Z]([^"[:alnum:]%.][^"]*)?"|"([^"]*[^"[:alnum:]-])?--[a-z]'
 	run grep -rnE --include='*.[ch]' "$words" src/cmd
@@ -176,8 +177,8 @@ makefiles() {
 	find src qmp tests docs vm-images -name Makemodule.am
 }
 
-# Tests link what the program is linked from: src/libcmd.a and the libraries below it. What they put
-# in another's place they do by tables (methods, recorder, guests, clock), or while they run.
+# Tests link the same libraries as the program: src/libcmd.a and those below it. They
+# substitute parts through tables (methods, recorder, guests, clock), or at run time.
 @test "tests compile nothing of the program, and the linker replaces nothing" {
 	local files of_tests
 	mapfile -t files < <(makefiles)
@@ -192,7 +193,7 @@ makefiles() {
 	[ "$status" = 1 ]
 }
 
-# nm's symbols of these TYPES, each with the file that it is in: SYMBOL FILE.
+# Prints nm's symbols of these TYPES, each with its file: SYMBOL FILE.
 symbols() { # TYPES FILE...
 	local types=$1
 	shift
@@ -223,7 +224,7 @@ built() {
 	[ -z "$output" ]
 }
 
-# An export that only its own file uses is static, one that nobody uses is dead.
+# An export used only by its own file should be static; one used by none is dead.
 @test "what is exported is used in another file" {
 	local libraries objects
 	built
@@ -247,9 +248,9 @@ built() {
 	[ -z "$bad" ]
 }
 
-# Names that others may have prepared are examined first: base/file.h. Exceptions are
-# /dev/null, the directory of KVM's counters, and the history's own files, whose
-# directory was checked.
+# Files that others may have prepared are examined first: base/file.h. Exceptions are
+# /dev/null, the directory of KVM's counters, and the history's own files, whose directory was
+# checked.
 @test "files that a user names are opened by base/file and base/newfile only" {
 	run grep -rnE --include='*.[ch]' '(^|[^>._[:alnum:]])(fopen|freopen|open|openat|creat|mkstemp)[[:space:]]*\(' src qmp
 	[ "$(grep -c '^src/base/file\.c:' <<<"$output")" -ge 3 ]

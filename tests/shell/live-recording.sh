@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
-# Loaded by the tests of recordings that continue while they are read and marked.
+# Loaded by tests that read and mark a recording in progress.
 # shellcheck disable=SC2154
 
 # shellcheck source-path=SCRIPTDIR source=../../scripts/embed.sh

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests a method that src/ does not know (tests/tools/method-fake.c), in a build of
-# virt-wss that has it in its list: whatever accepts a method accepts this one, too.
+# Tests a method that src/ does not know (tests/tools/method-fake.c), in a build of virt-wss
+# that lists it: everything that accepts a method also accepts this one.
 
 load fake-guest.sh
 
@@ -88,7 +88,7 @@ json() { # EXPRESSION of the JSON on stdout, as $j
 
 @test "what it cannot do is refused with its name" {
 	pc_start
-	# It does not claim to work on a guest that is held.
+	# It does not claim to work on held guests.
 	wss sample --method fake --window 200ms --pause
 	[ "$status" = 5 ]
 	[[ $err == *"method fake cannot measure a guest that is held" ]]

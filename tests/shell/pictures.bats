@@ -75,7 +75,7 @@ has() { # PICTURE NAME LEAST
 		'legend: not observed' 'tick: 0 s' 'tick: 67 s'
 	texts r.svg | grep '^title: Memory touched by a .*…$'
 	inside r.svg
-	# This many marks do not cross the curves.
+	# With this many marks, none crosses the curves.
 	has r.svg line.mark 30
 	[ "$(longest_mark r.svg)" -lt 20 ]
 }

@@ -52,7 +52,7 @@ reaches_all() { # ARGUMENT...
 		[ "$(field uuid | sort)" = "$(printf '%s\n' $alpha $one $liar)" ]
 }
 
-# Whether a word that fits two exits with 1 and one line with the names and UUIDs of
+# Whether a word that matches two makes it exit with 1 and one line with the names and UUIDs of
 # both.
 refuses_word() { # WORD UUID UUID ARGUMENT...
 	local word=$1 first=$2 second=$3
@@ -83,7 +83,7 @@ refuses_word() { # WORD UUID UUID ARGUMENT...
 }
 
 @test "a word that fits two domains is refused, with both named" {
-	# Without one, recommend says so in a line of its own.
+	# Without a history, recommend prints another line about that.
 	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 1 1000000 1 $alpha
 	for command in sample 'sample --store' profile 'record -o rec' methods list 'policy get' \
 		'policy set --opt-out yes' 'policy clear' recommend balloon 'balloon --apply'; do

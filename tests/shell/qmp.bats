@@ -16,7 +16,7 @@ teardown() {
 	fake_teardown
 }
 
-# Whether it ended soon, with one line, and the fake QEMU lives.
+# Whether it ended soon, with one line, and the fake QEMU is still alive.
 refused() { # STATUS REGULAR-EXPRESSION
 	[ "$status" = "$1" ] && [ "$seconds" -le 15 ] && [ "$(wc -l <<<"$err")" = 1 ] && grep -qE "$2" <<<"$err" && kill -0 "$fake_pid"
 }
@@ -63,8 +63,8 @@ refused() { # STATUS REGULAR-EXPRESSION
 	[ "$status" = 2 ]
 }
 
-# On an invented host with KVM, where KVM has mapped 10 pages of 4 KiB of the guest:
-# samples it at 4 KiB, with these devices and this network, in QEMU's words.
+# Samples a guest at 4 KiB on an invented host with KVM, where KVM has mapped 10 pages of 4
+# KiB; the guest has these devices and this network, in QEMU's terms.
 fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 	local host=$BATS_TEST_TMPDIR/host name
 	fake_start "$uuid" "${@:3}" <<-EOF
@@ -230,7 +230,7 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 		refused 1 'deadline of 1.00 s'
 		[ "$seconds" -le 4 ]
 		[[ $out != *fake1*,ok,* ]]
-		# Nothing of it is left: the fake serves one client at a time.
+		# The connection is gone: the fake serves one client at a time.
 		[ "$(awk '{ sub(/.*\) /, ""); print $1 }' "/proc/$fake_pid/stat")" != T ]
 	done
 }

@@ -10,7 +10,7 @@ setup() {
 	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
 }
 
-# Makes a host with web1 to webN, of 4 GiB each, and the given metadata of web1.
+# Makes a host with web1 to webN, of 4 GiB each; web1 has the given metadata.
 node() { # N [METADATA] -> LIBVIRT_DEFAULT_URI
 	local i
 	{
@@ -65,7 +65,7 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$(field status)" = $'unknown\nunknown' ]
 	[ -z "$(field recommended_bytes | tr -d '\n')" ]
 	[[ $err == *"no history yet"* ]]
-	# A history that is named and does not exist is an error.
+	# A named history that does not exist is an error.
 	wss recommend --history "$BATS_TEST_TMPDIR/none"
 	[ "$status" = 1 ]
 }
@@ -173,7 +173,7 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$(field headroom_percent)" = 100 ]
 }
 
-# W(t) = S (1 - exp(-t / 0.4 s)): its slope where W = c is (S - c) / 0.4 s.
+# W(t) = S (1 - exp(-t / 0.4 s)), whose slope at W = c is (S - c) / 0.4 s.
 @test "--what-if: how often the size was exceeded, and the miss-rate curve" {
 	node 1
 	history_of 100 $((1000 << 20)) 300 1
@@ -320,7 +320,7 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$status" = 0 ]
 	[[ $out == *'"assigned_bytes": 18446744073709551615'* ]]
 	[[ $out == *'"needed_bytes": 18446744073709551615'* ]]
-	# Also with the memory of QEMU itself added.
+	# The same with QEMU's own memory added.
 	[[ $out == *'"fits_bytes": 0,'* ]]
 }
 

@@ -52,7 +52,7 @@ bats_require_minimum_version 1.5.0
 	json 'join(" ", map { $_->{median_bytes} / 4096 } @{$j->{phases}}) eq "4096 16384 2048"' <out.json
 	json 'join(" ", map { $_->{text} } @{$j->{marks}}) eq "mark 6 mark 12 mark 18"' <out.json
 	json '$j->{recording}{ended} && $j->{recording}{whole}' <out.json
-	# Each window is as the recorder saw it.
+	# Each window shows what the recorder saw.
 	diff <(perl -MJSON::PP -e '$j = decode_json(join("", <STDIN>));
 			printf "%s %s\n", $_->{start_seconds}, $_->{outstanding_bytes}
 				for grep { $_->{kind} eq "window" } @{$j->{intervals}}' <out.json) \
@@ -237,7 +237,8 @@ ended() { # PID
 	refused 1 ': it is a directory' report .
 	refused 1 'nowhere: cannot open it: No such file' mark nowhere text
 	refused 2 'cannot go to standard output' record web1 -o -
-	# A recording in progress can be marked by its own name only, and read by any name.
+	# A recording in progress can be marked only under its own name, and read under any
+	# name.
 	start_live --windows 1
 	ln -s live link
 	refused 1 'link: it is a symbolic link, not a regular file' mark link text
@@ -435,7 +436,8 @@ ended() { # PID
 	start_live --windows 3
 	run --separate-stderr "$virt_wss" mark live 'load <begins> & "ends"'
 	[ "$status" = 0 ] && [ -z "$output" ]
-	# The file is complete even while it is being written; and two marks at the same time.
+	# The file is complete even while it is being written, and two marks at the same time
+	# both succeed.
 	"$virt_wss" mark live second & "$virt_wss" mark live third
 	wait $!
 	"$virt_wss" report live --output json |

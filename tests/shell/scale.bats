@@ -34,8 +34,8 @@ setup_file() {
 	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 12 1000000000 50000 <"$dir/uuids"
 }
 
-# Measures CPU time in ms and peak memory in KiB, of the cheapest of three runs because
-# the machine has other work.
+# Measures CPU time in ms and peak memory in KiB. Uses the cheapest of three runs, because the
+# machine has other work.
 cost() { # COMMAND... -> cpu, memory
 	local i line
 	cpu=999999

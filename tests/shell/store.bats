@@ -12,7 +12,7 @@ setup() {
 	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/state/history.db LIBVIRT_DEFAULT_URI=test:///default
 }
 
-# A history with one sample of a guest that is not there.
+# A history with one sample of a guest that does not exist.
 history_make() { # [FILE]
 	"$WSS_BUILDDIR/tests/unit/make-history" "${1-$VIRT_WSS_HISTORY}" 1 1000000 1 \
 		a1b2c3d4-0000-4000-8000-000000000000
@@ -141,8 +141,8 @@ wss() { # ARGUMENT...
 	[ "$status" = 5 ]
 }
 
-# A rollback journal that is to be undone, and names VICTIM as the journal of a transaction over several
-# databases. SQLite deletes a file that is named so and does not name the journal.
+# A hot rollback journal that names VICTIM as the super-journal of a transaction over several
+# databases. SQLite deletes that file, because it does not list this journal.
 journal_naming() { # VICTIM
 	perl -e 'my $victim = shift; my $magic = pack "H*", "d9d505f920a163d7";
 		print $magic, pack("N5", 0, 1, 40, 512, 4096), "\0" x 484, pack("N", 0x40000000 / 4096 + 1),
@@ -164,7 +164,7 @@ journal_naming() { # VICTIM
 		[ "$status" = 1 ]
 		[[ $err == *"history.db-journal: it names another file"* ]]
 	done
-	# It is the very thing that SQLite does.
+	# This is what SQLite itself would do.
 	sqlite3 "$VIRT_WSS_HISTORY" "SELECT count(*) FROM guest" >/dev/null || true
 	[ ! -e "$victim" ]
 }

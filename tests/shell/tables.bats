@@ -181,7 +181,7 @@ guest_tables=("list:CURRENT" "recommend:RECOMMEND" "recommend --what-if 640MiB:L
 @test "--what-if: the loss is a bound if the windows show no more" {
 	node '' web1
 	history_of 400 $((100 << 20)) 300 1
-	# Twice the largest window, so no window shows what would happen.
+	# Twice the largest window, so no window shows the effect.
 	piped recommend --what-if 250MiB
 	grep -qE '^web1 .* <[0-9.]+%$' <<<"$out"
 	piped recommend --what-if 250MiB --output csv --columns what_if_loss,what_if_is_bound
@@ -204,7 +204,7 @@ guest_tables=("list:CURRENT" "recommend:RECOMMEND" "recommend --what-if 640MiB:L
 	piped recommend --output json
 	perl -MJSON::PP -e '
 		$h = decode_json(join("", <STDIN>))->{host};
-		# A guest of unknown size counts as both; each has a count of its own.
+		# Both kinds have no size; each has a count of its own.
 		$h->{unknown_guests} == 2 && $h->{status_unknown_guests} == 1 && $h->{too_early_guests} == 1
 			or die "counts"' <<<"$out"
 }

@@ -7,8 +7,8 @@ bats_require_minimum_version 1.5.0
 
 virt_wss=$WSS_BUILDDIR/virt-wss
 
-# Whether the command fails with this status and one line that matches, and prints
-# nothing on stdout but the row of a domain that could not be measured.
+# Whether the command fails with this status and one matching line, and prints nothing on
+# stdout except the row of a domain that could not be measured.
 refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 	local expected=$1 re=$2 status=0 out err
 	shift 2
@@ -175,8 +175,8 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 	usage 'count|cumulative' sample test --cumulative --count 3
 }
 
-# All commands but list refuse it: using only the last connection would change or
-# measure another host than the first.
+# All commands except list refuse it: using only the last connection would change or measure a
+# different host than the first.
 @test "only list accepts more than one connection" {
 	local command
 	for command in "sample test" "profile test" "record test -o x" "mark x y" "report x" \

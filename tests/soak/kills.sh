@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# kill -9 at random moments of the periodic round and of the balloon controller, and both on disks
-# that are full, on guests whose balloons move (TCG, qemu:///embed): after each the history is
-# whole, and the guest has all of its memory back; none was ever left below its floor. Prints TAP.
+# Sends kill -9 at random moments to the periodic round and to the balloon controller, and runs
+# both on full disks, with guests whose balloons move (TCG, qemu:///embed). After each run the
+# history is intact and the guest has all its memory back; no guest was ever below its floor.
+# Prints TAP.
 #
 #   WSS_SOAK_KILLS     how many of them, half of each kind            [1000]
 #   WSS_SOAK_FULL      how many runs on full disks                    [200]
@@ -19,7 +20,7 @@ kills=${WSS_SOAK_KILLS:-1000}
 full=${WSS_SOAK_FULL:-200}
 seed=${WSS_SOAK_SEED:-$(($(date +%s) % 30000))}
 workers=${WSS_SOAK_WORKERS:-4}
-# So close that the second step reaches the floor.
+# Close enough for the second step to reach the floor.
 mib=1048576 assigned=512 floor=480
 # Lifetime of a controller; it does not touch a balloon that may have moved within five
 # seconds.
@@ -103,8 +104,7 @@ kill_and_wait() { # SIGNAL SECONDS
 	wait_until "$2" all_ended $watchdog
 }
 
-# Opened exclusively, because there may be no room for the file that several users
-# would share.
+# Opened exclusively, because there may be no room for the shared index file.
 whole() {
 	[ "$(sqlite3 "$VIRT_WSS_HISTORY" 'PRAGMA locking_mode = EXCLUSIVE' 'PRAGMA integrity_check' 2>&1 |
 		tail -n 1)" = ok ]
@@ -118,7 +118,7 @@ kill_round() {
 	begin sample --all --store --publish --window 100ms --count 3
 	random_sleep 1200
 	kill_and_wait KILL 20
-	# There is no file yet if it was killed before it made one.
+	# There is no file if it was killed before creating one.
 	[ ! -s "$VIRT_WSS_HISTORY" ] || whole || problem "kill of a round: the history is damaged"
 	echo "KILL round"
 }
@@ -139,7 +139,7 @@ kill_controller() {
 	grep -q 'older than two periods\|too early' "$embed_root/err" && refresh_history
 }
 
-# Leaves room that is used up at some point of the run, if not at its start.
+# Leaves little room, which is used up at the start of the run or later.
 fill_disk() {
 	local used
 	used=$(du -sk "$embed_root/disk" | cut -f1)
@@ -166,7 +166,7 @@ full_controller() {
 	watchdog=$(children_of $pid)
 	kill -$signal $pid 2>/dev/null
 	wait $pid 2>/dev/null
-	# While the disk is full, what was taken is given back even if that cannot be noted.
+	# While the disk is full, memory is given back even if that cannot be recorded.
 	wait_until 60 has_all_back || problem "full disk, $signal: memory is still taken"
 	echo "FULL controller said=$(grep -c 'full' "$embed_root/err") steps=$(grep -c 'shrinks to' "$embed_root/err")"
 	resize_disk 64m
@@ -211,7 +211,7 @@ work() { # NUMBER
 clean_up() {
 	local file
 	trap - EXIT
-	# The workers would go on starting what is being cleaned up.
+	# The workers would keep restarting the processes being cleaned up.
 	[ ${#pids[@]} = 0 ] || { kill "${pids[@]}"; wait "${pids[@]}"; } 2>/dev/null
 	for file in "$scratch"/root.*; do
 		[ ! -e "$file" ] || umount -l "$(cat "$file")/disk" 2>/dev/null

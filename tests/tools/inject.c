@@ -131,7 +131,7 @@ static enum owner owner_of_name(const char *path)
 	return OWNER_OTHER;
 }
 
-/* The first object that is listed is the program. */
+/* The first object in the list is the program. */
 static int add_object(struct dl_phdr_info *info, size_t size, void *opaque)
 {
 	bool *first = opaque;
@@ -159,7 +159,7 @@ static enum owner owner_of(uintptr_t address)
 	for (size_t i = 0; i < n_objects; i++)
 		if (address >= objects[i].start && address < objects[i].end)
 			return objects[i].owner;
-	/* A library that was loaded since, such as a plugin, is never one of ours. */
+	/* A library loaded later, such as a plugin, is never one of ours. */
 	return OWNER_OTHER;
 }
 
@@ -414,7 +414,7 @@ static bool path_below(int dirfd, const char *path)
 	return below(whole);
 }
 
-/* What happens to a call: it goes on, or it is treated as the plan says. */
+/* What to do with a call: let it proceed, or treat it according to the plan. */
 enum verdict { GO_ON, FAIL, KILL_AFTER, HALF };
 
 static enum verdict judge(const char *name)
@@ -446,7 +446,7 @@ static enum verdict judge_path(const char *name, int dirfd, const char *path)
 	return judge(name);
 }
 
-/* Returns result, unless the process is to end here. */
+/* Returns result, unless the plan ends the process here. */
 static long finish(enum verdict verdict, long result)
 {
 	if (verdict == KILL_AFTER && result >= 0)

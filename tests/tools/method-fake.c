@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A method that observes nothing: in its n-th window, from 0, the guest is said to have
- * touched 8 MiB from 16 + n MiB on, and to have written the first half of that. Options of its
- * own change how much that is, and what the method admits to know of it. virt-wss-fake is
- * virt-wss with this file instead of src/track/tracker-list.c, so that tests see what the real
- * code does with a method that it does not know.
+ * A method that observes nothing: it claims that in its n-th window, from 0, the guest touched
+ * 8 MiB from 16 + n MiB on and wrote the first half of that. Options of its own change these
+ * sizes, and what the method claims to know. virt-wss-fake is virt-wss with this file instead of
+ * src/track/tracker-list.c, so that tests see what the real code does with a method that it does
+ * not know.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -130,7 +130,7 @@ static void run(struct output *out, enum wss_change change, uint64_t gfn, uint64
 		out->tokens = (struct wss_token_state)WSS_TOKEN_STATE_INIT;
 		out->flags = 0;
 	}
-	/* A list starts again where addresses go back. */
+	/* A list starts again when addresses go back. */
 	if (gfn < out->tokens.gfn)
 		out->tokens.change = WSS_CHANGES;
 	wss_token_put_run(&out->payload, &out->tokens, change, gfn, n);
@@ -290,7 +290,7 @@ static void make_thin(struct output *out)
 	make_runs(out, 4000, 3, 0);
 }
 
-/* Pages in changing places, back and forth. */
+/* Pages in alternating places. */
 static void make_random(struct output *out)
 {
 	static uint8_t in[PAGES >> 18];
@@ -422,7 +422,7 @@ static void make_sweeps(struct output *out)
 	}
 }
 
-/* A balloon takes all of the memory and gives it back; the guest's pages are scattered. */
+/* A balloon takes all memory and gives it back; the guest's pages are scattered. */
 static void make_balloon_pages(struct output *out)
 {
 	make_runs(out, 2048, 1, 0);
@@ -491,7 +491,7 @@ static void make_mixed(struct output *out)
 	}
 }
 
-/* Rows of a heat map come and go, beside as many rows as there can be that do not. */
+/* Rows of a heat map come and go, next to the largest possible number of rows that do not. */
 static void make_rows(struct output *out)
 {
 	uint64_t first = (WSS_REGIONS_MAX - 1) * ((1ULL << 20 >> 12) + 1);
@@ -499,7 +499,7 @@ static void make_rows(struct output *out)
 	make_alternate(out, first + 1, PAGES - WSS_REGIONS_MAX - 2);
 }
 
-/* Windows that take no time. */
+/* Windows of zero length. */
 static void make_instants(struct output *out)
 {
 	out->step_ns = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads a guest once by page_idle, and prints what that costs:
+ * Reads a guest once through page_idle, and prints the cost:
  *
- *	page-idle PID SECONDS [--host]
+ * 	page-idle PID SECONDS [--host]
  *
  * Takes the largest mapping of the process (its RAM, for a QEMU that was given one block),
  * finds where its pages lie in the host's memory, sets them idle, waits, and reads which are
@@ -96,7 +96,7 @@ static void set_bit(struct bits *bits, uint64_t i)
 	bits->words[i / 64] |= 1ULL << (i % 64);
 }
 
-/* Finds where the pages of the mapping lie. Returns their number. */
+/* Finds the host-physical frames of the mapping's pages. Returns their number. */
 static uint64_t find_pages(const char *pid, struct range range, struct bits *bits)
 {
 	static uint64_t entries[CHUNK];
