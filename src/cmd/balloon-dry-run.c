@@ -76,7 +76,7 @@ static const struct wss_column columns[] = {
 	{"domain", NULL, "DOMAIN", -12, balloon_get_domain, "Name of the guest", false},
 	{"uuid", NULL, "UUID", -36, balloon_get_uuid, "UUID of the guest", false},
 	{"action", NULL, "ACTION", -7, balloon_get_action,
-	 "What the controller would do: shrink, none or refused", false},
+	 "Action that --apply would take: shrink, none or refused", false},
 	{"from_bytes", NULL, "FROM", 8, balloon_get_from,
 	 "Size of the guest now, as its balloon leaves it, in bytes", false},
 	{"to_bytes", NULL, "TO", 8, balloon_get_to, "Size of the guest at the end, in bytes",
@@ -87,7 +87,7 @@ static const struct wss_column columns[] = {
 	{"held_bytes", NULL, "HELD", 8, balloon_get_held,
 	 "Guest memory that is resident on the host now, in bytes", false},
 	{"reason", NULL, "WHY", -27, balloon_get_reason, "Reason for the action", false},
-	{"hint", NULL, "HINT", -20, balloon_get_hint, "What to do about a refusal", false},
+	{"hint", NULL, "HINT", -20, balloon_get_hint, "How to lift a refusal", false},
 	{"error", NULL, "ERROR", -20, balloon_get_error, "Why the guest could not be examined",
 	 false},
 };

@@ -15,7 +15,7 @@
 static int take_uri(struct wss_cli *cli, const char *uri, struct wss_error *err)
 {
 	if (cli->n_uris == WSS_URIS_MAX)
-		return wss_error_set(err, WSS_ERR_USAGE, "more than %d times --connect",
+		return wss_error_set(err, WSS_ERR_USAGE, "--connect given more than %d times",
 				     WSS_URIS_MAX);
 	cli->uris[cli->n_uris++] = uri;
 	cli->uri = uri;
@@ -81,8 +81,9 @@ int wss_cli_parse(struct wss_cli *cli, int argc, char **argv, void *options,
 	}
 	/* Otherwise all but the last would silently be ignored. */
 	if (cli->n_uris > 1 && !cli->several_uris)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "more than one --connect: only list takes several");
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"--connect given more than once: only list takes several");
 	return 0;
 }
 
@@ -94,7 +95,7 @@ int wss_cli_finish(struct wss_cli *cli, int argc, char **argv, struct wss_error 
 		return wss_error_set(err, WSS_ERR_USAGE, "--qmp and --connect exclude each other");
 	if (cli->qmp && (cli->n_domains || cli->all))
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--qmp names the guest: no DOMAIN and no --all with it");
+				     "--qmp already names the guest: omit DOMAIN and --all");
 	if (cli->all && cli->n_domains)
 		return wss_error_set(err, WSS_ERR_USAGE, "--all and DOMAIN exclude each other");
 	return wss_cli_check_uuids(cli, err);

@@ -33,7 +33,7 @@ int wss_files_finish(struct wss_cli *cli, int argc, char **argv, int least, int 
 	if (wss_cli_finish(cli, argc, argv, err) < 0)
 		return -1;
 	if (cli->all)
-		return wss_error_set(err, WSS_ERR_USAGE, "--all is not for recordings");
+		return wss_error_set(err, WSS_ERR_USAGE, "--all does not apply to recordings");
 	if (cli->n_domains < least)
 		return wss_error_set(err, WSS_ERR_USAGE, "missing argument FILE");
 	if (most && cli->n_domains > most)
@@ -52,10 +52,10 @@ int wss_files_alike(const struct wss_recfile *a, const struct wss_recfile *b, st
 				     "%s and %s: the memory layouts of the guests differ",
 				     name_a, name_b);
 	if (strcmp(of_a->uuid, of_b->uuid) != 0)
-		wss_warn("%s and %s: of different guests, %s and %s", name_a, name_b, of_a->domain,
-			 of_b->domain);
+		wss_warn("%s and %s: recordings of different guests, %s and %s", name_a,
+			 name_b, of_a->domain, of_b->domain);
 	if (of_a->granularity_bytes != of_b->granularity_bytes)
-		wss_warn("%s and %s: of different granularity", name_a, name_b);
+		wss_warn("%s and %s: recordings of different granularity", name_a, name_b);
 	return 0;
 }
 
@@ -68,7 +68,7 @@ int wss_files_open(const char *path, bool salvage, struct wss_recfile **ret_file
 		return -1;
 	state = wss_recfile_state(*ret_file);
 	if (!state->windows)
-		return wss_error_set(err, WSS_ERR_FAILED, "%s: it contains no window", path);
+		return wss_error_set(err, WSS_ERR_FAILED, "%s: contains no window", path);
 	if (state->damaged_at)
 		wss_warn(
 			"%s: damaged or invalid at byte %llu: ignoring everything from there on",

@@ -150,10 +150,11 @@ static int history_parse(struct wss_cli *cli, int argc, char **argv,
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--span and --since exclude each other");
 	if (options->since > options->until)
-		return wss_error_set(err, WSS_ERR_USAGE, "--until is before the time begins");
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--until is before the start of the time range");
 	if (options->chart && cli->format != WSS_FORMAT_TABLE)
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--chart draws on the terminal: not with --output");
+				     "--chart and --output exclude each other");
 	if (options->chart && wss_cli_refuse_view(cli, "--chart", err) < 0)
 		return -1;
 	return wss_cli_finish(cli, argc, argv, err);
@@ -316,7 +317,7 @@ static void history_explain(const struct history_run *run, const struct history_
 	    !last.known)
 		return;
 	wss_clock_format((time_t)last.value, time);
-	wss_log(WSS_LOG_INFO, "%s: nothing in this time; the newest sample is of %s",
+	wss_log(WSS_LOG_INFO, "%s: no samples in this time range; the newest is from %s",
 		guest->name, time);
 }
 
@@ -441,7 +442,7 @@ static const struct wss_option_values values[] = {
 
 const struct wss_command wss_cmd_history = {
 	.name = "history",
-	.summary = "show the samples that are stored of each guest",
+	.summary = "show the stored samples of each guest",
 	.help = wss_help_history,
 	.syntax = &syntax,
 	.layouts = layouts,

@@ -137,7 +137,7 @@ static const struct wss_column columns[] = {
 	{"method", NULL, "METHOD", -6, list_get_method, "Name of the method that measured it",
 	 false},
 	{"observes", NULL, "OBSERVES", -9, list_get_observes,
-	 "What the method sees: accesses, writes or residency", false},
+	 "Kind of use observed: accesses, writes or residency", false},
 	{"granularity_bytes", NULL, "GRAN", 5, list_get_granularity,
 	 "Granularity of the window, in bytes", false},
 	{"window_seconds", NULL, "WINDOW", 7, list_get_window,

@@ -96,7 +96,8 @@ static int parse_verb(struct wss_cli *cli, struct policy_options *options, struc
 		cli->n_domains--;
 		return 0;
 	}
-	return wss_error_set(err, WSS_ERR_USAGE, "policy: get, set or clear (see --help)");
+	return wss_error_set(err, WSS_ERR_USAGE,
+			     "policy: expected get, set or clear (see --help)");
 }
 
 static int policy_options_check(const struct wss_cli *cli,

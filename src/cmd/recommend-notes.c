@@ -68,7 +68,7 @@ void recommend_notes_add(struct recommend_notes *notes, const char *domain,
 
 	if (advice->only_writes)
 		note_add(notes, domain,
-			 "its windows saw only writes, which cannot tell how much it needs");
+			 "its windows saw only writes, which do not show how much it needs");
 	if (advice->status != WSS_ADVICE_OK && advice->status != WSS_ADVICE_TOO_EARLY)
 		return;
 	if (wss_advice_kind_text(advice, text)) {

@@ -364,8 +364,8 @@ static int run_round(struct sample_run *run, struct wss_targets *targets, struct
 static void say_opted_out(const struct sample_run *run)
 {
 	if (!run->total && run->opted_out && isatty(STDERR_FILENO))
-		wss_log(WSS_LOG_INFO, "no guest was measured: the policy of %s says opt out",
-			run->opted_out > 1 ? "all that are running" : "the only one that is running");
+		wss_log(WSS_LOG_INFO, "no guest was measured: %s opted out by policy",
+			run->opted_out > 1 ? "all running guests" : "the only running guest");
 }
 
 /* Suggests the next step to a user who stores samples. */

@@ -193,7 +193,7 @@ static void refuse_two(struct restoring *all, const char *word, size_t first, si
 
 	wss_error_set(
 		&err, WSS_ERR_AMBIGUOUS,
-		"fits two guests in the journal, '%.80s' (UUID %s) and '%.80s' (UUID %s)",
+		"matches two guests in the journal, '%.80s' (UUID %s) and '%.80s' (UUID %s)",
 		all->open[first].name, all->open[first].uuid, all->open[second].name,
 		all->open[second].uuid);
 	all->events->trouble(word, &err, all->events->opaque);

@@ -470,7 +470,7 @@ static int refuse_ambiguous_word(virDomainPtr first, enum meaning first_meaning,
 	uuid_of(second, second_uuid);
 	return wss_error_set(
 		err, WSS_ERR_AMBIGUOUS,
-		"fits two domains, as the %s of '%.80s' (UUID %s) and as the %s of "
+		"matches two domains, as the %s of '%.80s' (UUID %s) and as the %s of "
 		"'%.80s' (UUID %s)",
 		meaning_names[first_meaning], virDomainGetName(first), first_uuid,
 		meaning_names[second_meaning], virDomainGetName(second), second_uuid);

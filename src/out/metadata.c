@@ -86,7 +86,7 @@ static int read_attributes(xmlNodePtr root, struct wss_profile *profile, struct 
 	    wss_element_u64(version, &number) < 0)
 		return profile_bad(err, "no version");
 	if (number != WSS_PROFILE_VERSION)
-		return profile_bad(err, "a version that this program does not know");
+		return profile_bad(err, "unsupported version");
 	profile->version = (unsigned)number;
 	if (read_time(root, "time", &profile->time) < 0)
 		return profile_bad(err, "no valid time");
@@ -113,7 +113,7 @@ static int read_history(xmlNodePtr root, struct wss_profile *profile, struct wss
 	if (xmlHasProp(root, BAD_CAST "samples")) {
 		if (wss_element_text(root, "samples", samples, sizeof(samples)) < 0 ||
 		    wss_element_u64(samples, &profile->samples.value) < 0)
-			return profile_bad(err, "no valid number of samples");
+			return profile_bad(err, "missing or invalid number of samples");
 		profile->samples.known = true;
 	}
 	if (xmlHasProp(root, BAD_CAST "since")) {

@@ -138,22 +138,24 @@ static int check_names(xmlNodePtr root, struct wss_error *err)
 
 	for (xmlAttrPtr attr = root->properties; attr; attr = attr->next)
 		if (!is_one_of(attr->name, attributes))
-			return wss_error_set(err, WSS_ERR_FAILED,
-					     WHAT ": the attribute '%s' is not known: it may "
-						  "have version and opt-out",
-					     (const char *)attr->name);
+			return wss_error_set(
+				err, WSS_ERR_FAILED,
+				WHAT ": unknown attribute '%s' (known: version, opt-out)",
+				(const char *)attr->name);
 	for (xmlNodePtr child = root->children; child; child = child->next) {
 		const char *name = (const char *)child->name;
 
 		if (child->type != XML_ELEMENT_NODE)
 			continue;
 		if (!is_one_of(child->name, elements))
-			return wss_error_set(err, WSS_ERR_FAILED,
-					     WHAT ": the element '%s' is not known: it may have "
-						  "minimum, maximum, headroom and period",
-					     name);
+			return wss_error_set(
+				err, WSS_ERR_FAILED,
+				WHAT ": unknown element '%s' (known: minimum, maximum, "
+				     "headroom, period)",
+				name);
 		if (wss_element_child(root, name) != child)
-			return wss_error_set(err, WSS_ERR_FAILED, WHAT ": '%s' is there twice", name);
+			return wss_error_set(err, WSS_ERR_FAILED, WHAT ": '%s' appears twice",
+					     name);
 	}
 	return 0;
 }
@@ -172,8 +174,7 @@ int wss_policy_read(const char *xml, struct wss_policy *ret_policy, struct wss_e
 	if (wss_element_text(root, "version", version, sizeof(version)) < 0 ||
 	    wss_element_u64(version, &number) < 0 || number != WSS_POLICY_VERSION)
 		return policy_refuse(
-			err,
-			"no version, or one that this program does not know (it knows 1)");
+			err, "missing or unsupported version (this program supports 1)");
 	if (check_names(root, err) < 0)
 		return -1;
 	policy.opt_out = reads_opt_out(root);

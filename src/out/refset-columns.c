@@ -151,7 +151,7 @@ static const struct wss_column viewport_columns[] = {
 	{"written_bytes", NULL, NULL, 0, refset_get_written,
 	 "Memory that was written to, in bytes", false},
 	{"written", NULL, NULL, 0, refset_get_meaning,
-	 "What that figure is: exact, an upper bound or a lower bound", false},
+	 "Accuracy of that figure: exact, an upper bound or a lower bound", false},
 };
 
 static const struct wss_refset_classes *region_classes(const void *row)
@@ -333,7 +333,7 @@ static const struct wss_column interval_columns[] = {
 	{"written_bytes", NULL, "WRITTEN", 9, refset_get_point_written,
 	 "Memory that was written to in the window, in bytes", false},
 	{"written", NULL, "WRITTEN-IS", -11, refset_get_point_meaning,
-	 "What that figure is: exact, an upper bound or a lower bound", false},
+	 "Accuracy of that figure: exact, an upper bound or a lower bound", false},
 	{"ballooned_bytes", NULL, "BALLOONED", 9, refset_get_point_ballooned,
 	 "Memory that the balloon took, in bytes", false},
 	{"returned_bytes", NULL, "RETURNED", 9, refset_get_point_returned,

@@ -185,7 +185,7 @@ static const struct wss_column columns[] = {
 	{"method", NULL, "METHOD", -6, sample_get_method,
 	 "Name of the method that measured it", false},
 	{"observes", NULL, "OBSERVES", -9, sample_get_observes,
-	 "What the method sees: accesses, writes or residency", false},
+	 "Kind of use observed: accesses, writes or residency", false},
 	{"granularity_bytes", NULL, "GRAN", 5, sample_get_granularity,
 	 "Granularity: the largest page-table entry seen, in bytes", false},
 	{"requested_window_seconds", NULL, "REQUESTED", 9, sample_get_requested,

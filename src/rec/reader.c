@@ -232,7 +232,8 @@ static int open_file(struct wss_recfile *file, bool salvage, struct wss_error *e
 	struct stat st;
 
 	if (fstat(file->fd, &st) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "%s: cannot look at it", file->name);
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "%s: cannot examine it",
+				       file->name);
 	if (wss_file_check_regular(&st, err) < 0)
 		return wss_error_prefix(err, "%s", file->name);
 	file->state.file_bytes = (uint64_t)st.st_size;

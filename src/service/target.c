@@ -188,7 +188,7 @@ static int target_heed_policy(struct wss_target *target, struct wss_guest *guest
 	if (!target->policy.opt_out)
 		return 0;
 	return wss_error_set(&target->error, WSS_ERR_UNSUPPORTED,
-			     "left alone: its policy says opt out");
+			     "left alone: its policy opts out");
 }
 
 void wss_target_open(struct wss_target *target)

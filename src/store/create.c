@@ -53,10 +53,11 @@ static int remove_stale(const char *path, struct wss_error *err)
 	if (fd < 0 && errno == ENOENT)
 		return 0;
 	if (fd < 0 || !is_from_sqlite(fd))
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "history: %s is in the way, and not a file of SQLite's: "
-				     "move it away",
-				     path);
+		return wss_error_set(
+			err, WSS_ERR_FAILED,
+			"history: %s is in the way and not one of SQLite's files: "
+			"move it away",
+			path);
 	return unlink(path) < 0 ? wss_error_errno(err, WSS_ERR_FAILED, errno,
 						  "history: cannot remove %s", path)
 				: 0;

@@ -361,7 +361,8 @@ int wss_history_open(const char *path, struct wss_history **ret_history, struct 
 	remember_inode(history);
 	/* SQLite would open the file read-only and report that at the first sample. */
 	if (access(found, W_OK) < 0) {
-		wss_error_errno(err, WSS_ERR_FAILED, errno, "history %s: cannot write it", path);
+		wss_error_errno(err, WSS_ERR_FAILED, errno, "history %s: cannot write to it",
+				path);
 	} else if (open_database(history, SQLITE_OPEN_READWRITE) != SQLITE_OK) {
 		wss_db_error(history, "cannot open it", err);
 	} else if (wss_db_set_up(history, err) == 0 && check_integrity(history, err) == 0 &&

@@ -57,8 +57,9 @@ static int run_statement(struct wss_history *history, sqlite3_stmt *stmt,
 	int r = sqlite3_step(stmt);
 
 	sqlite3_reset(stmt);
-	return r == SQLITE_DONE || r == SQLITE_ROW ? 0
-						    : wss_db_error(history, "cannot write it", err);
+	return r == SQLITE_DONE || r == SQLITE_ROW
+		       ? 0
+		       : wss_db_error(history, "cannot write to it", err);
 }
 
 static int id_of(struct wss_history *history, sqlite3_stmt *stmt, int64_t *ret_id,
@@ -69,7 +70,7 @@ static int id_of(struct wss_history *history, sqlite3_stmt *stmt, int64_t *ret_i
 	if (r == SQLITE_ROW)
 		*ret_id = sqlite3_column_int64(stmt, 0);
 	sqlite3_reset(stmt);
-	return r == SQLITE_ROW ? 0 : wss_db_error(history, "cannot find what was written", err);
+	return r == SQLITE_ROW ? 0 : wss_db_error(history, "cannot find the new row", err);
 }
 
 static int store_guest(struct wss_history *history, const struct wss_sample *sample,
@@ -263,7 +264,7 @@ int wss_history_add(struct wss_history *history, const struct wss_sample *sample
 	if (!sample->uuid[0])
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 				     "not stored: a guest without a UUID has no history");
-	if (wss_db_exec(history, "BEGIN IMMEDIATE", "cannot write it", err) < 0)
+	if (wss_db_exec(history, "BEGIN IMMEDIATE", "cannot write to it", err) < 0)
 		return -1;
 	r = store_guest(history, sample, &guest, err);
 	if (r == 0)
@@ -275,7 +276,7 @@ int wss_history_add(struct wss_history *history, const struct wss_sample *sample
 	if (r == 0)
 		r = add_to_summary(history, series, WSS_HISTORY_DAY, sample, err);
 	if (r == 0)
-		r = wss_db_exec(history, "COMMIT", "cannot write it", err);
+		r = wss_db_exec(history, "COMMIT", "cannot write to it", err);
 	/* A full disk may already have caused a rollback. */
 	if (r < 0 && !sqlite3_get_autocommit(history->db))
 		sqlite3_exec(history->db, "ROLLBACK", NULL, NULL, NULL);

@@ -28,7 +28,7 @@ static int lock_file_open(const char *name, int *ret_fd, struct wss_error *err)
 	if (fd < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make it");
 	if (fstat(fd, &st) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot look at it");
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot examine it");
 	if (wss_file_check_regular(&st, err) < 0 ||
 	    wss_db_check_hands_off(&st, false, err) < 0)
 		return -1;

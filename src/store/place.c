@@ -55,7 +55,7 @@ static int check_directory(const char *directory, struct wss_error *err)
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno,
-				       "cannot look at its directory");
+				       "cannot examine its directory");
 	return wss_db_check_hands_off(&st, true, err);
 }
 
@@ -66,7 +66,7 @@ static int check_file(const char *path, struct wss_error *err)
 	if (lstat(path, &st) < 0)
 		return errno == ENOENT ? 0
 				       : wss_error_errno(err, WSS_ERR_FAILED, errno,
-							 "cannot look at it");
+							 "cannot examine it");
 	return wss_file_check_regular(&st, err) < 0 ? -1 : wss_db_check_hands_off(&st, false, err);
 }
 

@@ -113,9 +113,8 @@ int wss_tracker_check(const struct wss_tracker_ops *ops, const struct wss_host *
 	if (ops->probe(host, guest, err) < 0)
 		return -1;
 	if (options->recorder == WSS_RECORDER_PAGES && !ops->pages)
-		return wss_error_set(
-			err, WSS_ERR_UNSUPPORTED,
-			"it has no recorder of pages and only counts how many were touched");
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "it has no recorder of pages and only counts them");
 	return 0;
 }
 

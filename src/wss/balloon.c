@@ -403,7 +403,7 @@ static struct wss_balloon_decision decide_step(struct wss_balloon *balloon,
 		return decide_hold("its balloon is still moving");
 	balloon->ready = !view->may_step;
 	if (balloon->ready)
-		return decide_hold("not the moment for a step");
+		return decide_hold("no step is possible at the moment");
 	if (!balloon->shrunk) {
 		balloon->rss_before_bytes = view->rss_bytes;
 		balloon->size_before_bytes = actual;

@@ -44,7 +44,7 @@ hold_history() {
 	wait_until 120 taken_at_least web1 160
 	hold_history
 	# From then on a window always waits for it.
-	wait_until 60 said 'history .*: cannot write it: database is locked'
+	wait_until 60 said 'history .*: cannot write to it: database is locked'
 	said 'web1: put off: history'
 	refute said 'web1: gives all memory back'
 	touch_mib web1 192

@@ -177,7 +177,7 @@ right_within_10_percent() { # VALUE FROM_MS
 	wss_wait
 	[ "$status" = 130 ]
 	grep -q '^web1 (refs' <<<"$out"
-	grep -qE 'interrupted: the curves are of [0-9]+ of 100 windows' <<<"$err"
+	grep -qE 'interrupted: the curves cover [0-9]+ of 100 windows' <<<"$err"
 }
 
 @test "a published profile can be read by virsh and by list" {

@@ -138,7 +138,7 @@ refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 
 @test "an empty result is explained" {
 	make 3 100000000 60 ${uuid}1
-	refused 0 'guest: nothing in this time; the newest sample is of 20' --until 2020-01-01 --since 2019-01-01
+	refused 0 'guest: no samples in this time range; the newest is from 20' --until 2020-01-01 --since 2019-01-01
 	rm history.db*
 	refused 0 'there is no history yet'
 	refused 1 'no such file|No such file' --history "$PWD/nowhere.db"

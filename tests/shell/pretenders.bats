@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # Tests domains named like the ID or the UUID of another, on libvirt's test driver:
-# each command reaches every domain that it lists, and refuses a word that fits two of
+# each command reaches every domain that it lists, and refuses a word that matches two of
 # them.
 
 virt_wss=$WSS_BUILDDIR/virt-wss
@@ -60,7 +60,7 @@ refuses_word() { # WORD UUID UUID ARGUMENT...
 	wss "$@" "$word"
 	[ "$status" = 1 ] || return 1
 	[ "$(wc -l <<<"$err")" = 1 ] || return 1
-	[[ $err == *"$word: fits two domains"*"'alpha' (UUID $first)"*"'$word' (UUID $second)"*": choose one with --uuid UUID" ]]
+	[[ $err == *"$word: matches two domains"*"'alpha' (UUID $first)"*"'$word' (UUID $second)"*": choose one with --uuid UUID" ]]
 }
 
 @test "every listed domain is reached, whatever its name" {
@@ -82,7 +82,7 @@ refuses_word() { # WORD UUID UUID ARGUMENT...
 		"$(printf '%s\n' 1 $alpha alpha)" ]
 }
 
-@test "a word that fits two domains is refused, with both named" {
+@test "a word that matches two domains is refused, with both named" {
 	# Without a history, recommend prints another line about that.
 	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 1 1000000 1 $alpha
 	for command in sample 'sample --store' profile 'record -o rec' methods list 'policy get' \
@@ -145,7 +145,7 @@ done_uuids() {
 	[ "$(done_uuids)" = $alpha ]
 }
 
-@test "--restore refuses a word that fits two guests; the watchdog uses exact UUIDs" {
+@test "--restore refuses a word that matches two guests; the watchdog uses exact UUIDs" {
 	command -v sqlite3 >/dev/null || skip "needs sqlite3"
 	taken $alpha alpha
 	sqlite3 "$VIRT_WSS_HISTORY" "INSERT INTO balloon (uuid, name, time, original_bytes,

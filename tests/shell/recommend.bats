@@ -91,7 +91,7 @@ between() { # VALUE LOW HIGH, in MiB
 	wss recommend
 	[ "$status" = 0 ]
 	[ "$(awk '$1 ~ /^web/ { print $2 }' <<<"$out")" = $'unknown\nok' ]
-	grep -Fx 'virt-wss: web1: note: its windows saw only writes, which cannot tell how much it needs' <<<"$err"
+	grep -Fx 'virt-wss: web1: note: its windows saw only writes, which do not show how much it needs' <<<"$err"
 	grep -Fx 'virt-wss: web2: note: leaves out 40 windows of another method, granularity or length' <<<"$err"
 }
 

@@ -140,7 +140,7 @@ bats_require_minimum_version 1.5.0
 	json '$j->{viewport}{peak_bytes} == 32768 * 4096 && $j->{recording}{whole}' <out.json
 	! "$mkrecording" s --ram $((16 << 40)) --windows 2 --scatter 32769 >said 2>why || return 1
 	grep -q 's: its pages are scattered over more than 4 TiB: no more fit$' why
-	refused 1 's: it contains no window' report s
+	refused 1 's: contains no window' report s
 }
 
 # Special files that are named explicitly are written to directly.
@@ -395,7 +395,7 @@ ended() { # PID
 	for arguments in "diff a b" "heatmap a b --hot-first"; do
 		# shellcheck disable=SC2086
 		run --separate-stderr "$virt_wss" $arguments --output json
-		[ "$status" = 0 ] && [[ $stderr == *"a and b: of different guests, web1 and db1" ]]
+		[ "$status" = 0 ] && [[ $stderr == *"a and b: recordings of different guests, web1 and db1" ]]
 		json '$j->{schema}' <<<"$output"
 	done
 	run --separate-stderr "$virt_wss" diff a c
@@ -405,10 +405,10 @@ ended() { # PID
 @test "every command refuses a recording without a window" {
 	make none --windows 0
 	make r
-	refused 1 'none: it contains no window' report none
-	refused 1 'none: it contains no window' diff r none
-	refused 1 'none: it contains no window' heatmap none --hot-first
-	refused 1 'none: it contains no window' heatmap none --plot x.svg
+	refused 1 'none: contains no window' report none
+	refused 1 'none: contains no window' diff r none
+	refused 1 'none: contains no window' heatmap none --hot-first
+	refused 1 'none: contains no window' heatmap none --plot x.svg
 	[ ! -e x.svg ]
 }
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Hangs calls of libvirt in a program that loads this by LD_PRELOAD. Only tests do.
+ * Hangs libvirt calls in a program that loads this by LD_PRELOAD, as only tests do.
  *
- * WSS_HANG=FUNCTION:DOMAIN hangs a function for one domain, FUNCTION: alone whatever it is
- * called for. The first WSS_HANG_AFTER of these calls pass. A call that hangs creates the file
- * WSS_HANG_FILE first.
+ * WSS_HANG=FUNCTION:DOMAIN hangs a function for one domain, FUNCTION: for any. The first
+ * WSS_HANG_AFTER of these calls pass. A call that hangs creates the file WSS_HANG_FILE first.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

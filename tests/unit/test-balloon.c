@@ -665,7 +665,7 @@ static void test_busy_guest(void **unused)
 	begin(&run);
 	run.busy = true;
 	live(&run, 100);
-	assert_action(&run, WSS_BALLOON_HOLD, "not the moment");
+	assert_action(&run, WSS_BALLOON_HOLD, "no step is possible");
 	assert_true(run.balloon.ready);
 	assert_int_equal(run.guest.actual, 1024 * MIB);
 	run.busy = false;

@@ -155,12 +155,12 @@ static void assert_refused(const char *word, const char *uuid, const char *other
 	struct wss_guest *guest = NULL;
 
 	assert_int_equal(open_word(word, &guest, &err), -1);
-	assert_error(&err, WSS_ERR_AMBIGUOUS, "fits two domains");
+	assert_error(&err, WSS_ERR_AMBIGUOUS, "matches two domains");
 	assert_error(&err, WSS_ERR_AMBIGUOUS, uuid);
 	assert_error(&err, WSS_ERR_AMBIGUOUS, other);
 	wss_error_clear(&err);
 	assert_int_equal(read_element(word, &entry, &err), -1);
-	assert_error(&err, WSS_ERR_AMBIGUOUS, "fits two domains");
+	assert_error(&err, WSS_ERR_AMBIGUOUS, "matches two domains");
 }
 
 /*

@@ -79,7 +79,7 @@ static void test_absent(void **unused)
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "tracefs");
 }
 
-/* A layout that differs in the least from the known ones would give wrong addresses. */
+/* A layout that differs even slightly from the known ones would give wrong addresses. */
 static void test_unknown(void **unused)
 {
 	static const char *const formats[] = {

@@ -460,7 +460,7 @@ static void test_files_in_the_way(void **unused)
 
 		write_file(make_path(name, "%s%s", path, suffixes[i]), "a letter", 8, 0);
 		assert_int_equal(wss_history_open(path, &history, &err), -1);
-		assert_error(&err, WSS_ERR_FAILED, "not a file of SQLite's: move it away");
+		assert_error(&err, WSS_ERR_FAILED, "not one of SQLite's files: move it away");
 		assert_non_null(strstr(err.text, name));
 		assert_file_holds(name, "a letter");
 		assert_int_equal(access(path, F_OK), -1);

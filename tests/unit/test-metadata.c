@@ -210,8 +210,8 @@ static void test_refuses(void **unused)
 	} table[] = {
 		{ "<profile ", "<policy ", "not a <profile>" },
 		{ "</profile>", "", "not a <profile>" },
-		{ "version=\"1\"", "version=\"2\"", "does not know" },
-		{ "version=\"1\"", "version=\"4294967297\"", "does not know" },
+		{ "version=\"1\"", "version=\"2\"", "unsupported version" },
+		{ "version=\"1\"", "version=\"4294967297\"", "unsupported version" },
 		{ "version=\"1\"", "version=\"-1\"", "no version" },
 		{ "version=\"1\"", "", "no version" },
 		{ "18:00:00Z", "18:00:00Z and more", "time" },
