@@ -118,7 +118,7 @@ struct balloon_sight {
 	struct wss_look look;
 };
 
-/* In a worker: the statistics come from libvirt. */
+/* Runs in a worker, because the statistics come from libvirt. */
 static void target_look(struct wss_target *target)
 {
 	struct balloon_sight *sight = calloc(1, sizeof(*sight));

@@ -121,7 +121,7 @@ static int run_controller(const struct wss_control_scope *scope, struct balloon_
 			  const struct wss_control_events *events, size_t *ret_guests,
 			  struct wss_error *err)
 {
-	/* --uuid, because a guest's name may look like the UUID of another. */
+	/* Uses --uuid, because a guest's name may look like the UUID of another. */
 	const char *const command[] = {
 		"virt-wss", "balloon", "--restore", "--uuid", "--history", scope->history,
 		scope->uri ? "-c" : NULL, scope->uri, NULL

@@ -15,7 +15,7 @@
 
 enum verb { VERB_GET, VERB_SET, VERB_CLEAR };
 
-/* Changes that "set" makes: a value that is given and unknown is removed. */
+/* Changes that "set" makes. A value that is given but unknown removes the setting. */
 struct change {
 	bool given;
 	struct wss_amount to;
@@ -194,13 +194,13 @@ static const struct wss_column columns[] = {
 	{"opt_out", NULL, "OPT-OUT", -7, policy_get_opt_out,
 	 "Whether the guest is never to be measured or changed", false},
 	{"minimum_bytes", NULL, "MINIMUM", 8, policy_get_minimum,
-	 "Least size to recommend or to leave to the guest, in bytes", false},
+	 "Smallest size to recommend or to leave to the guest, in bytes", false},
 	{"maximum_bytes", NULL, "MAXIMUM", 8, policy_get_maximum,
 	 "Largest size to recommend, in bytes", false},
 	{"headroom_percent", NULL, "HEADROOM", 8, policy_get_headroom,
 	 "Headroom on top of the working set, in percent", false},
 	{"period_seconds", NULL, "PERIOD", 8, policy_get_period,
-	 "Least time between two measurements by periodic rounds, in seconds", false},
+	 "Shortest time between two measurements by periodic rounds, in seconds", false},
 	{"error", NULL, "ERROR", -30, policy_get_error, "Why the policy could not be read",
 	 false},
 };
@@ -226,7 +226,7 @@ struct policy_run {
 	size_t total;
 };
 
-/* The worker's part: what hangs on a target. Its own copies, as it may outlive the command. */
+/* Data of a target's worker. It has its own copies, because it may outlive the command. */
 struct policy_work {
 	struct policy_options options;
 	struct wss_conn_entry entry;
@@ -256,7 +256,7 @@ static void policy_apply(const struct policy_options *options, struct wss_policy
 		policy->period_ns = options->period.to;
 }
 
-/* Stores the new policy; one without any setting is removed. */
+/* Stores the new policy, or removes one without any setting. */
 static int policy_store(struct wss_target *target, struct policy_work *work,
 			struct wss_error *err)
 {
@@ -273,7 +273,7 @@ static int policy_store(struct wss_target *target, struct policy_work *work,
 				     WSS_POLICY_NAMESPACE, WSS_POLICY_PREFIX, xml, err);
 }
 
-/* In a worker. "clear" also removes a policy that cannot be read. */
+/* Runs in a worker. "clear" also removes a policy that cannot be read. */
 static void policy_step(struct wss_target *target)
 {
 	const struct wss_domain_ref ref = { target->name, target->uuid };
@@ -292,7 +292,7 @@ static void policy_step(struct wss_target *target)
 
 static void policy_report(struct policy_run *run, struct wss_target *target)
 {
-	const struct policy_work *work = target->data; /* NULL: it was left to its worker */
+	const struct policy_work *work = target->data; /* NULL: the worker was left behind */
 	struct policy_row row = { .domain = target->name,
 				  .uuid = target->uuid ? target->uuid : "" };
 	bool bad = target->error.code != WSS_OK;
@@ -326,7 +326,10 @@ static int prepare_targets(const struct policy_options *options, struct wss_targ
 	return 0;
 }
 
-/* After an interruption; a worker that was left may yet change another. */
+/*
+ * Reports progress after an interruption; a worker that was left behind may still change
+ * another policy.
+ */
 static int say_changed(const struct wss_targets *targets, struct wss_error *err)
 {
 	size_t changed = 0;

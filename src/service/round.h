@@ -31,21 +31,21 @@
 #include "service/target.h"
 #include "wss/profile.h"
 
-/* Default number of windows at the same time. */
+/* Default number of windows open at the same time. */
 #define WSS_ROUND_JOBS_DEFAULT 8
 
 struct wss_round_options {
 	struct wss_measure_options measure;
-	unsigned jobs; /* windows at the same time, at least 1 */
+	unsigned jobs; /* number of windows open at the same time, at least 1 */
 	enum wss_publish_when publish_when;
-	bool persistent;		 /* publish in the domain's configuration as well */
-	const struct wss_cancel *cancel; /* for the round as a whole; NULL: the stop signal */
+	bool persistent;		 /* also publish in the domain's configuration */
+	const struct wss_cancel *cancel; /* token of the whole round; NULL: the stop signal */
 };
 
 /* Progress of a round. */
 struct wss_round_progress {
 	size_t n;    /* number of targets that have joined */
-	size_t done; /* number of those that are finished, measured or not */
+	size_t done; /* number of these that are finished, measured or not */
 	/*
 	 * When the last of the open windows ends, a time of wss_clock_now_ns(); 0: none is
 	 * open.
@@ -59,21 +59,23 @@ struct wss_round_progress {
  * worker owns the target.
  */
 struct wss_round_events {
-	/* The target has been opened: return true to measure it. NULL: all are measured. */
+	/*
+	 * The target has been opened; returns whether to measure it. NULL: all are measured.
+	 */
 	bool (*opened)(struct wss_target *target, void *opaque);
 	/*
-	 * The target is not measured, and that is no failure: it is one of all guests and is
-	 * left out, or an earlier target is the same guest under another name. Not called for
-	 * targets that opened() rejected.
+	 * The target is not measured, which is not a failure: it was left out of "all guests",
+	 * or an earlier target is the same guest under another name. Not called for targets
+	 * that opened() rejected.
 	 */
 	void (*left_out)(struct wss_target *target, void *opaque);
-	/* A sample, good or bad. last: no other sample follows for this target. */
+	/* A sample, good or bad. last: no other sample of this target follows. */
 	void (*sample)(struct wss_target *target, const struct wss_sample *sample, bool last,
 		       void *opaque);
-	/* Called after the last sample: return true to publish *ret_profile. */
+	/* Called after the last sample; returns whether to publish *ret_profile. */
 	bool (*publish)(struct wss_target *target, struct wss_profile *ret_profile, void *opaque);
 	/*
-	 * Something other than a window failed, such as publishing, or the worker was left
+	 * Something other than a window has failed, such as publishing, or the worker was left
 	 * behind.
 	 */
 	void (*trouble)(struct wss_target *target, const struct wss_error *error, void *opaque);
@@ -83,19 +85,22 @@ struct wss_round_events {
 
 struct wss_round;
 
-/* No two guests of a host are armed within this, unless the round would take too long by it. */
+/* Least time between two armings on a host, unless that would make the round too long. */
 #define WSS_ROUND_STAGGER_NS WSS_NS_PER_S
 
 /*
- * How far apart n guests are armed: as far as the round's length allows, and not so far that windows
- * would come late.
+ * Returns the time between the armings of n guests: as long as the round's length allows, but
+ * not so long that windows would be late.
  */
 uint64_t wss_round_stagger_ns(const struct wss_measure_options *measure, size_t n);
 
-/* About how long a round over n guests takes, if none of them is late: what a countdown starts from. */
+/* Estimates the length of a round over n guests if none of them is late, for a countdown. */
 uint64_t wss_round_length_ns(const struct wss_round_options *options, size_t n);
 
-/* options and events are copied. For wss_round_free(). WSS_ERR_NO_MEMORY. */
+/*
+ * Makes a round; options and events are copied. Free it with wss_round_free().
+ * WSS_ERR_NO_MEMORY.
+ */
 int wss_round_new(const struct wss_round_options *options, const struct wss_round_events *events,
 		  void *opaque, struct wss_round **ret_round, struct wss_error *err);
 
@@ -108,26 +113,26 @@ int wss_round_join(struct wss_round *round, struct wss_target *target, bool may_
 		   struct wss_error *err);
 
 /*
- * Removes a target: its window is closed as soon as possible, without a sample, and it is
- * freed.
+ * Removes a target: its window is closed as soon as possible, without a sample, and the target
+ * is freed.
  */
 void wss_round_leave(struct wss_round *round, struct wss_target *target);
 
 /*
- * Waits at most 50 ms and passes what has happened to the front end. Returns true while there
- * are targets. After its token was requested, the round ends its targets, and leaves those
- * behind that do not end within WSS_WORKER_CANCEL_NS.
+ * Waits at most 50 ms and passes events to the front end. Returns true while there are
+ * targets. After its token has been requested, the round ends its targets, and leaves behind
+ * those that do not end within WSS_WORKER_CANCEL_NS.
  */
 bool wss_round_step(struct wss_round *round);
 
 /*
- * Spreads the targets that have joined over the time of the round, and takes steps until all
- * are done. WSS_ERR_INTERRUPTED if the round was cancelled: every guest is as it was, and all
+ * Spreads the targets over the time of the round, and takes steps until all are done.
+ * WSS_ERR_INTERRUPTED if the round was cancelled: then every guest has been restored, and all
  * samples taken have been passed on.
  */
 int wss_round_run(struct wss_round *round, struct wss_error *err);
 
-/* Frees a round, leaving behind what still runs. Accepts NULL. */
+/* Frees a round, leaving running workers behind. Accepts NULL. */
 void wss_round_free(struct wss_round *round);
 
 #endif

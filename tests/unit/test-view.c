@@ -123,7 +123,7 @@ static void test_sort(void **unused)
 	assert_printed((struct setting){ .view.sort = "-value_bytes" }, four, 4,
 		       "NAME       VALUE\nc          1 MiB\nb          2 KiB\n"
 		       "d          100 B\na              -\n");
-	/* Also by a column that is not shown. */
+	/* Sorting by a column that is not shown also works. */
 	assert_printed((struct setting){ .view.sort = "text", .view.columns = "name" }, four, 4,
 		       "NAME\nd\nb\na\nc\n");
 	assert_printed((struct setting){ WSS_FORMAT_CSV, { .sort = "-name", .columns = "name" }, 0,
