@@ -87,7 +87,7 @@ int wss_file_check_regular(const struct stat *st, struct wss_error *err)
 			     kind_of(st->st_mode));
 }
 
-/* The owner of a file in /tmp may have created it to read what is written there. */
+/* In /tmp, another user may have created the file to read our output. */
 static int check_owner(const struct wss_place *place, const struct stat *st,
 		       struct wss_error *err)
 {

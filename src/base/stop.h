@@ -12,7 +12,7 @@
 
 /*
  * Installs the handlers, and ignores SIGXFSZ and SIGPIPE, which would end the process in the
- * middle of a window (SIGPIPE also where libvirt or QEMU closes its socket). Call once, before
+ * middle of a window (SIGPIPE also if libvirt or QEMU closes its socket). Call once, before
  * threads start.
  */
 void wss_stop_install(void);

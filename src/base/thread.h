@@ -17,7 +17,7 @@
 struct wss_thread;
 
 /*
- * Starts a thread that runs fn(opaque). *ret_thread is for wss_thread_join() or
+ * Starts a thread that runs fn(opaque). Pass *ret_thread to wss_thread_join() or
  * wss_thread_leave(). -1 with WSS_ERR_NO_MEMORY or WSS_ERR_FAILED; err may be NULL.
  */
 int wss_thread_start(void (*fn)(void *opaque), void *opaque, struct wss_thread **ret_thread,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Work that may hang, such as a libvirt call, in a thread of its own. Whoever starts it waits
- * for it, and leaves it behind when it is late.
+ * Work that may hang, such as a libvirt call, in a thread of its own. Its starter waits for
+ * it, and leaves it behind when it is late.
  *
  * Workers form a group, which one thread watches: it starts them, sleeps until something
  * changes, joins those that are done, and leaves those that are late. From then on the late
@@ -44,7 +44,7 @@ struct wss_workers *wss_workers_new(void);
 void wss_workers_free(struct wss_workers *workers);
 
 /*
- * Starts a worker. *ret_worker is for wss_worker_join() or wss_worker_leave(). -1 with
+ * Starts a worker. Pass *ret_worker to wss_worker_join() or wss_worker_leave(). -1 with
  * WSS_ERR_NO_MEMORY or WSS_ERR_FAILED: the caller still owns opaque.
  */
 int wss_worker_start(struct wss_workers *workers, const struct wss_work *work,

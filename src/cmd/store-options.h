@@ -33,10 +33,10 @@ int wss_store_option(struct wss_store_options *options, int c, const char *value
 		     struct wss_error *err);
 
 /*
- * Opens the history for reading, for wss_history_close(). If there is none yet at the default
- * path, reports that, leaves *ret_history NULL and returns 0. Returns -1 with WSS_ERR_GONE if
- * the file that --history names does not exist, WSS_ERR_NO_MEMORY, and the errors of
- * wss_history_open_readonly().
+ * Opens the history for reading; close it with wss_history_close(). If there is none yet at
+ * the default path, reports that, leaves *ret_history NULL and returns 0. Returns -1 with
+ * WSS_ERR_GONE if the file that --history names does not exist, WSS_ERR_NO_MEMORY, and the
+ * errors of wss_history_open_readonly().
  */
 int wss_store_open_reader(const struct wss_store_options *options,
 			  struct wss_history **ret_history, struct wss_error *err);

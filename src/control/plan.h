@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the controller would do with a guest, according to one look at it. */
+/* A plan: the controller's intention for a guest, according to one look at it. */
 #ifndef WSS_CONTROL_PLAN_H
 #define WSS_CONTROL_PLAN_H
 

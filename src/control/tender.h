@@ -140,8 +140,7 @@ int wss_give_back(struct tender *tender, const char *reason, struct wss_error *e
 
 /*
  * Repeats wss_give_back() until it works or the process ends; then the watchdog takes over.
- * Also waits for a guest that was saved or has moved, as long as there are others to look
- * after.
+ * Also waits for a guest that was saved or has moved, while there are others to look after.
  */
 void wss_give_back_insist(struct tender *tender);
 

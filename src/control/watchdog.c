@@ -54,7 +54,7 @@ struct charges {
 	char **argv;  /* words of the command, then the guests */
 	size_t words; /* number of words before the guests */
 	size_t n;
-	char record[RECORD_BYTES]; /* a UUID of which part has been read */
+	char record[RECORD_BYTES]; /* the part of a UUID that has been read */
 	size_t len;
 };
 

@@ -47,7 +47,7 @@ struct wss_balloon_stats {
 
 /* The dirty-rate calculation, which turns KVM's dirty log on. */
 struct wss_dirty_log {
-	bool measuring; /* a calculation is running, whoever started it */
+	bool measuring; /* a calculation is running, no matter who started it */
 	bool bitmap;	/* that calculation, or the last one, uses the dirty bitmap */
 };
 

@@ -151,7 +151,7 @@ int wss_append_frame(struct wss_appender *appender, enum wss_frame_type type, ui
 	int r;
 
 	wss_rec_encode_frame(&frame, appender->seed, data);
-	/* A single write, of which a killed writer leaves a prefix. */
+	/* A single write, so that a killed writer leaves a prefix of the frame. */
 	r = wss_io_pwrite(appender->fd, data, WSS_REC_FRAME_BYTES + length, appender->end);
 	if (r < 0) {
 		wss_append_take_back(appender, appender->end, appender->sequence, NULL);

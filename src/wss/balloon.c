@@ -174,8 +174,8 @@ static bool statistics_match(struct wss_balloon *balloon, const struct wss_ballo
 }
 
 /*
- * Takes over a size that somebody else set while nothing is taken from the guest: this becomes
- * the size to give back. The size of a guest that is being given memory back does not count.
+ * Adopts, as the size to give back, a size that somebody else set while nothing was taken from
+ * the guest. Ignores sizes on the way back to the original one.
  */
 static void adopt_size(struct wss_balloon *balloon, const struct wss_balloon_view *view)
 {

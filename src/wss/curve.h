@@ -25,12 +25,12 @@ struct wss_grid_point {
 	double mean_bytes;
 	uint64_t min_bytes, max_bytes; /* spread over the windows */
 	/*
-	 * The most that the guest might have touched by now if faults cost no time; known below
-	 * WSS_FAULT_BOUND_NS where the curve of every window is long enough.
+	 * The most that the guest might have touched by now if faults cost no time; known
+	 * below WSS_FAULT_BOUND_NS if the curve of every window is long enough.
 	 */
 	struct wss_amount high_bytes;
 	/*
-	 * Smallest low bound and largest high bound of the windows, where the method only has
+	 * Smallest low bound and largest high bound of the windows, if the method only has
 	 * bounds; max_bytes lies between them.
 	 */
 	struct wss_amount bound_low_bytes, bound_high_bytes;

@@ -3,10 +3,10 @@
  * Whether the working set still grew at the end of its windows, and how large it would have
  * become.
  *
- * A window shows only what was touched within it: a set that takes the guest ten seconds to
- * walk through is cut short by a window of one. Growth curves of real guests often have no
- * end, but rise steadily over the logarithm of time. A curve that still rises is therefore
- * extended along that line, with its steepest slope at the end of the windows, to
+ * A window shows only memory that was touched within it: a set that takes the guest ten
+ * seconds to walk through is cut short by a window of one. Growth curves of real guests often
+ * have no end, but rise steadily over the logarithm of time. A curve that still rises is
+ * therefore extended along that line, with its steepest slope at the end of the windows, to
  * WSS_GROWTH_HORIZON_S. The result is a bounded estimate, not a measurement; longer windows
  * measure.
  */

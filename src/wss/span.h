@@ -6,7 +6,7 @@
 #include "wss/summary.h"
 
 struct wss_history_span {
-	const char *domain, *uuid, *method; /* owned by whoever made the struct */
+	const char *domain, *uuid, *method; /* owned by the creator of the struct */
 	enum wss_observes observes;
 	struct wss_amount granularity_bytes;
 	uint64_t requested_window_ns;
