@@ -18,26 +18,25 @@ struct unit {
 };
 
 static const struct unit duration_units[] = {
-	{ "", 1e9 },   { "us", 1e3 },	 { "ms", 1e6 },	   { "s", 1e9 },
-	{ "m", 60e9 }, { "min", 60e9 }, { "h", 3600e9 }, { "d", 86400e9 },
-	{ NULL, 0 },
+	{"", 1e9},     {"us", 1e3},   {"ms", 1e6},    {"s", 1e9}, {"m", 60e9},
+	{"min", 60e9}, {"h", 3600e9}, {"d", 86400e9}, {NULL, 0},
 };
 
 static const struct unit size_units[] = {
-	{ "B", 1 },
-	{ "K", 1024 },
-	{ "KiB", 1024 },
-	{ "KB", 1e3 },
-	{ "M", 1024.0 * 1024 },
-	{ "MiB", 1024.0 * 1024 },
-	{ "MB", 1e6 },
-	{ "G", 1024.0 * 1024 * 1024 },
-	{ "GiB", 1024.0 * 1024 * 1024 },
-	{ "GB", 1e9 },
-	{ "T", 1024.0 * 1024 * 1024 * 1024 },
-	{ "TiB", 1024.0 * 1024 * 1024 * 1024 },
-	{ "TB", 1e12 },
-	{ NULL, 0 },
+	{"B", 1},
+	{"K", 1024},
+	{"KiB", 1024},
+	{"KB", 1e3},
+	{"M", 1024.0 * 1024},
+	{"MiB", 1024.0 * 1024},
+	{"MB", 1e6},
+	{"G", 1024.0 * 1024 * 1024},
+	{"GiB", 1024.0 * 1024 * 1024},
+	{"GB", 1e9},
+	{"T", 1024.0 * 1024 * 1024 * 1024},
+	{"TiB", 1024.0 * 1024 * 1024 * 1024},
+	{"TB", 1e12},
+	{NULL, 0},
 };
 
 /*
@@ -73,8 +72,8 @@ static void limit_format(uint64_t ns, char *ret_text, size_t size)
 		const char *name;
 		uint64_t ns;
 	} units[] = {
-		{ "d", 86400000000000 }, { "h", 3600000000000 }, { "min", 60000000000 },
-		{ "s", 1000000000 },	 { "ms", 1000000 },	 { "us", 1000 },
+		{"d", 86400000000000}, {"h", 3600000000000}, {"min", 60000000000},
+		{"s", 1000000000},     {"ms", 1000000},	     {"us", 1000},
 	};
 
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
@@ -173,7 +172,7 @@ int wss_whole_percent_parse(const char *text, uint64_t max, const char *what, ui
 
 void wss_size_format(uint64_t bytes, char *ret_text, size_t size)
 {
-	static const char *const names[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 	double value = (double)bytes;
 	size_t i = 0;
 

@@ -28,13 +28,13 @@ static const struct option long_options[] = {
 	WSS_COMMON_LONG,
 	WSS_TABLE_LONG,
 	WSS_SIZING_LONG,
-	{ "apply", no_argument, NULL, OPT_APPLY },
-	{ "restore", no_argument, NULL, OPT_RESTORE },
-	{ "period", required_argument, NULL, OPT_PERIOD },
-	{ "window", required_argument, NULL, OPT_WINDOW },
-	{ "pause", required_argument, NULL, OPT_PAUSE },
-	{ "max-stall", required_argument, NULL, OPT_MAX_STALL },
-	{ NULL, 0, NULL, 0 },
+	{"apply", no_argument, NULL, OPT_APPLY},
+	{"restore", no_argument, NULL, OPT_RESTORE},
+	{"period", required_argument, NULL, OPT_PERIOD},
+	{"window", required_argument, NULL, OPT_WINDOW},
+	{"pause", required_argument, NULL, OPT_PAUSE},
+	{"max-stall", required_argument, NULL, OPT_MAX_STALL},
+	{NULL, 0, NULL, 0},
 };
 
 static int balloon_option_take(void *opaque, int c, const char *value, struct wss_error *err)

@@ -147,20 +147,20 @@ enum {
 
 #define WSS_COMMON_SHORT ":c:h"
 #define WSS_COMMON_LONG                                          \
-	{ "connect", required_argument, NULL, 'c' },             \
-	{ "help", no_argument, NULL, 'h' },                      \
-	{ "all", no_argument, NULL, WSS_OPT_ALL },               \
-	{ "output", required_argument, NULL, WSS_OPT_OUTPUT },   \
-	{ "qmp", required_argument, NULL, WSS_OPT_QMP },         \
-	{ "allow-monitor", no_argument, NULL, WSS_OPT_MONITOR }, \
-	{ "uuid", no_argument, NULL, WSS_OPT_UUID },             \
-	{ "debug", no_argument, NULL, WSS_OPT_DEBUG }
+	{"connect", required_argument, NULL, 'c'},               \
+	{"help", no_argument, NULL, 'h'},                        \
+	{"all", no_argument, NULL, WSS_OPT_ALL},                 \
+	{"output", required_argument, NULL, WSS_OPT_OUTPUT},     \
+	{"qmp", required_argument, NULL, WSS_OPT_QMP},           \
+	{"allow-monitor", no_argument, NULL, WSS_OPT_MONITOR},   \
+	{"uuid", no_argument, NULL, WSS_OPT_UUID},               \
+	{"debug", no_argument, NULL, WSS_OPT_DEBUG}
 
 /* Further options of a command that prints a table and calls wss_cli_view(). */
 #define WSS_TABLE_LONG                                           \
-	{ "columns", required_argument, NULL, WSS_OPT_COLUMNS }, \
-	{ "sort", required_argument, NULL, WSS_OPT_SORT },       \
-	{ "wide", no_argument, NULL, WSS_OPT_WIDE }
+	{"columns", required_argument, NULL, WSS_OPT_COLUMNS},   \
+	{"sort", required_argument, NULL, WSS_OPT_SORT},         \
+	{"wide", no_argument, NULL, WSS_OPT_WIDE}
 
 /*
  * Parses all options of cli->command and stores its own in options; the remaining arguments

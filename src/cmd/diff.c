@@ -38,10 +38,10 @@ enum { OPT_VERBOSE = 1 };
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
 	WSS_TABLE_LONG,
-	{ "verbose", no_argument, NULL, OPT_VERBOSE },
+	{"verbose", no_argument, NULL, OPT_VERBOSE},
 	WSS_LIMIT_LONG,
 	WSS_SALVAGE_LONG,
-	{ NULL, 0, NULL, 0 },
+	{NULL, 0, NULL, 0},
 };
 
 static int diff_option_take(void *opaque, int c, const char *value, struct wss_error *err)

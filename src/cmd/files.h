@@ -11,9 +11,9 @@
 
 enum { WSS_OPT_PLOT = 3000, WSS_OPT_SALVAGE, WSS_OPT_LIMIT };
 
-#define WSS_PLOT_LONG { "plot", required_argument, NULL, WSS_OPT_PLOT }
-#define WSS_SALVAGE_LONG { "salvage", no_argument, NULL, WSS_OPT_SALVAGE }
-#define WSS_LIMIT_LONG { "limit", required_argument, NULL, WSS_OPT_LIMIT }
+#define WSS_PLOT_LONG {"plot", required_argument, NULL, WSS_OPT_PLOT}
+#define WSS_SALVAGE_LONG {"salvage", no_argument, NULL, WSS_OPT_SALVAGE}
+#define WSS_LIMIT_LONG {"limit", required_argument, NULL, WSS_OPT_LIMIT}
 
 struct wss_files_options {
 	const char *plot; /* NULL: no picture */

@@ -25,11 +25,11 @@ enum { OPT_HOT_FIRST = 1 };
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
 	WSS_TABLE_LONG,
-	{ "hot-first", no_argument, NULL, OPT_HOT_FIRST },
+	{"hot-first", no_argument, NULL, OPT_HOT_FIRST},
 	WSS_LIMIT_LONG,
 	WSS_PLOT_LONG,
 	WSS_SALVAGE_LONG,
-	{ NULL, 0, NULL, 0 },
+	{NULL, 0, NULL, 0},
 };
 
 static int heatmap_option_take(void *opaque, int c, const char *value, struct wss_error *err)

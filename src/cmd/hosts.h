@@ -13,8 +13,8 @@
 enum { WSS_OPT_HOSTS = 6000, WSS_OPT_TIMEOUT };
 
 #define WSS_HOSTS_LONG                                    \
-	{ "hosts", required_argument, NULL, WSS_OPT_HOSTS }, \
-	{ "timeout", required_argument, NULL, WSS_OPT_TIMEOUT }
+	{"hosts", required_argument, NULL, WSS_OPT_HOSTS},   \
+	{"timeout", required_argument, NULL, WSS_OPT_TIMEOUT}
 
 struct wss_hosts {
 	const char *file;

@@ -33,12 +33,12 @@ enum { OPT_OPT_OUT = 1, OPT_MINIMUM, OPT_MAXIMUM, OPT_HEADROOM, OPT_PERIOD };
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
 	WSS_TABLE_LONG,
-	{ "opt-out", required_argument, NULL, OPT_OPT_OUT },
-	{ "minimum", required_argument, NULL, OPT_MINIMUM },
-	{ "maximum", required_argument, NULL, OPT_MAXIMUM },
-	{ "headroom", required_argument, NULL, OPT_HEADROOM },
-	{ "period", required_argument, NULL, OPT_PERIOD },
-	{ NULL, 0, NULL, 0 },
+	{"opt-out", required_argument, NULL, OPT_OPT_OUT},
+	{"minimum", required_argument, NULL, OPT_MINIMUM},
+	{"maximum", required_argument, NULL, OPT_MAXIMUM},
+	{"headroom", required_argument, NULL, OPT_HEADROOM},
+	{"period", required_argument, NULL, OPT_PERIOD},
+	{NULL, 0, NULL, 0},
 };
 
 static int parse_opt_out(const char *value, struct change *change, struct wss_error *err)
@@ -86,7 +86,7 @@ static int policy_option_take(void *opaque, int c, const char *value, struct wss
 
 static int parse_verb(struct wss_cli *cli, struct policy_options *options, struct wss_error *err)
 {
-	static const char *const names[] = { "get", "set", "clear" };
+	static const char *const names[] = {"get", "set", "clear"};
 
 	for (size_t i = 0; cli->n_domains && i < sizeof(names) / sizeof(names[0]); i++) {
 		if (strcmp(cli->domains[0], names[i]))

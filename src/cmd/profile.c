@@ -27,11 +27,11 @@ static const struct option long_options[] = {
 	WSS_COMMON_LONG,
 	WSS_TABLE_LONG,
 	WSS_WINDOW_LONG,
-	{ "from", required_argument, NULL, OPT_FROM },
-	{ "to", required_argument, NULL, OPT_TO },
-	{ "repeat", required_argument, NULL, OPT_REPEAT },
-	{ "plot", required_argument, NULL, OPT_PLOT },
-	{ NULL, 0, NULL, 0 },
+	{"from", required_argument, NULL, OPT_FROM},
+	{"to", required_argument, NULL, OPT_TO},
+	{"repeat", required_argument, NULL, OPT_REPEAT},
+	{"plot", required_argument, NULL, OPT_PLOT},
+	{NULL, 0, NULL, 0},
 };
 
 static int profile_option_take(void *opaque, int c, const char *value, struct wss_error *err)

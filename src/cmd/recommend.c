@@ -50,11 +50,11 @@ static const struct option long_options[] = {
 	WSS_COMMON_LONG,
 	WSS_TABLE_LONG,
 	WSS_SIZING_LONG,
-	{ "percentile", required_argument, NULL, OPT_PERCENTILE },
-	{ "what-if", required_argument, NULL, OPT_WHAT_IF },
-	{ "probability", required_argument, NULL, OPT_PROBABILITY },
-	{ "plot", required_argument, NULL, OPT_PLOT },
-	{ NULL, 0, NULL, 0 },
+	{"percentile", required_argument, NULL, OPT_PERCENTILE},
+	{"what-if", required_argument, NULL, OPT_WHAT_IF},
+	{"probability", required_argument, NULL, OPT_PROBABILITY},
+	{"plot", required_argument, NULL, OPT_PLOT},
+	{NULL, 0, NULL, 0},
 };
 
 static int recommend_take(void *opaque, int c, const char *value, struct wss_error *err)

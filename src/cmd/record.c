@@ -35,15 +35,15 @@ enum {
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
-	{ "output-file", required_argument, NULL, 'o' },
-	{ "for", required_argument, NULL, OPT_FOR },
-	{ "until-stopped", no_argument, NULL, OPT_UNTIL_STOPPED },
-	{ "interval", required_argument, NULL, OPT_INTERVAL },
-	{ "window", required_argument, NULL, OPT_WINDOW },
-	{ "granularity", required_argument, NULL, OPT_GRANULARITY },
-	{ "max-stall", required_argument, NULL, OPT_MAX_STALL },
-	{ "method", required_argument, NULL, OPT_METHOD },
-	{ NULL, 0, NULL, 0 },
+	{"output-file", required_argument, NULL, 'o'},
+	{"for", required_argument, NULL, OPT_FOR},
+	{"until-stopped", no_argument, NULL, OPT_UNTIL_STOPPED},
+	{"interval", required_argument, NULL, OPT_INTERVAL},
+	{"window", required_argument, NULL, OPT_WINDOW},
+	{"granularity", required_argument, NULL, OPT_GRANULARITY},
+	{"max-stall", required_argument, NULL, OPT_MAX_STALL},
+	{"method", required_argument, NULL, OPT_METHOD},
+	{NULL, 0, NULL, 0},
 };
 
 static int record_parse_granularity(const char *text, struct record_options *options,

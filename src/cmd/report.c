@@ -34,10 +34,10 @@ enum { OPT_VIEWPORT = 1 };
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
 	WSS_TABLE_LONG,
-	{ "viewport", required_argument, NULL, OPT_VIEWPORT },
+	{"viewport", required_argument, NULL, OPT_VIEWPORT},
 	WSS_PLOT_LONG,
 	WSS_SALVAGE_LONG,
-	{ NULL, 0, NULL, 0 },
+	{NULL, 0, NULL, 0},
 };
 
 static int parse_viewport(const char *text, struct report_options *options, struct wss_error *err)

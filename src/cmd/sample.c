@@ -48,14 +48,14 @@ static const struct option long_options[] = {
 	WSS_TABLE_LONG,
 	WSS_WINDOW_LONG,
 	WSS_STORE_LONG,
-	{ "window", required_argument, NULL, OPT_WINDOW },
-	{ "count", required_argument, NULL, OPT_COUNT },
-	{ "interval", required_argument, NULL, OPT_INTERVAL },
-	{ "cumulative", no_argument, NULL, OPT_CUMULATIVE },
-	{ "publish", no_argument, NULL, OPT_PUBLISH },
-	{ "persistent", no_argument, NULL, OPT_PERSISTENT },
-	{ "store", no_argument, NULL, OPT_STORE },
-	{ NULL, 0, NULL, 0 },
+	{"window", required_argument, NULL, OPT_WINDOW},
+	{"count", required_argument, NULL, OPT_COUNT},
+	{"interval", required_argument, NULL, OPT_INTERVAL},
+	{"cumulative", no_argument, NULL, OPT_CUMULATIVE},
+	{"publish", no_argument, NULL, OPT_PUBLISH},
+	{"persistent", no_argument, NULL, OPT_PERSISTENT},
+	{"store", no_argument, NULL, OPT_STORE},
+	{NULL, 0, NULL, 0},
 };
 
 static int sample_option_take(void *opaque, int c, const char *value, struct wss_error *err)

@@ -19,11 +19,11 @@ enum {
 
 #define WSS_SIZING_LONG                                                \
 	WSS_HISTORY_LONG,                                              \
-	{ "span", required_argument, NULL, WSS_OPT_SPAN },               \
-	{ "headroom", required_argument, NULL, WSS_OPT_HEADROOM },       \
-	{ "minimum", required_argument, NULL, WSS_OPT_MINIMUM },         \
-	{ "target-loss", required_argument, NULL, WSS_OPT_TARGET_LOSS }, \
-	{ "fault-cost", required_argument, NULL, WSS_OPT_FAULT_COST }
+	{"span", required_argument, NULL, WSS_OPT_SPAN},                 \
+	{"headroom", required_argument, NULL, WSS_OPT_HEADROOM},         \
+	{"minimum", required_argument, NULL, WSS_OPT_MINIMUM},           \
+	{"target-loss", required_argument, NULL, WSS_OPT_TARGET_LOSS},   \
+	{"fault-cost", required_argument, NULL, WSS_OPT_FAULT_COST}
 
 struct wss_sizing_options {
 	struct wss_store_options history;

@@ -10,12 +10,12 @@
 
 enum { WSS_OPT_HISTORY = 4000, WSS_OPT_KEEP, WSS_OPT_KEEP_SIZE };
 
-#define WSS_HISTORY_LONG { "history", required_argument, NULL, WSS_OPT_HISTORY }
+#define WSS_HISTORY_LONG {"history", required_argument, NULL, WSS_OPT_HISTORY}
 
 #define WSS_STORE_LONG                                   \
 	WSS_HISTORY_LONG,                                \
-	{ "keep", required_argument, NULL, WSS_OPT_KEEP }, \
-	{ "keep-size", required_argument, NULL, WSS_OPT_KEEP_SIZE }
+	{"keep", required_argument, NULL, WSS_OPT_KEEP},   \
+	{"keep-size", required_argument, NULL, WSS_OPT_KEEP_SIZE}
 
 struct wss_store_options {
 	const char *path; /* NULL: the default */

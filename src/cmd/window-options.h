@@ -21,14 +21,14 @@ enum {
 };
 
 #define WSS_WINDOW_LONG                                                 \
-	{ "method", required_argument, NULL, WSS_OPT_METHOD },           \
-	{ "granularity", required_argument, NULL, WSS_OPT_GRANULARITY }, \
-	{ "max-faults", required_argument, NULL, WSS_OPT_MAX_FAULTS },   \
-	{ "max-stall", required_argument, NULL, WSS_OPT_MAX_STALL },     \
-	{ "recorder", required_argument, NULL, WSS_OPT_RECORDER },       \
-	{ "pause", no_argument, NULL, WSS_OPT_PAUSE },                   \
-	{ "deadline", required_argument, NULL, WSS_OPT_DEADLINE },       \
-	{ "jobs", required_argument, NULL, WSS_OPT_JOBS }
+	{"method", required_argument, NULL, WSS_OPT_METHOD},             \
+	{"granularity", required_argument, NULL, WSS_OPT_GRANULARITY},   \
+	{"max-faults", required_argument, NULL, WSS_OPT_MAX_FAULTS},     \
+	{"max-stall", required_argument, NULL, WSS_OPT_MAX_STALL},       \
+	{"recorder", required_argument, NULL, WSS_OPT_RECORDER},         \
+	{"pause", no_argument, NULL, WSS_OPT_PAUSE},                     \
+	{"deadline", required_argument, NULL, WSS_OPT_DEADLINE},         \
+	{"jobs", required_argument, NULL, WSS_OPT_JOBS}
 
 /* Whether a value of --granularity means 4 KiB: "4k", or the form that tables print. */
 bool wss_granularity_is_4k(const char *text);

@@ -419,7 +419,7 @@ void wss_conn_free_list(struct wss_conn_domain *domains, size_t n)
 /* Possible meanings of a word that names a domain. */
 enum meaning { MEANS_ID, MEANS_UUID, MEANS_NAME, MEANINGS };
 
-static const char *const meaning_names[] = { "ID", "UUID", "name" };
+static const char *const meaning_names[] = {"ID", "UUID", "name"};
 _Static_assert(sizeof(meaning_names) / sizeof(meaning_names[0]) == MEANINGS, "one name each");
 
 /* Returns NULL without a libvirt error if the word cannot have that meaning. */

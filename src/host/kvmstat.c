@@ -29,14 +29,14 @@ static const struct {
 	size_t offset;
 	bool required;
 } files[N_COUNTERS] = {
-	[PAGES_4K] = { "pages_4k", offsetof(struct wss_kvm_counts, pages_4k), true },
-	[PAGES_2M] = { "pages_2m", offsetof(struct wss_kvm_counts, pages_2m), true },
-	[PAGES_1G] = { "pages_1g", offsetof(struct wss_kvm_counts, pages_1g), true },
-	[PF_FIXED] = { "pf_fixed", offsetof(struct wss_kvm_counts, pf_fixed), false },
-	[NESTED_RUN] = { "nested_run", offsetof(struct wss_kvm_counts, nested_run), false },
-	[GUEST_MODE] = { "guest_mode", offsetof(struct wss_kvm_counts, guest_mode), false },
-	[TLB_FLUSHES] = { "remote_tlb_flush_requests",
-			  offsetof(struct wss_kvm_counts, tlb_flushes), false },
+	[PAGES_4K] = {"pages_4k", offsetof(struct wss_kvm_counts, pages_4k), true},
+	[PAGES_2M] = {"pages_2m", offsetof(struct wss_kvm_counts, pages_2m), true},
+	[PAGES_1G] = {"pages_1g", offsetof(struct wss_kvm_counts, pages_1g), true},
+	[PF_FIXED] = {"pf_fixed", offsetof(struct wss_kvm_counts, pf_fixed), false},
+	[NESTED_RUN] = {"nested_run", offsetof(struct wss_kvm_counts, nested_run), false},
+	[GUEST_MODE] = {"guest_mode", offsetof(struct wss_kvm_counts, guest_mode), false},
+	[TLB_FLUSHES] = {"remote_tlb_flush_requests",
+			 offsetof(struct wss_kvm_counts, tlb_flushes), false},
 };
 
 struct wss_kvm_debugfs {

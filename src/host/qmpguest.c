@@ -109,7 +109,7 @@ static void check_models(struct wss_guest *guest, const struct qmp_model *list, 
 /* Checks what QMP does not report: the dirty ring, and options in a file of their own. */
 static void check_options(struct wss_guest *guest)
 {
-	static const char *const hazards[] = { "dirty-ring", "-readconfig" };
+	static const char *const hazards[] = {"dirty-ring", "-readconfig"};
 	wss_auto_free char *text = NULL;
 	size_t len;
 
@@ -129,7 +129,8 @@ static void check_options(struct wss_guest *guest)
  */
 static void read_hazard(struct wss_guest *guest)
 {
-	static const char *const places[] = { "/machine/peripheral", "/machine/peripheral-anon" };
+	static const char *const places[] = {"/machine/peripheral",
+					     "/machine/peripheral-anon"};
 	wss_auto_free struct qmp_model *backends = NULL;
 	size_t n = 0;
 

@@ -150,7 +150,7 @@ static bool value_names_socket_fd(const struct wss_process *process, const char 
 static bool process_serves_path(const struct wss_process *process, const char *cmdline,
 				size_t len, const char *path)
 {
-	static const char *const options[] = { "qmp", "qmp-pretty", "chardev" };
+	static const char *const options[] = {"qmp", "qmp-pretty", "chardev"};
 	const char *end = cmdline + len;
 
 	for (const char *arg = cmdline; arg < end; arg += strlen(arg) + 1) {

@@ -58,7 +58,7 @@ void wss_axis_trim(char *text)
 
 void wss_axis_size_label(uint64_t bytes, char *ret_text, size_t size)
 {
-	static const char *const names[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 	size_t i = sizeof(names) / sizeof(names[0]) - 1;
 
 	while (i > 0 && (bytes >> (10 * i) == 0 ||

@@ -274,8 +274,8 @@ static void draw_regions(FILE *f, const struct heat_frame *frame)
 
 static void heat_make_legend(struct wss_chart_key keys[WSS_SVG_SCALE + 2])
 {
-	static const char classes[WSS_SVG_SCALE][4] = { "h0", "h1", "h2", "h3",
-							"h4", "h5", "h6", "h7" };
+	static const char classes[WSS_SVG_SCALE][4] = {"h0", "h1", "h2", "h3",
+						       "h4", "h5", "h6", "h7"};
 
 	keys[0] = (struct wss_chart_key){
 		WSS_CHART_NO_SYMBOL, NULL,

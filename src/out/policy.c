@@ -133,8 +133,9 @@ static bool is_one_of(const xmlChar *name, const char *const *names)
  */
 static int check_names(xmlNodePtr root, struct wss_error *err)
 {
-	static const char *const attributes[] = { "version", "opt-out", NULL };
-	static const char *const elements[] = { "minimum", "maximum", "headroom", "period", NULL };
+	static const char *const attributes[] = {"version", "opt-out", NULL};
+	static const char *const elements[] = {"minimum", "maximum", "headroom", "period",
+					       NULL};
 
 	for (xmlAttrPtr attr = root->properties; attr; attr = attr->next)
 		if (!is_one_of(attr->name, attributes))

@@ -56,8 +56,8 @@ static const char hatch[] =
 
 const char *wss_svg_series(size_t i)
 {
-	static const char classes[WSS_SVG_SERIES][4] = { "s0", "s1", "s2", "s3",
-							 "s4", "s5", "s6", "s7" };
+	static const char classes[WSS_SVG_SERIES][4] = {"s0", "s1", "s2", "s3",
+							"s4", "s5", "s6", "s7"};
 
 	return classes[i % WSS_SVG_SERIES];
 }
@@ -139,7 +139,7 @@ void wss_svg_circle(FILE *f, double x, double y, double radius, const char *clas
 void wss_svg_text(FILE *f, double x, double y, enum wss_anchor anchor, const char *class,
 		  const char *text)
 {
-	static const char *const anchors[] = { "start", "middle", "end" };
+	static const char *const anchors[] = {"start", "middle", "end"};
 
 	fprintf(f, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", class, x, y,
 		anchors[anchor]);

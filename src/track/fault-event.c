@@ -45,8 +45,8 @@ int wss_fault_event_parse(const char *format, struct wss_fault_event *ret_event,
 		const char *fields;
 		struct wss_fault_event event;
 	} known[] = {
-		{ "vcpu_id guest_rip fault_address error_code", { 1, 2 } },
-		{ "fault_address error_code", { 0, 1 } },
+		{"vcpu_id guest_rip fault_address error_code", {1, 2}},
+		{"fault_address error_code", {0, 1}},
 	};
 	char names[FIELDS_MAX][FIELD_NAME_MAX], fields[FIELDS_MAX * FIELD_NAME_MAX] = "";
 	size_t n = read_fields(format, names), len = 0;
@@ -68,7 +68,7 @@ int wss_fault_event_parse(const char *format, struct wss_fault_event *ret_event,
 int wss_fault_event_read(const struct wss_root *root, struct wss_fault_event *ret_event,
 			 struct wss_error *err)
 {
-	static const char *const places[] = { "sys/kernel/tracing", "sys/kernel/debug/tracing" };
+	static const char *const places[] = {"sys/kernel/tracing", "sys/kernel/debug/tracing"};
 	int r = -ENOENT;
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {

@@ -3,7 +3,7 @@
 
 const char *wss_region_kind_name(enum wss_region_kind kind)
 {
-	static const char *const names[] = { "below-1m", "low", "high", "device" };
+	static const char *const names[] = {"below-1m", "low", "high", "device"};
 
 	_Static_assert(sizeof(names) / sizeof(names[0]) == WSS_REGION_KINDS, "a name each");
 	return names[kind];
@@ -11,7 +11,7 @@ const char *wss_region_kind_name(enum wss_region_kind kind)
 
 const char *wss_written_name(enum wss_written written)
 {
-	static const char *const names[] = { "absent", "exact", "upper bound", "lower bound" };
+	static const char *const names[] = {"absent", "exact", "upper bound", "lower bound"};
 
 	_Static_assert(sizeof(names) / sizeof(names[0]) == WSS_WRITTEN_KINDS, "a name each");
 	return names[written];

@@ -17,7 +17,7 @@
 
 const char *wss_confidence_name(enum wss_confidence confidence)
 {
-	static const char *const names[] = { "none", "low", "medium", "high" };
+	static const char *const names[] = {"none", "low", "medium", "high"};
 
 	return names[confidence];
 }
