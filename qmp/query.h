@@ -3,7 +3,7 @@
  * The QMP queries that virt-wss needs. Replies are checked and copied into plain structs: no
  * JSON leaves qmp/. All take a timeout in milliseconds and fail as qmp_execute() does; a reply
  * that lacks what QEMU's schema promises is WSS_ERR_FAILED and leaves the connection usable.
- * QEMU versions are those of qapi/ in its sources.
+ * QEMU versions are taken from qapi/ in its sources.
  */
 #ifndef QMP_QUERY_H
 #define QMP_QUERY_H

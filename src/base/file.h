@@ -52,8 +52,8 @@ int wss_place_look(const struct wss_place *place, struct stat *ret_st, struct ws
 int wss_place_open(const struct wss_place *place, int *ret_fd, struct wss_error *err);
 
 /*
- * Returns 1 if the file at place is the one that is open as fd, 0 if it is another one or
- * there is none. Fails as wss_place_look() does.
+ * Returns 1 if the file at place is the one open as fd, 0 if it is a different one or there is
+ * none. Fails as wss_place_look() does.
  */
 int wss_place_has(const struct wss_place *place, int fd, struct wss_error *err);
 

@@ -45,7 +45,9 @@
 #define SHORT_SILENCE_MS 200
 /* Time between two attempts to add a guest. */
 #define MEMORY_WAIT_NS 10000000L
-/* Size of one write to the pipe: a UUID, or one of these bytes, which occur in no UUID. */
+/*
+ * Size of one write to the pipe: a UUID, or one of these bytes, which never occur in a UUID.
+ */
 #define RECORD_BYTES (WSS_UUID_TEXT_MAX - 1)
 #define BEAT '!'
 #define ALL_IS_WELL '.'

@@ -22,7 +22,7 @@
 #define PAGE_BYTES 4096
 /* Longest time to keep a guest from a size that was too small for its page cache. */
 #define CAREFUL_S_MAX 86400
-/* No gain above this is too little for the host. */
+/* Upper limit of the least gain that makes shrinking a guest worthwhile. */
 #define LEAST_GAIN_MAX (64 * MIB)
 /* Time that a guest may take to read its page cache back once it has room for it again. */
 #define REFILL_S 60

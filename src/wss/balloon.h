@@ -79,7 +79,7 @@ struct wss_balloon_view {
 enum wss_balloon_action {
 	WSS_BALLOON_HOLD,
 	WSS_BALLOON_SHRINK,  /* to target_bytes */
-	WSS_BALLOON_GROW,    /* to target_bytes, because it needs more than it was left */
+	WSS_BALLOON_GROW,    /* to target_bytes, because it needs more than it has */
 	WSS_BALLOON_RETURN,  /* to target_bytes, the original size, at once; then continue */
 	WSS_BALLOON_RESTORE, /* like WSS_BALLOON_RETURN, and never touch the guest again */
 };

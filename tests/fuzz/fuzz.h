@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 
-/* One input may take this much processor time, also with the sanitizers, and memory. */
+/* Limits on the processor time and memory of an input, even with sanitizers. */
 #define FUZZ_SECONDS_MAX 2
 #define FUZZ_MEMORY_MIB 512
 
