@@ -21,7 +21,7 @@
 
 struct wss_advice_options {
 	struct wss_sizing_rule rule;
-	uint64_t span_ns;		 /* oldest age of windows that count */
+	uint64_t span_ns;		 /* largest age of windows to use */
 	double target_loss;		 /* share of time that may be lost to faults, 0 to 1 */
 	uint64_t fault_ns;		 /* cost of one fault, at least 1 */
 	struct wss_amount what_if_bytes; /* size to be judged */

@@ -139,8 +139,8 @@ static int used_bytes(struct wss_history *history, int64_t *ret_bytes, struct ws
 }
 
 /*
- * Returns the size of a batch: at most an eighth of the table, so that a small one is not
- * emptied at once.
+ * SQL for the size of a batch: about an eighth of a small table, so that it is not emptied at
+ * once.
  */
 #define SHARE_OF(rows)                                                                        \
 	"LIMIT (SELECT min(" BATCH_ROWS ", count(*) / 8 + 1) FROM (SELECT 1 FROM " rows       \
