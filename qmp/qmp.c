@@ -32,7 +32,7 @@ uint64_t qmp_end_ns(const struct wss_deadline *deadline, unsigned int timeout_ms
 	return own_ns < all_ns ? own_ns : all_ns;
 }
 
-/* Closes a connection that cannot be used any more and remembers why. Returns -1. */
+/* Closes a connection that is no longer usable and remembers why. Returns -1. */
 static int close_stream(struct qmp *qmp, const struct wss_error *why)
 {
 	qmp_stream_close(&qmp->stream);

@@ -188,7 +188,7 @@ embed_guest_alive() { # NAME [SECONDS]
 }
 
 # List every QEMU that has the root in its command line: guests, and capability probes of a
-# libvirt that was killed, which have no pid file any more.
+# killed libvirt, which no longer have a pid file.
 embed_root_qemus() { # ROOT
 	local file pid
 	grep -lsF "$1/" /proc/[0-9]*/cmdline | while read -r file; do

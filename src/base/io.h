@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Complete reads and writes: partial ones are continued. */
+/* Complete reads and writes, which continue after partial ones. */
 #ifndef WSS_BASE_IO_H
 #define WSS_BASE_IO_H
 

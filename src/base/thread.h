@@ -31,8 +31,7 @@ void wss_thread_leave(struct wss_thread *thread);
 
 /*
  * Joins all threads that were left and end within timeout_ns altogether. Returns false if any
- * still runs: the process must then end by _exit(). No other thread may start threads any
- * more.
+ * still runs: the process must then end by _exit(). From then on no thread may start threads.
  */
 bool wss_threads_end(uint64_t timeout_ns);
 

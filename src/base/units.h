@@ -23,9 +23,9 @@ int wss_duration_parse(const char *text, uint64_t max_ns, const char *what, uint
 int wss_moment_parse(const char *text, const char *what, uint64_t *ret_ns, struct wss_error *err);
 
 /*
- * Parses a size such as "512MiB", "2GiB", "4096KiB", "100B"; also M and MB (10^6). Every number
- * but 0 needs a unit, because sizes are stored and acted on, and virsh takes a bare number for
- * KiB. Returns 0, or -1 with WSS_ERR_USAGE.
+ * Parses a size such as "512MiB", "2GiB", "4096KiB", "100B"; also M and MB (10^6). Every
+ * number but 0 needs a unit, because sizes are stored and acted on, and virsh takes a bare
+ * number as KiB. Returns 0, or -1 with WSS_ERR_USAGE.
  */
 int wss_size_parse(const char *text, const char *what, uint64_t *ret_bytes, struct wss_error *err);
 

@@ -31,7 +31,7 @@ struct tending {
 	struct wss_shared_history history, journal;
 	pthread_mutex_t events_lock; /* protects the next two members */
 	struct wss_control_events events;
-	bool muted;	      /* nobody listens to the events any more */
+	bool muted;	      /* nobody listens to the events any longer */
 	pthread_mutex_t lock; /* protects the members below */
 	/* Number of guests, and how many of them need no looking after. */
 	size_t total, missing;
@@ -87,7 +87,7 @@ size_t wss_tending_busy(struct tending *tending);
  */
 size_t wss_tending_stuck(struct tending *tending);
 
-/* Frees everything once no thread runs any more. */
+/* Frees everything. No thread may still be running. */
 void wss_tending_free(struct tending *tending);
 
 #endif

@@ -139,9 +139,9 @@ struct wss_guest *wss_guest_new(const struct wss_guest_ops *ops, void *source,
 int wss_guest_check_ready(struct wss_guest *guest, struct wss_error *err);
 
 /*
- * Finds and holds the guest's QEMU on this host and looks for its RAM. RAM that cannot be told
- * apart from QEMU's other mappings is no failure, see ram_error. Does nothing if the guest is
- * already attached.
+ * Finds and holds the guest's QEMU on this host and looks for its RAM. If RAM cannot be
+ * distinguished from QEMU's other mappings, that is not a failure: see ram_error. Does nothing
+ * if the guest is already attached.
  */
 int wss_guest_attach(struct wss_guest *guest, const struct wss_host *host, struct wss_error *err);
 

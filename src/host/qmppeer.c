@@ -54,8 +54,8 @@ static bool is_other_end(const struct ends *ends, unsigned long inode)
 }
 
 /*
- * Reads the inode of the socket behind a descriptor; 0 if it is no socket. Returns 0 or negative
- * errno.
+ * Reads the inode of the socket behind a descriptor; 0 if it is not a socket. Returns 0 or
+ * negative errno.
  */
 static int socket_inode(int fd_dir, const char *fd, unsigned long *ret_inode)
 {

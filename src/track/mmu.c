@@ -339,7 +339,7 @@ static void mmu_rest(struct wss_tracker *tracker)
 	wss_pagewise_rest(&((struct mmu *)tracker)->pages);
 }
 
-/* Notes what makes the gauge doubtful; none of it concerns the recorder. */
+/* Notes conditions that make the gauge doubtful; none of them affects the recorder. */
 static void explain_gauge(const struct mmu *mmu, struct wss_sample *sample)
 {
 	const struct wss_domxml *config = &mmu->guest->config;

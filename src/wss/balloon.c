@@ -112,9 +112,9 @@ static bool is_careful(const struct wss_balloon *balloon, uint64_t now_s)
 
 /*
  * A guest that has lost page cache in use neither swaps nor has major faults, because reading
- * a file is no fault; but it reads from its disks. The usual rate is the largest recent one,
- * reduced by an eighth with each look; rates below the roomy size, and just after that, do not
- * count. Returns a reason to give everything back, or NULL.
+ * a file is not a fault; but it reads from its disks. The usual rate is the largest recent
+ * one, reduced by an eighth with each look; rates below the roomy size, and just after that,
+ * do not count. Returns a reason to give everything back, or NULL.
  */
 static const char *reads_reason(struct wss_balloon *balloon,
 				const struct wss_balloon_view *view)

@@ -121,7 +121,7 @@ static inline bool wss_part_same(struct wss_part a, struct wss_part b)
 	return a.node == b.node && (a.node || a.full == b.full);
 }
 
-/* Returns slot i of a node that is no leaf. */
+/* Returns slot i of an inner node. */
 static inline struct wss_part wss_part_slot(struct wss_part part, unsigned i)
 {
 	if (!part.node)

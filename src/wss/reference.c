@@ -107,7 +107,7 @@ static enum wss_run_list_result walk_run(struct runs_walk *walk, struct wss_run 
 
 /*
  * Does the same for all runs of a list, and empties it. *ret_touched is the number of touched
- * pages. WSS_RUN_LIST_FULL: a set is better, because the touched parts are many more than the
+ * pages. WSS_RUN_LIST_FULL: a set is better, because there are many more touched parts than
  * runs; the list is as it was, and the work so far need not be undone.
  */
 static enum wss_run_list_result walk_runs(struct wss_reference *reference,

@@ -2,12 +2,12 @@
 /*
  * The reference set of a recorded guest.
  *
- * The outstanding set at a moment is what the guest touched in the window that contains the
- * moment, or in the last one before it: a page enters it when it is touched, and leaves it
- * when a window passes without a touch. The reference set is everything touched at least once
- * since the recording began, less what the balloon took; pages that it took in a window in
- * which the guest touched them leave with the next window. The outstanding set is therefore
- * part of it.
+ * The outstanding set at a moment is the memory that the guest touched in the window that
+ * contains the moment, or in the last one before it: a page enters it when it is touched, and
+ * leaves it when a window passes without a touch. The reference set is everything touched at
+ * least once since the recording began, less what the balloon took; pages that it took in a
+ * window in which the guest touched them leave with the next window. The outstanding set is
+ * therefore part of it.
  *
  * A viewport is the time from A to B. Of the pages that were outstanding at any time in it
  *

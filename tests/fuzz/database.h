@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Damaged and forged histories, for the targets that open them. An input is, by its first
- * byte,
+ * Damaged and forged histories, for the targets that open them. The first byte of an input
+ * selects its kind:
  *
  *   S  SQL, which is run on a good history
  *   P  bytes of a good history to change: three bytes of offset, the highest first, and the

@@ -57,7 +57,7 @@ by_rate() { # TOUCHES-A-SECOND SECONDS BESIDE-BYTES TABLE-BYTES ARMING-US
 	}'
 }
 
-# Computes what is touched of a set of one MiB in a time, at most all of it.
+# Computes how much of a set of one MiB is touched within a time.
 first_mib() { # TOUCHES-A-SECOND SECONDS -> bytes
 	awk -v rate="$1" -v t="$2" -v arming="$arming" 'BEGIN {
 		n = 4096 * rate * (t + arming / 1e6)

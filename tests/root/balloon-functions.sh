@@ -11,8 +11,8 @@ assigned=512
 # guests.
 floor=256
 
-# Starts a guest with cold page cache, balloon statistics and autodeflate, that touches
-# what its control line names.
+# Starts a guest with cold page cache, balloon statistics and autodeflate, which touches memory
+# as its control line requests.
 start_with_balloon() { # NAME [KERNEL-ARGUMENTS]
 	local usual="wss.map=192 wss.lazy=1 wss.cold=320 wss.rate=20000 wss.phases=32:0 wss.control=ttyS1"
 	truncate -s 350M "$embed_root/disk.img"

@@ -17,7 +17,7 @@ load balloon-functions.sh
 	wait_until 20 taken_is web1 0
 }
 
-@test "the history is removed: memory that nobody would find any more is given back" {
+@test "the history is removed: memory that nobody could restore later is given back" {
 	apply web1
 	wait_until 120 taken_at_least web1 40
 	rm "$VIRT_WSS_HISTORY"

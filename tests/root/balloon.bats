@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests balloon on real guests: one that may be shrunk, one without statistics, one
-# without a loaded driver, one from which the host would get nothing back, one without
-# a balloon. Then --apply, also on a guest that has nothing to give.
+# Tests balloon on real guests: one that may be shrunk, one without statistics, one without a
+# loaded driver, one from which the host would reclaim nothing, one without a balloon. Then
+# --apply, also on a guest that has nothing to give.
 
 load functions.sh
 

@@ -57,7 +57,7 @@ intact() {
 	embed_virsh metadata web1 --uri urn:virt-wss:profile:1 --config | grep -q '<peak unit'
 }
 
-@test "windows with expensive reading show growth, too, and a person is told the next step" {
+@test "windows with expensive reading also show growth, and a user is shown the next step" {
 	wss sample web1 --store --window 1s --count 12 --interval 1s --output csv
 	[ "$status" = 0 ]
 	[ "$(field method | sort -u)" = refs ]

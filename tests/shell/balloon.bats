@@ -9,7 +9,7 @@ setup() {
 	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db LIBVIRT_DEFAULT_URI=test:///default
 }
 
-@test "a guest that cannot be shrunk is no failure, and its reason is given" {
+@test "a guest that cannot be shrunk is not a failure, and the reason is given" {
 	run "$virt_wss" balloon test --output json
 	echo "$output"
 	[ "$status" = 0 ]
@@ -28,7 +28,7 @@ setup() {
 	[ "$status" = 1 ]
 }
 
-@test "nothing to restore is no failure, and nothing to apply is reported" {
+@test "nothing to restore is not a failure, and nothing to apply is reported" {
 	run "$virt_wss" balloon --restore
 	[ "$status" = 0 ]
 	[ -z "$output" ]
@@ -41,7 +41,7 @@ setup() {
 	[[ $output == *refused* ]]
 }
 
-@test "a host without guests is named, and nothing to apply to is no failure" {
+@test "a host without guests is named, and having nothing to apply to is not a failure" {
 	cat >"$BATS_TEST_TMPDIR/empty.xml" <<-'END'
 		<node><cpu><mhz>1</mhz><model>x</model><active>1</active><nodes>1</nodes><sockets>1</sockets>
 		<cores>1</cores><threads>1</threads></cpu><memory>1000000</memory></node>

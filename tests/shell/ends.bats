@@ -59,7 +59,7 @@ silent_socket() { # -> silent, silent_pid
 	[ "$threads" = 1 ]
 }
 
-@test "beside a thread that hangs nothing is freed, and all output is complete" {
+@test "while a thread hangs, nothing is freed, and all output is complete" {
 	needs_shim
 	command -v perl >/dev/null || skip "needs perl"
 	silent_socket

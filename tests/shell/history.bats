@@ -125,7 +125,7 @@ refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 	sed -n 2p ascii | grep -qE '^ +190 MiB \| {60,}.*#$'
 }
 
-@test "samples that were measured in several ways are told apart" {
+@test "samples that were measured in several ways are distinguished" {
 	make 4 100000000 60 ${uuid}1
 	edit "INSERT INTO series (guest_id, method, observes, granularity_bytes, window_ns)
 			VALUES (1, 'refs', 0, 2097152, 1000000000);

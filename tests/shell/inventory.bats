@@ -176,7 +176,7 @@ teardown() {
 	[ "$status" = 1 ]
 }
 
-# libvirt takes such a size for KiB, virt-wss used to take it for bytes.
+# libvirt reads such a size as KiB; virt-wss used to read it as bytes.
 @test "a size in a policy without a unit is refused by whoever reads it" {
 	node a "web1=<p:policy xmlns:p='urn:virt-wss:policy:1' version='1'><p:minimum>5</p:minimum></p:policy>"
 	for command in "policy get" sample recommend balloon "policy set --maximum 1GiB"; do

@@ -133,7 +133,7 @@ strangers() { # RE ALLOWED
 }
 
 # All facts about a method are in its wss_tracker_ops.
-@test "no method is told apart by its address" {
+@test "no method is identified by its address" {
 	local names
 	names=$(sed -n 's/.*[[:space:]]method(\([a-z0-9]*\)).*/\1/p' src/track/methods.h | paste -sd '|')
 	[[ "|$names|" == *"|mmu|"* ]]

@@ -117,7 +117,7 @@ wss() { # ARGUMENT...
 	(cd "$dir" && wss recommend test --history good && [ "$status" = 0 ])
 }
 
-@test "what SQLite keeps beside a history is refused where it is no regular file" {
+@test "SQLite's files next to a history are refused unless they are regular files" {
 	history_make
 	for suffix in -journal -wal -shm; do
 		for kind in fifo link; do

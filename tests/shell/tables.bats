@@ -152,7 +152,7 @@ guest_tables=("list:CURRENT" "recommend:RECOMMEND" "recommend --what-if 640MiB:L
 	[ "$(grep -c "runs no QEMU guests" <<<"$out")" = "$(($(wc -l <<<"$out") - 1))" ]
 }
 
-@test "several hosts: their names appear beside the guests, within 80 columns of a terminal" {
+@test "several hosts: their names appear next to the guests, within 80 columns of a terminal" {
 	node "$(profile 150994944 294912)" web1
 	cp -r . ../host-of-a-rather-long-name-that-is-in-production
 	sed -i "s|$PWD/|${PWD%/*}/host-of-a-rather-long-name-that-is-in-production/|" \

@@ -17,7 +17,7 @@ typedef double (*curve)(double seconds);
 
 static double constant_s;
 
-/* Pages at random, and a loop, of 97 MiB. */
+/* A random set and a loop, both of 97 MiB. */
 static double at_random(double seconds)
 {
 	return 97.0 * MIB * (1 - exp(-seconds / constant_s));

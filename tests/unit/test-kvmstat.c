@@ -194,7 +194,7 @@ static bool is_locked_down(void)
 	struct wss_root root = { .dirfd = -1 };
 	bool locked = false;
 
-	/* Where there is no lockdown, the file or the mount is missing. */
+	/* Without lockdown, the file or the mount is missing. */
 	if (mount("securityfs", "/mnt", "securityfs", 0, NULL) == 0 &&
 	    wss_root_open("/mnt", &root, NULL) == 0 &&
 	    wss_root_read(&root, "lockdown", 4096, &text, NULL) == 0)

@@ -140,7 +140,10 @@ static void test_windows(void **state)
 
 		window.end_ns = window.start_ns + SECOND;
 		now_ns = window.end_ns + WSS_NS_PER_MS;
-		/* Each MiB from 3 GiB - 8 MiB on; behind 3 GiB there is no memory, bits or not. */
+		/*
+		 * Each MiB from 3 GiB - 8 MiB on; there is no memory above 3 GiB, whatever the
+		 * bits.
+		 */
 		set_bits(touched, 3 * GIB - 8 * MIB, (w + 1) * MIB, true);
 		set_bits(touched, 4 * GIB + 511 * MIB, MIB, w % 2);
 		set_bits(written, 4 * GIB + 511 * MIB, MIB / 2, w % 2);

@@ -760,7 +760,7 @@ static uint64_t reserve_of(bool autodeflate, uint64_t actual, uint64_t managed)
 	return wss_balloon_reserve(&look.view);
 }
 
-/* A guest's clock may show anything; an impossible time is no report. */
+/* A guest's clock may show anything; an impossible time is not a report. */
 static void test_times_that_cannot_be(void **unused)
 {
 	static const uint64_t forged[] = { UINT64_MAX, 1ULL << 63, INT64_MAX, (1ULL << 63) + 5, 1ULL << 40 };
