@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
@@ -147,7 +148,7 @@ static void say_end(const char *path, const struct wss_session_progress *progres
 		progress->gaps ? "; windows that are not exact are gaps" : "");
 }
 
-static int record_target(struct wss_target *target, const struct wss_record_options *options,
+static int record_target(struct wss_targets *targets, const struct wss_record_options *options,
 			 struct wss_error *err)
 {
 	static const struct wss_record_events events = { show_progress, say_waiting };
@@ -155,12 +156,12 @@ static int record_target(struct wss_target *target, const struct wss_record_opti
 	struct wss_progress *line;
 	int r;
 
-	if (!target->guest) {
-		*err = target->error;
+	if (!targets->list[0]->guest) {
+		*err = targets->list[0]->error;
 		return -1;
 	}
 	line = wss_progress_begin("recording", options->length_ns);
-	r = wss_record(target, options, &events, line, &progress, err);
+	r = wss_record(wss_steal_ptr(targets->list[0]), options, &events, line, &progress, err);
 	wss_progress_end(line);
 	if (progress.windows)
 		say_end(options->path, &progress);
@@ -179,9 +180,9 @@ static int record_command(struct wss_cli *cli, int argc, char **argv)
 		return wss_cli_error(&err);
 	if (wss_cli_open_targets(cli, WSS_TARGET_DEADLINE_NS, &targets, &err) < 0)
 		return wss_cli_error(&err);
-	r = record_target(targets.list[0], &options.record, &err);
+	r = record_target(&targets, &options.record, &err);
 	if (r < 0 && err.code != WSS_ERR_INTERRUPTED)
-		wss_error_prefix(&err, "%s", targets.list[0]->name);
+		wss_error_prefix(&err, "%s", cli->qmp ? cli->qmp : cli->domains[0]);
 	wss_targets_free(&targets);
 	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
 }

@@ -1,9 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Theory of operation. The thread that calls wss_record() owns the file and tells the front end.
+ * Everything that asks libvirt or QEMU, which may hang, is done in steps: one that chooses the
+ * method, one for each window, and one that restores the guest. Each step runs in a worker
+ * (base/worker.h) with the target's deadline, and the thread waits for it. A worker that is late,
+ * or that has not restored the guest WSS_WORKER_CANCEL_NS after a stop request, is left behind and
+ * owns the guest from then on. The recording then ends with the windows that are in the file.
+ */
 #include "service/recording.h"
+
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/worker.h"
 #include "service/measure.h"
 #include "track/residency.h"
 #include "wss/pageset.h"
@@ -26,13 +37,26 @@
 /* QEMU's longest dirty-rate calculation, plus some seconds for it to end. */
 #define BUSY_NS (65 * WSS_NS_PER_S)
 
+/* What the steps work on. Belongs to a worker that was left behind. */
+struct record_guest {
+	struct wss_target *target;
+	struct wss_measure_options options;
+	struct wss_measure *measure;
+	const struct wss_tracker_ops *method;
+	uint64_t until_ns; /* the window must be armed before, a time of wss_clock_now_ns() */
+	/* Of the last step: */
+	int result;	   /* 0; 1: the window could not be armed before until_ns; -1: error */
+	bool armed;	   /* the window was armed */
+	struct wss_sample sample;
+	struct wss_error error;
+};
+
 struct record {
 	const struct wss_record_options *options;
 	const struct wss_record_events *events;
 	void *opaque;
-	struct wss_target *target;
-	struct wss_measure_options measure_options;
-	struct wss_measure *measure;
+	const struct wss_cancel *cancel;
+	struct record_guest *guest; /* NULL: it was left to its worker */
 	struct wss_session *session;
 	/* NULL if the pages that the balloon takes cannot be determined */
 	struct wss_pageset *resident;
@@ -58,7 +82,77 @@ void wss_record_options_init(struct wss_record_options *options)
 
 static bool record_cancelled(const struct record *record)
 {
-	return wss_cancel_requested(&record->target->cancel);
+	return wss_cancel_requested(record->cancel);
+}
+
+/* --- in a worker --- */
+
+static void record_guest_free(void *opaque)
+{
+	struct record_guest *guest = opaque;
+
+	wss_measure_close(guest->measure);
+	wss_target_free(guest->target);
+	free(guest);
+}
+
+static void step_open(void *opaque)
+{
+	struct record_guest *guest = opaque;
+
+	guest->result = wss_measure_open(guest->target, &guest->options, NULL, &guest->measure,
+					 &guest->method, &guest->error);
+}
+
+static void step_window(void *opaque)
+{
+	struct record_guest *guest = opaque;
+
+	guest->result = wss_measure_arm(guest->measure, guest->until_ns, &guest->error);
+	guest->armed = guest->result == 0;
+	if (guest->armed && (wss_measure_poll(guest->measure, UINT64_MAX, &guest->error) < 0 ||
+			     wss_measure_read(guest->measure, &guest->sample, &guest->error) < 0))
+		guest->result = -1;
+}
+
+static void step_close(void *opaque)
+{
+	struct record_guest *guest = opaque;
+
+	wss_measure_close(guest->measure);
+	guest->measure = NULL;
+}
+
+/* --- in the thread that records --- */
+
+/*
+ * Runs a step and waits for it, after a stop request for cancel_ns. On failure the step has not
+ * run, or did not end in time: then record->guest is NULL and err is WSS_ERR_TIMEOUT.
+ */
+static int record_step(struct record *record, void (*step)(void *opaque), uint64_t cancel_ns,
+		       struct wss_error *err)
+{
+	struct record_guest *guest = record->guest;
+	const struct wss_work work = { step, record_guest_free, guest, &guest->target->deadline };
+
+	wss_error_clear(&guest->error);
+	if (wss_work_run(&work, cancel_ns, err) == 0)
+		return 0;
+	if (err->code == WSS_ERR_TIMEOUT)
+		record->guest = NULL;
+	return -1;
+}
+
+/* Restores the guest, in a worker if possible. */
+static void record_leave_guest(struct record *record)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+
+	if (record->guest && record_step(record, step_close, WSS_WORKER_CANCEL_NS, &error) < 0)
+		wss_debug("restoring the guest: %s", error.text);
+	if (record->guest)
+		record_guest_free(record->guest);
+	record->guest = NULL;
 }
 
 static void record_set_end(struct record *record, uint64_t now_ns)
@@ -73,7 +167,7 @@ static void record_set_end(struct record *record, uint64_t now_ns)
  */
 static const struct wss_pageset *look_at_balloon(struct record *record)
 {
-	const struct wss_guest *guest = record->target->guest;
+	const struct wss_guest *guest = record->guest->target->guest;
 	struct wss_error error = WSS_ERROR_INIT;
 
 	if (!record->resident || !guest->balloon_bytes.known ||
@@ -89,10 +183,10 @@ static const struct wss_pageset *look_at_balloon(struct record *record)
 	return NULL;
 }
 
-static int add_window(struct record *record, const struct wss_sample *sample,
-		      struct wss_error *err)
+static int record_add_window(struct record *record, struct wss_error *err)
 {
-	struct wss_window *observed = wss_measure_window(record->measure);
+	const struct wss_sample *sample = &record->guest->sample;
+	struct wss_window *observed = wss_measure_window(record->guest->measure);
 	uint64_t start_ns = wss_window_start_ns(observed);
 	const struct wss_session_window window = {
 		.start_ns = start_ns,
@@ -106,29 +200,39 @@ static int add_window(struct record *record, const struct wss_sample *sample,
 }
 
 /*
+/*
+ * The pages touched in part of a window cannot be compared with those of whole windows, so the
+ * recording ends with a gap.
+ */
+static void record_note_stop(struct record *record)
+{
+	wss_session_note(record->session, "the recording was stopped within this window");
+}
+
+/*
  * Records one window. Returns 1 if it was written or there was nothing to write; 0 if it could
  * not be taken, with the reason in err; -1 if the recording cannot go on.
  */
 static int record_window(struct record *record, struct wss_error *err)
 {
-	struct wss_window *window = wss_measure_window(record->measure);
-	struct wss_sample sample;
-	int r = wss_measure_arm(record->measure, record->end_ns, err);
+	struct record_guest *guest = record->guest;
+	int r = 0;
 
-	if (r > 0 || (r < 0 && err->code == WSS_ERR_INTERRUPTED))
+	guest->until_ns = record->end_ns;
+	if (record_step(record, step_window, WSS_WORKER_CANCEL_NS, err) < 0)
+		return -1;
+	if (guest->result > 0)
 		return 1;
-	if (r == 0)
-		r = wss_measure_poll(record->measure, UINT64_MAX, err);
-	/* Pages touched in part of a window are not comparable with those of whole windows. */
-	if (r < 0 && err->code == WSS_ERR_INTERRUPTED) {
-		wss_session_note(record->session, "the recording was stopped within this window");
-		wss_window_rest(window);
-		return 1;
-	}
-	if (r < 0 || wss_measure_read(record->measure, &sample, err) < 0)
+	if (guest->result < 0 && guest->error.code != WSS_ERR_INTERRUPTED) {
+		*err = guest->error;
 		return 0;
-	r = add_window(record, &sample, err);
-	wss_window_rest(window);
+	}
+	if (guest->result == 0)
+		r = record_add_window(record, err);
+	else if (guest->armed)
+		record_note_stop(record);
+	if (guest->armed)
+		wss_window_rest(wss_measure_window(guest->measure));
 	return r < 0 ? -1 : 1;
 }
 
@@ -170,7 +274,7 @@ static bool error_passes(const struct wss_error *error, struct record *record)
  */
 static bool fits_one_more(const struct record *record)
 {
-	uint64_t half_ns = record->measure_options.window.track.window_ns / 2;
+	uint64_t half_ns = record->guest->options.window.track.window_ns / 2;
 
 	return wss_clock_now_ns() + half_ns < record->end_ns;
 }
@@ -212,7 +316,7 @@ static int record_windows(struct record *record, struct wss_error *err)
 			next_ns = now_ns;
 		if (next_ns > record->end_ns)
 			next_ns = record->end_ns;
-		wss_cancel_sleep_until_ns(&record->target->cancel, next_ns);
+		wss_cancel_sleep_until_ns(record->cancel, next_ns);
 	}
 	return 0;
 }
@@ -220,7 +324,7 @@ static int record_windows(struct record *record, struct wss_error *err)
 static void choose_window(struct record *record)
 {
 	const struct wss_record_options *options = record->options;
-	struct wss_measure_options *measure = &record->measure_options;
+	struct wss_measure_options *measure = &record->guest->options;
 	struct wss_track_options *track = &measure->window.track;
 
 	*measure = (struct wss_measure_options){
@@ -240,17 +344,17 @@ static void choose_window(struct record *record)
 	measure->poll_ns = track->window_ns / 2 < POLL_NS ? track->window_ns / 2 : POLL_NS;
 }
 
-static int open_session(struct record *record, const struct wss_tracker_ops *method,
-			struct wss_error *err)
+static int open_session(struct record *record, struct wss_error *err)
 {
-	const struct wss_host *host = wss_hypervisor_host(record->target->hypervisor);
-	const struct wss_guest *guest = record->target->guest;
+	const struct wss_target *target = record->guest->target;
+	const struct wss_host *host = wss_hypervisor_host(target->hypervisor);
+	const struct wss_guest *guest = target->guest;
 	char boot_id[WSS_HOST_BOOT_ID_MAX];
 
 	wss_host_boot_id(wss_test_sysroot(), boot_id);
-	if (wss_session_open(record->options->path, guest, method->name, boot_id,
+	if (wss_session_open(record->options->path, guest, record->guest->method->name, boot_id,
 			     record->options->interval_ns,
-			     record->measure_options.window.track.window_ns, &record->session,
+			     record->guest->options.window.track.window_ns, &record->session,
 			     err) < 0)
 		return -1;
 	wss_session_set_host(record->session, host->name);
@@ -262,14 +366,25 @@ static int open_session(struct record *record, const struct wss_tracker_ops *met
 
 static int record_run(struct record *record, struct wss_error *err)
 {
-	const struct wss_tracker_ops *method;
-
 	choose_window(record);
-	if (wss_measure_open(record->target, &record->measure_options, NULL, &record->measure,
-			     &method, err) < 0 ||
-	    open_session(record, method, err) < 0)
+	/* Nothing has been changed that would have to be restored. */
+	if (record_step(record, step_open, 0, err) < 0)
 		return -1;
-	return record_windows(record, err);
+	if (record->guest->result < 0) {
+		*err = record->guest->error;
+		return -1;
+	}
+	return open_session(record, err) < 0 ? -1 : record_windows(record, err);
+}
+
+/* Ends the file, and sets *ret_progress. */
+static int record_end_session(struct record *record, struct wss_session_progress *ret_progress,
+			      struct wss_error *err)
+{
+	if (record->session)
+		wss_session_progress(record->session, ret_progress);
+	wss_pageset_free(record->resident);
+	return wss_session_close(record->session, wss_clock_now_ns(), err);
 }
 
 int wss_record(struct wss_target *target, const struct wss_record_options *options,
@@ -277,17 +392,26 @@ int wss_record(struct wss_target *target, const struct wss_record_options *optio
 	       struct wss_session_progress *ret_progress, struct wss_error *err)
 {
 	struct record record = { .options = options, .events = events, .opaque = opaque,
-				 .target = target };
-	int r = record_run(&record, err);
+				 .cancel = target->cancel.parent,
+				 .guest = calloc(1, sizeof(*record.guest)) };
+	int r;
 
 	*ret_progress = (struct wss_session_progress){ 0 };
-	wss_measure_close(record.measure);
-	wss_pageset_free(record.resident);
-	if (record.session)
-		wss_session_progress(record.session, ret_progress);
-	if (wss_session_close(record.session, wss_clock_now_ns(), r < 0 ? NULL : err) < 0)
-		r = -1;
-	if (r < 0)
+	if (!record.guest) {
+		wss_target_free(target);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	record.guest->target = target;
+	r = record_run(&record, err);
+	/* A guest that hung when the recording was stopped makes no difference to the file. */
+	if (r < 0 && !record.guest && record_cancelled(&record)) {
+		wss_error_clear(err);
+		if (record.session)
+			record_note_stop(&record);
+		r = 0;
+	}
+	record_leave_guest(&record);
+	if (record_end_session(&record, ret_progress, r < 0 ? NULL : err) < 0 || r < 0)
 		return -1;
 	if (!ret_progress->windows)
 		return wss_error_set(err, record_cancelled(&record) ? WSS_ERR_INTERRUPTED

@@ -31,7 +31,7 @@ struct wss_record_options {
  */
 void wss_record_options_init(struct wss_record_options *options);
 
-/* Events for the front end, called in the thread that records. Either may be NULL. */
+/* Events for the front end, called in the thread that calls wss_record(). Either may be NULL. */
 struct wss_record_events {
 	/* Called after each window. */
 	void (*progress)(const struct wss_session_progress *progress, void *opaque);
@@ -42,10 +42,13 @@ struct wss_record_events {
 };
 
 /*
- * Records a target whose guest is open. However it ends, the file is readable up to the last
- * whole window, and *ret_progress states what is in it. Fails as opening the window and the
- * session do, and with WSS_ERR_INTERRUPTED if it was cancelled early or before the first
- * window, WSS_ERR_FAILED if no window could be taken.
+ * Records a target whose guest is open, until the parent of its cancel token is requested or the
+ * time is over. Takes the target, and frees it. Every call of libvirt and QEMU is made in a worker
+ * with the target's deadline; one that hangs ends the recording, and the worker keeps the target.
+ * However the recording ends, the file is readable up to the last whole window, and
+ * *ret_progress states what is in it. Fails as opening the window and the session do, with
+ * WSS_ERR_TIMEOUT if a call hangs, WSS_ERR_INTERRUPTED if it was cancelled early or before the
+ * first window, WSS_ERR_FAILED if no window could be taken.
  */
 int wss_record(struct wss_target *target, const struct wss_record_options *options,
 	       const struct wss_record_events *events, void *opaque,

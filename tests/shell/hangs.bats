@@ -101,6 +101,10 @@ stop() {
 	stop INT 130 size
 	begin virDomainSetMetadata:web2 store policy set web2 --opt-out yes
 	stop INT 130 store
+	# After those of opening the guest and of reading its policy.
+	WSS_HANG_AFTER=2 begin virDomainGetXMLDesc:web1 record record web1 -o file
+	stop INT 130 record
+	[ ! -e file ]
 }
 
 @test "what hangs for one domain delays no other, and has a deadline" {
