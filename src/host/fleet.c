@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Theory of operation. One thread tends all workers. A host has one worker that connects and lists
+ * the domains, then one for each domain, a few at a time, because a call may hang for one domain
+ * alone. The host's deadline covers all of it: if it passes while the domains are listed, the host
+ * has failed; if it passes later, only the domains that were not read by then have.
+ *
+ *   waiting -> listing -> reading -> done
+ */
 #include "host/fleet.h"
 
 #include <stdio.h>
@@ -12,149 +20,145 @@
 #include "base/worker.h"
 #include "host/conn-private.h"
 
-/*
- * The request to one host. Its worker fills in the answer, which the caller takes after the
- * worker has ended; the answer of a worker that was left behind is never taken.
- */
-struct fleet_job {
+/* Domains of a host that are read at the same time. libvirtd serves five calls of a client. */
+#define PARALLEL 8
+/* A domain that takes longer may hang, and no longer counts, so that others can be read. */
+#define PATIENCE_NS WSS_NS_PER_S
+/* Limit that includes those that may hang. */
+#define PARALLEL_MAX 32
+
+/* Connecting to a host and listing its domains. A worker that was left behind owns this. */
+struct host_listing {
 	char *uri; /* NULL: libvirt's default */
-	char *namespace_uri;
-	/* Requested when the worker is left behind, so that it reads no more domains. */
-	struct wss_cancel cancel;
-	struct wss_deadline deadline;
-	struct wss_fleet_host answer;
+	struct wss_conn *conn;
+	virDomainPtr *doms;
+	size_t n;
+	char *asked;
+	struct wss_error error;
 };
 
-/* The caller's view of a job. */
-struct slot {
-	struct fleet_job
-		*job; /* NULL once its answer has been taken or its worker left behind */
+/* Reading the element of one domain, likewise. */
+struct domain_reading {
+	virDomainPtr dom;
+	const char *namespace_uri;
+	char *xml;
+	struct wss_error error;
+};
+
+/* The worker of a domain. */
+struct place {
+	struct domain_reading *reading;
 	struct wss_worker *worker; /* NULL before it has started and after it has ended */
-	bool started;
-	struct wss_fleet_host answer; /* valid once worker is NULL */
+	uint64_t since_ns;
+};
+
+enum slot_state { SLOT_WAITING, SLOT_LISTING, SLOT_READING, SLOT_DONE };
+
+/* A host. */
+struct slot {
+	enum slot_state state;
+	struct wss_deadline deadline;
+	struct host_listing *listing; /* NULL after it has ended */
+	struct wss_worker *worker;    /* of the listing */
+	struct wss_conn *conn;
+	struct place *places; /* one for each domain of the answer */
+	size_t next;	      /* the first domain that was not started */
+	struct wss_fleet_host answer; /* valid once done */
 };
 
 struct fleet {
 	struct wss_workers *workers;
+	const char *namespace_uri;
 	uint64_t timeout_ns;
 	size_t n;
 	struct slot *slots;
 };
 
-static void free_domains(struct wss_fleet_domain *domains, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		free(domains[i].name);
-		free(domains[i].xml);
-		free(domains[i].error);
-	}
-	free(domains);
-}
+/* --- in the workers --- */
 
-static void release_answer(struct wss_fleet_host *host)
+static void listing_free(void *opaque)
 {
-	free_domains(host->domains, host->n);
-	free(host->asked);
-	host->asked = NULL;
-	host->domains = NULL;
-	host->n = 0;
-}
+	struct host_listing *listing = opaque;
 
-static void job_free(void *opaque)
-{
-	struct fleet_job *job = opaque;
-
-	if (!job)
+	if (!listing)
 		return;
-	release_answer(&job->answer);
-	wss_cancel_close(&job->cancel);
-	free(job->uri);
-	free(job->namespace_uri);
-	free(job);
+	for (size_t i = 0; i < listing->n; i++)
+		virDomainFree(listing->doms[i]);
+	free(listing->doms);
+	wss_conn_close(listing->conn);
+	free(listing->asked);
+	free(listing->uri);
+	free(listing);
 }
 
-static struct fleet_job *job_new(const char *uri, const char *namespace_uri,
-				 uint64_t timeout_ns, struct wss_error *err)
+static void listing_run(void *opaque)
 {
-	struct fleet_job *job = calloc(1, sizeof(*job));
+	struct host_listing *listing = opaque;
+	int n;
 
-	if (!job || (uri && !(job->uri = strdup(uri))) ||
-	    !(job->namespace_uri = strdup(namespace_uri))) {
-		if (job)
-			job->cancel.fd = -1;
-		job_free(job);
-		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-		return NULL;
+	if (wss_conn_open_reader(listing->uri, &listing->conn, &listing->error) < 0)
+		return;
+	n = virConnectListAllDomains(listing->conn->vir, &listing->doms, 0);
+	if (n < 0) {
+		wss_conn_error(&listing->error, "cannot list the domains");
+		return;
 	}
-	job->deadline.cancel = &job->cancel;
-	wss_deadline_allow(&job->deadline, timeout_ns);
-	if (wss_cancel_open(&job->cancel, NULL, err) == 0)
-		return job;
-	job_free(job);
-	return NULL;
+	listing->n = (size_t)n;
+	listing->asked = strdup(wss_conn_uri(listing->conn));
+	if (!listing->asked)
+		wss_error_set(&listing->error, WSS_ERR_NO_MEMORY, "out of memory");
 }
 
-/*
- * Reads one domain. Fails only if memory runs out; any other problem is stored as the domain's
- * error.
- */
-static int read_domain(virDomainPtr dom, const char *namespace_uri, struct wss_fleet_domain *domain)
+static void reading_free(void *opaque)
 {
-	struct wss_error err = WSS_ERROR_INIT;
-	const char *name = virDomainGetName(dom);
-	char *xml = NULL;
+	struct domain_reading *reading = opaque;
 
-	if (virDomainGetUUIDString(dom, domain->uuid) < 0)
-		domain->uuid[0] = '\0';
-	if (wss_conn_element(dom, namespace_uri, &xml, &err) == 0 && xml &&
-	    strnlen(xml, WSS_FLEET_XML_MAX + 1) > WSS_FLEET_XML_MAX) {
-		free(xml);
-		xml = NULL;
-		wss_error_set(&err, WSS_ERR_FAILED, "its metadata is longer than 64 KiB");
+	if (!reading)
+		return;
+	virDomainFree(reading->dom);
+	free(reading->xml);
+	free(reading);
+}
+
+static void reading_run(void *opaque)
+{
+	struct domain_reading *reading = opaque;
+
+	if (wss_conn_element(reading->dom, reading->namespace_uri, &reading->xml,
+			     &reading->error) == 0 &&
+	    reading->xml && strnlen(reading->xml, WSS_FLEET_XML_MAX + 1) > WSS_FLEET_XML_MAX) {
+		free(reading->xml);
+		reading->xml = NULL;
+		wss_error_set(&reading->error, WSS_ERR_FAILED, "its metadata is longer than 64 KiB");
 	}
-	domain->active = virDomainGetID(dom) != (unsigned)-1;
-	domain->xml = xml;
-	if (err.code && !(domain->error = strdup(err.text)))
-		return -1;
-	domain->name = strdup(name ? name : "");
-	return domain->name ? 0 : -1;
-}
-
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(((const struct wss_fleet_domain *)a)->name,
-		      ((const struct wss_fleet_domain *)b)->name);
-}
-
-static int read_domains(struct wss_conn *conn, const char *namespace_uri,
-			const struct wss_cancel *cancel, struct wss_fleet_host *answer)
-{
-	virDomainPtr *doms = NULL;
-	int n = virConnectListAllDomains(conn->vir, &doms, 0);
-	int r = 0;
-
-	if (n < 0)
-		return wss_conn_error(&answer->error, "cannot list the domains");
-	answer->asked = strdup(wss_conn_uri(conn));
-	answer->domains = calloc((size_t)n + 1, sizeof(*answer->domains));
-	if (!answer->asked || !answer->domains)
-		r = -1;
-	for (int i = 0; i < n; i++) {
-		if (r == 0 && !wss_cancel_requested(cancel))
-			r = read_domain(doms[i], namespace_uri, &answer->domains[answer->n++]);
-		virDomainFree(doms[i]);
-	}
-	free(doms);
-	if (r < 0)
-		return wss_error_set(&answer->error, WSS_ERR_NO_MEMORY, "out of memory");
-	qsort(answer->domains, answer->n, sizeof(*answer->domains), by_name);
-	return 0;
 }
 
 /* Runs after the host has answered, because closing may hang, too. */
 static void close_conn(void *opaque)
 {
 	wss_conn_close(opaque);
+}
+
+/* --- the answers --- */
+
+static void answer_release(struct wss_fleet_host *host)
+{
+	for (size_t i = 0; i < host->n; i++) {
+		free(host->domains[i].name);
+		free(host->domains[i].xml);
+		free(host->domains[i].error);
+	}
+	free(host->domains);
+	free(host->asked);
+	host->asked = NULL;
+	host->domains = NULL;
+	host->n = 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct wss_fleet_domain *)a)->name,
+		      ((const struct wss_fleet_domain *)b)->name);
 }
 
 static void close_behind(struct wss_conn *conn)
@@ -169,59 +173,186 @@ static void close_behind(struct wss_conn *conn)
 		wss_conn_close(conn);
 }
 
-static void job_run(void *opaque)
+/* Stores why a domain could not be read. */
+static void domain_fail(struct slot *slot, size_t i, const struct wss_error *error)
 {
-	struct fleet_job *job = opaque;
-	struct wss_conn *conn = NULL;
+	struct wss_fleet_domain *domain = &slot->answer.domains[i];
 
-	if (wss_conn_open_reader(job->uri, &conn, &job->answer.error) == 0 &&
-	    read_domains(conn, job->namespace_uri, &job->cancel, &job->answer) < 0)
-		release_answer(&job->answer);
-	close_behind(conn);
+	domain->error = strdup(error->text);
+	if (!domain->error)
+		wss_error_set(&slot->answer.error, WSS_ERR_NO_MEMORY, "out of memory");
 }
 
-static void slot_start(struct fleet *fleet, struct slot *slot)
-{
-	struct wss_work work = { job_run, job_free, slot->job, &slot->job->deadline };
+/* --- in the thread that tends them --- */
 
-	slot->started = true;
-	wss_deadline_run(&slot->job->deadline, 0);
-	if (wss_worker_start(fleet->workers, &work, &slot->worker, &slot->answer.error) < 0)
-		slot->worker = NULL;
+/* Takes over the result of a worker that has ended. */
+static void place_end(struct slot *slot, size_t i)
+{
+	struct place *place = &slot->places[i];
+
+	wss_worker_join(place->worker);
+	place->worker = NULL;
+	slot->answer.domains[i].xml = place->reading->xml;
+	place->reading->xml = NULL;
+	if (place->reading->error.code)
+		domain_fail(slot, i, &place->reading->error);
+	reading_free(place->reading);
+	place->reading = NULL;
 }
 
-/* Takes over the answer of a worker that has ended. */
-static void slot_end(struct slot *slot)
+/* Leaves the worker of a domain that is late, if it has one. */
+static void place_give_up(struct slot *slot, size_t i)
 {
-	const char *uri = slot->answer.uri;
+	struct place *place = &slot->places[i];
+	struct wss_error error = WSS_ERROR_INIT;
 
-	wss_worker_join(slot->worker);
-	slot->worker = NULL;
-	slot->answer = slot->job->answer;
-	slot->answer.uri = uri;
-	slot->job->answer = (struct wss_fleet_host){ .n = 0 };
+	if (!place->reading)
+		return;
+	if (place->worker && !wss_worker_leave(place->worker, NULL)) {
+		place_end(slot, i);
+		return;
+	}
+	if (!place->worker)
+		reading_free(place->reading);
+	place->worker = NULL;
+	place->reading = NULL;
+	wss_deadline_error(&slot->deadline, &error);
+	domain_fail(slot, i, &error);
 }
 
-/* Returns false if the worker has just ended. */
-static bool slot_leave(struct slot *slot)
+static void place_start(const struct fleet *fleet, struct slot *slot, size_t i)
 {
-	if (!wss_worker_leave(slot->worker, &slot->job->cancel))
+	struct place *place = &slot->places[i];
+	struct wss_work work = { reading_run, reading_free, place->reading, NULL };
+	struct wss_error error = WSS_ERROR_INIT;
+
+	place->since_ns = wss_clock_now_ns();
+	if (wss_worker_start(fleet->workers, &work, &place->worker, &error) == 0)
+		return;
+	place->worker = NULL;
+	reading_free(place->reading);
+	place->reading = NULL;
+	domain_fail(slot, i, &error);
+}
+
+/* All domains have been read, or given up. */
+static void slot_finish(struct slot *slot)
+{
+	for (size_t i = 0; i < slot->answer.n; i++)
+		place_give_up(slot, i);
+	free(slot->places);
+	slot->places = NULL;
+	close_behind(slot->conn);
+	slot->conn = NULL;
+	if (slot->answer.error.code)
+		answer_release(&slot->answer);
+	else if (slot->answer.n)
+		qsort(slot->answer.domains, slot->answer.n, sizeof(*slot->answer.domains), by_name);
+	slot->state = SLOT_DONE;
+}
+
+/* Takes over results, and starts as many others as may run. */
+static void slot_read(const struct fleet *fleet, struct slot *slot)
+{
+	uint64_t now_ns = wss_clock_now_ns();
+	size_t running = 0, quick = 0;
+
+	for (size_t i = 0; i < slot->next; i++) {
+		struct place *place = &slot->places[i];
+
+		if (place->worker && wss_worker_done(place->worker))
+			place_end(slot, i);
+		running += place->worker != NULL;
+		quick += place->worker && now_ns - place->since_ns < PATIENCE_NS;
+	}
+	while (slot->next < slot->answer.n && quick < PARALLEL && running < PARALLEL_MAX) {
+		place_start(fleet, slot, slot->next);
+		quick += slot->places[slot->next].worker != NULL;
+		running += slot->places[slot->next++].worker != NULL;
+	}
+	if (!running || wss_deadline_overrun(&slot->deadline, 0))
+		slot_finish(slot);
+}
+
+/* Takes a domain that was listed into the answer. Returns false when out of memory. */
+static bool slot_add_domain(const struct fleet *fleet, struct slot *slot, virDomainPtr dom)
+{
+	struct wss_fleet_domain *domain = &slot->answer.domains[slot->answer.n];
+	struct domain_reading *reading = calloc(1, sizeof(*reading));
+	const char *name = virDomainGetName(dom);
+
+	domain->name = strdup(name ? name : "");
+	if (virDomainGetUUIDString(dom, domain->uuid) < 0)
+		domain->uuid[0] = '\0';
+	if (!domain->name || !reading) {
+		free(domain->name);
+		free(reading);
 		return false;
-	slot->worker = NULL;
-	slot->job = NULL;
+	}
+	virDomainRef(dom);
+	*reading = (struct domain_reading){ .dom = dom, .namespace_uri = fleet->namespace_uri };
+	slot->places[slot->answer.n++].reading = reading;
 	return true;
 }
 
+/* Takes over the list of a host whose worker has ended. */
+static void slot_listed(const struct fleet *fleet, struct slot *slot)
+{
+	struct host_listing *listing = slot->listing;
+	bool ok;
+
+	wss_worker_join(slot->worker);
+	slot->worker = NULL;
+	slot->listing = NULL;
+	slot->state = SLOT_READING;
+	slot->answer.error = listing->error;
+	slot->conn = listing->conn;
+	listing->conn = NULL;
+	if (!listing->error.code) {
+		slot->answer.asked = listing->asked;
+		listing->asked = NULL;
+		slot->answer.domains = calloc(listing->n + 1, sizeof(*slot->answer.domains));
+		slot->places = calloc(listing->n + 1, sizeof(*slot->places));
+		ok = slot->answer.domains && slot->places;
+		for (size_t i = 0; ok && i < listing->n; i++)
+			ok = slot_add_domain(fleet, slot, listing->doms[i]);
+		if (!ok)
+			wss_error_set(&slot->answer.error, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	listing_free(listing);
+	if (slot->answer.error.code)
+		slot_finish(slot);
+	else
+		slot_read(fleet, slot);
+}
+
+static void slot_start(const struct fleet *fleet, struct slot *slot)
+{
+	struct wss_work work = { listing_run, listing_free, slot->listing, NULL };
+
+	slot->state = SLOT_LISTING;
+	wss_deadline_allow(&slot->deadline, fleet->timeout_ns);
+	wss_deadline_run(&slot->deadline, 0);
+	if (wss_worker_start(fleet->workers, &work, &slot->worker, &slot->answer.error) == 0)
+		return;
+	slot->worker = NULL;
+	slot_finish(slot);
+}
+
+/* Leaves the worker of a host that does not answer. */
 static void slot_give_up(const struct fleet *fleet, struct slot *slot)
 {
 	char text[16];
 
-	if (!slot_leave(slot)) {
-		slot_end(slot);
+	if (!wss_worker_leave(slot->worker, NULL)) {
+		slot_listed(fleet, slot);
 		return;
 	}
+	slot->worker = NULL;
+	slot->listing = NULL;
 	wss_duration_format(fleet->timeout_ns, text, sizeof(text));
 	wss_error_set(&slot->answer.error, WSS_ERR_CONNECT, "no answer within %s", text);
+	slot_finish(slot);
 }
 
 /* Takes over answers, leaves late workers behind, and starts others in their place. */
@@ -232,17 +363,19 @@ static void fleet_tend(struct fleet *fleet)
 	for (size_t i = 0; i < fleet->n; i++) {
 		struct slot *slot = &fleet->slots[i];
 
-		if (slot->worker && wss_worker_done(slot->worker))
-			slot_end(slot);
-		else if (slot->worker && wss_deadline_overrun(&slot->job->deadline, 0))
+		if (slot->state == SLOT_LISTING && wss_worker_done(slot->worker))
+			slot_listed(fleet, slot);
+		else if (slot->state == SLOT_LISTING && wss_deadline_overrun(&slot->deadline, 0))
 			slot_give_up(fleet, slot);
-		running += slot->worker != NULL;
+		else if (slot->state == SLOT_READING)
+			slot_read(fleet, slot);
+		running += slot->state == SLOT_LISTING || slot->state == SLOT_READING;
 	}
 	for (size_t i = 0; i < fleet->n && running < WSS_FLEET_PARALLEL; i++) {
-		if (fleet->slots[i].started)
+		if (fleet->slots[i].state != SLOT_WAITING)
 			continue;
 		slot_start(fleet, &fleet->slots[i]);
-		running += fleet->slots[i].worker != NULL;
+		running += fleet->slots[i].state == SLOT_LISTING;
 	}
 }
 
@@ -251,17 +384,20 @@ static void fleet_close(struct fleet *fleet)
 	for (size_t i = 0; i < fleet->n; i++) {
 		struct slot *slot = &fleet->slots[i];
 
-		if (slot->worker && !slot_leave(slot))
-			slot_end(slot);
-		release_answer(&slot->answer);
-		job_free(slot->job);
+		if (slot->worker && wss_worker_leave(slot->worker, NULL))
+			slot->listing = NULL;
+		else if (slot->worker)
+			wss_worker_join(slot->worker);
+		if (slot->state == SLOT_READING)
+			slot_finish(slot);
+		answer_release(&slot->answer);
+		listing_free(slot->listing);
 	}
 	free(fleet->slots);
 	wss_workers_free(fleet->workers);
 }
 
-static int fleet_open(struct fleet *fleet, const char *const *uris, const char *namespace_uri,
-		      struct wss_error *err)
+static int fleet_open(struct fleet *fleet, const char *const *uris, struct wss_error *err)
 {
 	fleet->workers = wss_workers_new();
 	fleet->slots = calloc(fleet->n ? fleet->n : 1, sizeof(*fleet->slots));
@@ -273,9 +409,9 @@ static int fleet_open(struct fleet *fleet, const char *const *uris, const char *
 		struct slot *slot = &fleet->slots[i];
 
 		slot->answer.uri = uris[i];
-		slot->job = job_new(uris[i], namespace_uri, fleet->timeout_ns, err);
-		if (!slot->job)
-			return -1;
+		slot->listing = calloc(1, sizeof(*slot->listing));
+		if (!slot->listing || (uris[i] && !(slot->listing->uri = strdup(uris[i]))))
+			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
 	return 0;
 }
@@ -284,7 +420,7 @@ static int fleet_open(struct fleet *fleet, const char *const *uris, const char *
 static int slot_wait(struct fleet *fleet, const struct slot *slot)
 {
 	fleet_tend(fleet);
-	while (!slot->started || slot->worker) {
+	while (slot->state != SLOT_DONE) {
 		if (wss_stop_requested())
 			return -1;
 		wss_workers_wait(fleet->workers);
@@ -296,8 +432,8 @@ static int slot_wait(struct fleet *fleet, const struct slot *slot)
 int wss_fleet_read(const char *const *uris, size_t n, const char *namespace_uri,
 		   uint64_t timeout_ns, wss_fleet_emit emit, void *opaque, struct wss_error *err)
 {
-	struct fleet fleet = { .timeout_ns = timeout_ns, .n = n };
-	int r = fleet_open(&fleet, uris, namespace_uri, err);
+	struct fleet fleet = { .namespace_uri = namespace_uri, .timeout_ns = timeout_ns, .n = n };
+	int r = fleet_open(&fleet, uris, err);
 
 	for (size_t i = 0; i < n && r == 0; i++) {
 		struct slot *slot = &fleet.slots[i];
@@ -308,7 +444,7 @@ int wss_fleet_read(const char *const *uris, size_t n, const char *namespace_uri,
 			break;
 		}
 		emit(&slot->answer, opaque);
-		release_answer(&slot->answer);
+		answer_release(&slot->answer);
 	}
 	fleet_close(&fleet);
 	return r;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads one metadata element of all domains on many hosts. Each host has a thread and a
- * deadline of its own, so that one that does not answer delays no other.
+ * Reads one metadata element of all domains on many hosts. Each host, and each of its domains, is
+ * asked in a thread of its own, within the host's deadline, so that one that does not answer
+ * delays no other.
  */
 #ifndef WSS_HOST_FLEET_H
 #define WSS_HOST_FLEET_H
@@ -22,7 +23,6 @@
 struct wss_fleet_domain {
 	char *name;
 	char uuid[WSS_UUID_TEXT_MAX]; /* "" if unknown */
-	bool active;		      /* has an id: running or paused */
 	char *xml;		      /* NULL if there is no such element */
 	char *error;		      /* why the element could not be read, else NULL */
 };
@@ -40,10 +40,11 @@ struct wss_fleet_host {
 typedef void (*wss_fleet_emit)(const struct wss_fleet_host *host, void *opaque);
 
 /*
- * Asks all n hosts for the element of a namespace, and passes their answers to emit in the
- * order of uris, each as soon as all answers before it have been passed on. A host that takes
- * longer than timeout_ns gets WSS_ERR_CONNECT, and its thread is left behind.
- * WSS_ERR_INTERRUPTED, WSS_ERR_NO_MEMORY.
+ * Asks all n hosts for the element of a namespace (a constant), and passes their answers to emit
+ * in the order of uris, each as soon as it and all before it are there. A host that has not listed
+ * its domains within timeout_ns gets WSS_ERR_CONNECT; a domain whose element was not read by then
+ * gets an error of its own. Their threads are left behind. WSS_ERR_INTERRUPTED,
+ * WSS_ERR_NO_MEMORY.
  */
 int wss_fleet_read(const char *const *uris, size_t n, const char *namespace_uri,
 		   uint64_t timeout_ns, wss_fleet_emit emit, void *opaque, struct wss_error *err);

@@ -111,7 +111,6 @@ stop() {
 	local command words how n=0 i status began=$SECONDS running=()
 	for command in "${commands[@]}"; do
 		for how in 'web1 web2 web3' --all; do
-			[ "$command $how" != 'list --all' ] || continue
 			words_of "$command"
 			[ "$command" != list ] || words+=(--timeout 2s)
 			# shellcheck disable=SC2086
