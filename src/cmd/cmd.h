@@ -199,7 +199,10 @@ int wss_cli_view(struct wss_cli *cli, const struct wss_report_layout *layout,
 /* Prints the columns of the layouts, a NULL-terminated list. Returns the exit code. */
 int wss_cli_print_columns(const struct wss_report_layout *const *layouts);
 
-/* Fails with WSS_ERR_USAGE if a table option was given to `what`, which prints no table. */
+/*
+ * Fails with WSS_ERR_USAGE if an option for tables, such as --output, was given to `what`, which
+ * prints none.
+ */
 int wss_cli_refuse_view(const struct wss_cli *cli, const char *what, struct wss_error *err);
 
 /*

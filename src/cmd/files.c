@@ -27,13 +27,28 @@ int wss_files_option(struct wss_files_options *options, int c, const char *value
 	}
 }
 
+/* Refuses the common options that select guests. */
+static int files_refuse_guests(const struct wss_cli *cli, struct wss_error *err)
+{
+	const char *option = cli->uri	    ? "--connect"
+			     : cli->qmp	    ? "--qmp"
+			     : cli->monitor ? "--allow-monitor"
+			     : cli->by_uuid ? "--uuid"
+			     : cli->all	    ? "--all"
+					    : NULL;
+
+	if (!option)
+		return 0;
+	return wss_error_set(err, WSS_ERR_USAGE,
+			     "%s: %s uses the FILE of a recording alone, and asks neither libvirt nor "
+			     "QEMU", option, cli->command->name);
+}
+
 int wss_files_finish(struct wss_cli *cli, int argc, char **argv, int least, int most,
 		     struct wss_error *err)
 {
-	if (wss_cli_finish(cli, argc, argv, err) < 0)
+	if (files_refuse_guests(cli, err) < 0 || wss_cli_finish(cli, argc, argv, err) < 0)
 		return -1;
-	if (cli->all)
-		return wss_error_set(err, WSS_ERR_USAGE, "--all does not apply to recordings");
 	if (cli->n_domains < least)
 		return wss_error_set(err, WSS_ERR_USAGE, "missing argument FILE");
 	if (most && cli->n_domains > most)

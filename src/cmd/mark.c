@@ -24,7 +24,7 @@ static int mark_parse(struct wss_cli *cli, int argc, char **argv, struct wss_err
 		return -1;
 	if (cli->n_domains < 2 || !*cli->domains[1])
 		return wss_error_set(err, WSS_ERR_USAGE, "missing argument TEXT");
-	return 0;
+	return wss_cli_refuse_view(cli, "mark", err);
 }
 
 static int mark_run(struct wss_cli *cli, int argc, char **argv)

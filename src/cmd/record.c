@@ -106,6 +106,8 @@ static int record_parse(struct wss_cli *cli, int argc, char **argv,
 	if (!strcmp(record->path, "-"))
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "-o: a recording cannot go to standard output: name a file");
+	if (wss_cli_refuse_view(cli, "record", err) < 0)
+		return -1;
 	if (options->until_stopped && options->length_given)
 		return wss_error_set(err, WSS_ERR_USAGE, "--for and --until-stopped exclude each other");
 	if (record->window.track.window_ns > record->interval_ns)

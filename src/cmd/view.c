@@ -38,10 +38,10 @@ int wss_cli_refuse_view(const struct wss_cli *cli, const char *what, struct wss_
 {
 	const struct wss_view *view = &cli->view;
 
-	if (!view->columns && !view->sort && !view->wide)
+	if (!view->columns && !view->sort && !view->wide && cli->format == WSS_FORMAT_TABLE)
 		return 0;
 	return wss_error_set(err, WSS_ERR_USAGE,
-			     "%s prints no table: --columns, --sort and --wide do not apply",
+			     "%s prints no table: --output, --columns, --sort and --wide do not apply",
 			     what);
 }
 

@@ -113,8 +113,9 @@ stop() {
 		for how in 'web1 web2 web3' --all; do
 			words_of "$command"
 			[ "$command" != list ] || words+=(--timeout 2s)
+			[[ $command == 'policy '[sc]* ]] || words+=(--output csv)
 			# shellcheck disable=SC2086
-			begin virDomainGetXMLDesc:web2 "$n" "${words[@]}" $how --output csv
+			begin virDomainGetXMLDesc:web2 "$n" "${words[@]}" $how
 			running[n++]=$pid
 		done
 	done

@@ -102,7 +102,7 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 	help_of help help --help
 	refused 2 'unexpected' help sample list
 	# After "--" it is an ordinary argument.
-	usage 'TEXT' mark -- --help
+	refused 2 'TEXT' mark -- --help
 }
 
 @test "-V is --version" {
@@ -158,12 +158,12 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 	usage 'exclude' record test -o x --for 1s --until-stopped
 	usage 'window' record test -o x --window 2s
 	usage 'granularity' record test -o x --granularity 2m
-	usage 'missing' report
-	usage 'unexpected' report a b
-	usage 'all' report a --all
-	usage 'missing' diff a
-	usage 'nothing to do' heatmap a
-	usage 'TEXT' mark a
+	refused 2 'missing' report
+	refused 2 'unexpected' report a b
+	refused 2 'all' report a --all
+	refused 2 'missing' diff a
+	refused 2 'nothing to do' heatmap a
+	refused 2 'TEXT' mark a
 	refused 5 'QEMU' -c test:///default record test -o "$BATS_TEST_TMPDIR/x"
 	refused 1 'nobody' -c test:///default record nobody -o "$BATS_TEST_TMPDIR/x"
 	[ ! -e "$BATS_TEST_TMPDIR/x" ]
@@ -203,6 +203,30 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 @test "history takes no connection" {
 	usage 'history reads the history alone' history
 	usage 'history reads the history alone' history test
+}
+
+@test "what a command would ignore is refused" {
+	local command
+	for command in "report x" "diff x y" "heatmap x --hot-first" "mark x y"; do
+		# shellcheck disable=SC2086
+		usage "connect: ${command%% *} uses the FILE" $command
+		# shellcheck disable=SC2086
+		refused 2 "connect: ${command%% *} uses the FILE" $command --connect test:///default
+		# shellcheck disable=SC2086
+		refused 2 "qmp: ${command%% *} uses the FILE" $command --qmp /nowhere
+		# shellcheck disable=SC2086
+		refused 2 "uuid: ${command%% *} uses the FILE" $command --uuid
+		# shellcheck disable=SC2086
+		refused 2 "monitor: ${command%% *} uses the FILE" $command --allow-monitor
+	done
+	# A connection that comes from the environment is meant for other commands.
+	LIBVIRT_DEFAULT_URI=test:///default refused 1 'nowhere' report /nowhere
+	for command in "record test -o x" "balloon --apply" "balloon --restore" "policy set test --headroom 7" \
+		"policy clear test"; do
+		# shellcheck disable=SC2086
+		usage 'prints no table' $command --output json
+	done
+	refused 2 'prints no table' mark x y --output csv
 }
 
 @test "what the tables print is taken" {
