@@ -158,6 +158,8 @@ static int balloon_act(const struct wss_cli *cli, struct balloon_options *option
 			   : wss_restore_run(&scope, &events, &guests, &err);
 	if (r < 0)
 		return wss_cli_error(&err);
+	if (options->restore && !guests && !cli->n_domains)
+		wss_log(WSS_LOG_INFO, "%s: nothing to restore", path);
 	if (options->apply && wss_stop_requested())
 		return 128 + wss_stop_signal();
 	return wss_tally_exit_code(&listener.tally, guests);

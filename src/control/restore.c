@@ -158,16 +158,28 @@ static void restore_all(struct restoring *all)
 	pthread_mutex_destroy(&all->lock);
 }
 
+/* Whether there is a history, which opening it would otherwise create. */
+static bool restore_has_history(const char *path)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history *history = NULL;
+
+	if (wss_history_open_readonly(path, &history, &err) < 0)
+		return err.code != WSS_ERR_GONE;
+	wss_history_close(history);
+	return true;
+}
+
 /*
- * Opens the history. Memory is given back even if that cannot be written, for example on a
- * full disk.
+ * Opens the history. Memory is given back even if that cannot be written, for example on a full
+ * disk. *ret_history stays NULL if there is none.
  */
 static int restore_open_history(const char *path, struct wss_history **ret_history,
 				struct wss_error *err)
 {
 	struct wss_error ignored = WSS_ERROR_INIT;
 
-	if (wss_history_open(path, ret_history, err) == 0)
+	if (!restore_has_history(path) || wss_history_open(path, ret_history, err) == 0)
 		return 0;
 	if (wss_history_open_readonly(path, ret_history, &ignored) < 0)
 		return -1;
@@ -249,7 +261,7 @@ int wss_restore_run(const struct wss_control_scope *scope,
 	struct restoring all = {.events = events};
 	int r = restore_open_history(scope->history, &all.history, err);
 
-	if (r == 0)
+	if (r == 0 && all.history)
 		r = wss_journal_unfinished(all.history, NULL, &all.open, &all.n, err);
 	if (r == 0)
 		r = drop_unnamed(&all, scope, err);

@@ -9,9 +9,10 @@
 /*
  * Gives memory back to each guest of the scope that the journal lists, several at a time, each
  * within 60 s. A guest that the scope names and the journal does not list is reported as
- * progress. *ret_guests is the number of guests that were to get memory back. Problems with
- * one guest are reported as trouble; returns -1 only if nothing can work: WSS_ERR_CONNECT,
- * WSS_ERR_NO_MEMORY, and the errors of wss_history_open_readonly().
+ * progress. *ret_guests is the number of guests that were to get memory back; 0 without a history,
+ * and none is created. Problems with one guest are reported as trouble; returns -1 only if nothing
+ * can work: WSS_ERR_CONNECT, WSS_ERR_NO_MEMORY, and the errors of wss_history_open_readonly() but
+ * WSS_ERR_GONE.
  */
 int wss_restore_run(const struct wss_control_scope *scope,
 		    const struct wss_control_events *events, size_t *ret_guests,

@@ -200,7 +200,6 @@ static int record_add_window(struct record *record, struct wss_error *err)
 }
 
 /*
-/*
  * The pages touched in part of a window cannot be compared with those of whole windows, so the
  * recording ends with a gap.
  */

@@ -29,12 +29,18 @@ setup() {
 }
 
 @test "nothing to restore is not a failure, and nothing to apply is reported" {
-	run "$virt_wss" balloon --restore
-	[ "$status" = 0 ]
-	[ -z "$output" ]
-	run "$virt_wss" balloon test --restore
-	[ "$status" = 0 ]
-	[[ $output == *"test: nothing to restore"* ]]
+	local history=$BATS_TEST_TMPDIR/a/b/c
+	# Nothing is created, whether directories are missing or only the file.
+	for history in "$history" "$VIRT_WSS_HISTORY"; do
+		run "$virt_wss" balloon --restore --history "$history"
+		[ "$status" = 0 ]
+		[ "$output" = "virt-wss: $history: nothing to restore" ]
+		run "$virt_wss" balloon test --restore --history "$history"
+		[ "$status" = 0 ]
+		[ "$output" = "virt-wss: test: nothing to restore" ]
+	done
+	[ ! -e "$BATS_TEST_TMPDIR/a" ]
+	[ ! -e "$VIRT_WSS_HISTORY" ]
 	run timeout 60 "$virt_wss" balloon test --apply
 	echo "$output"
 	[ "$status" = 5 ]
@@ -57,7 +63,10 @@ setup() {
 
 @test "many guests to restore: those that are gone are done, the others have a reason" {
 	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 1 1000000 1 \
+		a1b2c3d4-0000-4000-8000-000000000000
 	run "$virt_wss" balloon --restore
+	[ "$output" = "virt-wss: $VIRT_WSS_HISTORY: nothing to restore" ]
 	for i in $(seq 100 139); do
 		echo "INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, to_bytes, reason, uri)
 			VALUES ('a1b2c3d4-0000-4000-8000-000000000$i', 'web$i', 1, 5, 5, 4, 'test',

@@ -121,7 +121,9 @@ refuses_word() { # WORD UUID UUID ARGUMENT...
 }
 
 taken() { # UUID NAME: the journal says that something was taken from it
-	"$virt_wss" balloon --restore
+	[ -e "$VIRT_WSS_HISTORY" ] ||
+		"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 1 1000000 1 \
+			a1b2c3d4-0000-4000-8000-000000000000
 	sqlite3 "$VIRT_WSS_HISTORY" "INSERT INTO balloon (uuid, name, time, original_bytes,
 		from_bytes, to_bytes, reason, uri)
 		VALUES ('$1', '$2', 1, 1073741824, 1073741824, 536870912, 'test', '');"
