@@ -15,6 +15,7 @@
 #include "base/io.h"
 #include "base/stop.h"
 #include "out/held-rows.h"
+#include "out/name-cuts.h"
 #include "out/report-private.h"
 #include "out/width.h"
 
@@ -34,6 +35,7 @@ struct wss_report {
 	bool falling;
 	bool hold;
 	struct wss_held_rows held;
+	struct wss_name_cuts names; /* those that did not fit the first column */
 	int start;     /* terminal column at which the next cell of a table begins */
 	bool batch;    /* rows need not be flushed one by one */
 	size_t rows;   /* number of rows that were written or are held */
@@ -61,6 +63,7 @@ void wss_report_free(struct wss_report *report)
 	if (!report)
 		return;
 	wss_held_rows_free(&report->held);
+	wss_name_cuts_free(&report->names);
 	free(report->columns);
 	free(report->widths);
 	free(report);
@@ -132,6 +135,12 @@ static bool is_text_column(const struct wss_report *report, size_t i)
 	return report->columns[i]->width < 0;
 }
 
+/* Whether it is the column that has the names, wherever it is shown. */
+static bool is_first_column(const struct wss_report *report, size_t i)
+{
+	return report->columns[i] == &report->layout->columns[0];
+}
+
 /* Returns the width of all columns but one, with the blanks between them. */
 static int width_of_others(const struct wss_report *report, size_t one)
 {
@@ -151,7 +160,7 @@ static void fit_first_column(struct wss_report *report)
 	for (size_t i = 0; i < report->n_columns; i++) {
 		int want = (int)report->first_width, room;
 
-		if (report->columns[i] != &report->layout->columns[0])
+		if (!is_first_column(report, i))
 			continue;
 		room = report->view.width - width_of_others(report, i);
 		if (report->view.width && want > room)
@@ -214,8 +223,12 @@ static void write_table_cell(struct wss_report *report, size_t i,
 		write_wrapped(report, cell, report->start);
 		return;
 	}
-	if (report->view.width && is_text_column(report, i))
-		wss_text_cut(cell, WSS_CELL_MAX, report->widths[i]);
+	if (report->view.width && is_text_column(report, i)) {
+		if (is_first_column(report, i))
+			wss_name_cuts_apply(&report->names, cell, WSS_CELL_MAX, report->widths[i]);
+		else
+			wss_text_cut(cell, WSS_CELL_MAX, report->widths[i]);
+	}
 	write_padded(report, i, cell);
 	report->start += report->widths[i] + 2;
 }
@@ -359,7 +372,7 @@ void wss_report_bad_row(struct wss_report *report, const void *row)
 /* Makes column i as wide as its widest cell; on a terminal texts keep the layout's widths. */
 static void fit_column(struct wss_report *report, size_t i, int widest)
 {
-	bool first = report->columns[i] == &report->layout->columns[0];
+	bool first = is_first_column(report, i);
 
 	if (first && widest > (int)report->first_width)
 		report->first_width = (size_t)widest;

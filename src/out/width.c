@@ -81,17 +81,48 @@ static size_t fitting_bytes(const char *text, int width)
 	return (size_t)(end - text);
 }
 
-void wss_text_cut(char *text, size_t size, int width)
+/* Returns the end of text whose characters fit into width columns. */
+static const char *fitting_end(const char *text, int width)
 {
-	size_t len;
+	int left = wss_text_width(text), columns;
+	const char *next;
+
+	while (*text && left > width) {
+		columns = 0;
+		text = character_next(text, &columns);
+		left -= columns;
+	}
+	/* An accent would combine with what comes before. */
+	for (; *text; text = next) {
+		columns = 0;
+		next = character_next(text, &columns);
+		if (columns)
+			break;
+	}
+	return text;
+}
+
+void wss_text_cut_inside(char *text, size_t size, int width, int head)
+{
+	size_t len, end_bytes;
+	const char *end;
 
 	if (wss_text_width(text) <= width)
 		return;
-	len = fitting_bytes(text, width - 1);
-	if (len + sizeof(ELLIPSIS) <= size)
-		memcpy(text + len, ELLIPSIS, sizeof(ELLIPSIS));
-	else
+	len = fitting_bytes(text, head);
+	end = fitting_end(text + len, width - 1 - head);
+	end_bytes = strlen(end) + 1;
+	if (len + strlen(ELLIPSIS) + end_bytes > size) {
 		text[len] = '\0';
+		return;
+	}
+	memmove(text + len + strlen(ELLIPSIS), end, end_bytes);
+	memcpy(text + len, ELLIPSIS, strlen(ELLIPSIS));
+}
+
+void wss_text_cut(char *text, size_t size, int width)
+{
+	wss_text_cut_inside(text, size, width, width - 1);
 }
 
 size_t wss_text_line(const char *text, int width)

@@ -18,6 +18,12 @@ int wss_text_width(const char *text);
 void wss_text_cut(char *text, size_t size, int width);
 
 /*
+ * Does the same, but keeps head columns (0 to width - 1) of the start and as much of the end as fits,
+ * with the ellipsis in between.
+ */
+void wss_text_cut_inside(char *text, size_t size, int width, int head);
+
+/*
  * Returns the number of bytes at the start of text that fit into a line of width columns, at least
  * one character. The line ends before a blank if it contains one; text without a blank is broken
  * anywhere.

@@ -306,14 +306,65 @@ static void test_names_are_cut_on_a_terminal(void **unused)
 	(void)unused;
 	assert_printed((struct setting){ .view.width = 20, .first_width = 18 }, long_names, 2,
 		       "NAME           VALUE\n"
-		       "a-rather-\xe2\x80\xa6     100 B\n"
+		       "a-rat\xe2\x80\xa6name     100 B\n"
 		       "b              200 B\n");
 	assert_printed((struct setting){ .view.width = 80, .first_width = 18 }, long_names, 1,
 		       "NAME                   VALUE\n"
 		       "a-rather-long-name     100 B\n");
 	/* However narrow, a few letters remain. */
 	assert_printed((struct setting){ .view.width = 8, .first_width = 18 }, long_names, 1,
-		       "NAME       VALUE\na-rat\xe2\x80\xa6     100 B\n");
+		       "NAME       VALUE\na-r\xe2\x80\xa6me     100 B\n");
+}
+
+/* However names differ, no two that were cut look alike, and each is always cut alike. */
+static void test_cut_names_differ(void **unused)
+{
+	static const struct row rows[] = {
+		{ "guest-in-production-1", BYTES(100), NULL }, /* at the end */
+		{ "guest-in-production-2", BYTES(100), NULL },
+		{ "guest-in-prodaction-1", BYTES(100), NULL }, /* in the middle */
+		{ "guest-in-prodoction-1", BYTES(100), NULL },
+		{ "Guest-in-production-1", BYTES(100), NULL }, /* at the start */
+		{ "guest-in-production-2", BYTES(100), NULL }, /* again */
+		{ CJK CJK CJK "1", BYTES(100), NULL },
+		{ CJK CJK CJK "2", BYTES(100), NULL },
+	};
+
+	(void)unused;
+	assert_printed((struct setting){ .view.width = 20, .first_width = 21 }, rows, 8,
+		       "NAME           VALUE\n"
+		       "guest\xe2\x80\xa6on-1     100 B\n"
+		       "guest\xe2\x80\xa6on-2     100 B\n"
+		       "\xe2\x80\xa6" "daction-1     100 B\n"
+		       "\xe2\x80\xa6" "doction-1     100 B\n"
+		       "Guest\xe2\x80\xa6on-1     100 B\n"
+		       "guest\xe2\x80\xa6on-2     100 B\n"
+		       "\xe6\x95\xb0\xe6\x8d\xae\xe2\x80\xa6\xe5\xba\x93" "1       100 B\n"
+		       "\xe6\x95\xb0\xe6\x8d\xae\xe2\x80\xa6\xe5\xba\x93" "2       100 B\n");
+}
+
+/* More names that differ only where they are cut than there are columns for an ellipsis. */
+static void test_names_differ_in_the_middle(void **unused)
+{
+	wss_auto_free char *text = NULL;
+	struct setting setting = { .view.width = 20, .first_width = 40 };
+	struct row rows[8];
+	char names[8][40], *lines[9], *saved;
+
+	(void)unused;
+	for (int i = 0; i < 8; i++) {
+		snprintf(names[i], sizeof(names[i]), "aaaaaaaaaaaaaa-%d-bbbbbbbbbbbbbb", i);
+		rows[i] = (struct row){ names[i], BYTES(100), NULL };
+	}
+	text = print(&setting, rows, 8);
+	lines[0] = strtok_r(text, "\n", &saved);
+	for (int i = 1; i < 9; i++) {
+		lines[i] = strtok_r(NULL, "\n", &saved);
+		assert_non_null(lines[i]);
+		assert_int_equal(wss_text_width(lines[i]), wss_text_width(lines[0]));
+		for (int k = 0; k < i; k++)
+			assert_string_not_equal(lines[i], lines[k]);
+	}
 }
 
 /* A text in the last column wraps on a terminal, and is one line in a pipe. */
@@ -459,6 +510,8 @@ int main(void)
 		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_names_are_whole_in_a_pipe),
 		cmocka_unit_test(test_names_are_cut_on_a_terminal),
+		cmocka_unit_test(test_cut_names_differ),
+		cmocka_unit_test(test_names_differ_in_the_middle),
 		cmocka_unit_test(test_last_text_is_wrapped),
 		cmocka_unit_test(test_layouts),
 		cmocka_unit_test(test_columns_are_listed),
