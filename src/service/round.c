@@ -304,11 +304,14 @@ static void entry_opened(struct wss_round *round, struct entry *entry)
 static void entry_measured(struct wss_round *round, struct entry *entry)
 {
 	const struct wss_round_events *events = &round->events;
+	/* The target may have left the round. */
+	bool cancelled = wss_cancel_requested(round->cancel) ||
+			 wss_cancel_requested(&entry->target->cancel);
 
 	if (entry->error.code)
 		round_trouble(round, entry, &entry->error);
 	wss_error_clear(&entry->error);
-	if (events->publish && entry->target->guest && !wss_cancel_requested(round->cancel) &&
+	if (events->publish && entry->target->guest && !cancelled &&
 	    events->publish(entry->target, &entry->profile, round->opaque))
 		round_start(round, entry, STEP_PUBLISH);
 	else

@@ -5,6 +5,7 @@
  * the order of events, and times only roughly.
  */
 #include "hosttest.h"
+#include "../random.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -26,6 +27,9 @@ static struct invented {
 	enum hang hang;
 	enum wss_guest_state state;
 	bool opted_out, gone;
+	bool dies;   /* in its first window */
+	bool leaves; /* the round, as soon as a window of it is open */
+	struct wss_target *target; /* of one that leaves */
 	atomic_uint opens, begins, closes, published;
 	uint64_t armed_ns;
 	atomic_bool is_open; /* a window of it */
@@ -197,9 +201,12 @@ static int method_poll(struct wss_tracker *tracker, struct wss_reading *ret_read
 		       struct wss_error *err)
 {
 	uint64_t now_ns = wss_clock_now_ns();
+	struct invented *guest = method_guest(tracker);
 
 	(void)err;
-	hang_at(method_guest(tracker), HANG_POLL);
+	hang_at(guest, HANG_POLL);
+	if (guest->dies)
+		make_zombie(guest->child);
 	*ret_reading = (struct wss_reading){
 		.span = { now_ns, now_ns },
 		.wss_bytes = WSS_MIB,
@@ -285,11 +292,26 @@ static void on_trouble(struct wss_target *target, const struct wss_error *error,
 	guest->error = *error;
 }
 
+static struct wss_round *running;
+
+static void on_progress(const struct wss_round_progress *progress, void *unused)
+{
+	(void)progress;
+	(void)unused;
+	for (size_t i = 0; i < n_guests; i++) {
+		if (!guests[i].leaves || !guests[i].is_open)
+			continue;
+		guests[i].leaves = false;
+		wss_round_leave(running, guests[i].target);
+	}
+}
+
 static const struct wss_round_events events = {
 	.left_out = on_left_out,
 	.sample = on_sample,
 	.publish = on_publish,
 	.trouble = on_trouble,
+	.progress = on_progress,
 };
 
 static void invent(size_t n)
@@ -345,6 +367,7 @@ static void join(struct wss_round *round, struct wss_hypervisor *hypervisor, siz
 
 	assert_non_null(target);
 	target->data = &guests[i];
+	guests[i].target = target;
 	if (wss_round_join(round, target, true, &err) < 0)
 		fail_msg("%s", err.text);
 }
@@ -358,6 +381,7 @@ static uint64_t run(uint64_t deadline_ns)
 	struct wss_round *round;
 
 	assert_int_equal(wss_round_new(&options, &events, NULL, &round, &err), 0);
+	running = round;
 	for (size_t i = 0; i < n_guests; i++)
 		join(round, hypervisor, i, deadline_ns);
 	if (wss_round_run(round, &err) < 0)
@@ -588,6 +612,91 @@ static void test_join_and_leave(void **unused)
 	assert_int_equal(guests[1].closes, 1);
 }
 
+/* --- guests that do anything --- */
+
+/* What becomes of each guest of a round, and what it must come to. */
+enum fate { FATE_MEASURED, FATE_OPTED_OUT, FATE_GONE, FATE_DIES, FATE_LEAVES, FATE_HANGS };
+
+static void fate_choose(size_t i, enum fate fate)
+{
+	static const enum hang places[] = { HANG_OPEN, HANG_REFRESH, HANG_BEGIN, HANG_POLL,
+					    HANG_PUBLISH };
+
+	guests[i].opted_out = fate == FATE_OPTED_OUT;
+	guests[i].gone = fate == FATE_GONE;
+	guests[i].dies = fate == FATE_DIES;
+	guests[i].leaves = fate == FATE_LEAVES;
+	if (fate == FATE_HANGS)
+		guests[i].hang = places[random_below(sizeof(places) / sizeof(places[0]))];
+}
+
+static void fate_check(size_t i, enum fate fate, unsigned count)
+{
+	const struct invented *guest = &guests[i];
+	bool ok = false;
+
+	switch (fate) {
+	case FATE_MEASURED:
+		ok = guest->samples == count && guest->begins == count && guest->lasts == 1 &&
+		     guest->published == 1 && !guest->bad && !guest->troubles;
+		break;
+	case FATE_OPTED_OUT:
+		ok = guest->left_out == 1 && !guest->begins && !guest->bad;
+		break;
+	case FATE_GONE:
+		ok = guest->left_out == 1 && !guest->opens && !guest->bad;
+		break;
+	case FATE_DIES:
+		ok = !guest->samples && guest->bad == 1 && guest->lasts == 1 && !guest->troubles;
+		break;
+	case FATE_LEAVES:
+		ok = guest->samples < count && !guest->bad && !guest->troubles && !guest->published;
+		break;
+	case FATE_HANGS:
+		ok = guest->troubles == 1 && guest->error.code == WSS_ERR_TIMEOUT &&
+		     !guest->published && guest->bad == 0;
+		break;
+	}
+	if (!ok)
+		fail_msg("%s, fate %d, hang %d: %u samples, %u bad, %u lasts, %u begins, %u left "
+			 "out, %u troubles, %u published: %s", guest->name, fate, guest->hang,
+			 guest->samples, guest->bad, guest->lasts, guest->begins, guest->left_out,
+			 guest->troubles, guest->published, guest->error.text);
+}
+
+/* However many guests there are, and whatever some of them do, the others are measured in time. */
+static void test_anything(void **unused)
+{
+	const char *rounds = getenv("WSS_ROUNDS"), *seed = getenv("WSS_SEED");
+
+	(void)unused;
+	if (seed)
+		random_state = strtoull(seed, NULL, 0);
+	for (int r = rounds ? atoi(rounds) : 3; r > 0; r--) {
+		enum fate fates[24];
+		uint64_t took_ns;
+
+		print_message("# WSS_SEED=%#llx\n", (unsigned long long)random_state);
+		invent(1 + (size_t)random_below(24));
+		wants_publishing = true;
+		options.jobs = 1 + (unsigned)random_below(10);
+		options.measure.count = 2 + (unsigned)random_below(2);
+		options.measure.window.track.window_ns = (100 + random_below(400)) * MS;
+		options.measure.interval_ns = 2 * options.measure.window.track.window_ns;
+		for (size_t i = 0; i < n_guests; i++) {
+			fates[i] = random_below(2) ? FATE_MEASURED : (enum fate)random_below(6);
+			fate_choose(i, fates[i]);
+		}
+		took_ns = run(4 * WSS_NS_PER_S);
+		for (size_t i = 0; i < n_guests; i++)
+			fate_check(i, fates[i], options.measure.count);
+		assert_true(most_arming <= 1);
+		/* Each window once, one at a time at worst, and the deadline of those that hang. */
+		assert_true(took_ns < 24 * 3 * options.measure.interval_ns + 12 * WSS_NS_PER_S);
+		forget();
+	}
+}
+
 static int run_and_stop(void)
 {
 	struct wss_hypervisor *hypervisor = hypervisor_new();
@@ -639,6 +748,7 @@ int main(void)
 		cmocka_unit_test(test_repeated),
 		cmocka_unit_test(test_series),
 		cmocka_unit_test(test_join_and_leave),
+		cmocka_unit_test(test_anything),
 		cmocka_unit_test(test_stop),
 	};
 
