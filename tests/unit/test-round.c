@@ -322,9 +322,9 @@ static void invent(size_t n)
 	wants_publishing = false;
 	for (size_t i = 0; i < n; i++) {
 		guests[i] = (struct invented){ .state = WSS_GUEST_RUNNING };
-		snprintf(guests[i].name, sizeof(guests[i].name), "guest%zu", i);
+		snprintf(guests[i].name, sizeof(guests[i].name), "guest%zu", i % GUESTS_MAX);
 		snprintf(guests[i].uuid, sizeof(guests[i].uuid),
-			 "a1b2c3d4-0000-4000-8000-%012zu", i);
+			 "a1b2c3d4-0000-4000-8000-%012zu", i % GUESTS_MAX);
 		guests[i].child = fork();
 		assert_true(guests[i].child >= 0);
 		if (guests[i].child == 0) {
