@@ -60,11 +60,14 @@ struct charges {
 	size_t len;
 };
 
+/*
+ * SIGCHLD keeps its default: where it is ignored, which a program inherits from whoever starts it,
+ * the exit status of a child is lost.
+ */
 static void set_signals(void (*handler)(int))
 {
 	for (int sig = 1; sig < 32; sig++)
-		if (sig != SIGCHLD)
-			signal(sig, handler);
+		signal(sig, sig == SIGCHLD ? SIG_DFL : handler);
 }
 
 /* Runs the command for n guests; returns true if they have their memory back. */

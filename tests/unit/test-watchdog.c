@@ -140,6 +140,21 @@ static void test_killed(void **unused)
 	assert_log(UUID_A " " UUID_B "\n");
 }
 
+/* The watchdog knows how the command ended even if whoever started us ignores SIGCHLD. */
+static void test_ignored_sigchld(void **unused)
+{
+	int fd;
+
+	(void)unused;
+	need_ourselves();
+	signal(SIGCHLD, SIG_IGN);
+	fd = start();
+	signal(SIGCHLD, SIG_DFL);
+	close(fd);
+	wait_for_its_end();
+	assert_log(UUID_A " " UUID_B "\n");
+}
+
 /* Each guest is added, however often an allocation for it fails. */
 static void test_out_of_memory(void **unused)
 {
@@ -201,6 +216,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_is_well),
 		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_ignored_sigchld),
 		cmocka_unit_test(test_out_of_memory),
 		cmocka_unit_test(test_one_fails),
 		cmocka_unit_test(test_stands_still),
