@@ -218,8 +218,8 @@ static bool count_row(void *rows, const struct wss_page_range *range)
  */
 static int check_rows(const struct side *sides, struct wss_error *err)
 {
-	uint64_t bytes = wss_recfile_state(sides[0].file)->file_bytes +
-			 wss_recfile_state(sides[1].file)->file_bytes;
+	uint64_t bytes = wss_recfile_data_bytes(wss_recfile_state(sides[0].file)) +
+			 wss_recfile_data_bytes(wss_recfile_state(sides[1].file));
 	uint64_t most = bytes / 32 > 1000000 ? bytes / 32 : 1000000, left = most + 1;
 
 	wss_moment_differences(wss_recfile_recording(sides[0].file), sides[0].moment.pages,

@@ -202,7 +202,7 @@ static int print_hot(const struct wss_cli *cli, const struct heatmap_options *op
 			return -1;
 	for (size_t i = 0; i < n; i++) {
 		windows += wss_recfile_state(files[i])->windows;
-		bytes += wss_recfile_state(files[i])->file_bytes;
+		bytes += wss_recfile_data_bytes(wss_recfile_state(files[i]));
 	}
 	r = wss_heat_init(&heat, wss_recording_pages(recording), bytes, err);
 	if (r == 0 && wss_top_init(&top, options->files.limit, wss_range_hotter) < 0)

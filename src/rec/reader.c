@@ -19,8 +19,8 @@
 #define BLOCK_BYTES (2U << 20)
 
 /*
- * Memory budget for page sets and everything else that grows with the file: 208 MiB, or six
- * and a half times the file size for files above 32 MiB.
+ * Memory budget for page sets and everything else that grows with the file: the minimum, and six
+ * and a half times the size of the data if that is above 32 MiB.
  */
 #define BUDGET_LEAST (208ULL << 20)
 
@@ -64,12 +64,6 @@ static int recfile_read_header(struct wss_recfile *file, struct wss_error *err)
 	if (wss_rec_decode_header(data, size, file->recording, &file->seed, err) < 0)
 		return wss_error_prefix(err, "%s", file->name);
 	file->first_frame = size;
-	file->budget.limit_bytes = file->state.file_bytes / 2 * 13 > BUDGET_LEAST
-					   ? file->state.file_bytes / 2 * 13
-					   : BUDGET_LEAST;
-	file->steps_left = file->state.file_bytes * STEPS_PER_BYTE;
-	if (file->steps_left < STEPS_LEAST)
-		file->steps_left = STEPS_LEAST;
 	return 0;
 }
 
@@ -227,6 +221,16 @@ static int leave_out_nonsense(struct wss_recfile *file, struct wss_error *err)
 	return scan_frames(file, true, err);
 }
 
+/* Sets the limits on memory and work, which depend on how much data there is. */
+static void set_budget(struct wss_recfile *file)
+{
+	uint64_t data = wss_recfile_data_bytes(&file->state), bytes = data / 2 * 13;
+	uint64_t steps = data * STEPS_PER_BYTE;
+
+	file->budget.limit_bytes = bytes > BUDGET_LEAST ? bytes : BUDGET_LEAST;
+	file->steps_left = steps > STEPS_LEAST ? steps : STEPS_LEAST;
+}
+
 static int open_file(struct wss_recfile *file, bool salvage, struct wss_error *err)
 {
 	struct stat st;
@@ -242,6 +246,7 @@ static int open_file(struct wss_recfile *file, bool salvage, struct wss_error *e
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (recfile_read_header(file, err) < 0 || scan_frames(file, salvage, err) < 0)
 		return -1;
+	set_budget(file);
 	return salvage ? leave_out_nonsense(file, err) : 0;
 }
 

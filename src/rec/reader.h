@@ -30,6 +30,15 @@ struct wss_recfile_state {
 };
 
 /*
+ * Returns the size of the data that is read of a recording. Memory and time may depend on it, but
+ * not on file_bytes: the end of a file may be a hole of any length.
+ */
+static inline uint64_t wss_recfile_data_bytes(const struct wss_recfile_state *state)
+{
+	return state->file_bytes - state->cut_bytes;
+}
+
+/*
  * Opens and checks a recording. A truncated file (its writer was killed, the disk was full) is
  * read up to its last complete interval, see cut_bytes. A damaged one is refused
  * (WSS_ERR_FAILED) unless salvage is set: then it is read up to the damage, or up to

@@ -26,10 +26,10 @@
  */
 #define BYTES_PER_NUMBER 2
 
-int wss_heat_init(struct wss_heat *heat, uint64_t pages, uint64_t file_bytes,
+int wss_heat_init(struct wss_heat *heat, uint64_t pages, uint64_t data_bytes,
 		  struct wss_error *err)
 {
-	uint64_t room = file_bytes / BYTES_PER_NUMBER;
+	uint64_t room = data_bytes / BYTES_PER_NUMBER;
 
 	*heat = (struct wss_heat){.pages = pages,
 				  .counting = true,

@@ -87,10 +87,10 @@ struct wss_heat {
 };
 
 /*
- * Starts counting over pages. file_bytes is the total size of the recordings; slices are in
- * proportion to it, so that few passes suffice. WSS_ERR_NO_MEMORY.
+ * Starts counting over pages. data_bytes is the total size of what is read of the recordings;
+ * slices are in proportion to it, so that few passes suffice. WSS_ERR_NO_MEMORY.
  */
-int wss_heat_init(struct wss_heat *heat, uint64_t pages, uint64_t file_bytes,
+int wss_heat_init(struct wss_heat *heat, uint64_t pages, uint64_t data_bytes,
 		  struct wss_error *err);
 
 /* Announces a recording with this number of windows. Several recordings add up. */

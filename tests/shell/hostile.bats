@@ -83,6 +83,13 @@ all_commands() { # FILE
 	[ ! -s err ]
 }
 
+# The end of a file may be a hole, which costs its author nothing.
+@test "a hole at the end of a recording buys no memory" {
+	"$mkhostile" unshared r
+	truncate -s 1T r
+	within heatmap r --hot-first --limit 1000
+}
+
 @test "a diff of a recording of 32 MiB with itself follows the balloon once" {
 	"$mkhostile" balloon-churn r
 	within diff r r
