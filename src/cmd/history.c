@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -174,7 +175,16 @@ static int history_on_guest(const char *uuid, const char *name, void *opaque)
 	return guests[run->n_guests - 1].uuid && guests[run->n_guests - 1].name ? 0 : -1;
 }
 
-/* Finds the guest with this UUID or name; NULL with an error. */
+static int history_refuse_two(const struct history_guest *first,
+			      const struct history_guest *second, struct wss_error *err)
+{
+	return wss_error_set(err, WSS_ERR_AMBIGUOUS,
+			     "fits two guests in the history, '%.80s' (UUID %.36s) and '%.80s' "
+			     "(UUID %.36s)",
+			     first->name, first->uuid, second->name, second->uuid);
+}
+
+/* Finds the guest that a word names, by its UUID or its name; NULL with an error. */
 static const struct history_guest *history_find(const struct history_run *run,
 						const char *word, bool by_uuid,
 						struct wss_error *err)
@@ -185,17 +195,12 @@ static const struct history_guest *history_find(const struct history_run *run,
 	for (size_t i = 0; i < run->n_guests; i++) {
 		const struct history_guest *guest = &run->guests[i];
 
-		if (!strcmp(guest->uuid, word))
-			return guest;
 		wss_nearest_offer(&nearest, guest->name);
-		if (by_uuid || strcmp(guest->name, word) != 0)
+		if (strcasecmp(guest->uuid, word) != 0 &&
+		    (by_uuid || strcmp(guest->name, word) != 0))
 			continue;
 		if (found) {
-			wss_error_set(err, WSS_ERR_FAILED,
-				      "the history has several guests of this name: choose "
-				      "one by its "
-				      "UUID, such as %s or %s",
-				      found->uuid, guest->uuid);
+			history_refuse_two(found, guest, err);
 			return NULL;
 		}
 		found = guest;

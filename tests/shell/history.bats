@@ -90,9 +90,18 @@ refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 	refused 3 'zzzzzzzzzzz' guest zzzzzzzzzzz
 	refused 1 'no such guest' --uuid ${uuid}7
 	make 3 100000000 60 ${uuid}2
-	refused 1 "several guests of this name.*${uuid}1 or ${uuid}2" guest
+	refused 1 "guest: fits two guests.*'guest' \(UUID ${uuid}1\).*'guest' \(UUID ${uuid}2\): choose one with --uuid" guest
 	[ "$("$virt_wss" history ${uuid}2 --output csv | wc -l)" = 4 ]
 	[ "$("$virt_wss" history --output csv | wc -l)" = 7 ]
+}
+
+@test "a word that is one guest's UUID and another's name is refused" {
+	make 3 100000000 60 a${uuid:1}1 a${uuid:1}2
+	edit "UPDATE guest SET name = 'first' WHERE uuid LIKE '%1'; UPDATE guest SET name = 'a${uuid:1}1' WHERE uuid LIKE '%2'"
+	refused 1 "fits two guests.*'first' \(UUID a${uuid:1}1\)" a${uuid:1}1
+	[ "$("$virt_wss" history --uuid a${uuid:1}1 --output csv | field domain | sort -u)" = first ]
+	# UUIDs are compared without regard to case, as in the other commands.
+	[ "$("$virt_wss" history --uuid A${uuid:1}1 --output csv | field domain | sort -u)" = first ]
 }
 
 @test "tables fit 80 columns" {
