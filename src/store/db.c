@@ -83,20 +83,25 @@ static const char *const sql[DB_STATEMENTS] = {
 	[DB_HOURS] = "SELECT start, max_bytes FROM summary "
 		     "WHERE series_id = ?1 AND level = 3600 AND start >= ?2 ORDER BY start",
 	[DB_GUESTS] = "SELECT uuid, name FROM guest ORDER BY name, uuid",
+	/*
+	 * The rows of a guest are sorted in memory, so what is the same for a whole series is read by
+	 * a query of its own.
+	 */
+	[DB_SERIES_OF] =
+		"SELECT name, uuid, method, observes, granularity_bytes, window_ns "
+		"FROM series JOIN guest ON guest.id = guest_id WHERE series.id = ?1",
 	[DB_SAMPLES] =
-		"SELECT name, uuid, method, observes, granularity_bytes, series.window_ns, "
-		"time, quality, sample.window_ns, wss_bytes, low_bytes, high_bytes, "
-		"maximum_bytes, balloon_bytes, rss_bytes, swap_bytes, qemu_bytes "
+		"SELECT series_id, time, quality, sample.window_ns, wss_bytes, low_bytes, "
+		"high_bytes, maximum_bytes, balloon_bytes, rss_bytes, swap_bytes, qemu_bytes "
 		"FROM guest JOIN series ON guest_id = guest.id "
 		"JOIN sample ON series_id = series.id "
 		"WHERE uuid = ?1 AND time >= ?2 AND time <= ?3 ORDER BY time, sample.id",
 	[DB_SPANS] =
 		"SELECT samples, degraded, first, last, min_bytes, max_bytes, sum_pages, "
-		"sizes, start, name, uuid, method, observes, granularity_bytes, window_ns "
-		"FROM guest JOIN series ON guest_id = guest.id "
+		"sizes, series_id, start FROM guest JOIN series ON guest_id = guest.id "
 		"JOIN summary ON series_id = series.id "
 		"WHERE uuid = ?1 AND level = ?4 AND start > ?2 - ?4 AND start <= ?3 "
-		"ORDER BY start, series.id",
+		"ORDER BY start, series_id",
 	[DB_JOURNAL_PUT] =
 		"INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, "
 		"to_bytes, reason, uri) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
@@ -366,7 +371,9 @@ int wss_history_open(const char *path, struct wss_history **ret_history, struct 
 	} else if (open_database(history, SQLITE_OPEN_READWRITE) != SQLITE_OK) {
 		wss_db_error(history, "cannot open it", err);
 	} else if (wss_db_set_up(history, err) == 0 && check_integrity(history, err) == 0 &&
-		   set_up_writer(history, err) == 0 && wss_db_migrate(history, err) == 0) {
+		   set_up_writer(history, err) == 0 &&
+		   wss_db_migrate(history, err) == 0 &&
+		   wss_db_check_texts(history, err) == 0) {
 		keep_log(history);
 		if (wss_history_is_in_place(history)) {
 			*ret_history = history;
@@ -476,7 +483,9 @@ static int start_reading(struct wss_history *history, struct wss_error *err)
 			  "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
 			  &bytes, err) < 0)
 		return -1;
-	return bytes <= READER_CHECK_MAX ? check_integrity(history, err) : 0;
+	if (bytes <= READER_CHECK_MAX && check_integrity(history, err) < 0)
+		return -1;
+	return wss_db_check_texts(history, err);
 }
 
 int wss_history_open_readonly(const char *path, struct wss_history **ret_history,

@@ -28,6 +28,7 @@ enum wss_db_statement {
 	DB_NEWEST,
 	DB_HOURS,
 	DB_GUESTS,
+	DB_SERIES_OF,
 	DB_SAMPLES,
 	DB_SPANS,
 	DB_JOURNAL_PUT,
@@ -134,6 +135,13 @@ int wss_db_migrate(struct wss_history *history, struct wss_error *err);
  * in the file.
  */
 int wss_db_check_version(struct wss_history *history, struct wss_error *err);
+
+/*
+ * Fails with WSS_ERR_FAILED unless the texts that queries copy to the rows of a guest are as short as
+ * those that are written, with room for another encoding: one long name could otherwise take any
+ * amount of memory.
+ */
+int wss_db_check_texts(struct wss_history *history, struct wss_error *err);
 
 /* Like wss_db_check_version(), but also accepts a file without tables. */
 int wss_db_check_made(struct wss_history *history, struct wss_error *err);

@@ -61,27 +61,68 @@ int wss_history_guests(struct wss_history *history, wss_history_on_guest on_gues
 	return end_of_rows(history, stmt, step, err);
 }
 
-static void read_sample(sqlite3_stmt *stmt, struct wss_sample *sample, char *method,
-			size_t size)
+/* What all samples of a series have in common. */
+struct sample_series {
+	bool known;
+	int64_t id;
+	char domain[sizeof((struct wss_sample){0}.domain)];
+	char uuid[sizeof((struct wss_sample){0}.uuid)];
+	char method[WSS_METHOD_NAME_MAX];
+	enum wss_observes observes;
+	struct wss_amount granularity_bytes;
+	uint64_t window_ns;
+};
+
+/* Reads the series with that ID, unless it is the one that is known already. */
+static int series_read(struct wss_history *history, int64_t id, struct sample_series *series,
+		       struct wss_error *err)
 {
-	snprintf(sample->domain, sizeof(sample->domain), "%s", sample_column_text(stmt, 0));
-	snprintf(sample->uuid, sizeof(sample->uuid), "%s", sample_column_text(stmt, 1));
-	snprintf(method, size, "%s", sample_column_text(stmt, 2));
-	sample->method = method;
-	sample->observes = (enum wss_observes)column_enum(stmt, 3, WSS_OBSERVES_RESIDENCY);
-	sample->granularity_bytes = wss_db_column_amount(stmt, 4);
-	sample->requested_window_ns = wss_db_column_u64(stmt, 5);
-	sample->wall = sqlite3_column_int64(stmt, 6);
-	sample->quality = (enum wss_quality)column_enum(stmt, 7, WSS_QUALITY_DEGRADED);
-	sample->window_ns = wss_db_column_amount(stmt, 8);
-	sample->wss_bytes = wss_db_column_amount(stmt, 9);
-	sample->low_bytes = wss_db_column_amount(stmt, 10);
-	sample->high_bytes = wss_db_column_amount(stmt, 11);
-	sample->memory.maximum_bytes = wss_db_column_amount(stmt, 12);
-	sample->memory.balloon_bytes = wss_db_column_amount(stmt, 13);
-	sample->memory.rss_bytes = wss_db_column_amount(stmt, 14);
-	sample->memory.swap_bytes = wss_db_column_amount(stmt, 15);
-	sample->memory.qemu_bytes = wss_db_column_amount(stmt, 16);
+	sqlite3_stmt *stmt;
+	int step;
+
+	if (series->known && series->id == id)
+		return 0;
+	stmt = wss_db_statement(history, DB_SERIES_OF, err);
+	if (!stmt)
+		return -1;
+	*series = (struct sample_series){.known = true, .id = id};
+	sqlite3_bind_int64(stmt, 1, id);
+	step = sqlite3_step(stmt);
+	if (step == SQLITE_ROW) {
+		snprintf(series->domain, sizeof(series->domain), "%s", sample_column_text(stmt, 0));
+		snprintf(series->uuid, sizeof(series->uuid), "%s", sample_column_text(stmt, 1));
+		snprintf(series->method, sizeof(series->method), "%s", sample_column_text(stmt, 2));
+		series->observes =
+			(enum wss_observes)column_enum(stmt, 3, WSS_OBSERVES_RESIDENCY);
+		series->granularity_bytes = wss_db_column_amount(stmt, 4);
+		series->window_ns = wss_db_column_u64(stmt, 5);
+	}
+	sqlite3_reset(stmt);
+	return step == SQLITE_ROW || step == SQLITE_DONE
+		       ? 0
+		       : wss_db_error(history, "cannot read it", err);
+}
+
+static void read_sample(sqlite3_stmt *stmt, const struct sample_series *series,
+			struct wss_sample *sample)
+{
+	memcpy(sample->domain, series->domain, sizeof(sample->domain));
+	memcpy(sample->uuid, series->uuid, sizeof(sample->uuid));
+	sample->method = series->method;
+	sample->observes = series->observes;
+	sample->granularity_bytes = series->granularity_bytes;
+	sample->requested_window_ns = series->window_ns;
+	sample->wall = sqlite3_column_int64(stmt, 1);
+	sample->quality = (enum wss_quality)column_enum(stmt, 2, WSS_QUALITY_DEGRADED);
+	sample->window_ns = wss_db_column_amount(stmt, 3);
+	sample->wss_bytes = wss_db_column_amount(stmt, 4);
+	sample->low_bytes = wss_db_column_amount(stmt, 5);
+	sample->high_bytes = wss_db_column_amount(stmt, 6);
+	sample->memory.maximum_bytes = wss_db_column_amount(stmt, 7);
+	sample->memory.balloon_bytes = wss_db_column_amount(stmt, 8);
+	sample->memory.rss_bytes = wss_db_column_amount(stmt, 9);
+	sample->memory.swap_bytes = wss_db_column_amount(stmt, 10);
+	sample->memory.qemu_bytes = wss_db_column_amount(stmt, 11);
 }
 
 /* Times are limited to the valid range, so that every row that is found has a valid time. */
@@ -97,19 +138,40 @@ int wss_history_samples(struct wss_history *history, const char *uuid, time_t si
 			struct wss_error *err)
 {
 	sqlite3_stmt *stmt = wss_db_statement(history, DB_SAMPLES, err);
-	char method[WSS_METHOD_NAME_MAX];
-	int step;
+	struct sample_series series = {.known = false};
+	int step, r = 0;
 
 	if (!stmt)
 		return -1;
 	bind_span(stmt, uuid, since, until);
-	while (rows_has_next(stmt, &step)) {
+	while (r == 0 && rows_has_next(stmt, &step)) {
 		struct wss_sample sample = {.n_curve = 0};
 
-		read_sample(stmt, &sample, method, sizeof(method));
-		on_sample(&sample, opaque);
+		r = series_read(history, sqlite3_column_int64(stmt, 0), &series, err);
+		read_sample(stmt, &series, &sample);
+		if (r == 0)
+			on_sample(&sample, opaque);
 	}
-	return end_of_rows(history, stmt, step, err);
+	if (r == 0)
+		return end_of_rows(history, stmt, step, err);
+	sqlite3_reset(stmt);
+	return -1;
+}
+
+static int read_span(struct wss_history *history, sqlite3_stmt *stmt,
+		     struct sample_series *series, struct wss_history_span *span,
+		     struct wss_error *err)
+{
+	if (series_read(history, sqlite3_column_int64(stmt, 8), series, err) < 0)
+		return -1;
+	span->start = sqlite3_column_int64(stmt, 9);
+	span->domain = series->domain;
+	span->uuid = series->uuid;
+	span->method = series->method;
+	span->observes = series->observes;
+	span->granularity_bytes = series->granularity_bytes;
+	span->requested_window_ns = series->window_ns;
+	return wss_db_read_summary(history, stmt, false, &span->summary, err);
 }
 
 int wss_history_spans(struct wss_history *history, const char *uuid, int level, time_t since,
@@ -117,6 +179,7 @@ int wss_history_spans(struct wss_history *history, const char *uuid, int level, 
 		      struct wss_error *err)
 {
 	sqlite3_stmt *stmt = wss_db_statement(history, DB_SPANS, err);
+	struct sample_series series = {.known = false};
 	int step, r = 0;
 
 	if (!stmt)
@@ -126,15 +189,7 @@ int wss_history_spans(struct wss_history *history, const char *uuid, int level, 
 	while (r == 0 && rows_has_next(stmt, &step)) {
 		struct wss_history_span span = {.seconds = level};
 
-		r = wss_db_read_summary(history, stmt, false, &span.summary, err);
-		span.start = sqlite3_column_int64(stmt, 8);
-		span.domain = sample_column_text(stmt, 9);
-		span.uuid = sample_column_text(stmt, 10);
-		span.method = sample_column_text(stmt, 11);
-		span.observes =
-			(enum wss_observes)column_enum(stmt, 12, WSS_OBSERVES_RESIDENCY);
-		span.granularity_bytes = wss_db_column_amount(stmt, 13);
-		span.requested_window_ns = wss_db_column_u64(stmt, 14);
+		r = read_span(history, stmt, &series, &span, err);
 		if (r == 0)
 			on_span(&span, opaque);
 		wss_summary_free(&span.summary);

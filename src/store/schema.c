@@ -166,6 +166,23 @@ int wss_db_check_version(struct wss_history *history, struct wss_error *err)
 	return check_objects(history, version, err);
 }
 
+int wss_db_check_texts(struct wss_history *history, struct wss_error *err)
+{
+	static const char query[] =
+		"SELECT EXISTS (SELECT 1 FROM guest WHERE length(CAST(name AS BLOB)) > 1024 "
+		"OR length(CAST(uuid AS BLOB)) > 128) OR "
+		"EXISTS (SELECT 1 FROM series WHERE length(CAST(method AS BLOB)) > 128)";
+	int64_t found;
+
+	if (wss_db_number(history, query, &found, err) < 0)
+		return -1;
+	if (found)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "history %s: damaged: a name in it is too long",
+				     history->path);
+	return 0;
+}
+
 int wss_db_check_made(struct wss_history *history, struct wss_error *err)
 {
 	int64_t version, tables;

@@ -648,6 +648,14 @@ static void change(const char *sql)
 	sqlite3_close(db);
 }
 
+static void fill_and_close(void)
+{
+	struct wss_history *history = open_history();
+
+	fill(history, UUID_A, 5, NOW, 60);
+	wss_history_close(history);
+}
+
 /* Impossible times, whose differences would overflow. */
 static void test_times_that_cannot_be(void **unused)
 {
@@ -740,6 +748,25 @@ static void test_tables_of_others(void **unused)
 	history = open_history();
 	assert_int_equal(count_since(history, UUID_A, 0), 5);
 	wss_history_close(history);
+}
+
+/* Queries copy a name to each row, so that a long one would take any amount of memory. */
+static void test_texts_that_cannot_be(void **unused)
+{
+	static const char *const long_ones[] = {
+		"UPDATE guest SET name = CAST(zeroblob(5000000) AS TEXT)",
+		"UPDATE guest SET name = 'a', uuid = hex(zeroblob(100))",
+		"UPDATE guest SET uuid = 'u'; UPDATE series SET method = hex(zeroblob(100))",
+	};
+
+	(void)unused;
+	fill_and_close();
+	for (size_t i = 0; i < sizeof(long_ones) / sizeof(long_ones[0]); i++) {
+		change(long_ones[i]);
+		refused("damaged: a name in it is too long");
+	}
+	change("UPDATE series SET method = 'mmu'; UPDATE guest SET name = hex(zeroblob(120))");
+	wss_history_close(open_history());
 }
 
 static void test_versions(void **unused)
@@ -1039,6 +1066,7 @@ int main(void)
 		TEST(test_times_that_cannot_be),
 		TEST(test_hours_that_cannot_be),
 		TEST(test_tables_of_others),
+		TEST(test_texts_that_cannot_be),
 		TEST(test_journal),
 		TEST(test_migration),
 		TEST(test_journal_begin),
