@@ -103,9 +103,10 @@ int wss_db_find(const char *path, bool make, char **ret_path, struct wss_error *
 
 /*
  * Fails with WSS_ERR_FAILED, naming the owner or the mode, if anyone but the caller and root
- * may write to a file or directory.
+ * may write to the file or directory at path, whose status is st.
  */
-int wss_db_check_hands_off(const struct stat *st, bool directory, struct wss_error *err);
+int wss_db_check_hands_off(const char *path, const struct stat *st, bool directory,
+			   struct wss_error *err);
 
 /* Opens the lock file next to a history; wss_db_find() has checked the directory. */
 int wss_db_open_lock(const char *path, int *ret_fd, struct wss_error *err);

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -31,7 +32,17 @@ static bool is_own_group(gid_t gid)
 	return gid == 0 || gid == getegid();
 }
 
-int wss_db_check_hands_off(const struct stat *st, bool directory, struct wss_error *err)
+/*
+ * Whether an access control list names users or groups. The group's bits of the mode are then the
+ * most that any of them may do (acl(5)).
+ */
+static bool has_access_list(const char *path)
+{
+	return lgetxattr(path, "system.posix_acl_access", NULL, 0) > 0;
+}
+
+int wss_db_check_hands_off(const char *path, const struct stat *st, bool directory,
+			   struct wss_error *err)
 {
 	const char *what = directory ? "its directory" : "it";
 
@@ -40,7 +51,8 @@ int wss_db_check_hands_off(const struct stat *st, bool directory, struct wss_err
 			err, WSS_ERR_FAILED,
 			"%s belongs to another user (uid %lu): it must be yours or root's",
 			what, (unsigned long)st->st_uid);
-	if ((st->st_mode & S_IWOTH) || ((st->st_mode & S_IWGRP) && !is_own_group(st->st_gid)))
+	if ((st->st_mode & S_IWOTH) || ((st->st_mode & S_IWGRP) &&
+	     (!is_own_group(st->st_gid) || has_access_list(path))))
 		return wss_error_set(
 			err, WSS_ERR_FAILED,
 			"other users may write to %s: only you and root must be able to",
@@ -56,7 +68,7 @@ static int check_directory(const char *directory, struct wss_error *err)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno,
 				       "cannot examine its directory");
-	return wss_db_check_hands_off(&st, true, err);
+	return wss_db_check_hands_off(directory, &st, true, err);
 }
 
 static int check_file(const char *path, struct wss_error *err)
@@ -67,7 +79,9 @@ static int check_file(const char *path, struct wss_error *err)
 		return errno == ENOENT ? 0
 				       : wss_error_errno(err, WSS_ERR_FAILED, errno,
 							 "cannot examine it");
-	return wss_file_check_regular(&st, err) < 0 ? -1 : wss_db_check_hands_off(&st, false, err);
+	return wss_file_check_regular(&st, err) < 0
+		       ? -1
+		       : wss_db_check_hands_off(path, &st, false, err);
 }
 
 /*

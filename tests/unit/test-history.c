@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdnoreturn.h>
 #include <sqlite3.h>
+#include <sys/xattr.h>
 
 #include "base/stop.h"
 #include "store/history.h"
@@ -769,6 +770,47 @@ static void test_texts_that_cannot_be(void **unused)
 	wss_history_close(open_history());
 }
 
+static void set_access_list(const char *file, unsigned mask)
+{
+	/* linux/posix_acl_xattr.h: the version, then tag, permissions and ID of each entry. */
+	const struct {
+		uint32_t version;
+		struct {
+			uint16_t tag, permissions;
+			uint32_t id;
+		} entries[5];
+	} list = { 2,
+		   { { 0x01, 7, UINT32_MAX },
+		     { 0x02, 7, 65534 },
+		     { 0x04, 0, UINT32_MAX },
+		     { 0x10, (uint16_t)mask, UINT32_MAX },
+		     { 0x20, 0, UINT32_MAX } } };
+
+	if (setxattr(file, "system.posix_acl_access", &list, sizeof(list), 0) == 0)
+		return;
+	assert_int_equal(errno, EOPNOTSUPP);
+	print_message("# no access control lists on this file system\n");
+	skip();
+}
+
+/* The mode shows no more of another user's right to write than the bits of our own group. */
+static void test_access_list(void **unused)
+{
+	char directory[PATH_MAX];
+
+	(void)unused;
+	fill_and_close();
+	make_path(directory, "%s/a/b", tree);
+	set_access_list(directory, 7);
+	refused("other users may write to its directory");
+	set_access_list(directory, 5);
+	wss_history_close(open_history());
+	set_access_list(path, 6);
+	refused("other users may write to it");
+	set_access_list(path, 4);
+	wss_history_close(open_history());
+}
+
 static void test_versions(void **unused)
 {
 	sqlite3 *db;
@@ -1067,6 +1109,7 @@ int main(void)
 		TEST(test_hours_that_cannot_be),
 		TEST(test_tables_of_others),
 		TEST(test_texts_that_cannot_be),
+		TEST(test_access_list),
 		TEST(test_journal),
 		TEST(test_migration),
 		TEST(test_journal_begin),
