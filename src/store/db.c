@@ -303,6 +303,17 @@ static int check_integrity(struct wss_history *history, struct wss_error *err)
 	return good ? 0 : -1;
 }
 
+/* A large file takes long. Nothing has begun yet, so a stop request ends the check. */
+static int check_for_writer(struct wss_history *history, struct wss_error *err)
+{
+	int r;
+
+	wss_db_heed_stop(history, true);
+	r = check_integrity(history, err);
+	wss_db_heed_stop(history, false);
+	return r;
+}
+
 /* Sets the modes of the file: WAL, and incremental vacuum if it is still empty. */
 static int set_up_writer(struct wss_history *history, struct wss_error *err)
 {
@@ -370,7 +381,7 @@ int wss_history_open(const char *path, struct wss_history **ret_history, struct 
 				path);
 	} else if (open_database(history, SQLITE_OPEN_READWRITE) != SQLITE_OK) {
 		wss_db_error(history, "cannot open it", err);
-	} else if (wss_db_set_up(history, err) == 0 && check_integrity(history, err) == 0 &&
+	} else if (wss_db_set_up(history, err) == 0 && check_for_writer(history, err) == 0 &&
 		   set_up_writer(history, err) == 0 &&
 		   wss_db_migrate(history, err) == 0 &&
 		   wss_db_check_texts(history, err) == 0) {
@@ -474,10 +485,15 @@ static int start_reading(struct wss_history *history, struct wss_error *err)
 
 	if (wss_db_set_up(history, err) < 0)
 		return -1;
+	/* A large file is not checked, and may have been made so that a query loops in it. */
+	wss_db_heed_stop(history, true);
 	if (wss_db_check_version(history, err) < 0 &&
 	    (open_by_other_ways(history, err) < 0 || wss_db_check_version(history, err) < 0))
 		return -1;
-	/* Large files are not checked, and a crafted one could make a query loop. */
+	/*
+	 * Again, because the other ways open another handle. Large files are not checked, and a
+	 * crafted one could make a query loop.
+	 */
 	wss_db_heed_stop(history, true);
 	if (wss_db_number(history,
 			  "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",

@@ -1081,6 +1081,9 @@ static void test_stop(void **unused)
 	wss_error_clear(&err);
 	assert_int_equal(wss_history_open_readonly(path, &reader, &err), -1);
 	assert_error(&err, WSS_ERR_INTERRUPTED, "interrupted");
+	wss_error_clear(&err);
+	assert_int_equal(wss_history_open(path, &reader, &err), -1);
+	assert_error(&err, WSS_ERR_INTERRUPTED, "interrupted");
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
