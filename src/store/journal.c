@@ -95,6 +95,9 @@ static bool read_open_step(sqlite3_stmt *stmt, struct wss_journal_open *open)
 	    !journal_column_text(stmt, 1, open->name, sizeof(open->name)) ||
 	    !journal_column_text(stmt, 3, open->uri, sizeof(open->uri)))
 		return false;
+	/* Cut short, a damaged UUID could become that of another guest. */
+	if (sqlite3_column_bytes(stmt, 0) >= (int)sizeof(open->uuid))
+		open->uuid[0] = '\0';
 	open->original_bytes = bytes > 0 ? (uint64_t)bytes : 0;
 	return true;
 }

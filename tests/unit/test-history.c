@@ -871,6 +871,14 @@ static void test_journal(void **unused)
 	assert_int_equal(wss_journal_unfinished(history, UUID_A, &open, &n, &err), 0);
 	assert_int_equal(open[0].original_bytes, 700);
 	free(open);
+	/* Cut to its first characters, a damaged UUID would be that of a guest. */
+	assert_int_equal(wss_journal_done(history, UUID_A, &err), 0);
+	assert_int_equal(wss_journal_done(history, UUID_B, &err), 0);
+	write_step(history, UUID_B "-", 700, 700, 600);
+	assert_int_equal(wss_journal_unfinished(history, NULL, &open, &n, &err), 0);
+	assert_int_equal(n, 1);
+	assert_string_equal(open[0].uuid, "");
+	free(open);
 	wss_history_close(history);
 }
 
