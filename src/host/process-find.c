@@ -80,19 +80,53 @@ static void search_process(struct search *search, const struct wss_root *root, c
 		search->matches[search->n++] = (struct match){ atoi(pid), line.parent };
 }
 
-/* Between fork and exec, a child of QEMU still shows its parent's command line. */
-static void drop_children(struct search *search)
+static void read_program(const struct wss_root *root, pid_t pid, char ret_path[PATH_MAX])
 {
-	size_t kept = 0;
+	char link[32];
+	ssize_t len;
 
+	snprintf(link, sizeof(link), "proc/%d/exe", pid);
+	len = readlinkat(root->dirfd, link, ret_path, PATH_MAX - 1);
+	ret_path[len < 0 ? 0 : len] = '\0';
+}
+
+static bool is_still_wanted(struct search *search, const struct wss_root *root, pid_t pid)
+{
+	wss_cleanup(cleanup_root) struct wss_root dir = { .dirfd = -1 };
+	char path[32];
+
+	snprintf(path, sizeof(path), "proc/%d", pid);
+	dir.dirfd = wss_root_openat(root, path, O_PATH | O_DIRECTORY);
+	return dir.dirfd >= 0 && process_is_wanted(search, &dir) > 0;
+}
+
+/*
+ * Whether a child is about to run something else: between fork and exec it still shows the
+ * command line of its parent. One that keeps that and runs another program may be QEMU itself,
+ * below a wrapper that passes its own options on. Programs that cannot be read count as the same.
+ */
+static bool is_mere_child(struct search *search, const struct wss_root *root,
+			  const struct match *child)
+{
+	char program[PATH_MAX], of_parent[PATH_MAX];
+
+	read_program(root, child->pid, program);
+	read_program(root, child->parent, of_parent);
+	return !program[0] || !of_parent[0] || !strcmp(program, of_parent) ||
+	       !is_still_wanted(search, root, child->pid);
+}
+
+static void drop_children(struct search *search, const struct wss_root *root)
+{
 	const struct search all = *search;
+	size_t kept = 0;
 
 	for (size_t i = 0; i < all.n; i++) {
 		bool is_child = false;
 
 		for (size_t j = 0; j < all.n; j++)
 			is_child |= all.matches[j].pid == all.matches[i].parent;
-		if (!is_child)
+		if (!is_child || !is_mere_child(search, root, &all.matches[i]))
 			search->matches[kept++] = all.matches[i];
 	}
 	search->n = kept;
@@ -163,7 +197,7 @@ static int find_process(const struct wss_root *root, const char *uuid, uid_t own
 		if (strspn(entry->d_name, "0123456789") == strlen(entry->d_name) &&
 		    atoi(entry->d_name) != getpid())
 			search_process(&search, root, entry->d_name);
-	drop_children(&search);
+	drop_children(&search, root);
 	for (size_t i = 0; i < search.n && recorded_pid && search.n > 1; i++) {
 		if (has_namespace_pid(root, search.matches[i].pid, recorded_pid)) {
 			pid = search.matches[i].pid;

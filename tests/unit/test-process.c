@@ -417,6 +417,8 @@ static void test_captured(void **unused)
 	remove_tree(tree);
 }
 
+#define UUID_WRAPPED "a1b2c3d4-0000-4000-8000-00000000cccc"
+
 /* QEMU obeys the last -uuid; children before exec are not a second guest. */
 static void test_find_captured(void **unused)
 {
@@ -448,6 +450,12 @@ static void test_find_captured(void **unused)
 	assert_int_equal(pid, 100);
 	assert_int_equal(wss_process_find(&root, UUID_B, WSS_UID_ANY, &pid, &err), 0);
 	assert_int_equal(pid, 104);
+	/* Nor is QEMU dropped as the child of a wrapper that passes its options on. */
+	put_process(tree, 110, 1, UUID_WRAPPED, "/opt/qemu-wrapper", "110");
+	put_process(tree, 111, 110, UUID_WRAPPED, "/usr/bin/qemu-system-x86_64", "111");
+	assert_int_equal(wss_process_find(&root, UUID_WRAPPED, WSS_UID_ANY, &pid, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "several processes claim to be the guest " UUID_WRAPPED);
+	wss_error_clear(&err);
 	for (int i = 200; i < 230; i++)
 		put_process(tree, i, 1, UUID_A, "/usr/bin/qemu-system-x86_64", "1");
 	assert_int_equal(wss_process_find(&root, UUID_A, WSS_UID_ANY, &pid, &err), -1);
