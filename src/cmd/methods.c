@@ -214,6 +214,7 @@ static int report_all(const struct wss_cli *cli, struct wss_targets *targets)
 	    wss_report_open(stdout, cli->format, &cli->view, &layout, &report, &err) < 0)
 		return wss_cli_error(&err);
 	wss_report_set_first_width(report, wss_targets_name_width(targets));
+	wss_report_hold(report);
 	if (!targets->n) {
 		ask_methods(wss_hypervisor_host(targets->hypervisor), NULL, host_answers);
 		report_methods(report, "(this host)", false, host_answers, NULL);

@@ -37,7 +37,6 @@ teardown_file() {
 	wss -c qemu:///session sample --output csv
 	[ "$status" = 0 ]
 	[ "$(field domain)" = plain ]
-	[ "$(field method)" = refs ]
 	within_percent "$(field wss_bytes)" $((64 << 20)) 10
 }
 

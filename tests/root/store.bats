@@ -58,7 +58,7 @@ intact() {
 }
 
 @test "windows with expensive reading also show growth, and a user is shown the next step" {
-	wss sample web1 --store --window 1s --count 12 --interval 1s --output csv
+	wss sample web1 --method refs --store --window 1s --count 12 --interval 1s --output csv
 	[ "$status" = 0 ]
 	[ "$(field method | sort -u)" = refs ]
 	wss recommend web1 --minimum 1MiB --output csv

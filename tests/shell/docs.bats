@@ -65,7 +65,6 @@ with_table() { # the commands that print one
 }
 
 @test "docs/columns has each column as the program describes it" {
-	[ "$(with_table | wc -l)" = "$(find docs/columns -name '*.txt' | wc -l)" ]
 	for command in $(with_table); do
 		{
 			echo '# SPDX-License-Identifier: LGPL-2.1-or-later'
@@ -78,6 +77,8 @@ with_table() { # the commands that print one
 			diff "docs/columns/$command.txt" "$BATS_TEST_TMPDIR/columns"
 		fi
 	done
+	# Those of a command that is gone, or prints no table any more, are deleted by hand.
+	diff <(with_table | sort) <(basename -s .txt docs/columns/*.txt | sort)
 }
 
 @test "each column has a description, with the unit that its name ends in" {

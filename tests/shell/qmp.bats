@@ -23,7 +23,7 @@ refused() { # STATUS REGULAR-EXPRESSION
 
 @test "the growth curve is drawn as text and as a picture" {
 	fake_start </dev/null
-	wss profile --from 10ms --to 1s --plot "$BATS_TEST_TMPDIR/growth.svg"
+	wss profile --method refs --from 10ms --to 1s --plot "$BATS_TEST_TMPDIR/growth.svg"
 	[ "$status" = 0 ]
 	# 32 MiB at the end, drawn as the longest bar.
 	grep -qE '^ +1\.00 s +32(\.[0-9])? MiB .*#{30}' <<<"$out"
@@ -31,13 +31,13 @@ refused() { # STATUS REGULAR-EXPRESSION
 	grep -q 'time since measuring began' "$BATS_TEST_TMPDIR/growth.svg"
 	grep -q '>100 ms<' "$BATS_TEST_TMPDIR/growth.svg"
 	grep -q 'balloon 128 MiB' "$BATS_TEST_TMPDIR/growth.svg"
-	wss profile --to 500ms --repeat 2 --output csv
+	wss profile --method refs --to 500ms --repeat 2 --output csv
 	[ "$status" = 0 ]
 	[ "$(tail -n 1 <<<"$out" | cut -d, -f1,9)" = "fake1,2" ]
 	[ "$(tail -n 1 <<<"$out" | cut -d, -f8)" = "" ]
 	[ "$(field degraded_windows | sort -u)" = 0 ]
 	# A guest that was stopped within the window does not count as idle.
-	"$WSS_BUILDDIR/virt-wss" --debug --qmp "$socket" profile --to 2s >"$BATS_TEST_TMPDIR/out" \
+	"$WSS_BUILDDIR/virt-wss" --debug --qmp "$socket" profile --method refs --to 2s >"$BATS_TEST_TMPDIR/out" \
 		2>"$BATS_TEST_TMPDIR/err" 3>&- &
 	pid=$!
 	until grep -q armed "$BATS_TEST_TMPDIR/err"; do
@@ -136,7 +136,7 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 
 @test "the memory that the fake guest touches is measured" {
 	fake_start </dev/null
-	wss sample --window 500ms --output csv
+	wss sample --method refs --window 500ms --output csv
 	[ "$status" = 0 ]
 	[ "$(field domain)" = fake1 ]
 	[ "$(field method)" = refs ]
