@@ -145,8 +145,8 @@ static int history_parse(struct wss_cli *cli, int argc, char **argv,
 				     "--qmp: a guest without libvirt has no history");
 	if (cli->uri)
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--connect: history reads the history alone, and asks no "
-				     "libvirt: select guests by DOMAIN, or a history by --history");
+				     "--connect: history does not use libvirt: select guests by "
+				     "DOMAIN, or a history by --history");
 	if (options->span_given && options->since_given)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--span and --since exclude each other");

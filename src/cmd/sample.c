@@ -396,7 +396,10 @@ static void say_next_step(const struct sample_run *run)
 	wss_advice_free(&advice);
 }
 
-/* Measures all targets into the report and the history. Returns the exit code. */
+/*
+ * Measures all targets and writes the samples to the report and the history. Returns the exit
+ * code.
+ */
 static int sample_targets(struct sample_run *run, struct wss_targets *targets)
 {
 	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;

@@ -53,7 +53,8 @@ void wss_plan_make(const struct wss_look *look, struct wss_plan *ret_plan)
 	ret_plan->to_bytes = wss_amount_of(to);
 	set_plan(ret_plan, WSS_PLAN_SHRINK,
 		 to > wss_balloon_history_floor(&look->limits, reserve)
-			 ? "limited by the newest window, or by what the guest cannot give up"
+			 ? "limited by the newest window, or by memory that the guest cannot "
+			   "give up"
 			 : "limited by the 99th percentile with headroom, the miss-rate curve "
 			   "or the minimum");
 }

@@ -201,8 +201,8 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 }
 
 @test "history takes no connection" {
-	usage 'history reads the history alone' history
-	usage 'history reads the history alone' history test
+	usage 'history does not use libvirt' history
+	usage 'history does not use libvirt' history test
 }
 
 @test "what a command would ignore is refused" {

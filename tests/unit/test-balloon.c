@@ -713,7 +713,7 @@ static void test_distress(void **unused)
 		live(&run, 1);
 	}
 	assert_action(&run, WSS_BALLOON_RETURN, "major faults");
-	/* Before anything was taken they do not matter. */
+	/* They do not matter before anything has been taken. */
 	begin(&run);
 	run.guest.wss = 1000 * MIB;
 	live(&run, 5);
