@@ -279,7 +279,6 @@ static void test_hangs(void **unused)
 		{ HANG_REFRESH, 2, 1, 2 },
 		{ HANG_BEGIN, 1, 0, 0 },
 		{ HANG_BEGIN, 3, 2, 2 },
-		{ HANG_POLL, 1, 0, 0 },
 		{ HANG_POLL, 3, 2, 2 },
 	};
 
@@ -289,8 +288,8 @@ static void test_hangs(void **unused)
 		assert_int_equal(set_up(unused), 0);
 		guest.hang = cases[i].hang;
 		guest.after = cases[i].after;
-		assert_int_equal(record(400 * MS, &err), -1);
-		assert_error(&err, WSS_ERR_TIMEOUT, "took longer than its deadline of 400 ms");
+		assert_int_equal(record(2 * WSS_NS_PER_S, &err), -1);
+		assert_error(&err, WSS_ERR_TIMEOUT, "took longer than its deadline of 2.00 s");
 		assert_kept(cases[i].least, cases[i].most);
 		/* It still hangs; once it wakes up, it restores the guest and does nothing else. */
 		assert_int_equal(guest.closes, 0);
@@ -341,7 +340,7 @@ static void test_hang_at_the_end(void **unused)
 
 	(void)unused;
 	guest.hang = HANG_CLOSE;
-	if (record(400 * MS, &err) < 0)
+	if (record(0, &err) < 0)
 		fail_msg("%s", err.text);
 	assert_kept(2, 5);
 	assert_int_equal(guest.closes, 0);
