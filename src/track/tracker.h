@@ -31,7 +31,8 @@ struct wss_span {
  * The touched set lies between low_bytes and high_bytes: where no lower bound is
  * known, low_bytes is 0, and where no upper bound is known, high_bytes is all of the guest's
  * memory (guest->config.maximum_bytes). wss_bytes equals both if the figure is exact, else the
- * one that is nearer the truth, because output marks it as a bound: "<= 144 MiB".
+ * one that is nearer the truth, because output marks it as a bound: "<= 144 MiB". A sample
+ * whose figure is a lower bound is degraded, so that no guest is sized by it.
  */
 struct wss_reading {
 	struct wss_span span; /* time of the reading itself */

@@ -90,6 +90,17 @@ static void fill_reading(const struct wss_window_facts *facts, const struct wss_
 		ops->explain(facts->tracker, sample);
 }
 
+/*
+ * Whether the guest may have touched more than the figure says, and not just the few pages
+ * that two vCPUs fault on at once.
+ */
+static bool sample_is_too_low(const struct wss_sample *sample)
+{
+	uint64_t wss = sample->wss_bytes.value, high = sample->high_bytes.value;
+
+	return high > wss && high - wss > wss / 100;
+}
+
 static void sample_judge(const struct wss_window_facts *facts, struct wss_sample *sample)
 {
 	char limit[16];
@@ -100,6 +111,10 @@ static void sample_judge(const struct wss_window_facts *facts, struct wss_sample
 	if (facts->stopped)
 		wss_sample_degrade(sample, "the guest was paused or stopped within the "
 					   "window: the figure is too low");
+	/* A method that has degraded it has said why. A guest must not be sized by such a figure. */
+	if (sample->quality == WSS_QUALITY_OK && sample_is_too_low(sample))
+		wss_sample_degrade(sample, "the figure is a lower bound: the guest may have "
+					   "touched more");
 	if (facts->cut)
 		wss_sample_degrade(sample, "the window was cut short: preparing it took too long");
 	if (facts->armed.end_ns - facts->armed.start_ns > facts->options->track.max_stall_ns) {

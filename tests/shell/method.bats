@@ -138,7 +138,9 @@ json() { # EXPRESSION of the JSON on stdout, as $j
 	json '$s = $j->{samples}[0]; $s->{wss_low_bytes} == 0 && $s->{wss_high_bytes} == 8 << 20'
 	wss sample --method fake,bounds=least --window 200ms
 	[ "$status" = 0 ]
-	[[ $out == *">= 8 MiB"* ]]
+	[[ $out == *"degraded "*">= 8 MiB"* ]]
+	# Who sizes guests leaves those samples out, for the guest may need more.
+	[[ $err == *"the figure is a lower bound"* ]]
 	wss profile --method fake,bounds=most --from 10ms --to 300ms --plot "$BATS_TEST_TMPDIR/p.svg"
 	[ "$status" = 0 ]
 	[[ $out == *"0 B -8 MiB "* ]]
