@@ -115,7 +115,8 @@ static void print_values(const struct wss_command *command, const char *name)
 			printf(") takes=files ;;\n");
 			continue;
 		}
-		printf(") takes=%s listed='", !strcmp(words, WSS_VALUES_COLUMNS) ? "columns" : "listed");
+		printf(") takes=%s listed='",
+		       !strcmp(words, WSS_VALUES_COLUMNS) ? "columns" : "listed");
 		if (!strcmp(o->name, "columns"))
 			printf("help ");
 		print_words(command, words);

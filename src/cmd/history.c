@@ -441,8 +441,8 @@ static const struct wss_report_layout *const layouts[] = {&wss_history_sample_la
 static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, history_take};
 
 static const struct wss_option_values values[] = {
-	{ "by", "hour day" },
-	{ NULL, NULL },
+	{"by", "hour day"},
+	{NULL, NULL},
 };
 
 const struct wss_command wss_cmd_history = {
