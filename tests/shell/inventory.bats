@@ -219,6 +219,25 @@ teardown() {
 	[[ $err == *policy*period* ]]
 }
 
+@test "no command touches a guest that opted out" {
+	local command
+	node a "web1=<p:policy xmlns:p='urn:virt-wss:policy:1' version='1' opt-out='yes'/>"
+	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
+	for command in sample "sample --store --publish" profile "record -o $BATS_TEST_TMPDIR/r" methods \
+		balloon "balloon --apply"; do
+		# shellcheck disable=SC2086
+		wss -c "$uri" $command web1
+		[ "$status" = 5 ]
+		[[ $err == *"virt-wss: error: web1: left alone: its policy opts out" ]]
+		[[ $command != record* ]] || continue
+		# shellcheck disable=SC2086
+		wss -c "$uri" $command --all
+		[ "$status" = 0 ]
+		[[ $out != *web1* && $err != *web1* ]]
+	done
+	[ ! -e "$BATS_TEST_TMPDIR/r" ]
+}
+
 # Such an element makes virDomainGetMetadata() read freed memory, here within this process.
 @test "a policy with a prefixed attribute is refused, without asking libvirt for it" {
 	local look=(valgrind --quiet --error-exitcode=99)
