@@ -126,8 +126,8 @@ guest_tables=("list:CURRENT" "recommend:RECOMMEND" "recommend --what-if 640MiB:L
 		terminal 80 ${table%:*}
 		no_wider_than 80
 		# Two that differ only at their ends can still be told apart.
-		grep -qE "^a-rath[^ ]*$ellipsis[^ ]*-17  " <<<"$out"
-		grep -qE "^a-rath[^ ]*$ellipsis[^ ]*-18  " <<<"$out"
+		grep -qE "^a-rath[^ ]*${ellipsis}[^ ]*-17  " <<<"$out"
+		grep -qE "^a-rath[^ ]*${ellipsis}[^ ]*-18  " <<<"$out"
 		aligned "${table#*:}"
 		# shellcheck disable=SC2086
 		terminal 120 ${table%:*}
