@@ -107,9 +107,40 @@ static xmlDoc *parse_with(xmlParserCtxt *ctxt, const char *xml, size_t len,
 	return NULL;
 }
 
+/* Parses the text once. Returns NULL with an error if that fails. */
+static xmlDoc *parse_once(const char *xml, size_t len, const struct wss_xml_watch *watch,
+			  struct wss_error *err)
+{
+	auto_parser xmlParserCtxt *ctxt = xmlNewParserCtxt();
+
+	if (ctxt)
+		return parse_with(ctxt, xml, len, watch, err);
+	wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	return NULL;
+}
+
+/*
+ * If memory runs out while libxml2's dictionary of names grows, it loses some of them without
+ * an error (xmlDictGrow() of 2.9.14). It compares names by their address, so the declaration
+ * of a namespace may be overlooked after that. Lost names that occur again are counted twice:
+ * two attempts then differ in the number of names.
+ */
+static xmlDoc *parse_twice(const char *xml, size_t len, const struct wss_xml_watch *watch,
+			   struct wss_error *err)
+{
+	wss_auto_xml_doc xmlDoc *doc = parse_once(xml, len, watch, err);
+	wss_auto_xml_doc xmlDoc *again = doc ? parse_once(xml, len, watch, err) : NULL;
+
+	if (!again)
+		return NULL;
+	if (xmlDictSize(doc->dict) == xmlDictSize(again->dict))
+		return wss_steal_ptr(doc);
+	wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	return NULL;
+}
+
 xmlDoc *wss_xml_parse(const char *xml, size_t max, struct wss_error *err)
 {
-	auto_parser xmlParserCtxt *ctxt = NULL;
 	size_t len = strnlen(xml, max + 1);
 	struct wss_xml_watch watch;
 	xmlDoc *doc = NULL;
@@ -122,11 +153,7 @@ xmlDoc *wss_xml_parse(const char *xml, size_t max, struct wss_error *err)
 		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 		return NULL;
 	}
-	ctxt = xmlNewParserCtxt();
-	if (ctxt)
-		doc = parse_with(ctxt, xml, len, &watch, err);
-	else
-		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	doc = parse_twice(xml, len, &watch, err);
 	wss_xml_watch_end(&watch);
 	return doc;
 }

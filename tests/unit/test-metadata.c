@@ -6,6 +6,7 @@
 #include <libxml/tree.h>
 
 #include "host/inventory.h"
+#include "host/xml.h"
 #include "out/metadata.h"
 
 static struct wss_profile example(void)
@@ -350,6 +351,78 @@ static void test_text_is_clean(void **unused)
 	assert_string_equal(profile.tool, "a?b??c");
 }
 
+static unsigned calls_left; /* until one allocation of libxml2 fails; 0: none does */
+
+static bool next_call_fails(void)
+{
+	return calls_left && !--calls_left;
+}
+
+static void *failing_malloc(size_t size)
+{
+	return next_call_fails() ? NULL : malloc(size);
+}
+
+static void *failing_realloc(void *data, size_t size)
+{
+	return next_call_fails() ? NULL : realloc(data, size);
+}
+
+static char *failing_strdup(const char *text)
+{
+	return next_call_fails() ? NULL : strdup(text);
+}
+
+/*
+ * Whichever allocation of libxml2 fails, an element is never another one without an error. libxml2
+ * loses names when its dictionary grows, at random.
+ */
+static void test_out_of_memory(void **unused)
+{
+	static const char *const namespaces[] = {"urn:virt-wss:policy:1", "urn:virt-wss:profile:1"};
+	static const char domain[] =
+		"<domain type='kvm' id='1'><name>web1</name><uuid>a1b2c3d4</uuid><metadata>"
+		"<p:policy xmlns:p='urn:virt-wss:policy:1' version='1'><p:minimum unit='MiB'>512</p:minimum>"
+		"<p:headroom>30</p:headroom></p:policy>"
+		"<wss:profile xmlns:wss='urn:virt-wss:profile:1' version='1' method='mmu' window='4.02' "
+		"observes='accesses' granularity='4096' confidence='high' tool='0.1.0' samples='120'>"
+		"<wss:current unit='bytes'>68943872</wss:current><wss:p50 unit='bytes'>1048576</wss:p50>"
+		"</wss:profile></metadata><memory unit='KiB'>4194304</memory><vcpu placement='static'>1</vcpu>"
+		"<os><type arch='i686'>hvm</type><boot dev='hd'/></os><clock offset='utc'/>"
+		"<on_poweroff>destroy</on_poweroff><on_reboot>restart</on_reboot><devices/></domain>";
+	unsigned failed = 0;
+
+	(void)unused;
+	xmlCleanupParser();
+	assert_int_equal(xmlMemSetup(free, failing_malloc, failing_realloc, failing_strdup), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		wss_auto_free char *whole = NULL;
+
+		assert_int_equal(
+			wss_xml_metadata(domain, strlen(domain), namespaces[i], &whole, NULL), 0);
+		assert_non_null(whole);
+		for (unsigned n = 0; n < 8000; n++) {
+			wss_auto_free char *xml = NULL;
+			struct wss_error err = WSS_ERROR_INIT;
+			unsigned call = n % 400;
+			int r;
+
+			calls_left = call;
+			r = wss_xml_metadata(domain, strlen(domain), namespaces[i], &xml, &err);
+			calls_left = 0;
+			failed += r < 0;
+			assert_true(call || r == 0);
+			if (r < 0)
+				assert_int_equal(err.code, WSS_ERR_NO_MEMORY);
+			else if (!xml || strcmp(xml, whole) != 0)
+				fail_msg("allocation %u: %s", call, xml ? xml : "no element");
+		}
+	}
+	assert_true(failed > 2000);
+	xmlCleanupParser();
+	xmlMemSetup(free, malloc, realloc, strdup);
+}
+
 static int clean_up(void **unused)
 {
 	(void)unused;
@@ -370,6 +443,7 @@ int main(void)
 		cmocka_unit_test(test_bounds_absent),
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_text_is_clean),
+		cmocka_unit_test(test_out_of_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, clean_up);
