@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Shared by conn.c (the connection), domain.c (its guests) and monitor.c.
+ * Shared by conn.c (the connection), conn-domains.c (finding domains), domain.c (a guest) and
+ * monitor.c.
  */
 #ifndef WSS_HOST_CONN_PRIVATE_H
 #define WSS_HOST_CONN_PRIVATE_H

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Opening a history for writing or for reading, and what is checked before anything is read. */
+#include "store/db.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+/*
+ * Readers check the integrity of files up to this size; checking a larger one would take
+ * longer than the query.
+ */
+#define READER_CHECK_MAX (64 << 20)
+
+/* Opens the history's file with SQLite's flags, without following links. Returns SQLite's result. */
+static int open_database(struct wss_history *history, int flags)
+{
+	sqlite3_close(history->db);
+	history->db = NULL;
+	return sqlite3_open_v2(history->path, &history->db, flags | SQLITE_OPEN_NOFOLLOW,
+			       NULL);
+}
+
+static int check_integrity(struct wss_history *history, struct wss_error *err)
+{
+	sqlite3_stmt *stmt = NULL;
+	bool good = false;
+	int r;
+
+	if (wss_db_check_made(history, err) < 0)
+		return -1;
+	r = sqlite3_prepare_v2(history->db, "PRAGMA quick_check(1)", -1, &stmt, NULL);
+	if (r == SQLITE_OK) {
+		r = sqlite3_step(stmt);
+		good = r == SQLITE_ROW &&
+		       !strcmp((const char *)sqlite3_column_text(stmt, 0), "ok");
+		if (r == SQLITE_ROW && !good)
+			wss_error_set(err, WSS_ERR_FAILED, "history %s: damaged: %s",
+				      history->path, (const char *)sqlite3_column_text(stmt, 0));
+	}
+	if (r != SQLITE_ROW)
+		wss_db_error(history, "cannot check it", err);
+	sqlite3_finalize(stmt);
+	return good ? 0 : -1;
+}
+
+/* A large file takes long. Nothing has begun yet, so a stop request ends the check. */
+static int check_for_writer(struct wss_history *history, struct wss_error *err)
+{
+	int r;
+
+	wss_db_heed_stop(history, true);
+	r = check_integrity(history, err);
+	wss_db_heed_stop(history, false);
+	return r;
+}
+
+/* Sets the modes of the file: WAL, and incremental vacuum if it is still empty. */
+static int set_up_writer(struct wss_history *history, struct wss_error *err)
+{
+	int64_t pages;
+
+	if (wss_db_number(history, "PRAGMA page_count", &pages, err) < 0)
+		return -1;
+	if (!pages && wss_db_exec(history, "PRAGMA auto_vacuum = INCREMENTAL",
+				  "cannot create it", err) < 0)
+		return -1;
+	return wss_db_exec(history,
+			   "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+			   "PRAGMA journal_size_limit = 0",
+			   "cannot open it for writing", err);
+}
+
+/*
+ * Keep the log when the last connection closes, so that readers without write permission can
+ * open the file.
+ */
+static void keep_log(struct wss_history *history)
+{
+	int keep = 1;
+
+	sqlite3_file_control(history->db, "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
+}
+
+/* Called before SQLite opens the file, so that a file that replaces it later is noticed. */
+static void remember_inode(struct wss_history *history)
+{
+	struct stat st;
+
+	if (stat(history->path, &st) < 0)
+		return;
+	history->device = st.st_dev;
+	history->inode = st.st_ino;
+}
+
+bool wss_history_is_in_place(const struct wss_history *history)
+{
+	struct stat st;
+
+	return stat(history->path, &st) == 0 && st.st_dev == history->device &&
+	       st.st_ino == history->inode;
+}
+
+int wss_history_open(const char *path, struct wss_history **ret_history, struct wss_error *err)
+{
+	wss_auto_free char *found = NULL;
+	struct wss_history *history;
+
+	if (wss_db_find(path, true, &found, err) < 0)
+		return -1;
+	history = wss_db_new(found, err);
+	if (!history)
+		return -1;
+	if (wss_db_create(found, &history->created, err) < 0) {
+		wss_history_close(history);
+		return -1;
+	}
+	remember_inode(history);
+	/* SQLite would open the file read-only and report that at the first sample. */
+	if (access(found, W_OK) < 0) {
+		wss_error_errno(err, WSS_ERR_FAILED, errno, "history %s: cannot write to it",
+				path);
+	} else if (open_database(history, SQLITE_OPEN_READWRITE) != SQLITE_OK) {
+		wss_db_error(history, "cannot open it", err);
+	} else if (wss_db_set_up(history, err) == 0 && check_for_writer(history, err) == 0 &&
+		   set_up_writer(history, err) == 0 &&
+		   wss_db_migrate(history, err) == 0 &&
+		   wss_db_check_texts(history, err) == 0) {
+		keep_log(history);
+		if (wss_history_is_in_place(history)) {
+			*ret_history = history;
+			return 0;
+		}
+		wss_error_set(err, WSS_ERR_BUSY, "history %s: removed by another process",
+			      path);
+	}
+	wss_history_close_unused(history);
+	return -1;
+}
+
+/* Uses a URI, because this parameter has no flag. */
+static char *immutable_uri(const char *path)
+{
+	char *uri = malloc(strlen(path) * 3 + 32), *at;
+
+	if (!uri)
+		return NULL;
+	at = uri + sprintf(uri, "file:");
+	for (; *path; path++) {
+		if (strchr("%?#", *path) || (unsigned char)*path <= ' ')
+			at += sprintf(at, "%%%02X", (unsigned char)*path);
+		else
+			*at++ = *path;
+	}
+	strcpy(at, "?immutable=1");
+	return uri;
+}
+
+/* Whether the log is empty; otherwise it has newer data and cannot be ignored. */
+static bool log_is_empty(const char *path)
+{
+	wss_auto_free char *log = NULL;
+	struct stat st;
+
+	if (asprintf(&log, "%s-wal", path) < 0) {
+		log = NULL;
+		return false;
+	}
+	return stat(log, &st) < 0 ? errno == ENOENT : st.st_size == 0;
+}
+
+/*
+ * Opens a history on a read-only disk as immutable, because opening a file in WAL mode would
+ * create its log, which is impossible there.
+ */
+static int open_immutable(struct wss_history *history, struct wss_error *err)
+{
+	wss_auto_free char *uri = immutable_uri(history->path);
+
+	sqlite3_close(history->db);
+	history->db = NULL;
+	if (!uri ||
+	    sqlite3_open_v2(uri, &history->db,
+			    SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOFOLLOW,
+			    NULL) != SQLITE_OK)
+		return wss_db_error(history, "cannot open it", err);
+	return wss_db_set_up(history, err);
+}
+
+/*
+ * Opens a history on a full disk, which has no room for the shared index of the log. With
+ * exclusive access SQLite keeps the index in memory.
+ */
+static int open_alone(struct wss_history *history, struct wss_error *err)
+{
+	if (open_database(history, SQLITE_OPEN_READWRITE) != SQLITE_OK)
+		return wss_db_error(history, "cannot open it", err);
+	if (wss_db_set_up(history, err) < 0)
+		return -1;
+	return wss_db_exec(history, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA query_only = ON",
+			   "cannot open it", err);
+}
+
+/*
+ * Tries other ways to open the history after the first access failed. Returns 0 if one may
+ * work.
+ */
+static int open_by_other_ways(struct wss_history *history, struct wss_error *err)
+{
+	int code = sqlite3_errcode(history->db) & 0xff;
+
+	if ((code == SQLITE_CANTOPEN || code == SQLITE_READONLY) && log_is_empty(history->path)) {
+		wss_error_clear(err);
+		return open_immutable(history, err);
+	}
+	if (code == SQLITE_IOERR || code == SQLITE_FULL) {
+		wss_error_clear(err);
+		return open_alone(history, err);
+	}
+	return -1;
+}
+
+static int start_reading(struct wss_history *history, struct wss_error *err)
+{
+	int64_t bytes;
+
+	if (wss_db_set_up(history, err) < 0)
+		return -1;
+	/* A large file is not checked, and may have been made so that a query loops in it. */
+	wss_db_heed_stop(history, true);
+	if (wss_db_check_version(history, err) < 0 &&
+	    (open_by_other_ways(history, err) < 0 || wss_db_check_version(history, err) < 0))
+		return -1;
+	/*
+	 * Again, because the other ways open another handle. Large files are not checked, and a
+	 * crafted one could make a query loop.
+	 */
+	wss_db_heed_stop(history, true);
+	if (wss_db_number(history,
+			  "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+			  &bytes, err) < 0)
+		return -1;
+	if (bytes <= READER_CHECK_MAX && check_integrity(history, err) < 0)
+		return -1;
+	return wss_db_check_texts(history, err);
+}
+
+int wss_history_open_readonly(const char *path, struct wss_history **ret_history,
+			      struct wss_error *err)
+{
+	wss_auto_free char *found = NULL;
+	struct wss_history *history;
+	int r;
+
+	if (wss_db_find(path, false, &found, err) < 0)
+		return -1;
+	history = wss_db_new(found, err);
+	if (!history)
+		return -1;
+	if (access(found, R_OK) < 0) {
+		wss_error_errno(err, errno == ENOENT ? WSS_ERR_GONE : WSS_ERR_FAILED, errno,
+				"history %s: cannot read it", path);
+		wss_history_close(history);
+		return -1;
+	}
+	r = open_database(history, SQLITE_OPEN_READONLY) == SQLITE_OK
+		    ? start_reading(history, err)
+		    : wss_db_error(history, "cannot open it", err);
+	if (r < 0) {
+		wss_history_close(history);
+		return -1;
+	}
+	*ret_history = history;
+	return 0;
+}
