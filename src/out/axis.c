@@ -99,7 +99,7 @@ void wss_axis_time_label(double ns, double step_ns, double end_ns, char *ret_tex
 	/* Hours and minutes have no decimals, so only whole ones are a unit for steps. */
 	while (i < 4 && (i < 2 ? step_ns : end_ns) < units[i].ns)
 		i++;
-	/* The ends need not be multiples of the step: show tenths of it. */
+	/* The ends may not be multiples of the step, so tenths of it are shown. */
 	snprintf(ret_text, size, "%.*f %s",
 		 (int)fmax(0, ceil(-log10(step_ns / units[i].ns / 50) - 1e-9)),
 		 ns / units[i].ns, units[i].name);

@@ -17,7 +17,7 @@
 struct wss_chart_source wss_recording_source(const struct wss_recording *recording,
 					     uint64_t end_ns);
 
-/* The marks of a recording, sorted by time, for a picture of part of it. */
+/* Marks of a recording, sorted by time, for a picture of a part of the recording. */
 struct wss_mark_chart {
 	const struct wss_marks *marks; /* all marks of the recording */
 	double from_ns,

@@ -128,7 +128,7 @@ static void draw_series(FILE *f, const struct refset_frame *frame,
 		if (absent)
 			continue;
 		if (n && to - line[n - 2].x < least) {
-			/* Of several steps too short to be seen, keep the highest. */
+			/* Keeps the highest of several steps that are too short to be seen. */
 			if (y < line[n - 1].y)
 				line[n - 1].y = line[n - 2].y = y;
 			line[n - 1].x = to;

@@ -53,7 +53,7 @@ static int replay_may_go_on(const struct replay *replay, struct wss_error *err)
 {
 	if (wss_stop_requested())
 		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
-	return wss_pageset_worn_out(&replay->file->budget) ? too_much_work(replay, err) : 0;
+	return wss_pageset_steps_exceeded(&replay->file->budget) ? too_much_work(replay, err) : 0;
 }
 
 /* Reports content that is inconsistent, unless earlier content was already. */
@@ -303,7 +303,7 @@ int wss_recfile_replay(struct wss_recfile *file, const struct wss_recfile_visito
 	wss_pageset_free(replay.touched);
 	wss_pageset_free(replay.written);
 	wss_pageset_free(replay.ballooned);
-	if (r < 0 && wss_pageset_worn_out(&file->budget))
+	if (r < 0 && wss_pageset_steps_exceeded(&file->budget))
 		return too_much_work(&replay, err);
 	steps = wss_pageset_steps() - steps;
 	file->steps_left -= steps < file->steps_left ? steps : file->steps_left;

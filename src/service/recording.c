@@ -37,14 +37,14 @@
 /* QEMU's longest dirty-rate calculation, plus some seconds for it to end. */
 #define BUSY_NS (65 * WSS_NS_PER_S)
 
-/* What the steps work on. Belongs to a worker that was left behind. */
+/* Data of the steps. If a worker is left behind, it owns them. */
 struct record_guest {
 	struct wss_target *target;
 	struct wss_measure_options options;
 	struct wss_measure *measure;
 	const struct wss_tracker_ops *method;
 	uint64_t until_ns; /* the window must be armed before, a time of wss_clock_now_ns() */
-	/* Of the last step: */
+	/* Results of the last step: */
 	int result;	   /* 0; 1: the window could not be armed before until_ns; -1: error */
 	bool armed;	   /* the window was armed */
 	struct wss_sample sample;

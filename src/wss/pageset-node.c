@@ -53,7 +53,7 @@ void wss_pageset_budget_clear(struct wss_pageset_budget *budget)
 	budget->spare_bytes = 0;
 }
 
-bool wss_pageset_worn_out(const struct wss_pageset_budget *budget)
+bool wss_pageset_steps_exceeded(const struct wss_pageset_budget *budget)
 {
 	return budget && budget->last_step && wss_pageset_steps_taken > budget->last_step;
 }
@@ -127,7 +127,7 @@ struct wss_node *wss_node_new(struct wss_pageset_budget *budget, unsigned room)
 {
 	struct wss_node *node;
 
-	if (wss_pageset_worn_out(budget))
+	if (wss_pageset_steps_exceeded(budget))
 		return NULL;
 	room = room_for(room);
 	node = spare_take(budget, room);

@@ -84,7 +84,7 @@ void wss_pageset_limit(struct wss_pageset *set, struct wss_pageset_budget *budge
 uint64_t wss_pageset_steps(void);
 
 /* Whether this thread has taken more steps than a budget allows. NULL: unlimited. */
-bool wss_pageset_worn_out(const struct wss_pageset_budget *budget);
+bool wss_pageset_steps_exceeded(const struct wss_pageset_budget *budget);
 
 /* Frees a set; accepts NULL. */
 void wss_pageset_free(struct wss_pageset *set);

@@ -220,13 +220,13 @@ static void test_steps(void **state)
 	assert_non_null(set);
 	wss_pageset_limit(set, &budget);
 	start = wss_pageset_steps();
-	assert_false(wss_pageset_worn_out(NULL) || wss_pageset_worn_out(&budget));
+	assert_false(wss_pageset_steps_exceeded(NULL) || wss_pageset_steps_exceeded(&budget));
 	budget.last_step = start + 1000;
 	for (uint64_t page = 0; page < PAGES && changed >= 0; page += 128) {
 		changed = wss_pageset_add(set, page, 1);
 		count += changed > 0;
 	}
-	assert_true(changed < 0 && wss_pageset_worn_out(&budget) && !budget.exceeded);
+	assert_true(changed < 0 && wss_pageset_steps_exceeded(&budget) && !budget.exceeded);
 	assert_in_range(wss_pageset_steps() - start, 1000, 1100);
 	assert_int_equal(wss_pageset_count(set), count);
 	assert_int_equal(wss_pageset_count_run(set, (struct wss_run){0, PAGES}), count);
