@@ -145,8 +145,9 @@ int wss_give_back(struct tender *tender, const char *reason, struct wss_error *e
 void wss_give_back_insist(struct tender *tender);
 
 /*
- * Whether the guest no longer runs. If so, it has nothing to get back and the journal is
- * closed, unless the guest may resume: then the watchdog or a later restore takes care of it.
+ * Returns whether the guest no longer runs. Such a guest has nothing to get back, so this closes
+ * its journal entry. If the guest may resume, the entry stays open for the watchdog or a later
+ * restore.
  */
 bool wss_give_back_has_ended(struct tender *tender);
 

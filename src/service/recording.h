@@ -46,9 +46,9 @@ struct wss_record_events {
  * time is over. Takes the target, and frees it. Every call of libvirt and QEMU is made in a worker
  * with the target's deadline; one that hangs ends the recording, and the worker keeps the target.
  * However the recording ends, the file is readable up to the last whole window, and
- * *ret_progress states what is in it. Fails as opening the window and the session do, with
- * WSS_ERR_TIMEOUT if a call hangs, WSS_ERR_INTERRUPTED if it was cancelled early or before the
- * first window, WSS_ERR_FAILED if no window could be taken.
+ * *ret_progress describes its content. Returns 0, or -1 with WSS_ERR_TIMEOUT if a call hangs,
+ * WSS_ERR_INTERRUPTED if it was cancelled early or before the first window, WSS_ERR_FAILED if no
+ * window could be taken, or the error of opening the window or the session.
  */
 int wss_record(struct wss_target *target, const struct wss_record_options *options,
 	       const struct wss_record_events *events, void *opaque,

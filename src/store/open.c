@@ -231,15 +231,12 @@ static int start_reading(struct wss_history *history, struct wss_error *err)
 
 	if (wss_db_set_up(history, err) < 0)
 		return -1;
-	/* A large file is not checked, and may have been made so that a query loops in it. */
+	/* Large files are not checked, and a crafted one could make a query loop. */
 	wss_db_heed_stop(history, true);
 	if (wss_db_check_version(history, err) < 0 &&
 	    (open_by_other_ways(history, err) < 0 || wss_db_check_version(history, err) < 0))
 		return -1;
-	/*
-	 * Again, because the other ways open another handle. Large files are not checked, and a
-	 * crafted one could make a query loop.
-	 */
+	/* The other ways open another handle. */
 	wss_db_heed_stop(history, true);
 	if (wss_db_number(history,
 			  "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",

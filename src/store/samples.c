@@ -61,7 +61,7 @@ int wss_history_guests(struct wss_history *history, wss_history_on_guest on_gues
 	return end_of_rows(history, stmt, step, err);
 }
 
-/* What all samples of a series have in common. */
+/* Properties shared by all samples of a series. */
 struct sample_series {
 	bool known;
 	int64_t id;

@@ -6,8 +6,8 @@
  * contains the moment, or in the last one before it: a page enters it when it is touched, and
  * leaves it when a window passes without a touch. The reference set is everything touched at
  * least once since the recording began, less what the balloon took; pages that it took in a
- * window in which the guest touched them leave with the next window. The outstanding set is
- * therefore part of it.
+ * window in which the guest touched them leave with the next window. The reference set therefore
+ * contains the outstanding set.
  *
  * A viewport is the time from A to B. Of the pages that were outstanding at any time in it
  *
