@@ -100,22 +100,30 @@ static const struct wss_recfile_visitor one_side = {
 	.last = wss_moment_last,
 };
 
-/* first: the other side if it has been loaded, else NULL. */
-static int side_load(struct side *side, const struct side *first,
-		     const struct diff_options *options, struct wss_error *err)
+static int load_side(struct side *side, struct wss_error *err)
 {
-	if (wss_files_open(side->path, options->files.salvage, &side->file, err) < 0 ||
-	    begin_side(side, side->file, err) < 0)
-		return -1;
-	/* The memory limit includes the other side's sets. */
-	if (first) {
-		wss_pageset_budget_clear(wss_recfile_budget(first->file));
-		wss_recfile_budget(side->file)->used_bytes +=
-			wss_recfile_budget(first->file)->used_bytes;
-	}
-	if (wss_recfile_replay(side->file, &one_side, &side->moment, err) < 0)
+	if (begin_side(side, side->file, err) < 0 ||
+	    wss_recfile_replay(side->file, &one_side, &side->moment, err) < 0)
 		return -1;
 	return check_time(side, side->file, err);
+}
+
+/* Two recordings. The memory limit of the second includes the first one's sets. */
+static int load_apart(struct side sides[2], struct wss_error *err)
+{
+	struct wss_pageset_budget *budgets[] = { wss_recfile_budget(sides[0].file),
+						 wss_recfile_budget(sides[1].file) };
+	uint64_t first_bytes;
+	int r;
+
+	if (load_side(&sides[0], err) < 0)
+		return -1;
+	wss_pageset_budget_clear(budgets[0]);
+	first_bytes = budgets[0]->used_bytes;
+	budgets[1]->used_bytes += first_bytes;
+	r = load_side(&sides[1], err);
+	budgets[1]->used_bytes -= first_bytes;
+	return r < 0 ? r : wss_files_alike(sides[0].file, sides[1].file, err);
 }
 
 /* Visitor for two sides of the same file; opaque is an array of both. */
@@ -185,14 +193,10 @@ static int replay_both(struct side sides[2], struct wss_recfile *file, struct ws
 }
 
 /* Two points in one recording take one replay. */
-static int load_both(struct side sides[2], const struct diff_options *options,
-		     struct wss_error *err)
+static int load_both(struct side sides[2], struct wss_error *err)
 {
-	struct wss_recfile *file;
+	struct wss_recfile *file = sides[0].file;
 
-	if (wss_files_open(sides[0].path, options->files.salvage, &sides[0].file, err) < 0)
-		return -1;
-	file = sides[1].file = sides[0].file;
 	if (begin_side(&sides[0], file, err) < 0 || begin_side(&sides[1], file, err) < 0 ||
 	    replay_both(sides, file, err) < 0 || check_time(&sides[0], file, err) < 0)
 		return -1;
@@ -318,7 +322,7 @@ static int diff_print(const struct wss_cli *cli, const struct diff_options *opti
 	return r;
 }
 
-static int load_sides(const struct wss_cli *cli, const struct diff_options *options,
+static int open_sides(const struct wss_cli *cli, const struct diff_options *options,
 		      struct side sides[2], struct wss_error *err)
 {
 	for (int i = 0; i < 2; i++) {
@@ -326,12 +330,28 @@ static int load_sides(const struct wss_cli *cli, const struct diff_options *opti
 		if (side_split(sides[i].text, &sides[i].path, &sides[i].at_ns, err) < 0)
 			return -1;
 	}
-	if (!strcmp(sides[0].path, sides[1].path))
-		return load_both(sides, options, err);
-	if (side_load(&sides[0], NULL, options, err) < 0 ||
-	    side_load(&sides[1], &sides[0], options, err) < 0)
+	if (wss_files_open(sides[0].path, options->files.salvage, &sides[0].file, err) < 0)
 		return -1;
-	return wss_files_alike(sides[0].file, sides[1].file, err);
+	if (!strcmp(sides[0].path, sides[1].path)) {
+		sides[1].file = sides[0].file;
+		return 0;
+	}
+	return wss_files_open(sides[1].path, options->files.salvage, &sides[1].file, err);
+}
+
+static int load_sides(struct side sides[2], struct wss_error *err)
+{
+	struct wss_recfile *const files[] = { sides[0].file, sides[1].file };
+	bool again;
+	int r;
+
+	do {
+		r = files[0] == files[1] ? load_both(sides, err) : load_apart(sides, err);
+		again = r < 0 && wss_files_shorten(files, 2, err);
+		for (int i = 0; i < 2 && again; i++)
+			wss_moment_free(&sides[i].moment);
+	} while (again);
+	return r;
 }
 
 static int diff_run(struct wss_cli *cli, int argc, char **argv)
@@ -345,7 +365,9 @@ static int diff_run(struct wss_cli *cli, int argc, char **argv)
 	    wss_cli_view(cli, &wss_diff_layout, &err) < 0 ||
 	    wss_files_finish(cli, argc, argv, 2, 2, &err) < 0)
 		return wss_cli_error(&err);
-	r = load_sides(cli, &options, sides, &err);
+	r = open_sides(cli, &options, sides, &err);
+	if (r == 0)
+		r = load_sides(sides, &err);
 	if (r == 0)
 		r = diff_print(cli, &options, sides, &err);
 	for (int i = 0; i < 2; i++) {

@@ -74,14 +74,12 @@ int wss_files_alike(const struct wss_recfile *a, const struct wss_recfile *b, st
 	return 0;
 }
 
-int wss_files_open(const char *path, bool salvage, struct wss_recfile **ret_file,
-		   struct wss_error *err)
+/* Warns if a recording is cut off or damaged. WSS_ERR_FAILED if it has no window. */
+static int files_check(const struct wss_recfile *file, struct wss_error *err)
 {
-	const struct wss_recfile_state *state;
+	const struct wss_recfile_state *state = wss_recfile_state(file);
+	const char *path = wss_recfile_name(file);
 
-	if (wss_recfile_open(path, salvage, ret_file, err) < 0)
-		return -1;
-	state = wss_recfile_state(*ret_file);
 	if (!state->windows)
 		return wss_error_set(err, WSS_ERR_FAILED, "%s: contains no window", path);
 	if (state->damaged_at)
@@ -92,4 +90,23 @@ int wss_files_open(const char *path, bool salvage, struct wss_recfile **ret_file
 		wss_warn("%s: cut off: ignoring %llu bytes after the last complete interval",
 			 path, (unsigned long long)state->cut_bytes);
 	return 0;
+}
+
+int wss_files_open(const char *path, bool salvage, struct wss_recfile **ret_file,
+		   struct wss_error *err)
+{
+	if (wss_recfile_open(path, salvage, ret_file, err) < 0)
+		return -1;
+	return files_check(*ret_file, err);
+}
+
+bool wss_files_shorten(struct wss_recfile *const *files, size_t n, struct wss_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		int r = wss_recfile_shorten(files[i], err);
+
+		if (r)
+			return r > 0 && files_check(files[i], err) == 0;
+	}
+	return false;
 }

@@ -51,4 +51,11 @@ int wss_files_alike(const struct wss_recfile *a, const struct wss_recfile *b, st
 int wss_files_open(const char *path, bool salvage, struct wss_recfile **ret_file,
 		   struct wss_error *err);
 
+/*
+ * After reading some recordings has failed with err: leaves out content of theirs that makes no
+ * sense if they are to be salvaged, with a warning like that of wss_files_open(). Returns whether
+ * they can be read again, from the beginning; if so, err is cleared.
+ */
+bool wss_files_shorten(struct wss_recfile *const *files, size_t n, struct wss_error *err);
+
 #endif

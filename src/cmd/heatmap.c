@@ -217,15 +217,26 @@ static int print_hot(const struct wss_cli *cli, const struct heatmap_options *op
 	return r;
 }
 
-static int heatmap_files(const struct wss_cli *cli, const struct heatmap_options *options,
-			 struct wss_recfile **files, size_t n, struct wss_error *err)
+static int heatmap_read(const struct wss_cli *cli, const struct heatmap_options *options,
+			struct wss_recfile **files, size_t n, struct wss_error *err)
 {
-	for (size_t i = 0; i < n; i++)
-		if (wss_files_open(cli->domains[i], options->files.salvage, &files[i], err) < 0)
-			return -1;
 	if (options->files.plot && heatmap_plot(options, files[0], err) < 0)
 		return -1;
 	return options->hot_first ? print_hot(cli, options, files, n, err) : 0;
+}
+
+static int heatmap_files(const struct wss_cli *cli, const struct heatmap_options *options,
+			 struct wss_recfile **files, size_t n, struct wss_error *err)
+{
+	int r;
+
+	for (size_t i = 0; i < n; i++)
+		if (wss_files_open(cli->domains[i], options->files.salvage, &files[i], err) < 0)
+			return -1;
+	do
+		r = heatmap_read(cli, options, files, n, err);
+	while (r < 0 && wss_files_shorten(files, n, err));
+	return r;
 }
 
 static int heatmap_run(struct wss_cli *cli, int argc, char **argv)

@@ -146,8 +146,11 @@ static int report_run(struct wss_cli *cli, int argc, char **argv)
 	if (wss_plot_check(options.files.plot, false, &err) < 0)
 		return wss_cli_error(&err);
 	r = wss_files_open(cli->domains[0], options.files.salvage, &file, &err);
-	if (r == 0)
-		r = report_file(cli, &options, file, &err);
+	if (r == 0) {
+		do
+			r = report_file(cli, &options, file, &err);
+		while (r < 0 && wss_files_shorten(&file, 1, &err));
+	}
 	wss_recfile_close(file);
 	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
 }

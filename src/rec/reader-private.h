@@ -9,6 +9,7 @@
 struct wss_recfile {
 	int fd;
 	char *name;
+	bool salvage; /* a damaged end is left out */
 	struct wss_recording *recording;
 	struct wss_recfile_state state;
 	uint32_t seed;
@@ -24,7 +25,8 @@ struct wss_recfile {
 	uint64_t block_offset;
 	size_t block_bytes;
 	struct wss_pageset_budget budget;
-	uint64_t steps_left; /* that replays may still take, see wss_pageset_steps() */
+	/* That replays may take (wss_pageset_steps()): all of them together, and those to come. */
+	uint64_t steps_most, steps_left;
 };
 
 /*

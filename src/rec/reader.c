@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/io.h"
 #include "base/stop.h"
+#include "base/number.h"
 #include "rec/codec.h"
 #include "rec/reader-private.h"
 
@@ -27,10 +28,13 @@
 /*
  * Limit on the steps (wss_pageset_steps()) that all replays of a file may take together: per byte
  * of the file, and the minimum. Most recordings take less than one step per byte. A guest with 4
- * TiB that touches different, distant pages in each window takes 2.2, and 4 if it is salvaged.
+ * TiB that touches different, distant pages in each window takes 2.2. A file with inconsistent
+ * content is replayed twice, and was not written by a recorder, so it may take less.
  */
 #define STEPS_PER_BYTE 5
 #define STEPS_LEAST (128ULL << 20)
+#define STEPS_PER_BYTE_INCONSISTENT 2
+#define STEPS_LEAST_INCONSISTENT (64ULL << 20)
 
 /* Kind of the next frame. */
 enum next { NEXT_FRAME, NEXT_NOTHING, NEXT_CUT, NEXT_DAMAGED };
@@ -163,7 +167,7 @@ static bool take_frame(struct wss_recfile *file, const struct wss_frame *frame, 
  * Walks through all frames and sets file->whole to the end of the last complete interval or
  * mark. The frame at file->nonsense_at counts as damaged.
  */
-static int scan_frames(struct wss_recfile *file, bool salvage, struct wss_error *err)
+static int scan_frames(struct wss_recfile *file, struct wss_error *err)
 {
 	uint64_t offset = file->first_frame;
 	struct wss_frame frame;
@@ -192,7 +196,7 @@ static int scan_frames(struct wss_recfile *file, bool salvage, struct wss_error 
 		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 	if (next == NEXT_DAMAGED) {
 		file->state.damaged_at = offset;
-		if (!salvage)
+		if (!file->salvage)
 			return wss_error_set(err, WSS_ERR_FAILED,
 					     "%s: damaged at byte %llu, after %llu whole intervals (those can be salvaged)",
 					     file->name, (unsigned long long)offset,
@@ -202,36 +206,39 @@ static int scan_frames(struct wss_recfile *file, bool salvage, struct wss_error 
 	return 0;
 }
 
-/*
- * Content may be inconsistent although its checksums are right. Only a replay can detect that,
- * and it must do so beforehand, because a visitor cannot undo half an interval.
- */
-static int leave_out_nonsense(struct wss_recfile *file, struct wss_error *err)
+/* Limits the work after a replay that found inconsistent content, including that replay. */
+static void limit_second_replay(struct wss_recfile *file)
 {
-	static const struct wss_recfile_visitor nobody;
+	uint64_t taken = file->steps_most - file->steps_left;
+	uint64_t most = wss_u64_max(wss_recfile_data_bytes(&file->state) * STEPS_PER_BYTE_INCONSISTENT,
+				    STEPS_LEAST_INCONSISTENT);
 
-	if (wss_recfile_replay(file, &nobody, NULL, err) == 0)
+	file->steps_most = most;
+	file->steps_left = most > taken ? most - taken : 0;
+}
+
+int wss_recfile_shorten(struct wss_recfile *file, struct wss_error *err)
+{
+	if (!file->salvage || !file->nonsense_at || file->consistent)
 		return 0;
-	if (!file->nonsense_at)
-		return -1;
 	wss_error_clear(err);
-	/* The replay has already checked everything up to here. */
+	limit_second_replay(file);
+	/* The first replay has already checked everything up to there. */
 	file->consistent = true;
 	file->state = (struct wss_recfile_state){ .file_bytes = file->state.file_bytes };
-	return scan_frames(file, true, err);
+	return scan_frames(file, err) < 0 ? -1 : 1;
 }
 
 /* Sets the limits on memory and work, which depend on how much data there is. */
 static void set_budget(struct wss_recfile *file)
 {
 	uint64_t data = wss_recfile_data_bytes(&file->state), bytes = data / 2 * 13;
-	uint64_t steps = data * STEPS_PER_BYTE;
 
-	file->budget.limit_bytes = bytes > BUDGET_LEAST ? bytes : BUDGET_LEAST;
-	file->steps_left = steps > STEPS_LEAST ? steps : STEPS_LEAST;
+	file->budget.limit_bytes = wss_u64_max(bytes, BUDGET_LEAST);
+	file->steps_most = file->steps_left = wss_u64_max(data * STEPS_PER_BYTE, STEPS_LEAST);
 }
 
-static int open_file(struct wss_recfile *file, bool salvage, struct wss_error *err)
+static int open_file(struct wss_recfile *file, struct wss_error *err)
 {
 	struct stat st;
 
@@ -244,10 +251,10 @@ static int open_file(struct wss_recfile *file, bool salvage, struct wss_error *e
 	file->block = malloc(st.st_size < (off_t)BLOCK_BYTES ? (size_t)st.st_size + 1 : BLOCK_BYTES);
 	if (!file->block)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	if (recfile_read_header(file, err) < 0 || scan_frames(file, salvage, err) < 0)
+	if (recfile_read_header(file, err) < 0 || scan_frames(file, err) < 0)
 		return -1;
 	set_budget(file);
-	return salvage ? leave_out_nonsense(file, err) : 0;
+	return 0;
 }
 
 int wss_recfile_open_fd(int fd, const char *name, bool salvage, struct wss_recfile **ret_file,
@@ -260,13 +267,14 @@ int wss_recfile_open_fd(int fd, const char *name, bool salvage, struct wss_recfi
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
 	file->fd = fd;
+	file->salvage = salvage;
 	file->name = strdup(name);
 	file->recording = calloc(1, sizeof(*file->recording));
 	if (!file->name || !file->recording) {
 		wss_recfile_close(file);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
-	if (open_file(file, salvage, err) < 0) {
+	if (open_file(file, err) < 0) {
 		wss_recfile_close(file);
 		return -1;
 	}

@@ -41,9 +41,8 @@ static inline uint64_t wss_recfile_data_bytes(const struct wss_recfile_state *st
 /*
  * Opens and checks a recording. A truncated file (its writer was killed, the disk was full) is
  * read up to its last complete interval, see cut_bytes. A damaged one is refused
- * (WSS_ERR_FAILED) unless salvage is set: then it is read up to the damage, or up to
- * inconsistent content, which this finds by replaying it. WSS_ERR_UNSUPPORTED: written by a
- * newer version.
+ * (WSS_ERR_FAILED) unless salvage is set: then it is read up to the damage.
+ * WSS_ERR_UNSUPPORTED: written by a newer version.
  */
 int wss_recfile_open(const char *path, bool salvage, struct wss_recfile **ret_file,
 		     struct wss_error *err);
@@ -90,6 +89,14 @@ struct wss_recfile_visitor {
  */
 int wss_recfile_replay(struct wss_recfile *file, const struct wss_recfile_visitor *visitor,
 		       void *opaque, struct wss_error *err);
+
+/*
+ * Content may be inconsistent although its checksums are right, which only a replay detects. After
+ * a replay of a file opened with salvage has failed for that reason, this leaves out the content
+ * from there on, clears err and returns 1: replay again, from the beginning. Returns 0, and leaves
+ * err alone, if there is nothing to leave out, else -1.
+ */
+int wss_recfile_shorten(struct wss_recfile *file, struct wss_error *err);
 
 /*
  * Memory budget for all sets made while the file is read, both the replay's own and the

@@ -83,6 +83,15 @@ all_commands() { # FILE
 	[ ! -s err ]
 }
 
+@test "content that makes no sense takes no second reading that is long" {
+	"$mkhostile" nonsense r $((3 << 20))
+	within report r --salvage
+	[[ $(cat err) == "virt-wss: warning: r: damaged or invalid at byte "* ]]
+	"$mkhostile" sparse-nonsense r
+	within report r --salvage
+	[[ $(cat err) == *"r: reading it would take too long: "* ]]
+}
+
 # The end of a file may be a hole, which costs its author nothing.
 @test "a hole at the end of a recording buys no memory" {
 	"$mkhostile" unshared r

@@ -612,6 +612,13 @@ static void make_nonsense(struct output *out)
 	window(out, WSS_CHANGE_TOUCHED, 3, 1);
 }
 
+static void make_sparse_nonsense(struct output *out)
+{
+	make_sparse(out);
+	out->counts[0]++;
+	window(out, WSS_CHANGE_TOUCHED, 3, 1);
+}
+
 static void make_optional(struct output *out)
 {
 	window(out, WSS_CHANGE_TOUCHED, 0, 4);
@@ -671,6 +678,7 @@ static const struct {
 	{"balloon-edges", make_balloon_edges, 1, 0, false},
 	{"balloon-divided", make_balloon_divided, 1, 0, false},
 	{"sparse", make_sparse, 1, 0, false},
+	{"sparse-nonsense", make_sparse_nonsense, 1, 0, false},
 	{"frames", make_frames, 1, 0, false},
 	{"nonsense", make_nonsense, 1, 0, false},
 	{"optional", make_optional, 1, 0, false},

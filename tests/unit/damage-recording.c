@@ -76,7 +76,9 @@ static int read_recording(const uint8_t *data, size_t size, bool salvage, struct
 	memset(account, 0, sizeof(*account));
 	r = wss_recfile_open_fd(file_of(data, size), "recording", salvage, &file, &err);
 	if (r == 0) {
-		r = replay(file, account, &err);
+		do
+			r = replay(file, account, &err);
+		while (r < 0 && wss_recfile_shorten(file, &err) > 0);
 		wss_recfile_close(file);
 		/* Invalid content was left out. */
 		if (salvage && r < 0)

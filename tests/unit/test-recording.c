@@ -246,9 +246,16 @@ static void nonsense_at(uint64_t offset, const char *what)
 	snprintf(text, sizeof(text), "makes no sense at byte %llu, after 1 whole intervals: %s",
 		 (unsigned long long)offset, what);
 	refused(WSS_ERR_FAILED, text);
-	if (wss_recfile_open(path, true, &file, &err) < 0 ||
-	    wss_recfile_replay(file, &visitor, &seen, &err) < 0)
+	if (wss_recfile_open(path, true, &file, &err) < 0)
 		fail_msg("%s", err.text);
+	assert_int_equal(wss_recfile_shorten(file, &err), 0);
+	assert_int_equal(wss_recfile_replay(file, &visitor, &seen, &err), -1);
+	assert_int_equal(wss_recfile_shorten(file, &err), 1);
+	assert_int_equal(err.code, WSS_OK);
+	memset(&seen, 0, sizeof(seen));
+	if (wss_recfile_replay(file, &visitor, &seen, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(wss_recfile_shorten(file, &err), 0);
 	s = *wss_recfile_state(file);
 	wss_recfile_close(file);
 	assert_true(seen.intervals == 1 && seen.touched == 4 && seen.changes == 1 && seen.marks == 1);
@@ -544,6 +551,8 @@ static void test_scattered(void **state)
 	refused(WSS_ERR_FAILED, text);
 	refused(WSS_ERR_FAILED, "scattered over more than 4 TiB");
 	assert_int_equal(wss_recfile_open(path, true, &file, &err), 0);
+	assert_int_equal(wss_recfile_replay(file, &nobody, NULL, &err), -1);
+	assert_int_equal(wss_recfile_shorten(file, &err), 1);
 	assert_int_equal(wss_recfile_replay(file, &nobody, NULL, NULL), 0);
 	assert_int_equal(wss_recfile_state(file)->damaged_at, at);
 	wss_recfile_close(file);
