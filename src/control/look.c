@@ -119,6 +119,28 @@ void wss_look_disks(struct wss_guest *guest, struct wss_reports *reports,
 		wss_debug("%s: %s", guest->config.name, err.text);
 }
 
+int wss_look_check_memory(struct wss_guest *guest, const struct wss_host *host,
+			  struct wss_look *look, struct wss_amount *ret_qemu_bytes,
+			  struct wss_error *err)
+{
+	struct wss_error why = WSS_ERROR_INIT;
+	struct wss_smaps smaps;
+
+	*ret_qemu_bytes = (struct wss_amount){0};
+	if (wss_guest_read_memory(guest, host, &smaps, &why) == 0) {
+		look->view.rss_bytes = wss_amount_of(smaps.guest.rss);
+		*ret_qemu_bytes = wss_amount_of(smaps.qemu.rss);
+	} else if (why.code == WSS_ERR_NO_MEMORY) {
+		*err = why;
+		return -1;
+	} else {
+		wss_debug("%s: cannot read its resident memory: %s", guest->config.name,
+			  why.text);
+	}
+	look->view.rss_checked = true;
+	return 0;
+}
+
 void wss_look_join(const struct wss_need *need, struct wss_look *look)
 {
 	struct wss_balloon_view *view = &look->view;
@@ -131,7 +153,7 @@ void wss_look_join(const struct wss_need *need, struct wss_look *look)
 	look->facts.confidence = need->confidence;
 	look->windows = need->windows;
 	view->wss_bytes = need->wss_bytes;
-	/* Resident memory now, less QEMU's own share as of the newest window. */
+	/* Resident memory now, less QEMU's own share as of the newest window or check. */
 	if (!view->rss_bytes.known)
 		view->rss_bytes = need->rss_bytes;
 	else if (need->qemu_bytes.known && need->qemu_bytes.value < view->rss_bytes.value)

@@ -54,6 +54,15 @@ int wss_look_statistics(struct wss_guest *guest, struct wss_reports *reports,
 void wss_look_disks(struct wss_guest *guest, struct wss_reports *reports,
 		    struct wss_look *look);
 
+/*
+ * Replaces the look's resident memory by that of guest RAM alone, read from smaps, and returns
+ * QEMU's own. If that cannot be read, as for a guest on another host, the look keeps its figure,
+ * which then is the best one, and *ret_qemu_bytes is absent. Fails with WSS_ERR_NO_MEMORY only.
+ */
+int wss_look_check_memory(struct wss_guest *guest, const struct wss_host *host,
+			  struct wss_look *look, struct wss_amount *ret_qemu_bytes,
+			  struct wss_error *err);
+
 /* Adds the guest's need to a look. */
 void wss_look_join(const struct wss_need *need, struct wss_look *look);
 

@@ -116,6 +116,9 @@ bool wss_step_act(struct tender *tender, const struct wss_balloon_decision *deci
 	case WSS_BALLOON_HOLD:
 		wss_debug("%s: %s", tender->name, decision->reason);
 		break;
+	case WSS_BALLOON_CHECK:
+		wss_debug("%s: put off: %s", tender->name, decision->reason);
+		return false;
 	case WSS_BALLOON_GROW:
 	case WSS_BALLOON_SHRINK:
 		r = step_take(tender, decision, &err);

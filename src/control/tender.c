@@ -103,6 +103,47 @@ static void set_moving(struct tender *tender, bool moving)
 	tending_unlock(tender->tending);
 }
 
+/*
+ * Reads the guest's resident memory, on which the next decision rests. QEMU's own share of it also
+ * corrects the following looks, until the next window.
+ */
+static int check_memory(struct tender *tender, struct wss_look *look, struct wss_error *err)
+{
+	struct tending *tending = tender->tending;
+	struct wss_amount qemu_bytes;
+
+	if (wss_look_check_memory(tender->target->guest,
+				  wss_hypervisor_host(tending->targets.hypervisor), look,
+				  &qemu_bytes, err) < 0)
+		return -1;
+	if (qemu_bytes.known) {
+		tending_lock(tending);
+		tender->need.qemu_bytes = qemu_bytes;
+		tending_unlock(tending);
+	}
+	return 0;
+}
+
+/*
+ * Decides on a look, and reads what is expensive only if the decision rests on it. If that fails
+ * for lack of memory, the decision remains WSS_BALLOON_CHECK.
+ */
+static struct wss_balloon_decision decide_on_look(struct tender *tender, struct wss_look *look)
+{
+	const struct wss_balloon before = tender->balloon;
+	struct wss_balloon_decision decision = wss_balloon_next(&tender->balloon, &look->view);
+	struct wss_error err = WSS_ERROR_INIT;
+
+	if (decision.action != WSS_BALLOON_CHECK)
+		return decision;
+	if (check_memory(tender, look, &err) < 0) {
+		wss_debug("%s: %s", tender->name, err.text);
+		return decision;
+	}
+	tender->balloon = before;
+	return wss_balloon_next(&tender->balloon, &look->view);
+}
+
 static void tender_decide(struct tender *tender, struct wss_look *look, bool fresh)
 {
 	struct wss_balloon_limits *limits = &tender->balloon.limits;
@@ -124,7 +165,7 @@ static void tender_decide(struct tender *tender, struct wss_look *look, bool fre
 	limits->headroom_percent = look->limits.headroom_percent;
 	look->view.may_step = fresh && tender->may_step && known && may_move(tender);
 	before = tender->balloon;
-	decision = wss_balloon_next(&tender->balloon, &look->view);
+	decision = decide_on_look(tender, look);
 	if (objection)
 		decision = (struct wss_balloon_decision){WSS_BALLOON_RESTORE, 0, objection};
 	if (!wss_step_act(tender, &decision)) {

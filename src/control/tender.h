@@ -128,7 +128,9 @@ int wss_step_check_unfinished(struct tender *tender, struct wss_error *err);
  */
 int wss_step_check_safeguards(struct tender *tender, struct wss_error *err);
 
-/* Carries out a decision. Returns false if it must be put off. */
+/*
+ * Carries out a decision. Returns false if it must be put off, as WSS_BALLOON_CHECK always is.
+ */
 bool wss_step_act(struct tender *tender, const struct wss_balloon_decision *decision);
 
 /* Journals a step that sets the balloon to bytes, through this connection to the history. */

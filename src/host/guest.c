@@ -85,12 +85,34 @@ int wss_guest_attach(struct wss_guest *guest, const struct wss_host *host, struc
 	return 0;
 }
 
+static void guest_detach(struct wss_guest *guest)
+{
+	wss_ram_free(&guest->ram);
+	guest->ram_known = false;
+	wss_process_release(&guest->process);
+}
+
+int wss_guest_read_memory(struct wss_guest *guest, const struct wss_host *host,
+			  struct wss_smaps *ret_smaps, struct wss_error *err)
+{
+	bool was_attached = guest->process.proc.dirfd >= 0;
+	int r;
+
+	if (wss_guest_attach(guest, host, err) < 0)
+		return -1;
+	r = guest->ram_known ? wss_smaps_read(&guest->process, &guest->ram, ret_smaps, err)
+			     : wss_error_set(err, guest->ram_error.code, "%s",
+					     guest->ram_error.text);
+	if (!was_attached)
+		guest_detach(guest);
+	return r;
+}
+
 void wss_guest_free(struct wss_guest *guest)
 {
 	if (!guest)
 		return;
-	wss_ram_free(&guest->ram);
-	wss_process_release(&guest->process);
+	guest_detach(guest);
 	if (guest->ops->release)
 		guest->ops->release(guest);
 	free(guest);

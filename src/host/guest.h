@@ -145,6 +145,15 @@ int wss_guest_check_ready(struct wss_guest *guest, struct wss_error *err);
  */
 int wss_guest_attach(struct wss_guest *guest, const struct wss_host *host, struct wss_error *err);
 
+/*
+ * Reads the memory of the guest's QEMU from smaps, separately for guest RAM and for all else. Finds
+ * both anew unless the guest is attached, and releases them again. This takes a walk of the
+ * process's page tables, so call it rarely. Errors of wss_guest_attach() and wss_smaps_read(), and
+ * WSS_ERR_FAILED if RAM cannot be distinguished.
+ */
+int wss_guest_read_memory(struct wss_guest *guest, const struct wss_host *host,
+			  struct wss_smaps *ret_smaps, struct wss_error *err);
+
 /* Releases the process and the source; accepts NULL. Never touches the running guest. */
 void wss_guest_free(struct wss_guest *guest);
 

@@ -26,6 +26,8 @@
 #define LEAST_GAIN_MAX (64 * MIB)
 /* Time that a guest may take to read its page cache back once it has room for it again. */
 #define REFILL_S 60
+/* Shortest time between two checks of the guest's resident memory. */
+#define CHECK_PERIOD_S 30
 
 const char wss_balloon_too_early[] = "too early: fewer than 10 windows";
 const char wss_balloon_outdated[] = "last measured more than two periods ago";
@@ -366,9 +368,25 @@ static struct wss_balloon_decision await_step(struct wss_balloon *balloon,
 }
 
 /*
+ * Whether the look's resident memory has to be checked before a decision may rest on it. Unless it
+ * was checked, it is that of the whole process less the share of QEMU itself as last measured, and
+ * that share may have changed: the translation buffer of a TCG guest grows by hundreds of MiB.
+ */
+static bool check_is_due(const struct wss_balloon *balloon, const struct wss_balloon_view *view)
+{
+	return !view->rss_checked && view->now_s >= balloon->check_at_s;
+}
+
+static struct wss_balloon_decision decide_check(void)
+{
+	return (struct wss_balloon_decision){ WSS_BALLOON_CHECK, 0,
+					      "its resident memory has to be checked" };
+}
+
+/*
  * Whether the host gained nothing from the memory taken. Of the memory that the guest gave up
  * and the host had held, the host must get back at least half. Less than one step proves
- * nothing, because QEMU itself may have allocated that much meanwhile.
+ * nothing, because without a check QEMU itself may have allocated that much meanwhile.
  */
 static bool is_fruitless(const struct wss_balloon *balloon, const struct wss_balloon_view *view)
 {
@@ -404,9 +422,13 @@ static struct wss_balloon_decision decide_step(struct wss_balloon *balloon,
 	balloon->ready = !view->may_step;
 	if (balloon->ready)
 		return decide_hold("no step is possible at the moment");
+	if (!balloon->shrunk && check_is_due(balloon, view))
+		return decide_check();
 	if (!balloon->shrunk) {
 		balloon->rss_before_bytes = view->rss_bytes;
 		balloon->size_before_bytes = actual;
+		/* The proof that the host gains need not wait after this check. */
+		balloon->check_at_s = 0;
 	}
 	balloon->shrunk = balloon->pending = true;
 	balloon->target_bytes = target;
@@ -442,6 +464,8 @@ struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
 	bool match;
 
 	balloon->ready = false;
+	if (view->rss_checked)
+		balloon->check_at_s = view->now_s + CHECK_PERIOD_S;
 	if (balloon->over)
 		return decide_hold("it is left alone");
 	if (!view->actual_bytes.known)
@@ -468,8 +492,12 @@ struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
 		if (decision.reason)
 			return decision;
 	}
-	if (is_fruitless(balloon, view))
-		return decide_end(balloon, "the host reclaims nothing from the guest");
+	if (is_fruitless(balloon, view)) {
+		if (check_is_due(balloon, view))
+			return decide_check();
+		if (view->rss_checked)
+			return decide_end(balloon, "the host reclaims nothing from the guest");
+	}
 	if (!view->wss_bytes.known || view->wss_age_s > 2 * balloon->limits.period_s)
 		return decide_hold(wss_balloon_outdated);
 	if (view->now_s < balloon->rest_until_s)

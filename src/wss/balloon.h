@@ -62,6 +62,8 @@ struct wss_balloon_view {
 	uint64_t now_s; /* monotonic time */
 	struct wss_amount actual_bytes; /* size that the balloon leaves to the guest */
 	struct wss_amount rss_bytes;	/* guest memory on the host */
+	/* rss_bytes was just read for guest RAM alone, or cannot be known any better. */
+	bool rss_checked;
 	struct wss_amount wss_bytes;	/* newest window */
 	uint64_t wss_age_s;
 	bool may_step; /* the guest runs, has no job, and nothing else forbids a step */
@@ -78,6 +80,7 @@ struct wss_balloon_view {
 
 enum wss_balloon_action {
 	WSS_BALLOON_HOLD,
+	WSS_BALLOON_CHECK,   /* read rss_bytes for guest RAM alone, and evaluate the look again */
 	WSS_BALLOON_SHRINK,  /* to target_bytes */
 	WSS_BALLOON_GROW,    /* to target_bytes, because it needs more than it has */
 	WSS_BALLOON_RETURN,  /* to target_bytes, the original size, at once; then continue */
@@ -101,6 +104,7 @@ struct wss_balloon {
 	unsigned steps;
 	struct wss_amount rss_before_bytes; /* before the first step */
 	uint64_t size_before_bytes;
+	uint64_t check_at_s;		    /* rss_bytes is not checked again before this time */
 	struct wss_amount swapped_bytes, major_faults;
 	uint64_t said_s;	/* time of the last two */
 	uint64_t reserve_bytes; /* largest reserve seen in the guest's kernel */
@@ -171,7 +175,11 @@ bool wss_balloon_is_futile(const struct wss_balloon_view *view, uint64_t to_byte
  */
 bool wss_balloon_rested(const struct wss_balloon *balloon, uint64_t now_s);
 
-/* Evaluates a look at the guest and returns what to do. */
+/*
+ * Evaluates a look at the guest and returns what to do. WSS_BALLOON_CHECK is only returned for a
+ * view without rss_checked: the caller then reads the guest's resident memory, which is expensive,
+ * sets rss_checked, and evaluates the same view with the balloon as it was before.
+ */
 struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
 					     const struct wss_balloon_view *view);
 

@@ -32,6 +32,9 @@ static struct made_up {
 	unsigned looks;
 	uint64_t now_ns;
 	uint64_t actual, maximum, rss; /* resident, 0: not known */
+	uint64_t qemu; /* memory of QEMU itself, which is resident as well */
+	unsigned attached; /* number of times that its QEMU was looked for */
+	bool is_here; /* its QEMU runs on this host */
 	uint64_t set, least; /* last and smallest size that the balloon was set to */
 	time_t said, set_s; /* when it reported; how far the time of day was set ahead */
 	enum wss_guest_state state;
@@ -160,7 +163,7 @@ static int balloon_stats(struct wss_guest *guest, struct wss_balloon_stats *ret_
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	*ret_stats = (struct wss_balloon_stats){
 		.actual_bytes = { true, made_up.actual },
-		.rss_bytes = { made_up.rss != 0, made_up.rss },
+		.rss_bytes = { made_up.rss != 0, made_up.rss + made_up.qemu },
 		.usable_bytes = { true, made_up.actual - 200 * MIB },
 		.update_s = { true, (uint64_t)made_up.said },
 	};
@@ -185,6 +188,28 @@ static int set_balloon(struct wss_guest *guest, uint64_t bytes, struct wss_error
 	return 0;
 }
 
+/* Invents the files of a QEMU that has 1 GiB of RAM. */
+static int attach(struct wss_guest *guest, const struct wss_host *host, struct wss_error *err)
+{
+	static const char ram[] = "7f0000000000-7f0040000000 rw-p 00000000 00:00 0\n",
+			  guard[] = "7f0040000000-7f0040001000 ---p 00000000 00:00 0\n",
+			  own[] = "7f1000000000-7f1080000000 rw-p 00000000 00:00 0\n";
+	char text[1024];
+
+	(void)host;
+	made_up.attached++;
+	if (!made_up.is_here)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "it runs on another host");
+	snprintf(text, sizeof(text), "%s%s%s", ram, guard, own);
+	put_text(made_up.dir, "maps", text);
+	snprintf(text, sizeof(text), "%sRss: %llu kB\n%sRss: 0 kB\n%sRss: %llu kB\n", ram,
+		 (unsigned long long)made_up.rss / 1024, guard, own,
+		 (unsigned long long)made_up.qemu / 1024);
+	put_text(made_up.dir, "smaps", text);
+	put_text(made_up.dir, "stat", "1 (q) S 1 1 1 0 -1 0 1 0 0 0 1 1 0 0 20 0 3 0 9 1 2\n");
+	return wss_root_open(made_up.dir, &guest->process.proc, err);
+}
+
 static void release(struct wss_guest *guest)
 {
 	(void)guest;
@@ -194,6 +219,7 @@ static const struct wss_guest_ops ops = {
 	.refresh = refresh,
 	.balloon_stats = balloon_stats,
 	.set_balloon = set_balloon,
+	.attach = attach,
 	.release = release,
 };
 
@@ -209,6 +235,8 @@ static int open_guest(void *unused, const struct wss_domain_ref *ref,
 	snprintf(guest->config.name, sizeof(guest->config.name), "%s", ref->name);
 	snprintf(guest->config.uuid, sizeof(guest->config.uuid), "%s", UUID_A);
 	guest->config.has_balloon = true;
+	guest->config.block_bytes[0] = GIB;
+	guest->config.n_blocks = 1;
 	*ret_guest = guest;
 	return 0;
 }
@@ -407,6 +435,65 @@ static void test_nothing_to_gain(void **unused)
 	assert_non_null(strstr(made_up.why, "the host would gain less"));
 	assert_int_equal(made_up.bad, 0);
 	assert_in_range(made_up.least, 256 * MIB, 257 * MIB);
+	assert_int_equal(made_up.actual, GIB);
+	clean_up();
+}
+
+/* All of its memory is resident, and QEMU allocates more than the guest gives up. */
+static void follow_and_grow(struct made_up *guest)
+{
+	if (guest->looks == 1) {
+		guest->is_here = true;
+		guest->rss = GIB;
+	}
+	if (guest->rss > guest->actual)
+		guest->rss = guest->actual;
+	guest->qemu = GIB + (GIB - guest->actual);
+}
+
+/* The memory of QEMU itself is read again before it would count as the guest's. */
+static void test_growth_of_qemu(void **unused)
+{
+	(void)unused;
+	tend(follow_and_grow);
+	assert_int_equal(made_up.bad, 0);
+	assert_in_range(made_up.least, 256 * MIB, 257 * MIB);
+	assert_int_equal(made_up.actual, GIB);
+	/* That is expensive, so it is done rarely. */
+	assert_in_range(made_up.attached, 2, 12);
+	assert_int_equal(made_up.tender.target->guest->process.proc.dirfd, -1);
+	clean_up();
+}
+
+/* It claims to give up memory, which remains resident. */
+static void keep_all(struct made_up *guest)
+{
+	guest->is_here = true;
+	guest->rss = GIB;
+}
+
+/* A guest that the host gains nothing from is left alone. */
+static void test_no_gain(void **unused)
+{
+	(void)unused;
+	tend(keep_all);
+	assert_string_equal(made_up.why, "the host reclaims nothing from the guest: left alone");
+	assert_int_equal(made_up.attached, 2);
+	assert_int_equal(made_up.actual, GIB);
+	clean_up();
+}
+
+/* The same, on another host. */
+static void keep_all_elsewhere(struct made_up *guest)
+{
+	guest->rss = GIB;
+}
+
+static void test_no_gain_elsewhere(void **unused)
+{
+	(void)unused;
+	tend(keep_all_elsewhere);
+	assert_string_equal(made_up.why, "the host reclaims nothing from the guest: left alone");
 	assert_int_equal(made_up.actual, GIB);
 	clean_up();
 }
@@ -844,6 +931,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_to_the_floor),
 		cmocka_unit_test(test_nothing_to_gain),
+		cmocka_unit_test(test_growth_of_qemu),
+		cmocka_unit_test(test_no_gain),
+		cmocka_unit_test(test_no_gain_elsewhere),
 		cmocka_unit_test(test_out_of_memory),
 		cmocka_unit_test(test_short_of_memory_for_a_moment),
 		cmocka_unit_test(test_short_of_memory_for_long),
