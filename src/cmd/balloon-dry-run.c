@@ -164,7 +164,8 @@ static int balloon_row_fill(struct balloon_run *run, const struct wss_target *ta
 	row->to_bytes = plan.to_bytes;
 	row->gain_bytes = plan.gain_bytes;
 	row->held_bytes = look.view.rss_bytes;
-	hint_fill(target->guest, &look.facts, row);
+	if (plan.action == WSS_PLAN_REFUSED)
+		hint_fill(target->guest, &look.facts, row);
 	run->n_unmeasured +=
 		plan.action == WSS_PLAN_REFUSED && look.facts.statistics &&
 		(look.facts.confidence == WSS_CONFIDENCE_NONE || !look.facts.current);
