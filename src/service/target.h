@@ -178,8 +178,8 @@ int wss_targets_find(struct wss_hypervisor *hypervisor, const struct wss_targets
 
 /*
  * Runs step for each open target, or with unopened_too for each target, in a worker for each.
- * Each step gets the target's full deadline. A failure is stored as its target's error.
- * WSS_ERR_INTERRUPTED, WSS_ERR_NO_MEMORY.
+ * All steps of a target, and its opening, share its deadline. A failure is stored as its target's
+ * error. WSS_ERR_INTERRUPTED, WSS_ERR_NO_MEMORY.
  */
 int wss_targets_run(struct wss_targets *targets, void (*step)(struct wss_target *target),
 		    bool unopened_too, struct wss_error *err);

@@ -181,7 +181,6 @@ static void task_run(void *opaque)
 	struct target_task *task = opaque;
 	struct wss_target *target = task->target;
 
-	wss_deadline_renew(&target->deadline);
 	wss_deadline_run(&target->deadline, 0);
 	task->step(target);
 	wss_deadline_pause(&target->deadline);

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "base/stop.h"
 #include "base/thread.h"
@@ -30,6 +31,7 @@ static struct invented {
 	bool dies;   /* in its first window */
 	bool leaves; /* the round, as soon as a window of it is open */
 	struct wss_target *target; /* of one that leaves */
+	uint64_t opens_ns; /* how far opening it sets the clock ahead */
 	atomic_uint opens, begins, closes, published;
 	uint64_t armed_ns;
 	atomic_bool is_open; /* a window of it */
@@ -39,6 +41,7 @@ static struct invented {
 } guests[GUESTS_MAX];
 
 static size_t n_guests;
+static _Atomic uint64_t ahead_ns; /* of the injected clock */
 static atomic_bool go_on; /* releases the guests that hang */
 static atomic_uint arming, most_arming, open_windows, most_open;
 static const struct wss_host host = { .root = { .dirfd = -1 } };
@@ -127,6 +130,7 @@ static int source_open(void *unused, const struct wss_domain_ref *ref,
 		return wss_error_set(err, WSS_ERR_GONE, "no such domain");
 	hang_at(&guests[i], HANG_OPEN);
 	guests[i].opens++;
+	ahead_ns += guests[i].opens_ns;
 	guest = wss_guest_new(&ops, &guests[i], deadline);
 	assert_non_null(guest);
 	snprintf(guest->config.name, sizeof(guest->config.name), "%s", guests[i].name);
@@ -734,6 +738,54 @@ static void test_stop(void **unused)
 	forget();
 }
 
+static uint64_t ahead_now_ns(void *unused)
+{
+	struct timespec now;
+
+	(void)unused;
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec * WSS_NS_PER_S + (uint64_t)now.tv_nsec + ahead_ns;
+}
+
+static void step_of_20_s(struct wss_target *target)
+{
+	ahead_ns += 20 * WSS_NS_PER_S;
+	wss_deadline_check(&target->deadline, &target->error);
+}
+
+/* Opening a guest and all that is asked about it has one deadline, not one each. */
+static void test_steps_share_a_deadline(void **unused)
+{
+	static const struct wss_clock_source clock = { .now_ns = ahead_now_ns };
+	struct wss_hypervisor *hypervisor = hypervisor_new();
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_targets targets;
+
+	(void)unused;
+	invent(2);
+	guests[0].opens_ns = 20 * WSS_NS_PER_S;
+	ahead_ns = 0;
+	wss_clock_inject(&clock);
+	for (size_t i = 0; i < 2; i++) {
+		const struct wss_domain_ref ref = { guests[i].name, guests[i].uuid };
+		const struct wss_targets_query query = { .refs = &ref, .n = 1,
+							 .deadline_ns = 30 * WSS_NS_PER_S };
+
+		assert_int_equal(wss_targets_find(hypervisor, &query, &targets, &err), 0);
+		assert_int_equal(wss_targets_open(&targets, &err), 0);
+		assert_non_null(targets.list[0]->guest);
+		assert_int_equal(wss_targets_run(&targets, step_of_20_s, false, &err), 0);
+		if (i == 0)
+			assert_error(&targets.list[0]->error, WSS_ERR_TIMEOUT, "30.00 s");
+		else
+			assert_int_equal(targets.list[0]->error.code, WSS_OK);
+		wss_targets_free(&targets);
+	}
+	wss_clock_inject(NULL);
+	wss_hypervisor_unref(hypervisor);
+	forget();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -750,6 +802,7 @@ int main(void)
 		cmocka_unit_test(test_join_and_leave),
 		cmocka_unit_test(test_anything),
 		cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_steps_share_a_deadline),
 	};
 
 	alarm(240);
