@@ -984,6 +984,72 @@ static void test_no_place(void **unused)
 	assert_error(&err, WSS_ERR_FAILED, "cannot write");
 }
 
+static ssize_t write_to_read_only(int fd, const void *data, size_t size, off_t offset)
+{
+	(void)fd;
+	(void)data;
+	(void)size;
+	(void)offset;
+	errno = EROFS;
+	return -1;
+}
+
+/*
+ * The file system becomes read-only while the history is open, as after an error of its disk. The
+ * history continues once that is over.
+ */
+static void test_becomes_read_only(void **unused)
+{
+	static const char *const calls[] = { "pwrite", "pwrite64" };
+	sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+	struct wss_history *history = open_history();
+	struct wss_sample sample = sample_of(UUID_A, MIB, NOW);
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	add(history, &sample);
+	for (size_t i = 0; i < 2; i++)
+		vfs->xSetSystemCall(vfs, calls[i], (sqlite3_syscall_ptr)write_to_read_only);
+	assert_int_equal(wss_history_add(history, &sample, &err), -1);
+	for (size_t i = 0; i < 2; i++)
+		vfs->xSetSystemCall(vfs, calls[i], NULL);
+	assert_error(&err, WSS_ERR_FAILED, "cannot write to it");
+	add(history, &sample);
+	assert_int_equal(count_since(history, UUID_A, 0), 2);
+	wss_history_close(history);
+}
+
+static int assert_name(const char *uuid, const char *name, void *unused)
+{
+	(void)unused;
+	assert_string_equal(name, strcmp(uuid, UUID_A) ? "web1" : "web2");
+	return 0;
+}
+
+/*
+ * A guest keeps its windows under a new name, and a guest that took over its old name has none of
+ * them.
+ */
+static void test_renamed_and_replaced(void **unused)
+{
+	struct wss_history *history = open_history();
+	struct wss_sample sample = sample_of(UUID_A, MIB, NOW);
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	snprintf(sample.domain, sizeof(sample.domain), "web1");
+	add(history, &sample);
+	snprintf(sample.domain, sizeof(sample.domain), "web2");
+	add(history, &sample);
+	sample = sample_of(UUID_B, MIB, NOW);
+	snprintf(sample.domain, sizeof(sample.domain), "web1");
+	add(history, &sample);
+	assert_int_equal(count_since(history, UUID_A, 0), 2);
+	assert_int_equal(count_since(history, UUID_B, 0), 1);
+	assert_int_equal(wss_history_guests(history, assert_name, NULL, &err), 0);
+	wss_history_close(history);
+}
+
 static void test_no_uuid(void **unused)
 {
 	struct wss_history *history = open_history();
@@ -1127,6 +1193,8 @@ int main(void)
 		TEST(test_in_place),
 		TEST(test_migration_of_a_journal),
 		TEST(test_no_place),
+		TEST(test_becomes_read_only),
+		TEST(test_renamed_and_replaced),
 		TEST(test_no_uuid),
 		TEST(test_unused),
 		TEST(test_default_path),
