@@ -11,8 +11,8 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/io.h"
-#include "base/stop.h"
 #include "base/number.h"
+#include "base/stop.h"
 #include "rec/codec.h"
 #include "rec/reader-private.h"
 

@@ -85,8 +85,11 @@ all_commands() { # FILE
 
 @test "content that makes no sense takes no second reading that is long" {
 	"$mkhostile" nonsense r $((3 << 20))
-	within report r --salvage
-	[[ $(cat err) == "virt-wss: warning: r: damaged or invalid at byte "* ]]
+	for command in "report r" "heatmap r --hot-first" "diff r@1us r"; do
+		# shellcheck disable=SC2086
+		within $command --salvage
+		[[ $(cat err) == "virt-wss: warning: r: damaged or invalid at byte "* ]]
+	done
 	"$mkhostile" sparse-nonsense r
 	within report r --salvage
 	[[ $(cat err) == *"r: reading it would take too long: "* ]]
