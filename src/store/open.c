@@ -127,6 +127,8 @@ int wss_history_open(const char *path, struct wss_history **ret_history, struct 
 				path);
 	} else if (open_database(history, SQLITE_OPEN_READWRITE) != SQLITE_OK) {
 		wss_db_error(history, "cannot open it", err);
+		/* Another connection can still remove the file if this process has created it. */
+		open_database(history, SQLITE_OPEN_READWRITE);
 	} else if (wss_db_set_up(history, err) == 0 && check_for_writer(history, err) == 0 &&
 		   set_up_writer(history, err) == 0 &&
 		   wss_db_migrate(history, err) == 0 &&
