@@ -61,7 +61,7 @@ static void scan_structure(struct scan *s, char c)
  */
 static bool allowed_outside(unsigned char c)
 {
-	return isalnum(c) || (c && strchr("{}[]:,\"+-. \t\r", c));
+	return isalnum(c) || (c && strchr("{}[]:,\"+-. \t\r\n", c));
 }
 
 static int scan_line(const char *text, size_t len, const struct qmp_limits *limits,
@@ -72,7 +72,7 @@ static int scan_line(const char *text, size_t len, const struct qmp_limits *limi
 	for (size_t i = 0; i < len; i++) {
 		unsigned char c = (unsigned char)text[i];
 
-		if (c < 0x20 && c != '\t' && c != '\r')
+		if (c < 0x20 && (s.in_string || !allowed_outside(c)))
 			return wss_error_set(err, WSS_ERR_FAILED,
 					     "not JSON: control character 0x%02x", c);
 		if (!s.in_string && !allowed_outside(c))
@@ -135,11 +135,11 @@ int qmp_json_parse(const char *text, size_t len, const struct qmp_limits *limits
 	enum json_tokener_error fault;
 	size_t parsed, tree_bytes = 0, members = 0, kept;
 
-	while (len && (text[len - 1] == '\r' || text[len - 1] == ' ' || text[len - 1] == '\t'))
+	while (len && strchr(" \t\r\n", text[len - 1]) && text[len - 1])
 		len--;
 	if (len > INT_MAX)
 		return wss_error_set(err, WSS_ERR_FAILED,
-				     "a line of %zu bytes is too long (limit %d)", len,
+				     "JSON of %zu bytes is too long (limit %d)", len,
 				     INT_MAX);
 	if (scan_line(text, len, limits, &tree_bytes, &members, err) < 0)
 		return -1;
@@ -155,7 +155,7 @@ int qmp_json_parse(const char *text, size_t len, const struct qmp_limits *limits
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (fault == json_tokener_continue) {
 		json_object_put(object);
-		return wss_error_set(err, WSS_ERR_FAILED, "not JSON: the line ends too early");
+		return wss_error_set(err, WSS_ERR_FAILED, "not JSON: the text ends too early");
 	}
 	if (fault != json_tokener_success || parsed != len) {
 		json_object_put(object);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Parses one line of a peer's stream into a JSON object, within limits. Private to qmp/. */
+/*
+ * Parses a peer's JSON into an object, within limits: a line of QMP, or an answer of the service, which may
+ * have more lines.
+ */
 #ifndef QMP_JSONLINE_H
 #define QMP_JSONLINE_H
 

@@ -78,6 +78,8 @@ int qmp_stream_connect(const char *path, uint64_t deadline_ns, const struct wss_
 		/*
 		 * EAGAIN: the listener's queue is full, and poll() cannot wait for room in it.
 		 */
+		if (errno == ENOENT || errno == ECONNREFUSED)
+			return wss_error_errno(err, WSS_ERR_GONE, errno, "cannot connect");
 		if (errno != EAGAIN && errno != EINTR)
 			return wss_error_errno(err, WSS_ERR_CONNECT, errno, "cannot connect");
 		if (wss_clock_now_ns() >= deadline_ns)
@@ -176,6 +178,7 @@ static int stream_make_room(struct qmp_stream *s, struct wss_error *err)
 	return 0;
 }
 
+/* Receives into the room that there is: 1, also if nothing came; 0: the peer has closed; -1. */
 static int stream_receive(struct qmp_stream *s, uint64_t deadline_ns, struct wss_error *err)
 {
 	ssize_t n;
@@ -184,14 +187,17 @@ static int stream_receive(struct qmp_stream *s, uint64_t deadline_ns, struct wss
 		return -1;
 	n = recv(s->fd, s->buf + s->end, s->cap - s->end, 0);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return 0;
+		return 1;
 	if (n < 0)
 		return socket_error(err, "receive");
-	if (n == 0)
-		return wss_error_set(err, WSS_ERR_GONE, "the peer closed the connection%s",
-				     s->end > s->start ? " in the middle of a reply" : "");
 	s->end += (size_t)n;
-	return 0;
+	return n > 0;
+}
+
+static int closed_error(const struct qmp_stream *s, struct wss_error *err)
+{
+	return wss_error_set(err, WSS_ERR_GONE, "the peer closed the connection%s",
+			     s->end > s->start ? " in the middle of a reply" : "");
 }
 
 static bool stream_take_line(struct qmp_stream *s, const char **ret_line, size_t *ret_len)
@@ -216,6 +222,7 @@ int qmp_stream_line(struct qmp_stream *stream, uint64_t deadline_ns, const char 
 		    size_t *ret_len, struct wss_error *err)
 {
 	bool waited = false;
+	int received;
 
 	while (!stream_take_line(stream, ret_line, ret_len)) {
 		/* poll() never times out on a peer that always has another byte ready. */
@@ -223,9 +230,30 @@ int qmp_stream_line(struct qmp_stream *stream, uint64_t deadline_ns, const char 
 			return wss_error_set(err, WSS_ERR_TIMEOUT, "timed out");
 		waited = true;
 		stream_compact(stream);
-		if (stream_make_room(stream, err) < 0 ||
-		    stream_receive(stream, deadline_ns, err) < 0)
+		if (stream_make_room(stream, err) < 0)
 			return -1;
+		received = stream_receive(stream, deadline_ns, err);
+		if (received <= 0)
+			return received < 0 ? -1 : closed_error(stream, err);
 	}
+	return 0;
+}
+
+int qmp_stream_rest(struct qmp_stream *stream, uint64_t deadline_ns, const char **ret_rest,
+		    size_t *ret_len, struct wss_error *err)
+{
+	int received;
+
+	do {
+		if (stream_make_room(stream, err) < 0)
+			return -1;
+		received = stream_receive(stream, deadline_ns, err);
+		if (received > 0 && wss_clock_now_ns() >= deadline_ns)
+			return wss_error_set(err, WSS_ERR_TIMEOUT, "timed out");
+	} while (received > 0);
+	if (received < 0)
+		return -1;
+	*ret_rest = stream->buf + stream->start;
+	*ret_len = stream->end - stream->start;
 	return 0;
 }

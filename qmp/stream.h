@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reads and writes lines on a stream socket, with a deadline and a size limit. Private to
- * qmp/. err is never NULL here. deadline_ns is a time of wss_clock_now_ns().
+ * Reads and writes lines on a stream socket, with a deadline and a size limit. For qmp/ and
+ * src/client/ only. err is never NULL here. deadline_ns is a time of wss_clock_now_ns().
  */
 #ifndef QMP_STREAM_H
 #define QMP_STREAM_H
@@ -25,7 +25,10 @@ struct qmp_stream {
 	const struct wss_cancel *cancel;
 };
 
-/* Connects to a UNIX stream socket. Fails as qmp_open_unix() does. */
+/*
+ * Connects to a UNIX stream socket. WSS_ERR_GONE: nobody listens there. Otherwise it fails as
+ * qmp_open_unix() does.
+ */
 int qmp_stream_connect(const char *path, uint64_t deadline_ns, const struct wss_cancel *cancel,
 		       int *ret_fd, struct wss_error *err);
 
@@ -43,6 +46,14 @@ int qmp_stream_send(struct qmp_stream *stream, const char *text, size_t len,
  * qmp_stream_send() does, and with WSS_ERR_FAILED if the line is longer than max_bytes.
  */
 int qmp_stream_line(struct qmp_stream *stream, uint64_t deadline_ns, const char **ret_line,
+		    size_t *ret_len, struct wss_error *err);
+
+/*
+ * Reads all that comes until the peer closes the connection: *ret_rest points into the buffer,
+ * until the stream is closed. Fails as qmp_stream_send() does, and with WSS_ERR_FAILED if
+ * that is max_bytes or more.
+ */
+int qmp_stream_rest(struct qmp_stream *stream, uint64_t deadline_ns, const char **ret_rest,
 		    size_t *ret_len, struct wss_error *err);
 
 /* Closes the socket and frees the buffer; may be called twice. */

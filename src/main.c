@@ -13,10 +13,14 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "base/stop.h"
 #include "base/thread.h"
 #include "cmd/dispatch.h"
+#include "client/http-get.h"
+#include "cmd/top.h"
 #include "host/conn.h"
+#include "serve/http-child.h"
 #include "store/history.h"
 #include "track/recorder.h"
 #include "track/tracker.h"
@@ -27,9 +31,10 @@ static void print_version(void)
 	for (size_t i = 0; wss_trackers[i]; i++)
 		printf(" %s", wss_trackers[i]->name);
 	printf("\nrecorders: counters; %s\n"
-	       "libvirt %s, json-c %s, libxml2 %s, SQLite %s\n",
+	       "libvirt %s, json-c %s, libxml2 %s, SQLite %s, libmicrohttpd %s, %s, %s\n",
 	       wss_recorder_version(), wss_conn_libvirt_version(), json_c_version(),
-	       LIBXML_DOTTED_VERSION, wss_history_sqlite_version());
+	       LIBXML_DOTTED_VERSION, wss_history_sqlite_version(), wss_http_child_version(),
+	       wss_http_get_version(), wss_top_version());
 }
 
 /*
@@ -109,6 +114,9 @@ static void occupy_standard_streams(void)
 int main(int argc, char **argv)
 {
 	occupy_standard_streams();
+	if (wss_http_child_is(argc, argv))
+		return wss_http_child_main(argc, argv);
 	wss_stop_install();
+	wss_log_detect_journal();
 	return process_end(close_stdout(wss_dispatch(argc, argv, print_version)));
 }

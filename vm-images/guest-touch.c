@@ -171,8 +171,8 @@ static void touch_until_stopped(struct worker *w)
 	while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
 		if (!w->rate || w->touches < touches_due(w))
 			touch(w);
-		else /* Short sleeps, so that a stop is noticed soon at any rate. */
-			sleep_until_ms(now_ms() + 5);
+		else /* Short, so that a stop is noticed soon at any rate; where KVM is emulated each is dear. */
+			sleep_until_ms(now_ms() + 20);
 		if (conf.gap)
 			note_gap(w, &last_ns);
 	}

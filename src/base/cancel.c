@@ -60,11 +60,14 @@ size_t wss_cancel_poll_fds(const struct wss_cancel *cancel, struct pollfd *ret_f
 	return n;
 }
 
-int wss_cancel_sleep_until_ns(const struct wss_cancel *cancel, uint64_t when_ns)
+int wss_cancel_sleep_on_fd(const struct wss_cancel *cancel, int fd, uint64_t when_ns)
 {
-	struct pollfd fds[WSS_CANCEL_CHAIN_MAX];
+	struct pollfd fds[WSS_CANCEL_CHAIN_MAX + 1];
 	size_t n = wss_cancel_poll_fds(cancel, fds);
+	struct pollfd *own = &fds[n];
 
+	/* poll() ignores a descriptor of -1. */
+	*own = (struct pollfd){ .fd = fd, .events = POLLIN };
 	if (wss_clock_sleep_injected(when_ns))
 		return wss_cancel_requested(cancel) ? -1 : 0;
 	/* The descriptors stay readable, so a request just before the sleep is not lost. */
@@ -72,9 +75,16 @@ int wss_cancel_sleep_until_ns(const struct wss_cancel *cancel, uint64_t when_ns)
 		struct timespec ts = { .tv_sec = (time_t)((when_ns - now) / WSS_NS_PER_S),
 				       .tv_nsec = (long)((when_ns - now) % WSS_NS_PER_S) };
 
-		if (wss_cancel_requested(cancel))
+		if (wss_cancel_requested(cancel) || own->revents)
 			break;
-		ppoll(fds, n, &ts, NULL);
+		ppoll(fds, n + 1, &ts, NULL);
 	}
-	return wss_cancel_requested(cancel) ? -1 : 0;
+	if (wss_cancel_requested(cancel))
+		return -1;
+	return own->revents != 0;
+}
+
+int wss_cancel_sleep_until_ns(const struct wss_cancel *cancel, uint64_t when_ns)
+{
+	return wss_cancel_sleep_on_fd(cancel, -1, when_ns);
 }

@@ -55,4 +55,10 @@ size_t wss_cancel_poll_fds(const struct wss_cancel *cancel, struct pollfd *ret_f
  */
 int wss_cancel_sleep_until_ns(const struct wss_cancel *cancel, uint64_t when_ns);
 
+/*
+ * The same, but returns 1 as soon as fd can be read or has failed; -1: no descriptor. A request comes before
+ * that. With an injected clock fd is not looked at.
+ */
+int wss_cancel_sleep_on_fd(const struct wss_cancel *cancel, int fd, uint64_t when_ns);
+
 #endif

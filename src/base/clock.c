@@ -28,6 +28,16 @@ uint64_t wss_clock_now_ns(void)
 	return injected ? injected->now_ns(injected->opaque) : read_clock(CLOCK_BOOTTIME);
 }
 
+bool wss_clock_is_due(uint64_t *when_ns, uint64_t every_ns)
+{
+	uint64_t now_ns = wss_clock_now_ns();
+
+	if (now_ns < *when_ns)
+		return false;
+	*when_ns = now_ns + every_ns;
+	return true;
+}
+
 int64_t wss_clock_now_seconds(void)
 {
 	return (int64_t)(wss_clock_now_ns() / WSS_NS_PER_S);

@@ -16,6 +16,12 @@
 /* Nanoseconds since boot, suspended time included. */
 uint64_t wss_clock_now_ns(void);
 
+/*
+ * Whether the time *when_ns has come. If so, *when_ns becomes every_ns from now, for something that
+ * is done again and again; 0 is due at once.
+ */
+bool wss_clock_is_due(uint64_t *when_ns, uint64_t every_ns);
+
 /* Seconds since boot, suspended time included. */
 int64_t wss_clock_now_seconds(void);
 

@@ -5,8 +5,6 @@
 
 #include "base/clock.h"
 
-#define MOMENT_NS (50 * (long)WSS_NS_PER_MS)
-
 void wss_cond_init(pthread_cond_t *cond)
 {
 	pthread_condattr_t attr;
@@ -17,15 +15,21 @@ void wss_cond_init(pthread_cond_t *cond)
 	pthread_condattr_destroy(&attr);
 }
 
-void wss_cond_wait_a_moment(pthread_cond_t *cond, pthread_mutex_t *lock)
+bool wss_cond_wait_ns(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t timeout_ns)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	ts.tv_nsec += MOMENT_NS;
+	ts.tv_sec += (time_t)(timeout_ns / WSS_NS_PER_S);
+	ts.tv_nsec += (long)(timeout_ns % WSS_NS_PER_S);
 	if (ts.tv_nsec >= (long)WSS_NS_PER_S) {
 		ts.tv_nsec -= (long)WSS_NS_PER_S;
 		ts.tv_sec++;
 	}
-	pthread_cond_timedwait(cond, lock, &ts);
+	return pthread_cond_timedwait(cond, lock, &ts) == 0;
+}
+
+void wss_cond_wait_a_moment(pthread_cond_t *cond, pthread_mutex_t *lock)
+{
+	wss_cond_wait_ns(cond, lock, WSS_COND_MOMENT_NS);
 }

@@ -15,6 +15,7 @@
  *   short-list       a list silently omits domains that there is no memory for
  *   lost-writes      a failed write to a recording counts as done
  *   no-tmpfile       the file system has no unnamed files
+ *   stuck-service    the service hangs after it has begun, until it is stopped
  */
 #ifndef WSS_BASE_FAULT_H
 #define WSS_BASE_FAULT_H
@@ -31,8 +32,8 @@ bool wss_fault(const char *name);
 const char *wss_fault_text(void);
 
 /*
- * Returns the directory that replaces "/" for reads of /proc, /sys and /run: VIRT_WSS_SYSROOT
- * in tests, else "/".
+ * Returns the directory that replaces "/" for reads of /proc, /sys and /run and for the
+ * configuration files: VIRT_WSS_SYSROOT in tests, else "/".
  */
 const char *wss_test_sysroot(void);
 

@@ -2,9 +2,15 @@
 #include "base/log.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <syslog.h>
 
 #include "base/error.h"
+#include "base/journal.h"
+
+#define TEXT_MAX 1024
+#define NAME_MAX_BYTES 256
 
 static enum wss_log_level log_level = WSS_LOG_INFO;
 
@@ -28,6 +34,28 @@ void wss_log_set_sink(void (*sink)(enum wss_log_level level, const char *text))
 	log_sink = sink;
 }
 
+/* Set before threads start. */
+static bool log_to_journal;
+
+void wss_log_detect_journal(void)
+{
+	log_to_journal = wss_journal_has_stderr();
+	if (log_to_journal)
+		wss_journal_open();
+}
+
+static int log_priority(enum wss_log_level level)
+{
+	static const int priority[] = {
+		[WSS_LOG_ERROR] = LOG_ERR,
+		[WSS_LOG_WARNING] = LOG_WARNING,
+		[WSS_LOG_INFO] = LOG_INFO,
+		[WSS_LOG_DEBUG] = LOG_DEBUG,
+	};
+
+	return priority[level];
+}
+
 static void print_to_stderr(enum wss_log_level level, const char *text)
 {
 	static const char *const prefix[] = {
@@ -43,10 +71,22 @@ static void print_to_stderr(enum wss_log_level level, const char *text)
 	fprintf(stderr, "virt-wss: %s%s\n", prefix[level], text);
 }
 
-void wss_log(enum wss_log_level level, const char *fmt, ...)
+/* The journal adds the program's name, and takes the level from the prefix (sd-daemon(3)). */
+static void log_print(enum wss_log_level level, const char *text)
 {
 	void (*sink)(enum wss_log_level, const char *) = log_sink;
-	char text[1024];
+
+	if (sink)
+		sink(level, text);
+	else if (log_to_journal)
+		fprintf(stderr, "<%d>%s\n", log_priority(level), text);
+	else
+		print_to_stderr(level, text);
+}
+
+void wss_log(enum wss_log_level level, const char *fmt, ...)
+{
+	char text[TEXT_MAX];
 	va_list ap;
 
 	if (level > log_level)
@@ -55,8 +95,26 @@ void wss_log(enum wss_log_level level, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	wss_text_sanitize(text);
-	if (sink)
-		sink(level, text);
-	else
-		print_to_stderr(level, text);
+	log_print(level, text);
+}
+
+void wss_log_guest(enum wss_log_level level, const char *name, const char *uuid, const char *fmt,
+		   ...)
+{
+	char text[TEXT_MAX], safe[NAME_MAX_BYTES];
+	int len;
+	va_list ap;
+
+	if (level > log_level)
+		return;
+	snprintf(safe, sizeof(safe), "%s", name);
+	wss_text_sanitize(safe);
+	len = snprintf(text, sizeof(text), "%s: ", safe);
+	va_start(ap, fmt);
+	vsnprintf(text + len, sizeof(text) - (size_t)len, fmt, ap);
+	va_end(ap);
+	wss_text_sanitize(text);
+	if (log_sink || !log_to_journal ||
+	    !wss_journal_send(log_priority(level), text, safe, uuid))
+		log_print(level, text);
 }

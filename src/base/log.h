@@ -26,7 +26,20 @@ void wss_log_set_prologue(void (*prologue)(void));
  */
 void wss_log_set_sink(void (*sink)(enum wss_log_level level, const char *text));
 
+/*
+ * If standard error is connected to the journal (JOURNAL_STREAM, systemd.exec(5)), messages there get the journal's
+ * levels instead of words. Call it before threads start.
+ */
+void wss_log_detect_journal(void);
+
 void wss_log(enum wss_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Logs a message about a guest: its name comes before the text. The journal gets the name and the UUID (may be "")
+ * as fields, too: "journalctl DOMAIN_NAME=web1".
+ */
+void wss_log_guest(enum wss_log_level level, const char *name, const char *uuid, const char *fmt,
+		   ...) __attribute__((format(printf, 4, 5)));
 
 #define wss_debug(...) wss_log(WSS_LOG_DEBUG, __VA_ARGS__)
 #define wss_warn(...) wss_log(WSS_LOG_WARNING, __VA_ARGS__)

@@ -52,6 +52,28 @@ void wss_stop_install(void)
 	sigaction(SIGXFSZ, &ignore, NULL);
 }
 
+/* Lock-free, like stop_signal. */
+static atomic_bool reload_wanted;
+
+static void on_hangup(int number)
+{
+	(void)number;
+	reload_wanted = true;
+}
+
+void wss_stop_spare_hangup(void)
+{
+	/* Calls go on: nothing has to end. */
+	struct sigaction sa = { .sa_handler = on_hangup, .sa_flags = SA_RESTART };
+
+	sigaction(SIGHUP, &sa, NULL);
+}
+
+bool wss_stop_take_reload(void)
+{
+	return atomic_exchange(&reload_wanted, false);
+}
+
 bool wss_stop_on_closed_pipe(void)
 {
 	if (pipe_ends_us && !stop_signal)

@@ -18,6 +18,15 @@
 void wss_stop_install(void);
 
 /*
+ * From now on SIGHUP asks for the configuration to be read again, as services do, instead of stopping the
+ * process, even if it was ignored before.
+ */
+void wss_stop_spare_hangup(void);
+
+/* Whether a SIGHUP has come since the last call. */
+bool wss_stop_take_reload(void);
+
+/*
  * Call this after writing output failed with EPIPE. Requests a stop, as SIGPIPE would have
  * done, unless SIGPIPE was ignored when the process started, as in systemd services. Returns
  * whether it has requested one.

@@ -62,11 +62,7 @@ static int parse_scaled(const char *text, const struct unit *units, double *ret_
 	return -1;
 }
 
-/*
- * Formats a limit as a person would type it: a whole number in the largest unit that divides
- * it.
- */
-static void limit_format(uint64_t ns, char *ret_text, size_t size)
+void wss_duration_format_typed(uint64_t ns, char *ret_text, size_t size)
 {
 	static const struct {
 		const char *name;
@@ -100,7 +96,7 @@ static int parse_duration(const char *text, double min_ns, uint64_t max_ns, cons
 				     "%s: '%s' is too short: it must be more than 0", what, text);
 	/* Compared as integers: converted to double, a large limit is rounded up. */
 	if (ns >= 0x1p64 || (uint64_t)ns > max_ns) {
-		limit_format(max_ns, max, sizeof(max));
+		wss_duration_format_typed(max_ns, max, sizeof(max));
 		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is too long: at most %s", what,
 				     text, max);
 	}

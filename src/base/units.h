@@ -47,6 +47,12 @@ void wss_size_format(uint64_t bytes, char *ret_text, size_t size);
 /* Formats "4.02 s", "12 ms", "350 us". size: at least 16. */
 void wss_duration_format(uint64_t ns, char *ret_text, size_t size);
 
+/*
+ * Formats as a person would type it: a whole number in the largest unit that divides it, "90s". size: at
+ * least 24.
+ */
+void wss_duration_format_typed(uint64_t ns, char *ret_text, size_t size);
+
 /* Room for any number with its final NUL. */
 #define WSS_NUMBER_TEXT_MAX 24
 

@@ -9,19 +9,37 @@
 #include "base/cond.h"
 #include "base/thread.h"
 
+/* How long a thread without work waits for some before it ends. */
+#define IDLE_NS (10 * WSS_NS_PER_S)
+
+/*
+ * A thread of a group, which does one piece of work after the other. The one that became idle last gets the
+ * next work, so that those which are not needed any more end.
+ */
+struct crew {
+	struct crew *next;
+	struct wss_workers *workers;
+	struct wss_thread *thread;
+	struct wss_worker *worker; /* NULL: it is idle, or ends; under the lock */
+	pthread_cond_t called;
+};
+
 /* Freed by its last user: the owner, or a worker that was left behind. */
 struct wss_workers {
 	atomic_int references;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool woken; /* set since the last wait; under the lock */
+	bool closing;
+	struct crew *idle;  /* the last one first; under the lock */
+	struct crew *ended; /* to be joined; under the lock */
 };
 
 struct wss_worker {
 	struct wss_workers *workers;
 	struct wss_work work;
-	struct wss_thread *thread;
-	bool done, left; /* under the group's lock */
+	struct crew *crew; /* until it is done */
+	bool done, left;   /* under the group's lock */
 };
 
 struct wss_workers *wss_workers_new(void)
@@ -36,10 +54,40 @@ struct wss_workers *wss_workers_new(void)
 	return workers;
 }
 
+static void crew_free(struct crew *crew)
+{
+	pthread_cond_destroy(&crew->called);
+	free(crew);
+}
+
+/* Joins a list of threads, which end without waiting for anybody. */
+static void crew_join(struct crew *crew)
+{
+	for (struct crew *next; crew; crew = next) {
+		next = crew->next;
+		wss_thread_join(crew->thread);
+		crew_free(crew);
+	}
+}
+
+/* Sends the idle threads home. Each moves itself to the list of those that have ended. */
+static void workers_close(struct wss_workers *workers)
+{
+	pthread_mutex_lock(&workers->lock);
+	workers->closing = true;
+	for (struct crew *crew = workers->idle; crew; crew = crew->next)
+		pthread_cond_signal(&crew->called);
+	while (workers->idle)
+		pthread_cond_wait(&workers->changed, &workers->lock);
+	pthread_mutex_unlock(&workers->lock);
+	crew_join(workers->ended);
+}
+
 void wss_workers_free(struct wss_workers *workers)
 {
 	if (!workers || atomic_fetch_sub(&workers->references, 1) != 1)
 		return;
+	workers_close(workers);
 	pthread_mutex_destroy(&workers->lock);
 	pthread_cond_destroy(&workers->changed);
 	free(workers);
@@ -58,22 +106,104 @@ static void wake_locked(struct wss_workers *workers)
 	pthread_cond_broadcast(&workers->changed);
 }
 
-static void worker_run(void *opaque)
+/* Waits for work; false: there is none, and the thread is to end. The caller holds the lock. */
+static bool crew_wait(struct crew *crew)
 {
-	struct wss_worker *worker = opaque;
-	struct wss_workers *workers = worker->workers;
+	struct wss_workers *workers = crew->workers;
+	struct crew **link = &workers->idle;
+	bool waited_enough = false;
+
+	crew->next = workers->idle;
+	workers->idle = crew;
+	while (!crew->worker && !workers->closing && !waited_enough)
+		waited_enough = !wss_cond_wait_ns(&crew->called, &workers->lock, IDLE_NS);
+	if (crew->worker)
+		return true;
+	while (*link != crew)
+		link = &(*link)->next;
+	*link = crew->next;
+	crew->next = workers->ended;
+	workers->ended = crew;
+	/* For workers_close(): nobody else waits for this. */
+	if (workers->closing)
+		pthread_cond_broadcast(&workers->changed);
+	return false;
+}
+
+/*
+ * Does its work. False: the worker was left behind, and the thread with it, which neither takes other work
+ * nor is joined by its group.
+ */
+static bool crew_work(struct crew *crew)
+{
+	struct wss_workers *workers = crew->workers;
+	struct wss_worker *worker = crew->worker;
 	bool left;
 
 	worker->work.run(worker->work.opaque);
 	pthread_mutex_lock(&workers->lock);
 	worker->done = true;
 	left = worker->left;
+	crew->worker = NULL;
 	wake_locked(workers);
+	if (!left)
+		return true;
 	pthread_mutex_unlock(&workers->lock);
-	if (left) {
-		worker->work.release(worker->work.opaque);
-		worker_free(worker);
+	worker->work.release(worker->work.opaque);
+	worker_free(worker);
+	crew_free(crew);
+	return false;
+}
+
+static void crew_run(void *opaque)
+{
+	struct crew *crew = opaque;
+	pthread_mutex_t *lock = &crew->workers->lock;
+	bool has_work;
+
+	do {
+		if (!crew_work(crew))
+			return;
+		has_work = crew_wait(crew);
+		pthread_mutex_unlock(lock);
+	} while (has_work);
+}
+
+/* An idle thread of the group gets the worker. False: there is none. */
+static bool worker_call_idle(struct wss_worker *worker)
+{
+	struct wss_workers *workers = worker->workers;
+	struct crew *crew, *ended;
+
+	pthread_mutex_lock(&workers->lock);
+	crew = workers->idle;
+	if (crew) {
+		workers->idle = crew->next;
+		crew->worker = worker;
+		worker->crew = crew;
+		pthread_cond_signal(&crew->called);
 	}
+	ended = workers->ended;
+	workers->ended = NULL;
+	pthread_mutex_unlock(&workers->lock);
+	crew_join(ended);
+	return crew != NULL;
+}
+
+static int worker_hire(struct wss_worker *worker, struct wss_error *err)
+{
+	struct crew *crew = calloc(1, sizeof(*crew));
+
+	if (!crew)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	wss_cond_init(&crew->called);
+	crew->workers = worker->workers;
+	crew->worker = worker;
+	worker->crew = crew;
+	if (wss_thread_start(crew_run, crew, &crew->thread, err) == 0)
+		return 0;
+	crew_free(crew);
+	return -1;
 }
 
 int wss_worker_start(struct wss_workers *workers, const struct wss_work *work,
@@ -86,7 +216,7 @@ int wss_worker_start(struct wss_workers *workers, const struct wss_work *work,
 	atomic_fetch_add(&workers->references, 1);
 	worker->workers = workers;
 	worker->work = *work;
-	if (wss_thread_start(worker_run, worker, &worker->thread, err) < 0) {
+	if (!worker_call_idle(worker) && worker_hire(worker, err) < 0) {
 		worker_free(worker);
 		return -1;
 	}
@@ -111,19 +241,26 @@ bool wss_worker_late(struct wss_worker *worker)
 
 void wss_worker_join(struct wss_worker *worker)
 {
-	wss_thread_join(worker->thread);
+	struct wss_workers *workers = worker->workers;
+
+	pthread_mutex_lock(&workers->lock);
+	while (!worker->done)
+		pthread_cond_wait(&workers->changed, &workers->lock);
+	pthread_mutex_unlock(&workers->lock);
 	worker_free(worker);
 }
 
 bool wss_worker_leave(struct wss_worker *worker, struct wss_cancel *cancel)
 {
-	struct wss_thread *thread = worker->thread;
 	pthread_mutex_t *lock = &worker->workers->lock;
+	struct wss_thread *thread = NULL;
 	bool done;
 
 	pthread_mutex_lock(lock);
 	done = worker->done;
 	worker->left = !done;
+	if (!done)
+		thread = worker->crew->thread;
 	if (cancel && !done)
 		wss_cancel_request(cancel);
 	pthread_mutex_unlock(lock);
@@ -135,9 +272,14 @@ bool wss_worker_leave(struct wss_worker *worker, struct wss_cancel *cancel)
 
 void wss_workers_wait(struct wss_workers *workers)
 {
+	wss_workers_wait_ns(workers, WSS_COND_MOMENT_NS);
+}
+
+void wss_workers_wait_ns(struct wss_workers *workers, uint64_t timeout_ns)
+{
 	pthread_mutex_lock(&workers->lock);
 	if (!workers->woken)
-		wss_cond_wait_a_moment(&workers->changed, &workers->lock);
+		wss_cond_wait_ns(&workers->changed, &workers->lock, timeout_ns);
 	workers->woken = false;
 	pthread_mutex_unlock(&workers->lock);
 }

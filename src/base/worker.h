@@ -7,6 +7,9 @@
  * changes, joins those that are done, and leaves those that are late. From then on the late
  * worker owns what it uses, and releases it if its work ever returns. A process in which a
  * worker was left must end as wss_threads_end() says.
+ *
+ * A thread whose work has ended stays with its group, and does the next work of it. It ends when there has
+ * been none for a while, or with the group. That of a worker that was left behind ends with its work.
  */
 #ifndef WSS_BASE_WORKER_H
 #define WSS_BASE_WORKER_H
@@ -40,7 +43,10 @@ struct wss_worker;
 /* Creates a group; NULL: out of memory. */
 struct wss_workers *wss_workers_new(void);
 
-/* Frees a group; all its workers must have been joined or left behind. Accepts NULL. */
+/*
+ * Frees a group and ends its idle threads; all its workers must have been joined or left behind.
+ * Accepts NULL.
+ */
 void wss_workers_free(struct wss_workers *workers);
 
 /*
@@ -59,7 +65,7 @@ bool wss_worker_done(struct wss_worker *worker);
  */
 bool wss_worker_late(struct wss_worker *worker);
 
-/* Waits until the worker ends, however long that takes. The caller owns opaque again. */
+/* Waits until run has returned, however long that takes. The caller owns opaque again. */
 void wss_worker_join(struct wss_worker *worker);
 
 /*
@@ -70,10 +76,13 @@ bool wss_worker_leave(struct wss_worker *worker, struct wss_cancel *cancel);
 
 /*
  * Sleeps until a worker has ended or wss_workers_wake() has been called since the last call,
- * at most 50 ms, because the caller must look at deadlines and cancel tokens itself. For the
- * thread that watches the group.
+ * at most WSS_COND_MOMENT_NS, because the caller must look at deadlines and cancel tokens
+ * itself. For the thread that watches the group.
  */
 void wss_workers_wait(struct wss_workers *workers);
+
+/* The same for at most timeout_ns, which is how late the caller may notice a deadline or a token. */
+void wss_workers_wait_ns(struct wss_workers *workers, uint64_t timeout_ns);
 
 /* Ends wss_workers_wait() early. Any thread may call this while the group exists. */
 void wss_workers_wake(struct wss_workers *workers);

@@ -37,6 +37,7 @@ struct wss_cli {
 	bool inactive_too; /* "all domains" includes inactive ones */
 	const char *qmp; /* a QMP socket instead of libvirt */
 	bool monitor;	 /* allow QMP through libvirt's monitor */
+	bool debug;	 /* debug messages are logged */
 	bool by_uuid;	 /* domains are given as UUIDs, not as IDs or names */
 	bool all;
 	enum wss_format format;
@@ -86,6 +87,11 @@ struct wss_command {
 	const char *help;    /* docs/synopsis/NAME.txt, as wss_help_NAME in help-text.h */
 	const struct wss_syntax *syntax;
 	/*
+	 * Its own short options among those that are common to other commands, "c" for one that has
+	 * another meaning for -c; NULL: none.
+	 */
+	const char *own_short;
+	/*
 	 * NULL-terminated list of layouts for --columns help; NULL: the command prints no
 	 * table.
 	 */
@@ -117,9 +123,14 @@ struct wss_command {
 	X(methods)      \
 	X(list)         \
 	X(history)      \
+	X(cold)         \
 	X(recommend)    \
+	X(plan)         \
 	X(balloon)      \
 	X(policy)       \
+	X(serve)        \
+	X(top)          \
+	X(check)        \
 	X(help)         \
 	X(completion)
 
@@ -139,6 +150,7 @@ enum {
 	WSS_OPT_DEBUG,
 	WSS_OPT_UUID,
 	WSS_OPT_MONITOR,
+	WSS_OPT_CONNECT, /* --connect of a command whose -c is its own */
 	/* Options of commands that print a table. */
 	WSS_OPT_COLUMNS,
 	WSS_OPT_SORT,

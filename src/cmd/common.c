@@ -26,6 +26,7 @@ int wss_cli_option(struct wss_cli *cli, int c, char **argv, struct wss_error *er
 {
 	switch (c) {
 	case 'c':
+	case WSS_OPT_CONNECT:
 		return take_uri(cli, optarg, err);
 	case 'h': /* Handled by the dispatcher. */
 		return 0;
@@ -45,6 +46,7 @@ int wss_cli_option(struct wss_cli *cli, int c, char **argv, struct wss_error *er
 		cli->monitor = true;
 		return 0;
 	case WSS_OPT_DEBUG:
+		cli->debug = true;
 		wss_log_set_level(WSS_LOG_DEBUG);
 		return 0;
 	case WSS_OPT_COLUMNS:
@@ -60,8 +62,10 @@ int wss_cli_option(struct wss_cli *cli, int c, char **argv, struct wss_error *er
 	}
 }
 
-static bool is_common(int c)
+static bool is_common(const struct wss_command *command, int c)
 {
+	if (command->own_short && c < 128 && strchr(command->own_short, c))
+		return false;
 	return c == 'c' || c == 'h' || c == ':' || c == '?' ||
 	       (c >= WSS_OPT_ALL && c <= WSS_OPT_WIDE);
 }
@@ -74,7 +78,7 @@ int wss_cli_parse(struct wss_cli *cli, int argc, char **argv, void *options,
 
 	optind = 0;
 	while ((c = getopt_long(argc, argv, syntax->short_options, syntax->long_options, NULL)) != -1) {
-		r = is_common(c) ? wss_cli_option(cli, c, argv, err)
+		r = is_common(cli->command, c) ? wss_cli_option(cli, c, argv, err)
 				 : syntax->take(options, c, optarg, err);
 		if (r < 0)
 			return -1;

@@ -28,6 +28,7 @@ static const struct wss_option_values shared_values[] = {
 	{"plot", WSS_VALUES_FILES},
 	{"qmp", WSS_VALUES_FILES},
 	{"recorder", "auto bpf counters"},
+	{"socket", WSS_VALUES_FILES},
 	{"sort", WSS_VALUES_COLUMNS},
 	{NULL, NULL},
 };
@@ -208,7 +209,7 @@ static const char tail[] =
 	"\t\t\t\toption=$word\n"
 	"\t\t\t\t((++i < ${#words[@]} - 1)) || break\n"
 	"\t\t\t\toption=''\n"
-	"\t\t\t\t[[ $word != -c && $word != --connect ]] || connection=(-c \"${words[i]}\")\n"
+	"\t\t\t\t[[ $word != --connect && ($word != -c || $valued != *' -c --connect '*) ]] || connection=(-c \"${words[i]}\")\n"
 	"\t\t\tfi ;;\n"
 	"\t\t*)\n"
 	"\t\t\tif [[ -n $command ]]; then\n"

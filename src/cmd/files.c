@@ -40,8 +40,7 @@ static int files_refuse_guests(const struct wss_cli *cli, struct wss_error *err)
 	if (!option)
 		return 0;
 	return wss_error_set(err, WSS_ERR_USAGE,
-			     "%s: %s uses the FILE of a recording alone, and asks neither libvirt nor "
-			     "QEMU", option, cli->command->name);
+			     "%s: %s uses the FILE alone, and asks neither libvirt nor QEMU", option, cli->command->name);
 }
 
 int wss_files_finish(struct wss_cli *cli, int argc, char **argv, int least, int most,

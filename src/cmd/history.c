@@ -6,17 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/nearest.h"
 #include "base/number.h"
 #include "base/units.h"
 #include "cmd/cmd.h"
 #include "cmd/plot.h"
 #include "cmd/store-options.h"
+#include "cmd/stored-guests.h"
 #include "help-text.h"
 #include "out/history-chart.h"
 #include "out/history-report.h"
@@ -32,18 +31,13 @@ struct history_options {
 	bool chart;
 };
 
-struct history_guest {
-	char *uuid, *name;
-};
-
 struct history_run {
 	const struct wss_cli *cli;
 	const struct history_options *options;
 	struct wss_history *history;
 	struct wss_report *report; /* NULL with --chart */
 	struct wss_tally tally;
-	size_t n_guests;
-	struct history_guest *guests; /* every guest in the history */
+	struct wss_stored_guests guests;
 	size_t rows;		      /* total number of rows */
 	/* About the guest being read. */
 	bool mixed;		/* its rows come from several series */
@@ -161,59 +155,6 @@ static int history_parse(struct wss_cli *cli, int argc, char **argv,
 	return wss_cli_finish(cli, argc, argv, err);
 }
 
-static int history_on_guest(const char *uuid, const char *name, void *opaque)
-{
-	struct history_run *run = opaque;
-	struct history_guest *guests =
-		reallocarray(run->guests, run->n_guests + 1, sizeof(*guests));
-
-	if (!guests)
-		return -1;
-	run->guests = guests;
-	guests[run->n_guests] = (struct history_guest){strdup(uuid), strdup(name)};
-	run->n_guests++;
-	return guests[run->n_guests - 1].uuid && guests[run->n_guests - 1].name ? 0 : -1;
-}
-
-static int history_refuse_two(const struct history_guest *first,
-			      const struct history_guest *second, struct wss_error *err)
-{
-	return wss_error_set(err, WSS_ERR_AMBIGUOUS,
-			     "fits two guests in the history, '%.80s' (UUID %.36s) and '%.80s' "
-			     "(UUID %.36s)",
-			     first->name, first->uuid, second->name, second->uuid);
-}
-
-/* Finds the guest that a word names, by its UUID or its name; NULL with an error. */
-static const struct history_guest *history_find(const struct history_run *run,
-						const char *word, bool by_uuid,
-						struct wss_error *err)
-{
-	const struct history_guest *found = NULL;
-	struct wss_nearest nearest = {.typed = word};
-
-	for (size_t i = 0; i < run->n_guests; i++) {
-		const struct history_guest *guest = &run->guests[i];
-
-		wss_nearest_offer(&nearest, guest->name);
-		if (strcasecmp(guest->uuid, word) != 0 &&
-		    (by_uuid || strcmp(guest->name, word) != 0))
-			continue;
-		if (found) {
-			history_refuse_two(found, guest, err);
-			return NULL;
-		}
-		found = guest;
-	}
-	if (!found && !by_uuid && wss_nearest_word(&nearest))
-		wss_error_set(err, WSS_ERR_GONE,
-			      "no such guest in the history: did you mean '%s'?",
-			      wss_nearest_word(&nearest));
-	else if (!found)
-		wss_error_set(err, WSS_ERR_GONE, "no such guest in the history");
-	return found;
-}
-
 /*
  * Notes whether a guest's rows come from one series, because only the wide table shows the
  * series.
@@ -278,7 +219,7 @@ static void history_on_span(const struct wss_history_span *span, void *opaque)
 			  wss_histogram_percentile(&span->summary.sizes, 0.95));
 }
 
-static void history_draw(const struct history_run *run, const struct history_guest *guest)
+static void history_draw(const struct history_run *run, const struct wss_stored_guest *guest)
 {
 	const struct history_options *options = run->options;
 	char title[400], window[16], granularity[16];
@@ -304,7 +245,7 @@ static void history_draw(const struct history_run *run, const struct history_gue
 }
 
 /* Explains output that could mislead: several series that look like one, or an empty table. */
-static void history_explain(const struct history_run *run, const struct history_guest *guest)
+static void history_explain(const struct history_run *run, const struct wss_stored_guest *guest)
 {
 	const struct wss_view *view = &run->cli->view;
 	struct wss_error err = WSS_ERROR_INIT;
@@ -326,7 +267,7 @@ static void history_explain(const struct history_run *run, const struct history_
 		guest->name, time);
 }
 
-static int history_show(struct history_run *run, const struct history_guest *guest,
+static int history_show(struct history_run *run, const struct wss_stored_guest *guest,
 			struct wss_error *err)
 {
 	const struct history_options *options = run->options;
@@ -359,16 +300,16 @@ static int history_show_all(struct history_run *run, struct wss_error *err)
 
 	for (int i = 0; i < cli->n_domains; i++) {
 		struct wss_error why = WSS_ERROR_INIT;
-		const struct history_guest *guest =
-			history_find(run, cli->domains[i], cli->by_uuid, &why);
+		const struct wss_stored_guest *guest =
+			wss_stored_guests_find(&run->guests, cli->domains[i], cli->by_uuid, &why);
 
 		if (!guest)
 			wss_tally_bad(&run->tally, cli->domains[i], &why);
 		else if (history_show(run, guest, err) < 0)
 			return -1;
 	}
-	for (size_t i = 0; i < run->n_guests && !cli->n_domains; i++)
-		if (history_show(run, &run->guests[i], err) < 0)
+	for (size_t i = 0; i < run->guests.n && !cli->n_domains; i++)
+		if (history_show(run, &run->guests.list[i], err) < 0)
 			return -1;
 	return 0;
 }
@@ -377,8 +318,8 @@ static void history_set_width(const struct history_run *run)
 {
 	size_t width = 0;
 
-	for (size_t i = 0; i < run->n_guests; i++)
-		width = wss_name_width(width, run->guests[i].name);
+	for (size_t i = 0; i < run->guests.n; i++)
+		width = wss_name_width(width, run->guests.list[i].name);
 	for (int i = 0; i < run->cli->n_domains; i++)
 		width = i ? wss_name_width(width, run->cli->domains[i])
 			  : wss_name_width(0, run->cli->domains[i]);
@@ -393,7 +334,7 @@ static int history_read(struct history_run *run, struct wss_error *err)
 	int r;
 
 	if (wss_store_open_reader(&run->options->store, &run->history, err) < 0 ||
-	    (run->history && wss_history_guests(run->history, history_on_guest, run, err) < 0))
+	    (run->history && wss_stored_guests_read(run->history, &run->guests, err) < 0))
 		return -1;
 	if (!run->options->chart &&
 	    wss_report_open(stdout, cli->format, &cli->view, history_layout(run->options),
@@ -424,11 +365,7 @@ static int history_run(struct wss_cli *cli, int argc, char **argv)
 		return wss_cli_error(&err);
 	r = history_read(&run, &err);
 	wss_history_close(run.history);
-	for (size_t i = 0; i < run.n_guests; i++) {
-		free(run.guests[i].uuid);
-		free(run.guests[i].name);
-	}
-	free(run.guests);
+	wss_stored_guests_free(&run.guests);
 	free(run.points);
 	return r < 0 ? wss_cli_error(&err)
 		     : wss_tally_exit_code(&run.tally,

@@ -87,16 +87,16 @@ static int write_picture(const char *path, const char *text, size_t size,
  * Prefixes an error with the file's name, unless it is an interruption, which has nothing to
  * do with the file.
  */
-static int plot_failed(const char *path, struct wss_error *err)
+static int plot_failed(const char *option, const char *path, struct wss_error *err)
 {
 	if (err->code == WSS_ERR_INTERRUPTED)
 		return -1;
 	/* WSS_ERR_GONE would mean that a guest has gone. */
 	err->code = WSS_ERR_FAILED;
-	return wss_error_prefix(err, "--plot: cannot write %s", path);
+	return wss_error_prefix(err, "%s: cannot write %s", option, path);
 }
 
-int wss_plot_check(const char *path, bool alone, struct wss_error *err)
+int wss_plot_check_of(const char *option, const char *path, bool alone, struct wss_error *err)
 {
 	wss_auto_close int fd = -1;
 	int r;
@@ -106,22 +106,34 @@ int wss_plot_check(const char *path, bool alone, struct wss_error *err)
 	if (!strcmp(path, "-") && !alone)
 		return wss_error_set(
 			err, WSS_ERR_USAGE,
-			"--plot: '-' would mix the picture with the table: name a file");
+			"%s: '-' would mix the file with the table: name a file", option);
 	r = wss_file_open_special(path, true, &fd, err);
 	if (r < 0 || (r == 0 && plot_check_replaceable(path, err) < 0))
-		return plot_failed(path, err);
+		return plot_failed(option, path, err);
 	return 0;
+}
+
+int wss_plot_check(const char *path, bool alone, struct wss_error *err)
+{
+	return wss_plot_check_of("--plot", path, alone, err);
 }
 
 int wss_plot_write(const char *path, void (*draw)(FILE *f, const void *opaque), const void *opaque,
 		   struct wss_error *err)
+{
+	return wss_plot_write_of("--plot", path, draw, opaque, err);
+}
+
+int wss_plot_write_of(const char *option, const char *path,
+		      void (*draw)(FILE *f, const void *opaque), const void *opaque,
+		      struct wss_error *err)
 {
 	wss_auto_free char *text = NULL;
 	size_t size = 0;
 
 	if (draw_picture(draw, opaque, &text, &size, err) < 0)
 		return -1;
-	return write_picture(path, text, size, err) < 0 ? plot_failed(path, err) : 0;
+	return write_picture(path, text, size, err) < 0 ? plot_failed(option, path, err) : 0;
 }
 
 int wss_terminal_width(void)

@@ -25,6 +25,12 @@ int wss_plot_check(const char *path, bool alone, struct wss_error *err);
 int wss_plot_write(const char *path, void (*draw)(FILE *f, const void *opaque), const void *opaque,
 		   struct wss_error *err);
 
+/* The same for another option that names a file to write, "--html", in messages. */
+int wss_plot_check_of(const char *option, const char *path, bool alone, struct wss_error *err);
+int wss_plot_write_of(const char *option, const char *path,
+		      void (*draw)(FILE *f, const void *opaque), const void *opaque,
+		      struct wss_error *err);
+
 /* Returns the terminal's width in columns; 80 if there is no terminal. */
 int wss_terminal_width(void);
 

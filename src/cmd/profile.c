@@ -181,7 +181,7 @@ static int join_all(struct profile_run *run, struct wss_round *round,
 {
 	for (size_t i = 0; i < targets->n; i++) {
 		targets->list[i]->data = &run->profiles[i];
-		if (wss_round_join(round, targets->list[i], targets->all, err) < 0)
+		if (wss_round_join(round, targets->list[i], NULL, targets->all, err) < 0)
 			return -1;
 		targets->list[i] = NULL;
 	}

@@ -69,6 +69,8 @@ void recommend_notes_add(struct recommend_notes *notes, const char *domain,
 	if (advice->only_writes)
 		note_add(notes, domain,
 			 "its windows saw only writes, which do not show how much it needs");
+	if (advice->status != WSS_ADVICE_OPTED_OUT && wss_advice_cold_text(advice, text))
+		note_add(notes, domain, text);
 	if (advice->status != WSS_ADVICE_OK && advice->status != WSS_ADVICE_TOO_EARLY)
 		return;
 	if (wss_advice_kind_text(advice, text)) {

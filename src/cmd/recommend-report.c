@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cmd/recommend.h"
+#include "cmd/recommend-backtest.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/number.h"
+#include "out/json.h"
 
 static const struct recommend_row *recommend_row_of(const void *row)
 {
@@ -108,6 +110,8 @@ AMOUNT(grown, sizing.grown_bytes)
 AMOUNT(recommended, sizing.recommended_bytes)
 AMOUNT(reclaimable, sizing.reclaimable_bytes)
 AMOUNT(what_if, what_if.bytes)
+AMOUNT(cold_low, cold.low_bytes)
+AMOUNT(cold_high, cold.high_bytes)
 
 static struct wss_value recommend_get_since(const void *row)
 {
@@ -200,6 +204,127 @@ static struct wss_value recommend_get_bound(const void *row)
 	return wss_value_number(advice_of(row)->what_if.bound, WSS_KIND_BOOL);
 }
 
+static const struct wss_advice_cold *cold_of(const void *row)
+{
+	return &advice_of(row)->cold;
+}
+
+static struct wss_value recommend_get_cold_status(const void *row)
+{
+	return advice_of(row)->status == WSS_ADVICE_FAILED
+		       ? wss_value_absent()
+		       : wss_value_text(wss_advice_cold_status_name(cold_of(row)->status));
+}
+
+static struct wss_value recommend_get_cold_observed(const void *row)
+{
+	return cold_of(row)->high_bytes.known
+		       ? value_share(cold_of(row)->newest.report.ages[WSS_COLD_24H].observed)
+		       : wss_value_absent();
+}
+
+static struct wss_value recommend_get_cold_watched(const void *row)
+{
+	const struct wss_cold_report *report = &cold_of(row)->newest.report;
+
+	return cold_of(row)->status == WSS_ADVICE_COLD_UNWATCHED
+		       ? wss_value_absent()
+		       : wss_value_number(report->as_of_ns - report->since_ns, WSS_KIND_DURATION);
+}
+
+static struct wss_value recommend_get_cold_time(const void *row)
+{
+	return cold_of(row)->status == WSS_ADVICE_COLD_UNWATCHED
+		       ? wss_value_absent()
+		       : wss_value_time(cold_of(row)->newest.time);
+}
+
+static struct wss_value recommend_get_reason(const void *row)
+{
+	return advice_of(row)->sizing.recommended_bytes.known
+		       ? wss_value_text(wss_sizing_reason_name(advice_of(row)->sizing.reason))
+		       : wss_value_absent();
+}
+
+static struct wss_value recommend_get_next(const void *row)
+{
+	return advice_of(row)->sizing.next_bytes.known
+		       ? wss_value_text(wss_sizing_reason_name(advice_of(row)->sizing.next_reason))
+		       : wss_value_absent();
+}
+
+AMOUNT(next_bytes, sizing.next_bytes)
+
+static bool was_learned(const void *row)
+{
+	return advice_of(row)->learned.known;
+}
+
+#define LEARNED(name, value)                                                                  \
+	static struct wss_value recommend_get_##name(const void *row)                         \
+	{                                                                                     \
+		return was_learned(row) && advice_of(row)->learned.value                      \
+			       ? wss_value_number(advice_of(row)->learned.value, WSS_KIND_BYTES) \
+			       : wss_value_absent();                                          \
+	}
+
+LEARNED(learned_lower, lower_bytes)
+LEARNED(learned_target, target_bytes)
+LEARNED(learned_upper, upper_bytes)
+LEARNED(learned_boot, boot_bytes)
+
+static struct wss_value recommend_get_learned_margin(const void *row)
+{
+	return was_learned(row) ? value_share(advice_of(row)->learned.rule.margin) : wss_value_absent();
+}
+
+static struct wss_value recommend_get_learned_percentile(const void *row)
+{
+	return was_learned(row) ? value_share(advice_of(row)->learned.rule.percentile)
+				: wss_value_absent();
+}
+
+static struct wss_value recommend_get_learned_span(const void *row)
+{
+	return was_learned(row) ? wss_value_number(advice_of(row)->learned.rule.hours *
+							   WSS_HISTORY_HOUR * WSS_NS_PER_S,
+						   WSS_KIND_DURATION)
+				: wss_value_absent();
+}
+
+static struct wss_value recommend_get_learned_hours(const void *row)
+{
+	return was_learned(row) ? wss_value_number(advice_of(row)->learned.hours, WSS_KIND_COUNT)
+				: wss_value_absent();
+}
+
+static struct wss_value recommend_get_trend(const void *row)
+{
+	return was_learned(row) ? value_share(advice_of(row)->learned.growth) : wss_value_absent();
+}
+
+/* Writes "week": the largest working set of each hour of the week, null where none was measured. */
+static void recommend_write_week(const void *row, struct wss_json *json)
+{
+	const struct wss_advice *advice = advice_of(row);
+	struct wss_json week, list;
+
+	if (!advice->has_series)
+		return;
+	week = wss_json_object(json->stream, json, "week");
+	list = wss_json_list(json->stream, &week, "set_bytes");
+	for (size_t i = 0; i < WSS_ADVICE_WEEK_HOURS; i++) {
+		struct wss_value value = wss_value_number(advice->week_bytes[i], WSS_KIND_BYTES);
+
+		if (advice->week_bytes[i])
+			wss_json_value(&list, NULL, &value);
+		else
+			wss_json_null(&list, NULL);
+	}
+	wss_json_list_end(&list);
+	wss_json_object_end(&week);
+}
+
 static const struct wss_column columns[] = {
 	{"domain", NULL, "DOMAIN", -12, recommend_get_domain, "Name of the guest", false},
 	{"uuid", NULL, "UUID", -36, recommend_get_uuid, "UUID of the guest", false},
@@ -272,6 +397,48 @@ static const struct wss_column columns[] = {
 	{"other_samples", NULL, "OTHER", 7, recommend_get_other,
 	 "Windows of another method, granularity or length that were left out, a count",
 	 false},
+	{"cold_status", NULL, "COLD", -9, recommend_get_cold_status,
+	 "Whether memory that was idle for 24 hours is known: ok; gaps (part of that time was not "
+	 "observed) or too early (watched for less): only an upper bound; stale (last seen over an "
+	 "hour ago); unwatched (no serve --continuous, or not running)",
+	 false},
+	{"cold_24h_low_bytes", NULL, "IDLE-LOW", 8, recommend_get_cold_low,
+	 "Memory that was certainly idle for 24 hours and can be reclaimed, in bytes", false},
+	{"cold_24h_high_bytes", NULL, "IDLE-HIGH", 9, recommend_get_cold_high,
+	 "Memory that was not seen touched in 24 hours, which promises nothing, in bytes", false},
+	{"cold_24h_observed_share", NULL, "OBSERVED", 8, recommend_get_cold_observed,
+	 "Observed share of those 24 hours, 1 = 100%", false},
+	{"cold_watched_seconds", NULL, "WATCHED", 8, recommend_get_cold_watched,
+	 "How long its memory had been watched, in seconds", false},
+	{"cold_time", NULL, "COLD-TIME", -20, recommend_get_cold_time,
+	 "When its ages were last stored, UTC", false},
+	{"reason", NULL, "REASON", -15, recommend_get_reason,
+	 "What binds the recommended size: peak, percentile, trend (grows from day to day), boot, held "
+	 "(a former size), miss-rate curve, growth (beyond the windows), minimum, maximum",
+	 false},
+	{"next_reason", NULL, "NEXT", -15, recommend_get_next,
+	 "What would bind it otherwise", false},
+	{"next_bytes", NULL, "NEXT-SIZE", 9, recommend_get_next_bytes,
+	 "The size that this would give, in bytes", false},
+	{"learned_bytes", NULL, "LEARNED", 8, recommend_get_learned_target,
+	 "Size learned from the guest's past, in bytes; absent: by percentile and headroom", false},
+	{"lower_bytes", NULL, "LOWER", 8, recommend_get_learned_lower,
+	 "What the last 24 measured hours needed, at most the learned size: less costs something, in bytes",
+	 false},
+	{"upper_bytes", NULL, "UPPER", 8, recommend_get_learned_upper,
+	 "Size above which the guest has more than it is worth to keep, in bytes", false},
+	{"boot_bytes", NULL, "BOOT", 8, recommend_get_learned_boot,
+	 "Largest working set in the first hour after a gap, in bytes", false},
+	{"learned_span_seconds", NULL, "L-SPAN", 7, recommend_get_learned_span,
+	 "Measured hours that the learned rule looks at, in seconds", false},
+	{"learned_percentile", NULL, "L-PCTILE", 8, recommend_get_learned_percentile,
+	 "Percentile of these hours, as a share, 1 = 100%", false},
+	{"learned_margin_share", NULL, "L-MARGIN", 8, recommend_get_learned_margin,
+	 "Margin of the learned rule, as a share", false},
+	{"learned_hours", NULL, "L-HOURS", 7, recommend_get_learned_hours,
+	 "Measured hours that it was learned from, a count", false},
+	{"trend_per_day", NULL, "TREND", 6, recommend_get_trend,
+	 "Growth from day to day, as a share, 1 = 100%; 0: none was found", false},
 };
 
 #define SHOWN                                                                          \
@@ -284,14 +451,15 @@ static const struct wss_column columns[] = {
 	"domain,status,confidence,samples,method,granularity_bytes,window_seconds,"     \
 	"assigned_bytes,held_bytes,p50_bytes,"                                          \
 	"p99_bytes,peak_bytes,base_is,base_bytes,growth_per_doubling,grown_bytes,"      \
-	"curve_bytes,recommended_bytes,"                                                \
-	"reclaimable_bytes"
+	"curve_bytes,recommended_bytes,reason,next_bytes,"                              \
+	"reclaimable_bytes,cold_24h_low_bytes,cold_24h_high_bytes"
 
 #define LAYOUT(shown_keys, wide_keys)                                                 \
 	{                                                                             \
 		.schema = "virt-wss/recommendations/1",                               \
 		.array_key = "recommendations", .columns = columns,                   \
 		.n_columns = sizeof(columns) / sizeof(columns[0]),                    \
+		.extra = recommend_write_week,                                        \
 		.shown = (shown_keys), .wide = (wide_keys),                           \
 	}
 
@@ -427,4 +595,6 @@ const struct wss_report_layout recommend_host_layout = {
 };
 
 const struct wss_report_layout *const recommend_layouts[] = { &recommend_layout,
-							      &recommend_host_layout, NULL };
+							      &recommend_host_layout,
+							      &recommend_backtest_layout,
+							      &recommend_sweep_layout, NULL };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cmd/recommend.h"
+#include "cmd/recommend-backtest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,8 @@ struct recommend_options {
 	struct wss_sizing_options sizing;
 	double probability;
 	const char *plot;
+	struct recommend_backtest_options backtest;
+	bool rule_given, others_given; /* options for the rule, and those that a backtest has no use for */
 };
 
 struct recommend {
@@ -44,6 +47,11 @@ enum {
 	OPT_WHAT_IF,
 	OPT_PROBABILITY,
 	OPT_PLOT,
+	OPT_BACKTEST,
+	OPT_SWEEP,
+	OPT_TRAIN,
+	OPT_TEST,
+	OPT_VIOLATIONS,
 };
 
 static const struct option long_options[] = {
@@ -54,14 +62,61 @@ static const struct option long_options[] = {
 	{"what-if", required_argument, NULL, OPT_WHAT_IF},
 	{"probability", required_argument, NULL, OPT_PROBABILITY},
 	{"plot", required_argument, NULL, OPT_PLOT},
+	{"backtest", no_argument, NULL, OPT_BACKTEST},
+	{"sweep", no_argument, NULL, OPT_SWEEP},
+	{"train", required_argument, NULL, OPT_TRAIN},
+	{"test", required_argument, NULL, OPT_TEST},
+	{"violations", required_argument, NULL, OPT_VIOLATIONS},
 	{NULL, 0, NULL, 0},
 };
+
+static int backtest_span_parse(const char *value, const char *what, uint64_t *ret_ns,
+			       struct wss_error *err)
+{
+	uint64_t ns;
+
+	if (wss_duration_parse(value, WSS_ADVICE_SPAN_MAX_NS, what, &ns, err) < 0)
+		return -1;
+	if (ns < WSS_ADVICE_SPAN_MIN_NS)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "%s: '%s' is less than 1h, and a backtest judges hours", what,
+				     value);
+	*ret_ns = ns;
+	return 0;
+}
+
+static int backtest_take(struct recommend_backtest_options *options, int c, const char *value,
+			 struct wss_error *err)
+{
+	options->given = true;
+	switch (c) {
+	case OPT_BACKTEST:
+		options->backtest = true;
+		return 0;
+	case OPT_SWEEP:
+		options->sweep = true;
+		return 0;
+	case OPT_TRAIN:
+		return backtest_span_parse(value, "--train", &options->train_ns, err);
+	case OPT_TEST:
+		return backtest_span_parse(value, "--test", &options->test_ns, err);
+	default:
+		return wss_percent_parse(value, 0.001, 50, "--violations", &options->violations,
+					 err);
+	}
+}
 
 static int recommend_take(void *opaque, int c, const char *value, struct wss_error *err)
 {
 	struct recommend_options *options = opaque;
 	struct wss_advice_options *advice = &options->sizing.advice;
 
+	if (c >= OPT_BACKTEST && c <= OPT_VIOLATIONS)
+		return backtest_take(&options->backtest, c, value, err);
+	if (c == OPT_PERCENTILE || c == WSS_OPT_SPAN || c == WSS_OPT_HEADROOM)
+		options->rule_given = true;
+	else if (c != OPT_PLOT && c != WSS_OPT_HISTORY)
+		options->others_given = true;
 	switch (c) {
 	case OPT_PERCENTILE:
 		return wss_percent_parse(value, 50, 99.9, "--percentile",
@@ -80,14 +135,68 @@ static int recommend_take(void *opaque, int c, const char *value, struct wss_err
 	}
 }
 
+/* The rule that a backtest judges if its options were given. */
+static void backtest_set_rule(struct recommend_options *options)
+{
+	const struct wss_advice_options *advice = &options->sizing.advice;
+
+	options->backtest.fixed = options->rule_given;
+	options->backtest.rule = (struct wss_learner_rule){
+		.hours = (unsigned)(advice->span_ns / WSS_ADVICE_SPAN_MIN_NS),
+		.percentile = advice->rule.percentile,
+		.margin = (double)advice->rule.headroom_percent / 100,
+	};
+}
+
+static int backtest_check(const struct wss_cli *cli, const struct recommend_options *options,
+			  struct wss_error *err)
+{
+	const struct recommend_backtest_options *backtest = &options->backtest;
+
+	if (!backtest->backtest && !backtest->sweep)
+		return !backtest->given
+			       ? 0
+			       : wss_error_set(err, WSS_ERR_USAGE,
+					       "--train, --test and --violations belong to "
+					       "--backtest and --sweep");
+	if (options->others_given)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--backtest and --sweep judge measured hours only: of the "
+				     "options for sizing they take --percentile, --headroom and "
+				     "--span");
+	if (backtest->sweep && (backtest->backtest || options->rule_given || options->plot))
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--sweep excludes --backtest, --percentile, --headroom, "
+				     "--span and --plot");
+	if (cli->uri)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--connect: a backtest does not use libvirt: select guests "
+				     "by DOMAIN, or a history by --history");
+	return 0;
+}
+
+static const struct wss_report_layout *recommend_layout_of(const struct recommend_options *options)
+{
+	if (options->backtest.sweep)
+		return &recommend_sweep_layout;
+	return options->backtest.backtest ? &recommend_backtest_layout : &recommend_layout;
+}
+
 static int recommend_parse(struct wss_cli *cli, int argc, char **argv,
 			   struct recommend_options *options, struct wss_error *err)
 {
 	cli->reader = cli->inactive_too = true;
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
-	    wss_cli_view(cli, &recommend_layout, err) < 0 || wss_sizing_check(cli, err) < 0)
+	    wss_cli_view(cli, recommend_layout_of(options), err) < 0 ||
+	    wss_sizing_check(cli, err) < 0 || backtest_check(cli, options, err) < 0 ||
+	    wss_cli_finish(cli, argc, argv, err) < 0)
 		return -1;
-	return wss_cli_finish(cli, argc, argv, err);
+	if (options->backtest.backtest && options->plot && cli->n_domains != 1)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--plot: name one guest: the picture of a backtest shows one");
+	backtest_set_rule(options);
+	options->sizing.advice.learn = !options->rule_given;
+	return 0;
 }
 
 /* Keeps a guest's curve for the picture. */
@@ -244,6 +353,7 @@ static int recommend_run(struct wss_cli *cli, int argc, char **argv)
 	struct recommend_options options = {
 		.sizing = WSS_SIZING_OPTIONS_INIT,
 		.probability = WSS_HOST_SUM_PROBABILITY,
+		.backtest = RECOMMEND_BACKTEST_OPTIONS_INIT,
 	};
 	struct recommend run = { .cli = cli, .options = &options };
 	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;
@@ -251,6 +361,9 @@ static int recommend_run(struct wss_cli *cli, int argc, char **argv)
 
 	if (recommend_parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
+	if (options.backtest.backtest || options.backtest.sweep)
+		return recommend_backtest_run(cli, &options.sizing.history, &options.backtest,
+					      options.plot);
 	run.since = wss_advice_since(&options.sizing.advice, wss_clock_wall_seconds());
 	if (wss_plot_check(options.plot, false, &err) < 0 ||
 	    wss_report_open(stdout, cli->format, &cli->view,

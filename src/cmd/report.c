@@ -10,6 +10,7 @@
 #include "cmd/files.h"
 #include "cmd/plot.h"
 #include "help-text.h"
+#include "out/page.h"
 #include "out/refset-chart.h"
 #include "out/refset-columns.h"
 #include "out/refset-report.h"
@@ -27,15 +28,17 @@ struct report_options {
 	struct wss_files_options files;
 	uint64_t from_ns;
 	uint64_t to_ns;
+	const char *html; /* NULL: no file */
 };
 
-enum { OPT_VIEWPORT = 1 };
+enum { OPT_VIEWPORT = 1, OPT_HTML };
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
 	WSS_TABLE_LONG,
 	{"viewport", required_argument, NULL, OPT_VIEWPORT},
 	WSS_PLOT_LONG,
+	{"html", required_argument, NULL, OPT_HTML},
 	WSS_SALVAGE_LONG,
 	{NULL, 0, NULL, 0},
 };
@@ -68,6 +71,10 @@ static int report_option_take(void *opaque, int c, const char *value, struct wss
 
 	if (c == OPT_VIEWPORT)
 		return parse_viewport(value, options, err);
+	if (c == OPT_HTML) {
+		options->html = value;
+		return 0;
+	}
 	return wss_files_option(&options->files, c, value, err);
 }
 
@@ -76,6 +83,37 @@ static void report_draw(FILE *f, const void *opaque)
 	const struct wss_refset_report *report = opaque;
 
 	wss_refset_plot(f, report->recording, report->result, report->duration_ns);
+}
+
+/* A report as JSON, in memory. */
+struct report_json {
+	char *text;
+	size_t size;
+};
+
+static void report_draw_html(FILE *f, const void *opaque)
+{
+	const struct report_json *json = opaque;
+
+	wss_page_write(f, json->text, json->size);
+}
+
+static int report_write_html(const char *path, const struct wss_refset_report *report,
+			     struct wss_error *err)
+{
+	struct report_json json = { .text = NULL };
+	FILE *stream = open_memstream(&json.text, &json.size);
+	int r;
+
+	if (!stream)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	r = wss_refset_report_print(stream, WSS_FORMAT_JSON, NULL, report, 0, err);
+	if (fclose(stream) != 0 && r == 0)
+		r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (r == 0)
+		r = wss_plot_write_of("--html", path, report_draw_html, &json, err);
+	free(json.text);
+	return r;
 }
 
 static int report_print(const struct wss_cli *cli, const struct report_options *options,
@@ -93,9 +131,11 @@ static int report_print(const struct wss_cli *cli, const struct report_options *
 		.whole = !state->cut_bytes && !state->damaged_at,
 	};
 
-	/* The picture comes first, so that nothing has been printed if it fails. */
+	/* Files come first, so that nothing has been printed if one fails. */
 	if (options->files.plot &&
 	    wss_plot_write(options->files.plot, report_draw, &report, err) < 0)
+		return -1;
+	if (options->html && report_write_html(options->html, &report, err) < 0)
 		return -1;
 	return wss_refset_report_print(stdout, cli->format, &cli->view, &report,
 				       wss_terminal_width(), err);
@@ -143,7 +183,8 @@ static int report_run(struct wss_cli *cli, int argc, char **argv)
 	    wss_cli_view(cli, layouts[0], &err) < 0 ||
 	    wss_files_finish(cli, argc, argv, 1, 1, &err) < 0)
 		return wss_cli_error(&err);
-	if (wss_plot_check(options.files.plot, false, &err) < 0)
+	if (wss_plot_check(options.files.plot, false, &err) < 0 ||
+	    wss_plot_check_of("--html", options.html, false, &err) < 0)
 		return wss_cli_error(&err);
 	r = wss_files_open(cli->domains[0], options.files.salvage, &file, &err);
 	if (r == 0) {

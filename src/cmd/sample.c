@@ -335,7 +335,7 @@ static int join_all(struct wss_round *round, struct wss_targets *targets, struct
 		target->data = calloc(1, sizeof(struct sample_state));
 		if (!target->data)
 			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-		if (wss_round_join(round, target, targets->all, err) < 0)
+		if (wss_round_join(round, target, NULL, targets->all, err) < 0)
 			return -1;
 		targets->list[i] = NULL;
 	}

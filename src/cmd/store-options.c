@@ -12,28 +12,28 @@
 #define KEEP_MAX_NS (36500ULL * 86400 * WSS_NS_PER_S)
 #define KEEP_SIZE_MIN (1ULL << 20)
 
-static int take_keep(struct wss_store_options *options, const char *value, struct wss_error *err)
+int wss_keep_parse(const char *value, const char *what, struct wss_history_limits *limits,
+		   struct wss_error *err)
 {
-	struct wss_history_limits *limits = &options->limits;
+	const struct wss_history_limits defaults = WSS_HISTORY_LIMITS_DEFAULT;
 	uint64_t ns;
 
-	if (wss_duration_parse(value, KEEP_MAX_NS, "--keep", &ns, err) < 0)
+	if (wss_duration_parse(value, KEEP_MAX_NS, what, &ns, err) < 0)
 		return -1;
 	limits->days_s = ns / WSS_NS_PER_S;
-	limits->hours_s = wss_u64_min(limits->hours_s, limits->days_s);
-	limits->samples_s = wss_u64_min(limits->samples_s, limits->days_s);
-	return 1;
+	limits->hours_s = wss_u64_min(defaults.hours_s, limits->days_s);
+	limits->samples_s = wss_u64_min(defaults.samples_s, limits->days_s);
+	return 0;
 }
 
-static int take_keep_size(struct wss_store_options *options, const char *value,
-			  struct wss_error *err)
+int wss_keep_size_parse(const char *value, const char *what, struct wss_history_limits *limits,
+			struct wss_error *err)
 {
-	if (wss_size_parse(value, "--keep-size", &options->limits.max_bytes, err) < 0)
+	if (wss_size_parse(value, what, &limits->max_bytes, err) < 0)
 		return -1;
-	if (options->limits.max_bytes < KEEP_SIZE_MIN)
-		return wss_error_set(err, WSS_ERR_USAGE, "--keep-size: '%s' is less than 1 MiB",
-				     value);
-	return 1;
+	if (limits->max_bytes < KEEP_SIZE_MIN)
+		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is less than 1 MiB", what, value);
+	return 0;
 }
 
 int wss_store_option(struct wss_store_options *options, int c, const char *value,
@@ -43,9 +43,9 @@ int wss_store_option(struct wss_store_options *options, int c, const char *value
 		return 0;
 	options->given = true;
 	if (c == WSS_OPT_KEEP)
-		return take_keep(options, value, err);
+		return wss_keep_parse(value, "--keep", &options->limits, err) < 0 ? -1 : 1;
 	if (c == WSS_OPT_KEEP_SIZE)
-		return take_keep_size(options, value, err);
+		return wss_keep_size_parse(value, "--keep-size", &options->limits, err) < 0 ? -1 : 1;
 	if (!*value)
 		return wss_error_set(err, WSS_ERR_USAGE, "--history: no file named");
 	options->path = value;

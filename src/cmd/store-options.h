@@ -26,6 +26,15 @@ struct wss_store_options {
 #define WSS_STORE_OPTIONS_INIT { .limits = WSS_HISTORY_LIMITS_DEFAULT }
 
 /*
+ * Parse the values of --keep, which starts from the default limits, and --keep-size. what names the option in
+ * errors. 0, or -1 with WSS_ERR_USAGE.
+ */
+int wss_keep_parse(const char *value, const char *what, struct wss_history_limits *limits,
+		   struct wss_error *err);
+int wss_keep_size_parse(const char *value, const char *what, struct wss_history_limits *limits,
+			struct wss_error *err);
+
+/*
  * Stores option c of getopt_long() with its value. Returns 1 if it is one of these options, 0
  * if not, -1 with err set.
  */

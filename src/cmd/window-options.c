@@ -11,7 +11,6 @@
 #include "cmd/cmd.h"
 
 #define DEADLINE_MAX_NS (24 * 3600 * WSS_NS_PER_S)
-#define STALL_MAX_NS (60 * WSS_NS_PER_S)
 #define JOBS_MAX 1000
 
 int wss_method_parse(const char *value, const struct wss_tracker_ops **ret_method,
@@ -71,7 +70,7 @@ static int parse_recorder(const char *name, struct wss_measure_options *measure,
 
 int wss_max_stall_parse(const char *value, uint64_t *ret_ns, struct wss_error *err)
 {
-	return wss_duration_parse(value, STALL_MAX_NS, "--max-stall", ret_ns, err);
+	return wss_duration_parse(value, WSS_MAX_STALL_MAX_NS, "--max-stall", ret_ns, err);
 }
 
 static int option_take(struct wss_round_options *round, uint64_t *deadline_ns, int c,

@@ -5,6 +5,7 @@
 #ifndef WSS_CMD_WINDOW_OPTIONS_H
 #define WSS_CMD_WINDOW_OPTIONS_H
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "out/progress.h"
 #include "service/round.h"
@@ -29,6 +30,9 @@ enum {
 	{"pause", no_argument, NULL, WSS_OPT_PAUSE},                     \
 	{"deadline", required_argument, NULL, WSS_OPT_DEADLINE},         \
 	{"jobs", required_argument, NULL, WSS_OPT_JOBS}
+
+/* The longest that --max-stall takes. */
+#define WSS_MAX_STALL_MAX_NS (60 * WSS_NS_PER_S)
 
 /* Whether a value of --granularity means 4 KiB: "4k", or the form that tables print. */
 bool wss_granularity_is_4k(const char *text);

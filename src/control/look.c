@@ -89,7 +89,7 @@ int wss_look_take(struct wss_guest *guest, const struct wss_policy *policy,
 {
 	*ret_look = (struct wss_look){
 		.facts = {.running = guest->state == WSS_GUEST_RUNNING,
-			  .job = guest->job,
+			  .job = guest->job[0] != '\0',
 			  .has_device = guest->config.has_balloon,
 			  .opted_out = policy->opt_out,
 			  .hazard = hazard_of(&guest->config),

@@ -338,6 +338,11 @@ void wss_conn_allow_monitor(struct wss_conn *conn)
 	conn->allow_monitor = true;
 }
 
+bool wss_conn_alive(struct wss_conn *conn)
+{
+	return virConnectIsAlive(conn->vir) == 1;
+}
+
 const char *wss_conn_uri(const struct wss_conn *conn)
 {
 	return conn->uri_text;

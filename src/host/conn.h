@@ -127,6 +127,9 @@ struct wss_amount wss_conn_host_memory(struct wss_conn *conn);
  */
 struct wss_amount wss_conn_assigned(struct wss_conn *conn, const char *uuid);
 
+/* Whether the connection is open as far as libvirt's client knows, which asks nobody. */
+bool wss_conn_alive(struct wss_conn *conn);
+
 /* Returns the URI that the connection itself reports. Owned by the connection. */
 const char *wss_conn_uri(const struct wss_conn *conn);
 

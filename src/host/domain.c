@@ -19,6 +19,7 @@
 
 #include "base/deadline.h"
 #include "host/inventory.h"
+#include "host/jobs.h"
 #include "host/lifecycle.h"
 #include "host/locality.h"
 #include "host/process-find.h"
@@ -109,19 +110,12 @@ static int refresh_state(struct wss_guest *guest, virDomainPtr dom, struct wss_e
 	return 0;
 }
 
-/* A driver without support for jobs runs none. */
 static int refresh_job(struct wss_guest *guest, virDomainPtr dom, struct wss_error *err)
 {
-	virDomainJobInfo job;
-
-	guest->job = false;
-	if (guest->state != WSS_GUEST_RUNNING)
-		return 0;
-	if (virDomainGetJobInfo(dom, &job) == 0)
-		guest->job = job.type != VIR_DOMAIN_JOB_NONE;
-	else if (virGetLastErrorCode() != VIR_ERR_NO_SUPPORT)
-		return wss_conn_error(err, "cannot read the domain's job state");
-	return 0;
+	guest->job[0] = '\0';
+	return guest->state == WSS_GUEST_RUNNING
+		       ? wss_jobs_find(dom, &guest->config, guest->deadline, guest->job, err)
+		       : 0;
 }
 
 /* Balloon figures are optional: without them the sample lacks a column. */

@@ -297,6 +297,22 @@ static bool has_statistics(const xmlNode *balloon)
 	return wss_xml_attribute(stats, "period") && !wss_xml_attribute_is(stats, "period", "0");
 }
 
+/* An empty <backingStore> ends a chain. A disk whose name is too long is no disk of QEMU's. */
+static void parse_disk(const xmlNode *disk, struct wss_domxml *ret)
+{
+	const xmlNode *mirror = wss_xml_child(disk, "mirror");
+	const xmlNode *backing = wss_xml_child(disk, "backingStore");
+	const xmlChar *name = wss_xml_attribute(wss_xml_child(disk, "target"), "dev");
+
+	if (wss_xml_attribute_is(disk, "type", "vhostuser"))
+		ret->unseen_reads = true;
+	if (mirror && copy_text(name, ret->mirrored, sizeof(ret->mirrored)))
+		ret->mirror_commits = wss_xml_attribute_is(mirror, "job", "active-commit");
+	if (wss_xml_child(backing, "source") && ret->n_chained < WSS_CHAINED_MAX &&
+	    copy_text(name, ret->chained[ret->n_chained], sizeof(ret->chained[0])))
+		ret->n_chained++;
+}
+
 static void parse_devices(const xmlNode *domain, struct wss_domxml *ret)
 {
 	const xmlNode *devices = wss_xml_child(domain, "devices");
@@ -314,10 +330,10 @@ static void parse_devices(const xmlNode *domain, struct wss_domxml *ret)
 			ret->hostdevs++;
 		else if (wss_xml_is(device, "shmem"))
 			ret->shmems++;
-		else if (wss_xml_is(device, "filesystem") ||
-			 (wss_xml_is(device, "disk") &&
-			  wss_xml_attribute_is(device, "type", "vhostuser")))
+		else if (wss_xml_is(device, "filesystem"))
 			ret->unseen_reads = true;
+		else if (wss_xml_is(device, "disk"))
+			parse_disk(device, ret);
 	}
 	if (security && !copy_text(security_type, ret->launch_security,
 				   sizeof(ret->launch_security)))

@@ -17,6 +17,8 @@
 #define WSS_NAME_MAX 256
 #define WSS_RAM_BLOCKS_MAX 512
 #define WSS_MEMORY_DEVICES_MAX 256	  /* QEMU's limit on slots: ACPI_MAX_RAM_SLOTS */
+#define WSS_DISK_NAME_MAX 16
+#define WSS_CHAINED_MAX 32
 #define WSS_DOMXML_MAX (4U * 1024 * 1024) /* largest XML that is parsed */
 
 enum wss_backing { WSS_BACKING_ANON, WSS_BACKING_MEMFD, WSS_BACKING_FILE };
@@ -65,6 +67,12 @@ struct wss_domxml {
 	unsigned shmems;   /* <shmem> */
 	/* <disk type='vhostuser'> or <filesystem>: no statistics count their reads */
 	bool unseen_reads;
+	/* A disk with a <mirror>, such as "vda": it is being copied, or committed; "" if there is none */
+	char mirrored[WSS_DISK_NAME_MAX];
+	bool mirror_commits;
+	/* Disks with a backing chain, which a job may pull or commit; those beyond the maximum are left out */
+	size_t n_chained;
+	char chained[WSS_CHAINED_MAX][WSS_DISK_NAME_MAX];
 	char launch_security[32]; /* type of <launchSecurity> ("sev", "s390-pv" ...), or "" */
 	bool qemu_passthrough;	  /* <qemu:commandline> or <qemu:override> */
 	/*

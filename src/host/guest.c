@@ -60,10 +60,9 @@ int wss_guest_check_ready(struct wss_guest *guest, struct wss_error *err)
 	if (guest->state != WSS_GUEST_RUNNING)
 		return wss_error_set(err, WSS_ERR_FAILED, "the guest is %s, not running",
 				     guest->state_text);
-	if (guest->job)
-		return wss_error_set(
-			err, WSS_ERR_BUSY,
-			"the guest has a job running (migration, save, dump or backup)");
+	if (guest->job[0])
+		return wss_error_set(err, WSS_ERR_BUSY, "the guest has a job running (%s)",
+				     guest->job);
 	return 0;
 }
 

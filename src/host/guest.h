@@ -18,6 +18,9 @@
 #include "host/process.h"
 #include "host/ram.h"
 
+/* Room for the name of a job, with its final NUL. */
+#define WSS_JOB_MAX 64
+
 enum wss_guest_state {
 	WSS_GUEST_RUNNING,
 	WSS_GUEST_PAUSED,
@@ -118,7 +121,8 @@ struct wss_guest {
 	enum wss_guest_state state;
 	bool kvm;  /* type kvm, and not denied by QEMU if it was asked */
 	bool kept; /* shut off or gone but not ended: saved, or migrated away */
-	bool job;  /* a migration, save, dump or other job is running */
+	/* A job that is running, such as "backup" or "block copy of vda"; "": none */
+	char job[WSS_JOB_MAX];
 	char state_text[64]; /* for messages: "paused (migration)" */
 	struct wss_amount balloon_bytes;
 

@@ -3,11 +3,14 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/number.h"
 
 static enum wss_tristate read_module_switch(const struct wss_root *root, const char *path)
 {
@@ -104,6 +107,17 @@ int wss_host_open(const char *sysroot, struct wss_host *ret_host, struct wss_err
 	return 0;
 }
 
+int wss_host_copy(const struct wss_host *host, struct wss_host *ret_copy, struct wss_error *err)
+{
+	int fd = fcntl(host->root.dirfd, F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot open the host again");
+	*ret_copy = *host;
+	ret_copy->root.dirfd = fd;
+	return 0;
+}
+
 void wss_host_close(struct wss_host *host)
 {
 	wss_root_close(&host->root);
@@ -118,4 +132,13 @@ void wss_host_boot_id(const char *sysroot, char ret_id[WSS_HOST_BOOT_ID_MAX])
 			       WSS_HOST_BOOT_ID_MAX) < 0)
 		ret_id[0] = '\0';
 	wss_root_close(&root);
+}
+
+struct wss_amount wss_host_memory(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+
+	if (pages <= 0 || size <= 0)
+		return (struct wss_amount){ .known = false };
+	return wss_amount_of(wss_u64_mul((uint64_t)pages, (uint64_t)size));
 }

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "base/amount.h"
 #include "base/error.h"
 #include "base/root.h"
 
@@ -31,7 +32,13 @@ struct wss_host {
  */
 int wss_host_open(const char *sysroot, struct wss_host *ret_host, struct wss_error *err);
 
+/* Copies what was read, for wss_host_close(). WSS_ERR_FAILED: no descriptor is left. */
+int wss_host_copy(const struct wss_host *host, struct wss_host *ret_copy, struct wss_error *err);
+
 void wss_host_close(struct wss_host *host);
+
+/* Returns the memory of this host that its kernel manages, in bytes; unknown if the kernel does not say. */
+struct wss_amount wss_host_memory(void);
 
 /* Reads the kernel's random ID of this boot, below sysroot; "" if unreadable. */
 #define WSS_HOST_BOOT_ID_MAX 37

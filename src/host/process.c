@@ -153,12 +153,13 @@ void wss_process_release(struct wss_process *process)
 bool wss_process_alive(const struct wss_process *process)
 {
 	struct pollfd pfd = { .fd = process->pidfd, .events = POLLIN };
-	struct wss_procfile_stat line;
+	char state;
 	int r;
 
 	if (process->pidfd < 0)
 		return process->proc.dirfd >= 0 &&
-		       wss_procfile_read_stat(&process->proc, "stat", &line) == 0 && !wss_procfile_exited(line.state);
+		       wss_procfile_read_state(&process->proc, "stat", &state) == 0 &&
+		       !wss_procfile_exited(state);
 	do
 		r = poll(&pfd, 1, 0);
 	while (r < 0 && errno == EINTR);
@@ -177,13 +178,13 @@ static int state_rank(char state)
 int wss_process_state(const struct wss_process *process, char *ret_state)
 {
 	wss_auto_dir DIR *dir = NULL;
-	struct wss_procfile_stat line;
-	char path[64], best = 0;
+	char path[64], state, best = 0;
 	int r = wss_root_opendir(&process->proc, "task", &dir);
 
 	/* A captured machine may lack the threads' directories. */
-	if (r == -ENOENT && process->pidfd < 0 && wss_procfile_read_stat(&process->proc, "stat", &line) == 0)
-		best = line.state;
+	if (r == -ENOENT && process->pidfd < 0 &&
+	    wss_procfile_read_state(&process->proc, "stat", &state) == 0)
+		best = state;
 	else if (r < 0)
 		return r == -ENOENT ? -ESRCH : r;
 	for (struct dirent *entry; dir && (entry = readdir(dir));) {
@@ -191,14 +192,31 @@ int wss_process_state(const struct wss_process *process, char *ret_state)
 			continue;
 		snprintf(path, sizeof(path), "task/%.20s/stat", entry->d_name);
 		/* Ignore a thread that has ended meanwhile. */
-		if (wss_procfile_read_stat(&process->proc, path, &line) == 0 && !wss_procfile_exited(line.state) &&
-		    (!best || state_rank(line.state) > state_rank(best)))
-			best = line.state;
+		if (wss_procfile_read_state(&process->proc, path, &state) == 0 &&
+		    !wss_procfile_exited(state) &&
+		    (!best || state_rank(state) > state_rank(best)))
+			best = state;
 	}
 	if (!best || wss_procfile_exited(best))
 		return -ESRCH;
 	*ret_state = best;
 	return 0;
+}
+
+static bool state_is_stopped(char state)
+{
+	return state == 'T' || state == 't';
+}
+
+bool wss_process_stopped(const struct wss_process *process)
+{
+	char state;
+
+	/* The process's own line states its main thread, and one thread that goes on is enough. */
+	if (wss_procfile_read_state(&process->proc, "stat", &state) == 0 &&
+	    !wss_procfile_exited(state) && !state_is_stopped(state))
+		return false;
+	return wss_process_state(process, &state) == 0 && state_is_stopped(state);
 }
 
 int wss_process_signal(const struct wss_process *process, int signal_number)

@@ -2,6 +2,7 @@
 #include "host/procfile.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,6 +12,8 @@
 #include "base/cleanup.h"
 
 #define STAT_MAX 4096
+/* Enough of a stat file for the process ID, the longest name (64 bytes, of a kernel thread) and the state. */
+#define STATE_MAX 256
 #define STATUS_MAX (64 * 1024)
 
 const char *wss_procfile_argument(const char *cmdline, size_t len, const char *flag)
@@ -44,6 +47,29 @@ int wss_procfile_read_stat(const struct wss_root *root, const char *path, struct
 			    &line.state, &line.parent, &line.start_ticks) != 3)
 		return -EINVAL;
 	*ret = line;
+	return 0;
+}
+
+int wss_procfile_read_state(const struct wss_root *root, const char *path, char *ret_state)
+{
+	wss_auto_close int fd = wss_root_openat(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	char text[STATE_MAX];
+	const char *name_end;
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	do
+		n = read(fd, text, sizeof(text) - 1);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	text[n] = '\0';
+	/* The name in parentheses may contain anything; only numbers follow the state. */
+	name_end = strrchr(text, ')');
+	if (!name_end || name_end[1] != ' ' || !name_end[2])
+		return -EINVAL;
+	*ret_state = name_end[2];
 	return 0;
 }
 

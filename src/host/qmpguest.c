@@ -167,7 +167,7 @@ static int qmpguest_refresh(struct wss_guest *guest, struct wss_error *err)
 		       : !strcmp(status.state, "inmigrate") ? WSS_GUEST_INCOMING
 		       : !strcmp(status.state, "paused")    ? WSS_GUEST_PAUSED
 							    : WSS_GUEST_OTHER;
-	guest->job = migration.in_progress;
+	snprintf(guest->job, sizeof(guest->job), "%s", migration.in_progress ? "migration" : "");
 	guest->balloon_bytes.known = true;
 	/* Without a balloon device the guest has all of its memory. */
 	guest->balloon_bytes.value = balloon.present ? balloon.actual_bytes : guest->config.maximum_bytes;

@@ -101,6 +101,71 @@ static struct wss_value span_get_max(const void *row)
 	return size_value(row, span_of(row)->summary.max_bytes);
 }
 
+static struct wss_value cold_low(const void *row, enum wss_cold_age age)
+{
+	const struct wss_cold_report *cold = span_of(row)->cold;
+
+	return cold && cold->ages[age].whole
+		       ? wss_value_number(cold->ages[age].low_bytes, WSS_KIND_BYTES)
+		       : wss_value_absent();
+}
+
+static struct wss_value cold_high(const void *row, enum wss_cold_age age)
+{
+	const struct wss_cold_report *cold = span_of(row)->cold;
+
+	return cold ? wss_value_number(cold->ages[age].high_bytes, WSS_KIND_BYTES)
+		    : wss_value_absent();
+}
+
+static struct wss_value cold_observed(const void *row, enum wss_cold_age age)
+{
+	const struct wss_cold_report *cold = span_of(row)->cold;
+
+	return cold ? (struct wss_value){ .kind = WSS_KIND_SHARE,
+					  .real = cold->ages[age].observed }
+		    : wss_value_absent();
+}
+
+#define COLD_GETTERS(name, age)                                                               \
+	static struct wss_value span_get_cold_low_##name(const void *row)                     \
+	{                                                                                     \
+		return cold_low(row, age);                                                    \
+	}                                                                                     \
+	static struct wss_value span_get_cold_high_##name(const void *row)                    \
+	{                                                                                     \
+		return cold_high(row, age);                                                   \
+	}                                                                                     \
+	static struct wss_value span_get_cold_observed_##name(const void *row)                \
+	{                                                                                     \
+		return cold_observed(row, age);                                               \
+	}
+
+COLD_GETTERS(2m, WSS_COLD_2MIN)
+COLD_GETTERS(10m, WSS_COLD_10MIN)
+COLD_GETTERS(1h, WSS_COLD_1H)
+COLD_GETTERS(24h, WSS_COLD_24H)
+COLD_GETTERS(never, WSS_COLD_SINCE_WATCHED)
+
+static struct wss_value span_get_cold_watched(const void *row)
+{
+	const struct wss_cold_report *cold = span_of(row)->cold;
+
+	return cold ? wss_value_number(cold->as_of_ns - cold->since_ns, WSS_KIND_DURATION)
+		    : wss_value_absent();
+}
+
+/* Of memory that had been idle for that time when the hour or day ended. */
+#define COLD_COLUMNS(name, head, time)                                                        \
+	{"cold_" #name "_low_bytes", NULL, "LOW-" head, 8, span_get_cold_low_##name,           \
+	 "Memory that at its end had certainly been idle for " time                           \
+	 ", in bytes; absent unless observed for all of that time",                           \
+	 false},                                                                              \
+	{"cold_" #name "_high_bytes", NULL, "HIGH-" head, 8, span_get_cold_high_##name,       \
+	 "Memory that at its end had not been seen touched for " time ", in bytes", false},   \
+	{"cold_" #name "_observed_share", NULL, "SEEN-" head, 8,                              \
+	 span_get_cold_observed_##name, "Observed share of that time, 1 = 100%", false}
+
 static const struct wss_column columns[] = {
 	{"domain", NULL, "DOMAIN", -12, span_get_domain, "Name of the guest", false},
 	{"uuid", NULL, "UUID", -36, span_get_uuid, "UUID of the guest", false},
@@ -124,6 +189,13 @@ static const struct wss_column columns[] = {
 	{"samples", NULL, "N", 5, span_get_samples, "Samples of good quality, a count", false},
 	{"degraded", NULL, "DEGRADED", 8, span_get_degraded,
 	 "Degraded samples, a count; only the largest figure includes them", false},
+	COLD_COLUMNS(2m, "2M", "2 minutes"),
+	COLD_COLUMNS(10m, "10M", "10 minutes"),
+	COLD_COLUMNS(1h, "1H", "an hour"),
+	COLD_COLUMNS(24h, "24H", "24 hours"),
+	COLD_COLUMNS(never, "ALL", "all the time that serve watched it"),
+	{"cold_watched_seconds", NULL, "WATCHED", 8, span_get_cold_watched,
+	 "How long its memory had been watched at the end, in seconds", false},
 };
 
 const struct wss_report_layout wss_history_span_layout = {
@@ -134,5 +206,5 @@ const struct wss_report_layout wss_history_span_layout = {
 	.shown = "domain,time,p50_bytes,p95_bytes,max_bytes,samples",
 	.wide = "domain,time,method,granularity_bytes,requested_window_seconds,min_bytes,p50_"
 		"bytes,"
-		"p95_bytes,max_bytes,samples,degraded",
+		"p95_bytes,max_bytes,samples,degraded,cold_24h_low_bytes,cold_24h_high_bytes",
 };

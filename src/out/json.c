@@ -128,6 +128,12 @@ void wss_json_value(struct wss_json *json, const char *key, const struct wss_val
 	}
 }
 
+void wss_json_null(struct wss_json *json, const char *key)
+{
+	begin_member(json, key);
+	fputs("null", json->stream);
+}
+
 static bool same_group(const char *a, const char *b)
 {
 	return a == b || (a && b && !strcmp(a, b));
@@ -162,12 +168,18 @@ static void write_columns(struct wss_json *json, const struct wss_report_layout 
 		wss_json_object_end(&group);
 }
 
-void wss_json_write_row(FILE *stream, const struct wss_report_layout *layout, const void *row)
+void wss_json_row(FILE *stream, struct wss_json *parent, const char *key,
+		  const struct wss_report_layout *layout, const void *row)
 {
-	struct wss_json json = wss_json_object(stream, NULL, NULL);
+	struct wss_json json = wss_json_object(stream, parent, key);
 
 	write_columns(&json, layout, row);
 	if (layout->extra)
 		layout->extra(row, &json);
 	wss_json_object_end(&json);
+}
+
+void wss_json_write_row(FILE *stream, const struct wss_report_layout *layout, const void *row)
+{
+	wss_json_row(stream, NULL, NULL, layout, row);
 }

@@ -1,35 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Shared by the parts of the report: the choice of columns (report-view.c), cells as texts
- * (report-cell.c), and JSON straight into a stream (json.c). Neither a cell nor JSON allocates
- * memory, so no output is lost or cut short for lack of it. ferror() of the stream shows whether
- * all of it was written.
+ * (report-cell.c). A cell allocates no memory, so no output is lost or cut short for lack of it.
  */
 #ifndef WSS_OUT_REPORT_PRIVATE_H
 #define WSS_OUT_REPORT_PRIVATE_H
 
+#include "out/json.h"
 #include "out/report.h"
 
-/* Object or list that is being written. */
-struct wss_json {
-	FILE *stream;
-	bool any; /* it has a member */
-};
-
-/*
- * Starts an object as the next member of its parent (NULL: no parent); key is NULL in a list.
- */
-struct wss_json wss_json_object(FILE *stream, struct wss_json *parent, const char *key);
-
-/* Starts a list, likewise. */
-struct wss_json wss_json_list(FILE *stream, struct wss_json *parent, const char *key);
-
-/* Writes the next member; key is NULL in a list. An absent value is left out. */
-void wss_json_value(struct wss_json *json, const char *key, const struct wss_value *value);
-
-/* Ends what wss_json_object() or wss_json_list() started. */
-void wss_json_object_end(struct wss_json *json);
-void wss_json_list_end(struct wss_json *json);
 
 /* Writes a row as a JSON object in one line, without newline. */
 void wss_json_write_row(FILE *stream, const struct wss_report_layout *layout, const void *row);

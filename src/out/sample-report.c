@@ -97,6 +97,7 @@ AMOUNT(arm, cost.arm_ns, WSS_KIND_DURATION)
 AMOUNT(read, cost.read_ns, WSS_KIND_DURATION)
 AMOUNT(faults, cost.faults, WSS_KIND_COUNT)
 AMOUNT(predicted, cost.predicted_stall_ns, WSS_KIND_DURATION)
+AMOUNT(predicted_faults, cost.predicted_faults, WSS_KIND_COUNT)
 AMOUNT(user, cost.user_ns, WSS_KIND_DURATION)
 AMOUNT(system, cost.system_ns, WSS_KIND_DURATION)
 
@@ -241,6 +242,8 @@ static const struct wss_column columns[] = {
 	 "Faults outside guest memory that the recorder saw, a count", false},
 	{"predicted_stall_seconds", "cost", "STALL", 8, sample_get_predicted,
 	 "Predicted longest stall of a virtual CPU by arming, in seconds", false},
+	{"predicted_faults", "cost", "MAX-FLT", 9, sample_get_predicted_faults,
+	 "Faults that arming would cost the guest at most, a count", false},
 	{"tool_cpu_seconds", "cost", "CPU", 8, sample_get_tool_cpu,
 	 "CPU time of virt-wss itself in the window, in seconds", false},
 	{"tool_user_seconds", "cost", "CPU-USER", 8, sample_get_user,

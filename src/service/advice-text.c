@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
+
 #define SIZE_TEXT_MAX 24
 
 /* Formats a length for a sentence: "4 s", not "4.00 s" as in a column. */
@@ -87,6 +89,45 @@ bool wss_advice_growth_text(const struct wss_advice *advice,
 	return true;
 }
 
+bool wss_advice_cold_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX])
+{
+	const struct wss_advice_cold *cold = &advice->cold;
+	const struct wss_cold_report *report = &cold->newest.report;
+	char low[SIZE_TEXT_MAX], high[SIZE_TEXT_MAX], age[SIZE_TEXT_MAX];
+
+	wss_size_format(cold->low_bytes.value, low, sizeof(low));
+	wss_size_format(cold->high_bytes.value, high, sizeof(high));
+	wss_age_format((report->as_of_ns - report->since_ns) / WSS_NS_PER_S, age, sizeof(age));
+	switch (cold->status) {
+	case WSS_ADVICE_COLD_UNWATCHED:
+		return false;
+	case WSS_ADVICE_COLD_STALE:
+		wss_age_format((uint64_t)(wss_clock_wall_seconds() - cold->newest.time), age,
+			       sizeof(age));
+		snprintf(ret_text, WSS_ADVICE_TEXT_MAX,
+			 "which memory is idle is unknown: serve last reported it %s ago", age);
+		return true;
+	case WSS_ADVICE_COLD_YOUNG:
+		snprintf(ret_text, WSS_ADVICE_TEXT_MAX,
+			 "no memory is known to have been idle for 24 h: it has been watched for %s",
+			 age);
+		return true;
+	case WSS_ADVICE_COLD_GAPS:
+		snprintf(ret_text, WSS_ADVICE_TEXT_MAX,
+			 "no memory is known to have been idle for 24 h: only %.3g%% of that time "
+			 "was observed; at most %s was idle",
+			 100 * report->ages[WSS_COLD_24H].observed, high);
+		return true;
+	case WSS_ADVICE_COLD_OK:
+		break;
+	}
+	snprintf(ret_text, WSS_ADVICE_TEXT_MAX,
+		 "%s has been idle for 24 h and can certainly be reclaimed; at most %s may have "
+		 "been idle, which promises nothing",
+		 low, high);
+	return true;
+}
+
 /* Formats the number of windows and the time they span: "12 windows in 1 min". */
 static void windows_format(const struct wss_summary *summary, char *ret_text, size_t size)
 {
@@ -132,12 +173,26 @@ static struct wss_amount size_now(const struct wss_advice *advice)
 	return balloon.known ? balloon : advice->assigned_bytes;
 }
 
+/* Returns how much of what would be freed has certainly been idle: ", 1.50 GiB of it idle for 24 h". */
+static const char *idle_text(const struct wss_advice *advice, char ret_text[60])
+{
+	uint64_t bytes = wss_u64_min(advice->cold.low_bytes.value,
+				     advice->sizing.reclaimable_bytes.value);
+	char size[SIZE_TEXT_MAX];
+
+	if (!bytes)
+		return "";
+	wss_size_format(bytes, size, sizeof(size));
+	snprintf(ret_text, 60, ", %s of it idle for 24 h", size);
+	return ret_text;
+}
+
 bool wss_advice_step_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX])
 {
 	const struct wss_sizing *sizing = &advice->sizing;
 	struct wss_amount now = size_now(advice);
 	char from[SIZE_TEXT_MAX], to[SIZE_TEXT_MAX], frees[SIZE_TEXT_MAX];
-	char trust[WSS_ADVICE_TEXT_MAX], step[120];
+	char trust[WSS_ADVICE_TEXT_MAX], step[180], idle[60];
 
 	if (!advice->has_series)
 		return false;
@@ -157,8 +212,8 @@ bool wss_advice_step_text(const struct wss_advice *advice, char ret_text[WSS_ADV
 		snprintf(step, sizeof(step), "%s -> %s would free nothing on the host now",
 			 from, to);
 	else
-		snprintf(step, sizeof(step), "%s -> %s would free %s on the host", from, to,
-			 frees);
-	snprintf(ret_text, WSS_ADVICE_TEXT_MAX, "%.*s; %.*s", 110, step, 250, trust);
+		snprintf(step, sizeof(step), "%s -> %s would free %s on the host%s", from, to,
+			 frees, idle_text(advice, idle));
+	snprintf(ret_text, WSS_ADVICE_TEXT_MAX, "%.*s; %.*s", 140, step, 250, trust);
 	return true;
 }

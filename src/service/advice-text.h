@@ -28,6 +28,12 @@ bool wss_advice_growth_text(const struct wss_advice *advice,
 			    char ret_text[WSS_ADVICE_TEXT_MAX]);
 
 /*
+ * States how much memory has been idle for 24 hours, or why that is not known. Returns false if no service
+ * watches the guest's memory.
+ */
+bool wss_advice_cold_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX]);
+
+/*
  * States what following the advice would achieve, and the confidence: "512 MiB -> 256 MiB
  * would free 94 MiB on the host; low confidence: ...". Returns false if nothing is known.
  */

@@ -1,10 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "service/advice.h"
 
+#include "base/number.h"
+
+/* Hours from a Monday, 00:00 UTC, to the epoch, a Thursday. */
+#define EPOCH_HOUR_OF_WEEK 72
+
 const char *wss_advice_status_name(enum wss_advice_status status)
 {
 	static const char *const names[] = {"failed", "unknown", "too early", "opted out",
 					    "ok"};
+
+	return names[status];
+}
+
+const char *wss_advice_cold_status_name(enum wss_advice_cold_status status)
+{
+	static const char *const names[] = {
+		[WSS_ADVICE_COLD_UNWATCHED] = "unwatched", [WSS_ADVICE_COLD_STALE] = "stale",
+		[WSS_ADVICE_COLD_YOUNG] = "too early",	   [WSS_ADVICE_COLD_GAPS] = "gaps",
+		[WSS_ADVICE_COLD_OK] = "ok",
+	};
 
 	return names[status];
 }
@@ -63,11 +79,56 @@ static void advice_ask_what_if(struct wss_advice *advice,
 		wss_missrate_loss(advice->what_if.faults_per_second, options->fault_ns);
 }
 
+/* What the hours of four weeks go to. */
+struct advice_hours {
+	struct wss_advice *advice;
+	struct wss_learner *learner; /* NULL: nothing is to be learned */
+};
+
+static void advice_on_hour(time_t start, uint64_t max_bytes, void *opaque)
+{
+	struct advice_hours *hours = opaque;
+	uint64_t *of_week;
+
+	if (start < 0 || !max_bytes)
+		return;
+	of_week = &hours->advice->week_bytes[((uint64_t)start / WSS_HISTORY_HOUR + EPOCH_HOUR_OF_WEEK) %
+					     WSS_ADVICE_WEEK_HOURS];
+	*of_week = wss_u64_max(*of_week, max_bytes);
+	if (hours->learner)
+		wss_learner_add(hours->learner, start, max_bytes);
+}
+
+/* Reads the hours of the series in the advice. */
+static int advice_read_hours(struct wss_history *history, const struct wss_advice_guest *guest,
+			     time_t since, const struct wss_advice_options *options,
+			     struct wss_advice *advice, struct wss_error *err)
+{
+	time_t now = wss_clock_wall_seconds(),
+	       from = now - (time_t)WSS_LEARNER_HOURS_MAX * WSS_HISTORY_HOUR;
+	bool learn = options->learn && !guest->policy->headroom_percent.known;
+	struct advice_hours hours = {.advice = advice};
+	int r;
+
+	if (guest->need_only)
+		return 0;
+	if (learn) {
+		hours.learner = wss_learner_new(NULL);
+		if (!hours.learner)
+			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	r = wss_history_series_hours(history, guest->uuid, since, from, advice_on_hour, &hours, err);
+	if (r == 0 && learn)
+		advice->learned = wss_learner_advise(hours.learner, now - now % WSS_HISTORY_HOUR);
+	wss_learner_free(hours.learner);
+	return r;
+}
+
 /* Sizes a guest from the series in its advice. */
 static void advice_size(struct wss_advice *advice, const struct wss_advice_guest *guest,
 			const struct wss_advice_options *options)
 {
-	struct wss_sizing_state state = {.held_bytes = {0}};
+	struct wss_sizing_state state = {.learned = &advice->learned};
 	struct wss_policy policy = *guest->policy;
 	struct wss_sizing_rule rule;
 
@@ -90,6 +151,36 @@ static void advice_size(struct wss_advice *advice, const struct wss_advice_guest
 	advice_ask_what_if(advice, options);
 }
 
+static enum wss_advice_cold_status cold_status(const struct wss_history_coldness *newest)
+{
+	/* A report from the future was stored before the clock was set back. */
+	if (wss_clock_wall_seconds() - newest->time > WSS_ADVICE_COLD_MAX_S)
+		return WSS_ADVICE_COLD_STALE;
+	if (newest->report.as_of_ns - newest->report.since_ns < WSS_HISTORY_DAY * WSS_NS_PER_S)
+		return WSS_ADVICE_COLD_YOUNG;
+	return newest->report.ages[WSS_COLD_24H].whole ? WSS_ADVICE_COLD_OK : WSS_ADVICE_COLD_GAPS;
+}
+
+/* A guest that does not run has no memory that could be idle. */
+static int advice_read_cold(struct wss_history *history, const struct wss_advice_guest *guest,
+			    struct wss_advice_cold *cold, struct wss_error *err)
+{
+	const struct wss_cold_class *day = &cold->newest.report.ages[WSS_COLD_24H];
+	int r;
+
+	if (!guest->active)
+		return 0;
+	r = wss_history_coldness(history, guest->uuid, &cold->newest, err);
+	if (r <= 0)
+		return r;
+	cold->status = cold_status(&cold->newest);
+	if (cold->status == WSS_ADVICE_COLD_OK)
+		cold->low_bytes = wss_amount_of(day->low_bytes);
+	if (cold->status >= WSS_ADVICE_COLD_YOUNG)
+		cold->high_bytes = wss_amount_of(day->high_bytes);
+	return 0;
+}
+
 int wss_advice_read(struct wss_history *history, const struct wss_advice_guest *guest,
 		    time_t since, const struct wss_advice_options *options,
 		    struct wss_advice *ret_advice, struct wss_error *err)
@@ -102,12 +193,21 @@ int wss_advice_read(struct wss_history *history, const struct wss_advice_guest *
 				       &advice.series, err);
 	if (r < 0)
 		return -1;
+	if (history && guest->uuid && *guest->uuid &&
+	    advice_read_cold(history, guest, &advice.cold, err) < 0) {
+		wss_summary_free(&advice.series.summary);
+		return -1;
+	}
 	/*
 	 * Windows that see only writes cannot show how much memory the guest needs for
 	 * reading.
 	 */
 	advice.only_writes = r == 1 && advice.series.observes == WSS_OBSERVES_WRITES;
 	advice.has_series = r == 1 && !advice.only_writes;
+	if (advice.has_series && advice_read_hours(history, guest, since, options, &advice, err) < 0) {
+		wss_summary_free(&advice.series.summary);
+		return -1;
+	}
 	if (advice.has_series)
 		advice_size(&advice, guest, options);
 	else

@@ -25,7 +25,14 @@ struct wss_advice_options {
 	double target_loss;		 /* share of time that may be lost to faults, 0 to 1 */
 	uint64_t fault_ns;		 /* cost of one fault, at least 1 */
 	struct wss_amount what_if_bytes; /* size to be judged */
+	/*
+	 * Learn sizes from the hours of four weeks (wss/learner.h) once there are enough, unless the
+	 * guest's policy has a headroom; otherwise the rule applies.
+	 */
+	bool learn;
 };
+
+#define WSS_ADVICE_WEEK_HOURS 168
 
 #define WSS_ADVICE_OPTIONS_INIT                                                               \
 	{                                                                                     \
@@ -33,7 +40,7 @@ struct wss_advice_options {
 			 .headroom_percent = 20,                                              \
 			 .minimum_bytes = 256 * WSS_MIB},                                     \
 		.span_ns = 7 * WSS_HISTORY_DAY * WSS_NS_PER_S, .target_loss = 0.01,           \
-		.fault_ns = WSS_MISSRATE_FAULT_NS                                             \
+		.fault_ns = WSS_MISSRATE_FAULT_NS, .learn = true,                             \
 	}
 
 /* Facts about the guest that the history does not have. */
@@ -41,7 +48,10 @@ struct wss_advice_guest {
 	const char *uuid; /* NULL or "": unknown, and so is its history */
 	bool active;	  /* absent if the guest does not run */
 	const struct wss_policy *policy;
-	/* Size the guest by its need alone, ignoring the minimum and the policy's maximum. */
+	/*
+	 * Size the guest by its need alone: by the rule, without what was learned, ignoring the minimum
+	 * and the policy's maximum.
+	 */
 	bool need_only;
 };
 
@@ -60,6 +70,30 @@ enum wss_advice_status {
 /* "failed", "unknown", "too early", "opted out", "ok". */
 const char *wss_advice_status_name(enum wss_advice_status status);
 
+/* Reports on a guest's memory that are older say nothing about now. */
+#define WSS_ADVICE_COLD_MAX_S WSS_HISTORY_HOUR
+
+/* What is known of the memory that has been idle for 24 hours. */
+enum wss_advice_cold_status {
+	WSS_ADVICE_COLD_UNWATCHED, /* no service has watched it, or it does not run */
+	WSS_ADVICE_COLD_STALE,	   /* nor within the last WSS_ADVICE_COLD_MAX_S */
+	WSS_ADVICE_COLD_YOUNG,	   /* watched for less than 24 hours: an upper bound only */
+	WSS_ADVICE_COLD_GAPS,	   /* not watched all the time: an upper bound only */
+	WSS_ADVICE_COLD_OK,
+};
+
+/* "unwatched", "stale", "too early", "gaps", "ok". */
+const char *wss_advice_cold_status_name(enum wss_advice_cold_status status);
+
+/* How cold a guest's memory is. */
+struct wss_advice_cold {
+	enum wss_advice_cold_status status;
+	struct wss_history_coldness newest; /* unless UNWATCHED */
+	/* Idle for 24 hours. What is below low can be reclaimed for certain; high promises nothing. */
+	struct wss_amount low_bytes;  /* OK only */
+	struct wss_amount high_bytes; /* YOUNG, GAPS, OK */
+};
+
 /* All zero stands for a guest that could not be read. */
 struct wss_advice {
 	enum wss_advice_status status;
@@ -72,6 +106,13 @@ struct wss_advice {
 	struct wss_amount assigned_bytes;
 	struct wss_amount curve_bytes; /* smallest size that the miss-rate curve permits */
 	bool curve_is_beyond;	       /* that size is beyond the measured range */
+	struct wss_learned learned;
+	/*
+	 * The largest working set of each hour of the week in the last four weeks; 0: it was not
+	 * measured. The first hour begins on Monday, 00:00 UTC.
+	 */
+	uint64_t week_bytes[WSS_ADVICE_WEEK_HOURS];
+	struct wss_advice_cold cold;   /* also without a series */
 	bool has_missrate;
 	struct wss_missrate missrate;
 	struct {

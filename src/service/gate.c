@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "service/gate.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/cond.h"
+#include "base/number.h"
 
 /* Grace time in each state: enough for a slow guest, but not for one that hangs. */
 #define GRACE_NS WSS_NS_PER_S
+/* How soon a thread that waits sees that it was cancelled. */
+#define CANCEL_NS (250 * WSS_NS_PER_MS)
 
 struct wss_gate {
 	pthread_mutex_t lock;
-	pthread_cond_t changed;
 	unsigned jobs;
 	uint64_t stagger_ns;
 	uint64_t entered_ns, armed_ns; /* when a ticket last did so; 0 if none has */
@@ -27,7 +28,6 @@ struct wss_gate *wss_gate_new(unsigned jobs, uint64_t stagger_ns)
 	if (!gate)
 		return NULL;
 	pthread_mutex_init(&gate->lock, NULL);
-	wss_cond_init(&gate->changed);
 	gate->jobs = jobs;
 	gate->stagger_ns = stagger_ns;
 	return gate;
@@ -38,14 +38,40 @@ void wss_gate_free(struct wss_gate *gate)
 	if (!gate)
 		return;
 	pthread_mutex_destroy(&gate->lock);
-	pthread_cond_destroy(&gate->changed);
 	free(gate);
+}
+
+static struct wss_ticket *first_waiting(struct wss_ticket *list)
+{
+	while (list && !list->wake)
+		list = list->next;
+	return list;
+}
+
+/* Wakes those who are next, to enter and to be armed. The caller holds the lock. */
+static void gate_wake(const struct wss_gate *gate)
+{
+	const struct wss_ticket *next[] = {first_waiting(gate->waiting),
+					   first_waiting(gate->inside)};
+
+	for (size_t i = 0; i < sizeof(next) / sizeof(next[0]); i++)
+		if (next[i])
+			pthread_cond_signal(next[i]->wake);
+}
+
+void wss_gate_set_jobs(struct wss_gate *gate, unsigned jobs)
+{
+	pthread_mutex_lock(&gate->lock);
+	gate->jobs = jobs;
+	gate_wake(gate);
+	pthread_mutex_unlock(&gate->lock);
 }
 
 void wss_gate_set_stagger(struct wss_gate *gate, uint64_t stagger_ns)
 {
 	pthread_mutex_lock(&gate->lock);
 	gate->stagger_ns = stagger_ns;
+	gate_wake(gate);
 	pthread_mutex_unlock(&gate->lock);
 }
 
@@ -54,9 +80,12 @@ static bool ticket_overdue(const struct wss_ticket *ticket, uint64_t now_ns)
 	return now_ns >= ticket->expected_ns && now_ns - ticket->expected_ns >= GRACE_NS;
 }
 
-static bool stagger_over(const struct wss_gate *gate, uint64_t last_ns, uint64_t now_ns)
+/* How much of the stagger is left. */
+static uint64_t stagger_left_ns(const struct wss_gate *gate, uint64_t last_ns, uint64_t now_ns)
 {
-	return !last_ns || now_ns < last_ns || now_ns - last_ns >= gate->stagger_ns;
+	if (!last_ns || now_ns < last_ns || now_ns - last_ns >= gate->stagger_ns)
+		return 0;
+	return gate->stagger_ns - (now_ns - last_ns);
 }
 
 static bool place_free(const struct wss_gate *gate, uint64_t now_ns)
@@ -100,22 +129,37 @@ static void list_remove(struct wss_ticket **list, const struct wss_ticket *ticke
 }
 
 /*
- * Whether a place is free and this ticket is the first in line for it. The caller holds the
- * lock.
+ * Waits until the ticket is the first of the list that waits, the stagger since *last_ns is
+ * over, and may() says that nobody else is in the way. False: it was cancelled. The caller
+ * holds the lock.
  */
-static bool wait_for_place(struct wss_gate *gate, const struct wss_ticket *ticket,
-			   const struct wss_cancel *cancel)
+static bool ticket_wait(struct wss_gate *gate, struct wss_ticket *ticket,
+			struct wss_ticket *const *list, const uint64_t *last_ns,
+			bool (*may)(const struct wss_gate *gate, uint64_t now_ns),
+			const struct wss_cancel *cancel)
 {
-	for (;;) {
-		uint64_t now_ns = wss_clock_now_ns();
+	pthread_cond_t wake;
+	bool cancelled;
 
-		if (wss_cancel_requested(cancel))
-			return false;
-		if (ticket == gate->waiting && place_free(gate, now_ns) &&
-		    stagger_over(gate, gate->entered_ns, now_ns))
-			return true;
-		wss_cond_wait_a_moment(&gate->changed, &gate->lock);
+	wss_cond_init(&wake);
+	ticket->wake = &wake;
+	while (!(cancelled = wss_cancel_requested(cancel))) {
+		uint64_t now_ns = wss_clock_now_ns(), left_ns, timeout_ns = CANCEL_NS;
+
+		if (first_waiting(*list) == ticket) {
+			left_ns = stagger_left_ns(gate, *last_ns, now_ns);
+			if (!left_ns && may(gate, now_ns))
+				break;
+			/* Without stagger another ticket is in the way, until it leaves or is
+			 * overdue. */
+			timeout_ns =
+				left_ns ? wss_u64_min(left_ns, CANCEL_NS) : WSS_COND_MOMENT_NS;
+		}
+		wss_cond_wait_ns(&wake, &gate->lock, timeout_ns);
 	}
+	ticket->wake = NULL;
+	pthread_cond_destroy(&wake);
+	return !cancelled;
 }
 
 int wss_gate_enter(struct wss_gate *gate, struct wss_ticket *ticket, uint64_t expected_ns,
@@ -127,7 +171,8 @@ int wss_gate_enter(struct wss_gate *gate, struct wss_ticket *ticket, uint64_t ex
 		return wss_cancel_requested(cancel) ? gate_interrupted(err) : 0;
 	pthread_mutex_lock(&gate->lock);
 	list_append(&gate->waiting, ticket);
-	entered = wait_for_place(gate, ticket, cancel);
+	entered = ticket_wait(gate, ticket, &gate->waiting, &gate->entered_ns, place_free,
+			      cancel);
 	list_remove(&gate->waiting, ticket);
 	if (entered) {
 		gate->entered_ns = wss_clock_now_ns();
@@ -135,7 +180,7 @@ int wss_gate_enter(struct wss_gate *gate, struct wss_ticket *ticket, uint64_t ex
 		ticket->expected_ns = gate->entered_ns + expected_ns;
 		list_append(&gate->inside, ticket);
 	}
-	pthread_cond_broadcast(&gate->changed);
+	gate_wake(gate);
 	pthread_mutex_unlock(&gate->lock);
 	return entered ? 0 : gate_interrupted(err);
 }
@@ -143,27 +188,21 @@ int wss_gate_enter(struct wss_gate *gate, struct wss_ticket *ticket, uint64_t ex
 int wss_gate_turn(struct wss_gate *gate, struct wss_ticket *ticket,
 		  const struct wss_cancel *cancel, struct wss_error *err)
 {
-	bool cancelled = false;
+	bool granted;
 
 	if (!gate)
 		return 0;
 	pthread_mutex_lock(&gate->lock);
-	for (;;) {
-		uint64_t now_ns = wss_clock_now_ns();
-
-		cancelled = wss_cancel_requested(cancel);
-		if (cancelled || (arming_free(gate, now_ns) &&
-				  stagger_over(gate, gate->armed_ns, now_ns)))
-			break;
-		wss_cond_wait_a_moment(&gate->changed, &gate->lock);
-	}
-	if (!cancelled) {
+	granted =
+		ticket_wait(gate, ticket, &gate->inside, &gate->armed_ns, arming_free, cancel);
+	if (granted) {
 		gate->armed_ns = wss_clock_now_ns();
 		ticket->state = WSS_TICKET_ARMING;
 		ticket->expected_ns = gate->armed_ns;
 	}
+	gate_wake(gate);
 	pthread_mutex_unlock(&gate->lock);
-	return cancelled ? gate_interrupted(err) : 0;
+	return granted ? 0 : gate_interrupted(err);
 }
 
 void wss_gate_armed(struct wss_gate *gate, struct wss_ticket *ticket, uint64_t end_ns)
@@ -176,7 +215,7 @@ void wss_gate_armed(struct wss_gate *gate, struct wss_ticket *ticket, uint64_t e
 		ticket->state = WSS_TICKET_ARMED;
 		ticket->expected_ns = end_ns;
 	}
-	pthread_cond_broadcast(&gate->changed);
+	gate_wake(gate);
 	pthread_mutex_unlock(&gate->lock);
 }
 
@@ -187,7 +226,7 @@ void wss_gate_leave(struct wss_gate *gate, struct wss_ticket *ticket)
 	pthread_mutex_lock(&gate->lock);
 	list_remove(&gate->inside, ticket);
 	ticket->state = WSS_TICKET_OUTSIDE;
-	pthread_cond_broadcast(&gate->changed);
+	gate_wake(gate);
 	pthread_mutex_unlock(&gate->lock);
 }
 

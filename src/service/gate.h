@@ -10,7 +10,10 @@
  * - No more than `jobs` tickets are inside at once; they enter in the order in which they asked.
  * - Between two entries, and between two armings, at least the stagger passes. The former
  *   separates what methods do to prepare, the latter the stalls of the guests.
- * - No two guests are armed at the same time.
+ * - No two guests are armed at the same time; of those that wait for that, the one that entered
+ *   first is next.
+ * - Only the next in line is woken: with hundreds of guests, waking all of them each time would be
+ *   most of what a service costs.
  *
  * A thread may hang in any state, because QEMU may not answer or the kernel not grant the
  * guest's memory lock. Each state therefore has a time by which the next one is expected. A
@@ -21,6 +24,7 @@
 #ifndef WSS_SERVICE_GATE_H
 #define WSS_SERVICE_GATE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -36,6 +40,7 @@ struct wss_ticket {
 	enum wss_ticket_state state;
 	uint64_t expected_ns; /* when the next state is due, a time of wss_clock_now_ns() */
 	struct wss_ticket *next;
+	pthread_cond_t *wake; /* of its thread while it waits; NULL: it does not */
 };
 
 /*
@@ -48,7 +53,8 @@ struct wss_gate *wss_gate_new(unsigned jobs, uint64_t stagger_ns);
 /* Frees a gate; no thread may still use it. Accepts NULL. */
 void wss_gate_free(struct wss_gate *gate);
 
-/* Sets the stagger for tickets that enter from now on. */
+/* Set the number of windows at once, and the stagger, for tickets that enter from now on. */
+void wss_gate_set_jobs(struct wss_gate *gate, unsigned jobs);
 void wss_gate_set_stagger(struct wss_gate *gate, uint64_t stagger_ns);
 
 /*

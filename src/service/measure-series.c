@@ -18,6 +18,7 @@ struct measure_series {
 	const struct wss_tracker_ops *ops; /* the method; NULL until it has been chosen */
 	unsigned left;			   /* number of windows */
 	uint64_t start_ns;		   /* actual or planned start of the window */
+	bool goes_on;			   /* the window continues after its sample */
 	wss_measure_emit emit;
 	void *opaque;
 };
@@ -57,10 +58,10 @@ static bool series_fail(struct measure_series *series, const struct wss_error *e
 		return true;
 	series->left--;
 	last = wss_measure_ends_series(error) || !series->left || series->options->cumulative ||
-	       wss_deadline_spent(deadline);
+	       series->options->observer.until_ns || wss_deadline_spent(deadline);
 	/* Between two windows nothing stays attached. */
 	if (!last)
-		wss_window_rest(wss_measure_window(series->measure));
+		wss_measure_rest(series->measure);
 	emit_failure(series, error, last);
 	return last;
 }
@@ -131,7 +132,9 @@ static int take_window(struct measure_series *series, struct wss_sample *ret_sam
 	if (wait_for_report(series, &end_ns, err) < 0 ||
 	    wss_measure_read(series->measure, ret_sample, err) < 0)
 		return -1;
-	wss_measure_settle(series->measure, ret_sample);
+	series->goes_on = wss_measure_may_go_on(series->measure);
+	if (!series->goes_on)
+		wss_measure_settle(series->measure, ret_sample);
 	return 0;
 }
 
@@ -148,8 +151,19 @@ static bool series_window(struct measure_series *series)
 		return series_fail(series, &error);
 	}
 	series->left--;
+	if (series->options->observer.until_ns && !series->goes_on)
+		series->left = 0;
 	series->emit(&sample, !series->left, series->opaque);
 	return !series->left;
+}
+
+/* Waits for the next window while this one goes on. Returns true if there is none. */
+static bool series_go_on(struct measure_series *series)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+	int r = wss_measure_go_on(series->measure, &error);
+
+	return r < 0 ? series_fail(series, &error) : r > 0;
 }
 
 static void series_run(struct measure_series *series)
@@ -168,6 +182,12 @@ static void series_run(struct measure_series *series)
 		series->start_ns = next_ns;
 		if (wss_cancel_sleep_until_ns(cancel, next_ns) < 0 || series_window(series))
 			break;
+		if (series->goes_on) {
+			if (series_go_on(series))
+				break;
+			next_ns = wss_clock_now_ns();
+			continue;
+		}
 		/*
 		 * A late window delays the following ones; they never move closer together to
 		 * catch up.

@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "base/number.h"
 
+/* How often the observer of a window that goes on is asked. */
+#define GO_ON_STEP_NS (5 * WSS_NS_PER_S)
 #define SETTLE_STEP_NS (50 * WSS_NS_PER_MS)
 /* Time to restore a guest, even if its other time is used up. */
 #define RESTORE_NS (10 * WSS_NS_PER_S)
@@ -19,6 +21,8 @@ struct wss_measure {
 	struct wss_window *window;
 	bool first_window; /* shares the deadline of opening the guest */
 	bool read;	   /* a sample of this window has been read: it must not begin again */
+	bool untold;	   /* the observer has yet to get its pages */
+	struct wss_sample last; /* of this window, for the observer */
 };
 
 void wss_measure_options_init(struct wss_measure_options *options, uint64_t window_ns)
@@ -81,6 +85,24 @@ int wss_measure_open(struct wss_target *target, const struct wss_measure_options
 	return r;
 }
 
+static void measure_tell_pages(struct wss_measure *measure)
+{
+	const struct wss_measure_observer *observer = &measure->options->observer;
+	struct wss_measure_pages pages;
+
+	if (!measure->untold)
+		return;
+	measure->untold = false;
+	pages = (struct wss_measure_pages){
+		.start_ns = wss_window_start_ns(measure->window),
+		.end_ns = wss_clock_now_ns(),
+		.view = wss_window_pages(measure->window),
+		.guest = measure->target->guest,
+		.sample = &measure->last,
+	};
+	observer->pages(&pages, observer->opaque);
+}
+
 void wss_measure_close(struct wss_measure *measure)
 {
 	struct wss_deadline *deadline;
@@ -92,6 +114,7 @@ void wss_measure_close(struct wss_measure *measure)
 	allowed_ns = deadline->allowed_ns;
 	wss_deadline_allow(deadline, RESTORE_NS);
 	wss_deadline_run(deadline, 0);
+	measure_tell_pages(measure);
 	wss_window_close(measure->window);
 	wss_deadline_allow(deadline, allowed_ns);
 	wss_gate_leave(measure->place.gate, measure->place.ticket);
@@ -108,13 +131,17 @@ static int measure_interrupted(struct wss_error *err)
 	return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 }
 
-/* Sleeps until until_ns; neither pauses nor resumes the deadline. */
+/*
+ * Sleeps until until_ns, which returns 0, or until the guest's process ends: 1. Neither pauses nor resumes the
+ * deadline.
+ */
 static int measure_sleep(const struct wss_measure *measure, uint64_t until_ns,
 			 struct wss_error *err)
 {
-	if (wss_cancel_sleep_until_ns(&measure->target->cancel, until_ns) < 0)
-		return measure_interrupted(err);
-	return 0;
+	const struct wss_target *target = measure->target;
+	int r = wss_cancel_sleep_on_fd(&target->cancel, target->guest->process.pidfd, until_ns);
+
+	return r < 0 ? measure_interrupted(err) : r;
 }
 
 /* Calls wss_window_prepare() until it is done. */
@@ -143,6 +170,7 @@ static int measure_begin(struct wss_measure *measure, struct wss_error *err)
 	if (wss_gate_turn(place->gate, place->ticket, &target->cancel, err) < 0)
 		return -1;
 	wss_deadline_run(&target->deadline, 0);
+	measure_tell_pages(measure);
 	r = wss_window_begin(measure->window, err);
 	wss_gate_armed(place->gate, place->ticket,
 		       r < 0 ? wss_clock_now_ns() : wss_window_end_ns(measure->window));
@@ -179,6 +207,7 @@ int wss_measure_poll(struct wss_measure *measure, uint64_t until_ns, struct wss_
 {
 	struct wss_window *window = measure->window;
 	uint64_t poll_ns = measure->options->poll_ns;
+	int r;
 
 	for (;;) {
 		uint64_t end_ns = wss_u64_min(until_ns, wss_window_end_ns(window));
@@ -186,9 +215,11 @@ int wss_measure_poll(struct wss_measure *measure, uint64_t until_ns, struct wss_
 					   : wss_window_next_ns(window);
 
 		next_ns = wss_u64_min(next_ns, end_ns);
-		if (measure_sleep(measure, next_ns, err) < 0)
+		r = measure_sleep(measure, next_ns, err);
+		if (r < 0)
 			return -1;
-		if (next_ns >= end_ns)
+		/* A guest that has ended fails the poll. */
+		if (r == 0 && next_ns >= end_ns)
 			return 0;
 		if (wss_window_poll(window, err) < 0)
 			return -1;
@@ -201,19 +232,63 @@ int wss_measure_read(struct wss_measure *measure, struct wss_sample *ret_sample,
 		     struct wss_error *err)
 {
 	measure->read = true;
-	return wss_window_read(measure->window, ret_sample, err);
+	if (wss_window_read(measure->window, ret_sample, err) < 0)
+		return -1;
+	if (measure->options->observer.pages) {
+		measure->last = *ret_sample;
+		measure->untold = true;
+	}
+	return 0;
+}
+
+void wss_measure_rest(struct wss_measure *measure)
+{
+	measure_tell_pages(measure);
+	wss_window_rest(measure->window);
+}
+
+bool wss_measure_may_go_on(const struct wss_measure *measure)
+{
+	struct wss_page_view view = wss_window_pages(measure->window);
+
+	return measure->options->observer.until_ns &&
+	       (view.touched.known || view.blocks.known);
+}
+
+int wss_measure_go_on(struct wss_measure *measure, struct wss_error *err)
+{
+	const struct wss_measure_observer *observer = &measure->options->observer;
+	uint64_t until_ns;
+
+	wss_gate_leave(measure->place.gate, measure->place.ticket);
+	wss_deadline_pause(&measure->target->deadline);
+	while ((until_ns = observer->until_ns(observer->opaque)) > wss_clock_now_ns()) {
+		uint64_t step_ns = until_ns == UINT64_MAX ? SETTLE_STEP_NS : GO_ON_STEP_NS;
+		uint64_t next_ns = wss_u64_min(wss_clock_now_ns() + step_ns, until_ns);
+		int r = measure_sleep(measure, next_ns, err);
+
+		if (r < 0)
+			return -1;
+		if (r > 0)
+			return wss_error_set(err, WSS_ERR_GONE, "the guest has ended");
+	}
+	/* Whether its pages are still known. */
+	if (wss_window_poll(measure->window, err) < 0)
+		return -1;
+	return until_ns ? 0 : 1;
 }
 
 void wss_measure_settle(struct wss_measure *measure, struct wss_sample *sample)
 {
 	struct wss_deadline *deadline = &measure->target->deadline;
 
-	wss_window_rest(measure->window);
+	wss_measure_rest(measure);
 	wss_gate_leave(measure->place.gate, measure->place.ticket);
 	wss_deadline_run(deadline, 0);
 	while (!wss_window_settle(measure->window, sample)) {
 		wss_deadline_pause(deadline);
-		if (measure_sleep(measure, wss_clock_now_ns() + SETTLE_STEP_NS, NULL) < 0)
+		if (wss_cancel_sleep_until_ns(&measure->target->cancel,
+					      wss_clock_now_ns() + SETTLE_STEP_NS) < 0)
 			return;
 		wss_deadline_run(deadline, 0);
 	}

@@ -29,6 +29,32 @@
 #include "track/window.h"
 #include "wss/sample.h"
 
+/* What a window has seen, up to end_ns, a time of wss_clock_now_ns() as start_ns is. */
+struct wss_measure_pages {
+	uint64_t start_ns, end_ns;
+	struct wss_page_view view; /* valid during the call */
+	const struct wss_guest *guest;
+	const struct wss_sample *sample; /* of the window, or of its beginning */
+};
+
+/* Somebody who wants the pages of windows. All functions are called in the thread that measures. */
+struct wss_measure_observer {
+	/*
+	 * Called after a window has been read and before its pages are dropped, by the next window or at the
+	 * end. NULL: nobody wants them.
+	 */
+	void (*pages)(const struct wss_measure_pages *pages, void *opaque);
+	/*
+	 * With this, a window whose pages are known goes on after its sample has been read, without a new
+	 * zap, until the next window is armed or the guest is closed: so windows follow each other without
+	 * a gap. Returns when the next one is to begin, wss_clock_now_ns(), UINT64_MAX while that is not
+	 * known, or 0 to end; called every 5 s at least. A window that fails, or whose pages are not known, is the last one. NULL: each window
+	 * ends with its sample.
+	 */
+	uint64_t (*until_ns)(void *opaque);
+	void *opaque;
+};
+
 struct wss_measure_options {
 	struct wss_window_options window;
 	const struct wss_tracker_ops *method; /* NULL: auto */
@@ -48,6 +74,7 @@ struct wss_measure_options {
 	uint64_t poll_ns;
 	/* Take a native window, then one of 4 KiB, whose sample has the figures of both. */
 	bool both;
+	struct wss_measure_observer observer;
 };
 
 /* Initializes options for one window of window_ns, with the defaults for everything else. */
@@ -109,6 +136,18 @@ int wss_measure_read(struct wss_measure *measure, struct wss_sample *ret_sample,
  * Waits after the last read until the guest is restored, and adds any remarks to the sample.
  */
 void wss_measure_settle(struct wss_measure *measure, struct wss_sample *sample);
+
+/* Declares that nothing is read until the next window, whose pages the observer gets. */
+void wss_measure_rest(struct wss_measure *measure);
+
+/* Whether the observer wants the window to go on after its sample, and its pages are known. */
+bool wss_measure_may_go_on(const struct wss_measure *measure);
+
+/*
+ * Lets the window go on, with the guest's place at the gate free, until the observer wants the next one:
+ * 0; 1 if it wants none; -1: the guest has gone, or WSS_ERR_INTERRUPTED.
+ */
+int wss_measure_go_on(struct wss_measure *measure, struct wss_error *err);
 
 /* Returns the window, for its times and pages. */
 struct wss_window *wss_measure_window(struct wss_measure *measure);

@@ -7,10 +7,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/worker.h"
 
+/* How often late workers are looked for. */
+#define LATE_STEP_NS (100 * WSS_NS_PER_MS)
 
-/* A sample on its way to the front end. */
+/* A sample on its way to the front end. For message_free(). */
 struct message {
 	struct message *next;
 	struct entry *entry;
@@ -42,11 +45,14 @@ struct entry {
 	struct wss_target *target;
 	struct wss_worker *worker; /* NULL between two steps */
 	enum entry_step step;
+	struct wss_measure_options measure;
 	bool may_be_left_out;
 	/* UUID of its guest; "" until it has been opened */
 	char uuid[WSS_UUID_TEXT_MAX];
 	bool gone; /* the round has dropped it; protected by the hall's lock */
 	struct wss_ticket ticket;
+	struct message reserve;	    /* for a sample without memory; under the hall's lock */
+	bool reserve_queued;	    /* likewise */
 	struct wss_profile profile; /* profile to publish */
 	struct wss_error error;	    /* error of publishing */
 };
@@ -56,19 +62,28 @@ struct wss_round {
 	struct wss_round_events events;
 	void *opaque;
 	const struct wss_cancel *cancel;
+	uint64_t cancel_ns;    /* until workers are left behind after that */
 	uint64_t cancelled_ns; /* when the token was first seen requested; 0: not yet */
+	uint64_t look_ns;      /* when to look for late workers */
 	struct entry *entries;
 	struct wss_round_progress progress;
 };
+
+/* The caller holds the hall's lock where the message is of an entry. */
+static void message_free(struct message *message)
+{
+	struct entry *entry = message->entry;
+
+	if (message == &entry->reserve)
+		entry->reserve_queued = false;
+	else
+		free(message);
+}
 
 static void hall_unref(struct hall *hall)
 {
 	if (!hall || atomic_fetch_sub(&hall->references, 1) != 1)
 		return;
-	for (struct message *message = hall->first, *next; message; message = next) {
-		next = message->next;
-		free(message);
-	}
 	wss_gate_free(hall->gate);
 	wss_workers_free(hall->workers);
 	pthread_mutex_destroy(&hall->lock);
@@ -116,6 +131,7 @@ int wss_round_new(const struct wss_round_options *options, const struct wss_roun
 	round->events = *events;
 	round->opaque = opaque;
 	round->cancel = options->cancel;
+	round->cancel_ns = options->cancel_ns ? options->cancel_ns : WSS_WORKER_CANCEL_NS;
 	*ret_round = round;
 	return 0;
 }
@@ -129,7 +145,10 @@ static void open_run(void *opaque)
 	wss_target_open(entry->target);
 }
 
-/* Without memory the sample is lost, but its loss is reported. */
+/*
+ * Without memory a sample takes the entry's reserve. If that still waits, the sample is lost, which is reported.
+ * A worker that waits for an answer to its sample loses none.
+ */
 static void queue_sample(const struct wss_sample *sample, bool last, void *opaque)
 {
 	struct entry *entry = opaque;
@@ -137,6 +156,10 @@ static void queue_sample(const struct wss_sample *sample, bool last, void *opaqu
 	struct message *message = malloc(sizeof(*message));
 
 	pthread_mutex_lock(&hall->lock);
+	if (!message && !entry->gone && !entry->reserve_queued) {
+		message = &entry->reserve;
+		entry->reserve_queued = true;
+	}
 	if (message && !entry->gone) {
 		*message = (struct message){ .entry = entry, .last = last, .sample = *sample };
 		*hall->end = message;
@@ -155,7 +178,7 @@ static void measure_run(void *opaque)
 	struct entry *entry = opaque;
 	const struct wss_measure_place place = { entry->hall->gate, &entry->ticket };
 
-	wss_measure_run(entry->target, &entry->hall->measure, &place, queue_sample, entry);
+	wss_measure_run(entry->target, &entry->measure, &place, queue_sample, entry);
 }
 
 static void publish_run(void *opaque)
@@ -182,7 +205,8 @@ static int entry_start(struct entry *entry, enum entry_step step, struct wss_err
 	return wss_worker_start(entry->hall->workers, &work, &entry->worker, err);
 }
 
-int wss_round_join(struct wss_round *round, struct wss_target *target, bool may_be_left_out,
+int wss_round_join(struct wss_round *round, struct wss_target *target,
+		   const struct wss_measure_options *measure, bool may_be_left_out,
 		   struct wss_error *err)
 {
 	struct entry *entry = calloc(1, sizeof(*entry)), **link = &round->entries;
@@ -192,6 +216,7 @@ int wss_round_join(struct wss_round *round, struct wss_target *target, bool may_
 	atomic_fetch_add(&round->hall->references, 1);
 	entry->hall = round->hall;
 	entry->target = target;
+	entry->measure = measure ? *measure : round->hall->measure;
 	entry->may_be_left_out = may_be_left_out;
 	if (entry_start(entry, STEP_OPEN, err) < 0) {
 		entry->target = NULL;
@@ -222,6 +247,8 @@ static void round_remove(struct wss_round *round, struct entry *entry)
 		link = &(*link)->next;
 	*link = entry->next;
 	round->progress.done++;
+	if (round->events.done)
+		round->events.done(entry->target, round->opaque);
 	pthread_mutex_lock(&hall->lock);
 	entry->gone = true;
 	for (struct message **place = &hall->first; *place;) {
@@ -232,7 +259,7 @@ static void round_remove(struct wss_round *round, struct entry *entry)
 			continue;
 		}
 		*place = message->next;
-		free(message);
+		message_free(message);
 	}
 	for (hall->end = &hall->first; *hall->end;)
 		hall->end = &(*hall->end)->next;
@@ -361,7 +388,9 @@ static void round_tell_samples(struct wss_round *round)
 		if (round->events.sample)
 			round->events.sample(message->entry->target, &message->sample,
 					     message->last, round->opaque);
-		free(message);
+		pthread_mutex_lock(&round->hall->lock);
+		message_free(message);
+		pthread_mutex_unlock(&round->hall->lock);
 	}
 }
 
@@ -369,16 +398,29 @@ static bool entry_late(const struct wss_round *round, const struct entry *entry)
 {
 	return wss_worker_late(entry->worker) ||
 	       (round->cancelled_ns &&
-		wss_clock_now_ns() - round->cancelled_ns >= WSS_WORKER_CANCEL_NS);
+		wss_clock_now_ns() - round->cancelled_ns >= round->cancel_ns);
+}
+
+/* Seldom: a round over many guests is woken every few milliseconds. */
+static bool round_looks_for_late_ones(struct wss_round *round)
+{
+	uint64_t now_ns = wss_clock_now_ns();
+
+	if (now_ns < round->look_ns)
+		return false;
+	round->look_ns = now_ns + LATE_STEP_NS;
+	return true;
 }
 
 static void tend_entries(struct wss_round *round)
 {
+	bool look = round_looks_for_late_ones(round);
+
 	for (struct entry *entry = round->entries, *next; entry; entry = next) {
 		bool done = wss_worker_done(entry->worker);
 
 		next = entry->next;
-		if (!done && entry_late(round, entry)) {
+		if (!done && look && entry_late(round, entry)) {
 			round_abandon(round, entry);
 			continue;
 		}
@@ -401,9 +443,14 @@ static void round_tell_progress(struct wss_round *round)
 
 bool wss_round_step(struct wss_round *round)
 {
+	return wss_round_step_for(round, WSS_COND_MOMENT_NS);
+}
+
+bool wss_round_step_for(struct wss_round *round, uint64_t wait_ns)
+{
 	if (!round->entries)
 		return false;
-	wss_workers_wait(round->hall->workers);
+	wss_workers_wait_ns(round->hall->workers, wait_ns);
 	if (!round->cancelled_ns && wss_cancel_requested(round->cancel))
 		round->cancelled_ns = wss_clock_now_ns();
 	round_tell_samples(round);
@@ -428,6 +475,12 @@ void wss_round_free(struct wss_round *round)
 		round_abandon(round, round->entries);
 	hall_unref(round->hall);
 	free(round);
+}
+
+void wss_round_set_pace(struct wss_round *round, unsigned jobs, uint64_t stagger_ns)
+{
+	wss_gate_set_jobs(round->hall->gate, jobs);
+	wss_gate_set_stagger(round->hall->gate, stagger_ns);
 }
 
 int wss_round_run(struct wss_round *round, struct wss_error *err)

@@ -40,6 +40,8 @@ struct wss_round_options {
 	enum wss_publish_when publish_when;
 	bool persistent;		 /* also publish in the domain's configuration */
 	const struct wss_cancel *cancel; /* token of the whole round; NULL: the stop signal */
+	/* How long guests may take to be restored after a request; 0: WSS_WORKER_CANCEL_NS. */
+	uint64_t cancel_ns;
 };
 
 /* Progress of a round. */
@@ -79,6 +81,8 @@ struct wss_round_events {
 	 * behind.
 	 */
 	void (*trouble)(struct wss_target *target, const struct wss_error *error, void *opaque);
+	/* The target is done with, however that came: the last event about it. Only its data may be looked at. */
+	void (*done)(struct wss_target *target, void *opaque);
 	/* Called repeatedly while the round runs. */
 	void (*progress)(const struct wss_round_progress *progress, void *opaque);
 };
@@ -106,11 +110,19 @@ int wss_round_new(const struct wss_round_options *options, const struct wss_roun
 
 /*
  * Adds a target, before the round runs or from one of its events. The round owns it from then
- * on. may_be_left_out: do not measure it if wss_target_is_left_out(). On failure the caller
+ * on. measure, which is copied, says how to measure it; NULL: the round's options do.
+ * may_be_left_out: do not measure it if wss_target_is_left_out(). On failure the caller
  * still owns it: WSS_ERR_NO_MEMORY, WSS_ERR_FAILED.
  */
-int wss_round_join(struct wss_round *round, struct wss_target *target, bool may_be_left_out,
+int wss_round_join(struct wss_round *round, struct wss_target *target,
+		   const struct wss_measure_options *measure, bool may_be_left_out,
 		   struct wss_error *err);
+
+/*
+ * For a round without end, which is stepped: sets how many windows there may be at the same
+ * time, and the time from one arming to the next. wss_round_run() chooses the latter itself.
+ */
+void wss_round_set_pace(struct wss_round *round, unsigned jobs, uint64_t stagger_ns);
 
 /*
  * Removes a target: its window is closed as soon as possible, without a sample, and the target
@@ -119,11 +131,14 @@ int wss_round_join(struct wss_round *round, struct wss_target *target, bool may_
 void wss_round_leave(struct wss_round *round, struct wss_target *target);
 
 /*
- * Waits at most 50 ms and passes events to the front end. Returns true while there are
- * targets. After its token has been requested, the round ends its targets, and leaves behind
- * those that do not end within WSS_WORKER_CANCEL_NS.
+ * Waits for a worker, at most WSS_COND_MOMENT_NS, and passes events to the front end. Returns
+ * true while there are targets. After its token has been requested, the round ends its targets,
+ * and leaves behind those that do not end within WSS_WORKER_CANCEL_NS.
  */
 bool wss_round_step(struct wss_round *round);
+
+/* The same, but waits at most wait_ns, which is how late it may notice the token or a late worker. */
+bool wss_round_step_for(struct wss_round *round, uint64_t wait_ns);
 
 /*
  * Spreads the targets over the time of the round, and takes steps until all are done.

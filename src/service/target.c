@@ -136,6 +136,20 @@ int wss_hypervisor_list(const struct wss_hypervisor *hypervisor, bool inactive_t
 	return hypervisor->source->list(hypervisor->opaque, inactive_too, ret_domains, ret_n, err);
 }
 
+int wss_hypervisor_guest(const struct wss_hypervisor *hypervisor, const struct wss_domain_ref *ref,
+			 const struct wss_deadline *deadline, struct wss_guest **ret_guest,
+			 struct wss_error *err)
+{
+	return hypervisor->source->open(hypervisor->opaque, ref, deadline, ret_guest, err);
+}
+
+bool wss_hypervisor_alive(const struct wss_hypervisor *hypervisor)
+{
+	struct wss_conn *conn = wss_hypervisor_conn(hypervisor);
+
+	return !conn || wss_conn_alive(conn);
+}
+
 struct wss_target *wss_target_new(struct wss_hypervisor *hypervisor,
 				  const struct wss_domain_ref *ref, uint64_t deadline_ns,
 				  const struct wss_cancel *cancel, struct wss_error *err)
@@ -175,33 +189,39 @@ void wss_target_free(struct wss_target *target)
 }
 
 /* The operator's decision comes first; an unreadable policy is not consent. */
-static int target_heed_policy(struct wss_target *target, struct wss_guest *guest)
+static int guest_heed_policy(struct wss_guest *guest, struct wss_policy *ret_policy,
+			     struct wss_error *err)
 {
+	struct wss_policy policy = { .opt_out = false };
 	wss_auto_free char *xml = NULL;
 
 	/* A source without metadata has no policies. */
 	if (!guest->ops->metadata)
 		return 0;
-	if (guest->ops->metadata(guest, WSS_POLICY_NAMESPACE, &xml, &target->error) < 0 ||
-	    (xml && wss_policy_read(xml, &target->policy, &target->error) < 0))
+	if (guest->ops->metadata(guest, WSS_POLICY_NAMESPACE, &xml, err) < 0 ||
+	    (xml && wss_policy_read(xml, &policy, err) < 0))
 		return -1;
-	if (!target->policy.opt_out)
+	*ret_policy = policy;
+	if (!policy.opt_out)
 		return 0;
-	return wss_error_set(&target->error, WSS_ERR_UNSUPPORTED,
-			     "left alone: its policy opts out");
+	return wss_error_set(err, WSS_ERR_UNSUPPORTED, "left alone: its policy opts out");
+}
+
+int wss_target_heed_policy(struct wss_target *target, struct wss_error *err)
+{
+	return guest_heed_policy(target->guest, &target->policy, err);
 }
 
 void wss_target_open(struct wss_target *target)
 {
-	const struct wss_hypervisor *hypervisor = target->hypervisor;
 	const struct wss_domain_ref ref = { target->name, target->uuid };
 	struct wss_guest *guest = NULL;
 
 	wss_error_clear(&target->error);
 	wss_deadline_run(&target->deadline, 0);
-	if (hypervisor->source->open(hypervisor->opaque, &ref, &target->deadline, &guest,
-				     &target->error) == 0 &&
-	    target_heed_policy(target, guest) < 0) {
+	if (wss_hypervisor_guest(target->hypervisor, &ref, &target->deadline, &guest,
+				 &target->error) == 0 &&
+	    guest_heed_policy(guest, &target->policy, &target->error) < 0) {
 		wss_guest_free(guest);
 		guest = NULL;
 	}

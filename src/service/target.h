@@ -96,6 +96,14 @@ int wss_hypervisor_list(const struct wss_hypervisor *hypervisor, bool inactive_t
 			struct wss_conn_domain **ret_domains, size_t *ret_n,
 			struct wss_error *err);
 
+/* Opens a guest, as wss_conn_guest(). May hang. */
+int wss_hypervisor_guest(const struct wss_hypervisor *hypervisor, const struct wss_domain_ref *ref,
+			 const struct wss_deadline *deadline, struct wss_guest **ret_guest,
+			 struct wss_error *err);
+
+/* Whether its connection to libvirt, if it has one, still works as far as is known. Asks nobody. */
+bool wss_hypervisor_alive(const struct wss_hypervisor *hypervisor);
+
 /* libvirt's facts about the host as a whole. */
 struct wss_hypervisor_facts {
 	struct wss_amount memory_bytes; /* as wss_conn_host_memory() */
@@ -141,6 +149,12 @@ void wss_target_free(struct wss_target *target);
  * the guest cannot be opened, or has opted out, guest stays NULL and error has the reason.
  */
 void wss_target_open(struct wss_target *target);
+
+/*
+ * Reads the policy of an open target again. Fails as wss_target_open() does, with the guest left open:
+ * WSS_ERR_UNSUPPORTED if it has opted out by now.
+ */
+int wss_target_heed_policy(struct wss_target *target, struct wss_error *err);
 
 /* Returns the guest's name if it is open, else the name that was typed or listed. */
 const char *wss_target_name(const struct wss_target *target);

@@ -30,6 +30,12 @@
 	"WHERE hour.series_id = summary.series_id AND hour.level = 3600 "              \
 	"AND hour.start >= ?3 AND hour.start < ?4)))"
 
+/* In the order of enum wss_cold_age. */
+#define COLD_AGES                                                                            \
+	"low_2m, high_2m, observed_2m, low_10m, high_10m, observed_10m, low_1h, high_1h, "    \
+	"observed_1h, low_24h, high_24h, observed_24h, low_never, high_never, observed_never"
+#define COLD_REPORT "time, watched_s, granularity_bytes, held_bytes, absent_bytes, " COLD_AGES
+
 static const char *const sql[DB_STATEMENTS] = {
 	[DB_GUEST_PUT] = "INSERT INTO guest (uuid, name) VALUES (?1, ?2) "
 			 "ON CONFLICT (uuid) DO UPDATE SET name = ?2 WHERE name <> ?2",
@@ -94,6 +100,14 @@ static const char *const sql[DB_STATEMENTS] = {
 		"JOIN summary ON series_id = series.id "
 		"WHERE uuid = ?1 AND level = ?4 AND start > ?2 - ?4 AND start <= ?3 "
 		"ORDER BY start, series_id",
+	[DB_COLDNESS_PUT] = "INSERT OR REPLACE INTO coldness (guest_id, level, start, time, watched_s, "
+			    "granularity_bytes, held_bytes, absent_bytes, " COLD_AGES ") SELECT id, ?2, ?3, "
+			    "?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, "
+			    "?21, ?22, ?23 FROM guest WHERE uuid = ?1",
+	[DB_COLDNESS_NEWEST] = "SELECT " COLD_REPORT " FROM guest JOIN coldness ON guest_id = guest.id "
+			       "WHERE uuid = ?1 ORDER BY time DESC LIMIT 1",
+	[DB_COLDNESS_AT] = "SELECT " COLD_REPORT " FROM guest JOIN coldness ON guest_id = guest.id "
+			   "WHERE uuid = ?1 AND level = ?2 AND start = ?3",
 	[DB_JOURNAL_PUT] =
 		"INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, "
 		"to_bytes, reason, uri) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
@@ -249,6 +263,16 @@ void wss_history_close(struct wss_history *history)
 	sqlite3_close(history->db);
 	free(history->path);
 	free(history);
+}
+
+void wss_db_swap(struct wss_history *a, struct wss_history *b)
+{
+	struct wss_history old = *a;
+
+	*a = *b;
+	*b = old;
+	sqlite3_busy_handler(a->db, on_busy, a);
+	sqlite3_busy_handler(b->db, on_busy, b);
 }
 
 int wss_db_set_up(struct wss_history *history, struct wss_error *err)

@@ -31,6 +31,9 @@ enum wss_db_statement {
 	DB_SERIES_OF,
 	DB_SAMPLES,
 	DB_SPANS,
+	DB_COLDNESS_PUT,
+	DB_COLDNESS_NEWEST,
+	DB_COLDNESS_AT,
 	DB_JOURNAL_PUT,
 	DB_JOURNAL_BEGIN,
 	DB_JOURNAL_DONE,
@@ -44,6 +47,7 @@ struct wss_history {
 	int patience_ms, waited_ms; /* wait for another process's lock: limit and time spent */
 	dev_t device;	   /* the file that was opened for writing */
 	ino_t inode;
+	int64_t version; /* of its schema, at most the newest that this program knows; 0: not known yet */
 	bool created;				 /* this handle created the file */
 	sqlite3_stmt *statements[DB_STATEMENTS]; /* prepared on first use */
 };
@@ -93,6 +97,13 @@ int wss_db_read_summary(struct wss_history *history, sqlite3_stmt *stmt, bool wi
 			struct wss_summary *summary, struct wss_error *err);
 
 /*
+ * Reads the report on how cold a guest's memory was at the end of the hour or day that begins at start. Returns
+ * 1; 0 if there is none, -1 on error.
+ */
+int wss_db_coldness_at(struct wss_history *history, const char *uuid, int level, time_t start,
+		       struct wss_history_coldness *ret_coldness, struct wss_error *err);
+
+/*
  * Returns the path under which to open the history, with all links in its directory resolved:
  * a malloc()ed string. make: create missing directories. WSS_ERR_FAILED if the history, a file
  * that SQLite keeps next to it, or its directory does not belong to the caller or root, if
@@ -115,6 +126,9 @@ int wss_db_open_lock(const char *path, int *ret_fd, struct wss_error *err);
  * Allocates a history without opening it; NULL with err set. Free it with wss_history_close().
  */
 struct wss_history *wss_db_new(const char *path, struct wss_error *err);
+
+/* Exchanges what two histories refer to. */
+void wss_db_swap(struct wss_history *a, struct wss_history *b);
 
 /* Sets up a connection for reading or writing that trusts nothing in the file. */
 int wss_db_set_up(struct wss_history *history, struct wss_error *err);

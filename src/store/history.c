@@ -255,18 +255,13 @@ static int add_to_summary(struct wss_history *history, int64_t series, int level
 	return r;
 }
 
-int wss_history_add(struct wss_history *history, const struct wss_sample *sample,
-		    struct wss_error *err)
+/* Within a transaction. */
+static int add_sample(struct wss_history *history, const struct wss_sample *sample,
+		      struct wss_error *err)
 {
 	int64_t guest = 0, series = 0;
-	int r;
+	int r = store_guest(history, sample, &guest, err);
 
-	if (!sample->uuid[0])
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "not stored: a guest without a UUID has no history");
-	if (wss_db_exec(history, "BEGIN IMMEDIATE", "cannot write to it", err) < 0)
-		return -1;
-	r = store_guest(history, sample, &guest, err);
 	if (r == 0)
 		r = store_series(history, guest, sample, &series, err);
 	if (r == 0)
@@ -275,12 +270,35 @@ int wss_history_add(struct wss_history *history, const struct wss_sample *sample
 		r = add_to_summary(history, series, WSS_HISTORY_HOUR, sample, err);
 	if (r == 0)
 		r = add_to_summary(history, series, WSS_HISTORY_DAY, sample, err);
+	return r;
+}
+
+int wss_history_add_all(struct wss_history *history, const struct wss_sample *samples, size_t n,
+			struct wss_error *err)
+{
+	int r;
+
+	for (size_t i = 0; i < n; i++)
+		if (!samples[i].uuid[0])
+			return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+					     "not stored: a guest without a UUID has no history");
+	r = wss_db_exec(history, "BEGIN IMMEDIATE", "cannot write to it", err);
+	if (r < 0)
+		return -1;
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = add_sample(history, &samples[i], err);
 	if (r == 0)
 		r = wss_db_exec(history, "COMMIT", "cannot write to it", err);
 	/* A full disk may already have caused a rollback. */
 	if (r < 0 && !sqlite3_get_autocommit(history->db))
 		sqlite3_exec(history->db, "ROLLBACK", NULL, NULL, NULL);
 	return r;
+}
+
+int wss_history_add(struct wss_history *history, const struct wss_sample *sample,
+		    struct wss_error *err)
+{
+	return wss_history_add_all(history, sample, 1, err);
 }
 
 int wss_history_last(struct wss_history *history, const char *uuid, struct wss_amount *ret_time,
@@ -416,6 +434,13 @@ int wss_history_series(struct wss_history *history, const char *uuid, time_t sin
 int wss_history_hours(struct wss_history *history, const char *uuid, time_t since,
 		      wss_history_hour on_hour, void *opaque, struct wss_error *err)
 {
+	return wss_history_series_hours(history, uuid, since, since, on_hour, opaque, err);
+}
+
+int wss_history_series_hours(struct wss_history *history, const char *uuid, time_t since,
+			     time_t hours_since, wss_history_hour on_hour, void *opaque,
+			     struct wss_error *err)
+{
 	struct wss_history_series series;
 	sqlite3_stmt *stmt;
 	int64_t id = 0;
@@ -427,7 +452,7 @@ int wss_history_hours(struct wss_history *history, const char *uuid, time_t sinc
 	if (!stmt)
 		return -1;
 	sqlite3_bind_int64(stmt, 1, id);
-	sqlite3_bind_int64(stmt, 2, floor_to(since, WSS_HISTORY_HOUR));
+	sqlite3_bind_int64(stmt, 2, floor_to(hours_since, WSS_HISTORY_HOUR));
 	while ((r = sqlite3_step(stmt)) == SQLITE_ROW)
 		on_hour(sqlite3_column_int64(stmt, 0), wss_db_column_u64(stmt, 1), opaque);
 	sqlite3_reset(stmt);

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "wss/cold-timeline.h"
 #include "wss/sample.h"
 #include "wss/span.h"
 
@@ -55,6 +56,12 @@ int wss_history_open_readonly(const char *path, struct wss_history **ret_history
 bool wss_history_is_in_place(const struct wss_history *history);
 
 /*
+ * Opens the file that its path leads to now, or creates it, as wss_history_open() does. The handle stays the
+ * same, and so does how long it waits. On failure it refers to the earlier file as before.
+ */
+int wss_history_reopen(struct wss_history *history, struct wss_error *err);
+
+/*
  * Sets how long to wait for another process that writes: 15 s by default, and at most 1 s
  * after a stop request. After that, functions fail with WSS_ERR_BUSY.
  */
@@ -72,6 +79,10 @@ void wss_history_close_unused(struct wss_history *history);
 /* Adds a measured sample of a guest that has a UUID, in one transaction. */
 int wss_history_add(struct wss_history *history, const struct wss_sample *sample,
 		    struct wss_error *err);
+
+/* Adds n of them in one transaction: all or none. */
+int wss_history_add_all(struct wss_history *history, const struct wss_sample *samples, size_t n,
+			struct wss_error *err);
 
 /* Returns the time of a guest's newest sample; unknown if there is none. */
 int wss_history_last(struct wss_history *history, const char *uuid, struct wss_amount *ret_time,
@@ -106,6 +117,11 @@ typedef void (*wss_history_hour)(time_t start, uint64_t max_bytes, void *opaque)
 int wss_history_hours(struct wss_history *history, const char *uuid, time_t since,
 		      wss_history_hour on_hour, void *opaque, struct wss_error *err);
 
+/* The same for the hours of that series since another time, which may be earlier. */
+int wss_history_series_hours(struct wss_history *history, const char *uuid, time_t since,
+			     time_t hours_since, wss_history_hour on_hour, void *opaque,
+			     struct wss_error *err);
+
 /*
  * Calls on_guest for each guest in the history, sorted by name. Returns 0, or -1:
  * WSS_ERR_NO_MEMORY as soon as on_guest returns -1, WSS_ERR_INTERRUPTED.
@@ -132,6 +148,24 @@ typedef void (*wss_history_on_span)(const struct wss_history_span *span, void *o
 int wss_history_spans(struct wss_history *history, const char *uuid, int level, time_t since,
 		      time_t until, wss_history_on_span on_span, void *opaque,
 		      struct wss_error *err);
+
+/* How cold a guest's memory was at a time. The history keeps the last report of each hour and of each day. */
+struct wss_history_coldness {
+	time_t time;
+	/* Its times are relative: since_ns is 0, as_of_ns how long the memory had been watched. */
+	struct wss_cold_report report;
+};
+
+/*
+ * Stores a report on a guest, as of that time, as the last one of its hour and of its day. Without effect if
+ * the history has no sample of the guest.
+ */
+int wss_history_add_coldness(struct wss_history *history, const char *uuid, time_t time,
+			     const struct wss_cold_report *report, struct wss_error *err);
+
+/* Reads the newest report on a guest. Returns 1; 0 if there is none, -1 on error. */
+int wss_history_coldness(struct wss_history *history, const char *uuid,
+			 struct wss_history_coldness *ret_coldness, struct wss_error *err);
 
 struct wss_history_limits {
 	uint64_t samples_s, hours_s, days_s; /* how long to keep each */

@@ -145,6 +145,19 @@ int wss_history_open(const char *path, struct wss_history **ret_history, struct 
 	return -1;
 }
 
+int wss_history_reopen(struct wss_history *history, struct wss_error *err)
+{
+	struct wss_history *opened;
+
+	if (wss_history_open(history->path, &opened, err) < 0)
+		return -1;
+	wss_history_set_patience(opened, history->patience_ms);
+	wss_db_swap(history, opened);
+	/* SQLite leaves the files at a path alone that leads to another database than its own. */
+	wss_history_close(opened);
+	return 0;
+}
+
 /* Uses a URI, because this parameter has no flag. */
 static char *immutable_uri(const char *path)
 {

@@ -101,6 +101,12 @@ static int forget_old(const struct pruning *pruning, const struct wss_history_li
 	if (r > 0)
 		r = delete_until(pruning, "summary", "level = 86400 AND start <=",
 				 seconds_before(now, limits->days_s + WSS_HISTORY_DAY), err);
+	if (r > 0)
+		r = delete_until(pruning, "coldness", "level = 3600 AND start <=",
+				 seconds_before(now, limits->hours_s + WSS_HISTORY_HOUR), err);
+	if (r > 0)
+		r = delete_until(pruning, "coldness", "level = 86400 AND start <=",
+				 seconds_before(now, limits->days_s + WSS_HISTORY_DAY), err);
 	return r;
 }
 
@@ -155,9 +161,13 @@ static int forget_some(struct wss_history *history, struct wss_error *err)
 	static const char *const steps[] = {
 		"DELETE FROM sample WHERE id IN (SELECT id FROM sample ORDER BY time, "
 		"id " SHARE_OF("sample") ")",
+		"DELETE FROM coldness WHERE rowid IN (SELECT rowid FROM coldness WHERE level = "
+		"3600 ORDER BY start " SHARE_OF("coldness WHERE level = 3600") ")",
 		"DELETE FROM summary WHERE rowid IN (SELECT rowid FROM summary WHERE level = "
 		"3600 "
 		"ORDER BY start " SHARE_OF("summary WHERE level = 3600") ")",
+		"DELETE FROM coldness WHERE rowid IN (SELECT rowid FROM coldness "
+		"ORDER BY start " SHARE_OF("coldness") ")",
 		"DELETE FROM summary WHERE rowid IN (SELECT rowid FROM summary "
 		"ORDER BY start " SHARE_OF("summary") ")",
 	};

@@ -180,6 +180,7 @@ int wss_history_spans(struct wss_history *history, const char *uuid, int level, 
 {
 	sqlite3_stmt *stmt = wss_db_statement(history, DB_SPANS, err);
 	struct sample_series series = {.known = false};
+	struct wss_history_coldness coldness;
 	int step, r = 0;
 
 	if (!stmt)
@@ -190,6 +191,11 @@ int wss_history_spans(struct wss_history *history, const char *uuid, int level, 
 		struct wss_history_span span = {.seconds = level};
 
 		r = read_span(history, stmt, &series, &span, err);
+		if (r == 0)
+			r = wss_db_coldness_at(history, uuid, level, span.start, &coldness, err);
+		if (r > 0)
+			span.cold = &coldness.report;
+		r = r < 0 ? -1 : 0;
 		if (r == 0)
 			on_span(&span, opaque);
 		wss_summary_free(&span.summary);

@@ -65,6 +65,25 @@ static const char *const migrations[] = {
 
 	/* URI of the connection that made the step; the UUID may be unknown to others. */
 	"ALTER TABLE balloon ADD COLUMN uri TEXT;",
+
+	/*
+	 * How cold a guest's memory was at the end of each hour or day (level as in summary). For each age the
+	 * bounds, and the millionths of that time that were observed; low is NULL where some of it was not.
+	 */
+	"CREATE TABLE coldness ("
+	"	guest_id INTEGER NOT NULL REFERENCES guest(id) ON DELETE CASCADE,"
+	"	level INTEGER NOT NULL,"
+	"	start INTEGER NOT NULL,"
+	"	time INTEGER NOT NULL,"
+	"	watched_s INTEGER NOT NULL,"
+	"	granularity_bytes INTEGER NOT NULL,"
+	"	held_bytes INTEGER NOT NULL, absent_bytes INTEGER NOT NULL,"
+	"	low_2m INTEGER, high_2m INTEGER NOT NULL, observed_2m INTEGER NOT NULL,"
+	"	low_10m INTEGER, high_10m INTEGER NOT NULL, observed_10m INTEGER NOT NULL,"
+	"	low_1h INTEGER, high_1h INTEGER NOT NULL, observed_1h INTEGER NOT NULL,"
+	"	low_24h INTEGER, high_24h INTEGER NOT NULL, observed_24h INTEGER NOT NULL,"
+	"	low_never INTEGER, high_never INTEGER NOT NULL, observed_never INTEGER NOT NULL,"
+	"	PRIMARY KEY (guest_id, level, start));",
 };
 
 #define SCHEMA_VERSION ((int64_t)(sizeof(migrations) / sizeof(migrations[0])))
@@ -154,6 +173,7 @@ int wss_db_check_version(struct wss_history *history, struct wss_error *err)
 	if (id != APPLICATION_ID)
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "history %s: not a history of virt-wss", history->path);
+	history->version = version;
 	if (version < 1)
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "history %s: damaged: its version is %" PRId64, history->path,
@@ -228,5 +248,7 @@ int wss_db_migrate(struct wss_history *history, struct wss_error *err)
 		r = wss_db_exec(history, "COMMIT", "cannot create the tables", err);
 	if (r < 0)
 		sqlite3_exec(history->db, "ROLLBACK", NULL, NULL, NULL);
+	else
+		history->version = SCHEMA_VERSION;
 	return r;
 }

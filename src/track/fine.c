@@ -172,9 +172,10 @@ static int log_start(struct wss_fine *fine, struct wss_guest *guest, uint64_t wi
 	if (!wss_fault("skip-zap") && !wss_fault("log-first") &&
 	    wss_control_clear(&guest->process, '4', &zap, err) < 0)
 		return -1;
-	wss_debug("%s: %llu entries, zapped before the dirty log in %.3f ms", guest->config.name,
-		  (unsigned long long)wss_kvm_counts_entries(counts),
-		  (double)(zap.end_ns - zap.start_ns) / 1e6);
+	wss_log_guest(WSS_LOG_DEBUG, guest->config.name, guest->config.uuid,
+		      "%llu entries, zapped before the dirty log in %.3f ms",
+		      (unsigned long long)wss_kvm_counts_entries(counts),
+		      (double)(zap.end_ns - zap.start_ns) / 1e6);
 	fine->asked_ns = wss_clock_now_ns();
 	if (wss_dirtylog_start(&fine->log, guest, log_window_ns(fine, window_ns), err) < 0)
 		return -1;
@@ -218,10 +219,10 @@ int wss_fine_prepare(struct wss_fine *fine, struct wss_guest *guest, uint64_t wi
 	}
 	r = wss_dirtylog_step(&fine->log, guest, counts, err);
 	if (r > 0)
-		wss_debug("%s: dirty log on after %.3f ms, %llu entries by then",
-			  guest->config.name,
-			  (double)(wss_clock_now_ns() - fine->asked_ns) / 1e6,
-			  (unsigned long long)wss_kvm_counts_entries(counts));
+		wss_log_guest(WSS_LOG_DEBUG, guest->config.name, guest->config.uuid,
+			      "dirty log on after %.3f ms, %llu entries by then",
+			      (double)(wss_clock_now_ns() - fine->asked_ns) / 1e6,
+			      (unsigned long long)wss_kvm_counts_entries(counts));
 	return r;
 }
 

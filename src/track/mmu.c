@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/number.h"
 #include "host/kvmstat.h"
 #include "track/control.h"
 #include "track/fine.h"
@@ -145,10 +146,21 @@ static void mmu_close(struct wss_tracker *tracker)
 }
 
 /*
- * Predicts how long arming keeps the vCPUs waiting, with or without the start of the dirty
- * log.
+ * The faults by which so many dropped entries come back, at most. With soft-dirty clear_refs also
+ * write-protects the host's entries, so that KVM maps a page that is read read-only, and the first write
+ * to it faults again (Linux 6.1, fs/proc/task_mmu.c, clear_soft_dirty()).
  */
-static int predict_stall(struct mmu *mmu, bool with_log, uint64_t *ret_ns, struct wss_error *err)
+static uint64_t most_faults(const struct mmu *mmu, uint64_t entries)
+{
+	return mmu->host->soft_dirty == WSS_NO ? entries : wss_u64_mul(entries, 2);
+}
+
+/*
+ * Predicts how long arming keeps the vCPUs waiting, with or without the start of the dirty log, and how
+ * many faults follow. With a dirty log the entries that come back are of 4 KiB, for all that is resident.
+ */
+static int predict_cost(struct mmu *mmu, bool with_log, struct wss_prediction *ret,
+			struct wss_error *err)
 {
 	struct wss_kvm_counts counts;
 	struct wss_stall_load load = { .logged_pages = 0 };
@@ -157,14 +169,7 @@ static int predict_stall(struct mmu *mmu, bool with_log, uint64_t *ret_ns, struc
 	if (read_counts(mmu, &counts, err) < 0 ||
 	    wss_resident_read(&mmu->guest->process, &rss, &hugetlb, err) < 0)
 		return -1;
-	if (wss_fault("slow-zap")) {
-		*ret_ns = 10 * WSS_NS_PER_S;
-		return 0;
-	}
-	/*
-	 * KVM maps 2 MiB only on huge pages of the host, so at least that much of them is
-	 * certain.
-	 */
+	/* KVM maps 2 MiB only where the host's page is huge: that much is known to be. */
 	huge = counts.pages_2m * SIZE_2M > hugetlb ? counts.pages_2m * SIZE_2M : hugetlb;
 	if (huge > rss)
 		huge = rss;
@@ -172,18 +177,21 @@ static int predict_stall(struct mmu *mmu, bool with_log, uint64_t *ret_ns, struc
 	load.kvm_entries = wss_kvm_counts_entries(&counts);
 	if (with_log)
 		load.logged_pages = mmu->guest->config.maximum_bytes / 4096;
-	*ret_ns = wss_stall_predict_ns(&load, wss_stall_entry_ns());
+	ret->stall_ns = wss_fault("slow-zap") ? 10 * WSS_NS_PER_S
+					      : wss_stall_predict_ns(&load, wss_stall_entry_ns());
+	ret->faults = wss_amount_of(most_faults(mmu, with_log ? rss / 4096 : load.kvm_entries));
+	ret->faults_so_far = (struct wss_amount){ counts.has_pf_fixed, counts.pf_fixed };
 	return 0;
 }
 
 static int choose_granularity(struct mmu *mmu, struct wss_error *err)
 {
-	uint64_t stall_ns = 0;
+	struct wss_prediction logged = { .stall_ns = 0 };
 
 	if (mmu->options.granularity == WSS_GRANULARITY_AUTO &&
-	    predict_stall(mmu, true, &stall_ns, err) < 0)
+	    predict_cost(mmu, true, &logged, err) < 0)
 		return -1;
-	return wss_fine_choose(&mmu->fine, mmu->guest, &mmu->options, stall_ns, err);
+	return wss_fine_choose(&mmu->fine, mmu->guest, &mmu->options, logged.stall_ns, err);
 }
 
 static int mmu_open(const struct wss_host *host, struct wss_guest *guest,
@@ -209,11 +217,12 @@ static int mmu_open(const struct wss_host *host, struct wss_guest *guest,
 	return 0;
 }
 
-static int mmu_predict(struct wss_tracker *tracker, uint64_t *ret_ns, struct wss_error *err)
+static int mmu_predict(struct wss_tracker *tracker, struct wss_prediction *ret_prediction,
+		       struct wss_error *err)
 {
 	struct mmu *mmu = (struct mmu *)tracker;
 
-	return predict_stall(mmu, mmu->fine.on, ret_ns, err);
+	return predict_cost(mmu, mmu->fine.on, ret_prediction, err);
 }
 
 static int mmu_prepare(struct wss_tracker *tracker, struct wss_error *err)

@@ -4,6 +4,7 @@
 #include "base/number.h"
 
 #define PAGE 4096ULL
+#define BLOCK (2ULL << 20)
 /*
  * Tolerance for a few pages: two vCPUs on the same page, firmware, and pages mapped during the
  * reading.
@@ -40,7 +41,7 @@ int wss_pagewise_open(struct wss_pagewise *pages, const struct wss_host *host,
 int wss_pagewise_begin(struct wss_pagewise *pages, const struct wss_kvm_counts *counts,
 		       struct wss_error *err)
 {
-	pages->exact = pages->inconsistent = false;
+	pages->exact = pages->blocks = pages->inconsistent = false;
 	pages->large_seen = counts->pages_2m || counts->pages_1g;
 	if (pages->recorder && !wss_recorder_fits(pages->recorder, pages->guest)) {
 		close_recorder(pages);
@@ -63,6 +64,20 @@ void wss_pagewise_started(struct wss_pagewise *pages, uint64_t start_ns)
 }
 
 /*
+ * Whether the recorder has seen a fault for each entry of at most 2 MiB, so that each touched block has
+ * a page in the bitmap.
+ */
+static bool knows_blocks(const struct wss_pagewise *pages, const struct wss_reading *reading)
+{
+	uint64_t seen = pages->counts.touched_pages + pages->counts.outside_faults;
+
+	/* One page of each entry is the counters' low bound. */
+	return reading->granularity_bytes <= BLOCK && !pages->counts.missed_events &&
+	       pages->host->tdp_mmu != WSS_NO &&
+	       reading->low_bytes / PAGE <= seen + seen / 100 + SLACK_PAGES;
+}
+
+/*
  * Whether recorder and counters agree: everything that KVM maps has faulted since the
  * invalidation, inside the RAM or outside. If KVM maps more, the recorder observes the wrong
  * process or addresses.
@@ -80,7 +95,7 @@ void wss_pagewise_refine(struct wss_pagewise *pages, bool nested, struct wss_rea
 
 	pages->mapped_bytes = reading->wss_bytes;
 	pages->large_seen |= reading->granularity_bytes > PAGE;
-	pages->exact = false;
+	pages->exact = pages->blocks = false;
 	pages->nested = nested;
 	if (!pages->recorder)
 		return;
@@ -89,6 +104,7 @@ void wss_pagewise_refine(struct wss_pagewise *pages, bool nested, struct wss_rea
 	pages->inconsistent = reading->granularity_bytes == PAGE && !is_consistent(pages);
 	if (nested || pages->inconsistent)
 		return;
+	pages->blocks = knows_blocks(pages, reading);
 	pages->exact = reading->granularity_bytes == PAGE && !pages->counts.missed_events &&
 		       pages->host->tdp_mmu != WSS_NO;
 	reading->low_bytes = pages->exact ? touched : wss_u64_max(reading->low_bytes, touched);
@@ -105,10 +121,12 @@ size_t wss_pagewise_curve(const struct wss_pagewise *pages, uint64_t until_ns,
 
 void wss_pagewise_view(const struct wss_pagewise *pages, struct wss_page_view *ret_view)
 {
-	if (!pages->exact)
-		return;
-	ret_view->touched = wss_recorder_touched(pages->recorder);
-	ret_view->written = wss_recorder_written(pages->recorder);
+	if (pages->exact) {
+		ret_view->touched = wss_recorder_touched(pages->recorder);
+		ret_view->written = wss_recorder_written(pages->recorder);
+	} else if (pages->blocks) {
+		ret_view->blocks = wss_recorder_touched(pages->recorder);
+	}
 }
 
 /* Returns why a write may have been missed; NULL if none can have been. */

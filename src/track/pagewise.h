@@ -24,6 +24,7 @@ struct wss_pagewise {
 	struct wss_error why_not;      /* why there is no recorder */
 	bool large_seen; /* KVM mapped large entries right before or in the window */
 	bool exact;	 /* the newest reading is the recorder's */
+	bool blocks;	 /* in it, at least the touched blocks of 2 MiB are known */
 	/* A nested guest has run: addresses may be those of its own memory. */
 	bool nested;
 	bool inconsistent;     /* KVM maps more pages than the recorder has seen faults for */
@@ -63,7 +64,8 @@ size_t wss_pagewise_curve(const struct wss_pagewise *pages, uint64_t until_ns,
 
 /*
  * Implements pages() of a tracker: the recorder's bitmaps if the newest reading is the
- * recorder's.
+ * recorder's. Where KVM has mapped 2 MiB at a time, each entry has caused one fault, for one of
+ * its pages: then they show which blocks of 2 MiB were touched.
  */
 void wss_pagewise_view(const struct wss_pagewise *pages, struct wss_page_view *ret_view);
 

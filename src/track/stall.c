@@ -2,13 +2,16 @@
 #include "track/stall.h"
 
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/child.h"
 #include "base/clock.h"
 
-#define CALIBRATION_BYTES (16UL << 20)
+/* Many pages, because those of a guest do not fit in the processor's caches either. */
+#define CALIBRATION_BYTES (64UL << 20)
 #define CALIBRATION_PAGES (CALIBRATION_BYTES / 4096)
 /*
  * Used if the calibration fails. Deliberately several times the 2 ns per entry (0.5 ms per GiB
@@ -28,28 +31,57 @@ static uint64_t timed_clear(int fd)
 	return write(fd, "4\n", 2) == 2 ? wss_clock_now_ns() - start : 0;
 }
 
+/*
+ * Maps pages by reading them: all are the zero page, so that no memory is used, and clear_refs walks their
+ * entries like any others.
+ */
+static void map_pages(char *area)
+{
+	for (size_t i = 0; i < CALIBRATION_BYTES; i += 4096)
+		(void)*(volatile char *)(area + i);
+}
+
 static void calibrate_child(void *result)
 {
-	double *entry_ns = result;
-	uint64_t empty, full, again;
+	struct wss_stall_times *times = result;
 	int fd = wss_child_open_clear_refs();
 	char *area = mmap(NULL, CALIBRATION_BYTES, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	*entry_ns = 0;
 	if (fd < 0 || area == MAP_FAILED || madvise(area, CALIBRATION_BYTES, MADV_NOHUGEPAGE) < 0)
 		return;
-	timed_clear(fd);
-	empty = timed_clear(fd);
-	for (size_t i = 0; i < CALIBRATION_BYTES; i += 4096)
-		*(volatile char *)(area + i) = 1;
-	full = timed_clear(fd);
-	again = timed_clear(fd);
-	/* Keeps the faster of two runs, because the other may have had to wait for the CPU. */
-	if (again && again < full)
-		full = again;
-	if (full > empty)
-		*entry_ns = (double)(full - empty) / (double)CALIBRATION_PAGES;
+	for (size_t i = 0; i < WSS_STALL_PASSES; i++)
+		times->empty_ns[i] = timed_clear(fd);
+	map_pages(area);
+	for (size_t i = 0; i < WSS_STALL_PASSES; i++)
+		times->full_ns[i] = timed_clear(fd);
+}
+
+static int compare_ns(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+static uint64_t median_ns(const uint64_t ns[WSS_STALL_PASSES])
+{
+	uint64_t sorted[WSS_STALL_PASSES];
+
+	memcpy(sorted, ns, sizeof(sorted));
+	qsort(sorted, WSS_STALL_PASSES, sizeof(*sorted), compare_ns);
+	return sorted[WSS_STALL_PASSES / 2];
+}
+
+double wss_stall_entry_of(const struct wss_stall_times *times, uint64_t n_entries)
+{
+	uint64_t empty_ns = median_ns(times->empty_ns), full_ns = median_ns(times->full_ns);
+	double entry_ns;
+
+	if (!empty_ns || full_ns <= empty_ns)
+		return FALLBACK_ENTRY_NS;
+	entry_ns = (double)(full_ns - empty_ns) / (double)n_entries;
+	return entry_ns > LEAST_ENTRY_NS ? entry_ns : LEAST_ENTRY_NS;
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -57,12 +89,10 @@ static double measured_entry_ns;
 
 static void stall_calibrate(void)
 {
-	double entry_ns = 0;
+	struct wss_stall_times times = { .empty_ns = { 0 } };
 
-	wss_child_run(calibrate_child, &entry_ns, sizeof(entry_ns), WSS_NS_PER_S, NULL);
-	if (entry_ns <= 0)
-		entry_ns = FALLBACK_ENTRY_NS;
-	measured_entry_ns = entry_ns > LEAST_ENTRY_NS ? entry_ns : LEAST_ENTRY_NS;
+	wss_child_run(calibrate_child, &times, sizeof(times), WSS_NS_PER_S, NULL);
+	measured_entry_ns = wss_stall_entry_of(&times, CALIBRATION_PAGES);
 }
 
 double wss_stall_entry_ns(void)

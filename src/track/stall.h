@@ -22,9 +22,22 @@ struct wss_stall_load {
 	uint64_t logged_pages;
 };
 
+#define WSS_STALL_PASSES 5
+
+/* How long clear_refs takes with and without the entries, in ns; 0: it failed. */
+struct wss_stall_times {
+	uint64_t empty_ns[WSS_STALL_PASSES], full_ns[WSS_STALL_PASSES];
+};
+
+/*
+ * Returns the time in ns that each of n_entries (at least 1) costs, by the medians: any of the passes may have
+ * waited for the CPU. A guess on the safe side if they say nothing. A pure function.
+ */
+double wss_stall_entry_of(const struct wss_stall_times *times, uint64_t n_entries);
+
 /*
  * Returns the time in ns that one entry costs on this host. Measured once per process, which
- * takes about 10 ms.
+ * takes some 10 ms.
  */
 double wss_stall_entry_ns(void);
 

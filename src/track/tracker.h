@@ -113,6 +113,13 @@ struct wss_track_options {
 #define WSS_TRACK_OPTIONS_INIT \
 	{ .max_stall_ns = WSS_MAX_STALL_DEFAULT_NS, .max_faults = WSS_MAX_FAULTS_DEFAULT }
 
+/* What arming a window will do to the guest, known before anything is done. */
+struct wss_prediction {
+	uint64_t stall_ns; /* for which its vCPUs wait while it is armed; 0: not worth predicting */
+	struct wss_amount faults; /* second-level faults that it takes afterwards, at most */
+	struct wss_amount faults_so_far; /* those that it has taken since it started */
+};
+
 struct wss_tracker_ops;
 
 /* First member of every instance. */
@@ -159,11 +166,9 @@ struct wss_tracker_ops {
 	 */
 	int (*prepare)(struct wss_tracker *tracker, struct wss_error *err);
 
-	/*
-	 * Predicts for how many ns begin will keep the guest's vCPUs waiting. NULL: too short
-	 * to predict.
-	 */
-	int (*predict)(struct wss_tracker *tracker, uint64_t *ret_ns, struct wss_error *err);
+	/* What begin would cost the guest. NULL: not worth predicting. */
+	int (*predict)(struct wss_tracker *tracker, struct wss_prediction *ret_prediction,
+		       struct wss_error *err);
 
 	/*
 	 * Checks whether begin and poll work while QEMU is stopped, because they ask only the

@@ -82,7 +82,8 @@ static void fill_reading(const struct wss_window_facts *facts, const struct wss_
 	sample->cost.read_ns = wss_amount_of(reading->span.end_ns - reading->span.start_ns);
 	sample->cost.faults = reading->faults;
 	sample->cost.predicted_stall_ns =
-		(struct wss_amount){ facts->predicted_ns != 0, facts->predicted_ns };
+		(struct wss_amount){ facts->predicted.stall_ns != 0, facts->predicted.stall_ns };
+	sample->cost.predicted_faults = facts->predicted.faults;
 	sample->cost.user_ns = wss_amount_of(facts->cpu.user_ns);
 	sample->cost.system_ns = wss_amount_of(facts->cpu.system_ns);
 	fill_curve(facts, reading, end_ns - facts->start_ns, sample);

@@ -26,7 +26,7 @@ struct wss_window_facts {
 	struct wss_tracker *tracker;
 	struct wss_span armed; /* time in which arming may have stalled the guest */
 	uint64_t start_ns;     /* start of the measured window */
-	uint64_t predicted_ns; /* predicted stall; 0: not predicted */
+	struct wss_prediction predicted;
 	struct wss_cpu_time cpu; /* CPU time spent on this window */
 	struct wss_sample curve; /* only its curve is used: the points of the polls */
 	bool cut;		 /* the window ends early */

@@ -20,6 +20,13 @@
 #define FIRST_POLL_NS WSS_NS_PER_MS
 #define POLL_FACTOR 1.3335 /* 10^(1/8) */
 #define MAX_POLL_NS (100 * WSS_NS_PER_MS)
+/*
+ * If polls are expensive, it is checked this many times in a window, the last time at its end, whether a signal has
+ * stopped QEMU, at intervals from MAX_POLL_NS to WATCH_MAX_NS: a shorter stop may go unnoticed, and leaves the
+ * guest at least half of the window. Each check wakes a thread. The end of QEMU ends the sleep in between.
+ */
+#define WATCHES 2
+#define WATCH_MAX_NS (2 * WSS_NS_PER_S)
 
 #define PREPARE_STEP_NS (20 * WSS_NS_PER_MS)
 #define STALLS_KEPT 3
@@ -146,18 +153,12 @@ static uint64_t shortest_stall_ns(const struct wss_window *window)
  * If a guest stalls for longer than predicted several times in a row, the measured stall
  * counts, and the next window may be refused.
  */
-static int check_stall(struct wss_window *window, struct wss_error *err)
+static int check_stall(const struct wss_window *window, struct wss_error *err)
 {
-	const struct wss_tracker_ops *ops = window->tracker->ops;
-	uint64_t expected_ns = 0;
+	uint64_t expected_ns;
 	char expected[16], limit[16];
 
-	window->facts.predicted_ns = 0;
-	if (ops->predict && ops->predict(window->tracker, &window->facts.predicted_ns, err) < 0)
-		return -1;
-	expected_ns = window->facts.predicted_ns > shortest_stall_ns(window)
-			      ? window->facts.predicted_ns
-			      : shortest_stall_ns(window);
+	expected_ns = wss_u64_max(window->facts.predicted.stall_ns, shortest_stall_ns(window));
 	if (expected_ns <= window->options->track.max_stall_ns)
 		return 0;
 	wss_duration_format(expected_ns, expected, sizeof(expected));
@@ -165,6 +166,19 @@ static int check_stall(struct wss_window *window, struct wss_error *err)
 	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 			     "arming would stall the guest for about %s, over the limit of %s for one stall",
 			     expected, limit);
+}
+
+static int check_cost(struct wss_window *window, struct wss_error *err)
+{
+	const struct wss_tracker_ops *ops = window->tracker->ops;
+	const struct wss_window_options *options = window->options;
+	struct wss_prediction *predicted = &window->facts.predicted;
+
+	*predicted = (struct wss_prediction){ .stall_ns = 0 };
+	if ((ops->predict && ops->predict(window->tracker, predicted, err) < 0) ||
+	    check_stall(window, err) < 0)
+		return -1;
+	return options->admit ? options->admit(predicted, options->admit_opaque, err) : 0;
 }
 
 static int hold_if_asked(struct wss_window *window, uint64_t *ret_start_ns, struct wss_error *err)
@@ -214,23 +228,12 @@ static int window_check_alive(const struct wss_window *window, struct wss_error 
 	return wss_error_set(err, WSS_ERR_GONE, "the guest ended within the window");
 }
 
-/*
- * Whether somebody has stopped QEMU with a signal, which libvirt's and QEMU's state does not
- * show.
- */
-static bool stopped_by_signal(const struct wss_window *window)
-{
-	char state;
-
-	return wss_process_state(&window->guest->process, &state) == 0 &&
-	       (state == 'T' || state == 't');
-}
-
 static int check_ready(struct wss_window *window, struct wss_error *err)
 {
 	if (wss_guest_check_ready(window->guest, err) < 0)
 		return -1;
-	if (stopped_by_signal(window))
+	/* A stop by a signal shows neither in libvirt's state of the guest nor in QEMU's. */
+	if (wss_process_stopped(&window->guest->process))
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "QEMU's process has been stopped by a signal");
 	return 0;
@@ -242,7 +245,7 @@ static int window_prepare_step(struct wss_window *window, struct wss_error *err)
 
 	if (!window->preparing) {
 		window->facts.cpu = (struct wss_cpu_time){ 0, 0 };
-		if (check_ready(window, err) < 0 || check_stall(window, err) < 0)
+		if (check_ready(window, err) < 0 || check_cost(window, err) < 0)
 			return -1;
 	}
 	return ops->prepare ? ops->prepare(window->tracker, err) : 1;
@@ -259,6 +262,34 @@ int wss_window_prepare(struct wss_window *window, struct wss_error *err)
 	return r;
 }
 
+/* Whether the method is asked with each poll. */
+static bool window_polls_are_cheap(const struct wss_window *window)
+{
+	return window->tracker->ops->cheap_poll || window->options->curve;
+}
+
+/* Returns the time of the single poll within the window that shows growth at its end. */
+static uint64_t growth_poll_ns(const struct wss_window *window)
+{
+	return window->facts.start_ns + window->options->track.window_ns / 5 * 2;
+}
+
+static bool growth_is_due(const struct wss_window *window)
+{
+	return window->options->growth && !window->facts.curve.n_curve &&
+	       wss_clock_now_ns() >= growth_poll_ns(window);
+}
+
+static void schedule_watch(struct wss_window *window, uint64_t now_ns)
+{
+	uint64_t step_ns = window->options->track.window_ns / WATCHES;
+
+	step_ns = wss_u64_max(MAX_POLL_NS, wss_u64_min(step_ns, WATCH_MAX_NS));
+	window->next_poll_ns = now_ns + step_ns;
+	if (window->options->growth && now_ns < growth_poll_ns(window))
+		window->next_poll_ns = wss_u64_min(window->next_poll_ns, growth_poll_ns(window));
+}
+
 /*
  * Sets the end of the window; cuts the window short if the method's observation ends earlier.
  */
@@ -271,7 +302,24 @@ static void window_set_end(struct wss_window *window)
 	window->facts.cut = valid_ns && valid_ns < window->end_ns;
 	if (window->facts.cut)
 		window->end_ns = valid_ns > window->facts.start_ns ? valid_ns : window->facts.start_ns;
-	window->next_poll_ns = window->facts.start_ns + FIRST_POLL_NS;
+	if (window_polls_are_cheap(window))
+		window->next_poll_ns = window->facts.start_ns + FIRST_POLL_NS;
+	else
+		schedule_watch(window, window->facts.start_ns);
+}
+
+/* The CPU time tells work from waiting for the CPU. */
+static void say_armed(const struct wss_window *window, struct wss_cpu_time since)
+{
+	const struct wss_window_facts *facts = &window->facts;
+	struct wss_cpu_time now = cpu_now();
+	uint64_t cpu_ns = now.user_ns - since.user_ns + now.system_ns - since.system_ns;
+
+	wss_log_guest(WSS_LOG_DEBUG, window->guest->config.name, window->guest->config.uuid,
+		      "armed by %s in %.3f ms, predicted %.3f ms, CPU time %.3f ms",
+		      window->tracker->ops->name,
+		      (double)(facts->armed.end_ns - facts->armed.start_ns) / 1e6,
+		      (double)facts->predicted.stall_ns / 1e6, (double)cpu_ns / 1e6);
 }
 
 int wss_window_begin(struct wss_window *window, struct wss_error *err)
@@ -288,11 +336,7 @@ int wss_window_begin(struct wss_window *window, struct wss_error *err)
 	cpu_charge(window, since);
 	window_set_end(window);
 	if (r == 0)
-		wss_debug("%s: armed by %s in %.3f ms, predicted %.3f ms",
-			  window->guest->config.name, window->tracker->ops->name,
-			  (double)(window->facts.armed.end_ns - window->facts.armed.start_ns) /
-				  1e6,
-			  (double)window->facts.predicted_ns / 1e6);
+		say_armed(window, since);
 	return r;
 }
 
@@ -357,31 +401,14 @@ static void add_to_curve(struct wss_window *window, const struct wss_reading *re
 /* Checked with every poll: a stop and a continue between two polls go unnoticed. */
 static void watch_stopped(struct wss_window *window)
 {
-	if (!window->facts.stopped && stopped_by_signal(window))
+	if (!window->facts.stopped && wss_process_stopped(&window->guest->process))
 		window->facts.stopped = true;
 }
 
-/* Returns the time of the single poll within the window that shows growth at its end. */
-static uint64_t growth_poll_ns(const struct wss_window *window)
-{
-	return window->facts.start_ns + window->options->track.window_ns / 5 * 2;
-}
-
-static bool growth_is_due(const struct wss_window *window)
-{
-	return window->options->growth && !window->facts.curve.n_curve &&
-	       wss_clock_now_ns() >= growth_poll_ns(window);
-}
-
-/* If polls are expensive, only checks that the guest still lives. */
+/* If polls are expensive, only checks that the guest still lives and runs. */
 static int window_watch(struct wss_window *window, struct wss_error *err)
 {
-	uint64_t now_ns = wss_clock_now_ns();
-
-	window->next_poll_ns = now_ns + MAX_POLL_NS;
-	if (window->options->growth && now_ns < growth_poll_ns(window) &&
-	    window->next_poll_ns > growth_poll_ns(window))
-		window->next_poll_ns = growth_poll_ns(window);
+	schedule_watch(window, wss_clock_now_ns());
 	watch_stopped(window);
 	return window_check_alive(window, err);
 }
@@ -392,7 +419,7 @@ int wss_window_poll(struct wss_window *window, struct wss_error *err)
 	struct wss_reading reading;
 	int r;
 
-	if (!window->tracker->ops->cheap_poll && !window->options->curve && !growth_is_due(window))
+	if (!window_polls_are_cheap(window) && !growth_is_due(window))
 		return window_watch(window, err);
 	watch_stopped(window);
 	r = read_tracker(window, &reading, err);

@@ -31,6 +31,12 @@ struct wss_window_options {
 	 * the sample.
 	 */
 	uint64_t memory_age_ns;
+	/*
+	 * May a window be armed that will cost the guest so much? 0, or -1 with the reason: nothing is
+	 * armed then. Called by wss_window_prepare() before each window. NULL: any within the limits.
+	 */
+	int (*admit)(const struct wss_prediction *prediction, void *opaque, struct wss_error *err);
+	void *admit_opaque;
 };
 
 #define WSS_WINDOW_OPTIONS_INIT { .track = WSS_TRACK_OPTIONS_INIT }

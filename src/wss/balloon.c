@@ -29,45 +29,6 @@
 /* Shortest time between two checks of the guest's resident memory. */
 #define CHECK_PERIOD_S 30
 
-const char wss_balloon_too_early[] = "too early: fewer than 10 windows";
-const char wss_balloon_outdated[] = "last measured more than two periods ago";
-
-const char *wss_balloon_objection(const struct wss_balloon_facts *facts)
-{
-	if (facts->opted_out)
-		return "its policy opts out";
-	if (facts->hazard)
-		return facts->hazard;
-	if (!facts->statistics && !facts->autodeflate)
-		return facts->asked ? "its balloon statistics have stopped, and autodeflate is off"
-				    : "no balloon statistics, and autodeflate is off";
-	return NULL;
-}
-
-const char *wss_balloon_refusal(const struct wss_balloon_facts *facts)
-{
-	const struct {
-		bool refuse;
-		const char *reason;
-	} table[] = {
-		{ !facts->running, "the guest is not running" },
-		{ facts->job, "a libvirt job is active" },
-		{ !facts->has_device, "no balloon device" },
-		{ !facts->answers, "the guest does not answer: no balloon driver, or it does not "
-				   "report (virsh dommemstat)" },
-		{ facts->confidence == WSS_CONFIDENCE_NONE, wss_balloon_too_early },
-		{ !facts->current, wss_balloon_outdated },
-	};
-	const char *objection = wss_balloon_objection(facts);
-
-	if (facts->opted_out || facts->hazard)
-		return objection;
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-		if (table[i].refuse)
-			return table[i].reason;
-	return objection;
-}
-
 void wss_balloon_init(struct wss_balloon *balloon, const struct wss_balloon_limits *limits)
 {
 	*balloon = (struct wss_balloon){ .limits = *limits,

@@ -24,6 +24,11 @@ struct wss_pages {
 struct wss_page_view {
 	struct wss_pages touched;
 	struct wss_pages written;
+	/*
+	 * Where touched is not known because the host maps the guest by more than 4 KiB: a page at least of
+	 * each block of 2 MiB that was touched, and none of the others.
+	 */
+	struct wss_pages blocks;
 };
 
 /*

@@ -105,6 +105,7 @@ struct wss_sample {
 		struct wss_amount
 			outside_faults; /* faults outside guest RAM that the recorder saw */
 		struct wss_amount predicted_stall_ns;
+		struct wss_amount predicted_faults; /* second-level faults, at most */
 		struct wss_amount user_ns;   /* CPU time of virt-wss in the window */
 		struct wss_amount system_ns; /* includes the walk of the zap */
 	} cost;

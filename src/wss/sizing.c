@@ -74,24 +74,76 @@ static uint64_t with_headroom(uint64_t bytes, uint64_t percent)
 	return size < 9e18 ? wss_u64_from_double(size) : (uint64_t)9e18;
 }
 
-/*
- * Headroom covers what the windows did not show; an extrapolated size already includes that.
- */
-static uint64_t recommended_size(const struct wss_sizing *sizing, const struct wss_sizing_rule *rule,
-			  const struct wss_policy *policy, struct wss_amount curve)
+const char *wss_sizing_reason_name(enum wss_sizing_reason reason)
 {
-	uint64_t bytes = with_headroom(sizing->base_bytes.value, rule->headroom_percent);
+	static const char *const names[] = { "peak", "percentile",	"trend",  "boot",   "held",
+					     "last 24 hours", "miss-rate curve", "growth", "minimum", "maximum" };
 
-	if (curve.known)
-		bytes = wss_u64_max(bytes, curve.value);
+	return names[reason];
+}
+
+/* Raises the recommended size to one more, and remembers the largest and the next reason. */
+static void size_raise(struct wss_sizing *sizing, uint64_t bytes, enum wss_sizing_reason reason)
+{
+	uint64_t now = sizing->recommended_bytes.value;
+
+	if (!sizing->recommended_bytes.known || bytes > now) {
+		sizing->next_bytes = sizing->recommended_bytes;
+		sizing->next_reason = sizing->reason;
+		sizing->recommended_bytes = wss_amount_of(bytes);
+		sizing->reason = reason;
+	} else if (!sizing->next_bytes.known || bytes > sizing->next_bytes.value) {
+		sizing->next_bytes = wss_amount_of(bytes);
+		sizing->next_reason = reason;
+	}
+}
+
+static void size_raise_learned(struct wss_sizing *sizing, const struct wss_learned *learned)
+{
+	static const enum wss_sizing_reason reasons[] = {
+		[WSS_LEARNER_PEAK] = WSS_SIZING_PEAK,
+		[WSS_LEARNER_PERCENTILE] = WSS_SIZING_PERCENTILE,
+		[WSS_LEARNER_GROWTH] = WSS_SIZING_TREND,
+		[WSS_LEARNER_BOOT] = WSS_SIZING_BOOT,
+		[WSS_LEARNER_DAY] = WSS_SIZING_DAY,
+		[WSS_LEARNER_HELD] = WSS_SIZING_HELD,
+	};
+
+	size_raise(sizing, learned->target_bytes, reasons[learned->reason]);
+	if (learned->next_bytes < learned->target_bytes)
+		size_raise(sizing, learned->next_bytes, reasons[learned->next]);
+}
+
+/*
+ * Headroom covers what the windows did not show; an extrapolated size already includes that. A
+ * learned size has a margin only for change from hour to hour: it counts only where growth curves show
+ * whether the windows were long enough.
+ */
+static void size_recommend(struct wss_sizing *sizing, const struct wss_sizing_rule *rule,
+			   const struct wss_policy *policy, const struct wss_sizing_state *state)
+{
+	uint64_t bytes;
+
+	if (state->learned && state->learned->known && sizing->growth.known)
+		size_raise_learned(sizing, state->learned);
+	else
+		size_raise(sizing,
+			   with_headroom(sizing->base_bytes.value, rule->headroom_percent),
+			   sizing->from_peak ? WSS_SIZING_PEAK : WSS_SIZING_PERCENTILE);
+	if (state->curve_bytes.known)
+		size_raise(sizing, state->curve_bytes.value, WSS_SIZING_CURVE);
 	if (sizing->grown_bytes.known)
-		bytes = wss_u64_max(bytes, sizing->grown_bytes.value);
-	bytes = wss_u64_max(bytes, rule->minimum_bytes);
-	bytes = wss_u64_add(bytes, MIB - 1) / MIB * MIB;
+		size_raise(sizing, sizing->grown_bytes.value, WSS_SIZING_BEYOND);
+	size_raise(sizing, rule->minimum_bytes, WSS_SIZING_MINIMUM);
+	bytes = wss_u64_add(sizing->recommended_bytes.value, MIB - 1) / MIB * MIB;
 	/* The operator's maximum is final, even if it is not a whole number of MiB. */
-	if (policy->maximum_bytes.known)
-		bytes = wss_u64_min(bytes, policy->maximum_bytes.value);
-	return bytes;
+	if (policy->maximum_bytes.known && policy->maximum_bytes.value < bytes) {
+		sizing->next_bytes = wss_amount_of(bytes);
+		sizing->next_reason = sizing->reason;
+		sizing->reason = WSS_SIZING_MAXIMUM;
+		bytes = policy->maximum_bytes.value;
+	}
+	sizing->recommended_bytes = wss_amount_of(bytes);
 }
 
 static enum wss_confidence confidence_of(const struct wss_summary *summary, bool enough,
@@ -157,8 +209,7 @@ void wss_sizing_compute(const struct wss_summary *summary, const struct wss_sizi
 		sizing.peak_bytes = wss_amount_of(summary->max_bytes);
 		sizing.base_bytes = wss_amount_of(base);
 		sizing.grown_bytes = grown_size(base, &sizing.growth, state->maximum_bytes);
-		sizing.recommended_bytes =
-			wss_amount_of(recommended_size(&sizing, rule, policy, state->curve_bytes));
+		size_recommend(&sizing, rule, policy, state);
 		sizing.reclaimable_bytes = reclaimable_size(sizing.recommended_bytes.value,
 						       state->held_bytes, state->balloon_bytes);
 	}

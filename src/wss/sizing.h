@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "wss/growth.h"
+#include "wss/learner.h"
 #include "wss/policy.h"
 #include "wss/summary.h"
 
@@ -54,6 +55,27 @@ struct wss_sizing_rule {
 /* Overrides values of the rule with those of the operator's policy. */
 void wss_sizing_heed(struct wss_sizing_rule *rule, const struct wss_policy *policy);
 
+/* What binds a recommended size. */
+enum wss_sizing_reason {
+	WSS_SIZING_PEAK,	/* the largest set, with headroom or a margin */
+	WSS_SIZING_PERCENTILE,	/* a percentile, likewise */
+	WSS_SIZING_TREND,	/* the set grows from day to day (wss/learner.h) */
+	WSS_SIZING_BOOT,	/* the guest may just have been started */
+	WSS_SIZING_HELD,	/* a former size: it has not been too large for long */
+	WSS_SIZING_DAY,		/* what the last 24 measured hours needed; only as the next reason */
+	WSS_SIZING_CURVE,	/* the miss-rate curve */
+	WSS_SIZING_BEYOND,	/* growth beyond the end of the windows (wss/growth.h) */
+	WSS_SIZING_MINIMUM,
+	WSS_SIZING_MAXIMUM,	/* the policy's */
+	WSS_SIZING_REASONS
+};
+
+/*
+ * Returns "peak", "percentile", "trend", "boot", "held", "last 24 hours", "miss-rate curve",
+ * "growth", "minimum", "maximum".
+ */
+const char *wss_sizing_reason_name(enum wss_sizing_reason reason);
+
 struct wss_sizing {
 	enum wss_confidence confidence;
 	bool from_peak; /* too few windows for the percentile, so the largest is used */
@@ -67,6 +89,9 @@ struct wss_sizing {
 	struct wss_amount grown_bytes;
 	struct wss_amount recommended_bytes; /* with headroom, within policy, in whole MiB */
 	struct wss_amount reclaimable_bytes; /* resident memory beyond recommended_bytes */
+	/* With recommended_bytes: what binds it, and the next largest size with its reason. */
+	enum wss_sizing_reason reason, next_reason;
+	struct wss_amount next_bytes; /* not above recommended_bytes, unless the maximum binds */
 };
 
 /* State of the guest apart from its windows. */
@@ -80,10 +105,15 @@ struct wss_sizing_state {
 	 */
 	struct wss_amount curve_bytes;
 	bool curve_is_beyond;
+	/*
+	 * Takes the place of the base with headroom if the windows have growth curves; NULL, or not
+	 * known: none was learned.
+	 */
+	const struct wss_learned *learned;
 };
 
 /*
- * Sizes a guest: the percentile's upper bound with headroom, but at least the size that the
+ * Sizes a guest: the learned size, or the percentile's upper bound with headroom, but at least the size that the
  * miss-rate curve asks for, and, if the working set still grew at the end of its windows, the size
  * that it would have grown to (wss/growth.h). The summary must have been read with its growth
  * curve. Figures of windows coarser than 4 KiB are upper bounds, which is the safe side.

@@ -3,6 +3,7 @@
 #ifndef WSS_WSS_SPAN_H
 #define WSS_WSS_SPAN_H
 
+#include "wss/cold-timeline.h"
 #include "wss/summary.h"
 
 struct wss_history_span {
@@ -13,6 +14,8 @@ struct wss_history_span {
 	time_t start;		    /* start of the hour or day, in UTC */
 	int seconds;		    /* its length */
 	struct wss_summary summary; /* without its curve */
+	/* How cold the guest's memory was at its end; NULL: not known. */
+	const struct wss_cold_report *cold;
 };
 
 #endif

@@ -162,12 +162,26 @@ static void copy_file(const char *from, const char *to)
 	close(out);
 }
 
-static void fresh_directory(const char *directory, const char *template)
+static void copy_directory(const char *template, const char *directory);
+
+static void copy_entry(const char *from, const char *to)
+{
+	struct stat st;
+
+	if (stat(from, &st) < 0)
+		die("cannot read %s", from);
+	if (S_ISDIR(st.st_mode))
+		copy_directory(from, to);
+	else
+		copy_file(from, to);
+}
+
+/* Makes the directory, with what is in the other one; NULL: empty. */
+static void copy_directory(const char *template, const char *directory)
 {
 	struct dirent *entry;
 	DIR *dir;
 
-	nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 	if (mkdir(directory, 0700) < 0)
 		die("cannot make %s", directory);
 	if (!template)
@@ -183,9 +197,15 @@ static void fresh_directory(const char *directory, const char *template)
 			continue;
 		snprintf(from, sizeof(from), "%s/%s", template, entry->d_name);
 		snprintf(to, sizeof(to), "%s/%s", directory, entry->d_name);
-		copy_file(from, to);
+		copy_entry(from, to);
 	}
 	closedir(dir);
+}
+
+static void fresh_directory(const char *directory, const char *template)
+{
+	nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	copy_directory(template, directory);
 }
 
 static void list_directory(const char *directory, struct names *names)

@@ -5,7 +5,7 @@
  * which it writes half, 128 pages further on than the window before. Prints "window" on
  * standard output as each one begins; everything before that must then be in the file.
  */
-#include "track/recorder-backend.h"
+#include "fake-recorder.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,11 +13,14 @@
 #include <string.h>
 
 #include "host/gpa.h"
+#include "track/recorder-backend.h"
 
 #define WORD_BYTES (64 * 4096ULL) /* guest memory that one word of a bitmap stands for */
 #define WORDS_TOUCHED 5
 #define WORDS_SHIFT 2
 #define FIRST_WORD 8 /* after the VGA window */
+
+void (*fake_recorder_window)(void);
 
 struct wss_recorder_backend {
 	uint64_t origin_ns, ram_faults, outside_faults, written_pages;
@@ -86,8 +89,12 @@ static int fake_start(struct wss_recorder_backend *fake, struct wss_error *err)
 	memset(&fake->written[first], 0x55, WORDS_TOUCHED * sizeof(*fake->written));
 	fake->first_touches[0] = fake->ram_faults = WORDS_TOUCHED * 64;
 	fake->written_pages = WORDS_TOUCHED * 32;
-	puts("window");
-	fflush(stdout);
+	if (fake_recorder_window) {
+		fake_recorder_window();
+	} else {
+		puts("window");
+		fflush(stdout);
+	}
 	return 0;
 }
 

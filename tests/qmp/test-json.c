@@ -52,6 +52,7 @@ static void test_refused_lines(void **state)
 		{"\xff\xfe", "not JSON"},
 		{"{\"a\": \"\xff\"}", "not JSON"},
 		{"{\"a\": \"\x01\"}", "control character 0x01"},
+		{"{\"a\": \"\n\"}", "control character 0x0a"},
 		{"[]", "an array instead of an object"},
 		{"null", "ends too early"},
 		{"\"{}\"", "a string instead of an object"},
@@ -69,6 +70,7 @@ static void test_accepted_lines(void **state)
 {
 	(void)state;
 	json_object_put(parse("{}"));
+	json_object_put(parse("{\n\t\"a\":\n1\n}\n"));
 	json_object_put(parse("  {\"a\": [1, -2, 3.5, true, null, \"x\\\\\"]}\t\r"));
 	json_object_put(parse("{\"brackets [{[{ in a string \\\" [[\": \"\\\\\"}"));
 }

@@ -14,3 +14,28 @@ load functions.sh
 	grep -q '^difference' "$BATS_TEST_TMPDIR/out"
 	refute grep -ls "^$pid " /tmp/wss.*/owner
 }
+
+# Ctrl-C reaches the whole process group.
+@test "demo --serve shows guests at the address that it prints, and ends all of it on Ctrl-C" {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	command -v curl >/dev/null || skip "needs curl"
+	cd "$BATS_TEST_TMPDIR" || return 1
+	# A background job ignores it otherwise.
+	setsid env --default-signal=INT "$WSS_SRCDIR/scripts/demo-serve" "$virt_wss" >out 2>&1 3>&- &
+	pid=$!
+	wait_until 300 grep -q '^http://127' out || { cat out; false; }
+	url=$(grep '^http://127' out)
+	all_measured() {
+		curl -sSf "${url}metrics" >metrics &&
+			[ "$(grep -c '^virt_wss_working_set_bytes' metrics)" = 3 ]
+	}
+	wait_until 120 all_measured || { cat out metrics; false; }
+	grep -q 'domain="small"' metrics
+	kill -INT -- "-$pid"
+	status=0
+	wait $pid || status=$?
+	[ $status = 130 ]
+	refute curl -sS "${url}metrics"
+	refute grep -ls "^$pid " /tmp/wss.*/owner
+	refute pgrep -s "$pid"
+}

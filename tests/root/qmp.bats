@@ -66,6 +66,20 @@ qmp_other() { # COMMAND
 		"$(embed_guest_truth plain "$from" "$(embed_guest_field plain time_ms)")" 10
 }
 
+# serve keeps these, and two for BPF: src/serve/rights.h.
+@test "two capabilities are enough to measure a guest of another user, and one is not" {
+	wss_as=(setpriv --no-new-privs --inh-caps=-all '--bounding-set=-all,+sys_ptrace,+dac_override')
+	wss --qmp "$dir/socket" sample --window 1s --output csv
+	[ "$status" = 0 ]
+	[ "$(field quality)" = ok ]
+	for cap in sys_ptrace dac_override; do
+		wss_as=(setpriv --no-new-privs --inh-caps=-all "--bounding-set=-all,+$cap")
+		wss --qmp "$dir/socket" sample --window 1s
+		[ "$status" != 0 ]
+	done
+	embed_guest_alive plain
+}
+
 @test "mmu refuses it and exits 5" {
 	wss --qmp "$dir/socket" sample --method mmu
 	[ "$status" = 5 ]

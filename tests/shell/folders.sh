@@ -19,7 +19,9 @@ allowed() {
 	src/rec) echo base wss rec ;;
 	src/service) echo base host wss track store rec out service ;;
 	src/control) echo base host wss track store service control ;;
-	src/cmd) echo base qmp host track wss store rec out service control cmd ;;
+	src/serve) echo base host wss track store out service serve ;;
+	src/client) echo base qmp client ;;
+	src/cmd) echo base qmp host track wss store rec out service control serve client cmd ;;
 	*) return 1 ;;
 	esac
 }

@@ -107,6 +107,25 @@ stop() {
 	[ ! -e file ]
 }
 
+# SIGTERM gives guests time to be restored.
+@test "serve ends within five seconds of SIGTERM, whatever call of libvirt hangs" {
+	local call from status
+	for call in virConnectGetType: virConnectListAllDomains: virDomainGetXMLDesc: virConnectClose:; do
+		begin $call serve serve --no-store --boot 1ms --period 1s --window 100ms --textfile metrics
+		# Connections are closed only at the end.
+		[ $call = virConnectClose: ] || wait_for serve.hangs
+		wait_for metrics
+		from=$(milliseconds) status=0
+		kill -TERM "$pid"
+		wait "$pid" || status=$?
+		took=$(($(milliseconds) - from))
+		echo "$call $status after $took ms: $(cat serve.err)"
+		[ "$status" = 143 ]
+		[ "$took" -lt 5000 ]
+		rm metrics
+	done
+}
+
 @test "what hangs for one domain delays no other, and has a deadline" {
 	local command words how n=0 i status began=$SECONDS running=()
 	for command in "${commands[@]}"; do

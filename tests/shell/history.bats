@@ -79,6 +79,31 @@ refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 		@{$j->{samples}} == 1100 && $j->{samples}[0]{memory}{rss_bytes} == 400000000 or die'
 }
 
+@test "hours and days have how cold the memory was at their end" {
+	make 48 100000000 3600 ${uuid}2
+	"$WSS_BUILDDIR/tests/unit/make-history" -c 90000 "$VIRT_WSS_HISTORY" 1 100000000 60 ${uuid}2
+	for level in hour day; do
+		"$virt_wss" history --by $level --output csv >rows
+		# Only the last one is known.
+		[ "$(field cold_24h_low_bytes <rows | sort | uniq -c | awk '{ print $2 }' | paste -sd,)" = ,50000000 ]
+		[ "$(field cold_24h_low_bytes <rows | tail -n 1)" = 50000000 ]
+		[ "$(field cold_2m_high_bytes <rows | tail -n 1)" = 75000000 ]
+		[ "$(field cold_never_observed_share <rows | tail -n 1)" = 1.000000 ]
+		[ "$(field cold_watched_seconds <rows | tail -n 1)" = 90000 ]
+	done
+	# A time that was not observed has no low bound.
+	"$WSS_BUILDDIR/tests/unit/make-history" -C 90000 "$VIRT_WSS_HISTORY" 1 100000000 60 ${uuid}2
+	"$virt_wss" history --by day --output csv >rows
+	[ -z "$(field cold_24h_low_bytes <rows | tail -n 1)" ]
+	[ "$(field cold_24h_high_bytes <rows | tail -n 1)" = 75000000 ]
+	# A reader leaves a file of the version before as it is.
+	edit 'DROP TABLE coldness; PRAGMA user_version = 3'
+	"$virt_wss" history --by day --output csv >rows
+	[ "$(field cold_24h_high_bytes <rows | sort -u)" = "" ]
+	[ "$(field samples <rows | awk '{ n += $1 } END { print n }')" = 50 ]
+	[ "$(sqlite3 "$VIRT_WSS_HISTORY" 'PRAGMA user_version')" = 3 ]
+}
+
 @test "a guest is named by its name or its UUID" {
 	make 3 100000000 60 ${uuid}1
 	for word in guest ${uuid}1; do

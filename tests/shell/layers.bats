@@ -55,9 +55,10 @@ strangers() { # RE ALLOWED
 	[ -z "$output" ]
 }
 
-@test "json-c is used in qmp/ only" {
+# A client of the service gets its tree from qmp/, and reads it in one file. main.c prints the version.
+@test "json-c is used in qmp/ and by the reader of the service's answers only" {
 	[ -n "$(strangers 'json' 'none')" ]
-	run strangers 'json-c/|json\.h' '(qmp/[^/]+|src/main\.c)'
+	run strangers 'json-c/|json\.h' '(qmp/[^/]+|src/client/json-fields\.c|src/main\.c)'
 	echo "$output"
 	[ -z "$output" ]
 }
@@ -87,8 +88,33 @@ strangers() { # RE ALLOWED
 	[ -z "$output" ]
 }
 
-@test "HTTP is not used yet" {
-	run strangers 'microhttpd|ncurses' 'none'
+@test "HTTP is spoken by the files of its process only" {
+	[ -n "$(strangers 'microhttpd' 'none')" ]
+	run strangers 'microhttpd' 'src/serve/http-(child|door)\.c'
+	echo "$output"
+	[ -z "$output" ]
+}
+
+# It has no rights, and needs none for what it includes: the guests are the service's.
+@test "the process that speaks HTTP knows neither guests nor libvirt" {
+	run grep -hE '^[[:space:]]*#[[:space:]]*include[[:space:]]+"[^"/]+/' \
+		src/serve/http-{book,child,confine,door,pages,route}.[ch]
+	[ "$status" = 0 ]
+	output=$(grep -vE '"(base/[^"]*|serve/http-(book|child|confine|door|listen|pages|route)\.h|out/(metrics|page)\.h)"' <<<"$output" || true)
+	echo "$output"
+	[ -z "$output" ]
+}
+
+@test "libcurl is used by one file" {
+	[ -n "$(strangers 'curl/' 'none')" ]
+	run strangers 'curl/' 'src/client/http-get\.c'
+	echo "$output"
+	[ -z "$output" ]
+}
+
+@test "ncurses is used by the screen of top only" {
+	[ -n "$(strangers 'n?curses|term\.h' 'none')" ]
+	run strangers 'n?curses|term\.h' 'src/cmd/top-screen\.c'
 	echo "$output"
 	[ -z "$output" ]
 }
@@ -231,7 +257,7 @@ built() {
 @test "files that a user names are opened by base/file and base/newfile only" {
 	run grep -rnE --include='*.[ch]' '(^|[^>._[:alnum:]])(fopen|freopen|open|openat|creat|mkstemp)[[:space:]]*\(' src qmp
 	[ "$(grep -c '^src/base/file\.c:' <<<"$output")" -ge 3 ]
-	output=$(grep -vE '^src/(base/(file|newfile|root|child)\.c|main\.c|host/kvmstat\.c|store/(create|lock|place)\.c):' \
+	output=$(grep -vE '^src/(base/(file|newfile|root|child)\.c|main\.c|host/kvmstat\.c|track/fault-cost\.c|cmd/top-screen\.c|store/(create|lock|place)\.c):' \
 		<<<"$output" || true)
 	output=$(grep -vE '^[^:]*:[0-9]+:[[:space:]]*(\*|/\*)' <<<"$output" || true)
 	echo "$output"

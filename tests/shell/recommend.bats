@@ -280,6 +280,40 @@ between() { # VALUE LOW HIGH, in MiB
 	[[ $err != *"would free"* ]]
 }
 
+@test "memory that was idle for a day: for certain, at most, or why it is not known" {
+	node 6
+	MAKE_HISTORY='-c 90000' history_of 12 $((1000 << 20)) 300 1
+	MAKE_HISTORY='-C 90000' history_of 12 $((1000 << 20)) 300 2
+	MAKE_HISTORY='-C 80000' history_of 12 $((1000 << 20)) 300 3
+	MAKE_HISTORY='-c 90000 -a 3700' history_of 12 $((1000 << 20)) 300 4
+	history_of 12 $((1000 << 20)) 300 5
+	wss recommend
+	grep -Fx 'virt-wss: web1: note: 500 MiB has been idle for 24 h and can certainly be reclaimed; at most 750 MiB may have been idle, which promises nothing' <<<"$err"
+	grep -Fx 'virt-wss: web2: note: no memory is known to have been idle for 24 h: only 75% of that time was observed; at most 750 MiB was idle' <<<"$err"
+	grep -E '^virt-wss: web3: note: no memory is known to have been idle for 24 h: it has been watched for 22 h$' <<<"$err"
+	grep -E '^virt-wss: web4: note: which memory is idle is unknown: serve last reported it 6[12] min ago$' <<<"$err"
+	[[ $err != *"web5: note"* && $err != *"web6: note"* ]]
+	wss recommend web1 web2 web3 web4 web5 web6 --output csv
+	[ "$(field cold_status | paste -sd,)" = "ok,gaps,too early,stale,unwatched,unwatched" ]
+	[ "$(field cold_24h_low_bytes | paste -sd,)" = "$((500 << 20)),,,,," ]
+	[ "$(field cold_24h_high_bytes | paste -sd,)" = "$((750 << 20)),$((750 << 20)),$((750 << 20)),,," ]
+	[ "$(field cold_24h_observed_share | paste -sd,)" = 1.000000,0.750000,0.750000,,, ]
+	[ "$(field cold_watched_seconds | paste -sd,)" = "90000,90000,80000,90000,," ]
+	wss recommend web2 --output json
+	perl -MJSON::PP -e '
+		$r = decode_json(join("", <STDIN>))->{recommendations}[0];
+		$r->{cold_24h_high_bytes} == 750 << 20 && !defined $r->{cold_24h_low_bytes} or die' <<<"$out"
+	# Of what a smaller size would free, so much is certain.
+	on_terminal recommend web1
+	grep -E '^virt-wss: web1: .* would free 2\.[0-9]+ GiB on the host, 500 MiB of it idle for 24 h; low confidence' <<<"$out"
+	# A guest that does not run has no memory.
+	sed -i "s|<domain type='test'>|<domain type='test' xmlns:test='http://libvirt.org/schemas/domain/test/1.0'>|
+		s|</os>|</os><test:runstate>5</test:runstate>|" "$BATS_TEST_TMPDIR/1.xml"
+	wss recommend web1 --output csv
+	[ "$(field cold_status)" = unwatched ]
+	[ -z "$(field cold_24h_low_bytes)" ]
+}
+
 @test "the host: unknown guests count with all their memory" {
 	node 3
 	history_of 10 $((1000 << 20)) 300 1 2
@@ -395,4 +429,56 @@ between() { # VALUE LOW HIGH, in MiB
 		[ "$status" = 2 ]
 		[ "$(wc -l <<<"$err")" = 1 ]
 	done
+}
+
+@test "after a week of measured hours the size is learned, with its reason and its band" {
+	node 1
+	history_of 400 $((300 << 20)) 3600 1
+	wss recommend --output csv
+	[ "$status" = 0 ]
+	# The sets are 300 to 330 MiB, in a cycle of 11 hours.
+	between "$(field learned_bytes)" 340 350
+	between "$(field recommended_bytes)" 340 351
+	[ "$(field lower_bytes)" = $((330 << 20)) ]
+	[ "$(field upper_bytes)" -gt "$(field learned_bytes)" ]
+	[ "$(field reason)" = peak ]
+	[ "$(field next_reason)" = "last 24 hours" ]
+	# What is asked for by an option, or by the policy, is obeyed.
+	local option
+	for option in "--headroom 20" "--percentile 99" "--span 7d"; do
+		# shellcheck disable=SC2086
+		wss recommend $option --output csv
+		between "$(field recommended_bytes)" 395 397
+		[ -z "$(field learned_bytes)" ]
+	done
+	node 1 "<w:policy xmlns:w='urn:virt-wss:policy:1' version='1'><w:headroom>50</w:headroom></w:policy>"
+	wss recommend --output csv
+	[ -z "$(field learned_bytes)" ]
+	between "$(field recommended_bytes)" 494 496
+}
+
+@test "less than a week of measured hours is sized by percentile and headroom" {
+	node 1
+	history_of 160 $((300 << 20)) 3600 1
+	wss recommend --output csv
+	[ -z "$(field learned_bytes)" ]
+	[ "$(field reason)" = peak ]
+	between "$(field recommended_bytes)" 395 397
+}
+
+@test "JSON has what the guest used in each hour of the week" {
+	node 1
+	history_of 30 $((300 << 20)) 3600 1
+	wss recommend --output json
+	python3 -c '
+import json, sys, time
+data = json.load(open(sys.argv[1]))
+sets = data["recommendations"][0]["week"]["set_bytes"]
+assert len(sets) == 168
+now = time.gmtime()
+hour = now.tm_wday * 24 + now.tm_hour
+known = [i for i in range(168) if sets[i] is not None]
+assert 30 <= len(known) <= 31, known
+assert all((hour - i) % 168 < 32 for i in known), (hour, known)
+assert all(300 << 20 <= sets[i] <= 330 << 20 for i in known)' "$BATS_TEST_TMPDIR/out"
 }

@@ -7,15 +7,17 @@ setup() {
 	command -v systemd-analyze >/dev/null || skip "needs systemd"
 	units=$BATS_TEST_TMPDIR/units
 	mkdir -p "$units"
-	# The program is not installed where the unit expects it.
-	sed "s|^ExecStart=[^ ]*|ExecStart=$WSS_BUILDDIR/virt-wss|" \
-		"$WSS_BUILDDIR/dist/virt-wss-sample.service" >"$units/virt-wss-sample.service"
-	cp "$WSS_SRCDIR/dist/virt-wss-sample.timer" "$units"
+	# The program is not installed where the units expect it.
+	for unit in virt-wss virt-wss-sample; do
+		sed "s|^ExecStart=[^ ]*|ExecStart=$WSS_BUILDDIR/virt-wss|" \
+			"$WSS_BUILDDIR/dist/$unit.service" >"$units/$unit.service"
+	done
+	cp "$WSS_SRCDIR"/dist/virt-wss{.socket,-sample.timer} "$units"
 }
 
 @test "the units are correct" {
 	# Complaints about other units of this machine do not matter.
-	run systemd-analyze verify --man=no "$units/virt-wss-sample.timer" "$units/virt-wss-sample.service"
+	run systemd-analyze verify --man=no "$units"/*
 	echo "$output"
 	! grep -q 'virt-wss' <<<"$output" || false
 	# It finds faults.
@@ -24,21 +26,54 @@ setup() {
 	[[ $output == *Nonsense* ]]
 }
 
-@test "the sandbox's exposure level is 3.0 or better" {
-	run systemd-analyze security --offline=true --threshold=30 "$units/virt-wss-sample.service"
+exposed() { # UNIT LEVEL: whether its exposure level is worse than a tenth of LEVEL
+	run systemd-analyze security --offline=true --threshold="$2" "$units/$1.service"
 	echo "$output" | tail -n 3
-	[ "$status" = 0 ]
-	sed -i '/^Protect\|^Private\|^Restrict\|^SystemCall/d' "$units/virt-wss-sample.service"
-	run systemd-analyze security --offline=true --threshold=30 "$units/virt-wss-sample.service"
 	[ "$status" != 0 ]
 }
 
-@test "the program accepts the unit's command line" {
-	read -r _ words < <(sed -n 's/^ExecStart=//p' "$units/virt-wss-sample.service")
-	# shellcheck disable=SC2086
-	run timeout 60 "$WSS_BUILDDIR/virt-wss" $words --no-such-option
+@test "the sandboxes' exposure levels are 3.0 and 2.0 or better" {
+	! exposed virt-wss-sample 30 || false
+	! exposed virt-wss 20 || false
+	sed -i '/^Protect\|^Private\|^Restrict\|^SystemCall/d' "$units"/*.service
+	exposed virt-wss-sample 30
+	exposed virt-wss 20
+}
+
+@test "the service and the timer exclude each other, both ways" {
+	grep -qx 'Conflicts=virt-wss-sample.timer virt-wss-sample.service' "$units/virt-wss.service"
+	grep -qx 'Conflicts=virt-wss.service' "$units/virt-wss-sample.service"
+	grep -qx 'Conflicts=virt-wss.service' "$units/virt-wss-sample.timer"
+}
+
+# tests/root/rights.bats tests what the program keeps of it.
+@test "the service has the capabilities that src/serve/rights.c keeps, but chroot" {
+	sed -n 's/^CapabilityBoundingSet=//p' "$units/virt-wss.service" | tr ' ' '\n' | sort >"$BATS_TEST_TMPDIR/ours"
+	grep -oE 'BIT\(CAP_[A-Z_]+\)' "$WSS_SRCDIR/src/serve/rights.c" | sed 's/BIT(\(.*\))/\1/' | grep -vx CAP_SYS_CHROOT | sort -u >"$BATS_TEST_TMPDIR/kept"
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/kept")" -ge 8 ]
+	diff "$BATS_TEST_TMPDIR/ours" "$BATS_TEST_TMPDIR/kept"
+}
+
+@test "users, directories and settings that come with the units are correct" {
+	run systemd-sysusers --dry-run --root="$BATS_TEST_TMPDIR" "$WSS_SRCDIR/dist/virt-wss.sysusers"
 	echo "$output"
-	# An error before that would have been reported first.
-	[ "$status" = 2 ]
-	[[ $output == *"unknown option '--no-such-option'"* ]]
+	[ "$status" = 0 ]
+	[[ $output == *virt-wss-http* ]]
+	mkdir "$BATS_TEST_TMPDIR/root"
+	run systemd-tmpfiles --create --root="$BATS_TEST_TMPDIR/root" "$WSS_SRCDIR/dist/virt-wss.tmpfiles"
+	echo "$output"
+	[ -d "$BATS_TEST_TMPDIR/root/run/virt-wss" ]
+	"$WSS_BUILDDIR/virt-wss" serve --check-config --config "$WSS_SRCDIR/dist/serve.conf" | grep -qx 'http-user = virt-wss-http'
+}
+
+@test "the program accepts the units' command lines" {
+	for unit in virt-wss virt-wss-sample; do
+		read -r _ words < <(sed -n 's/^ExecStart=//p' "$units/$unit.service")
+		# shellcheck disable=SC2086
+		run timeout 60 "$WSS_BUILDDIR/virt-wss" $words --no-such-option
+		echo "$output"
+		# An error before that would have been reported first.
+		[ "$status" = 2 ]
+		[[ $output == *"unknown option '--no-such-option'"* ]]
+	done
 }

@@ -6,7 +6,8 @@
  * and its children, and each EVERY-th after it; N = 0 only counts. Kinds:
  *
  *   alloc    what allocates, pthread_create() and fork(), called by the program itself; what
- *            libc allocates for such a call is the program's too
+ *            libc allocates for such a call is the program's too, except in getpwnam(): glibc
+ *            aborts if it cannot read nsswitch.conf for lack of memory
  *   library  the same in json-c, libxml2, SQLite and libbpf, called by the program. Not in
  *            libvirt nor in glib: their allocator ends the process by design
  *   io       what changes the files below the directory WSS_INJECT_DIR, and locks on them by
@@ -71,6 +72,7 @@ static struct {
 static struct object objects[OBJECTS_MAX];
 static size_t n_objects;
 static uintptr_t program_start;
+static uintptr_t lookup_start; /* of getpwnam() */
 
 /* Set while one of our functions runs: calls that it makes are not counted. */
 static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
@@ -182,6 +184,8 @@ static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *context, void *
 
 	if (owner == OWNER_LIBRARY)
 		caller->library = true;
+	if (owner == OWNER_LIBC && _Unwind_GetRegionStart(context) == lookup_start)
+		return _URC_END_OF_STACK;
 	if (owner == OWNER_LIBC || owner == OWNER_LIBRARY)
 		return _URC_NO_REASON;
 	if (caller->decided == OWNER_LIBC)
@@ -818,6 +822,7 @@ __attribute__((constructor)) static void start(void)
 
 	inside = true;
 	dl_iterate_phdr(add_object, &first);
+	lookup_start = (uintptr_t)next("getpwnam");
 	if (!text || !state || !parse_plan(text) || !map_state(state) ||
 	    (plan.kind == KIND_IO && (!directory || !realpath(directory, plan.directory))))
 		refuse();

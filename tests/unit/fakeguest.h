@@ -47,7 +47,8 @@ struct fake {
 
 	/* Behaviour of the method, and the requests that it got. */
 	uint64_t predict_ns, begin_ns, poll_ns, wss_bytes;
-	uint64_t unsure_bytes; /* high bound above wss_bytes */
+	struct wss_amount predict_faults;
+	uint64_t unsure_bytes; /* by which the high bound is above wss_bytes */
 	enum wss_error_code begin_fails, poll_fails;
 	unsigned opens, begins, polls, rests, closes;
 	char state_in_begin, state_in_poll; /* of the child */
@@ -133,7 +134,7 @@ static inline int fake_refresh(struct wss_guest *guest, struct wss_error *err)
 	if (fake->on_refresh)
 		fake->on_refresh(fake);
 	guest->state = fake->state;
-	guest->job = fake->job;
+	strcpy(guest->job, fake->job ? "backup" : "");
 	snprintf(guest->state_text, sizeof(guest->state_text), "state %d", (int)fake->state);
 	return fake_error(fake->refresh_fails, "refresh", err);
 }
@@ -376,10 +377,12 @@ static inline bool careful_settle(struct wss_tracker *tracker, struct wss_sample
 	return true;
 }
 
-static inline int null_predict(struct wss_tracker *tracker, uint64_t *ret_ns, struct wss_error *err)
+static inline int null_predict(struct wss_tracker *tracker, struct wss_prediction *ret_prediction,
+			       struct wss_error *err)
 {
 	(void)err;
-	*ret_ns = null_fake(tracker)->predict_ns;
+	ret_prediction->stall_ns = null_fake(tracker)->predict_ns;
+	ret_prediction->faults = null_fake(tracker)->predict_faults;
 	return 0;
 }
 

@@ -13,6 +13,10 @@
  *   -e        without a growth curve but its end
  *   -d        the samples are degraded
  *   -o        the method observes only writes
+ *   -c S      a service has watched the guest's memory for so many seconds: half of BYTES was certainly
+ *             idle for 24 hours, and three quarters were not seen touched
+ *   -C S      the same, but it did not watch all the time
+ *   -a S      these ages are so many seconds old
  */
 #include <getopt.h>
 #include <math.h>
@@ -28,6 +32,8 @@ struct shape {
 	double window_s, constant_s;
 	bool loop, partial, end_only, degraded, only_writes;
 	uint64_t granularity_bytes;
+	long watched_s, ages_age_s;
+	bool gaps;
 };
 
 /* Returns the share of the set that is touched within this time. */
@@ -90,11 +96,33 @@ static void fill(struct wss_history *history, const struct shape *shape, const c
 	}
 }
 
+/* All ages are alike. */
+static void fill_ages(struct wss_history *history, const struct shape *shape, const char *uuid,
+		      uint64_t bytes)
+{
+	struct wss_cold_report report = { .as_of_ns = (uint64_t)shape->watched_s * 1000000000,
+					  .held_bytes = bytes,
+					  .granularity_bytes = 4096 };
+	struct wss_error err = WSS_ERROR_INIT;
+
+	for (int i = 0; i < WSS_COLD_AGES; i++)
+		report.ages[i] = (struct wss_cold_class){
+			.low_bytes = shape->gaps ? 0 : bytes / 2,
+			.high_bytes = bytes / 4 * 3,
+			.observed = shape->gaps ? 0.75 : 1,
+			.whole = !shape->gaps,
+		};
+	if (wss_history_add_coldness(history, uuid, time(NULL) - shape->ages_age_s, &report, &err) == 0)
+		return;
+	fprintf(stderr, "%s\n", err.text);
+	exit(1);
+}
+
 static int parse(int argc, char **argv, struct shape *shape)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "w:t:lseg:do")) != -1)
+	while ((c = getopt(argc, argv, "w:t:lseg:doc:C:a:")) != -1)
 		switch (c) {
 		case 'w':
 			shape->window_s = atof(optarg) / 1e3;
@@ -120,6 +148,14 @@ static int parse(int argc, char **argv, struct shape *shape)
 		case 'o':
 			shape->only_writes = true;
 			break;
+		case 'C':
+		case 'c':
+			shape->gaps = c == 'C';
+			shape->watched_s = atol(optarg);
+			break;
+		case 'a':
+			shape->ages_age_s = atol(optarg);
+			break;
 		default:
 			return -1;
 		}
@@ -144,8 +180,11 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", err.text);
 		return 1;
 	}
-	for (int i = optind + 4; i < argc; i++)
+	for (int i = optind + 4; i < argc; i++) {
 		fill(history, &shape, argv[i], n, bytes, step);
+		if (shape.watched_s)
+			fill_ages(history, &shape, argv[i], bytes);
+	}
 	while (argc == optind + 4 && fgets(line, sizeof(line), stdin)) {
 		line[strcspn(line, "\n")] = '\0';
 		if (*line)

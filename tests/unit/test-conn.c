@@ -24,6 +24,67 @@ static virConnectPtr refusing_open(const char *uri, virConnectAuthPtr auth, unsi
 	return refuse_writing ? NULL : real_open(uri, auth, flags);
 }
 
+/* --- jobs, of which the test driver has none --- */
+
+static struct {
+	const char *disks; /* NULL: the XML is the driver's */
+	int operation;	   /* of the domain's job; -1: it has none */
+	const char *disk;  /* that has a job of this type; NULL: none has */
+	int type;
+	int asked; /* about jobs of disks */
+	bool fails; /* such a call, because of its arguments */
+} jobs = { .operation = -1 };
+
+static __typeof__(&virDomainGetXMLDesc) real_xml;
+static __typeof__(&virDomainGetJobInfo) real_job_info;
+static __typeof__(&virDomainGetJobStats) real_job_stats;
+static __typeof__(&virDomainGetBlockJobInfo) real_block_job;
+
+static char *xml_with_disks(virDomainPtr dom, unsigned flags)
+{
+	char *xml = NULL;
+
+	if (!jobs.disks)
+		return real_xml(dom, flags);
+	assert_true(asprintf(&xml,
+			     "<domain type='kvm'><name>test</name><uuid>" DEFAULT_UUID "</uuid>"
+			     "<memory>4096</memory><devices>%s</devices></domain>",
+			     jobs.disks) > 0);
+	return xml;
+}
+
+static int job_info(virDomainPtr dom, virDomainJobInfoPtr info)
+{
+	if (!jobs.disks)
+		return real_job_info(dom, info);
+	*info = (virDomainJobInfo){ .type = jobs.operation < 0 ? VIR_DOMAIN_JOB_NONE
+							       : VIR_DOMAIN_JOB_UNBOUNDED };
+	return 0;
+}
+
+static int job_stats(virDomainPtr dom, int *type, virTypedParameterPtr *params, int *n,
+		     unsigned flags)
+{
+	int max = 0;
+
+	(void)dom;
+	(void)flags;
+	*type = VIR_DOMAIN_JOB_UNBOUNDED;
+	*params = NULL;
+	*n = 0;
+	return virTypedParamsAddInt(params, n, &max, VIR_DOMAIN_JOB_OPERATION, jobs.operation);
+}
+
+static int block_job_info(virDomainPtr dom, const char *disk, virDomainBlockJobInfoPtr info,
+			  unsigned flags)
+{
+	jobs.asked++;
+	if (jobs.fails)
+		return real_block_job(dom, NULL, info, flags);
+	*info = (virDomainBlockJobInfo){ .type = jobs.type };
+	return jobs.disk && !strcmp(jobs.disk, disk);
+}
+
 static int set_up(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -376,6 +437,59 @@ static void test_gone(void **unused)
 	remove_tree(dir);
 }
 
+static void assert_job(const char *job)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_guest *guest = open_guest("test");
+
+	assert_string_equal(guest->job, job);
+	assert_int_equal(wss_guest_check_ready(guest, &err), job[0] ? -1 : 0);
+	if (job[0])
+		assert_error(&err, WSS_ERR_BUSY, job);
+	wss_guest_free(guest);
+}
+
+#define CHAINED "<disk><target dev='vda'/><backingStore><source/></backingStore></disk>"
+
+/* Each job is known by its name, and libvirt is asked only about disks that may have one. */
+static void test_jobs(void **unused)
+{
+	(void)unused;
+	jobs.disks = "<disk><target dev='vda'/></disk><disk><target dev='vdb'/><backingStore/></disk>";
+	assert_job("");
+	assert_int_equal(jobs.asked, 0);
+	jobs.operation = VIR_DOMAIN_JOB_OPERATION_BACKUP;
+	assert_job("backup");
+	jobs.operation = VIR_DOMAIN_JOB_OPERATION_SNAPSHOT;
+	assert_job("snapshot");
+	jobs.operation = VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT;
+	assert_job("migration");
+	jobs.operation = 1000;
+	assert_job("migration, save, dump or backup");
+	jobs.operation = -1;
+	jobs.disks = "<disk><target dev='vdb'/><mirror job='copy'/></disk>";
+	assert_job("block copy of vdb");
+	jobs.disks = "<disk><target dev='vdb'/><mirror job='active-commit'/></disk>";
+	assert_job("block commit of vdb");
+	assert_int_equal(jobs.asked, 0);
+	jobs.disks = CHAINED;
+	assert_job("");
+	assert_true(jobs.asked > 0);
+	jobs.disk = "vda";
+	jobs.type = VIR_DOMAIN_BLOCK_JOB_TYPE_PULL;
+	assert_job("block pull of vda");
+	jobs.type = VIR_DOMAIN_BLOCK_JOB_TYPE_COMMIT;
+	assert_job("block commit of vda");
+	jobs.type = 1000;
+	assert_job("block job of vda");
+	/* The disk has been unplugged meanwhile. */
+	jobs.fails = true;
+	assert_job("");
+	jobs.fails = false;
+	jobs.disk = jobs.disks = NULL;
+	assert_job("");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -388,11 +502,16 @@ int main(void)
 		cmocka_unit_test(test_cannot_connect),
 		cmocka_unit_test(test_reader),
 		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_jobs),
 	};
 
 	const struct CMUnitTest skipped[] = { cmocka_unit_test(test_not_in_valgrind) };
 
 	divert(virConnectOpenAuth, refusing_open, &real_open);
+	divert(virDomainGetXMLDesc, xml_with_disks, &real_xml);
+	divert(virDomainGetJobInfo, job_info, &real_job_info);
+	divert(virDomainGetJobStats, job_stats, &real_job_stats);
+	divert(virDomainGetBlockJobInfo, block_job_info, &real_block_job);
 	alarm(60);
 	return getenv("WSS_VALGRIND") ? cmocka_run_group_tests(skipped, NULL, NULL)
 				      : cmocka_run_group_tests(tests, set_up, tear_down);

@@ -467,6 +467,55 @@ static void test_unseen_reads(void **unused)
 	}
 }
 
+/* What shows, or allows, a job of a disk. */
+static void test_disk_jobs(void **unused)
+{
+	static const char copied[] =
+		"<disk><target dev='vda'/><backingStore/></disk>"
+		"<disk><target dev='vdb'/><mirror type='file' job='copy' ready='yes'/></disk>"
+		"<disk type='vhostuser'><target dev='vdc'/>"
+		"<backingStore type='file'><source file='/b'/><backingStore/></backingStore></disk>";
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_domxml dom;
+
+	(void)unused;
+	assert_int_equal(parse(MEM, "", copied, &dom, &err), 0);
+	assert_string_equal(dom.mirrored, "vdb");
+	assert_false(dom.mirror_commits);
+	assert_int_equal(dom.n_chained, 1);
+	assert_string_equal(dom.chained[0], "vdc");
+	assert_int_equal(parse(MEM, "", "<disk><target dev='sda'/><mirror job='active-commit'/></disk>",
+			       &dom, &err),
+			 0);
+	assert_string_equal(dom.mirrored, "sda");
+	assert_true(dom.mirror_commits);
+	/* None that has no name, or one that is no disk's. */
+	assert_int_equal(parse(MEM, "",
+			       "<disk><mirror/></disk><disk><target dev='a-name-that-is-too-long'/><mirror/>"
+			       "<backingStore><source/></backingStore></disk>",
+			       &dom, &err),
+			 0);
+	assert_string_equal(dom.mirrored, "");
+	assert_int_equal(dom.n_chained, 0);
+}
+
+static void test_many_chains(void **unused)
+{
+	char devices[8192] = "";
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_domxml dom;
+	size_t n = 0;
+
+	(void)unused;
+	for (int i = 0; i < WSS_CHAINED_MAX + 2; i++)
+		n += (size_t)snprintf(devices + n, sizeof(devices) - n,
+				      "<disk><target dev='vd%d'/><backingStore><source/></backingStore></disk>",
+				      i);
+	assert_int_equal(parse(MEM, "", devices, &dom, &err), 0);
+	assert_int_equal(dom.n_chained, WSS_CHAINED_MAX);
+	assert_string_equal(dom.chained[1], "vd1");
+}
+
 static void test_identity(void **unused)
 {
 	static const struct {
@@ -579,6 +628,8 @@ int main(void)
 		cmocka_unit_test(test_backing),
 		cmocka_unit_test(test_devices),
 		cmocka_unit_test(test_unseen_reads),
+		cmocka_unit_test(test_disk_jobs),
+		cmocka_unit_test(test_many_chains),
 		cmocka_unit_test(test_identity),
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_half_a_name),

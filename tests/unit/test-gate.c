@@ -6,6 +6,7 @@
 #include "hosttest.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include "service/gate.h"
 
@@ -221,6 +222,51 @@ static void test_no_gate(void **unused)
 	wss_cancel_close(&cancel);
 }
 
+static void *wait_in_line(void *opaque)
+{
+	struct visitor *visitor = opaque;
+
+	visitor->in = true;
+	if (wss_gate_enter(gate, &visitor->ticket, 0, &visitor->cancel, NULL) == 0)
+		wss_gate_leave(gate, &visitor->ticket);
+	return NULL;
+}
+
+/* Those who wait sleep, even while others come and go. */
+static void test_sleeps(void **unused)
+{
+	enum { WAITING = 50, COMING = 100 };
+	struct wss_ticket first = { .next = NULL }, coming = { .next = NULL };
+	struct visitor *visitors = calloc(WAITING, sizeof(*visitors));
+	struct rusage before, after;
+	struct wss_cancel cancel;
+	long switches;
+
+	(void)unused;
+	gate = wss_gate_new(1, 0);
+	assert_int_equal(wss_gate_enter(gate, &first, 3600 * WSS_NS_PER_S, NULL, NULL), 0);
+	for (size_t i = 0; i < WAITING; i++) {
+		assert_int_equal(wss_cancel_open(&visitors[i].cancel, NULL, NULL), 0);
+		assert_int_equal(pthread_create(&visitors[i].thread, NULL, wait_in_line, &visitors[i]), 0);
+		while (!visitors[i].in)
+			usleep(1000);
+	}
+	assert_int_equal(wss_cancel_open(&cancel, NULL, NULL), 0);
+	wss_cancel_request(&cancel);
+	getrusage(RUSAGE_SELF, &before);
+	for (size_t i = 0; i < COMING; i++) {
+		assert_int_equal(wss_gate_enter(gate, &coming, 0, &cancel, NULL), -1);
+		usleep(2000);
+	}
+	getrusage(RUSAGE_SELF, &after);
+	switches = after.ru_nvcsw - before.ru_nvcsw;
+	wss_gate_leave(gate, &first);
+	visitors_end(visitors, WAITING);
+	wss_cancel_close(&cancel);
+	/* If each arrival woke all, there would be WAITING * COMING. */
+	assert_in_range(switches, 0, WAITING * COMING / 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -230,6 +276,7 @@ int main(void)
 		cmocka_unit_test(test_hangs_inside),
 		cmocka_unit_test(test_cancelled),
 		cmocka_unit_test(test_no_gate),
+		cmocka_unit_test(test_sleeps),
 	};
 
 	alarm(90);

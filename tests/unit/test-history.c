@@ -2,6 +2,7 @@
 #include "hosttest.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdnoreturn.h>
 #include <sqlite3.h>
 #include <sys/xattr.h>
@@ -96,6 +97,27 @@ static uint64_t count_since(struct wss_history *history, const char *uuid, time_
 		wss_summary_free(&series.summary);
 	}
 	return samples;
+}
+
+/* Samples that are added together are stored all, or none. */
+static void test_added_together(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history *history = open_history();
+	struct wss_sample samples[] = {
+		sample_of(UUID_A, 10 * MIB, NOW),
+		sample_of(UUID_A, 20 * MIB, NOW + 60),
+		sample_of("", 30 * MIB, NOW + 120),
+	};
+
+	(void)unused;
+	assert_int_equal(wss_history_add_all(history, samples, 3, &err), -1);
+	assert_error(&err, WSS_ERR_UNSUPPORTED, "without a UUID");
+	assert_int_equal(count_since(history, UUID_A, 0), 0);
+	assert_int_equal(wss_history_add_all(history, samples, 2, NULL), 0);
+	assert_int_equal(wss_history_add_all(history, samples, 0, NULL), 0);
+	assert_int_equal(count_since(history, UUID_A, 0), 2);
+	wss_history_close(history);
 }
 
 static void test_stored_and_read(void **unused)
@@ -933,7 +955,7 @@ static void test_migration(void **unused)
 	fill(history, UUID_A, 5, NOW, 60);
 	wss_history_close(history);
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, "DROP TABLE balloon; PRAGMA user_version = 1", NULL, NULL,
+	assert_int_equal(sqlite3_exec(db, "DROP TABLE balloon; DROP TABLE coldness; PRAGMA user_version = 1", NULL, NULL,
 				      NULL),
 			 SQLITE_OK);
 	sqlite3_close(db);
@@ -956,7 +978,7 @@ static void test_migration_of_a_journal(void **unused)
 	write_step(history, UUID_A, 1000, 1000, 900);
 	wss_history_close(history);
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, "ALTER TABLE balloon DROP COLUMN uri; PRAGMA user_version = 2",
+	assert_int_equal(sqlite3_exec(db, "DROP TABLE coldness; ALTER TABLE balloon DROP COLUMN uri; PRAGMA user_version = 2",
 				      NULL, NULL, NULL),
 			 SQLITE_OK);
 	sqlite3_close(db);
@@ -968,6 +990,208 @@ static void test_migration_of_a_journal(void **unused)
 	free(open);
 	write_step(history, UUID_B, 500, 500, 400);
 	wss_history_close(history);
+}
+
+/* --- how cold memory was --- */
+
+/* Each figure is another one. */
+static struct wss_cold_report cold_report(uint64_t mib)
+{
+	struct wss_cold_report report = { .since_ns = 1000000000,
+					  .as_of_ns = 3601000000000,
+					  .held_bytes = 900 * MIB,
+					  .absent_bytes = 100 * MIB,
+					  .granularity_bytes = 2 * MIB };
+
+	for (unsigned i = 0; i < WSS_COLD_AGES; i++)
+		report.ages[i] = (struct wss_cold_class){ .low_bytes = (mib + i) * MIB,
+							  .high_bytes = (2 * mib + i) * MIB,
+							  .observed = 0.5 + i / 10.0,
+							  .whole = true };
+	report.ages[WSS_COLD_24H].whole = false;
+	report.ages[WSS_COLD_24H].low_bytes = 0;
+	return report;
+}
+
+static void add_coldness(struct wss_history *history, time_t time, uint64_t mib)
+{
+	struct wss_cold_report report = cold_report(mib);
+	struct wss_error err = WSS_ERROR_INIT;
+
+	if (wss_history_add_coldness(history, UUID_A, time, &report, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static bool read_coldness(struct wss_history *history, struct wss_history_coldness *coldness)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	int r = wss_history_coldness(history, UUID_A, coldness, &err);
+
+	if (r < 0)
+		fail_msg("%s", err.text);
+	return r == 1;
+}
+
+static void assert_cold_report(const struct wss_cold_report *report, uint64_t mib)
+{
+	struct wss_cold_report expected = cold_report(mib);
+
+	assert_int_equal(report->as_of_ns - report->since_ns, expected.as_of_ns - expected.since_ns);
+	assert_int_equal(report->held_bytes, expected.held_bytes);
+	assert_int_equal(report->absent_bytes, expected.absent_bytes);
+	assert_int_equal(report->granularity_bytes, expected.granularity_bytes);
+	for (unsigned i = 0; i < WSS_COLD_AGES; i++) {
+		assert_int_equal(report->ages[i].low_bytes, expected.ages[i].low_bytes);
+		assert_int_equal(report->ages[i].high_bytes, expected.ages[i].high_bytes);
+		assert_true(fabs(report->ages[i].observed - expected.ages[i].observed) < 1e-6);
+		assert_int_equal(report->ages[i].whole, expected.ages[i].whole);
+	}
+}
+
+static void test_coldness(void **unused)
+{
+	struct wss_history *history = open_history();
+	struct wss_history_coldness coldness;
+
+	(void)unused;
+	/* Of a guest without samples nothing is kept. */
+	add_coldness(history, NOW, 10);
+	assert_false(read_coldness(history, &coldness));
+	fill(history, UUID_A, 5, NOW, 60);
+	assert_false(read_coldness(history, &coldness));
+	add_coldness(history, NOW, 10);
+	add_coldness(history, NOW + 300, 20);
+	assert_true(read_coldness(history, &coldness));
+	assert_int_equal(coldness.time, NOW + 300);
+	assert_cold_report(&coldness.report, 20);
+	wss_history_close(history);
+}
+
+struct cold_spans {
+	unsigned n, known;
+	uint64_t mib[8];
+};
+
+static void count_cold_span(const struct wss_history_span *span, void *opaque)
+{
+	struct cold_spans *spans = opaque;
+
+	assert_true(spans->n < 8);
+	spans->mib[spans->n] = span->cold ? span->cold->ages[WSS_COLD_2MIN].low_bytes / MIB : 0;
+	if (span->cold)
+		assert_cold_report(span->cold, spans->mib[spans->n]);
+	spans->known += span->cold != NULL;
+	spans->n++;
+}
+
+static struct cold_spans read_cold_spans(struct wss_history *history, int level)
+{
+	struct cold_spans spans = { 0 };
+	struct wss_error err = WSS_ERROR_INIT;
+
+	if (wss_history_spans(history, UUID_A, level, 0, NOW + 86400 * 2, count_cold_span, &spans,
+			      &err) < 0)
+		fail_msg("%s", err.text);
+	return spans;
+}
+
+/* The last report of an hour and of a day is theirs. */
+static void test_coldness_of_spans(void **unused)
+{
+	struct wss_history *history = open_history();
+	struct cold_spans spans;
+
+	(void)unused;
+	fill(history, UUID_A, 3, NOW, 3600);
+	add_coldness(history, NOW, 10);
+	add_coldness(history, NOW + 3599, 20);
+	add_coldness(history, NOW + 7200, 30);
+	spans = read_cold_spans(history, WSS_HISTORY_HOUR);
+	assert_int_equal(spans.n, 3);
+	assert_int_equal(spans.known, 2);
+	assert_int_equal(spans.mib[0], 20);
+	assert_int_equal(spans.mib[2], 30);
+	spans = read_cold_spans(history, WSS_HISTORY_DAY);
+	assert_int_equal(spans.n, 1);
+	assert_int_equal(spans.mib[0], 30);
+	wss_history_close(history);
+}
+
+static void test_coldness_is_forgotten(void **unused)
+{
+	struct wss_history_limits limits = WSS_HISTORY_LIMITS_DEFAULT;
+	struct wss_history *history = open_history();
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history_coldness coldness;
+
+	(void)unused;
+	fill(history, UUID_A, 60, NOW, 3600);
+	add_coldness(history, NOW, 10);
+	add_coldness(history, NOW + 59 * 3600, 20);
+	limits.hours_s = limits.days_s = 86400;
+	assert_int_equal(wss_history_prune(history, &limits, NOW + 59 * 3600, &err), 0);
+	change("CREATE TEMP TABLE t (n CHECK (n = 0)); INSERT INTO t SELECT count(*) FROM coldness "
+	       "WHERE time < 1795197601");
+	assert_true(read_coldness(history, &coldness));
+	/* The size limit takes it, too. */
+	limits.max_bytes = 1;
+	assert_int_equal(wss_history_prune(history, &limits, NOW + 59 * 3600, &err), 0);
+	assert_false(read_coldness(history, &coldness));
+	wss_history_close(history);
+}
+
+/* What cannot be is not known. */
+static void test_coldness_that_cannot_be(void **unused)
+{
+	static const char *const forged[] = {
+		"low_24h = 2000000000000",   "high_2m = 2000000000000", "observed_1h = 1000001",
+		"high_never = -1",	     "watched_s = -1",		"time = 253402300800",
+		"held_bytes = 9223372036854775807", "watched_s = 9223372036854775807",
+	};
+	struct wss_history *history = open_history();
+	struct wss_history_coldness coldness;
+
+	(void)unused;
+	fill(history, UUID_A, 1, NOW, 60);
+	for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
+		char sql[128];
+
+		add_coldness(history, NOW, 10);
+		assert_true(read_coldness(history, &coldness));
+		snprintf(sql, sizeof(sql), "UPDATE coldness SET %s", forged[i]);
+		change(sql);
+		if (read_coldness(history, &coldness))
+			fail_msg("%s", forged[i]);
+		assert_int_equal(read_cold_spans(history, WSS_HISTORY_HOUR).known, 0);
+		change("DELETE FROM coldness");
+	}
+	wss_history_close(history);
+}
+
+/* A file of the third version: a reader reads it as it is, a writer adds the table. */
+static void test_migration_to_coldness(void **unused)
+{
+	struct wss_history_coldness coldness;
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history *history;
+
+	(void)unused;
+	fill_and_close();
+	change("DROP TABLE coldness; PRAGMA user_version = 3");
+	assert_int_equal(wss_history_open_readonly(path, &history, &err), 0);
+	assert_false(read_coldness(history, &coldness));
+	assert_int_equal(read_cold_spans(history, WSS_HISTORY_HOUR).n, 1);
+	assert_int_equal(count_since(history, UUID_A, 0), 5);
+	wss_history_close(history);
+	history = open_history();
+	assert_int_equal(count_since(history, UUID_A, 0), 5);
+	add_coldness(history, NOW, 10);
+	assert_true(read_coldness(history, &coldness));
+	wss_history_close(history);
+	/* The table alone is no newer version. */
+	change("PRAGMA user_version = 3");
+	assert_int_equal(wss_history_open_readonly(path, &history, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "coldness");
 }
 
 static void test_no_place(void **unused)
@@ -1099,6 +1323,58 @@ static void test_unused(void **unused)
 	wss_history_close_unused(NULL);
 }
 
+static sqlite3_mem_methods sqlite_memory;
+static int allocations_left; /* the one that fails; negative: none */
+
+static void *fail_malloc(int size)
+{
+	return allocations_left-- == 0 ? NULL : sqlite_memory.xMalloc(size);
+}
+
+static void *fail_realloc(void *memory, int size)
+{
+	return allocations_left-- == 0 ? NULL : sqlite_memory.xRealloc(memory, size);
+}
+
+static void sqlite_use(const sqlite3_mem_methods *methods)
+{
+	sqlite3_shutdown();
+	assert_int_equal(sqlite3_config(SQLITE_CONFIG_MALLOC, methods), SQLITE_OK);
+	allocations_left = -1;
+	assert_int_equal(sqlite3_initialize(), SQLITE_OK);
+}
+
+/* Whichever allocation of SQLite fails as a history is made, none that is unused stays behind. */
+static void test_out_of_memory(void **unused)
+{
+	int every = getenv("WSS_VALGRIND") ? 97 : 7, n_failed = 0;
+	sqlite3_mem_methods failing;
+	bool failed = true;
+
+	(void)unused;
+	sqlite3_shutdown();
+	assert_int_equal(sqlite3_config(SQLITE_CONFIG_GETMALLOC, &sqlite_memory), SQLITE_OK);
+	failing = sqlite_memory;
+	failing.xMalloc = fail_malloc;
+	failing.xRealloc = fail_realloc;
+	sqlite_use(&failing);
+	for (int n = 0; failed; n += every) {
+		struct wss_history *history = NULL;
+		struct wss_error err = WSS_ERROR_INIT;
+
+		allocations_left = n;
+		failed = wss_history_open(path, &history, &err) < 0;
+		n_failed += failed;
+		if (failed && access(path, F_OK) == 0)
+			fail_msg("allocation %d: a history is left: %s", n, err.text);
+		/* SQLite can do without some of its memory. */
+		failed = failed || allocations_left < 0;
+		wss_history_close_unused(history);
+	}
+	sqlite_use(&sqlite_memory);
+	assert_in_range(n_failed, 10, INT_MAX);
+}
+
 static void test_default_path(void **unused)
 {
 	wss_auto_free char *def = NULL;
@@ -1166,6 +1442,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_stored_and_read),
+		TEST(test_added_together),
 		TEST(test_spans),
 		TEST(test_series_of_span),
 		TEST(test_series),
@@ -1192,11 +1469,17 @@ int main(void)
 		TEST(test_journal_begin),
 		TEST(test_in_place),
 		TEST(test_migration_of_a_journal),
+		TEST(test_migration_to_coldness),
+		TEST(test_coldness),
+		TEST(test_coldness_of_spans),
+		TEST(test_coldness_is_forgotten),
+		TEST(test_coldness_that_cannot_be),
 		TEST(test_no_place),
 		TEST(test_becomes_read_only),
 		TEST(test_renamed_and_replaced),
 		TEST(test_no_uuid),
 		TEST(test_unused),
+		TEST(test_out_of_memory),
 		TEST(test_default_path),
 		TEST(test_stop),
 	};

@@ -341,19 +341,34 @@ static void test_predict(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_tracker *tracker;
-	uint64_t small = 0, large = 0;
+	struct wss_prediction small = { 0 }, large = { 0 };
 
 	(void)unused;
 	tracker = open_tracker();
+	fake->counts.pages_4k = 100;
+	fake->counts.pages_2m = 7;
 	assert_int_equal(wss_tracker_mmu.predict(tracker, &small, &err), 0);
-	assert_true(small > 0);
+	assert_true(small.stall_ns > 0);
+	/* Each entry of KVM, of whatever size, may be read first, and fault again when it is written. */
+	assert_true(small.faults.known && small.faults.value == 2 * 107);
+	host.soft_dirty = WSS_NO;
+	assert_int_equal(wss_tracker_mmu.predict(tracker, &small, &err), 0);
+	assert_int_equal(small.faults.value, 107);
+	host.soft_dirty = WSS_UNKNOWN;
+	assert_int_equal(wss_tracker_mmu.predict(tracker, &small, &err), 0);
+	assert_int_equal(small.faults.value, 2 * 107);
+	fake->counts.pf_fixed = 9000;
+	assert_int_equal(wss_tracker_mmu.predict(tracker, &small, &err), 0);
+	assert_true(small.faults_so_far.known && small.faults_so_far.value == 9000);
+	fake->counts.pages_2m = 0;
 	/* 64 GiB that KVM has mapped by 4 KiB. */
 	fake->counts.pages_4k = 16 << 20;
 	assert_int_equal(wss_tracker_mmu.predict(tracker, &large, &err), 0);
-	assert_true(large > 10 * small);
+	assert_true(large.stall_ns > 10 * small.stall_ns);
+	assert_int_equal(large.faults.value, 32 << 20);
 	setenv("VIRT_WSS_FAULT", "slow-zap", 1);
 	assert_int_equal(wss_tracker_mmu.predict(tracker, &large, &err), 0);
-	assert_true(large == 10 * WSS_NS_PER_S);
+	assert_int_equal(large.stall_ns, 10 * WSS_NS_PER_S);
 	close_tracker(tracker);
 }
 

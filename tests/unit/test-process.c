@@ -9,6 +9,7 @@
 
 #include "host/process-find.h"
 #include "host/process.h"
+#include "host/procfile.h"
 
 /* A tree with the child's executable, and the real "/". */
 struct state {
@@ -794,9 +795,60 @@ static void test_release(void **unused)
 	wss_process_release(&process);
 }
 
+static int read_state(const char *text, char *ret_state)
+{
+	struct wss_root root;
+	int r;
+
+	put_text(host.tree, "p/stat", text);
+	assert_int_equal(wss_root_open(host.tree, &root, NULL), 0);
+	r = wss_procfile_read_state(&root, "p/stat", ret_state);
+	wss_root_close(&root);
+	return r;
+}
+
+static void assert_state(const char *text, char expected)
+{
+	char state = '?';
+
+	assert_int_equal(read_state(text, &state), 0);
+	assert_int_equal(state, expected);
+}
+
+static void test_read_state(void **unused)
+{
+	static const char *const malformed[] = {
+		"", "\n", "12", "12 (qemu", "12 (qemu)", "12 (qemu) ", "12 qemu S 1", "12 (qemu)S 1 1",
+	};
+	struct wss_root root;
+	char text[512], state = '?';
+
+	(void)unused;
+	assert_state("12 (qemu) S 1 12 12 0\n", 'S');
+	assert_state("12 (qemu) t", 't');
+	assert_state("12 (a) T (b) Z) R 1 12\n", 'R');
+	assert_state("12 (two words) D 1 12\n", 'D');
+	assert_state("12 () I 1 12\n", 'I');
+	assert_state("12 (a\n) Z) T 1 12\n", 'T');
+	/* The longest that the kernel writes: 64 bytes of name, each of them escaped. */
+	snprintf(text, sizeof(text), "4194304 (%0*d) T 1 12 %0*d\n", 128, 0, 300, 0);
+	assert_state(text, 'T');
+	for (size_t i = 0; i < sizeof(malformed) / sizeof(*malformed); i++)
+		assert_int_equal(read_state(malformed[i], &state), -EINVAL);
+	/* Longer than any line of the kernel's: an error, and no wrong state. */
+	snprintf(text, sizeof(text), "12 (%0*d) T 1 12\n", 300, 0);
+	assert_int_equal(read_state(text, &state), -EINVAL);
+	assert_int_equal(wss_root_open(host.tree, &root, NULL), 0);
+	assert_int_equal(wss_procfile_read_state(&root, "none/stat", &state), -ENOENT);
+	assert_int_equal(wss_procfile_read_state(&root, "p", &state), -EISDIR);
+	wss_root_close(&root);
+	assert_int_equal(state, '?');
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest captured[] = {
+		cmocka_unit_test(test_read_state),
 		cmocka_unit_test(test_captured),
 		cmocka_unit_test(test_find_captured),
 		cmocka_unit_test(test_find_owner),

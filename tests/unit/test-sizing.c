@@ -197,6 +197,70 @@ static void test_policy(void **unused)
 	wss_summary_free(&summary);
 }
 
+/* Whatever is largest binds the size, and the next largest is named. */
+static void test_reasons(void **unused)
+{
+	struct wss_learned learned = { .known = true,
+				       .target_bytes = 210 * MIB,
+				       .reason = WSS_LEARNER_GROWTH,
+				       .next = WSS_LEARNER_PEAK,
+				       .next_bytes = 205 * MIB };
+	struct wss_sizing_state state = { .learned = &learned };
+	struct wss_policy policy = { .opt_out = false };
+	struct wss_sizing_rule mine = rule;
+	struct wss_summary summary = { 0 };
+	struct wss_sizing sizing;
+
+	(void)unused;
+	for (time_t i = 0; i < 10; i++)
+		add(&summary, 200 * MIB, i, false);
+	wss_sizing_compute(&summary, &mine, &policy, &unknown, &sizing);
+	assert_int_equal(sizing.reason, WSS_SIZING_PEAK);
+	assert_int_equal(sizing.next_reason, WSS_SIZING_MINIMUM);
+	assert_int_equal(sizing.next_bytes.value, 64 * MIB);
+	wss_sizing_compute(&summary, &mine, &policy, &state, &sizing);
+	assert_int_equal(sizing.recommended_bytes.value, 210 * MIB);
+	assert_int_equal(sizing.reason, WSS_SIZING_TREND);
+	assert_int_equal(sizing.next_reason, WSS_SIZING_PEAK);
+	assert_int_equal(sizing.next_bytes.value, 205 * MIB);
+	state.curve_bytes = wss_amount_of(208 * MIB);
+	wss_sizing_compute(&summary, &mine, &policy, &state, &sizing);
+	assert_int_equal(sizing.next_reason, WSS_SIZING_CURVE);
+	state.curve_bytes = wss_amount_of(220 * MIB);
+	wss_sizing_compute(&summary, &mine, &policy, &state, &sizing);
+	assert_int_equal(sizing.recommended_bytes.value, 220 * MIB);
+	assert_int_equal(sizing.reason, WSS_SIZING_CURVE);
+	assert_int_equal(sizing.next_bytes.value, 210 * MIB);
+	mine.minimum_bytes = 300 * MIB;
+	wss_sizing_compute(&summary, &mine, &policy, &state, &sizing);
+	assert_int_equal(sizing.reason, WSS_SIZING_MINIMUM);
+	assert_int_equal(sizing.next_reason, WSS_SIZING_CURVE);
+	policy.maximum_bytes = wss_amount_of(250 * MIB);
+	wss_sizing_compute(&summary, &mine, &policy, &state, &sizing);
+	assert_int_equal(sizing.recommended_bytes.value, 250 * MIB);
+	assert_int_equal(sizing.reason, WSS_SIZING_MAXIMUM);
+	assert_int_equal(sizing.next_reason, WSS_SIZING_MINIMUM);
+	assert_int_equal(sizing.next_bytes.value, 300 * MIB);
+	wss_summary_free(&summary);
+}
+
+/* Without growth curves the windows may be too short, which a learned margin does not cover. */
+static void test_learned_needs_curves(void **unused)
+{
+	const struct wss_learned learned = { .known = true, .target_bytes = 201 * MIB };
+	const struct wss_sizing_state state = { .learned = &learned };
+	struct wss_sample sample = { .method = "mmu", .wss_bytes = wss_amount_of(200 * MIB) };
+	struct wss_summary summary = { 0 };
+	struct wss_sizing sizing;
+
+	(void)unused;
+	for (sample.wall = 0; sample.wall < 10; sample.wall++)
+		assert_int_equal(wss_summary_add(&summary, &sample), 0);
+	wss_sizing_compute(&summary, &rule, &no_policy, &state, &sizing);
+	assert_int_equal(sizing.recommended_bytes.value, 240 * MIB);
+	wss_summary_free(&summary);
+}
+
 static void test_fit(void **unused)
 {
 	struct wss_fit_result result;
@@ -279,7 +343,8 @@ int main(void)
 		cmocka_unit_test(test_rank_covers),  cmocka_unit_test(test_too_early),
 		cmocka_unit_test(test_few_windows),  cmocka_unit_test(test_enough),
 		cmocka_unit_test(test_policy),	     cmocka_unit_test(test_fit),
-		cmocka_unit_test(test_absurd_sizes),
+		cmocka_unit_test(test_absurd_sizes), cmocka_unit_test(test_reasons),
+		cmocka_unit_test(test_learned_needs_curves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,6 +50,25 @@ static void test_huge_numbers(void **unused)
 	assert_true(predict(UINT64_MAX, 0, 10) == (uint64_t)1e18);
 }
 
+/* On a busy host single passes wait for the CPU, whether there is something to walk or not. */
+static void test_disturbed_passes(void **unused)
+{
+	const struct wss_stall_times quiet = { { 100, 100, 100, 100, 100 },
+					       { 50100, 50100, 50100, 50100, 50100 } };
+	const struct wss_stall_times busy = { { 4000000, 100, 100, 100, 90000 },
+					      { 50100, 9000000, 50100, 50000, 50100 } };
+	const struct wss_stall_times failed = { .empty_ns = { 0 } };
+	const struct wss_stall_times nothing = { { 100, 100, 100, 100, 100 },
+						 { 101, 101, 101, 101, 101 } };
+
+	(void)unused;
+	assert_true(wss_stall_entry_of(&quiet, 1000) == 50);
+	assert_true(wss_stall_entry_of(&busy, 1000) == 50);
+	assert_true(wss_stall_entry_of(&failed, 1000) == 10);
+	/* No hardware is that fast. */
+	assert_true(wss_stall_entry_of(&nothing, 1000) == 1);
+}
+
 /* The cost is measured once, and is between 0.01 ns and 0.1 ms an entry. */
 static void test_calibration(void **unused)
 {
@@ -70,6 +89,7 @@ int main(void)
 		cmocka_unit_test(test_formula),
 		cmocka_unit_test(test_log),
 		cmocka_unit_test(test_huge_numbers),
+		cmocka_unit_test(test_disturbed_passes),
 		cmocka_unit_test(test_calibration),
 	};
 

@@ -99,6 +99,7 @@ static void test_sample(void **unused)
 	fake->guest->balloon_bytes.known = true;
 	fake->guest->balloon_bytes.value = 6 * WSS_MIB;
 	fake->predict_ns = 5 * WSS_NS_PER_MS;
+	fake->predict_faults = wss_amount_of(4096);
 	begin(window);
 	start_ns = wss_window_start_ns(window);
 	virtual_clock.now_ns = start_ns + 4 * WSS_NS_PER_S;
@@ -116,6 +117,7 @@ static void test_sample(void **unused)
 	assert_in_range(sample.cost.arm_ns.value, WSS_NS_PER_MS, WSS_NS_PER_MS + 5000);
 	assert_true(sample.cost.read_ns.known);
 	assert_int_equal(sample.cost.predicted_stall_ns.value, 5 * WSS_NS_PER_MS);
+	assert_int_equal(sample.cost.predicted_faults.value, 4096);
 	assert_true(sample.cost.user_ns.known);
 	assert_true(sample.cost.system_ns.known);
 	assert_false(sample.cost.faults.known);
@@ -279,7 +281,39 @@ static void test_predicted_stall(void **unused)
 	wss_window_close(window);
 }
 
-/* Measured stalls count as well if they are too long each time, for every method. */
+/* Refuses any window of more than opaque faults. */
+static int admit_faults(const struct wss_prediction *prediction, void *opaque, struct wss_error *err)
+{
+	const uint64_t *limit = opaque;
+
+	assert_int_equal(prediction->stall_ns, 7);
+	if (prediction->faults.value <= *limit)
+		return 0;
+	return wss_error_set(err, WSS_ERR_UNSUPPORTED, "too dear");
+}
+
+static void test_admission(void **unused)
+{
+	struct wss_window_options usual = options;
+	struct wss_window *window;
+	uint64_t limit = 1000;
+
+	(void)unused;
+	options.admit = admit_faults;
+	options.admit_opaque = &limit;
+	window = open_window(&null_method);
+	fake->predict_ns = 7;
+	fake->predict_faults = wss_amount_of(1000);
+	begin(window);
+	fake->predict_faults = wss_amount_of(1001);
+	assert_begin_fails(window, WSS_ERR_UNSUPPORTED, "too dear");
+	limit = 1001;
+	begin(window);
+	wss_window_close(window);
+	options = usual;
+}
+
+/* Measured ones count, too, once they are too long every time; for any method. */
 static void test_measured_stall(void **unused)
 {
 	struct wss_window *window = open_window(&dear_method);
@@ -435,6 +469,7 @@ int main(void)
 		TEST(test_not_ready),
 		TEST(test_stopped_by_signal),
 		TEST(test_predicted_stall),
+		TEST(test_admission),
 		TEST(test_measured_stall),
 		TEST(test_disturbed),
 		TEST(test_locked),

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Hosts and their guests, as a plan for a fleet sees them: from files that "recommend" or
+ * "list" wrote as JSON, or from a Prometheus-compatible API (prometheus.h). All of it comes
+ * from outside: figures are checked, and texts are UTF-8, but may hold characters that must
+ * not reach a terminal (base/text.h).
+ */
+#ifndef WSS_CLIENT_ESTATE_H
+#define WSS_CLIENT_ESTATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/amount.h"
+#include "base/error.h"
+
+#define WSS_ESTATE_HOSTS_MAX 10000
+#define WSS_ESTATE_GUESTS_MAX 50000
+#define WSS_ESTATE_FILE_MAX ((size_t)64 << 20)
+#define WSS_ESTATE_TREE_MAX ((size_t)256 << 20)
+#define WSS_ESTATE_HOURS 168 /* hours of a week; the first is Monday, 00:00 to 01:00 UTC */
+
+struct wss_estate_host {
+	char name[256];
+	struct wss_amount memory_bytes;
+	struct wss_amount overhead_bytes; /* of all its QEMUs */
+	uint32_t n_guests;
+};
+
+struct wss_estate_guest {
+	char name[256];
+	char uuid[37];	 /* "": unknown */
+	char status[16]; /* of the recommendation; "": unknown */
+	uint32_t host;	 /* index */
+	struct wss_amount assigned_bytes, held_bytes, minimum_bytes, recommended_bytes,
+		peak_bytes;
+	/* Working set in each hour of the week; there is none if no hour is known. */
+	struct wss_amount week_bytes[WSS_ESTATE_HOURS];
+};
+
+struct wss_estate {
+	struct wss_estate_host *hosts;
+	struct wss_estate_guest *guests;
+	size_t n_hosts, n_guests;
+	size_t hosts_room, guests_room;
+};
+
+/* Adds a host without guests. WSS_ERR_NO_MEMORY, WSS_ERR_FAILED: too many. */
+int wss_estate_add_host(struct wss_estate *fleet, const char *name, uint32_t *ret_index,
+			struct wss_error *err);
+
+/* Adds a copy of a guest, whose host is set. WSS_ERR_NO_MEMORY, WSS_ERR_FAILED: too many. */
+int wss_estate_add_guest(struct wss_estate *fleet, const struct wss_estate_guest *guest,
+			 struct wss_error *err);
+
+/*
+ * Adds the host of a file, whose name is that of the file without directory and ".json", with
+ * its guests; or the hosts that "list" names, if it was asked for several. Errors name the
+ * file, and the guest. WSS_ERR_FAILED, WSS_ERR_NO_MEMORY, WSS_ERR_INTERRUPTED.
+ */
+int wss_estate_read(struct wss_estate *fleet, const char *path, struct wss_error *err);
+
+/* The same for the text of a file, whose host has this name unless guests name theirs. */
+int wss_estate_parse(struct wss_estate *fleet, const char *name, const char *text, size_t len,
+		     struct wss_error *err);
+
+/*
+ * Checks that no two hosts have the same name, and no two guests the same UUID. WSS_ERR_FAILED
+ * names both, WSS_ERR_NO_MEMORY.
+ */
+int wss_estate_check(const struct wss_estate *fleet, struct wss_error *err);
+
+/* Frees the lists; accepts one that is all zero. */
+void wss_estate_release(struct wss_estate *fleet);
+
+#define wss_auto_estate __attribute__((cleanup(wss_estate_release)))
+
+#endif

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Theory of operation: one instant query for the memory of all hosts and one for the info of
+ * all guests make the fleet; a few more add a figure to each of its members. Then one range
+ * query per host, so that no answer is large, reads the largest working set of each hour, and
+ * folds four weeks into one.
+ */
+#include "client/prometheus.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/number.h"
+#include "base/stop.h"
+#include "client/http-get.h"
+#include "client/json-fields.h"
+#include "qmp/jsonline.h"
+
+#define DEPTH_MAX 16
+#define HOUR_S 3600
+#define WEEKS 4
+/* Hours from a Monday, 00:00 UTC, to the epoch, a Thursday. */
+#define EPOCH_HOUR 72
+#define QUERY_MAX 1024
+
+
+/* --- a series --- */
+
+struct point {
+	int n; /* members so far: the time, the value */
+	struct wss_amount time_s;
+	struct wss_amount bytes; /* unknown: not a number, as one that is stale */
+};
+
+struct reading;
+
+struct series {
+	struct reading *reading;
+	char instance[256], uuid[37], domain[256], advice[16];
+	struct point point;
+};
+
+/* An answer that is being read. */
+struct reading {
+	struct wss_estate *fleet;
+	const uint32_t *by_uuid; /* guests, sorted */
+	char status[16];
+	/* Takes a series; of a range query, takes each of its points. */
+	int (*take)(struct reading *reading, struct series *series, struct wss_error *err);
+	size_t offset; /* of the amount that the answer is about, in a guest or host */
+};
+
+/* Values are texts, because JSON has no NaN. */
+static int value_parse(const char *text, struct wss_amount *ret_bytes, struct wss_error *err)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	*ret_bytes = (struct wss_amount){.known = false};
+	if (end == text || *end)
+		return wss_error_set(err, WSS_ERR_FAILED, "the value \"%s\" is not a number",
+				     text);
+	if (isnan(value))
+		return 0;
+	if (!(value >= 0 && value <= (double)WSS_BYTES_MAX))
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "the value %s is not between 0 and 1 EiB", text);
+	*ret_bytes = wss_amount_of(wss_u64_from_double(ceil(value)));
+	return 0;
+}
+
+/* Reads a member of [TIME, "VALUE"]. */
+static int read_point(struct json_object *element, void *data, struct wss_error *err)
+{
+	struct point *point = data;
+	char text[64];
+
+	switch (point->n++) {
+	case 0:
+		if (!element)
+			return wss_error_set(err, WSS_ERR_FAILED, "a value has no time");
+		return wss_json_bytes(element, &point->time_s, err) < 0
+			       ? wss_error_prefix(err, "the time of a value")
+			       : 0;
+	case 1:
+		return wss_json_text(element, text, sizeof(text), err) < 0
+			       ? wss_error_prefix(err, "a value")
+			       : value_parse(text, &point->bytes, err);
+	default:
+		return wss_error_set(err, WSS_ERR_FAILED, "a value has more than two members");
+	}
+}
+
+static int read_value(struct json_object *element, void *data, struct wss_error *err)
+{
+	struct series *series = data;
+
+	return read_point(element, &series->point, err);
+}
+
+/* Reads a point of a range. */
+static int read_values(struct json_object *element, void *data, struct wss_error *err)
+{
+	struct series *series = data;
+
+	series->point = (struct point){.n = 0};
+	if (wss_json_list_read(element, &series->point, read_point, err) < 0)
+		return -1;
+	return series->reading->take(series->reading, series, err);
+}
+
+static const struct wss_json_field metric_fields[] = {
+	WSS_JSON_FIELD(series, "instance", WSS_JSON_TEXT, instance),
+	WSS_JSON_FIELD(series, "uuid", WSS_JSON_TEXT, uuid),
+	WSS_JSON_FIELD(series, "domain", WSS_JSON_TEXT, domain),
+	WSS_JSON_FIELD(series, "advice", WSS_JSON_TEXT, advice),
+};
+WSS_JSON_TABLE(metric);
+
+static const struct wss_json_field series_fields[] = {
+	/* The fields of this one are those of the series; it comes before its values. */
+	{"metric", WSS_JSON_OBJECT, 0, 0, &metric_table, NULL},
+	{"value", WSS_JSON_LIST, 0, 0, NULL, read_value},
+	{"values", WSS_JSON_LIST, 0, 0, NULL, read_values},
+};
+WSS_JSON_TABLE(series);
+
+static int read_series(struct json_object *element, void *data, struct wss_error *err)
+{
+	struct reading *reading = data;
+	struct series series = {.reading = reading};
+
+	if (wss_json_read(element, &series_table, &series, err) < 0)
+		return -1;
+	if (!series.instance[0])
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "a series has no label \"instance\"");
+	return series.point.n == 2 ? reading->take(reading, &series, err) : 0;
+}
+
+static const struct wss_json_field data_fields[] = {
+	{"result", WSS_JSON_LIST, 0, 0, NULL, read_series},
+};
+WSS_JSON_TABLE(data);
+
+static const struct wss_json_field answer_fields[] = {
+	WSS_JSON_FIELD(reading, "status", WSS_JSON_TEXT, status),
+	{"data", WSS_JSON_OBJECT, 0, 0, &data_table, NULL},
+};
+WSS_JSON_TABLE(answer);
+
+/* --- queries --- */
+
+struct prometheus {
+	struct wss_http_get *http;
+	const struct wss_prometheus_options *options;
+	struct reading reading;
+};
+
+static int answer_read(struct reading *reading, const char *body, size_t len, long http_status,
+		       struct wss_error *err)
+{
+	static const struct qmp_limits limits = {.tree_bytes = WSS_PROMETHEUS_TREE_MAX,
+						 .depth = DEPTH_MAX};
+	qmp_auto_json struct json_object *object = NULL;
+
+	reading->status[0] = '\0';
+	if (http_status != 200)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "HTTP status %ld instead of 200: %.160s", http_status,
+				     body);
+	if (qmp_json_parse(body, len, &limits, &object, NULL, err) < 0 ||
+	    wss_json_read(object, &answer_table, reading, err) < 0)
+		return -1;
+	if (strcmp(reading->status, "success") != 0)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "\"status\" is \"%s\" instead of \"success\": is it the "
+				     "API of Prometheus?",
+				     reading->status);
+	return 0;
+}
+
+static int query(struct prometheus *run, const char *path, const char *expression,
+		 const char *more, struct wss_error *err)
+{
+	const char *body;
+	size_t len;
+	long status;
+
+	if (wss_http_get(run->http, path, "query", expression, more, &body, &len, &status,
+			 err) < 0)
+		return -1;
+	if (answer_read(&run->reading, body, len, status, err) < 0)
+		return wss_error_prefix(err, "%s: query %s", run->options->url, expression);
+	return 0;
+}
+
+static int host_find(const struct wss_estate *fleet, const char *name)
+{
+	for (size_t i = 0; i < fleet->n_hosts; i++)
+		if (!strcmp(fleet->hosts[i].name, name))
+			return (int)i;
+	return -1;
+}
+
+static int take_host(struct reading *reading, struct series *series, struct wss_error *err)
+{
+	uint32_t index;
+
+	if (host_find(reading->fleet, series->instance) >= 0)
+		return wss_error_set(err, WSS_ERR_FAILED, "instance %s has two series",
+				     series->instance);
+	if (wss_estate_add_host(reading->fleet, series->instance, &index, err) < 0)
+		return -1;
+	reading->fleet->hosts[index].memory_bytes = series->point.bytes;
+	return 0;
+}
+
+static int take_overhead(struct reading *reading, struct series *series, struct wss_error *err)
+{
+	int host = host_find(reading->fleet, series->instance);
+
+	(void)err;
+	if (host >= 0)
+		reading->fleet->hosts[host].overhead_bytes = series->point.bytes;
+	return 0;
+}
+
+static int take_guest(struct reading *reading, struct series *series, struct wss_error *err)
+{
+	struct wss_estate_guest guest = {.name = ""};
+	int host = host_find(reading->fleet, series->instance);
+
+	if (!series->uuid[0] || !series->domain[0])
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "a series has no label \"uuid\" or \"domain\"");
+	/* A host that has just gone: its memory is not known any more. */
+	if (host < 0)
+		return 0;
+	guest.host = (uint32_t)host;
+	memcpy(guest.name, series->domain, sizeof(guest.name));
+	memcpy(guest.uuid, series->uuid, sizeof(guest.uuid));
+	/* Nothing was advised yet. */
+	snprintf(guest.status, sizeof(guest.status), "%s",
+		 series->advice[0] ? series->advice : "unknown");
+	return wss_estate_add_guest(reading->fleet, &guest, err);
+}
+
+/* Finds the guest of a series; NULL: there is none on this host. */
+static struct wss_estate_guest *guest_find(const struct reading *reading,
+					   const struct series *series)
+{
+	struct wss_estate *fleet = reading->fleet;
+	size_t low = 0, high = fleet->n_guests;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(fleet->guests[reading->by_uuid[middle]].uuid, series->uuid) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == fleet->n_guests ||
+	    strcmp(fleet->guests[reading->by_uuid[low]].uuid, series->uuid) != 0 ||
+	    strcmp(fleet->hosts[fleet->guests[reading->by_uuid[low]].host].name,
+		   series->instance) != 0)
+		return NULL;
+	return &fleet->guests[reading->by_uuid[low]];
+}
+
+static int take_figure(struct reading *reading, struct series *series, struct wss_error *err)
+{
+	struct wss_estate_guest *guest = guest_find(reading, series);
+
+	(void)err;
+	if (guest)
+		*(struct wss_amount *)(void *)((char *)guest + reading->offset) =
+			series->point.bytes;
+	return 0;
+}
+
+/* The point at the end of an hour is the largest of that hour. */
+static int take_hour(struct reading *reading, struct series *series, struct wss_error *err)
+{
+	struct wss_estate_guest *guest = guest_find(reading, series);
+	struct wss_amount *hour;
+
+	(void)err;
+	if (!guest || series->point.n != 2 || !series->point.bytes.known ||
+	    series->point.time_s.value < HOUR_S)
+		return 0;
+	hour = &guest->week_bytes[(series->point.time_s.value / HOUR_S - 1 + EPOCH_HOUR) %
+				  WSS_ESTATE_HOURS];
+	if (!hour->known || hour->value < series->point.bytes.value)
+		*hour = series->point.bytes;
+	return 0;
+}
+
+/* --- the fleet --- */
+
+static int uuids_compare(const void *a, const void *b, void *opaque)
+{
+	const struct wss_estate *fleet = opaque;
+
+	return strcmp(fleet->guests[*(const uint32_t *)a].uuid,
+		      fleet->guests[*(const uint32_t *)b].uuid);
+}
+
+/* Writes a label's value as a string of PromQL; false: it is too long. */
+static bool label_quote(const char *value, char *text, size_t size)
+{
+	size_t n = 0;
+
+	for (; *value; value++) {
+		if (n + 3 > size)
+			return false;
+		if (*value == '"' || *value == '\\')
+			text[n++] = '\\';
+		else if (*value == '\n')
+			return false;
+		text[n++] = *value;
+	}
+	text[n] = '\0';
+	return true;
+}
+
+static int read_weeks(struct prometheus *run, struct wss_error *err)
+{
+	long long end = (long long)wss_clock_wall_seconds() / HOUR_S * HOUR_S;
+	char label[512], expression[QUERY_MAX], more[128];
+
+	run->reading.take = take_hour;
+	snprintf(more, sizeof(more), "&start=%lld&end=%lld&step=%d",
+		 end - (long long)(WEEKS * WSS_ESTATE_HOURS - 1) * HOUR_S, end, HOUR_S);
+	for (size_t i = 0; i < run->reading.fleet->n_hosts; i++) {
+		if (!label_quote(run->reading.fleet->hosts[i].name, label, sizeof(label)))
+			continue;
+		snprintf(expression, sizeof(expression),
+			 "max by (instance, uuid) "
+			 "(max_over_time(virt_wss_working_set_bytes{instance=\"%s\"}[1h]))",
+			 label);
+		if (query(run, "/api/v1/query_range", expression, more, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int read_figures(struct prometheus *run, struct wss_error *err)
+{
+	static const struct {
+		const char *metric;
+		size_t offset;
+	} figures[] = {
+		{"virt_wss_recommended_bytes",
+		 offsetof(struct wss_estate_guest, recommended_bytes)},
+		{"virt_wss_resident_bytes", offsetof(struct wss_estate_guest, held_bytes)},
+		{"virt_wss_balloon_bytes", offsetof(struct wss_estate_guest, assigned_bytes)},
+	};
+
+	run->reading.take = take_figure;
+	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
+		run->reading.offset = figures[i].offset;
+		if (query(run, "/api/v1/query", figures[i].metric, "", err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int read_fleet(struct prometheus *run, struct wss_error *err)
+{
+	struct wss_estate *fleet = run->reading.fleet;
+	wss_auto_free uint32_t *by_uuid = NULL;
+
+	run->reading.take = take_host;
+	if (query(run, "/api/v1/query", "virt_wss_host_memory_bytes", "", err) < 0)
+		return -1;
+	if (!fleet->n_hosts)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "%s: no virt_wss_host_memory_bytes: it must scrape "
+				     "\"virt-wss serve\" on each host",
+				     run->options->url);
+	run->reading.take = take_overhead;
+	if (query(run, "/api/v1/query", "virt_wss_host_overhead_bytes", "", err) < 0)
+		return -1;
+	run->reading.take = take_guest;
+	if (query(run, "/api/v1/query", "virt_wss_domain_info", "", err) < 0)
+		return -1;
+	by_uuid = calloc(fleet->n_guests + 1, sizeof(*by_uuid));
+	if (!by_uuid)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	for (uint32_t i = 0; i < fleet->n_guests; i++)
+		by_uuid[i] = i;
+	qsort_r(by_uuid, fleet->n_guests, sizeof(*by_uuid), uuids_compare, fleet);
+	run->reading.by_uuid = by_uuid;
+	return read_figures(run, err) < 0 ? -1 : read_weeks(run, err);
+}
+
+int wss_prometheus_read(struct wss_estate *fleet, const struct wss_prometheus_options *options,
+			struct wss_error *err)
+{
+	const struct wss_http_get_options http_options = {
+		.url = options->url,
+		.token_file = options->token_file,
+		.ca_file = options->ca_file,
+		.deadline_ns = wss_clock_now_ns() + options->timeout_ns,
+		.timeout_ns = options->timeout_ns,
+		.most_bytes = WSS_PROMETHEUS_REPLY_MAX,
+	};
+	struct prometheus run = {.options = options, .reading = {.fleet = fleet}};
+	int r;
+
+	if (wss_http_get_open(&http_options, &run.http, err) < 0)
+		return -1;
+	r = read_fleet(&run, err);
+	wss_http_get_close(run.http);
+	return r;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What check says of guests: the state of each, the line, and the performance data. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "cmd/check.h"
+#include "cmd/guest-view.h"
+#include "wss/sample.h"
+
+/* Problems that the line names; it counts the others. */
+#define NAMED_MAX 5
+/* Room for why the guests are not known. */
+#define UNKNOWN_MAX 100
+
+struct finding {
+	enum wss_plugin_state state;
+	char text[700]; /* without the guest's name; "": nothing is wrong */
+};
+
+static bool is_state(const struct wss_guest_view *guest, const char *state)
+{
+	return !strcmp(guest->state, state);
+}
+
+/* Lets a finding become worse; the text is that of the worst. */
+static void worsen(struct finding *finding, enum wss_plugin_state state, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void worsen(struct finding *finding, enum wss_plugin_state state, const char *fmt, ...)
+{
+	va_list args;
+
+	if (wss_plugin_worse(state, finding->state) == finding->state)
+		return;
+	finding->state = state;
+	va_start(args, fmt);
+	vsnprintf(finding->text, sizeof(finding->text), fmt, args);
+	va_end(args);
+}
+
+static const char *bound_text(enum wss_bound bound)
+{
+	return bound == WSS_BOUND_AT_MOST ? "at most " : bound == WSS_BOUND_AT_LEAST ? "at least " : "";
+}
+
+/* A figure that is only a lower bound is never OK: the true one may be beyond the threshold. */
+static void judge_wss(const struct wss_check_options *options, const struct wss_guest_view *guest,
+		      struct finding *finding)
+{
+	enum wss_bound bound = wss_bound_of(guest->sample.wss_bytes.value, guest->sample.low_bytes,
+					    guest->sample.high_bytes);
+	enum wss_plugin_state state;
+	char size[16];
+	double percent;
+
+	if (!wss_view_percent(guest, &percent)) {
+		worsen(finding, WSS_PLUGIN_UNKNOWN, "%s",
+		       guest->why[0]			     ? guest->why
+		       : !guest->sample.wss_bytes.known	     ? "not measured yet"
+		       : wss_view_has_wss(guest)	     ? "the size of the guest is unknown"
+							     : "only writes were observed");
+		return;
+	}
+	wss_size_format(wss_view_size(guest).value, size, sizeof(size));
+	state = wss_plugin_judge(&options->warning, &options->critical, percent);
+	if (state == WSS_PLUGIN_OK && bound == WSS_BOUND_AT_LEAST)
+		state = WSS_PLUGIN_UNKNOWN;
+	worsen(finding, state, "working set %s%.0f%% of %s", bound_text(bound), percent, size);
+}
+
+static void judge_age(const struct wss_check_options *options, const struct wss_guest_view *guest,
+		      struct finding *finding)
+{
+	double seconds = (double)guest->age_ns.value / (double)WSS_NS_PER_S;
+	char age[16];
+
+	if (!wss_view_has_wss(guest))
+		return;
+	if (!guest->age_ns.known) {
+		worsen(finding, WSS_PLUGIN_UNKNOWN, "the age of the sample is unknown");
+		return;
+	}
+	wss_age_format(guest->age_ns.value / WSS_NS_PER_S, age, sizeof(age));
+	worsen(finding, wss_plugin_judge(&options->age_warning, &options->age_critical, seconds),
+	       "last measured %s ago%s%s", age, guest->why[0] ? ": " : "", guest->why);
+}
+
+static struct finding judge_guest(const struct wss_check_options *options,
+				  const struct wss_guest_view *guest)
+{
+	struct finding finding = { .state = WSS_PLUGIN_OK };
+
+	if (is_state(guest, "left out"))
+		return finding;
+	if (is_state(guest, "refused"))
+		worsen(&finding, options->refused, "refused by the budget: %s", guest->why);
+	judge_wss(options, guest, &finding);
+	judge_age(options, guest, &finding);
+	return finding;
+}
+
+/* --- the line --- */
+
+struct verdict {
+	const struct wss_check_options *options;
+	const struct wss_guests *guests;
+	enum wss_plugin_state state;
+	size_t judged, refused, problems;
+	const struct wss_guest_view *fullest, *oldest;
+	double percent; /* of the fullest */
+	uint64_t wss_bytes, size_bytes;
+};
+
+static void count_guest(struct verdict *v, const struct wss_guest_view *guest)
+{
+	struct finding finding = judge_guest(v->options, guest);
+	double percent;
+
+	if (is_state(guest, "left out"))
+		return;
+	v->judged++;
+	v->refused += is_state(guest, "refused");
+	v->problems += finding.state != WSS_PLUGIN_OK;
+	v->state = wss_plugin_worse(v->state, finding.state);
+	if (!wss_view_percent(guest, &percent))
+		return;
+	v->wss_bytes += guest->sample.wss_bytes.value;
+	v->size_bytes += wss_view_size(guest).value;
+	if (!v->fullest || percent > v->percent) {
+		v->fullest = guest;
+		v->percent = percent;
+	}
+	if (!v->oldest || guest->age_ns.value > v->oldest->age_ns.value)
+		v->oldest = guest;
+}
+
+/* Prints the problems of one state. */
+static void print_problems(const struct verdict *v, enum wss_plugin_state state, size_t *named)
+{
+	for (size_t i = 0; i < v->guests->n; i++) {
+		const struct wss_guest_view *guest = &v->guests->list[i];
+		struct finding finding = judge_guest(v->options, guest);
+
+		if (finding.state != state || *named == NAMED_MAX)
+			continue;
+		if ((*named)++)
+			fputs("; ", stdout);
+		wss_plugin_text(stdout, guest->name);
+		fputs(": ", stdout);
+		wss_plugin_text(stdout, finding.text);
+	}
+}
+
+/*
+ * Reports why the guests are not known, in ret_text; false: they are. Guests that were named may come from the history,
+ * without libvirt.
+ */
+static bool guests_unknown(const struct wss_guests *guests, char *ret_text, size_t size)
+{
+	char age[16];
+
+	ret_text[0] = '\0';
+	if (guests->libvirt_up.known && !guests->libvirt_up.value) {
+		snprintf(ret_text, size, "libvirt does not answer");
+	} else if (wss_guests_starting(guests) && guests->since_ns.known) {
+		wss_age_format((guests->since_ns.value + guests->page_age_ns) / WSS_NS_PER_S, age,
+			       sizeof(age));
+		snprintf(ret_text, size, "the service started %s ago and has not listed the guests yet",
+			 age);
+	} else if (!guests->libvirt_up.known && !guests->n) {
+		snprintf(ret_text, size, "the service has not asked libvirt yet");
+	}
+	return ret_text[0];
+}
+
+static void print_held(const struct verdict *v)
+{
+	char unknown[UNKNOWN_MAX];
+
+	if (guests_unknown(v->guests, unknown, sizeof(unknown)))
+		printf("%s; ", unknown);
+	if (!v->guests->held[0])
+		return;
+	fputs("held: ", stdout);
+	wss_plugin_text(stdout, v->guests->held);
+	fputs("; ", stdout);
+}
+
+static void print_well(const struct verdict *v)
+{
+	char age[16];
+
+	printf("%zu guest%s", v->judged, v->judged == 1 ? "" : "s");
+	if (!v->fullest)
+		return;
+	printf(", %sworking set %.0f%% of the balloon (", v->judged > 1 ? "largest " : "", v->percent);
+	wss_plugin_text(stdout, v->fullest->name);
+	wss_age_format(v->oldest->age_ns.value / WSS_NS_PER_S, age, sizeof(age));
+	printf("), %s %s old", v->judged > 1 ? "oldest sample" : "sample", age);
+}
+
+static void print_text(const struct verdict *v, const char *source)
+{
+	size_t named = 0;
+
+	printf("WSS %s - ", wss_plugin_state_name(v->state));
+	print_held(v);
+	print_problems(v, WSS_PLUGIN_CRITICAL, &named);
+	print_problems(v, WSS_PLUGIN_WARNING, &named);
+	print_problems(v, WSS_PLUGIN_UNKNOWN, &named);
+	if (v->problems > named)
+		printf("; and %zu more", v->problems - named);
+	if (!v->problems)
+		print_well(v);
+	fputs(source, stdout);
+}
+
+/* --- performance data --- */
+
+static void print_guest_figures(const struct wss_check_options *options,
+				const struct wss_guest_view *guest)
+{
+	struct wss_plugin_figure figure = {
+		.name = guest->name, .id = guest->uuid, .what = "wss", .unit = "B",
+		.known = wss_view_has_wss(guest), .value = (double)guest->sample.wss_bytes.value,
+		.max = (double)wss_view_size(guest).value,
+	};
+	double percent = 0;
+
+	wss_plugin_figure(stdout, &figure);
+	figure.known = wss_view_percent(guest, &percent);
+	figure.what = "wss_percent";
+	figure.unit = "%";
+	figure.value = percent;
+	figure.warning = &options->warning;
+	figure.critical = &options->critical;
+	figure.max = 100;
+	wss_plugin_figure(stdout, &figure);
+	figure.what = "age";
+	figure.unit = "s";
+	figure.known = guest->age_ns.known;
+	figure.value = (double)guest->age_ns.value / (double)WSS_NS_PER_S;
+	figure.warning = &options->age_warning;
+	figure.critical = &options->age_critical;
+	figure.max = 0;
+	wss_plugin_figure(stdout, &figure);
+}
+
+static void print_host_figures(const struct verdict *v)
+{
+	const struct wss_plugin_figure figures[] = {
+		{ .what = "guests", .unit = "", .known = true, .value = (double)v->judged },
+		{ .what = "problems", .unit = "", .known = true, .value = (double)v->problems },
+		{ .what = "refused", .unit = "", .known = true, .value = (double)v->refused },
+		{ .what = "held", .unit = "", .known = true, .value = v->guests->held[0] != 0, .max = 1 },
+		{ .what = "wss", .unit = "B", .known = v->fullest != NULL, .value = (double)v->wss_bytes,
+		  .max = (double)v->size_bytes },
+	};
+
+	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+		wss_plugin_figure(stdout, &figures[i]);
+}
+
+enum wss_plugin_state wss_check_print(const struct wss_check_options *options,
+				      const struct wss_guests *guests, bool all,
+				      const char *source)
+{
+	struct verdict v = { .options = options, .guests = guests, .state = WSS_PLUGIN_OK };
+	char unknown[UNKNOWN_MAX];
+
+	for (size_t i = 0; i < guests->n; i++)
+		count_guest(&v, &guests->list[i]);
+	if (guests->held[0])
+		v.state = wss_plugin_worse(v.state, options->held);
+	if (guests_unknown(guests, unknown, sizeof(unknown)))
+		v.state = wss_plugin_worse(v.state, WSS_PLUGIN_UNKNOWN);
+	else if (!guests->n)
+		v.state = wss_plugin_worse(v.state, options->empty);
+	print_text(&v, source);
+	fputs(" |", stdout);
+	if (all)
+		print_host_figures(&v);
+	for (size_t i = 0; i < guests->n && !options->brief; i++)
+		if (!is_state(&guests->list[i], "left out"))
+			print_guest_figures(options, &guests->list[i]);
+	fputc('\n', stdout);
+	return v.state;
+}
+
+enum wss_plugin_state wss_check_print_unknown(const struct wss_error *err)
+{
+	printf("WSS %s - ", wss_plugin_state_name(WSS_PLUGIN_UNKNOWN));
+	wss_plugin_text(stdout, err->text);
+	fputc('\n', stdout);
+	return WSS_PLUGIN_UNKNOWN;
+}

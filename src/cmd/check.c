@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * virt-wss check: a plugin for Nagios and Icinga. It measures nothing: the service has the samples, or,
+ * where none runs, the history. So it is cheap, however often it runs.
+ */
+#include "cmd/check.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/units.h"
+#include "client/service.h"
+#include "cmd/cmd.h"
+#include "cmd/guest-view.h"
+#include "cmd/store-options.h"
+#include "help-text.h"
+#include "host/inventory.h"
+#include "out/policy.h"
+
+enum {
+	OPT_AGE_WARNING = 1,
+	OPT_AGE_CRITICAL,
+	OPT_HELD,
+	OPT_REFUSED,
+	OPT_EMPTY,
+	OPT_SOCKET,
+	OPT_BRIEF,
+};
+
+static const struct option long_options[] = {
+	{ "warning", required_argument, NULL, 'w' },
+	{ "critical", required_argument, NULL, 'c' },
+	{ "age-warning", required_argument, NULL, OPT_AGE_WARNING },
+	{ "age-critical", required_argument, NULL, OPT_AGE_CRITICAL },
+	{ "held", required_argument, NULL, OPT_HELD },
+	{ "refused", required_argument, NULL, OPT_REFUSED },
+	{ "empty", required_argument, NULL, OPT_EMPTY },
+	{ "brief", no_argument, NULL, OPT_BRIEF },
+	{ "timeout", required_argument, NULL, 't' },
+	{ "socket", required_argument, NULL, OPT_SOCKET },
+	WSS_HISTORY_LONG,
+	{ "connect", required_argument, NULL, WSS_OPT_CONNECT },
+	{ "help", no_argument, NULL, 'h' },
+	{ "all", no_argument, NULL, WSS_OPT_ALL },
+	{ "uuid", no_argument, NULL, WSS_OPT_UUID },
+	{ "debug", no_argument, NULL, WSS_OPT_DEBUG },
+	{ NULL, 0, NULL, 0 },
+};
+
+#define TIMEOUT_NS (10 * WSS_NS_PER_S)
+#define GRACE_NS (2 * WSS_NS_PER_S)
+#define TIMEOUT_MAX_NS (3600 * WSS_NS_PER_S)
+
+struct check_run {
+	struct wss_check_options check;
+	struct wss_store_options store;
+	const char *socket; /* NULL: the usual one */
+	uint64_t timeout_ns;
+	uint64_t deadline_ns;
+	struct wss_guests guests;
+};
+
+static int check_option(void *opaque, int c, const char *value, struct wss_error *err)
+{
+	struct check_run *run = opaque;
+	struct wss_check_options *check = &run->check;
+	int r = wss_store_option(&run->store, c, value, err);
+
+	if (r)
+		return r < 0 ? -1 : 0;
+	switch (c) {
+	case 'w':
+		return wss_threshold_parse(value, "--warning", &check->warning, err);
+	case 'c':
+		return wss_threshold_parse(value, "--critical", &check->critical, err);
+	case OPT_AGE_WARNING:
+		return wss_threshold_parse(value, "--age-warning", &check->age_warning, err);
+	case OPT_AGE_CRITICAL:
+		return wss_threshold_parse(value, "--age-critical", &check->age_critical, err);
+	case OPT_HELD:
+		return wss_plugin_state_parse(value, "--held", &check->held, err);
+	case OPT_REFUSED:
+		return wss_plugin_state_parse(value, "--refused", &check->refused, err);
+	case OPT_EMPTY:
+		return wss_plugin_state_parse(value, "--empty", &check->empty, err);
+	case 't':
+		return wss_duration_parse(value, TIMEOUT_MAX_NS, "--timeout", &run->timeout_ns, err);
+	case OPT_SOCKET:
+		run->socket = value;
+		return 0;
+	default:
+		check->brief = true;
+		return 0;
+	}
+}
+
+/* --- from the service --- */
+
+static bool is_named(const struct wss_cli *cli, int i, const char *name, const char *uuid)
+{
+	return !strcasecmp(cli->domains[i], uuid) ||
+	       (!cli->by_uuid && !strcmp(cli->domains[i], name));
+}
+
+/* Keeps the guests that were named, in that order; where names two times does not matter. */
+static int keep_named(const struct wss_cli *cli, struct wss_guests *guests, struct wss_error *err)
+{
+	struct wss_guests kept = { .page_age_ns = guests->page_age_ns,
+				   .libvirt_up = guests->libvirt_up,
+				   .since_ns = guests->since_ns };
+
+	memcpy(kept.state, guests->state, sizeof(kept.state));
+	memcpy(kept.held, guests->held, sizeof(kept.held));
+	for (int i = 0; i < cli->n_domains; i++) {
+		struct wss_guest_view *guest = NULL, *copy;
+
+		for (size_t j = 0; !guest && j < guests->n; j++)
+			if (is_named(cli, i, guests->list[j].name, guests->list[j].uuid))
+				guest = &guests->list[j];
+		copy = wss_guests_add(&kept);
+		if (!copy) {
+			wss_guests_release(&kept);
+			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+		}
+		if (guest) {
+			*copy = *guest;
+			continue;
+		}
+		snprintf(copy->name, sizeof(copy->name), "%s", cli->domains[i]);
+		snprintf(copy->why, sizeof(copy->why), "the service knows no such running domain");
+	}
+	wss_guests_release(guests);
+	*guests = kept;
+	return 0;
+}
+
+/* Returns 1; 0 if no service runs; -1. */
+static int ask_service(const struct wss_cli *cli, struct check_run *run, struct wss_error *err)
+{
+	const char *path = run->socket ? run->socket : WSS_SERVICE_SOCKET;
+
+	if (wss_service_guests(path, run->deadline_ns, NULL, &run->guests, err) < 0) {
+		if (err->code != WSS_ERR_GONE || run->socket)
+			return -1;
+		wss_error_clear(err);
+		return 0;
+	}
+	return !cli->n_domains || keep_named(cli, &run->guests, err) == 0 ? 1 : -1;
+}
+
+/* --- from the history --- */
+
+static void history_on_sample(const struct wss_sample *sample, void *opaque)
+{
+	wss_view_sample(sample, &((struct wss_guest_view *)opaque)->sample);
+}
+
+/* Adds the newest sample of a guest. */
+static int add_stored(struct wss_history *history, struct wss_guest_view *guest,
+		      struct wss_error *err)
+{
+	struct wss_amount last;
+
+	if (wss_history_last(history, guest->uuid, &last, err) < 0)
+		return -1;
+	if (!last.known) {
+		snprintf(guest->why, sizeof(guest->why), "the history has no sample of it");
+		return 0;
+	}
+	guest->age_ns = wss_amount_of(
+		(uint64_t)wss_clock_age_seconds((int64_t)last.value) * WSS_NS_PER_S);
+	return wss_history_samples(history, guest->uuid, (time_t)last.value, (time_t)last.value,
+				   history_on_sample, guest, err);
+}
+
+static struct wss_guest_view *add_guest(struct check_run *run, const char *name, const char *uuid,
+					struct wss_error *err)
+{
+	struct wss_guest_view *guest = wss_guests_add(&run->guests);
+
+	if (!guest) {
+		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+		return NULL;
+	}
+	snprintf(guest->name, sizeof(guest->name), "%s", name);
+	snprintf(guest->uuid, sizeof(guest->uuid), "%s", uuid);
+	return guest;
+}
+
+struct stored_guests {
+	const struct wss_cli *cli;
+	struct check_run *run;
+	struct wss_error *err;
+};
+
+static int history_on_guest(const char *uuid, const char *name, void *opaque)
+{
+	struct stored_guests *stored = opaque;
+
+	for (int i = 0; i < stored->cli->n_domains; i++)
+		if (is_named(stored->cli, i, name, uuid))
+			return add_guest(stored->run, name, uuid, stored->err) ? 0 : -1;
+	return 0;
+}
+
+static bool has_guest(const struct wss_cli *cli, int i, const struct wss_guests *guests)
+{
+	for (size_t j = 0; j < guests->n; j++)
+		if (is_named(cli, i, guests->list[j].name, guests->list[j].uuid))
+			return true;
+	return false;
+}
+
+/* Finds the guests that were named in the history: libvirt is not needed. */
+static int find_stored(const struct wss_cli *cli, struct check_run *run,
+		       struct wss_history *history, struct wss_error *err)
+{
+	struct stored_guests stored = { cli, run, err };
+
+	if (wss_history_guests(history, history_on_guest, &stored, err) < 0)
+		return -1;
+	for (int i = 0; i < cli->n_domains; i++)
+		if (!has_guest(cli, i, &run->guests) && !add_guest(run, cli->domains[i], "", err))
+			return -1;
+	return 0;
+}
+
+/* Adds a running guest; one that its policy leaves out is marked as such. */
+static int add_running(struct check_run *run, const struct wss_target *target,
+		       struct wss_error *err)
+{
+	const struct wss_target_entry *entry = target->data;
+	struct wss_policy policy = { .opt_out = false };
+	struct wss_error why = target->error;
+	struct wss_guest_view *guest =
+		add_guest(run, target->name, target->uuid ? target->uuid : "", err);
+
+	if (!guest)
+		return -1;
+	if (!why.code && entry && entry->entry.xml)
+		wss_policy_read(entry->entry.xml, &policy, &why);
+	if (why.code)
+		snprintf(guest->why, sizeof(guest->why), "%s", why.text);
+	if (policy.opt_out)
+		snprintf(guest->state, sizeof(guest->state), "left out");
+	return 0;
+}
+
+/* Lists the running guests, because the history does not know which those are. */
+static int find_running(struct wss_cli *cli, struct check_run *run, struct wss_error *err)
+{
+	struct wss_targets targets = { .n = 0 };
+	uint64_t now_ns = wss_clock_now_ns();
+	int r;
+
+	cli->reader = true;
+	if (now_ns >= run->deadline_ns)
+		return wss_error_set(err, WSS_ERR_TIMEOUT, "timed out");
+	if (wss_cli_find_targets(cli, run->deadline_ns - now_ns, &targets, err) < 0)
+		return -1;
+	run->guests.libvirt_up = wss_amount_of(true);
+	r = wss_targets_read_element(&targets, WSS_POLICY_NAMESPACE, false, err);
+	for (size_t i = 0; r == 0 && i < targets.n; i++)
+		r = add_running(run, targets.list[i], err);
+	wss_targets_free(&targets);
+	return r;
+}
+
+static int read_history(struct wss_cli *cli, struct check_run *run, struct wss_error *err)
+{
+	wss_auto_free char *path = wss_store_path(&run->store);
+	struct wss_history *history = NULL;
+	int r;
+
+	if (!path)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (wss_history_open_readonly(path, &history, err) < 0 && run->store.path)
+		return -1;
+	if (!history)
+		return err->code == WSS_ERR_GONE
+			       ? wss_error_set(err, WSS_ERR_GONE,
+					       "no service runs (%s), and there is no history (%s)",
+					       WSS_SERVICE_SOCKET, path)
+			       : wss_error_prefix(err, "no service runs");
+	wss_history_set_patience(history, (int)(run->timeout_ns / WSS_NS_PER_MS));
+	r = cli->n_domains ? find_stored(cli, run, history, err) : find_running(cli, run, err);
+	for (size_t i = 0; r == 0 && i < run->guests.n; i++)
+		if (strcmp(run->guests.list[i].state, "left out") != 0)
+			r = add_stored(history, &run->guests.list[i], err);
+	wss_history_close(history);
+	return r;
+}
+
+/* --- the command --- */
+
+/* Nothing is measured or held, so that the process may end anywhere. */
+static void on_timeout(int signal)
+{
+	static const char text[] = "WSS UNKNOWN - timed out\n";
+
+	(void)signal;
+	(void)!write(STDOUT_FILENO, text, sizeof(text) - 1);
+	_exit(WSS_PLUGIN_UNKNOWN);
+}
+
+/*
+ * Sets the time after which the process ends, whatever hangs; 0: never. What has a deadline of its own
+ * and says more about it ends before.
+ */
+static void set_timeout(uint64_t timeout_ns)
+{
+	const struct sigaction action = { .sa_handler = on_timeout };
+	struct itimerval timer = { .it_value.tv_sec = 0 };
+
+	if (timeout_ns) {
+		timer.it_value.tv_sec = (time_t)((timeout_ns + GRACE_NS) / WSS_NS_PER_S);
+		timer.it_value.tv_usec = (suseconds_t)(timeout_ns % WSS_NS_PER_S / 1000);
+	}
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+/* Asks the service, unless a history was named, then the history. Returns the source for the line. */
+static const char *check_gather(struct wss_cli *cli, struct check_run *run, struct wss_error *err)
+{
+	int found = run->store.path ? 0 : ask_service(cli, run, err);
+
+	if (found)
+		return found < 0 ? NULL : "";
+	return read_history(cli, run, err) < 0 ? NULL : " (from the history)";
+}
+
+static int check_parse(struct wss_cli *cli, int argc, char **argv, struct check_run *run,
+		       struct wss_error *err)
+{
+	struct wss_check_options *check = &run->check;
+
+	wss_threshold_parse("90", "--warning", &check->warning, err);
+	wss_threshold_parse("95", "--critical", &check->critical, err);
+	wss_threshold_parse("600", "--age-warning", &check->age_warning, err);
+	wss_threshold_parse("3600", "--age-critical", &check->age_critical, err);
+	check->held = check->refused = WSS_PLUGIN_WARNING;
+	check->empty = WSS_PLUGIN_OK;
+	run->timeout_ns = TIMEOUT_NS;
+	if (wss_cli_parse(cli, argc, argv, run, err) < 0)
+		return -1;
+	if (run->socket && run->store.path)
+		return wss_error_set(err, WSS_ERR_USAGE, "--socket and --history exclude each other");
+	if (cli->qmp)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--qmp: check knows only guests that libvirt runs");
+	return wss_cli_finish(cli, argc, argv, err);
+}
+
+static int check_run(struct wss_cli *cli, int argc, char **argv)
+{
+	struct check_run run = { .store = WSS_STORE_OPTIONS_INIT };
+	struct wss_error err = WSS_ERROR_INIT;
+	enum wss_plugin_state state;
+	const char *source = NULL;
+
+	if (check_parse(cli, argc, argv, &run, &err) == 0) {
+		run.deadline_ns = wss_clock_now_ns() + run.timeout_ns;
+		set_timeout(run.timeout_ns);
+		source = check_gather(cli, &run, &err);
+		set_timeout(0);
+	}
+	state = source ? wss_check_print(&run.check, &run.guests, !cli->n_domains, source)
+		       : wss_check_print_unknown(&err);
+	wss_guests_release(&run.guests);
+	return (int)state;
+}
+
+#define STATES "ok warning critical unknown"
+
+static const struct wss_option_values values[] = {
+	{ "held", STATES }, { "refused", STATES }, { "empty", STATES }, { NULL, NULL },
+};
+
+static const struct wss_syntax syntax = { ":c:w:t:h", long_options, check_option };
+
+const struct wss_command wss_cmd_check = {
+	.name = "check",
+	.summary = "check working sets, as a Nagios or Icinga plugin",
+	.help = wss_help_check,
+	.syntax = &syntax,
+	.own_short = "c",
+	.takes = WSS_WORDS_DOMAINS,
+	.values = values,
+	.run = check_run,
+};

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "cmd/plan.h"
+#include "cmd/plot.h"
+#include "out/plan-chart.h"
+
+/* Whether a host breaks its limit; one that is above it in as many hours as may be does not.
+ */
+static bool load_is_over(const struct plan *plan, const struct plan_host *host,
+			 const struct plan_load *load)
+{
+	return load->over_hours > plan->problem.over_hours ||
+	       load->peak_bytes > host->memory_bytes;
+}
+
+static int bars_compare(const void *a, const void *b)
+{
+	const struct wss_plan_bar *left = a, *right = b;
+
+	if (left->before > right->before)
+		return -1;
+	return left->before < right->before;
+}
+
+static void bars_fill(const struct plan *plan, struct wss_plan_bar *bars)
+{
+	for (size_t i = 0; i < plan->fleet.n_hosts; i++) {
+		const struct plan_host *host = &plan->hosts[i];
+
+		bars[i] = (struct wss_plan_bar){
+			.name = host->name,
+			.before = (double)host->before.peak_bytes / (double)host->memory_bytes,
+			.after = (double)host->after.peak_bytes / (double)host->memory_bytes,
+			.over_before = load_is_over(plan, host, &host->before),
+			.over_after = load_is_over(plan, host, &host->after),
+		};
+	}
+	qsort(bars, plan->fleet.n_hosts, sizeof(*bars), bars_compare);
+}
+
+static void chart_draw(FILE *f, const void *opaque)
+{
+	wss_plan_plot(f, opaque);
+}
+
+int plan_plot(const struct plan *plan, struct wss_error *err)
+{
+	wss_auto_free struct wss_plan_bar *bars =
+		calloc(plan->fleet.n_hosts + 1, sizeof(*bars));
+	const struct wss_plan_chart chart = {.bars = bars,
+					     .n = plan->fleet.n_hosts,
+					     .limit = plan->options->limit,
+					     .hosts_before = plan->solved.hosts_before,
+					     .hosts_after = plan->solved.hosts_after,
+					     .hosts_bound = plan->solved.bound,
+					     .moves = plan->solved.moves,
+					     .copy_bytes = plan->solved.copy_bytes};
+
+	if (!bars)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	bars_fill(plan, bars);
+	return wss_plot_write(plan->options->plot, chart_draw, &chart, err);
+}

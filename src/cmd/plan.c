@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cmd/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/stop.h"
+#include "base/units.h"
+#include "cmd/files.h"
+#include "cmd/plot.h"
+#include "help-text.h"
+
+/* For all answers of an API together. */
+#define TIMEOUT_NS (60 * WSS_NS_PER_S)
+#define TIMEOUT_MAX_NS (3600 * WSS_NS_PER_S)
+
+enum {
+	OPT_GOAL = 1,
+	OPT_LIMIT,
+	OPT_RISK,
+	OPT_MAX_MOVES,
+	OPT_HOST_MEMORY,
+	OPT_CONSTRAINTS,
+	OPT_PLOT,
+	OPT_PROMETHEUS,
+	OPT_TOKEN_FILE,
+	OPT_CA_FILE,
+	OPT_TIMEOUT,
+};
+
+static const struct option long_options[] = {
+	WSS_COMMON_LONG,
+	WSS_TABLE_LONG,
+	{"goal", required_argument, NULL, OPT_GOAL},
+	{"safe-limit", required_argument, NULL, OPT_LIMIT},
+	{"risk", required_argument, NULL, OPT_RISK},
+	{"max-moves", required_argument, NULL, OPT_MAX_MOVES},
+	{"host-memory", required_argument, NULL, OPT_HOST_MEMORY},
+	{"constraints", required_argument, NULL, OPT_CONSTRAINTS},
+	{"plot", required_argument, NULL, OPT_PLOT},
+	{"prometheus", required_argument, NULL, OPT_PROMETHEUS},
+	{"token-file", required_argument, NULL, OPT_TOKEN_FILE},
+	{"ca-file", required_argument, NULL, OPT_CA_FILE},
+	{"timeout", required_argument, NULL, OPT_TIMEOUT},
+	{NULL, 0, NULL, 0},
+};
+
+static int goal_parse(const char *text, enum wss_pack_goal *ret_goal, struct wss_error *err)
+{
+	if (!strcmp(text, "empty"))
+		*ret_goal = WSS_PACK_EMPTY;
+	else if (!strcmp(text, "safe"))
+		*ret_goal = WSS_PACK_SAFE;
+	else
+		return wss_error_set(err, WSS_ERR_USAGE, "--goal: '%s' is not empty or safe", text);
+	return 0;
+}
+
+static int plan_take(void *opaque, int c, const char *value, struct wss_error *err)
+{
+	struct plan_options *options = opaque;
+
+	switch (c) {
+	case OPT_GOAL:
+		return goal_parse(value, &options->goal, err);
+	case OPT_LIMIT:
+		return wss_percent_parse(value, 1, 100, "--safe-limit", &options->limit, err);
+	case OPT_RISK:
+		return wss_percent_parse(value, 0, 50, "--risk", &options->risk, err);
+	case OPT_MAX_MOVES:
+		return wss_number_parse(value, 0, UINT32_MAX, "--max-moves", &options->max_moves, err);
+	case OPT_HOST_MEMORY:
+		options->host_memory_bytes.known = true;
+		return wss_size_parse(value, "--host-memory", &options->host_memory_bytes.value, err);
+	case OPT_CONSTRAINTS:
+		options->constraints = value;
+		return 0;
+	case OPT_PLOT:
+		options->plot = value;
+		return 0;
+	case OPT_PROMETHEUS:
+		options->prometheus.url = value;
+		return 0;
+	case OPT_TOKEN_FILE:
+		options->prometheus.token_file = value;
+		return 0;
+	case OPT_CA_FILE:
+		options->prometheus.ca_file = value;
+		return 0;
+	case OPT_TIMEOUT:
+		return wss_duration_parse(value, TIMEOUT_MAX_NS, "--timeout", &options->prometheus.timeout_ns,
+					  err);
+	default:
+		return 0;
+	}
+}
+
+static int plan_parse(struct wss_cli *cli, int argc, char **argv, struct plan_options *options,
+		      struct wss_error *err)
+{
+	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
+	    wss_cli_view(cli, &plan_layout, err) < 0)
+		return -1;
+	if (!options->prometheus.url && (options->prometheus.token_file || options->prometheus.ca_file))
+		return wss_error_set(err, WSS_ERR_USAGE, "%s needs --prometheus",
+				     options->prometheus.token_file ? "--token-file" : "--ca-file");
+	return wss_files_finish(cli, argc, argv, options->prometheus.url ? 0 : 1, 0, err);
+}
+
+static int fleet_read(const struct wss_cli *cli, const struct plan_options *options,
+		      struct wss_estate *fleet, struct wss_error *err)
+{
+	if (options->prometheus.url && wss_prometheus_read(fleet, &options->prometheus, err) < 0)
+		return err->code == WSS_ERR_USAGE ? wss_error_prefix(err, "--prometheus") : -1;
+	for (int i = 0; i < cli->n_domains; i++) {
+		if (wss_stop_requested())
+			return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+		if (wss_estate_read(fleet, cli->domains[i], err) < 0)
+			return -1;
+	}
+	return wss_estate_check(fleet, err);
+}
+
+/* Says what the table cannot. */
+static void plan_warn(const struct plan *plan)
+{
+	if (plan->n_unknown)
+		wss_warn("%llu guests have no figure at all: they stay, and their hosts get no other guest",
+			 (unsigned long long)plan->n_unknown);
+	if (plan->solved.bad_after)
+		wss_warn("%zu hosts stay over their limits: guests that may move fit on no other host",
+			 plan->solved.bad_after);
+}
+
+static int plan_print(struct wss_cli *cli, const struct plan *plan, struct wss_error *err)
+{
+	struct wss_report *report;
+
+	if (wss_report_open(stdout, cli->format, &cli->view, &plan_layout, &report, err) < 0)
+		return -1;
+	plan_report(plan, report);
+	return wss_report_close(report, err);
+}
+
+static int plan_run(struct wss_cli *cli, int argc, char **argv)
+{
+	struct plan_options options = { .limit = 0.9,
+					.max_moves = UINT64_MAX,
+					.prometheus = { .timeout_ns = TIMEOUT_NS } };
+	struct plan plan = { .options = &options };
+	struct wss_error err = WSS_ERROR_INIT;
+	int r;
+
+	if (plan_parse(cli, argc, argv, &options, &err) < 0 || wss_plot_check(options.plot, false, &err) < 0)
+		return wss_cli_error(&err);
+	r = fleet_read(cli, &options, &plan.fleet, &err);
+	if (r == 0)
+		r = plan_prepare(&plan, &err);
+	if (r == 0)
+		r = plan_solve(&plan, &err);
+	if (r == 0)
+		r = plan_print(cli, &plan, &err);
+	if (r == 0 && options.plot)
+		r = plan_plot(&plan, &err);
+	if (r == 0)
+		plan_warn(&plan);
+	plan_release(&plan);
+	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
+}
+
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, plan_take };
+
+static const struct wss_option_values values[] = {
+	{"goal", "empty safe"},
+	{"constraints", WSS_VALUES_FILES},
+	{"token-file", WSS_VALUES_FILES},
+	{"ca-file", WSS_VALUES_FILES},
+	{NULL, NULL},
+};
+
+const struct wss_command wss_cmd_plan = {
+	.name = "plan",
+	.summary = "plan which guests of a fleet to move or shrink",
+	.help = wss_help_plan,
+	.syntax = &syntax,
+	.layouts = plan_layouts,
+	.takes = WSS_WORDS_FILES,
+	.values = values,
+	.run = plan_run,
+};

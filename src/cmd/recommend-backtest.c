@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cmd/recommend-backtest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "cmd/plot.h"
+#include "cmd/stored-guests.h"
+#include "out/backtest-chart.h"
+
+#define SWEEP_SPANS 4
+#define SWEEP_LEVELS 5
+#define SWEEP_MARGINS 6
+#define SWEEP_RULES (SWEEP_SPANS * SWEEP_LEVELS * SWEEP_MARGINS)
+
+struct backtest_run {
+	const struct wss_cli *cli;
+	const struct recommend_backtest_options *options;
+	const char *plot;
+	struct wss_history *history;
+	struct wss_stored_guests guests;
+	struct wss_report *report;
+	struct wss_tally tally;
+	struct wss_backtest all;
+	struct recommend_sweep_row *sweep; /* SWEEP_RULES of them, or NULL */
+	/* Of the guest being read. */
+	size_t n, room;
+	struct wss_backtest_hour *hours;
+	uint64_t assigned_bytes;
+	bool no_memory;
+	bool printed; /* a row */
+	/* For the picture. */
+	size_t n_moments, moments_room;
+	struct wss_backtest_moment *moments;
+	const char *drawn; /* the guest's name */
+};
+
+static void backtest_on_hour(time_t start, uint64_t max_bytes, void *opaque)
+{
+	struct backtest_run *run = opaque;
+
+	if (run->n == run->room) {
+		size_t room = run->room ? 2 * run->room : 1024;
+		struct wss_backtest_hour *hours =
+			reallocarray(run->hours, room, sizeof(*hours));
+
+		if (!hours) {
+			run->no_memory = true;
+			return;
+		}
+		run->hours = hours;
+		run->room = room;
+	}
+	run->hours[run->n++] = (struct wss_backtest_hour){
+		.start = start,
+		.need_bytes = max_bytes ? max_bytes : 1,
+		.assigned_bytes = run->assigned_bytes,
+	};
+}
+
+static void backtest_on_moment(const struct wss_backtest_moment *moment, void *opaque)
+{
+	struct backtest_run *run = opaque;
+
+	if (run->n_moments == run->moments_room) {
+		size_t room = run->moments_room ? 2 * run->moments_room : 256;
+		struct wss_backtest_moment *moments =
+			reallocarray(run->moments, room, sizeof(*moments));
+
+		if (!moments) {
+			run->no_memory = true;
+			return;
+		}
+		run->moments = moments;
+		run->moments_room = room;
+	}
+	run->moments[run->n_moments++] = *moment;
+}
+
+/* Reads the hours of a guest's main series; those that see only writes show no need. */
+static int backtest_read_hours(struct backtest_run *run, const struct wss_stored_guest *guest,
+			       struct wss_error *err)
+{
+	struct wss_history_series series;
+	int r = wss_history_series(run->history, guest->uuid, 0, 0, &series, err);
+
+	run->n = 0;
+	if (r <= 0)
+		return r;
+	wss_summary_free(&series.summary);
+	run->assigned_bytes = series.maximum_bytes.known ? series.maximum_bytes.value : 0;
+	if (series.observes == WSS_OBSERVES_WRITES)
+		return 0;
+	return wss_history_hours(run->history, guest->uuid, 0, backtest_on_hour, run, err);
+}
+
+static struct wss_backtest_options backtest_options(const struct backtest_run *run)
+{
+	return (struct wss_backtest_options){
+		.train_s = run->options->train_ns / WSS_NS_PER_S,
+		.test_s = run->options->test_ns / WSS_NS_PER_S,
+		.only = run->options->fixed ? &run->options->rule : NULL,
+	};
+}
+
+/* Adds the guest that was read; its history ends with its last hour. */
+static int backtest_judge(struct backtest_run *run, struct wss_backtest *backtest,
+			  const struct wss_backtest_options *options, bool draw)
+{
+	time_t until = run->n ? run->hours[run->n - 1].start + WSS_HISTORY_HOUR : 0;
+
+	return wss_backtest_add(backtest, run->hours, run->n, until, options,
+				draw ? backtest_on_moment : NULL, run);
+}
+
+static void backtest_print(struct backtest_run *run, struct wss_backtest *backtest,
+			   const struct wss_stored_guest *guest)
+{
+	double violations = wss_backtest_violations(&backtest->scores[WSS_BACKTEST_ADVICE]);
+
+	for (int i = 0; i < WSS_BACKTEST_PLAYERS; i++) {
+		struct recommend_backtest_row row = {
+			.domain = guest ? guest->name : NULL,
+			.uuid = guest ? guest->uuid : NULL,
+			.player = (enum wss_backtest_player)i,
+			.backtest = backtest,
+		};
+
+		row.has_equal = i != WSS_BACKTEST_ADVICE &&
+				wss_backtest_slack_at(&backtest->scores[i], violations,
+						      &row.equal_slack, &row.equal_margin);
+		wss_report_row(run->report, &row);
+	}
+	run->printed = true;
+}
+
+static int backtest_guest(struct backtest_run *run, const struct wss_stored_guest *guest,
+			  bool named, struct wss_error *err)
+{
+	struct wss_backtest_options options = backtest_options(run);
+	struct wss_backtest one = {0};
+	int r = backtest_read_hours(run, guest, err);
+
+	if (r < 0)
+		return -1;
+	for (size_t i = 0; r >= 0 && run->sweep && i < SWEEP_RULES; i++) {
+		options.only = &run->sweep[i].rule;
+		options.alone = true;
+		r = backtest_judge(run, &run->sweep[i].backtest, &options, false);
+	}
+	if (!run->sweep)
+		r = backtest_judge(run, &run->all, &options, run->plot);
+	if (r >= 0 && !run->sweep && named && run->cli->n_domains > 1) {
+		r = backtest_judge(run, &one, &options, false);
+		if (r >= 0)
+			backtest_print(run, &one, guest);
+	}
+	wss_backtest_free(&one);
+	run->drawn = guest->name;
+	return r < 0 || run->no_memory ? wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory")
+				       : 0;
+}
+
+static int backtest_guests(struct backtest_run *run, struct wss_error *err)
+{
+	const struct wss_cli *cli = run->cli;
+
+	for (int i = 0; i < cli->n_domains; i++) {
+		struct wss_error why = WSS_ERROR_INIT;
+		const struct wss_stored_guest *guest = wss_stored_guests_find(
+			&run->guests, cli->domains[i], cli->by_uuid, &why);
+
+		if (!guest)
+			wss_tally_bad(&run->tally, cli->domains[i], &why);
+		else if (backtest_guest(run, guest, true, err) < 0)
+			return -1;
+	}
+	for (size_t i = 0; i < run->guests.n && !cli->n_domains; i++)
+		if (backtest_guest(run, &run->guests.list[i], false, err) < 0)
+			return -1;
+	return 0;
+}
+
+static int sweep_prepare(struct backtest_run *run, struct wss_error *err)
+{
+	static const unsigned spans[SWEEP_SPANS] = {24, 72, 168, 336};
+	static const double levels[SWEEP_LEVELS] = {0.9, 0.95, 0.98, 0.99, 1};
+	static const double margins[SWEEP_MARGINS] = {0, 0.05, 0.1, 0.15, 0.2, 0.3};
+
+	run->sweep = calloc(SWEEP_RULES, sizeof(*run->sweep));
+	if (!run->sweep)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	for (size_t i = 0; i < SWEEP_RULES; i++)
+		run->sweep[i].rule = (struct wss_learner_rule){
+			.hours = spans[i / SWEEP_MARGINS / SWEEP_LEVELS],
+			.percentile = levels[i / SWEEP_MARGINS % SWEEP_LEVELS],
+			.margin = margins[i % SWEEP_MARGINS],
+		};
+	return 0;
+}
+
+static const struct wss_backtest_score *sweep_score(const struct recommend_sweep_row *row)
+{
+	return &row->backtest.scores[WSS_BACKTEST_ADVICE];
+}
+
+static int sweep_compare(const void *a, const void *b)
+{
+	double x = wss_backtest_slack(sweep_score(a)), y = wss_backtest_slack(sweep_score(b));
+
+	return (x > y) - (x < y);
+}
+
+/* Prints the rules than which no other has both less slack and fewer violations. */
+static void sweep_print(struct backtest_run *run)
+{
+	double fewest = 2;
+	bool found = false;
+
+	qsort(run->sweep, SWEEP_RULES, sizeof(*run->sweep), sweep_compare);
+	for (size_t i = 0; i < SWEEP_RULES; i++) {
+		struct recommend_sweep_row *row = &run->sweep[i];
+		double violations = wss_backtest_violations(sweep_score(row));
+
+		if (!row->backtest.hours || violations >= fewest)
+			continue;
+		fewest = violations;
+		row->cheapest = !found && violations <= run->options->violations;
+		found = found || row->cheapest;
+		wss_report_row(run->report, row);
+		run->printed = true;
+	}
+	if (!found && fewest < 2)
+		wss_log(WSS_LOG_INFO, "no setting has at most %g%% of hours in violation",
+			run->options->violations * 100);
+}
+
+static void backtest_say_early(const struct backtest_run *run)
+{
+	const struct wss_backtest *backtest = run->sweep ? &run->sweep[0].backtest : &run->all;
+
+	if (!backtest->hours)
+		wss_log(WSS_LOG_INFO,
+			"no hour could be judged: the history must have at least %d measured "
+			"hours of a guest before the test",
+			WSS_LEARNER_HOURS_MIN);
+	else if (backtest->early_hours)
+		wss_log(WSS_LOG_INFO,
+			"%llu hours were not judged: too little was measured before them",
+			(unsigned long long)backtest->early_hours);
+}
+
+static void backtest_draw(FILE *f, const void *opaque)
+{
+	const struct backtest_run *run = opaque;
+
+	wss_backtest_plot(f, run->drawn, run->moments, run->n_moments);
+}
+
+static int backtest_all(struct backtest_run *run, const struct wss_store_options *store,
+			struct wss_error *err)
+{
+	if ((run->options->sweep && sweep_prepare(run, err) < 0) ||
+	    wss_store_open_reader(store, &run->history, err) < 0 ||
+	    (run->history && wss_stored_guests_read(run->history, &run->guests, err) < 0) ||
+	    backtest_guests(run, err) < 0)
+		return -1;
+	if (run->sweep)
+		sweep_print(run);
+	else if (run->all.hours)
+		backtest_print(run, &run->all,
+			       run->cli->n_domains == 1 && run->drawn
+				       ? wss_stored_guests_find(&run->guests,
+								run->cli->domains[0],
+								run->cli->by_uuid, err)
+				       : NULL);
+	if (run->history && !run->tally.bad)
+		backtest_say_early(run);
+	if (!run->plot)
+		return 0;
+	if (run->n_moments)
+		return wss_plot_write(run->plot, backtest_draw, run, err);
+	wss_warn("--plot: there is no judged hour to draw");
+	return 0;
+}
+
+static void backtest_free(struct backtest_run *run)
+{
+	for (size_t i = 0; run->sweep && i < SWEEP_RULES; i++)
+		wss_backtest_free(&run->sweep[i].backtest);
+	free(run->sweep);
+	wss_backtest_free(&run->all);
+	free(run->hours);
+	free(run->moments);
+	wss_stored_guests_free(&run->guests);
+	wss_history_close(run->history);
+}
+
+int recommend_backtest_run(struct wss_cli *cli, const struct wss_store_options *store,
+			   const struct recommend_backtest_options *options, const char *plot)
+{
+	struct backtest_run run = {.cli = cli, .options = options, .plot = plot};
+	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;
+	const struct wss_report_layout *layout =
+		options->sweep ? &recommend_sweep_layout : &recommend_backtest_layout;
+	int r;
+
+	if (wss_plot_check(plot, false, &err) < 0 ||
+	    wss_report_open(stdout, cli->format, &cli->view, layout, &run.report, &err) < 0)
+		return wss_cli_error(&err);
+	wss_report_set_batch(run.report);
+	wss_report_hold(run.report);
+	r = backtest_all(&run, store, &err);
+	if (r < 0 && !run.printed)
+		wss_report_free(run.report);
+	else if (wss_report_close(run.report, &out_err) < 0 && r == 0) {
+		err = out_err;
+		r = -1;
+	}
+	backtest_free(&run);
+	return r < 0 ? wss_cli_error(&err)
+		     : wss_tally_exit_code(&run.tally,
+					   cli->n_domains ? (size_t)cli->n_domains : 1);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cmd/stored-guests.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/nearest.h"
+
+static int stored_guest_add(const char *uuid, const char *name, void *opaque)
+{
+	struct wss_stored_guests *guests = opaque;
+	struct wss_stored_guest *list = reallocarray(guests->list, guests->n + 1, sizeof(*list));
+
+	if (!list)
+		return -1;
+	guests->list = list;
+	list[guests->n] = (struct wss_stored_guest){strdup(uuid), strdup(name)};
+	guests->n++;
+	return list[guests->n - 1].uuid && list[guests->n - 1].name ? 0 : -1;
+}
+
+int wss_stored_guests_read(struct wss_history *history, struct wss_stored_guests *guests,
+			   struct wss_error *err)
+{
+	return wss_history_guests(history, stored_guest_add, guests, err);
+}
+
+void wss_stored_guests_free(struct wss_stored_guests *guests)
+{
+	for (size_t i = 0; i < guests->n; i++) {
+		free(guests->list[i].uuid);
+		free(guests->list[i].name);
+	}
+	free(guests->list);
+	*guests = (struct wss_stored_guests){0};
+}
+
+static int stored_guests_refuse_two(const struct wss_stored_guest *first,
+				    const struct wss_stored_guest *second,
+				    struct wss_error *err)
+{
+	return wss_error_set(err, WSS_ERR_AMBIGUOUS,
+			     "fits two guests in the history, '%.80s' (UUID %.36s) and '%.80s' "
+			     "(UUID %.36s)",
+			     first->name, first->uuid, second->name, second->uuid);
+}
+
+const struct wss_stored_guest *wss_stored_guests_find(const struct wss_stored_guests *guests,
+						      const char *word, bool by_uuid,
+						      struct wss_error *err)
+{
+	const struct wss_stored_guest *found = NULL;
+	struct wss_nearest nearest = {.typed = word};
+
+	for (size_t i = 0; i < guests->n; i++) {
+		const struct wss_stored_guest *guest = &guests->list[i];
+
+		wss_nearest_offer(&nearest, guest->name);
+		if (strcasecmp(guest->uuid, word) != 0 &&
+		    (by_uuid || strcmp(guest->name, word) != 0))
+			continue;
+		if (found) {
+			stored_guests_refuse_two(found, guest, err);
+			return NULL;
+		}
+		found = guest;
+	}
+	if (!found && !by_uuid && wss_nearest_word(&nearest))
+		wss_error_set(err, WSS_ERR_GONE,
+			      "no such guest in the history: did you mean '%s'?",
+			      wss_nearest_word(&nearest));
+	else if (!found)
+		wss_error_set(err, WSS_ERR_GONE, "no such guest in the history");
+	return found;
+}

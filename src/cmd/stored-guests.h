@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The guests in a history, for commands that do not ask libvirt. */
+#ifndef WSS_CMD_STORED_GUESTS_H
+#define WSS_CMD_STORED_GUESTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "store/history.h"
+
+struct wss_stored_guest {
+	char *uuid, *name;
+};
+
+/* All zero is empty. */
+struct wss_stored_guests {
+	size_t n;
+	struct wss_stored_guest *list;
+};
+
+/* Reads all guests, for wss_stored_guests_free(), also on error: as wss_history_guests(). */
+int wss_stored_guests_read(struct wss_history *history, struct wss_stored_guests *guests,
+			   struct wss_error *err);
+
+void wss_stored_guests_free(struct wss_stored_guests *guests);
+
+/*
+ * Finds the guest that a word names: by its UUID or, unless by_uuid, its name. NULL with
+ * WSS_ERR_GONE, or WSS_ERR_AMBIGUOUS if the word fits two.
+ */
+const struct wss_stored_guest *wss_stored_guests_find(const struct wss_stored_guests *guests,
+						      const char *word, bool by_uuid,
+						      struct wss_error *err);
+
+#endif

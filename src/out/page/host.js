@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+// The host at a glance, and the table of its guests.
+
+const NOT_MEASURED = "not measured yet";
+const why = (guest) => guest.why || (guest.sample ? "the last window did not show it" : NOT_MEASURED);
+const memory = (guest, name) => guest.sample && guest.sample.memory ? guest.sample.memory[name] : undefined;
+const advised = (guest, name) => guest.recommendation ? guest.recommendation[name] : undefined;
+
+function adviceReason(guest) {
+	const advice = guest.recommendation;
+	if (!advice)
+		return "the history of this guest has not been read yet, or nothing is stored (--no-store)";
+	if (advice.status === "too early")
+		return "too early: a recommendation needs 10 windows";
+	return advice.status === "ok" ? "the history does not show it" : `recommendation: ${advice.status}`;
+}
+
+function coldOf(guest, age) {
+	return guest.cold ? guest.cold.ages.find((one) => one.age === age) : undefined;
+}
+
+const COLD_REASON = "no window has shown which pages this guest touches: the method, or the host's kernel, does not";
+
+// Of a guest: a word, its class, and what it means.
+function stateOf(guest, held) {
+	if (guest.state === "refused")
+		return ["refused", "bad", guest.why || "the budget covers no window"];
+	if (guest.state === "left out")
+		return ["left out", "off", guest.why || "its policy opts out"];
+	if (guest.stale)
+		return ["stale", "warn", `the last window was ${durationText(guest.sample_age_seconds)} ago${guest.why ? `: ${guest.why}` : ""}`];
+	if (held)
+		return ["held", "warn", held];
+	if (guest.why)
+		return ["not measured", "warn", guest.why];
+	if (!guest.sample)
+		return ["new", "off", NOT_MEASURED];
+	if (guest.sample.quality !== "ok")
+		return [guest.sample.quality, "warn", (guest.sample.notes || []).join("; ")];
+	return ["ok", "", guest.state];
+}
+
+// --- the host ---
+
+function tile(name, value, note) {
+	return el("div", { class: "tile" }, el("dt", { text: name }), el("dd", {}, value), note ? el("dd", { class: "note", text: note }) : null);
+}
+
+function sumFigure(sum) {
+	return figure(sum && sum.bytes, bytesText, "not known of any guest yet");
+}
+
+const ofGuests = (sum, total) => sum ? `${sum.guests} of ${plural(total, "guest")}` : "";
+
+function hostTiles(host) {
+	const guests = host.guests, totals = host.totals, of = host.memory_bytes;
+	const part = (sum) => sum && of ? `${shareText(sum.bytes / of)} of the host, ` : "";
+	const troubles = [["stale", guests.stale], ["refused", guests.refused], ["left out", guests.left_out]]
+		.filter(([, n]) => n).map(([name, n]) => `${n} ${name}`).join(", ");
+	return el("dl", { class: "tiles" },
+		tile("Guests measured", el("span", { text: `${guests.measured} of ${guests.total}` }), troubles || "none stale or refused"),
+		tile("Working set", sumFigure(totals.wss), part(totals.wss) + ofGuests(totals.wss, guests.total)),
+		tile("Recommended", sumFigure(totals.recommended), part(totals.recommended) + ofGuests(totals.recommended, guests.total)),
+		tile("Reclaimable", sumFigure(totals.reclaimable), part(totals.reclaimable) + ofGuests(totals.reclaimable, guests.total)),
+		tile("Longest stall", figure(host.spent.windows ? host.spent.longest_stall_seconds : undefined, durationText, "no window yet"),
+			`limit ${durationText(host.budget.stall_seconds)}`),
+		tile("Windows", el("span", { text: host.spent.windows.toLocaleString() }),
+			`${host.spent.dearer_windows} dearer than predicted; ${durationText(host.spent.cpu_seconds)} of CPU time in ${durationText(host.spent.since_seconds)}`));
+}
+
+function hostBars(host) {
+	const rows = [["Maximum", host.totals.maximum, "maximum"], ["Balloon", host.totals.balloon, "balloon"],
+		["Resident", host.totals.rss, "rss"], ["Recommended", host.totals.recommended, "recommended"], ["Working set", host.totals.wss, ""]];
+	const most = Math.max(host.memory_bytes || 0, ...rows.map(([, sum]) => sum ? sum.bytes : 0));
+	const node = el("div", { class: "bars" });
+	for (const [name, sum, kind] of rows)
+		node.append(el("div", { text: name }), track([[sum ? sum.bytes / most : 0, `fill ${kind}`], ...(host.memory_bytes ? [[host.memory_bytes / most, "mark"]] : [])]),
+			el("div", { class: "value" }, sumFigure(sum)));
+	return el("div", {}, node, el("p", { class: "quiet" },
+		"Sums over all guests. The mark is the memory of the host: ", figure(host.memory_bytes, bytesText, "the kernel does not report it"), "."));
+}
+
+function notices(host, failure) {
+	const list = [];
+	if (failure)
+		list.push(el("p", { class: "notice bad", text: `The service does not answer: ${failure}. The figures are the last ones that it sent.` }));
+	if (host && host.libvirt_up === false)
+		list.push(el("p", { class: "notice bad", text: "libvirt does not answer. Nothing is measured until it does; the figures are the last ones." }));
+	if (host && host.state === "starting")
+		list.push(el("p", { class: "notice", text: `The service started ${durationText(host.since_seconds)} ago and has not listed the guests yet.` }));
+	if (host && host.held)
+		list.push(el("p", { class: "notice", text: `Held: no window is armed (${visible(host.held)}).` }));
+	return list;
+}
+
+function emptyHost(host) {
+	if (host.state === "starting")
+		return el("div", { class: "empty" }, el("p", { text: "The guests appear here once libvirt has listed them." }));
+	return el("div", { class: "empty" },
+		el("p", { text: "No guest runs on this host, so there is nothing to measure." }),
+		el("p", {}, "Start one, for example with ", el("code", { text: "virsh start DOMAIN" }),
+			": it appears here within seconds, and its first figures once it has been up for two minutes (--boot)."),
+		el("p", {}, "If guests do run, ", el("code", { text: "virsh list" }),
+			" may show them under another URI: name it with ", el("code", { text: "virt-wss -c URI serve" }), "."));
+}
+
+// --- the guests ---
+
+// key: for sorting; null: unknown, which is always last.
+const COLUMNS = [
+	{ id: "name", title: "Guest", key: (g) => g.domain.toLocaleLowerCase() },
+	{ id: "state", title: "State", key: (g) => stateOf(g)[0] },
+	{ id: "wss", title: "Working set", number: true, key: (g) => g.sample && g.sample.wss_bytes },
+	{ id: "trend", title: "24 hours", class: "c1" },
+	{ id: "rss", title: "Resident", number: true, class: "c2", key: (g) => memory(g, "rss_bytes") },
+	{ id: "balloon", title: "Balloon", number: true, class: "c1", key: (g) => memory(g, "balloon_bytes") },
+	{ id: "recommended", title: "Recom\u00admended", number: true, key: (g) => advised(g, "recommended_bytes") },
+	{ id: "reclaimable", title: "Reclaimable", number: true, class: "c1", key: (g) => advised(g, "reclaimable_bytes") },
+	{ id: "cold", title: "Idle 10 min", number: true, class: "c2", key: (g) => (coldOf(g, "10m") || {}).high_bytes },
+	{ id: "cost", title: "Cost", number: true, class: "c2", key: (g) => g.spent.vcpu_share },
+	{ id: "age", title: "Age", number: true, class: "c1", key: (g) => g.sample_age_seconds },
+];
+
+function wssCell(guest) {
+	const sample = guest.sample, wss = sample && sample.wss_bytes;
+	const balloon = memory(guest, "balloon_bytes"), maximum = memory(guest, "maximum_bytes"), of = maximum || balloon;
+	if (wss === undefined || !of)
+		return [figure(wss, bytesText, why(guest))];
+	return [figure(wss, bytesText), track([[(balloon || of) / of, "fill balloon soft"], [wss / of, "fill"]],
+		`${shareText(wss / of)} of the maximum of ${bytesText(of)}${balloon ? `, balloon ${bytesText(balloon)}` : ""}`)];
+}
+
+function coldText(one) {
+	return one.low_bytes === one.high_bytes ? bytesText(one.high_bytes) : `${bytesText(one.low_bytes)} \u2013 ${bytesText(one.high_bytes)}`;
+}
+
+// Returns the content of each cell but the name's.
+function cells(guest, view) {
+	const [word, kind, meaning] = stateOf(guest, view.held), cold = coldOf(guest, "10m");
+	return {
+		state: [el("span", { class: `state ${kind}`, text: word, title: visible(meaning) })],
+		wss: wssCell(guest),
+		rss: [figure(memory(guest, "rss_bytes"), bytesText, why(guest))],
+		balloon: [figure(memory(guest, "balloon_bytes"), bytesText, why(guest))],
+		recommended: [figure(advised(guest, "recommended_bytes"), bytesText, adviceReason(guest))],
+		reclaimable: [figure(advised(guest, "reclaimable_bytes"), bytesText, adviceReason(guest))],
+		cold: [figure(cold, cold ? () => `\u2264 ${bytesText(cold.high_bytes)}` : null, COLD_REASON)],
+		cost: [figure(guest.spent.vcpu_share, shareText, NOT_MEASURED)],
+		age: [figure(guest.sample_age_seconds, durationText, NOT_MEASURED)],
+	};
+}
+
+class Table {
+	constructor(open) {
+		this.open = open;
+		this.rows = new Map(); // by UUID
+		this.sort = { id: "wss", down: true };
+		this.body = el("tbody");
+		this.count = el("p", { class: "quiet", role: "status" });
+		this.filter = el("input", { type: "search", placeholder: "Filter by name or state", "aria-label": "Filter guests by name or state",
+			oninput: () => this.arrange() });
+		this.heads = COLUMNS.map((column) => el("th", { scope: "col", class: [column.number && "number", column.class].filter(Boolean).join(" ") || null },
+			column.key ? el("button", { type: "button", text: column.title, onclick: () => this.sortBy(column) }) : document.createTextNode(column.title)));
+		this.table = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Guests" },
+			el("table", { id: "guests" }, el("thead", {}, el("tr", {}, ...this.heads)), this.body));
+		this.node = el("section", { class: "card" }, el("div", { class: "tools" }, el("h2", { text: "Guests" }), this.count, this.filter), this.table);
+	}
+
+	sortBy(column) {
+		const same = this.sort.id === column.id;
+		this.sort = { id: column.id, down: same ? !this.sort.down : Boolean(column.number) };
+		this.arrange();
+	}
+
+	rowOf(guest) {
+		const name = el("button", { type: "button" }), row = el("tr", {}, el("td", { class: "name" }, name));
+		const made = { row, name, cells: {}, guest };
+		for (const column of COLUMNS.slice(1)) {
+			made.cells[column.id] = el("td", { class: [column.number && "number", column.class].filter(Boolean).join(" ") || null });
+			row.append(made.cells[column.id]);
+		}
+		row.addEventListener("click", () => this.open(guest.uuid));
+		this.rows.set(guest.uuid, made);
+		return made;
+	}
+
+	update(guests, view) {
+		const listed = new Set(guests.map((guest) => guest.uuid));
+		for (const [uuid, made] of this.rows)
+			if (!listed.has(uuid)) {
+				made.row.remove();
+				this.rows.delete(uuid);
+			}
+		for (const guest of guests) {
+			const made = this.rows.get(guest.uuid) || this.rowOf(guest), name = visible(guest.domain);
+			made.guest = guest;
+			if (made.name.textContent !== name) {
+				made.name.textContent = name;
+				made.name.title = name;
+			}
+			for (const [id, content] of Object.entries(cells(guest, view)))
+				made.cells[id].replaceChildren(...content);
+		}
+		this.view = view;
+		this.arrange();
+	}
+
+	trends(trends) {
+		for (const [uuid, made] of this.rows) {
+			const values = trends.wss_bytes[uuid];
+			made.cells.trend.replaceChildren(values ? sparkline(values) : figure(undefined, null, NOT_MEASURED));
+		}
+	}
+
+	// Sorts and filters the rows; moves none that is at its place.
+	arrange() {
+		const column = COLUMNS.find((one) => one.id === this.sort.id), down = this.sort.down ? -1 : 1;
+		const wanted = this.filter.value.trim().toLocaleLowerCase();
+		const keyed = [...this.rows.values()].map((made) => ({ made, key: column.key(made.guest) }));
+		const unknown = (key) => key === undefined || key === null;
+		keyed.sort((a, b) => unknown(a.key) - unknown(b.key) || (a.key < b.key ? -down : a.key > b.key ? down : 0) ||
+			(a.made.guest.domain < b.made.guest.domain ? -1 : 1));
+		let shown = 0;
+		keyed.forEach(({ made }, i) => {
+			const text = `${visible(made.guest.domain)} ${stateOf(made.guest, this.view.held)[0]} ${made.guest.uuid}`.toLocaleLowerCase();
+			made.row.hidden = !text.includes(wanted);
+			shown += !made.row.hidden;
+			if (this.body.children[i] !== made.row)
+				this.body.insertBefore(made.row, this.body.children[i] || null);
+		});
+		this.heads.forEach((head, i) => COLUMNS[i].id === this.sort.id ?
+			head.setAttribute("aria-sort", this.sort.down ? "descending" : "ascending") : head.removeAttribute("aria-sort"));
+		this.count.textContent = wanted ? `${shown} of ${plural(keyed.length, "guest")}` : "";
+	}
+}

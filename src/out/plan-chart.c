@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "out/plan-chart.h"
+
+#include <math.h>
+
+#include "base/units.h"
+#include "out/chart.h"
+#include "out/svg.h"
+
+#define LEFT 92.0
+#define RIGHT 40.0
+#define PANEL_HEIGHT 190.0
+/* Room between the panels, for the names of hosts and the heading of the second one. */
+#define PANEL_GAP 64.0
+#define HEADING_Y 8.0
+#define NAME_Y 18.0
+/* More hosts than that have no names. */
+#define NAMED_MAX 16
+/* Share of its room that a bar fills; thin bars fill all of it. */
+#define BAR_SHARE 0.8
+#define THIN 4.0
+
+struct plan_panel {
+	struct wss_axis_box box;
+	const struct wss_plan_chart *plan;
+	bool after;
+	double most; /* share at the top */
+};
+
+static double panel_y(const struct plan_panel *panel, double share)
+{
+	return panel->box.bottom -
+	       (panel->box.bottom - panel->box.top) * fmin(1, share / panel->most);
+}
+
+static void panel_draw_axis(FILE *f, const struct plan_panel *panel)
+{
+	struct wss_ticks ticks = {.vertical = true};
+	char text[16];
+
+	for (int i = 0; i <= (int)(panel->most * 4 + 0.001); i++) {
+		snprintf(text, sizeof(text), "%d %%", i * 25);
+		wss_ticks_add(&ticks, panel_y(panel, i / 4.0), text);
+	}
+	wss_axis_draw(f, &panel->box, &ticks, "of the host's memory", true);
+	wss_svg_line(f, panel->box.left, panel->box.bottom, panel->box.right,
+		     panel->box.bottom, "axis");
+}
+
+static void panel_draw_bars(FILE *f, const struct plan_panel *panel)
+{
+	const struct wss_plan_chart *plan = panel->plan;
+	double room = (panel->box.right - panel->box.left) / (double)plan->n;
+	double width = room < THIN ? room : room * BAR_SHARE;
+	char name[256];
+
+	for (size_t i = 0; i < plan->n; i++) {
+		const struct wss_plan_bar *bar = &plan->bars[i];
+		double share = panel->after ? bar->after : bar->before;
+		double x = panel->box.left + room * (double)i, y = panel_y(panel, share);
+
+		if (share > 0)
+			wss_svg_rect(
+				f, x + (room - width) / 2, y, width, panel->box.bottom - y,
+				(panel->after ? bar->over_after : bar->over_before) ? "s1"
+										    : "s0");
+		if (plan->n > NAMED_MAX)
+			continue;
+		wss_chart_fit_name(bar->name, WSS_SVG_FONT_SMALL, room, name, sizeof(name));
+		wss_svg_text(f, x + room / 2, panel->box.bottom + NAME_Y, WSS_ANCHOR_MIDDLE,
+			     "small", name);
+	}
+}
+
+static void panel_draw(FILE *f, const struct plan_panel *panel)
+{
+	double y = panel_y(panel, panel->plan->limit);
+	char text[64];
+
+	snprintf(text, sizeof(text), "%s: %zu hosts in use", panel->after ? "After" : "Before",
+		 panel->after ? panel->plan->hosts_after : panel->plan->hosts_before);
+	wss_svg_text(f, panel->box.left, panel->box.top - HEADING_Y, WSS_ANCHOR_START, "value",
+		     text);
+	panel_draw_axis(f, panel);
+	if (panel->plan->n)
+		panel_draw_bars(f, panel);
+	wss_svg_line(f, panel->box.left, y, panel->box.right, y, "reference");
+}
+
+/* Returns the share at the top of both panels: a multiple of 25 %, at least all memory. */
+static double largest_share(const struct wss_plan_chart *plan)
+{
+	double most = 1;
+
+	for (size_t i = 0; i < plan->n; i++)
+		most = fmax(most, fmax(plan->bars[i].before, plan->bars[i].after));
+	/* What is far over is cut off there. */
+	return fmin(2, ceil(most * 4) / 4);
+}
+
+void wss_plan_plot(FILE *f, const struct wss_plan_chart *plan)
+{
+	const struct wss_chart_key keys[] = {
+		{WSS_CHART_AREA, "s0", "need of its guests in their worst hour of the week",
+		 "", false},
+		{WSS_CHART_AREA, "s1", "over the limit", "", false},
+		{WSS_CHART_LINE, "reference", "safe limit", "", false},
+	};
+	char copy[16], extra[160];
+	const struct wss_chart chart = {
+		.name = "Plan for a fleet",
+		.before = "What the hosts' guests need, before and after",
+		.after = "",
+		.source = {.extra = extra},
+		.keys = keys,
+		.n_keys = sizeof(keys) / sizeof(keys[0]),
+		.left = LEFT,
+		.right = RIGHT,
+		.above = 24,
+		.plot_height = 2 * PANEL_HEIGHT + PANEL_GAP,
+		.below = WSS_AXIS_BELOW};
+	struct plan_panel before = {.plan = plan, .most = largest_share(plan)}, after;
+
+	wss_size_format(plan->copy_bytes, copy, sizeof(copy));
+	snprintf(extra, sizeof(extra),
+		 "%zu hosts, fullest first; %zu moves copy %s; no plan needs fewer than %zu "
+		 "hosts",
+		 plan->n, plan->moves, copy, plan->hosts_bound);
+	wss_chart_begin(f, &chart, &before.box);
+	after = before;
+	after.after = true;
+	before.box.bottom = before.box.top + PANEL_HEIGHT;
+	after.box.top = after.box.bottom - PANEL_HEIGHT;
+	panel_draw(f, &before);
+	panel_draw(f, &after);
+	wss_svg_end(f);
+}

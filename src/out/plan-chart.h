@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Picture of a plan: what the guests of each host need, before and after. */
+#ifndef WSS_OUT_PLAN_CHART_H
+#define WSS_OUT_PLAN_CHART_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct wss_plan_bar {
+	const char *name; /* of the host */
+	/* Need of its guests in their worst hour as a share of its memory; 0: no guest. */
+	double before, after;
+	/* Whether that breaks the limit, in more hours than may be. */
+	bool over_before, over_after;
+};
+
+struct wss_plan_chart {
+	const struct wss_plan_bar *bars; /* in the order of the picture */
+	size_t n;
+	double limit; /* safe share of a host's memory */
+	size_t hosts_before, hosts_after, hosts_bound, moves;
+	uint64_t copy_bytes;
+};
+
+/*
+ * Draws an SVG with a bar for each host, before and below that after. The caller checks the
+ * stream for errors.
+ */
+void wss_plan_plot(FILE *f, const struct wss_plan_chart *plan);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "serve/host-page.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+#include "base/number.h"
+#include "host/host.h"
+#include "serve/guests-page.h"
+#include "serve/page-json.h"
+
+#define SCHEMA "virt-wss/host/1"
+
+/* A figure of all guests: the sum over those of which it is known. */
+struct sum {
+	uint64_t guests, bytes;
+};
+
+struct sums {
+	size_t states[WSS_WATCHED_LEFT_OUT + 1];
+	uint64_t measured, stale;
+	struct sum wss, balloon, maximum, rss, swap, recommended, reclaimable;
+	uint64_t windows, dearer, vcpu_ns, tool_ns, longest_stall_ns;
+};
+
+static void sum_add(struct sum *sum, struct wss_amount amount)
+{
+	if (!amount.known)
+		return;
+	sum->guests++;
+	sum->bytes = wss_u64_add(sum->bytes, amount.value);
+}
+
+static void sums_add(struct sums *sums, const struct wss_watched *guest,
+		     const struct wss_advised *advised)
+{
+	const struct wss_sample *sample = &guest->sample;
+
+	sums->states[guest->state]++;
+	sums->windows += guest->windows;
+	sums->dearer += guest->dearer;
+	sums->vcpu_ns += guest->spent_vcpu_ns;
+	sums->tool_ns += guest->spent_tool_ns;
+	sums->longest_stall_ns = wss_u64_max(sums->longest_stall_ns, guest->longest_stall_ns);
+	if (advised && advised->status == WSS_ADVICE_OK) {
+		sum_add(&sums->recommended, advised->recommended_bytes);
+		sum_add(&sums->reclaimable, advised->reclaimable_bytes);
+	}
+	if (!guest->measured)
+		return;
+	sums->measured++;
+	sums->stale += wss_guest_is_stale(guest);
+	sum_add(&sums->wss, sample->wss_bytes);
+	sum_add(&sums->balloon, sample->memory.balloon_bytes);
+	sum_add(&sums->maximum, sample->memory.maximum_bytes);
+	sum_add(&sums->rss, sample->memory.rss_bytes);
+	sum_add(&sums->swap, sample->memory.swap_bytes);
+}
+
+static void put_sum(struct wss_json *parent, const char *key, const struct sum *sum)
+{
+	struct wss_json json;
+
+	if (!sum->guests)
+		return;
+	json = wss_json_object(parent->stream, parent, key);
+	page_put_number(&json, "bytes", sum->bytes, WSS_KIND_BYTES);
+	page_put_number(&json, "guests", sum->guests, WSS_KIND_COUNT);
+	wss_json_object_end(&json);
+}
+
+static void write_totals(struct wss_json *parent, const struct sums *sums)
+{
+	struct wss_json json = wss_json_object(parent->stream, parent, "totals");
+
+	put_sum(&json, "wss", &sums->wss);
+	put_sum(&json, "balloon", &sums->balloon);
+	put_sum(&json, "maximum", &sums->maximum);
+	put_sum(&json, "rss", &sums->rss);
+	put_sum(&json, "swap", &sums->swap);
+	put_sum(&json, "recommended", &sums->recommended);
+	put_sum(&json, "reclaimable", &sums->reclaimable);
+	wss_json_object_end(&json);
+}
+
+static void write_counts(struct wss_json *parent, const struct wss_watch *watch,
+			 const struct sums *sums)
+{
+	struct wss_json json = wss_json_object(parent->stream, parent, "guests");
+
+	page_put_number(&json, "total", wss_watch_count(watch), WSS_KIND_COUNT);
+	page_put_number(&json, "measured", sums->measured, WSS_KIND_COUNT);
+	page_put_number(&json, "stale", sums->stale, WSS_KIND_COUNT);
+	page_put_number(&json, "refused", sums->states[WSS_WATCHED_REFUSED], WSS_KIND_COUNT);
+	page_put_number(&json, "left_out", sums->states[WSS_WATCHED_LEFT_OUT], WSS_KIND_COUNT);
+	wss_json_object_end(&json);
+}
+
+static void write_budget(struct wss_json *parent, const struct wss_watch_options *options)
+{
+	struct wss_json json = wss_json_object(parent->stream, parent, "budget");
+
+	page_put_share(&json, "vcpu_share", options->budget.guest_share);
+	page_put_number(&json, "stall_seconds", options->budget.stall_ns, WSS_KIND_DURATION);
+	wss_json_object_end(&json);
+}
+
+static void write_spent(struct wss_json *parent, const struct sums *sums, uint64_t since_ns)
+{
+	struct wss_json json = wss_json_object(parent->stream, parent, "spent");
+
+	page_put_number(&json, "windows", sums->windows, WSS_KIND_COUNT);
+	page_put_number(&json, "dearer_windows", sums->dearer, WSS_KIND_COUNT);
+	page_put_number(&json, "vcpu_seconds", sums->vcpu_ns, WSS_KIND_DURATION);
+	page_put_number(&json, "cpu_seconds", sums->tool_ns, WSS_KIND_DURATION);
+	if (sums->windows)
+		page_put_number(&json, "longest_stall_seconds", sums->longest_stall_ns,
+				WSS_KIND_DURATION);
+	page_put_number(&json, "since_seconds", wss_clock_now_ns() - since_ns, WSS_KIND_DURATION);
+	wss_json_object_end(&json);
+}
+
+void wss_host_page_write(FILE *stream, const struct wss_watch *watch,
+			 const struct wss_service_facts *facts)
+{
+	struct wss_json json = page_begin(stream, SCHEMA);
+	char name[HOST_NAME_MAX + 1] = "";
+	struct sums sums = { .measured = 0 };
+
+	for (size_t i = 0; i < wss_watch_count(watch); i++) {
+		const struct wss_watched *guest = wss_watch_guest(watch, i);
+
+		sums_add(&sums, guest, wss_advisor_find(facts->advisor, guest->uuid));
+	}
+	if (gethostname(name, sizeof(name) - 1) == 0)
+		page_put_text(&json, "host", name);
+	page_put_text(&json, "version", PACKAGE_VERSION);
+	wss_page_put_service(&json, watch, facts);
+	page_put_amount(&json, "memory_bytes", wss_host_memory());
+	write_counts(&json, watch, &sums);
+	write_totals(&json, &sums);
+	write_budget(&json, facts->options);
+	write_spent(&json, &sums, facts->since_ns);
+	page_end(&json);
+}

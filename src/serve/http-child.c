@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "serve/http-child.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "base/units.h"
+#include "serve/http-book.h"
+#include "serve/http-confine.h"
+#include "serve/http-door.h"
+#include "serve/http-listen.h"
+#include "serve/http-route.h"
+
+/* Open connections, where the limit on descriptors allows as many. */
+#define CONNECTIONS_MAX 1024
+#define CONNECTIONS_MIN 16
+/* Descriptors for anything else: the channel, listening sockets, the daemon's own. */
+#define OTHER_FDS 64
+/* Room for a request's lines; a longer request is refused. */
+#define REQUEST_BYTES (16 * 1024)
+
+/* Pages as they are served: kept until the last answer with them is sent. */
+struct shelf {
+	struct wss_http_pages pages;
+	struct wss_http_book book; /* its index is NULL: none yet */
+	size_t uses;
+	struct MHD_Response *responses[WSS_HTTP_PAGES];
+};
+
+struct child {
+	struct MHD_Daemon *daemon;
+	struct wss_http_door door;
+	struct shelf *shelf; /* the newest pages; NULL: none yet */
+	size_t n_listeners;
+	unsigned most; /* open connections */
+};
+
+/* --- pages --- */
+
+static void shelf_drop(void *opaque)
+{
+	struct shelf *shelf = opaque;
+
+	if (--shelf->uses)
+		return;
+	wss_http_pages_unmap(&shelf->pages);
+	wss_http_book_unmap(&shelf->book);
+	free(shelf);
+}
+
+/* Lets go of the newest pages; answers that are being sent keep theirs. */
+static void shelf_retire(struct shelf *shelf)
+{
+	if (!shelf)
+		return;
+	for (size_t i = 0; i < WSS_HTTP_PAGES; i++)
+		if (shelf->responses[i])
+			MHD_destroy_response(shelf->responses[i]);
+	shelf_drop(shelf);
+}
+
+static void response_describe(struct MHD_Response *response, const struct wss_http_answer *answer)
+{
+	MHD_add_response_header(response, "Cache-Control", "no-store");
+	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	MHD_add_response_header(response, "Content-Security-Policy",
+				answer->policy ? answer->policy : "default-src 'none'");
+	MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+	MHD_add_response_header(response, "Content-Type", answer->type);
+	if (answer->varies)
+		MHD_add_response_header(response, "Vary", "Accept");
+	MHD_add_response_header(response, "Connection", "close");
+}
+
+/* book -1: there is none. NULL: the pages or the book are damaged, or out of memory. */
+static struct shelf *shelf_new(int pages, int book)
+{
+	struct shelf *shelf = calloc(1, sizeof(*shelf));
+
+	if (!shelf)
+		return NULL;
+	shelf->uses = 1;
+	if (wss_http_pages_map(pages, &shelf->pages, NULL) < 0 ||
+	    (book >= 0 && wss_http_book_map(book, &shelf->book, NULL) < 0)) {
+		shelf_drop(shelf);
+		return NULL;
+	}
+	return shelf;
+}
+
+/* An answer that keeps the shelf until it is sent. NULL: out of memory. */
+static struct MHD_Response *shelf_lend(struct shelf *shelf, const void *page, size_t size,
+				       const struct wss_http_answer *answer)
+{
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer_with_free_callback_cls(size, (void *)page,
+								       shelf_drop, shelf);
+
+	if (!response)
+		return NULL;
+	shelf->uses++;
+	response_describe(response, answer);
+	return response;
+}
+
+/* A page's answer, made when it is first asked for. NULL: out of memory. */
+static struct MHD_Response *shelf_response(struct shelf *shelf,
+					   const struct wss_http_answer *answer)
+{
+	struct MHD_Response **response = &shelf->responses[answer->page];
+	const void *page;
+	size_t size;
+
+	if (*response)
+		return *response;
+	page = wss_http_pages_get(&shelf->pages, answer->page, &size);
+	*response = shelf_lend(shelf, page, size, answer);
+	return *response;
+}
+
+/* Takes a message with pages; false: the service has gone. */
+static bool child_take_pages(struct child *child)
+{
+	int fds[2] = {-1, -1};
+	char byte, control[CMSG_SPACE(sizeof(fds))];
+	struct iovec iov = {&byte, 1};
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t n = recvmsg(WSS_HTTP_CHANNEL, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *cmsg = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+	struct shelf *shelf;
+
+	if (n <= 0)
+		return n < 0 && (errno == EAGAIN || errno == EINTR);
+	if (cmsg && cmsg->cmsg_type == SCM_RIGHTS && cmsg->cmsg_len <= CMSG_LEN(sizeof(fds)))
+		memcpy(fds, CMSG_DATA(cmsg), cmsg->cmsg_len - CMSG_LEN(0));
+	shelf = shelf_new(fds[0], fds[1]);
+	for (size_t i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	if (shelf) {
+		shelf_retire(child->shelf);
+		child->shelf = shelf;
+	}
+	return send(WSS_HTTP_CHANNEL, &byte, 1, MSG_NOSIGNAL) == 1;
+}
+
+/* --- requests --- */
+
+static const char *request_header(struct MHD_Connection *connection, const char *name)
+{
+	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+static bool comes_by_network(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+
+	return !info || !info->client_addr || info->client_addr->sa_family != AF_UNIX;
+}
+
+static enum MHD_Result text_send(struct MHD_Connection *connection,
+				 const struct wss_http_answer *answer)
+{
+	struct MHD_Response *response = MHD_create_response_from_buffer(
+		answer->text_size, (void *)answer->text, MHD_RESPMEM_PERSISTENT);
+	enum MHD_Result result;
+
+	if (!response)
+		return MHD_NO;
+	response_describe(response, answer);
+	if (answer->status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		MHD_add_response_header(response, "Allow", "GET, HEAD");
+	result = MHD_queue_response(connection, answer->status, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+/* A page of the book, made for this request: there are as many as guests. */
+static enum MHD_Result book_send(struct MHD_Connection *connection, struct shelf *shelf,
+				 const struct wss_http_answer *answer)
+{
+	static const struct wss_http_answer none = WSS_HTTP_NO_GUEST;
+	size_t size;
+	const void *page = wss_http_book_find(&shelf->book, answer->name, &size);
+	struct MHD_Response *response;
+	enum MHD_Result result;
+
+	if (!page)
+		return text_send(connection, &none);
+	response = shelf_lend(shelf, page, size, answer);
+	if (!response)
+		return MHD_NO;
+	result = MHD_queue_response(connection, answer->status, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection,
+				  const char *url, const char *method, const char *version,
+				  const char *upload, size_t *upload_size, void **context)
+{
+	const struct child *child = cls;
+	uint64_t age_ns = wss_clock_now_ns() - child->shelf->pages.header->made_ns;
+	const struct wss_http_request request = {
+		.method = method,
+		.path = url,
+		.accept = request_header(connection, "Accept"),
+		.host = request_header(connection, "Host"),
+		.by_network = comes_by_network(connection),
+		.fresh = age_ns <= WSS_HTTP_FRESH_NS,
+	};
+	struct wss_http_answer answer = wss_http_route(&request);
+	struct MHD_Response *response;
+
+	(void)version;
+	(void)upload;
+	(void)upload_size;
+	(void)context;
+	if (answer.text)
+		return text_send(connection, &answer);
+	if (answer.name)
+		return book_send(connection, child->shelf, &answer);
+	response = shelf_response(child->shelf, &answer);
+	return response ? MHD_queue_response(connection, answer.status, response) : MHD_NO;
+}
+
+/*
+ * Decodes %HH in a part of an address, in place. libmicrohttpd hands paths on as strings, so "%00" would hide
+ * what follows it: a part that has it stays as it is, and matches nothing.
+ */
+static size_t part_unescape(void *cls, struct MHD_Connection *connection, char *part)
+{
+	(void)cls;
+	(void)connection;
+	return strstr(part, "%00") ? strlen(part) : MHD_http_unescape(part);
+}
+
+/* --- the loop --- */
+
+static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
+			  enum MHD_ConnectionNotificationCode code)
+{
+	wss_http_door_notify(cls, connection, context, (int)code);
+}
+
+/* Without MHD_USE_ERROR_LOG, so that clients cannot fill the log. */
+static int child_start_daemon(struct child *child)
+{
+	if (wss_http_door_open(&child->door, child->most) < 0)
+		return -1;
+	child->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, on_request, child,
+		MHD_OPTION_NOTIFY_CONNECTION, on_connection, &child->door,
+		MHD_OPTION_CONNECTION_LIMIT, child->most + WSS_HTTP_ENDING_MAX,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, part_unescape,
+		NULL, MHD_OPTION_END);
+	return child->daemon ? 0 : -1;
+}
+
+static int wait_ms(const struct child *child)
+{
+	uint64_t due_ns = wss_http_door_due_ns(&child->door);
+	int ms = due_ns == UINT64_MAX ? -1 : wss_clock_poll_ms(due_ns);
+	MHD_UNSIGNED_LONG_LONG mhd_ms;
+
+	if (MHD_get_timeout(child->daemon, &mhd_ms) == MHD_YES &&
+	    (ms < 0 || mhd_ms < (MHD_UNSIGNED_LONG_LONG)ms))
+		ms = (int)mhd_ms;
+	return ms;
+}
+
+static void child_serve(struct child *child)
+{
+	const union MHD_DaemonInfo *info =
+		MHD_get_daemon_info(child->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+	struct pollfd fds[2 + WSS_HTTP_LISTENERS_MAX] = {
+		{.fd = WSS_HTTP_CHANNEL, .events = POLLIN},
+		{.fd = info->epoll_fd, .events = POLLIN},
+	};
+
+	for (size_t i = 0; i < child->n_listeners; i++)
+		fds[2 + i] =
+			(struct pollfd){.fd = WSS_HTTP_CHANNEL + 1 + (int)i, .events = POLLIN};
+	for (bool again = false;;) {
+		/* Connections wait until there is something to serve. */
+		nfds_t n = child->shelf ? 2 + child->n_listeners : 2;
+		int ms = wait_ms(child);
+		int ready = poll(fds, n, again ? 0 : ms);
+
+		if (ready < 0) {
+			if (errno == EINTR)
+				continue;
+			return;
+		}
+		/* The daemon closes a connection that it has given up when it runs again, and asks for no run. */
+		again = ready > 0 || ms == 0;
+		if (fds[0].revents && !child_take_pages(child))
+			return;
+		wss_http_door_expire(&child->door);
+		for (nfds_t i = 2; i < n; i++) {
+			if (fds[i].revents & POLLIN)
+				wss_http_door_accept(&child->door, child->daemon, fds[i].fd);
+			/* Frees the connections that had to make room. */
+			MHD_run(child->daemon);
+		}
+	}
+}
+
+/* A signal to the process group is for the service; the end of the channel then ends this process. */
+static void signals_ignore(void)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ};
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		signal(signals[i], SIG_IGN);
+}
+
+static unsigned connections_most(void)
+{
+	struct rlimit limit;
+	rlim_t spare = OTHER_FDS + WSS_HTTP_ENDING_MAX;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_max < spare + CONNECTIONS_MIN)
+		return CONNECTIONS_MIN;
+	return (unsigned)wss_u64_min(limit.rlim_max - spare, CONNECTIONS_MAX);
+}
+
+bool wss_http_child_is(int argc, char **argv)
+{
+	return argc > 0 && !strcmp(argv[0], WSS_HTTP_CHILD);
+}
+
+const char *wss_http_child_version(void)
+{
+	return MHD_get_version();
+}
+
+static int child_prepare(struct child *child, char **words, struct wss_error *err)
+{
+	uint64_t uid, gid, n;
+
+	if (wss_number_parse(words[1], 0, UINT32_MAX, "user", &uid, err) < 0 ||
+	    wss_number_parse(words[2], 0, UINT32_MAX, "group", &gid, err) < 0 ||
+	    wss_number_parse(words[3], 1, WSS_HTTP_LISTENERS_MAX, "sockets", &n, err) < 0)
+		return -1;
+	child->n_listeners = (size_t)n;
+	child->most = connections_most();
+	if (wss_http_confine((uid_t)uid, (gid_t)gid,
+			     child->most + WSS_HTTP_ENDING_MAX + OTHER_FDS, err) < 0)
+		return -1;
+	if (child_start_daemon(child) < 0)
+		return wss_error_set(err, WSS_ERR_FAILED, "cannot start the HTTP server");
+	/* Standard input is /dev/null. From here on nothing that clients send can reach the log. */
+	dup2(STDIN_FILENO, STDERR_FILENO);
+	wss_http_confine_calls();
+	return 0;
+}
+
+int wss_http_child_main(int argc, char **argv)
+{
+	struct child child = {.n_listeners = 0};
+	struct wss_error err = WSS_ERROR_INIT;
+
+	signals_ignore();
+	if (argc != 4) {
+		wss_log(WSS_LOG_ERROR, "%s is started by virt-wss serve only", WSS_HTTP_CHILD);
+		return 2;
+	}
+	if (child_prepare(&child, argv, &err) < 0) {
+		wss_log(WSS_LOG_ERROR, "HTTP: %s", err.text);
+		return 1;
+	}
+	child_serve(&child);
+	return 0;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "serve/http-listen.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/units.h"
+
+#define UNIX_PREFIX "unix:"
+#define SOCKET_MODE 0660
+/* First descriptor that a service manager passes: sd_listen_fds(3). */
+#define ACTIVATED_FIRST_FD 3
+#define ACTIVATED_MAX 1000
+
+/* POSIX allows this conversion for every type of socket address. */
+static struct sockaddr *address_any(struct wss_http_address *address)
+{
+	return (struct sockaddr *)&address->addr;
+}
+
+void wss_http_address_format(const struct wss_http_address *address, char *ret_text)
+{
+	const struct sockaddr_in6 *in6 = (const void *)&address->addr;
+	const struct sockaddr_in *in = (const void *)&address->addr;
+	const struct sockaddr_un *un = (const void *)&address->addr;
+	char host[INET6_ADDRSTRLEN] = "";
+
+	switch (address->addr.ss_family) {
+	case AF_UNIX:
+		snprintf(ret_text, WSS_HTTP_ADDRESS_TEXT_MAX, UNIX_PREFIX "%.*s",
+			 (int)sizeof(un->sun_path), un->sun_path);
+		break;
+	case AF_INET:
+		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
+		snprintf(ret_text, WSS_HTTP_ADDRESS_TEXT_MAX, "%s:%u", host,
+			 ntohs(in->sin_port));
+		break;
+	case AF_INET6:
+		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
+		snprintf(ret_text, WSS_HTTP_ADDRESS_TEXT_MAX, "[%s]:%u", host,
+			 ntohs(in6->sin6_port));
+		break;
+	default:
+		snprintf(ret_text, WSS_HTTP_ADDRESS_TEXT_MAX, "address family %d",
+			 address->addr.ss_family);
+		break;
+	}
+}
+
+static bool address_is_local(const struct wss_http_address *address)
+{
+	const struct sockaddr_in6 *in6 = (const void *)&address->addr;
+	const struct sockaddr_in *in = (const void *)&address->addr;
+
+	switch (address->addr.ss_family) {
+	case AF_UNIX:
+		return true;
+	case AF_INET:
+		return ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	case AF_INET6:
+		return IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+	default:
+		return false;
+	}
+}
+
+static int address_parse_unix(const char *path, const char *what,
+			      struct wss_http_address *address, struct wss_error *err)
+{
+	struct sockaddr_un *un = (void *)&address->addr;
+
+	if (!*path)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "%s: unix: lacks the path of the socket", what);
+	if (strlen(path) >= sizeof(un->sun_path))
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "%s: the path of a UNIX socket has at most %zu bytes",
+				     what, sizeof(un->sun_path) - 1);
+	un->sun_family = AF_UNIX;
+	memcpy(un->sun_path, path, strlen(path) + 1);
+	address->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path) + 1);
+	return 0;
+}
+
+/* Sets all but the port; false if host is no numeric address. */
+static bool address_parse_host(const char *host, struct wss_http_address *address)
+{
+	struct sockaddr_in6 *in6 = (void *)&address->addr;
+	struct sockaddr_in *in = (void *)&address->addr;
+	char inner[INET6_ADDRSTRLEN + 2];
+	size_t len = strlen(host);
+
+	if (inet_pton(AF_INET, host, &in->sin_addr) == 1) {
+		in->sin_family = AF_INET;
+		address->len = sizeof(*in);
+		return true;
+	}
+	if (len < 3 || len > sizeof(inner) || host[0] != '[' || host[len - 1] != ']')
+		return false;
+	snprintf(inner, sizeof(inner), "%.*s", (int)len - 2, host + 1);
+	if (inet_pton(AF_INET6, inner, &in6->sin6_addr) != 1)
+		return false;
+	in6->sin6_family = AF_INET6;
+	address->len = sizeof(*in6);
+	return true;
+}
+
+int wss_http_address_parse(const char *text, const char *what,
+			   struct wss_http_address *ret_address, struct wss_error *err)
+{
+	struct wss_http_address address = {.len = 0};
+	const char *colon = strrchr(text, ':');
+	char host[WSS_HTTP_ADDRESS_TEXT_MAX];
+	uint64_t port;
+
+	if (!strncmp(text, UNIX_PREFIX, strlen(UNIX_PREFIX))) {
+		if (address_parse_unix(text + strlen(UNIX_PREFIX), what, &address, err) < 0)
+			return -1;
+		*ret_address = address;
+		return 0;
+	}
+	snprintf(host, sizeof(host), "%.*s", colon ? (int)(colon - text) : 0, text);
+	if (!address_parse_host(host, &address))
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "%s: '%s' is not an address: use unix:PATH, "
+				     "127.0.0.1:PORT or [::1]:PORT",
+				     what, text);
+	if (!address_is_local(&address))
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"%s: other hosts reach %s: use unix:PATH, 127.0.0.1:PORT or "
+			"[::1]:PORT",
+			what, host);
+	if (wss_number_parse(colon + 1, 0, UINT16_MAX, what, &port, err) < 0)
+		return -1;
+	/* Both families have their port at the same place. */
+	((struct sockaddr_in *)(void *)&address.addr)->sin_port = htons((uint16_t)port);
+	*ret_address = address;
+	return 0;
+}
+
+/* Whether the file is a socket of ours on which nobody listens. */
+static bool socket_is_stale(struct wss_http_address *address)
+{
+	const struct sockaddr_un *un = (const void *)&address->addr;
+	wss_auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct stat st;
+
+	return fd >= 0 && lstat(un->sun_path, &st) == 0 && S_ISSOCK(st.st_mode) &&
+	       st.st_uid == geteuid() && connect(fd, address_any(address), address->len) < 0 &&
+	       errno == ECONNREFUSED;
+}
+
+static int listener_bind(int fd, struct wss_http_address *address)
+{
+	const struct sockaddr_un *un = (const void *)&address->addr;
+
+	if (bind(fd, address_any(address), address->len) == 0)
+		return 0;
+	if (errno != EADDRINUSE || address->addr.ss_family != AF_UNIX ||
+	    !socket_is_stale(address)) {
+		/* connect() has another reason. */
+		errno = errno == ECONNREFUSED || errno == EAGAIN ? EADDRINUSE : errno;
+		return -1;
+	}
+	unlink(un->sun_path);
+	return bind(fd, address_any(address), address->len);
+}
+
+/* Sets the mode before listen(), because nobody can connect until then. */
+static int listener_open_file(struct wss_http_listener *listener, const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return -1;
+	listener->made = true;
+	listener->dev = st.st_dev;
+	listener->ino = st.st_ino;
+	return chmod(path, SOCKET_MODE);
+}
+
+int wss_http_listen(const struct wss_http_address *address,
+		    struct wss_http_listener *ret_listener, struct wss_error *err)
+{
+	struct wss_http_address own = *address;
+	struct wss_http_listener listener = {.fd = -1};
+	const struct sockaddr_un *un = (const void *)&own.addr;
+	const int on = 1;
+	int r;
+
+	wss_http_address_format(&own, listener.name);
+	listener.fd =
+		socket(own.addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (listener.fd < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot create a socket");
+	if (own.addr.ss_family != AF_UNIX)
+		setsockopt(listener.fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	r = listener_bind(listener.fd, &own);
+	if (r == 0 && own.addr.ss_family == AF_UNIX)
+		r = listener_open_file(&listener, un->sun_path);
+	if (r < 0 || listen(listener.fd, SOMAXCONN) < 0) {
+		wss_error_errno(err, errno == EADDRINUSE ? WSS_ERR_BUSY : WSS_ERR_FAILED,
+				errno, "cannot listen at %s", listener.name);
+		wss_http_listener_close(&listener);
+		return -1;
+	}
+	/* Now it has its port. */
+	own.len = sizeof(own.addr);
+	if (own.addr.ss_family != AF_UNIX &&
+	    getsockname(listener.fd, address_any(&own), &own.len) == 0)
+		wss_http_address_format(&own, listener.name);
+	*ret_listener = listener;
+	return 0;
+}
+
+static uint64_t activated_count(void)
+{
+	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
+	uint64_t number, n = 0;
+
+	if (pid && fds &&
+	    wss_number_parse(pid, 1, INT32_MAX, "LISTEN_PID", &number, NULL) == 0 &&
+	    number == (uint64_t)getpid())
+		wss_number_parse(fds, 0, ACTIVATED_MAX, "LISTEN_FDS", &n, NULL);
+	unsetenv("LISTEN_PID");
+	unsetenv("LISTEN_FDS");
+	unsetenv("LISTEN_FDNAMES");
+	return n;
+}
+
+static int listener_adopt(int fd, struct wss_http_listener *ret_listener,
+			  struct wss_error *err)
+{
+	struct wss_http_address address = {.len = sizeof(address.addr)};
+	struct wss_http_listener listener = {.fd = fd};
+	socklen_t type_len = sizeof(int), listens_len = sizeof(int);
+	int type = 0, listens = 0;
+
+	if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_len) < 0 || type != SOCK_STREAM ||
+	    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &listens_len) < 0 ||
+	    !listens || getsockname(fd, address_any(&address), &address.len) < 0)
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"descriptor %d of LISTEN_FDS is not a listening stream socket", fd);
+	wss_http_address_format(&address, listener.name);
+	if (!address_is_local(&address))
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"other hosts reach %s of LISTEN_FDS: pass a UNIX socket, or one "
+			"at 127.0.0.1 or [::1]",
+			listener.name);
+	*ret_listener = listener;
+	return 0;
+}
+
+int wss_http_listen_activated(struct wss_http_listener *ret_listeners, size_t max,
+			      size_t *ret_n, struct wss_error *err)
+{
+	uint64_t n = activated_count();
+
+	if (n > max)
+		return wss_error_set(err, WSS_ERR_USAGE, "LISTEN_FDS: %zu sockets at most",
+				     max);
+	for (size_t i = 0; i < n; i++)
+		if (listener_adopt(ACTIVATED_FIRST_FD + (int)i, &ret_listeners[i], err) < 0)
+			return -1;
+	*ret_n = (size_t)n;
+	return 0;
+}
+
+void wss_http_listener_close(struct wss_http_listener *listener)
+{
+	const char *path = listener->name + strlen(UNIX_PREFIX);
+	struct stat st;
+
+	if (listener->fd >= 0)
+		close(listener->fd);
+	listener->fd = -1;
+	if (listener->made && lstat(path, &st) == 0 && st.st_dev == listener->dev &&
+	    st.st_ino == listener->ino)
+		unlink(path);
+	listener->made = false;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "serve/http.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "base/units.h"
+#include "serve/http-child.h"
+#include "serve/rights.h"
+
+/* A process that has not taken its pages for this long hangs. */
+#define TAKE_NS (30 * WSS_NS_PER_S)
+/* A process that lived this long is restarted at once, others after growing pauses. */
+#define LIVED_NS (10 * WSS_NS_PER_S)
+#define PAUSE_MIN_NS (500 * WSS_NS_PER_MS)
+#define PAUSE_MAX_NS (30 * WSS_NS_PER_S)
+/* Above the numbers of all descriptors that the process gets. */
+#define HIGH_FD 64
+
+struct wss_http {
+	struct wss_http_listener listeners[WSS_HTTP_LISTENERS_MAX];
+	size_t n_listeners;
+	uid_t uid;
+	gid_t gid;
+	pid_t pid;   /* 0: it does not run */
+	int channel; /* -1: likewise */
+	int pages;   /* the newest; -1: none yet, as for the book */
+	int book;
+	bool taking; /* pages are on their way */
+	uint64_t sent_ns, started_ns;
+	uint64_t start_ns; /* when it may be started */
+	uint64_t pause_ns;
+	uint64_t starts;
+};
+
+/* --- how it begins --- */
+
+static int find_user(const char *name, struct wss_http *http, struct wss_error *err)
+{
+	const struct passwd *user;
+
+	http->uid = geteuid();
+	http->gid = getegid();
+	if (http->uid != 0)
+		return 0;
+	if (!name)
+		name = WSS_HTTP_USER;
+	user = getpwnam(name);
+	if (!user)
+		return wss_error_set(err, WSS_ERR_USAGE, "there is no user '%s' to serve HTTP",
+				     name);
+	if (user->pw_uid == 0 || user->pw_gid == 0)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "user '%s' cannot serve HTTP: it has root's rights",
+				     name);
+	http->uid = user->pw_uid;
+	http->gid = user->pw_gid;
+	return 0;
+}
+
+static int open_listeners(const struct wss_http_options *options, struct wss_http *http,
+			  struct wss_error *err)
+{
+	if (wss_http_listen_activated(http->listeners, WSS_HTTP_LISTENERS_MAX,
+				      &http->n_listeners, err) < 0)
+		return -1;
+	for (size_t i = 0; i < options->n_addresses; i++) {
+		if (http->n_listeners == WSS_HTTP_LISTENERS_MAX)
+			return wss_error_set(err, WSS_ERR_USAGE,
+					     "HTTP is served at %d addresses at most",
+					     WSS_HTTP_LISTENERS_MAX);
+		if (wss_http_listen(&options->addresses[i],
+				    &http->listeners[http->n_listeners], err) < 0)
+			return -1;
+		http->n_listeners++;
+	}
+	return 0;
+}
+
+int wss_http_new(const struct wss_http_options *options, struct wss_http **ret_http,
+		 struct wss_error *err)
+{
+	struct wss_http *http = calloc(1, sizeof(*http));
+
+	if (!http)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	http->channel = http->pages = http->book = -1;
+	if (open_listeners(options, http, err) < 0 ||
+	    (http->n_listeners && find_user(options->user, http, err) < 0)) {
+		wss_http_free(http);
+		return -1;
+	}
+	if (!http->n_listeners) {
+		wss_http_free(http);
+		http = NULL;
+	}
+	for (size_t i = 0; http && i < http->n_listeners; i++)
+		wss_log(WSS_LOG_INFO, "HTTP at %s", http->listeners[i].name);
+	*ret_http = http;
+	return 0;
+}
+
+/*
+ * Between fork() and execve() of a process with threads: system calls only. Descriptors: the
+ * channel, then the listening sockets. Standard input and output are left closed, and become
+ * /dev/null.
+ */
+static _Noreturn void child_exec(const struct wss_http *http, int channel, char **words)
+{
+	char *no_environment[] = {NULL};
+	int fds[1 + WSS_HTTP_LISTENERS_MAX], n = 0;
+	sigset_t none;
+
+	fds[n++] = fcntl(channel, F_DUPFD_CLOEXEC, HIGH_FD);
+	for (size_t i = 0; i < http->n_listeners; i++)
+		fds[n++] = fcntl(http->listeners[i].fd, F_DUPFD_CLOEXEC, HIGH_FD);
+	for (int i = 0; i < n; i++)
+		if (dup2(fds[i], WSS_HTTP_CHANNEL + i) < 0)
+			_exit(127);
+	close_range((unsigned)(WSS_HTTP_CHANNEL + n), ~0U, 0);
+	close(STDIN_FILENO);
+	close(STDOUT_FILENO);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execve("/proc/self/exe", words, no_environment);
+	_exit(127);
+}
+
+static pid_t child_fork(const struct wss_http *http, int channel)
+{
+	char uid[WSS_NUMBER_TEXT_MAX], gid[WSS_NUMBER_TEXT_MAX], n[WSS_NUMBER_TEXT_MAX];
+	char name[] = WSS_HTTP_CHILD;
+	char *words[] = {name, wss_number_format(http->uid, uid),
+			 wss_number_format(http->gid, gid),
+			 wss_number_format(http->n_listeners, n), NULL};
+	pid_t pid = fork();
+
+	if (pid == 0)
+		child_exec(http, channel, words);
+	return pid;
+}
+
+static void child_send_pages(struct wss_http *http)
+{
+	const int fds[2] = {http->pages, http->book};
+	size_t size = (http->book < 0 ? 1 : 2) * sizeof(int);
+	char byte = 'p', control[CMSG_SPACE(sizeof(fds))] = "";
+	struct iovec iov = {&byte, 1};
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = CMSG_SPACE(size),
+	};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(size);
+	memcpy(CMSG_DATA(cmsg), fds, size);
+	http->taking = sendmsg(http->channel, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+	http->sent_ns = wss_clock_now_ns();
+}
+
+static void child_start(struct wss_http *http)
+{
+	int fds[2];
+	pid_t pid;
+
+	http->started_ns = wss_clock_now_ns();
+	http->start_ns = http->started_ns + PAUSE_MAX_NS;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0) {
+		wss_log(WSS_LOG_ERROR, "cannot start the HTTP process: %s", strerror(errno));
+		return;
+	}
+	pid = child_fork(http, fds[1]);
+	close(fds[1]);
+	if (pid < 0) {
+		wss_log(WSS_LOG_ERROR, "cannot start the HTTP process: %s", strerror(errno));
+		close(fds[0]);
+		return;
+	}
+	http->pid = pid;
+	http->channel = fds[0];
+	http->starts++;
+	if (http->pages >= 0)
+		child_send_pages(http);
+}
+
+/* --- how it goes on --- */
+
+/* Notes that pages were taken. waitpid() notices the end of the process. */
+static void child_hear(struct wss_http *http)
+{
+	char byte;
+
+	while (recv(http->channel, &byte, 1, MSG_DONTWAIT) == 1)
+		http->taking = false;
+	if (http->taking && wss_clock_now_ns() - http->sent_ns > TAKE_NS) {
+		wss_warn("the HTTP process has not taken its pages for 30 s: starting it "
+			 "again");
+		wss_rights_kill(http->pid, SIGKILL);
+		http->taking = false;
+	}
+}
+
+static void child_died(struct wss_http *http, int status)
+{
+	uint64_t now_ns = wss_clock_now_ns();
+
+	if (now_ns - http->started_ns >= LIVED_NS)
+		http->pause_ns = 0;
+	else
+		http->pause_ns = wss_u64_min(wss_u64_max(2 * http->pause_ns, PAUSE_MIN_NS),
+					     PAUSE_MAX_NS);
+	http->start_ns = now_ns + http->pause_ns;
+	http->pid = 0;
+	close(http->channel);
+	http->channel = -1;
+	http->taking = false;
+	wss_warn("the HTTP process ended (%s %d): starting it again",
+		 WIFSIGNALED(status) ? "signal" : "exit status",
+		 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+void wss_http_tend(struct wss_http *http)
+{
+	int status;
+
+	if (http->pid) {
+		child_hear(http);
+		if (waitpid(http->pid, &status, WNOHANG) == http->pid)
+			child_died(http, status);
+	}
+	if (!http->pid && wss_clock_now_ns() >= http->start_ns)
+		child_start(http);
+}
+
+bool wss_http_ready(const struct wss_http *http)
+{
+	return !http->taking;
+}
+
+void wss_http_publish(struct wss_http *http, int fd)
+{
+	if (http->pages >= 0)
+		close(http->pages);
+	http->pages = fd;
+	if (http->pid)
+		child_send_pages(http);
+}
+
+void wss_http_set_book(struct wss_http *http, int fd)
+{
+	if (http->book >= 0)
+		close(http->book);
+	http->book = fd;
+}
+
+uint64_t wss_http_starts(const struct wss_http *http)
+{
+	return http->starts;
+}
+
+bool wss_http_runs(const struct wss_http *http)
+{
+	return http->pid != 0;
+}
+
+void wss_http_free(struct wss_http *http)
+{
+	if (!http)
+		return;
+	if (http->pid) {
+		wss_rights_kill(http->pid, SIGKILL);
+		while (waitpid(http->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	if (http->channel >= 0)
+		close(http->channel);
+	if (http->pages >= 0)
+		close(http->pages);
+	if (http->book >= 0)
+		close(http->book);
+	for (size_t i = 0; i < http->n_listeners; i++)
+		wss_http_listener_close(&http->listeners[i]);
+	free(http);
+}

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "serve/serve.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/newfile.h"
+#include "base/number.h"
+#include "base/stop.h"
+#include "serve/archive.h"
+#include "serve/guest-metrics.h"
+#include "serve/guests-page.h"
+#include "serve/host-page.h"
+#include "serve/http-pages.h"
+#include "serve/notify.h"
+#include "serve/past-page.h"
+#include "serve/past.h"
+#include "serve/rights.h"
+#include "serve/trouble.h"
+#include "service/ages.h"
+
+/* How often the hold file is looked for, and the service manager told the state. */
+#define HOLD_NS WSS_NS_PER_S
+#define STATUS_NS WSS_NS_PER_S
+/*
+ * Rendering the pages for HTTP takes a thousandth of a processor at most, and so does the file of
+ * metrics, unless they would get too old.
+ */
+#define PAGES_PERIODS 1000
+#define PAGES_MAX_NS (30 * WSS_NS_PER_S)
+/* Likewise the book, of which nothing gets too old for as long as a slot of a trend. */
+#define BOOK_MAX_NS (WSS_TREND_SLOT_S * WSS_NS_PER_S)
+/* A reader of metrics is another user than the service. */
+#define TEXTFILE_MODE 0644
+#define AGES_MODE 0700
+struct serve {
+	const struct wss_serve_options *options;
+	struct wss_watch *watch;
+	struct wss_archive *archive; /* NULL: nothing is stored */
+	struct wss_http *http;	     /* NULL: none */
+	struct wss_pasts *pasts;     /* NULL: no HTTP */
+	struct wss_advisor *advisor;
+	const struct wss_serve_options *(*reload)(void *opaque, struct wss_error *err);
+	void *reload_opaque;
+	struct wss_notify notify;
+	struct wss_service_facts facts;
+	bool held; /* by the hold file */
+	struct wss_trouble writing, rendering, reading;
+	bool listed; /* the pages have guests, or say that there are none */
+	/* When they are due, wss_clock_now_ns(). */
+	uint64_t metrics_ns, pages_ns, book_ns, hold_ns, status_ns;
+};
+
+/* --- what the watch tells --- */
+
+static void on_sample(const struct wss_watched *guest, const struct wss_sample *sample, void *opaque)
+{
+	struct serve *serve = opaque;
+
+	/* A canary's window is shorter than the others, so its figure cannot be compared with theirs. */
+	if (!wss_sample_measured(sample) || guest->kind == WSS_WINDOW_CANARY)
+		return;
+	if (serve->pasts)
+		wss_pasts_add(serve->pasts, guest->uuid, sample);
+	wss_archive_add(serve->archive, sample);
+}
+
+static void on_gone(const struct wss_watched *guest, void *opaque)
+{
+	struct serve *serve = opaque;
+
+	if (serve->pasts)
+		wss_pasts_forget(serve->pasts, guest->uuid);
+}
+
+static void on_connection(const struct wss_error *error, void *opaque)
+{
+	struct serve *serve = opaque;
+
+	serve->facts.connected = !error;
+	if (error)
+		wss_log(WSS_LOG_ERROR, "%s", error->text);
+	else
+		wss_log(WSS_LOG_INFO, "libvirt answers again");
+}
+
+static const struct wss_watch_events watch_events = {
+	.sample = on_sample,
+	.gone = on_gone,
+	.connection = on_connection,
+};
+
+/* --- what is due now and then --- */
+
+/* Returns when something is to be rendered again that has just been, within a thousandth of a processor. */
+static uint64_t next_ns(const struct serve *serve, uint64_t began_ns, uint64_t max_ns)
+{
+	uint64_t took_ns = wss_clock_now_ns() - began_ns;
+
+	if (serve->options->refresh_ns)
+		return began_ns + serve->options->refresh_ns;
+	return began_ns + wss_u64_min(wss_u64_max(took_ns * PAGES_PERIODS, WSS_SERVE_METRICS_NS),
+				      max_ns);
+}
+
+static int write_metrics(const struct serve *serve, struct wss_error *err)
+{
+	wss_auto_newfile struct wss_newfile file = WSS_NEWFILE_INIT;
+	const char *path = serve->options->textfile;
+	FILE *stream;
+	int fd;
+
+	if (wss_newfile_make(path, TEXTFILE_MODE, &file, err) < 0)
+		return wss_error_prefix(err, "%s", path);
+	fd = dup(file.fd);
+	stream = fd >= 0 ? fdopen(fd, "w") : NULL;
+	if (!stream) {
+		if (fd >= 0)
+			close(fd);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	wss_metrics_write(stream, WSS_METRICS_PROMETHEUS, serve->watch, &serve->facts);
+	if (ferror(stream) | fclose(stream))
+		return wss_error_set(err, WSS_ERR_FAILED, "%s: cannot write it", path);
+	if (wss_newfile_name(&file, true, err) < 0)
+		return wss_error_prefix(err, "%s", path);
+	return 0;
+}
+
+static void tend_metrics(struct serve *serve)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+	uint64_t began_ns = wss_clock_now_ns();
+
+	if (!serve->options->textfile || began_ns < serve->metrics_ns)
+		return;
+	wss_trouble_note(&serve->writing, write_metrics(serve, &error) < 0 ? &error : NULL);
+	serve->metrics_ns = next_ns(serve, began_ns, PAGES_MAX_NS);
+}
+
+static int render_pages(const struct serve *serve, int *ret_fd, struct wss_error *err)
+{
+	wss_auto_http_draft struct wss_http_draft draft = WSS_HTTP_DRAFT_INIT;
+
+	if (wss_http_draft_begin(&draft, err) < 0)
+		return -1;
+	wss_metrics_write(draft.stream, WSS_METRICS_PROMETHEUS, serve->watch, &serve->facts);
+	wss_http_draft_page(&draft, WSS_HTTP_PROMETHEUS);
+	wss_metrics_write(draft.stream, WSS_METRICS_OPENMETRICS, serve->watch, &serve->facts);
+	wss_http_draft_page(&draft, WSS_HTTP_OPENMETRICS);
+	wss_guests_page_write(draft.stream, serve->watch, &serve->facts);
+	wss_http_draft_page(&draft, WSS_HTTP_GUESTS);
+	wss_host_page_write(draft.stream, serve->watch, &serve->facts);
+	wss_http_draft_page(&draft, WSS_HTTP_HOST);
+	return wss_http_draft_end(&draft, ret_fd, err);
+}
+
+/* Renders the book where it is due. */
+static int tend_book(struct serve *serve, struct wss_error *err)
+{
+	uint64_t began_ns = wss_clock_now_ns();
+	int fd;
+
+	if (began_ns < serve->book_ns)
+		return 0;
+	if (wss_past_book(serve->watch, serve->pasts, &fd, err) < 0)
+		return -1;
+	wss_http_set_book(serve->http, fd);
+	serve->book_ns = next_ns(serve, began_ns, BOOK_MAX_NS);
+	return 0;
+}
+
+static void tend_http(struct serve *serve)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+	uint64_t began_ns;
+	int fd, r;
+
+	if (!serve->http)
+		return;
+	wss_http_tend(serve->http);
+	serve->facts.http_starts = wss_http_starts(serve->http);
+	/* Nobody should wait for the first list of guests longer than the service itself. */
+	if (!serve->listed && wss_watch_listed(serve->watch)) {
+		serve->listed = true;
+		serve->pages_ns = 0;
+	}
+	if (!wss_http_ready(serve->http) || wss_clock_now_ns() < serve->pages_ns)
+		return;
+	r = tend_book(serve, &error);
+	began_ns = wss_clock_now_ns();
+	if (r == 0)
+		r = render_pages(serve, &fd, &error);
+	if (r == 0)
+		wss_http_publish(serve->http, fd);
+	wss_trouble_note(&serve->rendering, error.code ? &error : NULL);
+	serve->pages_ns = next_ns(serve, began_ns, PAGES_MAX_NS);
+}
+
+static void tend_archive(struct serve *serve)
+{
+	struct wss_archive_counts counts;
+
+	wss_archive_tend(serve->archive, serve->watch);
+	counts = wss_archive_count(serve->archive);
+	serve->facts.stored = counts.stored;
+	serve->facts.store_failures = counts.lost;
+}
+
+static void tend_advisor(struct serve *serve)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+	int r = wss_advisor_tend(serve->advisor, serve->watch, &error);
+
+	/* A stop request interrupts the history. */
+	if (r && error.code != WSS_ERR_INTERRUPTED)
+		wss_trouble_note(&serve->reading, r < 0 ? &error : NULL);
+}
+
+/*
+ * A link that leads nowhere is a file, too, and one that cannot be looked for may be there: who made it wants all
+ * windows to stop.
+ */
+static bool hold_file_exists(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+static void tend_hold(struct serve *serve)
+{
+	const char *path = serve->options->hold_file;
+	bool hold;
+	char reason[WSS_WATCH_REASON_MAX];
+
+	if ((!path && !serve->held) || !wss_clock_is_due(&serve->hold_ns, HOLD_NS))
+		return;
+	hold = path && hold_file_exists(path);
+	if (hold == serve->held)
+		return;
+	serve->held = hold;
+	snprintf(reason, sizeof(reason), "%s exists", path ? path : "");
+	wss_watch_hold(serve->watch, hold ? reason : NULL);
+	if (hold)
+		wss_log(WSS_LOG_INFO, "held: nothing is measured while %s exists", path);
+	else if (path)
+		wss_log(WSS_LOG_INFO, "goes on: %s is gone", path);
+	else
+		wss_log(WSS_LOG_INFO, "goes on: no hold file is configured any more");
+}
+
+static void serve_change(struct serve *serve, const struct wss_serve_options *options)
+{
+	serve->options = options;
+	serve->facts.options = &options->watch;
+	serve->facts.level = options->metrics;
+	serve->writing.what = options->textfile;
+	serve->metrics_ns = serve->hold_ns = 0;
+	wss_archive_set_limits(serve->archive, &options->limits);
+	wss_watch_change(serve->watch, &options->watch);
+}
+
+static void tend_reload(struct serve *serve)
+{
+	const struct wss_serve_options *options;
+	struct wss_error error = WSS_ERROR_INIT;
+
+	if (!wss_stop_take_reload())
+		return;
+	wss_notify_reloading(&serve->notify);
+	options = serve->reload(serve->reload_opaque, &error);
+	if (options) {
+		serve_change(serve, options);
+		wss_log(WSS_LOG_INFO, "the configuration was read again");
+	} else {
+		wss_log(WSS_LOG_ERROR, "the configuration stays as it was: %s", error.text);
+	}
+	wss_notify_reloaded(&serve->notify);
+}
+
+/* --- what the service manager is told --- */
+
+static void status_format(const struct serve *serve, char *ret_text, size_t size)
+{
+	size_t n = wss_watch_count(serve->watch), measured = 0, refused = 0;
+	const char *held = wss_watch_held(serve->watch);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct wss_watched *guest = wss_watch_guest(serve->watch, i);
+
+		measured += guest->measured;
+		refused += guest->state == WSS_WATCHED_REFUSED;
+	}
+	snprintf(ret_text, size, "%zu guests, %zu measured, %zu refused%s%s%s", n, measured, refused,
+		 serve->facts.connected ? "" : "; no connection to libvirt", held ? "; held: " : "",
+		 held ? held : "");
+}
+
+/* After a step of the watch, whose end is what the watchdog waits for. */
+static void tend_manager(struct serve *serve)
+{
+	char status[sizeof(serve->notify.status)];
+
+	while (wss_fault("stuck-service") && serve->notify.ready && !wss_stop_requested())
+		wss_stop_wait_ns(WSS_NS_PER_S);
+	wss_notify_alive(&serve->notify);
+	if (wss_watch_has_tried(serve->watch))
+		wss_notify_ready(&serve->notify);
+	if (!wss_clock_is_due(&serve->status_ns, STATUS_NS))
+		return;
+	status_format(serve, status, sizeof(status));
+	wss_notify_status(&serve->notify, status);
+}
+
+static bool serve_step(struct serve *serve)
+{
+	tend_reload(serve);
+	tend_hold(serve);
+	tend_advisor(serve);
+	tend_metrics(serve);
+	tend_http(serve);
+	tend_archive(serve);
+	return wss_watch_step(serve->watch);
+}
+
+static void serve_loop(struct serve *serve)
+{
+	bool is_stopping = false;
+
+	while (serve_step(serve)) {
+		tend_manager(serve);
+		if (is_stopping || !wss_cancel_requested(serve->options->watch.cancel))
+			continue;
+		is_stopping = true;
+		wss_notify_stopping(&serve->notify);
+	}
+	if (!is_stopping)
+		wss_notify_stopping(&serve->notify);
+}
+
+static int serve_open_archive(struct serve *serve, struct wss_error *err)
+{
+	if (!serve->options->history)
+		return 0;
+	if (wss_archive_open(serve->options->history, &serve->archive, err) < 0)
+		return -1;
+	wss_archive_set_limits(serve->archive, &serve->options->limits);
+	return 0;
+}
+
+/* The directory of ages lies beside the history, and is as private. */
+static int serve_make_ages(const struct serve *serve, char **ret_directory, struct wss_error *err)
+{
+	struct stat st;
+
+	if (!serve->options->history)
+		return 0;
+	*ret_directory = wss_ages_directory(serve->options->history);
+	if (!*ret_directory)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (mkdir(*ret_directory, AGES_MODE) < 0 &&
+	    (errno != EEXIST || stat(*ret_directory, &st) < 0 || !S_ISDIR(st.st_mode)))
+		return wss_error_errno(err, WSS_ERR_FAILED, errno == EEXIST ? ENOTDIR : errno,
+				       "cannot keep the ages of memory in %s", *ret_directory);
+	wss_ages_prune(*ret_directory);
+	return 0;
+}
+
+static int serve_new_watch(struct serve *serve, const struct wss_watch_options *watch,
+			   struct wss_error *err)
+{
+	struct wss_hypervisor *hypervisor = serve->options->hypervisor;
+
+	return hypervisor ? wss_watch_new_with(hypervisor, watch, &watch_events, serve,
+					       &serve->watch, err)
+			  : wss_watch_new(watch, &watch_events, serve, &serve->watch, err);
+}
+
+/* The past is for the pages only. */
+static int serve_make_pasts(struct serve *serve, struct wss_error *err)
+{
+	if (!serve->http)
+		return 0;
+	serve->pasts = wss_pasts_new(wss_archive_history(serve->archive));
+	return serve->pasts ? 0 : wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+}
+
+static int read_past(const struct wss_watched *guest, void *opaque, struct wss_error *err)
+{
+	struct serve *serve = opaque;
+
+	return serve->pasts ? wss_pasts_read(serve->pasts, guest->uuid, err) : 0;
+}
+
+static int serve_make_advisor(struct serve *serve, struct wss_error *err)
+{
+	struct wss_advisor_options options;
+
+	wss_advisor_options_init(&options);
+	options.read_more = read_past;
+	options.opaque = serve;
+	serve->advisor = wss_advisor_new(wss_archive_history(serve->archive), &options);
+	if (!serve->advisor)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	serve->facts.advisor = serve->advisor;
+	return 0;
+}
+
+int wss_serve_run(const struct wss_serve_options *options, struct wss_error *err)
+{
+	struct serve serve = {
+		.options = options,
+		.reload = options->reload,
+		.reload_opaque = options->reload_opaque,
+		.facts = { .options = &options->watch, .level = options->metrics, .connected = true,
+			   .since_ns = wss_clock_now_ns() },
+		.writing = { .what = options->textfile },
+		.rendering = { .what = "the pages for HTTP" },
+		.reading = { .what = "reading the history" },
+	};
+	struct wss_watch_options watch = options->watch;
+	wss_auto_free char *ages = NULL;
+	int r = -1;
+
+	if (options->textfile && wss_newfile_check(options->textfile, err) < 0)
+		return wss_error_prefix(err, "%s", options->textfile);
+	wss_notify_open(&serve.notify);
+	if (options->reload)
+		wss_stop_spare_hangup();
+	if (serve_open_archive(&serve, err) == 0 && serve_make_ages(&serve, &ages, err) == 0 &&
+	    serve_make_advisor(&serve, err) == 0 &&
+	    wss_http_new(&options->http, &serve.http, err) == 0 && serve_make_pasts(&serve, err) == 0 &&
+	    wss_rights_limit(watch.hypervisor.uri, serve.http, err) == 0) {
+		watch.ages = ages;
+		r = serve_new_watch(&serve, &watch, err);
+	}
+	if (r == 0) {
+		serve_loop(&serve);
+		wss_archive_finish(serve.archive, serve.watch);
+	}
+	wss_watch_free(serve.watch);
+	wss_http_free(serve.http);
+	wss_pasts_free(serve.pasts);
+	wss_advisor_free(serve.advisor);
+	/* Nothing was stored: nothing stays behind. */
+	if (ages)
+		rmdir(ages);
+	wss_archive_close(serve.archive);
+	wss_notify_close(&serve.notify);
+	return r;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "serve/service-metrics.h"
+
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+#define SECONDS(ns) ((double)(ns) / WSS_NS_PER_S)
+#define GAUGE(name, unit, help) { "virt_wss_" name "_" unit, WSS_METRIC_GAUGE, unit, help }
+#define NUMBER(name, help) { "virt_wss_" name, WSS_METRIC_GAUGE, NULL, help }
+#define COUNTER(name, unit, help) { "virt_wss_" name, WSS_METRIC_COUNTER, unit, help }
+
+static void put_one(struct wss_metrics *metrics, const struct wss_metric *metric, double value)
+{
+	wss_metrics_family(metrics, metric);
+	wss_metrics_value(metrics, NULL, 0, value);
+}
+
+static void put_amount(struct wss_metrics *metrics, const struct wss_metric *metric,
+		       struct wss_amount amount)
+{
+	if (amount.known)
+		put_one(metrics, metric, (double)amount.value);
+}
+
+static void write_states(struct wss_metrics *metrics, const struct wss_watch *watch)
+{
+	static const struct wss_metric states =
+		NUMBER("guests", "Running guests, by whether they are measured");
+	size_t counts[WSS_WATCHED_LEFT_OUT + 1] = { 0 };
+
+	for (size_t i = 0; i < wss_watch_count(watch); i++)
+		counts[wss_watch_guest(watch, i)->state]++;
+	wss_metrics_family(metrics, &states);
+	for (size_t i = 0; i <= WSS_WATCHED_LEFT_OUT; i++) {
+		const struct wss_label label = { "state", wss_watched_state_name(i) };
+
+		wss_metrics_value(metrics, &label, 1, (double)counts[i]);
+	}
+}
+
+static void write_host(struct wss_metrics *metrics, const struct wss_host_sum *host)
+{
+	static const struct wss_metric memory = GAUGE("host_memory", "bytes", "Memory of the host");
+	static const struct wss_metric assigned =
+		GAUGE("host_assigned", "bytes", "Maximum memory of all guests together");
+	static const struct wss_metric needed =
+		GAUGE("host_needed", "bytes",
+		      "Memory that all guests need together, not exceeded in 99% of hours");
+	static const struct wss_metric overhead = GAUGE(
+		"host_overhead", "bytes", "Resident memory of QEMU that is not memory of guests");
+	static const struct wss_metric headroom =
+		GAUGE("host_headroom", "bytes",
+		      "Memory of the host that neither the guests' need nor QEMU takes");
+	static const struct wss_metric unsized =
+		NUMBER("host_unsized_guests", "Guests that count with all of their memory, because their "
+					      "need is not known");
+
+	if (!host)
+		return;
+	put_amount(metrics, &memory, host->host_bytes);
+	put_amount(metrics, &assigned, host->assigned_bytes);
+	put_amount(metrics, &needed, host->needed_bytes);
+	put_amount(metrics, &overhead, host->overhead_bytes);
+	put_amount(metrics, &headroom, host->fits_bytes);
+	put_one(metrics, &unsized, (double)host->unsized);
+}
+
+static void write_budget(struct wss_metrics *metrics, const struct wss_watch *watch,
+			 const struct wss_watch_options *options)
+{
+	static const struct wss_metric share =
+		GAUGE("budget_vcpu", "ratio", "Share of a guest's vCPU time that its windows may cost");
+	static const struct wss_metric stall =
+		GAUGE("budget_stall", "seconds", "Longest stall that a window may cause");
+	static const struct wss_metric longest =
+		GAUGE("longest_stall", "seconds",
+		      "Longest stall that arming a window has caused to any guest that is running");
+	static const struct wss_metric fault =
+		GAUGE("fault", "seconds", "Time that a second-level page fault takes on this host");
+	uint64_t longest_ns = 0;
+
+	for (size_t i = 0; i < wss_watch_count(watch); i++)
+		if (wss_watch_guest(watch, i)->longest_stall_ns > longest_ns)
+			longest_ns = wss_watch_guest(watch, i)->longest_stall_ns;
+	put_one(metrics, &share, options->budget.guest_share);
+	put_one(metrics, &stall, SECONDS(options->budget.stall_ns));
+	put_one(metrics, &longest, SECONDS(longest_ns));
+	put_one(metrics, &fault, options->fault_ns / WSS_NS_PER_S);
+}
+
+/* Of the service itself, without the process that speaks HTTP. */
+static void write_process(struct wss_metrics *metrics)
+{
+	static const struct wss_metric cpu = COUNTER("process_cpu_seconds", "seconds",
+						     "CPU time of the service");
+	static const struct wss_metric resident =
+		GAUGE("process_resident_max", "bytes", "Largest resident memory of the service so far");
+	struct timespec now;
+	struct rusage usage;
+
+	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) == 0)
+		put_one(metrics, &cpu, (double)now.tv_sec + (double)now.tv_nsec / 1e9);
+	if (getrusage(RUSAGE_SELF, &usage) == 0)
+		put_one(metrics, &resident, (double)usage.ru_maxrss * 1024);
+}
+
+void wss_service_metrics_write(struct wss_metrics *metrics, const struct wss_watch *watch,
+			       const struct wss_service_facts *facts)
+{
+	static const struct wss_metric build = { "virt_wss_build", WSS_METRIC_INFO, NULL,
+						 "The version of the program" };
+	static const struct wss_metric held =
+		NUMBER("held", "Whether no window is armed on the host, 1 or 0");
+	static const struct wss_metric up = NUMBER("libvirt_up", "Whether libvirt answers, 1 or 0");
+	static const struct wss_metric stored =
+		COUNTER("stored_samples", NULL, "Samples that were stored in the history");
+	static const struct wss_metric failures =
+		COUNTER("store_failures", NULL, "Samples that could not be stored");
+	static const struct wss_metric starts =
+		COUNTER("http_starts", NULL, "Starts of the process that serves HTTP");
+	static const struct wss_metric written =
+		GAUGE("page_timestamp", "seconds", "Time at which this page was written, since 1970");
+	const struct wss_label version = { "version", PACKAGE_VERSION };
+
+	wss_metrics_family(metrics, &build);
+	wss_metrics_value(metrics, &version, 1, 1);
+	put_one(metrics, &written, (double)wss_clock_wall_seconds());
+	put_one(metrics, &up, facts->connected);
+	put_one(metrics, &held, wss_watch_held(watch) != NULL);
+	put_one(metrics, &stored, (double)facts->stored);
+	put_one(metrics, &failures, (double)facts->store_failures);
+	if (facts->http_starts)
+		put_one(metrics, &starts, (double)facts->http_starts);
+	write_process(metrics);
+	write_budget(metrics, watch, facts->options);
+	write_states(metrics, watch);
+	write_host(metrics, wss_advisor_host(facts->advisor));
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "service/advisor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/number.h"
+#include "host/host.h"
+
+/* When a guest for whom memory was lacking is tried again. */
+#define RETRY_NS WSS_NS_PER_S
+
+struct wss_advisor {
+	struct wss_advisor_options options;
+	struct wss_history *history; /* NULL: none */
+	struct wss_advised *list;    /* sorted by UUID */
+	size_t n, room;
+	unsigned pass;	     /* that is under way, or comes next */
+	bool under_way;	     /* sum is initialized */
+	size_t at;	     /* the watch's guest that was read last */
+	uint64_t pass_ns;    /* when the pass began, wss_clock_now_ns() */
+	uint64_t next_ns;    /* when the next guest may be read */
+	time_t since;	     /* of the windows that the pass counts */
+	struct wss_host_sum sum;
+	bool sum_is_open;    /* the sum lacks a guest whose memory is unknown */
+	bool failed;	     /* for some guest of the pass */
+	bool has_host;
+	struct wss_host_sum host; /* of the last pass, without its hours */
+};
+
+void wss_advisor_options_init(struct wss_advisor_options *options)
+{
+	*options = (struct wss_advisor_options){
+		.advice = WSS_ADVICE_OPTIONS_INIT,
+		.probability = WSS_HOST_SUM_PROBABILITY,
+		.period_ns = WSS_ADVISOR_PERIOD_NS,
+		.pauses = WSS_ADVISOR_PAUSES,
+		.host_bytes = wss_host_memory(),
+	};
+}
+
+struct wss_advisor *wss_advisor_new(struct wss_history *history,
+				    const struct wss_advisor_options *options)
+{
+	struct wss_advisor *advisor = calloc(1, sizeof(*advisor));
+
+	if (!advisor)
+		return NULL;
+	advisor->options = *options;
+	advisor->history = history;
+	advisor->pass = 1;
+	return advisor;
+}
+
+void wss_advisor_free(struct wss_advisor *advisor)
+{
+	if (!advisor)
+		return;
+	wss_host_sum_free(&advisor->sum);
+	free(advisor->list);
+	free(advisor);
+}
+
+/* --- the list of guests --- */
+
+/* Returns the place of a guest in the list, or the one that it would have. */
+static size_t advised_place(const struct wss_advisor *advisor, const char *uuid)
+{
+	size_t from = 0, to = advisor->n;
+
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+
+		if (strcmp(advisor->list[middle].uuid, uuid) < 0)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
+static struct wss_advised *advised_find(const struct wss_advisor *advisor, const char *uuid)
+{
+	size_t i = advised_place(advisor, uuid);
+
+	return i < advisor->n && !strcmp(advisor->list[i].uuid, uuid) ? &advisor->list[i] : NULL;
+}
+
+/* NULL: out of memory. */
+static struct wss_advised *advised_get(struct wss_advisor *advisor, const char *uuid)
+{
+	struct wss_advised *advised = advised_find(advisor, uuid);
+	size_t place = advised_place(advisor, uuid);
+
+	if (advised)
+		return advised;
+	if (advisor->n == advisor->room) {
+		size_t room = advisor->room ? 2 * advisor->room : 16;
+		struct wss_advised *list = reallocarray(advisor->list, room, sizeof(*list));
+
+		if (!list)
+			return NULL;
+		advisor->list = list;
+		advisor->room = room;
+	}
+	advised = &advisor->list[place];
+	memmove(advised + 1, advised, (advisor->n++ - place) * sizeof(*advised));
+	*advised = (struct wss_advised){ .status = WSS_ADVICE_UNKNOWN };
+	memcpy(advised->uuid, uuid, strnlen(uuid, sizeof(advised->uuid) - 1));
+	return advised;
+}
+
+/* Forgets the guests that the pass has not met. */
+static void advised_forget_others(struct wss_advisor *advisor)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < advisor->n; i++)
+		if (advisor->list[i].pass == advisor->pass)
+			advisor->list[kept++] = advisor->list[i];
+	advisor->n = kept;
+}
+
+/* --- a pass --- */
+
+static int pass_begin(struct wss_advisor *advisor, struct wss_error *err)
+{
+	time_t now = wss_clock_wall_seconds();
+
+	advisor->pass_ns = wss_clock_now_ns();
+	advisor->since = wss_advice_since(&advisor->options.advice, now);
+	advisor->sum_is_open = advisor->failed = false;
+	if (wss_host_sum_init(&advisor->sum, advisor->since, now, err) < 0)
+		return -1;
+	advisor->under_way = true;
+	return 0;
+}
+
+/* Returns the next guest of the pass; NULL: it has met all of them. */
+static const struct wss_watched *pass_next_guest(struct wss_advisor *advisor,
+						 const struct wss_watch *watch)
+{
+	size_t n = wss_watch_count(watch);
+
+	/* The guests before the last one have been met, unless the watch has moved them meanwhile. */
+	for (size_t i = 0; i < n; i++) {
+		size_t at = (advisor->at + i) % n;
+		const struct wss_watched *guest = wss_watch_guest(watch, at);
+		const struct wss_advised *advised = advised_find(advisor, guest->uuid);
+
+		if (advised && advised->pass == advisor->pass)
+			continue;
+		advisor->at = at;
+		return guest;
+	}
+	return NULL;
+}
+
+static void advised_add_why(struct wss_advised *advised, const struct wss_advice *advice,
+			    bool (*text)(const struct wss_advice *advice,
+					 char ret_text[WSS_ADVICE_TEXT_MAX]))
+{
+	if (advised->n_why < WSS_ADVISED_WHY_MAX && text(advice, advised->why[advised->n_why]))
+		advised->n_why++;
+}
+
+static void advised_keep(struct wss_advised *advised, const struct wss_advice *advice)
+{
+	const struct wss_sizing *sizing = &advice->sizing;
+
+	advised->status = advice->status;
+	advised->confidence = sizing->confidence;
+	advised->windows = advice->has_series ? advice->series.summary.samples : 0;
+	advised->first = advice->has_series ? advice->series.summary.first : 0;
+	advised->p50_bytes = sizing->p50_bytes;
+	advised->p95_bytes = sizing->p95_bytes;
+	advised->p99_bytes = sizing->p99_bytes;
+	advised->peak_bytes = sizing->peak_bytes;
+	advised->recommended_bytes = sizing->recommended_bytes;
+	advised->reclaimable_bytes = sizing->reclaimable_bytes;
+	advised->read_ns = wss_clock_now_ns();
+	advised->n_why = 0;
+	if (!advice->has_series)
+		return;
+	advised_add_why(advised, advice, wss_advice_step_text);
+	advised_add_why(advised, advice, wss_advice_kind_text);
+	advised_add_why(advised, advice, wss_advice_growth_text);
+	advised_add_why(advised, advice, wss_advice_left_out_text);
+}
+
+static int pass_read_guest(struct wss_advisor *advisor, const struct wss_watched *guest,
+			   struct wss_advised *advised, struct wss_error *err)
+{
+	const struct wss_advice_guest asked = { .uuid = guest->uuid,
+						.active = true,
+						.policy = &guest->policy };
+	struct wss_advice advice = { .status = WSS_ADVICE_FAILED };
+	struct wss_error unused = WSS_ERROR_INIT;
+	int r;
+
+	r = wss_advice_read(advisor->history, &asked, advisor->since, &advisor->options.advice,
+			    &advice, err);
+	if (wss_host_sum_add(&advisor->sum, advisor->history, guest->uuid, &advice,
+			     guest->maximum_bytes, r < 0 ? &unused : err) < 0)
+		r = -1;
+	if (advice.sizing.confidence == WSS_CONFIDENCE_NONE && !advice.assigned_bytes.known &&
+	    !guest->maximum_bytes.known)
+		advisor->sum_is_open = true;
+	advised_keep(advised, &advice);
+	wss_advice_free(&advice);
+	return r;
+}
+
+static int pass_take_guest(struct wss_advisor *advisor, const struct wss_watched *guest,
+			   struct wss_error *err)
+{
+	uint64_t began_ns = wss_clock_now_ns();
+	struct wss_advised *advised = advised_get(advisor, guest->uuid);
+	struct wss_error unused = WSS_ERROR_INIT;
+	int r;
+
+	if (!advised) {
+		advisor->failed = true;
+		advisor->next_ns = began_ns + RETRY_NS;
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	advised->pass = advisor->pass;
+	r = pass_read_guest(advisor, guest, advised, err);
+	if (advisor->options.read_more &&
+	    advisor->options.read_more(guest, advisor->options.opaque, r < 0 ? &unused : err) < 0)
+		r = -1;
+	advisor->failed |= r < 0;
+	advisor->next_ns = wss_u64_add(began_ns, wss_u64_mul(wss_clock_now_ns() - began_ns,
+							     advisor->options.pauses));
+	return r;
+}
+
+/* No guest needs nothing. Of guests without any hour in the history the need is unknown. */
+static int pass_end(struct wss_advisor *advisor, struct wss_error *err)
+{
+	struct wss_host_sum *sum = &advisor->sum;
+	int r = wss_host_sum_finish(sum, advisor->options.probability, advisor->options.host_bytes,
+				    err);
+
+	if (r == 0 && !sum->guests) {
+		sum->needed_bytes = sum->assigned_bytes = sum->overhead_bytes = wss_amount_of(0);
+		sum->fits_bytes = sum->host_bytes;
+	} else if (advisor->sum_is_open) {
+		sum->needed_bytes.known = sum->fits_bytes.known = false;
+	}
+	wss_host_sum_free(sum);
+	advisor->has_host = r == 0;
+	advisor->host = *sum;
+	advised_forget_others(advisor);
+	*sum = (struct wss_host_sum){ .since = 0 };
+	advisor->under_way = false;
+	advisor->pass++;
+	advisor->next_ns = wss_u64_add(advisor->pass_ns, advisor->options.period_ns);
+	return r < 0 ? -1 : !advisor->failed;
+}
+
+int wss_advisor_tend(struct wss_advisor *advisor, const struct wss_watch *watch,
+		     struct wss_error *err)
+{
+	const struct wss_watched *guest;
+
+	if (!advisor->history || !wss_watch_listed(watch) || wss_clock_now_ns() < advisor->next_ns)
+		return 0;
+	if (!advisor->under_way && pass_begin(advisor, err) < 0) {
+		advisor->next_ns = wss_u64_add(wss_clock_now_ns(), advisor->options.period_ns);
+		return -1;
+	}
+	guest = pass_next_guest(advisor, watch);
+	return guest ? pass_take_guest(advisor, guest, err) : pass_end(advisor, err);
+}
+
+const struct wss_advised *wss_advisor_find(const struct wss_advisor *advisor, const char *uuid)
+{
+	return advisor ? advised_find(advisor, uuid) : NULL;
+}
+
+const struct wss_host_sum *wss_advisor_host(const struct wss_advisor *advisor)
+{
+	return advisor && advisor->has_host ? &advisor->host : NULL;
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "service/aging.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "host/gpa.h"
+#include "service/ages.h"
+#include "track/regions.h"
+#include "track/residency.h"
+#include "wss/coldness.h"
+
+/* A loss of resident memory from which on it is looked which pages the host holds. */
+#define RSS_LOSS_BYTES (16ULL << 20)
+
+struct wss_aging {
+	atomic_int references;
+	atomic_bool removed; /* the guest has ended */
+	char *path; /* NULL: no file */
+	/* For those who report, and never held for long. */
+	pthread_mutex_t lock;
+	struct wss_cold_timeline *timeline; /* as it is after the newest window; NULL: there was none */
+	/* For those who measure and store; may be held while a disk is slow. */
+	pthread_mutex_t work;
+	struct wss_coldness *coldness; /* NULL: no window yet */
+	struct wss_ages_key key;
+	bool changed; /* since the file was written */
+	uint64_t saved_ns;
+	/* What the host holds is to be looked at; that was done when the balloon had this size. */
+	bool must_look, looked;
+	uint64_t looked_balloon_bytes;
+	struct wss_amount maximum_bytes, balloon_bytes, rss_bytes; /* in the newest window */
+};
+
+struct wss_aging *wss_aging_new(const char *directory, const char *uuid)
+{
+	struct wss_aging *aging = calloc(1, sizeof(*aging));
+
+	if (!aging)
+		return NULL;
+	aging->references = 1;
+	pthread_mutex_init(&aging->lock, NULL);
+	pthread_mutex_init(&aging->work, NULL);
+	if (directory)
+		aging->path = wss_ages_path(directory, uuid);
+	return aging;
+}
+
+struct wss_aging *wss_aging_ref(struct wss_aging *aging)
+{
+	if (aging)
+		atomic_fetch_add(&aging->references, 1);
+	return aging;
+}
+
+void wss_aging_unref(struct wss_aging *aging)
+{
+	if (!aging || atomic_fetch_sub(&aging->references, 1) != 1)
+		return;
+	wss_coldness_free(aging->coldness);
+	pthread_mutex_destroy(&aging->lock);
+	pthread_mutex_destroy(&aging->work);
+	free(aging->timeline);
+	free(aging->path);
+	free(aging);
+}
+
+/* --- whose ages they are --- */
+
+static void key_of_guest(const struct wss_guest *guest, struct wss_ages_key *ret_key)
+{
+	*ret_key = (struct wss_ages_key){
+		.pid = guest->process.pid,
+		.start_ticks = guest->process.start_ticks,
+	};
+	memcpy(ret_key->uuid, guest->config.uuid, sizeof(ret_key->uuid));
+	memcpy(ret_key->name, guest->config.name, sizeof(ret_key->name));
+	wss_host_boot_id(wss_test_sysroot(), ret_key->boot_id);
+}
+
+static int parts_of_guest(const struct wss_guest *guest,
+			  struct wss_run ret_parts[WSS_COLD_PARTS_MAX], size_t *ret_n,
+			  struct wss_error *err)
+{
+	struct wss_gpa_layout layout;
+
+	_Static_assert(WSS_COLD_PARTS_MAX >= WSS_GPA_RANGES_MAX, "a part for each range");
+	if (wss_gpa_layout(&guest->config, &layout, err) < 0)
+		return -1;
+	*ret_n = layout.n_ranges;
+	for (size_t i = 0; i < layout.n_ranges; i++)
+		ret_parts[i] = (struct wss_run){
+			.first = layout.ranges[i].start >> WSS_PAGE_SHIFT,
+			.n = (layout.ranges[i].end - layout.ranges[i].start) >> WSS_PAGE_SHIFT,
+		};
+	return 0;
+}
+
+static bool coldness_has_parts(const struct wss_coldness *coldness, const struct wss_run *parts,
+			       size_t n)
+{
+	struct wss_run own[WSS_COLD_PARTS_MAX];
+
+	return coldness && wss_coldness_parts(coldness, own) == n &&
+	       !memcmp(own, parts, n * sizeof(*parts));
+}
+
+static bool ages_are_of(const struct wss_ages *ages, const struct wss_ages_key *key,
+			const struct wss_run *parts, size_t n)
+{
+	return wss_ages_same_guest(key, &ages->key) && ages->n_parts == n &&
+	       !memcmp(ages->parts, parts, n * sizeof(*parts)) &&
+	       ages->written_ns <= wss_clock_now_ns();
+}
+
+/*
+ * The ages that an earlier service has left of this run of the guest; NULL: none. The pages of a file take
+ * memory only once it is known to be of a guest of this size.
+ */
+static struct wss_coldness *coldness_load(const struct wss_aging *aging, const struct wss_guest *guest,
+					  const struct wss_ages_key *key, const struct wss_run *parts,
+					  size_t n, uint64_t limit_bytes)
+{
+	wss_auto_free struct wss_ages *ages = malloc(sizeof(*ages));
+	struct wss_coldness *coldness = NULL;
+	struct wss_error error = WSS_ERROR_INIT;
+
+	if (!ages || !aging->path)
+		return NULL;
+	if (wss_ages_read(aging->path, 0, ages, NULL, &error) == 0 &&
+	    ages_are_of(ages, key, parts, n) &&
+	    wss_ages_read(aging->path, limit_bytes, ages, &coldness, &error) == 0 &&
+	    ages_are_of(ages, key, parts, n))
+		return coldness;
+	wss_coldness_free(coldness);
+	if (error.code && error.code != WSS_ERR_GONE)
+		wss_log_guest(WSS_LOG_WARNING, guest->config.name, guest->config.uuid,
+			      "%s: ages begin anew", error.text);
+	return NULL;
+}
+
+/* Makes sure that the ages are those of this run of the guest. */
+static int aging_begin(struct wss_aging *aging, const struct wss_guest *guest,
+		       struct wss_error *err)
+{
+	uint64_t limit_bytes = guest->config.maximum_bytes / WSS_AGING_MEMORY_PART;
+	struct wss_run parts[WSS_COLD_PARTS_MAX];
+	struct wss_coldness *coldness;
+	struct wss_ages_key key;
+	bool first = !aging->coldness;
+	size_t n;
+
+	key_of_guest(guest, &key);
+	if (parts_of_guest(guest, parts, &n, err) < 0)
+		return -1;
+	if (wss_ages_same_guest(&key, &aging->key) && coldness_has_parts(aging->coldness, parts, n))
+		return 0;
+	coldness = first ? coldness_load(aging, guest, &key, parts, n, limit_bytes) : NULL;
+	if (!coldness)
+		coldness = wss_coldness_new(parts, n, limit_bytes);
+	if (!coldness)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	wss_coldness_free(aging->coldness);
+	aging->coldness = coldness;
+	aging->key = key;
+	aging->looked = false;
+	aging->saved_ns = wss_clock_now_ns();
+	return 0;
+}
+
+/* --- what the host holds --- */
+
+/*
+ * Whether it must be looked at again: reading it takes 8 bytes a page, so that is done when the balloon
+ * has moved, or memory has gone that may have been discarded.
+ */
+static bool must_look(const struct wss_aging *aging, const struct wss_sample *sample)
+{
+	return !aging->looked || sample->memory.balloon_bytes.value != aging->looked_balloon_bytes ||
+	       sample->memory.rss_bytes.value + RSS_LOSS_BYTES < aging->rss_bytes.value;
+}
+
+/* A set by guest-physical number from one by index in the recording's regions. */
+static struct wss_pageset *set_by_gfn(const struct wss_recording *recording,
+				      const struct wss_pageset *set)
+{
+	const struct wss_region *last = &recording->regions[recording->n_regions - 1];
+	struct wss_pageset *by_gfn =
+		wss_pageset_new((last->start + last->length) >> WSS_PAGE_SHIFT);
+	uint64_t index = 0;
+
+	for (size_t i = 0; by_gfn && i < recording->n_regions; i++) {
+		uint64_t first = recording->regions[i].start >> WSS_PAGE_SHIFT;
+		uint64_t end = index + (recording->regions[i].length >> WSS_PAGE_SHIFT);
+		struct wss_run run = { index, 0 };
+		struct wss_pages pages = wss_pages_of_set(set);
+
+		while (wss_pages_next(&pages, run.first + run.n, end, &run)) {
+			if (wss_pageset_add(by_gfn, first + (run.first - index), run.n) >= 0)
+				continue;
+			wss_pageset_free(by_gfn);
+			return NULL;
+		}
+		index = end;
+	}
+	return by_gfn;
+}
+
+/* The pages that the host holds, by guest-physical number; NULL: that cannot be found out. */
+static struct wss_pageset *guest_held(const struct wss_guest *guest)
+{
+	wss_auto_free struct wss_recording *recording = calloc(1, sizeof(*recording));
+	struct wss_pageset *set = NULL, *held = NULL;
+	struct wss_error error = WSS_ERROR_INIT;
+
+	if (!recording || wss_regions_of(&guest->config, recording, &error) < 0 ||
+	    !(set = wss_pageset_new(wss_recording_pages(recording))))
+		return NULL;
+	if (wss_residency_read(guest, recording, set, &error) == 0)
+		held = set_by_gfn(recording, set);
+	else
+		wss_log_guest(WSS_LOG_DEBUG, guest->config.name, guest->config.uuid, "%s",
+			      error.text);
+	wss_pageset_free(set);
+	return held;
+}
+
+static uint64_t balloon_taken_bytes(const struct wss_aging *aging)
+{
+	if (!aging->balloon_bytes.known || aging->balloon_bytes.value > aging->maximum_bytes.value)
+		return 0;
+	return aging->maximum_bytes.value - aging->balloon_bytes.value;
+}
+
+/* Pages that the balloon or a discard took have no age. */
+static void aging_look(struct wss_aging *aging, const struct wss_guest *guest)
+{
+	struct wss_pageset *held;
+	struct wss_pages pages;
+
+	aging->must_look = false;
+	aging->looked = true;
+	aging->looked_balloon_bytes = aging->balloon_bytes.value;
+	held = guest_held(guest);
+	if (held) {
+		pages = wss_pages_of_set(held);
+		wss_coldness_set_held(aging->coldness, &pages);
+	} else {
+		wss_coldness_set_taken(aging->coldness, balloon_taken_bytes(aging));
+	}
+	wss_pageset_free(held);
+}
+
+/* --- windows --- */
+
+/* By single pages where they are known, else by what the host maps. */
+static bool choose_pages(const struct wss_page_view *view, struct wss_cold_window *window)
+{
+	window->by_unit = !view->touched.known;
+	window->touched = window->by_unit ? view->blocks : view->touched;
+	return window->touched.known;
+}
+
+static int aging_write(struct wss_aging *aging, struct wss_error *err)
+{
+	aging->saved_ns = wss_clock_now_ns();
+	if (!aging->path || !aging->changed || aging->removed)
+		return 0;
+	if (wss_ages_write(aging->path, &aging->key, aging->coldness, WSS_AGES_BYTES_MAX,
+			   err) < 0)
+		return -1;
+	aging->changed = false;
+	return 0;
+}
+
+/* Shows the ages to those who report. Without memory they see the last ones. */
+static void aging_publish(struct wss_aging *aging)
+{
+	pthread_mutex_lock(&aging->lock);
+	if (!aging->timeline)
+		aging->timeline = malloc(sizeof(*aging->timeline));
+	if (aging->timeline)
+		*aging->timeline = *wss_coldness_timeline(aging->coldness);
+	pthread_mutex_unlock(&aging->lock);
+}
+
+static int aging_add_window(struct wss_aging *aging, const struct wss_guest *guest,
+			    const struct wss_cold_window *window, const struct wss_sample *sample,
+			    struct wss_error *err)
+{
+	if (aging_begin(aging, guest, err) < 0)
+		return -1;
+	wss_coldness_add(aging->coldness, window);
+	aging->must_look = aging->must_look || must_look(aging, sample);
+	aging->maximum_bytes = sample->memory.maximum_bytes;
+	aging->balloon_bytes = sample->memory.balloon_bytes;
+	aging->rss_bytes = sample->memory.rss_bytes;
+	aging->changed = true;
+	aging_publish(aging);
+	return 0;
+}
+
+void wss_aging_add(struct wss_aging *aging, const struct wss_guest *guest,
+		   const struct wss_aging_window *seen)
+{
+	struct wss_cold_window window = { .start_ns = seen->start_ns,
+					  .end_ns = seen->end_ns,
+					  .follows = seen->follows };
+	struct wss_error error = WSS_ERROR_INIT;
+
+	if (!choose_pages(&seen->view, &window))
+		return;
+	pthread_mutex_lock(&aging->work);
+	if (aging_add_window(aging, guest, &window, seen->sample, &error) < 0)
+		wss_log_guest(WSS_LOG_DEBUG, guest->config.name, guest->config.uuid,
+			      "its ages: %s", error.text);
+	pthread_mutex_unlock(&aging->work);
+}
+
+static int aging_tend(struct wss_aging *aging, const struct wss_guest *guest, struct wss_error *err)
+{
+	if (!aging->coldness)
+		return 0;
+	if (aging->must_look) {
+		aging_look(aging, guest);
+		aging_publish(aging);
+	}
+	if (wss_clock_now_ns() - aging->saved_ns < WSS_AGING_SAVE_NS)
+		return 0;
+	return aging_write(aging, err);
+}
+
+void wss_aging_tend(struct wss_aging *aging, const struct wss_guest *guest)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+
+	pthread_mutex_lock(&aging->work);
+	if (aging_tend(aging, guest, &error) < 0)
+		wss_log_guest(WSS_LOG_DEBUG, guest->config.name, guest->config.uuid,
+			      "its ages: %s", error.text);
+	pthread_mutex_unlock(&aging->work);
+}
+
+bool wss_aging_report(struct wss_aging *aging, uint64_t now_ns, struct wss_cold_report *ret_report)
+{
+	bool known;
+
+	pthread_mutex_lock(&aging->lock);
+	known = aging->timeline && wss_cold_timeline_report(aging->timeline, now_ns, ret_report);
+	pthread_mutex_unlock(&aging->lock);
+	return known;
+}
+
+int wss_aging_save(struct wss_aging *aging, struct wss_error *err)
+{
+	int r;
+
+	if (pthread_mutex_trylock(&aging->work) != 0)
+		return wss_error_set(err, WSS_ERR_BUSY, "its ages are being changed");
+	r = aging_write(aging, err);
+	pthread_mutex_unlock(&aging->work);
+	return r;
+}
+
+void wss_aging_remove(struct wss_aging *aging)
+{
+	aging->removed = true;
+	if (aging->path)
+		unlink(aging->path);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The aging of one guest's memory: takes what windows have seen, in the threads that measure, and says
+ * how cold the memory is, in any other. Its ages are kept in a file (service/ages.h), and are those of
+ * one run of the guest: when its process or its RAM is another than before, they begin anew.
+ */
+#ifndef WSS_SERVICE_AGING_H
+#define WSS_SERVICE_AGING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "host/guest.h"
+#include "wss/cold-timeline.h"
+#include "wss/pages.h"
+#include "wss/sample.h"
+
+/* How often a file is written while there are windows. */
+#define WSS_AGING_SAVE_NS (300 * WSS_NS_PER_S)
+/* Memory that the ages of a guest may take, as a part of the guest's. */
+#define WSS_AGING_MEMORY_PART 1000
+
+struct wss_aging;
+
+/*
+ * Of the guest with this UUID. directory, which must exist when a window comes, has its file; NULL: it
+ * has none. Returns NULL when out of memory.
+ */
+struct wss_aging *wss_aging_new(const char *directory, const char *uuid);
+
+struct wss_aging *wss_aging_ref(struct wss_aging *aging);
+
+/* Frees it with the last reference; accepts NULL. Writes no file. */
+void wss_aging_unref(struct wss_aging *aging);
+
+struct wss_aging_window {
+	uint64_t start_ns, end_ns; /* wss_clock_now_ns() */
+	bool follows; /* the last window went on until this one was armed */
+	struct wss_page_view view;
+	const struct wss_sample *sample; /* of the window, or of its beginning */
+};
+
+/*
+ * Adds a window of an attached guest. A window whose pages are not known counts as not observed. Waits for no
+ * disk, because the next window may have to follow at once.
+ */
+void wss_aging_add(struct wss_aging *aging, const struct wss_guest *guest,
+		   const struct wss_aging_window *window);
+
+/*
+ * Does for an attached guest, after a window was added, what takes time: looks which pages the host holds, if
+ * that may have changed, and writes the file when it is due. To be called while the next window is open.
+ */
+void wss_aging_tend(struct wss_aging *aging, const struct wss_guest *guest);
+
+/* As wss_cold_timeline_report(). Waits for no disk. */
+bool wss_aging_report(struct wss_aging *aging, uint64_t now_ns, struct wss_cold_report *ret_report);
+
+/*
+ * Writes the file if there is something new. Errors of wss_ages_write(), and WSS_ERR_BUSY if another
+ * thread is at it.
+ */
+int wss_aging_save(struct wss_aging *aging, struct wss_error *err);
+
+/* Removes the file: the guest has ended. */
+void wss_aging_remove(struct wss_aging *aging);
+
+#endif

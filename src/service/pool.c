@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "service/pool.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/worker.h"
+
+/* How long the idle connections may take to close, all together. */
+#define CLOSE_NS (500 * WSS_NS_PER_MS)
+
+/* Freed with its last lease. */
+struct wss_pool {
+	atomic_int references;
+	struct wss_hypervisor_options options;
+	pthread_mutex_t lock;
+	struct wss_hypervisor **idle; /* the last one is the next to be used; under the lock */
+	size_t n, room;
+	bool closed; /* under the lock */
+	struct wss_deadline closing;
+};
+
+struct lease {
+	struct wss_pool *pool;
+	struct wss_hypervisor *hypervisor; /* NULL: no connection yet */
+};
+
+struct wss_pool *wss_pool_new(const struct wss_hypervisor_options *options)
+{
+	struct wss_pool *pool = calloc(1, sizeof(*pool));
+
+	if (!pool)
+		return NULL;
+	pool->references = 1;
+	pool->options = *options;
+	pthread_mutex_init(&pool->lock, NULL);
+	return pool;
+}
+
+static void pool_unref(void *opaque)
+{
+	struct wss_pool *pool = opaque;
+
+	if (atomic_fetch_sub(&pool->references, 1) != 1)
+		return;
+	pthread_mutex_destroy(&pool->lock);
+	free(pool->idle);
+	free(pool);
+}
+
+/* An idle connection; NULL: there is none. */
+static struct wss_hypervisor *pool_take(struct wss_pool *pool)
+{
+	struct wss_hypervisor *hypervisor = NULL;
+
+	pthread_mutex_lock(&pool->lock);
+	if (pool->n)
+		hypervisor = pool->idle[--pool->n];
+	pthread_mutex_unlock(&pool->lock);
+	return hypervisor;
+}
+
+/* The caller holds the lock. */
+static bool pool_has_room(struct wss_pool *pool)
+{
+	size_t room = pool->room ? 2 * pool->room : 16;
+	struct wss_hypervisor **idle;
+
+	if (pool->n < pool->room)
+		return true;
+	idle = realloc(pool->idle, room * sizeof(*idle));
+	if (!idle)
+		return false;
+	pool->idle = idle;
+	pool->room = room;
+	return true;
+}
+
+/* Takes the reference over, unless the connection is of no use any more: false. */
+static bool pool_give(struct wss_pool *pool, struct wss_hypervisor *hypervisor)
+{
+	bool taken;
+
+	if (!wss_hypervisor_alive(hypervisor))
+		return false;
+	pthread_mutex_lock(&pool->lock);
+	taken = !pool->closed && pool_has_room(pool);
+	if (taken)
+		pool->idle[pool->n++] = hypervisor;
+	pthread_mutex_unlock(&pool->lock);
+	return taken;
+}
+
+/* --- leases --- */
+
+static int lease_connect(struct lease *lease, struct wss_error *err)
+{
+	struct wss_hypervisor *hypervisor;
+
+	while ((hypervisor = pool_take(lease->pool)) && !wss_hypervisor_alive(hypervisor))
+		wss_hypervisor_unref(hypervisor);
+	if (!hypervisor && wss_hypervisor_open(&lease->pool->options, &hypervisor, err) < 0)
+		return -1;
+	lease->hypervisor = hypervisor;
+	return 0;
+}
+
+static int lease_open(void *opaque, const struct wss_domain_ref *ref,
+		      const struct wss_deadline *deadline, struct wss_guest **ret_guest,
+		      struct wss_error *err)
+{
+	struct lease *lease = opaque;
+
+	if (!lease->hypervisor && lease_connect(lease, err) < 0)
+		return -1;
+	return wss_hypervisor_guest(lease->hypervisor, ref, deadline, ret_guest, err);
+}
+
+static void lease_close(void *opaque)
+{
+	struct lease *lease = opaque;
+
+	if (lease->hypervisor && !pool_give(lease->pool, lease->hypervisor))
+		wss_hypervisor_unref(lease->hypervisor);
+	pool_unref(lease->pool);
+	free(lease);
+}
+
+int wss_pool_lease(struct wss_pool *pool, struct wss_hypervisor *other,
+		   struct wss_hypervisor **ret_lease, struct wss_error *err)
+{
+	static const struct wss_guest_source source = { .open = lease_open, .close = lease_close };
+	struct lease *lease;
+	struct wss_host copy;
+
+	if (wss_conn_embedded()) {
+		*ret_lease = wss_hypervisor_ref(other);
+		return 0;
+	}
+	lease = calloc(1, sizeof(*lease));
+	if (!lease)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (wss_host_copy(wss_hypervisor_host(other), &copy, err) < 0) {
+		free(lease);
+		return -1;
+	}
+	atomic_fetch_add(&pool->references, 1);
+	lease->pool = pool;
+	return wss_hypervisor_new(&copy, &source, lease, ret_lease, err);
+}
+
+/* --- the end --- */
+
+static void close_idle(void *opaque)
+{
+	struct wss_pool *pool = opaque;
+	struct wss_hypervisor *hypervisor;
+
+	while ((hypervisor = pool_take(pool)))
+		wss_hypervisor_unref(hypervisor);
+}
+
+void wss_pool_free(struct wss_pool *pool)
+{
+	struct wss_work work = { close_idle, pool_unref, pool, pool ? &pool->closing : NULL };
+	struct wss_error why = WSS_ERROR_INIT;
+
+	if (!pool)
+		return;
+	pthread_mutex_lock(&pool->lock);
+	pool->closed = true;
+	pthread_mutex_unlock(&pool->lock);
+	wss_deadline_allow(&pool->closing, CLOSE_NS);
+	wss_deadline_run(&pool->closing, 0);
+	if (pool->n && wss_work_run(&work, CLOSE_NS, &why) < 0) {
+		if (why.code == WSS_ERR_TIMEOUT)
+			return;
+		close_idle(pool);
+	}
+	pool_unref(pool);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the files of the watch share. */
+#ifndef WSS_SERVICE_WATCH_PRIVATE_H
+#define WSS_SERVICE_WATCH_PRIVATE_H
+
+#include <stdatomic.h>
+
+#include "base/worker.h"
+#include "service/aging.h"
+#include "service/watch.h"
+
+/* Tells one run of a guest from another, and one size from another. */
+struct wss_instance {
+	pid_t pid; /* 0: not known */
+	uint64_t start_ticks;
+	uint64_t maximum_bytes;
+};
+
+/* Why a window was not armed, beside the budget. */
+enum wss_visit_end {
+	WSS_VISIT_MEASURED, /* or tried to: the sample says it */
+	WSS_VISIT_REFUSED,  /* by the budget: plan says why */
+	WSS_VISIT_RENEWED,  /* it is not the guest that the visit was made for: it gets a canary */
+	WSS_VISIT_BOOTING,  /* it has just started, and is left alone until not_before_ns */
+};
+
+/* Entries that a window has dropped may come back after its sample, each with a fault. */
+struct wss_fault_debt {
+	struct wss_amount so_far; /* the guest's faults since it started, when the sample was taken */
+	uint64_t most;		  /* how many of the window's may follow */
+};
+
+/*
+ * One attempt to measure one guest: made by the watch, used by the thread that measures, and read by the
+ * watch once that has told of its sample.
+ *
+ * A continuous visit is a row of windows, each of which goes on until the next one. The two threads take
+ * turns: after a sample the visit is the watch's, until it sets when the next window is to begin.
+ */
+struct wss_visit {
+	struct wss_watch_options options;
+	struct wss_target *target;
+	char uuid[WSS_UUID_TEXT_MAX];
+	size_t index; /* the watch's: where its guest was last among the guests */
+	uint64_t start_ns;
+	enum wss_window_kind kind;
+	struct wss_pace pace;
+	struct wss_instance expected; /* all 0: any */
+	struct wss_amount last_faults; /* of the last window of that kind */
+	struct wss_fault_debt debt;    /* of the last window of any kind */
+	struct wss_aging *aging; /* its own reference; NULL: nobody wants ages */
+	bool continuous;
+	atomic_uint_fast64_t next_ns; /* of the next window; 0: not known yet */
+	atomic_bool over;	      /* there is to be no other window */
+	unsigned windows;	      /* that were to be armed */
+	bool told_pages;	      /* of a window that goes on until the next one */
+	/* Found out while it measures. */
+	enum wss_visit_end end;
+	struct wss_instance found;
+	uint64_t not_before_ns;
+	uint64_t period_ns;
+	unsigned n_vcpus;
+	struct wss_prediction prediction; /* of the method */
+	uint64_t late_faults;		  /* of the last window, after its sample */
+	struct wss_window_cost predicted;
+	struct wss_plan plan;
+};
+
+/* Frees a visit; as a target's release_data. */
+void wss_visit_free(void *visit);
+
+/* How the visit's window is to be measured; points to the visit. */
+struct wss_measure_options wss_visit_options(struct wss_visit *visit);
+
+/* What the window of this sample has cost the guest. */
+struct wss_window_cost wss_visit_cost(const struct wss_visit *visit, const struct wss_sample *sample);
+
+/* What the window of this sample may cost the guest from now on. */
+struct wss_fault_debt wss_visit_debt(const struct wss_visit *visit, const struct wss_sample *sample);
+
+/* --- memory pressure --- */
+
+/* Looks every second whether the host is short of memory. */
+struct wss_pressure_hold;
+
+/* WSS_ERR_UNSUPPORTED, WSS_ERR_FAILED: it cannot be known (host/pressure.h); WSS_ERR_NO_MEMORY. */
+int wss_pressure_hold_new(double limit_share, struct wss_pressure_hold **ret_hold,
+			  struct wss_error *err);
+
+/* Looks, if a second has passed. True: it holds now, or does not any more. Takes NULL. */
+bool wss_pressure_hold_step(struct wss_pressure_hold *hold);
+
+/* Why it holds; NULL: it does not. Takes NULL. */
+const char *wss_pressure_hold_reason(const struct wss_pressure_hold *hold);
+
+/* Takes NULL. */
+void wss_pressure_hold_free(struct wss_pressure_hold *hold);
+
+/* --- the list of guests --- */
+
+/* Opens libvirt where it is not open, and lists what runs, in a worker. */
+struct wss_lister;
+
+/* hypervisor NULL: it is opened with options, which must outlive it. NULL: out of memory. */
+struct wss_lister *wss_lister_new(const struct wss_hypervisor_options *options,
+				  struct wss_hypervisor *hypervisor,
+				  const struct wss_cancel *cancel);
+
+/*
+ * Starts a listing where one is due, and takes the result of one that is done: 1 with *ret_domains for
+ * wss_conn_free_list(); 0: none is done; -1 with err: it failed or was late.
+ */
+int wss_lister_step(struct wss_lister *lister, struct wss_conn_domain **ret_domains, size_t *ret_n,
+		    struct wss_error *err);
+
+/* The hypervisor as it was opened last; NULL: it is not open. The lister's. */
+struct wss_hypervisor *wss_lister_hypervisor(const struct wss_lister *lister);
+
+/* Waits until a listing is done, at most wait_ns. */
+void wss_lister_wait(struct wss_lister *lister, uint64_t wait_ns);
+
+/* Leaves behind what still runs. Takes NULL. */
+void wss_lister_free(struct wss_lister *lister);
+
+#endif

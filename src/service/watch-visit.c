@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A visit: what is decided about one window of one guest, in the thread that measures it. */
+#include "service/watch-private.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "base/number.h"
+#include "base/units.h"
+
+/* When the process of a guest was started, wss_clock_now_ns() (proc(5), field 22 of stat). */
+static uint64_t started_ns(const struct wss_process *process)
+{
+	long ticks = sysconf(_SC_CLK_TCK);
+
+	return ticks > 0 ? wss_u64_mul(process->start_ticks, WSS_NS_PER_S / (uint64_t)ticks) : 0;
+}
+
+/* Is it the guest that the kind of window was chosen for, and has it been up for long enough? */
+static int check_instance(struct wss_visit *visit, struct wss_error *err)
+{
+	const struct wss_guest *guest = visit->target->guest;
+	const struct wss_instance *expected = &visit->expected;
+	struct wss_instance *found = &visit->found;
+
+	*found = (struct wss_instance){
+		.pid = guest->process.pid,
+		.start_ticks = guest->process.start_ticks,
+		.maximum_bytes = guest->config.maximum_bytes,
+	};
+	visit->not_before_ns = wss_u64_add(started_ns(&guest->process), visit->options.boot_ns);
+	if (visit->not_before_ns > wss_clock_now_ns()) {
+		visit->end = WSS_VISIT_BOOTING;
+		return wss_error_set(err, WSS_ERR_BUSY, "it has just started");
+	}
+	if (visit->kind == WSS_WINDOW_CANARY ||
+	    (found->pid == expected->pid && found->start_ticks == expected->start_ticks &&
+	     found->maximum_bytes <= expected->maximum_bytes))
+		return 0;
+	visit->end = WSS_VISIT_RENEWED;
+	return wss_error_set(err, WSS_ERR_BUSY, "it has restarted, or has got more memory");
+}
+
+static uint64_t expected_faults(const struct wss_visit *visit,
+				const struct wss_prediction *prediction)
+{
+	uint64_t most = prediction->faults.known ? prediction->faults.value : 0;
+
+	if (!visit->last_faults.known)
+		return most;
+	return wss_u64_min(most, wss_u64_mul(visit->last_faults.value, 2));
+}
+
+/*
+ * The faults that the guest has taken since its last sample, as far as they can be those of the last window:
+ * beyond that they are its own. Of another guest, or one that has restarted, nothing is known.
+ */
+static uint64_t late_faults(const struct wss_visit *visit, const struct wss_prediction *prediction)
+{
+	const struct wss_fault_debt *debt = &visit->debt;
+
+	if (!debt->so_far.known || !prediction->faults_so_far.known ||
+	    prediction->faults_so_far.value < debt->so_far.value ||
+	    visit->found.pid != visit->expected.pid ||
+	    visit->found.start_ticks != visit->expected.start_ticks)
+		return 0;
+	return wss_u64_min(debt->most, prediction->faults_so_far.value - debt->so_far.value);
+}
+
+/* Sets why the plan arms no window. */
+static int refuse(const struct wss_visit *visit, struct wss_error *err)
+{
+	const struct wss_budget *budget = &visit->options.budget;
+	char cost[16], limit[16];
+
+	if (visit->plan.verdict == WSS_VERDICT_DEARER)
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "its windows cost more than predicted, again and again: the next one is tried a day later");
+	if (visit->plan.verdict == WSS_VERDICT_STALL) {
+		wss_duration_format(visit->predicted.stall_ns, cost, sizeof(cost));
+		wss_duration_format(budget->stall_ns, limit, sizeof(limit));
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "a window would stall it for about %s, over the limit of %s",
+				     cost, limit);
+	}
+	wss_duration_format(visit->predicted.vcpu_ns, cost, sizeof(cost));
+	wss_duration_format(budget->max_period_ns, limit, sizeof(limit));
+	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+			     "a window would cost it about %s of vCPU time, more than %.3g%% of what its vCPUs have in %s",
+			     cost, 100 * budget->guest_share, limit);
+}
+
+/*
+ * A guest that stays open: has its operator opted out, has it got more memory, or does the watch want no other
+ * window? Then the visit ends without a word, and the next one finds out.
+ */
+static int visit_check_goes_on(struct wss_visit *visit, struct wss_error *err)
+{
+	const struct wss_guest *guest = visit->target->guest;
+	struct wss_error unused = WSS_ERROR_INIT;
+
+	if (!atomic_load(&visit->over) &&
+	    (!visit->windows++ ||
+	     (wss_target_heed_policy(visit->target, &unused) == 0 &&
+	      (!guest->balloon_bytes.known ||
+	       guest->balloon_bytes.value <= guest->config.maximum_bytes))))
+		return 0;
+	return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+}
+
+/* As struct wss_window_options' admit; opaque is the visit. */
+static int visit_admit(const struct wss_prediction *prediction, void *opaque,
+		       struct wss_error *err)
+{
+	struct wss_visit *visit = opaque;
+	const struct wss_target *target = visit->target;
+
+	atomic_store(&visit->next_ns, 0);
+	if (visit_check_goes_on(visit, err) < 0)
+		return -1;
+	visit->n_vcpus = target->guest->config.vcpus;
+	visit->period_ns = target->policy.period_ns.known ? target->policy.period_ns.value
+							  : visit->options.period_ns;
+	if (check_instance(visit, err) < 0)
+		return -1;
+	visit->prediction = *prediction;
+	visit->late_faults = late_faults(visit, prediction);
+	visit->predicted = wss_window_cost_of(prediction->stall_ns,
+					      expected_faults(visit, prediction),
+					      visit->options.fault_ns, visit->n_vcpus);
+	visit->plan = wss_pace_plan(&visit->pace, &visit->options.budget, &visit->predicted,
+				    visit->n_vcpus, visit->kind, visit->period_ns);
+	if (visit->plan.verdict == WSS_VERDICT_ALLOWED)
+		return 0;
+	visit->end = WSS_VISIT_REFUSED;
+	return refuse(visit, err);
+}
+
+/* --- what the windows see --- */
+
+static void visit_pages(const struct wss_measure_pages *pages, void *opaque)
+{
+	struct wss_visit *visit = opaque;
+	const struct wss_aging_window window = {
+		.start_ns = pages->start_ns,
+		.end_ns = pages->end_ns,
+		.follows = visit->told_pages,
+		.view = pages->view,
+		.sample = pages->sample,
+	};
+
+	wss_aging_add(visit->aging, pages->guest, &window);
+	visit->told_pages = visit->continuous;
+	if (!visit->continuous)
+		wss_aging_tend(visit->aging, pages->guest);
+}
+
+static uint64_t visit_until_ns(void *opaque)
+{
+	const struct wss_visit *visit = opaque;
+	uint64_t next_ns;
+
+	wss_aging_tend(visit->aging, visit->target->guest);
+	next_ns = atomic_load(&visit->next_ns);
+	if (atomic_load(&visit->over))
+		return 0;
+	return next_ns ? next_ns : UINT64_MAX;
+}
+
+void wss_visit_free(void *opaque)
+{
+	struct wss_visit *visit = opaque;
+
+	wss_aging_unref(visit->aging);
+	free(visit);
+}
+
+struct wss_measure_options wss_visit_options(struct wss_visit *visit)
+{
+	struct wss_measure_options measure = visit->options.measure;
+
+	measure.count = 1;
+	measure.window.admit = visit_admit;
+	measure.window.admit_opaque = visit;
+	/* The budget judges it. */
+	measure.window.track.max_stall_ns = UINT64_MAX;
+	measure.window.track.granularity = visit->kind == WSS_WINDOW_FINE ? WSS_GRANULARITY_4K
+									  : WSS_GRANULARITY_NATIVE;
+	if (visit->kind == WSS_WINDOW_CANARY) {
+		measure.window.track.window_ns = visit->options.canary_ns;
+		measure.window.track.recorder = WSS_RECORDER_COUNTERS;
+		measure.window.curve = measure.window.growth = false;
+	}
+	if (visit->aging)
+		measure.observer.pages = visit_pages;
+	if (visit->continuous) {
+		measure.observer.until_ns = visit_until_ns;
+		measure.count = UINT_MAX;
+	}
+	measure.observer.opaque = visit;
+	return measure;
+}
+
+/*
+ * Faults that nobody counted are those that were predicted. The test switch multiplies the prediction, because
+ * what a real window costs depends on how busy the host is.
+ */
+struct wss_window_cost wss_visit_cost(const struct wss_visit *visit, const struct wss_sample *sample)
+{
+	const struct wss_amount *counted = &sample->cost.faults;
+	uint64_t stall_ns = sample->cost.arm_ns.value;
+	uint64_t faults = counted->known ? counted->value : visit->predicted.faults;
+
+	if (wss_fault("dear-window")) {
+		stall_ns = wss_u64_mul(10, visit->predicted.stall_ns);
+		faults = wss_u64_mul(10, visit->predicted.faults);
+	}
+	return wss_window_cost_of(stall_ns, faults, visit->options.fault_ns, visit->n_vcpus);
+}
+
+struct wss_fault_debt wss_visit_debt(const struct wss_visit *visit, const struct wss_sample *sample)
+{
+	const struct wss_prediction *prediction = &visit->prediction;
+	const struct wss_amount *faults = &sample->cost.faults;
+	struct wss_fault_debt debt = { .so_far = { .known = false } };
+
+	if (!prediction->faults.known || !prediction->faults_so_far.known || !faults->known)
+		return debt;
+	debt.so_far = wss_amount_of(wss_u64_add(prediction->faults_so_far.value, faults->value));
+	debt.most = prediction->faults.value - wss_u64_min(prediction->faults.value, faults->value);
+	return debt;
+}

@@ -1,0 +1,743 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "service/watch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "service/pool.h"
+#include "service/watch-private.h"
+#include "track/fault-cost.h"
+
+/* Windows at the same time: those that fall due while one lasts, and as many again. */
+#define JOBS_MIN 8
+#define JOBS_MAX 64
+/* Visits without a sample yet, beside the windows that are open: libvirt answers that many at once. */
+#define VISITS_MORE 16
+/* No two guests of a host are armed within this, unless their periods need it. */
+#define STAGGER_NS WSS_NS_PER_S
+/* After a stop request, until guests count as restored: the service ends within five seconds. */
+#define RESTORE_NS (3 * WSS_NS_PER_S)
+/*
+ * The longest wait of a step, which is how late it may notice a stop request; and how often the guests that are due
+ * are looked for. With many guests, workers wake the watch every few milliseconds, most often for nothing of theirs.
+ */
+#define STEP_NS (200 * WSS_NS_PER_MS)
+#define DUE_MIN_NS (20 * WSS_NS_PER_MS)
+/* A guest that is another than before is looked at again after so long. */
+#define SOON_NS WSS_NS_PER_S
+
+/* A guest, and what only the watch needs of it. */
+struct guest {
+	struct wss_watched watched;
+	struct wss_instance instance;
+	struct wss_amount last_faults;
+	enum wss_window_kind last_kind;
+	struct wss_fault_debt debt;
+	struct wss_aging *aging; /* NULL: out of memory */
+	struct wss_visit *visit; /* that is under way, the target's; NULL: none */
+	bool starting;		 /* and has told of no sample yet */
+	bool listed;
+};
+
+struct wss_watch {
+	struct wss_watch_options options;
+	struct wss_watch_events events;
+	void *opaque;
+	struct wss_lister *lister;
+	struct wss_pool *pool; /* NULL: all use the hypervisor that was given */
+	struct wss_round *round;
+	struct guest **guests;
+	size_t n, room;
+	size_t turn;	   /* the guest that is looked at first */
+	uint64_t due_ns;   /* when to look for guests that are due */
+	size_t n_starting; /* visits without a sample yet */
+	size_t visits_max; /* of these */
+	bool began;	   /* the guests have been listed once */
+	bool disconnected; /* and the front end knows */
+	bool is_held;
+	char held[WSS_WATCH_REASON_MAX];
+	struct wss_pressure_hold *pressure; /* NULL: not looked at */
+};
+
+void wss_watch_options_init(struct wss_watch_options *options)
+{
+	*options = (struct wss_watch_options){
+		.wanted = WSS_WINDOW_COARSE,
+		.period_ns = WSS_WATCH_PERIOD_NS,
+		.canary_ns = WSS_WATCH_CANARY_NS,
+		.boot_ns = WSS_WATCH_BOOT_NS,
+		.pressure_share = WSS_WATCH_PRESSURE_SHARE,
+		.budget = WSS_BUDGET_INIT,
+		.fault_ns = WSS_FAULT_COST_FALLBACK_NS,
+	};
+	wss_measure_options_init(&options->measure, WSS_WATCH_WINDOW_NS);
+}
+
+const char *wss_watched_state_name(enum wss_watched_state state)
+{
+	static const char *const names[] = {
+		[WSS_WATCHED_WAITING] = "waiting",
+		[WSS_WATCHED_MEASURING] = "measuring",
+		[WSS_WATCHED_REFUSED] = "refused",
+		[WSS_WATCHED_HELD] = "held",
+		[WSS_WATCHED_LEFT_OUT] = "left out",
+	};
+
+	return names[state];
+}
+
+/* --- the guests --- */
+
+/* *hint is where the guest is likely, and becomes where it is. */
+static struct guest *watch_find(const struct wss_watch *watch, const char *uuid, size_t *hint)
+{
+	for (size_t i = 0; i < watch->n; i++) {
+		size_t at = (*hint + i) % watch->n;
+
+		if (strcmp(watch->guests[at]->watched.uuid, uuid) != 0)
+			continue;
+		*hint = at;
+		return watch->guests[at];
+	}
+	return NULL;
+}
+
+/* NULL: it is not listed any more. */
+static struct guest *watch_find_visited(const struct wss_watch *watch, struct wss_visit *visit)
+{
+	return watch_find(watch, visit->uuid, &visit->index);
+}
+
+static struct guest *watch_add(struct wss_watch *watch, const struct wss_conn_domain *domain)
+{
+	struct guest **guests = watch->guests, *guest;
+
+	if (watch->n == watch->room) {
+		size_t room = watch->room ? 2 * watch->room : 64;
+
+		guests = realloc(watch->guests, room * sizeof(*guests));
+		if (!guests)
+			return NULL;
+		watch->guests = guests;
+		watch->room = room;
+	}
+	guest = calloc(1, sizeof(*guest));
+	if (!guest)
+		return NULL;
+	memcpy(guest->watched.uuid, domain->uuid, sizeof(guest->watched.uuid));
+	guest->watched.since_ns = guest->watched.next_ns = wss_clock_now_ns();
+	guest->watched.period_ns = watch->options.period_ns;
+	guest->aging = wss_aging_new(watch->options.ages, domain->uuid);
+	guests[watch->n++] = guest;
+	return guest;
+}
+
+/* A visit that is under way arms no other window. */
+static void guest_end_visit(struct guest *guest)
+{
+	if (guest->visit)
+		atomic_store(&guest->visit->over, true);
+}
+
+static void guest_free(struct guest *guest)
+{
+	guest_end_visit(guest);
+	wss_aging_unref(guest->aging);
+	free(guest);
+}
+
+/* The visit has told of a sample, or has ended, or its guest is not listed any more. */
+static void watch_visit_started(struct wss_watch *watch, struct guest *guest)
+{
+	/* There may be guests for which there was no room. */
+	if (guest->starting && watch->n_starting == watch->visits_max)
+		watch->due_ns = 0;
+	watch->n_starting -= guest->starting;
+	guest->starting = false;
+}
+
+/* Those that run no more. A window that is still open ends by itself. */
+static void watch_forget_unlisted(struct wss_watch *watch)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < watch->n; i++) {
+		struct guest *guest = watch->guests[i];
+
+		if (guest->listed) {
+			watch->guests[kept++] = guest;
+			continue;
+		}
+		if (watch->events.gone)
+			watch->events.gone(&guest->watched, watch->opaque);
+		if (guest->aging)
+			wss_aging_remove(guest->aging);
+		watch_visit_started(watch, guest);
+		guest_free(guest);
+	}
+	watch->n = kept;
+}
+
+/* Those that run when the watch begins fall due one after the other. */
+static void watch_spread(struct wss_watch *watch)
+{
+	for (size_t i = 0; i < watch->n; i++)
+		watch->guests[i]->watched.next_ns += watch->options.period_ns / watch->n * i;
+	watch->began = true;
+}
+
+/* As many windows at once, and as close to each other, as the periods need. */
+static void watch_set_pace(struct wss_watch *watch)
+{
+	uint64_t n = watch->n ? watch->n : 1, period_ns = watch->options.period_ns;
+	uint64_t window_ns = watch->options.measure.window.track.window_ns;
+	uint64_t jobs = wss_u64_mul(2 * n, window_ns) / period_ns;
+
+	jobs = wss_u64_max(JOBS_MIN, wss_u64_min(jobs, JOBS_MAX));
+	watch->visits_max = jobs + VISITS_MORE;
+	wss_round_set_pace(watch->round, (unsigned)jobs,
+			   wss_u64_min(STAGGER_NS, period_ns / (2 * n)));
+}
+
+static void watch_take_list(struct wss_watch *watch, const struct wss_conn_domain *domains,
+			    size_t n)
+{
+	size_t before = watch->n, likely = 0;
+
+	for (size_t i = 0; i < watch->n; i++)
+		watch->guests[i]->listed = false;
+	for (size_t i = 0; i < n; i++) {
+		/* Two lists have the same order, but for guests that came or went. */
+		struct guest *guest = watch_find(watch, domains[i].uuid, &likely);
+
+		likely += guest != NULL;
+		if (!guest)
+			guest = watch_add(watch, &domains[i]);
+		if (!guest)
+			continue;
+		guest->listed = true;
+		snprintf(guest->watched.name, sizeof(guest->watched.name), "%s", domains[i].name);
+	}
+	watch_forget_unlisted(watch);
+	if (!watch->began)
+		watch_spread(watch);
+	if (watch->n == before)
+		return;
+	watch_set_pace(watch);
+	watch->due_ns = 0;
+}
+
+/* Guests that could not be measured while libvirt was gone are due again. The gate staggers them. */
+static void watch_retry_lost(struct wss_watch *watch)
+{
+	for (size_t i = 0; i < watch->n; i++) {
+		struct wss_watched *watched = &watch->guests[i]->watched;
+
+		if (watched->why.code == WSS_ERR_CONNECT || watched->why.code == WSS_ERR_TIMEOUT)
+			watched->next_ns = wss_clock_now_ns();
+	}
+}
+
+static void watch_tell_connection(struct wss_watch *watch, const struct wss_error *error)
+{
+	if (watch->disconnected == (error != NULL))
+		return;
+	watch->disconnected = error != NULL;
+	if (!error)
+		watch_retry_lost(watch);
+	if (watch->events.connection)
+		watch->events.connection(error, watch->opaque);
+}
+
+static void watch_list(struct wss_watch *watch)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+	struct wss_conn_domain *domains = NULL;
+	size_t n = 0;
+	int r = wss_lister_step(watch->lister, &domains, &n, &error);
+
+	if (r == 0)
+		return;
+	watch_tell_connection(watch, r < 0 ? &error : NULL);
+	if (r > 0)
+		watch_take_list(watch, domains, n);
+	wss_conn_free_list(domains, n);
+}
+
+/* --- visits --- */
+
+/* For one visit, for wss_hypervisor_unref(). */
+static int watch_hypervisor(const struct wss_watch *watch, struct wss_hypervisor **ret_hypervisor,
+			    struct wss_error *err)
+{
+	struct wss_hypervisor *listing = wss_lister_hypervisor(watch->lister);
+
+	if (watch->pool)
+		return wss_pool_lease(watch->pool, listing, ret_hypervisor, err);
+	*ret_hypervisor = wss_hypervisor_ref(listing);
+	return 0;
+}
+
+static struct wss_visit *visit_new(const struct wss_watch *watch, const struct guest *guest)
+{
+	struct wss_visit *visit = calloc(1, sizeof(*visit));
+
+	if (!visit)
+		return NULL;
+	visit->options = watch->options;
+	memcpy(visit->uuid, guest->watched.uuid, sizeof(visit->uuid));
+	visit->start_ns = wss_clock_now_ns();
+	visit->pace = guest->watched.pace;
+	visit->kind = visit->pace.kind < watch->options.wanted ? visit->pace.kind
+							       : watch->options.wanted;
+	visit->expected = guest->instance;
+	if (guest->last_kind == visit->kind)
+		visit->last_faults = guest->last_faults;
+	visit->debt = guest->debt;
+	visit->period_ns = watch->options.period_ns;
+	visit->aging = wss_aging_ref(guest->aging);
+	visit->continuous = watch->options.continuous && visit->aging &&
+			    visit->kind == WSS_WINDOW_COARSE;
+	return visit;
+}
+
+static int watch_visit(struct wss_watch *watch, struct guest *guest, struct wss_error *err)
+{
+	const struct wss_domain_ref ref = { guest->watched.name, guest->watched.uuid };
+	struct wss_measure_options measure;
+	struct wss_hypervisor *hypervisor;
+	struct wss_target *target;
+	struct wss_visit *visit;
+
+	if (watch_hypervisor(watch, &hypervisor, err) < 0)
+		return -1;
+	target = wss_target_new(hypervisor, &ref, WSS_TARGET_DEADLINE_NS, watch->options.cancel,
+				err);
+	wss_hypervisor_unref(hypervisor);
+	if (!target)
+		return -1;
+	visit = visit_new(watch, guest);
+	if (!visit) {
+		wss_target_free(target);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	visit->target = target;
+	target->data = visit;
+	target->release_data = wss_visit_free;
+	measure = wss_visit_options(visit);
+	if (wss_round_join(watch->round, target, &measure, true, err) < 0) {
+		wss_target_free(target);
+		return -1;
+	}
+	guest->watched.state = WSS_WATCHED_MEASURING;
+	guest->visit = visit;
+	guest->starting = true;
+	watch->n_starting++;
+	return 0;
+}
+
+/* No sample came of it: the next attempt is a period later, or soon if only the connection was lost. */
+static void guest_fail(struct guest *guest, const struct wss_error *why)
+{
+	uint64_t pause_ns = guest->watched.period_ns;
+
+	if (why->code == WSS_ERR_CONNECT)
+		pause_ns = wss_u64_min(pause_ns, WSS_WATCH_RETRY_NS);
+	guest->watched.state = WSS_WATCHED_WAITING;
+	guest->watched.why = *why;
+	guest->watched.next_ns = wss_clock_now_ns() + pause_ns;
+}
+
+static void watch_start(struct wss_watch *watch, size_t i)
+{
+	struct guest *guest = watch->guests[i];
+	struct wss_error error = WSS_ERROR_INIT;
+
+	if (watch_visit(watch, guest, &error) < 0)
+		guest_fail(guest, &error);
+	else
+		guest->visit->index = i;
+}
+
+/* Starts the guests that are due, if it is time to, and finds out when the next ones will be. */
+static void watch_start_due(struct wss_watch *watch)
+{
+	uint64_t now_ns = wss_clock_now_ns(), next_ns = now_ns + STEP_NS;
+
+	if (now_ns < watch->due_ns)
+		return;
+	for (size_t looked = 0; looked < watch->n && watch->n_starting < watch->visits_max; looked++) {
+		size_t i = watch->turn++ % watch->n;
+		const struct guest *guest = watch->guests[i];
+
+		if (guest->visit)
+			continue;
+		if (guest->watched.next_ns <= now_ns)
+			watch_start(watch, i);
+		else
+			next_ns = wss_u64_min(next_ns, guest->watched.next_ns);
+	}
+	watch->due_ns = wss_u64_max(next_ns, now_ns + DUE_MIN_NS);
+}
+
+static bool watch_may_start(const struct wss_watch *watch)
+{
+	return !wss_watch_held(watch) && wss_lister_hypervisor(watch->lister) &&
+	       !wss_cancel_requested(watch->options.cancel);
+}
+
+/* When the window of a sample that has just come began, or the visit did. */
+static uint64_t window_start_ns(const struct wss_visit *visit, const struct wss_sample *sample)
+{
+	uint64_t ago_ns = sample->window_ns.value;
+
+	return visit->continuous ? wss_u64_max(visit->start_ns, wss_clock_now_ns() - ago_ns)
+				 : visit->start_ns;
+}
+
+/* The visit goes on with another window like this one, unless the next is to be of another kind. */
+static void visit_continue(struct wss_visit *visit, const struct guest *guest,
+			   const struct wss_plan *plan)
+{
+	if (!visit->continuous)
+		return;
+	visit->pace = guest->watched.pace;
+	visit->last_faults = guest->last_faults;
+	visit->debt = guest->debt;
+	if (plan->verdict != WSS_VERDICT_ALLOWED || plan->kind != visit->kind)
+		atomic_store(&visit->over, true);
+	atomic_store(&visit->next_ns, guest->watched.next_ns);
+}
+
+/*
+ * A window that was armed: what it has cost, and when the next one may be. The faults of the window before that
+ * came after its sample were not known then, so that they count now.
+ */
+static void guest_account(struct guest *guest, struct wss_visit *visit,
+			  const struct wss_sample *sample)
+{
+	struct wss_watched *watched = &guest->watched;
+	struct wss_window_cost predicted = visit->predicted, cost = wss_visit_cost(visit, sample);
+	struct wss_window_cost charged = wss_window_cost_of(
+		cost.stall_ns, wss_u64_add(cost.faults, visit->late_faults), visit->options.fault_ns,
+		visit->n_vcpus);
+	struct wss_plan plan;
+
+	/* A method that predicts nothing is taken at its word afterwards. */
+	if (!sample->cost.predicted_stall_ns.known)
+		predicted = cost;
+	watched->dearer += wss_pace_account(&watched->pace, &visit->options.budget, visit->kind,
+					    &predicted, &cost);
+	watched->windows++;
+	watched->spent_vcpu_ns += charged.vcpu_ns;
+	watched->spent_ns += visit->n_vcpus ? charged.vcpu_ns / visit->n_vcpus : 0;
+	watched->spent_tool_ns += sample->cost.user_ns.value + sample->cost.system_ns.value;
+	watched->longest_stall_ns = wss_u64_max(watched->longest_stall_ns, cost.stall_ns);
+	guest->last_faults = sample->cost.faults;
+	guest->last_kind = visit->kind;
+	guest->debt = wss_visit_debt(visit, sample);
+	plan = wss_pace_plan(&watched->pace, &visit->options.budget, &charged, visit->n_vcpus,
+			     visit->options.wanted, visit->period_ns);
+	watched->period_ns = plan.period_ns;
+	watched->next_ns = wss_u64_add(window_start_ns(visit, sample), plan.period_ns);
+	visit_continue(visit, guest, &plan);
+}
+
+static void guest_take_sample(struct guest *guest, struct wss_visit *visit,
+			      const struct wss_sample *sample)
+{
+	struct wss_watched *watched = &guest->watched;
+
+	watched->state = WSS_WATCHED_WAITING;
+	watched->why = (struct wss_error)WSS_ERROR_INIT;
+	watched->measured = true;
+	watched->measured_ns = wss_clock_now_ns();
+	watched->kind = visit->kind;
+	watched->sample = *sample;
+	guest_account(guest, visit, sample);
+}
+
+static void guest_take_failure(struct guest *guest, const struct wss_visit *visit,
+			       const struct wss_error *error)
+{
+	struct wss_watched *watched = &guest->watched;
+
+	guest_fail(guest, error);
+	if (visit->end == WSS_VISIT_REFUSED) {
+		watched->state = WSS_WATCHED_REFUSED;
+		watched->period_ns = visit->plan.period_ns;
+		watched->next_ns = visit->start_ns + visit->plan.period_ns;
+	} else if (visit->end == WSS_VISIT_BOOTING) {
+		watched->state = WSS_WATCHED_HELD;
+		watched->next_ns = visit->not_before_ns;
+	} else if (visit->end == WSS_VISIT_RENEWED) {
+		wss_pace_reset(&watched->pace);
+		guest->last_faults = (struct wss_amount){ .known = false };
+		watched->next_ns = wss_clock_now_ns() + SOON_NS;
+	} else if (error->code == WSS_ERR_BUSY) {
+		watched->state = WSS_WATCHED_HELD;
+	}
+}
+
+static void on_sample(struct wss_target *target, const struct wss_sample *sample, bool last,
+		      void *opaque)
+{
+	struct wss_watch *watch = opaque;
+	struct wss_visit *visit = target->data;
+	struct guest *guest = watch_find_visited(watch, visit);
+
+	(void)last;
+	if (!guest) {
+		atomic_store(&visit->over, true);
+		return;
+	}
+	watch_visit_started(watch, guest);
+	if (visit->n_vcpus)
+		guest->watched.n_vcpus = visit->n_vcpus;
+	guest->watched.policy = target->policy;
+	if (visit->found.pid) {
+		guest->instance = visit->found;
+		guest->watched.maximum_bytes.value = visit->found.maximum_bytes;
+		guest->watched.maximum_bytes.known = visit->found.maximum_bytes != 0;
+	}
+	if (wss_sample_measured(sample))
+		guest_take_sample(guest, visit, sample);
+	else
+		guest_take_failure(guest, visit, &sample->error);
+	if (watch->events.sample && visit->end == WSS_VISIT_MEASURED)
+		watch->events.sample(&guest->watched, sample, watch->opaque);
+}
+
+static void on_left_out(struct wss_target *target, void *opaque)
+{
+	struct wss_visit *visit = target->data;
+	struct guest *guest = watch_find_visited(opaque, visit);
+
+	if (!guest)
+		return;
+	guest_fail(guest, &target->error);
+	guest->watched.policy = target->policy;
+	if (target->policy.opt_out)
+		guest->watched.state = WSS_WATCHED_LEFT_OUT;
+}
+
+/* Its worker may still run: of the visit only what was set before it began may be looked at. */
+static void on_trouble(struct wss_target *target, const struct wss_error *error, void *opaque)
+{
+	struct wss_visit *visit = target->data;
+	struct guest *guest = watch_find_visited(opaque, visit);
+
+	if (guest)
+		guest_fail(guest, error);
+}
+
+static void on_done(struct wss_target *target, void *opaque)
+{
+	struct wss_visit *visit = target->data;
+	struct wss_watch *watch = opaque;
+	struct guest *guest = watch_find_visited(watch, visit);
+
+	if (!guest || guest->visit != visit)
+		return;
+	watch_visit_started(watch, guest);
+	guest->visit = NULL;
+	watch->due_ns = wss_u64_min(watch->due_ns, guest->watched.next_ns);
+	if (guest->watched.state == WSS_WATCHED_MEASURING)
+		guest->watched.state = WSS_WATCHED_WAITING;
+}
+
+/* --- the whole --- */
+
+/* A host whose pressure is not known is never held for it, which is said once. */
+static struct wss_pressure_hold *watch_pressure_new(double limit_share)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+	struct wss_pressure_hold *hold;
+
+	if (wss_pressure_hold_new(limit_share, &hold, &error) == 0)
+		return hold;
+	wss_log(WSS_LOG_INFO, "memory pressure of the host holds nothing: %s", error.text);
+	return NULL;
+}
+
+/* Forgets what was seen: the next step looks again. */
+static void watch_set_pressure(struct wss_watch *watch, double limit_share)
+{
+	wss_pressure_hold_free(watch->pressure);
+	watch->pressure = limit_share > 0 ? watch_pressure_new(limit_share) : NULL;
+	watch->options.pressure_share = limit_share;
+}
+
+int wss_watch_new_with(struct wss_hypervisor *hypervisor, const struct wss_watch_options *options,
+		       const struct wss_watch_events *events, void *opaque,
+		       struct wss_watch **ret_watch, struct wss_error *err)
+{
+	static const struct wss_round_events round_events = {
+		.left_out = on_left_out,
+		.sample = on_sample,
+		.trouble = on_trouble,
+		.done = on_done,
+	};
+	struct wss_round_options round = { .jobs = JOBS_MIN, .cancel = options->cancel,
+					   .cancel_ns = RESTORE_NS };
+	struct wss_watch *watch = calloc(1, sizeof(*watch));
+
+	if (!watch)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	watch->options = *options;
+	watch->events = *events;
+	watch->opaque = opaque;
+	round.measure = options->measure;
+	watch->lister = wss_lister_new(&watch->options.hypervisor, hypervisor, options->cancel);
+	if (!hypervisor)
+		watch->pool = wss_pool_new(&watch->options.hypervisor);
+	if (!watch->lister || (!hypervisor && !watch->pool) ||
+	    wss_round_new(&round, &round_events, watch, &watch->round, err) < 0) {
+		wss_watch_free(watch);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	watch_set_pressure(watch, options->pressure_share);
+	*ret_watch = watch;
+	return 0;
+}
+
+int wss_watch_new(const struct wss_watch_options *options, const struct wss_watch_events *events,
+		  void *opaque, struct wss_watch **ret_watch, struct wss_error *err)
+{
+	return wss_watch_new_with(NULL, options, events, opaque, ret_watch, err);
+}
+
+/* Visits arm no other window. */
+static void watch_end_visits(struct wss_watch *watch)
+{
+	for (size_t i = 0; i < watch->n; i++)
+		guest_end_visit(watch->guests[i]);
+}
+
+static void watch_look_at_pressure(struct wss_watch *watch)
+{
+	const char *reason;
+
+	if (!wss_pressure_hold_step(watch->pressure))
+		return;
+	reason = wss_pressure_hold_reason(watch->pressure);
+	if (reason)
+		watch_end_visits(watch);
+	wss_log(WSS_LOG_INFO, reason ? "held: nothing is measured: %s" : "goes on: %s",
+		reason ? reason : "the host's memory pressure has fallen");
+}
+
+bool wss_watch_step(struct wss_watch *watch)
+{
+	uint64_t wait_ns = STEP_NS, now_ns;
+	bool measuring;
+
+	watch_list(watch);
+	watch_look_at_pressure(watch);
+	if (watch_may_start(watch)) {
+		watch_start_due(watch);
+		now_ns = wss_clock_now_ns();
+		wait_ns = watch->due_ns > now_ns ? watch->due_ns - now_ns : 0;
+	}
+	measuring = wss_round_step_for(watch->round, wait_ns);
+	if (wss_cancel_requested(watch->options.cancel))
+		return measuring;
+	if (!measuring)
+		wss_lister_wait(watch->lister, wait_ns);
+	return true;
+}
+
+void wss_watch_change(struct wss_watch *watch, const struct wss_watch_options *options)
+{
+	struct wss_watch_options *own = &watch->options;
+	uint64_t now_ns = wss_clock_now_ns();
+
+	own->measure = options->measure;
+	own->wanted = options->wanted;
+	own->period_ns = options->period_ns;
+	own->canary_ns = options->canary_ns;
+	own->boot_ns = options->boot_ns;
+	own->budget = options->budget;
+	own->continuous = options->continuous;
+	watch_set_pace(watch);
+	watch_set_pressure(watch, options->pressure_share);
+	for (size_t i = 0; i < watch->n; i++) {
+		struct wss_watched *watched = &watch->guests[i]->watched;
+
+		guest_end_visit(watch->guests[i]);
+		/* Spread over the period again, as at the start. */
+		watched->next_ns = wss_u64_min(watched->next_ns,
+					       now_ns + own->period_ns / watch->n * (i + 1));
+	}
+}
+
+void wss_watch_hold(struct wss_watch *watch, const char *reason)
+{
+	watch->is_held = reason != NULL;
+	snprintf(watch->held, sizeof(watch->held), "%s", reason ? reason : "");
+	if (reason)
+		watch_end_visits(watch);
+}
+
+const char *wss_watch_held(const struct wss_watch *watch)
+{
+	return watch->is_held ? watch->held : wss_pressure_hold_reason(watch->pressure);
+}
+
+bool wss_watch_has_tried(const struct wss_watch *watch)
+{
+	return watch->began || watch->disconnected;
+}
+
+bool wss_watch_listed(const struct wss_watch *watch)
+{
+	return watch->began;
+}
+
+size_t wss_watch_count(const struct wss_watch *watch)
+{
+	return watch->n;
+}
+
+const struct wss_watched *wss_watch_guest(const struct wss_watch *watch, size_t i)
+{
+	return &watch->guests[i]->watched;
+}
+
+bool wss_watch_cold(const struct wss_watch *watch, size_t i, struct wss_cold_report *ret_report)
+{
+	struct wss_aging *aging = watch->guests[i]->aging;
+
+	return aging && wss_aging_report(aging, wss_clock_now_ns(), ret_report);
+}
+
+static void guest_save_ages(const struct guest *guest)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+
+	if (guest->aging && wss_aging_save(guest->aging, &error) < 0)
+		wss_log_guest(WSS_LOG_WARNING, guest->watched.name, guest->watched.uuid, "%s",
+			      error.text);
+}
+
+void wss_watch_free(struct wss_watch *watch)
+{
+	if (!watch)
+		return;
+	wss_round_free(watch->round);
+	wss_lister_free(watch->lister);
+	wss_pool_free(watch->pool);
+	for (size_t i = 0; i < watch->n; i++) {
+		guest_save_ages(watch->guests[i]);
+		/* Its target is gone, or is its worker's. */
+		watch->guests[i]->visit = NULL;
+		guest_free(watch->guests[i]);
+	}
+	wss_pressure_hold_free(watch->pressure);
+	free(watch->guests);
+	free(watch);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The watch: measures all guests of a host, again and again, each within its budget.
+ *
+ * Theory of operation. One thread steps the watch; whatever may hang is done by workers. A guest is
+ * known from the moment that libvirt lists it until it is not listed any more, and is in one of these
+ * states:
+ *
+ *   waiting --due--> measuring --sample--> waiting
+ *      |                 |
+ *      |                 +--the budget says no--> refused --looked at again--> measuring
+ *      |                 +--it boots, or has a job--> held --looked at again--> measuring
+ *      +--opted out--> left out
+ *
+ * Before a window is armed it is predicted (track/tracker.h), and the guest's pace (wss/budget.h) says
+ * whether it may be and of which kind; afterwards what it cost is compared with the prediction. Faults
+ * are predicted as all entries that the zap drops, or, once a window has shown how many of them the
+ * guest touches, as twice that.
+ *
+ * Guests are spread over their period when the watch begins, so that they do not fall due together. While
+ * the watch is held nothing is armed; windows that are open come to their end. An operator holds it, or
+ * memory pressure on the host: it is looked at every second, and has to fall to half the limit again.
+ *
+ * libvirt may go away at any time. Then guests stay known, what was measured of them stays as it is,
+ * and libvirt is called again every WSS_WATCH_RECONNECT_NS. A guest whose own connection fails is tried
+ * again after WSS_WATCH_RETRY_NS, because libvirt may have too many clients.
+ */
+#ifndef WSS_SERVICE_WATCH_H
+#define WSS_SERVICE_WATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "service/round.h"
+#include "service/target.h"
+#include "wss/budget.h"
+#include "wss/cold-timeline.h"
+
+#define WSS_WATCH_PERIOD_NS (60 * WSS_NS_PER_S)
+#define WSS_WATCH_CANARY_NS (200 * WSS_NS_PER_MS)
+#define WSS_WATCH_WINDOW_NS (4 * WSS_NS_PER_S)
+#define WSS_WATCH_BOOT_NS (120 * WSS_NS_PER_S)
+#define WSS_WATCH_PRESSURE_SHARE 0.1
+/* How often guests are listed, libvirt is called again that was lost, and a guest whose connection failed. */
+#define WSS_WATCH_LIST_NS (5 * WSS_NS_PER_S)
+#define WSS_WATCH_RECONNECT_NS (500 * WSS_NS_PER_MS)
+#define WSS_WATCH_RETRY_NS (2 * WSS_NS_PER_S)
+
+/* Room for the reason of a hold, with its final NUL; a longer one is cut. */
+#define WSS_WATCH_REASON_MAX 256
+
+struct wss_watch_options {
+	struct wss_hypervisor_options hypervisor; /* borrowed strings */
+	struct wss_measure_options measure; /* the usual window; its granularity is wanted's */
+	enum wss_window_kind wanted;	    /* the dearest kind of window */
+	uint64_t period_ns;		    /* for guests whose policy has none, at least 1 s */
+	uint64_t canary_ns;		    /* length of a canary's window */
+	uint64_t boot_ns;		    /* how long a guest that has just started is left alone */
+	struct wss_budget budget;
+	double pressure_share; /* memory pressure (host/pressure.h), 0 to 1, that holds the watch; 0: none does */
+	double fault_ns; /* what a second-level fault costs (track/fault-cost.h) */
+	/*
+	 * Each window of a guest goes on until its next one, where the method knows pages, so that ages have
+	 * a low bound. The guest's lock is held all the time.
+	 */
+	bool continuous;
+	const char *ages; /* directory of the files of ages, which exists; NULL: none (service/ages.h) */
+	const struct wss_cancel *cancel; /* ends the watch; NULL: the stop signal */
+};
+
+/* With all defaults. */
+void wss_watch_options_init(struct wss_watch_options *options);
+
+enum wss_watched_state {
+	WSS_WATCHED_WAITING,
+	WSS_WATCHED_MEASURING,
+	WSS_WATCHED_REFUSED,  /* by the budget: why says it */
+	WSS_WATCHED_HELD,     /* left alone for now, by its start, a job or another measurement: why says it */
+	WSS_WATCHED_LEFT_OUT, /* its operator has opted out */
+};
+
+/* "waiting", "measuring", "refused", "held", "left out". */
+const char *wss_watched_state_name(enum wss_watched_state state);
+
+/* What the watch knows of a guest. */
+struct wss_watched {
+	char name[WSS_NAME_MAX];
+	char uuid[WSS_UUID_TEXT_MAX];
+	enum wss_watched_state state;
+	struct wss_pace pace;
+	uint64_t period_ns; /* from window to window, as it is now */
+	uint64_t next_ns;   /* when it is due, wss_clock_now_ns() */
+	/* Why the last attempt gave no sample; code 0: it gave one, or there was none yet. */
+	struct wss_error why;
+	bool measured; /* there is a sample */
+	enum wss_window_kind kind; /* of the window that gave it */
+	uint64_t measured_ns;	   /* when, wss_clock_now_ns() */
+	struct wss_sample sample;
+	/* Over all windows, and since when, wss_clock_now_ns(). */
+	uint64_t since_ns;
+	uint64_t windows;
+	uint64_t spent_vcpu_ns;	 /* of its vCPUs' time: stalls and faults */
+	uint64_t spent_tool_ns;	 /* of CPU time of the watch */
+	uint64_t longest_stall_ns;
+	uint64_t dearer; /* windows that cost more than predicted */
+	unsigned n_vcpus; /* 0: not known yet */
+	struct wss_policy policy; /* as its last window found it; empty before */
+	struct wss_amount maximum_bytes; /* of its memory, as its last visit found it */
+	uint64_t spent_ns; /* spent_vcpu_ns for each of its vCPUs */
+};
+
+struct wss_watch_events {
+	/* A new sample, good or bad. */
+	void (*sample)(const struct wss_watched *guest, const struct wss_sample *sample,
+		       void *opaque);
+	/* A guest is listed no more. */
+	void (*gone)(const struct wss_watched *guest, void *opaque);
+	/* libvirt cannot be reached (error), or can again (error NULL). */
+	void (*connection)(const struct wss_error *error, void *opaque);
+};
+
+struct wss_watch;
+
+/* Options and events are copied. For wss_watch_free(). WSS_ERR_NO_MEMORY. */
+int wss_watch_new(const struct wss_watch_options *options, const struct wss_watch_events *events,
+		  void *opaque, struct wss_watch **ret_watch, struct wss_error *err);
+
+/*
+ * The same, with guests of another source than libvirt: hypervisor is kept, and never opened again. It
+ * is the caller's.
+ */
+int wss_watch_new_with(struct wss_hypervisor *hypervisor, const struct wss_watch_options *options,
+		       const struct wss_watch_events *events, void *opaque,
+		       struct wss_watch **ret_watch, struct wss_error *err);
+
+/*
+ * Does what is due and waits until more is, or a window tells something, at most 200 ms. False once its token
+ * is requested and all guests are as they were.
+ */
+bool wss_watch_step(struct wss_watch *watch);
+
+/*
+ * Goes on with other options: the window, method, kind, periods, budget, boot time, memory pressure and
+ * continuous ones; all others stay as they were. Windows that are open come to their end as they began. A guest whose next window
+ * would be more than the new period away is measured within that.
+ */
+void wss_watch_change(struct wss_watch *watch, const struct wss_watch_options *options);
+
+/* Stops all arming, with the reason (copied), or goes on (NULL). */
+void wss_watch_hold(struct wss_watch *watch, const char *reason);
+
+/* The reason, that of wss_watch_hold() before memory pressure; NULL: not held. */
+const char *wss_watch_held(const struct wss_watch *watch);
+
+/* Whether libvirt has listed the guests, or failed to, at least once. */
+bool wss_watch_has_tried(const struct wss_watch *watch);
+/* Whether the guests have been listed once; before that none is known. */
+bool wss_watch_listed(const struct wss_watch *watch);
+
+/* How many guests are known; one of them, in no order, which is valid until the next step. */
+size_t wss_watch_count(const struct wss_watch *watch);
+const struct wss_watched *wss_watch_guest(const struct wss_watch *watch, size_t i);
+
+/*
+ * Reports how cold the memory of that guest is (wss/cold-timeline.h); false if no window has shown which
+ * pages it touches.
+ */
+bool wss_watch_cold(const struct wss_watch *watch, size_t i, struct wss_cold_report *ret_report);
+
+/* Stores the ages, and leaves behind what still runs. Takes NULL. */
+void wss_watch_free(struct wss_watch *watch);
+
+#endif

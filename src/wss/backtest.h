@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Backtest: replays a guest's measured hours, and holds what would have been recommended at
+ * each of them, from earlier hours only, against what the guest then needed.
+ *
+ * Need of an hour: its largest measured working set, which is what the guest would have
+ * missed memory for. Figures of a size L against a need u:
+ *
+ *     slack      (L - u) / L where L >= u, else 0: a share of the size, as Autopilot's
+ *                relative slack (Rzadca et al., EuroSys 2020, section 4.1), but hour by hour:
+ *                the low hours of a daily rhythm count as slack
+ *     violation  an hour with u > L; (u - L) / L is how far above
+ *     change     an hour whose size differs from that of the measured hour before
+ *
+ * The same figures are computed for rivals that see the same hours:
+ *
+ *     peak   the largest hour since the start of training, plus 15 %
+ *     vpa    the 90th percentile of the hours, weighted with a half-life of 24 hours, plus
+ *            15 %: the memory estimator of Kubernetes' Vertical Pod Autoscaler (its
+ *            recommender's --target-memory-percentile, --memory-histogram-decay-half-life and
+ *            --recommendation-margin-fraction)
+ *     fixed  the memory that the guest has
+ *
+ * Hours before which too little was measured for a recommendation count for none of them.
+ */
+#ifndef WSS_WSS_BACKTEST_H
+#define WSS_WSS_BACKTEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "wss/learner.h"
+
+struct wss_backtest_hour {
+	time_t start;
+	uint64_t need_bytes;	 /* at least 1 */
+	uint64_t assigned_bytes; /* memory that the guest has; 0: unknown */
+};
+
+enum wss_backtest_player {
+	WSS_BACKTEST_ADVICE,
+	WSS_BACKTEST_PEAK,
+	WSS_BACKTEST_VPA,
+	WSS_BACKTEST_FIXED,
+	WSS_BACKTEST_PLAYERS
+};
+
+/* Returns "recommended", "peak + 15%", "p90 24h + 15%", "fixed". */
+const char *wss_backtest_player_name(enum wss_backtest_player player);
+
+/* Classes of slack, of a thousandth each. */
+#define WSS_BACKTEST_CLASSES 1001
+
+/* The figures of one player over any number of guests. All zero is empty. */
+struct wss_backtest_score {
+	uint64_t hours, violations, changes;
+	double slack_sum, above_sum, above_max; /* sums and maximum of shares */
+	uint64_t slacks[WSS_BACKTEST_CLASSES];
+	/* need / size before its margin, of each hour; freed by wss_backtest_free(). */
+	float *ratios;
+	size_t n_ratios, room;
+};
+
+struct wss_backtest {
+	uint64_t guests;      /* that had hours to be judged */
+	uint64_t hours;	      /* judged */
+	uint64_t early_hours; /* too early for a recommendation */
+	struct wss_backtest_score scores[WSS_BACKTEST_PLAYERS];
+};
+
+struct wss_backtest_options {
+	uint64_t train_s, test_s; /* at the end of the history; test_s at least an hour */
+	bool alone;		  /* without the rivals, and without wss_backtest_slack_at() */
+	const struct wss_learner_rule *only; /* NULL: learnt */
+};
+
+/* A judged hour, for a picture. */
+struct wss_backtest_moment {
+	time_t start;
+	uint64_t need_bytes;
+	struct wss_learned advice;
+	uint64_t sizes[WSS_BACKTEST_PLAYERS]; /* 0: unknown */
+};
+
+typedef void (*wss_backtest_on_moment)(const struct wss_backtest_moment *moment, void *opaque);
+
+/*
+ * Adds a guest: n hours, ascending. until: the end of the test, in seconds since 1970; hours
+ * that do not start before it are ignored. on_moment may be NULL. Returns 0, or -1 when out of
+ * memory.
+ */
+int wss_backtest_add(struct wss_backtest *backtest, const struct wss_backtest_hour *hours,
+		     size_t n, time_t until, const struct wss_backtest_options *options,
+		     wss_backtest_on_moment on_moment, void *opaque);
+
+void wss_backtest_free(struct wss_backtest *backtest);
+
+/* Means over the judged hours; 0 without hours. */
+double wss_backtest_slack(const struct wss_backtest_score *score);
+double wss_backtest_violations(const struct wss_backtest_score *score);
+double wss_backtest_above(const struct wss_backtest_score *score);
+/* Changes of one guest in 168 judged hours. */
+double wss_backtest_changes_per_week(const struct wss_backtest_score *score);
+
+/* Returns the slack that p of the hours do not exceed, 0 < p <= 1, rounded up to a thousandth.
+ */
+double wss_backtest_slack_percentile(const struct wss_backtest_score *score, double p);
+
+/*
+ * Finds the mean slack that a rival has with the margin (instead of its own) at which no more
+ * than this share of its hours are violations. Sorts the score's ratios. Returns false without
+ * hours. ret_margin is negative if the rival is too large even with none.
+ */
+bool wss_backtest_slack_at(struct wss_backtest_score *score, double violations,
+			   double *ret_slack, double *ret_margin);
+
+#endif

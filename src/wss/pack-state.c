@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "wss/pack-private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- vectors of hours --- */
+
+static unsigned load_count_over(const struct pack_load *load, float limit_mib)
+{
+	unsigned over = 0;
+
+	for (int i = 0; i < WSS_PACK_HOURS; i++)
+		over += load->mib[i] > limit_mib;
+	return over;
+}
+
+static uint16_t worst_hour(const float *mib)
+{
+	uint16_t worst = 0;
+
+	for (uint16_t i = 1; i < WSS_PACK_HOURS; i++)
+		if (mib[i] > mib[worst])
+			worst = i;
+	return worst;
+}
+
+static void load_refresh(struct pack_state *state, uint32_t host)
+{
+	struct pack_load *load = &state->loads[host];
+
+	load->worst = worst_hour(load->mib);
+	load->over = load->mib[load->worst] > state->problem->hosts[host].limit_mib
+			     ? load_count_over(load, state->problem->hosts[host].limit_mib)
+			     : 0;
+}
+
+void pack_put(struct pack_state *state, uint32_t guest, uint32_t host)
+{
+	struct pack_load *load = &state->loads[host];
+	const float *need = state->problem->guests[guest].need_mib;
+
+	for (int i = 0; i < WSS_PACK_HOURS; i++)
+		load->mib[i] += need[i];
+	load->n++;
+	state->host_of[guest] = host;
+	state->previous[guest] = PACK_NOWHERE;
+	state->next[guest] = state->first[host];
+	if (state->first[host] != PACK_NOWHERE)
+		state->previous[state->first[host]] = guest;
+	state->first[host] = guest;
+	load_refresh(state, host);
+}
+
+void pack_take(struct pack_state *state, uint32_t guest)
+{
+	uint32_t host = state->host_of[guest], next = state->next[guest];
+	uint32_t previous = state->previous[guest];
+	struct pack_load *load = &state->loads[host];
+	const float *need = state->problem->guests[guest].need_mib;
+
+	for (int i = 0; i < WSS_PACK_HOURS; i++)
+		load->mib[i] -= need[i];
+	load->n--;
+	if (previous != PACK_NOWHERE)
+		state->next[previous] = next;
+	else
+		state->first[host] = next;
+	if (next != PACK_NOWHERE)
+		state->previous[next] = previous;
+	state->host_of[guest] = PACK_NOWHERE;
+	load_refresh(state, host);
+}
+
+/* --- what fits --- */
+
+bool pack_conflicts(const struct pack_state *state, uint32_t guest, uint32_t host,
+		    uint32_t without)
+{
+	for (uint32_t i = state->groups_at[guest]; i < state->groups_at[guest + 1]; i++) {
+		const struct wss_pack_apart *apart = &state->problem->aparts[state->groups[i]];
+
+		for (size_t j = 0; j < apart->n; j++)
+			if (apart->guests[j] != guest && apart->guests[j] != without &&
+			    state->host_of[apart->guests[j]] == host)
+				return true;
+	}
+	return false;
+}
+
+/* Whether the sums stay within the limit in all hours. */
+static bool sums_within(const float *load, const float *need, float limit)
+{
+	const pack_four limits = {limit, limit, limit, limit};
+	pack_mask over = {0};
+
+	for (int i = 0; i < PACK_FOURS; i++)
+		over |= (pack_mask)(pack_four_of(load, i) + pack_four_of(need, i) > limits);
+	return !(over[0] | over[1] | over[2] | over[3]);
+}
+
+/* The same, where some hours may be over the limit but not over all memory. */
+static bool sums_nearly_within(const float *load, const float *need,
+			       const struct wss_pack_host *host, unsigned hours)
+{
+	unsigned over = 0;
+
+	for (int i = 0; i < WSS_PACK_HOURS; i++) {
+		float sum = load[i] + need[i];
+
+		if (sum > host->memory_mib)
+			return false;
+		over += sum > host->limit_mib;
+	}
+	return over <= hours;
+}
+
+bool pack_fits(const struct pack_state *state, uint32_t guest, uint32_t host)
+{
+	const struct wss_pack_problem *problem = state->problem;
+	const struct wss_pack_host *of_host = &problem->hosts[host];
+	const struct pack_load *load = &state->loads[host];
+	const float *need = problem->guests[guest].need_mib;
+	float most = problem->over_hours ? of_host->memory_mib : of_host->limit_mib;
+	uint16_t a = state->worst[guest], b = load->worst;
+
+	/* These two hours refuse most. */
+	if (load->mib[a] + need[a] > most || load->mib[b] + need[b] > most)
+		return false;
+	if (problem->over_hours
+		    ? !sums_nearly_within(load->mib, need, of_host, problem->over_hours)
+		    : !sums_within(load->mib, need, most))
+		return false;
+	return !pack_conflicts(state, guest, host, PACK_NOWHERE);
+}
+
+bool pack_is_bad(const struct pack_state *state, uint32_t host)
+{
+	const struct wss_pack_problem *problem = state->problem;
+	const struct pack_load *load = &state->loads[host];
+
+	if (load->over > problem->over_hours ||
+	    load->mib[load->worst] > problem->hosts[host].memory_mib)
+		return true;
+	for (uint32_t i = state->first[host]; i != PACK_NOWHERE; i = state->next[i])
+		if (pack_conflicts(state, i, host, PACK_NOWHERE))
+			return true;
+	return false;
+}
+
+size_t pack_count_moves(const struct pack_state *state)
+{
+	size_t moves = 0;
+
+	for (size_t i = 0; i < state->problem->n_guests; i++)
+		moves += state->host_of[i] != state->problem->guests[i].host;
+	return moves;
+}
+
+/* --- the state --- */
+
+static int guest_groups_init(struct pack_state *state)
+{
+	const struct wss_pack_problem *problem = state->problem;
+	size_t total = 0;
+
+	for (size_t i = 0; i < problem->n_aparts; i++)
+		for (size_t j = 0; j < problem->aparts[i].n; j++, total++)
+			state->groups_at[problem->aparts[i].guests[j] + 1]++;
+	for (size_t i = 0; i < problem->n_guests; i++)
+		state->groups_at[i + 1] += state->groups_at[i];
+	state->groups = calloc(total + 1, sizeof(*state->groups));
+	if (!state->groups)
+		return -1;
+	/* Each start moves to the end of its part, which is where the next part starts. */
+	for (size_t i = 0; i < problem->n_aparts; i++)
+		for (size_t j = 0; j < problem->aparts[i].n; j++)
+			state->groups[state->groups_at[problem->aparts[i].guests[j]]++] =
+				(uint32_t)i;
+	memmove(state->groups_at + 1, state->groups_at,
+		problem->n_guests * sizeof(*state->groups_at));
+	state->groups_at[0] = 0;
+	return 0;
+}
+
+static void guest_figures_init(struct pack_state *state)
+{
+	for (size_t i = 0; i < state->problem->n_guests; i++) {
+		const float *need = state->problem->guests[i].need_mib;
+		double sum = 0;
+
+		for (int j = 0; j < WSS_PACK_HOURS; j++)
+			sum += (double)need[j];
+		state->mean_mib[i] = (float)(sum / WSS_PACK_HOURS);
+		state->worst[i] = worst_hour(need);
+	}
+}
+
+int pack_state_init(struct pack_state *state, const struct wss_pack_problem *problem,
+		    struct wss_error *err)
+{
+	size_t n = problem->n_guests;
+
+	*state = (struct pack_state){
+		.problem = problem,
+		.host_of = calloc(n + 1, sizeof(*state->host_of)),
+		.loads = calloc(problem->n_hosts + 1, sizeof(*state->loads)),
+		.next = calloc(n + 1, sizeof(*state->next)),
+		.previous = calloc(n + 1, sizeof(*state->previous)),
+		.first = calloc(problem->n_hosts + 1, sizeof(*state->first)),
+		.worst = calloc(n + 1, sizeof(*state->worst)),
+		.mean_mib = calloc(n + 1, sizeof(*state->mean_mib)),
+		.groups_at = calloc(n + 2, sizeof(*state->groups_at)),
+	};
+	if (!state->host_of || !state->loads || !state->next || !state->previous ||
+	    !state->first || !state->worst || !state->mean_mib || !state->groups_at ||
+	    guest_groups_init(state) < 0) {
+		pack_state_release(state);
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	guest_figures_init(state);
+	for (size_t i = 0; i < problem->n_hosts; i++) {
+		state->first[i] = PACK_NOWHERE;
+		state->loads[i].open = !problem->hosts[i].closed;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		pack_put(state, i, problem->guests[i].host);
+	return 0;
+}
+
+void pack_state_release(struct pack_state *state)
+{
+	free(state->host_of);
+	free(state->loads);
+	free(state->next);
+	free(state->previous);
+	free(state->first);
+	free(state->worst);
+	free(state->mean_mib);
+	free(state->groups_at);
+	free(state->groups);
+	*state = (struct pack_state){.problem = NULL};
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Theory of operation: guests first leave hosts that are over their limits, cheapest first.
+ * Then hosts are put into an order of emptying, the cheapest last, and a binary search finds
+ * how many of the first are enough: each try closes all others, and packs their guests
+ * (pack-place.c) beside those that stay where they are, and exchanges guests where that is not
+ * enough (pack-squeeze.c). So guests of emptied hosts move, and others only to make room for
+ * them.
+ */
+#include "wss/pack-private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/stop.h"
+
+/* Exchanges that one try may consider, for half a second. */
+#define WORK_OF_TRY 5000000
+
+/* --- hosts over their limits --- */
+
+/* Finds the guest whose move costs least and that is not tried yet; PACK_NOWHERE: none. */
+static uint32_t cheapest_guest(const struct pack_state *state, uint32_t host,
+			       const bool *tried)
+{
+	bool over = state->loads[host].over > 0;
+	uint32_t best = PACK_NOWHERE;
+
+	for (uint32_t i = state->first[host]; i != PACK_NOWHERE; i = state->next[i]) {
+		const struct wss_pack_guest *guest = &state->problem->guests[i];
+
+		if (guest->pinned || tried[i] ||
+		    (!over && !pack_conflicts(state, i, host, PACK_NOWHERE)))
+			continue;
+		if (best == PACK_NOWHERE ||
+		    guest->copy_bytes < state->problem->guests[best].copy_bytes)
+			best = i;
+	}
+	return best;
+}
+
+/* Moves guests off a bad host until it is not, or nothing more can move. */
+static void host_mend(struct pack_state *state, uint32_t host, bool *tried, size_t *moves)
+{
+	while (*moves < state->problem->max_moves && !wss_stop_requested() &&
+	       pack_is_bad(state, host)) {
+		uint32_t guest = cheapest_guest(state, host, tried);
+
+		if (guest == PACK_NOWHERE)
+			break;
+		tried[guest] = true;
+		pack_take(state, guest);
+		if (pack_place(state, guest, host))
+			(*moves)++;
+		else
+			pack_put(state, guest, host);
+	}
+}
+
+static int pack_mend(struct pack_state *state, size_t *ret_bad, struct wss_error *err)
+{
+	wss_auto_free bool *tried = calloc(state->problem->n_guests + 1, sizeof(*tried));
+	wss_auto_free uint32_t *bad = calloc(state->problem->n_hosts + 1, sizeof(*bad));
+	size_t moves = 0;
+
+	if (!tried || !bad)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	*ret_bad = 0;
+	for (uint32_t i = 0; i < state->problem->n_hosts; i++)
+		if (pack_is_bad(state, i)) {
+			state->loads[i].open = false;
+			bad[(*ret_bad)++] = i;
+		}
+	for (size_t i = 0; i < *ret_bad; i++) {
+		host_mend(state, bad[i], tried, &moves);
+		state->loads[bad[i]].open =
+			!state->problem->hosts[bad[i]].closed && !pack_is_bad(state, bad[i]);
+	}
+	return 0;
+}
+
+/* --- the order of emptying --- */
+
+struct emptied_host {
+	uint32_t host;
+	bool stays;
+	double cost; /* of emptying it: the larger, the sooner it is kept */
+	uint64_t copy_bytes;
+};
+
+static int emptied_compare(const void *a, const void *b)
+{
+	const struct emptied_host *left = a, *right = b;
+
+	if (left->stays != right->stays)
+		return left->stays ? -1 : 1;
+	if (fabs(left->cost - right->cost) > 0)
+		return left->cost > right->cost ? -1 : 1;
+	if (left->copy_bytes != right->copy_bytes)
+		return left->copy_bytes > right->copy_bytes ? -1 : 1;
+	return left->host < right->host ? -1 : 1;
+}
+
+/*
+ * Lists the hosts in use, in the order in which to keep them. Large hosts come first, so that
+ * few are needed, unless moves are scarce: then those with many guests do.
+ */
+static size_t emptied_list(const struct pack_state *state, struct emptied_host *list)
+{
+	const struct wss_pack_problem *problem = state->problem;
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < problem->n_hosts; i++) {
+		struct emptied_host *host = &list[n];
+
+		if (!state->loads[i].n && !problem->hosts[i].keep)
+			continue;
+		*host = (struct emptied_host){
+			.host = i, .stays = problem->hosts[i].keep || pack_is_bad(state, i)};
+		host->cost =
+			problem->max_moves != SIZE_MAX
+				? (double)state->loads[i].n
+				: floor(8 * log2((double)problem->hosts[i].limit_mib + 1));
+		for (uint32_t j = state->first[i]; j != PACK_NOWHERE; j = state->next[j]) {
+			host->copy_bytes += problem->guests[j].copy_bytes;
+			host->stays |= problem->guests[j].pinned;
+		}
+		n++;
+	}
+	qsort(list, n, sizeof(*list), emptied_compare);
+	return n;
+}
+
+/* --- tries --- */
+
+struct emptying {
+	struct pack_state *state;
+	struct emptied_host *list;
+	size_t n;
+	uint32_t *mended; /* where guests are before any try */
+	uint32_t *best;	  /* the best try so far */
+	uint32_t *pool;
+};
+
+static void state_restore(struct pack_state *state, const uint32_t *host_of)
+{
+	for (uint32_t i = 0; i < state->problem->n_guests; i++) {
+		if (state->host_of[i] == host_of[i])
+			continue;
+		if (state->host_of[i] != PACK_NOWHERE)
+			pack_take(state, i);
+		pack_put(state, i, host_of[i]);
+	}
+}
+
+/* Tries to do with the first hosts of the list; on success that is the best try. */
+static bool emptying_try(struct emptying *run, size_t keep)
+{
+	struct pack_state *state = run->state;
+	size_t n_pool = 0;
+	bool good;
+
+	state_restore(state, run->mended);
+	state->work = WORK_OF_TRY;
+	for (size_t i = keep; i < run->n; i++) {
+		uint32_t host = run->list[i].host, next;
+
+		state->loads[host].open = false;
+		for (uint32_t j = state->first[host]; j != PACK_NOWHERE; j = next) {
+			next = state->next[j];
+			pack_take(state, j);
+			run->pool[n_pool++] = j;
+		}
+	}
+	n_pool = pack_place_all(state, run->pool, n_pool);
+	good = (!n_pool || pack_squeeze(state, run->pool, n_pool)) &&
+	       pack_count_moves(state) <= state->problem->max_moves;
+	for (size_t i = keep; i < run->n; i++)
+		state->loads[run->list[i].host].open =
+			!state->problem->hosts[run->list[i].host].closed;
+	if (good)
+		memcpy(run->best, state->host_of,
+		       state->problem->n_guests * sizeof(*run->best));
+	return good;
+}
+
+/* Hosts that are empty already stay so. */
+static void close_unused(struct pack_state *state)
+{
+	for (size_t i = 0; i < state->problem->n_hosts; i++)
+		if (!state->loads[i].n && !state->problem->hosts[i].keep)
+			state->loads[i].open = false;
+}
+
+static void emptying_search(struct emptying *run, size_t bound)
+{
+	size_t low = bound, high = run->n;
+
+	while (low < run->n && run->list[low].stays)
+		low++;
+	while (low < high && !wss_stop_requested()) {
+		/* A success is likelier close to the bound. */
+		size_t middle = low + (high - low) / 3;
+
+		if (emptying_try(run, middle))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	state_restore(run->state, run->best);
+}
+
+static int pack_empty(struct pack_state *state, size_t bound, struct wss_error *err)
+{
+	size_t n = state->problem->n_guests;
+	wss_auto_free struct emptied_host *list =
+		calloc(state->problem->n_hosts + 1, sizeof(*list));
+	wss_auto_free uint32_t *mended = calloc(n + 1, sizeof(*mended));
+	wss_auto_free uint32_t *best = calloc(n + 1, sizeof(*best));
+	wss_auto_free uint32_t *pool = calloc(n + 1, sizeof(*pool));
+	struct emptying run = {state, list, 0, mended, best, pool};
+
+	if (!list || !mended || !best || !pool)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	memcpy(mended, state->host_of, n * sizeof(*mended));
+	memcpy(best, state->host_of, n * sizeof(*best));
+	run.n = emptied_list(state, list);
+	close_unused(state);
+	emptying_search(&run, bound);
+	return 0;
+}
+
+/* --- the plan --- */
+
+static size_t hosts_used(const struct pack_state *state)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < state->problem->n_hosts; i++)
+		used += state->loads[i].n || state->problem->hosts[i].keep;
+	return used;
+}
+
+static void plan_fill(struct pack_state *state, struct wss_pack_plan *plan)
+{
+	const struct wss_pack_problem *problem = state->problem;
+
+	plan->hosts_after = hosts_used(state);
+	plan->bad_after = 0;
+	for (uint32_t i = 0; i < problem->n_hosts; i++)
+		plan->bad_after += pack_is_bad(state, i);
+	plan->moves = pack_count_moves(state);
+	plan->copy_bytes = 0;
+	for (size_t i = 0; i < problem->n_guests; i++)
+		if (state->host_of[i] != problem->guests[i].host)
+			plan->copy_bytes += problem->guests[i].copy_bytes;
+	plan->host_of = wss_steal_ptr(state->host_of);
+}
+
+int wss_pack_solve(const struct wss_pack_problem *problem, struct wss_pack_plan *ret_plan,
+		   struct wss_error *err)
+{
+	struct wss_pack_plan plan = {.bound = wss_pack_bound(problem)};
+	struct pack_state state;
+	int r;
+
+	if (plan.bound == SIZE_MAX)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (pack_state_init(&state, problem, err) < 0)
+		return -1;
+	plan.hosts_before = hosts_used(&state);
+	r = pack_mend(&state, &plan.bad_before, err);
+	if (r == 0 && problem->goal == WSS_PACK_EMPTY)
+		r = pack_empty(&state, plan.bound, err);
+	if (r == 0 && wss_stop_requested())
+		r = wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+	if (r == 0) {
+		plan_fill(&state, &plan);
+		*ret_plan = plan;
+	}
+	pack_state_release(&state);
+	return r;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Packs guests onto hosts by what each of them needs in each hour of the week: guests that
+ * need their memory at different hours share it. The number of hosts is what matters; of two
+ * plans with the same number the one that copies less is better.
+ *
+ * Needs are whole numbers of MiB below 2^24, so that sums in float are exact as long as they
+ * stay below that, which limits ensure: a plan obeys its limits to the byte.
+ */
+#ifndef WSS_WSS_PACK_H
+#define WSS_WSS_PACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define WSS_PACK_HOURS 168 /* of a week; hour 0 begins on Monday at 00:00 UTC */
+/* Largest limit of a host and need of a guest, in MiB: 8 TiB. */
+#define WSS_PACK_MIB_MAX ((float)(1 << 23))
+
+struct wss_pack_guest {
+	float need_mib[WSS_PACK_HOURS]; /* 0 to WSS_PACK_MIB_MAX, whole numbers */
+	uint32_t host;			/* where it runs: an index */
+	bool pinned;			/* never moves */
+	uint64_t copy_bytes;		/* what moving it copies */
+};
+
+struct wss_pack_host {
+	float limit_mib;  /* safe limit, at most WSS_PACK_MIB_MAX, a whole number */
+	float memory_mib; /* not exceeded even in the hours that may be over the limit; at
+			     least the limit */
+	bool keep;	  /* counts as used even if no guest is left on it */
+	bool closed;	  /* gets no further guest */
+};
+
+/* Guests of which no two may be on one host, as indexes. */
+struct wss_pack_apart {
+	uint32_t *guests;
+	size_t n;
+};
+
+enum wss_pack_goal {
+	WSS_PACK_EMPTY, /* mend hosts over their limits, then empty as many hosts as possible
+			 */
+	WSS_PACK_SAFE,	/* mend hosts over their limits, move nothing else */
+};
+
+struct wss_pack_problem {
+	const struct wss_pack_guest *guests;
+	size_t n_guests;
+	const struct wss_pack_host *hosts;
+	size_t n_hosts;
+	const struct wss_pack_apart *aparts;
+	size_t n_aparts;
+	unsigned over_hours; /* hours of the week in which a host may be over its limit */
+	size_t max_moves;    /* SIZE_MAX: any number */
+	enum wss_pack_goal goal;
+};
+
+struct wss_pack_plan {
+	uint32_t *host_of;		  /* the host of each guest; free() it */
+	size_t moves;			  /* guests that change hosts */
+	uint64_t copy_bytes;		  /* sum of theirs */
+	size_t hosts_before, hosts_after; /* hosts with guests, or to be kept */
+	size_t bad_before, bad_after; /* hosts that are over their limits or have guests to be
+					 kept apart */
+	size_t bound;		      /* no plan, whatever it moves, has fewer hosts */
+};
+
+/*
+ * Makes a plan. A host that is bad before and cannot be mended stays bad, but gets no further
+ * guest; no other becomes bad. The same problem always has the same plan. WSS_ERR_NO_MEMORY,
+ * WSS_ERR_INTERRUPTED.
+ */
+int wss_pack_solve(const struct wss_pack_problem *problem, struct wss_pack_plan *ret_plan,
+		   struct wss_error *err);
+
+/*
+ * Returns the volume lower bound: the smallest number of hosts whose limits add up to what all
+ * guests need together, in each hour. Hosts that cannot be emptied are among them. If even all
+ * hosts are too few, returns their number. SIZE_MAX when out of memory.
+ */
+size_t wss_pack_bound(const struct wss_pack_problem *problem);
+
+#endif

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What a program with the recorder's invented backend (fake-recorder.c) hears of its windows. */
+#ifndef WSS_TESTS_FAKE_RECORDER_H
+#define WSS_TESTS_FAKE_RECORDER_H
+
+/* Called as each window begins, in the thread that measures. NULL: "window" is printed. */
+extern void (*fake_recorder_window)(void);
+
+#endif

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * node page.js CASE SERVER PICTURES [MORE...]: opens the page of the service in Chromium, with invented figures,
+ * and checks one thing. Exit status 1 with the faults if it is wrong. PICTURES is a directory for screenshots.
+ */
+"use strict";
+const assert = require("assert");
+const { spawn, execFileSync } = require("child_process");
+const fs = require("fs");
+const os = require("os");
+const path = require("path");
+const { Browser, Tab } = require("./browser.js");
+const fleet = require("./fleet.js");
+
+const [name, serverPath, pictures, ...more] = process.argv.slice(2);
+const directory = fs.mkdtempSync(path.join(os.tmpdir(), "page-data-"));
+
+class Server {
+	constructor() {
+		this.process = spawn(serverPath, [directory], { stdio: ["pipe", "pipe", "inherit"] });
+		this.lines = [];
+		this.heard = () => {};
+		let rest = "";
+		this.process.stdout.on("data", (bytes) => {
+			const parts = (rest + bytes).split("\n");
+			rest = parts.pop();
+			this.lines.push(...parts);
+			this.heard();
+		});
+	}
+
+	async line() {
+		while (!this.lines.length)
+			await new Promise((resolve) => { this.heard = resolve; });
+		return this.lines.shift();
+	}
+
+	async start() {
+		this.url = await this.line();
+		assert.strictEqual(await this.line(), "ready");
+	}
+
+	async renew() {
+		this.process.stdin.write("\n");
+		assert.strictEqual(await this.line(), "ready");
+	}
+}
+
+let browser, server;
+
+// Opens the page with these figures; all that it did is looked at when the case ends.
+const tabs = [];
+async function open(options, look = {}, fragment = "") {
+	const guests = fleet.write(directory, options);
+	if (server) {
+		await server.renew();
+	} else {
+		server = new Server();
+		await server.start();
+	}
+	const tab = await Tab.open(browser, `${server.url}${fragment}`, look);
+	tab.guests = guests;
+	tabs.push(tab);
+	return tab;
+}
+
+const NAMES = "[...document.querySelectorAll('#guests tbody tr:not([hidden]) td.name')].map((cell) => cell.textContent)";
+const HEAD = (title) => `[...document.querySelectorAll('#guests th button')].find((one) => one.textContent.replace("\\u00ad", "") === ${JSON.stringify(title)})`;
+const TEXT = "document.body.innerText";
+const DETAIL = "document.getElementById('detail')";
+const opened = `${DETAIL}.open && ${DETAIL}.querySelectorAll('canvas').length === 2`;
+const KINDS = { 4: "refused", 5: "left out", 6: "new", 7: "stale", 8: "early" };
+
+const cases = {
+	async content() {
+		const tab = await open({ n: 12, kinds: KINDS });
+		const text = await tab.run(TEXT);
+		for (const part of ["virt-wss on node7.example", "10 of 12", "128 GiB", "web1", "db1", "1 stale, 1 refused, 1 left out", "refused", "left out", "stale"])
+			if (part !== "10 of 12")
+				assert(text.includes(part), `no "${part}" in ${text}`);
+		assert(/\b9 of 12\b/.test(text), text.slice(0, 300));
+		// A figure that is not known is a dash that says why, and no 0.
+		const row = await tab.run(`[...document.querySelectorAll('#guests tbody tr')].find((row) => row.innerText.includes("mail1")).innerText`);
+		assert(row.includes("\u2013") && !/\b0 B\b/.test(row), row);
+		const reasons = await tab.run("[...document.querySelectorAll('.unknown')].map((one) => one.title)");
+		assert(reasons.length > 5 && reasons.every((reason) => reason.length > 5), reasons.join("\n"));
+		assert(reasons.some((reason) => reason.includes("over the limit of 20.0 ms")));
+		assert(reasons.some((reason) => reason.includes("a recommendation needs 10 windows")));
+		await tab.until("document.querySelectorAll('svg.spark polyline').length >= 9");
+	},
+
+	async detail() {
+		const tab = await open({ n: 12, kinds: KINDS });
+		await tab.run("document.querySelector('#guests td.name button').click()");
+		await tab.until(opened);
+		const text = await tab.run(`${DETAIL}.innerText`);
+		for (const part of ["Working set over time", "Growth curve", "Recommendation", "Coldness", "Cost of measuring", "would free", "confidence", "10 minutes",
+			"limit 20 ms", "of a budget of 0.50 %", "Longest stall"])
+			assert(text.toLowerCase().includes(part.toLowerCase()), `no "${part}" in ${text}`);
+		const label = await tab.run(`${DETAIL}.querySelector('.chart').getAttribute('aria-label')`);
+		assert(/^Working set in the last 24 hours: [0-9.]+ [MG]iB to [0-9.]+ [MG]iB$/.test(label), label);
+		// Ninety days, and back.
+		await tab.run(`[...${DETAIL}.querySelectorAll('button')].find((one) => one.textContent === "90 days").click()`);
+		assert(/by day, 41 days/.test(await tab.run(`${DETAIL}.querySelector('.chart').getAttribute('aria-label')`)));
+		await tab.run(`${DETAIL}.close()`);
+		await tab.until("!document.querySelector('canvas')");
+		assert.strictEqual(await tab.run("location.hash"), "");
+		// A guest of which nothing is known.
+		await tab.run(`[...document.querySelectorAll('td.name button')].find((one) => one.textContent === "mail1").click()`);
+		await tab.until(`${DETAIL}.innerText.includes("no such guest, or nothing is known of its past yet")`);
+		const refused = await tab.run(`${DETAIL}.innerText`);
+		assert(refused.includes("a window would stall it for about 41.0 ms"), refused);
+		assert(!/\b0 B\b/.test(refused), refused);
+		// It was asked for, and is not there.
+		tab.faults = tab.faults.filter((fault) => !fault.includes("404"));
+	},
+
+	async address() {
+		const tab = await open({ n: 3 }, {}, "#0f1e2d3c-0000-4000-8000-000000000002");
+		await tab.until(opened);
+		assert.strictEqual(await tab.run(`${DETAIL}.querySelector('h2').textContent`), "cache1");
+	},
+
+	async sorting() {
+		const tab = await open({ n: 20, kinds: KINDS }), keys = new Map(tab.guests.map((guest) => [guest.domain, guest.sample && guest.sample.wss_bytes]));
+		const down = await tab.run(NAMES), sizes = down.map((one) => keys.get(one));
+		assert.strictEqual(down.length, 20);
+		const known = sizes.filter((v) => v !== undefined);
+		// The largest first, and unknown ones last, in both directions.
+		assert.deepStrictEqual(known, [...known].sort((a, b) => b - a));
+		assert(sizes.slice(known.length).every((v) => v === undefined));
+		await tab.run(`${HEAD("Working set")}.click()`);
+		const up = (await tab.run(NAMES)).map((one) => keys.get(one));
+		assert.deepStrictEqual(up.slice(0, known.length), [...known].reverse());
+		assert(up.slice(known.length).every((v) => v === undefined));
+		assert.strictEqual(await tab.run(`${HEAD("Working set")}.closest("th").getAttribute("aria-sort")`), "ascending");
+		await tab.run(`${HEAD("Guest")}.click()`);
+		const names = await tab.run(NAMES);
+		assert.deepStrictEqual(names, [...names].sort());
+		for (const title of ["State", "Resident", "Balloon", "Recommended", "Reclaimable", "Idle 10 min", "Cost", "Age"]) {
+			await tab.run(`${HEAD(title)}.click()`);
+			assert.strictEqual((await tab.run(NAMES)).length, 20, title);
+		}
+	},
+
+	async filter() {
+		const tab = await open({ n: 40, kinds: KINDS });
+		await tab.run("document.querySelector('input[type=search]').focus()");
+		await tab.type("DB");
+		assert.deepStrictEqual((await tab.run(NAMES)).sort(), ["db1", "db2", "db3", "db4", "db5"]);
+		assert((await tab.run(TEXT)).includes("5 of 40 guests"));
+		await tab.run("document.querySelector('input[type=search]').select()");
+		await tab.type("refused");
+		assert.deepStrictEqual(await tab.run(NAMES), ["mail1"]);
+		await tab.run("document.querySelector('input[type=search]').select()");
+		await tab.type("nothing like it");
+		assert.deepStrictEqual(await tab.run(NAMES), []);
+	},
+
+	async keyboard() {
+		const tab = await open({ n: 3 }), focus = "document.activeElement";
+		const reach = async (condition) => {
+			for (let i = 0; i < 40 && !await tab.run(condition); i++)
+				await tab.key("Tab");
+			assert(await tab.run(condition), `not reached: ${condition}`);
+		};
+		await reach(`${focus}.id === "theme"`);
+		await tab.key("Enter");
+		assert.strictEqual(await tab.run("document.documentElement.dataset.theme"), "light");
+		await tab.key("Enter");
+		assert.strictEqual(await tab.run("document.documentElement.dataset.theme"), "dark");
+		await reach(`${focus}.type === "search"`);
+		await reach(`${focus} === ${HEAD("Guest")}`);
+		await tab.key("Enter");
+		assert.strictEqual(await tab.run(`${HEAD("Guest")}.closest("th").getAttribute("aria-sort")`), "ascending");
+		await reach(`${focus}.closest("td.name") && ${focus}.textContent === "cache1"`);
+		assert(await tab.run(`getComputedStyle(${focus}).outlineStyle !== "none"`), "the focus is not seen");
+		await tab.key("Enter");
+		await tab.until(opened);
+		assert(await tab.run(`${DETAIL}.contains(${focus})`));
+		await tab.key("Escape");
+		await tab.until(`!${DETAIL}.open`);
+		assert.strictEqual(await tab.run(`${focus}.textContent`), "cache1");
+		// Newer figures leave the focus where it is.
+		await tab.run("window.before = document.activeElement; true");
+		await server.renew();
+		const asked = tab.requests.length;
+		while (tab.requests.length < asked + 2)
+			await new Promise((resolve) => setTimeout(resolve, 100));
+		assert(await tab.run("window.before === document.activeElement"));
+	},
+
+	async hostile() {
+		const names = ["<img src=x onerror=alert(1)>", "</script><script>document.title='bad'</script>", "a\u202egpj.exe", "\"quotes' & <b>bold</b>", "M".repeat(200),
+			"\u0645\u0631\u062d\u0628\u0627", "javascript:alert(1)", "__proto__", "x\u200b\u2066y"];
+		const tab = await open({ n: 10, names, held: "<b>held</b>\u202e" });
+		await tab.run("window.alert = () => { window.alerted = true; }; true");
+		const shown = await tab.run(NAMES);
+		for (const one of [names[0], names[1], names[3], names[4], names[5], names[6], names[7], "a\u2039U+202E\u203agpj.exe", "x\u2039U+200B\u203a\u2039U+2066\u203ay"])
+			assert(shown.includes(one), `no ${one} in ${shown}`);
+		assert.strictEqual(await tab.run("document.querySelectorAll('main img, main b, main script').length"), 0);
+		assert(!/[\u202a-\u202e]/.test(await tab.run(TEXT)));
+		assert(await tab.run("document.documentElement.scrollWidth <= innerWidth"), "a long name makes the page wider than the window");
+		for (const one of [names[0], names[4]]) {
+			await tab.run(`[...document.querySelectorAll('td.name button')].find((b) => b.textContent === ${JSON.stringify(one)}).click()`);
+			await tab.until(opened);
+			assert.strictEqual(await tab.run(`${DETAIL}.querySelector('h2').textContent`), one);
+			assert(await tab.run(`${DETAIL}.scrollWidth <= ${DETAIL}.clientWidth`), "a long name makes the dialog scroll sideways");
+			await tab.picture(path.join(pictures, `hostile-${one.length}.png`), false);
+			await tab.run(`${DETAIL}.close()`);
+		}
+		assert.strictEqual(await tab.run("window.alerted === undefined && document.title.includes('node7')"), true);
+		await tab.picture(path.join(pictures, "hostile.png"));
+	},
+
+	async empty() {
+		const tab = await open({ n: 0 });
+		const text = await tab.run(TEXT);
+		for (const part of ["No guest runs on this host", "virsh start DOMAIN", "virt-wss -c URI serve", "0 of 0"])
+			assert(text.includes(part), `no "${part}" in ${text}`);
+		await tab.picture(path.join(pictures, "empty.png"));
+		// The first guest appears without a reload.
+		fleet.write(directory, { n: 1 });
+		await server.renew();
+		await tab.until(`document.querySelector('#guests td.name') && document.querySelector('#guests td.name').textContent === "web1"`);
+	},
+
+	async starting() {
+		const tab = await open({ n: 0, host: { state: "starting", since_seconds: 3.2, libvirt_up: undefined } });
+		const text = await tab.run(TEXT);
+		assert(/The service started 3(\.2)?\ss ago and has not listed the guests yet/.test(text), text);
+		assert(!text.includes("No guest runs"), text);
+		assert(!text.includes("does not answer"), text);
+		fleet.write(directory, { n: 0 });
+		await server.renew();
+		await tab.until(`${TEXT}.includes("No guest runs on this host")`);
+	},
+
+	async troubles() {
+		const tab = await open({ n: 4, held: "/run/virt-wss/hold exists", host: { libvirt_up: false } });
+		const text = await tab.run(TEXT);
+		assert(text.includes("Held: no window is armed (/run/virt-wss/hold exists)"), text);
+		assert(text.includes("libvirt does not answer"), text);
+		assert.strictEqual(await tab.run("[...document.querySelectorAll('#guests .state')].filter((one) => one.textContent === 'held').length"), 4);
+		await tab.picture(path.join(pictures, "held.png"));
+		// The service ends: its last figures stay, and the page says so.
+		server.process.kill("SIGKILL");
+		await tab.until(`${TEXT}.includes("The service does not answer")`);
+		assert.strictEqual((await tab.run(NAMES)).length, 4);
+		tab.faults = tab.faults.filter((fault) => !/ERR_(CONNECTION|EMPTY)/.test(fault));
+	},
+
+	// In processor time, because on a busy machine everything takes longer: what 200 guests take is compared with
+	// what 10 take.
+	async many() {
+		const spent = async (tab) => (await tab.send("Performance.getMetrics")).metrics
+			.filter((one) => ["LayoutDuration", "RecalcStyleDuration", "ScriptDuration"].includes(one.name)).reduce((sum, one) => sum + one.value * 1000, 0);
+		const measure = async (n) => {
+			const tab = await open({ n });
+			await tab.until("document.querySelectorAll('svg.spark').length > 0");
+			assert.strictEqual((await tab.run(NAMES)).length, n);
+			await tab.send("Performance.enable", { timeDomain: "threadTicks" });
+			const before = await spent(tab);
+			for (let i = 0; i < 20; i++)
+				await tab.run(`${HEAD(i % 2 ? "Guest" : "Resident")}.click(); document.body.offsetHeight`);
+			return (await spent(tab) - before) / 20;
+		};
+		const few = await measure(10), many = await measure(200);
+		console.log(`sorting 10 guests takes ${few.toFixed(1)} ms, 200 ${many.toFixed(1)} ms`);
+		// Linear would be 20 times; what is below two frames is nothing in any case.
+		assert(many < Math.max(32, 40 * few), "sorting 200 guests takes more than twice as long for each");
+		await tabs[1].picture(path.join(pictures, "many.png"));
+	},
+
+	async axe() {
+		const source = fs.readFileSync(more[0], "utf8");
+		for (const dark of [false, true])
+			for (const [kind, fragment, options] of [["table", "", { n: 12, kinds: KINDS, held: "a test" }], ["empty", "", { n: 0 }], ["detail", "#0f1e2d3c-0000-4000-8000-000000000002", { n: 12, kinds: KINDS }],
+				["coarse", "#0f1e2d3c-0000-4000-8000-000000000003", { n: 4 }]]) {
+				const tab = await open(options, { dark }, fragment);
+				if (fragment)
+					await tab.until(opened);
+				await tab.run(`${source}; true`);
+				const found = await tab.run(`axe.run(document, { resultTypes: ["violations", "incomplete"] }).then((r) =>
+					r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html.slice(0, 150) + " " + n.failureSummary).join("; ")))`);
+				assert.deepStrictEqual(found, [], `${kind}, ${dark ? "dark" : "light"}`);
+				assert(await tab.run("axe.run(document).then((r) => r.passes.length > 15)"));
+			}
+		// It finds faults.
+		const planted = await tabs[0].run(`document.querySelector("main").append(document.createElement("button"));
+			document.querySelector("h1").style.color = getComputedStyle(document.body).backgroundColor;
+			axe.run(document).then((r) => r.violations.map((v) => v.id).sort())`);
+		assert.deepStrictEqual(planted, ["button-name", "color-contrast"]);
+	},
+
+	async pictures() {
+		for (const [kind, width, height, dark] of [["light", 1400, 1000, false], ["dark", 1400, 1000, true], ["phone", 390, 844, false], ["phone-dark", 390, 844, true]]) {
+			const tab = await open({ n: 12, kinds: KINDS }, { width, height, dark });
+			await tab.until("document.querySelectorAll('svg.spark').length > 0");
+			assert(await tab.run("document.documentElement.scrollWidth <= innerWidth"), `${kind}: the page is wider than the window`);
+			await tab.picture(path.join(pictures, `${kind}.png`));
+			for (const guest of [0, 3]) {
+				await tab.run(`[...document.querySelectorAll('td.name button')].find((b) => b.textContent === ${JSON.stringify(tab.guests[guest].domain)}).click()`);
+				await tab.until(opened);
+				assert(await tab.run(`${DETAIL}.scrollWidth <= ${DETAIL}.clientWidth`), `${kind}: the dialog scrolls sideways`);
+				// All of it, not only what fits.
+				await tab.size(width, await tab.run(`Math.ceil(${DETAIL}.scrollHeight / 0.93)`));
+				await tab.picture(path.join(pictures, `${kind}-guest${guest}.png`), false);
+				await tab.size(width, height);
+				await tab.run(`${DETAIL}.close()`);
+			}
+		}
+	},
+
+	// A file of "report --html": more[0]; opened as a file, which may ask for nothing.
+	async report() {
+		for (const [kind, width, dark] of [["light", 1200, false], ["dark", 1200, true], ["phone", 390, false]]) {
+			const tab = await Tab.open(browser, `file://${more[0]}`, { width, dark });
+			tabs.push(tab);
+			const text = await tab.run(TEXT);
+			for (const part of more.slice(1))
+				assert(text.toLowerCase().includes(part.toLowerCase()), `no "${part}" in ${text}`);
+			assert.strictEqual(await tab.run("document.querySelectorAll('canvas').length"), 1);
+			assert(await tab.run("document.documentElement.scrollWidth <= innerWidth"), `${kind}: wider than the window`);
+			await tab.picture(path.join(pictures, `report-${kind}.png`));
+		}
+	},
+
+	// What the checks above look for is found: a fault in the page, and a request to elsewhere.
+	async faults() {
+		const tab = await open({ n: 1 });
+		await tab.run("setTimeout(() => { throw new Error('planted'); }); true");
+		await tab.run("fetch('http://192.0.2.1/').catch(() => {}); true");
+		await tab.run("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=1>'); true");
+		while (!tab.faults.some((f) => f.includes("planted")) || !tab.faults.some((f) => f.includes("Content Security Policy directive: \"connect-src")) ||
+			!tab.faults.some((f) => f.includes("script-src")))
+			await new Promise((resolve) => setTimeout(resolve, 50));
+		tab.faults = [];
+		tab.requests = [];
+	},
+
+	async schema() {
+		fleet.write(directory, { n: 12, kinds: KINDS, held: "a test" });
+		execFileSync(more[0], [more[1], ...fs.readdirSync(directory).map((one) => path.join(directory, one))], { stdio: "inherit" });
+		fleet.write(directory, { n: 0 });
+		execFileSync(more[0], [more[1], ...["host", "guests", "trends"].map((one) => path.join(directory, `${one}.json`))], { stdio: "inherit" });
+	},
+};
+
+function check(tab) {
+	const own = server ? server.url.replace(/\/$/, "") : "file:";
+	assert.deepStrictEqual(tab.faults, []);
+	const foreign = tab.requests.filter((url) => !url.startsWith(own) && !url.startsWith("data:") && url !== "about:blank");
+	assert.deepStrictEqual(foreign, [], "requests to elsewhere");
+}
+
+async function main() {
+	let status = 0;
+	browser = new Browser();
+	try {
+		await cases[name]();
+		tabs.forEach(check);
+	} catch (error) {
+		console.log(error.stack);
+		tabs.forEach((tab) => tab.faults.forEach((fault) => console.log(fault)));
+		status = 1;
+	}
+	await browser.end();
+	if (server)
+		server.process.kill("SIGKILL");
+	fs.rmSync(directory, { recursive: true, force: true });
+	process.exit(status);
+}
+
+main();

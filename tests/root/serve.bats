@@ -1,0 +1,95 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Tests serve on a real guest: what it stores and tells, also after it was killed, and that the guest
+# goes on whatever happens to it.
+
+load functions.sh
+
+setup_file() {
+	root_setup_file sqlite3
+	[ -z "$root_missing" ] || return 0
+	embed_guest_start web1 args="wss.map=64 wss.touch=32" define=1
+	embed_guest_wait_ready web1
+	embed_guest_wait_state web1 touching
+}
+
+teardown_file() {
+	root_teardown_file
+}
+
+setup() {
+	root_setup
+	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
+	metrics=$BATS_TEST_TMPDIR/metrics
+}
+
+teardown() {
+	[ -z "${pid-}" ] || kill -KILL "$pid" 2>/dev/null || true
+}
+
+begin() { # OPTION...: in the background -> pid
+	"$virt_wss" serve --textfile "$metrics" --period 3s --window 1500ms --boot 1s --max-stall 10s \
+		--budget 100% --max-pressure 0 "$@" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+	pid=$!
+}
+
+metric() { # NAME: its value for web1
+	sed -n "s/^virt_wss_$1{domain=\"web1\"[^}]*} //p" "$metrics" 2>/dev/null
+}
+
+has_windows() { # N
+	local windows
+	windows=$(metric windows_total)
+	[ "${windows:-0}" -ge "$1" ]
+}
+
+# Samples are stored together, every two seconds.
+has_stored() { # N
+	[ "$(stored)" -ge "$1" ]
+}
+
+stored() {
+	sqlite3 -readonly "$VIRT_WSS_HISTORY" 'SELECT count(*) FROM sample'
+}
+
+@test "the set of a guest is in the metrics and in the history" {
+	begin
+	wait_until 90 has_windows 3
+	[ "$(metric working_set_bytes)" -ge $((32 << 20)) ]
+	[ "$(metric working_set_bytes)" -lt $((128 << 20)) ]
+	grep -q '^virt_wss_domain_info{domain="web1",.*method="refs"' "$metrics"
+	grep -q '^virt_wss_working_set_within_bytes{domain="web1"' "$metrics"
+	kill -TERM $pid
+	status=0
+	wait $pid || status=$?
+	pid=''
+	[ "$status" = 143 ]
+	# The canary is not stored.
+	[ "$(stored)" -ge 2 ]
+	embed_guest_alive web1
+}
+
+@test "killed, it leaves the guest as it was, and the next one goes on" {
+	begin
+	wait_until 90 has_windows 2
+	kill -KILL $pid
+	wait $pid || true
+	before=$(stored)
+	embed_guest_alive web1
+	rm "$metrics"
+	begin
+	wait_until 90 has_stored $((before + 1))
+	[ "$(sqlite3 "$VIRT_WSS_HISTORY" 'PRAGMA integrity_check')" = ok ]
+}
+
+@test "a guest that has just started is left alone" {
+	begin --boot 20h
+	wait_until 60 grep -q '^virt_wss_domain_info{domain="web1",.*state="held"' "$metrics"
+	# Longer than the period.
+	for _ in 1 2; do
+		before=$(stat -c %i "$metrics")
+		wait_until 30 eval "[ \"\$(stat -c %i '$metrics')\" != $before ]"
+	done
+	[ "$(metric windows_total)" = 0 ]
+}

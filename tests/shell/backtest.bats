@@ -1,0 +1,122 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Tests recommend --backtest and --sweep on invented histories.
+
+virt_wss=$WSS_BUILDDIR/virt-wss
+
+setup_file() {
+	# One guest of each kind: steady0 daily1 weekly2 ... resizes7 ... mixed11.
+	"$WSS_BUILDDIR/tests/tools/mkhistories" "$BATS_FILE_TMPDIR/history.db" 12 7
+}
+
+setup() {
+	export VIRT_WSS_HISTORY=$BATS_FILE_TMPDIR/history.db
+	export LIBVIRT_DEFAULT_URI=test:///nowhere
+}
+
+wss() { # ARGUMENT...
+	status=0
+	timeout -k 5 60 "$virt_wss" "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
+	out=$(cat "$BATS_TEST_TMPDIR/out")
+	err=$(cat "$BATS_TEST_TMPDIR/err")
+	printf '$ virt-wss %s -> %s\n%s\n%s\n' "$*" "$status" "$out" "$err"
+}
+
+check() { # PYTHON, with data: the JSON that was printed
+	python3 -c "import json, sys
+data = json.load(open(sys.argv[1]))
+$1" "$BATS_TEST_TMPDIR/out"
+}
+
+@test "a backtest of all guests compares the recommended size with its rivals" {
+	wss recommend --backtest --train 14d --test 14d --output json
+	[ "$status" = 0 ]
+	check '
+assert data["schema"] == "virt-wss/backtest/1"
+sizes = {row["size"]: row for row in data["sizes"]}
+assert list(sizes) == ["recommended", "peak + 15%", "p90 24h + 15%", "fixed"], sizes
+ours = sizes["recommended"]
+assert ours["guests"] == 12 and 3000 < ours["hours"] <= 12 * 336, ours
+assert "domain" not in ours
+assert ours["violation_share"] <= 0.01 and ours["slack_share"] <= 0.23, ours
+assert ours["violation_hours"] / ours["hours"] - ours["violation_share"] < 1e-6
+for name, rival in sizes.items():
+    assert rival["hours"] == ours["hours"], rival
+    if rival is not ours:
+        assert rival["slack_share"] > ours["slack_share"], rival
+        assert rival["equal_slack_share"] > ours["slack_share"], rival'
+}
+
+@test "each of several named guests has rows of its own, then all of them" {
+	wss recommend --backtest steady0 daily1 --output csv --columns domain,size,hours
+	[ "$status" = 0 ]
+	[ "$(grep -c ^steady0, <<<"$out")" = 4 ]
+	[ "$(grep -c ^daily1, <<<"$out")" = 4 ]
+	[ "$(grep -c ^, <<<"$out")" = 4 ]
+	grep -q '^steady0,recommended,168' <<<"$out"
+	grep -q '^,recommended,336' <<<"$out"
+}
+
+@test "a rule that is named is judged instead of the learned one" {
+	wss recommend --backtest daily1 --span 7d --percentile 50 --headroom 0 --output json
+	[ "$status" = 0 ]
+	check 'assert data["sizes"][0]["violation_share"] > 0.2, data'
+}
+
+@test "a sweep prints settings that are worth their slack, and marks the cheapest within the target" {
+	wss recommend --sweep --train 14d --test 14d --output json
+	[ "$status" = 0 ]
+	check '
+assert data["schema"] == "virt-wss/sweep/1"
+rows = data["settings"]
+assert len(rows) > 4
+for before, after in zip(rows, rows[1:]):
+    assert before["slack_share"] <= after["slack_share"]
+    assert before["violation_share"] > after["violation_share"]
+cheapest = [row for row in rows if row["cheapest"]]
+assert len(cheapest) == 1 and cheapest[0]["violation_share"] <= 0.01
+assert all(row["violation_share"] > 0.01 for row in rows[:rows.index(cheapest[0])])'
+	# A guest that doubles: nothing could have known.
+	"$WSS_BUILDDIR/tests/tools/mkhistories" "$BATS_TEST_TMPDIR/h.db" 8 2
+	wss recommend --history "$BATS_TEST_TMPDIR/h.db" --sweep --train 7d --test 20d --violations 0.001 resizes7
+	[[ "$err" == *"no setting has at most 0.001% of hours in violation"* ]]
+}
+
+@test "the picture shows one guest's recommended size, need and violations" {
+	wss recommend --backtest --train 14d --test 14d resizes7 --plot "$BATS_TEST_TMPDIR/p.svg" --output json
+	[ "$status" = 0 ]
+	xmllint --noout "$BATS_TEST_TMPDIR/p.svg"
+	grep -q 'more needed: 2 of 336 hours' "$BATS_TEST_TMPDIR/p.svg"
+	# Two dots and the one in the legend.
+	[ "$(grep -o '<circle' "$BATS_TEST_TMPDIR/p.svg" | wc -l)" = 3 ]
+	check 'assert data["sizes"][0]["violation_hours"] == 2'
+	wss recommend --backtest --plot "$BATS_TEST_TMPDIR/q.svg"
+	[ "$status" = 2 ]
+	[ ! -e "$BATS_TEST_TMPDIR/q.svg" ]
+}
+
+@test "a history that is too short is said to be, and an unknown guest is an error" {
+	wss recommend --backtest --train 1h --test 10h steady0
+	[ "$status" = 0 ]
+	[[ "$err" == *"no hour could be judged"* ]]
+	wss recommend --backtest --train 6d --test 3d steady0
+	[[ "$err" == *" hours were not judged: too little was measured before them"* ]]
+	wss recommend --backtest stedy0
+	[ "$status" = 1 ]
+	[[ "$err" == *"stedy0: no such guest in the history: did you mean 'steady0'?"* ]]
+}
+
+@test "options that do not go together are refused" {
+	local options
+	for options in "--train 7d" "--test 7d" "--violations 2" "--backtest --minimum 1GiB" \
+		"--backtest --target-loss 2" "--sweep --backtest" "--sweep --headroom 10" \
+		"--backtest --train 10m" "--sweep --violations 60" "--sweep --plot x.svg"; do
+		# shellcheck disable=SC2086
+		wss recommend $options
+		[ "$status" = 2 ]
+		[ -z "$out" ]
+	done
+	wss -c test:///default recommend --backtest
+	[ "$status" = 2 ]
+}

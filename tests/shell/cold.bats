@@ -1,0 +1,109 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Tests what cold shows of invented files of ages; libvirt is not asked.
+
+bats_require_minimum_version 1.5.0
+
+virt_wss=$WSS_BUILDDIR/virt-wss
+uuid=11111111-2222-3333-4444-55555555000
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return 1
+	mkdir -m 700 ages
+	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db LIBVIRT_DEFAULT_URI=nonsense:/// LC_ALL=C.UTF-8
+	# Of 64 MiB: 4 MiB in use, 8 MiB touched at first only.
+	make ${uuid}1 web1 15
+}
+
+make() { # UUID NAME MINUTES
+	local status=0
+	"$WSS_BUILDDIR/tests/unit/make-ages" ages "$@" || status=$?
+	[ $status != 77 ] || skip "the host was started too recently"
+	[ $status = 0 ]
+}
+
+# Prints a column of the CSV on stdin, one line per row.
+field() { # COLUMN
+	awk -f "$WSS_SRCDIR/scripts/csv-field.awk" -v name="$1"
+}
+
+refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
+	local expected=$1 re=$2
+	shift 2
+	run --separate-stderr timeout 20 "$virt_wss" cold "$@"
+	echo "$status: $output: $stderr"
+	[ "$status" = "$expected" ] && [ "${#stderr_lines[@]}" = 1 ] && grep -qE "$re" <<<"$stderr"
+}
+
+@test "each age has its bounds, and how much of it was observed" {
+	"$virt_wss" cold --output csv >rows
+	[ "$(field domain <rows | sort | uniq -c | awk '{ print $1, $2 }')" = "5 web1" ]
+	[ "$(field idle <rows | tr '\n' ' ')" = "2m 10m 1h 24h never " ]
+	# In MiB; what was not observed has no low bound.
+	[ "$(field low_bytes <rows | awk '{ printf "%d ", $1 / 1048576 }')" = "60 60 0 0 52 " ]
+	[ "$(field high_bytes <rows | awk '{ printf "%d ", $1 / 1048576 }')" = "60 60 52 52 52 " ]
+	[ "$(field observed_share <rows | awk '{ printf "%.2f ", $1 }')" = "1.00 1.00 0.25 0.01 1.00 " ]
+	[ "$(field watched_seconds <rows | sort -u)" = 900 ]
+	[ "$(field held_bytes <rows | sort -u)" = 67108864 ]
+	[ "$(field absent_bytes <rows | sort -u)" = 0 ]
+	[ "$(field granularity_bytes <rows | sort -u)" = 4096 ]
+	[ "$(field age_seconds <rows | sort -n | tail -n 1)" -lt 60 ]
+}
+
+@test "a table fits 80 columns" {
+	make ${uuid}2 "$(printf 'a-long-name%.0s' 1 2 3)" 3
+	"$virt_wss" cold >table
+	cat table
+	[ "$(wc -l <table)" = 11 ]
+	"$virt_wss" cold web1 >table
+	cat table
+	[ "$(awk '{ print length }' table | sort -n | tail -n 1)" -le 80 ]
+	grep -qE '^web1 +10m +60 MiB +60 MiB +100\.0%' table
+}
+
+@test "JSON says what it is" {
+	"$virt_wss" cold --output json | python3 -c '
+import json, sys
+data = json.load(sys.stdin)
+assert data["schema"] == "virt-wss/coldness/1", data
+rows = data["coldness"]
+assert len(rows) == 5 and rows[1]["idle"] == "10m" and rows[1]["low_bytes"] == 60 << 20, rows
+assert rows[0]["uuid"] == "'${uuid}1'", rows'
+}
+
+@test "a guest is named by its name or its UUID" {
+	make ${uuid}2 web2 3
+	make ${uuid}3 web2 3
+	[ "$("$virt_wss" cold web1 --output csv | field uuid | sort -u)" = ${uuid}1 ]
+	[ "$("$virt_wss" cold ${uuid}2 --output csv | field uuid | sort -u)" = ${uuid}2 ]
+	[ "$("$virt_wss" cold web2 --output csv | field uuid | sort -u | wc -l)" = 2 ]
+	[ "$("$virt_wss" cold --all --output csv | field uuid | sort -u | wc -l)" = 3 ]
+	refused 1 'web9: no ages are stored of it' web9
+	run "$virt_wss" cold web1 web9
+	[ "$status" = 3 ]
+}
+
+@test "a file that is damaged leaves the others" {
+	make ${uuid}2 web2 3
+	printf 'x' | dd of=ages/${uuid}2 bs=1 seek=100 conv=notrunc status=none
+	run --separate-stderr "$virt_wss" cold --output csv
+	[ "$status" = 3 ]
+	[[ "$stderr" = *"ages/${uuid}2: it is damaged" ]]
+	[ "$(field uuid <<<"$output" | sort -u)" = ${uuid}1 ]
+	# What has no UUID as its name is not read at all, and nothing but a regular file is.
+	mkfifo ages/fifo ages/${uuid}4
+	rm ages/${uuid}2
+	run --separate-stderr timeout 20 "$virt_wss" cold --output csv
+	[ "$status" = 3 ]
+	[ "${#stderr_lines[@]}" = 1 ]
+	[[ "$stderr" = *"ages/${uuid}4"* ]]
+}
+
+@test "without files it says so" {
+	rm -r ages
+	run --separate-stderr "$virt_wss" cold
+	[ "$status" = 0 ]
+	[[ "$stderr" = *"there are no ages yet"* ]]
+	refused 2 'takes no -c' -c test:///default
+}

@@ -1,0 +1,318 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Tests what serve answers by HTTP, and that neither a service that hangs nor hostile clients change
+# that for others.
+
+# shellcheck disable=SC1091
+. "$WSS_SRCDIR/scripts/embed.sh"
+
+virt_wss=$WSS_BUILDDIR/virt-wss
+http_client=$WSS_SRCDIR/tests/tools/http-client
+
+setup() {
+	command -v curl >/dev/null || skip "needs curl"
+	export LIBVIRT_DEFAULT_URI=test:///default
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+teardown() {
+	[ -z "${stopped-}" ] || kill -CONT "$stopped" 2>/dev/null || true
+	[ -z "${clients-}" ] || kill -KILL -- "-$clients" 2>/dev/null || true
+	[ -z "${pid-}" ] || kill -KILL "$pid" 2>/dev/null || true
+}
+
+begin() { # OPTION...: in the background -> pid
+	"$virt_wss" serve --no-store "$@" 2>err 3>&- &
+	pid=$!
+}
+
+# Listens at a UNIX socket and at a port of its own. -> pid, port
+begin_both() { # OPTION...
+	begin --listen unix:socket --listen 127.0.0.1:0 "$@"
+	wait_until 30 grep -q 'HTTP at 127' err
+	port=$(sed -n 's/.*HTTP at 127\.0\.0\.1://p' err)
+	wait_until 30 eval 'http /healthz'
+}
+
+http() { # PATH [OPTION OF CURL]...: status; head and body in files
+	local path=$1
+	shift
+	: >body
+	status=$(curl -sS --max-time 20 --unix-socket socket -D head -o body -w '%{http_code}' "$@" "http://localhost$path" 2>curl.err)
+	[ "$status" = 200 ]
+}
+
+refuses() { # as http
+	! http "$@"
+}
+
+child() { # -> the pid of the process that speaks HTTP
+	tr -d ' ' <"/proc/$pid/task/$pid/children"
+}
+
+metric() { # LINE
+	http /metrics && grep -qxF "$1" body
+}
+
+# Whether all requests are answered, 99 of 100 of them within MS. On a busy machine clients wait for the
+# processor; a process that made them wait would do so in every attempt.
+answers_within() { # MS ADDRESS CLIENTS REQUESTS
+	local requests bad p50 p99 max
+	read -r requests bad p50 p99 max < <("$http_client" scrape "$2" "$3" "$4")
+	echo "$2: $requests requests, $bad bad, p50 $p50 ms, p99 $p99 ms, max $max ms"
+	[ "$requests" = $(($3 * $4)) ] && [ "$bad" = 0 ] || return 1
+	perl -e 'exit !($ARGV[0] < $ARGV[1])' "$p99" "$1"
+}
+
+json() { # EXPRESSION of the body, as $j
+	perl -MJSON::PP -e '$j = decode_json(join("", <STDIN>)); eval $ARGV[0] or die "not: $ARGV[0]\n"' "$1" <body
+}
+
+@test "metrics come in both forms, at a UNIX socket and a port" {
+	begin_both
+	[ "$(stat -c %a socket)" = 660 ]
+	http /metrics
+	grep -qi '^content-type: text/plain; version=0.0.4' head
+	grep -qi '^cache-control: no-store' head
+	grep -qi '^x-content-type-options: nosniff' head
+	grep -q '^virt_wss_build_info{version=' body
+	[ "$(grep -c '^# EOF' body)" = 0 ]
+	http /metrics -H 'Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5'
+	grep -qi '^content-type: application/openmetrics-text' head
+	[ "$(tail -n 1 body)" = '# EOF' ]
+	curl -sSf "http://127.0.0.1:$port/metrics" | grep -q '^virt_wss_libvirt_up 1'
+	curl -sSf "http://localhost:$port/metrics" -4 >/dev/null
+	[ "$(curl -sS -o /dev/null -w '%{http_code}' -H 'Host: evil.example' "http://127.0.0.1:$port/metrics")" = 403 ]
+	wait_until 60 metric 'virt_wss_guests{state="waiting"} 1'
+}
+
+@test "the pages stay fresh" {
+	begin_both --hold-file hold
+	metric 'virt_wss_held 0'
+	touch hold
+	wait_until 60 metric 'virt_wss_held 1'
+	http /api/v1/guests
+	json '$j->{held} eq "hold exists"'
+}
+
+@test "the guests are JSON" {
+	begin_both
+	wait_until 60 eval 'http /api/v1/guests && grep -q waiting body'
+	grep -qi '^content-type: application/json' head
+	json '$j->{schema} eq "virt-wss/guests/1" && $j->{time} =~ /^20.*Z$/ && !exists $j->{held}'
+	json '@{$j->{guests}} == 1 && $j->{guests}[0]{domain} eq "test"'
+	json '$j->{guests}[0]{state} eq "waiting" && $j->{guests}[0]{period_seconds} == 60'
+	json '$j->{guests}[0]{spent}{windows} == 0 && !exists $j->{guests}[0]{sample}'
+}
+
+@test "a service that has not listed the guests yet says so, then has them at once" {
+	local shim=$WSS_BUILDDIR/tests/tools/hang.so
+	[ -e "$shim" ] || skip "needs hang.so"
+	WSS_HANG=virConnectListAllDomains: LD_PRELOAD=$shim begin --listen unix:socket
+	wait_until 30 eval 'http /api/v1/guests'
+	json '$j->{state} eq "starting" && $j->{since_seconds} > 0 && !exists $j->{libvirt_up}'
+	http /api/v1/host
+	json '$j->{state} eq "starting" && $j->{since_seconds} > 0 && !exists $j->{libvirt_up}'
+	run "$virt_wss" check --socket socket
+	[ "$status" = 3 ]
+	[[ $output = 'WSS UNKNOWN - the service started '*' ago and has not listed the guests yet'* ]]
+	kill -KILL "$pid"
+	begin --listen unix:socket
+	wait_until 30 eval 'http /api/v1/guests && ! grep -q starting body'
+	json '@{$j->{guests}} == 1'
+	http /api/v1/host
+	json '!exists $j->{state} && $j->{libvirt_up}'
+}
+
+@test "HEAD, and what is refused" {
+	begin_both
+	http /metrics -I
+	grep -qi '^content-length: [1-9]' head
+	# curl writes the head to both.
+	cmp body head
+	refuses /nothing
+	[ "$status" = 404 ]
+	refuses /metrics -X POST
+	[ "$status" = 405 ]
+	grep -qi '^allow: GET, HEAD' head
+	refuses /metrics -H 'Accept: image/png'
+	[ "$status" = 406 ]
+	refuses /metrics -T err
+	[ "$status" = 405 ]
+}
+
+@test "it ends with the service, and the service without it goes on" {
+	local first
+	begin_both
+	first=$(child)
+	kill -KILL "$first"
+	# Without waiting: the request is answered when the next process is there.
+	http /metrics
+	[ "$(child)" != "$first" ]
+	grep -q 'the HTTP process ended (signal 9): starting it again' err
+	wait_until 60 metric 'virt_wss_http_starts_total 2'
+	first=$(child)
+	kill -TERM "$pid"
+	status=0
+	wait "$pid" || status=$?
+	pid=''
+	[ "$status" = 143 ]
+	wait_until 10 eval "! kill -0 $first 2>/dev/null"
+	[ ! -e socket ]
+}
+
+@test "it ends with a service that is killed, whose socket the next one replaces" {
+	local first
+	begin_both
+	first=$(child)
+	kill -KILL "$pid"
+	wait "$pid" || true
+	wait_until 10 eval "! kill -0 $first 2>/dev/null"
+	[ -S socket ]
+	begin_both
+	http /metrics
+}
+
+@test "a signal to all processes ends it in order" {
+	begin_both
+	kill -TERM "$(child)" "$pid"
+	status=0
+	wait "$pid" || status=$?
+	pid=''
+	[ "$status" = 143 ]
+	[ "$(grep -c 'starting it again' err)" = 0 ]
+}
+
+@test "a scrape waits for nobody, not even for a service that hangs" {
+	begin_both
+	kill -STOP "$pid"
+	stopped=$pid
+	wait_until 120 answers_within 50 unix:socket 20 100
+	wait_until 120 answers_within 50 "127.0.0.1:$port" 20 100
+}
+
+@test "large headers are refused" {
+	begin_both
+	case $("$http_client" header unix:socket $((10 << 20))) in 431 | closed) ;; *) false ;; esac
+	[ "$("$http_client" header unix:socket $((20 << 10)))" = 431 ]
+	[ "$("$http_client" header unix:socket 1000)" = 200 ]
+	http /metrics
+	[ "$(grep -c 'starting it again' err)" = 0 ]
+}
+
+@test "ten thousand slow connections change nothing for the others" {
+	local address kib
+	begin_both
+	for address in unix:socket "127.0.0.1:$port"; do
+		: >clients
+		setsid "$http_client" idle "$address" 10000 >clients 3>&- &
+		clients=$!
+		wait_until 120 grep -q ready clients
+		wait_until 120 answers_within 1000 "$address" 4 50
+		kill -KILL -- "-$clients"
+		wait "$clients" || true
+		clients=''
+	done
+	[ "$(grep -c 'starting it again' err)" = 0 ]
+	kib=$(sed -n 's/^VmHWM:\s*\([0-9]*\) kB/\1/p' "/proc/$(child)/status")
+	echo "$kib KiB at most"
+	[ "$kib" -lt 65536 ]
+}
+
+# Closed connections used to wait until the service handed over its next pages.
+@test "a query that does not fit is answered at once" {
+	local answer slowest=0 start took
+	begin_both
+	[ "$("$http_client" query unix:socket 100)" = 200 ]
+	# Five in a row: each of them would wait for the next pages, 5 s apart.
+	for n in 300 1000 2000 4000 5000; do
+		start=$(date +%s%N)
+		answer=$("$http_client" query unix:socket "$n")
+		took=$((($(date +%s%N) - start) / 1000000))
+		case $answer in 414 | 431 | closed) ;; *) false ;; esac
+		[ "$took" -le "$slowest" ] || slowest=$took
+	done
+	echo "$slowest ms"
+	[ "$slowest" -lt 4000 ]
+	http /healthz
+}
+
+@test "a zero byte in a path hides nothing of it" {
+	begin_both
+	refuses /metrics%00x
+	[ "$status" = 404 ]
+	refuses /%00
+	[ "$status" = 404 ]
+	http /metri%63s
+}
+
+@test "nothing of clients reaches the log or the disk" {
+	begin_both
+	local before
+	before=$(wc -c <err)
+	"$http_client" header unix:socket 100000
+	curl -s --unix-socket socket "http://localhost/%0a%1b" >/dev/null
+	http /metrics
+	[ "$(wc -c <err)" = "$before" ]
+}
+
+# Passes sockets as systemd does; LISTEN_PID must be virt-wss's own.
+activate() { # "ADDRESS..."
+	# shellcheck disable=SC2016
+	ADDRESSES=$1 perl -MIO::Socket::INET -MIO::Socket::UNIX -MPOSIX -e '
+		my @sockets;
+		push @sockets, /^unix:(.*)/ ? IO::Socket::UNIX->new(Local => $1, Listen => 5)
+			: IO::Socket::INET->new(LocalAddr => $_, Listen => 5) for split " ", $ENV{ADDRESSES};
+		my $to = 3;
+		POSIX::dup2(fileno($_), 100 + $to++) for @sockets;
+		POSIX::dup2(103 + $_, 3 + $_) for 0 .. $#sockets;
+		@ENV{"LISTEN_PID", "LISTEN_FDS"} = ($$, scalar @sockets);
+		exec @ARGV or die;
+	' "$virt_wss" serve --no-store 2>err 3>&- &
+	pid=$!
+}
+
+@test "sockets that a service manager passes are served" {
+	activate "unix:socket 127.0.0.1:0"
+	wait_until 30 grep -q 'HTTP at 127' err
+	grep -qx 'virt-wss: HTTP at unix:socket' err
+	port=$(sed -n 's/.*HTTP at 127\.0\.0\.1://p' err)
+	wait_until 30 eval 'http /healthz'
+	curl -sSf "http://127.0.0.1:$port/metrics" >/dev/null
+	# They are the manager's: the file stays.
+	kill -TERM "$pid"
+	wait "$pid" || true
+	pid=''
+	[ -S socket ]
+}
+
+@test "sockets that other hosts reach are refused" {
+	activate 0.0.0.0:0
+	status=0
+	wait "$pid" || status=$?
+	pid=''
+	[ "$status" = 2 ]
+	grep -q 'other hosts reach 0.0.0.0' err
+	[ "$(wc -l <err)" = 1 ]
+}
+
+@test "wrong addresses are refused in one line" {
+	local address
+	for address in 0.0.0.0:9177 192.0.2.1:80 localhost:80 127.0.0.1 127.0.0.1:99999 unix: '' '[::]:80'; do
+		status=0
+		timeout 20 "$virt_wss" serve --no-store --listen "$address" 2>err || status=$?
+		[ "$status" = 2 ]
+		[ "$(wc -l <err)" -le 2 ]
+		grep -q -- '--listen' err
+	done
+	status=0
+	timeout 20 "$virt_wss" serve --no-store --listen unix:/nonexistent/socket 2>err || status=$?
+	[ "$status" = 1 ]
+	[ "$(wc -l <err)" = 1 ]
+	touch file
+	status=0
+	timeout 20 "$virt_wss" serve --no-store --listen unix:file 2>err || status=$?
+	[ "$status" = 1 ]
+	[ -f file ]
+}

@@ -1,0 +1,19 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Tests what can be said of the packages without building them; make check-packages builds and runs one.
+
+# An entry of the list would otherwise be forgotten in one of the two.
+@test "the packages need what configure asks for" {
+	local module
+	cd "$WSS_SRCDIR" || return 1
+	sed -n 's/^PKG_CHECK_MODULES(\[[A-Z0-9_]*\], \[\([a-z0-9.-]*\) .*/\1/p' configure.ac | grep -vx cmocka >"$BATS_TEST_TMPDIR/modules"
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/modules")" -ge 7 ]
+	while read -r module; do
+		grep -qx "BuildRequires:  pkgconfig($module)" dist/virt-wss.spec || { echo "spec: $module"; return 1; }
+	done <"$BATS_TEST_TMPDIR/modules"
+	for package in libeconf libmicrohttpd libjson-c libsqlite3 libvirt libxml2 libncurses libbpf; do
+		grep -qx " $package-dev," debian/control
+		grep -q "$package-dev" bootstrap
+	done
+}

@@ -1,0 +1,227 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Tests plan --prometheus: with an API that is right, one that lies, hangs or sends too much, and the real
+# Prometheus and VictoriaMetrics.
+
+bats_require_minimum_version 1.5.0
+
+# shellcheck disable=SC1091
+. "$WSS_SRCDIR/tests/shell/fleet-functions.sh"
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return 1
+	export TMPDIR=$PWD
+	virt_wss=$WSS_BUILDDIR/virt-wss
+	unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY all_proxy
+}
+
+teardown() {
+	fleet_end
+}
+
+# Starts it. -> url
+api() { # KIND [OPTIONS]
+	rm -f port
+	"$WSS_SRCDIR/tests/tools/fake-prometheus" "$@" >port 3>&- &
+	fleet_pids+=("$!")
+	for _ in {1..300}; do
+		[ ! -s port ] || break
+		sleep 0.1
+	done
+	url=http://127.0.0.1:$(cat port)
+}
+
+# One line that names the URL, nothing on stdout, within the deadline.
+refuses() { # STATUS TEXT OPTION...
+	local status_wanted=$1 text=$2
+	shift 2
+	run --separate-stderr timeout 60 "$virt_wss" plan --prometheus "$url" "$@"
+	echo "$status: $stderr"
+	[ "$status" = "$status_wanted" ]
+	[ -z "$output" ]
+	[ "${#stderr_lines[@]}" = 1 ]
+	[[ $stderr == *"$text"* ]]
+}
+
+@test "a fleet is read from the API, with its weeks" {
+	api right
+	run -0 "$virt_wss" plan --prometheus "$url/"
+	echo "$output"
+	# Sets of 60 GiB by day and by night, of which the assigned memory leaves 40.
+	[[ $output == *' move'*'host'* ]]
+	[[ ${lines[-1]} =~ ^' '*2' '+2' '+1' '+1' ' ]]
+	"$virt_wss" plan --prometheus "$url" --output json >plan.json
+	grep -q '"hour_after":' plan.json
+}
+
+@test "an API that lies gets one clear line" {
+	local kind text
+	while IFS='|' read -r kind text; do
+		api "$kind"
+		refuses 1 "$url"
+		[[ $stderr == *"$text"* ]]
+		fleet_end
+	done <<-'EOF2'
+		html|not JSON
+		JSON=|not JSON: the text ends too early
+		JSON=[]|an array instead of an object
+		JSON={}|"status" is "" instead of "success"
+		JSON={"status":"error","error":"no"}|"status" is "error" instead of "success"
+		JSON={"status":"success"}|no virt_wss_host_memory_bytes
+		JSON={"status":"success","data":{"result":{}}}|"result" has the wrong type: an object instead of an array
+		JSON={"status":"success","data":{"result":[7]}}|an integer instead of an object
+		JSON={"status":"success","data":{"result":[{"metric":{},"value":[1,"1"]}]}}|a series has no label "instance"
+		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,1]}]}}|a value: an integer instead of a text
+		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,"x"]}]}}|the value "x" is not a number
+		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,"-5"]}]}}|the value -5 is not between 0 and 1 EiB
+		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,"+Inf"]}]}}|is not between 0 and 1 EiB
+		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,"2","3"]}]}}|more than two members
+		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,"2"]},{"metric":{"instance":"a"},"value":[1,"2"]}]}}|instance a has two series
+		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,"2"]}]}}|a series has no label "uuid" or "domain"
+		cut|
+		status|HTTP status 503 instead of 200: try again later
+		redirect|HTTP status 302
+		bomb|not JSON
+	EOF2
+}
+
+@test "an API that hangs gets one clear line" {
+	api hang
+	refuses 1 "$url: no complete answer within 1.00 s" --timeout 1s
+	fleet_end
+	api drip
+	refuses 1 "$url: no complete answer within 1.00 s" --timeout 1s
+}
+
+@test "an API that sends 100 MiB gets one clear line, and takes little memory" {
+	api big
+	refuses 1 "$url: the answer is longer than 32 MiB"
+	/usr/bin/time -f %M -o memory "$virt_wss" plan --prometheus "$url" || true
+	[ "$(tail -n 1 memory)" -lt $((200 * 1024)) ]
+}
+
+@test "no API gets one clear line" {
+	url=http://127.0.0.1:$(free_port)
+	refuses 4 "$url: "
+}
+
+@test "a stop request ends the wait" {
+	api hang
+	"$virt_wss" plan --prometheus "$url" 2>message &
+	local pid=$! status=0
+	sleep 0.5
+	kill -INT $pid
+	wait $pid || status=$?
+	[ $status = 130 ]
+}
+
+@test "the token comes from a file that others cannot read" {
+	(umask 077 && echo secret >token)
+	api right --token secret
+	run -0 "$virt_wss" plan --prometheus "$url" --token-file token
+	refuses 1 'HTTP status 401 instead of 200: no token'
+	chmod 644 token
+	refuses 1 'token: everybody can read it' --token-file token
+	(umask 077 && printf 'a b\n' >other && : >empty && head -c 20000 /dev/zero | tr '\0' x >long)
+	refuses 1 'other: its first line is not a token' --token-file other
+	refuses 1 'empty: its first line is not a token' --token-file empty
+	refuses 1 'long: it is longer than 16384 bytes' --token-file long
+	refuses 1 'missing: ' --token-file missing
+	chmod 600 token
+	url=http://prometheus.example.com:9090
+	refuses 2 'without encryption: use https' --token-file token
+}
+
+@test "URLs that are none, or would show a password, are usage errors" {
+	for url in nonsense ftp://127.0.0.1/ file:///etc/passwd http:// 'http://127.0.0.1/?a=b'; do
+		refuses 2 '--prometheus: '
+	done
+	url=http://me:secret@127.0.0.1/
+	refuses 2 'the URL has a user or password'
+	[[ $stderr != *secret* ]]
+	run -2 "$virt_wss" plan --token-file token x.json
+	[[ $output == *'--token-file needs --prometheus'* ]]
+}
+
+@test "TLS is verified" {
+	command -v openssl >/dev/null || skip "needs openssl"
+	openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost \
+		-addext 'subjectAltName=IP:127.0.0.1' 2>/dev/null
+	openssl req -x509 -newkey rsa:2048 -nodes -keyout other-key.pem -out other.pem -days 2 -subj /CN=other \
+		-addext 'subjectAltName=DNS:other.example.com' 2>/dev/null
+	api right --tls cert.pem key.pem
+	url=${url/http:/https:}
+	refuses 4 'certificate'
+	run -0 "$virt_wss" plan --prometheus "$url" --ca-file cert.pem
+	refuses 4 'certificate' --ca-file other.pem
+	refuses 4 '' --ca-file missing.pem
+	fleet_end
+	# Trusted, but of another host.
+	api right --tls other.pem other-key.pem
+	url=${url/http:/https:}
+	refuses 4 '' --ca-file other.pem
+}
+
+# Two hosts, whose guests work by day and by night, over two days, in OpenMetrics.
+write_history() {
+	python3 - <<-'EOP'
+		import time
+		now = int(time.time())
+		guests = [('host1', 'web1', 1), ('host2', 'db1', 2)]
+		def series(name, rows):
+		    print('# TYPE %s gauge' % name)
+		    for labels, value, when in rows:
+		        print('%s{job="virt-wss",%s} %s %d' % (name, labels, value, when))
+		def both(value):
+		    return [('instance="%s",domain="%s",uuid="00000000-0000-4000-8000-00000000000%d"' % g, value, now) for g in guests]
+		series('virt_wss_host_memory_bytes', [('instance="%s"' % g[0], 100 << 30, now) for g in guests])
+		series('virt_wss_host_overhead_bytes', [('instance="%s"' % g[0], 1 << 30, now) for g in guests])
+		series('virt_wss_recommended_bytes', both(70 << 30))
+		series('virt_wss_resident_bytes', both(75 << 30))
+		series('virt_wss_balloon_bytes', both(80 << 30))
+		print('# TYPE virt_wss_domain_info gauge')
+		for labels, _, when in both(1):
+		    print('virt_wss_domain_info{job="virt-wss",%s,advice="ok"} 1 %d' % (labels, when))
+		print('# TYPE virt_wss_working_set_bytes gauge')
+		for n, g in enumerate(guests):
+		    labels = both(0)[n][0]
+		    for t in range(now // 3600 * 3600 - 8 * 24 * 3600 + 1800, now, 3600):
+		        day = t % 86400 < 43200
+		        print('virt_wss_working_set_bytes{job="virt-wss",%s} %d %d' % (labels, (60 if day == (n == 0) else 10) << 30, t))
+		print('# EOF')
+	EOP
+}
+
+# Together they need 70 GiB of 90 in each hour, and by their recommended sizes 140.
+plans_by_week() {
+	run -0 "$virt_wss" plan --prometheus "$url"
+	echo "$output"
+	[[ ${lines[-1]} =~ ^' '*2' '+2' '+1' '+1' ' ]]
+}
+
+@test "VictoriaMetrics" {
+	command -v victoria-metrics >/dev/null || skip "needs victoria-metrics"
+	write_history >history.om
+	fleet_start_victoria
+	# Times in ms there.
+	sed -nE 's/^(virt_wss.*) ([0-9]+)$/\1 \2000/p' history.om >history.prom
+	curl -sSf --data-binary @history.prom "$victoria/api/v1/import/prometheus"
+	url=$victoria
+	for _ in {1..100}; do
+		! curl -s "$url/api/v1/query?query=virt_wss_domain_info" | grep -q db1 || break
+		sleep 0.2
+	done
+	plans_by_week
+}
+
+@test "Prometheus" {
+	command -v prometheus >/dev/null || skip "needs prometheus"
+	write_history >history.om
+	promtool tsdb create-blocks-from openmetrics history.om data >/dev/null
+	printf 'global: {}\n' >prometheus.yml
+	fleet_start prometheus /-/ready prometheus --config.file=prometheus.yml --storage.tsdb.path=data \
+		--storage.tsdb.retention.time=60d --web.listen-address=127.0.0.1:@PORT@
+	url=http://127.0.0.1:$port
+	plans_by_week
+}

@@ -1,0 +1,267 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Tests plan with invented fleets. tests/tools/plan-check checks each plan with arithmetic of its own.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return 1
+	virt_wss=$WSS_BUILDDIR/virt-wss
+	tools=$WSS_SRCDIR/tests/tools
+	more=()
+}
+
+fleet() { # HOSTS GUESTS [OPTIONS]
+	bound=$("$tools/plan-fleet" fleet "$@")
+}
+
+# Plans and checks; the options are those that both take, the array "more" those that only plan does.
+checked_plan() { # [OPTIONS] -- FILE...
+	local options=()
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	"$virt_wss" plan --output json "${options[@]}" "${more[@]}" "$@" >plan.json
+	"$tools/plan-check" plan.json "${options[@]}" "$@"
+}
+
+figure() { # KEY of the plan
+	python3 -c 'import json, sys; print(json.load(open("plan.json"))["plan"][sys.argv[1]])' "$1"
+}
+
+# Prints a host's file: HOST-BYTES, then NAME,SET,ASSIGNED of each guest, in GiB.
+host_file() {
+	python3 - "$@" <<-'EOP'
+		import json, sys
+		rows = []
+		for words in (w.split(',') for w in sys.argv[2:]):
+		    rows.append({'domain': words[0], 'uuid': '00000000-0000-4000-8000-%012x' % abs(hash(words[0]) % 16**12),
+		                 'status': 'ok', 'recommended_bytes': int(words[1]) << 30,
+		                 'assigned_bytes': int(words[2]) << 30})
+		print(json.dumps({'schema': 'virt-wss/recommendations/1', 'recommendations': rows,
+		                  'host': {'host_bytes': int(sys.argv[1]) << 30}}))
+	EOP
+}
+
+refuses() { # FILE TEXT: one line that names the file
+	run -1 --separate-stderr "$virt_wss" plan "$1"
+	[ -z "$output" ]
+	echo "$stderr"
+	[ "${#stderr_lines[@]}" = 1 ]
+	[[ $stderr == "virt-wss: error: $1: "*"$2"* ]]
+}
+
+@test "plans obey every constraint" {
+	local seed
+	for seed in {1..8}; do
+		rm -rf fleet
+		fleet 12 200 --seed "$seed" --fill 0.7
+		printf '%s\n' '# of the operator' 'pin guest1 guest2 guest3' 'apart guest4 guest5 guest6' \
+			'apart guest7 guest8  # two' 'keep host3' 'close host4' >constraints
+		checked_plan -- fleet/*.json
+		[ "$(figure over_after)" = 0 ]
+		checked_plan --constraints constraints -- fleet/*.json
+		checked_plan --constraints constraints --max-moves 15 -- fleet/*.json
+		more=(--goal safe --safe-limit 60)
+		checked_plan --constraints constraints -- fleet/*.json
+		more=(--risk 3)
+		checked_plan --constraints constraints -- fleet/*.json
+		more=()
+	done
+}
+
+@test "the check detects plans that break a constraint" {
+	fleet 12 200 --fill 0.7
+	checked_plan -- fleet/*.json
+	cp plan.json right.json
+	# All guests move to one host.
+	sed -E 's/"to": *"[^"]*"/"to":"host1"/g' right.json >plan.json
+	run ! "$tools/plan-check" plan.json fleet/*.json
+	[[ $output == *'host host1: needs '* ]]
+	# A pinned guest moves.
+	echo "pin $(sed -nE 's/.*"domain": *"(guest[0-9]+)".*"to".*/\1/p' right.json | head -n 1)" >constraints
+	run ! "$tools/plan-check" right.json --constraints constraints fleet/*.json
+	[[ $output == *'moves, but must stay'* ]]
+	run ! "$tools/plan-check" right.json --max-moves 1 fleet/*.json
+	sed -E 's/"hosts_after": *[0-9]+/"hosts_after":1/' right.json >plan.json
+	run ! "$tools/plan-check" plan.json fleet/*.json
+	[[ $output == *'hosts_after is '* ]]
+}
+
+@test "10,000 guests on 500 hosts in time and memory, close to the bound and far from packing by peaks" {
+	local after peaks
+	fleet 500 10000
+	/usr/bin/time -f '%U %M' -o cost "$virt_wss" plan --output json fleet/*.json >plan.json
+	"$tools/plan-check" plan.json fleet/*.json
+	cat cost
+	awk '{ exit !($1 < 10 && $2 < 512 * 1024) }' cost
+	after=$(figure hosts_after)
+	[ $((after * 100)) -le $((bound * 105)) ]
+	fleet 500 10000 --peaks
+	"$virt_wss" plan --output json fleet/*.json >plan.json
+	peaks=$(figure hosts_after)
+	echo "$after hosts, bound $bound, by peaks $peaks"
+	[ $((peaks * 100)) -ge $((after * 115)) ]
+}
+
+@test "the table shows what to do, and the distance from the bound" {
+	host_file 100 web1,20,40 web2,30,40 >host1.json
+	host_file 100 db1,30,60 >host2.json
+	run -0 "$virt_wss" plan host1.json host2.json
+	[[ $output == *'db1 '*' move, shrink '*' host2 '*' host1 '* ]]
+	[[ $output == *'GUESTS'*'USED'*'AFTER'*'BOUND'*'ABOVE'* ]]
+	[[ ${lines[-1]} =~ ^' '*3' '+2' '+1' '+1' '+0 ]]
+	run -0 "$virt_wss" plan --output csv host1.json host2.json
+	[ "${#lines[@]}" -ge 2 ]
+	run -0 "$virt_wss" plan --goal safe host1.json host2.json
+	[[ $output != *' move '* ]]
+}
+
+@test "guests shrink where their hosts are over the limit otherwise" {
+	host_file 100 web1,20,60 web2,30,70 >host1.json
+	run -0 "$virt_wss" plan host1.json
+	[[ $output == *'web1 '*' shrink '*' 20 GiB'* ]]
+	[[ $output != *' move'* ]]
+}
+
+@test "guests that opted out, and hosts with guests without any figure, are left alone" {
+	host_file 100 web1,20,40 >host1.json
+	host_file 100 db1,20,40 | sed 's/"ok"/"opted out"/' >host2.json
+	checked_plan -- host1.json host2.json
+	[ "$(figure hosts_after)" = 1 ]
+	grep -q '"web1"' plan.json
+	printf '{"schema": "virt-wss/inventory/1", "profiles": [{"domain": "new1"}]}' >host2.json
+	run -0 --separate-stderr "$virt_wss" plan --host-memory 100GiB host1.json host2.json
+	[[ $output != *' move'* ]]
+	[[ $stderr == *'1 guests have no figure at all'* ]]
+}
+
+@test "guests with too few windows count with all their memory" {
+	host_file 100 web1,20,40 >host1.json
+	host_file 100 db1,20,80 | sed 's/"ok"/"too early", "peak_bytes": 1000/' >host2.json
+	checked_plan -- host1.json host2.json
+	[ "$(figure hosts_after)" = 2 ]
+	sed -i 's/"too early"/"ok"/' host2.json
+	checked_plan -- host1.json host2.json
+	[ "$(figure hosts_after)" = 1 ]
+}
+
+@test "the JSON of list will do" {
+	local name
+	for name in host1 host2; do
+		echo '{"schema": "virt-wss/inventory/1", "profiles": [{"domain": "'$name'-web", "peak_bytes": 1073741824}]}' >$name.json
+	done
+	run "$virt_wss" plan --host-memory 8GiB host1.json host2.json
+	[ "$status" = 0 ]
+	[[ $output == *' move '* ]]
+	run -1 "$virt_wss" plan host1.json host2.json
+	[[ $output == *'host host1: its memory is unknown: '*'--host-memory'* ]]
+}
+
+@test "a broken file gets one line that says where, and what would be right" {
+	local right='{"domain": "web1", "recommended_bytes": 1000, "assigned_bytes": 2000'
+	echo 'nonsense' >a.json
+	refuses a.json 'not JSON'
+	echo '[]' >a.json
+	refuses a.json 'an array instead of an object'
+	echo '{}' >a.json
+	refuses a.json '"schema" is "" instead of'
+	echo '{"schema": "virt-wss/samples/1"}' >a.json
+	refuses a.json 'give the JSON of recommend or list'
+	local line='{"schema": "virt-wss/recommendations/1", "recommendations": '
+	echo "${line}[$right}, 7]}" >a.json
+	refuses a.json 'guest 2: an integer instead of an object'
+	echo "${line}[{\"domain\": \"web1\", \"recommended_bytes\": \"7\"}]}" >a.json
+	refuses a.json 'guest web1: "recommended_bytes" has the wrong type: a string instead of a number'
+	echo "${line}[{\"domain\": \"web1\", \"recommended_bytes\": -7}]}" >a.json
+	refuses a.json 'guest web1: "recommended_bytes" is out of range'
+	echo "${line}[{\"domain\": \"web1\", \"recommended_bytes\": 9000000000000000000}]}" >a.json
+	refuses a.json 'guest web1: 9000000000000000000 bytes of memory: at most 1 EiB'
+	echo "${line}[{}]}" >a.json
+	refuses a.json 'guest 1: no "domain"'
+	echo "${line}[$right, \"week\": {\"set_bytes\": [1, 2]}}]}" >a.json
+	refuses a.json 'guest web1: "set_bytes" has 2 hours instead of 168'
+	echo "${line}[$right, \"week\": {\"set_bytes\": [null, \"x\"]}}]}" >a.json
+	refuses a.json 'guest web1: "set_bytes", hour 1: a string instead of a number of bytes or null'
+	echo "${line}[$right, \"week\": {\"set_bytes\": [$(printf '1,%.0s' {1..168})1]}}]}" >a.json
+	refuses a.json 'more than 168 hours'
+	printf '\n%70000000s' '' >a.json
+	refuses a.json 'longer than 67108864 bytes'
+	mkdir b.json
+	refuses b.json 'directory'
+	mkfifo c.json
+	refuses c.json 'FIFO'
+	refuses missing.json ''
+}
+
+@test "two files of one host, or one guest on two hosts, are refused" {
+	mkdir a
+	host_file 100 web1,20,40 >host1.json
+	cp host1.json a/
+	run -1 "$virt_wss" plan host1.json a/host1.json
+	[[ $output == *'host host1 was given twice'* ]]
+	cp host1.json host2.json
+	run -1 "$virt_wss" plan host1.json host2.json
+	[[ $output == *'guest web1 ('*') is on host host'* ]]
+}
+
+@test "a broken constraint gets one line with file and line" {
+	host_file 100 web1,20,40 web2,20,40 >host1.json
+	local constraint text
+	while IFS='|' read -r constraint text; do
+		printf '# first\n%s\n' "$constraint" >constraints
+		run -1 --separate-stderr "$virt_wss" plan --constraints constraints host1.json
+		echo "$stderr"
+		[ "${#stderr_lines[@]}" = 1 ]
+		[[ $stderr == *"constraints: line 2: $text"* ]]
+	done <<-'EOF2'
+		pins web1|'pins' is not a constraint: pin, apart, keep, close or memory
+		pin|pin: needs the name or UUID of a guest
+		pin web9|no guest has the name or UUID 'web9'
+		apart web1|apart: needs two guests or more
+		apart web1 web2|apart: 2 guests cannot each be alone on 1 hosts
+		keep|keep: needs the name of a host
+		close host9|no host has the name 'host9'
+		memory host1|memory: needs the name of a host and a size
+		memory host1 12|memory: 
+		memory host1 12GiB more|memory: 'more' is one word too many
+	EOF2
+}
+
+@test "the picture shows the hosts before and after" {
+	command -v chromium >/dev/null || skip "no chromium"
+	local width scheme file
+	fleet 12 200 --fill 0.8
+	"$virt_wss" plan --safe-limit 80 --plot few.svg fleet/*.json >/dev/null
+	rm -r fleet
+	fleet 60 500
+	"$virt_wss" plan --plot many.svg fleet/*.json >/dev/null
+	for file in few many; do
+		while read -r width scheme; do
+			"$tools/svg-check" $file.svg "$width" "$scheme" </dev/null >$file.has || { cat $file.has; false; }
+		done <<-'EOF2'
+			800 light
+			1600 dark
+		EOF2
+	done
+	grep -q '>Before: 12 hosts in use<' few.svg
+	grep -q '>host7<' few.svg
+	run ! grep -q '>host7<' many.svg
+	# A bar for each host in use, before and after.
+	[ "$(grep -c 'rect class="s[01]" ' many.svg)" -ge $((60 + bound)) ]
+	run -2 "$virt_wss" plan --plot - fleet/host1.json
+}
+
+@test "usage errors" {
+	run -2 "$virt_wss" plan
+	[[ $output == *'missing argument FILE'* ]]
+	run -2 "$virt_wss" plan --goal big x.json
+	[[ $output == *"'big' is not empty or safe"* ]]
+	run -2 "$virt_wss" plan --risk 60 x.json
+	run -2 "$virt_wss" plan --safe-limit 0 x.json
+	run -2 "$virt_wss" plan --max-moves some x.json
+	run -2 "$virt_wss" plan -c test:///default x.json
+}

@@ -1,0 +1,236 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Tests check, the monitoring plugin: its verdicts, its one line, and that it ends in time.
+
+# shellcheck disable=SC1091
+. "$WSS_SRCDIR/scripts/embed.sh"
+# shellcheck disable=SC1091
+. "$WSS_SRCDIR/tests/shell/service-functions.sh"
+
+setup() {
+	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/none.db LIBVIRT_DEFAULT_URI=test:///default
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+teardown() {
+	end_service
+}
+
+# STATUS RE ARGUMENT...: runs check, which must print one line that matches.
+says() {
+	local expected=$1 re=$2 status=0
+	shift 2
+	timeout -k 5 60 "$WSS_BUILDDIR/virt-wss" check "$@" >out 2>err </dev/null || status=$?
+	printf '$ virt-wss check %s -> %s\n%s\n%s\n' "$*" "$status" "$(cat out)" "$(cat err)"
+	[ "$status" = "$expected" ] && [ "$(wc -l <out)" = 1 ] && [ ! -s err ] && grep -qE -e "$re" out &&
+		performance_data
+}
+
+# As the guidelines have it: a blank between 'label'=value[UOM];[warn];[crit];[min];[max].
+performance_data() {
+	perl -ne '
+		my @parts = split /\|/;
+		exit 0 if @parts == 1;
+		die "two bars\n" if @parts != 2;
+		my $number = qr/-?[0-9]+(\.[0-9]+)?/;
+		my $range = qr/(@?(~:|$number:)?($number)?)/;
+		for ($parts[1]) {
+			chomp;
+			s/^ (\x27[^=\x27]+\x27|[a-z_]+)=(U|$number(s|%|B|c)?(;$range){2};$number(;$number)?)(?= |$)// or die "at: $_\n" while length;
+		}' out
+}
+
+has() { # TEXT of the performance data
+	grep -qF -e "$1" out
+}
+
+lacks() { # TEXT
+	! has "$1"
+}
+
+ask() { # STATUS RE ARGUMENT...: by the socket
+	says "$1" "$2" --socket socket "${@:3}"
+}
+
+@test "working sets within their balloons are OK" {
+	answer "$(guest web1 waiting 64 256 31)" "$(guest db waiting 200 256 12)" >page
+	begin_service
+	ask 0 '^WSS OK - 2 guests, largest working set 78% of the balloon \(db\), oldest sample 31 s old \|'
+	has "guests=2;;;0 problems=0;;;0 refused=0;;;0 held=0;;;0;1 wss=276824064B;;;0;536870912"
+	has "'web1 wss'=67108864B;;;0;268435456 'web1 wss_percent'=25%;90;95;0;100 'web1 age'=31s;600;3600;0"
+	ask 0 '^WSS OK - 1 guest, working set 25% of the balloon \(web1\), sample 31 s old \| '"'web1 wss'" web1
+	ask 0 'held=0' --brief
+	lacks web1
+}
+
+@test "thresholds are ranges, and the worst state wins" {
+	answer "$(guest a waiting 64 256 31)" "$(guest b waiting 240 256 31)" >page
+	begin_service
+	ask 1 '^WSS WARNING - b: working set 94% of 256 MiB \|'
+	ask 2 '^WSS CRITICAL - b: working set 94% of 256 MiB \|' -c 93
+	ask 2 '^WSS CRITICAL - b: working set 94% of 256 MiB; a: working set 25% of 256 MiB \|' -w 10 -c 90
+	ask 0 '' -w 10:95 -c '~:95' a
+	has ';10:95;~:95;'
+	ask 1 '' -w 30:
+	ask 1 '' -w @20:30 a
+	ask 0 '' -w @20:24 a
+	ask 1 'last measured 31 s ago' --age-warning 30 a
+	ask 2 'last measured 31 s ago' --age-critical 30.5 a
+	ask 0 '' --age-critical 32 a
+}
+
+@test "what is not known is UNKNOWN" {
+	answer "$(guest new waiting)" "$(guest odd waiting '' '' '' '"why":"its job has no end"')" \
+		"$(guest low waiting 64 256 3 '' '"wss_low_bytes":67108864,"wss_high_bytes":268435456')" \
+		"$(guest high waiting 250 256 3 '' '"wss_low_bytes":4096,"wss_high_bytes":262144000')" \
+		"$(guest out 'left out')" "$(guest fine waiting 1 256 3)" >page
+	begin_service
+	ask 3 'new: not measured yet' new
+	has "'new wss'=U 'new wss_percent'=U 'new age'=U"
+	ask 3 'odd: its job has no end' odd
+	ask 3 'low: working set at least 25% of 256 MiB' low
+	ask 2 'high: working set at most 98% of 256 MiB' high
+	ask 0 '^WSS OK - 0 guests' out
+	ask 3 'absent: the service knows no such running domain' absent
+	ask 3 'absent: ' absent fine
+	ask 2 'high: .*; new: .*; odd: .*; low: '
+	answer >page
+	ask 0 '^WSS OK - 0 guests \|'
+	ask 2 '^WSS CRITICAL - 0 guests \|' --empty critical
+	says 3 'service at socket2: cannot connect' --socket socket2
+	says 3 'no service runs \(/run/virt-wss/http.sock\), and there is no history'
+	says 3 'history .*none2.db' --history "$PWD/none2.db"
+}
+
+@test "a libvirt that does not answer is told apart from a host without guests" {
+	answer -u false >page
+	begin_service
+	ask 3 '^WSS UNKNOWN - libvirt does not answer; 0 guests \|' --empty critical
+	answer -u false "$(guest a waiting 64 256 31)" "$(guest b waiting 240 256 31)" >page
+	ask 3 '^WSS UNKNOWN - libvirt does not answer; 1 guest, working set 25%' a
+	ask 1 '^WSS WARNING - libvirt does not answer; b: working set 94%'
+	# The service has just started.
+	answer -s 3.2 >page
+	ask 3 '^WSS UNKNOWN - the service started 3 s ago and has not listed the guests yet; 0 guests \|' --empty ok
+	ask 3 '^WSS UNKNOWN - the service started 3 s ago' a
+	answer -u '' >page
+	ask 3 '^WSS UNKNOWN - the service has not asked libvirt yet; 0 guests \|'
+	end_service
+	answer -u 7 >page
+	begin_service
+	ask 3 '"libvirt_up" has the wrong type'
+	end_service
+	"$WSS_BUILDDIR/virt-wss" -c "test://$PWD/none.xml" serve --no-store --listen "unix:$PWD/socket" 2>serve.err 3>&- &
+	service_pid=$!
+	wait_until 30 eval "'$WSS_BUILDDIR/virt-wss' check --socket socket | grep -q '^WSS UNKNOWN - libvirt does not answer; 0 guests'"
+	end_service
+	printf '<node/>' >empty.xml
+	"$WSS_BUILDDIR/virt-wss" -c "test://$PWD/empty.xml" serve --no-store --listen "unix:$PWD/socket" 2>serve.err 3>&- &
+	service_pid=$!
+	wait_until 30 eval "'$WSS_BUILDDIR/virt-wss' check --socket socket | grep -q '^WSS OK - 0 guests'"
+}
+
+@test "a service that is held, or refuses a guest, has the state that was asked for" {
+	answer -h '/run/virt-wss/hold exists' "$(guest a waiting 64 256 31)" \
+		"$(guest b refused 64 256 31 '"why":"it is too large for any window"')" >page
+	begin_service
+	ask 1 '^WSS WARNING - held: /run/virt-wss/hold exists; b: refused by the budget: it is too large for any window \|'
+	has 'refused=1;;;0 held=1;;;0;1'
+	ask 1 'held:' a
+	ask 0 'held:' --held ok a
+	ask 2 'refused by' --held OK --refused critical
+	ask 0 '' --held ok --refused ok
+}
+
+@test "pages that the service does not renew make the samples old" {
+	answer "$(guest a waiting 64 256 31)" | sed 's/@NOW@/2020-01-01T00:00:00Z/' >page
+	begin_service
+	ask 2 'a: last measured [0-9]* d ago'
+}
+
+@test "hostile names cannot forge a line, a label or performance data" {
+	answer "$(guest "x' | up=1" waiting 64 256 31)" "$(guest 'a=b;c' waiting 64 256 31)" \
+		"$(guest 'e\u001b[2J\u202ef\n' waiting 250 256 31)" "$(guest '\u4e16\u754c' waiting 64 256 31)" >page
+	begin_service
+	ask 2 '^WSS CRITICAL - e\?\[2J\?f\?: working set 98%'
+	[ "$(LC_ALL=C grep -c $'[\001-\011\013-\037]' out)" = 0 ]
+	has "'x_ _ up_1 "
+	has "'a_b_c "
+	has "'世界 wss'="
+	answer "$(guest '|' waiting 250 256 31)" >page
+	ask 2 '^WSS CRITICAL - \?: working set'
+}
+
+@test "a service that sends rubbish, or nothing, is UNKNOWN in time" {
+	local began
+	echo hello >page
+	begin_service raw
+	ask 3 '^WSS UNKNOWN - service at socket: the reply is not HTTP'
+	end_service
+	begin_service
+	ask 3 '^WSS UNKNOWN - service at socket: not JSON'
+	end_service
+	begin_service hang
+	began=$SECONDS
+	ask 3 '^WSS UNKNOWN - service at socket: timed out' -t 1
+	[ $((SECONDS - began)) -lt 20 ]
+}
+
+@test "the service itself is understood" {
+	"$WSS_BUILDDIR/virt-wss" serve --no-store --listen "unix:$PWD/socket" --hold-file hold 2>serve.err 3>&- &
+	service_pid=$!
+	wait_until 30 eval "'$WSS_BUILDDIR/virt-wss' check --socket socket | grep -q 'test: '"
+	ask 3 "^WSS UNKNOWN - test: "
+	touch hold
+	wait_until 30 eval "'$WSS_BUILDDIR/virt-wss' check --socket socket --held critical | grep -q '^WSS CRITICAL - held: hold exists; test: '"
+	"$WSS_BUILDDIR/virt-wss" top -b -n 1 --socket socket >out
+	grep -q '^HELD: hold exists (asking the service)$' out
+	grep -q '^test ' out
+}
+
+@test "without a service the history has the samples" {
+	local uuid=6695eb01-f6a4-8304-79aa-97f2502e193f
+	# libvirt's test driver runs one domain, "test", with this UUID.
+	"$WSS_BUILDDIR/tests/unit/make-history" "$PWD/h.db" 3 $((64 << 20)) 60 $uuid
+	export VIRT_WSS_HISTORY=$PWD/h.db
+	says 0 '^WSS OK - 1 guest, working set 2[0-9]% of the balloon .* \(from the history\) \|'
+	says 0 '' --uuid $uuid
+	says 3 'web1: the history has no sample' web1
+	says 3 '^WSS UNKNOWN - cannot connect to libvirt' --connect nonsense:///x
+	"$WSS_BUILDDIR/tests/unit/make-history" "$PWD/g.db" 1 $((64 << 20)) 60 6695eb01-f6a4-8304-79aa-97f2502e1930
+	says 3 'test: the history has no sample of it' --history "$PWD/g.db"
+}
+
+@test "a libvirt that hangs does not hang it" {
+	local call began uuid=6695eb01-f6a4-8304-79aa-97f2502e193f shim=$WSS_BUILDDIR/tests/tools/hang.so
+	[ -e "$shim" ] || skip "no tests/tools/hang.so"
+	"$WSS_BUILDDIR/tests/unit/make-history" "$PWD/h.db" 3 $((64 << 20)) 60 $uuid
+	export VIRT_WSS_HISTORY=$PWD/h.db WSS_HANG_FILE=$PWD/hangs
+	for call in virConnectListAllDomains virConnectGetType; do
+		rm -f hangs
+		began=$SECONDS
+		WSS_HANG=$call: LD_PRELOAD=$shim says 3 '^WSS UNKNOWN - .*(deadline|timed out)' -t 1
+		[ -e hangs ]
+		[ $((SECONDS - began)) -lt 20 ]
+	done
+	# The history alone knows a guest that is named.
+	WSS_HANG=virConnectGetType: LD_PRELOAD=$shim says 0 '^WSS OK' --uuid $uuid
+}
+
+@test "wrong options are UNKNOWN, on standard output" {
+	local options
+	for options in "-w x" "-w 5:1" "-w :" "-w @" "-c ~" "-c" "-t 0" "--held maybe" "--socket a --history b" \
+		"--all a" "--uuid a" "--no-such-option"; do
+		# shellcheck disable=SC2086
+		says 3 '^WSS UNKNOWN - ' $options
+	done
+}
+
+@test "an output that cannot be written is not OK" {
+	local status=0
+	answer "$(guest web1 waiting 64 256 31)" >page
+	begin_service
+	"$WSS_BUILDDIR/virt-wss" check --socket socket >/dev/full 2>err || status=$?
+	[ "$status" != 0 ]
+}

@@ -1,0 +1,306 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Tests the configuration files of serve: /etc and /usr/lib are below a directory of the test.
+
+# shellcheck disable=SC1091
+. "$WSS_SRCDIR/scripts/embed.sh"
+
+virt_wss=$WSS_BUILDDIR/virt-wss
+
+setup() {
+	export LIBVIRT_DEFAULT_URI=test:///default VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
+	cd "$BATS_TEST_TMPDIR" || return 1
+	root=$BATS_TEST_TMPDIR/root
+	etc=$root/etc/virt-wss vendor=$root/usr/lib/virt-wss
+	mkdir -p "$etc/serve.conf.d" "$vendor/serve.conf.d"
+}
+
+teardown() {
+	[ -z "${pid-}" ] || kill -KILL "$pid" 2>/dev/null || true
+}
+
+# The warning about the sysroot is not of interest.
+check() { # OPTION...
+	status=0
+	VIRT_WSS_SYSROOT=$root timeout -k 5 60 "$virt_wss" serve --check-config "$@" >out 2>all || status=$?
+	grep -v 'VIRT_WSS_SYSROOT is set' all >err || true
+	printf '$ check %s -> %s\n%s\n%s\n' "$*" "$status" "$(cat out)" "$(cat err)"
+}
+
+good() { # OPTION...
+	check "$@"
+	[ "$status" = 0 ] && [ ! -s err ]
+}
+
+# Checks that the files are refused, with this message alone.
+refused() { # MESSAGE
+	check
+	[ "$status" = 2 ] && [ ! -s out ] && [ "$(cat err)" = "virt-wss: error: $1" ]
+}
+
+has() { # LINE...
+	local line
+	for line; do
+		grep -qxF "$line" out || { echo "no line: $line"; return 1; }
+	done
+}
+
+@test "without files the defaults count" {
+	good
+	has 'window = 4s' 'period = 1min' 'budget = 0.5%' 'max-pressure = 10%' 'max-stall = 20ms' 'http-user = nobody' '# listen is not set'
+	rm -r "$root"
+	mkdir "$root"
+	good
+}
+
+@test "what it prints is a configuration file that means the same" {
+	good --window 1500ms --budget 0.25% --listen 127.0.0.1:0 --listen "unix:/run/a" --keep 36h \
+		--keep-size 1500KB --method auto --metrics full --continuous -c test:///default --debug
+	has 'window = 1500ms' 'listen = 127.0.0.1:0 unix:/run/a' 'keep = 36h' 'keep-size = 1500000B' \
+		'connect = test:///default' 'debug = yes'
+	mv out first
+	cp first "$etc/serve.conf"
+	check
+	[ "$status" = 0 ]
+	cmp first out
+}
+
+@test "every option has a key, and every key an option" {
+	good
+	sed -n 's/^# \([a-z-]*\) is not set$/\1/p; s/^\([a-z-]*\) = .*/\1/p' out | sort >keys
+	"$virt_wss" serve --help | sed -n 's/^  --\([a-z-]*\) .*/\1/p' | grep -vx 'config\|check-config' >options
+	printf '%s\n' connect allow-monitor debug >>options
+	sort -o options options
+	diff keys options
+	[ "$(wc -l <keys)" -ge 19 ]
+}
+
+@test "/etc replaces /usr/lib, drop-ins come after both, and the command line last" {
+	printf '[measure]\nwindow = 1s\nboot = 1m\n' >"$vendor/serve.conf"
+	good
+	has 'window = 1s' 'boot = 1min'
+	printf '# of this host\n[measure]\nwindow = 2s # of course\n' >"$etc/serve.conf"
+	good
+	has 'window = 2s' 'boot = 2min'
+	printf '[measure]\nwindow = 5s\nperiod = 2m\n' >"$vendor/serve.conf.d/50-a.conf"
+	printf '[measure]\nwindow = 3s\nboot = 3m\n' >"$etc/serve.conf.d/10-b.conf"
+	good
+	has 'window = 3s' 'boot = 3min' 'period = 2min'
+	# One of the same name replaces all of the other.
+	printf '[measure]\nboot = 5m\n' >"$etc/serve.conf.d/50-a.conf"
+	good
+	has 'window = 3s' 'boot = 5min' 'period = 1min'
+	printf '[measure]\nwindow = 9s\n' >"$etc/serve.conf.d/ignored.conf.old"
+	good --window 8s
+	has 'window = 8s' 'boot = 5min'
+}
+
+@test "the command line replaces addresses of files, and a later file those of an earlier one" {
+	printf '[http]\nlisten = unix:/a 127.0.0.1:1\n' >"$etc/serve.conf"
+	good
+	has 'listen = unix:/a 127.0.0.1:1'
+	printf '[http]\nlisten =   unix:/b\t[::1]:2 \n' >"$etc/serve.conf.d/1.conf"
+	good
+	has 'listen = unix:/b [::1]:2'
+	good --listen unix:/c --listen unix:/d
+	has 'listen = unix:/c unix:/d'
+}
+
+@test "--config reads that file alone" {
+	printf '[measure]\nwindow = 1s\n' >"$etc/serve.conf"
+	printf '[measure]\nperiod = 3m\n' >other
+	good --config other
+	has 'window = 4s' 'period = 3min'
+	check --config missing
+	[ "$status" = 2 ]
+	[[ $(cat err) == "virt-wss: error: missing: "* ]]
+}
+
+@test "a wrong value is refused as on the command line, with file, line, section and key" {
+	printf '[measure]\n\nwindow = soon\n' >"$etc/serve.conf"
+	refused "$etc/serve.conf:3: [measure] window: 'soon' is not a duration (examples: 10ms, 4s, 5m)"
+	"$virt_wss" serve --window soon 2>typed && false
+	grep -qxF "virt-wss: error: --window: 'soon' is not a duration (examples: 10ms, 4s, 5m)" typed
+	printf '[measure]\nmax-pressure = 0\n' >"$etc/serve.conf"
+	good
+	has 'max-pressure = 0%'
+	printf '[measure]\nmax-pressure = 101%%\n' >"$etc/serve.conf"
+	check
+	[[ $(cat err) == *"/serve.conf:2: [measure] max-pressure: "* ]]
+	printf '[measure]\nmethod = magic\n' >"$etc/serve.conf"
+	check
+	[[ $(cat err) == *"/serve.conf:2: [measure] method: 'magic' is not auto, "* ]]
+	printf '[http]\nlisten = 0.0.0.0:80\n' >"$etc/serve.conf"
+	check
+	[[ $(cat err) == *"/serve.conf:2: [http] listen: other hosts reach 0.0.0.0:"* ]]
+	printf '[history]\nno-store = maybe\n' >"$etc/serve.conf"
+	refused "$etc/serve.conf:2: [history] no-store: 'maybe' is not yes or no"
+	printf '[metrics]\ntextfile =\n' >"$etc/serve.conf"
+	refused "$etc/serve.conf:2: [metrics] textfile: the value is empty"
+	printf '[metrics]\ntextfile = \t # none\n' >"$etc/serve.conf"
+	refused "$etc/serve.conf:2: [metrics] textfile: the value is empty"
+	printf '[metrics]\ntextfile="' >"$etc/serve.conf"
+	refused "$etc/serve.conf:2: [metrics] textfile: the value is empty"
+	printf '%1020s\n%1020s[http]\n' '' '' >"$etc/serve.conf"
+	refused "$etc/serve.conf:2: the line is longer than 1024 bytes"
+	printf '[measure]\nperiod = 2s\n' >"$etc/serve.conf"
+	check
+	[ "$status" = 2 ]
+}
+
+@test "each fault is told in a line of its own" {
+	printf '[measure]\nwindow = soon\nbudget = 500%%\n[http]\nlisten = nowhere\n' >"$etc/serve.conf"
+	printf '[measure]\nperiod = never\n' >"$etc/serve.conf.d/1.conf"
+	check
+	[ "$status" = 2 ]
+	[ "$(wc -l <err)" = 4 ]
+	# A service does not start then, either.
+	status=0
+	VIRT_WSS_SYSROOT=$root timeout -k 5 60 "$virt_wss" serve 2>all || status=$?
+	[ "$status" = 2 ]
+	[ "$(grep -c error: all)" = 4 ]
+	[ ! -e history.db ]
+}
+
+@test "unknown keys are refused, and the nearest one is named" {
+	printf '[measure]\nwindwo = 4s\n' >"$etc/serve.conf"
+	refused "$etc/serve.conf:2: [measure] windwo: unknown key: did you mean 'window' in section [measure]?"
+	printf '[measure]\nlisten = unix:/a\n' >"$etc/serve.conf"
+	refused "$etc/serve.conf:2: [measure] listen: this key belongs in section [http]"
+	printf 'window = 4s\n' >"$etc/serve.conf"
+	refused "$etc/serve.conf:1: [] window: this key belongs in section [measure]"
+	printf '[nonsense]\nqqqqqqqqqqqq = 1\n' >"$etc/serve.conf"
+	refused "$etc/serve.conf:2: [nonsense] qqqqqqqqqqqq: unknown key (serve --check-config lists all)"
+}
+
+@test "what libeconf would misread is refused" {
+	printf '[measure]\nwindow = 4s\nwindow = 5s\n' >"$etc/serve.conf"
+	refused "$etc/serve.conf:3: [measure] window is set twice in this file"
+	printf '[measure]\nwindow = 4s\n[http]\n[measure]\nwindow = 5s\n' >"$etc/serve.conf"
+	refused "$etc/serve.conf:5: [measure] window is set twice in this file"
+	printf '[measure]\nhold-file = /a\nb\n' >"$etc/serve.conf"
+	refused "$etc/serve.conf:3: neither [SECTION], KEY = VALUE nor # COMMENT"
+	printf '[measure]\n = 4s\n' >"$etc/serve.conf"
+	refused "$etc/serve.conf:2: neither [SECTION], KEY = VALUE nor # COMMENT"
+	printf '[measure\nwindow = 4s\n' >"$etc/serve.conf"
+	check
+	[ "$status" = 2 ]
+	[[ $(cat err) == *"/serve.conf:1: Missing bracket"* ]]
+}
+
+@test "files that are no text, too large, or no files are refused" {
+	printf '[measure]\nwindow = 4s\0\n' >"$etc/serve.conf"
+	refused "$etc/serve.conf: it contains a NUL byte: it is no text"
+	printf '[measure]\nwindow = 4s\r\n' >"$etc/serve.conf"
+	refused "$etc/serve.conf:2: the line contains a control character"
+	printf '[measure]\nhold-file = /%01100d\n' 0 >"$etc/serve.conf"
+	refused "$etc/serve.conf:2: the line is longer than 1024 bytes"
+	yes '' | head -n 3000 >"$etc/serve.conf"
+	refused "$etc/serve.conf: more than 2000 lines"
+	head -c 70000 /dev/zero | tr '\0' '#' >"$etc/serve.conf"
+	check
+	[ "$status" = 2 ]
+	[ "$(wc -l <err)" = 1 ]
+	rm "$etc/serve.conf"
+	mkfifo "$etc/serve.conf.d/pipe.conf"
+	check
+	[ "$status" = 2 ]
+	[[ $(cat err) == *"/serve.conf.d/pipe.conf: "* ]]
+	rm "$etc/serve.conf.d/pipe.conf"
+	mkdir "$etc/serve.conf"
+	check
+	[ "$status" = 2 ]
+	# A link to nowhere may mean that a file system is missing.
+	rmdir "$etc/serve.conf"
+	ln -s nowhere "$etc/serve.conf.d/link.conf"
+	check
+	[ "$status" = 2 ]
+}
+
+# --- SIGHUP ---
+
+begin() { # OPTION...: in the background -> pid
+	VIRT_WSS_SYSROOT=$root "$virt_wss" serve "$@" 2>log 3>&- &
+	pid=$!
+	wait_until 30 [ -s metrics ]
+}
+
+logged() { # TEXT [TIMES]
+	[ "$(grep -cF "$1" log)" = "${2:-1}" ]
+}
+
+reload() { # TEXT of the log [TIMES]
+	kill -HUP "$pid"
+	wait_until 30 logged "$@"
+}
+
+budget() { # NUMBER: in the metrics
+	grep -qxF "virt_wss_budget_vcpu_ratio $1" metrics
+}
+
+@test "SIGHUP takes over what has changed, and the same process goes on" {
+	printf '[measure]\nbudget = 1%%\n[metrics]\ntextfile = metrics\n' >"$etc/serve.conf"
+	begin
+	wait_until 30 budget 0.01
+	printf '[measure]\nbudget = 2%%\nhold-file = hold\n[metrics]\ntextfile = metrics\n' >"$etc/serve.conf"
+	touch hold
+	reload 'the configuration was read again'
+	wait_until 30 budget 0.02
+	wait_until 30 logged 'held: nothing is measured while hold exists'
+	# Several times, because configurations that were replaced are released.
+	printf '[metrics]\ntextfile = other\n' >"$etc/serve.conf"
+	reload 'the configuration was read again' 2
+	wait_until 30 [ -s other ]
+	wait_until 30 logged 'goes on: no hold file is configured any more'
+	mv other metrics
+	reload 'the configuration was read again' 3
+	wait_until 30 [ -s other ]
+	kill -0 "$pid"
+}
+
+@test "SIGHUP refuses a wrong configuration in one line, and the old one stays" {
+	printf '[measure]\nbudget = 1%%\n[metrics]\ntextfile = metrics\n' >"$etc/serve.conf"
+	begin
+	wait_until 30 budget 0.01
+	printf '[measure]\nbudget = 2%%\nwindow = soon\nboot = never\n' >"$etc/serve.conf"
+	reload 'the configuration stays as it was: '
+	logged "error: the configuration stays as it was: $etc/serve.conf:3: [measure] window: 'soon' is not a duration (examples: 10ms, 4s, 5m) (and 1 more: see serve --check-config)"
+	logged error:
+	printf '[metrics]\ntextfile = /nonexistent/metrics\n' >"$etc/serve.conf"
+	reload 'the configuration stays as it was: /nonexistent/metrics: '
+	inode=$(stat -c %i metrics)
+	wait_until 30 eval "[ \"\$(stat -c %i metrics)\" != $inode ]"
+	budget 0.01
+}
+
+@test "SIGHUP names what a running service cannot change, and leaves it" {
+	printf '[metrics]\ntextfile = metrics\n[http]\nlisten = unix:%s/a\n' "$PWD" >"$etc/serve.conf"
+	begin
+	printf '[metrics]\ntextfile = metrics\n[http]\nlisten = unix:%s/b\n[history]\nhistory = %s/h.db\n' "$PWD" "$PWD" \
+		>"$etc/serve.conf"
+	reload 'the configuration was read again'
+	logged 'warning: [http] listen has changed, which takes effect only when the service starts again'
+	logged 'warning: [history] history has changed, which takes effect only when the service starts again'
+	logged warning: 3
+	[ -S a ]
+	[ ! -e b ]
+	kill -TERM "$pid"
+	status=0
+	wait "$pid" || status=$?
+	pid=''
+	[ "$status" = 143 ]
+	[ ! -e a ]
+}
+
+@test "after SIGHUP the command line still replaces what files say" {
+	printf '[measure]\nbudget = 1%%\n' >"$etc/serve.conf"
+	begin --textfile metrics --budget 3%
+	wait_until 30 budget 0.03
+	printf '[measure]\nbudget = 2%%\n[metrics]\ntextfile = other\n' >"$etc/serve.conf"
+	reload 'the configuration was read again'
+	inode=$(stat -c %i metrics)
+	wait_until 30 eval "[ \"\$(stat -c %i metrics)\" != $inode ]"
+	budget 0.03
+	[ ! -e other ]
+}

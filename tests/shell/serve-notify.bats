@@ -1,0 +1,178 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Tests what serve tells a service manager: the test has the manager's socket.
+
+# shellcheck disable=SC1091
+. "$WSS_SRCDIR/scripts/embed.sh"
+
+virt_wss=$WSS_BUILDDIR/virt-wss
+
+setup() {
+	command -v python3 >/dev/null || skip "needs python3"
+	export LIBVIRT_DEFAULT_URI=test:///default VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
+	cd "$BATS_TEST_TMPDIR" || return 1
+	python3 - >told 2>listener.err 3>&- <<-'EOF' &
+		import socket
+		s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+		s.bind("manager")
+		while True:
+		    print(s.recv(4096).decode().replace("\n", " "), flush=True)
+	EOF
+	listener=$!
+	wait_until 30 [ -S manager ]
+	export NOTIFY_SOCKET=$PWD/manager
+}
+
+teardown() {
+	kill -KILL ${pid:+"$pid"} ${listener:+"$listener"} 2>/dev/null || true
+}
+
+begin() { # OPTION...: in the background -> pid
+	"$virt_wss" serve --no-store "$@" 2>log 3>&- &
+	pid=$!
+}
+
+told() { # LINE, a regular expression
+	grep -qxE "$1" told
+}
+
+count() { # LINE
+	grep -cxF "$1" told || true
+}
+
+more_than() { # NUMBER LINE
+	[ "$(count "$2")" -gt "$1" ]
+}
+
+@test "it is ready once guests were listed, and tells its state" {
+	begin --hold-file hold
+	wait_until 30 told READY=1
+	wait_until 30 told 'STATUS=1 guests, [01] measured, 0 refused'
+	touch hold
+	wait_until 30 told 'STATUS=1 guests, [01] measured, 0 refused; held: hold exists'
+	kill -TERM "$pid"
+	wait "$pid" || true
+	pid=''
+	[ "$(tail -n 1 told)" = STOPPING=1 ]
+	[ "$(count READY=1)" = 1 ]
+	[ "$(count STOPPING=1)" = 1 ]
+	! grep -q WATCHDOG told || false
+}
+
+@test "a manager that is too busy to listen hears that it is ready later" {
+	local listens=$listener
+	kill -STOP "$listens"
+	python3 - <<-'EOF'
+		import socket
+		s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+		s.connect("manager")
+		s.setblocking(False)
+		try:
+		    while True:
+		        s.send(b"OTHER=1")
+		except BlockingIOError:
+		    pass
+	EOF
+	begin --textfile metrics
+	# Written before each step of the watch: it has tried to tell after the first of them.
+	wait_until 30 grep -qs '^virt_wss_guests{state="[a-z ]*"} 1' metrics
+	kill -CONT "$listens"
+	wait_until 30 told READY=1
+	wait_until 30 told 'STATUS=1 guests, [01] measured, 0 refused'
+	[ "$(count READY=1)" = 1 ]
+}
+
+@test "without a libvirt it is ready, and says so" {
+	begin -c "test://$PWD/none.xml"
+	wait_until 30 told READY=1
+	wait_until 30 told 'STATUS=0 guests, 0 measured, 0 refused; no connection to libvirt'
+}
+
+@test "it announces a reload and its end, with the manager's clock" {
+	begin
+	wait_until 30 told READY=1
+	before=$(cut -d . -f 1 /proc/uptime)
+	kill -HUP "$pid"
+	wait_until 30 told 'RELOADING=1 MONOTONIC_USEC=[0-9]+'
+	wait_until 30 more_than 1 READY=1
+	usec=$(sed -n 's/^RELOADING=1 MONOTONIC_USEC=//p' told)
+	[ $((usec / 1000000)) -ge $((before - 1)) ]
+	[ $((usec / 1000000)) -le $(($(cut -d . -f 1 /proc/uptime) + 1)) ]
+}
+
+@test "the watchdog hears of work that was done" {
+	export WATCHDOG_USEC=4000000
+	begin
+	wait_until 30 more_than 2 WATCHDOG=1
+	# Of this process only.
+	kill -KILL "$pid"
+	wait "$pid" || true
+	: >told
+	export WATCHDOG_PID=1
+	begin
+	wait_until 30 told READY=1
+	wait_until 30 told 'STATUS=.*'
+	[ "$(count WATCHDOG=1)" = 0 ]
+}
+
+# The sign of life comes from the work itself, not from a thread or a timer that would go on.
+@test "a service that hangs starves the watchdog" {
+	export WATCHDOG_USEC=1000000 VIRT_WSS_FAULT=stuck-service
+	begin
+	wait_until 30 told READY=1
+	n=$(count WATCHDOG=1)
+	run wait_until 4 more_than "$n" WATCHDOG=1
+	[ "$status" != 0 ]
+	# It is alive otherwise.
+	kill -TERM "$pid"
+	status=0
+	wait "$pid" || status=$?
+	pid=''
+	[ "$status" = 143 ]
+}
+
+@test "a process that is paused starves the watchdog" {
+	export WATCHDOG_USEC=1000000
+	begin
+	wait_until 30 more_than 2 WATCHDOG=1
+	kill -STOP "$pid"
+	n=$(count WATCHDOG=1)
+	run wait_until 4 more_than $((n + 1)) WATCHDOG=1
+	[ "$status" != 0 ]
+	kill -CONT "$pid"
+	wait_until 30 more_than $((n + 1)) WATCHDOG=1
+}
+
+@test "an abstract socket will do, and a wrong one does no harm" {
+	python3 - >abstract 3>&- <<-EOF &
+		import socket
+		s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+		s.bind("\\0virt-wss-test-$$")
+		print("bound", flush=True)
+		print(s.recv(4096).decode(), flush=True)
+	EOF
+	wait_until 30 grep -q bound abstract
+	NOTIFY_SOCKET=@virt-wss-test-$$ begin
+	wait_until 30 grep -qE 'READY=1|STATUS=' abstract
+	kill -KILL "$pid"
+	wait "$pid" || true
+	export NOTIFY_SOCKET=relative
+	begin --textfile metrics
+	wait_until 30 [ -s metrics ]
+	grep -q "^virt-wss: warning: cannot notify the service manager at 'relative'" log
+}
+
+@test "the journal gets priorities, whoever else gets words" {
+	begin -c "test://$PWD/none.xml"
+	wait_until 30 grep -q '^virt-wss: error: cannot connect' log
+	kill -KILL "$pid"
+	wait "$pid" || true
+	: >journal
+	JOURNAL_STREAM=$(stat -c %d:%i journal)
+	export JOURNAL_STREAM
+	"$virt_wss" serve --no-store -c "test://$PWD/none.xml" 2>>journal 3>&- &
+	pid=$!
+	wait_until 30 grep -q '^<3>cannot connect' journal
+	! grep -q 'virt-wss:' journal || false
+}

@@ -1,0 +1,164 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Tests that trouble with the files of serve is told, and delays neither its windows nor its hold.
+
+# shellcheck disable=SC1091
+. "$WSS_SRCDIR/scripts/embed.sh"
+# shellcheck source-path=SCRIPTDIR source=kvm-guest.sh
+. "$WSS_SRCDIR/tests/shell/kvm-guest.sh"
+
+virt_wss=$WSS_BUILDDIR/virt-wss
+
+setup() {
+	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	dir=$(mktemp -d "${TMPDIR:-/tmp}/wss-store.XXXXXX")
+	mkdir "$dir/work"
+	cd "$dir/work" || return 1
+}
+
+teardown() {
+	exec 4>&-
+	for pid in ${service-} ${locker-} ${kvm_guest_pid-}; do
+		kill -KILL "$pid" 2>/dev/null || true
+		wait "$pid" || true
+	done
+	cd / && rm -rf "${dir:?}"
+}
+
+# Measures the fake guest every 60 ms. -> service
+begin() {
+	: >err
+	kvm_guest_start
+	VIRT_WSS_SYSROOT=$dir/host "$WSS_BUILDDIR/tests/faults/serve-windows" endless "$dir/guest" \
+		"$kvm_guest_uuid" "unix:$dir/http" 2>>err 3>&- &
+	service=$!
+	wait_until 30 has_windows 3
+}
+
+value() { # METRIC
+	sed -n "s/^virt_wss_$1\({.*}\)\? //p" metrics 2>/dev/null
+}
+
+windows() {
+	value windows_total
+}
+
+has_windows() { # N
+	local n
+	n=$(windows)
+	[ "${n:-0}" -ge "$1" ]
+}
+
+has_failures() {
+	[ "$(value store_failures_total)" -ge 1 ]
+}
+
+end() { # -> status
+	kill -TERM "$service"
+	status=0
+	wait "$service" || status=$?
+	service=''
+	[ "$status" = 0 ]
+	kvm_guest_at_rest
+}
+
+# Keeps the history locked until "exec 4>&-". -> locker
+lock_history() {
+	mkfifo lock
+	sqlite3 h.db <lock >locked 3>&- &
+	locker=$!
+	exec 4>lock
+	printf '.timeout 20000\nBEGIN IMMEDIATE; SELECT 1;\n' >&4
+	wait_until 30 [ -s locked ]
+}
+
+@test "a history that another process keeps locked delays no window" {
+	begin
+	lock_history
+	wait_until 30 has_failures
+	local start=$SECONDS
+	has=$(windows)
+	wait_until 10 has_windows $((has + 20))
+	[ $((SECONDS - start)) -lt 10 ]
+	grep -q 'error: history .*database is locked' err
+	[ "$(grep -c 'error:' err)" = 1 ]
+	stored=$(value stored_samples_total)
+	exec 4>&-
+	wait_until 30 eval "[ \"\$(value stored_samples_total)\" -gt $stored ]"
+	grep -q 'the history: it works again' err
+	end
+}
+
+has_stored() { # N
+	[ "$(value stored_samples_total)" -ge "$1" ]
+}
+
+removals_told() {
+	grep -c 'warning: history h.db: it was removed or replaced, and is opened anew$' err
+}
+
+@test "a history that was removed is opened anew, which is told once" {
+	begin
+	local kind
+	for kind in 'rm h.db h.db-*' 'rm h.db*' 'rm h.db' 'mv h.db old.db'; do
+		echo "$kind"
+		: >err
+		stored=$(value stored_samples_total)
+		$kind
+		wait_until 30 removals_told
+		wait_until 30 has_stored $((stored + 6))
+		[ "$(removals_told)" = 1 ]
+		cat err
+		[ "$(wc -l <err)" = 1 ]
+		# The new one has them, and no other round may run beside the service.
+		wait_until 30 eval "[ \"\$(sqlite3 -readonly h.db 'SELECT count(*) FROM sample')\" -ge 5 ]"
+		run timeout -k 5 20 "$virt_wss" -c test:///default sample --all --store --history h.db
+		[ "$status" = 1 ]
+		[[ $output = *'another round is still running'* ]]
+	done
+	end
+	[ "$(sqlite3 h.db 'PRAGMA integrity_check')" = ok ]
+	[ "$(sqlite3 old.db 'PRAGMA integrity_check')" = ok ]
+}
+
+@test "a history that cannot be opened anew is told once, and is opened later" {
+	begin
+	rm h.db h.db-*
+	ln -s nowhere h.db
+	wait_until 30 has_failures
+	grep -q 'error: the history was removed or replaced: ' err
+	stored=$(value stored_samples_total)
+	has=$(windows)
+	wait_until 30 has_windows $((has + 5))
+	[ "$(value stored_samples_total)" = "$stored" ]
+	cat err
+	[ "$(grep -c 'error:' err)" = 1 ]
+	rm h.db
+	wait_until 90 has_stored $((stored + 1))
+	end
+	[ "$(sqlite3 h.db 'PRAGMA integrity_check')" = ok ]
+}
+
+@test "no canary is stored, as its window is shorter than the others" {
+	begin
+	end
+	[ "$(sqlite3 h.db 'SELECT count(DISTINCT window_ns) FROM series')" = 1 ]
+	[ "$(sqlite3 h.db 'SELECT count(*) FROM sample')" -ge 2 ]
+}
+
+@test "ages that cannot be kept are refused in one line" {
+	export LIBVIRT_DEFAULT_URI=test:///default
+	for kind in file link; do
+		rm -f ages
+		if [ $kind = file ]; then echo >ages; else ln -s nowhere ages; fi
+		status=0
+		timeout -k 5 10 "$virt_wss" serve --history "$PWD/h.db" 2>err || status=$?
+		cat err
+		[ "$status" = 1 ]
+		cat err
+		[ "$(wc -l <err)" = 1 ]
+		grep -q "error: cannot keep the ages of memory in $PWD/ages: " err
+		[ ! -e h.db ]
+	done
+}

@@ -1,0 +1,133 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Tests serve without a guest that can be measured: its options, its files, how it ends.
+
+# shellcheck disable=SC1091
+. "$WSS_SRCDIR/scripts/embed.sh"
+
+virt_wss=$WSS_BUILDDIR/virt-wss
+
+setup() {
+	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db LIBVIRT_DEFAULT_URI=test:///default
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+teardown() {
+	[ -z "${pid-}" ] || kill -KILL "$pid" 2>/dev/null || true
+}
+
+wss() { # ARGUMENT...
+	status=0
+	timeout -k 5 60 "$virt_wss" "$@" >out 2>err || status=$?
+	printf '$ virt-wss %s -> %s\n%s\n%s\n' "$*" "$status" "$(cat out)" "$(cat err)"
+}
+
+begin() { # OPTION...: in the background -> pid
+	"$virt_wss" serve --textfile metrics "$@" 2>err 3>&- &
+	pid=$!
+	wait_until 30 [ -s metrics ]
+}
+
+end() { # SIGNAL -> status
+	kill "-$1" "$pid"
+	status=0
+	wait "$pid" || status=$?
+	pid=''
+}
+
+says() { # LINE of the metrics
+	grep -qxF "$1" metrics
+}
+
+# One description before the values of a family, each value once, and the form of a value.
+well_formed() {
+	perl -ne '
+		next if /^# HELP (\S+) \S/;
+		if (/^# TYPE (\S+) (gauge|counter)$/) { die "$1 twice" if $seen{$family = $1}++; next }
+		/^((\w+)(\{(\w+="(\\.|[^"\\])*"(,(?=\w))?)*\})?) (-?[0-9.]+(e[-+]?\d+)?|NaN|[-+]Inf)$/ or die "line: $_";
+		die "$2 below $family" if $2 ne $family;
+		die "$1 twice" if $values{$1}++;
+	' metrics
+}
+
+@test "a file of metrics is there at once, complete, and stays fresh" {
+	begin
+	well_formed
+	says 'virt_wss_held 0'
+	wait_until 30 says 'virt_wss_guests{state="waiting"} 1'
+	[ "$(stat -c %a metrics)" = 644 ]
+	first=$(stat -c %i metrics)
+	wait_until 30 eval "[ \"\$(stat -c %i metrics)\" != $first ]"
+	well_formed
+	wait_until 30 says 'virt_wss_libvirt_up 1'
+}
+
+@test "SIGTERM ends it within five seconds, and no file is left beside the metrics" {
+	begin
+	start=$EPOCHSECONDS
+	end TERM
+	[ "$status" = 143 ]
+	[ $((EPOCHSECONDS - start)) -le 5 ]
+	[ "$(find . -name '.virt-wss-*' | wc -l)" = 0 ]
+	# Nothing was measured, so there is no history either.
+	[ ! -e history.db ]
+	[ ! -e ages ]
+}
+
+@test "a hold file holds it until it is gone" {
+	touch hold
+	begin --hold-file hold
+	wait_until 30 says 'virt_wss_held 1'
+	rm hold
+	wait_until 30 says 'virt_wss_held 0'
+	grep -qx 'virt-wss: held: nothing is measured while hold exists' err
+	grep -qx 'virt-wss: goes on: hold is gone' err
+}
+
+@test "a hold file that is a link to nowhere, or cannot be looked for, holds it" {
+	local file
+	ln -s loop loop
+	ln -s nowhere dangling
+	for file in dangling loop/hold; do
+		rm -f metrics
+		begin --hold-file $file
+		wait_until 30 says 'virt_wss_held 1'
+		end TERM
+		[ "$status" = 143 ]
+	done
+}
+
+@test "only one measures all guests into a history" {
+	begin
+	wss serve
+	[ "$status" = 1 ]
+	[ "$(wc -l <err)" = 1 ]
+	wss serve --no-store --textfile /nonexistent/metrics
+	[ "$status" = 1 ]
+}
+
+@test "without a libvirt it waits for one" {
+	begin -c "test://$PWD/none.xml"
+	wait_until 30 says 'virt_wss_libvirt_up 0'
+	grep -q '^virt-wss: error: cannot connect' err
+	[ "$(grep -c error err)" = 1 ]
+	end TERM
+	[ "$status" = 143 ]
+}
+
+@test "wrong options are refused in one line" {
+	local options
+	for options in web1 "--qmp socket" "--no-store --history h.db" "--window 2m --period 1m" \
+		"--budget 0" "--budget 101" "--period 0" "--max-stall -1" "--textfile" "--metrics all" "--metrics"; do
+		# shellcheck disable=SC2086
+		wss serve $options
+		[ "$status" = 2 ]
+		[ "$(wc -l <err)" -le 2 ]
+		[ ! -s out ]
+	done
+	wss serve --textfile /nonexistent/metrics
+	[ "$status" = 1 ]
+	grep -q '/nonexistent/metrics' err
+	[ ! -e history.db ]
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Invented histories of guests, the same for the same seed on every machine: the largest
+ * working set of each measured hour of 28 days.
+ */
+#ifndef WSS_TESTS_TOOLS_HISTORIES_H
+#define WSS_TESTS_TOOLS_HISTORIES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wss/backtest.h"
+
+#define HISTORIES_HOURS (28 * 24)
+/* A Monday, 00:00 UTC. */
+#define HISTORIES_START 1764547200
+
+enum histories_kind {
+	HISTORIES_STEADY,
+	HISTORIES_DAILY,
+	HISTORIES_WEEKLY,
+	HISTORIES_GROWTH,
+	HISTORIES_LEAK,
+	HISTORIES_PEAKS,
+	HISTORIES_BOOTS,
+	HISTORIES_RESIZES,
+	HISTORIES_GAPS,
+	HISTORIES_WALK,
+	HISTORIES_BURSTS,
+	HISTORIES_MIXED,
+	HISTORIES_KINDS
+};
+
+const char *histories_kind_name(enum histories_kind kind);
+
+/* Fills hours, and returns their number: hours in gaps are left out. */
+size_t histories_make(uint64_t seed, enum histories_kind kind,
+		      struct wss_backtest_hour hours[HISTORIES_HOURS]);
+
+#endif

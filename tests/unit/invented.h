@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Invented guests, and a method that measures nothing, for tests of what runs over many guests.
+ * Each guest has a child process of its own, which a window locks.
+ */
+#ifndef WSS_TESTS_INVENTED_H
+#define WSS_TESTS_INVENTED_H
+
+#include "hosttest.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/stop.h"
+#include "base/thread.h"
+#include "base/units.h"
+#include "service/target.h"
+#include "track/tracker.h"
+
+#define GUESTS_MAX 512
+#define MS WSS_NS_PER_MS
+
+enum hang { HANG_NOWHERE, HANG_OPEN, HANG_REFRESH, HANG_BEGIN, HANG_POLL, HANG_PUBLISH };
+
+static struct invented {
+	char name[16];
+	char uuid[WSS_UUID_TEXT_MAX];
+	pid_t child;
+	enum hang hang;
+	enum wss_guest_state state;
+	atomic_bool opted_out, gone;
+	atomic_bool job; /* a migration, say */
+	bool dies;   /* in its first window */
+	bool leaves; /* the round, as soon as a window of it is open */
+	struct wss_target *target; /* of one that leaves */
+	struct wss_prediction predicted; /* stall_ns 0: nothing is predicted */
+	struct wss_amount faults;	 /* of each window */
+	uint64_t opens_ns;		 /* how far opening it sets the clock ahead */
+	atomic_uint dearer;		 /* as many times as that; 0: once */
+	struct wss_pageset *touched;	 /* in each window, of 64 MiB; NULL: not known */
+	atomic_uint opens, begins, closes, published;
+	uint64_t armed_ns;
+	atomic_bool is_open; /* a window of it */
+	/* Events of the round about this guest. */
+	unsigned samples, bad, lasts, troubles, left_out;
+	struct wss_error error;
+} guests[GUESTS_MAX];
+
+static size_t n_guests;
+static _Atomic uint64_t ahead_ns; /* of an injected clock */
+static atomic_bool go_on; /* releases the guests that hang */
+static atomic_uint arming, most_arming, open_windows, most_open;
+static atomic_bool unreachable; /* libvirt cannot be reached */
+static const struct wss_host host = { .root = { .dirfd = -1 } };
+
+static void hang_at(const struct invented *guest, enum hang where)
+{
+	/* In ever longer steps, so that a long hang costs next to nothing. */
+	for (useconds_t nap_us = 20000; guest->hang == where && !go_on;
+	     nap_us = nap_us < 300000 ? nap_us * 3 / 2 : nap_us)
+		usleep(nap_us);
+}
+
+static void note_most(atomic_uint *most, unsigned value)
+{
+	unsigned seen = *most;
+
+	while (value > seen && !atomic_compare_exchange_weak(most, &seen, value))
+		;
+}
+
+/* --- the source --- */
+
+static int guest_refresh(struct wss_guest *guest, struct wss_error *err)
+{
+	struct invented *invented = guest->source;
+
+	(void)err;
+	hang_at(invented, HANG_REFRESH);
+	guest->state = invented->state;
+	strcpy(guest->job, invented->job ? "backup" : "");
+	snprintf(guest->state_text, sizeof(guest->state_text), "state %d", (int)guest->state);
+	return 0;
+}
+
+static int guest_attach(struct wss_guest *guest, const struct wss_host *unused,
+			struct wss_error *err)
+{
+	const struct invented *invented = guest->source;
+
+	(void)unused;
+	return hold_child(invented->child, &guest->process, err);
+}
+
+static int guest_metadata(struct wss_guest *guest, const char *namespace_uri, char **ret_xml,
+			  struct wss_error *err)
+{
+	const struct invented *invented = guest->source;
+	bool policy = strstr(namespace_uri, "policy") != NULL;
+
+	(void)err;
+	*ret_xml = invented->opted_out && policy
+			   ? strdup("<policy xmlns='urn:virt-wss:policy:1' version='1' "
+				    "opt-out='yes'/>")
+			   : NULL;
+	return 0;
+}
+
+static int guest_publish(struct wss_guest *guest, const char *xml, bool persistent,
+			 struct wss_error *err)
+{
+	struct invented *invented = guest->source;
+
+	(void)persistent;
+	(void)err;
+	assert_non_null(strstr(xml, "profile"));
+	hang_at(invented, HANG_PUBLISH);
+	invented->published++;
+	return 0;
+}
+
+static int source_list(void *unused, bool inactive_too, struct wss_conn_domain **ret_domains,
+		       size_t *ret_n, struct wss_error *err)
+{
+	struct wss_conn_domain *domains = calloc(n_guests + 1, sizeof(*domains));
+	size_t n = 0;
+
+	(void)unused;
+	(void)inactive_too;
+	assert_non_null(domains);
+	if (unreachable) {
+		free(domains);
+		return wss_error_set(err, WSS_ERR_CONNECT, "nobody is there");
+	}
+	for (size_t i = 0; i < n_guests; i++) {
+		if (guests[i].gone)
+			continue;
+		domains[n].name = strdup(guests[i].name);
+		assert_non_null(domains[n].name);
+		snprintf(domains[n++].uuid, sizeof(domains->uuid), "%s", guests[i].uuid);
+	}
+	*ret_domains = domains;
+	*ret_n = n;
+	return 0;
+}
+
+static int source_open(void *unused, const struct wss_domain_ref *ref,
+		       const struct wss_deadline *deadline, struct wss_guest **ret_guest,
+		       struct wss_error *err)
+{
+	static const struct wss_guest_ops ops = {
+		.refresh = guest_refresh,
+		.attach = guest_attach,
+		.metadata = guest_metadata,
+		.publish = guest_publish,
+	};
+	struct wss_guest *guest;
+	size_t i = 0;
+
+	(void)unused;
+	while (i < n_guests && strcmp(guests[i].name, ref->name) != 0)
+		i++;
+	if (i == n_guests || guests[i].gone)
+		return wss_error_set(err, WSS_ERR_GONE, "no such domain");
+	hang_at(&guests[i], HANG_OPEN);
+	guests[i].opens++;
+	ahead_ns += guests[i].opens_ns;
+	guest = wss_guest_new(&ops, &guests[i], deadline);
+	assert_non_null(guest);
+	snprintf(guest->config.name, sizeof(guest->config.name), "%s", guests[i].name);
+	snprintf(guest->config.uuid, sizeof(guest->config.uuid), "%s", guests[i].uuid);
+	snprintf(guest->config.type, sizeof(guest->config.type), "qemu");
+	guest->config.vcpus = 1;
+	if (guests[i].touched) {
+		snprintf(guest->config.machine, sizeof(guest->config.machine), "pc");
+		guest->config.initial_bytes = guest->config.maximum_bytes = 64 * WSS_MIB;
+	}
+	guest->state = guests[i].state;
+	*ret_guest = guest;
+	return 0;
+}
+
+/* --- the method --- */
+
+struct method {
+	struct wss_tracker base;
+	struct invented *guest;
+};
+
+static const struct wss_tracker_ops method_ops;
+
+static int method_probe(const struct wss_host *unused, struct wss_guest *guest,
+			struct wss_error *err)
+{
+	(void)unused;
+	(void)guest;
+	(void)err;
+	return 0;
+}
+
+static int method_open(const struct wss_host *unused, struct wss_guest *guest,
+		       const struct wss_track_options *track, struct wss_tracker **ret_tracker,
+		       struct wss_error *err)
+{
+	struct method *method = calloc(1, sizeof(*method));
+
+	(void)unused;
+	(void)track;
+	(void)err;
+	assert_non_null(method);
+	method->base.ops = &method_ops;
+	method->guest = guest->source;
+	*ret_tracker = &method->base;
+	return 0;
+}
+
+static struct invented *method_guest(struct wss_tracker *tracker)
+{
+	return ((struct method *)tracker)->guest;
+}
+
+static int method_begin(struct wss_tracker *tracker, struct wss_span *ret_span,
+			struct wss_error *err)
+{
+	struct invented *guest = method_guest(tracker);
+
+	(void)err;
+	/* A guest that hangs here may be overtaken, because it arms only itself. */
+	if (guest->hang != HANG_BEGIN)
+		note_most(&most_arming, ++arming);
+	ret_span->start_ns = guest->armed_ns = wss_clock_now_ns();
+	guest->begins++;
+	usleep(2000);
+	hang_at(guest, HANG_BEGIN);
+	ret_span->end_ns = wss_clock_now_ns();
+	if (guest->hang != HANG_BEGIN)
+		arming--;
+	guest->is_open = true;
+	note_most(&most_open, ++open_windows);
+	return 0;
+}
+
+static int method_poll(struct wss_tracker *tracker, struct wss_reading *ret_reading,
+		       struct wss_error *err)
+{
+	struct invented *guest = method_guest(tracker);
+	struct wss_amount faults = guest->faults;
+	unsigned dearer = guest->dearer;
+	uint64_t now_ns = wss_clock_now_ns();
+
+	(void)err;
+	hang_at(guest, HANG_POLL);
+	if (guest->dies)
+		make_zombie(guest->child);
+	faults.value *= dearer ? dearer : 1;
+	*ret_reading = (struct wss_reading){
+		.span = { now_ns, now_ns },
+		.wss_bytes = WSS_MIB,
+		.low_bytes = WSS_MIB,
+		.high_bytes = WSS_MIB,
+		.granularity_bytes = 4096,
+		.faults = faults,
+	};
+	return 0;
+}
+
+static int method_predict(struct wss_tracker *tracker, struct wss_prediction *ret_prediction,
+			  struct wss_error *err)
+{
+	(void)err;
+	*ret_prediction = method_guest(tracker)->predicted;
+	return 0;
+}
+
+static void method_pages(const struct wss_tracker *tracker, struct wss_page_view *ret_view)
+{
+	const struct invented *guest = ((const struct method *)tracker)->guest;
+
+	if (guest->touched)
+		ret_view->touched = wss_pages_of_set(guest->touched);
+}
+
+static void method_rest(struct wss_tracker *tracker)
+{
+	struct invented *guest = method_guest(tracker);
+
+	if (atomic_exchange(&guest->is_open, false))
+		open_windows--;
+}
+
+static void method_close(struct wss_tracker *tracker)
+{
+	if (tracker) {
+		method_rest(tracker);
+		method_guest(tracker)->closes++;
+	}
+	free(tracker);
+}
+
+static const struct wss_tracker_ops method_ops = {
+	.name = "invented",
+	.summary = "measures nothing",
+	.granularity = "none",
+	.probe = method_probe,
+	.open = method_open,
+	.predict = method_predict,
+	.begin = method_begin,
+	.poll = method_poll,
+	.pages = method_pages,
+	.rest = method_rest,
+	.close = method_close,
+};
+
+static void invent_guests(size_t n)
+{
+	n_guests = n;
+	go_on = unreachable = false;
+	arming = most_arming = open_windows = most_open = 0;
+	for (size_t i = 0; i < n; i++) {
+		guests[i] = (struct invented){ .state = WSS_GUEST_RUNNING };
+		snprintf(guests[i].name, sizeof(guests[i].name), "guest%zu", i % GUESTS_MAX);
+		snprintf(guests[i].uuid, sizeof(guests[i].uuid),
+			 "a1b2c3d4-0000-4000-8000-%012zu", i % GUESTS_MAX);
+		guests[i].child = fork();
+		assert_true(guests[i].child >= 0);
+		if (guests[i].child == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (;;)
+				pause();
+		}
+	}
+}
+
+static void forget(void)
+{
+	go_on = true;
+	/* Threads that were left behind must end before the memory that they use is freed. */
+	assert_true(wss_threads_end(20 * WSS_NS_PER_S));
+	for (size_t i = 0; i < n_guests; i++) {
+		assert_int_equal(guests[i].is_open, 0);
+		end_child(guests[i].child);
+	}
+}
+
+static struct wss_hypervisor *hypervisor_new(void)
+{
+	static const struct wss_guest_source source = { .list = source_list, .open = source_open };
+	struct wss_hypervisor *hypervisor;
+
+	assert_int_equal(wss_hypervisor_new(&host, &source, NULL, &hypervisor, NULL), 0);
+	return hypervisor;
+}
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Makes the file of ages of an invented guest of 64 MiB: make-ages DIRECTORY UUID NAME MINUTES
+ *
+ * It was watched for so many minutes, in windows of one minute that follow each other. It touched 4 MiB in
+ * each, 8 MiB in the first only, and the rest never.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "service/ages.h"
+
+#define PAGES 16384
+#define MIB_PAGES 256
+#define MINUTE_NS (60 * WSS_NS_PER_S)
+
+static void add_window(struct wss_coldness *coldness, uint64_t start_ns, bool first)
+{
+	struct wss_pageset *touched = wss_pageset_new(PAGES);
+	struct wss_cold_window window = { .start_ns = start_ns, .end_ns = start_ns + MINUTE_NS };
+
+	if (!touched || wss_pageset_add(touched, 0, 4 * MIB_PAGES) < 0 ||
+	    (first && wss_pageset_add(touched, 16 * MIB_PAGES, 8 * MIB_PAGES) < 0))
+		exit(1);
+	window.touched = wss_pages_of_set(touched);
+	wss_coldness_add(coldness, &window);
+	wss_pageset_free(touched);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct wss_run ram = { 0, PAGES };
+	struct wss_ages_key key = { .boot_id = "a boot", .pid = 1, .start_ticks = 1 };
+	struct wss_error error = WSS_ERROR_INIT;
+	uint64_t now_ns = wss_clock_now_ns(), n;
+	struct wss_coldness *coldness;
+	char *path;
+
+	if (argc != 5)
+		return 2;
+	snprintf(key.uuid, sizeof(key.uuid), "%s", argv[2]);
+	snprintf(key.name, sizeof(key.name), "%s", argv[3]);
+	n = strtoull(argv[4], NULL, 10);
+	coldness = wss_coldness_new(&ram, 1, 65536);
+	path = wss_ages_path(argv[1], argv[2]);
+	/* A host that was started a moment ago has no such past. */
+	if (!coldness || !path || now_ns < n * MINUTE_NS)
+		return 77;
+	for (uint64_t i = 0; i < n; i++)
+		add_window(coldness, now_ns - (n - i) * MINUTE_NS, i == 0);
+	if (wss_ages_write(path, &key, coldness, WSS_AGES_BYTES_MAX, &error) < 0) {
+		fprintf(stderr, "make-ages: %s\n", error.text);
+		return 1;
+	}
+	wss_coldness_free(coldness);
+	free(path);
+	return 0;
+}

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The advisor and the metrics of invented guests. With WSS_PAGES set to a directory, the pages of metrics
+ * with as many series as there can be are left there.
+ */
+#include "invented.h"
+
+#include <sqlite3.h>
+
+#include "serve/guest-metrics.h"
+#include "service/advisor.h"
+#include "service/watch.h"
+#include "store/history.h"
+
+#define PATIENCE_NS (20 * WSS_NS_PER_S)
+#define HOST_BYTES (4096 * WSS_MIB)
+
+static char *tree;
+static char path[PATH_MAX];
+static struct wss_history *history;
+static struct wss_watch_options options;
+static struct wss_hypervisor *hypervisor;
+static struct wss_watch *watch;
+static struct wss_advisor *advisor;
+static struct wss_cancel cancel;
+static unsigned samples;
+
+static void on_sample(const struct wss_watched *guest, const struct wss_sample *sample, void *unused)
+{
+	(void)guest;
+	(void)sample;
+	(void)unused;
+	samples++;
+}
+
+/* What else is read: how often, and whether it fails. */
+static struct {
+	unsigned calls;
+	bool fails;
+} more;
+
+static int read_more(const struct wss_watched *guest, void *opaque, struct wss_error *err)
+{
+	assert_ptr_equal(opaque, &more);
+	assert_non_null(wss_advisor_find(advisor, guest->uuid));
+	more.calls++;
+	return more.fails ? wss_error_set(err, WSS_ERR_FAILED, "invented") : 0;
+}
+
+static void advisor_begin(void)
+{
+	struct wss_advisor_options advice;
+
+	wss_advisor_options_init(&advice);
+	assert_true(advice.host_bytes.known && advice.host_bytes.value > 64 * WSS_MIB);
+	advice.host_bytes = wss_amount_of(HOST_BYTES);
+	advice.period_ns = 0;
+	advice.pauses = 0;
+	advice.read_more = read_more;
+	advice.opaque = &more;
+	more.calls = 0;
+	advisor = wss_advisor_new(history, &advice);
+	assert_non_null(advisor);
+}
+
+static void watch_begin(void)
+{
+	static const struct wss_watch_events events = { .sample = on_sample };
+
+	samples = 0;
+	wss_watch_options_init(&options);
+	wss_measure_options_init(&options.measure, 20 * MS);
+	options.measure.method = &method_ops;
+	options.canary_ns = 10 * MS;
+	options.period_ns = 100 * MS;
+	options.boot_ns = 0;
+	options.budget.guest_share = 1;
+	options.budget.stall_ns = 100 * MS;
+	assert_int_equal(wss_cancel_open(&cancel, NULL, NULL), 0);
+	options.cancel = &cancel;
+	hypervisor = hypervisor_new();
+	assert_int_equal(wss_watch_new_with(hypervisor, &options, &events, NULL, &watch, NULL), 0);
+}
+
+static int set_up(void **unused)
+{
+	(void)unused;
+	tree = make_tree();
+	make_path(path, "%s/history.db", tree);
+	assert_int_equal(wss_history_open(path, &history, NULL), 0);
+	return 0;
+}
+
+static void end(void)
+{
+	uint64_t end_ns = wss_clock_now_ns() + PATIENCE_NS;
+
+	go_on = true;
+	wss_cancel_request(&cancel);
+	while (wss_watch_step(watch))
+		assert_true(wss_clock_now_ns() < end_ns);
+	wss_watch_free(watch);
+	wss_advisor_free(advisor);
+	wss_hypervisor_unref(hypervisor);
+	forget();
+	wss_cancel_close(&cancel);
+}
+
+static int tear_down(void **unused)
+{
+	(void)unused;
+	wss_history_close(history);
+	remove_tree(tree);
+	return 0;
+}
+
+#define STEP_UNTIL(condition)                                             \
+	do {                                                              \
+		uint64_t step_end_ns = wss_clock_now_ns() + PATIENCE_NS;  \
+		while (!(condition)) {                                    \
+			assert_true(wss_watch_step(watch));               \
+			if (wss_clock_now_ns() >= step_end_ns)            \
+				fail_msg("never came: %s", #condition);   \
+		}                                                         \
+	} while (0)
+
+/* As many hours, back from now, each with one window; the host holds 900 MiB of the guest. */
+static void add_hours(const char *uuid, unsigned n, uint64_t wss_mib)
+{
+	for (unsigned i = 1; i <= n; i++) {
+		struct wss_sample sample = {
+			.wall = wss_clock_wall_seconds() - (time_t)i * 3600,
+			.method = "mmu",
+			.granularity_bytes = wss_amount_of(4096),
+			.requested_window_ns = 4 * WSS_NS_PER_S,
+			.wss_bytes = wss_amount_of(wss_mib * WSS_MIB),
+			.low_bytes = wss_amount_of(wss_mib * WSS_MIB),
+			.high_bytes = wss_amount_of(wss_mib * WSS_MIB),
+			.memory = { .rss_bytes = wss_amount_of(900 * WSS_MIB),
+				    .balloon_bytes = wss_amount_of(1024 * WSS_MIB),
+				    .maximum_bytes = wss_amount_of(1024 * WSS_MIB),
+				    .qemu_bytes = wss_amount_of(10 * WSS_MIB) },
+		};
+		struct wss_error err = WSS_ERROR_INIT;
+
+		snprintf(sample.domain, sizeof(sample.domain), "guest");
+		snprintf(sample.uuid, sizeof(sample.uuid), "%s", uuid);
+		for (uint64_t ns = WSS_NS_PER_MS; ns < 4 * WSS_NS_PER_S; ns *= 2)
+			wss_sample_curve_add(&sample, ns, wss_mib * WSS_MIB);
+		wss_sample_curve_add(&sample, 4 * WSS_NS_PER_S, wss_mib * WSS_MIB);
+		if (wss_history_add(history, &sample, &err) < 0)
+			fail_msg("%s", err.text);
+	}
+}
+
+/* A whole pass; returns how it ended. */
+static int pass(void)
+{
+	int r = 0;
+	bool failed = false;
+
+	for (size_t i = 0; i <= wss_watch_count(watch); i++) {
+		r = wss_advisor_tend(advisor, watch, NULL);
+		failed |= r < 0;
+	}
+	return failed ? -1 : r;
+}
+
+static void test_recommends_what_recommend_does(void **unused)
+{
+	static const struct wss_advice_options asked = WSS_ADVICE_OPTIONS_INIT;
+	const struct wss_policy policy = { .opt_out = false };
+	const struct wss_advice_guest guest = { guests[0].uuid, true, &policy, false };
+	const struct wss_advised *advised;
+	struct wss_advice advice;
+
+	(void)unused;
+	invent_guests(3);
+	add_hours(guests[0].uuid, 100, 500);
+	add_hours(guests[1].uuid, 4, 500);
+	watch_begin();
+	advisor_begin();
+	/* Not before the guests are known. */
+	assert_int_equal(wss_advisor_tend(advisor, watch, NULL), 0);
+	assert_null(wss_advisor_host(advisor));
+	STEP_UNTIL(wss_watch_listed(watch));
+	assert_null(wss_advisor_find(advisor, guests[0].uuid));
+	assert_int_equal(pass(), 1);
+	advised = wss_advisor_find(advisor, guests[0].uuid);
+	assert_int_equal(wss_advice_read(history, &guest, wss_advice_since(&asked, wss_clock_wall_seconds()),
+					 &asked, &advice, NULL), 0);
+	assert_int_equal(advised->status, WSS_ADVICE_OK);
+	assert_int_equal(advised->recommended_bytes.value, advice.sizing.recommended_bytes.value);
+	assert_int_equal(advised->reclaimable_bytes.value,
+			 900 * WSS_MIB - advised->recommended_bytes.value);
+	assert_true(advised->recommended_bytes.value > 500 * WSS_MIB);
+	assert_int_equal(advised->p95_bytes.value, advice.sizing.p95_bytes.value);
+	assert_int_equal(advised->peak_bytes.value, advice.sizing.peak_bytes.value);
+	assert_int_equal(advised->windows, 100);
+	assert_int_equal(advised->first, advice.series.summary.first);
+	assert_true(advised->n_why > 0 && *advised->why[0]);
+	wss_advice_free(&advice);
+	/* What is not known is absent. */
+	advised = wss_advisor_find(advisor, guests[1].uuid);
+	assert_int_equal(advised->status, WSS_ADVICE_TOO_EARLY);
+	assert_false(advised->recommended_bytes.known || advised->p50_bytes.known);
+	assert_int_equal(advised->windows, 4);
+	advised = wss_advisor_find(advisor, guests[2].uuid);
+	assert_int_equal(advised->status, WSS_ADVICE_UNKNOWN);
+	assert_false(advised->reclaimable_bytes.known);
+	assert_int_equal(advised->windows, 0);
+	assert_int_equal(advised->n_why, 0);
+	end();
+}
+
+static void test_host(void **unused)
+{
+	const struct wss_host_sum *sum;
+
+	(void)unused;
+	invent_guests(2);
+	for (size_t i = 0; i < 2; i++)
+		add_hours(guests[i].uuid, 100, 500);
+	watch_begin();
+	advisor_begin();
+	STEP_UNTIL(wss_watch_listed(watch));
+	assert_int_equal(pass(), 1);
+	sum = wss_advisor_host(advisor);
+	assert_int_equal(sum->guests, 2);
+	assert_int_equal(sum->unsized, 0);
+	assert_int_equal(sum->assigned_bytes.value, 2048 * WSS_MIB);
+	assert_in_range(sum->needed_bytes.value, 1000 * WSS_MIB, 1020 * WSS_MIB);
+	assert_int_equal(sum->fits_bytes.value,
+			 HOST_BYTES - sum->needed_bytes.value - 20 * WSS_MIB);
+	/* The next pass forgets a guest that is gone. */
+	guests[1].gone = true;
+	STEP_UNTIL(wss_watch_count(watch) == 1);
+	assert_int_equal(pass(), 1);
+	sum = wss_advisor_host(advisor);
+	assert_in_range(sum->needed_bytes.value, 500 * WSS_MIB, 510 * WSS_MIB);
+	assert_null(wss_advisor_find(advisor, guests[1].uuid));
+	/* A host without guests has all of its memory to give. */
+	guests[0].gone = true;
+	STEP_UNTIL(wss_watch_count(watch) == 0);
+	assert_int_equal(pass(), 1);
+	assert_int_equal(wss_advisor_host(advisor)->fits_bytes.value, HOST_BYTES);
+	end();
+}
+
+/* A guest without a size counts with all of its memory; one of which not even that is known hides the need. */
+static void test_host_with_an_unsized_guest(void **unused)
+{
+	const struct wss_host_sum *sum;
+
+	(void)unused;
+	invent_guests(2);
+	add_hours(guests[0].uuid, 100, 500);
+	guests[1].touched = wss_pageset_new(64 * WSS_MIB / 4096);
+	watch_begin();
+	wss_watch_hold(watch, "a test");
+	advisor_begin();
+	STEP_UNTIL(wss_watch_listed(watch));
+	assert_int_equal(pass(), 1);
+	sum = wss_advisor_host(advisor);
+	assert_int_equal(sum->unsized, 1);
+	assert_true(sum->assigned_bytes.known && sum->host_bytes.known);
+	assert_false(sum->needed_bytes.known || sum->fits_bytes.known);
+	/* Once its windows have shown it. */
+	wss_watch_hold(watch, NULL);
+	STEP_UNTIL(samples >= 6);
+	assert_int_equal(pass(), 1);
+	sum = wss_advisor_host(advisor);
+	assert_int_equal(sum->unsized, 1);
+	assert_in_range(sum->needed_bytes.value, 564 * WSS_MIB, 574 * WSS_MIB);
+	assert_true(sum->fits_bytes.known);
+	end();
+	wss_pageset_free(guests[1].touched);
+}
+
+static void test_a_damaged_history(void **unused)
+{
+	sqlite3 *db;
+
+	(void)unused;
+	invent_guests(2);
+	add_hours(guests[0].uuid, 100, 500);
+	add_hours(guests[1].uuid, 100, 500);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "UPDATE summary SET sizes = x'ff' WHERE series_id IN "
+				      "(SELECT id FROM series WHERE guest_id = "
+				      "(SELECT min(id) FROM guest))", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	watch_begin();
+	advisor_begin();
+	STEP_UNTIL(wss_watch_listed(watch));
+	assert_int_equal(pass(), -1);
+	assert_int_equal(wss_advisor_find(advisor, guests[0].uuid)->status, WSS_ADVICE_FAILED);
+	assert_int_equal(wss_advisor_find(advisor, guests[1].uuid)->status, WSS_ADVICE_OK);
+	end();
+}
+
+/* The advice does not need what else is read. */
+static void test_reads_more(void **unused)
+{
+	(void)unused;
+	invent_guests(2);
+	add_hours(guests[0].uuid, 100, 500);
+	watch_begin();
+	advisor_begin();
+	STEP_UNTIL(wss_watch_listed(watch));
+	assert_int_equal(pass(), 1);
+	assert_int_equal(more.calls, 2);
+	more.fails = true;
+	assert_int_equal(pass(), -1);
+	assert_int_equal(more.calls, 4);
+	assert_int_equal(wss_advisor_find(advisor, guests[0].uuid)->status, WSS_ADVICE_OK);
+	more.fails = false;
+	assert_int_equal(pass(), 1);
+	end();
+}
+
+/* --- metrics --- */
+
+/* Everything that a window can show. */
+static void fill_guest(void)
+{
+	struct wss_watched *guest = (struct wss_watched *)wss_watch_guest(watch, 0);
+	struct wss_sample *sample = &guest->sample;
+	const struct wss_amount some = wss_amount_of(512 * WSS_MIB);
+
+	sample->low_bytes = sample->written_bytes = some;
+	sample->written_low_bytes = sample->written_high_bytes = some;
+	sample->high_bytes = sample->wss_bytes = wss_amount_of(1024 * WSS_MIB);
+	sample->memory.maximum_bytes = sample->memory.balloon_bytes = sample->memory.rss_bytes = some;
+	sample->memory.pss_bytes = sample->memory.swap_bytes = sample->memory.huge_bytes =
+		sample->memory.qemu_bytes = some;
+	sample->n_curve = 0;
+	for (uint64_t ns = MS; ns < 100 * WSS_NS_PER_S; ns *= 2)
+		wss_sample_curve_add(sample, ns, WSS_MIB);
+}
+
+static char *page_of(enum wss_metrics_form form, enum wss_metrics_level level)
+{
+	const struct wss_service_facts facts = { .options = &options,
+						 .level = level,
+						 .advisor = advisor,
+						 .connected = true,
+						 .http_starts = 1 };
+	const char *directory = getenv("WSS_PAGES");
+	char *page, name[PATH_MAX];
+	size_t size;
+	FILE *stream = open_memstream(&page, &size);
+
+	assert_non_null(stream);
+	wss_metrics_write(stream, form, watch, &facts);
+	fclose(stream);
+	if (directory) {
+		snprintf(name, sizeof(name), "%s/%d%s", directory, level + 1,
+			 form == WSS_METRICS_OPENMETRICS ? ".openmetrics" : ".prometheus");
+		stream = fopen(name, "w");
+		assert_non_null(stream);
+		fwrite(page, size, 1, stream);
+		fclose(stream);
+	}
+	return page;
+}
+
+/* Returns how many series the guest has; ret_found: whether a line has that part. */
+static unsigned count_series(enum wss_metrics_level level, const char *part, bool *ret_found)
+{
+	char *page = page_of(WSS_METRICS_PROMETHEUS, level), *rest;
+	unsigned n = 0;
+
+	*ret_found = strstr(page, part) != NULL;
+	for (char *line = strtok_r(page, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		n += strstr(line, guests[0].uuid) != NULL;
+	free(page);
+	free(page_of(WSS_METRICS_OPENMETRICS, level));
+	return n;
+}
+
+static void test_levels_of_metrics(void **unused)
+{
+	struct wss_cold_report report;
+	bool found;
+
+	(void)unused;
+	invent_guests(1);
+	guests[0].touched = wss_pageset_new(64 * WSS_MIB / 4096);
+	assert_int_equal(wss_pageset_add(guests[0].touched, 1024, 256), 256);
+	add_hours(guests[0].uuid, 100, 500);
+	watch_begin();
+	advisor_begin();
+	STEP_UNTIL(wss_watch_count(watch) && wss_watch_cold(watch, 0, &report));
+	assert_int_equal(pass(), 1);
+	fill_guest();
+	assert_int_equal(count_series(WSS_METRICS_MINIMAL, "virt_wss_cold", &found),
+			 WSS_METRICS_MINIMAL_MAX);
+	assert_false(found);
+	count_series(WSS_METRICS_MINIMAL, "virt_wss_reclaimable_bytes{", &found);
+	assert_true(found);
+	count_series(WSS_METRICS_STANDARD, "age=\"2m\"", &found);
+	assert_false(found);
+	assert_int_equal(count_series(WSS_METRICS_STANDARD, "age=\"1h\",bound=\"high\"} 65929216\n", &found),
+			 WSS_METRICS_STANDARD_MAX);
+	assert_true(found);
+	assert_int_equal(count_series(WSS_METRICS_FULL, "age=\"2m\",bound=\"low\"}", &found),
+			 WSS_METRICS_FULL_MAX);
+	assert_true(found);
+	count_series(WSS_METRICS_FULL, "bound=\"at most\",window=\"0.0", &found);
+	assert_true(found);
+	end();
+	wss_pageset_free(guests[0].touched);
+}
+
+/* Why there is no figure is in the info. */
+static void test_why_nothing_is_advised(void **unused)
+{
+	bool found;
+
+	(void)unused;
+	invent_guests(1);
+	guests[0].hang = HANG_POLL;
+	add_hours(guests[0].uuid, 4, 500);
+	watch_begin();
+	advisor_begin();
+	STEP_UNTIL(wss_watch_listed(watch));
+	count_series(WSS_METRICS_MINIMAL, "advice=\"\",confidence=\"\"} 1\n", &found);
+	assert_true(found);
+	pass();
+	count_series(WSS_METRICS_MINIMAL, "advice=\"too early\",confidence=\"none\"} 1\n", &found);
+	assert_true(found);
+	count_series(WSS_METRICS_FULL, "virt_wss_recommended", &found);
+	assert_false(found);
+	count_series(WSS_METRICS_FULL, "virt_wss_reclaimable", &found);
+	assert_false(found);
+	/* Whether a window is open at the moment changes no label. */
+	STEP_UNTIL(wss_watch_guest(watch, 0)->state == WSS_WATCHED_MEASURING);
+	count_series(WSS_METRICS_MINIMAL, "state=\"watched\"", &found);
+	assert_true(found);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_recommends_what_recommend_does, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_host, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_host_with_an_unsized_guest, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_damaged_history, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_reads_more, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_why_nothing_is_advised, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_levels_of_metrics, set_up, tear_down),
+	};
+
+	wss_stop_install();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hosttest.h"
+
+#include <sqlite3.h>
+
+#include "base/stop.h"
+#include "serve/archive.h"
+
+#define MIB (1ULL << 20)
+
+static char *tree;
+static char path[PATH_MAX];
+static struct wss_archive *archive;
+static uint64_t now_ns = 1000 * WSS_NS_PER_S;
+
+static uint64_t clock_now_ns(void *unused)
+{
+	(void)unused;
+	return now_ns;
+}
+
+static void clock_sleep_until_ns(void *unused, uint64_t when_ns)
+{
+	(void)unused;
+	now_ns = when_ns;
+}
+
+static int set_up(void **unused)
+{
+	static const struct wss_clock_source clock = {
+		.now_ns = clock_now_ns,
+		.sleep_until_ns = clock_sleep_until_ns,
+	};
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	tree = make_tree();
+	make_path(path, "%s/history.db", tree);
+	wss_clock_inject(&clock);
+	if (wss_archive_open(path, &archive, &err) < 0)
+		fail_msg("%s", err.text);
+	return 0;
+}
+
+static int tear_down(void **unused)
+{
+	(void)unused;
+	wss_archive_close(archive);
+	wss_clock_inject(NULL);
+	remove_tree(tree);
+	return 0;
+}
+
+static void add(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct wss_sample sample = {
+			.domain = "web1",
+			.uuid = UUID_A,
+			.wall = wss_clock_wall_seconds(),
+			.method = "mmu",
+			.granularity_bytes = wss_amount_of(4096),
+			.requested_window_ns = 4 * WSS_NS_PER_S,
+			.wss_bytes = wss_amount_of(i * MIB),
+		};
+
+		wss_archive_add(archive, &sample);
+	}
+}
+
+static void tend_after(uint64_t delay_ns)
+{
+	now_ns += delay_ns;
+	wss_archive_tend(archive, NULL);
+}
+
+static void assert_counts(uint64_t stored, uint64_t lost)
+{
+	struct wss_archive_counts counts = wss_archive_count(archive);
+
+	assert_int_equal(counts.stored, stored);
+	assert_int_equal(counts.lost, lost);
+}
+
+/* Returns how many samples another reader finds. */
+static unsigned samples_on_disk(void)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history *history;
+	struct wss_history_series series;
+	unsigned n = 0;
+
+	if (wss_history_open_readonly(path, &history, &err) < 0)
+		fail_msg("%s", err.text);
+	if (wss_history_series(history, UUID_A, 0, 0, &series, &err) == 1) {
+		n = (unsigned)series.summary.samples;
+		wss_summary_free(&series.summary);
+	}
+	wss_history_close(history);
+	return n;
+}
+
+/* Another process writes. */
+static sqlite3 *lock(void)
+{
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	return db;
+}
+
+static void test_together(void **unused)
+{
+	(void)unused;
+	add(2);
+	tend_after(WSS_ARCHIVE_DELAY_NS / 2);
+	add(1);
+	tend_after(WSS_ARCHIVE_DELAY_NS / 2 - 1);
+	assert_counts(0, 0);
+	assert_int_equal(samples_on_disk(), 0);
+	tend_after(1);
+	assert_counts(3, 0);
+	assert_int_equal(samples_on_disk(), 3);
+	tend_after(WSS_ARCHIVE_DELAY_NS);
+	assert_counts(3, 0);
+}
+
+static void test_many(void **unused)
+{
+	(void)unused;
+	add(WSS_ARCHIVE_SAMPLES_MAX);
+	tend_after(0);
+	assert_counts(WSS_ARCHIVE_SAMPLES_MAX, 0);
+}
+
+static void test_finish(void **unused)
+{
+	(void)unused;
+	add(5);
+	wss_archive_finish(archive, NULL);
+	assert_counts(5, 0);
+	assert_int_equal(samples_on_disk(), 5);
+}
+
+static void test_locked(void **unused)
+{
+	sqlite3 *other;
+
+	(void)unused;
+	other = lock();
+	add(10);
+	tend_after(WSS_ARCHIVE_DELAY_NS);
+	assert_counts(0, 0);
+	add(WSS_ARCHIVE_SAMPLES_MAX);
+	tend_after(WSS_ARCHIVE_DELAY_NS);
+	assert_counts(0, 10);
+	sqlite3_close(other);
+	tend_after(WSS_ARCHIVE_DELAY_NS);
+	assert_counts(WSS_ARCHIVE_SAMPLES_MAX, 10);
+	assert_int_equal(samples_on_disk(), WSS_ARCHIVE_SAMPLES_MAX);
+}
+
+static void test_removed(void **unused)
+{
+	(void)unused;
+	add(1);
+	assert_int_equal(unlink(path), 0);
+	tend_after(WSS_ARCHIVE_DELAY_NS);
+	assert_counts(1, 0);
+	assert_int_equal(samples_on_disk(), 1);
+}
+
+static void test_limits(void **unused)
+{
+	struct wss_history_limits limits = { .samples_s = 60, .hours_s = 60, .days_s = 60 };
+
+	(void)unused;
+	add(1);
+	tend_after(2 * 3600 * WSS_NS_PER_S);
+	assert_int_equal(samples_on_disk(), 1);
+	wss_archive_set_limits(archive, &limits);
+	tend_after(0);
+	assert_int_equal(samples_on_disk(), 0);
+}
+
+static void test_none(void **unused)
+{
+	struct wss_history_limits limits = { .samples_s = 1 };
+	struct wss_sample sample = { .uuid = UUID_A };
+
+	(void)unused;
+	wss_archive_set_limits(NULL, &limits);
+	wss_archive_add(NULL, &sample);
+	wss_archive_tend(NULL, NULL);
+	wss_archive_finish(NULL, NULL);
+	assert_null(wss_archive_history(NULL));
+	assert_int_equal(wss_archive_count(NULL).stored, 0);
+	wss_archive_close(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_together, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_many, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_finish, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_locked, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_removed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_limits, set_up, tear_down),
+		cmocka_unit_test(test_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

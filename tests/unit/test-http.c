@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The HTTP process, as the service starts it: this program, run again. */
+#include "hosttest.h"
+
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "serve/http-book.h"
+#include "serve/http-child.h"
+#include "serve/http-pages.h"
+#include "serve/http.h"
+
+#define PATIENCE_NS (30 * WSS_NS_PER_S)
+#define CLIENTS 3000
+
+static char directory[64], path[100];
+static struct wss_http *http;
+
+/* --- the service's side --- */
+
+static void publish(const char *text, size_t padding)
+{
+	struct wss_http_draft draft = WSS_HTTP_DRAFT_INIT;
+	int fd;
+
+	assert_int_equal(wss_http_draft_begin(&draft, NULL), 0);
+	fputs(text, draft.stream);
+	for (size_t i = 0; i < padding; i++)
+		fputc('x', draft.stream);
+	wss_http_draft_page(&draft, WSS_HTTP_PROMETHEUS);
+	fputs("open\n# EOF\n", draft.stream);
+	wss_http_draft_page(&draft, WSS_HTTP_OPENMETRICS);
+	fputs("{}\n", draft.stream);
+	wss_http_draft_page(&draft, WSS_HTTP_GUESTS);
+	assert_int_equal(wss_http_draft_end(&draft, &fd, NULL), 0);
+	wss_http_publish(http, fd);
+}
+
+static void publish_book(const char *name, const char *text)
+{
+	struct wss_http_book_draft draft = WSS_HTTP_BOOK_DRAFT_INIT;
+	int fd;
+
+	assert_int_equal(wss_http_book_begin(&draft, 1, NULL), 0);
+	fputs(text, draft.stream);
+	wss_http_book_page(&draft, name);
+	assert_int_equal(wss_http_book_end(&draft, &fd, NULL), 0);
+	wss_http_set_book(http, fd);
+}
+
+/* Tends the process until the condition holds. */
+#define TEND_UNTIL(condition)                                                                 \
+	do {                                                                                  \
+		uint64_t end_ns_ = wss_clock_now_ns() + PATIENCE_NS;                          \
+		for (;;) {                                                                    \
+			wss_http_tend(http);                                                  \
+			if (condition)                                                        \
+				break;                                                        \
+			if (wss_clock_now_ns() > end_ns_)                                     \
+				fail_msg("never: %s", #condition);                            \
+			poll(NULL, 0, 5);                                                     \
+		}                                                                             \
+	} while (0)
+
+static int setup(void **unused)
+{
+	struct wss_http_options options = {.n_addresses = 1};
+	struct wss_error err = WSS_ERROR_INIT;
+	char address[128];
+
+	(void)unused;
+	snprintf(directory, sizeof(directory), "/tmp/wss-http-XXXXXX");
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/socket", directory);
+	snprintf(address, sizeof(address), "unix:%s", path);
+	if (wss_http_address_parse(address, "address", &options.addresses[0], &err) < 0 ||
+	    wss_http_new(&options, &http, &err) < 0)
+		fail_msg("%s", err.text);
+	wss_http_tend(http);
+	publish("first\n", 0);
+	TEND_UNTIL(wss_http_ready(http));
+	return 0;
+}
+
+static int teardown(void **unused)
+{
+	(void)unused;
+	wss_http_free(http);
+	/* Its file is gone, or the directory would not be. */
+	assert_int_equal(rmdir(directory), 0);
+	return 0;
+}
+
+/* The only child of this process. */
+static pid_t child_pid(void)
+{
+	char name[64], line[64] = "";
+	FILE *stream;
+
+	snprintf(name, sizeof(name), "/proc/self/task/%d/children", (int)getpid());
+	stream = fopen(name, "r");
+	assert_non_null(stream);
+	assert_non_null(fgets(line, sizeof(line), stream));
+	fclose(stream);
+	return (pid_t)strtol(line, NULL, 10);
+}
+
+/* --- clients --- */
+
+static int client_open(void)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	return fd;
+}
+
+static void client_send(int fd, const char *text)
+{
+	send(fd, text, strlen(text), MSG_NOSIGNAL);
+}
+
+/* Reads until the end, which must come; *ret_size may be NULL. For free(). */
+static char *client_read(int fd, size_t *ret_size)
+{
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+	size_t size = 0, room = 1 << 16;
+	char *text = malloc(room);
+	ssize_t n;
+
+	for (;;) {
+		assert_int_equal(poll(&pfd, 1, (int)(PATIENCE_NS / WSS_NS_PER_MS)), 1);
+		n = recv(fd, text + size, room - size - 1, 0);
+		if (n <= 0)
+			break;
+		size += (size_t)n;
+		if (room - size < 2)
+			text = realloc(text, room *= 2);
+	}
+	close(fd);
+	text[size] = '\0';
+	if (ret_size)
+		*ret_size = size;
+	return text;
+}
+
+static char *ask(const char *request)
+{
+	int fd = client_open();
+
+	client_send(fd, request);
+	return client_read(fd, NULL);
+}
+
+static void assert_answer(const char *request, const char *status, const char *end)
+{
+	wss_auto_free char *answer = ask(request);
+	size_t len = strlen(answer);
+
+	if (strncmp(answer, status, strlen(status)) != 0)
+		fail_msg("%s: %s", request, answer);
+	if (len < strlen(end) || strcmp(answer + len - strlen(end), end) != 0)
+		fail_msg("%s does not end in %s: %s", request, end, answer);
+}
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: any\r\n\r\n"
+
+/* --- tests --- */
+
+/* Takes the place of all tests under valgrind, where /proc/self/exe is valgrind. */
+static void test_needs_our_program(void **unused)
+{
+	(void)unused;
+	skip();
+}
+
+static void test_pages_are_served(void **unused)
+{
+	wss_auto_free char *answer = ask(GET("/metrics"));
+
+	(void)unused;
+	assert_non_null(strstr(answer, "\r\nCache-Control: no-store\r\n"));
+	assert_non_null(strstr(answer, "\r\nX-Content-Type-Options: nosniff\r\n"));
+	assert_non_null(strstr(answer, "\r\nConnection: close\r\n"));
+	assert_non_null(strstr(answer, "\r\nContent-Length: 6\r\n"));
+	assert_answer(GET("/metrics"), "HTTP/1.1 200", "\r\n\r\nfirst\n");
+	assert_answer("GET /metrics HTTP/1.0\r\n\r\n", "HTTP/1.", "first\n");
+	assert_answer("HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200", "\r\n\r\n");
+	assert_answer("GET /metrics?a=b HTTP/1.1\r\nHost: x\r\nAccept: "
+		      "application/openmetrics-text\r\n\r\n",
+		      "HTTP/1.1 200", "# EOF\n");
+	assert_answer(GET("/api/v1/guests"), "HTTP/1.1 200", "{}\n");
+	assert_answer(GET("/healthz"), "HTTP/1.1 200", "ok\n");
+	assert_answer(GET("/"), "HTTP/1.1 200", "</html>\n");
+	assert_answer(GET("/nothing"), "HTTP/1.1 404", "\n");
+	assert_answer("POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+		      "HTTP/1.1 405", "\n");
+	assert_answer("GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: image/png\r\n\r\n",
+		      "HTTP/1.1 406", "\n");
+}
+
+static void test_nonsense(void **unused)
+{
+	static const char *const requests[] = {
+		"\r\n\r\n\r\n",
+		"GET\r\n\r\n",
+		"GET /metrics HTTP/9.9\r\n\r\n",
+		"\x16\x03\x01\x02",
+		"GET /metrics HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: -1\r\n\r\n",
+		"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+		"GET /%00%ff%zz HTTP/1.1\r\nHost: a\r\n\r\n",
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+		int fd = client_open();
+
+		client_send(fd, requests[i]);
+		shutdown(fd, SHUT_WR);
+		free(client_read(fd, NULL));
+	}
+	assert_answer(GET("/metrics"), "HTTP/1.1 200", "first\n");
+	assert_int_equal(wss_http_starts(http), 1);
+}
+
+static void test_new_pages_replace_old_ones(void **unused)
+{
+	int slow = client_open();
+	wss_auto_free char *answer = NULL;
+	size_t size;
+
+	(void)unused;
+	publish("second\n", 8 << 20);
+	TEND_UNTIL(wss_http_ready(http));
+	client_send(slow, GET("/metrics"));
+	/* It has begun, and cannot end before it is read. */
+	assert_int_equal(poll(&(struct pollfd){.fd = slow, .events = POLLIN}, 1, 30000), 1);
+	publish("third\n", 0);
+	TEND_UNTIL(wss_http_ready(http));
+	assert_answer(GET("/metrics"), "HTTP/1.1 200", "third\n");
+	answer = client_read(slow, &size);
+	assert_true(size > 8 << 20);
+	assert_non_null(strstr(answer, "\r\n\r\nsecond\nxxxx"));
+}
+
+static void test_the_book(void **unused)
+{
+	(void)unused;
+	assert_answer(GET("/api/v1/trends"), "HTTP/1.1 404", "\n");
+	publish_book("trends", "{1}\n");
+	/* It goes with the pages. */
+	publish("second\n", 0);
+	TEND_UNTIL(wss_http_ready(http));
+	assert_answer(GET("/api/v1/trends"), "HTTP/1.1 200", "{1}\n");
+	assert_answer(GET("/api/v1/history/trend"), "HTTP/1.1 404", "\n");
+	assert_answer(GET("/metrics"), "HTTP/1.1 200", "second\n");
+	publish_book("a", "{2}\n");
+	publish("third\n", 0);
+	TEND_UNTIL(wss_http_ready(http));
+	assert_answer(GET("/api/v1/trends"), "HTTP/1.1 404", "\n");
+	assert_answer(GET("/api/v1/history/a"), "HTTP/1.1 200", "{2}\n");
+	/* A process that is started later gets both. */
+	kill(child_pid(), SIGKILL);
+	TEND_UNTIL(wss_http_starts(http) == 2 && wss_http_runs(http));
+	assert_answer(GET("/api/v1/history/a"), "HTTP/1.1 200", "{2}\n");
+	assert_answer(GET("/metrics"), "HTTP/1.1 200", "third\n");
+}
+
+static void test_killed_it_starts_again(void **unused)
+{
+	pid_t before = child_pid();
+
+	(void)unused;
+	kill(before, SIGKILL);
+	TEND_UNTIL(wss_http_starts(http) == 2 && wss_http_runs(http));
+	assert_int_not_equal(child_pid(), before);
+	/* With the pages that there were. */
+	assert_answer(GET("/metrics"), "HTTP/1.1 200", "first\n");
+}
+
+static uint64_t shift_ns;
+
+static uint64_t shifted_now_ns(void *unused)
+{
+	struct timespec ts;
+
+	(void)unused;
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (uint64_t)ts.tv_sec * WSS_NS_PER_S + (uint64_t)ts.tv_nsec + shift_ns;
+}
+
+static void test_stopped_it_is_not_waited_for(void **unused)
+{
+	static const struct wss_clock_source source = {.now_ns = shifted_now_ns};
+	pid_t before = child_pid();
+
+	(void)unused;
+	kill(before, SIGSTOP);
+	publish("later\n", 0);
+	assert_false(wss_http_ready(http));
+	wss_http_tend(http);
+	assert_int_equal(wss_http_starts(http), 1);
+	wss_clock_inject(&source);
+	shift_ns = 31 * WSS_NS_PER_S;
+	TEND_UNTIL(wss_http_starts(http) == 2 && wss_http_ready(http));
+	wss_clock_inject(NULL);
+	assert_answer(GET("/metrics"), "HTTP/1.1 200", "later\n");
+}
+
+static void test_one_that_dies_at_once_is_started_ever_more_seldom(void **unused)
+{
+	uint64_t began_ns = wss_clock_now_ns();
+
+	(void)unused;
+	for (uint64_t starts = 1; starts <= 3; starts++) {
+		kill(child_pid(), SIGKILL);
+		TEND_UNTIL(wss_http_starts(http) == starts + 1);
+	}
+	/* After 0.5, 1 and 2 s. */
+	assert_true(wss_clock_now_ns() - began_ns >= 3 * WSS_NS_PER_S);
+}
+
+/* Each of them takes a slot, and never asks for anything. */
+static void test_a_client_among_many(void **unused)
+{
+	static int idle[CLIENTS];
+	struct rlimit limit;
+	size_t n = CLIENTS;
+	uint64_t began_ns;
+
+	(void)unused;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_max < CLIENTS + 64) {
+		print_message("only %llu descriptors\n", (unsigned long long)limit.rlim_max);
+		skip();
+	}
+	for (size_t i = 0; i < n; i++) {
+		idle[i] = client_open();
+		client_send(idle[i], "GET /metrics HTTP/1.1\r\nX-Slow: ");
+	}
+	for (int i = 0; i < 20; i++) {
+		began_ns = wss_clock_now_ns();
+		assert_answer(GET("/metrics"), "HTTP/1.1 200", "first\n");
+		assert_true(wss_clock_now_ns() - began_ns < WSS_HTTP_REQUEST_NS / 2);
+	}
+	/* The first have made room for the last. */
+	free(client_read(idle[0], NULL));
+	for (size_t i = 1; i < n; i++)
+		close(idle[i]);
+	assert_int_equal(wss_http_starts(http), 1);
+}
+
+static void test_a_request_ends(void **unused)
+{
+	int fd = client_open();
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+	uint64_t began_ns = wss_clock_now_ns();
+
+	(void)unused;
+	/* However much comes: a byte now and then keeps no connection. */
+	while (poll(&pfd, 1, 200) == 0 && wss_clock_now_ns() - began_ns < PATIENCE_NS)
+		client_send(fd, "G");
+	free(client_read(fd, NULL));
+	assert_true(wss_clock_now_ns() - began_ns >= WSS_HTTP_REQUEST_NS - WSS_NS_PER_S);
+	assert_true(wss_clock_now_ns() - began_ns < WSS_HTTP_REQUEST_NS + 5 * WSS_NS_PER_S);
+}
+
+static void test_its_socket_is_its_own(void **unused)
+{
+	struct wss_http_options options = {.n_addresses = 1};
+	struct wss_http *second = NULL;
+	struct wss_error err = WSS_ERROR_INIT;
+	char address[128];
+
+	(void)unused;
+	snprintf(address, sizeof(address), "unix:%s", path);
+	assert_int_equal(
+		wss_http_address_parse(address, "address", &options.addresses[0], NULL), 0);
+	assert_int_equal(wss_http_new(&options, &second, &err), -1);
+	assert_error(&err, WSS_ERR_BUSY, path);
+	assert_null(second);
+	assert_answer(GET("/metrics"), "HTTP/1.1 200", "first\n");
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_pages_are_served, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_nonsense, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_new_pages_replace_old_ones, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_the_book, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_killed_it_starts_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stopped_it_is_not_waited_for, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			test_one_that_dies_at_once_is_started_ever_more_seldom, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(test_a_client_among_many, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_request_ends, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_its_socket_is_its_own, setup, teardown),
+	};
+	const struct CMUnitTest skipped[] = { cmocka_unit_test(test_needs_our_program) };
+
+	if (wss_http_child_is(argc, argv))
+		return wss_http_child_main(argc, argv);
+	return getenv("WSS_VALGRIND") ? cmocka_run_group_tests(skipped, NULL, NULL)
+				      : cmocka_run_group_tests(tests, NULL, NULL);
+}

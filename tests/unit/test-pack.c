@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hosttest.h"
+
+#include "base/stop.h"
+#include "tests/random.h"
+#include "wss/pack.h"
+
+#define GUESTS_MAX 1500
+#define HOSTS_MAX 100
+#define APARTS_MAX 12
+
+struct fleet {
+	struct wss_pack_guest guests[GUESTS_MAX];
+	struct wss_pack_host hosts[HOSTS_MAX];
+	struct wss_pack_apart aparts[APARTS_MAX];
+	uint32_t apart_guests[APARTS_MAX][4];
+	struct wss_pack_problem problem;
+};
+
+static struct fleet *fleet_new(size_t n_guests, size_t n_hosts)
+{
+	struct fleet *fleet = calloc(1, sizeof(*fleet));
+
+	assert_non_null(fleet);
+	fleet->problem = (struct wss_pack_problem){ .guests = fleet->guests, .n_guests = n_guests,
+						    .hosts = fleet->hosts, .n_hosts = n_hosts,
+						    .aparts = fleet->aparts, .max_moves = SIZE_MAX };
+	return fleet;
+}
+
+/* Needs `day` in the hours from..to of each day, and `night` in the others. */
+static void guest_set(struct fleet *fleet, size_t i, uint32_t host, float day, float night, int from,
+		      int to)
+{
+	struct wss_pack_guest *guest = &fleet->guests[i];
+
+	guest->host = host;
+	guest->copy_bytes = 1 << 20;
+	for (int j = 0; j < WSS_PACK_HOURS; j++)
+		guest->need_mib[j] = j % 24 >= from && j % 24 < to ? day : night;
+}
+
+static void hosts_set(struct fleet *fleet, float limit)
+{
+	for (size_t i = 0; i < fleet->problem.n_hosts; i++)
+		fleet->hosts[i] = (struct wss_pack_host){ limit, limit * 1.1f, false, false };
+}
+
+static struct wss_pack_plan solve(const struct fleet *fleet)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_pack_plan plan;
+
+	assert_int_equal(wss_pack_solve(&fleet->problem, &plan, &err), 0);
+	return plan;
+}
+
+/* --- the check: nothing of the packer's own --- */
+
+/* Whether a host breaks a constraint, in 64-bit arithmetic. */
+static bool host_breaks(const struct fleet *fleet, const uint32_t *host_of, uint32_t host)
+{
+	const struct wss_pack_problem *problem = &fleet->problem;
+	unsigned over = 0;
+
+	for (int hour = 0; hour < WSS_PACK_HOURS; hour++) {
+		int64_t sum = 0;
+
+		for (size_t i = 0; i < problem->n_guests; i++)
+			if (host_of[i] == host)
+				sum += (int64_t)problem->guests[i].need_mib[hour];
+		if (sum > (int64_t)problem->hosts[host].memory_mib)
+			return true;
+		over += sum > (int64_t)problem->hosts[host].limit_mib;
+	}
+	if (over > problem->over_hours)
+		return true;
+	for (size_t i = 0; i < problem->n_aparts; i++) {
+		size_t here = 0;
+
+		for (size_t j = 0; j < problem->aparts[i].n; j++)
+			here += host_of[problem->aparts[i].guests[j]] == host;
+		if (here > 1)
+			return true;
+	}
+	return false;
+}
+
+static void plan_check(const struct fleet *fleet, const struct wss_pack_plan *plan)
+{
+	const struct wss_pack_problem *problem = &fleet->problem;
+	uint32_t *before = calloc(problem->n_guests + 1, sizeof(*before));
+	size_t moves = 0, used = 0, bad_before = 0, bad_after = 0;
+	uint64_t copied = 0;
+
+	assert_non_null(before);
+	for (size_t i = 0; i < problem->n_guests; i++) {
+		const struct wss_pack_guest *guest = &problem->guests[i];
+
+		before[i] = guest->host;
+		assert_true(plan->host_of[i] < problem->n_hosts);
+		if (plan->host_of[i] == guest->host)
+			continue;
+		assert_false(guest->pinned);
+		moves++;
+		copied += guest->copy_bytes;
+	}
+	for (uint32_t host = 0; host < problem->n_hosts; host++) {
+		bool any = problem->hosts[host].keep, got = false;
+		bool was_bad = host_breaks(fleet, before, host);
+		bool is_bad = host_breaks(fleet, plan->host_of, host);
+
+		for (size_t i = 0; i < problem->n_guests; i++) {
+			any |= plan->host_of[i] == host;
+			got |= plan->host_of[i] == host && before[i] != host;
+		}
+		used += any;
+		bad_before += was_bad;
+		bad_after += is_bad;
+		assert_true(!is_bad || (was_bad && !got));
+		assert_false(got && problem->hosts[host].closed);
+	}
+	assert_true(moves <= problem->max_moves);
+	assert_int_equal(plan->moves, moves);
+	assert_int_equal(plan->copy_bytes, copied);
+	assert_int_equal(plan->hosts_after, used);
+	assert_int_equal(plan->bad_before, bad_before);
+	assert_int_equal(plan->bad_after, bad_after);
+	if (!bad_after)
+		assert_true(plan->bound <= used);
+	free(before);
+}
+
+/* --- tests --- */
+
+/* Guests of the day and of the night share a host, which their peaks do not. */
+static void test_day_and_night(void **unused)
+{
+	struct fleet *fleet = fleet_new(8, 8);
+	struct wss_pack_plan plan;
+
+	(void)unused;
+	hosts_set(fleet, 1000);
+	for (uint32_t i = 0; i < 8; i++)
+		guest_set(fleet, i, i, 800, 100, i % 2 ? 8 : 20, i % 2 ? 20 : 24);
+	plan = solve(fleet);
+	plan_check(fleet, &plan);
+	assert_int_equal(plan.hosts_before, 8);
+	assert_int_equal(plan.hosts_after, 4);
+	assert_int_equal(plan.bound, 4);
+	assert_int_equal(plan.moves, 4);
+	free(plan.host_of);
+	free(fleet);
+}
+
+static void test_no_guests(void **unused)
+{
+	struct fleet *fleet = fleet_new(0, 3);
+	struct wss_pack_plan plan;
+
+	(void)unused;
+	hosts_set(fleet, 1000);
+	fleet->hosts[1].keep = true;
+	plan = solve(fleet);
+	plan_check(fleet, &plan);
+	assert_int_equal(plan.hosts_after, 1);
+	assert_int_equal(plan.bound, 1);
+	free(plan.host_of);
+	free(fleet);
+}
+
+/* Full to the last MiB, and not one more. */
+static void test_limit_is_exact(void **unused)
+{
+	struct fleet *fleet = fleet_new(2, 2);
+	struct wss_pack_plan plan;
+
+	(void)unused;
+	hosts_set(fleet, WSS_PACK_MIB_MAX);
+	guest_set(fleet, 0, 0, WSS_PACK_MIB_MAX - 1, 1, 0, 12);
+	guest_set(fleet, 1, 1, 1, 1, 0, 12);
+	plan = solve(fleet);
+	plan_check(fleet, &plan);
+	assert_int_equal(plan.hosts_after, 1);
+	free(plan.host_of);
+	guest_set(fleet, 1, 1, 2, 1, 0, 12);
+	plan = solve(fleet);
+	plan_check(fleet, &plan);
+	assert_int_equal(plan.hosts_after, 2);
+	free(plan.host_of);
+	free(fleet);
+}
+
+/* One that is over its limit is mended at the least cost, and without moving anything else. */
+static void test_mends_only(void **unused)
+{
+	struct fleet *fleet = fleet_new(4, 3);
+	struct wss_pack_plan plan;
+
+	(void)unused;
+	hosts_set(fleet, 1000);
+	for (uint32_t i = 0; i < 3; i++)
+		guest_set(fleet, i, 0, 400, 100, 8, 20);
+	guest_set(fleet, 3, 1, 100, 100, 8, 20);
+	fleet->guests[0].copy_bytes = fleet->guests[2].copy_bytes = 5 << 20;
+	fleet->problem.goal = WSS_PACK_SAFE;
+	plan = solve(fleet);
+	plan_check(fleet, &plan);
+	assert_int_equal(plan.bad_before, 1);
+	assert_int_equal(plan.bad_after, 0);
+	assert_int_equal(plan.moves, 1);
+	assert_int_equal(plan.copy_bytes, 1 << 20);
+	assert_int_equal(plan.host_of[1], 1);
+	free(plan.host_of);
+	free(fleet);
+}
+
+/* Pinned guests cannot leave an overloaded host, which then gets no other guest. */
+static void test_cannot_mend(void **unused)
+{
+	struct fleet *fleet = fleet_new(3, 2);
+	struct wss_pack_plan plan;
+
+	(void)unused;
+	hosts_set(fleet, 1000);
+	for (uint32_t i = 0; i < 3; i++)
+		guest_set(fleet, i, i / 2, 600, 10, 8, 20);
+	fleet->guests[0].pinned = fleet->guests[1].pinned = true;
+	plan = solve(fleet);
+	plan_check(fleet, &plan);
+	assert_int_equal(plan.bad_after, 1);
+	assert_int_equal(plan.hosts_after, 2);
+	assert_int_equal(plan.moves, 0);
+	free(plan.host_of);
+	free(fleet);
+}
+
+/* Room that only an exchange makes: 600 fits beside 400 once 300 has gone. */
+static void test_exchanges(void **unused)
+{
+	struct fleet *fleet = fleet_new(4, 3);
+	struct wss_pack_plan plan;
+
+	(void)unused;
+	hosts_set(fleet, 1000);
+	guest_set(fleet, 0, 0, 400, 400, 0, 24);
+	guest_set(fleet, 1, 0, 300, 300, 0, 24);
+	guest_set(fleet, 2, 1, 700, 700, 0, 24);
+	guest_set(fleet, 3, 2, 600, 600, 0, 24);
+	fleet->guests[0].copy_bytes = fleet->guests[2].copy_bytes = 5 << 20;
+	plan = solve(fleet);
+	plan_check(fleet, &plan);
+	assert_int_equal(plan.hosts_after, 2);
+	assert_int_equal(plan.moves, 2);
+	free(plan.host_of);
+	free(fleet);
+}
+
+/* In one hour of the week all three together are over the limit. */
+static void test_risk(void **unused)
+{
+	struct fleet *fleet = fleet_new(3, 3);
+	struct wss_pack_plan plan;
+
+	(void)unused;
+	hosts_set(fleet, 1000);
+	for (uint32_t i = 0; i < 3; i++) {
+		guest_set(fleet, i, i, 300, 300, 0, 24);
+		fleet->guests[i].need_mib[100] = 350;
+	}
+	plan = solve(fleet);
+	plan_check(fleet, &plan);
+	assert_int_equal(plan.hosts_after, 2);
+	free(plan.host_of);
+	fleet->problem.over_hours = 1;
+	plan = solve(fleet);
+	plan_check(fleet, &plan);
+	assert_int_equal(plan.hosts_after, 1);
+	assert_int_equal(plan.bound, 1);
+	free(plan.host_of);
+	/* But never over all memory. */
+	fleet->guests[0].need_mib[100] = 500;
+	plan = solve(fleet);
+	plan_check(fleet, &plan);
+	assert_int_equal(plan.hosts_after, 2);
+	assert_int_equal(plan.bound, 2);
+	free(plan.host_of);
+	free(fleet);
+}
+
+static void fleet_invent(struct fleet *fleet)
+{
+	struct wss_pack_problem *problem = &fleet->problem;
+
+	for (size_t i = 0; i < problem->n_hosts; i++) {
+		float limit = (float)(3000 + random_below(3) * 1000);
+
+		fleet->hosts[i] = (struct wss_pack_host){ limit, limit + 300, !random_below(20), !random_below(15) };
+	}
+	for (size_t i = 0; i < problem->n_guests; i++) {
+		/* Not as arguments, whose order of evaluation differs between compilers. */
+		int from = (int)random_below(24);
+		int to = from + (int)random_below(12);
+		float quiet = (float)(20 + random_below(100));
+		float busy = (float)(50 + random_below(400));
+		uint32_t host = (uint32_t)random_below(problem->n_hosts);
+
+		guest_set(fleet, i, host, busy, quiet, from, to);
+		for (int j = 0; j < WSS_PACK_HOURS; j++)
+			fleet->guests[i].need_mib[j] += (float)random_below(30);
+		fleet->guests[i].pinned = !random_below(12);
+		fleet->guests[i].copy_bytes = random_below(1ULL << 33);
+	}
+	problem->n_aparts = random_below(APARTS_MAX);
+	for (size_t i = 0; i < problem->n_aparts; i++) {
+		uint32_t first = (uint32_t)random_below(problem->n_guests - 20);
+
+		fleet->aparts[i] = (struct wss_pack_apart){ fleet->apart_guests[i], 4 };
+		for (uint32_t j = 0; j < 4; j++)
+			fleet->apart_guests[i][j] = first + j * 5;
+	}
+	problem->over_hours = random_below(2) ? 0 : (unsigned)random_below(5);
+	problem->max_moves = random_below(3) ? SIZE_MAX : random_below(100);
+	problem->goal = random_below(4) ? WSS_PACK_EMPTY : WSS_PACK_SAFE;
+}
+
+static void test_random_fleets(void **unused)
+{
+	size_t emptied = 0, mended = 0;
+
+	(void)unused;
+	for (int i = 0; i < 60; i++) {
+		size_t n_hosts = 5 + random_below(35), n_guests = 40 + random_below(360);
+		struct fleet *fleet = fleet_new(n_guests, n_hosts);
+		struct wss_pack_plan plan;
+
+		fleet_invent(fleet);
+		plan = solve(fleet);
+		plan_check(fleet, &plan);
+		emptied += plan.hosts_before - plan.hosts_after;
+		mended += plan.bad_before - plan.bad_after;
+		free(plan.host_of);
+		free(fleet);
+	}
+	/* They are worth the test. */
+	assert_in_range(emptied, 100, 10000);
+	assert_in_range(mended, 30, 10000);
+}
+
+/* Without constraints. */
+static void test_close_to_the_bound(void **unused)
+{
+	struct fleet *fleet = fleet_new(GUESTS_MAX, HOSTS_MAX);
+	struct wss_pack_plan plan;
+
+	(void)unused;
+	fleet_invent(fleet);
+	for (size_t j = 0; j < GUESTS_MAX; j++)
+		fleet->guests[j].pinned = false;
+	hosts_set(fleet, 4000);
+	fleet->problem.max_moves = SIZE_MAX;
+	fleet->problem.over_hours = 0;
+	fleet->problem.n_aparts = 0;
+	fleet->problem.goal = WSS_PACK_EMPTY;
+	plan = solve(fleet);
+	plan_check(fleet, &plan);
+	assert_in_range(plan.hosts_after, plan.bound, plan.bound + plan.bound / 20);
+	free(plan.host_of);
+	free(fleet);
+}
+
+/* The last test, because the request stays. */
+static void test_stops(void **unused)
+{
+	struct fleet *fleet = fleet_new(GUESTS_MAX, HOSTS_MAX);
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_pack_plan plan;
+
+	(void)unused;
+	fleet_invent(fleet);
+	wss_stop_install();
+	raise(SIGTERM);
+	assert_int_equal(wss_pack_solve(&fleet->problem, &plan, &err), -1);
+	assert_error(&err, WSS_ERR_INTERRUPTED, "interrupted");
+	free(fleet);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_day_and_night),	  cmocka_unit_test(test_no_guests),
+		cmocka_unit_test(test_limit_is_exact),	  cmocka_unit_test(test_mends_only),
+		cmocka_unit_test(test_cannot_mend),	  cmocka_unit_test(test_exchanges),
+		cmocka_unit_test(test_risk),		  cmocka_unit_test(test_random_fleets),
+		cmocka_unit_test(test_close_to_the_bound), cmocka_unit_test(test_stops),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
