@@ -16,9 +16,12 @@ leftovers_begin() { # -> TMPDIR, WSS_CHECK_ID
 	leftovers_before=$(leftovers_list_places)
 }
 
+# Without the state directories of libvirt itself: any QEMU driver that is root's makes them,
+# if they were not there before, and keeps them until the next boot.
 leftovers_list_places() {
 	# shellcheck disable=SC2086
-	find $leftovers_places -mindepth 1 -maxdepth 1 2>/dev/null | sort
+	find $leftovers_places -mindepth 1 -maxdepth 1 2>/dev/null |
+		grep -vxE '/run/libvirt/(common|hostdevmgr)' | sort
 }
 
 # Still in use, so it is not ours: all our processes have ended.
