@@ -14,7 +14,8 @@ fake_setup() {
 }
 
 fake_teardown() {
-	[ -z "$fake_pid" ] || { kill "$fake_pid"; wait "$fake_pid"; } 2>/dev/null || true
+	# SIGKILL also ends a process that is stopped.
+	[ -z "$fake_pid" ] || { kill -KILL "$fake_pid"; wait "$fake_pid"; } 2>/dev/null || true
 	rm -f "$socket"
 }
 

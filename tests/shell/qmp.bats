@@ -44,6 +44,11 @@ refused() { # STATUS REGULAR-EXPRESSION
 		kill -0 $pid
 		timeout 0.05 tail --pid=$pid -f /dev/null || true
 	done
+	# Stopped before it has touched anything, it would be refused.
+	until awk '/^Referenced:/ { kib += $2 } END { exit kib < 32 * 1024 }' "/proc/$fake_pid/smaps"; do
+		kill -0 $pid
+		timeout 0.05 tail --pid=$pid -f /dev/null || true
+	done
 	kill -STOP "$fake_pid"
 	wait $pid
 	kill -CONT "$fake_pid"
