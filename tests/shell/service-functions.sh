@@ -30,6 +30,8 @@ answer() { # [-s SECONDS-SINCE-THE-START] [-h HELD] [-u UP] [GUEST]...
 
 # Starts a service that answers with the file "page". -> service_pid
 begin_service() { # [raw|hang]
+	# An earlier service may have written "ready" to this file.
+	: >service.out
 	"$WSS_SRCDIR/tests/tools/fake-service" socket page "$@" >service.out 2>&1 3>&- &
 	service_pid=$!
 	wait_until 30 grep -q ready service.out
