@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The model of live migration, compared with a small simulation that moves single pages: an
+ * array of dirty bits, a guest that sets them, and a sender that follows QEMU's loop.
+ */
+#include "hosttest.h"
+
+#include <math.h>
+
+#include "../random.h"
+#include "wss/migration.h"
+#include "wss/writes.h"
+
+#define MIB (1ULL << 20)
+#define PAGES 32768u
+#define RAM ((double)PAGES * 4096)
+#define SLOT_S 0.1
+
+/* A guest that writes to one set, page by page at random or in a loop. */
+struct guest {
+	unsigned set; /* pages, from the first on */
+	double rate;  /* writes of a page, per second */
+	bool at_random;
+	unsigned content; /* pages that are not zero */
+	/* State. */
+	double due;
+	unsigned next;
+};
+
+struct source {
+	struct guest guest;
+	bool dirty[PAGES], written[PAGES];
+	unsigned left, at;
+	double bandwidth, downtime_s, threshold;
+	double bytes, seconds;
+	unsigned passes;
+	/* Auto-converge. */
+	bool throttles, written_much;
+	unsigned throttle, newly;
+	double period_s, period_bytes;
+};
+
+static void guest_run(struct source *source, double seconds)
+{
+	struct guest *guest = &source->guest;
+
+	guest->due += guest->rate * seconds * (1 - source->throttle / 100.0);
+	for (; guest->due >= 1; guest->due--) {
+		unsigned page = guest->at_random ? (unsigned)random_below(guest->set)
+						 : guest->next++ % guest->set;
+
+		source->written[page] = true;
+	}
+}
+
+static void source_throttle(struct source *source)
+{
+	if (source->seconds <= source->period_s + 1)
+		return;
+	if (source->throttles &&
+	    source->newly * 4096.0 > (source->bytes - source->period_bytes) / 2) {
+		if (source->written_much)
+			source->throttle = source->throttle ? source->throttle + 10 : 20;
+		if (source->throttle > 99)
+			source->throttle = 99;
+		source->written_much = !source->written_much;
+	}
+	source->newly = 0;
+	source->period_s = source->seconds;
+	source->period_bytes = source->bytes;
+}
+
+static void source_sync(struct source *source)
+{
+	for (unsigned i = 0; i < PAGES; i++) {
+		if (source->written[i] && !source->dirty[i]) {
+			source->dirty[i] = true;
+			source->left++;
+			source->newly++;
+		}
+		source->written[i] = false;
+	}
+	source->passes++;
+	source_throttle(source);
+}
+
+/* Returns the bytes that a page costs. */
+static unsigned source_send_page(struct source *source)
+{
+	unsigned cost;
+
+	while (!source->dirty[source->at])
+		source->at = (source->at + 1) % PAGES;
+	source->dirty[source->at] = false;
+	source->left--;
+	cost = source->at < source->guest.content ? 4104 : 9;
+	source->bytes += cost;
+	return cost;
+}
+
+/* Migrates; false if the guest still runs after limit_s. */
+static bool source_migrate(struct source *source, double limit_s)
+{
+	source->left = PAGES;
+	memset(source->dirty, true, sizeof(source->dirty));
+	source->passes = 1;
+	while (source->seconds < limit_s) {
+		double before = source->bytes;
+
+		if (source->left * 4096.0 < source->threshold)
+			source_sync(source);
+		if (!source->left || source->left * 4096.0 < source->threshold)
+			break;
+		while (source->left && source->bytes - before < source->bandwidth * SLOT_S) {
+			double seconds = source_send_page(source) / source->bandwidth;
+
+			/* The guest runs while pages are sent. */
+			guest_run(source, seconds);
+			source->seconds += seconds;
+		}
+		source->threshold = source->bandwidth * source->downtime_s;
+	}
+	if (source->seconds >= limit_s)
+		return false;
+	while (source->left)
+		source_send_page(source);
+	return true;
+}
+
+static double guest_writes(const struct guest *guest, double seconds)
+{
+	double set = guest->set * 4096.0, bytes = guest->rate * 4096 * seconds;
+
+	return guest->at_random ? set * (1 - exp(-bytes / set)) : fmin(set, bytes);
+}
+
+static struct wss_migration migration_of(const struct guest *guest, double bandwidth)
+{
+	struct wss_migration migration = {.bandwidth = bandwidth,
+					  .downtime_s = WSS_MIGRATION_DOWNTIME_S,
+					  .ram_bytes = RAM};
+
+	for (size_t end = 0; end < WSS_ENDS; end++)
+		migration.content_bytes[end] = guest->content * 4096.0;
+	for (double t = 0.001; t < 60; t *= 1.2) {
+		double bytes = guest_writes(guest, t);
+
+		wss_writes_add(&migration.writes, t, bytes, bytes, bytes);
+	}
+	return migration;
+}
+
+/* Whether got is within 10 % of the truth, and the bounds include it within 1 %. */
+static void assert_figure(const char *what, const double *ends, double truth)
+{
+	double low = fmin(ends[WSS_END_LOW], fmin(ends[WSS_END_EXPECTED], ends[WSS_END_HIGH]));
+	double high =
+		fmax(ends[WSS_END_LOW], fmax(ends[WSS_END_EXPECTED], ends[WSS_END_HIGH]));
+
+	printf("# %s: %.4g, expected %.4g, bounds %.4g to %.4g\n", what, truth,
+	       ends[WSS_END_EXPECTED], low, high);
+	if (fabs(ends[WSS_END_EXPECTED] - truth) > 0.1 * truth || low > 1.01 * truth ||
+	    high < 0.99 * truth)
+		fail_msg("%s: %g, expected %g, bounds %g to %g", what, truth,
+			 ends[WSS_END_EXPECTED], low, high);
+}
+
+/* Compares the model with the simulation, both of which must converge. */
+static struct source compare(struct guest guest, double bandwidth, bool throttles)
+{
+	static struct source source;
+	struct wss_migration migration = migration_of(&guest, bandwidth);
+	double bytes[WSS_ENDS], seconds[WSS_ENDS];
+
+	source = (struct source){.guest = guest,
+				 .bandwidth = bandwidth,
+				 .throttles = throttles,
+				 .downtime_s = WSS_MIGRATION_DOWNTIME_S};
+	assert_true(source_migrate(&source, 1000));
+	for (size_t end = 0; end < WSS_ENDS; end++) {
+		struct wss_migration_run run =
+			wss_migration_precopy(&migration, throttles, (enum wss_end)end);
+
+		assert_true(run.converges);
+		bytes[end] = run.bytes;
+		seconds[end] = run.seconds - run.downtime_s;
+	}
+	assert_figure("bytes", bytes, source.bytes);
+	assert_figure("seconds", seconds, source.seconds);
+	return source;
+}
+
+/* A guest that writes nothing is sent once. */
+static void test_idle(void **state)
+{
+	struct wss_migration_run run;
+	struct wss_migration migration = migration_of(
+		&(struct guest){.set = 1, .rate = 0, .content = PAGES / 4}, 20.0 * MIB);
+
+	(void)state;
+	assert_int_equal(
+		compare((struct guest){.set = 1, .content = PAGES / 4}, 20.0 * MIB, false)
+			.passes,
+		2);
+	run = wss_migration_precopy(&migration, false, WSS_END_EXPECTED);
+	assert_int_equal(run.passes, 2);
+	assert_true(run.downtime_s <= WSS_MIGRATION_DOWNTIME_S + 0.02);
+	assert_int_equal(run.throttle_percent, 0);
+}
+
+/* Memory of zeros costs its headers. */
+static void test_zeros(void **state)
+{
+	struct wss_migration migration = migration_of(&(struct guest){.set = 1}, 100.0 * MIB);
+	struct wss_migration_run run =
+		wss_migration_precopy(&migration, false, WSS_END_EXPECTED);
+
+	(void)state;
+	assert_true(run.converges);
+	assert_true(fabs(run.bytes - 9.0 * PAGES) < 1);
+}
+
+static void test_some_passes(void **state)
+{
+	(void)state;
+	/* 48 MiB at random, 10 MiB/s, and 20 MiB/s are sent. */
+	assert_true(compare((struct guest){.set = 12288,
+					   .rate = 2560,
+					   .at_random = true,
+					   .content = PAGES},
+			    20.0 * MIB, false)
+			    .passes > 3);
+	/* The same in a loop, with half of the content. */
+	compare((struct guest){.set = 12288, .rate = 2560, .content = PAGES / 2}, 20.0 * MIB,
+		false);
+	compare((struct guest){.set = 2048, .rate = 512, .content = PAGES / 2}, 8.0 * MIB,
+		false);
+}
+
+/* A set that is smaller than the threshold is sent twice, however fast it is written. */
+static void test_small_hot_set(void **state)
+{
+	(void)state;
+	compare(
+		(struct guest){
+			.set = 1024, .rate = 1e5, .at_random = true, .content = PAGES / 2},
+		20.0 * MIB, false);
+}
+
+/* A set that is written faster than it is sent. */
+static void test_never(void **state)
+{
+	static struct source source;
+	struct guest guest = {
+		.set = 12288, .rate = 25600, .at_random = true, .content = PAGES};
+	struct wss_migration migration = migration_of(&guest, 20.0 * MIB);
+	struct wss_migration_run run =
+		wss_migration_precopy(&migration, false, WSS_END_EXPECTED);
+	double before;
+
+	(void)state;
+	source = (struct source){.guest = guest, .bandwidth = 20.0 * MIB, .downtime_s = 0.3};
+	assert_false(source_migrate(&source, 100));
+	assert_false(run.converges);
+	assert_true(run.downtime_s == 0);
+	assert_int_equal(wss_migration_precopy(&migration, false, WSS_END_LOW).converges,
+			 false);
+	assert_int_equal(wss_migration_precopy(&migration, false, WSS_END_HIGH).converges,
+			 false);
+	/* The mean of the passes after the first, which took 6.4 s. */
+	before = PAGES * 4104.0;
+	printf("# pass: %g, expected %g\n", (source.bytes - before) / (source.passes - 1),
+	       run.pass_bytes);
+	assert_true(fabs((source.bytes - before) / (source.passes - 1) / run.pass_bytes - 1) <
+		    0.1);
+	assert_true(fabs(run.pass_bytes / run.pass_seconds / (20.0 * MIB) - 1) < 0.05);
+}
+
+/* Slowing down the CPUs makes it converge. */
+static void test_auto_converge(void **state)
+{
+	struct guest guest = {
+		.set = 12288, .rate = 12000, .at_random = true, .content = PAGES};
+	struct wss_migration migration = migration_of(&guest, 20.0 * MIB);
+	struct wss_migration_run run =
+		wss_migration_precopy(&migration, true, WSS_END_EXPECTED);
+	struct source source;
+
+	(void)state;
+	assert_false(wss_migration_precopy(&migration, false, WSS_END_EXPECTED).converges);
+	source = compare(guest, 20.0 * MIB, true);
+	printf("# throttle: %u, expected %u\n", source.throttle, run.throttle_percent);
+	assert_true(source.throttle > 0 &&
+		    abs((int)source.throttle - (int)run.throttle_percent) <= 10);
+}
+
+/* The throttle has an end, and a guest may write too much even so. */
+static void test_throttle_ends(void **state)
+{
+	struct guest guest = {.set = 24576, .rate = 1e7, .at_random = true, .content = PAGES};
+	struct wss_migration migration = migration_of(&guest, 2.0 * MIB);
+	struct wss_migration_run run =
+		wss_migration_precopy(&migration, true, WSS_END_EXPECTED);
+
+	(void)state;
+	assert_false(run.converges);
+	assert_int_equal(run.throttle_percent, 99);
+}
+
+static void test_postcopy(void **state)
+{
+	struct guest guest = {
+		.set = 12288, .rate = 25600, .at_random = true, .content = PAGES};
+	struct wss_migration migration = migration_of(&guest, 20.0 * MIB);
+	struct wss_migration_run run = wss_migration_postcopy(&migration, WSS_END_EXPECTED);
+
+	(void)state;
+	assert_true(run.converges);
+	/* All of the memory, and the set again, together with what was left. */
+	assert_true(run.bytes > RAM + 48.0 * MIB - 6.0 * MIB && run.bytes < RAM + 60.0 * MIB);
+	assert_true(run.downtime_s < 0.1);
+	assert_true(run.pass_seconds > 2 && run.pass_seconds < 3);
+}
+
+/* A huge guest on a slow link takes years, but not to compute. */
+static void test_slow_link(void **state)
+{
+	struct wss_migration migration = {
+		.bandwidth = 1, .downtime_s = 1e-9, .ram_bytes = 0x1p44};
+	struct wss_migration_run run;
+
+	(void)state;
+	for (size_t end = 0; end < WSS_ENDS; end++) {
+		migration.content_bytes[end] = 0x1p44;
+		run = wss_migration_precopy(&migration, true, (enum wss_end)end);
+		assert_true(run.seconds > 0x1p44);
+	}
+}
+
+static void test_writes(void **state)
+{
+	struct wss_writes writes = {.n = 0};
+
+	(void)state;
+	assert_true(wss_writes_at(&writes, 5, WSS_END_HIGH) == 0);
+	assert_true(wss_writes_seconds(&writes) == 0);
+	wss_writes_add(&writes, 0, 1, 1, 1);
+	assert_int_equal(writes.n, 0);
+	wss_writes_add(&writes, 1, 50, 100, 200);
+	wss_writes_add(&writes, 2, 60, 150, 400);
+	assert_true(wss_writes_at(&writes, 0, WSS_END_HIGH) == 0);
+	assert_true(wss_writes_at(&writes, 0.5, WSS_END_LOW) == 25);
+	assert_true(wss_writes_at(&writes, 0.5, WSS_END_EXPECTED) == 50);
+	assert_true(wss_writes_at(&writes, 0.5, WSS_END_HIGH) == 200);
+	assert_true(wss_writes_at(&writes, 1.5, WSS_END_EXPECTED) == 125);
+	assert_true(wss_writes_at(&writes, 2, WSS_END_EXPECTED) == 150);
+	/* Beyond the end: not at all, with the logarithm, along a line. */
+	assert_true(wss_writes_at(&writes, 4, WSS_END_LOW) == 60);
+	assert_true(wss_writes_at(&writes, 4, WSS_END_EXPECTED) == 200);
+	assert_true(wss_writes_at(&writes, 4, WSS_END_HIGH) == 800);
+	/* A set does not shrink, and a later point replaces the ones from there on. */
+	wss_writes_add(&writes, 3, 10, 20, 30);
+	assert_true(writes.points[2].bytes[WSS_END_EXPECTED] == 150);
+	wss_writes_add(&writes, 1.5, 90, 80, 70);
+	assert_int_equal(writes.n, 2);
+	assert_true(writes.points[1].bytes[WSS_END_LOW] == 80);
+	assert_true(writes.points[1].bytes[WSS_END_EXPECTED] == 100);
+	assert_true(writes.points[1].bytes[WSS_END_HIGH] == 200);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_writes),	      cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_zeros),	      cmocka_unit_test(test_some_passes),
+		cmocka_unit_test(test_small_hot_set), cmocka_unit_test(test_never),
+		cmocka_unit_test(test_auto_converge), cmocka_unit_test(test_throttle_ends),
+		cmocka_unit_test(test_postcopy),      cmocka_unit_test(test_slow_link),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
