@@ -18,6 +18,7 @@ FNR == 1 {
 	name = FILENAME
 	sub(/.*\//, "", name)
 	sub(/\.txt$/, "", name)
+	gsub(/-/, "_", name)
 	printf "\n__attribute__((unused)) static const char wss_help_%s[] =\n", name
 }
 

@@ -105,7 +105,7 @@ function section(name,    body) {
 }
 
 /^=head2 Columns of / { had_columns[$4] = 1 }
-/^=head2 [a-z]+$/ { had_section[$2] = 1 }
+/^=head2 [a-z-]+$/ { had_section[$2] = 1 }
 $1 == "=for" && $2 == "wss-usage" { had_usage[$3] = 1 }
 
 $1 == "=for" && $2 == "wss-columns" { glossary($3); next }

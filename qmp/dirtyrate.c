@@ -5,16 +5,30 @@
 
 #include "jsonline.h"
 
-int qmp_start_dirty_bitmap(struct qmp *qmp, unsigned int seconds, unsigned int timeout_ms,
-			   struct wss_error *err)
+/* per_gib 0: the mode samples no pages. */
+static int start_calculation(struct qmp *qmp, unsigned int seconds, const char *mode,
+			     unsigned int per_gib, unsigned int timeout_ms, struct wss_error *err)
 {
 	qmp_auto_json struct json_object *args = json_object_new_object();
 
 	if (!args ||
 	    qmp_json_put(args, "calc-time", json_object_new_int64(seconds)) < 0 ||
-	    qmp_json_put(args, "mode", json_object_new_string("dirty-bitmap")) < 0)
+	    qmp_json_put(args, "mode", json_object_new_string(mode)) < 0 ||
+	    (per_gib && qmp_json_put(args, "sample-pages", json_object_new_int64(per_gib)) < 0))
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	return qmp_execute(qmp, "calc-dirty-rate", args, timeout_ms, NULL, err);
+}
+
+int qmp_start_dirty_bitmap(struct qmp *qmp, unsigned int seconds, unsigned int timeout_ms,
+			   struct wss_error *err)
+{
+	return start_calculation(qmp, seconds, "dirty-bitmap", 0, timeout_ms, err);
+}
+
+int qmp_start_page_sampling(struct qmp *qmp, unsigned int seconds, unsigned int per_gib,
+			    unsigned int timeout_ms, struct wss_error *err)
+{
+	return start_calculation(qmp, seconds, "page-sampling", per_gib, timeout_ms, err);
 }
 
 int qmp_query_dirty_rate(struct qmp *qmp, unsigned int timeout_ms,
@@ -32,6 +46,9 @@ int qmp_query_dirty_rate(struct qmp *qmp, unsigned int timeout_ms,
 	*ret_rate = (struct qmp_dirty_rate){
 		.measuring = !strcmp(status, "measuring"),
 		.bitmap = !strcmp(mode, "dirty-bitmap"),
+		.measured = !strcmp(status, "measured") && qmp_has(reply, "dirty-rate"),
 	};
+	if (ret_rate->measured && qmp_get_uint64(reply, "dirty-rate", &ret_rate->mib_per_s, err) < 0)
+		return wss_error_prefix(err, "QMP query-dirty-rate");
 	return 0;
 }

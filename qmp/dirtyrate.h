@@ -8,6 +8,7 @@
 #define QMP_DIRTYRATE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "qmp.h"
 
@@ -18,9 +19,19 @@
 int qmp_start_dirty_bitmap(struct qmp *qmp, unsigned int seconds, unsigned int timeout_ms,
 			   struct wss_error *err);
 
+/*
+ * Starts calc-dirty-rate in mode page-sampling (QEMU 5.2) for 1 to 60 seconds: QEMU hashes
+ * per_gib pages of each GiB (128 to 16384), and counts those whose content has changed at the
+ * end. Works under every accelerator, and costs the guest no fault.
+ */
+int qmp_start_page_sampling(struct qmp *qmp, unsigned int seconds, unsigned int per_gib,
+			    unsigned int timeout_ms, struct wss_error *err);
+
 struct qmp_dirty_rate {
 	bool measuring; /* a calculation is running, whoever started it */
 	bool bitmap;	/* that calculation, or the last one, uses the dirty bitmap */
+	bool measured;	/* the last one has ended, and mib_per_s is its result */
+	uint64_t mib_per_s; /* rounded down */
 };
 int qmp_query_dirty_rate(struct qmp *qmp, unsigned int timeout_ms,
 			 struct qmp_dirty_rate *ret_rate, struct wss_error *err);

@@ -111,7 +111,7 @@ struct wss_command {
 	int (*run)(struct wss_cli *cli, int argc, char **argv);
 };
 
-/* All commands in the order of --help; src/cmd/NAME.c defines wss_cmd_NAME. */
+/* All commands in the order of --help; src/cmd/NAME.c defines wss_cmd_NAME, with _ for each hyphen. */
 #define WSS_COMMANDS(X) \
 	X(sample)       \
 	X(profile)      \
@@ -126,6 +126,7 @@ struct wss_command {
 	X(cold)         \
 	X(recommend)    \
 	X(plan)         \
+	X(migrate_estimate) \
 	X(balloon)      \
 	X(policy)       \
 	X(serve)        \

@@ -176,6 +176,7 @@ int wss_domain_dirty_log(virDomainPtr dom, struct wss_dirty_log *ret_log, struct
 {
 	virDomainStatsRecordPtr *records;
 	const char *mode = NULL;
+	long long mib_per_s = -1;
 	int status;
 
 	if (get_stats(dom, VIR_DOMAIN_STATS_DIRTYRATE, 0, &records, err) < 0)
@@ -185,9 +186,13 @@ int wss_domain_dirty_log(virDomainPtr dom, struct wss_dirty_log *ret_log, struct
 		status = -1;
 	virTypedParamsGetString(records[0]->params, records[0]->nparams, "dirtyrate.calc_mode",
 				&mode);
+	virTypedParamsGetLLong(records[0]->params, records[0]->nparams,
+			       "dirtyrate.megabytes_per_second", &mib_per_s);
 	*ret_log = (struct wss_dirty_log){
 		.measuring = status == VIR_DOMAIN_DIRTYRATE_MEASURING,
 		.bitmap = mode && !strcmp(mode, "dirty-bitmap"),
+		.mib_per_s = { status == VIR_DOMAIN_DIRTYRATE_MEASURED && mib_per_s >= 0,
+			       mib_per_s < 0 ? 0 : (uint64_t)mib_per_s },
 	};
 	virDomainStatsRecordListFree(records);
 	if (status < 0)

@@ -249,6 +249,28 @@ static int domain_dirty_log_start(struct wss_guest *guest, unsigned seconds,
 #endif
 }
 
+static int domain_page_sampling_start(struct wss_guest *guest, unsigned seconds,
+				      unsigned *ret_per_gib, struct wss_error *err)
+{
+#if LIBVIR_VERSION_NUMBER >= 7002000
+	struct domain_source *source = guest->source;
+
+	if (in_time(guest, err) < 0)
+		return -1;
+	/* libvirt leaves the number of samples to QEMU. */
+	*ret_per_gib = 512;
+	if (virDomainStartDirtyRateCalc(source->dom, (int)seconds, 0) < 0)
+		return wss_conn_error(err, "cannot sample pages");
+	return 0;
+#else
+	(void)guest;
+	(void)seconds;
+	(void)ret_per_gib;
+	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+			     "this build's libvirt cannot sample pages (needs 7.2)");
+#endif
+}
+
 static int domain_dirty_log_query(struct wss_guest *guest, struct wss_dirty_log *ret_log,
 				  struct wss_error *err)
 {
@@ -353,6 +375,7 @@ static const struct wss_guest_ops domain_ops = {
 	.kvm_counts = domain_kvm_counts,
 	.dirty_log_start = domain_dirty_log_start,
 	.dirty_log_query = domain_dirty_log_query,
+	.page_sampling_start = domain_page_sampling_start,
 	.attach = domain_attach,
 	.disturbed = domain_disturbed,
 	.publish = domain_publish,

@@ -52,6 +52,7 @@ struct wss_balloon_stats {
 struct wss_dirty_log {
 	bool measuring; /* a calculation is running, no matter who started it */
 	bool bitmap;	/* that calculation, or the last one, uses the dirty bitmap */
+	struct wss_amount mib_per_s; /* result of the last one, rounded down; unknown until it ends */
 };
 
 /* Operations that depend on the source of the guest. */
@@ -69,6 +70,14 @@ struct wss_guest_ops {
 	int (*dirty_log_start)(struct wss_guest *guest, unsigned seconds, struct wss_error *err);
 	int (*dirty_log_query)(struct wss_guest *guest, struct wss_dirty_log *ret_log,
 			       struct wss_error *err);
+	/*
+	 * Starts a calculation that compares the content of sampled pages at its start with that
+	 * at its end, after seconds (1-60). Any guest survives it. The caller has checked that no
+	 * calculation is running. *ret_per_gib is the number of pages sampled in a GiB. The
+	 * result comes from dirty_log_query. NULL: unsupported.
+	 */
+	int (*page_sampling_start)(struct wss_guest *guest, unsigned seconds, unsigned *ret_per_gib,
+				   struct wss_error *err);
 	/* Finds the guest's QEMU, checks it, and holds it in guest->process. */
 	int (*attach)(struct wss_guest *guest, const struct wss_host *host, struct wss_error *err);
 	/*

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/number.h"
 #include "base/units.h"
 #include "dirtyrate.h"
 #include "host/devices.h"
@@ -14,6 +15,9 @@
 #include "query.h"
 
 #define TIMEOUT_MS 5000
+/* Pages to be sampled of a guest, and the least number in a GiB, which is QEMU's default. */
+#define SAMPLES_WANTED 4096
+#define SAMPLES_PER_GIB_LEAST 512
 
 static int qmpguest_add_block(struct wss_domxml *config, uint64_t bytes, struct wss_error *err)
 {
@@ -223,6 +227,16 @@ static int qmpguest_dirty_log_start(struct wss_guest *guest, unsigned seconds,
 	return qmp_start_dirty_bitmap(guest->source, seconds, TIMEOUT_MS, err);
 }
 
+/* Samples enough pages for an error of a few percent, even of a small guest. */
+static int qmpguest_page_sampling_start(struct wss_guest *guest, unsigned seconds,
+					unsigned *ret_per_gib, struct wss_error *err)
+{
+	uint64_t gib = guest->config.maximum_bytes / WSS_GIB + 1;
+
+	*ret_per_gib = (unsigned)wss_u64_max(SAMPLES_PER_GIB_LEAST, SAMPLES_WANTED / gib);
+	return qmp_start_page_sampling(guest->source, seconds, *ret_per_gib, TIMEOUT_MS, err);
+}
+
 static int qmpguest_dirty_log_query(struct wss_guest *guest, struct wss_dirty_log *ret_log,
 				    struct wss_error *err)
 {
@@ -230,7 +244,9 @@ static int qmpguest_dirty_log_query(struct wss_guest *guest, struct wss_dirty_lo
 
 	if (qmp_query_dirty_rate(guest->source, TIMEOUT_MS, &rate, err) < 0)
 		return -1;
-	*ret_log = (struct wss_dirty_log){ .measuring = rate.measuring, .bitmap = rate.bitmap };
+	*ret_log = (struct wss_dirty_log){ .measuring = rate.measuring,
+					   .bitmap = rate.bitmap,
+					   .mib_per_s = { rate.measured, rate.mib_per_s } };
 	return 0;
 }
 
@@ -269,6 +285,7 @@ static const struct wss_guest_ops qmp_guest_ops = {
 	.kvm_counts = qmpguest_kvm_counts,
 	.dirty_log_start = qmpguest_dirty_log_start,
 	.dirty_log_query = qmpguest_dirty_log_query,
+	.page_sampling_start = qmpguest_page_sampling_start,
 	.attach = qmpguest_attach,
 	.disturbed = qmpguest_disturbed,
 	.publish = qmpguest_publish,

@@ -58,3 +58,84 @@ double wss_writes_at(const struct wss_writes *writes, double seconds, enum wss_e
 	return end == WSS_END_HIGH ? last + grown * (seconds - last_s) / (last_s / 2)
 				   : last + grown * log2(seconds / last_s);
 }
+
+struct wss_writes_point wss_writes_sampled(double ram_bytes, unsigned seconds,
+					   uint64_t mib_per_s, unsigned per_gib)
+{
+	double samples = fmax(1, ram_bytes * 0x1p-30 * per_gib);
+	double least = fmin((double)mib_per_s * seconds * 0x1p20, ram_bytes);
+	/* With one page more of each kind, no share has an error of 0. */
+	double share = (least / ram_bytes * samples + 1) / (samples + 2);
+	double error = 2 * sqrt(share * (1 - share) / samples) * ram_bytes;
+
+	return (struct wss_writes_point){seconds,
+					 {fmax(0, least - error),
+					  fmin(least + seconds * 0x1p19, ram_bytes),
+					  fmin(least + seconds * 0x1p20 + error, ram_bytes)}};
+}
+
+/* What is known at a time. */
+static struct wss_writes_point writes_point_at(const struct wss_writes *measured,
+					       double seconds, double touched,
+					       double touched_first)
+{
+	struct wss_writes_point point = {.seconds = seconds};
+	double first_s = measured->n ? measured->points[0].seconds : 0;
+
+	for (int end = 0; end < WSS_ENDS; end++)
+		point.bytes[end] = wss_writes_at(measured, seconds, (enum wss_end)end);
+	if (!measured->n)
+		point.bytes[WSS_END_EXPECTED] = touched;
+	else if (seconds < first_s && touched_first > 0)
+		point.bytes[WSS_END_EXPECTED] =
+			measured->points[0].bytes[WSS_END_EXPECTED] * touched / touched_first;
+	point.bytes[WSS_END_HIGH] = fmax(touched, point.bytes[WSS_END_LOW]);
+	point.bytes[WSS_END_EXPECTED] =
+		fmin(point.bytes[WSS_END_EXPECTED], point.bytes[WSS_END_HIGH]);
+	return point;
+}
+
+static double touched_high(const struct wss_curve_point *point)
+{
+	return (double)(point->high_bytes ? point->high_bytes : point->bytes);
+}
+
+/* Reads the touched set at a time within the window; 0 if it is unknown. */
+static double touched_at(const struct wss_curve_point *touched, size_t n, double seconds)
+{
+	size_t i = 0;
+
+	while (i < n && (double)touched[i].ns < seconds * 1e9)
+		i++;
+	return i < n ? touched_high(&touched[i]) : 0;
+}
+
+void wss_writes_combine(struct wss_writes *ret_writes, const struct wss_curve_point *touched,
+			size_t n_touched, const struct wss_writes_point *measured,
+			size_t n_measured)
+{
+	struct wss_writes known = {.n = 0};
+	double first = 0, end_s = n_touched ? (double)touched[n_touched - 1].ns / 1e9 : 0;
+
+	for (size_t i = 0; i < n_measured; i++)
+		wss_writes_add(&known, measured[i].seconds, measured[i].bytes[WSS_END_LOW],
+			       measured[i].bytes[WSS_END_EXPECTED],
+			       measured[i].bytes[WSS_END_HIGH]);
+	if (known.n)
+		first = touched_at(touched, n_touched, known.points[0].seconds);
+	ret_writes->n = 0;
+	for (size_t i = 0; i < n_touched && ret_writes->n < WSS_CURVE_MAX; i++) {
+		struct wss_writes_point point = writes_point_at(
+			&known, (double)touched[i].ns / 1e9, touched_high(&touched[i]), first);
+
+		wss_writes_add(ret_writes, point.seconds, point.bytes[WSS_END_LOW],
+			       point.bytes[WSS_END_EXPECTED], point.bytes[WSS_END_HIGH]);
+	}
+	/* Nobody knows what else is touched after the window. */
+	for (size_t i = 0; i < known.n; i++)
+		if (known.points[i].seconds > end_s)
+			wss_writes_add(ret_writes, known.points[i].seconds,
+				       known.points[i].bytes[WSS_END_LOW],
+				       known.points[i].bytes[WSS_END_EXPECTED],
+				       known.points[i].bytes[WSS_END_HIGH]);
+}

@@ -9,6 +9,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "wss/sample.h"
 
 /* Which end of the bounds, or what lies between them. */
 enum wss_end { WSS_END_LOW, WSS_END_EXPECTED, WSS_END_HIGH };
@@ -49,5 +52,24 @@ double wss_writes_seconds(const struct wss_writes *writes);
  * along the logarithm of time (wss/growth.h), which lies between both. 0 if there is no point.
  */
 double wss_writes_at(const struct wss_writes *writes, double seconds, enum wss_end end);
+
+/*
+ * Returns the written set that QEMU's page sampling found: the content of mib_per_s * seconds
+ * MiB changed, rounded down, where per_gib pages were sampled in each GiB of ram_bytes. The
+ * bounds are two standard errors of that share.
+ */
+struct wss_writes_point wss_writes_sampled(double ram_bytes, unsigned seconds,
+					   uint64_t mib_per_s, unsigned per_gib);
+
+/*
+ * Combines a growth curve of touched memory, n_touched points of a window, with n_measured
+ * figures of the written set in the order of time. What is touched is the upper bound of what
+ * is written, at any time. Before the first figure, what is expected has the shape of the
+ * touched set, and the low end is a straight line from 0. Without figures all that is touched
+ * may be written, and is expected to be, and the low end is 0. Either list may be empty.
+ */
+void wss_writes_combine(struct wss_writes *ret_writes, const struct wss_curve_point *touched,
+			size_t n_touched, const struct wss_writes_point *measured,
+			size_t n_measured);
 
 #endif

@@ -42,7 +42,7 @@ has_not() { # WORD LINE
 }
 
 commands() {
-	virt-wss --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'
+	virt-wss --help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'
 }
 
 beginning() { # START: the commands that begin so, sorted

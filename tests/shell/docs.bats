@@ -10,7 +10,7 @@ setup() {
 }
 
 commands() { # of the program's own help
-	"$virt_wss" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'
+	"$virt_wss" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'
 }
 
 options_of() { # COMMAND: its long options
@@ -115,7 +115,7 @@ with_table() { # the commands that print one
 }
 
 @test "README.md names no command that does not exist" {
-	grep -oE '^(\$ |    )(\./)?virt-wss [a-z]+' README.md | awk '{ print $NF }' | sort -u |
+	grep -oE '^(\$ |    )(\./)?virt-wss [a-z-]+' README.md | awk '{ print $NF }' | sort -u |
 		while read -r command; do
 			commands | grep -qx "$command" || { echo "README.md: no command $command"; false; }
 		done

@@ -105,6 +105,8 @@ stop() {
 	WSS_HANG_AFTER=2 begin virDomainGetXMLDesc:web1 record record web1 -o file
 	stop INT 130 record
 	[ ! -e file ]
+	WSS_HANG_AFTER=2 begin virDomainGetXMLDesc:web1 migrate migrate-estimate web1 --bandwidth 1GiB/s
+	stop INT 130 migrate
 }
 
 # SIGTERM gives guests time to be restored.

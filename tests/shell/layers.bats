@@ -155,7 +155,7 @@ strangers() { # RE ALLOWED
 # "history" an option.
 @test "no command is told apart by its name" {
 	local names
-	names=$(sed -n 's/^[[:space:]]*X(\([a-z]*\)).*/\1/p' src/cmd/cmd.h | grep -vx help | paste -sd '|')
+	names=$(sed -n 's/^[[:space:]]*X(\([a-z_]*\)).*/\1/p' src/cmd/cmd.h | tr _ - | grep -vx help | paste -sd '|')
 	[[ "|$names|" == *"|sample|"* ]]
 	run grep -nE "\"($names)\"" src/main.c src/cmd/{common,completion,dispatch,help,unknown,view}.c
 	output=$(grep -vE '\.name = |\{"history", WSS_VALUES_FILES\}' <<<"$output" || true)

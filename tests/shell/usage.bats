@@ -300,6 +300,25 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 	[[ $output == *test* ]]
 }
 
+@test "migrate-estimate refuses what makes no sense" {
+	usage 'missing --bandwidth' migrate-estimate test
+	usage 'takes one DOMAIN' migrate-estimate --bandwidth 1GiB/s
+	usage 'takes one DOMAIN' migrate-estimate --bandwidth 1GiB/s a b
+	usage 'takes one DOMAIN' migrate-estimate --bandwidth 1GiB/s --all
+	for bad in '' / /s 1 1GiB 1/s GiB/s -1GiB/s 1GiB/s/s 1GiB/m 0KiB/s 1B/s 2048TiB/s 99999999999999999999GiB/s nan/s; do
+		usage 'bandwidth: ' migrate-estimate test --bandwidth "$bad"
+	done
+	for bad in '' 0 0s 1us 1h -1s inf; do
+		usage 'downtime: ' migrate-estimate test --bandwidth 1GiB/s --downtime "$bad"
+	done
+	for bad in 0s 999ms 61s 4; do
+		usage 'window: ' migrate-estimate test --bandwidth 1GiB/s --window "$bad"
+	done
+	usage 'frobnicate' migrate-estimate test --bandwidth 1GiB/s --method frobnicate
+	refused 1 'frobnicate' -c test:///default migrate-estimate frobnicate --bandwidth 1GiB/s
+	refused 5 'test' -c test:///default migrate-estimate test --bandwidth 1GiB/s
+}
+
 @test "a full disk is an error" {
 	[ -e /dev/full ] || skip "no /dev/full"
 	status=0

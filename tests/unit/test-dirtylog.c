@@ -67,7 +67,7 @@ static int setup(void **state)
 {
 	(void)state;
 	now_ns = 100 * WSS_NS_PER_S;
-	log_now = (struct wss_dirty_log){ false, false };
+	log_now = (struct wss_dirty_log){ .measuring = false };
 	starts = started_seconds = 0;
 	start_fails = query_fails = false;
 	wss_clock_inject(&fake_clock);

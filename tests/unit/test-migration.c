@@ -368,10 +368,63 @@ static void test_writes(void **state)
 	assert_true(writes.points[1].bytes[WSS_END_HIGH] == 200);
 }
 
+/* The share of sampled pages that changed, with its error. */
+static void test_sampled(void **state)
+{
+	struct wss_writes_point point = wss_writes_sampled(RAM, 4, 8, 4096);
+
+	(void)state;
+	assert_true(point.seconds == 4);
+	assert_true(point.bytes[WSS_END_EXPECTED] == 34.0 * MIB);
+	/* A quarter of 512 pages, within two standard errors of 2 %, and the rounding. */
+	assert_true(fabs(point.bytes[WSS_END_LOW] / MIB - 27.1) < 0.2);
+	assert_true(fabs(point.bytes[WSS_END_HIGH] / MIB - 40.9) < 0.2);
+	point = wss_writes_sampled(RAM, 1, 0, 512);
+	assert_true(point.bytes[WSS_END_LOW] == 0 && point.bytes[WSS_END_HIGH] > 1.0 * MIB);
+	point = wss_writes_sampled(RAM, 60, UINT64_MAX / 2, 1);
+	assert_true(point.bytes[WSS_END_LOW] <= RAM && point.bytes[WSS_END_HIGH] == RAM);
+}
+
+static void test_combine(void **state)
+{
+	static const struct wss_curve_point touched[] = {
+		{.ns = 500000000, .bytes = 20},
+		{.ns = 1000000000, .bytes = 40},
+		{.ns = 2000000000, .bytes = 60, .low_bytes = 50, .high_bytes = 90},
+	};
+	static const struct wss_writes_point measured[] = {
+		{1, {8, 10, 12}}, {2, {16, 18, 20}}, {4, {28, 30, 32}}};
+	struct wss_writes writes;
+
+	(void)state;
+	/* Nothing is known about writes, so all that is touched may be written. */
+	wss_writes_combine(&writes, touched, 3, NULL, 0);
+	assert_int_equal(writes.n, 3);
+	assert_true(wss_writes_at(&writes, 2, WSS_END_LOW) == 0);
+	assert_true(wss_writes_at(&writes, 2, WSS_END_EXPECTED) == 90);
+	/* Before the first figure it has the shape of what is touched. */
+	wss_writes_combine(&writes, touched, 3, measured, 3);
+	assert_int_equal(writes.n, 4);
+	assert_true(wss_writes_at(&writes, 0.5, WSS_END_LOW) == 4);
+	assert_true(wss_writes_at(&writes, 0.5, WSS_END_EXPECTED) == 5);
+	assert_true(wss_writes_at(&writes, 0.5, WSS_END_HIGH) == 20);
+	assert_true(wss_writes_at(&writes, 2, WSS_END_EXPECTED) == 18);
+	assert_true(wss_writes_at(&writes, 2, WSS_END_HIGH) == 90);
+	/* Beyond the window nothing bounds it but what was measured. */
+	assert_true(wss_writes_at(&writes, 4, WSS_END_EXPECTED) == 30);
+	assert_true(wss_writes_at(&writes, 4, WSS_END_HIGH) == 90);
+	wss_writes_combine(&writes, NULL, 0, measured, 3);
+	assert_int_equal(writes.n, 3);
+	assert_true(wss_writes_at(&writes, 0.5, WSS_END_HIGH) == 12);
+	wss_writes_combine(&writes, NULL, 0, NULL, 0);
+	assert_int_equal(writes.n, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_writes),	      cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_writes),	      cmocka_unit_test(test_sampled),
+		cmocka_unit_test(test_combine),	      cmocka_unit_test(test_idle),
 		cmocka_unit_test(test_zeros),	      cmocka_unit_test(test_some_passes),
 		cmocka_unit_test(test_small_hot_set), cmocka_unit_test(test_never),
 		cmocka_unit_test(test_auto_converge), cmocka_unit_test(test_throttle_ends),

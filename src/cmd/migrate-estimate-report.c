@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cmd/migrate-estimate.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "base/units.h"
+
+/* A figure of a run; false if this run does not have it, because it does not converge. */
+typedef bool (*run_figure)(const struct wss_migration_run *run, double *ret_value);
+
+static bool run_passes(const struct wss_migration_run *run, double *ret_value)
+{
+	*ret_value = run->passes;
+	return run->converges;
+}
+
+static bool run_sent(const struct wss_migration_run *run, double *ret_value)
+{
+	*ret_value = run->bytes;
+	return run->converges;
+}
+
+static bool run_seconds(const struct wss_migration_run *run, double *ret_value)
+{
+	*ret_value = run->seconds;
+	return run->converges;
+}
+
+static bool run_downtime(const struct wss_migration_run *run, double *ret_value)
+{
+	*ret_value = run->downtime_s;
+	return run->converges;
+}
+
+/*
+ * Returns a figure at one end of the bounds. What is unbounded, because a run may never end,
+ * has no high end. If all of them go on forever, there is no low end either.
+ */
+static bool row_figure(const struct migrate_row *row, run_figure figure, enum wss_end end,
+		       double *ret_value)
+{
+	double value, low = INFINITY, high = 0;
+	bool all = true;
+
+	if (end == WSS_END_EXPECTED)
+		return figure(&row->runs[end], ret_value);
+	for (size_t i = 0; i < WSS_ENDS; i++) {
+		if (!figure(&row->runs[i], &value)) {
+			all = false;
+			continue;
+		}
+		low = fmin(low, value);
+		high = fmax(high, value);
+	}
+	*ret_value = end == WSS_END_LOW ? low : high;
+	return end == WSS_END_LOW ? isfinite(low) : all;
+}
+
+static struct wss_value value_of(double value, enum wss_kind kind)
+{
+	return wss_value_number(
+		wss_u64_from_double((kind == WSS_KIND_DURATION ? value * 1e9 : value) + 0.5),
+		kind);
+}
+
+static struct wss_value row_value(const struct migrate_row *row, run_figure figure,
+				  enum wss_end end, enum wss_kind kind)
+{
+	double value;
+
+	return row_figure(row, figure, end, &value) ? value_of(value, kind)
+						    : wss_value_absent();
+}
+
+#define FIGURE(name, figure, end, kind)                                                       \
+	static struct wss_value migrate_get_##name(const void *row)                           \
+	{                                                                                     \
+		return row_value(row, figure, end, kind);                                     \
+	}
+#define FIGURES(name, figure, kind)                                                           \
+	FIGURE(name, figure, WSS_END_EXPECTED, kind)                                          \
+	FIGURE(name##_low, figure, WSS_END_LOW, kind)                                         \
+	FIGURE(name##_high, figure, WSS_END_HIGH, kind)
+
+FIGURES(passes, run_passes, WSS_KIND_COUNT)
+FIGURES(sent, run_sent, WSS_KIND_BYTES)
+FIGURES(seconds, run_seconds, WSS_KIND_DURATION)
+FIGURES(downtime, run_downtime, WSS_KIND_DURATION)
+
+static const struct migrate_row *row_of(const void *row)
+{
+	return row;
+}
+
+static const struct wss_migration *migration_of(const void *row)
+{
+	return &row_of(row)->guest->migration;
+}
+
+static const struct wss_migration_run *expected_of(const void *row)
+{
+	return &row_of(row)->runs[WSS_END_EXPECTED];
+}
+
+#define TEXT(name, text)                                                                      \
+	static struct wss_value migrate_get_##name(const void *row)                           \
+	{                                                                                     \
+		return wss_value_text(text);                                                  \
+	}
+#define NUMBER(name, value, kind)                                                             \
+	static struct wss_value migrate_get_##name(const void *row)                           \
+	{                                                                                     \
+		return value_of(value, kind);                                                 \
+	}
+
+/* "yes", "no", or "maybe" if the bounds differ. */
+static const char *row_converges(const struct migrate_row *row)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < WSS_ENDS; i++)
+		n += row->runs[i].converges;
+	return n == WSS_ENDS ? "yes" : n ? "maybe" : "no";
+}
+
+static const char *const mode_names[MIGRATE_MODES] = {
+	[MIGRATE_PRECOPY] = "pre-copy",
+	[MIGRATE_AUTO_CONVERGE] = "auto-converge",
+	[MIGRATE_POSTCOPY] = "post-copy",
+};
+
+TEXT(domain, row_of(row)->guest->domain)
+TEXT(uuid, row_of(row)->guest->uuid)
+TEXT(method, row_of(row)->guest->method)
+TEXT(mode, mode_names[row_of(row)->mode])
+TEXT(converges, row_converges(row))
+TEXT(passes_range, row_of(row)->passes)
+TEXT(sent_range, row_of(row)->sent)
+TEXT(time_range, row_of(row)->time)
+TEXT(downtime_range, row_of(row)->downtime)
+NUMBER(throttle, expected_of(row)->throttle_percent, WSS_KIND_PERCENT)
+NUMBER(pass_bytes, expected_of(row)->pass_bytes, WSS_KIND_BYTES)
+NUMBER(pass_seconds, expected_of(row)->pass_seconds, WSS_KIND_DURATION)
+NUMBER(bandwidth, migration_of(row)->bandwidth, WSS_KIND_BYTES)
+NUMBER(limit, migration_of(row)->downtime_s, WSS_KIND_DURATION)
+NUMBER(ram, migration_of(row)->ram_bytes, WSS_KIND_BYTES)
+NUMBER(content, migration_of(row)->content_bytes[WSS_END_EXPECTED], WSS_KIND_BYTES)
+NUMBER(content_low, migration_of(row)->content_bytes[WSS_END_LOW], WSS_KIND_BYTES)
+NUMBER(content_high, migration_of(row)->content_bytes[WSS_END_HIGH], WSS_KIND_BYTES)
+NUMBER(measured, wss_writes_seconds(&migration_of(row)->writes), WSS_KIND_DURATION)
+
+static double measured_writes(const void *row, enum wss_end end)
+{
+	const struct wss_writes *writes = &migration_of(row)->writes;
+
+	return wss_writes_at(writes, wss_writes_seconds(writes), end);
+}
+
+NUMBER(written, measured_writes(row, WSS_END_EXPECTED), WSS_KIND_BYTES)
+NUMBER(written_low, measured_writes(row, WSS_END_LOW), WSS_KIND_BYTES)
+NUMBER(written_high, measured_writes(row, WSS_END_HIGH), WSS_KIND_BYTES)
+
+static const struct wss_column columns[] = {
+	{"domain", NULL, "DOMAIN", -8, migrate_get_domain, "Name of the guest", false},
+	{"uuid", NULL, "UUID", -36, migrate_get_uuid, "UUID of the guest", false},
+	{"mode", NULL, "MODE", -13, migrate_get_mode, "pre-copy, auto-converge or post-copy",
+	 false},
+	{"converges", NULL, "CONVERGES", -9, migrate_get_converges,
+	 "Whether the migration ends by itself: yes, no, or maybe if the bounds differ",
+	 false},
+	{"passes_range", NULL, "PASSES", 6, migrate_get_passes_range,
+	 "Passes over the memory, low and high bound", true},
+	{"sent_range", NULL, "SENT", 13, migrate_get_sent_range,
+	 "Memory sent, low and high bound", true},
+	{"time_range", NULL, "TIME", 10, migrate_get_time_range,
+	 "Length of the migration, low and high bound", true},
+	{"downtime_range", NULL, "DOWNTIME", 11, migrate_get_downtime_range,
+	 "Time for which the guest is stopped, low and high bound", true},
+	{"passes", NULL, "PASSES", 6, migrate_get_passes,
+	 "Passes over the memory, the last one with the guest stopped, a count", false},
+	{"passes_low", NULL, "PASSES-LOW", 10, migrate_get_passes_low, "Lower bound, a count",
+	 false},
+	{"passes_high", NULL, "PASSES-HIGH", 11, migrate_get_passes_high,
+	 "Upper bound, a count", false},
+	{"sent_bytes", NULL, "SENT", 8, migrate_get_sent,
+	 "Memory sent in all passes, with headers, in bytes", false},
+	{"sent_low_bytes", NULL, "SENT-LOW", 8, migrate_get_sent_low, "Lower bound, in bytes",
+	 false},
+	{"sent_high_bytes", NULL, "SENT-HIGH", 9, migrate_get_sent_high,
+	 "Upper bound, in bytes", false},
+	{"seconds", NULL, "TIME", 7, migrate_get_seconds,
+	 "Length of the migration, in seconds", false},
+	{"seconds_low", NULL, "TIME-LOW", 8, migrate_get_seconds_low,
+	 "Lower bound, in seconds", false},
+	{"seconds_high", NULL, "TIME-HIGH", 9, migrate_get_seconds_high,
+	 "Upper bound, in seconds", false},
+	{"downtime_seconds", NULL, "DOWNTIME", 8, migrate_get_downtime,
+	 "Time for which the guest is stopped, in seconds", false},
+	{"downtime_low_seconds", NULL, "DOWNTIME-LOW", 12, migrate_get_downtime_low,
+	 "Lower bound, in seconds", false},
+	{"downtime_high_seconds", NULL, "DOWNTIME-HIGH", 13, migrate_get_downtime_high,
+	 "Upper bound, in seconds", false},
+	{"throttle_percent", NULL, "THROTTLE", 8, migrate_get_throttle,
+	 "Largest share of their time that the virtual CPUs lose, in percent", false},
+	{"pass_bytes", NULL, "LAST-PASS", 9, migrate_get_pass_bytes,
+	 "Memory sent in the last pass with the guest running, in each further one if it does "
+	 "not converge, "
+	 "or on the other host, in bytes",
+	 false},
+	{"pass_seconds", NULL, "PASS-TIME", 9, migrate_get_pass_seconds,
+	 "Length of that pass, in seconds", false},
+	{"bandwidth_bytes_per_second", NULL, "BANDWIDTH", 9, migrate_get_bandwidth,
+	 "Bandwidth that was given, in bytes per second", false},
+	{"downtime_limit_seconds", NULL, "LIMIT", 6, migrate_get_limit,
+	 "Downtime limit that was given, in seconds", false},
+	{"memory_bytes", NULL, "MEMORY", 8, migrate_get_ram,
+	 "All memory of the guest, in bytes", false},
+	{"content_bytes", NULL, "CONTENT", 8, migrate_get_content,
+	 "Memory that is assumed not to be zero, in bytes", false},
+	{"content_low_bytes", NULL, "CONTENT-LOW", 11, migrate_get_content_low,
+	 "Lower bound, in bytes", false},
+	{"content_high_bytes", NULL, "CONTENT-HIGH", 12, migrate_get_content_high,
+	 "Upper bound, in bytes", false},
+	{"method", NULL, "METHOD", -6, migrate_get_method,
+	 "Name of the method that bounds what is written by what is touched", false},
+	{"measured_seconds", NULL, "MEASURED", 8, migrate_get_measured,
+	 "Time over which the written set was measured, in seconds", false},
+	{"written_bytes", NULL, "WRITTEN", 8, migrate_get_written,
+	 "Memory written within that time, in bytes", false},
+	{"written_low_bytes", NULL, "WRITTEN-LOW", 11, migrate_get_written_low,
+	 "Lower bound, in bytes", false},
+	{"written_high_bytes", NULL, "WRITTEN-HIGH", 12, migrate_get_written_high,
+	 "Upper bound, in bytes", false},
+};
+
+const struct wss_report_layout migrate_layout = {
+	.schema = "virt-wss/migration/1",
+	.array_key = "migrations",
+	.columns = columns,
+	.n_columns = sizeof(columns) / sizeof(columns[0]),
+	.shown = "domain,mode,converges,passes_range,sent_range,time_range,downtime_range",
+	.wide = "domain,mode,converges,passes,sent_bytes,sent_low_bytes,sent_high_bytes,"
+		"seconds,seconds_low,"
+		"seconds_high,downtime_seconds,throttle_percent,pass_bytes,pass_seconds,"
+		"content_bytes,"
+		"measured_seconds,written_bytes",
+};
+
+const struct wss_report_layout *const migrate_layouts[] = {&migrate_layout, NULL};
+
+static void figure_format(double value, enum wss_kind kind, char *ret_text, size_t size)
+{
+	if (kind == WSS_KIND_BYTES)
+		wss_size_format(wss_u64_from_double(value + 0.5), ret_text, size);
+	else if (kind == WSS_KIND_DURATION)
+		wss_duration_format(wss_u64_from_double(value * 1e9 + 0.5), ret_text, size);
+	else
+		snprintf(ret_text, size, "%.0f", value);
+}
+
+/* Writes both bounds: "1.1-1.4 GiB", "900 MiB-1.1 GiB", ">= 1.1 GiB" if there is no high one.
+ */
+static void range_format(const struct migrate_row *row, run_figure figure, enum wss_kind kind,
+			 char ret_text[MIGRATE_TEXT])
+{
+	char from[MIGRATE_TEXT / 2 - 1], to[MIGRATE_TEXT / 2 - 1];
+	const char *unit;
+	double low, high;
+
+	ret_text[0] = '\0';
+	if (!row_figure(row, figure, WSS_END_LOW, &low))
+		return;
+	figure_format(low, kind, from, sizeof(from));
+	if (!row_figure(row, figure, WSS_END_HIGH, &high)) {
+		snprintf(ret_text, MIGRATE_TEXT, ">= %s", from);
+		return;
+	}
+	figure_format(high, kind, to, sizeof(to));
+	unit = strchr(to, ' ');
+	if (!strcmp(from, to))
+		snprintf(ret_text, MIGRATE_TEXT, "%s", to);
+	else if (unit && strchr(from, ' ') && !strcmp(strchr(from, ' '), unit))
+		snprintf(ret_text, MIGRATE_TEXT, "%.*s-%s", (int)strcspn(from, " "), from, to);
+	else
+		snprintf(ret_text, MIGRATE_TEXT, "%s-%s", from, to);
+}
+
+void migrate_row_init(struct migrate_row *row, const struct migrate_guest *guest,
+		      enum migrate_mode mode)
+{
+	*row = (struct migrate_row){.guest = guest, .mode = mode};
+	for (int end = 0; end < WSS_ENDS; end++)
+		row->runs[end] =
+			mode == MIGRATE_POSTCOPY
+				? wss_migration_postcopy(&guest->migration, (enum wss_end)end)
+				: wss_migration_precopy(&guest->migration,
+							mode == MIGRATE_AUTO_CONVERGE,
+							(enum wss_end)end);
+	range_format(row, run_passes, WSS_KIND_COUNT, row->passes);
+	range_format(row, run_sent, WSS_KIND_BYTES, row->sent);
+	range_format(row, run_seconds, WSS_KIND_DURATION, row->time);
+	range_format(row, run_downtime, WSS_KIND_DURATION, row->downtime);
+}
+
+/* What a run that does not converge does instead. */
+static void note_endless(const struct migrate_row *row)
+{
+	const struct wss_migration_run *run = &row->runs[WSS_END_EXPECTED];
+	char bytes[16], time[16];
+
+	if (run->converges)
+		return;
+	figure_format(run->pass_bytes, WSS_KIND_BYTES, bytes, sizeof(bytes));
+	figure_format(run->pass_seconds, WSS_KIND_DURATION, time, sizeof(time));
+	wss_log(WSS_LOG_INFO,
+		"%s: note: %s is expected never to end: each further pass sends %s in %s",
+		row->guest->domain, mode_names[row->mode], bytes, time);
+}
+
+void migrate_notes(const struct migrate_guest *guest, const struct migrate_row *rows)
+{
+	const struct wss_migration *migration = &guest->migration;
+	const struct wss_migration_run *slowed =
+		&rows[MIGRATE_AUTO_CONVERGE].runs[WSS_END_EXPECTED];
+	const struct wss_migration_run *later = &rows[MIGRATE_POSTCOPY].runs[WSS_END_EXPECTED];
+	double measured_s = wss_writes_seconds(&migration->writes);
+	double first_s = later->seconds - later->downtime_s - later->pass_seconds;
+	char content[16], ram[16], time[16], known[16];
+
+	note_endless(&rows[MIGRATE_PRECOPY]);
+	note_endless(&rows[MIGRATE_AUTO_CONVERGE]);
+	if (slowed->throttle_percent)
+		wss_log(WSS_LOG_INFO,
+			"%s: note: auto-converge takes up to %u%% of its time from each "
+			"virtual CPU",
+			guest->domain, slowed->throttle_percent);
+	figure_format(later->pass_seconds, WSS_KIND_DURATION, time, sizeof(time));
+	wss_log(WSS_LOG_INFO,
+		"%s: note: after a change to post-copy the guest waits for its pages for %s, "
+		"and is lost if "
+		"either host or the link fails",
+		guest->domain, time);
+	figure_format(migration->content_bytes[WSS_END_EXPECTED], WSS_KIND_BYTES, content,
+		      sizeof(content));
+	figure_format(migration->ram_bytes, WSS_KIND_BYTES, ram, sizeof(ram));
+	wss_log(WSS_LOG_INFO,
+		"%s: note: %s of %s are assumed to have content; pages of zeros cost almost "
+		"nothing",
+		guest->domain, content, ram);
+	if (first_s <= measured_s)
+		return;
+	figure_format(first_s, WSS_KIND_DURATION, time, sizeof(time));
+	figure_format(measured_s, WSS_KIND_DURATION, known, sizeof(known));
+	wss_log(WSS_LOG_INFO,
+		"%s: note: the first pass takes %s, but the written set is known for %s only: "
+		"a longer window "
+		"narrows the bounds",
+		guest->domain, time, known);
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cmd/migrate-estimate.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "base/units.h"
+#include "cmd/window-options.h"
+#include "help-text.h"
+#include "out/progress.h"
+#include "service/written.h"
+
+#define WINDOW_DEFAULT_MIN_S 4
+#define WINDOW_DEFAULT_MAX_S 16
+#define WINDOW_MIN_NS WSS_NS_PER_S
+#define WINDOW_MAX_NS (60 * WSS_NS_PER_S)
+#define DOWNTIME_MIN_NS WSS_NS_PER_MS
+/* QEMU's own limit of downtime-limit. */
+#define DOWNTIME_MAX_NS (2000 * WSS_NS_PER_S)
+/* Below that a migration takes longer than hosts live, and 1 PiB/s is faster than any link. */
+#define BANDWIDTH_MIN WSS_KIB
+#define BANDWIDTH_MAX (1ULL << 50)
+
+enum { OPT_BANDWIDTH = 1, OPT_DOWNTIME, OPT_WINDOW };
+
+static const struct option long_options[] = {
+	WSS_COMMON_LONG,
+	WSS_TABLE_LONG,
+	{"bandwidth", required_argument, NULL, OPT_BANDWIDTH},
+	{"downtime", required_argument, NULL, OPT_DOWNTIME},
+	{"window", required_argument, NULL, OPT_WINDOW},
+	{"method", required_argument, NULL, WSS_OPT_METHOD},
+	{"max-stall", required_argument, NULL, WSS_OPT_MAX_STALL},
+	{NULL, 0, NULL, 0},
+};
+
+struct migrate_options {
+	uint64_t bandwidth; /* bytes/s; 0: not given */
+	uint64_t downtime_ns;
+	struct wss_measure_options measure;
+};
+
+/* Parses a size per second: "1GiB/s". */
+static int bandwidth_parse(const char *text, uint64_t *ret_bandwidth, struct wss_error *err)
+{
+	size_t len = strlen(text);
+	wss_auto_free char *size = strdup(text);
+	uint64_t bandwidth;
+
+	if (!size)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (len < 3 || strcmp(text + len - 2, "/s") != 0)
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"--bandwidth: '%s' is not a size per second, such as 1GiB/s", text);
+	size[len - 2] = '\0';
+	if (wss_size_parse(size, "--bandwidth", &bandwidth, err) < 0)
+		return -1;
+	if (bandwidth < BANDWIDTH_MIN || bandwidth > BANDWIDTH_MAX)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--bandwidth: '%s' is not from 1KiB/s to 1024TiB/s",
+				     text);
+	*ret_bandwidth = bandwidth;
+	return 0;
+}
+
+/* Parses a time that must not be shorter than min_ns, which is a number of min. */
+static int time_parse(const char *text, uint64_t min_ns, const char *min, uint64_t max_ns,
+		      const char *what, uint64_t *ret_ns, struct wss_error *err)
+{
+	uint64_t ns;
+
+	if (wss_duration_parse(text, max_ns, what, &ns, err) < 0)
+		return -1;
+	if (ns < min_ns)
+		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is shorter than %s", what,
+				     text, min);
+	*ret_ns = ns;
+	return 0;
+}
+
+static int migrate_take(void *opaque, int c, const char *value, struct wss_error *err)
+{
+	struct migrate_options *options = opaque;
+	struct wss_track_options *track = &options->measure.window.track;
+
+	switch (c) {
+	case OPT_BANDWIDTH:
+		return bandwidth_parse(value, &options->bandwidth, err);
+	case OPT_DOWNTIME:
+		return time_parse(value, DOWNTIME_MIN_NS, "1ms", DOWNTIME_MAX_NS, "--downtime",
+				  &options->downtime_ns, err);
+	case OPT_WINDOW:
+		return time_parse(value, WINDOW_MIN_NS, "1s", WINDOW_MAX_NS, "--window",
+				  &track->window_ns, err);
+	case WSS_OPT_METHOD:
+		return wss_method_parse(value, &options->measure.method, track, err);
+	default:
+		return wss_max_stall_parse(value, &track->max_stall_ns, err);
+	}
+}
+
+static int migrate_parse(struct wss_cli *cli, int argc, char **argv,
+			 struct migrate_options *options, struct wss_error *err)
+{
+	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
+	    wss_cli_view(cli, &migrate_layout, err) < 0 ||
+	    wss_cli_finish(cli, argc, argv, err) < 0)
+		return -1;
+	if (cli->all || (!cli->qmp && cli->n_domains != 1))
+		return wss_error_set(err, WSS_ERR_USAGE, "migrate-estimate takes one DOMAIN");
+	if (!options->bandwidth)
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"missing --bandwidth: state what the link allows, such as 1GiB/s");
+	return 0;
+}
+
+/* What a worker needs and returns; it belongs to the target. */
+struct migrate_work {
+	struct wss_measure_options measure;
+	struct wss_written_result result;
+};
+
+/* Runs in a worker. */
+static void migrate_measure(struct wss_target *target)
+{
+	struct migrate_work *work = target->data;
+
+	wss_written_measure(target, &work->measure, &work->result, &target->error);
+}
+
+/*
+ * Estimates how much of the memory is not zero. Nothing that the host holds no page for has
+ * content. A huge page was filled with zeros as a whole, and the guest may have written to any
+ * part of it since.
+ */
+static void content_estimate(const struct wss_sample *sample, struct wss_migration *migration)
+{
+	double ram = migration->ram_bytes, held, low;
+
+	for (size_t end = 0; end < WSS_ENDS; end++)
+		migration->content_bytes[end] = ram;
+	migration->content_bytes[WSS_END_LOW] = wss_writes_at(
+		&migration->writes, wss_writes_seconds(&migration->writes), WSS_END_LOW);
+	if (!sample->memory.rss_bytes.known)
+		return;
+	held = (double)sample->memory.rss_bytes.value +
+	       (double)sample->memory.swap_bytes.value;
+	low = held - (double)sample->memory.huge_bytes.value;
+	migration->content_bytes[WSS_END_EXPECTED] = migration->content_bytes[WSS_END_HIGH] =
+		fmin(held, ram);
+	migration->content_bytes[WSS_END_LOW] =
+		fmin(fmax(low, migration->content_bytes[WSS_END_LOW]),
+		     migration->content_bytes[WSS_END_HIGH]);
+}
+
+static void guest_fill(struct migrate_guest *guest, const struct wss_target *target,
+		       const struct migrate_options *options)
+{
+	const struct wss_written_result *result =
+		&((const struct migrate_work *)target->data)->result;
+	bool measured = wss_sample_measured(&result->sample);
+
+	*guest = (struct migrate_guest){
+		.domain = wss_target_name(target),
+		.uuid = target->guest->config.uuid,
+		.method = measured ? result->sample.method : NULL,
+		.migration = {.bandwidth = (double)options->bandwidth,
+			      .downtime_s = (double)options->downtime_ns / 1e9,
+			      .ram_bytes = result->ram_bytes},
+	};
+	wss_written_curve(result, &guest->migration.writes);
+	content_estimate(&result->sample, &guest->migration);
+}
+
+/* Names what is missing in the bounds. */
+static void say_missing(const struct migrate_guest *guest,
+			const struct wss_written_result *result)
+{
+	const struct wss_sample *sample = &result->sample;
+
+	if (result->sampling_error.code)
+		wss_warn("%s: writes were not sampled, so that only their upper bound is "
+			 "known: %s",
+			 guest->domain, result->sampling_error.text);
+	if (!wss_sample_measured(sample))
+		wss_warn("%s: what is touched was not measured, so that short times are not "
+			 "bounded: %s",
+			 guest->domain, sample->error.text);
+	for (size_t i = 0; i < sample->n_notes; i++)
+		wss_log(WSS_LOG_DEBUG, "%s: note: %s", guest->domain, sample->notes[i]);
+}
+
+static int migrate_print(const struct wss_cli *cli, const struct wss_target *target,
+			 const struct migrate_options *options, struct wss_error *err)
+{
+	struct migrate_row rows[MIGRATE_MODES];
+	struct wss_report *report;
+	struct migrate_guest guest;
+
+	guest_fill(&guest, target, options);
+	if (wss_report_open(stdout, cli->format, &cli->view, &migrate_layout, &report, err) <
+	    0)
+		return -1;
+	wss_report_hold(report);
+	for (int mode = 0; mode < MIGRATE_MODES; mode++) {
+		migrate_row_init(&rows[mode], &guest, (enum migrate_mode)mode);
+		wss_report_row(report, &rows[mode]);
+	}
+	if (wss_report_close(report, err) < 0)
+		return -1;
+	say_missing(&guest, &((const struct migrate_work *)target->data)->result);
+	migrate_notes(&guest, rows);
+	return 0;
+}
+
+/* Returns the length of a window that covers the first pass, unless that takes too long. */
+static uint64_t window_choose(const struct wss_guest *guest,
+			      const struct migrate_options *options)
+{
+	uint64_t seconds = guest->config.maximum_bytes / options->bandwidth + 1;
+
+	seconds =
+		wss_u64_min(wss_u64_max(seconds, WINDOW_DEFAULT_MIN_S), WINDOW_DEFAULT_MAX_S);
+	return seconds * WSS_NS_PER_S;
+}
+
+static int work_new(struct wss_target *target, const struct migrate_options *options,
+		    struct wss_error *err)
+{
+	struct migrate_work *work = calloc(1, sizeof(*work));
+
+	if (!work)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	work->measure = options->measure;
+	if (target->guest && !work->measure.window.track.window_ns)
+		work->measure.window.track.window_ns = window_choose(target->guest, options);
+	work->measure.interval_ns = work->measure.window.track.window_ns;
+	target->data = work;
+	target->release_data = free;
+	return 0;
+}
+
+static int migrate_target(const struct wss_cli *cli, const struct migrate_options *options,
+			  struct wss_targets *targets, struct wss_error *err)
+{
+	struct wss_target *target = targets->list[0];
+	struct wss_progress *line;
+	int r;
+
+	if (work_new(target, options, err) < 0)
+		return -1;
+	line = wss_progress_begin(
+		"measuring",
+		wss_written_length_ns(&((struct migrate_work *)target->data)->measure));
+	r = wss_targets_run(targets, migrate_measure, false, err);
+	wss_progress_end(line);
+	if (r < 0)
+		return -1;
+	/* A worker that was left behind has taken the first one with it. */
+	target = targets->list[0];
+	if (target->error.code || !target->guest)
+		return wss_error_set(err, target->error.code, "%s: %s",
+				     wss_target_name(target), target->error.text);
+	return migrate_print(cli, target, options, err);
+}
+
+static int migrate_run(struct wss_cli *cli, int argc, char **argv)
+{
+	struct migrate_options options = {
+		.downtime_ns = (uint64_t)(WSS_MIGRATION_DOWNTIME_S * (double)WSS_NS_PER_S)};
+	struct wss_targets targets = {.n = 0};
+	struct wss_error err = WSS_ERROR_INIT;
+	int r;
+
+	wss_measure_options_init(&options.measure, 0);
+	options.measure.window.curve = true;
+	if (migrate_parse(cli, argc, argv, &options, &err) < 0 ||
+	    wss_cli_open_targets(cli, WSS_TARGET_DEADLINE_NS, &targets, &err) < 0)
+		return wss_cli_error(&err);
+	r = migrate_target(cli, &options, &targets, &err);
+	wss_targets_free(&targets);
+	return r < 0 ? wss_cli_error(&err) : WSS_EXIT_OK;
+}
+
+static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, migrate_take};
+
+const struct wss_command wss_cmd_migrate_estimate = {
+	.name = "migrate-estimate",
+	.summary = "estimate how a live migration of a guest would go",
+	.help = wss_help_migrate_estimate,
+	.syntax = &syntax,
+	.layouts = migrate_layouts,
+	.takes = WSS_WORDS_DOMAINS,
+	.run = migrate_run,
+};

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * How much a guest writes within a time: one window over what is touched, whose growth curve
+ * is the upper bound at any time, then QEMU's page sampling over windows of increasing length
+ * (track/sampling.h, wss/writes.h).
+ */
+#ifndef WSS_SERVICE_WRITTEN_H
+#define WSS_SERVICE_WRITTEN_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "service/measure.h"
+#include "service/target.h"
+#include "wss/sample.h"
+#include "wss/writes.h"
+
+/* Windows of 1, 2, 4 ... 32 s. */
+#define WSS_WRITTEN_WINDOWS 6
+
+struct wss_written_result {
+	double ram_bytes; /* all of the guest's memory; 0: not even that is known */
+	size_t n_sampled;
+	struct wss_writes_point sampled[WSS_WRITTEN_WINDOWS];
+	struct wss_error sampling_error; /* why there are fewer than wanted */
+	struct wss_sample sample;	 /* of the window over touched memory, good or bad */
+};
+
+/* Returns the time in ns that the windows take together. */
+uint64_t wss_written_length_ns(const struct wss_measure_options *measure);
+
+/*
+ * Measures a target after wss_target_open(), in a worker, with one window of measure, which
+ * must want the curve, and sampling windows that are no longer. Returns 0 if at least one of
+ * both worked, else -1 with the window's error; WSS_ERR_INTERRUPTED.
+ */
+int wss_written_measure(struct wss_target *target, const struct wss_measure_options *measure,
+			struct wss_written_result *ret_result, struct wss_error *err);
+
+/* Combines both into the growth curve of the written set. */
+void wss_written_curve(const struct wss_written_result *result, struct wss_writes *ret_writes);
+
+#endif
