@@ -311,7 +311,7 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 	for bad in '' 0 0s 1us 1h -1s inf; do
 		usage 'downtime: ' migrate-estimate test --bandwidth 1GiB/s --downtime "$bad"
 	done
-	for bad in 0s 999ms 61s 4; do
+	for bad in 0s 999ms 61s; do
 		usage 'window: ' migrate-estimate test --bandwidth 1GiB/s --window "$bad"
 	done
 	usage 'frobnicate' migrate-estimate test --bandwidth 1GiB/s --method frobnicate

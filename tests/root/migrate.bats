@@ -1,0 +1,126 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Compares migrate-estimate with real migrations from one QEMU to another, of guests that write a
+# known set at a known rate. All of them run at the same time. The figures are printed.
+
+load functions.sh
+
+bandwidth_mib=32
+downtime_ms=300
+
+# Starts a QEMU of a guest, as its source or, with a URI, as its destination.
+guest_qemu() { # NAME SIDE COMMAND-LINE [-incoming URI]
+	local name=$1 side=$2 words=$3
+	shift 3
+	qemu-system-x86_64 -name "$name" -accel tcg -m 256 -nodefaults -display none -no-reboot -daemonize \
+		-pidfile "$embed_root/run/qemu/$name-$side.pid" -serial "file:$(embed_console "$name-$side")" \
+		-qmp "unix:$dir/$name-$side,server=on,wait=off" -qmp "unix:$dir/$name-$side-2,server=on,wait=off" \
+		-object memory-backend-memfd,id=m,size=256M,share=on -machine pc,memory-backend=m \
+		-kernel "$embed_guest_dir/vmlinuz" -initrd "$embed_guest_dir/initrd" \
+		-append "console=ttyS0 quiet panic=-1 $words" "$@"
+}
+
+# Estimates, then migrates, and cancels after some seconds: NAME.json, NAME.real.
+guest_run() { # NAME SECONDS COMMAND-LINE [CAPABILITY]
+	local name=$1 seconds=$2 words=$3
+	shift 3
+	guest_qemu "$name" from "$words"
+	embed_guest_wait_ready "$name-from"
+	embed_guest_wait_state "$name-from" touching
+	timeout 120 "$virt_wss" --qmp "$dir/$name-from" migrate-estimate --bandwidth ${bandwidth_mib}MiB/s \
+		--downtime ${downtime_ms}ms --output json >"$dir/$name.json" 2>"$dir/$name.err"
+	guest_qemu "$name" to "$words" -incoming "unix:$dir/$name.stream"
+	timeout 120 "$WSS_SRCDIR/tests/tools/migrate-guest" "$dir/$name-from-2" "unix:$dir/$name.stream" \
+		$((bandwidth_mib << 20)) $downtime_ms "$seconds" "$@" >"$dir/$name.real"
+}
+
+setup_file() {
+	local job jobs=()
+	root_setup_file
+	[ -z "$root_missing" ] || return 0
+	export dir=$embed_root/migrate
+	mkdir -p "$dir" "$embed_root/run/qemu"
+	# The first touches next to nothing. The second writes half as fast as the link sends, and
+	# the last one more than twice as fast, both to a set that the threshold does not hold.
+	guest_run idle 60 'wss.map=64 wss.touch=1 wss.rate=10' >"$dir/idle.log" 2>&1 3>&- &
+	jobs+=($!)
+	guest_run passes 60 'wss.map=160 wss.touch=48 wss.mode=write wss.order=random wss.rate=4000' \
+		>"$dir/passes.log" 2>&1 3>&- &
+	jobs+=($!)
+	guest_run never 18 'wss.map=160 wss.touch=64 wss.mode=write wss.order=random wss.rate=20000' \
+		>"$dir/never.log" 2>&1 3>&- &
+	jobs+=($!)
+	for job in "${jobs[@]}"; do
+		wait "$job" || { cat "$dir"/*.log "$dir"/*.err; return 1; }
+	done
+}
+
+teardown_file() {
+	root_teardown_file
+}
+
+setup() {
+	root_setup
+}
+
+# Prints a figure of a row of the estimate; nothing if it is unknown.
+estimate() { # NAME MODE KEY
+	perl -MJSON::PP -e '
+		my ($row) = grep { $_->{mode} eq $ARGV[0] } @{decode_json(join("", <STDIN>))->{migrations}};
+		print $row->{$ARGV[1]} // "", "\n"' "$2" "$3" <"$dir/$1.json"
+}
+
+show() { # NAME
+	local key
+	cat "$dir/$1.err" "$dir/$1.real"
+	for key in converges passes sent_bytes sent_low_bytes sent_high_bytes seconds downtime_seconds pass_bytes \
+		pass_seconds content_bytes written_bytes written_low_bytes written_high_bytes; do
+		echo "$key $(estimate "$1" pre-copy $key)"
+	done
+}
+
+# Compares with a migration that has ended by itself.
+compare() { # NAME
+	local status ms syncs sent downtime
+	show "$1"
+	read -r status ms syncs sent downtime <<<"$(tail -n 1 "$dir/$1.real")"
+	{
+		echo "# $1: sent $((sent >> 20)) MiB in $((ms / 1000)) s, $((syncs - 1)) passes, down $downtime ms;"
+		echo "#   estimated $(estimate "$1" pre-copy sent_bytes | awk '{ print int($1 / 1048576) }') MiB" \
+			"in $(estimate "$1" pre-copy seconds) s, $(estimate "$1" pre-copy passes) passes"
+	} >&3
+	[ "$status" = completed ]
+	[ "$(estimate "$1" pre-copy converges)" = yes ]
+	within_percent "$(estimate "$1" pre-copy sent_bytes)" "$sent" 20
+	# The bounds, with what QEMU's own timing takes.
+	awk -v low="$(estimate "$1" pre-copy sent_low_bytes)" -v high="$(estimate "$1" pre-copy sent_high_bytes)" \
+		-v sent="$sent" 'BEGIN { exit !(low < 1.15 * sent && high > 0.95 * sent) }'
+	[ "$downtime" -le "$(estimate "$1" pre-copy downtime_high_seconds | awk '{ print int($1 * 1000) }')" ]
+}
+
+@test "an idle guest is sent once" {
+	compare idle
+	[ "$(estimate idle pre-copy passes)" -le 3 ]
+}
+
+@test "a guest that writes slower than the link sends takes some passes" {
+	compare passes
+	[ "$(estimate passes pre-copy passes)" -ge 4 ]
+	syncs=$(grep -c '^sync' "$dir/passes.real")
+	[ "$syncs" -ge 4 ]
+}
+
+@test "a guest that writes faster than the link sends is migrated forever" {
+	show never
+	grep -q '^cancelled' "$dir/never.real"
+	[ "$(estimate never pre-copy converges)" = no ]
+	[ -z "$(estimate never pre-copy sent_bytes)" ]
+	[ "$(estimate never post-copy converges)" = yes ]
+	# The passes after the first.
+	pass=$(awk '$1 == "sync" && $3 == 2 { from = $4; n = 2 } $1 == "sync" && $3 > 2 { to = $4; n = $3 }
+		END { if (n > 3) print (to - from) / (n - 2) }' "$dir/never.real")
+	echo "# never: each further pass sends $(awk "BEGIN { print int($pass / 1048576) }") MiB;" \
+		"estimated $(estimate never pre-copy pass_bytes | awk '{ print int($1 / 1048576) }') MiB" >&3
+	within_percent "$(estimate never pre-copy pass_bytes)" "$pass" 20
+}
