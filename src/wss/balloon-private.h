@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Shared by balloon-floor.c (the floor of a guest) and balloon.c (the next decision). Sizes are in
- * bytes; percent is the headroom, 0 and up.
+ * bytes; percent is the headroom, 0 and up. edge.c shares the limits.
  */
 #ifndef WSS_WSS_BALLOON_PRIVATE_H
 #define WSS_WSS_BALLOON_PRIVATE_H
 
 #include "wss/balloon.h"
+
+/* Major faults per second that an idle guest may have. */
+#define WSS_BALLOON_FAULTS_PER_S 20
+/* Size of a read that brings back a dropped page. */
+#define WSS_BALLOON_PAGE_BYTES 4096
 
 static inline uint64_t wss_max_u64(uint64_t a, uint64_t b)
 {

@@ -16,10 +16,6 @@
 #define SETTLE_S 5
 /* A guest is short of memory if, at its present rate, it will have none left in this time. */
 #define RESERVE_S 5
-/* Major faults per second that an idle guest may have. */
-#define FAULTS_PER_S 20
-/* Size of a read that brings back a dropped page. */
-#define PAGE_BYTES 4096
 /* Longest time to keep a guest from a size that was too small for its page cache. */
 #define CAREFUL_S_MAX 86400
 /* Upper limit of the least gain that makes shrinking a guest worthwhile. */
@@ -98,7 +94,8 @@ static const char *reads_reason(struct wss_balloon *balloon,
 	rate = (view->read_bytes.value - last.value) / seconds;
 	if (!tight && !was_tight && !careful)
 		*usual = wss_amount_of(wss_max_u64(rate, usual->value - usual->value / 8));
-	if (!usual->known || rate <= usual->value + usual->value / 4 + FAULTS_PER_S * PAGE_BYTES)
+	if (!usual->known || rate <= usual->value + usual->value / 4 +
+					     WSS_BALLOON_FAULTS_PER_S * WSS_BALLOON_PAGE_BYTES)
 		return NULL;
 	if (careful && view->now_s - (balloon->careful_until_s - balloon->careful_s) > REFILL_S)
 		return "the guest keeps reading its disks";
@@ -192,7 +189,8 @@ static const char *distress_reason(struct wss_balloon *balloon,
 	    view->swapped_bytes.value > balloon->swapped_bytes.value)
 		reason = "the guest is swapping";
 	if (view->major_faults.known && balloon->major_faults.known &&
-	    view->major_faults.value > balloon->major_faults.value + FAULTS_PER_S * seconds)
+	    view->major_faults.value >
+		    balloon->major_faults.value + WSS_BALLOON_FAULTS_PER_S * seconds)
 		reason = "the guest's major faults are rising";
 	if (view->swapped_bytes.known)
 		balloon->swapped_bytes = view->swapped_bytes;
