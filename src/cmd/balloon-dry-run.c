@@ -17,7 +17,7 @@ struct balloon_row {
 	char reason[128];
 	const char *error;
 	struct wss_amount from_bytes, to_bytes, gain_bytes, held_bytes;
-	char hint[400]; /* how an operator can lift a refusal; "" if unknown */
+	char hint[BALLOON_HINT_MAX]; /* how an operator can lift a refusal; "" if unknown */
 };
 
 static struct wss_value balloon_get_domain(const void *row)
@@ -112,14 +112,7 @@ struct balloon_run {
 	struct balloon_row shrinking;	  /* the last of them */
 };
 
-/* A target's data, filled in by its worker. */
-struct balloon_sight {
-	struct wss_reports reports;
-	struct wss_look look;
-};
-
-/* Runs in a worker, because the statistics come from libvirt. */
-static void target_look(struct wss_target *target)
+void balloon_target_look(struct wss_target *target)
 {
 	struct balloon_sight *sight = calloc(1, sizeof(*sight));
 
@@ -133,15 +126,16 @@ static void target_look(struct wss_target *target)
 		      &target->error);
 }
 
-static void hint_fill(const struct wss_guest *guest, const struct wss_balloon_facts *facts,
-		      struct balloon_row *row)
+void balloon_hint(const struct wss_guest *guest, const struct wss_balloon_facts *facts,
+		  char ret_hint[BALLOON_HINT_MAX])
 {
+	ret_hint[0] = '\0';
 	if (!facts->has_device || !facts->running || facts->statistics)
 		return;
 	if (!facts->answers)
-		snprintf(row->hint, sizeof(row->hint), "load the balloon driver in the guest");
+		snprintf(ret_hint, BALLOON_HINT_MAX, "load the balloon driver in the guest");
 	else if (!facts->asked)
-		snprintf(row->hint, sizeof(row->hint), "virsh dommemstat %s --period 5 --live",
+		snprintf(ret_hint, BALLOON_HINT_MAX, "virsh dommemstat %s --period 5 --live",
 			 guest->config.uuid);
 }
 
@@ -165,7 +159,7 @@ static int balloon_row_fill(struct balloon_run *run, const struct wss_target *ta
 	row->gain_bytes = plan.gain_bytes;
 	row->held_bytes = look.view.rss_bytes;
 	if (plan.action == WSS_PLAN_REFUSED)
-		hint_fill(target->guest, &look.facts, row);
+		balloon_hint(target->guest, &look.facts, row->hint);
 	run->n_unmeasured +=
 		plan.action == WSS_PLAN_REFUSED && look.facts.statistics &&
 		(look.facts.confidence == WSS_CONFIDENCE_NONE || !look.facts.current);
@@ -238,7 +232,7 @@ static int dry_run(const struct wss_cli *cli, struct balloon_run *run,
 
 	if (wss_sizing_open(&run->options->sizing, &run->history, &err) < 0 ||
 	    wss_cli_open_targets(cli, WSS_TARGET_DEADLINE_NS, targets, &err) < 0 ||
-	    wss_targets_run(targets, target_look, false, &err) < 0 ||
+	    wss_targets_run(targets, balloon_target_look, false, &err) < 0 ||
 	    wss_report_open(stdout, cli->format, &cli->view, &balloon_layout, &run->report,
 			    &err) < 0)
 		return wss_cli_error(&err);

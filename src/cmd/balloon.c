@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cmd/balloon.h"
 
-#include <stdlib.h>
-
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "base/units.h"
 #include "cmd/window-options.h"
-#include "control/restore.h"
 #include "help-text.h"
 
 #define PERIOD_NS_MAX (3600 * WSS_NS_PER_S)
@@ -79,90 +76,25 @@ static int balloon_parse(struct wss_cli *cli, int argc, char **argv,
 	return wss_cli_finish(cli, argc, argv, err);
 }
 
-static void balloon_on_moved(const struct wss_control_move *move, void *unused)
-{
-	char size[16];
-
-	(void)unused;
-	wss_size_format(move->bytes, size, sizeof(size));
-	if (!move->reason)
-		wss_log(WSS_LOG_INFO, "%s: all memory given back (%s)", move->guest, size);
-	else if (move->verb == WSS_CONTROL_GAVE_BACK)
-		wss_log(WSS_LOG_INFO, "%s: gives all memory back (%s): %s", move->guest, size,
-			move->reason);
-	else
-		wss_log(WSS_LOG_INFO, "%s: %s to %s: %s", move->guest,
-			move->verb == WSS_CONTROL_GROWS ? "grows" : "shrinks", size, move->reason);
-}
-
-/* Receives the events of the controller and the restore. */
-struct balloon_listener {
-	const struct wss_cli *cli;
-	struct wss_tally tally;
-};
-
-static void balloon_on_trouble(const char *guest, const struct wss_error *error, void *opaque)
-{
-	wss_tally_bad(&((struct balloon_listener *)opaque)->tally, guest, error);
-}
-
-static void balloon_on_progress(const char *guest, const char *text, void *unused)
-{
-	(void)unused;
-	wss_log(WSS_LOG_INFO, "%s: %s", guest, text);
-}
-
-static void balloon_on_none_running(const char *uri, void *opaque)
-{
-	wss_cli_say_empty(((struct balloon_listener *)opaque)->cli, uri, true);
-}
-
-static int run_controller(const struct wss_control_scope *scope, struct balloon_options *options,
-			  const struct wss_control_events *events, size_t *ret_guests,
-			  struct wss_error *err)
-{
-	/* Uses --uuid, because a guest's name may look like the UUID of another. */
-	const char *const command[] = {
-		"virt-wss", "balloon", "--restore", "--uuid", "--history", scope->history,
-		scope->uri ? "-c" : NULL, scope->uri, NULL
-	};
-
-	options->control.advice = options->sizing.advice;
-	options->control.restore_command = command;
-	return wss_controller_run(scope, &options->control, events, ret_guests, err);
-}
-
 /* Carries out --apply or --restore. */
 static int balloon_act(const struct wss_cli *cli, struct balloon_options *options)
 {
 	wss_auto_free char *path = wss_store_path(&options->sizing.history);
-	wss_auto_free struct wss_domain_ref *refs = NULL;
-	struct wss_control_scope scope = { .uri = cli->uri, .monitor = cli->monitor,
-					   .history = path, .n_guests = (size_t)cli->n_domains };
-	struct balloon_listener listener = { .cli = cli };
-	const struct wss_control_events events = {balloon_on_moved, balloon_on_trouble,
-						  balloon_on_progress, balloon_on_none_running,
-						  &listener};
 	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_tally tally = { .bad = 0 };
 	size_t guests = 0;
-	int r;
 
-	scope.guests = refs = calloc(scope.n_guests + 1, sizeof(*refs));
-	if (!path || !refs) {
+	if (!path) {
 		wss_error_set(&err, WSS_ERR_NO_MEMORY, "out of memory");
 		return wss_cli_error(&err);
 	}
-	for (int i = 0; i < cli->n_domains; i++)
-		refs[i] = wss_cli_domain(cli, i);
-	r = options->apply ? run_controller(&scope, options, &events, &guests, &err)
-			   : wss_restore_run(&scope, &events, &guests, &err);
-	if (r < 0)
+	if (balloon_carry_out(cli, options, path, &tally, &guests, &err) < 0)
 		return wss_cli_error(&err);
 	if (options->restore && !guests && !cli->n_domains)
 		wss_log(WSS_LOG_INFO, "%s: nothing to restore", path);
 	if (options->apply && wss_stop_requested())
 		return 128 + wss_stop_signal();
-	return wss_tally_exit_code(&listener.tally, guests);
+	return wss_tally_exit_code(&tally, guests);
 }
 
 static int balloon_run(struct wss_cli *cli, int argc, char **argv)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The options of balloon.c, shared with balloon-dry-run.c. */
+/* Shared by balloon.c, balloon-act.c, balloon-dry-run.c, and squeeze.c, which moves balloons as well. */
 #ifndef WSS_CMD_BALLOON_H
 #define WSS_CMD_BALLOON_H
 
@@ -8,6 +8,7 @@
 #include "cmd/cmd.h"
 #include "cmd/sizing-options.h"
 #include "control/controller.h"
+#include "control/look.h"
 
 struct balloon_options {
 	struct wss_sizing_options sizing;
@@ -16,6 +17,30 @@ struct balloon_options {
 };
 
 extern const struct wss_report_layout balloon_layout;
+
+/* A target's data, filled in by balloon_target_look(). */
+struct balloon_sight {
+	struct wss_reports reports;
+	struct wss_look look;
+};
+
+/* Step of wss_targets_run(): takes a look at the guest, which asks libvirt. */
+void balloon_target_look(struct wss_target *target);
+
+#define BALLOON_HINT_MAX 400
+
+/* Explains how an operator can lift a refusal; "" if that is unknown. */
+void balloon_hint(const struct wss_guest *guest, const struct wss_balloon_facts *facts,
+		  char ret_hint[BALLOON_HINT_MAX]);
+
+/*
+ * Runs the controller, or with options->restore the restore, for the guests of the command line, with this
+ * history. Reports events on stderr and counts failures in the tally; *ret_guests and errors are
+ * those of wss_controller_run() or wss_restore_run().
+ */
+int balloon_carry_out(const struct wss_cli *cli, struct balloon_options *options,
+		      const char *history, struct wss_tally *tally, size_t *ret_guests,
+		      struct wss_error *err);
 
 /* Prints what the controller would do. Returns the exit code. */
 int balloon_dry_run(const struct wss_cli *cli, const struct balloon_options *options);

@@ -128,6 +128,7 @@ struct wss_command {
 	X(plan)         \
 	X(migrate_estimate) \
 	X(balloon)      \
+	X(squeeze)      \
 	X(policy)       \
 	X(serve)        \
 	X(top)          \

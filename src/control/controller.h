@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The balloon controller: reclaims memory that guests do not need, and watches them. */
+/*
+ * The balloon controller: reclaims memory that guests do not need, and watches them; or squeezes them to
+ * find how little they need.
+ */
 #ifndef WSS_CONTROL_CONTROLLER_H
 #define WSS_CONTROL_CONTROLLER_H
 
@@ -8,7 +11,21 @@
 #include "control/events.h"
 #include "control/scope.h"
 #include "service/advice.h"
+#include "service/target.h"
 #include "track/window.h"
+#include "wss/squeeze.h"
+
+/* The squeeze experiment, in place of reclaiming memory that guests do not need. */
+struct wss_control_squeeze {
+	struct wss_squeeze_options options;
+	/*
+	 * Called, as events are, once for each guest that has all its memory back, unless it was
+	 * refused or left alone. The target has its guest.
+	 */
+	void (*done)(const struct wss_target *target, const struct wss_squeeze *squeeze,
+		     void *opaque);
+	void *opaque;
+};
 
 struct wss_balloon_options {
 	struct wss_advice_options advice; /* for sizing the guests */
@@ -22,6 +39,7 @@ struct wss_balloon_options {
 	 * of them have their memory.
 	 */
 	const char *const *restore_command;
+	const struct wss_control_squeeze *squeeze; /* NULL: none */
 };
 
 /* Defaults of everything but restore_command, which has none. */
@@ -33,7 +51,8 @@ struct wss_balloon_options {
 	}
 
 /*
- * Looks after the guests of the scope until a stop is requested or none is left. When it
+ * Looks after the guests of the scope until a stop is requested or none is left; a squeezed guest is
+ * left when its edge was found. When it
  * returns, every guest has its memory back, or the watchdog goes on giving it back. Call this
  * before the process has any other thread.
  *

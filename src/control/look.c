@@ -4,9 +4,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "host/pressure.h"
 
-/* Shortest time between two requests to QEMU for its disk-read counters. */
-#define READS_PERIOD_S 10
 /* Older statistics are ignored: a guest that reports at all does so every few seconds. */
 #define STATISTICS_MAX_AGE_S 60
 
@@ -99,7 +98,7 @@ int wss_look_take(struct wss_guest *guest, const struct wss_policy *policy,
 	return wss_look_statistics(guest, reports, ret_look, err);
 }
 
-void wss_look_disks(struct wss_guest *guest, struct wss_reports *reports,
+void wss_look_disks(struct wss_guest *guest, struct wss_reports *reports, int64_t period_s,
 		    struct wss_look *look)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -110,13 +109,21 @@ void wss_look_disks(struct wss_guest *guest, struct wss_reports *reports,
 	 * This request would wait for another job; fresh statistics show that none is running.
 	 */
 	if (!guest->ops->disk_reads || !look->view.usable_bytes.known ||
-	    (reports->asked_s && now - reports->asked_s < READS_PERIOD_S))
+	    (reports->asked_s && now - reports->asked_s < period_s))
 		return;
 	reports->asked_s = now;
 	if (guest->ops->disk_reads(guest, &bytes, &err) == 0)
 		look->view.read_bytes = wss_amount_of(bytes);
 	else
 		wss_debug("%s: %s", guest->config.name, err.text);
+}
+
+void wss_look_pressure(const struct wss_host *host, struct wss_look *look)
+{
+	double percent;
+
+	if (wss_pressure_read(&host->root, &percent, NULL) == 0)
+		look->view.pressure_permille = wss_amount_of(wss_u64_from_double(10 * percent));
 }
 
 int wss_look_check_memory(struct wss_guest *guest, const struct wss_host *host,

@@ -12,6 +12,9 @@
 #include "host/guest.h"
 #include "wss/balloon.h"
 
+/* Shortest time between two requests to QEMU for its disk-read counters, unless each look counts. */
+#define WSS_LOOK_READS_PERIOD_S 10
+
 /* State of a guest's memory reports, kept from look to look; all zero before the first. */
 struct wss_reports {
 	/* Time of the newest report by the wall clock, which may have been set since. */
@@ -49,10 +52,13 @@ int wss_look_statistics(struct wss_guest *guest, struct wss_reports *reports,
 
 /*
  * Adds the guest's total disk reads. This takes a request to QEMU's monitor, made at most
- * every 10 s and only if the statistics are fresh; otherwise the total stays absent.
+ * every period_s and only if the statistics are fresh; otherwise the total stays absent.
  */
-void wss_look_disks(struct wss_guest *guest, struct wss_reports *reports,
+void wss_look_disks(struct wss_guest *guest, struct wss_reports *reports, int64_t period_s,
 		    struct wss_look *look);
+
+/* Adds the memory pressure of the host; it stays absent where the kernel does not report it. */
+void wss_look_pressure(const struct wss_host *host, struct wss_look *look);
 
 /*
  * Replaces the look's resident memory by that of guest RAM alone, read from smaps, and returns

@@ -133,6 +133,14 @@ bool wss_step_act(struct tender *tender, const struct wss_balloon_decision *deci
 	case WSS_BALLOON_RESTORE:
 		r = end_with(tender, decision->reason, &err);
 		break;
+	case WSS_BALLOON_DONE:
+		r = wss_give_back(tender, decision->reason, &err);
+		if (r == 0) {
+			tender->end = decision->reason;
+			wss_tending_squeezed(tender->tending, tender->target,
+					     tender->squeeze);
+		}
+		break;
 	}
 	if (r < 0 && wss_tender_memory_is_short(tender, &err))
 		return false;

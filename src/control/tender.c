@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "control/tender.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -144,6 +145,33 @@ static struct wss_balloon_decision decide_on_look(struct tender *tender, struct 
 	return wss_balloon_next(&tender->balloon, &look->view);
 }
 
+static struct wss_balloon_decision tender_next(struct tender *tender, struct wss_look *look)
+{
+	struct wss_balloon_decision decision;
+
+	if (!tender->squeeze)
+		return decide_on_look(tender, look);
+	decision = wss_squeeze_next(tender->squeeze, &look->view);
+	tender->balloon.ready = wss_squeeze_is_ready(tender->squeeze);
+	tender->balloon.pending = wss_squeeze_is_stepping(tender->squeeze);
+	return decision;
+}
+
+static const char *tender_objection(const struct tender *tender, const struct wss_look *look)
+{
+	return tender->squeeze ? wss_squeeze_objection(&look->facts)
+			       : wss_balloon_objection(&look->facts);
+}
+
+/* Returns to the state before a decision that could not be carried out. */
+static void put_off(struct tender *tender, const struct wss_balloon *before, uint64_t now_s)
+{
+	tender->balloon = *before;
+	tender->balloon.rest_until_s = now_s + before->limits.pause_s;
+	if (tender->squeeze)
+		wss_squeeze_put_off(tender->squeeze);
+}
+
 static void tender_decide(struct tender *tender, struct wss_look *look, bool fresh)
 {
 	struct wss_balloon_limits *limits = &tender->balloon.limits;
@@ -152,7 +180,7 @@ static void tender_decide(struct tender *tender, struct wss_look *look, bool fre
 	bool known = look->facts.confidence != WSS_CONFIDENCE_NONE;
 	/* A paused guest cannot report. */
 	const char *objection =
-		fresh && look->facts.running ? wss_balloon_objection(&look->facts) : NULL;
+		fresh && look->facts.running ? tender_objection(tender, look) : NULL;
 
 	if (look->view.actual_bytes.known)
 		tender->actual_bytes = look->view.actual_bytes.value;
@@ -163,15 +191,14 @@ static void tender_decide(struct tender *tender, struct wss_look *look, bool fre
 	if (known)
 		limits->needed_bytes = look->limits.needed_bytes;
 	limits->headroom_percent = look->limits.headroom_percent;
-	look->view.may_step = fresh && tender->may_step && known && may_move(tender);
+	look->view.may_step = fresh && tender->may_step && (known || tender->squeeze) &&
+			      may_move(tender);
 	before = tender->balloon;
-	decision = decide_on_look(tender, look);
+	decision = tender_next(tender, look);
 	if (objection)
 		decision = (struct wss_balloon_decision){WSS_BALLOON_RESTORE, 0, objection};
-	if (!wss_step_act(tender, &decision)) {
-		tender->balloon = before;
-		tender->balloon.rest_until_s = look->view.now_s + limits->pause_s;
-	}
+	if (!wss_step_act(tender, &decision))
+		put_off(tender, &before, look->view.now_s);
 	set_moving(tender, tender->balloon.pending);
 }
 
@@ -199,7 +226,10 @@ static void look_after(struct tender *tender)
 		wss_tender_leave(tender, &err);
 		return;
 	}
-	wss_look_disks(tender->target->guest, &tender->reports, &look);
+	wss_look_disks(tender->target->guest, &tender->reports,
+		       tender->squeeze ? 1 : WSS_LOOK_READS_PERIOD_S, &look);
+	if (tender->squeeze)
+		wss_look_pressure(wss_hypervisor_host(tender->tending->targets.hypervisor), &look);
 	join_need(tender, &look);
 	tender_decide(tender, &look, fresh);
 }
@@ -218,24 +248,56 @@ static bool is_taken(struct tender *tender)
 	return taken;
 }
 
+static int refuse(struct wss_error *err, const char *reason)
+{
+	return wss_error_set(err, WSS_ERR_UNSUPPORTED, "refused: %s", reason);
+}
+
+static int begin_squeeze(struct tender *tender, const struct wss_look *look,
+			 struct wss_error *err)
+{
+	struct wss_squeeze_options options = tender->tending->options.squeeze->options;
+	const char *refusal = wss_squeeze_refusal(&look->facts);
+
+	if (!refusal && !look->view.actual_bytes.known)
+		refusal = "the size of its balloon is unknown";
+	if (refusal)
+		return refuse(err, refusal);
+	options.floor_bytes = wss_squeeze_floor(&tender->target->policy, options.floor_bytes);
+	if (!tender->squeeze)
+		tender->squeeze = malloc(sizeof(*tender->squeeze));
+	if (!tender->squeeze)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	wss_squeeze_init(tender->squeeze, &options, look->view.actual_bytes.value,
+			 STEP_TIMEOUT_S);
+	return 0;
+}
+
+static int begin_reclaiming(struct tender *tender, const struct wss_look *look,
+			    struct wss_error *err)
+{
+	struct wss_plan plan;
+
+	wss_plan_make(look, &plan);
+	if (plan.action == WSS_PLAN_REFUSED)
+		return refuse(err, plan.reason);
+	/* Its resident memory grows while it runs: wss_balloon_next() waits for that. */
+	if (plan.action == WSS_PLAN_FUTILE)
+		wss_tending_progress(tender->tending, tender->target->guest->config.name,
+				     plan.reason);
+	return 0;
+}
+
 static int begin_balloon(struct tender *tender, const struct wss_look *look,
 			 struct wss_error *err)
 {
 	const struct wss_balloon_options *options = &tender->tending->options;
 	struct wss_balloon_limits limits = look->limits;
-	struct wss_plan plan;
 
-	wss_plan_make(look, &plan);
-	if (plan.action == WSS_PLAN_REFUSED)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "refused: %s", plan.reason);
+	if ((options->squeeze ? begin_squeeze : begin_reclaiming)(tender, look, err) < 0)
+		return -1;
 	if (!tender->target->guest->ops->set_balloon)
-		return wss_error_set(
-			err, WSS_ERR_UNSUPPORTED,
-			"refused: its balloon cannot be moved through this connection");
-	/* Its resident memory grows while it runs: wss_balloon_next() waits for that. */
-	if (plan.action == WSS_PLAN_FUTILE)
-		wss_tending_progress(tender->tending, tender->target->guest->config.name,
-				     plan.reason);
+		return refuse(err, "its balloon cannot be moved through this connection");
 	limits.original_bytes = look->view.actual_bytes.value;
 	limits.period_s = options->period_ns / WSS_NS_PER_S + 1;
 	limits.pause_s = options->pause_ns / WSS_NS_PER_S;

@@ -6,7 +6,7 @@
  * Theory of operation
  *
  * A tender has two threads. One looks at the guest every second, and carries out the decisions
- * of wss_balloon_next() (wss/balloon.h); the other measures the guest every period. libvirt
+ * of wss_balloon_next() (wss/balloon.h) or wss_squeeze_next(); the other measures the guest every period. libvirt
  * may let either wait for any length of time without delaying another guest. A thread that is
  * left behind keeps what it uses.
  *
@@ -19,7 +19,7 @@
  *   shrunk      At least one step has been journaled. Each look leads to waiting, to another step,
  *               to growth, to the return of everything (after which the state is "in charge", with
  *               a rest), or to the end.
- *   left alone  end is set, by trouble or by the end of the controller. The tender gives everything
+ *   left alone  end is set, by trouble, by the end of the controller, or because a squeeze is over. The tender gives everything
  *               back, and tries again every second until that works. It stops trying only if the
  *               connection is gone or the controller ends.
  *   away        Left alone and shrunk, but saved or moved to another host: the tender waits for it.
@@ -57,6 +57,7 @@ struct tender {
 	char uuid[WSS_UUID_TEXT_MAX]; /* set once the guest is open */
 	struct wss_target *target;    /* used by the looking thread */
 	struct wss_balloon balloon;
+	struct wss_squeeze *squeeze; /* owned, decides in place of the balloon; NULL: none */
 	struct wss_reports reports;
 	uint64_t actual_bytes;
 	uint64_t maximum_bytes; /* the guest's maximum when the first step was taken */

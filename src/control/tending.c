@@ -78,6 +78,17 @@ void wss_tending_progress(struct tending *tending, const char *guest, const char
 	pthread_mutex_unlock(&tending->events_lock);
 }
 
+void wss_tending_squeezed(struct tending *tending, const struct wss_target *target,
+			  const struct wss_squeeze *squeeze)
+{
+	const struct wss_control_squeeze *control = tending->options.squeeze;
+
+	pthread_mutex_lock(&tending->events_lock);
+	if (!tending->muted)
+		control->done(target, squeeze, control->opaque);
+	pthread_mutex_unlock(&tending->events_lock);
+}
+
 void wss_tending_mute(struct tending *tending)
 {
 	pthread_mutex_lock(&tending->events_lock);
@@ -172,6 +183,7 @@ void wss_tending_free(struct tending *tending)
 	for (struct tender *tender = tending->tenders; tender; tender = next) {
 		next = tender->next;
 		wss_target_free(tender->target);
+		free(tender->squeeze);
 		free(tender);
 	}
 	wss_targets_free(&tending->targets);

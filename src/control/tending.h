@@ -70,6 +70,8 @@ void wss_tending_trouble(struct tending *tending, const char *guest,
 			 const struct wss_error *why);
 
 void wss_tending_progress(struct tending *tending, const char *guest, const char *text);
+void wss_tending_squeezed(struct tending *tending, const struct wss_target *target,
+			  const struct wss_squeeze *squeeze);
 
 /* Ends all reports. */
 void wss_tending_mute(struct tending *tending);

@@ -19,26 +19,51 @@ const char *wss_balloon_objection(const struct wss_balloon_facts *facts)
 	return NULL;
 }
 
-const char *wss_balloon_refusal(const struct wss_balloon_facts *facts)
+struct refusal {
+	bool refuse;
+	const char *reason;
+};
+
+static const char *first_of(const struct refusal *table, size_t n)
 {
-	const struct {
-		bool refuse;
-		const char *reason;
-	} table[] = {
+	for (size_t i = 0; i < n; i++)
+		if (table[i].refuse)
+			return table[i].reason;
+	return NULL;
+}
+
+/* Returns why the guest cannot be shrunk now, whatever it needs. */
+static const char *state_refusal(const struct wss_balloon_facts *facts)
+{
+	const struct refusal table[] = {
 		{ !facts->running, "the guest is not running" },
 		{ facts->job, "a libvirt job is active" },
 		{ !facts->has_device, "no balloon device" },
 		{ !facts->answers, "the guest does not answer: no balloon driver, or it does not "
 				   "report (virsh dommemstat)" },
+	};
+
+	if (facts->opted_out || facts->hazard)
+		return wss_balloon_objection(facts);
+	return first_of(table, sizeof(table) / sizeof(table[0]));
+}
+
+const char *wss_balloon_guest_refusal(const struct wss_balloon_facts *facts)
+{
+	const char *refusal = state_refusal(facts);
+
+	return refusal ? refusal : wss_balloon_objection(facts);
+}
+
+const char *wss_balloon_refusal(const struct wss_balloon_facts *facts)
+{
+	const struct refusal table[] = {
 		{ facts->confidence == WSS_CONFIDENCE_NONE, wss_balloon_too_early },
 		{ !facts->current, wss_balloon_outdated },
 	};
-	const char *objection = wss_balloon_objection(facts);
+	const char *refusal = state_refusal(facts);
 
-	if (facts->opted_out || facts->hazard)
-		return objection;
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-		if (table[i].refuse)
-			return table[i].reason;
-	return objection;
+	if (!refusal)
+		refusal = first_of(table, sizeof(table) / sizeof(table[0]));
+	return refusal ? refusal : wss_balloon_objection(facts);
 }

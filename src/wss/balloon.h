@@ -36,6 +36,9 @@ extern const char wss_balloon_too_early[], wss_balloon_outdated[];
 /* Returns why the guest may not be shrunk, as static text for messages; NULL if it may. */
 const char *wss_balloon_refusal(const struct wss_balloon_facts *facts);
 
+/* Returns the first of these reasons that has nothing to do with the history; NULL if none has. */
+const char *wss_balloon_guest_refusal(const struct wss_balloon_facts *facts);
+
 /*
  * Returns the first of these reasons that also ends shrinking once it has begun; NULL if there
  * is none.
@@ -76,6 +79,8 @@ struct wss_balloon_view {
 	struct wss_amount swapped_bytes;	/* swapped in and out since the guest booted */
 	struct wss_amount major_faults;		/* since the guest booted */
 	struct wss_amount read_bytes; /* total of its disks; read only now and then */
+	/* Time in which tasks of the host waited for memory, in thousandths; for the squeeze. */
+	struct wss_amount pressure_permille;
 };
 
 enum wss_balloon_action {
@@ -85,6 +90,7 @@ enum wss_balloon_action {
 	WSS_BALLOON_GROW,    /* to target_bytes, because it needs more than it has */
 	WSS_BALLOON_RETURN,  /* to target_bytes, the original size, at once; then continue */
 	WSS_BALLOON_RESTORE, /* like WSS_BALLOON_RETURN, and never touch the guest again */
+	WSS_BALLOON_DONE,    /* likewise, because there is no more to do */
 };
 
 struct wss_balloon_decision {

@@ -916,7 +916,7 @@ static void test_disks_are_asked_now_and_then(void **unused)
 
 		silent_disks = i == 11;
 		guest.ops = i == 30 ? &mute : &talks;
-		wss_look_disks(&guest, &reports, &look);
+		wss_look_disks(&guest, &reports, WSS_LOOK_READS_PERIOD_S, &look);
 		known += look.view.read_bytes.known;
 		assert_true(i > 0 || !asked);
 		made_up.now_ns += WSS_NS_PER_S;

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cmd/balloon.h"
+
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "control/restore.h"
+
+static void balloon_on_moved(const struct wss_control_move *move, void *unused)
+{
+	char size[16];
+
+	(void)unused;
+	wss_size_format(move->bytes, size, sizeof(size));
+	if (!move->reason)
+		wss_log(WSS_LOG_INFO, "%s: all memory given back (%s)", move->guest, size);
+	else if (move->verb == WSS_CONTROL_GAVE_BACK)
+		wss_log(WSS_LOG_INFO, "%s: gives all memory back (%s): %s", move->guest, size,
+			move->reason);
+	else
+		wss_log(WSS_LOG_INFO, "%s: %s to %s: %s", move->guest,
+			move->verb == WSS_CONTROL_GROWS ? "grows" : "shrinks", size, move->reason);
+}
+
+/* Receives the events of the controller and the restore. */
+struct balloon_listener {
+	const struct wss_cli *cli;
+	struct wss_tally *tally;
+};
+
+static void balloon_on_trouble(const char *guest, const struct wss_error *error, void *opaque)
+{
+	wss_tally_bad(((struct balloon_listener *)opaque)->tally, guest, error);
+}
+
+static void balloon_on_progress(const char *guest, const char *text, void *unused)
+{
+	(void)unused;
+	wss_log(WSS_LOG_INFO, "%s: %s", guest, text);
+}
+
+static void balloon_on_none_running(const char *uri, void *opaque)
+{
+	wss_cli_say_empty(((struct balloon_listener *)opaque)->cli, uri, true);
+}
+
+static int run_controller(const struct wss_control_scope *scope, struct balloon_options *options,
+			  const struct wss_control_events *events, size_t *ret_guests,
+			  struct wss_error *err)
+{
+	/* Uses --uuid, because a guest's name may look like the UUID of another. */
+	const char *const command[] = {
+		"virt-wss", "balloon", "--restore", "--uuid", "--history", scope->history,
+		scope->uri ? "-c" : NULL, scope->uri, NULL
+	};
+
+	options->control.advice = options->sizing.advice;
+	options->control.restore_command = command;
+	return wss_controller_run(scope, &options->control, events, ret_guests, err);
+}
+
+int balloon_carry_out(const struct wss_cli *cli, struct balloon_options *options,
+		      const char *history, struct wss_tally *tally, size_t *ret_guests,
+		      struct wss_error *err)
+{
+	wss_auto_free struct wss_domain_ref *refs =
+		calloc((size_t)cli->n_domains + 1, sizeof(*refs));
+	const struct wss_control_scope scope = { .uri = cli->uri, .monitor = cli->monitor,
+						 .history = history, .guests = refs,
+						 .n_guests = (size_t)cli->n_domains };
+	struct balloon_listener listener = { .cli = cli, .tally = tally };
+	const struct wss_control_events events = {balloon_on_moved, balloon_on_trouble,
+						  balloon_on_progress, balloon_on_none_running,
+						  &listener};
+
+	if (!refs)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	for (int i = 0; i < cli->n_domains; i++)
+		refs[i] = wss_cli_domain(cli, i);
+	return options->restore ? wss_restore_run(&scope, &events, ret_guests, err)
+				: run_controller(&scope, options, &events, ret_guests, err);
+}

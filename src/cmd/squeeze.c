@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cmd/squeeze.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "base/units.h"
+#include "help-text.h"
+
+#define SETTLE_NS_MAX (600 * WSS_NS_PER_S)
+#define INTERVAL_NS_MAX (3600 * WSS_NS_PER_S)
+/* Between two looks at a guest that waits for a step. */
+#define PAUSE_NS WSS_NS_PER_S
+
+enum {
+	OPT_STEP = 1,
+	OPT_SETTLE,
+	OPT_INTERVAL,
+	OPT_FLOOR,
+	OPT_DRY_RUN,
+};
+
+static const struct option long_options[] = {
+	WSS_COMMON_LONG,
+	WSS_TABLE_LONG,
+	WSS_SIZING_LONG,
+	{ "step", required_argument, NULL, OPT_STEP },
+	{ "settle", required_argument, NULL, OPT_SETTLE },
+	{ "interval", required_argument, NULL, OPT_INTERVAL },
+	{ "floor", required_argument, NULL, OPT_FLOOR },
+	{ "dry-run", no_argument, NULL, OPT_DRY_RUN },
+	{ NULL, 0, NULL, 0 },
+};
+
+struct squeeze_options {
+	struct balloon_options balloon; /* moves the balloon */
+	struct wss_squeeze_options squeeze;
+	bool dry_run;
+};
+
+/* Whole seconds, because guests report and are looked at no more often. */
+static int seconds_parse(const char *value, uint64_t max_ns, const char *what, uint64_t *ret_s,
+			 struct wss_error *err)
+{
+	uint64_t ns;
+
+	if (wss_duration_parse(value, max_ns, what, &ns, err) < 0)
+		return -1;
+	if (ns % WSS_NS_PER_S)
+		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is not in whole seconds", what,
+				     value);
+	*ret_s = ns / WSS_NS_PER_S;
+	return 0;
+}
+
+static int squeeze_option_take(void *opaque, int c, const char *value, struct wss_error *err)
+{
+	struct squeeze_options *options = opaque;
+	struct wss_squeeze_options *squeeze = &options->squeeze;
+
+	switch (c) {
+	case OPT_STEP:
+		if (wss_whole_percent_parse(value, WSS_SQUEEZE_STEP_PERCENT_MAX, "--step",
+					    &squeeze->step_percent, err) < 0)
+			return -1;
+		return squeeze->step_percent ? 0
+					     : wss_error_set(err, WSS_ERR_USAGE,
+							     "--step: a step must not be 0");
+	case OPT_SETTLE:
+		return seconds_parse(value, SETTLE_NS_MAX, "--settle", &squeeze->settle_s, err);
+	case OPT_INTERVAL:
+		return seconds_parse(value, INTERVAL_NS_MAX, "--interval", &squeeze->interval_s,
+				     err);
+	case OPT_FLOOR:
+		return wss_size_parse(value, "--floor", &squeeze->floor_bytes, err);
+	case OPT_DRY_RUN:
+		options->dry_run = true;
+		return 0;
+	case WSS_OPT_SPAN:
+	case WSS_OPT_HEADROOM:
+		/* As in recommend: the rule then takes the place of what was learned. */
+		options->balloon.sizing.advice.learn = false;
+		return wss_sizing_option(&options->balloon.sizing, c, value, err);
+	default:
+		return wss_sizing_option(&options->balloon.sizing, c, value, err);
+	}
+}
+
+static int squeeze_parse(struct wss_cli *cli, int argc, char **argv,
+			 struct squeeze_options *options, struct wss_error *err)
+{
+	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
+	    wss_cli_view(cli, &squeeze_layout, err) < 0 || wss_sizing_check(cli, err) < 0 ||
+	    wss_cli_finish(cli, argc, argv, err) < 0)
+		return -1;
+	if (cli->all || cli->n_domains != 1)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "squeeze takes one DOMAIN: name the guest to be squeezed");
+	return 0;
+}
+
+/* What is kept of a guest once the controller has ended. */
+struct squeeze_run {
+	const struct wss_cli *cli;
+	const struct squeeze_options *options;
+	struct wss_tally tally;
+	struct squeeze_row row;
+	struct wss_policy policy;
+	char name[256], uuid[WSS_UUID_TEXT_MAX], error[512];
+	bool done;
+};
+
+static void run_name(struct squeeze_run *run, const struct wss_target *target)
+{
+	snprintf(run->name, sizeof(run->name), "%s", wss_target_name(target));
+	run->row.domain = run->name;
+	if (!target->guest)
+		return;
+	snprintf(run->uuid, sizeof(run->uuid), "%s", target->guest->config.uuid);
+	run->row.uuid = run->uuid;
+	run->policy = target->policy;
+}
+
+static void on_squeezed(const struct wss_target *target, const struct wss_squeeze *squeeze,
+			void *opaque)
+{
+	struct squeeze_run *run = opaque;
+	struct squeeze_row *row = &run->row;
+	size_t steps = 0;
+
+	run_name(run, target);
+	for (size_t i = 1; i < squeeze->n_points; i++)
+		steps += squeeze->points[i].size_bytes < squeeze->points[i - 1].size_bytes;
+	row->action = "squeezed";
+	row->from_bytes = wss_amount_of(squeeze->original_bytes);
+	row->floor_bytes = wss_amount_of(squeeze->options.floor_bytes);
+	row->smallest_bytes = wss_amount_of(wss_squeeze_smallest(squeeze));
+	row->steps = wss_amount_of(steps);
+	row->observations = wss_amount_of(squeeze->n_points);
+	row->reserve_bytes = wss_amount_of(squeeze->reserve_bytes);
+	row->end = squeeze->end;
+	wss_edges_find(squeeze->points, squeeze->n_points, &row->edges);
+	run->done = true;
+}
+
+static const char *unrecommended_text(const struct wss_history *history,
+				      const struct wss_advice *advice)
+{
+	if (!history)
+		return "there is no history";
+	if (advice->only_writes)
+		return "its windows in the history show only writes";
+	switch (advice->status) {
+	case WSS_ADVICE_TOO_EARLY:
+		return "fewer than 10 windows in the history";
+	case WSS_ADVICE_OPTED_OUT:
+		return "its policy opts out";
+	default:
+		return "no window in the history";
+	}
+}
+
+/* Adds the recommendation of the history, as recommend has it. */
+static int run_recommend(struct squeeze_run *run, struct wss_error *err)
+{
+	const struct wss_sizing_options *sizing = &run->options->balloon.sizing;
+	const struct wss_advice_guest guest = { .uuid = run->row.uuid, .active = true,
+						.policy = &run->policy };
+	time_t since = wss_advice_since(&sizing->advice, wss_clock_wall_seconds());
+	struct wss_history *history = NULL;
+	struct wss_advice advice;
+	int r = wss_sizing_open(sizing, &history, err);
+
+	if (r == 0)
+		r = wss_advice_read(history, &guest, since, &sizing->advice, &advice, err);
+	if (r == 0) {
+		run->row.recommended_bytes = advice.sizing.recommended_bytes;
+		if (!run->row.recommended_bytes.known)
+			run->row.unrecommended = unrecommended_text(history, &advice);
+		wss_advice_free(&advice);
+	}
+	wss_history_close(history);
+	return r;
+}
+
+static int run_print(struct squeeze_run *run, bool bad, struct wss_error *err)
+{
+	struct wss_report *report;
+
+	if (wss_report_open(stdout, run->cli->format, &run->cli->view, &squeeze_layout, &report,
+			    err) < 0)
+		return -1;
+	wss_report_set_first_width(report, wss_name_width(0, run->row.domain));
+	if (bad)
+		wss_report_bad_row(report, &run->row);
+	else
+		wss_report_row(report, &run->row);
+	return wss_report_close(report, err);
+}
+
+/* Prints a guest that failed, with the first error; the events have logged it. */
+static int run_print_failure(struct squeeze_run *run)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	run->row.domain = run->cli->domains[0];
+	snprintf(run->error, sizeof(run->error), "%s", run->tally.error.text);
+	run->row.error = run->error;
+	if (run->tally.bad && run_print(run, true, &err) < 0)
+		return wss_cli_error(&err);
+	return wss_tally_exit_code(&run->tally, 1);
+}
+
+static int squeeze_act(struct squeeze_run *run, struct squeeze_options *options)
+{
+	const struct wss_control_squeeze squeeze = { .options = options->squeeze,
+						     .done = on_squeezed, .opaque = run };
+	wss_auto_free char *path = wss_store_path(&options->balloon.sizing.history);
+	struct wss_error err = WSS_ERROR_INIT;
+	size_t guests = 0;
+
+	options->balloon.control.squeeze = &squeeze;
+	options->balloon.control.window_ns = 0;
+	options->balloon.control.pause_ns = PAUSE_NS;
+	if (!path)
+		wss_error_set(&err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (!path || balloon_carry_out(run->cli, &options->balloon, path, &run->tally, &guests,
+				       &err) < 0)
+		return wss_cli_error(&err);
+	if (!run->done && wss_stop_requested())
+		return 128 + wss_stop_signal();
+	if (!run->done)
+		return run_print_failure(run);
+	if (run_recommend(run, &err) < 0 || run_print(run, false, &err) < 0)
+		return wss_cli_error(&err);
+	return wss_tally_exit_code(&run->tally, guests);
+}
+
+/* Returns the largest number of steps from a size to the floor. */
+static uint64_t count_steps(const struct wss_squeeze_options *options, uint64_t bytes,
+			    uint64_t floor_bytes)
+{
+	uint64_t steps = 0;
+
+	while (bytes > floor_bytes + WSS_MIB && steps < WSS_SQUEEZE_POINTS_MAX) {
+		uint64_t step = bytes / 100 * options->step_percent;
+
+		bytes -= step < bytes - floor_bytes ? step : bytes - floor_bytes;
+		steps++;
+	}
+	return steps;
+}
+
+static int run_preview(struct squeeze_run *run, const struct wss_target *target,
+		       struct wss_error *err)
+{
+	const struct balloon_sight *sight = target->data;
+	const struct wss_squeeze_options *options = &run->options->squeeze;
+	struct squeeze_row *row = &run->row;
+	const struct wss_balloon_view *view = &sight->look.view;
+
+	row->refusal = wss_squeeze_refusal(&sight->look.facts);
+	row->action = row->refusal ? "refused" : "squeeze";
+	row->from_bytes = view->actual_bytes;
+	row->floor_bytes =
+		wss_amount_of(wss_squeeze_floor(&run->policy, options->floor_bytes));
+	if (row->refusal) {
+		balloon_hint(target->guest, &sight->look.facts, row->hint);
+	} else if (view->actual_bytes.known) {
+		row->reserve_bytes = wss_amount_of(wss_balloon_reserve(view));
+		row->steps = wss_amount_of(count_steps(options, view->actual_bytes.value,
+						       row->floor_bytes.value));
+		row->longest_ns = wss_amount_of(
+			(row->steps.value + WSS_EDGE_BASE_POINTS) * WSS_NS_PER_S *
+			(options->settle_s + options->interval_s));
+	}
+	return run_recommend(run, err);
+}
+
+static int squeeze_preview(struct squeeze_run *run, struct wss_targets *targets)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	const struct wss_target *target;
+
+	if (wss_cli_open_targets(run->cli, WSS_TARGET_DEADLINE_NS, targets, &err) < 0 ||
+	    wss_targets_run(targets, balloon_target_look, false, &err) < 0)
+		return wss_cli_error(&err);
+	target = targets->list[0];
+	run_name(run, target);
+	if (target->error.code) {
+		wss_tally_bad(&run->tally, run->name, &target->error);
+		return run_print_failure(run);
+	}
+	if (run_preview(run, target, &err) < 0 || run_print(run, false, &err) < 0)
+		return wss_cli_error(&err);
+	if (run->row.hint[0] && run->cli->format == WSS_FORMAT_TABLE)
+		wss_log(WSS_LOG_INFO, "%s: to lift the refusal: %s", run->name, run->row.hint);
+	return WSS_EXIT_OK;
+}
+
+static int squeeze_run(struct wss_cli *cli, int argc, char **argv)
+{
+	struct squeeze_options options = {
+		.balloon = { .sizing = WSS_SIZING_OPTIONS_INIT,
+			     .control = WSS_BALLOON_OPTIONS_INIT, .apply = true },
+		.squeeze = WSS_SQUEEZE_OPTIONS_INIT,
+	};
+	/* Static, because a thread that libvirt never answers may outlive this call. */
+	static struct squeeze_run run;
+	struct wss_targets targets = { .n = 0 };
+	struct wss_error err = WSS_ERROR_INIT;
+	int code;
+
+	if (squeeze_parse(cli, argc, argv, &options, &err) < 0)
+		return wss_cli_error(&err);
+	run.cli = cli;
+	run.options = &options;
+	if (!options.dry_run)
+		return squeeze_act(&run, &options);
+	code = squeeze_preview(&run, &targets);
+	wss_targets_free(&targets);
+	return code;
+}
+
+static const struct wss_report_layout *const layouts[] = { &squeeze_layout, NULL };
+
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, squeeze_option_take };
+
+const struct wss_command wss_cmd_squeeze = {
+	.name = "squeeze",
+	.summary = "find the size below which a guest begins to page",
+	.help = wss_help_squeeze,
+	.syntax = &syntax,
+	.layouts = layouts,
+	.takes = WSS_WORDS_DOMAINS,
+	.run = squeeze_run,
+};
