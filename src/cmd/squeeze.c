@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cmd/squeeze.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -125,6 +126,30 @@ static void run_name(struct squeeze_run *run, const struct wss_target *target)
 	run->policy = target->policy;
 }
 
+/* Appends " NAME=VALUE", or nothing if the value is unknown. */
+static void amount_append(char *text, size_t size, const char *name, struct wss_amount amount)
+{
+	size_t len = strlen(text);
+
+	if (amount.known)
+		snprintf(text + len, size - len, " %s=%" PRIu64, name, amount.value);
+}
+
+static void point_log(const char *name, const struct wss_edge_point *point)
+{
+	char text[400] = "";
+
+	amount_append(text, sizeof(text), "major_faults_per_s", point->major_faults_per_s);
+	amount_append(text, sizeof(text), "swapped_bytes_per_s", point->swapped_bytes_per_s);
+	amount_append(text, sizeof(text), "read_bytes_per_s", point->read_bytes_per_s);
+	amount_append(text, sizeof(text), "pressure_permille", point->pressure_permille);
+	amount_append(text, sizeof(text), "usable_bytes", point->usable_bytes);
+	amount_append(text, sizeof(text), "free_bytes", point->free_bytes);
+	amount_append(text, sizeof(text), "refused_bytes", point->refused_bytes);
+	wss_debug("%s: observed size_bytes=%" PRIu64 "%s%s%s", name, point->size_bytes, text,
+		  point->grew ? " grew" : "", point->returned ? " returned" : "");
+}
+
 static void on_squeezed(const struct wss_target *target, const struct wss_squeeze *squeeze,
 			void *opaque)
 {
@@ -135,6 +160,8 @@ static void on_squeezed(const struct wss_target *target, const struct wss_squeez
 	run_name(run, target);
 	for (size_t i = 1; i < squeeze->n_points; i++)
 		steps += squeeze->points[i].size_bytes < squeeze->points[i - 1].size_bytes;
+	for (size_t i = 0; i < squeeze->n_points; i++)
+		point_log(run->name, &squeeze->points[i]);
 	row->action = "squeezed";
 	row->from_bytes = wss_amount_of(squeeze->original_bytes);
 	row->floor_bytes = wss_amount_of(squeeze->options.floor_bytes);

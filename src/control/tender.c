@@ -269,7 +269,7 @@ static int begin_squeeze(struct tender *tender, const struct wss_look *look,
 	if (!tender->squeeze)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	wss_squeeze_init(tender->squeeze, &options, look->view.actual_bytes.value,
-			 STEP_TIMEOUT_S);
+			 STEP_TIMEOUT_S, look->facts.autodeflate);
 	return 0;
 }
 

@@ -39,23 +39,23 @@ static uint64_t unmanaged_bytes(const struct wss_balloon_view *view)
 	return view->managed_of_bytes.value - view->managed_bytes.value;
 }
 
-struct wss_amount wss_balloon_kept_free(const struct wss_balloon_view *view)
+static uint64_t kept_free_bytes(const struct wss_balloon_view *view)
 {
 	uint64_t loose, kept, most;
 
 	if (!view->usable_bytes.known || !view->free_bytes.known || !view->cache_bytes.known ||
 	    !view->actual_bytes.known)
-		return (struct wss_amount){ 0 };
+		return 0;
 	loose = wss_u64_add(view->free_bytes.value, view->cache_bytes.value);
 	most = wss_max_u64(view->actual_bytes.value, view->managed_bytes.value) / 1000 *
 	       WATERMARK_PERMILLE;
 	kept = loose > view->usable_bytes.value ? (loose - view->usable_bytes.value) / 2 : 0;
-	return wss_amount_of(kept < most ? kept : most);
+	return kept < most ? kept : most;
 }
 
 uint64_t wss_balloon_reserve(const struct wss_balloon_view *view)
 {
-	return wss_u64_add(unmanaged_bytes(view), wss_balloon_kept_free(view).value);
+	return wss_u64_add(unmanaged_bytes(view), kept_free_bytes(view));
 }
 
 uint64_t wss_balloon_history_floor(const struct wss_balloon_limits *limits, uint64_t reserve_bytes)

@@ -22,12 +22,6 @@ static inline uint64_t wss_max_u64(uint64_t a, uint64_t b)
 uint64_t wss_balloon_with_reserve(uint64_t bytes, uint64_t percent, uint64_t reserve_bytes);
 
 /*
- * Returns the free memory below which the guest's kernel reclaims, see wss_balloon_reserve(); absent
- * without the figures for it.
- */
-struct wss_amount wss_balloon_kept_free(const struct wss_balloon_view *view);
-
-/*
  * Returns the memory to leave to a guest on top of what it uses. Its usable figure is Linux's
  * MemAvailable, which excludes the kernel's own reserves, so this is the headroom on the
  * working set, but at least half of the headroom on all used memory, most of which may be

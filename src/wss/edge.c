@@ -10,6 +10,9 @@
 #define GUARD_LEAST (8 * WSS_MIB)
 /* A guest this close to its guard has reached it. */
 #define TOLERANCE WSS_MIB
+/* What the guest's free memory may vary by meanwhile: a part of the step, and the least. */
+#define SCAN_NOISE_PART 8
+#define SCAN_NOISE_LEAST (2 * WSS_MIB)
 /* Pressure on the host, beyond that at the full size, that makes an observation useless. */
 #define PRESSURE_NOISE_PERMILLE 100
 
@@ -107,17 +110,12 @@ static const char *certain_sign(const struct wss_edge_point *point)
 	return NULL;
 }
 
-static bool point_scans(const struct wss_edge_point *point)
-{
-	return point->free_bytes.known && point->kept_free_bytes.known &&
-	       point->free_bytes.value <= 2 * point->kept_free_bytes.value + TOLERANCE;
-}
-
 /* All observations at one size. */
 struct level {
 	uint64_t size_bytes;
-	size_t n, disturbed, paging, scanning, scan_known;
-	const char *sign;			/* of paging */
+	size_t n, disturbed, paging;
+	struct wss_amount free_bytes; /* the newest */
+	const char *sign;	      /* of paging */
 	const struct wss_edge_point *certain; /* observation that alone proves it */
 };
 
@@ -134,9 +132,8 @@ static size_t level_read(const struct wss_edge_point *points, size_t n, const st
 		const char *certain = certain_sign(&points[i]);
 		const char *sign = rate_sign(&points[i], base);
 
-		ret_level->scanning += point_scans(&points[i]);
-		ret_level->scan_known +=
-			points[i].free_bytes.known && points[i].kept_free_bytes.known;
+		if (points[i].free_bytes.known)
+			ret_level->free_bytes = points[i].free_bytes;
 		if (certain && !ret_level->certain) {
 			ret_level->certain = &points[i];
 			ret_level->sign = certain;
@@ -151,11 +148,6 @@ static size_t level_read(const struct wss_edge_point *points, size_t n, const st
 			ret_level->sign = sign;
 	}
 	return i;
-}
-
-static bool level_scans(const struct level *level)
-{
-	return 2 * level->scanning > level->scan_known;
 }
 
 static enum wss_edge_verdict level_verdict(const struct level *level)
@@ -228,44 +220,54 @@ struct scan {
 		SCAN_NOT_YET,
 		SCAN_MAYBE, /* at the last level, for the first time */
 		SCAN_YES,
-		SCAN_ALWAYS, /* even at the full size */
 	} state;
 	uint64_t low_bytes;
 	struct wss_amount high_bytes;
+	/* At the last level with a known figure. */
+	uint64_t size_bytes, free_bytes;
 };
 
-/* A single level that scans, with one below it that does not, was a passing shortage. */
-static void scan_follow(struct scan *scan, const struct level *level, bool first)
+/* Whether a part of the step to this level did not come from free memory. */
+static bool level_scans(const struct scan *scan, const struct level *level)
 {
-	bool scans = level_scans(level);
+	uint64_t step = scan->size_bytes - level->size_bytes;
+	uint64_t free_bytes = level->free_bytes.value, given;
 
-	if (!level->scan_known || scan->state >= SCAN_YES)
+	given = scan->free_bytes > free_bytes ? scan->free_bytes - free_bytes : 0;
+	return given + wss_u64_max(step / SCAN_NOISE_PART, SCAN_NOISE_LEAST) < step;
+}
+
+/*
+ * A single level that scans, with one below it that does not, is a guest that has freed memory
+ * meanwhile.
+ */
+static void scan_follow(struct scan *scan, const struct level *level)
+{
+	if (!level->free_bytes.known || scan->state == SCAN_YES)
 		return;
-	if (!scans) {
+	if (!scan->high_bytes.known || !level_scans(scan, level)) {
 		scan->state = SCAN_NOT_YET;
 		scan->high_bytes = wss_amount_of(level->size_bytes);
-	} else if (first) {
-		scan->state = SCAN_ALWAYS;
 	} else if (scan->state == SCAN_MAYBE) {
 		scan->state = SCAN_YES;
-	} else if (scan->high_bytes.known) {
+	} else {
 		scan->state = SCAN_MAYBE;
 		scan->low_bytes = level->size_bytes;
 	}
+	scan->size_bytes = level->size_bytes;
+	scan->free_bytes = level->free_bytes.value;
 }
 
 static void scan_conclude(const struct scan *scan, struct wss_edge *ret_edge)
 {
-	if (scan->state == SCAN_ALWAYS)
-		edge_lose(ret_edge, "its kernel reclaims memory even at its full size");
-	else if (!scan->high_bytes.known)
-		edge_lose(ret_edge, "it does not report its free memory and page cache");
+	if (!scan->high_bytes.known)
+		edge_lose(ret_edge, "it does not report its free memory");
 	else if (scan->state == SCAN_NOT_YET)
 		*ret_edge = (struct wss_edge){ .high_bytes = scan->high_bytes,
 					       .reason = "it had free memory at every size" };
 	else
 		edge_set(ret_edge, scan->low_bytes, scan->high_bytes.value,
-			 "its free memory is down to what its kernel keeps");
+			 "its free memory no longer falls");
 }
 
 /* Follows paging to the next level down. */
@@ -311,7 +313,7 @@ void wss_edges_find(const struct wss_edge_point *points, size_t n, struct wss_ed
 		struct level level;
 		size_t taken = level_read(points + i, n - i, &base, &level);
 
-		scan_follow(&scan, &level, i == 0);
+		scan_follow(&scan, &level);
 		paging_follow(&edges.paging, &level, i == 0);
 		i += taken;
 	}

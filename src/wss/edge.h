@@ -28,7 +28,6 @@ struct wss_edge_point {
 	/* By the guest's newest report of the interval. */
 	struct wss_amount usable_bytes; /* could be given up without swapping */
 	struct wss_amount free_bytes;
-	struct wss_amount kept_free_bytes; /* below which its kernel reclaims */
 	struct wss_amount refused_bytes;   /* size that it did not shrink to in time */
 	bool grew;			   /* it took memory back by itself */
 };
@@ -66,7 +65,8 @@ struct wss_edges {
 };
 
 /*
- * Finds the edges in n points, oldest first. The first ones are those at the full size, in which a
+ * Finds the edges in n points, oldest first. A guest scans at a size if it took less of the last step
+ * from its free memory than the step was, there and at the next size. The first ones are those at the full size, in which a
  * guest may page, too: a rate counts as paging if it exceeds the second largest of those by a quarter
  * and a little noise, in two of three observations. If there are returned points, paging must have ended in the
  * last of them, because otherwise not the size was the cause.

@@ -37,13 +37,14 @@ uint64_t wss_squeeze_floor(const struct wss_policy *policy, uint64_t floor_bytes
 }
 
 void wss_squeeze_init(struct wss_squeeze *squeeze, const struct wss_squeeze_options *options,
-		      uint64_t original_bytes, uint64_t timeout_s)
+		      uint64_t original_bytes, uint64_t timeout_s, bool autodeflate)
 {
 	*squeeze = (struct wss_squeeze){ .options = *options,
 					 .original_bytes = original_bytes,
 					 .target_bytes = original_bytes,
 					 .best_bytes = original_bytes,
-					 .timeout_s = timeout_s };
+					 .timeout_s = timeout_s,
+					 .autodeflate = autodeflate };
 }
 
 bool wss_squeeze_is_stepping(const struct wss_squeeze *squeeze)
@@ -182,7 +183,6 @@ static void observation_end(struct wss_squeeze *squeeze, const struct wss_balloo
 		.pressure_permille = squeeze->pressure_permille,
 		.usable_bytes = view->usable_bytes,
 		.free_bytes = view->free_bytes,
-		.kept_free_bytes = wss_balloon_kept_free(view),
 	};
 	squeeze->reserve_bytes =
 		wss_u64_max(squeeze->reserve_bytes, wss_balloon_reserve(view));
@@ -300,6 +300,13 @@ static struct wss_balloon_decision decide_returned(struct wss_squeeze *squeeze,
 					     : decide_hold("it still pages");
 }
 
+static struct wss_balloon_decision decide_moved(struct wss_squeeze *squeeze)
+{
+	squeeze->state = WSS_SQUEEZE_OVER;
+	return (struct wss_balloon_decision){ WSS_BALLOON_RESTORE, squeeze->original_bytes,
+					      "somebody else moved its balloon" };
+}
+
 /* Returns a decision on whatever ends the squeeze at any time; its reason is NULL if nothing does. */
 static struct wss_balloon_decision alarm_of(struct wss_squeeze *squeeze,
 					    const struct wss_balloon_view *view)
@@ -308,6 +315,9 @@ static struct wss_balloon_decision alarm_of(struct wss_squeeze *squeeze,
 	bool shrunk = is_shrunk(squeeze);
 
 	if (shrunk && actual > squeeze->best_bytes + TOLERANCE) {
+		/* Not even autodeflate gives back more than is needed. */
+		if (!squeeze->autodeflate || actual + TOLERANCE >= squeeze->original_bytes)
+			return decide_moved(squeeze);
 		add_certain(squeeze, &(struct wss_edge_point){
 					     .size_bytes = squeeze->target_bytes, .grew = true });
 		return decide_return(squeeze, view->now_s, "it took memory back by itself");
@@ -323,7 +333,7 @@ static struct wss_balloon_decision alarm_of(struct wss_squeeze *squeeze,
 	if (!shrunk && squeeze->state < WSS_SQUEEZE_RETURNED &&
 	    (actual > squeeze->original_bytes + TOLERANCE ||
 	     actual + TOLERANCE < squeeze->original_bytes))
-		return decide_done(squeeze, "somebody else moves its balloon");
+		return decide_moved(squeeze);
 	return decide_hold(NULL);
 }
 

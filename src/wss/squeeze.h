@@ -58,6 +58,7 @@ struct wss_squeeze {
 	struct wss_squeeze_options options;
 	uint64_t original_bytes, target_bytes;
 	uint64_t timeout_s; /* longest time for a step without progress */
+	bool autodeflate;
 	/* The largest memory that the guest's kernel was seen to keep, see wss_balloon_reserve(). */
 	uint64_t reserve_bytes;
 	const char *end; /* why it ended, static; NULL while it has not */
@@ -81,13 +82,13 @@ const char *wss_squeeze_objection(const struct wss_balloon_facts *facts);
 /* Returns the smallest size of a guest: floor_bytes, or the minimum of its policy if that is larger. */
 uint64_t wss_squeeze_floor(const struct wss_policy *policy, uint64_t floor_bytes);
 
-/* Begins with a guest of this size. */
+/* Begins with a guest of this size. A guest without autodeflate never grows by itself. */
 void wss_squeeze_init(struct wss_squeeze *squeeze, const struct wss_squeeze_options *options,
-		      uint64_t original_bytes, uint64_t timeout_s);
+		      uint64_t original_bytes, uint64_t timeout_s, bool autodeflate);
 
 /*
- * Evaluates a look at the guest and returns what to do: WSS_BALLOON_HOLD, _SHRINK, _RETURN, or, at
- * last, _DONE. The look's disk reads and pressure may be absent.
+ * Evaluates a look at the guest and returns what to do: WSS_BALLOON_HOLD, _SHRINK, _RETURN, and at
+ * last _DONE, or _RESTORE if somebody else moves the balloon. The look's disk reads and pressure may be absent.
  */
 struct wss_balloon_decision wss_squeeze_next(struct wss_squeeze *squeeze,
 					     const struct wss_balloon_view *view);

@@ -60,6 +60,16 @@ setup() {
 	[ "$status" = 4 ]
 }
 
+@test "libvirtd is killed during a squeeze: the memory is given back at once through the next one" {
+	squeeze web1
+	wait_until 120 taken_at_least web1 60
+	kill -KILL "$(daemon_pid)"
+	wait_until 20 taken_is web1 0
+	wait_until 20 none_left
+	apply_end
+	[ "$status" = 4 ]
+}
+
 # Stopped as by Ctrl-Z.
 @test "a stopped controller: its watchdog gives the memory back, and the guest is then left alone" {
 	apply web1
@@ -72,6 +82,20 @@ setup() {
 	apply_end
 	[ "$status" = 1 ]
 	said 'web1: the guest took memory back by itself'
+	none_left
+	taken_is web1 0
+}
+
+@test "a stopped squeeze: its watchdog gives the memory back, and no edge is made of that" {
+	squeeze web1
+	wait_until 120 taken_at_least web1 60
+	kill -STOP "$apply_pid"
+	wait_until 60 taken_is web1 0
+	wait_until 20 none_left
+	kill -CONT "$apply_pid"
+	apply_end
+	[ "$status" = 1 ]
+	said 'web1: somebody else moved its balloon: left alone'
 	none_left
 	taken_is web1 0
 }

@@ -96,6 +96,13 @@ apply() { # NAME|OPTION...
 	apply_pid=$!
 }
 
+# Runs squeeze in the background until it ends by itself, with small steps: apply_pid.
+squeeze() { # NAME|OPTION...
+	"${wss_as[@]}" "$virt_wss" --debug squeeze --step 8 --settle 1s --interval 2s --output csv "$@" \
+		>"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/apply" 3>&- &
+	apply_pid=$!
+}
+
 apply_end() { # -> status
 	status=0
 	wait "$apply_pid" || status=$?

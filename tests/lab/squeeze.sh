@@ -1,0 +1,101 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Tests squeeze on guests with a known set, a file that each reads from its page cache as fast as it
+# can: the edge is the set and what an idle guest of the same size cannot give up; the recommendation
+# lies between the edge and 1.3 times it; and a guest left with the recommended size keeps its rate.
+# WSS_LAB_ARGS: sizes of the set in MiB, in place of three.
+# shellcheck disable=SC2317,SC2154
+. "${WSS_LAB_DIR:?}/decisions.sh"
+
+assigned=$((400 * MiB))
+disk_mib=200
+# Pairs of measurements, one with all memory and one with the recommended size.
+pairs=5
+rate_reports=6
+
+# What a guest without a set cannot give up, by its own statistics: its kernel, whose page tables grow
+# with the guest and not with the set, and the memory that it keeps free.
+measure_base() { # -> base
+	decisions_guest_start idle "wss.map=1 wss.phases=0:0"
+	wait_until 60 has_statistics idle || bail_out "no statistics"
+	base=$(virsh dommemstat idle |
+		awk '{ v[$1] = $2 * 1024 } END { printf "%d\n", v["actual"] - v["usable"] }')
+	diag "an idle guest cannot give up $(mib "$base")"
+	lab_guest_stop idle
+}
+
+has_statistics() { # NAME
+	virsh dommemstat "$1" | grep -q '^usable'
+}
+
+set_size() { # NAME BYTES: waits until the guest has it
+	virsh -q setmem "$1" "$(($2 / 1024))KiB" --live && wait_until 60 has_size "$1" "$2"
+}
+
+has_size() { # NAME BYTES
+	local off=$((assigned - $(balloon_bytes "$1") - $2))
+	[ $off -ge $((-MiB)) ] && [ $off -le $MiB ]
+}
+
+squeeze_guest() { # NAME
+	local wss_deadline=900
+	wss squeeze "$1" --debug --step 4 --settle 2s --interval 4s --minimum 16MiB --output csv
+	grep -v 'debug: .*\(observed$\|in progress\|: info : \)' "$wss_err" | grep 'observed size\|gives' >"$lab_run/points"
+	status_is 0
+}
+
+test_edge() { # NAME SET-BYTES
+	local edge
+	check "$1: it is squeezed" squeeze_guest "$1" || return 1
+	diag "$(cut -c -200 "$lab_run/points")"
+	edge=$(csv paging_edge_bytes)
+	diag "set $(mib "$2"): edge $(mib "$(csv paging_low_bytes)") - $(mib "$(csv paging_high_bytes)")," \
+		"without the base $(mib $((edge - base))): $((1000 * (edge - base) / $2)) in 1000;" \
+		"reads: $(csv reason)"
+	check "$1: the edge is within 10 % of the set" \
+		in_range $((edge - base)) $(($2 * 90 / 100)) $(($2 * 110 / 100))
+	check "$1: it has all its memory back" wait_until 60 has_size "$1" "$assigned"
+	check "$1: no step is left in the journal" [ "$(journal 'done = 0')" = 0 ]
+	size=$(csv recommended_size_bytes)
+	diag "recommended $(mib "$(csv recommended_bytes)"), with the reserve $(mib "$size"):" \
+		"$((1000 * size / edge)) in 1000 of the edge"
+	check "$1: the recommendation is between the edge and 1.3 times it" \
+		in_range "$size" "$edge" $((edge * 13 / 10))
+}
+
+# Interleaved, so that a drift of the machine does not look like a change.
+test_rate() { # NAME
+	local i full given
+	rm -f "$lab_run/full" "$lab_run/given"
+	for ((i = 0; i < pairs; i++)); do
+		set_size "$1" "$assigned" && lab_guest_wait_passes "$1" 1
+		loop_rate "$1" >>"$lab_run/full"
+		set_size "$1" "$size" && lab_guest_wait_passes "$1" 1
+		loop_rate "$1" >>"$lab_run/given"
+	done
+	check "$1: it has the recommended size" has_size "$1" "$size"
+	set_size "$1" "$assigned"
+	full=$(median_of "$lab_run/full") given=$(median_of "$lab_run/given")
+	diag "reads a second with all memory: $(tr '\n' ' ' <"$lab_run/full")"
+	diag "with the recommended size: $(tr '\n' ' ' <"$lab_run/given")"
+	diag "medians $full, $given: $((1000 * given / full)) in 1000"
+	check "$1: it keeps 97 % of its rate" in_range $((1000 * given / full)) 970 99999
+}
+
+test_set() { # MIB
+	local name=set$1 size
+	decisions_guest_start "$name" "wss.map=1 wss.phases=0:0 wss.file=disk:$1"
+	fit_window "$name"
+	check "$name: ten windows are taken" ten_windows "$name" || return 1
+	test_edge "$name" $(($1 * MiB)) && test_rate "$name"
+	check "$name: no OOM kill" no_oom "$name"
+	lab_guest_stop "$name"
+}
+
+lab_libvirtd_start
+measure_base
+for set in ${WSS_LAB_ARGS:-64 112 160}; do
+	test_set "$set"
+done
+done_testing
