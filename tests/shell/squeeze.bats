@@ -59,8 +59,9 @@ setup() {
 }
 
 @test "a history that cannot be opened: no memory is taken without a journal" {
-	run timeout 60 "$virt_wss" squeeze test --history /nowhere/history.db
+	touch "$BATS_TEST_TMPDIR/file"
+	run timeout 60 "$virt_wss" squeeze test --history "$BATS_TEST_TMPDIR/file/history.db"
 	echo "$output"
 	[ "$status" = 1 ]
-	[[ $output == *"/nowhere/history.db"* ]]
+	[[ $output == *"/file/history.db"* ]]
 }
