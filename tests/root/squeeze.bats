@@ -156,17 +156,7 @@ idle_base() { # NAME
 	wait_until 20 taken_is web1 0
 }
 
-@test "somebody else gives the memory back: no edge is made of that" {
-	squeeze web1
-	wait_until 120 taken_at_least web1 60
-	embed_virsh setmem web1 "${assigned}MiB" --live || skip "the embedded libvirt cannot be shared"
-	squeeze_end
-	[ "$status" = 1 ]
-	said 'web1: somebody else moved its balloon: left alone'
-	none_left
-}
-
-@test "a job of the guest puts steps off, and a guest that goes away ends it" {
+@test "a guest that goes away ends it" {
 	squeeze web2
 	wait_until 120 taken_at_least web2 40
 	kill -KILL "$(embed_guest_pid web2)"
