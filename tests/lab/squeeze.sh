@@ -1,15 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Tests squeeze on guests with a known set, a file that each reads from its page cache as fast as it
-# can: the edge is the set and what an idle guest of the same size cannot give up; the recommendation
+# Tests squeeze on guests with a known set, a file that each reads from its page cache at a given
+# rate: the edge is the set and what an idle guest of the same size cannot give up; the recommendation
 # lies between the edge and 1.3 times it; and a guest left with the recommended size keeps its rate.
 # WSS_LAB_ARGS: sizes of the set in MiB, in place of three.
 # shellcheck disable=SC2317,SC2154
 . "${WSS_LAB_DIR:?}/decisions.sh"
 
 assigned=$((400 * MiB))
-disk_mib=200
+disk_mib=230
+# Page reads a second, several times slower than the guest could.
+rate=20000
 # Pairs of measurements, one with all memory and one with the recommended size.
 pairs=5
 rate_reports=6
@@ -64,28 +66,36 @@ test_edge() { # NAME SET-BYTES
 		in_range "$size" "$edge" $((edge * 13 / 10))
 }
 
+between() { # FIELD: by how much it grew from one report to another
+	echo $(($(lab_line_field "$line" "$1") - $(lab_line_field "$before" "$1")))
+}
+
 # Interleaved, so that a drift of the machine does not look like a change.
 test_rate() { # NAME
-	local i full given
+	local i full given before line misses=0 reads=0
 	rm -f "$lab_run/full" "$lab_run/given"
 	for ((i = 0; i < pairs; i++)); do
 		set_size "$1" "$assigned" && lab_guest_wait_passes "$1" 1
 		loop_rate "$1" >>"$lab_run/full"
 		set_size "$1" "$size" && lab_guest_wait_passes "$1" 1
+		before=$(lab_guest_line "$1")
 		loop_rate "$1" >>"$lab_run/given"
+		line=$(lab_guest_line "$1")
+		misses=$((misses + $(between read_bytes) / 4096)) reads=$((reads + $(between touches)))
 	done
 	check "$1: it has the recommended size" has_size "$1" "$size"
 	set_size "$1" "$assigned"
 	full=$(median_of "$lab_run/full") given=$(median_of "$lab_run/given")
 	diag "reads a second with all memory: $(tr '\n' ' ' <"$lab_run/full")"
 	diag "with the recommended size: $(tr '\n' ' ' <"$lab_run/given")"
-	diag "medians $full, $given: $((1000 * given / full)) in 1000"
+	diag "medians $full, $given: $((1000 * given / full)) in 1000; $misses of $reads reads went to the disk"
+	check "$1: at most 3 in 1000 reads go to the disk" in_range $misses 0 $((reads / 333))
 	check "$1: it keeps 97 % of its rate" in_range $((1000 * given / full)) 970 99999
 }
 
 test_set() { # MIB
 	local name=set$1 size
-	decisions_guest_start "$name" "wss.map=1 wss.phases=0:0 wss.file=disk:$1"
+	decisions_guest_start "$name" "wss.map=1 wss.phases=0:0 wss.file=disk:$1 wss.rate=$rate"
 	fit_window "$name"
 	check "$name: ten windows are taken" ten_windows "$name" || return 1
 	test_edge "$name" $(($1 * MiB)) && test_rate "$name"
@@ -95,7 +105,7 @@ test_set() { # MIB
 
 lab_libvirtd_start
 measure_base
-for set in ${WSS_LAB_ARGS:-64 112 160}; do
+for set in ${WSS_LAB_ARGS:-112 160 224}; do
 	test_set "$set"
 done
 done_testing
