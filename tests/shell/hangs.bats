@@ -95,6 +95,8 @@ stop() {
 	# The first is that of opening the guest.
 	WSS_HANG_AFTER=1 begin virDomainListGetStats:web1 statistics balloon web1 web2
 	stop INT 130 statistics
+	WSS_HANG_AFTER=1 begin virDomainListGetStats:web1 preview squeeze web1 --dry-run
+	stop INT 130 preview
 	begin virNodeGetMemoryStats: memory recommend
 	stop INT 130 memory
 	begin virDomainGetInfo:web2 size recommend

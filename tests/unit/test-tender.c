@@ -288,6 +288,9 @@ static const struct wss_balloon_options options = {
 	.pause_ns = 10 * WSS_NS_PER_S,
 };
 
+/* What the controller is to do; NULL: reclaim memory. */
+static const struct wss_control_squeeze *squeezing;
+
 static size_t unfinished(void)
 {
 	wss_auto_free struct wss_journal_open *open = NULL;
@@ -351,6 +354,7 @@ static void tend(happening at_look)
 	made_up.dir = make_tree();
 	make_path(made_up.path, "%s/history.db", made_up.dir);
 	wss_tending_init(tending, &options, &events);
+	tending->options.squeeze = squeezing;
 	tending->busy = tending->threads = 1;
 	assert_int_equal(wss_hypervisor_new(&host, &source, NULL, &tending->targets.hypervisor, &err), 0);
 	made_up.tender.target = wss_target_new(tending->targets.hypervisor, &ref, 0, NULL, &err);
@@ -371,6 +375,7 @@ static void tend(happening at_look)
 
 static void clean_up(void)
 {
+	free(made_up.tender.squeeze);
 	wss_target_free(made_up.tender.target);
 	wss_hypervisor_unref(made_up.tending.targets.hypervisor);
 	wss_shared_history_close(&made_up.tending.history);
@@ -926,10 +931,116 @@ static void test_disks_are_asked_now_and_then(void **unused)
 	assert_int_equal(known, 2);
 }
 
+static struct squeezed {
+	unsigned times;
+	size_t points;
+	struct wss_edges edges;
+} squeezed;
+
+static void on_squeezed(const struct wss_target *target, const struct wss_squeeze *squeeze,
+			void *opaque)
+{
+	struct squeezed *result = opaque;
+
+	assert_string_equal(target->guest->config.uuid, UUID_A);
+	/* It has its memory back by then. */
+	assert_int_equal(made_up.actual, GIB);
+	assert_true(memory.fails || unfinished() == 0);
+	result->times++;
+	result->points = squeeze->n_points;
+	wss_edges_find(squeeze->points, squeeze->n_points, &result->edges);
+}
+
+static const struct wss_control_squeeze squeeze_control = {
+	.options = { .step_percent = 20, .settle_s = 1, .interval_s = 1, .floor_bytes = 64 * MIB },
+	.done = on_squeezed,
+	.opaque = &squeezed,
+};
+
+static void squeeze(happening at_look)
+{
+	squeezed = (struct squeezed){ .times = 0 };
+	squeezing = &squeeze_control;
+	tend(at_look);
+	squeezing = NULL;
+}
+
+static void test_squeeze(void **unused)
+{
+	(void)unused;
+	squeeze(nothing);
+	assert_int_equal(squeezed.times, 1);
+	assert_int_equal(made_up.bad, 0);
+	assert_int_equal(made_up.moves[WSS_CONTROL_GAVE_BACK], 1);
+	assert_true(made_up.moves[WSS_CONTROL_SHRINKS] > 5);
+	/* All but 200 MiB can be given up. */
+	assert_in_range(squeezed.edges.paging.high_bytes.value, 200 * MIB, 212 * MIB);
+	assert_in_range(squeezed.edges.paging.low_bytes.value, 190 * MIB, 200 * MIB);
+	assert_int_equal(made_up.actual, GIB);
+	assert_int_equal(unfinished(), 0);
+	assert_int_equal(charges(), 1);
+	assert_int_equal(made_up.tending.busy, 0);
+	clean_up();
+}
+
+static void test_squeeze_is_ended(void **unused)
+{
+	(void)unused;
+	squeeze(shrink_and_end);
+	assert_int_equal(squeezed.times, 0);
+	assert_true(made_up.least < GIB);
+	assert_int_equal(made_up.actual, GIB);
+	assert_int_equal(unfinished(), 0);
+	clean_up();
+}
+
+/* Whichever allocation fails, the guest has all its memory in the end. */
+static void test_squeeze_out_of_memory(void **unused)
+{
+	unsigned long all;
+
+	(void)unused;
+	memory.fails = 0;
+	squeeze(nothing);
+	all = memory.made;
+	clean_up();
+	for (unsigned long n = 1; n <= all; n += 1 + all / 100) {
+		memory.fails = n;
+		squeeze(nothing);
+		memory.fails = 0;
+		assert_int_equal(made_up.actual, GIB);
+		assert_true(unfinished() == 0 || made_up.tender.shrunk);
+		assert_int_equal(squeezed.times + made_up.bad, 1);
+		clean_up();
+	}
+}
+
+static void go_silent(struct made_up *guest)
+{
+	guest->silent = is_shrunk();
+}
+
+/* Autodeflate alone does not show whether it pages. */
+static void test_squeeze_without_reports(void **unused)
+{
+	(void)unused;
+	squeeze(go_silent);
+	assert_int_equal(squeezed.times, 0);
+	assert_int_equal(made_up.bad, 1);
+	assert_non_null(strstr(made_up.why, "left alone"));
+	assert_int_equal(made_up.actual, GIB);
+	assert_int_equal(unfinished(), 0);
+	clean_up();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_to_the_floor),
+		cmocka_unit_test(test_squeeze),
+		cmocka_unit_test(test_squeeze_is_ended),
+		cmocka_unit_test(test_squeeze_out_of_memory),
+		cmocka_unit_test(test_squeeze_without_reports),
 		cmocka_unit_test(test_nothing_to_gain),
 		cmocka_unit_test(test_growth_of_qemu),
 		cmocka_unit_test(test_no_gain),
