@@ -338,6 +338,17 @@ void wss_conn_allow_monitor(struct wss_conn *conn)
 	conn->allow_monitor = true;
 }
 
+void wss_conn_follow_reboots(struct wss_conn *conn)
+{
+	wss_lifecycle_follow_reboots(conn->lifecycle, conn->vir);
+}
+
+bool wss_conn_next_reboot(struct wss_conn *conn, char ret_uuid[WSS_UUID_TEXT_MAX])
+{
+	_Static_assert(WSS_UUID_TEXT_MAX == VIR_UUID_STRING_BUFLEN, "a UUID in text");
+	return wss_lifecycle_next_reboot(conn->lifecycle, ret_uuid);
+}
+
 bool wss_conn_alive(struct wss_conn *conn)
 {
 	return virConnectIsAlive(conn->vir) == 1;

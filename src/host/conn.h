@@ -127,6 +127,15 @@ struct wss_amount wss_conn_host_memory(struct wss_conn *conn);
  */
 struct wss_amount wss_conn_assigned(struct wss_conn *conn, const char *uuid);
 
+/*
+ * From now on notes which domains reboot without a new QEMU. May hang. Does nothing if called again, or if
+ * the driver sends no such events.
+ */
+void wss_conn_follow_reboots(struct wss_conn *conn);
+
+/* Takes the UUID of a domain that has rebooted since it was last taken; false: none has. Asks nobody. */
+bool wss_conn_next_reboot(struct wss_conn *conn, char ret_uuid[WSS_UUID_TEXT_MAX]);
+
 /* Whether the connection is open as far as libvirt's client knows, which asks nobody. */
 bool wss_conn_alive(struct wss_conn *conn);
 

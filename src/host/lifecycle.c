@@ -5,6 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A domain that has rebooted. */
+struct reboot {
+	struct reboot *next;
+	char uuid[VIR_UUID_STRING_BUFLEN];
+};
+
 /*
  * Freed with the last reference, held by the connection or by libvirt, whose event loop may be
  * in a callback.
@@ -13,10 +19,13 @@ struct wss_lifecycle {
 	atomic_int references;
 	pthread_mutex_t lock;
 	struct wss_watch *watches;   /* under the lock */
+	struct reboot *reboots;	     /* under the lock; each domain once */
 	pthread_mutex_t
 		registering; /* held during a call of libvirt, which may never return */
 	bool asked;	     /* under registering, as is callback */
 	int callback;		     /* -1: libvirt sends no events */
+	bool asked_reboots;	     /* under registering, as is reboot_callback */
+	int reboot_callback;	     /* as callback */
 };
 
 struct wss_lifecycle *wss_lifecycle_new(void)
@@ -26,7 +35,7 @@ struct wss_lifecycle *wss_lifecycle_new(void)
 	if (!lifecycle)
 		return NULL;
 	lifecycle->references = 1;
-	lifecycle->callback = -1;
+	lifecycle->callback = lifecycle->reboot_callback = -1;
 	pthread_mutex_init(&lifecycle->lock, NULL);
 	pthread_mutex_init(&lifecycle->registering, NULL);
 	return lifecycle;
@@ -35,9 +44,12 @@ struct wss_lifecycle *wss_lifecycle_new(void)
 static void lifecycle_unref(void *opaque)
 {
 	struct wss_lifecycle *lifecycle = opaque;
+	char unused[VIR_UUID_STRING_BUFLEN];
 
 	if (atomic_fetch_sub(&lifecycle->references, 1) != 1)
 		return;
+	while (wss_lifecycle_next_reboot(lifecycle, unused))
+		;
 	pthread_mutex_destroy(&lifecycle->registering);
 	pthread_mutex_destroy(&lifecycle->lock);
 	free(lifecycle);
@@ -76,6 +88,50 @@ static int on_lifecycle(virConnectPtr vir, virDomainPtr dom, int event, int deta
 	return 0;
 }
 
+/* The caller holds the lock. */
+static bool reboot_is_noted(const struct wss_lifecycle *lifecycle, const char *uuid)
+{
+	for (const struct reboot *reboot = lifecycle->reboots; reboot; reboot = reboot->next)
+		if (!strcmp(reboot->uuid, uuid))
+			return true;
+	return false;
+}
+
+/* QEMU has reset the guest, on its own demand or on that of an operator. */
+static void on_reboot(virConnectPtr vir, virDomainPtr dom, void *opaque)
+{
+	struct wss_lifecycle *lifecycle = opaque;
+	struct reboot *reboot = calloc(1, sizeof(*reboot));
+
+	(void)vir;
+	if (!reboot || virDomainGetUUIDString(dom, reboot->uuid) < 0) {
+		free(reboot);
+		return;
+	}
+	pthread_mutex_lock(&lifecycle->lock);
+	if (!reboot_is_noted(lifecycle, reboot->uuid)) {
+		reboot->next = lifecycle->reboots;
+		lifecycle->reboots = reboot;
+		reboot = NULL;
+	}
+	pthread_mutex_unlock(&lifecycle->lock);
+	free(reboot);
+}
+
+/* The callback's number; -1: libvirt sends no such events. The caller holds registering. */
+static int lifecycle_subscribe(struct wss_lifecycle *lifecycle, virConnectPtr vir, int event,
+			       virConnectDomainEventGenericCallback on_event)
+{
+	int callback;
+
+	atomic_fetch_add(&lifecycle->references, 1);
+	callback = virConnectDomainEventRegisterAny(vir, NULL, event, on_event, lifecycle,
+						    lifecycle_unref);
+	if (callback < 0)
+		lifecycle_unref(lifecycle);
+	return callback;
+}
+
 /* Whether libvirt sends events. */
 static bool lifecycle_register(struct wss_lifecycle *lifecycle, virConnectPtr vir)
 {
@@ -84,24 +140,57 @@ static bool lifecycle_register(struct wss_lifecycle *lifecycle, virConnectPtr vi
 	pthread_mutex_lock(&lifecycle->registering);
 	if (!lifecycle->asked) {
 		lifecycle->asked = true;
-		atomic_fetch_add(&lifecycle->references, 1);
-		lifecycle->callback = virConnectDomainEventRegisterAny(
-			vir, NULL, VIR_DOMAIN_EVENT_ID_LIFECYCLE,
-			VIR_DOMAIN_EVENT_CALLBACK(on_lifecycle), lifecycle, lifecycle_unref);
-		if (lifecycle->callback < 0)
-			lifecycle_unref(lifecycle);
+		lifecycle->callback =
+			lifecycle_subscribe(lifecycle, vir, VIR_DOMAIN_EVENT_ID_LIFECYCLE,
+					    VIR_DOMAIN_EVENT_CALLBACK(on_lifecycle));
 	}
 	sends = lifecycle->callback >= 0;
 	pthread_mutex_unlock(&lifecycle->registering);
 	return sends;
 }
 
+void wss_lifecycle_follow_reboots(struct wss_lifecycle *lifecycle, virConnectPtr vir)
+{
+	pthread_mutex_lock(&lifecycle->registering);
+	if (!lifecycle->asked_reboots) {
+		lifecycle->asked_reboots = true;
+		lifecycle->reboot_callback =
+			lifecycle_subscribe(lifecycle, vir, VIR_DOMAIN_EVENT_ID_REBOOT,
+					    VIR_DOMAIN_EVENT_CALLBACK(on_reboot));
+	}
+	pthread_mutex_unlock(&lifecycle->registering);
+}
+
+bool wss_lifecycle_next_reboot(struct wss_lifecycle *lifecycle,
+			       char ret_uuid[VIR_UUID_STRING_BUFLEN])
+{
+	struct reboot *reboot;
+
+	pthread_mutex_lock(&lifecycle->lock);
+	reboot = lifecycle->reboots;
+	if (reboot)
+		lifecycle->reboots = reboot->next;
+	pthread_mutex_unlock(&lifecycle->lock);
+	if (!reboot)
+		return false;
+	memcpy(ret_uuid, reboot->uuid, sizeof(reboot->uuid));
+	free(reboot);
+	return true;
+}
+
+/* The caller holds registering. */
+static void lifecycle_unsubscribe(virConnectPtr vir, int *callback)
+{
+	if (*callback >= 0)
+		virConnectDomainEventDeregisterAny(vir, *callback);
+	*callback = -1;
+}
+
 void wss_lifecycle_stop(struct wss_lifecycle *lifecycle, virConnectPtr vir)
 {
 	pthread_mutex_lock(&lifecycle->registering);
-	if (lifecycle->callback >= 0)
-		virConnectDomainEventDeregisterAny(vir, lifecycle->callback);
-	lifecycle->callback = -1;
+	lifecycle_unsubscribe(vir, &lifecycle->callback);
+	lifecycle_unsubscribe(vir, &lifecycle->reboot_callback);
 	pthread_mutex_unlock(&lifecycle->registering);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Lifecycle events of a connection's domains: whether a guest was stopped since the last
- * check. One subscription per connection serves all guests, so that freeing a guest takes no
- * libvirt call, which may hang.
+ * check, and which guests have rebooted. One subscription per connection serves all guests, so
+ * that freeing a guest takes no libvirt call, which may hang.
  */
 #ifndef WSS_HOST_LIFECYCLE_H
 #define WSS_HOST_LIFECYCLE_H
@@ -27,6 +27,19 @@ struct wss_lifecycle *wss_lifecycle_new(void);
 
 /* Unsubscribes from libvirt's events, which may hang. Call before virConnectClose(). */
 void wss_lifecycle_stop(struct wss_lifecycle *lifecycle, virConnectPtr vir);
+
+/*
+ * From now on notes which domains of the connection vir reboot without a new QEMU. Subscribes to libvirt's
+ * events once, which may hang. A driver without such events notes none.
+ */
+void wss_lifecycle_follow_reboots(struct wss_lifecycle *lifecycle, virConnectPtr vir);
+
+/*
+ * Takes a domain that has rebooted, once however often that was, since it was last taken. False: there is
+ * none. Calls no libvirt.
+ */
+bool wss_lifecycle_next_reboot(struct wss_lifecycle *lifecycle,
+			       char ret_uuid[VIR_UUID_STRING_BUFLEN]);
 
 /* Call after it was stopped and all watches have ended. Accepts NULL. */
 void wss_lifecycle_free(struct wss_lifecycle *lifecycle);

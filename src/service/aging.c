@@ -24,7 +24,7 @@
 
 struct wss_aging {
 	atomic_int references;
-	atomic_bool removed; /* the guest has ended */
+	atomic_bool removed; /* the guest has ended or rebooted */
 	char *path; /* NULL: no file */
 	/* For those who report, and never held for long. */
 	pthread_mutex_t lock;
@@ -279,6 +279,9 @@ static int aging_write(struct wss_aging *aging, struct wss_error *err)
 			   err) < 0)
 		return -1;
 	aging->changed = false;
+	/* Another thread may have removed the file before this one had written it. */
+	if (aging->removed)
+		unlink(aging->path);
 	return 0;
 }
 

@@ -2,7 +2,8 @@
 /*
  * The aging of one guest's memory: takes what windows have seen, in the threads that measure, and says
  * how cold the memory is, in any other. Its ages are kept in a file (service/ages.h), and are those of
- * one run of the guest: when its process or its RAM is another than before, they begin anew.
+ * one run of the guest: when its process or its RAM is another than before, they begin anew. After a reboot within
+ * the same process the watch takes another aging.
  */
 #ifndef WSS_SERVICE_AGING_H
 #define WSS_SERVICE_AGING_H
@@ -63,7 +64,7 @@ bool wss_aging_report(struct wss_aging *aging, uint64_t now_ns, struct wss_cold_
  */
 int wss_aging_save(struct wss_aging *aging, struct wss_error *err);
 
-/* Removes the file: the guest has ended. */
+/* Removes the file, which is not written again: the guest has ended or rebooted. */
 void wss_aging_remove(struct wss_aging *aging);
 
 #endif

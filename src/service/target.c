@@ -36,6 +36,16 @@ static const char *libvirt_uri(void *opaque)
 	return wss_conn_uri(opaque);
 }
 
+static void libvirt_follow_reboots(void *opaque)
+{
+	wss_conn_follow_reboots(opaque);
+}
+
+static bool libvirt_next_reboot(void *opaque, char ret_uuid[WSS_UUID_TEXT_MAX])
+{
+	return wss_conn_next_reboot(opaque, ret_uuid);
+}
+
 static void libvirt_close(void *opaque)
 {
 	wss_conn_close(opaque);
@@ -45,6 +55,8 @@ static const struct wss_guest_source libvirt_source = {
 	.list = libvirt_list,
 	.open = libvirt_open,
 	.uri = libvirt_uri,
+	.follow_reboots = libvirt_follow_reboots,
+	.next_reboot = libvirt_next_reboot,
 	.close = libvirt_close,
 };
 
@@ -141,6 +153,19 @@ int wss_hypervisor_guest(const struct wss_hypervisor *hypervisor, const struct w
 			 struct wss_error *err)
 {
 	return hypervisor->source->open(hypervisor->opaque, ref, deadline, ret_guest, err);
+}
+
+void wss_hypervisor_follow_reboots(const struct wss_hypervisor *hypervisor)
+{
+	if (hypervisor->source->follow_reboots)
+		hypervisor->source->follow_reboots(hypervisor->opaque);
+}
+
+bool wss_hypervisor_next_reboot(const struct wss_hypervisor *hypervisor,
+				char ret_uuid[WSS_UUID_TEXT_MAX])
+{
+	return hypervisor->source->follow_reboots &&
+	       hypervisor->source->next_reboot(hypervisor->opaque, ret_uuid);
 }
 
 bool wss_hypervisor_alive(const struct wss_hypervisor *hypervisor)

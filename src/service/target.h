@@ -50,6 +50,10 @@ struct wss_guest_source {
 	 * there is none.
 	 */
 	const char *(*uri)(void *opaque);
+	/* As wss_conn_follow_reboots(). NULL: its guests are not known to reboot. */
+	void (*follow_reboots)(void *opaque);
+	/* As wss_conn_next_reboot(). Set if follow_reboots is. */
+	bool (*next_reboot)(void *opaque, char ret_uuid[WSS_UUID_TEXT_MAX]);
 	/* Called once no guest of the source is open; may be NULL. */
 	void (*close)(void *opaque);
 };
@@ -100,6 +104,13 @@ int wss_hypervisor_list(const struct wss_hypervisor *hypervisor, bool inactive_t
 int wss_hypervisor_guest(const struct wss_hypervisor *hypervisor, const struct wss_domain_ref *ref,
 			 const struct wss_deadline *deadline, struct wss_guest **ret_guest,
 			 struct wss_error *err);
+
+/* From now on notes which guests reboot without a new QEMU, if the source tells. May hang. */
+void wss_hypervisor_follow_reboots(const struct wss_hypervisor *hypervisor);
+
+/* Takes the UUID of a guest that has rebooted since it was last taken; false: none has. Asks nobody. */
+bool wss_hypervisor_next_reboot(const struct wss_hypervisor *hypervisor,
+				char ret_uuid[WSS_UUID_TEXT_MAX]);
 
 /* Whether its connection to libvirt, if it has one, still works as far as is known. Asks nobody. */
 bool wss_hypervisor_alive(const struct wss_hypervisor *hypervisor);

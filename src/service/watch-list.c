@@ -38,6 +38,8 @@ static void listing_run(void *opaque)
 	if (!listing->hypervisor &&
 	    wss_hypervisor_open(&listing->options, &listing->hypervisor, &listing->error) < 0)
 		return;
+	/* Before they are listed, so that no reboot of a listed guest goes unnoticed. */
+	wss_hypervisor_follow_reboots(listing->hypervisor);
 	listing->result = wss_hypervisor_list(listing->hypervisor, false, &listing->domains, &listing->n,
 					      &listing->error);
 }
@@ -163,6 +165,11 @@ int wss_lister_step(struct wss_lister *lister, struct wss_conn_domain **ret_doma
 struct wss_hypervisor *wss_lister_hypervisor(const struct wss_lister *lister)
 {
 	return lister->hypervisor;
+}
+
+bool wss_lister_next_reboot(const struct wss_lister *lister, char ret_uuid[WSS_UUID_TEXT_MAX])
+{
+	return lister->hypervisor && wss_hypervisor_next_reboot(lister->hypervisor, ret_uuid);
 }
 
 void wss_lister_wait(struct wss_lister *lister, uint64_t wait_ns)

@@ -16,12 +16,15 @@ struct wss_instance {
 	uint64_t maximum_bytes;
 };
 
+/* Why a guest is held after a reboot. */
+#define WSS_WHY_REBOOTED "it has just rebooted"
+
 /* Why a window was not armed, beside the budget. */
 enum wss_visit_end {
 	WSS_VISIT_MEASURED, /* or tried to: the sample says it */
 	WSS_VISIT_REFUSED,  /* by the budget: plan says why */
 	WSS_VISIT_RENEWED,  /* it is not the guest that the visit was made for: it gets a canary */
-	WSS_VISIT_BOOTING,  /* it has just started, and is left alone until not_before_ns */
+	WSS_VISIT_BOOTING,  /* it has just started or rebooted, and is left alone until not_before_ns */
 };
 
 /* Entries that a window has dropped may come back after its sample, each with a fault. */
@@ -46,6 +49,7 @@ struct wss_visit {
 	enum wss_window_kind kind;
 	struct wss_pace pace;
 	struct wss_instance expected; /* all 0: any */
+	uint64_t rebooted_ns; /* when the guest last rebooted in its QEMU, as far as was known; 0: never */
 	struct wss_amount last_faults; /* of the last window of that kind */
 	struct wss_fault_debt debt;    /* of the last window of any kind */
 	struct wss_aging *aging; /* its own reference; NULL: nobody wants ages */
@@ -115,6 +119,9 @@ int wss_lister_step(struct wss_lister *lister, struct wss_conn_domain **ret_doma
 
 /* The hypervisor as it was opened last; NULL: it is not open. The lister's. */
 struct wss_hypervisor *wss_lister_hypervisor(const struct wss_lister *lister);
+
+/* As wss_hypervisor_next_reboot(), of that hypervisor. */
+bool wss_lister_next_reboot(const struct wss_lister *lister, char ret_uuid[WSS_UUID_TEXT_MAX]);
 
 /* Waits until a listing is done, at most wait_ns. */
 void wss_lister_wait(struct wss_lister *lister, uint64_t wait_ns);

@@ -18,6 +18,21 @@ static uint64_t started_ns(const struct wss_process *process)
 	return ticks > 0 ? wss_u64_mul(process->start_ticks, WSS_NS_PER_S / (uint64_t)ticks) : 0;
 }
 
+/* The guest's memory is not what it will be until it has booted. */
+static int check_booted(struct wss_visit *visit, struct wss_error *err)
+{
+	uint64_t since_ns = started_ns(&visit->target->guest->process);
+	bool rebooted = visit->rebooted_ns > since_ns;
+
+	visit->not_before_ns =
+		wss_u64_add(wss_u64_max(since_ns, visit->rebooted_ns), visit->options.boot_ns);
+	if (visit->not_before_ns <= wss_clock_now_ns())
+		return 0;
+	visit->end = WSS_VISIT_BOOTING;
+	return wss_error_set(err, WSS_ERR_BUSY,
+			     rebooted ? WSS_WHY_REBOOTED : "it has just started");
+}
+
 /* Is it the guest that the kind of window was chosen for, and has it been up for long enough? */
 static int check_instance(struct wss_visit *visit, struct wss_error *err)
 {
@@ -30,11 +45,8 @@ static int check_instance(struct wss_visit *visit, struct wss_error *err)
 		.start_ticks = guest->process.start_ticks,
 		.maximum_bytes = guest->config.maximum_bytes,
 	};
-	visit->not_before_ns = wss_u64_add(started_ns(&guest->process), visit->options.boot_ns);
-	if (visit->not_before_ns > wss_clock_now_ns()) {
-		visit->end = WSS_VISIT_BOOTING;
-		return wss_error_set(err, WSS_ERR_BUSY, "it has just started");
-	}
+	if (check_booted(visit, err) < 0)
+		return -1;
 	if (visit->kind == WSS_WINDOW_CANARY ||
 	    (found->pid == expected->pid && found->start_ticks == expected->start_ticks &&
 	     found->maximum_bytes <= expected->maximum_bytes))

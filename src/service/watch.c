@@ -34,6 +34,7 @@
 struct guest {
 	struct wss_watched watched;
 	struct wss_instance instance;
+	uint64_t rebooted_ns; /* when it last rebooted in its QEMU; 0: it did not since it was listed */
 	struct wss_amount last_faults;
 	enum wss_window_kind last_kind;
 	struct wss_fault_debt debt;
@@ -268,6 +269,56 @@ static void watch_list(struct wss_watch *watch)
 	wss_conn_free_list(domains, n);
 }
 
+/* --- reboots --- */
+
+/* What is known of its windows counts no more: it begins again with a canary. */
+static void guest_begin_anew(struct guest *guest)
+{
+	wss_pace_reset(&guest->watched.pace);
+	guest->last_faults = (struct wss_amount){ .known = false };
+}
+
+static void guest_hold_after_reboot(struct guest *guest, uint64_t boot_ns)
+{
+	struct wss_watched *watched = &guest->watched;
+
+	watched->state = WSS_WATCHED_HELD;
+	watched->next_ns = wss_u64_add(guest->rebooted_ns, boot_ns);
+	wss_error_clear(&watched->why);
+	wss_error_set(&watched->why, WSS_ERR_BUSY, WSS_WHY_REBOOTED);
+}
+
+/*
+ * It has rebooted in the same QEMU: it is left alone while it boots, and none of its memory has an age. A visit
+ * that is under way arms nothing more, and keeps the aging of before.
+ */
+static void watch_reboot(struct wss_watch *watch, struct guest *guest)
+{
+	guest->rebooted_ns = wss_clock_now_ns();
+	guest_end_visit(guest);
+	guest_begin_anew(guest);
+	if (guest->aging)
+		wss_aging_remove(guest->aging);
+	wss_aging_unref(guest->aging);
+	guest->aging = wss_aging_new(watch->options.ages, guest->watched.uuid);
+	if (!guest->visit)
+		guest_hold_after_reboot(guest, watch->options.boot_ns);
+	wss_log_guest(WSS_LOG_INFO, guest->watched.name, guest->watched.uuid,
+		      "has rebooted: its ages begin anew");
+}
+
+static void watch_take_reboots(struct wss_watch *watch)
+{
+	char uuid[WSS_UUID_TEXT_MAX];
+	struct guest *guest;
+
+	while (wss_lister_next_reboot(watch->lister, uuid)) {
+		guest = watch_find(watch, uuid, &(size_t){ 0 });
+		if (guest)
+			watch_reboot(watch, guest);
+	}
+}
+
 /* --- visits --- */
 
 /* For one visit, for wss_hypervisor_unref(). */
@@ -295,6 +346,7 @@ static struct wss_visit *visit_new(const struct wss_watch *watch, const struct g
 	visit->kind = visit->pace.kind < watch->options.wanted ? visit->pace.kind
 							       : watch->options.wanted;
 	visit->expected = guest->instance;
+	visit->rebooted_ns = guest->rebooted_ns;
 	if (guest->last_kind == visit->kind)
 		visit->last_faults = guest->last_faults;
 	visit->debt = guest->debt;
@@ -414,17 +466,34 @@ static void visit_continue(struct wss_visit *visit, const struct guest *guest,
 }
 
 /*
- * A window that was armed: what it has cost, and when the next one may be. The faults of the window before that
- * came after its sample were not known then, so that they count now.
+ * Charges the guest with the cost of a window that was armed. The faults of the window before that came after its
+ * sample were not known then, so that they count now. Returns what was charged.
  */
+static struct wss_window_cost guest_charge(struct guest *guest, const struct wss_visit *visit,
+					   const struct wss_sample *sample,
+					   const struct wss_window_cost *cost)
+{
+	struct wss_watched *watched = &guest->watched;
+	struct wss_window_cost charged = wss_window_cost_of(
+		cost->stall_ns, wss_u64_add(cost->faults, visit->late_faults),
+		visit->options.fault_ns, visit->n_vcpus);
+
+	watched->windows++;
+	watched->spent_vcpu_ns += charged.vcpu_ns;
+	watched->spent_ns += visit->n_vcpus ? charged.vcpu_ns / visit->n_vcpus : 0;
+	watched->spent_tool_ns += sample->cost.user_ns.value + sample->cost.system_ns.value;
+	watched->longest_stall_ns = wss_u64_max(watched->longest_stall_ns, cost->stall_ns);
+	guest->debt = wss_visit_debt(visit, sample);
+	return charged;
+}
+
+/* A window that was armed: what it has cost, and when the next one may be. */
 static void guest_account(struct guest *guest, struct wss_visit *visit,
 			  const struct wss_sample *sample)
 {
 	struct wss_watched *watched = &guest->watched;
 	struct wss_window_cost predicted = visit->predicted, cost = wss_visit_cost(visit, sample);
-	struct wss_window_cost charged = wss_window_cost_of(
-		cost.stall_ns, wss_u64_add(cost.faults, visit->late_faults), visit->options.fault_ns,
-		visit->n_vcpus);
+	struct wss_window_cost charged = guest_charge(guest, visit, sample, &cost);
 	struct wss_plan plan;
 
 	/* A method that predicts nothing is taken at its word afterwards. */
@@ -432,14 +501,8 @@ static void guest_account(struct guest *guest, struct wss_visit *visit,
 		predicted = cost;
 	watched->dearer += wss_pace_account(&watched->pace, &visit->options.budget, visit->kind,
 					    &predicted, &cost);
-	watched->windows++;
-	watched->spent_vcpu_ns += charged.vcpu_ns;
-	watched->spent_ns += visit->n_vcpus ? charged.vcpu_ns / visit->n_vcpus : 0;
-	watched->spent_tool_ns += sample->cost.user_ns.value + sample->cost.system_ns.value;
-	watched->longest_stall_ns = wss_u64_max(watched->longest_stall_ns, cost.stall_ns);
 	guest->last_faults = sample->cost.faults;
 	guest->last_kind = visit->kind;
-	guest->debt = wss_visit_debt(visit, sample);
 	plan = wss_pace_plan(&watched->pace, &visit->options.budget, &charged, visit->n_vcpus,
 			     visit->options.wanted, visit->period_ns);
 	watched->period_ns = plan.period_ns;
@@ -475,12 +538,23 @@ static void guest_take_failure(struct guest *guest, const struct wss_visit *visi
 		watched->state = WSS_WATCHED_HELD;
 		watched->next_ns = visit->not_before_ns;
 	} else if (visit->end == WSS_VISIT_RENEWED) {
-		wss_pace_reset(&watched->pace);
-		guest->last_faults = (struct wss_amount){ .known = false };
+		guest_begin_anew(guest);
 		watched->next_ns = wss_clock_now_ns() + SOON_NS;
 	} else if (error->code == WSS_ERR_BUSY) {
 		watched->state = WSS_WATCHED_HELD;
 	}
+}
+
+/* The guest has rebooted since the visit began: the sample is of neither run, but its window was paid for. */
+static void guest_take_outdated(struct guest *guest, const struct wss_visit *visit,
+				const struct wss_sample *sample)
+{
+	if (wss_sample_measured(sample)) {
+		struct wss_window_cost cost = wss_visit_cost(visit, sample);
+
+		guest_charge(guest, visit, sample, &cost);
+	}
+	guest_hold_after_reboot(guest, visit->options.boot_ns);
 }
 
 static void on_sample(struct wss_target *target, const struct wss_sample *sample, bool last,
@@ -503,6 +577,10 @@ static void on_sample(struct wss_target *target, const struct wss_sample *sample
 		guest->instance = visit->found;
 		guest->watched.maximum_bytes.value = visit->found.maximum_bytes;
 		guest->watched.maximum_bytes.known = visit->found.maximum_bytes != 0;
+	}
+	if (visit->rebooted_ns != guest->rebooted_ns) {
+		guest_take_outdated(guest, visit, sample);
+		return;
 	}
 	if (wss_sample_measured(sample))
 		guest_take_sample(guest, visit, sample);
@@ -636,6 +714,8 @@ bool wss_watch_step(struct wss_watch *watch)
 	uint64_t wait_ns = STEP_NS, now_ns;
 	bool measuring;
 
+	/* Before the list, which may find that the connection that told of them is lost. */
+	watch_take_reboots(watch);
 	watch_list(watch);
 	watch_look_at_pressure(watch);
 	if (watch_may_start(watch)) {

@@ -17,6 +17,10 @@
  * are predicted as all entries that the zap drops, or, once a window has shown how many of them the
  * guest touches, as twice that.
  *
+ * A guest that has restarted, that is in another QEMU process, begins again with a canary. So does one that has
+ * rebooted within its QEMU, which only an event of libvirt tells: one that comes while libvirt cannot be reached
+ * is not noticed. Both are left alone while they boot, and the ages of their memory begin anew.
+ *
  * Guests are spread over their period when the watch begins, so that they do not fall due together. While
  * the watch is held nothing is armed; windows that are open come to their end. An operator holds it, or
  * memory pressure on the host: it is looked at every second, and has to fall to half the limit again.
@@ -57,7 +61,7 @@ struct wss_watch_options {
 	enum wss_window_kind wanted;	    /* the dearest kind of window */
 	uint64_t period_ns;		    /* for guests whose policy has none, at least 1 s */
 	uint64_t canary_ns;		    /* length of a canary's window */
-	uint64_t boot_ns;		    /* how long a guest that has just started is left alone */
+	uint64_t boot_ns;		    /* how long a guest that has just started or rebooted is left alone */
 	struct wss_budget budget;
 	double pressure_share; /* memory pressure (host/pressure.h), 0 to 1, that holds the watch; 0: none does */
 	double fault_ns; /* what a second-level fault costs (track/fault-cost.h) */

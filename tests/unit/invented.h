@@ -30,6 +30,7 @@ static struct invented {
 	enum wss_guest_state state;
 	atomic_bool opted_out, gone;
 	atomic_bool job; /* a migration, say */
+	atomic_bool reboots; /* and nobody has been told yet */
 	bool dies;   /* in its first window */
 	bool leaves; /* the round, as soon as a window of it is open */
 	struct wss_target *target; /* of one that leaves */
@@ -142,6 +143,23 @@ static int source_list(void *unused, bool inactive_too, struct wss_conn_domain *
 	*ret_domains = domains;
 	*ret_n = n;
 	return 0;
+}
+
+static void source_follow_reboots(void *unused)
+{
+	(void)unused;
+}
+
+static bool source_next_reboot(void *unused, char ret_uuid[WSS_UUID_TEXT_MAX])
+{
+	(void)unused;
+	for (size_t i = 0; i < n_guests; i++) {
+		if (!atomic_exchange(&guests[i].reboots, false))
+			continue;
+		memcpy(ret_uuid, guests[i].uuid, WSS_UUID_TEXT_MAX);
+		return true;
+	}
+	return false;
 }
 
 static int source_open(void *unused, const struct wss_domain_ref *ref,
@@ -344,7 +362,12 @@ static void forget(void)
 
 static struct wss_hypervisor *hypervisor_new(void)
 {
-	static const struct wss_guest_source source = { .list = source_list, .open = source_open };
+	static const struct wss_guest_source source = {
+		.list = source_list,
+		.open = source_open,
+		.follow_reboots = source_follow_reboots,
+		.next_reboot = source_next_reboot,
+	};
 	struct wss_hypervisor *hypervisor;
 
 	assert_int_equal(wss_hypervisor_new(&host, &source, NULL, &hypervisor, NULL), 0);

@@ -611,6 +611,60 @@ static void test_begins_anew_with_another_process(void **unused)
 	fail_msg("no canary");
 }
 
+/* In the same process: it is held while it boots, and then gets a canary. */
+static void test_begins_anew_after_a_reboot(void **unused)
+{
+	unsigned begins;
+	uint64_t spent_ns;
+
+	(void)unused;
+	prepare(2);
+	options.boot_ns = 600 * MS;
+	begin();
+	STEP_UNTIL(guests[0].begins >= 3 && !guests[0].is_open && watched(0)->windows >= 3);
+	spent_ns = watched(0)->spent_vcpu_ns;
+	guests[0].reboots = true;
+	STEP_UNTIL(watched(0)->state == WSS_WATCHED_HELD);
+	assert_string_equal(watched(0)->why.text, "it has just rebooted");
+	assert_int_equal(watched(0)->pace.kind, WSS_WINDOW_CANARY);
+	begins = guests[0].begins;
+	step_for(300 * MS);
+	assert_int_equal(guests[0].begins, begins);
+	assert_int_equal(watched(0)->state, WSS_WATCHED_HELD);
+	assert_true(watched(0)->measured);
+	assert_true(watched(0)->spent_vcpu_ns >= spent_ns);
+	STEP_UNTIL(guests[0].begins > begins && watched(0)->state == WSS_WATCHED_WAITING);
+	assert_int_equal(watched(0)->kind, WSS_WINDOW_CANARY);
+	/* The other one went on. */
+	assert_true(guests[1].begins > begins + 2);
+	end();
+}
+
+/* It counts as booting from then on, even if it is opened only later. */
+static void test_a_reboot_holds_whatever_is_under_way(void **unused)
+{
+	uint64_t rebooted_ns;
+	unsigned samples;
+
+	(void)unused;
+	prepare(1);
+	options.measure.window.track.window_ns = options.canary_ns = 300 * MS;
+	options.boot_ns = 500 * MS;
+	begin();
+	STEP_UNTIL(guests[0].is_open && told.samples);
+	samples = told.samples;
+	rebooted_ns = wss_clock_now_ns();
+	guests[0].reboots = true;
+	STEP_UNTIL(watched(0)->state == WSS_WATCHED_HELD);
+	/* Its window came to an end, was paid for, and told of nobody. */
+	assert_false(guests[0].is_open);
+	assert_int_equal(told.samples, samples);
+	assert_int_equal(watched(0)->windows, samples + 1);
+	STEP_UNTIL(told.samples > samples);
+	assert_true(guests[0].armed_ns >= rebooted_ns + 500 * MS);
+	end();
+}
+
 /* --- ages --- */
 
 /* 64 MiB without the VGA window. */
@@ -791,6 +845,38 @@ static void test_ages_survive_the_watch(void **unused)
 	remove_tree(tree);
 }
 
+/* Memory is of another age after a reboot, and that lasts over a restart of the service. */
+static void test_a_reboot_ends_ages(void **unused)
+{
+	char *tree = make_tree(), path[PATH_MAX];
+	uint64_t rebooted_ns;
+
+	(void)unused;
+	prepare_pages(true);
+	options.ages = tree;
+	begin();
+	STEP_UNTIL(told.samples >= 4);
+	make_path(path, "%s/%s", tree, guests[0].uuid);
+	wss_watch_hold(watch, "it ends");
+	STEP_UNTIL(!guests[0].is_open);
+	step_for(PERIOD_NS);
+	wss_watch_free(watch);
+	assert_int_equal(access(path, F_OK), 0);
+	memset(&told, 0, sizeof(told));
+	begin();
+	STEP_UNTIL(told.samples >= 4);
+	rebooted_ns = wss_clock_now_ns();
+	assert_true(cold().since_ns < rebooted_ns);
+	guests[0].reboots = true;
+	STEP_UNTIL(!guests[0].reboots);
+	assert_int_not_equal(access(path, F_OK), 0);
+	told.samples = 0;
+	STEP_UNTIL(told.samples >= 4);
+	assert_true(cold().since_ns >= rebooted_ns);
+	end_pages();
+	remove_tree(tree);
+}
+
 /* --- clock steps --- */
 
 #define YEAR_S (365 * 24 * 3600)
@@ -908,6 +994,8 @@ int main(void)
 		cmocka_unit_test(test_libvirt_comes_and_goes),
 		cmocka_unit_test(test_leaves_a_booting_guest_alone),
 		cmocka_unit_test(test_begins_anew_with_another_process),
+		cmocka_unit_test(test_begins_anew_after_a_reboot),
+		cmocka_unit_test(test_a_reboot_holds_whatever_is_under_way),
 		cmocka_unit_test(test_continuous),
 		cmocka_unit_test(test_single_windows_have_no_low_bound),
 		cmocka_unit_test(test_continuous_without_pages),
@@ -916,6 +1004,7 @@ int main(void)
 		cmocka_unit_test(test_opts_out_while_windows_go_on),
 		cmocka_unit_test(test_backs_off_while_windows_go_on),
 		cmocka_unit_test(test_ages_survive_the_watch),
+		cmocka_unit_test(test_a_reboot_ends_ages),
 		cmocka_unit_test(test_clock_steps),
 		cmocka_unit_test(test_changes_its_options),
 	};
