@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/nearest.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "cmd/store-options.h"
 #include "cmd/window-options.h"
@@ -17,6 +18,7 @@
 #define PERIOD_MAX_NS (24 * 3600 * WSS_NS_PER_S)
 /* Room for a value as it is printed: of a line of a file, or of all addresses. */
 #define VALUE_MAX 2048
+#define BLANKS " \t"
 /* Room for the name of a setting in messages: "FILE:LINE: [SECTION] KEY". */
 #define WHAT_MAX 384
 
@@ -515,6 +517,41 @@ int wss_serve_config_load(const struct wss_serve_typed *typed,
 	return loading.is_faulty ? -1 : 0;
 }
 
+/* Whether a file can have that value of a key: libeconf ends it at a "#", quoted or not. */
+static bool value_fits_file(const char *name, const char *value)
+{
+	for (const char *at = value; *at; at++)
+		if (*at == '#' || ((unsigned char)*at < ' ' && *at != '\t') || *at == 0x7f)
+			return false;
+	/* With " = " and quotation marks. */
+	return value[strspn(value, BLANKS "\"")] &&
+	       strlen(name) + strlen(value) + 5 <= WSS_CONFIG_LINE_MAX;
+}
+
+/* Whether a reader of the file would take something from the value's ends. */
+static bool value_needs_quotes(const char *value)
+{
+	char last = value[strlen(value) - 1];
+
+	return strchr(BLANKS, value[0]) || strchr(BLANKS, last) || (value[0] == '"' && last == '"');
+}
+
+/* Prints a setting so that it reads back as the same. */
+static void setting_print(const struct wss_serve_setting *setting, char *value, FILE *stream)
+{
+	const char *quote;
+
+	if (!*value) {
+		fprintf(stream, "# %s is not set\n", setting->name);
+	} else if (!value_fits_file(setting->name, value)) {
+		wss_text_sanitize(value);
+		fprintf(stream, "# %s is set to what no file can have: %s\n", setting->name, value);
+	} else {
+		quote = value_needs_quotes(value) ? "\"" : "";
+		fprintf(stream, "%s = %s%s%s\n", setting->name, quote, value, quote);
+	}
+}
+
 void wss_serve_config_print(const struct wss_serve_config *config, FILE *stream)
 {
 	const char *section = "";
@@ -526,8 +563,7 @@ void wss_serve_config_print(const struct wss_serve_config *config, FILE *stream)
 			fprintf(stream, "%s[%s]\n", i ? "\n" : "", section);
 		}
 		settings[i].type->format(&settings[i], config, value, sizeof(value));
-		fprintf(stream, *value ? "%s = %s\n" : "# %s is not set\n", settings[i].name,
-			value);
+		setting_print(&settings[i], value, stream);
 	}
 }
 

@@ -66,6 +66,30 @@ has() { # LINE...
 	cmp first out
 }
 
+@test "values that begin or end with blanks or quotation marks read back as the same" {
+	local value
+	for value in '/a b ' ' /a' $'/a\t' '"/a"' '""/a""' '/a"b' '"/a' '/a"' "'/a '" '/a;b'; do
+		good --textfile "$value"
+		cp out first
+		good --config first
+		diff first out
+		grep -qxF -e "textfile = $value" -e "textfile = \"$value\"" out
+	done
+	printf '[metrics]\ntextfile = "/a "\n' >first
+	good --config first
+	has 'textfile = "/a "'
+}
+
+@test "a value that no file can have is a comment" {
+	local value
+	for value in '/a#b' $'/a\nb' ' "' "/$(printf '%01024d' 0)"; do
+		good --textfile "$value"
+		grep -q '^# textfile is set to what no file can have: ' out
+		good --config out
+		has '# textfile is not set'
+	done
+}
+
 @test "every option has a key, and every key an option" {
 	good
 	sed -n 's/^# \([a-z-]*\) is not set$/\1/p; s/^\([a-z-]*\) = .*/\1/p' out | sort >keys
