@@ -254,6 +254,17 @@ static struct wss_value recommend_get_next(const void *row)
 }
 
 AMOUNT(next_bytes, sizing.next_bytes)
+AMOUNT(unrounded, sizing.unrounded_bytes)
+
+static struct wss_value recommend_get_flavour(const void *row)
+{
+	const struct wss_advice *advice = advice_of(row);
+
+	return advice->rule.rounding && advice->sizing.recommended_bytes.known
+		       ? wss_value_text(wss_rounding_name(advice->rule.rounding,
+							  advice->sizing.recommended_bytes.value))
+		       : wss_value_absent();
+}
 
 static bool was_learned(const void *row)
 {
@@ -414,7 +425,7 @@ static const struct wss_column columns[] = {
 	 "When its ages were last stored, UTC", false},
 	{"reason", NULL, "REASON", -15, recommend_get_reason,
 	 "What binds the recommended size: peak, percentile, trend (grows from day to day), boot, held "
-	 "(a former size), miss-rate curve, growth (beyond the windows), minimum, maximum",
+	 "(a former size), miss-rate curve, growth (beyond the windows), minimum, rounding, maximum",
 	 false},
 	{"next_reason", NULL, "NEXT", -15, recommend_get_next,
 	 "What would bind it otherwise", false},
@@ -439,6 +450,10 @@ static const struct wss_column columns[] = {
 	 "Measured hours that it was learned from, a count", false},
 	{"trend_per_day", NULL, "TREND", 6, recommend_get_trend,
 	 "Growth from day to day, as a share, 1 = 100%; 0: none was found", false},
+	{"unrounded_bytes", NULL, "UNROUNDED", 9, recommend_get_unrounded,
+	 "Size before --flavours or --step, in bytes", false},
+	{"flavour", NULL, "FLAVOUR", -12, recommend_get_flavour,
+	 "Name of the recommended flavour; absent: it has none, or the size is none of them", false},
 };
 
 #define SHOWN                                                                          \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cmd/recommend.h"
-#include "cmd/recommend-backtest.h"
+#include "cmd/recommend-options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,19 +12,10 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cmd/plot.h"
-#include "cmd/sizing-options.h"
 #include "help-text.h"
 #include "host/inventory.h"
 #include "out/missrate-chart.h"
 #include "out/policy.h"
-
-struct recommend_options {
-	struct wss_sizing_options sizing;
-	double probability;
-	const char *plot;
-	struct recommend_backtest_options backtest;
-	bool rule_given, others_given; /* options for the rule, and those that a backtest has no use for */
-};
 
 struct recommend {
 	const struct wss_cli *cli;
@@ -41,163 +32,6 @@ struct recommend {
 	struct wss_missrate_guest *curves; /* for the picture, with malloc()ed texts */
 	struct recommend_notes notes;
 };
-
-enum {
-	OPT_PERCENTILE = 1,
-	OPT_WHAT_IF,
-	OPT_PROBABILITY,
-	OPT_PLOT,
-	OPT_BACKTEST,
-	OPT_SWEEP,
-	OPT_TRAIN,
-	OPT_TEST,
-	OPT_VIOLATIONS,
-};
-
-static const struct option long_options[] = {
-	WSS_COMMON_LONG,
-	WSS_TABLE_LONG,
-	WSS_SIZING_LONG,
-	{"percentile", required_argument, NULL, OPT_PERCENTILE},
-	{"what-if", required_argument, NULL, OPT_WHAT_IF},
-	{"probability", required_argument, NULL, OPT_PROBABILITY},
-	{"plot", required_argument, NULL, OPT_PLOT},
-	{"backtest", no_argument, NULL, OPT_BACKTEST},
-	{"sweep", no_argument, NULL, OPT_SWEEP},
-	{"train", required_argument, NULL, OPT_TRAIN},
-	{"test", required_argument, NULL, OPT_TEST},
-	{"violations", required_argument, NULL, OPT_VIOLATIONS},
-	{NULL, 0, NULL, 0},
-};
-
-static int backtest_span_parse(const char *value, const char *what, uint64_t *ret_ns,
-			       struct wss_error *err)
-{
-	uint64_t ns;
-
-	if (wss_duration_parse(value, WSS_ADVICE_SPAN_MAX_NS, what, &ns, err) < 0)
-		return -1;
-	if (ns < WSS_ADVICE_SPAN_MIN_NS)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "%s: '%s' is less than 1h, and a backtest judges hours", what,
-				     value);
-	*ret_ns = ns;
-	return 0;
-}
-
-static int backtest_take(struct recommend_backtest_options *options, int c, const char *value,
-			 struct wss_error *err)
-{
-	options->given = true;
-	switch (c) {
-	case OPT_BACKTEST:
-		options->backtest = true;
-		return 0;
-	case OPT_SWEEP:
-		options->sweep = true;
-		return 0;
-	case OPT_TRAIN:
-		return backtest_span_parse(value, "--train", &options->train_ns, err);
-	case OPT_TEST:
-		return backtest_span_parse(value, "--test", &options->test_ns, err);
-	default:
-		return wss_percent_parse(value, 0.001, 50, "--violations", &options->violations,
-					 err);
-	}
-}
-
-static int recommend_take(void *opaque, int c, const char *value, struct wss_error *err)
-{
-	struct recommend_options *options = opaque;
-	struct wss_advice_options *advice = &options->sizing.advice;
-
-	if (c >= OPT_BACKTEST && c <= OPT_VIOLATIONS)
-		return backtest_take(&options->backtest, c, value, err);
-	if (c == OPT_PERCENTILE || c == WSS_OPT_SPAN || c == WSS_OPT_HEADROOM)
-		options->rule_given = true;
-	else if (c != OPT_PLOT && c != WSS_OPT_HISTORY)
-		options->others_given = true;
-	switch (c) {
-	case OPT_PERCENTILE:
-		return wss_percent_parse(value, 50, 99.9, "--percentile",
-					 &advice->rule.percentile, err);
-	case OPT_WHAT_IF:
-		advice->what_if_bytes.known = true;
-		return wss_size_parse(value, "--what-if", &advice->what_if_bytes.value, err);
-	case OPT_PROBABILITY:
-		return wss_percent_parse(value, 50, 99.9, "--probability", &options->probability,
-					 err);
-	case OPT_PLOT:
-		options->plot = value;
-		return 0;
-	default:
-		return wss_sizing_option(&options->sizing, c, value, err);
-	}
-}
-
-/* The rule that a backtest judges if its options were given. */
-static void backtest_set_rule(struct recommend_options *options)
-{
-	const struct wss_advice_options *advice = &options->sizing.advice;
-
-	options->backtest.fixed = options->rule_given;
-	options->backtest.rule = (struct wss_learner_rule){
-		.hours = (unsigned)(advice->span_ns / WSS_ADVICE_SPAN_MIN_NS),
-		.percentile = advice->rule.percentile,
-		.margin = (double)advice->rule.headroom_percent / 100,
-	};
-}
-
-static int backtest_check(const struct wss_cli *cli, const struct recommend_options *options,
-			  struct wss_error *err)
-{
-	const struct recommend_backtest_options *backtest = &options->backtest;
-
-	if (!backtest->backtest && !backtest->sweep)
-		return !backtest->given
-			       ? 0
-			       : wss_error_set(err, WSS_ERR_USAGE,
-					       "--train, --test and --violations belong to "
-					       "--backtest and --sweep");
-	if (options->others_given)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--backtest and --sweep judge measured hours only: of the "
-				     "options for sizing they take --percentile, --headroom and "
-				     "--span");
-	if (backtest->sweep && (backtest->backtest || options->rule_given || options->plot))
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--sweep excludes --backtest, --percentile, --headroom, "
-				     "--span and --plot");
-	if (cli->uri)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--connect: a backtest does not use libvirt: select guests "
-				     "by DOMAIN, or a history by --history");
-	return 0;
-}
-
-static const struct wss_report_layout *recommend_layout_of(const struct recommend_options *options)
-{
-	if (options->backtest.sweep)
-		return &recommend_sweep_layout;
-	return options->backtest.backtest ? &recommend_backtest_layout : &recommend_layout;
-}
-
-static int recommend_parse(struct wss_cli *cli, int argc, char **argv,
-			   struct recommend_options *options, struct wss_error *err)
-{
-	cli->reader = cli->inactive_too = true;
-	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
-	    wss_cli_view(cli, recommend_layout_of(options), err) < 0 ||
-	    wss_sizing_check(cli, err) < 0 || backtest_check(cli, options, err) < 0 ||
-	    wss_cli_finish(cli, argc, argv, err) < 0)
-		return -1;
-	if (options->backtest.backtest && options->plot && cli->n_domains != 1)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--plot: name one guest: the picture of a backtest shows one");
-	backtest_set_rule(options);
-	options->sizing.advice.learn = !options->rule_given;
-	return 0;
-}
 
 /* Keeps a guest's curve for the picture. */
 static int curve_keep(struct recommend *run, const struct recommend_row *row, struct wss_error *err)
@@ -348,26 +182,18 @@ static void clean_up(struct recommend *run)
 	wss_targets_free(&run->targets);
 }
 
-static int recommend_run(struct wss_cli *cli, int argc, char **argv)
+/* Prints the recommendations. Returns the exit code. */
+static int recommend_print(struct wss_cli *cli, const struct recommend_options *options)
 {
-	struct recommend_options options = {
-		.sizing = WSS_SIZING_OPTIONS_INIT,
-		.probability = WSS_HOST_SUM_PROBABILITY,
-		.backtest = RECOMMEND_BACKTEST_OPTIONS_INIT,
-	};
-	struct recommend run = { .cli = cli, .options = &options };
+	const struct wss_advice_options *advice = &options->sizing.advice;
+	struct recommend run = { .cli = cli, .options = options };
 	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;
 	int r;
 
-	if (recommend_parse(cli, argc, argv, &options, &err) < 0)
-		return wss_cli_error(&err);
-	if (options.backtest.backtest || options.backtest.sweep)
-		return recommend_backtest_run(cli, &options.sizing.history, &options.backtest,
-					      options.plot);
-	run.since = wss_advice_since(&options.sizing.advice, wss_clock_wall_seconds());
-	if (wss_plot_check(options.plot, false, &err) < 0 ||
+	run.since = wss_advice_since(advice, wss_clock_wall_seconds());
+	if (wss_plot_check(options->plot, false, &err) < 0 ||
 	    wss_report_open(stdout, cli->format, &cli->view,
-			    options.sizing.advice.what_if_bytes.known ? &recommend_what_if_layout : &recommend_layout,
+			    advice->what_if_bytes.known ? &recommend_what_if_layout : &recommend_layout,
 			    &run.report, &err) < 0)
 		return wss_cli_error(&err);
 	r = recommend_guests(&run, &err);
@@ -386,13 +212,34 @@ static int recommend_run(struct wss_cli *cli, int argc, char **argv)
 	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&run.tally, run.total);
 }
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, recommend_take };
+static int recommend_run(struct wss_cli *cli, int argc, char **argv)
+{
+	struct recommend_options options = RECOMMEND_OPTIONS_INIT;
+	struct wss_error err = WSS_ERROR_INIT;
+	int code;
+
+	if (recommend_parse(cli, argc, argv, &options, &err) < 0)
+		code = wss_cli_error(&err);
+	else if (options.backtest.backtest || options.backtest.sweep)
+		code = recommend_backtest_run(cli, &options.sizing.history, &options.backtest,
+					      options.plot);
+	else
+		code = recommend_print(cli, &options);
+	recommend_options_free(&options);
+	return code;
+}
+
+static const struct wss_option_values values[] = {
+	{"flavours", WSS_VALUES_FILES},
+	{NULL, NULL},
+};
 
 const struct wss_command wss_cmd_recommend = {
 	.name = "recommend",
 	.summary = "recommend memory sizes from the history",
 	.help = wss_help_recommend,
-	.syntax = &syntax,
+	.syntax = &recommend_syntax,
+	.values = values,
 	.layouts = recommend_layouts,
 	.takes = WSS_WORDS_DOMAINS,
 	.run = recommend_run,

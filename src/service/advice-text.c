@@ -89,6 +89,18 @@ bool wss_advice_growth_text(const struct wss_advice *advice,
 	return true;
 }
 
+bool wss_advice_outgrows_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX])
+{
+	char size[SIZE_TEXT_MAX];
+
+	if (!advice->sizing.outgrows)
+		return false;
+	wss_size_format(advice->sizing.unrounded_bytes.value, size, sizeof(size));
+	snprintf(ret_text, WSS_ADVICE_TEXT_MAX, "no flavour is as large as %s, so the size is not rounded",
+		 size);
+	return true;
+}
+
 bool wss_advice_cold_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX])
 {
 	const struct wss_advice_cold *cold = &advice->cold;

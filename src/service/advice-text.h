@@ -20,6 +20,12 @@ bool wss_advice_left_out_text(const struct wss_advice *advice,
 			      char ret_text[WSS_ADVICE_TEXT_MAX]);
 
 /*
+ * States that no flavour is as large as the guest needs. Returns false unless that is so.
+ */
+bool wss_advice_outgrows_text(const struct wss_advice *advice,
+			      char ret_text[WSS_ADVICE_TEXT_MAX]);
+
+/*
  * States how much the set still grew at the end of its windows and the size it was
  * extrapolated to, or that this is unknown. Returns false if the set no longer grew, or if it
  * is too early.

@@ -77,7 +77,8 @@ static uint64_t with_headroom(uint64_t bytes, uint64_t percent)
 const char *wss_sizing_reason_name(enum wss_sizing_reason reason)
 {
 	static const char *const names[] = { "peak", "percentile",	"trend",  "boot",   "held",
-					     "last 24 hours", "miss-rate curve", "growth", "minimum", "maximum" };
+					     "last 24 hours", "miss-rate curve", "growth", "minimum",
+					     "rounding", "maximum" };
 
 	return names[reason];
 }
@@ -114,6 +115,28 @@ static void size_raise_learned(struct wss_sizing *sizing, const struct wss_learn
 		size_raise(sizing, learned->next_bytes, reasons[learned->next]);
 }
 
+/* Returns the size with which the guest can be started. */
+static uint64_t size_round(struct wss_sizing *sizing, const struct wss_rounding *rounding)
+{
+	uint64_t bytes = sizing->recommended_bytes.value,
+		 whole = wss_u64_add(bytes, MIB - 1) / MIB * MIB;
+	struct wss_amount up = wss_amount_of(whole);
+
+	if (!rounding)
+		return whole;
+	sizing->unrounded_bytes = wss_amount_of(whole);
+	up = wss_rounding_up(rounding, bytes);
+	sizing->outgrows = !up.known;
+	if (!up.known)
+		return whole;
+	if (up.value > whole) {
+		sizing->next_bytes = wss_amount_of(whole);
+		sizing->next_reason = sizing->reason;
+		sizing->reason = WSS_SIZING_ROUNDING;
+	}
+	return up.value;
+}
+
 /*
  * Headroom covers what the windows did not show; an extrapolated size already includes that. A
  * learned size has a margin only for change from hour to hour: it counts only where growth curves show
@@ -135,8 +158,8 @@ static void size_recommend(struct wss_sizing *sizing, const struct wss_sizing_ru
 	if (sizing->grown_bytes.known)
 		size_raise(sizing, sizing->grown_bytes.value, WSS_SIZING_BEYOND);
 	size_raise(sizing, rule->minimum_bytes, WSS_SIZING_MINIMUM);
-	bytes = wss_u64_add(sizing->recommended_bytes.value, MIB - 1) / MIB * MIB;
-	/* The operator's maximum is final, even if it is not a whole number of MiB. */
+	bytes = size_round(sizing, rule->rounding);
+	/* The operator's maximum is final, even if no guest can be given exactly that. */
 	if (policy->maximum_bytes.known && policy->maximum_bytes.value < bytes) {
 		sizing->next_bytes = wss_amount_of(bytes);
 		sizing->next_reason = sizing->reason;
@@ -190,6 +213,20 @@ static struct wss_amount grown_size(uint64_t base, const struct wss_growth *grow
 	return wss_amount_of(bytes);
 }
 
+void wss_sizing_recommend(struct wss_sizing *sizing, const struct wss_sizing_rule *rule,
+			  const struct wss_policy *policy, const struct wss_sizing_state *state)
+{
+	const struct wss_amount unknown = {.known = false};
+
+	if (sizing->confidence == WSS_CONFIDENCE_NONE)
+		return;
+	sizing->recommended_bytes = sizing->next_bytes = sizing->unrounded_bytes = unknown;
+	sizing->outgrows = false;
+	size_recommend(sizing, rule, policy, state);
+	sizing->reclaimable_bytes = reclaimable_size(sizing->recommended_bytes.value,
+						     state->held_bytes, state->balloon_bytes);
+}
+
 void wss_sizing_compute(const struct wss_summary *summary, const struct wss_sizing_rule *rule,
 			const struct wss_policy *policy, const struct wss_sizing_state *state,
 			struct wss_sizing *ret_sizing)
@@ -209,10 +246,8 @@ void wss_sizing_compute(const struct wss_summary *summary, const struct wss_sizi
 		sizing.peak_bytes = wss_amount_of(summary->max_bytes);
 		sizing.base_bytes = wss_amount_of(base);
 		sizing.grown_bytes = grown_size(base, &sizing.growth, state->maximum_bytes);
-		size_recommend(&sizing, rule, policy, state);
-		sizing.reclaimable_bytes = reclaimable_size(sizing.recommended_bytes.value,
-						       state->held_bytes, state->balloon_bytes);
 	}
+	wss_sizing_recommend(&sizing, rule, policy, state);
 	*ret_sizing = sizing;
 }
 

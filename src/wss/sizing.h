@@ -11,6 +11,7 @@
 #include "wss/growth.h"
 #include "wss/learner.h"
 #include "wss/policy.h"
+#include "wss/rounding.h"
 #include "wss/summary.h"
 
 /* Fewer windows give no recommendation. */
@@ -50,6 +51,7 @@ struct wss_sizing_rule {
 	double percentile; /* 0 < p < 1 */
 	uint64_t headroom_percent;
 	uint64_t minimum_bytes;
+	const struct wss_rounding *rounding; /* NULL: whole MiB */
 };
 
 /* Overrides values of the rule with those of the operator's policy. */
@@ -66,13 +68,14 @@ enum wss_sizing_reason {
 	WSS_SIZING_CURVE,	/* the miss-rate curve */
 	WSS_SIZING_BEYOND,	/* growth beyond the end of the windows (wss/growth.h) */
 	WSS_SIZING_MINIMUM,
+	WSS_SIZING_ROUNDING,	/* to a flavour or by a step */
 	WSS_SIZING_MAXIMUM,	/* the policy's */
 	WSS_SIZING_REASONS
 };
 
 /*
  * Returns "peak", "percentile", "trend", "boot", "held", "last 24 hours", "miss-rate curve",
- * "growth", "minimum", "maximum".
+ * "growth", "minimum", "rounding", "maximum".
  */
 const char *wss_sizing_reason_name(enum wss_sizing_reason reason);
 
@@ -87,7 +90,11 @@ struct wss_sizing {
 	 * Base extrapolated along the growth curve; absent if the working set no longer grew.
 	 */
 	struct wss_amount grown_bytes;
-	struct wss_amount recommended_bytes; /* with headroom, within policy, in whole MiB */
+	/* With headroom, rounded, within policy. */
+	struct wss_amount recommended_bytes;
+	/* Before rounding, in whole MiB; absent unless the rule has a rounding. */
+	struct wss_amount unrounded_bytes;
+	bool outgrows; /* no flavour is that large: the size is not rounded */
 	struct wss_amount reclaimable_bytes; /* resident memory beyond recommended_bytes */
 	/* With recommended_bytes: what binds it, and the next largest size with its reason. */
 	enum wss_sizing_reason reason, next_reason;
@@ -121,6 +128,13 @@ struct wss_sizing_state {
 void wss_sizing_compute(const struct wss_summary *summary, const struct wss_sizing_rule *rule,
 			const struct wss_policy *policy, const struct wss_sizing_state *state,
 			struct wss_sizing *ret_sizing);
+
+/*
+ * Sizes the guest anew from the figures that wss_sizing_compute() has found in its windows, with another
+ * rule, policy or state. Without effect while it is too early.
+ */
+void wss_sizing_recommend(struct wss_sizing *sizing, const struct wss_sizing_rule *rule,
+			  const struct wss_policy *policy, const struct wss_sizing_state *state);
 
 /*
  * Combined need of a host's guests. Peaks of different guests seldom coincide, so the sum is

@@ -42,6 +42,7 @@ teardown() {
 	cd "$BATS_TEST_TMPDIR" || return 1
 	hold_recording
 	"$WSS_SRCDIR/tests/tools/plan-fleet" . 2 6
+	echo 'small 1GiB' >flavours.txt
 	# As if a service had watched the domain for two minutes.
 	mkdir -m 700 ages
 	"$WSS_BUILDDIR/tests/unit/make-ages" ages $uuid web1 2

@@ -116,6 +116,33 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$(field recommended_bytes)" = $((2 << 30)) ]
 }
 
+@test "sizes are rounded to flavours or steps, and say so" {
+	node 2
+	history_of 10 $((1000 << 20)) 300 1
+	history_of 10 $((4000 << 20)) 300 2
+	printf '# our sizes\nm1 1GiB\nm2 2GiB\n4GiB\n' >"$BATS_TEST_TMPDIR/flavours"
+	wss recommend web1 web2 --flavours "$BATS_TEST_TMPDIR/flavours" --output csv
+	[ "$status" = 0 ]
+	[ "$(field recommended_bytes | sed -n 1p)" = $((2 << 30)) ]
+	[ "$(field flavour)" = m2 ]
+	[ "$(field reason)" = $'rounding\npeak' ]
+	[ "$(field next_reason | sed -n 1p)" = peak ]
+	between "$(field unrounded_bytes | sed -n 1p)" 1290 1350
+	wss recommend web2 --flavours "$BATS_TEST_TMPDIR/flavours"
+	[[ $err == *"web2: note: no flavour is as large as "*", so the size is not rounded"* ]]
+	wss recommend web1 --step 1GiB --output csv
+	[ "$(field recommended_bytes)" = $((2 << 30)) ]
+	[ "$(field reason)" = rounding ]
+	wss recommend web1 --step 1000KiB
+	[ "$status" = 2 ]
+	wss recommend web1 --step 1GiB --flavours "$BATS_TEST_TMPDIR/flavours"
+	[ "$status" = 2 ]
+	echo 'm1 many' >"$BATS_TEST_TMPDIR/flavours"
+	wss recommend web1 --flavours "$BATS_TEST_TMPDIR/flavours"
+	[ "$status" = 1 ]
+	[[ $err == *"--flavours "*"/flavours: line 1: flavour: "* ]]
+}
+
 @test "the table shows where the peak replaces the requested percentile" {
 	node 3
 	history_of 10 $((1000 << 20)) 300 1

@@ -244,6 +244,89 @@ static void test_reasons(void **unused)
 	wss_summary_free(&summary);
 }
 
+/* A size that rounding makes larger says so, with the size before; the policy's maximum stays final. */
+static void test_rounding(void **unused)
+{
+	struct wss_rounding rounding = { .step_bytes = 256 * MIB };
+	struct wss_policy policy = { .opt_out = false };
+	struct wss_sizing_rule mine = rule;
+	struct wss_summary summary = { 0 };
+	struct wss_sizing sizing;
+
+	(void)unused;
+	mine.headroom_percent = 20;
+	for (time_t i = 0; i < 10; i++)
+		add(&summary, 400 * MIB, i, false);
+	wss_sizing_compute(&summary, &mine, &policy, &unknown, &sizing);
+	assert_false(sizing.unrounded_bytes.known);
+	mine.rounding = &rounding;
+	wss_sizing_compute(&summary, &mine, &policy, &unknown, &sizing);
+	assert_int_equal(sizing.recommended_bytes.value, 512 * MIB);
+	assert_int_equal(sizing.reason, WSS_SIZING_ROUNDING);
+	assert_int_equal(sizing.next_reason, WSS_SIZING_PEAK);
+	assert_int_equal(sizing.next_bytes.value, 480 * MIB);
+	assert_int_equal(sizing.unrounded_bytes.value, 480 * MIB);
+	policy.maximum_bytes = wss_amount_of(500 * MIB);
+	wss_sizing_compute(&summary, &mine, &policy, &unknown, &sizing);
+	assert_int_equal(sizing.recommended_bytes.value, 500 * MIB);
+	assert_int_equal(sizing.reason, WSS_SIZING_MAXIMUM);
+	assert_int_equal(sizing.next_reason, WSS_SIZING_ROUNDING);
+	assert_int_equal(sizing.next_bytes.value, 512 * MIB);
+	policy.maximum_bytes.known = false;
+	rounding.step_bytes = 120 * MIB;
+	wss_sizing_compute(&summary, &mine, &policy, &unknown, &sizing);
+	assert_int_equal(sizing.recommended_bytes.value, 480 * MIB);
+	assert_int_equal(sizing.reason, WSS_SIZING_PEAK);
+	wss_summary_free(&summary);
+}
+
+static void rounding_parse(struct wss_rounding *rounding, const char *text, const char *error)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	char copy[256];
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	*rounding = (struct wss_rounding){ .n = 0 };
+	assert_int_equal(wss_rounding_parse(rounding, copy, &err), error ? -1 : 0);
+	if (!error)
+		return;
+	assert_non_null(strstr(err.text, error));
+	wss_rounding_free(rounding);
+}
+
+static void test_flavours(void **unused)
+{
+	struct wss_sizing_rule mine = rule;
+	struct wss_summary summary = { 0 };
+	struct wss_rounding rounding;
+	struct wss_sizing sizing;
+
+	(void)unused;
+	rounding_parse(&rounding, "# sizes\n\nlarge 2GiB # the largest\r\nsmall 512MiB\n1GiB\nsame 512MiB", NULL);
+	assert_int_equal(rounding.n, 3);
+	assert_int_equal(wss_rounding_up(&rounding, 1).value, 512 * MIB);
+	assert_int_equal(wss_rounding_up(&rounding, 512 * MIB).value, 512 * MIB);
+	assert_int_equal(wss_rounding_up(&rounding, 512 * MIB + 1).value, 1024 * MIB);
+	assert_false(wss_rounding_up(&rounding, 2048 * MIB + 1).known);
+	assert_string_equal(wss_rounding_name(&rounding, 512 * MIB), "small");
+	assert_null(wss_rounding_name(&rounding, 1024 * MIB));
+	assert_null(wss_rounding_name(&rounding, 600 * MIB));
+	mine.rounding = &rounding;
+	for (time_t i = 0; i < 10; i++)
+		add(&summary, 3000 * MIB, i, false);
+	wss_sizing_compute(&summary, &mine, &no_policy, &unknown, &sizing);
+	assert_true(sizing.outgrows);
+	assert_int_equal(sizing.recommended_bytes.value, sizing.unrounded_bytes.value);
+	assert_int_equal(sizing.reason, WSS_SIZING_PEAK);
+	wss_summary_free(&summary);
+	wss_rounding_free(&rounding);
+	rounding_parse(&rounding, "", "no flavour");
+	rounding_parse(&rounding, "# none\n", "no flavour");
+	rounding_parse(&rounding, "1GiB\nsmall 512\n", "line 2: ");
+	rounding_parse(&rounding, "small 512MiB 1\n", "line 1: '1' is one word too many");
+	rounding_parse(&rounding, "0", "larger than 0");
+}
+
 /* Without growth curves the windows may be too short, which a learned margin does not cover. */
 static void test_learned_needs_curves(void **unused)
 {
@@ -345,6 +428,7 @@ int main(void)
 		cmocka_unit_test(test_policy),	     cmocka_unit_test(test_fit),
 		cmocka_unit_test(test_absurd_sizes), cmocka_unit_test(test_reasons),
 		cmocka_unit_test(test_learned_needs_curves),
+		cmocka_unit_test(test_rounding),     cmocka_unit_test(test_flavours),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

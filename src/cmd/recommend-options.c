@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cmd/recommend-options.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/units.h"
+#include "cmd/recommend.h"
+
+#define FLAVOURS_MAX_BYTES ((size_t)1 << 20)
+
+enum {
+	OPT_PERCENTILE = 1,
+	OPT_WHAT_IF,
+	OPT_PROBABILITY,
+	OPT_PLOT,
+	OPT_FLAVOURS,
+	OPT_STEP,
+	OPT_BACKTEST,
+	OPT_SWEEP,
+	OPT_TRAIN,
+	OPT_TEST,
+	OPT_VIOLATIONS,
+};
+
+static const struct option long_options[] = {
+	WSS_COMMON_LONG,
+	WSS_TABLE_LONG,
+	WSS_SIZING_LONG,
+	{"percentile", required_argument, NULL, OPT_PERCENTILE},
+	{"what-if", required_argument, NULL, OPT_WHAT_IF},
+	{"probability", required_argument, NULL, OPT_PROBABILITY},
+	{"plot", required_argument, NULL, OPT_PLOT},
+	{"flavours", required_argument, NULL, OPT_FLAVOURS},
+	{"step", required_argument, NULL, OPT_STEP},
+	{"backtest", no_argument, NULL, OPT_BACKTEST},
+	{"sweep", no_argument, NULL, OPT_SWEEP},
+	{"train", required_argument, NULL, OPT_TRAIN},
+	{"test", required_argument, NULL, OPT_TEST},
+	{"violations", required_argument, NULL, OPT_VIOLATIONS},
+	{NULL, 0, NULL, 0},
+};
+
+static int backtest_span_parse(const char *value, const char *what, uint64_t *ret_ns,
+			       struct wss_error *err)
+{
+	uint64_t ns;
+
+	if (wss_duration_parse(value, WSS_ADVICE_SPAN_MAX_NS, what, &ns, err) < 0)
+		return -1;
+	if (ns < WSS_ADVICE_SPAN_MIN_NS)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "%s: '%s' is less than 1h, and a backtest judges hours", what,
+				     value);
+	*ret_ns = ns;
+	return 0;
+}
+
+static int backtest_take(struct recommend_backtest_options *options, int c, const char *value,
+			 struct wss_error *err)
+{
+	options->given = true;
+	switch (c) {
+	case OPT_BACKTEST:
+		options->backtest = true;
+		return 0;
+	case OPT_SWEEP:
+		options->sweep = true;
+		return 0;
+	case OPT_TRAIN:
+		return backtest_span_parse(value, "--train", &options->train_ns, err);
+	case OPT_TEST:
+		return backtest_span_parse(value, "--test", &options->test_ns, err);
+	default:
+		return wss_percent_parse(value, 0.001, 50, "--violations", &options->violations,
+					 err);
+	}
+}
+
+static int step_parse(const char *value, uint64_t *ret_bytes, struct wss_error *err)
+{
+	uint64_t bytes;
+
+	if (wss_size_parse(value, "--step", &bytes, err) < 0)
+		return -1;
+	if (!bytes || bytes % WSS_MIB)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--step: '%s' is not a whole number of MiB, 1MiB or more", value);
+	*ret_bytes = bytes;
+	return 0;
+}
+
+static int recommend_take(void *opaque, int c, const char *value, struct wss_error *err)
+{
+	struct recommend_options *options = opaque;
+	struct wss_advice_options *advice = &options->sizing.advice;
+
+	if (c >= OPT_BACKTEST && c <= OPT_VIOLATIONS)
+		return backtest_take(&options->backtest, c, value, err);
+	if (c == OPT_PERCENTILE || c == WSS_OPT_SPAN || c == WSS_OPT_HEADROOM)
+		options->rule_given = true;
+	else if (c != OPT_PLOT && c != WSS_OPT_HISTORY)
+		options->others_given = true;
+	switch (c) {
+	case OPT_PERCENTILE:
+		return wss_percent_parse(value, 50, 99.9, "--percentile",
+					 &advice->rule.percentile, err);
+	case OPT_WHAT_IF:
+		advice->what_if_bytes.known = true;
+		return wss_size_parse(value, "--what-if", &advice->what_if_bytes.value, err);
+	case OPT_PROBABILITY:
+		return wss_percent_parse(value, 50, 99.9, "--probability", &options->probability,
+					 err);
+	case OPT_PLOT:
+		options->plot = value;
+		return 0;
+	case OPT_FLAVOURS:
+		options->flavours = value;
+		return 0;
+	case OPT_STEP:
+		return step_parse(value, &options->rounding.step_bytes, err);
+	default:
+		return wss_sizing_option(&options->sizing, c, value, err);
+	}
+}
+
+/* The rule that a backtest judges if its options were given. */
+static void backtest_set_rule(struct recommend_options *options)
+{
+	const struct wss_advice_options *advice = &options->sizing.advice;
+
+	options->backtest.fixed = options->rule_given;
+	options->backtest.rule = (struct wss_learner_rule){
+		.hours = (unsigned)(advice->span_ns / WSS_ADVICE_SPAN_MIN_NS),
+		.percentile = advice->rule.percentile,
+		.margin = (double)advice->rule.headroom_percent / 100,
+	};
+}
+
+static int backtest_check(const struct wss_cli *cli, const struct recommend_options *options,
+			  struct wss_error *err)
+{
+	const struct recommend_backtest_options *backtest = &options->backtest;
+
+	if (!backtest->backtest && !backtest->sweep)
+		return !backtest->given
+			       ? 0
+			       : wss_error_set(err, WSS_ERR_USAGE,
+					       "--train, --test and --violations belong to "
+					       "--backtest and --sweep");
+	if (options->others_given)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--backtest and --sweep judge measured hours only: of the "
+				     "options for sizing they take --percentile, --headroom and "
+				     "--span");
+	if (backtest->sweep && (backtest->backtest || options->rule_given || options->plot))
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--sweep excludes --backtest, --percentile, --headroom, "
+				     "--span and --plot");
+	if (cli->uri)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--connect: a backtest does not use libvirt: select guests "
+				     "by DOMAIN, or a history by --history");
+	return 0;
+}
+
+static const struct wss_report_layout *recommend_layout_of(const struct recommend_options *options)
+{
+	if (options->backtest.sweep)
+		return &recommend_sweep_layout;
+	return options->backtest.backtest ? &recommend_backtest_layout : &recommend_layout;
+}
+
+static int flavours_read(const char *path, struct wss_rounding *rounding, struct wss_error *err)
+{
+	struct wss_error why = WSS_ERROR_INIT;
+	wss_auto_free char *text = NULL;
+	size_t len;
+
+	if (wss_file_read(path, FLAVOURS_MAX_BYTES, &text, &len, &why) == 0 &&
+	    wss_rounding_parse(rounding, text, &why) == 0)
+		return 0;
+	return wss_error_set(err, why.code, "--flavours %s: %s", path, why.text);
+}
+
+static int rounding_set(struct recommend_options *options, struct wss_error *err)
+{
+	if (!options->flavours && !options->rounding.step_bytes)
+		return 0;
+	if (options->flavours && options->rounding.step_bytes)
+		return wss_error_set(err, WSS_ERR_USAGE, "--flavours and --step exclude each other");
+	if (options->flavours && flavours_read(options->flavours, &options->rounding, err) < 0)
+		return -1;
+	options->sizing.advice.rule.rounding = &options->rounding;
+	return 0;
+}
+
+void recommend_options_free(struct recommend_options *options)
+{
+	wss_rounding_free(&options->rounding);
+}
+
+int recommend_parse(struct wss_cli *cli, int argc, char **argv, struct recommend_options *options,
+		    struct wss_error *err)
+{
+	cli->reader = cli->inactive_too = true;
+	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
+	    wss_cli_view(cli, recommend_layout_of(options), err) < 0 ||
+	    wss_sizing_check(cli, err) < 0 || backtest_check(cli, options, err) < 0 ||
+	    wss_cli_finish(cli, argc, argv, err) < 0 || rounding_set(options, err) < 0)
+		return -1;
+	if (options->backtest.backtest && options->plot && cli->n_domains != 1)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--plot: name one guest: the picture of a backtest shows one");
+	backtest_set_rule(options);
+	options->sizing.advice.learn = !options->rule_given;
+	return 0;
+}
+
+const struct wss_syntax recommend_syntax = { WSS_COMMON_SHORT, long_options, recommend_take };
