@@ -3,11 +3,16 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "cmd/plot.h"
+#include "cmd/recommend-options.h"
 #include "cmd/stored-guests.h"
+#include "host/inventory.h"
 #include "out/backtest-chart.h"
+#include "out/policy.h"
+#include "service/replay.h"
 
 #define SWEEP_SPANS 4
 #define SWEEP_LEVELS 5
@@ -24,10 +29,8 @@ struct backtest_run {
 	struct wss_tally tally;
 	struct wss_backtest all;
 	struct recommend_sweep_row *sweep; /* SWEEP_RULES of them, or NULL */
-	/* Of the guest being read. */
-	size_t n, room;
-	struct wss_backtest_hour *hours;
-	uint64_t assigned_bytes;
+	const struct wss_advice_options *advice;
+	struct wss_targets targets; /* of --connect, with their policies */
 	bool no_memory;
 	bool printed; /* a row */
 	/* For the picture. */
@@ -35,29 +38,6 @@ struct backtest_run {
 	struct wss_backtest_moment *moments;
 	const char *drawn; /* the guest's name */
 };
-
-static void backtest_on_hour(time_t start, uint64_t max_bytes, void *opaque)
-{
-	struct backtest_run *run = opaque;
-
-	if (run->n == run->room) {
-		size_t room = run->room ? 2 * run->room : 1024;
-		struct wss_backtest_hour *hours =
-			reallocarray(run->hours, room, sizeof(*hours));
-
-		if (!hours) {
-			run->no_memory = true;
-			return;
-		}
-		run->hours = hours;
-		run->room = room;
-	}
-	run->hours[run->n++] = (struct wss_backtest_hour){
-		.start = start,
-		.need_bytes = max_bytes ? max_bytes : 1,
-		.assigned_bytes = run->assigned_bytes,
-	};
-}
 
 static void backtest_on_moment(const struct wss_backtest_moment *moment, void *opaque)
 {
@@ -78,39 +58,61 @@ static void backtest_on_moment(const struct wss_backtest_moment *moment, void *o
 	run->moments[run->n_moments++] = *moment;
 }
 
-/* Reads the hours of a guest's main series; those that see only writes show no need. */
-static int backtest_read_hours(struct backtest_run *run, const struct wss_stored_guest *guest,
-			       struct wss_error *err)
-{
-	struct wss_history_series series;
-	int r = wss_history_series(run->history, guest->uuid, 0, 0, &series, err);
+/* --- policies --- */
 
-	run->n = 0;
-	if (r <= 0)
-		return r;
-	wss_summary_free(&series.summary);
-	run->assigned_bytes = series.maximum_bytes.known ? series.maximum_bytes.value : 0;
-	if (series.observes == WSS_OBSERVES_WRITES)
+/* Reads the policies of all domains, if --connect was given. */
+static int policies_read(struct backtest_run *run, struct wss_error *err)
+{
+	struct wss_cli all = *run->cli;
+
+	if (!all.uri)
 		return 0;
-	return wss_history_hours(run->history, guest->uuid, 0, backtest_on_hour, run, err);
+	all.n_domains = 0;
+	if (wss_cli_find_targets(&all, WSS_TARGET_DEADLINE_NS, &run->targets, err) < 0)
+		return -1;
+	return wss_targets_read_element(&run->targets, WSS_POLICY_NAMESPACE, false, err);
 }
 
-static struct wss_backtest_options backtest_options(const struct backtest_run *run)
+/* Finds the guest's policy. A guest that libvirt does not know has none. */
+static int policy_find(const struct backtest_run *run, const char *uuid, struct wss_policy *ret_policy,
+		       struct wss_error *err)
+{
+	*ret_policy = (struct wss_policy){.opt_out = false};
+	for (size_t i = 0; i < run->targets.n; i++) {
+		const struct wss_target *target = run->targets.list[i];
+		const struct wss_target_entry *found = target->data;
+
+		if (!found || strcmp(found->entry.uuid, uuid))
+			continue;
+		if (target->error.code)
+			return wss_error_set(err, target->error.code, "%s", target->error.text);
+		return found->entry.xml ? wss_policy_read(found->entry.xml, ret_policy, err) : 0;
+	}
+	return 0;
+}
+
+/* --- a guest --- */
+
+static struct wss_backtest_options backtest_options(const struct backtest_run *run,
+						    struct wss_replay *replay)
 {
 	return (struct wss_backtest_options){
 		.train_s = run->options->train_ns / WSS_NS_PER_S,
 		.test_s = run->options->test_ns / WSS_NS_PER_S,
-		.only = run->options->fixed ? &run->options->rule : NULL,
+		.size_at = wss_replay_size,
+		.opaque = replay,
 	};
 }
 
-/* Adds the guest that was read; its history ends with its last hour. */
+/* Adds the guest of the replay; its history ends with its last hour. */
 static int backtest_judge(struct backtest_run *run, struct wss_backtest *backtest,
 			  const struct wss_backtest_options *options, bool draw)
 {
-	time_t until = run->n ? run->hours[run->n - 1].start + WSS_HISTORY_HOUR : 0;
+	size_t n;
+	const struct wss_backtest_hour *hours = wss_replay_hours(options->opaque, &n);
+	time_t until = n ? hours[n - 1].start + WSS_HISTORY_HOUR : 0;
 
-	return wss_backtest_add(backtest, run->hours, run->n, until, options,
+	return wss_backtest_add(backtest, hours, n, until, options,
 				draw ? backtest_on_moment : NULL, run);
 }
 
@@ -135,29 +137,54 @@ static void backtest_print(struct backtest_run *run, struct wss_backtest *backte
 	run->printed = true;
 }
 
-static int backtest_guest(struct backtest_run *run, const struct wss_stored_guest *guest,
-			  bool named, struct wss_error *err)
+/* Tries the rules of the sweep on a guest. */
+static int sweep_guest(struct backtest_run *run, struct wss_backtest_options *options)
 {
-	struct wss_backtest_options options = backtest_options(run);
-	struct wss_backtest one = {0};
-	int r = backtest_read_hours(run, guest, err);
+	int r = 0;
 
-	if (r < 0)
-		return -1;
-	for (size_t i = 0; r >= 0 && run->sweep && i < SWEEP_RULES; i++) {
-		options.only = &run->sweep[i].rule;
-		options.alone = true;
-		r = backtest_judge(run, &run->sweep[i].backtest, &options, false);
+	wss_replay_force_learned(options->opaque, true);
+	options->alone = true;
+	for (size_t i = 0; r >= 0 && i < SWEEP_RULES; i++) {
+		options->only = &run->sweep[i].rule;
+		r = backtest_judge(run, &run->sweep[i].backtest, options, false);
 	}
-	if (!run->sweep)
-		r = backtest_judge(run, &run->all, &options, run->plot);
-	if (r >= 0 && !run->sweep && named && run->cli->n_domains > 1) {
+	return r;
+}
+
+static int backtest_replayed(struct backtest_run *run, const struct wss_stored_guest *guest,
+			     bool named, struct wss_replay *replay)
+{
+	struct wss_backtest_options options = backtest_options(run, replay);
+	struct wss_backtest one = {0};
+	int r;
+
+	if (run->sweep)
+		return sweep_guest(run, &options);
+	r = backtest_judge(run, &run->all, &options, run->plot);
+	if (r >= 0 && named && run->cli->n_domains > 1) {
 		r = backtest_judge(run, &one, &options, false);
 		if (r >= 0)
 			backtest_print(run, &one, guest);
 	}
 	wss_backtest_free(&one);
+	return r;
+}
+
+static int backtest_guest(struct backtest_run *run, const struct wss_stored_guest *guest,
+			  bool named, struct wss_error *err)
+{
+	struct wss_replay *replay = NULL;
+	struct wss_policy policy;
+	int r = policy_find(run, guest->uuid, &policy, err);
+
+	if (r == 0)
+		r = wss_replay_read(run->history, guest->uuid, run->advice, &policy, &replay, err);
+	if (r < 0)
+		return -1;
 	run->drawn = guest->name;
+	if (r > 0)
+		r = backtest_replayed(run, guest, named, replay);
+	wss_replay_free(replay);
 	return r < 0 || run->no_memory ? wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory")
 				       : 0;
 }
@@ -261,7 +288,7 @@ static void backtest_draw(FILE *f, const void *opaque)
 static int backtest_all(struct backtest_run *run, const struct wss_store_options *store,
 			struct wss_error *err)
 {
-	if ((run->options->sweep && sweep_prepare(run, err) < 0) ||
+	if ((run->options->sweep && sweep_prepare(run, err) < 0) || policies_read(run, err) < 0 ||
 	    wss_store_open_reader(store, &run->history, err) < 0 ||
 	    (run->history && wss_stored_guests_read(run->history, &run->guests, err) < 0) ||
 	    backtest_guests(run, err) < 0)
@@ -291,27 +318,31 @@ static void backtest_free(struct backtest_run *run)
 		wss_backtest_free(&run->sweep[i].backtest);
 	free(run->sweep);
 	wss_backtest_free(&run->all);
-	free(run->hours);
+	wss_targets_free(&run->targets);
 	free(run->moments);
 	wss_stored_guests_free(&run->guests);
 	wss_history_close(run->history);
 }
 
-int recommend_backtest_run(struct wss_cli *cli, const struct wss_store_options *store,
-			   const struct recommend_backtest_options *options, const char *plot)
+int recommend_backtest_run(struct wss_cli *cli, const struct recommend_options *options)
 {
-	struct backtest_run run = {.cli = cli, .options = options, .plot = plot};
+	struct backtest_run run = {
+		.cli = cli,
+		.options = &options->backtest,
+		.advice = &options->sizing.advice,
+		.plot = options->plot,
+	};
 	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;
 	const struct wss_report_layout *layout =
-		options->sweep ? &recommend_sweep_layout : &recommend_backtest_layout;
+		options->backtest.sweep ? &recommend_sweep_layout : &recommend_backtest_layout;
 	int r;
 
-	if (wss_plot_check(plot, false, &err) < 0 ||
+	if (wss_plot_check(options->plot, false, &err) < 0 ||
 	    wss_report_open(stdout, cli->format, &cli->view, layout, &run.report, &err) < 0)
 		return wss_cli_error(&err);
 	wss_report_set_batch(run.report);
 	wss_report_hold(run.report);
-	r = backtest_all(&run, store, &err);
+	r = backtest_all(&run, &options->sizing.history, &err);
 	if (r < 0 && !run.printed)
 		wss_report_free(run.report);
 	else if (wss_report_close(run.report, &out_err) < 0 && r == 0) {

@@ -10,9 +10,6 @@
 struct recommend_backtest_options {
 	bool backtest, sweep;
 	bool given; /* an option that only these have */
-	bool fixed; /* rule was given: use it for all guests instead of learning one for each
-		     */
-	struct wss_learner_rule rule;
 	uint64_t train_ns, test_ns;
 	double violations; /* of --sweep: largest share of hours */
 };
@@ -43,9 +40,12 @@ struct recommend_sweep_row {
 extern const struct wss_report_layout recommend_backtest_layout;
 extern const struct wss_report_layout recommend_sweep_layout;
 
-/* Runs the backtest or the sweep, reading only the history. plot: a file, or NULL. Returns the
- * exit code. */
-int recommend_backtest_run(struct wss_cli *cli, const struct wss_store_options *store,
-			   const struct recommend_backtest_options *options, const char *plot);
+struct recommend_options;
+
+/*
+ * Runs the backtest or the sweep, reading only the history, and with --connect the guests' policies. Returns the
+ * exit code.
+ */
+int recommend_backtest_run(struct wss_cli *cli, const struct recommend_options *options);
 
 #endif

@@ -99,7 +99,7 @@ static int recommend_take(void *opaque, int c, const char *value, struct wss_err
 		return backtest_take(&options->backtest, c, value, err);
 	if (c == OPT_PERCENTILE || c == WSS_OPT_SPAN || c == WSS_OPT_HEADROOM)
 		options->rule_given = true;
-	else if (c != OPT_PLOT && c != WSS_OPT_HISTORY)
+	else if (c == OPT_WHAT_IF || c == OPT_PROBABILITY)
 		options->others_given = true;
 	switch (c) {
 	case OPT_PERCENTILE:
@@ -124,20 +124,7 @@ static int recommend_take(void *opaque, int c, const char *value, struct wss_err
 	}
 }
 
-/* The rule that a backtest judges if its options were given. */
-static void backtest_set_rule(struct recommend_options *options)
-{
-	const struct wss_advice_options *advice = &options->sizing.advice;
-
-	options->backtest.fixed = options->rule_given;
-	options->backtest.rule = (struct wss_learner_rule){
-		.hours = (unsigned)(advice->span_ns / WSS_ADVICE_SPAN_MIN_NS),
-		.percentile = advice->rule.percentile,
-		.margin = (double)advice->rule.headroom_percent / 100,
-	};
-}
-
-static int backtest_check(const struct wss_cli *cli, const struct recommend_options *options,
+static int backtest_check(const struct recommend_options *options,
 			  struct wss_error *err)
 {
 	const struct recommend_backtest_options *backtest = &options->backtest;
@@ -150,17 +137,12 @@ static int backtest_check(const struct wss_cli *cli, const struct recommend_opti
 					       "--backtest and --sweep");
 	if (options->others_given)
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--backtest and --sweep judge measured hours only: of the "
-				     "options for sizing they take --percentile, --headroom and "
-				     "--span");
+				     "--backtest and --sweep judge measured hours: --what-if and "
+				     "--probability exclude them");
 	if (backtest->sweep && (backtest->backtest || options->rule_given || options->plot))
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--sweep excludes --backtest, --percentile, --headroom, "
 				     "--span and --plot");
-	if (cli->uri)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--connect: a backtest does not use libvirt: select guests "
-				     "by DOMAIN, or a history by --history");
 	return 0;
 }
 
@@ -206,13 +188,12 @@ int recommend_parse(struct wss_cli *cli, int argc, char **argv, struct recommend
 	cli->reader = cli->inactive_too = true;
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
 	    wss_cli_view(cli, recommend_layout_of(options), err) < 0 ||
-	    wss_sizing_check(cli, err) < 0 || backtest_check(cli, options, err) < 0 ||
+	    wss_sizing_check(cli, err) < 0 || backtest_check(options, err) < 0 ||
 	    wss_cli_finish(cli, argc, argv, err) < 0 || rounding_set(options, err) < 0)
 		return -1;
 	if (options->backtest.backtest && options->plot && cli->n_domains != 1)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--plot: name one guest: the picture of a backtest shows one");
-	backtest_set_rule(options);
 	options->sizing.advice.learn = !options->rule_given;
 	return 0;
 }

@@ -105,7 +105,7 @@ WORKING_SET(p95, sizing.p95_bytes)
 WORKING_SET(p99, sizing.p99_bytes)
 WORKING_SET(peak, sizing.peak_bytes)
 WORKING_SET(base, sizing.base_bytes)
-AMOUNT(curve, curve_bytes)
+AMOUNT(curve, curve.bytes)
 AMOUNT(grown, sizing.grown_bytes)
 AMOUNT(recommended, sizing.recommended_bytes)
 AMOUNT(reclaimable, sizing.reclaimable_bytes)
@@ -175,7 +175,7 @@ static enum wss_bound what_if_bound(const void *row)
 
 static struct wss_value recommend_get_faults(const void *row)
 {
-	if (!has_what_if(row) || !advice_of(row)->has_missrate)
+	if (!has_what_if(row) || !advice_of(row)->curve.known)
 		return wss_value_absent();
 	return wss_value_bounded(
 		wss_value_number(wss_u64_from_double(advice_of(row)->what_if.faults_per_second + 0.5),
@@ -185,21 +185,21 @@ static struct wss_value recommend_get_faults(const void *row)
 
 static struct wss_value recommend_get_loss(const void *row)
 {
-	if (!has_what_if(row) || !advice_of(row)->has_missrate)
+	if (!has_what_if(row) || !advice_of(row)->curve.known)
 		return wss_value_absent();
 	return wss_value_bounded(value_share(advice_of(row)->what_if.loss), what_if_bound(row));
 }
 
 static struct wss_value recommend_get_curve_beyond(const void *row)
 {
-	if (!advice_of(row)->curve_bytes.known)
+	if (!advice_of(row)->curve.known)
 		return wss_value_absent();
-	return wss_value_number(advice_of(row)->curve_is_beyond, WSS_KIND_BOOL);
+	return wss_value_number(advice_of(row)->curve.is_beyond, WSS_KIND_BOOL);
 }
 
 static struct wss_value recommend_get_bound(const void *row)
 {
-	if (!has_what_if(row) || !advice_of(row)->has_missrate)
+	if (!has_what_if(row) || !advice_of(row)->curve.known)
 		return wss_value_absent();
 	return wss_value_number(advice_of(row)->what_if.bound, WSS_KIND_BOOL);
 }

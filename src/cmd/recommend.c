@@ -56,7 +56,7 @@ static int curve_keep(struct recommend *run, const struct recommend_row *row, st
 		.windows = advice->series.summary.samples,
 		.first = advice->series.summary.first,
 		.last = advice->series.summary.last,
-		.missrate = advice->missrate,
+		.missrate = advice->curve.missrate,
 		.recommended_bytes = advice->sizing.recommended_bytes,
 	};
 	return 0;
@@ -73,7 +73,7 @@ static int row_fill(struct recommend *run, struct recommend_row *row, const char
 	    wss_advice_read(run->history, &guest, run->since, &run->options->sizing.advice,
 			    &row->advice, err) < 0)
 		return -1;
-	return run->options->plot && row->advice.has_missrate ? curve_keep(run, row, err) : 0;
+	return run->options->plot && row->advice.curve.known ? curve_keep(run, row, err) : 0;
 }
 
 /* Prints a domain's row and, if its assigned memory is known, adds it to the host's sum. */
@@ -221,8 +221,7 @@ static int recommend_run(struct wss_cli *cli, int argc, char **argv)
 	if (recommend_parse(cli, argc, argv, &options, &err) < 0)
 		code = wss_cli_error(&err);
 	else if (options.backtest.backtest || options.backtest.sweep)
-		code = recommend_backtest_run(cli, &options.sizing.history, &options.backtest,
-					      options.plot);
+		code = recommend_backtest_run(cli, &options);
 	else
 		code = recommend_print(cli, &options);
 	recommend_options_free(&options);

@@ -30,32 +30,29 @@ time_t wss_advice_since(const struct wss_advice_options *options, time_t now)
 	return now - (time_t)(options->span_ns / WSS_NS_PER_S);
 }
 
-/* Computes the size that the miss-rate curve requires, for the advice and for the sizing. */
-static void advice_add_curve(struct wss_advice *advice,
-			     const struct wss_advice_options *options,
-			     struct wss_sizing_state *state)
+struct wss_advice_curve wss_advice_curve_of(const struct wss_summary *summary,
+					    uint64_t granularity_bytes,
+					    struct wss_amount maximum_bytes,
+					    const struct wss_advice_options *options)
 {
-	const struct wss_history_series *series = &advice->series;
-	struct wss_missrate *missrate = &advice->missrate;
-	uint64_t size,
-		all = series->maximum_bytes.known ? series->maximum_bytes.value : UINT64_MAX;
+	struct wss_advice_curve curve = {.known = false};
+	uint64_t size, all = maximum_bytes.known ? maximum_bytes.value : UINT64_MAX;
 
 	/*
 	 * The curve counts 4 KiB pages; coarser windows also count untouched pages around each
 	 * touched one.
 	 */
-	if (series->granularity_bytes > 4096 ||
-	    !wss_missrate_from_summary(missrate, &series->summary))
-		return;
-	advice->has_missrate = true;
-	advice->curve_is_beyond =
-		!wss_missrate_size(missrate, options->target_loss, options->fault_ns, &size);
-	if (advice->curve_is_beyond) {
-		size = wss_missrate_reach_bytes(missrate, options->target_loss,
-						options->fault_ns);
-		size = size < all ? size : all;
-	}
-	advice->curve_bytes = state->curve_bytes = wss_amount_of(size);
+	if (granularity_bytes > 4096 || !wss_missrate_from_summary(&curve.missrate, summary))
+		return curve;
+	curve.known = true;
+	curve.is_beyond = !wss_missrate_size(&curve.missrate, options->target_loss,
+					     options->fault_ns, &size);
+	if (curve.is_beyond)
+		size = wss_u64_min(wss_missrate_reach_bytes(&curve.missrate, options->target_loss,
+							    options->fault_ns),
+				   all);
+	curve.bytes = wss_amount_of(size);
+	return curve;
 }
 
 static void advice_ask_what_if(struct wss_advice *advice,
@@ -71,10 +68,10 @@ static void advice_ask_what_if(struct wss_advice *advice,
 		advice->what_if.exceeded =
 			(double)wss_histogram_above(&summary->sizes, bytes) /
 			(double)summary->samples;
-	if (!advice->has_missrate)
+	if (!advice->curve.known)
 		return;
 	advice->what_if.faults_per_second =
-		wss_missrate_at(&advice->missrate, bytes, &advice->what_if.bound);
+		wss_missrate_at(&advice->curve.missrate, bytes, &advice->what_if.bound);
 	advice->what_if.loss =
 		wss_missrate_loss(advice->what_if.faults_per_second, options->fault_ns);
 }
@@ -143,7 +140,10 @@ static void advice_size(struct wss_advice *advice, const struct wss_advice_guest
 		state.balloon_bytes = advice->series.balloon_bytes;
 	}
 	advice->assigned_bytes = state.maximum_bytes = advice->series.maximum_bytes;
-	advice_add_curve(advice, options, &state);
+	advice->curve = wss_advice_curve_of(&advice->series.summary,
+					    advice->series.granularity_bytes,
+					    advice->assigned_bytes, options);
+	state.curve_bytes = advice->curve.bytes;
 	wss_sizing_compute(&advice->series.summary, &rule, &policy, &state, &advice->sizing);
 	advice->status = advice->sizing.confidence == WSS_CONFIDENCE_NONE
 				 ? WSS_ADVICE_TOO_EARLY

@@ -94,6 +94,14 @@ struct wss_advice_cold {
 	struct wss_amount high_bytes; /* YOUNG, GAPS, OK */
 };
 
+/* What the miss-rate curve says. */
+struct wss_advice_curve {
+	bool known;		    /* missrate is set */
+	struct wss_missrate missrate;
+	struct wss_amount bytes;    /* smallest size that it permits */
+	bool is_beyond;		    /* that size is beyond the measured range */
+};
+
 /* All zero stands for a guest that could not be read. */
 struct wss_advice {
 	enum wss_advice_status status;
@@ -104,8 +112,7 @@ struct wss_advice {
 	struct wss_sizing sizing;
 	struct wss_amount held_bytes; /* resident memory; absent if the guest does not run */
 	struct wss_amount assigned_bytes;
-	struct wss_amount curve_bytes; /* smallest size that the miss-rate curve permits */
-	bool curve_is_beyond;	       /* that size is beyond the measured range */
+	struct wss_advice_curve curve;
 	struct wss_learned learned;
 	/*
 	 * The largest working set of each hour of the week in the last four weeks; 0: it was not
@@ -113,16 +120,23 @@ struct wss_advice {
 	 */
 	uint64_t week_bytes[WSS_ADVICE_WEEK_HOURS];
 	struct wss_advice_cold cold;   /* also without a series */
-	bool has_missrate;
-	struct wss_missrate missrate;
 	struct {
 		struct wss_amount bytes; /* the size to be judged */
 		double exceeded;	 /* share of windows above it, 0 to 1 */
-		/* With has_missrate only. */
+		/* With a curve only. */
 		double faults_per_second, loss; /* loss: a share of time, 0 to 1 */
 		bool bound;			/* the last two are upper bounds */
 	} what_if;
 };
+
+/*
+ * Finds the size that the miss-rate curve of windows of that granularity requires, extrapolated to maximum_bytes
+ * at most.
+ */
+struct wss_advice_curve wss_advice_curve_of(const struct wss_summary *summary,
+					    uint64_t granularity_bytes,
+					    struct wss_amount maximum_bytes,
+					    const struct wss_advice_options *options);
 
 /* Returns the time, relative to now, since which windows count. */
 time_t wss_advice_since(const struct wss_advice_options *options, time_t now);

@@ -80,6 +80,10 @@ static const char *const sql[DB_STATEMENTS] = {
 		"FROM sample WHERE series_id = ?1 ORDER BY id DESC LIMIT 1",
 	[DB_HOURS] = "SELECT start, max_bytes FROM summary "
 		     "WHERE series_id = ?1 AND level = 3600 AND start >= ?2 ORDER BY start",
+	[DB_HOUR_SUMMARIES] =
+		"SELECT samples, degraded, first, last, min_bytes, max_bytes, sum_pages, "
+		"sizes, curve, start FROM summary "
+		"WHERE series_id = ?1 AND level = 3600 ORDER BY start",
 	[DB_GUESTS] = "SELECT uuid, name FROM guest ORDER BY name, uuid",
 	/*
 	 * The rows of a guest are sorted in memory, so what is the same for a whole series is read by

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/number.h"
+#include "base/stop.h"
 #include "store/db.h"
 
 static int64_t to_i64(uint64_t value)
@@ -457,4 +458,37 @@ int wss_history_series_hours(struct wss_history *history, const char *uuid, time
 		on_hour(sqlite3_column_int64(stmt, 0), wss_db_column_u64(stmt, 1), opaque);
 	sqlite3_reset(stmt);
 	return r == SQLITE_DONE ? 0 : wss_db_error(history, "cannot read it", err);
+}
+
+int wss_history_hour_summaries(struct wss_history *history, const char *uuid,
+			       wss_history_on_summary on_summary, void *opaque,
+			       struct wss_error *err)
+{
+	struct wss_history_series series;
+	sqlite3_stmt *stmt;
+	int64_t id = 0;
+	int step = SQLITE_ROW, r = choose_series(history, uuid, 0, &series, &id, err);
+
+	if (r <= 0)
+		return r;
+	stmt = wss_db_statement(history, DB_HOUR_SUMMARIES, err);
+	if (!stmt)
+		return -1;
+	sqlite3_bind_int64(stmt, 1, id);
+	r = 0;
+	while (r == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
+		struct wss_summary summary = { 0 };
+
+		if (wss_stop_requested())
+			r = wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+		else
+			r = wss_db_read_summary(history, stmt, true, &summary, err);
+		if (r == 0 && on_summary(sqlite3_column_int64(stmt, 9), &summary, opaque) < 0)
+			r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+		wss_summary_free(&summary);
+	}
+	if (r == 0 && step != SQLITE_DONE)
+		r = wss_db_error(history, "cannot read it", err);
+	sqlite3_reset(stmt);
+	return r;
 }

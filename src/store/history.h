@@ -123,6 +123,16 @@ int wss_history_series_hours(struct wss_history *history, const char *uuid, time
 			     struct wss_error *err);
 
 /*
+ * Calls on_summary for each hour of the series of a guest with the most samples, ascending, with its growth
+ * curve; the summary is valid during the call. Returns 0, or -1: WSS_ERR_NO_MEMORY as soon as on_summary
+ * returns -1, WSS_ERR_INTERRUPTED.
+ */
+typedef int (*wss_history_on_summary)(time_t start, const struct wss_summary *summary, void *opaque);
+int wss_history_hour_summaries(struct wss_history *history, const char *uuid,
+			       wss_history_on_summary on_summary, void *opaque,
+			       struct wss_error *err);
+
+/*
  * Calls on_guest for each guest in the history, sorted by name. Returns 0, or -1:
  * WSS_ERR_NO_MEMORY as soon as on_guest returns -1, WSS_ERR_INTERRUPTED.
  */

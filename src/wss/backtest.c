@@ -106,6 +106,7 @@ struct replay {
 	struct vpa vpa;
 	uint64_t peak;
 	bool alone; /* no rivals */
+	uint64_t size; /* the recommended one */
 	uint64_t last[WSS_BACKTEST_PLAYERS];
 };
 
@@ -113,7 +114,7 @@ static int hour_judge(struct wss_backtest *backtest, struct replay *replay,
 		      const struct wss_backtest_hour *hour, struct wss_backtest_moment *moment)
 {
 	double bases[WSS_BACKTEST_PLAYERS] = {
-		[WSS_BACKTEST_ADVICE] = (double)moment->advice.target_bytes,
+		[WSS_BACKTEST_ADVICE] = (double)replay->size,
 		[WSS_BACKTEST_PEAK] = (double)replay->peak,
 		[WSS_BACKTEST_VPA] = replay->alone ? 0 : vpa_size(&replay->vpa, hour->start),
 		[WSS_BACKTEST_FIXED] = (double)hour->assigned_bytes,
@@ -148,6 +149,17 @@ static void replay_add(struct replay *replay, const struct wss_backtest_hour *ho
 	replay->peak = wss_u64_max(replay->peak, hour->need_bytes);
 }
 
+/* Returns the recommended size; 0: there is none yet. */
+static uint64_t replay_advise(const struct replay *replay, const struct wss_backtest_options *options,
+			      struct wss_backtest_moment *moment, time_t start)
+{
+	moment->advice = wss_learner_advise(replay->learner, start);
+	if (!moment->advice.known)
+		return 0;
+	return options->size_at ? options->size_at(&moment->advice, start, options->opaque)
+				: moment->advice.target_bytes;
+}
+
 int wss_backtest_add(struct wss_backtest *backtest, const struct wss_backtest_hour *hours,
 		     size_t n, time_t until, const struct wss_backtest_options *options,
 		     wss_backtest_on_moment on_moment, void *opaque)
@@ -164,8 +176,8 @@ int wss_backtest_add(struct wss_backtest *backtest, const struct wss_backtest_ho
 		if (hours[i].start < train || hours[i].start >= until)
 			continue;
 		if (hours[i].start >= test) {
-			moment.advice = wss_learner_advise(replay.learner, hours[i].start);
-			if (moment.advice.known)
+			replay.size = replay_advise(&replay, options, &moment, hours[i].start);
+			if (replay.size)
 				r = hour_judge(backtest, &replay, &hours[i], &moment);
 			else
 				backtest->early_hours++;

@@ -74,6 +74,12 @@ struct wss_backtest_options {
 	uint64_t train_s, test_s; /* at the end of the history; test_s at least an hour */
 	bool alone;		  /* without the rivals, and without wss_backtest_slack_at() */
 	const struct wss_learner_rule *only; /* NULL: learnt */
+	/*
+	 * Returns the size that is recommended for the hour that starts at that time where this was
+	 * learned; 0: there is none yet. NULL: the learned size itself.
+	 */
+	uint64_t (*size_at)(const struct wss_learned *learned, time_t start, void *opaque);
+	void *opaque; /* of size_at */
 };
 
 /* A judged hour, for a picture. */

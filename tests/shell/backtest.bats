@@ -109,14 +109,43 @@ assert all(row["violation_share"] > 0.01 for row in rows[:rows.index(cheapest[0]
 
 @test "options that do not go together are refused" {
 	local options
-	for options in "--train 7d" "--test 7d" "--violations 2" "--backtest --minimum 1GiB" \
-		"--backtest --target-loss 2" "--sweep --backtest" "--sweep --headroom 10" \
+	for options in "--train 7d" "--test 7d" "--violations 2" "--backtest --what-if 1GiB" \
+		"--backtest --probability 90" "--sweep --backtest" "--sweep --headroom 10" \
 		"--backtest --train 10m" "--sweep --violations 60" "--sweep --plot x.svg"; do
 		# shellcheck disable=SC2086
 		wss recommend $options
 		[ "$status" = 2 ]
 		[ -z "$out" ]
 	done
-	wss -c test:///default recommend --backtest
-	[ "$status" = 2 ]
+}
+
+@test "the minimum and rounding are replayed" {
+	wss recommend --backtest steady0 --output json
+	cp "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/plain"
+	wss recommend --backtest steady0 --minimum 64GiB --output json
+	check 'assert data["sizes"][0]["slack_share"] > 0.8, data'
+	wss recommend --backtest steady0 --step 64GiB --output json
+	check 'assert data["sizes"][0]["slack_share"] > 0.8, data'
+	echo 1MiB >"$BATS_TEST_TMPDIR/flavours"
+	wss recommend --backtest steady0 --flavours "$BATS_TEST_TMPDIR/flavours" --output json
+	cmp "$BATS_TEST_TMPDIR/plain" "$BATS_TEST_TMPDIR/out"
+	wss recommend --sweep steady0 --minimum 64GiB --output json
+	check 'assert len(data["settings"]) == 1 and data["settings"][0]["slack_share"] > 0.8, data'
+}
+
+@test "with --connect the policies of the guests are replayed, too" {
+	local uuid=00000000-0000-0000-0000-000000000000
+	printf '%s' "<domain type='test'><name>steady0</name><uuid>$uuid</uuid><memory unit='GiB'>4</memory>" \
+		"<metadata><p:policy xmlns:p='urn:virt-wss:policy:1' version='1'>" \
+		"<p:maximum unit='MiB'>1</p:maximum></p:policy></metadata>" \
+		"<os><type>hvm</type></os></domain>" >"$BATS_TEST_TMPDIR/domain.xml"
+	echo "<node><domain file='$BATS_TEST_TMPDIR/domain.xml'/></node>" >"$BATS_TEST_TMPDIR/node.xml"
+	wss -c "test://$BATS_TEST_TMPDIR/node.xml" recommend --backtest steady0 daily1 --minimum 0 --output json
+	[ "$status" = 0 ]
+	check '
+ours = {row["domain"]: row for row in data["sizes"] if "domain" in row and row["size"] == "recommended"}
+assert ours["steady0"]["violation_share"] == 1, ours
+assert ours["daily1"]["violation_share"] < 0.1, ours'
+	wss -c test:///nowhere recommend --backtest steady0
+	[ "$status" != 0 ]
 }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #define HOUR 3600
 /* Windows in an hour; its largest counts. */
@@ -181,4 +182,37 @@ size_t histories_make(uint64_t seed, enum histories_kind kind,
 		hours[i].assigned_bytes = (uint64_t)(largest * guest.base_mib * MIB *
 						     (1.3 + (double)(seed % 7) / 4));
 	return n;
+}
+
+static struct wss_sample sample_of(const struct wss_backtest_hour *hour)
+{
+	struct wss_sample sample = {
+		.wall = hour->start + 1800,
+		.method = "mmu",
+		.granularity_bytes = wss_amount_of(4096),
+		.requested_window_ns = 4000000000,
+		.window_ns = wss_amount_of(4000000000),
+		.wss_bytes = wss_amount_of(hour->need_bytes),
+		.memory = {.maximum_bytes = wss_amount_of(hour->assigned_bytes)},
+	};
+
+	for (double t = 0.01; t < 4; t *= 1.5)
+		wss_sample_curve_add(&sample, (uint64_t)(t * 1e9),
+				     (uint64_t)((double)hour->need_bytes * (1 - exp(-t / 0.3))));
+	wss_sample_curve_add(&sample, sample.requested_window_ns, hour->need_bytes);
+	return sample;
+}
+
+int histories_store(struct wss_history *history, const char *uuid, const char *name,
+		    const struct wss_backtest_hour *hours, size_t n, struct wss_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct wss_sample sample = sample_of(&hours[i]);
+
+		snprintf(sample.domain, sizeof(sample.domain), "%s", name);
+		snprintf(sample.uuid, sizeof(sample.uuid), "%s", uuid);
+		if (wss_history_add(history, &sample, err) < 0)
+			return -1;
+	}
+	return 0;
 }

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "store/history.h"
 #include "wss/backtest.h"
 
 #define HISTORIES_HOURS (28 * 24)
@@ -36,5 +37,12 @@ const char *histories_kind_name(enum histories_kind kind);
 /* Fills hours, and returns their number: hours in gaps are left out. */
 size_t histories_make(uint64_t seed, enum histories_kind kind,
 		      struct wss_backtest_hour hours[HISTORIES_HOURS]);
+
+/*
+ * Stores a window of 4 s in the middle of each hour, with a growth curve that ends within it. Returns 0, or -1
+ * with the errors of wss_history_add_all().
+ */
+int histories_store(struct wss_history *history, const char *uuid, const char *name,
+		    const struct wss_backtest_hour *hours, size_t n, struct wss_error *err);
 
 #endif

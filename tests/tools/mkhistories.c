@@ -9,34 +9,20 @@
 #include "histories.h"
 #include "store/history.h"
 
-static void sample_add(struct wss_history *history, long guest,
-		       const struct wss_backtest_hour *hour)
+static int guest_add(struct wss_history *history, long guest, uint64_t seed, struct wss_error *err)
 {
-	struct wss_sample sample = {
-		.wall = hour->start + 1800,
-		.method = "mmu",
-		.granularity_bytes = wss_amount_of(4096),
-		.requested_window_ns = 4000000000,
-		.window_ns = wss_amount_of(4000000000),
-		.wss_bytes = wss_amount_of(hour->need_bytes),
-		.memory = {.maximum_bytes = wss_amount_of(hour->assigned_bytes)},
-	};
-	struct wss_error err = WSS_ERROR_INIT;
+	static struct wss_backtest_hour hours[HISTORIES_HOURS];
+	enum histories_kind kind = (enum histories_kind)(guest % HISTORIES_KINDS);
+	size_t n = histories_make(seed + (uint64_t)guest, kind, hours);
+	char uuid[37], name[64];
 
-	snprintf(sample.domain, sizeof(sample.domain), "%s%ld",
-		 histories_kind_name((enum histories_kind)(guest % HISTORIES_KINDS)), guest);
-	snprintf(sample.uuid, sizeof(sample.uuid), "00000000-0000-0000-0000-%012u",
-		 (unsigned)guest % 1000000);
-	wss_sample_curve_add(&sample, sample.requested_window_ns, hour->need_bytes);
-	if (wss_history_add(history, &sample, &err) == 0)
-		return;
-	fprintf(stderr, "%s\n", err.text);
-	exit(1);
+	snprintf(name, sizeof(name), "%s%ld", histories_kind_name(kind), guest);
+	snprintf(uuid, sizeof(uuid), "00000000-0000-0000-0000-%012u", (unsigned)guest % 1000000);
+	return histories_store(history, uuid, name, hours, n, err);
 }
 
 int main(int argc, char **argv)
 {
-	static struct wss_backtest_hour hours[HISTORIES_HOURS];
 	struct wss_history *history = NULL;
 	struct wss_error err = WSS_ERROR_INIT;
 
@@ -45,13 +31,11 @@ int main(int argc, char **argv)
 			argc == 4 ? err.text : "usage: mkhistories FILE GUESTS SEED");
 		return 1;
 	}
-	for (long i = 0; i < atol(argv[2]); i++) {
-		size_t n = histories_make(strtoull(argv[3], NULL, 10) + (uint64_t)i,
-					  (enum histories_kind)(i % HISTORIES_KINDS), hours);
-
-		for (size_t h = 0; h < n; h++)
-			sample_add(history, i, &hours[h]);
-	}
+	for (long i = 0; i < atol(argv[2]); i++)
+		if (guest_add(history, i, strtoull(argv[3], NULL, 10), &err) < 0) {
+			fprintf(stderr, "mkhistories: %s\n", err.text);
+			return 1;
+		}
 	wss_history_close(history);
 	return 0;
 }

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The replay says at each hour what recommend would have said then. */
+#include "hosttest.h"
+
+#include "../tools/histories.h"
+#include "base/clock.h"
+#include "service/replay.h"
+
+#define UUID "11111111-2222-3333-4444-555555555555"
+#define DAY 86400
+
+static struct wss_backtest_hour hours[HISTORIES_HOURS];
+static time_t now;
+static char *tree;
+static unsigned reasons[WSS_SIZING_REASONS]; /* of the moments that were checked */
+
+static time_t test_wall(void *unused)
+{
+	(void)unused;
+	return now;
+}
+
+static uint64_t test_now(void *unused)
+{
+	(void)unused;
+	return (uint64_t)now * WSS_NS_PER_S;
+}
+
+static void test_sleep(void *unused, uint64_t until_ns)
+{
+	(void)until_ns;
+	(void)unused;
+}
+
+static const struct wss_clock_source test_clock = {
+	.now_ns = test_now,
+	.sleep_until_ns = test_sleep,
+	.wall_seconds = test_wall,
+};
+
+/* A history of the first n hours. */
+static struct wss_history *history_open(const char *name, size_t n)
+{
+	struct wss_history *history = NULL;
+	char path[PATH_MAX];
+
+	assert_int_equal(wss_history_open(make_path(path, "%s/%s", tree, name), &history, NULL), 0);
+	assert_int_equal(histories_store(history, UUID, "guest", hours, n, NULL), 0);
+	return history;
+}
+
+struct trace {
+	size_t n;
+	struct wss_backtest_moment moments[HISTORIES_HOURS];
+};
+
+static void trace_add(const struct wss_backtest_moment *moment, void *opaque)
+{
+	struct trace *trace = opaque;
+
+	trace->moments[trace->n++] = *moment;
+}
+
+static void replay_all(size_t n, const struct wss_advice_options *advice,
+		       const struct wss_policy *policy, struct trace *trace)
+{
+	struct wss_history *history = history_open("all.db", n);
+	struct wss_backtest backtest = {0};
+	struct wss_backtest_options options = {
+		.train_s = 28 * DAY, .test_s = 14 * DAY, .size_at = wss_replay_size, .alone = true};
+	const struct wss_backtest_hour *replayed;
+	struct wss_replay *replay = NULL;
+	size_t n_replayed;
+
+	assert_int_equal(wss_replay_read(history, UUID, advice, policy, &replay, NULL), 1);
+	replayed = wss_replay_hours(replay, &n_replayed);
+	assert_int_equal(n_replayed, n);
+	options.opaque = replay;
+	trace->n = 0;
+	assert_int_equal(wss_backtest_add(&backtest, replayed, n, HISTORIES_START + 28 * DAY,
+					  &options, trace_add, trace), 0);
+	assert_int_equal(trace->n, backtest.hours);
+	wss_backtest_free(&backtest);
+	wss_replay_free(replay);
+	wss_history_close(history);
+}
+
+static void check_moment(const struct wss_backtest_moment *moment, size_t n,
+			 const struct wss_advice_options *options, const struct wss_policy *policy)
+{
+	struct wss_history *history;
+	struct wss_advice advice;
+	struct wss_advice_guest guest = {.uuid = UUID, .policy = policy};
+	char path[PATH_MAX];
+	size_t before = 0;
+
+	while (before < n && hours[before].start < moment->start)
+		before++;
+	history = history_open("part.db", before);
+	now = moment->start;
+	assert_int_equal(wss_advice_read(history, &guest, wss_advice_since(options, now), options,
+					 &advice, NULL), 0);
+	assert_int_equal(advice.sizing.recommended_bytes.value, moment->sizes[WSS_BACKTEST_ADVICE]);
+	reasons[advice.sizing.reason]++;
+	wss_advice_free(&advice);
+	wss_history_close(history);
+	assert_int_equal(unlink(make_path(path, "%s/part.db", tree)), 0);
+}
+
+static void check_kind(enum histories_kind kind, const struct wss_advice_options *options,
+		       const struct wss_policy *policy)
+{
+	static struct trace trace;
+	size_t n = histories_make(11, kind, hours);
+	char path[PATH_MAX];
+
+	replay_all(n, options, policy, &trace);
+	assert_true(trace.n > 200);
+	for (size_t i = 3; i < trace.n; i += 97)
+		check_moment(&trace.moments[i], n, options, policy);
+	assert_int_equal(unlink(make_path(path, "%s/all.db", tree)), 0);
+}
+
+static void test_as_recommended(void **unused)
+{
+	const struct wss_rounding rounding = {.step_bytes = 64 * WSS_MIB};
+	struct wss_advice_options options = WSS_ADVICE_OPTIONS_INIT;
+	struct wss_policy policy = {.opt_out = false};
+
+	(void)unused;
+	check_kind(HISTORIES_DAILY, &options, &policy);
+	options.rule.minimum_bytes = 0;
+	check_kind(HISTORIES_RESIZES, &options, &policy);
+	options.rule.rounding = &rounding;
+	check_kind(HISTORIES_BOOTS, &options, &policy);
+	options.target_loss = 0.00001;
+	check_kind(HISTORIES_GAPS, &options, &policy);
+	options.learn = false;
+	options.rule.percentile = 0.9;
+	check_kind(HISTORIES_WEEKLY, &options, &policy);
+	options.rule.rounding = NULL;
+	options.rule.percentile = 0.5;
+	options.rule.headroom_percent = 0;
+	check_kind(HISTORIES_BURSTS, &options, &policy);
+	options.learn = true;
+	policy.headroom_percent = wss_amount_of(5);
+	policy.minimum_bytes = wss_amount_of(100 * WSS_MIB);
+	policy.maximum_bytes = wss_amount_of(300 * WSS_MIB);
+	check_kind(HISTORIES_BURSTS, &options, &policy);
+	policy.maximum_bytes.known = false;
+	policy.minimum_bytes = wss_amount_of(64 * WSS_GIB);
+	check_kind(HISTORIES_BURSTS, &options, &policy);
+	assert_true(reasons[WSS_SIZING_PEAK] + reasons[WSS_SIZING_PERCENTILE] > 0);
+	assert_true(reasons[WSS_SIZING_CURVE] > 0);
+	assert_true(reasons[WSS_SIZING_ROUNDING] > 0);
+	assert_true(reasons[WSS_SIZING_MAXIMUM] > 0);
+	assert_true(reasons[WSS_SIZING_MINIMUM] > 0);
+}
+
+/* A guest without hours has no replay. */
+static void test_empty(void **unused)
+{
+	const struct wss_advice_options options = WSS_ADVICE_OPTIONS_INIT;
+	const struct wss_policy policy = {.opt_out = false};
+	struct wss_history *history = history_open("empty.db", 0);
+	struct wss_replay *replay = NULL;
+
+	(void)unused;
+	assert_int_equal(wss_replay_read(history, UUID, &options, &policy, &replay, NULL), 0);
+	wss_replay_free(replay);
+	wss_history_close(history);
+}
+
+static int set_up(void **unused)
+{
+	(void)unused;
+	tree = make_tree();
+	wss_clock_inject(&test_clock);
+	return 0;
+}
+
+static int tear_down(void **unused)
+{
+	(void)unused;
+	wss_clock_inject(NULL);
+	remove_tree(tree);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_as_recommended, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_empty, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
