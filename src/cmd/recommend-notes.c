@@ -82,6 +82,8 @@ void recommend_notes_add(struct recommend_notes *notes, const char *domain,
 	}
 	if (wss_advice_left_out_text(advice, text))
 		note_add(notes, domain, text);
+	if (wss_advice_left_out_memory_text(advice, text))
+		note_add(notes, domain, text);
 	if (wss_advice_outgrows_text(advice, text))
 		note_add(notes, domain, text);
 	if (wss_advice_growth_text(advice, text))

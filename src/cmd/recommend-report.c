@@ -255,6 +255,24 @@ static struct wss_value recommend_get_next(const void *row)
 
 AMOUNT(next_bytes, sizing.next_bytes)
 AMOUNT(unrounded, sizing.unrounded_bytes)
+AMOUNT(used, cold.used_bytes)
+AMOUNT(left_out, left_out_bytes)
+
+static struct wss_value recommend_get_predicted_loss(const void *row)
+{
+	const struct wss_advice_loss *loss = &advice_of(row)->loss;
+
+	return loss->known ? wss_value_bounded(value_share(loss->share),
+					       loss->bound ? WSS_BOUND_AT_MOST : WSS_BOUND_EXACT)
+			   : wss_value_absent();
+}
+
+static struct wss_value recommend_get_loss_bound(const void *row)
+{
+	const struct wss_advice_loss *loss = &advice_of(row)->loss;
+
+	return loss->known ? wss_value_number(loss->bound, WSS_KIND_BOOL) : wss_value_absent();
+}
 
 static struct wss_value recommend_get_flavour(const void *row)
 {
@@ -425,7 +443,7 @@ static const struct wss_column columns[] = {
 	 "When its ages were last stored, UTC", false},
 	{"reason", NULL, "REASON", -15, recommend_get_reason,
 	 "What binds the recommended size: peak, percentile, trend (grows from day to day), boot, held "
-	 "(a former size), miss-rate curve, growth (beyond the windows), minimum, rounding, maximum",
+	 "(a former size), miss-rate curve, growth (beyond the windows), coldness (used in the last 24 hours), minimum, rounding, maximum",
 	 false},
 	{"next_reason", NULL, "NEXT", -15, recommend_get_next,
 	 "What would bind it otherwise", false},
@@ -454,6 +472,15 @@ static const struct wss_column columns[] = {
 	 "Size before --flavours or --step, in bytes", false},
 	{"flavour", NULL, "FLAVOUR", -12, recommend_get_flavour,
 	 "Name of the recommended flavour; absent: it has none, or the size is none of them", false},
+	{"used_24h_bytes", NULL, "USED-24H", 8, recommend_get_used,
+	 "Memory that was certainly used in the last 24 hours, in bytes; absent: not watched page by page",
+	 false},
+	{"left_out_bytes", NULL, "LEFT-OUT", 8, recommend_get_left_out,
+	 "Part of that which the recommended size leaves out, in bytes", false},
+	{"loss_share", NULL, "R-LOSS", 7, recommend_get_predicted_loss,
+	 "Time that the recommended size is predicted to lose to faults, as a share, 1 = 100%", false},
+	{"loss_is_bound", NULL, "R-BOUND", -7, recommend_get_loss_bound,
+	 "Whether that is an upper bound", false},
 };
 
 #define SHOWN                                                                          \

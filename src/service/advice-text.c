@@ -2,12 +2,15 @@
 #include "service/advice-text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/number.h"
 
 #define SIZE_TEXT_MAX 24
+/* A smaller share of time is stated as at most that. */
+#define LOSS_SHOWN 0.00001
 
 /* Formats a length for a sentence: "4 s", not "4.00 s" as in a column. */
 static void window_format(uint64_t ns, char ret_text[SIZE_TEXT_MAX])
@@ -137,6 +140,29 @@ bool wss_advice_cold_text(const struct wss_advice *advice, char ret_text[WSS_ADV
 		 "%s has been idle for 24 h and can certainly be reclaimed; at most %s may have "
 		 "been idle, which promises nothing",
 		 low, high);
+	return true;
+}
+
+bool wss_advice_left_out_memory_text(const struct wss_advice *advice,
+				     char ret_text[WSS_ADVICE_TEXT_MAX])
+{
+	char size[SIZE_TEXT_MAX];
+
+	if (!advice->left_out_bytes.value)
+		return false;
+	wss_size_format(advice->left_out_bytes.value, size, sizeof(size));
+	if (advice->loss.known)
+		snprintf(ret_text, WSS_ADVICE_TEXT_MAX,
+			 "the size leaves out %s that was used in the last 24 h: that is predicted to "
+			 "cost %s%.2g%% of its time",
+			 size,
+			 advice->loss.bound || advice->loss.share < LOSS_SHOWN ? "at most " : "",
+			 100 * fmax(advice->loss.share, LOSS_SHOWN));
+	else
+		snprintf(ret_text, WSS_ADVICE_TEXT_MAX,
+			 "the size leaves out %s that was used in the last 24 h: what that costs is "
+			 "unknown, as its windows have no growth curve of 4 KiB pages",
+			 size);
 	return true;
 }
 

@@ -20,6 +20,13 @@ bool wss_advice_left_out_text(const struct wss_advice *advice,
 			      char ret_text[WSS_ADVICE_TEXT_MAX]);
 
 /*
+ * States how much memory of the last 24 hours the recommended size leaves out, and what that costs. Returns
+ * false if that is nothing or unknown.
+ */
+bool wss_advice_left_out_memory_text(const struct wss_advice *advice,
+				     char ret_text[WSS_ADVICE_TEXT_MAX]);
+
+/*
  * States that no flavour is as large as the guest needs. Returns false unless that is so.
  */
 bool wss_advice_outgrows_text(const struct wss_advice *advice,

@@ -121,6 +121,22 @@ static int advice_read_hours(struct wss_history *history, const struct wss_advic
 	return r;
 }
 
+/* Finds what the recommended size costs. */
+static void advice_weigh(struct wss_advice *advice, const struct wss_advice_options *options)
+{
+	struct wss_amount size = advice->sizing.recommended_bytes, used = advice->cold.used_bytes;
+	struct wss_advice_loss *loss = &advice->loss;
+
+	if (size.known && used.known)
+		advice->left_out_bytes =
+			wss_amount_of(used.value > size.value ? used.value - size.value : 0);
+	loss->known = size.known && advice->curve.known;
+	if (loss->known)
+		loss->share = wss_missrate_loss(
+			wss_missrate_at(&advice->curve.missrate, size.value, &loss->bound),
+			options->fault_ns);
+}
+
 /* Sizes a guest from the series in its advice. */
 static void advice_size(struct wss_advice *advice, const struct wss_advice_guest *guest,
 			const struct wss_advice_options *options)
@@ -144,11 +160,21 @@ static void advice_size(struct wss_advice *advice, const struct wss_advice_guest
 					    advice->series.granularity_bytes,
 					    advice->assigned_bytes, options);
 	state.curve_bytes = advice->curve.bytes;
+	if (!guest->need_only)
+		state.used_bytes = advice->cold.used_bytes;
 	wss_sizing_compute(&advice->series.summary, &rule, &policy, &state, &advice->sizing);
 	advice->status = advice->sizing.confidence == WSS_CONFIDENCE_NONE
 				 ? WSS_ADVICE_TOO_EARLY
 				 : WSS_ADVICE_OK;
+	advice_weigh(advice, options);
 	advice_ask_what_if(advice, options);
+}
+
+struct wss_amount wss_advice_used_bytes(const struct wss_cold_report *report)
+{
+	if (report->granularity_bytes > 4096)
+		return (struct wss_amount){0};
+	return wss_amount_of(report->held_bytes - report->ages[WSS_COLD_24H].high_bytes);
 }
 
 static enum wss_advice_cold_status cold_status(const struct wss_history_coldness *newest)
@@ -176,8 +202,10 @@ static int advice_read_cold(struct wss_history *history, const struct wss_advice
 	cold->status = cold_status(&cold->newest);
 	if (cold->status == WSS_ADVICE_COLD_OK)
 		cold->low_bytes = wss_amount_of(day->low_bytes);
-	if (cold->status >= WSS_ADVICE_COLD_YOUNG)
-		cold->high_bytes = wss_amount_of(day->high_bytes);
+	if (cold->status < WSS_ADVICE_COLD_YOUNG)
+		return 0;
+	cold->high_bytes = wss_amount_of(day->high_bytes);
+	cold->used_bytes = wss_advice_used_bytes(&cold->newest.report);
 	return 0;
 }
 

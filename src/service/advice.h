@@ -92,6 +92,7 @@ struct wss_advice_cold {
 	/* Idle for 24 hours. What is below low can be reclaimed for certain; high promises nothing. */
 	struct wss_amount low_bytes;  /* OK only */
 	struct wss_amount high_bytes; /* YOUNG, GAPS, OK */
+	struct wss_amount used_bytes; /* as wss_advice_used_bytes(); YOUNG, GAPS, OK */
 };
 
 /* What the miss-rate curve says. */
@@ -120,6 +121,14 @@ struct wss_advice {
 	 */
 	uint64_t week_bytes[WSS_ADVICE_WEEK_HOURS];
 	struct wss_advice_cold cold;   /* also without a series */
+	/* With a size and a curve: the predicted loss at the recommended size. */
+	struct wss_advice_loss {
+		bool known;
+		double share; /* of time, 0 to 1 */
+		bool bound;   /* the share is an upper bound */
+	} loss;
+	/* Memory used in the last 24 hours that the recommended size leaves out. */
+	struct wss_amount left_out_bytes;
 	struct {
 		struct wss_amount bytes; /* the size to be judged */
 		double exceeded;	 /* share of windows above it, 0 to 1 */
@@ -137,6 +146,12 @@ struct wss_advice_curve wss_advice_curve_of(const struct wss_summary *summary,
 					    uint64_t granularity_bytes,
 					    struct wss_amount maximum_bytes,
 					    const struct wss_advice_options *options);
+
+/*
+ * Returns the memory that was certainly used in the 24 hours before the report; unknown if the windows did not
+ * tell single pages apart, because then a block counts as used by the touch of any page.
+ */
+struct wss_amount wss_advice_used_bytes(const struct wss_cold_report *report);
 
 /* Returns the time, relative to now, since which windows count. */
 time_t wss_advice_since(const struct wss_advice_options *options, time_t now);

@@ -12,6 +12,7 @@
 
 struct replay_hour {
 	struct wss_summary summary;
+	struct wss_amount used_bytes; /* in the 24 hours before its end */
 	/* Of the span before the hour, once known. */
 	bool known;
 	struct wss_sizing sizing;
@@ -63,7 +64,8 @@ static int replay_add_to_day(struct wss_replay *replay, const struct wss_summary
 	return wss_summary_merge(&replay->days[last].summary, summary);
 }
 
-static int replay_on_summary(time_t start, const struct wss_summary *summary, void *opaque)
+static int replay_on_summary(time_t start, const struct wss_summary *summary,
+			     const struct wss_cold_report *cold, void *opaque)
 {
 	struct wss_replay *replay = opaque;
 
@@ -87,6 +89,8 @@ static int replay_on_summary(time_t start, const struct wss_summary *summary, vo
 		.assigned_bytes = replay->maximum_bytes.value,
 	};
 	replay->list[replay->n] = (struct replay_hour){.known = false};
+	if (cold)
+		replay->list[replay->n].used_bytes = wss_advice_used_bytes(cold);
 	if (wss_summary_merge(&replay->list[replay->n].summary, summary) < 0 ||
 	    replay_add_to_day(replay, summary) < 0) {
 		wss_summary_free(&replay->list[replay->n].summary);
@@ -218,6 +222,9 @@ uint64_t wss_replay_size(const struct wss_learned *learned, time_t start, void *
 		return 0;
 	wss_sizing_heed(&rule, replay->policy);
 	state.curve_bytes = hour->curve.bytes;
+	/* What an earlier hour has reported is no longer heeded. */
+	if (at && replay->hours[at - 1].start == start - WSS_HISTORY_HOUR)
+		state.used_bytes = replay->list[at - 1].used_bytes;
 	if (!replay->force_learned &&
 	    (!replay->options->learn || replay->policy->headroom_percent.known))
 		state.learned = NULL;

@@ -460,6 +460,20 @@ int wss_history_series_hours(struct wss_history *history, const char *uuid, time
 	return r == SQLITE_DONE ? 0 : wss_db_error(history, "cannot read it", err);
 }
 
+static int pass_summary(struct wss_history *history, const char *uuid, time_t start,
+			const struct wss_summary *summary, wss_history_on_summary on_summary,
+			void *opaque, struct wss_error *err)
+{
+	struct wss_history_coldness coldness;
+	int r = wss_db_coldness_at(history, uuid, WSS_HISTORY_HOUR, start, &coldness, err);
+
+	if (r < 0)
+		return -1;
+	if (on_summary(start, summary, r ? &coldness.report : NULL, opaque) < 0)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	return 0;
+}
+
 int wss_history_hour_summaries(struct wss_history *history, const char *uuid,
 			       wss_history_on_summary on_summary, void *opaque,
 			       struct wss_error *err)
@@ -483,8 +497,9 @@ int wss_history_hour_summaries(struct wss_history *history, const char *uuid,
 			r = wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 		else
 			r = wss_db_read_summary(history, stmt, true, &summary, err);
-		if (r == 0 && on_summary(sqlite3_column_int64(stmt, 9), &summary, opaque) < 0)
-			r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+		if (r == 0)
+			r = pass_summary(history, uuid, sqlite3_column_int64(stmt, 9), &summary,
+					 on_summary, opaque, err);
 		wss_summary_free(&summary);
 	}
 	if (r == 0 && step != SQLITE_DONE)

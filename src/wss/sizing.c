@@ -77,7 +77,8 @@ static uint64_t with_headroom(uint64_t bytes, uint64_t percent)
 const char *wss_sizing_reason_name(enum wss_sizing_reason reason)
 {
 	static const char *const names[] = { "peak", "percentile",	"trend",  "boot",   "held",
-					     "last 24 hours", "miss-rate curve", "growth", "minimum",
+					     "last 24 hours", "miss-rate curve", "growth",
+					     "coldness", "minimum",
 					     "rounding", "maximum" };
 
 	return names[reason];
@@ -157,6 +158,9 @@ static void size_recommend(struct wss_sizing *sizing, const struct wss_sizing_ru
 		size_raise(sizing, state->curve_bytes.value, WSS_SIZING_CURVE);
 	if (sizing->grown_bytes.known)
 		size_raise(sizing, sizing->grown_bytes.value, WSS_SIZING_BEYOND);
+	/* Where a curve is known, it has weighed what a smaller size costs. */
+	if (state->used_bytes.known && !state->curve_bytes.known)
+		size_raise(sizing, state->used_bytes.value, WSS_SIZING_COLDNESS);
 	size_raise(sizing, rule->minimum_bytes, WSS_SIZING_MINIMUM);
 	bytes = size_round(sizing, rule->rounding);
 	/* The operator's maximum is final, even if no guest can be given exactly that. */

@@ -67,6 +67,7 @@ enum wss_sizing_reason {
 	WSS_SIZING_DAY,		/* what the last 24 measured hours needed; only as the next reason */
 	WSS_SIZING_CURVE,	/* the miss-rate curve */
 	WSS_SIZING_BEYOND,	/* growth beyond the end of the windows (wss/growth.h) */
+	WSS_SIZING_COLDNESS,	/* memory used in the last 24 hours, whose cost no curve shows */
 	WSS_SIZING_MINIMUM,
 	WSS_SIZING_ROUNDING,	/* to a flavour or by a step */
 	WSS_SIZING_MAXIMUM,	/* the policy's */
@@ -75,7 +76,7 @@ enum wss_sizing_reason {
 
 /*
  * Returns "peak", "percentile", "trend", "boot", "held", "last 24 hours", "miss-rate curve",
- * "growth", "minimum", "rounding", "maximum".
+ * "growth", "coldness", "minimum", "rounding", "maximum".
  */
 const char *wss_sizing_reason_name(enum wss_sizing_reason reason);
 
@@ -112,6 +113,8 @@ struct wss_sizing_state {
 	 */
 	struct wss_amount curve_bytes;
 	bool curve_is_beyond;
+	/* Memory that was certainly used in the last 24 hours (wss/coldness.h). */
+	struct wss_amount used_bytes;
 	/*
 	 * Takes the place of the base with headroom if the windows have growth curves; NULL, or not
 	 * known: none was learned.
@@ -122,7 +125,8 @@ struct wss_sizing_state {
 /*
  * Sizes a guest: the learned size, or the percentile's upper bound with headroom, but at least the size that the
  * miss-rate curve asks for, and, if the working set still grew at the end of its windows, the size
- * that it would have grown to (wss/growth.h). The summary must have been read with its growth
+ * that it would have grown to (wss/growth.h). Where no curve shows what less would cost, the size is at least
+ * the memory that was used in the last 24 hours. The summary must have been read with its growth
  * curve. Figures of windows coarser than 4 KiB are upper bounds, which is the safe side.
  */
 void wss_sizing_compute(const struct wss_summary *summary, const struct wss_sizing_rule *rule,

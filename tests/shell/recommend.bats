@@ -341,6 +341,29 @@ between() { # VALUE LOW HIGH, in MiB
 	[ -z "$(field cold_24h_low_bytes)" ]
 }
 
+@test "memory used in the last day is left out only with its cost" {
+	node 3
+	# 2 GiB of 8 GiB were used. Windows of 2 MiB do not show what less would cost.
+	MAKE_HISTORY="-c 90000 -H $((8 << 30))" history_of 12 $((1000 << 20)) 300 1
+	MAKE_HISTORY="-c 90000 -H $((8 << 30)) -g $((2 << 20))" history_of 12 $((1000 << 20)) 300 2
+	history_of 12 $((1000 << 20)) 300 3
+	wss recommend web1 web2 web3 --output csv
+	[ "$status" = 0 ]
+	[ "$(field reason | paste -sd,)" = peak,coldness,peak ]
+	[ "$(field used_24h_bytes | paste -sd,)" = "$((2 << 30)),$((2 << 30))," ]
+	[ "$(field recommended_bytes | sed -n 2p)" = $((2 << 30)) ]
+	[ "$(field left_out_bytes | sed -n 2p)" = 0 ]
+	between "$(field left_out_bytes | sed -n 1p)" 650 800
+	[ -n "$(field loss_share | sed -n 1p)" ]
+	[ -z "$(field loss_share | sed -n 2p)" ]
+	wss recommend web1 web2
+	grep -E '^virt-wss: web1: note: the size leaves out [0-9]+ MiB that was used in the last 24 h: that is predicted to cost at most [0-9.]+% of its time$' <<<"$err"
+	[[ $err != *"web2: note: the size leaves out"* ]]
+	sed -i "s|<os>|<metadata><p:policy xmlns:p='urn:virt-wss:policy:1' version='1'><p:maximum unit='GiB'>1</p:maximum></p:policy></metadata><os>|" "$BATS_TEST_TMPDIR/2.xml"
+	wss recommend web2
+	grep -Fx 'virt-wss: web2: note: the size leaves out 1 GiB that was used in the last 24 h: what that costs is unknown, as its windows have no growth curve of 4 KiB pages' <<<"$err"
+}
+
 @test "the host: unknown guests count with all their memory" {
 	node 3
 	history_of 10 $((1000 << 20)) 300 1 2

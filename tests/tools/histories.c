@@ -184,12 +184,12 @@ size_t histories_make(uint64_t seed, enum histories_kind kind,
 	return n;
 }
 
-static struct wss_sample sample_of(const struct wss_backtest_hour *hour)
+static struct wss_sample sample_of(const struct wss_backtest_hour *hour, uint64_t granularity_bytes)
 {
 	struct wss_sample sample = {
 		.wall = hour->start + 1800,
 		.method = "mmu",
-		.granularity_bytes = wss_amount_of(4096),
+		.granularity_bytes = wss_amount_of(granularity_bytes),
 		.requested_window_ns = 4000000000,
 		.window_ns = wss_amount_of(4000000000),
 		.wss_bytes = wss_amount_of(hour->need_bytes),
@@ -204,10 +204,11 @@ static struct wss_sample sample_of(const struct wss_backtest_hour *hour)
 }
 
 int histories_store(struct wss_history *history, const char *uuid, const char *name,
-		    const struct wss_backtest_hour *hours, size_t n, struct wss_error *err)
+		    const struct wss_backtest_hour *hours, size_t n,
+		    uint64_t granularity_bytes, struct wss_error *err)
 {
 	for (size_t i = 0; i < n; i++) {
-		struct wss_sample sample = sample_of(&hours[i]);
+		struct wss_sample sample = sample_of(&hours[i], granularity_bytes);
 
 		snprintf(sample.domain, sizeof(sample.domain), "%s", name);
 		snprintf(sample.uuid, sizeof(sample.uuid), "%s", uuid);

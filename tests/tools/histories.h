@@ -39,10 +39,11 @@ size_t histories_make(uint64_t seed, enum histories_kind kind,
 		      struct wss_backtest_hour hours[HISTORIES_HOURS]);
 
 /*
- * Stores a window of 4 s in the middle of each hour, with a growth curve that ends within it. Returns 0, or -1
- * with the errors of wss_history_add_all().
+ * Stores a window of 4 s of that granularity in the middle of each hour, with a growth curve that ends within it.
+ * Returns 0, or -1 with the errors of wss_history_add_all().
  */
 int histories_store(struct wss_history *history, const char *uuid, const char *name,
-		    const struct wss_backtest_hour *hours, size_t n, struct wss_error *err);
+		    const struct wss_backtest_hour *hours, size_t n,
+		    uint64_t granularity_bytes, struct wss_error *err);
 
 #endif

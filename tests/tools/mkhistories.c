@@ -18,7 +18,7 @@ static int guest_add(struct wss_history *history, long guest, uint64_t seed, str
 
 	snprintf(name, sizeof(name), "%s%ld", histories_kind_name(kind), guest);
 	snprintf(uuid, sizeof(uuid), "00000000-0000-0000-0000-%012u", (unsigned)guest % 1000000);
-	return histories_store(history, uuid, name, hours, n, err);
+	return histories_store(history, uuid, name, hours, n, 4096, err);
 }
 
 int main(int argc, char **argv)

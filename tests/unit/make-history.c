@@ -17,6 +17,7 @@
  *             idle for 24 hours, and three quarters were not seen touched
  *   -C S      the same, but it did not watch all the time
  *   -a S      these ages are so many seconds old
+ *   -H BYTES  they are those of so much memory
  */
 #include <getopt.h>
 #include <math.h>
@@ -33,6 +34,7 @@ struct shape {
 	bool loop, partial, end_only, degraded, only_writes;
 	uint64_t granularity_bytes;
 	long watched_s, ages_age_s;
+	uint64_t held_bytes; /* of the ages; 0: those of the set */
 	bool gaps;
 };
 
@@ -105,6 +107,8 @@ static void fill_ages(struct wss_history *history, const struct shape *shape, co
 					  .granularity_bytes = 4096 };
 	struct wss_error err = WSS_ERROR_INIT;
 
+	if (shape->held_bytes)
+		report.held_bytes = bytes = shape->held_bytes;
 	for (int i = 0; i < WSS_COLD_AGES; i++)
 		report.ages[i] = (struct wss_cold_class){
 			.low_bytes = shape->gaps ? 0 : bytes / 2,
@@ -122,7 +126,7 @@ static int parse(int argc, char **argv, struct shape *shape)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "w:t:lseg:doc:C:a:")) != -1)
+	while ((c = getopt(argc, argv, "w:t:lseg:doc:C:a:H:")) != -1)
 		switch (c) {
 		case 'w':
 			shape->window_s = atof(optarg) / 1e3;
@@ -155,6 +159,9 @@ static int parse(int argc, char **argv, struct shape *shape)
 			break;
 		case 'a':
 			shape->ages_age_s = atol(optarg);
+			break;
+		case 'H':
+			shape->held_bytes = strtoull(optarg, NULL, 10);
 			break;
 		default:
 			return -1;

@@ -10,6 +10,7 @@
 #define DAY 86400
 
 static struct wss_backtest_hour hours[HISTORIES_HOURS];
+static uint64_t granularity_bytes; /* of the windows */
 static time_t now;
 static char *tree;
 static unsigned reasons[WSS_SIZING_REASONS]; /* of the moments that were checked */
@@ -38,6 +39,21 @@ static const struct wss_clock_source test_clock = {
 	.wall_seconds = test_wall,
 };
 
+/* In every third hour a report says that nearly all of the guest's memory was used. */
+static void coldness_add(struct wss_history *history, size_t i)
+{
+	struct wss_cold_report report = {
+		.as_of_ns = 2 * DAY * WSS_NS_PER_S,
+		.held_bytes = hours[i].assigned_bytes,
+		.granularity_bytes = 4096,
+		.ages[WSS_COLD_24H] = {.high_bytes = hours[i].need_bytes / 8, .observed = 0.5},
+	};
+
+	if (i % 3 == 0)
+		assert_int_equal(wss_history_add_coldness(history, UUID, hours[i].start + 1900,
+							  &report, NULL), 0);
+}
+
 /* A history of the first n hours. */
 static struct wss_history *history_open(const char *name, size_t n)
 {
@@ -45,7 +61,9 @@ static struct wss_history *history_open(const char *name, size_t n)
 	char path[PATH_MAX];
 
 	assert_int_equal(wss_history_open(make_path(path, "%s/%s", tree, name), &history, NULL), 0);
-	assert_int_equal(histories_store(history, UUID, "guest", hours, n, NULL), 0);
+	assert_int_equal(histories_store(history, UUID, "guest", hours, n, granularity_bytes, NULL), 0);
+	for (size_t i = 0; i < n; i++)
+		coldness_add(history, i);
 	return history;
 }
 
@@ -90,7 +108,7 @@ static void check_moment(const struct wss_backtest_moment *moment, size_t n,
 {
 	struct wss_history *history;
 	struct wss_advice advice;
-	struct wss_advice_guest guest = {.uuid = UUID, .policy = policy};
+	struct wss_advice_guest guest = {.uuid = UUID, .policy = policy, .active = true};
 	char path[PATH_MAX];
 	size_t before = 0;
 
@@ -116,7 +134,7 @@ static void check_kind(enum histories_kind kind, const struct wss_advice_options
 
 	replay_all(n, options, policy, &trace);
 	assert_true(trace.n > 200);
-	for (size_t i = 3; i < trace.n; i += 97)
+	for (size_t i = 3; i < trace.n; i += 50)
 		check_moment(&trace.moments[i], n, options, policy);
 	assert_int_equal(unlink(make_path(path, "%s/all.db", tree)), 0);
 }
@@ -128,6 +146,10 @@ static void test_as_recommended(void **unused)
 	struct wss_policy policy = {.opt_out = false};
 
 	(void)unused;
+	granularity_bytes = 2 * WSS_MIB;
+	check_kind(HISTORIES_DAILY, &options, &policy);
+	assert_true(reasons[WSS_SIZING_COLDNESS] > 0);
+	granularity_bytes = 4096;
 	check_kind(HISTORIES_DAILY, &options, &policy);
 	options.rule.minimum_bytes = 0;
 	check_kind(HISTORIES_RESIZES, &options, &policy);

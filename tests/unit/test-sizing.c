@@ -231,6 +231,15 @@ static void test_reasons(void **unused)
 	assert_int_equal(sizing.recommended_bytes.value, 220 * MIB);
 	assert_int_equal(sizing.reason, WSS_SIZING_CURVE);
 	assert_int_equal(sizing.next_bytes.value, 210 * MIB);
+	/* A curve has weighed what it costs to leave out memory; without one that is not done. */
+	state.used_bytes = wss_amount_of(230 * MIB);
+	wss_sizing_compute(&summary, &mine, &policy, &state, &sizing);
+	assert_int_equal(sizing.reason, WSS_SIZING_CURVE);
+	state.curve_bytes.known = false;
+	wss_sizing_compute(&summary, &mine, &policy, &state, &sizing);
+	assert_int_equal(sizing.recommended_bytes.value, 230 * MIB);
+	assert_int_equal(sizing.reason, WSS_SIZING_COLDNESS);
+	state.curve_bytes.known = true;
 	mine.minimum_bytes = 300 * MIB;
 	wss_sizing_compute(&summary, &mine, &policy, &state, &sizing);
 	assert_int_equal(sizing.reason, WSS_SIZING_MINIMUM);
