@@ -6,6 +6,7 @@
 #include "base/number.h"
 #include "base/units.h"
 #include "cmd/plan.h"
+#include "wss/room.h"
 
 #define OPTED_OUT "opted out"
 
@@ -47,18 +48,14 @@ static struct wss_amount guest_flat_need(const struct wss_estate_guest *guest)
 			     amount_either(guest->assigned_bytes, week_largest(guest)));
 }
 
-/* Never less than the policy's minimum, nor more than the guest has. */
+/* What it needs in an hour: never less than the policy's minimum, nor more than the guest has. */
 static uint64_t guest_need_at(const struct wss_estate_guest *guest, struct wss_amount flat,
 			      int hour)
 {
-	uint64_t need = flat.value;
+	const struct wss_room_need need = {flat.value, guest->minimum_bytes, guest->assigned_bytes};
+	const struct wss_amount unknown = {.known = false};
 
-	if (guest->week_bytes[hour].known && guest_is_sized(guest))
-		need = guest->week_bytes[hour].value;
-	if (guest->minimum_bytes.known)
-		need = wss_u64_max(need, guest->minimum_bytes.value);
-	return guest->assigned_bytes.known ? wss_u64_min(need, guest->assigned_bytes.value)
-					   : need;
+	return wss_room_need_in(&need, guest_is_sized(guest) ? guest->week_bytes[hour] : unknown);
 }
 
 static uint64_t mib_up(uint64_t bytes)

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/units.h"
+#include "cmd/recommend-host.h"
 #include "cmd/recommend.h"
 
 #define FLAVOURS_MAX_BYTES ((size_t)1 << 20)
@@ -21,6 +22,8 @@ enum {
 	OPT_TRAIN,
 	OPT_TEST,
 	OPT_VIOLATIONS,
+	OPT_HOST,
+	OPT_RESERVE,
 };
 
 static const struct option long_options[] = {
@@ -38,6 +41,8 @@ static const struct option long_options[] = {
 	{"train", required_argument, NULL, OPT_TRAIN},
 	{"test", required_argument, NULL, OPT_TEST},
 	{"violations", required_argument, NULL, OPT_VIOLATIONS},
+	{"host", no_argument, NULL, OPT_HOST},
+	{"reserve", required_argument, NULL, OPT_RESERVE},
 	{NULL, 0, NULL, 0},
 };
 
@@ -119,6 +124,12 @@ static int recommend_take(void *opaque, int c, const char *value, struct wss_err
 		return 0;
 	case OPT_STEP:
 		return step_parse(value, &options->rounding.step_bytes, err);
+	case OPT_HOST:
+		options->host = true;
+		return 0;
+	case OPT_RESERVE:
+		options->reserve_bytes.known = true;
+		return wss_size_parse(value, "--reserve", &options->reserve_bytes.value, err);
 	default:
 		return wss_sizing_option(&options->sizing, c, value, err);
 	}
@@ -146,8 +157,21 @@ static int backtest_check(const struct recommend_options *options,
 	return 0;
 }
 
-static const struct wss_report_layout *recommend_layout_of(const struct recommend_options *options)
+static int host_check(const struct recommend_options *options, struct wss_error *err)
 {
+	if (!options->host && options->reserve_bytes.known)
+		return wss_error_set(err, WSS_ERR_USAGE, "--reserve belongs to --host");
+	if (options->host && (options->plot || options->sizing.advice.what_if_bytes.known ||
+			      options->backtest.given))
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--host excludes --plot, --what-if, --backtest and --sweep");
+	return 0;
+}
+
+const struct wss_report_layout *recommend_layout_of(const struct recommend_options *options)
+{
+	if (options->host)
+		return &recommend_room_layout;
 	if (options->backtest.sweep)
 		return &recommend_sweep_layout;
 	return options->backtest.backtest ? &recommend_backtest_layout : &recommend_layout;
@@ -189,8 +213,12 @@ int recommend_parse(struct wss_cli *cli, int argc, char **argv, struct recommend
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
 	    wss_cli_view(cli, recommend_layout_of(options), err) < 0 ||
 	    wss_sizing_check(cli, err) < 0 || backtest_check(options, err) < 0 ||
-	    wss_cli_finish(cli, argc, argv, err) < 0 || rounding_set(options, err) < 0)
+	    host_check(options, err) < 0 || wss_cli_finish(cli, argc, argv, err) < 0 ||
+	    rounding_set(options, err) < 0)
 		return -1;
+	if (options->host && cli->n_domains)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--host takes no DOMAIN: what fits depends on all guests");
 	if (options->backtest.backtest && options->plot && cli->n_domains != 1)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--plot: name one guest: the picture of a backtest shows one");

@@ -11,6 +11,8 @@ struct recommend_options {
 	struct wss_sizing_options sizing;
 	double probability;
 	const char *plot;
+	bool host; /* what fits on the host, instead of each guest's size */
+	struct wss_amount reserve_bytes;
 	const char *flavours; /* a file, or NULL */
 	struct wss_rounding rounding;
 	struct recommend_backtest_options backtest;
@@ -22,6 +24,8 @@ struct recommend_options {
 		.sizing = WSS_SIZING_OPTIONS_INIT, .probability = WSS_HOST_SUM_PROBABILITY,   \
 		.backtest = RECOMMEND_BACKTEST_OPTIONS_INIT,                                  \
 	}
+
+const struct wss_report_layout *recommend_layout_of(const struct recommend_options *options);
 
 extern const struct wss_syntax recommend_syntax;
 

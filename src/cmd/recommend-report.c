@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cmd/recommend.h"
 #include "cmd/recommend-backtest.h"
+#include "cmd/recommend-host.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -638,5 +639,7 @@ const struct wss_report_layout recommend_host_layout = {
 
 const struct wss_report_layout *const recommend_layouts[] = { &recommend_layout,
 							      &recommend_host_layout,
+							      &recommend_room_layout,
+							      &recommend_room_total_layout,
 							      &recommend_backtest_layout,
 							      &recommend_sweep_layout, NULL };

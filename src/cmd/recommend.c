@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cmd/recommend.h"
+#include "cmd/recommend-host.h"
 #include "cmd/recommend-options.h"
 
 #include <stdio.h>
@@ -28,6 +29,7 @@ struct recommend {
 	size_t total;
 	time_t since;
 	struct wss_host_sum host;
+	struct wss_host_room room; /* with --host */
 	size_t n_curves;
 	struct wss_missrate_guest *curves; /* for the picture, with malloc()ed texts */
 	struct recommend_notes notes;
@@ -76,28 +78,41 @@ static int row_fill(struct recommend *run, struct recommend_row *row, const char
 	return run->options->plot && row->advice.curve.known ? curve_keep(run, row, err) : 0;
 }
 
-/* Prints a domain's row and, if its assigned memory is known, adds it to the host's sum. */
+/* Adds a running guest to the sums over the host. */
+static void host_add(struct recommend *run, const struct recommend_row *row, struct wss_amount assigned,
+		     struct wss_error *why)
+{
+	const struct wss_host_room_facts facts = {row->domain, row->uuid, &row->advice, assigned,
+						  why->code ? why->text : NULL};
+	struct wss_error other = WSS_ERROR_INIT;
+	int r = run->options->host
+			? wss_host_room_add(&run->room, run->history, run->since, &facts, &other)
+			: wss_host_sum_add(&run->host, run->history, row->uuid, &row->advice, assigned,
+					   &other);
+
+	if (r < 0 && !why->code)
+		*why = other;
+}
+
+/* Prints a domain's row, unless --host does so at the end, and if it runs adds it to the host. */
 static void recommend_domain(struct recommend *run, struct recommend_row *row,
 			     const char *policy_xml, bool counts, struct wss_amount assigned,
 			     struct wss_error *why)
 {
-	struct wss_error other = WSS_ERROR_INIT;
-
 	run->total++;
 	if (!why->code)
 		row_fill(run, row, policy_xml, why);
 	if (why->code)
 		row->advice.status = WSS_ADVICE_FAILED;
-	if (counts &&
-	    wss_host_sum_add(&run->host, run->history, row->uuid, &row->advice, assigned, &other) < 0 &&
-	    !why->code)
-		*why = other;
+	if (counts)
+		host_add(run, row, assigned, why);
 	if (why->code) {
 		row->error = why->text;
 		row->advice.status = WSS_ADVICE_FAILED;
-		wss_report_bad_row(run->report, row);
+		if (!run->options->host)
+			wss_report_bad_row(run->report, row);
 		wss_tally_bad(&run->tally, row->domain, why);
-	} else {
+	} else if (!run->options->host) {
 		wss_report_row(run->report, row);
 		recommend_notes_add(&run->notes, row->domain, &row->advice);
 	}
@@ -130,6 +145,10 @@ static int recommend_targets(struct recommend *run, struct wss_error *err)
 	     wss_hypervisor_ask(targets->hypervisor, WSS_TARGET_DEADLINE_NS, &run->facts, err) < 0) ||
 	    wss_targets_read_element(targets, WSS_POLICY_NAMESPACE, all, err) < 0)
 		return -1;
+	if (run->options->host &&
+	    wss_host_room_init(&run->room, run->facts.memory_bytes, run->options->reserve_bytes,
+			       1 - run->options->probability, err) < 0)
+		return -1;
 	if (all &&
 	    wss_host_sum_init(&run->host, run->since, wss_clock_wall_seconds(), err) < 0)
 		return -1;
@@ -138,6 +157,12 @@ static int recommend_targets(struct recommend *run, struct wss_error *err)
 		recommend_target(run, targets->list[i]);
 	if (!all)
 		return 0;
+	if (run->options->host) {
+		if (wss_host_room_finish(&run->room, err) < 0)
+			return -1;
+		recommend_room_report(&run->room, run->report);
+		return 0;
+	}
 	if (wss_host_sum_finish(&run->host, run->options->probability, run->facts.memory_bytes,
 				err) < 0)
 		return -1;
@@ -178,6 +203,7 @@ static void clean_up(struct recommend *run)
 	free(run->curves);
 	free(run->facts.name);
 	wss_host_sum_free(&run->host);
+	wss_host_room_free(&run->room);
 	wss_history_close(run->history);
 	wss_targets_free(&run->targets);
 }
@@ -193,7 +219,8 @@ static int recommend_print(struct wss_cli *cli, const struct recommend_options *
 	run.since = wss_advice_since(advice, wss_clock_wall_seconds());
 	if (wss_plot_check(options->plot, false, &err) < 0 ||
 	    wss_report_open(stdout, cli->format, &cli->view,
-			    advice->what_if_bytes.known ? &recommend_what_if_layout : &recommend_layout,
+			    advice->what_if_bytes.known ? &recommend_what_if_layout
+								      : recommend_layout_of(options),
 			    &run.report, &err) < 0)
 		return wss_cli_error(&err);
 	r = recommend_guests(&run, &err);

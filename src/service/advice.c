@@ -246,6 +246,14 @@ int wss_advice_read(struct wss_history *history, const struct wss_advice_guest *
 	return 0;
 }
 
+uint64_t wss_advice_beyond_bytes(const struct wss_advice *advice)
+{
+	const struct wss_sizing *sizing = &advice->sizing;
+
+	return sizing->grown_bytes.known ? sizing->grown_bytes.value - sizing->base_bytes.value
+					 : 0;
+}
+
 void wss_advice_free(struct wss_advice *advice)
 {
 	wss_summary_free(&advice->series.summary);

@@ -165,6 +165,9 @@ int wss_advice_read(struct wss_history *history, const struct wss_advice_guest *
 		    time_t since, const struct wss_advice_options *options,
 		    struct wss_advice *ret_advice, struct wss_error *err);
 
+/* Returns the bytes that each window is short of, because the set still grew at its end. */
+uint64_t wss_advice_beyond_bytes(const struct wss_advice *advice);
+
 void wss_advice_free(struct wss_advice *advice);
 
 #endif

@@ -31,19 +31,12 @@ static void on_hour(time_t start, uint64_t max_bytes, void *opaque)
 	wss_fit_hour(hours->fit, start, wss_u64_add(max_bytes, hours->beyond_bytes));
 }
 
-/* Returns the bytes that each window is short of, because the set still grew at its end. */
-static uint64_t beyond_bytes(const struct wss_sizing *sizing)
-{
-	return sizing->grown_bytes.known ? sizing->grown_bytes.value - sizing->base_bytes.value
-					 : 0;
-}
-
 int wss_host_sum_add(struct wss_host_sum *sum, struct wss_history *history, const char *uuid,
 		     const struct wss_advice *advice, struct wss_amount assigned,
 		     struct wss_error *err)
 {
 	bool sized = advice->sizing.confidence != WSS_CONFIDENCE_NONE;
-	struct guest_hours hours = {&sum->fit, beyond_bytes(&advice->sizing)};
+	struct guest_hours hours = {&sum->fit, wss_advice_beyond_bytes(advice)};
 	int r = 0;
 
 	if (advice->assigned_bytes.known)

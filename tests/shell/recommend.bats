@@ -532,3 +532,94 @@ assert 30 <= len(known) <= 31, known
 assert all((hour - i) % 168 < 32 for i in known), (hour, known)
 assert all(300 << 20 <= sets[i] <= 330 << 20 for i in known)' "$BATS_TEST_TMPDIR/out"
 }
+
+# Checks the JSON in "out" with Python, where host and guests by their names are set.
+room_is() { # PYTHON
+	python3 -c '
+import json, sys
+data = json.load(open(sys.argv[1]))
+host, guests = data["host"], {g["domain"]: g for g in data["guests"]}
+exec(sys.argv[2])' "$BATS_TEST_TMPDIR/out" "$1"
+}
+
+@test "--host: what fits, and whom to shrink first" {
+	node 5 "<p:policy xmlns:p='urn:virt-wss:policy:1' version='1' opt-out='yes'/>"
+	sed -i 's|<node>|<node><memory>33554432</memory>|' "$BATS_TEST_TMPDIR/node.xml"
+	history_of 30 $((600 << 20)) 3600 1
+	history_of 30 $((500 << 20)) 3600 2
+	history_of 200 $((500 << 20)) 3600 3
+	history_of 5 $((500 << 20)) 300 4
+	wss recommend --host --output json
+	[ "$status" = 0 ]
+	room_is '
+assert data["schema"] == "virt-wss/host-room/1"
+assert [g["domain"] for g in data["guests"]] == ["web3", "web2", "web1", "web4", "web5"], data
+# More hours without a violation make the same gain less of a risk.
+assert guests["web2"]["violation_share"] > 5 * guests["web3"]["violation_share"]
+assert guests["web3"]["above_hours"] == 0 and guests["web3"]["hours"] >= 199
+assert [guests["web%d" % i].get("rank") for i in (1, 2, 3, 4, 5)] == [None, 2, 1, None, None]
+assert guests["web1"]["reason"] == "opted out"
+assert guests["web4"]["reason"] == "too early: 5 of 10 windows"
+assert guests["web5"]["reason"] == "unknown: no window"
+assert host["guests"] == 5 and host["unsized_guests"] == 2
+assert host["host_bytes"] == 32 << 30 and host["reserve_bytes"] == (32 << 30) // 10
+assert host["over_hours"] == 1
+gain = sum(g["gain_bytes"] for g in guests.values() if "rank" in g)
+assert host["free_after_bytes"] == host["free_bytes"] + gain == guests["web2"]["free_after_bytes"]
+assert host["fits_bytes"] > host["free_bytes"] > 0
+assert "short_bytes" not in host or host["short_bytes"] == 0'
+	# The arithmetic again, from what recommend prints: the second largest hour decides at 99 %.
+	wss recommend --output json
+	mv "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/guests.json"
+	wss recommend --host --reserve 8GiB --output json
+	room_is '
+rows = json.load(open(sys.argv[1].replace("/out", "/guests.json")))
+hours = [0] * 168
+for row in rows["recommendations"]:
+    week = row.get("week", {}).get("set_bytes", [None] * 168)
+    flat = row.get("recommended_bytes")
+    most = row.get("assigned_bytes", 4 << 30)
+    for i in range(168):
+        need = most if flat is None else flat if week[i] is None else max(week[i], row["minimum_bytes"])
+        hours[i] += min(need, most)
+hours.sort()
+limit = (24 << 30) - host["overhead_bytes"]
+assert host["need_bytes"] == hours[-1], (host, hours[-1])
+assert host["fits_bytes"] == limit - hours[-2], (host, limit - hours[-2])'
+	wss recommend --host
+	[ "$status" = 0 ]
+	grep -E '^ *1 +web3 .* 0 of [0-9]+ hours needed more' <<<"$out"
+	grep -E '(Mon|Tue|Wed|Thu|Fri|Sat|Sun) [0-9]{2}:00' <<<"$out"
+	[ "$(awk '{ if (length > n) n = length } END { print n }' <<<"$out")" -le 100 ]
+	wss recommend --host --output csv
+	[ "$(wc -l <<<"$out")" = 6 ]
+}
+
+@test "--host: a host that lacks memory, and one whose memory is less than the reserve" {
+	node 2
+	history_of 30 $((1000 << 20)) 300 1
+	wss recommend --host --output json
+	[ "$status" = 0 ]
+	# The test driver's host has 3 GiB.
+	room_is '
+assert host["fits_bytes"] == 0 and host["short_bytes"] > 2 << 30, host
+assert host["free_bytes"] == 0'
+	wss recommend --host --reserve 4GiB
+	[ "$status" = 1 ]
+	[[ $err == *"the reserve is 4294967296 bytes, but the host has 3221225472"* ]]
+	[ -z "$out" ]
+	for arguments in "--host web1" "--reserve 1GiB" "--host --plot x.svg" "--host --what-if 1GiB" "--host --backtest"; do
+		# shellcheck disable=SC2086
+		wss recommend $arguments
+		[ "$status" = 2 ]
+	done
+}
+
+@test "--host: a guest whose policy cannot be read counts nevertheless" {
+	node 2 "<p:policy xmlns:p='urn:virt-wss:policy:1' version='99'/>"
+	history_of 10 $((1000 << 20)) 300 1 2
+	wss recommend --host --output json
+	[ "$status" = 3 ]
+	room_is 'assert host["guests"] == 2 and host["unsized_guests"] == 1, host
+assert "rank" not in guests["web1"] and guests["web2"]["rank"] == 1'
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "service/host-room.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/number.h"
+#include "wss/balloon.h"
+
+/* As plan's default for --safe-limit. */
+#define RESERVE_SHARE 10
+
+int wss_host_room_init(struct wss_host_room *ret_room, struct wss_amount memory,
+		       struct wss_amount reserve, double risk, struct wss_error *err)
+{
+	if (memory.known && reserve.known && reserve.value > memory.value)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "the reserve is %llu bytes, but the host has %llu",
+				     (unsigned long long)reserve.value,
+				     (unsigned long long)memory.value);
+	if (!memory.known)
+		reserve.known = false;
+	else if (!reserve.known)
+		reserve = wss_amount_of(memory.value / RESERVE_SHARE);
+	*ret_room = (struct wss_host_room){
+		.risk = risk, .memory_bytes = memory, .reserve_bytes = reserve};
+	if (!memory.known)
+		ret_room->memory_bytes.value = ret_room->reserve_bytes.value = 0;
+	return 0;
+}
+
+/* --- a guest --- */
+
+/* What a guest's hours of four weeks are counted in. */
+struct hours_count {
+	struct wss_host_room_guest *guest;
+	uint64_t beyond_bytes; /* growth beyond the end of its windows */
+};
+
+static void guest_on_hour(time_t start, uint64_t max_bytes, void *opaque)
+{
+	const struct hours_count *count = opaque;
+
+	if (start < 0 || !max_bytes)
+		return;
+	count->guest->hours++;
+	count->guest->above_hours += wss_u64_add(max_bytes, count->beyond_bytes) >
+				     count->guest->recommended_bytes.value;
+}
+
+static int guest_count_hours(struct wss_host_room_guest *guest, struct wss_history *history,
+			     time_t since, uint64_t beyond_bytes, struct wss_error *err)
+{
+	time_t from = wss_clock_wall_seconds() - (time_t)WSS_LEARNER_HOURS_MAX * WSS_HISTORY_HOUR;
+	struct hours_count count = {guest, beyond_bytes};
+
+	return wss_history_series_hours(history, guest->uuid, since, from, guest_on_hour, &count, err);
+}
+
+static enum wss_host_room_why guest_judge(const struct wss_host_room_guest *guest,
+					  const struct wss_host_room_facts *facts)
+{
+	uint64_t size = guest->assigned_bytes.known ? guest->assigned_bytes.value
+						    : guest->held_bytes.value;
+
+	if (facts->error)
+		return WSS_HOST_ROOM_FAILED;
+	if (facts->advice->status == WSS_ADVICE_OPTED_OUT)
+		return WSS_HOST_ROOM_OPTED_OUT;
+	if (facts->advice->status == WSS_ADVICE_TOO_EARLY)
+		return WSS_HOST_ROOM_TOO_EARLY;
+	if (facts->advice->status != WSS_ADVICE_OK || !guest->gain_bytes.known)
+		return WSS_HOST_ROOM_UNKNOWN;
+	return guest->gain_bytes.value && guest->gain_bytes.value >= wss_balloon_least_gain(size)
+		       ? WSS_HOST_ROOM_SHRINK
+		       : WSS_HOST_ROOM_LITTLE;
+}
+
+/* Returns a new guest, which the caller counts once it is complete. */
+static struct wss_host_room_guest *room_guest_new(struct wss_host_room *room,
+						  const struct wss_host_room_facts *facts,
+						  struct wss_error *err)
+{
+	struct wss_host_room_guest *guest;
+
+	if (room->n == room->space) {
+		size_t space = room->space ? 2 * room->space : 64;
+		void *guests = reallocarray(room->guests, space, sizeof(*room->guests));
+
+		if (!guests) {
+			wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+			return NULL;
+		}
+		room->guests = guests;
+		room->space = space;
+	}
+	guest = &room->guests[room->n];
+	*guest = (struct wss_host_room_guest){.name = strdup(facts->name)};
+	if (facts->uuid)
+		guest->uuid = strdup(facts->uuid);
+	if (facts->error)
+		guest->error = strdup(facts->error);
+	room->n++;
+	if (guest->name && (guest->uuid || !facts->uuid) && (guest->error || !facts->error))
+		return guest;
+	wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	return NULL;
+}
+
+static void room_add_held(struct wss_host_room *room, const struct wss_host_room_guest *guest)
+{
+	struct wss_amount held = guest->held_bytes.known ? guest->held_bytes : guest->assigned_bytes;
+
+	room->held_unknown |= !held.known;
+	room->held_bytes = wss_amount_of(wss_u64_add(room->held_bytes.value, held.value));
+}
+
+/* Adds what a guest needs; growth beyond the end of its windows counts in each hour. */
+static void room_add_need(struct wss_host_room *room, const struct wss_host_room_guest *guest,
+			  const struct wss_advice *advice, uint64_t beyond_bytes)
+{
+	struct wss_room_need need = {.maximum_bytes = guest->assigned_bytes,
+				     .flat_bytes = guest->assigned_bytes.value};
+	uint64_t week[WSS_PACK_HOURS];
+
+	if (!guest->recommended_bytes.known) {
+		wss_room_add(&room->need, &need, NULL);
+		return;
+	}
+	need.flat_bytes = guest->recommended_bytes.value;
+	need.minimum_bytes = wss_amount_of(advice->rule.minimum_bytes);
+	for (int i = 0; i < WSS_PACK_HOURS; i++)
+		week[i] = advice->week_bytes[i] ? wss_u64_add(advice->week_bytes[i], beyond_bytes) : 0;
+	wss_room_add(&room->need, &need, week);
+}
+
+int wss_host_room_add(struct wss_host_room *room, struct wss_history *history, time_t since,
+		      const struct wss_host_room_facts *facts, struct wss_error *err)
+{
+	const struct wss_advice *advice = facts->advice;
+	struct wss_host_room_guest *guest = room_guest_new(room, facts, err);
+	uint64_t beyond_bytes = wss_advice_beyond_bytes(advice);
+	int r = 0;
+
+	if (!guest)
+		return -1;
+	guest->confidence = advice->sizing.confidence;
+	guest->windows = advice->has_series ? advice->series.summary.samples : 0;
+	guest->held_bytes = advice->held_bytes;
+	guest->assigned_bytes = advice->assigned_bytes.known ? advice->assigned_bytes
+							     : facts->assigned_bytes;
+	guest->recommended_bytes = advice->sizing.recommended_bytes;
+	guest->gain_bytes = advice->sizing.reclaimable_bytes;
+	guest->why = guest_judge(guest, facts);
+	room->unsized += !guest->recommended_bytes.known;
+	room_add_held(room, guest);
+	room_add_need(room, guest, advice, beyond_bytes);
+	if (advice->has_series)
+		room->overhead_bytes = wss_u64_add(room->overhead_bytes, advice->series.qemu_bytes.value);
+	if (guest->recommended_bytes.known && guest->uuid)
+		r = guest_count_hours(guest, history, since, beyond_bytes, err);
+	guest->risk = wss_room_risk(guest->above_hours, guest->hours);
+	return r < 0 ? -1 : 0;
+}
+
+/* --- the host --- */
+
+static int guests_compare(const void *a, const void *b)
+{
+	const struct wss_host_room_guest *left = a, *right = b;
+
+	if (!left->rank != !right->rank)
+		return left->rank ? -1 : 1;
+	if (left->rank != right->rank)
+		return left->rank < right->rank ? -1 : 1;
+	return strcmp(left->name, right->name);
+}
+
+/* held: what guests and QEMU hold. */
+static struct wss_amount room_free(const struct wss_host_room *room, uint64_t held)
+{
+	if (!room->memory_bytes.known || room->held_unknown)
+		return (struct wss_amount){.known = false};
+	return wss_amount_of(room->host.limit_bytes > held ? room->host.limit_bytes - held : 0);
+}
+
+static int room_rank(struct wss_host_room *room, struct wss_error *err)
+{
+	wss_auto_free struct wss_room_shrink *list = calloc(room->n + 1, sizeof(*list));
+	uint64_t held = wss_u64_add(room->held_bytes.value, room->overhead_bytes);
+	size_t n = 0;
+
+	if (!list)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	for (size_t i = 0; i < room->n; i++)
+		if (room->guests[i].why == WSS_HOST_ROOM_SHRINK)
+			list[n++] = (struct wss_room_shrink){room->guests[i].gain_bytes.value,
+							     room->guests[i].risk, i};
+	wss_room_rank(list, n);
+	room->free_bytes = room_free(room, held);
+	for (size_t i = 0; i < n; i++) {
+		struct wss_host_room_guest *guest = &room->guests[list[i].guest];
+
+		held -= wss_u64_min(held, list[i].gain_bytes);
+		guest->rank = i + 1;
+		guest->free_bytes = room_free(room, held);
+	}
+	room->free_after_bytes = room_free(room, held);
+	if (room->n)
+		qsort(room->guests, room->n, sizeof(*room->guests), guests_compare);
+	return 0;
+}
+
+int wss_host_room_finish(struct wss_host_room *room, struct wss_error *err)
+{
+	uint64_t memory = room->memory_bytes.value;
+
+	room->host = (struct wss_room_host){
+		.memory_bytes = memory - wss_u64_min(memory, room->overhead_bytes),
+		.limit_bytes = memory - room->reserve_bytes.value,
+		.over_hours = (unsigned)(room->risk * WSS_PACK_HOURS),
+	};
+	if (room_rank(room, err) < 0)
+		return -1;
+	/* QEMU's own memory is the same in each hour. */
+	room->host.limit_bytes -= wss_u64_min(room->host.limit_bytes, room->overhead_bytes);
+	room->answer = wss_room_ask(&room->need, &room->host);
+	return 0;
+}
+
+void wss_host_room_free(struct wss_host_room *room)
+{
+	for (size_t i = 0; i < room->n; i++) {
+		free(room->guests[i].name);
+		free(room->guests[i].uuid);
+		free(room->guests[i].error);
+	}
+	free(room->guests);
+	*room = (struct wss_host_room){.n = 0};
+}

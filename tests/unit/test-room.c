@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hosttest.h"
+
+#include "tests/random.h"
+#include "wss/room.h"
+
+#define GIB (1ULL << 30)
+
+static struct wss_amount unknown(void)
+{
+	return (struct wss_amount){.known = false};
+}
+
+static void test_need(void **state)
+{
+	struct wss_room_need need = {.flat_bytes = 5 * GIB};
+
+	(void)state;
+	assert_int_equal(wss_room_need_in(&need, unknown()), 5 * GIB);
+	assert_int_equal(wss_room_need_in(&need, wss_amount_of(GIB)), GIB);
+	need.minimum_bytes = wss_amount_of(2 * GIB);
+	need.maximum_bytes = wss_amount_of(4 * GIB);
+	assert_int_equal(wss_room_need_in(&need, unknown()), 4 * GIB);
+	assert_int_equal(wss_room_need_in(&need, wss_amount_of(GIB)), 2 * GIB);
+}
+
+/* Two guests by day and by night share the memory that their peaks would not. */
+static void test_hours_share(void **state)
+{
+	struct wss_room room = {{0}};
+	struct wss_room_need need = {.flat_bytes = 8 * GIB};
+	struct wss_room_host host = {20 * GIB, 18 * GIB, 0};
+	struct wss_room_answer answer;
+	uint64_t day[WSS_PACK_HOURS], night[WSS_PACK_HOURS];
+
+	(void)state;
+	for (int i = 0; i < WSS_PACK_HOURS; i++) {
+		day[i] = (i % 24 < 12 ? 8 : 2) * GIB;
+		night[i] = (i % 24 < 12 ? 2 : 8) * GIB;
+	}
+	wss_room_add(&room, &need, day);
+	wss_room_add(&room, &need, night);
+	answer = wss_room_ask(&room, &host);
+	assert_int_equal(answer.fits_bytes, 8 * GIB);
+	assert_int_equal(answer.need_bytes, 10 * GIB);
+	/* Unknown hours count in full. */
+	wss_room_add(&room, &need, NULL);
+	answer = wss_room_ask(&room, &host);
+	assert_int_equal(answer.fits_bytes, 0);
+	assert_int_equal(answer.short_bytes, 0);
+	wss_room_add(&room, &need, NULL);
+	answer = wss_room_ask(&room, &host);
+	assert_int_equal(answer.short_bytes, 8 * GIB);
+}
+
+/* The hours that may be over the limit are the worst ones; the memory holds even then. */
+static void test_risk_hours(void **state)
+{
+	struct wss_room room = {{0}};
+	struct wss_room_host host = {10 * GIB, 9 * GIB, 0};
+
+	(void)state;
+	for (int i = 0; i < WSS_PACK_HOURS; i++)
+		room.bytes[i] = 4 * GIB;
+	room.bytes[30] = 7 * GIB;
+	room.bytes[31] = 6 * GIB;
+	assert_int_equal(wss_room_ask(&room, &host).fits_bytes, 2 * GIB);
+	assert_int_equal(wss_room_ask(&room, &host).hour, 30);
+	assert_int_equal(wss_room_ask(&room, &host).worst_hour, 30);
+	host.over_hours = 1;
+	assert_int_equal(wss_room_ask(&room, &host).fits_bytes, 3 * GIB);
+	host.over_hours = 2;
+	assert_int_equal(wss_room_ask(&room, &host).fits_bytes, 3 * GIB); /* by all memory */
+	assert_int_equal(wss_room_ask(&room, &host).hour, 30);
+	host.memory_bytes = 20 * GIB;
+	assert_int_equal(wss_room_ask(&room, &host).fits_bytes, 5 * GIB);
+}
+
+/* The packer places a guest of exactly that need, and none that needs one MiB more. */
+static void test_agrees_with_the_packer(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 50; round++) {
+		static struct wss_pack_guest guests[9];
+		struct wss_pack_host hosts[2] = {{1000, 1000, true, true}, {9000, 10000, true, false}};
+		struct wss_pack_problem problem = {.guests = guests, .n_guests = 9, .hosts = hosts,
+						   .n_hosts = 2, .max_moves = SIZE_MAX,
+						   .over_hours = (unsigned)random_below(5)};
+		struct wss_room_host host = {10000ULL << 20, 9000ULL << 20, problem.over_hours};
+		struct wss_room room = {{0}};
+		struct wss_room_need none = {.flat_bytes = 0};
+		struct wss_error err = WSS_ERROR_INIT;
+		uint64_t fits_mib;
+
+		for (int i = 0; i < 8; i++) {
+			uint64_t week[WSS_PACK_HOURS];
+
+			guests[i].host = 1;
+			guests[i].pinned = true;
+			for (int j = 0; j < WSS_PACK_HOURS; j++) {
+				guests[i].need_mib[j] = (float)(100 + random_below(800));
+				week[j] = (uint64_t)guests[i].need_mib[j] << 20;
+			}
+			wss_room_add(&room, &none, week);
+		}
+		fits_mib = wss_room_ask(&room, &host).fits_bytes >> 20;
+		assert_in_range(fits_mib, 1001, 9000);
+		/* Host 0 has no room for it, so that it has to move if it can. */
+		for (uint64_t more = 0; more < 2; more++) {
+			struct wss_pack_plan plan;
+
+			guests[8].host = 0;
+			guests[8].copy_bytes = 1;
+			for (int j = 0; j < WSS_PACK_HOURS; j++)
+				guests[8].need_mib[j] = (float)(fits_mib + more);
+			assert_int_equal(wss_pack_solve(&problem, &plan, &err), 0);
+			assert_int_equal(plan.host_of[8], more ? 0 : 1);
+			free(plan.host_of);
+		}
+	}
+}
+
+static void test_overflow(void **state)
+{
+	struct wss_room room = {{0}};
+	struct wss_room_need need = {.flat_bytes = UINT64_MAX};
+	struct wss_room_host host = {GIB, GIB, 0};
+
+	(void)state;
+	wss_room_add(&room, &need, NULL);
+	wss_room_add(&room, &need, NULL);
+	assert_int_equal(wss_room_ask(&room, &host).fits_bytes, 0);
+	assert_int_equal(wss_room_ask(&room, &host).short_bytes, UINT64_MAX - GIB);
+}
+
+static void test_rank(void **state)
+{
+	struct wss_room_shrink list[] = {
+		{4 * GIB, wss_room_risk(9, 18), 0},  /* 0.5: 8 GiB */
+		{GIB, wss_room_risk(0, 670), 1},     /* 1 / 672: 672 GiB */
+		{2 * GIB, wss_room_risk(0, 670), 2}, /* twice that */
+		{GIB, wss_room_risk(0, 670), 3},
+		{8 * GIB, wss_room_risk(0, 0), 4}, /* 0.5: 16 GiB */
+	};
+	const size_t order[] = {2, 1, 3, 4, 0};
+
+	(void)state;
+	wss_room_rank(list, 5);
+	for (size_t i = 0; i < 5; i++)
+		assert_int_equal(list[i].guest, order[i]);
+	wss_room_rank(NULL, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_need),	   cmocka_unit_test(test_hours_share),
+		cmocka_unit_test(test_risk_hours), cmocka_unit_test(test_agrees_with_the_packer),
+		cmocka_unit_test(test_overflow),   cmocka_unit_test(test_rank),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
