@@ -5,6 +5,8 @@
 
 #include "base/cleanup.h"
 #include "cmd/cmd.h"
+#include "cmd/config-report.h"
+#include "cmd/methods.h"
 #include "help-text.h"
 #include "track/tracker.h"
 
@@ -114,7 +116,7 @@ static const struct wss_report_layout layout = {
 	.wide = "domain,method,usable,auto,observes,recorder,explanation",
 };
 
-static const struct wss_report_layout *const layouts[] = { &layout, NULL };
+static const struct wss_report_layout *const layouts[] = { &layout, &wss_config_layout, NULL };
 
 /* One method's answer about a guest or the host. */
 struct method_answer {
@@ -240,31 +242,59 @@ static int report_all(const struct wss_cli *cli, struct wss_targets *targets)
 	return wss_tally_exit_code(&tally, targets->n);
 }
 
-static int methods_run(struct wss_cli *cli, int argc, char **argv)
-{
-	struct wss_targets targets = { .n = 0 };
-	struct wss_error err = WSS_ERROR_INIT;
-	int code;
-
-	if (wss_cli_parse(cli, argc, argv, NULL, &err) < 0 ||
-	    wss_cli_view(cli, &layout, &err) < 0 ||
-	    wss_cli_finish(cli, argc, argv, &err) < 0)
-		return wss_cli_error(&err);
-	if (wss_cli_open_targets(cli, WSS_TARGET_DEADLINE_NS, &targets, &err) < 0)
-		return wss_cli_error(&err);
-	code = wss_targets_run(&targets, target_ask, false, &err) < 0 ? wss_cli_error(&err)
-									: report_all(cli, &targets);
-	wss_targets_free(&targets);
-	return code;
-}
+enum { OPT_CONFIG = 1 };
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
 	WSS_TABLE_LONG,
-	{ NULL, 0, NULL, 0 },
+	{"config", no_argument, NULL, OPT_CONFIG},
+	{NULL, 0, NULL, 0},
 };
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, NULL };
+static int methods_take(void *opaque, int c, const char *value, struct wss_error *err)
+{
+	bool *config = opaque;
+
+	(void)value;
+	(void)err;
+	*config |= c == OPT_CONFIG;
+	return 0;
+}
+
+static int methods_parse(struct wss_cli *cli, int argc, char **argv, bool *ret_config,
+			 struct wss_error *err)
+{
+	if (wss_cli_parse(cli, argc, argv, ret_config, err) < 0 ||
+	    wss_cli_view(cli, *ret_config ? &wss_config_layout : &layout, err) < 0 ||
+	    wss_cli_finish(cli, argc, argv, err) < 0)
+		return -1;
+	if (*ret_config && cli->qmp)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--config: guests of --qmp have no configuration of libvirt's");
+	return 0;
+}
+
+static int methods_run(struct wss_cli *cli, int argc, char **argv)
+{
+	struct wss_targets targets = { .n = 0 };
+	struct wss_error err = WSS_ERROR_INIT;
+	bool config = false;
+	int code;
+
+	if (methods_parse(cli, argc, argv, &config, &err) < 0)
+		return wss_cli_error(&err);
+	if (wss_cli_open_targets(cli, WSS_TARGET_DEADLINE_NS, &targets, &err) < 0)
+		return wss_cli_error(&err);
+	if (config)
+		code = wss_methods_config(cli, &targets);
+	else
+		code = wss_targets_run(&targets, target_ask, false, &err) < 0 ? wss_cli_error(&err)
+									      : report_all(cli, &targets);
+	wss_targets_free(&targets);
+	return code;
+}
+
+static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, methods_take };
 
 const struct wss_command wss_cmd_methods = {
 	.name = "methods",

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "host/devices.h"
+#include "host/domxml-private.h"
 #include "host/xml.h"
 
 #define QEMU_NAMESPACE "http://libvirt.org/schemas/domain/qemu/1.0"
@@ -324,6 +325,8 @@ static void parse_devices(const xmlNode *domain, struct wss_domxml *ret)
 	ret->balloon_autodeflate = ret->has_balloon &&
 				   wss_xml_attribute_is(balloon, "autodeflate", "on");
 	ret->balloon_statistics = ret->has_balloon && has_statistics(balloon);
+	ret->balloon_reporting = ret->has_balloon &&
+				 wss_xml_attribute_is(balloon, "freePageReporting", "on");
 	wss_xml_for_each_child(device, devices, NULL) {
 		if (wss_xml_is(device, "hostdev") ||
 		    (wss_xml_is(device, "interface") && wss_xml_attribute_is(device, "type", "hostdev")))
@@ -414,6 +417,7 @@ int wss_domxml_parse(const char *xml, struct wss_domxml *ret_xml, struct wss_err
 		return -1;
 	parse_vcpus(domain, &result);
 	parse_devices(domain, &result);
+	wss_domxml_improve(domain, &result);
 	parse_owner(domain, &result);
 	parse_dirty_log_hazard(domain, &result);
 	*ret_xml = result;

@@ -20,6 +20,7 @@
 #define WSS_DISK_NAME_MAX 16
 #define WSS_CHAINED_MAX 32
 #define WSS_DOMXML_MAX (4U * 1024 * 1024) /* largest XML that is parsed */
+#define WSS_ELEMENT_MAX 1024
 
 enum wss_backing { WSS_BACKING_ANON, WSS_BACKING_MEMFD, WSS_BACKING_FILE };
 
@@ -35,6 +36,14 @@ struct wss_domxml {
 	bool has_balloon;	      /* a <memballoon> whose model is not "none" */
 	bool balloon_autodeflate;     /* <memballoon autodeflate='on'> */
 	bool balloon_statistics;      /* <memballoon><stats period=…>, which is not 0 */
+	bool balloon_reporting;	      /* <memballoon freePageReporting='on'> */
+	/*
+	 * The <memballoon> that gives most memory back: as it is, with autodeflate, free page
+	 * reporting and statistics. "" if it has no such thing, or is too long.
+	 */
+	char better_balloon[WSS_ELEMENT_MAX];
+	/* The <memoryBacking> without huge pages and locked; "" if it has neither, or is too long. */
+	char better_backing[WSS_ELEMENT_MAX];
 	enum wss_backing backing;     /* <memoryBacking><source type=…> */
 	bool hugepages; /* <memoryBacking><hugepages>, perhaps for some cells only */
 	bool locked;		      /* <memoryBacking><locked> */

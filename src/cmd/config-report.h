@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What guests' configurations cost, as rows of a table or of JSON. */
+#ifndef WSS_CMD_CONFIG_REPORT_H
+#define WSS_CMD_CONFIG_REPORT_H
+
+#include "out/report.h"
+#include "service/config-advice.h"
+
+struct wss_config_row {
+	const char *domain, *uuid;
+	const struct wss_config_finding *finding; /* NULL: nothing is to be changed */
+	const char *error;			  /* why the guest could not be examined, or NULL */
+};
+
+extern const struct wss_report_layout wss_config_layout;
+
+/*
+ * Prints, for each element that a guest's findings replace, one message with the command and
+ * the element.
+ */
+void wss_config_notes(const char *domain, const struct wss_config_finding *findings, size_t n);
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "service/config-advice.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/number.h"
+
+/* Each character of a name may take four in quotes. */
+#define WORD_MAX (4 * WSS_NAME_MAX)
+
+const char *wss_config_setting_name(enum wss_config_setting setting)
+{
+	static const char *const names[] = {"balloon device",	   "huge pages",
+					    "locked memory",	   "passed-through device",
+					    "launch security",	   "free page reporting",
+					    "balloon statistics", "autodeflate"};
+
+	return names[setting];
+}
+
+/* --- the domain's word --- */
+
+static bool name_is_number(const char *name)
+{
+	return name[strspn(name, "0123456789")] == '\0';
+}
+
+/* virsh takes such a word for a UUID, with or without dashes. */
+static bool name_is_uuid(const char *name)
+{
+	size_t digits = 0;
+
+	for (; *name; name++) {
+		if (isxdigit((unsigned char)*name))
+			digits++;
+		else if (*name != '-')
+			return false;
+	}
+	return digits == 32;
+}
+
+/* Other characters could be invisible, or reorder what stands around them. */
+static bool name_is_ascii(const char *name)
+{
+	for (; *name; name++)
+		if (*name < ' ' || *name > '~')
+			return false;
+	return true;
+}
+
+static bool name_is_plain(const char *name)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+:@%,";
+
+	return *name && !name[strspn(name, plain)];
+}
+
+static void name_quote(const char *name, char *ret_word)
+{
+	char *to = ret_word;
+
+	*to++ = '\'';
+	for (; *name; name++) {
+		if (*name == '\'')
+			to = stpcpy(to, "'\\'");
+		*to++ = *name;
+	}
+	strcpy(to, "'");
+}
+
+/*
+ * Writes the word by which a shell command names a domain to virsh: its name, in quotes if need
+ * be, or its UUID if virsh, the shell or a terminal could take the name for something else.
+ */
+static void domain_word(const struct wss_domxml *config, char ret_word[WORD_MAX])
+{
+	const char *name = config->name;
+
+	if (!*name || *name == '-' || name_is_number(name) || name_is_uuid(name) || !name_is_ascii(name))
+		strcpy(ret_word, config->uuid);
+	else if (name_is_plain(name))
+		strcpy(ret_word, name);
+	else
+		name_quote(name, ret_word);
+}
+
+/* --- findings --- */
+
+struct config_check {
+	bool bad, blocks;
+	const char *why;
+	const char *element;
+	const char *no_gain; /* of settings that give nothing back themselves */
+};
+
+static void command_fill(const struct wss_domxml *config, struct wss_config_finding *finding)
+{
+	char word[WORD_MAX];
+
+	domain_word(config, word);
+	if (finding->setting == WSS_CONFIG_STATISTICS && config->has_balloon) {
+		snprintf(finding->command, sizeof(finding->command),
+			 "virsh dommemstat %s --period 10 --live", word);
+		finding->effective = "now";
+	} else if (finding->element) {
+		snprintf(finding->command, sizeof(finding->command), "virsh edit %s", word);
+		finding->effective = "next start";
+	}
+}
+
+/*
+ * Free page reporting returns what the guest's kernel has not allocated: at most what it says is
+ * unused, of which some may never have been on the host.
+ */
+static void gain_fill(const struct wss_config_facts *facts, const struct config_check *check,
+		      struct wss_config_finding *finding)
+{
+	if (check->no_gain) {
+		finding->no_gain = check->no_gain;
+	} else if (finding->blocks) {
+		finding->gain_bytes = facts->reclaimable_bytes;
+		finding->no_gain = "no recommended size";
+	} else {
+		finding->gain_bytes = facts->free_bytes;
+		finding->gain_bound = WSS_BOUND_AT_MOST;
+		finding->no_gain = "the guest does not report its free memory";
+		if (facts->held_bytes.known && facts->free_bytes.known)
+			finding->gain_bytes = wss_amount_of(
+				wss_u64_min(facts->free_bytes.value, facts->held_bytes.value));
+	}
+	if (finding->gain_bytes.known)
+		finding->no_gain = NULL;
+}
+
+size_t wss_config_advise(const struct wss_domxml *config, const struct wss_config_facts *facts,
+			 struct wss_config_finding ret_findings[WSS_CONFIG_SETTINGS])
+{
+	const char *balloon = config->better_balloon[0] ? config->better_balloon : NULL;
+	const char *backing = config->better_backing[0] ? config->better_backing : NULL;
+	const struct config_check checks[] = {
+		[WSS_CONFIG_BALLOON] = {!config->has_balloon, true,
+					"without a balloon device the guest cannot give memory back",
+					balloon, NULL},
+		[WSS_CONFIG_HUGEPAGES] = {config->hugepages, true,
+					  "freed memory goes back to the pool of huge pages, not to the host",
+					  backing, NULL},
+		[WSS_CONFIG_LOCKED] = {config->locked, true, "all its memory is locked on the host",
+				       backing, NULL},
+		[WSS_CONFIG_PINNED] = {config->hostdevs != 0, true,
+				       "a passed-through device can pin all its memory", NULL, NULL},
+		[WSS_CONFIG_ENCRYPTED] = {config->launch_security[0] != '\0', true,
+					  "encrypted memory is pinned on the host", NULL, NULL},
+		[WSS_CONFIG_REPORTING] = {config->has_balloon && !config->balloon_reporting, false,
+					  "memory that the guest has freed stays on the host", balloon,
+					  NULL},
+		[WSS_CONFIG_STATISTICS] = {config->has_balloon && !config->balloon_statistics, false,
+					   "nobody sees a shortage in the guest, so balloon takes less or nothing",
+					   balloon, "lets the balloon be used, returns nothing itself"},
+		[WSS_CONFIG_AUTODEFLATE] = {config->has_balloon && !config->balloon_autodeflate, false,
+					    "a guest whose balloon is too large kills a process",
+					    balloon, "lets the balloon be used, returns nothing itself"},
+	};
+	size_t n = 0;
+
+	for (int i = 0; i < WSS_CONFIG_SETTINGS; i++) {
+		struct wss_config_finding *finding = &ret_findings[n];
+
+		if (!checks[i].bad)
+			continue;
+		*finding = (struct wss_config_finding){.setting = (enum wss_config_setting)i,
+						       .blocks = checks[i].blocks,
+						       .why = checks[i].why,
+						       .element = checks[i].element};
+		command_fill(config, finding);
+		gain_fill(facts, &checks[i], finding);
+		n++;
+	}
+	return n;
+}
