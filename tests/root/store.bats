@@ -42,7 +42,7 @@ intact() {
 }
 
 @test "a round stores and publishes, with --persistent also in the configuration" {
-	wss sample --all --store --publish --persistent --window 300ms --count 20 --output csv
+	wss sample --all --store --publish --persistent --window 600ms --count 20 --output csv
 	[ "$status" = 0 ]
 	[ "$(stored)" = 20 ]
 	# On a busy machine a window may be degraded, which does not count as a sample.
