@@ -170,7 +170,7 @@ static const struct wss_column columns[] = {
 	{"uuid", NULL, "UUID", -36, migrate_get_uuid, "UUID of the guest", false},
 	{"mode", NULL, "MODE", -13, migrate_get_mode, "pre-copy, auto-converge or post-copy",
 	 false},
-	{"converges", NULL, "CONVERGES", -9, migrate_get_converges,
+	{"converges", NULL, "ENDS", -5, migrate_get_converges,
 	 "Whether the migration ends by itself: yes, no, or maybe if the bounds differ",
 	 false},
 	{"passes_range", NULL, "PASSES", 6, migrate_get_passes_range,
@@ -243,8 +243,8 @@ const struct wss_report_layout migrate_layout = {
 	.array_key = "migrations",
 	.columns = columns,
 	.n_columns = sizeof(columns) / sizeof(columns[0]),
-	.shown = "domain,mode,converges,passes_range,sent_range,time_range,downtime_range",
-	.wide = "domain,mode,converges,passes,sent_bytes,sent_low_bytes,sent_high_bytes,"
+	.shown = "mode,converges,passes_range,sent_range,time_range,downtime_range",
+	.wide = "mode,converges,passes,sent_bytes,sent_low_bytes,sent_high_bytes,"
 		"seconds,seconds_low,"
 		"seconds_high,downtime_seconds,throttle_percent,pass_bytes,pass_seconds,"
 		"content_bytes,"

@@ -11,10 +11,12 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/units.h"
+#include "cmd/files.h"
 #include "cmd/window-options.h"
 #include "help-text.h"
 #include "out/progress.h"
 #include "service/written.h"
+#include "wss/recorded-writes.h"
 
 #define WINDOW_DEFAULT_MIN_S 4
 #define WINDOW_DEFAULT_MAX_S 16
@@ -27,7 +29,10 @@
 #define BANDWIDTH_MIN WSS_KIB
 #define BANDWIDTH_MAX (1ULL << 50)
 
-enum { OPT_BANDWIDTH = 1, OPT_DOWNTIME, OPT_WINDOW };
+/* Largest share of the memory held that is assumed to be zeros. */
+#define ZEROS_SHARE 0.25
+
+enum { OPT_BANDWIDTH = 1, OPT_DOWNTIME, OPT_WINDOW, OPT_RECORDING };
 
 static const struct option long_options[] = {
 	WSS_COMMON_LONG,
@@ -36,6 +41,8 @@ static const struct option long_options[] = {
 	{"downtime", required_argument, NULL, OPT_DOWNTIME},
 	{"window", required_argument, NULL, OPT_WINDOW},
 	{"method", required_argument, NULL, WSS_OPT_METHOD},
+	{"recording", required_argument, NULL, OPT_RECORDING},
+	WSS_SALVAGE_LONG,
 	{"max-stall", required_argument, NULL, WSS_OPT_MAX_STALL},
 	{NULL, 0, NULL, 0},
 };
@@ -43,6 +50,8 @@ static const struct option long_options[] = {
 struct migrate_options {
 	uint64_t bandwidth; /* bytes/s; 0: not given */
 	uint64_t downtime_ns;
+	const char *recording; /* NULL: measure a guest */
+	struct wss_files_options files;
 	struct wss_measure_options measure;
 };
 
@@ -99,6 +108,11 @@ static int migrate_take(void *opaque, int c, const char *value, struct wss_error
 	case OPT_WINDOW:
 		return time_parse(value, WINDOW_MIN_NS, "1s", WINDOW_MAX_NS, "--window",
 				  &track->window_ns, err);
+	case OPT_RECORDING:
+		options->recording = value;
+		return 0;
+	case WSS_OPT_SALVAGE:
+		return wss_files_option(&options->files, c, value, err);
 	case WSS_OPT_METHOD:
 		return wss_method_parse(value, &options->measure.method, track, err);
 	default:
@@ -106,15 +120,28 @@ static int migrate_take(void *opaque, int c, const char *value, struct wss_error
 	}
 }
 
+/* A recording takes the place of a guest. */
+static int subject_check(const struct wss_cli *cli, const struct migrate_options *options,
+			 struct wss_error *err)
+{
+	if (options->recording && (cli->n_domains || cli->qmp || cli->all || cli->uri))
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--recording already names the guest: omit DOMAIN, "
+				     "--qmp, --all and --connect");
+	if (!options->recording && options->files.salvage)
+		return wss_error_set(err, WSS_ERR_USAGE, "--salvage needs --recording");
+	if (!options->recording && (cli->all || (!cli->qmp && cli->n_domains != 1)))
+		return wss_error_set(err, WSS_ERR_USAGE, "migrate-estimate takes one DOMAIN");
+	return 0;
+}
+
 static int migrate_parse(struct wss_cli *cli, int argc, char **argv,
 			 struct migrate_options *options, struct wss_error *err)
 {
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
 	    wss_cli_view(cli, &migrate_layout, err) < 0 ||
-	    wss_cli_finish(cli, argc, argv, err) < 0)
+	    wss_cli_finish(cli, argc, argv, err) < 0 || subject_check(cli, options, err) < 0)
 		return -1;
-	if (cli->all || (!cli->qmp && cli->n_domains != 1))
-		return wss_error_set(err, WSS_ERR_USAGE, "migrate-estimate takes one DOMAIN");
 	if (!options->bandwidth)
 		return wss_error_set(
 			err, WSS_ERR_USAGE,
@@ -137,9 +164,10 @@ static void migrate_measure(struct wss_target *target)
 }
 
 /*
- * Estimates how much of the memory is not zero. Nothing that the host holds no page for has
- * content. A huge page was filled with zeros as a whole, and the guest may have written to any
- * part of it since.
+ * Estimates how much of the memory is not zero, without reading any. What the host holds no
+ * page for is zero. A page that it holds may have been filled with zeros: of a guest that has
+ * just booted, an eighth. The low end allows for twice as many. Of huge pages it counts none,
+ * because the host fills each with zeros as a whole.
  */
 static void content_estimate(const struct wss_sample *sample, struct wss_migration *migration)
 {
@@ -153,7 +181,7 @@ static void content_estimate(const struct wss_sample *sample, struct wss_migrati
 		return;
 	held = (double)sample->memory.rss_bytes.value +
 	       (double)sample->memory.swap_bytes.value;
-	low = held - (double)sample->memory.huge_bytes.value;
+	low = (held - (double)sample->memory.huge_bytes.value) * (1 - ZEROS_SHARE);
 	migration->content_bytes[WSS_END_EXPECTED] = migration->content_bytes[WSS_END_HIGH] =
 		fmin(held, ram);
 	migration->content_bytes[WSS_END_LOW] =
@@ -198,27 +226,83 @@ static void say_missing(const struct migrate_guest *guest,
 		wss_log(WSS_LOG_DEBUG, "%s: note: %s", guest->domain, sample->notes[i]);
 }
 
-static int migrate_print(const struct wss_cli *cli, const struct wss_target *target,
-			 const struct migrate_options *options, struct wss_error *err)
+static int migrate_print(const struct wss_cli *cli, const struct migrate_guest *guest,
+			 struct wss_error *err)
 {
 	struct migrate_row rows[MIGRATE_MODES];
 	struct wss_report *report;
-	struct migrate_guest guest;
 
-	guest_fill(&guest, target, options);
 	if (wss_report_open(stdout, cli->format, &cli->view, &migrate_layout, &report, err) <
 	    0)
 		return -1;
 	wss_report_hold(report);
 	for (int mode = 0; mode < MIGRATE_MODES; mode++) {
-		migrate_row_init(&rows[mode], &guest, (enum migrate_mode)mode);
+		migrate_row_init(&rows[mode], guest, (enum migrate_mode)mode);
 		wss_report_row(report, &rows[mode]);
 	}
 	if (wss_report_close(report, err) < 0)
 		return -1;
-	say_missing(&guest, &((const struct migrate_work *)target->data)->result);
-	migrate_notes(&guest, rows);
+	migrate_notes(guest, rows);
 	return 0;
+}
+
+static void recording_fill(struct migrate_guest *guest, const struct wss_recording *recording,
+			   const struct wss_recorded_writes *writes,
+			   const struct migrate_options *options)
+{
+	struct wss_recorded_result result;
+	double most;
+
+	wss_recorded_writes_result(writes, &result);
+	most = fmax(result.ram_bytes - result.ballooned_bytes, result.touched_bytes);
+	*guest = (struct migrate_guest){
+		.domain = recording->domain,
+		.uuid = recording->uuid,
+		.method = recording->method,
+		.migration = {.bandwidth = (double)options->bandwidth,
+			      .downtime_s = (double)options->downtime_ns / 1e9,
+			      .ram_bytes = result.ram_bytes,
+			      .content_bytes = {result.touched_bytes, most, most},
+			      .writes = result.writes},
+	};
+}
+
+static int recording_read(const struct wss_cli *cli, const struct migrate_options *options,
+			  struct wss_recfile *file, struct wss_error *err)
+{
+	static const struct wss_recfile_visitor visitor = {
+		.change = wss_recorded_writes_change,
+		.end = wss_recorded_writes_end,
+	};
+	const struct wss_recording *recording = wss_recfile_recording(file);
+	struct wss_recorded_writes *writes;
+	struct migrate_guest guest;
+	int r;
+
+	if (wss_recorded_writes_new(recording, wss_recfile_budget(file), &writes, err) < 0)
+		return -1;
+	r = wss_recfile_replay(file, &visitor, writes, err);
+	if (r == 0) {
+		recording_fill(&guest, recording, writes, options);
+		r = migrate_print(cli, &guest, err);
+	}
+	wss_recorded_writes_free(writes);
+	return r;
+}
+
+static int migrate_recording(const struct wss_cli *cli, const struct migrate_options *options,
+			     struct wss_error *err)
+{
+	struct wss_recfile *file;
+	int r;
+
+	if (wss_files_open(options->recording, options->files.salvage, &file, err) < 0)
+		return -1;
+	do
+		r = recording_read(cli, options, file, err);
+	while (r < 0 && wss_files_shorten(&file, 1, err));
+	wss_recfile_close(file);
+	return r;
 }
 
 /* Returns the length of a window that covers the first pass, unless that takes too long. */
@@ -252,6 +336,7 @@ static int migrate_target(const struct wss_cli *cli, const struct migrate_option
 			  struct wss_targets *targets, struct wss_error *err)
 {
 	struct wss_target *target = targets->list[0];
+	struct migrate_guest guest;
 	struct wss_progress *line;
 	int r;
 
@@ -269,21 +354,29 @@ static int migrate_target(const struct wss_cli *cli, const struct migrate_option
 	if (target->error.code || !target->guest)
 		return wss_error_set(err, target->error.code, "%s: %s",
 				     wss_target_name(target), target->error.text);
-	return migrate_print(cli, target, options, err);
+	guest_fill(&guest, target, options);
+	say_missing(&guest, &((const struct migrate_work *)target->data)->result);
+	return migrate_print(cli, &guest, err);
 }
 
 static int migrate_run(struct wss_cli *cli, int argc, char **argv)
 {
 	struct migrate_options options = {
-		.downtime_ns = (uint64_t)(WSS_MIGRATION_DOWNTIME_S * (double)WSS_NS_PER_S)};
+		.downtime_ns = (uint64_t)(WSS_MIGRATION_DOWNTIME_S * (double)WSS_NS_PER_S),
+		.files = WSS_FILES_OPTIONS_INIT,
+	};
 	struct wss_targets targets = {.n = 0};
 	struct wss_error err = WSS_ERROR_INIT;
 	int r;
 
 	wss_measure_options_init(&options.measure, 0);
 	options.measure.window.curve = true;
-	if (migrate_parse(cli, argc, argv, &options, &err) < 0 ||
-	    wss_cli_open_targets(cli, WSS_TARGET_DEADLINE_NS, &targets, &err) < 0)
+	if (migrate_parse(cli, argc, argv, &options, &err) < 0)
+		return wss_cli_error(&err);
+	if (options.recording)
+		return migrate_recording(cli, &options, &err) < 0 ? wss_cli_error(&err)
+								  : WSS_EXIT_OK;
+	if (wss_cli_open_targets(cli, WSS_TARGET_DEADLINE_NS, &targets, &err) < 0)
 		return wss_cli_error(&err);
 	r = migrate_target(cli, &options, &targets, &err);
 	wss_targets_free(&targets);
@@ -292,6 +385,11 @@ static int migrate_run(struct wss_cli *cli, int argc, char **argv)
 
 static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, migrate_take};
 
+static const struct wss_option_values values[] = {
+	{"recording", WSS_VALUES_FILES},
+	{NULL, NULL},
+};
+
 const struct wss_command wss_cmd_migrate_estimate = {
 	.name = "migrate-estimate",
 	.summary = "estimate how a live migration of a guest would go",
@@ -299,5 +397,6 @@ const struct wss_command wss_cmd_migrate_estimate = {
 	.syntax = &syntax,
 	.layouts = migrate_layouts,
 	.takes = WSS_WORDS_DOMAINS,
+	.values = values,
 	.run = migrate_run,
 };

@@ -95,7 +95,7 @@ compare() { # NAME
 	within_percent "$(estimate "$1" pre-copy sent_bytes)" "$sent" 20
 	# The bounds, with what QEMU's own timing takes.
 	awk -v low="$(estimate "$1" pre-copy sent_low_bytes)" -v high="$(estimate "$1" pre-copy sent_high_bytes)" \
-		-v sent="$sent" 'BEGIN { exit !(low < 1.15 * sent && high > 0.95 * sent) }'
+		-v sent="$sent" 'BEGIN { exit !(low <= sent && high > 0.95 * sent) }'
 	[ "$downtime" -le "$(estimate "$1" pre-copy downtime_high_seconds | awk '{ print int($1 * 1000) }')" ]
 }
 

@@ -65,7 +65,9 @@ all_commands() { # FILE
 		within heatmap "$1" --plot p.svg &&
 		within heatmap "$1" --hot-first --limit 100000 --output json &&
 		within diff "$1@1us" "$1" --output json &&
-		within diff "$1@1us" "$1@2us" --verbose --output csv
+		within diff "$1@1us" "$1@2us" --verbose --output csv &&
+		within migrate-estimate --recording "$1" --bandwidth 1GiB/s &&
+		within migrate-estimate --recording "$1" --salvage --bandwidth 1MiB/s --output json
 }
 
 @test "small recordings of every kind are within the limits" {
@@ -83,6 +85,7 @@ all_commands() { # FILE
 		"$mkhostile" "$kind" r
 		within report r --output json
 		within heatmap r --hot-first --limit 1000
+		within migrate-estimate --recording r --bandwidth 1GiB/s
 		rm -f r
 	done
 }
@@ -104,7 +107,8 @@ all_commands() { # FILE
 
 @test "content that makes no sense takes no second reading that is long" {
 	"$mkhostile" nonsense r $((3 << 20))
-	for command in "report r" "heatmap r --hot-first" "diff r@1us r"; do
+	for command in "report r" "heatmap r --hot-first" "diff r@1us r" \
+		"migrate-estimate --recording r --bandwidth 1GiB/s"; do
 		# shellcheck disable=SC2086
 		within $command --salvage
 		[[ $(cat err) == "virt-wss: warning: r: damaged or invalid at byte "* ]]
@@ -243,6 +247,7 @@ stopped() { # ARGUMENT...
 	[ ! -e p.svg ]
 	stopped heatmap r --hot-first
 	stopped diff r r
+	stopped migrate-estimate --recording r --bandwidth 1GiB/s
 	"$mkhostile" windows w
 	stopped report w --output json
 	stopped report w --output csv

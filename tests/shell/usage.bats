@@ -315,6 +315,10 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 		usage 'window: ' migrate-estimate test --bandwidth 1GiB/s --window "$bad"
 	done
 	usage 'frobnicate' migrate-estimate test --bandwidth 1GiB/s --method frobnicate
+	usage 'omit DOMAIN' migrate-estimate test --bandwidth 1GiB/s --recording r
+	usage 'salvage needs' migrate-estimate test --bandwidth 1GiB/s --salvage
+	refused 2 'missing --bandwidth' migrate-estimate --recording r
+	refused 1 'no-such-file' migrate-estimate --bandwidth 1GiB/s --recording no-such-file
 	refused 1 'frobnicate' -c test:///default migrate-estimate frobnicate --bandwidth 1GiB/s
 	refused 5 'test' -c test:///default migrate-estimate test --bandwidth 1GiB/s
 }

@@ -9,6 +9,7 @@
 
 #include "../random.h"
 #include "wss/migration.h"
+#include "wss/recorded-writes.h"
 #include "wss/writes.h"
 
 #define MIB (1ULL << 20)
@@ -420,15 +421,106 @@ static void test_combine(void **state)
 	assert_int_equal(writes.n, 0);
 }
 
+/* Feeds windows of one second, which write to the pages of one run each. */
+static void feed(struct wss_recorded_writes *writes, enum wss_written meaning,
+		 const struct wss_run *runs, size_t n)
+{
+	struct wss_pageset *touched = wss_pageset_new(PAGES),
+			   *written = wss_pageset_new(PAGES);
+	struct wss_pageset *ballooned = wss_pageset_new(PAGES);
+	struct wss_recording_sets sets = {touched, written, ballooned};
+
+	wss_pageset_add(ballooned, PAGES - 10, 10);
+	for (size_t i = 0; i < n; i++) {
+		struct wss_interval interval = {.written = meaning,
+						.start_ns = i * 1000000000ULL,
+						.end_ns = (i + 1) * 1000000000ULL};
+
+		interval.gap = !runs[i].n;
+		if (!interval.gap) {
+			/* As in a file, only what comes is announced: here all of it, which is
+			 * harmless. */
+			wss_pageset_remove(touched, 0, PAGES);
+			wss_pageset_remove(written, 0, PAGES);
+			wss_pageset_add(touched, runs[i].first, 2 * runs[i].n);
+			wss_pageset_add(written, runs[i].first, runs[i].n);
+			assert_int_equal(
+				wss_recorded_writes_change(
+					writes, WSS_CHANGE_TOUCHED,
+					(struct wss_run){runs[i].first, 2 * runs[i].n}, NULL),
+				0);
+			assert_int_equal(wss_recorded_writes_change(writes, WSS_CHANGE_WRITTEN,
+								    runs[i], NULL),
+					 0);
+			assert_int_equal(wss_recorded_writes_change(
+						 writes, WSS_CHANGE_UNWRITTEN, runs[i], NULL),
+					 0);
+		}
+		assert_int_equal(wss_recorded_writes_end(writes, &interval, &sets, NULL), 0);
+	}
+	wss_pageset_free(touched);
+	wss_pageset_free(written);
+	wss_pageset_free(ballooned);
+}
+
+static struct wss_recorded_result recorded(enum wss_written meaning,
+					   const struct wss_run *runs, size_t n)
+{
+	static struct wss_recording recording = {.n_regions = 1, .window_ns = 1000000000};
+	struct wss_recorded_writes *writes;
+	struct wss_recorded_result result;
+
+	recording.regions[0].length = PAGES * 4096;
+	assert_int_equal(wss_recorded_writes_new(&recording, NULL, &writes, NULL), 0);
+	feed(writes, meaning, runs, n);
+	wss_recorded_writes_result(writes, &result);
+	wss_recorded_writes_free(writes);
+	return result;
+}
+
+/* The union over successive windows of a recording. */
+static void test_recorded(void **state)
+{
+	/* Four windows of 10 pages each, two of them the same; then a gap, and three more. */
+	static const struct wss_run runs[] = {{0, 10}, {100, 10}, {0, 10}, {200, 20},
+					      {0, 0},  {300, 5},  {0, 10}, {0, 10}};
+	struct wss_recorded_result result = recorded(WSS_WRITTEN_EXACT, runs, 8);
+
+	(void)state;
+	assert_int_equal(result.writes.n, 2);
+	assert_true(result.ram_bytes == RAM);
+	assert_true(result.ballooned_bytes == 10 * 4096);
+	assert_true(result.touched_bytes == (20 + 20 + 40 + 10) * 4096);
+	assert_true(wss_writes_at(&result.writes, 1, WSS_END_LOW) == 5 * 4096);
+	assert_true(wss_writes_at(&result.writes, 1, WSS_END_HIGH) == 20 * 4096);
+	assert_true(fabs(wss_writes_at(&result.writes, 1, WSS_END_EXPECTED) -
+			 75.0 / 7 * 4096) < 1);
+	/* The gap has ended the second succession. */
+	assert_true(wss_writes_seconds(&result.writes) == 4);
+	assert_true(wss_writes_at(&result.writes, 4, WSS_END_LOW) == 40 * 4096);
+	assert_true(wss_writes_at(&result.writes, 4, WSS_END_HIGH) == 40 * 4096);
+	/* Other meanings leave a bound open. */
+	result = recorded(WSS_WRITTEN_LOW, runs, 4);
+	assert_true(wss_writes_at(&result.writes, 4, WSS_END_LOW) == 40 * 4096);
+	assert_true(wss_writes_at(&result.writes, 4, WSS_END_EXPECTED) == 80 * 4096);
+	result = recorded(WSS_WRITTEN_HIGH, runs, 4);
+	assert_true(wss_writes_at(&result.writes, 4, WSS_END_LOW) == 0);
+	assert_true(wss_writes_at(&result.writes, 4, WSS_END_HIGH) == 40 * 4096);
+	result = recorded(WSS_WRITTEN_ABSENT, runs, 4);
+	assert_true(wss_writes_at(&result.writes, 4, WSS_END_LOW) == 0);
+	assert_true(wss_writes_at(&result.writes, 4, WSS_END_HIGH) == 80 * 4096);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_writes),	      cmocka_unit_test(test_sampled),
-		cmocka_unit_test(test_combine),	      cmocka_unit_test(test_idle),
-		cmocka_unit_test(test_zeros),	      cmocka_unit_test(test_some_passes),
-		cmocka_unit_test(test_small_hot_set), cmocka_unit_test(test_never),
-		cmocka_unit_test(test_auto_converge), cmocka_unit_test(test_throttle_ends),
-		cmocka_unit_test(test_postcopy),      cmocka_unit_test(test_slow_link),
+		cmocka_unit_test(test_recorded),      cmocka_unit_test(test_writes),
+		cmocka_unit_test(test_sampled),	      cmocka_unit_test(test_combine),
+		cmocka_unit_test(test_idle),	      cmocka_unit_test(test_zeros),
+		cmocka_unit_test(test_some_passes),   cmocka_unit_test(test_small_hot_set),
+		cmocka_unit_test(test_never),	      cmocka_unit_test(test_auto_converge),
+		cmocka_unit_test(test_throttle_ends), cmocka_unit_test(test_postcopy),
+		cmocka_unit_test(test_slow_link),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
