@@ -159,7 +159,7 @@ lab_guest_xml() { # NAME
 		  <vcpu>$vcpus</vcpu>
 		  <memoryBacking>$backing_xml</memoryBacking>
 		  <os><type arch='x86_64' machine='$machine'>hvm</type>
-		    <kernel>$lab_run/guest/vmlinuz</kernel><initrd>$lab_run/guest/initrd</initrd>
+		    <kernel>$lab_run/guest/vmlinuz</kernel><initrd>$initrd</initrd>
 		    <cmdline>console=ttyS0 quiet panic=-1 mitigations=off $args</cmdline></os>
 		  <features><acpi/><apic/></features>
 		  $cpu
@@ -205,16 +205,18 @@ lab_guest_wait_ready() { # NAME
 #   args="wss.map=256 …" (vm-images/README.md) balloon=none|virtio|XML
 #   machine=pc|q35 cpu=XML top=XML devices=XML: further elements
 #   define=1: a persistent domain
+#   initrd=FILE: instead of the test guest's
 # A guest that stalls before it is ready is destroyed and started again, twice
 # at most: under double emulation that happens in early boot. The restarts are
 # counted and printed. A guest that stalls after "ready" is never started again.
 lab_guest_start() {
 	local name=$1 memory=512 vcpus=1 type=kvm backing=anon args='' balloon=none
 	local machine=pc cpu='' top='' devices='' define='' option try began
+	local initrd=$lab_run/guest/initrd
 	shift
 	for option; do
 		case ${option%%=*} in
-		memory | vcpus | type | backing | args | balloon | machine | cpu | top | devices | define)
+		memory | vcpus | type | backing | args | balloon | machine | cpu | top | devices | define | initrd)
 			local "${option%%=*}=${option#*=}" ;;
 		*) bail_out "lab_guest_start has no option $option" ;;
 		esac

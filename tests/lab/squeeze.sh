@@ -4,7 +4,9 @@
 # Tests squeeze on guests with a known set, a file that each reads from its page cache at a given
 # rate: the edge is the set and what an idle guest of the same size cannot give up; the recommendation
 # lies between the edge and 1.3 times it; and a guest left with the recommended size keeps its rate.
-# WSS_LAB_ARGS: sizes of the set in MiB, in place of three.
+# A last guest runs redis-server, which answers requests as fast as it can. Its memory is anonymous and
+# there is no swap, so that its edge is the memory that it has in use.
+# WSS_LAB_ARGS: sizes of the set in MiB, or "redis", in place of three and that.
 # shellcheck disable=SC2317,SC2154
 . "${WSS_LAB_DIR:?}/decisions.sh"
 
@@ -37,7 +39,7 @@ set_size() { # NAME BYTES: waits until the guest has it
 
 has_size() { # NAME BYTES
 	local off=$((assigned - $(balloon_bytes "$1") - $2))
-	[ $off -ge $((-MiB)) ] && [ $off -le $MiB ]
+	[ "$off" -ge $((-MiB)) ] && [ "$off" -le "$MiB" ]
 }
 
 squeeze_guest() { # NAME
@@ -72,7 +74,7 @@ between() { # FIELD: by how much it grew from one report to another
 
 # Interleaved, so that a drift of the machine does not look like a change.
 test_rate() { # NAME
-	local i full given before line misses=0 reads=0
+	local i before line misses=0 reads=0
 	rm -f "$lab_run/full" "$lab_run/given"
 	for ((i = 0; i < pairs; i++)); do
 		set_size "$1" "$assigned" && lab_guest_wait_passes "$1" 1
@@ -85,11 +87,17 @@ test_rate() { # NAME
 	done
 	check "$1: it has the recommended size" has_size "$1" "$size"
 	set_size "$1" "$assigned"
-	full=$(median_of "$lab_run/full") given=$(median_of "$lab_run/given")
-	diag "reads a second with all memory: $(tr '\n' ' ' <"$lab_run/full")"
-	diag "with the recommended size: $(tr '\n' ' ' <"$lab_run/given")"
-	diag "medians $full, $given: $((1000 * given / full)) in 1000; $misses of $reads reads went to the disk"
+	compare_rates "$1"
+	diag "$misses of $reads reads went to the disk"
 	check "$1: at most 3 in 1000 reads go to the disk" in_range $misses 0 $((reads / 333))
+}
+
+compare_rates() { # NAME
+	local full given
+	full=$(median_of "$lab_run/full") given=$(median_of "$lab_run/given")
+	diag "requests a second with all memory: $(tr '\n' ' ' <"$lab_run/full")"
+	diag "with the recommended size: $(tr '\n' ' ' <"$lab_run/given")"
+	diag "medians $full, $given: $((1000 * given / full)) in 1000"
 	check "$1: it keeps 97 % of its rate" in_range $((1000 * given / full)) 970 99999
 }
 
@@ -103,9 +111,58 @@ test_set() { # MIB
 	lab_guest_stop "$name"
 }
 
+redis_window() {
+	# Time in which each key is asked for three times on average.
+	window=$((3 * redis_keys / $(loop_rate redis) + 1))s
+	diag "windows of $window"
+	check "redis: ten windows are taken" ten_windows redis
+}
+
+# The machine's speed drifts, and redis takes what it gets: more pairs.
+test_redis_rate() {
+	local i size
+	size=$(csv recommended_size_bytes)
+	rm -f "$lab_run/full" "$lab_run/given"
+	for ((i = 0; i < 3 * pairs; i++)); do
+		set_size redis "$assigned"
+		loop_rate redis >>"$lab_run/full"
+		set_size redis "$size"
+		loop_rate redis >>"$lab_run/given"
+	done
+	check "redis: it has the recommended size" has_size redis "$size"
+	set_size redis "$assigned"
+	compare_rates redis
+}
+
+test_redis() {
+	local redis_keys=2048 edge size
+	[ -n "${WSS_LAB_REDIS-}" ] || { skip "no guest with redis" "redis keeps its rate"; return; }
+	lab_thp never
+	cp "$WSS_LAB_REDIS" "$lab_run/redis-initrd" && chmod 644 "$lab_run/redis-initrd"
+	rm -f "$VIRT_WSS_HISTORY"*
+	lab_guest_start redis memory=$((assigned / MiB)) initrd="$lab_run/redis-initrd" \
+		args="redis.keys=$redis_keys redis.bytes=64000 redis.requests=200" \
+		balloon="<memballoon model='virtio' autodeflate='on'><stats period='1'/></memballoon>"
+	redis_window || return 1
+	check "redis: it is squeezed" squeeze_guest redis || return 1
+	edge=$(csv paging_edge_bytes) size=$(csv recommended_size_bytes)
+	diag "edge $(mib "$(csv paging_low_bytes)") - $(mib "$(csv paging_high_bytes)"): $(csv reason)"
+	diag "recommended $(mib "$(csv recommended_bytes)"), with the reserve $(mib "$size"):" \
+		"$((1000 * size / edge)) in 1000 of the edge"
+	check "redis: it has all its memory back" wait_until 60 has_size redis "$assigned"
+	check "redis: the recommendation is between the edge and 1.3 times it" \
+		in_range "$size" "$edge" $((edge * 13 / 10)) && test_redis_rate
+	check "redis: no OOM kill" no_oom redis
+	lab_guest_stop redis
+}
+
 lab_libvirtd_start
-measure_base
-for set in ${WSS_LAB_ARGS:-112 160 224}; do
-	test_set "$set"
+for set in ${WSS_LAB_ARGS:-112 160 224 redis}; do
+	if [ "$set" = redis ]; then
+		test_redis
+	else
+		[ -n "${base-}" ] || measure_base
+		test_set "$set"
+	fi
 done
 done_testing
