@@ -163,7 +163,7 @@ static const char *tender_objection(const struct tender *tender, const struct ws
 			       : wss_balloon_objection(&look->facts);
 }
 
-/* Returns to the state before a decision that could not be carried out. */
+/* Returns to the state before a decision that was not carried out. */
 static void put_off(struct tender *tender, const struct wss_balloon *before, uint64_t now_s)
 {
 	tender->balloon = *before;

@@ -70,6 +70,8 @@ void wss_squeeze_put_off(struct wss_squeeze *squeeze)
 {
 	if (squeeze->state == WSS_SQUEEZE_STEPPING)
 		squeeze->state = WSS_SQUEEZE_READY;
+	else
+		squeeze->put_off = squeeze->state >= WSS_SQUEEZE_RETURNED;
 }
 
 static bool is_shrunk(const struct wss_squeeze *squeeze)
@@ -337,8 +339,8 @@ static struct wss_balloon_decision alarm_of(struct wss_squeeze *squeeze,
 	return decide_hold(NULL);
 }
 
-struct wss_balloon_decision wss_squeeze_next(struct wss_squeeze *squeeze,
-					     const struct wss_balloon_view *view)
+static struct wss_balloon_decision decide_next(struct wss_squeeze *squeeze,
+					       const struct wss_balloon_view *view)
 {
 	struct wss_balloon_decision decision;
 
@@ -362,4 +364,19 @@ struct wss_balloon_decision wss_squeeze_next(struct wss_squeeze *squeeze,
 		break;
 	}
 	return decide_hold("it is over");
+}
+
+struct wss_balloon_decision wss_squeeze_next(struct wss_squeeze *squeeze,
+					     const struct wss_balloon_view *view)
+{
+	struct wss_balloon_decision decision;
+
+	if (squeeze->put_off) {
+		squeeze->put_off = false;
+		return squeeze->last;
+	}
+	decision = decide_next(squeeze, view);
+	if (decision.action != WSS_BALLOON_HOLD)
+		squeeze->last = decision;
+	return decision;
 }

@@ -63,6 +63,8 @@ struct wss_squeeze {
 	uint64_t reserve_bytes;
 	const char *end; /* why it ended, static; NULL while it has not */
 	enum wss_squeeze_state state;
+	struct wss_balloon_decision last; /* the newest that was not to hold */
+	bool put_off;			  /* it was not carried out, and is to be repeated */
 	uint64_t best_bytes, progress_s; /* smallest size seen in this step, and when */
 	uint64_t settled_s;		 /* no observation begins before */
 	uint64_t until_s;		 /* when a returned guest is no longer observed */
@@ -93,7 +95,10 @@ void wss_squeeze_init(struct wss_squeeze *squeeze, const struct wss_squeeze_opti
 struct wss_balloon_decision wss_squeeze_next(struct wss_squeeze *squeeze,
 					     const struct wss_balloon_view *view);
 
-/* Takes back a decision that could not be carried out: it will be made again. */
+/*
+ * Notes that a decision other than to hold could not be carried out. A step is decided on anew, all
+ * else is repeated.
+ */
 void wss_squeeze_put_off(struct wss_squeeze *squeeze);
 
 /* Whether a step is under way, and whether one could be next. */

@@ -296,6 +296,32 @@ static void test_a_step_that_is_put_off(void **unused)
 	assert_true(wss_squeeze_is_stepping(&squeeze));
 }
 
+/* Memory that could not be given back is given back at the next look. */
+static void test_a_return_that_is_put_off(void **unused)
+{
+	struct wss_edges edges;
+
+	(void)unused;
+	prepare(300 * MIB, 0, false);
+	do {
+		guest_live();
+		guest_report();
+		guest_look();
+	} while (decision.action != WSS_BALLOON_RETURN);
+	guest.target = guest.actual;
+	for (int i = 0; i < 3; i++) {
+		wss_squeeze_put_off(&squeeze);
+		guest_look();
+		assert_int_equal(decision.action, WSS_BALLOON_RETURN);
+		assert_int_equal(decision.target_bytes, FULL);
+	}
+	edges = run();
+	assert_edge(&edges.paging, 300 * MIB + KERNEL);
+	wss_squeeze_put_off(&squeeze);
+	guest_look();
+	assert_int_equal(decision.action, WSS_BALLOON_DONE);
+}
+
 static void be_paused(void)
 {
 	/* For a minute and a half, during an observation. */
@@ -437,6 +463,7 @@ int main(void)
 		cmocka_unit_test(test_others_move_its_balloon),
 		cmocka_unit_test(test_steps_wait_for_a_job),
 		cmocka_unit_test(test_a_step_that_is_put_off),
+		cmocka_unit_test(test_a_return_that_is_put_off),
 		cmocka_unit_test(test_an_observation_that_takes_too_long),
 		cmocka_unit_test(test_pressure),
 		cmocka_unit_test(test_paging_that_goes_on),
