@@ -65,11 +65,12 @@ struct wss_edges {
 };
 
 /*
- * Finds the edges in n points, oldest first. A guest scans at a size if it took less of the last step
- * from its free memory than the step was, there and at the next size. The first ones are those at the full size, in which a
- * guest may page, too: a rate counts as paging if it exceeds the second largest of those by a quarter
- * and a little noise, in two of three observations. If there are returned points, paging must have ended in the
- * last of them, because otherwise not the size was the cause.
+ * Finds the edges in n points, oldest first. The first ones are those at the full size, in which a
+ * guest may page, too: a rate counts as paging if it exceeds the second largest of those by a
+ * quarter and a little noise, in two of three observations. A guest scans at a size if less of the
+ * last step came from its free memory than the step took, there and at the next size. If there are
+ * returned points, paging must have ended in the last of them, because otherwise not the size was
+ * the cause.
  */
 void wss_edges_find(const struct wss_edge_point *points, size_t n, struct wss_edges *ret_edges);
 

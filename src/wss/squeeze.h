@@ -81,7 +81,7 @@ const char *wss_squeeze_refusal(const struct wss_balloon_facts *facts);
 /* Returns the first reason that also ends it once it has begun; NULL if there is none. */
 const char *wss_squeeze_objection(const struct wss_balloon_facts *facts);
 
-/* Returns the smallest size of a guest: floor_bytes, or the minimum of its policy if that is larger. */
+/* Returns the floor of a guest: floor_bytes, or the minimum of its policy if that is larger. */
 uint64_t wss_squeeze_floor(const struct wss_policy *policy, uint64_t floor_bytes);
 
 /* Begins with a guest of this size. A guest without autodeflate never grows by itself. */

@@ -13,9 +13,9 @@
 assigned=$((400 * MiB))
 disk_mib=230
 # Page reads a second, several times slower than the guest could.
-rate=20000
+rate=8000
 # Pairs of measurements, one with all memory and one with the recommended size.
-pairs=5
+pairs=7
 rate_reports=6
 
 # What a guest without a set cannot give up, by its own statistics: its kernel, whose page tables grow
@@ -93,12 +93,14 @@ test_rate() { # NAME
 }
 
 compare_rates() { # NAME
-	local full given
+	local full given apart
 	full=$(median_of "$lab_run/full") given=$(median_of "$lab_run/given")
 	diag "requests a second with all memory: $(tr '\n' ' ' <"$lab_run/full")"
 	diag "with the recommended size: $(tr '\n' ' ' <"$lab_run/given")"
-	diag "medians $full, $given: $((1000 * given / full)) in 1000"
-	check "$1: it keeps 97 % of its rate" in_range $((1000 * given / full)) 970 99999
+	apart=$(spread_of "$lab_run/full")
+	diag "medians $full, $given: $((1000 * given / full)) in 1000; runs with all memory apart by $apart"
+	check "$1: it keeps 97 % of its rate, up to the spread of the runs" \
+		in_range $((1000 * given / full)) $((970 - apart)) 99999
 }
 
 test_set() { # MIB

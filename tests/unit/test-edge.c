@@ -110,6 +110,8 @@ static void test_a_known_set(void **unused)
 		/* The bounds are one step apart. */
 		assert_in_range(edges.paging.high_bytes.value - edges.paging.low_bytes.value, 1,
 				edges.paging.high_bytes.value / 49);
+		assert_in_range(edges.scanning.high_bytes.value - edges.scanning.low_bytes.value,
+				1, edges.scanning.high_bytes.value / 49);
 	}
 }
 

@@ -115,9 +115,9 @@ static struct wss_edges run(void)
 	do {
 		assert_true(guest.looks++ < LOOKS_MAX);
 		guest_live();
-		guest_report();
 		if (happening)
 			happening();
+		guest_report();
 		guest_look();
 	} while (decision.action != WSS_BALLOON_DONE && decision.action != WSS_BALLOON_RESTORE);
 	guest_live();
@@ -165,6 +165,31 @@ static void test_reports_now_and_then(void **unused)
 	assert_edge(&edges.paging, 300 * MIB + KERNEL);
 }
 
+static void read_after_each_move(void)
+{
+	static uint64_t actual, moved_s;
+
+	if (guest.actual != actual)
+		moved_s = guest.now_s;
+	actual = guest.actual;
+	if (guest.now_s < moved_s + 2)
+		guest.read_bytes += 100 * MIB;
+}
+
+/* What the balloon's own moves cause does not count. */
+static void test_it_settles(void **unused)
+{
+	struct wss_edges edges;
+
+	(void)unused;
+	prepare(300 * MIB, 0, false);
+	happening = read_after_each_move;
+	edges = run();
+	assert_edge(&edges.paging, 300 * MIB + KERNEL);
+	/* No observation was repeated except where it pages. */
+	assert_int_equal(squeeze.n_points, WSS_EDGE_BASE_POINTS + guest.shrinks + 2);
+}
+
 /* No step takes what the guest could not do without. */
 static void test_anonymous_memory(void **unused)
 {
@@ -209,7 +234,7 @@ static void test_a_balloon_that_stops(void **unused)
 static void grow_fast(void)
 {
 	if (guest.actual < 700 * MIB && guest.target < FULL)
-		guest.anonymous_bytes = guest.actual - KERNEL - 2 * MIB;
+		guest.anonymous_bytes = guest.actual - KERNEL - 4 * MIB;
 }
 
 /* Within a look of the guest's report, also while a step is under way. */
@@ -456,6 +481,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_page_cache),
 		cmocka_unit_test(test_reports_now_and_then),
+		cmocka_unit_test(test_it_settles),
 		cmocka_unit_test(test_anonymous_memory),
 		cmocka_unit_test(test_autodeflate),
 		cmocka_unit_test(test_a_balloon_that_stops),
