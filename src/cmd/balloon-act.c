@@ -21,7 +21,8 @@ static void balloon_on_moved(const struct wss_control_move *move, void *unused)
 			move->reason);
 	else
 		wss_log(WSS_LOG_INFO, "%s: %s to %s: %s", move->guest,
-			move->verb == WSS_CONTROL_GROWS ? "grows" : "shrinks", size, move->reason);
+			move->verb == WSS_CONTROL_GROWS ? "grows" : "shrinks", size,
+			move->reason);
 }
 
 /* Receives the events of the controller and the restore. */
@@ -46,15 +47,21 @@ static void balloon_on_none_running(const char *uri, void *opaque)
 	wss_cli_say_empty(((struct balloon_listener *)opaque)->cli, uri, true);
 }
 
-static int run_controller(const struct wss_control_scope *scope, struct balloon_options *options,
+static int run_controller(const struct wss_control_scope *scope,
+			  struct balloon_options *options,
 			  const struct wss_control_events *events, size_t *ret_guests,
 			  struct wss_error *err)
 {
 	/* Uses --uuid, because a guest's name may look like the UUID of another. */
-	const char *const command[] = {
-		"virt-wss", "balloon", "--restore", "--uuid", "--history", scope->history,
-		scope->uri ? "-c" : NULL, scope->uri, NULL
-	};
+	const char *const command[] = {"virt-wss",
+				       "balloon",
+				       "--restore",
+				       "--uuid",
+				       "--history",
+				       scope->history,
+				       scope->uri ? "-c" : NULL,
+				       scope->uri,
+				       NULL};
 
 	options->control.advice = options->sizing.advice;
 	options->control.restore_command = command;
@@ -67,10 +74,12 @@ int balloon_carry_out(const struct wss_cli *cli, struct balloon_options *options
 {
 	wss_auto_free struct wss_domain_ref *refs =
 		calloc((size_t)cli->n_domains + 1, sizeof(*refs));
-	const struct wss_control_scope scope = { .uri = cli->uri, .monitor = cli->monitor,
-						 .history = history, .guests = refs,
-						 .n_guests = (size_t)cli->n_domains };
-	struct balloon_listener listener = { .cli = cli, .tally = tally };
+	const struct wss_control_scope scope = {.uri = cli->uri,
+						.monitor = cli->monitor,
+						.history = history,
+						.guests = refs,
+						.n_guests = (size_t)cli->n_domains};
+	struct balloon_listener listener = {.cli = cli, .tally = tally};
 	const struct wss_control_events events = {balloon_on_moved, balloon_on_trouble,
 						  balloon_on_progress, balloon_on_none_running,
 						  &listener};

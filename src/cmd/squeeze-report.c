@@ -63,7 +63,7 @@ static struct wss_value squeeze_get_reason(const void *row)
 static struct wss_amount recommended_size(const struct squeeze_row *row)
 {
 	if (!row->recommended_bytes.known || !row->reserve_bytes.known)
-		return (struct wss_amount){ 0 };
+		return (struct wss_amount){0};
 	return wss_amount_of(
 		wss_u64_add(row->recommended_bytes.value, row->reserve_bytes.value));
 }
@@ -80,8 +80,8 @@ static struct wss_value squeeze_get_margin(const void *row)
 
 	if (!size.known || !edge.known || !edge.value)
 		return wss_value_absent();
-	return (struct wss_value){ .kind = WSS_KIND_FACTOR,
-				   .real = (double)size.value / (double)edge.value };
+	return (struct wss_value){.kind = WSS_KIND_FACTOR,
+				  .real = (double)size.value / (double)edge.value};
 }
 
 static struct wss_value squeeze_get_hint(const void *row)
@@ -90,62 +90,63 @@ static struct wss_value squeeze_get_hint(const void *row)
 }
 
 static const struct wss_column columns[] = {
-	{ "domain", NULL, "DOMAIN", -12, squeeze_get_domain, "Name of the guest", false },
-	{ "uuid", NULL, "UUID", -36, squeeze_get_uuid, "UUID of the guest", false },
-	{ "action", NULL, "ACTION", -8, squeeze_get_action,
-	  "squeezed; with --dry-run what would be done: squeeze, or refused", false },
-	{ "from_bytes", NULL, "FROM", 8, squeeze_get_from,
-	  "Size of the guest before and after, as its balloon leaves it, in bytes", false },
-	{ "floor_bytes", NULL, "FLOOR", 8, squeeze_get_floor,
-	  "Smallest size that is allowed, in bytes", false },
-	{ "smallest_bytes", NULL, "SMALLEST", 8, squeeze_get_smallest,
-	  "Smallest size at which the guest was observed, in bytes", false },
-	{ "steps", NULL, "STEPS", 5, squeeze_get_steps,
-	  "Number of smaller sizes at which it was observed; with --dry-run the largest number",
-	  false },
-	{ "observations", NULL, "OBS", 5, squeeze_get_observations,
-	  "Number of observations at all sizes", false },
-	{ "longest_seconds", NULL, "LONGEST", 8, squeeze_get_longest,
-	  "With --dry-run: the time that it takes if no observation is repeated, down to the "
-	  "floor, in seconds",
-	  false },
-	{ "scanning_edge_bytes", NULL, "SCANS", 8, squeeze_get_scanning,
-	  "Size below which the guest's kernel begins to scan for memory to reclaim: the middle "
-	  "of its bounds, in bytes",
-	  false },
-	{ "scanning_low_bytes", NULL, "SCANS-LO", 8, squeeze_get_scanning_low,
-	  "Largest size at which it scanned, in bytes", false },
-	{ "scanning_high_bytes", NULL, "SCANS-HI", 8, squeeze_get_scanning_high,
-	  "Smallest size at which it did not scan, in bytes", false },
-	{ "scanning_reason", NULL, "SCANS WHY", -20, squeeze_get_scanning_reason,
-	  "What showed that it scans, or why that is not known", false },
-	{ "paging_edge_bytes", NULL, "PAGES", 8, squeeze_get_paging,
-	  "Size below which the guest begins to page: the middle of its bounds, in bytes",
-	  false },
-	{ "paging_low_bytes", NULL, "PAGES-LO", 8, squeeze_get_paging_low,
-	  "Low bound: the largest size at which it paged or, if it is not known to have paged, "
-	  "the memory that it could not give up, in bytes",
-	  false },
-	{ "paging_high_bytes", NULL, "PAGES-HI", 8, squeeze_get_paging_high,
-	  "High bound: the smallest size at which it did not page, in bytes", false },
-	{ "reason", NULL, "WHY", -24, squeeze_get_reason,
-	  "What showed that it pages, or why there is no edge, or no squeeze", false },
-	{ "end", NULL, "END", -20, squeeze_get_end, "Why the squeeze ended", false },
-	{ "reserve_bytes", NULL, "RESERVE", 8, squeeze_get_reserve,
-	  "Memory that the guest's kernel keeps from programs and page cache, in bytes", false },
-	{ "recommended_bytes", NULL, "REC.", 8, squeeze_get_recommended,
-	  "Recommended memory by the history, as recommend has it, in bytes", false },
-	{ "recommended_size_bytes", NULL, "REC.SIZE", 8, squeeze_get_recommended_size,
-	  "Recommended memory and the reserve: the size of the guest that follows the "
-	  "recommendation, comparable with the edges, in bytes",
-	  false },
-	{ "recommended_reason", NULL, "REC. WHY", -20, squeeze_get_unrecommended,
-	  "Why there is no recommendation", false },
-	{ "margin", NULL, "MARGIN", 6, squeeze_get_margin,
-	  "That size divided by the edge of paging", false },
-	{ "hint", NULL, "HINT", -20, squeeze_get_hint, "How to lift a refusal", false },
-	{ "error", NULL, "ERROR", -20, squeeze_get_error, "Why the guest was not squeezed",
-	  false },
+	{"domain", NULL, "DOMAIN", -12, squeeze_get_domain, "Name of the guest", false},
+	{"uuid", NULL, "UUID", -36, squeeze_get_uuid, "UUID of the guest", false},
+	{"action", NULL, "ACTION", -8, squeeze_get_action,
+	 "squeezed; with --dry-run what would be done: squeeze, or refused", false},
+	{"from_bytes", NULL, "FROM", 8, squeeze_get_from,
+	 "Size of the guest before and after, as its balloon leaves it, in bytes", false},
+	{"floor_bytes", NULL, "FLOOR", 8, squeeze_get_floor,
+	 "Smallest size that is allowed, in bytes", false},
+	{"smallest_bytes", NULL, "SMALLEST", 8, squeeze_get_smallest,
+	 "Smallest size at which the guest was observed, in bytes", false},
+	{"steps", NULL, "STEPS", 5, squeeze_get_steps,
+	 "Number of smaller sizes at which it was observed; with --dry-run the largest number",
+	 false},
+	{"observations", NULL, "OBS", 5, squeeze_get_observations,
+	 "Number of observations at all sizes", false},
+	{"longest_seconds", NULL, "LONGEST", 8, squeeze_get_longest,
+	 "With --dry-run: the time that it takes if no observation is repeated, down to the "
+	 "floor, in seconds",
+	 false},
+	{"scanning_edge_bytes", NULL, "SCANS", 8, squeeze_get_scanning,
+	 "Size below which the guest's kernel begins to scan for memory to reclaim: the "
+	 "middle "
+	 "of its bounds, in bytes",
+	 false},
+	{"scanning_low_bytes", NULL, "SCANS-LO", 8, squeeze_get_scanning_low,
+	 "Largest size at which it scanned, in bytes", false},
+	{"scanning_high_bytes", NULL, "SCANS-HI", 8, squeeze_get_scanning_high,
+	 "Smallest size at which it did not scan, in bytes", false},
+	{"scanning_reason", NULL, "SCANS WHY", -20, squeeze_get_scanning_reason,
+	 "What showed that it scans, or why that is not known", false},
+	{"paging_edge_bytes", NULL, "PAGES", 8, squeeze_get_paging,
+	 "Size below which the guest begins to page: the middle of its bounds, in bytes",
+	 false},
+	{"paging_low_bytes", NULL, "PAGES-LO", 8, squeeze_get_paging_low,
+	 "Low bound: the largest size at which it paged or, if it is not known to have paged, "
+	 "the memory that it could not give up, in bytes",
+	 false},
+	{"paging_high_bytes", NULL, "PAGES-HI", 8, squeeze_get_paging_high,
+	 "High bound: the smallest size at which it did not page, in bytes", false},
+	{"reason", NULL, "WHY", -24, squeeze_get_reason,
+	 "What showed that it pages, or why there is no edge, or no squeeze", false},
+	{"end", NULL, "END", -20, squeeze_get_end, "Why the squeeze ended", false},
+	{"reserve_bytes", NULL, "RESERVE", 8, squeeze_get_reserve,
+	 "Memory that the guest's kernel keeps from programs and page cache, in bytes", false},
+	{"recommended_bytes", NULL, "REC.", 8, squeeze_get_recommended,
+	 "Recommended memory by the history, as recommend has it, in bytes", false},
+	{"recommended_size_bytes", NULL, "REC.SIZE", 8, squeeze_get_recommended_size,
+	 "Recommended memory and the reserve: the size of the guest that follows the "
+	 "recommendation, comparable with the edges, in bytes",
+	 false},
+	{"recommended_reason", NULL, "REC. WHY", -20, squeeze_get_unrecommended,
+	 "Why there is no recommendation", false},
+	{"margin", NULL, "MARGIN", 6, squeeze_get_margin,
+	 "That size divided by the edge of paging", false},
+	{"hint", NULL, "HINT", -20, squeeze_get_hint, "How to lift a refusal", false},
+	{"error", NULL, "ERROR", -20, squeeze_get_error, "Why the guest was not squeezed",
+	 false},
 };
 
 const struct wss_report_layout squeeze_layout = {

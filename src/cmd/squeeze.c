@@ -29,12 +29,12 @@ static const struct option long_options[] = {
 	WSS_COMMON_LONG,
 	WSS_TABLE_LONG,
 	WSS_SIZING_LONG,
-	{ "step", required_argument, NULL, OPT_STEP },
-	{ "settle", required_argument, NULL, OPT_SETTLE },
-	{ "interval", required_argument, NULL, OPT_INTERVAL },
-	{ "floor", required_argument, NULL, OPT_FLOOR },
-	{ "dry-run", no_argument, NULL, OPT_DRY_RUN },
-	{ NULL, 0, NULL, 0 },
+	{"step", required_argument, NULL, OPT_STEP},
+	{"settle", required_argument, NULL, OPT_SETTLE},
+	{"interval", required_argument, NULL, OPT_INTERVAL},
+	{"floor", required_argument, NULL, OPT_FLOOR},
+	{"dry-run", no_argument, NULL, OPT_DRY_RUN},
+	{NULL, 0, NULL, 0},
 };
 
 struct squeeze_options {
@@ -52,8 +52,8 @@ static int seconds_parse(const char *value, uint64_t max_ns, const char *what, u
 	if (wss_duration_parse(value, max_ns, what, &ns, err) < 0)
 		return -1;
 	if (ns % WSS_NS_PER_S)
-		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is not in whole seconds", what,
-				     value);
+		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is not in whole seconds",
+				     what, value);
 	*ret_s = ns / WSS_NS_PER_S;
 	return 0;
 }
@@ -72,10 +72,11 @@ static int squeeze_option_take(void *opaque, int c, const char *value, struct ws
 					     : wss_error_set(err, WSS_ERR_USAGE,
 							     "--step: a step must not be 0");
 	case OPT_SETTLE:
-		return seconds_parse(value, SETTLE_NS_MAX, "--settle", &squeeze->settle_s, err);
-	case OPT_INTERVAL:
-		return seconds_parse(value, INTERVAL_NS_MAX, "--interval", &squeeze->interval_s,
+		return seconds_parse(value, SETTLE_NS_MAX, "--settle", &squeeze->settle_s,
 				     err);
+	case OPT_INTERVAL:
+		return seconds_parse(value, INTERVAL_NS_MAX, "--interval",
+				     &squeeze->interval_s, err);
 	case OPT_FLOOR:
 		return wss_size_parse(value, "--floor", &squeeze->floor_bytes, err);
 	case OPT_DRY_RUN:
@@ -99,8 +100,9 @@ static int squeeze_parse(struct wss_cli *cli, int argc, char **argv,
 	    wss_cli_finish(cli, argc, argv, err) < 0)
 		return -1;
 	if (cli->all || cli->n_domains != 1)
-		return wss_error_set(err, WSS_ERR_USAGE,
-				     "squeeze takes one DOMAIN: name the guest to be squeezed");
+		return wss_error_set(
+			err, WSS_ERR_USAGE,
+			"squeeze takes one DOMAIN: name the guest to be squeezed");
 	return 0;
 }
 
@@ -195,8 +197,8 @@ static const char *unrecommended_text(const struct wss_history *history,
 static int run_recommend(struct squeeze_run *run, struct wss_error *err)
 {
 	const struct wss_sizing_options *sizing = &run->options->balloon.sizing;
-	const struct wss_advice_guest guest = { .uuid = run->row.uuid, .active = true,
-						.policy = &run->policy };
+	const struct wss_advice_guest guest = {
+		.uuid = run->row.uuid, .active = true, .policy = &run->policy};
 	time_t since = wss_advice_since(&sizing->advice, wss_clock_wall_seconds());
 	struct wss_history *history = NULL;
 	struct wss_advice advice;
@@ -218,8 +220,8 @@ static int run_print(struct squeeze_run *run, bool bad, struct wss_error *err)
 {
 	struct wss_report *report;
 
-	if (wss_report_open(stdout, run->cli->format, &run->cli->view, &squeeze_layout, &report,
-			    err) < 0)
+	if (wss_report_open(stdout, run->cli->format, &run->cli->view, &squeeze_layout,
+			    &report, err) < 0)
 		return -1;
 	wss_report_set_first_width(report, wss_name_width(0, run->row.domain));
 	if (bad)
@@ -244,8 +246,8 @@ static int run_print_failure(struct squeeze_run *run)
 
 static int squeeze_act(struct squeeze_run *run, struct squeeze_options *options)
 {
-	const struct wss_control_squeeze squeeze = { .options = options->squeeze,
-						     .done = on_squeezed, .opaque = run };
+	const struct wss_control_squeeze squeeze = {
+		.options = options->squeeze, .done = on_squeezed, .opaque = run};
 	wss_auto_free char *path = wss_store_path(&options->balloon.sizing.history);
 	struct wss_error err = WSS_ERROR_INIT;
 	size_t guests = 0;
@@ -301,9 +303,9 @@ static int run_preview(struct squeeze_run *run, const struct wss_target *target,
 		row->reserve_bytes = wss_amount_of(wss_balloon_reserve(view));
 		row->steps = wss_amount_of(count_steps(options, view->actual_bytes.value,
 						       row->floor_bytes.value));
-		row->longest_ns = wss_amount_of(
-			(row->steps.value + WSS_EDGE_BASE_POINTS) * WSS_NS_PER_S *
-			(options->settle_s + options->interval_s));
+		row->longest_ns = wss_amount_of((row->steps.value + WSS_EDGE_BASE_POINTS) *
+						WSS_NS_PER_S *
+						(options->settle_s + options->interval_s));
 	}
 	return run_recommend(run, err);
 }
@@ -332,13 +334,14 @@ static int squeeze_preview(struct squeeze_run *run, struct wss_targets *targets)
 static int squeeze_run(struct wss_cli *cli, int argc, char **argv)
 {
 	struct squeeze_options options = {
-		.balloon = { .sizing = WSS_SIZING_OPTIONS_INIT,
-			     .control = WSS_BALLOON_OPTIONS_INIT, .apply = true },
+		.balloon = {.sizing = WSS_SIZING_OPTIONS_INIT,
+			    .control = WSS_BALLOON_OPTIONS_INIT,
+			    .apply = true},
 		.squeeze = WSS_SQUEEZE_OPTIONS_INIT,
 	};
 	/* Static, because a thread that libvirt never answers may outlive this call. */
 	static struct squeeze_run run;
-	struct wss_targets targets = { .n = 0 };
+	struct wss_targets targets = {.n = 0};
 	struct wss_error err = WSS_ERROR_INIT;
 	int code;
 
@@ -353,9 +356,9 @@ static int squeeze_run(struct wss_cli *cli, int argc, char **argv)
 	return code;
 }
 
-static const struct wss_report_layout *const layouts[] = { &squeeze_layout, NULL };
+static const struct wss_report_layout *const layouts[] = {&squeeze_layout, NULL};
 
-static const struct wss_syntax syntax = { WSS_COMMON_SHORT, long_options, squeeze_option_take };
+static const struct wss_syntax syntax = {WSS_COMMON_SHORT, long_options, squeeze_option_take};
 
 const struct wss_command wss_cmd_squeeze = {
 	.name = "squeeze",

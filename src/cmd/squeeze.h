@@ -11,13 +11,14 @@ struct squeeze_row {
 	const char *uuid;
 	const char *action; /* "squeezed", "squeeze" or "refused"; NULL after an error */
 	struct wss_amount from_bytes, floor_bytes;
-	/* Smallest size at which it was observed; number of smaller sizes; observations at all sizes. */
+	/* Smallest size at which it was observed; number of smaller sizes; observations at all
+	 * sizes. */
 	struct wss_amount smallest_bytes, steps, observations;
 	struct wss_amount longest_ns; /* that a squeeze may take */
 	struct wss_edges edges;
 	struct wss_amount reserve_bytes;
-	const char *end;	   /* why it ended, static; NULL if it did not begin */
-	const char *refusal;	   /* static; NULL if there is none */
+	const char *end;     /* why it ended, static; NULL if it did not begin */
+	const char *refusal; /* static; NULL if there is none */
 	struct wss_amount recommended_bytes;
 	const char *unrecommended; /* why that is absent; NULL if it is not */
 	char hint[BALLOON_HINT_MAX];

@@ -47,11 +47,12 @@ static void largest_add(struct largest *largest, struct wss_amount amount)
 /* Returns the number of points at the full size, before the first step. */
 static size_t base_read(const struct wss_edge_point *points, size_t n, struct base *ret_base)
 {
-	struct largest faults = { .first = { 0 } }, swapped = faults, reads = faults,
+	struct largest faults = {.first = {0}}, swapped = faults, reads = faults,
 		       pressure = faults;
 	size_t i;
 
-	for (i = 0; i < n && points[i].size_bytes == points[0].size_bytes && !points[i].returned;
+	for (i = 0;
+	     i < n && points[i].size_bytes == points[0].size_bytes && !points[i].returned;
 	     i++) {
 		largest_add(&faults, points[i].major_faults_per_s);
 		largest_add(&swapped, points[i].swapped_bytes_per_s);
@@ -59,11 +60,13 @@ static size_t base_read(const struct wss_edge_point *points, size_t n, struct ba
 		largest_add(&pressure, points[i].pressure_permille);
 	}
 	/* Without the largest: a single burst would hide all paging. */
-	*ret_base = (struct base){ faults.second, swapped.second, reads.second, pressure.second };
+	*ret_base =
+		(struct base){faults.second, swapped.second, reads.second, pressure.second};
 	return i;
 }
 
-/* Whether a rate exceeds the usual one. A rate that was unknown at the full size proves nothing. */
+/* Whether a rate exceeds the usual one. A rate that was unknown at the full size proves
+ * nothing. */
 static bool exceeds(struct wss_amount rate, struct wss_amount usual, uint64_t noise)
 {
 	return rate.known && usual.known &&
@@ -114,18 +117,19 @@ static const char *certain_sign(const struct wss_edge_point *point)
 struct level {
 	uint64_t size_bytes;
 	size_t n, disturbed, paging;
-	struct wss_amount free_bytes; /* the newest */
-	const char *sign;	      /* of paging */
+	struct wss_amount free_bytes;	      /* the newest */
+	const char *sign;		      /* of paging */
 	const struct wss_edge_point *certain; /* observation that alone proves it */
 };
 
-/* Reads the level that begins with the first of the points; returns the number of its points. */
-static size_t level_read(const struct wss_edge_point *points, size_t n, const struct base *base,
-			 struct level *ret_level)
+/* Reads the level that begins with the first of the points; returns the number of its points.
+ */
+static size_t level_read(const struct wss_edge_point *points, size_t n,
+			 const struct base *base, struct level *ret_level)
 {
 	size_t i;
 
-	*ret_level = (struct level){ .size_bytes = points[0].size_bytes };
+	*ret_level = (struct level){.size_bytes = points[0].size_bytes};
 	for (i = 0; i < n && points[i].size_bytes == ret_level->size_bytes &&
 		    points[i].returned == points[0].returned;
 	     i++) {
@@ -158,7 +162,8 @@ static enum wss_edge_verdict level_verdict(const struct level *level)
 		return WSS_EDGE_PAGES;
 	if (calm >= enough || (calm && !level->paging))
 		return WSS_EDGE_CLEAR;
-	return level->disturbed >= WSS_EDGE_LEVEL_POINTS ? WSS_EDGE_DISTURBED : WSS_EDGE_UNSURE;
+	return level->disturbed >= WSS_EDGE_LEVEL_POINTS ? WSS_EDGE_DISTURBED
+							 : WSS_EDGE_UNSURE;
 }
 
 enum wss_edge_verdict wss_edge_judge(const struct wss_edge_point *points, size_t n)
@@ -194,10 +199,11 @@ static void edge_set(struct wss_edge *edge, uint64_t low_bytes, uint64_t high_by
 
 static void edge_lose(struct wss_edge *edge, const char *reason)
 {
-	*edge = (struct wss_edge){ .reason = reason };
+	*edge = (struct wss_edge){.reason = reason};
 }
 
-/* Sets the edge below which the guest, at this level, pages. high_bytes is that of the level above. */
+/* Sets the edge below which the guest, at this level, pages. high_bytes is that of the level
+ * above. */
 static void paging_set(struct wss_edge *edge, const struct level *level, uint64_t high_bytes)
 {
 	const struct wss_edge_point *point = level->certain;
@@ -263,8 +269,8 @@ static void scan_conclude(const struct scan *scan, struct wss_edge *ret_edge)
 	if (!scan->high_bytes.known)
 		edge_lose(ret_edge, "it does not report its free memory");
 	else if (scan->state == SCAN_NOT_YET)
-		*ret_edge = (struct wss_edge){ .high_bytes = scan->high_bytes,
-					       .reason = "it had free memory at every size" };
+		*ret_edge = (struct wss_edge){.high_bytes = scan->high_bytes,
+					      .reason = "it had free memory at every size"};
 	else
 		edge_set(ret_edge, scan->low_bytes, scan->high_bytes.value,
 			 "its free memory no longer falls");
@@ -288,7 +294,8 @@ static void paging_follow(struct wss_edge *edge, const struct level *level, bool
 		edge->reason = "the host itself was short of memory";
 }
 
-/* Whether paging has ended after the guest got all its memory back, or was not watched then. */
+/* Whether paging has ended after the guest got all its memory back, or was not watched then.
+ */
 static bool paging_has_ended(const struct wss_edge_point *points, size_t n,
 			     const struct base *base)
 {
@@ -299,8 +306,8 @@ static bool paging_has_ended(const struct wss_edge_point *points, size_t n,
 
 void wss_edges_find(const struct wss_edge_point *points, size_t n, struct wss_edges *ret_edges)
 {
-	struct wss_edges edges = { .paging.reason = "it did not page at any size" };
-	struct scan scan = { .state = SCAN_NOT_YET };
+	struct wss_edges edges = {.paging.reason = "it did not page at any size"};
+	struct scan scan = {.state = SCAN_NOT_YET};
 	struct base base;
 
 	if (base_read(points, n, &base) < WSS_EDGE_BASE_POINTS) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The edge of a guest: the size below which its kernel begins to scan for memory to reclaim, and the
- * one below which it begins to page, from a series of observations while its balloon grows.
+ * The edge of a guest: the size below which its kernel begins to scan for memory to reclaim,
+ * and the one below which it begins to page, from a series of observations while its balloon
+ * grows.
  */
 #ifndef WSS_WSS_EDGE_H
 #define WSS_WSS_EDGE_H
@@ -28,8 +29,8 @@ struct wss_edge_point {
 	/* By the guest's newest report of the interval. */
 	struct wss_amount usable_bytes; /* could be given up without swapping */
 	struct wss_amount free_bytes;
-	struct wss_amount refused_bytes;   /* size that it did not shrink to in time */
-	bool grew;			   /* it took memory back by itself */
+	struct wss_amount refused_bytes; /* size that it did not shrink to in time */
+	bool grew;			 /* it took memory back by itself */
 };
 
 enum wss_edge_verdict {
@@ -65,13 +66,14 @@ struct wss_edges {
 };
 
 /*
- * Finds the edges in n points, oldest first. The first ones are those at the full size, in which a
- * guest may page, too: a rate counts as paging if it exceeds the second largest of those by a
- * quarter and a little noise, in two of three observations. A guest scans at a size if less of the
- * last step came from its free memory than the step took, there and at the next size. If there are
- * returned points, paging must have ended in the last of them, because otherwise not the size was
- * the cause.
+ * Finds the edges in n points, oldest first. The first ones are those at the full size, in
+ * which a guest may page, too: a rate counts as paging if it exceeds the second largest of
+ * those by a quarter and a little noise, in two of three observations. A guest scans at a size
+ * if less of the last step came from its free memory than the step took, there and at the next
+ * size. If there are returned points, paging must have ended in the last of them, because
+ * otherwise not the size was the cause.
  */
-void wss_edges_find(const struct wss_edge_point *points, size_t n, struct wss_edges *ret_edges);
+void wss_edges_find(const struct wss_edge_point *points, size_t n,
+		    struct wss_edges *ret_edges);
 
 #endif

@@ -7,7 +7,8 @@
 #include "base/units.h"
 #include "wss/balloon-private.h"
 
-/* Sizes are set in KiB and reached in pages: a guest this close to its target has reached it. */
+/* Sizes are set in KiB and reached in pages: a guest this close to its target has reached it.
+ */
 #define TOLERANCE WSS_MIB
 /* Longest time to wait for the end of paging, in which a guest reads its page cache back. */
 #define RETURNED_S 60
@@ -17,8 +18,9 @@ const char *wss_squeeze_objection(const struct wss_balloon_facts *facts)
 	const char *objection = wss_balloon_objection(facts);
 
 	if (!objection && !facts->statistics)
-		objection = facts->asked ? "its balloon statistics have stopped"
-					 : "no balloon statistics, which show whether it pages";
+		objection = facts->asked
+				    ? "its balloon statistics have stopped"
+				    : "no balloon statistics, which show whether it pages";
 	return objection;
 }
 
@@ -39,12 +41,12 @@ uint64_t wss_squeeze_floor(const struct wss_policy *policy, uint64_t floor_bytes
 void wss_squeeze_init(struct wss_squeeze *squeeze, const struct wss_squeeze_options *options,
 		      uint64_t original_bytes, uint64_t timeout_s, bool autodeflate)
 {
-	*squeeze = (struct wss_squeeze){ .options = *options,
-					 .original_bytes = original_bytes,
-					 .target_bytes = original_bytes,
-					 .best_bytes = original_bytes,
-					 .timeout_s = timeout_s,
-					 .autodeflate = autodeflate };
+	*squeeze = (struct wss_squeeze){.options = *options,
+					.original_bytes = original_bytes,
+					.target_bytes = original_bytes,
+					.best_bytes = original_bytes,
+					.timeout_s = timeout_s,
+					.autodeflate = autodeflate};
 }
 
 bool wss_squeeze_is_stepping(const struct wss_squeeze *squeeze)
@@ -82,7 +84,7 @@ static bool is_shrunk(const struct wss_squeeze *squeeze)
 
 static struct wss_balloon_decision decide_hold(const char *reason)
 {
-	return (struct wss_balloon_decision){ WSS_BALLOON_HOLD, 0, reason };
+	return (struct wss_balloon_decision){WSS_BALLOON_HOLD, 0, reason};
 }
 
 static struct wss_balloon_decision decide_done(struct wss_squeeze *squeeze, const char *end)
@@ -90,8 +92,8 @@ static struct wss_balloon_decision decide_done(struct wss_squeeze *squeeze, cons
 	if (!squeeze->end)
 		squeeze->end = end;
 	squeeze->state = WSS_SQUEEZE_OVER;
-	return (struct wss_balloon_decision){ WSS_BALLOON_DONE, squeeze->original_bytes,
-					      squeeze->end };
+	return (struct wss_balloon_decision){WSS_BALLOON_DONE, squeeze->original_bytes,
+					     squeeze->end};
 }
 
 /* Gives everything back; the guest is then observed once more. */
@@ -108,7 +110,7 @@ static struct wss_balloon_decision decide_return(struct wss_squeeze *squeeze, ui
 	squeeze->settled_s = now_s + options->settle_s;
 	squeeze->until_s =
 		now_s + wss_u64_max(RETURNED_S, 4 * (options->settle_s + options->interval_s));
-	return (struct wss_balloon_decision){ WSS_BALLOON_RETURN, squeeze->original_bytes, end };
+	return (struct wss_balloon_decision){WSS_BALLOON_RETURN, squeeze->original_bytes, end};
 }
 
 /* Adds an observation that needs no interval. */
@@ -136,24 +138,26 @@ static void reading_update(struct wss_squeeze_reading *reading,
 }
 
 /* A counter that has fallen is that of other disks, or of a guest that was rebooted. */
-static struct wss_amount rate_of(struct wss_amount from, struct wss_amount to, uint64_t seconds)
+static struct wss_amount rate_of(struct wss_amount from, struct wss_amount to,
+				 uint64_t seconds)
 {
 	if (!from.known || !to.known || to.value < from.value || !seconds)
-		return (struct wss_amount){ 0 };
+		return (struct wss_amount){0};
 	return wss_amount_of((to.value - from.value) / seconds);
 }
 
 static void observation_begin(struct wss_squeeze *squeeze, const struct wss_balloon_view *view)
 {
 	squeeze->begun = true;
-	squeeze->newest = (struct wss_squeeze_reading){ .said_s = 0 };
-	squeeze->pressure_permille = (struct wss_amount){ 0 };
+	squeeze->newest = (struct wss_squeeze_reading){.said_s = 0};
+	squeeze->pressure_permille = (struct wss_amount){0};
 	reading_update(&squeeze->newest, view);
 	squeeze->begin = squeeze->newest;
 }
 
 /* Follows an observation to the next look; returns whether it is complete. */
-static bool observation_follow(struct wss_squeeze *squeeze, const struct wss_balloon_view *view)
+static bool observation_follow(struct wss_squeeze *squeeze,
+			       const struct wss_balloon_view *view)
 {
 	struct wss_squeeze_reading *begin = &squeeze->begin;
 
@@ -179,7 +183,8 @@ static void observation_end(struct wss_squeeze *squeeze, const struct wss_balloo
 		.size_bytes = returned ? squeeze->original_bytes : squeeze->target_bytes,
 		.returned = returned,
 		.major_faults_per_s = rate_of(begin->major_faults, end->major_faults, seconds),
-		.swapped_bytes_per_s = rate_of(begin->swapped_bytes, end->swapped_bytes, seconds),
+		.swapped_bytes_per_s =
+			rate_of(begin->swapped_bytes, end->swapped_bytes, seconds),
 		.read_bytes_per_s = rate_of(begin->read_bytes, end->read_bytes,
 					    end->read_s - begin->read_s),
 		.pressure_permille = squeeze->pressure_permille,
@@ -220,9 +225,8 @@ static struct wss_balloon_decision decide_step(struct wss_squeeze *squeeze,
 	/* Without new statistics how much the guest can give up is not known. */
 	if (!view->usable_bytes.known)
 		return decide_hold("its statistics are too old for a step");
-	step = wss_u64_min(step, view->usable_bytes.value > guard
-					 ? view->usable_bytes.value - guard
-					 : 0);
+	step = wss_u64_min(
+		step, view->usable_bytes.value > guard ? view->usable_bytes.value - guard : 0);
 	if (actual <= squeeze->options.floor_bytes + TOLERANCE)
 		return decide_return(squeeze, view->now_s, "it has reached the floor");
 	step = wss_u64_min(step, actual - squeeze->options.floor_bytes);
@@ -240,8 +244,8 @@ static struct wss_balloon_decision decide_step(struct wss_squeeze *squeeze,
 	squeeze->target_bytes = actual - step;
 	squeeze->best_bytes = actual;
 	squeeze->progress_s = view->now_s;
-	return (struct wss_balloon_decision){ WSS_BALLOON_SHRINK, squeeze->target_bytes,
-					      "it is squeezed" };
+	return (struct wss_balloon_decision){WSS_BALLOON_SHRINK, squeeze->target_bytes,
+					     "it is squeezed"};
 }
 
 static struct wss_balloon_decision decide_observing(struct wss_squeeze *squeeze,
@@ -275,9 +279,9 @@ static struct wss_balloon_decision decide_stepping(struct wss_squeeze *squeeze,
 	if (actual > squeeze->target_bytes + TOLERANCE) {
 		if (view->now_s - squeeze->progress_s < squeeze->timeout_s)
 			return decide_hold("a step is in progress");
-		add_certain(squeeze, &(struct wss_edge_point){
-					     .size_bytes = actual,
-					     .refused_bytes = wss_amount_of(squeeze->target_bytes) });
+		add_certain(squeeze, &(struct wss_edge_point){.size_bytes = actual,
+							      .refused_bytes = wss_amount_of(
+								      squeeze->target_bytes)});
 		return decide_return(squeeze, view->now_s, "it does not release more memory");
 	}
 	squeeze->best_bytes = wss_u64_min(actual, squeeze->best_bytes);
@@ -305,11 +309,12 @@ static struct wss_balloon_decision decide_returned(struct wss_squeeze *squeeze,
 static struct wss_balloon_decision decide_moved(struct wss_squeeze *squeeze)
 {
 	squeeze->state = WSS_SQUEEZE_OVER;
-	return (struct wss_balloon_decision){ WSS_BALLOON_RESTORE, squeeze->original_bytes,
-					      "somebody else moved its balloon" };
+	return (struct wss_balloon_decision){WSS_BALLOON_RESTORE, squeeze->original_bytes,
+					     "somebody else moved its balloon"};
 }
 
-/* Returns a decision on whatever ends the squeeze at any time; its reason is NULL if nothing does. */
+/* Returns a decision on whatever ends the squeeze at any time; its reason is NULL if nothing
+ * does. */
 static struct wss_balloon_decision alarm_of(struct wss_squeeze *squeeze,
 					    const struct wss_balloon_view *view)
 {
@@ -320,17 +325,19 @@ static struct wss_balloon_decision alarm_of(struct wss_squeeze *squeeze,
 		/* Not even autodeflate gives back more than is needed. */
 		if (!squeeze->autodeflate || actual + TOLERANCE >= squeeze->original_bytes)
 			return decide_moved(squeeze);
-		add_certain(squeeze, &(struct wss_edge_point){
-					     .size_bytes = squeeze->target_bytes, .grew = true });
+		add_certain(squeeze,
+			    &(struct wss_edge_point){.size_bytes = squeeze->target_bytes,
+						     .grew = true});
 		return decide_return(squeeze, view->now_s, "it took memory back by itself");
 	}
 	/* The memory that it could give up is nearly gone, although the step left enough. */
 	if (shrunk && view->usable_bytes.known &&
 	    view->usable_bytes.value <= wss_edge_guard(actual) / 2) {
 		add_certain(squeeze,
-			    &(struct wss_edge_point){ .size_bytes = actual,
-						      .usable_bytes = view->usable_bytes });
-		return decide_return(squeeze, view->now_s, "it has nearly nothing left to give up");
+			    &(struct wss_edge_point){.size_bytes = actual,
+						     .usable_bytes = view->usable_bytes});
+		return decide_return(squeeze, view->now_s,
+				     "it has nearly nothing left to give up");
 	}
 	if (!shrunk && squeeze->state < WSS_SQUEEZE_RETURNED &&
 	    (actual > squeeze->original_bytes + TOLERANCE ||

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Decisions of the squeeze experiment: a guest is shrunk step by step and observed at each size until
- * it pages, then it gets everything back and is observed once more. A pure function, as
- * wss_balloon_next() is, whose place it takes: the caller looks at the guest and carries out the
- * decision, by the same means.
+ * Decisions of the squeeze experiment: a guest is shrunk step by step and observed at each
+ * size until it pages, then it gets everything back and is observed once more. A pure
+ * function, as wss_balloon_next() is, whose place it takes: the caller looks at the guest and
+ * carries out the decision, by the same means.
  *
  * States:
  *
  *   observing  The guest has reached a size and settled. An observation lasts from one of its
  *              reports to another; wss_edge_judge() decides whether it is repeated.
- *   ready      The guest does not page at this size: a step comes next, as soon as one is possible.
- *   stepping   The balloon is on its way to the next size.
- *   returned   The guest has all its memory back. It is observed until the signs of paging have
- *              ended, for a while.
- *   over       Nothing more is decided.
+ *   ready      The guest does not page at this size: a step comes next, as soon as one is
+ * possible. stepping   The balloon is on its way to the next size. returned   The guest has
+ * all its memory back. It is observed until the signs of paging have ended, for a while. over
+ * Nothing more is decided.
  */
 #ifndef WSS_WSS_SQUEEZE_H
 #define WSS_WSS_SQUEEZE_H
@@ -59,16 +58,17 @@ struct wss_squeeze {
 	uint64_t original_bytes, target_bytes;
 	uint64_t timeout_s; /* longest time for a step without progress */
 	bool autodeflate;
-	/* The largest memory that the guest's kernel was seen to keep, see wss_balloon_reserve(). */
+	/* The largest memory that the guest's kernel was seen to keep, see
+	 * wss_balloon_reserve(). */
 	uint64_t reserve_bytes;
 	const char *end; /* why it ended, static; NULL while it has not */
 	enum wss_squeeze_state state;
 	struct wss_balloon_decision last; /* the newest that was not to hold */
 	bool put_off;			  /* it was not carried out, and is to be repeated */
-	uint64_t best_bytes, progress_s; /* smallest size seen in this step, and when */
-	uint64_t settled_s;		 /* no observation begins before */
-	uint64_t until_s;		 /* when a returned guest is no longer observed */
-	bool begun;			 /* an observation has */
+	uint64_t best_bytes, progress_s;  /* smallest size seen in this step, and when */
+	uint64_t settled_s;		  /* no observation begins before */
+	uint64_t until_s;		  /* when a returned guest is no longer observed */
+	bool begun;			  /* an observation has */
 	struct wss_squeeze_reading begin, newest;
 	struct wss_amount pressure_permille; /* highest in this observation */
 	size_t n_points;
@@ -81,7 +81,8 @@ const char *wss_squeeze_refusal(const struct wss_balloon_facts *facts);
 /* Returns the first reason that also ends it once it has begun; NULL if there is none. */
 const char *wss_squeeze_objection(const struct wss_balloon_facts *facts);
 
-/* Returns the floor of a guest: floor_bytes, or the minimum of its policy if that is larger. */
+/* Returns the floor of a guest: floor_bytes, or the minimum of its policy if that is larger.
+ */
 uint64_t wss_squeeze_floor(const struct wss_policy *policy, uint64_t floor_bytes);
 
 /* Begins with a guest of this size. A guest without autodeflate never grows by itself. */
@@ -89,15 +90,16 @@ void wss_squeeze_init(struct wss_squeeze *squeeze, const struct wss_squeeze_opti
 		      uint64_t original_bytes, uint64_t timeout_s, bool autodeflate);
 
 /*
- * Evaluates a look at the guest and returns what to do: WSS_BALLOON_HOLD, _SHRINK, _RETURN, and at
- * last _DONE, or _RESTORE if somebody else moves the balloon. The look's disk reads and pressure may be absent.
+ * Evaluates a look at the guest and returns what to do: WSS_BALLOON_HOLD, _SHRINK, _RETURN,
+ * and at last _DONE, or _RESTORE if somebody else moves the balloon. The look's disk reads and
+ * pressure may be absent.
  */
 struct wss_balloon_decision wss_squeeze_next(struct wss_squeeze *squeeze,
 					     const struct wss_balloon_view *view);
 
 /*
- * Notes that a decision other than to hold could not be carried out. A step is decided on anew, all
- * else is repeated.
+ * Notes that a decision other than to hold could not be carried out. A step is decided on
+ * anew, all else is repeated.
  */
 void wss_squeeze_put_off(struct wss_squeeze *squeeze);
 

@@ -33,11 +33,11 @@ static struct wss_edge_point observe(const struct invented *guest, uint64_t size
 	uint64_t room = size_bytes - guest->kernel_bytes - kept;
 	uint64_t cache = guest->set_bytes + guest->cold_bytes;
 	uint64_t missing = room < guest->set_bytes ? guest->set_bytes - room : 0;
-	struct wss_edge_point point = { .size_bytes = size_bytes };
+	struct wss_edge_point point = {.size_bytes = size_bytes};
 
 	cache = cache < room ? cache : room;
-	point.read_bytes_per_s = wss_amount_of(guest->idle_reads_per_s +
-					       noise(guest->noise_bytes) + missing);
+	point.read_bytes_per_s =
+		wss_amount_of(guest->idle_reads_per_s + noise(guest->noise_bytes) + missing);
 	if (noise(100) < guest->spike_percent)
 		point.read_bytes_per_s.value += 100 * MIB;
 	point.major_faults_per_s = wss_amount_of(noise(10));
@@ -55,7 +55,8 @@ static enum wss_edge_verdict add(struct wss_edge_point point)
 	return wss_edge_judge(points, n_points);
 }
 
-/* Shrinks the guest by a step in thousandths of its size until it pages, or down to the floor. */
+/* Shrinks the guest by a step in thousandths of its size until it pages, or down to the floor.
+ */
 static void squeeze(const struct invented *guest, uint64_t step_permille, uint64_t floor_bytes)
 {
 	uint64_t size_bytes = FULL;
@@ -98,9 +99,9 @@ static void test_a_known_set(void **unused)
 {
 	(void)unused;
 	for (uint64_t set = 100; set <= 700; set += 50) {
-		struct invented guest = { .kernel_bytes = 70 * MIB,
-					  .set_bytes = set * MIB,
-					  .cold_bytes = 100 * MIB };
+		struct invented guest = {.kernel_bytes = 70 * MIB,
+					 .set_bytes = set * MIB,
+					 .cold_bytes = 100 * MIB};
 
 		squeeze(&guest, 20, 64 * MIB);
 		assert_encloses(&edges.paging, (set + 70 + 4) * MIB);
@@ -108,9 +109,10 @@ static void test_a_known_set(void **unused)
 		assert_encloses(&edges.scanning, (set + 100 + 70 + 4) * MIB);
 		assert_true(edges.scanning.edge_bytes.value > edges.paging.edge_bytes.value);
 		/* The bounds are one step apart. */
-		assert_in_range(edges.paging.high_bytes.value - edges.paging.low_bytes.value, 1,
-				edges.paging.high_bytes.value / 49);
-		assert_in_range(edges.scanning.high_bytes.value - edges.scanning.low_bytes.value,
+		assert_in_range(edges.paging.high_bytes.value - edges.paging.low_bytes.value,
+				1, edges.paging.high_bytes.value / 49);
+		assert_in_range(edges.scanning.high_bytes.value -
+					edges.scanning.low_bytes.value,
 				1, edges.scanning.high_bytes.value / 49);
 	}
 }
@@ -121,12 +123,12 @@ static void test_noise(void **unused)
 
 	(void)unused;
 	for (int i = 0; i < 200; i++) {
-		struct invented guest = { .kernel_bytes = 70 * MIB,
-					  .set_bytes = 300 * MIB,
-					  .cold_bytes = 200 * MIB,
-					  .idle_reads_per_s = 2 * MIB,
-					  .noise_bytes = MIB,
-					  .spike_percent = 3 };
+		struct invented guest = {.kernel_bytes = 70 * MIB,
+					 .set_bytes = 300 * MIB,
+					 .cold_bytes = 200 * MIB,
+					 .idle_reads_per_s = 2 * MIB,
+					 .noise_bytes = MIB,
+					 .spike_percent = 3};
 		uint64_t at = 374 * MIB;
 
 		squeeze(&guest, 20, 64 * MIB);
@@ -140,7 +142,7 @@ static void test_noise(void **unused)
 
 static void test_a_single_spike_is_no_edge(void **unused)
 {
-	struct invented guest = { .kernel_bytes = 70 * MIB, .set_bytes = 100 * MIB };
+	struct invented guest = {.kernel_bytes = 70 * MIB, .set_bytes = 100 * MIB};
 	struct wss_edge_point point;
 
 	(void)unused;
@@ -160,7 +162,7 @@ static void test_a_single_spike_is_no_edge(void **unused)
 
 static void test_each_sign(void **unused)
 {
-	struct invented guest = { .kernel_bytes = 70 * MIB, .set_bytes = 100 * MIB };
+	struct invented guest = {.kernel_bytes = 70 * MIB, .set_bytes = 100 * MIB};
 
 	(void)unused;
 	for (int sign = 0; sign < 3; sign++) {
@@ -185,7 +187,7 @@ static void test_each_sign(void **unused)
 /* Anonymous memory without swap: nothing is read, and the balloon does not fill. */
 static void test_a_guest_that_gives_up_nothing(void **unused)
 {
-	struct invented guest = { .kernel_bytes = 70 * MIB, .set_bytes = 100 * MIB };
+	struct invented guest = {.kernel_bytes = 70 * MIB, .set_bytes = 100 * MIB};
 	struct wss_edge_point point;
 
 	(void)unused;
@@ -223,7 +225,7 @@ static void test_a_guest_that_gives_up_nothing(void **unused)
 
 static void test_nothing_is_found(void **unused)
 {
-	struct invented guest = { .kernel_bytes = 70 * MIB, .set_bytes = 100 * MIB };
+	struct invented guest = {.kernel_bytes = 70 * MIB, .set_bytes = 100 * MIB};
 
 	(void)unused;
 	squeeze(&guest, 50, 500 * MIB);
@@ -240,30 +242,30 @@ static void test_nothing_is_found(void **unused)
 /* Rates that the guest or libvirt do not report are no zeros that a later figure exceeds. */
 static void test_unknown_figures(void **unused)
 {
-	struct invented guest = { .kernel_bytes = 70 * MIB, .set_bytes = 100 * MIB };
+	struct invented guest = {.kernel_bytes = 70 * MIB, .set_bytes = 100 * MIB};
 	struct wss_edge_point point;
 
 	(void)unused;
 	n_points = 0;
 	for (int i = 0; i < WSS_EDGE_BASE_POINTS; i++)
-		add((struct wss_edge_point){ .size_bytes = FULL });
+		add((struct wss_edge_point){.size_bytes = FULL});
 	point = observe(&guest, 900 * MIB);
 	point.read_bytes_per_s = wss_amount_of(100 * MIB);
 	assert_int_equal(add(point), WSS_EDGE_CLEAR);
-	assert_int_equal(add((struct wss_edge_point){ .size_bytes = 800 * MIB }), WSS_EDGE_CLEAR);
+	assert_int_equal(add((struct wss_edge_point){.size_bytes = 800 * MIB}),
+			 WSS_EDGE_CLEAR);
 	n_points = 0;
 	for (int i = 0; i < WSS_EDGE_BASE_POINTS; i++)
-		add((struct wss_edge_point){ .size_bytes = FULL });
-	add((struct wss_edge_point){ .size_bytes = 900 * MIB });
+		add((struct wss_edge_point){.size_bytes = FULL});
+	add((struct wss_edge_point){.size_bytes = 900 * MIB});
 	wss_edges_find(points, n_points, &edges);
 	assert_absent(&edges.scanning, "does not report its free memory");
 }
 
 static void test_a_full_page_cache(void **unused)
 {
-	struct invented guest = { .kernel_bytes = 70 * MIB,
-				  .set_bytes = 300 * MIB,
-				  .cold_bytes = 2000 * MIB };
+	struct invented guest = {
+		.kernel_bytes = 70 * MIB, .set_bytes = 300 * MIB, .cold_bytes = 2000 * MIB};
 
 	(void)unused;
 	squeeze(&guest, 20, 64 * MIB);
@@ -273,9 +275,8 @@ static void test_a_full_page_cache(void **unused)
 
 static void test_freed_memory_is_no_scanning(void **unused)
 {
-	struct invented guest = { .kernel_bytes = 70 * MIB,
-				  .set_bytes = 300 * MIB,
-				  .cold_bytes = 100 * MIB };
+	struct invented guest = {
+		.kernel_bytes = 70 * MIB, .set_bytes = 300 * MIB, .cold_bytes = 100 * MIB};
 	uint64_t low;
 
 	(void)unused;
@@ -288,7 +289,7 @@ static void test_freed_memory_is_no_scanning(void **unused)
 
 static void test_pressure_of_the_host(void **unused)
 {
-	struct invented guest = { .kernel_bytes = 70 * MIB, .set_bytes = 100 * MIB };
+	struct invented guest = {.kernel_bytes = 70 * MIB, .set_bytes = 100 * MIB};
 	struct wss_edge_point point;
 
 	(void)unused;
@@ -305,7 +306,7 @@ static void test_pressure_of_the_host(void **unused)
 
 static void test_paging_must_end_at_the_full_size(void **unused)
 {
-	struct invented guest = { .kernel_bytes = 70 * MIB, .set_bytes = 300 * MIB };
+	struct invented guest = {.kernel_bytes = 70 * MIB, .set_bytes = 300 * MIB};
 	struct wss_edge_point point;
 	uint64_t edge;
 

@@ -12,7 +12,7 @@
 #define TIMEOUT_S 30
 
 static struct guest {
-	uint64_t set_bytes;  /* page cache in use */
+	uint64_t set_bytes; /* page cache in use */
 	uint64_t anonymous_bytes;
 	bool deflates; /* takes memory back when it has none */
 	uint64_t actual, target;
@@ -96,13 +96,18 @@ static void guest_look(void)
 
 static void prepare(uint64_t set_bytes, uint64_t anonymous_bytes, bool deflates)
 {
-	const struct wss_squeeze_options options = { .step_percent = 4, .settle_s = 2,
-						     .interval_s = 4, .floor_bytes = 64 * MIB };
+	const struct wss_squeeze_options options = {
+		.step_percent = 4, .settle_s = 2, .interval_s = 4, .floor_bytes = 64 * MIB};
 
-	guest = (struct guest){ .set_bytes = set_bytes, .anonymous_bytes = anonymous_bytes,
-				.deflates = deflates, .actual = FULL, .target = FULL,
-				.speed_bytes = 20 * MIB, .now_s = 1000, .report_s = 1,
-				.least_bytes = FULL };
+	guest = (struct guest){.set_bytes = set_bytes,
+			       .anonymous_bytes = anonymous_bytes,
+			       .deflates = deflates,
+			       .actual = FULL,
+			       .target = FULL,
+			       .speed_bytes = 20 * MIB,
+			       .now_s = 1000,
+			       .report_s = 1,
+			       .least_bytes = FULL};
 	happening = NULL;
 	wss_squeeze_init(&squeeze, &options, FULL, TIMEOUT_S, deflates);
 }
@@ -119,7 +124,8 @@ static struct wss_edges run(void)
 			happening();
 		guest_report();
 		guest_look();
-	} while (decision.action != WSS_BALLOON_DONE && decision.action != WSS_BALLOON_RESTORE);
+	} while (decision.action != WSS_BALLOON_DONE &&
+		 decision.action != WSS_BALLOON_RESTORE);
 	guest_live();
 	/* The guest always has everything back in the end. */
 	assert_int_equal(guest.target, FULL);
@@ -434,8 +440,8 @@ static void test_too_many_steps(void **unused)
 
 static void test_floor_of_the_policy(void **unused)
 {
-	const struct wss_policy none = { .opt_out = false },
-				policy = { .minimum_bytes = wss_amount_of(256 * MIB) };
+	const struct wss_policy none = {.opt_out = false},
+				policy = {.minimum_bytes = wss_amount_of(256 * MIB)};
 
 	(void)unused;
 	assert_int_equal(wss_squeeze_floor(&none, 64 * MIB), 64 * MIB);
@@ -446,8 +452,8 @@ static void test_floor_of_the_policy(void **unused)
 /* On the grounds of the balloon, except for those of the history. */
 static void test_refusals(void **unused)
 {
-	const struct wss_balloon_facts good = { .running = true, .has_device = true,
-						.answers = true, .statistics = true };
+	const struct wss_balloon_facts good = {
+		.running = true, .has_device = true, .answers = true, .statistics = true};
 	struct wss_balloon_facts facts = good;
 
 	(void)unused;
