@@ -28,6 +28,8 @@
 #define OTHER_FDS 64
 /* Room for a request's lines; a longer request is refused. */
 #define REQUEST_BYTES (16 * 1024)
+/* Parameters of an address, none of which means anything here. A record of each takes some of that room. */
+#define PARAMETERS_MAX 100
 
 /* Pages as they are served: kept until the last answer with them is sent. */
 struct shelf {
@@ -211,6 +213,31 @@ static enum MHD_Result book_send(struct MHD_Connection *connection, struct shelf
 	return result;
 }
 
+/* The context of a request that has too many parameters. */
+static char too_many_parameters;
+
+/*
+ * Called with the address as it was received, in libmicrohttpd's own buffer, before its parameters are parsed.
+ * libmicrohttpd closes the connection without an answer if their records do not fit, so that too many of them
+ * are cut off, and the request is refused later.
+ */
+static void *on_uri(void *cls, const char *uri, struct MHD_Connection *connection)
+{
+	char *parameters = strchr((char *)uri, '?');
+	size_t n = 0;
+
+	(void)cls;
+	(void)connection;
+	if (!parameters)
+		return NULL;
+	for (const char *at = parameters; at; at = strchr(at + 1, '&'))
+		n++;
+	if (n <= PARAMETERS_MAX)
+		return NULL;
+	parameters[1] = '\0';
+	return &too_many_parameters;
+}
+
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection,
 				  const char *url, const char *method, const char *version,
 				  const char *upload, size_t *upload_size, void **context)
@@ -225,13 +252,15 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection,
 		.by_network = comes_by_network(connection),
 		.fresh = age_ns <= WSS_HTTP_FRESH_NS,
 	};
+	static const struct wss_http_answer too_long = WSS_HTTP_URI_TOO_LONG;
 	struct wss_http_answer answer = wss_http_route(&request);
 	struct MHD_Response *response;
 
 	(void)version;
 	(void)upload;
 	(void)upload_size;
-	(void)context;
+	if (*context == &too_many_parameters)
+		return text_send(connection, &too_long);
 	if (answer.text)
 		return text_send(connection, &answer);
 	if (answer.name)
@@ -269,7 +298,7 @@ static int child_start_daemon(struct child *child)
 		MHD_OPTION_NOTIFY_CONNECTION, on_connection, &child->door,
 		MHD_OPTION_CONNECTION_LIMIT, child->most + WSS_HTTP_ENDING_MAX,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
-		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, part_unescape,
+		MHD_OPTION_URI_LOG_CALLBACK, on_uri, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, part_unescape,
 		NULL, MHD_OPTION_END);
 	return child->daemon ? 0 : -1;
 }

@@ -52,6 +52,15 @@ struct wss_http_answer {
 		.text = WSS_HTTP_NO_GUEST_TEXT, .text_size = sizeof(WSS_HTTP_NO_GUEST_TEXT) - 1, \
 	}
 
+/* For an address with more parameters than there is room for. */
+#define WSS_HTTP_URI_TOO_LONG_TEXT "no page takes parameters, and these are too many\n"
+#define WSS_HTTP_URI_TOO_LONG                                                                 \
+	{                                                                                     \
+		.status = 414, .type = "text/plain; charset=utf-8",                           \
+		.text = WSS_HTTP_URI_TOO_LONG_TEXT,                                           \
+		.text_size = sizeof(WSS_HTTP_URI_TOO_LONG_TEXT) - 1,                          \
+	}
+
 struct wss_http_answer wss_http_route(const struct wss_http_request *request);
 
 #endif
