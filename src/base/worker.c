@@ -27,6 +27,7 @@ struct crew {
 /* Freed by its last user: the owner, or a worker that was left behind. */
 struct wss_workers {
 	atomic_int references;
+	atomic_uint finished; /* workers that are done */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool woken; /* set since the last wait; under the lock */
@@ -39,7 +40,8 @@ struct wss_worker {
 	struct wss_workers *workers;
 	struct wss_work work;
 	struct crew *crew; /* until it is done */
-	bool done, left;   /* under the group's lock */
+	atomic_bool done;  /* set under the group's lock */
+	bool left;	   /* under the group's lock */
 };
 
 struct wss_workers *wss_workers_new(void)
@@ -106,7 +108,10 @@ static void wake_locked(struct wss_workers *workers)
 	pthread_cond_broadcast(&workers->changed);
 }
 
-/* Waits for work; false: there is none, and the thread is to end. The caller holds the lock. */
+/*
+ * Waits for work; false: there is none, and the thread is to end. The caller holds the lock, and has set woken.
+ * Those who wait for a change are woken without the lock, for which they would have to wait at once.
+ */
 static bool crew_wait(struct crew *crew)
 {
 	struct wss_workers *workers = crew->workers;
@@ -115,6 +120,9 @@ static bool crew_wait(struct crew *crew)
 
 	crew->next = workers->idle;
 	workers->idle = crew;
+	pthread_mutex_unlock(&workers->lock);
+	pthread_cond_broadcast(&workers->changed);
+	pthread_mutex_lock(&workers->lock);
 	while (!crew->worker && !workers->closing && !waited_enough)
 		waited_enough = !wss_cond_wait_ns(&crew->called, &workers->lock, IDLE_NS);
 	if (crew->worker)
@@ -143,11 +151,14 @@ static bool crew_work(struct crew *crew)
 	worker->work.run(worker->work.opaque);
 	pthread_mutex_lock(&workers->lock);
 	worker->done = true;
+	workers->finished++;
 	left = worker->left;
 	crew->worker = NULL;
-	wake_locked(workers);
-	if (!left)
+	if (!left) {
+		workers->woken = true;
 		return true;
+	}
+	wake_locked(workers);
 	pthread_mutex_unlock(&workers->lock);
 	worker->work.release(worker->work.opaque);
 	worker_free(worker);
@@ -181,11 +192,13 @@ static bool worker_call_idle(struct wss_worker *worker)
 		workers->idle = crew->next;
 		crew->worker = worker;
 		worker->crew = crew;
-		pthread_cond_signal(&crew->called);
 	}
 	ended = workers->ended;
 	workers->ended = NULL;
 	pthread_mutex_unlock(&workers->lock);
+	/* Without the lock, for which it would have to wait. It ends only in crew_join(), which nobody else calls. */
+	if (crew)
+		pthread_cond_signal(&crew->called);
 	crew_join(ended);
 	return crew != NULL;
 }
@@ -226,12 +239,12 @@ int wss_worker_start(struct wss_workers *workers, const struct wss_work *work,
 
 bool wss_worker_done(struct wss_worker *worker)
 {
-	bool done;
+	return worker->done;
+}
 
-	pthread_mutex_lock(&worker->workers->lock);
-	done = worker->done;
-	pthread_mutex_unlock(&worker->workers->lock);
-	return done;
+unsigned wss_workers_finished(struct wss_workers *workers)
+{
+	return workers->finished;
 }
 
 bool wss_worker_late(struct wss_worker *worker)

@@ -50,7 +50,7 @@ struct wss_workers *wss_workers_new(void);
 void wss_workers_free(struct wss_workers *workers);
 
 /*
- * Starts a worker. Pass *ret_worker to wss_worker_join() or wss_worker_leave(). -1 with
+ * Starts a worker; two threads may not do so at the same time in one group. Pass *ret_worker to wss_worker_join() or wss_worker_leave(). -1 with
  * WSS_ERR_NO_MEMORY or WSS_ERR_FAILED: the caller still owns opaque.
  */
 int wss_worker_start(struct wss_workers *workers, const struct wss_work *work,
@@ -58,6 +58,9 @@ int wss_worker_start(struct wss_workers *workers, const struct wss_work *work,
 
 /* Whether run has returned. */
 bool wss_worker_done(struct wss_worker *worker);
+
+/* How many workers of the group are done, ever: while that stays as it is, no other one is. */
+unsigned wss_workers_finished(struct wss_workers *workers);
 
 /*
  * Whether the worker has used up its deadline and the grace time. A worker whose deadline is

@@ -33,7 +33,7 @@ int wss_process_error(const struct wss_process *process, int negative_errno, con
 			       number, "%s of process %d", what, process->pid);
 }
 
-/* Opens a pidfd for the process whose directory is already held. */
+/* Opens a pidfd and the stat file for the process whose directory is already held. */
 static int open_pidfd(struct wss_process *process, struct wss_error *err)
 {
 	struct statfs fs;
@@ -42,8 +42,11 @@ static int open_pidfd(struct wss_process *process, struct wss_error *err)
 	if (fstatfs(process->proc.dirfd, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
 		return 0;
 	process->pidfd = (int)syscall(SYS_pidfd_open, process->pid, 0);
-	if (process->pidfd >= 0)
+	if (process->pidfd >= 0) {
+		/* If that fails it is opened again each time, which shows why. */
+		process->stat = wss_root_openat(&process->proc, "stat", O_RDONLY | O_CLOEXEC);
 		return 0;
+	}
 	if (errno == ESRCH)
 		return wss_error_set(err, WSS_ERR_GONE, "no such process: %d", process->pid);
 	return wss_error_errno(
@@ -87,11 +90,23 @@ int wss_process_check_owner(const struct wss_process *process, uid_t owner, stru
 	return 0;
 }
 
+static int process_read_stat(const struct wss_process *process, struct wss_procfile_stat *ret_line)
+{
+	return process->stat >= 0 ? wss_procfile_read_open_stat(process->stat, ret_line)
+				  : wss_procfile_read_stat(&process->proc, "stat", ret_line);
+}
+
+static int process_read_state(const struct wss_process *process, char *ret_state)
+{
+	return process->stat >= 0 ? wss_procfile_read_open_state(process->stat, ret_state)
+				  : wss_procfile_read_state(&process->proc, "stat", ret_state);
+}
+
 /* Fills start_ticks; a zombie counts as gone. */
 static int process_check_alive(struct wss_process *process, struct wss_error *err)
 {
 	struct wss_procfile_stat line;
-	int r = wss_procfile_read_stat(&process->proc, "stat", &line);
+	int r = process_read_stat(process, &line);
 
 	if (r < 0)
 		return wss_process_error(process, r, "stat", err);
@@ -142,6 +157,9 @@ void wss_process_release(struct wss_process *process)
 	if (process->pidfd >= 0)
 		close(process->pidfd);
 	process->pidfd = -1;
+	if (process->stat >= 0)
+		close(process->stat);
+	process->stat = -1;
 	if (process->clear_refs >= 0)
 		close(process->clear_refs);
 	process->clear_refs = -1;
@@ -213,8 +231,7 @@ bool wss_process_stopped(const struct wss_process *process)
 	char state;
 
 	/* The process's own line states its main thread, and one thread that goes on is enough. */
-	if (wss_procfile_read_state(&process->proc, "stat", &state) == 0 &&
-	    !wss_procfile_exited(state) && !state_is_stopped(state))
+	if (process_read_state(process, &state) == 0 && !wss_procfile_exited(state) && !state_is_stopped(state))
 		return false;
 	return wss_process_state(process, &state) == 0 && state_is_stopped(state);
 }

@@ -4,8 +4,8 @@
  * signal it and to see it exit, and a descriptor of its /proc directory through which
  * everything about it is read and written. These never reach a process that gets the same pid
  * later: opening a file below the directory then fails (proc(5); fs/proc/base.c). A file that
- * was opened before the process exited is as safe: clear_refs fails with ESRCH; smaps does so
- * too or, while the process is a zombie, is empty.
+ * was opened before the process exited is as safe: clear_refs and stat fail with ESRCH; smaps does
+ * so too or, while the process is a zombie, is empty.
  */
 #ifndef WSS_HOST_PROCESS_H
 #define WSS_HOST_PROCESS_H
@@ -22,10 +22,12 @@ struct wss_process {
 	int pidfd;		/* -1 if root is a captured machine: see wss_process_hold() */
 	struct wss_root proc;	/* its /proc/PID */
 	uint64_t start_ticks;	/* field 22 of stat */
+	int stat;		/* its stat, to be read again and again; -1: not open */
 	int clear_refs;		/* its clear_refs, locked; -1: not held, see track/control.h */
 };
 
-#define WSS_PROCESS_INIT { .pid = 0, .pidfd = -1, .proc = { .dirfd = -1 }, .clear_refs = -1 }
+#define WSS_PROCESS_INIT \
+	{ .pid = 0, .pidfd = -1, .proc = { .dirfd = -1 }, .stat = -1, .clear_refs = -1 }
 
 /*
  * Holds process pid after checking, through the held directory, that its command line has

@@ -30,12 +30,30 @@ const char *wss_procfile_argument(const char *cmdline, size_t len, const char *f
 	return value;
 }
 
-int wss_procfile_read_stat(const struct wss_root *root, const char *path, struct wss_procfile_stat *ret)
+/* Reads the start of a file, at once, into a text. Returns 0 or negative errno. */
+static int read_start(int fd, char *ret_text, size_t size)
 {
-	wss_auto_free char *text = NULL;
-	int r = wss_root_read(root, path, STAT_MAX, &text, NULL);
+	ssize_t n;
+
+	do
+		n = pread(fd, ret_text, size - 1, 0);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	ret_text[n] = '\0';
+	return 0;
+}
+
+static int open_stat(const struct wss_root *root, const char *path)
+{
+	return wss_root_openat(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+}
+
+int wss_procfile_read_open_stat(int fd, struct wss_procfile_stat *ret)
+{
 	struct wss_procfile_stat line;
-	char *rest;
+	char text[STAT_MAX], *rest;
+	int r = read_start(fd, text, sizeof(text));
 
 	if (r < 0)
 		return r;
@@ -50,27 +68,34 @@ int wss_procfile_read_stat(const struct wss_root *root, const char *path, struct
 	return 0;
 }
 
-int wss_procfile_read_state(const struct wss_root *root, const char *path, char *ret_state)
+int wss_procfile_read_stat(const struct wss_root *root, const char *path, struct wss_procfile_stat *ret)
 {
-	wss_auto_close int fd = wss_root_openat(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	wss_auto_close int fd = open_stat(root, path);
+
+	return fd < 0 ? fd : wss_procfile_read_open_stat(fd, ret);
+}
+
+int wss_procfile_read_open_state(int fd, char *ret_state)
+{
 	char text[STATE_MAX];
 	const char *name_end;
-	ssize_t n;
+	int r = read_start(fd, text, sizeof(text));
 
-	if (fd < 0)
-		return fd;
-	do
-		n = read(fd, text, sizeof(text) - 1);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	text[n] = '\0';
+	if (r < 0)
+		return r;
 	/* The name in parentheses may contain anything; only numbers follow the state. */
 	name_end = strrchr(text, ')');
 	if (!name_end || name_end[1] != ' ' || !name_end[2])
 		return -EINVAL;
 	*ret_state = name_end[2];
 	return 0;
+}
+
+int wss_procfile_read_state(const struct wss_root *root, const char *path, char *ret_state)
+{
+	wss_auto_close int fd = open_stat(root, path);
+
+	return fd < 0 ? fd : wss_procfile_read_open_state(fd, ret_state);
 }
 
 int wss_procfile_is_owned_by(const struct wss_root *dir, uid_t owner)

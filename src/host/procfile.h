@@ -22,11 +22,17 @@ struct wss_procfile_stat {
 /* Reads the stat file at path below root. Returns 0 or negative errno (-EINVAL: malformed). */
 int wss_procfile_read_stat(const struct wss_root *root, const char *path, struct wss_procfile_stat *ret);
 
+/* The same from a stat file that is open, wherever it was read before. */
+int wss_procfile_read_open_stat(int fd, struct wss_procfile_stat *ret);
+
 /*
  * Reads only the state (field 3) of the stat file at path below root, without memory to allocate and without the
  * rest of the line to parse. Returns 0 or negative errno (-EINVAL: malformed); *ret_state is untouched on failure.
  */
 int wss_procfile_read_state(const struct wss_root *root, const char *path, char *ret_state);
+
+/* The same from a stat file that is open, wherever it was read before. */
+int wss_procfile_read_open_state(int fd, char *ret_state);
 
 /* Whether this is the state of an exited process: a zombie, or dead. */
 bool wss_procfile_exited(char state);

@@ -18,7 +18,8 @@ struct wss_gate {
 	uint64_t stagger_ns;
 	uint64_t entered_ns, armed_ns; /* when a ticket last did so; 0 if none has */
 	struct wss_ticket *waiting;    /* tickets waiting to enter, oldest first */
-	struct wss_ticket *inside;
+	struct wss_ticket *inside;     /* those that are not armed yet, oldest first */
+	struct wss_ticket *armed;      /* most of them: they wait for nothing here */
 };
 
 struct wss_gate *wss_gate_new(unsigned jobs, uint64_t stagger_ns)
@@ -88,13 +89,18 @@ static uint64_t stagger_left_ns(const struct wss_gate *gate, uint64_t last_ns, u
 	return gate->stagger_ns - (now_ns - last_ns);
 }
 
+static unsigned count_in_time(const struct wss_ticket *list, uint64_t now_ns)
+{
+	unsigned n = 0;
+
+	for (const struct wss_ticket *ticket = list; ticket; ticket = ticket->next)
+		n += !ticket_overdue(ticket, now_ns);
+	return n;
+}
+
 static bool place_free(const struct wss_gate *gate, uint64_t now_ns)
 {
-	unsigned taken = 0;
-
-	for (const struct wss_ticket *ticket = gate->inside; ticket; ticket = ticket->next)
-		taken += !ticket_overdue(ticket, now_ns);
-	return taken < gate->jobs;
+	return count_in_time(gate->inside, now_ns) + count_in_time(gate->armed, now_ns) < gate->jobs;
 }
 
 static bool arming_free(const struct wss_gate *gate, uint64_t now_ns)
@@ -193,6 +199,12 @@ int wss_gate_turn(struct wss_gate *gate, struct wss_ticket *ticket,
 	if (!gate)
 		return 0;
 	pthread_mutex_lock(&gate->lock);
+	/* Its window begins again: it entered before those that are not armed yet. */
+	if (ticket->state == WSS_TICKET_ARMED) {
+		list_remove(&gate->armed, ticket);
+		ticket->next = gate->inside;
+		gate->inside = ticket;
+	}
 	granted =
 		ticket_wait(gate, ticket, &gate->inside, &gate->armed_ns, arming_free, cancel);
 	if (granted) {
@@ -214,6 +226,9 @@ void wss_gate_armed(struct wss_gate *gate, struct wss_ticket *ticket, uint64_t e
 	if (ticket->state == WSS_TICKET_ARMING) {
 		ticket->state = WSS_TICKET_ARMED;
 		ticket->expected_ns = end_ns;
+		list_remove(&gate->inside, ticket);
+		ticket->next = gate->armed;
+		gate->armed = ticket;
 	}
 	gate_wake(gate);
 	pthread_mutex_unlock(&gate->lock);
@@ -225,6 +240,7 @@ void wss_gate_leave(struct wss_gate *gate, struct wss_ticket *ticket)
 		return;
 	pthread_mutex_lock(&gate->lock);
 	list_remove(&gate->inside, ticket);
+	list_remove(&gate->armed, ticket);
 	ticket->state = WSS_TICKET_OUTSIDE;
 	gate_wake(gate);
 	pthread_mutex_unlock(&gate->lock);
@@ -235,8 +251,8 @@ uint64_t wss_gate_end_ns(struct wss_gate *gate)
 	uint64_t end_ns = 0;
 
 	pthread_mutex_lock(&gate->lock);
-	for (const struct wss_ticket *ticket = gate->inside; ticket; ticket = ticket->next)
-		if (ticket->state == WSS_TICKET_ARMED && ticket->expected_ns > end_ns)
+	for (const struct wss_ticket *ticket = gate->armed; ticket; ticket = ticket->next)
+		if (ticket->expected_ns > end_ns)
 			end_ns = ticket->expected_ns;
 	pthread_mutex_unlock(&gate->lock);
 	return end_ns;

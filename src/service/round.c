@@ -11,7 +11,7 @@
 #include "base/worker.h"
 
 /* How often late workers are looked for. */
-#define LATE_STEP_NS (100 * WSS_NS_PER_MS)
+#define LATE_STEP_NS (250 * WSS_NS_PER_MS)
 
 /* A sample on its way to the front end. For message_free(). */
 struct message {
@@ -36,7 +36,7 @@ struct hall {
 	bool persistent;
 };
 
-enum entry_step { STEP_OPEN, STEP_MEASURE, STEP_PUBLISH };
+enum entry_step { STEP_OPEN, STEP_MEASURE, STEP_OPEN_AND_MEASURE, STEP_PUBLISH };
 
 /* A target in the round. Once its worker has been left behind, the worker owns it. */
 struct entry {
@@ -47,6 +47,7 @@ struct entry {
 	enum entry_step step;
 	struct wss_measure_options measure;
 	bool may_be_left_out;
+	bool left_out; /* found out by STEP_OPEN_AND_MEASURE */
 	/* UUID of its guest; "" until it has been opened */
 	char uuid[WSS_UUID_TEXT_MAX];
 	bool gone; /* the round has dropped it; protected by the hall's lock */
@@ -62,9 +63,11 @@ struct wss_round {
 	struct wss_round_events events;
 	void *opaque;
 	const struct wss_cancel *cancel;
+	bool at_once;
 	uint64_t cancel_ns;    /* until workers are left behind after that */
 	uint64_t cancelled_ns; /* when the token was first seen requested; 0: not yet */
 	uint64_t look_ns;      /* when to look for late workers */
+	unsigned finished;     /* workers that were done when those were last looked for */
 	struct entry *entries;
 	struct wss_round_progress progress;
 };
@@ -131,6 +134,7 @@ int wss_round_new(const struct wss_round_options *options, const struct wss_roun
 	round->events = *events;
 	round->opaque = opaque;
 	round->cancel = options->cancel;
+	round->at_once = options->at_once;
 	round->cancel_ns = options->cancel_ns ? options->cancel_ns : WSS_WORKER_CANCEL_NS;
 	*ret_round = round;
 	return 0;
@@ -170,7 +174,9 @@ static void queue_sample(const struct wss_sample *sample, bool last, void *opaqu
 	}
 	pthread_mutex_unlock(&hall->lock);
 	free(message);
-	wss_workers_wake(hall->workers);
+	/* After the last sample the worker has only to let go of the guest, and its end wakes the round, too. */
+	if (!last)
+		wss_workers_wake(hall->workers);
 }
 
 static void measure_run(void *opaque)
@@ -179,6 +185,16 @@ static void measure_run(void *opaque)
 	const struct wss_measure_place place = { entry->hall->gate, &entry->ticket };
 
 	wss_measure_run(entry->target, &entry->measure, &place, queue_sample, entry);
+}
+
+static void open_and_measure_run(void *opaque)
+{
+	struct entry *entry = opaque;
+
+	open_run(entry);
+	entry->left_out = entry->may_be_left_out && wss_target_is_left_out(entry->target);
+	if (!entry->left_out)
+		measure_run(entry);
 }
 
 static void publish_run(void *opaque)
@@ -197,6 +213,7 @@ static int entry_start(struct entry *entry, enum entry_step step, struct wss_err
 	static void (*const runs[])(void *opaque) = {
 		[STEP_OPEN] = open_run,
 		[STEP_MEASURE] = measure_run,
+		[STEP_OPEN_AND_MEASURE] = open_and_measure_run,
 		[STEP_PUBLISH] = publish_run,
 	};
 	const struct wss_work work = { runs[step], entry_free, entry, &entry->target->deadline };
@@ -218,7 +235,7 @@ int wss_round_join(struct wss_round *round, struct wss_target *target,
 	entry->target = target;
 	entry->measure = measure ? *measure : round->hall->measure;
 	entry->may_be_left_out = may_be_left_out;
-	if (entry_start(entry, STEP_OPEN, err) < 0) {
+	if (entry_start(entry, round->at_once ? STEP_OPEN_AND_MEASURE : STEP_OPEN, err) < 0) {
 		entry->target = NULL;
 		entry_free(entry);
 		return -1;
@@ -310,6 +327,13 @@ static void round_start(struct wss_round *round, struct entry *entry, enum entry
 	round_finish(round, entry);
 }
 
+static void entry_leave_out(struct wss_round *round, struct entry *entry)
+{
+	if (round->events.left_out)
+		round->events.left_out(entry->target, round->opaque);
+	round_finish(round, entry);
+}
+
 static void entry_opened(struct wss_round *round, struct entry *entry)
 {
 	const struct wss_round_events *events = &round->events;
@@ -318,14 +342,12 @@ static void entry_opened(struct wss_round *round, struct entry *entry)
 	if (target->guest)
 		memcpy(entry->uuid, target->guest->config.uuid, sizeof(entry->uuid));
 	if ((entry->may_be_left_out && wss_target_is_left_out(target)) ||
-	    round_has_guest(round, entry)) {
-		if (events->left_out)
-			events->left_out(target, round->opaque);
-	} else if (!target->guest || !events->opened || events->opened(target, round->opaque)) {
+	    round_has_guest(round, entry))
+		entry_leave_out(round, entry);
+	else if (!target->guest || !events->opened || events->opened(target, round->opaque))
 		round_start(round, entry, STEP_MEASURE);
-		return;
-	}
-	round_finish(round, entry);
+	else
+		round_finish(round, entry);
 }
 
 static void entry_measured(struct wss_round *round, struct entry *entry)
@@ -359,7 +381,9 @@ static void entry_next(struct wss_round *round, struct entry *entry)
 	entry->worker = NULL;
 	if (entry->step == STEP_OPEN)
 		entry_opened(round, entry);
-	else if (entry->step == STEP_MEASURE)
+	else if (entry->left_out)
+		entry_leave_out(round, entry);
+	else if (entry->step != STEP_PUBLISH)
 		entry_measured(round, entry);
 	else
 		entry_published(round, entry);
@@ -414,8 +438,12 @@ static bool round_looks_for_late_ones(struct wss_round *round)
 
 static void tend_entries(struct wss_round *round)
 {
+	unsigned finished = wss_workers_finished(round->hall->workers);
 	bool look = round_looks_for_late_ones(round);
 
+	if (finished == round->finished && !look)
+		return;
+	round->finished = finished;
 	for (struct entry *entry = round->entries, *next; entry; entry = next) {
 		bool done = wss_worker_done(entry->worker);
 

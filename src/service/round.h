@@ -11,7 +11,8 @@
  *   joined -> opening -> [opened: wanted?] -> measuring -> [publish?] -> publishing -> done
  *
  * Opening and measuring are two pieces of work for one target, because the front end decides
- * in between, for example whether the guest is due. The gate (service/gate.h) limits the
+ * in between, for example whether the guest is due. A front end that has nothing to decide saves
+ * the change of threads (at_once). The gate (service/gate.h) limits the
  * number of open windows, and lets no two guests be armed at the same time.
  *
  * A worker that is late is left behind with its target. The front end gets this as trouble,
@@ -40,6 +41,11 @@ struct wss_round_options {
 	enum wss_publish_when publish_when;
 	bool persistent;		 /* also publish in the domain's configuration */
 	const struct wss_cancel *cancel; /* token of the whole round; NULL: the stop signal */
+	/*
+	 * A guest is measured as soon as it is open, in the same worker: opened() is not called, and no two
+	 * targets may be the same guest.
+	 */
+	bool at_once;
 	/* How long guests may take to be restored after a request; 0: WSS_WORKER_CANCEL_NS. */
 	uint64_t cancel_ns;
 };

@@ -30,8 +30,12 @@
 /* A guest that is another than before is looked at again after so long. */
 #define SOON_NS WSS_NS_PER_S
 
-/* A guest, and what only the watch needs of it. */
+/*
+ * A guest, and what only the watch needs of it. What is looked at again and again, of all guests, comes first, in
+ * one line of the processor's cache.
+ */
 struct guest {
+	struct wss_visit *visit; /* that is under way, the target's; NULL: none */
 	struct wss_watched watched;
 	struct wss_instance instance;
 	uint64_t rebooted_ns; /* when it last rebooted in its QEMU; 0: it did not since it was listed */
@@ -39,7 +43,6 @@ struct guest {
 	enum wss_window_kind last_kind;
 	struct wss_fault_debt debt;
 	struct wss_aging *aging; /* NULL: out of memory */
-	struct wss_visit *visit; /* that is under way, the target's; NULL: none */
 	bool starting;		 /* and has told of no sample yet */
 	bool listed;
 };
@@ -661,7 +664,7 @@ int wss_watch_new_with(struct wss_hypervisor *hypervisor, const struct wss_watch
 		.done = on_done,
 	};
 	struct wss_round_options round = { .jobs = JOBS_MIN, .cancel = options->cancel,
-					   .cancel_ns = RESTORE_NS };
+					   .at_once = true, .cancel_ns = RESTORE_NS };
 	struct wss_watch *watch = calloc(1, sizeof(*watch));
 
 	if (!watch)

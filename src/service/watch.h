@@ -90,12 +90,12 @@ const char *wss_watched_state_name(enum wss_watched_state state);
 
 /* What the watch knows of a guest. */
 struct wss_watched {
+	uint64_t next_ns; /* when it is due, wss_clock_now_ns() */
 	char name[WSS_NAME_MAX];
 	char uuid[WSS_UUID_TEXT_MAX];
 	enum wss_watched_state state;
 	struct wss_pace pace;
 	uint64_t period_ns; /* from window to window, as it is now */
-	uint64_t next_ns;   /* when it is due, wss_clock_now_ns() */
 	/* Why the last attempt gave no sample; code 0: it gave one, or there was none yet. */
 	struct wss_error why;
 	bool measured; /* there is a sample */

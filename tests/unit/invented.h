@@ -30,7 +30,7 @@ static struct invented {
 	enum wss_guest_state state;
 	atomic_bool opted_out, gone;
 	atomic_bool job; /* a migration, say */
-	atomic_bool reboots; /* and nobody has been told yet */
+	atomic_bool reboots; /* and nobody has been told yet: set by reboot_guest() */
 	bool dies;   /* in its first window */
 	bool leaves; /* the round, as soon as a window of it is open */
 	struct wss_target *target; /* of one that leaves */
@@ -51,6 +51,7 @@ static size_t n_guests;
 static _Atomic uint64_t ahead_ns; /* of an injected clock */
 static atomic_bool go_on; /* releases the guests that hang */
 static atomic_uint arming, most_arming, open_windows, most_open;
+static atomic_uint reboots; /* of guests, that nobody has been told yet */
 static atomic_bool unreachable; /* libvirt cannot be reached */
 static const struct wss_host host = { .root = { .dirfd = -1 } };
 
@@ -153,13 +154,20 @@ static void source_follow_reboots(void *unused)
 static bool source_next_reboot(void *unused, char ret_uuid[WSS_UUID_TEXT_MAX])
 {
 	(void)unused;
-	for (size_t i = 0; i < n_guests; i++) {
+	for (size_t i = 0; reboots && i < n_guests; i++) {
 		if (!atomic_exchange(&guests[i].reboots, false))
 			continue;
+		reboots--;
 		memcpy(ret_uuid, guests[i].uuid, WSS_UUID_TEXT_MAX);
 		return true;
 	}
 	return false;
+}
+
+static inline void reboot_guest(size_t i)
+{
+	guests[i].reboots = true;
+	reboots++;
 }
 
 static int source_open(void *unused, const struct wss_domain_ref *ref,
@@ -333,7 +341,7 @@ static void invent_guests(size_t n)
 {
 	n_guests = n;
 	go_on = unreachable = false;
-	arming = most_arming = open_windows = most_open = 0;
+	arming = most_arming = open_windows = most_open = reboots = 0;
 	for (size_t i = 0; i < n; i++) {
 		guests[i] = (struct invented){ .state = WSS_GUEST_RUNNING };
 		snprintf(guests[i].name, sizeof(guests[i].name), "guest%zu", i % GUESTS_MAX);

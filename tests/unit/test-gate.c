@@ -267,6 +267,32 @@ static void test_sleeps(void **unused)
 	assert_in_range(switches, 0, WAITING * COMING / 5);
 }
 
+/* A window that begins again takes its turn before those that entered later. */
+static void test_begins_again(void **unused)
+{
+	struct wss_ticket again = { .state = WSS_TICKET_OUTSIDE }, later = again;
+
+	(void)unused;
+	gate = wss_gate_new(2, 0);
+	assert_non_null(gate);
+	assert_int_equal(wss_gate_enter(gate, &again, WSS_NS_PER_S, NULL, NULL), 0);
+	assert_int_equal(wss_gate_enter(gate, &later, WSS_NS_PER_S, NULL, NULL), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t end_ns = wss_clock_now_ns() + (i + 1) * WSS_NS_PER_S;
+
+		assert_int_equal(wss_gate_turn(gate, &again, NULL, NULL), 0);
+		wss_gate_armed(gate, &again, end_ns);
+		assert_int_equal(wss_gate_end_ns(gate), end_ns);
+	}
+	assert_int_equal(wss_gate_turn(gate, &later, NULL, NULL), 0);
+	wss_gate_armed(gate, &later, 1);
+	wss_gate_leave(gate, &again);
+	assert_int_equal(wss_gate_end_ns(gate), 1);
+	wss_gate_leave(gate, &later);
+	assert_int_equal(wss_gate_end_ns(gate), 0);
+	wss_gate_free(gate);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -277,6 +303,7 @@ int main(void)
 		cmocka_unit_test(test_cancelled),
 		cmocka_unit_test(test_no_gate),
 		cmocka_unit_test(test_sleeps),
+		cmocka_unit_test(test_begins_again),
 	};
 
 	alarm(90);

@@ -267,10 +267,10 @@ static void test_wakes_late(void **unused)
 }
 
 /* Guests that opted out, were shut off or are gone are neither missed nor touched. */
-static void test_left_out(void **unused)
+static void check_left_out(bool at_once)
 {
-	(void)unused;
 	invent(4);
+	options.at_once = at_once;
 	guests[0].opted_out = true;
 	guests[1].state = WSS_GUEST_SHUTOFF;
 	guests[2].gone = true;
@@ -281,6 +281,13 @@ static void test_left_out(void **unused)
 	}
 	assert_one_sample(3);
 	forget();
+}
+
+static void test_left_out(void **unused)
+{
+	(void)unused;
+	check_left_out(false);
+	check_left_out(true);
 }
 
 /* The same guest twice would wait for its own lock. */
@@ -410,6 +417,7 @@ static void test_anything(void **unused)
 		print_message("# WSS_SEED=%#llx\n", (unsigned long long)random_state);
 		invent(1 + (size_t)random_below(24));
 		wants_publishing = true;
+		options.at_once = random_below(2);
 		options.jobs = 1 + (unsigned)random_below(10);
 		options.measure.count = 2 + (unsigned)random_below(2);
 		options.measure.window.track.window_ns = (100 + random_below(400)) * MS;

@@ -623,7 +623,7 @@ static void test_begins_anew_after_a_reboot(void **unused)
 	begin();
 	STEP_UNTIL(guests[0].begins >= 3 && !guests[0].is_open && watched(0)->windows >= 3);
 	spent_ns = watched(0)->spent_vcpu_ns;
-	guests[0].reboots = true;
+	reboot_guest(0);
 	STEP_UNTIL(watched(0)->state == WSS_WATCHED_HELD);
 	assert_string_equal(watched(0)->why.text, "it has just rebooted");
 	assert_int_equal(watched(0)->pace.kind, WSS_WINDOW_CANARY);
@@ -654,7 +654,7 @@ static void test_a_reboot_holds_whatever_is_under_way(void **unused)
 	STEP_UNTIL(guests[0].is_open && told.samples);
 	samples = told.samples;
 	rebooted_ns = wss_clock_now_ns();
-	guests[0].reboots = true;
+	reboot_guest(0);
 	STEP_UNTIL(watched(0)->state == WSS_WATCHED_HELD);
 	/* Its window came to an end, was paid for, and told of nobody. */
 	assert_false(guests[0].is_open);
@@ -867,7 +867,7 @@ static void test_a_reboot_ends_ages(void **unused)
 	STEP_UNTIL(told.samples >= 4);
 	rebooted_ns = wss_clock_now_ns();
 	assert_true(cold().since_ns < rebooted_ns);
-	guests[0].reboots = true;
+	reboot_guest(0);
 	STEP_UNTIL(!guests[0].reboots);
 	assert_int_not_equal(access(path, F_OK), 0);
 	told.samples = 0;
