@@ -49,14 +49,19 @@ static struct wss_ticket *first_waiting(struct wss_ticket *list)
 	return list;
 }
 
-/* Wakes those who are next, to enter and to be armed. The caller holds the lock. */
+/*
+ * Wakes those who are next, to enter and to be armed, unless it is only time that they wait for. The caller holds
+ * the lock.
+ */
 static void gate_wake(const struct wss_gate *gate)
 {
 	const struct wss_ticket *next[] = {first_waiting(gate->waiting),
 					   first_waiting(gate->inside)};
 
+	uint64_t now_ns = wss_clock_now_ns();
+
 	for (size_t i = 0; i < sizeof(next) / sizeof(next[0]); i++)
-		if (next[i])
+		if (next[i] && next[i]->sleeps_until_ns <= now_ns)
 			pthread_cond_signal(next[i]->wake);
 }
 
@@ -152,6 +157,7 @@ static bool ticket_wait(struct wss_gate *gate, struct wss_ticket *ticket,
 	while (!(cancelled = wss_cancel_requested(cancel))) {
 		uint64_t now_ns = wss_clock_now_ns(), left_ns, timeout_ns = CANCEL_NS;
 
+		ticket->sleeps_until_ns = 0;
 		if (first_waiting(*list) == ticket) {
 			left_ns = stagger_left_ns(gate, *last_ns, now_ns);
 			if (!left_ns && may(gate, now_ns))
@@ -160,6 +166,8 @@ static bool ticket_wait(struct wss_gate *gate, struct wss_ticket *ticket,
 			 * overdue. */
 			timeout_ns =
 				left_ns ? wss_u64_min(left_ns, CANCEL_NS) : WSS_COND_MOMENT_NS;
+			if (left_ns)
+				ticket->sleeps_until_ns = now_ns + timeout_ns;
 		}
 		wss_cond_wait_ns(&wake, &gate->lock, timeout_ns);
 	}

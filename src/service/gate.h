@@ -12,8 +12,8 @@
  *   separates what methods do to prepare, the latter the stalls of the guests.
  * - No two guests are armed at the same time; of those that wait for that, the one that entered
  *   first is next.
- * - Only the next in line is woken: with hundreds of guests, waking all of them each time would be
- *   most of what a service costs.
+ * - Only the next in line is woken, and not while it waits for the stagger to pass: with hundreds of
+ *   guests, waking them each time would be most of what a service costs.
  *
  * A thread may hang in any state, because QEMU may not answer or the kernel not grant the
  * guest's memory lock. Each state therefore has a time by which the next one is expected. A
@@ -41,6 +41,7 @@ struct wss_ticket {
 	uint64_t expected_ns; /* when the next state is due, a time of wss_clock_now_ns() */
 	struct wss_ticket *next;
 	pthread_cond_t *wake; /* of its thread while it waits; NULL: it does not */
+	uint64_t sleeps_until_ns; /* it is the next one, and waits for the stagger to pass; 0: for others */
 };
 
 /*
