@@ -135,6 +135,15 @@ static int write_metrics(const struct serve *serve, struct wss_error *err)
 	return 0;
 }
 
+/* Nobody should wait for the first list of guests longer than the service itself. */
+static void tend_list(struct serve *serve)
+{
+	if (serve->listed || !wss_watch_listed(serve->watch))
+		return;
+	serve->listed = true;
+	serve->pages_ns = serve->metrics_ns = 0;
+}
+
 static void tend_metrics(struct serve *serve)
 {
 	struct wss_error error = WSS_ERROR_INIT;
@@ -188,11 +197,6 @@ static void tend_http(struct serve *serve)
 		return;
 	wss_http_tend(serve->http);
 	serve->facts.http_starts = wss_http_starts(serve->http);
-	/* Nobody should wait for the first list of guests longer than the service itself. */
-	if (!serve->listed && wss_watch_listed(serve->watch)) {
-		serve->listed = true;
-		serve->pages_ns = 0;
-	}
 	if (!wss_http_ready(serve->http) || wss_clock_now_ns() < serve->pages_ns)
 		return;
 	r = tend_book(serve, &error);
@@ -326,6 +330,7 @@ static bool serve_step(struct serve *serve)
 	tend_reload(serve);
 	tend_hold(serve);
 	tend_advisor(serve);
+	tend_list(serve);
 	tend_metrics(serve);
 	tend_http(serve);
 	tend_archive(serve);

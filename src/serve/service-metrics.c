@@ -127,7 +127,8 @@ void wss_service_metrics_write(struct wss_metrics *metrics, const struct wss_wat
 	wss_metrics_family(metrics, &build);
 	wss_metrics_value(metrics, &version, 1, 1);
 	put_one(metrics, &written, (double)wss_clock_wall_seconds());
-	put_one(metrics, &up, facts->connected);
+	if (wss_watch_has_tried(watch))
+		put_one(metrics, &up, facts->connected);
 	put_one(metrics, &held, wss_watch_held(watch) != NULL);
 	put_one(metrics, &stored, (double)facts->stored);
 	put_one(metrics, &failures, (double)facts->store_failures);
@@ -135,6 +136,7 @@ void wss_service_metrics_write(struct wss_metrics *metrics, const struct wss_wat
 		put_one(metrics, &starts, (double)facts->http_starts);
 	write_process(metrics);
 	write_budget(metrics, watch, facts->options);
-	write_states(metrics, watch);
+	if (wss_watch_listed(watch))
+		write_states(metrics, watch);
 	write_host(metrics, wss_advisor_host(facts->advisor));
 }

@@ -114,6 +114,10 @@ json() { # EXPRESSION of the body, as $j
 	json '$j->{state} eq "starting" && $j->{since_seconds} > 0 && !exists $j->{libvirt_up}'
 	http /api/v1/host
 	json '$j->{state} eq "starting" && $j->{since_seconds} > 0 && !exists $j->{libvirt_up}'
+	http /metrics
+	grep -q '^virt_wss_build_info' body
+	run grep -E '^virt_wss_(libvirt_up|guests)\b' body
+	[ "$status" = 1 ]
 	run "$virt_wss" check --socket socket
 	[ "$status" = 3 ]
 	[[ $output = 'WSS UNKNOWN - the service started '*' ago and has not listed the guests yet'* ]]
