@@ -56,8 +56,8 @@ int wss_history_open_readonly(const char *path, struct wss_history **ret_history
 bool wss_history_is_in_place(const struct wss_history *history);
 
 /*
- * Opens the file that its path leads to now, or creates it, as wss_history_open() does. The handle stays the
- * same, and so does how long it waits. On failure it refers to the earlier file as before.
+ * Opens the file that its path leads to now, or creates it, as wss_history_open() does. The earlier file gets what
+ * is only in its log. The handle stays the same, and so does how long it waits. On failure it refers to the earlier file as before.
  */
 int wss_history_reopen(struct wss_history *history, struct wss_error *err);
 

@@ -122,6 +122,22 @@ removals_told() {
 	[ "$(sqlite3 old.db 'PRAGMA integrity_check')" = ok ]
 }
 
+@test "a history that is moved away without its log has all samples" {
+	begin
+	wait_until 60 has_stored 8
+	stored=$(value stored_samples_total)
+	# They are in the log alone.
+	[ "$(sqlite3 'file:h.db?immutable=1' 'SELECT count(*) FROM sample')" -lt "$stored" ]
+	mv h.db old.db
+	wait_until 30 removals_told
+	wait_until 30 has_stored $((stored + 6))
+	end
+	[ "$(sqlite3 old.db 'SELECT count(*) FROM sample')" -ge "$stored" ]
+	[ "$(sqlite3 old.db 'PRAGMA integrity_check')" = ok ]
+	[ "$(sqlite3 h.db 'PRAGMA integrity_check')" = ok ]
+	[ ! -e old.db-wal ] || [ ! -s old.db-wal ]
+}
+
 @test "a history that cannot be opened anew is told once, and is opened later" {
 	begin
 	rm h.db h.db-*
