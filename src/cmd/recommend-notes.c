@@ -84,6 +84,8 @@ void recommend_notes_add(struct recommend_notes *notes, const char *domain,
 		note_add(notes, domain, text);
 	if (wss_advice_left_out_memory_text(advice, text))
 		note_add(notes, domain, text);
+	if (wss_advice_pressure_text(advice, text))
+		note_add(notes, domain, text);
 	if (wss_advice_outgrows_text(advice, text))
 		note_add(notes, domain, text);
 	if (wss_advice_growth_text(advice, text))

@@ -256,6 +256,39 @@ static struct wss_value recommend_get_next(const void *row)
 
 AMOUNT(next_bytes, sizing.next_bytes)
 AMOUNT(unrounded, sizing.unrounded_bytes)
+AMOUNT(pressure, sizing.pressure_bytes)
+
+static struct wss_value recommend_get_pressure_status(const void *row)
+{
+	const struct wss_pressure *pressure = &advice_of(row)->pressure;
+
+	if (!advice_of(row)->has_series)
+		return wss_value_absent();
+	if (!pressure->watched)
+		return wss_value_text("unknown");
+	return wss_value_text(pressure->n ? "seen" : "none");
+}
+
+static struct wss_value recommend_get_pressure_kinds(const void *row)
+{
+	static _Thread_local char text[WSS_PRESSURE_TEXT_MAX];
+	const struct wss_pressure *pressure = &advice_of(row)->pressure;
+	unsigned kinds = 0;
+
+	for (size_t i = 0; i < pressure->n; i++)
+		kinds |= pressure->events[i].kinds;
+	wss_pressure_format(kinds, text);
+	return kinds ? wss_value_text(text) : wss_value_absent();
+}
+
+static struct wss_value recommend_get_pressure_time(const void *row)
+{
+	const struct wss_pressure *pressure = &advice_of(row)->pressure;
+
+	return pressure->n ? wss_value_time(pressure->events[pressure->n - 1].time)
+			   : wss_value_absent();
+}
+
 AMOUNT(used, cold.used_bytes)
 AMOUNT(left_out, left_out_bytes)
 
@@ -444,7 +477,7 @@ static const struct wss_column columns[] = {
 	 "When its ages were last stored, UTC", false},
 	{"reason", NULL, "REASON", -15, recommend_get_reason,
 	 "What binds the recommended size: peak, percentile, trend (grows from day to day), boot, held "
-	 "(a former size), miss-rate curve, growth (beyond the windows), coldness (used in the last 24 hours), minimum, rounding, maximum",
+	 "(a former size), miss-rate curve, growth (beyond the windows), coldness (used in the last 24 hours), pressure (had too little), minimum, rounding, maximum",
 	 false},
 	{"next_reason", NULL, "NEXT", -15, recommend_get_next,
 	 "What would bind it otherwise", false},
@@ -482,6 +515,15 @@ static const struct wss_column columns[] = {
 	 "Time that the recommended size is predicted to lose to faults, as a share, 1 = 100%", false},
 	{"loss_is_bound", NULL, "R-BOUND", -7, recommend_get_loss_bound,
 	 "Whether that is an upper bound", false},
+	{"pressure_status", NULL, "PRESSURE", -8, recommend_get_pressure_status,
+	 "Signs that it had too little memory in the last eight days: none; seen; unknown (the history has "
+	 "neither the guest's own counters nor those of QEMU's cgroup)", false},
+	{"pressure_kinds", NULL, "SIGNS", -12, recommend_get_pressure_kinds,
+	 "Which signs: swap-in, major faults, OOM kill, stalls, refaults", false},
+	{"pressure_time", NULL, "PRESSED", -20, recommend_get_pressure_time,
+	 "When the last one was, UTC", false},
+	{"pressure_bytes", NULL, "BY-SIGNS", 8, recommend_get_pressure,
+	 "Size that they ask for, in bytes; absent: no more than is recommended anyway", false},
 };
 
 #define SHOWN                                                                          \

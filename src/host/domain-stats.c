@@ -43,17 +43,19 @@ static struct wss_amount get_amount(virDomainStatsRecordPtr record, const char *
 	return (struct wss_amount){ true, (uint64_t)value * factor };
 }
 
-struct wss_amount wss_domain_balloon(virDomainPtr dom)
+void wss_domain_read_balloon(virDomainPtr dom, struct wss_guest *guest)
 {
 	virDomainStatsRecordPtr *records;
-	struct wss_amount balloon;
 
+	guest->balloon_bytes = guest->swap_in_bytes = guest->major_faults =
+		(struct wss_amount){ 0 };
 	if (get_stats(dom, VIR_DOMAIN_STATS_BALLOON, VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT,
 		      &records, NULL) < 0)
-		return (struct wss_amount){ 0 };
-	balloon = get_amount(records[0], "balloon.current", 1024);
+		return;
+	guest->balloon_bytes = get_amount(records[0], "balloon.current", 1024);
+	guest->swap_in_bytes = get_amount(records[0], "balloon.swap_in", 1024);
+	guest->major_faults = get_amount(records[0], "balloon.major_fault", 1);
 	virDomainStatsRecordListFree(records);
-	return balloon;
 }
 
 int wss_domain_balloon_stats(virDomainPtr dom, struct wss_balloon_stats *ret_stats,

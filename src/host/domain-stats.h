@@ -11,8 +11,11 @@
 
 #include "host/guest.h"
 
-/* Returns the size of the domain's balloon; unknown if it does not run. Never waits. */
-struct wss_amount wss_domain_balloon(virDomainPtr dom);
+/*
+ * Reads the size of the domain's balloon and what the guest's kernel has counted; unknown if it does not run.
+ * Never waits.
+ */
+void wss_domain_read_balloon(virDomainPtr dom, struct wss_guest *guest);
 
 /*
  * Returns the memory statistics that the guest reports through its balloon. Never waits for

@@ -121,9 +121,9 @@ static int refresh_job(struct wss_guest *guest, virDomainPtr dom, struct wss_err
 /* Balloon figures are optional: without them the sample lacks a column. */
 static void refresh_balloon(struct wss_guest *guest, virDomainPtr dom)
 {
-	guest->balloon_bytes.known = false;
+	guest->balloon_bytes.known = guest->swap_in_bytes.known = guest->major_faults.known = false;
 	if (guest->state != WSS_GUEST_SHUTOFF)
-		guest->balloon_bytes = wss_domain_balloon(dom);
+		wss_domain_read_balloon(dom, guest);
 }
 
 static int domain_balloon_stats(struct wss_guest *guest, struct wss_balloon_stats *ret_stats,

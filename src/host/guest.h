@@ -134,6 +134,8 @@ struct wss_guest {
 	char job[WSS_JOB_MAX];
 	char state_text[64]; /* for messages: "paused (migration)" */
 	struct wss_amount balloon_bytes;
+	/* What the guest's kernel counts, by its balloon; read with the state. */
+	struct wss_amount swap_in_bytes, major_faults;
 
 	struct wss_process process; /* valid after wss_guest_attach() */
 	bool ram_known;

@@ -166,6 +166,25 @@ bool wss_advice_left_out_memory_text(const struct wss_advice *advice,
 	return true;
 }
 
+bool wss_advice_pressure_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX])
+{
+	const struct wss_sizing *sizing = &advice->sizing;
+	char kinds[WSS_PRESSURE_TEXT_MAX], age[SIZE_TEXT_MAX], had[SIZE_TEXT_MAX],
+		size[SIZE_TEXT_MAX];
+
+	if (!sizing->pressure_bytes.known)
+		return false;
+	wss_pressure_format(sizing->pressed.kinds, kinds);
+	wss_age_format((uint64_t)wss_clock_age_seconds(sizing->pressed.time), age, sizeof(age));
+	wss_size_format(sizing->pressed.had_bytes, had, sizeof(had));
+	wss_size_format(sizing->pressure_bytes.value, size, sizeof(size));
+	snprintf(ret_text, WSS_ADVICE_TEXT_MAX,
+		 "it had too little memory %s ago, with %s (%s): that asks for %s now, and for less "
+		 "each day",
+		 age, had, kinds, size);
+	return true;
+}
+
 /* Formats the number of windows and the time they span: "12 windows in 1 min". */
 static void windows_format(const struct wss_summary *summary, char *ret_text, size_t size)
 {

@@ -26,6 +26,10 @@ bool wss_advice_left_out_text(const struct wss_advice *advice,
 bool wss_advice_left_out_memory_text(const struct wss_advice *advice,
 				     char ret_text[WSS_ADVICE_TEXT_MAX]);
 
+/* States which signs of pressure ask for more memory. Returns false if none does. */
+bool wss_advice_pressure_text(const struct wss_advice *advice,
+			      char ret_text[WSS_ADVICE_TEXT_MAX]);
+
 /*
  * States that no flavour is as large as the guest needs. Returns false unless that is so.
  */

@@ -160,8 +160,11 @@ static void advice_size(struct wss_advice *advice, const struct wss_advice_guest
 					    advice->series.granularity_bytes,
 					    advice->assigned_bytes, options);
 	state.curve_bytes = advice->curve.bytes;
-	if (!guest->need_only)
+	if (!guest->need_only) {
 		state.used_bytes = advice->cold.used_bytes;
+		state.pressure = &advice->pressure;
+		state.now = wss_clock_wall_seconds();
+	}
 	wss_sizing_compute(&advice->series.summary, &rule, &policy, &state, &advice->sizing);
 	advice->status = advice->sizing.confidence == WSS_CONFIDENCE_NONE
 				 ? WSS_ADVICE_TOO_EARLY
@@ -209,31 +212,44 @@ static int advice_read_cold(struct wss_history *history, const struct wss_advice
 	return 0;
 }
 
+/* Reads all that the history knows, but the series. */
+static int advice_read_more(struct wss_history *history, const struct wss_advice_guest *guest,
+			    time_t since, const struct wss_advice_options *options,
+			    struct wss_advice *advice, struct wss_error *err)
+{
+	time_t pressed_since = wss_clock_wall_seconds() - WSS_PRESSURE_SPAN_S;
+
+	if (advice_read_cold(history, guest, &advice->cold, err) < 0)
+		return -1;
+	if (!advice->has_series)
+		return 0;
+	if (!guest->need_only &&
+	    wss_history_pressure(history, guest->uuid, pressed_since, &advice->pressure, err) < 0)
+		return -1;
+	return advice_read_hours(history, guest, since, options, advice, err);
+}
+
 int wss_advice_read(struct wss_history *history, const struct wss_advice_guest *guest,
 		    time_t since, const struct wss_advice_options *options,
 		    struct wss_advice *ret_advice, struct wss_error *err)
 {
 	struct wss_advice advice = {.status = WSS_ADVICE_UNKNOWN, .rule = options->rule};
+	bool is_stored = history && guest->uuid && *guest->uuid;
 	int r = 0;
 
-	if (history && guest->uuid && *guest->uuid)
+	if (is_stored)
 		r = wss_history_series(history, guest->uuid, since, WSS_HISTORY_CURVE,
 				       &advice.series, err);
 	if (r < 0)
 		return -1;
-	if (history && guest->uuid && *guest->uuid &&
-	    advice_read_cold(history, guest, &advice.cold, err) < 0) {
-		wss_summary_free(&advice.series.summary);
-		return -1;
-	}
 	/*
 	 * Windows that see only writes cannot show how much memory the guest needs for
 	 * reading.
 	 */
 	advice.only_writes = r == 1 && advice.series.observes == WSS_OBSERVES_WRITES;
 	advice.has_series = r == 1 && !advice.only_writes;
-	if (advice.has_series && advice_read_hours(history, guest, since, options, &advice, err) < 0) {
-		wss_summary_free(&advice.series.summary);
+	if (is_stored && advice_read_more(history, guest, since, options, &advice, err) < 0) {
+		wss_advice_free(&advice);
 		return -1;
 	}
 	if (advice.has_series)
@@ -257,4 +273,5 @@ uint64_t wss_advice_beyond_bytes(const struct wss_advice *advice)
 void wss_advice_free(struct wss_advice *advice)
 {
 	wss_summary_free(&advice->series.summary);
+	wss_pressure_free(&advice->pressure);
 }

@@ -187,6 +187,8 @@ static void advised_keep(struct wss_advised *advised, const struct wss_advice *a
 	advised_add_why(advised, advice, wss_advice_kind_text);
 	advised_add_why(advised, advice, wss_advice_growth_text);
 	advised_add_why(advised, advice, wss_advice_left_out_text);
+	advised_add_why(advised, advice, wss_advice_pressure_text);
+	advised_add_why(advised, advice, wss_advice_left_out_memory_text);
 }
 
 static int pass_read_guest(struct wss_advisor *advisor, const struct wss_watched *guest,

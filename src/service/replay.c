@@ -30,6 +30,7 @@ struct wss_replay {
 	const struct wss_policy *policy;
 	struct wss_amount maximum_bytes; /* of the guest's memory */
 	uint64_t granularity_bytes;
+	struct wss_pressure pressure; /* of all the history */
 	bool force_learned;
 	size_t n, room;
 	struct replay_hour *list;
@@ -120,7 +121,8 @@ int wss_replay_read(struct wss_history *history, const char *uuid,
 	replay->policy = policy;
 	replay->maximum_bytes = series.maximum_bytes;
 	replay->granularity_bytes = series.granularity_bytes;
-	if (wss_history_hour_summaries(history, uuid, replay_on_summary, replay, err) < 0) {
+	if (wss_history_hour_summaries(history, uuid, replay_on_summary, replay, err) < 0 ||
+	    wss_history_pressure(history, uuid, 0, &replay->pressure, err) < 0) {
 		wss_replay_free(replay);
 		return -1;
 	}
@@ -136,6 +138,7 @@ void wss_replay_free(struct wss_replay *replay)
 		wss_summary_free(&replay->list[i].summary);
 	for (size_t i = 0; i < replay->n_days; i++)
 		wss_summary_free(&replay->days[i].summary);
+	wss_pressure_free(&replay->pressure);
 	free(replay->list);
 	free(replay->hours);
 	free(replay->days);
@@ -215,7 +218,8 @@ uint64_t wss_replay_size(const struct wss_learned *learned, time_t start, void *
 	struct wss_sizing_rule rule = replay->options->rule;
 	size_t at = replay_find(replay, start);
 	struct replay_hour *hour = &replay->list[at];
-	struct wss_sizing_state state = {.learned = learned};
+	struct wss_sizing_state state = {
+		.learned = learned, .pressure = &replay->pressure, .now = start};
 	struct wss_sizing sizing;
 
 	if (at == replay->n || (!hour->known && replay_compute(replay, at, hour) < 0))

@@ -48,8 +48,8 @@ static const char *const sql[DB_STATEMENTS] = {
 	[DB_SAMPLE_PUT] =
 		"INSERT INTO sample (series_id, time, quality, window_ns, wss_bytes, "
 		"low_bytes, high_bytes, maximum_bytes, balloon_bytes, rss_bytes, "
-		"swap_bytes, qemu_bytes) "
-		"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+		"swap_bytes, qemu_bytes, swap_in_bytes, major_faults, oom_kills, stall_us, refaults) "
+		"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
 	[DB_SUMMARY_GET] =
 		"SELECT samples, degraded, first, last, min_bytes, max_bytes, sum_pages, "
 		"sizes, curve FROM summary "
@@ -84,6 +84,13 @@ static const char *const sql[DB_STATEMENTS] = {
 		"SELECT samples, degraded, first, last, min_bytes, max_bytes, sum_pages, "
 		"sizes, curve, start FROM summary "
 		"WHERE series_id = ?1 AND level = 3600 ORDER BY start",
+	[DB_PRESSURE] =
+		"SELECT time, swap_in_bytes, major_faults, oom_kills, stall_us, refaults, "
+		"coalesce(balloon_bytes, maximum_bytes) "
+		"FROM guest JOIN series ON guest_id = guest.id "
+		"JOIN sample ON series_id = series.id "
+		"WHERE uuid = ?1 AND time >= ?2 AND time <= ?3 AND coalesce(swap_in_bytes, major_faults, oom_kills, "
+		"stall_us, refaults) IS NOT NULL ORDER BY time, sample.id",
 	[DB_GUESTS] = "SELECT uuid, name FROM guest ORDER BY name, uuid",
 	/*
 	 * The rows of a guest are sorted in memory, so what is the same for a whole series is read by

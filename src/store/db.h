@@ -28,6 +28,7 @@ enum wss_db_statement {
 	DB_NEWEST,
 	DB_HOURS,
 	DB_HOUR_SUMMARIES,
+	DB_PRESSURE,
 	DB_GUESTS,
 	DB_SERIES_OF,
 	DB_SAMPLES,

@@ -132,6 +132,11 @@ static int store_sample(struct wss_history *history, int64_t series,
 	bind_amount(stmt, 10, sample->memory.rss_bytes);
 	bind_amount(stmt, 11, sample->memory.swap_bytes);
 	bind_amount(stmt, 12, sample->memory.qemu_bytes);
+	bind_amount(stmt, 13, sample->pressure.swap_in_bytes);
+	bind_amount(stmt, 14, sample->pressure.major_faults);
+	bind_amount(stmt, 15, sample->pressure.oom_kills);
+	bind_amount(stmt, 16, sample->pressure.stall_us);
+	bind_amount(stmt, 17, sample->pressure.refaults);
 	return run_statement(history, stmt, err);
 }
 

@@ -151,6 +151,13 @@ int wss_history_samples(struct wss_history *history, const char *uuid, time_t si
 			wss_history_on_sample on_sample, void *opaque, struct wss_error *err);
 
 /*
+ * Adds the counters of a guest's samples since a time. Returns 0, or -1: WSS_ERR_NO_MEMORY,
+ * WSS_ERR_INTERRUPTED. A history of an older version has none.
+ */
+int wss_history_pressure(struct wss_history *history, const char *uuid, time_t since,
+			 struct wss_pressure *pressure, struct wss_error *err);
+
+/*
  * Calls on_span for each hour or day (level: WSS_HISTORY_HOUR or WSS_HISTORY_DAY) of each
  * series of a guest that overlaps the time from since to until, sorted by time. The span is
  * valid during the call.

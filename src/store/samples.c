@@ -9,6 +9,9 @@
 #include "base/stop.h"
 #include "store/db.h"
 
+/* The first schema whose samples have counters of pressure. */
+#define PRESSURE_VERSION 5
+
 static const char *sample_column_text(sqlite3_stmt *stmt, int at)
 {
 	const char *text = (const char *)sqlite3_column_text(stmt, at);
@@ -156,6 +159,36 @@ int wss_history_samples(struct wss_history *history, const char *uuid, time_t si
 		return end_of_rows(history, stmt, step, err);
 	sqlite3_reset(stmt);
 	return -1;
+}
+
+int wss_history_pressure(struct wss_history *history, const char *uuid, time_t since,
+			 struct wss_pressure *pressure, struct wss_error *err)
+{
+	sqlite3_stmt *stmt;
+	int step, r = 0;
+
+	if (history->version < PRESSURE_VERSION)
+		return 0;
+	stmt = wss_db_statement(history, DB_PRESSURE, err);
+	if (!stmt)
+		return -1;
+	bind_span(stmt, uuid, since, WSS_TIME_MAX_S);
+	while (r == 0 && rows_has_next(stmt, &step)) {
+		const struct wss_pressure_counts counts = {
+			.swap_in_bytes = wss_db_column_amount(stmt, 1),
+			.major_faults = wss_db_column_amount(stmt, 2),
+			.oom_kills = wss_db_column_amount(stmt, 3),
+			.stall_us = wss_db_column_amount(stmt, 4),
+			.refaults = wss_db_column_amount(stmt, 5),
+		};
+
+		r = wss_pressure_add(pressure, sqlite3_column_int64(stmt, 0), &counts,
+				     wss_db_column_amount(stmt, 6).value);
+	}
+	if (r == 0)
+		return end_of_rows(history, stmt, step, err);
+	sqlite3_reset(stmt);
+	return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 }
 
 static int read_span(struct wss_history *history, sqlite3_stmt *stmt,

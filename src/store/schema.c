@@ -84,6 +84,13 @@ static const char *const migrations[] = {
 	"	low_24h INTEGER, high_24h INTEGER NOT NULL, observed_24h INTEGER NOT NULL,"
 	"	low_never INTEGER, high_never INTEGER NOT NULL, observed_never INTEGER NOT NULL,"
 	"	PRIMARY KEY (guest_id, level, start));",
+
+	/* Counters of memory pressure at the time of the sample (wss/pressure.h). */
+	"ALTER TABLE sample ADD COLUMN swap_in_bytes INTEGER;"
+	"ALTER TABLE sample ADD COLUMN major_faults INTEGER;"
+	"ALTER TABLE sample ADD COLUMN oom_kills INTEGER;"
+	"ALTER TABLE sample ADD COLUMN stall_us INTEGER;"
+	"ALTER TABLE sample ADD COLUMN refaults INTEGER;",
 };
 
 #define SCHEMA_VERSION ((int64_t)(sizeof(migrations) / sizeof(migrations[0])))

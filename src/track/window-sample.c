@@ -5,11 +5,13 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "host/vmm-cgroup.h"
 
 static void sample_read_memory(struct wss_window_facts *facts, struct wss_sample *sample)
 {
 	struct wss_error why = WSS_ERROR_INIT;
 	const struct wss_guest *guest = facts->guest;
+	struct wss_vmm_cgroup cgroup;
 	struct wss_smaps smaps;
 
 	if (facts->memory.read_ns &&
@@ -18,6 +20,7 @@ static void sample_read_memory(struct wss_window_facts *facts, struct wss_sample
 
 		sample->memory = facts->memory.figures.memory;
 		sample->memory.balloon_bytes = balloon_bytes;
+		sample->pressure = facts->memory.figures.pressure;
 		return;
 	}
 	if (!guest->ram_known) {
@@ -33,7 +36,16 @@ static void sample_read_memory(struct wss_window_facts *facts, struct wss_sample
 	sample->memory.swap_bytes = wss_amount_of(smaps.guest.swap);
 	sample->memory.huge_bytes = wss_amount_of(smaps.guest.huge);
 	sample->memory.qemu_bytes = wss_amount_of(smaps.qemu.rss);
+	cgroup = wss_vmm_cgroup_read(&facts->host->root, &guest->process.proc);
+	sample->pressure = (struct wss_pressure_counts){
+		.swap_in_bytes = guest->swap_in_bytes,
+		.major_faults = guest->major_faults,
+		.oom_kills = cgroup.oom_kills,
+		.stall_us = cgroup.stall_us,
+		.refaults = cgroup.refaults,
+	};
 	facts->memory.figures.memory = sample->memory;
+	facts->memory.figures.pressure = sample->pressure;
 	facts->memory.read_ns = wss_clock_now_ns();
 }
 

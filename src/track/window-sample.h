@@ -21,6 +21,7 @@ struct wss_cpu_time {
 
 /* Facts collected during a window. The window's driver fills in all but memory. */
 struct wss_window_facts {
+	const struct wss_host *host;
 	const struct wss_guest *guest;
 	const struct wss_window_options *options;
 	struct wss_tracker *tracker;

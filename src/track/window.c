@@ -100,6 +100,7 @@ int wss_window_open(const struct wss_host *host, struct wss_guest *guest,
 	if (options->pause && (check_stopped(window->tracker, err) < 0 ||
 			       wss_hold_open(&guest->process, &window->hold, err) < 0))
 		goto failed;
+	window->facts.host = host;
 	window->facts.guest = guest;
 	window->facts.options = options;
 	window->facts.tracker = window->tracker;

@@ -13,6 +13,7 @@
 
 #include "base/amount.h"
 #include "base/error.h"
+#include "wss/pressure.h"
 
 enum wss_quality {
 	WSS_QUALITY_OK,
@@ -96,6 +97,8 @@ struct wss_sample {
 		struct wss_amount huge_bytes;
 		struct wss_amount qemu_bytes; /* resident memory of QEMU that is not guest RAM */
 	} memory;
+
+	struct wss_pressure_counts pressure; /* at the end of the window */
 
 	struct {
 		struct wss_amount

@@ -78,7 +78,7 @@ const char *wss_sizing_reason_name(enum wss_sizing_reason reason)
 {
 	static const char *const names[] = { "peak", "percentile",	"trend",  "boot",   "held",
 					     "last 24 hours", "miss-rate curve", "growth",
-					     "coldness", "minimum",
+					     "coldness", "pressure", "minimum",
 					     "rounding", "maximum" };
 
 	return names[reason];
@@ -161,6 +161,12 @@ static void size_recommend(struct wss_sizing *sizing, const struct wss_sizing_ru
 	/* Where a curve is known, it has weighed what a smaller size costs. */
 	if (state->used_bytes.known && !state->curve_bytes.known)
 		size_raise(sizing, state->used_bytes.value, WSS_SIZING_COLDNESS);
+	if (state->pressure)
+		sizing->pressure_bytes = wss_pressure_floor(
+			state->pressure, sizing->recommended_bytes.value, state->now,
+			&sizing->pressed);
+	if (sizing->pressure_bytes.known)
+		size_raise(sizing, sizing->pressure_bytes.value, WSS_SIZING_PRESSURE);
 	size_raise(sizing, rule->minimum_bytes, WSS_SIZING_MINIMUM);
 	bytes = size_round(sizing, rule->rounding);
 	/* The operator's maximum is final, even if no guest can be given exactly that. */
@@ -225,6 +231,7 @@ void wss_sizing_recommend(struct wss_sizing *sizing, const struct wss_sizing_rul
 	if (sizing->confidence == WSS_CONFIDENCE_NONE)
 		return;
 	sizing->recommended_bytes = sizing->next_bytes = sizing->unrounded_bytes = unknown;
+	sizing->pressure_bytes = unknown;
 	sizing->outgrows = false;
 	size_recommend(sizing, rule, policy, state);
 	sizing->reclaimable_bytes = reclaimable_size(sizing->recommended_bytes.value,

@@ -11,6 +11,7 @@
 #include "wss/growth.h"
 #include "wss/learner.h"
 #include "wss/policy.h"
+#include "wss/pressure.h"
 #include "wss/rounding.h"
 #include "wss/summary.h"
 
@@ -68,6 +69,7 @@ enum wss_sizing_reason {
 	WSS_SIZING_CURVE,	/* the miss-rate curve */
 	WSS_SIZING_BEYOND,	/* growth beyond the end of the windows (wss/growth.h) */
 	WSS_SIZING_COLDNESS,	/* memory used in the last 24 hours, whose cost no curve shows */
+	WSS_SIZING_PRESSURE,	/* the guest has had too little (wss/pressure.h) */
 	WSS_SIZING_MINIMUM,
 	WSS_SIZING_ROUNDING,	/* to a flavour or by a step */
 	WSS_SIZING_MAXIMUM,	/* the policy's */
@@ -76,7 +78,7 @@ enum wss_sizing_reason {
 
 /*
  * Returns "peak", "percentile", "trend", "boot", "held", "last 24 hours", "miss-rate curve",
- * "growth", "coldness", "minimum", "rounding", "maximum".
+ * "growth", "coldness", "pressure", "minimum", "rounding", "maximum".
  */
 const char *wss_sizing_reason_name(enum wss_sizing_reason reason);
 
@@ -97,6 +99,8 @@ struct wss_sizing {
 	struct wss_amount unrounded_bytes;
 	bool outgrows; /* no flavour is that large: the size is not rounded */
 	struct wss_amount reclaimable_bytes; /* resident memory beyond recommended_bytes */
+	struct wss_amount pressure_bytes;    /* that signs of pressure ask for; absent: none does */
+	struct wss_pressure_event pressed;   /* with pressure_bytes: the event that asks for it */
 	/* With recommended_bytes: what binds it, and the next largest size with its reason. */
 	enum wss_sizing_reason reason, next_reason;
 	struct wss_amount next_bytes; /* not above recommended_bytes, unless the maximum binds */
@@ -115,6 +119,9 @@ struct wss_sizing_state {
 	bool curve_is_beyond;
 	/* Memory that was certainly used in the last 24 hours (wss/coldness.h). */
 	struct wss_amount used_bytes;
+	/* Signs of pressure until now; NULL: they do not count. */
+	const struct wss_pressure *pressure;
+	time_t now;
 	/*
 	 * Takes the place of the base with headroom if the windows have growth curves; NULL, or not
 	 * known: none was learned.

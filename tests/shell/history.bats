@@ -97,7 +97,11 @@ refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 	[ -z "$(field cold_24h_low_bytes <rows | tail -n 1)" ]
 	[ "$(field cold_24h_high_bytes <rows | tail -n 1)" = 75000000 ]
 	# A reader leaves a file of the version before as it is.
-	edit 'DROP TABLE coldness; PRAGMA user_version = 3'
+	local column drop=
+	for column in refaults stall_us oom_kills major_faults swap_in_bytes; do
+		drop+="ALTER TABLE sample DROP COLUMN $column; "
+	done
+	edit "$drop DROP TABLE coldness; PRAGMA user_version = 3"
 	"$virt_wss" history --by day --output csv >rows
 	[ "$(field cold_24h_high_bytes <rows | sort -u)" = "" ]
 	[ "$(field samples <rows | awk '{ n += $1 } END { print n }')" = 50 ]

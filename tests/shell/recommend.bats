@@ -364,6 +364,21 @@ between() { # VALUE LOW HIGH, in MiB
 	grep -Fx 'virt-wss: web2: note: the size leaves out 1 GiB that was used in the last 24 h: what that costs is unknown, as its windows have no growth curve of 4 KiB pages' <<<"$err"
 }
 
+@test "a guest that has had too little memory gets more for some days" {
+	node 2
+	MAKE_HISTORY=-p history_of 400 $((1000 << 20)) 300 1
+	history_of 400 $((1000 << 20)) 300 2
+	wss recommend web1 web2 --output csv
+	[ "$status" = 0 ]
+	[ "$(field reason)" = $'pressure\npercentile' ] || [ "$(field reason)" = $'pressure\npeak' ]
+	[ "$(field pressure_status)" = $'seen\nunknown' ]
+	[ "$(field pressure_kinds)" = swap-in ]
+	# A fifth more than the balloon of 1300 MiB.
+	between "$(field recommended_bytes | sed -n 1p)" 1555 1565
+	wss recommend web1
+	grep -E '^virt-wss: web1: note: it had too little memory [0-9]+ s ago, with 1\.27 GiB \(swap-in\): that asks for 1\.5[0-9] GiB now, and for less each day$' <<<"$err"
+}
+
 @test "the host: unknown guests count with all their memory" {
 	node 3
 	history_of 10 $((1000 << 20)) 300 1 2

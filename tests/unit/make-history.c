@@ -17,6 +17,7 @@
  *             idle for 24 hours, and three quarters were not seen touched
  *   -C S      the same, but it did not watch all the time
  *   -a S      these ages are so many seconds old
+ *   -p        the guest has a balloon of 1.3 BYTES, and swaps 100 MiB in before the last sample
  *   -H BYTES  they are those of so much memory
  */
 #include <getopt.h>
@@ -34,6 +35,7 @@ struct shape {
 	bool loop, partial, end_only, degraded, only_writes;
 	uint64_t granularity_bytes;
 	long watched_s, ages_age_s;
+	bool pressed;
 	uint64_t held_bytes; /* of the ages; 0: those of the set */
 	bool gaps;
 };
@@ -89,6 +91,12 @@ static void fill(struct wss_history *history, const struct shape *shape, const c
 		struct wss_sample sample =
 			sample_of(shape, uuid, bytes + bytes / 100 * (uint64_t)(i % 11),
 				  now - (n - 1 - i) * step);
+
+		if (shape->pressed) {
+			sample.memory.balloon_bytes = wss_amount_of(bytes / 10 * 13);
+			sample.pressure.swap_in_bytes =
+				wss_amount_of(i == n - 1 ? 100 << 20 : 0);
+		}
 		struct wss_error err = WSS_ERROR_INIT;
 
 		if (wss_history_add(history, &sample, &err) < 0) {
@@ -126,7 +134,7 @@ static int parse(int argc, char **argv, struct shape *shape)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "w:t:lseg:doc:C:a:H:")) != -1)
+	while ((c = getopt(argc, argv, "w:t:lseg:doc:C:a:H:p")) != -1)
 		switch (c) {
 		case 'w':
 			shape->window_s = atof(optarg) / 1e3;
@@ -159,6 +167,9 @@ static int parse(int argc, char **argv, struct shape *shape)
 			break;
 		case 'a':
 			shape->ages_age_s = atol(optarg);
+			break;
+		case 'p':
+			shape->pressed = true;
 			break;
 		case 'H':
 			shape->held_bytes = strtoull(optarg, NULL, 10);

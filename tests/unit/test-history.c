@@ -661,6 +661,11 @@ static void test_windows_that_cannot_be(void **unused)
 }
 
 /* Changes the file as another program may. */
+/* Takes away what the fifth version has added. */
+#define DROP_PRESSURE "ALTER TABLE sample DROP COLUMN refaults; ALTER TABLE sample DROP COLUMN stall_us; " \
+	"ALTER TABLE sample DROP COLUMN oom_kills; ALTER TABLE sample DROP COLUMN major_faults; " \
+	"ALTER TABLE sample DROP COLUMN swap_in_bytes; "
+
 static void change(const char *sql)
 {
 	sqlite3 *db;
@@ -955,7 +960,7 @@ static void test_migration(void **unused)
 	fill(history, UUID_A, 5, NOW, 60);
 	wss_history_close(history);
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, "DROP TABLE balloon; DROP TABLE coldness; PRAGMA user_version = 1", NULL, NULL,
+	assert_int_equal(sqlite3_exec(db, DROP_PRESSURE "DROP TABLE balloon; DROP TABLE coldness; PRAGMA user_version = 1", NULL, NULL,
 				      NULL),
 			 SQLITE_OK);
 	sqlite3_close(db);
@@ -978,7 +983,7 @@ static void test_migration_of_a_journal(void **unused)
 	write_step(history, UUID_A, 1000, 1000, 900);
 	wss_history_close(history);
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, "DROP TABLE coldness; ALTER TABLE balloon DROP COLUMN uri; PRAGMA user_version = 2",
+	assert_int_equal(sqlite3_exec(db, DROP_PRESSURE "DROP TABLE coldness; ALTER TABLE balloon DROP COLUMN uri; PRAGMA user_version = 2",
 				      NULL, NULL, NULL),
 			 SQLITE_OK);
 	sqlite3_close(db);
@@ -1177,7 +1182,7 @@ static void test_migration_to_coldness(void **unused)
 
 	(void)unused;
 	fill_and_close();
-	change("DROP TABLE coldness; PRAGMA user_version = 3");
+	change(DROP_PRESSURE "DROP TABLE coldness; PRAGMA user_version = 3");
 	assert_int_equal(wss_history_open_readonly(path, &history, &err), 0);
 	assert_false(read_coldness(history, &coldness));
 	assert_int_equal(read_cold_spans(history, WSS_HISTORY_HOUR).n, 1);
@@ -1189,9 +1194,68 @@ static void test_migration_to_coldness(void **unused)
 	assert_true(read_coldness(history, &coldness));
 	wss_history_close(history);
 	/* The table alone is no newer version. */
-	change("PRAGMA user_version = 3");
+	change(DROP_PRESSURE "PRAGMA user_version = 3");
 	assert_int_equal(wss_history_open_readonly(path, &history, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "coldness");
+}
+
+/* --- memory pressure --- */
+
+static struct wss_sample pressed_sample(time_t when, uint64_t swap_in_mib)
+{
+	struct wss_sample sample = sample_of(UUID_A, 100 << 20, when);
+
+	sample.memory.balloon_bytes = wss_amount_of(1ULL << 30);
+	sample.pressure.swap_in_bytes = wss_amount_of(swap_in_mib << 20);
+	return sample;
+}
+
+static void add_pressed(struct wss_history *history, time_t when, uint64_t swap_in_mib)
+{
+	struct wss_sample sample = pressed_sample(when, swap_in_mib);
+
+	assert_int_equal(wss_history_add(history, &sample, NULL), 0);
+}
+
+static struct wss_pressure read_pressure(struct wss_history *history, time_t since)
+{
+	struct wss_pressure pressure = { .n = 0 };
+
+	assert_int_equal(wss_history_pressure(history, UUID_A, since, &pressure, NULL), 0);
+	return pressure;
+}
+
+/* A file of the fourth version: a reader finds no counters in it, a writer adds them. */
+static void test_migration_to_pressure(void **unused)
+{
+	struct wss_history *history;
+	struct wss_pressure pressure;
+
+	(void)unused;
+	fill_and_close();
+	change(DROP_PRESSURE "PRAGMA user_version = 4");
+	assert_int_equal(wss_history_open_readonly(path, &history, NULL), 0);
+	pressure = read_pressure(history, 0);
+	assert_false(pressure.watched);
+	assert_int_equal(count_since(history, UUID_A, 0), 5);
+	wss_history_close(history);
+	history = open_history();
+	assert_int_equal(count_since(history, UUID_A, 0), 5);
+	add_pressed(history, NOW + 1000, 0);
+	add_pressed(history, NOW + 1300, 500);
+	add_pressed(history, NOW + 1600, 500);
+	pressure = read_pressure(history, NOW + 900);
+	assert_true(pressure.watched);
+	assert_int_equal(pressure.n, 1);
+	assert_int_equal(pressure.events[0].kinds, WSS_PRESSURE_SWAP_IN);
+	assert_int_equal(pressure.events[0].time, NOW + 1300);
+	assert_int_equal(pressure.events[0].had_bytes, 1ULL << 30);
+	wss_pressure_free(&pressure);
+	/* A single sample shows nothing. */
+	pressure = read_pressure(history, NOW + 1500);
+	assert_false(pressure.watched);
+	wss_pressure_free(&pressure);
+	wss_history_close(history);
 }
 
 static void test_no_place(void **unused)
@@ -1470,6 +1534,7 @@ int main(void)
 		TEST(test_in_place),
 		TEST(test_migration_of_a_journal),
 		TEST(test_migration_to_coldness),
+		TEST(test_migration_to_pressure),
 		TEST(test_coldness),
 		TEST(test_coldness_of_spans),
 		TEST(test_coldness_is_forgotten),

@@ -11,6 +11,7 @@
 
 static struct wss_backtest_hour hours[HISTORIES_HOURS];
 static uint64_t granularity_bytes; /* of the windows */
+static bool pressed;
 static time_t now;
 static char *tree;
 static unsigned reasons[WSS_SIZING_REASONS]; /* of the moments that were checked */
@@ -54,6 +55,24 @@ static void coldness_add(struct wss_history *history, size_t i)
 							  &report, NULL), 0);
 }
 
+/* Every 60 hours the guest swaps in, with little more memory than it needs. */
+static void pressure_add(struct wss_history *history, size_t i)
+{
+	struct wss_sample sample = {
+		.wall = hours[i].start + 900,
+		.method = "refs",
+		.requested_window_ns = 1000000000,
+		.granularity_bytes = wss_amount_of(4096),
+		.wss_bytes = wss_amount_of(4096),
+		.memory.balloon_bytes = wss_amount_of(hours[i].need_bytes / 4 * 5),
+		.pressure.swap_in_bytes = wss_amount_of(i / 60 * 100 * WSS_MIB),
+		.uuid = UUID,
+	};
+
+	if (pressed && i % 30 == 0)
+		assert_int_equal(wss_history_add(history, &sample, NULL), 0);
+}
+
 /* A history of the first n hours. */
 static struct wss_history *history_open(const char *name, size_t n)
 {
@@ -62,8 +81,10 @@ static struct wss_history *history_open(const char *name, size_t n)
 
 	assert_int_equal(wss_history_open(make_path(path, "%s/%s", tree, name), &history, NULL), 0);
 	assert_int_equal(histories_store(history, UUID, "guest", hours, n, granularity_bytes, NULL), 0);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		coldness_add(history, i);
+		pressure_add(history, i);
+	}
 	return history;
 }
 
@@ -153,6 +174,9 @@ static void test_as_recommended(void **unused)
 	check_kind(HISTORIES_DAILY, &options, &policy);
 	options.rule.minimum_bytes = 0;
 	check_kind(HISTORIES_RESIZES, &options, &policy);
+	pressed = true;
+	check_kind(HISTORIES_RESIZES, &options, &policy);
+	pressed = false;
 	options.rule.rounding = &rounding;
 	check_kind(HISTORIES_BOOTS, &options, &policy);
 	options.target_loss = 0.00001;
@@ -174,6 +198,7 @@ static void test_as_recommended(void **unused)
 	check_kind(HISTORIES_BURSTS, &options, &policy);
 	assert_true(reasons[WSS_SIZING_PEAK] + reasons[WSS_SIZING_PERCENTILE] > 0);
 	assert_true(reasons[WSS_SIZING_CURVE] > 0);
+	assert_true(reasons[WSS_SIZING_PRESSURE] > 0);
 	assert_true(reasons[WSS_SIZING_ROUNDING] > 0);
 	assert_true(reasons[WSS_SIZING_MAXIMUM] > 0);
 	assert_true(reasons[WSS_SIZING_MINIMUM] > 0);
