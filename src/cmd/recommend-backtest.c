@@ -13,11 +13,7 @@
 #include "out/backtest-chart.h"
 #include "out/policy.h"
 #include "service/replay.h"
-
-#define SWEEP_SPANS 4
-#define SWEEP_LEVELS 5
-#define SWEEP_MARGINS 6
-#define SWEEP_RULES (SWEEP_SPANS * SWEEP_LEVELS * SWEEP_MARGINS)
+#include "wss/sweep.h"
 
 struct backtest_run {
 	const struct wss_cli *cli;
@@ -28,7 +24,7 @@ struct backtest_run {
 	struct wss_report *report;
 	struct wss_tally tally;
 	struct wss_backtest all;
-	struct recommend_sweep_row *sweep; /* SWEEP_RULES of them, or NULL */
+	struct recommend_sweep_row *sweep; /* WSS_SWEEP_RULES of them, or NULL */
 	const struct wss_advice_options *advice;
 	struct wss_targets targets; /* of --connect, with their policies */
 	bool no_memory;
@@ -144,7 +140,7 @@ static int sweep_guest(struct backtest_run *run, struct wss_backtest_options *op
 
 	wss_replay_force_learned(options->opaque, true);
 	options->alone = true;
-	for (size_t i = 0; r >= 0 && i < SWEEP_RULES; i++) {
+	for (size_t i = 0; r >= 0 && i < WSS_SWEEP_RULES; i++) {
 		options->only = &run->sweep[i].rule;
 		r = backtest_judge(run, &run->sweep[i].backtest, options, false);
 	}
@@ -211,19 +207,11 @@ static int backtest_guests(struct backtest_run *run, struct wss_error *err)
 
 static int sweep_prepare(struct backtest_run *run, struct wss_error *err)
 {
-	static const unsigned spans[SWEEP_SPANS] = {24, 72, 168, 336};
-	static const double levels[SWEEP_LEVELS] = {0.9, 0.95, 0.98, 0.99, 1};
-	static const double margins[SWEEP_MARGINS] = {0, 0.05, 0.1, 0.15, 0.2, 0.3};
-
-	run->sweep = calloc(SWEEP_RULES, sizeof(*run->sweep));
+	run->sweep = calloc(WSS_SWEEP_RULES, sizeof(*run->sweep));
 	if (!run->sweep)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	for (size_t i = 0; i < SWEEP_RULES; i++)
-		run->sweep[i].rule = (struct wss_learner_rule){
-			.hours = spans[i / SWEEP_MARGINS / SWEEP_LEVELS],
-			.percentile = levels[i / SWEEP_MARGINS % SWEEP_LEVELS],
-			.margin = margins[i % SWEEP_MARGINS],
-		};
+	for (size_t i = 0; i < WSS_SWEEP_RULES; i++)
+		run->sweep[i].rule = wss_sweep_rule(i);
 	return 0;
 }
 
@@ -245,8 +233,8 @@ static void sweep_print(struct backtest_run *run)
 	double fewest = 2;
 	bool found = false;
 
-	qsort(run->sweep, SWEEP_RULES, sizeof(*run->sweep), sweep_compare);
-	for (size_t i = 0; i < SWEEP_RULES; i++) {
+	qsort(run->sweep, WSS_SWEEP_RULES, sizeof(*run->sweep), sweep_compare);
+	for (size_t i = 0; i < WSS_SWEEP_RULES; i++) {
 		struct recommend_sweep_row *row = &run->sweep[i];
 		double violations = wss_backtest_violations(sweep_score(row));
 
@@ -314,7 +302,7 @@ static int backtest_all(struct backtest_run *run, const struct wss_store_options
 
 static void backtest_free(struct backtest_run *run)
 {
-	for (size_t i = 0; run->sweep && i < SWEEP_RULES; i++)
+	for (size_t i = 0; run->sweep && i < WSS_SWEEP_RULES; i++)
 		wss_backtest_free(&run->sweep[i].backtest);
 	free(run->sweep);
 	wss_backtest_free(&run->all);

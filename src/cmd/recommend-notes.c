@@ -61,7 +61,7 @@ static void step_add(struct recommend_notes *notes, const char *domain,
 }
 
 void recommend_notes_add(struct recommend_notes *notes, const char *domain,
-			 const struct wss_advice *advice)
+			 const struct wss_advice *advice, double risk)
 {
 	char text[WSS_ADVICE_TEXT_MAX];
 	struct recommend_kind *kind;
@@ -83,6 +83,8 @@ void recommend_notes_add(struct recommend_notes *notes, const char *domain,
 	if (wss_advice_left_out_text(advice, text))
 		note_add(notes, domain, text);
 	if (wss_advice_left_out_memory_text(advice, text))
+		note_add(notes, domain, text);
+	if (wss_advice_risk_text(advice, risk, text))
 		note_add(notes, domain, text);
 	if (wss_advice_pressure_text(advice, text))
 		note_add(notes, domain, text);

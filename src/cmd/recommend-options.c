@@ -17,6 +17,7 @@ enum {
 	OPT_PLOT,
 	OPT_FLAVOURS,
 	OPT_STEP,
+	OPT_RISK,
 	OPT_BACKTEST,
 	OPT_SWEEP,
 	OPT_TRAIN,
@@ -36,6 +37,7 @@ static const struct option long_options[] = {
 	{"plot", required_argument, NULL, OPT_PLOT},
 	{"flavours", required_argument, NULL, OPT_FLAVOURS},
 	{"step", required_argument, NULL, OPT_STEP},
+	{"risk", required_argument, NULL, OPT_RISK},
 	{"backtest", no_argument, NULL, OPT_BACKTEST},
 	{"sweep", no_argument, NULL, OPT_SWEEP},
 	{"train", required_argument, NULL, OPT_TRAIN},
@@ -104,7 +106,7 @@ static int recommend_take(void *opaque, int c, const char *value, struct wss_err
 		return backtest_take(&options->backtest, c, value, err);
 	if (c == OPT_PERCENTILE || c == WSS_OPT_SPAN || c == WSS_OPT_HEADROOM)
 		options->rule_given = true;
-	else if (c == OPT_WHAT_IF || c == OPT_PROBABILITY)
+	else if (c == OPT_WHAT_IF || c == OPT_PROBABILITY || c == OPT_RISK)
 		options->others_given = true;
 	switch (c) {
 	case OPT_PERCENTILE:
@@ -122,6 +124,8 @@ static int recommend_take(void *opaque, int c, const char *value, struct wss_err
 	case OPT_FLAVOURS:
 		options->flavours = value;
 		return 0;
+	case OPT_RISK:
+		return wss_percent_parse(value, 0.001, 50, "--risk", &advice->risk, err);
 	case OPT_STEP:
 		return step_parse(value, &options->rounding.step_bytes, err);
 	case OPT_HOST:
@@ -140,6 +144,9 @@ static int backtest_check(const struct recommend_options *options,
 {
 	const struct recommend_backtest_options *backtest = &options->backtest;
 
+	if (options->sizing.advice.risk > 0 && options->rule_given)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--risk takes the place of --percentile, --headroom and --span");
 	if (!backtest->backtest && !backtest->sweep)
 		return !backtest->given
 			       ? 0
@@ -148,8 +155,8 @@ static int backtest_check(const struct recommend_options *options,
 					       "--backtest and --sweep");
 	if (options->others_given)
 		return wss_error_set(err, WSS_ERR_USAGE,
-				     "--backtest and --sweep judge measured hours: --what-if and "
-				     "--probability exclude them");
+				     "--backtest and --sweep judge measured hours: --what-if, "
+				     "--probability and --risk exclude them (see --violations)");
 	if (backtest->sweep && (backtest->backtest || options->rule_given || options->plot))
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--sweep excludes --backtest, --percentile, --headroom, "

@@ -256,6 +256,28 @@ static struct wss_value recommend_get_next(const void *row)
 
 AMOUNT(next_bytes, sizing.next_bytes)
 AMOUNT(unrounded, sizing.unrounded_bytes)
+static struct wss_value recommend_get_held_out(const void *row)
+{
+	return advice_of(row)->has_choice
+		       ? wss_value_number(advice_of(row)->choice.hours, WSS_KIND_COUNT)
+		       : wss_value_absent();
+}
+
+static struct wss_value recommend_get_risk_seen(const void *row)
+{
+	const struct wss_sweep_choice *choice = &advice_of(row)->choice;
+
+	return advice_of(row)->has_choice
+		       ? value_share((double)choice->violations / (double)choice->hours)
+		       : wss_value_absent();
+}
+
+static struct wss_value recommend_get_risk_bound(const void *row)
+{
+	return advice_of(row)->has_choice ? value_share(advice_of(row)->choice.bound)
+					  : wss_value_absent();
+}
+
 AMOUNT(pressure, sizing.pressure_bytes)
 
 static struct wss_value recommend_get_pressure_status(const void *row)
@@ -524,6 +546,12 @@ static const struct wss_column columns[] = {
 	 "When the last one was, UTC", false},
 	{"pressure_bytes", NULL, "BY-SIGNS", 8, recommend_get_pressure,
 	 "Size that they ask for, in bytes; absent: no more than is recommended anyway", false},
+	{"held_out_hours", NULL, "HELD-OUT", 8, recommend_get_held_out,
+	 "Hours on which --risk has chosen the learned rule, a count", false},
+	{"held_out_violation_share", NULL, "VIOLATED", 8, recommend_get_risk_seen,
+	 "Those that needed more than the rule gave, as a share, 1 = 100%", false},
+	{"risk_bound_share", NULL, "RISK-AT-MOST", 12, recommend_get_risk_bound,
+	 "Upper bound of that share with 95% certainty, if hours are independent", false},
 };
 
 #define SHOWN                                                                          \

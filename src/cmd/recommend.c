@@ -114,7 +114,8 @@ static void recommend_domain(struct recommend *run, struct recommend_row *row,
 		wss_tally_bad(&run->tally, row->domain, why);
 	} else if (!run->options->host) {
 		wss_report_row(run->report, row);
-		recommend_notes_add(&run->notes, row->domain, &row->advice);
+		recommend_notes_add(&run->notes, row->domain, &row->advice,
+				    run->options->sizing.advice.risk);
 	}
 	wss_advice_free(&row->advice);
 }

@@ -39,8 +39,9 @@ struct recommend_notes {
 	uint64_t freed_bytes; /* memory that they would free together */
 };
 
+/* risk: that of the options. */
 void recommend_notes_add(struct recommend_notes *notes, const char *domain,
-			 const struct wss_advice *advice);
+			 const struct wss_advice *advice, double risk);
 
 /* Prints the notes; the next step only on a terminal. */
 void recommend_notes_print(const struct recommend_notes *notes, bool terminal);

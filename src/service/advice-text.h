@@ -26,6 +26,13 @@ bool wss_advice_left_out_text(const struct wss_advice *advice,
 bool wss_advice_left_out_memory_text(const struct wss_advice *advice,
 				     char ret_text[WSS_ADVICE_TEXT_MAX]);
 
+/*
+ * States which rule the risk has chosen and what it was worth, or why there is none. Returns false unless a risk
+ * was stated and there is a size.
+ */
+bool wss_advice_risk_text(const struct wss_advice *advice, double risk,
+			  char ret_text[WSS_ADVICE_TEXT_MAX]);
+
 /* States which signs of pressure ask for more memory. Returns false if none does. */
 bool wss_advice_pressure_text(const struct wss_advice *advice,
 			      char ret_text[WSS_ADVICE_TEXT_MAX]);

@@ -2,6 +2,7 @@
 #include "service/advice.h"
 
 #include "base/number.h"
+#include "service/replay.h"
 
 /* Hours from a Monday, 00:00 UTC, to the epoch, a Thursday. */
 #define EPOCH_HOUR_OF_WEEK 72
@@ -96,6 +97,34 @@ static void advice_on_hour(time_t start, uint64_t max_bytes, void *opaque)
 		wss_learner_add(hours->learner, start, max_bytes);
 }
 
+/* Chooses a rule by the risk, on the later half of the guest's history. */
+static int advice_choose(struct wss_history *history, const struct wss_advice_guest *guest,
+			 const struct wss_advice_options *options, struct wss_advice *advice,
+			 struct wss_error *err)
+{
+	struct wss_backtest_options backtest = {.size_at = wss_replay_size};
+	const struct wss_backtest_hour *hours;
+	struct wss_replay *replay = NULL;
+	size_t n = 0;
+	int r = wss_replay_read(history, guest->uuid, options, guest->policy, &replay, err);
+
+	if (r <= 0)
+		return r;
+	hours = wss_replay_hours(replay, &n);
+	if (n) {
+		time_t until = hours[n - 1].start + WSS_HISTORY_HOUR;
+		uint64_t all_s = (uint64_t)(until - hours[0].start);
+
+		backtest.opaque = replay;
+		backtest.test_s = all_s / 2;
+		backtest.train_s = all_s - backtest.test_s;
+		r = wss_sweep_choose(hours, n, until, &backtest, options->risk, &advice->choice);
+		advice->has_choice = r > 0;
+	}
+	wss_replay_free(replay);
+	return r < 0 ? wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory") : 0;
+}
+
 /* Reads the hours of the series in the advice. */
 static int advice_read_hours(struct wss_history *history, const struct wss_advice_guest *guest,
 			     time_t since, const struct wss_advice_options *options,
@@ -109,8 +138,10 @@ static int advice_read_hours(struct wss_history *history, const struct wss_advic
 
 	if (guest->need_only)
 		return 0;
+	if (learn && options->risk > 0 && advice_choose(history, guest, options, advice, err) < 0)
+		return -1;
 	if (learn) {
-		hours.learner = wss_learner_new(NULL);
+		hours.learner = wss_learner_new(advice->has_choice ? &advice->choice.rule : NULL);
 		if (!hours.learner)
 			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
@@ -146,6 +177,7 @@ static void advice_size(struct wss_advice *advice, const struct wss_advice_guest
 	struct wss_sizing_rule rule;
 
 	wss_sizing_heed(&advice->rule, &policy);
+	advice->rule_is_fixed = policy.headroom_percent.known;
 	rule = advice->rule;
 	if (guest->need_only) {
 		rule.minimum_bytes = 0;

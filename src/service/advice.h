@@ -13,6 +13,7 @@
 #include "store/history.h"
 #include "wss/missrate.h"
 #include "wss/sizing.h"
+#include "wss/sweep.h"
 
 /* The history keeps hourly sums: a shorter span would include windows from before it. */
 #define WSS_ADVICE_SPAN_MIN_NS (WSS_HISTORY_HOUR * WSS_NS_PER_S)
@@ -30,6 +31,11 @@ struct wss_advice_options {
 	 * guest's policy has a headroom; otherwise the rule applies.
 	 */
 	bool learn;
+	/*
+	 * The share of hours of which the size may be too small, below 1; 0: not stated. The rule that it is
+	 * learned by is then the cheapest that has kept this in the later half of the guest's own history.
+	 */
+	double risk;
 };
 
 #define WSS_ADVICE_WEEK_HOURS 168
@@ -115,6 +121,10 @@ struct wss_advice {
 	struct wss_amount assigned_bytes;
 	struct wss_advice_curve curve;
 	struct wss_learned learned;
+	bool rule_is_fixed; /* nothing is learned, because the policy has a headroom */
+	/* With a risk, and where there are hours to judge by: the rule that was chosen for it. */
+	bool has_choice;
+	struct wss_sweep_choice choice;
 	/*
 	 * The largest working set of each hour of the week in the last four weeks; 0: it was not
 	 * measured. The first hour begins on Monday, 00:00 UTC.

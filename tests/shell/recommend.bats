@@ -379,6 +379,27 @@ between() { # VALUE LOW HIGH, in MiB
 	grep -E '^virt-wss: web1: note: it had too little memory [0-9]+ s ago, with 1\.27 GiB \(swap-in\): that asks for 1\.5[0-9] GiB now, and for less each day$' <<<"$err"
 }
 
+@test "a risk takes the place of percentile, headroom and span" {
+	node 3
+	history_of 672 $((1000 << 20)) 3600 1
+	history_of 400 $((1000 << 20)) 300 2
+	MAKE_HISTORY=-e history_of 672 $((1000 << 20)) 3600 3
+	wss recommend web1 web2 web3 --risk 0.1% --output csv
+	[ "$status" = 0 ]
+	[ "$(field held_out_violation_share | sed -n 1p)" = 0.000000 ]
+	between "$(field recommended_bytes | sed -n 1p)" 1100 1120
+	[ "$(field learned_margin_share | sed -n 1p)" = 0.000000 ]
+	wss recommend web1 web2 web3 --risk 0.1%
+	grep -E '^virt-wss: web1: note: risk of 0\.1%: .* of [0-9]+ measured hours plus 0%: of 33[0-9] held-out hours 0 needed more, with 95% certainty at most 0\.8[0-9]%$' <<<"$err"
+	grep -Fx 'virt-wss: web2: note: no rule can be chosen for a risk of 0.1%: that takes two weeks of measured hours' <<<"$err"
+	grep -Fx 'virt-wss: web3: note: no rule can be chosen for a risk of 0.1%: its windows have no growth curves' <<<"$err"
+	for options in "--headroom 5" "--percentile 90" "--span 3d" --backtest --sweep; do
+		# shellcheck disable=SC2086
+		wss recommend --risk 1 $options
+		[ "$status" = 2 ]
+	done
+}
+
 @test "the host: unknown guests count with all their memory" {
 	node 3
 	history_of 10 $((1000 << 20)) 300 1 2

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "wss/sweep.h"
+
 #include "../tools/histories.h"
 
 #define MIB (1ULL << 20)
@@ -198,6 +200,43 @@ static void test_boot(void **unused)
 	wss_learner_free(learner);
 }
 
+/* A risk chooses the cheapest rule that keeps it, or the safest if none does. */
+static void test_risk(void **unused)
+{
+	struct wss_sweep_choice choice;
+
+	(void)unused;
+	history_level(100 * MIB);
+	assert_int_equal(wss_sweep_choose(history, HOURS, START + HOURS * HOUR, &halves, 0.001, &choice), 1);
+	assert_true(choice.met && choice.violations == 0 && choice.hours == 336);
+	assert_true(choice.rule.margin == 0 && choice.slack < 1e-9);
+	assert_true(choice.bound > 0.008 && choice.bound < 0.01);
+	/* An hour each day needs half more: a percentile leaves it out if the risk allows. */
+	for (int i = 7; i < HOURS; i += 24)
+		history[i].need_bytes = 150 * MIB;
+	assert_int_equal(wss_sweep_choose(history, HOURS, START + HOURS * HOUR, &halves, 0.1, &choice), 1);
+	assert_true(choice.met && choice.violations == 14 && choice.slack < 0.01);
+	assert_int_equal(wss_sweep_choose(history, HOURS, START + HOURS * HOUR, &halves, 0.001, &choice), 1);
+	assert_true(choice.met && choice.violations == 0 && choice.slack > 0.3);
+	/* It doubles every third day: no rule keeps up. */
+	for (int i = 0; i < HOURS; i++)
+		history[i].need_bytes = MIB << (i / 72);
+	assert_int_equal(wss_sweep_choose(history, HOURS, START + HOURS * HOUR, &halves, 0.001, &choice), 1);
+	assert_true(!choice.met && choice.violations > 0);
+	assert_int_equal(wss_sweep_choose(history, 100, START + HOURS * HOUR, &halves, 0.001, &choice), 0);
+}
+
+static void test_bound(void **unused)
+{
+	(void)unused;
+	/* 1 - 0.05^(1/n), and the table of Clopper and Pearson. */
+	assert_true(fabs(wss_sweep_bound(0, 299) - (1 - pow(0.05, 1 / 299.0))) < 1e-9);
+	assert_true(fabs(wss_sweep_bound(1, 10) - 0.39416) < 1e-4);
+	assert_true(fabs(wss_sweep_bound(5, 10) - 0.77756) < 1e-4);
+	assert_true(wss_sweep_bound(10, 10) == 1);
+	assert_true(wss_sweep_bound(0, 0) == 1);
+}
+
 /* The target of all kinds of guests together, on seeds of their own. */
 static void test_target(void **unused)
 {
@@ -227,6 +266,8 @@ int main(void)
 		cmocka_unit_test(test_figures),	   cmocka_unit_test(test_no_foresight),
 		cmocka_unit_test(test_early),	   cmocka_unit_test(test_steady),
 		cmocka_unit_test(test_percentile), cmocka_unit_test(test_growth),
+		cmocka_unit_test(test_risk),
+		cmocka_unit_test(test_bound),
 		cmocka_unit_test(test_boot),	   cmocka_unit_test(test_target),
 	};
 
