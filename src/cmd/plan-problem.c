@@ -283,7 +283,11 @@ static int shrinks_find(struct plan *plan, struct wss_error *err)
 int plan_solve(struct plan *plan, struct wss_error *err)
 {
 	if (wss_pack_solve(&plan->problem, &plan->solved, err) < 0 ||
-	    loads_fill(plan, false, err) < 0 || loads_fill(plan, true, err) < 0)
+	    wss_pack_order(&plan->problem, &plan->solved, err) < 0)
+		return -1;
+	for (size_t i = 0; i < plan->solved.n_steps; i++)
+		plan->n_aside += plan->solved.steps[i].aside;
+	if (loads_fill(plan, false, err) < 0 || loads_fill(plan, true, err) < 0)
 		return -1;
 	return shrinks_find(plan, err);
 }
@@ -298,5 +302,7 @@ void plan_release(struct plan *plan)
 	free(plan->pack_guests);
 	free(plan->pack_hosts);
 	free(plan->solved.host_of);
+	free(plan->solved.steps);
+	free(plan->solved.left_out);
 	wss_estate_release(&plan->fleet);
 }

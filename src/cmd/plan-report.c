@@ -12,44 +12,50 @@
 struct plan_row {
 	const struct plan *plan;
 	size_t guest;
+	size_t step;			  /* from 0, in the plan's order */
+	const struct wss_pack_step *move; /* NULL: it only shrinks */
 };
+
+static const struct plan_row *plan_row_of(const void *row)
+{
+	return row;
+}
 
 static const struct wss_estate_guest *row_guest(const void *row)
 {
-	const struct plan_row *plan_row = row;
-
-	return &plan_row->plan->fleet.guests[plan_row->guest];
+	return &plan_row_of(row)->plan->fleet.guests[plan_row_of(row)->guest];
 }
 
 static const struct plan_guest *row_planned(const void *row)
 {
-	const struct plan_row *plan_row = row;
-
-	return &plan_row->plan->guests[plan_row->guest];
+	return &plan_row_of(row)->plan->guests[plan_row_of(row)->guest];
 }
 
 static const struct wss_pack_guest *row_packed(const void *row)
 {
-	const struct plan_row *plan_row = row;
-
-	return &plan_row->plan->pack_guests[plan_row->guest];
+	return &plan_row_of(row)->plan->pack_guests[plan_row_of(row)->guest];
 }
 
-static uint32_t row_to(const void *row)
+static const struct wss_pack_step *row_move(const void *row)
 {
-	const struct plan_row *plan_row = row;
-
-	return plan_row->plan->solved.host_of[plan_row->guest];
+	return plan_row_of(row)->move;
 }
 
-static bool row_moves(const void *row)
+/* A guest shrinks with its last move. */
+static struct wss_amount row_shrink(const void *row)
 {
-	return row_to(row) != row_packed(row)->host;
+	return row_move(row) && row_move(row)->aside ? (struct wss_amount){.known = false}
+						     : row_planned(row)->shrink_to_bytes;
 }
 
 static const char *host_name(const void *row, uint32_t host)
 {
-	return ((const struct plan_row *)row)->plan->hosts[host].name;
+	return plan_row_of(row)->plan->hosts[host].name;
+}
+
+static struct wss_value plan_get_step(const void *row)
+{
+	return wss_value_number(plan_row_of(row)->step + 1, WSS_KIND_COUNT);
 }
 
 static struct wss_value plan_get_domain(const void *row)
@@ -64,25 +70,29 @@ static struct wss_value plan_get_uuid(const void *row)
 
 static struct wss_value plan_get_action(const void *row)
 {
-	bool shrinks = row_planned(row)->shrink_to_bytes.known;
+	bool shrinks = row_shrink(row).known;
 
-	return wss_value_text(!row_moves(row) ? "shrink" : shrinks ? "move, shrink" : "move");
+	if (!row_move(row))
+		return wss_value_text("shrink");
+	if (row_move(row)->aside)
+		return wss_value_text("move aside");
+	return wss_value_text(shrinks ? "shrink, move" : "move");
 }
 
 static struct wss_value plan_get_from(const void *row)
 {
-	return wss_value_text(host_name(row, row_packed(row)->host));
+	return wss_value_text(host_name(row, row_move(row) ? row_move(row)->from : row_packed(row)->host));
 }
 
 static struct wss_value plan_get_to(const void *row)
 {
-	return wss_value_text(row_moves(row) ? host_name(row, row_to(row)) : NULL);
+	return wss_value_text(row_move(row) ? host_name(row, row_move(row)->to) : NULL);
 }
 
 static struct wss_value plan_get_copy(const void *row)
 {
-	return row_moves(row) ? wss_value_number(row_packed(row)->copy_bytes, WSS_KIND_BYTES)
-			      : wss_value_absent();
+	return row_move(row) ? wss_value_number(row_packed(row)->copy_bytes, WSS_KIND_BYTES)
+			     : wss_value_absent();
 }
 
 static struct wss_value plan_get_need(const void *row)
@@ -102,14 +112,15 @@ static struct wss_value plan_get_assigned(const void *row)
 
 static struct wss_value plan_get_shrink(const void *row)
 {
-	return wss_value_amount(row_planned(row)->shrink_to_bytes, WSS_KIND_BYTES);
+	return wss_value_amount(row_shrink(row), WSS_KIND_BYTES);
 }
 
 static const struct wss_column columns[] = {
 	{"domain", NULL, "DOMAIN", -12, plan_get_domain, "Name of the guest", false},
 	{"uuid", NULL, "UUID", -36, plan_get_uuid, "UUID of the guest", false},
-	{"action", NULL, "ACTION", -12, plan_get_action, "move, shrink, or both", false},
-	{"from", NULL, "FROM", -10, plan_get_from, "Host that it is on", false},
+	{"action", NULL, "ACTION", -12, plan_get_action,
+	 "move; shrink; shrink, move: both, in this order; move aside: it moves on in a later step", false},
+	{"from", NULL, "FROM", -10, plan_get_from, "Host that it is on by then", false},
 	{"to", NULL, "TO", -10, plan_get_to, "Host that it moves to", false},
 	{"copy_bytes", NULL, "COPY", 8, plan_get_copy,
 	 "Memory that the move copies, less what changes meanwhile, in bytes", false},
@@ -121,6 +132,8 @@ static const struct wss_column columns[] = {
 	 "Maximum memory of the guest, in bytes", false},
 	{"shrink_to_bytes", NULL, "SHRINK-TO", 9, plan_get_shrink,
 	 "Size to give it so that its host stays within the limit, in bytes", false},
+	{"step", NULL, "STEP", 4, plan_get_step,
+	 "Place in the order in which no host is over its limit at any moment", false},
 };
 
 const struct wss_report_layout plan_layout = {
@@ -129,7 +142,7 @@ const struct wss_report_layout plan_layout = {
 	.columns = columns,
 	.n_columns = sizeof(columns) / sizeof(columns[0]),
 	.shown = "domain,action,from,to,copy_bytes,need_bytes,shrink_to_bytes",
-	.wide = "domain,uuid,action,from,to,copy_bytes,need_bytes,held_bytes,assigned_bytes,shrink_to_bytes",
+	.wide = "step,domain,uuid,action,from,to,copy_bytes,need_bytes,held_bytes,assigned_bytes,shrink_to_bytes",
 };
 
 /* --- hosts, in JSON --- */
@@ -216,6 +229,8 @@ TOTAL(over_before, solved.bad_before, WSS_KIND_COUNT)
 TOTAL(over_after, solved.bad_after, WSS_KIND_COUNT)
 TOTAL(moves, solved.moves, WSS_KIND_COUNT)
 TOTAL(copy, solved.copy_bytes, WSS_KIND_BYTES)
+TOTAL(aside, n_aside, WSS_KIND_COUNT)
+TOTAL(left_out, solved.n_left_out, WSS_KIND_COUNT)
 TOTAL(shrinks, n_shrinks, WSS_KIND_COUNT)
 TOTAL(shrink, shrink_bytes, WSS_KIND_BYTES)
 TOTAL(over_hours, problem.over_hours, WSS_KIND_COUNT)
@@ -271,10 +286,14 @@ static const struct wss_column total_columns[] = {
 	 "Hosts that break a limit or have guests that must be apart now, a count", false},
 	{"over_after", NULL, "OVER-AFTER", 10, total_get_over_after, "The same with the plan, a count",
 	 false},
-	{"moves", NULL, "MOVES", 6, total_get_moves, "Guests that move, a count", false},
+	{"moves", NULL, "MOVES", 6, total_get_moves, "Moves, those aside included, a count", false},
 	{"copy_bytes", NULL, "COPY", 8, total_get_copy, "Memory that all moves copy, in bytes", false},
 	{"shrinks", NULL, "SHRINKS", 7, total_get_shrinks, "Guests that shrink, a count", false},
 	{"shrink_bytes", NULL, "FREED", 8, total_get_shrink, "Memory that this frees, in bytes", false},
+	{"aside_moves", NULL, "ASIDE", 5, total_get_aside,
+	 "Moves aside to a third host, which let others proceed, a count", false},
+	{"left_out_moves", NULL, "LEFT-OUT", 8, total_get_left_out,
+	 "Moves that are not in the plan because they wait for each other, a count", false},
 };
 
 static const struct wss_report_layout total_layout = {
@@ -286,7 +305,7 @@ static const struct wss_report_layout total_layout = {
 	.shown = "guests,hosts_before,hosts_after,hosts_bound,above_bound,over_before,over_after,moves,"
 		 "copy_bytes,shrinks",
 	.wide = "goal,limit,risk,guests,unknown_guests,hosts,hosts_before,hosts_after,hosts_bound,above_bound,"
-		"over_before,over_after,moves,copy_bytes,shrinks,shrink_bytes",
+		"over_before,over_after,moves,aside_moves,left_out_moves,copy_bytes,shrinks,shrink_bytes",
 };
 
 const struct wss_report_layout *const plan_layouts[] = { &plan_layout, &total_layout, NULL };
@@ -294,11 +313,22 @@ const struct wss_report_layout *const plan_layouts[] = { &plan_layout, &total_la
 void plan_report(const struct plan *plan, struct wss_report *report)
 {
 	struct plan_row row = { .plan = plan };
+	size_t shrinks = 0;
 
 	wss_report_set_batch(report);
 	wss_report_hold(report);
-	for (row.guest = 0; row.guest < plan->fleet.n_guests; row.guest++)
-		if (row_moves(&row) || row_planned(&row)->shrink_to_bytes.known)
-			wss_report_row(report, &row);
+	for (row.guest = 0; row.guest < plan->fleet.n_guests; row.guest++) {
+		if (plan->solved.host_of[row.guest] != plan->pack_guests[row.guest].host ||
+		    !row_planned(&row)->shrink_to_bytes.known)
+			continue;
+		row.step = shrinks++;
+		wss_report_row(report, &row);
+	}
+	for (size_t i = 0; i < plan->solved.n_steps; i++) {
+		row.move = &plan->solved.steps[i];
+		row.guest = row.move->guest;
+		row.step = shrinks + i;
+		wss_report_row(report, &row);
+	}
 	wss_report_total(report, "plan", &total_layout, plan);
 }

@@ -122,6 +122,24 @@ static int fleet_read(const struct wss_cli *cli, const struct plan_options *opti
 	return wss_estate_check(fleet, err);
 }
 
+/* Names some of the guests whose moves wait for each other. */
+static void plan_warn_left_out(const struct plan *plan)
+{
+	const struct wss_pack_plan *solved = &plan->solved;
+	char names[200] = "";
+	size_t used = 0, named = 0;
+
+	for (; named < solved->n_left_out && used < sizeof(names) / 2; named++)
+		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%.60s", used ? ", " : "",
+					 plan->fleet.guests[solved->left_out[named]].name);
+	if (solved->n_left_out)
+		wss_warn("left out %zu moves that wait for each other, because %s: %s%s", solved->n_left_out,
+			 plan->options->max_moves != UINT64_MAX
+				 ? "no host has room to move one aside, or --max-moves allows no more"
+				 : "no host has room to move one aside",
+			 names, named < solved->n_left_out ? " ..." : "");
+}
+
 /* Says what the table cannot. */
 static void plan_warn(const struct plan *plan)
 {
@@ -131,6 +149,7 @@ static void plan_warn(const struct plan *plan)
 	if (plan->solved.bad_after)
 		wss_warn("%zu hosts stay over their limits: guests that may move fit on no other host",
 			 plan->solved.bad_after);
+	plan_warn_left_out(plan);
 }
 
 static int plan_print(struct wss_cli *cli, const struct plan *plan, struct wss_error *err)

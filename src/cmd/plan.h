@@ -49,7 +49,7 @@ struct plan {
 	size_t n_aparts, n_apart_guests;
 	struct wss_pack_problem problem;
 	struct wss_pack_plan solved;
-	uint64_t n_unknown, n_shrinks, shrink_bytes;
+	uint64_t n_unknown, n_shrinks, shrink_bytes, n_aside;
 };
 
 void plan_release(struct plan *plan);

@@ -79,6 +79,9 @@ size_t pack_place_all(struct pack_state *state, uint32_t *guests, size_t n);
  */
 bool pack_squeeze(struct pack_state *state, const uint32_t *guests, size_t n);
 
+/* Number of hosts in use: with guests, or to be kept. */
+size_t pack_count_used(const struct pack_state *state);
+
 /* Number of guests that are not where they run. */
 size_t pack_count_moves(const struct pack_state *state);
 

@@ -148,6 +148,15 @@ bool pack_is_bad(const struct pack_state *state, uint32_t host)
 	return false;
 }
 
+size_t pack_count_used(const struct pack_state *state)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < state->problem->n_hosts; i++)
+		used += state->loads[i].n || state->problem->hosts[i].keep;
+	return used;
+}
+
 size_t pack_count_moves(const struct pack_state *state)
 {
 	size_t moves = 0;

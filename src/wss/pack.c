@@ -234,20 +234,11 @@ static int pack_empty(struct pack_state *state, size_t bound, struct wss_error *
 
 /* --- the plan --- */
 
-static size_t hosts_used(const struct pack_state *state)
-{
-	size_t used = 0;
-
-	for (size_t i = 0; i < state->problem->n_hosts; i++)
-		used += state->loads[i].n || state->problem->hosts[i].keep;
-	return used;
-}
-
 static void plan_fill(struct pack_state *state, struct wss_pack_plan *plan)
 {
 	const struct wss_pack_problem *problem = state->problem;
 
-	plan->hosts_after = hosts_used(state);
+	plan->hosts_after = pack_count_used(state);
 	plan->bad_after = 0;
 	for (uint32_t i = 0; i < problem->n_hosts; i++)
 		plan->bad_after += pack_is_bad(state, i);
@@ -270,7 +261,7 @@ int wss_pack_solve(const struct wss_pack_problem *problem, struct wss_pack_plan 
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (pack_state_init(&state, problem, err) < 0)
 		return -1;
-	plan.hosts_before = hosts_used(&state);
+	plan.hosts_before = pack_count_used(&state);
 	r = pack_mend(&state, &plan.bad_before, err);
 	if (r == 0 && problem->goal == WSS_PACK_EMPTY)
 		r = pack_empty(&state, plan.bound, err);

@@ -59,14 +59,25 @@ struct wss_pack_problem {
 	enum wss_pack_goal goal;
 };
 
+/* One move of a plan, after all steps before it are complete. */
+struct wss_pack_step {
+	uint32_t guest, from, to;
+	bool aside; /* temporary: it moves on in a later step, once there is room for it */
+};
+
 struct wss_pack_plan {
 	uint32_t *host_of;		  /* the host of each guest; free() it */
-	size_t moves;			  /* guests that change hosts */
+	size_t moves;			  /* guests that change hosts, or steps once there are any */
 	uint64_t copy_bytes;		  /* sum of theirs */
 	size_t hosts_before, hosts_after; /* hosts with guests, or to be kept */
 	size_t bad_before, bad_after; /* hosts that are over their limits or have guests to be
 					 kept apart */
 	size_t bound;		      /* no plan, whatever it moves, has fewer hosts */
+	/* Set by wss_pack_order(); free() both. */
+	struct wss_pack_step *steps;
+	size_t n_steps;
+	uint32_t *left_out; /* guests whose moves wait for each other */
+	size_t n_left_out;
 };
 
 /*
@@ -75,6 +86,16 @@ struct wss_pack_plan {
  * WSS_ERR_INTERRUPTED.
  */
 int wss_pack_solve(const struct wss_pack_problem *problem, struct wss_pack_plan *ret_plan,
+		   struct wss_error *err);
+
+/*
+ * Finds an order for the moves of a plan in which no move brings a host over its limit, or to a
+ * guest that it must be apart from, at any moment: a guest needs its memory on both hosts until
+ * its move is complete. Moves that wait for each other are broken up by moving a guest aside to a
+ * third host in use, within max_moves. If that is not possible they are left out, and the plan's
+ * other figures become those without them. WSS_ERR_NO_MEMORY, WSS_ERR_INTERRUPTED.
+ */
+int wss_pack_order(const struct wss_pack_problem *problem, struct wss_pack_plan *plan,
 		   struct wss_error *err);
 
 /*
