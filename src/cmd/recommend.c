@@ -135,6 +135,14 @@ static void recommend_target(struct recommend *run, struct wss_target *target)
 			 found->assigned_bytes, &target->error);
 }
 
+/* Returns the share of the hours of a week in which the guests may need more than the host has. */
+static double host_risk(const struct recommend_options *options)
+{
+	double risk = options->sizing.advice.risk;
+
+	return risk > 0 ? risk : 1 - options->probability;
+}
+
 /* Reads the metadata from libvirt, then the history. Workers ask libvirt, which may hang. */
 static int recommend_targets(struct recommend *run, struct wss_error *err)
 {
@@ -148,7 +156,7 @@ static int recommend_targets(struct recommend *run, struct wss_error *err)
 		return -1;
 	if (run->options->host &&
 	    wss_host_room_init(&run->room, run->facts.memory_bytes, run->options->reserve_bytes,
-			       1 - run->options->probability, err) < 0)
+			       host_risk(run->options), err) < 0)
 		return -1;
 	if (all &&
 	    wss_host_sum_init(&run->host, run->since, wss_clock_wall_seconds(), err) < 0)

@@ -6,19 +6,27 @@
 
 #include "base/cleanup.h"
 #include "base/number.h"
+#include "base/units.h"
 #include "wss/balloon.h"
 
 /* As plan's default for --safe-limit. */
 #define RESERVE_SHARE 10
 
+static int error_reserve(uint64_t reserve_bytes, uint64_t memory_bytes, struct wss_error *err)
+{
+	char reserve[16], memory[16];
+
+	wss_size_format(reserve_bytes, reserve, sizeof(reserve));
+	wss_size_format(memory_bytes, memory, sizeof(memory));
+	return wss_error_set(err, WSS_ERR_FAILED, "--reserve: %s, but the host has %s", reserve,
+			     memory);
+}
+
 int wss_host_room_init(struct wss_host_room *ret_room, struct wss_amount memory,
 		       struct wss_amount reserve, double risk, struct wss_error *err)
 {
 	if (memory.known && reserve.known && reserve.value > memory.value)
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "the reserve is %llu bytes, but the host has %llu",
-				     (unsigned long long)reserve.value,
-				     (unsigned long long)memory.value);
+		return error_reserve(reserve.value, memory.value, err);
 	if (!memory.known)
 		reserve.known = false;
 	else if (!reserve.known)

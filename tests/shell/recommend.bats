@@ -640,9 +640,11 @@ assert host["fits_bytes"] == limit - hours[-2], (host, limit - hours[-2])'
 	room_is '
 assert host["fits_bytes"] == 0 and host["short_bytes"] > 2 << 30, host
 assert host["free_bytes"] == 0'
+	wss recommend --host --risk 0.1% --output json
+	room_is 'assert host["risk"] == 0.001, host'
 	wss recommend --host --reserve 4GiB
 	[ "$status" = 1 ]
-	[[ $err == *"the reserve is 4294967296 bytes, but the host has 3221225472"* ]]
+	[[ $err == *"--reserve: 4 GiB, but the host has 3 GiB"* ]]
 	[ -z "$out" ]
 	for arguments in "--host web1" "--reserve 1GiB" "--host --plot x.svg" "--host --what-if 1GiB" "--host --backtest"; do
 		# shellcheck disable=SC2086
