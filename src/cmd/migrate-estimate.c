@@ -202,7 +202,8 @@ static void guest_fill(struct migrate_guest *guest, const struct wss_target *tar
 		.method = measured ? result->sample.method : NULL,
 		.migration = {.bandwidth = (double)options->bandwidth,
 			      .downtime_s = (double)options->downtime_ns / 1e9,
-			      .ram_bytes = result->ram_bytes},
+			      .ram_bytes = result->ram_bytes,
+			      .busy = {1, result->busy.busiest, result->busy.mean}},
 	};
 	wss_written_curve(result, &guest->migration.writes);
 	content_estimate(&result->sample, &guest->migration);
@@ -263,7 +264,8 @@ static void recording_fill(struct migrate_guest *guest, const struct wss_recordi
 			      .downtime_s = (double)options->downtime_ns / 1e9,
 			      .ram_bytes = result.ram_bytes,
 			      .content_bytes = {result.touched_bytes, most, most},
-			      .writes = result.writes},
+			      .writes = result.writes,
+			      .busy = {1, 1, 0}},
 	};
 }
 

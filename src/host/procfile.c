@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/number.h"
 
 #define STAT_MAX 4096
 /* Enough of a stat file for the process ID, the longest name (64 bytes, of a kernel thread) and the state. */
@@ -52,6 +53,7 @@ static int open_stat(const struct wss_root *root, const char *path)
 int wss_procfile_read_open_stat(int fd, struct wss_procfile_stat *ret)
 {
 	struct wss_procfile_stat line;
+	uint64_t user, system;
 	char text[STAT_MAX], *rest;
 	int r = read_start(fd, text, sizeof(text));
 
@@ -60,10 +62,11 @@ int wss_procfile_read_open_stat(int fd, struct wss_procfile_stat *ret)
 	/* The name in parentheses may contain anything, even ')' and newlines. */
 	rest = strrchr(text, ')');
 	if (!rest || sscanf(rest + 1,
-			    " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-			    "%*s %*s %" SCNu64,
-			    &line.state, &line.parent, &line.start_ticks) != 3)
+			    " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64 " %" SCNu64
+			    " %*s %*s %*s %*s %*s %*s %" SCNu64,
+			    &line.state, &line.parent, &user, &system, &line.start_ticks) != 5)
 		return -EINVAL;
+	line.cpu_ticks = wss_u64_add(user, system);
 	*ret = line;
 	return 0;
 }

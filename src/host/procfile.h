@@ -12,10 +12,11 @@
 
 #define WSS_CMDLINE_MAX (4U * 1024 * 1024)
 
-/* Fields of /proc/PID/stat: state (3), parent (4), start time (22). */
+/* Fields of /proc/PID/stat: state (3), parent (4), CPU time (14 and 15, added), start time (22). */
 struct wss_procfile_stat {
 	char state;
 	pid_t parent;
+	uint64_t cpu_ticks; /* of sysconf(_SC_CLK_TCK) */
 	uint64_t start_ticks;
 };
 

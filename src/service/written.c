@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "service/written.h"
 
+#include <stdlib.h>
+
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "track/control.h"
 #include "track/sampling.h"
@@ -38,6 +41,25 @@ static int written_sample_locked(struct wss_target *target, unsigned most_s,
 	return 0;
 }
 
+/* Samples pages, and watches how busy the virtual CPUs are meanwhile. */
+static int written_sample_busy(struct wss_target *target, unsigned most_s,
+			       struct wss_written_result *result, struct wss_error *err)
+{
+	const struct wss_guest *guest = target->guest;
+	wss_auto_free struct wss_cputime *times = calloc(2, sizeof(*times));
+	bool known;
+	int r;
+
+	if (!times)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	known = wss_cputime_read(&guest->process, &times[0], NULL) == 0;
+	r = written_sample_locked(target, most_s, result, err);
+	if (known && wss_cputime_read(&guest->process, &times[1], NULL) == 0)
+		result->busy = wss_cputime_compare(
+			&times[0], &times[1], guest->config.vcpus ? guest->config.vcpus : 1);
+	return r;
+}
+
 static int written_sample(struct wss_target *target, unsigned most_s,
 			  struct wss_written_result *result, struct wss_error *err)
 {
@@ -48,7 +70,7 @@ static int written_sample(struct wss_target *target, unsigned most_s,
 	    wss_guest_attach(guest, wss_hypervisor_host(target->hypervisor), err) < 0 ||
 	    wss_control_take(&guest->process, err) < 0)
 		return -1;
-	r = written_sample_locked(target, most_s, result, err);
+	r = written_sample_busy(target, most_s, result, err);
 	wss_control_release(&guest->process);
 	return r;
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "host/cputime.h"
 #include "service/measure.h"
 #include "service/target.h"
 #include "wss/sample.h"
@@ -22,6 +23,7 @@ struct wss_written_result {
 	double ram_bytes; /* all of the guest's memory; 0: not even that is known */
 	size_t n_sampled;
 	struct wss_writes_point sampled[WSS_WRITTEN_WINDOWS];
+	struct wss_cputime_shares busy;	 /* while pages were sampled; 0: unknown */
 	struct wss_error sampling_error; /* why there are fewer than wanted */
 	struct wss_sample sample;	 /* of the window over touched memory, good or bad */
 };

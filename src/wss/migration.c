@@ -159,11 +159,20 @@ static double course_union(const struct course *course, double written)
 	return all > 0 ? left + written - left * written / all : 0;
 }
 
+/* Returns how fast the guest writes, as a share of its usual speed. */
+static double course_pace(const struct course *course)
+{
+	double left = 1 - course->run.throttle_percent / 100.0;
+	double busy = course->migration->busy[course->end];
+
+	return left < busy ? left / busy : 1;
+}
+
 /* Reads the bitmap. */
 static void course_sync(struct course *course)
 {
 	const struct wss_migration *migration = course->migration;
-	double runs_s = course->synced_s * (1 - course->run.throttle_percent / 100.0);
+	double runs_s = course->synced_s * course_pace(course);
 	double written = fmin(wss_writes_at(&migration->writes, runs_s, course->end),
 			      migration->ram_bytes);
 	double joined = course_union(course, written);
@@ -207,8 +216,8 @@ static void course_give_up(struct course *course)
 }
 
 /*
- * Sends the rest while the guest is stopped. QEMU lifts max-bandwidth for that, so that on a fast link it
- * takes hardly any time.
+ * Sends the rest while the guest is stopped. QEMU lifts max-bandwidth for that, so that on a
+ * fast link it takes hardly any time.
  */
 static void course_complete(struct course *course)
 {

@@ -45,6 +45,12 @@ struct wss_migration {
 	 */
 	double content_bytes[WSS_ENDS];
 	struct wss_writes writes;
+	/*
+	 * Share of the time, 0 to 1, for which the virtual CPUs that write are busy, by enum
+	 * wss_end. A throttle takes only idle time until they have no more. 1: each slowdown
+	 * counts; 0: none does, because it is unknown.
+	 */
+	double busy[WSS_ENDS];
 };
 
 /* How it goes if everything is as one end of the bounds says. */

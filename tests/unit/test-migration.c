@@ -141,8 +141,10 @@ static struct wss_migration migration_of(const struct guest *guest, double bandw
 					  .downtime_s = WSS_MIGRATION_DOWNTIME_S,
 					  .ram_bytes = RAM};
 
-	for (size_t end = 0; end < WSS_ENDS; end++)
+	for (size_t end = 0; end < WSS_ENDS; end++) {
 		migration.content_bytes[end] = guest->content * 4096.0;
+		migration.busy[end] = 1;
+	}
 	for (double t = 0.001; t < 60; t *= 1.2) {
 		double bytes = guest_writes(guest, t);
 
@@ -293,6 +295,26 @@ static void test_auto_converge(void **state)
 	printf("# throttle: %u, expected %u\n", source.throttle, run.throttle_percent);
 	assert_true(source.throttle > 0 &&
 		    abs((int)source.throttle - (int)run.throttle_percent) <= 10);
+}
+
+/* A throttle takes idle time first: these CPUs are busy for a fifth of the time. */
+static void test_throttle_of_idle_cpus(void **state)
+{
+	struct guest guest = {
+		.set = 12288, .rate = 12000, .at_random = true, .content = PAGES};
+	struct wss_migration migration = migration_of(&guest, 20.0 * MIB);
+	struct wss_migration_run busy = wss_migration_precopy(&migration, true,
+							      WSS_END_EXPECTED),
+				 idle;
+
+	(void)state;
+	migration.busy[WSS_END_EXPECTED] = 0.2;
+	idle = wss_migration_precopy(&migration, true, WSS_END_EXPECTED);
+	assert_true(busy.converges && idle.converges);
+	assert_true(busy.throttle_percent < 80 && idle.throttle_percent > 80);
+	assert_true(idle.bytes > busy.bytes);
+	migration.busy[WSS_END_EXPECTED] = 0;
+	assert_false(wss_migration_precopy(&migration, true, WSS_END_EXPECTED).converges);
 }
 
 /* The throttle has an end, and a guest may write too much even so. */
@@ -514,12 +536,19 @@ static void test_recorded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recorded),      cmocka_unit_test(test_writes),
-		cmocka_unit_test(test_sampled),	      cmocka_unit_test(test_combine),
-		cmocka_unit_test(test_idle),	      cmocka_unit_test(test_zeros),
-		cmocka_unit_test(test_some_passes),   cmocka_unit_test(test_small_hot_set),
-		cmocka_unit_test(test_never),	      cmocka_unit_test(test_auto_converge),
-		cmocka_unit_test(test_throttle_ends), cmocka_unit_test(test_postcopy),
+		cmocka_unit_test(test_recorded),
+		cmocka_unit_test(test_throttle_of_idle_cpus),
+		cmocka_unit_test(test_writes),
+		cmocka_unit_test(test_sampled),
+		cmocka_unit_test(test_combine),
+		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_zeros),
+		cmocka_unit_test(test_some_passes),
+		cmocka_unit_test(test_small_hot_set),
+		cmocka_unit_test(test_never),
+		cmocka_unit_test(test_auto_converge),
+		cmocka_unit_test(test_throttle_ends),
+		cmocka_unit_test(test_postcopy),
 		cmocka_unit_test(test_slow_link),
 	};
 

@@ -9,6 +9,7 @@
 
 #include "host/process-find.h"
 #include "host/process.h"
+#include "host/cputime.h"
 #include "host/procfile.h"
 
 /* A tree with the child's executable, and the real "/". */
@@ -795,6 +796,56 @@ static void test_release(void **unused)
 	wss_process_release(&process);
 }
 
+static void put_thread(int tid, unsigned user, unsigned system)
+{
+	char path[64], text[200];
+
+	snprintf(path, sizeof(path), "q/task/%d/stat", tid);
+	snprintf(text, sizeof(text), "%d (CPU 0) S 1 1 1 0 -1 0 0 0 0 0 %u %u 0 0 20 0 1 0 77 0\n", tid, user,
+		 system);
+	put_text(host.tree, path, text);
+}
+
+/* Shares of two virtual CPUs: a second is sysconf(_SC_CLK_TCK) ticks. */
+static void test_cpu_time(void **state)
+{
+	unsigned second = (unsigned)sysconf(_SC_CLK_TCK);
+	struct wss_process process = WSS_PROCESS_INIT;
+	struct wss_cputime before, after;
+	struct wss_cputime_shares shares;
+	struct wss_error err = WSS_ERROR_INIT;
+	char path[PATH_MAX], text[200];
+
+	(void)state;
+	put_thread(11, 5, 5);
+	put_thread(12, second, 0);
+	snprintf(text, sizeof(text), "11 (a) b) S 1 1 1 0 -1 0 0 0 0 0 %u 10 0 0 20 0 2 0 77 0\n", second);
+	put_text(host.tree, "q/stat", text);
+	make_path(path, "%s/q", host.tree);
+	assert_int_equal(wss_root_open(path, &process.proc, &err), 0);
+	assert_int_equal(wss_cputime_read(&process, &before, &err), 0);
+	assert_int_equal(before.n, 2);
+	assert_int_equal(before.ticks, second + 10);
+	after = before;
+	after.read_ns = before.read_ns + 2 * WSS_NS_PER_S;
+	for (size_t i = 0; i < 2; i++)
+		after.threads[i].ticks += after.threads[i].tid == 12 ? second : second / 2;
+	after.ticks += second + second / 2;
+	shares = wss_cputime_compare(&before, &after, 2);
+	assert_true(shares.busiest > 0.49 && shares.busiest < 0.51);
+	assert_true(shares.mean > 0.36 && shares.mean < 0.39);
+	/* More time than there was, a new thread, and no time at all. */
+	after.ticks += 100 * second;
+	after.threads[0].tid = 13;
+	shares = wss_cputime_compare(&before, &after, 2);
+	assert_true(shares.mean == 1 && shares.busiest > 0.2 && shares.busiest <= 1);
+	shares = wss_cputime_compare(&before, &before, 2);
+	assert_true(shares.mean == 0 && shares.busiest == 0);
+	put_text(host.tree, "q/stat", "11 (a) S nonsense");
+	assert_int_equal(wss_cputime_read(&process, &after, &err), -1);
+	wss_root_close(&process.proc);
+}
+
 static int read_state(const char *text, char *ret_state)
 {
 	struct wss_root root;
@@ -869,6 +920,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_attach_real_namespace),
 		cmocka_unit_test(test_no_permission),
 		cmocka_unit_test(test_release),
+		cmocka_unit_test(test_cpu_time),
 	};
 	const struct CMUnitTest skipped[] = { cmocka_unit_test(test_needs_pidfd) };
 	int failed;
