@@ -124,3 +124,26 @@ compare() { # NAME
 		"estimated $(estimate never pre-copy pass_bytes | awk '{ print int($1 / 1048576) }') MiB" >&3
 	within_percent "$(estimate never pre-copy pass_bytes)" "$pass" 20
 }
+
+# libvirt starts the page sampling here, with its own number of samples.
+@test "a guest of libvirt is estimated, and a stop ends the measurement at once" {
+	embed_guest_start web1 args='wss.map=64 wss.touch=16 wss.mode=write' memory=256
+	embed_guest_wait_ready web1
+	embed_guest_wait_state web1 touching
+	wss migrate-estimate web1 --bandwidth 10GiB/s --window 1s --output json
+	[ "$status" = 0 ]
+	refute grep -q 'not sampled\|not measured' <<<"$err"
+	cp "$BATS_TEST_TMPDIR/out" "$dir/web1.json"
+	[ "$(estimate web1 pre-copy converges)" = yes ]
+	[ "$(estimate web1 pre-copy written_high_bytes)" -ge $((16 << 20)) ]
+	[ "$(estimate web1 pre-copy sent_high_bytes)" -lt $((600 << 20)) ]
+	wss migrate-estimate web1 --bandwidth 10GiB/s --window 1s
+	[ "$status" = 0 ]
+	[ "$(wc -l <<<"$out")" = 4 ]
+	[ "$(awk '{ print length }' <<<"$out" | sort -n | tail -n 1)" -le 80 ]
+	wss_start migrate-estimate web1 --bandwidth 1GiB/s --window 60s
+	kill -INT "$wss_pid"
+	wss_wait
+	[ "$status" = 130 ]
+	embed_guest_alive web1
+}
