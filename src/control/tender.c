@@ -228,7 +228,7 @@ static void look_after(struct tender *tender)
 	}
 	wss_look_disks(tender->target->guest, &tender->reports,
 		       tender->squeeze ? 1 : WSS_LOOK_READS_PERIOD_S, &look);
-	if (tender->squeeze)
+	if (tender->is_here)
 		wss_look_pressure(wss_hypervisor_host(tender->tending->targets.hypervisor), &look);
 	join_need(tender, &look);
 	tender_decide(tender, &look, fresh);
@@ -256,13 +256,19 @@ static int refuse(struct wss_error *err, const char *reason)
 static int begin_squeeze(struct tender *tender, const struct wss_look *look,
 			 struct wss_error *err)
 {
+	const struct wss_host *host = wss_hypervisor_host(tender->tending->targets.hypervisor);
 	struct wss_squeeze_options options = tender->tending->options.squeeze->options;
 	const char *refusal = wss_squeeze_refusal(&look->facts);
+	struct wss_look copy = *look;
+	struct wss_amount qemu_bytes;
 
 	if (!refusal && !look->view.actual_bytes.known)
 		refusal = "the size of its balloon is unknown";
 	if (refusal)
 		return refuse(err, refusal);
+	if (wss_look_check_memory(tender->target->guest, host, &copy, &qemu_bytes, err) < 0)
+		return -1;
+	tender->is_here = qemu_bytes.known;
 	options.floor_bytes = wss_squeeze_floor(&tender->target->policy, options.floor_bytes);
 	if (!tender->squeeze)
 		tender->squeeze = malloc(sizeof(*tender->squeeze));

@@ -65,6 +65,7 @@ struct tender {
 	bool shrunk;	      /* there is memory to give back */
 	bool watched;	      /* in the watchdog's charge, too */
 	bool may_step;	      /* as of the last refresh */
+	bool is_here;	      /* its QEMU is known to run on this host; with a squeeze only */
 	const char *end;      /* why it is left alone; NULL while it is not */
 	unsigned short_looks; /* successive looks that failed for lack of memory */
 	struct tender *next;

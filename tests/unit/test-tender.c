@@ -983,6 +983,28 @@ static void test_squeeze(void **unused)
 	clean_up();
 }
 
+static unsigned attached_at_first;
+
+static void note_attached(struct made_up *guest)
+{
+	guest->is_here = true;
+	attached_at_first = guest->looks == 2 ? guest->attached : attached_at_first;
+}
+
+/* The pressure of this host means nothing to a guest on another one, which is found out once. */
+static void test_squeeze_finds_its_host(void **unused)
+{
+	(void)unused;
+	squeeze(nothing);
+	assert_false(made_up.tender.is_here);
+	clean_up();
+	squeeze(note_attached);
+	assert_true(made_up.tender.is_here);
+	assert_int_equal(made_up.attached, attached_at_first);
+	assert_int_equal(squeezed.times, 1);
+	clean_up();
+}
+
 static void test_squeeze_is_ended(void **unused)
 {
 	(void)unused;
@@ -1038,6 +1060,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_to_the_floor),
 		cmocka_unit_test(test_squeeze),
+		cmocka_unit_test(test_squeeze_finds_its_host),
 		cmocka_unit_test(test_squeeze_is_ended),
 		cmocka_unit_test(test_squeeze_out_of_memory),
 		cmocka_unit_test(test_squeeze_without_reports),
