@@ -41,6 +41,7 @@ struct top {
 	struct wss_top_view view;
 	size_t n_shown, first; /* guests that the filter lets through; the first on the screen */
 	bool help;
+	size_t help_first; /* line of the help that is first on the screen */
 	bool colours;
 	bool quit;
 	uint64_t updates;
@@ -192,18 +193,24 @@ static void draw_guests(struct top *top)
 		draw_row(top, &layout, table_top() + 1 + (int)i, list[top->first + i], late_ns);
 }
 
+static bool help_has_more(const struct top *top)
+{
+	return LINES > 1 && wss_top_help(top->help_first + (size_t)LINES - 1) != NULL;
+}
+
 static void draw_help(const struct top *top)
 {
 	const char *line;
 
-	for (size_t i = 0; (line = wss_top_help(i)) != NULL && (int)i < LINES - 1; i++) {
+	for (int i = 0; (line = wss_top_help(top->help_first + (size_t)i)) != NULL && i < LINES - 1; i++) {
 		char text[WSS_TOP_TEXT_MAX];
 
 		snprintf(text, sizeof(text), "%s", line);
 		wss_top_fit(top->settings, text, COLS);
-		put_line((int)i, 0, A_NORMAL, text);
+		put_line(i, 0, A_NORMAL, text);
 	}
-	put_line(LINES - 1, 0, A_REVERSE, "Any key goes back");
+	put_line(LINES - 1, 0, A_REVERSE,
+		 help_has_more(top) ? "Any key shows the rest" : "Any key goes back");
 }
 
 static void draw(struct top *top)
@@ -339,6 +346,7 @@ static void take_command_key(struct top *top, int key)
 	case 'h':
 	case '?':
 		top->help = true;
+		top->help_first = 0;
 		break;
 	case 'r':
 		settings->reverse = !settings->reverse;
@@ -369,13 +377,21 @@ static void take_command_key(struct top *top, int key)
 	}
 }
 
+/* To the lines that did not fit on the screen, or back to the guests. */
+static void turn_help_over(struct top *top)
+{
+	top->help = help_has_more(top);
+	if (top->help)
+		top->help_first += (size_t)LINES - 1;
+}
+
 static void take_key(struct top *top, int key)
 {
 	if (key == KEY_RESIZE)
 		return;
 	top->message[0] = '\0';
 	if (top->help)
-		top->help = false;
+		turn_help_over(top);
 	else if (top->asking)
 		take_answer_key(top, key);
 	else if (!take_scroll_key(top, key))

@@ -604,7 +604,7 @@ static void head_source(const struct wss_top_settings *settings, const struct ws
 			 settings->source);
 }
 
-/* Where reasons have no column, the head has the first one. */
+/* The first reason: there may be no column of reasons, and even a wide terminal's cuts most of them. */
 static void head_reason(const struct wss_top_view *view, char *ret_text)
 {
 	for (size_t i = 0; i < view->guests.n; i++) {
@@ -617,8 +617,7 @@ static void head_reason(const struct wss_top_view *view, char *ret_text)
 	}
 }
 
-static void head_trouble(const struct wss_top_view *view, uint64_t late_ns, int width,
-			 char *ret_text)
+static void head_trouble(const struct wss_top_view *view, uint64_t late_ns, char *ret_text)
 {
 	char age[16];
 
@@ -631,7 +630,7 @@ static void head_trouble(const struct wss_top_view *view, uint64_t late_ns, int 
 			 view->error.text);
 	else if (!view->any)
 		snprintf(ret_text, WSS_TOP_TEXT_MAX, "Waiting for the first answer");
-	else if (width < WHY_FROM)
+	else
 		head_reason(view, ret_text);
 }
 
@@ -649,7 +648,7 @@ void wss_top_head(const struct wss_top_settings *settings, const struct wss_top_
 	else if (i == 2)
 		head_source(settings, view, ret_text);
 	else
-		head_trouble(view, late_ns, width, ret_text);
+		head_trouble(view, late_ns, ret_text);
 	wss_top_fit(settings, ret_text, width);
 }
 

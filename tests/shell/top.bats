@@ -154,10 +154,30 @@ ended() { # STATUS
 	sees '^full|^web13'
 	keys r W '?'
 	sees '^Keys:'
-	keys x
+	keys x x
 	first full
 	keys A
 	first big
+}
+
+@test "the help has all lines, on as many screens as it takes" {
+	begin_service
+	begin 80 24 --socket socket
+	first full
+	keys h
+	sees '^Any key shows the rest$'
+	grep -qE '^ +q, Ctrl-C +quit' screen
+	lacks ' NOT \.\.\. '
+	keys Space
+	sees '^Any key goes back$'
+	grep -qE '^ +NOT \.\.\. +why the last attempt gave no sample$' screen
+	keys Space
+	first full
+	in_tmux resize-window -t top -x 120 -y 40
+	keys '?'
+	sees '^Any key goes back$'
+	grep -qE '^ +q, Ctrl-C +quit' screen
+	grep -qE '^ +NOT \.\.\. ' screen
 }
 
 @test "the delay is asked for, and the screen can be paused" {
