@@ -278,6 +278,20 @@ static struct wss_value recommend_get_risk_bound(const void *row)
 					  : wss_value_absent();
 }
 
+AMOUNT(guest_overhead, overhead.p99_bytes)
+SERIES(overhead_samples, WSS_KIND_COUNT, overhead.samples)
+
+static struct wss_value recommend_get_overhead_is(const void *row)
+{
+	const struct wss_history_overhead *overhead = &advice_of(row)->overhead;
+
+	if (!advice_of(row)->has_series)
+		return wss_value_absent();
+	if (!overhead->p99_bytes.known)
+		return wss_value_text("unknown");
+	return wss_value_text(overhead->samples < 100 ? "peak" : "p99");
+}
+
 AMOUNT(pressure, sizing.pressure_bytes)
 
 static struct wss_value recommend_get_pressure_status(const void *row)
@@ -552,6 +566,14 @@ static const struct wss_column columns[] = {
 	 "Those that needed more than the rule gave, as a share, 1 = 100%", false},
 	{"risk_bound_share", NULL, "RISK-AT-MOST", 12, recommend_get_risk_bound,
 	 "Upper bound of that share with 95% certainty, if hours are independent", false},
+	{"overhead_bytes", NULL, "OVERHEAD", 8, recommend_get_guest_overhead,
+	 "Resident memory of QEMU that is not guest memory, 99th percentile, in bytes: a limit for its "
+	 "cgroup needs that on top", false},
+	{"overhead_is", NULL, "OVER-IS", -7, recommend_get_overhead_is,
+	 "p99; peak (fewer than 100 samples have it); unknown (none has: guest RAM could not be told from "
+	 "QEMU's other memory)", false},
+	{"overhead_samples", NULL, "O-SAMPLES", 9, recommend_get_overhead_samples,
+	 "Samples that it is from, a count", false},
 };
 
 #define SHOWN                                                                          \

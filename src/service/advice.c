@@ -256,7 +256,8 @@ static int advice_read_more(struct wss_history *history, const struct wss_advice
 	if (!advice->has_series)
 		return 0;
 	if (!guest->need_only &&
-	    wss_history_pressure(history, guest->uuid, pressed_since, &advice->pressure, err) < 0)
+	    (wss_history_pressure(history, guest->uuid, pressed_since, &advice->pressure, err) < 0 ||
+	     wss_history_overhead(history, guest->uuid, since, &advice->overhead, err) < 0))
 		return -1;
 	return advice_read_hours(history, guest, since, options, advice, err);
 }

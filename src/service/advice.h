@@ -131,6 +131,7 @@ struct wss_advice {
 	 */
 	uint64_t week_bytes[WSS_ADVICE_WEEK_HOURS];
 	struct wss_advice_cold cold;   /* also without a series */
+	struct wss_history_overhead overhead; /* within the span */
 	/* Signs of pressure within the last WSS_PRESSURE_SPAN_S. */
 	struct wss_pressure pressure;
 	/* With a size and a curve: the predicted loss at the recommended size. */

@@ -91,6 +91,11 @@ static const char *const sql[DB_STATEMENTS] = {
 		"JOIN sample ON series_id = series.id "
 		"WHERE uuid = ?1 AND time >= ?2 AND time <= ?3 AND coalesce(swap_in_bytes, major_faults, oom_kills, "
 		"stall_us, refaults) IS NOT NULL ORDER BY time, sample.id",
+	[DB_OVERHEAD] =
+		"SELECT qemu_bytes, count(*) OVER () FROM guest JOIN series ON guest_id = guest.id "
+		"JOIN sample ON series_id = series.id "
+		"WHERE uuid = ?1 AND time >= ?2 AND time <= ?3 AND qemu_bytes BETWEEN 0 AND ?4 "
+		"ORDER BY qemu_bytes",
 	[DB_GUESTS] = "SELECT uuid, name FROM guest ORDER BY name, uuid",
 	/*
 	 * The rows of a guest are sorted in memory, so what is the same for a whole series is read by

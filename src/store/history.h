@@ -150,6 +150,16 @@ typedef void (*wss_history_on_sample)(const struct wss_sample *sample, void *opa
 int wss_history_samples(struct wss_history *history, const char *uuid, time_t since, time_t until,
 			wss_history_on_sample on_sample, void *opaque, struct wss_error *err);
 
+/* Memory of a guest's QEMU that is not guest RAM. */
+struct wss_history_overhead {
+	uint64_t samples;	    /* in which it is known */
+	struct wss_amount p99_bytes; /* their 99th percentile, nearest rank: the largest of fewer than 100 */
+};
+
+/* Reads it from the samples since a time, of all series. Returns 0, or -1: WSS_ERR_INTERRUPTED. */
+int wss_history_overhead(struct wss_history *history, const char *uuid, time_t since,
+			 struct wss_history_overhead *ret_overhead, struct wss_error *err);
+
 /*
  * Adds the counters of a guest's samples since a time. Returns 0, or -1: WSS_ERR_NO_MEMORY,
  * WSS_ERR_INTERRUPTED. A history of an older version has none.

@@ -191,6 +191,32 @@ int wss_history_pressure(struct wss_history *history, const char *uuid, time_t s
 	return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 }
 
+int wss_history_overhead(struct wss_history *history, const char *uuid, time_t since,
+			 struct wss_history_overhead *ret_overhead, struct wss_error *err)
+{
+	struct wss_history_overhead overhead = {.samples = 0};
+	sqlite3_stmt *stmt = wss_db_statement(history, DB_OVERHEAD, err);
+	uint64_t at = 0;
+	int step, r = 0;
+
+	if (!stmt)
+		return -1;
+	bind_span(stmt, uuid, since, WSS_TIME_MAX_S);
+	sqlite3_bind_int64(stmt, 4, (int64_t)WSS_BYTES_MAX);
+	while (rows_has_next(stmt, &step)) {
+		overhead.samples = wss_db_column_u64(stmt, 1);
+		if (++at < overhead.samples - overhead.samples / 100)
+			continue;
+		overhead.p99_bytes = wss_db_column_amount(stmt, 0);
+		step = SQLITE_DONE;
+		break;
+	}
+	r = end_of_rows(history, stmt, step, err);
+	if (r == 0)
+		*ret_overhead = overhead;
+	return r;
+}
+
 static int read_span(struct wss_history *history, sqlite3_stmt *stmt,
 		     struct sample_series *series, struct wss_history_span *span,
 		     struct wss_error *err)

@@ -117,7 +117,7 @@ struct wss_amount wss_pressure_floor(const struct wss_pressure *pressure, uint64
 
 	for (size_t i = 0; i < pressure->n; i++) {
 		const struct wss_pressure_event *event = &pressure->events[i];
-		double bump = event->time < now ? event_bump(event, size, now) : 0;
+		double bump = event->time <= now ? event_bump(event, size, now) : 0;
 
 		if (bump <= most)
 			continue;

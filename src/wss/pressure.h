@@ -76,7 +76,7 @@ int wss_pressure_add(struct wss_pressure *pressure, time_t time,
 void wss_pressure_free(struct wss_pressure *pressure);
 
 /*
- * Returns the size that events before now ask for where size_bytes would be recommended otherwise; unknown if
+ * Returns the size that events until now ask for where size_bytes would be recommended otherwise; unknown if
  * none asks for more. ret_event: the event that asks for most, NULL allowed.
  */
 struct wss_amount wss_pressure_floor(const struct wss_pressure *pressure, uint64_t size_bytes,

@@ -400,6 +400,20 @@ between() { # VALUE LOW HIGH, in MiB
 	done
 }
 
+@test "QEMU's own memory is a figure of its own" {
+	node 3
+	history_of 40 $((1000 << 20)) 300 1
+	history_of 140 $((1000 << 20)) 300 2
+	history_of 40 $((1000 << 20)) 300 3
+	sqlite3 "$VIRT_WSS_HISTORY" "UPDATE sample SET qemu_bytes = NULL WHERE series_id IN
+		(SELECT series.id FROM series JOIN guest ON guest.id = guest_id WHERE uuid = '${uuid}3')"
+	wss recommend web1 web2 web3 --output csv
+	[ "$status" = 0 ]
+	[ "$(field overhead_bytes | paste -sd,)" = "$((64 << 20)),$((64 << 20))," ]
+	[ "$(field overhead_is | paste -sd,)" = peak,p99,unknown ]
+	[ "$(field overhead_samples | paste -sd,)" = 40,140,0 ]
+}
+
 @test "the host: unknown guests count with all their memory" {
 	node 3
 	history_of 10 $((1000 << 20)) 300 1 2

@@ -1258,6 +1258,47 @@ static void test_migration_to_pressure(void **unused)
 	wss_history_close(history);
 }
 
+/* --- QEMU's own memory --- */
+
+static void add_overhead(struct wss_history *history, time_t when, struct wss_amount bytes)
+{
+	struct wss_sample sample = sample_of(UUID_A, 100 << 20, when);
+
+	sample.memory.qemu_bytes = bytes;
+	assert_int_equal(wss_history_add(history, &sample, NULL), 0);
+}
+
+static struct wss_history_overhead read_overhead(struct wss_history *history, time_t since)
+{
+	struct wss_history_overhead overhead = { .samples = 1000 };
+
+	assert_int_equal(wss_history_overhead(history, UUID_A, since, &overhead, NULL), 0);
+	return overhead;
+}
+
+static void test_overhead(void **unused)
+{
+	struct wss_history *history = open_history();
+	struct wss_history_overhead overhead;
+
+	(void)unused;
+	add_overhead(history, NOW, (struct wss_amount){ 0 });
+	overhead = read_overhead(history, 0);
+	assert_false(overhead.p99_bytes.known);
+	assert_int_equal(overhead.samples, 0);
+	for (uint64_t i = 1; i <= 99; i++)
+		add_overhead(history, NOW + (time_t)i, wss_amount_of(i << 20));
+	overhead = read_overhead(history, 0);
+	assert_int_equal(overhead.samples, 99);
+	assert_int_equal(overhead.p99_bytes.value >> 20, 99);
+	for (uint64_t i = 100; i <= 200; i++)
+		add_overhead(history, NOW + (time_t)i, wss_amount_of(i << 20));
+	assert_int_equal(read_overhead(history, 0).p99_bytes.value >> 20, 198);
+	/* Of the samples since. */
+	assert_int_equal(read_overhead(history, NOW + 200).samples, 1);
+	wss_history_close(history);
+}
+
 static void test_no_place(void **unused)
 {
 	struct wss_history *history = NULL;
@@ -1535,6 +1576,7 @@ int main(void)
 		TEST(test_migration_of_a_journal),
 		TEST(test_migration_to_coldness),
 		TEST(test_migration_to_pressure),
+		TEST(test_overhead),
 		TEST(test_coldness),
 		TEST(test_coldness_of_spans),
 		TEST(test_coldness_is_forgotten),
