@@ -60,12 +60,28 @@ static void step_add(struct recommend_notes *notes, const char *domain,
 	snprintf(notes->step, sizeof(notes->step), "%.256s: %s", domain, text);
 }
 
-void recommend_notes_add(struct recommend_notes *notes, const char *domain,
-			 const struct wss_advice *advice, double risk)
+static void prior_add(struct recommend_notes *notes, const struct recommend_row *row)
 {
+	char size[24], text[WSS_ADVICE_TEXT_MAX];
+
+	if (row->prior.kind == WSS_PRIOR_NONE)
+		return;
+	wss_size_format(row->prior.bytes.value, size, sizeof(size));
+	snprintf(text, sizeof(text),
+		 "prior, not measured: %s suffices for nine of ten of the %zu guests of the same %s", size,
+		 row->prior.guests,
+		 row->prior.kind == WSS_PRIOR_TITLE ? "title" : "operating system");
+	note_add(notes, row->domain, text);
+}
+
+void recommend_notes_add(struct recommend_notes *notes, const struct recommend_row *row, double risk)
+{
+	const struct wss_advice *advice = &row->advice;
+	const char *domain = row->domain;
 	char text[WSS_ADVICE_TEXT_MAX];
 	struct recommend_kind *kind;
 
+	prior_add(notes, row);
 	if (advice->only_writes)
 		note_add(notes, domain,
 			 "its windows saw only writes, which do not show how much it needs");

@@ -278,6 +278,26 @@ static struct wss_value recommend_get_risk_bound(const void *row)
 					  : wss_value_absent();
 }
 
+static struct wss_value recommend_get_prior(const void *row)
+{
+	return wss_value_amount(recommend_row_of(row)->prior.bytes, WSS_KIND_BYTES);
+}
+
+static struct wss_value recommend_get_prior_is(const void *row)
+{
+	return recommend_row_of(row)->wants_prior
+		       ? wss_value_text(wss_prior_kind_name(recommend_row_of(row)->prior.kind))
+		       : wss_value_absent();
+}
+
+static struct wss_value recommend_get_prior_guests(const void *row)
+{
+	const struct wss_prior *prior = &recommend_row_of(row)->prior;
+
+	return prior->kind != WSS_PRIOR_NONE ? wss_value_number(prior->guests, WSS_KIND_COUNT)
+					     : wss_value_absent();
+}
+
 AMOUNT(guest_overhead, overhead.p99_bytes)
 SERIES(overhead_samples, WSS_KIND_COUNT, overhead.samples)
 
@@ -574,6 +594,14 @@ static const struct wss_column columns[] = {
 	 "QEMU's other memory)", false},
 	{"overhead_samples", NULL, "O-SAMPLES", 9, recommend_get_overhead_samples,
 	 "Samples that it is from, a count", false},
+	{"prior_bytes", NULL, "PRIOR", 8, recommend_get_prior,
+	 "Where the guest itself was measured too little: what suffices for nine of ten like guests, in bytes; "
+	 "no measurement of the guest", false},
+	{"prior_is", NULL, "PRIOR-BY", -8, recommend_get_prior_is,
+	 "What they have in common: title; os (libosinfo's id); none (fewer than three such guests have a "
+	 "size)", false},
+	{"prior_guests", NULL, "P-GUESTS", 8, recommend_get_prior_guests,
+	 "How many they are, a count", false},
 };
 
 #define SHOWN                                                                          \

@@ -33,6 +33,7 @@ struct recommend {
 	size_t n_curves;
 	struct wss_missrate_guest *curves; /* for the picture, with malloc()ed texts */
 	struct recommend_notes notes;
+	struct recommend_prior *prior; /* NULL: not read yet */
 };
 
 /* Keeps a guest's curve for the picture. */
@@ -64,6 +65,24 @@ static int curve_keep(struct recommend *run, const struct recommend_row *row, st
 	return 0;
 }
 
+/* Adds what like guests need, where the guest's own history is too short. */
+static int row_add_prior(struct recommend *run, struct recommend_row *row, struct wss_error *err)
+{
+	const struct wss_advice_options *options = &run->options->sizing.advice;
+	enum wss_advice_status status = row->advice.status;
+
+	row->wants_prior = status == WSS_ADVICE_TOO_EARLY || status == WSS_ADVICE_UNKNOWN;
+	if (!row->wants_prior || !row->origin || !run->history ||
+	    (!row->origin->title[0] && !row->origin->os[0]))
+		return 0;
+	if (!run->prior)
+		run->prior = recommend_prior_read(run->cli, &run->targets, run->history, run->since,
+						  options, err);
+	return run->prior ? recommend_prior_find(run->prior, row->uuid, row->origin, &row->policy,
+						 &row->advice.rule, &row->prior, err)
+			  : -1;
+}
+
 static int row_fill(struct recommend *run, struct recommend_row *row, const char *policy_xml,
 		    struct wss_error *err)
 {
@@ -74,6 +93,8 @@ static int row_fill(struct recommend *run, struct recommend_row *row, const char
 	if ((policy_xml && wss_policy_read(policy_xml, &row->policy, err) < 0) ||
 	    wss_advice_read(run->history, &guest, run->since, &run->options->sizing.advice,
 			    &row->advice, err) < 0)
+		return -1;
+	if (row_add_prior(run, row, err) < 0)
 		return -1;
 	return run->options->plot && row->advice.curve.known ? curve_keep(run, row, err) : 0;
 }
@@ -114,8 +135,7 @@ static void recommend_domain(struct recommend *run, struct recommend_row *row,
 		wss_tally_bad(&run->tally, row->domain, why);
 	} else if (!run->options->host) {
 		wss_report_row(run->report, row);
-		recommend_notes_add(&run->notes, row->domain, &row->advice,
-				    run->options->sizing.advice.risk);
+		recommend_notes_add(&run->notes, row, run->options->sizing.advice.risk);
 	}
 	wss_advice_free(&row->advice);
 }
@@ -130,6 +150,7 @@ static void recommend_target(struct recommend *run, struct wss_target *target)
 		row.domain = found->entry.name;
 		row.uuid = found->entry.uuid;
 		row.active = found->entry.active;
+		row.origin = &found->entry.origin;
 	}
 	recommend_domain(run, &row, found->entry.xml, run->targets.all && row.active,
 			 found->assigned_bytes, &target->error);
@@ -210,6 +231,7 @@ static void clean_up(struct recommend *run)
 		free((char *)run->curves[i].method);
 	}
 	free(run->curves);
+	recommend_prior_free(run->prior);
 	free(run->facts.name);
 	wss_host_sum_free(&run->host);
 	wss_host_room_free(&run->room);

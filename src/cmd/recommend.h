@@ -6,6 +6,29 @@
 #include "cmd/cmd.h"
 #include "service/advice-text.h"
 #include "service/host-sum.h"
+#include "wss/prior.h"
+
+struct recommend_prior; /* the guests that priors are from */
+
+/*
+ * Reads what all guests of the connection are recommended. targets: those of the command. For
+ * recommend_prior_free(); NULL with the errors of wss_targets_find() and wss_advice_read().
+ */
+struct recommend_prior *recommend_prior_read(const struct wss_cli *cli, const struct wss_targets *targets,
+					     struct wss_history *history, time_t since,
+					     const struct wss_advice_options *options,
+					     struct wss_error *err);
+
+/* Accepts NULL. */
+void recommend_prior_free(struct recommend_prior *prior);
+
+/*
+ * Finds the prior of a guest, within its minimum, maximum and rounding. WSS_ERR_NO_MEMORY.
+ */
+int recommend_prior_find(const struct recommend_prior *prior, const char *uuid,
+			 const struct wss_origin *origin, const struct wss_policy *policy,
+			 const struct wss_sizing_rule *rule, struct wss_prior *ret_prior,
+			 struct wss_error *err);
 
 struct recommend_row {
 	const char *domain;
@@ -14,6 +37,9 @@ struct recommend_row {
 	bool active;
 	struct wss_policy policy;
 	struct wss_advice advice;
+	const struct wss_origin *origin; /* NULL: unknown */
+	bool wants_prior; /* it is too early to size it by its own history */
+	struct wss_prior prior;
 };
 
 /*
@@ -40,8 +66,7 @@ struct recommend_notes {
 };
 
 /* risk: that of the options. */
-void recommend_notes_add(struct recommend_notes *notes, const char *domain,
-			 const struct wss_advice *advice, double risk);
+void recommend_notes_add(struct recommend_notes *notes, const struct recommend_row *row, double risk);
 
 /* Prints the notes; the next step only on a terminal. */
 void recommend_notes_print(const struct recommend_notes *notes, bool terminal);

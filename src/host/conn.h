@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "host/guest.h"
 #include "host/host.h"
+#include "host/origin.h"
 
 struct wss_conn;
 
@@ -91,12 +92,13 @@ int wss_conn_guest(struct wss_conn *conn, const struct wss_domain_ref *ref,
 		   const struct wss_deadline *deadline, struct wss_guest **ret_guest,
 		   struct wss_error *err);
 
-/* A domain's identity and its metadata element. */
+/* A domain's identity, its metadata element and what it was made from. */
 struct wss_conn_entry {
 	char name[WSS_NAME_MAX];
 	char uuid[WSS_UUID_TEXT_MAX];
 	bool active; /* has an id: running or paused */
 	char *xml;   /* malloc()ed, owned by the caller; NULL if there is no such element */
+	struct wss_origin origin;
 };
 
 /*

@@ -14,22 +14,28 @@
 #include "host/fleet.h"
 #include "host/xml.h"
 
+/*
+ * Not virDomainGetMetadata(): in it libvirt reads freed memory if an attribute has the
+ * element's prefix, and anyone who may edit the domain can write such an attribute.
+ * With qemu:///embed that happens in this process. See
+ * docs/libvirt-metadata-prefix.md.
+ */
+static int element_read(const char *domain_xml, const char *namespace_uri, char **ret_xml,
+			struct wss_error *err)
+{
+	if (!domain_xml)
+		return wss_conn_error(err, "cannot read the domain's metadata");
+	if (wss_xml_metadata(domain_xml, WSS_DOMXML_MAX, namespace_uri, ret_xml, err) < 0)
+		return wss_error_prefix(err, "cannot read the domain's metadata");
+	return 0;
+}
+
 int wss_conn_element(virDomainPtr dom, const char *namespace_uri, char **ret_xml,
 		     struct wss_error *err)
 {
-	/*
-	 * Not virDomainGetMetadata(): in it libvirt reads freed memory if an attribute has the
-	 * element's prefix, and anyone who may edit the domain can write such an attribute.
-	 * With qemu:///embed that happens in this process. See
-	 * docs/libvirt-metadata-prefix.md.
-	 */
 	wss_auto_free char *xml = virDomainGetXMLDesc(dom, 0);
 
-	if (!xml)
-		return wss_conn_error(err, "cannot read the domain's metadata");
-	if (wss_xml_metadata(xml, WSS_DOMXML_MAX, namespace_uri, ret_xml, err) < 0)
-		return wss_error_prefix(err, "cannot read the domain's metadata");
-	return 0;
+	return element_read(xml, namespace_uri, ret_xml, err);
 }
 
 /*
@@ -77,8 +83,10 @@ int wss_conn_metadata(struct wss_conn *conn, const struct wss_domain_ref *ref,
 		      struct wss_error *err)
 {
 	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, ref, err);
+	wss_auto_free char *xml = dom ? virDomainGetXMLDesc(dom, 0) : NULL;
 
-	if (!dom || wss_conn_element(dom, namespace_uri, &ret_entry->xml, err) < 0)
+	if (!dom || element_read(xml, namespace_uri, &ret_entry->xml, err) < 0 ||
+	    wss_origin_read(xml, WSS_DOMXML_MAX, &ret_entry->origin, err) < 0)
 		return -1;
 	snprintf(ret_entry->name, sizeof(ret_entry->name), "%s", virDomainGetName(dom));
 	if (virDomainGetUUIDString(dom, ret_entry->uuid) < 0)

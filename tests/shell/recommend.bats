@@ -414,6 +414,35 @@ between() { # VALUE LOW HIGH, in MiB
 	[ "$(field overhead_samples | paste -sd,)" = 40,140,0 ]
 }
 
+@test "a new guest has a prior from guests of the same title or system" {
+	local i
+	node 6
+	for i in 1 2 3 4 5; do
+		sed -i "s|<memory|<title>web server</title><memory|" "$BATS_TEST_TMPDIR/$i.xml"
+	done
+	for i in 1 2 3; do
+		history_of 40 $((1000 << 20)) 300 $i
+	done
+	history_of 5 $((100 << 20)) 300 4
+	wss recommend --output csv
+	[ "$status" = 0 ]
+	[ "$(field status | paste -sd,)" = "ok,ok,ok,too early,unknown,unknown" ]
+	[ "$(field prior_is | paste -sd,)" = ",,,title,title,none" ]
+	[ "$(field prior_guests | paste -sd,)" = ",,,3,3," ]
+	[ "$(field prior_bytes | sed -n 4p)" = "$(field recommended_bytes | sed -n 1p)" ]
+	[ -z "$(field recommended_bytes | sed -n 4p)" ]
+	# The like guests need not be named.
+	wss recommend web4 --step 1GiB --output csv
+	[ "$(field prior_bytes)" = $((2 << 30)) ]
+	wss recommend web4
+	grep -Fx 'virt-wss: web4: note: prior, not measured: 1.29 GiB suffices for nine of ten of the 3 guests of the same title' <<<"$err"
+	# A name is no origin.
+	node 6
+	wss recommend web4 --output csv
+	[ "$(field prior_is)" = none ]
+	[ -z "$(field prior_bytes)" ]
+}
+
 @test "the host: unknown guests count with all their memory" {
 	node 3
 	history_of 10 $((1000 << 20)) 300 1 2
