@@ -110,6 +110,52 @@ static struct wss_value backtest_get_equal_margin(const void *row)
 		       : wss_value_absent();
 }
 
+static struct wss_value backtest_get_loss(const void *row)
+{
+	const struct recommend_backtest_loss *loss = backtest_row_of(row)->loss;
+
+	return loss && loss->hours
+		       ? wss_value_bounded(value_of_share(loss->share_sum / (double)loss->hours),
+					   loss->bound ? WSS_BOUND_AT_MOST : WSS_BOUND_EXACT)
+		       : wss_value_absent();
+}
+
+static struct wss_value backtest_get_loss_hours(const void *row)
+{
+	const struct recommend_backtest_loss *loss = backtest_row_of(row)->loss;
+
+	return loss ? wss_value_number(loss->hours, WSS_KIND_COUNT) : wss_value_absent();
+}
+
+static struct wss_value mean_faults(const void *row, double sum)
+{
+	const struct recommend_backtest_loss *loss = backtest_row_of(row)->loss;
+
+	return loss->fault_hours ? value_of_factor(sum / (double)loss->fault_hours)
+				 : wss_value_absent();
+}
+
+static struct wss_value backtest_get_predicted(const void *row)
+{
+	const struct recommend_backtest_loss *loss = backtest_row_of(row)->loss;
+
+	return loss ? mean_faults(row, loss->predicted_sum) : wss_value_absent();
+}
+
+static struct wss_value backtest_get_seen(const void *row)
+{
+	const struct recommend_backtest_loss *loss = backtest_row_of(row)->loss;
+
+	return loss ? mean_faults(row, loss->seen_sum) : wss_value_absent();
+}
+
+static struct wss_value backtest_get_fault_hours(const void *row)
+{
+	const struct recommend_backtest_loss *loss = backtest_row_of(row)->loss;
+
+	return loss ? wss_value_number(loss->fault_hours, WSS_KIND_COUNT) : wss_value_absent();
+}
+
 #define SLACK_HELP "Mean of size less need, as a share of the size, 1 = 100%"
 #define P95_HELP "Slack that 95% of the hours do not exceed, as a share of the size"
 #define VIOLATED_HELP "Hours that needed more, as a share of the judged hours, 1 = 100%"
@@ -148,6 +194,17 @@ static const struct wss_column backtest_columns[] = {
 	 false},
 	{"equal_margin_share", NULL, "MARGIN-AT", 9, backtest_get_equal_margin,
 	 "That margin, as a share", false},
+	{"loss_share", NULL, "LOSS", 7, backtest_get_loss,
+	 "Time that the recommended sizes are predicted to lose to faults, mean, as a share, 1 = 100%; < where "
+	 "some are upper bounds", false},
+	{"loss_hours", NULL, "L-HOURS", 7, backtest_get_loss_hours,
+	 "Hours for which that is predicted, a count", false},
+	{"faults_predicted_per_second", NULL, "PREDICTED", 9, backtest_get_predicted,
+	 "Faults predicted at the memory that the guests had, mean, a count per second", false},
+	{"faults_seen_per_second", NULL, "SEEN", 7, backtest_get_seen,
+	 "Major faults that the guests have counted in these hours, mean, a count per second", false},
+	{"faults_hours", NULL, "F-HOURS", 7, backtest_get_fault_hours,
+	 "Hours in which both are known, a count", false},
 };
 
 const struct wss_report_layout recommend_backtest_layout = {
@@ -159,7 +216,8 @@ const struct wss_report_layout recommend_backtest_layout = {
 		 "changes_per_week,equal_slack_share",
 	.wide = "domain,size,guests,hours,early_hours,slack_share,slack_p95_share,"
 		"violation_hours,violation_share,above_share,above_max_share,"
-		"changes_per_week,equal_slack_share,equal_margin_share",
+		"changes_per_week,equal_slack_share,equal_margin_share,loss_share,"
+		"faults_predicted_per_second,faults_seen_per_second",
 };
 
 static const struct recommend_sweep_row *sweep_row_of(const void *row)

@@ -24,6 +24,7 @@ struct backtest_run {
 	struct wss_report *report;
 	struct wss_tally tally;
 	struct wss_backtest all;
+	struct recommend_backtest_loss loss; /* of all */
 	struct recommend_sweep_row *sweep; /* WSS_SWEEP_RULES of them, or NULL */
 	const struct wss_advice_options *advice;
 	struct wss_targets targets; /* of --connect, with their policies */
@@ -35,10 +36,8 @@ struct backtest_run {
 	const char *drawn; /* the guest's name */
 };
 
-static void backtest_on_moment(const struct wss_backtest_moment *moment, void *opaque)
+static void moment_keep(struct backtest_run *run, const struct wss_backtest_moment *moment)
 {
-	struct backtest_run *run = opaque;
-
 	if (run->n_moments == run->moments_room) {
 		size_t room = run->moments_room ? 2 * run->moments_room : 256;
 		struct wss_backtest_moment *moments =
@@ -52,6 +51,36 @@ static void backtest_on_moment(const struct wss_backtest_moment *moment, void *o
 		run->moments_room = room;
 	}
 	run->moments[run->n_moments++] = *moment;
+}
+
+/* What the hours of a guest are added to. */
+struct moments {
+	struct backtest_run *run;
+	struct wss_replay *replay;
+	struct recommend_backtest_loss *loss;
+	bool draw;
+};
+
+static void backtest_on_moment(const struct wss_backtest_moment *moment, void *opaque)
+{
+	struct moments *moments = opaque;
+	struct recommend_backtest_loss *loss = moments->loss;
+	double share, seen, predicted;
+	bool bound;
+
+	if (moments->draw)
+		moment_keep(moments->run, moment);
+	if (wss_replay_loss(moments->replay, moment->start, moment->sizes[WSS_BACKTEST_ADVICE],
+			    &share, &bound)) {
+		loss->hours++;
+		loss->share_sum += share;
+		loss->bound = loss->bound || bound;
+	}
+	if (wss_replay_faults(moments->replay, moment->start, &seen, &predicted)) {
+		loss->fault_hours++;
+		loss->seen_sum += seen;
+		loss->predicted_sum += predicted;
+	}
 }
 
 /* --- policies --- */
@@ -100,19 +129,20 @@ static struct wss_backtest_options backtest_options(const struct backtest_run *r
 	};
 }
 
-/* Adds the guest of the replay; its history ends with its last hour. */
-static int backtest_judge(struct backtest_run *run, struct wss_backtest *backtest,
-			  const struct wss_backtest_options *options, bool draw)
+/* Adds the guest of the replay; its history ends with its last hour. moments may be NULL. */
+static int backtest_judge(struct wss_backtest *backtest, const struct wss_backtest_options *options,
+			  struct moments *moments)
 {
 	size_t n;
 	const struct wss_backtest_hour *hours = wss_replay_hours(options->opaque, &n);
 	time_t until = n ? hours[n - 1].start + WSS_HISTORY_HOUR : 0;
 
 	return wss_backtest_add(backtest, hours, n, until, options,
-				draw ? backtest_on_moment : NULL, run);
+				moments ? backtest_on_moment : NULL, moments);
 }
 
 static void backtest_print(struct backtest_run *run, struct wss_backtest *backtest,
+			   const struct recommend_backtest_loss *loss,
 			   const struct wss_stored_guest *guest)
 {
 	double violations = wss_backtest_violations(&backtest->scores[WSS_BACKTEST_ADVICE]);
@@ -123,6 +153,7 @@ static void backtest_print(struct backtest_run *run, struct wss_backtest *backte
 			.uuid = guest ? guest->uuid : NULL,
 			.player = (enum wss_backtest_player)i,
 			.backtest = backtest,
+			.loss = i == WSS_BACKTEST_ADVICE ? loss : NULL,
 		};
 
 		row.has_equal = i != WSS_BACKTEST_ADVICE &&
@@ -142,7 +173,7 @@ static int sweep_guest(struct backtest_run *run, struct wss_backtest_options *op
 	options->alone = true;
 	for (size_t i = 0; r >= 0 && i < WSS_SWEEP_RULES; i++) {
 		options->only = &run->sweep[i].rule;
-		r = backtest_judge(run, &run->sweep[i].backtest, options, false);
+		r = backtest_judge(&run->sweep[i].backtest, options, NULL);
 	}
 	return r;
 }
@@ -151,16 +182,20 @@ static int backtest_replayed(struct backtest_run *run, const struct wss_stored_g
 			     bool named, struct wss_replay *replay)
 {
 	struct wss_backtest_options options = backtest_options(run, replay);
+	struct moments moments = {run, replay, &run->loss, run->plot};
+	struct recommend_backtest_loss loss = {.hours = 0};
 	struct wss_backtest one = {0};
 	int r;
 
 	if (run->sweep)
 		return sweep_guest(run, &options);
-	r = backtest_judge(run, &run->all, &options, run->plot);
+	r = backtest_judge(&run->all, &options, &moments);
 	if (r >= 0 && named && run->cli->n_domains > 1) {
-		r = backtest_judge(run, &one, &options, false);
+		moments.loss = &loss;
+		moments.draw = false;
+		r = backtest_judge(&one, &options, &moments);
 		if (r >= 0)
-			backtest_print(run, &one, guest);
+			backtest_print(run, &one, &loss, guest);
 	}
 	wss_backtest_free(&one);
 	return r;
@@ -266,6 +301,20 @@ static void backtest_say_early(const struct backtest_run *run)
 			(unsigned long long)backtest->early_hours);
 }
 
+/* Says why predictions, or what they are held against, are absent. */
+static void backtest_say_loss(const struct backtest_run *run)
+{
+	if (!run->all.hours)
+		return;
+	if (!run->loss.hours)
+		wss_log(WSS_LOG_INFO, "the loss is not predicted: no windows have a growth curve of "
+				      "4 KiB pages");
+	else if (!run->loss.fault_hours)
+		wss_log(WSS_LOG_INFO, "the predicted faults are not held against those seen: the "
+				      "samples have no major faults of the guests, which their "
+				      "balloons report if libvirt asks for statistics");
+}
+
 static void backtest_draw(FILE *f, const void *opaque)
 {
 	const struct backtest_run *run = opaque;
@@ -284,7 +333,7 @@ static int backtest_all(struct backtest_run *run, const struct wss_store_options
 	if (run->sweep)
 		sweep_print(run);
 	else if (run->all.hours)
-		backtest_print(run, &run->all,
+		backtest_print(run, &run->all, &run->loss,
 			       run->cli->n_domains == 1 && run->drawn
 				       ? wss_stored_guests_find(&run->guests,
 								run->cli->domains[0],
@@ -292,6 +341,8 @@ static int backtest_all(struct backtest_run *run, const struct wss_store_options
 				       : NULL);
 	if (run->history && !run->tally.bad)
 		backtest_say_early(run);
+	if (run->history && !run->tally.bad && !run->sweep)
+		backtest_say_loss(run);
 	if (!run->plot)
 		return 0;
 	if (run->n_moments)

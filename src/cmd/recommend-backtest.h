@@ -20,11 +20,21 @@ struct recommend_backtest_options {
 		.test_ns = 7 * WSS_HISTORY_DAY * WSS_NS_PER_S, .violations = 0.01,            \
 	}
 
+/* Sums over judged hours. */
+struct recommend_backtest_loss {
+	uint64_t hours; /* with a prediction */
+	double share_sum;
+	bool bound; /* some of them are upper bounds */
+	uint64_t fault_hours; /* in which the guest has counted its major faults, with a prediction */
+	double seen_sum, predicted_sum; /* per second */
+};
+
 /* A row: the figures of one size over one guest, or over all of them. */
 struct recommend_backtest_row {
 	const char *domain, *uuid; /* NULL: all guests */
 	enum wss_backtest_player player;
 	const struct wss_backtest *backtest;
+	const struct recommend_backtest_loss *loss; /* NULL: of a rival */
 	/* Of a rival with the margin at which it has as many violations. */
 	bool has_equal;
 	double equal_slack, equal_margin;

@@ -237,3 +237,61 @@ uint64_t wss_replay_size(const struct wss_learned *learned, time_t start, void *
 	wss_sizing_recommend(&sizing, &rule, replay->policy, &state);
 	return sizing.recommended_bytes.known ? sizing.recommended_bytes.value : 0;
 }
+
+/* --- faults --- */
+
+/* Returns the hour with its figures; NULL if there is none, or no miss-rate curve. */
+static const struct replay_hour *replay_with_curve(struct wss_replay *replay, time_t start)
+{
+	size_t at = replay_find(replay, start);
+	struct replay_hour *hour = &replay->list[at];
+
+	if (at == replay->n || replay->hours[at].start != start ||
+	    (!hour->known && replay_compute(replay, at, hour) < 0))
+		return NULL;
+	return hour->curve.known ? hour : NULL;
+}
+
+bool wss_replay_loss(struct wss_replay *replay, time_t start, uint64_t bytes, double *ret_share,
+		     bool *ret_bound)
+{
+	const struct replay_hour *hour = replay_with_curve(replay, start);
+
+	if (!hour)
+		return false;
+	*ret_share = wss_missrate_loss(wss_missrate_at(&hour->curve.missrate, bytes, ret_bound),
+				       replay->options->fault_ns);
+	return true;
+}
+
+static const struct wss_pressure_faults *faults_find(const struct wss_pressure *pressure,
+						     time_t start)
+{
+	size_t low = 0, high = pressure->n_faults;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (pressure->faults[middle].start < start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < pressure->n_faults && pressure->faults[low].start == start
+		       ? &pressure->faults[low]
+		       : NULL;
+}
+
+bool wss_replay_faults(struct wss_replay *replay, time_t start, double *ret_seen,
+		       double *ret_predicted)
+{
+	const struct wss_pressure_faults *faults = faults_find(&replay->pressure, start);
+	const struct replay_hour *hour = replay_with_curve(replay, start);
+	bool bound;
+
+	if (!faults || !hour || !faults->had_bytes)
+		return false;
+	*ret_seen = (double)faults->faults / faults->seconds;
+	*ret_predicted = wss_missrate_at(&hour->curve.missrate, faults->had_bytes, &bound);
+	return true;
+}

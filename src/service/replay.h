@@ -35,4 +35,18 @@ void wss_replay_force_learned(struct wss_replay *replay, bool force);
 /* Returns the size, as wss_backtest_options.size_at does; opaque is the replay. */
 uint64_t wss_replay_size(const struct wss_learned *learned, time_t start, void *opaque);
 
+/*
+ * Predicts the share of time that the guest loses in the hour that starts at that time if it has so much memory,
+ * by the hours before, as wss_missrate_at(). Returns false without a miss-rate curve.
+ */
+bool wss_replay_loss(struct wss_replay *replay, time_t start, uint64_t bytes, double *ret_share,
+		     bool *ret_bound);
+
+/*
+ * Finds the guest's major faults of that hour, a count per second, and what the hours before predict for the
+ * memory that it had. Returns false if either is unknown.
+ */
+bool wss_replay_faults(struct wss_replay *replay, time_t start, double *ret_seen,
+		       double *ret_predicted);
+
 #endif

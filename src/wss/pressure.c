@@ -10,6 +10,8 @@
 #include "wss/missrate.h"
 
 #define HOUR 3600
+/* What has happened in a longer time belongs to no hour. */
+#define FAULTS_S HOUR
 
 /* Returns by how much a counter has grown; 0 if that is unknown, or if it began anew. */
 static uint64_t counter_growth(struct wss_amount before, struct wss_amount now)
@@ -75,6 +77,36 @@ static int event_add(struct wss_pressure *pressure, time_t time, unsigned kinds,
 	return 0;
 }
 
+static int faults_add(struct wss_pressure *pressure, time_t time,
+		      const struct wss_pressure_counts *counts, uint64_t had_bytes)
+{
+	struct wss_amount before = pressure->last.major_faults, now = counts->major_faults;
+	struct wss_pressure_faults *last =
+		pressure->n_faults ? &pressure->faults[pressure->n_faults - 1] : NULL;
+	time_t seconds = time - pressure->last_time, start = time - time % HOUR;
+
+	if (!before.known || !now.known || now.value < before.value || seconds > FAULTS_S)
+		return 0;
+	if (!last || last->start != start) {
+		if (pressure->n_faults == pressure->faults_room) {
+			size_t room = pressure->faults_room ? 2 * pressure->faults_room : 256;
+			struct wss_pressure_faults *faults =
+				reallocarray(pressure->faults, room, sizeof(*faults));
+
+			if (!faults)
+				return -1;
+			pressure->faults = faults;
+			pressure->faults_room = room;
+		}
+		last = &pressure->faults[pressure->n_faults++];
+		*last = (struct wss_pressure_faults){.start = start, .had_bytes = had_bytes};
+	}
+	last->seconds += (double)seconds;
+	last->faults = wss_u64_add(last->faults, now.value - before.value);
+	last->had_bytes = wss_u64_min(last->had_bytes, had_bytes);
+	return 0;
+}
+
 int wss_pressure_add(struct wss_pressure *pressure, time_t time,
 		     const struct wss_pressure_counts *counts, uint64_t had_bytes)
 {
@@ -85,6 +117,8 @@ int wss_pressure_add(struct wss_pressure *pressure, time_t time,
 	if (pressure->has_last) {
 		pressure->watched = pressure->watched || counts_overlap(&pressure->last, counts);
 		kinds = kinds_find(&pressure->last, counts, (double)(time - pressure->last_time));
+		if (faults_add(pressure, time, counts, had_bytes) < 0)
+			return -1;
 	}
 	pressure->has_last = true;
 	pressure->last_time = time;
@@ -95,6 +129,7 @@ int wss_pressure_add(struct wss_pressure *pressure, time_t time,
 void wss_pressure_free(struct wss_pressure *pressure)
 {
 	free(pressure->events);
+	free(pressure->faults);
 	*pressure = (struct wss_pressure){.n = 0};
 }
 

@@ -55,11 +55,21 @@ struct wss_pressure_event {
 	uint64_t had_bytes; /* largest size of the balloon at such a sign */
 };
 
+/* The guest's major faults between samples, by the hour of the later one. */
+struct wss_pressure_faults {
+	time_t start; /* of the hour */
+	double seconds;
+	uint64_t faults;
+	uint64_t had_bytes; /* smallest size of the balloon */
+};
+
 /* All zero is empty. */
 struct wss_pressure {
 	bool watched; /* some counter was known twice */
 	size_t n, room;
 	struct wss_pressure_event *events; /* ascending, at most one for each hour */
+	size_t n_faults, faults_room;
+	struct wss_pressure_faults *faults; /* ascending */
 	/* The newest counters. */
 	bool has_last;
 	time_t last_time;

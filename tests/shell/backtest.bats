@@ -119,6 +119,29 @@ assert all(row["violation_share"] > 0.01 for row in rows[:rows.index(cheapest[0]
 	done
 }
 
+@test "the predicted loss is held against the faults seen, or it is said why not" {
+	wss recommend --backtest steady0 --output json
+	check '
+ours = data["sizes"][0]
+assert ours["loss_hours"] == 168 and 0 <= ours["loss_share"] < 1, ours
+assert ours["faults_hours"] == 0 and "faults_seen_per_second" not in ours, ours
+assert "loss_share" not in data["sizes"][1]'
+	[[ "$err" == *"the predicted faults are not held against those seen: the samples have no major faults"* ]]
+	cp "$VIRT_WSS_HISTORY" "$BATS_TEST_TMPDIR/h.db"
+	# Twice a second.
+	sqlite3 "$BATS_TEST_TMPDIR/h.db" "UPDATE sample SET major_faults = 2 * (time - (SELECT min(time) FROM sample))"
+	wss recommend --history "$BATS_TEST_TMPDIR/h.db" --backtest steady0 --output json
+	check '
+ours = data["sizes"][0]
+assert ours["faults_hours"] == 168 and abs(ours["faults_seen_per_second"] - 2) < 0.01, ours
+assert ours["faults_predicted_per_second"] >= 0, ours'
+	[[ "$err" != *"not held against"* ]]
+	sqlite3 "$BATS_TEST_TMPDIR/h.db" "UPDATE series SET granularity_bytes = 2097152"
+	wss recommend --history "$BATS_TEST_TMPDIR/h.db" --backtest steady0 --output json
+	check 'assert "loss_share" not in data["sizes"][0]'
+	[[ "$err" == *"the loss is not predicted: no windows have a growth curve of 4 KiB pages"* ]]
+}
+
 @test "the minimum and rounding are replayed" {
 	wss recommend --backtest steady0 --output json
 	cp "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/plain"

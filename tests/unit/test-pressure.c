@@ -118,6 +118,36 @@ static void test_floor(void **unused)
 	assert_false(floor_of(WSS_PRESSURE_SWAP_IN, 1000, 1000, -1).known);
 }
 
+/* Faults are added up by the hour of the later sample; long times and new counters belong to none. */
+static void test_faults(void **unused)
+{
+	static const struct {
+		time_t time;
+		uint64_t faults, had_mib;
+	} rows[] = {
+		{3600, 100, 50}, {4600, 300, 50}, {7100, 400, 40}, {7300, 500, 60},
+		{11000, 900, 60}, {11100, 5, 60}, {11200, 6, 60},
+	};
+	struct wss_pressure pressure = {.n = 0};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct wss_pressure_counts counts = {.major_faults = wss_amount_of(rows[i].faults)};
+
+		add(&pressure, rows[i].time, &counts, rows[i].had_mib);
+	}
+	assert_int_equal(pressure.n_faults, 3);
+	assert_int_equal(pressure.faults[0].start, 3600);
+	assert_int_equal(pressure.faults[0].faults, 300);
+	assert_int_equal(pressure.faults[0].had_bytes, 40 * MIB);
+	assert_true(pressure.faults[0].seconds > 3499 && pressure.faults[0].seconds < 3501);
+	assert_int_equal(pressure.faults[1].start, 7200);
+	assert_int_equal(pressure.faults[1].faults, 100);
+	assert_int_equal(pressure.faults[2].start, 10800);
+	assert_int_equal(pressure.faults[2].faults, 1);
+	wss_pressure_free(&pressure);
+}
+
 static void test_names(void **unused)
 {
 	char text[WSS_PRESSURE_TEXT_MAX];
@@ -188,7 +218,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_kinds), cmocka_unit_test(test_resets),
 		cmocka_unit_test(test_floor), cmocka_unit_test(test_names),
-		cmocka_unit_test(test_cgroup),
+		cmocka_unit_test(test_cgroup), cmocka_unit_test(test_faults),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
