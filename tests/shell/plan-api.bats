@@ -25,7 +25,7 @@ api() { # KIND [OPTIONS]
 	rm -f port
 	"$WSS_SRCDIR/tests/tools/fake-prometheus" "$@" >port 3>&- &
 	fleet_pids+=("$!")
-	for _ in {1..300}; do
+	for _ in {1..1200}; do
 		[ ! -s port ] || break
 		sleep 0.1
 	done
@@ -53,6 +53,15 @@ refuses() { # STATUS TEXT OPTION...
 	[[ ${lines[-1]} =~ ^' '*2' '+2' '+1' '+1' ' ]]
 	"$virt_wss" plan --prometheus "$url" --output json >plan.json
 	grep -q '"hour_after":' plan.json
+}
+
+@test "10,000 guests on 500 hosts with their weeks, in time and memory" {
+	"$WSS_SRCDIR/tests/tools/plan-fleet" fleet 500 10000
+	api "fleet=$PWD/fleet"
+	/usr/bin/time -f '%U %S %M' -o cost "$virt_wss" plan --prometheus "$url" --output json >plan.json
+	cat cost
+	"$WSS_SRCDIR/tests/tools/plan-check" plan.json fleet/*.json
+	awk '{ exit !($1 + $2 < 10 && $3 < 512 * 1024) }' cost
 }
 
 @test "an API that lies gets one clear line" {
