@@ -265,7 +265,7 @@ static int find_running(struct wss_cli *cli, struct check_run *run, struct wss_e
 	if (wss_cli_find_targets(cli, run->deadline_ns - now_ns, &targets, err) < 0)
 		return -1;
 	run->guests.libvirt_up = wss_amount_of(true);
-	r = wss_targets_read_element(&targets, WSS_POLICY_NAMESPACE, false, err);
+	r = wss_targets_read_element(&targets, WSS_POLICY_NAMESPACE, 0, err);
 	for (size_t i = 0; r == 0 && i < targets.n; i++)
 		r = add_running(run, targets.list[i], err);
 	wss_targets_free(&targets);

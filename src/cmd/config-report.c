@@ -82,7 +82,7 @@ static struct wss_value config_get_no_gain(const void *row)
 static const struct wss_column columns[] = {
 	{"domain", NULL, "DOMAIN", -8, config_get_domain, "Name of the guest", false},
 	{"uuid", NULL, "UUID", -36, config_get_uuid, "UUID of the guest", false},
-	{"setting", NULL, "SETTING", -21, config_get_setting,
+	{"setting", NULL, "SETTING", -22, config_get_setting,
 	 "What its configuration has or lacks; absent: nothing is to be changed", false},
 	{"blocks", NULL, "BLOCKS", -6, config_get_blocks,
 	 "Whether no memory comes back by the balloon as long as this is so", false},

@@ -282,7 +282,7 @@ static int list_named(const struct wss_cli *cli, uint64_t timeout_ns, struct lis
 
 	if (wss_cli_find_targets(cli, timeout_ns, &targets, err) < 0)
 		return -1;
-	r = wss_targets_read_element(&targets, WSS_PROFILE_NAMESPACE, false, err);
+	r = wss_targets_read_element(&targets, WSS_PROFILE_NAMESPACE, 0, err);
 	for (size_t i = 0; r == 0 && i < targets.n; i++)
 		list_target(run, targets.list[i]);
 	wss_targets_free(&targets);

@@ -18,7 +18,7 @@ static void target_examine(struct wss_target *target)
 	struct config_target *config = calloc(1, sizeof(*config));
 	struct wss_balloon_stats stats = {.actual_bytes = {.known = false}};
 	struct wss_error ignored = WSS_ERROR_INIT;
-	struct wss_config_facts facts = {.free_bytes = {.known = false}};
+	struct wss_config_facts facts;
 
 	target->data = config;
 	target->release_data = free;
@@ -26,11 +26,10 @@ static void target_examine(struct wss_target *target)
 		wss_error_set(&target->error, WSS_ERR_NO_MEMORY, "out of memory");
 		return;
 	}
-	if (guest->state == WSS_GUEST_RUNNING && guest->ops->balloon_stats &&
-	    guest->ops->balloon_stats(guest, &stats, &ignored) == 0 && stats.update_s.known &&
-	    stats.update_s.value)
-		facts.free_bytes = stats.free_bytes;
-	facts.held_bytes = stats.rss_bytes;
+	if (guest->state == WSS_GUEST_RUNNING && guest->ops->balloon_stats)
+		guest->ops->balloon_stats(guest, &stats, &ignored);
+	facts = wss_config_facts_of(&stats);
+	facts.no_history = true;
 	config->n = wss_config_advise(&guest->config, &facts, config->findings);
 }
 

@@ -74,6 +74,18 @@ static void prior_add(struct recommend_notes *notes, const struct recommend_row 
 	note_add(notes, row->domain, text);
 }
 
+/* What keeps memory gets a note of its own; what would only return more is counted. */
+static void config_add(struct recommend_notes *notes, const struct recommend_row *row)
+{
+	char text[200];
+
+	if (row->advice.status == WSS_ADVICE_OPTED_OUT || !row->n_findings)
+		return;
+	notes->n_improvable++;
+	if (wss_config_blocks_text(row->findings, row->n_findings, text, sizeof(text)))
+		note_add(notes, row->domain, text);
+}
+
 void recommend_notes_add(struct recommend_notes *notes, const struct recommend_row *row, double risk)
 {
 	const struct wss_advice *advice = &row->advice;
@@ -82,6 +94,7 @@ void recommend_notes_add(struct recommend_notes *notes, const struct recommend_r
 	struct recommend_kind *kind;
 
 	prior_add(notes, row);
+	config_add(notes, row);
 	if (advice->only_writes)
 		note_add(notes, domain,
 			 "its windows saw only writes, which do not show how much it needs");
@@ -137,6 +150,10 @@ void recommend_notes_print(const struct recommend_notes *notes, bool terminal)
 		wss_log(WSS_LOG_INFO,
 			"%zu more notes are left out: name a guest to see its own",
 			notes->more_notes);
+	if (terminal && notes->n_improvable)
+		wss_log(WSS_LOG_INFO,
+			"%zu guests could give memory back better: see virt-wss methods --config",
+			notes->n_improvable);
 	if (!terminal || !notes->step[0])
 		return;
 	wss_size_format(notes->freed_bytes, freed, sizeof(freed));

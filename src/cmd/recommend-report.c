@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "cmd/recommend.h"
 #include "cmd/recommend-backtest.h"
+#include "cmd/config-report.h"
 #include "cmd/recommend-host.h"
 
 #include <inttypes.h>
@@ -423,11 +424,28 @@ static struct wss_value recommend_get_trend(const void *row)
 }
 
 /* Writes "week": the largest working set of each hour of the week, null where none was measured. */
-static void recommend_write_week(const void *row, struct wss_json *json)
+/* What its configuration costs; an empty list if nothing is to be changed. */
+static void recommend_write_config(const struct recommend_row *row, struct wss_json *json)
+{
+	struct wss_json list;
+
+	if (!row->has_findings)
+		return;
+	list = wss_json_list(json->stream, json, wss_config_layout.array_key);
+	for (size_t i = 0; i < row->n_findings; i++) {
+		const struct wss_config_row finding = {.finding = &row->findings[i]};
+
+		wss_json_row(json->stream, &list, NULL, &wss_config_layout, &finding);
+	}
+	wss_json_list_end(&list);
+}
+
+static void recommend_write_extra(const void *row, struct wss_json *json)
 {
 	const struct wss_advice *advice = advice_of(row);
 	struct wss_json week, list;
 
+	recommend_write_config(recommend_row_of(row), json);
 	if (!advice->has_series)
 		return;
 	week = wss_json_object(json->stream, json, "week");
@@ -622,7 +640,7 @@ static const struct wss_column columns[] = {
 		.schema = "virt-wss/recommendations/1",                               \
 		.array_key = "recommendations", .columns = columns,                   \
 		.n_columns = sizeof(columns) / sizeof(columns[0]),                    \
-		.extra = recommend_write_week,                                        \
+		.extra = recommend_write_extra,                                       \
 		.shown = (shown_keys), .wide = (wide_keys),                           \
 	}
 

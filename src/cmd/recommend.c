@@ -99,12 +99,29 @@ static int row_fill(struct recommend *run, struct recommend_row *row, const char
 	return run->options->plot && row->advice.curve.known ? curve_keep(run, row, err) : 0;
 }
 
+/* Finds what the configuration of a running guest costs. */
+static void row_examine(struct recommend_row *row, const struct wss_target_entry *found)
+{
+	struct wss_config_facts facts = wss_config_facts_of(found->stats);
+
+	if (!found->config)
+		return;
+	facts.reclaimable_bytes = row->advice.sizing.reclaimable_bytes;
+	if (row->advice.held_bytes.known)
+		facts.held_bytes = row->advice.held_bytes;
+	row->has_findings = true;
+	row->n_findings = wss_config_advise(found->config, &facts, row->findings);
+}
+
 /* Adds a running guest to the sums over the host. */
 static void host_add(struct recommend *run, const struct recommend_row *row, struct wss_amount assigned,
 		     struct wss_error *why)
 {
+	char keeps[200];
+	bool blocked = wss_config_blocks_text(row->findings, row->n_findings, keeps, sizeof(keeps));
 	const struct wss_host_room_facts facts = {row->domain, row->uuid, &row->advice, assigned,
-						  why->code ? why->text : NULL};
+						  why->code ? why->text : NULL,
+						  blocked ? keeps : NULL};
 	struct wss_error other = WSS_ERROR_INIT;
 	int r = run->options->host
 			? wss_host_room_add(&run->room, run->history, run->since, &facts, &other)
@@ -117,16 +134,17 @@ static void host_add(struct recommend *run, const struct recommend_row *row, str
 
 /* Prints a domain's row, unless --host does so at the end, and if it runs adds it to the host. */
 static void recommend_domain(struct recommend *run, struct recommend_row *row,
-			     const char *policy_xml, bool counts, struct wss_amount assigned,
+			     const struct wss_target_entry *found, bool counts,
 			     struct wss_error *why)
 {
 	run->total++;
 	if (!why->code)
-		row_fill(run, row, policy_xml, why);
+		row_fill(run, row, found->entry.xml, why);
+	row_examine(row, found);
 	if (why->code)
 		row->advice.status = WSS_ADVICE_FAILED;
 	if (counts)
-		host_add(run, row, assigned, why);
+		host_add(run, row, found->assigned_bytes, why);
 	if (why->code) {
 		row->error = why->text;
 		row->advice.status = WSS_ADVICE_FAILED;
@@ -152,8 +170,7 @@ static void recommend_target(struct recommend *run, struct wss_target *target)
 		row.active = found->entry.active;
 		row.origin = &found->entry.origin;
 	}
-	recommend_domain(run, &row, found->entry.xml, run->targets.all && row.active,
-			 found->assigned_bytes, &target->error);
+	recommend_domain(run, &row, found, run->targets.all && row.active, &target->error);
 }
 
 /* Returns the share of the hours of a week in which the guests may need more than the host has. */
@@ -173,7 +190,8 @@ static int recommend_targets(struct recommend *run, struct wss_error *err)
 	if (wss_cli_find_targets(run->cli, WSS_TARGET_DEADLINE_NS, targets, err) < 0 ||
 	    ((all || run->options->plot) &&
 	     wss_hypervisor_ask(targets->hypervisor, WSS_TARGET_DEADLINE_NS, &run->facts, err) < 0) ||
-	    wss_targets_read_element(targets, WSS_POLICY_NAMESPACE, all, err) < 0)
+	    wss_targets_read_element(targets, WSS_POLICY_NAMESPACE,
+				     WSS_ENTRY_CONFIG | (all ? WSS_ENTRY_SIZES : 0), err) < 0)
 		return -1;
 	if (run->options->host &&
 	    wss_host_room_init(&run->room, run->facts.memory_bytes, run->options->reserve_bytes,

@@ -4,6 +4,7 @@
 #define WSS_CMD_RECOMMEND_H
 
 #include "cmd/cmd.h"
+#include "service/config-advice.h"
 #include "service/advice-text.h"
 #include "service/host-sum.h"
 #include "wss/prior.h"
@@ -40,6 +41,9 @@ struct recommend_row {
 	const struct wss_origin *origin; /* NULL: unknown */
 	bool wants_prior; /* it is too early to size it by its own history */
 	struct wss_prior prior;
+	bool has_findings; /* its configuration was read */
+	size_t n_findings;
+	struct wss_config_finding findings[WSS_CONFIG_SETTINGS];
 };
 
 /*
@@ -63,6 +67,7 @@ struct recommend_notes {
 	uint64_t step_bytes;
 	size_t n_freeing;     /* number of guests that would free memory */
 	uint64_t freed_bytes; /* memory that they would free together */
+	size_t n_improvable;  /* guests whose configuration could return more */
 };
 
 /* risk: that of the options. */

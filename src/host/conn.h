@@ -138,6 +138,14 @@ void wss_conn_follow_reboots(struct wss_conn *conn);
 /* Takes the UUID of a domain that has rebooted since it was last taken; false: none has. Asks nobody. */
 bool wss_conn_next_reboot(struct wss_conn *conn, char ret_uuid[WSS_UUID_TEXT_MAX]);
 
+/*
+ * Reads the configuration of the domain with that UUID, and its balloon's statistics, which are
+ * all unknown if it reports none. Fails as described at struct wss_domain_ref; ret_config is then
+ * untouched.
+ */
+int wss_conn_config(struct wss_conn *conn, const char *uuid, struct wss_domxml *ret_config,
+		    struct wss_balloon_stats *ret_stats, struct wss_error *err);
+
 /* Whether the connection is open as far as libvirt's client knows, which asks nobody. */
 bool wss_conn_alive(struct wss_conn *conn);
 

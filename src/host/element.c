@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Requests to libvirt that need no open guest: our elements in domains' metadata, and memory
- * sizes.
+ * Requests to libvirt that need no open guest: our elements in domains' metadata, memory sizes, and
+ * configurations.
  */
 #include "base/number.h"
 #include "host/conn-private.h"
+#include "host/domain-stats.h"
 
 #include <libvirt/virterror.h>
 #include <stdio.h>
@@ -151,4 +152,23 @@ struct wss_amount wss_conn_assigned(struct wss_conn *conn, const char *uuid)
 	return (struct wss_amount){
 		true, virDomainIsActive(dom) == 1 ? wss_u64_mul(info.maxMem, 1024) : 0
 	};
+}
+
+int wss_conn_config(struct wss_conn *conn, const char *uuid, struct wss_domxml *ret_config,
+		    struct wss_balloon_stats *ret_stats, struct wss_error *err)
+{
+	const struct wss_domain_ref ref = { .uuid = uuid };
+	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, &ref, err);
+	wss_auto_free char *xml = dom ? virDomainGetXMLDesc(dom, 0) : NULL;
+	struct wss_error ignored = WSS_ERROR_INIT;
+
+	*ret_stats = (struct wss_balloon_stats){ .actual_bytes = { .known = false } };
+	if (!dom)
+		return -1;
+	if (!xml)
+		return wss_conn_error(err, "cannot read the domain's XML");
+	if (wss_domxml_parse(xml, ret_config, err) < 0)
+		return -1;
+	wss_domain_balloon_stats(dom, ret_stats, &ignored);
+	return 0;
 }

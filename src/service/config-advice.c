@@ -12,10 +12,10 @@
 
 const char *wss_config_setting_name(enum wss_config_setting setting)
 {
-	static const char *const names[] = {"balloon device",	   "huge pages",
+	static const char *const names[] = {"no balloon device",     "huge pages",
 					    "locked memory",	   "passed-through device",
-					    "launch security",	   "free page reporting",
-					    "balloon statistics", "autodeflate"};
+					    "launch security",	   "no free page reporting",
+					    "no balloon statistics", "no autodeflate"};
 
 	return names[setting];
 }
@@ -121,7 +121,7 @@ static void gain_fill(const struct wss_config_facts *facts, const struct config_
 		finding->no_gain = check->no_gain;
 	} else if (finding->blocks) {
 		finding->gain_bytes = facts->reclaimable_bytes;
-		finding->no_gain = "no recommended size";
+		finding->no_gain = facts->no_history ? "known to recommend, if it has a size" : "no recommended size";
 	} else {
 		finding->gain_bytes = facts->free_bytes;
 		finding->gain_bound = WSS_BOUND_AT_MOST;
@@ -132,6 +132,35 @@ static void gain_fill(const struct wss_config_facts *facts, const struct config_
 	}
 	if (finding->gain_bytes.known)
 		finding->no_gain = NULL;
+}
+
+struct wss_config_facts wss_config_facts_of(const struct wss_balloon_stats *stats)
+{
+	struct wss_config_facts facts = {.free_bytes = {.known = false}};
+
+	if (!stats)
+		return facts;
+	facts.held_bytes = stats->rss_bytes;
+	if (stats->update_s.known && stats->update_s.value)
+		facts.free_bytes = stats->free_bytes;
+	return facts;
+}
+
+bool wss_config_blocks_text(const struct wss_config_finding *findings, size_t n, char *ret_text,
+			    size_t size)
+{
+	bool any = false;
+	size_t used = 0;
+
+	for (size_t i = 0; i < n && used < size; i++) {
+		if (!findings[i].blocks)
+			continue;
+		used += (size_t)snprintf(ret_text + used, size - used, "%s%s",
+					 any ? ", " : "its configuration keeps its memory: ",
+					 wss_config_setting_name(findings[i].setting));
+		any = true;
+	}
+	return any;
 }
 
 size_t wss_config_advise(const struct wss_domxml *config, const struct wss_config_facts *facts,

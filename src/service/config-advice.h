@@ -21,7 +21,7 @@ enum wss_config_setting {
 	WSS_CONFIG_SETTINGS
 };
 
-/* "balloon device", "huge pages", "locked memory" ... */
+/* "no balloon device", "huge pages", "locked memory" ... */
 const char *wss_config_setting_name(enum wss_config_setting setting);
 
 /* Room for a command with a domain's name in quotes. */
@@ -44,7 +44,21 @@ struct wss_config_facts {
 	struct wss_amount reclaimable_bytes; /* held beyond the recommended size */
 	struct wss_amount free_bytes;	     /* the guest's own figure of unused memory */
 	struct wss_amount held_bytes;	     /* resident guest memory */
+	bool no_history;		     /* nobody looked for a recommended size */
 };
+
+/*
+ * Returns the facts about a guest from its balloon's statistics (NULL: unknown), of which those that it never
+ * reported are unknown.
+ */
+struct wss_config_facts wss_config_facts_of(const struct wss_balloon_stats *stats);
+
+/*
+ * Names the findings that block: "its configuration keeps its memory: huge pages, locked memory".
+ * Returns false if none does. size: at least 160.
+ */
+bool wss_config_blocks_text(const struct wss_config_finding *findings, size_t n, char *ret_text,
+			    size_t size);
 
 /*
  * Lists what is to be changed, in the order of the settings, and returns the number. config

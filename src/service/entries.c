@@ -3,11 +3,13 @@
 
 #include <stdlib.h>
 
+#include "base/cleanup.h"
+
 /* Data of a target while its metadata element is read. */
 struct reading {
 	struct wss_target_entry result; /* must come first: the front end sees only this */
 	const char *namespace_uri;
-	bool sizes;
+	unsigned more;
 };
 
 static void reading_free(void *opaque)
@@ -15,7 +17,29 @@ static void reading_free(void *opaque)
 	struct reading *reading = opaque;
 
 	free(reading->result.entry.xml);
+	free(reading->result.config);
+	free(reading->result.stats);
 	free(reading);
+}
+
+/* A domain whose configuration cannot be read has none here; only without memory that is an error. */
+static void target_read_config(struct wss_target *target, struct wss_conn *conn)
+{
+	struct reading *reading = target->data;
+	struct wss_domxml *config = calloc(1, sizeof(*config));
+	struct wss_balloon_stats *stats = calloc(1, sizeof(*stats));
+	struct wss_error err = WSS_ERROR_INIT;
+
+	if (!config || !stats)
+		wss_error_set(&err, WSS_ERR_NO_MEMORY, "out of memory");
+	else if (wss_conn_config(conn, reading->result.entry.uuid, config, stats, &err) == 0) {
+		reading->result.config = wss_steal_ptr(config);
+		reading->result.stats = wss_steal_ptr(stats);
+	}
+	if (err.code == WSS_ERR_NO_MEMORY)
+		target->error = err;
+	free(config);
+	free(stats);
 }
 
 /* In a worker. */
@@ -31,15 +55,19 @@ static void target_read_element(struct wss_target *target)
 			      "a guest without libvirt has no metadata");
 		return;
 	}
-	if (wss_conn_metadata(conn, &ref, reading->namespace_uri, entry, &target->error) ==
-		    0 &&
-	    reading->sizes && entry->active &&
+	if (wss_conn_metadata(conn, &ref, reading->namespace_uri, entry, &target->error) < 0 ||
+	    !entry->active)
+		return;
+	if (reading->more & WSS_ENTRY_SIZES &&
 	    wss_deadline_check(&target->deadline, &target->error) == 0)
 		reading->result.assigned_bytes = wss_conn_assigned(conn, entry->uuid);
+	if (reading->more & WSS_ENTRY_CONFIG && !target->error.code &&
+	    wss_deadline_check(&target->deadline, &target->error) == 0)
+		target_read_config(target, conn);
 }
 
 int wss_targets_read_element(struct wss_targets *targets, const char *namespace_uri,
-			     bool sizes, struct wss_error *err)
+			     unsigned more, struct wss_error *err)
 {
 	for (size_t i = 0; i < targets->n; i++) {
 		struct wss_target *target = targets->list[i];
@@ -48,7 +76,7 @@ int wss_targets_read_element(struct wss_targets *targets, const char *namespace_
 		if (!reading)
 			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 		reading->namespace_uri = namespace_uri;
-		reading->sizes = sizes;
+		reading->more = more;
 		target->data = reading;
 		target->release_data = reading_free;
 	}

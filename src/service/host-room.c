@@ -80,6 +80,8 @@ static enum wss_host_room_why guest_judge(const struct wss_host_room_guest *gues
 		return WSS_HOST_ROOM_TOO_EARLY;
 	if (facts->advice->status != WSS_ADVICE_OK || !guest->gain_bytes.known)
 		return WSS_HOST_ROOM_UNKNOWN;
+	if (facts->blocked)
+		return WSS_HOST_ROOM_BLOCKED;
 	return guest->gain_bytes.value && guest->gain_bytes.value >= wss_balloon_least_gain(size)
 		       ? WSS_HOST_ROOM_SHRINK
 		       : WSS_HOST_ROOM_LITTLE;
@@ -90,6 +92,7 @@ static struct wss_host_room_guest *room_guest_new(struct wss_host_room *room,
 						  const struct wss_host_room_facts *facts,
 						  struct wss_error *err)
 {
+	const char *text = facts->error ? facts->error : facts->blocked;
 	struct wss_host_room_guest *guest;
 
 	if (room->n == room->space) {
@@ -107,10 +110,10 @@ static struct wss_host_room_guest *room_guest_new(struct wss_host_room *room,
 	*guest = (struct wss_host_room_guest){.name = strdup(facts->name)};
 	if (facts->uuid)
 		guest->uuid = strdup(facts->uuid);
-	if (facts->error)
-		guest->error = strdup(facts->error);
+	if (text)
+		guest->error = strdup(text);
 	room->n++;
-	if (guest->name && (guest->uuid || !facts->uuid) && (guest->error || !facts->error))
+	if (guest->name && (guest->uuid || !facts->uuid) && (guest->error || !text))
 		return guest;
 	wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	return NULL;

@@ -16,12 +16,13 @@ enum wss_host_room_why {
 	WSS_HOST_ROOM_OPTED_OUT,
 	WSS_HOST_ROOM_TOO_EARLY, /* no size yet */
 	WSS_HOST_ROOM_UNKNOWN,	 /* no windows, or what it holds is not known */
+	WSS_HOST_ROOM_BLOCKED,	 /* its configuration keeps its memory */
 	WSS_HOST_ROOM_FAILED,	 /* its policy or history could not be read */
 };
 
 struct wss_host_room_guest {
 	char *name, *uuid; /* uuid may be NULL */
-	char *error;	   /* FAILED only */
+	char *error;	   /* FAILED: why; BLOCKED: what keeps its memory */
 	enum wss_host_room_why why;
 	enum wss_confidence confidence;
 	uint64_t windows; /* in the series */
@@ -58,6 +59,7 @@ struct wss_host_room_facts {
 	const struct wss_advice *advice; /* all zero: none could be read */
 	struct wss_amount assigned_bytes; /* used if the advice does not have it */
 	const char *error;		  /* why it could not be read, or NULL */
+	const char *blocked;		  /* what keeps its memory from coming back, or NULL */
 };
 
 /*

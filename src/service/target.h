@@ -224,14 +224,21 @@ int wss_targets_open(struct wss_targets *targets, struct wss_error *err);
 struct wss_target_entry {
 	struct wss_conn_entry entry;
 	struct wss_amount assigned_bytes; /* its maximum memory; 0 if it does not run */
+	/* Of a running domain, on request: both NULL if they could not be read. */
+	struct wss_domxml *config;
+	struct wss_balloon_stats *stats;
 };
 
+/* What else to read of active domains. */
+#define WSS_ENTRY_SIZES 1u  /* assigned_bytes */
+#define WSS_ENTRY_CONFIG 2u /* config and stats */
+
 /*
- * Reads each target's metadata element, and with sizes also the assigned_bytes of active ones,
+ * Reads each target's metadata element, and what else is asked for of active ones,
  * in workers and without opening a guest. data becomes a struct wss_target_entry. A failure is
  * stored as its target's error. namespace_uri must be a constant. Errors of wss_targets_run().
  */
-int wss_targets_read_element(struct wss_targets *targets, const char *namespace_uri, bool sizes,
+int wss_targets_read_element(struct wss_targets *targets, const char *namespace_uri, unsigned more,
 			     struct wss_error *err);
 
 /* Accepts a list that is all zero. */

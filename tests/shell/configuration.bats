@@ -90,12 +90,12 @@ all_kinds() {
 	config
 	config_is '
 def settings(name): return [r.get("setting") for r in rows[name]]
-missing = ["free page reporting", "balloon statistics", "autodeflate"]
-assert settings("plain") == ["balloon device"], rows["plain"]
+missing = ["no free page reporting", "no balloon statistics", "no autodeflate"]
+assert settings("plain") == ["no balloon device"], rows["plain"]
 assert settings("-rf") == missing[:2]
-assert settings("12") == ["huge pages", "locked memory", "balloon statistics", "autodeflate"]
+assert settings("12") == ["huge pages", "locked memory", "no balloon statistics", "no autodeflate"]
 assert settings("whole") == [None] and rows["whole"][0]["reason"] == "nothing to change"
-assert settings("usb") == ["passed-through device", "launch security", "free page reporting", "autodeflate"]
+assert settings("usb") == ["passed-through device", "launch security", "no free page reporting", "no autodeflate"]
 assert not any("command" in r for r in rows["usb"][:2])
 for row in sum(rows.values(), []):
     if "setting" not in row: continue
@@ -103,7 +103,7 @@ for row in sum(rows.values(), []):
     assert ("gain_bytes" in row) != ("gain_reason" in row), row
     assert row["blocks"] == (row["setting"] not in missing), row
     assert ("command" in row) == ("effective" in row), row
-    assert row.get("effective") == ("now" if row["setting"] == "balloon statistics" else "next start") or \
+    assert row.get("effective") == ("now" if row["setting"] == "no balloon statistics" else "next start") or \
         row["setting"] in ("passed-through device", "launch security"), row'
 	run -0 --separate-stderr "$virt_wss" -c "$uri" methods --config plain whole
 	[[ $output == *"virsh edit plain"* ]]

@@ -5,6 +5,8 @@
 
 virt_wss=$WSS_BUILDDIR/virt-wss
 uuid=11111111-2222-3333-4444-55555555000
+# A balloon that lacks nothing.
+balloon="<devices><memballoon model='virtio' autodeflate='on' freePageReporting='on'><stats period='10'/></memballoon></devices>"
 
 setup() {
 	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db
@@ -17,7 +19,7 @@ node() { # N [METADATA] -> LIBVIRT_DEFAULT_URI
 		echo '<node>'
 		for ((i = 1; i <= $1; i++)); do
 			printf '%s' "<domain type='test'><name>web$i</name><uuid>$uuid$i</uuid>" \
-				"<memory unit='GiB'>4</memory><os><type>hvm</type></os></domain>" \
+				"<memory unit='GiB'>4</memory><os><type>hvm</type></os>${DEVICES-$balloon}</domain>" \
 				>"$BATS_TEST_TMPDIR/$i.xml"
 			echo "<domain file='$BATS_TEST_TMPDIR/$i.xml'/>"
 		done
@@ -703,4 +705,36 @@ assert host["free_bytes"] == 0'
 	[ "$status" = 3 ]
 	room_is 'assert host["guests"] == 2 and host["unsized_guests"] == 1, host
 assert "rank" not in guests["web1"] and guests["web2"]["rank"] == 1'
+}
+
+@test "what the configuration costs, with the gain where the history knows it" {
+	DEVICES="<devices><memballoon model='none'/></devices>" node 3
+	# web2 lacks only something; web3 nothing.
+	sed -i "s|<devices>.*</devices>|<devices><memballoon model='virtio'/></devices>|" "$BATS_TEST_TMPDIR/2.xml"
+	sed -i "s|<devices>.*</devices>|$balloon|" "$BATS_TEST_TMPDIR/3.xml"
+	history_of 30 $((500 << 20)) 3600 1 2 3
+	wss recommend --output json
+	[ "$status" = 0 ]
+	python3 -c '
+import json, sys
+rows = {r["domain"]: r for r in json.load(open(sys.argv[1]))["recommendations"]}
+web1, = rows["web1"]["configuration"]
+assert web1["setting"] == "no balloon device" and web1["blocks"]
+assert web1["gain_bytes"] == rows["web1"]["reclaimable_bytes"] and "gain_reason" not in web1
+assert web1["command"] == "virsh edit web1" and web1["element"].startswith("<memballoon")
+web2 = rows["web2"]["configuration"]
+assert [c["setting"] for c in web2] == ["no free page reporting", "no balloon statistics", "no autodeflate"]
+assert all("gain_bytes" not in c and c["gain_reason"] for c in web2)
+assert web2[1]["command"] == "virsh dommemstat web2 --period 10 --live"
+assert rows["web3"]["configuration"] == []' "$BATS_TEST_TMPDIR/out"
+	wss recommend
+	grep -Fx 'virt-wss: web1: note: its configuration keeps its memory: no balloon device' <<<"$err"
+	[[ $err != *"web2: note"* ]]
+	on_terminal recommend
+	grep -Fx 'virt-wss: 2 guests could give memory back better: see virt-wss methods --config' <<<"$out"
+	# Such a guest is not one to shrink.
+	wss recommend --host --output json
+	room_is '
+assert "rank" not in guests["web1"] and guests["web2"]["rank"] == 1
+assert guests["web1"]["reason"] == "its configuration keeps its memory: no balloon device"'
 }
