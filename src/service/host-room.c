@@ -18,7 +18,7 @@ static int error_reserve(uint64_t reserve_bytes, uint64_t memory_bytes, struct w
 
 	wss_size_format(reserve_bytes, reserve, sizeof(reserve));
 	wss_size_format(memory_bytes, memory, sizeof(memory));
-	return wss_error_set(err, WSS_ERR_FAILED, "--reserve: %s, but the host has %s", reserve,
+	return wss_error_set(err, WSS_ERR_FAILED, "a reserve of %s is more than the %s of the host", reserve,
 			     memory);
 }
 

@@ -689,7 +689,7 @@ assert host["free_bytes"] == 0'
 	room_is 'assert host["risk"] == 0.001, host'
 	wss recommend --host --reserve 4GiB
 	[ "$status" = 1 ]
-	[[ $err == *"--reserve: 4 GiB, but the host has 3 GiB"* ]]
+	[[ $err == *"a reserve of 4 GiB is more than the 3 GiB of the host"* ]]
 	[ -z "$out" ]
 	for arguments in "--host web1" "--reserve 1GiB" "--host --plot x.svg" "--host --what-if 1GiB" "--host --backtest"; do
 		# shellcheck disable=SC2086
