@@ -74,30 +74,47 @@ struct wss_writes_point wss_writes_sampled(double ram_bytes, unsigned seconds,
 					  fmin(least + seconds * 0x1p20 + error, ram_bytes)}};
 }
 
-/* What is known at a time. */
-static struct wss_writes_point writes_point_at(const struct wss_writes *measured,
-					       double seconds, double touched,
-					       double touched_first)
-{
-	struct wss_writes_point point = {.seconds = seconds};
-	double first_s = measured->n ? measured->points[0].seconds : 0;
-
-	for (int end = 0; end < WSS_ENDS; end++)
-		point.bytes[end] = wss_writes_at(measured, seconds, (enum wss_end)end);
-	if (!measured->n)
-		point.bytes[WSS_END_EXPECTED] = touched;
-	else if (seconds < first_s && touched_first > 0)
-		point.bytes[WSS_END_EXPECTED] =
-			measured->points[0].bytes[WSS_END_EXPECTED] * touched / touched_first;
-	point.bytes[WSS_END_HIGH] = fmax(touched, point.bytes[WSS_END_LOW]);
-	point.bytes[WSS_END_EXPECTED] =
-		fmin(point.bytes[WSS_END_EXPECTED], point.bytes[WSS_END_HIGH]);
-	return point;
-}
-
 static double touched_high(const struct wss_curve_point *point)
 {
 	return (double)(point->high_bytes ? point->high_bytes : point->bytes);
+}
+
+/*
+ * Returns the most that may have been written by a point of the touched curve. Where that only
+ * has bounds, because huge pages count as a whole, the high end of what was measured is nearer
+ * the truth.
+ */
+static double written_most(const struct wss_writes *measured,
+			   const struct wss_curve_point *point)
+{
+	double high = touched_high(point);
+
+	if (!measured->n || !point->high_bytes)
+		return high;
+	return fmin(high, fmax(wss_writes_at(measured, (double)point->ns / 1e9, WSS_END_HIGH),
+			       (double)point->low_bytes));
+}
+
+/* Returns what is known at a point of the touched curve, which is touched_first at the first
+ * figure. */
+static struct wss_writes_point writes_point_at(const struct wss_writes *measured,
+					       const struct wss_curve_point *at,
+					       double touched_first)
+{
+	struct wss_writes_point point = {.seconds = (double)at->ns / 1e9};
+	double first_s = measured->n ? measured->points[0].seconds : 0;
+
+	for (int end = 0; end < WSS_ENDS; end++)
+		point.bytes[end] = wss_writes_at(measured, point.seconds, (enum wss_end)end);
+	if (!measured->n)
+		point.bytes[WSS_END_EXPECTED] = touched_high(at);
+	else if (point.seconds < first_s && touched_first > 0)
+		point.bytes[WSS_END_EXPECTED] = measured->points[0].bytes[WSS_END_EXPECTED] *
+						touched_high(at) / touched_first;
+	point.bytes[WSS_END_HIGH] = fmax(written_most(measured, at), point.bytes[WSS_END_LOW]);
+	point.bytes[WSS_END_EXPECTED] =
+		fmin(point.bytes[WSS_END_EXPECTED], point.bytes[WSS_END_HIGH]);
+	return point;
 }
 
 /* Reads the touched set at a time within the window; 0 if it is unknown. */
@@ -125,8 +142,7 @@ void wss_writes_combine(struct wss_writes *ret_writes, const struct wss_curve_po
 		first = touched_at(touched, n_touched, known.points[0].seconds);
 	ret_writes->n = 0;
 	for (size_t i = 0; i < n_touched && ret_writes->n < WSS_CURVE_MAX; i++) {
-		struct wss_writes_point point = writes_point_at(
-			&known, (double)touched[i].ns / 1e9, touched_high(&touched[i]), first);
+		struct wss_writes_point point = writes_point_at(&known, &touched[i], first);
 
 		wss_writes_add(ret_writes, point.seconds, point.bytes[WSS_END_LOW],
 			       point.bytes[WSS_END_EXPECTED], point.bytes[WSS_END_HIGH]);

@@ -66,7 +66,9 @@ struct wss_writes_point wss_writes_sampled(double ram_bytes, unsigned seconds,
  * figures of the written set in the order of time. What is touched is the upper bound of what
  * is written, at any time. Before the first figure, what is expected has the shape of the
  * touched set, and the low end is a straight line from 0. Without figures all that is touched
- * may be written, and is expected to be, and the low end is 0. Either list may be empty.
+ * may be written, and is expected to be, and the low end is 0. Either list may be
+ * empty. Where the curve has bounds, as on huge pages, the high end of the figures bounds
+ * what is written as well.
  */
 void wss_writes_combine(struct wss_writes *ret_writes, const struct wss_curve_point *touched,
 			size_t n_touched, const struct wss_writes_point *measured,
