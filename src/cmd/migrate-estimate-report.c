@@ -118,14 +118,19 @@ static const struct wss_migration_run *expected_of(const void *row)
 		return value_of(value, kind);                                                 \
 	}
 
-/* "yes", "no", or "maybe" if the bounds differ. */
+/*
+ * Returns whether it ends by itself, and if the ends of the bounds differ, whether that is
+ * expected.
+ */
 static const char *row_converges(const struct migrate_row *row)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < WSS_ENDS; i++)
 		n += row->runs[i].converges;
-	return n == WSS_ENDS ? "yes" : n ? "maybe" : "no";
+	if (n == WSS_ENDS)
+		return "yes";
+	return row->runs[WSS_END_EXPECTED].converges ? "likely" : n ? "hardly" : "no";
 }
 
 static const char *const mode_names[MIGRATE_MODES] = {
@@ -170,9 +175,8 @@ static const struct wss_column columns[] = {
 	{"uuid", NULL, "UUID", -36, migrate_get_uuid, "UUID of the guest", false},
 	{"mode", NULL, "MODE", -13, migrate_get_mode, "pre-copy, auto-converge or post-copy",
 	 false},
-	{"converges", NULL, "ENDS", -5, migrate_get_converges,
-	 "Whether the migration ends by itself: yes, no, or maybe if the bounds differ",
-	 false},
+	{"converges", NULL, "ENDS", -6, migrate_get_converges,
+	 "Whether the migration ends by itself: yes, likely, hardly or no", false},
 	{"passes_range", NULL, "PASSES", 6, migrate_get_passes_range,
 	 "Passes over the memory, low and high bound", true},
 	{"sent_range", NULL, "SENT", 13, migrate_get_sent_range,

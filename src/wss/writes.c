@@ -80,19 +80,29 @@ static double touched_high(const struct wss_curve_point *point)
 }
 
 /*
- * Returns the most that may have been written by a point of the touched curve. Where that only
- * has bounds, because huge pages count as a whole, the high end of what was measured is nearer
- * the truth.
+ * Returns what was measured at a time. Before the first figure it follows a power law through
+ * the first two, 1 for a set that grows steadily, 0 for one that is complete; the high end
+ * half as steeply.
  */
-static double written_most(const struct wss_writes *measured,
-			   const struct wss_curve_point *point)
+static double measured_at(const struct wss_writes *measured, double seconds, enum wss_end end)
 {
-	double high = touched_high(point);
+	const struct wss_writes_point *first = measured->points;
+	double exponent = 1;
 
-	if (!measured->n || !point->high_bytes)
-		return high;
-	return fmin(high, fmax(wss_writes_at(measured, (double)point->ns / 1e9, WSS_END_HIGH),
-			       (double)point->low_bytes));
+	if (end == WSS_END_LOW || seconds >= first->seconds)
+		return wss_writes_at(measured, seconds, end);
+	if (measured->n > 1 && first[0].bytes[WSS_END_EXPECTED] > 0)
+		exponent = log(first[1].bytes[WSS_END_EXPECTED] /
+			       first[0].bytes[WSS_END_EXPECTED]) /
+			   log(first[1].seconds / first[0].seconds);
+	exponent = fmin(exponent, 1) * (end == WSS_END_HIGH ? 0.5 : 1);
+	return first->bytes[end] * pow(seconds / first->seconds, exponent);
+}
+
+/* Whether the touched set is only bounded at a point, because huge pages count as a whole. */
+static bool touched_is_coarse(const struct wss_curve_point *point)
+{
+	return point->high_bytes > point->low_bytes;
 }
 
 /* Returns what is known at a point of the touched curve, which is touched_first at the first
@@ -102,18 +112,26 @@ static struct wss_writes_point writes_point_at(const struct wss_writes *measured
 					       double touched_first)
 {
 	struct wss_writes_point point = {.seconds = (double)at->ns / 1e9};
-	double first_s = measured->n ? measured->points[0].seconds : 0;
+	double *bytes = point.bytes, touched = touched_high(at);
 
-	for (int end = 0; end < WSS_ENDS; end++)
-		point.bytes[end] = wss_writes_at(measured, point.seconds, (enum wss_end)end);
+	bytes[WSS_END_LOW] = wss_writes_at(measured, point.seconds, WSS_END_LOW);
+	bytes[WSS_END_EXPECTED] = bytes[WSS_END_HIGH] = touched;
 	if (!measured->n)
-		point.bytes[WSS_END_EXPECTED] = touched_high(at);
-	else if (point.seconds < first_s && touched_first > 0)
-		point.bytes[WSS_END_EXPECTED] = measured->points[0].bytes[WSS_END_EXPECTED] *
-						touched_high(at) / touched_first;
-	point.bytes[WSS_END_HIGH] = fmax(written_most(measured, at), point.bytes[WSS_END_LOW]);
-	point.bytes[WSS_END_EXPECTED] =
-		fmin(point.bytes[WSS_END_EXPECTED], point.bytes[WSS_END_HIGH]);
+		return point;
+	if (touched_is_coarse(at) || point.seconds >= measured->points[0].seconds ||
+	    !(touched_first > 0))
+		bytes[WSS_END_EXPECTED] =
+			measured_at(measured, point.seconds, WSS_END_EXPECTED);
+	else
+		bytes[WSS_END_EXPECTED] *=
+			measured->points[0].bytes[WSS_END_EXPECTED] / touched_first;
+	/* The high end of what was measured is nearer the truth then. */
+	if (touched_is_coarse(at))
+		bytes[WSS_END_HIGH] =
+			fmin(touched, fmax(measured_at(measured, point.seconds, WSS_END_HIGH),
+					   (double)at->low_bytes));
+	bytes[WSS_END_HIGH] = fmax(bytes[WSS_END_HIGH], bytes[WSS_END_LOW]);
+	bytes[WSS_END_EXPECTED] = fmin(bytes[WSS_END_EXPECTED], bytes[WSS_END_HIGH]);
 	return point;
 }
 

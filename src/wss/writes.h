@@ -67,8 +67,9 @@ struct wss_writes_point wss_writes_sampled(double ram_bytes, unsigned seconds,
  * is written, at any time. Before the first figure, what is expected has the shape of the
  * touched set, and the low end is a straight line from 0. Without figures all that is touched
  * may be written, and is expected to be, and the low end is 0. Either list may be
- * empty. Where the curve has bounds, as on huge pages, the high end of the figures bounds
- * what is written as well.
+ * empty. Where the curve only has bounds, as on huge pages, the high end of the figures
+ * bounds what is written as well, and before the first figure all follows a power law
+ * through the first two.
  */
 void wss_writes_combine(struct wss_writes *ret_writes, const struct wss_curve_point *touched,
 			size_t n_touched, const struct wss_writes_point *measured,
