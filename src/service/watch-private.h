@@ -70,6 +70,27 @@ struct wss_visit {
 	struct wss_plan plan;
 };
 
+/*
+ * A guest, and what only the watch needs of it. What is looked at again and again, of all guests, comes first, in
+ * one line of the processor's cache.
+ */
+struct wss_watch_guest {
+	struct wss_visit *visit; /* that is under way, the target's; NULL: none */
+	struct wss_watched watched;
+	struct wss_instance instance;
+	uint64_t rebooted_ns; /* when it last rebooted in its QEMU; 0: it did not since it was listed */
+	struct wss_amount last_faults;
+	enum wss_window_kind last_kind;
+	struct wss_fault_debt debt;
+	struct wss_aging *aging; /* NULL: out of memory */
+	bool starting;		 /* and has told of no sample yet */
+	bool listed;
+};
+
+/* A visit to the guest, without a target; NULL: out of memory. */
+struct wss_visit *wss_visit_new(const struct wss_watch_options *options,
+				const struct wss_watch_guest *guest);
+
 /* Frees a visit; as a target's release_data. */
 void wss_visit_free(void *visit);
 
@@ -81,6 +102,36 @@ struct wss_window_cost wss_visit_cost(const struct wss_visit *visit, const struc
 
 /* What the window of this sample may cost the guest from now on. */
 struct wss_fault_debt wss_visit_debt(const struct wss_visit *visit, const struct wss_sample *sample);
+
+/* --- a guest --- */
+
+/* Due now; NULL: out of memory. */
+struct wss_watch_guest *wss_watch_guest_new(const struct wss_watch_options *options, const char *uuid);
+
+/* A visit that is under way arms no other window. */
+void wss_watch_guest_end_visit(struct wss_watch_guest *guest);
+
+/* Ends its visit, too. Its ages are not stored. */
+void wss_watch_guest_free(struct wss_watch_guest *guest);
+
+/* Stores its ages; logs why it could not. */
+void wss_watch_guest_save_ages(const struct wss_watch_guest *guest);
+
+/*
+ * It has rebooted in the same QEMU: it is left alone while it boots, and none of its memory has an age. A visit
+ * that is under way arms nothing more, and keeps the aging of before.
+ */
+void wss_watch_guest_reboot(struct wss_watch_guest *guest, const struct wss_watch_options *options);
+
+/* No sample came of it: the next attempt is a period later, or soon if only the connection was lost. */
+void wss_watch_guest_fail(struct wss_watch_guest *guest, const struct wss_error *why);
+
+/*
+ * Takes a sample of the visit, good or bad, and finds out when the guest is due again. True: it is of the guest as
+ * it is, and the front end is to be told.
+ */
+bool wss_watch_guest_take(struct wss_watch_guest *guest, struct wss_visit *visit,
+			  const struct wss_sample *sample);
 
 /* --- memory pressure --- */
 

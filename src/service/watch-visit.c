@@ -4,8 +4,10 @@
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/number.h"
 #include "base/units.h"
@@ -179,6 +181,31 @@ static uint64_t visit_until_ns(void *opaque)
 	if (atomic_load(&visit->over))
 		return 0;
 	return next_ns ? next_ns : UINT64_MAX;
+}
+
+struct wss_visit *wss_visit_new(const struct wss_watch_options *options,
+				const struct wss_watch_guest *guest)
+{
+	struct wss_visit *visit = calloc(1, sizeof(*visit));
+
+	if (!visit)
+		return NULL;
+	visit->options = *options;
+	memcpy(visit->uuid, guest->watched.uuid, sizeof(visit->uuid));
+	visit->start_ns = wss_clock_now_ns();
+	visit->pace = guest->watched.pace;
+	visit->kind = visit->pace.kind < options->wanted ? visit->pace.kind
+							       : options->wanted;
+	visit->expected = guest->instance;
+	visit->rebooted_ns = guest->rebooted_ns;
+	if (guest->last_kind == visit->kind)
+		visit->last_faults = guest->last_faults;
+	visit->debt = guest->debt;
+	visit->period_ns = options->period_ns;
+	visit->aging = wss_aging_ref(guest->aging);
+	visit->continuous = options->continuous && visit->aging &&
+			    visit->kind == WSS_WINDOW_COARSE;
+	return visit;
 }
 
 void wss_visit_free(void *opaque)

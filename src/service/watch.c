@@ -27,25 +27,6 @@
  */
 #define STEP_NS (200 * WSS_NS_PER_MS)
 #define DUE_MIN_NS (20 * WSS_NS_PER_MS)
-/* A guest that is another than before is looked at again after so long. */
-#define SOON_NS WSS_NS_PER_S
-
-/*
- * A guest, and what only the watch needs of it. What is looked at again and again, of all guests, comes first, in
- * one line of the processor's cache.
- */
-struct guest {
-	struct wss_visit *visit; /* that is under way, the target's; NULL: none */
-	struct wss_watched watched;
-	struct wss_instance instance;
-	uint64_t rebooted_ns; /* when it last rebooted in its QEMU; 0: it did not since it was listed */
-	struct wss_amount last_faults;
-	enum wss_window_kind last_kind;
-	struct wss_fault_debt debt;
-	struct wss_aging *aging; /* NULL: out of memory */
-	bool starting;		 /* and has told of no sample yet */
-	bool listed;
-};
 
 struct wss_watch {
 	struct wss_watch_options options;
@@ -54,7 +35,7 @@ struct wss_watch {
 	struct wss_lister *lister;
 	struct wss_pool *pool; /* NULL: all use the hypervisor that was given */
 	struct wss_round *round;
-	struct guest **guests;
+	struct wss_watch_guest **guests;
 	size_t n, room;
 	size_t turn;	   /* the guest that is looked at first */
 	uint64_t due_ns;   /* when to look for guests that are due */
@@ -97,7 +78,7 @@ const char *wss_watched_state_name(enum wss_watched_state state)
 /* --- the guests --- */
 
 /* *hint is where the guest is likely, and becomes where it is. */
-static struct guest *watch_find(const struct wss_watch *watch, const char *uuid, size_t *hint)
+static struct wss_watch_guest *watch_find(const struct wss_watch *watch, const char *uuid, size_t *hint)
 {
 	for (size_t i = 0; i < watch->n; i++) {
 		size_t at = (*hint + i) % watch->n;
@@ -111,14 +92,14 @@ static struct guest *watch_find(const struct wss_watch *watch, const char *uuid,
 }
 
 /* NULL: it is not listed any more. */
-static struct guest *watch_find_visited(const struct wss_watch *watch, struct wss_visit *visit)
+static struct wss_watch_guest *watch_find_visited(const struct wss_watch *watch, struct wss_visit *visit)
 {
 	return watch_find(watch, visit->uuid, &visit->index);
 }
 
-static struct guest *watch_add(struct wss_watch *watch, const struct wss_conn_domain *domain)
+static struct wss_watch_guest *watch_add(struct wss_watch *watch, const struct wss_conn_domain *domain)
 {
-	struct guest **guests = watch->guests, *guest;
+	struct wss_watch_guest **guests = watch->guests, *guest;
 
 	if (watch->n == watch->room) {
 		size_t room = watch->room ? 2 * watch->room : 64;
@@ -129,33 +110,15 @@ static struct guest *watch_add(struct wss_watch *watch, const struct wss_conn_do
 		watch->guests = guests;
 		watch->room = room;
 	}
-	guest = calloc(1, sizeof(*guest));
+	guest = wss_watch_guest_new(&watch->options, domain->uuid);
 	if (!guest)
 		return NULL;
-	memcpy(guest->watched.uuid, domain->uuid, sizeof(guest->watched.uuid));
-	guest->watched.since_ns = guest->watched.next_ns = wss_clock_now_ns();
-	guest->watched.period_ns = watch->options.period_ns;
-	guest->aging = wss_aging_new(watch->options.ages, domain->uuid);
 	guests[watch->n++] = guest;
 	return guest;
 }
 
-/* A visit that is under way arms no other window. */
-static void guest_end_visit(struct guest *guest)
-{
-	if (guest->visit)
-		atomic_store(&guest->visit->over, true);
-}
-
-static void guest_free(struct guest *guest)
-{
-	guest_end_visit(guest);
-	wss_aging_unref(guest->aging);
-	free(guest);
-}
-
 /* The visit has told of a sample, or has ended, or its guest is not listed any more. */
-static void watch_visit_started(struct wss_watch *watch, struct guest *guest)
+static void watch_visit_started(struct wss_watch *watch, struct wss_watch_guest *guest)
 {
 	/* There may be guests for which there was no room. */
 	if (guest->starting && watch->n_starting == watch->visits_max)
@@ -170,7 +133,7 @@ static void watch_forget_unlisted(struct wss_watch *watch)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < watch->n; i++) {
-		struct guest *guest = watch->guests[i];
+		struct wss_watch_guest *guest = watch->guests[i];
 
 		if (guest->listed) {
 			watch->guests[kept++] = guest;
@@ -181,7 +144,7 @@ static void watch_forget_unlisted(struct wss_watch *watch)
 		if (guest->aging)
 			wss_aging_remove(guest->aging);
 		watch_visit_started(watch, guest);
-		guest_free(guest);
+		wss_watch_guest_free(guest);
 	}
 	watch->n = kept;
 }
@@ -216,7 +179,7 @@ static void watch_take_list(struct wss_watch *watch, const struct wss_conn_domai
 		watch->guests[i]->listed = false;
 	for (size_t i = 0; i < n; i++) {
 		/* Two lists have the same order, but for guests that came or went. */
-		struct guest *guest = watch_find(watch, domains[i].uuid, &likely);
+		struct wss_watch_guest *guest = watch_find(watch, domains[i].uuid, &likely);
 
 		likely += guest != NULL;
 		if (!guest)
@@ -274,51 +237,15 @@ static void watch_list(struct wss_watch *watch)
 
 /* --- reboots --- */
 
-/* What is known of its windows counts no more: it begins again with a canary. */
-static void guest_begin_anew(struct guest *guest)
-{
-	wss_pace_reset(&guest->watched.pace);
-	guest->last_faults = (struct wss_amount){ .known = false };
-}
-
-static void guest_hold_after_reboot(struct guest *guest, uint64_t boot_ns)
-{
-	struct wss_watched *watched = &guest->watched;
-
-	watched->state = WSS_WATCHED_HELD;
-	watched->next_ns = wss_u64_add(guest->rebooted_ns, boot_ns);
-	wss_error_clear(&watched->why);
-	wss_error_set(&watched->why, WSS_ERR_BUSY, WSS_WHY_REBOOTED);
-}
-
-/*
- * It has rebooted in the same QEMU: it is left alone while it boots, and none of its memory has an age. A visit
- * that is under way arms nothing more, and keeps the aging of before.
- */
-static void watch_reboot(struct wss_watch *watch, struct guest *guest)
-{
-	guest->rebooted_ns = wss_clock_now_ns();
-	guest_end_visit(guest);
-	guest_begin_anew(guest);
-	if (guest->aging)
-		wss_aging_remove(guest->aging);
-	wss_aging_unref(guest->aging);
-	guest->aging = wss_aging_new(watch->options.ages, guest->watched.uuid);
-	if (!guest->visit)
-		guest_hold_after_reboot(guest, watch->options.boot_ns);
-	wss_log_guest(WSS_LOG_INFO, guest->watched.name, guest->watched.uuid,
-		      "has rebooted: its ages begin anew");
-}
-
 static void watch_take_reboots(struct wss_watch *watch)
 {
 	char uuid[WSS_UUID_TEXT_MAX];
-	struct guest *guest;
+	struct wss_watch_guest *guest;
 
 	while (wss_lister_next_reboot(watch->lister, uuid)) {
 		guest = watch_find(watch, uuid, &(size_t){ 0 });
 		if (guest)
-			watch_reboot(watch, guest);
+			wss_watch_guest_reboot(guest, &watch->options);
 	}
 }
 
@@ -336,31 +263,7 @@ static int watch_hypervisor(const struct wss_watch *watch, struct wss_hypervisor
 	return 0;
 }
 
-static struct wss_visit *visit_new(const struct wss_watch *watch, const struct guest *guest)
-{
-	struct wss_visit *visit = calloc(1, sizeof(*visit));
-
-	if (!visit)
-		return NULL;
-	visit->options = watch->options;
-	memcpy(visit->uuid, guest->watched.uuid, sizeof(visit->uuid));
-	visit->start_ns = wss_clock_now_ns();
-	visit->pace = guest->watched.pace;
-	visit->kind = visit->pace.kind < watch->options.wanted ? visit->pace.kind
-							       : watch->options.wanted;
-	visit->expected = guest->instance;
-	visit->rebooted_ns = guest->rebooted_ns;
-	if (guest->last_kind == visit->kind)
-		visit->last_faults = guest->last_faults;
-	visit->debt = guest->debt;
-	visit->period_ns = watch->options.period_ns;
-	visit->aging = wss_aging_ref(guest->aging);
-	visit->continuous = watch->options.continuous && visit->aging &&
-			    visit->kind == WSS_WINDOW_COARSE;
-	return visit;
-}
-
-static int watch_visit(struct wss_watch *watch, struct guest *guest, struct wss_error *err)
+static int watch_visit(struct wss_watch *watch, struct wss_watch_guest *guest, struct wss_error *err)
 {
 	const struct wss_domain_ref ref = { guest->watched.name, guest->watched.uuid };
 	struct wss_measure_options measure;
@@ -375,7 +278,7 @@ static int watch_visit(struct wss_watch *watch, struct guest *guest, struct wss_
 	wss_hypervisor_unref(hypervisor);
 	if (!target)
 		return -1;
-	visit = visit_new(watch, guest);
+	visit = wss_visit_new(&watch->options, guest);
 	if (!visit) {
 		wss_target_free(target);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
@@ -395,25 +298,13 @@ static int watch_visit(struct wss_watch *watch, struct guest *guest, struct wss_
 	return 0;
 }
 
-/* No sample came of it: the next attempt is a period later, or soon if only the connection was lost. */
-static void guest_fail(struct guest *guest, const struct wss_error *why)
-{
-	uint64_t pause_ns = guest->watched.period_ns;
-
-	if (why->code == WSS_ERR_CONNECT)
-		pause_ns = wss_u64_min(pause_ns, WSS_WATCH_RETRY_NS);
-	guest->watched.state = WSS_WATCHED_WAITING;
-	guest->watched.why = *why;
-	guest->watched.next_ns = wss_clock_now_ns() + pause_ns;
-}
-
 static void watch_start(struct wss_watch *watch, size_t i)
 {
-	struct guest *guest = watch->guests[i];
+	struct wss_watch_guest *guest = watch->guests[i];
 	struct wss_error error = WSS_ERROR_INIT;
 
 	if (watch_visit(watch, guest, &error) < 0)
-		guest_fail(guest, &error);
+		wss_watch_guest_fail(guest, &error);
 	else
 		guest->visit->index = i;
 }
@@ -427,7 +318,7 @@ static void watch_start_due(struct wss_watch *watch)
 		return;
 	for (size_t looked = 0; looked < watch->n && watch->n_starting < watch->visits_max; looked++) {
 		size_t i = watch->turn++ % watch->n;
-		const struct guest *guest = watch->guests[i];
+		const struct wss_watch_guest *guest = watch->guests[i];
 
 		if (guest->visit)
 			continue;
@@ -445,127 +336,12 @@ static bool watch_may_start(const struct wss_watch *watch)
 	       !wss_cancel_requested(watch->options.cancel);
 }
 
-/* When the window of a sample that has just come began, or the visit did. */
-static uint64_t window_start_ns(const struct wss_visit *visit, const struct wss_sample *sample)
-{
-	uint64_t ago_ns = sample->window_ns.value;
-
-	return visit->continuous ? wss_u64_max(visit->start_ns, wss_clock_now_ns() - ago_ns)
-				 : visit->start_ns;
-}
-
-/* The visit goes on with another window like this one, unless the next is to be of another kind. */
-static void visit_continue(struct wss_visit *visit, const struct guest *guest,
-			   const struct wss_plan *plan)
-{
-	if (!visit->continuous)
-		return;
-	visit->pace = guest->watched.pace;
-	visit->last_faults = guest->last_faults;
-	visit->debt = guest->debt;
-	if (plan->verdict != WSS_VERDICT_ALLOWED || plan->kind != visit->kind)
-		atomic_store(&visit->over, true);
-	atomic_store(&visit->next_ns, guest->watched.next_ns);
-}
-
-/*
- * Charges the guest with the cost of a window that was armed. The faults of the window before that came after its
- * sample were not known then, so that they count now. Returns what was charged.
- */
-static struct wss_window_cost guest_charge(struct guest *guest, const struct wss_visit *visit,
-					   const struct wss_sample *sample,
-					   const struct wss_window_cost *cost)
-{
-	struct wss_watched *watched = &guest->watched;
-	struct wss_window_cost charged = wss_window_cost_of(
-		cost->stall_ns, wss_u64_add(cost->faults, visit->late_faults),
-		visit->options.fault_ns, visit->n_vcpus);
-
-	watched->windows++;
-	watched->spent_vcpu_ns += charged.vcpu_ns;
-	watched->spent_ns += visit->n_vcpus ? charged.vcpu_ns / visit->n_vcpus : 0;
-	watched->spent_tool_ns += sample->cost.user_ns.value + sample->cost.system_ns.value;
-	watched->longest_stall_ns = wss_u64_max(watched->longest_stall_ns, cost->stall_ns);
-	guest->debt = wss_visit_debt(visit, sample);
-	return charged;
-}
-
-/* A window that was armed: what it has cost, and when the next one may be. */
-static void guest_account(struct guest *guest, struct wss_visit *visit,
-			  const struct wss_sample *sample)
-{
-	struct wss_watched *watched = &guest->watched;
-	struct wss_window_cost predicted = visit->predicted, cost = wss_visit_cost(visit, sample);
-	struct wss_window_cost charged = guest_charge(guest, visit, sample, &cost);
-	struct wss_plan plan;
-
-	/* A method that predicts nothing is taken at its word afterwards. */
-	if (!sample->cost.predicted_stall_ns.known)
-		predicted = cost;
-	watched->dearer += wss_pace_account(&watched->pace, &visit->options.budget, visit->kind,
-					    &predicted, &cost);
-	guest->last_faults = sample->cost.faults;
-	guest->last_kind = visit->kind;
-	plan = wss_pace_plan(&watched->pace, &visit->options.budget, &charged, visit->n_vcpus,
-			     visit->options.wanted, visit->period_ns);
-	watched->period_ns = plan.period_ns;
-	watched->next_ns = wss_u64_add(window_start_ns(visit, sample), plan.period_ns);
-	visit_continue(visit, guest, &plan);
-}
-
-static void guest_take_sample(struct guest *guest, struct wss_visit *visit,
-			      const struct wss_sample *sample)
-{
-	struct wss_watched *watched = &guest->watched;
-
-	watched->state = WSS_WATCHED_WAITING;
-	watched->why = (struct wss_error)WSS_ERROR_INIT;
-	watched->measured = true;
-	watched->measured_ns = wss_clock_now_ns();
-	watched->kind = visit->kind;
-	watched->sample = *sample;
-	guest_account(guest, visit, sample);
-}
-
-static void guest_take_failure(struct guest *guest, const struct wss_visit *visit,
-			       const struct wss_error *error)
-{
-	struct wss_watched *watched = &guest->watched;
-
-	guest_fail(guest, error);
-	if (visit->end == WSS_VISIT_REFUSED) {
-		watched->state = WSS_WATCHED_REFUSED;
-		watched->period_ns = visit->plan.period_ns;
-		watched->next_ns = visit->start_ns + visit->plan.period_ns;
-	} else if (visit->end == WSS_VISIT_BOOTING) {
-		watched->state = WSS_WATCHED_HELD;
-		watched->next_ns = visit->not_before_ns;
-	} else if (visit->end == WSS_VISIT_RENEWED) {
-		guest_begin_anew(guest);
-		watched->next_ns = wss_clock_now_ns() + SOON_NS;
-	} else if (error->code == WSS_ERR_BUSY) {
-		watched->state = WSS_WATCHED_HELD;
-	}
-}
-
-/* The guest has rebooted since the visit began: the sample is of neither run, but its window was paid for. */
-static void guest_take_outdated(struct guest *guest, const struct wss_visit *visit,
-				const struct wss_sample *sample)
-{
-	if (wss_sample_measured(sample)) {
-		struct wss_window_cost cost = wss_visit_cost(visit, sample);
-
-		guest_charge(guest, visit, sample, &cost);
-	}
-	guest_hold_after_reboot(guest, visit->options.boot_ns);
-}
-
 static void on_sample(struct wss_target *target, const struct wss_sample *sample, bool last,
 		      void *opaque)
 {
 	struct wss_watch *watch = opaque;
 	struct wss_visit *visit = target->data;
-	struct guest *guest = watch_find_visited(watch, visit);
+	struct wss_watch_guest *guest = watch_find_visited(watch, visit);
 
 	(void)last;
 	if (!guest) {
@@ -573,34 +349,18 @@ static void on_sample(struct wss_target *target, const struct wss_sample *sample
 		return;
 	}
 	watch_visit_started(watch, guest);
-	if (visit->n_vcpus)
-		guest->watched.n_vcpus = visit->n_vcpus;
-	guest->watched.policy = target->policy;
-	if (visit->found.pid) {
-		guest->instance = visit->found;
-		guest->watched.maximum_bytes.value = visit->found.maximum_bytes;
-		guest->watched.maximum_bytes.known = visit->found.maximum_bytes != 0;
-	}
-	if (visit->rebooted_ns != guest->rebooted_ns) {
-		guest_take_outdated(guest, visit, sample);
-		return;
-	}
-	if (wss_sample_measured(sample))
-		guest_take_sample(guest, visit, sample);
-	else
-		guest_take_failure(guest, visit, &sample->error);
-	if (watch->events.sample && visit->end == WSS_VISIT_MEASURED)
+	if (wss_watch_guest_take(guest, visit, sample) && watch->events.sample)
 		watch->events.sample(&guest->watched, sample, watch->opaque);
 }
 
 static void on_left_out(struct wss_target *target, void *opaque)
 {
 	struct wss_visit *visit = target->data;
-	struct guest *guest = watch_find_visited(opaque, visit);
+	struct wss_watch_guest *guest = watch_find_visited(opaque, visit);
 
 	if (!guest)
 		return;
-	guest_fail(guest, &target->error);
+	wss_watch_guest_fail(guest, &target->error);
 	guest->watched.policy = target->policy;
 	if (target->policy.opt_out)
 		guest->watched.state = WSS_WATCHED_LEFT_OUT;
@@ -610,17 +370,17 @@ static void on_left_out(struct wss_target *target, void *opaque)
 static void on_trouble(struct wss_target *target, const struct wss_error *error, void *opaque)
 {
 	struct wss_visit *visit = target->data;
-	struct guest *guest = watch_find_visited(opaque, visit);
+	struct wss_watch_guest *guest = watch_find_visited(opaque, visit);
 
 	if (guest)
-		guest_fail(guest, error);
+		wss_watch_guest_fail(guest, error);
 }
 
 static void on_done(struct wss_target *target, void *opaque)
 {
 	struct wss_visit *visit = target->data;
 	struct wss_watch *watch = opaque;
-	struct guest *guest = watch_find_visited(watch, visit);
+	struct wss_watch_guest *guest = watch_find_visited(watch, visit);
 
 	if (!guest || guest->visit != visit)
 		return;
@@ -696,7 +456,7 @@ int wss_watch_new(const struct wss_watch_options *options, const struct wss_watc
 static void watch_end_visits(struct wss_watch *watch)
 {
 	for (size_t i = 0; i < watch->n; i++)
-		guest_end_visit(watch->guests[i]);
+		wss_watch_guest_end_visit(watch->guests[i]);
 }
 
 static void watch_look_at_pressure(struct wss_watch *watch)
@@ -751,7 +511,7 @@ void wss_watch_change(struct wss_watch *watch, const struct wss_watch_options *o
 	for (size_t i = 0; i < watch->n; i++) {
 		struct wss_watched *watched = &watch->guests[i]->watched;
 
-		guest_end_visit(watch->guests[i]);
+		wss_watch_guest_end_visit(watch->guests[i]);
 		/* Spread over the period again, as at the start. */
 		watched->next_ns = wss_u64_min(watched->next_ns,
 					       now_ns + own->period_ns / watch->n * (i + 1));
@@ -798,15 +558,6 @@ bool wss_watch_cold(const struct wss_watch *watch, size_t i, struct wss_cold_rep
 	return aging && wss_aging_report(aging, wss_clock_now_ns(), ret_report);
 }
 
-static void guest_save_ages(const struct guest *guest)
-{
-	struct wss_error error = WSS_ERROR_INIT;
-
-	if (guest->aging && wss_aging_save(guest->aging, &error) < 0)
-		wss_log_guest(WSS_LOG_WARNING, guest->watched.name, guest->watched.uuid, "%s",
-			      error.text);
-}
-
 void wss_watch_free(struct wss_watch *watch)
 {
 	if (!watch)
@@ -815,10 +566,10 @@ void wss_watch_free(struct wss_watch *watch)
 	wss_lister_free(watch->lister);
 	wss_pool_free(watch->pool);
 	for (size_t i = 0; i < watch->n; i++) {
-		guest_save_ages(watch->guests[i]);
+		wss_watch_guest_save_ages(watch->guests[i]);
 		/* Its target is gone, or is its worker's. */
 		watch->guests[i]->visit = NULL;
-		guest_free(watch->guests[i]);
+		wss_watch_guest_free(watch->guests[i]);
 	}
 	wss_pressure_hold_free(watch->pressure);
 	free(watch->guests);

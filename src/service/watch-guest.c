@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the watch knows of a guest, and what comes of its visits and reboots. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "service/watch-private.h"
+
+/* A guest that is another than before is looked at again after so long. */
+#define SOON_NS WSS_NS_PER_S
+
+struct wss_watch_guest *wss_watch_guest_new(const struct wss_watch_options *options, const char *uuid)
+{
+	struct wss_watch_guest *guest = calloc(1, sizeof(*guest));
+
+	if (!guest)
+		return NULL;
+	memcpy(guest->watched.uuid, uuid, sizeof(guest->watched.uuid));
+	guest->watched.since_ns = guest->watched.next_ns = wss_clock_now_ns();
+	guest->watched.period_ns = options->period_ns;
+	guest->aging = wss_aging_new(options->ages, uuid);
+	return guest;
+}
+
+void wss_watch_guest_end_visit(struct wss_watch_guest *guest)
+{
+	if (guest->visit)
+		atomic_store(&guest->visit->over, true);
+}
+
+void wss_watch_guest_free(struct wss_watch_guest *guest)
+{
+	wss_watch_guest_end_visit(guest);
+	wss_aging_unref(guest->aging);
+	free(guest);
+}
+
+void wss_watch_guest_save_ages(const struct wss_watch_guest *guest)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+
+	if (guest->aging && wss_aging_save(guest->aging, &error) < 0)
+		wss_log_guest(WSS_LOG_WARNING, guest->watched.name, guest->watched.uuid, "%s",
+			      error.text);
+}
+
+/* --- reboots --- */
+
+/* What is known of its windows counts no more: it begins again with a canary. */
+static void guest_begin_anew(struct wss_watch_guest *guest)
+{
+	wss_pace_reset(&guest->watched.pace);
+	guest->last_faults = (struct wss_amount){ .known = false };
+}
+
+static void guest_hold_after_reboot(struct wss_watch_guest *guest, uint64_t boot_ns)
+{
+	struct wss_watched *watched = &guest->watched;
+
+	watched->state = WSS_WATCHED_HELD;
+	watched->next_ns = wss_u64_add(guest->rebooted_ns, boot_ns);
+	wss_error_clear(&watched->why);
+	wss_error_set(&watched->why, WSS_ERR_BUSY, WSS_WHY_REBOOTED);
+}
+
+void wss_watch_guest_reboot(struct wss_watch_guest *guest, const struct wss_watch_options *options)
+{
+	guest->rebooted_ns = wss_clock_now_ns();
+	wss_watch_guest_end_visit(guest);
+	guest_begin_anew(guest);
+	if (guest->aging)
+		wss_aging_remove(guest->aging);
+	wss_aging_unref(guest->aging);
+	guest->aging = wss_aging_new(options->ages, guest->watched.uuid);
+	if (!guest->visit)
+		guest_hold_after_reboot(guest, options->boot_ns);
+	wss_log_guest(WSS_LOG_INFO, guest->watched.name, guest->watched.uuid,
+		      "has rebooted: its ages begin anew");
+}
+
+/* --- samples --- */
+
+void wss_watch_guest_fail(struct wss_watch_guest *guest, const struct wss_error *why)
+{
+	uint64_t pause_ns = guest->watched.period_ns;
+
+	if (why->code == WSS_ERR_CONNECT)
+		pause_ns = wss_u64_min(pause_ns, WSS_WATCH_RETRY_NS);
+	guest->watched.state = WSS_WATCHED_WAITING;
+	guest->watched.why = *why;
+	guest->watched.next_ns = wss_clock_now_ns() + pause_ns;
+}
+
+/* When the window of a sample that has just come began, or the visit did. */
+static uint64_t window_start_ns(const struct wss_visit *visit, const struct wss_sample *sample)
+{
+	uint64_t ago_ns = sample->window_ns.value;
+
+	return visit->continuous ? wss_u64_max(visit->start_ns, wss_clock_now_ns() - ago_ns)
+				 : visit->start_ns;
+}
+
+/* The visit goes on with another window like this one, unless the next is to be of another kind. */
+static void visit_continue(struct wss_visit *visit, const struct wss_watch_guest *guest,
+			   const struct wss_plan *plan)
+{
+	if (!visit->continuous)
+		return;
+	visit->pace = guest->watched.pace;
+	visit->last_faults = guest->last_faults;
+	visit->debt = guest->debt;
+	if (plan->verdict != WSS_VERDICT_ALLOWED || plan->kind != visit->kind)
+		atomic_store(&visit->over, true);
+	atomic_store(&visit->next_ns, guest->watched.next_ns);
+}
+
+/*
+ * Charges the guest with the cost of a window that was armed. The faults of the window before that came after its
+ * sample were not known then, so that they count now. Returns what was charged.
+ */
+static struct wss_window_cost guest_charge(struct wss_watch_guest *guest, const struct wss_visit *visit,
+					   const struct wss_sample *sample,
+					   const struct wss_window_cost *cost)
+{
+	struct wss_watched *watched = &guest->watched;
+	struct wss_window_cost charged = wss_window_cost_of(
+		cost->stall_ns, wss_u64_add(cost->faults, visit->late_faults),
+		visit->options.fault_ns, visit->n_vcpus);
+
+	watched->windows++;
+	watched->spent_vcpu_ns += charged.vcpu_ns;
+	watched->spent_ns += visit->n_vcpus ? charged.vcpu_ns / visit->n_vcpus : 0;
+	watched->spent_tool_ns += sample->cost.user_ns.value + sample->cost.system_ns.value;
+	watched->longest_stall_ns = wss_u64_max(watched->longest_stall_ns, cost->stall_ns);
+	guest->debt = wss_visit_debt(visit, sample);
+	return charged;
+}
+
+/* A window that was armed: what it has cost, and when the next one may be. */
+static void guest_account(struct wss_watch_guest *guest, struct wss_visit *visit,
+			  const struct wss_sample *sample)
+{
+	struct wss_watched *watched = &guest->watched;
+	struct wss_window_cost predicted = visit->predicted, cost = wss_visit_cost(visit, sample);
+	struct wss_window_cost charged = guest_charge(guest, visit, sample, &cost);
+	struct wss_plan plan;
+
+	/* A method that predicts nothing is taken at its word afterwards. */
+	if (!sample->cost.predicted_stall_ns.known)
+		predicted = cost;
+	watched->dearer += wss_pace_account(&watched->pace, &visit->options.budget, visit->kind,
+					    &predicted, &cost);
+	guest->last_faults = sample->cost.faults;
+	guest->last_kind = visit->kind;
+	plan = wss_pace_plan(&watched->pace, &visit->options.budget, &charged, visit->n_vcpus,
+			     visit->options.wanted, visit->period_ns);
+	watched->period_ns = plan.period_ns;
+	watched->next_ns = wss_u64_add(window_start_ns(visit, sample), plan.period_ns);
+	visit_continue(visit, guest, &plan);
+}
+
+static void guest_take_sample(struct wss_watch_guest *guest, struct wss_visit *visit,
+			      const struct wss_sample *sample)
+{
+	struct wss_watched *watched = &guest->watched;
+
+	watched->state = WSS_WATCHED_WAITING;
+	watched->why = (struct wss_error)WSS_ERROR_INIT;
+	watched->measured = true;
+	watched->measured_ns = wss_clock_now_ns();
+	watched->kind = visit->kind;
+	watched->sample = *sample;
+	guest_account(guest, visit, sample);
+}
+
+static void guest_take_failure(struct wss_watch_guest *guest, const struct wss_visit *visit,
+			       const struct wss_error *error)
+{
+	struct wss_watched *watched = &guest->watched;
+
+	wss_watch_guest_fail(guest, error);
+	if (visit->end == WSS_VISIT_REFUSED) {
+		watched->state = WSS_WATCHED_REFUSED;
+		watched->period_ns = visit->plan.period_ns;
+		watched->next_ns = visit->start_ns + visit->plan.period_ns;
+	} else if (visit->end == WSS_VISIT_BOOTING) {
+		watched->state = WSS_WATCHED_HELD;
+		watched->next_ns = visit->not_before_ns;
+	} else if (visit->end == WSS_VISIT_RENEWED) {
+		guest_begin_anew(guest);
+		watched->next_ns = wss_clock_now_ns() + SOON_NS;
+	} else if (error->code == WSS_ERR_BUSY) {
+		watched->state = WSS_WATCHED_HELD;
+	}
+}
+
+/* The guest has rebooted since the visit began: the sample is of neither run, but its window was paid for. */
+static void guest_take_outdated(struct wss_watch_guest *guest, const struct wss_visit *visit,
+				const struct wss_sample *sample)
+{
+	if (wss_sample_measured(sample)) {
+		struct wss_window_cost cost = wss_visit_cost(visit, sample);
+
+		guest_charge(guest, visit, sample, &cost);
+	}
+	guest_hold_after_reboot(guest, visit->options.boot_ns);
+}
+
+bool wss_watch_guest_take(struct wss_watch_guest *guest, struct wss_visit *visit,
+			  const struct wss_sample *sample)
+{
+	struct wss_watched *watched = &guest->watched;
+
+	if (visit->n_vcpus)
+		watched->n_vcpus = visit->n_vcpus;
+	watched->policy = visit->target->policy;
+	if (visit->found.pid) {
+		guest->instance = visit->found;
+		watched->maximum_bytes.value = visit->found.maximum_bytes;
+		watched->maximum_bytes.known = visit->found.maximum_bytes != 0;
+	}
+	if (visit->rebooted_ns != guest->rebooted_ns) {
+		guest_take_outdated(guest, visit, sample);
+		return false;
+	}
+	if (wss_sample_measured(sample))
+		guest_take_sample(guest, visit, sample);
+	else
+		guest_take_failure(guest, visit, &sample->error);
+	return visit->end == WSS_VISIT_MEASURED;
+}
