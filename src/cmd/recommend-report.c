@@ -127,7 +127,7 @@ static struct wss_value recommend_get_last(const void *row)
 				     : wss_value_absent();
 }
 
-static struct wss_value value_share(double share)
+struct wss_value recommend_value_share(double share)
 {
 	return (struct wss_value){ .kind = WSS_KIND_SHARE, .real = share };
 }
@@ -135,27 +135,24 @@ static struct wss_value value_share(double share)
 static struct wss_value recommend_get_growth(const void *row)
 {
 	return advice_of(row)->has_series && advice_of(row)->sizing.growth.known
-		       ? value_share(advice_of(row)->sizing.growth.per_doubling)
+		       ? recommend_value_share(advice_of(row)->sizing.growth.per_doubling)
 		       : wss_value_absent();
 }
 
 static struct wss_value recommend_get_percentile(const void *row)
 {
-	return advice_of(row)->has_series ? value_share(advice_of(row)->rule.percentile) : wss_value_absent();
+	return advice_of(row)->has_series ? recommend_value_share(advice_of(row)->rule.percentile) : wss_value_absent();
 }
 
-/*
- * For a table, whose single column shows either the percentile or that the figure is the peak.
- */
-static struct wss_value value_share_or_peak(double share, bool from_peak)
+struct wss_value recommend_value_share_or_peak(double share, bool from_peak)
 {
-	return from_peak ? wss_value_text("peak") : value_share(share);
+	return from_peak ? wss_value_text("peak") : recommend_value_share(share);
 }
 
 static struct wss_value recommend_get_base_is(const void *row)
 {
 	return advice_of(row)->sizing.base_bytes.known
-		       ? value_share_or_peak(advice_of(row)->rule.percentile,
+		       ? recommend_value_share_or_peak(advice_of(row)->rule.percentile,
 					     advice_of(row)->sizing.from_peak)
 		       : wss_value_absent();
 }
@@ -167,7 +164,7 @@ static bool has_what_if(const void *row)
 
 static struct wss_value recommend_get_exceeded(const void *row)
 {
-	return has_what_if(row) ? value_share(advice_of(row)->what_if.exceeded) : wss_value_absent();
+	return has_what_if(row) ? recommend_value_share(advice_of(row)->what_if.exceeded) : wss_value_absent();
 }
 
 static enum wss_bound what_if_bound(const void *row)
@@ -189,7 +186,7 @@ static struct wss_value recommend_get_loss(const void *row)
 {
 	if (!has_what_if(row) || !advice_of(row)->curve.known)
 		return wss_value_absent();
-	return wss_value_bounded(value_share(advice_of(row)->what_if.loss), what_if_bound(row));
+	return wss_value_bounded(recommend_value_share(advice_of(row)->what_if.loss), what_if_bound(row));
 }
 
 static struct wss_value recommend_get_curve_beyond(const void *row)
@@ -221,7 +218,7 @@ static struct wss_value recommend_get_cold_status(const void *row)
 static struct wss_value recommend_get_cold_observed(const void *row)
 {
 	return cold_of(row)->high_bytes.known
-		       ? value_share(cold_of(row)->newest.report.ages[WSS_COLD_24H].observed)
+		       ? recommend_value_share(cold_of(row)->newest.report.ages[WSS_COLD_24H].observed)
 		       : wss_value_absent();
 }
 
@@ -269,13 +266,13 @@ static struct wss_value recommend_get_risk_seen(const void *row)
 	const struct wss_sweep_choice *choice = &advice_of(row)->choice;
 
 	return advice_of(row)->has_choice
-		       ? value_share((double)choice->violations / (double)choice->hours)
+		       ? recommend_value_share((double)choice->violations / (double)choice->hours)
 		       : wss_value_absent();
 }
 
 static struct wss_value recommend_get_risk_bound(const void *row)
 {
-	return advice_of(row)->has_choice ? value_share(advice_of(row)->choice.bound)
+	return advice_of(row)->has_choice ? recommend_value_share(advice_of(row)->choice.bound)
 					  : wss_value_absent();
 }
 
@@ -353,7 +350,7 @@ static struct wss_value recommend_get_predicted_loss(const void *row)
 {
 	const struct wss_advice_loss *loss = &advice_of(row)->loss;
 
-	return loss->known ? wss_value_bounded(value_share(loss->share),
+	return loss->known ? wss_value_bounded(recommend_value_share(loss->share),
 					       loss->bound ? WSS_BOUND_AT_MOST : WSS_BOUND_EXACT)
 			   : wss_value_absent();
 }
@@ -395,12 +392,12 @@ LEARNED(learned_boot, boot_bytes)
 
 static struct wss_value recommend_get_learned_margin(const void *row)
 {
-	return was_learned(row) ? value_share(advice_of(row)->learned.rule.margin) : wss_value_absent();
+	return was_learned(row) ? recommend_value_share(advice_of(row)->learned.rule.margin) : wss_value_absent();
 }
 
 static struct wss_value recommend_get_learned_percentile(const void *row)
 {
-	return was_learned(row) ? value_share(advice_of(row)->learned.rule.percentile)
+	return was_learned(row) ? recommend_value_share(advice_of(row)->learned.rule.percentile)
 				: wss_value_absent();
 }
 
@@ -420,7 +417,7 @@ static struct wss_value recommend_get_learned_hours(const void *row)
 
 static struct wss_value recommend_get_trend(const void *row)
 {
-	return was_learned(row) ? value_share(advice_of(row)->learned.growth) : wss_value_absent();
+	return was_learned(row) ? recommend_value_share(advice_of(row)->learned.growth) : wss_value_absent();
 }
 
 /* Writes "week": the largest working set of each hour of the week, null where none was measured. */
@@ -648,132 +645,6 @@ const struct wss_report_layout recommend_layout = LAYOUT(SHOWN, WIDE);
 const struct wss_report_layout recommend_what_if_layout = LAYOUT(
 	SHOWN_WHAT_IF,
 	WIDE ",what_if_bytes,what_if_exceeded,what_if_faults_per_second,what_if_loss");
-
-static const struct wss_host_sum *host_of(const void *row)
-{
-	return row;
-}
-
-static struct wss_value recommend_get_guests(const void *row)
-{
-	return wss_value_number(host_of(row)->guests, WSS_KIND_COUNT);
-}
-
-static struct wss_value recommend_get_unsized(const void *row)
-{
-	return wss_value_number(host_of(row)->unsized, WSS_KIND_COUNT);
-}
-
-static struct wss_value recommend_get_unknown(const void *row)
-{
-	return wss_value_number(host_of(row)->unknown, WSS_KIND_COUNT);
-}
-
-static struct wss_value recommend_get_too_early(const void *row)
-{
-	return wss_value_number(host_of(row)->too_early, WSS_KIND_COUNT);
-}
-
-static struct wss_value recommend_get_hours(const void *row)
-{
-	return wss_value_number(host_of(row)->hours, WSS_KIND_COUNT);
-}
-
-static struct wss_value recommend_get_probability(const void *row)
-{
-	return value_share(host_of(row)->probability);
-}
-
-static struct wss_value recommend_get_needed_is(const void *row)
-{
-	return value_share_or_peak(host_of(row)->probability, host_of(row)->from_peak);
-}
-
-static struct wss_value recommend_get_host_from_peak(const void *row)
-{
-	return host_of(row)->needed_bytes.known
-		       ? wss_value_number(host_of(row)->from_peak, WSS_KIND_BOOL)
-		       : wss_value_absent();
-}
-
-#define HOST(name)                                                                            \
-	static struct wss_value recommend_get_##name##_bytes(const void *row)                 \
-	{                                                                                     \
-		return wss_value_amount(host_of(row)->name##_bytes, WSS_KIND_BYTES);          \
-	}
-
-HOST(host)
-HOST(assigned)
-HOST(wss)
-HOST(needed)
-HOST(overhead)
-HOST(fits)
-
-static struct wss_value value_ratio(struct wss_amount a, struct wss_amount b)
-{
-	if (!a.known || !b.known || !b.value)
-		return wss_value_absent();
-	return value_share((double)a.value / (double)b.value);
-}
-
-static struct wss_value recommend_get_assigned_of_needed(const void *row)
-{
-	return value_ratio(host_of(row)->assigned_bytes, host_of(row)->needed_bytes);
-}
-
-static struct wss_value recommend_get_assigned_of_host(const void *row)
-{
-	return value_ratio(host_of(row)->assigned_bytes, host_of(row)->host_bytes);
-}
-
-static const struct wss_column host_columns[] = {
-	{"guests", NULL, "GUESTS", 6, recommend_get_guests,
-	 "Guests that run on the host, a count", false},
-	{"unknown_guests", NULL, "UNSIZED", 7, recommend_get_unsized,
-	 "Guests without a size, whatever their status, a count; each counts with all its "
-	 "memory",
-	 false},
-	{"host_bytes", NULL, "HOST", 8, recommend_get_host_bytes,
-	 "Memory of the host, hot-plugged memory included, in bytes", false},
-	{"assigned_bytes", NULL, "ASSIGNED", 8, recommend_get_assigned_bytes,
-	 "Maximum memory of all guests, in bytes", false},
-	{"wss_bytes", NULL, "WSS", 8, recommend_get_wss_bytes,
-	 "Sum of the guests' bases, in bytes", false},
-	{"hours", NULL, "HOURS", 5, recommend_get_hours,
-	 "Hours of history that are added up, a count", false},
-	{"probability", NULL, "PROBABILITY", 11, recommend_get_probability,
-	 "Requested probability, as a share, 1 = 100%", false},
-	{"needed_is", NULL, "PROB", 6, recommend_get_needed_is, "The probability, or peak",
-	 true},
-	{"from_peak", NULL, "FROM-PEAK", -9, recommend_get_host_from_peak,
-	 "Whether the peak is used instead, because there are too few hours", false},
-	{"needed_bytes", NULL, "NEEDED", 8, recommend_get_needed_bytes,
-	 "Need of all guests together, not exceeded with that probability, in bytes", false},
-	{"overhead_bytes", NULL, "OVERHEAD", 8, recommend_get_overhead_bytes,
-	 "Resident memory of QEMU that is not guest memory, in bytes", false},
-	{"overcommit", NULL, "OF-NEED", 7, recommend_get_assigned_of_needed,
-	 "Assigned memory as a share of what is needed, 1 = 100%", false},
-	{"fits_bytes", NULL, "FITS", 8, recommend_get_fits_bytes,
-	 "Memory of the host less that need and QEMU's own memory, in bytes", false},
-	{"assigned_of_host", NULL, "OF-HOST", 7, recommend_get_assigned_of_host,
-	 "Assigned memory as a share of the host's, 1 = 100%", false},
-	{"status_unknown_guests", NULL, "UNKNOWN", 7, recommend_get_unknown,
-	 "Guests whose status is unknown, a count", false},
-	{"too_early_guests", NULL, "EARLY", 5, recommend_get_too_early,
-	 "Guests whose status is too early, a count", false},
-};
-
-const struct wss_report_layout recommend_host_layout = {
-	.schema = "virt-wss/recommendations/1",
-	.array_key = "host",
-	.columns = host_columns,
-	.n_columns = sizeof(host_columns) / sizeof(host_columns[0]),
-	.shown = "guests,status_unknown_guests,too_early_guests,host_bytes,assigned_bytes,"
-		 "assigned_of_host,needed_bytes,overcommit,fits_bytes",
-	.wide = "guests,status_unknown_guests,too_early_guests,unknown_guests,host_bytes,"
-		"assigned_bytes,assigned_of_host,wss_bytes,hours,needed_is,needed_bytes,"
-		"overcommit,overhead_bytes,fits_bytes",
-};
 
 const struct wss_report_layout *const recommend_layouts[] = { &recommend_layout,
 							      &recommend_host_layout,

@@ -76,6 +76,14 @@ void recommend_notes_add(struct recommend_notes *notes, const struct recommend_r
 /* Prints the notes; the next step only on a terminal. */
 void recommend_notes_print(const struct recommend_notes *notes, bool terminal);
 
+/* A share, 1 = 100 %. */
+struct wss_value recommend_value_share(double share);
+
+/*
+ * For a table, whose single column shows either the percentile or that the figure is the peak.
+ */
+struct wss_value recommend_value_share_or_peak(double share, bool from_peak);
+
 extern const struct wss_report_layout recommend_layout;
 extern const struct wss_report_layout recommend_what_if_layout; /* the same, of another table */
 extern const struct wss_report_layout recommend_host_layout;	/* rows are struct wss_host_sum */
