@@ -28,6 +28,11 @@ void wss_view_sample(const struct wss_sample *sample, struct wss_guest_sample *r
 		 wss_observes_name(sample->observes));
 }
 
+bool wss_view_is(const struct wss_guest_view *guest, const char *state)
+{
+	return !strcmp(guest->state, state);
+}
+
 bool wss_view_has_wss(const struct wss_guest_view *guest)
 {
 	return guest->sample.wss_bytes.known &&

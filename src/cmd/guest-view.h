@@ -12,6 +12,9 @@ struct wss_sample;
 /* Copies the figures of a measured sample. */
 void wss_view_sample(const struct wss_sample *sample, struct wss_guest_sample *ret_sample);
 
+/* Whether that is the state of the guest, as the service names it. */
+bool wss_view_is(const struct wss_guest_view *guest, const char *state);
+
 /* Whether there is a working set, of all accesses. */
 bool wss_view_has_wss(const struct wss_guest_view *guest);
 

@@ -97,6 +97,9 @@ size_t wss_top_sort_step(size_t column, int step);
 /* Returns the column of that name ("wss"); -1: there is none, or it cannot be sorted by. */
 int wss_top_sort_name(const char *name);
 
+/* The name of a column that one can sort by; NULL for others. */
+const char *wss_top_column_name(size_t column);
+
 /* Stores the names of all columns that can be sorted by, separated by blanks. */
 void wss_top_sort_names(char *ret_names, size_t size);
 
