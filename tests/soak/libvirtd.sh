@@ -3,8 +3,8 @@
 #
 # libvirtd.sh STOPS KILLS: runs the service over 60 invented guests of a libvirtd of its own, stops and resumes
 # that libvirtd STOPS times and kills it KILLS times, and checks that the service survives and is
-# connected again within 5 s. Prints each recovery; the last line is "N stops, N kills, N crashes, longest recovery N ms". The exit status
-# is 1 after a crash or a longer recovery. VIRT_WSS is the program to try; its seed is printed.
+# connected again within 5 s. Prints each recovery; the last line is "N stops, N kills, N crashes, longest recovery
+# N ms". The exit status is 1 after a crash or a longer recovery. VIRT_WSS is the program to try; its seed is printed.
 set -u
 
 : "${WSS_BUILDDIR:?}"
