@@ -81,7 +81,7 @@ json() { # EXPRESSION of the body, as $j
 	http /metrics -H 'Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5'
 	grep -qi '^content-type: application/openmetrics-text' head
 	[ "$(tail -n 1 body)" = '# EOF' ]
-	curl -sSf "http://127.0.0.1:$port/metrics" | grep -q '^virt_wss_libvirt_up 1'
+	wait_until 30 eval "curl -sSf 'http://127.0.0.1:$port/metrics' | grep -q '^virt_wss_libvirt_up 1'"
 	curl -sSf "http://localhost:$port/metrics" -4 >/dev/null
 	[ "$(curl -sS -o /dev/null -w '%{http_code}' -H 'Host: evil.example' "http://127.0.0.1:$port/metrics")" = 403 ]
 	wait_until 60 metric 'virt_wss_guests{state="waiting"} 1'
