@@ -50,6 +50,16 @@ static double per_doubling(const struct point *a, const struct point *b)
 	return pow(b->bytes / a->bytes, M_LN2 / log(b->seconds / a->seconds)) - 1;
 }
 
+/* Returns the ratio of the growth from b to c to that from a to b, per e; at most 1. */
+static double decay_at(const struct point *a, const struct point *b, const struct point *c)
+{
+	double before = per_e(a, b), after = per_e(b, c);
+
+	if (after <= 0)
+		return 0;
+	return before <= after ? 1 : after / before;
+}
+
 struct wss_growth wss_growth_of(const struct wss_summary *summary)
 {
 	struct point points[WSS_SUMMARY_POINTS];
@@ -66,6 +76,11 @@ struct wss_growth wss_growth_of(const struct wss_summary *summary)
 	growth.per_doubling = per_doubling(&points[half], last);
 	/* The curve may be steeper at the very end, as for an unfinished loop. */
 	growth.per_e_bytes = fmax(growth.per_e_bytes, per_e(&points[n - 2], last));
+	growth.step_e = log(last->seconds / points[n - 2].seconds);
+	/* The slower of two: a single flat step may be a pause of the guest. */
+	growth.decay = n < 4 ? 1
+			     : fmax(decay_at(&points[n - 4], &points[n - 3], &points[n - 2]),
+				    decay_at(&points[n - 3], &points[n - 2], last));
 	return growth;
 }
 
@@ -74,10 +89,19 @@ bool wss_growth_goes_on(const struct wss_growth *growth)
 	return growth->known && growth->per_doubling > WSS_KNEE_GROWTH;
 }
 
+/* Returns the sum of decay^i, i from 1 to n; n need not be whole. */
+static double decaying_steps(double decay, double n)
+{
+	return decay < 1 ? decay * (1 - pow(decay, n)) / (1 - decay) : n;
+}
+
 uint64_t wss_growth_beyond_bytes(const struct wss_growth *growth)
 {
+	double steps;
+
 	if (!wss_growth_goes_on(growth) || growth->seconds >= WSS_GROWTH_HORIZON_S)
 		return 0;
-	return wss_u64_from_double(growth->per_e_bytes *
-				   log(WSS_GROWTH_HORIZON_S / growth->seconds));
+	steps = log(WSS_GROWTH_HORIZON_S / growth->seconds) / growth->step_e;
+	return wss_u64_from_double(growth->per_e_bytes * growth->step_e *
+				   decaying_steps(growth->decay, steps));
 }

@@ -7,8 +7,9 @@
  * seconds to walk through is cut short by a window of one. Growth curves of real guests often
  * have no end, but rise steadily over the logarithm of time. A curve that still rises is
  * therefore extended along that line, with its steepest slope at the end of the windows, to
- * WSS_GROWTH_HORIZON_S. The result is a bounded estimate, not a measurement; longer windows
- * measure.
+ * WSS_GROWTH_HORIZON_S. A curve that slows down, as that of random accesses to a finite set does,
+ * is extended by slopes that go on to fall in the same ratio. The result is a bounded estimate,
+ * not a measurement; longer windows measure.
  */
 #ifndef WSS_WSS_GROWTH_H
 #define WSS_WSS_GROWTH_H
@@ -29,6 +30,12 @@ struct wss_growth {
 	double seconds;	     /* last time on the curve */
 	double per_doubling; /* growth at the end with each doubling of time, as a share */
 	double per_e_bytes;  /* steepest growth there, in bytes for each factor e of time */
+	/*
+	 * How much of the growth of a step of the curve the next step has, at the end: the larger of
+	 * the last two such ratios, at most 1. 1 too if there are too few points.
+	 */
+	double decay;
+	double step_e; /* length of a step, the logarithm of the ratio of its times; 0: no step */
 };
 
 /* Returns the growth at the end of the windows of a summary, which was read with its curve. */

@@ -102,6 +102,44 @@ static void test_cut_short(void **unused)
 	}
 }
 
+/* Endless growth, with a pause in the last step of the curve. */
+static double pausing(double seconds)
+{
+	return endless(fmin(seconds, pow(10, 5 / 8.0)));
+}
+
+static void growth_is_endless_after_a_pause(void)
+{
+	struct wss_growth growth = growth_of(pausing, 5.7, 0.01);
+
+	assert_true(growth.decay > 0.9);
+}
+
+/*
+ * Random accesses slow down: the rest of the set is extrapolated, not growth without end. Windows of
+ * 2 time constants see 86 % of it, of 3 of them 95 %, of 4 98 %.
+ */
+static void test_slows_down(void **unused)
+{
+	static const double constants_s[] = { 5, 4, 10 / 3.0, 2.5 };
+	/* At most that share of the set. */
+	static const double most[] = { 1.1, 0.65, 0.4, 0.2 };
+
+	(void)unused;
+	for (size_t i = 0; i < 4; i++) {
+		struct wss_growth growth;
+		double missing, beyond;
+
+		constant_s = constants_s[i];
+		growth = growth_of(at_random, 10, 0.01);
+		missing = 97.0 * MIB - at_random(growth.seconds);
+		assert_true(wss_growth_goes_on(&growth));
+		beyond = (double)wss_growth_beyond_bytes(&growth);
+		assert_true(beyond >= missing && beyond <= most[i] * 97.0 * MIB);
+	}
+	growth_is_endless_after_a_pause();
+}
+
 /*
  * A curve that rises forever is extrapolated exactly: to 40 + 8 ln(300) MiB after five
  * minutes.
@@ -218,7 +256,9 @@ static void test_sizing(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_over),	cmocka_unit_test(test_cut_short),
+		cmocka_unit_test(test_over),
+		cmocka_unit_test(test_cut_short),
+		cmocka_unit_test(test_slows_down),
 		cmocka_unit_test(test_endless), cmocka_unit_test(test_few_points),
 		cmocka_unit_test(test_absurd),	cmocka_unit_test(test_sizing),
 	};
