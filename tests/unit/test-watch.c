@@ -614,7 +614,7 @@ static void test_begins_anew_with_another_process(void **unused)
 /* In the same process: it is held while it boots, and then gets a canary. */
 static void test_begins_anew_after_a_reboot(void **unused)
 {
-	unsigned begins;
+	unsigned begins, of_the_other;
 	uint64_t spent_ns;
 
 	(void)unused;
@@ -628,6 +628,7 @@ static void test_begins_anew_after_a_reboot(void **unused)
 	assert_string_equal(watched(0)->why.text, "it has just rebooted");
 	assert_int_equal(watched(0)->pace.kind, WSS_WINDOW_CANARY);
 	begins = guests[0].begins;
+	of_the_other = guests[1].begins;
 	step_for(300 * MS);
 	assert_int_equal(guests[0].begins, begins);
 	assert_int_equal(watched(0)->state, WSS_WATCHED_HELD);
@@ -635,8 +636,7 @@ static void test_begins_anew_after_a_reboot(void **unused)
 	assert_true(watched(0)->spent_vcpu_ns >= spent_ns);
 	STEP_UNTIL(guests[0].begins > begins && watched(0)->state == WSS_WATCHED_WAITING);
 	assert_int_equal(watched(0)->kind, WSS_WINDOW_CANARY);
-	/* The other one went on. */
-	assert_true(guests[1].begins > begins + 2);
+	assert_true(guests[1].begins > of_the_other);
 	end();
 }
 
