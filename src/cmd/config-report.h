@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What guests' configurations cost, as rows of a table or of JSON. */
+/* Prints what guests' configurations cost, as a table, JSON or CSV. */
 #ifndef WSS_CMD_CONFIG_REPORT_H
 #define WSS_CMD_CONFIG_REPORT_H
 

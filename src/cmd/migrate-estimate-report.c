@@ -311,7 +311,7 @@ void migrate_row_init(struct migrate_row *row, const struct migrate_guest *guest
 	range_format(row, run_downtime, WSS_KIND_DURATION, row->downtime);
 }
 
-/* What a run that does not converge does instead. */
+/* Notes how much a run that does not converge sends in each further pass. */
 static void note_endless(const struct migrate_row *row)
 {
 	const struct wss_migration_run *run = &row->runs[WSS_END_EXPECTED];

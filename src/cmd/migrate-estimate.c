@@ -155,7 +155,7 @@ static int migrate_parse(struct wss_cli *cli, int argc, char **argv,
 	return 0;
 }
 
-/* What a worker needs and returns; it belongs to the target. */
+/* A worker's task and its result; owned by the target. */
 struct migrate_work {
 	struct wss_measure_options measure;
 	struct wss_written_result result;

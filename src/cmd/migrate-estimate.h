@@ -9,7 +9,7 @@
 #include "cmd/cmd.h"
 #include "wss/migration.h"
 
-/* What was measured, and what the estimate assumes. */
+/* Measurements and assumptions that an estimate is based on. */
 struct migrate_guest {
 	const char *domain;
 	const char *uuid;   /* "" if unknown */
