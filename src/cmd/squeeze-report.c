@@ -35,8 +35,10 @@ AMOUNT(scanning_high, edges.scanning.high_bytes, WSS_KIND_BYTES)
 AMOUNT(paging, edges.paging.edge_bytes, WSS_KIND_BYTES)
 AMOUNT(paging_low, edges.paging.low_bytes, WSS_KIND_BYTES)
 AMOUNT(paging_high, edges.paging.high_bytes, WSS_KIND_BYTES)
-AMOUNT(reserve, reserve_bytes, WSS_KIND_BYTES)
+AMOUNT(used, memory.used_bytes, WSS_KIND_BYTES)
+AMOUNT(cache, memory.cache_bytes, WSS_KIND_BYTES)
 AMOUNT(recommended, recommended_bytes, WSS_KIND_BYTES)
+AMOUNT(recommended_size, recommended_size_bytes, WSS_KIND_BYTES)
 TEXT(unrecommended, unrecommended)
 TEXT(end, end)
 TEXT(error, error)
@@ -59,23 +61,16 @@ static struct wss_value squeeze_get_reason(const void *row)
 	return refusal ? wss_value_text(refusal) : edge_reason(&row_of(row)->edges.paging);
 }
 
-/* The size of the guest that follows the recommendation. */
-static struct wss_amount recommended_size(const struct squeeze_row *row)
+static struct wss_value squeeze_get_reserve(const void *row)
 {
-	if (!row->recommended_bytes.known || !row->reserve_bytes.known)
-		return (struct wss_amount){0};
-	return wss_amount_of(
-		wss_u64_add(row->recommended_bytes.value, row->reserve_bytes.value));
-}
-
-static struct wss_value squeeze_get_recommended_size(const void *row)
-{
-	return wss_value_amount(recommended_size(row), WSS_KIND_BYTES);
+	if (!row_of(row)->has_memory)
+		return wss_value_absent();
+	return wss_value_amount(wss_amount_of(row_of(row)->memory.reserve_bytes), WSS_KIND_BYTES);
 }
 
 static struct wss_value squeeze_get_margin(const void *row)
 {
-	struct wss_amount size = recommended_size(row);
+	struct wss_amount size = row_of(row)->recommended_size_bytes;
 	struct wss_amount edge = row_of(row)->edges.paging.edge_bytes;
 
 	if (!size.known || !edge.known || !edge.value)
@@ -137,8 +132,8 @@ static const struct wss_column columns[] = {
 	{"recommended_bytes", NULL, "REC.", 8, squeeze_get_recommended,
 	 "Recommended memory by the history, as recommend has it, in bytes", false},
 	{"recommended_size_bytes", NULL, "REC.SIZE", 8, squeeze_get_recommended_size,
-	 "Recommended memory and the reserve: the size of the guest that follows the "
-	 "recommendation, comparable with the edges, in bytes",
+	 "Size of the whole guest that follows the recommendation: with the reserve, and with memory that "
+	 "the guest uses but does not touch; comparable with the edges, in bytes",
 	 false},
 	{"recommended_reason", NULL, "REC. WHY", -20, squeeze_get_unrecommended,
 	 "Why there is no recommendation", false},
@@ -147,6 +142,10 @@ static const struct wss_column columns[] = {
 	{"hint", NULL, "HINT", -20, squeeze_get_hint, "How to lift a refusal", false},
 	{"error", NULL, "ERROR", -20, squeeze_get_error, "Why the guest was not squeezed",
 	 false},
+	{"used_bytes", NULL, "USED", 8, squeeze_get_used,
+	 "Memory that the guest's kernel and programs used at its full size, without page cache, in bytes", false},
+	{"cache_bytes", NULL, "CACHE", 8, squeeze_get_cache,
+	 "Its page cache at its full size, in bytes", false},
 };
 
 const struct wss_report_layout squeeze_layout = {

@@ -170,7 +170,8 @@ static void on_squeezed(const struct wss_target *target, const struct wss_squeez
 	row->smallest_bytes = wss_amount_of(wss_squeeze_smallest(squeeze));
 	row->steps = wss_amount_of(steps);
 	row->observations = wss_amount_of(squeeze->n_points);
-	row->reserve_bytes = wss_amount_of(squeeze->reserve_bytes);
+	row->has_memory = true;
+	row->memory = squeeze->memory;
 	row->end = squeeze->end;
 	wss_edges_find(squeeze->points, squeeze->n_points, &row->edges);
 	run->done = true;
@@ -193,6 +194,21 @@ static const char *unrecommended_text(const struct wss_history *history,
 	}
 }
 
+static void run_take_advice(struct squeeze_run *run, const struct wss_history *history,
+			    const struct wss_advice *advice)
+{
+	const struct wss_sizing *sizing = &advice->sizing;
+	struct squeeze_row *row = &run->row;
+
+	row->recommended_bytes = sizing->recommended_bytes;
+	if (!row->recommended_bytes.known)
+		row->unrecommended = unrecommended_text(history, advice);
+	else if (row->has_memory)
+		row->recommended_size_bytes = wss_amount_of(
+			wss_squeeze_size(&row->memory, sizing->recommended_bytes.value,
+					 sizing->base_bytes.value, advice->rule.headroom_percent));
+}
+
 /* Adds the recommendation of the history, as recommend has it. */
 static int run_recommend(struct squeeze_run *run, struct wss_error *err)
 {
@@ -207,9 +223,7 @@ static int run_recommend(struct squeeze_run *run, struct wss_error *err)
 	if (r == 0)
 		r = wss_advice_read(history, &guest, since, &sizing->advice, &advice, err);
 	if (r == 0) {
-		run->row.recommended_bytes = advice.sizing.recommended_bytes;
-		if (!run->row.recommended_bytes.known)
-			run->row.unrecommended = unrecommended_text(history, &advice);
+		run_take_advice(run, history, &advice);
 		wss_advice_free(&advice);
 	}
 	wss_history_close(history);
@@ -300,7 +314,8 @@ static int run_preview(struct squeeze_run *run, const struct wss_target *target,
 	if (row->refusal) {
 		balloon_hint(target->guest, &sight->look.facts, row->hint);
 	} else if (view->actual_bytes.known) {
-		row->reserve_bytes = wss_amount_of(wss_balloon_reserve(view));
+		row->has_memory = true;
+		wss_squeeze_memory_note(&row->memory, view);
 		row->steps = wss_amount_of(count_steps(options, view->actual_bytes.value,
 						       row->floor_bytes.value));
 		row->longest_ns = wss_amount_of((row->steps.value + WSS_EDGE_BASE_POINTS) *

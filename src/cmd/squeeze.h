@@ -16,10 +16,13 @@ struct squeeze_row {
 	struct wss_amount smallest_bytes, steps, observations;
 	struct wss_amount longest_ns; /* that a squeeze may take */
 	struct wss_edges edges;
-	struct wss_amount reserve_bytes;
+	/* By its own reports, once it has been looked at. */
+	bool has_memory;
+	struct wss_squeeze_memory memory;
 	const char *end;     /* why it ended, static; NULL if it did not begin */
 	const char *refusal; /* static; NULL if there is none */
-	struct wss_amount recommended_bytes;
+	/* By the history: of its working set, and then of the whole guest. */
+	struct wss_amount recommended_bytes, recommended_size_bytes;
 	const char *unrecommended; /* why that is absent; NULL if it is not */
 	char hint[BALLOON_HINT_MAX];
 	const char *error;

@@ -27,7 +27,7 @@ uint64_t wss_balloon_spare(const struct wss_balloon_view *view, uint64_t held, u
 {
 	uint64_t wss = view->wss_bytes.known ? view->wss_bytes.value : held;
 
-	return wss_max_u64(wss / 100 * percent, held / 200 * percent);
+	return wss_u64_max(wss / 100 * percent, held / 200 * percent);
 }
 
 /* Memory that the guest's kernel never hands out. */
@@ -47,7 +47,7 @@ static uint64_t kept_free_bytes(const struct wss_balloon_view *view)
 	    !view->actual_bytes.known)
 		return 0;
 	loose = wss_u64_add(view->free_bytes.value, view->cache_bytes.value);
-	most = wss_max_u64(view->actual_bytes.value, view->managed_bytes.value) / 1000 *
+	most = wss_u64_max(view->actual_bytes.value, view->managed_bytes.value) / 1000 *
 	       WATERMARK_PERMILLE;
 	kept = loose > view->usable_bytes.value ? (loose - view->usable_bytes.value) / 2 : 0;
 	return kept < most ? kept : most;
@@ -58,9 +58,19 @@ uint64_t wss_balloon_reserve(const struct wss_balloon_view *view)
 	return wss_u64_add(unmanaged_bytes(view), kept_free_bytes(view));
 }
 
+struct wss_amount wss_balloon_used(const struct wss_balloon_view *view)
+{
+	uint64_t loose = wss_u64_add(view->free_bytes.value, view->cache_bytes.value);
+
+	if (!view->managed_bytes.known || !view->free_bytes.known || !view->cache_bytes.known ||
+	    loose > view->managed_bytes.value)
+		return (struct wss_amount){ 0 };
+	return wss_amount_of(view->managed_bytes.value - loose);
+}
+
 uint64_t wss_balloon_history_floor(const struct wss_balloon_limits *limits, uint64_t reserve_bytes)
 {
-	return wss_max_u64(limits->minimum_bytes, wss_u64_add(limits->needed_bytes, reserve_bytes));
+	return wss_u64_max(limits->minimum_bytes, wss_u64_add(limits->needed_bytes, reserve_bytes));
 }
 
 uint64_t wss_balloon_floor(const struct wss_balloon_limits *limits,
@@ -70,10 +80,10 @@ uint64_t wss_balloon_floor(const struct wss_balloon_limits *limits,
 	uint64_t floor = wss_balloon_history_floor(limits, reserve_bytes);
 
 	if (view->wss_bytes.known)
-		floor = wss_max_u64(floor, wss_balloon_with_reserve(view->wss_bytes.value, limits->headroom_percent,
+		floor = wss_u64_max(floor, wss_balloon_with_reserve(view->wss_bytes.value, limits->headroom_percent,
 						    reserve_bytes));
 	if (held.known)
-		floor = wss_max_u64(floor, held.value + wss_balloon_spare(view, held.value,
+		floor = wss_u64_max(floor, held.value + wss_balloon_spare(view, held.value,
 								limits->headroom_percent));
 	return floor;
 }

@@ -13,11 +13,6 @@
 /* Size of a read that brings back a dropped page. */
 #define WSS_BALLOON_PAGE_BYTES 4096
 
-static inline uint64_t wss_max_u64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* Adds headroom to a size, and the memory that the guest's kernel keeps for itself. */
 uint64_t wss_balloon_with_reserve(uint64_t bytes, uint64_t percent, uint64_t reserve_bytes);
 

@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "base/number.h"
+
 #define MIB (1ULL << 20)
 /*
  * Sizes are set in KiB and reached in pages: a guest this close to its target has reached it.
@@ -43,7 +45,7 @@ static void note_room(struct wss_balloon *balloon, const struct wss_balloon_view
 
 	if (roomy.known)
 		balloon->roomy_bytes =
-			balloon->shrunk ? wss_max_u64(balloon->roomy_bytes, roomy.value) : roomy.value;
+			balloon->shrunk ? wss_u64_max(balloon->roomy_bytes, roomy.value) : roomy.value;
 }
 
 static bool is_tight(const struct wss_balloon *balloon, const struct wss_balloon_view *view)
@@ -55,12 +57,12 @@ static bool is_tight(const struct wss_balloon *balloon, const struct wss_balloon
 static void be_careful(struct wss_balloon *balloon, uint64_t now_s)
 {
 	/* Even with short periods it takes this long to see whether the larger size helps. */
-	uint64_t least = wss_max_u64(REST_PERIODS * balloon->limits.period_s, 2 * REFILL_S);
+	uint64_t least = wss_u64_max(REST_PERIODS * balloon->limits.period_s, 2 * REFILL_S);
 
 	/* Twice as long each time: a size that was too small once may be too small again. */
-	balloon->careful_s = wss_max_u64(2 * balloon->careful_s, least);
+	balloon->careful_s = wss_u64_max(2 * balloon->careful_s, least);
 	if (balloon->careful_s > CAREFUL_S_MAX)
-		balloon->careful_s = wss_max_u64(least, CAREFUL_S_MAX);
+		balloon->careful_s = wss_u64_max(least, CAREFUL_S_MAX);
 	balloon->careful_until_s = now_s + balloon->careful_s;
 }
 
@@ -93,7 +95,7 @@ static const char *reads_reason(struct wss_balloon *balloon,
 		return NULL;
 	rate = (view->read_bytes.value - last.value) / seconds;
 	if (!tight && !was_tight && !careful)
-		*usual = wss_amount_of(wss_max_u64(rate, usual->value - usual->value / 8));
+		*usual = wss_amount_of(wss_u64_max(rate, usual->value - usual->value / 8));
 	if (!usual->known || rate <= usual->value + usual->value / 4 +
 					     WSS_BALLOON_FAULTS_PER_S * WSS_BALLOON_PAGE_BYTES)
 		return NULL;
@@ -371,7 +373,7 @@ static struct wss_balloon_decision decide_step(struct wss_balloon *balloon,
 		floor < balloon->roomy_bytes ? care_reason(balloon, view->now_s) : NULL;
 
 	floor = reason ? balloon->roomy_bytes : floor;
-	target = wss_max_u64(target, floor);
+	target = wss_u64_max(target, floor);
 	if (target + TOLERANCE >= actual)
 		return decide_hold(reason ? reason : "at its floor");
 	if (!balloon->shrunk && wss_balloon_is_futile(view, floor))
@@ -407,7 +409,7 @@ static struct wss_balloon_decision decide_grow(struct wss_balloon *balloon,
 	/* The guest may not have shrunk to that floor yet. */
 	balloon->pending = view->actual_bytes.value > floor + TOLERANCE;
 	balloon->target_bytes = floor;
-	balloon->best_bytes = wss_max_u64(floor, view->actual_bytes.value);
+	balloon->best_bytes = wss_u64_max(floor, view->actual_bytes.value);
 	balloon->progress_s = view->now_s;
 	balloon->rest_until_s = view->now_s + balloon->limits.pause_s;
 	return (struct wss_balloon_decision){ WSS_BALLOON_GROW, floor, reason };
@@ -432,7 +434,7 @@ struct wss_balloon_decision wss_balloon_next(struct wss_balloon *balloon,
 	adopt_size(balloon, view);
 	match = statistics_match(balloon, view) || !view->usable_bytes.known;
 	if (match) {
-		balloon->reserve_bytes = wss_max_u64(balloon->reserve_bytes, wss_balloon_reserve(view));
+		balloon->reserve_bytes = wss_u64_max(balloon->reserve_bytes, wss_balloon_reserve(view));
 		note_room(balloon, view);
 	} else if (!balloon->pending) {
 		view->usable_bytes.known = false;

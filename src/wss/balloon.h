@@ -146,6 +146,12 @@ void wss_balloon_init(struct wss_balloon *balloon, const struct wss_balloon_limi
 uint64_t wss_balloon_reserve(const struct wss_balloon_view *view);
 
 /*
+ * Returns the memory that the guest's kernel and programs use and that is not page cache, in bytes; unknown
+ * if a figure is, or if they contradict each other.
+ */
+struct wss_amount wss_balloon_used(const struct wss_balloon_view *view);
+
+/*
  * Returns the smallest size of the guest according to its policy and its history, with that
  * reserve, in bytes, saturated.
  */

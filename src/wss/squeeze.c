@@ -7,8 +7,7 @@
 #include "base/units.h"
 #include "wss/balloon-private.h"
 
-/* Sizes are set in KiB and reached in pages: a guest this close to its target has reached it.
- */
+/* Sizes are set in KiB and reached in pages: a guest this close to its target has reached it. */
 #define TOLERANCE WSS_MIB
 /* Longest time to wait for the end of paging, in which a guest reads its page cache back. */
 #define RETURNED_S 60
@@ -36,6 +35,30 @@ uint64_t wss_squeeze_floor(const struct wss_policy *policy, uint64_t floor_bytes
 	return policy->minimum_bytes.known
 		       ? wss_u64_max(floor_bytes, policy->minimum_bytes.value)
 		       : floor_bytes;
+}
+
+void wss_squeeze_memory_note(struct wss_squeeze_memory *memory, const struct wss_balloon_view *view)
+{
+	memory->reserve_bytes = wss_u64_max(memory->reserve_bytes, wss_balloon_reserve(view));
+	memory->used_bytes = wss_balloon_used(view);
+	memory->cache_bytes = view->cache_bytes;
+}
+
+uint64_t wss_squeeze_size(const struct wss_squeeze_memory *memory, uint64_t recommended_bytes,
+			  uint64_t wss_bytes, uint64_t headroom_percent)
+{
+	uint64_t reserve = memory->reserve_bytes, used = memory->used_bytes.value, low, high, size;
+	uint64_t spare = wss_bytes / 100 * headroom_percent;
+
+	size = wss_u64_add(recommended_bytes, reserve);
+	if (!memory->used_bytes.known || !memory->cache_bytes.known)
+		return size;
+	low = wss_u64_add(reserve, wss_u64_max(used, wss_bytes));
+	high = wss_u64_add(wss_u64_add(reserve, used), wss_u64_min(memory->cache_bytes.value, wss_bytes));
+	size = wss_u64_max(size, wss_u64_min(wss_u64_add(low, low / 200 * 3 * headroom_percent),
+					     wss_u64_add(high, spare)));
+	return wss_u64_max(size, wss_u64_add(wss_u64_add(reserve, used),
+					     wss_u64_max(spare, used / 200 * headroom_percent)));
 }
 
 void wss_squeeze_init(struct wss_squeeze *squeeze, const struct wss_squeeze_options *options,
@@ -191,8 +214,8 @@ static void observation_end(struct wss_squeeze *squeeze, const struct wss_balloo
 		.usable_bytes = view->usable_bytes,
 		.free_bytes = view->free_bytes,
 	};
-	squeeze->reserve_bytes =
-		wss_u64_max(squeeze->reserve_bytes, wss_balloon_reserve(view));
+	if (point->size_bytes == squeeze->original_bytes)
+		wss_squeeze_memory_note(&squeeze->memory, view);
 	squeeze->begun = false;
 }
 

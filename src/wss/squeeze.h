@@ -9,10 +9,11 @@
  *
  *   observing  The guest has reached a size and settled. An observation lasts from one of its
  *              reports to another; wss_edge_judge() decides whether it is repeated.
- *   ready      The guest does not page at this size: a step comes next, as soon as one is
- * possible. stepping   The balloon is on its way to the next size. returned   The guest has
- * all its memory back. It is observed until the signs of paging have ended, for a while. over
- * Nothing more is decided.
+ *   ready      The guest does not page at this size: a step comes next, as soon as one is possible.
+ *   stepping   The balloon is on its way to the next size.
+ *   returned   The guest has all its memory back. It is observed until the signs of paging have
+ *              ended, for a while.
+ *   over       Nothing more is decided.
  */
 #ifndef WSS_WSS_SQUEEZE_H
 #define WSS_WSS_SQUEEZE_H
@@ -37,6 +38,31 @@ struct wss_squeeze_options {
 		.floor_bytes = 64ULL << 20                                                    \
 	}
 
+/* A guest's memory by its own reports, at its full size. */
+struct wss_squeeze_memory {
+	uint64_t reserve_bytes; /* the largest that its kernel was seen to keep, see wss_balloon_reserve() */
+	/* The newest: in use by its kernel and its programs, and page cache. Absent if not reported. */
+	struct wss_amount used_bytes, cache_bytes;
+};
+
+/* Takes account of a report of a guest at its full size. */
+void wss_squeeze_memory_note(struct wss_squeeze_memory *memory, const struct wss_balloon_view *view);
+
+/*
+ * Returns the size of a whole guest that follows a recommendation, in bytes, saturated. A recommendation
+ * is memory for a working set of wss_bytes with headroom. Beside the working set the guest needs the
+ * reserve, and memory in use that windows do not show, because nobody touches it, and that its kernel
+ * cannot give up without swapping. How much of the working set is page cache is not known. It is at least
+ * what exceeds the memory in use, and at most all of it. So the guest needs at least
+ *	low = reserve + max(used, wss), and at most high = reserve + used + min(cache, wss)
+ * and gets the smaller one of low with one and a half times the headroom, and high with the headroom of the
+ * working set: never more than the former beyond what it needs, and enough wherever the two bounds are that
+ * close. It gets no less than the recommendation and the reserve, nor than the memory in use with half the
+ * headroom (wss_balloon_floor()).
+ */
+uint64_t wss_squeeze_size(const struct wss_squeeze_memory *memory, uint64_t recommended_bytes,
+			  uint64_t wss_bytes, uint64_t headroom_percent);
+
 enum wss_squeeze_state {
 	WSS_SQUEEZE_OBSERVING,
 	WSS_SQUEEZE_READY,
@@ -58,9 +84,7 @@ struct wss_squeeze {
 	uint64_t original_bytes, target_bytes;
 	uint64_t timeout_s; /* longest time for a step without progress */
 	bool autodeflate;
-	/* The largest memory that the guest's kernel was seen to keep, see
-	 * wss_balloon_reserve(). */
-	uint64_t reserve_bytes;
+	struct wss_squeeze_memory memory;
 	const char *end; /* why it ended, static; NULL while it has not */
 	enum wss_squeeze_state state;
 	struct wss_balloon_decision last; /* the newest that was not to hold */
@@ -81,8 +105,7 @@ const char *wss_squeeze_refusal(const struct wss_balloon_facts *facts);
 /* Returns the first reason that also ends it once it has begun; NULL if there is none. */
 const char *wss_squeeze_objection(const struct wss_balloon_facts *facts);
 
-/* Returns the floor of a guest: floor_bytes, or the minimum of its policy if that is larger.
- */
+/* Returns the floor of a guest: floor_bytes, or the minimum of its policy if that is larger. */
 uint64_t wss_squeeze_floor(const struct wss_policy *policy, uint64_t floor_bytes);
 
 /* Begins with a guest of this size. A guest without autodeflate never grows by itself. */

@@ -155,7 +155,7 @@ static void test_page_cache(void **unused)
 		/* It went no further than one step below. */
 		assert_true(guest.least_bytes > (set * MIB + KERNEL) / 100 * 95);
 		assert_int_equal(squeeze.points[squeeze.n_points - 1].returned, true);
-		assert_in_range(squeeze.reserve_bytes, 30 * MIB, 31 * MIB);
+		assert_in_range(squeeze.memory.reserve_bytes, 30 * MIB, 31 * MIB);
 		assert_int_equal(wss_squeeze_smallest(&squeeze), edges.paging.low_bytes.value);
 	}
 }
@@ -482,6 +482,49 @@ static void test_refusals(void **unused)
 	assert_non_null(strstr(wss_squeeze_objection(&facts), "have stopped"));
 }
 
+/* A guest of 1 GiB: memory in use and page cache, of which it touches a part in each window. */
+static uint64_t size_of(uint64_t used_mib, uint64_t cache_mib, uint64_t wss_mib)
+{
+	struct wss_squeeze_memory memory = { .reserve_bytes = 0 };
+	const struct wss_balloon_view view = {
+		.actual_bytes = wss_amount_of(FULL),
+		.managed_bytes = wss_amount_of(FULL - 40 * MIB),
+		.managed_of_bytes = wss_amount_of(FULL),
+		.free_bytes = wss_amount_of(FULL - (40 + used_mib + cache_mib) * MIB),
+		.cache_bytes = wss_amount_of(cache_mib * MIB),
+		.usable_bytes = wss_amount_of(FULL - (40 + used_mib) * MIB),
+	};
+
+	wss_squeeze_memory_note(&memory, &view);
+	assert_int_equal(memory.reserve_bytes, 40 * MIB);
+	assert_int_equal(memory.used_bytes.value, used_mib * MIB);
+	return wss_squeeze_size(&memory, wss_mib * MIB / 100 * 120, wss_mib * MIB, 20) / MIB;
+}
+
+/* What each guest needs: the reserve, all memory in use, and the page cache that it touches. */
+static void test_size_of_the_whole_guest(void **unused)
+{
+	struct wss_squeeze_memory memory = { .reserve_bytes = 40 * MIB };
+
+	(void)unused;
+	/* Page cache, beside a kernel of 25 MiB of which it touches 5. */
+	for (uint64_t set = 50; set <= 800; set += 50)
+		assert_in_range(size_of(25, set, set + 5), 40 + 25 + set, (40 + 25 + set) * 13 / 10);
+	/* Anonymous memory, all of it touched, or a part. */
+	for (uint64_t set = 50; set <= 800; set += 50)
+		assert_in_range(size_of(25 + set, 2, set + 5), 40 + 25 + set, (40 + 25 + set) * 13 / 10);
+	assert_in_range(size_of(425, 2, 105), 40 + 425, (40 + 425) * 13 / 10);
+	/* Page cache that nobody touches any more asks for no more than the headroom. */
+	assert_in_range(size_of(325, 600, 305), 40 + 325, (40 + 325) * 13 / 10);
+	assert_in_range(size_of(425, 500, 105), 40 + 425, (40 + 425) * 13 / 10);
+	/* Both are touched. */
+	assert_in_range(size_of(225, 200, 405), 40 + 225 + 200, (40 + 225 + 200) * 13 / 10);
+	/* Without its reports there is only the reserve to add; a minimum is kept. */
+	assert_int_equal(wss_squeeze_size(&memory, 256 * MIB, 100 * MIB, 20), 296 * MIB);
+	assert_true(size_of(0, 0, 0) >= 40);
+	assert_int_equal(wss_squeeze_size(&memory, UINT64_MAX, UINT64_MAX, 20), UINT64_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -503,6 +546,7 @@ int main(void)
 		cmocka_unit_test(test_too_many_steps),
 		cmocka_unit_test(test_floor_of_the_policy),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_size_of_the_whole_guest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
