@@ -43,7 +43,7 @@ exposed() { # UNIT LEVEL: whether its exposure level is worse than a tenth of LE
 @test "the service and the timer exclude each other, both ways" {
 	grep -qx 'Conflicts=virt-wss-sample.timer virt-wss-sample.service' "$units/virt-wss.service"
 	grep -qx 'Conflicts=virt-wss.service' "$units/virt-wss-sample.service"
-	grep -qx 'Conflicts=virt-wss.service' "$units/virt-wss-sample.timer"
+	grep -qx 'Conflicts=virt-wss.service virt-wss.socket' "$units/virt-wss-sample.timer"
 }
 
 # tests/root/rights.bats tests what the program keeps of it.
