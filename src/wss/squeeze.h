@@ -58,7 +58,9 @@ void wss_squeeze_memory_note(struct wss_squeeze_memory *memory, const struct wss
  * and gets the smaller one of low with one and a half times the headroom, and high with the headroom of the
  * working set: never more than the former beyond what it needs, and enough wherever the two bounds are that
  * close. It gets no less than the recommendation and the reserve, nor than the memory in use with half the
- * headroom (wss_balloon_floor()).
+ * headroom (wss_balloon_floor()). But where the memory that it holds explains the working set, up to a tenth,
+ * high with headroom is enough, if that is not below the recommendation: the rest of what its windows saw was
+ * free memory, which its kernel hands out in turns, or part of the reserve.
  */
 uint64_t wss_squeeze_size(const struct wss_squeeze_memory *memory, uint64_t recommended_bytes,
 			  uint64_t wss_bytes, uint64_t headroom_percent);

@@ -81,7 +81,7 @@ idle_base() { # NAME
 	[ -z "$(field paging_edge_bytes)" ]
 	[ "$(field smallest_bytes)" = $((450 * mib)) ]
 	[ "$(field recommended_bytes)" -ge $((anonymous * mib)) ]
-	[ "$(field recommended_size_bytes)" -ge $(($(field recommended_bytes) + $(field reserve_bytes))) ]
+	[ "$(field recommended_size_bytes)" -ge "$(field recommended_bytes)" ]
 	[ "$(field recommended_size_bytes)" -ge $(($(field used_bytes) + $(field reserve_bytes))) ]
 	[ "$(field used_bytes)" -ge $((anonymous * mib)) ]
 	wait_until 20 taken_is web2 0

@@ -519,6 +519,10 @@ static void test_size_of_the_whole_guest(void **unused)
 	assert_in_range(size_of(425, 500, 105), 40 + 425, (40 + 425) * 13 / 10);
 	/* Both are touched. */
 	assert_in_range(size_of(225, 200, 405), 40 + 225 + 200, (40 + 225 + 200) * 13 / 10);
+	/* Its kernel hands out free memory in turns, so that windows see more than it needs. */
+	assert_in_range(size_of(180, 2, 230), 40 + 180, (40 + 180) * 13 / 10);
+	/* It has freed what its windows saw: they count. */
+	assert_int_equal(size_of(50, 2, 300), 360 + 40);
 	/* Without its reports there is only the reserve to add; a minimum is kept. */
 	assert_int_equal(wss_squeeze_size(&memory, 256 * MIB, 100 * MIB, 20), 296 * MIB);
 	assert_true(size_of(0, 0, 0) >= 40);
