@@ -11,6 +11,7 @@ struct wss_window_cost wss_window_cost_of(uint64_t stall_ns, uint64_t faults, do
 	return (struct wss_window_cost){
 		.stall_ns = stall_ns,
 		.faults = faults,
+		.faults_ns = faults_ns,
 		.vcpu_ns = wss_u64_add(wss_u64_mul(stall_ns, n_vcpus), faults_ns),
 	};
 }
@@ -59,11 +60,19 @@ struct wss_plan wss_pace_plan(const struct wss_pace *pace, const struct wss_budg
 	return plan;
 }
 
-static bool is_dearer(const struct wss_budget *budget, uint64_t measured_ns, uint64_t predicted_ns)
+static bool takes_longer(uint64_t measured_ns, uint64_t predicted_ns, uint64_t noise_ns)
 {
-	double noise_ns = (double)budget->stall_ns / WSS_PACE_NOISE_PART;
+	return (double)measured_ns > WSS_PACE_TOLERANCE * (double)predicted_ns + (double)noise_ns;
+}
 
-	return (double)measured_ns > WSS_PACE_TOLERANCE * (double)predicted_ns + noise_ns;
+static bool is_dearer(const struct wss_budget *budget, const struct wss_window_cost *measured,
+		      const struct wss_window_cost *predicted)
+{
+	uint64_t noise_ns = budget->stall_ns / WSS_PACE_NOISE_PART;
+
+	return takes_longer(measured->stall_ns, predicted->stall_ns, noise_ns) ||
+	       takes_longer(measured->faults_ns, predicted->faults_ns,
+			    wss_u64_min(noise_ns, WSS_PACE_NOISE_FAULTS_NS));
 }
 
 static void pace_slow_down(struct wss_pace *pace, enum wss_window_kind kind)
@@ -91,8 +100,7 @@ bool wss_pace_account(struct wss_pace *pace, const struct wss_budget *budget,
 		      enum wss_window_kind kind, const struct wss_window_cost *predicted,
 		      const struct wss_window_cost *measured)
 {
-	bool dearer = is_dearer(budget, measured->stall_ns, predicted->stall_ns) ||
-		      is_dearer(budget, measured->vcpu_ns, predicted->vcpu_ns);
+	bool dearer = is_dearer(budget, measured, predicted);
 
 	pace->given_up = false;
 	if (!dearer) {

@@ -38,6 +38,7 @@ struct wss_budget {
 struct wss_window_cost {
 	uint64_t stall_ns; /* for which its vCPUs wait at a time, the longest one */
 	uint64_t faults;   /* second-level faults */
+	uint64_t faults_ns; /* that they take */
 	uint64_t vcpu_ns;  /* of all its vCPUs together: stall and faults */
 };
 
@@ -60,11 +61,13 @@ const char *wss_window_kind_name(enum wss_window_kind kind);
 /* Windows in a row that cost what was predicted, until one doubling is taken back. */
 #define WSS_PACE_GOOD 8
 /*
- * A window is dearer than predicted if it costs more than this many times as much, and exceeds that by this part
- * of the longest stall that the budget allows. Smaller differences do no harm.
+ * A window is dearer than predicted if its stall, or its faults, take more than this many times as long, and exceed that
+ * by this part of the longest stall that the budget allows. Smaller differences do no harm. Faults are counted, and not
+ * timed on a host that may be busy, so for them it is never more than WSS_PACE_NOISE_FAULTS_NS.
  */
 #define WSS_PACE_TOLERANCE 1.5
 #define WSS_PACE_NOISE_PART 10
+#define WSS_PACE_NOISE_FAULTS_NS 2000000ULL
 /* What is refused for good behaviour that did not come is tried again after so long. */
 #define WSS_PACE_RETRY_NS (86400 * 1000000000ULL)
 

@@ -13,7 +13,8 @@
 
 static const struct wss_budget budget = WSS_BUDGET_INIT;
 
-static const struct wss_window_cost cheap = { .stall_ns = 4 * MS, .faults = 1000, .vcpu_ns = 18 * MS };
+static const struct wss_window_cost cheap = { .stall_ns = 4 * MS, .faults = 1000, .faults_ns = 2 * MS,
+						.vcpu_ns = 18 * MS };
 
 static struct wss_plan plan_of(const struct wss_pace *pace, const struct wss_window_cost *cost)
 {
@@ -24,7 +25,7 @@ static void account(struct wss_pace *pace, double factor)
 {
 	struct wss_window_cost measured = cheap;
 
-	measured.vcpu_ns = (uint64_t)(factor * (double)cheap.vcpu_ns);
+	measured.faults_ns = (uint64_t)(factor * (double)cheap.faults_ns);
 	wss_pace_account(pace, &budget, plan_of(pace, &cheap).kind, &cheap, &measured);
 }
 
@@ -35,6 +36,7 @@ static void test_cost(void **unused)
 	(void)unused;
 	assert_int_equal(cost.stall_ns, 10 * MS);
 	assert_int_equal(cost.faults, 1000);
+	assert_int_equal(cost.faults_ns, 2 * MS);
 	assert_int_equal(cost.vcpu_ns, 42 * MS);
 	cost = wss_window_cost_of(UINT64_MAX / 2, UINT64_MAX, 1e9, 512);
 	assert_int_equal(cost.vcpu_ns, UINT64_MAX);
@@ -92,8 +94,8 @@ static void test_backs_off_within_two_windows(void **unused)
 /* A fraction of a millisecond is no matter, however many times as much it is. */
 static void test_noise_is_not_dearer(void **unused)
 {
-	const struct wss_window_cost tiny = { .stall_ns = 1000, .faults = 1, .vcpu_ns = 3000 };
-	const struct wss_window_cost noisy = { .stall_ns = MS, .faults = 1, .vcpu_ns = 2 * MS };
+	const struct wss_window_cost tiny = { .stall_ns = 1000, .faults = 1, .faults_ns = 2000 };
+	const struct wss_window_cost noisy = { .stall_ns = MS, .faults = 500, .faults_ns = MS };
 	struct wss_pace pace = { 0 };
 
 	(void)unused;
@@ -102,7 +104,7 @@ static void test_noise_is_not_dearer(void **unused)
 	assert_int_equal(pace.kind, WSS_WINDOW_COARSE);
 }
 
-/* A budget of longer stalls takes larger differences for noise. */
+/* A budget of longer stalls takes larger differences of stalls for noise, but not of faults. */
 static void test_what_is_small_depends_on_the_budget(void **unused)
 {
 	struct wss_budget generous = budget;
@@ -111,10 +113,12 @@ static void test_what_is_small_depends_on_the_budget(void **unused)
 
 	(void)unused;
 	measured.stall_ns = 10 * cheap.stall_ns;
-	measured.vcpu_ns = 10 * cheap.vcpu_ns;
 	generous.stall_ns = 30 * S;
 	assert_false(wss_pace_account(&pace, &generous, WSS_WINDOW_CANARY, &cheap, &measured));
 	assert_true(wss_pace_account(&pace, &budget, WSS_WINDOW_CANARY, &cheap, &measured));
+	measured = cheap;
+	measured.faults_ns = 10 * cheap.faults_ns;
+	assert_true(wss_pace_account(&pace, &generous, WSS_WINDOW_CANARY, &cheap, &measured));
 }
 
 static void test_a_stall_counts_as_well(void **unused)
