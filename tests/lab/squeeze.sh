@@ -4,8 +4,8 @@
 # Tests squeeze on guests with a known set, a file that each reads from its page cache at a given
 # rate: the edge is the set and what an idle guest of the same size cannot give up; the recommendation
 # lies between the edge and 1.3 times it; and a guest left with the recommended size keeps its rate.
-# A last guest runs redis-server, which answers requests as fast as it can. Its memory is anonymous and
-# there is no swap, so that its edge is the memory that it has in use.
+# A last guest runs redis-server, which answers requests as fast as it can, and then a quarter as many. Its
+# memory is anonymous and there is no swap, so that its edge is the memory that it has in use.
 # WSS_LAB_ARGS: sizes of the set in MiB, or "redis", in place of three and that.
 # shellcheck disable=SC2317,SC2154
 . "${WSS_LAB_DIR:?}/decisions.sh"
@@ -102,14 +102,14 @@ test_rate() { # NAME
 	check "$1: at most 3 in 1000 reads go to the disk" in_range $misses 0 $((reads / 333))
 }
 
-compare_rates() { # NAME
+compare_rates() { # NAME [WHAT]
 	local full given apart
 	full=$(median_of "$lab_run/full") given=$(median_of "$lab_run/given")
 	diag "requests a second with all memory: $(tr '\n' ' ' <"$lab_run/full")"
 	diag "with the recommended size: $(tr '\n' ' ' <"$lab_run/given")"
 	apart=$(spread_of "$lab_run/full")
 	diag "medians $full, $given: $((1000 * given / full)) in 1000; runs with all memory apart by $apart"
-	check "$1: it keeps 97 % of its rate, up to the spread of the runs" \
+	check "$1: it keeps 97 % of its rate${2:+ $2}, up to the spread of the runs" \
 		in_range $((1000 * given / full)) $((970 - apart)) 99999
 }
 
@@ -123,12 +123,11 @@ test_set() { # MIB
 	lab_guest_stop "$name"
 }
 
-
-# The machine's speed drifts, and redis takes what it gets: more pairs.
-test_redis_rate() {
-	local i
+# In turns, REPORTS to a rate: of requests.
+redis_rates() { # REPORTS PAIRS
+	local i rate_reports=$1
 	rm -f "$lab_run/full" "$lab_run/given"
-	for ((i = 0; i < 10; i++)); do
+	for ((i = 0; i < $2; i++)); do
 		set_size redis "$assigned"
 		loop_rate redis >>"$lab_run/full"
 		set_size redis "$size"
@@ -136,7 +135,16 @@ test_redis_rate() {
 	done
 	check "redis: it has the recommended size" has_size redis "$size"
 	set_size redis "$assigned"
-	compare_rates redis
+}
+
+# The machine's speed drifts, and redis at full speed takes what it gets: that ratio is only as exact as the spread of
+# the runs. A quarter of it is served in full unless the guest lacks memory.
+test_redis_rate() {
+	redis_rates 6 10
+	compare_rates redis "at full speed"
+	echo $(($(median_of "$lab_run/full") / 4)) >&7
+	redis_rates 14 10
+	compare_rates redis "of what it is asked for"
 }
 
 test_redis() {
@@ -145,8 +153,8 @@ test_redis() {
 	lab_thp never
 	cp "$WSS_LAB_REDIS" "$lab_run/redis-initrd" && chmod 644 "$lab_run/redis-initrd"
 	rm -f "$VIRT_WSS_HISTORY"*
-	lab_guest_start redis memory=$((assigned / MiB)) initrd="$lab_run/redis-initrd" \
-		args="redis.keys=$redis_keys redis.bytes=64000 redis.requests=200" \
+	controlled_guest_start redis "redis.keys=$redis_keys redis.bytes=64000 redis.requests=200" \
+		memory=$((assigned / MiB)) initrd="$lab_run/redis-initrd" \
 		balloon="<memballoon model='virtio' autodeflate='on'><stats period='1'/></memballoon>"
 	# Six times each key, on average.
 	test_windows redis $((6 * redis_keys)) || return 1
@@ -156,8 +164,8 @@ test_redis() {
 	diag "recommended $(mib "$(csv recommended_bytes)"), with the reserve $(mib "$size"):" \
 		"$((1000 * size / edge)) in 1000 of the edge"
 	check "redis: it has all its memory back" wait_until 60 has_size redis "$assigned"
-	check "redis: the recommendation is above the edge" in_range "$size" "$edge" "$assigned" &&
-		test_redis_rate
+	check "redis: the recommendation is between the edge and 1.3 times it" \
+		in_range "$size" "$edge" $((edge * 13 / 10)) && test_redis_rate
 	check "redis: no OOM kill" no_oom redis
 	lab_guest_stop redis
 }
