@@ -86,7 +86,8 @@ static int replay_on_summary(time_t start, const struct wss_summary *summary,
 	}
 	replay->hours[replay->n] = (struct wss_backtest_hour){
 		.start = start,
-		.need_bytes = wss_u64_max(summary->max_bytes, 1),
+		/* Degraded windows alone do not show what the guest needed. */
+		.need_bytes = summary->samples ? wss_u64_max(summary->max_bytes, 1) : 0,
 		.assigned_bytes = replay->maximum_bytes.value,
 	};
 	replay->list[replay->n] = (struct replay_hour){.known = false};

@@ -79,7 +79,8 @@ static const char *const sql[DB_STATEMENTS] = {
 		"SELECT time, wss_bytes, maximum_bytes, balloon_bytes, rss_bytes, qemu_bytes "
 		"FROM sample WHERE series_id = ?1 ORDER BY id DESC LIMIT 1",
 	[DB_HOURS] = "SELECT start, max_bytes FROM summary "
-		     "WHERE series_id = ?1 AND level = 3600 AND start >= ?2 ORDER BY start",
+		     "WHERE series_id = ?1 AND level = 3600 AND start >= ?2 AND samples > 0 "
+		     "ORDER BY start",
 	[DB_HOUR_SUMMARIES] =
 		"SELECT samples, degraded, first, last, min_bytes, max_bytes, sum_pages, "
 		"sizes, curve, start FROM summary "

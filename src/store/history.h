@@ -112,7 +112,7 @@ struct wss_history_series {
 int wss_history_series(struct wss_history *history, const char *uuid, time_t since, unsigned flags,
 		       struct wss_history_series *ret_series, struct wss_error *err);
 
-/* Called for each hour of that series, with its largest working set. */
+/* Called for each hour of that series that has a window that is not degraded, with its largest working set. */
 typedef void (*wss_history_hour)(time_t start, uint64_t max_bytes, void *opaque);
 int wss_history_hours(struct wss_history *history, const char *uuid, time_t since,
 		      wss_history_hour on_hour, void *opaque, struct wss_error *err);

@@ -173,7 +173,7 @@ int wss_backtest_add(struct wss_backtest *backtest, const struct wss_backtest_ho
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		struct wss_backtest_moment moment = {.start = 0};
 
-		if (hours[i].start < train || hours[i].start >= until)
+		if (hours[i].start < train || hours[i].start >= until || !hours[i].need_bytes)
 			continue;
 		if (hours[i].start >= test) {
 			replay.size = replay_advise(&replay, options, &moment, hours[i].start);

@@ -35,7 +35,7 @@
 
 struct wss_backtest_hour {
 	time_t start;
-	uint64_t need_bytes;	 /* at least 1 */
+	uint64_t need_bytes;	 /* 0: not measured, as if there were no such hour */
 	uint64_t assigned_bytes; /* memory that the guest has; 0: unknown */
 };
 

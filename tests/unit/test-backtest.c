@@ -88,6 +88,25 @@ static void test_figures(void **unused)
 	wss_backtest_free(&backtest);
 }
 
+/* An hour that was not measured is no hour in which the size sufficed. */
+static void test_unmeasured(void **unused)
+{
+	static struct trace trace;
+	struct wss_backtest backtest;
+
+	(void)unused;
+	history_level(100 * MIB);
+	for (int i = 0; i < HOURS; i += 4)
+		history[i].need_bytes = 0;
+	backtest = judge(&halves, &trace);
+	for (int p = 0; p < WSS_BACKTEST_PLAYERS; p++)
+		assert_int_equal(backtest.scores[p].hours, 14 * 24 / 4 * 3);
+	for (size_t i = 0; i < trace.n; i++)
+		assert_int_equal(trace.moments[i].need_bytes, 100 * MIB);
+	assert_true(wss_backtest_slack(&backtest.scores[WSS_BACKTEST_ADVICE]) < 0.06);
+	wss_backtest_free(&backtest);
+}
+
 /* Whatever comes later changes nothing that was recommended before. */
 static void test_no_foresight(void **unused)
 {
@@ -266,7 +285,7 @@ int main(void)
 		cmocka_unit_test(test_figures),	   cmocka_unit_test(test_no_foresight),
 		cmocka_unit_test(test_early),	   cmocka_unit_test(test_steady),
 		cmocka_unit_test(test_percentile), cmocka_unit_test(test_growth),
-		cmocka_unit_test(test_risk),
+		cmocka_unit_test(test_risk),	   cmocka_unit_test(test_unmeasured),
 		cmocka_unit_test(test_bound),
 		cmocka_unit_test(test_boot),	   cmocka_unit_test(test_target),
 	};

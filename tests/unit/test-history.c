@@ -192,6 +192,24 @@ static void test_spans(void **unused)
 	wss_history_close(history);
 }
 
+/* An hour with degraded windows alone is like one without a window. */
+static void test_degraded_hours(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history *history = open_history();
+	struct wss_sample sample = sample_of(UUID_A, 500 * MIB, NOW + 12 * 300);
+
+	(void)unused;
+	fill(history, UUID_A, 12, NOW, 300);
+	sample.quality = WSS_QUALITY_DEGRADED;
+	sample.low_bytes = wss_amount_of(MIB);
+	add(history, &sample);
+	count_hours = 0;
+	assert_int_equal(wss_history_hours(history, UUID_A, 0, on_hour, NULL, &err), 0);
+	assert_int_equal(count_hours, 1);
+	wss_history_close(history);
+}
+
 /* Series are never mixed; the one with most samples represents the guest. */
 static void test_series(void **unused)
 {
@@ -1549,6 +1567,7 @@ int main(void)
 		TEST(test_stored_and_read),
 		TEST(test_added_together),
 		TEST(test_spans),
+		TEST(test_degraded_hours),
 		TEST(test_series_of_span),
 		TEST(test_series),
 		TEST(test_clock_set_back),
