@@ -170,7 +170,7 @@ static const struct wss_column backtest_columns[] = {
 	{"uuid", NULL, "UUID", -36, backtest_get_uuid, "UUID of the guest", false},
 	{"size", NULL, "SIZE", -13, backtest_get_size,
 	 "Which size is judged: recommended; peak + 15% (of all hours before); p90 24h + 15% "
-	 "(half-life of 24 hours, as in Kubernetes' VPA); fixed (the guest's maximum memory)",
+	 "(half-life of 24 hours, as in Kubernetes' VPA); fixed (the guest's maximum memory then)",
 	 false},
 	{"guests", NULL, "GUESTS", 6, backtest_get_guests, "Guests with judged hours, a count",
 	 false},

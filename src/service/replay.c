@@ -13,6 +13,7 @@
 struct replay_hour {
 	struct wss_summary summary;
 	struct wss_amount used_bytes; /* in the 24 hours before its end */
+	struct wss_amount maximum_bytes; /* of the guest's memory, by the newest sample so far */
 	/* Of the span before the hour, once known. */
 	bool known;
 	struct wss_sizing sizing;
@@ -28,7 +29,6 @@ struct replay_day {
 struct wss_replay {
 	const struct wss_advice_options *options;
 	const struct wss_policy *policy;
-	struct wss_amount maximum_bytes; /* of the guest's memory */
 	uint64_t granularity_bytes;
 	struct wss_pressure pressure; /* of all the history */
 	bool force_learned;
@@ -38,6 +38,22 @@ struct wss_replay {
 	size_t n_days, days_room;
 	struct replay_day *days;
 };
+
+/* Returns the index of the first hour that does not start before that time. */
+static size_t replay_find(const struct wss_replay *replay, time_t start)
+{
+	size_t low = 0, high = replay->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (replay->hours[middle].start < start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
 
 /* --- reading --- */
 
@@ -88,7 +104,6 @@ static int replay_on_summary(time_t start, const struct wss_summary *summary,
 		.start = start,
 		/* Degraded windows alone do not show what the guest needed. */
 		.need_bytes = summary->samples ? wss_u64_max(summary->max_bytes, 1) : 0,
-		.assigned_bytes = replay->maximum_bytes.value,
 	};
 	replay->list[replay->n] = (struct replay_hour){.known = false};
 	if (cold)
@@ -99,6 +114,44 @@ static int replay_on_summary(time_t start, const struct wss_summary *summary,
 		return -1;
 	}
 	replay->n++;
+	return 0;
+}
+
+static void replay_on_sample(const struct wss_sample *sample, void *opaque)
+{
+	struct wss_replay *replay = opaque;
+	struct wss_amount maximum = sample->memory.maximum_bytes;
+	time_t start = sample->wall - sample->wall % WSS_HISTORY_HOUR;
+	size_t at = replay_find(replay, start);
+
+	if (!maximum.known || at == replay->n || replay->hours[at].start != start)
+		return;
+	replay->hours[at].assigned_bytes =
+		wss_u64_max(replay->hours[at].assigned_bytes, maximum.value);
+	replay->list[at].maximum_bytes = maximum;
+}
+
+/*
+ * Finds how much memory the guest had in each hour. Samples are kept for less time than hours: those before the
+ * first sample had what it had then.
+ */
+static int replay_read_maxima(struct wss_replay *replay, struct wss_history *history,
+			      const char *uuid, struct wss_amount newest, struct wss_error *err)
+{
+	struct wss_amount maximum = newest;
+
+	if (wss_history_samples(history, uuid, 0, WSS_TIME_MAX_S, replay_on_sample, replay, err) < 0)
+		return -1;
+	for (size_t i = replay->n; i > 0; i--)
+		if (replay->list[i - 1].maximum_bytes.known)
+			maximum = replay->list[i - 1].maximum_bytes;
+	for (size_t i = 0; i < replay->n; i++) {
+		if (replay->list[i].maximum_bytes.known)
+			maximum = replay->list[i].maximum_bytes;
+		replay->list[i].maximum_bytes = maximum;
+		replay->hours[i].assigned_bytes =
+			wss_u64_max(replay->hours[i].assigned_bytes, maximum.value);
+	}
 	return 0;
 }
 
@@ -120,9 +173,9 @@ int wss_replay_read(struct wss_history *history, const char *uuid,
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	replay->options = options;
 	replay->policy = policy;
-	replay->maximum_bytes = series.maximum_bytes;
 	replay->granularity_bytes = series.granularity_bytes;
 	if (wss_history_hour_summaries(history, uuid, replay_on_summary, replay, err) < 0 ||
+	    replay_read_maxima(replay, history, uuid, series.maximum_bytes, err) < 0 ||
 	    wss_history_pressure(history, uuid, 0, &replay->pressure, err) < 0) {
 		wss_replay_free(replay);
 		return -1;
@@ -159,22 +212,6 @@ void wss_replay_force_learned(struct wss_replay *replay, bool force)
 
 /* --- the size at an hour --- */
 
-/* Returns the index of the first hour that does not start before that time. */
-static size_t replay_find(const struct wss_replay *replay, time_t start)
-{
-	size_t low = 0, high = replay->n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (replay->hours[middle].start < start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* Adds up the hours at indexes first to end - 1. */
 static int replay_sum(const struct wss_replay *replay, size_t first, size_t end,
 		      struct wss_summary *sum)
@@ -199,13 +236,13 @@ static int replay_compute(const struct wss_replay *replay, size_t at, struct rep
 {
 	const struct wss_advice_options *options = replay->options;
 	time_t since = wss_advice_since(options, replay->hours[at].start);
-	struct wss_sizing_state state = {.maximum_bytes = replay->maximum_bytes};
+	struct wss_sizing_state state = {.maximum_bytes = replay->list[at ? at - 1 : 0].maximum_bytes};
 	struct wss_summary sum = {0};
 	int r = replay_sum(replay, replay_find(replay, since), at, &sum);
 
 	if (r == 0) {
 		hour->curve = wss_advice_curve_of(&sum, replay->granularity_bytes,
-						  replay->maximum_bytes, options);
+						  state.maximum_bytes, options);
 		wss_sizing_compute(&sum, &options->rule, replay->policy, &state, &hour->sizing);
 		hour->known = true;
 	}

@@ -19,7 +19,7 @@
  *            15 %: the memory estimator of Kubernetes' Vertical Pod Autoscaler (its
  *            recommender's --target-memory-percentile, --memory-histogram-decay-half-life and
  *            --recommendation-margin-fraction)
- *     fixed  the memory that the guest has
+ *     fixed  the memory that the guest had in that hour
  *
  * Hours before which too little was measured for a recommendation count for none of them.
  */
@@ -36,7 +36,7 @@
 struct wss_backtest_hour {
 	time_t start;
 	uint64_t need_bytes;	 /* 0: not measured, as if there were no such hour */
-	uint64_t assigned_bytes; /* memory that the guest has; 0: unknown */
+	uint64_t assigned_bytes; /* memory that the guest had; 0: unknown */
 };
 
 enum wss_backtest_player {

@@ -12,6 +12,7 @@
 static struct wss_backtest_hour hours[HISTORIES_HOURS];
 static uint64_t granularity_bytes; /* of the windows */
 static bool pressed;
+static bool odd; /* the windows are those of odd_store() */
 static time_t now;
 static char *tree;
 static unsigned reasons[WSS_SIZING_REASONS]; /* of the moments that were checked */
@@ -73,6 +74,31 @@ static void pressure_add(struct wss_history *history, size_t i)
 		assert_int_equal(wss_history_add(history, &sample, NULL), 0);
 }
 
+/*
+ * Stores windows that end before the guest has touched all that it needs. Every seventh is degraded.
+ */
+static void odd_store(struct wss_history *history, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct wss_sample sample = {
+			.wall = hours[i].start + 1800,
+			.quality = i % 7 == 3 ? WSS_QUALITY_DEGRADED : WSS_QUALITY_OK,
+			.method = "mmu",
+			.granularity_bytes = wss_amount_of(4096),
+			.requested_window_ns = 4000000000,
+			.window_ns = wss_amount_of(4000000000),
+			.wss_bytes = wss_amount_of(hours[i].need_bytes),
+			.low_bytes = wss_amount_of(hours[i].need_bytes / 8),
+			.memory.maximum_bytes = wss_amount_of(hours[i].assigned_bytes),
+			.uuid = UUID,
+		};
+
+		for (uint64_t k = 1; k <= 64; k++)
+			wss_sample_curve_add(&sample, k * 62500000, hours[i].need_bytes / 64 * k);
+		assert_int_equal(wss_history_add(history, &sample, NULL), 0);
+	}
+}
+
 /* A history of the first n hours. */
 static struct wss_history *history_open(const char *name, size_t n)
 {
@@ -80,7 +106,11 @@ static struct wss_history *history_open(const char *name, size_t n)
 	char path[PATH_MAX];
 
 	assert_int_equal(wss_history_open(make_path(path, "%s/%s", tree, name), &history, NULL), 0);
-	assert_int_equal(histories_store(history, UUID, "guest", hours, n, granularity_bytes, NULL), 0);
+	if (odd)
+		odd_store(history, n);
+	else
+		assert_int_equal(histories_store(history, UUID, "guest", hours, n,
+						 granularity_bytes, NULL), 0);
 	for (size_t i = 0; i < n; i++) {
 		coldness_add(history, i);
 		pressure_add(history, i);
@@ -114,6 +144,10 @@ static void replay_all(size_t n, const struct wss_advice_options *advice,
 	assert_int_equal(wss_replay_read(history, UUID, advice, policy, &replay, NULL), 1);
 	replayed = wss_replay_hours(replay, &n_replayed);
 	assert_int_equal(n_replayed, n);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(replayed[i].assigned_bytes, hours[i].assigned_bytes);
+		assert_int_equal(replayed[i].need_bytes, odd && i % 7 == 3 ? 0 : hours[i].need_bytes);
+	}
 	options.opaque = replay;
 	trace->n = 0;
 	assert_int_equal(wss_backtest_add(&backtest, replayed, n, HISTORIES_START + 28 * DAY,
@@ -204,6 +238,30 @@ static void test_as_recommended(void **unused)
 	assert_true(reasons[WSS_SIZING_MINIMUM] > 0);
 }
 
+/* What the guest was given later bounds no size, and degraded windows count in neither. */
+static void test_odd_windows(void **unused)
+{
+	static struct trace trace;
+	struct wss_advice_options options = WSS_ADVICE_OPTIONS_INIT;
+	const struct wss_policy policy = {.opt_out = false};
+	size_t n = histories_make(11, HISTORIES_STEADY, hours);
+	uint64_t had = hours[0].assigned_bytes;
+
+	(void)unused;
+	for (size_t i = 0; i < n; i++)
+		hours[i].assigned_bytes = i < 20 * 24 ? had : i < 25 * 24 ? 2 * had : had / 8 * 7;
+	odd = true;
+	granularity_bytes = 4096;
+	replay_all(n, &options, &policy, &trace);
+	assert_true(trace.n > 200 && trace.n < 300);
+	for (size_t i = 1; i < trace.n; i += 20) {
+		check_moment(&trace.moments[i], n, &options, &policy);
+		assert_true(trace.moments[i].start >= HISTORIES_START + 20 * DAY ||
+			    trace.moments[i].sizes[WSS_BACKTEST_ADVICE] <= had + WSS_MIB);
+	}
+	odd = false;
+}
+
 /* A guest without hours has no replay. */
 static void test_empty(void **unused)
 {
@@ -238,6 +296,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_as_recommended, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_odd_windows, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_empty, set_up, tear_down),
 	};
 
