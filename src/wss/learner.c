@@ -21,6 +21,11 @@
 #define GAP_H 2
 /* First hours after a gap that belong to the start. */
 #define BOOT_H 1
+/*
+ * If more than one hour in so many follows such a gap, the guest is measured that seldom. Even if each was a start:
+ * no rule ignores so many hours, so the size covers them.
+ */
+#define GAPS_RARE 10
 #define SPANS 4
 #define LEVELS 4
 #define MARGINS 9
@@ -62,7 +67,7 @@ struct wss_learner {
 	size_t best;
 	uint64_t held;	  /* the size in force; 0: none yet */
 	unsigned below_h; /* hours since which a smaller size would have been recommended */
-	uint64_t boot;
+	uint64_t boot, gaps;
 	unsigned since_gap_h;
 	uint64_t days[TREND_DAYS + 1]; /* largest hour of each of the last days; 0: none */
 	int64_t day_number;
@@ -308,10 +313,12 @@ void wss_learner_add(struct wss_learner *learner, time_t start, uint64_t bytes)
 {
 	if (learner->added && start <= learner->last)
 		return;
-	if (learner->added && start - learner->last > GAP_H * HOUR)
+	if (learner->added && start - learner->last > GAP_H * HOUR) {
 		learner->since_gap_h = 1;
-	else if (learner->since_gap_h)
+		learner->gaps++;
+	} else if (learner->since_gap_h) {
 		learner->since_gap_h++;
+	}
 	if (learner->since_gap_h && learner->since_gap_h <= BOOT_H)
 		learner->boot = wss_u64_max(learner->boot, bytes);
 	if (learner->added)
@@ -336,18 +343,18 @@ struct wss_learned wss_learner_advise(const struct wss_learner *learner, time_t 
 	if (!learned.known)
 		return (struct wss_learned){0};
 	size = rule_size(learner, &learned);
-	learned.boot_bytes = learner->boot;
+	learned.boot_bytes = learner->gaps * GAPS_RARE <= learner->added ? learner->boot : 0;
 	learned.target_bytes = learner->held;
 	if (learner->held > size) {
 		learned.next = learned.reason;
 		learned.next_bytes = size;
 		learned.reason = WSS_LEARNER_HELD;
 	}
-	if (start - learner->last > GAP_H * HOUR && learner->boot > learned.target_bytes) {
+	if (start - learner->last > GAP_H * HOUR && learned.boot_bytes > learned.target_bytes) {
 		learned.next = learned.reason;
 		learned.next_bytes = learned.target_bytes;
 		learned.reason = WSS_LEARNER_BOOT;
-		learned.target_bytes = learner->boot;
+		learned.target_bytes = learned.boot_bytes;
 	}
 	learned.lower_bytes = wss_u64_min(window_size(&learner->day, 1), learned.target_bytes);
 	learned.upper_bytes =

@@ -22,7 +22,8 @@
  * hours for one that is smaller by more than WSS_LEARNER_STEP. So it seldom changes.
  *
  * Phases are found, not configured. A gap in the hours may be a start of the guest: the first hour
- * after it is remembered, and recommended only while nothing later is known. Growth is a largest
+ * after it is remembered, and recommended only while nothing later is known. Where more than a tenth of the
+ * hours follow a gap, the guest is measured that seldom, and gaps mean nothing. Growth is a largest
  * hour that has risen from day to day four times in a row: the size then covers another day of it.
  */
 #ifndef WSS_WSS_LEARNER_H
@@ -69,7 +70,7 @@ struct wss_learned {
 	enum wss_learner_reason reason, next;
 	uint64_t next_bytes;   /* the size that the next largest reason asks for */
 	uint64_t steady_bytes; /* by the rule alone */
-	uint64_t boot_bytes;   /* largest first hour after a gap; 0: no gap was seen */
+	uint64_t boot_bytes;   /* largest first hour after a gap; 0: no gap was seen, or too many */
 	double growth;	       /* of the set, as a share a day; 0 if no trend was found */
 	struct wss_learner_rule rule;
 	/* The rule on the past: mean slack, and share of hours in which it did not suffice. */

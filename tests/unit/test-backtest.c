@@ -219,6 +219,24 @@ static void test_boot(void **unused)
 	wss_learner_free(learner);
 }
 
+/* A guest that is measured every three hours does not start every three hours. */
+static void test_seldom(void **unused)
+{
+	struct wss_learner *learner = wss_learner_new(NULL);
+	struct wss_learned learned;
+
+	(void)unused;
+	history_level(100 * MIB);
+	for (int i = 0; i < HOURS; i += 3)
+		wss_learner_add(learner, history[i].start, i == 30 ? 300 * MIB : 100 * MIB);
+	learned = wss_learner_advise(learner, START + HOURS * HOUR);
+	assert_true(learned.known);
+	assert_int_equal(learned.boot_bytes, 0);
+	assert_int_not_equal(learned.reason, WSS_LEARNER_BOOT);
+	assert_true(learned.target_bytes < 150 * MIB);
+	wss_learner_free(learner);
+}
+
 /* A risk chooses the cheapest rule that keeps it, or the safest if none does. */
 static void test_risk(void **unused)
 {
@@ -287,7 +305,8 @@ int main(void)
 		cmocka_unit_test(test_percentile), cmocka_unit_test(test_growth),
 		cmocka_unit_test(test_risk),	   cmocka_unit_test(test_unmeasured),
 		cmocka_unit_test(test_bound),
-		cmocka_unit_test(test_boot),	   cmocka_unit_test(test_target),
+		cmocka_unit_test(test_boot),	   cmocka_unit_test(test_seldom),
+		cmocka_unit_test(test_target),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
