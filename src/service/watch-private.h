@@ -180,4 +180,49 @@ void wss_lister_wait(struct wss_lister *lister, uint64_t wait_ns);
 /* Leaves behind what still runs. Takes NULL. */
 void wss_lister_free(struct wss_lister *lister);
 
+/* --- the watch --- */
+
+struct wss_watch {
+	struct wss_watch_options options;
+	struct wss_watch_events events;
+	void *opaque;
+	struct wss_lister *lister;
+	struct wss_pool *pool; /* NULL: all use the hypervisor that was given */
+	struct wss_round *round;
+	struct wss_watch_guest **guests;
+	size_t n, room;
+	size_t turn;	   /* the guest that is looked at first */
+	uint64_t due_ns;   /* when to look for guests that are due */
+	size_t n_starting; /* visits without a sample yet */
+	size_t visits_max; /* of these */
+	bool began;	   /* the guests have been listed once */
+	bool disconnected; /* and the front end knows */
+	bool is_held;
+	char held[WSS_WATCH_REASON_MAX];
+	struct wss_pressure_hold *pressure; /* NULL: not looked at */
+};
+
+/* Has as many windows at once, and as close to each other, as the guests' periods need. */
+void wss_watch_set_pace(struct wss_watch *watch);
+
+/* The guest's visit has told of a sample, or has ended, or the guest is not listed any more. */
+void wss_watch_visit_started(struct wss_watch *watch, struct wss_watch_guest *guest);
+
+/* --- its guests --- */
+
+/*
+ * Returns the guest with that UUID; NULL: it is not listed any more. *hint is where among the guests it is
+ * likely, and becomes where it is.
+ */
+struct wss_watch_guest *wss_watch_guests_find(const struct wss_watch *watch, const char *uuid, size_t *hint);
+
+/*
+ * Takes a new list of guests, if there is one: adds those that are new, and forgets those that run no more. Tells
+ * the front end of guests that are gone, and of libvirt, when it cannot be reached or can again.
+ */
+void wss_watch_guests_update(struct wss_watch *watch);
+
+/* Takes the reboots that libvirt has told of. */
+void wss_watch_guests_take_reboots(struct wss_watch *watch);
+
 #endif

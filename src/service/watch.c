@@ -28,26 +28,6 @@
 #define STEP_NS (200 * WSS_NS_PER_MS)
 #define DUE_MIN_NS (20 * WSS_NS_PER_MS)
 
-struct wss_watch {
-	struct wss_watch_options options;
-	struct wss_watch_events events;
-	void *opaque;
-	struct wss_lister *lister;
-	struct wss_pool *pool; /* NULL: all use the hypervisor that was given */
-	struct wss_round *round;
-	struct wss_watch_guest **guests;
-	size_t n, room;
-	size_t turn;	   /* the guest that is looked at first */
-	uint64_t due_ns;   /* when to look for guests that are due */
-	size_t n_starting; /* visits without a sample yet */
-	size_t visits_max; /* of these */
-	bool began;	   /* the guests have been listed once */
-	bool disconnected; /* and the front end knows */
-	bool is_held;
-	char held[WSS_WATCH_REASON_MAX];
-	struct wss_pressure_hold *pressure; /* NULL: not looked at */
-};
-
 void wss_watch_options_init(struct wss_watch_options *options)
 {
 	*options = (struct wss_watch_options){
@@ -75,90 +55,9 @@ const char *wss_watched_state_name(enum wss_watched_state state)
 	return names[state];
 }
 
-/* --- the guests --- */
+/* --- visits --- */
 
-/* *hint is where the guest is likely, and becomes where it is. */
-static struct wss_watch_guest *watch_find(const struct wss_watch *watch, const char *uuid, size_t *hint)
-{
-	for (size_t i = 0; i < watch->n; i++) {
-		size_t at = (*hint + i) % watch->n;
-
-		if (strcmp(watch->guests[at]->watched.uuid, uuid) != 0)
-			continue;
-		*hint = at;
-		return watch->guests[at];
-	}
-	return NULL;
-}
-
-/* NULL: it is not listed any more. */
-static struct wss_watch_guest *watch_find_visited(const struct wss_watch *watch, struct wss_visit *visit)
-{
-	return watch_find(watch, visit->uuid, &visit->index);
-}
-
-static struct wss_watch_guest *watch_add(struct wss_watch *watch, const struct wss_conn_domain *domain)
-{
-	struct wss_watch_guest **guests = watch->guests, *guest;
-
-	if (watch->n == watch->room) {
-		size_t room = watch->room ? 2 * watch->room : 64;
-
-		guests = realloc(watch->guests, room * sizeof(*guests));
-		if (!guests)
-			return NULL;
-		watch->guests = guests;
-		watch->room = room;
-	}
-	guest = wss_watch_guest_new(&watch->options, domain->uuid);
-	if (!guest)
-		return NULL;
-	guests[watch->n++] = guest;
-	return guest;
-}
-
-/* The visit has told of a sample, or has ended, or its guest is not listed any more. */
-static void watch_visit_started(struct wss_watch *watch, struct wss_watch_guest *guest)
-{
-	/* There may be guests for which there was no room. */
-	if (guest->starting && watch->n_starting == watch->visits_max)
-		watch->due_ns = 0;
-	watch->n_starting -= guest->starting;
-	guest->starting = false;
-}
-
-/* Those that run no more. A window that is still open ends by itself. */
-static void watch_forget_unlisted(struct wss_watch *watch)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < watch->n; i++) {
-		struct wss_watch_guest *guest = watch->guests[i];
-
-		if (guest->listed) {
-			watch->guests[kept++] = guest;
-			continue;
-		}
-		if (watch->events.gone)
-			watch->events.gone(&guest->watched, watch->opaque);
-		if (guest->aging)
-			wss_aging_remove(guest->aging);
-		watch_visit_started(watch, guest);
-		wss_watch_guest_free(guest);
-	}
-	watch->n = kept;
-}
-
-/* Those that run when the watch begins fall due one after the other. */
-static void watch_spread(struct wss_watch *watch)
-{
-	for (size_t i = 0; i < watch->n; i++)
-		watch->guests[i]->watched.next_ns += watch->options.period_ns / watch->n * i;
-	watch->began = true;
-}
-
-/* As many windows at once, and as close to each other, as the periods need. */
-static void watch_set_pace(struct wss_watch *watch)
+void wss_watch_set_pace(struct wss_watch *watch)
 {
 	uint64_t n = watch->n ? watch->n : 1, period_ns = watch->options.period_ns;
 	uint64_t window_ns = watch->options.measure.window.track.window_ns;
@@ -170,86 +69,20 @@ static void watch_set_pace(struct wss_watch *watch)
 			   wss_u64_min(STAGGER_NS, period_ns / (2 * n)));
 }
 
-static void watch_take_list(struct wss_watch *watch, const struct wss_conn_domain *domains,
-			    size_t n)
+/* NULL: it is not listed any more. */
+static struct wss_watch_guest *watch_find_visited(const struct wss_watch *watch, struct wss_visit *visit)
 {
-	size_t before = watch->n, likely = 0;
-
-	for (size_t i = 0; i < watch->n; i++)
-		watch->guests[i]->listed = false;
-	for (size_t i = 0; i < n; i++) {
-		/* Two lists have the same order, but for guests that came or went. */
-		struct wss_watch_guest *guest = watch_find(watch, domains[i].uuid, &likely);
-
-		likely += guest != NULL;
-		if (!guest)
-			guest = watch_add(watch, &domains[i]);
-		if (!guest)
-			continue;
-		guest->listed = true;
-		snprintf(guest->watched.name, sizeof(guest->watched.name), "%s", domains[i].name);
-	}
-	watch_forget_unlisted(watch);
-	if (!watch->began)
-		watch_spread(watch);
-	if (watch->n == before)
-		return;
-	watch_set_pace(watch);
-	watch->due_ns = 0;
+	return wss_watch_guests_find(watch, visit->uuid, &visit->index);
 }
 
-/* Guests that could not be measured while libvirt was gone are due again. The gate staggers them. */
-static void watch_retry_lost(struct wss_watch *watch)
+void wss_watch_visit_started(struct wss_watch *watch, struct wss_watch_guest *guest)
 {
-	for (size_t i = 0; i < watch->n; i++) {
-		struct wss_watched *watched = &watch->guests[i]->watched;
-
-		if (watched->why.code == WSS_ERR_CONNECT || watched->why.code == WSS_ERR_TIMEOUT)
-			watched->next_ns = wss_clock_now_ns();
-	}
+	/* There may be guests for which there was no room. */
+	if (guest->starting && watch->n_starting == watch->visits_max)
+		watch->due_ns = 0;
+	watch->n_starting -= guest->starting;
+	guest->starting = false;
 }
-
-static void watch_tell_connection(struct wss_watch *watch, const struct wss_error *error)
-{
-	if (watch->disconnected == (error != NULL))
-		return;
-	watch->disconnected = error != NULL;
-	if (!error)
-		watch_retry_lost(watch);
-	if (watch->events.connection)
-		watch->events.connection(error, watch->opaque);
-}
-
-static void watch_list(struct wss_watch *watch)
-{
-	struct wss_error error = WSS_ERROR_INIT;
-	struct wss_conn_domain *domains = NULL;
-	size_t n = 0;
-	int r = wss_lister_step(watch->lister, &domains, &n, &error);
-
-	if (r == 0)
-		return;
-	watch_tell_connection(watch, r < 0 ? &error : NULL);
-	if (r > 0)
-		watch_take_list(watch, domains, n);
-	wss_conn_free_list(domains, n);
-}
-
-/* --- reboots --- */
-
-static void watch_take_reboots(struct wss_watch *watch)
-{
-	char uuid[WSS_UUID_TEXT_MAX];
-	struct wss_watch_guest *guest;
-
-	while (wss_lister_next_reboot(watch->lister, uuid)) {
-		guest = watch_find(watch, uuid, &(size_t){ 0 });
-		if (guest)
-			wss_watch_guest_reboot(guest, &watch->options);
-	}
-}
-
-/* --- visits --- */
 
 /* For one visit, for wss_hypervisor_unref(). */
 static int watch_hypervisor(const struct wss_watch *watch, struct wss_hypervisor **ret_hypervisor,
@@ -348,7 +181,7 @@ static void on_sample(struct wss_target *target, const struct wss_sample *sample
 		atomic_store(&visit->over, true);
 		return;
 	}
-	watch_visit_started(watch, guest);
+	wss_watch_visit_started(watch, guest);
 	if (wss_watch_guest_take(guest, visit, sample) && watch->events.sample)
 		watch->events.sample(&guest->watched, sample, watch->opaque);
 }
@@ -384,7 +217,7 @@ static void on_done(struct wss_target *target, void *opaque)
 
 	if (!guest || guest->visit != visit)
 		return;
-	watch_visit_started(watch, guest);
+	wss_watch_visit_started(watch, guest);
 	guest->visit = NULL;
 	watch->due_ns = wss_u64_min(watch->due_ns, guest->watched.next_ns);
 	if (guest->watched.state == WSS_WATCHED_MEASURING)
@@ -478,8 +311,8 @@ bool wss_watch_step(struct wss_watch *watch)
 	bool measuring;
 
 	/* Before the list, which may find that the connection that told of them is lost. */
-	watch_take_reboots(watch);
-	watch_list(watch);
+	wss_watch_guests_take_reboots(watch);
+	wss_watch_guests_update(watch);
 	watch_look_at_pressure(watch);
 	if (watch_may_start(watch)) {
 		watch_start_due(watch);
@@ -506,7 +339,7 @@ void wss_watch_change(struct wss_watch *watch, const struct wss_watch_options *o
 	own->boot_ns = options->boot_ns;
 	own->budget = options->budget;
 	own->continuous = options->continuous;
-	watch_set_pace(watch);
+	wss_watch_set_pace(watch);
 	watch_set_pressure(watch, options->pressure_share);
 	for (size_t i = 0; i < watch->n; i++) {
 		struct wss_watched *watched = &watch->guests[i]->watched;
@@ -529,33 +362,6 @@ void wss_watch_hold(struct wss_watch *watch, const char *reason)
 const char *wss_watch_held(const struct wss_watch *watch)
 {
 	return watch->is_held ? watch->held : wss_pressure_hold_reason(watch->pressure);
-}
-
-bool wss_watch_has_tried(const struct wss_watch *watch)
-{
-	return watch->began || watch->disconnected;
-}
-
-bool wss_watch_listed(const struct wss_watch *watch)
-{
-	return watch->began;
-}
-
-size_t wss_watch_count(const struct wss_watch *watch)
-{
-	return watch->n;
-}
-
-const struct wss_watched *wss_watch_guest(const struct wss_watch *watch, size_t i)
-{
-	return &watch->guests[i]->watched;
-}
-
-bool wss_watch_cold(const struct wss_watch *watch, size_t i, struct wss_cold_report *ret_report)
-{
-	struct wss_aging *aging = watch->guests[i]->aging;
-
-	return aging && wss_aging_report(aging, wss_clock_now_ns(), ret_report);
 }
 
 void wss_watch_free(struct wss_watch *watch)
