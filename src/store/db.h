@@ -91,6 +91,12 @@ uint64_t wss_db_column_u64(sqlite3_stmt *stmt, int at);
  */
 struct wss_amount wss_db_column_amount(sqlite3_stmt *stmt, int at);
 
+/* Returns the start of the hour, day or other span (in seconds) that a time is in; 0 for times before 1970. */
+time_t wss_db_floor_time(time_t when, time_t span);
+
+/* Whether a time is from WSS_TIME_MIN_S to WSS_TIME_MAX_S. The file may contain any number. */
+bool wss_db_time_is_valid(time_t time);
+
 /*
  * Reads a row that begins with the columns of DB_SUMMARIES into an empty summary, up to the
  * sizes, or, if with_curve, up to the curve. The caller frees the summary, even after an
