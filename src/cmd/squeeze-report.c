@@ -105,8 +105,7 @@ static const struct wss_column columns[] = {
 	 "floor, in seconds",
 	 false},
 	{"scanning_edge_bytes", NULL, "SCANS", 8, squeeze_get_scanning,
-	 "Size below which the guest's kernel begins to scan for memory to reclaim: the "
-	 "middle "
+	 "Size below which the guest's kernel begins to scan for memory to reclaim: the middle "
 	 "of its bounds, in bytes",
 	 false},
 	{"scanning_low_bytes", NULL, "SCANS-LO", 8, squeeze_get_scanning_low,

@@ -68,9 +68,9 @@ static int squeeze_option_take(void *opaque, int c, const char *value, struct ws
 		if (wss_whole_percent_parse(value, WSS_SQUEEZE_STEP_PERCENT_MAX, "--step",
 					    &squeeze->step_percent, err) < 0)
 			return -1;
-		return squeeze->step_percent ? 0
-					     : wss_error_set(err, WSS_ERR_USAGE,
-							     "--step: a step must not be 0");
+		if (!squeeze->step_percent)
+			return wss_error_set(err, WSS_ERR_USAGE, "--step: a step must not be 0");
+		return 0;
 	case OPT_SETTLE:
 		return seconds_parse(value, SETTLE_NS_MAX, "--settle", &squeeze->settle_s,
 				     err);
@@ -100,9 +100,8 @@ static int squeeze_parse(struct wss_cli *cli, int argc, char **argv,
 	    wss_cli_finish(cli, argc, argv, err) < 0)
 		return -1;
 	if (cli->all || cli->n_domains != 1)
-		return wss_error_set(
-			err, WSS_ERR_USAGE,
-			"squeeze takes one DOMAIN: name the guest to be squeezed");
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "squeeze takes one DOMAIN: name the guest to be squeezed");
 	return 0;
 }
 
@@ -271,8 +270,8 @@ static int squeeze_act(struct squeeze_run *run, struct squeeze_options *options)
 	options->balloon.control.pause_ns = PAUSE_NS;
 	if (!path)
 		wss_error_set(&err, WSS_ERR_NO_MEMORY, "out of memory");
-	if (!path || balloon_carry_out(run->cli, &options->balloon, path, &run->tally, &guests,
-				       &err) < 0)
+	if (!path ||
+	    balloon_carry_out(run->cli, &options->balloon, path, &run->tally, &guests, &err) < 0)
 		return wss_cli_error(&err);
 	if (!run->done && wss_stop_requested())
 		return 128 + wss_stop_signal();
@@ -309,8 +308,7 @@ static int run_preview(struct squeeze_run *run, const struct wss_target *target,
 	row->refusal = wss_squeeze_refusal(&sight->look.facts);
 	row->action = row->refusal ? "refused" : "squeeze";
 	row->from_bytes = view->actual_bytes;
-	row->floor_bytes =
-		wss_amount_of(wss_squeeze_floor(&run->policy, options->floor_bytes));
+	row->floor_bytes = wss_amount_of(wss_squeeze_floor(&run->policy, options->floor_bytes));
 	if (row->refusal) {
 		balloon_hint(target->guest, &sight->look.facts, row->hint);
 	} else if (view->actual_bytes.known) {
@@ -319,8 +317,8 @@ static int run_preview(struct squeeze_run *run, const struct wss_target *target,
 		row->steps = wss_amount_of(count_steps(options, view->actual_bytes.value,
 						       row->floor_bytes.value));
 		row->longest_ns = wss_amount_of((row->steps.value + WSS_EDGE_BASE_POINTS) *
-						WSS_NS_PER_S *
-						(options->settle_s + options->interval_s));
+						(options->settle_s + options->interval_s) *
+						WSS_NS_PER_S);
 	}
 	return run_recommend(run, err);
 }

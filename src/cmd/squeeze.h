@@ -11,8 +11,10 @@ struct squeeze_row {
 	const char *uuid;
 	const char *action; /* "squeezed", "squeeze" or "refused"; NULL after an error */
 	struct wss_amount from_bytes, floor_bytes;
-	/* Smallest size at which it was observed; number of smaller sizes; observations at all
-	 * sizes. */
+	/*
+	 * Smallest size at which it was observed; number of smaller sizes; observations at all
+	 * sizes.
+	 */
 	struct wss_amount smallest_bytes, steps, observations;
 	struct wss_amount longest_ns; /* that a squeeze may take */
 	struct wss_edges edges;

@@ -51,8 +51,7 @@ static size_t base_read(const struct wss_edge_point *points, size_t n, struct ba
 		       pressure = faults;
 	size_t i;
 
-	for (i = 0;
-	     i < n && points[i].size_bytes == points[0].size_bytes && !points[i].returned;
+	for (i = 0; i < n && points[i].size_bytes == points[0].size_bytes && !points[i].returned;
 	     i++) {
 		largest_add(&faults, points[i].major_faults_per_s);
 		largest_add(&swapped, points[i].swapped_bytes_per_s);
@@ -60,13 +59,14 @@ static size_t base_read(const struct wss_edge_point *points, size_t n, struct ba
 		largest_add(&pressure, points[i].pressure_permille);
 	}
 	/* Without the largest: a single burst would hide all paging. */
-	*ret_base =
-		(struct base){faults.second, swapped.second, reads.second, pressure.second};
+	*ret_base = (struct base){faults.second, swapped.second, reads.second, pressure.second};
 	return i;
 }
 
-/* Whether a rate exceeds the usual one. A rate that was unknown at the full size proves
- * nothing. */
+/*
+ * Whether a rate exceeds the usual one. A rate that was unknown at the full size proves
+ * nothing.
+ */
 static bool exceeds(struct wss_amount rate, struct wss_amount usual, uint64_t noise)
 {
 	return rate.known && usual.known &&
@@ -122,8 +122,7 @@ struct level {
 	const struct wss_edge_point *certain; /* observation that alone proves it */
 };
 
-/* Reads the level that begins with the first of the points; returns the number of its points.
- */
+/* Reads the level that begins with the first of the points. Returns the number of its points. */
 static size_t level_read(const struct wss_edge_point *points, size_t n,
 			 const struct base *base, struct level *ret_level)
 {
@@ -202,8 +201,7 @@ static void edge_lose(struct wss_edge *edge, const char *reason)
 	*edge = (struct wss_edge){.reason = reason};
 }
 
-/* Sets the edge below which the guest, at this level, pages. high_bytes is that of the level
- * above. */
+/* Sets the edge of a guest that pages at this level. high_bytes: the size of the level above. */
 static void paging_set(struct wss_edge *edge, const struct level *level, uint64_t high_bytes)
 {
 	const struct wss_edge_point *point = level->certain;
@@ -294,8 +292,7 @@ static void paging_follow(struct wss_edge *edge, const struct level *level, bool
 		edge->reason = "the host itself was short of memory";
 }
 
-/* Whether paging has ended after the guest got all its memory back, or was not watched then.
- */
+/* Whether paging has ended after the guest got all its memory back, or was not watched then. */
 static bool paging_has_ended(const struct wss_edge_point *points, size_t n,
 			     const struct base *base)
 {

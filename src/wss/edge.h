@@ -70,8 +70,8 @@ struct wss_edges {
  * which a guest may page, too: a rate counts as paging if it exceeds the second largest of
  * those by a quarter and a little noise, in two of three observations. A guest scans at a size
  * if less of the last step came from its free memory than the step took, there and at the next
- * size. If there are returned points, paging must have ended in the last of them, because
- * otherwise not the size was the cause.
+ * size. If there are returned points, paging must have ended in the last of them:
+ * otherwise the size was not the cause.
  */
 void wss_edges_find(const struct wss_edge_point *points, size_t n,
 		    struct wss_edges *ret_edges);

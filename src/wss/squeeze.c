@@ -66,12 +66,14 @@ uint64_t wss_squeeze_size(const struct wss_squeeze_memory *memory, uint64_t reco
 void wss_squeeze_init(struct wss_squeeze *squeeze, const struct wss_squeeze_options *options,
 		      uint64_t original_bytes, uint64_t timeout_s, bool autodeflate)
 {
-	*squeeze = (struct wss_squeeze){.options = *options,
-					.original_bytes = original_bytes,
-					.target_bytes = original_bytes,
-					.best_bytes = original_bytes,
-					.timeout_s = timeout_s,
-					.autodeflate = autodeflate};
+	*squeeze = (struct wss_squeeze){
+		.options = *options,
+		.original_bytes = original_bytes,
+		.target_bytes = original_bytes,
+		.best_bytes = original_bytes,
+		.timeout_s = timeout_s,
+		.autodeflate = autodeflate,
+	};
 }
 
 bool wss_squeeze_is_stepping(const struct wss_squeeze *squeeze)
@@ -133,8 +135,8 @@ static struct wss_balloon_decision decide_return(struct wss_squeeze *squeeze, ui
 	squeeze->state = WSS_SQUEEZE_RETURNED;
 	squeeze->begun = false;
 	squeeze->settled_s = now_s + options->settle_s;
-	squeeze->until_s =
-		now_s + wss_u64_max(RETURNED_S, 4 * (options->settle_s + options->interval_s));
+	squeeze->until_s = now_s + wss_u64_max(RETURNED_S,
+					       4 * (options->settle_s + options->interval_s));
 	return (struct wss_balloon_decision){WSS_BALLOON_RETURN, squeeze->original_bytes, end};
 }
 
@@ -163,8 +165,7 @@ static void reading_update(struct wss_squeeze_reading *reading,
 }
 
 /* A counter that has fallen is that of other disks, or of a guest that was rebooted. */
-static struct wss_amount rate_of(struct wss_amount from, struct wss_amount to,
-				 uint64_t seconds)
+static struct wss_amount rate_of(struct wss_amount from, struct wss_amount to, uint64_t seconds)
 {
 	if (!from.known || !to.known || to.value < from.value || !seconds)
 		return (struct wss_amount){0};
@@ -192,8 +193,9 @@ static bool observation_follow(struct wss_squeeze *squeeze,
 		begin->read_s = squeeze->newest.read_s;
 	}
 	if (view->pressure_permille.known)
-		squeeze->pressure_permille = wss_amount_of(wss_u64_max(
-			squeeze->pressure_permille.value, view->pressure_permille.value));
+		squeeze->pressure_permille =
+			wss_amount_of(wss_u64_max(squeeze->pressure_permille.value,
+						  view->pressure_permille.value));
 	return squeeze->newest.said_s >= begin->said_s + squeeze->options.interval_s;
 }
 
@@ -231,8 +233,9 @@ static bool observe(struct wss_squeeze *squeeze, const struct wss_balloon_view *
 		return false;
 	if (squeeze->begun && !observation_follow(squeeze, view))
 		return false;
-	if (squeeze->begun && squeeze->newest.said_s - squeeze->begin.said_s <=
-				      2 * squeeze->options.interval_s + RETURNED_S / 2) {
+	if (squeeze->begun &&
+	    squeeze->newest.said_s - squeeze->begin.said_s <=
+		    2 * squeeze->options.interval_s + RETURNED_S / 2) {
 		observation_end(squeeze, view);
 		observation_begin(squeeze, view);
 		return true;
@@ -247,11 +250,11 @@ static struct wss_balloon_decision decide_step(struct wss_squeeze *squeeze,
 	uint64_t actual = view->actual_bytes.value, guard = wss_edge_guard(actual);
 	uint64_t step = actual / 100 * squeeze->options.step_percent;
 
-	/* Without new statistics how much the guest can give up is not known. */
+	/* How much the guest can give up is not known without new statistics. */
 	if (!view->usable_bytes.known)
 		return decide_hold("its statistics are too old for a step");
-	step = wss_u64_min(
-		step, view->usable_bytes.value > guard ? view->usable_bytes.value - guard : 0);
+	step = wss_u64_min(step,
+			   view->usable_bytes.value > guard ? view->usable_bytes.value - guard : 0);
 	if (actual <= squeeze->options.floor_bytes + TOLERANCE)
 		return decide_return(squeeze, view->now_s, "it has reached the floor");
 	step = wss_u64_min(step, actual - squeeze->options.floor_bytes);
@@ -304,9 +307,10 @@ static struct wss_balloon_decision decide_stepping(struct wss_squeeze *squeeze,
 	if (actual > squeeze->target_bytes + TOLERANCE) {
 		if (view->now_s - squeeze->progress_s < squeeze->timeout_s)
 			return decide_hold("a step is in progress");
-		add_certain(squeeze, &(struct wss_edge_point){.size_bytes = actual,
-							      .refused_bytes = wss_amount_of(
-								      squeeze->target_bytes)});
+		add_certain(squeeze, &(struct wss_edge_point){
+					     .size_bytes = actual,
+					     .refused_bytes = wss_amount_of(squeeze->target_bytes),
+				     });
 		return decide_return(squeeze, view->now_s, "it does not release more memory");
 	}
 	squeeze->best_bytes = wss_u64_min(actual, squeeze->best_bytes);
@@ -338,8 +342,10 @@ static struct wss_balloon_decision decide_moved(struct wss_squeeze *squeeze)
 					     "somebody else moved its balloon"};
 }
 
-/* Returns a decision on whatever ends the squeeze at any time; its reason is NULL if nothing
- * does. */
+/*
+ * Returns a decision on whatever ends the squeeze at any time; its reason is NULL if nothing
+ * does.
+ */
 static struct wss_balloon_decision alarm_of(struct wss_squeeze *squeeze,
 					    const struct wss_balloon_view *view)
 {
@@ -350,17 +356,15 @@ static struct wss_balloon_decision alarm_of(struct wss_squeeze *squeeze,
 		/* Not even autodeflate gives back more than is needed. */
 		if (!squeeze->autodeflate || actual + TOLERANCE >= squeeze->original_bytes)
 			return decide_moved(squeeze);
-		add_certain(squeeze,
-			    &(struct wss_edge_point){.size_bytes = squeeze->target_bytes,
-						     .grew = true});
+		add_certain(squeeze, &(struct wss_edge_point){.size_bytes = squeeze->target_bytes,
+							      .grew = true});
 		return decide_return(squeeze, view->now_s, "it took memory back by itself");
 	}
 	/* The memory that it could give up is nearly gone, although the step left enough. */
 	if (shrunk && view->usable_bytes.known &&
 	    view->usable_bytes.value <= wss_edge_guard(actual) / 2) {
-		add_certain(squeeze,
-			    &(struct wss_edge_point){.size_bytes = actual,
-						     .usable_bytes = view->usable_bytes});
+		add_certain(squeeze, &(struct wss_edge_point){.size_bytes = actual,
+							      .usable_bytes = view->usable_bytes});
 		return decide_return(squeeze, view->now_s,
 				     "it has nearly nothing left to give up");
 	}
