@@ -35,6 +35,7 @@ static int sizing_take(struct wss_advice_options *options, int c, const char *va
 		return wss_duration_parse(value, WSS_ADVICE_FAULT_MAX_NS, "--fault-cost",
 					  &options->fault_ns, err);
 	default:
+		options->rule.minimum_is_default = false;
 		return wss_size_parse(value, "--minimum", &options->rule.minimum_bytes, err);
 	}
 }

@@ -22,10 +22,13 @@ int wss_need_read(const struct wss_advice_options *options, struct wss_history *
 	 */
 	const struct wss_advice_guest guest = { .uuid = uuid, .policy = policy, .need_only = true };
 	time_t since = wss_advice_since(options, wss_clock_wall_seconds());
+	struct wss_advice_options firm = *options;
 	struct wss_need need = {.time_s = window_time_s(0)};
 	struct wss_advice advice;
 
-	if (wss_advice_read(history, &guest, since, options, &advice, err) < 0)
+	/* Small guests that nobody has asked to shrink below the default minimum are not. */
+	firm.rule.minimum_is_default = false;
+	if (wss_advice_read(history, &guest, since, &firm, &advice, err) < 0)
 		return -1;
 	need.minimum_bytes = advice.rule.minimum_bytes;
 	need.headroom_percent = advice.rule.headroom_percent;

@@ -53,6 +53,8 @@ struct wss_advice_curve wss_advice_curve_of(const struct wss_summary *summary,
 							    options->fault_ns),
 				   all);
 	curve.bytes = wss_amount_of(size);
+	curve.coarse_bytes =
+		wss_amount_of(wss_u64_min(wss_sizing_coarse(size), wss_u64_max(size, all)));
 	return curve;
 }
 
@@ -176,7 +178,7 @@ static void advice_size(struct wss_advice *advice, const struct wss_advice_guest
 	struct wss_policy policy = *guest->policy;
 	struct wss_sizing_rule rule;
 
-	wss_sizing_heed(&advice->rule, &policy);
+	wss_sizing_heed(&advice->rule, &policy, advice->series.maximum_bytes);
 	advice->rule_is_fixed = policy.headroom_percent.known;
 	rule = advice->rule;
 	if (guest->need_only) {
@@ -191,7 +193,7 @@ static void advice_size(struct wss_advice *advice, const struct wss_advice_guest
 	advice->curve = wss_advice_curve_of(&advice->series.summary,
 					    advice->series.granularity_bytes,
 					    advice->assigned_bytes, options);
-	state.curve_bytes = advice->curve.bytes;
+	state.curve_bytes = advice->curve.coarse_bytes;
 	if (!guest->need_only) {
 		state.used_bytes = advice->cold.used_bytes;
 		state.pressure = &advice->pressure;
@@ -288,7 +290,7 @@ int wss_advice_read(struct wss_history *history, const struct wss_advice_guest *
 	if (advice.has_series)
 		advice_size(&advice, guest, options);
 	else
-		wss_sizing_heed(&advice.rule, guest->policy);
+		wss_sizing_heed(&advice.rule, guest->policy, (struct wss_amount){0});
 	if (guest->policy->opt_out)
 		advice.status = WSS_ADVICE_OPTED_OUT;
 	*ret_advice = advice;

@@ -44,7 +44,8 @@ struct wss_advice_options {
 	{                                                                                     \
 		.rule = {.percentile = 0.99,                                                  \
 			 .headroom_percent = 20,                                              \
-			 .minimum_bytes = 256 * WSS_MIB},                                     \
+			 .minimum_bytes = 256 * WSS_MIB,                                      \
+			 .minimum_is_default = true},                                         \
 		.span_ns = 7 * WSS_HISTORY_DAY * WSS_NS_PER_S, .target_loss = 0.01,           \
 		.fault_ns = WSS_MISSRATE_FAULT_NS, .learn = true,                             \
 	}
@@ -106,6 +107,7 @@ struct wss_advice_curve {
 	bool known;		    /* missrate is set */
 	struct wss_missrate missrate;
 	struct wss_amount bytes;    /* smallest size that it permits */
+	struct wss_amount coarse_bytes; /* the same by wss_sizing_coarse(), for a recommended size */
 	bool is_beyond;		    /* that size is beyond the measured range */
 };
 

@@ -232,11 +232,17 @@ static int replay_sum(const struct wss_replay *replay, size_t first, size_t end,
 	return r;
 }
 
+/* Of the guest's memory, as it was known at the start of the hour. */
+static struct wss_amount replay_had_bytes(const struct wss_replay *replay, size_t at)
+{
+	return replay->list[at ? at - 1 : 0].maximum_bytes;
+}
+
 static int replay_compute(const struct wss_replay *replay, size_t at, struct replay_hour *hour)
 {
 	const struct wss_advice_options *options = replay->options;
 	time_t since = wss_advice_since(options, replay->hours[at].start);
-	struct wss_sizing_state state = {.maximum_bytes = replay->list[at ? at - 1 : 0].maximum_bytes};
+	struct wss_sizing_state state = {.maximum_bytes = replay_had_bytes(replay, at)};
 	struct wss_summary sum = {0};
 	int r = replay_sum(replay, replay_find(replay, since), at, &sum);
 
@@ -262,8 +268,8 @@ uint64_t wss_replay_size(const struct wss_learned *learned, time_t start, void *
 
 	if (at == replay->n || (!hour->known && replay_compute(replay, at, hour) < 0))
 		return 0;
-	wss_sizing_heed(&rule, replay->policy);
-	state.curve_bytes = hour->curve.bytes;
+	wss_sizing_heed(&rule, replay->policy, replay_had_bytes(replay, at));
+	state.curve_bytes = hour->curve.coarse_bytes;
 	/* What an earlier hour has reported is no longer heeded. */
 	if (at && replay->hours[at - 1].start == start - WSS_HISTORY_HOUR)
 		state.used_bytes = replay->list[at - 1].used_bytes;

@@ -27,8 +27,8 @@ void wss_replay_free(struct wss_replay *replay);
 const struct wss_backtest_hour *wss_replay_hours(const struct wss_replay *replay, size_t *ret_n);
 
 /*
- * Whether what was learned counts although the windows have no growth curves: for rules that are tried out.
- * false at first.
+ * Whether what was learned counts as if the windows had growth curves that have ended, also with a headroom in the
+ * policy: for rules that are tried out. false at first.
  */
 void wss_replay_force_learned(struct wss_replay *replay, bool force);
 

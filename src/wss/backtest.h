@@ -18,7 +18,7 @@
  *     vpa    the 90th percentile of the hours, weighted with a half-life of 24 hours, plus
  *            15 %: the memory estimator of Kubernetes' Vertical Pod Autoscaler (its
  *            recommender's --target-memory-percentile, --memory-histogram-decay-half-life and
- *            --recommendation-margin-fraction)
+ *            --recommendation-margin-fraction), which counts the peak of each day instead of each hour
  *     fixed  the memory that the guest had in that hour
  *
  * Hours before which too little was measured for a recommendation count for none of them.

@@ -59,12 +59,24 @@ uint64_t wss_sizing_rank(uint64_t n, double p)
 	return rank;
 }
 
-void wss_sizing_heed(struct wss_sizing_rule *rule, const struct wss_policy *policy)
+void wss_sizing_heed(struct wss_sizing_rule *rule, const struct wss_policy *policy,
+		     struct wss_amount maximum_bytes)
 {
 	if (policy->headroom_percent.known)
 		rule->headroom_percent = policy->headroom_percent.value;
 	if (policy->minimum_bytes.known)
 		rule->minimum_bytes = policy->minimum_bytes.value;
+	else if (rule->minimum_is_default && maximum_bytes.known)
+		rule->minimum_bytes = wss_u64_min(rule->minimum_bytes, maximum_bytes.value / 2);
+}
+
+uint64_t wss_sizing_coarse(uint64_t bytes)
+{
+	uint64_t step = MIB;
+
+	while (step <= bytes / 64)
+		step *= 2;
+	return bytes % step ? wss_u64_add(bytes - bytes % step, step) : bytes;
 }
 
 static uint64_t with_headroom(uint64_t bytes, uint64_t percent)
@@ -100,7 +112,8 @@ static void size_raise(struct wss_sizing *sizing, uint64_t bytes, enum wss_sizin
 	}
 }
 
-static void size_raise_learned(struct wss_sizing *sizing, const struct wss_learned *learned)
+static void size_raise_learned(struct wss_sizing *sizing, const struct wss_learned *learned,
+			       uint64_t headroom_percent)
 {
 	static const enum wss_sizing_reason reasons[] = {
 		[WSS_LEARNER_PEAK] = WSS_SIZING_PEAK,
@@ -111,9 +124,11 @@ static void size_raise_learned(struct wss_sizing *sizing, const struct wss_learn
 		[WSS_LEARNER_HELD] = WSS_SIZING_HELD,
 	};
 
-	size_raise(sizing, learned->target_bytes, reasons[learned->reason]);
+	size_raise(sizing, with_headroom(learned->target_bytes, headroom_percent),
+		   reasons[learned->reason]);
 	if (learned->next_bytes < learned->target_bytes)
-		size_raise(sizing, learned->next_bytes, reasons[learned->next]);
+		size_raise(sizing, with_headroom(learned->next_bytes, headroom_percent),
+			   reasons[learned->next]);
 }
 
 /* Returns the size with which the guest can be started. */
@@ -140,16 +155,17 @@ static uint64_t size_round(struct wss_sizing *sizing, const struct wss_rounding 
 
 /*
  * Headroom covers what the windows did not show; an extrapolated size already includes that. A
- * learned size has a margin only for change from hour to hour: it counts only where growth curves show
- * whether the windows were long enough.
+ * learned size has a margin for change from hour to hour. Where no growth curve shows whether the windows were
+ * long enough, it gets a quarter of the headroom for that.
  */
 static void size_recommend(struct wss_sizing *sizing, const struct wss_sizing_rule *rule,
 			   const struct wss_policy *policy, const struct wss_sizing_state *state)
 {
 	uint64_t bytes;
 
-	if (state->learned && state->learned->known && sizing->growth.known)
-		size_raise_learned(sizing, state->learned);
+	if (state->learned && state->learned->known)
+		size_raise_learned(sizing, state->learned,
+				   sizing->growth.known ? 0 : rule->headroom_percent / 4);
 	else
 		size_raise(sizing,
 			   with_headroom(sizing->base_bytes.value, rule->headroom_percent),
@@ -214,7 +230,7 @@ static struct wss_amount reclaimable_size(uint64_t recommended, struct wss_amoun
 static struct wss_amount grown_size(uint64_t base, const struct wss_growth *growth,
 			       struct wss_amount maximum)
 {
-	uint64_t bytes = wss_u64_add(base, wss_growth_beyond_bytes(growth));
+	uint64_t bytes = wss_sizing_coarse(wss_u64_add(base, wss_growth_beyond_bytes(growth)));
 
 	if (!wss_growth_goes_on(growth))
 		return (struct wss_amount){ 0 };

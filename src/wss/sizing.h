@@ -52,11 +52,22 @@ struct wss_sizing_rule {
 	double percentile; /* 0 < p < 1 */
 	uint64_t headroom_percent;
 	uint64_t minimum_bytes;
+	bool minimum_is_default; /* nobody has asked for it */
 	const struct wss_rounding *rounding; /* NULL: whole MiB */
 };
 
-/* Overrides values of the rule with those of the operator's policy. */
-void wss_sizing_heed(struct wss_sizing_rule *rule, const struct wss_policy *policy);
+/*
+ * Overrides values of the rule with those of the operator's policy. A default minimum is at most half of the guest's
+ * memory, if that is known: whoever has made a small guest knew that it can be small.
+ */
+void wss_sizing_heed(struct wss_sizing_rule *rule, const struct wss_policy *policy,
+		     struct wss_amount maximum_bytes);
+
+/*
+ * Rounds up a size that follows from growth curves, by 1 part in 32 at most, or to whole MiB: it moves with every
+ * window, and would otherwise change from hour to hour. In bytes, saturated.
+ */
+uint64_t wss_sizing_coarse(uint64_t bytes);
 
 /* What binds a recommended size. */
 enum wss_sizing_reason {
@@ -123,8 +134,8 @@ struct wss_sizing_state {
 	const struct wss_pressure *pressure;
 	time_t now;
 	/*
-	 * Takes the place of the base with headroom if the windows have growth curves; NULL, or not
-	 * known: none was learned.
+	 * Takes the place of the base with headroom, with a quarter of the headroom if the windows have no
+	 * growth curves; NULL, or not known: none was learned.
 	 */
 	const struct wss_learned *learned;
 };

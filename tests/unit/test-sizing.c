@@ -185,7 +185,7 @@ static void test_policy(void **unused)
 	(void)unused;
 	for (time_t i = 0; i < 10; i++)
 		add(&summary, 200 * MIB + 1, i, false);
-	wss_sizing_heed(&mine, &policy);
+	wss_sizing_heed(&mine, &policy, wss_amount_of(600 * MIB));
 	wss_sizing_compute(&summary, &mine, &policy, &unknown, &sizing);
 	assert_int_equal(sizing.recommended_bytes.value, 512 * MIB);
 	mine.minimum_bytes = 0;
@@ -195,6 +195,44 @@ static void test_policy(void **unused)
 	wss_sizing_compute(&summary, &mine, &policy, &unknown, &sizing);
 	assert_int_equal(sizing.recommended_bytes.value, 300 * MIB + 5);
 	wss_summary_free(&summary);
+}
+
+/* A default minimum asks for no more than half of a small guest; one that was asked for is kept. */
+static void test_default_minimum(void **unused)
+{
+	struct wss_sizing_rule mine = { .minimum_bytes = 256 * MIB, .minimum_is_default = true };
+	struct wss_policy policy = { .opt_out = false };
+
+	(void)unused;
+	wss_sizing_heed(&mine, &policy, (struct wss_amount){ 0 });
+	assert_int_equal(mine.minimum_bytes, 256 * MIB);
+	wss_sizing_heed(&mine, &policy, wss_amount_of(512 * MIB));
+	assert_int_equal(mine.minimum_bytes, 256 * MIB);
+	wss_sizing_heed(&mine, &policy, wss_amount_of(128 * MIB));
+	assert_int_equal(mine.minimum_bytes, 64 * MIB);
+	mine = (struct wss_sizing_rule){ .minimum_bytes = 256 * MIB };
+	wss_sizing_heed(&mine, &policy, wss_amount_of(128 * MIB));
+	assert_int_equal(mine.minimum_bytes, 256 * MIB);
+	mine.minimum_is_default = true;
+	policy.minimum_bytes = wss_amount_of(512 * MIB);
+	wss_sizing_heed(&mine, &policy, wss_amount_of(128 * MIB));
+	assert_int_equal(mine.minimum_bytes, 512 * MIB);
+}
+
+/* Small changes of a curve seldom change a size. */
+static void test_coarse(void **unused)
+{
+	(void)unused;
+	assert_int_equal(wss_sizing_coarse(0), 0);
+	assert_int_equal(wss_sizing_coarse(1), MIB);
+	assert_int_equal(wss_sizing_coarse(63 * MIB + 1), 64 * MIB);
+	assert_int_equal(wss_sizing_coarse(1024 * MIB), 1024 * MIB);
+	assert_int_equal(wss_sizing_coarse(1024 * MIB + 1), 1056 * MIB);
+	assert_int_equal(wss_sizing_coarse(UINT64_MAX), UINT64_MAX);
+	for (uint64_t bytes = 64 * MIB; bytes < (1ULL << 50); bytes += bytes / 7) {
+		assert_in_range(wss_sizing_coarse(bytes), bytes, bytes + bytes / 32);
+		assert_int_equal(wss_sizing_coarse(wss_sizing_coarse(bytes)), wss_sizing_coarse(bytes));
+	}
 }
 
 /* Whatever is largest binds the size, and the next largest is named. */
@@ -336,8 +374,8 @@ static void test_flavours(void **unused)
 	rounding_parse(&rounding, "0", "larger than 0");
 }
 
-/* Without growth curves the windows may be too short, which a learned margin does not cover. */
-static void test_learned_needs_curves(void **unused)
+/* Without growth curves the windows may be too short, for which a quarter of the headroom is added. */
+static void test_learned_without_curves(void **unused)
 {
 	const struct wss_learned learned = { .known = true, .target_bytes = 201 * MIB };
 	const struct wss_sizing_state state = { .learned = &learned };
@@ -349,7 +387,7 @@ static void test_learned_needs_curves(void **unused)
 	for (sample.wall = 0; sample.wall < 10; sample.wall++)
 		assert_int_equal(wss_summary_add(&summary, &sample), 0);
 	wss_sizing_compute(&summary, &rule, &no_policy, &state, &sizing);
-	assert_int_equal(sizing.recommended_bytes.value, 240 * MIB);
+	assert_int_equal(sizing.recommended_bytes.value, 212 * MIB);
 	wss_summary_free(&summary);
 }
 
@@ -434,9 +472,11 @@ int main(void)
 		cmocka_unit_test(test_ranks),	     cmocka_unit_test(test_ranks_of_many),
 		cmocka_unit_test(test_rank_covers),  cmocka_unit_test(test_too_early),
 		cmocka_unit_test(test_few_windows),  cmocka_unit_test(test_enough),
-		cmocka_unit_test(test_policy),	     cmocka_unit_test(test_fit),
+		cmocka_unit_test(test_policy),
+		cmocka_unit_test(test_default_minimum),
+		cmocka_unit_test(test_coarse),	     cmocka_unit_test(test_fit),
 		cmocka_unit_test(test_absurd_sizes), cmocka_unit_test(test_reasons),
-		cmocka_unit_test(test_learned_needs_curves),
+		cmocka_unit_test(test_learned_without_curves),
 		cmocka_unit_test(test_rounding),     cmocka_unit_test(test_flavours),
 	};
 
