@@ -48,6 +48,21 @@ for name, rival in sizes.items():
         assert rival["equal_slack_share"] > ours["slack_share"], rival'
 }
 
+@test "an hour that a wrong clock has dated in the future ends no test" {
+	local copy=$BATS_TEST_TMPDIR/wrong.db hours
+	wss recommend --backtest steady0 --output csv --columns size,hours
+	hours=$(sed -n 's/^recommended,\([0-9]*\).*/\1/p' <<<"$out")
+	sqlite3 "$VIRT_WSS_HISTORY" ".backup $copy"
+	# Ten years ahead.
+	sqlite3 "$copy" "CREATE TEMP TABLE last AS SELECT * FROM summary WHERE level = 3600 AND series_id =
+		(SELECT min(series_id) FROM summary) ORDER BY start DESC LIMIT 1;
+		UPDATE last SET start = start + 315360000, first = first + 315360000, last = last + 315360000;
+		INSERT INTO summary SELECT * FROM last"
+	VIRT_WSS_HISTORY=$copy wss recommend --backtest steady0 --output csv --columns size,hours
+	[ "$hours" -gt 100 ]
+	grep -q "^recommended,$hours[^0-9]*$" <<<"$out"
+}
+
 @test "each of several named guests has rows of its own, then all of them" {
 	wss recommend --backtest steady0 daily1 --output csv --columns domain,size,hours
 	[ "$status" = 0 ]
