@@ -40,6 +40,16 @@ exposed() { # UNIT LEVEL: whether its exposure level is worse than a tenth of LE
 	exposed virt-wss 20
 }
 
+# For each of these settings systemd mounts a new /proc, unless the unit binds the host's.
+@test "the services lock guests in the host's /proc" {
+	for unit in virt-wss virt-wss-sample; do
+		grep -qE '^Protect(KernelTunables|ControlGroups)=yes$' "$units/$unit.service"
+		grep -qx 'BindPaths=/proc' "$units/$unit.service"
+		grep -qx 'ProtectProc=default' "$units/$unit.service"
+		! grep -qE '^(ProcSubset|PrivatePIDs|RootDirectory|RootImage|MountAPIVFS)=' "$units/$unit.service" || false
+	done
+}
+
 @test "the service and the timer exclude each other, both ways" {
 	grep -qx 'Conflicts=virt-wss-sample.timer virt-wss-sample.service' "$units/virt-wss.service"
 	grep -qx 'Conflicts=virt-wss.service' "$units/virt-wss-sample.service"
