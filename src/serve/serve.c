@@ -38,6 +38,8 @@
 #define PAGES_MAX_NS (30 * WSS_NS_PER_S)
 /* Likewise the book, of which nothing gets too old for as long as a slot of a trend. */
 #define BOOK_MAX_NS (WSS_TREND_SLOT_S * WSS_NS_PER_S)
+/* Until pages tell that libvirt has gone, or is back. */
+#define NEWS_NS (500 * WSS_NS_PER_MS)
 /* A reader of metrics is another user than the service. */
 #define TEXTFILE_MODE 0644
 #define AGES_MODE 0700
@@ -81,11 +83,21 @@ static void on_gone(const struct wss_watched *guest, void *opaque)
 		wss_pasts_forget(serve->pasts, guest->uuid);
 }
 
+/* For what a reader should know before the next pages are due. At most, pages are then rendered twice a second. */
+static void serve_hurry(struct serve *serve)
+{
+	uint64_t soon_ns = wss_clock_now_ns() + NEWS_NS;
+
+	serve->pages_ns = wss_u64_min(serve->pages_ns, soon_ns);
+	serve->metrics_ns = wss_u64_min(serve->metrics_ns, soon_ns);
+}
+
 static void on_connection(const struct wss_error *error, void *opaque)
 {
 	struct serve *serve = opaque;
 
 	serve->facts.connected = !error;
+	serve_hurry(serve);
 	if (error)
 		wss_log(WSS_LOG_ERROR, "%s", error->text);
 	else

@@ -73,6 +73,23 @@ answers_within() { # MS
 	[ "$(tr -d ' ' <"/proc/$pid/task/$pid/children")" = "$child" ]
 }
 
+page_time() { # -> when the page was rendered, in whole seconds since 1970
+	sed -n 's/^virt_wss_page_timestamp_seconds \([0-9]*\).*/\1/p' page
+}
+
+# Regularly, they are rendered every five seconds.
+@test "the pages tell at once that libvirtd is back" {
+	local before
+	wait_until 90 has 'virt_wss_libvirt_up 1'
+	kill -STOP "$(daemon_pid)"
+	wait_until 60 has 'virt_wss_libvirt_up 0'
+	before=$(page_time)
+	kill -CONT "$(daemon_pid)"
+	wait_until 30 has 'virt_wss_libvirt_up 1'
+	echo "after $(($(page_time) - before)) s"
+	[ $(($(page_time) - before)) -le 3 ]
+}
+
 @test "the HTTP process of an ordinary user is confined, too" {
 	local child set
 	wait_until 90 has 'virt_wss_libvirt_up 1'
