@@ -17,3 +17,15 @@
 		grep -q "$package-dev" bootstrap
 	done
 }
+
+# The spec builds from a directory that is not there yet when it is parsed.
+@test "the spec has what is installed as documentation, and reads no file when it is parsed" {
+	cd "$WSS_SRCDIR" || return 1
+	sed -n '/^dist_doc_DATA += /,/[^\\]$/p' docs/Makemodule.am | grep -oE '[^[:space:]]+\.(md|json)' >"$BATS_TEST_TMPDIR/installed"
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/installed")" -ge 15 ]
+	# shellcheck disable=SC2046
+	ls -d $(sed -n 's/^%doc //p' dist/virt-wss.spec) >"$BATS_TEST_TMPDIR/packaged"
+	run grep -vxFf "$BATS_TEST_TMPDIR/packaged" "$BATS_TEST_TMPDIR/installed"
+	[ "$output" = '' ]
+	! grep -E '^%(sysusers|tmpfiles)_create_(compat|package)' dist/virt-wss.spec || false
+}
