@@ -7,6 +7,7 @@
 #define WSS_HOST_CONN_PRIVATE_H
 
 #include <libvirt/libvirt.h>
+#include <pthread.h>
 
 #include "base/cleanup.h"
 #include "base/deadline.h"
@@ -16,6 +17,15 @@
 struct qmp;
 struct wss_lifecycle;
 
+/* What libvirt says of the host that it runs on. */
+struct wss_conn_identity {
+	char uuid[WSS_UUID_TEXT_MAX];
+	char *name;
+};
+
+/* Accepts NULL. */
+void wss_conn_identity_free(struct wss_conn_identity *identity);
+
 struct wss_conn {
 	virConnectPtr vir;
 	struct wss_lifecycle *lifecycle;
@@ -23,6 +33,8 @@ struct wss_conn {
 	struct wss_uri uri;
 	bool qemu_driver;
 	bool allow_monitor;
+	pthread_mutex_t identity_lock;
+	struct wss_conn_identity *identity; /* under the lock; NULL: not known yet */
 	struct wss_deadline closing;
 };
 

@@ -124,6 +124,13 @@ int wss_conn_error(struct wss_error *err, const char *what)
 			     last && last->message ? last->message : "unknown libvirt error");
 }
 
+void wss_conn_identity_free(struct wss_conn_identity *identity)
+{
+	if (identity)
+		free(identity->name);
+	free(identity);
+}
+
 static void conn_free(void *opaque)
 {
 	struct wss_conn *conn = opaque;
@@ -131,6 +138,8 @@ static void conn_free(void *opaque)
 	if (!conn)
 		return;
 	wss_lifecycle_free(conn->lifecycle);
+	wss_conn_identity_free(conn->identity);
+	pthread_mutex_destroy(&conn->identity_lock);
 	free(conn->uri_text);
 	free(conn);
 }
@@ -212,6 +221,8 @@ static struct opening *opening_new(const char *uri, bool reading)
 		return NULL;
 	o->reading = reading;
 	o->conn = calloc(1, sizeof(*o->conn));
+	if (o->conn)
+		pthread_mutex_init(&o->conn->identity_lock, NULL);
 	if (o->conn && (o->conn->lifecycle = wss_lifecycle_new()) &&
 	    (!uri || (o->uri = strdup(uri))))
 		return o;

@@ -281,14 +281,56 @@ static int domain_dirty_log_query(struct wss_guest *guest, struct wss_dirty_log 
 	return wss_domain_dirty_log(source->dom, ret_log, err);
 }
 
-/* Reads the host UUID that libvirt reports: <capabilities><host><uuid>. */
-static void host_uuid(virConnectPtr vir, char ret_uuid[WSS_UUID_TEXT_MAX])
+/* Asks libvirt for <capabilities><host><uuid> and the name, of which either may be unknown. */
+static struct wss_conn_identity *identity_ask(virConnectPtr vir)
 {
-	char *xml = virConnectGetCapabilities(vir);
+	struct wss_conn_identity *identity = calloc(1, sizeof(*identity));
+	char *xml;
 
-	if (!xml || wss_domxml_parse_host_uuid(xml, ret_uuid, NULL) < 0)
-		ret_uuid[0] = '\0';
+	if (!identity)
+		return NULL;
+	xml = virConnectGetCapabilities(vir);
+	if (!xml || wss_domxml_parse_host_uuid(xml, identity->uuid, NULL) < 0)
+		identity->uuid[0] = '\0';
 	free(xml);
+	identity->name = virConnectGetHostname(vir);
+	return identity;
+}
+
+static struct wss_conn_identity *identity_known(struct wss_conn *conn)
+{
+	struct wss_conn_identity *identity;
+
+	pthread_mutex_lock(&conn->identity_lock);
+	identity = conn->identity;
+	pthread_mutex_unlock(&conn->identity_lock);
+	return identity;
+}
+
+/*
+ * Is this the host that libvirt runs on? libvirt is asked once for each connection, as it has its resolver find its
+ * name, which takes seconds if no name server answers. Whoever waits for that holds no lock.
+ */
+static int domain_check_locality(struct wss_conn *conn, const struct wss_host *host, struct wss_error *err)
+{
+	struct wss_conn_identity *known = identity_known(conn), *asked = NULL, *identity;
+	int r;
+
+	if (!known && conn->uri.kind != WSS_URI_EMBED)
+		asked = identity_ask(conn->vir);
+	identity = known ? known : asked;
+	r = wss_locality_check(host, &conn->uri, identity && identity->uuid[0] ? identity->uuid : NULL,
+			       identity ? identity->name : NULL, err);
+	if (r < 0 || !asked) {
+		wss_conn_identity_free(asked);
+		return r;
+	}
+	pthread_mutex_lock(&conn->identity_lock);
+	if (!conn->identity)
+		conn->identity = wss_steal_ptr(asked);
+	pthread_mutex_unlock(&conn->identity_lock);
+	wss_conn_identity_free(asked);
+	return 0;
 }
 
 /*
@@ -315,21 +357,14 @@ static int domain_attach(struct wss_guest *guest, const struct wss_host *host,
 {
 	struct domain_source *source = guest->source;
 	struct wss_conn *conn = source->conn;
-	char uuid[WSS_UUID_TEXT_MAX] = "";
-	char *name = NULL;
 	int r;
 
 	if (in_time(guest, err) < 0)
 		return -1;
-	if (conn->qemu_driver && conn->uri.kind != WSS_URI_EMBED) {
-		host_uuid(conn->vir, uuid);
-		name = virConnectGetHostname(conn->vir);
-	}
-	r = conn->qemu_driver ? wss_locality_check(host, &conn->uri, uuid[0] ? uuid : NULL, name, err)
+	r = conn->qemu_driver ? domain_check_locality(conn, host, err)
 			      : wss_error_set(err, WSS_ERR_UNSUPPORTED,
 					      "libvirt's driver '%s' runs no QEMU guests",
 					      virConnectGetType(conn->vir));
-	free(name);
 	if (r < 0)
 		return -1;
 	return wss_process_attach(&host->root, conn->uri.run_dir, guest->config.name,
