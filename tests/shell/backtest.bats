@@ -60,7 +60,7 @@ for name, rival in sizes.items():
 		INSERT INTO summary SELECT * FROM last"
 	VIRT_WSS_HISTORY=$copy wss recommend --backtest steady0 --output csv --columns size,hours
 	[ "$hours" -gt 100 ]
-	grep -q "^recommended,$hours[^0-9]*$" <<<"$out"
+	grep -q "^recommended,${hours}[^0-9]*\$" <<<"$out"
 }
 
 @test "each of several named guests has rows of its own, then all of them" {
