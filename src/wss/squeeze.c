@@ -49,18 +49,19 @@ uint64_t wss_squeeze_size(const struct wss_squeeze_memory *memory, uint64_t reco
 {
 	uint64_t used = memory->used_bytes.value, cache = memory->cache_bytes.value;
 	uint64_t held = wss_u64_add(memory->reserve_bytes, used), explained = wss_u64_add(held, cache);
-	uint64_t spare = wss_bytes / 100 * headroom_percent, low, high, size;
+	uint64_t spare = wss_u64_mul(wss_bytes / 100, headroom_percent), low, high, size;
 
 	size = wss_u64_add(recommended_bytes, memory->reserve_bytes);
 	if (!memory->used_bytes.known || !memory->cache_bytes.known)
 		return size;
 	low = wss_u64_add(memory->reserve_bytes, wss_u64_max(used, wss_bytes));
-	low = wss_u64_add(low, low / 200 * 3 * headroom_percent);
+	low = wss_u64_add(low, wss_u64_mul(low / 200, 3 * headroom_percent));
 	high = wss_u64_add(wss_u64_add(held, wss_u64_min(cache, wss_bytes)), spare);
 	if (wss_bytes <= wss_u64_add(explained, explained / 10))
 		size = wss_u64_max(recommended_bytes, wss_u64_min(size, high));
 	size = wss_u64_max(size, wss_u64_min(low, high));
-	return wss_u64_max(size, wss_u64_add(held, wss_u64_max(spare, used / 200 * headroom_percent)));
+	spare = wss_u64_max(spare, wss_u64_mul(used / 200, headroom_percent));
+	return wss_u64_max(size, wss_u64_add(held, spare));
 }
 
 void wss_squeeze_init(struct wss_squeeze *squeeze, const struct wss_squeeze_options *options,

@@ -529,6 +529,21 @@ static void test_size_of_the_whole_guest(void **unused)
 	assert_int_equal(wss_squeeze_size(&memory, UINT64_MAX, UINT64_MAX, 20), UINT64_MAX);
 }
 
+/* A guest may report what it likes, and its headroom may be the largest of a policy. */
+static void test_size_saturates(void **unused)
+{
+	const uint64_t absurd = UINT64_MAX / 15 + 200;
+	const struct wss_squeeze_memory memory = { .used_bytes = wss_amount_of(absurd),
+						   .cache_bytes = wss_amount_of(absurd) };
+
+	(void)unused;
+	/* The lower bound saturates, so that the upper one with its headroom is the smaller one. */
+	assert_int_equal(wss_squeeze_size(&memory, 256 * MIB, absurd, WSS_POLICY_HEADROOM_MAX),
+			 2 * absurd + absurd / 100 * WSS_POLICY_HEADROOM_MAX);
+	assert_int_equal(wss_squeeze_size(&memory, 256 * MIB, UINT64_MAX / 10 + 100, WSS_POLICY_HEADROOM_MAX),
+			 UINT64_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -551,6 +566,7 @@ int main(void)
 		cmocka_unit_test(test_floor_of_the_policy),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_size_of_the_whole_guest),
+		cmocka_unit_test(test_size_saturates),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
