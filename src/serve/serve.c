@@ -38,7 +38,7 @@
 #define PAGES_MAX_NS (30 * WSS_NS_PER_S)
 /* Likewise the book, of which nothing gets too old for as long as a slot of a trend. */
 #define BOOK_MAX_NS (WSS_TREND_SLOT_S * WSS_NS_PER_S)
-/* Until pages tell that libvirt has gone, or is back. */
+/* Until the pages show that libvirt has gone, or is back. */
 #define NEWS_NS (500 * WSS_NS_PER_MS)
 /* A reader of metrics is another user than the service. */
 #define TEXTFILE_MODE 0644

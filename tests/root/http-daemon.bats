@@ -78,7 +78,7 @@ page_time() { # -> when the page was rendered, in whole seconds since 1970
 }
 
 # Regularly, they are rendered every five seconds.
-@test "the pages tell at once that libvirtd is back" {
+@test "the pages show at once that libvirtd is back" {
 	local before
 	wait_until 90 has 'virt_wss_libvirt_up 1'
 	kill -STOP "$(daemon_pid)"
