@@ -130,27 +130,13 @@ static struct wss_backtest_options backtest_options(const struct backtest_run *r
 	};
 }
 
-/*
- * Returns the end of a guest's history: that of its last hour, but of the last one that is not in the future, if there
- * is any. A clock that was wrong for a moment must not end the test years later. n is at least 1.
- */
-static time_t backtest_until(const struct wss_backtest_hour *hours, size_t n)
-{
-	time_t now = wss_clock_wall_seconds();
-	size_t end = n;
-
-	while (end > 1 && hours[end - 1].start > now)
-		end--;
-	return (hours[end - 1].start > now ? hours[n - 1].start : hours[end - 1].start) + WSS_HISTORY_HOUR;
-}
-
 /* Adds the guest of the replay. moments may be NULL. */
 static int backtest_judge(struct wss_backtest *backtest, const struct wss_backtest_options *options,
 			  struct moments *moments)
 {
 	size_t n;
 	const struct wss_backtest_hour *hours = wss_replay_hours(options->opaque, &n);
-	time_t until = n ? backtest_until(hours, n) : 0;
+	time_t until = wss_replay_end(options->opaque, wss_clock_wall_seconds());
 
 	return wss_backtest_add(backtest, hours, n, until, options,
 				moments ? backtest_on_moment : NULL, moments);

@@ -114,7 +114,7 @@ static int advice_choose(struct wss_history *history, const struct wss_advice_gu
 		return r;
 	hours = wss_replay_hours(replay, &n);
 	if (n) {
-		time_t until = hours[n - 1].start + WSS_HISTORY_HOUR;
+		time_t until = wss_replay_end(replay, wss_clock_wall_seconds());
 		uint64_t all_s = (uint64_t)(until - hours[0].start);
 
 		backtest.opaque = replay;

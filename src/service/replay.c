@@ -205,6 +205,16 @@ const struct wss_backtest_hour *wss_replay_hours(const struct wss_replay *replay
 	return replay->hours;
 }
 
+time_t wss_replay_end(const struct wss_replay *replay, time_t now)
+{
+	/* The hours that do not start after now. */
+	size_t n = replay_find(replay, now + 1);
+
+	if (!n)
+		n = replay->n;
+	return n ? replay->hours[n - 1].start + WSS_HISTORY_HOUR : 0;
+}
+
 void wss_replay_force_learned(struct wss_replay *replay, bool force)
 {
 	replay->force_learned = force;

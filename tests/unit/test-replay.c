@@ -262,6 +262,30 @@ static void test_odd_windows(void **unused)
 	odd = false;
 }
 
+/* One hour that a wrong clock has dated in the future does not end the others' test. */
+static void test_end(void **unused)
+{
+	struct wss_advice_options options = WSS_ADVICE_OPTIONS_INIT;
+	const struct wss_policy policy = {.opt_out = false};
+	size_t n = histories_make(12, HISTORIES_STEADY, hours);
+	time_t last = hours[n - 2].start;
+	struct wss_history *history;
+	struct wss_replay *replay;
+
+	(void)unused;
+	hours[n - 1].start += 3650 * DAY;
+	granularity_bytes = 4096;
+	history = history_open("end.db", n);
+	assert_int_equal(wss_replay_read(history, UUID, &options, &policy, &replay, NULL), 1);
+	assert_int_equal(wss_replay_end(replay, last), last + 3600);
+	assert_int_equal(wss_replay_end(replay, last + 30 * DAY), last + 3600);
+	assert_int_equal(wss_replay_end(replay, last - 1), hours[n - 3].start + 3600);
+	assert_int_equal(wss_replay_end(replay, hours[n - 1].start), hours[n - 1].start + 3600);
+	assert_int_equal(wss_replay_end(replay, hours[0].start - 1), hours[n - 1].start + 3600);
+	wss_replay_free(replay);
+	wss_history_close(history);
+}
+
 /* A guest without hours has no replay. */
 static void test_empty(void **unused)
 {
@@ -297,6 +321,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_as_recommended, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_odd_windows, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_empty, set_up, tear_down),
 	};
 
