@@ -170,24 +170,27 @@ bool wss_advice_risk_text(const struct wss_advice *advice, double risk,
 			  char ret_text[WSS_ADVICE_TEXT_MAX])
 {
 	const struct wss_sweep_choice *choice = &advice->choice;
-	char percentile[40];
+	char percentile[40], headroom[80] = "";
 
 	if (!(risk > 0) || !advice->sizing.recommended_bytes.known)
 		return false;
-	if (!advice->has_choice || !advice->learned.known || !advice->sizing.growth.known) {
+	if (!advice->has_choice || !advice->learned.known) {
 		snprintf(ret_text, WSS_ADVICE_TEXT_MAX,
 			 "no rule can be chosen for a risk of %g%%: %s", 100 * risk,
-			 advice->rule_is_fixed	       ? "its policy has a headroom"
-			 : !advice->sizing.growth.known ? "its windows have no growth curves"
-							: "that takes two weeks of measured hours");
+			 advice->rule_is_fixed ? "its policy has a headroom"
+					       : "that takes two weeks of measured hours");
 		return true;
 	}
 	snprintf(percentile, sizeof(percentile), "%g%% percentile", 100 * choice->rule.percentile);
+	if (!advice->sizing.growth.known)
+		snprintf(headroom, sizeof(headroom),
+			 " and %" PRIu64 "%%, as its windows have no growth curves",
+			 wss_sizing_learned_headroom(&advice->rule, &advice->sizing));
 	snprintf(ret_text, WSS_ADVICE_TEXT_MAX,
-		 "risk of %g%%: %s of %u measured hours plus %g%%: of %" PRIu64
+		 "risk of %g%%: %s of %u measured hours plus %g%%%s: of %" PRIu64
 		 " held-out hours %" PRIu64 " needed more, with 95%% certainty at most %.2g%%%s",
 		 100 * risk, choice->rule.percentile < 1 ? percentile : "the largest",
-		 choice->rule.hours, 100 * choice->rule.margin, choice->hours, choice->violations,
+		 choice->rule.hours, 100 * choice->rule.margin, headroom, choice->hours, choice->violations,
 		 100 * choice->bound, choice->met ? "" : "; no rule keeps that risk");
 	return true;
 }

@@ -153,6 +153,11 @@ static uint64_t size_round(struct wss_sizing *sizing, const struct wss_rounding 
 	return up.value;
 }
 
+uint64_t wss_sizing_learned_headroom(const struct wss_sizing_rule *rule, const struct wss_sizing *sizing)
+{
+	return sizing->growth.known ? 0 : rule->headroom_percent / 4;
+}
+
 /*
  * Headroom covers what the windows did not show; an extrapolated size already includes that. A
  * learned size has a margin for change from hour to hour. Where no growth curve shows whether the windows were
@@ -165,7 +170,7 @@ static void size_recommend(struct wss_sizing *sizing, const struct wss_sizing_ru
 
 	if (state->learned && state->learned->known)
 		size_raise_learned(sizing, state->learned,
-				   sizing->growth.known ? 0 : rule->headroom_percent / 4);
+				   wss_sizing_learned_headroom(rule, sizing));
 	else
 		size_raise(sizing,
 			   with_headroom(sizing->base_bytes.value, rule->headroom_percent),

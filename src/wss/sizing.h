@@ -151,6 +151,9 @@ void wss_sizing_compute(const struct wss_summary *summary, const struct wss_sizi
 			const struct wss_policy *policy, const struct wss_sizing_state *state,
 			struct wss_sizing *ret_sizing);
 
+/* Returns the headroom on a learned size, in percent: a quarter of the rule's if the windows have no growth curves. */
+uint64_t wss_sizing_learned_headroom(const struct wss_sizing_rule *rule, const struct wss_sizing *sizing);
+
 /*
  * Sizes the guest anew from the figures that wss_sizing_compute() has found in its windows, with another
  * rule, policy or state. Without effect while it is too early.
