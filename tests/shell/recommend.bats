@@ -395,6 +395,12 @@ between() { # VALUE LOW HIGH, in MiB
 	grep -E '^virt-wss: web1: note: risk of 0\.1%: .* of [0-9]+ measured hours plus 0%: of 33[0-9] held-out hours 0 needed more, with 95% certainty at most 0\.8[0-9]%$' <<<"$err"
 	grep -Fx 'virt-wss: web2: note: no rule can be chosen for a risk of 0.1%: that takes two weeks of measured hours' <<<"$err"
 	grep -E '^virt-wss: web3: note: risk of 0\.1%: .* of [0-9]+ measured hours plus 0% and 5%, as its windows have no growth curves: of 33[0-9] held-out hours 0 ' <<<"$err"
+	# An hour that a wrong clock has dated ten years ahead changes nothing.
+	sqlite3 "$VIRT_WSS_HISTORY" "CREATE TEMP TABLE late AS SELECT * FROM summary WHERE level = 3600 ORDER BY start LIMIT 1;
+		UPDATE late SET start = start + 315360000, first = first + 315360000, last = last + 315360000;
+		INSERT INTO summary SELECT * FROM late"
+	wss recommend web1 --risk 0.1%
+	grep -E '^virt-wss: web1: note: risk of 0\.1%: .* of 33[0-9] held-out hours 0 needed more' <<<"$err"
 	for options in "--headroom 5" "--percentile 90" "--span 3d" --backtest --sweep; do
 		# shellcheck disable=SC2086
 		wss recommend --risk 1 $options
