@@ -37,11 +37,16 @@ uint64_t wss_squeeze_floor(const struct wss_policy *policy, uint64_t floor_bytes
 		       : floor_bytes;
 }
 
+static struct wss_amount amount_max(struct wss_amount a, struct wss_amount b)
+{
+	return a.known && (!b.known || a.value > b.value) ? a : b;
+}
+
 void wss_squeeze_memory_note(struct wss_squeeze_memory *memory, const struct wss_balloon_view *view)
 {
 	memory->reserve_bytes = wss_u64_max(memory->reserve_bytes, wss_balloon_reserve(view));
-	memory->used_bytes = wss_balloon_used(view);
-	memory->cache_bytes = view->cache_bytes;
+	memory->used_bytes = amount_max(memory->used_bytes, wss_balloon_used(view));
+	memory->cache_bytes = amount_max(memory->cache_bytes, view->cache_bytes);
 }
 
 uint64_t wss_squeeze_size(const struct wss_squeeze_memory *memory, uint64_t recommended_bytes,

@@ -38,10 +38,13 @@ struct wss_squeeze_options {
 		.floor_bytes = 64ULL << 20                                                    \
 	}
 
-/* A guest's memory by its own reports, at its full size. */
+/*
+ * A guest's memory by its own reports, at its full size. The largest figures seen: after it was squeezed, its page
+ * cache is smaller than before.
+ */
 struct wss_squeeze_memory {
-	uint64_t reserve_bytes; /* the largest that its kernel was seen to keep, see wss_balloon_reserve() */
-	/* The newest: in use by its kernel and its programs, and page cache. Absent if not reported. */
+	uint64_t reserve_bytes; /* that its kernel keeps, see wss_balloon_reserve() */
+	/* In use by its kernel and its programs, and page cache. Absent if never reported. */
 	struct wss_amount used_bytes, cache_bytes;
 };
 

@@ -501,6 +501,29 @@ static uint64_t size_of(uint64_t used_mib, uint64_t cache_mib, uint64_t wss_mib)
 	return wss_squeeze_size(&memory, wss_mib * MIB / 100 * 120, wss_mib * MIB, 20) / MIB;
 }
 
+/* A report without figures, or one after the page cache was dropped, takes nothing back. */
+static void test_memory_is_the_largest(void **unused)
+{
+	struct wss_squeeze_memory memory = { .reserve_bytes = 0 };
+	struct wss_balloon_view view = {
+		.managed_bytes = wss_amount_of(984 * MIB),
+		.managed_of_bytes = wss_amount_of(FULL),
+		.free_bytes = wss_amount_of(500 * MIB),
+		.cache_bytes = wss_amount_of(300 * MIB),
+	};
+
+	(void)unused;
+	wss_squeeze_memory_note(&memory, &view);
+	view.free_bytes = wss_amount_of(750 * MIB);
+	view.cache_bytes = wss_amount_of(60 * MIB);
+	wss_squeeze_memory_note(&memory, &view);
+	view.cache_bytes.known = false;
+	wss_squeeze_memory_note(&memory, &view);
+	assert_true(memory.used_bytes.known && memory.cache_bytes.known);
+	assert_int_equal(memory.used_bytes.value, 184 * MIB);
+	assert_int_equal(memory.cache_bytes.value, 300 * MIB);
+}
+
 /* What each guest needs: the reserve, all memory in use, and the page cache that it touches. */
 static void test_size_of_the_whole_guest(void **unused)
 {
@@ -565,6 +588,7 @@ int main(void)
 		cmocka_unit_test(test_too_many_steps),
 		cmocka_unit_test(test_floor_of_the_policy),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_memory_is_the_largest),
 		cmocka_unit_test(test_size_of_the_whole_guest),
 		cmocka_unit_test(test_size_saturates),
 	};
