@@ -18,7 +18,7 @@ struct wss_value recommend_get_cold_time(const void *row);
 struct wss_value recommend_get_used(const void *row);
 struct wss_value recommend_get_left_out(const void *row);
 
-/* What was learned from the guest's past; absent where nothing was. */
+/* Figures that were learned from the guest's past; absent where none were. */
 struct wss_value recommend_get_learned_lower(const void *row);
 struct wss_value recommend_get_learned_target(const void *row);
 struct wss_value recommend_get_learned_upper(const void *row);

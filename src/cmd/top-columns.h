@@ -9,7 +9,7 @@
 
 #include "client/guests.h"
 
-/* What a column sorts by: text, or a figure that may be unknown. */
+/* The sort key of a column: text, or a figure that may be unknown. */
 struct wss_top_key {
 	const char *text;
 	struct wss_amount number;

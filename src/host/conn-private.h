@@ -17,7 +17,7 @@
 struct qmp;
 struct wss_lifecycle;
 
-/* What libvirt says of the host that it runs on. */
+/* The identity of the host that libvirt runs on, as libvirt reports it. */
 struct wss_conn_identity {
 	char uuid[WSS_UUID_TEXT_MAX];
 	char *name;

@@ -242,7 +242,7 @@ static int replay_sum(const struct wss_replay *replay, size_t first, size_t end,
 	return r;
 }
 
-/* Of the guest's memory, as it was known at the start of the hour. */
+/* Returns the guest's memory as it was known at the start of the hour. */
 static struct wss_amount replay_had_bytes(const struct wss_replay *replay, size_t at)
 {
 	return replay->list[at ? at - 1 : 0].maximum_bytes;
