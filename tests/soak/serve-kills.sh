@@ -3,13 +3,14 @@
 #
 # serve-kills.sh [KILLS]: kills the service with SIGKILL at random moments, by default 300 times, while it measures
 # a fake guest in windows that follow each other (tests/faults/serve-windows.c); every fifth time its disk is full from
-# some write on, until it is killed. After each kill the guest runs, unstopped, untraced and unlocked; the
-# history is whole and has lost no sample that was there; and the ages can be read. The last line is "N
+# some write on, until it is killed. Within a second of each kill the guest runs, unstopped, untraced and unlocked;
+# the history is whole and has lost no sample that was there; and the ages can be read. The last line is "N
 # kills, N samples, N failures"; the exit status is 1 after a failure. WSS_SEED repeats the moments of a run.
 set -u
 
 : "${WSS_BUILDDIR:?}"
 kills=${1:-300}
+moments_ms=5000 # more than samples wait for others before they are stored (WSS_ARCHIVE_DELAY_NS)
 RANDOM=${WSS_SEED:-$$}
 echo "seed ${WSS_SEED:-$$}"
 source=$(cd "$(dirname "$0")/../.." && pwd)
@@ -48,6 +49,15 @@ service_start() { # FULL-FROM: from this write on the disk is full; 0: never
 	service=$!
 }
 
+# A watchdog that was forked just before the kill has first to be scheduled, and until then holds what it inherited.
+guest_at_rest_soon() {
+	local end=$((${EPOCHREALTIME/./} + 1000000)) why
+	until why=$(kvm_guest_at_rest); do
+		[ "${EPOCHREALTIME/./}" -lt $end ] || { echo "$why"; return 1; }
+		pause 10
+	done
+}
+
 samples() {
 	if [ -e "$dir/work/h.db" ]; then sqlite3 "$dir/work/h.db" 'SELECT count(*) FROM sample'; else echo 0; fi
 }
@@ -67,7 +77,7 @@ for ((round = 1; round <= kills; round++)); do
 	full=0
 	[ $((round % 5)) != 0 ] || full=$((1 + RANDOM % 120))
 	service_start $full
-	pause $((RANDOM % 1500))
+	pause $((RANDOM % moments_ms))
 	if ! kill -0 "$service" 2>/dev/null && [ $full = 0 ]; then
 		echo "round $round: the service had ended: $(tail -n 1 "$dir/err")"
 		failures=$((failures + 1))
@@ -75,7 +85,7 @@ for ((round = 1; round <= kills; round++)); do
 	kill -KILL "$service" 2>/dev/null
 	wait "$service" 2>/dev/null
 	service=''
-	if ! why=$(kvm_guest_at_rest && whole); then
+	if ! why=$(guest_at_rest_soon && whole); then
 		echo "round $round: $why"
 		failures=$((failures + 1))
 	fi
