@@ -3,6 +3,8 @@
 #
 # Tests recommend --backtest and --sweep on invented histories.
 
+load functions.sh
+
 virt_wss=$WSS_BUILDDIR/virt-wss
 
 setup_file() {
@@ -13,14 +15,6 @@ setup_file() {
 setup() {
 	export VIRT_WSS_HISTORY=$BATS_FILE_TMPDIR/history.db
 	export LIBVIRT_DEFAULT_URI=test:///nowhere
-}
-
-wss() { # ARGUMENT...
-	status=0
-	timeout -k 5 60 "$virt_wss" "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
-	out=$(cat "$BATS_TEST_TMPDIR/out")
-	err=$(cat "$BATS_TEST_TMPDIR/err")
-	printf '$ virt-wss %s -> %s\n%s\n%s\n' "$*" "$status" "$out" "$err"
 }
 
 check() { # PYTHON, with data: the JSON that was printed

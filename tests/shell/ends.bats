@@ -4,6 +4,8 @@
 # Tests how the process ends: no thread may be in a library while exit() frees that library's
 # memory. Also tests conditions that could end the process too early.
 
+load functions.sh
+
 virt_wss=$WSS_BUILDDIR/virt-wss
 shim=$WSS_BUILDDIR/tests/tools/threads-at-exit.so
 
@@ -22,17 +24,6 @@ wss() { # ARGUMENT...: status, out, err, and the threads that exit() met
 	threads=$(sed -n 's/^threads at exit: //p' "$BATS_TEST_TMPDIR/err" | head -n 1)
 	printf '$ virt-wss %s -> %s, %s threads\n' "$*" "$status" "$threads"
 	cat "$BATS_TEST_TMPDIR/out" "$BATS_TEST_TMPDIR/err"
-}
-
-# A UNIX socket that accepts connections and never answers, like a libvirtd that hangs.
-silent_socket() { # -> silent, silent_pid
-	silent=$BATS_TEST_TMPDIR/silent
-	perl -MIO::Socket::UNIX -e '
-		$s = IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 5) or die;
-		open(F, ">", "$ARGV[0].ready"); close F; sleep 60' "$silent" 3>&- &
-	silent_pid=$!
-	local end=$((SECONDS + 10))
-	until [ -e "$silent.ready" ]; do [ $SECONDS -lt $end ] || return 1; done
 }
 
 @test "only one thread is left at the end, whatever was asked" {

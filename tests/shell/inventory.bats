@@ -4,6 +4,8 @@
 # Tests list over many hosts, and policy, on libvirt's test driver. That driver's
 # domains live only as long as its connection: its node file has the domains.
 
+load functions.sh
+
 virt_wss=$WSS_BUILDDIR/virt-wss
 profile="<wss:profile xmlns:wss='urn:virt-wss:profile:1' version='1' time='2026-11-20T18:00:00Z'
 	method='mmu' observes='accesses' window='4.02' granularity='4096' confidence='high'
@@ -26,29 +28,6 @@ node() { # NODE [NAME=METADATA]...
 	done
 	echo '</node>' >>"$dir/node.xml"
 	uri=test://$dir/node.xml
-}
-
-wss() { # ARGUMENT...
-	status=0
-	timeout -k 5 60 "$virt_wss" "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
-	out=$(cat "$BATS_TEST_TMPDIR/out")
-	err=$(cat "$BATS_TEST_TMPDIR/err")
-	printf '$ virt-wss %s -> %s\n%s\n%s\n' "$*" "$status" "$out" "$err"
-}
-
-field() { # COLUMN
-	awk -f "$WSS_SRCDIR/scripts/csv-field.awk" -v name="$1" <<<"$out"
-}
-
-# A UNIX socket that accepts connections and never answers, like a libvirtd that hangs.
-silent_socket() { # -> silent, silent_pid
-	silent=$BATS_TEST_TMPDIR/silent
-	perl -MIO::Socket::UNIX -e '
-		$s = IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 5) or die;
-		open(F, ">", "$ARGV[0].ready"); close F; sleep 60' "$silent" 3>&- &
-	silent_pid=$!
-	local end=$((SECONDS + 10))
-	until [ -e "$silent.ready" ]; do [ $SECONDS -lt $end ] || return 1; done
 }
 
 teardown() {

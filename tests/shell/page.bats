@@ -3,23 +3,10 @@
 #
 # Tests the page of the service in headless Chromium, with invented figures: tests/page/page.js has the cases.
 # Each also fails if the page causes an error in the console, or asks anybody but its service for something.
-#
 
-pictures=$WSS_BUILDDIR/tests/page
+load page-functions.sh
+
 uplot=$WSS_SRCDIR/third-party/uplot
-
-setup() {
-	command -v chromium >/dev/null || skip "no chromium"
-	command -v node >/dev/null || skip "no node"
-	cd "$BATS_TEST_TMPDIR" || return 1
-	export TMPDIR=$BATS_TEST_TMPDIR
-}
-
-look() { # CASE [MORE...]
-	local name=$1
-	shift
-	timeout -k 5 400 node "$WSS_SRCDIR/tests/page/page.js" "$name" "$WSS_BUILDDIR/tests/tools/page-server" "$pictures" "$@" </dev/null
-}
 
 @test "uPlot is as its authors published it" {
 	(cd "$uplot" && sha256sum --check --quiet SHA256SUMS)

@@ -5,6 +5,8 @@
 # each command reaches every domain that it lists, and refuses a word that matches two of
 # them.
 
+load functions.sh
+
 virt_wss=$WSS_BUILDDIR/virt-wss
 alpha=5c5a91e0-0b0d-4c1b-9d5f-00000000000a
 one=5c5a91e0-0b0d-4c1b-9d5f-00000000000b
@@ -29,18 +31,6 @@ domain() { # NAME UUID
 	echo "<domain type='test'><name>$1</name><uuid>$2</uuid><memory>1048576</memory>
 		<os><type>hvm</type></os></domain>" >"$BATS_TEST_TMPDIR/node/$2.xml"
 	echo "<domain file='$BATS_TEST_TMPDIR/node/$2.xml'/>"
-}
-
-wss() { # ARGUMENT...
-	status=0
-	timeout -k 5 60 "$virt_wss" "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
-	out=$(cat "$BATS_TEST_TMPDIR/out")
-	err=$(cat "$BATS_TEST_TMPDIR/err")
-	printf '$ virt-wss %s -> %s\n%s\n%s\n' "$*" "$status" "$out" "$err"
-}
-
-field() { # COLUMN
-	awk -f "$WSS_SRCDIR/scripts/csv-field.awk" -v name="$1" <<<"$out"
 }
 
 # Whether the command prints a line for each of the three, and no other.

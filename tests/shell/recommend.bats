@@ -3,6 +3,8 @@
 #
 # Tests recommend on libvirt's test driver, with an invented history.
 
+load functions.sh
+
 virt_wss=$WSS_BUILDDIR/virt-wss
 uuid=11111111-2222-3333-4444-55555555000
 # A balloon that lacks nothing.
@@ -37,23 +39,11 @@ history_of() { # N-SAMPLES BYTES STEP GUEST...
 	"$WSS_BUILDDIR/tests/unit/make-history" ${MAKE_HISTORY-} "$VIRT_WSS_HISTORY" "$n" "$bytes" "$step" "${@/#/$uuid}"
 }
 
-wss() { # ARGUMENT...
-	status=0
-	timeout -k 5 60 "$virt_wss" "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
-	out=$(cat "$BATS_TEST_TMPDIR/out")
-	err=$(cat "$BATS_TEST_TMPDIR/err")
-	printf '$ virt-wss %s -> %s\n%s\n%s\n' "$*" "$status" "$out" "$err"
-}
-
 on_terminal() { # ARGUMENT...
 	script -qec "$(printf '%q ' "$virt_wss" "$@") 2>&1" /dev/null </dev/null |
 		tr -d '\r' >"$BATS_TEST_TMPDIR/out"
 	out=$(cat "$BATS_TEST_TMPDIR/out")
 	printf '%s\n' "$out"
-}
-
-field() { # COLUMN
-	awk -f "$WSS_SRCDIR/scripts/csv-field.awk" -v name="$1" <<<"$out"
 }
 
 between() { # VALUE LOW HIGH, in MiB

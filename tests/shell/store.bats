@@ -6,6 +6,8 @@
 # shellcheck disable=SC1091
 . "$WSS_SRCDIR/scripts/embed.sh"
 
+load functions.sh
+
 virt_wss=$WSS_BUILDDIR/virt-wss
 
 setup() {
@@ -20,14 +22,6 @@ history_make() { # [FILE]
 
 teardown() {
 	[ -z "${pid-}" ] || kill -KILL "$pid" 2>/dev/null || true
-}
-
-wss() { # ARGUMENT...
-	status=0
-	timeout -k 5 60 "$virt_wss" "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
-	out=$(cat "$BATS_TEST_TMPDIR/out")
-	err=$(cat "$BATS_TEST_TMPDIR/err")
-	printf '$ virt-wss %s -> %s\n%s\n%s\n' "$*" "$status" "$out" "$err"
 }
 
 @test "a round names what cannot be measured, and leaves no empty history" {

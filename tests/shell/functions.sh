@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+# Loaded by tests of the command line. $virt_wss is the program that they run.
+# shellcheck disable=SC2034,SC2154
+
+wss() { # ARGUMENT... -> status, out, err
+	status=0
+	timeout -k 5 60 "$virt_wss" "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" || status=$?
+	out=$(cat "$BATS_TEST_TMPDIR/out")
+	err=$(cat "$BATS_TEST_TMPDIR/err")
+	printf '$ virt-wss %s -> %s\n%s\n%s\n' "$*" "$status" "$out" "$err"
+}
+
+# Prints a column of the CSV that the last wss() printed, one line per row.
+field() { # COLUMN
+	awk -f "$WSS_SRCDIR/scripts/csv-field.awk" -v name="$1" <<<"$out"
+}
+
+# A UNIX socket that accepts connections and never answers, like a libvirtd that hangs.
+silent_socket() { # -> silent, silent_pid
+	silent=$BATS_TEST_TMPDIR/silent
+	perl -MIO::Socket::UNIX -e '
+		$s = IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 5) or die;
+		open(F, ">", "$ARGV[0].ready"); close F; sleep 60' "$silent" 3>&- &
+	silent_pid=$!
+	local end=$((SECONDS + 10))
+	until [ -e "$silent.ready" ]; do [ $SECONDS -lt $end ] || return 1; done
+}
