@@ -83,6 +83,7 @@ static void advice_ask_what_if(struct wss_advice *advice,
 struct advice_hours {
 	struct wss_advice *advice;
 	struct wss_learner *learner; /* NULL: nothing is to be learned */
+	time_t now;
 };
 
 static void advice_on_hour(time_t start, uint64_t max_bytes, void *opaque)
@@ -90,7 +91,8 @@ static void advice_on_hour(time_t start, uint64_t max_bytes, void *opaque)
 	struct advice_hours *hours = opaque;
 	uint64_t *of_week;
 
-	if (start < 0 || !max_bytes)
+	/* An hour from the future was stored before the clock was set back. */
+	if (start < 0 || start > hours->now || !max_bytes)
 		return;
 	of_week = &hours->advice->week_bytes[((uint64_t)start / WSS_HISTORY_HOUR + EPOCH_HOUR_OF_WEEK) %
 					     WSS_ADVICE_WEEK_HOURS];
@@ -135,7 +137,7 @@ static int advice_read_hours(struct wss_history *history, const struct wss_advic
 	time_t now = wss_clock_wall_seconds(),
 	       from = now - (time_t)WSS_LEARNER_HOURS_MAX * WSS_HISTORY_HOUR;
 	bool learn = options->learn && !guest->policy->headroom_percent.known;
-	struct advice_hours hours = {.advice = advice};
+	struct advice_hours hours = {.advice = advice, .now = now};
 	int r;
 
 	if (guest->need_only)

@@ -584,6 +584,24 @@ between() { # VALUE LOW HIGH, in MiB
 	between "$(field recommended_bytes)" 494 496
 }
 
+@test "nothing is learned from an hour that a wrong clock has dated in the future" {
+	local learned
+	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	node 1
+	history_of 400 $((300 << 20)) 3600 1
+	wss recommend --output csv
+	learned=$(field learned_bytes)
+	# A year ahead, and ten times as large.
+	sqlite3 "$VIRT_WSS_HISTORY" "CREATE TEMP TABLE last AS
+		SELECT * FROM summary WHERE level = 3600 ORDER BY start DESC LIMIT 1;
+		UPDATE last SET start = start + 31536000, first = first + 31536000, last = last + 31536000,
+			max_bytes = 10 * max_bytes;
+		INSERT INTO summary SELECT * FROM last"
+	wss recommend --output csv
+	[ "$(field learned_hours)" = 400 ]
+	[ "$(field learned_bytes)" = "$learned" ]
+}
+
 @test "less than a week of measured hours is sized by percentile and headroom" {
 	node 1
 	history_of 160 $((300 << 20)) 3600 1
