@@ -124,15 +124,27 @@ function hostOf(guests, now, more) {
 	};
 }
 
+// Leaves a history's last slots.
+function shorten(history, slots) {
+	const recent = history.recent;
+	recent.start_seconds += (recent.wss_bytes.length - slots) * recent.step_seconds;
+	for (const key of Object.keys(recent))
+		if (key === "of_series" || key.endsWith("_bytes"))
+			recent[key] = recent[key].slice(-slots);
+	delete history.days;
+}
+
 /*
  * Writes the answers about a host into a directory, and returns its guests. options: n, names (of the first guests),
- * kinds { index: name of KINDS }, host (more of the host), held.
+ * kinds { index: name of KINDS }, host (more of the host), held, slots (only so many of the past's last ones, and no days).
  */
 function write(directory, options) {
 	const now = Date.now(), random = randomOf(options.seed || 42), roles = ["web", "db", "cache", "build", "mail", "ci", "proxy", "queue"];
 	const made = Array.from({ length: options.n }, (_, i) => guestOf(i, (options.names || [])[i] || `${roles[i % roles.length]}${1 + Math.floor(i / roles.length)}`, random, now));
 	for (const [i, kind] of Object.entries(options.kinds || {}))
 		KINDS[kind](made[i].guest);
+	if (options.slots)
+		made.forEach((one) => shorten(one.history, options.slots));
 	const guests = made.map((one) => one.guest), held = options.held ? { held: options.held } : {};
 	const put = (name, value) => fs.writeFileSync(path.join(directory, `${name}.json`), `${JSON.stringify(value)}\n`);
 	for (const name of fs.readdirSync(directory))

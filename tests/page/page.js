@@ -115,6 +115,18 @@ const cases = {
 		tab.faults = tab.faults.filter((fault) => !fault.includes("404"));
 	},
 
+	// The first windows of a guest are drawn within an hour, and not within years.
+	async young() {
+		for (const slots of [1, 3]) {
+			const tab = await open({ n: 1, slots });
+			await tab.run("document.querySelector('#guests td.name button').click()");
+			await tab.until(opened);
+			const { min, max } = await tab.run("(({ min, max }) => ({ min, max }))(charts.find((one) => /^Working set/.test(one.place.getAttribute('aria-label'))).plot.scales.x)");
+			assert.strictEqual(max - min, 3600, `${slots} slots`);
+			await tab.picture(path.join(pictures, `young-${slots}.png`));
+		}
+	},
+
 	async address() {
 		const tab = await open({ n: 3 }, {}, "#0f1e2d3c-0000-4000-8000-000000000002");
 		await tab.until(opened);

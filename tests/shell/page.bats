@@ -62,6 +62,10 @@ uplot=$WSS_SRCDIR/third-party/uplot
 	look detail
 }
 
+@test "a guest that has just been measured for the first time" {
+	look young
+}
+
 @test "an address names a guest" {
 	look address
 }

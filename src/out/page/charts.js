@@ -140,6 +140,12 @@ function timeTicks(_, ticks, __, ___, step) {
 	});
 }
 
+// The span of the axis, at least that many seconds. For a single point uPlot's own is years.
+function spanOf(xs, least) {
+	const first = xs[0], last = xs[xs.length - 1], missing = Math.max(0, least - (last - first));
+	return () => [first - missing / 2, last + missing / 2];
+}
+
 // recommended: in bytes, or undefined.
 function recentChart(recent, recommended) {
 	const xs = recent.wss_bytes.map((_, i) => recent.start_seconds + i * recent.step_seconds);
@@ -154,8 +160,7 @@ function recentChart(recent, recommended) {
 	const measured = recent.wss_bytes.filter((v) => v !== null);
 	return chart(xs, lines, bounded ? { low: recent.low_bytes, high: recent.high_bytes } : null, {
 		time: true, xAxis: { values: timeTicks }, xLabel: "local time", xText: timeText, breaks: breaksOf(recent.of_series),
-		// One window alone needs a span around it.
-		xRange: (u, min, max) => max > min ? [min, max] : [min - 1800, max + 1800],
+		xRange: spanOf(xs, 3600),
 		label: `Working set in the last 24 hours: ${bytesText(Math.min(...measured))} to ${bytesText(Math.max(...measured))}`,
 	});
 }
@@ -165,7 +170,7 @@ function daysChart(days) {
 	const pick = (name) => list.map((day) => day[name]);
 	return chart(xs, { wss: pick("p95_bytes"), p50: pick("p50_bytes"), peak: pick("max_bytes") }, null, {
 		time: true, xAxis: { values: timeTicks }, xLabel: "day", xText: dayText, breaks: breaksOf(list.map((day) => day.of_series)),
-		xRange: (u, min, max) => max > min ? [min, max] : [min - 86400, max + 86400],
+		xRange: spanOf(xs, 2 * 86400),
 		label: `Working set by day, ${plural(list.length, "day")}: 95th percentile up to ${bytesText(Math.max(...list.map((day) => day.p95_bytes)))}`,
 	});
 }
