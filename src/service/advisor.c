@@ -21,6 +21,7 @@ struct wss_advisor {
 	size_t at;	     /* the watch's guest that was read last */
 	uint64_t pass_ns;    /* when the pass began, wss_clock_now_ns() */
 	uint64_t next_ns;    /* when the next guest may be read */
+	uint64_t look_ns;    /* when guests may be looked at that had too few windows */
 	time_t since;	     /* of the windows that the pass counts */
 	struct wss_host_sum sum;
 	bool sum_is_open;    /* the sum lacks a guest whose memory is unknown */
@@ -35,6 +36,7 @@ void wss_advisor_options_init(struct wss_advisor_options *options)
 		.advice = WSS_ADVICE_OPTIONS_INIT,
 		.probability = WSS_HOST_SUM_PROBABILITY,
 		.period_ns = WSS_ADVISOR_PERIOD_NS,
+		.look_ns = WSS_ADVISOR_LOOK_NS,
 		.pauses = WSS_ADVISOR_PAUSES,
 		.host_bytes = wss_host_memory(),
 	};
@@ -179,7 +181,6 @@ static void advised_keep(struct wss_advised *advised, const struct wss_advice *a
 	advised->peak_bytes = sizing->peak_bytes;
 	advised->recommended_bytes = sizing->recommended_bytes;
 	advised->reclaimable_bytes = sizing->reclaimable_bytes;
-	advised->read_ns = wss_clock_now_ns();
 	advised->n_why = 0;
 	if (!advice->has_series)
 		return;
@@ -210,6 +211,8 @@ static int pass_read_guest(struct wss_advisor *advisor, const struct wss_watched
 	    !guest->maximum_bytes.known)
 		advisor->sum_is_open = true;
 	advised_keep(advised, &advice);
+	advised->read_ns = wss_clock_now_ns();
+	advised->watched_windows = guest->windows;
 	wss_advice_free(&advice);
 	return r;
 }
@@ -262,12 +265,36 @@ static int pass_end(struct wss_advisor *advisor, struct wss_error *err)
 	return r < 0 ? -1 : !advisor->failed;
 }
 
+/* Has the guest enough windows for a size now, and had too few at the last pass? */
+static bool guest_has_come_of_age(const struct wss_advisor *advisor, const struct wss_watched *guest)
+{
+	const struct wss_advised *advised = advised_find(advisor, guest->uuid);
+
+	return guest->windows >= WSS_ADVISOR_WINDOWS &&
+	       (!advised || (advised->confidence == WSS_CONFIDENCE_NONE &&
+			     advised->watched_windows < WSS_ADVISOR_WINDOWS));
+}
+
+static bool pass_is_due_early(struct wss_advisor *advisor, const struct wss_watch *watch,
+			      uint64_t now_ns)
+{
+	if (advisor->under_way || now_ns < advisor->look_ns)
+		return false;
+	advisor->look_ns = wss_u64_add(now_ns, advisor->options.look_ns);
+	for (size_t i = 0; i < wss_watch_count(watch); i++)
+		if (guest_has_come_of_age(advisor, wss_watch_guest(watch, i)))
+			return true;
+	return false;
+}
+
 int wss_advisor_tend(struct wss_advisor *advisor, const struct wss_watch *watch,
 		     struct wss_error *err)
 {
+	uint64_t now_ns = wss_clock_now_ns();
 	const struct wss_watched *guest;
 
-	if (!advisor->history || !wss_watch_listed(watch) || wss_clock_now_ns() < advisor->next_ns)
+	if (!advisor->history || !wss_watch_listed(watch) ||
+	    (now_ns < advisor->next_ns && !pass_is_due_early(advisor, watch, now_ns)))
 		return 0;
 	if (!advisor->under_way && pass_begin(advisor, err) < 0) {
 		advisor->next_ns = wss_u64_add(wss_clock_now_ns(), advisor->options.period_ns);

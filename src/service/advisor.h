@@ -5,7 +5,7 @@
  *
  * Theory of operation. A pass reads the history of one guest after the other and adds each to the host's
  * sum; its result replaces that of the pass before. A pass begins WSS_ADVISOR_PERIOD_NS after the one
- * before. After each guest the advisor pauses for WSS_ADVISOR_PAUSES times as long as the reading took, so
+ * before, or as soon as a guest that had too few windows for a size has enough of them. After each guest the advisor pauses for WSS_ADVISOR_PAUSES times as long as the reading took, so
  * that it takes a thousandth of a processor at most. A pass over a host with hundreds of guests may
  * therefore take half an hour. What else a front end reads from the history of a guest it reads within the
  * pass (read_more), so that all of it is read at this pace.
@@ -20,12 +20,17 @@
 
 #define WSS_ADVISOR_PERIOD_NS (300 * WSS_NS_PER_S)
 #define WSS_ADVISOR_PAUSES 1000
+/* How often the advisor looks for guests that have enough windows now. */
+#define WSS_ADVISOR_LOOK_NS (10 * WSS_NS_PER_S)
+/* Enough: the first window is a canary, and the last one may not be stored yet. */
+#define WSS_ADVISOR_WINDOWS (WSS_SIZING_SAMPLES_MIN + 2)
 
 struct wss_advisor_options {
 	struct wss_advice_options advice;
 	double probability; /* of the host's need, 0.5 to 0.999 */
 	struct wss_amount host_bytes; /* memory of the host */
 	uint64_t period_ns;	      /* from the start of one pass to the next */
+	uint64_t look_ns;	      /* WSS_ADVISOR_LOOK_NS */
 	unsigned pauses;	      /* WSS_ADVISOR_PAUSES; tests do not pause */
 	/*
 	 * Called for each guest of each pass; NULL: no one is interested. -1 with err: the history could not be
@@ -52,6 +57,7 @@ struct wss_advised {
 	size_t n_why;
 	char why[WSS_ADVISED_WHY_MAX][WSS_ADVICE_TEXT_MAX]; /* sentences for people */
 	uint64_t read_ns; /* when it was read, wss_clock_now_ns() */
+	uint64_t watched_windows; /* that the watch had armed by then */
 	unsigned pass; /* the advisor's */
 };
 

@@ -319,6 +319,32 @@ static void test_reads_more(void **unused)
 	end();
 }
 
+/* A guest that had too few windows for a size waits for no whole period once it has enough. */
+static void test_a_guest_that_comes_of_age(void **unused)
+{
+	struct wss_advisor_options patient;
+
+	(void)unused;
+	invent_guests(1);
+	watch_begin();
+	wss_advisor_options_init(&patient);
+	patient.pauses = 0;
+	patient.look_ns = 0;
+	advisor = wss_advisor_new(history, &patient);
+	STEP_UNTIL(wss_watch_listed(watch));
+	assert_int_equal(pass(), 1);
+	assert_int_equal(wss_advisor_find(advisor, guests[0].uuid)->status, WSS_ADVICE_UNKNOWN);
+	STEP_UNTIL(samples >= 2);
+	assert_int_equal(pass(), 0);
+	STEP_UNTIL(wss_watch_guest(watch, 0)->windows >= WSS_ADVISOR_WINDOWS);
+	add_hours(guests[0].uuid, 100, 500);
+	assert_int_equal(pass(), 1);
+	assert_int_equal(wss_advisor_find(advisor, guests[0].uuid)->status, WSS_ADVICE_OK);
+	/* Only once. */
+	assert_int_equal(pass(), 0);
+	end();
+}
+
 /* --- metrics --- */
 
 /* Everything that a window can show. */
@@ -449,6 +475,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_host_with_an_unsized_guest, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_damaged_history, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_reads_more, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_guest_that_comes_of_age, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_why_nothing_is_advised, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_levels_of_metrics, set_up, tear_down),
 	};
