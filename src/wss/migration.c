@@ -239,7 +239,8 @@ struct wss_migration_run wss_migration_precopy(const struct wss_migration *migra
 
 	course_start(&course);
 	for (;;) {
-		if (course_left(&course) < course.threshold)
+		/* Where a page takes longer than the downtime, QEMU stops once nothing is left. */
+		if (course_left(&course) < fmax(course.threshold, PAGE))
 			course_sync(&course);
 		if (course_left(&course) < fmax(course.threshold, PAGE)) {
 			course_complete(&course);

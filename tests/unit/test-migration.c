@@ -279,6 +279,24 @@ static void test_never(void **state)
 	assert_true(fabs(run.pass_bytes / run.pass_seconds / (20.0 * MIB) - 1) < 0.05);
 }
 
+/* No downtime that is too short for a page, and no link that is too slow for one, lets it end. */
+static void test_less_than_a_page(void **state)
+{
+	static const struct guest guest = {
+		.set = 12288, .rate = 25600, .at_random = true, .content = PAGES};
+	static const struct { double bandwidth, downtime_s; } links[] = {
+		{20.0 * MIB, 1e-6}, {50 * 1024.0, 0.001}, {1024, 0.3}, {1, 0.3}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
+		for (size_t end = 0; end < WSS_ENDS; end++) {
+			struct wss_migration migration = migration_of(&guest, links[i].bandwidth);
+
+			migration.downtime_s = links[i].downtime_s;
+			assert_false(wss_migration_precopy(&migration, false, (enum wss_end)end).converges);
+		}
+}
+
 /* Slowing down the CPUs makes it converge. */
 static void test_auto_converge(void **state)
 {
@@ -547,6 +565,7 @@ int main(void)
 		cmocka_unit_test(test_some_passes),
 		cmocka_unit_test(test_small_hot_set),
 		cmocka_unit_test(test_never),
+		cmocka_unit_test(test_less_than_a_page),
 		cmocka_unit_test(test_auto_converge),
 		cmocka_unit_test(test_throttle_ends),
 		cmocka_unit_test(test_postcopy),
