@@ -362,7 +362,6 @@ void migrate_notes(const struct migrate_guest *guest, const struct migrate_row *
 	figure_format(measured_s, WSS_KIND_DURATION, known, sizeof(known));
 	wss_log(WSS_LOG_INFO,
 		"%s: note: the first pass takes %s, but the written set is known for %s only: "
-		"a longer window "
-		"narrows the bounds",
-		guest->domain, time, known);
+		"a longer %s narrows the bounds",
+		guest->domain, time, known, guest->is_recorded ? "recording" : "window");
 }

@@ -59,6 +59,7 @@ struct migrate_options {
 	const char *recording; /* NULL: measure a guest */
 	struct wss_files_options files;
 	struct wss_measure_options measure;
+	bool window_given; /* an option that says how to measure */
 };
 
 /* Parses a size per second: "1GiB/s". */
@@ -105,6 +106,7 @@ static int migrate_take(void *opaque, int c, const char *value, struct wss_error
 	struct migrate_options *options = opaque;
 	struct wss_track_options *track = &options->measure.window.track;
 
+	options->window_given |= c == OPT_WINDOW || c == WSS_OPT_METHOD || c == WSS_OPT_MAX_STALL;
 	switch (c) {
 	case OPT_BANDWIDTH:
 		return bandwidth_parse(value, &options->bandwidth, err);
@@ -134,6 +136,9 @@ static int subject_check(const struct wss_cli *cli, const struct migrate_options
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--recording already names the guest: omit DOMAIN, "
 				     "--qmp, --all and --connect");
+	if (options->recording && options->window_given)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--recording has been measured already: omit --window, --method and --max-stall");
 	if (!options->recording && options->files.salvage)
 		return wss_error_set(err, WSS_ERR_USAGE, "--salvage needs --recording");
 	if (!options->recording && (cli->all || (!cli->qmp && cli->n_domains != 1)))
@@ -266,6 +271,7 @@ static void recording_fill(struct migrate_guest *guest, const struct wss_recordi
 		.domain = recording->domain,
 		.uuid = recording->uuid,
 		.method = recording->method,
+		.is_recorded = true,
 		.migration = {.bandwidth = (double)options->bandwidth,
 			      .downtime_s = (double)options->downtime_ns / 1e9,
 			      .ram_bytes = result.ram_bytes,

@@ -14,6 +14,7 @@ struct migrate_guest {
 	const char *domain;
 	const char *uuid;   /* "" if unknown */
 	const char *method; /* of the window over touched memory, or NULL */
+	bool is_recorded;   /* the figures are those of a recording */
 	struct wss_migration migration;
 };
 

@@ -316,6 +316,8 @@ help_of() { # COMMAND ARGUMENT...: the help of the command, and nothing else
 	done
 	usage 'frobnicate' migrate-estimate test --bandwidth 1GiB/s --method frobnicate
 	usage 'omit DOMAIN' migrate-estimate test --bandwidth 1GiB/s --recording r
+	refused 2 'omit --window' migrate-estimate --bandwidth 1GiB/s --recording r --window 60s
+	refused 2 'omit --window' migrate-estimate --bandwidth 1GiB/s --recording r --max-stall 5ms
 	usage 'salvage needs' migrate-estimate test --bandwidth 1GiB/s --salvage
 	refused 2 'missing --bandwidth' migrate-estimate --recording r
 	refused 1 'no-such-file' migrate-estimate --bandwidth 1GiB/s --recording no-such-file
