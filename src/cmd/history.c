@@ -215,8 +215,7 @@ static void history_on_span(const struct wss_history_span *span, void *opaque)
 	if (run->report)
 		wss_report_row(run->report, span);
 	run->bounds = run->bounds || span->granularity_bytes.value > 4096;
-	history_add_point(run, span->start,
-			  wss_histogram_percentile(&span->summary.sizes, 0.95));
+	history_add_point(run, span->start, wss_summary_percentile(&span->summary, 0.95));
 }
 
 static void history_draw(const struct history_run *run, const struct wss_stored_guest *guest)

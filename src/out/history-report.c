@@ -77,13 +77,9 @@ static struct wss_value span_get_min(const void *row)
 	return size_value(row, span_of(row)->summary.min_bytes);
 }
 
-/* The histogram returns the edge of a bucket, which may exceed the largest measured value. */
 static struct wss_value percentile_value(const void *row, double p)
 {
-	const struct wss_summary *summary = &span_of(row)->summary;
-	uint64_t bytes = wss_histogram_percentile(&summary->sizes, p);
-
-	return size_value(row, bytes < summary->max_bytes ? bytes : summary->max_bytes);
+	return size_value(row, wss_summary_percentile(&span_of(row)->summary, p));
 }
 
 static struct wss_value span_get_p50(const void *row)

@@ -156,8 +156,8 @@ static void on_stored_day(const struct wss_history_span *span, void *opaque)
 		.start = span->start,
 		.series = days_series(past, span),
 		.windows = span->summary.samples,
-		.p50_bytes = wss_histogram_percentile(&span->summary.sizes, 0.5),
-		.p95_bytes = wss_histogram_percentile(&span->summary.sizes, 0.95),
+		.p50_bytes = wss_summary_percentile(&span->summary, 0.5),
+		.p95_bytes = wss_summary_percentile(&span->summary, 0.95),
 		.max_bytes = span->summary.max_bytes,
 	};
 }

@@ -213,13 +213,6 @@ static enum wss_confidence confidence_of(const struct wss_summary *summary, bool
 								   : WSS_CONFIDENCE_HIGH;
 }
 
-/* Percentiles are upper edges of buckets; limit them to what was really measured. */
-static struct wss_amount seen_percentile(const struct wss_summary *summary, double p)
-{
-	return wss_amount_of(
-		wss_u64_min(wss_histogram_percentile(&summary->sizes, p), summary->max_bytes));
-}
-
 static struct wss_amount reclaimable_size(uint64_t recommended, struct wss_amount held,
 				     struct wss_amount balloon)
 {
@@ -272,9 +265,9 @@ void wss_sizing_compute(const struct wss_summary *summary, const struct wss_sizi
 					       summary->max_bytes)
 				     : summary->max_bytes;
 
-		sizing.p50_bytes = seen_percentile(summary, 0.5);
-		sizing.p95_bytes = seen_percentile(summary, 0.95);
-		sizing.p99_bytes = seen_percentile(summary, 0.99);
+		sizing.p50_bytes = wss_amount_of(wss_summary_percentile(summary, 0.5));
+		sizing.p95_bytes = wss_amount_of(wss_summary_percentile(summary, 0.95));
+		sizing.p99_bytes = wss_amount_of(wss_summary_percentile(summary, 0.99));
 		sizing.peak_bytes = wss_amount_of(summary->max_bytes);
 		sizing.base_bytes = wss_amount_of(base);
 		sizing.grown_bytes = grown_size(base, &sizing.growth, state->maximum_bytes);

@@ -61,6 +61,11 @@ static int add_curve(struct wss_summary *summary, const struct wss_sample *sampl
 	return 0;
 }
 
+uint64_t wss_summary_percentile(const struct wss_summary *summary, double p)
+{
+	return wss_u64_min(wss_histogram_percentile(&summary->sizes, p), summary->max_bytes);
+}
+
 int wss_summary_add(struct wss_summary *summary, const struct wss_sample *sample)
 {
 	uint64_t bytes = sample->wss_bytes.value;

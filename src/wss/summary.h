@@ -51,6 +51,12 @@ uint64_t wss_summary_time_ns(size_t k);
  */
 bool wss_summary_point_is_typical(const struct wss_summary *summary, size_t k);
 
+/*
+ * Returns the percentile p, 0 to 1, of the good samples in bytes; 0 if there are none. The histogram's is the upper
+ * edge of a bucket, and is limited to the largest sample.
+ */
+uint64_t wss_summary_percentile(const struct wss_summary *summary, double p);
+
 /* Adds a measured sample. Returns 0, or -1 when out of memory. */
 int wss_summary_add(struct wss_summary *summary, const struct wss_sample *sample);
 
