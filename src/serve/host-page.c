@@ -20,7 +20,7 @@ struct sums {
 	size_t states[WSS_WATCHED_LEFT_OUT + 1];
 	uint64_t measured, stale;
 	struct sum wss, balloon, maximum, rss, swap, recommended, reclaimable;
-	uint64_t windows, dearer, vcpu_ns, tool_ns, longest_stall_ns;
+	struct wss_watch_spent spent;
 };
 
 static void sum_add(struct sum *sum, struct wss_amount amount)
@@ -37,11 +37,11 @@ static void sums_add(struct sums *sums, const struct wss_watched *guest,
 	const struct wss_sample *sample = &guest->sample;
 
 	sums->states[guest->state]++;
-	sums->windows += guest->windows;
-	sums->dearer += guest->dearer;
-	sums->vcpu_ns += guest->spent_vcpu_ns;
-	sums->tool_ns += guest->spent_tool_ns;
-	sums->longest_stall_ns = wss_u64_max(sums->longest_stall_ns, guest->longest_stall_ns);
+	sums->spent.windows += guest->windows;
+	sums->spent.dearer += guest->dearer;
+	sums->spent.vcpu_ns += guest->spent_vcpu_ns;
+	sums->spent.tool_ns += guest->spent_tool_ns;
+	sums->spent.longest_stall_ns = wss_u64_max(sums->spent.longest_stall_ns, guest->longest_stall_ns);
 	if (advised && advised->status == WSS_ADVICE_OK) {
 		sum_add(&sums->recommended, advised->recommended_bytes);
 		sum_add(&sums->reclaimable, advised->reclaimable_bytes);
@@ -105,16 +105,16 @@ static void write_budget(struct wss_json *parent, const struct wss_watch_options
 	wss_json_object_end(&json);
 }
 
-static void write_spent(struct wss_json *parent, const struct sums *sums, uint64_t since_ns)
+static void write_spent(struct wss_json *parent, const struct wss_watch_spent *spent, uint64_t since_ns)
 {
 	struct wss_json json = wss_json_object(parent->stream, parent, "spent");
 
-	page_put_number(&json, "windows", sums->windows, WSS_KIND_COUNT);
-	page_put_number(&json, "dearer_windows", sums->dearer, WSS_KIND_COUNT);
-	page_put_number(&json, "vcpu_seconds", sums->vcpu_ns, WSS_KIND_DURATION);
-	page_put_number(&json, "cpu_seconds", sums->tool_ns, WSS_KIND_DURATION);
-	if (sums->windows)
-		page_put_number(&json, "longest_stall_seconds", sums->longest_stall_ns,
+	page_put_number(&json, "windows", spent->windows, WSS_KIND_COUNT);
+	page_put_number(&json, "dearer_windows", spent->dearer, WSS_KIND_COUNT);
+	page_put_number(&json, "vcpu_seconds", spent->vcpu_ns, WSS_KIND_DURATION);
+	page_put_number(&json, "cpu_seconds", spent->tool_ns, WSS_KIND_DURATION);
+	if (spent->windows)
+		page_put_number(&json, "longest_stall_seconds", spent->longest_stall_ns,
 				WSS_KIND_DURATION);
 	page_put_number(&json, "since_seconds", wss_clock_now_ns() - since_ns, WSS_KIND_DURATION);
 	wss_json_object_end(&json);
@@ -125,7 +125,7 @@ void wss_host_page_write(FILE *stream, const struct wss_watch *watch,
 {
 	struct wss_json json = page_begin(stream, SCHEMA);
 	char name[HOST_NAME_MAX + 1] = "";
-	struct sums sums = { .measured = 0 };
+	struct sums sums = { .spent = wss_watch_spent_before(watch) };
 
 	for (size_t i = 0; i < wss_watch_count(watch); i++) {
 		const struct wss_watched *guest = wss_watch_guest(watch, i);
@@ -140,6 +140,6 @@ void wss_host_page_write(FILE *stream, const struct wss_watch *watch,
 	write_counts(&json, watch, &sums);
 	write_totals(&json, &sums);
 	write_budget(&json, facts->options);
-	write_spent(&json, &sums, facts->since_ns);
+	write_spent(&json, &sums.spent, facts->since_ns);
 	page_end(&json);
 }

@@ -120,7 +120,7 @@ static void visit_continue(struct wss_visit *visit, const struct wss_watch_guest
  * Charges the guest with the cost of a window that was armed. The faults of the window before that came after its
  * sample were not known then, so that they count now. Returns what was charged.
  */
-static struct wss_window_cost guest_charge(struct wss_watch_guest *guest, const struct wss_visit *visit,
+static struct wss_window_cost guest_charge(struct wss_watch_guest *guest, struct wss_visit *visit,
 					   const struct wss_sample *sample,
 					   const struct wss_window_cost *cost)
 {
@@ -129,6 +129,7 @@ static struct wss_window_cost guest_charge(struct wss_watch_guest *guest, const 
 		cost->stall_ns, wss_u64_add(cost->faults, visit->late_faults),
 		visit->options.fault_ns, visit->n_vcpus);
 
+	visit->admitted = false;
 	watched->windows++;
 	watched->spent_vcpu_ns += charged.vcpu_ns;
 	watched->spent_ns += visit->n_vcpus ? charged.vcpu_ns / visit->n_vcpus : 0;
@@ -175,12 +176,31 @@ static void guest_take_sample(struct wss_watch_guest *guest, struct wss_visit *v
 	guest_account(guest, visit, sample);
 }
 
-static void guest_take_failure(struct wss_watch_guest *guest, const struct wss_visit *visit,
-			       const struct wss_error *error)
+/* A window that was armed has its price, though its figure is of no use; the next one comes when that is paid for. */
+static void guest_charge_wasted(struct wss_watch_guest *guest, struct wss_visit *visit,
+				const struct wss_sample *sample)
 {
+	struct wss_watched *watched = &guest->watched;
+	struct wss_window_cost cost = wss_visit_cost(visit, sample), charged;
+	struct wss_plan plan;
+
+	if (!visit->admitted)
+		return;
+	charged = guest_charge(guest, visit, sample, &cost);
+	plan = wss_pace_plan(&watched->pace, &visit->options.budget, &charged, visit->n_vcpus,
+			     visit->options.wanted, visit->period_ns);
+	watched->period_ns = plan.period_ns;
+	watched->next_ns = wss_u64_max(watched->next_ns, wss_u64_add(visit->start_ns, plan.period_ns));
+}
+
+static void guest_take_failure(struct wss_watch_guest *guest, struct wss_visit *visit,
+			       const struct wss_sample *sample)
+{
+	const struct wss_error *error = &sample->error;
 	struct wss_watched *watched = &guest->watched;
 
 	wss_watch_guest_fail(guest, error);
+	guest_charge_wasted(guest, visit, sample);
 	if (visit->end == WSS_VISIT_REFUSED) {
 		watched->state = WSS_WATCHED_REFUSED;
 		watched->period_ns = visit->plan.period_ns;
@@ -197,14 +217,10 @@ static void guest_take_failure(struct wss_watch_guest *guest, const struct wss_v
 }
 
 /* The guest has rebooted since the visit began: the sample is of neither run, but its window was paid for. */
-static void guest_take_outdated(struct wss_watch_guest *guest, const struct wss_visit *visit,
+static void guest_take_outdated(struct wss_watch_guest *guest, struct wss_visit *visit,
 				const struct wss_sample *sample)
 {
-	if (wss_sample_measured(sample)) {
-		struct wss_window_cost cost = wss_visit_cost(visit, sample);
-
-		guest_charge(guest, visit, sample, &cost);
-	}
+	guest_charge_wasted(guest, visit, sample);
 	guest_hold_after_reboot(guest, visit->options.boot_ns);
 }
 
@@ -228,6 +244,6 @@ bool wss_watch_guest_take(struct wss_watch_guest *guest, struct wss_visit *visit
 	if (wss_sample_measured(sample))
 		guest_take_sample(guest, visit, sample);
 	else
-		guest_take_failure(guest, visit, &sample->error);
+		guest_take_failure(guest, visit, sample);
 	return visit->end == WSS_VISIT_MEASURED;
 }

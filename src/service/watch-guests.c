@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "service/watch-private.h"
 
 struct wss_watch_guest *wss_watch_guests_find(const struct wss_watch *watch, const char *uuid, size_t *hint)
@@ -40,6 +41,15 @@ static struct wss_watch_guest *watch_add(struct wss_watch *watch, const struct w
 	return guest;
 }
 
+static void watch_keep_spent(struct wss_watch *watch, const struct wss_watched *watched)
+{
+	watch->gone.windows += watched->windows;
+	watch->gone.dearer += watched->dearer;
+	watch->gone.vcpu_ns = wss_u64_add(watch->gone.vcpu_ns, watched->spent_vcpu_ns);
+	watch->gone.longest_stall_ns = wss_u64_max(watch->gone.longest_stall_ns, watched->longest_stall_ns);
+	watch->gone.tool_ns = wss_u64_add(watch->gone.tool_ns, watched->spent_tool_ns);
+}
+
 /* Those that run no more. A window that is still open ends by itself. */
 static void watch_forget_unlisted(struct wss_watch *watch)
 {
@@ -52,6 +62,7 @@ static void watch_forget_unlisted(struct wss_watch *watch)
 			watch->guests[kept++] = guest;
 			continue;
 		}
+		watch_keep_spent(watch, &guest->watched);
 		if (watch->events.gone)
 			watch->events.gone(&guest->watched, watch->opaque);
 		if (guest->aging)
@@ -164,6 +175,11 @@ bool wss_watch_listed(const struct wss_watch *watch)
 size_t wss_watch_count(const struct wss_watch *watch)
 {
 	return watch->n;
+}
+
+struct wss_watch_spent wss_watch_spent_before(const struct wss_watch *watch)
+{
+	return watch->gone;
 }
 
 const struct wss_watched *wss_watch_guest(const struct wss_watch *watch, size_t i)

@@ -146,7 +146,8 @@ static int visit_admit(const struct wss_prediction *prediction, void *opaque,
 					      visit->options.fault_ns, visit->n_vcpus);
 	visit->plan = wss_pace_plan(&visit->pace, &visit->options.budget, &visit->predicted,
 				    visit->n_vcpus, visit->kind, visit->period_ns);
-	if (visit->plan.verdict == WSS_VERDICT_ALLOWED)
+	visit->admitted = visit->plan.verdict == WSS_VERDICT_ALLOWED;
+	if (visit->admitted)
 		return 0;
 	visit->end = WSS_VISIT_REFUSED;
 	return refuse(visit, err);
@@ -243,13 +244,13 @@ struct wss_measure_options wss_visit_options(struct wss_visit *visit)
 }
 
 /*
- * Faults that nobody counted are those that were predicted. The test switch multiplies the prediction, because
+ * What nobody measured, or counted, is as it was predicted. The test switch multiplies the prediction, because
  * what a real window costs depends on how busy the host is.
  */
 struct wss_window_cost wss_visit_cost(const struct wss_visit *visit, const struct wss_sample *sample)
 {
 	const struct wss_amount *counted = &sample->cost.faults;
-	uint64_t stall_ns = sample->cost.arm_ns.value;
+	uint64_t stall_ns = sample->cost.arm_ns.known ? sample->cost.arm_ns.value : visit->predicted.stall_ns;
 	uint64_t faults = counted->known ? counted->value : visit->predicted.faults;
 
 	if (wss_fault("dear-window")) {

@@ -32,6 +32,7 @@ static struct invented {
 	atomic_bool job; /* a migration, say */
 	atomic_bool reboots; /* and nobody has been told yet: set by reboot_guest() */
 	bool dies;   /* in its first window */
+	atomic_bool untouched; /* windows show nothing that it touched, which is a failure */
 	bool leaves; /* the round, as soon as a window of it is open */
 	struct wss_target *target; /* of one that leaves */
 	struct wss_prediction predicted; /* stall_ns 0: nothing is predicted */
@@ -287,6 +288,8 @@ static int method_poll(struct wss_tracker *tracker, struct wss_reading *ret_read
 		.granularity_bytes = 4096,
 		.faults = faults,
 	};
+	if (guest->untouched)
+		ret_reading->wss_bytes = ret_reading->low_bytes = ret_reading->high_bytes = 0;
 	return 0;
 }
 

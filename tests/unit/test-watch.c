@@ -372,6 +372,32 @@ static void test_charges_the_prediction_where_faults_are_not_counted(void **unus
 	end();
 }
 
+/* A window that gives no figure costs the guest as much as one that does. */
+static void test_charges_windows_that_fail(void **unused)
+{
+	(void)unused;
+	prepare(2);
+	options.fault_ns = 1e6;
+	options.budget.guest_share = 0.5;
+	guests[0].predicted = (struct wss_prediction){ .stall_ns = 10 * MS, .faults = wss_amount_of(1000) };
+	guests[0].untouched = true;
+	begin();
+	STEP_UNTIL(watched(0) && watched(0)->why.code);
+	assert_false(watched(0)->measured);
+	assert_int_equal(watched(0)->windows, 1);
+	assert_int_equal(watched(0)->spent_vcpu_ns, WSS_NS_PER_S + 10 * MS);
+	/* A second of faults, and half of the vCPU's time. */
+	assert_true(watched(0)->period_ns >= 2 * WSS_NS_PER_S);
+	assert_true(watched(0)->next_ns > wss_clock_now_ns() + WSS_NS_PER_S);
+	/* It is not forgotten with the guest. */
+	assert_int_equal(wss_watch_spent_before(watch).windows, 0);
+	guests[0].gone = true;
+	STEP_UNTIL(wss_watch_count(watch) == 1);
+	assert_int_equal(wss_watch_spent_before(watch).windows, 1);
+	assert_int_equal(wss_watch_spent_before(watch).vcpu_ns, WSS_NS_PER_S + 10 * MS);
+	end();
+}
+
 static void test_held(void **unused)
 {
 	unsigned begins;
@@ -984,6 +1010,7 @@ int main(void)
 		cmocka_unit_test(test_measures_less_often_within_the_budget),
 		cmocka_unit_test(test_charges_faults_after_the_sample),
 		cmocka_unit_test(test_charges_the_prediction_where_faults_are_not_counted),
+		cmocka_unit_test(test_charges_windows_that_fail),
 		cmocka_unit_test(test_held),
 		cmocka_unit_test(test_held_by_memory_pressure),
 		cmocka_unit_test(test_pressure_releases_no_order),
