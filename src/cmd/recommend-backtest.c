@@ -293,9 +293,9 @@ static void backtest_say_early(const struct backtest_run *run)
 
 	if (!backtest->hours)
 		wss_log(WSS_LOG_INFO,
-			"no hour could be judged: the history must have at least %d measured "
-			"hours of a guest before the test",
-			WSS_LEARNER_HOURS_MIN);
+			"no hour could be judged: that takes at least %d measured hours of a guest before it%s",
+			WSS_LEARNER_HOURS_MIN,
+			run->options->train_ns < WSS_ADVICE_SPAN_MAX_NS ? ", within --train" : "");
 	else if (backtest->early_hours)
 		wss_log(WSS_LOG_INFO,
 			"%llu hours were not judged: too little was measured before them",

@@ -16,7 +16,7 @@ struct recommend_backtest_options {
 
 #define RECOMMEND_BACKTEST_OPTIONS_INIT                                                       \
 	{                                                                                     \
-		.train_ns = 7 * WSS_HISTORY_DAY * WSS_NS_PER_S,                               \
+		.train_ns = WSS_ADVICE_SPAN_MAX_NS, /* all that there is */                   \
 		.test_ns = 7 * WSS_HISTORY_DAY * WSS_NS_PER_S, .violations = 0.01,            \
 	}
 

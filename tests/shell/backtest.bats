@@ -42,6 +42,16 @@ for name, rival in sizes.items():
         assert rival["equal_slack_share"] > ours["slack_share"], rival'
 }
 
+@test "all of the history before the test is known, unless --train says otherwise" {
+	local all
+	wss recommend --backtest peaks5 --output csv
+	all=$out
+	wss recommend --backtest peaks5 --output csv --train 21d
+	[ "$out" = "$all" ]
+	wss recommend --backtest peaks5 --output csv --train 7d
+	[ "$out" != "$all" ]
+}
+
 @test "an hour that a wrong clock has dated in the future ends no test" {
 	local copy=$BATS_TEST_TMPDIR/wrong.db hours
 	wss recommend --backtest steady0 --output csv --columns size,hours
@@ -108,7 +118,7 @@ assert all(row["violation_share"] > 0.01 for row in rows[:rows.index(cheapest[0]
 @test "a history that is too short is said to be, and an unknown guest is an error" {
 	wss recommend --backtest --train 1h --test 10h steady0
 	[ "$status" = 0 ]
-	[[ "$err" == *"no hour could be judged"* ]]
+	[[ "$err" == *"no hour could be judged: that takes at least 168 measured hours of a guest before it, within --train"* ]]
 	wss recommend --backtest --train 6d --test 3d steady0
 	[[ "$err" == *" hours were not judged: too little was measured before them"* ]]
 	wss recommend --backtest stedy0
