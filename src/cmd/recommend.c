@@ -261,7 +261,7 @@ static void clean_up(struct recommend *run)
 static int recommend_print(struct wss_cli *cli, const struct recommend_options *options)
 {
 	const struct wss_advice_options *advice = &options->sizing.advice;
-	struct recommend run = { .cli = cli, .options = options };
+	struct recommend run = { .cli = cli, .options = options, .notes.named = cli->n_domains > 0 };
 	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;
 	int r;
 

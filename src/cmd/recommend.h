@@ -68,6 +68,7 @@ struct recommend_notes {
 	size_t n_freeing;     /* number of guests that would free memory */
 	uint64_t freed_bytes; /* memory that they would free together */
 	size_t n_improvable;  /* guests whose configuration could return more */
+	bool named;	      /* the guests were named, so that each may be explained at length */
 };
 
 /* risk: that of the options. */

@@ -86,9 +86,9 @@ bool wss_advice_growth_text(const struct wss_advice *advice,
 	snprintf(
 		ret_text, WSS_ADVICE_TEXT_MAX,
 		"the working set still grew at the end of its windows of %s, by %.0f%% with "
-		"each doubling of time: sized for %s instead of %s; longer windows show where it "
-		"ends",
-		window, sizing->growth.per_doubling * 100, grown, base);
+		"each doubling of time: %s %s instead of %s; longer windows show where it ends",
+		window, sizing->growth.per_doubling * 100,
+		sizing->reason == WSS_SIZING_BEYOND ? "sized for" : "that asks for", grown, base);
 	return true;
 }
 
@@ -166,11 +166,60 @@ bool wss_advice_left_out_memory_text(const struct wss_advice *advice,
 	return true;
 }
 
+#define RULE_TEXT_MAX 120
+
+/* "the largest of 168 measured hours plus 5%" */
+static void rule_format(const struct wss_learner_rule *rule, char ret_text[RULE_TEXT_MAX])
+{
+	char percentile[40];
+
+	snprintf(percentile, sizeof(percentile), "%gth percentile", 100 * rule->percentile);
+	snprintf(ret_text, RULE_TEXT_MAX, "the %s of %u measured hours plus %g%%",
+		 rule->percentile < 1 ? percentile : "largest", rule->hours, 100 * rule->margin);
+}
+
+#define OTHER_TEXT_MAX 80
+
+/* Why the learned size is not that of its rule: "; a former size of 3.17 GiB is kept"; empty if it is. */
+static void other_size_format(const struct wss_learned *learned, char ret_text[OTHER_TEXT_MAX])
+{
+	char rule[SIZE_TEXT_MAX], size[SIZE_TEXT_MAX];
+	const char *start = "; a former size of ", *end = " is kept";
+
+	wss_size_format(learned->steady_bytes, rule, sizeof(rule));
+	wss_size_format(learned->target_bytes, size, sizeof(size));
+	if (learned->reason == WSS_LEARNER_GROWTH) {
+		start = "; its growth asks for ";
+		end = "";
+	} else if (learned->reason == WSS_LEARNER_BOOT) {
+		start = "; its start asks for ";
+		end = "";
+	}
+	ret_text[0] = '\0';
+	if (strcmp(rule, size) != 0)
+		snprintf(ret_text, OTHER_TEXT_MAX, "%s%s%s", start, size, end);
+}
+
+bool wss_advice_learned_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX])
+{
+	const struct wss_learned *learned = &advice->learned;
+	char rule[RULE_TEXT_MAX], size[SIZE_TEXT_MAX], other[OTHER_TEXT_MAX];
+
+	if (!learned->known || advice->has_choice || !advice->sizing.recommended_bytes.known)
+		return false;
+	rule_format(&learned->rule, rule);
+	wss_size_format(learned->steady_bytes, size, sizeof(size));
+	other_size_format(learned, other);
+	snprintf(ret_text, WSS_ADVICE_TEXT_MAX, "learned from %" PRIu64 " hours: %s, which is %s%s",
+		 learned->hours, rule, size, other);
+	return true;
+}
+
 bool wss_advice_risk_text(const struct wss_advice *advice, double risk,
 			  char ret_text[WSS_ADVICE_TEXT_MAX])
 {
 	const struct wss_sweep_choice *choice = &advice->choice;
-	char percentile[40], headroom[80] = "";
+	char rule[RULE_TEXT_MAX], other[OTHER_TEXT_MAX], headroom[80] = "";
 
 	if (!(risk > 0) || !advice->sizing.recommended_bytes.known)
 		return false;
@@ -181,17 +230,17 @@ bool wss_advice_risk_text(const struct wss_advice *advice, double risk,
 					       : "that takes two weeks of measured hours");
 		return true;
 	}
-	snprintf(percentile, sizeof(percentile), "%g%% percentile", 100 * choice->rule.percentile);
+	rule_format(&choice->rule, rule);
+	other_size_format(&advice->learned, other);
 	if (!advice->sizing.growth.known)
 		snprintf(headroom, sizeof(headroom),
 			 " and %" PRIu64 "%%, as its windows have no growth curves",
 			 wss_sizing_learned_headroom(&advice->rule, &advice->sizing));
 	snprintf(ret_text, WSS_ADVICE_TEXT_MAX,
-		 "risk of %g%%: %s of %u measured hours plus %g%%%s: of %" PRIu64
-		 " held-out hours %" PRIu64 " needed more, with 95%% certainty at most %.2g%%%s",
-		 100 * risk, choice->rule.percentile < 1 ? percentile : "the largest",
-		 choice->rule.hours, 100 * choice->rule.margin, headroom, choice->hours, choice->violations,
-		 100 * choice->bound, choice->met ? "" : "; no rule keeps that risk");
+		 "risk of %g%%: %s%s: of %" PRIu64
+		 " held-out hours %" PRIu64 " needed more, with 95%% certainty at most %.2g%%%s%s",
+		 100 * risk, rule, headroom, choice->hours, choice->violations,
+		 100 * choice->bound, choice->met ? "" : "; no rule keeps that risk", other);
 	return true;
 }
 

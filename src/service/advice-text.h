@@ -27,6 +27,12 @@ bool wss_advice_left_out_memory_text(const struct wss_advice *advice,
 				     char ret_text[WSS_ADVICE_TEXT_MAX]);
 
 /*
+ * States the rule by which the guest's size was learned, and the size that it gives. Returns false if there is no
+ * size, if it was not learned, or if the rule was chosen for a risk.
+ */
+bool wss_advice_learned_text(const struct wss_advice *advice, char ret_text[WSS_ADVICE_TEXT_MAX]);
+
+/*
  * States which rule the risk has chosen and what it was worth, or why there is none. Returns false unless a risk
  * was stated and there is a size.
  */

@@ -186,6 +186,7 @@ static void advised_keep(struct wss_advised *advised, const struct wss_advice *a
 		return;
 	advised_add_why(advised, advice, wss_advice_step_text);
 	advised_add_why(advised, advice, wss_advice_kind_text);
+	advised_add_why(advised, advice, wss_advice_learned_text);
 	advised_add_why(advised, advice, wss_advice_growth_text);
 	advised_add_why(advised, advice, wss_advice_left_out_text);
 	advised_add_why(advised, advice, wss_advice_pressure_text);

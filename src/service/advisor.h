@@ -43,7 +43,7 @@ struct wss_advisor_options {
 /* With all defaults, and the memory of this host. */
 void wss_advisor_options_init(struct wss_advisor_options *options);
 
-#define WSS_ADVISED_WHY_MAX 6
+#define WSS_ADVISED_WHY_MAX 7
 
 /* The advice on one guest, with its policy; its figures are absent unless they are known. */
 struct wss_advised {

@@ -349,6 +349,8 @@ struct wss_learned wss_learner_advise(const struct wss_learner *learner, time_t 
 		learned.next = learned.reason;
 		learned.next_bytes = size;
 		learned.reason = WSS_LEARNER_HELD;
+	} else if ((double)size > (double)learner->held * (1 + WSS_LEARNER_STEP)) {
+		learned.reason = WSS_LEARNER_HELD;
 	}
 	if (start - learner->last > GAP_H * HOUR && learned.boot_bytes > learned.target_bytes) {
 		learned.next = learned.reason;

@@ -50,7 +50,7 @@ enum wss_learner_reason {
 	WSS_LEARNER_GROWTH,	/* the set grows: what it will be a day later */
 	WSS_LEARNER_BOOT,	/* the guest starts: its first hours after earlier gaps */
 	WSS_LEARNER_DAY,	/* what the last 24 measured hours needed; never the first reason */
-	WSS_LEARNER_HELD,	/* a former, larger size: it has not been too large for long */
+	WSS_LEARNER_HELD,	/* a former size, not too large for long, or a little too small */
 };
 
 /* A rule: the percentile of the last measured hours, and a margin on top. */
