@@ -132,6 +132,19 @@ static int serve_begin(struct serve_command *command, struct wss_error *err)
 	return wss_serve_run(&command->first.serve, err);
 }
 
+/* Returns the exit code. */
+static int serve_check_config(const struct wss_serve_config *config)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+
+	/* The start would find that out. */
+	if (config->serve.http.n_addresses &&
+	    wss_http_check_user(config->serve.http.user, &error) < 0)
+		return wss_cli_error(&error);
+	wss_serve_config_print(config, stdout);
+	return WSS_EXIT_OK;
+}
+
 static int serve_start(struct serve_command *command)
 {
 	struct wss_error error = WSS_ERROR_INIT;
@@ -140,10 +153,8 @@ static int serve_start(struct serve_command *command)
 	if (wss_serve_config_load(&command->typed, &command->first, serve_log_fault,
 				  &exit_code) < 0)
 		return command->typed.check ? WSS_EXIT_USAGE : exit_code;
-	if (command->typed.check) {
-		wss_serve_config_print(&command->first, stdout);
-		return WSS_EXIT_OK;
-	}
+	if (command->typed.check)
+		return serve_check_config(&command->first);
 	if (serve_begin(command, &error) < 0)
 		return wss_cli_error(&error);
 	return 128 + wss_stop_signal();

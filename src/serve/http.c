@@ -46,13 +46,13 @@ struct wss_http {
 
 /* --- how it begins --- */
 
-static int find_user(const char *name, struct wss_http *http, struct wss_error *err)
+static int find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid, struct wss_error *err)
 {
 	const struct passwd *user;
 
-	http->uid = geteuid();
-	http->gid = getegid();
-	if (http->uid != 0)
+	*ret_uid = geteuid();
+	*ret_gid = getegid();
+	if (*ret_uid != 0)
 		return 0;
 	if (!name)
 		name = WSS_HTTP_USER;
@@ -64,9 +64,17 @@ static int find_user(const char *name, struct wss_http *http, struct wss_error *
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "user '%s' cannot serve HTTP: it has root's rights",
 				     name);
-	http->uid = user->pw_uid;
-	http->gid = user->pw_gid;
+	*ret_uid = user->pw_uid;
+	*ret_gid = user->pw_gid;
 	return 0;
+}
+
+int wss_http_check_user(const char *name, struct wss_error *err)
+{
+	uid_t uid;
+	gid_t gid;
+
+	return find_user(name, &uid, &gid, err);
 }
 
 static int open_listeners(const struct wss_http_options *options, struct wss_http *http,
@@ -97,7 +105,7 @@ int wss_http_new(const struct wss_http_options *options, struct wss_http **ret_h
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	http->channel = http->pages = http->book = -1;
 	if (open_listeners(options, http, err) < 0 ||
-	    (http->n_listeners && find_user(options->user, http, err) < 0)) {
+	    (http->n_listeners && find_user(options->user, &http->uid, &http->gid, err) < 0)) {
 		wss_http_free(http);
 		return -1;
 	}

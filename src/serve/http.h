@@ -26,6 +26,12 @@ struct wss_http_options {
 struct wss_http;
 
 /*
+ * Whether the process could run as that user (NULL: WSS_HTTP_USER). WSS_ERR_USAGE: there is no such user, or it is
+ * root. Only root can run it as another user: for anybody else all names do.
+ */
+int wss_http_check_user(const char *name, struct wss_error *err);
+
+/*
  * Listens at the addresses, and at the sockets that a service manager has passed; *ret_http is
  * NULL if there is neither. The process starts with the first wss_http_tend(). Errors: those
  * of wss_http_listen() and wss_http_listen_activated(); WSS_ERR_USAGE: there is no such user,

@@ -187,6 +187,13 @@ has() { # LINE...
 	[ ! -e history.db ]
 }
 
+@test "a user that cannot serve HTTP is told before the start" {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	check --listen 127.0.0.1:0 --http-user nosuch
+	[ "$status" = 2 ] && [ ! -s out ]
+	[ "$(cat err)" = "virt-wss: error: there is no user 'nosuch' to serve HTTP" ]
+}
+
 @test "unknown keys are refused, and the nearest one is named" {
 	printf '[measure]\nwindwo = 4s\n' >"$etc/serve.conf"
 	refused "$etc/serve.conf:2: [measure] windwo: unknown key: did you mean 'window' in section [measure]?"
