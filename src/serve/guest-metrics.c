@@ -255,7 +255,7 @@ static void write_growth(struct wss_metrics *metrics, const struct metered *mete
 		for (size_t j = 0; guest->measured && j < sizeof(within) / sizeof(within[0]); j++)
 			if (wss_curve_at(sample->curve, sample->n_curve, within[j].ns, &bytes))
 				put_guest_value(metrics, guest,
-						&(struct wss_label){ "seconds", within[j].label }, bytes);
+						&(struct wss_label){ "seconds", within[j].label }, rint(bytes));
 	}
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "service/advisor.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,6 +183,9 @@ static void advised_keep(struct wss_advised *advised, const struct wss_advice *a
 	advised->recommended_bytes = sizing->recommended_bytes;
 	advised->reclaimable_bytes = sizing->reclaimable_bytes;
 	advised->n_why = 0;
+	if (advice->status == WSS_ADVICE_UNKNOWN)
+		snprintf(advised->why[advised->n_why++], WSS_ADVICE_TEXT_MAX,
+			 "its history has no windows yet that see what it reads");
 	if (!advice->has_series)
 		return;
 	advised_add_why(advised, advice, wss_advice_step_text);
