@@ -54,7 +54,7 @@ class Browser {
 }
 
 class Tab {
-	// options: width, height, dark, touch
+	// options: width, height, dark, locale
 	static async open(browser, url, options = {}) {
 		const tab = new Tab();
 		const { targetId } = await browser.send("Target.createTarget", { url: "about:blank" });
@@ -69,7 +69,7 @@ class Tab {
 		await tab.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: options.dark ? "dark" : "light" },
 			{ name: "prefers-reduced-motion", value: "reduce" }] });
 		await tab.send("Emulation.setTimezoneOverride", { timezoneId: "Europe/Berlin" });
-		await tab.send("Emulation.setLocaleOverride", { locale: "en-GB" });
+		await tab.send("Emulation.setLocaleOverride", { locale: options.locale || "en-GB" });
 		await tab.send("Page.navigate", { url });
 		await tab.until("document.body && document.body.dataset.ready");
 		return tab;

@@ -40,6 +40,11 @@ class Server {
 		assert.strictEqual(await this.line(), "ready");
 	}
 
+	// Of a guest's past.
+	answer(uuid) {
+		return JSON.parse(fs.readFileSync(path.join(directory, `${uuid}.json`)));
+	}
+
 	async renew() {
 		this.process.stdin.write("\n");
 		assert.strictEqual(await this.line(), "ready");
@@ -69,6 +74,19 @@ const HEAD = (title) => `[...document.querySelectorAll('#guests th button')].fin
 const TEXT = "document.body.innerText";
 const DETAIL = "document.getElementById('detail')";
 const opened = `${DETAIL}.open && ${DETAIL}.querySelectorAll('canvas').length === 2`;
+// The chart of the working set over time: its axis, and where its ticks are.
+const CHART = "charts.find((one) => /^Working set/.test(one.place.getAttribute('aria-label')))";
+const RECENT = `(({ scales: { x: { min, max } }, data }) => ({ min, max, xs: [...data[0]] }))(${CHART}.plot)`;
+const TICKS = `((plot) => {
+	const at = plot.axes[0]._splits.map((v) => plot.valToPos(v, "x"));
+	const texts = timeTicks(null, plot.axes[0]._splits, 0, 0, 3600).flatMap((text) => text.split("\\n"));
+	plot.ctx.save();
+	plot.ctx.font = CHART_FONT;
+	const widest = Math.max(...texts.map((text) => plot.ctx.measureText(text).width));
+	plot.ctx.restore();
+	return { ticks: at.length, apart: Math.min(...at.slice(1).map((x, i) => x - at[i])), widest,
+		right: plot.width - plot.bbox.left / devicePixelRatio - at[at.length - 1] };
+})(${CHART}.plot)`;
 const KINDS = { 4: "refused", 5: "left out", 6: "new", 7: "stale", 8: "early" };
 
 const cases = {
@@ -115,16 +133,43 @@ const cases = {
 		tab.faults = tab.faults.filter((fault) => !fault.includes("404"));
 	},
 
-	// The first windows of a guest are drawn within an hour, and not within years.
+	// The first windows of a guest are drawn within an hour, and not within years. It ends now, at the newest of them.
 	async young() {
-		for (const slots of [1, 3]) {
-			const tab = await open({ n: 1, slots });
-			await tab.run("document.querySelector('#guests td.name button').click()");
-			await tab.until(opened);
-			const { min, max } = await tab.run("(({ min, max }) => ({ min, max }))(charts.find((one) => /^Working set/.test(one.place.getAttribute('aria-label'))).plot.scales.x)");
-			assert.strictEqual(max - min, 3600, `${slots} slots`);
-			await tab.picture(path.join(pictures, `young-${slots}.png`));
-		}
+		const looks = { "": {}, "-phone": { width: 390, height: 844, locale: "en-US" }, "-dark": { dark: true } };
+		for (const [kind, look] of Object.entries(looks))
+			for (const slots of [1, 3]) {
+				const tab = await open({ n: 1, slots }, look);
+				await tab.run("document.querySelector('#guests td.name button').click()");
+				await tab.until(opened);
+				const { min, max, xs } = await tab.run(RECENT), { time } = server.answer(tab.guests[0].uuid);
+				assert.strictEqual(max - min, 3600, `${slots} slots`);
+				assert.strictEqual(max, Date.parse(time) / 1000);
+				assert.strictEqual(xs.length, slots);
+				// Each in the middle of its slot; of the newest only a part has passed.
+				const newest = Math.floor(max / 300) * 300;
+				assert.deepStrictEqual(xs, [newest - 450, newest - 150, (newest + max) / 2].slice(-slots));
+				const { ticks, apart, right, widest } = await tab.run(TICKS);
+				assert(ticks >= 2 && apart > widest + 4, `${kind}: ticks of ${widest} pixels every ${apart}`);
+				assert(right >= widest / 2, `${kind}: the last tick is cut`);
+				await tab.picture(path.join(pictures, `young${kind}-${slots}.png`));
+			}
+	},
+
+	// The axis of a guest that has been measured all day is a day at most, and ends now; the reader may choose a part.
+	async day() {
+		const tab = await open({ n: 1 });
+		await tab.run("document.querySelector('#guests td.name button').click()");
+		await tab.until(opened);
+		const { min, max, xs } = await tab.run(RECENT), { time } = server.answer(tab.guests[0].uuid);
+		assert.strictEqual(max, Date.parse(time) / 1000);
+		assert(max - min <= 86400 && max - min > 86000, `${max - min} s`);
+		assert(min <= xs[0] && xs[xs.length - 1] <= max);
+		await tab.run(`${CHART}.plot.setScale("x", { min: ${xs[10]}, max: ${xs[20]} })`);
+		await tab.until(`${CHART}.plot.scales.x.min === ${xs[10]} && ${CHART}.plot.scales.x.max === ${xs[20]}`);
+		// What the line below the chart says is the slot.
+		await tab.run(`${CHART}.plot.setCursor({ left: 10, top: 10 })`);
+		const readout = `${DETAIL}.querySelector('.readout').textContent`;
+		await tab.until(`/:\\d\\d\\s?\u2013\\s?\\d+:\\d\\d: working set/.test(${readout})`);
 	},
 
 	async address() {

@@ -66,6 +66,10 @@ uplot=$WSS_SRCDIR/third-party/uplot
 	look young
 }
 
+@test "the chart of a day ends now" {
+	look day
+}
+
 @test "an address names a guest" {
 	look address
 }

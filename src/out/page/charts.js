@@ -2,6 +2,7 @@
 // Charts, drawn by uPlot. All of them have sizes on the left.
 
 const CHART_HEIGHT = 270;
+const CHART_FONT = "12px system-ui, sans-serif";
 const SIZE_STEPS = Array.from({ length: 40 }, (_, i) => 4096 * 2 ** i);
 const charts = [];
 
@@ -21,8 +22,7 @@ const LINES = {
 function axes(options) {
 	const common = () => ({
 		stroke: () => colour("quiet"), grid: { stroke: () => colour("line"), width: 1 },
-		ticks: { stroke: () => colour("line"), width: 1 }, font: "12px system-ui, sans-serif",
-		labelFont: "12px system-ui, sans-serif", labelSize: 18,
+		ticks: { stroke: () => colour("line"), width: 1 }, font: CHART_FONT, labelFont: CHART_FONT, labelSize: 18,
 	});
 	return [
 		{ ...common(), label: options.xLabel, ...options.xAxis },
@@ -33,8 +33,9 @@ function axes(options) {
 
 /*
  * Draws lines { kind: values } over xs into a new element; range: { low, high } of the working set. options:
- * xLabel, xText(x) for the line below the chart, breaks (see breaksOf()), time (the x axis is one), xAxis, log, names of the kinds, marks (on the x axis), label (what it is, for
- * readers without the picture).
+ * xLabel, xText(x, index) for the line below the chart, right (room there, in pixels), breaks (see breaksOf()), time (the
+ * x axis is one), xAxis, xRange, log, names of the kinds, marks (on the x axis), label (what it is, for readers without
+ * the picture).
  */
 function chart(xs, lines, range, options) {
 	const kinds = Object.keys(lines), nameOf = (kind) => options.names ? options.names[kind] : LINES[kind].name;
@@ -53,11 +54,12 @@ function chart(xs, lines, range, options) {
 	const hidden = { stroke: "transparent", width: 0, points: { show: false } };
 	const say = (u) => {
 		const i = u.cursor.idx;
-		readout.textContent = i === null || i === undefined ? "" : `${options.xText(xs[i])}: ` + kinds
+		readout.textContent = i === null || i === undefined ? "" : `${options.xText(xs[i], i)}: ` + kinds
 			.map((kind) => `${nameOf(kind)} ${lines[kind][i] === null || lines[kind][i] === undefined ? UNKNOWN : bytesText(lines[kind][i])}`).join(", ");
 	};
 	const draw = () => new uPlot({
 		width: Math.max(240, place.clientWidth), height: CHART_HEIGHT, legend: { show: false },
+		padding: [null, options.right || null, null, null],
 		cursor: { y: false, points: { size: 7 } }, hooks: { setCursor: [say], draw: [(u) => marksDraw(u, options.marks || [])] },
 		scales: {
 			x: { time: Boolean(options.time), distr: options.log ? 3 : 1, range: options.xRange },
@@ -140,15 +142,33 @@ function timeTicks(_, ticks, __, ___, step) {
 	});
 }
 
-// The span of the axis, at least that many seconds. For a single point uPlot's own is years.
-function spanOf(xs, least) {
-	const first = xs[0], last = xs[xs.length - 1], missing = Math.max(0, least - (last - first));
-	return () => [first - missing / 2, last + missing / 2];
+// The width of a time on an axis, which depends on the language: "07:10" or "07:10 AM".
+function timeWidth() {
+	const context = document.createElement("canvas").getContext("2d");
+	context.font = CHART_FONT;
+	const noonAndMidnight = [0, 1, 2].map((i) => 1669593600 + i * 43200);
+	return Math.ceil(Math.max(...timeTicks(null, noonAndMidnight, 0, 0, 3600).flatMap((text) => text.split("\n"))
+		.map((text) => context.measureText(text).width)));
 }
 
-// recommended: in bytes, or undefined.
-function recentChart(recent, recommended) {
-	const xs = recent.wss_bytes.map((_, i) => recent.start_seconds + i * recent.step_seconds);
+// An axis of time: the range is from first to last, unless the reader has chosen a part of it.
+function timeAxis(xs, first, last) {
+	const width = timeWidth(), whole = (min, max) => xs.length === 1 || min === xs[0] && max === xs[xs.length - 1];
+	return {
+		time: true, xAxis: { values: timeTicks, space: width + 10 }, right: Math.max(32, Math.ceil(width / 2) + 2),
+		xRange: (_, min, max) => whole(min, max) ? [first, last] : [min, max],
+	};
+}
+
+/*
+ * recommended: in bytes, or undefined; time: of the figures, in seconds. A value stands in the middle of its slot, that
+ * of the newest in the middle of the part that has passed. The axis ends at that time, and is at least an hour long.
+ */
+function recentChart(recent, recommended, time) {
+	const starts = recent.wss_bytes.map((_, i) => recent.start_seconds + i * recent.step_seconds);
+	const newest = starts[starts.length - 1], now = time >= newest ? time : newest + recent.step_seconds;
+	const ends = starts.map((start) => Math.min(start + recent.step_seconds, now));
+	const xs = starts.map((start, i) => (start + ends[i]) / 2);
 	const known = (name) => recent[name].some((v) => v !== null);
 	const lines = { wss: recent.wss_bytes };
 	for (const kind of ["balloon", "rss", "maximum"])
@@ -159,8 +179,8 @@ function recentChart(recent, recommended) {
 	const bounded = recent.low_bytes.some((low, i) => low !== null && low !== recent.high_bytes[i]);
 	const measured = recent.wss_bytes.filter((v) => v !== null);
 	return chart(xs, lines, bounded ? { low: recent.low_bytes, high: recent.high_bytes } : null, {
-		time: true, xAxis: { values: timeTicks }, xLabel: "local time", xText: timeText, breaks: breaksOf(recent.of_series),
-		xRange: spanOf(xs, 3600),
+		...timeAxis(xs, Math.max(now - 86400, Math.min(starts[0], now - 3600)), now),
+		xLabel: "local time", xText: (_, i) => timesText(starts[i], ends[i]), breaks: breaksOf(recent.of_series),
 		label: `Working set in the last 24 hours: ${bytesText(Math.min(...measured))} to ${bytesText(Math.max(...measured))}`,
 	});
 }
@@ -169,8 +189,8 @@ function daysChart(days) {
 	const list = days.days, xs = list.map((day) => day.start_seconds);
 	const pick = (name) => list.map((day) => day[name]);
 	return chart(xs, { wss: pick("p95_bytes"), p50: pick("p50_bytes"), peak: pick("max_bytes") }, null, {
-		time: true, xAxis: { values: timeTicks }, xLabel: "day", xText: dayText, breaks: breaksOf(list.map((day) => day.of_series)),
-		xRange: spanOf(xs, 2 * 86400),
+		...timeAxis(xs, Math.min(xs[0], xs[xs.length - 1] - 2 * 86400), xs[xs.length - 1]),
+		xLabel: "day", xText: dayText, breaks: breaksOf(list.map((day) => day.of_series)),
 		label: `Working set by day, ${plural(list.length, "day")}: 95th percentile up to ${bytesText(Math.max(...list.map((day) => day.p95_bytes)))}`,
 	});
 }

@@ -170,7 +170,8 @@ class Detail {
 			return;
 		}
 		this.past.replaceChildren(el("div", { class: "choice" }, pick("recent", "24 hours", past.recent), pick("days", "90 days", days)),
-			this.range === "recent" ? recentChart(past.recent, advised(this.guest, "recommended_bytes")) : daysChart(past.days));
+			this.range === "days" ? daysChart(past.days)
+				: recentChart(past.recent, advised(this.guest, "recommended_bytes"), Date.parse(past.time) / 1000));
 		chartsDraw();
 	}
 }

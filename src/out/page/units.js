@@ -55,6 +55,8 @@ function shareText(share) {
 
 const timeText = (seconds) => new Date(seconds * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
 const dayText = (seconds) => new Date(seconds * 1000).toLocaleDateString([], { dateStyle: "medium" });
+const timesText = (from, to) => new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "short" })
+	.formatRange(from * 1000, to * 1000);
 const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 
 // Characters that a browser would act on or not show, such as those that turn the direction of text.
