@@ -87,6 +87,16 @@ const TICKS = `((plot) => {
 	return { ticks: at.length, apart: Math.min(...at.slice(1).map((x, i) => x - at[i])), widest,
 		right: plot.width - plot.bbox.left / devicePixelRatio - at[at.length - 1] };
 })(${CHART}.plot)`;
+// Pixels in the colour of what is recommended: over the past, and to the right of it.
+const RECOMMENDED = `(({ ctx, bbox, series }) => {
+	const wanted = /#(..)(..)(..)/.exec(colour("recommended")).slice(1).map((part) => parseInt(part, 16));
+	const { width, height, data } = ctx.getImageData(0, 0, ctx.canvas.width, ctx.canvas.height);
+	const found = { inside: 0, beside: 0 };
+	for (let i = 0; i < width * height; i++)
+		if (wanted.every((part, k) => Math.abs(data[4 * i + k] - part) < 3) && data[4 * i + 3] > 250)
+			found[i % width < bbox.left + bbox.width ? "inside" : "beside"]++;
+	return { lines: series.slice(1).filter((one) => one.label && one.width).map((one) => one.label), ...found };
+})(${CHART}.plot)`;
 const KINDS = { 4: "refused", 5: "left out", 6: "new", 7: "stale", 8: "early" };
 
 const cases = {
@@ -117,6 +127,12 @@ const cases = {
 			assert(text.toLowerCase().includes(part.toLowerCase()), `no "${part}" in ${text}`);
 		const label = await tab.run(`${DETAIL}.querySelector('.chart').getAttribute('aria-label')`);
 		assert(/^Working set in the last 24 hours: [0-9.]+ [MG]iB to [0-9.]+ [MG]iB$/.test(label), label);
+		// What is recommended now is no line over the past: it stands to the right of it.
+		const legend = await tab.run(`${DETAIL}.querySelector('.legend').textContent`);
+		assert(/recommended now: [0-9.]+ [MG]iB$/.test(legend), legend);
+		const { lines, inside, beside } = await tab.run(RECOMMENDED);
+		assert.deepStrictEqual(lines, ["working set", "balloon", "resident", "maximum"]);
+		assert(inside === 0 && beside > 10, `${inside} pixels over the past, ${beside} beside it`);
 		// Ninety days, and back.
 		await tab.run(`[...${DETAIL}.querySelectorAll('button')].find((one) => one.textContent === "90 days").click()`);
 		assert(/by day, 41 days/.test(await tab.run(`${DETAIL}.querySelector('.chart').getAttribute('aria-label')`)));

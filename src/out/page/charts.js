@@ -3,6 +3,7 @@
 
 const CHART_HEIGHT = 270;
 const CHART_FONT = "12px system-ui, sans-serif";
+const RECOMMENDED_LENGTH = 27; // three dashes
 const SIZE_STEPS = Array.from({ length: 40 }, (_, i) => 4096 * 2 ** i);
 const charts = [];
 
@@ -14,7 +15,7 @@ const LINES = {
 	balloon: { name: "balloon", dash: [8, 5], width: 1.5 },
 	rss: { name: "resident", width: 1.5 },
 	maximum: { name: "maximum", dash: [2, 4], width: 1.5 },
-	recommended: { name: "recommended", dash: [6, 4], width: 1.5 },
+	recommended: { name: "recommended now", dash: [6, 4], width: 2 },
 	p50: { name: "median", colour: "rss", width: 1.5 },
 	peak: { name: "largest", colour: "balloon", dash: [8, 5], width: 1.5 },
 };
@@ -34,16 +35,17 @@ function axes(options) {
 /*
  * Draws lines { kind: values } over xs into a new element; range: { low, high } of the working set. options:
  * xLabel, xText(x, index) for the line below the chart, right (room there, in pixels), breaks (see breaksOf()), time (the
- * x axis is one), xAxis, xRange, log, names of the kinds, marks (on the x axis), label (what it is, for readers without
- * the picture).
+ * x axis is one), xAxis, xRange, log, names of the kinds, marks (on the x axis), recommended (in bytes: what that
+ * is now, which no line over the past may show), label (what it is, for readers without the picture).
  */
 function chart(xs, lines, range, options) {
 	const kinds = Object.keys(lines), nameOf = (kind) => options.names ? options.names[kind] : LINES[kind].name;
 	const readout = el("p", { class: "readout", "aria-hidden": "true" });
 	const place = el("div", { class: "chart", role: "img", "aria-label": options.label });
 	const legend = el("p", { class: "legend" }, ...kinds.map((kind) => el("span", { class: `key ${LINES[kind].colour || kind}`, text: nameOf(kind) })),
-		range ? el("span", { class: "key range", text: "low to high bound" }) : null);
-	const node = el("div", {}, legend, place, readout);
+		range ? el("span", { class: "key range", text: "low to high bound" }) : null,
+		recommendedKey(options.recommended));
+	const node = el("div", {}, legend, place, readout), advice = options.recommended;
 	const data = [xs, ...kinds.map((kind) => lines[kind]), ...(range ? [range.low, range.high] : [])];
 	const series = kinds.map((kind) => ({
 		label: nameOf(kind), stroke: () => colour(LINES[kind].colour || kind), width: LINES[kind].width,
@@ -60,10 +62,13 @@ function chart(xs, lines, range, options) {
 	const draw = () => new uPlot({
 		width: Math.max(240, place.clientWidth), height: CHART_HEIGHT, legend: { show: false },
 		padding: [null, options.right || null, null, null],
-		cursor: { y: false, points: { size: 7 } }, hooks: { setCursor: [say], draw: [(u) => marksDraw(u, options.marks || [])] },
+		cursor: { y: false, points: { size: 7 } }, hooks: {
+			setCursor: [say], draw: [(u) => marksDraw(u, options.marks || []), (u) => recommendedDraw(u, advice)],
+		},
 		scales: {
 			x: { time: Boolean(options.time), distr: options.log ? 3 : 1, range: options.xRange },
-			y: { range: (u, min, max) => [0, uPlot.rangeNum(0, max || 1, { min: {}, max: { pad: 0.08, soft: 0, mode: 1 } })[1] || 1] },
+			y: { range: (u, min, max) => [0, uPlot.rangeNum(0, Math.max(max || 1, advice || 0),
+				{ min: {}, max: { pad: 0.08, soft: 0, mode: 1 } })[1] || 1] },
 		},
 		axes: axes(options),
 		series: [{}, ...series, ...(range ? [hidden, hidden] : [])],
@@ -89,6 +94,27 @@ function marksDraw(u, marks) {
 		ctx.lineTo(x, bbox.top + bbox.height);
 		ctx.stroke();
 	}
+	ctx.restore();
+}
+
+function recommendedKey(bytes) {
+	const text = () => `${LINES.recommended.name}: ${bytesText(bytes)}`;
+	return bytes === undefined ? null : el("span", { class: "key recommended", text: text() });
+}
+
+// A short line to the right of what is past, at what is recommended now.
+function recommendedDraw(u, bytes) {
+	if (bytes === undefined)
+		return;
+	const { ctx, bbox } = u, y = Math.round(u.valToPos(bytes, "y", true)), right = bbox.left + bbox.width;
+	ctx.save();
+	ctx.strokeStyle = colour("recommended");
+	ctx.lineWidth = LINES.recommended.width * devicePixelRatio;
+	ctx.setLineDash(LINES.recommended.dash.map((length) => length * devicePixelRatio));
+	ctx.beginPath();
+	ctx.moveTo(right + devicePixelRatio, y);
+	ctx.lineTo(right + RECOMMENDED_LENGTH * devicePixelRatio, y);
+	ctx.stroke();
 	ctx.restore();
 }
 
@@ -174,13 +200,12 @@ function recentChart(recent, recommended, time) {
 	for (const kind of ["balloon", "rss", "maximum"])
 		if (known(`${kind}_bytes`))
 			lines[kind] = recent[`${kind}_bytes`];
-	if (recommended !== undefined)
-		lines.recommended = xs.map(() => recommended);
 	const bounded = recent.low_bytes.some((low, i) => low !== null && low !== recent.high_bytes[i]);
 	const measured = recent.wss_bytes.filter((v) => v !== null);
 	return chart(xs, lines, bounded ? { low: recent.low_bytes, high: recent.high_bytes } : null, {
 		...timeAxis(xs, Math.max(now - 86400, Math.min(starts[0], now - 3600)), now),
 		xLabel: "local time", xText: (_, i) => timesText(starts[i], ends[i]), breaks: breaksOf(recent.of_series),
+		recommended,
 		label: `Working set in the last 24 hours: ${bytesText(Math.min(...measured))} to ${bytesText(Math.max(...measured))}`,
 	});
 }
