@@ -99,6 +99,10 @@ const KINDS = {
 		guest.state = "waiting";
 		delete guest.why;
 	},
+	failing: (guest) => {
+		KINDS.new(guest);
+		guest.why = "cannot read its memory map: permission denied";
+	},
 	stale: (guest) => Object.assign(guest, { stale: true, sample_age_seconds: 731.5, why: "cannot read its state: libvirt does not answer" }),
 	early: (guest) => {
 		guest.recommendation = { status: "too early", age_seconds: 3.1, confidence: "none", windows: 4, since: guest.recommendation.since, why: ["too early: 4 of 10 windows"] };

@@ -58,6 +58,10 @@ uplot=$WSS_SRCDIR/third-party/uplot
 	look content
 }
 
+@test "the host says how many guests are not measured" {
+	look tile
+}
+
 @test "one guest" {
 	look detail
 }

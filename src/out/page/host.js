@@ -52,13 +52,19 @@ function sumFigure(sum) {
 
 const ofGuests = (sum, total) => sum ? `${sum.guests} of ${plural(total, "guest")}` : "";
 
-function hostTiles(host) {
+function troublesOf(host, guests) {
+	const words = guests.map((guest) => stateOf(guest)[0]);
+	const pending = words.filter((word) => word === "new" || word === "not measured").length;
+	const text = [["stale", host.guests.stale], ["refused", host.guests.refused], ["left out", host.guests.left_out],
+		["not measured yet or failing", pending]].filter(([, n]) => n).map(([name, n]) => `${n} ${name}`).join(", ");
+	return text || (guests.length ? "none stale or refused" : "");
+}
+
+function hostTiles(host, list) {
 	const guests = host.guests, totals = host.totals, of = host.memory_bytes;
 	const part = (sum) => sum && of ? `${shareText(sum.bytes / of)} of the host, ` : "";
-	const troubles = [["stale", guests.stale], ["refused", guests.refused], ["left out", guests.left_out]]
-		.filter(([, n]) => n).map(([name, n]) => `${n} ${name}`).join(", ");
 	return el("dl", { class: "tiles" },
-		tile("Guests measured", el("span", { text: `${guests.measured} of ${guests.total}` }), troubles || "none stale or refused"),
+		tile("Guests measured", el("span", { text: `${guests.measured} of ${guests.total}` }), troublesOf(host, list)),
 		tile("Working set", sumFigure(totals.wss), part(totals.wss) + ofGuests(totals.wss, guests.total)),
 		tile("Recommended", sumFigure(totals.recommended), part(totals.recommended) + ofGuests(totals.recommended, guests.total)),
 		tile("Reclaimable", sumFigure(totals.reclaimable), part(totals.reclaimable) + ofGuests(totals.reclaimable, guests.total)),

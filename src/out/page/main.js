@@ -95,7 +95,8 @@ class Page {
 		document.title = `${name} \u2013 virt-wss`;
 		$("title").textContent = `virt-wss on ${name}`;
 		$("updated").textContent = `Version ${host.version}. Figures of ${new Date(host.time).toLocaleTimeString()}`;
-		this.glance.replaceChildren(el("h2", { text: "Host" }), hostTiles(host), host.guests.total ? hostBars(host) : "");
+		this.glance.replaceChildren(el("h2", { text: "Host" }), hostTiles(host, this.guests),
+			host.guests.total ? hostBars(host) : "");
 		if (this.guests.length)
 			this.table.update(this.guests, { held: host.held });
 		// Only when it changes: what is moved loses the focus.
