@@ -206,6 +206,41 @@ const cases = {
 		assert.strictEqual(await tab.run(`${DETAIL}.querySelector('h2').textContent`), "cache1");
 	},
 
+	// An address that names no running guest: the page says so until another guest is opened.
+	async missing() {
+		const said = "document.getElementById('missing').innerText", text = "No running guest has this UUID.";
+		const tab = await open({ n: 3 }, {}, "#0f1e2d3c-0000-4000-8000-000000000007");
+		await tab.until(`${said} === ${JSON.stringify(text)}`);
+		assert.strictEqual(await tab.run("document.getElementById('missing').getAttribute('role')"), "status");
+		assert(!await tab.run(`${DETAIL}.open`));
+		await tab.picture(path.join(pictures, "missing.png"));
+		await tab.run("document.querySelector('#guests td.name button').click()");
+		await tab.until(opened);
+		assert.strictEqual(await tab.run(said), "");
+		// An address that is typed while a guest is shown; a UUID may be in capitals.
+		await tab.run("location.hash = '#nonsense'");
+		await tab.until(`!${DETAIL}.open && ${said} === ${JSON.stringify(text)}`);
+		await tab.until("!document.querySelector('canvas')");
+		assert.strictEqual(await tab.run("location.hash"), "#nonsense");
+		await tab.run("location.hash = '#0F1E2D3C-0000-4000-8000-000000000001'");
+		await tab.until(`${opened} && ${said} === ""`);
+		await tab.run(`${DETAIL}.close()`);
+		await tab.until("location.hash === ''");
+		// It is opened when it has been started.
+		await tab.run("location.hash = '#0f1e2d3c-0000-4000-8000-000000000003'");
+		await tab.until(`${said} === ${JSON.stringify(text)}`);
+		fleet.write(directory, { n: 4 });
+		await server.renew();
+		await tab.until(`${opened} && ${said} === ""`);
+		// A service that has not listed the guests yet knows nothing of it.
+		const starting = { n: 0, host: { state: "starting", since_seconds: 3.2, libvirt_up: undefined } };
+		const early = await open(starting, {}, "#0f1e2d3c-0000-4000-8000-000000000001");
+		assert.strictEqual(await early.run(said), "");
+		fleet.write(directory, { n: 2 });
+		await server.renew();
+		await early.until(opened);
+	},
+
 	async sorting() {
 		const tab = await open({ n: 20, kinds: KINDS }), keys = new Map(tab.guests.map((guest) => [guest.domain, guest.sample && guest.sample.wss_bytes]));
 		const down = await tab.run(NAMES), sizes = down.map((one) => keys.get(one));

@@ -78,6 +78,10 @@ uplot=$WSS_SRCDIR/third-party/uplot
 	look address
 }
 
+@test "an address that names no running guest" {
+	look missing
+}
+
 @test "sorting" {
 	look sorting
 }

@@ -112,10 +112,11 @@ class Detail {
 		// The event comes later than the call; another guest may have been opened.
 		if (this.dialog.open)
 			return;
+		const own = this.guest && location.hash.toLowerCase() === `#${this.guest.uuid}`;
 		chartsForget(this.dialog);
 		this.guest = null;
 		this.dialog.replaceChildren();
-		if (location.hash)
+		if (own)
 			history.replaceState(null, "", location.pathname + location.search);
 	}
 

@@ -3,6 +3,7 @@
 
 const POLL_MS = 10000;
 const TRENDS_MS = 60000;
+const NO_SUCH_GUEST = "No running guest has this UUID.";
 
 const $ = (id) => document.getElementById(id);
 
@@ -58,9 +59,19 @@ class Page {
 		this.follow();
 	}
 
-	// Opens the guest that the address names.
+	named() {
+		const wanted = location.hash.toLowerCase();
+		return this.guests.find((one) => `#${one.uuid}` === wanted);
+	}
+
+	// Opens the guest that the address names, or says that there is none.
 	follow() {
-		const guest = this.guests.find((one) => `#${one.uuid}` === location.hash);
+		const guest = this.named(), listed = this.host && this.host.state !== "starting";
+		this.missing = Boolean(listed && location.hash && !guest);
+		// Nothing can be read behind the dialog.
+		if (this.missing && this.detail.guest)
+			this.detail.dialog.close();
+		$("missing").replaceChildren(...(this.missing ? [el("p", { class: "notice", text: NO_SUCH_GUEST })] : []));
 		if (guest && (!this.detail.guest || this.detail.guest.uuid !== guest.uuid))
 			this.detail.open(guest, this.host, (uuid) => ask(`/api/v1/history/${encodeURIComponent(uuid)}`));
 	}
@@ -107,9 +118,10 @@ class Page {
 		}
 		if (this.detail.guest)
 			this.detail.update(this.guests.find((guest) => guest.uuid === this.detail.guest.uuid), host);
-		if (!this.shown)
+		// A guest that was missing may have been started, and a service that has just started has listed none.
+		if (!this.shown || this.missing && this.named())
 			this.follow();
-		this.shown = true;
+		this.shown = this.shown || host.state !== "starting";
 	}
 
 	async run() {
