@@ -146,6 +146,22 @@ const cases = {
 		const refused = await tab.run(`${DETAIL}.innerText`);
 		assert(refused.includes("a window would stall it for about 41.0 ms"), refused);
 		assert(!/\b0 B\b/.test(refused), refused);
+		assert(!refused.includes("which pages this guest touches"), refused);
+		await tab.run(`${DETAIL}.close()`);
+		// A guest without a sample has not been measured; one whose windows do not show single pages has.
+		const cards = `[...${DETAIL}.querySelectorAll('.card')]`;
+		for (const [name, says] of [["proxy1", /^not measured yet$/],
+			["build1", /^no window has shown which pages this guest touches: the method, or the host's/]]) {
+			const names = "[...document.querySelectorAll('td.name button')]";
+			const button = `${names}.find((one) => one.textContent === "${name}")`;
+			await tab.run(`${button}.click()`);
+			await tab.until(`${DETAIL}.open && ${DETAIL}.querySelector('h2').textContent === "${name}"`);
+			const reason = await tab.run(`${button}.closest("tr").children[8].firstChild.title`);
+			assert(says.test(reason), reason);
+			const text = await tab.run(`${cards}.find((one) => one.innerText.startsWith("Coldness")).innerText`);
+			assert(text.includes(`Unknown: ${reason}.`), text);
+			await tab.run(`${DETAIL}.close()`);
+		}
 		// It was asked for, and is not there.
 		tab.faults = tab.faults.filter((fault) => !fault.includes("404"));
 	},

@@ -47,7 +47,7 @@ function adviceCard(guest) {
 function coldCard(guest) {
 	const cold = guest.cold;
 	if (!cold)
-		return card("Coldness", "", none(`Unknown: ${COLD_REASON}.`));
+		return card("Coldness", "", none(`Unknown: ${visible(coldReason(guest))}.`));
 	const names = { "2m": "2 minutes", "10m": "10 minutes", "1h": "1 hour", "24h": "24 hours" };
 	const node = el("div", { class: "bars" });
 	for (const one of cold.ages) {

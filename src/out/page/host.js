@@ -19,7 +19,8 @@ function coldOf(guest, age) {
 	return guest.cold ? guest.cold.ages.find((one) => one.age === age) : undefined;
 }
 
-const COLD_REASON = "no window has shown which pages this guest touches: the method, or the host's kernel, does not";
+const coldReason = (guest) => guest.sample
+	? "no window has shown which pages this guest touches: the method, or the host's kernel, does not" : why(guest);
 
 // Of a guest: a word, its class, and what it means.
 function stateOf(guest, held) {
@@ -150,7 +151,7 @@ function cells(guest, view) {
 		balloon: [figure(memory(guest, "balloon_bytes"), bytesText, why(guest))],
 		recommended: [figure(advised(guest, "recommended_bytes"), bytesText, adviceReason(guest))],
 		reclaimable: [figure(advised(guest, "reclaimable_bytes"), bytesText, adviceReason(guest))],
-		cold: [figure(cold, cold ? () => `\u2264 ${bytesText(cold.high_bytes)}` : null, COLD_REASON)],
+		cold: [figure(cold, cold ? () => `\u2264 ${bytesText(cold.high_bytes)}` : null, coldReason(guest))],
 		cost: [figure(guest.spent.vcpu_share, shareText, NOT_MEASURED)],
 		age: [figure(guest.sample_age_seconds, durationText, NOT_MEASURED)],
 	};
