@@ -257,6 +257,30 @@ const cases = {
 		await early.until(opened);
 	},
 
+	// The growth curve's axis ends with the curve, and begins with a tick.
+	async growth() {
+		const tab = await open({ n: 1 });
+		await tab.run("document.querySelector('#guests td.name button').click()");
+		await tab.until(opened);
+		const growth = "charts.find((one) => /^Growth/.test(one.place.getAttribute('aria-label'))).plot";
+		const { min, max, values } = await tab.run(`(({ scales: { x: { min, max } }, axes }) =>
+			({ min, max, values: axes[0]._values }))(${growth})`);
+		assert.deepStrictEqual([min, max], [0.001, 4.002]);
+		assert.deepStrictEqual(values.filter((value) => value !== null),
+			["1 ms", "2 ms", "5 ms", "10 ms", "20 ms", "50 ms", "100 ms", "200 ms", "500 ms", "1 s", "2 s", "4 s"]);
+		// On a phone there is room for fewer, but none of them is left out for no reason.
+		await tab.size(390, 844);
+		await tab.until(`${growth}.width < 390`);
+		const { at, shown, space } = await tab.run(`((plot) => ({ shown: plot.axes[0]._values, space: plot.axes[0]._space,
+			at: plot.axes[0]._splits.map((v) => plot.valToPos(v, "x")) }))(${growth})`);
+		const labelled = at.filter((_, i) => shown[i] !== null);
+		assert(labelled.slice(1).every((x, i) => x - labelled[i] >= space), shown.join());
+		assert(["1 ms", "10 ms", "100 ms", "1 s"].every((one) => shown.includes(one)), shown.join());
+		const ranges = [[0.0013, 2], [0.05, 0.2], [0.9, 1.1], [1, 60], [3, 3]];
+		assert.deepStrictEqual(await tab.run(`${JSON.stringify(ranges)}.map(([a, b]) => logRange(null, a, b))`),
+			[[0.001, 2], [0.05, 0.2], [0.9, 1.1], [1, 60], [3, 10]]);
+	},
+
 	async sorting() {
 		const tab = await open({ n: 20, kinds: KINDS }), keys = new Map(tab.guests.map((guest) => [guest.domain, guest.sample && guest.sample.wss_bytes]));
 		const down = await tab.run(NAMES), sizes = down.map((one) => keys.get(one));

@@ -82,6 +82,10 @@ uplot=$WSS_SRCDIR/third-party/uplot
 	look missing
 }
 
+@test "the growth curve fills its axis" {
+	look growth
+}
+
 @test "sorting" {
 	look sorting
 }

@@ -220,6 +220,26 @@ function daysChart(days) {
 	});
 }
 
+// A logarithmic axis that ends with the last value, not with the next power of ten. It begins with a tick.
+function logRange(_, min, max) {
+	const power = 10 ** Math.floor(Math.log10(min) + 1e-9), low = Math.floor(min / power + 1e-9) * power;
+	return [Number(low.toPrecision(1)), min < max ? max : 10 * power];
+}
+
+// Which ticks of a logarithmic axis have a label: powers of ten first, then others that have room between them. uPlot's
+// own choice on a horizontal axis is powers of ten only, of which a short axis may have none.
+function logLabels(u, ticks, _, space) {
+	const kept = new Map();
+	for (const digit of "152374689")
+		for (const tick of ticks) {
+			const at = u.valToPos(tick, "x");
+			const room = [...kept.values()].every((other) => Math.abs(at - other) >= space);
+			if (room && tick.toExponential(2)[0] === digit)
+				kept.set(tick, at);
+		}
+	return ticks.map((tick) => kept.has(tick) ? tick : null);
+}
+
 function growthChart(curve) {
 	const points = curve.filter((point) => point.seconds > 0), xs = points.map((point) => point.seconds);
 	const bounded = points.some((point) => point.high_bytes !== undefined && point.low_bytes !== point.high_bytes);
@@ -228,8 +248,9 @@ function growthChart(curve) {
 		low: points.map((point) => point.low_bytes === undefined ? point.bytes : point.low_bytes),
 		high: points.map((point) => point.high_bytes === undefined ? point.bytes : point.high_bytes),
 	} : null, {
-		log: true, xLabel: "time since measuring began (logarithmic)", xText: durationText,
-		xAxis: { values: (_, ticks) => ticks.map((v) => v === null ? null : durationExact(v)), space: 46 },
+		log: true, xRange: logRange, xLabel: "time since measuring began (logarithmic)", xText: durationText,
+		xAxis: { values: (_, ticks) => ticks.map((v) => v === null ? null : durationExact(v)), space: 46,
+			filter: logLabels },
 		label: `Growth curve: ${bytesText(last.bytes)} touched within ${durationText(last.seconds)}`,
 	});
 }
