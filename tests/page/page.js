@@ -455,9 +455,17 @@ const cases = {
 
 	async pictures() {
 		for (const [kind, width, height, dark] of [["light", 1400, 1000, false], ["dark", 1400, 1000, true], ["phone", 390, 844, false], ["phone-dark", 390, 844, true]]) {
-			const tab = await open({ n: 12, kinds: KINDS }, { width, height, dark });
+			const names = [undefined, undefined, "a-guest-with-a-long-name.example"];
+			const tab = await open({ n: 12, names, kinds: { ...KINDS, 9: "failing" } }, { width, height, dark });
 			await tab.until("document.querySelectorAll('svg.spark').length > 0");
 			assert(await tab.run("document.documentElement.scrollWidth <= innerWidth"), `${kind}: the page is wider than the window`);
+			// The state is a word at any width, and the table does not scroll sideways.
+			const states = await tab.run(`[...document.querySelectorAll('td .state')].map((one) => [one.innerText,
+				parseFloat(getComputedStyle(one).fontSize) >= 11 && one.getBoundingClientRect().width > 20])`);
+			assert(states.length === 12 && states.every(([word, seen]) => word && seen), states.join("\n"));
+			const [content, room] = await tab.run(`((one) => [one.scrollWidth, one.clientWidth])(
+				document.querySelector('.scroll'))`);
+			assert(content <= room, `${kind}: the table of ${content} pixels scrolls sideways in ${room}`);
 			await tab.picture(path.join(pictures, `${kind}.png`));
 			for (const guest of [0, 3]) {
 				await tab.run(`[...document.querySelectorAll('td.name button')].find((b) => b.textContent === ${JSON.stringify(tab.guests[guest].domain)}).click()`);
