@@ -79,6 +79,12 @@ size_t pack_place_all(struct pack_state *state, uint32_t *guests, size_t n);
  */
 bool pack_squeeze(struct pack_state *state, const uint32_t *guests, size_t n);
 
+/*
+ * Moves guests off bad hosts, with as few moves as possible; within max_moves it mends as many hosts as
+ * possible. Hosts that stay bad are closed then. WSS_ERR_NO_MEMORY. *ret_bad: bad hosts before.
+ */
+int pack_mend(struct pack_state *state, size_t *ret_bad, struct wss_error *err);
+
 /* Number of hosts in use: with guests, or to be kept. */
 size_t pack_count_used(const struct pack_state *state);
 

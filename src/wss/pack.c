@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Theory of operation: guests first leave hosts that are over their limits, cheapest first.
- * Then hosts are put into an order of emptying, the cheapest last, and a binary search finds
- * how many of the first are enough: each try closes all others, and packs their guests
- * (pack-place.c) beside those that stay where they are, and exchanges guests where that is not
- * enough (pack-squeeze.c). So guests of emptied hosts move, and others only to make room for
- * them.
+ * Theory of operation: guests first leave hosts that are over their limits (pack-mend.c). Then
+ * hosts are put into an order of emptying, the cheapest last, and a binary search finds how many
+ * of the first are enough: each try closes all others, and packs their guests (pack-place.c)
+ * beside those that stay where they are, and exchanges guests where that is not enough
+ * (pack-squeeze.c). So guests of emptied hosts move, and others only to make room for them.
  */
 #include "wss/pack-private.h"
 
@@ -18,68 +17,6 @@
 
 /* Exchanges that one try may consider, for half a second. */
 #define WORK_OF_TRY 5000000
-
-/* --- hosts over their limits --- */
-
-/* Finds the guest whose move costs least and that is not tried yet; PACK_NOWHERE: none. */
-static uint32_t cheapest_guest(const struct pack_state *state, uint32_t host,
-			       const bool *tried)
-{
-	bool over = state->loads[host].over > 0;
-	uint32_t best = PACK_NOWHERE;
-
-	for (uint32_t i = state->first[host]; i != PACK_NOWHERE; i = state->next[i]) {
-		const struct wss_pack_guest *guest = &state->problem->guests[i];
-
-		if (guest->pinned || tried[i] ||
-		    (!over && !pack_conflicts(state, i, host, PACK_NOWHERE)))
-			continue;
-		if (best == PACK_NOWHERE ||
-		    guest->copy_bytes < state->problem->guests[best].copy_bytes)
-			best = i;
-	}
-	return best;
-}
-
-/* Moves guests off a bad host until it is not, or nothing more can move. */
-static void host_mend(struct pack_state *state, uint32_t host, bool *tried, size_t *moves)
-{
-	while (*moves < state->problem->max_moves && !wss_stop_requested() &&
-	       pack_is_bad(state, host)) {
-		uint32_t guest = cheapest_guest(state, host, tried);
-
-		if (guest == PACK_NOWHERE)
-			break;
-		tried[guest] = true;
-		pack_take(state, guest);
-		if (pack_place(state, guest, host))
-			(*moves)++;
-		else
-			pack_put(state, guest, host);
-	}
-}
-
-static int pack_mend(struct pack_state *state, size_t *ret_bad, struct wss_error *err)
-{
-	wss_auto_free bool *tried = calloc(state->problem->n_guests + 1, sizeof(*tried));
-	wss_auto_free uint32_t *bad = calloc(state->problem->n_hosts + 1, sizeof(*bad));
-	size_t moves = 0;
-
-	if (!tried || !bad)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	*ret_bad = 0;
-	for (uint32_t i = 0; i < state->problem->n_hosts; i++)
-		if (pack_is_bad(state, i)) {
-			state->loads[i].open = false;
-			bad[(*ret_bad)++] = i;
-		}
-	for (size_t i = 0; i < *ret_bad; i++) {
-		host_mend(state, bad[i], tried, &moves);
-		state->loads[bad[i]].open =
-			!state->problem->hosts[bad[i]].closed && !pack_is_bad(state, bad[i]);
-	}
-	return 0;
-}
 
 /* --- the order of emptying --- */
 

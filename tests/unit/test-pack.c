@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "hosttest.h"
 
+#include "base/clock.h"
 #include "base/stop.h"
 #include "tests/random.h"
 #include "wss/pack.h"
@@ -215,6 +216,143 @@ static void test_mends_only(void **unused)
 	free(fleet);
 }
 
+/* A fleet of which each host has guests of 100 to 600 MiB, and an empty host at the end. */
+static struct fleet *overloaded_new(size_t n_hosts, const float *mib, size_t each)
+{
+	struct fleet *fleet = fleet_new(n_hosts * each, n_hosts + 1);
+
+	hosts_set(fleet, 1000);
+	fleet->hosts[n_hosts] = (struct wss_pack_host){ 8000, 8000, false, false };
+	fleet->problem.goal = WSS_PACK_SAFE;
+	for (size_t i = 0; i < n_hosts * each; i++) {
+		guest_set(fleet, i, (uint32_t)(i / each), mib[i % each], mib[i % each], 0, 24);
+		fleet->guests[i].copy_bytes = (uint64_t)mib[i % each] << 20;
+	}
+	return fleet;
+}
+
+/* Solves and checks, then compares the moves and what they copy, in MiB. */
+static void assert_mends(const struct fleet *fleet, size_t bad_after, size_t moves, uint64_t copy_mib)
+{
+	struct wss_pack_plan plan = solve(fleet);
+
+	plan_check(fleet, &plan);
+	assert_int_equal(plan.bad_after, bad_after);
+	assert_int_equal(plan.moves, moves);
+	assert_int_equal(plan.copy_bytes >> 20, copy_mib);
+	free(plan.host_of);
+}
+
+/* 1400 MiB: the guests of 100 and 300 do not mend the host alone, those of 400 and 600 do. */
+static void test_cheapest_that_mends(void **unused)
+{
+	struct fleet *fleet = overloaded_new(1, (const float[]){ 100, 300, 400, 600 }, 4);
+
+	(void)unused;
+	assert_mends(fleet, 0, 1, 400);
+	/* It is worth more to stay. */
+	fleet->guests[2].copy_bytes = 700 << 20;
+	assert_mends(fleet, 0, 1, 600);
+	fleet->guests[3].pinned = true;
+	assert_mends(fleet, 0, 1, 700);
+	free(fleet);
+}
+
+/* 1900 MiB: any two of the three large guests mend it. The one that would cost most stays. */
+static void test_two_mend(void **unused)
+{
+	struct fleet *fleet = overloaded_new(1, (const float[]){ 100, 300, 480, 500, 520 }, 5);
+
+	(void)unused;
+	assert_mends(fleet, 0, 2, 980);
+	free(fleet);
+}
+
+/* A guest that needs nothing when the host is over its limit stays, however cheap it is. */
+static void test_idle_guests_stay(void **unused)
+{
+	struct fleet *fleet = fleet_new(4, 2);
+
+	(void)unused;
+	hosts_set(fleet, 1000);
+	fleet->problem.goal = WSS_PACK_SAFE;
+	guest_set(fleet, 0, 0, 0, 500, 8, 20);
+	guest_set(fleet, 1, 0, 600, 0, 8, 20);
+	guest_set(fleet, 2, 0, 600, 0, 8, 20);
+	guest_set(fleet, 3, 1, 100, 100, 0, 24);
+	fleet->guests[1].copy_bytes = fleet->guests[2].copy_bytes = 9 << 20;
+	assert_mends(fleet, 0, 1, 9);
+	free(fleet);
+}
+
+/* Eight hosts, the first two of which need two moves: each move of a budget mends one of the others first. */
+static void test_budget_mends_most_hosts(void **unused)
+{
+	static const size_t left[] = { 8, 7, 6, 5, 4, 3, 2, 2, 1, 1, 0 };
+	struct fleet *fleet = overloaded_new(8, (const float[]){ 200, 300, 300, 320 }, 4);
+
+	(void)unused;
+	for (size_t i = 0; i < 8; i++)
+		fleet->guests[i].need_mib[7] += 250;
+	for (size_t budget = 0; budget < 11; budget++) {
+		struct wss_pack_plan plan;
+
+		fleet->problem.max_moves = budget;
+		plan = solve(fleet);
+		plan_check(fleet, &plan);
+		assert_int_equal(plan.bad_after, left[budget]);
+		free(plan.host_of);
+	}
+	fleet->problem.max_moves = 5;
+	assert_mends(fleet, 3, 5, 1000);
+	free(fleet);
+}
+
+/* No guest mends the host, but the largest that fits elsewhere relieves it. */
+static void test_relieves_what_stays(void **unused)
+{
+	struct fleet *fleet = overloaded_new(1, (const float[]){ 900, 250, 200, 400 }, 4);
+
+	(void)unused;
+	fleet->hosts[1].limit_mib = fleet->hosts[1].memory_mib = 300;
+	assert_mends(fleet, 1, 1, 250);
+	fleet->problem.max_moves = 0;
+	assert_mends(fleet, 1, 0, 0);
+	free(fleet);
+}
+
+/* Two pairs that must be apart, on a host that is within its limit. */
+static void test_parts_guests(void **unused)
+{
+	struct fleet *fleet = overloaded_new(1, (const float[]){ 100, 200, 150, 50, 10 }, 5);
+
+	(void)unused;
+	fleet->problem.n_aparts = 2;
+	for (uint32_t i = 0; i < 2; i++) {
+		fleet->aparts[i] = (struct wss_pack_apart){ fleet->apart_guests[i], 2 };
+		fleet->apart_guests[i][0] = 2 * i;
+		fleet->apart_guests[i][1] = 2 * i + 1;
+	}
+	assert_mends(fleet, 0, 2, 150);
+	free(fleet);
+}
+
+/* All guests on one host, where the 74 smallest fill the limit. The moves of the others are found in few passes. */
+static void test_one_host_has_all(void **unused)
+{
+	struct fleet *fleet = fleet_new(GUESTS_MAX, HOSTS_MAX);
+	uint64_t start = wss_clock_now_ns();
+
+	(void)unused;
+	hosts_set(fleet, 3000);
+	fleet->problem.goal = WSS_PACK_SAFE;
+	for (size_t i = 0; i < GUESTS_MAX; i++)
+		guest_set(fleet, i, 0, 40 + (float)(i % 40), 20, 0, 12);
+	assert_mends(fleet, 0, 1426, 1426);
+	assert_true(wss_clock_now_ns() - start < 5 * WSS_NS_PER_S);
+	free(fleet);
+}
+
 /* Pinned guests cannot leave an overloaded host, which then gets no other guest. */
 static void test_cannot_mend(void **unused)
 {
@@ -388,11 +526,23 @@ static void test_stops(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_day_and_night),	  cmocka_unit_test(test_no_guests),
-		cmocka_unit_test(test_limit_is_exact),	  cmocka_unit_test(test_mends_only),
-		cmocka_unit_test(test_cannot_mend),	  cmocka_unit_test(test_exchanges),
-		cmocka_unit_test(test_risk),		  cmocka_unit_test(test_random_fleets),
-		cmocka_unit_test(test_close_to_the_bound), cmocka_unit_test(test_stops),
+		cmocka_unit_test(test_day_and_night),
+		cmocka_unit_test(test_no_guests),
+		cmocka_unit_test(test_limit_is_exact),
+		cmocka_unit_test(test_mends_only),
+		cmocka_unit_test(test_cheapest_that_mends),
+		cmocka_unit_test(test_two_mend),
+		cmocka_unit_test(test_idle_guests_stay),
+		cmocka_unit_test(test_budget_mends_most_hosts),
+		cmocka_unit_test(test_relieves_what_stays),
+		cmocka_unit_test(test_parts_guests),
+		cmocka_unit_test(test_one_host_has_all),
+		cmocka_unit_test(test_cannot_mend),
+		cmocka_unit_test(test_exchanges),
+		cmocka_unit_test(test_risk),
+		cmocka_unit_test(test_random_fleets),
+		cmocka_unit_test(test_close_to_the_bound),
+		cmocka_unit_test(test_stops),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
