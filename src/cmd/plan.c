@@ -133,22 +133,58 @@ static void plan_warn_left_out(const struct plan *plan)
 		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%.60s", used ? ", " : "",
 					 plan->fleet.guests[solved->left_out[named]].name);
 	if (solved->n_left_out)
-		wss_warn("left out %zu moves that wait for each other, because %s: %s%s", solved->n_left_out,
+		wss_warn(solved->n_left_out == 1
+				 ? "left out %zu move that waits for others, because %s: %s%s"
+				 : "left out %zu moves that wait for each other, because %s: %s%s",
+			 solved->n_left_out,
 			 plan->options->max_moves != UINT64_MAX
 				 ? "no host has room to move one aside, or --max-moves allows no more"
 				 : "no host has room to move one aside",
 			 names, named < solved->n_left_out ? " ..." : "");
 }
 
+/* Warns of the hosts that stay over their limits, with a line for each reason. */
+static void plan_warn_over(const struct plan *plan)
+{
+	static const struct {
+		const char *one, *many;
+	} reasons[WSS_PACK_STAYS] = {
+		[WSS_PACK_STAY_PINNED] = {"the guests that would have to leave it may not move",
+					  "the guests that would have to leave them may not move"},
+		[WSS_PACK_STAY_NO_HOST] = {"no other host may take guests", "no other host may take guests"},
+		[WSS_PACK_STAY_LEFT_OUT] = {"moves off it are left out", "moves off them are left out"},
+		[WSS_PACK_STAY_MAX_MOVES] = {"--max-moves allows no more moves",
+					     "--max-moves allows no more moves"},
+		[WSS_PACK_STAY_NO_ROOM] = {"the guests that could leave it fit on no other host",
+					   "the guests that could leave them fit on no other host"},
+	};
+
+	for (int i = 0; i < WSS_PACK_STAYS; i++) {
+		size_t n = plan->solved.bad_why[i];
+
+		if (n == 1)
+			wss_warn(plan->n_aparts ? "1 host stays over its limit, or with guests that must be apart: %s"
+						: "1 host stays over its limit: %s",
+				 plan->fleet.n_hosts == 1 && i == WSS_PACK_STAY_NO_HOST
+					 ? "there is no other host"
+					 : reasons[i].one);
+		else if (n)
+			wss_warn(plan->n_aparts
+					 ? "%zu hosts stay over their limits, or with guests that must be apart: %s"
+					 : "%zu hosts stay over their limits: %s",
+				 n, reasons[i].many);
+	}
+}
+
 /* Says what the table cannot. */
 static void plan_warn(const struct plan *plan)
 {
-	if (plan->n_unknown)
+	if (plan->n_unknown == 1)
+		wss_warn("1 guest has no figure at all: it stays, and its host gets no other guest");
+	else if (plan->n_unknown)
 		wss_warn("%llu guests have no figure at all: they stay, and their hosts get no other guest",
 			 (unsigned long long)plan->n_unknown);
-	if (plan->solved.bad_after)
-		wss_warn("%zu hosts stay over their limits: guests that may move fit on no other host",
-			 plan->solved.bad_after);
+	plan_warn_over(plan);
 	plan_warn_left_out(plan);
 }
 

@@ -168,7 +168,10 @@ static void plan_update(struct ordering *run, struct wss_pack_plan *plan)
 	plan->hosts_after = pack_count_used(state);
 	plan->bad_after = 0;
 	for (uint32_t i = 0; i < state->problem->n_hosts; i++)
-		plan->bad_after += pack_is_bad(state, i);
+		if (pack_is_bad(state, i)) {
+			plan->bad_after++;
+			plan->bad_why[pack_why_bad(state, i, run->waiting, run->n)]++;
+		}
 	plan->moves = run->n_steps;
 	plan->copy_bytes = 0;
 	for (size_t i = 0; i < run->n_steps; i++)

@@ -65,6 +65,16 @@ struct wss_pack_step {
 	bool aside; /* temporary: it moves on in a later step, once there is room for it */
 };
 
+/* Why a host stays bad. */
+enum wss_pack_stay {
+	WSS_PACK_STAY_PINNED,	 /* the guests that would have to leave it are pinned */
+	WSS_PACK_STAY_NO_HOST,	 /* every other host is closed or bad, or there is none */
+	WSS_PACK_STAY_LEFT_OUT,	 /* moves off it wait for each other */
+	WSS_PACK_STAY_MAX_MOVES, /* max_moves allows no more */
+	WSS_PACK_STAY_NO_ROOM,	 /* the guests that could leave it fit on no other host */
+	WSS_PACK_STAYS
+};
+
 struct wss_pack_plan {
 	uint32_t *host_of;		  /* the host of each guest; free() it */
 	size_t moves;			  /* guests that change hosts, or steps once there are any */
@@ -73,11 +83,12 @@ struct wss_pack_plan {
 	size_t bad_before, bad_after; /* hosts that are over their limits or have guests to be
 					 kept apart */
 	size_t bound;		      /* no plan, whatever it moves, has fewer hosts */
-	/* Set by wss_pack_order(); free() both. */
+	/* Set by wss_pack_order(); free() both lists. */
 	struct wss_pack_step *steps;
 	size_t n_steps;
 	uint32_t *left_out; /* guests whose moves wait for each other */
 	size_t n_left_out;
+	size_t bad_why[WSS_PACK_STAYS]; /* bad_after, by the reason */
 };
 
 /*

@@ -144,6 +144,35 @@ refuses() { # FILE TEXT: one line that names the file
 	done
 }
 
+says() { # TEXT [OPTION...]: the only line of messages about host*.json
+	run -0 --separate-stderr "$virt_wss" plan --goal safe "${@:2}" host*.json
+	echo "$stderr"
+	[ "$stderr" = "virt-wss: warning: $1" ]
+}
+
+@test "a host that stays over its limit gets the reason" {
+	local stays='1 host stays over its limit'
+	host_file 100 web1,60,60 web2,60,60 >host1.json
+	says "$stays: there is no other host"
+	host_file 100 >host2.json
+	says "$stays: --max-moves allows no more moves" --max-moves 0
+	echo 'close host2' >constraints
+	says "$stays: no other host may take guests" --constraints constraints
+	echo 'pin web1 web2' >constraints
+	says "$stays: the guests that would have to leave it may not move" --constraints constraints
+	host_file 50 db1,1,1 >host2.json
+	says "$stays: the guests that could leave it fit on no other host"
+	says "$stays: the guests that could leave it fit on no other host" --max-moves 1
+	echo 'apart web1 db1' >constraints
+	says "$stays, or with guests that must be apart: the guests that could leave it fit on no other host" \
+		--constraints constraints
+	host_file 100 app1,60,60 app2,60,60 >host3.json
+	says '2 hosts stay over their limits: the guests that could leave them fit on no other host'
+	host_file 200 >host2.json
+	says "$stays: --max-moves allows no more moves" --max-moves 1
+	says '2 hosts stay over their limits: --max-moves allows no more moves' --max-moves 0
+}
+
 @test "10,000 guests on 500 hosts in time and memory, close to the bound and far from packing by peaks" {
 	local after peaks
 	fleet 500 10000
@@ -189,7 +218,7 @@ refuses() { # FILE TEXT: one line that names the file
 	printf '{"schema": "virt-wss/inventory/1", "profiles": [{"domain": "new1"}]}' >host2.json
 	run -0 --separate-stderr "$virt_wss" plan --host-memory 100GiB host1.json host2.json
 	[[ $output != *' move'* ]]
-	[[ $stderr == *'1 guests have no figure at all'* ]]
+	[[ $stderr == *'1 guest has no figure at all: it stays, and its host gets no other guest'* ]]
 }
 
 @test "guests with too few windows count with all their memory" {

@@ -141,6 +141,27 @@ static void test_cycle_is_broken(void **state)
 	free(fleet);
 }
 
+/* A host stays over its limit because the guest that would leave it waits for one that would come. */
+static void test_left_out_is_the_reason(void **state)
+{
+	struct fleet *fleet = fleet_new(4, 3, 100);
+	struct wss_pack_plan plan = plan_of(fleet, (uint32_t[]){1, 0, 0, 1});
+
+	(void)state;
+	guest_set(fleet, 0, 0, 60);
+	guest_set(fleet, 1, 0, 50);
+	guest_set(fleet, 2, 1, 45);
+	guest_set(fleet, 3, 1, 39);
+	fleet->hosts[2].limit_mib = fleet->hosts[2].memory_mib = 10;
+	order(fleet, &plan);
+	plan_carry_out(fleet, &plan);
+	assert_int_equal(plan.n_left_out, 2);
+	assert_int_equal(plan.bad_after, 1);
+	assert_int_equal(plan.bad_why[WSS_PACK_STAY_LEFT_OUT], 1);
+	plan_release(&plan);
+	free(fleet);
+}
+
 static void test_cycle_is_left_out(void **state)
 {
 	struct fleet *fleet = fleet_new(5, 4, 10);
@@ -312,6 +333,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cycle_is_broken), cmocka_unit_test(test_cycle_is_left_out),
+		cmocka_unit_test(test_left_out_is_the_reason),
 		cmocka_unit_test(test_chain),		cmocka_unit_test(test_apart),
 		cmocka_unit_test(test_random_fleets),	cmocka_unit_test(test_stops),
 	};
