@@ -4,6 +4,7 @@
 #include <json-c/json.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -43,6 +44,15 @@ static int read_text(struct json_object *value, const struct wss_json_field *fie
 				     field->key);
 	memcpy(place, text, len + 1);
 	return 0;
+}
+
+/* Whoever prints it replaces what cannot be shown (base/text.h). */
+static void read_message(struct json_object *value, const struct wss_json_field *field, char *place)
+{
+	snprintf(place, field->size, "%s", json_object_get_string(value));
+	for (; *place; place++)
+		if (*place == '\n' || *place == '\r' || *place == '\t')
+			*place = ' ';
 }
 
 /* json-c makes the next integer that it knows of one that is too large. */
@@ -85,6 +95,7 @@ static bool field_has_type(const struct wss_json_field *field, enum json_type ty
 {
 	switch (field->type) {
 	case WSS_JSON_TEXT:
+	case WSS_JSON_MESSAGE:
 		return type == json_type_string;
 	case WSS_JSON_BOOL:
 		return type == json_type_boolean;
@@ -101,6 +112,7 @@ static const char *field_type_name(const struct wss_json_field *field)
 {
 	switch (field->type) {
 	case WSS_JSON_TEXT:
+	case WSS_JSON_MESSAGE:
 		return "a string";
 	case WSS_JSON_BOOL:
 		return "true or false";
@@ -122,6 +134,9 @@ static int read_field(struct json_object *value, const struct wss_json_field *fi
 	switch (field->type) {
 	case WSS_JSON_TEXT:
 		return read_text(value, field, place, err);
+	case WSS_JSON_MESSAGE:
+		read_message(value, field, place);
+		return 0;
 	case WSS_JSON_BOOL:
 		*(struct wss_amount *)(void *)place =
 			wss_amount_of(json_object_get_boolean(value) != 0);

@@ -16,6 +16,7 @@ struct json_object;
 
 enum wss_json_type {
 	WSS_JSON_TEXT,	 /* char[size]; longer text is an error, as is one that is not UTF-8 */
+	WSS_JSON_MESSAGE, /* char[size] for people: longer text is cut, white space becomes blanks */
 	WSS_JSON_BOOL,	 /* struct wss_amount: 1 or 0 */
 	WSS_JSON_COUNT,	 /* struct wss_amount: a whole number below 2^63 */
 	WSS_JSON_NANO,	 /* struct wss_amount: 1e9 times a number from 0 to 9e9, as ns of s */

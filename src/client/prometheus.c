@@ -49,6 +49,7 @@ struct reading {
 	struct wss_estate *fleet;
 	const uint32_t *by_uuid; /* guests, sorted */
 	char status[16];
+	char error_type[32], error[256]; /* of a status that is "error" */
 	/* Takes a series; of a range query, takes each of its points. */
 	int (*take)(struct reading *reading, struct series *series, struct wss_error *err);
 	size_t offset; /* of the amount that the answer is about, in a guest or host */
@@ -149,6 +150,8 @@ WSS_JSON_TABLE(data);
 
 static const struct wss_json_field answer_fields[] = {
 	WSS_JSON_FIELD(reading, "status", WSS_JSON_TEXT, status),
+	WSS_JSON_FIELD(reading, "errorType", WSS_JSON_MESSAGE, error_type),
+	WSS_JSON_FIELD(reading, "error", WSS_JSON_MESSAGE, error),
 	{"data", WSS_JSON_OBJECT, 0, 0, &data_table, NULL},
 };
 WSS_JSON_TABLE(answer);
@@ -161,21 +164,41 @@ struct prometheus {
 	struct reading reading;
 };
 
-static int answer_read(struct reading *reading, const char *body, size_t len, long http_status,
-		       struct wss_error *err)
+static int answer_parse(struct reading *reading, const char *body, size_t len, struct wss_error *err)
 {
 	static const struct qmp_limits limits = {.tree_bytes = WSS_PROMETHEUS_TREE_MAX,
 						 .depth = DEPTH_MAX};
 	qmp_auto_json struct json_object *object = NULL;
 
-	reading->status[0] = '\0';
+	reading->status[0] = reading->error_type[0] = reading->error[0] = '\0';
+	return qmp_json_parse(body, len, &limits, &object, NULL, err) < 0
+		       ? -1
+		       : wss_json_read(object, &answer_table, reading, err);
+}
+
+/* Whether the API says why it did not answer. */
+static bool answer_has_error(const struct reading *reading)
+{
+	return !strcmp(reading->status, "error") && (reading->error[0] || reading->error_type[0]);
+}
+
+static int answer_read(struct reading *reading, const char *body, size_t len, long http_status,
+		       struct wss_error *err)
+{
+	struct wss_error broken = WSS_ERROR_INIT;
+	int r = answer_parse(reading, body, len, &broken);
+
+	if (answer_has_error(reading))
+		return wss_error_set(err, WSS_ERR_FAILED, "the API reports an error: %s%s%s",
+				     reading->error_type,
+				     reading->error_type[0] && reading->error[0] ? ": " : "",
+				     reading->error);
 	if (http_status != 200)
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "HTTP status %ld instead of 200: %.160s", http_status,
 				     body);
-	if (qmp_json_parse(body, len, &limits, &object, NULL, err) < 0 ||
-	    wss_json_read(object, &answer_table, reading, err) < 0)
-		return -1;
+	if (r < 0)
+		return wss_error_set(err, broken.code, "%s", broken.text);
 	if (strcmp(reading->status, "success") != 0)
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "\"status\" is \"%s\" instead of \"success\": is it the "

@@ -76,7 +76,7 @@ refuses() { # STATUS TEXT OPTION...
 		JSON=|not JSON: the text ends too early
 		JSON=[]|an array instead of an object
 		JSON={}|"status" is "" instead of "success"
-		JSON={"status":"error","error":"no"}|"status" is "error" instead of "success"
+		JSON={"status":"error"}|"status" is "error" instead of "success"
 		JSON={"status":"success"}|no virt_wss_host_memory_bytes
 		JSON={"status":"success","data":{"result":{}}}|"result" has the wrong type: an object instead of an array
 		JSON={"status":"success","data":{"result":[7]}}|an integer instead of an object
@@ -93,6 +93,24 @@ refuses() { # STATUS TEXT OPTION...
 		redirect|HTTP status 302
 		bomb|not JSON
 	EOF2
+}
+
+@test "the error of an API is passed on, in one line of limited length" {
+	local text
+	api 'JSON={"status":"error","errorType":"bad_data","error":"line one\nline two\u001b[31m"}'
+	refuses 1 "$url: query virt_wss_host_memory_bytes: the API reports an error: bad_data: line one line two?[31m"
+	fleet_end
+	# With the status that they have in Prometheus.
+	api 'ERROR={"status":"error","errorType":"timeout","error":"query timed out"}'
+	refuses 1 'the API reports an error: timeout: query timed out'
+	fleet_end
+	api 'ERROR=no such path'
+	refuses 1 'HTTP status 422 instead of 200: no such path'
+	fleet_end
+	text=$(printf 'x%.0s' {1..2000})
+	api "JSON={\"status\":\"error\",\"error\":\"$text\"}"
+	refuses 1 'the API reports an error: xxx'
+	[ "${#stderr}" -lt 500 ]
 }
 
 @test "an API that hangs gets one clear line" {
