@@ -96,15 +96,29 @@ static int plan_take(void *opaque, int c, const char *value, struct wss_error *e
 	}
 }
 
+/* Refuses options about an API without one. */
+static int api_option_check(const struct wss_prometheus_options *options, struct wss_error *err)
+{
+	const char *option = options->token_file   ? "--token-file"
+			     : options->ca_file	   ? "--ca-file"
+			     : options->timeout_ns ? "--timeout"
+						   : NULL;
+
+	return option && !options->url
+		       ? wss_error_set(err, WSS_ERR_USAGE, "%s needs --prometheus", option)
+		       : 0;
+}
+
 static int plan_parse(struct wss_cli *cli, int argc, char **argv, struct plan_options *options,
 		      struct wss_error *err)
 {
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
 	    wss_cli_view(cli, &plan_layout, err) < 0)
 		return -1;
-	if (!options->prometheus.url && (options->prometheus.token_file || options->prometheus.ca_file))
-		return wss_error_set(err, WSS_ERR_USAGE, "%s needs --prometheus",
-				     options->prometheus.token_file ? "--token-file" : "--ca-file");
+	if (api_option_check(&options->prometheus, err) < 0)
+		return -1;
+	if (!options->prometheus.timeout_ns)
+		options->prometheus.timeout_ns = TIMEOUT_NS;
 	return wss_files_finish(cli, argc, argv, options->prometheus.url ? 0 : 1, 0, err);
 }
 
@@ -201,8 +215,7 @@ static int plan_print(struct wss_cli *cli, const struct plan *plan, struct wss_e
 static int plan_run(struct wss_cli *cli, int argc, char **argv)
 {
 	struct plan_options options = { .limit = 0.9,
-					.max_moves = UINT64_MAX,
-					.prometheus = { .timeout_ns = TIMEOUT_NS } };
+					.max_moves = UINT64_MAX };
 	struct plan plan = { .options = &options };
 	struct wss_error err = WSS_ERROR_INIT;
 	int r;

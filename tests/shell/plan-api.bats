@@ -169,6 +169,10 @@ refuses() { # STATUS TEXT OPTION...
 	[[ $stderr != *secret* ]]
 	run -2 "$virt_wss" plan --token-file token x.json
 	[[ $output == *'--token-file needs --prometheus'* ]]
+	run -2 "$virt_wss" plan --ca-file cert.pem x.json
+	[[ $output == *'--ca-file needs --prometheus'* ]]
+	run -2 "$virt_wss" plan --timeout 5s x.json
+	[[ $output == *'--timeout needs --prometheus'* ]]
 }
 
 @test "TLS is verified" {
