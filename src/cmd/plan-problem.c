@@ -58,6 +58,29 @@ static uint64_t guest_need_at(const struct wss_estate_guest *guest, struct wss_a
 	return wss_room_need_in(&need, guest_is_sized(guest) ? guest->week_bytes[hour] : unknown);
 }
 
+static int bytes_compare(const void *a, const void *b)
+{
+	const uint64_t *left = a, *right = b;
+
+	return *left > *right ? -1 : *left < *right;
+}
+
+/* Returns what a guest needs in the worst hour but those in which it may need more. */
+static uint64_t guest_steady_need(const struct wss_estate_guest *guest, struct wss_amount flat, unsigned over_hours)
+{
+	uint64_t needs[WSS_ESTATE_HOURS];
+
+	for (int hour = 0; hour < WSS_ESTATE_HOURS; hour++)
+		needs[hour] = guest_need_at(guest, flat, hour);
+	qsort(needs, WSS_ESTATE_HOURS, sizeof(needs[0]), bytes_compare);
+	return needs[over_hours];
+}
+
+static unsigned plan_over_hours(const struct plan_options *options)
+{
+	return (unsigned)(options->risk * WSS_PACK_HOURS);
+}
+
 static uint64_t mib_up(uint64_t bytes)
 {
 	return bytes / WSS_MIB + (bytes % WSS_MIB != 0);
@@ -83,6 +106,7 @@ static int guest_prepare(struct plan *plan, size_t i, struct wss_error *err)
 		return 0;
 	}
 	pack->pinned = guest_is_opted_out(guest);
+	plan->guests[i].steady_bytes = guest_steady_need(guest, flat, plan_over_hours(plan->options));
 	for (int hour = 0; hour < WSS_ESTATE_HOURS; hour++) {
 		uint64_t need = wss_u64_add(guest_need_at(guest, flat, hour), overhead);
 
@@ -163,7 +187,7 @@ int plan_prepare(struct plan *plan, struct wss_error *err)
 		.n_hosts = plan->fleet.n_hosts,
 		.aparts = plan->aparts,
 		.n_aparts = plan->n_aparts,
-		.over_hours = (unsigned)(options->risk * WSS_PACK_HOURS),
+		.over_hours = plan_over_hours(options),
 		.max_moves =
 			options->max_moves > SIZE_MAX ? SIZE_MAX : (size_t)options->max_moves,
 		.goal = options->goal,
@@ -236,19 +260,23 @@ static uint64_t guest_held(const struct plan *plan, size_t i)
 		.value;
 }
 
-/* Fills the list with all guests that hold more than is recommended; returns their number. */
+/* The size to give a guest that shrinks: the recommended one, unless it is planned to need more. */
+static uint64_t guest_shrunk(const struct plan *plan, size_t i)
+{
+	return wss_u64_max(plan->fleet.guests[i].recommended_bytes.value, plan->guests[i].steady_bytes);
+}
+
+/* Fills the list with all guests that hold more than that; returns their number. */
 static size_t givers_list(struct plan *plan, struct giver *list)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < plan->fleet.n_guests; i++) {
 		const struct wss_estate_guest *guest = &plan->fleet.guests[i];
-		uint64_t held = guest_held(plan, i);
+		uint64_t held = guest_held(plan, i), size = guest_shrunk(plan, i);
 
-		if (guest->recommended_bytes.known && guest_is_sized(guest) &&
-		    held > guest->recommended_bytes.value)
-			list[n++] = (struct giver){held - guest->recommended_bytes.value, i,
-						   plan->solved.host_of[i]};
+		if (guest->recommended_bytes.known && guest_is_sized(guest) && held > size)
+			list[n++] = (struct giver){held - size, i, plan->solved.host_of[i]};
 	}
 	qsort(list, n, sizeof(*list), givers_compare);
 	return n;
@@ -273,7 +301,7 @@ static int shrinks_find(struct plan *plan, struct wss_error *err)
 			continue;
 		held[list[i].host] -= list[i].bytes;
 		plan->guests[list[i].guest].shrink_to_bytes =
-			plan->fleet.guests[list[i].guest].recommended_bytes;
+			wss_amount_of(guest_shrunk(plan, list[i].guest));
 		plan->n_shrinks++;
 		plan->shrink_bytes = wss_u64_add(plan->shrink_bytes, list[i].bytes);
 	}

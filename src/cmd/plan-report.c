@@ -131,7 +131,8 @@ static const struct wss_column columns[] = {
 	{"assigned_bytes", NULL, "ASSIGNED", 8, plan_get_assigned,
 	 "Maximum memory of the guest, in bytes", false},
 	{"shrink_to_bytes", NULL, "SHRINK-TO", 9, plan_get_shrink,
-	 "Size to give it so that its host stays within the limit, in bytes", false},
+	 "Size to give it so that its host stays within the limit: the recommended one, but not below its need "
+	 "at the stated risk, without QEMU's own memory, in bytes", false},
 	{"step", NULL, "STEP", 4, plan_get_step,
 	 "Place in the order in which no host is over its limit at any moment", false},
 };

@@ -22,6 +22,8 @@ struct plan_options {
 struct plan_guest {
 	bool unknown;	    /* nothing says how much it needs: it stays, and its host gets no guest */
 	uint64_t peak_bytes; /* its need in its worst hour */
+	/* The least that it may shrink to: its need at the stated risk, without QEMU's memory. */
+	uint64_t steady_bytes;
 	struct wss_amount shrink_to_bytes; /* known if it has to shrink */
 };
 

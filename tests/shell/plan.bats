@@ -209,6 +209,33 @@ says() { # TEXT [OPTION...]: the only line of messages about host*.json
 	[[ $output != *' move'* ]]
 }
 
+@test "guests shrink to no less than they need, without QEMU's memory" {
+	host_file 100 web1,20,60 web2,50,70 >host1.json
+	# web1 needs 30 GiB in two hours, 28 in another one; QEMU takes 4 for each guest.
+	python3 - <<-'EOP'
+		import json
+		data = json.load(open('host1.json'))
+		week = [10 << 30] * 168
+		week[5] = week[6] = 30 << 30
+		week[7] = 28 << 30
+		data['recommendations'][0]['week'] = {'set_bytes': week}
+		data['host']['overhead_bytes'] = 8 << 30
+		json.dump(data, open('host1.json', 'w'))
+	EOP
+	shrunk() { # OPTION...: prints the need of web1 and its size
+		checked_plan -- host1.json >/dev/null
+		"$virt_wss" plan --output csv --columns domain,need_bytes,shrink_to_bytes "$@" host1.json |
+			grep ^web1 | tr -d '\r'
+	}
+	[ "$(shrunk)" = "web1,$((34 << 30)),$((30 << 30))" ]
+	sed -i "s/$((30 << 30))/$((29 << 30))/" plan.json
+	run ! "$tools/plan-check" plan.json host1.json
+	[[ $output == *'shrinks below its need'* ]]
+	more=(--risk 1.2)
+	[ "$(shrunk --risk 1.2)" = "web1,$((34 << 30)),$((28 << 30))" ]
+	[ "$(shrunk --risk 2)" = "web1,$((34 << 30)),$((20 << 30))" ]
+}
+
 @test "guests that opted out, and hosts with guests without any figure, are left alone" {
 	host_file 100 web1,20,40 >host1.json
 	host_file 100 db1,20,40 | sed 's/"ok"/"opted out"/' >host2.json
