@@ -6,13 +6,12 @@
 #include "cmd/plot.h"
 #include "out/plan-chart.h"
 
-/* Whether a host breaks its limit; one that is above it in as many hours as may be does not.
- */
-static bool load_is_over(const struct plan *plan, const struct plan_host *host,
-			 const struct plan_load *load)
+static enum wss_plan_state load_state(const struct plan *plan, const struct plan_host *host,
+				      const struct plan_load *load)
 {
-	return load->over_hours > plan->problem.over_hours ||
-	       load->peak_bytes > host->memory_bytes;
+	if (load->over_hours > plan->problem.over_hours || load->peak_bytes > host->memory_bytes)
+		return WSS_PLAN_OVER;
+	return load->over_hours ? WSS_PLAN_RISKED : WSS_PLAN_WITHIN;
 }
 
 static int bars_compare(const void *a, const void *b)
@@ -33,8 +32,8 @@ static void bars_fill(const struct plan *plan, struct wss_plan_bar *bars)
 			.name = host->name,
 			.before = (double)host->before.peak_bytes / (double)host->memory_bytes,
 			.after = (double)host->after.peak_bytes / (double)host->memory_bytes,
-			.over_before = load_is_over(plan, host, &host->before),
-			.over_after = load_is_over(plan, host, &host->after),
+			.state_before = load_state(plan, host, &host->before),
+			.state_after = load_state(plan, host, &host->after),
 		};
 	}
 	qsort(bars, plan->fleet.n_hosts, sizeof(*bars), bars_compare);
@@ -52,6 +51,7 @@ int plan_plot(const struct plan *plan, struct wss_error *err)
 	const struct wss_plan_chart chart = {.bars = bars,
 					     .n = plan->fleet.n_hosts,
 					     .limit = plan->options->limit,
+					     .risk = plan->options->risk,
 					     .hosts_before = plan->solved.hosts_before,
 					     .hosts_after = plan->solved.hosts_after,
 					     .hosts_bound = plan->solved.bound,

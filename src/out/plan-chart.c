@@ -52,6 +52,8 @@ static void panel_draw_bars(FILE *f, const struct plan_panel *panel)
 	const struct wss_plan_chart *plan = panel->plan;
 	double room = (panel->box.right - panel->box.left) / (double)plan->n;
 	double width = room < THIN ? room : room * BAR_SHARE;
+	static const char *const colours[] = {
+		[WSS_PLAN_WITHIN] = "s0", [WSS_PLAN_RISKED] = "s3", [WSS_PLAN_OVER] = "s1"};
 	char name[256];
 
 	for (size_t i = 0; i < plan->n; i++) {
@@ -60,10 +62,8 @@ static void panel_draw_bars(FILE *f, const struct plan_panel *panel)
 		double x = panel->box.left + room * (double)i, y = panel_y(panel, share);
 
 		if (share > 0)
-			wss_svg_rect(
-				f, x + (room - width) / 2, y, width, panel->box.bottom - y,
-				(panel->after ? bar->over_after : bar->over_before) ? "s1"
-										    : "s0");
+			wss_svg_rect(f, x + (room - width) / 2, y, width, panel->box.bottom - y,
+				     colours[panel->after ? bar->state_after : bar->state_before]);
 		if (plan->n > NAMED_MAX)
 			continue;
 		wss_chart_fit_name(bar->name, WSS_SVG_FONT_SMALL, room, name, sizeof(name));
@@ -105,15 +105,17 @@ void wss_plan_plot(FILE *f, const struct wss_plan_chart *plan)
 		 "", false},
 		{WSS_CHART_AREA, "s1", "over the limit", "", false},
 		{WSS_CHART_LINE, "reference", "safe limit", "", false},
+		{WSS_CHART_AREA, "s3", "over the limit in no more hours than the risk allows", "", false},
 	};
-	char copy[16], extra[160];
+	char copy[16], risk[64] = "", extra[256];
 	const struct wss_chart chart = {
 		.name = "Plan for a fleet",
 		.before = "What the hosts' guests need, before and after",
 		.after = "",
 		.source = {.extra = extra},
 		.keys = keys,
-		.n_keys = sizeof(keys) / sizeof(keys[0]),
+		/* Without a risk no host has the last state. */
+		.n_keys = sizeof(keys) / sizeof(keys[0]) - !(plan->risk > 0),
 		.left = LEFT,
 		.right = RIGHT,
 		.above = 24,
@@ -122,10 +124,11 @@ void wss_plan_plot(FILE *f, const struct wss_plan_chart *plan)
 	struct plan_panel before = {.plan = plan, .most = largest_share(plan)}, after;
 
 	wss_size_format(plan->copy_bytes, copy, sizeof(copy));
+	if (plan->risk > 0)
+		snprintf(risk, sizeof(risk), "; risk %.4g %%", plan->risk * 100);
 	snprintf(extra, sizeof(extra),
-		 "%zu hosts, fullest first; %zu moves copy %s; no plan needs fewer than %zu "
-		 "hosts",
-		 plan->n, plan->moves, copy, plan->hosts_bound);
+		 "%zu hosts, fullest first%s; %zu moves copy %s; no plan needs fewer than %zu",
+		 plan->n, risk, plan->moves, copy, plan->hosts_bound);
 	wss_chart_begin(f, &chart, &before.box);
 	after = before;
 	after.after = true;

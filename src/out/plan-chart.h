@@ -3,23 +3,28 @@
 #ifndef WSS_OUT_PLAN_CHART_H
 #define WSS_OUT_PLAN_CHART_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+
+enum wss_plan_state {
+	WSS_PLAN_WITHIN, /* its limit */
+	WSS_PLAN_RISKED, /* over the limit, in no more hours than may be */
+	WSS_PLAN_OVER,	 /* in more hours than that, or over all memory */
+};
 
 struct wss_plan_bar {
 	const char *name; /* of the host */
 	/* Need of its guests in their worst hour as a share of its memory; 0: no guest. */
 	double before, after;
-	/* Whether that breaks the limit, in more hours than may be. */
-	bool over_before, over_after;
+	enum wss_plan_state state_before, state_after;
 };
 
 struct wss_plan_chart {
 	const struct wss_plan_bar *bars; /* in the order of the picture */
 	size_t n;
 	double limit; /* safe share of a host's memory */
+	double risk;  /* share of the hours in which a host may be over it */
 	size_t hosts_before, hosts_after, hosts_bound, moves;
 	uint64_t copy_bytes;
 };

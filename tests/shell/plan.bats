@@ -346,9 +346,17 @@ says() { # TEXT [OPTION...]: the only line of messages about host*.json
 	fleet 12 200 --fill 0.8
 	"$virt_wss" plan --safe-limit 80 --plot few.svg fleet/*.json >/dev/null
 	rm -r fleet
+	run ! grep -qE 'risk|class="s3"' few.svg
+	fleet 14 200 --fill 0.8
+	"$virt_wss" plan --risk 20 --plot risk.svg fleet/*.json >/dev/null
+	grep -q '; risk 20 %; .* no plan needs fewer than [0-9]*<' risk.svg
+	grep -q 'over the limit in no more hours than the risk allows' risk.svg
+	# Bars of hosts in that state, besides the key.
+	[ "$(grep -c 'rect class="s3"' risk.svg)" -gt 2 ]
+	rm -r fleet
 	fleet 60 500
 	"$virt_wss" plan --plot many.svg fleet/*.json >/dev/null
-	for file in few many; do
+	for file in few risk many; do
 		while read -r width scheme; do
 			"$tools/svg-check" $file.svg "$width" "$scheme" </dev/null >$file.has || { cat $file.has; false; }
 		done <<-'EOF2'
