@@ -240,9 +240,12 @@ struct wss_migration_run wss_migration_precopy(const struct wss_migration *migra
 	course_start(&course);
 	for (;;) {
 		/* Where a page takes longer than the downtime, QEMU stops once nothing is left. */
-		if (course_left(&course) < fmax(course.threshold, PAGE))
+		double limit = fmax(course.threshold, PAGE);
+
+		/* What is sent within the first slot is sent before any bandwidth is known. */
+		if (course.threshold > 0 && course_left(&course) < limit)
 			course_sync(&course);
-		if (course_left(&course) < fmax(course.threshold, PAGE)) {
+		if (course_left(&course) < limit) {
 			course_complete(&course);
 			break;
 		}
