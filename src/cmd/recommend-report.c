@@ -380,7 +380,7 @@ static const struct wss_column columns[] = {
 	 "(a former size), miss-rate curve, growth (beyond the windows), coldness (used in the last 24 hours), pressure (had too little), minimum, rounding, maximum",
 	 false},
 	{"next_reason", NULL, "NEXT", -15, recommend_get_next,
-	 "What would bind it otherwise: another of these reasons, or the last 24 hours", false},
+	 "The reason that comes next: one of those of REASON, or the last 24 hours", false},
 	{"next_bytes", NULL, "NEXT-SIZE", 9, recommend_get_next_bytes,
 	 "The size that this would give, in bytes", false},
 	{"learned_bytes", NULL, "LEARNED", 8, recommend_get_learned_target,

@@ -185,7 +185,7 @@ static void advised_keep(struct wss_advised *advised, const struct wss_advice *a
 	advised->n_why = 0;
 	if (advice->status == WSS_ADVICE_UNKNOWN)
 		snprintf(advised->why[advised->n_why++], WSS_ADVICE_TEXT_MAX,
-			 "its history has no windows yet that see what it reads");
+			 "its history has no windows yet that show what it reads");
 	if (!advice->has_series)
 		return;
 	advised_add_why(advised, advice, wss_advice_step_text);
@@ -270,7 +270,7 @@ static int pass_end(struct wss_advisor *advisor, struct wss_error *err)
 	return r < 0 ? -1 : !advisor->failed;
 }
 
-/* Has the guest enough windows for a size now, and had too few at the last pass? */
+/* Whether the guest has enough windows for a size now, and had too few at the last pass. */
 static bool guest_has_come_of_age(const struct wss_advisor *advisor, const struct wss_watched *guest)
 {
 	const struct wss_advised *advised = advised_find(advisor, guest->uuid);

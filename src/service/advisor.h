@@ -5,10 +5,11 @@
  *
  * Theory of operation. A pass reads the history of one guest after the other and adds each to the host's
  * sum; its result replaces that of the pass before. A pass begins WSS_ADVISOR_PERIOD_NS after the one
- * before, or as soon as a guest that had too few windows for a size has enough of them. After each guest the advisor pauses for WSS_ADVISOR_PAUSES times as long as the reading took, so
- * that it takes a thousandth of a processor at most. A pass over a host with hundreds of guests may
- * therefore take half an hour. What else a front end reads from the history of a guest it reads within the
- * pass (read_more), so that all of it is read at this pace.
+ * before, or as soon as a guest that had too few windows for a size has enough of them. After each guest
+ * the advisor pauses for WSS_ADVISOR_PAUSES times as long as the reading took, so that it takes a
+ * thousandth of a processor at most. A pass over a host with hundreds of guests may therefore take half an
+ * hour. What else a front end reads from the history of a guest it reads within the pass (read_more), so
+ * that all of it is read at this pace.
  */
 #ifndef WSS_SERVICE_ADVISOR_H
 #define WSS_SERVICE_ADVISOR_H
@@ -30,7 +31,7 @@ struct wss_advisor_options {
 	double probability; /* of the host's need, 0.5 to 0.999 */
 	struct wss_amount host_bytes; /* memory of the host */
 	uint64_t period_ns;	      /* from the start of one pass to the next */
-	uint64_t look_ns;	      /* WSS_ADVISOR_LOOK_NS */
+	uint64_t look_ns;	      /* how often to look for guests that have enough windows now */
 	unsigned pauses;	      /* WSS_ADVISOR_PAUSES; tests do not pause */
 	/*
 	 * Called for each guest of each pass; NULL: no one is interested. -1 with err: the history could not be

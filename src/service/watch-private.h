@@ -58,7 +58,7 @@ struct wss_visit {
 	atomic_bool over;	      /* there is to be no other window */
 	unsigned windows;	      /* that were to be armed */
 	bool told_pages;	      /* of a window that goes on until the next one */
-	bool admitted;		      /* a window that nobody has been charged with yet */
+	bool admitted;		      /* a window was allowed, and the guest has not been charged with it yet */
 	/* Found out while it measures. */
 	enum wss_visit_end end;
 	struct wss_instance found;
@@ -98,7 +98,7 @@ void wss_visit_free(void *visit);
 /* How the visit's window is to be measured; points to the visit. */
 struct wss_measure_options wss_visit_options(struct wss_visit *visit);
 
-/* What the window of this sample, good or bad, has cost the guest. */
+/* Returns what the window of this sample has cost the guest, whether or not it was measured. */
 struct wss_window_cost wss_visit_cost(const struct wss_visit *visit, const struct wss_sample *sample);
 
 /* What the window of this sample may cost the guest from now on. */
@@ -195,7 +195,7 @@ struct wss_watch {
 	size_t turn;	   /* the guest that is looked at first */
 	uint64_t due_ns;   /* when to look for guests that are due */
 	size_t n_starting; /* visits without a sample yet */
-	struct wss_watch_spent gone; /* for guests that are listed no more */
+	struct wss_watch_spent gone; /* by guests that are no longer listed */
 	size_t visits_max; /* of these */
 	bool began;	   /* the guests have been listed once */
 	bool disconnected; /* and the front end knows */

@@ -166,12 +166,12 @@ bool wss_watch_listed(const struct wss_watch *watch);
 /* How many guests are known; one of them, in no order, which is valid until the next step. */
 size_t wss_watch_count(const struct wss_watch *watch);
 
-/* What windows have cost since the watch began, as the members of struct wss_watched. */
+/* The cost of windows since the watch began; times in ns, vcpu_ns is the sum over all virtual CPUs. */
 struct wss_watch_spent {
 	uint64_t windows, dearer, vcpu_ns, tool_ns, longest_stall_ns;
 };
 
-/* Of guests that are listed no more. */
+/* Returns the cost of the windows of guests that are no longer listed. */
 struct wss_watch_spent wss_watch_spent_before(const struct wss_watch *watch);
 const struct wss_watched *wss_watch_guest(const struct wss_watch *watch, size_t i);
 

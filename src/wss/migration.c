@@ -242,7 +242,7 @@ struct wss_migration_run wss_migration_precopy(const struct wss_migration *migra
 		/* Where a page takes longer than the downtime, QEMU stops once nothing is left. */
 		double limit = fmax(course.threshold, PAGE);
 
-		/* What is sent within the first slot is sent before any bandwidth is known. */
+		/* QEMU measures the bandwidth at the end of a slot: what fits into the first one is sent without. */
 		if (course.threshold > 0 && course_left(&course) < limit)
 			course_sync(&course);
 		if (course_left(&course) < limit) {

@@ -85,7 +85,7 @@ bool pack_squeeze(struct pack_state *state, const uint32_t *guests, size_t n);
  */
 int pack_mend(struct pack_state *state, size_t *ret_bad, struct wss_error *err);
 
-/* Why a host is bad in the state that all moves but n that are left out lead to. */
+/* Returns why a bad host stays so; left_out: n_left_out guests whose moves are left out. */
 enum wss_pack_stay pack_why_bad(const struct pack_state *state, uint32_t host, const uint32_t *left_out,
 				size_t n_left_out);
 

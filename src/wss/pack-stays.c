@@ -2,7 +2,7 @@
 /* Says why hosts stay over their limits. */
 #include "wss/pack-private.h"
 
-/* Whether a guest needs something in an hour that is over its host's limit, or must leave it for another reason. */
+/* Whether a guest needs memory in an hour in which its host is over the limit, or must be apart from another. */
 static bool guest_burdens(const struct pack_state *state, uint32_t guest, uint32_t host)
 {
 	const float *need = state->problem->guests[guest].need_mib;

@@ -210,7 +210,7 @@ static void test_recommends_what_recommend_does(void **unused)
 	assert_false(advised->reclaimable_bytes.known);
 	assert_int_equal(advised->windows, 0);
 	assert_int_equal(advised->n_why, 1);
-	assert_string_equal(advised->why[0], "its history has no windows yet that see what it reads");
+	assert_string_equal(advised->why[0], "its history has no windows yet that show what it reads");
 	end();
 }
 

@@ -177,7 +177,7 @@ function timeWidth() {
 		.map((text) => context.measureText(text).width)));
 }
 
-// An axis of time: the range is from first to last, unless the reader has chosen a part of it.
+// Returns the range of a time axis: from first to last, or the part that the reader has chosen.
 function timeAxis(xs, first, last) {
 	const width = timeWidth(), whole = (min, max) => xs.length === 1 || min === xs[0] && max === xs[xs.length - 1];
 	return {
