@@ -9,12 +9,8 @@ load balloon-functions.sh
 @test "killed with its watchdog: refuses the guest until --restore has given memory back" {
 	apply web1
 	wait_until 120 taken_at_least web1 40
-	watchdog=$(cat "/proc/$apply_pid/task/$apply_pid/children")
-	[ "$(wc -w <<<"$watchdog")" = 1 ]
-	# shellcheck disable=SC2086
-	kill -KILL $apply_pid $watchdog
-	wait "$apply_pid" || true
-	apply_pid=
+	[ "$(watchdog_pid | wc -w)" = 1 ]
+	kill_with_watchdog
 	wss balloon web1 --apply --period 3s --window 300ms
 	[ "$status" = 1 ]
 	[[ $err == *"unfinished steps"* ]]
@@ -32,7 +28,7 @@ load balloon-functions.sh
 @test "without its watchdog it takes no more memory, and gives it back" {
 	apply web1
 	wait_until 120 taken_at_least web1 20
-	kill -KILL "$(cat "/proc/$apply_pid/task/$apply_pid/children")"
+	kill -KILL "$(watchdog_pid)"
 	apply_end
 	[ "$status" = 1 ]
 	said 'web1: the watchdog is gone'

@@ -109,6 +109,19 @@ apply_end() { # -> status
 	grep -v 'debug: \|: info : ' "$BATS_TEST_TMPDIR/apply" || true
 }
 
+watchdog_pid() {
+	cat "/proc/$apply_pid/task/$apply_pid/children"
+}
+
+# The controller is stopped meanwhile, so that neither sees the other's end and gives memory back.
+kill_with_watchdog() {
+	kill -STOP "$apply_pid"
+	kill -KILL "$(watchdog_pid)"
+	kill -KILL "$apply_pid"
+	wait "$apply_pid" || true
+	apply_pid=
+}
+
 said() { # REGULAR-EXPRESSION
 	grep -q "$1" "$BATS_TEST_TMPDIR/apply"
 }

@@ -9,7 +9,7 @@ load balloon-functions.sh
 @test "at its floor, without its watchdog: gives memory back, although no step is due" {
 	apply web1
 	wait_until 120 said 'web1: at its floor'
-	kill -KILL "$(cat "/proc/$apply_pid/task/$apply_pid/children")"
+	kill -KILL "$(watchdog_pid)"
 	apply_end
 	[ "$status" = 1 ]
 	said 'web1: the watchdog is gone'

@@ -134,7 +134,7 @@ idle_base() { # NAME
 @test "without its watchdog it goes no further" {
 	squeeze web1
 	wait_until 120 taken_at_least web1 40
-	kill -KILL "$(cat "/proc/$apply_pid/task/$apply_pid/children")"
+	kill -KILL "$(watchdog_pid)"
 	squeeze_end
 	[ "$status" = 1 ]
 	said 'web1: the watchdog is gone'
@@ -145,10 +145,7 @@ idle_base() { # NAME
 @test "killed with its watchdog: squeeze refuses the guest until --restore" {
 	squeeze web1
 	wait_until 120 taken_at_least web1 40
-	# shellcheck disable=SC2046
-	kill -KILL "$apply_pid" $(cat "/proc/$apply_pid/task/$apply_pid/children")
-	wait "$apply_pid" || true
-	apply_pid=
+	kill_with_watchdog
 	wss squeeze web1
 	[ "$status" = 1 ]
 	[[ $err == *"unfinished steps"* ]]
