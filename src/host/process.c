@@ -139,13 +139,17 @@ int wss_process_hold(const struct wss_root *root, pid_t pid, const char *uuid,
 	if (fd < 0)
 		return wss_error_errno(err, WSS_ERR_UNSUPPORTED, -fd, "cannot open /%s", path);
 	process.proc.dirfd = fd;
+	if (open_pidfd(&process, err) < 0)
+		return -1;
+	/* Of a process that has exited it would only say that it is not the guest's. */
+	if (uuid && (process_check_alive(&process, err) < 0 ||
+		     wss_process_check_uuid(&process, uuid, err) < 0))
+		return -1;
 	/*
 	 * The last check reads through the directory that was opened first. If it succeeds,
 	 * the pid belonged to this process all the time, including when the pidfd was opened.
 	 */
-	if (open_pidfd(&process, err) < 0 || process_check_alive(&process, err) < 0 ||
-	    (uuid && wss_process_check_uuid(&process, uuid, err) < 0) ||
-	    process_check_alive(&process, err) < 0)
+	if (process_check_alive(&process, err) < 0)
 		return -1;
 	*ret_process = process;
 	process = (struct wss_process)WSS_PROCESS_INIT;
