@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,14 +202,22 @@ static inline void end_child(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* Whether processes can be held: not before Linux 5.3, and not under valgrind 3.19. */
+/*
+ * Whether processes can be held: not before Linux 5.3, and not under valgrind 3.19. Found out once, because a
+ * benchmark asks often.
+ */
 static inline bool have_pidfd(void)
 {
-	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	static atomic_int have = -1;
+	int fd;
 
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0 || errno != ENOSYS;
+	if (have < 0) {
+		fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+		have = fd >= 0 || errno != ENOSYS;
+		if (fd >= 0)
+			close(fd);
+	}
+	return have;
 }
 
 /* Takes the place of all tests that need a pidfd, in a run without pidfds. */
