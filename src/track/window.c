@@ -29,6 +29,8 @@
 #define WATCH_MAX_NS (2 * WSS_NS_PER_S)
 
 #define PREPARE_STEP_NS (20 * WSS_NS_PER_MS)
+/* A guest that was found ready for a window so shortly before it is not looked at again. */
+#define READY_NS (20 * WSS_NS_PER_MS)
 #define STALLS_KEPT 3
 
 struct wss_window {
@@ -41,6 +43,7 @@ struct wss_window {
 
 	struct wss_window_facts facts; /* about this window, for its sample */
 	bool preparing;		       /* wss_window_prepare() has begun and is not done */
+	uint64_t ready_ns;	       /* when the guest was looked at for the next window, or 0 */
 	uint64_t end_ns;
 	uint64_t next_poll_ns;
 	uint64_t stalls_ns[STALLS_KEPT]; /* of the last windows; 0 if there were none yet */
@@ -240,12 +243,24 @@ static int check_ready(struct wss_window *window, struct wss_error *err)
 	return 0;
 }
 
+/* Each window has its own look at the guest: that before preparing it counts if it has just been. */
+static int check_still_ready(struct wss_window *window, struct wss_error *err)
+{
+	uint64_t ready_ns = window->ready_ns;
+
+	window->ready_ns = 0;
+	if (ready_ns && wss_clock_now_ns() - ready_ns < READY_NS)
+		return 0;
+	return check_ready(window, err);
+}
+
 static int window_prepare_step(struct wss_window *window, struct wss_error *err)
 {
 	const struct wss_tracker_ops *ops = window->tracker->ops;
 
 	if (!window->preparing) {
 		window->facts.cpu = (struct wss_cpu_time){ 0, 0 };
+		window->ready_ns = wss_clock_now_ns();
 		if (check_ready(window, err) < 0 || check_cost(window, err) < 0)
 			return -1;
 	}
@@ -330,7 +345,7 @@ int wss_window_begin(struct wss_window *window, struct wss_error *err)
 
 	window->facts.curve.n_curve = 0;
 	window->facts.stopped = window->facts.slipped = false;
-	if (check_ready(window, err) < 0)
+	if (check_still_ready(window, err) < 0)
 		return -1;
 	since = cpu_now();
 	r = window_arm(window, err);

@@ -249,6 +249,32 @@ static void test_not_ready(void **unused)
 	wss_window_close(window);
 }
 
+/* A guest that had to wait for its turn is looked at again: it may have been paused meanwhile. */
+static void test_ready_for_long(void **unused)
+{
+	struct wss_window *window = open_window(&null_method);
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	assert_int_equal(wss_window_prepare(window, &err), 1);
+	fake->state = WSS_GUEST_PAUSED;
+	virtual_clock.now_ns += WSS_NS_PER_S;
+	assert_int_equal(wss_window_begin(window, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "not running");
+	assert_int_equal(fake->begins, 0);
+	fake->state = WSS_GUEST_RUNNING;
+	fake->refreshes = 0;
+	begin(window);
+	assert_int_equal(fake->refreshes, 1);
+	/* Every window has a look of its own. */
+	fake->state = WSS_GUEST_PAUSED;
+	wss_error_clear(&err);
+	assert_int_equal(wss_window_begin(window, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "not running");
+	fake->state = WSS_GUEST_RUNNING;
+	wss_window_close(window);
+}
+
 /* Neither libvirt nor QEMU knows of such a stop, which would read as a working set of 0. */
 static void test_stopped_by_signal(void **unused)
 {
@@ -467,6 +493,7 @@ int main(void)
 		TEST(test_curve),
 		TEST(test_dear_poll),
 		TEST(test_not_ready),
+		TEST(test_ready_for_long),
 		TEST(test_stopped_by_signal),
 		TEST(test_predicted_stall),
 		TEST(test_admission),
