@@ -171,6 +171,19 @@ static inline void reboot_guest(size_t i)
 	reboots++;
 }
 
+/* Returns n_guests if there is none. Looks first where invent_guests() put the name: a benchmark asks often. */
+static size_t find_invented(const char *name)
+{
+	size_t i = strtoul(name + strcspn(name, "0123456789"), NULL, 10);
+
+	if (i < n_guests && !strcmp(guests[i].name, name))
+		return i;
+	for (i = 0; i < n_guests; i++)
+		if (!strcmp(guests[i].name, name))
+			break;
+	return i;
+}
+
 static int source_open(void *unused, const struct wss_domain_ref *ref,
 		       const struct wss_deadline *deadline, struct wss_guest **ret_guest,
 		       struct wss_error *err)
@@ -182,11 +195,9 @@ static int source_open(void *unused, const struct wss_domain_ref *ref,
 		.publish = guest_publish,
 	};
 	struct wss_guest *guest;
-	size_t i = 0;
+	size_t i = find_invented(ref->name);
 
 	(void)unused;
-	while (i < n_guests && strcmp(guests[i].name, ref->name) != 0)
-		i++;
 	if (i == n_guests || guests[i].gone)
 		return wss_error_set(err, WSS_ERR_GONE, "no such domain");
 	hang_at(&guests[i], HANG_OPEN);
