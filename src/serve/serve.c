@@ -31,10 +31,10 @@
 #define HOLD_NS WSS_NS_PER_S
 #define STATUS_NS WSS_NS_PER_S
 /*
- * Rendering the pages for HTTP takes a quarter of a thousandth of a processor at most, and so does the file of
+ * Rendering the pages for HTTP takes a thousandth of a processor at most, and so does the file of
  * metrics, unless they would get too old.
  */
-#define PAGES_PERIODS 4000
+#define PAGES_PERIODS 1000
 #define PAGES_MAX_NS (30 * WSS_NS_PER_S)
 /* Likewise the book, of which nothing gets too old for as long as a slot of a trend. */
 #define BOOK_MAX_NS (WSS_TREND_SLOT_S * WSS_NS_PER_S)
@@ -112,7 +112,7 @@ static const struct wss_watch_events watch_events = {
 
 /* --- what is due now and then --- */
 
-/* Returns when something is to be rendered again that has just been, within its share of a processor. */
+/* Returns when something is to be rendered again that has just been, within a thousandth of a processor. */
 static uint64_t next_ns(const struct serve *serve, uint64_t began_ns, uint64_t max_ns)
 {
 	uint64_t took_ns = wss_clock_now_ns() - began_ns;
