@@ -29,7 +29,7 @@
 #define WATCH_MAX_NS (2 * WSS_NS_PER_S)
 
 #define PREPARE_STEP_NS (20 * WSS_NS_PER_MS)
-/* A guest that was found ready for a window so shortly before it is not looked at again. */
+/* A guest found ready this recently is not checked again before its window is armed. */
 #define READY_NS (20 * WSS_NS_PER_MS)
 #define STALLS_KEPT 3
 
@@ -43,7 +43,7 @@ struct wss_window {
 
 	struct wss_window_facts facts; /* about this window, for its sample */
 	bool preparing;		       /* wss_window_prepare() has begun and is not done */
-	uint64_t ready_ns;	       /* when the guest was looked at for the next window, or 0 */
+	uint64_t ready_ns;	       /* when the check began that found the guest ready for the next window, or 0 */
 	uint64_t end_ns;
 	uint64_t next_poll_ns;
 	uint64_t stalls_ns[STALLS_KEPT]; /* of the last windows; 0 if there were none yet */
@@ -243,7 +243,7 @@ static int check_ready(struct wss_window *window, struct wss_error *err)
 	return 0;
 }
 
-/* Each window has its own look at the guest: that before preparing it counts if it has just been. */
+/* Every window has a check of its own: the one before it was prepared, if that was a moment ago. */
 static int check_still_ready(struct wss_window *window, struct wss_error *err)
 {
 	uint64_t ready_ns = window->ready_ns;
@@ -257,12 +257,14 @@ static int check_still_ready(struct wss_window *window, struct wss_error *err)
 static int window_prepare_step(struct wss_window *window, struct wss_error *err)
 {
 	const struct wss_tracker_ops *ops = window->tracker->ops;
+	uint64_t now_ns = wss_clock_now_ns();
 
 	if (!window->preparing) {
 		window->facts.cpu = (struct wss_cpu_time){ 0, 0 };
-		window->ready_ns = wss_clock_now_ns();
+		window->ready_ns = 0;
 		if (check_ready(window, err) < 0 || check_cost(window, err) < 0)
 			return -1;
+		window->ready_ns = now_ns;
 	}
 	return ops->prepare ? ops->prepare(window->tracker, err) : 1;
 }

@@ -262,6 +262,12 @@ static void test_ready_for_long(void **unused)
 	assert_int_equal(wss_window_begin(window, &err), -1);
 	assert_error(&err, WSS_ERR_FAILED, "not running");
 	assert_int_equal(fake->begins, 0);
+	/* Nor does a check count that failed. */
+	assert_begin_fails(window, WSS_ERR_FAILED, "not running");
+	wss_error_clear(&err);
+	assert_int_equal(wss_window_begin(window, &err), -1);
+	assert_error(&err, WSS_ERR_FAILED, "not running");
+	assert_int_equal(fake->begins, 0);
 	fake->state = WSS_GUEST_RUNNING;
 	fake->refreshes = 0;
 	begin(window);
