@@ -141,7 +141,7 @@ int wss_process_hold(const struct wss_root *root, pid_t pid, const char *uuid,
 	process.proc.dirfd = fd;
 	if (open_pidfd(&process, err) < 0)
 		return -1;
-	/* Of a process that has exited it would only say that it is not the guest's. */
+	/* A zombie has no command line: it would be reported as another program, not as gone. */
 	if (uuid && (process_check_alive(&process, err) < 0 ||
 		     wss_process_check_uuid(&process, uuid, err) < 0))
 		return -1;

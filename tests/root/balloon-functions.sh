@@ -113,7 +113,7 @@ watchdog_pid() {
 	cat "/proc/$apply_pid/task/$apply_pid/children"
 }
 
-# The controller is stopped meanwhile, so that neither sees the other's end and gives memory back.
+# Stops the controller first, so that neither sees the other die and gives the memory back.
 kill_with_watchdog() {
 	kill -STOP "$apply_pid"
 	kill -KILL "$(watchdog_pid)"

@@ -203,8 +203,8 @@ static inline void end_child(pid_t pid)
 }
 
 /*
- * Whether processes can be held: not before Linux 5.3, and not under valgrind 3.19. Found out once, because a
- * benchmark asks often.
+ * Whether processes can be held: not before Linux 5.3, and not under valgrind 3.19. The answer is kept:
+ * a benchmark asks for every window.
  */
 static inline bool have_pidfd(void)
 {

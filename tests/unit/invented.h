@@ -171,7 +171,7 @@ static inline void reboot_guest(size_t i)
 	reboots++;
 }
 
-/* Returns n_guests if there is none. Looks first where invent_guests() put the name: a benchmark asks often. */
+/* Returns n_guests if there is none. Tries the number in the name first: a benchmark asks for every window. */
 static size_t find_invented(const char *name)
 {
 	size_t i = strtoul(name + strcspn(name, "0123456789"), NULL, 10);
