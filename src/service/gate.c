@@ -12,14 +12,17 @@
 /* How soon a thread that waits sees that it was cancelled. */
 #define CANCEL_NS (250 * WSS_NS_PER_MS)
 
+TAILQ_HEAD(tickets, wss_ticket);
+
 struct wss_gate {
 	pthread_mutex_t lock;
 	unsigned jobs;
 	uint64_t stagger_ns;
 	uint64_t entered_ns, armed_ns; /* when a ticket last did so; 0 if none has */
-	struct wss_ticket *waiting;    /* tickets waiting to enter, oldest first */
-	struct wss_ticket *inside;     /* those that are not armed yet, oldest first */
-	struct wss_ticket *armed;      /* most of them: they wait for nothing here */
+	struct tickets waiting;	       /* to enter, oldest first */
+	struct tickets open;	       /* inside, but not armed yet, oldest first */
+	struct tickets armed;	       /* most of them: they wait for nothing here */
+	unsigned n_inside;	       /* open and armed */
 };
 
 struct wss_gate *wss_gate_new(unsigned jobs, uint64_t stagger_ns)
@@ -31,6 +34,9 @@ struct wss_gate *wss_gate_new(unsigned jobs, uint64_t stagger_ns)
 	pthread_mutex_init(&gate->lock, NULL);
 	gate->jobs = jobs;
 	gate->stagger_ns = stagger_ns;
+	TAILQ_INIT(&gate->waiting);
+	TAILQ_INIT(&gate->open);
+	TAILQ_INIT(&gate->armed);
 	return gate;
 }
 
@@ -42,11 +48,14 @@ void wss_gate_free(struct wss_gate *gate)
 	free(gate);
 }
 
-static struct wss_ticket *first_waiting(struct wss_ticket *list)
+static const struct wss_ticket *first_waiting(const struct tickets *list)
 {
-	while (list && !list->wake)
-		list = list->next;
-	return list;
+	const struct wss_ticket *ticket;
+
+	TAILQ_FOREACH(ticket, list, place)
+		if (ticket->wake)
+			break;
+	return ticket;
 }
 
 /*
@@ -55,8 +64,8 @@ static struct wss_ticket *first_waiting(struct wss_ticket *list)
  */
 static void gate_wake(const struct wss_gate *gate)
 {
-	const struct wss_ticket *next[] = {first_waiting(gate->waiting),
-					   first_waiting(gate->inside)};
+	const struct wss_ticket *next[] = {first_waiting(&gate->waiting),
+					   first_waiting(&gate->open)};
 
 	uint64_t now_ns = wss_clock_now_ns();
 
@@ -94,23 +103,29 @@ static uint64_t stagger_left_ns(const struct wss_gate *gate, uint64_t last_ns, u
 	return gate->stagger_ns - (now_ns - last_ns);
 }
 
-static unsigned count_in_time(const struct wss_ticket *list, uint64_t now_ns)
+static unsigned count_overdue(const struct tickets *list, uint64_t now_ns)
 {
+	const struct wss_ticket *ticket;
 	unsigned n = 0;
 
-	for (const struct wss_ticket *ticket = list; ticket; ticket = ticket->next)
-		n += !ticket_overdue(ticket, now_ns);
+	TAILQ_FOREACH(ticket, list, place)
+		n += ticket_overdue(ticket, now_ns);
 	return n;
 }
 
 static bool place_free(const struct wss_gate *gate, uint64_t now_ns)
 {
-	return count_in_time(gate->inside, now_ns) + count_in_time(gate->armed, now_ns) < gate->jobs;
+	if (gate->n_inside < gate->jobs)
+		return true;
+	return gate->n_inside - count_overdue(&gate->open, now_ns) - count_overdue(&gate->armed, now_ns) <
+	       gate->jobs;
 }
 
 static bool arming_free(const struct wss_gate *gate, uint64_t now_ns)
 {
-	for (const struct wss_ticket *ticket = gate->inside; ticket; ticket = ticket->next)
+	const struct wss_ticket *ticket;
+
+	TAILQ_FOREACH(ticket, &gate->open, place)
 		if (ticket->state == WSS_TICKET_ARMING && !ticket_overdue(ticket, now_ns))
 			return false;
 	return true;
@@ -121,31 +136,13 @@ static int gate_interrupted(struct wss_error *err)
 	return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 }
 
-static void list_append(struct wss_ticket **list, struct wss_ticket *ticket)
-{
-	while (*list)
-		list = &(*list)->next;
-	ticket->next = NULL;
-	*list = ticket;
-}
-
-static void list_remove(struct wss_ticket **list, const struct wss_ticket *ticket)
-{
-	for (; *list; list = &(*list)->next) {
-		if (*list == ticket) {
-			*list = ticket->next;
-			return;
-		}
-	}
-}
-
 /*
  * Waits until the ticket is the first of the list that waits, the stagger since *last_ns is
  * over, and may() says that nobody else is in the way. False: it was cancelled. The caller
  * holds the lock.
  */
 static bool ticket_wait(struct wss_gate *gate, struct wss_ticket *ticket,
-			struct wss_ticket *const *list, const uint64_t *last_ns,
+			const struct tickets *list, const uint64_t *last_ns,
 			bool (*may)(const struct wss_gate *gate, uint64_t now_ns),
 			const struct wss_cancel *cancel)
 {
@@ -158,7 +155,7 @@ static bool ticket_wait(struct wss_gate *gate, struct wss_ticket *ticket,
 		uint64_t now_ns = wss_clock_now_ns(), left_ns, timeout_ns = CANCEL_NS;
 
 		ticket->sleeps_until_ns = 0;
-		if (first_waiting(*list) == ticket) {
+		if (first_waiting(list) == ticket) {
 			left_ns = stagger_left_ns(gate, *last_ns, now_ns);
 			if (!left_ns && may(gate, now_ns))
 				break;
@@ -184,15 +181,16 @@ int wss_gate_enter(struct wss_gate *gate, struct wss_ticket *ticket, uint64_t ex
 	if (!gate)
 		return wss_cancel_requested(cancel) ? gate_interrupted(err) : 0;
 	pthread_mutex_lock(&gate->lock);
-	list_append(&gate->waiting, ticket);
+	TAILQ_INSERT_TAIL(&gate->waiting, ticket, place);
 	entered = ticket_wait(gate, ticket, &gate->waiting, &gate->entered_ns, place_free,
 			      cancel);
-	list_remove(&gate->waiting, ticket);
+	TAILQ_REMOVE(&gate->waiting, ticket, place);
 	if (entered) {
 		gate->entered_ns = wss_clock_now_ns();
 		ticket->state = WSS_TICKET_OPEN;
 		ticket->expected_ns = gate->entered_ns + expected_ns;
-		list_append(&gate->inside, ticket);
+		TAILQ_INSERT_TAIL(&gate->open, ticket, place);
+		gate->n_inside++;
 	}
 	gate_wake(gate);
 	pthread_mutex_unlock(&gate->lock);
@@ -209,12 +207,12 @@ int wss_gate_turn(struct wss_gate *gate, struct wss_ticket *ticket,
 	pthread_mutex_lock(&gate->lock);
 	/* Its window begins again: it entered before those that are not armed yet. */
 	if (ticket->state == WSS_TICKET_ARMED) {
-		list_remove(&gate->armed, ticket);
-		ticket->next = gate->inside;
-		gate->inside = ticket;
+		TAILQ_REMOVE(&gate->armed, ticket, place);
+		TAILQ_INSERT_HEAD(&gate->open, ticket, place);
+		ticket->state = WSS_TICKET_OPEN;
 	}
 	granted =
-		ticket_wait(gate, ticket, &gate->inside, &gate->armed_ns, arming_free, cancel);
+		ticket_wait(gate, ticket, &gate->open, &gate->armed_ns, arming_free, cancel);
 	if (granted) {
 		gate->armed_ns = wss_clock_now_ns();
 		ticket->state = WSS_TICKET_ARMING;
@@ -234,9 +232,8 @@ void wss_gate_armed(struct wss_gate *gate, struct wss_ticket *ticket, uint64_t e
 	if (ticket->state == WSS_TICKET_ARMING) {
 		ticket->state = WSS_TICKET_ARMED;
 		ticket->expected_ns = end_ns;
-		list_remove(&gate->inside, ticket);
-		ticket->next = gate->armed;
-		gate->armed = ticket;
+		TAILQ_REMOVE(&gate->open, ticket, place);
+		TAILQ_INSERT_HEAD(&gate->armed, ticket, place);
 	}
 	gate_wake(gate);
 	pthread_mutex_unlock(&gate->lock);
@@ -247,8 +244,10 @@ void wss_gate_leave(struct wss_gate *gate, struct wss_ticket *ticket)
 	if (!gate)
 		return;
 	pthread_mutex_lock(&gate->lock);
-	list_remove(&gate->inside, ticket);
-	list_remove(&gate->armed, ticket);
+	if (ticket->state != WSS_TICKET_OUTSIDE) {
+		TAILQ_REMOVE(ticket->state == WSS_TICKET_ARMED ? &gate->armed : &gate->open, ticket, place);
+		gate->n_inside--;
+	}
 	ticket->state = WSS_TICKET_OUTSIDE;
 	gate_wake(gate);
 	pthread_mutex_unlock(&gate->lock);
@@ -256,10 +255,11 @@ void wss_gate_leave(struct wss_gate *gate, struct wss_ticket *ticket)
 
 uint64_t wss_gate_end_ns(struct wss_gate *gate)
 {
+	const struct wss_ticket *ticket;
 	uint64_t end_ns = 0;
 
 	pthread_mutex_lock(&gate->lock);
-	for (const struct wss_ticket *ticket = gate->armed; ticket; ticket = ticket->next)
+	TAILQ_FOREACH(ticket, &gate->armed, place)
 		if (ticket->expected_ns > end_ns)
 			end_ns = ticket->expected_ns;
 	pthread_mutex_unlock(&gate->lock);

@@ -27,6 +27,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/cancel.h"
 #include "base/error.h"
@@ -39,7 +40,7 @@ enum wss_ticket_state { WSS_TICKET_OUTSIDE, WSS_TICKET_OPEN, WSS_TICKET_ARMING, 
 struct wss_ticket {
 	enum wss_ticket_state state;
 	uint64_t expected_ns; /* when the next state is due, a time of wss_clock_now_ns() */
-	struct wss_ticket *next;
+	TAILQ_ENTRY(wss_ticket) place; /* in one of the gate's lists */
 	pthread_cond_t *wake; /* of its thread while it waits; NULL: it does not */
 	uint64_t sleeps_until_ns; /* it is the next one, and waits for the stagger to pass; 0: for others */
 };

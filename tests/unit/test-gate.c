@@ -236,7 +236,7 @@ static void *wait_in_line(void *opaque)
 static void test_sleeps(void **unused)
 {
 	enum { WAITING = 50, COMING = 100 };
-	struct wss_ticket first = { .next = NULL }, coming = { .next = NULL };
+	struct wss_ticket first = { .state = WSS_TICKET_OUTSIDE }, coming = { .state = WSS_TICKET_OUTSIDE };
 	struct visitor *visitors = calloc(WAITING, sizeof(*visitors));
 	struct rusage before, after;
 	struct wss_cancel cancel;
