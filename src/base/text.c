@@ -113,6 +113,15 @@ int wss_text_shown(const char *text)
 	return wss_text_hidden(text, &code) ? 0 : wss_text_character(text);
 }
 
+size_t wss_text_plain(const char *text)
+{
+	size_t n = 0;
+
+	while (text[n] >= ' ' && text[n] <= '~' && text[n] != '\\' && text[n] != '"')
+		n++;
+	return n;
+}
+
 void wss_text_sanitize(char *text)
 {
 	while (*text) {

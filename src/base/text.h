@@ -7,6 +7,7 @@
 #define WSS_BASE_TEXT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Returns the length of the character at text, 1 to 4; 0 for invalid UTF-8. */
 int wss_text_character(const char *text);
@@ -31,6 +32,12 @@ int wss_text_shown(const char *text);
 
 /* Returns the length of the character at text if it is a space of any width, else 0. */
 int wss_text_space(const char *text);
+
+/*
+ * Returns the number of characters at the beginning that stand for themselves in any output: printable ASCII but for
+ * quotation marks and backslashes. Most texts have no others, and a page has thousands of texts.
+ */
+size_t wss_text_plain(const char *text);
 
 /* Replaces each byte of a hidden character or of invalid UTF-8 by '?'. */
 void wss_text_sanitize(char *text);

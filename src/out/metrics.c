@@ -56,16 +56,11 @@ static void describe_family(struct wss_metrics *metrics)
 		fprintf(metrics->stream, "# UNIT %s %s\n", metric->name, metric->unit);
 }
 
-/* Characters that stand for themselves; most labels have no others, and a page has thousands. */
-#define PLAIN                                                                       \
-	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:;-_+/()" \
-	"[]{}<>=!?*#%&@'"
-
 /* Three characters are escaped; what is hidden or is no UTF-8 becomes a question mark. */
 static void put_label_value(FILE *stream, const char *text)
 {
 	for (;;) {
-		size_t plain = strspn(text, PLAIN);
+		size_t plain = wss_text_plain(text);
 		int len;
 
 		fwrite_unlocked(text, 1, plain, stream);
