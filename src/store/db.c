@@ -45,6 +45,9 @@ static const char *const sql[DB_STATEMENTS] = {
 			  "VALUES (?1, ?2, ?3, ?4, ?5)",
 	[DB_SERIES_GET] = "SELECT id FROM series WHERE guest_id = ?1 AND method = ?2 AND "
 			  "observes = ?3 AND granularity_bytes = ?4 AND window_ns = ?5",
+	[DB_SERIES_FIND] = "SELECT series.id FROM guest JOIN series ON guest_id = guest.id WHERE "
+			   "uuid = ?1 AND name = ?2 AND method = ?3 AND observes = ?4 AND "
+			   "granularity_bytes = ?5 AND window_ns = ?6",
 	[DB_SAMPLE_PUT] =
 		"INSERT INTO sample (series_id, time, quality, window_ns, wss_bytes, "
 		"low_bytes, high_bytes, maximum_bytes, balloon_bytes, rss_bytes, "
@@ -54,10 +57,13 @@ static const char *const sql[DB_STATEMENTS] = {
 		"SELECT samples, degraded, first, last, min_bytes, max_bytes, sum_pages, "
 		"sizes, curve FROM summary "
 		"WHERE series_id = ?1 AND level = ?2 AND start = ?3",
+	/* A row that stays in its place costs half as much as one that is replaced, and no change of an index. */
 	[DB_SUMMARY_PUT] =
-		"INSERT OR REPLACE INTO summary (series_id, level, start, samples, "
+		"INSERT INTO summary (series_id, level, start, samples, "
 		"degraded, first, last, min_bytes, max_bytes, sum_pages, sizes, curve) "
-		"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+		"VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) "
+		"ON CONFLICT (series_id, level, start) DO UPDATE SET samples = ?4, degraded = ?5, first = ?6, "
+		"last = ?7, min_bytes = ?8, max_bytes = ?9, sum_pages = ?10, sizes = ?11, curve = ?12",
 	[DB_LAST] = "SELECT time FROM sample WHERE id = (SELECT max(sample.id) FROM sample "
 		    "JOIN series ON series.id = series_id JOIN guest ON guest.id = guest_id "
 		    "WHERE uuid = ?1)",

@@ -71,6 +71,12 @@ static int id_of(struct wss_history *history, sqlite3_stmt *stmt, int64_t *ret_i
 	return r == SQLITE_ROW ? 0 : wss_db_error(history, "cannot find the new row", err);
 }
 
+static void bind_guest(sqlite3_stmt *stmt, const struct wss_sample *sample)
+{
+	sqlite3_bind_text(stmt, 1, sample->uuid, -1, SQLITE_STATIC);
+	sqlite3_bind_text(stmt, 2, sample->domain, -1, SQLITE_STATIC);
+}
+
 static int store_guest(struct wss_history *history, const struct wss_sample *sample,
 		       int64_t *ret_id, struct wss_error *err)
 {
@@ -79,21 +85,33 @@ static int store_guest(struct wss_history *history, const struct wss_sample *sam
 
 	if (!get)
 		return -1;
-	sqlite3_bind_text(put, 1, sample->uuid, -1, SQLITE_STATIC);
-	sqlite3_bind_text(put, 2, sample->domain, -1, SQLITE_STATIC);
+	bind_guest(put, sample);
 	sqlite3_bind_text(get, 1, sample->uuid, -1, SQLITE_STATIC);
 	if (run_statement(history, put, err) < 0)
 		return -1;
 	return id_of(history, get, ret_id, err);
 }
 
-static void bind_series(sqlite3_stmt *stmt, int64_t guest, const struct wss_sample *sample)
+/* From that parameter on. */
+static void bind_series(sqlite3_stmt *stmt, int at, const struct wss_sample *sample)
 {
-	sqlite3_bind_int64(stmt, 1, guest);
-	sqlite3_bind_text(stmt, 2, sample->method, -1, SQLITE_STATIC);
-	sqlite3_bind_int(stmt, 3, (int)sample->observes);
-	bind_u64(stmt, 4, sample->granularity_bytes.value);
-	bind_u64(stmt, 5, sample->requested_window_ns);
+	sqlite3_bind_text(stmt, at, sample->method, -1, SQLITE_STATIC);
+	sqlite3_bind_int(stmt, at + 1, (int)sample->observes);
+	bind_u64(stmt, at + 2, sample->granularity_bytes.value);
+	bind_u64(stmt, at + 3, sample->requested_window_ns);
+}
+
+/* The series of a guest that is known, by the name that it has: true. */
+static bool find_series(struct wss_history *history, const struct wss_sample *sample, int64_t *ret_id)
+{
+	struct wss_error unused = WSS_ERROR_INIT;
+	sqlite3_stmt *stmt = wss_db_statement(history, DB_SERIES_FIND, &unused);
+
+	if (!stmt)
+		return false;
+	bind_guest(stmt, sample);
+	bind_series(stmt, 3, sample);
+	return id_of(history, stmt, ret_id, &unused) == 0;
 }
 
 static int store_series(struct wss_history *history, int64_t guest,
@@ -105,8 +123,10 @@ static int store_series(struct wss_history *history, int64_t guest,
 
 	if (!get)
 		return -1;
-	bind_series(put, guest, sample);
-	bind_series(get, guest, sample);
+	sqlite3_bind_int64(put, 1, guest);
+	sqlite3_bind_int64(get, 1, guest);
+	bind_series(put, 2, sample);
+	bind_series(get, 2, sample);
 	return run_statement(history, put, err) < 0 ? -1 : id_of(history, get, ret_id, err);
 }
 
@@ -258,15 +278,18 @@ static int add_to_summary(struct wss_history *history, int64_t series, int level
 	return r;
 }
 
-/* Within a transaction. */
+/* Within a transaction. All but the first sample of a series find it there. */
 static int add_sample(struct wss_history *history, const struct wss_sample *sample,
 		      struct wss_error *err)
 {
 	int64_t guest = 0, series = 0;
-	int r = store_guest(history, sample, &guest, err);
+	int r = 0;
 
-	if (r == 0)
-		r = store_series(history, guest, sample, &series, err);
+	if (!find_series(history, sample, &series)) {
+		r = store_guest(history, sample, &guest, err);
+		if (r == 0)
+			r = store_series(history, guest, sample, &series, err);
+	}
 	if (r == 0)
 		r = store_sample(history, series, sample, err);
 	if (r == 0)
