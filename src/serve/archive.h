@@ -19,7 +19,7 @@
 #include "wss/sample.h"
 
 /* How long a sample waits before it is stored: a service that is killed loses so much. */
-#define WSS_ARCHIVE_DELAY_NS (2 * WSS_NS_PER_S)
+#define WSS_ARCHIVE_DELAY_NS (5 * WSS_NS_PER_S)
 /* How many samples wait at most. */
 #define WSS_ARCHIVE_SAMPLES_MAX 64
 

@@ -44,7 +44,7 @@ has_windows() { # N
 	[ "${windows:-0}" -ge "$1" ]
 }
 
-# Samples are stored together, every two seconds.
+# Samples are stored together, every five seconds.
 has_stored() { # N
 	[ "$(stored)" -ge "$1" ]
 }

@@ -10,7 +10,7 @@ set -u
 
 : "${WSS_BUILDDIR:?}"
 kills=${1:-300}
-moments_ms=5000 # more than samples wait for others before they are stored (WSS_ARCHIVE_DELAY_NS)
+moments_ms=8000 # more than samples wait for others before they are stored (WSS_ARCHIVE_DELAY_NS)
 RANDOM=${WSS_SEED:-$$}
 echo "seed ${WSS_SEED:-$$}"
 source=$(cd "$(dirname "$0")/../.." && pwd)
