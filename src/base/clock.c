@@ -28,6 +28,11 @@ uint64_t wss_clock_now_ns(void)
 	return injected ? injected->now_ns(injected->opaque) : read_clock(CLOCK_BOOTTIME);
 }
 
+uint64_t wss_clock_thread_ns(void)
+{
+	return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
 bool wss_clock_is_due(uint64_t *when_ns, uint64_t every_ns)
 {
 	uint64_t now_ns = wss_clock_now_ns();

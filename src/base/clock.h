@@ -16,6 +16,9 @@
 /* Nanoseconds since boot, suspended time included. */
 uint64_t wss_clock_now_ns(void);
 
+/* CPU time of this thread, which a wait for a disk or for a processor does not add to. */
+uint64_t wss_clock_thread_ns(void);
+
 /*
  * Whether the time *when_ns has come. If so, *when_ns becomes every_ns from now, for something that
  * is done again and again; 0 is due at once.

@@ -31,10 +31,10 @@
 #define HOLD_NS WSS_NS_PER_S
 #define STATUS_NS WSS_NS_PER_S
 /*
- * Rendering the pages for HTTP takes a thousandth of a processor at most, and so does the file of
- * metrics, unless they would get too old.
+ * Rendering takes one part in so many of a processor, each of the pages for HTTP, the book and the file of metrics,
+ * unless they would get too old.
  */
-#define PAGES_PERIODS 1000
+#define RENDER_PERIODS 2500
 #define PAGES_MAX_NS (30 * WSS_NS_PER_S)
 /* Likewise the book, of which nothing gets too old for as long as a slot of a trend. */
 #define BOOK_MAX_NS (WSS_TREND_SLOT_S * WSS_NS_PER_S)
@@ -112,15 +112,25 @@ static const struct wss_watch_events watch_events = {
 
 /* --- what is due now and then --- */
 
-/* Returns when something is to be rendered again that has just been, within a thousandth of a processor. */
-static uint64_t next_ns(const struct serve *serve, uint64_t began_ns, uint64_t max_ns)
-{
-	uint64_t took_ns = wss_clock_now_ns() - began_ns;
+/* When a rendering began: by the clock, and by the CPU time of the thread. */
+struct rendering {
+	uint64_t began_ns, cpu_ns;
+};
 
-	if (serve->options->refresh_ns)
-		return began_ns + serve->options->refresh_ns;
-	return began_ns + wss_u64_min(wss_u64_max(took_ns * PAGES_PERIODS, WSS_SERVE_METRICS_NS),
-				      max_ns);
+static struct rendering rendering_begin(void)
+{
+	return (struct rendering){ wss_clock_now_ns(), wss_clock_thread_ns() };
+}
+
+/* Returns when what has just been rendered is to be rendered again, within its share of a processor. */
+static uint64_t rendering_next_ns(const struct rendering *rendering, const struct serve *serve, uint64_t max_ns)
+{
+	uint64_t cpu_ns = wss_clock_thread_ns() - rendering->cpu_ns;
+	uint64_t pause_ns = serve->options->refresh_ns;
+
+	if (!pause_ns)
+		pause_ns = wss_u64_min(wss_u64_max(cpu_ns * RENDER_PERIODS, WSS_SERVE_METRICS_NS), max_ns);
+	return rendering->began_ns + pause_ns;
 }
 
 static int write_metrics(const struct serve *serve, struct wss_error *err)
@@ -159,12 +169,13 @@ static void tend_list(struct serve *serve)
 static void tend_metrics(struct serve *serve)
 {
 	struct wss_error error = WSS_ERROR_INIT;
-	uint64_t began_ns = wss_clock_now_ns();
+	struct rendering rendering;
 
-	if (!serve->options->textfile || began_ns < serve->metrics_ns)
+	if (!serve->options->textfile || wss_clock_now_ns() < serve->metrics_ns)
 		return;
+	rendering = rendering_begin();
 	wss_trouble_note(&serve->writing, write_metrics(serve, &error) < 0 ? &error : NULL);
-	serve->metrics_ns = next_ns(serve, began_ns, PAGES_MAX_NS);
+	serve->metrics_ns = rendering_next_ns(&rendering, serve, PAGES_MAX_NS);
 }
 
 static int render_pages(const struct serve *serve, int *ret_fd, struct wss_error *err)
@@ -187,22 +198,22 @@ static int render_pages(const struct serve *serve, int *ret_fd, struct wss_error
 /* Renders the book where it is due. */
 static int tend_book(struct serve *serve, struct wss_error *err)
 {
-	uint64_t began_ns = wss_clock_now_ns();
+	struct rendering rendering = rendering_begin();
 	int fd;
 
-	if (began_ns < serve->book_ns)
+	if (rendering.began_ns < serve->book_ns)
 		return 0;
 	if (wss_past_book(serve->watch, serve->pasts, &fd, err) < 0)
 		return -1;
 	wss_http_set_book(serve->http, fd);
-	serve->book_ns = next_ns(serve, began_ns, BOOK_MAX_NS);
+	serve->book_ns = rendering_next_ns(&rendering, serve, BOOK_MAX_NS);
 	return 0;
 }
 
 static void tend_http(struct serve *serve)
 {
 	struct wss_error error = WSS_ERROR_INIT;
-	uint64_t began_ns;
+	struct rendering rendering;
 	int fd, r;
 
 	if (!serve->http)
@@ -212,13 +223,13 @@ static void tend_http(struct serve *serve)
 	if (!wss_http_ready(serve->http) || wss_clock_now_ns() < serve->pages_ns)
 		return;
 	r = tend_book(serve, &error);
-	began_ns = wss_clock_now_ns();
+	rendering = rendering_begin();
 	if (r == 0)
 		r = render_pages(serve, &fd, &error);
 	if (r == 0)
 		wss_http_publish(serve->http, fd);
 	wss_trouble_note(&serve->rendering, error.code ? &error : NULL);
-	serve->pages_ns = next_ns(serve, began_ns, PAGES_MAX_NS);
+	serve->pages_ns = rendering_next_ns(&rendering, serve, PAGES_MAX_NS);
 }
 
 static void tend_archive(struct serve *serve)

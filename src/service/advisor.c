@@ -225,7 +225,7 @@ static int pass_read_guest(struct wss_advisor *advisor, const struct wss_watched
 static int pass_take_guest(struct wss_advisor *advisor, const struct wss_watched *guest,
 			   struct wss_error *err)
 {
-	uint64_t began_ns = wss_clock_now_ns();
+	uint64_t began_ns = wss_clock_now_ns(), cpu_ns = wss_clock_thread_ns();
 	struct wss_advised *advised = advised_get(advisor, guest->uuid);
 	struct wss_error unused = WSS_ERROR_INIT;
 	int r;
@@ -241,7 +241,7 @@ static int pass_take_guest(struct wss_advisor *advisor, const struct wss_watched
 	    advisor->options.read_more(guest, advisor->options.opaque, r < 0 ? &unused : err) < 0)
 		r = -1;
 	advisor->failed |= r < 0;
-	advisor->next_ns = wss_u64_add(began_ns, wss_u64_mul(wss_clock_now_ns() - began_ns,
+	advisor->next_ns = wss_u64_add(began_ns, wss_u64_mul(wss_clock_thread_ns() - cpu_ns,
 							     advisor->options.pauses));
 	return r;
 }

@@ -2,7 +2,8 @@
 /*
  * bench-serve [GUESTS [PERIOD-SECONDS [PERIODS]]]: what the whole service costs over invented guests, whose windows
  * cost nothing themselves; by default 500 guests every 60 s for 3 periods. One of them hangs whenever
- * it is opened. The service has history, ages and a file of metrics.
+ * it is opened. The service has history, ages, a file of metrics and a socket, at which nobody asks: its pages
+ * are rendered all the same.
  *
  * Prints its share of a processor, its largest resident set, and how old the oldest sample of a guest that
  * does not hang has become, each as a part of what it may be. The exit status is 0 whatever they are. A shorter
@@ -115,7 +116,7 @@ static void print_results(const struct bench *bench)
 		    "periods");
 }
 
-static void serve(struct bench *bench, const char *history)
+static void serve(struct bench *bench, const char *history, const char *address)
 {
 	struct wss_serve_options options = { .history = history, .textfile = bench->metrics };
 	struct wss_watch_options *watch = &options.watch;
@@ -137,6 +138,8 @@ static void serve(struct bench *bench, const char *history)
 	watch->cancel = &cancel;
 	options.metrics = WSS_METRICS_STANDARD;
 	options.limits = (struct wss_history_limits)WSS_HISTORY_LIMITS_DEFAULT;
+	assert_int_equal(wss_http_address_parse(address, "address", &options.http.addresses[0], NULL), 0);
+	options.http.n_addresses = 1;
 	options.hypervisor = hypervisor_new();
 	assert_int_equal(wss_thread_start(bench_watch, bench, &thread, NULL), 0);
 	if (wss_serve_run(&options, &error) < 0)
@@ -152,7 +155,7 @@ int main(int argc, char **argv)
 		.periods = argc > 3 ? atof(argv[3]) : 3,
 	};
 	size_t n = argc > 1 ? (size_t)atoi(argv[1]) : 500;
-	char *tree = make_tree(), metrics[PATH_MAX], history[PATH_MAX];
+	char *tree = make_tree(), metrics[PATH_MAX], history[PATH_MAX], address[PATH_MAX];
 
 	if (n < 2 || n > GUESTS_MAX || bench.period_s < PERIOD_MIN_S)
 		return 2;
@@ -162,7 +165,7 @@ int main(int argc, char **argv)
 	guests[hanging].hang = HANG_OPEN;
 	bench.metrics = make_path(metrics, "%s/metrics", tree);
 	assert_int_equal(wss_cancel_open(&cancel, NULL, NULL), 0);
-	serve(&bench, make_path(history, "%s/history.db", tree));
+	serve(&bench, make_path(history, "%s/history.db", tree), make_path(address, "unix:%s/sock", tree));
 	print_results(&bench);
 	forget();
 	wss_cancel_close(&cancel);
