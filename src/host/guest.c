@@ -84,7 +84,7 @@ int wss_guest_attach(struct wss_guest *guest, const struct wss_host *host, struc
 	return 0;
 }
 
-static void guest_detach(struct wss_guest *guest)
+void wss_guest_detach(struct wss_guest *guest)
 {
 	wss_ram_free(&guest->ram);
 	guest->ram_known = false;
@@ -103,7 +103,7 @@ int wss_guest_read_memory(struct wss_guest *guest, const struct wss_host *host,
 			     : wss_error_set(err, guest->ram_error.code, "%s",
 					     guest->ram_error.text);
 	if (!was_attached)
-		guest_detach(guest);
+		wss_guest_detach(guest);
 	return r;
 }
 
@@ -111,7 +111,7 @@ void wss_guest_free(struct wss_guest *guest)
 {
 	if (!guest)
 		return;
-	guest_detach(guest);
+	wss_guest_detach(guest);
 	if (guest->ops->release)
 		guest->ops->release(guest);
 	free(guest);

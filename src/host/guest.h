@@ -160,6 +160,9 @@ int wss_guest_check_ready(struct wss_guest *guest, struct wss_error *err);
  */
 int wss_guest_attach(struct wss_guest *guest, const struct wss_host *host, struct wss_error *err);
 
+/* Releases the process again, and forgets its memory. Does nothing if it is not attached. */
+void wss_guest_detach(struct wss_guest *guest);
+
 /*
  * Reads the memory of the guest's QEMU from smaps, separately for guest RAM and for all else. Finds
  * both anew unless the guest is attached, and releases them again. This takes a walk of the

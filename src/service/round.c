@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "base/clock.h"
 #include "base/cond.h"
@@ -15,7 +16,7 @@
 
 /* A sample on its way to the front end. For message_free(). */
 struct message {
-	struct message *next;
+	STAILQ_ENTRY(message) place;
 	struct entry *entry;
 	bool last;
 	struct wss_sample sample;
@@ -28,7 +29,7 @@ struct message {
 struct hall {
 	atomic_int references;
 	pthread_mutex_t lock;
-	struct message *first, **end; /* under the lock */
+	STAILQ_HEAD(, message) messages; /* under the lock */
 	struct wss_gate *gate;
 	struct wss_workers *workers;
 	struct wss_measure_options measure;
@@ -40,7 +41,7 @@ enum entry_step { STEP_OPEN, STEP_MEASURE, STEP_OPEN_AND_MEASURE, STEP_PUBLISH }
 
 /* A target in the round. Once its worker has been left behind, the worker owns it. */
 struct entry {
-	struct entry *next;
+	TAILQ_ENTRY(entry) place;
 	struct hall *hall;
 	struct wss_target *target;
 	struct wss_worker *worker; /* NULL between two steps */
@@ -68,7 +69,7 @@ struct wss_round {
 	uint64_t cancelled_ns; /* when the token was first seen requested; 0: not yet */
 	uint64_t look_ns;      /* when to look for late workers */
 	unsigned finished;     /* workers that were done when those were last looked for */
-	struct entry *entries;
+	TAILQ_HEAD(, entry) entries;
 	struct wss_round_progress progress;
 };
 
@@ -101,7 +102,7 @@ static struct hall *hall_new(const struct wss_round_options *options)
 		return NULL;
 	hall->references = 1;
 	pthread_mutex_init(&hall->lock, NULL);
-	hall->end = &hall->first;
+	STAILQ_INIT(&hall->messages);
 	hall->measure = options->measure;
 	hall->publish_when = options->publish_when;
 	hall->persistent = options->persistent;
@@ -131,6 +132,7 @@ int wss_round_new(const struct wss_round_options *options, const struct wss_roun
 		free(round);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
+	TAILQ_INIT(&round->entries);
 	round->events = *events;
 	round->opaque = opaque;
 	round->cancel = options->cancel;
@@ -166,8 +168,7 @@ static void queue_sample(const struct wss_sample *sample, bool last, void *opaqu
 	}
 	if (message && !entry->gone) {
 		*message = (struct message){ .entry = entry, .last = last, .sample = *sample };
-		*hall->end = message;
-		hall->end = &message->next;
+		STAILQ_INSERT_TAIL(&hall->messages, message, place);
 		message = NULL;
 	} else if (!message) {
 		wss_error_set(&entry->error, WSS_ERR_NO_MEMORY, "out of memory: a sample is lost");
@@ -193,8 +194,12 @@ static void open_and_measure_run(void *opaque)
 
 	open_run(entry);
 	entry->left_out = entry->may_be_left_out && wss_target_is_left_out(entry->target);
-	if (!entry->left_out)
-		measure_run(entry);
+	if (entry->left_out)
+		return;
+	measure_run(entry);
+	/* Here its descriptors are still in the processor's cache, which the thread of the round would have to fill. */
+	if (entry->target->guest)
+		wss_guest_detach(entry->target->guest);
 }
 
 static void publish_run(void *opaque)
@@ -226,7 +231,7 @@ int wss_round_join(struct wss_round *round, struct wss_target *target,
 		   const struct wss_measure_options *measure, bool may_be_left_out,
 		   struct wss_error *err)
 {
-	struct entry *entry = calloc(1, sizeof(*entry)), **link = &round->entries;
+	struct entry *entry = calloc(1, sizeof(*entry));
 
 	if (!entry)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
@@ -240,9 +245,7 @@ int wss_round_join(struct wss_round *round, struct wss_target *target,
 		entry_free(entry);
 		return -1;
 	}
-	while (*link)
-		link = &(*link)->next;
-	*link = entry;
+	TAILQ_INSERT_TAIL(&round->entries, entry, place);
 	round->progress.n++;
 	return 0;
 }
@@ -258,28 +261,21 @@ static void round_trouble(const struct wss_round *round, struct entry *entry,
 static void round_remove(struct wss_round *round, struct entry *entry)
 {
 	struct hall *hall = round->hall;
-	struct entry **link = &round->entries;
+	struct message *message, *next;
 
-	while (*link != entry)
-		link = &(*link)->next;
-	*link = entry->next;
+	TAILQ_REMOVE(&round->entries, entry, place);
 	round->progress.done++;
 	if (round->events.done)
 		round->events.done(entry->target, round->opaque);
 	pthread_mutex_lock(&hall->lock);
 	entry->gone = true;
-	for (struct message **place = &hall->first; *place;) {
-		struct message *message = *place;
-
-		if (message->entry != entry) {
-			place = &message->next;
+	for (message = STAILQ_FIRST(&hall->messages); message; message = next) {
+		next = STAILQ_NEXT(message, place);
+		if (message->entry != entry)
 			continue;
-		}
-		*place = message->next;
+		STAILQ_REMOVE(&hall->messages, message, message, place);
 		message_free(message);
 	}
-	for (hall->end = &hall->first; *hall->end;)
-		hall->end = &(*hall->end)->next;
 	pthread_mutex_unlock(&hall->lock);
 	wss_gate_leave(hall->gate, &entry->ticket);
 }
@@ -311,7 +307,11 @@ static void round_abandon(struct wss_round *round, struct entry *entry)
  */
 static bool round_has_guest(const struct wss_round *round, const struct entry *entry)
 {
-	for (const struct entry *other = round->entries; entry->uuid[0] && other; other = other->next)
+	const struct entry *other;
+
+	if (!entry->uuid[0])
+		return false;
+	TAILQ_FOREACH(other, &round->entries, place)
 		if (other != entry && !strcmp(other->uuid, entry->uuid))
 			return true;
 	return false;
@@ -394,12 +394,9 @@ static struct message *take_message(struct hall *hall)
 	struct message *message;
 
 	pthread_mutex_lock(&hall->lock);
-	message = hall->first;
-	if (message) {
-		hall->first = message->next;
-		if (!hall->first)
-			hall->end = &hall->first;
-	}
+	message = STAILQ_FIRST(&hall->messages);
+	if (message)
+		STAILQ_REMOVE_HEAD(&hall->messages, place);
 	pthread_mutex_unlock(&hall->lock);
 	return message;
 }
@@ -436,27 +433,29 @@ static bool round_looks_for_late_ones(struct wss_round *round)
 	return true;
 }
 
+/* Stops at the last of those that have finished, which most often is the oldest one. */
 static void tend_entries(struct wss_round *round)
 {
 	unsigned finished = wss_workers_finished(round->hall->workers);
+	unsigned n = finished - round->finished;
 	bool look = round_looks_for_late_ones(round);
+	struct entry *entry, *next;
 
-	if (finished == round->finished && !look)
-		return;
 	round->finished = finished;
-	for (struct entry *entry = round->entries, *next; entry; entry = next) {
+	for (entry = TAILQ_FIRST(&round->entries); entry && (n || look); entry = next) {
 		bool done = wss_worker_done(entry->worker);
 
-		next = entry->next;
+		next = TAILQ_NEXT(entry, place);
 		if (!done && look && entry_late(round, entry)) {
 			round_abandon(round, entry);
 			continue;
 		}
 		if (!done)
 			continue;
+		n -= n > 0;
 		/* Samples that the worker queued are emitted before its end is handled. */
 		round_tell_samples(round);
-		next = entry->next;
+		next = TAILQ_NEXT(entry, place);
 		entry_next(round, entry);
 	}
 }
@@ -476,20 +475,23 @@ bool wss_round_step(struct wss_round *round)
 
 bool wss_round_step_for(struct wss_round *round, uint64_t wait_ns)
 {
-	if (!round->entries)
+	if (TAILQ_EMPTY(&round->entries))
 		return false;
-	wss_workers_wait_ns(round->hall->workers, wait_ns);
+	if (wait_ns)
+		wss_workers_wait_ns(round->hall->workers, wait_ns);
 	if (!round->cancelled_ns && wss_cancel_requested(round->cancel))
 		round->cancelled_ns = wss_clock_now_ns();
 	round_tell_samples(round);
 	tend_entries(round);
 	round_tell_progress(round);
-	return round->entries != NULL;
+	return !TAILQ_EMPTY(&round->entries);
 }
 
 void wss_round_leave(struct wss_round *round, struct wss_target *target)
 {
-	for (struct entry *entry = round->entries; entry; entry = entry->next)
+	struct entry *entry;
+
+	TAILQ_FOREACH(entry, &round->entries, place)
 		if (entry->target == target)
 			wss_cancel_request(&target->cancel);
 }
@@ -499,8 +501,8 @@ void wss_round_free(struct wss_round *round)
 	if (!round)
 		return;
 	round->events = (struct wss_round_events){ .progress = NULL };
-	while (round->entries)
-		round_abandon(round, round->entries);
+	while (!TAILQ_EMPTY(&round->entries))
+		round_abandon(round, TAILQ_FIRST(&round->entries));
 	hall_unref(round->hall);
 	free(round);
 }

@@ -143,7 +143,10 @@ void wss_round_leave(struct wss_round *round, struct wss_target *target);
  */
 bool wss_round_step(struct wss_round *round);
 
-/* The same, but waits at most wait_ns, which is how late it may notice the token or a late worker. */
+/*
+ * The same, but waits at most wait_ns, which is how late it may notice the token or a late worker; 0: not at all, for
+ * a caller that waits for something else between two steps.
+ */
 bool wss_round_step_for(struct wss_round *round, uint64_t wait_ns);
 
 /*
