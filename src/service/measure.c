@@ -7,8 +7,9 @@
 #include "base/clock.h"
 #include "base/number.h"
 
-/* How often the observer of a window that goes on is asked. */
+/* How often the observer of a window that goes on is asked, and how often if it does not know yet until when. */
 #define GO_ON_STEP_NS (5 * WSS_NS_PER_S)
+#define ASK_STEP_NS (200 * WSS_NS_PER_MS)
 #define SETTLE_STEP_NS (50 * WSS_NS_PER_MS)
 /* Time to restore a guest, even if its other time is used up. */
 #define RESTORE_NS (10 * WSS_NS_PER_S)
@@ -263,7 +264,7 @@ int wss_measure_go_on(struct wss_measure *measure, struct wss_error *err)
 	wss_gate_leave(measure->place.gate, measure->place.ticket);
 	wss_deadline_pause(&measure->target->deadline);
 	while ((until_ns = observer->until_ns(observer->opaque)) > wss_clock_now_ns()) {
-		uint64_t step_ns = until_ns == UINT64_MAX ? SETTLE_STEP_NS : GO_ON_STEP_NS;
+		uint64_t step_ns = until_ns == UINT64_MAX ? ASK_STEP_NS : GO_ON_STEP_NS;
 		uint64_t next_ns = wss_u64_min(wss_clock_now_ns() + step_ns, until_ns);
 		int r = measure_sleep(measure, next_ns, err);
 
