@@ -78,6 +78,14 @@ static void source_put(struct wss_top_source *source, struct wss_guests *guests,
 
 /* --- the service --- */
 
+/* WSS_ERR_GONE means a guest elsewhere; here it is the service that cannot be connected to. */
+static void source_put_unanswered(struct wss_top_source *source, struct wss_error *error)
+{
+	if (error->code == WSS_ERR_GONE)
+		error->code = WSS_ERR_CONNECT;
+	source_put(source, NULL, false, error);
+}
+
 /* Waits for the delay, or until somebody wants an answer now. */
 static void service_wait(struct wss_top_source *source)
 {
@@ -104,7 +112,7 @@ static void service_run(void *opaque)
 				       &source->cancel, &guests, &err) == 0)
 			source_put(source, &guests, !wss_guests_starting(&guests), NULL);
 		else if (err.code != WSS_ERR_INTERRUPTED)
-			source_put(source, NULL, false, &err);
+			source_put_unanswered(source, &err);
 		service_wait(source);
 	}
 }
