@@ -151,8 +151,8 @@ int wss_number_parse(const char *text, uint64_t min, uint64_t max, const char *w
 	return 0;
 }
 
-int wss_whole_percent_parse(const char *text, uint64_t max, const char *what, uint64_t *ret_percent,
-			    struct wss_error *err)
+int wss_whole_percent_parse(const char *text, uint64_t min, uint64_t max, const char *what,
+			    uint64_t *ret_percent, struct wss_error *err)
 {
 	size_t len = strlen(text);
 	char number[24];
@@ -160,10 +160,10 @@ int wss_whole_percent_parse(const char *text, uint64_t max, const char *what, ui
 	if (len && text[len - 1] == '%')
 		len--;
 	if (len >= sizeof(number))
-		return wss_number_parse(text, 0, max, what, ret_percent, err);
+		return wss_number_parse(text, min, max, what, ret_percent, err);
 	memcpy(number, text, len);
 	number[len] = '\0';
-	return wss_number_parse(number, 0, max, what, ret_percent, err);
+	return wss_number_parse(number, min, max, what, ret_percent, err);
 }
 
 void wss_size_format(uint64_t bytes, char *ret_text, size_t size)

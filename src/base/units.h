@@ -33,9 +33,9 @@ int wss_size_parse(const char *text, const char *what, uint64_t *ret_bytes, stru
 int wss_number_parse(const char *text, uint64_t min, uint64_t max, const char *what,
 		     uint64_t *ret_number, struct wss_error *err);
 
-/* Parses an integer percentage from 0 to max: "20", "20%". */
-int wss_whole_percent_parse(const char *text, uint64_t max, const char *what, uint64_t *ret_percent,
-			    struct wss_error *err);
+/* Parses an integer percentage from min to max: "20", "20%". */
+int wss_whole_percent_parse(const char *text, uint64_t min, uint64_t max, const char *what,
+			    uint64_t *ret_percent, struct wss_error *err);
 
 /* Parses a percentage from min to max: "99", "99.9", "1%". *ret_share is a hundredth of it. */
 int wss_percent_parse(const char *text, double min, double max, const char *what,

@@ -68,7 +68,7 @@ static int parse_change(int c, const char *value, struct policy_options *options
 	case OPT_MAXIMUM:
 		return wss_size_parse(value, "--maximum", &change->to.value, err);
 	case OPT_HEADROOM:
-		return wss_whole_percent_parse(value, WSS_POLICY_HEADROOM_MAX, "--headroom",
+		return wss_whole_percent_parse(value, 0, WSS_POLICY_HEADROOM_MAX, "--headroom",
 					       &change->to.value, err);
 	default:
 		return wss_duration_parse(value, PERIOD_MAX_NS, "--period", &change->to.value, err);

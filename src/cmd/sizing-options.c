@@ -26,7 +26,7 @@ static int sizing_take(struct wss_advice_options *options, int c, const char *va
 	case WSS_OPT_SPAN:
 		return span_parse(value, &options->span_ns, err);
 	case WSS_OPT_HEADROOM:
-		return wss_whole_percent_parse(value, WSS_POLICY_HEADROOM_MAX, "--headroom",
+		return wss_whole_percent_parse(value, 0, WSS_POLICY_HEADROOM_MAX, "--headroom",
 					       &options->rule.headroom_percent, err);
 	case WSS_OPT_TARGET_LOSS:
 		return wss_percent_parse(value, 0.001, 90, "--target-loss", &options->target_loss,

@@ -65,12 +65,8 @@ static int squeeze_option_take(void *opaque, int c, const char *value, struct ws
 
 	switch (c) {
 	case OPT_STEP:
-		if (wss_whole_percent_parse(value, WSS_SQUEEZE_STEP_PERCENT_MAX, "--step",
-					    &squeeze->step_percent, err) < 0)
-			return -1;
-		if (!squeeze->step_percent)
-			return wss_error_set(err, WSS_ERR_USAGE, "--step: a step must not be 0");
-		return 0;
+		return wss_whole_percent_parse(value, 1, WSS_SQUEEZE_STEP_PERCENT_MAX, "--step",
+					       &squeeze->step_percent, err);
 	case OPT_SETTLE:
 		return seconds_parse(value, SETTLE_NS_MAX, "--settle", &squeeze->settle_s,
 				     err);

@@ -23,6 +23,10 @@ setup() {
 	[[ $output == *"squeeze takes one DOMAIN"* ]]
 	run "$virt_wss" squeeze test --settle 1500ms
 	[[ $output == *"'1500ms' is not in whole seconds"* ]]
+	for words in 0 21 x 0%; do
+		run "$virt_wss" squeeze test --step "$words"
+		[[ $output == *"--step: '${words%\%}' is not a whole number from 1 to 20" ]]
+	done
 }
 
 @test "a guest that balloon refuses is refused, with the same reason" {
