@@ -279,6 +279,7 @@ static void cold_show_named(struct cold_run *run, const char *word)
 		return;
 	wss_error_set(&why, WSS_ERR_GONE, "no ages are stored of it");
 	wss_tally_bad(&run->tally, word, &why);
+	wss_report_leave_out(run->report);
 }
 
 static void cold_set_width(const struct cold_run *run)

@@ -302,10 +302,12 @@ static int history_show_all(struct history_run *run, struct wss_error *err)
 		const struct wss_stored_guest *guest =
 			wss_stored_guests_find(&run->guests, cli->domains[i], cli->by_uuid, &why);
 
-		if (!guest)
+		if (!guest) {
 			wss_tally_bad(&run->tally, cli->domains[i], &why);
-		else if (history_show(run, guest, err) < 0)
+			wss_report_leave_out(run->report);
+		} else if (history_show(run, guest, err) < 0) {
 			return -1;
+		}
 	}
 	for (size_t i = 0; i < run->guests.n && !cli->n_domains; i++)
 		if (history_show(run, &run->guests.list[i], err) < 0)

@@ -230,10 +230,12 @@ static int backtest_guests(struct backtest_run *run, struct wss_error *err)
 		const struct wss_stored_guest *guest = wss_stored_guests_find(
 			&run->guests, cli->domains[i], cli->by_uuid, &why);
 
-		if (!guest)
+		if (!guest) {
 			wss_tally_bad(&run->tally, cli->domains[i], &why);
-		else if (backtest_guest(run, guest, true, err) < 0)
+			wss_report_leave_out(run->report);
+		} else if (backtest_guest(run, guest, true, err) < 0) {
 			return -1;
+		}
 	}
 	for (size_t i = 0; i < run->guests.n && !cli->n_domains; i++)
 		if (backtest_guest(run, &run->guests.list[i], false, err) < 0)

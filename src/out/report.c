@@ -42,7 +42,7 @@ struct wss_report {
 	bool head;     /* the heading has been written */
 	bool total;    /* the list is closed */
 	int failed;    /* errno of the first write that failed, or 0 */
-	bool left_out; /* a bad row was left out of a table */
+	bool left_out; /* an item that failed has no row */
 };
 
 int wss_format_parse(const char *text, enum wss_format *ret_format, struct wss_error *err)
@@ -361,10 +361,16 @@ void wss_report_row(struct wss_report *report, const void *row)
 	note_failure(report, failed);
 }
 
+void wss_report_leave_out(struct wss_report *report)
+{
+	if (report)
+		report->left_out = true;
+}
+
 void wss_report_bad_row(struct wss_report *report, const void *row)
 {
 	if (report->format == WSS_FORMAT_TABLE)
-		report->left_out = true;
+		wss_report_leave_out(report);
 	else
 		wss_report_row(report, row);
 }
@@ -415,7 +421,8 @@ static void write_held(struct wss_report *report)
 static void end_list(struct wss_report *report)
 {
 	write_held(report);
-	if (!report->rows && !report->left_out)
+	/* Programs need a header without rows; after an error people would take it for an answer. */
+	if (!report->rows && (!report->left_out || report->format != WSS_FORMAT_TABLE))
 		write_head(report);
 	if (report->format == WSS_FORMAT_JSON)
 		fputs("\n]", report->stream);

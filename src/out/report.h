@@ -159,6 +159,12 @@ void wss_report_row(struct wss_report *report, const void *row);
 void wss_report_bad_row(struct wss_report *report, const void *row);
 
 /*
+ * Leaves an item that failed out of all formats: the caller prints a message, and a table without rows then has no
+ * header either. NULL: does nothing.
+ */
+void wss_report_leave_out(struct wss_report *report);
+
+/*
  * Writes a summary of all rows after the last one: an object next to the list in JSON, a
  * separate table, nothing in CSV. At most once, just before the end.
  */

@@ -124,6 +124,9 @@ assert all(row["violation_share"] > 0.01 for row in rows[:rows.index(cheapest[0]
 	wss recommend --backtest stedy0
 	[ "$status" = 1 ]
 	[[ "$err" == *"stedy0: no such guest in the history: did you mean 'steady0'?"* ]]
+	[ -z "$out" ]
+	wss recommend --backtest stedy0 --output csv
+	[[ "$out" == domain,uuid,size,* ]]
 }
 
 @test "options that do not go together are refused" {

@@ -80,6 +80,7 @@ assert rows[0]["uuid"] == "'${uuid}1'", rows'
 	[ "$("$virt_wss" cold web2 --output csv | field uuid | sort -u | wc -l)" = 2 ]
 	[ "$("$virt_wss" cold --all --output csv | field uuid | sort -u | wc -l)" = 3 ]
 	refused 1 'web9: no ages are stored of it' web9
+	[ -z "$output" ]
 	run "$virt_wss" cold web1 web9
 	[ "$status" = 3 ]
 }

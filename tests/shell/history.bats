@@ -115,6 +115,7 @@ refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 	done
 	[ "$("$virt_wss" history --uuid ${uuid}1 --output csv | wc -l)" = 4 ]
 	refused 1 "gest: no such guest in the history: did you mean 'guest'\?$" gest
+	[ -z "$output" ]
 	refused 1 'zzzzzzzzzzz: no such guest in the history$' zzzzzzzzzzz
 	refused 3 'zzzzzzzzzzz' guest zzzzzzzzzzz
 	refused 1 'no such guest' --uuid ${uuid}7
