@@ -82,8 +82,11 @@ static void advice_ask_what_if(struct wss_advice *advice,
 /* What the hours of four weeks go to. */
 struct advice_hours {
 	struct wss_advice *advice;
-	struct wss_learner *learner; /* NULL: nothing is to be learned */
 	time_t now;
+	size_t n_choices; /* by a risk */
+	struct wss_sweep_choice choices[WSS_SWEEP_RULES];
+	size_t n_learners; /* one for each choice, or one that learns its rule; 0: nothing is to be learned */
+	struct wss_learner *learners[WSS_SWEEP_RULES];
 };
 
 static void advice_on_hour(time_t start, uint64_t max_bytes, void *opaque)
@@ -97,13 +100,13 @@ static void advice_on_hour(time_t start, uint64_t max_bytes, void *opaque)
 	of_week = &hours->advice->week_bytes[((uint64_t)start / WSS_HISTORY_HOUR + EPOCH_HOUR_OF_WEEK) %
 					     WSS_ADVICE_WEEK_HOURS];
 	*of_week = wss_u64_max(*of_week, max_bytes);
-	if (hours->learner)
-		wss_learner_add(hours->learner, start, max_bytes);
+	for (size_t i = 0; i < hours->n_learners; i++)
+		wss_learner_add(hours->learners[i], start, max_bytes);
 }
 
-/* Chooses a rule by the risk, on the later half of the guest's history. */
+/* Chooses rules by the risk, on the later half of the guest's history. */
 static int advice_choose(struct wss_history *history, const struct wss_advice_guest *guest,
-			 const struct wss_advice_options *options, struct wss_advice *advice,
+			 const struct wss_advice_options *options, struct advice_hours *chosen,
 			 struct wss_error *err)
 {
 	struct wss_backtest_options backtest = {.size_at = wss_replay_size};
@@ -122,57 +125,14 @@ static int advice_choose(struct wss_history *history, const struct wss_advice_gu
 		backtest.opaque = replay;
 		backtest.test_s = all_s / 2;
 		backtest.train_s = all_s - backtest.test_s;
-		r = wss_sweep_choose(hours, n, until, &backtest, options->risk, &advice->choice);
-		advice->has_choice = r > 0;
+		r = wss_sweep_choose(hours, n, until, &backtest, options->risk, chosen->choices,
+				     &chosen->n_choices);
 	}
 	wss_replay_free(replay);
 	return r < 0 ? wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory") : 0;
 }
 
-/* Reads the hours of the series in the advice. */
-static int advice_read_hours(struct wss_history *history, const struct wss_advice_guest *guest,
-			     time_t since, const struct wss_advice_options *options,
-			     struct wss_advice *advice, struct wss_error *err)
-{
-	time_t now = wss_clock_wall_seconds(),
-	       from = now - (time_t)WSS_LEARNER_HOURS_MAX * WSS_HISTORY_HOUR;
-	bool learn = options->learn && !guest->policy->headroom_percent.known;
-	struct advice_hours hours = {.advice = advice, .now = now};
-	int r;
-
-	if (guest->need_only)
-		return 0;
-	if (learn && options->risk > 0 && advice_choose(history, guest, options, advice, err) < 0)
-		return -1;
-	if (learn) {
-		hours.learner = wss_learner_new(advice->has_choice ? &advice->choice.rule : NULL);
-		if (!hours.learner)
-			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	}
-	r = wss_history_series_hours(history, guest->uuid, since, from, advice_on_hour, &hours, err);
-	if (r == 0 && learn)
-		advice->learned = wss_learner_advise(hours.learner, now - now % WSS_HISTORY_HOUR);
-	wss_learner_free(hours.learner);
-	return r;
-}
-
-/* Finds what the recommended size costs. */
-static void advice_weigh(struct wss_advice *advice, const struct wss_advice_options *options)
-{
-	struct wss_amount size = advice->sizing.recommended_bytes, used = advice->cold.used_bytes;
-	struct wss_advice_loss *loss = &advice->loss;
-
-	if (size.known && used.known)
-		advice->left_out_bytes =
-			wss_amount_of(used.value > size.value ? used.value - size.value : 0);
-	loss->known = size.known && advice->curve.known;
-	if (loss->known)
-		loss->share = wss_missrate_loss(
-			wss_missrate_at(&advice->curve.missrate, size.value, &loss->bound),
-			options->fault_ns);
-}
-
-/* Sizes a guest from the series in its advice. */
+/* Sizes a guest from the series in its advice, and from what was learned. */
 static void advice_size(struct wss_advice *advice, const struct wss_advice_guest *guest,
 			const struct wss_advice_options *options)
 {
@@ -202,6 +162,101 @@ static void advice_size(struct wss_advice *advice, const struct wss_advice_guest
 		state.now = wss_clock_wall_seconds();
 	}
 	wss_sizing_compute(&advice->series.summary, &rule, &policy, &state, &advice->sizing);
+}
+
+static int learners_new(struct advice_hours *hours)
+{
+	size_t n = hours->n_choices ? hours->n_choices : 1;
+
+	for (size_t i = 0; i < n; i++) {
+		hours->learners[i] =
+			wss_learner_new(hours->n_choices ? &hours->choices[i].rule : NULL);
+		if (!hours->learners[i])
+			return -1;
+		hours->n_learners++;
+	}
+	return 0;
+}
+
+static void learners_free(struct advice_hours *hours)
+{
+	for (size_t i = 0; i < hours->n_learners; i++)
+		wss_learner_free(hours->learners[i]);
+}
+
+/*
+ * Takes what was learned, by the choice that now asks for the smallest size. All choices keep the risk, and a larger
+ * risk only adds some, so that it never asks for more. The cheapest on held-out hours alone could: it may ask for
+ * more just now. Of equal sizes the cheapest choice counts, which is the last.
+ */
+static void advice_learn(struct wss_advice *advice, const struct wss_advice_guest *guest,
+			 const struct wss_advice_options *options, const struct advice_hours *hours)
+{
+	time_t start = hours->now - hours->now % WSS_HISTORY_HOUR;
+	uint64_t least = UINT64_MAX;
+	size_t best = 0;
+
+	for (size_t i = 0; i < hours->n_choices; i++) {
+		advice->learned = wss_learner_advise(hours->learners[i], start);
+		advice_size(advice, guest, options);
+		if (advice->sizing.recommended_bytes.value > least)
+			continue;
+		least = advice->sizing.recommended_bytes.value;
+		best = i;
+	}
+	advice->learned = wss_learner_advise(hours->learners[best], start);
+	advice->has_choice = hours->n_choices > 0;
+	if (advice->has_choice)
+		advice->choice = hours->choices[best];
+}
+
+/* Reads the hours of the series in the advice. */
+static int advice_read_hours(struct wss_history *history, const struct wss_advice_guest *guest,
+			     time_t since, const struct wss_advice_options *options,
+			     struct wss_advice *advice, struct wss_error *err)
+{
+	time_t now = wss_clock_wall_seconds(),
+	       from = now - (time_t)WSS_LEARNER_HOURS_MAX * WSS_HISTORY_HOUR;
+	bool learn = options->learn && !guest->policy->headroom_percent.known;
+	struct advice_hours hours = {.advice = advice, .now = now};
+	int r = 0;
+
+	if (guest->need_only)
+		return 0;
+	if (learn && options->risk > 0 && advice_choose(history, guest, options, &hours, err) < 0)
+		return -1;
+	if (learn && learners_new(&hours) < 0)
+		r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (r == 0)
+		r = wss_history_series_hours(history, guest->uuid, since, from, advice_on_hour,
+					     &hours, err);
+	if (r == 0 && learn)
+		advice_learn(advice, guest, options, &hours);
+	learners_free(&hours);
+	return r;
+}
+
+/* Finds what the recommended size costs. */
+static void advice_weigh(struct wss_advice *advice, const struct wss_advice_options *options)
+{
+	struct wss_amount size = advice->sizing.recommended_bytes, used = advice->cold.used_bytes;
+	struct wss_advice_loss *loss = &advice->loss;
+
+	if (size.known && used.known)
+		advice->left_out_bytes =
+			wss_amount_of(used.value > size.value ? used.value - size.value : 0);
+	loss->known = size.known && advice->curve.known;
+	if (loss->known)
+		loss->share = wss_missrate_loss(
+			wss_missrate_at(&advice->curve.missrate, size.value, &loss->bound),
+			options->fault_ns);
+}
+
+/* Makes the advice from a series, once all else was read. */
+static void advice_finish(struct wss_advice *advice, const struct wss_advice_guest *guest,
+			  const struct wss_advice_options *options)
+{
+	advice_size(advice, guest, options);
 	advice->status = advice->sizing.confidence == WSS_CONFIDENCE_NONE
 				 ? WSS_ADVICE_TOO_EARLY
 				 : WSS_ADVICE_OK;
@@ -290,7 +345,7 @@ int wss_advice_read(struct wss_history *history, const struct wss_advice_guest *
 		return -1;
 	}
 	if (advice.has_series)
-		advice_size(&advice, guest, options);
+		advice_finish(&advice, guest, options);
 	else
 		wss_sizing_heed(&advice.rule, guest->policy, (struct wss_amount){0});
 	if (guest->policy->opt_out)

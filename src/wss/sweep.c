@@ -24,21 +24,37 @@ struct wss_learner_rule wss_sweep_rule(size_t i)
 	};
 }
 
-/* Whether a is the better choice. */
-static bool choice_is_better(const struct wss_sweep_choice *a, const struct wss_sweep_choice *b)
+static bool choice_comes_before(const struct wss_sweep_choice *a, const struct wss_sweep_choice *b)
 {
-	if (a->met != b->met)
-		return a->met;
-	if (!a->met && a->violations != b->violations)
+	if (a->violations != b->violations)
 		return a->violations < b->violations;
 	return a->slack < b->slack;
 }
 
+/* Inserts a choice in order; of equal ones the first stays first. */
+static void choice_insert(struct wss_sweep_choice *list, size_t n, const struct wss_sweep_choice *choice)
+{
+	for (; n > 0 && choice_comes_before(choice, &list[n - 1]); n--)
+		list[n] = list[n - 1];
+	list[n] = *choice;
+}
+
+/* Drops those that do not keep the risk or have no less slack than one before; the first one stays. */
+static size_t choices_prune(struct wss_sweep_choice *list, size_t n)
+{
+	size_t kept = n ? 1 : 0;
+
+	for (size_t i = 1; i < n; i++)
+		if (list[i].met && list[i].slack < list[kept - 1].slack)
+			list[kept++] = list[i];
+	return kept;
+}
+
 int wss_sweep_choose(const struct wss_backtest_hour *hours, size_t n, time_t until,
 		     const struct wss_backtest_options *options, double risk,
-		     struct wss_sweep_choice *ret_choice)
+		     struct wss_sweep_choice ret_choices[WSS_SWEEP_RULES], size_t *ret_n)
 {
-	struct wss_sweep_choice best = {.hours = 0};
+	size_t found = 0;
 
 	for (size_t i = 0; i < WSS_SWEEP_RULES; i++) {
 		struct wss_sweep_choice choice = {.rule = wss_sweep_rule(i)};
@@ -57,14 +73,15 @@ int wss_sweep_choose(const struct wss_backtest_hour *hours, size_t n, time_t unt
 		wss_backtest_free(&backtest);
 		if (r < 0)
 			return -1;
-		if (choice.hours && (!best.hours || choice_is_better(&choice, &best)))
-			best = choice;
+		if (choice.hours)
+			choice_insert(ret_choices, found++, &choice);
 	}
-	if (!best.hours)
-		return 0;
-	best.bound = wss_sweep_bound(best.violations, best.hours);
-	*ret_choice = best;
-	return 1;
+	found = choices_prune(ret_choices, found);
+	for (size_t i = 0; i < found; i++)
+		ret_choices[i].bound =
+			wss_sweep_bound(ret_choices[i].violations, ret_choices[i].hours);
+	*ret_n = found;
+	return 0;
 }
 
 /* Returns P(Bin(n, p) <= k), 0 < p < 1. */

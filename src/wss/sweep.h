@@ -24,13 +24,15 @@ struct wss_sweep_choice {
 };
 
 /*
- * Chooses, among all rules, the one with the least slack of which at most the share risk of the hours needed
- * more; if there is none, the one with the fewest such hours. options: only and alone do not count. Returns 1, 0
- * if no hour could be judged, or -1 when out of memory.
+ * Chooses, among all rules, those that keep a risk at the least slack: ascending by the number of hours that needed
+ * more, which is at most the share risk of the hours, and falling by slack. The last one is the cheapest. What is
+ * chosen for a risk is also chosen for each larger one. If no rule keeps the risk, there is one choice, the
+ * cheapest with the fewest such hours. options: only and alone do not count. Sets *ret_n to 0 if no hour could be
+ * judged. Returns 0, or -1 when out of memory.
  */
 int wss_sweep_choose(const struct wss_backtest_hour *hours, size_t n, time_t until,
 		     const struct wss_backtest_options *options, double risk,
-		     struct wss_sweep_choice *ret_choice);
+		     struct wss_sweep_choice ret_choices[WSS_SWEEP_RULES], size_t *ret_n);
 
 /*
  * Returns the share p of which at most k of n independent hours are seen with a probability of 5 %: a 95 % upper

@@ -286,6 +286,52 @@ static void test_end(void **unused)
 	wss_history_close(history);
 }
 
+/* A larger risk of the same guest recommends no larger size. */
+static void risks_check(uint64_t seed, enum histories_kind kind)
+{
+	static const double risks[] = {0.001, 0.006, 0.015, 0.03, 0.05, 0.12, 0.3};
+	struct wss_advice_options options = WSS_ADVICE_OPTIONS_INIT;
+	const struct wss_policy policy = {.opt_out = false};
+	struct wss_advice_guest guest = {.uuid = UUID, .policy = &policy, .active = true};
+	size_t n = histories_make(seed, kind, hours);
+	struct wss_history *history = history_open("risk.db", n);
+	uint64_t last = UINT64_MAX;
+	char path[PATH_MAX];
+
+	now = hours[n - 1].start + 3600;
+	for (size_t i = 0; i < sizeof(risks) / sizeof(risks[0]); i++) {
+		struct wss_advice advice;
+
+		options.risk = risks[i];
+		assert_int_equal(wss_advice_read(history, &guest, wss_advice_since(&options, now),
+						 &options, &advice, NULL), 0);
+		assert_true(advice.has_choice);
+		if (advice.sizing.recommended_bytes.value > last)
+			fail_msg("%s, seed %llu: %llu bytes at a risk of %g, %llu at the one before",
+				 histories_kind_name(kind), (unsigned long long)seed,
+				 (unsigned long long)advice.sizing.recommended_bytes.value, risks[i],
+				 (unsigned long long)last);
+		assert_true(!advice.choice.met || (double)advice.choice.violations <=
+							  risks[i] * (double)advice.choice.hours);
+		last = advice.sizing.recommended_bytes.value;
+		wss_advice_free(&advice);
+	}
+	wss_history_close(history);
+	assert_int_equal(unlink(make_path(path, "%s/risk.db", tree)), 0);
+}
+
+static void test_risks(void **unused)
+{
+	(void)unused;
+	granularity_bytes = 4096;
+	for (uint64_t seed = 1; seed <= 3; seed++)
+		for (int kind = 0; kind < HISTORIES_KINDS; kind++) {
+			pressed = (seed + (uint64_t)kind) % 2;
+			risks_check(seed, (enum histories_kind)kind);
+		}
+	pressed = false;
+}
+
 /* A guest without hours has no replay. */
 static void test_empty(void **unused)
 {
@@ -321,6 +367,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_as_recommended, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_odd_windows, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_risks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_empty, set_up, tear_down),
 	};
