@@ -51,7 +51,7 @@ static void judge_wss(const struct wss_check_options *options, const struct wss_
 	enum wss_bound bound = wss_bound_of(guest->sample.wss_bytes.value, guest->sample.low_bytes,
 					    guest->sample.high_bytes);
 	enum wss_plugin_state state;
-	char size[16];
+	char size[16], shown[WSS_PLUGIN_NUMBER_MAX];
 	double percent;
 
 	if (!wss_view_percent(guest, &percent)) {
@@ -66,7 +66,8 @@ static void judge_wss(const struct wss_check_options *options, const struct wss_
 	state = wss_plugin_judge(&options->warning, &options->critical, percent);
 	if (state == WSS_PLUGIN_OK && bound == WSS_BOUND_AT_LEAST)
 		state = WSS_PLUGIN_UNKNOWN;
-	worsen(finding, state, "working set %s%.0f%% of %s", bound_text(bound), percent, size);
+	wss_plugin_number(percent, 0, &options->warning, &options->critical, shown);
+	worsen(finding, state, "working set %s%s%% of %s", bound_text(bound), shown, size);
 }
 
 static void judge_age(const struct wss_check_options *options, const struct wss_guest_view *guest,
@@ -189,12 +190,13 @@ static void print_held(const struct verdict *v)
 
 static void print_well(const struct verdict *v)
 {
-	char age[16];
+	char age[16], shown[WSS_PLUGIN_NUMBER_MAX];
 
 	printf("%zu guest%s", v->judged, v->judged == 1 ? "" : "s");
 	if (!v->fullest)
 		return;
-	printf(", %sworking set %.0f%% of the balloon (", v->judged > 1 ? "largest " : "", v->percent);
+	wss_plugin_number(v->percent, 0, &v->options->warning, &v->options->critical, shown);
+	printf(", %sworking set %s%% of the balloon (", v->judged > 1 ? "largest " : "", shown);
 	wss_plugin_text(stdout, v->fullest->name);
 	wss_age_format(v->oldest->age_ns.value / WSS_NS_PER_S, age, sizeof(age));
 	printf("), %s %s old", v->judged > 1 ? "oldest sample" : "sample", age);

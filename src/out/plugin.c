@@ -9,6 +9,8 @@
 #include "base/text.h"
 
 #define STATES 4
+/* More than the digits of a double near 100. */
+#define DECIMALS_MAX 15
 /* Digits of a UUID in a label, as in the first part of one. */
 #define ID_DIGITS 8
 
@@ -147,13 +149,28 @@ static const char *text_of(const struct wss_threshold *range)
 	return range ? range->text : "";
 }
 
-/* At most three decimals, without trailing zeros, and never an exponent. */
-static void put_number(FILE *stream, double value)
+void wss_plugin_number(double value, int decimals, const struct wss_threshold *warning,
+		       const struct wss_threshold *critical, char ret_text[WSS_PLUGIN_NUMBER_MAX])
 {
-	char text[400];
+	double shown;
+
+	do {
+		snprintf(ret_text, WSS_PLUGIN_NUMBER_MAX, "%.*f", decimals, value);
+		shown = strtod(ret_text, NULL);
+	} while ((threshold_alerts(warning, shown) != threshold_alerts(warning, value) ||
+		  threshold_alerts(critical, shown) != threshold_alerts(critical, value)) &&
+		 decimals++ < DECIMALS_MAX);
+}
+
+/* With three decimals or more, without trailing zeros, and never an exponent. */
+static void put_number(FILE *stream, double value, const struct wss_threshold *warning,
+		       const struct wss_threshold *critical)
+{
+	static const struct wss_threshold none = {.text = ""};
+	char text[WSS_PLUGIN_NUMBER_MAX];
 	size_t len;
 
-	snprintf(text, sizeof(text), "%.3f", value);
+	wss_plugin_number(value, 3, warning ? warning : &none, critical ? critical : &none, text);
 	len = strlen(text);
 	while (text[len - 1] == '0')
 		len--;
@@ -169,11 +186,11 @@ void wss_plugin_figure(FILE *stream, const struct wss_plugin_figure *figure)
 		fputc('U', stream);
 		return;
 	}
-	put_number(stream, figure->value);
+	put_number(stream, figure->value, figure->warning, figure->critical);
 	fprintf(stream, "%s;%s;%s;0", figure->unit, text_of(figure->warning),
 		text_of(figure->critical));
 	if (figure->max > 0) {
 		fputc(';', stream);
-		put_number(stream, figure->max);
+		put_number(stream, figure->max, NULL, NULL);
 	}
 }

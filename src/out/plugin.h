@@ -51,6 +51,16 @@ int wss_threshold_parse(const char *text, const char *what, struct wss_threshold
 enum wss_plugin_state wss_plugin_judge(const struct wss_threshold *warning,
 				       const struct wss_threshold *critical, double value);
 
+/* Room for any number with its final NUL. */
+#define WSS_PLUGIN_NUMBER_MAX 400
+
+/*
+ * Formats a value with at least that number of decimals, and as many more as it takes for what is shown to be on the
+ * same side of each threshold as the value: "90%" must not exceed 90.
+ */
+void wss_plugin_number(double value, int decimals, const struct wss_threshold *warning,
+		       const struct wss_threshold *critical, char ret_text[WSS_PLUGIN_NUMBER_MAX]);
+
 /*
  * Prints text for the line of the plugin: hidden characters, and the bar that starts performance
  * data, become '?'.

@@ -80,6 +80,21 @@ ask() { # STATUS RE ARGUMENT...: by the socket
 	ask 0 '' --age-critical 32 a
 }
 
+@test "a figure near a threshold has the digits that show on which side it is" {
+	answer "$(guest over waiting 9003 10000 31)" "$(guest under waiting 8960 10000 31)" \
+		"$(guest hardly waiting 90000001 100000000 31)" >page
+	begin_service
+	ask 1 ' over: working set 90\.03% of 9\.77 GiB \|' over
+	ask 2 ' over: working set 90\.03% of ' -c 90 -w 80 over
+	ask 2 ' over: working set 90% of ' -w 95 -c @90:90.1 over
+	ask 0 'working set 90% of the balloon' under
+	ask 0 'working set 89\.6% of the balloon' -w 89.8 under
+	ask 1 ' hardly: working set 90\.000001% of ' hardly
+	has "'hardly wss_percent'=90.000001%;90;95;0;100"
+	ask 0 'working set 90% of the balloon' -w 91 hardly
+	has "'hardly wss_percent'=90%;91;95;0;100"
+}
+
 @test "what is not known is UNKNOWN" {
 	answer "$(guest new waiting)" "$(guest odd waiting '' '' '' '"why":"its job has no end"')" \
 		"$(guest low waiting 64 256 3 '' '"wss_low_bytes":67108864,"wss_high_bytes":268435456')" \
