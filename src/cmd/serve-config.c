@@ -227,8 +227,12 @@ static void on_entry(const struct wss_config_entry *entry, void *opaque)
 	struct wss_error error = WSS_ERROR_INIT;
 	char what[WHAT_MAX];
 
-	snprintf(what, sizeof(what), "%s:%" PRIu64 ": [%s] %s", entry->file, entry->line,
-		 entry->section, entry->key);
+	if (entry->section[0])
+		snprintf(what, sizeof(what), "%s:%" PRIu64 ": [%s] %s", entry->file, entry->line,
+			 entry->section, entry->key);
+	else
+		snprintf(what, sizeof(what), "%s:%" PRIu64 ": %s: key before any [SECTION]",
+			 entry->file, entry->line, entry->key);
 	if (entry_set(loading->config, entry, what, &error) < 0)
 		loading_fault(&error, loading);
 }

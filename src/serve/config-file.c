@@ -19,6 +19,7 @@
 #define NAME "serve"
 #define SUFFIX ".conf"
 #define BLANKS " \t"
+#define NOT_A_LINE "neither [SECTION], KEY = VALUE nor # COMMENT"
 
 struct config {
 	const struct wss_config_events *events;
@@ -75,9 +76,11 @@ static void check_fault(struct config_check *check, const char *text)
 static void check_key_fault(struct config_check *check, const struct config_key *key,
 			    const char *text)
 {
-	config_fault(check->config, WSS_ERR_USAGE, "%s:%" PRIu64 ": [%.*s] %.*s%s", check->file,
-		     check->line, (int)key->section_len, key->section, (int)key->key_len,
-		     key->key, text);
+	bool has_section = key->section_len > 0;
+
+	config_fault(check->config, WSS_ERR_USAGE, "%s:%" PRIu64 ": %s%.*s%s%.*s%s", check->file,
+		     check->line, has_section ? "[" : "", (int)key->section_len, key->section,
+		     has_section ? "] " : "", (int)key->key_len, key->key, text);
 }
 
 /* A line KEY = VALUE of that length, without a comment. */
@@ -88,6 +91,10 @@ static void check_key(struct config_check *check, const char *line, size_t len)
 
 	key.key = line;
 	key.key_len = strcspn(line, "=" BLANKS);
+	if (line[key.key_len + strspn(line + key.key_len, BLANKS)] != '=') {
+		check_fault(check, NOT_A_LINE);
+		return;
+	}
 	for (size_t i = 0; i < check->n_keys; i++)
 		if (config_key_same(&check->keys[i], &key)) {
 			check_key_fault(check, &key, " is set twice in this file");
@@ -97,6 +104,21 @@ static void check_key(struct config_check *check, const char *line, size_t len)
 	/* libeconf 0.5.1 reads on behind a value that is only blanks, or a single quotation mark. */
 	if (value + strspn(line + value, BLANKS "\"") >= len)
 		check_key_fault(check, &key, ": the value is empty");
+}
+
+/* A line [SECTION] of that length. After a fault the lines below are checked as those of the section that was meant. */
+static void check_section(struct config_check *check, const char *line, size_t len)
+{
+	const char *name = line + 1, *end = memchr(name, ']', len - 1);
+
+	check->section.section = name;
+	check->section.section_len = end ? (size_t)(end - name) : len - 1;
+	if (!end)
+		check_fault(check, "the ] of the section is missing");
+	else if (end == name)
+		check_fault(check, "the section has no name");
+	else if (end + 1 + strspn(end + 1, BLANKS) < line + len)
+		check_fault(check, "text after the section's ]");
 }
 
 /* A line without blanks at its beginning. */
@@ -110,14 +132,12 @@ static void check_line(struct config_check *check, const char *line, size_t len)
 	len = strcspn(line, "#\n");
 	if (!len)
 		return;
-	if (line[0] == '[') {
-		check->section.section = line + 1;
-		check->section.section_len = strcspn(line + 1, "]\n");
-	} else if (line[0] == '=' || !memchr(line, '=', len)) {
-		check_fault(check, "neither [SECTION], KEY = VALUE nor # COMMENT");
-	} else {
+	if (line[0] == '[')
+		check_section(check, line, len);
+	else if (line[0] == '=' || !memchr(line, '=', len))
+		check_fault(check, NOT_A_LINE);
+	else
 		check_key(check, line, len);
-	}
 }
 
 static void check_text(struct config_check *check, const char *text)

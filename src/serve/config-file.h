@@ -8,8 +8,8 @@
  * /etc replaces the one of the same name in /usr/lib. A later value replaces an earlier one.
  *
  * libeconf 0.5 silently drops a key that is repeated in a file, joins a line that has no "="
- * to the line above, and cuts values at a NUL or after 8 KiB. Each file is therefore checked
- * before libeconf reads it.
+ * to the line above, and cuts values at a NUL or after 8 KiB. It also ends at the first line that it cannot
+ * parse. Each file is therefore checked before libeconf reads it.
  */
 #ifndef WSS_SERVE_CONFIG_FILE_H
 #define WSS_SERVE_CONFIG_FILE_H

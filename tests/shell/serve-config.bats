@@ -200,7 +200,7 @@ has() { # LINE...
 	printf '[measure]\nlisten = unix:/a\n' >"$etc/serve.conf"
 	refused "$etc/serve.conf:2: [measure] listen: this key belongs in section [http]"
 	printf 'window = 4s\n' >"$etc/serve.conf"
-	refused "$etc/serve.conf:1: [] window: this key belongs in section [measure]"
+	refused "$etc/serve.conf:1: window: key before any [SECTION]: this key belongs in section [measure]"
 	printf '[nonsense]\nqqqqqqqqqqqq = 1\n' >"$etc/serve.conf"
 	refused "$etc/serve.conf:2: [nonsense] qqqqqqqqqqqq: unknown key (serve --check-config lists all)"
 }
@@ -214,10 +214,32 @@ has() { # LINE...
 	refused "$etc/serve.conf:3: neither [SECTION], KEY = VALUE nor # COMMENT"
 	printf '[measure]\n = 4s\n' >"$etc/serve.conf"
 	refused "$etc/serve.conf:2: neither [SECTION], KEY = VALUE nor # COMMENT"
-	printf '[measure\nwindow = 4s\n' >"$etc/serve.conf"
+	printf '[measure]\nwindow 4s = 5\n' >"$etc/serve.conf"
+	refused "$etc/serve.conf:2: neither [SECTION], KEY = VALUE nor # COMMENT"
+	printf 'window = 4s\nwindow = 5s\n' >"$etc/serve.conf"
+	refused "$etc/serve.conf:2: window is set twice in this file"
+}
+
+@test "each line that is none of a configuration is named, in all files" {
+	printf '[measure # ]\nwindow = 4s\n[]\nwindow = 4s\n[http] x\n[metrics]]\nlevel\nlevel =\n' >"$etc/serve.conf"
+	printf '[http\n' >"$etc/serve.conf.d/1.conf"
 	check
-	[ "$status" = 2 ]
-	[[ $(cat err) == *"/serve.conf:1: Missing bracket"* ]]
+	[ "$status" = 2 ] && [ ! -s out ]
+	sed "s|^virt-wss: error: $etc/serve.conf||" err >faults
+	diff - faults <<-EOF
+		:1: the ] of the section is missing
+		:3: the section has no name
+		:5: text after the section's ]
+		:6: text after the section's ]
+		:7: neither [SECTION], KEY = VALUE nor # COMMENT
+		:8: [metrics] level: the value is empty
+		.d/1.conf:1: the ] of the section is missing
+	EOF
+	rm "$etc/serve.conf.d/1.conf"
+	# These libeconf can parse.
+	printf ' [measure] \t# ]\n window\t=4s#\n[http]# x\nhttp-user = "a b"\n' >"$etc/serve.conf"
+	good
+	has 'window = 4s' 'http-user = a b'
 }
 
 @test "files that are no text, too large, or no files are refused" {
