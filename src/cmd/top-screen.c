@@ -177,7 +177,8 @@ static void draw_row(const struct top *top, const struct wss_top_layout *layout,
 
 static void draw_guests(struct top *top)
 {
-	struct wss_top_layout layout = wss_top_layout(COLS, wss_top_name_width(&top->view));
+	struct wss_top_widths widths = wss_top_widths(&top->view);
+	struct wss_top_layout layout = wss_top_layout(COLS, &widths);
 	wss_auto_free const struct wss_guest_view **list = NULL;
 	uint64_t late_ns = wss_clock_now_ns() - top->view.taken_ns;
 	size_t rows = table_lines();

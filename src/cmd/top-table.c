@@ -14,52 +14,73 @@
 #define HIGH_PERCENT 90
 #define FULL_PERCENT 95
 
-/* Widest name that makes other columns wait; the rest is for reasons. */
-#define NAME_MAX_WIDTH 40
 #define NAME_MIN_WIDTH 20
-#define WHY_MIN_WIDTH 48
+/* What long names leave to reasons, if those need it: their header. The head has one reason whole. */
+#define WHY_MIN_WIDTH 20
 /* The column of reasons is the last. */
 #define WHY_COLUMN (wss_top_n_columns - 1)
 
 /* --- columns --- */
 
-int wss_top_name_width(const struct wss_top_view *view)
+/* Returns the larger of a width and that of a text as it is shown, which it changes to that. */
+static int width_max(int width, char *text)
 {
-	int width = NAME_MIN_WIDTH;
+	int columns;
 
-	for (size_t i = 0; i < view->guests.n && width < NAME_MAX_WIDTH; i++) {
-		int name = wss_text_width(view->guests.list[i].name);
-
-		if (name > width)
-			width = name < NAME_MAX_WIDTH ? name : NAME_MAX_WIDTH;
-	}
-	return width;
+	wss_text_sanitize(text);
+	columns = wss_text_width(text);
+	if (columns > WSS_TOP_WIDTH_MAX)
+		columns = WSS_TOP_WIDTH_MAX;
+	return columns > width ? columns : width;
 }
 
-struct wss_top_layout wss_top_layout(int width, int name_width)
+struct wss_top_widths wss_top_widths(const struct wss_top_view *view)
+{
+	struct wss_top_widths widths = { .name = NAME_MIN_WIDTH };
+	char text[WSS_TOP_TEXT_MAX];
+
+	for (size_t i = 0; i < view->guests.n; i++) {
+		const struct wss_guest_view *guest = &view->guests.list[i];
+
+		wss_top_columns[0].format(guest, 0, text, sizeof(text));
+		widths.name = width_max(widths.name, text);
+		wss_top_columns[WHY_COLUMN].format(guest, 0, text, sizeof(text));
+		widths.why = width_max(widths.why, text);
+	}
+	return widths;
+}
+
+/* Shares the width that the other columns leave: names come first, and reasons take the rest. */
+static void layout_share(struct wss_top_layout *layout, int both, const struct wss_top_widths *widths)
+{
+	int why = widths->why < WHY_MIN_WIDTH ? widths->why : WHY_MIN_WIDTH;
+	int name = both - why < widths->name ? both - why : widths->name;
+
+	if (name < NAME_MIN_WIDTH)
+		name = NAME_MIN_WIDTH;
+	layout->cells[0].width = name;
+	layout->cells[layout->n - 1].width = both > name ? both - name : 1;
+}
+
+struct wss_top_layout wss_top_layout(int width, const struct wss_top_widths *widths)
 {
 	struct wss_top_layout layout = { .n = 0 };
-	int fixed = 0, name, x = 0;
+	int fixed = 0, rest, x = 0;
 
 	if (width > WSS_TOP_WIDTH_MAX)
 		width = WSS_TOP_WIDTH_MAX;
 	for (size_t i = 0; i < wss_top_n_columns; i++) {
-		if (wss_top_columns[i].from > width)
+		if (wss_top_columns[i].from > width || (i == WHY_COLUMN && !widths->why))
 			continue;
 		layout.cells[layout.n].column = i;
 		layout.cells[layout.n++].width = wss_top_columns[i].width;
 		fixed += wss_top_columns[i].width + 1;
 	}
-	name = width - fixed + 1;
-	if (layout.cells[layout.n - 1].column == WHY_COLUMN) {
-		int both = name;
-
-		name = both - WHY_MIN_WIDTH < name_width ? both - WHY_MIN_WIDTH : name_width;
-		if (name < NAME_MIN_WIDTH)
-			name = NAME_MIN_WIDTH;
-		layout.cells[layout.n - 1].width = both > name ? both - name : 1;
-	}
-	layout.cells[0].width = name > 1 ? name : 1;
+	rest = width - fixed + 1;
+	if (layout.cells[layout.n - 1].column == WHY_COLUMN)
+		layout_share(&layout, rest, widths);
+	else
+		layout.cells[0].width = rest > widths->name ? widths->name : rest > 1 ? rest : 1;
 	for (size_t i = 0; i < layout.n; i++) {
 		layout.cells[i].x = x;
 		x += layout.cells[i].width + 1;

@@ -164,15 +164,17 @@ static void print_row(const struct wss_top_settings *settings, const struct wss_
 static int print_view(const struct wss_top_view *view, const struct wss_top_settings *settings,
 		      struct wss_error *err)
 {
-	int name_width = wss_top_name_width(view);
-	struct wss_top_layout layout = wss_top_layout(BATCH_WIDTH, name_width);
+	struct wss_top_widths widths = wss_top_widths(view);
+	struct wss_top_layout layout;
 	wss_auto_free const struct wss_guest_view **list = NULL;
 	uint64_t late_ns = wss_clock_now_ns() - view->taken_ns;
 	char text[WSS_TOP_TEXT_MAX];
 	size_t n;
 
-	/* A line of a file may be as long as its reason. */
-	layout.cells[0].width = name_width;
+	/* A line of a file may be as long as its name and its reason, and always has a place for one. */
+	widths.why = WSS_TOP_WIDTH_MAX;
+	layout = wss_top_layout(BATCH_WIDTH, &widths);
+	layout.cells[0].width = widths.name;
 	layout.cells[layout.n - 1].width = WSS_TOP_WIDTH_MAX;
 	if (wss_top_select(view, settings, &list, &n, err) < 0)
 		return -1;

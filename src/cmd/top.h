@@ -83,11 +83,15 @@ struct wss_top_layout {
 #define WSS_TOP_WIDTH_MAX 500
 #define WSS_TOP_TEXT_MAX (4 * WSS_TOP_WIDTH_MAX + 8)
 
-/* Returns how wide the names are, within the limits of their column. */
-int wss_top_name_width(const struct wss_top_view *view);
+/* Columns that the longest name and the longest reason need, WSS_TOP_WIDTH_MAX at most; why 0: there is none. */
+struct wss_top_widths {
+	int name, why;
+};
 
-/* Returns the columns that fit into width. A wide screen leaves names that width. */
-struct wss_top_layout wss_top_layout(int width, int name_width);
+struct wss_top_widths wss_top_widths(const struct wss_top_view *view);
+
+/* Returns the columns that fit into width. A wide screen shows reasons, if there are any, beside the names. */
+struct wss_top_layout wss_top_layout(int width, const struct wss_top_widths *widths);
 
 /* Returns the column to sort by at first, that of a key, or the next or previous one. -1: none. */
 size_t wss_top_sort_first(void);

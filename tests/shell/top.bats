@@ -109,7 +109,7 @@ ended() { # STATUS
 	begin_service
 	begin 80 24 --socket socket
 	first full
-	in_tmux resize-window -t top -x 200 -y 50
+	in_tmux resize-window -t top -x 220 -y 50
 	sees '^NAME .* MAXIMUM +RSS +SWAP +WRITTEN .* PERIOD KIND +METHOD NOT MEASURED BECAUSE'
 	sees 'refused: a window would stall it for 45 ms'
 	sees '^web1 '
@@ -120,6 +120,27 @@ ended() { # STATUS
 	first full
 	keys q
 	ended 0
+}
+
+@test "long names have the width that is there, and batch mode prints them whole" {
+	local long
+	long=$(printf 'tenant-%.0s' 1 2 3 4 5)production-database-of-a-customer-0001
+	answer "$(guest "$long" waiting 64 256 3)" "$(guest short waiting 32 256 3)" >page
+	begin_service
+	"$virt_wss" top -b -n 1 --socket socket >out </dev/null
+	grep -qE "^$long +64 MiB +25% " out
+	begin 132 24 --socket socket
+	sees '^short +32 MiB '
+	# No guest has a reason that takes width away from names.
+	grep -qE "^${long:0:40}" screen
+	in_tmux resize-window -t top -x 220 -y 24
+	sees "^$long +64 MiB +25% "
+	keys q
+	ended 0
+	answer "$(guest "$long" waiting 64 256 3)" "$(guest big refused 32 256 3 '"why":"a window would stall it for 45 ms"')" >page
+	begin 220 24 --socket socket
+	sees "^${long:0:60}.*[^ ] +64 MiB +25% "
+	sees '^big .* refused: a window'
 }
 
 @test "keys sort, reverse, scroll and filter" {
