@@ -194,7 +194,7 @@ struct wss_value recommend_get_overhead_is(const void *row)
 
 struct wss_value recommend_get_prior(const void *row)
 {
-	return wss_value_amount(recommend_row_of(row)->prior.bytes, WSS_KIND_BYTES);
+	return wss_value_amount(recommend_row_of(row)->prior_size.bytes, WSS_KIND_BYTES);
 }
 
 struct wss_value recommend_get_prior_is(const void *row)
@@ -210,4 +210,12 @@ struct wss_value recommend_get_prior_guests(const void *row)
 
 	return prior->kind != WSS_PRIOR_NONE ? wss_value_number(prior->guests, WSS_KIND_COUNT)
 					     : wss_value_absent();
+}
+
+struct wss_value recommend_get_prior_reason(const void *row)
+{
+	const struct wss_prior_size *size = &recommend_row_of(row)->prior_size;
+
+	return size->bytes.known ? wss_value_text(wss_sizing_reason_name(size->reason))
+				 : wss_value_absent();
 }

@@ -49,5 +49,6 @@ struct wss_value recommend_get_overhead_samples(const void *row);
 struct wss_value recommend_get_prior(const void *row);
 struct wss_value recommend_get_prior_is(const void *row);
 struct wss_value recommend_get_prior_guests(const void *row);
+struct wss_value recommend_get_prior_reason(const void *row);
 
 #endif

@@ -62,15 +62,20 @@ static void step_add(struct recommend_notes *notes, const char *domain,
 
 static void prior_add(struct recommend_notes *notes, const struct recommend_row *row)
 {
-	char size[24], text[WSS_ADVICE_TEXT_MAX];
+	const struct wss_prior *prior = &row->prior;
+	bool is_maximum = row->prior_size.reason == WSS_SIZING_MAXIMUM;
+	char size[24], most[60] = "", text[WSS_ADVICE_TEXT_MAX];
 
-	if (row->prior.kind == WSS_PRIOR_NONE)
+	if (prior->kind == WSS_PRIOR_NONE)
 		return;
-	wss_size_format(row->prior.bytes.value, size, sizeof(size));
+	wss_size_format(row->prior_size.bytes.value, size, sizeof(size));
+	if (is_maximum) {
+		snprintf(most, sizeof(most), "%s, its maximum; ", size);
+		wss_size_format(prior->bytes.value, size, sizeof(size));
+	}
 	snprintf(text, sizeof(text),
-		 "prior, not measured: %s suffices for nine of ten of the %zu guests of the same %s", size,
-		 row->prior.guests,
-		 row->prior.kind == WSS_PRIOR_TITLE ? "title" : "operating system");
+		 "prior, not measured: %s%s suffices for nine of ten of the %zu guests of the same %s", most,
+		 size, prior->guests, prior->kind == WSS_PRIOR_TITLE ? "title" : "operating system");
 	note_add(notes, row->domain, text);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stdlib.h>
 
-#include "base/number.h"
 #include "cmd/recommend.h"
 #include "host/inventory.h"
 #include "out/policy.h"
@@ -88,25 +87,16 @@ void recommend_prior_free(struct recommend_prior *prior)
 	free(prior);
 }
 
-int recommend_prior_find(const struct recommend_prior *prior, const char *uuid,
-			 const struct wss_origin *origin, const struct wss_policy *policy,
-			 const struct wss_sizing_rule *rule, struct wss_prior *ret_prior,
+int recommend_prior_find(const struct recommend_prior *prior, struct recommend_row *row,
 			 struct wss_error *err)
 {
-	const struct wss_prior_guest guest = {.uuid = uuid, .title = origin->title, .os = origin->os};
-	struct wss_amount rounded;
-	uint64_t bytes;
+	const struct wss_origin *origin = row->origin;
+	const struct wss_prior_guest guest = {
+		.uuid = row->uuid, .title = origin->title, .os = origin->os};
 
-	if (wss_prior_find(prior->guests, prior->n, &guest, ret_prior, err) < 0)
+	if (wss_prior_find(prior->guests, prior->n, &guest, &row->prior, err) < 0)
 		return -1;
-	if (ret_prior->kind == WSS_PRIOR_NONE)
-		return 0;
-	bytes = wss_u64_max(ret_prior->bytes.value, rule->minimum_bytes);
-	rounded = rule->rounding ? wss_rounding_up(rule->rounding, bytes) : wss_amount_of(bytes);
-	if (rounded.known)
-		bytes = rounded.value;
-	if (policy->maximum_bytes.known)
-		bytes = wss_u64_min(bytes, policy->maximum_bytes.value);
-	ret_prior->bytes.value = bytes;
+	row->prior_size = wss_prior_size(&row->prior, &row->advice.rule, &row->policy,
+					 origin->maximum_bytes);
 	return 0;
 }

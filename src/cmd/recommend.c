@@ -78,9 +78,7 @@ static int row_add_prior(struct recommend *run, struct recommend_row *row, struc
 	if (!run->prior)
 		run->prior = recommend_prior_read(run->cli, &run->targets, run->history, run->since,
 						  options, err);
-	return run->prior ? recommend_prior_find(run->prior, row->uuid, row->origin, &row->policy,
-						 &row->advice.rule, &row->prior, err)
-			  : -1;
+	return run->prior ? recommend_prior_find(run->prior, row, err) : -1;
 }
 
 static int row_fill(struct recommend *run, struct recommend_row *row, const char *policy_xml,

@@ -23,14 +23,6 @@ struct recommend_prior *recommend_prior_read(const struct wss_cli *cli, const st
 /* Accepts NULL. */
 void recommend_prior_free(struct recommend_prior *prior);
 
-/*
- * Finds the prior of a guest, within its minimum, maximum and rounding. WSS_ERR_NO_MEMORY.
- */
-int recommend_prior_find(const struct recommend_prior *prior, const char *uuid,
-			 const struct wss_origin *origin, const struct wss_policy *policy,
-			 const struct wss_sizing_rule *rule, struct wss_prior *ret_prior,
-			 struct wss_error *err);
-
 struct recommend_row {
 	const char *domain;
 	const char *uuid;
@@ -41,10 +33,15 @@ struct recommend_row {
 	const struct wss_origin *origin; /* NULL: unknown */
 	bool wants_prior; /* it is too early to size it by its own history */
 	struct wss_prior prior;
+	struct wss_prior_size prior_size;
 	bool has_findings; /* its configuration was read */
 	size_t n_findings;
 	struct wss_config_finding findings[WSS_CONFIG_SETTINGS];
 };
+
+/* Finds the prior of a guest whose origin is known, and its size by that. WSS_ERR_NO_MEMORY. */
+int recommend_prior_find(const struct recommend_prior *prior, struct recommend_row *row,
+			 struct wss_error *err);
 
 /*
  * Notes to the table: which windows the sizes are based on, what was left out, and the next

@@ -79,8 +79,8 @@ static int scale_size(const xmlChar *number, const xmlChar *unit, const char *wh
 }
 
 /* Reads an element's content as a size, honouring its unit attribute. */
-static int element_size(const xmlNode *node, const char *what, uint64_t *ret_bytes,
-			struct wss_error *err)
+int wss_domxml_size(const xmlNode *node, const char *what, uint64_t *ret_bytes,
+		    struct wss_error *err)
 {
 	const xmlChar *number = wss_xml_content(node);
 	const xmlChar *unit = wss_xml_attribute(node, "unit");
@@ -233,7 +233,7 @@ static int parse_memory_devices(const xmlNode *devices, struct wss_domxml *ret,
 	wss_xml_for_each_child(memory, devices, "memory") {
 		uint64_t bytes;
 
-		if (element_size(wss_xml_child(wss_xml_child(memory, "target"), "size"), "size of a memory device",
+		if (wss_domxml_size(wss_xml_child(wss_xml_child(memory, "target"), "size"), "size of a memory device",
 				 &bytes, err) < 0)
 			return -1;
 		if (__builtin_add_overflow(*ret_bytes, bytes, ret_bytes))
@@ -258,12 +258,12 @@ static int parse_memory(const xmlNode *domain, struct wss_domxml *ret, struct ws
 	const xmlNode *current = wss_xml_child(domain, "currentMemory");
 	uint64_t device_bytes, initial_bytes;
 
-	if (element_size(wss_xml_child(domain, "memory"), "memory", &ret->maximum_bytes, err) < 0)
+	if (wss_domxml_size(wss_xml_child(domain, "memory"), "memory", &ret->maximum_bytes, err) < 0)
 		return -1;
 	if (!ret->maximum_bytes)
 		return wss_error_set(err, WSS_ERR_FAILED, "memory: 0");
 	ret->current_bytes = ret->maximum_bytes;
-	if (current && element_size(current, "currentMemory", &ret->current_bytes, err) < 0)
+	if (current && wss_domxml_size(current, "currentMemory", &ret->current_bytes, err) < 0)
 		return -1;
 	parse_backing(domain, ret);
 	if (parse_cells(domain, ret, err) < 0)

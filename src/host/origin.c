@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "host/xml.h"
+#include "host/domxml-private.h"
 
 #define LIBOSINFO "http://libosinfo.org/xmlns/libvirt/domain/1.0"
 
@@ -43,6 +43,8 @@ int wss_origin_read(const char *domain_xml, size_t max, struct wss_origin *ret_o
 	text_copy(wss_xml_content(wss_xml_child(root, "title")), origin.title);
 	os = libosinfo_child(libosinfo_child(wss_xml_child(root, "metadata"), "libosinfo"), "os");
 	text_copy(wss_xml_attribute(os, "id"), origin.os);
+	origin.maximum_bytes.known = wss_domxml_size(wss_xml_child(root, "memory"), "memory",
+						     &origin.maximum_bytes.value, NULL) == 0;
 	*ret_origin = origin;
 	return 0;
 }

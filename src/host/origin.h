@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a domain was made from, as its XML states it: guests of one origin are alike. */
+/* What a domain was made from and how large it may be, as its XML states it: guests of one origin are alike. */
 #ifndef WSS_HOST_ORIGIN_H
 #define WSS_HOST_ORIGIN_H
 
 #include <stddef.h>
 
+#include "base/amount.h"
 #include "base/error.h"
 
 #define WSS_ORIGIN_TEXT_MAX 256
@@ -13,6 +14,7 @@
 struct wss_origin {
 	char title[WSS_ORIGIN_TEXT_MAX]; /* <title> */
 	char os[WSS_ORIGIN_TEXT_MAX];	 /* libosinfo's id of the operating system, in the metadata */
+	struct wss_amount maximum_bytes; /* <memory>; unknown if it cannot be parsed */
 };
 
 /* Reads the XML of a domain, of at most max bytes. Fails as wss_xml_parse() does. */

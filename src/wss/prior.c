@@ -59,3 +59,30 @@ int wss_prior_find(const struct wss_prior_guest *guests, size_t n, const struct 
 	*ret_prior = prior;
 	return 0;
 }
+
+struct wss_prior_size wss_prior_size(const struct wss_prior *prior, const struct wss_sizing_rule *rule,
+				     const struct wss_policy *policy,
+				     struct wss_amount maximum_bytes)
+{
+	struct wss_prior_size size = {.bytes = prior->bytes, .reason = WSS_SIZING_PERCENTILE};
+	const struct wss_amount maxima[] = {policy->maximum_bytes, maximum_bytes};
+	struct wss_amount rounded;
+
+	if (prior->kind == WSS_PRIOR_NONE)
+		return (struct wss_prior_size){.bytes = {.known = false}};
+	if (rule->minimum_bytes > size.bytes.value) {
+		size.bytes.value = rule->minimum_bytes;
+		size.reason = WSS_SIZING_MINIMUM;
+	}
+	rounded = rule->rounding ? wss_rounding_up(rule->rounding, size.bytes.value) : size.bytes;
+	if (rounded.known && rounded.value > size.bytes.value) {
+		size.bytes = rounded;
+		size.reason = WSS_SIZING_ROUNDING;
+	}
+	for (size_t i = 0; i < sizeof(maxima) / sizeof(maxima[0]); i++)
+		if (maxima[i].known && maxima[i].value < size.bytes.value) {
+			size.bytes = maxima[i];
+			size.reason = WSS_SIZING_MAXIMUM;
+		}
+	return size;
+}

@@ -11,6 +11,7 @@
 
 #include "base/amount.h"
 #include "base/error.h"
+#include "wss/sizing.h"
 
 #define WSS_PRIOR_GUESTS_MIN 3
 /* The prior suffices for this share of them. */
@@ -30,11 +31,26 @@ const char *wss_prior_kind_name(enum wss_prior_kind kind);
 struct wss_prior {
 	enum wss_prior_kind kind;
 	size_t guests;		 /* that it is from; unless NONE */
-	struct wss_amount bytes; /* unless NONE */
+	struct wss_amount bytes; /* what suffices for most of them; unless NONE */
+};
+
+/* The size that a guest can be given by its prior. */
+struct wss_prior_size {
+	struct wss_amount bytes; /* unknown without a prior */
+	/* What binds it: WSS_SIZING_PERCENTILE (the like guests), MINIMUM, ROUNDING or MAXIMUM. */
+	enum wss_sizing_reason reason;
 };
 
 /* Finds the prior of a guest, whose bytes do not count, among n others; itself is left out. WSS_ERR_NO_MEMORY. */
 int wss_prior_find(const struct wss_prior_guest *guests, size_t n, const struct wss_prior_guest *guest,
 		   struct wss_prior *ret_prior, struct wss_error *err);
+
+/*
+ * Returns the size by a prior, at least the rule's minimum, rounded, and at most the policy's maximum and the
+ * guest's own memory, maximum_bytes: like guests may have more.
+ */
+struct wss_prior_size wss_prior_size(const struct wss_prior *prior, const struct wss_sizing_rule *rule,
+				     const struct wss_policy *policy,
+				     struct wss_amount maximum_bytes);
 
 #endif

@@ -432,8 +432,16 @@ between() { # VALUE LOW HIGH, in MiB
 	# The like guests need not be named.
 	wss recommend web4 --step 1GiB --output csv
 	[ "$(field prior_bytes)" = $((2 << 30)) ]
+	[ "$(field prior_reason)" = percentile ]
 	wss recommend web4
 	grep -Fx 'virt-wss: web4: note: prior, not measured: 1.29 GiB suffices for nine of ten of the 3 guests of the same title' <<<"$err"
+	# Nor can it have more than its own memory, whatever the others need.
+	sed -i "s|<memory unit='GiB'>4|<memory unit='GiB'>1|" "$BATS_TEST_TMPDIR/4.xml"
+	wss recommend web4 --step 1GiB --output csv
+	[ "$(field prior_bytes)" = $((1 << 30)) ]
+	[ "$(field prior_reason)" = maximum ]
+	wss recommend web4
+	grep -Fx 'virt-wss: web4: note: prior, not measured: 1 GiB, its maximum; 1.29 GiB suffices for nine of ten of the 3 guests of the same title' <<<"$err"
 	# A name is no origin.
 	node 6
 	wss recommend web4 --output csv

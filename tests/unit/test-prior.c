@@ -26,6 +26,10 @@ static void test_origin(void **unused)
 			   "<l:os id='http://debian.org/debian/13'/></l:libosinfo></metadata></domain>");
 	assert_string_equal(origin.title, "web");
 	assert_string_equal(origin.os, "http://debian.org/debian/13");
+	assert_false(origin.maximum_bytes.known);
+	origin = origin_of("<domain><memory unit='GiB'>4</memory><currentMemory>1</currentMemory></domain>");
+	assert_true(origin.maximum_bytes.known && origin.maximum_bytes.value == 4ULL << 30);
+	assert_false(origin_of("<domain><memory>many</memory></domain>").maximum_bytes.known);
 	origin = origin_of("<domain/>");
 	assert_string_equal(origin.title, "");
 	assert_string_equal(origin.os, "");
@@ -95,12 +99,41 @@ static void test_percentile(void **unused)
 	assert_int_equal(prior.kind, WSS_PRIOR_NONE);
 }
 
+static void test_size(void **unused)
+{
+	const struct wss_prior prior = {WSS_PRIOR_TITLE, 3, wss_amount_of(300)},
+			       none = {.kind = WSS_PRIOR_NONE};
+	const struct wss_rounding rounding = {.step_bytes = 1000};
+	const struct wss_amount unknown = {.known = false};
+	struct wss_sizing_rule rule = {.minimum_bytes = 0};
+	struct wss_policy policy = {.opt_out = false};
+	struct wss_prior_size size;
+
+	(void)unused;
+	assert_false(wss_prior_size(&none, &rule, &policy, wss_amount_of(1)).bytes.known);
+	size = wss_prior_size(&prior, &rule, &policy, unknown);
+	assert_true(size.bytes.value == 300 && size.reason == WSS_SIZING_PERCENTILE);
+	rule.minimum_bytes = 400;
+	size = wss_prior_size(&prior, &rule, &policy, unknown);
+	assert_true(size.bytes.value == 400 && size.reason == WSS_SIZING_MINIMUM);
+	rule.rounding = &rounding;
+	size = wss_prior_size(&prior, &rule, &policy, wss_amount_of(1000));
+	assert_true(size.bytes.value == 1000 && size.reason == WSS_SIZING_ROUNDING);
+	/* The smaller of both maxima counts. */
+	policy.maximum_bytes = wss_amount_of(350);
+	size = wss_prior_size(&prior, &rule, &policy, wss_amount_of(600));
+	assert_true(size.bytes.value == 350 && size.reason == WSS_SIZING_MAXIMUM);
+	size = wss_prior_size(&prior, &rule, &policy, wss_amount_of(250));
+	assert_true(size.bytes.value == 250 && size.reason == WSS_SIZING_MAXIMUM);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_origin),
 		cmocka_unit_test(test_prior),
 		cmocka_unit_test(test_percentile),
+		cmocka_unit_test(test_size),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
