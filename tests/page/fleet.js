@@ -107,6 +107,9 @@ const KINDS = {
 	early: (guest) => {
 		guest.recommendation = { status: "too early", age_seconds: 3.1, confidence: "none", windows: 4, since: guest.recommendation.since, why: ["too early: 4 of 10 windows"] };
 	},
+	unsized: (guest) => {
+		guest.recommendation = { status: "unknown", age_seconds: 3.1, why: [] };
+	},
 };
 
 function sumOf(guests, get) {

@@ -101,7 +101,7 @@ const KINDS = { 4: "refused", 5: "left out", 6: "new", 7: "stale", 8: "early" };
 
 const cases = {
 	async content() {
-		const tab = await open({ n: 12, kinds: KINDS });
+		const tab = await open({ n: 12, kinds: { ...KINDS, 9: "unsized" } });
 		const text = await tab.run(TEXT);
 		for (const part of ["virt-wss on node7.example", "10 of 12", "128 GiB", "web1", "db1", "refused", "left out", "stale"])
 			if (part !== "10 of 12")
@@ -115,6 +115,8 @@ const cases = {
 		assert(reasons.length > 5 && reasons.every((reason) => reason.length > 5), reasons.join("\n"));
 		assert(reasons.some((reason) => reason.includes("over the limit of 20.0 ms")));
 		assert(reasons.some((reason) => reason.includes("a recommendation needs 10 windows")));
+		assert(reasons.some((reason) => reason.includes("no recommendation: the history has no window of this guest")));
+		assert(!reasons.some((reason) => reason.startsWith("recommendation:")), reasons.join("\n"));
 		await tab.until("document.querySelectorAll('svg.spark polyline').length >= 9");
 	},
 

@@ -6,13 +6,19 @@ const why = (guest) => guest.why || (guest.sample ? "the last window did not sho
 const memory = (guest, name) => guest.sample && guest.sample.memory ? guest.sample.memory[name] : undefined;
 const advised = (guest, name) => guest.recommendation ? guest.recommendation[name] : undefined;
 
+// By the status of the recommendation.
+const ADVICE_REASONS = {
+	ok: "the history does not show it",
+	"too early": "too early: a recommendation needs 10 windows",
+	unknown: "no recommendation: the history has no window of this guest, or only such that see writes alone",
+	"opted out": "no recommendation: its policy opts out",
+	failed: "no recommendation: its policy or its history could not be read",
+};
+
 function adviceReason(guest) {
 	const advice = guest.recommendation;
-	if (!advice)
-		return "the history of this guest has not been read yet, or nothing is stored (--no-store)";
-	if (advice.status === "too early")
-		return "too early: a recommendation needs 10 windows";
-	return advice.status === "ok" ? "the history does not show it" : `recommendation: ${advice.status}`;
+	return advice ? ADVICE_REASONS[advice.status] || "no recommendation"
+		: "the history of this guest has not been read yet, or nothing is stored (--no-store)";
 }
 
 function coldOf(guest, age) {
