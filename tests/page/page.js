@@ -97,6 +97,14 @@ const RECOMMENDED = `(({ ctx, bbox, series }) => {
 			found[i % width < bbox.left + bbox.width ? "inside" : "beside"]++;
 	return { lines: series.slice(1).filter((one) => one.label && one.width).map((one) => one.label), ...found };
 })(${CHART}.plot)`;
+// The numbers of three marks, the second of which is close to the first.
+const NUMBERS = `(({ bbox }) => {
+	const said = [], nothing = () => undefined;
+	const ctx = { save: nothing, restore: nothing, setLineDash: nothing, beginPath: nothing, moveTo: nothing, lineTo: nothing, stroke: nothing,
+		fillText: (text) => said.push(text) };
+	marksDraw({ ctx, bbox, valToPos: (pixels) => bbox.left + pixels * devicePixelRatio }, [10, 20, 100]);
+	return said.join(" ");
+})(charts[0].plot)`;
 const KINDS = { 4: "refused", 5: "left out", 6: "new", 7: "stale", 8: "early" };
 
 const cases = {
@@ -482,7 +490,7 @@ const cases = {
 		}
 	},
 
-	// A file of "report --html": more[0]; opened as a file, which may ask for nothing.
+	// A file of "report --html", of a recording with writes: more[0]; opened as a file, which may ask for nothing.
 	async report() {
 		for (const [kind, width, dark] of [["light", 1200, false], ["dark", 1200, true], ["phone", 390, false]]) {
 			const tab = await Tab.open(browser, `file://${more[0]}`, { width, dark });
@@ -491,6 +499,8 @@ const cases = {
 			for (const part of more.slice(1))
 				assert(text.toLowerCase().includes(part.toLowerCase()), `no "${part}" in ${text}`);
 			assert.strictEqual(await tab.run("document.querySelectorAll('canvas').length"), 1);
+			assert.strictEqual(await tab.run("document.querySelector('.legend').textContent"), "outstanding setreference setwritten");
+			assert.strictEqual(await tab.run(NUMBERS), "1 3");
 			assert(await tab.run("document.documentElement.scrollWidth <= innerWidth"), `${kind}: wider than the window`);
 			await tab.picture(path.join(pictures, `report-${kind}.png`));
 		}

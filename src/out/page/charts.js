@@ -4,6 +4,7 @@
 const CHART_HEIGHT = 270;
 const CHART_FONT = "12px system-ui, sans-serif";
 const RECOMMENDED_LENGTH = 27; // three dashes
+const MARK_NUMBER_DISTANCE = 26; // in pixels, at least
 const SIZE_STEPS = Array.from({ length: 40 }, (_, i) => 4096 * 2 ** i);
 const charts = [];
 
@@ -61,7 +62,7 @@ function chart(xs, lines, range, options) {
 	};
 	const draw = () => new uPlot({
 		width: Math.max(240, place.clientWidth), height: CHART_HEIGHT, legend: { show: false },
-		padding: [null, options.right || null, null, null],
+		padding: [options.marks && options.marks.length ? 18 : null, options.right || null, null, null],
 		cursor: { y: false, points: { size: 7 } }, hooks: {
 			setCursor: [say], draw: [(u) => marksDraw(u, options.marks || []), (u) => recommendedDraw(u, advice)],
 		},
@@ -78,14 +79,18 @@ function chart(xs, lines, range, options) {
 	return node;
 }
 
-// Vertical lines at these values of x.
+// Vertical lines at these values of x, with their numbers where there is room.
 function marksDraw(u, marks) {
 	const { ctx, bbox } = u;
+	let numbered = -Infinity;
 	ctx.save();
+	ctx.fillStyle = colour("quiet");
+	ctx.font = CHART_FONT.replace(/^[0-9]+/, (size) => size * devicePixelRatio);
+	ctx.textAlign = "center";
 	ctx.strokeStyle = colour("quiet");
 	ctx.lineWidth = 1;
 	ctx.setLineDash([3, 3]);
-	for (const mark of marks) {
+	for (const [i, mark] of marks.entries()) {
 		const x = Math.round(u.valToPos(mark, "x", true)) + 0.5;
 		if (x < bbox.left || x > bbox.left + bbox.width)
 			continue;
@@ -93,6 +98,10 @@ function marksDraw(u, marks) {
 		ctx.moveTo(x, bbox.top);
 		ctx.lineTo(x, bbox.top + bbox.height);
 		ctx.stroke();
+		if (x - numbered < MARK_NUMBER_DISTANCE * devicePixelRatio)
+			continue;
+		ctx.fillText(String(i + 1), x, bbox.top - 4 * devicePixelRatio);
+		numbered = x;
 	}
 	ctx.restore();
 }

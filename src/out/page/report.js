@@ -8,19 +8,24 @@ function simpleTable(label, heads, rows) {
 }
 
 // Steps, with a line at each mark: each window's size from its start to its end; nothing is known of gaps.
-function windowsChart(intervals, marks) {
-	const xs = [], outstanding = [], reference = [];
+// how: the kind of the written figures.
+function windowsChart(intervals, marks, how) {
+	const xs = [], outstanding = [], reference = [], written = [];
 	for (const one of intervals) {
 		const known = one.kind === "window";
 		for (const x of [one.start_seconds, one.end_seconds]) {
 			xs.push(xs.length && x <= xs[xs.length - 1] ? xs[xs.length - 1] + 1e-6 : x);
 			outstanding.push(known && one.outstanding_bytes !== undefined ? one.outstanding_bytes : null);
 			reference.push(known && one.reference_bytes !== undefined ? one.reference_bytes : null);
+			written.push(known && one.written_bytes !== undefined ? one.written_bytes : null);
 		}
 	}
 	const known = outstanding.filter((v) => v !== null);
-	return chart(xs, { wss: outstanding, rss: reference }, null, {
-		names: { wss: "outstanding set", rss: "reference set" }, marks: marks.map((one) => one.seconds), xLabel: "time since the start of the recording", xText: durationExact,
+	const lines = { wss: outstanding, rss: reference };
+	if (written.some((v) => v !== null))
+		lines.balloon = written;
+	return chart(xs, lines, null, {
+		names: { wss: "outstanding set", rss: "reference set", balloon: how && how !== "exact" ? `written (${how})` : "written" }, marks: marks.map((one) => one.seconds), xLabel: "time since the start of the recording", xText: durationExact,
 		xAxis: { values: (_, ticks) => ticks.map((v) => v === null ? null : durationExact(v)) },
 		label: known.length ? `Outstanding set: ${bytesText(Math.min(...known))} to ${bytesText(Math.max(...known))}` : "No window",
 	});
@@ -59,11 +64,11 @@ function showReport(report) {
 		recording.whole === false ? el("p", { class: "notice", text: "Part of the recording could not be read: these are the figures of the rest." }) : null,
 		recording.ended === false ? el("p", { class: "notice", text: "The recording has no end: its writer was killed, or still records." }) : null,
 		card("Working set", "", reportTiles(view)),
-		card("Over time", "", report.intervals.length ? windowsChart(report.intervals, report.marks) : none("The recording has no window.")),
+		card("Over time", "", report.intervals.length ? windowsChart(report.intervals, report.marks, view.written) : none("The recording has no window.")),
 		card("Phases", "", simpleTable("Phases", [...time, ["Windows", true], ["Median", true]],
 			report.phases.map((one) => [...span(one), String(one.windows), figure(one.median_bytes, bytesText)]))),
-		report.marks.length ? card("Marks", "", simpleTable("Marks", [["At"], ["Text"]],
-			report.marks.map((one) => [durationExact(one.seconds), visible(one.text)]))) : null,
+		report.marks.length ? card("Marks", "", simpleTable("Marks", [["Number"], ["At"], ["Text"]],
+			report.marks.map((one, i) => [String(i + 1), durationExact(one.seconds), visible(one.text)]))) : null,
 		card("Regions of guest memory", "", simpleTable("Regions",
 			[["Region"], ["Node", true], ["Size", true], ["Peak", true], ["Reference set", true], ["Persistent", true], ["Transient", true]],
 			report.regions.map((one) => [visible(one.region), figure(one.node, String), ...["length", "peak", "reference", "persistent", "transient"]
