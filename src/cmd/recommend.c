@@ -122,8 +122,8 @@ static void host_add(struct recommend *run, const struct recommend_row *row, str
 						  blocked ? keeps : NULL};
 	struct wss_error other = WSS_ERROR_INIT;
 	int r = run->options->host
-			? wss_host_room_add(&run->room, run->history, run->since, &facts, &other)
-			: wss_host_sum_add(&run->host, run->history, row->uuid, &row->advice, assigned,
+			? wss_host_room_add(&run->room, run->history, &facts, &other)
+			: wss_host_sum_add(&run->host, run->history, &row->advice, assigned,
 					   &other);
 
 	if (r < 0 && !why->code)

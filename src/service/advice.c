@@ -212,7 +212,7 @@ static void advice_learn(struct wss_advice *advice, const struct wss_advice_gues
 
 /* Reads the hours of the series in the advice. */
 static int advice_read_hours(struct wss_history *history, const struct wss_advice_guest *guest,
-			     time_t since, const struct wss_advice_options *options,
+			     const struct wss_advice_options *options,
 			     struct wss_advice *advice, struct wss_error *err)
 {
 	time_t now = wss_clock_wall_seconds(),
@@ -228,8 +228,7 @@ static int advice_read_hours(struct wss_history *history, const struct wss_advic
 	if (learn && learners_new(&hours) < 0)
 		r = wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	if (r == 0)
-		r = wss_history_series_hours(history, guest->uuid, since, from, advice_on_hour,
-					     &hours, err);
+		r = wss_history_hours(history, &advice->series, from, advice_on_hour, &hours, err);
 	if (r == 0 && learn)
 		advice_learn(advice, guest, options, &hours);
 	learners_free(&hours);
@@ -318,7 +317,7 @@ static int advice_read_more(struct wss_history *history, const struct wss_advice
 	    (wss_history_pressure(history, guest->uuid, pressed_since, &advice->pressure, err) < 0 ||
 	     wss_history_overhead(history, guest->uuid, since, &advice->overhead, err) < 0))
 		return -1;
-	return advice_read_hours(history, guest, since, options, advice, err);
+	return advice_read_hours(history, guest, options, advice, err);
 }
 
 int wss_advice_read(struct wss_history *history, const struct wss_advice_guest *guest,

@@ -209,7 +209,7 @@ static int pass_read_guest(struct wss_advisor *advisor, const struct wss_watched
 
 	r = wss_advice_read(advisor->history, &asked, advisor->since, &advisor->options.advice,
 			    &advice, err);
-	if (wss_host_sum_add(&advisor->sum, advisor->history, guest->uuid, &advice,
+	if (wss_host_sum_add(&advisor->sum, advisor->history, &advice,
 			     guest->maximum_bytes, r < 0 ? &unused : err) < 0)
 		r = -1;
 	if (advice.sizing.confidence == WSS_CONFIDENCE_NONE && !advice.assigned_bytes.known &&

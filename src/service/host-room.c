@@ -58,12 +58,13 @@ static void guest_on_hour(time_t start, uint64_t max_bytes, void *opaque)
 }
 
 static int guest_count_hours(struct wss_host_room_guest *guest, struct wss_history *history,
-			     time_t since, uint64_t beyond_bytes, struct wss_error *err)
+			     const struct wss_history_series *series, uint64_t beyond_bytes,
+			     struct wss_error *err)
 {
 	time_t from = wss_clock_wall_seconds() - (time_t)WSS_LEARNER_HOURS_MAX * WSS_HISTORY_HOUR;
 	struct hours_count count = {guest, beyond_bytes};
 
-	return wss_history_series_hours(history, guest->uuid, since, from, guest_on_hour, &count, err);
+	return wss_history_hours(history, series, from, guest_on_hour, &count, err);
 }
 
 static enum wss_host_room_why guest_judge(const struct wss_host_room_guest *guest,
@@ -146,7 +147,7 @@ static void room_add_need(struct wss_host_room *room, const struct wss_host_room
 	wss_room_add(&room->need, &need, week);
 }
 
-int wss_host_room_add(struct wss_host_room *room, struct wss_history *history, time_t since,
+int wss_host_room_add(struct wss_host_room *room, struct wss_history *history,
 		      const struct wss_host_room_facts *facts, struct wss_error *err)
 {
 	const struct wss_advice *advice = facts->advice;
@@ -169,8 +170,8 @@ int wss_host_room_add(struct wss_host_room *room, struct wss_history *history, t
 	room_add_need(room, guest, advice, beyond_bytes);
 	if (advice->has_series)
 		room->overhead_bytes = wss_u64_add(room->overhead_bytes, advice->series.qemu_bytes.value);
-	if (guest->recommended_bytes.known && guest->uuid)
-		r = guest_count_hours(guest, history, since, beyond_bytes, err);
+	if (guest->recommended_bytes.known && advice->has_series)
+		r = guest_count_hours(guest, history, &advice->series, beyond_bytes, err);
 	guest->risk = wss_room_risk(guest->above_hours, guest->hours);
 	return r < 0 ? -1 : 0;
 }

@@ -71,10 +71,10 @@ int wss_host_room_init(struct wss_host_room *ret_room, struct wss_amount memory,
 		       struct wss_amount reserve, double risk, struct wss_error *err);
 
 /*
- * Adds a running guest, sized by windows since a time. A guest without a size counts with all its
- * memory. WSS_ERR_NO_MEMORY, and the errors of wss_history_series_hours().
+ * Adds a running guest. A guest without a size counts with all its
+ * memory. WSS_ERR_NO_MEMORY, and the errors of wss_history_hours().
  */
-int wss_host_room_add(struct wss_host_room *room, struct wss_history *history, time_t since,
+int wss_host_room_add(struct wss_host_room *room, struct wss_history *history,
 		      const struct wss_host_room_facts *facts, struct wss_error *err);
 
 /* Computes the answer after the last guest, and ranks the guests. WSS_ERR_NO_MEMORY. */

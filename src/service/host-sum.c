@@ -31,7 +31,7 @@ static void on_hour(time_t start, uint64_t max_bytes, void *opaque)
 	wss_fit_hour(hours->fit, start, wss_u64_add(max_bytes, hours->beyond_bytes));
 }
 
-int wss_host_sum_add(struct wss_host_sum *sum, struct wss_history *history, const char *uuid,
+int wss_host_sum_add(struct wss_host_sum *sum, struct wss_history *history,
 		     const struct wss_advice *advice, struct wss_amount assigned,
 		     struct wss_error *err)
 {
@@ -50,7 +50,7 @@ int wss_host_sum_add(struct wss_host_sum *sum, struct wss_history *history, cons
 	if (advice->has_series)
 		add_amount(&sum->overhead_bytes, advice->series.qemu_bytes);
 	if (sized)
-		r = wss_history_hours(history, uuid, sum->since, on_hour, &hours, err);
+		r = wss_history_hours(history, &advice->series, sum->since, on_hour, &hours, err);
 	wss_fit_guest(&sum->fit,
 		      sized ? wss_u64_add(advice->sizing.peak_bytes.value, hours.beyond_bytes)
 			    : assigned.value);

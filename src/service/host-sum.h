@@ -37,7 +37,7 @@ int wss_host_sum_init(struct wss_host_sum *sum, time_t since, time_t now,
  * all of its memory, because nothing less is safe. Returns -1 with the errors of
  * wss_history_hours(); the guest counts nevertheless.
  */
-int wss_host_sum_add(struct wss_host_sum *sum, struct wss_history *history, const char *uuid,
+int wss_host_sum_add(struct wss_host_sum *sum, struct wss_history *history,
 		     const struct wss_advice *advice, struct wss_amount assigned,
 		     struct wss_error *err);
 

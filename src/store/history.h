@@ -90,6 +90,7 @@ int wss_history_last(struct wss_history *history, const char *uuid, struct wss_a
 
 /* One series of a guest. Series are never mixed. */
 struct wss_history_series {
+	int64_t id; /* for wss_history_hours() */
 	char method[WSS_METHOD_NAME_MAX];
 	enum wss_observes observes;
 	uint64_t granularity_bytes;
@@ -112,15 +113,13 @@ struct wss_history_series {
 int wss_history_series(struct wss_history *history, const char *uuid, time_t since, unsigned flags,
 		       struct wss_history_series *ret_series, struct wss_error *err);
 
-/* Called for each hour of that series that has a window that is not degraded, with its largest working set. */
+/*
+ * Called for each hour of that series since another time, which may be earlier, that has a window that is not
+ * degraded, with its largest working set.
+ */
 typedef void (*wss_history_hour)(time_t start, uint64_t max_bytes, void *opaque);
-int wss_history_hours(struct wss_history *history, const char *uuid, time_t since,
+int wss_history_hours(struct wss_history *history, const struct wss_history_series *series, time_t since,
 		      wss_history_hour on_hour, void *opaque, struct wss_error *err);
-
-/* The same for the hours of that series since another time, which may be earlier. */
-int wss_history_series_hours(struct wss_history *history, const char *uuid, time_t since,
-			     time_t hours_since, wss_history_hour on_hour, void *opaque,
-			     struct wss_error *err);
 
 /*
  * Calls on_summary for each hour of the series of a guest with the most samples, ascending, with its growth

@@ -37,10 +37,9 @@ static void bind_since(sqlite3_stmt *stmt, time_t since)
 	sqlite3_bind_int64(stmt, 4, day == since ? day : day + WSS_HISTORY_DAY);
 }
 
-/* Finds the id of the series that represents a guest. Returns 1, 0 if there is none, or -1. */
+/* Finds the series that represents a guest. Returns 1, 0 if there is none, or -1. */
 static int choose_series(struct wss_history *history, const char *uuid, time_t since,
-			 struct wss_history_series *series, int64_t *ret_id,
-			 struct wss_error *err)
+			 struct wss_history_series *series, struct wss_error *err)
 {
 	sqlite3_stmt *stmt = wss_db_statement(history, DB_CHOOSE, err);
 	const char *method;
@@ -53,7 +52,7 @@ static int choose_series(struct wss_history *history, const char *uuid, time_t s
 	r = sqlite3_step(stmt);
 	if (r == SQLITE_ROW) {
 		method = (const char *)sqlite3_column_text(stmt, 1);
-		*ret_id = sqlite3_column_int64(stmt, 0);
+		series->id = sqlite3_column_int64(stmt, 0);
 		snprintf(series->method, sizeof(series->method), "%s", method ? method : "");
 		series->observes = (enum wss_observes)(wss_db_column_u64(stmt, 2) <= WSS_OBSERVES_RESIDENCY
 							       ? wss_db_column_u64(stmt, 2)
@@ -121,14 +120,13 @@ int wss_history_series(struct wss_history *history, const char *uuid, time_t sin
 		       struct wss_history_series *ret_series, struct wss_error *err)
 {
 	struct wss_history_series series = { .time = 0 };
-	int64_t id = 0;
-	int r = choose_series(history, uuid, since, &series, &id, err);
+	int r = choose_series(history, uuid, since, &series, err);
 
 	if (r <= 0)
 		return r;
-	if (add_up_summaries(history, id, since, flags & WSS_HISTORY_CURVE, &series.summary,
+	if (add_up_summaries(history, series.id, since, flags & WSS_HISTORY_CURVE, &series.summary,
 			     err) < 0 ||
-	    read_newest_sample(history, id, &series, err) < 0) {
+	    read_newest_sample(history, series.id, &series, err) < 0) {
 		wss_summary_free(&series.summary);
 		return -1;
 	}
@@ -136,28 +134,16 @@ int wss_history_series(struct wss_history *history, const char *uuid, time_t sin
 	return 1;
 }
 
-int wss_history_hours(struct wss_history *history, const char *uuid, time_t since,
+int wss_history_hours(struct wss_history *history, const struct wss_history_series *series, time_t since,
 		      wss_history_hour on_hour, void *opaque, struct wss_error *err)
 {
-	return wss_history_series_hours(history, uuid, since, since, on_hour, opaque, err);
-}
+	sqlite3_stmt *stmt = wss_db_statement(history, DB_HOURS, err);
+	int r;
 
-int wss_history_series_hours(struct wss_history *history, const char *uuid, time_t since,
-			     time_t hours_since, wss_history_hour on_hour, void *opaque,
-			     struct wss_error *err)
-{
-	struct wss_history_series series;
-	sqlite3_stmt *stmt;
-	int64_t id = 0;
-	int r = choose_series(history, uuid, since, &series, &id, err);
-
-	if (r <= 0)
-		return r;
-	stmt = wss_db_statement(history, DB_HOURS, err);
 	if (!stmt)
 		return -1;
-	sqlite3_bind_int64(stmt, 1, id);
-	sqlite3_bind_int64(stmt, 2, wss_db_floor_time(hours_since, WSS_HISTORY_HOUR));
+	sqlite3_bind_int64(stmt, 1, series->id);
+	sqlite3_bind_int64(stmt, 2, wss_db_floor_time(since, WSS_HISTORY_HOUR));
 	while ((r = sqlite3_step(stmt)) == SQLITE_ROW)
 		on_hour(sqlite3_column_int64(stmt, 0), wss_db_column_u64(stmt, 1), opaque);
 	sqlite3_reset(stmt);
@@ -184,15 +170,14 @@ int wss_history_hour_summaries(struct wss_history *history, const char *uuid,
 {
 	struct wss_history_series series;
 	sqlite3_stmt *stmt;
-	int64_t id = 0;
-	int step = SQLITE_ROW, r = choose_series(history, uuid, 0, &series, &id, err);
+	int step = SQLITE_ROW, r = choose_series(history, uuid, 0, &series, err);
 
 	if (r <= 0)
 		return r;
 	stmt = wss_db_statement(history, DB_HOUR_SUMMARIES, err);
 	if (!stmt)
 		return -1;
-	sqlite3_bind_int64(stmt, 1, id);
+	sqlite3_bind_int64(stmt, 1, series.id);
 	r = 0;
 	while (r == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW) {
 		struct wss_summary summary = { 0 };

@@ -77,13 +77,24 @@ static void list_guest(struct wss_history *history, time_t since)
 		   &err);
 }
 
+static void read_hours(struct wss_history *history, const struct wss_history_series *series, time_t since)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_fit_result result;
+	struct wss_fit fit;
+
+	fuzz_require(wss_fit_init(&fit, since, FUZZ_TIME) == 0);
+	fuzz_check(wss_history_hours(history, series, since, on_hour, &fit, &err), &err);
+	wss_fit_guest(&fit, 1 << 30);
+	fuzz_require(wss_fit_result(&fit, 0.99, &result) == 0);
+	wss_fit_free(&fit);
+}
+
 static void read_guest(struct wss_history *history, time_t since)
 {
 	struct wss_history_series series;
 	struct wss_error err = WSS_ERROR_INIT;
-	struct wss_fit_result result;
 	struct wss_amount last;
-	struct wss_fit fit;
 	int r = wss_history_last(history, FUZZ_UUID, &last, &err);
 
 	fuzz_check(r, &err);
@@ -92,15 +103,9 @@ static void read_guest(struct wss_history *history, time_t since)
 	fuzz_check(r, &err);
 	if (r == 1) {
 		size_by(&series);
+		read_hours(history, &series, since);
 		wss_summary_free(&series.summary);
 	}
-	wss_error_clear(&err);
-	fuzz_require(wss_fit_init(&fit, since, FUZZ_TIME) == 0);
-	r = wss_history_hours(history, FUZZ_UUID, since, on_hour, &fit, &err);
-	fuzz_check(r, &err);
-	wss_fit_guest(&fit, 1 << 30);
-	fuzz_require(wss_fit_result(&fit, 0.99, &result) == 0);
-	wss_fit_free(&fit);
 }
 
 static void write_guest(struct wss_history *history)

@@ -17,6 +17,7 @@
 #include "base/cancel.h"
 #include "base/stop.h"
 #include "base/thread.h"
+#include "serve/http-child.h"
 #include "serve/serve.h"
 
 #define CPU_SHARE_MAX 0.005
@@ -155,10 +156,13 @@ int main(int argc, char **argv)
 		.periods = argc > 3 ? atof(argv[3]) : 3,
 	};
 	size_t n = argc > 1 ? (size_t)atoi(argv[1]) : 500;
-	char *tree = make_tree(), metrics[PATH_MAX], history[PATH_MAX], address[PATH_MAX];
+	char *tree, metrics[PATH_MAX], history[PATH_MAX], address[PATH_MAX];
 
+	if (wss_http_child_is(argc, argv))
+		return wss_http_child_main(argc, argv);
 	if (n < 2 || n > GUESTS_MAX || bench.period_s < PERIOD_MIN_S)
 		return 2;
+	tree = make_tree();
 	wss_stop_install();
 	invent_guests(n);
 	hanging = n / 2;
