@@ -185,7 +185,7 @@ void wss_archive_add(struct wss_archive *archive, const struct wss_sample *sampl
 		memmove(archive->samples, archive->samples + 1,
 			archive->n * sizeof(*archive->samples));
 	}
-	archive->samples[archive->n++] = *sample;
+	wss_sample_copy(&archive->samples[archive->n++], sample);
 }
 
 void wss_archive_tend(struct wss_archive *archive, const struct wss_watch *watch)

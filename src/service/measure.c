@@ -236,7 +236,7 @@ int wss_measure_read(struct wss_measure *measure, struct wss_sample *ret_sample,
 	if (wss_window_read(measure->window, ret_sample, err) < 0)
 		return -1;
 	if (measure->options->observer.pages) {
-		measure->last = *ret_sample;
+		wss_sample_copy(&measure->last, ret_sample);
 		measure->untold = true;
 	}
 	return 0;

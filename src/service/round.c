@@ -167,7 +167,9 @@ static void queue_sample(const struct wss_sample *sample, bool last, void *opaqu
 		entry->reserve_queued = true;
 	}
 	if (message && !entry->gone) {
-		*message = (struct message){ .entry = entry, .last = last, .sample = *sample };
+		message->entry = entry;
+		message->last = last;
+		wss_sample_copy(&message->sample, sample);
 		STAILQ_INSERT_TAIL(&hall->messages, message, place);
 		message = NULL;
 	} else if (!message) {

@@ -172,7 +172,7 @@ static void guest_take_sample(struct wss_watch_guest *guest, struct wss_visit *v
 	watched->measured = true;
 	watched->measured_ns = wss_clock_now_ns();
 	watched->kind = visit->kind;
-	watched->sample = *sample;
+	wss_sample_copy(&watched->sample, sample);
 	guest_account(guest, visit, sample);
 }
 

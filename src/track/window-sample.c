@@ -77,7 +77,7 @@ static void fill_curve(const struct wss_window_facts *facts, const struct wss_re
 		return;
 	}
 	sample->n_curve = facts->curve.n_curve;
-	memcpy(sample->curve, facts->curve.curve, sizeof(sample->curve));
+	memcpy(sample->curve, facts->curve.curve, sample->n_curve * sizeof(sample->curve[0]));
 }
 
 static void fill_reading(const struct wss_window_facts *facts, const struct wss_reading *reading,

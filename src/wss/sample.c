@@ -2,10 +2,18 @@
 #include "wss/sample.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #define PAGE_BYTES 4096
+
+void wss_sample_copy(struct wss_sample *ret_copy, const struct wss_sample *sample)
+{
+	memcpy(ret_copy, sample, offsetof(struct wss_sample, notes));
+	memcpy(ret_copy->notes, sample->notes, sample->n_notes * sizeof(sample->notes[0]));
+	memcpy(ret_copy->curve, sample->curve, sample->n_curve * sizeof(sample->curve[0]));
+}
 
 const char *wss_quality_name(enum wss_quality quality)
 {

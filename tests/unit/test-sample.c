@@ -130,6 +130,29 @@ static void test_curve(void **unused)
 	assert_int_equal(sample.curve[0].ns, 1);
 }
 
+static void test_copy(void **unused)
+{
+	struct wss_sample sample = { .n_curve = 0 }, copy;
+
+	(void)unused;
+	wss_sample_note(&sample, "one");
+	wss_sample_note(&sample, "two");
+	wss_sample_curve_add(&sample, 1000, 4096);
+	wss_sample_curve_add(&sample, 2000, 8192);
+	sample.memory.qemu_bytes = wss_amount_of(5);
+	/* What is beyond the end of the notes and the curve is not touched. */
+	memset(&copy, 0x55, sizeof(copy));
+	wss_sample_copy(&copy, &sample);
+	assert_int_equal(copy.n_notes, 2);
+	assert_string_equal(copy.notes[1], "two");
+	assert_int_equal(copy.notes[2][0], 0x55);
+	assert_int_equal(copy.n_curve, 2);
+	assert_int_equal(copy.curve[1].ns, 2000);
+	assert_int_equal(copy.curve[1].bytes, 8192);
+	assert_int_equal(copy.curve[2].ns, 0x5555555555555555);
+	assert_int_equal(copy.memory.qemu_bytes.value, 5);
+}
+
 static void test_share(void **unused)
 {
 	struct wss_sample sample = measured();
@@ -204,6 +227,7 @@ int main(void)
 		cmocka_unit_test(test_degrade),
 		cmocka_unit_test(test_fail),
 		cmocka_unit_test(test_curve),
+		cmocka_unit_test(test_copy),
 		cmocka_unit_test(test_share),
 		cmocka_unit_test(test_profile),
 		cmocka_unit_test(test_bloat),
