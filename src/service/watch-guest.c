@@ -158,7 +158,7 @@ static void guest_account(struct wss_watch_guest *guest, struct wss_visit *visit
 	plan = wss_pace_plan(&watched->pace, &visit->options.budget, &charged, visit->n_vcpus,
 			     visit->options.wanted, visit->period_ns);
 	watched->period_ns = plan.period_ns;
-	watched->next_ns = wss_u64_add(window_start_ns(visit, sample), plan.period_ns);
+	watched->next_ns = wss_watch_tick_ns(wss_u64_add(window_start_ns(visit, sample), plan.period_ns));
 	visit_continue(visit, guest, &plan);
 }
 

@@ -76,8 +76,11 @@ static void watch_forget_unlisted(struct wss_watch *watch)
 /* Those that run when the watch begins fall due one after the other. */
 static void watch_spread(struct wss_watch *watch)
 {
-	for (size_t i = 0; i < watch->n; i++)
-		watch->guests[i]->watched.next_ns += watch->options.period_ns / watch->n * i;
+	for (size_t i = 0; i < watch->n; i++) {
+		uint64_t *next_ns = &watch->guests[i]->watched.next_ns;
+
+		*next_ns = wss_watch_tick_ns(*next_ns + watch->options.period_ns / watch->n * i);
+	}
 	watch->began = true;
 }
 

@@ -146,7 +146,7 @@ static void watch_start(struct wss_watch *watch, size_t i)
 /* Starts the guests that are due, if it is time to, and finds out when the next ones will be. */
 static void watch_start_due(struct wss_watch *watch)
 {
-	uint64_t now_ns = wss_clock_now_ns(), next_ns = now_ns + STEP_NS;
+	uint64_t now_ns = wss_clock_now_ns(), next_ns = wss_watch_tick_ns(now_ns + STEP_NS);
 
 	if (now_ns < watch->due_ns)
 		return;
