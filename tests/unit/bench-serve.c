@@ -165,6 +165,7 @@ int main(int argc, char **argv)
 	tree = make_tree();
 	wss_stop_install();
 	invent_guests(n);
+	arming_us = 0;
 	hanging = n / 2;
 	guests[hanging].hang = HANG_OPEN;
 	bench.metrics = make_path(metrics, "%s/metrics", tree);

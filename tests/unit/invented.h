@@ -52,6 +52,7 @@ static size_t n_guests;
 static _Atomic uint64_t ahead_ns; /* of an injected clock */
 static atomic_bool go_on; /* releases the guests that hang */
 static atomic_uint arming, most_arming, open_windows, most_open;
+static useconds_t arming_us = 2000; /* how long a guest is being armed */
 static atomic_uint reboots; /* of guests, that nobody has been told yet */
 static atomic_bool unreachable; /* libvirt cannot be reached */
 static const struct wss_host host = { .root = { .dirfd = -1 } };
@@ -268,7 +269,8 @@ static int method_begin(struct wss_tracker *tracker, struct wss_span *ret_span,
 		note_most(&most_arming, ++arming);
 	ret_span->start_ns = guest->armed_ns = wss_clock_now_ns();
 	guest->begins++;
-	usleep(2000);
+	if (arming_us)
+		usleep(arming_us);
 	hang_at(guest, HANG_BEGIN);
 	ret_span->end_ns = wss_clock_now_ns();
 	if (guest->hang != HANG_BEGIN)
