@@ -123,8 +123,8 @@ int wss_history_hours(struct wss_history *history, const struct wss_history_seri
 
 /*
  * Calls on_summary for each hour of the series of a guest with the most samples, ascending, with its growth
- * curve and how cold the guest's memory was at its end, NULL if that is unknown; both are valid during the call. Returns 0, or -1: WSS_ERR_NO_MEMORY as soon as on_summary
- * returns -1, WSS_ERR_INTERRUPTED.
+ * curve and how cold the guest's memory was at its end, NULL if that is unknown; both are valid during the
+ * call. Returns 0, or -1: WSS_ERR_NO_MEMORY as soon as on_summary returns -1, WSS_ERR_INTERRUPTED.
  */
 typedef int (*wss_history_on_summary)(time_t start, const struct wss_summary *summary,
 				      const struct wss_cold_report *cold, void *opaque);
