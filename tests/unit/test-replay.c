@@ -289,7 +289,7 @@ static void test_end(void **unused)
 /* A larger risk of the same guest recommends no larger size. */
 static void risks_check(uint64_t seed, enum histories_kind kind)
 {
-	static const double risks[] = {0.001, 0.006, 0.015, 0.03, 0.05, 0.12, 0.3};
+	static const double risks[] = {0.001, 0.015, 0.05, 0.3};
 	struct wss_advice_options options = WSS_ADVICE_OPTIONS_INIT;
 	const struct wss_policy policy = {.opt_out = false};
 	struct wss_advice_guest guest = {.uuid = UUID, .policy = &policy, .active = true};
@@ -324,11 +324,10 @@ static void test_risks(void **unused)
 {
 	(void)unused;
 	granularity_bytes = 4096;
-	for (uint64_t seed = 1; seed <= 3; seed++)
-		for (int kind = 0; kind < HISTORIES_KINDS; kind++) {
-			pressed = (seed + (uint64_t)kind) % 2;
-			risks_check(seed, (enum histories_kind)kind);
-		}
+	for (int kind = 0; kind < HISTORIES_KINDS; kind++) {
+		pressed = kind % 2 == 0;
+		risks_check(1, (enum histories_kind)kind);
+	}
 	pressed = false;
 }
 
