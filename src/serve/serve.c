@@ -34,7 +34,7 @@
  * Rendering takes one part in so many of a processor, each of the pages for HTTP, the book and the file of metrics,
  * unless they would get too old.
  */
-#define RENDER_PERIODS 4000
+#define RENDER_PERIODS 8000
 #define PAGES_MAX_NS (30 * WSS_NS_PER_S)
 /* Likewise the book, of which nothing gets too old for as long as a slot of a trend. */
 #define BOOK_MAX_NS (WSS_TREND_SLOT_S * WSS_NS_PER_S)
@@ -43,6 +43,7 @@
 /* A reader of metrics is another user than the service. */
 #define TEXTFILE_MODE 0644
 #define AGES_MODE 0700
+
 struct serve {
 	const struct wss_serve_options *options;
 	struct wss_watch *watch;

@@ -7,7 +7,7 @@
  * sum; its result replaces that of the pass before. A pass begins WSS_ADVISOR_PERIOD_NS after the one
  * before, or as soon as a guest that had too few windows for a size has enough of them. After each guest
  * the advisor pauses for WSS_ADVISOR_PAUSES times the CPU time of the reading, so that it takes
- * 0.05 % of a processor at most. A pass over a host with hundreds of guests may therefore take half an
+ * 0.025 % of a processor at most. A pass over a host with hundreds of guests may therefore take an
  * hour. What else a front end reads from the history of a guest it reads within the pass (read_more), so
  * that all of it is read at this pace.
  */
@@ -20,7 +20,7 @@
 #include "service/watch.h"
 
 #define WSS_ADVISOR_PERIOD_NS (300 * WSS_NS_PER_S)
-#define WSS_ADVISOR_PAUSES 2000
+#define WSS_ADVISOR_PAUSES 4000
 /* How often the advisor looks for guests that have enough windows now. */
 #define WSS_ADVISOR_LOOK_NS (10 * WSS_NS_PER_S)
 /* Enough: the first window is a canary, and the last one may not be stored yet. */
