@@ -16,7 +16,7 @@
 /* Nanoseconds since boot, suspended time included. */
 uint64_t wss_clock_now_ns(void);
 
-/* CPU time of this thread, which a wait for a disk or for a processor does not add to. */
+/* CPU time of the calling thread in nanoseconds. It does not grow while the thread waits for a disk or a processor. */
 uint64_t wss_clock_thread_ns(void);
 
 /*

@@ -34,8 +34,8 @@ int wss_text_shown(const char *text);
 int wss_text_space(const char *text);
 
 /*
- * Returns the number of characters at the beginning that stand for themselves in any output: printable ASCII but for
- * quotation marks and backslashes. Most texts have no others, and a page has thousands of texts.
+ * Returns how many characters at the beginning stand for themselves in JSON and in metrics: printable ASCII without
+ * double quotes and backslashes. Most texts have no others, and a page has thousands of texts.
  */
 size_t wss_text_plain(const char *text);
 

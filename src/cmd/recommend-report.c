@@ -447,8 +447,8 @@ static const struct wss_column columns[] = {
 	{"prior_guests", NULL, "P-GUESTS", 8, recommend_get_prior_guests,
 	 "How many they are, a count", false},
 	{"prior_reason", NULL, "P-REASON", -10, recommend_get_prior_reason,
-	 "What binds the prior: percentile (the like guests); minimum; rounding; maximum (of the policy, or of "
-	 "the guest's own memory)", false},
+	 "Reason for the size of the prior: percentile (of the similar guests); minimum; rounding; maximum "
+	 "(of the policy, or of the guest's own memory)", false},
 };
 
 #define SHOWN                                                                          \

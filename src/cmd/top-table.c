@@ -15,7 +15,7 @@
 #define FULL_PERCENT 95
 
 #define NAME_MIN_WIDTH 20
-/* What long names leave to reasons, if those need it: their header. The head has one reason whole. */
+/* However long the names are, the column of reasons keeps this width. The line at the top shows one reason in full. */
 #define WHY_MIN_WIDTH 20
 /* The column of reasons is the last. */
 #define WHY_COLUMN (wss_top_n_columns - 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a domain was made from and how large it may be, as its XML states it: guests of one origin are alike. */
+/* The template of a domain and its maximum memory, from its XML. Guests of the same template resemble each other. */
 #ifndef WSS_HOST_ORIGIN_H
 #define WSS_HOST_ORIGIN_H
 

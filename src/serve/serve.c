@@ -31,8 +31,8 @@
 #define HOLD_NS WSS_NS_PER_S
 #define STATUS_NS WSS_NS_PER_S
 /*
- * Rendering takes one part in so many of a processor, each of the pages for HTTP, the book and the file of metrics,
- * unless they would get too old.
+ * The pages for HTTP, the book and the file of metrics are rendered so seldom that each takes at most one part in so
+ * many of a processor, unless it would get too old.
  */
 #define RENDER_PERIODS 8000
 #define PAGES_MAX_NS (30 * WSS_NS_PER_S)

@@ -19,13 +19,13 @@ struct wss_instance {
 };
 
 /*
- * Guests fall due at multiples of this, and so do their windows end, whose length is a multiple of it most often. An
- * idle processor then wakes once for several guests: a wake-up with cold caches costs as much as all that a window
+ * Guests fall due at multiples of this. Most windows last a multiple of it, too, so that they end at these moments,
+ * and an idle processor wakes once for several guests: with cold caches, a wake-up costs as much as a whole window
  * does with warm ones.
  */
 #define WSS_WATCH_TICK_NS (100 * WSS_NS_PER_MS)
 
-/* Returns the next tick. What begins at a tick begins a moment later, and a period later that tick still counts. */
+/* Returns the next tick, or the last one if that was less than a tenth of a tick ago: visits begin a moment late. */
 static inline uint64_t wss_watch_tick_ns(uint64_t when_ns)
 {
 	return wss_u64_add(when_ns, WSS_WATCH_TICK_NS / 10 * 9) / WSS_WATCH_TICK_NS * WSS_WATCH_TICK_NS;

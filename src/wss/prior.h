@@ -37,7 +37,7 @@ struct wss_prior {
 /* The size that a guest can be given by its prior. */
 struct wss_prior_size {
 	struct wss_amount bytes; /* unknown without a prior */
-	/* What binds it: WSS_SIZING_PERCENTILE (the like guests), MINIMUM, ROUNDING or MAXIMUM. */
+	/* The reason for the size: WSS_SIZING_PERCENTILE (of the similar guests), MINIMUM, ROUNDING or MAXIMUM. */
 	enum wss_sizing_reason reason;
 };
 
@@ -47,7 +47,7 @@ int wss_prior_find(const struct wss_prior_guest *guests, size_t n, const struct 
 
 /*
  * Returns the size by a prior, at least the rule's minimum, rounded, and at most the policy's maximum and the
- * guest's own memory, maximum_bytes: like guests may have more.
+ * guest's own memory, maximum_bytes: similar guests may have more.
  */
 struct wss_prior_size wss_prior_size(const struct wss_prior *prior, const struct wss_sizing_rule *rule,
 				     const struct wss_policy *policy,
