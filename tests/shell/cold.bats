@@ -17,10 +17,7 @@ setup() {
 }
 
 make() { # UUID NAME MINUTES
-	local status=0
-	"$WSS_BUILDDIR/tests/unit/make-ages" ages "$@" || status=$?
-	[ $status != 77 ] || skip "the host was started too recently"
-	[ $status = 0 ]
+	"$WSS_BUILDDIR/tests/unit/make-ages" ages "$@"
 }
 
 # Prints a column of the CSV on stdin, one line per row.
