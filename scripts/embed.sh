@@ -73,6 +73,14 @@ embed_guest_xml() { # NAME; the options of embed_guest_start in its caller's var
 		    <kernel>$embed_guest_dir/vmlinuz</kernel>
 		    <initrd>$embed_guest_dir/initrd</initrd>
 		    <cmdline>console=ttyS0 quiet panic=-1 $args</cmdline></os>
+		$(embed_devices_xml "$1")
+		</domain>
+	XML
+}
+
+# What all guests have: a console in a file, and as few devices as possible.
+embed_devices_xml() { # NAME
+	cat <<-XML
 		  <on_reboot>destroy</on_reboot><on_crash>destroy</on_crash>
 		  <devices>
 		    <emulator>/usr/bin/qemu-system-x86_64</emulator>
@@ -80,7 +88,6 @@ embed_guest_xml() { # NAME; the options of embed_guest_start in its caller's var
 		    <serial type='file'><source path='$(embed_console "$1")'/><target port='0'/></serial>
 		    <memballoon model='none'/>
 		  </devices>
-		</domain>
 	XML
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A guest without a kernel, which touches a known number of pages. All of it runs in ring 3, so that KVM without
- * hardware virtualisation (kvm_pvm) runs it natively; it needs no interrupts. What to do comes from QEMU's fw_cfg,
- * from the entry opt/virt-wss/guest: phases separated by semicolons, run in turn for ever, each of words NAME=VALUE:
+ * A guest without a kernel, which touches a known number of pages. All of it runs in ring 3, so that
+ * KVM without hardware virtualisation (kvm_pvm) runs it natively; it needs no interrupts. What to do
+ * comes from QEMU's fw_cfg, from the entry opt/virt-wss/guest of up to 1023 characters: up to eight
+ * phases separated by semicolons, run in turn forever, each of words NAME=VALUE:
  *
  *   pages=N      pages of 4 KiB to touch, by default 4096
  *   first=N      number of the first page, by default 4096 (at 16 MiB, above this program)
@@ -10,23 +11,24 @@
  *   order=       linear (default) or random
  *   access=      read (default), write, or modify (read, then write)
  *   rate=N       pages a second, over all processors; by default 0, as fast as possible
- *   seconds=N    length of the phase; by default 0, for ever
+ *   seconds=N    length of the phase; by default 0, forever
  *
- * With several processors each touches every n-th of the pages, so that all together touch them all. Pages are numbered in RAM:
- * page 0xc0000 on machines with more than 3.5 GiB lies at 4 GiB, above the hole.
+ * Of two processors each touches every second page; of more than two only the first runs. Pages are
+ * numbered in RAM: on machines with more than 3.5 GiB page 0xc0000 lies at 4 GiB, above the hole.
  *
- * On the first serial port it writes a line when a phase begins, one when each page of it has been touched once, and
- * every five seconds what the first processor has done: how often it touched a page, and a histogram of how long
- * each batch of 64 touches took. A bucket is three bits of mantissa below the highest bit: bucket b begins
- * at (8 + b % 8) << (b / 8 - 3) ns for b >= 24.
+ * On the first serial port it writes a line when a phase begins, one when the first processor has
+ * touched each of its pages once, and every five seconds how often that processor has touched a page
+ * since it started, with a histogram of how long its batches took since the line before. A batch is
+ * 64 touches, or a single one at rates below 6,400 a second. Bucket b below 8 is b ns; bucket b from
+ * 24 on begins at (8 + b % 8) << (b / 8 - 3) ns.
  *
- * Besides the pages asked for a guest touches those of this program and of its stacks: at most four of 4 KiB.
+ * Besides the pages asked for a guest touches those of this program and of its stacks: at most four
+ * of 4 KiB.
  */
 #include <stdbool.h>
 #include <stdint.h>
 
 #define PAGE_BYTES 4096
-#define MAX_CPUS 8
 #define MAX_PHASES 8
 #define BATCH 64
 #define BUCKETS 512
@@ -42,8 +44,9 @@ struct phase {
 
 static struct phase phases[MAX_PHASES];
 static unsigned n_phases;
-static volatile uint64_t tsc_hz; /* 0 until the first processor has read the phases */
-static volatile unsigned n_cpus, cpus_started;
+static uint64_t tsc_hz;
+static unsigned n_cpus; /* that run */
+static volatile unsigned cpus_started; /* besides the first */
 static uint32_t histogram[BUCKETS];
 static uint64_t touches;
 
@@ -113,8 +116,9 @@ static void print_field(const char *name, uint64_t number)
 }
 
 /*
- * fw_cfg (QEMU's docs/specs/fw_cfg): select an item by port 0x510, read its bytes at port 0x511. Item 0x19 is the directory: a
- * count, then 64 bytes a file: size, item, two bytes, name of 56; numbers are big-endian.
+ * fw_cfg (QEMU's docs/specs/fw_cfg): select an item by port 0x510, read its bytes at port 0x511. Item
+ * 0x19 is the directory: a count, then 64 bytes a file: size, item, two bytes, name of 56; numbers are
+ * big-endian.
  */
 static uint32_t fw_cfg_number(unsigned n_bytes)
 {
@@ -125,8 +129,8 @@ static uint32_t fw_cfg_number(unsigned n_bytes)
 	return number;
 }
 
-/* Returns the length of the entry's contents, cut to what fits, 0 if there is none; ret_text is terminated. */
-static unsigned fw_cfg_read(const char *name, char *ret_text, unsigned size)
+/* Returns the entry's contents, cut to what fits in size bytes; "" if there is none. */
+static void fw_cfg_read(const char *name, char *ret_text, unsigned size)
 {
 	uint32_t n_files, found_bytes = 0, found_item = 0;
 
@@ -155,12 +159,11 @@ static unsigned fw_cfg_read(const char *name, char *ret_text, unsigned size)
 	for (uint32_t i = 0; i < found_bytes; i++)
 		ret_text[i] = (char)in8(0x511);
 	ret_text[found_bytes] = '\0';
-	return found_bytes;
 }
 
 /*
- * Counts the TSC while the second channel of the interval timer, which runs at 1,193,182 Hz, counts down 20 ms. The
- * shortest of some tries is that in which the host ran nothing else.
+ * Counts the TSC while channel 2 of the interval timer, which runs at 1,193,182 Hz, counts down 20 ms.
+ * The shortest of some tries is that in which the host ran nothing else.
  */
 static uint64_t measure_tsc_hz(void)
 {
@@ -286,7 +289,10 @@ static void report(void)
 	print("\n");
 }
 
-/* A full period of a linear congruential generator modulo a power of two visits each index once, in no simple order. */
+/*
+ * The order in which indices below n are visited, each once before any is visited again. At random, by
+ * a linear congruential generator modulo a power of two, whose period is full.
+ */
 struct order {
 	uint64_t n, mask, index;
 	bool random;
@@ -329,18 +335,22 @@ static void phase_run(unsigned cpu, unsigned number)
 		print("\n");
 	}
 	for (;;) {
-		uint64_t before = tsc();
+		uint64_t before = tsc(), due;
 
 		if (phase->seconds && before - began >= phase->seconds * tsc_hz)
 			return;
 		/* 128 bits would need a library for the division. */
-		if (!n || (phase->rate && done >= (before - began) / 1024 * phase->rate / n_cpus / (tsc_hz / 1024))) {
+		due = (before - began) / 1024 * phase->rate / n_cpus / (tsc_hz / 1024);
+		if (!n || (phase->rate && done >= due)) {
 			__builtin_ia32_pause();
 		} else {
 			unsigned batch = phase->rate && phase->rate < BATCH * 100 ? 1 : BATCH;
 
-			for (unsigned i = 0; i < batch; i++)
-				touch(phase->access, phase->first + (order_next(&order) * n_cpus + cpu) * phase->stride);
+			for (unsigned i = 0; i < batch; i++) {
+				uint64_t index = order_next(&order) * n_cpus + cpu;
+
+				touch(phase->access, phase->first + index * phase->stride);
+			}
 			if (cpu == 0) {
 				histogram_add(tsc() - before);
 				touches += batch;
@@ -356,7 +366,7 @@ static void phase_run(unsigned cpu, unsigned number)
 	}
 }
 
-/* Further processors wait in ROM for the startup interrupt: INIT, then startup at page 0xf0, to all but this one. */
+/* Sends INIT, then the startup interrupt for page 0xf0, where the ROM begins, to all but this one. */
 static void start_cpus(void)
 {
 	volatile uint32_t *command = (volatile uint32_t *)0xfee00300;
@@ -382,7 +392,8 @@ void ring3_main(unsigned cpu)
 		phases_parse(text);
 		out16(0x510, 5); /* number of processors */
 		n_cpus = in8(0x511);
-		if (n_cpus < 1 || n_cpus > 2)
+		/* There are two stacks. */
+		if (n_cpus != 2)
 			n_cpus = 1;
 		tsc_hz = hz;
 		if (n_cpus > 1)

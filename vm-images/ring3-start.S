@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * From the reset vector to ring 3: real mode, protected mode, long mode, then ring3_main(cpu) at privilege level 3
- * with IOPL 3, so that it may use ports. KVM on shadow paging (kvm_pvm) runs ring 3 natively and emulates all of
- * this, so it is as short as it can be: no interrupts, no TSS, no calls.
+ * From the reset vector to ring 3: real mode, protected mode, long mode, then ring3_main(cpu) at
+ * privilege level 3 with IOPL 3, so that it may use ports. KVM on shadow paging (kvm_pvm) runs ring 3
+ * natively and emulates all of this, so it is as short as it can be: no interrupts, no TSS, no calls.
  *
- * The ROM is the last 64 KiB below 4 GiB, and appears at 0xf0000, too: the reset vector is entered at ffff:fff0, a
- * further processor at f000:0000 by the startup interrupt's vector 0xf0.
+ * The ROM is the last 64 KiB below 4 GiB, and appears at 0xf0000, too: the reset vector is entered at
+ * ffff:fff0, a further processor at f000:0000 by the startup interrupt's vector 0xf0.
  *
  * RAM, all identity-mapped by entries of 2 MiB that user code may access:
- *   0x10000            PML4, 0x11000 page directory pointers, 0x12000 on a page directory for each GiB
- *   0x200000           code and data, copied from the ROM by the first processor
- *   0x280000, 0x290000 ends of the two stacks
+ *   0x10000   PML4; 0x11000 page directory pointers; from 0x12000 on a page directory for each GiB
+ *   0x200000  code and data, copied from the ROM by the first processor
+ *   0x280000  end of the first processor's stack; 0x290000 end of the second's
  */
 #define TABLES 0x10000
 #define GIB_MAPPED 64
@@ -62,7 +62,7 @@ start32:
 
 	cld
 	movl $TABLES, %edi
-	movl $((2 + GIB_MAPPED) * 1024), %ecx
+	movl $(2 * 1024), %ecx
 	xorl %eax, %eax
 	rep stosl
 	movl $(TABLES + 0x1000 + USER_ENTRY), TABLES
@@ -125,7 +125,7 @@ start64:
 
 	.section .reset, "ax"
 	.code16
-	/* From segment 0xffff0000 to the start of the ROM. */
+	/* A jump to the start of the ROM: the offset wraps at 64 KiB. The instruction ends at 0xfff3. */
 	.byte 0xe9
-	.word start16_offset - 0xfff3
+	.word 0x10000 - 0xfff3
 	.balign 16, 0

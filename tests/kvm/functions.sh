@@ -1,55 +1,60 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
-# Loaded by the tests of make check-kvm: virt-wss on guests under real KVM that run in ring 3 (vm-images/ring3-guest.c), with
-# qemu:///embed. Their truth is known to the page: what opt/virt-wss/guest asks for, and few pages of their own program.
+# Loaded by the tests of make check-kvm: virt-wss on guests of real KVM that run in ring 3
+# (vm-images/ring3-guest.c), under qemu:///embed. Their truth is known to the page: what
+# opt/virt-wss/guest asks for, and a few pages of their own program.
 
 # shellcheck source-path=SCRIPTDIR source=../root/functions.sh
 . "$WSS_SRCDIR/tests/root/functions.sh"
 
-# Pages of 4 KiB that a guest touches besides those asked for: its program, its stacks.
+# Pages of 4 KiB that a guest touches at most besides those asked for: its program, its stacks.
 kvm_own_pages=4
 
-# Prints why this KVM runs no ring-3 guest; succeeds if so.
-kvm_unusable() { # ROM
-	local console=$BATS_FILE_TMPDIR/probe qemu end=$((SECONDS + 20)) why=''
-	[ -w /dev/kvm ] || { echo "/dev/kvm is missing or closed"; return 0; }
-	qemu-system-x86_64 -accel kvm -cpu host,-arch-capabilities -machine pc -m 64 -nodefaults -display none -no-reboot \
+# Whether a guest gets ready within 20 s.
+kvm_rom_runs() { # ROM ACCELERATOR CPU
+	local console=$BATS_FILE_TMPDIR/$2.console qemu status=0
+	qemu-system-x86_64 -accel "$2" -cpu "$3" -machine pc -m 64 -nodefaults -display none -no-reboot \
 		-bios "$1" -serial "file:$console" </dev/null >/dev/null 2>&1 3>&- &
 	qemu=$!
-	until grep -q '^ring3: ready' "$console" 2>/dev/null; do
-		kill -0 "$qemu" 2>/dev/null || { why="QEMU does not run with KVM"; break; }
-		[ $SECONDS -lt $end ] || { why="a guest in ring 3 was not ready under KVM after 20 s"; break; }
-		sleep 0.1
-	done
+	wait_until 20 kvm_ready_or_gone "$qemu" "$console"
+	grep -q '^ring3: ready' "$console" 2>/dev/null || status=1
 	kill -KILL "$qemu" 2>/dev/null
 	wait "$qemu" 2>/dev/null
-	[ -n "$why" ] && echo "$why"
+	return $status
 }
 
-# Without hardware virtualisation KVM has neither ept nor npt, and virt-wss refuses it, because with guests in general
-# shadow page tables count more than their memory. Those of this guest do not: it maps each page once.
+kvm_ready_or_gone() { # PID CONSOLE
+	grep -q '^ring3: ready' "$2" 2>/dev/null || ! kill -0 "$1" 2>/dev/null
+}
+
+# Without hardware virtualisation KVM has neither ept nor npt, and virt-wss refuses it, because with
+# guests in general shadow page tables count more than the memory that is touched: KVM also maps
+# resident neighbours of a touched page. So no test here touches a part of what it touched before.
 kvm_host() {
-	local host=$BATS_FILE_TMPDIR/host
+	local host=$BATS_FILE_TMPDIR/host link
 	mkdir -p "$host/sys/module/kvm_intel/parameters"
 	echo Y >"$host/sys/module/kvm_intel/parameters/ept"
-	ln -s /proc "$host/proc"
-	ln -s /run "$host/run"
-	ln -s /sys/kernel "$host/sys/kernel"
-	ln -s /sys/fs "$host/sys/fs"
-	ln -s /sys/devices "$host/sys/devices"
+	for link in proc run sys/kernel sys/fs sys/devices; do
+		ln -s "/$link" "$host/$link"
+	done
 	export VIRT_WSS_SYSROOT=$host
 }
 
+# A guest that does not even run emulated is a fault of ours, not of this KVM.
 setup_file() {
 	kvm_rom=$BATS_FILE_TMPDIR/ring3.rom
 	export kvm_rom
 	root_setup_file gcc objcopy || return 1
 	[ -z "$root_missing" ] || return 0
 	"$WSS_SRCDIR/vm-images/mkring3" "$kvm_rom" || return 1
-	if root_missing=$(kvm_unusable "$kvm_rom"); then
-		return 0
+	kvm_rom_runs "$kvm_rom" tcg max || { echo "the guest does not run emulated"; return 1; }
+	if [ ! -w /dev/kvm ]; then
+		root_missing="/dev/kvm is missing or closed"
+	elif ! kvm_rom_runs "$kvm_rom" kvm host,-arch-capabilities; then
+		root_missing="this KVM runs no guest in ring 3"
+	else
+		kvm_host
 	fi
-	kvm_host
 }
 
 teardown_file() {
@@ -60,6 +65,7 @@ teardown() {
 	[ -z "${root_missing-}" ] || return 0
 	kvm_guests_end
 	kvm_hugetlb_end
+	[ ! -d "$embed_root/debug" ] || umount "$embed_root/debug"
 }
 
 # Reserves huge pages until the test ends, and lets libvirt find them.
@@ -79,7 +85,7 @@ kvm_hugetlb_end() {
 	umount "$embed_root/huge"
 }
 
-# Starts a guest and waits until it has touched all its pages once. touch: see vm-images/ring3-guest.c.
+# Starts a guest and waits until it has touched all its pages once. touch: see ring3-guest.c.
 # backing: memfd (pages of 4 KiB), anonymous (huge pages if the host has them) or hugetlb.
 kvm_guest_start() { # NAME [touch="…"] [memory=MIB] [vcpus=N] [backing=…]
 	local name=$1 touch='' memory=512 vcpus=1 backing=memfd option
@@ -104,13 +110,7 @@ kvm_guest_start() { # NAME [touch="…"] [memory=MIB] [vcpus=N] [backing=…]
 		  <sysinfo type='fwcfg'><entry name='opt/virt-wss/guest'>$touch</entry></sysinfo>
 		  <os><type arch='x86_64' machine='pc'>hvm</type><loader type='rom'>$kvm_rom</loader></os>
 		  <cpu mode='host-passthrough'><feature policy='disable' name='arch-capabilities'/></cpu>
-		  <on_reboot>destroy</on_reboot><on_crash>destroy</on_crash>
-		  <devices>
-		    <emulator>/usr/bin/qemu-system-x86_64</emulator>
-		    <controller type='usb' model='none'/>
-		    <serial type='file'><source path='$(embed_console "$name")'/><target port='0'/></serial>
-		    <memballoon model='none'/>
-		  </devices>
+		$(embed_devices_xml "$name")
 		</domain>
 	XML
 	embed_virsh create "$embed_root/$name.xml" >/dev/null || return 1
@@ -122,7 +122,25 @@ kvm_guests_end() {
 	wait_until 30 embed_root_kill "$embed_root"
 }
 
-# Checks that a figure in bytes is that many pages, and at most those of the guest's own program more.
+# A signal, a debugger or the end of QEMU would show.
+kvm_guest_runs() { # NAME
+	local states
+	states=$(sed 's/.*) //' /proc/"$(embed_guest_pid "$1")"/task/*/stat) || return 1
+	refute grep -q '^[TtZX]' <<<"$states"
+}
+
+# Lets kvm_gauge read KVM's counters until the test ends, as debugfs may not be mounted.
+kvm_gauges() {
+	mkdir "$embed_root/debug"
+	mount -t debugfs none "$embed_root/debug"
+}
+
+# Prints a gauge of KVM: how many entries of that size it has mapped.
+kvm_gauge() { # NAME pages_4k|pages_2m
+	cat "$embed_root/debug/kvm/$(embed_guest_pid "$1")"-*/"$2"
+}
+
+# Checks that a figure in bytes is that many pages, or up to those of the guest's own program more.
 kvm_exact() { # BYTES PAGES
 	local pages=$(($1 / 4096))
 	echo "$pages pages of 4 KiB, asked for $2"

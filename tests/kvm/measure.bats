@@ -12,13 +12,16 @@ measure() { # ARGUMENT...
 }
 
 @test "pages of 4 KiB: exact, whatever the order and the access" {
-	local order access
+	local order access bytes
 	for order in linear random; do
 		for access in read write modify; do
 			kvm_guest_start "$order-$access" touch="pages=5000 stride=3 order=$order access=$access"
 		done
 		measure --all
-		field wss_bytes | while read -r bytes; do kvm_exact "$bytes" 5000; done
+		[ "$(field wss_bytes | wc -l)" = 3 ]
+		for bytes in $(field wss_bytes); do
+			kvm_exact "$bytes" 5000
+		done
 		kvm_guests_end
 	done
 }
@@ -51,7 +54,7 @@ measure() { # ARGUMENT...
 }
 
 @test "hugetlb: 4k is exact, and the pages stay huge" {
-	kvm_hugetlb 40 || skip "the host has not 40 free huge pages of 2 MiB"
+	kvm_hugetlb 40 || skip "the host does not have 40 free huge pages of 2 MiB"
 	kvm_guest_start hugetlb backing=hugetlb memory=64 touch='pages=3000 stride=2 access=write'
 	measure --granularity 4k hugetlb
 	kvm_exact "$(field wss_bytes)" 3000
@@ -59,24 +62,35 @@ measure() { # ARGUMENT...
 	[ "$(field granularity_bytes)" = 2097152 ]
 }
 
-# What clear_refs, the dirty log and a lock leave behind when their owner is killed.
-@test "kill -9 at any point of a window at 4k leaves the guest running, and measurable" {
-	local pid pages=4096 delay
-	kvm_guest_start killed backing=anonymous touch="pages=$pages order=random access=modify"
-	for delay in 0.1 0.3 0.5 0.8 1.1 1.5; do
-		"$virt_wss" sample --window 1s --recorder counters --granularity 4k killed >/dev/null 2>&1 3>&- &
-		pid=$!
-		sleep "$delay"
-		kill -KILL $pid 2>/dev/null || true
-		wait $pid || true
-		! sed 's/.*) //' /proc/"$(embed_guest_pid killed)"/task/*/stat | grep -q '^[TtZ]'
-	done
-	# QEMU ends a calculation that nobody waits for, and KVM goes back to huge pages.
-	wait_until 20 native_again
-	measure --granularity 4k killed
-	kvm_exact "$(field wss_bytes)" $pages
+log_is_on() {
+	[ "$(kvm_gauge killed pages_2m)" = 0 ]
+}
+
+# The whole set is mapped by 4 KiB: the window is under way.
+set_is_back() {
+	[ "$(kvm_gauge killed pages_4k)" -ge 4096 ]
 }
 
 native_again() {
 	measure killed && [ "$(field granularity_bytes)" = 2097152 ]
+}
+
+@test "kill -9 at any stage of a window at 4k leaves the guest running, and measurable" {
+	local stage
+	kvm_gauges
+	kvm_guest_start killed backing=anonymous touch='pages=4096 order=random access=modify'
+	for stage in log_is_on armed set_is_back; do
+		wss_launch sample --window 5s --recorder counters --granularity 4k killed
+		[ $stage != set_is_back ] || wait_until 30 armed
+		wait_until 30 "$stage"
+		# It has not ended by itself.
+		kill -KILL "$wss_pid"
+		wss_wait
+		[ "$status" = 137 ]
+		kvm_guest_runs killed
+		# Nobody waits for the calculation any more: QEMU ends it, and KVM maps huge pages again.
+		wait_until 40 native_again
+	done
+	measure --granularity 4k killed
+	kvm_exact "$(field wss_bytes)" 4096
 }

@@ -84,13 +84,17 @@ within_percent() { # VALUE TRUTH PERCENT
 	}'
 }
 
-# Starts virt-wss in the background and waits until it is within its window: wss_pid.
-# Its status is that of wait $wss_pid.
-wss_start() { # ARGUMENT...
+# Starts virt-wss in the background: wss_pid. Its status is that of wait $wss_pid.
+wss_launch() { # ARGUMENT...
 	# Messages of an earlier run must not be taken for those of this one.
 	: >"$BATS_TEST_TMPDIR/err"
 	"${wss_as[@]}" "$virt_wss" --debug "$@" >"$BATS_TEST_TMPDIR/out" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
 	wss_pid=$!
+}
+
+# The same, and waits until it is within its window.
+wss_start() { # ARGUMENT...
+	wss_launch "$@"
 	wait_until 30 armed || { cat "$BATS_TEST_TMPDIR/err"; return 1; }
 }
 
