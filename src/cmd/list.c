@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/hosts.h"
 #include "help-text.h"
@@ -192,6 +193,7 @@ struct list_run {
 	struct wss_report *report;
 	struct wss_tally tally;
 	size_t total;
+	size_t domains, profiles; /* listed; and those of them that have one */
 };
 
 /*
@@ -216,7 +218,9 @@ static void list_domain(struct list_run *run, struct list_row *row, const char *
 			struct wss_error *why)
 {
 	run->total++;
+	run->domains++;
 	if (!why->code && read_profile(xml, row, why) == 0) {
+		run->profiles += row->has_profile;
 		wss_report_row(run->report, row);
 		return;
 	}
@@ -289,6 +293,15 @@ static int list_named(const struct wss_cli *cli, uint64_t timeout_ns, struct lis
 	return r;
 }
 
+/* Explains a table without figures. */
+static void say_unpublished(const struct list_run *run, bool failed)
+{
+	if (failed || run->cli->format != WSS_FORMAT_TABLE || !run->domains || run->profiles)
+		return;
+	wss_log(WSS_LOG_INFO, "no profile has been published yet: start virt-wss serve, which publishes that of each "
+			      "running guest some minutes later, or run virt-wss sample --publish");
+}
+
 static int list_profiles(const struct wss_cli *cli, const struct wss_hosts *hosts)
 {
 	struct wss_error err = WSS_ERROR_INIT, out_err = WSS_ERROR_INIT;
@@ -306,7 +319,11 @@ static int list_profiles(const struct wss_cli *cli, const struct wss_hosts *host
 	}
 	if (wss_report_close(run.report, &out_err) < 0)
 		return wss_cli_error(&out_err);
-	return r < 0 ? wss_cli_error(&err) : wss_tally_exit_code(&run.tally, run.total);
+	if (r < 0)
+		return wss_cli_error(&err);
+	r = wss_tally_exit_code(&run.tally, run.total);
+	say_unpublished(&run, r != WSS_EXIT_OK);
+	return r;
 }
 
 static int list_option_take(void *hosts, int c, const char *value, struct wss_error *err)

@@ -50,7 +50,8 @@ struct wss_serve_string {
 	X(HISTORY, "history", "history", text, history, 0, FIXED)                             \
 	X(KEEP, "history", "keep", keep, serve.limits, 0, NOT_FIXED)                          \
 	X(KEEP_SIZE, "history", "keep-size", keep_size, serve.limits, 0, NOT_FIXED)           \
-	X(NO_STORE, "history", "no-store", flag, no_store, 0, FIXED)
+	X(NO_STORE, "history", "no-store", flag, no_store, 0, FIXED)                          \
+	X(NO_PUBLISH, "libvirt", "no-publish", flag, serve.no_publish, 0, NOT_FIXED)
 
 /* Settings whose options all commands have. */
 #define COMMON_SETTINGS(X)                                                                    \

@@ -105,10 +105,35 @@ static void on_connection(const struct wss_error *error, void *opaque)
 		wss_log(WSS_LOG_INFO, "libvirt answers again");
 }
 
+/* Percentiles are those of the advice, so that nothing waits for the history. */
+static bool on_profile(const struct wss_watched *guest, struct wss_profile *ret_profile, void *opaque)
+{
+	const struct serve *serve = opaque;
+	const struct wss_sample *sample = &guest->sample;
+	const struct wss_advised *advised = wss_advisor_find(serve->advisor, guest->uuid);
+	struct wss_sizing sizing;
+
+	if (serve->options->no_publish)
+		return false;
+	wss_profile_from_sample(sample, PACKAGE_VERSION, ret_profile);
+	if (!advised || !sample->method || strcmp(advised->method, sample->method) != 0 ||
+	    advised->granularity_bytes != sample->granularity_bytes.value ||
+	    advised->window_ns != sample->requested_window_ns)
+		return true;
+	sizing = (struct wss_sizing){ .confidence = advised->confidence,
+				      .p50_bytes = advised->p50_bytes,
+				      .p95_bytes = advised->p95_bytes,
+				      .p99_bytes = advised->p99_bytes,
+				      .peak_bytes = advised->peak_bytes };
+	wss_profile_add_sizing(ret_profile, advised->windows, advised->first, &sizing);
+	return true;
+}
+
 static const struct wss_watch_events watch_events = {
 	.sample = on_sample,
 	.gone = on_gone,
 	.connection = on_connection,
+	.profile = on_profile,
 };
 
 /* --- what is due now and then --- */

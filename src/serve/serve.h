@@ -37,13 +37,14 @@ struct wss_serve_options {
 	enum wss_metrics_level metrics;
 	const char *textfile;  /* path of the file of metrics; NULL: none is written */
 	const char *hold_file; /* path; NULL: nothing holds it */
+	bool no_publish;       /* write no profiles to the inventory */
 	struct wss_http_options http;
 	/* For tests: */
 	struct wss_hypervisor *hypervisor; /* the source of guests; NULL: watch.hypervisor says it */
 	uint64_t refresh_ns; /* how often all is rendered, however long that takes; 0: as said above */
 	/*
 	 * Called on SIGHUP; NULL: it ends the service. Returns new options, which must live until the next
-	 * ones are returned, or NULL with err. Only these count: textfile, hold_file, metrics, limits, and
+	 * ones are returned, or NULL with err. Only these count: textfile, hold_file, no_publish, metrics, limits, and
 	 * what wss_watch_change() takes of watch.
 	 */
 	const struct wss_serve_options *(*reload)(void *opaque, struct wss_error *err);

@@ -176,6 +176,12 @@ static void advised_keep(struct wss_advised *advised, const struct wss_advice *a
 	advised->confidence = sizing->confidence;
 	advised->windows = advice->has_series ? advice->series.summary.samples : 0;
 	advised->first = advice->has_series ? advice->series.summary.first : 0;
+	advised->method[0] = '\0';
+	if (advice->has_series) {
+		memcpy(advised->method, advice->series.method, sizeof(advised->method));
+		advised->granularity_bytes = advice->series.granularity_bytes;
+		advised->window_ns = advice->series.window_ns;
+	}
 	advised->p50_bytes = sizing->p50_bytes;
 	advised->p95_bytes = sizing->p95_bytes;
 	advised->p99_bytes = sizing->p99_bytes;

@@ -53,6 +53,9 @@ struct wss_advised {
 	enum wss_confidence confidence;
 	uint64_t windows; /* of the history that it is from; 0: none */
 	time_t first;	  /* of these windows */
+	/* Their kind: where a sample's is another, its figures do not compare with these. */
+	char method[WSS_METHOD_NAME_MAX];
+	uint64_t granularity_bytes, window_ns;
 	struct wss_amount p50_bytes, p95_bytes, p99_bytes, peak_bytes;
 	struct wss_amount recommended_bytes, reclaimable_bytes;
 	size_t n_why;

@@ -26,7 +26,7 @@ void wss_publish_profile(struct wss_history *history, const struct wss_sample *s
 	if (!strcmp(series.method, sample->method) &&
 	    series.granularity_bytes == sample->granularity_bytes.value &&
 	    series.window_ns == sample->requested_window_ns)
-		wss_profile_add_sizing(ret_profile, &series.summary, &sizing);
+		wss_profile_add_sizing(ret_profile, series.summary.samples, series.summary.first, &sizing);
 	wss_summary_free(&series.summary);
 }
 

@@ -101,6 +101,10 @@ struct wss_watch_guest {
 	struct wss_aging *aging; /* NULL: out of memory */
 	bool starting;		 /* and has told of no sample yet */
 	bool listed;
+	/* Of its profile: being written; when the next one may be, and the time of the sample of the last one. */
+	bool publishing;
+	uint64_t publish_ns, published_ns;
+	enum wss_error_code unpublished; /* why the last one was not written; WSS_OK: it was, or is the first */
 };
 
 /* A visit to the guest, without a target; NULL: out of memory. */
@@ -196,6 +200,20 @@ void wss_lister_wait(struct wss_lister *lister, uint64_t wait_ns);
 /* Leaves behind what still runs. Takes NULL. */
 void wss_lister_free(struct wss_lister *lister);
 
+/* --- profiles --- */
+
+/* Publishes profiles; belongs to one watch. */
+struct wss_publisher;
+
+/* NULL: out of memory. */
+struct wss_publisher *wss_publisher_new(void);
+
+/* Takes note of profiles that have been written, and begins to write those that are due. */
+void wss_publisher_step(struct wss_watch *watch);
+
+/* Leaves behind what still runs. Takes NULL. */
+void wss_publisher_free(struct wss_publisher *publisher);
+
 /* --- the watch --- */
 
 struct wss_watch {
@@ -205,6 +223,7 @@ struct wss_watch {
 	struct wss_lister *lister;
 	struct wss_pool *pool; /* NULL: all use the hypervisor that was given */
 	struct wss_round *round;
+	struct wss_publisher *publisher;
 	struct wss_watch_guest **guests;
 	size_t n, room;
 	size_t turn;	   /* the guest that is looked at first */
@@ -218,6 +237,13 @@ struct wss_watch {
 	char held[WSS_WATCH_REASON_MAX];
 	struct wss_pressure_hold *pressure; /* NULL: not looked at */
 };
+
+/*
+ * Returns a connection for one thread, for wss_hypervisor_unref(), while the lister's is open. Errors of
+ * wss_pool_lease().
+ */
+int wss_watch_hypervisor(const struct wss_watch *watch, struct wss_hypervisor **ret_hypervisor,
+			 struct wss_error *err);
 
 /* Has as many windows at once, and as close to each other, as the guests' periods need. */
 void wss_watch_set_pace(struct wss_watch *watch);

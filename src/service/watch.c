@@ -85,9 +85,8 @@ void wss_watch_visit_started(struct wss_watch *watch, struct wss_watch_guest *gu
 	guest->starting = false;
 }
 
-/* For one visit, for wss_hypervisor_unref(). */
-static int watch_hypervisor(const struct wss_watch *watch, struct wss_hypervisor **ret_hypervisor,
-			    struct wss_error *err)
+int wss_watch_hypervisor(const struct wss_watch *watch, struct wss_hypervisor **ret_hypervisor,
+			 struct wss_error *err)
 {
 	struct wss_hypervisor *listing = wss_lister_hypervisor(watch->lister);
 
@@ -105,7 +104,7 @@ static int watch_visit(struct wss_watch *watch, struct wss_watch_guest *guest, s
 	struct wss_target *target;
 	struct wss_visit *visit;
 
-	if (watch_hypervisor(watch, &hypervisor, err) < 0)
+	if (wss_watch_hypervisor(watch, &hypervisor, err) < 0)
 		return -1;
 	target = wss_target_new(hypervisor, &ref, WSS_TARGET_DEADLINE_NS, watch->options.cancel,
 				err);
@@ -270,7 +269,8 @@ int wss_watch_new_with(struct wss_hypervisor *hypervisor, const struct wss_watch
 	watch->lister = wss_lister_new(&watch->options.hypervisor, hypervisor, options->cancel);
 	if (!hypervisor)
 		watch->pool = wss_pool_new(&watch->options.hypervisor);
-	if (!watch->lister || (!hypervisor && !watch->pool) ||
+	watch->publisher = wss_publisher_new();
+	if (!watch->lister || !watch->publisher || (!hypervisor && !watch->pool) ||
 	    wss_round_new(&round, &round_events, watch, &watch->round, err) < 0) {
 		wss_watch_free(watch);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
@@ -323,6 +323,7 @@ bool wss_watch_step(struct wss_watch *watch)
 		return wss_round_step_for(watch->round, wait_ns);
 	wss_lister_wait(watch->lister, wait_ns);
 	wss_round_step_for(watch->round, 0);
+	wss_publisher_step(watch);
 	return true;
 }
 
@@ -368,6 +369,7 @@ void wss_watch_free(struct wss_watch *watch)
 	if (!watch)
 		return;
 	wss_round_free(watch->round);
+	wss_publisher_free(watch->publisher);
 	wss_lister_free(watch->lister);
 	wss_pool_free(watch->pool);
 	for (size_t i = 0; i < watch->n; i++) {

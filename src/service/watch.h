@@ -98,6 +98,7 @@ struct wss_watched {
 	uint64_t period_ns; /* from window to window, as it is now */
 	/* Why the last attempt gave no sample; code 0: it gave one, or there was none yet. */
 	struct wss_error why;
+	bool published; /* its profile has been written to the inventory */
 	bool measured; /* there is a sample */
 	enum wss_window_kind kind; /* of the window that gave it */
 	uint64_t measured_ns;	   /* when, wss_clock_now_ns() */
@@ -123,6 +124,11 @@ struct wss_watch_events {
 	void (*gone)(const struct wss_watched *guest, void *opaque);
 	/* libvirt cannot be reached (error), or can again (error NULL). */
 	void (*connection)(const struct wss_error *error, void *opaque);
+	/*
+	 * Returns whether to publish *ret_profile, which it makes of the guest's sample. Asked after a window, at most
+	 * every WSS_PUBLISH_PERIOD_S for each guest, or after each window while it fails. NULL: nothing is published.
+	 */
+	bool (*profile)(const struct wss_watched *guest, struct wss_profile *ret_profile, void *opaque);
 };
 
 struct wss_watch;

@@ -29,11 +29,11 @@ void wss_profile_from_sample(const struct wss_sample *sample, const char *tool_v
 	*ret_profile = profile;
 }
 
-void wss_profile_add_sizing(struct wss_profile *profile, const struct wss_summary *summary,
+void wss_profile_add_sizing(struct wss_profile *profile, uint64_t samples, time_t first,
 			    const struct wss_sizing *sizing)
 {
-	profile->samples = wss_amount_of(summary->samples);
-	profile->since = wss_amount_of(summary->first < 0 ? 0 : (uint64_t)summary->first);
+	profile->samples = wss_amount_of(samples);
+	profile->since = wss_amount_of(first < 0 ? 0 : (uint64_t)first);
 	/* Too early: keep the confidence of the single window. */
 	if (sizing->confidence == WSS_CONFIDENCE_NONE)
 		return;

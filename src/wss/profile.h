@@ -40,8 +40,8 @@ struct wss_profile {
 void wss_profile_from_sample(const struct wss_sample *sample, const char *tool_version,
 			     struct wss_profile *ret_profile);
 
-/* Adds the figures of the history. */
-void wss_profile_add_sizing(struct wss_profile *profile, const struct wss_summary *summary,
+/* Adds the figures of the history, of that many samples since first: percentiles, peak and confidence. */
+void wss_profile_add_sizing(struct wss_profile *profile, uint64_t samples, time_t first,
 			    const struct wss_sizing *sizing);
 
 /*

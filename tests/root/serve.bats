@@ -93,3 +93,40 @@ stored() {
 	done
 	[ "$(metric windows_total)" = 0 ]
 }
+
+profile_is_published() {
+	grep -q 'urn:virt-wss:profile:1' "$embed_root/run/qemu/web1.xml"
+}
+
+# The profile of a hung libvirt call is not published, and costs no window.
+@test "the guest's profile is published, whatever kills the service, and by the next one if libvirt hung" {
+	local shim=$WSS_BUILDDIR/tests/tools/hang.so
+	[ -e "$shim" ] || skip "no tests/tools/hang.so"
+	! profile_is_published || embed_virsh metadata web1 --uri urn:virt-wss:profile:1 --remove --live
+	wss list web1
+	[[ $err == *"no profile has been published yet"* ]]
+	WSS_HANG=virDomainSetMetadata:web1 WSS_HANG_FILE=$BATS_TEST_TMPDIR/hangs LD_PRELOAD=$shim begin
+	wait_until 90 test -e "$BATS_TEST_TMPDIR/hangs"
+	before=$(metric windows_total)
+	wait_until 90 has_windows $((before + 2))
+	kill -KILL $pid
+	wait $pid || true
+	if profile_is_published; then false; fi
+	rm "$metrics"
+	begin --no-publish
+	wait_until 90 has_windows 4
+	if profile_is_published; then false; fi
+	kill -KILL $pid
+	wait $pid || true
+	begin
+	wait_until 90 profile_is_published
+	kill -KILL $pid
+	wait $pid || true
+	pid=''
+	wss list web1 --output csv
+	[ "$status" = 0 ]
+	[ "$(field method)" = refs ]
+	[ "$(field window_seconds | cut -c 1-3)" = 1.5 ]
+	[ "$(field current_bytes)" -ge $((32 << 20)) ]
+	embed_guest_alive web1
+}

@@ -46,6 +46,23 @@ teardown() {
 	[ "$(field host | head -n 1)" = "$uri" ]
 }
 
+@test "list says what to do while nothing has been published" {
+	node a web1= web2=
+	wss -c "$uri" list
+	[ "$status" = 0 ]
+	[[ $err == *"no profile has been published yet: start virt-wss serve"* ]]
+	wss -c "$uri" list web1
+	[[ $err == *"no profile has been published yet"* ]]
+	wss -c "$uri" list --output json
+	[ -z "$err" ]
+	node b "web1=$profile" web2=
+	wss -c "$uri" list
+	[ -z "$err" ]
+	node c
+	wss -c "$uri" list
+	[[ $err != *"published"* ]]
+}
+
 @test "several hosts appear in the order given, with the host in the table" {
 	node a "web1=$profile"
 	a=$uri

@@ -56,9 +56,9 @@ has() { # LINE...
 
 @test "what it prints is a configuration file that means the same" {
 	good --window 1500ms --budget 0.25% --listen 127.0.0.1:0 --listen "unix:/run/a" --keep 36h \
-		--keep-size 1500KB --method auto --metrics full --continuous -c test:///default --debug
+		--keep-size 1500KB --method auto --metrics full --continuous --no-publish -c test:///default --debug
 	has 'window = 1500ms' 'listen = 127.0.0.1:0 unix:/run/a' 'keep = 36h' 'keep-size = 1500000B' \
-		'connect = test:///default' 'debug = yes'
+		'connect = test:///default' 'debug = yes' 'no-publish = yes'
 	mv out first
 	cp first "$etc/serve.conf"
 	check

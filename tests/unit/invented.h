@@ -30,6 +30,7 @@ static struct invented {
 	enum wss_guest_state state;
 	atomic_bool opted_out, gone;
 	atomic_bool job; /* a migration, say */
+	atomic_bool busy; /* takes no profile: a job has just begun */
 	atomic_bool reboots; /* and nobody has been told yet: set by reboot_guest() */
 	bool dies;   /* in its first window */
 	atomic_bool untouched; /* windows show nothing that it touched, which is a failure */
@@ -40,7 +41,7 @@ static struct invented {
 	uint64_t opens_ns;		 /* how far opening it sets the clock ahead */
 	atomic_uint dearer;		 /* as many times as that; 0: once */
 	struct wss_pageset *touched;	 /* in each window, of 64 MiB; NULL: not known */
-	atomic_uint opens, begins, closes, published;
+	atomic_uint opens, begins, closes, published, refused;
 	uint64_t armed_ns;
 	atomic_bool is_open; /* a window of it */
 	/* Events of the round about this guest. */
@@ -116,9 +117,12 @@ static int guest_publish(struct wss_guest *guest, const char *xml, bool persiste
 	struct invented *invented = guest->source;
 
 	(void)persistent;
-	(void)err;
 	assert_non_null(strstr(xml, "profile"));
 	hang_at(invented, HANG_PUBLISH);
+	if (invented->busy) {
+		invented->refused++;
+		return wss_error_set(err, WSS_ERR_BUSY, "a job is running");
+	}
 	invented->published++;
 	return 0;
 }

@@ -43,10 +43,22 @@ static void on_connection(const struct wss_error *error, void *unused)
 		told.found++;
 }
 
+static bool wants_publishing;
+
+static bool on_profile(const struct wss_watched *guest, struct wss_profile *ret_profile, void *unused)
+{
+	(void)unused;
+	assert_true(guest->measured);
+	assert_int_not_equal(guest->kind, WSS_WINDOW_CANARY);
+	wss_profile_from_sample(&guest->sample, "1.0", ret_profile);
+	return wants_publishing;
+}
+
 static const struct wss_watch_events events = {
 	.sample = on_sample,
 	.gone = on_gone,
 	.connection = on_connection,
+	.profile = on_profile,
 };
 
 /* Of n guests, with windows of 20 ms and canaries of 10 ms, and with a budget for anything. */
@@ -54,6 +66,7 @@ static void prepare(size_t n)
 {
 	invent_guests(n);
 	memset(&told, 0, sizeof(told));
+	wants_publishing = false;
 	wss_watch_options_init(&options);
 	wss_measure_options_init(&options.measure, 20 * MS);
 	options.measure.method = &method_ops;
@@ -994,9 +1007,93 @@ static void test_changes_its_options(void **unused)
 	end();
 }
 
+/* --- profiles --- */
+
+/* Each guest's once, however many windows follow; none of a guest that opted out. */
+static void test_publishes_each_profile_once(void **unused)
+{
+	(void)unused;
+	prepare(7);
+	wants_publishing = true;
+	guests[6].opted_out = true;
+	begin();
+	for (size_t i = 0; i < 6; i++)
+		STEP_UNTIL(guests[i].published && watched(i)->published);
+	step_for(2500 * MS);
+	for (size_t i = 0; i < 6; i++)
+		assert_int_equal(guests[i].published, 1);
+	assert_int_equal(guests[6].published, 0);
+	end();
+}
+
+static void test_publishes_nothing_that_is_not_wanted(void **unused)
+{
+	(void)unused;
+	prepare(1);
+	begin();
+	STEP_UNTIL(told.samples >= 4);
+	step_for(1500 * MS);
+	assert_int_equal(guests[0].published, 0);
+	wants_publishing = true;
+	STEP_UNTIL(guests[0].published);
+	end();
+}
+
+/* A busy guest is skipped, and not for a quarter of an hour. */
+static void test_publishes_when_the_guest_is_idle_again(void **unused)
+{
+	(void)unused;
+	prepare(1);
+	wants_publishing = true;
+	guests[0].busy = true;
+	begin();
+	STEP_UNTIL(guests[0].refused >= 2);
+	assert_int_equal(guests[0].published, 0);
+	assert_false(watched(0)->published);
+	guests[0].busy = false;
+	STEP_UNTIL(watched(0)->published);
+	assert_int_equal(guests[0].published, 1);
+	end();
+}
+
+/* More guests than profiles that are written at a time: the windows go on, and so does the guest that is well. */
+static void test_publishing_that_hangs_delays_no_window(void **unused)
+{
+	unsigned begins;
+
+	(void)unused;
+	prepare(6);
+	wants_publishing = true;
+	for (size_t i = 0; i < 3; i++)
+		guests[i].hang = HANG_PUBLISH;
+	begin();
+	for (size_t i = 3; i < 6; i++)
+		STEP_UNTIL(guests[i].published);
+	begins = guests[0].begins;
+	STEP_UNTIL(guests[0].begins >= begins + 5);
+	assert_int_equal(guests[0].published, 0);
+	end();
+}
+
+/* A visit that never ends does not keep its guest from being published. */
+static void test_publishes_while_windows_go_on(void **unused)
+{
+	(void)unused;
+	prepare_pages(true);
+	wants_publishing = true;
+	begin();
+	STEP_UNTIL(guests[0].published);
+	end_pages();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_publishes_each_profile_once),
+		cmocka_unit_test(test_publishes_nothing_that_is_not_wanted),
+		cmocka_unit_test(test_publishes_when_the_guest_is_idle_again),
+		cmocka_unit_test(test_publishing_that_hangs_delays_no_window),
+		cmocka_unit_test(test_publishes_while_windows_go_on),
 		cmocka_unit_test(test_again_and_again),
 		cmocka_unit_test(test_spreads_and_keeps_the_period),
 		cmocka_unit_test(test_sleeps_until_a_guest_is_due),
