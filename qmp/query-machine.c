@@ -52,3 +52,25 @@ int qmp_query_machine(struct qmp *qmp, unsigned int timeout_ms, struct qmp_machi
 	*ret_machine = machine;
 	return 0;
 }
+
+int qmp_query_confidential(struct qmp *qmp, unsigned int timeout_ms, char ret_id[QMP_NAME_MAX],
+			   struct wss_error *err)
+{
+	qmp_auto_json struct json_object *value = NULL;
+	const char *path, *id;
+
+	if (get_property(qmp, "confidential-guest-support", timeout_ms, &value, NULL) < 0 &&
+	    get_property(qmp, "memory-encryption", timeout_ms, &value, err) < 0)
+		return -1;
+	path = json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
+	if (!path)
+		return wss_error_set(err, WSS_ERR_FAILED, "QMP qom-get: %s instead of an object's path",
+				     qmp_json_type_name(value));
+	id = strrchr(path, '/');
+	id = id ? id + 1 : path;
+	if (strlen(id) >= QMP_NAME_MAX)
+		return wss_error_set(err, WSS_ERR_FAILED, "QMP qom-get: an id longer than %d characters",
+				     QMP_NAME_MAX - 1);
+	strcpy(ret_id, id);
+	return 0;
+}

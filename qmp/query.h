@@ -51,6 +51,15 @@ struct qmp_machine {
 int qmp_query_machine(struct qmp *qmp, unsigned int timeout_ms, struct qmp_machine *ret_machine,
 		      struct wss_error *err);
 
+/*
+ * Whether an object protects the guest's memory from the host (SEV, SEV-SNP, TDX, PEF, Secure Execution): *ret_id
+ * is its id, "" if there is none. The machine's confidential-guest-support says so from QEMU 6.0 on, its
+ * memory-encryption from 2.12. Without either property, or with a value of another kind, it fails: the guest may
+ * be protected.
+ */
+int qmp_query_confidential(struct qmp *qmp, unsigned int timeout_ms, char ret_id[QMP_NAME_MAX],
+			   struct wss_error *err);
+
 struct qmp_balloon {
 	bool present;	       /* false: no active balloon device; the rest is then 0 */
 	uint64_t actual_bytes; /* memory that the guest may use */

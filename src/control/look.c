@@ -15,7 +15,8 @@ static const char *hazard_of(const struct wss_domxml *config)
 	if (config->hostdevs)
 		return "a passed-through host device pins its memory";
 	if (config->launch_security[0])
-		return "its memory is encrypted and pinned";
+		return config->security_unseen ? "its memory may be encrypted and pinned (qemu:commandline)"
+					       : "its memory is encrypted and pinned";
 	if (config->locked)
 		return "its memory is locked";
 	if (config->hugepages)

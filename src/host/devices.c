@@ -108,6 +108,34 @@ bool wss_device_model_bears_dirty_log(const char *model)
 		       compare_models) != NULL;
 }
 
+bool wss_device_model_pins(const char *model)
+{
+	return !strncmp(model, "vfio-", strlen("vfio-")) || !strncmp(model, "vhost-vdpa", strlen("vhost-vdpa"));
+}
+
+bool wss_device_model_shares(const char *model)
+{
+	return !strncmp(model, "ivshmem", strlen("ivshmem"));
+}
+
+static bool options_contain(const char *options, size_t len, const char *word)
+{
+	return memmem(options, len, word, strlen(word)) != NULL;
+}
+
+void wss_devices_in_options(const char *options, size_t len, struct wss_domxml *config)
+{
+	static const char *const security[] = {"confidential-guest-support", "memory-encryption"};
+	static const char *const pinning[] = {"vfio", "vhost-vdpa", "nvme://"};
+
+	for (size_t i = 0; i < 2; i++)
+		if (!config->launch_security[0] && options_contain(options, len, security[i]))
+			snprintf(config->launch_security, sizeof(config->launch_security), "%s", security[i]);
+	for (size_t i = 0; i < 3; i++)
+		config->hostdevs += options_contain(options, len, pinning[i]);
+	config->shmems += options_contain(options, len, "ivshmem");
+}
+
 bool wss_devices_bear_dirty_log(const xmlNode *devices, char *ret_name, size_t size)
 {
 	wss_xml_for_each_child(device, devices, NULL)

@@ -8,6 +8,8 @@
 
 #include <libxml/tree.h>
 
+#include "host/domxml.h"
+
 /*
  * QEMU aborts when the dirty log starts while a vhost-user, vdpa or VFIO device cannot keep a
  * log of its own (hw/virtio/vhost.c, vhost_log_global_start(); QEMU 7.2 and 10.0). This is
@@ -20,5 +22,17 @@ bool wss_devices_bear_dirty_log(const xmlNode *devices, char *ret_name, size_t s
 
 /* The same for one device or network backend by QEMU's name: "virtio-net-pci", "tap". */
 bool wss_device_model_bears_dirty_log(const char *model);
+
+/* Whether such a device pins all of the guest's memory: VFIO and vDPA devices do, as the host's devices may write to it. */
+bool wss_device_model_pins(const char *model);
+
+/* Whether such a device has memory of its own that the guest maps: ivshmem. */
+bool wss_device_model_shares(const char *model);
+
+/*
+ * Notes in config what QEMU's options, as /proc shows a command line of len bytes, say about an encrypted guest
+ * and about devices that pin its memory or have memory of their own. What a file of options says is not seen.
+ */
+void wss_devices_in_options(const char *options, size_t len, struct wss_domxml *config);
 
 #endif

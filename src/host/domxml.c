@@ -314,6 +314,30 @@ static void parse_disk(const xmlNode *disk, struct wss_domxml *ret)
 		ret->n_chained++;
 }
 
+static bool node_is_qemu(const xmlNode *node, const char *name)
+{
+	return node->type == XML_ELEMENT_NODE && node->ns &&
+	       !strcmp((const char *)node->ns->href, QEMU_NAMESPACE) &&
+	       !strcmp((const char *)node->name, name);
+}
+
+/* Options of QEMU that libvirt passes on as they are, among them files with more options. */
+static void parse_commandline(const xmlNode *commandline, struct wss_domxml *ret)
+{
+	ret->qemu_passthrough = true;
+	for (const xmlNode *arg = commandline->children; arg; arg = arg->next) {
+		const char *value = node_is_qemu(arg, "arg") ? (const char *)wss_xml_attribute(arg, "value") : NULL;
+
+		if (!value)
+			continue;
+		wss_devices_in_options(value, strlen(value), ret);
+		if (strstr(value, "-readconfig") && !ret->launch_security[0]) {
+			ret->security_unseen = true;
+			strcpy(ret->launch_security, "its QEMU has options in a file: qemu:commandline, -readconfig");
+		}
+	}
+}
+
 static void parse_devices(const xmlNode *domain, struct wss_domxml *ret)
 {
 	const xmlNode *devices = wss_xml_child(domain, "devices");
@@ -338,15 +362,14 @@ static void parse_devices(const xmlNode *domain, struct wss_domxml *ret)
 		else if (wss_xml_is(device, "disk"))
 			parse_disk(device, ret);
 	}
+	for (const xmlNode *node = domain->children; node; node = node->next) {
+		ret->qemu_passthrough |= node_is_qemu(node, "override");
+		if (node_is_qemu(node, "commandline"))
+			parse_commandline(node, ret);
+	}
 	if (security && !copy_text(security_type, ret->launch_security,
 				   sizeof(ret->launch_security)))
 		strcpy(ret->launch_security, "unknown");
-	for (const xmlNode *node = domain->children; node; node = node->next)
-		if (node->type == XML_ELEMENT_NODE && node->ns &&
-		    !strcmp((const char *)node->ns->href, QEMU_NAMESPACE) &&
-		    (!strcmp((const char *)node->name, "commandline") ||
-		     !strcmp((const char *)node->name, "override")))
-			ret->qemu_passthrough = true;
 }
 
 static void parse_vcpus(const xmlNode *domain, struct wss_domxml *ret)

@@ -82,7 +82,13 @@ struct wss_domxml {
 	/* Disks with a backing chain, which a job may pull or commit; those beyond the maximum are left out */
 	size_t n_chained;
 	char chained[WSS_CHAINED_MAX][WSS_DISK_NAME_MAX];
-	char launch_security[32]; /* type of <launchSecurity> ("sev", "s390-pv" ...), or "" */
+	/*
+	 * What protects the guest's memory from the host: the type of <launchSecurity> ("sev", "s390-pv" ...), or the
+	 * option of QEMU that names it; "" if nothing does. With security_unseen it is the reason why that cannot be
+	 * seen, and the guest counts as protected.
+	 */
+	char launch_security[128];
+	bool security_unseen;
 	bool qemu_passthrough;	  /* <qemu:commandline> or <qemu:override> */
 	/*
 	 * Why KVM's dirty log must not be started for this guest: the first device that is not

@@ -2,6 +2,7 @@
 #include "host/guest.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct wss_guest *wss_guest_new(const struct wss_guest_ops *ops, void *source,
 				const struct wss_deadline *deadline)
@@ -36,6 +37,17 @@ static int find_ram(struct wss_guest *guest, struct wss_error *err)
 	return wss_error_set(err, WSS_ERR_NO_MEMORY, "%s", guest->ram_error.text);
 }
 
+/* What the inventory does not know: a device that was added behind its back, by a monitor or a file of options. */
+static void see_passthrough(struct wss_guest *guest)
+{
+	if (guest->config.hostdevs || guest->process.proc.dirfd < 0 ||
+	    !wss_process_has_passthrough(&guest->process))
+		return;
+	guest->config.hostdevs = 1;
+	if (!guest->config.dirty_log_hazard[0])
+		strcpy(guest->config.dirty_log_hazard, "an open VFIO or vDPA device");
+}
+
 /*
  * Rereads the guest's state, and finds its RAM again if a plugged or unplugged device has
  * moved it.
@@ -47,6 +59,7 @@ static int guest_refresh(struct wss_guest *guest, struct wss_error *err)
 
 	if (guest->ops->refresh(guest, err) < 0)
 		return -1;
+	see_passthrough(guest);
 	if (guest->process.proc.dirfd >= 0 && (guest->config.maximum_bytes != before ||
 						guest->config.n_blocks != n_before))
 		return find_ram(guest, err);
@@ -77,6 +90,7 @@ int wss_guest_attach(struct wss_guest *guest, const struct wss_host *host, struc
 		wss_process_release(&guest->process);
 		return -1;
 	}
+	see_passthrough(guest);
 	if (find_ram(guest, err) < 0) {
 		wss_process_release(&guest->process);
 		return -1;

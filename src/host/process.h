@@ -96,4 +96,11 @@ int wss_process_error(const struct wss_process *process, int negative_errno, con
  */
 void wss_process_release(struct wss_process *process);
 
+/*
+ * Whether the process has a device of the host open that may write to its memory at any time, so
+ * that all of it is pinned: VFIO (PCI and mediated devices, NVMe disks) or vDPA. Whoever started QEMU, and
+ * however the device was added, the descriptor shows. false also if that cannot be read.
+ */
+bool wss_process_has_passthrough(const struct wss_process *process);
+
 #endif

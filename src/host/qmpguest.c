@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "dirtyrate.h"
 #include "host/devices.h"
+#include "host/procfile.h"
 #include "host/qmppeer.h"
 #include "qmp.h"
 #include "query.h"
@@ -105,9 +106,19 @@ static void set_hazard(struct wss_guest *guest, const char *what)
 
 static void check_models(struct wss_guest *guest, const struct qmp_model *list, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		guest->config.hostdevs += wss_device_model_pins(list[i].name);
+		guest->config.shmems += wss_device_model_shares(list[i].name);
 		if (!wss_device_model_bears_dirty_log(list[i].name))
 			set_hazard(guest, list[i].name);
+	}
+}
+
+/* What QMP does not report may be a device that pins the guest's memory, or has memory of its own. */
+static void set_unseen(struct wss_guest *guest, const char *what)
+{
+	guest->config.hostdevs++;
+	set_hazard(guest, what);
 }
 
 /* Checks what QMP does not report: the dirty ring, and options in a file of their own. */
@@ -118,20 +129,23 @@ static void check_options(struct wss_guest *guest)
 	size_t len;
 
 	if (guest->process.proc.dirfd < 0 ||
-	    wss_root_read(&guest->process.proc, "cmdline", WSS_MIB, &text, &len) < 0) {
+	    wss_root_read(&guest->process.proc, "cmdline", WSS_CMDLINE_MAX, &text, &len) < 0) {
 		set_hazard(guest, "a guest with an unknown command line");
 		return;
 	}
 	for (size_t i = 0; i < sizeof(hazards) / sizeof(hazards[0]); i++)
 		if (memmem(text, len, hazards[i], strlen(hazards[i])))
 			set_hazard(guest, hazards[i]);
+	wss_devices_in_options(text, len, &guest->config);
 }
 
 /*
- * Determines whether the dirty log would make QEMU abort. As with domain XML, a device that is
- * not known to survive it counts as dangerous. Devices may be hot-plugged at any time.
+ * Determines which devices pin the guest's memory, and whether the dirty log would make QEMU
+ * abort. As with domain XML, a device that is not known to survive it counts as dangerous.
+ * Devices may be hot-plugged at any time, and QEMU may have been started with a file of options:
+ * QMP knows them all.
  */
-static void read_hazard(struct wss_guest *guest)
+static void read_devices(struct wss_guest *guest)
 {
 	static const char *const places[] = {"/machine/peripheral",
 					     "/machine/peripheral-anon"};
@@ -139,18 +153,19 @@ static void read_hazard(struct wss_guest *guest)
 	size_t n = 0;
 
 	guest->config.dirty_log_hazard[0] = '\0';
+	guest->config.hostdevs = guest->config.shmems = 0;
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		wss_auto_free struct qmp_model *devices = NULL;
 
 		if (qmp_query_children(guest->source, places[i], TIMEOUT_MS, &devices, &n, NULL) == 0)
 			check_models(guest, devices, n);
 		else
-			set_hazard(guest, "a guest whose devices QMP does not report");
+			set_unseen(guest, "a guest whose devices QMP does not report");
 	}
 	if (qmp_query_network(guest->source, TIMEOUT_MS, &backends, &n, NULL) == 0)
 		check_models(guest, backends, n);
 	else
-		set_hazard(guest, "a guest whose network QMP does not report");
+		set_unseen(guest, "a guest whose network QMP does not report");
 	check_options(guest);
 }
 
@@ -176,7 +191,7 @@ static int qmpguest_refresh(struct wss_guest *guest, struct wss_error *err)
 	/* Without a balloon device the guest has all of its memory. */
 	guest->balloon_bytes.value = balloon.present ? balloon.actual_bytes : guest->config.maximum_bytes;
 	if (guest->kvm)
-		read_hazard(guest);
+		read_devices(guest);
 	return 0;
 }
 
@@ -184,27 +199,6 @@ static int qmpguest_kvm_counts(struct wss_guest *guest, struct wss_kvm_counts *r
 			       struct wss_error *err)
 {
 	return wss_kvm_counts_qmp(guest->source, ret_counts, err);
-}
-
-/*
- * Reads from QEMU's command line what QMP does not report: encryption, and devices with memory
- * of their own.
- */
-static int read_command_line(struct wss_guest *guest, struct wss_error *err)
-{
-	wss_auto_free char *text = NULL;
-	size_t len;
-	int r = wss_root_read(&guest->process.proc, "cmdline", WSS_MIB, &text, &len);
-
-	if (r < 0)
-		return wss_error_errno(err, WSS_ERR_GONE, -r, "cannot read QEMU's command line");
-	if (memmem(text, len, "confidential-guest-support", 26) ||
-	    memmem(text, len, "memory-encryption", 17))
-		snprintf(guest->config.launch_security, sizeof(guest->config.launch_security),
-			 "confidential guest");
-	guest->config.hostdevs = memmem(text, len, "vfio", 4) != NULL;
-	guest->config.shmems = memmem(text, len, "ivshmem", 7) != NULL;
-	return 0;
 }
 
 static int qmpguest_attach(struct wss_guest *guest, const struct wss_host *host,
@@ -215,7 +209,7 @@ static int qmpguest_attach(struct wss_guest *guest, const struct wss_host *host,
 
 	if (qmp_peer(guest->source, &peer, err) < 0 ||
 	    wss_qmppeer_hold(&host->root, &peer, uuid, &guest->process, err) < 0 ||
-	    read_command_line(guest, err) < 0 || qmpguest_refresh(guest, err) < 0)
+	    qmpguest_refresh(guest, err) < 0)
 		return -1;
 	/* The answer came while the process was held, so it is from that process. */
 	return wss_qmppeer_check(&guest->process, &peer, uuid, err);
@@ -310,6 +304,25 @@ static int read_machine(struct qmp *qmp, struct wss_domxml *config, struct wss_e
 	return 0;
 }
 
+/* Encrypted memory cannot be measured: where QEMU does not say, the guest counts as encrypted. */
+static int read_security(struct qmp *qmp, struct wss_domxml *config, struct wss_error *err)
+{
+	struct wss_error why = WSS_ERROR_INIT;
+	char id[QMP_NAME_MAX];
+
+	if (qmp_query_confidential(qmp, TIMEOUT_MS, id, &why) == 0) {
+		if (id[0])
+			snprintf(config->launch_security, sizeof(config->launch_security),
+				 "confidential-guest-support=%.80s", id);
+		return 0;
+	}
+	if (why.code == WSS_ERR_NO_MEMORY)
+		return wss_error_set(err, why.code, "%s", why.text);
+	config->security_unseen = true;
+	snprintf(config->launch_security, sizeof(config->launch_security), "%.120s", why.text);
+	return 0;
+}
+
 static int describe_guest(struct wss_guest *guest, const char *socket_path,
 			  struct wss_error *err)
 {
@@ -330,7 +343,7 @@ static int describe_guest(struct wss_guest *guest, const char *socket_path,
 	guest->kvm = kvm.enabled;
 	snprintf(config->type, sizeof(config->type), "%s", kvm.enabled ? "kvm" : "qemu");
 	config->vcpus = 1;
-	if (read_machine(qmp, config, err) < 0)
+	if (read_machine(qmp, config, err) < 0 || (kvm.enabled && read_security(qmp, config, err) < 0))
 		return -1;
 	return qmpguest_refresh(guest, err);
 }

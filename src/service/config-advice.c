@@ -180,7 +180,9 @@ size_t wss_config_advise(const struct wss_domxml *config, const struct wss_confi
 		[WSS_CONFIG_PINNED] = {config->hostdevs != 0, true,
 				       "a passed-through device can pin all its memory", NULL, NULL},
 		[WSS_CONFIG_ENCRYPTED] = {config->launch_security[0] != '\0', true,
-					  "encrypted memory is pinned on the host", NULL, NULL},
+					  config->security_unseen ? "QEMU's file of options may encrypt the memory"
+								  : "encrypted memory is pinned on the host",
+					  NULL, NULL},
 		[WSS_CONFIG_REPORTING] = {config->has_balloon && !config->balloon_reporting, false,
 					  "memory that the guest has freed stays on the host", balloon,
 					  NULL},

@@ -63,8 +63,9 @@ static int mmu_probe_guest(const struct wss_host *host, struct wss_guest *guest,
 				     guest->config.type);
 	if (guest->config.launch_security[0])
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "the guest is confidential (%s): a zap would flush "
+				     "the guest %s (%s): unmapping its memory would flush "
 				     "all caches of the host, or show nothing",
+				     guest->config.security_unseen ? "may be confidential" : "is confidential",
 				     guest->config.launch_security);
 	if (guest->process.pidfd >= 0 && wss_control_probe(&guest->process, err) < 0)
 		return -1;

@@ -25,6 +25,42 @@ char *fake_default_greeting(const struct fake_guest *guest)
 	return text;
 }
 
+/*
+ * The object that protects the guest: the value of "memory-encryption" or
+ * "confidential-guest-support" in the text, "" without one.
+ */
+static bool find_protection(const char *text, char ret_id[64])
+{
+	static const char *const names[] = {"memory-encryption", "confidential-guest-support"};
+
+	for (size_t i = 0; i < 2; i++) {
+		const char *at = strstr(text, names[i]);
+
+		at = at ? at + strlen(names[i]) : "";
+		if (sscanf(at + strspn(at, " =:\""), "%63[^\", \n]", ret_id) == 1)
+			return true;
+	}
+	ret_id[0] = '\0';
+	return false;
+}
+
+/* As QEMU 6.0 and newer answer: a path, "" if nothing protects the guest. */
+static int print_protection(char **ret_text, const struct fake_guest *guest)
+{
+	char id[64] = "", file[4096];
+
+	for (char *const *arg = guest->arguments; arg && *arg && !id[0]; arg++) {
+		FILE *f = arg[1] && !strcmp(*arg, "-readconfig") ? fopen(arg[1], "re") : NULL;
+
+		if (f) {
+			file[fread(file, 1, sizeof(file) - 1, f)] = '\0';
+			fclose(f);
+		}
+		find_protection(f ? file : *arg, id);
+	}
+	return asprintf(ret_text, "\"return\": \"%s%s\"", id[0] ? "/objects/" : "", id);
+}
+
 static int print_reply(char **ret_text, const struct fake_guest *guest, const char *command)
 {
 	uint64_t ram_bytes = guest->ram_mib << 20;
@@ -54,6 +90,15 @@ static int print_reply(char **ret_text, const struct fake_guest *guest, const ch
 			"\"return\": [{\"id\": \"pc.ram\", \"size\": %" PRIu64 ", \"share\": %s}]",
 			ram_bytes, guest->anonymous ? "false" : "true");
 	if (!strcmp(command, "query-memory-devices") || !strcmp(command, "query-stats"))
+		return asprintf(ret_text, "\"return\": []");
+	if (!strcmp(command, "qom-get confidential-guest-support"))
+		return print_protection(ret_text, guest);
+	if (!strncmp(command, "qom-get ", 8))
+		return asprintf(ret_text,
+				"\"error\": {\"class\": \"GenericError\", "
+				"\"desc\": \"Property 'pc-machine.%s' not found\"}",
+				command + 8);
+	if (!strcmp(command, "qom-list"))
 		return asprintf(ret_text, "\"return\": []");
 	if (!strcmp(command, "query-migrate"))
 		return asprintf(ret_text, "\"return\": {}");

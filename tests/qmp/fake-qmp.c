@@ -6,7 +6,8 @@
  *
  * Listens on SOCKET, prints "ready SOCKET PID" on stdout, then serves one client at a time,
  * as QEMU does, until it is killed or its parent dies. -v prints each command on stderr.
- * More arguments are ignored: they are for what looks for "-uuid UUID" in the command line.
+ * More arguments are QEMU's: for what looks for "-uuid UUID" in the command line, and the built-in
+ * replies say whether they, or a file that "-readconfig" names, encrypt the guest.
  *
  * A script is text, one item a line; blank lines and lines that start with # are skipped:
  *
@@ -20,7 +21,9 @@
  *	connect                 starts the actions that replace the greeting
  *	on COMMAND              starts the actions for a command; the second section of the
  *	                        same name is for its second call and so on, the last repeats;
- *	                        "on *" is for commands without a section of their own
+ *	                        "on *" is for commands without a section of their own;
+ *	                        "on qom-get" is for the machine's type, "on qom-get PROPERTY"
+ *	                        for another property
  *
  * and the actions, done in this order when the client connects or sends the command:
  *
@@ -305,11 +308,17 @@ static bool respond(struct client *c)
 static void take_command(struct client *c, const char *line)
 {
 	struct json_object *object = json_tokener_parse(line), *execute = NULL, *id = NULL;
+	struct json_object *arguments = NULL, *property = NULL;
+	const char *name;
 
 	if (!json_object_object_get_ex(object, "execute", &execute))
 		fake_die("not a command: %s", line);
 	json_object_object_get_ex(object, "id", &id);
-	snprintf(c->command, sizeof(c->command), "%s", json_object_get_string(execute));
+	json_object_object_get_ex(object, "arguments", &arguments);
+	json_object_object_get_ex(arguments, "property", &property);
+	name = json_object_get_string(property);
+	snprintf(c->command, sizeof(c->command), "%s%s%s", json_object_get_string(execute),
+		 name && strcmp(name, "type") ? " " : "", name && strcmp(name, "type") ? name : "");
 	snprintf(c->id, sizeof(c->id), "%s",
 		 json_object_to_json_string_ext(id, JSON_C_TO_STRING_PLAIN));
 	json_object_put(object);
@@ -365,6 +374,7 @@ int main(int argc, char **argv)
 	if (argc - verbose < 3)
 		fake_die("usage: fake-qmp [-v] SOCKET SCRIPT [ARGUMENT…]");
 	fake_script_load(argv[2], &script);
+	script.guest.arguments = argv + 3;
 	listener = listen_on(argv[1]);
 	if (script.fork && fork() > 0)
 		return 0;

@@ -32,6 +32,7 @@ struct fake_guest {
 	unsigned int version[3];
 	uint64_t ram_mib, touch_mib;
 	bool anonymous;
+	char *const *arguments; /* as QEMU has them, up to a NULL */
 };
 
 struct fake_script {

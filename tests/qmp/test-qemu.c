@@ -90,6 +90,7 @@ static void check_common(struct qmp *qmp, const struct qemu *qemu)
 	struct wss_error err = WSS_ERROR_INIT;
 	struct qmp_migration migration;
 	struct qmp_status status;
+	char protection[QMP_NAME_MAX];
 	struct qmp_peer peer;
 	struct qmp_kvm kvm;
 
@@ -98,6 +99,8 @@ static void check_common(struct qmp *qmp, const struct qemu *qemu)
 	OK(qmp_query_status(qmp, PLENTY_MS, &status, &err));
 	assert_false(status.running);
 	assert_string_equal(status.state, "prelaunch");
+	OK(qmp_query_confidential(qmp, PLENTY_MS, protection, &err));
+	assert_string_equal(protection, "");
 	OK(qmp_query_kvm(qmp, PLENTY_MS, &kvm, &err));
 	assert_false(kvm.enabled);
 	OK(qmp_query_migrate(qmp, PLENTY_MS, &migration, &err));

@@ -68,10 +68,21 @@ refused() { # STATUS REGULAR-EXPRESSION
 	[ "$status" = 2 ]
 }
 
+# -> host, with KVM, which has mapped 10 pages of 4 KiB for the fake guest, if that runs.
+invent_kvm() {
+	local name
+	host=$BATS_TEST_TMPDIR/host
+	mkdir -p "$host/sys/module/kvm_intel/parameters" "$host/sys/kernel/debug/kvm/$fake_pid-3"
+	ln -sfn /proc "$host/proc"
+	echo Y >"$host/sys/module/kvm_intel/parameters/ept"
+	for name in pages_4k=10 pages_2m=0 pages_1g=0; do
+		echo "${name#*=}" >"$host/sys/kernel/debug/kvm/$fake_pid-3/${name%=*}"
+	done
+}
+
 # Samples a guest at 4 KiB on an invented host with KVM, where KVM has mapped 10 pages of 4
 # KiB; the guest has these devices and this network, in QEMU's terms.
 fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
-	local host=$BATS_TEST_TMPDIR/host name
 	fake_start "$uuid" "${@:3}" <<-EOF
 		set kvm on
 		on qom-list
@@ -87,12 +98,7 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 		on query-dirty-rate
 		return {"status": "measured", "mode": "dirty-bitmap"}
 	EOF
-	mkdir -p "$host/sys/module/kvm_intel/parameters" "$host/sys/kernel/debug/kvm/$fake_pid-3"
-	ln -sfn /proc "$host/proc"
-	echo Y >"$host/sys/module/kvm_intel/parameters/ept"
-	for name in pages_4k=10 pages_2m=0 pages_1g=0; do
-		echo "${name#*=}" >"$host/sys/kernel/debug/kvm/$fake_pid-3/${name%=*}"
-	done
+	invent_kvm
 	VIRT_WSS_SYSROOT=$host wss --debug sample --method mmu --granularity 4k --recorder counters \
 		--window 100ms --output csv
 }
@@ -112,6 +118,69 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 		grep -qE '(vfio-pci|vhost-user|dirty-ring) is not known to survive the dirty log' <<<"$err"
 		kill -0 "$fake_pid"
 	done
+}
+
+# Whether methods refuses mmu for this guest with that reason.
+methods_refuse_mmu() { # REGULAR-EXPRESSION [QEMU-OPTION...], script on stdin
+	fake_start "$uuid" "${@:2}"
+	invent_kvm
+	VIRT_WSS_SYSROOT=$host wss methods
+	[ "$status" = 0 ]
+	kill "$fake_pid"
+	grep -qE "mmu +no .*$1" <<<"$out"
+}
+
+# Incus and LXD hand all options to QEMU in a file.
+@test "an encrypted guest is not measured, wherever its QEMU has its options from" {
+	printf '%s\n' '[machine]' '  memory-encryption = "sev0"' '[object "sev0"]' '  qom-type = "sev-guest"' \
+		>"$BATS_TEST_TMPDIR/qemu.conf"
+	methods_refuse_mmu 'is confidential \(confidential-guest-support=sev0\)' -readconfig "$BATS_TEST_TMPDIR/qemu.conf" \
+		<<<'set kvm on'
+	methods_refuse_mmu 'is confidential \(confidential-guest-support=tdx0\)' \
+		-machine '{"type": "q35", "confidential-guest-support": "tdx0"}' <<<'set kvm on'
+	# QEMU 2.12 to 5.2.
+	methods_refuse_mmu 'is confidential \(confidential-guest-support=sev1\)' <<-EOF
+		set kvm on
+		on qom-get confidential-guest-support
+		error GenericError Property not found
+		on qom-get memory-encryption
+		return "sev1"
+	EOF
+	# QEMU that does not say.
+	methods_refuse_mmu 'may be confidential \(.*not found' <<-EOF
+		set kvm on
+		on qom-get confidential-guest-support
+		error GenericError Property not found
+	EOF
+	methods_refuse_mmu 'may be confidential \(.*an integer instead of' <<-EOF
+		set kvm on
+		on qom-get confidential-guest-support
+		return 5
+	EOF
+	methods_refuse_mmu confidential <<<'set kvm on' && return 1
+	grep -qE 'mmu +yes' <<<"$out"
+}
+
+# Samples a guest on an invented host with KVM; QEMU has this device, and none on its command line.
+native_sample() { # SCRIPT-LINE...
+	fake_start < <(printf '%s\n' 'set kvm on' "$@")
+	invent_kvm
+	VIRT_WSS_SYSROOT=$host wss sample --method mmu --recorder counters --window 100ms --output json
+	[ "$status" = 0 ]
+	kill "$fake_pid"
+}
+
+@test "devices with memory of their own count also if no option names them" {
+	local list note='memory of assigned or shared devices is counted as well'
+	native_sample 'on human-monitor-command' 'return ""'
+	[[ $out != *"$note"* ]]
+	for list in 'return [{"name": "a", "type": "child<vfio-pci>"}]' 'return [{"name": "a", "type": "child<ivshmem-plain>"}]' \
+		'error GenericError no'; do
+		native_sample 'on human-monitor-command' 'return ""' 'on qom-list' "$list"
+		[[ $out == *"$note"* ]]
+	done
+	native_sample 'on human-monitor-command' 'return "n: index=0,type=vhost-vdpa,vhostdev=/dev/vhost-vdpa-0\r\n"'
+	[[ $out == *"$note"* ]]
 }
 
 @test "the BPF recorder is for KVM guests; auto works without it" {

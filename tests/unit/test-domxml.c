@@ -445,6 +445,43 @@ static void test_devices(void **unused)
 	assert_false(dom.qemu_passthrough);
 }
 
+/* What libvirt passes on to QEMU as it is may encrypt the guest, or pin its memory. */
+static void test_commandline(void **unused)
+{
+	static const struct {
+		const char *args, *security;
+		bool unseen;
+		unsigned hostdevs, shmems;
+	} table[] = {
+		{ "<qemu:arg value='-object'/><qemu:arg value='sev-guest,id=sev0'/><qemu:arg value='-machine'/>"
+		  "<qemu:arg value='confidential-guest-support=sev0'/>",
+		  "confidential-guest-support", false, 0, 0 },
+		{ "<qemu:arg value='-machine'/><qemu:arg value='memory-encryption=sev0'/>", "memory-encryption",
+		  false, 0, 0 },
+		{ "<qemu:arg value='-readconfig'/><qemu:arg value='/f'/>", "its QEMU has options in a file", true, 0, 0 },
+		{ "<qemu:arg value='--readconfig'/><qemu:arg value='/f'/>", "its QEMU has options in a file", true, 0, 0 },
+		{ "<qemu:arg value='{&quot;driver&quot;:&quot;vfio-pci&quot;}'/>", "", false, 1, 0 },
+		{ "<qemu:arg value='vhost-vdpa,vhostdev=/dev/vhost-vdpa-0'/>", "", false, 1, 0 },
+		{ "<qemu:arg value='ivshmem-plain,memdev=m'/>", "", false, 0, 1 },
+		{ "<qemu:arg value='-fw_cfg'/><qemu:env name='vfio' value='ivshmem'/>", "", false, 0, 0 },
+	};
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_domxml dom;
+	char inside[512];
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		snprintf(inside, sizeof(inside), "<qemu:commandline>%s</qemu:commandline>", table[i].args);
+		assert_int_equal(parse(MEM, inside, "", &dom, &err), 0);
+		assert_int_equal(strncmp(dom.launch_security, table[i].security, strlen(table[i].security)), 0);
+		assert_int_equal(!dom.launch_security[0], !table[i].security[0]);
+		assert_int_equal(dom.security_unseen, table[i].unseen);
+		assert_int_equal(dom.hostdevs, table[i].hostdevs);
+		assert_int_equal(dom.shmems, table[i].shmems);
+		assert_true(dom.qemu_passthrough);
+	}
+}
+
 /* QEMU's statistics do not include reads by another process for the guest. */
 static void test_unseen_reads(void **unused)
 {
@@ -627,6 +664,7 @@ int main(void)
 		cmocka_unit_test(test_too_many_blocks),
 		cmocka_unit_test(test_backing),
 		cmocka_unit_test(test_devices),
+		cmocka_unit_test(test_commandline),
 		cmocka_unit_test(test_unseen_reads),
 		cmocka_unit_test(test_disk_jobs),
 		cmocka_unit_test(test_many_chains),

@@ -119,6 +119,36 @@ static void test_hold_refuses(void **unused)
 	assert_error(&err, WSS_ERR_GONE, NULL);
 }
 
+/* Whoever added such a device, and however, QEMU has it open. */
+static void test_passthrough(void **unused)
+{
+	static const struct {
+		const char *target;
+		bool pins;
+	} table[] = {
+		{ "/dev/vfio/12", true }, { "/dev/vfio/devices/vfio0", true }, { "/dev/vhost-vdpa-0", true },
+		{ "anon_inode:[vfio-device]", true }, { "/dev/vhost-net", false }, { "/dev/kvm", false },
+		{ "anon_inode:kvm-vm", false }, { "/srv/dev/vfio/image", false },
+	};
+	char tree[] = "/tmp/test-process-XXXXXX", path[PATH_MAX];
+	struct wss_process process = WSS_PROCESS_INIT;
+
+	(void)unused;
+	assert_non_null(mkdtemp(tree));
+	process.proc.dirfd = open(tree, O_PATH | O_DIRECTORY);
+	assert_false(wss_process_has_passthrough(&process));
+	assert_int_equal(mkdir(make_path(path, "%s/fd", tree), 0700), 0);
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		make_path(path, "%s/fd/9", tree);
+		assert_int_equal(symlink(table[i].target, path), 0);
+		assert_int_equal(wss_process_has_passthrough(&process), table[i].pins);
+		unlink(path);
+	}
+	close(process.proc.dirfd);
+	rmdir(make_path(path, "%s/fd", tree));
+	rmdir(tree);
+}
+
 static void *wait_for_end(void *fd)
 {
 	char c;
@@ -913,6 +943,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest live[] = {
 		cmocka_unit_test(test_hold),
 		cmocka_unit_test(test_hold_without_uuid),
+		cmocka_unit_test(test_passthrough),
 		cmocka_unit_test(test_hold_refuses),
 		cmocka_unit_test(test_thread),
 		cmocka_unit_test(test_gone),
