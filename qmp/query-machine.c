@@ -74,3 +74,11 @@ int qmp_query_confidential(struct qmp *qmp, unsigned int timeout_ms, char ret_id
 	strcpy(ret_id, id);
 	return 0;
 }
+
+bool qmp_machine_has_backend(struct qmp *qmp, unsigned int timeout_ms)
+{
+	qmp_auto_json struct json_object *value = NULL;
+
+	return get_property(qmp, "memory-backend", timeout_ms, &value, NULL) == 0 &&
+	       json_object_is_type(value, json_type_string) && json_object_get_string_len(value);
+}

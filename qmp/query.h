@@ -51,6 +51,9 @@ struct qmp_machine {
 int qmp_query_machine(struct qmp *qmp, unsigned int timeout_ms, struct qmp_machine *ret_machine,
 		      struct wss_error *err);
 
+/* Whether the machine's whole RAM (-m) is one memory backend. false as well if QEMU (before 5.0) does not say. */
+bool qmp_machine_has_backend(struct qmp *qmp, unsigned int timeout_ms);
+
 /*
  * Whether an object protects the guest's memory from the host (SEV, SEV-SNP, TDX, PEF, Secure Execution): *ret_id
  * is its id, "" if there is none. The machine's confidential-guest-support says so from QEMU 6.0 on, its

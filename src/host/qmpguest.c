@@ -19,6 +19,8 @@
 /* Pages to be sampled of a guest, and the least number in a GiB, which is QEMU's default. */
 #define SAMPLES_WANTED 4096
 #define SAMPLES_PER_GIB_LEAST 512
+/* Memory backends without a memory device among which the RAM's are looked for. */
+#define BACKENDS_MAX 16
 
 static int qmpguest_add_block(struct wss_domxml *config, uint64_t bytes, struct wss_error *err)
 {
@@ -31,13 +33,17 @@ static int qmpguest_add_block(struct wss_domxml *config, uint64_t bytes, struct 
 }
 
 /* RAM only: the guest maps NVDIMM and virtio-pmem devices, but they are not its RAM. */
+static bool device_is_ram(const struct qmp_memory_device *device)
+{
+	return !strcmp(device->type, "dimm") || !strcmp(device->type, "virtio-mem");
+}
+
 static int qmpguest_add_devices(const struct qmp_memory_device *devices, size_t n,
 				struct wss_domxml *config, struct wss_error *err)
 {
 	config->n_devices = 0;
 	for (size_t i = 0; i < n; i++) {
-		if (strcmp(devices[i].type, "dimm") != 0 &&
-		    strcmp(devices[i].type, "virtio-mem") != 0)
+		if (!device_is_ram(&devices[i]))
 			continue;
 		if (config->n_devices == WSS_MEMORY_DEVICES_MAX)
 			return wss_error_set(err, WSS_ERR_FAILED,
@@ -45,39 +51,84 @@ static int qmpguest_add_devices(const struct qmp_memory_device *devices, size_t 
 					     WSS_MEMORY_DEVICES_MAX);
 		config->devices[config->n_devices++] =
 			(struct wss_memory_device){ devices[i].gpa, devices[i].max_bytes, -1 };
+		config->maximum_bytes += devices[i].size_bytes;
+		if (devices[i].max_bytes && qmpguest_add_block(config, devices[i].max_bytes, err) < 0)
+			return -1;
 	}
 	return 0;
 }
 
+/* Whether a memory device of any kind has this backend: "/objects/ID". */
+static bool backend_is_claimed(const struct qmp_memdev *backend, const struct qmp_memory_device *devices, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *id = strrchr(devices[i].memdev, '/');
+
+		if (backend->id[0] && !strcmp(id ? id + 1 : devices[i].memdev, backend->id))
+			return true;
+	}
+	return false;
+}
+
+static int compare_descending(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x > y ? -1 : x < y;
+}
+
 /*
- * Lists the RAM blocks: the memory backends if they make up all RAM, else one for -m and one
- * for each memory device.
+ * In how many ways some of the sizes, from sizes[at] on, make up bytes; 2 stands for more. Equal
+ * sizes are one. *ret_taken is the last way found, a bit for each size.
  */
-static int read_blocks(struct qmp *qmp, const struct qmp_memory_size *size,
-		       struct wss_domxml *config, struct wss_error *err)
+static unsigned ways_to_sum(const uint64_t *sizes, unsigned at, unsigned n, uint64_t bytes, uint32_t taken,
+			    uint32_t *ret_taken)
+{
+	unsigned found = 0;
+
+	if (!bytes) {
+		*ret_taken = taken;
+		return 1;
+	}
+	for (unsigned i = at; i < n && found < 2; i++)
+		if (sizes[i] <= bytes && (i == at || sizes[i] != sizes[i - 1]))
+			found += ways_to_sum(sizes, i + 1, n, bytes - sizes[i], taken | 1U << i, ret_taken);
+	return found;
+}
+
+/*
+ * Adds the blocks of -m: one for each NUMA node that has a backend of its own, else a single one.
+ * QEMU does not say which backends those are. Others, which no memory device has either, belong to ivshmem or to a
+ * device that was unplugged, so those that make up -m are looked for. If there are several ways, there are no blocks.
+ */
+static int add_base_blocks(struct qmp *qmp, uint64_t base_bytes, const struct qmp_memory_device *devices,
+			   size_t n_devices, struct wss_domxml *config, struct wss_error *err)
 {
 	wss_auto_free struct qmp_memdev *backends = NULL;
-	wss_auto_free struct qmp_memory_device *devices = NULL;
-	size_t n_backends = 0, n_devices = 0;
-	uint64_t sum = 0;
+	uint64_t sizes[BACKENDS_MAX];
+	unsigned n = 0, ways;
+	uint32_t taken = 0;
+	size_t n_backends = 0;
 
-	if (qmp_query_memdev(qmp, TIMEOUT_MS, &backends, &n_backends, err) < 0 ||
-	    qmp_query_memory_devices(qmp, TIMEOUT_MS, &devices, &n_devices, err) < 0 ||
-	    qmpguest_add_devices(devices, n_devices, config, err) < 0)
+	if (qmp_query_memdev(qmp, TIMEOUT_MS, &backends, &n_backends, err) < 0)
 		return -1;
-	for (size_t i = 0; i < n_backends; i++)
-		sum += backends[i].size_bytes;
-	if (n_backends && sum == config->maximum_bytes) {
-		for (size_t i = 0; i < n_backends; i++)
-			if (qmpguest_add_block(config, backends[i].size_bytes, err) < 0)
-				return -1;
+	for (size_t i = 0; i < n_backends && n <= BACKENDS_MAX; i++)
+		if (backends[i].size_bytes && !backend_is_claimed(&backends[i], devices, n_devices)) {
+			if (n < BACKENDS_MAX)
+				sizes[n] = backends[i].size_bytes;
+			n++;
+		}
+	if (!n || qmp_machine_has_backend(qmp, TIMEOUT_MS))
+		return qmpguest_add_block(config, base_bytes, err);
+	if (n > BACKENDS_MAX)
 		return 0;
-	}
-	if (qmpguest_add_block(config, size->base_bytes, err) < 0)
-		return -1;
-	for (size_t i = 0; i < n_devices; i++)
-		if (devices[i].max_bytes &&
-		    qmpguest_add_block(config, devices[i].max_bytes, err) < 0)
+	qsort(sizes, n, sizeof(sizes[0]), compare_descending);
+	ways = ways_to_sum(sizes, 0, n, base_bytes, 0, &taken);
+	/* Before QEMU 5.0, RAM without NUMA nodes had no backend. */
+	if (!ways)
+		return qmpguest_add_block(config, base_bytes, err);
+	for (unsigned i = 0; i < n && ways == 1; i++)
+		if ((taken >> i & 1) && qmpguest_add_block(config, sizes[i], err) < 0)
 			return -1;
 	return 0;
 }
@@ -86,15 +137,25 @@ static int read_blocks(struct qmp *qmp, const struct qmp_memory_size *size,
 static int qmpguest_read_memory(struct qmp *qmp, struct wss_domxml *config,
 				struct wss_error *err)
 {
+	wss_auto_free struct qmp_memory_device *devices = NULL;
 	struct qmp_memory_size size;
+	size_t n_devices = 0;
+	bool known;
 
-	if (qmp_query_memory_size(qmp, TIMEOUT_MS, &size, err) < 0)
+	if (qmp_query_memory_size(qmp, TIMEOUT_MS, &size, err) < 0 ||
+	    qmp_query_memory_devices(qmp, TIMEOUT_MS, &devices, &n_devices, err) < 0)
 		return -1;
-	config->maximum_bytes = size.base_bytes + size.plugged_bytes;
-	config->current_bytes = config->maximum_bytes;
-	config->initial_bytes = size.base_bytes;
+	config->maximum_bytes = config->initial_bytes = size.base_bytes;
 	config->n_blocks = 0;
-	return read_blocks(qmp, &size, config, err);
+	if (size.base_bytes && add_base_blocks(qmp, size.base_bytes, devices, n_devices, config, err) < 0)
+		return -1;
+	known = config->n_blocks > 0;
+	if (qmpguest_add_devices(devices, n_devices, config, err) < 0)
+		return -1;
+	if (!known)
+		config->n_blocks = 0;
+	config->current_bytes = config->maximum_bytes;
+	return 0;
 }
 
 static void set_hazard(struct wss_guest *guest, const char *what)

@@ -220,6 +220,46 @@ native_sample() { # SCRIPT-LINE...
 	[ "$(field rss_bytes)" -ge $((128 << 20)) ]
 }
 
+# A script's answers to query-memdev: ID=MIB...
+backends() {
+	local backend list=''
+	for backend; do
+		list+=", {\"id\": \"${backend%=*}\", \"size\": $((${backend#*=} << 20)), \"share\": true}"
+	done
+	printf 'on query-memdev\nreturn [%s]\n' "${list#, }"
+}
+
+# and to query-memory-devices, one device: TYPE ID MIB
+memory_device() {
+	printf 'on query-memory-devices\nreturn [{"type": "%s", "data": {"memdev": "/objects/%s", "memaddr": 4294967296, "size": %s, "max-size": %s}}]\n' \
+		"$1" "$2" $(($3 << 20)) $(($4 << 20))
+	printf 'on query-memory-size-summary\nreturn {"base-memory": %s, "plugged-memory": %s}\n' $((128 << 20)) $(($3 << 20))
+}
+
+measured_128_mib() {
+	wss sample --method refs --window 200ms --output csv
+	[ "$status" = 0 ] && [ "$(field quality)" = ok ]
+	[ "$(field maximum_bytes)" = $((128 << 20)) ] && [ "$(field wss_bytes)" -ge $((31 << 20)) ]
+	kill "$fake_pid"
+}
+
+@test "memory backends that are not RAM do not count" {
+	# ivshmem, or the backend of a device that was unplugged, with and without QEMU's word on the machine's backend.
+	fake_start < <(backends iv=64 pc.ram=128 left=128; printf 'on qom-get memory-backend\nreturn "/objects/pc.ram"\n')
+	measured_128_mib
+	fake_start < <(backends iv=4 pc.ram=128)
+	measured_128_mib
+	# NVDIMM, which QEMU counts as plugged; virtio-mem that has given the guest nothing yet.
+	fake_start < <(backends pc.ram=128 nv=64; memory_device nvdimm nv 64 64)
+	measured_128_mib
+	fake_start < <(backends pc.ram=128 pm=64; memory_device virtio-pmem pm 64 64)
+	measured_128_mib
+	# Two ways to make up the RAM: nothing is guessed.
+	fake_start < <(backends a=64 b=64 left=128)
+	wss sample --method refs --window 200ms
+	refused 5 'guest RAM: its size is unknown'
+}
+
 @test "methods and mmu explain why mmu cannot measure a TCG guest" {
 	fake_start </dev/null
 	wss methods
