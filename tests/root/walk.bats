@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # Follows the calls of a round that measures, stores and publishes: they go down through the
-# folders and return. The program is that of check-clang, whose functions report each call to
+# folders and return. The program is built by clang so that its functions report each call to
 # tests/tools/walk.c. layers.bats finds includes that climb, this test also finds function pointers
 # that do.
 

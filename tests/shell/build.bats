@@ -63,6 +63,22 @@ made_before() { # HEADER SOURCE
 	[ "$(directory --with-systemdunitdir=/else/where)" = /else/where ]
 }
 
+# The build that make check-asan makes, up to its configure.
+@test "a build with sanitizers has every check, or configure fails" {
+	mkdir -p "$BATS_TEST_TMPDIR/build"
+	cd "$BATS_TEST_TMPDIR/build"
+	make -n -C "$WSS_BUILDDIR" check-asan | grep -q -- '--enable-sanitizers CC=clang'
+	"$WSS_SRCDIR/configure" --quiet --enable-sanitizers CC=clang >configure.out 2>&1 || { cat configure.out; false; }
+	printf 'int main(int argc, char **argv) { unsigned char cut = argc * 300; return !argv + cut; }\n' >cut.c
+	make -s --no-print-directory -f Makefile -f - cut <<<'cut: cut.c ; @$(CC) $(SANITIZE_CFLAGS) $(SANITIZE_LDFLAGS) -o $@ $<'
+	run ./cut
+	[ "$status" != 0 ]
+	[[ "$output" = *'runtime error: implicit conversion'* ]]
+	run "$WSS_SRCDIR/configure" --quiet --enable-sanitizers CC=gcc
+	[ "$status" = 1 ]
+	[[ "$output" = *'--enable-sanitizers needs CC=clang'* ]]
+}
+
 @test "every test script is in a list that a target runs" {
 	cd "$WSS_SRCDIR"
 	for file in tests/*/*.bats; do
