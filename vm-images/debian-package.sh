@@ -14,6 +14,16 @@ wss_candidate() {
 	apt-cache "$@" policy "${package:-none}" 2>/dev/null | sed -n 's/^ *Candidate: //p'
 }
 
+# wss_debian_mirror: print the address of the Debian archive that this machine's apt takes its own release from.
+wss_debian_mirror() {
+	local codename mirror
+	# shellcheck disable=SC1091,SC2153
+	codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
+	mirror=$(apt-get --print-uris update | sed -nE "s,^'(.*)/dists/($codename|(old)*stable)/main/.*,\\1,p" | head -n 1)
+	[ -n "$mirror" ] || { echo "apt takes no packages from a Debian $codename" >&2; return 1; }
+	echo "$mirror"
+}
+
 # fill_directory DIR COMMAND...: unless DIR exists, run COMMAND in an empty directory and
 # rename the "tree" that it creates there to DIR. Concurrent calls are harmless: the first
 # rename wins.

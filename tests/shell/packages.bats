@@ -29,3 +29,30 @@
 	[ "$output" = '' ]
 	! grep -E '^%(sysusers|tmpfiles)_create_(compat|package)' dist/virt-wss.spec || false
 }
+
+@test "other releases of Debian come from where apt takes this machine's" {
+	local codename list=$BATS_TEST_TMPDIR/sources.list
+	command -v apt-get >/dev/null || skip "needs apt"
+	codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+	# shellcheck source=/dev/null
+	. "$WSS_SRCDIR/vm-images/debian-package.sh"
+	export APT_CONFIG=$BATS_TEST_TMPDIR/apt.conf
+	cat >"$APT_CONFIG" <<-CONF
+		Dir::Etc::SourceList "$list";
+		Dir::Etc::SourceParts "/dev/null";
+		Dir::State::Lists "$BATS_TEST_TMPDIR/lists";
+	CONF
+	printf 'deb file:/srv/%s %s main\n' security "$codename-security" other sid mirror "$codename" >"$list"
+	[ "$(wss_debian_mirror)" = file:/srv/mirror ]
+	printf 'deb file:/srv/other sid main\n' >"$list"
+	run wss_debian_mirror
+	[ "$status" != 0 ]
+}
+
+@test "no host of a registry is named" {
+	local hosts='(deb|snapshot|security|ftp[a-z.]*)[.]debian[.]org|registry[.]npmjs|pypi[.]org|fastly[.]net|proxy[.]golang'
+	cd "$WSS_SRCDIR" || return 1
+	run grep -rnIE --exclude-dir=.git --exclude-dir='build*' --exclude-dir=autom4te.cache "$hosts" .
+	echo "$output"
+	[ "$status" = 1 ]
+}
