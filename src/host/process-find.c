@@ -43,14 +43,13 @@ static void cleanup_root(struct wss_root *root)
 static int process_is_wanted(struct search *search, const struct wss_root *dir)
 {
 	wss_auto_free char *cmdline = NULL;
-	const char *found;
+	char found[WSS_UUID_TEXT_MAX];
 	size_t len;
 	int r = wss_root_read(dir, "cmdline", WSS_CMDLINE_MAX, &cmdline, &len);
 
 	if (r < 0)
 		return r;
-	found = wss_procfile_argument(cmdline, len, "-uuid");
-	if (!found || strcasecmp(found, search->uuid))
+	if (!wss_procfile_uuid(cmdline, len, found) || strcasecmp(found, search->uuid))
 		return 0;
 	r = wss_procfile_is_named_like_qemu(dir);
 	if (r == 0 || (r < 0 && r != -EACCES && r != -EPERM))

@@ -59,16 +59,15 @@ int wss_process_check_uuid(const struct wss_process *process, const char *uuid,
 {
 	wss_auto_free char *cmdline = NULL;
 	char comm[64] = "?";
-	const char *found;
+	char found[WSS_UUID_TEXT_MAX];
 	size_t len;
 	int r = wss_root_read(&process->proc, "cmdline", WSS_CMDLINE_MAX, &cmdline, &len);
 
 	if (r < 0)
 		return wss_process_error(process, r, "cmdline", err);
-	found = wss_procfile_argument(cmdline, len, "-uuid");
-	if (found && !strcasecmp(found, uuid))
+	if (wss_procfile_uuid(cmdline, len, found) && !strcasecmp(found, uuid))
 		return 0;
-	if (found)
+	if (found[0])
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "process %d belongs to the guest %s, not to %s", process->pid,
 				     found, uuid);

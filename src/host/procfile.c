@@ -17,18 +17,43 @@
 #define STATE_MAX 256
 #define STATUS_MAX (64 * 1024)
 
-const char *wss_procfile_argument(const char *cmdline, size_t len, const char *flag)
+/* Returns the value of uuid= among the options of "type=1,...", or NULL. */
+static const char *smbios_uuid(const char *options)
+{
+	const char *uuid = NULL;
+	bool system = false;
+
+	for (const char *at = options; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		system |= !strncmp(at, "type=1", strlen("type=1")) && (!at[6] || at[6] == ',');
+		if (!strncmp(at, "uuid=", strlen("uuid=")))
+			uuid = at + strlen("uuid=");
+	}
+	return system ? uuid : NULL;
+}
+
+bool wss_procfile_uuid(const char *cmdline, size_t len, char ret_uuid[WSS_UUID_TEXT_MAX])
 {
 	const char *end = cmdline + len, *value = NULL;
+	size_t length = WSS_UUID_TEXT_MAX - 1;
 
+	ret_uuid[0] = '\0';
 	for (const char *arg = cmdline; arg < end; arg += strlen(arg) + 1) {
-		const char *next = arg + strlen(arg) + 1;
+		const char *next = arg + strlen(arg) + 1, *flag = arg + (arg[0] == '-' && arg[1] == '-');
 
-		if ((!strcmp(arg, flag) || (arg[0] == '-' && !strcmp(arg + 1, flag))) &&
-		    next < end)
+		if (next >= end)
+			break;
+		if (!strcmp(flag, "-uuid"))
 			value = next;
+		else if (!strcmp(flag, "-smbios") && smbios_uuid(next))
+			value = smbios_uuid(next);
 	}
-	return value;
+	/* QEMU's value for "no UUID" has only zeros. */
+	if (!value || strspn(value, "0-") >= length || strspn(value, "0123456789abcdefABCDEF-") != length || (value[length] && value[length] != ','))
+		return false;
+	memcpy(ret_uuid, value, length);
+	ret_uuid[length] = '\0';
+	return true;
 }
 
 /* Reads the start of a file, at once, into a text. Returns 0 or negative errno. */

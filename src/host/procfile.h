@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "base/root.h"
+#include "host/domxml.h"
 
 #define WSS_CMDLINE_MAX (4U * 1024 * 1024)
 
@@ -51,9 +52,10 @@ int wss_procfile_is_owned_by(const struct wss_root *dir, uid_t owner);
 int wss_procfile_is_named_like_qemu(const struct wss_root *dir);
 
 /*
- * Returns the last argument after `flag` (with one dash or two; QEMU obeys the last one) in a
- * command line of len bytes as /proc shows it, or NULL. It points into cmdline.
+ * Reads the guest's UUID from QEMU's command line, len bytes as /proc shows them: the last of -uuid, with one dash
+ * or two, and -smbios type=1,uuid=..., as QEMU obeys the last. Returns false, ret_uuid then being "", if there is none,
+ * or one that is no UUID.
  */
-const char *wss_procfile_argument(const char *cmdline, size_t len, const char *flag);
+bool wss_procfile_uuid(const char *cmdline, size_t len, char ret_uuid[WSS_UUID_TEXT_MAX]);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "host/qmpguest.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -262,6 +263,19 @@ static int qmpguest_kvm_counts(struct wss_guest *guest, struct wss_kvm_counts *r
 	return wss_kvm_counts_qmp(guest->source, ret_counts, err);
 }
 
+/* The UUID that a manager gave the guest on QEMU's command line, where QMP does not know it. */
+static void read_uuid(struct wss_guest *guest)
+{
+	wss_auto_free char *text = NULL;
+	size_t len;
+
+	if (wss_root_read(&guest->process.proc, "cmdline", WSS_CMDLINE_MAX, &text, &len) < 0 ||
+	    !wss_procfile_uuid(text, len, guest->config.uuid))
+		return;
+	for (char *at = guest->config.uuid; *at; at++)
+		*at = (char)tolower((unsigned char)*at);
+}
+
 static int qmpguest_attach(struct wss_guest *guest, const struct wss_host *host,
 			   struct wss_error *err)
 {
@@ -272,6 +286,8 @@ static int qmpguest_attach(struct wss_guest *guest, const struct wss_host *host,
 	    wss_qmppeer_hold(&host->root, &peer, uuid, &guest->process, err) < 0 ||
 	    qmpguest_refresh(guest, err) < 0)
 		return -1;
+	if (!uuid)
+		read_uuid(guest);
 	/* The answer came while the process was held, so it is from that process. */
 	return wss_qmppeer_check(&guest->process, &peer, uuid, err);
 }

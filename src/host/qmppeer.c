@@ -166,14 +166,22 @@ static bool process_serves_path(const struct wss_process *process, const char *c
 	return false;
 }
 
-/* A guest without a UUID is identified by the socket in its QEMU's options. */
+/*
+ * A guest without a UUID is identified by the socket in its QEMU's options; one of which only QMP does not know the
+ * UUID by that on the command line.
+ */
 static int check_serves(const struct wss_process *process, const char *path, struct wss_error *err)
 {
 	wss_auto_free char *cmdline = NULL;
-	char comm[64] = "?";
+	char comm[64] = "?", uuid[WSS_UUID_TEXT_MAX];
 	size_t len;
-	int r = wss_procfile_is_named_like_qemu(&process->proc);
+	int r = wss_root_read(&process->proc, "cmdline", WSS_CMDLINE_MAX, &cmdline, &len);
 
+	if (r < 0)
+		return wss_process_error(process, r, "cmdline", err);
+	if (wss_procfile_uuid(cmdline, len, uuid))
+		return 0;
+	r = wss_procfile_is_named_like_qemu(&process->proc);
 	if (r < 0)
 		return wss_process_error(process, r, "exe", err);
 	wss_root_read_line(&process->proc, "comm", comm, sizeof(comm));
@@ -181,9 +189,6 @@ static int check_serves(const struct wss_process *process, const char *path, str
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "process %d (%s) is not QEMU, and the guest has no UUID",
 				     process->pid, comm);
-	r = wss_root_read(&process->proc, "cmdline", WSS_CMDLINE_MAX, &cmdline, &len);
-	if (r < 0)
-		return wss_process_error(process, r, "cmdline", err);
 	if (!process_serves_path(process, cmdline, len, path))
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "no option of process %d (%s) says that it listens on this socket, "

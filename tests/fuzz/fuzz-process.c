@@ -65,15 +65,14 @@ static void put_process(const uint8_t *data, size_t size, const char *pid, const
 static void check_held(struct wss_process *process)
 {
 	wss_auto_free char *cmdline = NULL;
-	const char *found;
+	char found[WSS_UUID_TEXT_MAX];
 	char state;
 	size_t len;
 
 	fuzz_require(process->pid == 4242 || process->pid == 4243);
 	fuzz_require(wss_root_read(&process->proc, "cmdline", WSS_CMDLINE_MAX, &cmdline,
 				   &len) == 0);
-	found = wss_procfile_argument(cmdline, len, "-uuid");
-	fuzz_require(found && !strcasecmp(found, UUID));
+	fuzz_require(wss_procfile_uuid(cmdline, len, found) && !strcasecmp(found, UUID));
 	fuzz_require(wss_process_state(process, &state) <= 0);
 }
 

@@ -238,8 +238,10 @@ memory_device() {
 
 measured_128_mib() {
 	wss sample --method refs --window 200ms --output csv
-	[ "$status" = 0 ] && [ "$(field quality)" = ok ]
-	[ "$(field maximum_bytes)" = $((128 << 20)) ] && [ "$(field wss_bytes)" -ge $((31 << 20)) ]
+	[ "$status" = 0 ]
+	[ "$(field quality)" = ok ]
+	[ "$(field maximum_bytes)" = $((128 << 20)) ]
+	[ "$(field wss_bytes)" -ge $((31 << 20)) ]
 	kill "$fake_pid"
 }
 
@@ -297,6 +299,18 @@ measured_128_mib() {
 	fake_start 00000000-1111-2222-3333-444444444444 </dev/null
 	wss sample --window 100ms
 	refused 1 'belongs to the guest 00000000-1111-2222-3333-444444444444'
+}
+
+# As Proxmox VE starts it.
+@test "a guest whose UUID comes from -smbios" {
+	local other=00000000-1111-2222-3333-444444444444 none=00000000-0000-0000-0000-000000000000 answer
+	for answer in "$uuid" $none; do
+		fake_start $other -smbios "type=1,uuid=$uuid,manufacturer=x" <<<"set uuid $answer"
+		wss sample --window 100ms --output csv
+		[ "$status" = 0 ]
+		[ "$(field uuid)" = "$uuid" ]
+		kill "$fake_pid"
+	done
 }
 
 @test "no UUID, and not QEMU: not the guest, not touched" {

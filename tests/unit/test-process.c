@@ -451,6 +451,44 @@ static void test_captured(void **unused)
 
 #define UUID_WRAPPED "a1b2c3d4-0000-4000-8000-00000000cccc"
 
+/* Proxmox VE names a guest by -smbios, and the last option counts. */
+static void test_command_line_uuid(void **unused)
+{
+	static const struct {
+		const char *arguments; /* with blanks for NUL */
+		const char *uuid;
+	} table[] = {
+		{ "qemu -uuid " UUID_A, UUID_A },
+		{ "qemu --uuid " UUID_A " -m 1", UUID_A },
+		{ "qemu -uuid " UUID_A " -uuid " UUID_B, UUID_B },
+		{ "qemu -smbios type=1,uuid=" UUID_A, UUID_A },
+		{ "qemu --smbios type=1,manufacturer=x,uuid=" UUID_A ",serial=y -m 1", UUID_A },
+		{ "qemu -smbios uuid=" UUID_A ",type=1", UUID_A },
+		{ "qemu -smbios type=1,uuid=" UUID_A " -uuid " UUID_B, UUID_B },
+		{ "qemu -uuid " UUID_B " -smbios type=1,uuid=" UUID_A " -smbios type=1,serial=5", UUID_A },
+		{ "qemu -smbios type=11,uuid=" UUID_A, "" },
+		{ "qemu -smbios type=0,version=uuid=" UUID_A, "" },
+		{ "qemu -smbios type=1,uuid=" UUID_A "0", "" },
+		{ "qemu -device " UUID_A " -uuid", "" },
+		{ "qemu -uuid 5", "" },
+		{ "qemu -uuid 00000000-0000-0000-0000-000000000000", "" },
+		{ "-smbios", "" },
+	};
+	char text[256], uuid[WSS_UUID_TEXT_MAX];
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		size_t len = strlen(table[i].arguments) + 1;
+
+		strcpy(text, table[i].arguments);
+		for (size_t j = 0; j < len; j++)
+			if (text[j] == ' ')
+				text[j] = '\0';
+		assert_int_equal(wss_procfile_uuid(text, len, uuid), table[i].uuid[0] != '\0');
+		assert_string_equal(uuid, table[i].uuid);
+	}
+}
+
 /* QEMU obeys the last -uuid; children before exec are not a second guest. */
 static void test_find_captured(void **unused)
 {
@@ -944,6 +982,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_hold),
 		cmocka_unit_test(test_hold_without_uuid),
 		cmocka_unit_test(test_passthrough),
+		cmocka_unit_test(test_command_line_uuid),
 		cmocka_unit_test(test_hold_refuses),
 		cmocka_unit_test(test_thread),
 		cmocka_unit_test(test_gone),
