@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -21,6 +22,8 @@
 /* poll() guarantees room for this many bytes in a pipe, so that writing them does not block.
  */
 #define PIECE_BYTES 4096
+/* As many as the kernel follows (path_resolution(7)). */
+#define LINKS_MAX 40
 
 static int open_failed(int errnum, struct wss_error *err)
 {
@@ -33,12 +36,52 @@ static bool names_directory(const char *name)
 	return !*name || !strcmp(name, ".") || !strcmp(name, "..");
 }
 
+/*
+ * Opens a directory below the directory at. *links counts the links that were followed. Returns -1 with errno, EPERM
+ * for another user's link.
+ */
+static int directory_open(int at, const char *path, unsigned *links)
+{
+	wss_auto_close int fd = openat(at, *path == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	while (fd >= 0 && *(path += strspn(path, "/"))) {
+		char name[NAME_MAX + 1], target[PATH_MAX];
+		size_t len = strcspn(path, "/");
+		struct stat st;
+		ssize_t n;
+		int next;
+
+		if (len > NAME_MAX) {
+			errno = ENAMETOOLONG;
+			return -1;
+		}
+		snprintf(name, sizeof(name), "%.*s", (int)len, path);
+		next = openat(fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		if (next >= 0 && fstat(next, &st) == 0 && S_ISLNK(st.st_mode)) {
+			n = readlinkat(next, "", target, sizeof(target) - 1);
+			close(next);
+			errno = geteuid() == 0 && st.st_uid != 0 ? EPERM : n <= 0 ? ENOENT : ELOOP;
+			if (errno != ELOOP || ++*links > LINKS_MAX)
+				return -1;
+			target[n] = '\0';
+			next = directory_open(fd, target, links);
+		}
+		if (next < 0)
+			return -1;
+		close(fd);
+		fd = next;
+		path += len;
+	}
+	return fd < 0 ? -1 : openat(fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 int wss_place_find(const char *path, struct wss_place *ret_place, struct wss_error *err)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	wss_auto_free char *directory =
 		slash ? strndup(path, (size_t)(name - path)) : strdup(".");
 	wss_auto_free char *copy = strdup(name);
+	unsigned links = 0;
 	int fd;
 
 	if (!directory || !copy)
@@ -47,7 +90,10 @@ int wss_place_find(const char *path, struct wss_place *ret_place, struct wss_err
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     *path ? "it is a directory, not a regular file"
 					   : "no file named");
-	fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fd = directory_open(AT_FDCWD, directory, &links);
+	if (fd < 0 && errno == EPERM)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "a symbolic link on the way belongs to another user, who could redirect it");
 	if (fd < 0)
 		return wss_error_errno(err, errno == ENOENT ? WSS_ERR_GONE : WSS_ERR_FAILED,
 				       errno, "cannot open its directory");
@@ -61,6 +107,86 @@ void wss_place_release(struct wss_place *place)
 		close(place->dirfd);
 	free(place->name);
 	*place = (struct wss_place)WSS_PLACE_INIT;
+}
+
+/*
+ * Whether a group is root's or the caller's own; its members are trusted like root and the
+ * caller.
+ */
+static bool is_own_group(gid_t gid)
+{
+	return gid == 0 || gid == getegid();
+}
+
+/*
+ * Whether an access control list names users or groups. The group's bits of the mode are then the
+ * most that any of them may do (acl(5)).
+ */
+static bool has_access_list(const char *path)
+{
+	return lgetxattr(path, "system.posix_acl_access", NULL, 0) > 0;
+}
+
+int wss_file_check_private(const char *path, const struct stat *st, const char *what,
+			   struct wss_error *err)
+{
+	if (st->st_uid != 0 && st->st_uid != geteuid())
+		return wss_error_set(
+			err, WSS_ERR_FAILED,
+			"%s belongs to another user (uid %lu): it must be yours or root's",
+			what, (unsigned long)st->st_uid);
+	if ((st->st_mode & S_IWOTH) || ((st->st_mode & S_IWGRP) &&
+	     (!is_own_group(st->st_gid) || has_access_list(path))))
+		return wss_error_set(
+			err, WSS_ERR_FAILED,
+			"other users may write to %s: only you and root must be able to",
+			what);
+	return 0;
+}
+
+/*
+ * Checks a directory whose path has no links, and those above it: from the top, so that nobody can replace one that
+ * has been checked.
+ */
+static int directory_check_private(const char *directory, struct wss_error *err)
+{
+	for (const char *end = directory;; end = strchrnul(end + 1, '/')) {
+		bool is_last = !end[end == directory];
+		wss_auto_free char *path = strndup(directory, end == directory ? 1 : (size_t)(end - directory));
+		struct stat st;
+
+		if (!path)
+			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+		if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+			return wss_error_set(err, WSS_ERR_FAILED, "cannot examine its directory");
+		/* Only its owner, and that of a file in it, can replace a file in a sticky directory. */
+		if (!is_last && (st.st_mode & S_ISVTX))
+			st.st_mode &= ~(mode_t)(S_IWGRP | S_IWOTH);
+		if (wss_file_check_private(path, &st, is_last ? "its directory" : path, err) < 0)
+			return -1;
+		if (is_last)
+			return 0;
+	}
+}
+
+int wss_place_resolve_private(const char *path, char **ret_path, struct wss_error *err)
+{
+	wss_auto_place struct wss_place place = WSS_PLACE_INIT;
+	char link[32], directory[PATH_MAX];
+	ssize_t n;
+
+	if (wss_place_find(path, &place, err) < 0)
+		return -1;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", place.dirfd);
+	n = readlink(link, directory, sizeof(directory) - 1);
+	if (n < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot examine its directory");
+	directory[n] = '\0';
+	if (directory_check_private(directory, err) < 0)
+		return -1;
+	if (asprintf(ret_path, "%s/%s", n > 1 ? directory : "", place.name) < 0)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	return 0;
 }
 
 static const char *kind_of(mode_t mode)

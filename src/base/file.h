@@ -30,9 +30,10 @@ struct wss_place {
 	}
 
 /*
- * Opens the directory of path, following symbolic links up to the directory. WSS_ERR_FAILED:
- * path is empty or names a directory ("dir/", ".."), or its directory cannot be opened.
- * WSS_ERR_GONE: the directory does not exist.
+ * Opens the directory of path, following symbolic links up to the directory. Root follows only its
+ * own: the owner of another one could redirect it to any directory at any time. WSS_ERR_FAILED: path
+ * is empty or names a directory ("dir/", ".."), or its directory cannot be opened. WSS_ERR_GONE: the
+ * directory does not exist.
  */
 int wss_place_find(const char *path, struct wss_place *ret_place, struct wss_error *err);
 
@@ -65,6 +66,21 @@ int wss_file_open(const char *path, int *ret_fd, struct wss_error *err);
  * regular file.
  */
 int wss_file_check_regular(const struct stat *st, struct wss_error *err);
+
+/*
+ * Fails with WSS_ERR_FAILED, naming the owner or the mode, if anyone but the caller and root may
+ * write to the file or directory at path, whose status is st. what names it in the error ("it").
+ */
+int wss_file_check_private(const char *path, const struct stat *st, const char *what,
+			   struct wss_error *err);
+
+/*
+ * Checks that only the caller and root can change what path refers to, and returns path with all
+ * links in its directory resolved, for free(); the file itself need not exist. WSS_ERR_FAILED: others
+ * can write to its directory, or to one above it that is not sticky. WSS_ERR_GONE: its directory does
+ * not exist.
+ */
+int wss_place_resolve_private(const char *path, char **ret_path, struct wss_error *err);
 
 /*
  * Opens a special file that path names explicitly: "-", /dev/stdin, /dev/stdout, /dev/fd/N

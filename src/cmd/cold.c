@@ -214,10 +214,6 @@ static int cold_read(struct cold_run *run, const char *directory, struct wss_err
 	wss_auto_dir DIR *dir = opendir(directory);
 	const struct dirent *entry;
 
-	if (!dir && errno == ENOENT) {
-		wss_log(WSS_LOG_INFO, "there are no ages yet (%s): run serve", directory);
-		return 0;
-	}
 	if (!dir)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "%s", directory);
 	while (run->n < GUESTS_MAX && (entry = readdir(dir))) {
@@ -335,11 +331,15 @@ static int cold_run(struct wss_cli *cli, int argc, char **argv)
 	    cold_finish(cli, argc, argv, &err) < 0)
 		return wss_cli_error(&err);
 	history = wss_store_path(&store);
-	directory = history ? wss_ages_directory(history) : NULL;
-	if (!directory)
-		r = wss_error_set(&err, WSS_ERR_NO_MEMORY, "out of memory");
-	else
+	r = history ? wss_ages_find_directory(history, false, &directory, &err)
+		    : wss_error_set(&err, WSS_ERR_NO_MEMORY, "out of memory");
+	if (r == 0) {
 		r = cold_read(&run, directory, &err);
+	} else if (err.code == WSS_ERR_GONE) {
+		wss_log(WSS_LOG_INFO, "there are no ages yet beside %s: run serve", history);
+		wss_error_clear(&err);
+		r = 0;
+	}
 	if (r == 0)
 		r = cold_print(&run, &err);
 	free(run.guests);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/units.h"
 
 #define UNIX_PREFIX "unix:"
@@ -184,30 +185,45 @@ static int listener_open_file(struct wss_http_listener *listener, const char *pa
 
 	if (lstat(path, &st) < 0)
 		return -1;
-	listener->made = true;
 	listener->dev = st.st_dev;
 	listener->ino = st.st_ino;
-	return chmod(path, SOCKET_MODE);
+	return fchmodat(AT_FDCWD, path, SOCKET_MODE, AT_SYMLINK_NOFOLLOW);
+}
+
+/* Resolves the links in the directory of a UNIX socket, which must be private. */
+static int address_resolve(struct wss_http_address *address, struct wss_error *err)
+{
+	struct sockaddr_un *un = (void *)&address->addr;
+	wss_auto_free char *path = NULL;
+
+	if (address->addr.ss_family != AF_UNIX)
+		return 0;
+	if (wss_place_resolve_private(un->sun_path, &path, err) < 0)
+		return -1;
+	return address_parse_unix(path, "without links", address, err);
 }
 
 int wss_http_listen(const struct wss_http_address *address,
 		    struct wss_http_listener *ret_listener, struct wss_error *err)
 {
-	struct wss_http_address own = *address;
-	struct wss_http_listener listener = {.fd = -1};
-	const struct sockaddr_un *un = (const void *)&own.addr;
+	struct wss_http_listener listener = {.fd = -1, .address = *address};
+	struct wss_http_address *own = &listener.address;
+	const struct sockaddr_un *un = (const void *)&own->addr;
 	const int on = 1;
 	int r;
 
-	wss_http_address_format(&own, listener.name);
+	wss_http_address_format(own, listener.name);
+	if (address_resolve(own, err) < 0)
+		return wss_error_prefix(err, "cannot listen at %s", listener.name);
 	listener.fd =
-		socket(own.addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		socket(own->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (listener.fd < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot create a socket");
-	if (own.addr.ss_family != AF_UNIX)
+	if (own->addr.ss_family != AF_UNIX)
 		setsockopt(listener.fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	r = listener_bind(listener.fd, &own);
-	if (r == 0 && own.addr.ss_family == AF_UNIX)
+	r = listener_bind(listener.fd, own);
+	listener.made = r == 0;
+	if (r == 0 && own->addr.ss_family == AF_UNIX)
 		r = listener_open_file(&listener, un->sun_path);
 	if (r < 0 || listen(listener.fd, SOMAXCONN) < 0) {
 		wss_error_errno(err, errno == EADDRINUSE ? WSS_ERR_BUSY : WSS_ERR_FAILED,
@@ -216,10 +232,11 @@ int wss_http_listen(const struct wss_http_address *address,
 		return -1;
 	}
 	/* Now it has its port. */
-	own.len = sizeof(own.addr);
-	if (own.addr.ss_family != AF_UNIX &&
-	    getsockname(listener.fd, address_any(&own), &own.len) == 0)
-		wss_http_address_format(&own, listener.name);
+	if (own->addr.ss_family != AF_UNIX) {
+		own->len = sizeof(own->addr);
+		if (getsockname(listener.fd, address_any(own), &own->len) == 0)
+			wss_http_address_format(own, listener.name);
+	}
 	*ret_listener = listener;
 	return 0;
 }
@@ -282,14 +299,14 @@ int wss_http_listen_activated(struct wss_http_listener *ret_listeners, size_t ma
 
 void wss_http_listener_close(struct wss_http_listener *listener)
 {
-	const char *path = listener->name + strlen(UNIX_PREFIX);
+	const struct sockaddr_un *un = (const void *)&listener->address.addr;
 	struct stat st;
 
 	if (listener->fd >= 0)
 		close(listener->fd);
 	listener->fd = -1;
-	if (listener->made && lstat(path, &st) == 0 && st.st_dev == listener->dev &&
-	    st.st_ino == listener->ino)
-		unlink(path);
+	if (listener->made && un->sun_family == AF_UNIX && lstat(un->sun_path, &st) == 0 &&
+	    st.st_dev == listener->dev && st.st_ino == listener->ino)
+		unlink(un->sun_path);
 	listener->made = false;
 }

@@ -37,14 +37,15 @@ struct wss_http_listener {
 	int fd;
 	char name[WSS_HTTP_ADDRESS_TEXT_MAX]; /* "unix:PATH", "127.0.0.1:9177" */
 	bool made;			      /* by us, so that its file is ours to remove */
+	struct wss_http_address address;      /* if made: with its port, and its file's directory without links */
 	dev_t dev;			      /* of that file */
 	ino_t ino;
 };
 
 /*
  * Listens at the address. The file of a UNIX socket on which nobody listens any more is
- * replaced; mode 0660. WSS_ERR_BUSY: somebody listens there. WSS_ERR_FAILED. For
- * wss_http_listener_close().
+ * replaced; mode 0660. WSS_ERR_BUSY: somebody listens there. WSS_ERR_FAILED, also if others can
+ * write to the directory of that file (wss_place_resolve_private()). For wss_http_listener_close().
  */
 int wss_http_listen(const struct wss_http_address *address,
 		    struct wss_http_listener *ret_listener, struct wss_error *err);

@@ -42,7 +42,6 @@
 #define NEWS_NS (500 * WSS_NS_PER_MS)
 /* A reader of metrics is another user than the service. */
 #define TEXTFILE_MODE 0644
-#define AGES_MODE 0700
 
 struct serve {
 	const struct wss_serve_options *options;
@@ -414,17 +413,10 @@ static int serve_open_archive(struct serve *serve, struct wss_error *err)
 /* The directory of ages lies beside the history, and is as private. */
 static int serve_make_ages(const struct serve *serve, char **ret_directory, struct wss_error *err)
 {
-	struct stat st;
-
 	if (!serve->options->history)
 		return 0;
-	*ret_directory = wss_ages_directory(serve->options->history);
-	if (!*ret_directory)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	if (mkdir(*ret_directory, AGES_MODE) < 0 &&
-	    (errno != EEXIST || stat(*ret_directory, &st) < 0 || !S_ISDIR(st.st_mode)))
-		return wss_error_errno(err, WSS_ERR_FAILED, errno == EEXIST ? ENOTDIR : errno,
-				       "cannot keep the ages of memory in %s", *ret_directory);
+	if (wss_ages_find_directory(serve->options->history, true, ret_directory, err) < 0)
+		return wss_error_prefix(err, "cannot keep the ages of memory");
 	wss_ages_prune(*ret_directory);
 	return 0;
 }

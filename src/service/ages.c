@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -29,6 +30,7 @@
 /* The longest thing that is encoded in one go: the key, or the slots. */
 #define ITEM_BYTES_MAX 32768
 #define FILE_MODE 0600
+#define DIRECTORY_MODE 0700
 
 /* Serials in the file. */
 enum { CODE_NEVER, CODE_ABSENT, CODE_SLOTS };
@@ -39,14 +41,26 @@ bool wss_ages_same_guest(const struct wss_ages_key *a, const struct wss_ages_key
 	       a->pid == b->pid && a->start_ticks == b->start_ticks;
 }
 
-char *wss_ages_directory(const char *history)
+int wss_ages_find_directory(const char *history, bool make, char **ret_path, struct wss_error *err)
 {
 	const char *slash = strrchr(history, '/');
-	char *directory;
+	wss_auto_free char *named = NULL, *path = NULL;
+	struct stat st;
 
-	if (asprintf(&directory, "%.*sages", slash ? (int)(slash + 1 - history) : 0, history) < 0)
-		return NULL;
-	return directory;
+	if (asprintf(&named, "%.*sages", slash ? (int)(slash + 1 - history) : 0, history) < 0) {
+		named = NULL;
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	}
+	if (wss_place_resolve_private(named, &path, err) < 0)
+		return wss_error_prefix(err, "%s", named);
+	if ((make && mkdir(path, DIRECTORY_MODE) < 0 && errno != EEXIST) || lstat(path, &st) < 0)
+		return wss_error_errno(err, errno == ENOENT ? WSS_ERR_GONE : WSS_ERR_FAILED, errno, "%s", named);
+	if (!S_ISDIR(st.st_mode))
+		return wss_error_set(err, WSS_ERR_FAILED, "%s: it is not a directory", named);
+	if (wss_file_check_private(path, &st, "it", err) < 0)
+		return wss_error_prefix(err, "%s", named);
+	*ret_path = wss_steal_ptr(path);
+	return 0;
 }
 
 bool wss_ages_is_name(const char *name)
@@ -394,13 +408,23 @@ int wss_ages_decode(const uint8_t *data, size_t size, uint64_t limit_bytes, stru
 	return 0;
 }
 
+/* Only the caller and root can write to the directory, so that nobody can replace the file after this. */
+static int check_file(const char *path, struct wss_error *err)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return wss_error_errno(err, errno == ENOENT ? WSS_ERR_GONE : WSS_ERR_FAILED, errno, "cannot examine it");
+	return wss_file_check_regular(&st, err) < 0 ? -1 : wss_file_check_private(path, &st, "it", err);
+}
+
 int wss_ages_read(const char *path, uint64_t limit_bytes, struct wss_ages *ret_ages,
 		  struct wss_coldness **ret_coldness, struct wss_error *err)
 {
 	wss_auto_free char *data = NULL;
 	size_t size;
 
-	if (wss_file_read(path, WSS_AGES_BYTES_MAX + CRC_BYTES, &data, &size, err) < 0 ||
+	if (check_file(path, err) < 0 || wss_file_read(path, WSS_AGES_BYTES_MAX + CRC_BYTES, &data, &size, err) < 0 ||
 	    wss_ages_decode((const uint8_t *)data, size, limit_bytes, ret_ages, ret_coldness, err) < 0)
 		return wss_error_prefix(err, "%s", path);
 	return 0;

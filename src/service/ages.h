@@ -23,6 +23,7 @@
 #ifndef WSS_SERVICE_AGES_H
 #define WSS_SERVICE_AGES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -59,8 +60,12 @@ struct wss_ages {
 /* Whether both are the same run of the same guest. */
 bool wss_ages_same_guest(const struct wss_ages_key *a, const struct wss_ages_key *b);
 
-/* Returns the directory beside a history, malloc()ed; NULL: out of memory. */
-char *wss_ages_directory(const char *history);
+/*
+ * Finds the directory beside a history, and creates it if make: *ret_path is for free(). It must be as private as the
+ * history's own directory. WSS_ERR_FAILED: others can write to it, or it is something else, such as a symbolic link.
+ * WSS_ERR_GONE: there is none.
+ */
+int wss_ages_find_directory(const char *history, bool make, char **ret_path, struct wss_error *err);
 
 /* Whether a file of that name is a guest's: it is a UUID. */
 bool wss_ages_is_name(const char *name);
@@ -85,7 +90,10 @@ int wss_ages_write(const char *path, const struct wss_ages_key *key,
 int wss_ages_decode(const uint8_t *data, size_t size, uint64_t limit_bytes, struct wss_ages *ret_ages,
 		    struct wss_coldness **ret_coldness, struct wss_error *err);
 
-/* Reads a file and decodes it. WSS_ERR_GONE: there is none. */
+/*
+ * Reads a file and decodes it. WSS_ERR_GONE: there is none. WSS_ERR_FAILED also for a symbolic link, and for a file
+ * that others can write to.
+ */
 int wss_ages_read(const char *path, uint64_t limit_bytes, struct wss_ages *ret_ages,
 		  struct wss_coldness **ret_coldness, struct wss_error *err);
 

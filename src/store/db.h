@@ -116,18 +116,11 @@ int wss_db_coldness_at(struct wss_history *history, const char *uuid, int level,
 /*
  * Returns the path under which to open the history, with all links in its directory resolved:
  * a malloc()ed string. make: create missing directories. WSS_ERR_FAILED if the history, a file
- * that SQLite keeps next to it, or its directory does not belong to the caller or root, if
+ * that SQLite keeps next to it, its directory or one above does not belong to the caller or root, if
  * other users may write to it, or if a file is not a regular one; WSS_ERR_GONE if the
  * directory is missing.
  */
 int wss_db_find(const char *path, bool make, char **ret_path, struct wss_error *err);
-
-/*
- * Fails with WSS_ERR_FAILED, naming the owner or the mode, if anyone but the caller and root
- * may write to the file or directory at path, whose status is st.
- */
-int wss_db_check_hands_off(const char *path, const struct stat *st, bool directory,
-			   struct wss_error *err);
 
 /* Opens the lock file next to a history; wss_db_find() has checked the directory. */
 int wss_db_open_lock(const char *path, int *ret_fd, struct wss_error *err);

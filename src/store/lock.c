@@ -30,7 +30,7 @@ static int lock_file_open(const char *name, int *ret_fd, struct wss_error *err)
 	if (fstat(fd, &st) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot examine it");
 	if (wss_file_check_regular(&st, err) < 0 ||
-	    wss_db_check_hands_off(name, &st, false, err) < 0)
+	    wss_file_check_private(name, &st, "it", err) < 0)
 		return -1;
 	/* Older versions made the file accessible to the group. */
 	if ((st.st_mode & 0077) && st.st_uid == geteuid() && fchmod(fd, 0600) < 0)

@@ -4,8 +4,8 @@
  *
  * SQLite opens the file and its companions by name, at any time: it waits forever on a FIFO,
  * and replays a journal or log that somebody else has put next to the file. To prevent that,
- * the directory and the files must belong to the caller or root, and no other user may be able
- * to write to them. Existing files then need to be checked only once.
+ * the directory, those above it and the files must belong to the caller or root, and no other user
+ * may be able to write to them. Existing files then need to be checked only once.
  */
 #include "store/db.h"
 
@@ -16,60 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/io.h"
-
-/*
- * Whether a group is root's or the caller's own; its members are trusted like root and the
- * caller.
- */
-static bool is_own_group(gid_t gid)
-{
-	return gid == 0 || gid == getegid();
-}
-
-/*
- * Whether an access control list names users or groups. The group's bits of the mode are then the
- * most that any of them may do (acl(5)).
- */
-static bool has_access_list(const char *path)
-{
-	return lgetxattr(path, "system.posix_acl_access", NULL, 0) > 0;
-}
-
-int wss_db_check_hands_off(const char *path, const struct stat *st, bool directory,
-			   struct wss_error *err)
-{
-	const char *what = directory ? "its directory" : "it";
-
-	if (st->st_uid != 0 && st->st_uid != geteuid())
-		return wss_error_set(
-			err, WSS_ERR_FAILED,
-			"%s belongs to another user (uid %lu): it must be yours or root's",
-			what, (unsigned long)st->st_uid);
-	if ((st->st_mode & S_IWOTH) || ((st->st_mode & S_IWGRP) &&
-	     (!is_own_group(st->st_gid) || has_access_list(path))))
-		return wss_error_set(
-			err, WSS_ERR_FAILED,
-			"other users may write to %s: only you and root must be able to",
-			what);
-	return 0;
-}
-
-static int check_directory(const char *directory, struct wss_error *err)
-{
-	wss_auto_close int fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno,
-				       "cannot examine its directory");
-	return wss_db_check_hands_off(directory, &st, true, err);
-}
 
 static int check_file(const char *path, struct wss_error *err)
 {
@@ -81,7 +32,7 @@ static int check_file(const char *path, struct wss_error *err)
 							 "cannot examine it");
 	return wss_file_check_regular(&st, err) < 0
 		       ? -1
-		       : wss_db_check_hands_off(path, &st, false, err);
+		       : wss_file_check_private(path, &st, "it", err);
 }
 
 /*
@@ -129,56 +80,44 @@ static int check_files(const char *path, struct wss_error *err)
 	return 0;
 }
 
-/* Creates missing directories above path. Errors show up when path is examined. */
-static void make_directories(const char *path)
+/*
+ * Creates missing directories above path, once those that exist have been found to be private. Errors of those that
+ * exist show up when path is examined.
+ */
+static int make_directories(const char *path, struct wss_error *err)
 {
 	wss_auto_free char *copy = strdup(path);
 
-	for (char *at = copy ? copy + 1 : NULL; at && (at = strchr(at, '/')); at++) {
+	for (char *at = copy && *copy ? copy + 1 : NULL; at && (at = strchr(at, '/')); at++) {
+		wss_auto_free char *checked = NULL;
 		wss_auto_close int fd = -1;
 
 		*at = '\0';
 		fd = open(copy, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		/* Another process may be creating them at the same moment. */
-		if (fd < 0 && (errno != ENOENT || (mkdir(copy, 0750) < 0 && errno != EEXIST)))
-			return;
+		if (fd < 0) {
+			if (errno != ENOENT)
+				return 0;
+			if (wss_place_resolve_private(copy, &checked, err) < 0)
+				return -1;
+			/* Another process may be creating them at the same moment. */
+			if (mkdir(checked, 0750) < 0 && errno != EEXIST)
+				return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot make directory %s", checked);
+		}
 		*at = '/';
 	}
-}
-
-/* Returns the path with links in its directory resolved; a link at the end is not followed. */
-static char *canonical_path(const char *path)
-{
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	wss_auto_free char *above = slash ? strndup(path, (size_t)(name - path)) : strdup(".");
-	wss_auto_free char *directory = above ? realpath(above, NULL) : NULL;
-	char *result;
-
-	if (!directory)
-		return NULL;
-	if (asprintf(&result, "%s/%s", strcmp(directory, "/") ? directory : "", name) < 0) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	return result;
+	return 0;
 }
 
 int wss_db_find(const char *path, bool make, char **ret_path, struct wss_error *err)
 {
-	wss_auto_free char *found = NULL, *directory = NULL;
+	wss_auto_free char *found = NULL;
 
-	if (make)
-		make_directories(path);
-	found = canonical_path(path);
-	if (!found)
-		return wss_error_errno(
-			err, errno == ENOENT && !make ? WSS_ERR_GONE : WSS_ERR_FAILED, errno,
-			"history %s: cannot %s it", path, make ? "write" : "read");
-	directory = strndup(found, (size_t)(strrchr(found, '/') + 1 - found));
-	if (!directory)
-		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	if (check_directory(directory, err) < 0)
+	if ((make && make_directories(path, err) < 0) || wss_place_resolve_private(path, &found, err) < 0) {
+		/* A directory that cannot be made is more than one that is not there yet. */
+		if (make && err && err->code == WSS_ERR_GONE)
+			err->code = WSS_ERR_FAILED;
 		return wss_error_prefix(err, "history %s", path);
+	}
 	if (check_files(found, err) < 0)
 		return -1;
 	*ret_path = wss_steal_ptr(found);

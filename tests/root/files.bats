@@ -21,6 +21,7 @@ setup() {
 }
 
 teardown() {
+	[ -z "${racer-}" ] || kill "$racer" || true
 	[ -z "${shared-}" ] || { cd / && rm -rf "$shared"; }
 }
 
@@ -144,4 +145,110 @@ theirs_in_place() { # FILE: made where its owner may not
 	[ "$(stat -c '%u %a' safe/history.db.lock)" = "0 600" ]
 	exec 7>&-
 	wait
+}
+
+# Another user owns the directory "theirs", and swaps theirs/d for a link to root's directory "victim", and
+# theirs/socket for a link to a file of root's, as fast as he can. -> racer
+race() {
+	mkdir theirs victim
+	echo secret >victim/file
+	chmod 600 victim/file
+	chown 65534:65534 theirs
+	"${other[@]}" perl -e '
+		$SIG{ALRM} = sub { exit 0 };
+		alarm 120;
+		chdir "theirs" or die;
+		mkdir "d";
+		symlink "../victim", "link";
+		symlink "../victim/file", "filelink";
+		while (1) {
+			rename "d", "old"; rename "link", "d"; rename "d", "link"; rename "old", "d";
+			rename "socket", "taken" if -S "socket";
+			link "filelink", "socket"; unlink "socket";
+		}' 3>&- &
+	racer=$!
+}
+
+race_end() {
+	kill "$racer"
+	wait "$racer" || true
+	racer=''
+	[ "$(ls victim)" = file ]
+	[ "$(cat victim/file) $(stat -c '%u %a' victim/file)" = "secret 0 600" ]
+}
+
+@test "a racing owner of the directory: the socket of serve is refused there, and below" {
+	race
+	mkdir theirs/mine
+	for directory in theirs theirs/mine theirs/d; do
+		for _ in 1 2 3; do
+			wss serve --no-store --listen "unix:$directory/socket"
+			[ "$status" = 1 ]
+			grep -qE "^virt-wss: error: cannot listen at unix:$directory/socket: .*(another user|No such file|Not a directory)" <<<"$err"
+		done
+	done
+	chmod 755 .
+	mkdir open
+	chmod 777 open
+	refused 'cannot listen at unix:open/socket: other users may write to its directory' \
+		serve --no-store --listen unix:open/socket
+	race_end
+}
+
+@test "a racing owner of the directory: pictures, recordings and metrics land nowhere else" {
+	"$mkrecording" "$BATS_TEST_TMPDIR/r" >"$BATS_TEST_TMPDIR/said"
+	race
+	for n in $(seq 100); do
+		"$virt_wss" report "$BATS_TEST_TMPDIR/r" --plot theirs/d/picture >"$BATS_TEST_TMPDIR/said" 2>&1 || true
+		"$mkrecording" theirs/d/recording >"$BATS_TEST_TMPDIR/said" 2>&1 || true
+		[ $((n % 10)) != 0 ] ||
+			timeout 1 "$virt_wss" serve --no-store --textfile theirs/d/metrics 2>"$BATS_TEST_TMPDIR/said" || true
+	done
+	race_end
+	# What belongs to root leads where it says.
+	ln -s . theirs/root-link
+	wss report "$BATS_TEST_TMPDIR/r" --plot theirs/root-link/picture
+	[ "$status" = 0 ]
+	"${other[@]}" ln -s . theirs/their-link
+	refused 'symbolic link on the way belongs to another user' \
+		report "$BATS_TEST_TMPDIR/r" --plot theirs/their-link/picture
+}
+
+@test "a racing owner of the directory: a history is neither read nor made there, nor a directory for it" {
+	race
+	mkdir theirs/mine
+	for directory in theirs theirs/mine theirs/new/directory theirs/d theirs/d/new; do
+		wss sample test --store --history "$directory/history.db"
+		[ "$status" = 1 ]
+		wss recommend test --history "$directory/history.db"
+		[ "$status" != 0 ] || grep -q 'no history' <<<"$err"
+	done
+	[ ! -e theirs/new ]
+	race_end
+}
+
+@test "ages that others could write to or replace are refused" {
+	mkdir safe elsewhere
+	for how in link theirs open; do
+		rm -rf safe/ages
+		case $how in
+		link) ln -s ../elsewhere safe/ages ;;
+		theirs) mkdir safe/ages && chown 65534 safe/ages ;;
+		open) mkdir safe/ages && chmod 777 safe/ages ;;
+		esac
+		refused 'cannot keep the ages of memory: safe/ages: (it is not a directory|it belongs to another user|other users may write to it)' \
+			serve --history safe/history.db
+		refused 'error: safe/ages: ' cold --history safe/history.db
+	done
+	rm -rf safe/ages
+	mkdir safe/ages
+	# The files in it likewise.
+	name=safe/ages/a1b2c3d4-0000-4000-8000-000000000000
+	theirs_in_place "$name"
+	wss cold --history safe/history.db
+	grep -q "$name: it belongs to another user" <<<"$err"
+	rm "$name"
+	ln -s /etc/passwd "$name"
+	wss cold --history safe/history.db
+	grep -q "$name: it is a symbolic link" <<<"$err"
 }

@@ -174,7 +174,7 @@ removals_told() {
 		[ "$status" = 1 ]
 		cat err
 		[ "$(wc -l <err)" = 1 ]
-		grep -q "error: cannot keep the ages of memory in $PWD/ages: " err
+		grep -q "error: cannot keep the ages of memory: $PWD/ages: " err
 		[ ! -e h.db ]
 	done
 }

@@ -121,17 +121,38 @@ static void test_whose_they_are(void **unused)
 	assert_false(wss_ages_same_guest(&key, &other));
 }
 
+static void assert_refused(const char *history, const char *text)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+	char *name = NULL;
+
+	assert_int_equal(wss_ages_find_directory(history, true, &name, &error), -1);
+	assert_error(&error, WSS_ERR_FAILED, text);
+	assert_null(name);
+}
+
 static void test_paths(void **unused)
 {
-	char *name;
+	struct wss_error error = WSS_ERROR_INIT;
+	char history[PATH_MAX], expected[PATH_MAX], *name;
 
 	(void)unused;
-	name = wss_ages_directory("/var/lib/virt-wss/history.db");
-	assert_string_equal(name, "/var/lib/virt-wss/ages");
+	make_path(history, "%s/history.db", tree);
+	make_path(expected, "%s/ages", tree);
+	assert_int_equal(wss_ages_find_directory(history, false, &name, &error), -1);
+	assert_error(&error, WSS_ERR_GONE, "ages");
+	if (wss_ages_find_directory(history, true, &name, &error) < 0)
+		fail_msg("%s", error.text);
+	assert_string_equal(name, expected);
 	free(name);
-	name = wss_ages_directory("history.db");
-	assert_string_equal(name, "ages");
+	assert_int_equal(wss_ages_find_directory(history, true, &name, NULL), 0);
 	free(name);
+	/* The same checks as those of the history. */
+	assert_int_equal(chmod(expected, 0777), 0);
+	assert_refused(history, "/ages: other users may write to it");
+	assert_int_equal(rmdir(expected), 0);
+	assert_int_equal(symlink(tree, expected), 0);
+	assert_refused(history, "/ages: it is not a directory");
 	assert_null(wss_ages_path("/a", "../../../../../../../../../../etc/passwd"));
 	assert_null(wss_ages_path("/a", ".."));
 	assert_null(wss_ages_path("/a", ""));
@@ -221,6 +242,26 @@ static void test_missing(void **unused)
 	(void)unused;
 	assert_int_equal(wss_ages_read(path, 0, &ages, NULL, &error), -1);
 	assert_int_equal(error.code, WSS_ERR_GONE);
+}
+
+static void test_files_of_others_are_refused(void **unused)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+	struct wss_ages ages;
+	char target[PATH_MAX];
+
+	(void)unused;
+	wss_coldness_free(write_some());
+	assert_int_equal(chmod(path, 0622), 0);
+	assert_int_equal(wss_ages_read(path, 0, &ages, NULL, &error), -1);
+	assert_error(&error, WSS_ERR_FAILED, "other users may write to it");
+	assert_int_equal(chmod(path, 0600), 0);
+	make_path(target, "%s/target", tree);
+	assert_int_equal(rename(path, target), 0);
+	assert_int_equal(symlink(target, path), 0);
+	wss_error_clear(&error);
+	assert_int_equal(wss_ages_read(path, 0, &ages, NULL, &error), -1);
+	assert_error(&error, WSS_ERR_FAILED, "symbolic link");
 }
 
 /* Files of guests that have ended go; those of others stay, and so does what is none of ours. */
@@ -437,10 +478,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_what_is_written_is_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_whose_they_are, setup, teardown),
-		cmocka_unit_test(test_paths),
+		cmocka_unit_test_setup_teardown(test_paths, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_long_file_has_units, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_missing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_files_of_others_are_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_prune, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_survive_a_restart_of_the_service, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_do_not_survive_a_restart_of_the_guest, setup,

@@ -1329,11 +1329,11 @@ static void test_no_place(void **unused)
 
 	(void)unused;
 	assert_int_equal(wss_history_open_readonly(path, &history, &err), -1);
-	assert_error(&err, WSS_ERR_GONE, "cannot read");
+	assert_error(&err, WSS_ERR_GONE, "cannot open its directory");
 	snprintf(path, sizeof(path), "/proc/nowhere/history.db");
 	wss_error_clear(&err);
 	assert_int_equal(wss_history_open(path, &history, &err), -1);
-	assert_error(&err, WSS_ERR_FAILED, "cannot write");
+	assert_error(&err, WSS_ERR_FAILED, "cannot make directory /proc/nowhere");
 }
 
 static ssize_t write_to_read_only(int fd, const void *data, size_t size, off_t offset)
