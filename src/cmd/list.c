@@ -51,9 +51,6 @@ static struct wss_value list_get_time(const void *row)
 	return list->has_profile ? wss_value_time(list->profile.time) : wss_value_absent();
 }
 
-/* Windows of larger pages only give upper bounds, and so do their percentiles. */
-#define PAGE_BYTES 4096
-
 /* Getters for figures of the profile; absent if there is no profile. */
 #define FIGURE(name, kind, value)                                                             \
 	static struct wss_value list_get_##name(const void *row)                              \
@@ -81,8 +78,7 @@ static struct wss_value list_get_time(const void *row)
 			return wss_value_absent();                                            \
 		return wss_value_bounded(                                                     \
 			wss_value_amount(list->profile.name##_bytes, WSS_KIND_BYTES),         \
-			list->profile.granularity_bytes > PAGE_BYTES ? WSS_BOUND_AT_MOST      \
-								     : WSS_BOUND_EXACT);      \
+			wss_bound_of_granularity(list->profile.granularity_bytes));                   \
 	}
 
 TEXT(method)

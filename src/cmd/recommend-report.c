@@ -73,8 +73,7 @@ static struct wss_value recommend_get_method(const void *row)
 	{                                                                                     \
 		return wss_value_bounded(                                                     \
 			wss_value_amount(advice_of(row)->value, WSS_KIND_BYTES),              \
-			advice_of(row)->series.granularity_bytes > 4096 ? WSS_BOUND_AT_MOST   \
-									: WSS_BOUND_EXACT);   \
+			wss_bound_of_granularity(advice_of(row)->series.granularity_bytes));           \
 	}
 
 /* While it is too early, the table shows how many windows are needed. */

@@ -78,6 +78,22 @@ SAMPLE_AMOUNT(written, written_bytes)
 SAMPLE_AMOUNT(balloon, memory.balloon_bytes)
 SAMPLE_AMOUNT(rss, memory.rss_bytes)
 
+static enum wss_bound sample_bound(const struct wss_sample *sample)
+{
+	return wss_bound_of(sample->wss_bytes.value, sample->low_bytes, sample->high_bytes);
+}
+
+/* Of an upper limit; any other figure is no more than what it is a bound of. */
+static double get_low(const struct metered *metered, size_t i)
+{
+	const struct wss_watched *guest = metered_guest(metered, i);
+	const struct wss_sample *sample = &guest->sample;
+
+	return guest->measured && sample->low_bytes.known && sample_bound(sample) == WSS_BOUND_AT_MOST
+		       ? (double)sample->low_bytes.value
+		       : NAN;
+}
+
 #define ADVISED_AMOUNT(name)                                                        \
 	static double get_##name(const struct metered *metered, size_t i)           \
 	{                                                                           \
@@ -123,7 +139,11 @@ static double get_spent(const struct metered *metered, size_t i)
 
 static const struct guest_metric guest_metrics[] = {
 	{ WSS_METRICS_MINIMAL,
-	  GAUGE("working_set", "bytes", "Memory that the guest touched in its last window"), get_wss },
+	  GAUGE("working_set", "bytes", "Memory that the guest touched in its last window; info has its bound"), get_wss },
+	{ WSS_METRICS_MINIMAL,
+	  GAUGE("working_set_low", "bytes",
+		"Memory that the guest touched at least, where its working set is only known to be at most so large"),
+	  get_low },
 	{ WSS_METRICS_MINIMAL,
 	  GAUGE("sample_age", "seconds", "Time since the guest's last window"), get_age },
 	{ WSS_METRICS_MINIMAL,
@@ -177,17 +197,6 @@ static const char *info_state(enum wss_watched_state state)
 		       : wss_watched_state_name(state);
 }
 
-static const char *info_bound(const struct wss_sample *sample)
-{
-	static const char *const names[] = {
-		[WSS_BOUND_EXACT] = "exact",
-		[WSS_BOUND_AT_MOST] = "at most",
-		[WSS_BOUND_AT_LEAST] = "at least",
-	};
-
-	return names[wss_bound_of(sample->wss_bytes.value, sample->low_bytes, sample->high_bytes)];
-}
-
 static void put_info(struct wss_metrics *metrics, const struct wss_watched *guest,
 		     const struct wss_advised *advised)
 {
@@ -201,10 +210,13 @@ static void put_info(struct wss_metrics *metrics, const struct wss_watched *gues
 		{ "kind", measured ? wss_window_kind_name(guest->kind) : "" },
 		{ "method", measured && sample->method ? sample->method : "" },
 		{ "quality", measured ? wss_quality_name(sample->quality) : "" },
-		{ "bound", measured ? info_bound(sample) : "" },
+		{ "bound", measured ? wss_bound_name(sample_bound(sample)) : "" },
 		{ "window", window },
 		{ "advice", advised ? wss_advice_status_name(advised->status) : "" },
 		{ "confidence", advised ? wss_confidence_name(advised->confidence) : "" },
+		{ "advice_bound", advised && advised->windows
+					  ? wss_bound_name(wss_bound_of_granularity(advised->granularity_bytes))
+					  : "" },
 	};
 
 	if (measured)

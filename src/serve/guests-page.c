@@ -93,6 +93,8 @@ static void write_advice(struct wss_json *parent, const struct wss_advised *advi
 		page_put_text(&json, "confidence", wss_confidence_name(advice->confidence));
 		page_put_number(&json, "windows", advice->windows, WSS_KIND_COUNT);
 		page_put_time(&json, "since", advice->first);
+		page_put_text(&json, "bound",
+			      wss_bound_name(wss_bound_of_granularity(advice->granularity_bytes)));
 	}
 	page_put_amount(&json, "p50_bytes", advice->p50_bytes);
 	page_put_amount(&json, "p95_bytes", advice->p95_bytes);

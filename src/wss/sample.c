@@ -52,6 +52,17 @@ enum wss_bound wss_bound_of(uint64_t value, struct wss_amount low, struct wss_am
 	return low.known || high.known ? WSS_BOUND_AT_LEAST : WSS_BOUND_EXACT;
 }
 
+const char *wss_bound_name(enum wss_bound bound)
+{
+	static const char *const names[] = {
+		[WSS_BOUND_EXACT] = "exact",
+		[WSS_BOUND_AT_MOST] = "at most",
+		[WSS_BOUND_AT_LEAST] = "at least",
+	};
+
+	return names[bound];
+}
+
 static void add_note(struct wss_sample *sample, const char *fmt, va_list ap)
 {
 	char text[WSS_NOTE_LEN];

@@ -37,6 +37,15 @@ enum wss_bound {
  */
 enum wss_bound wss_bound_of(uint64_t value, struct wss_amount low, struct wss_amount high);
 
+/* Of a figure that rests on windows of one granularity (bytes): those above 4 KiB only limit it from above. */
+static inline enum wss_bound wss_bound_of_granularity(uint64_t granularity_bytes)
+{
+	return granularity_bytes > 4096 ? WSS_BOUND_AT_MOST : WSS_BOUND_EXACT;
+}
+
+/* "exact", "at most", "at least". */
+const char *wss_bound_name(enum wss_bound bound);
+
 /* Point of the growth curve: bytes touched within ns of arming. */
 struct wss_curve_point {
 	uint64_t ns;

@@ -69,7 +69,7 @@ function guestOf(i, name, random, now) {
 		spent: { windows: 1440, dearer_windows: 0, vcpu_seconds: 20.5, vcpu_share: Number((0.0001 + 0.004 * random()).toFixed(6)), cpu_seconds: 2.8,
 			longest_stall_seconds: Number((0.001 + 0.01 * random()).toFixed(4)), since_seconds: 86512.2 },
 		...(coarse ? {} : { cold: coldOf(rss, 90061) }),
-		recommendation: { status: "ok", age_seconds: 124.1, confidence: "medium", windows: 10080, since: isoOf(now - 7 * 864e5), p50_bytes: pages(wss * 0.8), p95_bytes: wss,
+		recommendation: { status: "ok", age_seconds: 124.1, confidence: "medium", windows: 10080, since: isoOf(now - 7 * 864e5), bound: coarse ? "at most" : "exact", p50_bytes: pages(wss * 0.8), p95_bytes: wss,
 			p99_bytes: pages(wss * 1.05), peak_bytes: pages(wss * 1.12), recommended_bytes: recommended, reclaimable_bytes: Math.max(0, rss - recommended),
 			why: ["4.00 GiB -> 2.00 GiB would free 1.50 GiB on the host; medium confidence: 10080 windows in 7 days", "windows of 4 s by mmu at 4 KiB granularity"] },
 		kind: "coarse", sample_age_seconds: Number((random() * 60).toFixed(1)), stale: false,

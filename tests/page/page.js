@@ -126,6 +126,11 @@ const cases = {
 		assert(reasons.some((reason) => reason.includes("no recommendation: the history has no window of this guest")));
 		assert(!reasons.some((reason) => reason.startsWith("recommendation:")), reasons.join("\n"));
 		await tab.until("document.querySelectorAll('svg.spark polyline').length >= 9");
+		// An upper limit shows everywhere that it is one, and an exact figure that it is none.
+		const rows = await tab.run("[...document.querySelectorAll('#guests tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText).join(' | '))");
+		const limits = rows.filter((row) => /\u2264 [0-9.]+ [MG]iB.* \u2264 [0-9.]+ [MG]iB.* \u2265 /s.test(row));
+		assert(limits.length === 2 && rows.filter((row) => row.split(" | ")[2].startsWith("\u2264")).length === 2, rows.join("\n"));
+		assert(await tab.run("document.querySelectorAll('svg.spark[aria-label*=\"upper limit\"]').length") === 2);
 	},
 
 	async detail() {

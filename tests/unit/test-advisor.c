@@ -436,6 +436,15 @@ static void test_levels_of_metrics(void **unused)
 	assert_true(found);
 	count_series(WSS_METRICS_FULL, "bound=\"at most\",window=\"0.0", &found);
 	assert_true(found);
+	/* A lower bound is there where it differs. */
+	count_series(WSS_METRICS_MINIMAL, "virt_wss_working_set_low_bytes{", &found);
+	assert_true(found);
+	((struct wss_watched *)wss_watch_guest(watch, 0))->sample.low_bytes = wss_amount_of(1024 * WSS_MIB);
+	assert_int_equal(count_series(WSS_METRICS_MINIMAL, "working_set_low_bytes{", &found), WSS_METRICS_MINIMAL_MAX - 1);
+	assert_false(found);
+	fill_guest();
+	for (int level = WSS_METRICS_MINIMAL; level <= WSS_METRICS_FULL; level++)
+		count_series(level, "", &found);
 	end();
 	wss_pageset_free(guests[0].touched);
 }
@@ -452,10 +461,10 @@ static void test_why_nothing_is_advised(void **unused)
 	watch_begin();
 	advisor_begin();
 	STEP_UNTIL(wss_watch_listed(watch));
-	count_series(WSS_METRICS_MINIMAL, "advice=\"\",confidence=\"\"} 1\n", &found);
+	count_series(WSS_METRICS_MINIMAL, "advice=\"\",confidence=\"\",advice_bound=\"\"} 1\n", &found);
 	assert_true(found);
 	pass();
-	count_series(WSS_METRICS_MINIMAL, "advice=\"too early\",confidence=\"none\"} 1\n", &found);
+	count_series(WSS_METRICS_MINIMAL, "advice=\"too early\",confidence=\"none\",advice_bound=\"exact\"} 1\n", &found);
 	assert_true(found);
 	count_series(WSS_METRICS_FULL, "virt_wss_recommended", &found);
 	assert_false(found);

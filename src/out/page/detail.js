@@ -19,7 +19,7 @@ function factsCard(guest, held) {
 	const notes = (sample.notes || []).map((note) => el("li", { text: visible(note) }));
 	return card("Now", "", facts([
 		["State", el("span", {}, el("span", { class: `state ${kind}`, text: word }), meaning && meaning !== word ? `: ${visible(meaning)}` : "")],
-		["Working set", el("span", {}, figure(sample.wss_bytes, bytesText, why(guest)), bounds)],
+		["Working set", el("span", {}, bounded(sample.wss_bytes, boundOf(sample), why(guest)), bounds)],
 		["Written", figure(sample.written_bytes, bytesText, guest.sample ? "this method does not tell writes from reads here" : NOT_MEASURED)],
 		["Resident", figure(memory(guest, "rss_bytes"), bytesText, why(guest))],
 		["Balloon", figure(memory(guest, "balloon_bytes"), bytesText, why(guest))],
@@ -34,13 +34,13 @@ function factsCard(guest, held) {
 function adviceCard(guest) {
 	const advice = guest.recommendation || {}, size = advice.recommended_bytes;
 	const percentiles = [["p50", "Median"], ["p95", "95th percentile"], ["p99", "99th percentile"], ["peak", "Peak"]]
-		.map(([id, name]) => [name, figure(advice[`${id}_bytes`], bytesText, adviceReason(guest))]);
+		.map(([id, name]) => [name, bounded(advice[`${id}_bytes`], advice.bound, adviceReason(guest))]);
 	return card("Recommendation", "",
-		el("p", { class: "big" }, figure(size, bytesText, adviceReason(guest))),
+		el("p", { class: "big" }, bounded(size, advice.bound, adviceReason(guest))),
 		size === undefined ? none(adviceReason(guest)) : null,
 		el("ul", { class: "why" }, ...(advice.why || []).map((line) => el("li", { text: visible(line) }))),
 		facts([["Confidence", figure(advice.confidence, String, adviceReason(guest))],
-			["Reclaimable", figure(advice.reclaimable_bytes, bytesText, adviceReason(guest))], ...percentiles,
+			["Reclaimable", bounded(advice.reclaimable_bytes, restOf(guest), adviceReason(guest))], ...percentiles,
 			["Windows", figure(advice.windows, (n) => `${n.toLocaleString()} since ${timeText(Date.parse(advice.since) / 1000)}`, adviceReason(guest))]]));
 }
 

@@ -138,14 +138,17 @@ function wssCell(guest) {
 	const sample = guest.sample, wss = sample && sample.wss_bytes;
 	const balloon = memory(guest, "balloon_bytes"), maximum = memory(guest, "maximum_bytes"), of = maximum || balloon;
 	if (wss === undefined || !of)
-		return [figure(wss, bytesText, why(guest))];
-	return [figure(wss, bytesText), track([[(balloon || of) / of, "fill balloon soft"], [wss / of, "fill"]],
-		`${shareText(wss / of)} of the maximum of ${bytesText(of)}${balloon ? `, balloon ${bytesText(balloon)}` : ""}`)];
+		return [bounded(wss, boundOf(sample), why(guest))];
+	return [bounded(wss, boundOf(sample)), track([[(balloon || of) / of, "fill balloon soft"], [wss / of, "fill"]],
+		`${boundOf(sample) === "exact" ? "" : `${boundOf(sample)} `}${shareText(wss / of)} of the maximum of ${bytesText(of)}${balloon ? `, balloon ${bytesText(balloon)}` : ""}`)];
 }
 
 function coldText(one) {
 	return one.low_bytes === one.high_bytes ? bytesText(one.high_bytes) : `${bytesText(one.low_bytes)} \u2013 ${bytesText(one.high_bytes)}`;
 }
+
+// The bound of what is beyond a recommendation.
+const restOf = (guest) => advised(guest, "bound") === "at most" ? "at least" : "exact";
 
 // Returns the content of each cell but the name's.
 function cells(guest, view) {
@@ -155,8 +158,8 @@ function cells(guest, view) {
 		wss: wssCell(guest),
 		rss: [figure(memory(guest, "rss_bytes"), bytesText, why(guest))],
 		balloon: [figure(memory(guest, "balloon_bytes"), bytesText, why(guest))],
-		recommended: [figure(advised(guest, "recommended_bytes"), bytesText, adviceReason(guest))],
-		reclaimable: [figure(advised(guest, "reclaimable_bytes"), bytesText, adviceReason(guest))],
+		recommended: [bounded(advised(guest, "recommended_bytes"), advised(guest, "bound"), adviceReason(guest))],
+		reclaimable: [bounded(advised(guest, "reclaimable_bytes"), restOf(guest), adviceReason(guest))],
 		cold: [figure(cold, cold ? () => `\u2264 ${bytesText(cold.high_bytes)}` : null, coldReason(guest))],
 		cost: [figure(guest.spent.vcpu_share, shareText, NOT_MEASURED)],
 		age: [figure(guest.sample_age_seconds, durationText, NOT_MEASURED)],
@@ -221,7 +224,7 @@ class Table {
 	trends(trends) {
 		for (const [uuid, made] of this.rows) {
 			const values = trends.wss_bytes[uuid];
-			made.cells.trend.replaceChildren(values ? sparkline(values) : figure(undefined, null, NOT_MEASURED));
+			made.cells.trend.replaceChildren(values ? sparkline(values, boundOf(made.guest.sample)) : figure(undefined, null, NOT_MEASURED));
 		}
 	}
 

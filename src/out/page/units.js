@@ -88,6 +88,24 @@ function figure(value, format, reason) {
 	return el("span", { text: format(value), title: format === bytesText ? `${value.toLocaleString()} bytes` : undefined });
 }
 
+// Shows a figure with its bound, as "<= 144 MiB": "at most", "at least" or "exact".
+const SIGNS = { "at most": "\u2264 ", "at least": "\u2265 " };
+const SIGN_TITLES = { "at most": "an upper limit: windows count pages larger than 4 KiB as a whole", "at least": "a lower limit" };
+function bounded(value, bound, reason) {
+	const node = figure(value, bytesText, reason);
+	if (value === undefined || value === null || !SIGNS[bound])
+		return node;
+	node.textContent = SIGNS[bound] + node.textContent;
+	node.title += `, ${SIGN_TITLES[bound]}`;
+	return node;
+}
+
+// The bound of a sample's working set.
+function boundOf(sample) {
+	const { wss_bytes: wss, wss_low_bytes: low, wss_high_bytes: high } = sample || {};
+	return low === high ? "exact" : wss === high ? "at most" : "at least";
+}
+
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 // A horizontal bar of parts [share 0 to 1, class], the longest first.
@@ -104,14 +122,15 @@ function track(parts, label) {
 	return node;
 }
 
-function sparkline(values) {
+// bound: of the values.
+function sparkline(values, bound) {
 	const svg = document.createElementNS(NS, "svg");
 	const known = values.filter((v) => v !== null), most = Math.max(...known, 1);
 	svg.setAttribute("class", "spark");
 	svg.setAttribute("viewBox", `0 0 ${values.length - 1} 20`);
 	svg.setAttribute("preserveAspectRatio", "none");
 	svg.setAttribute("role", "img");
-	svg.setAttribute("aria-label", known.length ? `working set in the last 24 hours: ${bytesText(Math.min(...known))} to ${bytesText(most)}`
+	svg.setAttribute("aria-label", known.length ? `working set in the last 24 hours: ${bytesText(Math.min(...known))} to ${bytesText(most)}${SIGNS[bound] ? `, ${SIGN_TITLES[bound]}` : ""}`
 		: "no working set in the last 24 hours");
 	let points = [];
 	const end = () => {
