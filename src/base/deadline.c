@@ -20,6 +20,7 @@ void wss_deadline_run(struct wss_deadline *deadline, uint64_t from_ns)
 	uint64_t now_ns = wss_clock_now_ns();
 
 	wss_deadline_pause(deadline);
+	deadline->step = NULL;
 	if (!deadline->allowed_ns)
 		return;
 	deadline->from_ns = from_ns > now_ns ? from_ns : now_ns;
@@ -64,12 +65,20 @@ bool wss_deadline_overrun(const struct wss_deadline *deadline, uint64_t grace_ns
 	return now_ns >= at_ns && now_ns - at_ns >= grace_ns;
 }
 
+void wss_deadline_step(const struct wss_deadline *deadline, const char *step)
+{
+	if (deadline)
+		((struct wss_deadline *)deadline)->step = step;
+}
+
 int wss_deadline_error(const struct wss_deadline *deadline, struct wss_error *err)
 {
+	const char *step = deadline->step;
 	char text[16];
 
 	wss_duration_format(deadline->allowed_ns, text, sizeof(text));
-	return wss_error_set(err, WSS_ERR_TIMEOUT, "took longer than its deadline of %s", text);
+	return wss_error_set(err, WSS_ERR_TIMEOUT, "timed out after %s%s%s", text, step ? " while " : "",
+			     step ? step : "");
 }
 
 const struct wss_cancel *wss_deadline_cancel(const struct wss_deadline *deadline)

@@ -29,6 +29,7 @@ struct wss_deadline {
 	uint64_t left_ns;
 	uint64_t from_ns;	/* start of the current run */
 	_Atomic uint64_t at_ns; /* time of wss_clock_now_ns(); 0 while paused */
+	_Atomic(const char *) step; /* what the work is doing; NULL: not said */
 };
 
 /* Sets the time allowed, 0 for no limit, and leaves the deadline paused. Keeps the token. */
@@ -62,7 +63,13 @@ int wss_deadline_check(const struct wss_deadline *deadline, struct wss_error *er
 bool wss_deadline_overrun(const struct wss_deadline *deadline, uint64_t grace_ns);
 
 /*
- * Sets WSS_ERR_TIMEOUT with a text that states the time allowed. Returns -1; err may be NULL.
+ * Notes what the work does next, "reading the domain's XML": a constant. It holds until the deadline is run or
+ * paused. A deadline that others see as constant has it, too.
+ */
+void wss_deadline_step(const struct wss_deadline *deadline, const char *step);
+
+/*
+ * Sets WSS_ERR_TIMEOUT with a text that states the time allowed, and the step. Returns -1; err may be NULL.
  */
 int wss_deadline_error(const struct wss_deadline *deadline, struct wss_error *err);
 

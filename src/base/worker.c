@@ -327,6 +327,7 @@ int wss_work_run(const struct wss_work *work, uint64_t cancel_ns, struct wss_err
 	struct wss_worker *worker;
 	/* The deadline of a worker that was left behind may have been freed. */
 	struct wss_deadline copy = { .allowed_ns = work->deadline ? work->deadline->allowed_ns : 0 };
+	bool in_time;
 	int r = 0;
 
 	if (!workers)
@@ -335,7 +336,9 @@ int wss_work_run(const struct wss_work *work, uint64_t cancel_ns, struct wss_err
 		wss_workers_free(workers);
 		return -1;
 	}
-	if (work_wait(workers, worker, cancel_ns) || !wss_worker_leave(worker, NULL))
+	in_time = work_wait(workers, worker, cancel_ns);
+	copy.step = work->deadline ? work->deadline->step : NULL;
+	if (in_time || !wss_worker_leave(worker, NULL))
 		wss_worker_join(worker);
 	else if (copy.allowed_ns)
 		r = wss_deadline_error(&copy, err);

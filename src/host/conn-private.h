@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Shared by conn.c (the connection), conn-domains.c (finding domains), domain.c (a guest) and
- * monitor.c.
+ * Shared by conn.c (the connection), conn-call.c (calls that may hang), conn-domains.c (finding domains),
+ * conn-identity.c (its host), domain.c (a guest) and monitor.c.
  */
 #ifndef WSS_HOST_CONN_PRIVATE_H
 #define WSS_HOST_CONN_PRIVATE_H
@@ -17,14 +17,12 @@
 struct qmp;
 struct wss_lifecycle;
 
-/* The identity of the host that libvirt runs on, as libvirt reports it. */
-struct wss_conn_identity {
-	char uuid[WSS_UUID_TEXT_MAX];
-	char *name;
-};
+/* A peer that is silent for that many seconds, that many times, counts as dead. */
+#define WSS_CONN_KEEPALIVE_S 3
+#define WSS_CONN_KEEPALIVE_COUNT 3
 
-/* Accepts NULL. */
-void wss_conn_identity_free(struct wss_conn_identity *identity);
+struct wss_conn_side;
+struct wss_conn_sides;
 
 struct wss_conn {
 	virConnectPtr vir;
@@ -33,8 +31,8 @@ struct wss_conn {
 	struct wss_uri uri;
 	bool qemu_driver;
 	bool allow_monitor;
-	pthread_mutex_t identity_lock;
-	struct wss_conn_identity *identity; /* under the lock; NULL: not known yet */
+	struct wss_conn_identity *identity;
+	struct wss_conn_sides *sides; /* NULL: all calls are made on vir */
 	struct wss_deadline closing;
 };
 
@@ -44,6 +42,40 @@ static inline void wss_cleanup_domain(virDomainPtr *dom)
 		virDomainFree(*dom);
 }
 #define wss_auto_domain wss_cleanup(wss_cleanup_domain)
+
+/* The connections for calls that may hang; NULL: out of memory. */
+struct wss_conn_sides *wss_conn_sides_new(bool read_only);
+
+/* Closes them, which calls libvirtd. There must be no call. Both accept NULL. */
+void wss_conn_sides_close(struct wss_conn_sides *sides);
+void wss_conn_sides_free(struct wss_conn_sides *sides);
+
+/* One or several calls of libvirt about a domain that may hang. */
+struct wss_conn_call {
+	struct wss_conn *conn;
+	struct wss_conn_side *side; /* NULL: made on the connection itself */
+	virDomainPtr dom;	    /* what to call */
+};
+
+/*
+ * Prepares a call that reaches the domain's QEMU, or waits until another such call has returned; for
+ * wss_conn_call_end(), also by wss_auto_call. step is what the call does, for the error of the deadline. Without a
+ * deadline, which may be NULL, it waits for no call that hangs. WSS_ERR_TIMEOUT if an earlier call about the domain hangs, WSS_ERR_GONE, WSS_ERR_INTERRUPTED.
+ */
+int wss_conn_call_begin(struct wss_conn *conn, virDomainPtr dom, const struct wss_deadline *deadline,
+			const char *step, struct wss_conn_call *ret_call, struct wss_error *err);
+
+/* Accepts one that is all zero. */
+void wss_conn_call_end(struct wss_conn_call *call);
+#define wss_auto_call wss_cleanup(wss_conn_call_end)
+
+/*
+ * Whether libvirt runs on this host, which it is asked about once. Returns 0, or -1 with
+ * WSS_ERR_UNSUPPORTED if it runs on another one; WSS_ERR_TIMEOUT, WSS_ERR_INTERRUPTED or libvirt's error if it
+ * did not answer.
+ */
+int wss_conn_check_locality(struct wss_conn *conn, const struct wss_host *host,
+			    const struct wss_deadline *deadline, struct wss_error *err);
 
 /* Sets err from libvirt's last error: "what: text". A lost connection is WSS_ERR_CONNECT. */
 int wss_conn_error(struct wss_error *err, const char *what);

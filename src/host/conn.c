@@ -25,9 +25,6 @@
  */
 #define CLOSE_TIMEOUT_NS WSS_NS_PER_S
 #define CLOSE_CANCEL_NS (100 * WSS_NS_PER_MS)
-/* A peer that is silent for KEEPALIVE_S * KEEPALIVE_COUNT seconds counts as dead. */
-#define KEEPALIVE_S 3
-#define KEEPALIVE_COUNT 3
 /* More descriptors than a connection needs with any driver. */
 #define DESCRIPTORS_MIN 16
 
@@ -124,13 +121,6 @@ int wss_conn_error(struct wss_error *err, const char *what)
 			     last && last->message ? last->message : "unknown libvirt error");
 }
 
-void wss_conn_identity_free(struct wss_conn_identity *identity)
-{
-	if (identity)
-		free(identity->name);
-	free(identity);
-}
-
 static void conn_free(void *opaque)
 {
 	struct wss_conn *conn = opaque;
@@ -138,8 +128,8 @@ static void conn_free(void *opaque)
 	if (!conn)
 		return;
 	wss_lifecycle_free(conn->lifecycle);
-	wss_conn_identity_free(conn->identity);
-	pthread_mutex_destroy(&conn->identity_lock);
+	wss_conn_identity_unref(conn->identity);
+	wss_conn_sides_free(conn->sides);
 	free(conn->uri_text);
 	free(conn);
 }
@@ -171,6 +161,8 @@ static int conn_describe(struct wss_conn *conn, struct wss_error *err)
 struct opening {
 	char *uri;
 	bool reading; /* fall back to a read-only connection */
+	bool read_only;
+	bool has_peer;
 	struct wss_deadline deadline;
 	struct wss_conn *conn;
 	bool open;
@@ -196,8 +188,10 @@ static void opening_connect(struct opening *o)
 	wss_conn_error(&o->error, "cannot connect to libvirt");
 	o->error.code = WSS_ERR_CONNECT;
 	/* If that fails as well, report the first reason. */
-	if (o->reading && (o->conn->vir = virConnectOpenReadOnly(o->uri)))
+	if (o->reading && (o->conn->vir = virConnectOpenReadOnly(o->uri))) {
+		o->read_only = true;
 		wss_error_clear(&o->error);
+	}
 }
 
 static void opening_run(void *opaque)
@@ -208,9 +202,15 @@ static void opening_run(void *opaque)
 	if (!o->conn->vir)
 		return;
 	/* Drivers inside this process have no peer to lose: they return -1 or 1. */
-	if (virConnectSetKeepAlive(o->conn->vir, KEEPALIVE_S, KEEPALIVE_COUNT) < 0)
+	o->has_peer = virConnectSetKeepAlive(o->conn->vir, WSS_CONN_KEEPALIVE_S, WSS_CONN_KEEPALIVE_COUNT) == 0;
+	if (!o->has_peer)
 		virResetLastError();
-	o->open = conn_describe(o->conn, &o->error) == 0;
+	if (conn_describe(o->conn, &o->error) < 0)
+		return;
+	if (o->has_peer && !o->conn->uri.has_server && !(o->conn->sides = wss_conn_sides_new(o->read_only)))
+		wss_error_set(&o->error, WSS_ERR_NO_MEMORY, "out of memory");
+	else
+		o->open = true;
 }
 
 static struct opening *opening_new(const char *uri, bool reading)
@@ -221,10 +221,8 @@ static struct opening *opening_new(const char *uri, bool reading)
 		return NULL;
 	o->reading = reading;
 	o->conn = calloc(1, sizeof(*o->conn));
-	if (o->conn)
-		pthread_mutex_init(&o->conn->identity_lock, NULL);
 	if (o->conn && (o->conn->lifecycle = wss_lifecycle_new()) &&
-	    (!uri || (o->uri = strdup(uri))))
+	    (o->conn->identity = wss_conn_identity_new()) && (!uri || (o->uri = strdup(uri))))
 		return o;
 	opening_free(o);
 	return NULL;
@@ -321,6 +319,7 @@ static void closing_run(void *opaque)
 	struct wss_conn *conn = opaque;
 
 	wss_lifecycle_stop(conn->lifecycle, conn->vir);
+	wss_conn_sides_close(conn->sides);
 	virConnectClose(conn->vir);
 	conn->vir = NULL;
 }

@@ -18,6 +18,7 @@
 #include "host/origin.h"
 
 struct wss_conn;
+struct wss_conn_identity;
 
 /*
  * Connects to uri (NULL: libvirt's default, LIBVIRT_DEFAULT_URI first). WSS_ERR_CONNECT if
@@ -36,6 +37,18 @@ int wss_conn_open_reader(const char *uri, struct wss_conn **ret_conn, struct wss
  * or 150 ms after a stop request: if libvirt hangs, a thread is left to close the connection.
  */
 void wss_conn_close(struct wss_conn *conn);
+
+/* What libvirt says about the host that it runs on. For wss_conn_identity_unref(); NULL: out of memory. */
+struct wss_conn_identity *wss_conn_identity_new(void);
+
+/* Drops a reference; accepts NULL. */
+void wss_conn_identity_unref(struct wss_conn_identity *identity);
+
+/*
+ * Makes a new connection one of several to the same libvirt, each for one guest at a time: they share the
+ * answer about the host, and a call that hangs keeps no other guest waiting. Takes a reference.
+ */
+void wss_conn_share(struct wss_conn *conn, struct wss_conn_identity *identity);
 
 /*
  * Allows KVM's counters to be read by QMP through libvirt's monitor if no other source has

@@ -2,10 +2,10 @@
 /*
  * Guests that libvirt manages.
  *
- * The ordinary path only makes calls that do not wait for a guest's monitor (XML, state, job,
- * statistics with NOWAIT), so that one blocked guest does not delay another. A libvirt call
- * cannot be cut short, so none is started once the guest's deadline (base/deadline.h) has
- * passed, except calls that restore something.
+ * Calls that do not wait for a guest's QEMU (XML, state) are made on the connection itself, all others
+ * (job, statistics, also with NOWAIT) on side connections, so that one blocked guest does not delay another
+ * (conn-call.c). A libvirt call cannot be cut short, so none is started once the guest's deadline
+ * (base/deadline.h) has passed, except calls that restore something.
  */
 #include "host/conn-private.h"
 #include "host/domain-stats.h"
@@ -21,7 +21,6 @@
 #include "host/inventory.h"
 #include "host/jobs.h"
 #include "host/lifecycle.h"
-#include "host/locality.h"
 #include "host/process-find.h"
 #include "qmp.h"
 #include "query.h"
@@ -126,30 +125,47 @@ static void refresh_balloon(struct wss_guest *guest, virDomainPtr dom)
 		wss_domain_read_balloon(dom, guest);
 }
 
-static int domain_balloon_stats(struct wss_guest *guest, struct wss_balloon_stats *ret_stats,
-				struct wss_error *err)
+/* Before a call that may hang. */
+static int call_begin(struct wss_guest *guest, const char *step, struct wss_conn_call *ret_call,
+		      struct wss_error *err)
 {
 	struct domain_source *source = guest->source;
 
-	return wss_domain_balloon_stats(source->dom, ret_stats, err);
+	return wss_conn_call_begin(source->conn, source->dom, guest->deadline, step, ret_call, err);
+}
+
+static int domain_balloon_stats(struct wss_guest *guest, struct wss_balloon_stats *ret_stats,
+				struct wss_error *err)
+{
+	wss_auto_call struct wss_conn_call call = { .conn = NULL };
+
+	if (call_begin(guest, "reading the balloon's statistics", &call, err) < 0)
+		return -1;
+	return wss_domain_balloon_stats(call.dom, ret_stats, err);
 }
 
 static int domain_disk_reads(struct wss_guest *guest, uint64_t *ret_bytes, struct wss_error *err)
 {
-	struct domain_source *source = guest->source;
+	wss_auto_call struct wss_conn_call call = { .conn = NULL };
 
 	if (guest->config.unseen_reads)
 		return wss_error_set(
 			err, WSS_ERR_UNSUPPORTED,
 			"a process other than QEMU reads files or a disk for the guest");
-	return wss_domain_disk_reads(source->dom, ret_bytes, err);
+	if (call_begin(guest, "reading the disks' statistics", &call, err) < 0)
+		return -1;
+	return wss_domain_disk_reads(call.dom, ret_bytes, err);
 }
 
 static int domain_set_balloon(struct wss_guest *guest, uint64_t bytes, struct wss_error *err)
 {
 	struct domain_source *source = guest->source;
+	wss_auto_call struct wss_conn_call call = { .conn = NULL };
 
-	if (virDomainSetMemoryFlags(source->dom, (unsigned long)(bytes / 1024),
+	/* It may give memory back, for which it is never too late. */
+	if (wss_conn_call_begin(source->conn, source->dom, NULL, "setting the balloon", &call, err) < 0)
+		return -1;
+	if (virDomainSetMemoryFlags(call.dom, (unsigned long)(bytes / 1024),
 				    VIR_DOMAIN_AFFECT_LIVE) < 0)
 		return wss_conn_error(err, "cannot set the balloon");
 	return 0;
@@ -158,8 +174,9 @@ static int domain_set_balloon(struct wss_guest *guest, uint64_t bytes, struct ws
 /*
  * A libvirt call cannot be cut short, so none is started once the guest's deadline has passed.
  */
-static int in_time(const struct wss_guest *guest, struct wss_error *err)
+static int in_time(const struct wss_guest *guest, const char *step, struct wss_error *err)
 {
+	wss_deadline_step(guest->deadline, step);
 	return wss_deadline_check(guest->deadline, err);
 }
 
@@ -178,11 +195,14 @@ static int refresh_config(struct wss_guest *guest, virDomainPtr dom, struct wss_
 static int refresh_state_and_config(struct wss_guest *guest, virDomainPtr dom,
 				    struct wss_error *err)
 {
-	if (in_time(guest, err) < 0 || refresh_config(guest, dom, err) < 0 ||
-	    in_time(guest, err) < 0 || refresh_state(guest, dom, err) < 0 ||
-	    in_time(guest, err) < 0 || refresh_job(guest, dom, err) < 0 || in_time(guest, err) < 0)
+	wss_auto_call struct wss_conn_call call = { .conn = NULL };
+
+	if (in_time(guest, "reading the domain's XML", err) < 0 || refresh_config(guest, dom, err) < 0 ||
+	    in_time(guest, "reading the domain's state", err) < 0 || refresh_state(guest, dom, err) < 0 ||
+	    call_begin(guest, "reading the domain's jobs", &call, err) < 0 ||
+	    refresh_job(guest, call.dom, err) < 0 || in_time(guest, "reading the balloon's statistics", err) < 0)
 		return -1;
-	refresh_balloon(guest, dom);
+	refresh_balloon(guest, call.dom);
 	return 0;
 }
 
@@ -215,16 +235,17 @@ static int domain_kvm_counts(struct wss_guest *guest, struct wss_kvm_counts *ret
 			     struct wss_error *err)
 {
 	struct domain_source *source = guest->source;
+	wss_auto_call struct wss_conn_call call = { .conn = NULL };
 	qmp_auto struct qmp *qmp = NULL;
 
-	if (in_time(guest, err) < 0)
+	if (call_begin(guest, "reading KVM's counters", &call, err) < 0)
 		return -1;
-	if (wss_domain_kvm_counts(source->dom, ret_counts, err) == 0)
+	if (wss_domain_kvm_counts(call.dom, ret_counts, err) == 0)
 		return 0;
 	if (err->code != WSS_ERR_UNSUPPORTED || !source->conn->allow_monitor)
 		return -1;
 	wss_error_clear(err);
-	if (wss_monitor_open(source->dom, guest->deadline, &qmp, err) < 0)
+	if (wss_monitor_open(call.dom, guest->deadline, &qmp, err) < 0)
 		return -1;
 	return wss_kvm_counts_qmp(qmp, ret_counts, err);
 }
@@ -233,11 +254,11 @@ static int domain_dirty_log_start(struct wss_guest *guest, unsigned seconds,
 				  struct wss_error *err)
 {
 #if LIBVIR_VERSION_NUMBER >= 8001000
-	struct domain_source *source = guest->source;
+	wss_auto_call struct wss_conn_call call = { .conn = NULL };
 
-	if (in_time(guest, err) < 0)
+	if (call_begin(guest, "starting the dirty log", &call, err) < 0)
 		return -1;
-	if (virDomainStartDirtyRateCalc(source->dom, (int)seconds,
+	if (virDomainStartDirtyRateCalc(call.dom, (int)seconds,
 					VIR_DOMAIN_DIRTYRATE_MODE_DIRTY_BITMAP) < 0)
 		return wss_conn_error(err, "cannot start the dirty log");
 	return 0;
@@ -253,13 +274,13 @@ static int domain_page_sampling_start(struct wss_guest *guest, unsigned seconds,
 				      unsigned *ret_per_gib, struct wss_error *err)
 {
 #if LIBVIR_VERSION_NUMBER >= 7002000
-	struct domain_source *source = guest->source;
+	wss_auto_call struct wss_conn_call call = { .conn = NULL };
 
-	if (in_time(guest, err) < 0)
+	if (call_begin(guest, "starting to sample pages", &call, err) < 0)
 		return -1;
 	/* libvirt leaves the number of samples to QEMU. */
 	*ret_per_gib = 512;
-	if (virDomainStartDirtyRateCalc(source->dom, (int)seconds, 0) < 0)
+	if (virDomainStartDirtyRateCalc(call.dom, (int)seconds, 0) < 0)
 		return wss_conn_error(err, "cannot sample pages");
 	return 0;
 #else
@@ -274,63 +295,11 @@ static int domain_page_sampling_start(struct wss_guest *guest, unsigned seconds,
 static int domain_dirty_log_query(struct wss_guest *guest, struct wss_dirty_log *ret_log,
 				  struct wss_error *err)
 {
-	struct domain_source *source = guest->source;
+	wss_auto_call struct wss_conn_call call = { .conn = NULL };
 
-	if (in_time(guest, err) < 0)
+	if (call_begin(guest, "reading the state of the dirty log", &call, err) < 0)
 		return -1;
-	return wss_domain_dirty_log(source->dom, ret_log, err);
-}
-
-/* Asks libvirt for <capabilities><host><uuid> and the name, of which either may be unknown. */
-static struct wss_conn_identity *identity_ask(virConnectPtr vir)
-{
-	struct wss_conn_identity *identity = calloc(1, sizeof(*identity));
-	char *xml;
-
-	if (!identity)
-		return NULL;
-	xml = virConnectGetCapabilities(vir);
-	if (!xml || wss_domxml_parse_host_uuid(xml, identity->uuid, NULL) < 0)
-		identity->uuid[0] = '\0';
-	free(xml);
-	identity->name = virConnectGetHostname(vir);
-	return identity;
-}
-
-static struct wss_conn_identity *identity_known(struct wss_conn *conn)
-{
-	struct wss_conn_identity *identity;
-
-	pthread_mutex_lock(&conn->identity_lock);
-	identity = conn->identity;
-	pthread_mutex_unlock(&conn->identity_lock);
-	return identity;
-}
-
-/*
- * Is this the host that libvirt runs on? libvirt is asked once for each connection, as it has its resolver find its
- * name, which takes seconds if no name server answers. Whoever waits for that holds no lock.
- */
-static int domain_check_locality(struct wss_conn *conn, const struct wss_host *host, struct wss_error *err)
-{
-	struct wss_conn_identity *known = identity_known(conn), *asked = NULL, *identity;
-	int r;
-
-	if (!known && conn->uri.kind != WSS_URI_EMBED)
-		asked = identity_ask(conn->vir);
-	identity = known ? known : asked;
-	r = wss_locality_check(host, &conn->uri, identity && identity->uuid[0] ? identity->uuid : NULL,
-			       identity ? identity->name : NULL, err);
-	if (r < 0 || !asked) {
-		wss_conn_identity_free(asked);
-		return r;
-	}
-	pthread_mutex_lock(&conn->identity_lock);
-	if (!conn->identity)
-		conn->identity = wss_steal_ptr(asked);
-	pthread_mutex_unlock(&conn->identity_lock);
-	wss_conn_identity_free(asked);
-	return 0;
+	return wss_domain_dirty_log(call.dom, ret_log, err);
 }
 
 /*
@@ -359,9 +328,7 @@ static int domain_attach(struct wss_guest *guest, const struct wss_host *host,
 	struct wss_conn *conn = source->conn;
 	int r;
 
-	if (in_time(guest, err) < 0)
-		return -1;
-	r = conn->qemu_driver ? domain_check_locality(conn, host, err)
+	r = conn->qemu_driver ? wss_conn_check_locality(conn, host, guest->deadline, err)
 			      : wss_error_set(err, WSS_ERR_UNSUPPORTED,
 					      "libvirt's driver '%s' runs no QEMU guests",
 					      virConnectGetType(conn->vir));
@@ -375,11 +342,11 @@ static int domain_attach(struct wss_guest *guest, const struct wss_host *host,
 static int domain_publish(struct wss_guest *guest, const char *xml, bool persistent,
 			  struct wss_error *err)
 {
-	struct domain_source *source = guest->source;
+	wss_auto_call struct wss_conn_call call = { .conn = NULL };
 
-	if (in_time(guest, err) < 0)
+	if (call_begin(guest, "writing the domain's metadata", &call, err) < 0)
 		return -1;
-	return wss_conn_store(source->dom, WSS_PROFILE_NAMESPACE, WSS_PROFILE_PREFIX, xml,
+	return wss_conn_store(call.dom, WSS_PROFILE_NAMESPACE, WSS_PROFILE_PREFIX, xml,
 			      persistent, err);
 }
 
@@ -388,7 +355,7 @@ static int domain_metadata(struct wss_guest *guest, const char *namespace_uri, c
 {
 	struct domain_source *source = guest->source;
 
-	if (in_time(guest, err) < 0)
+	if (in_time(guest, "reading the domain's metadata", err) < 0)
 		return -1;
 	return wss_conn_element(source->dom, namespace_uri, ret_xml, err);
 }

@@ -102,7 +102,11 @@ int wss_conn_set_metadata(struct wss_conn *conn, const char *uuid, const char *n
 	const struct wss_domain_ref ref = { .uuid = uuid };
 	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, &ref, err);
 
-	return dom ? wss_conn_store(dom, namespace_uri, prefix, xml, true, err) : -1;
+	wss_auto_call struct wss_conn_call call = { .conn = NULL };
+
+	if (!dom || wss_conn_call_begin(conn, dom, NULL, "writing the domain's metadata", &call, err) < 0)
+		return -1;
+	return wss_conn_store(call.dom, namespace_uri, prefix, xml, true, err);
 }
 
 /* Returns MemTotal of the host's /proc/meminfo, in KiB; 0 if the driver does not report it. */
@@ -160,6 +164,7 @@ int wss_conn_config(struct wss_conn *conn, const char *uuid, struct wss_domxml *
 	const struct wss_domain_ref ref = { .uuid = uuid };
 	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, &ref, err);
 	wss_auto_free char *xml = dom ? virDomainGetXMLDesc(dom, 0) : NULL;
+	wss_auto_call struct wss_conn_call call = { .conn = NULL };
 	struct wss_error ignored = WSS_ERROR_INIT;
 
 	*ret_stats = (struct wss_balloon_stats){ .actual_bytes = { .known = false } };
@@ -169,6 +174,7 @@ int wss_conn_config(struct wss_conn *conn, const char *uuid, struct wss_domxml *
 		return wss_conn_error(err, "cannot read the domain's XML");
 	if (wss_domxml_parse(xml, ret_config, err) < 0)
 		return -1;
-	wss_domain_balloon_stats(dom, ret_stats, &ignored);
+	if (wss_conn_call_begin(conn, dom, NULL, "reading the balloon's statistics", &call, &ignored) == 0)
+		wss_domain_balloon_stats(call.dom, ret_stats, &ignored);
 	return 0;
 }

@@ -18,6 +18,7 @@ struct wss_pool {
 	struct wss_hypervisor **idle; /* the last one is the next to be used; under the lock */
 	size_t n, room;
 	bool closed; /* under the lock */
+	struct wss_conn_identity *identity; /* of the host of all of them */
 	struct wss_deadline closing;
 };
 
@@ -32,6 +33,11 @@ struct wss_pool *wss_pool_new(const struct wss_hypervisor_options *options)
 
 	if (!pool)
 		return NULL;
+	pool->identity = wss_conn_identity_new();
+	if (!pool->identity) {
+		free(pool);
+		return NULL;
+	}
 	pool->references = 1;
 	pool->options = *options;
 	pthread_mutex_init(&pool->lock, NULL);
@@ -45,6 +51,7 @@ static void pool_unref(void *opaque)
 	if (atomic_fetch_sub(&pool->references, 1) != 1)
 		return;
 	pthread_mutex_destroy(&pool->lock);
+	wss_conn_identity_unref(pool->identity);
 	free(pool->idle);
 	free(pool);
 }
@@ -97,11 +104,17 @@ static bool pool_give(struct wss_pool *pool, struct wss_hypervisor *hypervisor)
 static int lease_connect(struct lease *lease, struct wss_error *err)
 {
 	struct wss_hypervisor *hypervisor;
+	struct wss_conn *conn;
 
 	while ((hypervisor = pool_take(lease->pool)) && !wss_hypervisor_alive(hypervisor))
 		wss_hypervisor_unref(hypervisor);
-	if (!hypervisor && wss_hypervisor_open(&lease->pool->options, &hypervisor, err) < 0)
-		return -1;
+	if (!hypervisor) {
+		if (wss_hypervisor_open(&lease->pool->options, &hypervisor, err) < 0)
+			return -1;
+		conn = wss_hypervisor_conn(hypervisor);
+		if (conn)
+			wss_conn_share(conn, lease->pool->identity);
+	}
 	lease->hypervisor = hypervisor;
 	return 0;
 }

@@ -12,7 +12,7 @@
 /* A request about the whole hypervisor, which libvirt may never answer. */
 struct question {
 	int (*ask)(struct question *question, struct wss_error *err);
-	const char *what; /* what it does, for the error if it is late */
+	const char *what; /* what it does: the step of its deadline */
 	struct wss_hypervisor *hypervisor;
 	struct wss_deadline deadline;
 	bool failed; /* error says why */
@@ -79,15 +79,16 @@ static int ask_hypervisor(struct wss_hypervisor *hypervisor, const struct questi
 	question->deadline.cancel = cancel;
 	wss_deadline_allow(&question->deadline, deadline_ns);
 	wss_deadline_run(&question->deadline, 0);
+	wss_deadline_step(&question->deadline, template->what);
 	if (wss_work_run(&work, 0, &late) == 0 && !question->failed) {
 		*ret_question = question;
 		return 0;
 	}
 	if (late.code == WSS_ERR_TIMEOUT && wss_cancel_requested(cancel))
 		return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
-	if (late.code == WSS_ERR_TIMEOUT)
-		return wss_error_set(err, WSS_ERR_TIMEOUT, "%s %s", template->what, late.text);
 	*err = late.code ? late : question->error;
+	if (late.code == WSS_ERR_TIMEOUT)
+		return -1;
 	question_free(question);
 	return -1;
 }

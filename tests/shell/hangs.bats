@@ -150,14 +150,14 @@ stop() {
 		wait "${running[i]}" || status=$?
 		echo "$i: $status: $(cat $i.out $i.err)"
 		[ "$status" = 3 ]
-		grep -q 'web2: took longer than its deadline' $i.err
+		grep -q 'web2: timed out after' $i.err
 		! grep -q 'web[13]' $i.err
 	done
 	status=0
 	wait "$pid" || status=$?
 	cat listing.err
 	[ "$status" = 1 ]
-	grep -q 'listing the domains took longer than its deadline of 30.00 s' listing.err
+	grep -q 'timed out after 30.00 s while listing the domains' listing.err
 	[ $((SECONDS - began)) -lt 50 ]
 }
 

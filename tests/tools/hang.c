@@ -3,11 +3,13 @@
  * Hangs libvirt calls in a program that loads this by LD_PRELOAD, as only tests do.
  *
  * WSS_HANG=FUNCTION:DOMAIN hangs a function for one domain, FUNCTION: for any. The first
- * WSS_HANG_AFTER of these calls pass. A call that hangs creates the file WSS_HANG_FILE first.
+ * WSS_HANG_AFTER of these calls pass. A call that hangs creates the file WSS_HANG_FILE first. With
+ * WSS_HANG_SECONDS it only takes that long, and others wait for it, as for a slow libvirtd.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <libvirt/libvirt.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +19,17 @@
 
 static void hang(void)
 {
-	const char *file = getenv("WSS_HANG_FILE");
+	const char *file = getenv("WSS_HANG_FILE"), *seconds = getenv("WSS_HANG_SECONDS");
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 	if (file)
 		close(open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-	for (;;)
+	if (seconds) {
+		pthread_mutex_lock(&lock);
+		sleep((unsigned)atoi(seconds));
+		pthread_mutex_unlock(&lock);
+	}
+	while (!seconds)
 		pause();
 }
 
@@ -84,6 +92,12 @@ EXPORT const char *virConnectGetType(virConnectPtr conn)
 {
 	hang_if_wanted(__func__, NULL);
 	return REAL(virConnectGetType)(conn);
+}
+
+EXPORT char *virConnectGetCapabilities(virConnectPtr conn)
+{
+	hang_if_wanted(__func__, NULL);
+	return REAL(virConnectGetCapabilities)(conn);
 }
 
 EXPORT char *virConnectGetHostname(virConnectPtr conn)

@@ -95,7 +95,7 @@ static void test_late(void **unused)
 
 	(void)unused;
 	assert_int_equal(task_do(task, 0, &err), -1);
-	assert_error(&err, WSS_ERR_TIMEOUT, "deadline of 100 ms");
+	assert_error(&err, WSS_ERR_TIMEOUT, "timed out after 100 ms");
 	assert_in_range(wss_clock_now_ns() - began, 100 * WSS_NS_PER_MS + WSS_WORKER_GRACE_NS,
 			8 * WSS_NS_PER_S);
 	assert_int_equal(ended, 0);
