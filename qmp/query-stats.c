@@ -37,21 +37,28 @@ static struct json_object *build_args(enum qmp_stats_target target,
 	return wss_steal_ptr(args);
 }
 
+/*
+ * Adds a value. One that no counter of ours reaches is no reason to give up the others: its
+ * statistic, with UINT64_MAX for good, counts as not found.
+ */
 static int add_value(struct json_object *entry, struct qmp_stat *stat, struct wss_error *err)
 {
+	struct json_object *given = json_object_object_get(entry, "value");
 	uint64_t value;
 	bool flag;
 
-	if (json_object_is_type(json_object_object_get(entry, "value"), json_type_boolean)) {
+	if (json_object_is_type(given, json_type_boolean)) {
 		if (qmp_get_bool(entry, "value", &flag, err) < 0)
 			return -1;
 		value = flag;
+	} else if (json_object_is_type(given, json_type_int) && json_object_get_uint64(given) == UINT64_MAX) {
+		value = UINT64_MAX;
 	} else if (qmp_get_uint64(entry, "value", &value, err) < 0) {
 		return wss_error_prefix(err, "%s", stat->name);
 	}
 	if (__builtin_add_overflow(stat->value, value, &stat->value))
-		return wss_error_set(err, WSS_ERR_FAILED, "%s is out of range", stat->name);
-	stat->found = true;
+		stat->value = UINT64_MAX;
+	stat->found = stat->value != UINT64_MAX;
 	return 0;
 }
 

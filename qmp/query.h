@@ -147,7 +147,7 @@ struct qmp_stat {
 /*
  * query-stats of the provider kvm (QEMU 7.1; older: WSS_ERR_UNSUPPORTED). Fills found and
  * value of count entries, which are untouched on failure. Booleans count as 0 and 1. A guest
- * without KVM has no statistics: found is false for all.
+ * without KVM has no statistics: found is false for all. A statistic of 2^64 - 1 or more is not found.
  */
 int qmp_query_stats(struct qmp *qmp, enum qmp_stats_target target, struct qmp_stat *stats,
 		    size_t count, unsigned int timeout_ms, struct wss_error *err);

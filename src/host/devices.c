@@ -108,6 +108,26 @@ bool wss_device_model_bears_dirty_log(const char *model)
 		       compare_models) != NULL;
 }
 
+/* Whether a disk, or a part of its chain, is an NVMe device that QEMU drives itself, or a vDPA device. */
+static bool disk_pins(const xmlNode *source)
+{
+	for (; source; source = wss_xml_child(source, "backingStore"))
+		if (wss_xml_attribute_is(source, "type", "nvme") || wss_xml_attribute_is(source, "type", "vhostvdpa"))
+			return true;
+	return false;
+}
+
+bool wss_device_pins(const xmlNode *device)
+{
+	if (wss_xml_is(device, "hostdev"))
+		return !wss_xml_attribute_is(device, "mode", "capabilities") &&
+		       !wss_xml_attribute_is(device, "type", "usb") && !wss_xml_attribute_is(device, "type", "scsi") &&
+		       !wss_xml_attribute_is(device, "type", "scsi_host");
+	if (wss_xml_is(device, "interface"))
+		return wss_xml_attribute_is(device, "type", "hostdev") || wss_xml_attribute_is(device, "type", "vdpa");
+	return wss_xml_is(device, "disk") && (disk_pins(device) || disk_pins(wss_xml_child(device, "mirror")));
+}
+
 bool wss_device_model_pins(const char *model)
 {
 	return !strncmp(model, "vfio-", strlen("vfio-")) || !strncmp(model, "vhost-vdpa", strlen("vhost-vdpa"));

@@ -23,7 +23,14 @@ bool wss_devices_bear_dirty_log(const xmlNode *devices, char *ret_name, size_t s
 /* The same for one device or network backend by QEMU's name: "virtio-net-pci", "tap". */
 bool wss_device_model_bears_dirty_log(const char *model);
 
-/* Whether such a device pins all of the guest's memory: VFIO and vDPA devices do, as the host's devices may write to it. */
+/*
+ * Whether an element below <devices> pins all of the guest's memory, because a device of the host may write to any of
+ * it: PCI and mediated devices, vDPA, NVMe disks. USB and SCSI devices are reached through QEMU or vhost and pin
+ * nothing. A kind of <hostdev> that is not known counts as pinning.
+ */
+bool wss_device_pins(const xmlNode *device);
+
+/* The same for a device or network backend by QEMU's name. */
 bool wss_device_model_pins(const char *model);
 
 /* Whether such a device has memory of its own that the guest maps: ivshmem. */

@@ -111,7 +111,7 @@ void wss_domxml_improve(const xmlNode *domain, struct wss_domxml *ret)
 		snprintf(ret->better_balloon, sizeof(ret->better_balloon), "%s", NEW_BALLOON);
 	else if (!wss_xml_attribute_is(balloon, "model", "xen"))
 		element_change(balloon, balloon_improve, ret->better_balloon);
-	if (ret->hugepages || ret->locked)
+	if (wss_xml_child(backing, "hugepages") || ret->locked)
 		element_change(backing, backing_improve, ret->better_backing);
 	wss_xml_watch_end(&watch);
 	/* What libxml2 had no memory for is missing. */

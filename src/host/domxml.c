@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "host/devices.h"
@@ -128,6 +129,28 @@ static int parse_identity(const xmlNode *domain, struct wss_domxml *ret, struct 
 	return parse_uuid(domain, ret->uuid, err);
 }
 
+/* Whether pages of this size are larger than the host's ordinary ones, which libvirt accepts, too. */
+static bool page_is_huge(const xmlChar *number, const xmlChar *unit)
+{
+	uint64_t bytes;
+
+	return scale_size(number, unit, "page", &bytes, NULL) < 0 || bytes > (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static bool backing_is_huge(const xmlNode *hugepages)
+{
+	if (!wss_xml_child(hugepages, "page"))
+		return hugepages != NULL;
+	wss_xml_for_each_child(page, hugepages, "page") {
+		const xmlChar *size = wss_xml_attribute(page, "size");
+		const xmlChar *unit = wss_xml_attribute(page, "unit");
+
+		if (page_is_huge(size, unit))
+			return true;
+	}
+	return false;
+}
+
 static void parse_backing(const xmlNode *domain, struct wss_domxml *ret)
 {
 	const xmlNode *backing = wss_xml_child(domain, "memoryBacking");
@@ -138,7 +161,7 @@ static void parse_backing(const xmlNode *domain, struct wss_domxml *ret)
 		ret->backing = WSS_BACKING_MEMFD;
 	else if (wss_xml_attribute_is(source, "type", "file"))
 		ret->backing = WSS_BACKING_FILE;
-	ret->hugepages = wss_xml_child(backing, "hugepages") != NULL;
+	ret->hugepages = backing_is_huge(wss_xml_child(backing, "hugepages"));
 	ret->locked = wss_xml_child(backing, "locked") != NULL;
 	ret->shared = wss_xml_attribute_is(access, "mode", "shared") ||
 		      (ret->backing == WSS_BACKING_MEMFD &&
@@ -170,24 +193,52 @@ static int node_number(const xmlChar *text)
 	return *end || number > NODE_MAX ? -1 : (int)number;
 }
 
+/* What an element's own attribute says about its memory, else what holds for the whole guest. */
+static bool access_is_shared(const xmlNode *node, const char *attribute, bool otherwise)
+{
+	return wss_xml_attribute_is(node, attribute, "shared") ||
+	       (otherwise && !wss_xml_attribute_is(node, attribute, "private"));
+}
+
 /* Adds the NUMA cells' blocks. Cells without an id are numbered from 0. */
 static int parse_cells(const xmlNode *domain, struct wss_domxml *ret, struct wss_error *err)
 {
+	bool all_shared = true;
+
 	wss_xml_for_each_child(cell, wss_xml_child(wss_xml_child(domain, "cpu"), "numa"), "cell") {
 		const xmlChar *number = wss_xml_attribute(cell, "memory");
 		const xmlChar *unit = wss_xml_attribute(cell, "unit");
 		const xmlChar *id = wss_xml_attribute(cell, "id");
-		uint64_t bytes;
+		uint64_t bytes = 0;
 
 		if (scale_size(number, unit, "memory of a NUMA cell", &bytes, err) < 0 ||
 		    domxml_add_block(ret, bytes, id ? node_number(id) : (int)ret->n_cells,
 				     err) < 0)
 			return -1;
-		if (wss_xml_attribute_is(cell, "memAccess", "private"))
-			ret->shared = false;
+		if (bytes)
+			all_shared &= access_is_shared(cell, "memAccess", ret->shared);
 		ret->n_cells++;
 	}
+	if (ret->n_cells)
+		ret->shared = all_shared;
 	return 0;
+}
+
+/* Whether a memory device's memory is shared: as it says itself, as its NUMA cell does, as the guest does. */
+static bool device_is_shared(const xmlNode *domain, const xmlNode *memory, bool guest_shared)
+{
+	const xmlNode *node = wss_xml_child(wss_xml_child(memory, "target"), "node");
+	const xmlChar *text = wss_xml_content(node);
+	int wanted = node_number(text), number = 0;
+
+	wss_xml_for_each_child(cell, wss_xml_child(wss_xml_child(domain, "cpu"), "numa"), "cell") {
+		const xmlChar *id = wss_xml_attribute(cell, "id");
+
+		if ((id ? node_number(id) : number) == wanted)
+			guest_shared = access_is_shared(cell, "memAccess", guest_shared);
+		number++;
+	}
+	return access_is_shared(memory, "access", guest_shared);
 }
 
 /* Reads the hexadecimal attribute base of <address>; 0 if there is none. */
@@ -226,11 +277,12 @@ static int add_device(const xmlNode *memory, struct wss_domxml *ret, uint64_t by
  * Adds the memory devices' blocks. *ret_bytes is the sum over all models, because <memory>
  * contains them all (libvirt's virDomainDefPostParseMemory()).
  */
-static int parse_memory_devices(const xmlNode *devices, struct wss_domxml *ret,
+static int parse_memory_devices(const xmlNode *domain, bool guest_shared, struct wss_domxml *ret,
 				uint64_t *ret_bytes, struct wss_error *err)
 {
 	*ret_bytes = 0;
-	wss_xml_for_each_child(memory, devices, "memory") {
+	wss_xml_for_each_child(memory, wss_xml_child(domain, "devices"), "memory") {
+		const xmlNode *page = wss_xml_child(wss_xml_child(memory, "source"), "pagesize");
 		uint64_t bytes;
 
 		if (wss_domxml_size(wss_xml_child(wss_xml_child(memory, "target"), "size"), "size of a memory device",
@@ -243,8 +295,9 @@ static int parse_memory_devices(const xmlNode *devices, struct wss_domxml *ret,
 			if (domxml_add_block(ret, bytes, -1, err) < 0 ||
 			    add_device(memory, ret, bytes, err) < 0)
 				return -1;
-			if (wss_xml_attribute_is(memory, "access", "private"))
-				ret->shared = false;
+			ret->shared &= device_is_shared(domain, memory, guest_shared);
+			if (page)
+				ret->hugepages |= page_is_huge(wss_xml_content(page), wss_xml_attribute(page, "unit"));
 		} else if (wss_xml_attribute_is(memory, "model", "nvdimm") ||
 			   wss_xml_attribute_is(memory, "model", "virtio-pmem")) {
 			ret->pmems++;
@@ -257,6 +310,7 @@ static int parse_memory(const xmlNode *domain, struct wss_domxml *ret, struct ws
 {
 	const xmlNode *current = wss_xml_child(domain, "currentMemory");
 	uint64_t device_bytes, initial_bytes;
+	bool guest_shared;
 
 	if (wss_domxml_size(wss_xml_child(domain, "memory"), "memory", &ret->maximum_bytes, err) < 0)
 		return -1;
@@ -266,12 +320,13 @@ static int parse_memory(const xmlNode *domain, struct wss_domxml *ret, struct ws
 	if (current && wss_domxml_size(current, "currentMemory", &ret->current_bytes, err) < 0)
 		return -1;
 	parse_backing(domain, ret);
+	guest_shared = ret->shared;
 	if (parse_cells(domain, ret, err) < 0)
 		return -1;
 	if (ret->n_cells) {
 		for (size_t i = 0; i < ret->n_blocks; i++)
 			ret->initial_bytes += ret->block_bytes[i];
-		if (parse_memory_devices(wss_xml_child(domain, "devices"), ret, &device_bytes, err) < 0)
+		if (parse_memory_devices(domain, guest_shared, ret, &device_bytes, err) < 0)
 			return -1;
 		return ret->n_blocks
 			       ? 0
@@ -280,7 +335,7 @@ static int parse_memory(const xmlNode *domain, struct wss_domxml *ret, struct ws
 	/* This block precedes those of the devices, although its size depends on theirs. */
 	ret->n_blocks = 1;
 	ret->block_nodes[0] = -1;
-	if (parse_memory_devices(wss_xml_child(domain, "devices"), ret, &device_bytes, err) < 0)
+	if (parse_memory_devices(domain, guest_shared, ret, &device_bytes, err) < 0)
 		return -1;
 	if (__builtin_sub_overflow(ret->maximum_bytes, device_bytes, &initial_bytes) ||
 	    !initial_bytes)
@@ -352,10 +407,8 @@ static void parse_devices(const xmlNode *domain, struct wss_domxml *ret)
 	ret->balloon_reporting = ret->has_balloon &&
 				 wss_xml_attribute_is(balloon, "freePageReporting", "on");
 	wss_xml_for_each_child(device, devices, NULL) {
-		if (wss_xml_is(device, "hostdev") ||
-		    (wss_xml_is(device, "interface") && wss_xml_attribute_is(device, "type", "hostdev")))
-			ret->hostdevs++;
-		else if (wss_xml_is(device, "shmem"))
+		ret->hostdevs += wss_device_pins(device);
+		if (wss_xml_is(device, "shmem"))
 			ret->shmems++;
 		else if (wss_xml_is(device, "filesystem"))
 			ret->unseen_reads = true;

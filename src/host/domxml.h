@@ -45,12 +45,13 @@ struct wss_domxml {
 	/* The <memoryBacking> without huge pages and locked; "" if it has neither, or is too long. */
 	char better_backing[WSS_ELEMENT_MAX];
 	enum wss_backing backing;     /* <memoryBacking><source type=…> */
-	bool hugepages; /* <memoryBacking><hugepages>, perhaps for some cells only */
+	/* <memoryBacking><hugepages>, or <pagesize> of a memory device, larger than the host's pages; perhaps not for all */
+	bool hugepages;
 	bool locked;		      /* <memoryBacking><locked> */
 	/*
 	 * Whether every block of RAM is configured as a shared mapping: access mode='shared',
-	 * or memfd with a mode other than 'private', and no cell or memory device with
-	 * 'private'. The actual mapping is wss_ram's all_shared.
+	 * or memfd with a mode other than 'private', unless its cell or memory device says
+	 * otherwise. The actual mapping is wss_ram's all_shared.
 	 */
 	bool shared;
 	/*
@@ -72,7 +73,8 @@ struct wss_domxml {
 		int node; /* guest NUMA node; -1 if unspecified */
 	} devices[WSS_MEMORY_DEVICES_MAX];
 	unsigned pmems; /* nvdimm and virtio-pmem devices: mapped by the guest, but not RAM */
-	unsigned hostdevs; /* <hostdev> of any kind, and <interface type='hostdev'> */
+	/* Devices that pin all of the guest's memory (host/devices.h): VFIO, vDPA, NVMe disks */
+	unsigned hostdevs;
 	unsigned shmems;   /* <shmem> */
 	/* <disk type='vhostuser'> or <filesystem>: no statistics count their reads */
 	bool unseen_reads;

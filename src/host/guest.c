@@ -21,6 +21,22 @@ struct wss_guest *wss_guest_new(const struct wss_guest_ops *ops, void *source,
 }
 
 /*
+ * Finds RAM in which all NUMA cells are one block, as for machine types up to 5.0 without memory backing, which QEMU
+ * gives the cells' sizes only.
+ */
+static int find_undivided(const struct wss_guest *guest, struct wss_ram *ret_ram, struct wss_error *err)
+{
+	const struct wss_domxml *config = &guest->config;
+	uint64_t sizes[1 + WSS_MEMORY_DEVICES_MAX] = { config->initial_bytes };
+
+	if (config->n_devices >= config->n_blocks)
+		return wss_error_set(err, WSS_ERR_FAILED, "no NUMA cell has memory");
+	memcpy(sizes + 1, config->block_bytes + (config->n_blocks - config->n_devices),
+	       config->n_devices * sizeof(sizes[0]));
+	return wss_ram_find(&guest->process, sizes, 1 + config->n_devices, ret_ram, err);
+}
+
+/*
  * Finds the guest's RAM. Returns -1 only when out of memory; other failures are recorded in
  * ram_error.
  */
@@ -32,6 +48,8 @@ static int find_ram(struct wss_guest *guest, struct wss_error *err)
 	guest->ram_known = wss_ram_find(&guest->process, guest->config.block_bytes,
 					guest->config.n_blocks, &guest->ram,
 					&guest->ram_error) == 0;
+	if (!guest->ram_known && guest->config.n_cells && guest->config.backing == WSS_BACKING_ANON)
+		guest->ram_known = find_undivided(guest, &guest->ram, NULL) == 0;
 	if (guest->ram_error.code != WSS_ERR_NO_MEMORY)
 		return 0;
 	return wss_error_set(err, WSS_ERR_NO_MEMORY, "%s", guest->ram_error.text);

@@ -178,7 +178,7 @@ size_t wss_config_advise(const struct wss_domxml *config, const struct wss_confi
 		[WSS_CONFIG_LOCKED] = {config->locked, true, "all its memory is locked on the host",
 				       backing, NULL},
 		[WSS_CONFIG_PINNED] = {config->hostdevs != 0, true,
-				       "a passed-through device can pin all its memory", NULL, NULL},
+				       "a PCI, mediated, vDPA or NVMe device pins all its memory", NULL, NULL},
 		[WSS_CONFIG_ENCRYPTED] = {config->launch_security[0] != '\0', true,
 					  config->security_unseen ? "QEMU's file of options may encrypt the memory"
 								  : "encrypted memory is pinned on the host",

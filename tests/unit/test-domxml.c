@@ -377,6 +377,32 @@ static void test_backing(void **unused)
 		  false },
 		{ BACKING("<hugepages><page size='1' unit='G' nodeset='0'/></hugepages>"), "",
 		  WSS_BACKING_ANON, false, true, false },
+		/* Ordinary pages are not huge. */
+		{ BACKING("<hugepages><page size='4' unit='KiB'/></hugepages>"), "",
+		  WSS_BACKING_ANON, false, false, false },
+		{ BACKING("<hugepages><page size='4'/><page size='2048' nodeset='1'/></hugepages>"), "",
+		  WSS_BACKING_ANON, false, true, false },
+		{ "", "<memory model='dimm'><source><pagesize unit='KiB'>2048</pagesize></source>"
+		      "<target><size>1</size></target></memory>", WSS_BACKING_ANON, false, true, false },
+		{ "", "<memory model='virtio-mem'><source><pagesize>2048</pagesize></source>"
+		      "<target><size>1</size></target></memory>", WSS_BACKING_ANON, false, true, false },
+		{ "", "<memory model='dimm'><source><pagesize unit='KiB'>4</pagesize></source>"
+		      "<target><size>1</size></target></memory>", WSS_BACKING_ANON, false, false, false },
+		/* Each cell and device may say it for itself. */
+		{ CELLS("<cell memory='1' memAccess='shared'/>"), "", WSS_BACKING_ANON, true, false, false },
+		{ CELLS("<cell memory='1' memAccess='shared'/><cell memory='1'/>"), "", WSS_BACKING_ANON,
+		  false, false, false },
+		{ CELLS("<cell memory='1' memAccess='shared'/><cell memory='0'/>"), "", WSS_BACKING_ANON,
+		  true, false, false },
+		{ CELLS("<cell memory='1' memAccess='shared'/>"),
+		  "<memory model='dimm'><target><size>1</size></target></memory>", WSS_BACKING_ANON, false,
+		  false, false },
+		{ CELLS("<cell memory='1' memAccess='shared'/>"),
+		  "<memory model='dimm'><target><size>1</size><node>0</node></target></memory>",
+		  WSS_BACKING_ANON, true, false, false },
+		{ CELLS("<cell memory='1' memAccess='shared'/>"),
+		  "<memory model='dimm' access='shared'><target><size>1</size></target></memory>",
+		  WSS_BACKING_ANON, true, false, false },
 	};
 	struct wss_error err = WSS_ERROR_INIT;
 	struct wss_domxml dom;
@@ -443,6 +469,41 @@ static void test_devices(void **unused)
 	assert_int_equal(dom.hostdevs, 0);
 	assert_string_equal(dom.launch_security, "");
 	assert_false(dom.qemu_passthrough);
+}
+
+static void test_pinning_devices(void **unused)
+{
+	static const struct {
+		const char *device;
+		unsigned pins;
+	} table[] = {
+		{ "<hostdev mode='subsystem' type='pci'/>", 1 },
+		{ "<hostdev mode='subsystem' type='mdev' model='vfio-pci'/>", 1 },
+		{ "<hostdev mode='subsystem' type='something-new'/>", 1 },
+		{ "<interface type='hostdev'/>", 1 },
+		{ "<interface type='vdpa'/>", 1 },
+		{ "<disk type='nvme' device='disk'/>", 1 },
+		{ "<disk type='vhostvdpa' device='disk'/>", 1 },
+		{ "<disk type='file'><backingStore type='file'><backingStore type='nvme'/></backingStore></disk>", 1 },
+		{ "<disk type='file'><mirror type='nvme' job='copy'/></disk>", 1 },
+		{ "<hostdev mode='subsystem' type='usb'/>", 0 },
+		{ "<hostdev mode='subsystem' type='scsi'/>", 0 },
+		{ "<hostdev mode='subsystem' type='scsi_host' model='virtio'/>", 0 },
+		{ "<hostdev mode='capabilities' type='misc'/>", 0 },
+		{ "<interface type='vhostuser'/>", 0 },
+		{ "<interface type='bridge'/>", 0 },
+		{ "<disk type='block'><backingStore/></disk>", 0 },
+		{ "<redirdev bus='usb' type='spicevmc'/>", 0 },
+	};
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_domxml dom;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		assert_int_equal(parse(MEM, "", table[i].device, &dom, &err), 0);
+		if (dom.hostdevs != table[i].pins)
+			fail_msg("%s: %u", table[i].device, dom.hostdevs);
+	}
 }
 
 /* What libvirt passes on to QEMU as it is may encrypt the guest, or pin its memory. */
@@ -665,6 +726,7 @@ int main(void)
 		cmocka_unit_test(test_backing),
 		cmocka_unit_test(test_devices),
 		cmocka_unit_test(test_commandline),
+		cmocka_unit_test(test_pinning_devices),
 		cmocka_unit_test(test_unseen_reads),
 		cmocka_unit_test(test_disk_jobs),
 		cmocka_unit_test(test_many_chains),

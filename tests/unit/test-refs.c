@@ -39,6 +39,25 @@ static void assert_refused(const char *part)
 	assert_error(&err, WSS_ERR_UNSUPPORTED, part);
 }
 
+/* Machine types up to 5.0 have one block for all cells that need no backend of their own. */
+static void test_cells_in_one_block(void **unused)
+{
+	struct wss_domxml *config = &fake->guest->config;
+
+	(void)unused;
+	config->n_cells = config->n_blocks = 2;
+	config->block_bytes[0] = 3 * WSS_MIB;
+	config->block_bytes[1] = FAKE_RAM - 3 * WSS_MIB;
+	config->initial_bytes = FAKE_RAM;
+	attach();
+	wss_guest_detach(fake->guest);
+	/* Each cell of a guest with memory backing has a block. */
+	config->backing = WSS_BACKING_MEMFD;
+	assert_int_equal(wss_guest_attach(fake->guest, &host, NULL), 0);
+	assert_false(fake->guest->ram_known);
+	assert_error(&fake->guest->ram_error, WSS_ERR_FAILED, "expected 1 block of 3072 KiB");
+}
+
 static void test_probe(void **unused)
 {
 	(void)unused;
@@ -144,6 +163,7 @@ static void test_gone(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(test_cells_in_one_block),
 		TEST(test_probe),
 		TEST(test_refuses_kvm),
 		TEST(test_refuses_backing),
