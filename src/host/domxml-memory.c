@@ -71,6 +71,37 @@ static bool backing_improve(xmlNode *backing)
 	return true;
 }
 
+/*
+ * Memory that is shared needs a source: libvirt puts it into a file on disk if neither huge pages nor
+ * memfd are one.
+ */
+static bool shared_backing_improve(xmlNode *backing)
+{
+	xmlNode *source = wss_xml_child(backing, "source");
+
+	if (source && !wss_xml_attribute_is(source, "type", "anonymous"))
+		return backing_improve(backing);
+	if (!source)
+		source = xmlNewChild(backing, NULL, BAD_CAST "source", NULL);
+	return source && attribute_set(source, "type", "memfd") && backing_improve(backing);
+}
+
+/* Whether any of the memory is to be shared by <access>, a NUMA cell or a memory device. */
+static bool domain_shares(const xmlNode *domain)
+{
+	const xmlNode *access = wss_xml_child(wss_xml_child(domain, "memoryBacking"), "access");
+
+	if (wss_xml_attribute_is(access, "mode", "shared"))
+		return true;
+	wss_xml_for_each_child(cell, wss_xml_child(wss_xml_child(domain, "cpu"), "numa"), "cell")
+		if (wss_xml_attribute_is(cell, "memAccess", "shared"))
+			return true;
+	wss_xml_for_each_child(memory, wss_xml_child(domain, "devices"), "memory")
+		if (wss_xml_attribute_is(memory, "access", "shared"))
+			return true;
+	return false;
+}
+
 static void element_print(xmlDoc *doc, xmlNode *node, char *ret_text)
 {
 	xmlBuffer *buffer = xmlBufferCreate();
@@ -112,7 +143,8 @@ void wss_domxml_improve(const xmlNode *domain, struct wss_domxml *ret)
 	else if (!wss_xml_attribute_is(balloon, "model", "xen"))
 		element_change(balloon, balloon_improve, ret->better_balloon);
 	if (wss_xml_child(backing, "hugepages") || ret->locked)
-		element_change(backing, backing_improve, ret->better_backing);
+		element_change(backing, domain_shares(domain) ? shared_backing_improve : backing_improve,
+			       ret->better_backing);
 	wss_xml_watch_end(&watch);
 	/* What libxml2 had no memory for is missing. */
 	if (watch.ran_out)

@@ -42,7 +42,10 @@ struct wss_domxml {
 	 * reporting and statistics. "" if it has no such thing, or is too long.
 	 */
 	char better_balloon[WSS_ELEMENT_MAX];
-	/* The <memoryBacking> without huge pages and locked; "" if it has neither, or is too long. */
+	/*
+	 * The <memoryBacking> without huge pages and locked, and with memfd if the memory is shared and would otherwise
+	 * get into a file on disk; "" if it has neither, or is too long.
+	 */
 	char better_backing[WSS_ELEMENT_MAX];
 	enum wss_backing backing;     /* <memoryBacking><source type=…> */
 	/* <memoryBacking><hugepages>, or <pagesize> of a memory device, larger than the host's pages; perhaps not for all */

@@ -68,3 +68,57 @@ gain_is_known() {
 	[ -z "$(field setting)" ]
 	[[ $out == *"nothing to change"* ]]
 }
+
+# A domain of the node: what is below <domain> besides its devices, and its devices. -> node
+node_add() { # XML DEVICES
+	n=$((n + 1))
+	printf "<domain type='%%s'><name>d$n</name><uuid>11111111-2222-3333-4444-55555555%04d</uuid><memory unit='MiB'>512</memory>
+		<vcpu>2</vcpu>%s<os><type arch='x86_64' machine='pc-q35-7.2'>hvm</type></os><devices>%s</devices></domain>" \
+		$n "$1" "$2" >"$BATS_TEST_TMPDIR/d$n.xml"
+}
+
+@test "libvirt turns each element into what is meant: shared memory never into a file on disk" {
+	local n=0 i file
+	local balloon="<memballoon model='virtio' autodeflate='on' freePageReporting='on'><stats period='10'/></memballoon>"
+	local cells="<cpu><numa><cell id='0' cpus='0-1' memory='512' unit='MiB' memAccess='shared'/></numa></cpu>"
+	cd "$BATS_TEST_TMPDIR"
+	for file in "" "<source type='anonymous'/>" "<source type='memfd'/>"; do
+		node_add "<memoryBacking><hugepages/>$file<access mode='shared'/></memoryBacking>" "$balloon"
+		node_add "<memoryBacking><hugepages/>$file<access mode='shared'/><locked/></memoryBacking>" "<memballoon model='virtio'/>"
+		node_add "<memoryBacking><hugepages/>$file</memoryBacking>$cells" "$balloon"
+		node_add "<memoryBacking>$file<locked/></memoryBacking>" "$balloon"
+		node_add "<memoryBacking><hugepages/>$file</memoryBacking>" "<memballoon model='none'/>"
+	done
+	{
+		echo '<node>'
+		# shellcheck disable=SC2059
+		for ((i = 1; i <= n; i++)); do printf "$(cat d$i.xml)" test; done
+		echo '</node>'
+	} >node.xml
+	"$virt_wss" -c "test://$PWD/node.xml" methods --config --output csv >out.csv
+	[ "$(wc -l <out.csv)" -ge 18 ]
+	python3 - $n <<-'END'
+		import csv, sys
+		import xml.etree.ElementTree as ET
+		rows = list(csv.DictReader(open('out.csv')))
+		for i in range(1, int(sys.argv[1]) + 1):
+		    root = ET.fromstring(open(f'd{i}.xml').read() % 'qemu')
+		    elements = {r['element'] for r in rows if r['domain'] == f'd{i}' and r['element']}
+		    assert elements, i
+		    for text in elements:
+		        new = ET.fromstring(text)
+		        parent = root if new.tag == 'memoryBacking' else root.find('devices')
+		        parent.remove(parent.find(new.tag))
+		        parent.append(new)
+		    ET.ElementTree(root).write(f'after{i}.xml')
+	END
+	for ((i = 1; i <= n; i++)); do
+		embed_virsh domxml-to-native qemu-argv --xml "$PWD/after$i.xml" >after
+		echo "d$i"
+		# What was shared stays so; memfd alone is shared by default.
+		[ "$(grep -c shared "d$i.xml")" = "$(grep -c '"share":true' after)" ]
+		[[ $(cat after) != *memory-backend-file* ]]
+		[[ $(cat after) != *mem-lock=on* && $(cat after) != *hugetlb* ]]
+		[[ $(cat after) == *virtio-balloon* ]]
+	done
+}
