@@ -133,13 +133,13 @@ right_within_10_percent() { # VALUE FROM_MS
 }
 
 @test "each row of a series has its time, and the table fits 80 columns" {
-	for series in "--count 2 --interval 1s --window 500ms" "--cumulative --window 2s --interval 1s"; do
+	for series in "--count 2 --interval 2s --window 500ms" "--cumulative --window 4s --interval 2s"; do
 		# shellcheck disable=SC2086
 		wss sample web1 $series
 		[ "$status" = 0 ]
 		head -n 1 <<<"$out" | grep -qE '^DOMAIN +TIME '
 		[ "$(wc -L <<<"$out")" -le 80 ]
-		# There are as many different times as rows.
+		# There are as many different times as rows, however late a row is.
 		[ "$(awk 'NR > 1 { print $2 }' <<<"$out" | sort -u | grep -cE '^[0-9-]+T[0-9:]+Z$')" = 2 ]
 	done
 }
