@@ -245,6 +245,7 @@ static void config_init(struct wss_serve_config *config)
 	*config = (struct wss_serve_config){
 		.serve.limits = WSS_HISTORY_LIMITS_DEFAULT,
 		.serve.http.user = WSS_HTTP_USER,
+		.serve.hold_file = "/run/virt-wss/hold",
 		.method = "auto",
 		.metrics = "standard",
 	};

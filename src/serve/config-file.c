@@ -15,7 +15,7 @@
 #include "base/file.h"
 
 #define VENDOR_DIRECTORY "/usr/lib/virt-wss"
-#define LOCAL_DIRECTORY "/etc/virt-wss"
+#define LOCAL_DIRECTORY WSS_SYSCONFDIR "/virt-wss"
 #define NAME "serve"
 #define SUFFIX ".conf"
 #define BLANKS " \t"

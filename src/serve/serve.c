@@ -294,20 +294,18 @@ static void tend_hold(struct serve *serve)
 	bool hold;
 	char reason[WSS_WATCH_REASON_MAX];
 
-	if ((!path && !serve->held) || !wss_clock_is_due(&serve->hold_ns, HOLD_NS))
+	if (!path || !wss_clock_is_due(&serve->hold_ns, HOLD_NS))
 		return;
-	hold = path && hold_file_exists(path);
+	hold = hold_file_exists(path);
 	if (hold == serve->held)
 		return;
 	serve->held = hold;
-	snprintf(reason, sizeof(reason), "%s exists", path ? path : "");
+	snprintf(reason, sizeof(reason), "%s exists", path);
 	wss_watch_hold(serve->watch, hold ? reason : NULL);
 	if (hold)
 		wss_log(WSS_LOG_INFO, "held: nothing is measured while %s exists", path);
-	else if (path)
-		wss_log(WSS_LOG_INFO, "goes on: %s is gone", path);
 	else
-		wss_log(WSS_LOG_INFO, "goes on: no hold file is configured any more");
+		wss_log(WSS_LOG_INFO, "goes on: %s is gone", path);
 }
 
 static void serve_change(struct serve *serve, const struct wss_serve_options *options)

@@ -36,7 +36,7 @@ struct wss_serve_options {
 	struct wss_history_limits limits;
 	enum wss_metrics_level metrics;
 	const char *textfile;  /* path of the file of metrics; NULL: none is written */
-	const char *hold_file; /* path; NULL: nothing holds it */
+	const char *hold_file; /* path; NULL: nothing holds it, ever */
 	bool no_publish;       /* write no profiles to the inventory */
 	struct wss_http_options http;
 	/* For tests: */

@@ -35,7 +35,8 @@ made_before() { # HEADER SOURCE
 	find . -type f | sort
 	for file in opt/x/bin/virt-wss opt/x/share/man/man1/virt-wss.1 \
 		opt/x/share/doc/virt-wss/README.md opt/x/share/doc/virt-wss/recording-format.md \
-		opt/x/share/virt-wss/policy.rng; do
+		opt/x/share/virt-wss/policy.rng \
+		opt/x/lib/sysusers.d/virt-wss.conf opt/x/lib/tmpfiles.d/virt-wss.conf etc/virt-wss/serve.conf; do
 		[ -s "$file" ]
 	done
 	found=$(find . -path '*/bash-completion/completions/virt-wss')
@@ -44,6 +45,11 @@ made_before() { # HEADER SOURCE
 		[ -s "$(find . -path "*/systemd/system/$file")" ]
 	done
 	grep -qx 'ExecStart=/.*/bin/virt-wss .*' "$(find . -name virt-wss-sample.service)"
+	# Settings that were changed stay.
+	echo '# changed' >>etc/virt-wss/serve.conf
+	make -C "$WSS_BUILDDIR" install DESTDIR="$BATS_TEST_TMPDIR/root" prefix=/opt/x >/dev/null 2>&1
+	grep -qx '# changed' etc/virt-wss/serve.conf
+	cp "$WSS_SRCDIR/dist/serve.conf" etc/virt-wss
 	# And make uninstall removes all of it.
 	make -C "$WSS_BUILDDIR" uninstall DESTDIR="$BATS_TEST_TMPDIR/root" prefix=/opt/x >/dev/null 2>&1
 	[ -z "$(find . -type f)" ]

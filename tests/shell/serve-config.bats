@@ -305,7 +305,7 @@ budget() { # NUMBER: in the metrics
 	printf '[metrics]\ntextfile = other\n' >"$etc/serve.conf"
 	reload 'the configuration was read again' 2
 	wait_until 30 [ -s other ]
-	wait_until 30 logged 'goes on: no hold file is configured any more'
+	wait_until 30 logged 'goes on: /run/virt-wss/hold is gone'
 	mv other metrics
 	reload 'the configuration was read again' 3
 	wait_until 30 [ -s other ]

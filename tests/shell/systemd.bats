@@ -50,10 +50,12 @@ exposed() { # UNIT LEVEL: whether its exposure level is worse than a tenth of LE
 	done
 }
 
-@test "the service and the timer exclude each other, both ways" {
+# tests/packages/under-systemd sees which of them wins.
+@test "only the service and its socket say that they exclude the timer" {
 	grep -qx 'Conflicts=virt-wss-sample.timer virt-wss-sample.service' "$units/virt-wss.service"
-	grep -qx 'Conflicts=virt-wss.service' "$units/virt-wss-sample.service"
-	grep -qx 'Conflicts=virt-wss.service virt-wss.socket' "$units/virt-wss-sample.timer"
+	grep -qx 'Conflicts=virt-wss-sample.timer' "$units/virt-wss.socket"
+	! grep '^Conflicts' "$units"/virt-wss-sample.* || false
+	grep -qx 'ConditionPathExists=!/run/virt-wss/hold' "$units/virt-wss-sample.service"
 }
 
 # tests/root/rights.bats tests what the program keeps of it.
@@ -74,6 +76,17 @@ exposed() { # UNIT LEVEL: whether its exposure level is worse than a tenth of LE
 	echo "$output"
 	[ -d "$BATS_TEST_TMPDIR/root/run/virt-wss" ]
 	"$WSS_BUILDDIR/virt-wss" serve --check-config --config "$WSS_SRCDIR/dist/serve.conf" | grep -qx 'http-user = virt-wss-http'
+}
+
+@test "the settings that are installed show the defaults" {
+	local conf=$WSS_SRCDIR/dist/serve.conf
+	settings() { "$WSS_BUILDDIR/virt-wss" serve --check-config --config "$1"; }
+	sed '/^#listen/!s/^#\([a-z-]* = \)/\1/' "$conf" >"$BATS_TEST_TMPDIR/all.conf"
+	# With listen it would look for the user. All keys in their order, and those that have a default with it.
+	diff <(settings "$conf" | sed -n 's/^# \([a-z-]*\) is not set/\1/p; s/^\([a-z-]*\) = .*/\1/p') \
+		<(sed -n 's/^#\{0,1\}\([a-z-]*\) = .*/\1/p' "$conf")
+	diff <(settings "$conf" | grep -v 'is not set$') \
+		<(settings "$BATS_TEST_TMPDIR/all.conf" | grep -vE 'is not set$|^(textfile|history|connect) = ')
 }
 
 @test "the program accepts the units' command lines" {
