@@ -270,7 +270,7 @@ int wss_newfile_name(struct wss_newfile *file, bool replace, struct wss_error *e
 	const struct wss_place *place = &file->place;
 	struct stat st;
 
-	if (fsync(file->fd) < 0)
+	if (!file->unsynced && fsync(file->fd) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot write to it");
 	/* rename() would also replace a FIFO or a symbolic link. */
 	if (replace && wss_place_look(place, &st, err) < 0)
@@ -282,7 +282,7 @@ int wss_newfile_name(struct wss_newfile *file, bool replace, struct wss_error *e
 		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot create it");
 	}
 	file->temporary[0] = '\0';
-	if (sync_directory(place) < 0)
+	if (!file->unsynced && sync_directory(place) < 0)
 		return wss_error_errno(err, WSS_ERR_FAILED, errno,
 				       "cannot write to its directory");
 	return 0;

@@ -19,6 +19,7 @@ struct wss_newfile {
 	struct wss_place place;
 	int fd;		    /* open for reading and writing */
 	char temporary[40]; /* its temporary name in the directory of place; "": none */
+	bool unsynced;	    /* set by its maker: it may be lost with the host, so no disk is waited for */
 };
 
 #define WSS_NEWFILE_INIT                                                                      \
@@ -46,7 +47,7 @@ int wss_newfile_make_named(const char *path, mode_t mode, struct wss_newfile *re
 			   struct wss_error *err);
 
 /*
- * Syncs the file and its directory and gives it its final name. With replace it takes the
+ * Syncs the file and its directory, unless it is unsynced, and gives it its final name. With replace it takes the
  * place of a regular file of that name; without, WSS_ERR_BUSY if the name exists.
  * WSS_ERR_FAILED.
  */

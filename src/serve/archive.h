@@ -3,8 +3,10 @@
  * What the service stores in the history: samples, and how cold the memory of the guests is.
  *
  * Samples are stored together, because a transaction for each of them was a third of what the
- * service cost. While another process has locked the history, they wait; when too many wait, the
- * oldest are lost. A sample that is lost is counted, and the log says when that begins and ends.
+ * service cost, and by a thread of its own, so that no window waits for a disk. While that is not done, because the
+ * disk is slow or full or another process has locked the history, they wait; when too many wait, the
+ * oldest are lost. Each sample is stored, waits, or is lost, which the counts say, and the log while samples are
+ * lost.
  *
  * An archive belongs to one thread. All functions accept NULL for a service that stores nothing.
  */
@@ -13,6 +15,7 @@
 
 #include <stdint.h>
 
+#include "base/background.h"
 #include "base/error.h"
 #include "service/watch.h"
 #include "store/history.h"
@@ -20,7 +23,7 @@
 
 /* How long a sample waits before it is stored: a service that is killed loses so much. */
 #define WSS_ARCHIVE_DELAY_NS (5 * WSS_NS_PER_S)
-/* How many samples wait at most. */
+/* How many samples wait at most, beside as many that are being stored. */
 #define WSS_ARCHIVE_SAMPLES_MAX 64
 
 struct wss_archive;
@@ -32,11 +35,20 @@ struct wss_archive;
  */
 int wss_archive_open(const char *path, struct wss_archive **ret_archive, struct wss_error *err);
 
-/* Drops what waits, closes the history, and removes one that was made and never used. */
-void wss_archive_close(struct wss_archive *archive);
+/*
+ * Drops what waits, closes the history, and removes one that was made and never used. False: a disk does not answer,
+ * and nothing that the background uses may be freed.
+ */
+bool wss_archive_close(struct wss_archive *archive);
 
-/* Returns the open history, for readers in the same thread; it belongs to the archive. */
+/* Returns the open history, for readers in the background; it belongs to the archive. */
 struct wss_history *wss_archive_history(struct wss_archive *archive);
+
+/* Whether the history is being used, by this or by a reader in the background. */
+bool wss_archive_is_busy(struct wss_archive *archive);
+
+/* Returns where the history is used, for readers while that is not busy; it belongs to the archive. */
+struct wss_background *wss_archive_background(struct wss_archive *archive);
 
 /*
  * Sets how long the history keeps what; the rest is deleted at the next wss_archive_tend(), and
@@ -48,17 +60,16 @@ void wss_archive_set_limits(struct wss_archive *archive, const struct wss_histor
 void wss_archive_add(struct wss_archive *archive, const struct wss_sample *sample);
 
 /*
- * Stores and deletes what is due, half a second at most for each of these if another process has
- * locked the history. watch has the guests whose coldness is stored; NULL: none.
+ * Has stored and deleted what is due, and takes what came of that. Waits for nothing. watch has the guests whose coldness is stored; NULL: none.
  */
 void wss_archive_tend(struct wss_archive *archive, const struct wss_watch *watch);
 
-/* Stores all that waits, and the coldness of all guests, at the end of the service. */
+/* Stores all that waits, and the coldness of all guests, at the end of the service; waits 12 s at most. */
 void wss_archive_finish(struct wss_archive *archive, const struct wss_watch *watch);
 
+/* Of samples: added = stored + waiting + lost. */
 struct wss_archive_counts {
-	uint64_t stored; /* samples */
-	uint64_t lost;	 /* samples, and reports on coldness, that could not be stored */
+	uint64_t added, stored, waiting, lost;
 };
 struct wss_archive_counts wss_archive_count(const struct wss_archive *archive);
 

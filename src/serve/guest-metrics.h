@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "out/metrics.h"
+#include "serve/archive.h"
 #include "service/advisor.h"
 #include "service/watch.h"
 
@@ -31,8 +32,7 @@ struct wss_service_facts {
 	const struct wss_advisor *advisor; /* NULL: nothing is advised */
 	uint64_t since_ns;	/* when the service started, wss_clock_now_ns() */
 	bool connected;		/* to libvirt */
-	uint64_t stored;	/* samples in the history since the start */
-	uint64_t store_failures; /* samples that could not be stored */
+	struct wss_archive_counts samples; /* for the history since the start */
 	uint64_t http_starts;	 /* of the process that speaks HTTP; 0: there is none */
 };
 

@@ -198,23 +198,29 @@ void wss_trends_page_write(FILE *stream, const struct wss_watch *watch,
 	page_end(&json);
 }
 
-int wss_past_book(const struct wss_watch *watch, const struct wss_pasts *pasts, int *ret_fd,
-		  struct wss_error *err)
+static void write_book(struct wss_http_book_draft *draft, const struct wss_watch *watch,
+		       const struct wss_pasts *pasts, time_t now)
 {
-	wss_auto_http_book_draft struct wss_http_book_draft draft = WSS_HTTP_BOOK_DRAFT_INIT;
-	time_t now = wss_clock_wall_seconds();
-
-	if (wss_http_book_begin(&draft, wss_watch_count(watch) + 1, err) < 0)
-		return -1;
-	wss_trends_page_write(draft.stream, watch, pasts, now);
-	wss_http_book_page(&draft, WSS_HTTP_TRENDS);
+	wss_trends_page_write(draft->stream, watch, pasts, now);
+	wss_http_book_page(draft, WSS_HTTP_TRENDS);
 	for (size_t i = 0; i < wss_watch_count(watch); i++) {
 		const struct wss_past *past = wss_pasts_find(pasts, wss_watch_guest(watch, i)->uuid);
 
 		if (!past)
 			continue;
-		wss_past_page_write(draft.stream, past, now);
-		wss_http_book_page(&draft, past->uuid);
+		wss_past_page_write(draft->stream, past, now);
+		wss_http_book_page(draft, past->uuid);
 	}
+}
+
+int wss_past_book(const struct wss_watch *watch, struct wss_pasts *pasts, int *ret_fd, struct wss_error *err)
+{
+	wss_auto_http_book_draft struct wss_http_book_draft draft = WSS_HTTP_BOOK_DRAFT_INIT;
+
+	if (wss_http_book_begin(&draft, wss_watch_count(watch) + 1, err) < 0)
+		return -1;
+	wss_pasts_lock(pasts);
+	write_book(&draft, watch, pasts, wss_clock_wall_seconds());
+	wss_pasts_unlock(pasts);
 	return wss_http_book_end(&draft, ret_fd, err);
 }

@@ -19,7 +19,6 @@ void wss_trends_page_write(FILE *stream, const struct wss_watch *watch,
 /*
  * Makes the book of all guests of the watch; *ret_fd is the caller's. WSS_ERR_FAILED, WSS_ERR_NO_MEMORY.
  */
-int wss_past_book(const struct wss_watch *watch, const struct wss_pasts *pasts, int *ret_fd,
-		  struct wss_error *err);
+int wss_past_book(const struct wss_watch *watch, struct wss_pasts *pasts, int *ret_fd, struct wss_error *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "serve/past.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,8 @@
 
 struct wss_pasts {
 	struct wss_history *history;
+	struct wss_past read; /* what is being read; the reader's */
+	pthread_mutex_t lock; /* of what follows; never held while a disk is waited for */
 	struct wss_past **list; /* sorted by UUID */
 	size_t n, room;
 };
@@ -17,8 +20,10 @@ struct wss_pasts *wss_pasts_new(struct wss_history *history)
 {
 	struct wss_pasts *pasts = calloc(1, sizeof(*pasts));
 
-	if (pasts)
-		pasts->history = history;
+	if (!pasts)
+		return NULL;
+	pasts->history = history;
+	pthread_mutex_init(&pasts->lock, NULL);
 	return pasts;
 }
 
@@ -28,6 +33,7 @@ void wss_pasts_free(struct wss_pasts *pasts)
 		return;
 	for (size_t i = 0; i < pasts->n; i++)
 		free(pasts->list[i]);
+	pthread_mutex_destroy(&pasts->lock);
 	free(pasts->list);
 	free(pasts);
 }
@@ -53,6 +59,18 @@ static struct wss_past *past_find(const struct wss_pasts *pasts, const char *uui
 	size_t i = past_place(pasts, uuid);
 
 	return i < pasts->n && !strcmp(pasts->list[i]->uuid, uuid) ? pasts->list[i] : NULL;
+}
+
+void wss_pasts_lock(struct wss_pasts *pasts)
+{
+	if (pasts)
+		pthread_mutex_lock(&pasts->lock);
+}
+
+void wss_pasts_unlock(struct wss_pasts *pasts)
+{
+	if (pasts)
+		pthread_mutex_unlock(&pasts->lock);
 }
 
 const struct wss_past *wss_pasts_find(const struct wss_pasts *pasts, const char *uuid)
@@ -88,30 +106,41 @@ static struct wss_past *past_get(struct wss_pasts *pasts, const char *uuid)
 
 void wss_pasts_add(struct wss_pasts *pasts, const char *uuid, const struct wss_sample *sample)
 {
-	struct wss_past *past = past_get(pasts, uuid);
+	struct wss_past *past;
 
+	pthread_mutex_lock(&pasts->lock);
+	past = past_get(pasts, uuid);
 	if (past)
 		wss_trend_add(&past->trend, sample);
+	pthread_mutex_unlock(&pasts->lock);
 }
 
 void wss_pasts_forget(struct wss_pasts *pasts, const char *uuid)
 {
-	size_t place = past_place(pasts, uuid);
+	size_t place;
 
-	if (!past_find(pasts, uuid))
-		return;
-	free(pasts->list[place]);
-	memmove(&pasts->list[place], &pasts->list[place + 1],
-		(--pasts->n - place) * sizeof(*pasts->list));
+	pthread_mutex_lock(&pasts->lock);
+	place = past_place(pasts, uuid);
+	if (past_find(pasts, uuid)) {
+		free(pasts->list[place]);
+		memmove(&pasts->list[place], &pasts->list[place + 1],
+			(--pasts->n - place) * sizeof(*pasts->list));
+	}
+	pthread_mutex_unlock(&pasts->lock);
 }
 
 /* --- reading the history --- */
 
 static void on_stored_sample(const struct wss_sample *sample, void *opaque)
 {
-	struct wss_past *past = opaque;
+	struct wss_pasts *pasts = opaque;
+	struct wss_past *past;
 
-	wss_trend_add(&past->trend, sample);
+	pthread_mutex_lock(&pasts->lock);
+	past = past_find(pasts, pasts->read.uuid);
+	if (past)
+		wss_trend_add(&past->trend, sample);
+	pthread_mutex_unlock(&pasts->lock);
 }
 
 /* Returns the number of the span's series among those of the days; the last place takes all others. */
@@ -162,20 +191,55 @@ static void on_stored_day(const struct wss_history_span *span, void *opaque)
 	};
 }
 
+/* Whether the trend of a guest, which gets a place, has the samples of the history; -1: out of memory. */
+static int past_has_stored(struct wss_pasts *pasts, const char *uuid)
+{
+	const struct wss_past *past;
+	int has;
+
+	pthread_mutex_lock(&pasts->lock);
+	past = past_get(pasts, uuid);
+	has = past ? past->has_stored : -1;
+	pthread_mutex_unlock(&pasts->lock);
+	return has;
+}
+
+/* The guest may be gone since the reading began. */
+static void past_take(struct wss_pasts *pasts)
+{
+	const struct wss_past *read = &pasts->read;
+	struct wss_past *past;
+
+	pthread_mutex_lock(&pasts->lock);
+	past = past_find(pasts, read->uuid);
+	if (past) {
+		past->has_stored = true;
+		past->n_days = read->n_days;
+		past->n_series = read->n_series;
+		memcpy(past->days, read->days, sizeof(past->days));
+		memcpy(past->series, read->series, sizeof(past->series));
+	}
+	pthread_mutex_unlock(&pasts->lock);
+}
+
 int wss_pasts_read(struct wss_pasts *pasts, const char *uuid, struct wss_error *err)
 {
 	time_t now = wss_clock_wall_seconds();
-	struct wss_past *past = past_get(pasts, uuid);
+	struct wss_past *read = &pasts->read;
+	int has_stored = past_has_stored(pasts, uuid);
 
-	if (!past)
+	if (has_stored < 0)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	if (!past->has_stored &&
+	*read = (struct wss_past){ .n_days = 0 };
+	memcpy(read->uuid, uuid, strnlen(uuid, sizeof(read->uuid) - 1));
+	if (!has_stored &&
 	    wss_history_samples(pasts->history, uuid, now - WSS_TREND_SLOTS * WSS_TREND_SLOT_S, now,
-				on_stored_sample, past, err) < 0)
+				on_stored_sample, pasts, err) < 0)
 		return -1;
-	past->has_stored = true;
-	past->n_days = past->n_series = 0;
-	return wss_history_spans(pasts->history, uuid, WSS_HISTORY_DAY,
-				 now - (time_t)WSS_PAST_DAYS * WSS_HISTORY_DAY, now, on_stored_day,
-				 past, err);
+	if (wss_history_spans(pasts->history, uuid, WSS_HISTORY_DAY,
+			      now - (time_t)WSS_PAST_DAYS * WSS_HISTORY_DAY, now, on_stored_day, read,
+			      err) < 0)
+		return -1;
+	past_take(pasts);
+	return 0;
 }

@@ -51,12 +51,17 @@ void wss_pasts_add(struct wss_pasts *pasts, const char *uuid, const struct wss_s
 void wss_pasts_forget(struct wss_pasts *pasts, const char *uuid);
 
 /*
- * Reads the past of a guest from the history, which must not be NULL. -1 with the errors of the history, and
+ * Reads the past of a guest from the history, which must not be NULL: another thread may do that, one guest at a
+ * time, while the others use the pasts. -1 with the errors of the history, and
  * WSS_ERR_NO_MEMORY.
  */
 int wss_pasts_read(struct wss_pasts *pasts, const char *uuid, struct wss_error *err);
 
-/* NULL: nothing is known of that guest's past. Valid until the next call of any other function. */
+/* While they are locked, for a moment, no reading changes them. Take NULL. */
+void wss_pasts_lock(struct wss_pasts *pasts);
+void wss_pasts_unlock(struct wss_pasts *pasts);
+
+/* NULL: nothing is known of that guest's past. The pasts must be locked: it is valid until they are not. */
 const struct wss_past *wss_pasts_find(const struct wss_pasts *pasts, const char *uuid);
 
 #endif

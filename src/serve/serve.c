@@ -24,6 +24,7 @@
 #include "serve/past-page.h"
 #include "serve/past.h"
 #include "serve/rights.h"
+#include "serve/textfile.h"
 #include "serve/trouble.h"
 #include "service/ages.h"
 
@@ -40,8 +41,6 @@
 #define BOOK_MAX_NS (WSS_TREND_SLOT_S * WSS_NS_PER_S)
 /* Until the pages show that libvirt has gone, or is back. */
 #define NEWS_NS (500 * WSS_NS_PER_MS)
-/* A reader of metrics is another user than the service. */
-#define TEXTFILE_MODE 0644
 
 struct serve {
 	const struct wss_serve_options *options;
@@ -49,6 +48,7 @@ struct serve {
 	struct wss_archive *archive; /* NULL: nothing is stored */
 	struct wss_http *http;	     /* NULL: none */
 	struct wss_pasts *pasts;     /* NULL: no HTTP */
+	struct wss_textfile *textfile;
 	struct wss_advisor *advisor;
 	const struct wss_serve_options *(*reload)(void *opaque, struct wss_error *err);
 	void *reload_opaque;
@@ -160,26 +160,12 @@ static uint64_t rendering_next_ns(const struct rendering *rendering, const struc
 
 static int write_metrics(const struct serve *serve, struct wss_error *err)
 {
-	wss_auto_newfile struct wss_newfile file = WSS_NEWFILE_INIT;
-	const char *path = serve->options->textfile;
-	FILE *stream;
-	int fd;
+	FILE *stream = wss_textfile_begin(serve->textfile);
 
-	if (wss_newfile_make(path, TEXTFILE_MODE, &file, err) < 0)
-		return wss_error_prefix(err, "%s", path);
-	fd = dup(file.fd);
-	stream = fd >= 0 ? fdopen(fd, "w") : NULL;
-	if (!stream) {
-		if (fd >= 0)
-			close(fd);
+	if (!stream)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	}
 	wss_metrics_write(stream, WSS_METRICS_PROMETHEUS, serve->watch, &serve->facts);
-	if (ferror(stream) | fclose(stream))
-		return wss_error_set(err, WSS_ERR_FAILED, "%s: cannot write it", path);
-	if (wss_newfile_name(&file, true, err) < 0)
-		return wss_error_prefix(err, "%s", path);
-	return 0;
+	return wss_textfile_write(serve->textfile, serve->options->textfile, err);
 }
 
 /* Nobody should wait for the first list of guests longer than the service itself. */
@@ -195,11 +181,16 @@ static void tend_metrics(struct serve *serve)
 {
 	struct wss_error error = WSS_ERROR_INIT;
 	struct rendering rendering;
+	int r = wss_textfile_result(serve->textfile, &error);
 
-	if (!serve->options->textfile || wss_clock_now_ns() < serve->metrics_ns)
+	if (r)
+		wss_trouble_note(&serve->writing, r < 0 ? &error : NULL);
+	if (!serve->options->textfile || !wss_textfile_is_idle(serve->textfile) ||
+	    wss_clock_now_ns() < serve->metrics_ns)
 		return;
 	rendering = rendering_begin();
-	wss_trouble_note(&serve->writing, write_metrics(serve, &error) < 0 ? &error : NULL);
+	if (write_metrics(serve, &error) < 0)
+		wss_trouble_note(&serve->writing, &error);
 	serve->metrics_ns = rendering_next_ns(&rendering, serve, PAGES_MAX_NS);
 }
 
@@ -263,8 +254,7 @@ static void tend_archive(struct serve *serve)
 
 	wss_archive_tend(serve->archive, serve->watch);
 	counts = wss_archive_count(serve->archive);
-	serve->facts.stored = counts.stored;
-	serve->facts.store_failures = counts.lost;
+	serve->facts.samples = counts;
 }
 
 static void tend_advisor(struct serve *serve)
@@ -438,11 +428,19 @@ static int serve_make_pasts(struct serve *serve, struct wss_error *err)
 	return serve->pasts ? 0 : wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 }
 
-static int read_past(const struct wss_watched *guest, void *opaque, struct wss_error *err)
+static int read_past(const char *uuid, void *opaque, struct wss_error *err)
 {
 	struct serve *serve = opaque;
 
-	return serve->pasts ? wss_pasts_read(serve->pasts, guest->uuid, err) : 0;
+	return serve->pasts ? wss_pasts_read(serve->pasts, uuid, err) : 0;
+}
+
+static bool start_reading(void (*read)(void *reader), void *reader, void *opaque)
+{
+	struct serve *serve = opaque;
+	struct wss_background *background = wss_archive_background(serve->archive);
+
+	return !wss_archive_is_busy(serve->archive) && wss_background_start(background, read, reader, NULL) == 0;
 }
 
 static int serve_make_advisor(struct serve *serve, struct wss_error *err)
@@ -450,6 +448,7 @@ static int serve_make_advisor(struct serve *serve, struct wss_error *err)
 	struct wss_advisor_options options;
 
 	wss_advisor_options_init(&options);
+	options.start = start_reading;
 	options.read_more = read_past;
 	options.opaque = serve;
 	serve->advisor = wss_advisor_new(wss_archive_history(serve->archive), &options);
@@ -477,6 +476,9 @@ int wss_serve_run(const struct wss_serve_options *options, struct wss_error *err
 
 	if (options->textfile && wss_newfile_check(options->textfile, err) < 0)
 		return wss_error_prefix(err, "%s", options->textfile);
+	serve.textfile = wss_textfile_new();
+	if (!serve.textfile)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	wss_notify_open(&serve.notify);
 	if (options->reload)
 		wss_stop_spare_hangup();
@@ -493,12 +495,14 @@ int wss_serve_run(const struct wss_serve_options *options, struct wss_error *err
 	}
 	wss_watch_free(serve.watch);
 	wss_http_free(serve.http);
-	wss_pasts_free(serve.pasts);
-	wss_advisor_free(serve.advisor);
+	wss_textfile_free(serve.textfile);
 	/* Nothing was stored: nothing stays behind. */
 	if (ages)
 		rmdir(ages);
-	wss_archive_close(serve.archive);
+	if (wss_archive_close(serve.archive)) {
+		wss_pasts_free(serve.pasts);
+		wss_advisor_free(serve.advisor);
+	}
 	wss_notify_close(&serve.notify);
 	return r;
 }

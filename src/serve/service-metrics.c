@@ -114,10 +114,14 @@ void wss_service_metrics_write(struct wss_metrics *metrics, const struct wss_wat
 	static const struct wss_metric held =
 		NUMBER("held", "Whether no window is armed on the host, 1 or 0");
 	static const struct wss_metric up = NUMBER("libvirt_up", "Whether libvirt answers, 1 or 0");
+	static const struct wss_metric samples =
+		COUNTER("samples", NULL, "Samples for the history: stored, waiting and lost ones");
 	static const struct wss_metric stored =
 		COUNTER("stored_samples", NULL, "Samples that were stored in the history");
+	static const struct wss_metric waiting =
+		NUMBER("waiting_samples", "Samples that wait until they can be stored");
 	static const struct wss_metric failures =
-		COUNTER("store_failures", NULL, "Samples that could not be stored");
+		COUNTER("store_failures", NULL, "Samples that were lost because they could not be stored");
 	static const struct wss_metric starts =
 		COUNTER("http_starts", NULL, "Starts of the process that serves HTTP");
 	static const struct wss_metric written =
@@ -130,8 +134,10 @@ void wss_service_metrics_write(struct wss_metrics *metrics, const struct wss_wat
 	if (wss_watch_has_tried(watch))
 		put_one(metrics, &up, facts->connected);
 	put_one(metrics, &held, wss_watch_held(watch) != NULL);
-	put_one(metrics, &stored, (double)facts->stored);
-	put_one(metrics, &failures, (double)facts->store_failures);
+	put_one(metrics, &samples, (double)facts->samples.added);
+	put_one(metrics, &stored, (double)facts->samples.stored);
+	put_one(metrics, &waiting, (double)facts->samples.waiting);
+	put_one(metrics, &failures, (double)facts->samples.lost);
 	if (facts->http_starts)
 		put_one(metrics, &starts, (double)facts->http_starts);
 	write_process(metrics);

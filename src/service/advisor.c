@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "service/advisor.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,20 @@
 
 /* When a guest for whom memory was lacking is tried again. */
 #define RETRY_NS WSS_NS_PER_S
+
+/* What is read of one guest: the reader's until it has ended. */
+struct reading {
+	bool under_way;
+	atomic_bool ended;
+	char uuid[WSS_UUID_TEXT_MAX];
+	struct wss_policy policy;
+	struct wss_amount maximum_bytes;
+	uint64_t watched_windows;
+	uint64_t began_ns, cpu_ns; /* cpu_ns: that it took */
+	struct wss_advice advice;
+	int r;
+	struct wss_error error;
+};
 
 struct wss_advisor {
 	struct wss_advisor_options options;
@@ -24,7 +39,8 @@ struct wss_advisor {
 	uint64_t next_ns;    /* when the next guest may be read */
 	uint64_t look_ns;    /* when guests may be looked at that had too few windows */
 	time_t since;	     /* of the windows that the pass counts */
-	struct wss_host_sum sum;
+	struct reading reading;
+	struct wss_host_sum sum; /* the reader's, while it reads */
 	bool sum_is_open;    /* the sum lacks a guest whose memory is unknown */
 	bool failed;	     /* for some guest of the pass */
 	bool has_host;
@@ -60,6 +76,7 @@ void wss_advisor_free(struct wss_advisor *advisor)
 {
 	if (!advisor)
 		return;
+	wss_advice_free(&advisor->reading.advice);
 	wss_host_sum_free(&advisor->sum);
 	free(advisor->list);
 	free(advisor);
@@ -203,53 +220,89 @@ static void advised_keep(struct wss_advised *advised, const struct wss_advice *a
 	advised_add_why(advised, advice, wss_advice_left_out_memory_text);
 }
 
-static int pass_read_guest(struct wss_advisor *advisor, const struct wss_watched *guest,
-			   struct wss_advised *advised, struct wss_error *err)
+/* In whatever thread: touches nothing but the reading, the history and the sum. */
+static void advisor_read(void *opaque)
 {
-	const struct wss_advice_guest asked = { .uuid = guest->uuid,
+	struct wss_advisor *advisor = opaque;
+	struct reading *reading = &advisor->reading;
+	const struct wss_advisor_options *options = &advisor->options;
+	const struct wss_advice_guest asked = { .uuid = reading->uuid,
 						.active = true,
-						.policy = &guest->policy };
-	struct wss_advice advice = { .status = WSS_ADVICE_FAILED };
+						.policy = &reading->policy };
 	struct wss_error unused = WSS_ERROR_INIT;
+	uint64_t cpu_ns = wss_clock_thread_ns();
 	int r;
 
-	r = wss_advice_read(advisor->history, &asked, advisor->since, &advisor->options.advice,
-			    &advice, err);
-	if (wss_host_sum_add(&advisor->sum, advisor->history, &advice,
-			     guest->maximum_bytes, r < 0 ? &unused : err) < 0)
+	r = wss_advice_read(advisor->history, &asked, advisor->since, &options->advice, &reading->advice,
+			    &reading->error);
+	if (wss_host_sum_add(&advisor->sum, advisor->history, &reading->advice, reading->maximum_bytes,
+			     r < 0 ? &unused : &reading->error) < 0)
 		r = -1;
-	if (advice.sizing.confidence == WSS_CONFIDENCE_NONE && !advice.assigned_bytes.known &&
-	    !guest->maximum_bytes.known)
-		advisor->sum_is_open = true;
-	advised_keep(advised, &advice);
-	advised->read_ns = wss_clock_now_ns();
-	advised->watched_windows = guest->windows;
-	wss_advice_free(&advice);
-	return r;
+	if (options->read_more &&
+	    options->read_more(reading->uuid, options->opaque, r < 0 ? &unused : &reading->error) < 0)
+		r = -1;
+	reading->r = r;
+	reading->cpu_ns = wss_clock_thread_ns() - cpu_ns;
+	reading->ended = true;
 }
 
-static int pass_take_guest(struct wss_advisor *advisor, const struct wss_watched *guest,
-			   struct wss_error *err)
+static void reading_prepare(struct reading *reading, const struct wss_watched *guest)
 {
-	uint64_t began_ns = wss_clock_now_ns(), cpu_ns = wss_clock_thread_ns();
+	*reading = (struct reading){
+		.under_way = true,
+		.policy = guest->policy,
+		.maximum_bytes = guest->maximum_bytes,
+		.watched_windows = guest->windows,
+		.began_ns = wss_clock_now_ns(),
+		.advice = { .status = WSS_ADVICE_FAILED },
+	};
+	memcpy(reading->uuid, guest->uuid, sizeof(reading->uuid));
+}
+
+static int pass_start_reading(struct wss_advisor *advisor, const struct wss_watched *guest,
+			      struct wss_error *err)
+{
+	struct reading *reading = &advisor->reading;
 	struct wss_advised *advised = advised_get(advisor, guest->uuid);
-	struct wss_error unused = WSS_ERROR_INIT;
-	int r;
 
 	if (!advised) {
 		advisor->failed = true;
-		advisor->next_ns = began_ns + RETRY_NS;
+		advisor->next_ns = wss_clock_now_ns() + RETRY_NS;
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	}
+	reading_prepare(reading, guest);
+	if (!advisor->options.start) {
+		advisor_read(advisor);
+	} else if (!advisor->options.start(advisor_read, advisor, advisor->options.opaque)) {
+		reading->under_way = false;
+		return 0;
+	}
 	advised->pass = advisor->pass;
-	r = pass_read_guest(advisor, guest, advised, err);
-	if (advisor->options.read_more &&
-	    advisor->options.read_more(guest, advisor->options.opaque, r < 0 ? &unused : err) < 0)
-		r = -1;
-	advisor->failed |= r < 0;
-	advisor->next_ns = wss_u64_add(began_ns, wss_u64_mul(wss_clock_thread_ns() - cpu_ns,
-							     advisor->options.pauses));
-	return r;
+	return 0;
+}
+
+/* Takes what was read. */
+static int pass_take_reading(struct wss_advisor *advisor, struct wss_error *err)
+{
+	struct reading *reading = &advisor->reading;
+	struct wss_advised *advised = advised_find(advisor, reading->uuid);
+
+	if (reading->advice.sizing.confidence == WSS_CONFIDENCE_NONE &&
+	    !reading->advice.assigned_bytes.known && !reading->maximum_bytes.known)
+		advisor->sum_is_open = true;
+	if (advised) {
+		advised_keep(advised, &reading->advice);
+		advised->read_ns = wss_clock_now_ns();
+		advised->watched_windows = reading->watched_windows;
+	}
+	wss_advice_free(&reading->advice);
+	reading->advice = (struct wss_advice){ .status = WSS_ADVICE_FAILED };
+	reading->under_way = false;
+	advisor->failed |= reading->r < 0;
+	advisor->next_ns = wss_u64_add(reading->began_ns, wss_u64_mul(reading->cpu_ns, advisor->options.pauses));
+	if (reading->r < 0 && err)
+		*err = reading->error;
+	return reading->r;
 }
 
 /* No guest needs nothing. Of guests without any hour in the history the need is unknown. */
@@ -302,8 +355,11 @@ int wss_advisor_tend(struct wss_advisor *advisor, const struct wss_watch *watch,
 		     struct wss_error *err)
 {
 	uint64_t now_ns = wss_clock_now_ns();
+	struct reading *reading = &advisor->reading;
 	const struct wss_watched *guest;
 
+	if (reading->under_way)
+		return reading->ended ? pass_take_reading(advisor, err) : 0;
 	if (!advisor->history || !wss_watch_listed(watch) ||
 	    (now_ns < advisor->next_ns && !pass_is_due_early(advisor, watch, now_ns)))
 		return 0;
@@ -312,7 +368,11 @@ int wss_advisor_tend(struct wss_advisor *advisor, const struct wss_watch *watch,
 		return -1;
 	}
 	guest = pass_next_guest(advisor, watch);
-	return guest ? pass_take_guest(advisor, guest, err) : pass_end(advisor, err);
+	if (!guest)
+		return pass_end(advisor, err);
+	if (pass_start_reading(advisor, guest, err) < 0)
+		return -1;
+	return reading->under_way && reading->ended ? pass_take_reading(advisor, err) : 0;
 }
 
 const struct wss_advised *wss_advisor_find(const struct wss_advisor *advisor, const char *uuid)

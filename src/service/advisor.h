@@ -34,10 +34,15 @@ struct wss_advisor_options {
 	uint64_t look_ns;	      /* how often to look for guests that have enough windows now */
 	unsigned pauses;	      /* WSS_ADVISOR_PAUSES; tests do not pause */
 	/*
-	 * Called for each guest of each pass; NULL: no one is interested. -1 with err: the history could not be
-	 * read; the advice on the guest does not depend on it.
+	 * Runs read(reader), which waits for a disk, in another thread. False: that has other work now, and is asked
+	 * again. NULL: wss_advisor_tend() reads.
 	 */
-	int (*read_more)(const struct wss_watched *guest, void *opaque, struct wss_error *err);
+	bool (*start)(void (*read)(void *reader), void *reader, void *opaque);
+	/*
+	 * Called by the reader for each guest of each pass; NULL: no one is interested. -1 with err: the history
+	 * could not be read; the advice on the guest does not depend on it.
+	 */
+	int (*read_more)(const char *uuid, void *opaque, struct wss_error *err);
 	void *opaque;
 };
 
@@ -75,7 +80,8 @@ struct wss_advisor *wss_advisor_new(struct wss_history *history,
 				    const struct wss_advisor_options *options);
 
 /*
- * Reads the history of one guest of the watch, if one is due. 1: a pass has ended in which nothing failed;
+ * Reads the history of one guest of the watch, if one is due, or starts that and takes the result in a later call.
+ * 1: a pass has ended in which nothing failed;
  * 0: anything else. -1 with the errors of wss_advice_read(), wss_host_sum_add() and read_more: the pass goes
  * on, and if it was the first of them the guest's status is WSS_ADVICE_FAILED.
  */
@@ -91,7 +97,7 @@ const struct wss_advised *wss_advisor_find(const struct wss_advisor *advisor, co
  */
 const struct wss_host_sum *wss_advisor_host(const struct wss_advisor *advisor);
 
-/* Takes NULL. */
+/* Nothing may be read any more. Takes NULL. */
 void wss_advisor_free(struct wss_advisor *advisor);
 
 #endif

@@ -80,32 +80,38 @@ char *wss_ages_path(const char *directory, const char *uuid)
 
 /* --- writing --- */
 
+/* The file as it grows in memory; of the chunk only what fills it is encoded at once. */
 struct output {
-	int fd;
-	uint64_t offset, limit_bytes;
+	uint8_t *data; /* malloc()ed */
+	size_t size;
+	uint64_t limit_bytes;
 	bool too_long;
-	uint32_t crc;
 	uint8_t chunk[CHUNK_BYTES];
 	struct wss_buffer buffer;
 };
 
+static int output_append(struct output *output, const void *data, size_t size, struct wss_error *err)
+{
+	uint8_t *longer = realloc(output->data, output->size + size);
+
+	if (!longer)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	memcpy(longer + output->size, data, size);
+	output->data = longer;
+	output->size += size;
+	return 0;
+}
+
 static int output_flush(struct output *output, struct wss_error *err)
 {
 	size_t size = output->buffer.length;
-	int r;
 
-	if (output->offset + size > output->limit_bytes) {
-		output->too_long = true;
-		return wss_error_set(err, WSS_ERR_FAILED, "it would be longer than %" PRIu64 " bytes",
-				     output->limit_bytes);
-	}
-	r = wss_io_pwrite(output->fd, output->chunk, size, (off_t)output->offset);
-	if (r < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, -r, "cannot write it");
-	output->crc = wss_crc32c(output->crc, output->chunk, size);
-	output->offset += size;
 	output->buffer.length = 0;
-	return 0;
+	if (output->size + size <= output->limit_bytes)
+		return output_append(output, output->chunk, size, err);
+	output->too_long = true;
+	return wss_error_set(err, WSS_ERR_FAILED, "it would be longer than %" PRIu64 " bytes",
+			     output->limit_bytes);
 }
 
 static void output_bytes(struct output *output, const void *data, size_t size)
@@ -183,7 +189,6 @@ static int encode_file(struct output *output, const struct wss_ages_key *key,
 		       const struct wss_coldness *coldness, struct wss_error *err)
 {
 	uint32_t version = htole32(FORMAT_VERSION), crc;
-	int r;
 
 	output->buffer = (struct wss_buffer){ .data = output->chunk, .size = CHUNK_BYTES };
 	output_bytes(output, MAGIC, MAGIC_BYTES);
@@ -193,51 +198,61 @@ static int encode_file(struct output *output, const struct wss_ages_key *key,
 	encode_timeline(&output->buffer, wss_coldness_timeline(coldness));
 	if (encode_pages(output, coldness, err) < 0)
 		return -1;
-	crc = htole32(output->crc);
-	r = wss_io_pwrite(output->fd, &crc, sizeof(crc), (off_t)output->offset);
-	return r < 0 ? wss_error_errno(err, WSS_ERR_FAILED, -r, "cannot write it") : 0;
+	crc = htole32(wss_crc32c(0, output->data, output->size));
+	return output_append(output, &crc, sizeof(crc), err);
 }
 
-static int write_file(const char *path, const struct wss_ages_key *key,
-		      const struct wss_coldness *coldness, uint64_t limit_bytes,
-		      bool *ret_too_long, struct wss_error *err)
+static int encode(const struct wss_ages_key *key, const struct wss_coldness *coldness, uint64_t limit_bytes,
+		  uint8_t **ret_data, size_t *ret_size, bool *ret_too_long, struct wss_error *err)
 {
-	wss_auto_newfile struct wss_newfile file = WSS_NEWFILE_INIT;
 	wss_auto_free struct output *output = calloc(1, sizeof(*output));
 
 	if (!output)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	if (wss_newfile_make(path, FILE_MODE, &file, err) < 0)
-		return wss_error_prefix(err, "%s", path);
-	output->fd = file.fd;
 	output->limit_bytes = limit_bytes;
-	if (encode_file(output, key, coldness, err) < 0 || wss_newfile_name(&file, true, err) < 0) {
+	if (encode_file(output, key, coldness, err) < 0) {
 		*ret_too_long = output->too_long;
-		return wss_error_prefix(err, "%s", path);
+		free(output->data);
+		return -1;
 	}
+	*ret_data = output->data;
+	*ret_size = output->size;
 	return 0;
 }
 
-int wss_ages_write(const char *path, const struct wss_ages_key *key,
-		   const struct wss_coldness *coldness, uint64_t limit_bytes,
-		   struct wss_error *err)
+int wss_ages_encode(const struct wss_ages_key *key, const struct wss_coldness *coldness, uint64_t limit_bytes,
+		    uint8_t **ret_data, size_t *ret_size, struct wss_error *err)
 {
 	struct wss_error error = WSS_ERROR_INIT;
 	struct wss_coldness *coarse;
 	bool too_long = false;
-	int r = write_file(path, key, coldness, limit_bytes, &too_long, &error);
+	int r = encode(key, coldness, limit_bytes, ret_data, ret_size, &too_long, &error);
 
 	if (too_long) {
 		coarse = wss_coldness_coarse(coldness);
 		if (!coarse)
 			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 		wss_error_clear(&error);
-		r = write_file(path, key, coarse, limit_bytes, &too_long, &error);
+		r = encode(key, coarse, limit_bytes, ret_data, ret_size, &too_long, &error);
 		wss_coldness_free(coarse);
 	}
 	if (r < 0 && err)
 		*err = error;
 	return r;
+}
+
+int wss_ages_write(const char *path, const uint8_t *data, size_t size, struct wss_error *err)
+{
+	wss_auto_newfile struct wss_newfile file = WSS_NEWFILE_INIT;
+	int r;
+
+	if (wss_newfile_make(path, FILE_MODE, &file, err) < 0)
+		return wss_error_prefix(err, "%s", path);
+	file.unsynced = true;
+	r = wss_io_pwrite(file.fd, data, size, 0);
+	if (r < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, -r, "%s: cannot write it", path);
+	return wss_newfile_name(&file, true, err) < 0 ? wss_error_prefix(err, "%s", path) : 0;
 }
 
 /* --- reading --- */

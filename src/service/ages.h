@@ -74,13 +74,18 @@ bool wss_ages_is_name(const char *name);
 char *wss_ages_path(const char *directory, const char *uuid);
 
 /*
- * Writes the file, whose directory must exist. A file that would be longer than limit_bytes (WSS_AGES_BYTES_MAX
- * at most) gets the ages of units of 2 MiB instead of single pages. WSS_ERR_FAILED, also where that is too long
- * as well; WSS_ERR_NO_MEMORY.
+ * Encodes the content of a file; *ret_data is malloc()ed. One that would be longer than limit_bytes
+ * (WSS_AGES_BYTES_MAX at most) gets the ages of units of 2 MiB instead of single pages. WSS_ERR_FAILED: that is
+ * too long as well; WSS_ERR_NO_MEMORY.
  */
-int wss_ages_write(const char *path, const struct wss_ages_key *key,
-		   const struct wss_coldness *coldness, uint64_t limit_bytes,
-		   struct wss_error *err);
+int wss_ages_encode(const struct wss_ages_key *key, const struct wss_coldness *coldness, uint64_t limit_bytes,
+		    uint8_t **ret_data, size_t *ret_size, struct wss_error *err);
+
+/*
+ * Writes the file, whose directory must exist. It is of no use after the host has crashed, so that it is not
+ * synced. WSS_ERR_FAILED.
+ */
+int wss_ages_write(const char *path, const uint8_t *data, size_t size, struct wss_error *err);
 
 /*
  * Decodes the content of a file. With ret_coldness also its pages, in memory of limit_bytes at most, for

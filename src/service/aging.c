@@ -25,6 +25,7 @@
 struct wss_aging {
 	atomic_int references;
 	atomic_bool removed; /* the guest has ended or rebooted */
+	bool begins_anew;    /* whatever the file has */
 	char *path; /* NULL: no file */
 	/* For those who report, and never held for long. */
 	pthread_mutex_t lock;
@@ -33,8 +34,8 @@ struct wss_aging {
 	pthread_mutex_t work;
 	struct wss_coldness *coldness; /* NULL: no window yet */
 	struct wss_ages_key key;
-	bool changed; /* since the file was written */
-	uint64_t saved_ns;
+	atomic_bool changed; /* since the file was written */
+	atomic_uint_fast64_t saved_ns;
 	/* What the host holds is to be looked at; that was done when the balloon had this size. */
 	bool must_look, looked;
 	uint64_t looked_balloon_bytes;
@@ -53,6 +54,17 @@ struct wss_aging *wss_aging_new(const char *directory, const char *uuid)
 	if (directory)
 		aging->path = wss_ages_path(directory, uuid);
 	return aging;
+}
+
+struct wss_aging *wss_aging_new_after(struct wss_aging *aging, const char *directory, const char *uuid)
+{
+	struct wss_aging *after = wss_aging_new(directory, uuid);
+
+	if (aging)
+		wss_aging_remove(aging);
+	if (after)
+		after->begins_anew = true;
+	return after;
 }
 
 struct wss_aging *wss_aging_ref(struct wss_aging *aging)
@@ -134,7 +146,7 @@ static struct wss_coldness *coldness_load(const struct wss_aging *aging, const s
 	struct wss_coldness *coldness = NULL;
 	struct wss_error error = WSS_ERROR_INIT;
 
-	if (!ages || !aging->path)
+	if (!ages || !aging->path || aging->begins_anew)
 		return NULL;
 	if (wss_ages_read(aging->path, 0, ages, NULL, &error) == 0 &&
 	    ages_are_of(ages, key, parts, n) &&
@@ -270,21 +282,6 @@ static bool choose_pages(const struct wss_page_view *view, struct wss_cold_windo
 	return window->touched.known;
 }
 
-static int aging_write(struct wss_aging *aging, struct wss_error *err)
-{
-	aging->saved_ns = wss_clock_now_ns();
-	if (!aging->path || !aging->changed || aging->removed)
-		return 0;
-	if (wss_ages_write(aging->path, &aging->key, aging->coldness, WSS_AGES_BYTES_MAX,
-			   err) < 0)
-		return -1;
-	aging->changed = false;
-	/* Another thread may have removed the file before this one had written it. */
-	if (aging->removed)
-		unlink(aging->path);
-	return 0;
-}
-
 /* Shows the ages to those who report. Without memory they see the last ones. */
 static void aging_publish(struct wss_aging *aging)
 {
@@ -329,27 +326,13 @@ void wss_aging_add(struct wss_aging *aging, const struct wss_guest *guest,
 	pthread_mutex_unlock(&aging->work);
 }
 
-static int aging_tend(struct wss_aging *aging, const struct wss_guest *guest, struct wss_error *err)
+void wss_aging_tend(struct wss_aging *aging, const struct wss_guest *guest)
 {
-	if (!aging->coldness)
-		return 0;
-	if (aging->must_look) {
+	pthread_mutex_lock(&aging->work);
+	if (aging->coldness && aging->must_look) {
 		aging_look(aging, guest);
 		aging_publish(aging);
 	}
-	if (wss_clock_now_ns() - aging->saved_ns < WSS_AGING_SAVE_NS)
-		return 0;
-	return aging_write(aging, err);
-}
-
-void wss_aging_tend(struct wss_aging *aging, const struct wss_guest *guest)
-{
-	struct wss_error error = WSS_ERROR_INIT;
-
-	pthread_mutex_lock(&aging->work);
-	if (aging_tend(aging, guest, &error) < 0)
-		wss_log_guest(WSS_LOG_DEBUG, guest->config.name, guest->config.uuid,
-			      "its ages: %s", error.text);
 	pthread_mutex_unlock(&aging->work);
 }
 
@@ -363,20 +346,45 @@ bool wss_aging_report(struct wss_aging *aging, uint64_t now_ns, struct wss_cold_
 	return known;
 }
 
-int wss_aging_save(struct wss_aging *aging, struct wss_error *err)
+bool wss_aging_is_due(const struct wss_aging *aging, uint64_t now_ns)
 {
-	int r;
+	return aging->path && aging->changed && now_ns - aging->saved_ns >= WSS_AGING_SAVE_NS;
+}
 
-	if (pthread_mutex_trylock(&aging->work) != 0)
-		return wss_error_set(err, WSS_ERR_BUSY, "its ages are being changed");
-	r = aging_write(aging, err);
+/* *ret_data NULL: there is nothing new. */
+static int aging_encode(struct wss_aging *aging, uint8_t **ret_data, size_t *ret_size, struct wss_error *err)
+{
+	int r = 0;
+
+	*ret_data = NULL;
+	pthread_mutex_lock(&aging->work);
+	aging->saved_ns = wss_clock_now_ns();
+	if (aging->changed)
+		r = wss_ages_encode(&aging->key, aging->coldness, WSS_AGES_BYTES_MAX, ret_data, ret_size, err);
+	aging->changed = false;
 	pthread_mutex_unlock(&aging->work);
 	return r;
+}
+
+int wss_aging_save(struct wss_aging *aging, struct wss_error *err)
+{
+	wss_auto_free uint8_t *data = NULL;
+	size_t size;
+
+	if (!aging->path)
+		return 0;
+	if (!aging->removed && aging_encode(aging, &data, &size, err) < 0)
+		return -1;
+	if (data && wss_ages_write(aging->path, data, size, err) < 0) {
+		aging->changed = true;
+		return -1;
+	}
+	if (aging->removed)
+		unlink(aging->path);
+	return 0;
 }
 
 void wss_aging_remove(struct wss_aging *aging)
 {
 	aging->removed = true;
-	if (aging->path)
-		unlink(aging->path);
 }

@@ -30,6 +30,12 @@ struct wss_aging;
  */
 struct wss_aging *wss_aging_new(const char *directory, const char *uuid);
 
+/*
+ * The same for a guest that has just rebooted: begins anew, and removes its aging of before (may be NULL), which is
+ * to be saved first.
+ */
+struct wss_aging *wss_aging_new_after(struct wss_aging *aging, const char *directory, const char *uuid);
+
 struct wss_aging *wss_aging_ref(struct wss_aging *aging);
 
 /* Frees it with the last reference; accepts NULL. Writes no file. */
@@ -50,21 +56,25 @@ void wss_aging_add(struct wss_aging *aging, const struct wss_guest *guest,
 		   const struct wss_aging_window *window);
 
 /*
- * Does for an attached guest, after a window was added, what takes time: looks which pages the host holds, if
- * that may have changed, and writes the file when it is due. To be called while the next window is open.
+ * Looks, for an attached guest, after a window was added, which pages the host holds, if that may have changed. It
+ * takes time: to be called while the next window is open.
  */
 void wss_aging_tend(struct wss_aging *aging, const struct wss_guest *guest);
 
 /* As wss_cold_timeline_report(). Waits for no disk. */
 bool wss_aging_report(struct wss_aging *aging, uint64_t now_ns, struct wss_cold_report *ret_report);
 
+/* Whether its file is to be written again. */
+bool wss_aging_is_due(const struct wss_aging *aging, uint64_t now_ns);
+
 /*
- * Writes the file if there is something new. Errors of wss_ages_write(), and WSS_ERR_BUSY if another
- * thread is at it.
+ * Writes the file if there is something new, or removes that of one that was removed, and waits for the disk while
+ * windows go on: for a thread of its own, one aging after the other. Errors of wss_ages_encode() and
+ * wss_ages_write().
  */
 int wss_aging_save(struct wss_aging *aging, struct wss_error *err);
 
-/* Removes the file, which is not written again: the guest has ended or rebooted. */
+/* The guest has ended: the next wss_aging_save() removes the file. */
 void wss_aging_remove(struct wss_aging *aging);
 
 #endif

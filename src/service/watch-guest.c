@@ -37,15 +37,6 @@ void wss_watch_guest_free(struct wss_watch_guest *guest)
 	free(guest);
 }
 
-void wss_watch_guest_save_ages(const struct wss_watch_guest *guest)
-{
-	struct wss_error error = WSS_ERROR_INIT;
-
-	if (guest->aging && wss_aging_save(guest->aging, &error) < 0)
-		wss_log_guest(WSS_LOG_WARNING, guest->watched.name, guest->watched.uuid, "%s",
-			      error.text);
-}
-
 /* --- reboots --- */
 
 /* What is known of its windows counts no more: it begins again with a canary. */
@@ -65,15 +56,18 @@ static void guest_hold_after_reboot(struct wss_watch_guest *guest, uint64_t boot
 	wss_error_set(&watched->why, WSS_ERR_BUSY, WSS_WHY_REBOOTED);
 }
 
-void wss_watch_guest_reboot(struct wss_watch_guest *guest, const struct wss_watch_options *options)
+void wss_watch_guest_reboot(struct wss_watch_guest *guest, const struct wss_watch_options *options,
+			    struct wss_ages_saver *saver)
 {
+	struct wss_aging *after;
+
 	guest->rebooted_ns = wss_clock_now_ns();
 	wss_watch_guest_end_visit(guest);
 	guest_begin_anew(guest);
-	if (guest->aging)
-		wss_aging_remove(guest->aging);
+	after = wss_aging_new_after(guest->aging, options->ages, guest->watched.uuid);
+	wss_ages_saver_add(saver, guest);
 	wss_aging_unref(guest->aging);
-	guest->aging = wss_aging_new(options->ages, guest->watched.uuid);
+	guest->aging = after;
 	if (!guest->visit)
 		guest_hold_after_reboot(guest, options->boot_ns);
 	wss_log_guest(WSS_LOG_INFO, guest->watched.name, guest->watched.uuid,

@@ -67,6 +67,7 @@ static void watch_forget_unlisted(struct wss_watch *watch)
 			watch->events.gone(&guest->watched, watch->opaque);
 		if (guest->aging)
 			wss_aging_remove(guest->aging);
+		wss_ages_saver_add(watch->saver, guest);
 		wss_watch_visit_started(watch, guest);
 		wss_watch_guest_free(guest);
 	}
@@ -159,7 +160,7 @@ void wss_watch_guests_take_reboots(struct wss_watch *watch)
 	while (wss_lister_next_reboot(watch->lister, uuid)) {
 		guest = wss_watch_guests_find(watch, uuid, &(size_t){ 0 });
 		if (guest)
-			wss_watch_guest_reboot(guest, &watch->options);
+			wss_watch_guest_reboot(guest, &watch->options, watch->saver);
 	}
 }
 

@@ -123,6 +123,23 @@ struct wss_window_cost wss_visit_cost(const struct wss_visit *visit, const struc
 /* What the window of this sample may cost the guest from now on. */
 struct wss_fault_debt wss_visit_debt(const struct wss_visit *visit, const struct wss_sample *sample);
 
+/* --- the files of ages --- */
+
+/* Writes and removes the files of ages, in a thread of its own. */
+struct wss_ages_saver;
+
+/* NULL: out of memory. */
+struct wss_ages_saver *wss_ages_saver_new(void);
+
+/* The file of a guest is to be saved, or removed if its aging was removed. Without memory it is not. */
+void wss_ages_saver_add(struct wss_ages_saver *saver, const struct wss_watch_guest *guest);
+
+/* Has the files written that are due. Waits for nothing. */
+void wss_ages_saver_step(struct wss_ages_saver *saver, const struct wss_watch *watch);
+
+/* Has those written that were added, which it waits for, ten seconds at most, and frees it. Takes NULL. */
+void wss_ages_saver_end(struct wss_ages_saver *saver);
+
 /* --- a guest --- */
 
 /* Due now; NULL: out of memory. */
@@ -134,14 +151,12 @@ void wss_watch_guest_end_visit(struct wss_watch_guest *guest);
 /* Ends its visit, too. Its ages are not stored. */
 void wss_watch_guest_free(struct wss_watch_guest *guest);
 
-/* Stores its ages; logs why it could not. */
-void wss_watch_guest_save_ages(const struct wss_watch_guest *guest);
-
 /*
  * It has rebooted in the same QEMU: it is left alone while it boots, and none of its memory has an age. A visit
  * that is under way arms nothing more, and keeps the aging of before.
  */
-void wss_watch_guest_reboot(struct wss_watch_guest *guest, const struct wss_watch_options *options);
+void wss_watch_guest_reboot(struct wss_watch_guest *guest, const struct wss_watch_options *options,
+			    struct wss_ages_saver *saver);
 
 /* No sample came of it: the next attempt is a period later, or soon if only the connection was lost. */
 void wss_watch_guest_fail(struct wss_watch_guest *guest, const struct wss_error *why);
@@ -236,6 +251,7 @@ struct wss_watch {
 	bool is_held;
 	char held[WSS_WATCH_REASON_MAX];
 	struct wss_pressure_hold *pressure; /* NULL: not looked at */
+	struct wss_ages_saver *saver;
 };
 
 /*

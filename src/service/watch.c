@@ -270,7 +270,8 @@ int wss_watch_new_with(struct wss_hypervisor *hypervisor, const struct wss_watch
 	if (!hypervisor)
 		watch->pool = wss_pool_new(&watch->options.hypervisor);
 	watch->publisher = wss_publisher_new();
-	if (!watch->lister || !watch->publisher || (!hypervisor && !watch->pool) ||
+	watch->saver = wss_ages_saver_new();
+	if (!watch->lister || !watch->publisher || !watch->saver || (!hypervisor && !watch->pool) ||
 	    wss_round_new(&round, &round_events, watch, &watch->round, err) < 0) {
 		wss_watch_free(watch);
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
@@ -314,6 +315,7 @@ bool wss_watch_step(struct wss_watch *watch)
 	wss_watch_guests_take_reboots(watch);
 	wss_watch_guests_update(watch);
 	watch_look_at_pressure(watch);
+	wss_ages_saver_step(watch->saver, watch);
 	if (watch_may_start(watch)) {
 		watch_start_due(watch);
 		now_ns = wss_clock_now_ns();
@@ -373,11 +375,12 @@ void wss_watch_free(struct wss_watch *watch)
 	wss_lister_free(watch->lister);
 	wss_pool_free(watch->pool);
 	for (size_t i = 0; i < watch->n; i++) {
-		wss_watch_guest_save_ages(watch->guests[i]);
+		wss_ages_saver_add(watch->saver, watch->guests[i]);
 		/* Its target is gone, or is its worker's. */
 		watch->guests[i]->visit = NULL;
 		wss_watch_guest_free(watch->guests[i]);
 	}
+	wss_ages_saver_end(watch->saver);
 	wss_pressure_hold_free(watch->pressure);
 	free(watch->guests);
 	free(watch);

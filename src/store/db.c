@@ -37,6 +37,9 @@
 #define COLD_REPORT "time, watched_s, granularity_bytes, held_bytes, absent_bytes, " COLD_AGES
 
 static const char *const sql[DB_STATEMENTS] = {
+	[DB_SAMPLE_BEGIN] = "SAVEPOINT one_sample",
+	[DB_SAMPLE_END] = "RELEASE one_sample",
+	[DB_SAMPLE_UNDO] = "ROLLBACK TO one_sample",
 	[DB_GUEST_PUT] = "INSERT INTO guest (uuid, name) VALUES (?1, ?2) "
 			 "ON CONFLICT (uuid) DO UPDATE SET name = ?2 WHERE name <> ?2",
 	[DB_GUEST_GET] = "SELECT id FROM guest WHERE uuid = ?1",

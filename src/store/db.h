@@ -15,6 +15,9 @@
 #define DB_BUSY_MS 15000
 
 enum wss_db_statement {
+	DB_SAMPLE_BEGIN,
+	DB_SAMPLE_END,
+	DB_SAMPLE_UNDO,
 	DB_GUEST_PUT,
 	DB_GUEST_GET,
 	DB_SERIES_PUT,

@@ -299,9 +299,56 @@ static int add_sample(struct wss_history *history, const struct wss_sample *samp
 	return r;
 }
 
-int wss_history_add_all(struct wss_history *history, const struct wss_sample *samples, size_t n,
-			struct wss_error *err)
+/* Whether the last error says nothing about the sample: it may be stored later, and so may all others. */
+static bool failure_will_pass(struct wss_history *history, const struct wss_error *error)
 {
+	switch (sqlite3_errcode(history->db) & 0xff) {
+	case SQLITE_FULL:
+	case SQLITE_IOERR:
+	case SQLITE_CANTOPEN:
+	case SQLITE_READONLY:
+	case SQLITE_PERM:
+	case SQLITE_PROTOCOL:
+		return true;
+	default:
+		return error->code != WSS_ERR_FAILED || sqlite3_get_autocommit(history->db);
+	}
+}
+
+static int run_simple(struct wss_history *history, enum wss_db_statement which, struct wss_error *err)
+{
+	sqlite3_stmt *stmt = wss_db_statement(history, which, err);
+
+	return stmt ? run_statement(history, stmt, err) : -1;
+}
+
+/*
+ * Within a transaction. 1: added; 0 with err: what the history has of this guest is damaged, and the sample left no
+ * trace; -1: nothing can be added.
+ */
+static int try_sample(struct wss_history *history, const struct wss_sample *sample, struct wss_error *err)
+{
+	struct wss_error error = WSS_ERROR_INIT;
+
+	if (run_simple(history, DB_SAMPLE_BEGIN, err) < 0)
+		return -1;
+	if (add_sample(history, sample, &error) == 0)
+		return run_simple(history, DB_SAMPLE_END, err) < 0 ? -1 : 1;
+	if (!failure_will_pass(history, &error) && run_simple(history, DB_SAMPLE_UNDO, NULL) == 0 &&
+	    run_simple(history, DB_SAMPLE_END, NULL) == 0) {
+		if (err)
+			*err = error;
+		return 0;
+	}
+	if (err)
+		*err = error;
+	return -1;
+}
+
+int wss_history_add_all(struct wss_history *history, const struct wss_sample *samples, size_t n,
+			size_t *ret_added, struct wss_error *err)
+{
+	size_t added = 0;
 	int r;
 
 	for (size_t i = 0; i < n; i++)
@@ -311,18 +358,26 @@ int wss_history_add_all(struct wss_history *history, const struct wss_sample *sa
 	r = wss_db_exec(history, "BEGIN IMMEDIATE", "cannot write to it", err);
 	if (r < 0)
 		return -1;
-	for (size_t i = 0; i < n && r == 0; i++)
-		r = add_sample(history, &samples[i], err);
-	if (r == 0)
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		r = try_sample(history, &samples[i], err);
+		added += r > 0;
+		if (r == 0 && n > 1)
+			wss_error_prefix(err, "%s", samples[i].domain);
+	}
+	if (r >= 0)
 		r = wss_db_exec(history, "COMMIT", "cannot write to it", err);
 	/* A full disk may already have caused a rollback. */
 	if (r < 0 && !sqlite3_get_autocommit(history->db))
 		sqlite3_exec(history->db, "ROLLBACK", NULL, NULL, NULL);
+	if (r == 0)
+		*ret_added = added;
 	return r;
 }
 
 int wss_history_add(struct wss_history *history, const struct wss_sample *sample,
 		    struct wss_error *err)
 {
-	return wss_history_add_all(history, sample, 1, err);
+	size_t added;
+
+	return wss_history_add_all(history, sample, 1, &added, err) < 0 || !added ? -1 : 0;
 }

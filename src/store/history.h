@@ -80,9 +80,12 @@ void wss_history_close_unused(struct wss_history *history);
 int wss_history_add(struct wss_history *history, const struct wss_sample *sample,
 		    struct wss_error *err);
 
-/* Adds n of them in one transaction: all or none. */
+/*
+ * Adds n of them in one transaction. One that cannot be added, because what the history has of its guest is damaged,
+ * is left out: 0 with *ret_added < n, and err says why of the last one. -1: none was added, and it may be tried again.
+ */
 int wss_history_add_all(struct wss_history *history, const struct wss_sample *samples, size_t n,
-			struct wss_error *err);
+			size_t *ret_added, struct wss_error *err);
 
 /* Returns the time of a guest's newest sample; unknown if there is none. */
 int wss_history_last(struct wss_history *history, const char *uuid, struct wss_amount *ret_time,

@@ -30,7 +30,7 @@ teardown() {
 begin() {
 	: >err
 	kvm_guest_start
-	VIRT_WSS_SYSROOT=$dir/host "$WSS_BUILDDIR/tests/faults/serve-windows" endless "$dir/guest" \
+	VIRT_WSS_SYSROOT=$dir/host LD_PRELOAD=${preload-} "$WSS_BUILDDIR/tests/faults/serve-windows" endless "$dir/guest" \
 		"$kvm_guest_uuid" "unix:$dir/http" 2>>err 3>&- &
 	service=$!
 	wait_until 30 has_windows 3
@@ -154,6 +154,44 @@ removals_told() {
 	wait_until 90 has_stored $((stored + 1))
 	end
 	[ "$(sqlite3 h.db 'PRAGMA integrity_check')" = ok ]
+}
+
+# How many windows there have been, as HTTP says.
+windows_now() {
+	curl -s --max-time 5 --unix-socket "$dir/http" http://localhost/metrics |
+		sed -n 's/^virt_wss_windows_total\({.*}\)\? //p'
+}
+
+# How many windows end in four seconds.
+windows_in_a_while() {
+	local before
+	before=$(windows_now)
+	timeout 4 tail -f /dev/null || true
+	echo $(($(windows_now) - before))
+}
+
+@test "slow disks of the history, the metrics and the ages stop no window" {
+	command -v curl >/dev/null || skip "needs curl"
+	local call files usual slow
+	local preload=$WSS_BUILDDIR/tests/tools/slow.so
+	export WSS_SLOW_DIR=$dir/work WSS_SLOW_WHEN=$dir/slow
+	for files in '[!h]*' 'h.db*'; do
+		for call in sync open,read,write,rename; do
+			rm -f h.db* metrics "$dir/slow"
+			WSS_SLOW=$call:6 WSS_SLOW_NAME=$files begin
+			usual=$(windows_in_a_while)
+			: >"$dir/slow"
+			slow=$(windows_in_a_while)
+			rm "$dir/slow"
+			echo "$call of $files: $slow windows for $usual"
+			rm -r "$dir/host"
+			kill -KILL "$service" "$kvm_guest_pid"
+			wait "$service" "$kvm_guest_pid" || true
+			service='' kvm_guest_pid=''
+			[ "$usual" -ge 10 ]
+			[ "$slow" -ge $((usual / 2)) ]
+		done
+	done
 }
 
 @test "no canary is stored, as its window is shorter than the others" {

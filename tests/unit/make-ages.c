@@ -43,6 +43,8 @@ int main(int argc, char **argv)
 	uint64_t n;
 	struct wss_clock_source clock = { .now_ns = invented_now_ns, .opaque = &n };
 	struct wss_coldness *coldness;
+	uint8_t *data;
+	size_t size;
 	char *path;
 
 	if (argc != 5)
@@ -57,11 +59,13 @@ int main(int argc, char **argv)
 	wss_clock_inject(&clock);
 	for (uint64_t i = 0; i < n; i++)
 		add_window(coldness, (1 + i) * MINUTE_NS, i == 0);
-	if (wss_ages_write(path, &key, coldness, WSS_AGES_BYTES_MAX, &error) < 0) {
+	if (wss_ages_encode(&key, coldness, WSS_AGES_BYTES_MAX, &data, &size, &error) < 0 ||
+	    wss_ages_write(path, data, size, &error) < 0) {
 		fprintf(stderr, "make-ages: %s\n", error.text);
 		return 1;
 	}
 	wss_coldness_free(coldness);
+	free(data);
 	free(path);
 	return 0;
 }

@@ -25,10 +25,10 @@ static void on_sample(const struct wss_watched *guest, const struct wss_sample *
 		wss_pasts_add(pasts, guest->uuid, sample);
 }
 
-static int read_past(const struct wss_watched *guest, void *unused, struct wss_error *err)
+static int read_past(const char *uuid, void *unused, struct wss_error *err)
 {
 	(void)unused;
-	return wss_pasts_read(pasts, guest->uuid, err);
+	return wss_pasts_read(pasts, uuid, err);
 }
 
 static FILE *page_open(const char *name)

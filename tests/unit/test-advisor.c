@@ -39,10 +39,10 @@ static struct {
 	bool fails;
 } more;
 
-static int read_more(const struct wss_watched *guest, void *opaque, struct wss_error *err)
+static int read_more(const char *uuid, void *opaque, struct wss_error *err)
 {
 	assert_ptr_equal(opaque, &more);
-	assert_non_null(wss_advisor_find(advisor, guest->uuid));
+	assert_non_null(wss_advisor_find(advisor, uuid));
 	more.calls++;
 	return more.fails ? wss_error_set(err, WSS_ERR_FAILED, "invented") : 0;
 }

@@ -3,6 +3,7 @@
 
 #include <sqlite3.h>
 
+#include "base/log.h"
 #include "base/stop.h"
 #include "serve/archive.h"
 
@@ -45,18 +46,16 @@ static int set_up(void **unused)
 static int tear_down(void **unused)
 {
 	(void)unused;
-	wss_archive_close(archive);
+	assert_true(wss_archive_close(archive));
 	wss_clock_inject(NULL);
 	remove_tree(tree);
 	return 0;
 }
 
-static void add(unsigned n)
+static void add_of(const char *name, const char *uuid, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		struct wss_sample sample = {
-			.domain = "web1",
-			.uuid = UUID_A,
 			.wall = wss_clock_wall_seconds(),
 			.method = "mmu",
 			.granularity_bytes = wss_amount_of(4096),
@@ -64,14 +63,23 @@ static void add(unsigned n)
 			.wss_bytes = wss_amount_of(i * MIB),
 		};
 
+		snprintf(sample.domain, sizeof(sample.domain), "%s", name);
+		snprintf(sample.uuid, sizeof(sample.uuid), "%s", uuid);
 		wss_archive_add(archive, &sample);
 	}
+}
+
+static void add(unsigned n)
+{
+	add_of("web1", UUID_A, n);
 }
 
 static void tend_after(uint64_t delay_ns)
 {
 	now_ns += delay_ns;
 	wss_archive_tend(archive, NULL);
+	while (wss_archive_is_busy(archive))
+		usleep(1000);
 }
 
 static void assert_counts(uint64_t stored, uint64_t lost)
@@ -80,6 +88,7 @@ static void assert_counts(uint64_t stored, uint64_t lost)
 
 	assert_int_equal(counts.stored, stored);
 	assert_int_equal(counts.lost, lost);
+	assert_int_equal(counts.added, counts.stored + counts.waiting + counts.lost);
 }
 
 /* Returns how many samples another reader finds. */
@@ -171,6 +180,117 @@ static void test_removed(void **unused)
 	assert_int_equal(samples_on_disk(), 1);
 }
 
+static char told[4096];
+
+static void keep_text(enum wss_log_level level, const char *text)
+{
+	size_t len = strlen(told);
+
+	if (level <= WSS_LOG_INFO)
+		snprintf(told + len, sizeof(told) - len, "%s\n", text);
+}
+
+static unsigned count_lines(const char *text)
+{
+	unsigned n = 0;
+
+	for (; *text; text++)
+		n += *text == '\n';
+	return n;
+}
+
+static ssize_t write_to_full_disk(int fd, const void *data, size_t size, off_t offset)
+{
+	(void)fd;
+	(void)data;
+	(void)size;
+	(void)offset;
+	errno = ENOSPC;
+	return -1;
+}
+
+static void fill_disk(bool full)
+{
+	static const char *const calls[] = { "pwrite", "pwrite64", "write" };
+	sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		vfs->xSetSystemCall(vfs, calls[i], full ? (sqlite3_syscall_ptr)write_to_full_disk : NULL);
+}
+
+/* Samples wait for room on a full disk as they do for a lock, and the log says how many are lost. */
+static void test_full_disk(void **unused)
+{
+	(void)unused;
+	told[0] = '\0';
+	wss_log_set_sink(keep_text);
+	fill_disk(true);
+	add(8);
+	tend_after(WSS_ARCHIVE_DELAY_NS);
+	assert_counts(0, 0);
+	assert_int_equal(wss_archive_count(archive).waiting, 8);
+	assert_non_null(strstr(told, "8 samples wait, 0 were lost"));
+	for (unsigned i = 0; i < WSS_ARCHIVE_SAMPLES_MAX; i++) {
+		add(1);
+		tend_after(WSS_ARCHIVE_DELAY_NS);
+	}
+	assert_counts(0, 8);
+	assert_int_equal(wss_archive_count(archive).waiting, WSS_ARCHIVE_SAMPLES_MAX);
+	fill_disk(false);
+	tend_after(WSS_ARCHIVE_DELAY_NS);
+	assert_counts(WSS_ARCHIVE_SAMPLES_MAX, 8);
+	assert_int_equal(samples_on_disk(), WSS_ARCHIVE_SAMPLES_MAX);
+	wss_log_set_sink(NULL);
+	/* In five minutes: the beginning, the end, and once a minute between. */
+	assert_in_range(count_lines(told), 4, 10);
+}
+
+/* A service that ends with samples that it cannot store says how many. */
+static void test_end_with_full_disk(void **unused)
+{
+	(void)unused;
+	told[0] = '\0';
+	wss_log_set_sink(keep_text);
+	fill_disk(true);
+	add(3);
+	wss_archive_finish(archive, NULL);
+	fill_disk(false);
+	wss_log_set_sink(NULL);
+	assert_counts(0, 3);
+	assert_non_null(strstr(told, "3 samples were lost"));
+}
+
+/* What the history has of one guest is damaged: the others' samples are stored. */
+static void test_damaged_summary(void **unused)
+{
+	static const char *const damages[] = {
+		"UPDATE summary SET sizes = x'ff'",
+		"UPDATE summary SET curve = 'nonsense' WHERE level = 86400",
+		"UPDATE summary SET samples = -1, sizes = zeroblob(3) WHERE level = 3600",
+		"UPDATE summary SET first = 9000000000000, last = 1",
+	};
+	sqlite3 *db;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+		struct wss_archive_counts before;
+
+		add(1);
+		tend_after(WSS_ARCHIVE_DELAY_NS);
+		before = wss_archive_count(archive);
+		assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+		assert_int_equal(sqlite3_exec(db, damages[i], NULL, NULL, NULL), SQLITE_OK);
+		add_of("web2", UUID_B, 3);
+		add(2);
+		add_of("web2", UUID_B, 4);
+		tend_after(WSS_ARCHIVE_DELAY_NS);
+		assert_counts(before.stored + 7, before.lost + 2);
+		assert_int_equal(wss_archive_count(archive).waiting, 0);
+		assert_int_equal(sqlite3_exec(db, "DELETE FROM summary", NULL, NULL, NULL), SQLITE_OK);
+		sqlite3_close(db);
+	}
+}
+
 static void test_limits(void **unused)
 {
 	struct wss_history_limits limits = { .samples_s = 60, .hours_s = 60, .days_s = 60 };
@@ -207,6 +327,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_finish, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_locked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_removed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_full_disk, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_end_with_full_disk, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_damaged_summary, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_limits, set_up, tear_down),
 		cmocka_unit_test(test_none),
 	};

@@ -99,7 +99,7 @@ static uint64_t count_since(struct wss_history *history, const char *uuid, time_
 	return samples;
 }
 
-/* Samples that are added together are stored all, or none. */
+/* Samples that are added together are stored all, or none where one has no guest. */
 static void test_added_together(void **unused)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -109,13 +109,16 @@ static void test_added_together(void **unused)
 		sample_of(UUID_A, 20 * MIB, NOW + 60),
 		sample_of("", 30 * MIB, NOW + 120),
 	};
+	size_t added;
 
 	(void)unused;
-	assert_int_equal(wss_history_add_all(history, samples, 3, &err), -1);
+	assert_int_equal(wss_history_add_all(history, samples, 3, &added, &err), -1);
 	assert_error(&err, WSS_ERR_UNSUPPORTED, "without a UUID");
 	assert_int_equal(count_since(history, UUID_A, 0), 0);
-	assert_int_equal(wss_history_add_all(history, samples, 2, NULL), 0);
-	assert_int_equal(wss_history_add_all(history, samples, 0, NULL), 0);
+	assert_int_equal(wss_history_add_all(history, samples, 2, &added, NULL), 0);
+	assert_int_equal(added, 2);
+	assert_int_equal(wss_history_add_all(history, samples, 0, &added, NULL), 0);
+	assert_int_equal(added, 0);
 	assert_int_equal(count_since(history, UUID_A, 0), 2);
 	wss_history_close(history);
 }
