@@ -122,6 +122,8 @@ static int serve(char **words)
 		options.watch.hypervisor.uri = words[2];
 	else
 		options.hypervisor = hypervisor_of(&only, &error);
+	/* A guest without libvirt has no inventory, and its QMP socket takes one client at a time: the window's. */
+	options.no_publish = options.hypervisor != NULL;
 	if ((options.hypervisor || options.watch.hypervisor.uri) && wss_cancel_open(&cancel, NULL, &error) == 0 &&
 	    wss_http_address_parse(words[4], "HTTP-ADDRESS", &options.http.addresses[0], &error) == 0)
 		r = wss_serve_run(&options, &error);
