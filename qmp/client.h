@@ -15,8 +15,9 @@ struct qmp {
 	const struct qmp_transport_ops *ops; /* NULL on a socket of our own */
 	void *opaque;
 	struct qmp_events events;
-	/* An event has reported stopped CPUs since qmp_stop_forget(). */
-	bool stop_seen;
+	/* By the events since qmp_stop_forget(); the times are QEMU's, of day. */
+	struct qmp_stops stops;
+	uint64_t stopped_since_us; /* 0: the CPUs run */
 	uint64_t commands;		 /* number of commands sent: the last id */
 	struct qmp_peer peer;		 /* pid is 0 if unknown */
 	char class_name[CLASS_NAME_MAX]; /* error class of the last command, or "" */

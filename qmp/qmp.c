@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/deadline.h"
 #include "base/clock.h"
@@ -103,16 +104,53 @@ static bool is_event(struct json_object *object)
 	return qmp_has(object, "event");
 }
 
+/* When QEMU sent the event, by its time of day; 0 if it does not say so. */
+static uint64_t event_us(struct json_object *event)
+{
+	struct json_object *stamp;
+	uint64_t seconds, us;
+
+	if (qmp_get_object(event, "timestamp", &stamp, NULL) < 0 ||
+	    qmp_get_uint64(stamp, "seconds", &seconds, NULL) < 0 ||
+	    qmp_get_uint64(stamp, "microseconds", &us, NULL) < 0)
+		return 0;
+	return seconds * 1000000 + us;
+}
+
+static uint64_t stop_length_us(const struct qmp *qmp, uint64_t until_us)
+{
+	return qmp->stopped_since_us && until_us > qmp->stopped_since_us ? until_us - qmp->stopped_since_us : 0;
+}
+
+static void note_event(struct qmp *qmp, struct json_object *event)
+{
+	static const char *const stops[] = {"STOP", "SHUTDOWN", "SUSPEND", "SUSPEND_DISK"};
+	static const char *const starts[] = {"RESUME", "WAKEUP"};
+	const char *name = "";
+
+	if (qmp_get_string(event, "event", &name, NULL) < 0)
+		return;
+	qmp->stops.reset |= !strcmp(name, "RESET");
+	for (size_t i = 0; i < sizeof(stops) / sizeof(*stops); i++) {
+		if (strcmp(name, stops[i]) != 0)
+			continue;
+		qmp->stops.stopped = true;
+		if (!qmp->stopped_since_us)
+			qmp->stopped_since_us = event_us(event);
+	}
+	for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
+		if (strcmp(name, starts[i]) != 0)
+			continue;
+		qmp->stops.stopped_us += stop_length_us(qmp, event_us(event));
+		qmp->stopped_since_us = 0;
+	}
+}
+
 /* Queues an event, which it takes over, for qmp_next_event(). */
 static void keep_event(struct qmp *qmp, struct json_object *event, size_t tree_bytes)
 {
-	static const char *const stops[] = {"STOP", "SHUTDOWN", "SUSPEND", "SUSPEND_DISK"};
-	const char *name = "";
-
 	/* Noted here so that it survives an overflow of the queue. */
-	if (qmp_get_string(event, "event", &name, NULL) == 0)
-		for (size_t i = 0; i < sizeof(stops) / sizeof(*stops); i++)
-			qmp->stop_seen |= !strcmp(name, stops[i]);
+	note_event(qmp, event);
 	qmp_events_push(&qmp->events, event, tree_bytes);
 }
 
@@ -338,21 +376,27 @@ int qmp_next_event(struct qmp *qmp, unsigned int timeout_ms, struct json_object 
 	return 1;
 }
 
-bool qmp_stop_seen(struct qmp *qmp)
+struct qmp_stops qmp_stops_seen(struct qmp *qmp)
 {
 	struct wss_error unwanted = WSS_ERROR_INIT;
+	struct qmp_stops stops;
+	struct timespec now;
 	int lines = 0;
 
 	/* Limited, because a peer that never stops sending would hold us here. */
 	while (!qmp->ops && qmp->closed_why.code == WSS_OK && lines++ < SEEN_LINES_MAX)
 		if (read_event(qmp, 0, &unwanted) != 1)
 			break;
-	return qmp->stop_seen;
+	stops = qmp->stops;
+	clock_gettime(CLOCK_REALTIME, &now);
+	stops.stopped_us += stop_length_us(qmp, (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
+	return stops;
 }
 
 void qmp_stop_forget(struct qmp *qmp)
 {
-	qmp->stop_seen = false;
+	qmp->stops = (struct qmp_stops){ .stopped = false };
+	qmp->stopped_since_us = 0;
 }
 
 uint64_t qmp_events_dropped(const struct qmp *qmp)

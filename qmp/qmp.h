@@ -153,13 +153,19 @@ enum qmp_error_class qmp_last_class(const struct qmp *qmp);
 int qmp_next_event(struct qmp *qmp, unsigned int timeout_ms, struct json_object **ret_event,
 		   struct wss_error *err);
 
+/* What the events of a connection say about the guest's CPUs. */
+struct qmp_stops {
+	bool stopped;	     /* they have stopped (STOP, SUSPEND, SHUTDOWN …) */
+	uint64_t stopped_us; /* for how long, until now if they have not gone on */
+	bool reset;	     /* the guest was reset */
+};
+
 /*
- * Whether an event (STOP, SUSPEND, SHUTDOWN …) has reported that the guest's CPUs stopped
- * since the last qmp_query_status() or qmp_stop_forget(). Reads only what has already arrived:
- * sends nothing and does not wait. On a closed connection the answer covers the time until it
+ * Returns what events have reported since the last qmp_query_status() or qmp_stop_forget(). Reads only what has
+ * already arrived: sends nothing and does not wait. On a closed connection the answer covers the time until it
  * closed. The events stay queued for qmp_next_event().
  */
-bool qmp_stop_seen(struct qmp *qmp);
+struct qmp_stops qmp_stops_seen(struct qmp *qmp);
 void qmp_stop_forget(struct qmp *qmp);
 
 /*

@@ -28,6 +28,21 @@ uint64_t wss_clock_now_ns(void)
 	return injected ? injected->now_ns(injected->opaque) : read_clock(CLOCK_BOOTTIME);
 }
 
+uint64_t wss_clock_suspended_ns(void)
+{
+	uint64_t awake_ns, boot_ns, best_ns = UINT64_MAX;
+
+	if (injected)
+		return injected->suspended_ns ? injected->suspended_ns(injected->opaque) : 0;
+	/* What passes between the two reads is added: the thread may have lost its processor there. */
+	for (int tries = 0; tries < 3; tries++) {
+		awake_ns = read_clock(CLOCK_MONOTONIC);
+		boot_ns = read_clock(CLOCK_BOOTTIME);
+		best_ns = boot_ns - awake_ns < best_ns ? boot_ns - awake_ns : best_ns;
+	}
+	return best_ns;
+}
+
 uint64_t wss_clock_thread_ns(void)
 {
 	return read_clock(CLOCK_THREAD_CPUTIME_ID);

@@ -16,6 +16,9 @@
 /* Nanoseconds since boot, suspended time included. */
 uint64_t wss_clock_now_ns(void);
 
+/* Time for which the host has been suspended since it was booted. A time namespace may add a constant to it. */
+uint64_t wss_clock_suspended_ns(void);
+
 /* CPU time of the calling thread in nanoseconds. It does not grow while the thread waits for a disk or a processor. */
 uint64_t wss_clock_thread_ns(void);
 
@@ -64,13 +67,15 @@ int wss_clock_parse(const char *text, time_t *ret_when);
 
 /*
  * Replaces the clock in tests: now_ns() returns the time, and sleeping calls sleep_until().
- * NULL restores the real clock. If wall_seconds is NULL, the time of day stays real.
+ * NULL restores the real clock. If wall_seconds is NULL, the time of day stays real; if suspended_ns is, the
+ * host is never suspended.
  */
 struct wss_clock_source {
 	uint64_t (*now_ns)(void *opaque);
 	void (*sleep_until_ns)(void *opaque, uint64_t when_ns);
 	void *opaque;
 	time_t (*wall_seconds)(void *opaque);
+	uint64_t (*suspended_ns)(void *opaque);
 };
 void wss_clock_inject(const struct wss_clock_source *source);
 

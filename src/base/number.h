@@ -37,6 +37,12 @@ static inline uint64_t wss_u64_max(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/* These give the nearest number that there is. */
+static inline uint64_t wss_u64_sub(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
 static inline uint64_t wss_u64_add(uint64_t a, uint64_t b)
 {
 	uint64_t sum;

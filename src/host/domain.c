@@ -213,7 +213,7 @@ static int domain_refresh(struct wss_guest *guest, struct wss_error *err)
 
 	/* Cleared before the state is read, so that no later event is lost. */
 	if (watch)
-		watch->disturbed = false;
+		wss_watch_forget(watch);
 	if (refresh_state_and_config(guest, source->dom, err) < 0) {
 		/* In that case a transient domain is gone for good. */
 		guest->kept = watch && watch->kept;
@@ -224,11 +224,11 @@ static int domain_refresh(struct wss_guest *guest, struct wss_error *err)
 	return 0;
 }
 
-static bool domain_disturbed(struct wss_guest *guest)
+static struct wss_disturbance domain_disturbed(struct wss_guest *guest)
 {
 	struct domain_source *source = guest->source;
 
-	return source->watch && source->watch->disturbed;
+	return source->watch ? wss_watch_disturbance(source->watch) : (struct wss_disturbance){ .stopped = false };
 }
 
 static int domain_kvm_counts(struct wss_guest *guest, struct wss_kvm_counts *ret_counts,

@@ -55,6 +55,13 @@ struct wss_dirty_log {
 	struct wss_amount mib_per_s; /* result of the last one, rounded down; unknown until it ends */
 };
 
+/* What has happened to a guest that should have run. */
+struct wss_disturbance {
+	bool stopped;	    /* it was paused or stopped, or has crashed */
+	uint64_t paused_ns; /* for how long, as far as that is known */
+	bool reset;	    /* it was reset, so that it boots anew */
+};
+
 /* Operations that depend on the source of the guest. */
 struct wss_guest_ops {
 	/* Reads state, job and balloon into the guest again; may talk to libvirt or QEMU. */
@@ -81,10 +88,10 @@ struct wss_guest_ops {
 	/* Finds the guest's QEMU, checks it, and holds it in guest->process. */
 	int (*attach)(struct wss_guest *guest, const struct wss_host *host, struct wss_error *err);
 	/*
-	 * Whether, according to the events received, the guest was paused or stopped since the
-	 * last refresh. Sends nothing, so it works without libvirtd, too. May be NULL.
+	 * What the events that were received say about the time since the last refresh. Sends
+	 * nothing, so it works without libvirtd, too. May be NULL.
 	 */
-	bool (*disturbed)(struct wss_guest *guest);
+	struct wss_disturbance (*disturbed)(struct wss_guest *guest);
 	/*
 	 * Stores the profile element (an XML string) in the inventory for as long as the
 	 * domain runs; with persistent also in its configuration, if it has one. Does not wait

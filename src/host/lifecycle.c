@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 /* A domain that has rebooted. */
 struct reboot {
 	struct reboot *next;
@@ -24,8 +26,8 @@ struct wss_lifecycle {
 		registering; /* held during a call of libvirt, which may never return */
 	bool asked;	     /* under registering, as is callback */
 	int callback;		     /* -1: libvirt sends no events */
-	bool asked_reboots;	     /* under registering, as is reboot_callback */
 	int reboot_callback;	     /* as callback */
+	atomic_bool follows_reboots; /* somebody takes the reboots */
 };
 
 struct wss_lifecycle *wss_lifecycle_new(void)
@@ -67,8 +69,15 @@ static void watch_note(struct wss_watch *watch, int event, int detail)
 		watch->kept = detail == VIR_DOMAIN_EVENT_STOPPED_MIGRATED ||
 			      detail == VIR_DOMAIN_EVENT_STOPPED_SAVED;
 	if (event == VIR_DOMAIN_EVENT_SUSPENDED || event == VIR_DOMAIN_EVENT_STOPPED ||
-	    event == VIR_DOMAIN_EVENT_CRASHED || event == VIR_DOMAIN_EVENT_PMSUSPENDED)
-		watch->disturbed = true;
+	    event == VIR_DOMAIN_EVENT_CRASHED || event == VIR_DOMAIN_EVENT_PMSUSPENDED) {
+		watch->disturbance.stopped = true;
+		if (!watch->paused_since_ns)
+			watch->paused_since_ns = wss_clock_now_ns();
+	}
+	if (event == VIR_DOMAIN_EVENT_RESUMED && watch->paused_since_ns) {
+		watch->disturbance.paused_ns += wss_clock_now_ns() - watch->paused_since_ns;
+		watch->paused_since_ns = 0;
+	}
 }
 
 static int on_lifecycle(virConnectPtr vir, virDomainPtr dom, int event, int detail,
@@ -102,14 +111,17 @@ static void on_reboot(virConnectPtr vir, virDomainPtr dom, void *opaque)
 {
 	struct wss_lifecycle *lifecycle = opaque;
 	struct reboot *reboot = calloc(1, sizeof(*reboot));
+	unsigned char uuid[VIR_UUID_BUFLEN];
 
 	(void)vir;
-	if (!reboot || virDomainGetUUIDString(dom, reboot->uuid) < 0) {
+	if (!reboot || virDomainGetUUIDString(dom, reboot->uuid) < 0 || virDomainGetUUID(dom, uuid) < 0) {
 		free(reboot);
 		return;
 	}
 	pthread_mutex_lock(&lifecycle->lock);
-	if (!reboot_is_noted(lifecycle, reboot->uuid)) {
+	for (struct wss_watch *watch = lifecycle->watches; watch; watch = watch->next)
+		watch->disturbance.reset |= !memcmp(watch->uuid, uuid, sizeof(uuid));
+	if (lifecycle->follows_reboots && !reboot_is_noted(lifecycle, reboot->uuid)) {
 		reboot->next = lifecycle->reboots;
 		lifecycle->reboots = reboot;
 		reboot = NULL;
@@ -143,6 +155,9 @@ static bool lifecycle_register(struct wss_lifecycle *lifecycle, virConnectPtr vi
 		lifecycle->callback =
 			lifecycle_subscribe(lifecycle, vir, VIR_DOMAIN_EVENT_ID_LIFECYCLE,
 					    VIR_DOMAIN_EVENT_CALLBACK(on_lifecycle));
+		lifecycle->reboot_callback =
+			lifecycle_subscribe(lifecycle, vir, VIR_DOMAIN_EVENT_ID_REBOOT,
+					    VIR_DOMAIN_EVENT_CALLBACK(on_reboot));
 	}
 	sends = lifecycle->callback >= 0;
 	pthread_mutex_unlock(&lifecycle->registering);
@@ -151,14 +166,8 @@ static bool lifecycle_register(struct wss_lifecycle *lifecycle, virConnectPtr vi
 
 void wss_lifecycle_follow_reboots(struct wss_lifecycle *lifecycle, virConnectPtr vir)
 {
-	pthread_mutex_lock(&lifecycle->registering);
-	if (!lifecycle->asked_reboots) {
-		lifecycle->asked_reboots = true;
-		lifecycle->reboot_callback =
-			lifecycle_subscribe(lifecycle, vir, VIR_DOMAIN_EVENT_ID_REBOOT,
-					    VIR_DOMAIN_EVENT_CALLBACK(on_reboot));
-	}
-	pthread_mutex_unlock(&lifecycle->registering);
+	lifecycle->follows_reboots = true;
+	lifecycle_register(lifecycle, vir);
 }
 
 bool wss_lifecycle_next_reboot(struct wss_lifecycle *lifecycle,
@@ -216,6 +225,26 @@ int wss_watch_begin(struct wss_lifecycle *lifecycle, virConnectPtr vir, virDomai
 	pthread_mutex_unlock(&lifecycle->lock);
 	*ret_watch = watch;
 	return 0;
+}
+
+struct wss_disturbance wss_watch_disturbance(const struct wss_watch *watch)
+{
+	struct wss_disturbance disturbance;
+
+	pthread_mutex_lock(&watch->lifecycle->lock);
+	disturbance = watch->disturbance;
+	if (watch->paused_since_ns)
+		disturbance.paused_ns += wss_clock_now_ns() - watch->paused_since_ns;
+	pthread_mutex_unlock(&watch->lifecycle->lock);
+	return disturbance;
+}
+
+void wss_watch_forget(struct wss_watch *watch)
+{
+	pthread_mutex_lock(&watch->lifecycle->lock);
+	watch->disturbance = (struct wss_disturbance){ .stopped = false };
+	watch->paused_since_ns = 0;
+	pthread_mutex_unlock(&watch->lifecycle->lock);
 }
 
 void wss_watch_end(struct wss_watch *watch)

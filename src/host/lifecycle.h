@@ -10,6 +10,9 @@
 #include <libvirt/libvirt.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
+
+#include "host/guest.h"
 
 struct wss_lifecycle;
 
@@ -18,8 +21,10 @@ struct wss_watch {
 	struct wss_watch *next;
 	struct wss_lifecycle *lifecycle;
 	unsigned char uuid[VIR_UUID_BUFLEN];
-	atomic_bool disturbed; /* it was paused or stopped, or has crashed */
-	atomic_bool kept;      /* it was stopped here and may continue elsewhere or later */
+	atomic_bool kept; /* it was stopped here and may continue elsewhere or later */
+	/* Since wss_watch_forget(), under the lock of lifecycle. */
+	struct wss_disturbance disturbance;
+	uint64_t paused_since_ns; /* 0: it runs */
 };
 
 /* Free the result with wss_lifecycle_free(). NULL: out of memory. */
@@ -52,6 +57,10 @@ void wss_lifecycle_free(struct wss_lifecycle *lifecycle);
  */
 int wss_watch_begin(struct wss_lifecycle *lifecycle, virConnectPtr vir, virDomainPtr dom,
 		    struct wss_watch **ret_watch);
+
+/* What the events have reported since the last wss_watch_forget(). Neither calls libvirt. */
+struct wss_disturbance wss_watch_disturbance(const struct wss_watch *watch);
+void wss_watch_forget(struct wss_watch *watch);
 
 /* Ends a watch without calling libvirt. Accepts NULL. */
 void wss_watch_end(struct wss_watch *watch);

@@ -95,12 +95,6 @@ static int process_read_stat(const struct wss_process *process, struct wss_procf
 				  : wss_procfile_read_stat(&process->proc, "stat", ret_line);
 }
 
-static int process_read_state(const struct wss_process *process, char *ret_state)
-{
-	return process->stat >= 0 ? wss_procfile_read_open_state(process->stat, ret_state)
-				  : wss_procfile_read_state(&process->proc, "stat", ret_state);
-}
-
 /* Fills start_ticks; a zombie counts as gone. */
 static int process_check_alive(struct wss_process *process, struct wss_error *err)
 {
@@ -222,21 +216,6 @@ int wss_process_state(const struct wss_process *process, char *ret_state)
 		return -ESRCH;
 	*ret_state = best;
 	return 0;
-}
-
-static bool state_is_stopped(char state)
-{
-	return state == 'T' || state == 't';
-}
-
-bool wss_process_stopped(const struct wss_process *process)
-{
-	char state;
-
-	/* The process's own line states its main thread, and one thread that goes on is enough. */
-	if (process_read_state(process, &state) == 0 && !wss_procfile_exited(state) && !state_is_stopped(state))
-		return false;
-	return wss_process_state(process, &state) == 0 && state_is_stopped(state);
 }
 
 int wss_process_signal(const struct wss_process *process, int signal_number)

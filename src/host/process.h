@@ -74,12 +74,6 @@ bool wss_process_alive(const struct wss_process *process);
  */
 int wss_process_state(const struct wss_process *process, char *ret_state);
 
-/*
- * Whether a signal or a tracer has stopped the process: all its living threads. Reads a single file
- * unless the main thread is stopped or has ended. False for a process that is gone.
- */
-bool wss_process_stopped(const struct wss_process *process);
-
 /* Sends a signal through the pidfd. Returns 0 or negative errno (-ESRCH when gone). */
 int wss_process_signal(const struct wss_process *process, int signal_number);
 

@@ -103,7 +103,7 @@ int wss_procfile_read_stat(const struct wss_root *root, const char *path, struct
 	return fd < 0 ? fd : wss_procfile_read_open_stat(fd, ret);
 }
 
-int wss_procfile_read_open_state(int fd, char *ret_state)
+static int read_open_state(int fd, char *ret_state)
 {
 	char text[STATE_MAX];
 	const char *name_end;
@@ -123,7 +123,7 @@ int wss_procfile_read_state(const struct wss_root *root, const char *path, char 
 {
 	wss_auto_close int fd = open_stat(root, path);
 
-	return fd < 0 ? fd : wss_procfile_read_open_state(fd, ret_state);
+	return fd < 0 ? fd : read_open_state(fd, ret_state);
 }
 
 int wss_procfile_is_owned_by(const struct wss_root *dir, uid_t owner)

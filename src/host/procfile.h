@@ -33,9 +33,6 @@ int wss_procfile_read_open_stat(int fd, struct wss_procfile_stat *ret);
  */
 int wss_procfile_read_state(const struct wss_root *root, const char *path, char *ret_state);
 
-/* The same from a stat file that is open, wherever it was read before. */
-int wss_procfile_read_open_state(int fd, char *ret_state);
-
 /* Whether this is the state of an exited process: a zombie, or dead. */
 bool wss_procfile_exited(char state);
 

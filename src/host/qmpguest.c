@@ -321,9 +321,11 @@ static int qmpguest_dirty_log_query(struct wss_guest *guest, struct wss_dirty_lo
 	return 0;
 }
 
-static bool qmpguest_disturbed(struct wss_guest *guest)
+static struct wss_disturbance qmpguest_disturbed(struct wss_guest *guest)
 {
-	return qmp_stop_seen(guest->source);
+	struct qmp_stops stops = qmp_stops_seen(guest->source);
+
+	return (struct wss_disturbance){ stops.stopped, stops.stopped_us * 1000, stops.reset };
 }
 
 static int qmpguest_publish(struct wss_guest *guest, const char *xml, bool persistent,

@@ -5,7 +5,11 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "base/number.h"
 #include "host/vmm-cgroup.h"
+
+/* A guest may be throttled, or the host suspended, for this part of a window. */
+#define LOST_PART 20
 
 static void sample_read_memory(struct wss_window_facts *facts, struct wss_sample *sample)
 {
@@ -114,16 +118,42 @@ static bool sample_is_too_low(const struct wss_sample *sample)
 	return high > wss && high - wss > wss / 100;
 }
 
-static void sample_judge(const struct wss_window_facts *facts, struct wss_sample *sample)
+bool wss_window_stood_still(const struct wss_window_facts *facts, uint64_t end_ns, char *ret_text, size_t size)
 {
-	char limit[16];
+	struct wss_standstill standstill = facts->standstill;
+	uint64_t suspended_ns = wss_u64_sub(wss_clock_suspended_ns(), facts->suspended_ns);
+	uint64_t window_ns = wss_u64_max(end_ns - facts->start_ns, 1), lost_ns;
+	enum wss_standstill_cause cause;
+	double percent;
+
+	/* Less is how long it took to read two clocks. */
+	if (suspended_ns > window_ns / LOST_PART)
+		standstill.lost_ns[WSS_STANDSTILL_SUSPEND] = suspended_ns;
+	if (standstill.lost_ns[WSS_STANDSTILL_LIMIT] <= window_ns / LOST_PART)
+		standstill.lost_ns[WSS_STANDSTILL_LIMIT] = 0;
+	if (facts->disturbance.stopped)
+		standstill.lost_ns[WSS_STANDSTILL_PAUSE] = wss_u64_max(facts->disturbance.paused_ns, 1);
+	lost_ns = wss_standstill_lost_ns(&standstill, &cause);
+	if (!lost_ns)
+		return false;
+	percent = 100 * (double)wss_u64_min(lost_ns, window_ns) / (double)window_ns;
+	snprintf(ret_text, size, "%s for about %.*f %% of the window", wss_standstill_text(cause), percent < 1 ? 1 : 0,
+		 percent);
+	return true;
+}
+
+static void sample_judge(const struct wss_window_facts *facts, uint64_t end_ns, struct wss_sample *sample)
+{
+	char limit[16], text[96];
 
 	if (facts->slipped)
 		wss_sample_degrade(sample, "the guest could not be held for the whole time: "
 					   "the window is not exact");
-	if (facts->stopped)
-		wss_sample_degrade(sample, "the guest was paused or stopped within the "
-					   "window: the figure is too low");
+	if (wss_window_stood_still(facts, end_ns, text, sizeof(text)))
+		wss_sample_degrade(sample, "the guest was %s: the figure is too low", text);
+	if (facts->disturbance.reset)
+		wss_sample_degrade(sample, "the guest was reset within the window: the figure has what "
+					   "it touched before and while it boots");
 	/* A method that has degraded it has said why. A guest must not be sized by such a figure. */
 	if (sample->quality == WSS_QUALITY_OK && sample_is_too_low(sample))
 		wss_sample_degrade(sample, "the figure is a lower bound: the guest may have "
@@ -142,5 +172,5 @@ void wss_window_sample(struct wss_window_facts *facts, const struct wss_reading 
 	wss_window_describe(facts->guest, facts->tracker->ops, facts->options, ret_sample);
 	sample_read_memory(facts, ret_sample);
 	fill_reading(facts, reading, end_ns, ret_sample);
-	sample_judge(facts, ret_sample);
+	sample_judge(facts, end_ns, ret_sample);
 }

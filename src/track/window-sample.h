@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "host/standstill.h"
 #include "track/tracker.h"
 #include "track/window.h"
 #include "wss/sample.h"
@@ -32,13 +33,20 @@ struct wss_window_facts {
 	struct wss_sample curve; /* only its curve is used: the points of the polls */
 	bool cut;		 /* the window ends early */
 	bool slipped;		 /* the guest ran while it should have been held */
-	/* The guest was seen paused, or QEMU stopped by a signal, within the window. */
-	bool stopped;
+	struct wss_standstill standstill;
+	uint64_t suspended_ns; /* wss_clock_suspended_ns() at the start */
+	struct wss_disturbance disturbance;
 	struct {
 		uint64_t read_ns;	   /* when the figures were read; 0: never */
 		struct wss_sample figures; /* only its memory figures are used */
 	} memory; /* kept across windows: see options->memory_age_ns */
 };
+
+/*
+ * Whether the guest could not run for a part of the window, up to end_ns. The text says for how much of it and
+ * why; else it is untouched.
+ */
+bool wss_window_stood_still(const struct wss_window_facts *facts, uint64_t end_ns, char *ret_text, size_t size);
 
 /*
  * Makes the sample of a window that ends, or is read, at end_ns with this reading. Reads the

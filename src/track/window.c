@@ -20,14 +20,6 @@
 #define FIRST_POLL_NS WSS_NS_PER_MS
 #define POLL_FACTOR 1.3335 /* 10^(1/8) */
 #define MAX_POLL_NS (100 * WSS_NS_PER_MS)
-/*
- * If polls are expensive, it is checked this many times in a window, the last time at its end, whether a signal has
- * stopped QEMU, at intervals from MAX_POLL_NS to WATCH_MAX_NS: a shorter stop may go unnoticed, and leaves the
- * guest at least half of the window. Each check wakes a thread. The end of QEMU ends the sleep in between.
- */
-#define WATCHES 2
-#define WATCH_MAX_NS (2 * WSS_NS_PER_S)
-
 #define PREPARE_STEP_NS (20 * WSS_NS_PER_MS)
 /* A guest found ready this recently is not checked again before its window is armed. */
 #define READY_NS (20 * WSS_NS_PER_MS)
@@ -234,12 +226,14 @@ static int window_check_alive(const struct wss_window *window, struct wss_error 
 
 static int check_ready(struct wss_window *window, struct wss_error *err)
 {
+	enum wss_standstill_cause cause;
+
 	if (wss_guest_check_ready(window->guest, err) < 0)
 		return -1;
-	/* A stop by a signal shows neither in libvirt's state of the guest nor in QEMU's. */
-	if (wss_process_stopped(&window->guest->process))
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "QEMU's process has been stopped by a signal");
+	/* This shows neither in libvirt's state of the guest nor in QEMU's. */
+	cause = wss_standstill_now(&window->host->root, &window->guest->process);
+	if (cause != WSS_STANDSTILL_NONE)
+		return wss_error_set(err, WSS_ERR_FAILED, "QEMU's process has been %s", wss_standstill_text(cause));
 	return 0;
 }
 
@@ -298,16 +292,6 @@ static bool growth_is_due(const struct wss_window *window)
 	       wss_clock_now_ns() >= growth_poll_ns(window);
 }
 
-static void schedule_watch(struct wss_window *window, uint64_t now_ns)
-{
-	uint64_t step_ns = window->options->track.window_ns / WATCHES;
-
-	step_ns = wss_u64_max(MAX_POLL_NS, wss_u64_min(step_ns, WATCH_MAX_NS));
-	window->next_poll_ns = now_ns + step_ns;
-	if (window->options->growth && now_ns < growth_poll_ns(window))
-		window->next_poll_ns = wss_u64_min(window->next_poll_ns, growth_poll_ns(window));
-}
-
 /*
  * Sets the end of the window; cuts the window short if the method's observation ends earlier.
  */
@@ -320,10 +304,9 @@ static void window_set_end(struct wss_window *window)
 	window->facts.cut = valid_ns && valid_ns < window->end_ns;
 	if (window->facts.cut)
 		window->end_ns = valid_ns > window->facts.start_ns ? valid_ns : window->facts.start_ns;
-	if (window_polls_are_cheap(window))
-		window->next_poll_ns = window->facts.start_ns + FIRST_POLL_NS;
-	else
-		schedule_watch(window, window->facts.start_ns);
+	window->next_poll_ns = window_polls_are_cheap(window) ? window->facts.start_ns + FIRST_POLL_NS
+			       : window->options->growth      ? growth_poll_ns(window)
+							      : window->end_ns;
 }
 
 /* The CPU time tells work from waiting for the CPU. */
@@ -346,13 +329,17 @@ int wss_window_begin(struct wss_window *window, struct wss_error *err)
 	int r;
 
 	window->facts.curve.n_curve = 0;
-	window->facts.stopped = window->facts.slipped = false;
+	window->facts.slipped = false;
+	window->facts.disturbance = (struct wss_disturbance){ .stopped = false };
 	if (check_still_ready(window, err) < 0)
 		return -1;
 	since = cpu_now();
 	r = window_arm(window, err);
 	cpu_charge(window, since);
 	window_set_end(window);
+	window->facts.suspended_ns = wss_clock_suspended_ns();
+	wss_standstill_begin(&window->facts.standstill, &window->host->root, &window->guest->process,
+			     window->facts.start_ns);
 	if (r == 0)
 		say_armed(window, since);
 	return r;
@@ -368,11 +355,16 @@ uint64_t wss_window_end_ns(const struct wss_window *window)
 	return window->end_ns;
 }
 
+static uint64_t next_look_ns(const struct wss_window *window)
+{
+	return wss_standstill_next_ns(&window->facts.standstill, window->options->track.window_ns);
+}
+
 uint64_t wss_window_next_ns(const struct wss_window *window)
 {
 	if (window->preparing)
 		return window->next_poll_ns;
-	return window->next_poll_ns < window->end_ns ? window->next_poll_ns : window->end_ns;
+	return wss_u64_min(wss_u64_min(window->next_poll_ns, next_look_ns(window)), window->end_ns);
 }
 
 static void schedule_poll(struct wss_window *window, uint64_t now_ns)
@@ -388,7 +380,7 @@ static void schedule_poll(struct wss_window *window, uint64_t now_ns)
 	 */
 	if (window->tracker->ops->cheap_poll && step > MAX_POLL_NS)
 		step = MAX_POLL_NS;
-	window->next_poll_ns = now_ns + step;
+	window->next_poll_ns = window_polls_are_cheap(window) ? now_ns + step : window->end_ns;
 }
 
 static int read_tracker(struct wss_window *window, struct wss_reading *ret_reading,
@@ -416,34 +408,25 @@ static void add_to_curve(struct wss_window *window, const struct wss_reading *re
 	wss_sample_curve_bound(curve, reading->low_bytes, reading->high_bytes);
 }
 
-/* Checked with every poll: a stop and a continue between two polls go unnoticed. */
-static void watch_stopped(struct wss_window *window)
-{
-	if (!window->facts.stopped && wss_process_stopped(&window->guest->process))
-		window->facts.stopped = true;
-}
-
-/* If polls are expensive, only checks that the guest still lives and runs. */
-static int window_watch(struct wss_window *window, struct wss_error *err)
-{
-	schedule_watch(window, wss_clock_now_ns());
-	watch_stopped(window);
-	return window_check_alive(window, err);
-}
-
 int wss_window_poll(struct wss_window *window, struct wss_error *err)
 {
 	struct wss_cpu_time since = cpu_now();
+	uint64_t now_ns = wss_clock_now_ns();
+	bool look = now_ns >= next_look_ns(window);
 	struct wss_reading reading;
 	int r;
 
-	if (!window_polls_are_cheap(window) && !growth_is_due(window))
-		return window_watch(window, err);
-	watch_stopped(window);
-	r = read_tracker(window, &reading, err);
-	if (r == 0) {
-		add_to_curve(window, &reading, false);
-		schedule_poll(window, reading.span.end_ns);
+	if (look)
+		wss_standstill_look(&window->facts.standstill, now_ns);
+	/* Those who poll at times of their own want a reading each time. */
+	if ((look && now_ns < window->next_poll_ns) || (!window_polls_are_cheap(window) && !growth_is_due(window))) {
+		r = window_check_alive(window, err);
+	} else {
+		r = read_tracker(window, &reading, err);
+		if (r == 0) {
+			add_to_curve(window, &reading, false);
+			schedule_poll(window, reading.span.end_ns);
+		}
 	}
 	cpu_charge(window, since);
 	return r;
@@ -470,11 +453,12 @@ bool wss_window_settle(struct wss_window *window, struct wss_sample *sample)
 static int check_touched(const struct wss_window *window, const struct wss_reading *reading,
 			 struct wss_error *err)
 {
+	char text[96];
+
 	if (reading->high_bytes)
 		return 0;
-	if (window->facts.stopped)
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "the guest was paused or stopped within the window, and touched nothing at all");
+	if (wss_window_stood_still(&window->facts, wss_clock_now_ns(), text, sizeof(text)))
+		return wss_error_set(err, WSS_ERR_FAILED, "the guest was %s, and touched nothing at all", text);
 	return wss_error_set(err, WSS_ERR_FAILED,
 			     "the guest touched nothing at all within the window: it did not run, or needs a longer window");
 }
@@ -488,7 +472,7 @@ int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 	uint64_t hold_ns, end_ns;
 	int r;
 
-	watch_stopped(window);
+	wss_standstill_look_at_all(&window->facts.standstill, wss_clock_now_ns());
 	if (hold_if_asked(window, &hold_ns, err) < 0)
 		return -1;
 	/* A held guest touches nothing: its window ended when it was stopped. */
@@ -501,8 +485,8 @@ int wss_window_read(struct wss_window *window, struct wss_sample *ret_sample,
 	if (!end_ns)
 		end_ns = span_middle(reading.span);
 	add_to_curve(window, &reading, true);
-	if (window->guest->ops->disturbed && window->guest->ops->disturbed(window->guest))
-		window->facts.stopped = true;
+	if (window->guest->ops->disturbed)
+		window->facts.disturbance = window->guest->ops->disturbed(window->guest);
 	wss_window_sample(&window->facts, &reading, end_ns, ret_sample);
 	if (window_check_alive(window, err) < 0)
 		return -1;

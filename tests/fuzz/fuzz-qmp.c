@@ -151,7 +151,7 @@ static void qmp_run(const uint8_t *data, size_t size)
 		if (qmp_next_event(qmp, 0, &event, NULL) == 1)
 			json_object_put(event);
 		ask_all(qmp);
-		qmp_stop_seen(qmp);
+		qmp_stops_seen(qmp);
 	}
 	qmp_close(qmp);
 	close(server);

@@ -254,30 +254,30 @@ static void test_stop_seen(void **state)
 			  "on query-uuid\n default\n delay 50\n event SUSPEND\n event LAST\n"
 			  "on query-kvm\n default\n close\n");
 	qmp = fake_connect(&fake, NULL);
-	assert_false(qmp_stop_seen(qmp));
+	assert_false(qmp_stops_seen(qmp).stopped);
 	assert_int_equal(qmp_query_status(qmp, PLENTY_MS, &status, &err), 0);
-	assert_false(qmp_stop_seen(qmp));
+	assert_false(qmp_stops_seen(qmp).stopped);
 	assert_works(qmp);
-	assert_true(qmp_stop_seen(qmp));
-	assert_true(qmp_stop_seen(qmp));
+	assert_true(qmp_stops_seen(qmp).stopped);
+	assert_true(qmp_stops_seen(qmp).stopped);
 	assert_int_equal(qmp_query_status(qmp, PLENTY_MS, &status, &err), 0);
-	assert_false(qmp_stop_seen(qmp));
+	assert_false(qmp_stops_seen(qmp).stopped);
 
 	drain_events(qmp);
 	assert_int_equal(qmp_execute(qmp, "query-uuid", NULL, PLENTY_MS, NULL, &err), 0);
 	next_event_is(qmp, "SUSPEND", PLENTY_MS);
 	next_event_is(qmp, "LAST", PLENTY_MS);
-	assert_true(qmp_stop_seen(qmp));
+	assert_true(qmp_stops_seen(qmp).stopped);
 	assert_int_equal(qmp_execute(qmp, "query-kvm", NULL, PLENTY_MS, NULL, &err), 0);
 	assert_closed_soon(qmp);
-	assert_true(qmp_stop_seen(qmp));
+	assert_true(qmp_stops_seen(qmp).stopped);
 	qmp_stop_forget(qmp);
-	assert_false(qmp_stop_seen(qmp));
+	assert_false(qmp_stops_seen(qmp).stopped);
 	qmp_close(qmp);
 	fake_stop(&fake);
 }
 
-/* A peer that floods cannot block qmp_stop_seen() either. */
+/* A peer that floods cannot block qmp_stops_seen() either. */
 static void test_stop_seen_in_a_flood(void **state)
 {
 	struct wss_error err = WSS_ERROR_INIT;
@@ -289,7 +289,7 @@ static void test_stop_seen_in_a_flood(void **state)
 	qmp = fake_connect(&fake, NULL);
 	assert_int_equal(query_with(qmp, PLENTY_MS, &err), 0);
 	for (int i = 0; i < 20; i++)
-		assert_false(qmp_stop_seen(qmp));
+		assert_false(qmp_stops_seen(qmp).stopped);
 	assert_in_range(qmp_events_dropped(qmp), 0, 20 * 2000);
 	qmp_close(qmp);
 	fake_stop(&fake);

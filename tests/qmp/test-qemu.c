@@ -247,12 +247,12 @@ static void test_guest(void **state)
 	assert_true(status.running);
 	assert_int_equal(qmp_next_event(qmp, PLENTY_MS, &event, &err), 1);
 	qmp_cleanup_json(&event);
-	assert_false(qmp_stop_seen(qmp));
+	assert_false(qmp_stops_seen(qmp).stopped);
 	OK(qmp_execute(qmp, "stop", NULL, PLENTY_MS, NULL, &err));
-	assert_true(qmp_stop_seen(qmp));
+	assert_true(qmp_stops_seen(qmp).stopped);
 	OK(qmp_query_status(qmp, PLENTY_MS, &status, &err));
 	assert_string_equal(status.state, "paused");
-	assert_false(qmp_stop_seen(qmp));
+	assert_false(qmp_stops_seen(qmp).stopped);
 	qmp_close(qmp);
 	stop(&qemu);
 }

@@ -53,7 +53,7 @@ refused() { # STATUS REGULAR-EXPRESSION
 	wait $pid
 	kill -CONT "$fake_pid"
 	grep -q '(refs, 4 KiB granularity, degraded' "$BATS_TEST_TMPDIR/out"
-	grep -q 'note: the guest was paused or stopped within the window' "$BATS_TEST_TMPDIR/err"
+	grep -q 'note: the guest was stopped by a signal for about' "$BATS_TEST_TMPDIR/err"
 	wss profile --from 2s --to 1s
 	[ "$status" = 2 ]
 	wss profile --to 200ms --plot /does/not/exist.svg

@@ -34,7 +34,7 @@ struct fake {
 	/* Answers of the source; each refresh is counted before it is answered. */
 	enum wss_guest_state state;
 	bool job;
-	bool disturbed;
+	struct wss_disturbance disturbance;
 	bool attach_fails;
 	enum wss_error_code refresh_fails; /* WSS_OK: refresh succeeds */
 	bool has_counts;
@@ -182,9 +182,9 @@ static inline int fake_attach(struct wss_guest *guest, const struct wss_host *ho
 	return fake->attach_fails ? wss_error_set(err, WSS_ERR_UNSUPPORTED, "attach fails") : 0;
 }
 
-static inline bool fake_disturbed(struct wss_guest *guest)
+static inline struct wss_disturbance fake_disturbed(struct wss_guest *guest)
 {
-	return ((struct fake *)guest->source)->disturbed;
+	return ((struct fake *)guest->source)->disturbance;
 }
 
 static inline struct fake *fake_new(const char *name)
@@ -244,6 +244,7 @@ static inline void fake_free(struct fake *fake)
 /* A clock that advances only when somebody waits for it, and a little each time it is read. */
 static struct {
 	uint64_t now_ns;
+	uint64_t suspended_ns;
 	uint64_t event_ns; /* 0: none */
 	void (*event)(void *opaque);
 	void *opaque;
@@ -253,6 +254,12 @@ static inline uint64_t virtual_now_ns(void *unused)
 {
 	(void)unused;
 	return virtual_clock.now_ns += 1000;
+}
+
+static inline uint64_t virtual_suspended_ns(void *unused)
+{
+	(void)unused;
+	return virtual_clock.suspended_ns;
 }
 
 static inline void virtual_sleep_until_ns(void *unused, uint64_t when_ns)
@@ -272,10 +279,11 @@ static inline void virtual_sleep_until_ns(void *unused, uint64_t when_ns)
 static inline void virtual_clock_start(void)
 {
 	static const struct wss_clock_source source = { .now_ns = virtual_now_ns,
-							.sleep_until_ns = virtual_sleep_until_ns };
+							.sleep_until_ns = virtual_sleep_until_ns,
+							.suspended_ns = virtual_suspended_ns };
 
 	virtual_clock.now_ns = 1000 * WSS_NS_PER_S;
-	virtual_clock.event_ns = 0;
+	virtual_clock.event_ns = virtual_clock.suspended_ns = 0;
 	wss_clock_inject(&source);
 }
 

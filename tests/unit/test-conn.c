@@ -428,7 +428,7 @@ static void test_gone(void **unused)
 	assert_non_null(dom);
 	guest = open_guest("transient");
 	assert_int_equal(virDomainDestroy(dom), 0);
-	while (!guest->ops->disturbed(guest))
+	while (!guest->ops->disturbed(guest).stopped)
 		sched_yield();
 	assert_gone(guest);
 	assert_false(guest->kept);

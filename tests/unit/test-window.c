@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "fakeguest.h"
 
+#include "base/number.h"
 #include "track/control.h"
 #include "track/window.h"
 #include "track/window-sample.h"
@@ -369,6 +370,18 @@ static void test_measured_stall(void **unused)
 	wss_window_close(window);
 }
 
+/* Lets time pass, at most to the end of the window. */
+static void pass_time(struct wss_window *window, uint64_t ns)
+{
+	uint64_t until_ns = wss_u64_min(virtual_clock.now_ns + ns, wss_window_end_ns(window)), next_ns;
+
+	while ((next_ns = wss_window_next_ns(window)) < until_ns) {
+		virtual_clock.now_ns = wss_u64_max(next_ns, virtual_clock.now_ns);
+		assert_int_equal(wss_window_poll(window, NULL), 0);
+	}
+	virtual_clock.now_ns = wss_u64_max(until_ns, virtual_clock.now_ns);
+}
+
 static void test_disturbed(void **unused)
 {
 	struct wss_window *window = open_window(&null_method);
@@ -376,10 +389,85 @@ static void test_disturbed(void **unused)
 
 	(void)unused;
 	begin(window);
-	fake->disturbed = true;
+	pass_time(window, 4 * WSS_NS_PER_S);
+	fake->disturbance = (struct wss_disturbance){ .stopped = true, .paused_ns = WSS_NS_PER_S };
 	sample = read_sample(window);
 	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
-	assert_true(has_note(&sample, "paused"));
+	assert_true(has_note(&sample, "paused for about 25 % of the window"));
+	fake->disturbance = (struct wss_disturbance){ .reset = true };
+	begin(window);
+	sample = read_sample(window);
+	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
+	assert_true(has_note(&sample, "was reset within the window"));
+	fake->disturbance = (struct wss_disturbance){ .reset = false };
+	begin(window);
+	assert_int_equal(read_sample(window).quality, WSS_QUALITY_OK);
+	wss_window_close(window);
+}
+
+static void stop_child(bool stop)
+{
+	kill(fake->child, stop ? SIGSTOP : SIGCONT);
+	wait_until((fake_state(fake) == 'T') == stop);
+}
+
+/* A stop is seen wherever it lies in the window, however the method polls, and so are many short ones. */
+static void test_stopped_for_a_part(void **unused)
+{
+	const struct wss_tracker_ops *const methods[] = { &null_method, &dear_method };
+	static const struct {
+		uint64_t before_ms, stop_ms, times;
+		double least, most; /* percent */
+	} cases[] = {
+		{ 0, 1000, 1, 19, 31 }, { 1500, 1000, 1, 19, 31 }, { 3000, 1000, 1, 19, 31 },
+		{ 100, 60, 20, 15, 60 }, { 2000, 200, 1, 0.1, 12 }, { 40, 50, 44, 30, 80 },
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+		struct wss_window *window = open_window(methods[i % 2]);
+		struct wss_sample sample;
+		double percent;
+
+		begin(window);
+		for (uint64_t n = 0; n < cases[i / 2].times; n++) {
+			pass_time(window, cases[i / 2].before_ms * WSS_NS_PER_MS);
+			stop_child(true);
+			pass_time(window, cases[i / 2].stop_ms * WSS_NS_PER_MS);
+			stop_child(false);
+		}
+		pass_time(window, 5 * WSS_NS_PER_S);
+		sample = read_sample(window);
+		assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
+		assert_int_equal(sscanf(sample.notes[0], "the guest was stopped by a signal for about %lf %%",
+					&percent), 1);
+		if (percent < cases[i / 2].least || percent > cases[i / 2].most)
+			fail_msg("case %zu: %s", i, sample.notes[0]);
+		/* The next window is another one. */
+		begin(window);
+		pass_time(window, 5 * WSS_NS_PER_S);
+		assert_int_equal(read_sample(window).quality, WSS_QUALITY_OK);
+		wss_window_close(window);
+	}
+}
+
+static void test_host_was_suspended(void **unused)
+{
+	struct wss_window *window = open_window(&null_method);
+	struct wss_sample sample;
+
+	(void)unused;
+	virtual_clock.suspended_ns = 9 * WSS_NS_PER_S;
+	begin(window);
+	pass_time(window, WSS_NS_PER_S);
+	virtual_clock.suspended_ns += 2 * WSS_NS_PER_S;
+	pass_time(window, 3 * WSS_NS_PER_S);
+	sample = read_sample(window);
+	assert_int_equal(sample.quality, WSS_QUALITY_DEGRADED);
+	assert_true(has_note(&sample, "suspended with the host for about 50 % of the window"));
+	begin(window);
+	pass_time(window, 4 * WSS_NS_PER_S);
+	assert_int_equal(read_sample(window).quality, WSS_QUALITY_OK);
 	wss_window_close(window);
 }
 
@@ -505,6 +593,8 @@ int main(void)
 		TEST(test_admission),
 		TEST(test_measured_stall),
 		TEST(test_disturbed),
+		TEST(test_stopped_for_a_part),
+		TEST(test_host_was_suspended),
 		TEST(test_locked),
 		TEST(test_gone),
 		TEST(test_attach_fails),

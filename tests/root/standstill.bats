@@ -1,0 +1,109 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Tests samples of a guest that touches 64 of 256 MiB and is kept from running for a part of the window, in
+# every way that neither QEMU nor libvirt notices, and of guests that only compete for the CPU.
+
+load functions.sh
+load standstill-functions.sh
+
+setup_file() {
+	root_setup_file perl
+	[ -z "$root_missing" ] || return 0
+	embed_guest_start web1 args="wss.map=256 wss.touch=64"
+	embed_guest_wait_ready web1
+	embed_guest_wait_state web1 touching
+}
+
+setup() {
+	root_setup
+	guest=web1
+	pid=$(embed_guest_pid web1)
+	hogs=()
+}
+
+teardown() {
+	hogs_end
+	groups_leave
+}
+
+guest_lives() {
+	embed_guest_alive web1
+}
+
+teardown_file() {
+	root_teardown_file
+}
+
+@test "stopped by a signal" {
+	is_seen_everywhere signal "stopped by a signal"
+}
+
+@test "stopped by a tracer" {
+	is_seen_everywhere tracer "stopped by a tracer"
+}
+
+@test "frozen by version 2 of its cgroup, or a group above it" {
+	mount=$(unified)
+	[ -n "$mount" ] || skip "no cgroup version 2"
+	group_enter "$mount"
+	is_seen_everywhere freezer "frozen by its cgroup"
+	mkdir "$group/inner"
+	echo "$pid" >"$group/inner/cgroup.procs"
+	sample_with_stops freezer 1 1
+	is_degraded "frozen by its cgroup" 15 60
+	echo "$pid" >"$group/cgroup.procs"
+	rmdir "$group/inner"
+}
+
+@test "frozen by version 1 of its cgroup" {
+	mount=$(legacy freezer)
+	[ -n "$mount" ] || skip "no freezer of cgroup version 1"
+	group_enter "$mount" freezer
+	is_seen_everywhere freezer "frozen by its cgroup"
+}
+
+@test "moved into a group that is frozen" {
+	mount=$(unified)
+	[ -n "$mount" ] || skip "no cgroup version 2"
+	group_enter "$mount"
+	echo "$pid" >"$group_home/cgroup.procs"
+	stop_by_freezer
+	wss_start sample web1 --window 3s --output csv
+	sleep 1
+	echo "$pid" >"$group/cgroup.procs"
+	sleep 1
+	echo "$pid" >"$group_home/cgroup.procs"
+	wss_wait
+	is_degraded "frozen by its cgroup" 15 60
+}
+
+@test "throttled to nearly nothing" {
+	mount=$(legacy cpu)
+	controller=cpu
+	if [ -z "$mount" ]; then
+		mount=$(unified) controller=''
+		[ -n "$mount" ] || skip "no CPU controller"
+		echo +cpu >"$mount/cgroup.subtree_control" || skip "the CPU controller cannot be used here"
+	fi
+	group_enter "$mount" "$controller"
+	is_seen_everywhere limit "throttled by a CPU limit"
+}
+
+@test "a busy guest that competes for the CPU is healthy, and so is an idle one" {
+	hogs_start
+	for ((i = 0; i < 3; i++)); do
+		wss sample web1 --window 3s --output csv
+		[ "$status" = 0 ]
+		[ "$(field quality)" = ok ]
+	done
+	hogs_end
+	root_new
+	embed_guest_start idle1 args="wss.map=256 wss.touch=64 wss.idle=3600"
+	embed_guest_wait_ready idle1
+	for ((i = 0; i < 3; i++)); do
+		wss sample idle1 --window 3s --output csv
+		[ "$status" = 0 ]
+		[ "$(field quality)" = ok ]
+	done
+}
