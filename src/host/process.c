@@ -160,6 +160,9 @@ void wss_process_release(struct wss_process *process)
 	if (process->clear_refs >= 0)
 		close(process->clear_refs);
 	process->clear_refs = -1;
+	if (process->lock >= 0)
+		close(process->lock);
+	process->lock = -1;
 	wss_root_close(&process->proc);
 	process->pid = 0;
 	process->start_ticks = 0;

@@ -24,10 +24,12 @@ struct wss_process {
 	uint64_t start_ticks;	/* field 22 of stat */
 	int stat;		/* its stat, to be read again and again; -1: not open */
 	int clear_refs;		/* its clear_refs, locked; -1: not held, see track/control.h */
+	int lock;		/* root's lock; -1: not held */
+	pid_t intruder;		/* has a lock on clear_refs, too; 0: none */
 };
 
 #define WSS_PROCESS_INIT \
-	{ .pid = 0, .pidfd = -1, .proc = { .dirfd = -1 }, .stat = -1, .clear_refs = -1 }
+	{ .pid = 0, .pidfd = -1, .proc = { .dirfd = -1 }, .stat = -1, .clear_refs = -1, .lock = -1 }
 
 /*
  * Holds process pid after checking, through the held directory, that its command line has

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The right to measure a guest, which only one controller has at a time. The lock is a
- * flock(2) on the same descriptor of the process's clear_refs file that arms the windows. So
- * it ends with its holder, leaves no file behind, and can be taken only by those who may
- * measure the process at all. The descriptor belongs to the held process (host/process.h), and
- * windows are armed only through it.
+ * The right to measure a guest, which only one controller has at a time. It has two locks, which end with their
+ * holder:
+ *
+ * - A flock(2) on the same descriptor of the process's clear_refs file that arms the windows. Every user who may
+ *   measure the process can take it, and so can any other process of QEMU's user.
+ * - For root, a byte of a file that only root can open. Root then ignores a lock of others on clear_refs, so that
+ *   no process of QEMU's user can keep it from measuring. It respects one of root's, which sees another /run.
+ *
+ * The descriptors belong to the held process (host/process.h), and windows are armed only through it.
  */
 #ifndef WSS_TRACK_CONTROL_H
 #define WSS_TRACK_CONTROL_H
@@ -12,11 +16,16 @@
 #include "base/error.h"
 #include "host/process.h"
 
+/* Root's locks: byte N is that of process N, and 4 bytes at 4 * N are its holder's number. */
+#define WSS_CONTROL_DIRECTORY "/run/virt-wss"
+#define WSS_CONTROL_FILE "guests.lock"
+
 /*
  * Opens and locks clear_refs of a held process. wss_control_release() and
  * wss_process_release() give the lock up. WSS_ERR_BUSY: this guest is already being measured,
- * by another process or by another window of this one. WSS_ERR_UNSUPPORTED: no permission.
- * WSS_ERR_GONE: the process has exited.
+ * by another process, which is named, or by another window of this one. WSS_ERR_UNSUPPORTED: no permission.
+ * WSS_ERR_FAILED: another user has prepared the lock file. WSS_ERR_GONE: the process has exited.
+ * process->intruder is set to a process of another user whose lock was ignored, else to 0.
  */
 int wss_control_take(struct wss_process *process, struct wss_error *err);
 

@@ -158,6 +158,9 @@ static void sample_judge(const struct wss_window_facts *facts, uint64_t end_ns, 
 	if (sample->quality == WSS_QUALITY_OK && sample_is_too_low(sample))
 		wss_sample_degrade(sample, "the figure is a lower bound: the guest may have "
 					   "touched more");
+	if (facts->guest->process.intruder)
+		wss_sample_note(sample, "another user's process has locked the guest's clear_refs, too: if it "
+					"writes there, the figure is too low");
 	if (facts->cut)
 		wss_sample_degrade(sample, "the window was cut short: preparing it took too long");
 	if (facts->armed.end_ns - facts->armed.start_ns > facts->options->track.max_stall_ns) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "fakeguest.h"
 
+#include <sys/file.h>
+
 #include "track/control.h"
 
 static struct fake *fake;
@@ -79,6 +81,68 @@ static void test_dies_with_holder(void **unused)
 	end_child(holder);
 	assert_int_equal(wss_control_take(&fake->guest->process, NULL), 0);
 	wss_control_release(&fake->guest->process);
+}
+
+/* Starts a process of another user that locks the guest's clear_refs, as each of QEMU's user can. */
+static pid_t start_intruder(uid_t user)
+{
+	int fds[2], fd = wss_root_openat(&fake->guest->process.proc, "clear_refs", O_WRONLY);
+	pid_t pid;
+	char c = '?';
+
+	assert_true(fd >= 0);
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		c = setresuid(user, user, user) == 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 ? 'y' : 'n';
+		if (write(fds[1], &c, 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(fd);
+	assert_int_equal(read(fds[0], &c, 1), 1);
+	assert_int_equal(c, 'y');
+	close(fds[0]);
+	close(fds[1]);
+	return pid;
+}
+
+/* A process of QEMU's user cannot keep root from measuring; one of root's can, and is named. */
+static void test_lock_of_others(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_process *process = &fake->guest->process;
+	char name[64];
+	pid_t pid;
+
+	(void)unused;
+	if (geteuid() != 0)
+		skip();
+	pid = start_intruder(65534);
+	if (wss_control_take(process, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(process->intruder, pid);
+	/* Root's lock holds all the same. */
+	struct wss_process second = *process;
+
+	second.clear_refs = second.lock = -1;
+	assert_int_equal(wss_control_take(&second, &err), -1);
+	snprintf(name, sizeof(name), "process %d (", getpid());
+	assert_error(&err, WSS_ERR_BUSY, name);
+	wss_control_release(process);
+	end_child(pid);
+	wss_error_clear(&err);
+
+	pid = start_intruder(0);
+	assert_int_equal(wss_control_take(process, &err), -1);
+	snprintf(name, sizeof(name), "process %d (", pid);
+	assert_error(&err, WSS_ERR_BUSY, name);
+	end_child(pid);
+	assert_int_equal(wss_control_take(process, NULL), 0);
+	assert_int_equal(process->intruder, 0);
+	wss_control_release(process);
 }
 
 /* Each guest has its own lock. */
@@ -179,6 +243,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_excludes),
 		cmocka_unit_test(test_dies_with_holder),
+		cmocka_unit_test(test_lock_of_others),
 		cmocka_unit_test(test_other_guest),
 		cmocka_unit_test(test_clear),
 		cmocka_unit_test(test_gone),
