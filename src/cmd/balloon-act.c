@@ -29,11 +29,15 @@ static void balloon_on_moved(const struct wss_control_move *move, void *unused)
 struct balloon_listener {
 	const struct wss_cli *cli;
 	struct wss_tally *tally;
+	bool gone; /* a guest to restore is not known to libvirt */
 };
 
 static void balloon_on_trouble(const char *guest, const struct wss_error *error, void *opaque)
 {
-	wss_tally_bad(((struct balloon_listener *)opaque)->tally, guest, error);
+	struct balloon_listener *listener = opaque;
+
+	wss_tally_bad(listener->tally, guest, error);
+	listener->gone = listener->gone || error->code == WSS_ERR_GONE;
 }
 
 static void balloon_on_progress(const char *guest, const char *text, void *unused)
@@ -88,6 +92,13 @@ int balloon_carry_out(const struct wss_cli *cli, struct balloon_options *options
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	for (int i = 0; i < cli->n_domains; i++)
 		refs[i] = wss_cli_domain(cli, i);
-	return options->restore ? wss_restore_run(&scope, &events, ret_guests, err)
-				: run_controller(&scope, options, &events, ret_guests, err);
+	if (options->forget)
+		return wss_restore_forget(&scope, &events, ret_guests, err);
+	if (!options->restore)
+		return run_controller(&scope, options, &events, ret_guests, err);
+	if (wss_restore_run(&scope, &events, ret_guests, err) < 0)
+		return -1;
+	if (listener.gone)
+		wss_log(WSS_LOG_INFO, "if a guest will not be back, run: virt-wss balloon --forget DOMAIN");
+	return 0;
 }

@@ -15,6 +15,7 @@
 enum {
 	OPT_APPLY = 1,
 	OPT_RESTORE,
+	OPT_FORGET,
 	OPT_PERIOD,
 	OPT_WINDOW,
 	OPT_PAUSE,
@@ -27,6 +28,7 @@ static const struct option long_options[] = {
 	WSS_SIZING_LONG,
 	{"apply", no_argument, NULL, OPT_APPLY},
 	{"restore", no_argument, NULL, OPT_RESTORE},
+	{"forget", no_argument, NULL, OPT_FORGET},
 	{"period", required_argument, NULL, OPT_PERIOD},
 	{"window", required_argument, NULL, OPT_WINDOW},
 	{"pause", required_argument, NULL, OPT_PAUSE},
@@ -45,6 +47,9 @@ static int balloon_option_take(void *opaque, int c, const char *value, struct ws
 	case OPT_RESTORE:
 		options->restore = true;
 		return 0;
+	case OPT_FORGET:
+		options->forget = true;
+		return 0;
 	case OPT_PERIOD:
 		return wss_duration_parse(value, PERIOD_NS_MAX, "--period", &options->control.period_ns,
 					  err);
@@ -60,23 +65,36 @@ static int balloon_option_take(void *opaque, int c, const char *value, struct ws
 	}
 }
 
+static bool acts(const struct balloon_options *options)
+{
+	return options->apply || options->restore || options->forget;
+}
+
 static int balloon_parse(struct wss_cli *cli, int argc, char **argv,
 			 struct balloon_options *options, struct wss_error *err)
 {
 	if (wss_cli_parse(cli, argc, argv, options, err) < 0 ||
 	    wss_cli_view(cli, &balloon_layout, err) < 0 || wss_sizing_check(cli, err) < 0)
 		return -1;
-	if (options->apply && options->restore)
-		return wss_error_set(err, WSS_ERR_USAGE, "--apply and --restore exclude each other");
-	if ((options->apply || options->restore) &&
-	    wss_cli_refuse_view(cli, options->apply ? "--apply" : "--restore", err) < 0)
+	if (options->apply + options->restore + options->forget > 1)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--apply, --restore and --forget exclude each other");
+	if (acts(options) && wss_cli_refuse_view(cli,
+						 options->apply	    ? "--apply"
+						 : options->restore ? "--restore"
+								    : "--forget",
+						 err) < 0)
 		return -1;
 	if (options->control.window_ns >= options->control.period_ns)
 		return wss_error_set(err, WSS_ERR_USAGE, "--window must be shorter than --period");
-	return wss_cli_finish(cli, argc, argv, err);
+	if (wss_cli_finish(cli, argc, argv, err) < 0)
+		return -1;
+	if (options->forget && !cli->n_domains)
+		return wss_error_set(err, WSS_ERR_USAGE, "--forget needs a DOMAIN");
+	return 0;
 }
 
-/* Carries out --apply or --restore. */
+/* Carries out --apply, --restore or --forget. */
 static int balloon_act(const struct wss_cli *cli, struct balloon_options *options)
 {
 	wss_auto_free char *path = wss_store_path(&options->sizing.history);
@@ -105,8 +123,8 @@ static int balloon_run(struct wss_cli *cli, int argc, char **argv)
 
 	if (balloon_parse(cli, argc, argv, &options, &err) < 0)
 		return wss_cli_error(&err);
-	return options.apply || options.restore ? balloon_act(cli, &options)
-						: balloon_dry_run(cli, &options);
+	return acts(&options) ? balloon_act(cli, &options)
+			      : balloon_dry_run(cli, &options);
 }
 
 static const struct wss_report_layout *const layouts[] = { &balloon_layout, NULL };

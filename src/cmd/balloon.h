@@ -13,7 +13,7 @@
 struct balloon_options {
 	struct wss_sizing_options sizing;
 	struct wss_balloon_options control;
-	bool apply, restore;
+	bool apply, restore, forget;
 };
 
 extern const struct wss_report_layout balloon_layout;
@@ -34,9 +34,9 @@ void balloon_hint(const struct wss_guest *guest, const struct wss_balloon_facts 
 		  char ret_hint[BALLOON_HINT_MAX]);
 
 /*
- * Runs the controller, or with options->restore the restore, for the guests of the command line, with this
- * history. Reports events on stderr and counts failures in the tally; *ret_guests and errors are
- * those of wss_controller_run() or wss_restore_run().
+ * Runs the controller, or what options->restore or ->forget ask for, for the guests of the command line, with
+ * this history. Reports events on stderr and counts failures in the tally; *ret_guests and errors are
+ * those of wss_controller_run(), wss_restore_run() or wss_restore_forget().
  */
 int balloon_carry_out(const struct wss_cli *cli, struct balloon_options *options,
 		      const char *history, struct wss_tally *tally, size_t *ret_guests,

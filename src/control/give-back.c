@@ -3,8 +3,20 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "control/tender.h"
 #include "store/journal.h"
+
+/* Number of looks, a second apart, that a size which keeps changing is watched for. */
+#define WATCH_LOOKS 5
+
+bool wss_give_back_is_calm(struct wss_give_back_watch *watch, uint64_t bytes)
+{
+	bool same = watch->looks && bytes == watch->bytes;
+
+	watch->bytes = bytes;
+	return same || ++watch->looks >= WATCH_LOOKS;
+}
 
 uint64_t wss_give_back_due_bytes(const struct wss_guest *guest, uint64_t original_bytes,
 				 uint64_t now_bytes)
@@ -57,6 +69,7 @@ int wss_give_back(struct tender *tender, const char *reason, struct wss_error *e
 
 	if (!tender->shrunk)
 		return 0;
+	wss_mover_set(&tender->mover, tender->actual_bytes, bytes);
 	/*
 	 * The balloon comes before the journal: if the process dies in between, the journal
 	 * lists too much, not too little.
@@ -67,15 +80,99 @@ int wss_give_back(struct tender *tender, const char *reason, struct wss_error *e
 	return close_journal(tender, bytes, reason, err);
 }
 
+void wss_give_back_ask_size(struct wss_guest *guest, struct wss_balloon_view *view)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	uint64_t bytes;
+
+	if (!guest->ops->balloon_size)
+		return;
+	if (guest->ops->balloon_size(guest, &bytes, &err) == 0)
+		view->actual_bytes = wss_amount_of(bytes);
+	else
+		wss_debug("%s: %s", guest->config.name, err.text);
+}
+
+enum wss_moved_by wss_give_back_moved_by(struct tender *tender, struct wss_balloon_view *view)
+{
+	struct wss_guest *guest = tender->target->guest;
+	bool autodeflate = guest->config.balloon_autodeflate;
+	const struct wss_mover before = tender->mover;
+	struct wss_error ignored = WSS_ERROR_INIT;
+	enum wss_moved_by by = wss_mover_judge(&tender->mover, view, autodeflate);
+
+	if (by == WSS_MOVED_BY_US)
+		return by;
+	wss_give_back_ask_size(guest, view);
+	tender->actual_bytes = view->actual_bytes.value;
+	tender->mover = before;
+	by = wss_mover_judge(&tender->mover, view, autodeflate);
+	if (by == WSS_MOVED_BY_US || guest->ops->refresh(guest, &ignored) < 0 ||
+	    guest->config.maximum_bytes == tender->mover_maximum_bytes)
+		return by;
+	/* Memory was plugged or unplugged, which moves the size as well. */
+	tender->mover = before;
+	wss_mover_shift(&tender->mover,
+			(int64_t)(guest->config.maximum_bytes - tender->mover_maximum_bytes));
+	tender->mover_maximum_bytes = guest->config.maximum_bytes;
+	return wss_mover_judge(&tender->mover, view, autodeflate);
+}
+
+int wss_give_back_yield(struct tender *tender, const struct wss_balloon_view *view,
+			struct wss_error *err)
+{
+	struct wss_guest *guest = tender->target->guest;
+	struct wss_error why = WSS_ERROR_INIT;
+	char size[16];
+
+	wss_size_format(tender->actual_bytes, size, sizeof(size));
+	wss_error_set(&why, WSS_ERR_FAILED, "somebody else set its balloon (now %s): left alone", size);
+	if (tender->end || tending_is_ending(tender->tending))
+		wss_tending_progress(tender->tending, guest->config.name, why.text);
+	else
+		wss_tender_leave(tender, &why);
+	/* It must not go on to our size later, when nobody looks after it. */
+	if (wss_mover_is_stopped(&tender->mover, view) &&
+	    guest->ops->set_balloon(guest, tender->actual_bytes, err) < 0)
+		return -1;
+	return close_journal(tender, tender->actual_bytes, "somebody else set its balloon", err);
+}
+
+/* Gives everything back, unless somebody else has set the balloon since the last look. */
+static int give_back_or_yield(struct tender *tender, const char *reason,
+			      struct wss_give_back_watch *watch, bool *ret_moving,
+			      struct wss_error *err)
+{
+	struct wss_guest *guest = tender->target->guest;
+	struct wss_look look = {.limits = {0}};
+	enum wss_moved_by by = WSS_MOVED_BY_US;
+
+	*ret_moving = false;
+	if (wss_look_statistics(guest, &tender->reports, &look, err) == 0 &&
+	    look.view.actual_bytes.known) {
+		wss_give_back_ask_size(guest, &look.view);
+		tender->actual_bytes = look.view.actual_bytes.value;
+		by = wss_give_back_moved_by(tender, &look.view);
+		*ret_moving = by == WSS_MOVED_BY_UNKNOWN ||
+			      (by == WSS_MOVED_BY_US &&
+			       !wss_give_back_is_calm(watch, tender->actual_bytes));
+	}
+	wss_error_clear(err);
+	if (*ret_moving)
+		return wss_error_set(err, WSS_ERR_BUSY, "its balloon may be moving");
+	return by == WSS_MOVED_BY_OTHERS ? wss_give_back_yield(tender, &look.view, err)
+					 : wss_give_back(tender, reason, err);
+}
+
 bool wss_give_back_has_ended(struct tender *tender)
 {
 	struct wss_guest *guest = tender->target->guest;
 	struct wss_error err = WSS_ERROR_INIT, ignored = WSS_ERROR_INIT;
+	bool unknown = guest->ops->refresh(guest, &err) < 0;
 
-	if (guest->ops->refresh(guest, &err) < 0 ? err.code != WSS_ERR_GONE
-						 : guest->state != WSS_GUEST_SHUTOFF)
+	if (unknown ? err.code != WSS_ERR_GONE : guest->state != WSS_GUEST_SHUTOFF)
 		return false;
-	if (tender->shrunk && !guest->kept)
+	if (tender->shrunk && !guest->kept && (!unknown || guest->ended))
 		close_journal(tender, tender->balloon.limits.original_bytes,
 			      "the guest has ended", &ignored);
 	return true;
@@ -85,16 +182,19 @@ void wss_give_back_insist(struct tender *tender)
 {
 	struct tending *tending = tender->tending;
 	const char *reason = tending_is_ending(tending) ? "the controller ends" : tender->end;
+	struct wss_give_back_watch watch = {0};
 
 	while (tender->shrunk) {
 		struct wss_error err = WSS_ERROR_INIT;
+		bool moving;
 
-		if (wss_give_back(tender, reason, &err) == 0)
+		if (give_back_or_yield(tender, reason, &watch, &moving, &err) == 0)
 			break;
 		tender->looked_ns = wss_clock_now_ns();
 		tender->away = wss_give_back_has_ended(tender);
+		/* At the end of the controller, its main thread limits this wait. */
 		if (!tender->shrunk || err.code == WSS_ERR_CONNECT ||
-		    tending_is_ending(tending)) {
+		    (tending_is_ending(tending) && !moving)) {
 			if (!tender->away)
 				wss_tender_trouble(tender, &err);
 			break;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "host/guest.h"
+#include "wss/balloon.h"
 
 /*
  * Returns the size in bytes to which to set the balloon of a guest that had original_bytes
@@ -14,5 +15,23 @@
  */
 uint64_t wss_give_back_due_bytes(const struct wss_guest *guest, uint64_t original_bytes,
 				 uint64_t now_bytes);
+
+/* Before memory is given back at an end: the sizes of the last looks, a second apart; all zero before them. */
+struct wss_give_back_watch {
+	uint64_t bytes;
+	unsigned looks;
+};
+
+/*
+ * Whether the size has stopped changing, or has been watched for long enough. What somebody else set a
+ * moment ago does not show at once.
+ */
+bool wss_give_back_is_calm(struct wss_give_back_watch *watch, uint64_t bytes);
+
+/*
+ * Replaces the size in a look by that which QEMU tells now, which takes a request to its monitor. The look
+ * keeps its own if there is no answer.
+ */
+void wss_give_back_ask_size(struct wss_guest *guest, struct wss_balloon_view *view);
 
 #endif

@@ -7,17 +7,21 @@
 #include "control/restore.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/units.h"
 #include "base/worker.h"
 #include "control/give-back.h"
+#include "control/look.h"
 #include "host/guest.h"
 #include "store/history.h"
 #include "store/journal.h"
+#include "wss/mover.h"
 
 /* libvirt itself waits 30 s for a domain's lock before it gives up. */
 #define DEADLINE_NS (60 * WSS_NS_PER_S)
@@ -32,8 +36,15 @@ struct restoring {
 	size_t next;
 	struct wss_history *history;
 	const struct wss_control_events *events;
-	size_t refused;	  /* number of references that match two guests */
+	const char *nothing; /* what to say of a guest that is not in the journal */
+	size_t refused;	  /* number of references that could not be looked up */
 	bool left_behind; /* a late thread may still use the connection */
+};
+
+/* What became of one guest. */
+struct outcome {
+	uint64_t given_bytes;  /* its size now; 0 if it got nothing */
+	uint64_t others_bytes; /* size that somebody else set, and that it keeps; 0 if nobody has */
 };
 
 /* One guest's turn, allocated separately because a late thread outlives the call. */
@@ -41,22 +52,85 @@ struct turn {
 	struct wss_conn *conn;
 	struct wss_journal_open open;
 	struct wss_deadline deadline;
-	uint64_t given_bytes; /* current size of the guest; 0 if it was not found */
+	struct outcome outcome;
 	struct wss_error error;
 };
 
 /*
- * Decides about a guest that is gone. If it has ended, there is nothing to give back; but this
- * may be another host, or another user's libvirt.
+ * Says why a guest that libvirt does not know stays in the journal. It may have ended; but it may also have
+ * moved away, or be undefined for an hour, or this may be another host or another user's libvirt.
  */
-static void judge_gone(struct turn *turn)
+static void explain_gone(struct turn *turn)
 {
 	const char *uri = turn->open.uri;
+	char size[16];
 
 	wss_error_clear(&turn->error);
+	wss_size_format(turn->open.original_bytes, size, sizeof(size));
 	if (*uri && strcmp(uri, wss_conn_uri(turn->conn)) != 0)
 		wss_error_set(&turn->error, WSS_ERR_GONE,
 			      "not known here: its memory was taken through '%s'", uri);
+	else
+		wss_error_set(&turn->error, WSS_ERR_GONE,
+			      "libvirt does not know it now: that it had %s is kept until it is back",
+			      size);
+}
+
+/* Whether the guest is as the last step left it, or has all its memory already. */
+static bool is_as_left(const struct wss_journal_open *open, uint64_t actual_bytes)
+{
+	return !open->to_bytes || !open->from_bytes ||
+	       (actual_bytes + WSS_MIB >= open->original_bytes &&
+		actual_bytes <= open->original_bytes + WSS_MIB);
+}
+
+/*
+ * Returns who has moved the balloon since the last step, and its size. The size is unknown where libvirt
+ * does not report it.
+ */
+static enum wss_moved_by find_mover(const struct turn *turn, struct wss_guest *guest,
+				    struct wss_amount *ret_actual_bytes)
+{
+	enum wss_moved_by by = WSS_MOVED_BY_UNKNOWN;
+	struct wss_reports reports = {0};
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_look look = {.limits = {0}};
+	struct wss_give_back_watch watch = {0};
+	struct wss_mover mover;
+
+	wss_mover_init(&mover, turn->open.from_bytes, turn->open.to_bytes);
+	*ret_actual_bytes = guest->balloon_bytes;
+	while (by == WSS_MOVED_BY_UNKNOWN) {
+		if (wss_look_statistics(guest, &reports, &look, &err) < 0)
+			return WSS_MOVED_BY_US;
+		wss_give_back_ask_size(guest, &look.view);
+		if (!look.view.actual_bytes.known ||
+		    is_as_left(&turn->open, look.view.actual_bytes.value))
+			return WSS_MOVED_BY_US;
+		*ret_actual_bytes = look.view.actual_bytes;
+		by = wss_mover_judge(&mover, &look.view, guest->config.balloon_autodeflate);
+		if (by == WSS_MOVED_BY_US && !wss_give_back_is_calm(&watch, ret_actual_bytes->value))
+			by = WSS_MOVED_BY_UNKNOWN;
+		if (by == WSS_MOVED_BY_UNKNOWN && wss_deadline_check(&turn->deadline, &err) < 0)
+			break;
+		if (by == WSS_MOVED_BY_UNKNOWN)
+			wss_clock_sleep_until_ns(wss_clock_now_ns() + WSS_NS_PER_S);
+	}
+	return by;
+}
+
+static void give_to(struct turn *turn, struct wss_guest *guest)
+{
+	struct wss_amount actual_bytes;
+	enum wss_moved_by by = find_mover(turn, guest, &actual_bytes);
+	uint64_t bytes = wss_give_back_due_bytes(guest, turn->open.original_bytes, actual_bytes.value);
+
+	if (by == WSS_MOVED_BY_UNKNOWN)
+		wss_error_set(&turn->error, WSS_ERR_BUSY, "its balloon moves by itself: try again");
+	else if (by == WSS_MOVED_BY_OTHERS)
+		turn->outcome.others_bytes = actual_bytes.value;
+	else if (guest->ops->set_balloon(guest, bytes, &turn->error) == 0)
+		turn->outcome.given_bytes = bytes;
 }
 
 static void give_step(void *opaque)
@@ -64,29 +138,24 @@ static void give_step(void *opaque)
 	struct turn *turn = opaque;
 	const struct wss_domain_ref ref = {turn->open.name, turn->open.uuid};
 	struct wss_guest *guest = NULL;
-	uint64_t bytes;
 
 	if (wss_conn_guest(turn->conn, &ref, &turn->deadline, &guest, &turn->error) < 0) {
 		if (turn->error.code == WSS_ERR_GONE)
-			judge_gone(turn);
+			explain_gone(turn);
 		return;
 	}
-	bytes = wss_give_back_due_bytes(guest, turn->open.original_bytes,
-					guest->balloon_bytes.known ? guest->balloon_bytes.value
-								   : 0);
 	if (guest->kept)
 		wss_error_set(&turn->error, WSS_ERR_FAILED,
 			      "the guest is %s and still shrunk: restore it once it runs here",
 			      guest->state_text);
-	else if (guest->state != WSS_GUEST_SHUTOFF &&
-		 guest->ops->set_balloon(guest, bytes, &turn->error) == 0)
-		turn->given_bytes = bytes;
+	else if (guest->state != WSS_GUEST_SHUTOFF)
+		give_to(turn, guest);
 	wss_guest_free(guest);
 }
 
 /* Gives memory back, without touching the journal or holding the lock. */
 static int restore_give(struct restoring *all, const struct wss_journal_open *open,
-			uint64_t *ret_given_bytes, struct wss_error *err)
+			struct outcome *ret_outcome, struct wss_error *err)
 {
 	struct turn *turn = calloc(1, sizeof(*turn));
 	struct wss_work work = {give_step, free, turn, NULL};
@@ -104,21 +173,27 @@ static int restore_give(struct restoring *all, const struct wss_journal_open *op
 		return -1;
 	}
 	*err = turn->error;
-	*ret_given_bytes = turn->given_bytes;
+	*ret_outcome = turn->outcome;
 	free(turn);
 	return err->code ? -1 : 0;
 }
 
 /* Records a result. The caller holds the lock. */
 static void restore_conclude(struct restoring *all, const struct wss_journal_open *open,
-			     uint64_t given_bytes, struct wss_error *err)
+			     const struct outcome *outcome, struct wss_error *err)
 {
-	const struct wss_control_move move = {open->name, WSS_CONTROL_GAVE_BACK, given_bytes,
-					      NULL};
+	const struct wss_control_move move = {open->name, WSS_CONTROL_GAVE_BACK,
+					      outcome->given_bytes, NULL};
+	char size[16], text[80];
 
 	all->left_behind = all->left_behind || err->code == WSS_ERR_TIMEOUT;
-	if (given_bytes)
+	if (outcome->given_bytes)
 		all->events->moved(&move, all->events->opaque);
+	if (outcome->others_bytes) {
+		wss_size_format(outcome->others_bytes, size, sizeof(size));
+		snprintf(text, sizeof(text), "somebody else set its balloon (now %s): nothing given back", size);
+		all->events->progress(open->name, text, all->events->opaque);
+	}
 	if (err->code || wss_journal_done(all->history, open->uuid, err) < 0)
 		all->events->trouble(open->name, err, all->events->opaque);
 }
@@ -131,12 +206,12 @@ static void *restore_worker(void *opaque)
 	while (all->next < all->n) {
 		const struct wss_journal_open *open = &all->open[all->next++];
 		struct wss_error err = WSS_ERROR_INIT;
-		uint64_t given_bytes = 0;
+		struct outcome outcome = {0};
 
 		pthread_mutex_unlock(&all->lock);
-		restore_give(all, open, &given_bytes, &err);
+		restore_give(all, open, &outcome, &err);
 		pthread_mutex_lock(&all->lock);
-		restore_conclude(all, open, given_bytes, &err);
+		restore_conclude(all, open, &outcome, &err);
 	}
 	pthread_mutex_unlock(&all->lock);
 	return NULL;
@@ -231,7 +306,7 @@ static void restore_choose(struct restoring *all, const struct wss_domain_ref *r
 		chosen[found] = true;
 	/* Reported, so that nobody who misspells a name believes that guest to be restored. */
 	else
-		all->events->progress(ref->name, "nothing to restore", all->events->opaque);
+		all->events->progress(ref->name, all->nothing, all->events->opaque);
 }
 
 /* Drops the guests that are not in the scope. */
@@ -254,17 +329,59 @@ static int drop_unnamed(struct restoring *all, const struct wss_control_scope *s
 	return 0;
 }
 
+/* A history that is missing now, for example on a disk that is not mounted, proves nothing about a guest. */
+static void refuse_all(struct restoring *all, const struct wss_control_scope *scope)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+
+	wss_error_set(&err, WSS_ERR_FAILED, "there is no history %s", scope->history);
+	for (size_t i = 0; i < scope->n_guests; i++)
+		all->events->trouble(scope->guests[i].name, &err, all->events->opaque);
+	all->refused = scope->n_guests;
+}
+
+/* Reads the journal of the guests in the scope. */
+static int restore_read(struct restoring *all, const struct wss_control_scope *scope,
+			struct wss_error *err)
+{
+	if (restore_open_history(scope->history, &all->history, err) < 0)
+		return -1;
+	if (!all->history) {
+		refuse_all(all, scope);
+		return 0;
+	}
+	if (wss_journal_unfinished(all->history, NULL, &all->open, &all->n, err) < 0)
+		return -1;
+	return drop_unnamed(all, scope, err);
+}
+
+int wss_restore_forget(const struct wss_control_scope *scope,
+		       const struct wss_control_events *events, size_t *ret_guests,
+		       struct wss_error *err)
+{
+	struct restoring all = {.events = events, .nothing = "nothing to forget"};
+	int r = restore_read(&all, scope, err);
+	char size[16], text[80];
+
+	for (size_t i = 0; r == 0 && i < all.n; i++) {
+		r = wss_journal_done(all.history, all.open[i].uuid, err);
+		wss_size_format(all.open[i].original_bytes, size, sizeof(size));
+		snprintf(text, sizeof(text), "forgotten; it had %s", size);
+		if (r == 0)
+			events->progress(all.open[i].name, text, events->opaque);
+	}
+	wss_history_close(all.history);
+	free(all.open);
+	*ret_guests = all.n + all.refused;
+	return r;
+}
+
 int wss_restore_run(const struct wss_control_scope *scope,
 		    const struct wss_control_events *events, size_t *ret_guests,
 		    struct wss_error *err)
 {
-	struct restoring all = {.events = events};
-	int r = restore_open_history(scope->history, &all.history, err);
-
-	if (r == 0 && all.history)
-		r = wss_journal_unfinished(all.history, NULL, &all.open, &all.n, err);
-	if (r == 0)
-		r = drop_unnamed(&all, scope, err);
+	struct restoring all = {.events = events, .nothing = "nothing to restore"};
+	int r = restore_read(&all, scope, err);
 	if (r == 0 && all.n)
 		r = wss_conn_open(scope->uri, &all.conn, err);
 	if (r == 0)

@@ -41,6 +41,17 @@ static int journal_decision(struct tender *tender, const struct wss_balloon_deci
 	return r;
 }
 
+void wss_step_note_reached(struct tender *tender)
+{
+	const struct wss_balloon_decision reached = {
+		.target_bytes = tender->actual_bytes, .reason = "it has reached its target"};
+	struct wss_error err = WSS_ERROR_INIT;
+
+	/* Without this record a restore takes all sizes within the last step for ours. */
+	if (journal_decision(tender, &reached, &err) < 0)
+		wss_debug("%s: %s", tender->name, err.text);
+}
+
 int wss_step_check_unfinished(struct tender *tender, struct wss_error *err)
 {
 	struct wss_shared_history *shared = &tender->tending->journal;
@@ -87,9 +98,12 @@ static int step_take(struct tender *tender, const struct wss_balloon_decision *d
 	tender->watched = true;
 	if (journal_decision(tender, decision, err) < 0)
 		return -1;
-	if (!tender->shrunk)
-		tender->maximum_bytes = guest->config.maximum_bytes;
+	if (!tender->shrunk) {
+		tender->maximum_bytes = tender->mover_maximum_bytes = guest->config.maximum_bytes;
+		wss_mover_init(&tender->mover, tender->actual_bytes, tender->actual_bytes);
+	}
 	tender->shrunk = true;
+	wss_mover_set(&tender->mover, tender->actual_bytes, decision->target_bytes);
 	wss_tending_moved(tender->tending, &move);
 	return guest->ops->set_balloon(guest, decision->target_bytes, err);
 }

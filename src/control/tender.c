@@ -172,6 +172,36 @@ static void put_off(struct tender *tender, const struct wss_balloon *before, uin
 		wss_squeeze_put_off(tender->squeeze);
 }
 
+/* Acts if anybody but us has moved the balloon. Returns false if the look leads to nothing else. */
+static bool heed_others(struct tender *tender, struct wss_look *look)
+{
+	struct wss_balloon_decision reset = {WSS_BALLOON_RESTORE, 0, "the guest was reset"};
+	bool was_there = wss_mover_is_there(&tender->mover);
+	struct wss_error err = WSS_ERROR_INIT;
+
+	if (!tender->shrunk || !look->view.actual_bytes.known)
+		return true;
+	switch (wss_give_back_moved_by(tender, &look->view)) {
+	case WSS_MOVED_BY_US:
+		if (!was_there && wss_mover_is_there(&tender->mover))
+			wss_step_note_reached(tender);
+		return true;
+	case WSS_MOVED_BY_GUEST:
+		return true;
+	case WSS_MOVED_BY_UNKNOWN:
+		wss_debug("%s: its balloon moves by itself", tender->name);
+		return false;
+	case WSS_MOVED_BY_OTHERS:
+		if (wss_give_back_yield(tender, &look->view, &err) < 0)
+			wss_debug("%s: %s", tender->name, err.text);
+		return false;
+	case WSS_MOVED_BY_RESET:
+		wss_step_act(tender, &reset);
+		return false;
+	}
+	return true;
+}
+
 static void tender_decide(struct tender *tender, struct wss_look *look, bool fresh)
 {
 	struct wss_balloon_limits *limits = &tender->balloon.limits;
@@ -184,6 +214,8 @@ static void tender_decide(struct tender *tender, struct wss_look *look, bool fre
 
 	if (look->view.actual_bytes.known)
 		tender->actual_bytes = look->view.actual_bytes.value;
+	if (!heed_others(tender, look))
+		return;
 	/*
 	 * The floor follows the policy and the history, except a history of too few windows.
 	 */

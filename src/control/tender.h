@@ -21,7 +21,8 @@
  *               a rest), or to the end.
  *   left alone  end is set, by trouble, by the end of the controller, or because a squeeze is over. The tender gives everything
  *               back, and tries again every second until that works. It stops trying only if the
- *               connection is gone or the controller ends.
+ *               connection is gone or the controller ends. If somebody else has set the balloon
+ *               since the last step, it stays as they set it, and only the journal is closed.
  *   away        Left alone and shrunk, but saved or moved to another host: the tender waits for it.
  *   over        The looking thread has ended. If shrunk is still set, the watchdog continues.
  *
@@ -47,6 +48,7 @@
 
 #include "control/look.h"
 #include "control/tending.h"
+#include "wss/mover.h"
 
 /* Time from one look at the statistics to the next. */
 #define LOOK_NS WSS_NS_PER_S
@@ -61,6 +63,8 @@ struct tender {
 	struct wss_reports reports;
 	uint64_t actual_bytes;
 	uint64_t maximum_bytes; /* the guest's maximum when the first step was taken */
+	struct wss_mover mover; /* while shrunk: who has moved the balloon */
+	uint64_t mover_maximum_bytes; /* the guest's maximum as the mover knows it */
 	uint64_t refreshed_ns;
 	bool shrunk;	      /* there is memory to give back */
 	bool watched;	      /* in the watchdog's charge, too */
@@ -135,12 +139,22 @@ int wss_step_check_safeguards(struct tender *tender, struct wss_error *err);
  */
 bool wss_step_act(struct tender *tender, const struct wss_balloon_decision *decision);
 
+/* Journals that the balloon has reached its target, so that a later change is not taken for the last step. */
+void wss_step_note_reached(struct tender *tender);
+
 /* Journals a step that sets the balloon to bytes, through this connection to the history. */
 int wss_step_journal(struct tender *tender, struct wss_history *history, uint64_t bytes,
 		     const char *reason, struct wss_error *err);
 
 /* give-back.c: gives everything back and closes the journal if anything was taken. */
 int wss_give_back(struct tender *tender, const char *reason, struct wss_error *err);
+
+/* Returns who has moved the balloon since the last step; the guest is shrunk, and its size in this look known. */
+enum wss_moved_by wss_give_back_moved_by(struct tender *tender, struct wss_balloon_view *view);
+
+/* Leaves the guest alone with the size that somebody else set: closes the journal and sets nothing. */
+int wss_give_back_yield(struct tender *tender, const struct wss_balloon_view *view,
+			struct wss_error *err);
 
 /*
  * Repeats wss_give_back() until it works or the process ends; then the watchdog takes over.
@@ -149,9 +163,9 @@ int wss_give_back(struct tender *tender, const char *reason, struct wss_error *e
 void wss_give_back_insist(struct tender *tender);
 
 /*
- * Returns whether the guest no longer runs. Such a guest has nothing to get back, so this closes
- * its journal entry. If the guest may resume, the entry stays open for the watchdog or a later
- * restore.
+ * Returns whether the guest no longer runs. If it has ended, it has nothing to get back, so this closes
+ * its journal entry. If it may resume, or libvirt does not know it any more and did not see it end, the
+ * entry stays open for the watchdog or a later restore.
  */
 bool wss_give_back_has_ended(struct tender *tender);
 

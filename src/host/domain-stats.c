@@ -90,6 +90,24 @@ int wss_domain_balloon_stats(virDomainPtr dom, struct wss_balloon_stats *ret_sta
 	return 0;
 }
 
+int wss_domain_balloon_size(virDomainPtr dom, uint64_t *ret_bytes, struct wss_error *err)
+{
+	virDomainMemoryStatStruct stats[VIR_DOMAIN_MEMORY_STAT_NR];
+	int n = virDomainMemoryStats(dom, stats, VIR_DOMAIN_MEMORY_STAT_NR, 0);
+
+	if (n < 0)
+		return wss_conn_error(err, "cannot read the size of its balloon");
+	for (int i = 0; i < n; i++) {
+		if (stats[i].tag != VIR_DOMAIN_MEMORY_STAT_ACTUAL_BALLOON ||
+		    stats[i].val > WSS_BYTES_MAX / 1024)
+			continue;
+		*ret_bytes = (uint64_t)stats[i].val * 1024;
+		return 0;
+	}
+	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+			     "libvirt does not report the size of its balloon");
+}
+
 /*
  * Uses only query-blockstats, which reads QEMU's own counters. virDomainListGetStats() also
  * reads image sizes, for which QEMU calls stat() on each image in its main loop

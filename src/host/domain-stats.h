@@ -25,6 +25,12 @@ int wss_domain_balloon_stats(virDomainPtr dom, struct wss_balloon_stats *ret_sta
 			     struct wss_error *err);
 
 /*
+ * Returns the size that the balloon leaves to the guest now. Waits for the guest's monitor, and up to 30 s
+ * for another job. WSS_ERR_UNSUPPORTED if libvirt does not report it.
+ */
+int wss_domain_balloon_size(virDomainPtr dom, uint64_t *ret_bytes, struct wss_error *err);
+
+/*
  * Returns the total number of bytes read from the disks, 0 without disks. Waits for the
  * guest's monitor, and up to 30 s for another job (then WSS_ERR_TIMEOUT). WSS_ERR_UNSUPPORTED
  * if libvirt does not report it.

@@ -61,15 +61,18 @@ static void set_paused(struct wss_guest *guest, int reason)
 	}
 }
 
-/* A saved or migrated guest keeps its balloon's size when it resumes. */
+/*
+ * A saved or migrated guest keeps its balloon's size when it resumes. A libvirtd that was started since
+ * does not know why a guest is off.
+ */
 static void set_shutoff(struct wss_guest *guest, virDomainPtr dom, int reason)
 {
-	bool moved = reason == VIR_DOMAIN_SHUTOFF_MIGRATED;
+	bool moved = reason == VIR_DOMAIN_SHUTOFF_MIGRATED, saved;
 
-	guest->kept = moved || reason == VIR_DOMAIN_SHUTOFF_SAVED ||
-		      virDomainHasManagedSaveImage(dom, 0) == 1;
+	saved = reason == VIR_DOMAIN_SHUTOFF_SAVED || virDomainHasManagedSaveImage(dom, 0) == 1;
+	guest->kept = moved || saved || reason == VIR_DOMAIN_SHUTOFF_UNKNOWN;
 	set_state(guest, WSS_GUEST_SHUTOFF,
-		  moved ? "on another host" : guest->kept ? "saved" : "shut off");
+		  moved ? "on another host" : saved ? "saved" : "shut off");
 }
 
 static int refresh_state(struct wss_guest *guest, virDomainPtr dom, struct wss_error *err)
@@ -157,6 +160,13 @@ static int domain_disk_reads(struct wss_guest *guest, uint64_t *ret_bytes, struc
 	return wss_domain_disk_reads(call.dom, ret_bytes, err);
 }
 
+static int domain_balloon_size(struct wss_guest *guest, uint64_t *ret_bytes, struct wss_error *err)
+{
+	struct domain_source *source = guest->source;
+
+	return wss_domain_balloon_size(source->dom, ret_bytes, err);
+}
+
 static int domain_set_balloon(struct wss_guest *guest, uint64_t bytes, struct wss_error *err)
 {
 	struct domain_source *source = guest->source;
@@ -217,10 +227,11 @@ static int domain_refresh(struct wss_guest *guest, struct wss_error *err)
 	if (refresh_state_and_config(guest, source->dom, err) < 0) {
 		/* In that case a transient domain is gone for good. */
 		guest->kept = watch && watch->kept;
+		guest->ended = watch && watch->ended;
 		return -1;
 	}
 	if (watch && guest->state != WSS_GUEST_SHUTOFF)
-		watch->kept = false;
+		watch->kept = watch->ended = false;
 	return 0;
 }
 
@@ -383,6 +394,7 @@ static const struct wss_guest_ops domain_ops = {
 	.publish = domain_publish,
 	.balloon_stats = domain_balloon_stats,
 	.disk_reads = domain_disk_reads,
+	.balloon_size = domain_balloon_size,
 	.set_balloon = domain_set_balloon,
 	.metadata = domain_metadata,
 	.release = domain_release,

@@ -112,6 +112,13 @@ struct wss_guest_ops {
 	 */
 	int (*disk_reads)(struct wss_guest *guest, uint64_t *ret_bytes, struct wss_error *err);
 	/*
+	 * Asks QEMU for the size that the balloon leaves to the running guest; waits for its monitor. The
+	 * size in balloon_stats() is that of QEMU's last event, which is an old one after the guest was
+	 * saved or migrated.
+	 */
+	int (*balloon_size)(struct wss_guest *guest, uint64_t *ret_bytes, struct wss_error *err);
+
+	/*
 	 * Sets the size that the balloon leaves to the running guest, which follows at its own
 	 * pace. May be NULL.
 	 */
@@ -136,7 +143,8 @@ struct wss_guest {
 	struct wss_domxml config;
 	enum wss_guest_state state;
 	bool kvm;  /* type kvm, and not denied by QEMU if it was asked */
-	bool kept; /* shut off or gone but not ended: saved, or migrated away */
+	bool kept; /* shut off or gone but not ended: saved, or perhaps migrated away */
+	bool ended; /* gone, and seen to end; else it may be back */
 	/* A job that is running, such as "backup" or "block copy of vda"; "": none */
 	char job[WSS_JOB_MAX];
 	char state_text[64]; /* for messages: "paused (migration)" */

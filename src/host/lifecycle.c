@@ -65,9 +65,11 @@ void wss_lifecycle_free(struct wss_lifecycle *lifecycle)
 
 static void watch_note(struct wss_watch *watch, int event, int detail)
 {
-	if (event == VIR_DOMAIN_EVENT_STOPPED)
+	if (event == VIR_DOMAIN_EVENT_STOPPED) {
 		watch->kept = detail == VIR_DOMAIN_EVENT_STOPPED_MIGRATED ||
 			      detail == VIR_DOMAIN_EVENT_STOPPED_SAVED;
+		watch->ended = !watch->kept;
+	}
 	if (event == VIR_DOMAIN_EVENT_SUSPENDED || event == VIR_DOMAIN_EVENT_STOPPED ||
 	    event == VIR_DOMAIN_EVENT_CRASHED || event == VIR_DOMAIN_EVENT_PMSUSPENDED) {
 		watch->disturbance.stopped = true;

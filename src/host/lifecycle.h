@@ -21,7 +21,8 @@ struct wss_watch {
 	struct wss_watch *next;
 	struct wss_lifecycle *lifecycle;
 	unsigned char uuid[VIR_UUID_BUFLEN];
-	atomic_bool kept; /* it was stopped here and may continue elsewhere or later */
+	atomic_bool kept;  /* it was stopped here and may continue elsewhere or later */
+	atomic_bool ended; /* it was stopped for good */
 	/* Since wss_watch_forget(), under the lock of lifecycle. */
 	struct wss_disturbance disturbance;
 	uint64_t paused_since_ns; /* 0: it runs */

@@ -143,10 +143,11 @@ static const char *const sql[DB_STATEMENTS] = {
 		"to_bytes, reason, uri) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 "
 		"WHERE NOT EXISTS (SELECT 1 FROM balloon WHERE uuid = ?1 AND done = 0)",
 	[DB_JOURNAL_DONE] = "UPDATE balloon SET done = 1 WHERE uuid = ?1 AND done = 0",
-	/* The oldest unfinished step has the guest's size before all of them. */
-	[DB_JOURNAL_OPEN] = "SELECT uuid, name, original_bytes, uri FROM balloon WHERE id IN "
-			    "(SELECT min(id) FROM balloon WHERE done = 0 GROUP BY uuid) "
-			    "AND (?1 IS NULL OR uuid = ?1) ORDER BY name",
+	/* The oldest unfinished step has the guest's size before all of them; the newest was set last. */
+	[DB_JOURNAL_OPEN] = "SELECT a.uuid, a.name, a.original_bytes, a.uri, z.from_bytes, z.to_bytes "
+			    "FROM (SELECT min(id) AS first, max(id) AS last FROM balloon WHERE done = 0 "
+			    "AND (?1 IS NULL OR uuid = ?1) GROUP BY uuid) "
+			    "JOIN balloon a ON a.id = first JOIN balloon z ON z.id = last ORDER BY a.name",
 };
 
 int wss_db_error(struct wss_history *history, const char *what, struct wss_error *err)

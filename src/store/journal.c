@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/number.h"
 #include "store/db.h"
 
 static int finish_statement(struct wss_history *history, sqlite3_stmt *stmt,
@@ -87,10 +88,15 @@ static bool journal_column_text(sqlite3_stmt *stmt, int at, char *ret_text, size
 	return text || null;
 }
 
+static uint64_t journal_column_bytes(sqlite3_stmt *stmt, int at)
+{
+	int64_t bytes = sqlite3_column_int64(stmt, at);
+
+	return bytes > 0 && bytes <= (int64_t)WSS_BYTES_MAX ? (uint64_t)bytes : 0;
+}
+
 static bool read_open_step(sqlite3_stmt *stmt, struct wss_journal_open *open)
 {
-	int64_t bytes = sqlite3_column_int64(stmt, 2);
-
 	if (!journal_column_text(stmt, 0, open->uuid, sizeof(open->uuid)) ||
 	    !journal_column_text(stmt, 1, open->name, sizeof(open->name)) ||
 	    !journal_column_text(stmt, 3, open->uri, sizeof(open->uri)))
@@ -98,7 +104,9 @@ static bool read_open_step(sqlite3_stmt *stmt, struct wss_journal_open *open)
 	/* Cut short, a damaged UUID could become that of another guest. */
 	if (sqlite3_column_bytes(stmt, 0) >= (int)sizeof(open->uuid))
 		open->uuid[0] = '\0';
-	open->original_bytes = bytes > 0 ? (uint64_t)bytes : 0;
+	open->original_bytes = journal_column_bytes(stmt, 2);
+	open->from_bytes = journal_column_bytes(stmt, 4);
+	open->to_bytes = journal_column_bytes(stmt, 5);
 	return true;
 }
 

@@ -48,6 +48,7 @@ struct wss_journal_open {
 	char name[256];
 	char uri[512]; /* "" if unknown */
 	uint64_t original_bytes;
+	uint64_t from_bytes, to_bytes; /* of the newest step; 0 where the file is damaged */
 };
 
 /*

@@ -137,7 +137,7 @@ static bool statistics_match(struct wss_balloon *balloon, const struct wss_ballo
 
 /*
  * Adopts, as the size to give back, a size that somebody else set while nothing was taken from
- * the guest. Ignores sizes on the way back to the original one.
+ * the guest. Ignores sizes on the way back to the original one, unless the guest turns round.
  */
 static void adopt_size(struct wss_balloon *balloon, const struct wss_balloon_view *view)
 {
@@ -147,7 +147,10 @@ static void adopt_size(struct wss_balloon *balloon, const struct wss_balloon_vie
 	if (!balloon->looked)
 		balloon->changed_s = view->now_s;
 	balloon->looked = true;
-	if (balloon->shrunk || (balloon->returning && actual + TOLERANCE < *original))
+	/* It may still have followed the last step for a moment. */
+	balloon->risen = balloon->risen || actual > balloon->actual_bytes + TOLERANCE;
+	if (balloon->shrunk || (balloon->returning && actual + TOLERANCE < *original &&
+				!(balloon->risen && actual + TOLERANCE < balloon->actual_bytes)))
 		return;
 	balloon->returning = false;
 	*original = actual;
@@ -164,6 +167,7 @@ static struct wss_balloon_decision decide_return(struct wss_balloon *balloon, ui
 	balloon->target_bytes = balloon->limits.original_bytes;
 	balloon->shrunk = balloon->pending = false;
 	balloon->returning = true;
+	balloon->risen = false;
 	balloon->steps = 0;
 	balloon->rest_until_s = now_s + REST_PERIODS * balloon->limits.period_s;
 	return (struct wss_balloon_decision){ WSS_BALLOON_RETURN, balloon->target_bytes, reason };

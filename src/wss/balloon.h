@@ -128,6 +128,7 @@ struct wss_balloon {
 	bool looked;	/* at least one look was taken */
 	bool ready;	/* a step would come next but for the view's may_step */
 	bool returning; /* on the way back to its original size */
+	bool risen;	/* and has begun to get there */
 };
 
 void wss_balloon_init(struct wss_balloon *balloon, const struct wss_balloon_limits *limits);

@@ -261,6 +261,10 @@ offered() { # NAME
 	[ "$status" = 1 ]
 	[[ $err == *"unfinished steps"* ]]
 	wss balloon --restore
+	[ "$status" = 3 ]
+	[[ $err == *"gone: libvirt does not know it now"* ]]
+	[ "$(journal 'done = 0')" = 1 ]
+	wss balloon --forget gone
 	[ "$status" = 0 ]
 	none_left
 }

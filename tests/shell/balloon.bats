@@ -9,6 +9,10 @@ setup() {
 	export VIRT_WSS_HISTORY=$BATS_TEST_TMPDIR/history.db LIBVIRT_DEFAULT_URI=test:///default
 }
 
+done_rows() {
+	sqlite3 "$VIRT_WSS_HISTORY" 'SELECT count(*) FROM balloon WHERE done = 1'
+}
+
 @test "a guest that cannot be shrunk is not a failure, and the reason is given" {
 	run "$virt_wss" balloon test --output json
 	echo "$output"
@@ -19,7 +23,7 @@ setup() {
 }
 
 @test "invalid options are refused" {
-	for words in "--span 0" "--headroom x" "--minimum x" "--history=" "--all test" "--frobnicate" "--apply --restore" "--period 0" "--window 1m --period 30s"; do
+	for words in "--span 0" "--headroom x" "--minimum x" "--history=" "--all test" "--frobnicate" "--apply --restore" "--apply --forget" "--restore --forget" "--forget --wide" "--period 0" "--window 1m --period 30s"; do
 		# shellcheck disable=SC2086
 		run "$virt_wss" balloon test $words
 		[ "$status" = 2 ]
@@ -35,9 +39,12 @@ setup() {
 		run "$virt_wss" balloon --restore --history "$history"
 		[ "$status" = 0 ]
 		[ "$output" = "virt-wss: $history: nothing to restore" ]
-		run "$virt_wss" balloon test --restore --history "$history"
-		[ "$status" = 0 ]
-		[ "$output" = "virt-wss: test: nothing to restore" ]
+		# The history may be on a disk that is not mounted now.
+		for command in --restore --forget; do
+			run "$virt_wss" balloon test $command --history "$history"
+			[ "$status" = 1 ]
+			[ "$output" = "virt-wss: error: test: there is no history $history" ]
+		done
 	done
 	[ ! -e "$BATS_TEST_TMPDIR/a" ]
 	[ ! -e "$VIRT_WSS_HISTORY" ]
@@ -61,7 +68,33 @@ setup() {
 	done
 }
 
-@test "many guests to restore: those that are gone are done, the others have a reason" {
+# A guest that has 2 GiB, by what the last step left to it.
+@test "a size that the last step does not explain is somebody else's, and nothing is given back" {
+	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 1 1000000 1 a1b2c3d4-0000-4000-8000-000000000000
+	restores() { # ORIGINAL FROM TO, in MiB -> what it says
+		sqlite3 "$VIRT_WSS_HISTORY" "DELETE FROM balloon;
+			INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, to_bytes, reason, uri)
+			VALUES ('6695eb01-f6a4-8304-79aa-97f2502e193f', 'test', 1, $1 << 20, $1 << 20, $2 << 20, 'test', 'test:///default'),
+			('6695eb01-f6a4-8304-79aa-97f2502e193f', 'test', 1, $1 << 20, $2 << 20, $3 << 20, 'test', 'test:///default')"
+		run "$virt_wss" balloon --restore
+		echo "$* -> $output"
+		[ "$status" = 0 ]
+		[ "$(done_rows)" = 2 ]
+	}
+	for sizes in "4096 2200 2048" "4096 2100 2000" "4096 2048 2048" "2048 1024 512"; do
+		# shellcheck disable=SC2086
+		restores $sizes
+		[[ $output == *"test: all memory given back ("* ]]
+	done
+	for sizes in "4096 4000 3000" "4096 1024 1024" "1024 1000 900"; do
+		# shellcheck disable=SC2086
+		restores $sizes
+		[ "$output" = "virt-wss: test: somebody else set its balloon (now 2 GiB): nothing given back" ]
+	done
+}
+
+@test "many guests to restore that are unknown stay in the journal, each with a reason, until they are forgotten" {
 	command -v sqlite3 >/dev/null || skip "needs sqlite3"
 	"$WSS_BUILDDIR/tests/unit/make-history" "$VIRT_WSS_HISTORY" 1 1000000 1 \
 		a1b2c3d4-0000-4000-8000-000000000000
@@ -72,13 +105,31 @@ setup() {
 			VALUES ('a1b2c3d4-0000-4000-8000-000000000$i', 'web$i', 1, 5, 5, 4, 'test',
 			'test:///$([ $((i % 2)) = 0 ] && echo default || echo elsewhere)');"
 	done | sqlite3 "$VIRT_WSS_HISTORY"
+	sqlite3 "$VIRT_WSS_HISTORY" "UPDATE balloon SET original_bytes = 1048576"
 	run "$virt_wss" balloon web100 web101 --restore
-	[ "$status" = 3 ]
-	[[ $output == *"web101: not known here: its memory was taken through 'test:///elsewhere'" ]]
-	[ "$(sqlite3 "$VIRT_WSS_HISTORY" 'SELECT count(*) FROM balloon WHERE done = 1')" = 1 ]
+	echo "$output"
+	[ "$status" = 1 ]
+	[[ $output == *"web100: libvirt does not know it now: that it had 1 MiB is kept until it is back"* ]]
+	[[ ${lines[-1]} == "virt-wss: if a guest will not be back, run: virt-wss balloon --forget DOMAIN" ]]
+	[[ $output == *"web101: not known here: its memory was taken through 'test:///elsewhere'"* ]]
+	[ "$(done_rows)" = 0 ]
+	sqlite3 "$VIRT_WSS_HISTORY" "INSERT INTO balloon (uuid, name, time, original_bytes, from_bytes, to_bytes, reason, uri)
+		VALUES ('6695eb01-f6a4-8304-79aa-97f2502e193f', 'test', 1, 4294967296, 4294967296, 2147483648, 'test', 'test:///default')"
 	run "$virt_wss" balloon --restore
 	echo "$output"
 	[ "$status" = 3 ]
 	[ "$(grep -c 'not known here' <<<"$output")" = 20 ]
-	[ "$(sqlite3 "$VIRT_WSS_HISTORY" 'SELECT count(*) FROM balloon WHERE done = 1')" = 20 ]
+	[ "$(grep -c 'does not know it now' <<<"$output")" = 20 ]
+	[[ $output == *"test: all memory given back"* ]]
+	[ "$(done_rows)" = 1 ]
+	run "$virt_wss" balloon --forget web100 a1b2c3d4-0000-4000-8000-000000000101 nobody
+	echo "$output"
+	[ "$status" = 0 ]
+	[[ $output == *"web100: forgotten; it had 1 MiB"*"web101: forgotten"* && $output == *"nobody: nothing to forget"* ]]
+	[ "$(done_rows)" = 3 ]
+	# Not all of them by mistake.
+	run "$virt_wss" balloon --forget
+	[ "$status" = 2 ]
+	[[ $output == *"--forget needs a DOMAIN"* ]]
+	[ "$(done_rows)" = 3 ]
 }

@@ -711,6 +711,30 @@ static void test_slow_on_the_way_back(void **unused)
 	assert_int_equal(run.last.target_bytes, 1024 * MIB);
 }
 
+/* But one that turns round was set to something else meanwhile. */
+static void test_turns_round_on_the_way_back(void **unused)
+{
+	struct run run;
+	uint64_t size;
+
+	(void)unused;
+	begin(&run);
+	live(&run, 1200);
+	run.guest.swapped += 4096;
+	live(&run, 1);
+	assert_action(&run, WSS_BALLOON_RETURN, "swapping");
+	/* The last step may still go on for a moment. */
+	run.guest.target = run.guest.actual -= 10 * MIB;
+	live(&run, 1);
+	assert_int_equal(run.balloon.limits.original_bytes, 1024 * MIB);
+	run.guest.target = run.guest.actual += 200 * MIB;
+	live(&run, 2);
+	assert_int_equal(run.balloon.limits.original_bytes, 1024 * MIB);
+	size = run.guest.target = run.guest.actual -= 50 * MIB;
+	live(&run, 2);
+	assert_int_equal(run.balloon.limits.original_bytes, size);
+}
+
 static void test_busy_guest(void **unused)
 {
 	struct run run;
@@ -947,6 +971,7 @@ int main(void)
 		cmocka_unit_test(test_told_by_somebody_else),
 		cmocka_unit_test(test_moves_at_first),
 		cmocka_unit_test(test_slow_on_the_way_back),
+		cmocka_unit_test(test_turns_round_on_the_way_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

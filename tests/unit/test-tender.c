@@ -36,9 +36,13 @@ static struct made_up {
 	unsigned attached; /* number of times that its QEMU was looked for */
 	bool is_here; /* its QEMU runs on this host */
 	uint64_t set, least; /* last and smallest size that the balloon was set to */
+	unsigned sets; /* how often it was set */
+	unsigned shrunk_looks;
+	bool autodeflate;
+	uint64_t used; /* that it cannot give up */
 	time_t said, set_s; /* when it reported; how far the time of day was set ahead */
 	enum wss_guest_state state;
-	bool kept, gone, silent;
+	bool kept, gone, ended, silent;
 	unsigned happened; /* time of the event that happens to it */
 	bool was_away;
 	unsigned bad, moves[WSS_CONTROL_GAVE_BACK + 1];
@@ -140,11 +144,13 @@ static const struct wss_clock_source clock_source = { .now_ns = now_ns,
 
 static int refresh(struct wss_guest *guest, struct wss_error *err)
 {
+	guest->ended = made_up.ended;
 	if (made_up.gone)
 		return wss_error_set(err, WSS_ERR_GONE, "no such domain");
 	guest->state = made_up.state;
 	guest->kept = made_up.kept;
 	guest->config.maximum_bytes = made_up.maximum;
+	guest->config.balloon_autodeflate = made_up.autodeflate;
 	return 0;
 }
 
@@ -164,7 +170,7 @@ static int balloon_stats(struct wss_guest *guest, struct wss_balloon_stats *ret_
 	*ret_stats = (struct wss_balloon_stats){
 		.actual_bytes = { true, made_up.actual },
 		.rss_bytes = { made_up.rss != 0, made_up.rss + made_up.qemu },
-		.usable_bytes = { true, made_up.actual - 200 * MIB },
+		.usable_bytes = { true, made_up.actual - made_up.used },
 		.update_s = { true, (uint64_t)made_up.said },
 	};
 	return 0;
@@ -183,6 +189,7 @@ static int set_balloon(struct wss_guest *guest, uint64_t bytes, struct wss_error
 	if (bytes > made_up.maximum)
 		return wss_error_set(err, WSS_ERR_FAILED, "more than its maximum");
 	made_up.actual = made_up.set = bytes;
+	made_up.sets++;
 	if (!made_up.least || bytes < made_up.least)
 		made_up.least = bytes;
 	return 0;
@@ -349,6 +356,7 @@ static void tend(happening at_look)
 				    .now_ns = 1000 * WSS_NS_PER_S,
 				    .actual = GIB,
 				    .maximum = GIB,
+				    .used = 200 * MIB,
 				    .state = WSS_GUEST_RUNNING };
 	wss_clock_inject(&clock_source);
 	made_up.dir = make_tree();
@@ -385,6 +393,40 @@ static void clean_up(void)
 	remove_tree(made_up.dir);
 }
 
+static struct squeezed {
+	unsigned times;
+	size_t points;
+	struct wss_edges edges;
+} squeezed;
+
+static void on_squeezed(const struct wss_target *target, const struct wss_squeeze *squeeze,
+			void *opaque)
+{
+	struct squeezed *result = opaque;
+
+	assert_string_equal(target->guest->config.uuid, UUID_A);
+	/* It has its memory back by then. */
+	assert_int_equal(made_up.actual, GIB);
+	assert_true(memory.fails || unfinished() == 0);
+	result->times++;
+	result->points = squeeze->n_points;
+	wss_edges_find(squeeze->points, squeeze->n_points, &result->edges);
+}
+
+static const struct wss_control_squeeze squeeze_control = {
+	.options = { .step_percent = 20, .settle_s = 1, .interval_s = 1, .floor_bytes = 64 * MIB },
+	.done = on_squeezed,
+	.opaque = &squeezed,
+};
+
+static void squeeze(happening at_look)
+{
+	squeezed = (struct squeezed){ .times = 0 };
+	squeezing = &squeeze_control;
+	tend(at_look);
+	squeezing = NULL;
+}
+
 static bool is_shrunk(void)
 {
 	return made_up.actual < GIB - 200 * MIB;
@@ -404,7 +446,7 @@ static void test_to_the_floor(void **unused)
 {
 	(void)unused;
 	tend(nothing);
-	assert_int_equal(made_up.looks, LOOKS_MAX + 1);
+	assert_true(made_up.looks > LOOKS_MAX);
 	/* The guest was shrunk until the controller ended and gave everything back. */
 	assert_in_range(made_up.least, 256 * MIB, 257 * MIB);
 	assert_int_equal(made_up.actual, GIB);
@@ -628,6 +670,179 @@ static void test_memory_that_is_unplugged(void **unused)
 	clean_up();
 }
 
+/* What somebody else does to a guest that is shrunk, and how long after that the controller ends. */
+static struct {
+	uint64_t bytes; /* to which they set its balloon */
+	unsigned end_looks; /* 0: it does not end */
+	unsigned later; /* looks after which they do so once more, by a GiB more */
+	bool autodeflate;
+} another;
+
+static unsigned sets_before;
+
+static void set_by_another(struct made_up *guest)
+{
+	/* Its balloon has taken some memory from the start. */
+	guest->maximum = 4 * GIB;
+	guest->autodeflate = another.autodeflate;
+	guest->shrunk_looks += is_shrunk();
+	if (!guest->happened && guest->shrunk_looks < 2)
+		return;
+	if (!guest->happened++) {
+		sets_before = guest->sets;
+		guest->actual = another.bytes;
+	}
+	if (another.later && guest->happened == another.later)
+		guest->actual += GIB;
+	/* It reports every 15 s. */
+	guest->tending.ending |= another.end_looks && guest->happened == another.end_looks;
+}
+
+static void assert_others_won(uint64_t bytes)
+{
+	assert_int_equal(made_up.actual, bytes);
+	/* Where it stopped on the way to our size, that is withdrawn. */
+	assert_true(made_up.sets == sets_before || (made_up.sets == sets_before + 1 && made_up.set == bytes));
+	assert_int_equal(unfinished(), 0);
+	assert_int_equal(made_up.tending.busy, 0);
+	assert_false(made_up.tender.shrunk);
+	assert_non_null(strstr(made_up.why, "somebody else set its balloon (now "));
+	assert_int_equal(made_up.moves[WSS_CONTROL_GAVE_BACK], 0);
+}
+
+/* Whoever sets the balloon, to whichever size, keeps it, however and whenever the controller ends. */
+static void test_somebody_else_sets_the_balloon(void **unused)
+{
+	static const uint64_t sizes[] = { 200 * MIB, 300 * MIB, 500 * MIB, 1000 * MIB, GIB, GIB + 512 * MIB,
+					  4 * GIB };
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		for (unsigned end = 0; end < 4; end++) {
+			another.bytes = sizes[i];
+			another.end_looks = end;
+			another.autodeflate = end % 2;
+			tend(set_by_another);
+			assert_others_won(sizes[i]);
+			/* Only a controller that goes on has to say so as trouble. */
+			assert_true(end > 0 || made_up.bad == 1);
+			clean_up();
+		}
+	}
+}
+
+/* The same while its balloon is still looked at. */
+static void test_somebody_else_sets_the_balloon_twice(void **unused)
+{
+	(void)unused;
+	another.end_looks = 0;
+	for (another.later = 2; another.later < 6; another.later++) {
+		another.bytes = GIB + 512 * MIB;
+		tend(set_by_another);
+		assert_others_won(2 * GIB + 512 * MIB);
+		clean_up();
+	}
+	another.later = 0;
+}
+
+static void test_squeeze_and_somebody_else(void **unused)
+{
+	static const uint64_t sizes[] = { 300 * MIB, 900 * MIB, GIB + 512 * MIB };
+
+	(void)unused;
+	another.autodeflate = false;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		another.bytes = sizes[i];
+		for (another.end_looks = 0; another.end_looks < 3; another.end_looks++) {
+			squeeze(set_by_another);
+			assert_int_equal(squeezed.times, 0);
+			assert_others_won(sizes[i]);
+			clean_up();
+		}
+	}
+}
+
+/* A guest that is slow: its balloon takes several looks to each size. */
+static void follow_slowly(struct made_up *guest)
+{
+	static uint64_t now;
+
+	if (guest->looks == 1)
+		now = GIB;
+	now = guest->actual < now ? now - (now - guest->actual + 2) / 3 : guest->actual;
+	guest->rss = 0;
+	guest->actual = now;
+	guest->tending.ending = another.end_looks && guest->looks == another.end_looks;
+}
+
+/* Sizes between the old one and ours are nobody's will, whenever the controller ends. */
+static void test_slow_balloon(void **unused)
+{
+	(void)unused;
+	for (another.end_looks = 20; another.end_looks < 40; another.end_looks++) {
+		tend(follow_slowly);
+		assert_int_equal(made_up.set, GIB);
+		assert_int_equal(made_up.bad, 0);
+		assert_int_equal(unfinished(), 0);
+		clean_up();
+	}
+}
+
+/* Its balloon is empty after a reset, and then goes back to the size that was set. */
+static void reset(struct made_up *guest)
+{
+	guest->maximum = 4 * GIB;
+	guest->autodeflate = another.autodeflate;
+	if (!guest->happened && !is_shrunk())
+		return;
+	guest->happened++;
+	guest->silent = true;
+	if (guest->happened < 12 && !guest->moves[WSS_CONTROL_GAVE_BACK])
+		guest->actual = 4 * GIB - guest->happened * 256 * MIB;
+	else if (!guest->moves[WSS_CONTROL_GAVE_BACK])
+		guest->actual = guest->set;
+	guest->tending.ending |= guest->happened == another.end_looks;
+}
+
+/* That is nobody's will either: the guest gets what it had, not what it seemed to have. */
+static void test_reset(void **unused)
+{
+	(void)unused;
+	for (another.end_looks = 1; another.end_looks < 20; another.end_looks++) {
+		another.autodeflate = another.end_looks % 2;
+		tend(reset);
+		assert_int_equal(made_up.actual, GIB);
+		assert_int_equal(unfinished(), 0);
+		assert_int_equal(made_up.moves[WSS_CONTROL_GAVE_BACK], 1);
+		clean_up();
+	}
+}
+
+/* Without memory, with autodeflate: its kernel takes some back. */
+static void take_back(struct made_up *guest)
+{
+	guest->autodeflate = true;
+	if (!guest->happened && !is_shrunk())
+		return;
+	if (guest->moves[WSS_CONTROL_GAVE_BACK])
+		return;
+	guest->actual += ++guest->happened < 10 ? 8 * MIB : 0;
+	guest->used = guest->actual - 4 * MIB;
+	guest->tending.ending |= guest->happened == another.end_looks;
+}
+
+static void test_autodeflate(void **unused)
+{
+	(void)unused;
+	for (another.end_looks = 0; another.end_looks < 20; another.end_looks += 3) {
+		tend(take_back);
+		assert_int_equal(made_up.actual, GIB);
+		assert_int_equal(unfinished(), 0);
+		assert_int_equal(made_up.moves[WSS_CONTROL_GAVE_BACK], 1);
+		clean_up();
+	}
+}
+
 /* It is started again after a while, with its reduced size. */
 static void save_and_start(struct made_up *guest)
 {
@@ -657,7 +872,7 @@ static void save_and_end(struct made_up *guest)
 		return;
 	guest->state = WSS_GUEST_SHUTOFF;
 	guest->kept = true;
-	guest->tending.ending = ++guest->happened == 10;
+	guest->tending.ending = ++guest->happened >= 10;
 }
 
 /* At the end of the controller the watchdog takes over the guest. */
@@ -665,7 +880,7 @@ static void test_saved_at_the_end(void **unused)
 {
 	(void)unused;
 	tend(save_and_end);
-	assert_int_equal(made_up.happened, 10);
+	assert_true(made_up.happened >= 10);
 	assert_int_equal(unfinished(), 1);
 	assert_true(made_up.tender.shrunk);
 	assert_int_equal(made_up.tending.busy, 1);
@@ -674,9 +889,36 @@ static void test_saved_at_the_end(void **unused)
 
 static void end_for_good(struct made_up *guest)
 {
-	guest->gone = is_shrunk();
+	guest->gone = guest->ended = is_shrunk();
 	if (guest->gone)
 		guest->state = WSS_GUEST_SHUTOFF;
+}
+
+/* libvirt does not know it for a while, and nobody saw it end. */
+static void vanish(struct made_up *guest)
+{
+	if (!guest->happened && !is_shrunk())
+		return;
+	guest->gone = ++guest->happened < 10 || another.end_looks;
+	guest->state = guest->gone ? WSS_GUEST_SHUTOFF : WSS_GUEST_RUNNING;
+	guest->tending.ending |= another.end_looks && guest->happened >= another.end_looks;
+}
+
+/* It gets its memory back once it is there again, from this tender or from a later restore. */
+static void test_vanished(void **unused)
+{
+	(void)unused;
+	another.end_looks = 0;
+	tend(vanish);
+	assert_int_equal(made_up.actual, GIB);
+	assert_int_equal(unfinished(), 0);
+	clean_up();
+	another.end_looks = 20;
+	tend(vanish);
+	assert_true(made_up.gone);
+	assert_int_equal(unfinished(), 1);
+	assert_true(made_up.tender.shrunk);
+	clean_up();
 }
 
 static void test_ended(void **unused)
@@ -743,7 +985,7 @@ static void test_clock_set_ahead(void **unused)
 	(void)unused;
 	tend(set_ahead);
 	assert_int_equal(made_up.set_s, 86400);
-	assert_int_equal(made_up.looks, LOOKS_MAX + 1);
+	assert_true(made_up.looks > LOOKS_MAX);
 	assert_in_range(made_up.least, 256 * MIB, 257 * MIB);
 	assert_int_equal(made_up.bad, 0);
 	clean_up();
@@ -785,7 +1027,7 @@ static void test_paused_and_resumed(void **unused)
 	(void)unused;
 	tend(pause_and_resume);
 	assert_true(made_up.happened > 0);
-	assert_int_equal(made_up.looks, LOOKS_MAX + 1);
+	assert_true(made_up.looks > LOOKS_MAX);
 	assert_in_range(made_up.least, 256 * MIB, 257 * MIB);
 	assert_int_equal(made_up.bad, 0);
 	clean_up();
@@ -931,40 +1173,6 @@ static void test_disks_are_asked_now_and_then(void **unused)
 	assert_int_equal(known, 2);
 }
 
-static struct squeezed {
-	unsigned times;
-	size_t points;
-	struct wss_edges edges;
-} squeezed;
-
-static void on_squeezed(const struct wss_target *target, const struct wss_squeeze *squeeze,
-			void *opaque)
-{
-	struct squeezed *result = opaque;
-
-	assert_string_equal(target->guest->config.uuid, UUID_A);
-	/* It has its memory back by then. */
-	assert_int_equal(made_up.actual, GIB);
-	assert_true(memory.fails || unfinished() == 0);
-	result->times++;
-	result->points = squeeze->n_points;
-	wss_edges_find(squeeze->points, squeeze->n_points, &result->edges);
-}
-
-static const struct wss_control_squeeze squeeze_control = {
-	.options = { .step_percent = 20, .settle_s = 1, .interval_s = 1, .floor_bytes = 64 * MIB },
-	.done = on_squeezed,
-	.opaque = &squeezed,
-};
-
-static void squeeze(happening at_look)
-{
-	squeezed = (struct squeezed){ .times = 0 };
-	squeezing = &squeeze_control;
-	tend(at_look);
-	squeezing = NULL;
-}
-
 static void test_squeeze(void **unused)
 {
 	(void)unused;
@@ -1076,9 +1284,16 @@ int main(void)
 		cmocka_unit_test(test_what_a_kernel_keeps),
 		cmocka_unit_test(test_memory_that_is_plugged_in),
 		cmocka_unit_test(test_memory_that_is_unplugged),
+		cmocka_unit_test(test_somebody_else_sets_the_balloon),
+		cmocka_unit_test(test_somebody_else_sets_the_balloon_twice),
+		cmocka_unit_test(test_squeeze_and_somebody_else),
+		cmocka_unit_test(test_slow_balloon),
+		cmocka_unit_test(test_reset),
+		cmocka_unit_test(test_autodeflate),
 		cmocka_unit_test(test_saved_and_started_again),
 		cmocka_unit_test(test_saved_at_the_end),
 		cmocka_unit_test(test_ended),
+		cmocka_unit_test(test_vanished),
 		cmocka_unit_test(test_history_removed_before_the_first_step),
 		cmocka_unit_test(test_watchdog_is_told_once),
 		cmocka_unit_test(test_clock_set_ahead),

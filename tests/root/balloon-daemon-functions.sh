@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+# Loaded by the tests of balloon --apply on a guest of libvirtd, web1, after the other functions.
+# shellcheck disable=SC2034,SC2154
+
+setup_file() {
+	root_setup_file sqlite3 libvirtd
+	[ -z "$root_missing" ] || return 0
+	daemon_new
+	# Memory that the guest has touched and freed: when it gives that up, the host gets it.
+	local args='wss.map=380 wss.lazy=1 wss.rate=200000 wss.phases=380:10,32:0'
+	embed_guest_dir=$dir type=qemu memory=$assigned args="$args" \
+		embed_guest_xml web1 | sed "s|$embed_root/web1.console|$dir/console|
+		s|<memballoon model='none'/>|<memballoon model='virtio' autodeflate='on'><stats period='1'/></memballoon>|" \
+		>"$dir/web1.xml"
+	as_nobody virsh -q -c qemu:///session define "$dir/web1.xml"
+	ln -s "$dir/console" "$(embed_console web1)"
+	boot_web1
+}
+
+# Only after a boot has the host memory of it to reclaim.
+boot_web1() {
+	as_nobody virsh -q -c qemu:///session destroy web1 2>/dev/null || true
+	rm -f "$dir/console"
+	as_nobody virsh -q -c qemu:///session start web1
+	embed_guest_wait_ready web1
+	wait_until 60 freed web1
+}
+
+freed() { # NAME
+	local phase
+	phase=$(embed_guest_field "$1" phase)
+	[ "${phase:-0}" -ge 2 ]
+}
+
+teardown_file() {
+	[ -z "${dir-}" ] || as_nobody virsh -q -c qemu:///session destroy web1 || true
+	[ -z "${dir-}" ] || daemon_stop KILL
+	root_teardown_file
+}
+
+setmem() { # MIB
+	as_nobody virsh -q -c qemu:///session setmem web1 "$1M" --live
+}
+
+keeps() { # MIB: for long enough that nothing else can follow
+	wait_until 20 taken_is web1 $(((assigned - $1) * mib))
+	sleep 3
+	taken_is web1 $(((assigned - $1) * mib))
+}
+
+setup() {
+	root_setup
+	virt_wss=$dir/virt-wss
+	daemon_start
+	wss_as=("${nobody[@]}")
+	export LIBVIRT_DEFAULT_URI=qemu:///session VIRT_WSS_HISTORY=$dir/run/history.db
+	rm -f "$VIRT_WSS_HISTORY"*
+	setmem 512
+	wait_until 20 taken_is web1 0
+	wss sample web1 --store --window 300ms --count 15
+	[ "$status" = 0 ]
+}
