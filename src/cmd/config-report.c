@@ -74,6 +74,11 @@ static struct wss_value config_get_gain_is_bound(const void *row)
 		       : wss_value_absent();
 }
 
+static struct wss_value config_get_gain_age(const void *row)
+{
+	return wss_value_amount(finding_of(row)->gain_age_s, WSS_KIND_AGE);
+}
+
 static struct wss_value config_get_no_gain(const void *row)
 {
 	return wss_value_text(finding_of(row)->no_gain);
@@ -90,6 +95,8 @@ static const struct wss_column columns[] = {
 	 "Memory that the change would return or make returnable, in bytes", false},
 	{"gain_is_bound", NULL, "BOUND", -5, config_get_gain_is_bound,
 	 "Whether that is an upper bound", false},
+	{"gain_age_seconds", NULL, "GAIN-AGE", 8, config_get_gain_age,
+	 "Age of the guest's own report on which the gain rests, in seconds", false},
 	{"gain_reason", NULL, "NO-GAIN", -20, config_get_no_gain, "Why the gain is not known", false},
 	{"effective", NULL, "EFFECTIVE", -10, config_get_effective,
 	 "When the change takes effect: now, or at the next start of the guest", false},
@@ -106,7 +113,7 @@ const struct wss_report_layout wss_config_layout = {
 	.columns = columns,
 	.n_columns = sizeof(columns) / sizeof(columns[0]),
 	.shown = "domain,setting,blocks,gain_bytes,command",
-	.wide = "domain,setting,blocks,gain_bytes,gain_reason,effective,command,reason",
+	.wide = "domain,setting,blocks,gain_bytes,gain_age_seconds,gain_reason,effective,command,reason",
 };
 
 void wss_config_notes(const char *domain, const struct wss_config_finding *findings, size_t n)

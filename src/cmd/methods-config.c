@@ -28,7 +28,7 @@ static void target_examine(struct wss_target *target)
 	}
 	if (guest->state == WSS_GUEST_RUNNING && guest->ops->balloon_stats)
 		guest->ops->balloon_stats(guest, &stats, &ignored);
-	facts = wss_config_facts_of(&stats);
+	facts = wss_config_facts_of(&guest->config, &stats);
 	facts.no_history = true;
 	config->n = wss_config_advise(&guest->config, &facts, config->findings);
 }

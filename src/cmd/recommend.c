@@ -100,10 +100,11 @@ static int row_fill(struct recommend *run, struct recommend_row *row, const char
 /* Finds what the configuration of a running guest costs. */
 static void row_examine(struct recommend_row *row, const struct wss_target_entry *found)
 {
-	struct wss_config_facts facts = wss_config_facts_of(found->stats);
+	struct wss_config_facts facts;
 
 	if (!found->config)
 		return;
+	facts = wss_config_facts_of(found->config, found->stats);
 	facts.reclaimable_bytes = row->advice.sizing.reclaimable_bytes;
 	if (row->advice.held_bytes.known)
 		facts.held_bytes = row->advice.held_bytes;

@@ -53,8 +53,12 @@ void wss_domain_read_balloon(virDomainPtr dom, struct wss_guest *guest)
 		      &records, NULL) < 0)
 		return;
 	guest->balloon_bytes = get_amount(records[0], "balloon.current", 1024);
-	guest->swap_in_bytes = get_amount(records[0], "balloon.swap_in", 1024);
-	guest->major_faults = get_amount(records[0], "balloon.major_fault", 1);
+	/* The counters of an old report would look like those of a guest that neither swaps nor faults. */
+	if (wss_balloon_report_is_current(&guest->config,
+					  get_amount(records[0], "balloon.last-update", 1))) {
+		guest->swap_in_bytes = get_amount(records[0], "balloon.swap_in", 1024);
+		guest->major_faults = get_amount(records[0], "balloon.major_fault", 1);
+	}
 	virDomainStatsRecordListFree(records);
 }
 

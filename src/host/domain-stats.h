@@ -12,8 +12,8 @@
 #include "host/guest.h"
 
 /*
- * Reads the size of the domain's balloon and what the guest's kernel has counted; unknown if it does not run.
- * Never waits.
+ * Reads the size of the domain's balloon and what the guest's kernel has counted; unknown if it does not run,
+ * counters also if they are old (wss_balloon_report_is_current()). Never waits.
  */
 void wss_domain_read_balloon(virDomainPtr dom, struct wss_guest *guest);
 

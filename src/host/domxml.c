@@ -346,11 +346,12 @@ static int parse_memory(const xmlNode *domain, struct wss_domxml *ret, struct ws
 	return 0;
 }
 
-static bool has_statistics(const xmlNode *balloon)
+static uint64_t statistics_period(const xmlNode *balloon)
 {
-	const xmlNode *stats = wss_xml_child(balloon, "stats");
+	const char *period =
+		(const char *)wss_xml_attribute(wss_xml_child(balloon, "stats"), "period");
 
-	return wss_xml_attribute(stats, "period") && !wss_xml_attribute_is(stats, "period", "0");
+	return period ? strtoull(period, NULL, 10) : 0;
 }
 
 /* An empty <backingStore> ends a chain. A disk whose name is too long is no disk of QEMU's. */
@@ -403,7 +404,8 @@ static void parse_devices(const xmlNode *domain, struct wss_domxml *ret)
 	ret->has_balloon = balloon && !wss_xml_attribute_is(balloon, "model", "none");
 	ret->balloon_autodeflate = ret->has_balloon &&
 				   wss_xml_attribute_is(balloon, "autodeflate", "on");
-	ret->balloon_statistics = ret->has_balloon && has_statistics(balloon);
+	ret->balloon_period_s = ret->has_balloon ? statistics_period(balloon) : 0;
+	ret->balloon_statistics = ret->balloon_period_s != 0;
 	ret->balloon_reporting = ret->has_balloon &&
 				 wss_xml_attribute_is(balloon, "freePageReporting", "on");
 	wss_xml_for_each_child(device, devices, NULL) {

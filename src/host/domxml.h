@@ -36,6 +36,7 @@ struct wss_domxml {
 	bool has_balloon;	      /* a <memballoon> whose model is not "none" */
 	bool balloon_autodeflate;     /* <memballoon autodeflate='on'> */
 	bool balloon_statistics;      /* <memballoon><stats period=…>, which is not 0 */
+	uint64_t balloon_period_s;    /* that period; 0: none */
 	bool balloon_reporting;	      /* <memballoon freePageReporting='on'> */
 	/*
 	 * The <memballoon> that gives most memory back: as it is, with autodeflate, free page

@@ -4,6 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/number.h"
+
+/* Bounds of the age at which a guest's report about itself is too old. Reports carry whole seconds and may be late. */
+#define REPORT_MIN_AGE_S 10
+#define REPORT_MAX_AGE_S 600
+
 struct wss_guest *wss_guest_new(const struct wss_guest_ops *ops, void *source,
 				const struct wss_deadline *deadline)
 {
@@ -137,6 +144,16 @@ int wss_guest_read_memory(struct wss_guest *guest, const struct wss_host *host,
 	if (!was_attached)
 		wss_guest_detach(guest);
 	return r;
+}
+
+bool wss_balloon_report_is_current(const struct wss_domxml *config, struct wss_amount update_s)
+{
+	uint64_t limit_s = REPORT_MAX_AGE_S;
+
+	if (config->balloon_period_s && config->balloon_period_s < REPORT_MAX_AGE_S / 2)
+		limit_s = wss_u64_max(2 * config->balloon_period_s, REPORT_MIN_AGE_S);
+	return update_s.known && update_s.value && update_s.value <= (uint64_t)WSS_TIME_MAX_S &&
+	       (uint64_t)wss_clock_age_seconds((int64_t)update_s.value) <= limit_s;
 }
 
 void wss_guest_free(struct wss_guest *guest)

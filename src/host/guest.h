@@ -48,6 +48,12 @@ struct wss_balloon_stats {
 					    epoch; 0: never */
 };
 
+/*
+ * Whether what the guest reported at this time (wall clock) may stand for its present state: for two periods of
+ * its statistics, but at least ten seconds and at most ten minutes. A guest without a period reports once, when it boots.
+ */
+bool wss_balloon_report_is_current(const struct wss_domxml *config, struct wss_amount update_s);
+
 /* The dirty-rate calculation, which turns KVM's dirty log on. */
 struct wss_dirty_log {
 	bool measuring; /* a calculation is running, no matter who started it */

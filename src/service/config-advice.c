@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/number.h"
 
 /* Each character of a name may take four in quotes. */
@@ -125,16 +126,20 @@ static void gain_fill(const struct wss_config_facts *facts, const struct config_
 	} else {
 		finding->gain_bytes = facts->free_bytes;
 		finding->gain_bound = WSS_BOUND_AT_MOST;
-		finding->no_gain = "the guest does not report its free memory";
+		finding->no_gain = facts->free_age_s.known
+					   ? "the guest reported its free memory too long ago"
+					   : "the guest does not report its free memory";
 		if (facts->held_bytes.known && facts->free_bytes.known)
 			finding->gain_bytes = wss_amount_of(
 				wss_u64_min(facts->free_bytes.value, facts->held_bytes.value));
+		finding->gain_age_s = facts->free_age_s;
 	}
 	if (finding->gain_bytes.known)
 		finding->no_gain = NULL;
 }
 
-struct wss_config_facts wss_config_facts_of(const struct wss_balloon_stats *stats)
+struct wss_config_facts wss_config_facts_of(const struct wss_domxml *config,
+					    const struct wss_balloon_stats *stats)
 {
 	struct wss_config_facts facts = {.free_bytes = {.known = false}};
 
@@ -142,6 +147,9 @@ struct wss_config_facts wss_config_facts_of(const struct wss_balloon_stats *stat
 		return facts;
 	facts.held_bytes = stats->rss_bytes;
 	if (stats->update_s.known && stats->update_s.value)
+		facts.free_age_s = wss_amount_of(
+			(uint64_t)wss_clock_age_seconds((int64_t)stats->update_s.value));
+	if (wss_balloon_report_is_current(config, stats->update_s))
 		facts.free_bytes = stats->free_bytes;
 	return facts;
 }

@@ -36,6 +36,7 @@ struct wss_config_finding {
 	const char *effective; /* when that takes effect: "now", "next start"; NULL: no command */
 	struct wss_amount gain_bytes;
 	enum wss_bound gain_bound; /* AT_MOST where free memory may not all be on the host */
+	struct wss_amount gain_age_s; /* age of the guest's report on which the gain rests */
 	const char *no_gain;	   /* why the gain is not known */
 };
 
@@ -43,15 +44,17 @@ struct wss_config_finding {
 struct wss_config_facts {
 	struct wss_amount reclaimable_bytes; /* held beyond the recommended size */
 	struct wss_amount free_bytes;	     /* the guest's own figure of unused memory */
+	struct wss_amount free_age_s;	     /* age of that figure, or of one that is too old to be given */
 	struct wss_amount held_bytes;	     /* resident guest memory */
 	bool no_history;		     /* nobody looked for a recommended size */
 };
 
 /*
  * Returns the facts about a guest from its balloon's statistics (NULL: unknown), of which those that it never
- * reported are unknown.
+ * reported, or too long ago (wss_balloon_report_is_current()), are unknown.
  */
-struct wss_config_facts wss_config_facts_of(const struct wss_balloon_stats *stats);
+struct wss_config_facts wss_config_facts_of(const struct wss_domxml *config,
+					    const struct wss_balloon_stats *stats);
 
 /*
  * Names the findings that block: "its configuration keeps its memory: huge pages, locked memory".

@@ -9,6 +9,7 @@
 #include "control/plan.h"
 #include "control/tender.h"
 #include "control/watchdog.h"
+#include "service/config-advice.h"
 #include "store/db.h"
 #include "store/journal.h"
 
@@ -1121,6 +1122,55 @@ static void test_times_that_cannot_be(void **unused)
 	}
 }
 
+/* Whether the gain of free page reporting, which rests on a report of that age, is given. */
+static bool gain_is_given(uint64_t period_s, int64_t age_s)
+{
+	const struct wss_domxml config = { .has_balloon = true, .balloon_statistics = period_s != 0,
+					   .balloon_period_s = period_s };
+	const struct wss_balloon_stats stats = {
+		.rss_bytes = { true, GIB },
+		.free_bytes = { true, 300 * MIB },
+		.update_s = { true, (uint64_t)(wss_clock_wall_seconds() - age_s) },
+	};
+	struct wss_config_finding findings[WSS_CONFIG_SETTINGS];
+	struct wss_config_facts facts = wss_config_facts_of(&config, &stats);
+
+	for (size_t i = 0; i < wss_config_advise(&config, &facts, findings); i++) {
+		if (findings[i].setting != WSS_CONFIG_REPORTING)
+			continue;
+		if (!findings[i].gain_bytes.known) {
+			assert_non_null(strstr(findings[i].no_gain, "too long ago"));
+			return false;
+		}
+		assert_int_equal(findings[i].gain_bytes.value, 300 * MIB);
+		assert_int_equal(findings[i].gain_age_s.value, age_s);
+		return true;
+	}
+	fail();
+	return false;
+}
+
+/* What a guest said once, when it booted, is not its state for ever; nor what it will have said. */
+static void test_age_of_reports(void **unused)
+{
+	(void)unused;
+	wss_clock_inject(&clock_source);
+	assert_true(gain_is_given(0, 0));
+	assert_true(gain_is_given(0, 600));
+	assert_false(gain_is_given(0, 601));
+	assert_false(gain_is_given(0, 86400 * 30));
+	assert_true(gain_is_given(2, 10));
+	assert_false(gain_is_given(2, 11));
+	assert_true(gain_is_given(10, 20));
+	assert_false(gain_is_given(10, 21));
+	assert_true(gain_is_given(100, 200));
+	assert_false(gain_is_given(100, 201));
+	assert_true(gain_is_given(3600, 600));
+	assert_false(gain_is_given(3600, 3600));
+	assert_false(gain_is_given(2, -86400));
+	wss_clock_inject(NULL);
+}
+
 /* The total that Linux reports: with autodeflate it includes the memory in the balloon. */
 static void test_what_a_kernel_keeps(void **unused)
 {
@@ -1281,6 +1331,7 @@ int main(void)
 		cmocka_unit_test(test_short_of_memory_for_long),
 		cmocka_unit_test(test_disks_are_asked_now_and_then),
 		cmocka_unit_test(test_times_that_cannot_be),
+		cmocka_unit_test(test_age_of_reports),
 		cmocka_unit_test(test_what_a_kernel_keeps),
 		cmocka_unit_test(test_memory_that_is_plugged_in),
 		cmocka_unit_test(test_memory_that_is_unplugged),
