@@ -52,6 +52,7 @@ struct wss_guest_view {
 	char uuid[37];
 	char state[24]; /* "waiting", "measuring", "refused", "left out" */
 	char why[512];	/* why the last attempt gave no sample; "": it did */
+	char coarse_why[512]; /* why it is not measured by 4 KiB; "": it is, or needs it not */
 	char kind[16];	/* "canary", "coarse", "fine"; "": no sample yet */
 	struct wss_amount period_ns;
 	struct wss_amount age_ns; /* of the sample */

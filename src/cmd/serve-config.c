@@ -41,6 +41,7 @@ struct wss_serve_string {
 	X(MAX_PRESSURE, "measure", "max-pressure", share_or_0, serve.watch.pressure_share, 0, \
 	  NOT_FIXED)                                                                          \
 	X(METHOD, "measure", "method", method, method, 0, NOT_FIXED)                          \
+	X(GRANULARITY, "measure", "granularity", granularity, granularity, 0, NOT_FIXED)      \
 	X(CONTINUOUS, "measure", "continuous", flag, serve.watch.continuous, 0, NOT_FIXED)    \
 	X(HOLD_FILE, "measure", "hold-file", text, serve.hold_file, 0, NOT_FIXED)             \
 	X(TEXTFILE, "metrics", "textfile", text, serve.textfile, 0, NOT_FIXED)                \
@@ -81,6 +82,7 @@ enum { OPT_NONE, SERVE_SETTINGS(SETTING_OPTION) OPT_CONFIG = 900, OPT_CHECK_CONF
 #define ARGUMENT_text required_argument
 #define ARGUMENT_flag no_argument
 #define ARGUMENT_method required_argument
+#define ARGUMENT_granularity required_argument
 #define ARGUMENT_metrics required_argument
 #define ARGUMENT_listen required_argument
 #define ARGUMENT_keep required_argument
@@ -250,6 +252,8 @@ static void config_init(struct wss_serve_config *config)
 		.metrics = "standard",
 	};
 	wss_watch_options_init(&config->serve.watch);
+	config->granularity = "auto";
+	config->serve.watch.measure.window.track.granularity = WSS_GRANULARITY_AUTO;
 }
 
 static int config_apply_typed(struct wss_serve_config *config,
@@ -282,6 +286,9 @@ static int config_check(const struct wss_serve_config *config, struct wss_error 
 	if (watch->measure.window.track.window_ns > watch->period_ns)
 		return wss_error_set(err, WSS_ERR_USAGE,
 				     "--period must not be shorter than --window");
+	if (watch->continuous && watch->measure.window.track.granularity == WSS_GRANULARITY_4K)
+		return wss_error_set(err, WSS_ERR_USAGE,
+				     "--continuous excludes --granularity 4k: QEMU's dirty log lasts 60 s at most");
 	return 0;
 }
 

@@ -43,7 +43,7 @@ struct wss_serve_config {
 	bool no_store;
 	const char *uri; /* NULL: libvirt's default */
 	bool allow_monitor, debug;
-	const char *method, *metrics;	  /* as written */
+	const char *method, *granularity, *metrics; /* as written */
 	struct wss_serve_string *strings; /* of files; owned */
 };
 

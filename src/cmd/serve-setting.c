@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "cmd/store-options.h"
+#include "cmd/window-options.h"
 
 static void *setting_value(const struct wss_serve_setting *setting,
 			   struct wss_serve_config *config)
@@ -112,6 +113,18 @@ static int method_set(const struct wss_serve_setting *setting, struct wss_serve_
 	return text_set(setting, config, value, what, err);
 }
 
+static int granularity_set(const struct wss_serve_setting *setting,
+			   struct wss_serve_config *config, const char *value, const char *what,
+			   struct wss_error *err)
+{
+	struct wss_track_options *track = &config->serve.watch.measure.window.track;
+
+	if (wss_granularity_parse(value, &track->granularity) < 0)
+		return wss_error_set(err, WSS_ERR_USAGE, "%s: '%s' is not auto, native or 4k", what,
+				     value);
+	return text_set(setting, config, value, what, err);
+}
+
 static int metrics_set(const struct wss_serve_setting *setting,
 		       struct wss_serve_config *config, const char *value, const char *what,
 		       struct wss_error *err)
@@ -202,6 +215,7 @@ const struct wss_serve_type wss_serve_type_share_or_0 = {false, share_or_0_set, 
 const struct wss_serve_type wss_serve_type_text = {false, text_set, text_format};
 const struct wss_serve_type wss_serve_type_flag = {true, flag_set, flag_format};
 const struct wss_serve_type wss_serve_type_method = {false, method_set, text_format};
+const struct wss_serve_type wss_serve_type_granularity = {false, granularity_set, text_format};
 const struct wss_serve_type wss_serve_type_metrics = {false, metrics_set, text_format};
 const struct wss_serve_type wss_serve_type_listen = {false, listen_set, listen_format};
 const struct wss_serve_type wss_serve_type_keep = {false, keep_set, keep_format};

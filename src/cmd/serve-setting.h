@@ -46,7 +46,8 @@ extern const struct wss_serve_type wss_serve_type_text, wss_serve_type_flag;
  * The value is the text as written, a const char *; what it means is stored in the options of the watch, or
  * of the service.
  */
-extern const struct wss_serve_type wss_serve_type_method, wss_serve_type_metrics;
+extern const struct wss_serve_type wss_serve_type_method, wss_serve_type_granularity,
+	wss_serve_type_metrics;
 
 /* The value is a struct wss_http_options, to which each value adds its addresses. */
 extern const struct wss_serve_type wss_serve_type_listen;

@@ -190,6 +190,7 @@ static const struct wss_syntax syntax = {WSS_COMMON_SHORT, wss_serve_long_option
 
 static const struct wss_option_values values[] = {
 	{"config", WSS_VALUES_FILES},
+	{"granularity", "auto native 4k"},
 	{"hold-file", WSS_VALUES_FILES},
 	{"metrics", "minimal standard full"},
 	{"textfile", WSS_VALUES_FILES},

@@ -191,8 +191,11 @@ static void format_why(const struct wss_guest_view *guest, uint64_t late_ns, cha
 		       size_t size)
 {
 	(void)late_ns;
-	snprintf(ret_text, size, "%s%s%s", wss_view_is(guest, "refused") ? "refused: " : "",
-		 wss_view_is(guest, "left out") ? "left out by its policy" : "", guest->why);
+	if (!guest->why[0] && guest->coarse_why[0])
+		snprintf(ret_text, size, "upper limit: %s", guest->coarse_why);
+	else
+		snprintf(ret_text, size, "%s%s%s", wss_view_is(guest, "refused") ? "refused: " : "",
+			 wss_view_is(guest, "left out") ? "left out by its policy" : "", guest->why);
 }
 
 /* In the order of the screen. */
@@ -228,8 +231,8 @@ const struct wss_top_column wss_top_columns[] = {
 	{ NULL, "KIND", 6, 158, 0, true, false, "kind of the last window", NULL, format_kind },
 	{ NULL, "METHOD", 6, 172, 0, true, false, "method of the last window", NULL,
 	  format_method },
-	{ NULL, "NOT MEASURED BECAUSE", 0, WHY_FROM, 0, true, false, "why the last attempt gave no sample", NULL,
-	  format_why },
+	{ NULL, "REMARK", 0, WHY_FROM, 0, true, false,
+	  "why there is no sample, or only an upper limit", NULL, format_why },
 };
 
 const size_t wss_top_n_columns = sizeof(wss_top_columns) / sizeof(wss_top_columns[0]);

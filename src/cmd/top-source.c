@@ -148,6 +148,8 @@ static void view_watched(const struct wss_watch *watch, size_t i, struct wss_gue
 	if (!watched->measured)
 		return;
 	snprintf(guest->kind, sizeof(guest->kind), "%s", wss_window_kind_name(watched->kind));
+	if (watched->coarse != WSS_COARSE_NOT)
+		snprintf(guest->coarse_why, sizeof(guest->coarse_why), "%s", watched->coarse_why.text);
 	guest->age_ns = wss_amount_of(now_ns - watched->measured_ns);
 	wss_view_sample(&watched->sample, &guest->sample);
 }

@@ -287,6 +287,7 @@ const char *wss_top_help(size_t i)
 		return NULL;
 	i -= n_keys;
 	snprintf(line, sizeof(line), "  %c  %-8.8s %s",
-		 wss_top_columns[i].letter ? wss_top_columns[i].letter : ' ', i == WHY_COLUMN ? "NOT ..." : wss_top_columns[i].header, wss_top_columns[i].help);
+		 wss_top_columns[i].letter ? wss_top_columns[i].letter : ' ',
+		 wss_top_columns[i].header, wss_top_columns[i].help);
 	return line;
 }

@@ -26,8 +26,7 @@ bool wss_granularity_is_4k(const char *text)
 	return !strcasecmp(text, "4k") || !strcasecmp(text, "4KiB") || !strcasecmp(text, "4 KiB");
 }
 
-static int parse_granularity(const char *name, struct wss_measure_options *measure,
-			     struct wss_error *err)
+int wss_granularity_parse(const char *text, enum wss_granularity *ret_granularity)
 {
 	static const char *const names[] = {
 		[WSS_GRANULARITY_NATIVE] = "native",
@@ -35,17 +34,23 @@ static int parse_granularity(const char *name, struct wss_measure_options *measu
 		[WSS_GRANULARITY_AUTO] = "auto",
 	};
 
-	measure->both = !strcmp(name, "both");
-	if (measure->both)
-		return 0;
-	if (wss_granularity_is_4k(name))
-		name = names[WSS_GRANULARITY_4K];
+	if (wss_granularity_is_4k(text))
+		text = names[WSS_GRANULARITY_4K];
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (!strcmp(name, names[i])) {
-			measure->window.track.granularity = (enum wss_granularity)i;
-			return 0;
-		}
+		if (strcmp(text, names[i]) != 0)
+			continue;
+		*ret_granularity = (enum wss_granularity)i;
+		return 0;
 	}
+	return -1;
+}
+
+static int parse_granularity(const char *name, struct wss_measure_options *measure,
+			     struct wss_error *err)
+{
+	measure->both = !strcmp(name, "both");
+	if (measure->both || wss_granularity_parse(name, &measure->window.track.granularity) == 0)
+		return 0;
 	return wss_error_set(err, WSS_ERR_USAGE, "--granularity: '%s' is not native, 4k, auto or both", name);
 }
 

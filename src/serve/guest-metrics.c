@@ -211,6 +211,7 @@ static void put_info(struct wss_metrics *metrics, const struct wss_watched *gues
 		{ "method", measured && sample->method ? sample->method : "" },
 		{ "quality", measured ? wss_quality_name(sample->quality) : "" },
 		{ "bound", measured ? wss_bound_name(sample_bound(sample)) : "" },
+		{ "coarse", wss_coarse_name(guest->coarse) },
 		{ "window", window },
 		{ "advice", advised ? wss_advice_status_name(advised->status) : "" },
 		{ "confidence", advised ? wss_confidence_name(advised->confidence) : "" },

@@ -130,6 +130,10 @@ static void write_guest(struct wss_json *list, const struct wss_watch *watch, si
 	page_put_text(&json, "uuid", guest->uuid);
 	page_put_text(&json, "state", wss_watched_state_name(guest->state));
 	page_put_text(&json, "why", guest->why.code ? guest->why.text : NULL);
+	if (guest->coarse != WSS_COARSE_NOT) {
+		page_put_text(&json, "coarse", wss_coarse_name(guest->coarse));
+		page_put_text(&json, "coarse_why", guest->coarse_why.text);
+	}
 	if (guest->n_vcpus)
 		page_put_number(&json, "vcpus", guest->n_vcpus, WSS_KIND_COUNT);
 	page_put_number(&json, "period_seconds", guest->period_ns, WSS_KIND_DURATION);

@@ -44,6 +44,8 @@ static void guest_begin_anew(struct wss_watch_guest *guest)
 {
 	wss_pace_reset(&guest->watched.pace);
 	guest->last_faults = (struct wss_amount){ .known = false };
+	guest->coarse_until_ns = 0;
+	guest->coarse_told = false;
 }
 
 static void guest_hold_after_reboot(struct wss_watch_guest *guest, uint64_t boot_ns)
@@ -123,6 +125,7 @@ static struct wss_window_cost guest_charge(struct wss_watch_guest *guest, struct
 		cost->stall_ns, wss_u64_add(cost->faults, visit->late_faults),
 		visit->options.fault_ns, visit->n_vcpus);
 
+	charged.vcpu_ns = wss_u64_add(charged.vcpu_ns, wss_visit_preparation_ns(visit));
 	visit->admitted = false;
 	watched->windows++;
 	watched->spent_vcpu_ns += charged.vcpu_ns;
@@ -150,10 +153,78 @@ static void guest_account(struct wss_watch_guest *guest, struct wss_visit *visit
 	guest->last_faults = sample->cost.faults;
 	guest->last_kind = visit->kind;
 	plan = wss_pace_plan(&watched->pace, &visit->options.budget, &charged, visit->n_vcpus,
-			     visit->options.wanted, visit->period_ns);
+			     visit->wanted, visit->period_ns);
 	watched->period_ns = plan.period_ns;
 	watched->next_ns = wss_watch_tick_ns(wss_u64_add(window_start_ns(visit, sample), plan.period_ns));
 	visit_continue(visit, guest, &plan);
+}
+
+/* --- fine windows that are not possible --- */
+
+static void guest_set_coarse(struct wss_watch_guest *guest, enum wss_coarse coarse, const char *why)
+{
+	struct wss_watched *watched = &guest->watched;
+
+	watched->coarse = coarse;
+	wss_error_clear(&watched->coarse_why);
+	if (coarse == WSS_COARSE_NOT)
+		return;
+	wss_error_set(&watched->coarse_why, WSS_ERR_UNSUPPORTED, "%s", why);
+	if (!guest->coarse_told)
+		wss_log_guest(WSS_LOG_INFO, watched->name, watched->uuid,
+			      "its working sets are upper limits, because KVM maps it by more than 4 KiB: %s",
+			      why);
+	guest->coarse_told = true;
+}
+
+static enum wss_coarse coarse_of(const struct wss_visit *visit, const struct wss_error *error)
+{
+	if (visit->end == WSS_VISIT_REFUSED)
+		return WSS_COARSE_BUDGET;
+	if (error->code == WSS_ERR_BUSY)
+		return WSS_COARSE_BUSY;
+	return error->code == WSS_ERR_UNSUPPORTED ? WSS_COARSE_UNSUPPORTED : WSS_COARSE_FAILED;
+}
+
+/*
+ * A fine window that failed is followed by a coarse one, at once, or when the guest has paid for it. Whether the guest
+ * itself is the reason, that one finds out. Returns whether it is so.
+ */
+static bool guest_fall_back(struct wss_watch_guest *guest, struct wss_visit *visit,
+			    const struct wss_error *error)
+{
+	enum wss_coarse coarse = coarse_of(visit, error);
+	uint64_t now_ns = wss_clock_now_ns();
+
+	if (visit->kind != WSS_WINDOW_FINE || visit->end == WSS_VISIT_BOOTING ||
+	    visit->end == WSS_VISIT_RENEWED || error->code == WSS_ERR_CONNECT || error->code == WSS_ERR_GONE ||
+	    visit->options.measure.window.track.granularity != WSS_GRANULARITY_AUTO)
+		return false;
+	/* A busy one is tried again in the next period. */
+	guest->coarse_until_ns = wss_u64_add(now_ns, coarse == WSS_COARSE_BUSY
+							     ? SOON_NS + guest->watched.period_ns / 2
+							     : WSS_WATCH_FINE_RETRY_NS);
+	guest_set_coarse(guest, coarse, error->text);
+	guest->watched.why = (struct wss_error)WSS_ERROR_INIT;
+	guest->watched.next_ns = now_ns + SOON_NS;
+	return true;
+}
+
+static void guest_explain_coarse(struct wss_watch_guest *guest, const struct wss_visit *visit)
+{
+	const struct wss_watch_options *options = &visit->options;
+
+	if (guest->watched.sample.granularity_bytes.value <= 4096)
+		guest_set_coarse(guest, WSS_COARSE_NOT, NULL);
+	else if (options->measure.window.track.granularity == WSS_GRANULARITY_NATIVE)
+		guest_set_coarse(guest, WSS_COARSE_SETTING, "granularity native is configured");
+	else if (options->continuous)
+		guest_set_coarse(guest, WSS_COARSE_CONTINUOUS,
+				 "windows that follow each other (continuous) are longer than QEMU's dirty log lasts");
+	else if (visit->kind == WSS_WINDOW_FINE) {
+		guest->coarse_until_ns = wss_u64_add(wss_clock_now_ns(), WSS_WATCH_FINE_RETRY_NS);
+		guest_set_coarse(guest, WSS_COARSE_FAILED, "QEMU's dirty log was not on throughout a window");
+	}
 }
 
 static void guest_take_sample(struct wss_watch_guest *guest, struct wss_visit *visit,
@@ -167,6 +238,7 @@ static void guest_take_sample(struct wss_watch_guest *guest, struct wss_visit *v
 	watched->measured_ns = wss_clock_now_ns();
 	watched->kind = visit->kind;
 	wss_sample_copy(&watched->sample, sample);
+	guest_explain_coarse(guest, visit);
 	guest_account(guest, visit, sample);
 }
 
@@ -182,7 +254,7 @@ static void guest_charge_wasted(struct wss_watch_guest *guest, struct wss_visit 
 		return;
 	charged = guest_charge(guest, visit, sample, &cost);
 	plan = wss_pace_plan(&watched->pace, &visit->options.budget, &charged, visit->n_vcpus,
-			     visit->options.wanted, visit->period_ns);
+			     visit->wanted, visit->period_ns);
 	watched->period_ns = plan.period_ns;
 	watched->next_ns = wss_u64_max(watched->next_ns, wss_u64_add(visit->start_ns, plan.period_ns));
 }
@@ -194,6 +266,13 @@ static void guest_take_failure(struct wss_watch_guest *guest, struct wss_visit *
 	struct wss_watched *watched = &guest->watched;
 
 	wss_watch_guest_fail(guest, error);
+	/* The dirty-rate calculation of another program, or a job, is found before anything is zapped. */
+	if (visit->kind == WSS_WINDOW_FINE && error->code == WSS_ERR_BUSY)
+		visit->admitted = false;
+	if (guest_fall_back(guest, visit, error)) {
+		guest_charge_wasted(guest, visit, sample);
+		return;
+	}
 	guest_charge_wasted(guest, visit, sample);
 	if (visit->end == WSS_VISIT_REFUSED) {
 		watched->state = WSS_WATCHED_REFUSED;

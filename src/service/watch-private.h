@@ -61,6 +61,7 @@ struct wss_visit {
 	char uuid[WSS_UUID_TEXT_MAX];
 	size_t index; /* the watch's: where its guest was last among the guests */
 	uint64_t start_ns;
+	enum wss_window_kind wanted; /* the dearest kind that the guest may have */
 	enum wss_window_kind kind;
 	struct wss_pace pace;
 	struct wss_instance expected; /* all 0: any */
@@ -101,6 +102,8 @@ struct wss_watch_guest {
 	struct wss_aging *aging; /* NULL: out of memory */
 	bool starting;		 /* and has told of no sample yet */
 	bool listed;
+	uint64_t coarse_until_ns; /* before that no fine window is tried */
+	bool coarse_told;	  /* why it has none was logged */
 	/* Of its profile: being written; when the next one may be, and the time of the sample of the last one. */
 	bool publishing;
 	uint64_t publish_ns, published_ns;
@@ -116,6 +119,12 @@ void wss_visit_free(void *visit);
 
 /* How the visit's window is to be measured; points to the visit. */
 struct wss_measure_options wss_visit_options(struct wss_visit *visit);
+
+/*
+ * Returns the vCPU time, in ns, that a window takes before it is armed: for a fine one the first zap and the start of
+ * the dirty log, which nobody measures, and which the prediction of its stall covers. Once the visit was admitted.
+ */
+uint64_t wss_visit_preparation_ns(const struct wss_visit *visit);
 
 /* Returns what the window of this sample has cost the guest, whether or not it was measured. */
 struct wss_window_cost wss_visit_cost(const struct wss_visit *visit, const struct wss_sample *sample);

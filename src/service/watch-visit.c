@@ -12,6 +12,31 @@
 #include "base/number.h"
 #include "base/units.h"
 
+/*
+ * A fine window costs a fault for each page of 4 KiB. Where it could not be taken at least so often, coarse ones are
+ * of more use.
+ */
+#define FINE_PERIOD_MAX_NS (900 * WSS_NS_PER_S)
+
+static bool visit_is_fine(const struct wss_visit *visit)
+{
+	return visit->kind == WSS_WINDOW_FINE;
+}
+
+static bool visit_may_be_coarse(const struct wss_visit *visit)
+{
+	return visit->options.measure.window.track.granularity == WSS_GRANULARITY_AUTO;
+}
+
+static struct wss_budget visit_budget(const struct wss_visit *visit)
+{
+	struct wss_budget budget = visit->options.budget;
+
+	if (visit_is_fine(visit) && visit_may_be_coarse(visit))
+		budget.max_period_ns = wss_u64_min(budget.max_period_ns, FINE_PERIOD_MAX_NS);
+	return budget;
+}
+
 /* When the process of a guest was started, wss_clock_now_ns() (proc(5), field 22 of stat). */
 static uint64_t started_ns(const struct wss_process *process)
 {
@@ -86,7 +111,7 @@ static uint64_t late_faults(const struct wss_visit *visit, const struct wss_pred
 /* Sets why the plan arms no window. */
 static int refuse(const struct wss_visit *visit, struct wss_error *err)
 {
-	const struct wss_budget *budget = &visit->options.budget;
+	const struct wss_budget budget = visit_budget(visit);
 	char cost[16], limit[16];
 
 	if (visit->plan.verdict == WSS_VERDICT_DEARER)
@@ -94,16 +119,16 @@ static int refuse(const struct wss_visit *visit, struct wss_error *err)
 				     "its windows cost more than predicted, again and again: the next one is tried a day later");
 	if (visit->plan.verdict == WSS_VERDICT_STALL) {
 		wss_duration_format(visit->predicted.stall_ns, cost, sizeof(cost));
-		wss_duration_format(budget->stall_ns, limit, sizeof(limit));
+		wss_duration_format(budget.stall_ns, limit, sizeof(limit));
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 				     "a window would stall it for about %s, over the limit of %s",
 				     cost, limit);
 	}
 	wss_duration_format(visit->predicted.vcpu_ns, cost, sizeof(cost));
-	wss_duration_format(budget->max_period_ns, limit, sizeof(limit));
+	wss_duration_format(budget.max_period_ns, limit, sizeof(limit));
 	return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 			     "a window would cost it about %s of vCPU time, more than %.3g%% of what its vCPUs have in %s",
-			     cost, 100 * budget->guest_share, limit);
+			     cost, 100 * budget.guest_share, limit);
 }
 
 /*
@@ -124,12 +149,18 @@ static int visit_check_goes_on(struct wss_visit *visit, struct wss_error *err)
 	return wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 }
 
+uint64_t wss_visit_preparation_ns(const struct wss_visit *visit)
+{
+	return visit_is_fine(visit) ? wss_u64_mul(visit->prediction.stall_ns, visit->n_vcpus) : 0;
+}
+
 /* As struct wss_window_options' admit; opaque is the visit. */
 static int visit_admit(const struct wss_prediction *prediction, void *opaque,
 		       struct wss_error *err)
 {
 	struct wss_visit *visit = opaque;
 	const struct wss_target *target = visit->target;
+	struct wss_budget budget = visit_budget(visit);
 
 	atomic_store(&visit->next_ns, 0);
 	if (visit_check_goes_on(visit, err) < 0)
@@ -144,7 +175,8 @@ static int visit_admit(const struct wss_prediction *prediction, void *opaque,
 	visit->predicted = wss_window_cost_of(prediction->stall_ns,
 					      expected_faults(visit, prediction),
 					      visit->options.fault_ns, visit->n_vcpus);
-	visit->plan = wss_pace_plan(&visit->pace, &visit->options.budget, &visit->predicted,
+	visit->predicted.vcpu_ns = wss_u64_add(visit->predicted.vcpu_ns, wss_visit_preparation_ns(visit));
+	visit->plan = wss_pace_plan(&visit->pace, &budget, &visit->predicted,
 				    visit->n_vcpus, visit->kind, visit->period_ns);
 	visit->admitted = visit->plan.verdict == WSS_VERDICT_ALLOWED;
 	if (visit->admitted)
@@ -184,6 +216,36 @@ static uint64_t visit_until_ns(void *opaque)
 	return next_ns ? next_ns : UINT64_MAX;
 }
 
+/* KVM maps the guest by more than 4 KiB, as far as its last window tells. */
+static bool guest_is_large(const struct wss_watched *watched)
+{
+	return watched->measured &&
+	       (watched->kind == WSS_WINDOW_FINE || watched->sample.granularity_bytes.value > 4096);
+}
+
+static enum wss_window_kind guest_wants(const struct wss_watch_options *options,
+					const struct wss_watch_guest *guest)
+{
+	enum wss_granularity granularity = options->measure.window.track.granularity;
+
+	if (granularity == WSS_GRANULARITY_NATIVE || options->continuous)
+		return WSS_WINDOW_COARSE;
+	if (granularity == WSS_GRANULARITY_4K ||
+	    (guest_is_large(&guest->watched) && guest->coarse_until_ns <= wss_clock_now_ns()))
+		return WSS_WINDOW_FINE;
+	return WSS_WINDOW_COARSE;
+}
+
+/* Pages of 4 KiB that a fine window of the same length may touch: no more than fit into what a coarse one has seen. */
+static struct wss_amount coarse_pages(const struct wss_watched *watched)
+{
+	const struct wss_amount *high = &watched->sample.high_bytes;
+
+	if (!watched->measured || watched->kind != WSS_WINDOW_COARSE || !high->known)
+		return (struct wss_amount){ .known = false };
+	return wss_amount_of(high->value / 4096);
+}
+
 struct wss_visit *wss_visit_new(const struct wss_watch_options *options,
 				const struct wss_watch_guest *guest)
 {
@@ -195,12 +257,14 @@ struct wss_visit *wss_visit_new(const struct wss_watch_options *options,
 	memcpy(visit->uuid, guest->watched.uuid, sizeof(visit->uuid));
 	visit->start_ns = wss_clock_now_ns();
 	visit->pace = guest->watched.pace;
-	visit->kind = visit->pace.kind < options->wanted ? visit->pace.kind
-							       : options->wanted;
+	visit->wanted = guest_wants(options, guest);
+	visit->kind = visit->pace.kind < visit->wanted ? visit->pace.kind : visit->wanted;
 	visit->expected = guest->instance;
 	visit->rebooted_ns = guest->rebooted_ns;
 	if (guest->last_kind == visit->kind)
 		visit->last_faults = guest->last_faults;
+	else if (visit->kind == WSS_WINDOW_FINE)
+		visit->last_faults = coarse_pages(&guest->watched);
 	visit->debt = guest->debt;
 	visit->period_ns = options->period_ns;
 	visit->aging = wss_aging_ref(guest->aging);

@@ -32,7 +32,6 @@
 void wss_watch_options_init(struct wss_watch_options *options)
 {
 	*options = (struct wss_watch_options){
-		.wanted = WSS_WINDOW_COARSE,
 		.period_ns = WSS_WATCH_PERIOD_NS,
 		.canary_ns = WSS_WATCH_CANARY_NS,
 		.boot_ns = WSS_WATCH_BOOT_NS,
@@ -54,6 +53,21 @@ const char *wss_watched_state_name(enum wss_watched_state state)
 	};
 
 	return names[state];
+}
+
+const char *wss_coarse_name(enum wss_coarse coarse)
+{
+	static const char *const names[] = {
+		[WSS_COARSE_NOT] = "",
+		[WSS_COARSE_SETTING] = "setting",
+		[WSS_COARSE_CONTINUOUS] = "continuous",
+		[WSS_COARSE_UNSUPPORTED] = "unsupported",
+		[WSS_COARSE_BUDGET] = "budget",
+		[WSS_COARSE_BUSY] = "busy",
+		[WSS_COARSE_FAILED] = "failed",
+	};
+
+	return names[coarse];
 }
 
 /* --- visits --- */
@@ -335,7 +349,6 @@ void wss_watch_change(struct wss_watch *watch, const struct wss_watch_options *o
 	uint64_t now_ns = wss_clock_now_ns();
 
 	own->measure = options->measure;
-	own->wanted = options->wanted;
 	own->period_ns = options->period_ns;
 	own->canary_ns = options->canary_ns;
 	own->boot_ns = options->boot_ns;
@@ -347,6 +360,7 @@ void wss_watch_change(struct wss_watch *watch, const struct wss_watch_options *o
 		struct wss_watched *watched = &watch->guests[i]->watched;
 
 		wss_watch_guest_end_visit(watch->guests[i]);
+		watch->guests[i]->coarse_until_ns = 0;
 		/* Spread over the period again, as at the start. */
 		watched->next_ns = wss_u64_min(watched->next_ns,
 					       now_ns + own->period_ns / watch->n * (i + 1));

@@ -12,6 +12,10 @@
  *      |                 +--it boots, or has a job--> held --looked at again--> measuring
  *      +--opted out--> left out
  *
+ * A guest whose window shows that KVM maps it by more than 4 KiB gets fine windows, if they are wanted, after a
+ * coarse one. Where one is not possible or too dear, or another program uses QEMU's dirty-rate calculation, a coarse
+ * window takes its place at once, so that the guest always has a figure, and coarse_why says why.
+ *
  * Before a window is armed it is predicted (track/tracker.h), and the guest's pace (wss/budget.h) says
  * whether it may be and of which kind; afterwards what it cost is compared with the prediction. Faults
  * are predicted as all entries that the zap drops, or, once a window has shown how many of them the
@@ -51,14 +55,19 @@
 #define WSS_WATCH_LIST_NS (5 * WSS_NS_PER_S)
 #define WSS_WATCH_RECONNECT_NS (500 * WSS_NS_PER_MS)
 #define WSS_WATCH_RETRY_NS (2 * WSS_NS_PER_S)
+/* When a fine window is tried again that was not possible or too dear. */
+#define WSS_WATCH_FINE_RETRY_NS (3600 * WSS_NS_PER_S)
 
 /* Room for the reason of a hold, with its final NUL; a longer one is cut. */
 #define WSS_WATCH_REASON_MAX 256
 
 struct wss_watch_options {
 	struct wss_hypervisor_options hypervisor; /* borrowed strings */
-	struct wss_measure_options measure; /* the usual window; its granularity is wanted's */
-	enum wss_window_kind wanted;	    /* the dearest kind of window */
+	/*
+	 * The usual window. Its granularity: native, no guest has fine windows; auto, those have that KVM maps by more
+	 * than 4 KiB, where possible; 4k, all have, and where that is not possible they fail.
+	 */
+	struct wss_measure_options measure;
 	uint64_t period_ns;		    /* for guests whose policy has none, at least 1 s */
 	uint64_t canary_ns;		    /* length of a canary's window */
 	uint64_t boot_ns;		    /* how long a guest that has just started or rebooted is left alone */
@@ -88,6 +97,20 @@ enum wss_watched_state {
 /* "waiting", "measuring", "refused", "held", "left out". */
 const char *wss_watched_state_name(enum wss_watched_state state);
 
+/* Why a guest that KVM maps by more than 4 KiB has no fine windows. */
+enum wss_coarse {
+	WSS_COARSE_NOT, /* it has, or may have soon, or needs none */
+	WSS_COARSE_SETTING,
+	WSS_COARSE_CONTINUOUS, /* windows that follow each other are no fine ones */
+	WSS_COARSE_UNSUPPORTED,
+	WSS_COARSE_BUDGET,
+	WSS_COARSE_BUSY, /* something else uses QEMU's dirty-rate calculation */
+	WSS_COARSE_FAILED,
+};
+
+/* "", "setting", "continuous", "unsupported", "budget", "busy", "failed". */
+const char *wss_coarse_name(enum wss_coarse coarse);
+
 /* What the watch knows of a guest. */
 struct wss_watched {
 	uint64_t next_ns; /* when it is due, wss_clock_now_ns() */
@@ -103,6 +126,8 @@ struct wss_watched {
 	enum wss_window_kind kind; /* of the window that gave it */
 	uint64_t measured_ns;	   /* when, wss_clock_now_ns() */
 	struct wss_sample sample;
+	enum wss_coarse coarse;
+	struct wss_error coarse_why; /* set unless coarse is WSS_COARSE_NOT */
 	/* Over all windows, and since when, wss_clock_now_ns(). */
 	uint64_t since_ns;
 	uint64_t windows;

@@ -176,6 +176,7 @@ static int log_start(struct wss_fine *fine, struct wss_guest *guest, uint64_t wi
 		      "%llu entries, zapped before the dirty log in %.3f ms",
 		      (unsigned long long)wss_kvm_counts_entries(counts),
 		      (double)(zap.end_ns - zap.start_ns) / 1e6);
+	fine->zapped_ns = zap.end_ns - zap.start_ns;
 	fine->asked_ns = wss_clock_now_ns();
 	if (wss_dirtylog_start(&fine->log, guest, log_window_ns(fine, window_ns), err) < 0)
 		return -1;
@@ -303,6 +304,9 @@ bool wss_fine_settle(struct wss_fine *fine, struct wss_guest *guest,
 
 void wss_fine_explain(const struct wss_fine *fine, struct wss_sample *sample)
 {
+	/* The longer of the two stalls counts. */
+	if (fine->on && sample->cost.arm_ns.known && fine->zapped_ns > sample->cost.arm_ns.value)
+		sample->cost.arm_ns.value = fine->zapped_ns;
 	if (fine->on && fine->coarse_seen)
 		wss_sample_degrade(sample, "the dirty log was not on throughout the "
 					   "window: this is native granularity");

@@ -26,6 +26,7 @@ struct wss_fine {
 	struct wss_error why_native; /* why "auto" did not choose 4 KiB */
 	struct wss_dirtylog log;
 	uint64_t asked_ns; /* when the log was requested */
+	uint64_t zapped_ns; /* how long the zap before the last log took */
 	uint64_t begun_ns; /* when the window began */
 	bool coarse_seen;  /* large entries were mapped all the same */
 	/* Number of times that the window was armed again because of that. */

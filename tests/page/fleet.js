@@ -72,6 +72,7 @@ function guestOf(i, name, random, now) {
 		recommendation: { status: "ok", age_seconds: 124.1, confidence: "medium", windows: 10080, since: isoOf(now - 7 * 864e5), bound: coarse ? "at most" : "exact", p50_bytes: pages(wss * 0.8), p95_bytes: wss,
 			p99_bytes: pages(wss * 1.05), peak_bytes: pages(wss * 1.12), recommended_bytes: recommended, reclaimable_bytes: Math.max(0, rss - recommended),
 			why: ["4.00 GiB -> 2.00 GiB would free 1.50 GiB on the host; medium confidence: 10080 windows in 7 days", "windows of 4 s by mmu at 4 KiB granularity"] },
+		...(coarse ? { coarse: "unsupported", coarse_why: "4 KiB granularity: device 'x' is not known to survive the dirty log" } : {}),
 		kind: "coarse", sample_age_seconds: Number((random() * 60).toFixed(1)), stale: false,
 		sample: { domain: name, uuid: uuidOf(i), time: isoOf(now - 30000), quality: coarse ? "degraded" : "ok", method: "mmu", observes: "accesses",
 			granularity_bytes: coarse ? 2 * MIB : 4096, window_seconds: 4.002, wss_bytes: wss, wss_low_bytes: low, wss_high_bytes: wss,

@@ -130,6 +130,7 @@ const cases = {
 		const rows = await tab.run("[...document.querySelectorAll('#guests tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText).join(' | '))");
 		const limits = rows.filter((row) => /\u2264 [0-9.]+ [MG]iB.* \u2264 [0-9.]+ [MG]iB.* \u2265 /s.test(row));
 		assert(limits.length === 2 && rows.filter((row) => row.split(" | ")[2].startsWith("\u2264")).length === 2, rows.join("\n"));
+		assert(await tab.run("document.querySelectorAll('#guests span[title*=\"not known to survive\"]').length") === 2);
 		assert(await tab.run("document.querySelectorAll('svg.spark[aria-label*=\"upper limit\"]').length") === 2);
 	},
 

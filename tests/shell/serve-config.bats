@@ -48,7 +48,7 @@ has() { # LINE...
 
 @test "without files the defaults count" {
 	good
-	has 'window = 4s' 'period = 1min' 'budget = 0.5%' 'max-pressure = 10%' 'max-stall = 20ms' 'http-user = nobody' '# listen is not set'
+	has 'window = 4s' 'granularity = auto' 'period = 1min' 'budget = 0.5%' 'max-pressure = 10%' 'max-stall = 20ms' 'http-user = nobody' '# listen is not set'
 	rm -r "$root"
 	mkdir "$root"
 	good
@@ -56,7 +56,7 @@ has() { # LINE...
 
 @test "what it prints is a configuration file that means the same" {
 	good --window 1500ms --budget 0.25% --listen 127.0.0.1:0 --listen "unix:/run/a" --keep 36h \
-		--keep-size 1500KB --method auto --metrics full --continuous --no-publish -c test:///default --debug
+		--keep-size 1500KB --method auto --metrics full --granularity 4KiB --no-publish -c test:///default --debug
 	has 'window = 1500ms' 'listen = 127.0.0.1:0 unix:/run/a' 'keep = 36h' 'keep-size = 1500000B' \
 		'connect = test:///default' 'debug = yes' 'no-publish = yes'
 	mv out first
@@ -158,6 +158,10 @@ has() { # LINE...
 	printf '[http]\nlisten = 0.0.0.0:80\n' >"$etc/serve.conf"
 	check
 	[[ $(cat err) == *"/serve.conf:2: [http] listen: other hosts reach 0.0.0.0:"* ]]
+	printf '[measure]\ngranularity = both\n' >"$etc/serve.conf"
+	refused "$etc/serve.conf:2: [measure] granularity: 'both' is not auto, native or 4k"
+	printf '[measure]\ngranularity = 4k\ncontinuous = yes\n' >"$etc/serve.conf"
+	refused "--continuous excludes --granularity 4k: QEMU's dirty log lasts 60 s at most"
 	printf '[history]\nno-store = maybe\n' >"$etc/serve.conf"
 	refused "$etc/serve.conf:2: [history] no-store: 'maybe' is not yes or no"
 	printf '[metrics]\ntextfile =\n' >"$etc/serve.conf"

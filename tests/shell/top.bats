@@ -110,7 +110,7 @@ ended() { # STATUS
 	begin 80 24 --socket socket
 	first full
 	in_tmux resize-window -t top -x 220 -y 50
-	sees '^NAME .* MAXIMUM +RSS +SWAP +WRITTEN .* PERIOD KIND +METHOD NOT MEASURED BECAUSE'
+	sees '^NAME .* MAXIMUM +RSS +SWAP +WRITTEN .* PERIOD KIND +METHOD REMARK'
 	sees 'refused: a window would stall it for 45 ms'
 	sees '^web1 '
 	in_tmux resize-window -t top -x 30 -y 8
@@ -188,17 +188,17 @@ ended() { # STATUS
 	keys h
 	sees '^Any key shows the rest$'
 	grep -qE '^ +q, Ctrl-C +quit' screen
-	lacks ' NOT \.\.\. '
+	lacks ' REMARK '
 	keys Space
 	sees '^Any key goes back$'
-	grep -qE '^ +NOT \.\.\. +why the last attempt gave no sample$' screen
+	grep -qE '^ +REMARK +why there is no sample, or only an upper limit$' screen
 	keys Space
 	first full
 	in_tmux resize-window -t top -x 120 -y 40
 	keys '?'
 	sees '^Any key goes back$'
 	grep -qE '^ +q, Ctrl-C +quit' screen
-	grep -qE '^ +NOT \.\.\. ' screen
+	grep -qE '^ +REMARK ' screen
 }
 
 @test "the delay is asked for, and the screen can be paused" {

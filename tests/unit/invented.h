@@ -20,6 +20,9 @@
 #define GUESTS_MAX 512
 #define MS WSS_NS_PER_MS
 
+/* What comes of a window by 4 KiB. */
+enum by_4k { BY_4K_WORKS, BY_4K_UNSUPPORTED, BY_4K_BUSY };
+
 enum hang { HANG_NOWHERE, HANG_OPEN, HANG_REFRESH, HANG_BEGIN, HANG_POLL, HANG_PUBLISH };
 
 static struct invented {
@@ -31,6 +34,10 @@ static struct invented {
 	atomic_bool opted_out, gone;
 	atomic_bool job; /* a migration, say */
 	atomic_bool busy; /* takes no profile: a job has just begun */
+	bool large;	  /* KVM maps it by 2 MiB */
+	_Atomic enum by_4k by_4k;
+	struct wss_prediction predicted_4k; /* of windows by 4 KiB; stall_ns 0: as predicted */
+	atomic_uint tried_4k, begun_4k;
 	atomic_bool reboots; /* and nobody has been told yet: set by reboot_guest() */
 	bool dies;   /* in its first window */
 	atomic_bool untouched; /* windows show nothing that it touched, which is a failure */
@@ -228,6 +235,7 @@ static int source_open(void *unused, const struct wss_domain_ref *ref,
 struct method {
 	struct wss_tracker base;
 	struct invented *guest;
+	bool by_4k;
 };
 
 static const struct wss_tracker_ops method_ops;
@@ -248,11 +256,15 @@ static int method_open(const struct wss_host *unused, struct wss_guest *guest,
 	struct method *method = calloc(1, sizeof(*method));
 
 	(void)unused;
-	(void)track;
-	(void)err;
 	assert_non_null(method);
 	method->base.ops = &method_ops;
 	method->guest = guest->source;
+	method->by_4k = track->granularity == WSS_GRANULARITY_4K;
+	method->guest->tried_4k += method->by_4k;
+	if (method->by_4k && method->guest->by_4k == BY_4K_UNSUPPORTED) {
+		free(method);
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED, "a device does not survive it");
+	}
 	*ret_tracker = &method->base;
 	return 0;
 }
@@ -260,6 +272,13 @@ static int method_open(const struct wss_host *unused, struct wss_guest *guest,
 static struct invented *method_guest(struct wss_tracker *tracker)
 {
 	return ((struct method *)tracker)->guest;
+}
+
+static int method_prepare(struct wss_tracker *tracker, struct wss_error *err)
+{
+	if (((struct method *)tracker)->by_4k && method_guest(tracker)->by_4k == BY_4K_BUSY)
+		return wss_error_set(err, WSS_ERR_BUSY, "another program's calculation is running");
+	return 1;
 }
 
 static int method_begin(struct wss_tracker *tracker, struct wss_span *ret_span,
@@ -273,6 +292,7 @@ static int method_begin(struct wss_tracker *tracker, struct wss_span *ret_span,
 		note_most(&most_arming, ++arming);
 	ret_span->start_ns = guest->armed_ns = wss_clock_now_ns();
 	guest->begins++;
+	guest->begun_4k += ((struct method *)tracker)->by_4k;
 	if (arming_us)
 		usleep(arming_us);
 	hang_at(guest, HANG_BEGIN);
@@ -305,6 +325,10 @@ static int method_poll(struct wss_tracker *tracker, struct wss_reading *ret_read
 		.granularity_bytes = 4096,
 		.faults = faults,
 	};
+	if (guest->large && !((struct method *)tracker)->by_4k) {
+		ret_reading->granularity_bytes = 2 * WSS_MIB;
+		ret_reading->wss_bytes = ret_reading->high_bytes = 64 * WSS_MIB;
+	}
 	if (guest->untouched)
 		ret_reading->wss_bytes = ret_reading->low_bytes = ret_reading->high_bytes = 0;
 	return 0;
@@ -315,6 +339,8 @@ static int method_predict(struct wss_tracker *tracker, struct wss_prediction *re
 {
 	(void)err;
 	*ret_prediction = method_guest(tracker)->predicted;
+	if (((struct method *)tracker)->by_4k && method_guest(tracker)->predicted_4k.stall_ns)
+		*ret_prediction = method_guest(tracker)->predicted_4k;
 	return 0;
 }
 
@@ -350,6 +376,7 @@ static const struct wss_tracker_ops method_ops = {
 	.probe = method_probe,
 	.open = method_open,
 	.predict = method_predict,
+	.prepare = method_prepare,
 	.begin = method_begin,
 	.poll = method_poll,
 	.pages = method_pages,

@@ -1007,6 +1007,159 @@ static void test_changes_its_options(void **unused)
 	end();
 }
 
+/* --- fine windows --- */
+
+static void prepare_large(size_t n)
+{
+	prepare(n);
+	options.measure.window.track.granularity = WSS_GRANULARITY_AUTO;
+	for (size_t i = 0; i < n; i++)
+		guests[i].large = true;
+}
+
+/* First the cheapest windows; a guest that has no large pages needs none by 4 KiB. */
+static void test_fine_windows_of_large_guests(void **unused)
+{
+	(void)unused;
+	prepare_large(2);
+	guests[1].large = false;
+	begin();
+	STEP_UNTIL(watched(0) && watched(0)->kind == WSS_WINDOW_COARSE && watched(0)->windows >= 2);
+	assert_int_equal(watched(0)->sample.wss_bytes.value, 64 * WSS_MIB);
+	assert_true(guests[0].begins >= 2);
+	STEP_UNTIL(guests[0].begun_4k >= 3 && guests[1].begins >= 5);
+	STEP_UNTIL(watched(0)->kind == WSS_WINDOW_FINE);
+	assert_int_equal(watched(0)->sample.granularity_bytes.value, 4096);
+	assert_int_equal(watched(0)->coarse, WSS_COARSE_NOT);
+	assert_int_equal(guests[0].begins - guests[0].begun_4k, 2);
+	assert_int_equal(guests[1].tried_4k, 0);
+	assert_int_equal(watched(1)->coarse, WSS_COARSE_NOT);
+	end();
+}
+
+/* It is tried once, and costs the guest no figure. */
+static void test_a_guest_whose_devices_allow_none_stays_coarse(void **unused)
+{
+	(void)unused;
+	prepare_large(1);
+	guests[0].by_4k = BY_4K_UNSUPPORTED;
+	begin();
+	STEP_UNTIL(guests[0].tried_4k == 1 && guests[0].begins >= 6);
+	assert_int_equal(guests[0].tried_4k, 1);
+	assert_int_equal(watched(0)->kind, WSS_WINDOW_COARSE);
+	assert_int_equal(watched(0)->coarse, WSS_COARSE_UNSUPPORTED);
+	assert_string_equal(watched(0)->coarse_why.text, "a device does not survive it");
+	assert_int_equal(watched(0)->why.code, 0);
+	/* A guest that has rebooted may be another. */
+	reboot_guest(0);
+	STEP_UNTIL(guests[0].tried_4k == 2);
+	end();
+}
+
+/* Another program's calculation is a normal answer: coarse windows take the place of fine ones, and cost nothing more. */
+static void test_coarse_windows_while_the_dirty_rate_is_busy(void **unused)
+{
+	(void)unused;
+	prepare_large(1);
+	guests[0].by_4k = BY_4K_BUSY;
+	guests[0].predicted = guests[0].predicted_4k =
+		(struct wss_prediction){ .stall_ns = MS, .faults = wss_amount_of(1000) };
+	guests[0].faults = wss_amount_of(1000);
+	begin();
+	STEP_UNTIL(guests[0].tried_4k >= 2 && guests[0].begins >= 5);
+	assert_int_equal(guests[0].begun_4k, 0);
+	assert_int_equal(watched(0)->windows, told.samples - guests[0].tried_4k);
+	assert_int_equal(watched(0)->kind, WSS_WINDOW_COARSE);
+	assert_int_equal(watched(0)->coarse, WSS_COARSE_BUSY);
+	guests[0].by_4k = BY_4K_WORKS;
+	STEP_UNTIL(guests[0].begun_4k && watched(0)->kind == WSS_WINDOW_FINE);
+	assert_int_equal(watched(0)->coarse, WSS_COARSE_NOT);
+	end();
+}
+
+/* What the budget does not cover is never begun, for the stall as for the faults, and coarse windows go on. */
+static void test_the_budget_decides_on_fine_windows(void **unused)
+{
+	(void)unused;
+	prepare_large(2);
+	options.budget.guest_share = 0.01;
+	guests[0].predicted_4k.stall_ns = 101 * MS;
+	/* Ten seconds of faults, for more than a quarter of an hour. */
+	guests[1].predicted = (struct wss_prediction){ .stall_ns = 100, .faults = wss_amount_of(1) };
+	guests[1].predicted_4k = (struct wss_prediction){ .stall_ns = 100, .faults = wss_amount_of(10000000) };
+	options.fault_ns = 1e6;
+	begin();
+	for (size_t i = 0; i < 2; i++) {
+		STEP_UNTIL(guests[i].tried_4k == 1 && watched(i)->coarse == WSS_COARSE_BUDGET);
+		STEP_UNTIL(guests[i].begins >= 4);
+		assert_int_equal(guests[i].begun_4k, 0);
+		assert_int_equal(watched(i)->kind, WSS_WINDOW_COARSE);
+		assert_int_not_equal(watched(i)->state, WSS_WATCHED_REFUSED);
+	}
+	assert_non_null(strstr(watched(0)->coarse_why.text, "stall"));
+	assert_non_null(strstr(watched(1)->coarse_why.text, "of vCPU time"));
+	end();
+}
+
+/* The zap before the log and its start stall the guest, too. */
+static void test_charges_what_precedes_a_fine_window(void **unused)
+{
+	uint64_t before_ns;
+
+	(void)unused;
+	prepare_large(1);
+	guests[0].predicted_4k = guests[0].predicted =
+		(struct wss_prediction){ .stall_ns = 20 * MS, .faults = wss_amount_of(1000) };
+	guests[0].faults = wss_amount_of(1000);
+	begin();
+	STEP_UNTIL(watched(0) && watched(0)->kind == WSS_WINDOW_COARSE && watched(0)->windows == 2);
+	before_ns = watched(0)->spent_vcpu_ns;
+	STEP_UNTIL(watched(0)->windows == 3);
+	assert_int_equal(watched(0)->kind, WSS_WINDOW_FINE);
+	assert_int_equal(watched(0)->spent_vcpu_ns - before_ns,
+			 20 * MS + 1000 * 1000 + watched(0)->sample.cost.arm_ns.value);
+	end();
+}
+
+/* Two fine windows that cost more than predicted lead back to coarse ones, half as often. */
+static void test_backs_off_from_fine_windows(void **unused)
+{
+	(void)unused;
+	prepare_large(1);
+	guests[0].predicted_4k = guests[0].predicted =
+		(struct wss_prediction){ .stall_ns = MS, .faults = wss_amount_of(1000) };
+	guests[0].faults = wss_amount_of(1000);
+	begin();
+	STEP_UNTIL(guests[0].begun_4k == 1);
+	guests[0].faults = wss_amount_of(100000);
+	STEP_UNTIL(watched(0)->dearer == 2);
+	assert_int_equal(watched(0)->pace.kind, WSS_WINDOW_COARSE);
+	assert_int_equal(watched(0)->pace.doublings, 1);
+	end();
+}
+
+static void test_granularity_is_a_setting(void **unused)
+{
+	(void)unused;
+	prepare_large(2);
+	guests[1].large = false;
+	options.measure.window.track.granularity = WSS_GRANULARITY_NATIVE;
+	begin();
+	STEP_UNTIL(watched(0) && watched(0)->windows >= 4);
+	assert_int_equal(guests[0].tried_4k, 0);
+	assert_int_equal(watched(0)->coarse, WSS_COARSE_SETTING);
+	options.measure.window.track.granularity = WSS_GRANULARITY_4K;
+	guests[0].by_4k = BY_4K_UNSUPPORTED;
+	wss_watch_change(watch, &options);
+	STEP_UNTIL(watched(1)->kind == WSS_WINDOW_FINE);
+	STEP_UNTIL(watched(0)->why.code == WSS_ERR_UNSUPPORTED);
+	options.measure.window.track.granularity = WSS_GRANULARITY_AUTO;
+	options.continuous = true;
+	wss_watch_change(watch, &options);
+	STEP_UNTIL(watched(0)->coarse == WSS_COARSE_CONTINUOUS);
+	end();
+}
+
 /* --- profiles --- */
 
 /* Each guest's once, however many windows follow; none of a guest that opted out. */
@@ -1089,6 +1242,13 @@ static void test_publishes_while_windows_go_on(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fine_windows_of_large_guests),
+		cmocka_unit_test(test_a_guest_whose_devices_allow_none_stays_coarse),
+		cmocka_unit_test(test_coarse_windows_while_the_dirty_rate_is_busy),
+		cmocka_unit_test(test_the_budget_decides_on_fine_windows),
+		cmocka_unit_test(test_charges_what_precedes_a_fine_window),
+		cmocka_unit_test(test_backs_off_from_fine_windows),
+		cmocka_unit_test(test_granularity_is_a_setting),
 		cmocka_unit_test(test_publishes_each_profile_once),
 		cmocka_unit_test(test_publishes_nothing_that_is_not_wanted),
 		cmocka_unit_test(test_publishes_when_the_guest_is_idle_again),

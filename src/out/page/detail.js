@@ -20,6 +20,7 @@ function factsCard(guest, held) {
 	return card("Now", "", facts([
 		["State", el("span", {}, el("span", { class: `state ${kind}`, text: word }), meaning && meaning !== word ? `: ${visible(meaning)}` : "")],
 		["Working set", el("span", {}, bounded(sample.wss_bytes, boundOf(sample), why(guest)), bounds)],
+		...(guest.coarse_why ? [["Not by 4 KiB", text(visible(guest.coarse_why))]] : []),
 		["Written", figure(sample.written_bytes, bytesText, guest.sample ? "this method does not tell writes from reads here" : NOT_MEASURED)],
 		["Resident", figure(memory(guest, "rss_bytes"), bytesText, why(guest))],
 		["Balloon", figure(memory(guest, "balloon_bytes"), bytesText, why(guest))],

@@ -139,7 +139,10 @@ function wssCell(guest) {
 	const balloon = memory(guest, "balloon_bytes"), maximum = memory(guest, "maximum_bytes"), of = maximum || balloon;
 	if (wss === undefined || !of)
 		return [bounded(wss, boundOf(sample), why(guest))];
-	return [bounded(wss, boundOf(sample)), track([[(balloon || of) / of, "fill balloon soft"], [wss / of, "fill"]],
+	const shown = bounded(wss, boundOf(sample));
+	if (guest.coarse_why)
+		shown.title += `. Not measured by 4 KiB: ${visible(guest.coarse_why)}`;
+	return [shown, track([[(balloon || of) / of, "fill balloon soft"], [wss / of, "fill"]],
 		`${boundOf(sample) === "exact" ? "" : `${boundOf(sample)} `}${shareText(wss / of)} of the maximum of ${bytesText(of)}${balloon ? `, balloon ${bytesText(balloon)}` : ""}`)];
 }
 

@@ -1,0 +1,81 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# The service on guests under real KVM, whose truth is known to the page.
+
+bats_require_minimum_version 1.5.0
+load "functions.sh"
+
+teardown() {
+	[ -z "${root_missing-}" ] || return 0
+	[ -z "${pid-}" ] || kill -KILL "$pid" 2>/dev/null || true
+	kvm_guests_end
+}
+
+begin() { # OPTION...: in the background -> pid
+	metrics=$BATS_TEST_TMPDIR/metrics
+	"$virt_wss" serve --no-store --textfile "$metrics" --period 4s --window 1s --boot 1s --max-pressure 0 \
+		--budget 100% "$@" 2>"$BATS_TEST_TMPDIR/err" 3>&- &
+	pid=$!
+}
+
+end() {
+	kill -TERM "$pid"
+	wait "$pid" || true
+	pid=''
+}
+
+metric() { # NAME GUEST: its value
+	sed -n "s/^virt_wss_$1{domain=\"$2\"[^}]*} //p" "$metrics" 2>/dev/null
+}
+
+info_says() { # GUEST LABELS...
+	local label
+	for label in "${@:2}"; do
+		grep "^virt_wss_domain_info{domain=\"$1\"" "$metrics" 2>/dev/null | grep -qF "$label" || return 1
+	done
+}
+
+@test "a guest on huge pages is measured by 4 KiB, one on pages of 4 KiB as it is" {
+	kvm_guest_start huge backing=anonymous touch='pages=4096 stride=8 order=random access=modify'
+	kvm_guest_start small touch='pages=3000 order=random'
+	begin
+	wait_until 60 info_says huge 'kind="coarse"' 'bound="at most"'
+	[ "$(metric working_set_bytes huge)" -ge $((64 << 21)) ]
+	[ "$(metric working_set_low_bytes huge)" -lt $((1 << 20)) ]
+	wait_until 60 info_says huge 'kind="fine"' 'bound="exact"' 'coarse=""'
+	kvm_exact "$(metric working_set_bytes huge)" 4096
+	[ -z "$(metric working_set_low_bytes huge)" ]
+	wait_until 60 info_says small 'kind="coarse"' 'bound="exact"'
+	kvm_exact "$(metric working_set_bytes small)" 3000
+	end
+	wait_until 20 native_again huge
+}
+
+native_again() {
+	wss sample "$1" --window 1s --recorder counters --output csv
+	[ "$status" = 0 ] && [ "$(field granularity_bytes)" = 2097152 ]
+}
+
+@test "why a guest on huge pages is not measured by 4 KiB is said" {
+	kvm_guest_start coarse backing=anonymous touch='pages=4096 stride=8 order=random'
+	begin --granularity native
+	wait_until 60 info_says coarse 'bound="at most"' 'coarse="setting"'
+	end
+	begin --max-stall 300us
+	wait_until 60 info_says coarse 'bound="at most"' 'coarse="budget"'
+	grep -q 'coarse: its working sets are upper limits.*would stall it' "$BATS_TEST_TMPDIR/err"
+	end
+}
+
+@test "killed in a fine window it leaves the guest running, and measurable" {
+	kvm_guest_start killed backing=anonymous touch='pages=4096 stride=8 order=random access=modify'
+	begin
+	wait_until 60 info_says killed 'kind="fine"'
+	kill -KILL "$pid"
+	wait "$pid" || true
+	wait_until 30 native_again killed
+	begin
+	wait_until 60 info_says killed 'kind="fine"' 'bound="exact"'
+	kvm_exact "$(metric working_set_bytes killed)" 4096
+	end
+}
