@@ -201,6 +201,9 @@ race_end() {
 	for n in $(seq 100); do
 		"$virt_wss" report "$BATS_TEST_TMPDIR/r" --plot theirs/d/picture >"$BATS_TEST_TMPDIR/said" 2>&1 || true
 		"$mkrecording" theirs/d/recording >"$BATS_TEST_TMPDIR/said" 2>&1 || true
+		# The name itself, which is a link to the victim for some of the time.
+		"$virt_wss" heatmap "$BATS_TEST_TMPDIR/r" --plot theirs/socket >"$BATS_TEST_TMPDIR/said" 2>&1 || true
+		"$virt_wss" mark theirs/socket text >"$BATS_TEST_TMPDIR/said" 2>&1 || true
 		[ $((n % 10)) != 0 ] ||
 			timeout 1 "$virt_wss" serve --no-store --textfile theirs/d/metrics 2>"$BATS_TEST_TMPDIR/said" || true
 	done
@@ -222,6 +225,11 @@ race_end() {
 		[ "$status" = 1 ]
 		wss recommend test --history "$directory/history.db"
 		[ "$status" != 0 ] || grep -q 'no history' <<<"$err"
+		for command in "balloon --apply test" "balloon --restore" "cold" "serve"; do
+			# shellcheck disable=SC2086
+			wss $command --history "$directory/history.db"
+			[ "$status" != 0 ] || grep -qE 'no (history|idle-age data)|nothing to restore' <<<"$err"
+		done
 	done
 	[ ! -e theirs/new ]
 	race_end
