@@ -124,7 +124,7 @@ static struct wss_value get_granularity(const void *row)
 static const struct wss_column columns[] = {
 	{ "domain", NULL, "DOMAIN", -12, get_domain, "Name of the guest", false },
 	{ "uuid", NULL, "UUID", -36, get_uuid, "UUID of the guest", false },
-	{ "time", NULL, "TIME", -20, get_time, "When its ages were stored, UTC", false },
+	{ "time", NULL, "TIME", -20, get_time, "When its idle-age data was stored, UTC", false },
 	{ "age_seconds", NULL, "AGE", 6, get_age, "How long ago that was, in seconds", false },
 	{ "idle", NULL, "IDLE", -5, get_idle,
 	  "Untouched for at least this time; never: since the service watches it", false },
@@ -273,7 +273,7 @@ static void cold_show_named(struct cold_run *run, const char *word)
 	}
 	if (found)
 		return;
-	wss_error_set(&why, WSS_ERR_GONE, "no ages are stored of it");
+	wss_error_set(&why, WSS_ERR_GONE, "no idle-age data for this guest yet");
 	wss_tally_bad(&run->tally, word, &why);
 	wss_report_leave_out(run->report);
 }
@@ -336,7 +336,7 @@ static int cold_run(struct wss_cli *cli, int argc, char **argv)
 	if (r == 0) {
 		r = cold_read(&run, directory, &err);
 	} else if (err.code == WSS_ERR_GONE) {
-		wss_log(WSS_LOG_INFO, "there are no ages yet beside %s: run serve", history);
+		wss_log(WSS_LOG_INFO, "no idle-age data yet beside %s; start virt-wss serve", history);
 		wss_error_clear(&err);
 		r = 0;
 	}

@@ -127,6 +127,6 @@ void wss_config_notes(const char *domain, const struct wss_config_finding *findi
 		if (!element || (printed && !strcmp(printed, element)))
 			continue;
 		printed = element;
-		wss_log(WSS_LOG_INFO, "%s: at its next start, in its XML: %s", domain, element);
+		wss_log(WSS_LOG_INFO, "%s: put into the domain XML (effective at next start): %s", domain, element);
 	}
 }

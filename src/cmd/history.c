@@ -233,7 +233,7 @@ static void history_draw(const struct history_run *run, const struct wss_stored_
 		 !options->level		      ? "working set"
 		 : options->level == WSS_HISTORY_HOUR ? "95th percentile of each hour"
 						      : "95th percentile of each day",
-		 run->bounds ? ", some only bounded" : "");
+		 run->bounds ? ", partly an upper bound" : "");
 	if (!run->mixed)
 		snprintf(title + strlen(title), sizeof(title) - strlen(title),
 			 " (%s, %s pages, windows of %s)", run->method, granularity,

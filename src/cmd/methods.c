@@ -101,7 +101,7 @@ static const struct wss_column columns[] = {
 	 "Source of the counts: bpf (page by page) or KVM's counters", false},
 	{"recorder_reason", NULL, "RECORDER-REASON", -20, method_get_no_recorder,
 	 "Why the source is not bpf", false},
-	{"explanation", NULL, "HOW, OR WHY NOT", -30, method_get_explanation,
+	{"explanation", NULL, "DETAILS", -30, method_get_explanation,
 	 "How a usable method works, or why it cannot be used", true},
 	{"options", NULL, "OPTIONS", -20, method_get_options,
 	 "The method's own options, written after its name", false},

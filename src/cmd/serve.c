@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* virt-wss serve: measures all guests for good. */
+/* virt-wss serve: measures all guests continuously. */
 #include "serve/serve.h"
 
 #include <stdlib.h>
@@ -199,7 +199,7 @@ static const struct wss_option_values values[] = {
 
 const struct wss_command wss_cmd_serve = {
 	.name = "serve",
-	.summary = "measure all guests for good, within a budget",
+	.summary = "measure all guests continuously, within a budget",
 	.help = wss_help_serve,
 	.syntax = &syntax,
 	.takes = WSS_WORDS_NONE,

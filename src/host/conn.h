@@ -148,7 +148,7 @@ struct wss_amount wss_conn_assigned(struct wss_conn *conn, const char *uuid);
  */
 void wss_conn_follow_reboots(struct wss_conn *conn);
 
-/* Takes the UUID of a domain that has rebooted since it was last taken; false: none has. Asks nobody. */
+/* Takes the UUID of a domain that has rebooted since it was last taken; false: none has. Makes no libvirt call. */
 bool wss_conn_next_reboot(struct wss_conn *conn, char ret_uuid[WSS_UUID_TEXT_MAX]);
 
 /*

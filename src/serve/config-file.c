@@ -182,7 +182,7 @@ static void config_check_file(struct config *config, const char *path, bool requ
 	check->section.section = "";
 	if (memchr(text, '\0', len))
 		config_fault(config, WSS_ERR_USAGE,
-			     "%s: it contains a NUL byte: it is no text", path);
+			     "%s: binary file, not a configuration", path);
 	else
 		check_text(check, text);
 }

@@ -293,9 +293,9 @@ static void tend_hold(struct serve *serve)
 	snprintf(reason, sizeof(reason), "%s exists", path);
 	wss_watch_hold(serve->watch, hold ? reason : NULL);
 	if (hold)
-		wss_log(WSS_LOG_INFO, "held: nothing is measured while %s exists", path);
+		wss_log(WSS_LOG_INFO, "paused by hold file %s", path);
 	else
-		wss_log(WSS_LOG_INFO, "goes on: %s is gone", path);
+		wss_log(WSS_LOG_INFO, "hold file %s is gone: measuring again", path);
 }
 
 static void serve_change(struct serve *serve, const struct wss_serve_options *options)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The service: measures all guests of a host for good, within their budget, and keeps what it has
+ * The service: measures all guests of a host continuously, within their budget, and keeps what it has
  * learned where others read it.
  *
  * Theory of operation. One thread runs the watch (service/watch.h), which waits for nothing that may

@@ -164,7 +164,7 @@ bool wss_config_blocks_text(const struct wss_config_finding *findings, size_t n,
 		if (!findings[i].blocks)
 			continue;
 		used += (size_t)snprintf(ret_text + used, size - used, "%s%s",
-					 any ? ", " : "its configuration keeps its memory: ",
+					 any ? ", " : "its memory cannot be reclaimed: ",
 					 wss_config_setting_name(findings[i].setting));
 		any = true;
 	}
@@ -196,10 +196,10 @@ size_t wss_config_advise(const struct wss_domxml *config, const struct wss_confi
 					  NULL},
 		[WSS_CONFIG_STATISTICS] = {config->has_balloon && !config->balloon_statistics, false,
 					   "nobody sees a shortage in the guest, so balloon takes less or nothing",
-					   balloon, "lets the balloon be used, returns nothing itself"},
+					   balloon, "needed for ballooning; frees nothing by itself"},
 		[WSS_CONFIG_AUTODEFLATE] = {config->has_balloon && !config->balloon_autodeflate, false,
-					    "a guest whose balloon is too large kills a process",
-					    balloon, "lets the balloon be used, returns nothing itself"},
+					    "an over-inflated balloon triggers the OOM killer in the guest",
+					    balloon, "needed for ballooning; frees nothing by itself"},
 	};
 	size_t n = 0;
 

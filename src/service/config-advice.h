@@ -57,7 +57,7 @@ struct wss_config_facts wss_config_facts_of(const struct wss_domxml *config,
 					    const struct wss_balloon_stats *stats);
 
 /*
- * Names the findings that block: "its configuration keeps its memory: huge pages, locked memory".
+ * Names the findings that block: "its memory cannot be reclaimed: huge pages, locked memory".
  * Returns false if none does. size: at least 160.
  */
 bool wss_config_blocks_text(const struct wss_config_finding *findings, size_t n, char *ret_text,

@@ -108,11 +108,11 @@ int wss_hypervisor_guest(const struct wss_hypervisor *hypervisor, const struct w
 /* From now on notes which guests reboot without a new QEMU, if the source tells. May hang. */
 void wss_hypervisor_follow_reboots(const struct wss_hypervisor *hypervisor);
 
-/* Takes the UUID of a guest that has rebooted since it was last taken; false: none has. Asks nobody. */
+/* Takes the UUID of a guest that has rebooted since it was last taken; false: none has. Makes no libvirt call. */
 bool wss_hypervisor_next_reboot(const struct wss_hypervisor *hypervisor,
 				char ret_uuid[WSS_UUID_TEXT_MAX]);
 
-/* Whether its connection to libvirt, if it has one, still works as far as is known. Asks nobody. */
+/* Whether its connection to libvirt, if it has one, still works as far as is known. Makes no libvirt call. */
 bool wss_hypervisor_alive(const struct wss_hypervisor *hypervisor);
 
 /* libvirt's facts about the host as a whole. */

@@ -375,9 +375,9 @@ static void mmu_explain(const struct wss_tracker *tracker, struct wss_sample *sa
 	wss_fine_explain(&mmu->fine, sample);
 	if (mmu->result.granularity_bytes > 4096)
 		wss_sample_note(sample,
-				"KVM maps this guest by %s and each entry counts as a whole: "
+				"KVM maps this guest by %s and one access counts as a whole entry: "
 				"the working set lies between the low and the high bound "
-				"(granularity 4k is finer)",
+				"(use granularity 4k for an exact figure)",
 				mmu->result.granularity_bytes > SIZE_2M ? "1 GiB" : "2 MiB");
 	if (!mmu->pages.exact)
 		explain_gauge(mmu, sample);
@@ -396,7 +396,7 @@ static void mmu_explain(const struct wss_tracker *tracker, struct wss_sample *sa
 
 const struct wss_tracker_ops wss_tracker_mmu = {
 	.name = "mmu",
-	.summary = "drops KVM's second-level mappings once and counts those that come back",
+	.summary = "unmaps guest memory in EPT/NPT and counts the pages faulted back in",
 	.observes = WSS_OBSERVES_ACCESSES,
 	.granularity = "as KVM maps: 4 KiB, 2 MiB or 1 GiB",
 	.cheap_poll = true,

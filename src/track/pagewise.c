@@ -157,7 +157,7 @@ static void explain_written(const struct wss_pagewise *pages, struct wss_sample 
 		return;
 	}
 	wss_sample_note(sample,
-			"the written memory is only bounded, because %s: a page that was read "
+			"the written memory is an upper bound, because %s: a page that was read "
 			"may then be written without a fault",
 			why);
 }

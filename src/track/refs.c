@@ -57,7 +57,7 @@ static int refs_probe(const struct wss_host *host, struct wss_guest *guest, stru
 		return 0;
 	if (guest->kvm)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "the guest runs on KVM, whose page tables clear_refs 1 does not reach");
+				     "refs works for TCG guests only, and this one runs on KVM");
 	return guest->process.proc.dirfd >= 0 ? refs_probe_guest(guest, err) : 0;
 }
 
@@ -76,7 +76,7 @@ static int check_no_huge(const struct wss_guest *guest, struct wss_error *err)
 	if (smaps.guest.huge)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 				     "4 KiB granularity: some of the guest's RAM is on huge "
-				     "pages, which have one accessed bit each");
+				     "pages, where one access counts as 2 MiB");
 	return 0;
 }
 
@@ -141,7 +141,7 @@ static int refs_poll(struct wss_tracker *tracker, struct wss_reading *ret_readin
 	if (!smaps.guest.referenced && !refs->may_flush)
 		return wss_error_set(
 			err, WSS_ERR_FAILED,
-			"no accessed bit was set again within the window, and the TLBs cannot "
+			"no page was seen accessed within the window, and the TLBs cannot "
 			"be flushed safely on this kernel: a longer window may show more");
 	wss_referenced_result(smaps.guest.referenced, smaps.guest.huge, HUGE_PAGE, &refs->result);
 	*ret_reading = (struct wss_reading){
@@ -161,8 +161,8 @@ static void refs_explain(const struct wss_tracker *tracker, struct wss_sample *s
 	if (refs->result.granularity_bytes > 4096)
 		wss_sample_note(
 			sample,
-			"some guest RAM is on huge pages, which have one accessed bit for 2 "
-			"MiB: the working set lies between the low and the high bound");
+			"some guest RAM is on huge pages, where one access counts as 2 MiB: "
+			"the working set lies between the low and the high bound");
 	if (!refs->result.wss_bytes)
 		wss_sample_degrade(sample, "the guest touched nothing that was seen: it did "
 					   "not run, or the window is too short");
@@ -175,8 +175,7 @@ static void refs_explain(const struct wss_tracker *tracker, struct wss_sample *s
 
 const struct wss_tracker_ops wss_tracker_refs = {
 	.name = "refs",
-	.summary = "clears the accessed bits of QEMU's page table and counts those that are "
-		   "set again",
+	.summary = "clears accessed bits and counts the pages accessed since",
 	.observes = WSS_OBSERVES_ACCESSES,
 	.granularity = "4 KiB; 2 MiB on huge pages",
 	.cheap_poll = false,

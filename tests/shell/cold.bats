@@ -76,7 +76,7 @@ assert rows[0]["uuid"] == "'${uuid}1'", rows'
 	[ "$("$virt_wss" cold ${uuid}2 --output csv | field uuid | sort -u)" = ${uuid}2 ]
 	[ "$("$virt_wss" cold web2 --output csv | field uuid | sort -u | wc -l)" = 2 ]
 	[ "$("$virt_wss" cold --all --output csv | field uuid | sort -u | wc -l)" = 3 ]
-	refused 1 'web9: no ages are stored of it' web9
+	refused 1 'web9: no idle-age data for this guest yet' web9
 	[ -z "$output" ]
 	run "$virt_wss" cold web1 web9
 	[ "$status" = 3 ]
@@ -102,6 +102,6 @@ assert rows[0]["uuid"] == "'${uuid}1'", rows'
 	rm -r ages
 	run --separate-stderr "$virt_wss" cold
 	[ "$status" = 0 ]
-	[[ "$stderr" = *"there are no ages yet"* ]]
+	[[ "$stderr" = *"no idle-age data yet beside "* ]]
 	refused 2 'takes no -c' -c test:///default
 }

@@ -107,7 +107,7 @@ for row in sum(rows.values(), []):
         row["setting"] in ("passed-through device", "launch security"), row'
 	run -0 --separate-stderr "$virt_wss" -c "$uri" methods --config plain whole
 	[[ $output == *"virsh edit plain"* ]]
-	[[ $stderr == *"virt-wss: plain: at its next start, in its XML: <memballoon model='virtio' autodeflate='on'"* ]]
+	[[ $stderr == *"virt-wss: plain: put into the domain XML (effective at next start): <memballoon model='virtio' autodeflate='on'"* ]]
 	run -2 "$virt_wss" --qmp /nonexistent methods --config
 }
 

@@ -755,7 +755,7 @@ assert all("gain_bytes" not in c and c["gain_reason"] for c in web2)
 assert web2[1]["command"] == "virsh dommemstat web2 --period 10 --live"
 assert rows["web3"]["configuration"] == []' "$BATS_TEST_TMPDIR/out"
 	wss recommend
-	grep -Fx 'virt-wss: web1: note: its configuration keeps its memory: no balloon device' <<<"$err"
+	grep -Fx 'virt-wss: web1: note: its memory cannot be reclaimed: no balloon device' <<<"$err"
 	[[ $err != *"web2: note"* ]]
 	on_terminal recommend
 	grep -Fx 'virt-wss: 2 guests could give memory back better: see virt-wss methods --config' <<<"$out"
@@ -763,5 +763,5 @@ assert rows["web3"]["configuration"] == []' "$BATS_TEST_TMPDIR/out"
 	wss recommend --host --output json
 	room_is '
 assert "rank" not in guests["web1"] and guests["web2"]["rank"] == 1
-assert guests["web1"]["reason"] == "its configuration keeps its memory: no balloon device"'
+assert guests["web1"]["reason"] == "its memory cannot be reclaimed: no balloon device"'
 }

@@ -248,7 +248,7 @@ has() { # LINE...
 
 @test "files that are no text, too large, or no files are refused" {
 	printf '[measure]\nwindow = 4s\0\n' >"$etc/serve.conf"
-	refused "$etc/serve.conf: it contains a NUL byte: it is no text"
+	refused "$etc/serve.conf: binary file, not a configuration"
 	printf '[measure]\nwindow = 4s\r\n' >"$etc/serve.conf"
 	refused "$etc/serve.conf:2: the line contains a control character"
 	printf '[measure]\nhold-file = /%01100d\n' 0 >"$etc/serve.conf"
@@ -304,12 +304,12 @@ budget() { # NUMBER: in the metrics
 	touch hold
 	reload 'the configuration was read again'
 	wait_until 30 budget 0.02
-	wait_until 30 logged 'held: nothing is measured while hold exists'
+	wait_until 30 logged 'paused by hold file hold'
 	# Several times, because configurations that were replaced are released.
 	printf '[metrics]\ntextfile = other\n' >"$etc/serve.conf"
 	reload 'the configuration was read again' 2
 	wait_until 30 [ -s other ]
-	wait_until 30 logged 'goes on: /run/virt-wss/hold is gone'
+	wait_until 30 logged 'hold file /run/virt-wss/hold is gone: measuring again'
 	mv other metrics
 	reload 'the configuration was read again' 3
 	wait_until 30 [ -s other ]

@@ -81,8 +81,8 @@ well_formed() {
 	wait_until 30 says 'virt_wss_held 1'
 	rm hold
 	wait_until 30 says 'virt_wss_held 0'
-	grep -qx 'virt-wss: held: nothing is measured while hold exists' err
-	grep -qx 'virt-wss: goes on: hold is gone' err
+	grep -qx 'virt-wss: paused by hold file hold' err
+	grep -qx 'virt-wss: hold file hold is gone: measuring again' err
 }
 
 @test "a hold file that is a link to nowhere, or cannot be looked for, holds it" {

@@ -791,12 +791,12 @@ static void test_choose(void **unused)
 	(void)unused;
 	attach();
 	assert_int_equal(wss_tracker_check(&wss_tracker_mmu, &host, fake->guest, &options, NULL), 0);
-	assert_unfit(&wss_tracker_refs, &options, "the guest runs on KVM");
+	assert_unfit(&wss_tracker_refs, &options, "refs works for TCG guests only");
 	assert_auto_is_first_fit(&options);
 	/* A KVM guest that cannot be zapped is not measured by accessed bits instead. */
 	host.two_dim_paging = WSS_NO;
 	assert_unfit(&wss_tracker_mmu, &options, "KVM uses shadow paging");
-	assert_unfit(&wss_tracker_refs, &options, "the guest runs on KVM");
+	assert_unfit(&wss_tracker_refs, &options, "refs works for TCG guests only");
 	assert_auto_is_first_fit(&options);
 	fake->guest->kvm = false;
 	assert_unfit(&wss_tracker_mmu, &options, "KVM");
