@@ -61,7 +61,8 @@ int wss_history_add_coldness(struct wss_history *history, const char *uuid, time
 
 	if (time < 0)
 		return 0;
-	if (wss_db_exec(history, "BEGIN IMMEDIATE", "cannot write to it", err) < 0)
+	if (wss_db_log_check(history, err) < 0 ||
+	    wss_db_exec(history, "BEGIN IMMEDIATE", "cannot write to it", err) < 0)
 		return -1;
 	r = coldness_put(history, uuid, WSS_HISTORY_HOUR, time, report, err);
 	if (r == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "store/db.h"
 
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,10 @@
 #include "base/stop.h"
 
 #define VALUE_MAX (16 << 20)
+/* Until wss_history_prune() sets it. SQLite writes a log back that has 4 MiB. */
+#define LOG_MAX_BYTES (64ULL << 20)
+/* How long to wait for a reader that keeps the log from being written back. */
+#define LOG_PATIENCE_MS 500
 #define BUSY_STEP_MS 10
 /* How long another process's transaction may still delay this one after a stop request. */
 #define STOP_MS 1000
@@ -189,6 +194,39 @@ int wss_db_number(struct wss_history *history, const char *text, int64_t *ret_nu
 	return 0;
 }
 
+uint64_t wss_db_log_bytes(const struct wss_history *history)
+{
+	wss_auto_free char *log = NULL;
+	struct stat st;
+
+	if (asprintf(&log, "%s-wal", history->path) < 0) {
+		log = NULL;
+		return 0;
+	}
+	return stat(log, &st) < 0 ? 0 : (uint64_t)st.st_size;
+}
+
+bool wss_db_log_write_back(struct wss_history *history)
+{
+	int patience_ms = history->patience_ms, r;
+
+	if (patience_ms > LOG_PATIENCE_MS)
+		history->patience_ms = LOG_PATIENCE_MS;
+	r = sqlite3_wal_checkpoint_v2(history->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+	history->patience_ms = patience_ms;
+	return r == SQLITE_OK;
+}
+
+int wss_db_log_check(struct wss_history *history, struct wss_error *err)
+{
+	if (wss_db_log_bytes(history) <= history->log_max_bytes || wss_db_log_write_back(history))
+		return 0;
+	return wss_error_set(err, WSS_ERR_BUSY,
+			     "history %s: its log has reached its limit of %" PRIu64 " MiB, because another process "
+			     "that reads it does not go on",
+			     history->path, history->log_max_bytes >> 20);
+}
+
 sqlite3_stmt *wss_db_statement(struct wss_history *history, enum wss_db_statement which,
 			       struct wss_error *err)
 {
@@ -235,8 +273,10 @@ struct wss_history *wss_db_new(const char *path, struct wss_error *err)
 		free(history);
 		history = NULL;
 	}
-	if (history)
+	if (history) {
 		history->patience_ms = DB_BUSY_MS;
+		history->log_max_bytes = LOG_MAX_BYTES;
+	}
 	if (!history)
 		wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 	return history;

@@ -54,6 +54,7 @@ struct wss_history {
 	int patience_ms, waited_ms; /* wait for another process's lock: limit and time spent */
 	dev_t device;	   /* the file that was opened for writing */
 	ino_t inode;
+	uint64_t log_max_bytes; /* see wss_db_log_check() */
 	int64_t version; /* of its schema, at most the newest that this program knows; 0: not known yet */
 	bool created;				 /* this handle created the file */
 	sqlite3_stmt *statements[DB_STATEMENTS]; /* prepared on first use */
@@ -70,6 +71,18 @@ int wss_db_error(struct wss_history *history, const char *what, struct wss_error
  * A writer must be able to record its actions even after a stop request.
  */
 void wss_db_heed_stop(struct wss_history *history, bool heed);
+
+/* Returns the size of SQLite's log beside the file; 0 if there is none. */
+uint64_t wss_db_log_bytes(const struct wss_history *history);
+
+/* Writes the log back and empties it. False: a reader keeps it from that, or the disk does. */
+bool wss_db_log_write_back(struct wss_history *history);
+
+/*
+ * Fails with WSS_ERR_BUSY before a write of what may be lost, if the log is longer than log_max_bytes and cannot be
+ * written back, because a reader that does not go on has a transaction open: the log would grow without limit.
+ */
+int wss_db_log_check(struct wss_history *history, struct wss_error *err);
 
 /* Runs statements without parameters. */
 int wss_db_exec(struct wss_history *history, const char *sql, const char *what,

@@ -349,14 +349,14 @@ int wss_history_add_all(struct wss_history *history, const struct wss_sample *sa
 			size_t *ret_added, struct wss_error *err)
 {
 	size_t added = 0;
-	int r;
+	int r = 0;
 
 	for (size_t i = 0; i < n; i++)
 		if (!samples[i].uuid[0])
 			return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 					     "not stored: a guest without a UUID has no history");
-	r = wss_db_exec(history, "BEGIN IMMEDIATE", "cannot write to it", err);
-	if (r < 0)
+	if (wss_db_log_check(history, err) < 0 ||
+	    wss_db_exec(history, "BEGIN IMMEDIATE", "cannot write to it", err) < 0)
 		return -1;
 	for (size_t i = 0; i < n && r >= 0; i++) {
 		r = try_sample(history, &samples[i], err);

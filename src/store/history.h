@@ -76,7 +76,10 @@ void wss_history_close(struct wss_history *history);
  */
 void wss_history_close_unused(struct wss_history *history);
 
-/* Adds a measured sample of a guest that has a UUID, in one transaction. */
+/*
+ * Adds a measured sample of a guest that has a UUID, in one transaction. WSS_ERR_BUSY also while a reader that does
+ * not go on keeps SQLite's log at its limit.
+ */
 int wss_history_add(struct wss_history *history, const struct wss_sample *sample,
 		    struct wss_error *err);
 
@@ -146,7 +149,7 @@ int wss_history_guests(struct wss_history *history, wss_history_on_guest on_gues
 /*
  * Calls on_sample for each stored sample of a guest from since to until, inclusive, over all
  * its series, sorted by time. The sample has only the stored figures and is valid during the
- * call.
+ * call. No transaction is open during the call, so it may wait.
  */
 typedef void (*wss_history_on_sample)(const struct wss_sample *sample, void *opaque);
 int wss_history_samples(struct wss_history *history, const char *uuid, time_t since, time_t until,
@@ -172,7 +175,7 @@ int wss_history_pressure(struct wss_history *history, const char *uuid, time_t s
 /*
  * Calls on_span for each hour or day (level: WSS_HISTORY_HOUR or WSS_HISTORY_DAY) of each
  * series of a guest that overlaps the time from since to until, sorted by time. The span is
- * valid during the call.
+ * valid during the call. No transaction is open during the call, so it may wait.
  */
 typedef void (*wss_history_on_span)(const struct wss_history_span *span, void *opaque);
 int wss_history_spans(struct wss_history *history, const char *uuid, int level, time_t since,
@@ -199,7 +202,7 @@ int wss_history_coldness(struct wss_history *history, const char *uuid,
 
 struct wss_history_limits {
 	uint64_t samples_s, hours_s, days_s; /* how long to keep each */
-	uint64_t max_bytes; /* size limit of the file: the oldest data is deleted first */
+	uint64_t max_bytes; /* size limit of the file and its log: the oldest data is deleted first */
 };
 
 #define WSS_HISTORY_LIMITS_DEFAULT                                                        \

@@ -145,23 +145,19 @@ int wss_history_open(const char *path, struct wss_history **ret_history, struct 
 	return -1;
 }
 
-/*
- * Copies the log into the file. Where the file was moved without its log, the log's samples would be lost, and a
- * file that took its place would get them. Best effort: a file that was removed has nothing to be saved.
- */
-static void finish_log(struct wss_history *history)
-{
-	sqlite3_wal_checkpoint_v2(history->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-}
-
 int wss_history_reopen(struct wss_history *history, struct wss_error *err)
 {
 	struct wss_history *opened;
 
-	finish_log(history);
+	/*
+	 * Where the file was moved without its log, the log's samples would be lost, and a file that took its place
+	 * would get them. Best effort: a file that was removed has nothing to be saved.
+	 */
+	wss_db_log_write_back(history);
 	if (wss_history_open(history->path, &opened, err) < 0)
 		return -1;
 	wss_history_set_patience(opened, history->patience_ms);
+	opened->log_max_bytes = history->log_max_bytes;
 	wss_db_swap(history, opened);
 	/* SQLite leaves the files at a path alone that leads to another database than its own. */
 	wss_history_close(opened);

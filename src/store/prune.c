@@ -8,10 +8,14 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "base/stop.h"
 #include "store/db.h"
 
 #define PRUNE_NS (5 * WSS_NS_PER_S)
+/* The log may have a quarter of the size limit, and at least twice what SQLite writes back anyway. */
+#define LOG_PART 4
+#define LOG_LEAST_BYTES (8ULL << 20)
 #define BATCH_ROWS "1000"
 #define BATCH_PAGES "1000"
 
@@ -221,18 +225,29 @@ static int shrink_file(const struct pruning *pruning, struct wss_error *err)
 	return r;
 }
 
+/* Writes the log back. Returns what the rows may take: the limit without a log that a reader keeps from that. */
+static uint64_t limit_beside_log(struct wss_history *history, uint64_t max_bytes)
+{
+	wss_db_log_write_back(history);
+	return max_bytes - wss_u64_min(wss_db_log_bytes(history), max_bytes / 2);
+}
+
 int wss_history_prune(struct wss_history *history, const struct wss_history_limits *limits,
 		      time_t now, struct wss_error *err)
 {
 	struct pruning pruning = {history, wss_clock_now_ns() + PRUNE_NS};
+	uint64_t max_bytes = limit_beside_log(history, limits->max_bytes);
 	int r;
 
+	history->log_max_bytes = wss_u64_max(limits->max_bytes / LOG_PART, LOG_LEAST_BYTES);
+	if (wss_db_log_check(history, err) < 0)
+		return -1;
 	wss_db_heed_stop(history, true);
 	r = effective_now(history, now, &now, err) < 0 ? -1 : 1;
 	if (r > 0)
 		r = forget_old(&pruning, limits, now, err);
 	if (r > 0)
-		r = forget_until_it_fits(&pruning, limits->max_bytes, err);
+		r = forget_until_it_fits(&pruning, max_bytes, err);
 	if (r > 0)
 		r = forget_empty(&pruning, err);
 	if (r > 0)

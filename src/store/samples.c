@@ -3,6 +3,7 @@
  * Reads stored samples and summaries row by row. Nothing in the file is trusted: see schema.c.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -106,8 +107,35 @@ static int series_read(struct wss_history *history, int64_t id, struct sample_se
 		       : wss_db_error(history, "cannot read it", err);
 }
 
-static void read_sample(sqlite3_stmt *stmt, const struct sample_series *series,
-			struct wss_sample *sample)
+/* A stored sample; its series is read when the row is passed on. */
+struct sample_row {
+	int64_t series;
+	time_t time;
+	enum wss_quality quality;
+	struct wss_amount window_ns, wss_bytes, low_bytes, high_bytes;
+	struct wss_amount maximum_bytes, balloon_bytes, rss_bytes, swap_bytes, qemu_bytes;
+};
+
+static void sample_row_read(sqlite3_stmt *stmt, struct sample_row *row)
+{
+	*row = (struct sample_row){
+		.series = sqlite3_column_int64(stmt, 0),
+		.time = sqlite3_column_int64(stmt, 1),
+		.quality = (enum wss_quality)column_enum(stmt, 2, WSS_QUALITY_DEGRADED),
+		.window_ns = wss_db_column_amount(stmt, 3),
+		.wss_bytes = wss_db_column_amount(stmt, 4),
+		.low_bytes = wss_db_column_amount(stmt, 5),
+		.high_bytes = wss_db_column_amount(stmt, 6),
+		.maximum_bytes = wss_db_column_amount(stmt, 7),
+		.balloon_bytes = wss_db_column_amount(stmt, 8),
+		.rss_bytes = wss_db_column_amount(stmt, 9),
+		.swap_bytes = wss_db_column_amount(stmt, 10),
+		.qemu_bytes = wss_db_column_amount(stmt, 11),
+	};
+}
+
+static void sample_from_row(const struct sample_row *row, const struct sample_series *series,
+			    struct wss_sample *sample)
 {
 	memcpy(sample->domain, series->domain, sizeof(sample->domain));
 	memcpy(sample->uuid, series->uuid, sizeof(sample->uuid));
@@ -115,17 +143,17 @@ static void read_sample(sqlite3_stmt *stmt, const struct sample_series *series,
 	sample->observes = series->observes;
 	sample->granularity_bytes = series->granularity_bytes;
 	sample->requested_window_ns = series->window_ns;
-	sample->wall = sqlite3_column_int64(stmt, 1);
-	sample->quality = (enum wss_quality)column_enum(stmt, 2, WSS_QUALITY_DEGRADED);
-	sample->window_ns = wss_db_column_amount(stmt, 3);
-	sample->wss_bytes = wss_db_column_amount(stmt, 4);
-	sample->low_bytes = wss_db_column_amount(stmt, 5);
-	sample->high_bytes = wss_db_column_amount(stmt, 6);
-	sample->memory.maximum_bytes = wss_db_column_amount(stmt, 7);
-	sample->memory.balloon_bytes = wss_db_column_amount(stmt, 8);
-	sample->memory.rss_bytes = wss_db_column_amount(stmt, 9);
-	sample->memory.swap_bytes = wss_db_column_amount(stmt, 10);
-	sample->memory.qemu_bytes = wss_db_column_amount(stmt, 11);
+	sample->wall = row->time;
+	sample->quality = row->quality;
+	sample->window_ns = row->window_ns;
+	sample->wss_bytes = row->wss_bytes;
+	sample->low_bytes = row->low_bytes;
+	sample->high_bytes = row->high_bytes;
+	sample->memory.maximum_bytes = row->maximum_bytes;
+	sample->memory.balloon_bytes = row->balloon_bytes;
+	sample->memory.rss_bytes = row->rss_bytes;
+	sample->memory.swap_bytes = row->swap_bytes;
+	sample->memory.qemu_bytes = row->qemu_bytes;
 }
 
 /* Times are limited to the valid range, so that every row that is found has a valid time. */
@@ -136,29 +164,71 @@ static void bind_span(sqlite3_stmt *stmt, const char *uuid, time_t since, time_t
 	sqlite3_bind_int64(stmt, 3, until > WSS_TIME_MAX_S ? WSS_TIME_MAX_S : until);
 }
 
+/*
+ * Makes room for another row after n, in an array that has room for *room. Rows are read before any of them is
+ * passed on: the caller may wait for the reader of its output, and a query that is open as long keeps SQLite from
+ * writing its log back, which then grows without limit.
+ */
+static void *rows_make_room(void *rows, size_t n, size_t *room, size_t row_size)
+{
+	void *longer;
+
+	if (n < *room)
+		return rows;
+	longer = reallocarray(rows, *room ? 2 * *room : 256, row_size);
+	if (longer)
+		*room = *room ? 2 * *room : 256;
+	return longer;
+}
+
+/* Reads the rows of a guest into *rows, malloc()ed, which the caller frees even after an error. */
+static int sample_rows_read(struct wss_history *history, sqlite3_stmt *stmt, struct sample_row **rows,
+			    size_t *ret_n, struct wss_error *err)
+{
+	size_t room = 0;
+	int step;
+
+	*ret_n = 0;
+	while (rows_has_next(stmt, &step)) {
+		struct sample_row *longer = rows_make_room(*rows, *ret_n, &room, sizeof(**rows));
+
+		if (!longer) {
+			sqlite3_reset(stmt);
+			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+		}
+		*rows = longer;
+		sample_row_read(stmt, &longer[(*ret_n)++]);
+	}
+	return end_of_rows(history, stmt, step, err);
+}
+
 int wss_history_samples(struct wss_history *history, const char *uuid, time_t since,
 			time_t until, wss_history_on_sample on_sample, void *opaque,
 			struct wss_error *err)
 {
 	sqlite3_stmt *stmt = wss_db_statement(history, DB_SAMPLES, err);
 	struct sample_series series = {.known = false};
-	int step, r = 0;
+	struct sample_row *rows = NULL;
+	size_t n = 0;
+	int r;
 
 	if (!stmt)
 		return -1;
 	bind_span(stmt, uuid, since, until);
-	while (r == 0 && rows_has_next(stmt, &step)) {
+	r = sample_rows_read(history, stmt, &rows, &n, err);
+	for (size_t i = 0; i < n && r == 0; i++) {
 		struct wss_sample sample = {.n_curve = 0};
 
-		r = series_read(history, sqlite3_column_int64(stmt, 0), &series, err);
-		read_sample(stmt, &series, &sample);
-		if (r == 0)
-			on_sample(&sample, opaque);
+		r = series_read(history, rows[i].series, &series, err);
+		if (r == 0 && wss_stop_requested())
+			r = wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
+		if (r < 0)
+			break;
+		sample_from_row(&rows[i], &series, &sample);
+		on_sample(&sample, opaque);
 	}
-	if (r == 0)
-		return end_of_rows(history, stmt, step, err);
-	sqlite3_reset(stmt);
-	return -1;
+	free(rows);
+	return r;
 }
 
 int wss_history_pressure(struct wss_history *history, const char *uuid, time_t since,
@@ -217,20 +287,60 @@ int wss_history_overhead(struct wss_history *history, const char *uuid, time_t s
 	return r;
 }
 
-static int read_span(struct wss_history *history, sqlite3_stmt *stmt,
-		     struct sample_series *series, struct wss_history_span *span,
-		     struct wss_error *err)
+struct span_row {
+	int64_t series;
+	time_t start;
+	struct wss_summary summary;
+};
+
+/* Like sample_rows_read(); the caller frees their summaries, too. */
+static int span_rows_read(struct wss_history *history, sqlite3_stmt *stmt, struct span_row **rows,
+			  size_t *ret_n, struct wss_error *err)
 {
-	if (series_read(history, sqlite3_column_int64(stmt, 8), series, err) < 0)
+	size_t room = 0;
+	int step;
+
+	*ret_n = 0;
+	while (rows_has_next(stmt, &step)) {
+		struct span_row *row = rows_make_room(*rows, *ret_n, &room, sizeof(**rows));
+
+		if (!row) {
+			sqlite3_reset(stmt);
+			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+		}
+		*rows = row;
+		row += (*ret_n)++;
+		*row = (struct span_row){.series = sqlite3_column_int64(stmt, 8),
+					 .start = sqlite3_column_int64(stmt, 9)};
+		if (wss_db_read_summary(history, stmt, false, &row->summary, err) < 0) {
+			sqlite3_reset(stmt);
+			return -1;
+		}
+	}
+	return end_of_rows(history, stmt, step, err);
+}
+
+static int span_pass_on(struct wss_history *history, const char *uuid, int level, const struct span_row *row,
+			struct sample_series *series, wss_history_on_span on_span, void *opaque,
+			struct wss_error *err)
+{
+	struct wss_history_span span = {.seconds = level, .start = row->start, .summary = row->summary};
+	struct wss_history_coldness coldness;
+	int r = series_read(history, row->series, series, err);
+
+	if (r == 0)
+		r = wss_db_coldness_at(history, uuid, level, row->start, &coldness, err);
+	if (r < 0)
 		return -1;
-	span->start = sqlite3_column_int64(stmt, 9);
-	span->domain = series->domain;
-	span->uuid = series->uuid;
-	span->method = series->method;
-	span->observes = series->observes;
-	span->granularity_bytes = series->granularity_bytes;
-	span->requested_window_ns = series->window_ns;
-	return wss_db_read_summary(history, stmt, false, &span->summary, err);
+	span.cold = r > 0 ? &coldness.report : NULL;
+	span.domain = series->domain;
+	span.uuid = series->uuid;
+	span.method = series->method;
+	span.observes = series->observes;
+	span.granularity_bytes = series->granularity_bytes;
+	span.requested_window_ns = series->window_ns;
+	on_span(&span, opaque);
+	return 0;
 }
 
 int wss_history_spans(struct wss_history *history, const char *uuid, int level, time_t since,
@@ -239,28 +349,22 @@ int wss_history_spans(struct wss_history *history, const char *uuid, int level, 
 {
 	sqlite3_stmt *stmt = wss_db_statement(history, DB_SPANS, err);
 	struct sample_series series = {.known = false};
-	struct wss_history_coldness coldness;
-	int step, r = 0;
+	struct span_row *rows = NULL;
+	size_t n = 0;
+	int r;
 
 	if (!stmt)
 		return -1;
 	bind_span(stmt, uuid, since, until);
 	sqlite3_bind_int(stmt, 4, level);
-	while (r == 0 && rows_has_next(stmt, &step)) {
-		struct wss_history_span span = {.seconds = level};
-
-		r = read_span(history, stmt, &series, &span, err);
+	r = span_rows_read(history, stmt, &rows, &n, err);
+	for (size_t i = 0; i < n; i++) {
+		if (r == 0 && wss_stop_requested())
+			r = wss_error_set(err, WSS_ERR_INTERRUPTED, "interrupted");
 		if (r == 0)
-			r = wss_db_coldness_at(history, uuid, level, span.start, &coldness, err);
-		if (r > 0)
-			span.cold = &coldness.report;
-		r = r < 0 ? -1 : 0;
-		if (r == 0)
-			on_span(&span, opaque);
-		wss_summary_free(&span.summary);
+			r = span_pass_on(history, uuid, level, &rows[i], &series, on_span, opaque, err);
+		wss_summary_free(&rows[i].summary);
 	}
-	if (r == 0)
-		return end_of_rows(history, stmt, step, err);
-	sqlite3_reset(stmt);
-	return -1;
+	free(rows);
+	return r;
 }

@@ -36,6 +36,16 @@ refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 	[ "$status" = "$expected" ] && [ "${#stderr_lines[@]}" = 1 ] && grep -qE "$re" <<<"$stderr"
 }
 
+# Waits until a process waits for the reader of its output.
+wait_for_full_pipe() { # PID
+	for _ in $(seq 300); do
+		! grep -q pipe_write "/proc/$1/wchan" 2>/dev/null || return 0
+		! grep -q '^1 0x1 ' "/proc/$1/syscall" 2>/dev/null || return 0
+		timeout 0.1 tail -f /dev/null || true
+	done
+	return 1
+}
+
 @test "each sample of the requested time is a row, in order" {
 	make 48 100000000 3600 ${uuid}1
 	"$virt_wss" history --output csv >rows
@@ -202,4 +212,21 @@ refused() { # STATUS REGULAR-EXPRESSION ARGUMENT...
 	"$virt_wss" history >/dev/null
 	"$virt_wss" history --by day --chart >/dev/null
 	[ "$(md5sum <history.db)" = "$before" ]
+}
+
+@test "output that is not read keeps no log from being written back" {
+	command -v sqlite3 >/dev/null || skip "needs sqlite3"
+	make 3000 100000000 60 ${uuid}1 ${uuid}2
+	mkfifo out
+	"$virt_wss" history --output csv >out 3>&- &
+	local reader=$!
+	exec 4<out
+	read -r <&4
+	wait_for_full_pipe "$reader"
+	run sqlite3 "$VIRT_WSS_HISTORY" "UPDATE guest SET name = name || 'x'; PRAGMA wal_checkpoint(TRUNCATE)"
+	kill "$reader"
+	exec 4<&-
+	wait "$reader" || true
+	[ "$output" = "0|0|0" ]
+	[ ! -s "$VIRT_WSS_HISTORY-wal" ]
 }

@@ -383,6 +383,94 @@ static void test_retention_by_size(void **unused)
 	wss_history_close(history);
 }
 
+static uint64_t log_bytes(void)
+{
+	char log[PATH_MAX + 8];
+	struct stat st;
+
+	snprintf(log, sizeof(log), "%s-wal", path);
+	return stat(log, &st) < 0 ? 0 : (uint64_t)st.st_size;
+}
+
+static bool log_can_be_emptied(void)
+{
+	sqlite3 *db;
+	int r;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "UPDATE guest SET name = name", NULL, NULL, NULL), SQLITE_OK);
+	r = sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+	sqlite3_close(db);
+	return r == SQLITE_OK && !log_bytes();
+}
+
+static void empty_log_on_sample(const struct wss_sample *sample, void *opaque)
+{
+	(void)sample;
+	(*(unsigned *)opaque)++;
+	assert_true(log_can_be_emptied());
+}
+
+static void empty_log_on_span(const struct wss_history_span *span, void *opaque)
+{
+	(void)span;
+	(*(unsigned *)opaque)++;
+	assert_true(log_can_be_emptied());
+}
+
+/* Whoever gets the rows may wait for a reader of its output: the log can be written back meanwhile. */
+static void test_no_transaction_while_rows_are_passed_on(void **unused)
+{
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history *writer = open_history(), *reader = NULL;
+	unsigned rows = 0;
+
+	(void)unused;
+	fill(writer, UUID_A, 5, NOW, 3600);
+	assert_int_equal(wss_history_open_readonly(path, &reader, &err), 0);
+	assert_int_equal(wss_history_samples(reader, UUID_A, 0, NOW + 86400, empty_log_on_sample, &rows, &err), 0);
+	assert_int_equal(rows, 5);
+	assert_int_equal(wss_history_spans(reader, UUID_A, WSS_HISTORY_HOUR, 0, NOW + 86400, empty_log_on_span,
+					   &rows, &err),
+			 0);
+	assert_int_equal(rows, 10);
+	wss_history_close(reader);
+	wss_history_close(writer);
+}
+
+/* A reader that was stopped in the middle. */
+static void test_stalled_reader(void **unused)
+{
+	struct wss_history_limits limits = WSS_HISTORY_LIMITS_DEFAULT;
+	struct wss_error err = WSS_ERROR_INIT;
+	struct wss_history *history = open_history();
+	struct wss_sample sample = sample_of(UUID_A, MIB, NOW);
+	unsigned added = 0;
+	sqlite3 *reader;
+
+	(void)unused;
+	wss_history_set_patience(history, 20);
+	fill(history, UUID_A, 100, NOW - 100, 1);
+	limits.max_bytes = 32 * MIB;
+	assert_int_equal(sqlite3_open(path, &reader), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(reader, "BEGIN; SELECT * FROM guest", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(wss_history_prune(history, &limits, NOW, &err), 0);
+	for (; added < 5000 && wss_history_add(history, &sample, &err) == 0; added++)
+		sample.wall++;
+	assert_in_range(added, 50, 4999);
+	assert_int_equal(err.code, WSS_ERR_BUSY);
+	assert_non_null(strstr(err.text, "its log has reached its limit of 8 MiB"));
+	assert_in_range(log_bytes(), 8 * MIB, 9 * MIB);
+	/* Nor is the history deleted for the sake of the log. */
+	assert_int_equal(wss_history_prune(history, &limits, NOW, NULL), -1);
+	sqlite3_close(reader);
+	add(history, &sample);
+	assert_int_equal(count_since(history, UUID_A, 0), 100 + added + 1);
+	assert_true(log_bytes() < 8 * MIB);
+	assert_int_equal(wss_history_prune(history, &limits, NOW, NULL), 0);
+	wss_history_close(history);
+}
+
 /* Runs in a child; nothing may return to the test runner. */
 static noreturn void child_fill(const char *const *uuids, unsigned n)
 {
@@ -1582,6 +1670,8 @@ int main(void)
 		TEST(test_clock_jumps_ahead),
 		TEST(test_retention_by_age),
 		TEST(test_retention_by_size),
+		TEST(test_no_transaction_while_rows_are_passed_on),
+		TEST(test_stalled_reader),
 		TEST(test_two_writers),
 		TEST(test_made_at_once),
 		TEST(test_half_made),
