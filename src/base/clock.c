@@ -108,15 +108,20 @@ void wss_clock_format(time_t when, char *ret_text)
 
 int wss_clock_parse(const char *text, time_t *ret_when)
 {
-	struct tm tm = { 0 };
+	struct tm tm = { 0 }, normal;
 	const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+	time_t when;
 
 	/*
-	 * strptime() accepts a leap second, which would count as the next minute, possibly of
-	 * the year 10000.
+	 * strptime() accepts days that a month does not have, and a leap second, which would count as the next minute,
+	 * possibly of the year 10000.
 	 */
 	if (!end || *end || tm.tm_sec > 59)
 		return -1;
-	*ret_when = timegm(&tm);
+	normal = tm;
+	when = timegm(&normal);
+	if (normal.tm_mday != tm.tm_mday)
+		return -1;
+	*ret_when = when;
 	return 0;
 }

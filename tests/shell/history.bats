@@ -197,6 +197,8 @@ wait_for_full_pipe() { # PID
 	refused 2 "by: 'week' is not hour or day" --by week
 	refused 2 "since: 'yesterday'" --since yesterday
 	refused 2 "since: '2026-13-01'" --since 2026-13-01
+	refused 2 "since: '2026-02-30' is not a time" --since 2026-02-30
+	refused 2 "until: '2027-02-29T12:00' is not a time" --until 2027-02-29T12:00
 	refused 2 'exclude' --since 2d --span 2d
 	refused 2 'until' --since 2d --until 3d
 	refused 2 'chart' --chart --output json

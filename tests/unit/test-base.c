@@ -402,7 +402,9 @@ static void test_clock_text(void **unused)
 {
 	static const char *const bad[] = { "9999-12-31T23:59:60Z", "", "now", "2026-11-20", "2026-11-20T18:00:00",
 					   "2026-11-20T18:00:00+01:00", "2026-13-20T18:00:00Z",
-					   "2026-11-20T18:00:00Zx" };
+					   "2026-11-20T18:00:00Zx",
+					   "2026-02-29T18:00:00Z", "2026-02-30T00:00:00Z", "2026-04-31T23:59:59Z",
+					   "2100-02-29T00:00:00Z", "2026-01-00T00:00:00Z" };
 	char text[WSS_CLOCK_TEXT_MAX];
 	time_t when = 0;
 
@@ -419,6 +421,8 @@ static void test_clock_text(void **unused)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(wss_clock_parse(bad[i], &when), -1);
 	assert_int_equal(when, 1795197600);
+	assert_int_equal(wss_clock_parse("2028-02-29T00:00:00Z", &when), 0);
+	assert_int_equal(when, 1835395200);
 }
 
 static void test_root(void **unused)
