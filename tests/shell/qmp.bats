@@ -355,7 +355,7 @@ measured_128_mib() {
 		"sample --window 100ms --granularity both" "profile --to 100ms"; do
 		# shellcheck disable=SC2086
 		wss $words --deadline 1s
-		refused 1 'deadline of 1.00 s'
+		refused 1 'timed out after 1.00 s'
 		[ "$seconds" -le 4 ]
 		[[ $out != *fake1*,ok,* ]]
 		# The connection is gone: the fake serves one client at a time.

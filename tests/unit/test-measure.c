@@ -565,7 +565,7 @@ static void test_deadline(void **unused)
 	run(2);
 	assert_int_equal(got.n, 4);
 	assert_ptr_equal(got.from[0], targets[0]);
-	assert_failed(0, WSS_ERR_TIMEOUT, "deadline of 8.00 s");
+	assert_failed(0, WSS_ERR_TIMEOUT, "timed out after 8.00 s");
 	assert_true(got.last[0]);
 	assert_int_equal(fakes[0]->begins, 0);
 	assert_int_equal(fakes[0]->refreshes, 2);
@@ -621,7 +621,7 @@ static void test_deadline_within(void **unused)
 	run(1);
 	assert_int_equal(got.n, 2);
 	assert_measured(0);
-	assert_failed(1, WSS_ERR_TIMEOUT, "deadline of 4.00 s");
+	assert_failed(1, WSS_ERR_TIMEOUT, "timed out after 4.00 s");
 	assert_int_equal(fakes[0]->begins, 1);
 }
 
