@@ -272,7 +272,6 @@ struct wss_amount wss_advice_used_bytes(const struct wss_cold_report *report)
 
 static enum wss_advice_cold_status cold_status(const struct wss_history_coldness *newest)
 {
-	/* A report from the future was stored before the clock was set back. */
 	if (wss_clock_wall_seconds() - newest->time > WSS_ADVICE_COLD_MAX_S)
 		return WSS_ADVICE_COLD_STALE;
 	if (newest->report.as_of_ns - newest->report.since_ns < WSS_HISTORY_DAY * WSS_NS_PER_S)
@@ -289,7 +288,7 @@ static int advice_read_cold(struct wss_history *history, const struct wss_advice
 
 	if (!guest->active)
 		return 0;
-	r = wss_history_coldness(history, guest->uuid, &cold->newest, err);
+	r = wss_history_coldness(history, guest->uuid, wss_clock_wall_seconds(), &cold->newest, err);
 	if (r <= 0)
 		return r;
 	cold->status = cold_status(&cold->newest);

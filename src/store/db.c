@@ -136,7 +136,7 @@ static const char *const sql[DB_STATEMENTS] = {
 			    "?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, "
 			    "?21, ?22, ?23 FROM guest WHERE uuid = ?1",
 	[DB_COLDNESS_NEWEST] = "SELECT " COLD_REPORT " FROM guest JOIN coldness ON guest_id = guest.id "
-			       "WHERE uuid = ?1 ORDER BY time DESC LIMIT 1",
+			       "WHERE uuid = ?1 AND time <= ?2 ORDER BY time DESC LIMIT 1",
 	[DB_COLDNESS_AT] = "SELECT " COLD_REPORT " FROM guest JOIN coldness ON guest_id = guest.id "
 			   "WHERE uuid = ?1 AND level = ?2 AND start = ?3",
 	[DB_JOURNAL_PUT] =

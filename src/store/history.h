@@ -196,8 +196,11 @@ struct wss_history_coldness {
 int wss_history_add_coldness(struct wss_history *history, const char *uuid, time_t time,
 			     const struct wss_cold_report *report, struct wss_error *err);
 
-/* Reads the newest report on a guest. Returns 1; 0 if there is none, -1 on error. */
-int wss_history_coldness(struct wss_history *history, const char *uuid,
+/*
+ * Reads the newest report on a guest that does not lie ahead of now, as one does that was stored before the clock was
+ * set back. Returns 1; 0 if there is none, -1 on error.
+ */
+int wss_history_coldness(struct wss_history *history, const char *uuid, time_t now,
 			 struct wss_history_coldness *ret_coldness, struct wss_error *err);
 
 struct wss_history_limits {

@@ -1144,7 +1144,7 @@ static void add_coldness(struct wss_history *history, time_t time, uint64_t mib)
 static bool read_coldness(struct wss_history *history, struct wss_history_coldness *coldness)
 {
 	struct wss_error err = WSS_ERROR_INIT;
-	int r = wss_history_coldness(history, UUID_A, coldness, &err);
+	int r = wss_history_coldness(history, UUID_A, INT64_MAX, coldness, &err);
 
 	if (r < 0)
 		fail_msg("%s", err.text);
@@ -1233,6 +1233,25 @@ static void test_coldness_of_spans(void **unused)
 	spans = read_cold_spans(history, WSS_HISTORY_DAY);
 	assert_int_equal(spans.n, 1);
 	assert_int_equal(spans.mib[0], 30);
+	wss_history_close(history);
+}
+
+/* The clock was years ahead and was set back: the newest report of the past counts, and none where there is none. */
+static void test_coldness_from_the_future(void **unused)
+{
+	struct wss_history *history = open_history();
+	struct wss_history_coldness coldness;
+	struct wss_error err = WSS_ERROR_INIT;
+
+	(void)unused;
+	fill(history, UUID_A, 5, NOW, 60);
+	add_coldness(history, NOW + 10LL * 366 * 86400, 10);
+	assert_int_equal(wss_history_coldness(history, UUID_A, NOW, &coldness, &err), 0);
+	add_coldness(history, NOW + 300, 20);
+	assert_int_equal(wss_history_coldness(history, UUID_A, NOW + 299, &coldness, &err), 0);
+	assert_int_equal(wss_history_coldness(history, UUID_A, NOW + 300, &coldness, &err), 1);
+	assert_int_equal(coldness.time, NOW + 300);
+	assert_cold_report(&coldness.report, 20);
 	wss_history_close(history);
 }
 
@@ -1696,6 +1715,7 @@ int main(void)
 		TEST(test_overhead),
 		TEST(test_coldness),
 		TEST(test_coldness_of_spans),
+		TEST(test_coldness_from_the_future),
 		TEST(test_coldness_is_forgotten),
 		TEST(test_coldness_that_cannot_be),
 		TEST(test_no_place),
