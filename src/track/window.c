@@ -32,6 +32,7 @@ struct wss_window {
 	struct wss_tracker *tracker;
 	struct wss_hold *hold; /* NULL unless options->pause */
 	bool locked;	       /* we hold the guest's lock */
+	bool asks_qemu;	       /* polls wait for a QEMU that is stopped */
 
 	struct wss_window_facts facts; /* about this window, for its sample */
 	bool preparing;		       /* wss_window_prepare() has begun and is not done */
@@ -95,6 +96,7 @@ int wss_window_open(const struct wss_host *host, struct wss_guest *guest,
 	if (options->pause && (check_stopped(window->tracker, err) < 0 ||
 			       wss_hold_open(&guest->process, &window->hold, err) < 0))
 		goto failed;
+	window->asks_qemu = check_stopped(window->tracker, NULL) < 0;
 	window->facts.host = host;
 	window->facts.guest = guest;
 	window->facts.options = options;
@@ -386,9 +388,18 @@ static void schedule_poll(struct wss_window *window, uint64_t now_ns)
 static int read_tracker(struct wss_window *window, struct wss_reading *ret_reading,
 			struct wss_error *err)
 {
+	struct wss_standstill *standstill = &window->facts.standstill;
+	uint64_t asked_ns = wss_clock_now_ns();
+	int r;
+
 	if (window_check_alive(window, err) < 0)
 		return -1;
-	return window->tracker->ops->poll(window->tracker, ret_reading, err);
+	if (window->asks_qemu)
+		wss_standstill_look(standstill, asked_ns);
+	r = window->tracker->ops->poll(window->tracker, ret_reading, err);
+	if (window->asks_qemu)
+		wss_standstill_answered(standstill, asked_ns, wss_clock_now_ns());
+	return r;
 }
 
 /*
