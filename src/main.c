@@ -114,6 +114,8 @@ static void occupy_standard_streams(void)
 int main(int argc, char **argv)
 {
 	occupy_standard_streams();
+	/* Where it is ignored, which is inherited, children cannot be waited for, and their pids are taken by others. */
+	signal(SIGCHLD, SIG_DFL);
 	if (wss_http_child_is(argc, argv))
 		return wss_http_child_main(argc, argv);
 	wss_stop_install();

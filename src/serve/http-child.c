@@ -325,8 +325,8 @@ static void child_serve(struct child *child)
 	};
 
 	for (size_t i = 0; i < child->n_listeners; i++)
-		fds[2 + i] =
-			(struct pollfd){.fd = WSS_HTTP_CHANNEL + 1 + (int)i, .events = POLLIN};
+		fds[2 + i] = (struct pollfd){.fd = WSS_HTTP_CHANNEL + 1 + (int)i,
+					     .events = POLLIN | POLLRDHUP};
 	for (bool again = false;;) {
 		/* Connections wait until there is something to serve. */
 		nfds_t n = child->shelf ? 2 + child->n_listeners : 2;
@@ -344,6 +344,9 @@ static void child_serve(struct child *child)
 			return;
 		wss_http_door_expire(&child->door);
 		for (nfds_t i = 2; i < n; i++) {
+			/* Somebody has shut it down. The service makes another one before it starts this process again. */
+			if (fds[i].revents & ~POLLIN)
+				return;
 			if (fds[i].revents & POLLIN)
 				wss_http_door_accept(&child->door, child->daemon, fds[i].fd);
 			/* Frees the connections that had to make room. */
@@ -384,6 +387,7 @@ const char *wss_http_child_version(void)
 static int child_prepare(struct child *child, char **words, struct wss_error *err)
 {
 	uint64_t uid, gid, n;
+	int log_fd, r;
 
 	if (wss_number_parse(words[1], 0, UINT32_MAX, "user", &uid, err) < 0 ||
 	    wss_number_parse(words[2], 0, UINT32_MAX, "group", &gid, err) < 0 ||
@@ -397,9 +401,13 @@ static int child_prepare(struct child *child, char **words, struct wss_error *er
 	if (child_start_daemon(child) < 0)
 		return wss_error_set(err, WSS_ERR_FAILED, "cannot start the HTTP server");
 	/* Standard input is /dev/null. From here on nothing that clients send can reach the log. */
+	log_fd = dup(STDERR_FILENO);
 	dup2(STDIN_FILENO, STDERR_FILENO);
-	wss_http_confine_calls();
-	return 0;
+	r = wss_http_confine_calls(WSS_HTTP_CHANNEL + (int)n, err);
+	if (r < 0)
+		dup2(log_fd, STDERR_FILENO);
+	close(log_fd);
+	return r;
 }
 
 int wss_http_child_main(int argc, char **argv)

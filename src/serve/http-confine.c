@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "serve/http-confine.h"
 
+#include <cap-ng.h>
 #include <errno.h>
-#include <grp.h>
-#include <linux/audit.h>
-#include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <seccomp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/root.h"
+#include "serve/http-child.h"
 
 /* Memory that serving may take, on top of what the process has at its start. */
 #define DATA_MAX_BYTES (64UL << 20)
@@ -28,70 +28,57 @@
  * An empty directory that no longer has a name: nothing can be created in it. The process has
  * no descriptor of another directory by which it could leave.
  */
-static int root_enter_empty(void)
+static int root_enter_empty(struct wss_error *err)
 {
 	char path[] = "/tmp/virt-wss-XXXXXX", run_path[] = "/run/virt-wss-XXXXXX";
 	const char *made = mkdtemp(path);
+	int r;
 
 	if (!made)
 		made = mkdtemp(run_path);
-	if (!made || chdir(made) < 0) {
-		if (made)
-			rmdir(made);
-		return -1;
-	}
+	if (!made)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno,
+				       "cannot make an empty directory in /tmp or /run to be confined to");
+	r = chdir(made);
 	rmdir(made);
-	return chroot(".") < 0 || chdir("/") < 0 ? -1 : 0;
-}
-
-static int bounding_set_empty(void)
-{
-	for (unsigned long cap = 0; cap < 64; cap++)
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-			return errno == EINVAL ? 0 : -1;
+	if (r < 0 || chroot(".") < 0 || chdir("/") < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot be confined to an empty root directory");
 	return 0;
 }
 
-static int user_become(uid_t uid, gid_t gid)
+static int capabilities_drop(uid_t uid, gid_t gid, bool root, struct wss_error *err)
 {
-	if (geteuid() == 0 && setgroups(0, NULL) < 0)
-		return -1;
-	return setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0 ? -1 : 0;
-}
+	bool may_bound;
+	int r;
 
-static int capabilities_drop(void)
-{
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
-
-	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	return (int)syscall(SYS_capset, &header, none);
-}
-
-static bool capabilities_are_gone(void)
-{
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
-
-	if (syscall(SYS_capget, &header, data) < 0)
-		return false;
-	for (size_t i = 0; i < _LINUX_CAPABILITY_U32S_3; i++)
-		if (data[i].effective || data[i].permitted || data[i].inheritable)
-			return false;
-	return true;
+	/* A sandbox may withhold CAP_SETPCAP; no_new_privs makes the bounding set useless anyway. */
+	may_bound = capng_have_capability(CAPNG_EFFECTIVE, CAP_SETPCAP);
+	capng_clear(CAPNG_SELECT_ALL);
+	if (may_bound && (r = capng_apply(CAPNG_SELECT_BOUNDS)) < 0)
+		return wss_error_set(err, WSS_ERR_FAILED, "cannot empty the bounding set of capabilities (%d)", r);
+	if (root)
+		r = capng_change_id((int)uid, (int)gid, CAPNG_DROP_SUPP_GRP);
+	else
+		r = capng_apply(CAPNG_SELECT_CAPS);
+	if (r < 0)
+		return wss_error_set(err, WSS_ERR_FAILED, "cannot give up privileges (libcap-ng: %d)", r);
+	capng_get_caps_process();
+	if (capng_have_capabilities(CAPNG_SELECT_CAPS) != CAPNG_NONE || (root && (setuid(0) == 0 || geteuid() != uid)))
+		return wss_error_set(err, WSS_ERR_FAILED, "privileges are not gone");
+	return 0;
 }
 
 /* --- resources --- */
 
-static void limit(int resource, rlim_t value)
+static int limit(int resource, rlim_t value)
 {
 	struct rlimit old;
 
 	if (getrlimit(resource, &old) < 0)
-		return;
+		return -1;
 	if (value > old.rlim_max)
 		value = old.rlim_max;
-	setrlimit(resource, &(struct rlimit){value, value});
+	return setrlimit(resource, &(struct rlimit){value, value});
 }
 
 /*
@@ -113,147 +100,131 @@ static rlim_t data_now(void)
 	return known ? (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
-static void resources_limit(unsigned max_fds)
+static int resources_limit(unsigned max_fds, struct wss_error *err)
 {
 	rlim_t data = data_now();
 
-	if (data)
-		limit(RLIMIT_DATA, data + DATA_MAX_BYTES);
-	limit(RLIMIT_NOFILE, max_fds);
-	limit(RLIMIT_NPROC, 0);
-	limit(RLIMIT_CORE, 0);
+	if (!data)
+		return wss_error_set(err, WSS_ERR_FAILED, "cannot limit its memory: /proc/self/statm is not readable");
+	if (limit(RLIMIT_DATA, data + DATA_MAX_BYTES) < 0 || limit(RLIMIT_NOFILE, max_fds) < 0 ||
+	    limit(RLIMIT_NPROC, 0) < 0 || limit(RLIMIT_CORE, 0) < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot limit its resources");
+	return 0;
 }
 
 int wss_http_confine(uid_t uid, gid_t gid, unsigned max_fds, struct wss_error *err)
 {
 	bool root = geteuid() == 0;
 
-	resources_limit(max_fds);
-	if (root)
-		root_enter_empty();
-	/* A sandbox may withhold CAP_SETPCAP; no_new_privs makes the set useless anyway.
-	 */
-	if (bounding_set_empty() < 0 && errno != EPERM)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno,
-				       "cannot empty the bounding set");
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || user_become(uid, gid) < 0 ||
-	    capabilities_drop() < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno,
-				       "cannot give up privileges");
-	if (!capabilities_are_gone() || (root && (setuid(0) == 0 || geteuid() != uid)))
-		return wss_error_set(err, WSS_ERR_FAILED, "privileges are not gone");
+	if (resources_limit(max_fds, err) < 0)
+		return -1;
+	capng_get_caps_process();
+	/* A sandbox may withhold it, as our unit does. */
+	if (root && capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_CHROOT) && root_enter_empty(err) < 0)
+		return -1;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno, "cannot set no_new_privs");
+	if (capabilities_drop(uid, gid, root, err) < 0)
+		return -1;
 	/* Both are reset when the user changes. */
-	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-		return wss_error_errno(err, WSS_ERR_FAILED, errno, "prctl");
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return wss_error_errno(err, WSS_ERR_FAILED, errno,
+				       "cannot keep others from tracing it, or end with the service");
 	return 0;
 }
 
 /* --- system calls --- */
 
-#if defined(__x86_64__)
-#define ARCHITECTURE AUDIT_ARCH_X86_64
-#elif defined(__i386__)
-#define ARCHITECTURE AUDIT_ARCH_I386
-#elif defined(__aarch64__)
-#define ARCHITECTURE AUDIT_ARCH_AARCH64
-#endif
-
-#ifdef ARCHITECTURE
-#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
-#define RETURN(value) BPF_STMT(BPF_RET | BPF_K, value)
-#define ALLOW(name)                                                                           \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 1), RETURN(SECCOMP_RET_ALLOW)
-
-/* Calls of our loop, of libmicrohttpd, and of libc for memory and locks. None opens a file or a
- * connection, or runs a program. */
-static struct sock_filter filter[] = {
-	LOAD(arch),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0),
-	RETURN(SECCOMP_RET_ERRNO | EPERM),
-	LOAD(nr),
+/*
+ * Calls of our loop, of libmicrohttpd, and of libc for memory and locks. None opens a file or a connection, or runs a
+ * program. libseccomp ignores those that an architecture lacks.
+ */
+static const int allowed[] = {
 	/* sockets */
-	ALLOW(accept4),
-	ALLOW(recvfrom),
-	ALLOW(recvmsg),
-	ALLOW(sendto),
-	ALLOW(sendmsg),
-	ALLOW(read),
-	ALLOW(write),
-	ALLOW(writev),
-	ALLOW(shutdown),
-	ALLOW(getsockopt),
-	ALLOW(setsockopt),
-	ALLOW(getsockname),
-	ALLOW(fcntl),
-	ALLOW(close),
+	SCMP_SYS(accept4), SCMP_SYS(recvfrom), SCMP_SYS(sendto), SCMP_SYS(sendmsg), SCMP_SYS(read), SCMP_SYS(write),
+	SCMP_SYS(writev), SCMP_SYS(shutdown), SCMP_SYS(getsockopt), SCMP_SYS(getsockname), SCMP_SYS(close),
 	/* waiting */
-	ALLOW(ppoll),
-	ALLOW(epoll_ctl),
-	ALLOW(epoll_pwait),
-	ALLOW(futex),
-	ALLOW(restart_syscall),
-	ALLOW(clock_gettime),
-	ALLOW(gettimeofday),
+	SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(ppoll_time64), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_wait),
+	SCMP_SYS(epoll_pwait), SCMP_SYS(futex), SCMP_SYS(futex_time64), SCMP_SYS(restart_syscall),
+	SCMP_SYS(clock_gettime), SCMP_SYS(clock_gettime64), SCMP_SYS(gettimeofday), SCMP_SYS(time),
 	/* pages and memory */
-	ALLOW(munmap),
-	ALLOW(mprotect),
-	ALLOW(mremap),
-	ALLOW(madvise),
-	ALLOW(brk),
-	ALLOW(fstat),
-	ALLOW(getrandom),
+	SCMP_SYS(mmap), SCMP_SYS(mmap2), SCMP_SYS(munmap), SCMP_SYS(mprotect), SCMP_SYS(mremap), SCMP_SYS(madvise),
+	SCMP_SYS(brk), SCMP_SYS(fstat), SCMP_SYS(fstat64), SCMP_SYS(newfstatat), SCMP_SYS(fstatat64), SCMP_SYS(statx),
+	SCMP_SYS(getrandom),
 	/* the end */
-	ALLOW(rt_sigreturn),
-	ALLOW(rt_sigaction),
-	ALLOW(rt_sigprocmask),
-	ALLOW(getpid),
-	ALLOW(gettid),
-	ALLOW(tgkill),
-	ALLOW(exit),
-	ALLOW(exit_group),
-#ifdef __NR_mmap
-	ALLOW(mmap),
-#endif
-#ifdef __NR_mmap2
-	ALLOW(mmap2),
-#endif
-#ifdef __NR_newfstatat
-	ALLOW(newfstatat),
-#endif
-#ifdef __NR_statx
-	ALLOW(statx),
-#endif
-#ifdef __NR_poll
-	ALLOW(poll),
-#endif
-#ifdef __NR_epoll_wait
-	ALLOW(epoll_wait),
-#endif
-#ifdef __NR_time
-	ALLOW(time),
-#endif
-#ifdef __i386__
-	ALLOW(socketcall),
-	ALLOW(fcntl64),
-	ALLOW(fstat64),
-	ALLOW(fstatat64),
-	ALLOW(clock_gettime64),
-	ALLOW(ppoll_time64),
-	ALLOW(futex_time64),
-	ALLOW(sigreturn),
-#endif
-	RETURN(SECCOMP_RET_ERRNO | EPERM),
+	SCMP_SYS(sigreturn), SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(getpid),
+	SCMP_SYS(gettid), SCMP_SYS(exit), SCMP_SYS(exit_group),
 };
 
-void wss_http_confine_calls(void)
+/* Adds the calls that depend on their arguments. Returns 0 or a negative errno. */
+static int filter_add_conditions(scmp_filter_ctx filter)
 {
-	struct sock_fprog program = {sizeof(filter) / sizeof(filter[0]), filter};
+	const struct scmp_arg_cmp by_tcp = SCMP_A1(SCMP_CMP_EQ, IPPROTO_TCP);
+	const struct {
+		int call;
+		unsigned n;
+		struct scmp_arg_cmp args[2];
+	} rules[] = {
+		{SCMP_SYS(setsockopt), 2, {by_tcp, SCMP_A2(SCMP_CMP_EQ, TCP_NODELAY)}},
+		{SCMP_SYS(setsockopt), 2, {by_tcp, SCMP_A2(SCMP_CMP_EQ, TCP_CORK)}},
+		/* Others could send a descriptor back, under another number. */
+		{SCMP_SYS(recvmsg), 1, {SCMP_A0(SCMP_CMP_EQ, WSS_HTTP_CHANNEL)}},
+		/* abort() */
+		{SCMP_SYS(tgkill), 1, {SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid())}},
+	};
+	/* F_SETFL and others would change the open file; a duplicate would have another number. */
+	static const unsigned commands[] = {F_GETFD, F_SETFD, F_GETFL, F_GET_SEALS};
+	int r = 0;
 
-	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+	for (size_t i = 0; r == 0 && i < sizeof(commands) / sizeof(commands[0]); i++) {
+		const struct scmp_arg_cmp command = SCMP_A1(SCMP_CMP_EQ, commands[i]);
+
+		r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1, &command);
+		if (r == 0)
+			r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl64), 1, &command);
+	}
+	for (size_t i = 0; r == 0 && i < sizeof(rules) / sizeof(rules[0]); i++)
+		r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, rules[i].call, rules[i].n, rules[i].args);
+	return r;
 }
-#else
-void wss_http_confine_calls(void)
+
+/* A second filter, as the strictest of them decides: no call changes a shared socket. Returns 0 or a negative errno. */
+static int filter_add_shared(scmp_filter_ctx filter, int last_listener)
 {
+	int r = 0;
+
+	for (int fd = 0; r == 0 && fd <= last_listener; fd++) {
+		/* The kernel looks at 32 bits of a descriptor only. */
+		const struct scmp_arg_cmp shared = SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, (scmp_datum_t)fd);
+
+		r = seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(shutdown), 1, &shared);
+		if (r == 0)
+			r = seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(setsockopt), 1, &shared);
+	}
+	return r;
 }
-#endif
+
+int wss_http_confine_calls(int last_listener, struct wss_error *err)
+{
+	scmp_filter_ctx calls = seccomp_init(SCMP_ACT_ERRNO(EPERM)), shared = seccomp_init(SCMP_ACT_ALLOW);
+	int r = calls && shared ? 0 : -ENOMEM;
+
+	/* The errno of the kernel, instead of ECANCELED for any. */
+	if (r == 0)
+		r = seccomp_attr_set(shared, SCMP_FLTATR_API_SYSRAWRC, 1);
+	if (r == 0)
+		r = seccomp_attr_set(calls, SCMP_FLTATR_API_SYSRAWRC, 1);
+	for (size_t i = 0; r == 0 && i < sizeof(allowed) / sizeof(allowed[0]); i++)
+		r = seccomp_rule_add(calls, SCMP_ACT_ALLOW, allowed[i], 0);
+	if (r == 0)
+		r = filter_add_conditions(calls);
+	if (r == 0)
+		r = filter_add_shared(shared, last_listener);
+	if (r == 0)
+		r = seccomp_load(shared);
+	if (r == 0)
+		r = seccomp_load(calls);
+	seccomp_release(calls);
+	seccomp_release(shared);
+	return r < 0 ? wss_error_errno(err, WSS_ERR_FAILED, -r, "cannot filter its system calls") : 0;
+}

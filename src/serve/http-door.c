@@ -5,6 +5,8 @@
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "serve/http-child.h"
@@ -74,7 +76,8 @@ static void oldest_shut(struct wss_http_door *door)
 
 	if (!slot)
 		return;
-	shutdown(slot->fd, SHUT_RDWR);
+	/* Where libc calls it by socketcall(2), the filter cannot tell descriptors apart. */
+	syscall(SYS_shutdown, slot->fd, SHUT_RDWR);
 	slot->fd = -1;
 	TAILQ_REMOVE(&door->open, slot, link);
 	door->n_open--;

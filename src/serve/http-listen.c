@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -294,6 +295,49 @@ int wss_http_listen_activated(struct wss_http_listener *ret_listeners, size_t ma
 		if (listener_adopt(ACTIVATED_FIRST_FD + (int)i, &ret_listeners[i], err) < 0)
 			return -1;
 	*ret_n = (size_t)n;
+	return 0;
+}
+
+bool wss_http_listener_works(const struct wss_http_listener *listener)
+{
+	struct pollfd pfd = {.fd = listener->fd, .events = POLLIN | POLLRDHUP};
+
+	return listener->fd >= 0 && poll(&pfd, 1, 0) >= 0 && !(pfd.revents & ~POLLIN);
+}
+
+bool wss_http_listener_is_passed(const struct wss_http_listener *listener)
+{
+	return !listener->address.len;
+}
+
+int wss_http_listen_again(struct wss_http_listener *listener, struct wss_error *err)
+{
+	bool passed = wss_http_listener_is_passed(listener);
+	struct wss_http_listener again;
+
+	if (passed && listener->fd < 0)
+		return -1;
+	if (passed) {
+		wss_http_listener_close(listener);
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "%s no longer listens, nor does the service manager's own copy: restart the unit that "
+				     "passed it (systemctl restart virt-wss.socket)",
+				     listener->name);
+	}
+	/* Also for whoever else has it. */
+	if (listener->fd >= 0)
+		shutdown(listener->fd, SHUT_RDWR);
+	if (wss_http_listen(&listener->address, &again, err) < 0) {
+		/* A port below 1024, say: the old socket can listen again, if it is not a UNIX socket. */
+		if (listener->fd >= 0 && listen(listener->fd, SOMAXCONN) == 0 && wss_http_listener_works(listener))
+			return 0;
+		wss_http_listener_close(listener);
+		return -1;
+	}
+	snprintf(again.name, sizeof(again.name), "%s", listener->name);
+	if (listener->fd >= 0)
+		close(listener->fd);
+	*listener = again;
 	return 0;
 }
 

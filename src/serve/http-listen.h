@@ -37,7 +37,7 @@ struct wss_http_listener {
 	int fd;
 	char name[WSS_HTTP_ADDRESS_TEXT_MAX]; /* "unix:PATH", "127.0.0.1:9177" */
 	bool made;			      /* by us, so that its file is ours to remove */
-	struct wss_http_address address;      /* if made: with its port, and its file's directory without links */
+	struct wss_http_address address;      /* with its port, and its file's directory without links; len 0: passed to us */
 	dev_t dev;			      /* of that file */
 	ino_t ino;
 };
@@ -57,6 +57,19 @@ int wss_http_listen(const struct wss_http_address *address,
  */
 int wss_http_listen_activated(struct wss_http_listener *ret_listeners, size_t max,
 			      size_t *ret_n, struct wss_error *err);
+
+/* Whether it still accepts connections: anybody who has the socket can shut it down. */
+bool wss_http_listener_works(const struct wss_http_listener *listener);
+
+/* Whether it comes from wss_http_listen_activated(). */
+bool wss_http_listener_is_passed(const struct wss_http_listener *listener);
+
+/*
+ * Listens anew at the same address, and shuts the old socket down for all who have it. Its descriptor is -1 on
+ * failure, and the next call tries again. One that a service manager passed is only closed: WSS_ERR_FAILED at the first
+ * call, -1 without an error later. Other errors are those of wss_http_listen().
+ */
+int wss_http_listen_again(struct wss_http_listener *listener, struct wss_error *err);
 
 /* Closes it, and removes the file that wss_http_listen() made. */
 void wss_http_listener_close(struct wss_http_listener *listener);

@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +27,8 @@
 #define LIVED_NS (10 * WSS_NS_PER_S)
 #define PAUSE_MIN_NS (500 * WSS_NS_PER_MS)
 #define PAUSE_MAX_NS (30 * WSS_NS_PER_S)
+/* Unread answers of the process that are read at a time: it could send more for ever. */
+#define ANSWERS_MAX 16
 /* Above the numbers of all descriptors that the process gets. */
 #define HIGH_FD 64
 
@@ -33,13 +37,14 @@ struct wss_http {
 	size_t n_listeners;
 	uid_t uid;
 	gid_t gid;
-	pid_t pid;   /* 0: it does not run */
+	int pidfd;   /* -1: it does not run */
 	int channel; /* -1: likewise */
 	int pages;   /* the newest; -1: none yet, as for the book */
 	int book;
 	bool taking; /* pages are on their way */
 	uint64_t sent_ns, started_ns;
 	uint64_t start_ns; /* when it may be started */
+	uint64_t mend_ns;  /* when listeners that are missing are tried again */
 	uint64_t pause_ns;
 	uint64_t starts;
 };
@@ -103,7 +108,7 @@ int wss_http_new(const struct wss_http_options *options, struct wss_http **ret_h
 
 	if (!http)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	http->channel = http->pages = http->book = -1;
+	http->pidfd = http->channel = http->pages = http->book = -1;
 	if (open_listeners(options, http, err) < 0 ||
 	    (http->n_listeners && find_user(options->user, &http->uid, &http->gid, err) < 0)) {
 		wss_http_free(http);
@@ -119,6 +124,46 @@ int wss_http_new(const struct wss_http_options *options, struct wss_http **ret_h
 	return 0;
 }
 
+/* --- listeners --- */
+
+static size_t listeners_count(const struct wss_http *http)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < http->n_listeners; i++)
+		n += http->listeners[i].fd >= 0;
+	return n;
+}
+
+/*
+ * Listens anew where nobody listens any more, and if all is set, wherever the socket is our own: a process that has
+ * been taken over can have changed it, or passed it on. Returns at how many addresses that do it had ended.
+ */
+static size_t listeners_mend(struct wss_http *http, bool all)
+{
+	size_t mended = 0;
+
+	http->mend_ns = wss_clock_now_ns() + PAUSE_MAX_NS;
+	for (size_t i = 0; i < http->n_listeners; i++) {
+		struct wss_http_listener *listener = &http->listeners[i];
+		struct wss_error error = WSS_ERROR_INIT;
+		bool worked = wss_http_listener_works(listener);
+
+		if (worked && (!all || wss_http_listener_is_passed(listener)))
+			continue;
+		if (wss_http_listen_again(listener, &error) < 0) {
+			if (error.code)
+				wss_log(WSS_LOG_ERROR, "%s", error.text);
+		} else if (!worked) {
+			wss_warn("%s no longer listened: it does again", listener->name);
+			mended++;
+		}
+	}
+	return mended;
+}
+
+/* --- the process --- */
+
 /*
  * Between fork() and execve() of a process with threads: system calls only. Descriptors: the
  * channel, then the listening sockets. Standard input and output are left closed, and become
@@ -132,7 +177,8 @@ static _Noreturn void child_exec(const struct wss_http *http, int channel, char 
 
 	fds[n++] = fcntl(channel, F_DUPFD_CLOEXEC, HIGH_FD);
 	for (size_t i = 0; i < http->n_listeners; i++)
-		fds[n++] = fcntl(http->listeners[i].fd, F_DUPFD_CLOEXEC, HIGH_FD);
+		if (http->listeners[i].fd >= 0)
+			fds[n++] = fcntl(http->listeners[i].fd, F_DUPFD_CLOEXEC, HIGH_FD);
 	for (int i = 0; i < n; i++)
 		if (dup2(fds[i], WSS_HTTP_CHANNEL + i) < 0)
 			_exit(127);
@@ -145,18 +191,20 @@ static _Noreturn void child_exec(const struct wss_http *http, int channel, char 
 	_exit(127);
 }
 
-static pid_t child_fork(const struct wss_http *http, int channel)
+/* Returns a pidfd of the process, which stays its own whatever becomes of SIGCHLD; -1 with errno. */
+static int child_fork(const struct wss_http *http, int channel)
 {
 	char uid[WSS_NUMBER_TEXT_MAX], gid[WSS_NUMBER_TEXT_MAX], n[WSS_NUMBER_TEXT_MAX];
 	char name[] = WSS_HTTP_CHILD;
 	char *words[] = {name, wss_number_format(http->uid, uid),
 			 wss_number_format(http->gid, gid),
-			 wss_number_format(http->n_listeners, n), NULL};
+			 wss_number_format(listeners_count(http), n), NULL};
 	pid_t pid = fork();
 
 	if (pid == 0)
 		child_exec(http, channel, words);
-	return pid;
+	/* Without it the process ends with its channel. */
+	return pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
 static void child_send_pages(struct wss_http *http)
@@ -183,23 +231,25 @@ static void child_send_pages(struct wss_http *http)
 
 static void child_start(struct wss_http *http)
 {
-	int fds[2];
-	pid_t pid;
+	int fds[2], pidfd;
 
 	http->started_ns = wss_clock_now_ns();
 	http->start_ns = http->started_ns + PAUSE_MAX_NS;
+	listeners_mend(http, http->starts > 0);
+	if (!listeners_count(http))
+		return;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0) {
 		wss_log(WSS_LOG_ERROR, "cannot start the HTTP process: %s", strerror(errno));
 		return;
 	}
-	pid = child_fork(http, fds[1]);
+	pidfd = child_fork(http, fds[1]);
 	close(fds[1]);
-	if (pid < 0) {
+	if (pidfd < 0) {
 		wss_log(WSS_LOG_ERROR, "cannot start the HTTP process: %s", strerror(errno));
 		close(fds[0]);
 		return;
 	}
-	http->pid = pid;
+	http->pidfd = pidfd;
 	http->channel = fds[0];
 	http->starts++;
 	if (http->pages >= 0)
@@ -208,24 +258,39 @@ static void child_start(struct wss_http *http)
 
 /* --- how it goes on --- */
 
-/* Notes that pages were taken. waitpid() notices the end of the process. */
+/* Notes that pages were taken. The pidfd notices the end of the process. */
 static void child_hear(struct wss_http *http)
 {
 	char byte;
 
-	while (recv(http->channel, &byte, 1, MSG_DONTWAIT) == 1)
+	for (int i = 0; i < ANSWERS_MAX && recv(http->channel, &byte, 1, MSG_DONTWAIT) == 1; i++)
 		http->taking = false;
 	if (http->taking && wss_clock_now_ns() - http->sent_ns > TAKE_NS) {
 		wss_warn("the HTTP process has not taken its pages for 30 s: starting it "
 			 "again");
-		wss_rights_kill(http->pid, SIGKILL);
+		wss_rights_kill(http->pidfd, SIGKILL);
 		http->taking = false;
 	}
 }
 
-static void child_died(struct wss_http *http, int status)
+/* Waits for the end of the process, and releases it. *ret_how has no si_code if nobody knows how it ended. */
+static void child_reap(struct wss_http *http, siginfo_t *ret_how)
+{
+	struct pollfd pfd = {.fd = http->pidfd, .events = POLLIN};
+
+	while (poll(&pfd, 1, -1) < 0 && errno == EINTR)
+		;
+	*ret_how = (siginfo_t){.si_code = 0};
+	waitid(P_PIDFD, (id_t)http->pidfd, ret_how, WEXITED);
+	close(http->pidfd);
+	close(http->channel);
+	http->pidfd = http->channel = -1;
+}
+
+static void child_died(struct wss_http *http)
 {
 	uint64_t now_ns = wss_clock_now_ns();
+	siginfo_t how;
 
 	if (now_ns - http->started_ns >= LIVED_NS)
 		http->pause_ns = 0;
@@ -233,25 +298,29 @@ static void child_died(struct wss_http *http, int status)
 		http->pause_ns = wss_u64_min(wss_u64_max(2 * http->pause_ns, PAUSE_MIN_NS),
 					     PAUSE_MAX_NS);
 	http->start_ns = now_ns + http->pause_ns;
-	http->pid = 0;
-	close(http->channel);
-	http->channel = -1;
 	http->taking = false;
-	wss_warn("the HTTP process ended (%s %d): starting it again",
-		 WIFSIGNALED(status) ? "signal" : "exit status",
-		 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	child_reap(http, &how);
+	if (how.si_code)
+		wss_warn("the HTTP process ended (%s %d): starting it again",
+			 how.si_code == CLD_EXITED ? "exit status" : "signal", how.si_status);
+	else
+		wss_warn("the HTTP process ended: starting it again");
 }
 
 void wss_http_tend(struct wss_http *http)
 {
-	int status;
+	if (http->pidfd >= 0) {
+		struct pollfd pfd = {.fd = http->pidfd, .events = POLLIN};
 
-	if (http->pid) {
 		child_hear(http);
-		if (waitpid(http->pid, &status, WNOHANG) == http->pid)
-			child_died(http, status);
+		/* The next process gets those that listen again. */
+		if (listeners_count(http) < http->n_listeners && wss_clock_now_ns() >= http->mend_ns &&
+		    listeners_mend(http, false))
+			wss_rights_kill(http->pidfd, SIGKILL);
+		if (poll(&pfd, 1, 0) > 0)
+			child_died(http);
 	}
-	if (!http->pid && wss_clock_now_ns() >= http->start_ns)
+	if (http->pidfd < 0 && wss_clock_now_ns() >= http->start_ns)
 		child_start(http);
 }
 
@@ -265,7 +334,7 @@ void wss_http_publish(struct wss_http *http, int fd)
 	if (http->pages >= 0)
 		close(http->pages);
 	http->pages = fd;
-	if (http->pid)
+	if (http->pidfd >= 0)
 		child_send_pages(http);
 }
 
@@ -283,20 +352,19 @@ uint64_t wss_http_starts(const struct wss_http *http)
 
 bool wss_http_runs(const struct wss_http *http)
 {
-	return http->pid != 0;
+	return http->pidfd >= 0;
 }
 
 void wss_http_free(struct wss_http *http)
 {
+	siginfo_t how;
+
 	if (!http)
 		return;
-	if (http->pid) {
-		wss_rights_kill(http->pid, SIGKILL);
-		while (waitpid(http->pid, NULL, 0) < 0 && errno == EINTR)
-			;
+	if (http->pidfd >= 0) {
+		wss_rights_kill(http->pidfd, SIGKILL);
+		child_reap(http, &how);
 	}
-	if (http->channel >= 0)
-		close(http->channel);
 	if (http->pages >= 0)
 		close(http->pages);
 	if (http->book >= 0)

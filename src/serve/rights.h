@@ -20,7 +20,6 @@
 #define WSS_SERVE_RIGHTS_H
 
 #include <stdbool.h>
-#include <sys/types.h>
 
 #include "base/error.h"
 
@@ -32,7 +31,7 @@
  */
 int wss_rights_limit(const char *uri, bool http, struct wss_error *err);
 
-/* Kills a process of another user, for which CAP_KILL is effective meanwhile. */
-void wss_rights_kill(pid_t pid, int signal);
+/* Sends a signal to a process, also another user's, for which CAP_KILL is effective meanwhile. */
+void wss_rights_kill(int pidfd, int signal);
 
 #endif

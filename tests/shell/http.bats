@@ -151,8 +151,8 @@ json() { # EXPRESSION of the body, as $j
 	begin_both
 	first=$(child)
 	kill -KILL "$first"
-	# Without waiting: the request is answered when the next process is there.
-	http /metrics
+	# A request that waits when the next process begins to listen is lost; those after it are answered.
+	wait_until 30 http /metrics
 	[ "$(child)" != "$first" ]
 	grep -q 'the HTTP process ended (signal 9): starting it again' err
 	wait_until 60 metric 'virt_wss_http_starts_total 2'
@@ -164,6 +164,51 @@ json() { # EXPRESSION of the body, as $j
 	[ "$status" = 143 ]
 	wait_until 10 eval "! kill -0 $first 2>/dev/null"
 	[ ! -e socket ]
+}
+
+@test "it comes back, too, where the parent ignores SIGCHLD" {
+	perl -e '$SIG{CHLD} = "IGNORE"; exec @ARGV' "$virt_wss" serve --no-store --listen unix:socket 2>err 3>&- &
+	pid=$!
+	wait_until 30 eval 'http /healthz'
+	kill -KILL "$(child)"
+	wait_until 30 grep -q 'the HTTP process ended (signal 9): starting it again' err
+	wait_until 60 metric 'virt_wss_http_starts_total 2'
+	kill -TERM "$pid"
+	status=0
+	wait "$pid" || status=$?
+	pid=''
+	[ "$status" = 143 ]
+}
+
+cpu_ticks() { # PID
+	awk '{ print $14 + $15 }' "/proc/$1/stat"
+}
+
+@test "a socket that somebody else shuts down is made anew" {
+	begin_both
+	# Whoever has a descriptor of it can do that: here root, or the same user, by pidfd_getfd.
+	python3 - "$pid" <<-'END' || skip "needs pidfd_getfd"
+		import ctypes, os, socket, sys
+		libc, kept = ctypes.CDLL(None, use_errno=True), []
+		pidfd = os.pidfd_open(int(sys.argv[1]))
+		for fd in range(3, 64):
+		    copy = libc.syscall(438, pidfd, fd, 0)
+		    if copy < 0:
+		        if ctypes.get_errno() in (1, 38):
+		            sys.exit(1)
+		        continue
+		    try:
+		        s = socket.socket(fileno=copy)
+		        if s.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+		            s.shutdown(socket.SHUT_RDWR)
+		    except OSError:
+		        pass
+	END
+	wait_until 30 grep -q "unix:socket no longer listened: it does again" err
+	wait_until 30 grep -q "127.0.0.1:$port no longer listened: it does again" err
+	wait_until 30 eval 'http /metrics'
+	curl -sSf "http://127.0.0.1:$port/metrics" >/dev/null
+	[ "$(stat -c %a socket)" = 660 ]
 }
 
 @test "it ends with a service that is killed, whose socket the next one replaces" {
@@ -290,6 +335,33 @@ activate() { # "ADDRESS..."
 	wait "$pid" || true
 	pid=''
 	[ -S socket ]
+}
+
+# The service manager's own copy is the same socket: only a new one helps.
+@test "a passed socket that was shut down is told, and costs nothing" {
+	local before
+	# shellcheck disable=SC2016
+	perl -MIO::Socket::UNIX -MPOSIX -e '
+		$^F = 255; # no socket is closed by exec
+		my $socket = IO::Socket::UNIX->new(Local => "socket", Listen => 5);
+		if (!fork) {
+			POSIX::dup2(fileno($socket), 3);
+			@ENV{"LISTEN_PID", "LISTEN_FDS"} = ($$, 1);
+			exec @ARGV or die;
+		}
+		select undef, undef, undef, 0.05 until -e "shut";
+		shutdown $socket, 2;
+	' "$virt_wss" serve --no-store --textfile metrics 2>err 3>&- &
+	wait_until 30 eval 'http /healthz'
+	pid=$(pgrep -n -P $! virt-wss)
+	touch shut
+	wait_until 30 grep -q 'error: unix:socket no longer listens.*systemctl restart virt-wss.socket' err
+	[ "$(grep -c 'no longer listens' err)" = 1 ]
+	before=$(cpu_ticks "$pid")
+	[ -z "$(child)" ]
+	rm metrics
+	wait_until 30 test -s metrics
+	[ $(($(cpu_ticks "$pid") - before)) -le 100 ]
 }
 
 @test "sockets that other hosts reach are refused" {

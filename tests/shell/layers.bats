@@ -95,6 +95,16 @@ strangers() { # RE ALLOWED
 	[ -z "$output" ]
 }
 
+@test "libseccomp and libcap-ng are used where rights are given up only" {
+	[ -n "$(strangers 'seccomp\.h' 'none')" ]
+	run strangers 'seccomp\.h' 'src/serve/http-confine\.c'
+	echo "$output"
+	[ -z "$output" ]
+	run strangers 'cap-ng\.h' 'src/serve/(http-confine|rights)\.c'
+	echo "$output"
+	[ -z "$output" ]
+}
+
 # It has no rights, and needs none for what it includes: the guests are the service's.
 @test "the process that speaks HTTP knows neither guests nor libvirt" {
 	run grep -hE '^[[:space:]]*#[[:space:]]*include[[:space:]]+"[^"/]+/' \

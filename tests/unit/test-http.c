@@ -2,6 +2,7 @@
 /* The HTTP process, as the service starts it: this program, run again. */
 #include "hosttest.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -9,6 +10,7 @@
 
 #include "serve/http-book.h"
 #include "serve/http-child.h"
+#include "serve/http-confine.h"
 #include "serve/http-pages.h"
 #include "serve/http.h"
 
@@ -312,6 +314,152 @@ static void test_stopped_it_is_not_waited_for(void **unused)
 	assert_answer(GET("/metrics"), "HTTP/1.1 200", "later\n");
 }
 
+/* A service inherits it from whoever starts it. */
+static void test_killed_it_starts_again_where_sigchld_is_ignored(void **unused)
+{
+	pid_t before = child_pid();
+
+	(void)unused;
+	signal(SIGCHLD, SIG_IGN);
+	kill(before, SIGKILL);
+	TEND_UNTIL(wss_http_starts(http) == 2 && wss_http_runs(http));
+	signal(SIGCHLD, SIG_DFL);
+	assert_answer(GET("/metrics"), "HTTP/1.1 200", "first\n");
+}
+
+/* Makes the next process one that has been taken over: taken_over_main(). */
+static void take_over(void)
+{
+	char file[128];
+	FILE *stream;
+
+	snprintf(file, sizeof(file), "%s.taken", path);
+	stream = fopen(file, "w");
+	assert_non_null(stream);
+	fclose(stream);
+	kill(child_pid(), SIGKILL);
+	TEND_UNTIL(wss_http_starts(http) == 2 && access(file, F_OK) < 0);
+}
+
+/* Takes the descriptor that comes with a byte. */
+static int receive_descriptor(int from)
+{
+	char byte, control[CMSG_SPACE(sizeof(int))];
+	struct iovec iov = {&byte, 1};
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	int fd;
+
+	assert_int_equal(recvmsg(from, &msg, 0), 1);
+	assert_non_null(CMSG_FIRSTHDR(&msg));
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
+	return fd;
+}
+
+/* The service's own descriptor. */
+static int our_listener(void)
+{
+	for (int fd = 3; fd < 256; fd++) {
+		socklen_t len = sizeof(int);
+		int listens = 0;
+
+		if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 && listens)
+			return fd;
+	}
+	return -1;
+}
+
+static uint64_t child_cpu_ticks(void)
+{
+	char name[64];
+	unsigned long user = 0, system = 0;
+	FILE *stream;
+
+	snprintf(name, sizeof(name), "/proc/%d/stat", (int)child_pid());
+	stream = fopen(name, "r");
+	assert_non_null(stream);
+	assert_int_equal(fscanf(stream, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system), 2);
+	fclose(stream);
+	return user + system;
+}
+
+/*
+ * It gives the listening socket to a client, who can do with it what the process itself may not, and floods the
+ * service with answers.
+ */
+static void test_taken_over_it_comes_back(void **unused)
+{
+	uint64_t ticks, began_ns;
+	int client, listener;
+
+	(void)unused;
+	take_over();
+	client = client_open();
+	listener = receive_descriptor(client);
+	began_ns = wss_clock_now_ns();
+	wss_http_tend(http);
+	assert_true(wss_clock_now_ns() - began_ns < WSS_NS_PER_S);
+	kill(child_pid(), SIGKILL);
+	TEND_UNTIL(wss_http_starts(http) == 3 && wss_http_runs(http));
+	assert_answer(GET("/metrics"), "HTTP/1.1 200", "first\n");
+	/* Whoever has the old socket gets no connection. */
+	assert_int_equal(accept(listener, NULL, NULL), -1);
+	assert_int_equal(listen(listener, 5), 0);
+	assert_answer(GET("/metrics"), "HTTP/1.1 200", "first\n");
+	close(listener);
+	close(client);
+	/* For reading only: poll() shows that in another way. */
+	assert_int_equal(shutdown(our_listener(), SHUT_RD), 0);
+	TEND_UNTIL(wss_http_starts(http) == 4 && wss_http_runs(http));
+	assert_answer(GET("/metrics"), "HTTP/1.1 200", "first\n");
+	/* It does not spin. */
+	ticks = child_cpu_ticks();
+	poll(NULL, 0, 500);
+	wss_http_tend(http);
+	assert_int_equal(wss_http_starts(http), 4);
+	assert_true(child_cpu_ticks() - ticks <= (uint64_t)sysconf(_SC_CLK_TCK) / 5);
+}
+
+/* What the process does instead of serving: see test_taken_over_it_comes_back(). */
+static int taken_over_main(char **argv)
+{
+	const int listener = WSS_HTTP_CHANNEL + 1;
+	char byte = 'x', control[CMSG_SPACE(sizeof(int))] = "";
+	struct iovec iov = {&byte, 1};
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+	int client;
+
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(cmsg), &listener, sizeof(int));
+	if (wss_http_confine((uid_t)strtoul(argv[1], NULL, 10), (gid_t)strtoul(argv[2], NULL, 10), 64, NULL) < 0 ||
+	    wss_http_confine_calls(listener, NULL) < 0)
+		return 1;
+	do
+		client = accept4(listener, NULL, NULL, 0);
+	while (client < 0 && (errno == EAGAIN || errno == EINTR));
+	if (client < 0 || sendmsg(client, &msg, 0) != 1)
+		return 1;
+	while (send(WSS_HTTP_CHANNEL, &byte, 1, MSG_NOSIGNAL) == 1)
+		;
+	return 0;
+}
+
+/* Whether take_over() has asked for it. */
+static bool is_taken_over(void)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNSPEC};
+	socklen_t len = sizeof(addr);
+	char file[128];
+
+	getsockname(WSS_HTTP_CHANNEL + 1, (struct sockaddr *)&addr, &len);
+	snprintf(file, sizeof(file), "%.100s.taken", addr.sun_path);
+	return addr.sun_family == AF_UNIX && unlink(file) == 0;
+}
+
 static void test_one_that_dies_at_once_is_started_ever_more_seldom(void **unused)
 {
 	uint64_t began_ns = wss_clock_now_ns();
@@ -398,6 +546,9 @@ int main(int argc, char **argv)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_the_book, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_killed_it_starts_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_killed_it_starts_again_where_sigchld_is_ignored, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_taken_over_it_comes_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stopped_it_is_not_waited_for, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(
@@ -409,6 +560,11 @@ int main(int argc, char **argv)
 	};
 	const struct CMUnitTest skipped[] = { cmocka_unit_test(test_needs_our_program) };
 
+	/* As in main() of virt-wss. */
+	while (wss_http_child_is(argc, argv) && fcntl(STDOUT_FILENO, F_GETFD) < 0)
+		open("/dev/null", O_RDWR);
+	if (wss_http_child_is(argc, argv) && is_taken_over())
+		return taken_over_main(argv);
 	if (wss_http_child_is(argc, argv))
 		return wss_http_child_main(argc, argv);
 	return getenv("WSS_VALGRIND") ? cmocka_run_group_tests(skipped, NULL, NULL)
