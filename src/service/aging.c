@@ -36,10 +36,11 @@ struct wss_aging {
 	struct wss_ages_key key;
 	atomic_bool changed; /* since the file was written */
 	atomic_uint_fast64_t saved_ns;
-	/* What the host holds is to be looked at; that was done when the balloon had this size. */
+	/* What the host holds is to be looked at; that was done at looked_ns, when the balloon had this size. */
 	bool must_look, looked;
-	uint64_t looked_balloon_bytes;
-	struct wss_amount maximum_bytes, balloon_bytes, rss_bytes; /* in the newest window */
+	uint64_t looked_ns, looked_balloon_bytes;
+	uint64_t rss_bytes, most_rss_bytes; /* in the newest window, and the most in any since then */
+	struct wss_amount maximum_bytes, balloon_bytes; /* in the newest window */
 };
 
 struct wss_aging *wss_aging_new(const char *directory, const char *uuid)
@@ -193,12 +194,19 @@ static int aging_begin(struct wss_aging *aging, const struct wss_guest *guest,
 
 /*
  * Whether it must be looked at again: reading it takes 8 bytes a page, so that is done when the balloon
- * has moved, or memory has gone that may have been discarded.
+ * has moved, when memory has gone that may have been discarded, in one window or bit by bit, and now and then:
+ * where other memory came meanwhile, none seems to have gone.
  */
-static bool must_look(const struct wss_aging *aging, const struct wss_sample *sample)
+static bool must_look(struct wss_aging *aging, const struct wss_sample *sample)
 {
+	const struct wss_amount *rss = &sample->memory.rss_bytes;
+
+	if (rss->known)
+		aging->rss_bytes = rss->value;
+	aging->most_rss_bytes = wss_u64_max(aging->most_rss_bytes, aging->rss_bytes);
 	return !aging->looked || sample->memory.balloon_bytes.value != aging->looked_balloon_bytes ||
-	       sample->memory.rss_bytes.value + RSS_LOSS_BYTES < aging->rss_bytes.value;
+	       wss_u64_add(aging->rss_bytes, RSS_LOSS_BYTES) < aging->most_rss_bytes ||
+	       wss_clock_now_ns() - aging->looked_ns >= WSS_AGING_LOOK_NS;
 }
 
 /* A set by guest-physical number from one by index in the recording's regions. */
@@ -261,6 +269,8 @@ static void aging_look(struct wss_aging *aging, const struct wss_guest *guest)
 
 	aging->must_look = false;
 	aging->looked = true;
+	aging->looked_ns = wss_clock_now_ns();
+	aging->most_rss_bytes = aging->rss_bytes;
 	aging->looked_balloon_bytes = aging->balloon_bytes.value;
 	held = guest_held(guest);
 	if (held) {
@@ -300,10 +310,9 @@ static int aging_add_window(struct wss_aging *aging, const struct wss_guest *gue
 	if (aging_begin(aging, guest, err) < 0)
 		return -1;
 	wss_coldness_add(aging->coldness, window);
-	aging->must_look = aging->must_look || must_look(aging, sample);
+	aging->must_look = must_look(aging, sample) || aging->must_look;
 	aging->maximum_bytes = sample->memory.maximum_bytes;
 	aging->balloon_bytes = sample->memory.balloon_bytes;
-	aging->rss_bytes = sample->memory.rss_bytes;
 	aging->changed = true;
 	aging_publish(aging);
 	return 0;

@@ -19,6 +19,8 @@
 
 /* How often a file is written while there are windows. */
 #define WSS_AGING_SAVE_NS (300 * WSS_NS_PER_S)
+/* How often what the host holds is looked at in any case. */
+#define WSS_AGING_LOOK_NS (900 * WSS_NS_PER_S)
 /* Memory that the ages of a guest may take, as a part of the guest's. */
 #define WSS_AGING_MEMORY_PART 1000
 

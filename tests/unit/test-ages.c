@@ -488,6 +488,69 @@ static void test_a_balloon_widens_the_bounds(void **unused)
 	wss_aging_unref(NULL);
 }
 
+static unsigned looks;
+
+/* Each look at what the host holds fails here, and says so. */
+static void count_looks(enum wss_log_level level, const char *text)
+{
+	(void)level;
+	looks += strstr(text, "its ages") == NULL;
+}
+
+static void add_rss(struct wss_aging *aging, uint64_t mib)
+{
+	sample.memory.rss_bytes = wss_amount_of(mib * WSS_MIB);
+	add(aging, WSS_NS_PER_S, WSS_NS_PER_S, true);
+}
+
+static uint64_t later_ns;
+
+static uint64_t later(void *unused)
+{
+	(void)unused;
+	return later_ns += 1000;
+}
+
+/* Memory that is discarded bit by bit is gone as well, and some that goes is made up for by other. */
+static void test_looks_after_small_discards(void **unused)
+{
+	static const struct wss_clock_source source = { .now_ns = later };
+	struct wss_aging *aging = wss_aging_new(NULL, UUID_A);
+
+	(void)unused;
+	later_ns = 5000 * WSS_NS_PER_S;
+	wss_clock_inject(&source);
+	make_guest();
+	add_rss(aging, 500);
+	wss_log_set_level(WSS_LOG_DEBUG);
+	wss_log_set_sink(count_looks);
+	looks = 0;
+	add_rss(aging, 492);
+	add_rss(aging, 498);
+	add_rss(aging, 490);
+	add_rss(aging, 485);
+	assert_int_equal(looks, 0);
+	add_rss(aging, 481);
+	assert_int_equal(looks, 1);
+	/* From then on it counts anew. */
+	add_rss(aging, 466);
+	assert_int_equal(looks, 1);
+	add_rss(aging, 464);
+	assert_int_equal(looks, 2);
+	later_ns += WSS_AGING_LOOK_NS;
+	add_rss(aging, 464);
+	assert_int_equal(looks, 3);
+	/* Unknown is not less. */
+	sample.memory.rss_bytes.known = false;
+	sample.memory.rss_bytes.value = 0;
+	add(aging, WSS_NS_PER_S, WSS_NS_PER_S, true);
+	assert_int_equal(looks, 3);
+	wss_log_set_level(WSS_LOG_INFO);
+	wss_log_set_sink(NULL);
+	wss_clock_inject(NULL);
+	wss_aging_unref(aging);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -506,6 +569,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_damaged_file_is_not_used, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_looks_while_a_window_is_open, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_balloon_widens_the_bounds, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_looks_after_small_discards, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
