@@ -160,6 +160,13 @@ static int measure_get_ready(struct wss_measure *measure, uint64_t until_ns, str
 	return r < 0 ? -1 : 0;
 }
 
+static int measure_check_over(const struct wss_measure *measure, struct wss_error *err)
+{
+	const struct wss_measure_observer *observer = &measure->options->observer;
+
+	return observer->is_over && observer->is_over(observer->opaque) ? measure_interrupted(err) : 0;
+}
+
 /* Arms the window during the guest's turn, which is limited in time. */
 static int measure_begin(struct wss_measure *measure, struct wss_error *err)
 {
@@ -171,8 +178,13 @@ static int measure_begin(struct wss_measure *measure, struct wss_error *err)
 	if (wss_gate_turn(place->gate, place->ticket, &target->cancel, err) < 0)
 		return -1;
 	wss_deadline_run(&target->deadline, 0);
+	/* Before the pages of a window that goes on are taken: libvirt may be slow, and touches until then are lost. */
+	r = wss_window_check(measure->window, err);
 	measure_tell_pages(measure);
-	r = wss_window_begin(measure->window, err);
+	if (r == 0)
+		r = measure_check_over(measure, err);
+	if (r == 0)
+		r = wss_window_begin(measure->window, err);
 	wss_gate_armed(place->gate, place->ticket,
 		       r < 0 ? wss_clock_now_ns() : wss_window_end_ns(measure->window));
 	/* The deadline does not run before the end of the window. */

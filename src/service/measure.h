@@ -52,6 +52,8 @@ struct wss_measure_observer {
 	 * ends with its sample.
 	 */
 	uint64_t (*until_ns)(void *opaque);
+	/* Whether no other window may begin: asked right before each is armed. NULL: each may. */
+	bool (*is_over)(void *opaque);
 	void *opaque;
 };
 

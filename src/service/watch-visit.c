@@ -246,6 +246,12 @@ static struct wss_amount coarse_pages(const struct wss_watched *watched)
 	return wss_amount_of(high->value / 4096);
 }
 
+/* A hold, a reboot or a new configuration may have come since the window was admitted, which may be seconds ago. */
+static bool visit_is_over(void *opaque)
+{
+	return atomic_load(&((struct wss_visit *)opaque)->over);
+}
+
 struct wss_visit *wss_visit_new(const struct wss_watch_options *options,
 				const struct wss_watch_guest *guest)
 {
@@ -303,6 +309,7 @@ struct wss_measure_options wss_visit_options(struct wss_visit *visit)
 		measure.observer.until_ns = visit_until_ns;
 		measure.count = UINT_MAX;
 	}
+	measure.observer.is_over = visit_is_over;
 	measure.observer.opaque = visit;
 	return measure;
 }

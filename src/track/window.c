@@ -37,6 +37,7 @@ struct wss_window {
 	struct wss_window_facts facts; /* about this window, for its sample */
 	bool preparing;		       /* wss_window_prepare() has begun and is not done */
 	uint64_t ready_ns;	       /* when the check began that found the guest ready for the next window, or 0 */
+	bool checked;		       /* by wss_window_check(), for the next window */
 	uint64_t end_ns;
 	uint64_t next_poll_ns;
 	uint64_t stalls_ns[STALLS_KEPT]; /* of the last windows; 0 if there were none yet */
@@ -325,6 +326,12 @@ static void say_armed(const struct wss_window *window, struct wss_cpu_time since
 		      (double)facts->predicted.stall_ns / 1e6, (double)cpu_ns / 1e6);
 }
 
+int wss_window_check(struct wss_window *window, struct wss_error *err)
+{
+	window->checked = check_still_ready(window, err) == 0;
+	return window->checked ? 0 : -1;
+}
+
 int wss_window_begin(struct wss_window *window, struct wss_error *err)
 {
 	struct wss_cpu_time since;
@@ -333,8 +340,9 @@ int wss_window_begin(struct wss_window *window, struct wss_error *err)
 	window->facts.curve.n_curve = 0;
 	window->facts.slipped = false;
 	window->facts.disturbance = (struct wss_disturbance){ .stopped = false };
-	if (check_still_ready(window, err) < 0)
+	if (!window->checked && wss_window_check(window, err) < 0)
 		return -1;
+	window->checked = false;
 	since = cpu_now();
 	r = window_arm(window, err);
 	cpu_charge(window, since);

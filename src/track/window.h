@@ -59,8 +59,15 @@ int wss_window_open(const struct wss_host *host, struct wss_guest *guest,
 int wss_window_prepare(struct wss_window *window, struct wss_error *err);
 
 /*
+ * Checks before wss_window_begin() what that would check, which may take a call of libvirt, so that it need not do
+ * so. For those who have something to do right before the window begins. Fails as that does for a guest that does not
+ * run or has a job.
+ */
+int wss_window_check(struct wss_window *window, struct wss_error *err);
+
+/*
  * Arms the window, after checking the guest again unless wss_window_prepare() has just done
- * so. The expected stall is the predicted one, or, if longer, the shortest of the last three
+ * so, or wss_window_check(). The expected stall is the predicted one, or, if longer, the shortest of the last three
  * that were measured on this guest: a single long one may have been our own wait for a CPU.
  * WSS_ERR_FAILED (the guest does not run), WSS_ERR_BUSY (a job), WSS_ERR_UNSUPPORTED (the
  * stall would be longer than max_stall_ns), WSS_ERR_GONE.

@@ -23,7 +23,7 @@
 /* What comes of a window by 4 KiB. */
 enum by_4k { BY_4K_WORKS, BY_4K_UNSUPPORTED, BY_4K_BUSY };
 
-enum hang { HANG_NOWHERE, HANG_OPEN, HANG_REFRESH, HANG_BEGIN, HANG_POLL, HANG_PUBLISH };
+enum hang { HANG_NOWHERE, HANG_OPEN, HANG_REFRESH, HANG_PREPARE, HANG_BEGIN, HANG_POLL, HANG_PUBLISH };
 
 static struct invented {
 	char name[16];
@@ -48,7 +48,11 @@ static struct invented {
 	uint64_t opens_ns;		 /* how far opening it sets the clock ahead */
 	atomic_uint dearer;		 /* as many times as that; 0: once */
 	struct wss_pageset *touched;	 /* in each window, of 64 MiB; NULL: not known */
-	atomic_uint opens, begins, closes, published, refused;
+	unsigned slow_refresh_us;	 /* libvirt takes its time */
+	/* Calls of libvirt since its pages were read; the most of them before a window began that followed one. */
+	atomic_uint calls, most_calls;
+	atomic_bool pages_read;
+	atomic_uint opens, prepares, begins, closes, published, refused;
 	uint64_t armed_ns;
 	atomic_bool is_open; /* a window of it */
 	/* Events of the round about this guest. */
@@ -89,6 +93,8 @@ static int guest_refresh(struct wss_guest *guest, struct wss_error *err)
 
 	(void)err;
 	hang_at(invented, HANG_REFRESH);
+	usleep(invented->slow_refresh_us);
+	invented->calls++;
 	guest->state = invented->state;
 	strcpy(guest->job, invented->job ? "backup" : "");
 	snprintf(guest->state_text, sizeof(guest->state_text), "state %d", (int)guest->state);
@@ -276,6 +282,8 @@ static struct invented *method_guest(struct wss_tracker *tracker)
 
 static int method_prepare(struct wss_tracker *tracker, struct wss_error *err)
 {
+	method_guest(tracker)->prepares++;
+	hang_at(method_guest(tracker), HANG_PREPARE);
 	if (((struct method *)tracker)->by_4k && method_guest(tracker)->by_4k == BY_4K_BUSY)
 		return wss_error_set(err, WSS_ERR_BUSY, "another program's calculation is running");
 	return 1;
@@ -293,6 +301,8 @@ static int method_begin(struct wss_tracker *tracker, struct wss_span *ret_span,
 	ret_span->start_ns = guest->armed_ns = wss_clock_now_ns();
 	guest->begins++;
 	guest->begun_4k += ((struct method *)tracker)->by_4k;
+	if (guest->pages_read)
+		note_most(&guest->most_calls, guest->calls);
 	if (arming_us)
 		usleep(arming_us);
 	hang_at(guest, HANG_BEGIN);
@@ -346,8 +356,10 @@ static int method_predict(struct wss_tracker *tracker, struct wss_prediction *re
 
 static void method_pages(const struct wss_tracker *tracker, struct wss_page_view *ret_view)
 {
-	const struct invented *guest = ((const struct method *)tracker)->guest;
+	struct invented *guest = ((const struct method *)tracker)->guest;
 
+	guest->calls = 0;
+	guest->pages_read = true;
 	if (guest->touched)
 		ret_view->touched = wss_pages_of_set(guest->touched);
 }
@@ -364,6 +376,7 @@ static void method_close(struct wss_tracker *tracker)
 {
 	if (tracker) {
 		method_rest(tracker);
+		method_guest(tracker)->pages_read = false;
 		method_guest(tracker)->closes++;
 	}
 	free(tracker);

@@ -431,6 +431,23 @@ static void test_held(void **unused)
 	end();
 }
 
+/* A hold that comes after the window was allowed, and before it is armed, comes in time. */
+static void test_held_before_arming(void **unused)
+{
+	(void)unused;
+	prepare(1);
+	guests[0].hang = HANG_PREPARE;
+	begin();
+	STEP_UNTIL(guests[0].prepares);
+	wss_watch_hold(watch, "an operator says so");
+	go_on = true;
+	STEP_UNTIL(guests[0].closes);
+	assert_int_equal(guests[0].begins, 0);
+	wss_watch_hold(watch, NULL);
+	STEP_UNTIL(guests[0].begins);
+	end();
+}
+
 /* --- memory pressure --- */
 
 static void put_pressure(const char *tree, const char *some)
@@ -754,6 +771,19 @@ static void test_continuous(void **unused)
 	assert_int_equal(report.ages[WSS_COLD_SINCE_WATCHED].high_bytes, COLD_RAM - WSS_MIB);
 	/* Single windows of 20 ms every 100 ms would see a fifth of the time. */
 	assert_true(report.ages[WSS_COLD_SINCE_WATCHED].observed > 0.4);
+	end_pages();
+}
+
+/* What the guest touches after its pages were read, and before it is armed again, is lost: no call may lie between. */
+static void test_no_call_between_two_windows(void **unused)
+{
+	(void)unused;
+	prepare_pages(true);
+	guests[0].slow_refresh_us = 30000;
+	begin();
+	STEP_UNTIL(guests[0].pages_read);
+	STEP_UNTIL(told.samples >= 6);
+	assert_int_equal(guests[0].most_calls, 0);
 	end_pages();
 }
 
@@ -1269,6 +1299,7 @@ int main(void)
 		cmocka_unit_test(test_charges_the_prediction_where_faults_are_not_counted),
 		cmocka_unit_test(test_charges_windows_that_fail),
 		cmocka_unit_test(test_held),
+		cmocka_unit_test(test_held_before_arming),
 		cmocka_unit_test(test_held_by_memory_pressure),
 		cmocka_unit_test(test_pressure_releases_no_order),
 		cmocka_unit_test(test_changes_the_limit_of_pressure),
@@ -1281,6 +1312,7 @@ int main(void)
 		cmocka_unit_test(test_begins_anew_after_a_reboot),
 		cmocka_unit_test(test_a_reboot_holds_whatever_is_under_way),
 		cmocka_unit_test(test_continuous),
+		cmocka_unit_test(test_no_call_between_two_windows),
 		cmocka_unit_test(test_single_windows_have_no_low_bound),
 		cmocka_unit_test(test_continuous_without_pages),
 		cmocka_unit_test(test_a_hold_ends_windows_that_go_on),
