@@ -434,7 +434,7 @@ static void test_levels_of_metrics(void **unused)
 	assert_int_equal(count_series(WSS_METRICS_FULL, "age=\"2m\",bound=\"low\"}", &found),
 			 WSS_METRICS_FULL_MAX);
 	assert_true(found);
-	count_series(WSS_METRICS_FULL, "bound=\"at most\",window=\"0.0", &found);
+	count_series(WSS_METRICS_FULL, "bound=\"at most\",coarse=\"\",window=\"0.0", &found);
 	assert_true(found);
 	/* A lower bound is there where it differs. */
 	count_series(WSS_METRICS_MINIMAL, "virt_wss_working_set_low_bytes{", &found);
