@@ -577,8 +577,8 @@ static const char *judge_output(const struct plan *plan, const struct run *run)
 	if ((code == 0 || run->out_size) && strcmp(plan->class, "stdout") != 0 &&
 	    !is_whole(plan, run))
 		return "its output is not whole";
-	if (code == 0 && !run->err_size && !strstr(run->out, "memory") &&
-	    !strstr(run->out, "degraded") && !is_like_baseline(plan, run))
+	if (code == 0 && !run->err_size && !strstr(run->out, "out of memory") &&
+	    !strstr(run->out, "allocate memory") && !strstr(run->out, "degraded") && !is_like_baseline(plan, run))
 		return "its output differs without a word";
 	if (code != 0 && !run->err_size)
 		return "it failed without a word";
