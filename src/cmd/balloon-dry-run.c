@@ -130,7 +130,9 @@ void balloon_hint(const struct wss_guest *guest, const struct wss_balloon_facts 
 		  char ret_hint[BALLOON_HINT_MAX])
 {
 	ret_hint[0] = '\0';
-	if (!facts->has_device || !facts->running || facts->statistics)
+	/* Not if nothing that the guest does would let it shrink. */
+	if (!facts->has_device || !facts->running || facts->statistics || facts->hazard ||
+	    facts->opted_out)
 		return;
 	if (!facts->answers)
 		snprintf(ret_hint, BALLOON_HINT_MAX, "load the balloon driver in the guest");

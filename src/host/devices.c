@@ -1,49 +1,67 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "host/devices.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "host/xml.h"
 
+/* Why QEMU must not start the dirty log. */
+#define OUTSIDE                                                                               \
+	"it writes to guest memory from outside QEMU, which aborts if it cannot log that"
+#define MEMORY "memory beside the guest's RAM, with which the dirty log was not tried"
+#define UNKNOWN "virt-wss does not know it"
+
 /*
  * Requirement on one element below <devices>; if attribute is NULL, the element is always
- * allowed.
+ * allowed: QEMU emulates it, or the host's kernel logs its writes, as vhost does.
  */
 struct rule {
 	const char *element;
 	const char *child;     /* child that has the attribute, if not the element itself */
 	const char *attribute; /* a missing attribute is allowed */
 	const char *values;    /* allowed values, separated by spaces and enclosed in them */
+	const char *why;       /* not the others */
 };
 
 static const struct rule rules[] = {
-	{"audio", NULL, NULL, NULL},
-	{"channel", NULL, NULL, NULL},
-	{"console", NULL, NULL, NULL},
-	{"controller", NULL, "type", " ccid fdc ide pci sata scsi usb virtio-serial "},
-	{"disk", NULL, "type", " block dir file network volume "},
-	{"emulator", NULL, NULL, NULL},
-	{"filesystem", "driver", "type", " handle path "},
-	{"graphics", NULL, NULL, NULL},
-	{"hub", NULL, NULL, NULL},
-	{"input", NULL, "type", " keyboard mouse tablet "},
+	{"audio", NULL, NULL, NULL, NULL},
+	{"channel", NULL, NULL, NULL, NULL},
+	{"console", NULL, NULL, NULL, NULL},
+	{"controller", NULL, "type", " ccid fdc ide isa nvme pci sata scsi usb virtio-serial ",
+	 UNKNOWN},
+	{"crypto", "backend", "model", " builtin lkcf ", UNKNOWN},
+	{"disk", NULL, "type", " block dir file network volume ", OUTSIDE},
+	{"emulator", NULL, NULL, NULL, NULL},
+	{"filesystem", "driver", "type", " handle mtp path ", OUTSIDE},
+	{"graphics", NULL, NULL, NULL, NULL},
+	{"hostdev", NULL, "type", " usb scsi ", OUTSIDE},
+	{"hub", NULL, NULL, NULL, NULL},
+	{"input", NULL, "type", " evdev keyboard mouse passthrough tablet ", UNKNOWN},
 	{"interface", NULL, "type",
-	 " bridge client direct ethernet mcast network server udp user "},
-	{"interface", "driver", "name", " qemu vhost "},
-	{"lease", NULL, NULL, NULL},
-	{"memballoon", NULL, NULL, NULL},
-	{"memory", NULL, "model", " dimm "},
-	{"panic", NULL, NULL, NULL},
-	{"parallel", NULL, NULL, NULL},
-	{"rng", NULL, NULL, NULL},
-	{"serial", NULL, NULL, NULL},
-	{"sound", NULL, NULL, NULL},
-	{"tpm", NULL, NULL, NULL},
-	{"video", "driver", "name", " qemu "},
-	{"video", "model", "type", " bochs cirrus none qxl ramfb vga virtio "},
-	{"watchdog", NULL, NULL, NULL},
+	 " bridge client direct ethernet mcast network server udp user ", OUTSIDE},
+	{"interface", "driver", "name", " qemu vhost ", UNKNOWN},
+	{"iommu", NULL, "model", " amd intel smmuv3 virtio ", UNKNOWN},
+	{"lease", NULL, NULL, NULL, NULL},
+	{"memballoon", NULL, NULL, NULL, NULL},
+	{"memory", NULL, "model", " dimm ", MEMORY},
+	{"nvram", NULL, NULL, NULL, NULL},
+	{"panic", NULL, NULL, NULL, NULL},
+	{"parallel", NULL, NULL, NULL, NULL},
+	{"pstore", NULL, NULL, NULL, NULL},
+	{"redirdev", NULL, NULL, NULL, NULL},
+	{"redirfilter", NULL, NULL, NULL, NULL},
+	{"rng", NULL, NULL, NULL, NULL},
+	{"serial", NULL, NULL, NULL, NULL},
+	{"shmem", NULL, "name", " ", MEMORY},
+	{"smartcard", NULL, NULL, NULL, NULL},
+	{"sound", NULL, NULL, NULL, NULL},
+	{"tpm", NULL, NULL, NULL, NULL},
+	{"video", "driver", "name", " qemu ", OUTSIDE},
+	{"video", "model", "type", " bochs cirrus none qxl ramfb vga virtio ", UNKNOWN},
+	{"vsock", NULL, NULL, NULL, NULL},
+	{"watchdog", NULL, NULL, NULL, NULL},
 };
 
 static bool element_satisfies(const xmlNode *device, const struct rule *rule)
@@ -63,7 +81,8 @@ static bool element_satisfies(const xmlNode *device, const struct rule *rule)
 	return strstr(rule->values, wanted) != NULL;
 }
 
-static bool element_is_allowed(const xmlNode *device)
+/* Returns why the dirty log must not be started with this element; NULL if it may. */
+static const char *element_hazard(const xmlNode *device)
 {
 	bool known = false;
 
@@ -71,41 +90,101 @@ static bool element_is_allowed(const xmlNode *device)
 		if (!wss_xml_is(device, rules[i].element))
 			continue;
 		if (!element_satisfies(device, &rules[i]))
-			return false;
+			return rules[i].why;
 		known = true;
 	}
-	return known;
+	return known ? NULL : UNKNOWN;
 }
 
-/* QEMU's names for the elements above, sorted: devices, and backends of network cards. */
-static const char *const models[] = {
-	"AC97", "ES1370", "VGA", "ahci", "am53c974", "bochs-display", "bridge", "ccid-card-emulated",
-	"cirrus-vga", "dgram", "e1000", "e1000e", "floppy", "hda-duplex", "hda-micro", "hda-output",
-	"hub", "hubport", "i6300esb", "i82801b11-bridge", "ib700", "ich9-ahci", "ich9-intel-hda",
-	"ich9-usb-ehci1", "ich9-usb-uhci1", "ich9-usb-uhci2", "ich9-usb-uhci3", "ide-cd", "ide-hd",
-	"igb", "intel-hda", "ioh3420", "isa-debugcon", "isa-fdc", "isa-parallel", "isa-serial",
-	"l2tpv3", "lsi53c895a", "megasas", "megasas-gen2", "mptsas1068", "ne2k_pci", "nec-usb-xhci",
-	"nic", "pc-dimm", "pci-bridge", "pci-serial", "pcie-pci-bridge", "pcie-root-port", "pcnet",
-	"piix3-usb-uhci", "piix4-usb-uhci", "pvpanic", "pvpanic-pci", "pvscsi", "pxb", "pxb-pcie",
-	"qemu-xhci", "qxl", "qxl-vga", "ramfb", "rtl8139", "sb16", "scsi-block", "scsi-cd",
-	"scsi-generic", "scsi-hd", "secondary-vga", "socket", "stream", "tap", "tpm-crb", "tpm-tis",
-	"usb-audio", "usb-ccid", "usb-ehci", "usb-hub", "usb-kbd", "usb-mouse", "usb-net",
-	"usb-serial", "usb-storage", "usb-tablet", "user", "vde", "virtconsole", "virtio-9p-pci",
-	"virtio-balloon-pci", "virtio-blk-pci", "virtio-gpu-gl-pci", "virtio-gpu-pci",
-	"virtio-keyboard-pci", "virtio-mouse-pci", "virtio-net-pci", "virtio-rng-pci",
-	"virtio-scsi-pci", "virtio-serial-pci", "virtio-tablet-pci", "virtio-vga", "virtio-vga-gl",
-	"virtserialport", "vmxnet3", "x3130-upstream", "xio3130-downstream",
+/*
+ * QEMU's names of devices, and of the backends of network cards, as shell patterns separated
+ * by spaces; the first class that has a device decides. Devices of virtio and vhost are named
+ * without the suffix for their bus, such as "-pci-non-transitional".
+ */
+static const struct {
+	const char *names;
+	const char *hazard; /* NULL: the dirty log may be started */
+} classes[] = {
+	{"vhost-user* vhost-vdpa* vfio-* x-vfio-* kvm-pci-assign vhost-scsi "
+	 "x-pci-proxy-dev pvrdma xen-* xenbus*", OUTSIDE},
+	/* Its backend may be one of vhost-user. */
+	{"virtio-crypto", OUTSIDE},
+	{"ivshmem* nvdimm spapr-nvdimm virtio-pmem virtio-mem cxl-type3 sgx-epc "
+	 "hv-balloon vmapple-*", MEMORY},
+	/* RAM, and vCPUs that were plugged. */
+	{"pc-dimm *-cpu *-cpu-core", NULL},
+	/* vhost in the host's kernel, which logs what it writes. */
+	{"tap bridge virtio-net vhost-vsock", NULL},
+	/* Backends in QEMU, or at the end of a socket. */
+	{"user l2tpv3 socket stream dgram vde hub hubport netmap af-xdp nic vmnet-*", NULL},
+	/* QEMU emulates all others, and notes what it writes itself. virtio: */
+	{"virtio-9p virtio-balloon virtio-blk virtio-gpu* virtio-input-host virtio-iommu "
+	 "virtio-keyboard virtio-mouse virtio-multitouch virtio-nsm virtio-rng "
+	 "virtio-scsi virtio-serial virtio-snd virtio-sound virtio-tablet virtio-vga* "
+	 "virtserialport virtconsole", NULL},
+	/* Disks and their controllers. */
+	{"ahci am53c974 dc390 floppy ich9-ahci ide-* isa-fdc isa-ide lsi53c810 "
+	 "lsi53c895a megasas megasas-gen2 mptsas1068 nvme nvme-ns nvme-subsys piix3-ide "
+	 "piix4-ide pvscsi scsi-block scsi-cd scsi-disk scsi-generic scsi-hd emmc "
+	 "sd-card* sdhci-pci spapr-vscsi ufs ufs-lu", NULL},
+	/* Network and CAN. */
+	{"ctucan_pci e1000* i82* igb igbvf kvaser_pci mioe3680_pci ne2k_isa ne2k_pci "
+	 "pcm3680_pci pcnet rocker rtl8139 spapr-vlan sungem tulip vmxnet3", NULL},
+	/* Pictures and sound. */
+	{"AC97 ES1370 VGA adlib ati-vga bochs-display cirrus-vga cs4231a gus hda-* "
+	 "ich9-intel-hda intel-hda isa-cirrus-vga isa-vga qxl qxl-vga ramfb sb16 "
+	 "secondary-vga sga vmware-svga", NULL},
+	/* USB, smart cards and keys, those of the host included: QEMU itself talks to them. */
+	{"usb-* canokey ccid-card-* ich9-usb-* nec-usb-xhci pci-ohci piix3-usb-uhci "
+	 "piix4-usb-uhci qemu-xhci u2f-*", NULL},
+	/* Buses and bridges. */
+	{"cxl-downstream cxl-rp cxl-switch-* cxl-upstream i82801b11-bridge ioh3420 "
+	 "pci-bridge pci-bridge-seat pcie-pci-bridge pcie-root-port pxb pxb-cxl pxb-pcie "
+	 "spapr-pci-host-bridge vmbus-bridge x3130-upstream xio3130-downstream amd-iommu "
+	 "AMDVI-PCI arm-smmuv3 intel-iommu riscv-iommu* zpci", NULL},
+	/* Serial and parallel ports, consoles. */
+	{"i2c-ddc ipoctal232 isa-debugcon isa-parallel isa-serial pci-serial "
+	 "pci-serial-2x pci-serial-4x sclpconsole sclplmconsole spapr-vty tpci200 "
+	 "x-terminal3270", NULL},
+	/* The board: sensors, clocks, firmware, watchdogs. */
+	{"acpi-erst diag288 hv-syndbg hyperv-testdev i6300esb i8042 i82801 ib700 "
+	 "ipmi-bmc-extern ipmi-bmc-sim isa-applesmc isa-debug-exit isa-ipmi-bt "
+	 "isa-ipmi-kcs mc146818rtc pci-ipmi-bt pci-ipmi-kcs pvpanic* smbus-ipmi "
+	 "spapr-nvram spapr-rng spapr-rtc tpm-crb* tpm-spapr tpm-tis* uefi-vars-* "
+	 "vmcoreinfo vmclock vmgenid vmmouse", NULL},
+	/* For tests, and loaders, which write before the guest starts. */
+	{"edu guest-loader loader pc-testdev pci-testdev", NULL},
 };
 
-static int compare_models(const void *a, const void *b)
+/* Whether the name, with or without the suffix of a bus, is one of the patterns. */
+static bool model_is_among(const char *model, const char *names)
 {
-	return strcmp(a, *(const char *const *)b);
+	static const char *const suffixes[] = {"-non-transitional", "-transitional", "-pci",
+					       "-ccw", "-device"};
+	char name[WSS_NAME_MAX], pattern[64];
+
+	snprintf(name, sizeof(name), "%s", model);
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		size_t len = strlen(name), tail = strlen(suffixes[i]);
+
+		if (len > tail && !strcmp(name + len - tail, suffixes[i]) &&
+		    (!strncmp(name, "virtio-", 7) || !strncmp(name, "vhost-", 6)))
+			name[len - tail] = '\0';
+	}
+	while (sscanf(names, "%63s", pattern) == 1) {
+		if (!fnmatch(pattern, name, 0))
+			return true;
+		names = strstr(names, pattern) + strlen(pattern);
+	}
+	return false;
 }
 
-bool wss_device_model_bears_dirty_log(const char *model)
+const char *wss_device_model_hazard(const char *model)
 {
-	return bsearch(model, models, sizeof(models) / sizeof(models[0]), sizeof(models[0]),
-		       compare_models) != NULL;
+	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+		if (model_is_among(model, classes[i].names))
+			return classes[i].hazard;
+	return UNKNOWN;
 }
 
 /* Whether a disk, or a part of its chain, is an NVMe device that QEMU drives itself, or a vDPA device. */
@@ -156,16 +235,17 @@ void wss_devices_in_options(const char *options, size_t len, struct wss_domxml *
 	config->shmems += options_contain(options, len, "ivshmem");
 }
 
-bool wss_devices_bear_dirty_log(const xmlNode *devices, char *ret_name, size_t size)
+bool wss_devices_bear_dirty_log(const xmlNode *devices, char *ret_hazard, size_t size)
 {
 	wss_xml_for_each_child(device, devices, NULL)
 	{
 		const xmlChar *type = wss_xml_attribute(device, "type");
+		const char *hazard = element_hazard(device);
 
-		if (element_is_allowed(device))
+		if (!hazard)
 			continue;
-		snprintf(ret_name, size, type ? "%s type='%s'" : "%s", (const char *)device->name,
-			 (const char *)type);
+		snprintf(ret_hazard, size, type ? "%s type='%s' (%s)" : "%s%.0s (%s)",
+			 (const char *)device->name, type ? (const char *)type : "", hazard);
 		return false;
 	}
 	return true;

@@ -15,13 +15,16 @@
  * log of its own (hw/virtio/vhost.c, vhost_log_global_start(); QEMU 7.2 and 10.0). This is
  * therefore an allowlist: a device that is not on it, including one that a later libvirt adds,
  * counts as dangerous. devices is the <devices> element. Returns true if all are allowed;
- * otherwise false, and ret_name holds the first device that is not, such as "interface
- * type='vhostuser'".
+ * otherwise false, and ret_hazard holds the first device that is not, with the reason:
+ * "interface type='vhostuser' (it writes ...)".
  */
-bool wss_devices_bear_dirty_log(const xmlNode *devices, char *ret_name, size_t size);
+bool wss_devices_bear_dirty_log(const xmlNode *devices, char *ret_hazard, size_t size);
 
-/* The same for one device or network backend by QEMU's name: "virtio-net-pci", "tap". */
-bool wss_device_model_bears_dirty_log(const char *model);
+/*
+ * Returns why the dirty log must not be started with the device or network backend that QEMU
+ * calls by this name, such as "virtio-net-pci" or "tap"; NULL if it may be.
+ */
+const char *wss_device_model_hazard(const char *model);
 
 /*
  * Whether an element below <devices> pins all of the guest's memory, because a device of the host may write to any of

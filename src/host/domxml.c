@@ -443,9 +443,11 @@ static void parse_dirty_log_hazard(const xmlNode *domain, struct wss_domxml *ret
 	const xmlNode *kvm = wss_xml_child(wss_xml_child(domain, "features"), "kvm");
 
 	if (ret->qemu_passthrough)
-		strcpy(ret->dirty_log_hazard, "qemu:commandline");
+		strcpy(ret->dirty_log_hazard,
+		       "qemu:commandline or qemu:override (what they add is not known)");
 	else if (wss_xml_attribute_is(wss_xml_child(kvm, "dirty-ring"), "state", "on"))
-		strcpy(ret->dirty_log_hazard, "dirty-ring");
+		strcpy(ret->dirty_log_hazard,
+		       "dirty-ring (it takes the place of the dirty log)");
 	else
 		wss_devices_bear_dirty_log(wss_xml_child(domain, "devices"),
 					   ret->dirty_log_hazard,

@@ -97,11 +97,11 @@ struct wss_domxml {
 	bool security_unseen;
 	bool qemu_passthrough;	  /* <qemu:commandline> or <qemu:override> */
 	/*
-	 * Why KVM's dirty log must not be started for this guest: the first device that is not
-	 * known to survive it (host/devices.h), "dirty-ring" (<features><kvm><dirty-ring>), or
-	 * "qemu:commandline"; "" if it may be started.
+	 * What forbids KVM's dirty log for this guest, with the reason: the first device that
+	 * is not known to survive it (host/devices.h), <dirty-ring>, or <qemu:commandline>; ""
+	 * if it may be started.
 	 */
-	char dirty_log_hazard[64];
+	char dirty_log_hazard[192];
 	/*
 	 * User that QEMU runs as: the number in the DAC label (<seclabel model='dac'>) of a
 	 * running domain; WSS_DOMXML_NO_OWNER if there is none, or only a name.

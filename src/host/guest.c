@@ -70,7 +70,8 @@ static void see_passthrough(struct wss_guest *guest)
 		return;
 	guest->config.hostdevs = 1;
 	if (!guest->config.dirty_log_hazard[0])
-		strcpy(guest->config.dirty_log_hazard, "an open VFIO or vDPA device");
+		strcpy(guest->config.dirty_log_hazard, "an open VFIO or vDPA device (QEMU "
+						       "aborts if it cannot log its writes)");
 }
 
 /*

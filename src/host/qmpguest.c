@@ -159,20 +159,22 @@ static int qmpguest_read_memory(struct qmp *qmp, struct wss_domxml *config,
 	return 0;
 }
 
-static void set_hazard(struct wss_guest *guest, const char *what)
+static void set_hazard(struct wss_guest *guest, const char *what, const char *why)
 {
 	if (!guest->config.dirty_log_hazard[0])
-		snprintf(guest->config.dirty_log_hazard, sizeof(guest->config.dirty_log_hazard),
-			 "%.60s", what);
+		snprintf(guest->config.dirty_log_hazard,
+			 sizeof(guest->config.dirty_log_hazard), "%.60s (%.120s)", what, why);
 }
 
 static void check_models(struct wss_guest *guest, const struct qmp_model *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
+		const char *hazard = wss_device_model_hazard(list[i].name);
+
 		guest->config.hostdevs += wss_device_model_pins(list[i].name);
 		guest->config.shmems += wss_device_model_shares(list[i].name);
-		if (!wss_device_model_bears_dirty_log(list[i].name))
-			set_hazard(guest, list[i].name);
+		if (hazard)
+			set_hazard(guest, list[i].name, hazard);
 	}
 }
 
@@ -180,24 +182,27 @@ static void check_models(struct wss_guest *guest, const struct qmp_model *list, 
 static void set_unseen(struct wss_guest *guest, const char *what)
 {
 	guest->config.hostdevs++;
-	set_hazard(guest, what);
+	set_hazard(guest, what, "QMP does not report them");
 }
 
 /* Checks what QMP does not report: the dirty ring, and options in a file of their own. */
 static void check_options(struct wss_guest *guest)
 {
-	static const char *const hazards[] = {"dirty-ring", "-readconfig"};
+	static const char *const hazards[][2] = {
+		{"dirty-ring", "it takes the place of the dirty log"},
+		{"-readconfig", "the file may switch the dirty ring on"},
+	};
 	wss_auto_free char *text = NULL;
 	size_t len;
 
 	if (guest->process.proc.dirfd < 0 ||
 	    wss_root_read(&guest->process.proc, "cmdline", WSS_CMDLINE_MAX, &text, &len) < 0) {
-		set_hazard(guest, "a guest with an unknown command line");
+		set_hazard(guest, "the command line", "it cannot be read");
 		return;
 	}
 	for (size_t i = 0; i < sizeof(hazards) / sizeof(hazards[0]); i++)
-		if (memmem(text, len, hazards[i], strlen(hazards[i])))
-			set_hazard(guest, hazards[i]);
+		if (memmem(text, len, hazards[i][0], strlen(hazards[i][0])))
+			set_hazard(guest, hazards[i][0], hazards[i][1]);
 	wss_devices_in_options(text, len, &guest->config);
 }
 
@@ -222,12 +227,12 @@ static void read_devices(struct wss_guest *guest)
 		if (qmp_query_children(guest->source, places[i], TIMEOUT_MS, &devices, &n, NULL) == 0)
 			check_models(guest, devices, n);
 		else
-			set_unseen(guest, "a guest whose devices QMP does not report");
+			set_unseen(guest, "devices");
 	}
 	if (qmp_query_network(guest->source, TIMEOUT_MS, &backends, &n, NULL) == 0)
 		check_models(guest, backends, n);
 	else
-		set_unseen(guest, "a guest whose network QMP does not report");
+		set_unseen(guest, "network backends");
 	check_options(guest);
 }
 

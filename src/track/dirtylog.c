@@ -18,10 +18,9 @@ int wss_dirtylog_check(const struct wss_guest *guest, uint64_t window_ns, struct
 				     "4 KiB granularity: the dirty log crashes QEMU if the "
 				     "guest does not use KVM");
 	if (guest->config.dirty_log_hazard[0])
-		return wss_error_set(
-			err, WSS_ERR_UNSUPPORTED,
-			"4 KiB granularity: %s is not known to survive the dirty log",
-			guest->config.dirty_log_hazard);
+		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
+				     "4 KiB granularity: the dirty log is not safe with %s",
+				     guest->config.dirty_log_hazard);
 	if (window_ns > WSS_DIRTYLOG_MAX_WINDOW_NS)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 				     "4 KiB granularity: the window must be 50 s or shorter, "

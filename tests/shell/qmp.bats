@@ -115,7 +115,7 @@ fine_sample() { # QOM-LIST INFO-NETWORK [QEMU-OPTION]
 		# shellcheck disable=SC2086
 		fine_sample $refusal
 		[ "$status" = 5 ]
-		grep -qE '(vfio-pci|vhost-user|dirty-ring) is not known to survive the dirty log' <<<"$err"
+		grep -qE 'the dirty log is not safe with (vfio-pci|vhost-user|dirty-ring) \(it ' <<<"$err"
 		kill -0 "$fake_pid"
 	done
 }

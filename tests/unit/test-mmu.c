@@ -614,7 +614,7 @@ static void test_changes_before_start(void **unused)
 	tracker = open_as(&options);
 	assert_int_equal(wss_tracker_mmu.prepare(tracker, NULL), 1);
 	sample = explained(tracker);
-	assert_true(has_note(&sample, "native granularity because: 4 KiB granularity: hostdev"));
+	assert_true(has_note(&sample, "native granularity because: 4 KiB granularity: the dirty log is not safe with hostdev"));
 	close_tracker(tracker);
 	assert_int_equal(fake->log_starts, 0);
 }
