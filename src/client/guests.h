@@ -50,7 +50,7 @@ struct wss_guest_advice {
 struct wss_guest_view {
 	char name[256];
 	char uuid[37];
-	char state[24]; /* "waiting", "measuring", "refused", "left out" */
+	char state[24]; /* "waiting", "measuring", "refused", "left out", "paused" ... */
 	char why[512];	/* why the last attempt gave no sample; "": it did */
 	char coarse_why[512]; /* why it is not measured by 4 KiB; "": it is, or needs it not */
 	char kind[16];	/* "canary", "coarse", "fine"; "": no sample yet */

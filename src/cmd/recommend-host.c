@@ -90,6 +90,8 @@ static const char *reason_text(const struct wss_host_room_guest *guest, char *te
 		return text;
 	case WSS_HOST_ROOM_LITTLE:
 		return "would give back too little";
+	case WSS_HOST_ROOM_PAUSED:
+		return "paused";
 	case WSS_HOST_ROOM_OPTED_OUT:
 		return "opted out";
 	case WSS_HOST_ROOM_TOO_EARLY:

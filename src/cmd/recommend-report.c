@@ -101,7 +101,29 @@ SERIES(headroom, WSS_KIND_PERCENT, rule.headroom_percent)
 SERIES(minimum, WSS_KIND_BYTES, rule.minimum_bytes)
 SERIES(from_peak, WSS_KIND_BOOL, sizing.from_peak)
 AMOUNT(held, held_bytes)
-AMOUNT(assigned, assigned_bytes)
+
+/* As its windows found it; of a guest that was never measured as libvirt says. */
+static struct wss_value recommend_get_assigned(const void *row)
+{
+	struct wss_amount measured = advice_of(row)->assigned_bytes;
+
+	return wss_value_amount(measured.known || !recommend_row_of(row)->active
+					? measured
+					: recommend_row_of(row)->size.assigned_bytes,
+				WSS_KIND_BYTES);
+}
+
+static struct wss_value recommend_get_state(const void *row)
+{
+	const struct recommend_row *guest = recommend_row_of(row);
+
+	if (guest->error)
+		return wss_value_absent();
+	return wss_value_text(!guest->active			 ? "shut off"
+			      : guest->size.paused_bytes.known ? "paused"
+							       : "running");
+}
+
 WORKING_SET(p50, sizing.p50_bytes)
 WORKING_SET(p95, sizing.p95_bytes)
 WORKING_SET(p99, sizing.p99_bytes)
@@ -292,6 +314,7 @@ static const struct wss_column columns[] = {
 	{"uuid", NULL, "UUID", -36, recommend_get_uuid, "UUID of the guest", false},
 	{"status", NULL, "STATUS", -9, recommend_get_status,
 	 "ok; too early (too few windows); unknown (no window); opted out; failed", false},
+	{"state", NULL, "STATE", -8, recommend_get_state, "running, paused or shut off", false},
 	{"confidence", NULL, "CONFIDENCE", -10, recommend_get_confidence,
 	 "How sure the recommendation is: none, low, medium or high", false},
 	{"samples", NULL, "SAMPLES", 7, recommend_get_samples,

@@ -113,18 +113,17 @@ static void row_examine(struct recommend_row *row, const struct wss_target_entry
 }
 
 /* Adds a running guest to the sums over the host. */
-static void host_add(struct recommend *run, const struct recommend_row *row, struct wss_amount assigned,
-		     struct wss_error *why)
+static void host_add(struct recommend *run, const struct recommend_row *row, struct wss_error *why)
 {
 	char keeps[200];
 	bool blocked = wss_config_blocks_text(row->findings, row->n_findings, keeps, sizeof(keeps));
-	const struct wss_host_room_facts facts = {row->domain, row->uuid, &row->advice, assigned,
+	const struct wss_host_room_facts facts = {row->domain, row->uuid, &row->advice, &row->size,
 						  why->code ? why->text : NULL,
 						  blocked ? keeps : NULL};
 	struct wss_error other = WSS_ERROR_INIT;
 	int r = run->options->host
 			? wss_host_room_add(&run->room, run->history, &facts, &other)
-			: wss_host_sum_add(&run->host, run->history, &row->advice, assigned,
+			: wss_host_sum_add(&run->host, run->history, &row->advice, &row->size,
 					   &other);
 
 	if (r < 0 && !why->code)
@@ -143,7 +142,7 @@ static void recommend_domain(struct recommend *run, struct recommend_row *row,
 	if (why->code)
 		row->advice.status = WSS_ADVICE_FAILED;
 	if (counts)
-		host_add(run, row, found->assigned_bytes, why);
+		host_add(run, row, why);
 	if (why->code) {
 		row->error = why->text;
 		row->advice.status = WSS_ADVICE_FAILED;
@@ -168,6 +167,7 @@ static void recommend_target(struct recommend *run, struct wss_target *target)
 		row.uuid = found->entry.uuid;
 		row.active = found->entry.active;
 		row.origin = &found->entry.origin;
+		row.size = found->size;
 	}
 	recommend_domain(run, &row, found, run->targets.all && row.active, &target->error);
 }
@@ -190,7 +190,7 @@ static int recommend_targets(struct recommend *run, struct wss_error *err)
 	    ((all || run->options->plot) &&
 	     wss_hypervisor_ask(targets->hypervisor, WSS_TARGET_DEADLINE_NS, &run->facts, err) < 0) ||
 	    wss_targets_read_element(targets, WSS_POLICY_NAMESPACE,
-				     WSS_ENTRY_CONFIG | (all ? WSS_ENTRY_SIZES : 0), err) < 0)
+				     WSS_ENTRY_CONFIG | WSS_ENTRY_SIZES, err) < 0)
 		return -1;
 	if (run->options->host &&
 	    wss_host_room_init(&run->room, run->facts.memory_bytes, run->options->reserve_bytes,

@@ -28,6 +28,7 @@ struct recommend_row {
 	const char *uuid;
 	const char *error;
 	bool active;
+	struct wss_conn_size size; /* as libvirt says */
 	struct wss_policy policy;
 	struct wss_advice advice;
 	const struct wss_origin *origin; /* NULL: unknown */

@@ -68,6 +68,7 @@ static void format_state(const struct wss_guest_view *guest, uint64_t late_ns, c
 	char letter = wss_view_is(guest, "measuring") ? 'M'
 		      : wss_view_is(guest, "refused") ? 'R'
 		      : wss_view_is(guest, "left out") ? 'O'
+		      : wss_view_is(guest, "paused") ? 'P'
 		      : guest->why[0]		    ? '!'
 						    : ' ';
 
@@ -202,7 +203,7 @@ static void format_why(const struct wss_guest_view *guest, uint64_t late_ns, cha
 const struct wss_top_column wss_top_columns[] = {
 	{ "name", "NAME", 0, 0, 'N', true, false, "name of the guest", key_name, format_name },
 	{ NULL, "S", 1, 24, 0, true, false,
-	  "M measuring, R refused, O left out by its policy, ! not measured", NULL,
+	  "M measuring, R refused, O left out by its policy, P paused, ! not measured", NULL,
 	  format_state },
 	{ "wss", "WSS", 11, 24, 'W', false, true,
 	  "working set; <= or >= where only that bound is known", key_wss, format_wss },

@@ -136,11 +136,14 @@ int wss_conn_set_metadata(struct wss_conn *conn, const char *uuid, const char *n
  */
 struct wss_amount wss_conn_host_memory(struct wss_conn *conn);
 
-/*
- * Returns the largest memory size of the domain with that UUID: 0 if it does not run, unknown
- * if libvirt cannot be asked.
- */
-struct wss_amount wss_conn_assigned(struct wss_conn *conn, const char *uuid);
+/* Memory of a domain. */
+struct wss_conn_size {
+	struct wss_amount assigned_bytes; /* its largest size; 0 if it does not run; unknown if libvirt cannot be asked */
+	struct wss_amount paused_bytes;	  /* its present size, if it is paused */
+};
+
+/* Returns that of the domain with that UUID. */
+struct wss_conn_size wss_conn_size(struct wss_conn *conn, const char *uuid);
 
 /*
  * From now on notes which domains reboot without a new QEMU. May hang. Does nothing if called again, or if

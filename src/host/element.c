@@ -145,17 +145,21 @@ struct wss_amount wss_conn_host_memory(struct wss_conn *conn)
 	return (struct wss_amount){ true, wss_u64_mul(info.memory, 1024) };
 }
 
-struct wss_amount wss_conn_assigned(struct wss_conn *conn, const char *uuid)
+struct wss_conn_size wss_conn_size(struct wss_conn *conn, const char *uuid)
 {
 	const struct wss_domain_ref ref = { .uuid = uuid };
 	wss_auto_domain virDomainPtr dom = wss_conn_lookup(conn, &ref, NULL);
 	virDomainInfo info;
 
+	struct wss_conn_size size = { .assigned_bytes = { .known = false } };
+
 	if (!dom || virDomainGetInfo(dom, &info) < 0)
-		return (struct wss_amount){ 0 };
-	return (struct wss_amount){
-		true, virDomainIsActive(dom) == 1 ? wss_u64_mul(info.maxMem, 1024) : 0
-	};
+		return size;
+	size.assigned_bytes =
+		wss_amount_of(virDomainIsActive(dom) == 1 ? wss_u64_mul(info.maxMem, 1024) : 0);
+	if (info.state == VIR_DOMAIN_PAUSED || info.state == VIR_DOMAIN_PMSUSPENDED)
+		size.paused_bytes = wss_amount_of(wss_u64_mul(info.memory, 1024));
+	return size;
 }
 
 int wss_conn_config(struct wss_conn *conn, const char *uuid, struct wss_domxml *ret_config,

@@ -75,7 +75,6 @@ struct guest_metric {
 
 SAMPLE_AMOUNT(wss, wss_bytes)
 SAMPLE_AMOUNT(written, written_bytes)
-SAMPLE_AMOUNT(balloon, memory.balloon_bytes)
 SAMPLE_AMOUNT(rss, memory.rss_bytes)
 
 static enum wss_bound sample_bound(const struct wss_sample *sample)
@@ -92,6 +91,17 @@ static double get_low(const struct metered *metered, size_t i)
 	return guest->measured && sample->low_bytes.known && sample_bound(sample) == WSS_BOUND_AT_MOST
 		       ? (double)sample->low_bytes.value
 		       : NAN;
+}
+
+/* Also of a guest that was never measured, as one that is paused. */
+static double get_balloon(const struct metered *metered, size_t i)
+{
+	const struct wss_watched *guest = metered_guest(metered, i);
+	struct wss_amount bytes = guest->balloon_bytes;
+
+	if (guest->measured && guest->state != WSS_WATCHED_PAUSED && guest->sample.memory.balloon_bytes.known)
+		bytes = guest->sample.memory.balloon_bytes;
+	return bytes.known ? (double)bytes.value : NAN;
 }
 
 #define ADVISED_AMOUNT(name)                                                        \

@@ -17,7 +17,7 @@ struct sum {
 };
 
 struct sums {
-	size_t states[WSS_WATCHED_LEFT_OUT + 1];
+	size_t states[WSS_WATCHED_STATES];
 	uint64_t measured, stale;
 	struct sum wss, balloon, maximum, rss, swap, recommended, reclaimable;
 	struct wss_watch_spent spent;
@@ -93,6 +93,7 @@ static void write_counts(struct wss_json *parent, const struct wss_watch *watch,
 	page_put_number(&json, "stale", sums->stale, WSS_KIND_COUNT);
 	page_put_number(&json, "refused", sums->states[WSS_WATCHED_REFUSED], WSS_KIND_COUNT);
 	page_put_number(&json, "left_out", sums->states[WSS_WATCHED_LEFT_OUT], WSS_KIND_COUNT);
+	page_put_number(&json, "paused", sums->states[WSS_WATCHED_PAUSED], WSS_KIND_COUNT);
 	wss_json_object_end(&json);
 }
 

@@ -28,12 +28,12 @@ static void write_states(struct wss_metrics *metrics, const struct wss_watch *wa
 {
 	static const struct wss_metric states =
 		NUMBER("guests", "Running guests, by whether they are measured");
-	size_t counts[WSS_WATCHED_LEFT_OUT + 1] = { 0 };
+	size_t counts[WSS_WATCHED_STATES] = { 0 };
 
 	for (size_t i = 0; i < wss_watch_count(watch); i++)
 		counts[wss_watch_guest(watch, i)->state]++;
 	wss_metrics_family(metrics, &states);
-	for (size_t i = 0; i <= WSS_WATCHED_LEFT_OUT; i++) {
+	for (size_t i = 0; i < WSS_WATCHED_STATES; i++) {
 		const struct wss_label label = { "state", wss_watched_state_name(i) };
 
 		wss_metrics_value(metrics, &label, 1, (double)counts[i]);
@@ -57,6 +57,9 @@ static void write_host(struct wss_metrics *metrics, const struct wss_host_sum *h
 		NUMBER("host_unsized_guests", "Guests that count with all of their memory, because their "
 					      "need is not known");
 
+	static const struct wss_metric unknown =
+		NUMBER("host_unknown_guests", "Guests whose memory is not known: the sums lack them");
+
 	if (!host)
 		return;
 	put_amount(metrics, &memory, host->host_bytes);
@@ -65,6 +68,7 @@ static void write_host(struct wss_metrics *metrics, const struct wss_host_sum *h
 	put_amount(metrics, &overhead, host->overhead_bytes);
 	put_amount(metrics, &headroom, host->fits_bytes);
 	put_one(metrics, &unsized, (double)host->unsized);
+	put_one(metrics, &unknown, (double)host->unknown_memory);
 }
 
 static void write_budget(struct wss_metrics *metrics, const struct wss_watch *watch,

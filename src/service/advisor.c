@@ -19,7 +19,7 @@ struct reading {
 	atomic_bool ended;
 	char uuid[WSS_UUID_TEXT_MAX];
 	struct wss_policy policy;
-	struct wss_amount maximum_bytes;
+	struct wss_conn_size size;
 	uint64_t watched_windows;
 	uint64_t began_ns, cpu_ns; /* cpu_ns: that it took */
 	struct wss_advice advice;
@@ -41,7 +41,6 @@ struct wss_advisor {
 	time_t since;	     /* of the windows that the pass counts */
 	struct reading reading;
 	struct wss_host_sum sum; /* the reader's, while it reads */
-	bool sum_is_open;    /* the sum lacks a guest whose memory is unknown */
 	bool failed;	     /* for some guest of the pass */
 	bool has_host;
 	struct wss_host_sum host; /* of the last pass, without its hours */
@@ -150,7 +149,7 @@ static int pass_begin(struct wss_advisor *advisor, struct wss_error *err)
 
 	advisor->pass_ns = wss_clock_now_ns();
 	advisor->since = wss_advice_since(&advisor->options.advice, now);
-	advisor->sum_is_open = advisor->failed = false;
+	advisor->failed = false;
 	if (wss_host_sum_init(&advisor->sum, advisor->since, now, err) < 0)
 		return -1;
 	advisor->under_way = true;
@@ -235,7 +234,7 @@ static void advisor_read(void *opaque)
 
 	r = wss_advice_read(advisor->history, &asked, advisor->since, &options->advice, &reading->advice,
 			    &reading->error);
-	if (wss_host_sum_add(&advisor->sum, advisor->history, &reading->advice, reading->maximum_bytes,
+	if (wss_host_sum_add(&advisor->sum, advisor->history, &reading->advice, &reading->size,
 			     r < 0 ? &unused : &reading->error) < 0)
 		r = -1;
 	if (options->read_more &&
@@ -251,12 +250,14 @@ static void reading_prepare(struct reading *reading, const struct wss_watched *g
 	*reading = (struct reading){
 		.under_way = true,
 		.policy = guest->policy,
-		.maximum_bytes = guest->maximum_bytes,
+		.size.assigned_bytes = guest->maximum_bytes,
 		.watched_windows = guest->windows,
 		.began_ns = wss_clock_now_ns(),
 		.advice = { .status = WSS_ADVICE_FAILED },
 	};
 	memcpy(reading->uuid, guest->uuid, sizeof(reading->uuid));
+	if (guest->state == WSS_WATCHED_PAUSED)
+		reading->size.paused_bytes = guest->balloon_bytes;
 }
 
 static int pass_start_reading(struct wss_advisor *advisor, const struct wss_watched *guest,
@@ -287,9 +288,6 @@ static int pass_take_reading(struct wss_advisor *advisor, struct wss_error *err)
 	struct reading *reading = &advisor->reading;
 	struct wss_advised *advised = advised_find(advisor, reading->uuid);
 
-	if (reading->advice.sizing.confidence == WSS_CONFIDENCE_NONE &&
-	    !reading->advice.assigned_bytes.known && !reading->maximum_bytes.known)
-		advisor->sum_is_open = true;
 	if (advised) {
 		advised_keep(advised, &reading->advice);
 		advised->read_ns = wss_clock_now_ns();
@@ -315,8 +313,6 @@ static int pass_end(struct wss_advisor *advisor, struct wss_error *err)
 	if (r == 0 && !sum->guests) {
 		sum->needed_bytes = sum->assigned_bytes = sum->overhead_bytes = wss_amount_of(0);
 		sum->fits_bytes = sum->host_bytes;
-	} else if (advisor->sum_is_open) {
-		sum->needed_bytes.known = sum->fits_bytes.known = false;
 	}
 	wss_host_sum_free(sum);
 	advisor->has_host = r == 0;

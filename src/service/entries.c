@@ -60,7 +60,7 @@ static void target_read_element(struct wss_target *target)
 		return;
 	if (reading->more & WSS_ENTRY_SIZES &&
 	    wss_deadline_check(&target->deadline, &target->error) == 0)
-		reading->result.assigned_bytes = wss_conn_assigned(conn, entry->uuid);
+		reading->result.size = wss_conn_size(conn, entry->uuid);
 	if (reading->more & WSS_ENTRY_CONFIG && !target->error.code &&
 	    wss_deadline_check(&target->deadline, &target->error) == 0)
 		target_read_config(target, conn);

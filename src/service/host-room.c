@@ -75,6 +75,8 @@ static enum wss_host_room_why guest_judge(const struct wss_host_room_guest *gues
 
 	if (facts->error)
 		return WSS_HOST_ROOM_FAILED;
+	if (facts->size->paused_bytes.known)
+		return WSS_HOST_ROOM_PAUSED;
 	if (facts->advice->status == WSS_ADVICE_OPTED_OUT)
 		return WSS_HOST_ROOM_OPTED_OUT;
 	if (facts->advice->status == WSS_ADVICE_TOO_EARLY)
@@ -130,13 +132,15 @@ static void room_add_held(struct wss_host_room *room, const struct wss_host_room
 
 /* Adds what a guest needs; growth beyond the end of its windows counts in each hour. */
 static void room_add_need(struct wss_host_room *room, const struct wss_host_room_guest *guest,
-			  const struct wss_advice *advice, uint64_t beyond_bytes)
+			  const struct wss_host_room_facts *facts, uint64_t beyond_bytes)
 {
+	struct wss_amount paused = facts->size->paused_bytes;
 	struct wss_room_need need = {.maximum_bytes = guest->assigned_bytes,
-				     .flat_bytes = guest->assigned_bytes.value};
+				     .flat_bytes = paused.known ? paused.value : guest->assigned_bytes.value};
+	const struct wss_advice *advice = facts->advice;
 	uint64_t week[WSS_PACK_HOURS];
 
-	if (!guest->recommended_bytes.known) {
+	if (paused.known || !guest->recommended_bytes.known) {
 		wss_room_add(&room->need, &need, NULL);
 		return;
 	}
@@ -161,13 +165,13 @@ int wss_host_room_add(struct wss_host_room *room, struct wss_history *history,
 	guest->windows = advice->has_series ? advice->series.summary.samples : 0;
 	guest->held_bytes = advice->held_bytes;
 	guest->assigned_bytes = advice->assigned_bytes.known ? advice->assigned_bytes
-							     : facts->assigned_bytes;
+							     : facts->size->assigned_bytes;
 	guest->recommended_bytes = advice->sizing.recommended_bytes;
 	guest->gain_bytes = advice->sizing.reclaimable_bytes;
 	guest->why = guest_judge(guest, facts);
-	room->unsized += !guest->recommended_bytes.known;
+	room->unsized += !guest->recommended_bytes.known && guest->why != WSS_HOST_ROOM_PAUSED;
 	room_add_held(room, guest);
-	room_add_need(room, guest, advice, beyond_bytes);
+	room_add_need(room, guest, facts, beyond_bytes);
 	if (advice->has_series)
 		room->overhead_bytes = wss_u64_add(room->overhead_bytes, advice->series.qemu_bytes.value);
 	if (guest->recommended_bytes.known && advice->has_series)

@@ -6,6 +6,7 @@
 #ifndef WSS_SERVICE_HOST_ROOM_H
 #define WSS_SERVICE_HOST_ROOM_H
 
+#include "host/conn.h"
 #include "service/advice.h"
 #include "wss/room.h"
 
@@ -17,6 +18,7 @@ enum wss_host_room_why {
 	WSS_HOST_ROOM_TOO_EARLY, /* no size yet */
 	WSS_HOST_ROOM_UNKNOWN,	 /* no windows, or what it holds is not known */
 	WSS_HOST_ROOM_BLOCKED,	 /* its configuration keeps its memory */
+	WSS_HOST_ROOM_PAUSED,	 /* it counts with what it has */
 	WSS_HOST_ROOM_FAILED,	 /* its policy or history could not be read */
 };
 
@@ -57,7 +59,7 @@ struct wss_host_room {
 struct wss_host_room_facts {
 	const char *name, *uuid;
 	const struct wss_advice *advice; /* all zero: none could be read */
-	struct wss_amount assigned_bytes; /* used if the advice does not have it */
+	const struct wss_conn_size *size; /* its maximum is used if the advice does not have it */
 	const char *error;		  /* why it could not be read, or NULL */
 	const char *blocked;		  /* what keeps its memory from coming back, or NULL */
 };
@@ -71,8 +73,8 @@ int wss_host_room_init(struct wss_host_room *ret_room, struct wss_amount memory,
 		       struct wss_amount reserve, double risk, struct wss_error *err);
 
 /*
- * Adds a running guest. A guest without a size counts with all its
- * memory. WSS_ERR_NO_MEMORY, and the errors of wss_history_hours().
+ * Adds a running or paused guest. A guest without a size counts with all its memory, one that is paused with
+ * what it has. WSS_ERR_NO_MEMORY, and the errors of wss_history_hours().
  */
 int wss_host_room_add(struct wss_host_room *room, struct wss_history *history,
 		      const struct wss_host_room_facts *facts, struct wss_error *err);

@@ -32,17 +32,22 @@ static void on_hour(time_t start, uint64_t max_bytes, void *opaque)
 }
 
 int wss_host_sum_add(struct wss_host_sum *sum, struct wss_history *history,
-		     const struct wss_advice *advice, struct wss_amount assigned,
+		     const struct wss_advice *advice, const struct wss_conn_size *size,
 		     struct wss_error *err)
 {
-	bool sized = advice->sizing.confidence != WSS_CONFIDENCE_NONE;
+	bool paused = size->paused_bytes.known;
+	bool sized = !paused && advice->sizing.confidence != WSS_CONFIDENCE_NONE;
+	struct wss_amount assigned = size->assigned_bytes, flat;
 	struct guest_hours hours = {&sum->fit, wss_advice_beyond_bytes(advice)};
 	int r = 0;
 
 	if (advice->assigned_bytes.known)
 		assigned = advice->assigned_bytes;
+	flat = paused ? size->paused_bytes : assigned;
 	sum->guests++;
-	sum->unsized += !sized;
+	sum->paused += paused;
+	sum->unsized += !sized && !paused;
+	sum->unknown_memory += !sized && !flat.known;
 	sum->unknown += advice->status == WSS_ADVICE_UNKNOWN;
 	sum->too_early += advice->status == WSS_ADVICE_TOO_EARLY;
 	add_amount(&sum->assigned_bytes, assigned);
@@ -53,7 +58,7 @@ int wss_host_sum_add(struct wss_host_sum *sum, struct wss_history *history,
 		r = wss_history_hours(history, &advice->series, sum->since, on_hour, &hours, err);
 	wss_fit_guest(&sum->fit,
 		      sized ? wss_u64_add(advice->sizing.peak_bytes.value, hours.beyond_bytes)
-			    : assigned.value);
+			    : flat.value);
 	return r < 0 ? -1 : 0;
 }
 
@@ -70,9 +75,12 @@ int wss_host_sum_finish(struct wss_host_sum *sum, double probability, struct wss
 	sum->hours = result.hours;
 	sum->from_peak = result.from_peak;
 	sum->needed_bytes = result.bytes;
-	if (!result.bytes.known || !host.known)
+	/* Guests that are all paused have no hours: each hour has what they hold. */
+	if (!result.hours && sum->paused && !sum->unsized)
+		sum->needed_bytes = wss_amount_of(sum->fit.hours[0].bytes);
+	if (!sum->needed_bytes.known || !host.known)
 		return 0;
-	needed = wss_u64_add(result.bytes.value, sum->overhead_bytes.value);
+	needed = wss_u64_add(sum->needed_bytes.value, sum->overhead_bytes.value);
 	sum->fits_bytes = wss_amount_of(host.value > needed ? host.value - needed : 0);
 	return 0;
 }

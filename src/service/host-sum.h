@@ -3,6 +3,7 @@
 #ifndef WSS_SERVICE_HOST_SUM_H
 #define WSS_SERVICE_HOST_SUM_H
 
+#include "host/conn.h"
 #include "service/advice.h"
 
 #define WSS_HOST_SUM_PROBABILITY 0.99
@@ -11,6 +12,8 @@ struct wss_host_sum {
 	uint64_t guests;
 	/* Guests that count with all their assigned memory, whatever their status. */
 	uint64_t unsized;
+	uint64_t paused;	 /* guests that count with what they have, as they are paused */
+	uint64_t unknown_memory; /* guests of which not even that is known: they count with nothing */
 	uint64_t unknown, too_early; /* guests by their status */
 	struct wss_amount wss_bytes, assigned_bytes, overhead_bytes;
 	time_t since;
@@ -32,13 +35,13 @@ int wss_host_sum_init(struct wss_host_sum *sum, time_t since, time_t now,
 		      struct wss_error *err);
 
 /*
- * Adds a running guest; advice is all zero if none could be read. assigned is the guest's
- * maximum memory, used if the advice does not include it. A guest without a size counts with
- * all of its memory, because nothing less is safe. Returns -1 with the errors of
+ * Adds a running or paused guest; advice is all zero if none could be read. assigned_bytes is the guest's
+ * maximum memory, used if the advice does not include it. A guest without a size counts with all of its memory,
+ * because nothing less is safe, and one that is paused with what it has. Returns -1 with the errors of
  * wss_history_hours(); the guest counts nevertheless.
  */
 int wss_host_sum_add(struct wss_host_sum *sum, struct wss_history *history,
-		     const struct wss_advice *advice, struct wss_amount assigned,
+		     const struct wss_advice *advice, const struct wss_conn_size *size,
 		     struct wss_error *err);
 
 /*

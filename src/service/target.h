@@ -223,14 +223,14 @@ int wss_targets_open(struct wss_targets *targets, struct wss_error *err);
  */
 struct wss_target_entry {
 	struct wss_conn_entry entry;
-	struct wss_amount assigned_bytes; /* its maximum memory; 0 if it does not run */
+	struct wss_conn_size size;
 	/* Of a running domain, on request: both NULL if they could not be read. */
 	struct wss_domxml *config;
 	struct wss_balloon_stats *stats;
 };
 
 /* What else to read of active domains. */
-#define WSS_ENTRY_SIZES 1u  /* assigned_bytes */
+#define WSS_ENTRY_SIZES 1u  /* size */
 #define WSS_ENTRY_CONFIG 2u /* config and stats */
 
 /*

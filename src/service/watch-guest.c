@@ -286,6 +286,8 @@ static void guest_take_failure(struct wss_watch_guest *guest, struct wss_visit *
 		watched->next_ns = wss_clock_now_ns() + SOON_NS;
 	} else if (error->code == WSS_ERR_BUSY) {
 		watched->state = WSS_WATCHED_HELD;
+	} else if (visit->target->guest && visit->target->guest->state == WSS_GUEST_PAUSED) {
+		watched->state = WSS_WATCHED_PAUSED;
 	}
 }
 
@@ -297,6 +299,16 @@ static void guest_take_outdated(struct wss_watch_guest *guest, struct wss_visit 
 	guest_hold_after_reboot(guest, visit->options.boot_ns);
 }
 
+/* Also of a guest that could not be measured. */
+static void guest_take_memory(struct wss_watched *watched, const struct wss_guest *guest)
+{
+	watched->balloon_bytes = guest->balloon_bytes;
+	watched->maximum_bytes.value = guest->config.maximum_bytes;
+	watched->maximum_bytes.known = guest->config.maximum_bytes != 0;
+	if (!watched->balloon_bytes.known)
+		watched->balloon_bytes = watched->maximum_bytes;
+}
+
 bool wss_watch_guest_take(struct wss_watch_guest *guest, struct wss_visit *visit,
 			  const struct wss_sample *sample)
 {
@@ -305,11 +317,10 @@ bool wss_watch_guest_take(struct wss_watch_guest *guest, struct wss_visit *visit
 	if (visit->n_vcpus)
 		watched->n_vcpus = visit->n_vcpus;
 	watched->policy = visit->target->policy;
-	if (visit->found.pid) {
+	if (visit->found.pid)
 		guest->instance = visit->found;
-		watched->maximum_bytes.value = visit->found.maximum_bytes;
-		watched->maximum_bytes.known = visit->found.maximum_bytes != 0;
-	}
+	if (visit->target->guest)
+		guest_take_memory(watched, visit->target->guest);
 	if (visit->rebooted_ns != guest->rebooted_ns) {
 		guest_take_outdated(guest, visit, sample);
 		return false;

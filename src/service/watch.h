@@ -11,6 +11,7 @@
  *      |                 +--the budget says no--> refused --looked at again--> measuring
  *      |                 +--it boots, or has a job--> held --looked at again--> measuring
  *      +--opted out--> left out
+ *      +--paused--> paused --looked at again--> measuring
  *
  * A guest whose window shows that KVM maps it by more than 4 KiB gets fine windows, if they are wanted, after a
  * coarse one. Where one is not possible or too dear, or another program uses QEMU's dirty-rate calculation, a coarse
@@ -92,9 +93,11 @@ enum wss_watched_state {
 	WSS_WATCHED_REFUSED,  /* by the budget: why says it */
 	WSS_WATCHED_HELD,     /* left alone for now, by its start, a job or another measurement: why says it */
 	WSS_WATCHED_LEFT_OUT, /* its operator has opted out */
+	WSS_WATCHED_PAUSED,
+	WSS_WATCHED_STATES
 };
 
-/* "waiting", "measuring", "refused", "held", "left out". */
+/* "waiting", "measuring", "refused", "held", "left out", "paused". */
 const char *wss_watched_state_name(enum wss_watched_state state);
 
 /* Why a guest that KVM maps by more than 4 KiB has no fine windows. */
@@ -137,7 +140,8 @@ struct wss_watched {
 	uint64_t dearer; /* windows that cost more than predicted */
 	unsigned n_vcpus; /* 0: not known yet */
 	struct wss_policy policy; /* as its last window found it; empty before */
-	struct wss_amount maximum_bytes; /* of its memory, as its last visit found it */
+	/* Its memory and what its balloon leaves of it, as its last visit found them. */
+	struct wss_amount maximum_bytes, balloon_bytes;
 	uint64_t spent_ns; /* spent_vcpu_ns for each of its vCPUs */
 };
 

@@ -74,7 +74,7 @@ static void pages_write(const struct wss_watch *watch, const struct wss_watch_op
 /* Whether there is something to show of each guest. */
 static bool ready(const struct wss_watch *watch, bool history)
 {
-	size_t states[WSS_WATCHED_LEFT_OUT + 1] = { 0 };
+	size_t states[WSS_WATCHED_STATES] = { 0 };
 	bool read = true;
 
 	for (size_t i = 0; i < wss_watch_count(watch); i++) {

@@ -248,7 +248,7 @@ static void test_host(void **unused)
 	end();
 }
 
-/* A guest without a size counts with all of its memory; one of which not even that is known hides the need. */
+/* A guest without a size counts with all of its memory; one of which not even that is known is counted only. */
 static void test_host_with_an_unsized_guest(void **unused)
 {
 	const struct wss_host_sum *sum;
@@ -264,14 +264,17 @@ static void test_host_with_an_unsized_guest(void **unused)
 	assert_int_equal(pass(), 1);
 	sum = wss_advisor_host(advisor);
 	assert_int_equal(sum->unsized, 1);
+	assert_int_equal(sum->unknown_memory, 1);
 	assert_true(sum->assigned_bytes.known && sum->host_bytes.known);
-	assert_false(sum->needed_bytes.known || sum->fits_bytes.known);
+	assert_in_range(sum->needed_bytes.value, 500 * WSS_MIB, 510 * WSS_MIB);
+	assert_int_equal(sum->fits_bytes.value, HOST_BYTES - sum->needed_bytes.value - 10 * WSS_MIB);
 	/* Once its windows have shown it. */
 	wss_watch_hold(watch, NULL);
 	STEP_UNTIL(samples >= 6);
 	assert_int_equal(pass(), 1);
 	sum = wss_advisor_host(advisor);
 	assert_int_equal(sum->unsized, 1);
+	assert_int_equal(sum->unknown_memory, 0);
 	assert_in_range(sum->needed_bytes.value, 564 * WSS_MIB, 574 * WSS_MIB);
 	assert_true(sum->fits_bytes.known);
 	end();
@@ -406,6 +409,63 @@ static unsigned count_series(enum wss_metrics_level level, const char *part, boo
 	return n;
 }
 
+/* A guest that is paused holds what it has, also if it was never measured. */
+static void test_host_with_a_paused_guest(void **unused)
+{
+	const struct wss_host_sum *sum;
+	char *page;
+
+	(void)unused;
+	invent_guests(3);
+	add_hours(guests[0].uuid, 100, 500);
+	guests[1].state = WSS_GUEST_PAUSED;
+	guests[1].touched = wss_pageset_new(64 * WSS_MIB / 4096);
+	/* Nothing is known of this one. */
+	guests[2].hang = HANG_OPEN;
+	watch_begin();
+	advisor_begin();
+	STEP_UNTIL(wss_watch_count(watch) == 3 && wss_watch_guest(watch, 1)->state == WSS_WATCHED_PAUSED);
+	assert_int_equal(pass(), 1);
+	sum = wss_advisor_host(advisor);
+	assert_int_equal(sum->guests, 3);
+	assert_int_equal(sum->paused, 1);
+	assert_int_equal(sum->unknown_memory, 1);
+	assert_in_range(sum->needed_bytes.value, 564 * WSS_MIB, 574 * WSS_MIB);
+	assert_true(sum->fits_bytes.known);
+	page = page_of(WSS_METRICS_PROMETHEUS, WSS_METRICS_MINIMAL);
+	assert_non_null(strstr(page, "virt_wss_host_unknown_guests 1\n"));
+	assert_non_null(strstr(page, "state=\"paused\""));
+	assert_non_null(strstr(page, "virt_wss_balloon_bytes{domain=\"guest1\""));
+	free(page);
+	/* It goes on. */
+	guests[1].state = WSS_GUEST_RUNNING;
+	STEP_UNTIL(wss_watch_guest(watch, 1)->measured);
+	assert_int_not_equal(wss_watch_guest(watch, 1)->state, WSS_WATCHED_PAUSED);
+	guests[2].hang = HANG_NOWHERE;
+	end();
+	wss_pageset_free(guests[1].touched);
+}
+
+static void test_host_whose_guests_are_all_paused(void **unused)
+{
+	const struct wss_host_sum *sum;
+
+	(void)unused;
+	invent_guests(1);
+	add_hours(guests[0].uuid, 100, 500);
+	guests[0].state = WSS_GUEST_PAUSED;
+	guests[0].touched = wss_pageset_new(64 * WSS_MIB / 4096);
+	watch_begin();
+	advisor_begin();
+	STEP_UNTIL(wss_watch_count(watch) == 1 && wss_watch_guest(watch, 0)->state == WSS_WATCHED_PAUSED);
+	assert_int_equal(pass(), 1);
+	sum = wss_advisor_host(advisor);
+	assert_true(sum->needed_bytes.known && sum->fits_bytes.known);
+	assert_int_equal(sum->needed_bytes.value, 64 * WSS_MIB);
+	end();
+	wss_pageset_free(guests[0].touched);
+}
+
 static void test_levels_of_metrics(void **unused)
 {
 	struct wss_cold_report report;
@@ -483,6 +543,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_recommends_what_recommend_does, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_host, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_host_with_an_unsized_guest, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_host_with_a_paused_guest, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_host_whose_guests_are_all_paused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_damaged_history, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_reads_more, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_guest_that_comes_of_age, set_up, tear_down),

@@ -258,7 +258,7 @@ static void test_pretenders(void **unused)
 	wss_error_clear(&err);
 	assert_int_equal(wss_conn_set_metadata(conn, UUID_A, "urn:test", "t", "<t/>", &err), -1);
 	assert_error(&err, WSS_ERR_GONE, "no such domain");
-	assert_false(wss_conn_assigned(conn, UUID_A).known);
+	assert_false(wss_conn_size(conn, UUID_A).assigned_bytes.known);
 	/* A word that matches one domain in two ways is not ambiguous. */
 	guest = open_guest(UUID_A);
 	assert_string_equal(guest->config.uuid, UUID_B);

@@ -34,6 +34,8 @@ function stateOf(guest, held) {
 		return ["refused", "bad", guest.why || "the budget covers no window"];
 	if (guest.state === "left out")
 		return ["left out", "off", guest.why || "its policy opts out"];
+	if (guest.state === "paused")
+		return ["paused", "off", guest.why || "it is paused"];
 	if (guest.stale)
 		return ["stale", "warn", `the last window was ${durationText(guest.sample_age_seconds)} ago${guest.why ? `: ${guest.why}` : ""}`];
 	if (held)
@@ -63,6 +65,7 @@ function troublesOf(host, guests) {
 	const words = guests.map((guest) => stateOf(guest)[0]);
 	const pending = words.filter((word) => word === "new" || word === "not measured").length;
 	const text = [["stale", host.guests.stale], ["refused", host.guests.refused], ["left out", host.guests.left_out],
+		["paused", host.guests.paused],
 		["not measured yet or failing", pending]].filter(([, n]) => n).map(([name, n]) => `${n} ${name}`).join(", ");
 	return text || (guests.length ? "none stale or refused" : "");
 }
