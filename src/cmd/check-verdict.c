@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What check says of guests: the state of each, the line, and the performance data. */
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -44,15 +45,34 @@ static const char *bound_text(enum wss_bound bound)
 	return bound == WSS_BOUND_AT_MOST ? "at most " : bound == WSS_BOUND_AT_LEAST ? "at least " : "";
 }
 
-/* A figure that is only a lower bound is never OK: the true one may be beyond the threshold. */
+static enum wss_bound guest_bound(const struct wss_guest_view *guest)
+{
+	return wss_bound_of(guest->sample.wss_bytes.value, guest->sample.low_bytes, guest->sample.high_bytes);
+}
+
+/*
+ * Judges a figure that may lie anywhere between two percentages: by what is sure. Where one of them is well and the
+ * other is not, nothing is.
+ */
+static enum wss_plugin_state judge_between(const struct wss_check_options *options, double low, double high)
+{
+	enum wss_plugin_state at_low = wss_plugin_judge(&options->warning, &options->critical, low);
+	enum wss_plugin_state at_high = wss_plugin_judge(&options->warning, &options->critical, high);
+
+	if (at_low == at_high)
+		return at_low;
+	if (at_low == WSS_PLUGIN_OK || at_high == WSS_PLUGIN_OK)
+		return WSS_PLUGIN_UNKNOWN;
+	return WSS_PLUGIN_WARNING;
+}
+
 static void judge_wss(const struct wss_check_options *options, const struct wss_guest_view *guest,
 		      struct finding *finding)
 {
-	enum wss_bound bound = wss_bound_of(guest->sample.wss_bytes.value, guest->sample.low_bytes,
-					    guest->sample.high_bytes);
-	enum wss_plugin_state state;
-	char size[16], shown[WSS_PLUGIN_NUMBER_MAX];
-	double percent;
+	const struct wss_guest_sample *sample = &guest->sample;
+	enum wss_bound bound = guest_bound(guest);
+	char size[16], shown[WSS_PLUGIN_NUMBER_MAX], least[40] = "";
+	double percent, per_byte, low, high;
 
 	if (!wss_view_percent(guest, &percent)) {
 		worsen(finding, WSS_PLUGIN_UNKNOWN, "%s",
@@ -62,12 +82,18 @@ static void judge_wss(const struct wss_check_options *options, const struct wss_
 							     : "only writes were observed");
 		return;
 	}
+	per_byte = 100 / (double)wss_view_size(guest).value;
+	low = high = percent;
+	if (bound == WSS_BOUND_AT_MOST)
+		low = per_byte * (double)sample->low_bytes.value;
+	if (bound == WSS_BOUND_AT_LEAST)
+		high = sample->high_bytes.known ? per_byte * (double)sample->high_bytes.value : INFINITY;
 	wss_size_format(wss_view_size(guest).value, size, sizeof(size));
-	state = wss_plugin_judge(&options->warning, &options->critical, percent);
-	if (state == WSS_PLUGIN_OK && bound == WSS_BOUND_AT_LEAST)
-		state = WSS_PLUGIN_UNKNOWN;
 	wss_plugin_number(percent, 0, &options->warning, &options->critical, shown);
-	worsen(finding, state, "working set %s%s%% of %s", bound_text(bound), shown, size);
+	if (bound == WSS_BOUND_AT_MOST)
+		snprintf(least, sizeof(least), ", at least %.0f%%", floor(low));
+	worsen(finding, judge_between(options, low, high), "working set %s%s%% of %s%s", bound_text(bound),
+	       shown, size, least);
 }
 
 static void judge_age(const struct wss_check_options *options, const struct wss_guest_view *guest,
@@ -87,13 +113,24 @@ static void judge_age(const struct wss_check_options *options, const struct wss_
 	       "last measured %s ago%s%s", age, guest->why[0] ? ": " : "", guest->why);
 }
 
+/* One that its operator has opted out, or that is paused, is not measured on purpose. */
+static bool is_unmeasured(const struct wss_guest_view *guest)
+{
+	return is_state(guest, "left out") || is_state(guest, "paused");
+}
+
+/* Whoever names a guest wants to know of it. */
 static struct finding judge_guest(const struct wss_check_options *options,
-				  const struct wss_guest_view *guest)
+				  const struct wss_guest_view *guest, bool named)
 {
 	struct finding finding = { .state = WSS_PLUGIN_OK };
 
-	if (is_state(guest, "left out"))
+	if (is_unmeasured(guest)) {
+		if (named)
+			worsen(&finding, WSS_PLUGIN_UNKNOWN, "not measured: %s",
+			       is_state(guest, "paused") ? "it is paused" : "its policy opts out");
 		return finding;
+	}
 	if (is_state(guest, "refused"))
 		worsen(&finding, options->refused, "refused by the budget: %s", guest->why);
 	judge_wss(options, guest, &finding);
@@ -107,6 +144,7 @@ struct verdict {
 	const struct wss_check_options *options;
 	const struct wss_guests *guests;
 	enum wss_plugin_state state;
+	bool all; /* no guest was named */
 	size_t judged, refused, problems;
 	const struct wss_guest_view *fullest, *oldest;
 	double percent; /* of the fullest */
@@ -115,15 +153,15 @@ struct verdict {
 
 static void count_guest(struct verdict *v, const struct wss_guest_view *guest)
 {
-	struct finding finding = judge_guest(v->options, guest);
+	struct finding finding = judge_guest(v->options, guest, !v->all);
 	double percent;
 
-	if (is_state(guest, "left out"))
+	v->problems += finding.state != WSS_PLUGIN_OK;
+	v->state = wss_plugin_worse(v->state, finding.state);
+	if (is_unmeasured(guest))
 		return;
 	v->judged++;
 	v->refused += is_state(guest, "refused");
-	v->problems += finding.state != WSS_PLUGIN_OK;
-	v->state = wss_plugin_worse(v->state, finding.state);
 	if (!wss_view_percent(guest, &percent))
 		return;
 	v->wss_bytes += guest->sample.wss_bytes.value;
@@ -141,7 +179,7 @@ static void print_problems(const struct verdict *v, enum wss_plugin_state state,
 {
 	for (size_t i = 0; i < v->guests->n; i++) {
 		const struct wss_guest_view *guest = &v->guests->list[i];
-		struct finding finding = judge_guest(v->options, guest);
+		struct finding finding = judge_guest(v->options, guest, !v->all);
 
 		if (finding.state != state || *named == NAMED_MAX)
 			continue;
@@ -196,10 +234,31 @@ static void print_well(const struct verdict *v)
 	if (!v->fullest)
 		return;
 	wss_plugin_number(v->percent, 0, &v->options->warning, &v->options->critical, shown);
-	printf(", %sworking set %s%% of the balloon (", v->judged > 1 ? "largest " : "", shown);
+	printf(", %sworking set %s%s%% of the balloon (", v->judged > 1 ? "largest " : "",
+	       bound_text(guest_bound(v->fullest)), shown);
 	wss_plugin_text(stdout, v->fullest->name);
 	wss_age_format(v->oldest->age_ns.value / WSS_NS_PER_S, age, sizeof(age));
 	printf("), %s %s old", v->judged > 1 ? "oldest sample" : "sample", age);
+}
+
+/* Names some of the guests of a state. */
+static void print_unmeasured(const struct verdict *v, const char *state, const char *what)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < v->guests->n; i++)
+		n += is_state(&v->guests->list[i], state);
+	if (!n || !v->all)
+		return;
+	printf("; %zu %s: ", n, what);
+	n = 0;
+	for (size_t i = 0; i < v->guests->n && n < NAMED_MAX + 1; i++) {
+		if (!is_state(&v->guests->list[i], state))
+			continue;
+		if (n++)
+			fputs(", ", stdout);
+		wss_plugin_text(stdout, n > NAMED_MAX ? "..." : v->guests->list[i].name);
+	}
 }
 
 static void print_text(const struct verdict *v, const char *source)
@@ -215,6 +274,8 @@ static void print_text(const struct verdict *v, const char *source)
 		printf("; and %zu more", v->problems - named);
 	if (!v->problems)
 		print_well(v);
+	print_unmeasured(v, "paused", "paused");
+	print_unmeasured(v, "left out", "opted out");
 	fputs(source, stdout);
 }
 
@@ -268,7 +329,8 @@ enum wss_plugin_state wss_check_print(const struct wss_check_options *options,
 				      const struct wss_guests *guests, bool all,
 				      const char *source)
 {
-	struct verdict v = { .options = options, .guests = guests, .state = WSS_PLUGIN_OK };
+	struct verdict v = { .options = options, .guests = guests, .state = WSS_PLUGIN_OK,
+			     .all = all };
 	char unknown[UNKNOWN_MAX];
 
 	for (size_t i = 0; i < guests->n; i++)
@@ -284,7 +346,7 @@ enum wss_plugin_state wss_check_print(const struct wss_check_options *options,
 	if (all)
 		print_host_figures(&v);
 	for (size_t i = 0; i < guests->n && !options->brief; i++)
-		if (!is_state(&guests->list[i], "left out"))
+		if (!is_unmeasured(&guests->list[i]))
 			print_guest_figures(options, &guests->list[i]);
 	fputc('\n', stdout);
 	return v.state;

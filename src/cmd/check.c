@@ -231,7 +231,7 @@ static int find_stored(const struct wss_cli *cli, struct check_run *run,
 	return 0;
 }
 
-/* Adds a running guest; one that its policy leaves out is marked as such. */
+/* Adds a running guest; one that its policy leaves out, or that is paused, is marked as such. */
 static int add_running(struct check_run *run, const struct wss_target *target,
 		       struct wss_error *err)
 {
@@ -249,6 +249,8 @@ static int add_running(struct check_run *run, const struct wss_target *target,
 		snprintf(guest->why, sizeof(guest->why), "%s", why.text);
 	if (policy.opt_out)
 		snprintf(guest->state, sizeof(guest->state), "left out");
+	else if (entry && entry->size.paused_bytes.known)
+		snprintf(guest->state, sizeof(guest->state), "paused");
 	return 0;
 }
 
@@ -265,7 +267,7 @@ static int find_running(struct wss_cli *cli, struct check_run *run, struct wss_e
 	if (wss_cli_find_targets(cli, run->deadline_ns - now_ns, &targets, err) < 0)
 		return -1;
 	run->guests.libvirt_up = wss_amount_of(true);
-	r = wss_targets_read_element(&targets, WSS_POLICY_NAMESPACE, 0, err);
+	r = wss_targets_read_element(&targets, WSS_POLICY_NAMESPACE, WSS_ENTRY_SIZES, err);
 	for (size_t i = 0; r == 0 && i < targets.n; i++)
 		r = add_running(run, targets.list[i], err);
 	wss_targets_free(&targets);
@@ -291,7 +293,7 @@ static int read_history(struct wss_cli *cli, struct check_run *run, struct wss_e
 	wss_history_set_patience(history, (int)(run->timeout_ns / WSS_NS_PER_MS));
 	r = cli->n_domains ? find_stored(cli, run, history, err) : find_running(cli, run, err);
 	for (size_t i = 0; r == 0 && i < run->guests.n; i++)
-		if (strcmp(run->guests.list[i].state, "left out") != 0)
+		if (!run->guests.list[i].state[0])
 			r = add_stored(history, &run->guests.list[i], err);
 	wss_history_close(history);
 	return r;

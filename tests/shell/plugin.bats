@@ -105,17 +105,42 @@ ask() { # STATUS RE ARGUMENT...: by the socket
 	has "'new wss'=U 'new wss_percent'=U 'new age'=U"
 	ask 3 'odd: its job has no end' odd
 	ask 3 'low: working set at least 25% of 256 MiB' low
-	ask 2 'high: working set at most 98% of 256 MiB' high
-	ask 0 '^WSS OK - 0 guests' out
+	ask 3 'high: working set at most 98% of 256 MiB, at least 0%' high
+	ask 3 '^WSS UNKNOWN - out: not measured: its policy opts out' out
 	ask 3 'absent: the service knows no such running domain' absent
 	ask 3 'absent: ' absent fine
-	ask 2 'high: .*; new: .*; odd: .*; low: '
+	ask 3 'new: .*; odd: .*; low: .*; high: .*; 1 opted out: out'
 	answer >page
 	ask 0 '^WSS OK - 0 guests \|'
 	ask 2 '^WSS CRITICAL - 0 guests \|' --empty critical
 	says 3 'service at socket2: cannot connect' --socket socket2
 	says 3 'no service runs \(/run/virt-wss/http.sock\), and there is no history'
 	says 3 'history .*none2.db' --history "$PWD/none2.db"
+}
+
+@test "an upper bound is judged by what is sure" {
+	answer "$(guest wide waiting 250 256 3 '' '"wss_low_bytes":4096,"wss_high_bytes":262144000')" \
+		"$(guest near waiting 250 256 3 '' '"wss_low_bytes":248302796,"wss_high_bytes":262144000')" \
+		"$(guest full waiting 255 256 3 '' '"wss_low_bytes":257698037,"wss_high_bytes":267386880')" \
+		"$(guest small waiting 100 256 3 '' '"wss_low_bytes":4096,"wss_high_bytes":104857600')" >page
+	begin_service
+	ask 3 'wide: working set at most 98% of 256 MiB, at least 0%' wide
+	ask 1 'near: working set at most 98% of 256 MiB, at least 92%' near
+	ask 2 'full: working set at most 100% of 256 MiB, at least 95%' full
+	ask 0 'working set at most 39% of the balloon \(small\)' small
+	# A range whose inside is bad: what is sure there.
+	ask 3 'small: ' -w 30: small
+	ask 1 'small: ' -w 50: small
+}
+
+@test "a guest that is paused is named, and says nothing of the others" {
+	answer "$(guest web1 waiting 64 256 31)" "$(guest held1 paused 250 256 90000 '"why":"the domain is paused"')" \
+		"$(guest new1 paused '' '' '' '"why":"the domain is paused"')" >page
+	begin_service
+	ask 0 '^WSS OK - 1 guest, working set 25% of the balloon \(web1\), sample 31 s old; 2 paused: held1, new1 \|'
+	has 'guests=1;;;0 problems=0'
+	lacks "held1 wss"
+	ask 3 '^WSS UNKNOWN - held1: not measured: it is paused' held1 web1
 }
 
 @test "a libvirt that does not answer is told apart from a host without guests" {
