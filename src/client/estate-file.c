@@ -47,6 +47,7 @@ static const struct wss_json_field guest_fields[] = {
 	WSS_JSON_FIELD(file_guest, "uuid", WSS_JSON_TEXT, guest.uuid),
 	WSS_JSON_FIELD(file_guest, "host", WSS_JSON_TEXT, host),
 	WSS_JSON_FIELD(file_guest, "status", WSS_JSON_TEXT, guest.status),
+	WSS_JSON_FIELD(file_guest, "state", WSS_JSON_TEXT, guest.state),
 	WSS_JSON_FIELD(file_guest, "assigned_bytes", WSS_JSON_COUNT, guest.assigned_bytes),
 	WSS_JSON_FIELD(file_guest, "held_bytes", WSS_JSON_COUNT, guest.held_bytes),
 	WSS_JSON_FIELD(file_guest, "minimum_bytes", WSS_JSON_COUNT, guest.minimum_bytes),

@@ -95,34 +95,28 @@ static int check_hosts(const struct wss_estate *fleet, const void **list,
 	return 0;
 }
 
-static int check_guests(const struct wss_estate *fleet, const void **list,
-			struct wss_error *err)
+static void mark_guests(struct wss_estate *fleet, const void **list)
 {
 	for (size_t i = 0; i < fleet->n_guests; i++)
 		list[i] = &fleet->guests[i];
 	qsort(list, fleet->n_guests, sizeof(*list), guests_compare);
 	for (size_t i = 1; i < fleet->n_guests; i++) {
-		const struct wss_estate_guest *a = list[i - 1], *b = list[i];
+		struct wss_estate_guest *a = (void *)list[i - 1], *b = (void *)list[i];
 
 		if (a->uuid[0] && !strcmp(a->uuid, b->uuid))
-			return wss_error_set(err, WSS_ERR_FAILED,
-					     "guest %s (%s) is on host %s and on host %s: a "
-					     "guest runs on one, so "
-					     "give figures of the same time",
-					     b->name, b->uuid, fleet->hosts[a->host].name,
-					     fleet->hosts[b->host].name);
+			a->is_elsewhere = b->is_elsewhere = true;
 	}
-	return 0;
 }
 
-int wss_estate_check(const struct wss_estate *fleet, struct wss_error *err)
+int wss_estate_check(struct wss_estate *fleet, struct wss_error *err)
 {
 	wss_auto_free const void **list =
 		calloc(fleet->n_hosts + fleet->n_guests + 1, sizeof(*list));
 
 	if (!list)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	return check_hosts(fleet, list, err) < 0 ? -1 : check_guests(fleet, list, err);
+	mark_guests(fleet, list);
+	return check_hosts(fleet, list, err);
 }
 
 void wss_estate_release(struct wss_estate *fleet)

@@ -8,6 +8,7 @@
 #ifndef WSS_CLIENT_ESTATE_H
 #define WSS_CLIENT_ESTATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,15 +26,23 @@ struct wss_estate_host {
 	struct wss_amount memory_bytes;
 	struct wss_amount overhead_bytes; /* of all its QEMUs */
 	uint32_t n_guests;
+	/* Of an API: */
+	uint32_t n_series;	   /* as many series describe it, so that replicas do not matter */
+	bool has_exported;	   /* its name is the label "exported_instance" */
+	bool is_ambiguous;	   /* they describe several hosts */
 };
 
 struct wss_estate_guest {
 	char name[256];
 	char uuid[37];	 /* "": unknown */
 	char status[16]; /* of the recommendation; "": unknown */
+	char state[16];	 /* "running", "paused", "shut off"; "": unknown */
 	uint32_t host;	 /* index */
 	struct wss_amount assigned_bytes, held_bytes, minimum_bytes, recommended_bytes,
 		peak_bytes;
+	bool is_elsewhere; /* it is on another host, too, as in a migration */
+	bool is_ambiguous; /* series of an API contradict each other */
+	uint32_t n_series; /* of an API: as many describe it */
 	/* Working set in each hour of the week; there is none if no hour is known. */
 	struct wss_amount week_bytes[WSS_ESTATE_HOURS];
 };
@@ -65,10 +74,10 @@ int wss_estate_parse(struct wss_estate *fleet, const char *name, const char *tex
 		     struct wss_error *err);
 
 /*
- * Checks that no two hosts have the same name, and no two guests the same UUID. WSS_ERR_FAILED
- * names both, WSS_ERR_NO_MEMORY.
+ * Checks that no two hosts have the same name, which WSS_ERR_FAILED says, and marks guests that are on two
+ * hosts. WSS_ERR_NO_MEMORY.
  */
-int wss_estate_check(const struct wss_estate *fleet, struct wss_error *err);
+int wss_estate_check(struct wss_estate *fleet, struct wss_error *err);
 
 /* Frees the lists; accepts one that is all zero. */
 void wss_estate_release(struct wss_estate *fleet);

@@ -4,6 +4,13 @@
  * all guests make the fleet; a few more add a figure to each of its members. Then one range
  * query per host, so that no answer is large, reads the largest working set of each hour, and
  * folds four weeks into one.
+ *
+ * A store may describe a host or a guest more than once: replicas of it, a label that has changed, a guest that
+ * migrates, two clusters whose hosts have the same names. Series that agree are one. A guest of which they do not
+ * agree is marked, and so is a host: where it has several series, but each of its guests one, they are those of
+ * different hosts.
+ *
+ * The labels of the metric itself are "exported_" ones where those of the target took their names.
  */
 #include "client/prometheus.h"
 
@@ -25,8 +32,7 @@
 #define WEEKS 4
 /* Hours from a Monday, 00:00 UTC, to the epoch, a Thursday. */
 #define EPOCH_HOUR 72
-#define QUERY_MAX 1024
-
+#define QUERY_MAX 2048
 
 /* --- a series --- */
 
@@ -41,6 +47,7 @@ struct reading;
 struct series {
 	struct reading *reading;
 	char instance[256], uuid[37], domain[256], advice[16];
+	char exported_instance[256], exported_domain[256];
 	struct point point;
 };
 
@@ -53,6 +60,7 @@ struct reading {
 	/* Takes a series; of a range query, takes each of its points. */
 	int (*take)(struct reading *reading, struct series *series, struct wss_error *err);
 	size_t offset; /* of the amount that the answer is about, in a guest or host */
+	bool domain_is_foreign; /* series of hosts have a label "domain": it is not the guest's name */
 };
 
 /* Values are texts, because JSON has no NaN. */
@@ -65,11 +73,9 @@ static int value_parse(const char *text, struct wss_amount *ret_bytes, struct ws
 	if (end == text || *end)
 		return wss_error_set(err, WSS_ERR_FAILED, "the value \"%s\" is not a number",
 				     text);
-	if (isnan(value))
+	/* One that is impossible is unknown, too: it is of one guest or host, and others are right. */
+	if (isnan(value) || !(value >= 0 && value <= (double)WSS_BYTES_MAX))
 		return 0;
-	if (!(value >= 0 && value <= (double)WSS_BYTES_MAX))
-		return wss_error_set(err, WSS_ERR_FAILED,
-				     "the value %s is not between 0 and 1 EiB", text);
 	*ret_bytes = wss_amount_of(wss_u64_from_double(ceil(value)));
 	return 0;
 }
@@ -116,9 +122,12 @@ static int read_values(struct json_object *element, void *data, struct wss_error
 
 static const struct wss_json_field metric_fields[] = {
 	WSS_JSON_FIELD(series, "instance", WSS_JSON_TEXT, instance),
-	WSS_JSON_FIELD(series, "uuid", WSS_JSON_TEXT, uuid),
-	WSS_JSON_FIELD(series, "domain", WSS_JSON_TEXT, domain),
-	WSS_JSON_FIELD(series, "advice", WSS_JSON_TEXT, advice),
+	WSS_JSON_FIELD(series, "exported_instance", WSS_JSON_TEXT, exported_instance),
+	/* Cut rather than refused: it is of one guest. */
+	WSS_JSON_FIELD(series, "uuid", WSS_JSON_MESSAGE, uuid),
+	WSS_JSON_FIELD(series, "domain", WSS_JSON_MESSAGE, domain),
+	WSS_JSON_FIELD(series, "exported_domain", WSS_JSON_MESSAGE, exported_domain),
+	WSS_JSON_FIELD(series, "advice", WSS_JSON_MESSAGE, advice),
 };
 WSS_JSON_TABLE(metric);
 
@@ -137,6 +146,8 @@ static int read_series(struct json_object *element, void *data, struct wss_error
 
 	if (wss_json_read(element, &series_table, &series, err) < 0)
 		return -1;
+	if (series.exported_instance[0])
+		memcpy(series.instance, series.exported_instance, sizeof(series.instance));
 	if (!series.instance[0])
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "a series has no label \"instance\"");
@@ -207,8 +218,8 @@ static int answer_read(struct reading *reading, const char *body, size_t len, lo
 	return 0;
 }
 
-static int query(struct prometheus *run, const char *path, const char *expression,
-		 const char *more, struct wss_error *err)
+static int query_run(struct prometheus *run, const char *path, const char *expression,
+		     const char *more, struct wss_error *err)
 {
 	const char *body;
 	size_t len;
@@ -222,6 +233,17 @@ static int query(struct prometheus *run, const char *path, const char *expressio
 	return 0;
 }
 
+/* Asks for the newest value of each series of a metric. */
+static int query(struct prometheus *run, const char *metric, struct wss_error *err)
+{
+	const char *match = run->options->match;
+	char expression[QUERY_MAX];
+
+	snprintf(expression, sizeof(expression), "%s%s%s%s", metric, match ? "{" : "", match ? match : "",
+		 match ? "}" : "");
+	return query_run(run, "/api/v1/query", expression, "", err);
+}
+
 static int host_find(const struct wss_estate *fleet, const char *name)
 {
 	for (size_t i = 0; i < fleet->n_hosts; i++)
@@ -232,15 +254,28 @@ static int host_find(const struct wss_estate *fleet, const char *name)
 
 static int take_host(struct reading *reading, struct series *series, struct wss_error *err)
 {
-	uint32_t index;
+	int found = host_find(reading->fleet, series->instance);
+	struct wss_amount bytes = series->point.bytes;
+	struct wss_estate_host *host;
+	uint32_t index = (uint32_t)found;
 
-	if (host_find(reading->fleet, series->instance) >= 0)
-		return wss_error_set(err, WSS_ERR_FAILED, "instance %s has two series",
-				     series->instance);
-	if (wss_estate_add_host(reading->fleet, series->instance, &index, err) < 0)
+	if (found < 0 && wss_estate_add_host(reading->fleet, series->instance, &index, err) < 0)
 		return -1;
-	reading->fleet->hosts[index].memory_bytes = series->point.bytes;
+	reading->domain_is_foreign |= series->domain[0] != '\0';
+	host = &reading->fleet->hosts[index];
+	host->n_series++;
+	host->has_exported |= series->exported_instance[0] != '\0';
+	host->is_ambiguous |= host->memory_bytes.known && bytes.known && host->memory_bytes.value != bytes.value;
+	if (!host->memory_bytes.known || (bytes.known && bytes.value < host->memory_bytes.value))
+		host->memory_bytes = bytes;
 	return 0;
+}
+
+/* Of replicas, which were not asked in the same moment. */
+static void keep_larger(struct wss_amount *amount, struct wss_amount other)
+{
+	if (!amount->known || (other.known && other.value > amount->value))
+		*amount = other;
 }
 
 static int take_overhead(struct reading *reading, struct series *series, struct wss_error *err)
@@ -249,7 +284,7 @@ static int take_overhead(struct reading *reading, struct series *series, struct 
 
 	(void)err;
 	if (host >= 0)
-		reading->fleet->hosts[host].overhead_bytes = series->point.bytes;
+		keep_larger(&reading->fleet->hosts[host].overhead_bytes, series->point.bytes);
 	return 0;
 }
 
@@ -258,6 +293,12 @@ static int take_guest(struct reading *reading, struct series *series, struct wss
 	struct wss_estate_guest guest = {.name = ""};
 	int host = host_find(reading->fleet, series->instance);
 
+	if (series->exported_domain[0])
+		memcpy(series->domain, series->exported_domain, sizeof(series->domain));
+	else if (reading->domain_is_foreign)
+		return wss_error_set(err, WSS_ERR_FAILED,
+				     "the label \"domain\" is not of virt-wss, as hosts have it, too, and there is no "
+				     "\"exported_domain\": keep the latter when relabelling");
 	if (!series->uuid[0] || !series->domain[0])
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "a series has no label \"uuid\" or \"domain\"");
@@ -265,12 +306,21 @@ static int take_guest(struct reading *reading, struct series *series, struct wss
 	if (host < 0)
 		return 0;
 	guest.host = (uint32_t)host;
+	guest.n_series = 1;
 	memcpy(guest.name, series->domain, sizeof(guest.name));
 	memcpy(guest.uuid, series->uuid, sizeof(guest.uuid));
 	/* Nothing was advised yet. */
 	snprintf(guest.status, sizeof(guest.status), "%s",
 		 series->advice[0] ? series->advice : "unknown");
 	return wss_estate_add_guest(reading->fleet, &guest, err);
+}
+
+static int guest_compare(const struct wss_estate *fleet, const struct wss_estate_guest *guest, const char *uuid,
+			 const char *host)
+{
+	int order = strcmp(guest->uuid, uuid);
+
+	return order ? order : strcmp(fleet->hosts[guest->host].name, host);
 }
 
 /* Finds the guest of a series; NULL: there is none on this host. */
@@ -282,18 +332,17 @@ static struct wss_estate_guest *guest_find(const struct reading *reading,
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
+		struct wss_estate_guest *guest = &fleet->guests[reading->by_uuid[middle]];
+		int order = guest_compare(fleet, guest, series->uuid, series->instance);
 
-		if (strcmp(fleet->guests[reading->by_uuid[middle]].uuid, series->uuid) < 0)
+		if (!order)
+			return guest;
+		if (order < 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low == fleet->n_guests ||
-	    strcmp(fleet->guests[reading->by_uuid[low]].uuid, series->uuid) != 0 ||
-	    strcmp(fleet->hosts[fleet->guests[reading->by_uuid[low]].host].name,
-		   series->instance) != 0)
-		return NULL;
-	return &fleet->guests[reading->by_uuid[low]];
+	return NULL;
 }
 
 static int take_figure(struct reading *reading, struct series *series, struct wss_error *err)
@@ -302,8 +351,8 @@ static int take_figure(struct reading *reading, struct series *series, struct ws
 
 	(void)err;
 	if (guest)
-		*(struct wss_amount *)(void *)((char *)guest + reading->offset) =
-			series->point.bytes;
+		keep_larger((struct wss_amount *)(void *)((char *)guest + reading->offset),
+			    series->point.bytes);
 	return 0;
 }
 
@@ -329,9 +378,69 @@ static int take_hour(struct reading *reading, struct series *series, struct wss_
 static int uuids_compare(const void *a, const void *b, void *opaque)
 {
 	const struct wss_estate *fleet = opaque;
+	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+	const struct wss_estate_guest *other = &fleet->guests[right];
+	int order = guest_compare(fleet, &fleet->guests[left], other->uuid, fleet->hosts[other->host].name);
 
-	return strcmp(fleet->guests[*(const uint32_t *)a].uuid,
-		      fleet->guests[*(const uint32_t *)b].uuid);
+	return order ? order : left < right ? -1 : left > right;
+}
+
+/* Sorts the guests by UUID and host in a list; NULL: out of memory. */
+static uint32_t *guests_sort(struct wss_estate *fleet)
+{
+	uint32_t *list = calloc(fleet->n_guests + 1, sizeof(*list));
+
+	for (uint32_t i = 0; list && i < fleet->n_guests; i++)
+		list[i] = i;
+	if (list)
+		qsort_r(list, fleet->n_guests, sizeof(*list), uuids_compare, fleet);
+	return list;
+}
+
+/* Makes one of the series of a guest on a host. */
+static int guests_merge(struct wss_estate *fleet, struct wss_error *err)
+{
+	wss_auto_free uint32_t *list = guests_sort(fleet);
+	struct wss_estate_guest *first = NULL;
+	size_t kept = 0;
+
+	if (!list)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	for (size_t i = 0; i < fleet->n_guests; i++) {
+		struct wss_estate_guest *guest = &fleet->guests[list[i]];
+
+		if (!first || strcmp(first->uuid, guest->uuid) != 0 || first->host != guest->host) {
+			first = guest;
+			continue;
+		}
+		first->n_series++;
+		first->is_ambiguous |= strcmp(first->name, guest->name) != 0 ||
+				       strcmp(first->status, guest->status) != 0;
+		guest->n_series = 0;
+		fleet->hosts[guest->host].n_guests--;
+	}
+	for (size_t i = 0; i < fleet->n_guests; i++)
+		if (fleet->guests[i].n_series)
+			fleet->guests[kept++] = fleet->guests[i];
+	fleet->n_guests = kept;
+	return 0;
+}
+
+/* Marks hosts with several series each of whose guests has one: they are different hosts of one name. */
+static int hosts_judge(struct wss_estate *fleet, struct wss_error *err)
+{
+	wss_auto_free bool *has_replicas = calloc(fleet->n_hosts + 1, sizeof(*has_replicas));
+
+	if (!has_replicas)
+		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
+	for (size_t i = 0; i < fleet->n_guests; i++)
+		has_replicas[fleet->guests[i].host] |= fleet->guests[i].n_series > 1;
+	for (size_t i = 0; i < fleet->n_hosts; i++) {
+		struct wss_estate_host *host = &fleet->hosts[i];
+
+		host->is_ambiguous |= host->n_series > 1 && host->n_guests && !has_replicas[i];
+	}
+	return 0;
 }
 
 /* Writes a label's value as a string of PromQL; false: it is too long. */
@@ -355,6 +464,7 @@ static bool label_quote(const char *value, char *text, size_t size)
 static int read_weeks(struct prometheus *run, struct wss_error *err)
 {
 	long long end = (long long)wss_clock_wall_seconds() / HOUR_S * HOUR_S;
+	const char *name, *match = run->options->match;
 	char label[512], expression[QUERY_MAX], more[128];
 
 	run->reading.take = take_hour;
@@ -363,11 +473,12 @@ static int read_weeks(struct prometheus *run, struct wss_error *err)
 	for (size_t i = 0; i < run->reading.fleet->n_hosts; i++) {
 		if (!label_quote(run->reading.fleet->hosts[i].name, label, sizeof(label)))
 			continue;
+		name = run->reading.fleet->hosts[i].has_exported ? "exported_instance" : "instance";
 		snprintf(expression, sizeof(expression),
-			 "max by (instance, uuid) "
-			 "(max_over_time(virt_wss_working_set_bytes{instance=\"%s\"}[1h]))",
-			 label);
-		if (query(run, "/api/v1/query_range", expression, more, err) < 0)
+			 "max by (%s, uuid) "
+			 "(max_over_time(virt_wss_working_set_bytes{%s=\"%s\"%s%s}[1h]))",
+			 name, name, label, match ? "," : "", match ? match : "");
+		if (query_run(run, "/api/v1/query_range", expression, more, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -388,7 +499,7 @@ static int read_figures(struct prometheus *run, struct wss_error *err)
 	run->reading.take = take_figure;
 	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
 		run->reading.offset = figures[i].offset;
-		if (query(run, "/api/v1/query", figures[i].metric, "", err) < 0)
+		if (query(run, figures[i].metric, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -400,25 +511,24 @@ static int read_fleet(struct prometheus *run, struct wss_error *err)
 	wss_auto_free uint32_t *by_uuid = NULL;
 
 	run->reading.take = take_host;
-	if (query(run, "/api/v1/query", "virt_wss_host_memory_bytes", "", err) < 0)
+	if (query(run, "virt_wss_host_memory_bytes", err) < 0)
 		return -1;
 	if (!fleet->n_hosts)
 		return wss_error_set(err, WSS_ERR_FAILED,
-				     "%s: no virt_wss_host_memory_bytes: it must scrape "
+				     "%s: no virt_wss_host_memory_bytes%s: it must scrape "
 				     "\"virt-wss serve\" on each host",
-				     run->options->url);
+				     run->options->url, run->options->match ? " with the labels that were asked for" : "");
 	run->reading.take = take_overhead;
-	if (query(run, "/api/v1/query", "virt_wss_host_overhead_bytes", "", err) < 0)
+	if (query(run, "virt_wss_host_overhead_bytes", err) < 0)
 		return -1;
 	run->reading.take = take_guest;
-	if (query(run, "/api/v1/query", "virt_wss_domain_info", "", err) < 0)
+	if (query(run, "virt_wss_domain_info", err) < 0)
 		return -1;
-	by_uuid = calloc(fleet->n_guests + 1, sizeof(*by_uuid));
+	if (guests_merge(fleet, err) < 0 || hosts_judge(fleet, err) < 0)
+		return -1;
+	by_uuid = guests_sort(fleet);
 	if (!by_uuid)
 		return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
-	for (uint32_t i = 0; i < fleet->n_guests; i++)
-		by_uuid[i] = i;
-	qsort_r(by_uuid, fleet->n_guests, sizeof(*by_uuid), uuids_compare, fleet);
 	run->reading.by_uuid = by_uuid;
 	return read_figures(run, err) < 0 ? -1 : read_weeks(run, err);
 }

@@ -10,8 +10,12 @@ struct wss_prometheus_options {
 	const char *url;	/* as in client/http-get.h */
 	const char *token_file; /* or NULL */
 	const char *ca_file;	/* or NULL */
+	const char *match;	/* matchers of labels for each query, 'cluster="a"', or NULL */
 	uint64_t timeout_ns;	/* for all answers together */
 };
+
+/* Bytes of matchers. */
+#define WSS_PROMETHEUS_MATCH_MAX 1000
 
 /* Longest answer, and the memory that it may need as a tree. */
 #define WSS_PROMETHEUS_REPLY_MAX ((size_t)32 << 20)

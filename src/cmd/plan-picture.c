@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -9,7 +10,8 @@
 static enum wss_plan_state load_state(const struct plan *plan, const struct plan_host *host,
 				      const struct plan_load *load)
 {
-	if (load->over_hours > plan->problem.over_hours || load->peak_bytes > host->memory_bytes)
+	if (load->over_hours > plan->problem.over_hours ||
+	    (host->memory_bytes && load->peak_bytes > host->memory_bytes))
 		return WSS_PLAN_OVER;
 	return load->over_hours ? WSS_PLAN_RISKED : WSS_PLAN_WITHIN;
 }
@@ -27,11 +29,13 @@ static void bars_fill(const struct plan *plan, struct wss_plan_bar *bars)
 {
 	for (size_t i = 0; i < plan->fleet.n_hosts; i++) {
 		const struct plan_host *host = &plan->hosts[i];
+		/* Without its memory its load is not known. */
+		double memory = host->memory_bytes ? (double)host->memory_bytes : INFINITY;
 
 		bars[i] = (struct wss_plan_bar){
 			.name = host->name,
-			.before = (double)host->before.peak_bytes / (double)host->memory_bytes,
-			.after = (double)host->after.peak_bytes / (double)host->memory_bytes,
+			.before = (double)host->before.peak_bytes / memory,
+			.after = (double)host->after.peak_bytes / memory,
 			.state_before = load_state(plan, host, &host->before),
 			.state_after = load_state(plan, host, &host->after),
 		};

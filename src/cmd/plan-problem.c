@@ -17,9 +17,11 @@ static bool guest_is_opted_out(const struct wss_estate_guest *guest)
 	return !strcmp(guest->status, OPTED_OUT);
 }
 
-/* Whether its figures rest on enough windows; those of list have no status. */
+/* Whether its figures rest on enough windows, and it runs; those of list have no status. */
 static bool guest_is_sized(const struct wss_estate_guest *guest)
 {
+	if (!strcmp(guest->state, "paused"))
+		return false;
 	return !guest->status[0] || !strcmp(guest->status, "ok");
 }
 
@@ -86,6 +88,21 @@ static uint64_t mib_up(uint64_t bytes)
 	return bytes / WSS_MIB + (bytes % WSS_MIB != 0);
 }
 
+/* A guest that does not run has no QEMU. */
+static bool guest_prepare_off(struct plan *plan, size_t i)
+{
+	struct wss_estate_guest *guest = &plan->fleet.guests[i];
+
+	if (strcmp(guest->state, "shut off") != 0)
+		return false;
+	guest->assigned_bytes = guest->held_bytes = wss_amount_of(0);
+	guest->recommended_bytes.known = false;
+	plan->guests[i].off = plan->pack_guests[i].off = plan->pack_guests[i].pinned = true;
+	plan->pack_guests[i].host = guest->host;
+	plan->n_off++;
+	return true;
+}
+
 /* Every guest also counts with its share of its host's QEMUs. */
 static int guest_prepare(struct plan *plan, size_t i, struct wss_error *err)
 {
@@ -96,6 +113,8 @@ static int guest_prepare(struct plan *plan, size_t i, struct wss_error *err)
 	uint64_t overhead =
 		host->overhead_bytes.known ? host->overhead_bytes.value / host->n_guests : 0;
 
+	if (guest_prepare_off(plan, i))
+		return 0;
 	pack->host = guest->host;
 	copy = amount_either(guest->held_bytes, amount_either(guest->assigned_bytes, flat));
 	pack->copy_bytes = copy.value;
@@ -105,7 +124,8 @@ static int guest_prepare(struct plan *plan, size_t i, struct wss_error *err)
 		plan->n_unknown++;
 		return 0;
 	}
-	pack->pinned = guest_is_opted_out(guest);
+	plan->guests[i].doubtful = guest->is_elsewhere || guest->is_ambiguous || host->is_ambiguous;
+	pack->pinned = guest_is_opted_out(guest) || plan->guests[i].doubtful;
 	plan->guests[i].steady_bytes = guest_steady_need(guest, flat, plan_over_hours(plan->options));
 	for (int hour = 0; hour < WSS_ESTATE_HOURS; hour++) {
 		uint64_t need = wss_u64_add(guest_need_at(guest, flat, hour), overhead);
@@ -125,6 +145,23 @@ static int guest_prepare(struct plan *plan, size_t i, struct wss_error *err)
 
 /* --- hosts --- */
 
+/* Nothing moves to a host of which too little is known, nor off it. */
+static void host_leave_alone(struct plan *plan, size_t i)
+{
+	plan->hosts[i].closed = true;
+	for (size_t j = 0; j < plan->fleet.n_guests; j++)
+		if (plan->fleet.guests[j].host == i)
+			plan->pack_guests[j].pinned = true;
+}
+
+static bool plan_knows_memory(const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->fleet.n_hosts; i++)
+		if (plan->fleet.hosts[i].memory_bytes.value)
+			return true;
+	return plan->options->host_memory_bytes.known;
+}
+
 static int host_prepare(struct plan *plan, size_t i, struct wss_error *err)
 {
 	const struct plan_options *options = plan->options;
@@ -134,7 +171,8 @@ static int host_prepare(struct plan *plan, size_t i, struct wss_error *err)
 		amount_either(from->memory_bytes, options->host_memory_bytes);
 	float most = WSS_PACK_MIB_MAX;
 
-	if (!memory.known || !memory.value)
+	memory.known &= memory.value != 0;
+	if (!memory.known && !plan_knows_memory(plan))
 		return wss_error_set(err, WSS_ERR_FAILED,
 				     "host %s: its memory is unknown: recommend prints it if "
 				     "it is not asked for "
@@ -142,7 +180,10 @@ static int host_prepare(struct plan *plan, size_t i, struct wss_error *err)
 				     "SIZE\" in the constraints",
 				     from->name, from->name);
 	host->name = from->name;
-	host->memory_bytes = memory.value;
+	if (from->is_ambiguous || !memory.known)
+		host_leave_alone(plan, i);
+	host->memory_bytes = memory.known ? memory.value : 0;
+	memory.value = memory.known ? memory.value : WSS_BYTES_MAX;
 	host->limit_bytes = wss_u64_from_double((double)memory.value * options->limit);
 	plan->pack_hosts[i] = (struct wss_pack_host){
 		.limit_mib = (float)wss_u64_min(host->limit_bytes / WSS_MIB, (uint64_t)most),

@@ -159,8 +159,17 @@ static const struct plan_host *host_of_row(const void *row)
 		return wss_value_number(host_of_row(row)->value, kind);                       \
 	}
 
-HOST_VALUE(memory, memory_bytes, WSS_KIND_BYTES)
-HOST_VALUE(limit, limit_bytes, WSS_KIND_BYTES)
+/* Unknown if the host's memory is. */
+#define HOST_SIZE(name, value)                                                                \
+	static struct wss_value host_get_##name(const void *row)                              \
+	{                                                                                     \
+		return host_of_row(row)->memory_bytes                                         \
+			       ? wss_value_number(host_of_row(row)->value, WSS_KIND_BYTES)    \
+			       : wss_value_absent();                                          \
+	}
+
+HOST_SIZE(memory, memory_bytes)
+HOST_SIZE(limit, limit_bytes)
 HOST_VALUE(guests_before, before.guests, WSS_KIND_COUNT)
 HOST_VALUE(guests_after, after.guests, WSS_KIND_COUNT)
 HOST_VALUE(need_before, before.peak_bytes, WSS_KIND_BYTES)

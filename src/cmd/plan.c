@@ -27,6 +27,7 @@ enum {
 	OPT_TOKEN_FILE,
 	OPT_CA_FILE,
 	OPT_TIMEOUT,
+	OPT_MATCH,
 };
 
 static const struct option long_options[] = {
@@ -43,6 +44,7 @@ static const struct option long_options[] = {
 	{"token-file", required_argument, NULL, OPT_TOKEN_FILE},
 	{"ca-file", required_argument, NULL, OPT_CA_FILE},
 	{"timeout", required_argument, NULL, OPT_TIMEOUT},
+	{"match", required_argument, NULL, OPT_MATCH},
 	{NULL, 0, NULL, 0},
 };
 
@@ -88,6 +90,12 @@ static int plan_take(void *opaque, int c, const char *value, struct wss_error *e
 	case OPT_CA_FILE:
 		options->prometheus.ca_file = value;
 		return 0;
+	case OPT_MATCH:
+		if (strlen(value) > WSS_PROMETHEUS_MATCH_MAX || strpbrk(value, "{}") || !strchr(value, '='))
+			return wss_error_set(err, WSS_ERR_USAGE,
+					     "--match: '%.100s' is not like cluster=\"a\",job=\"virt-wss\"", value);
+		options->prometheus.match = value;
+		return 0;
 	case OPT_TIMEOUT:
 		return wss_duration_parse(value, TIMEOUT_MAX_NS, "--timeout", &options->prometheus.timeout_ns,
 					  err);
@@ -102,6 +110,7 @@ static int api_option_check(const struct wss_prometheus_options *options, struct
 	const char *option = options->token_file   ? "--token-file"
 			     : options->ca_file	   ? "--ca-file"
 			     : options->timeout_ns ? "--timeout"
+			     : options->match	   ? "--match"
 						   : NULL;
 
 	return option && !options->url
@@ -136,25 +145,44 @@ static int fleet_read(const struct wss_cli *cli, const struct plan_options *opti
 	return wss_estate_check(fleet, err);
 }
 
+/* Some of the names that a message is about. */
+struct names {
+	size_t n, named, used;
+	char text[200];
+};
+
+static void names_add(struct names *names, const char *name)
+{
+	names->n++;
+	if (names->used >= sizeof(names->text) / 2)
+		return;
+	names->used += (size_t)snprintf(names->text + names->used, sizeof(names->text) - names->used, "%s%.60s",
+					names->used ? ", " : "", name);
+	names->named++;
+}
+
+/* Warns with "1 ONE: NAME" or "N MANY: NAMES"; without names not at all. */
+static void names_warn(const struct names *names, const char *one, const char *many)
+{
+	if (names->n)
+		wss_warn("%zu %s: %s%s", names->n, names->n == 1 ? one : many, names->text,
+			 names->named < names->n ? " ..." : "");
+}
+
 /* Names some of the guests whose moves wait for each other. */
 static void plan_warn_left_out(const struct plan *plan)
 {
 	const struct wss_pack_plan *solved = &plan->solved;
-	char names[200] = "";
-	size_t used = 0, named = 0;
+	bool limited = plan->options->max_moves != UINT64_MAX;
+	struct names names = { .n = 0 };
 
-	for (; named < solved->n_left_out && used < sizeof(names) / 2; named++)
-		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%.60s", used ? ", " : "",
-					 plan->fleet.guests[solved->left_out[named]].name);
-	if (solved->n_left_out)
-		wss_warn(solved->n_left_out == 1
-				 ? "left out %zu move that waits for others, because %s: %s%s"
-				 : "left out %zu moves that wait for each other, because %s: %s%s",
-			 solved->n_left_out,
-			 plan->options->max_moves != UINT64_MAX
-				 ? "no host has room to move one aside, or --max-moves allows no more"
-				 : "no host has room to move one aside",
-			 names, named < solved->n_left_out ? " ..." : "");
+	for (size_t i = 0; i < solved->n_left_out; i++)
+		names_add(&names, plan->fleet.guests[solved->left_out[i]].name);
+	if (names.n)
+		wss_warn("left out %zu %s, because no host has room to move one aside%s: %s%s", names.n,
+			 names.n == 1 ? "move that waits for others" : "moves that wait for each other",
+			 limited ? ", or --max-moves allows no more" : "", names.text,
+			 names.named < names.n ? " ..." : "");
 }
 
 /* Warns of the hosts that stay over their limits, with a line for each reason. */
@@ -190,14 +218,66 @@ static void plan_warn_over(const struct plan *plan)
 	}
 }
 
+/* Whether an earlier guest is this one on another host. */
+static bool plan_has_met(const struct plan *plan, size_t guest)
+{
+	for (size_t i = 0; i < guest; i++)
+		if (!strcmp(plan->fleet.guests[i].uuid, plan->fleet.guests[guest].uuid))
+			return true;
+	return false;
+}
+
+/* Names the hosts and guests that stay as they are, and why. */
+static void plan_warn_stays(const struct plan *plan)
+{
+	struct names unknown = { .n = 0 }, off = { .n = 0 }, elsewhere = { .n = 0 }, ambiguous = { .n = 0 };
+	struct names hosts = { .n = 0 }, sizeless = { .n = 0 };
+
+	for (size_t i = 0; i < plan->fleet.n_guests; i++) {
+		const struct wss_estate_guest *guest = &plan->fleet.guests[i];
+
+		if (plan->guests[i].unknown)
+			names_add(&unknown, guest->name);
+		if (plan->guests[i].off)
+			names_add(&off, guest->name);
+		else if (plan->fleet.hosts[guest->host].is_ambiguous)
+			continue;
+		else if (guest->is_elsewhere && plan_has_met(plan, i))
+			continue;
+		else if (guest->is_elsewhere)
+			names_add(&elsewhere, guest->name);
+		else if (guest->is_ambiguous)
+			names_add(&ambiguous, guest->name);
+	}
+	for (size_t i = 0; i < plan->fleet.n_hosts; i++) {
+		if (plan->fleet.hosts[i].is_ambiguous)
+			names_add(&hosts, plan->hosts[i].name);
+		else if (!plan->hosts[i].memory_bytes)
+			names_add(&sizeless, plan->hosts[i].name);
+	}
+	names_warn(&unknown, "guest was never measured, stays, and its host gets no other guest",
+		   "guests were never measured, stay, and their hosts get no other guest");
+	names_warn(&off, "guest is shut off, needs nothing and stays", "guests are shut off, need nothing and stay");
+	names_warn(&elsewhere, "guest is on two hosts, as in a migration, and stays",
+		   "guests are on two hosts, as in a migration, and stay");
+	names_warn(&ambiguous, "guest stays, whose series have different labels: --match selects some",
+		   "guests stay, whose series have different labels: --match selects some");
+	names_warn(&hosts, "host is left alone, whose name stands for several: --match selects one",
+		   "hosts are left alone, whose names stand for several: --match selects one of each");
+	names_warn(&sizeless, "host of unknown memory is left alone (see --host-memory)",
+		   "hosts of unknown memory are left alone (see --host-memory)");
+}
+
 /* Says what the table cannot. */
 static void plan_warn(const struct plan *plan)
 {
-	if (plan->n_unknown == 1)
-		wss_warn("1 guest has no figure at all: it stays, and its host gets no other guest");
-	else if (plan->n_unknown)
-		wss_warn("%llu guests have no figure at all: they stay, and their hosts get no other guest",
-			 (unsigned long long)plan->n_unknown);
+	bool over = plan->solved.n_left_out;
+
+	for (int i = 0; i < WSS_PACK_STAYS; i++)
+		over |= plan->solved.bad_why[i] != 0;
+	if (!plan->solved.n_steps && !plan->n_shrinks && !over)
+		wss_log(WSS_LOG_INFO, "nothing to do: every guest can stay as it is");
+	plan_warn_stays(plan);
 	plan_warn_over(plan);
 	plan_warn_left_out(plan);
 }

@@ -21,6 +21,8 @@ struct plan_options {
 /* A guest of the fleet, as the plan sees it. */
 struct plan_guest {
 	bool unknown;	    /* nothing says how much it needs: it stays, and its host gets no guest */
+	bool off;	    /* it is shut off: it needs nothing, and stays */
+	bool doubtful;	    /* its host or its own figures contradict each other: it stays */
 	uint64_t peak_bytes; /* its need in its worst hour */
 	/* The least that it may shrink to: its need at the stated risk, without QEMU's memory. */
 	uint64_t steady_bytes;
@@ -30,7 +32,7 @@ struct plan_guest {
 /* A host before and after the plan. */
 struct plan_host {
 	const char *name;
-	uint64_t memory_bytes, limit_bytes;
+	uint64_t memory_bytes, limit_bytes; /* memory 0: unknown, and the host is left alone */
 	struct plan_load {
 		uint64_t guests;
 		uint64_t peak_bytes; /* need of its guests in their worst hour together */
@@ -51,7 +53,7 @@ struct plan {
 	size_t n_aparts, n_apart_guests;
 	struct wss_pack_problem problem;
 	struct wss_pack_plan solved;
-	uint64_t n_unknown, n_shrinks, shrink_bytes, n_aside;
+	uint64_t n_unknown, n_off, n_shrinks, shrink_bytes, n_aside;
 };
 
 void plan_release(struct plan *plan);

@@ -36,7 +36,7 @@ static void bounded_hosts_fill(const struct wss_pack_problem *problem, unsigned 
 			(double)problem->hosts[i].limit_mib * (hours - over) +
 				(double)problem->hosts[i].memory_mib * over};
 	for (size_t i = 0; i < problem->n_guests; i++)
-		if (problem->guests[i].pinned)
+		if (problem->guests[i].pinned && !problem->guests[i].off)
 			list[problem->guests[i].host].stays = true;
 	qsort(list, problem->n_hosts, sizeof(*list), hosts_falling);
 }

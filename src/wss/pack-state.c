@@ -232,8 +232,12 @@ int pack_state_init(struct pack_state *state, const struct wss_pack_problem *pro
 		state->first[i] = PACK_NOWHERE;
 		state->loads[i].open = !problem->hosts[i].closed;
 	}
-	for (uint32_t i = 0; i < n; i++)
-		pack_put(state, i, problem->guests[i].host);
+	for (uint32_t i = 0; i < n; i++) {
+		if (problem->guests[i].off)
+			state->host_of[i] = problem->guests[i].host;
+		else
+			pack_put(state, i, problem->guests[i].host);
+	}
 	return 0;
 }
 

@@ -24,6 +24,7 @@ struct wss_pack_guest {
 	float need_mib[WSS_PACK_HOURS]; /* 0 to WSS_PACK_MIB_MAX, whole numbers */
 	uint32_t host;			/* where it runs: an index */
 	bool pinned;			/* never moves */
+	bool off;			/* pinned, needs nothing, and its host need not be in use */
 	uint64_t copy_bytes;		/* what moving it copies */
 };
 

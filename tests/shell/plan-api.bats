@@ -83,16 +83,97 @@ refuses() { # STATUS TEXT OPTION...
 		JSON={"status":"success","data":{"result":[{"metric":{},"value":[1,"1"]}]}}|a series has no label "instance"
 		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,1]}]}}|a value: an integer instead of a text
 		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,"x"]}]}}|the value "x" is not a number
-		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,"-5"]}]}}|the value -5 is not between 0 and 1 EiB
-		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,"+Inf"]}]}}|is not between 0 and 1 EiB
+		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,"-5"]}]}}|a series has no label "uuid" or "domain"
+		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,"+Inf"]}]}}|a series has no label "uuid" or "domain"
 		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,"2","3"]}]}}|more than two members
-		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,"2"]},{"metric":{"instance":"a"},"value":[1,"2"]}]}}|instance a has two series
+		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,"2"]},{"metric":{"instance":"a"},"value":[1,"2"]}]}}|a series has no label "uuid" or "domain"
 		JSON={"status":"success","data":{"result":[{"metric":{"instance":"a"},"value":[1,"2"]}]}}|a series has no label "uuid" or "domain"
 		cut|
 		status|HTTP status 503 instead of 200: try again later
 		redirect|HTTP status 302
 		bomb|not JSON
 	EOF2
+}
+
+# Series of two hosts, of which the second can become empty. CODE changes the list "series" of pairs.
+series() { # CODE
+	python3 - "$1" >series.json <<-'EOP'
+		import json, sys
+		G = 1 << 30
+		def host(i, **more):
+		    return [(dict(__name__='virt_wss_host_memory_bytes', instance=i, **more), str(64 * G)),
+		            (dict(__name__='virt_wss_host_overhead_bytes', instance=i, **more), str(2 * G))]
+		def guest(i, n, d, advice='ok', **more):
+		    labels = dict(instance=i, uuid='00000000-0000-4000-8000-%012d' % n, domain=d, **more)
+		    return [(dict(labels, __name__='virt_wss_domain_info', advice=advice), '1')] + [
+		        (dict(labels, __name__='virt_wss_%s_bytes' % k), str(v * G))
+		        for k, v in (('recommended', 8), ('resident', 12), ('balloon', 16))]
+		series = host('host1') + host('host2') + guest('host1', 1, 'web1') + guest('host1', 3, 'web2') + guest('host2', 2, 'db1')
+		exec(sys.argv[1])
+		json.dump(series, sys.stdout)
+	EOP
+}
+
+# TEXT OF STDERR MOVES GUESTS [OPTION...]: plans for those series.
+series_plan() {
+	local text=$1 moves=$2 guests=$3
+	shift 3
+	api "series=$PWD/series.json"
+	run -0 --separate-stderr "$virt_wss" plan --prometheus "$url" --output json "$@"
+	fleet_end
+	echo "$stderr"
+	printf '%s\n' "$output" >plan.json
+	python3 -c 'import json; p = json.load(open("plan.json")); print(p["plan"]["guests"], " ".join(sorted(c["domain"] for c in p["changes"])))' | tee figures
+	[ "$(cat figures)" = "$guests $moves" ]
+	[[ $stderr == *"$text"* ]]
+}
+
+@test "one guest or host of an API that is in doubt does not stop the rest" {
+	series 'pass'
+	series_plan '' 'db1' 3
+	# Replicas.
+	series 'series = [(dict(l, replica=r), v) for l, v in series for r in "ab"]'
+	series_plan '' 'db1' 3
+	[ -z "$stderr" ]
+	# One of them has not seen a guest yet.
+	series 'series = [(dict(l, replica=r), v) for l, v in series for r in "ab" if r == "a" or l.get("domain") != "web2"]'
+	series_plan '' 'db1' 3
+	[ -z "$stderr" ]
+	# A migration.
+	series 'series += guest("host2", 1, "web1")'
+	series_plan '1 guest is on two hosts, as in a migration, and stays: web1' '' 4
+	# A label that has changed, where the store keeps the old series for a while.
+	series 'series.append((dict([l for l, v in series if l["__name__"].endswith("info")][0], quality="degraded"), "1"))'
+	series_plan '' 'db1' 3
+	[ -z "$stderr" ]
+	series 'series.append((dict([l for l, v in series if l.get("domain") == "db1"][0], advice="too early"), "1"))'
+	series_plan '1 guest stays, whose series have different labels: --match selects some: db1' 'web1 web2' 3
+	# Federated, with labels of the store where those of virt-wss were.
+	series 'series = [(dict(l, exported_instance=l["instance"], instance="leaf:9090"), v) for l, v in series]'
+	series_plan '' 'db1' 3
+	grep -q host2 plan.json
+	series 'series = [(dict(l, domain="dc1.example", **({"exported_domain": l["domain"]} if "domain" in l else {})), v) for l, v in series]'
+	series_plan '' 'db1' 3
+	series 'series = [(dict(l, domain="dc1.example"), v) for l, v in series]'
+	api "series=$PWD/series.json"
+	refuses 1 'there is no "exported_domain"'
+	fleet_end
+	# Two clusters, whose hosts have the same names.
+	series 'series = [(dict(l, cluster="a"), v) for l, v in series] + [(l, v) for i in (1, 2) for l, v in host("host%d" % i, cluster="b") + guest("host%d" % i, 10 + i, "x%d" % i, cluster="b")]'
+	series_plan '2 hosts are left alone, whose names stand for several: --match selects one of each: host1, host2' '' 5
+	series_plan '' 'db1' 3 --match 'cluster="a"'
+	series_plan '' 'x1' 2 --match 'cluster="b"' || series_plan '' 'x2' 2 --match 'cluster="b"'
+	api "series=$PWD/series.json"
+	refuses 1 'no virt_wss_host_memory_bytes with the labels that were asked for' --match 'cluster="c"'
+	refuses 2 "--match: 'nonsense' is not like" --match nonsense
+	fleet_end
+	# Figures that cannot be.
+	series 'series = [(l, "-1.8e19" if l["__name__"] == "virt_wss_resident_bytes" else v) for l, v in series]'
+	series_plan '' 'db1' 3
+	series 'series += host("host3") + guest("host3", 7, "odd"); series = [(l, "NaN" if l == dict(__name__="virt_wss_host_memory_bytes", instance="host3") else v) for l, v in series]'
+	series_plan '1 host of unknown memory is left alone (see --host-memory): host3' 'db1' 4
+	series 'series += guest("host2", 8, "n" * 300)'
+	series_plan '' 'web1 web2' 4 || series_plan '' "db1 $(printf 'n%.0s' {1..255})" 4
 }
 
 @test "the error of an API is passed on, in one line of limited length" {
