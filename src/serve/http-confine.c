@@ -159,25 +159,25 @@ static const int allowed[] = {
 /* Adds the calls that depend on their arguments. Returns 0 or a negative errno. */
 static int filter_add_conditions(scmp_filter_ctx filter)
 {
-	const struct scmp_arg_cmp by_tcp = SCMP_A1(SCMP_CMP_EQ, IPPROTO_TCP);
+	const struct scmp_arg_cmp by_tcp = SCMP_A1(SCMP_CMP_EQ, IPPROTO_TCP, 0);
 	const struct {
 		int call;
 		unsigned n;
 		struct scmp_arg_cmp args[2];
 	} rules[] = {
-		{SCMP_SYS(setsockopt), 2, {by_tcp, SCMP_A2(SCMP_CMP_EQ, TCP_NODELAY)}},
-		{SCMP_SYS(setsockopt), 2, {by_tcp, SCMP_A2(SCMP_CMP_EQ, TCP_CORK)}},
+		{SCMP_SYS(setsockopt), 2, {by_tcp, SCMP_A2(SCMP_CMP_EQ, TCP_NODELAY, 0)}},
+		{SCMP_SYS(setsockopt), 2, {by_tcp, SCMP_A2(SCMP_CMP_EQ, TCP_CORK, 0)}},
 		/* Others could send a descriptor back, under another number. */
-		{SCMP_SYS(recvmsg), 1, {SCMP_A0(SCMP_CMP_EQ, WSS_HTTP_CHANNEL)}},
+		{SCMP_SYS(recvmsg), 1, {SCMP_A0(SCMP_CMP_EQ, WSS_HTTP_CHANNEL, 0)}},
 		/* abort() */
-		{SCMP_SYS(tgkill), 1, {SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid())}},
+		{SCMP_SYS(tgkill), 1, {SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0)}},
 	};
 	/* F_SETFL and others would change the open file; a duplicate would have another number. */
 	static const unsigned commands[] = {F_GETFD, F_SETFD, F_GETFL, F_GET_SEALS};
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < sizeof(commands) / sizeof(commands[0]); i++) {
-		const struct scmp_arg_cmp command = SCMP_A1(SCMP_CMP_EQ, commands[i]);
+		const struct scmp_arg_cmp command = SCMP_A1(SCMP_CMP_EQ, commands[i], 0);
 
 		r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1, &command);
 		if (r == 0)
