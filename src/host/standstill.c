@@ -18,8 +18,8 @@
 #define CGROUP_MAX_BYTES ((size_t)64 << 10)
 /* Counters of a shorter time say nothing about a share: the scheduler's slices are too long. */
 #define WAIT_MIN_NS (100 * WSS_NS_PER_MS)
-/* An answer that takes as long as this is late, unless the host is very busy. */
-#define SILENCE_MIN_NS (100 * WSS_NS_PER_MS)
+/* An answer that takes as long as this was kept back by the stop that was seen before. */
+#define LATE_NS (100 * WSS_NS_PER_MS)
 /* A thread that gets less than this part of what it wants could not run. */
 #define STARVED_PART 10
 
@@ -271,31 +271,11 @@ void wss_standstill_look_at_all(struct wss_standstill *standstill, uint64_t now_
 		wss_standstill_look(standstill, now_ns);
 }
 
-/* Whether no vCPU can have run for more than a tenth of a time that ends now. */
-static bool threads_stood(const struct wss_standstill *standstill, uint64_t start_ns, uint64_t end_ns)
-{
-	uint64_t run_ns, wait_ns;
-
-	for (size_t i = 0; i < standstill->n; i++) {
-		/* As much may be from before, since its counters were read. */
-		uint64_t before_ns = start_ns - wss_u64_min(standstill->threads[i].look_ns, start_ns);
-
-		if (schedstat_read(&standstill->process->proc, standstill->threads[i].tid, &run_ns, &wait_ns) < 0 ||
-		    run_ns - standstill->threads[i].run_ns > before_ns + (end_ns - start_ns) / STARVED_PART)
-			return false;
-	}
-	return standstill->n;
-}
-
 void wss_standstill_answered(struct wss_standstill *standstill, uint64_t asked_ns, uint64_t answered_ns)
 {
-	enum wss_standstill_cause cause = standstill->now;
-
-	if (answered_ns - asked_ns < SILENCE_MIN_NS || !threads_stood(standstill, asked_ns, answered_ns))
+	if (standstill->now == WSS_STANDSTILL_NONE || answered_ns - asked_ns < LATE_NS)
 		return;
-	if (cause == WSS_STANDSTILL_NONE)
-		cause = WSS_STANDSTILL_SILENCE;
-	standstill->lost_ns[cause] += answered_ns - asked_ns;
+	standstill->lost_ns[standstill->now] += answered_ns - asked_ns;
 	/* The looks count the rest. */
 	standstill->look_ns = answered_ns;
 }
@@ -373,7 +353,6 @@ const char *wss_standstill_text(enum wss_standstill_cause cause)
 		[WSS_STANDSTILL_TRACER] = "stopped by a tracer",
 		[WSS_STANDSTILL_FREEZER] = "frozen by its cgroup",
 		[WSS_STANDSTILL_LIMIT] = "throttled by a CPU limit",
-		[WSS_STANDSTILL_SILENCE] = "standing still, or QEMU did not answer,",
 		[WSS_STANDSTILL_PAUSE] = "paused",
 		[WSS_STANDSTILL_SUSPEND] = "suspended with the host",
 	};

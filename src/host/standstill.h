@@ -38,7 +38,6 @@ enum wss_standstill_cause {
 	WSS_STANDSTILL_TRACER,
 	WSS_STANDSTILL_FREEZER,
 	WSS_STANDSTILL_LIMIT,	/* of CPU time */
-	WSS_STANDSTILL_SILENCE, /* QEMU did not answer, and its vCPUs hardly ran */
 	WSS_STANDSTILL_PAUSE,	/* by QEMU or libvirt; noted by the caller */
 	WSS_STANDSTILL_SUSPEND, /* of the host; noted by the caller */
 	WSS_STANDSTILL_CAUSES,
@@ -70,8 +69,8 @@ void wss_standstill_look(struct wss_standstill *standstill, uint64_t now_ns);
 void wss_standstill_look_at_all(struct wss_standstill *standstill, uint64_t now_ns);
 
 /*
- * Counts the time from asked_ns to answered_ns, in which QEMU was asked something, and nobody could look: for
- * what was seen in a look at asked_ns, or as a silence if no vCPU can have run for more than a tenth of it.
+ * Counts the time from a look at asked_ns, after which QEMU was asked something, to its answer, during which nobody
+ * could look: if a stop was seen, it has kept back an answer that is late.
  */
 void wss_standstill_answered(struct wss_standstill *standstill, uint64_t asked_ns, uint64_t answered_ns);
 

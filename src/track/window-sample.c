@@ -8,7 +8,7 @@
 #include "base/number.h"
 #include "host/vmm-cgroup.h"
 
-/* A guest may be throttled or silent, or the host suspended, for this part of a window. */
+/* A guest may be throttled, or the host suspended, for this part of a window. */
 #define LOST_PART 20
 
 static void sample_read_memory(struct wss_window_facts *facts, struct wss_sample *sample)
@@ -131,8 +131,6 @@ bool wss_window_stood_still(const struct wss_window_facts *facts, uint64_t end_n
 		standstill.lost_ns[WSS_STANDSTILL_SUSPEND] = suspended_ns;
 	if (standstill.lost_ns[WSS_STANDSTILL_LIMIT] <= window_ns / LOST_PART)
 		standstill.lost_ns[WSS_STANDSTILL_LIMIT] = 0;
-	if (standstill.lost_ns[WSS_STANDSTILL_SILENCE] <= window_ns / LOST_PART)
-		standstill.lost_ns[WSS_STANDSTILL_SILENCE] = 0;
 	if (facts->disturbance.stopped)
 		standstill.lost_ns[WSS_STANDSTILL_PAUSE] = wss_u64_max(facts->disturbance.paused_ns, 1);
 	lost_ns = wss_standstill_lost_ns(&standstill, &cause);

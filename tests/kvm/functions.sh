@@ -131,8 +131,21 @@ kvm_guest_runs() { # NAME
 
 # Lets kvm_gauge read KVM's counters until the test ends, as debugfs may not be mounted.
 kvm_gauges() {
-	mkdir "$embed_root/debug"
+	mkdir -p "$embed_root/debug"
 	mount -t debugfs none "$embed_root/debug"
+}
+
+# Lets virt-wss, too, read KVM's counters there, instead of asking QEMU, which may be stopped.
+kvm_debugfs() {
+	local kernel=$VIRT_WSS_SYSROOT/sys/kernel file
+	kvm_gauges
+	[ -L "$kernel" ] || return 0
+	rm "$kernel"
+	mkdir -p "$kernel/debug"
+	ln -s "$embed_root/debug/kvm" "$kernel/debug/kvm"
+	for file in /sys/kernel/*; do
+		[ "${file##*/}" = debug ] || ln -s "$file" "$kernel/"
+	done
 }
 
 # Prints a gauge of KVM: how many entries of that size it has mapped.

@@ -11,12 +11,14 @@ teardown() {
 	hogs_end
 	groups_leave
 	kvm_guests_end
+	umount "$embed_root/debug"
 }
 
 # It touches its pages anew in each pass, so that it touches all of them in any part of a window.
 start() { # TOUCH
 	guest=web$BATS_TEST_NUMBER
 	hogs=()
+	kvm_debugfs
 	kvm_guest_start "$guest" touch="$1"
 	pid=$(embed_guest_pid "$guest")
 }

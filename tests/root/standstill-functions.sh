@@ -108,11 +108,10 @@ sample_with_stops() { # WAY WAIT-S STOP-S [TIMES]
 	wss_wait
 }
 
-# Where KVM's counters come from QEMU only, virt-wss may wait for QEMU when it could see the reason.
 is_degraded() { # WAY-IN-WORDS LEAST-PERCENT MOST-PERCENT
 	[ "$status" = 0 ]
 	[ "$(field quality)" = degraded ]
-	share=$(grep -oE "the guest was ($1|standing still, or QEMU did not answer,) for about [0-9.]+ % of the window" <<<"$out$err" | grep -oE '[0-9.]+ %')
+	share=$(grep -oE "the guest was $1 for about [0-9.]+ % of the window" <<<"$out$err" | grep -oE '[0-9.]+ %')
 	echo "share $share"
 	awk -v share="${share% %}" -v least="$2" -v most="$3" 'BEGIN { exit !(share >= least && share <= most) }'
 }
