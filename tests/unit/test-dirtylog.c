@@ -291,8 +291,7 @@ static void test_devices(void **unused)
 		"<hostdev mode='subsystem' type='something-new'/>",
 		"<controller type='xenbus'/>",
 		"<iommu model='something-new'/>",
-		"<memory model='virtio-mem'><target><size "
-		"unit='MiB'>64</size></target></memory>",
+		"<memory model='virtio-mem'><target><size unit='MiB'>64</size></target></memory>",
 		"<memory model='sgx-epc'><target><size unit='MiB'>64</size></target></memory>",
 		"<memory model='nvdimm'><target><size unit='MiB'>64</size></target></memory>",
 		"<crypto model='virtio'><backend model='something-new'/></crypto>",
