@@ -133,7 +133,8 @@ static const char *child_says(void (*fn)(struct wss_error *err))
 		fds[1] = dup2(fds[1], RESULT);
 		err = (struct wss_error)WSS_ERROR_INIT;
 		fn(&err);
-		_exit(write(fds[1], &err, sizeof(err)) != (ssize_t)sizeof(err));
+		/* Not by _exit(), before which AddressSanitizer makes calls that the filter refuses. */
+		syscall(SYS_exit_group, (long)(write(fds[1], &err, sizeof(err)) != (ssize_t)sizeof(err)));
 	}
 	close(fds[1]);
 	assert_int_equal(read(fds[0], &err, sizeof(err)), sizeof(err));
@@ -248,12 +249,20 @@ static void test_what_is_shared_cannot_be_changed(void **unused)
 	assert_string_equal(child_says(calls_must_fail), "");
 }
 
+static void test_not_in_valgrind(void **unused)
+{
+	(void)unused;
+	skip();
+}
+
 int main(void)
 {
+	const struct CMUnitTest skipped[] = { cmocka_unit_test(test_not_in_valgrind) };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_step_that_fails_is_an_error),
 		cmocka_unit_test(test_what_is_shared_cannot_be_changed),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return getenv("WSS_VALGRIND") ? cmocka_run_group_tests(skipped, NULL, NULL) :
+					cmocka_run_group_tests(tests, NULL, NULL);
 }
