@@ -118,6 +118,11 @@ enum wss_moved_by wss_give_back_moved_by(struct tender *tender, struct wss_ballo
 	return wss_mover_judge(&tender->mover, view, autodeflate);
 }
 
+bool wss_give_back_is_empty(const struct wss_guest *guest, uint64_t actual_bytes)
+{
+	return actual_bytes + WSS_MIB >= guest->config.maximum_bytes;
+}
+
 int wss_give_back_yield(struct tender *tender, const struct wss_balloon_view *view,
 			struct wss_error *err)
 {
@@ -132,7 +137,7 @@ int wss_give_back_yield(struct tender *tender, const struct wss_balloon_view *vi
 	else
 		wss_tender_leave(tender, &why);
 	/* It must not go on to our size later, when nobody looks after it. */
-	if (wss_mover_is_stopped(&tender->mover, view) &&
+	if ((wss_mover_is_stopped(&tender->mover, view) || wss_give_back_is_empty(guest, tender->actual_bytes)) &&
 	    guest->ops->set_balloon(guest, tender->actual_bytes, err) < 0)
 		return -1;
 	return close_journal(tender, tender->actual_bytes, "somebody else set its balloon", err);

@@ -29,6 +29,13 @@ struct wss_give_back_watch {
 bool wss_give_back_is_calm(struct wss_give_back_watch *watch, uint64_t bytes);
 
 /*
+ * Whether the balloon of a guest with this size is empty. Then nobody need have set it: a guest without its
+ * balloon driver has all memory, and QEMU still has the size that was set last, to which a driver that is
+ * loaded again goes back.
+ */
+bool wss_give_back_is_empty(const struct wss_guest *guest, uint64_t actual_bytes);
+
+/*
  * Replaces the size in a look by that which QEMU tells now, which takes a request to its monitor. The look
  * keeps its own if there is no answer.
  */

@@ -125,12 +125,15 @@ static void give_to(struct turn *turn, struct wss_guest *guest)
 	enum wss_moved_by by = find_mover(turn, guest, &actual_bytes);
 	uint64_t bytes = wss_give_back_due_bytes(guest, turn->open.original_bytes, actual_bytes.value);
 
-	if (by == WSS_MOVED_BY_UNKNOWN)
+	if (by == WSS_MOVED_BY_UNKNOWN) {
 		wss_error_set(&turn->error, WSS_ERR_BUSY, "its balloon moves by itself: try again");
-	else if (by == WSS_MOVED_BY_OTHERS)
-		turn->outcome.others_bytes = actual_bytes.value;
-	else if (guest->ops->set_balloon(guest, bytes, &turn->error) == 0)
+	} else if (by == WSS_MOVED_BY_OTHERS) {
+		if (!wss_give_back_is_empty(guest, actual_bytes.value) ||
+		    guest->ops->set_balloon(guest, actual_bytes.value, &turn->error) == 0)
+			turn->outcome.others_bytes = actual_bytes.value;
+	} else if (guest->ops->set_balloon(guest, bytes, &turn->error) == 0) {
 		turn->outcome.given_bytes = bytes;
+	}
 }
 
 static void give_step(void *opaque)

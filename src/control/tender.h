@@ -152,7 +152,10 @@ int wss_give_back(struct tender *tender, const char *reason, struct wss_error *e
 /* Returns who has moved the balloon since the last step; the guest is shrunk, and its size in this look known. */
 enum wss_moved_by wss_give_back_moved_by(struct tender *tender, struct wss_balloon_view *view);
 
-/* Leaves the guest alone with the size that somebody else set: closes the journal and sets nothing. */
+/*
+ * Leaves the guest alone with the size that somebody else set, and closes the journal. Sets that size once more
+ * where QEMU may still have ours.
+ */
 int wss_give_back_yield(struct tender *tender, const struct wss_balloon_view *view,
 			struct wss_error *err);
 

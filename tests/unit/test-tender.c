@@ -732,7 +732,21 @@ static void test_somebody_else_sets_the_balloon(void **unused)
 	}
 }
 
-/* The same while its balloon is still looked at. */
+/* A balloon that is empty, as without its driver, must not be filled later to the size that we set. */
+static void test_an_empty_balloon_stays_empty(void **unused)
+{
+	(void)unused;
+	another.bytes = 4 * GIB;
+	for (another.end_looks = 0; another.end_looks < 4; another.end_looks++) {
+		another.autodeflate = another.end_looks % 2;
+		tend(set_by_another);
+		assert_int_equal(made_up.set, 4 * GIB);
+		assert_int_equal(unfinished(), 0);
+		clean_up();
+	}
+}
+
+/* Somebody sets it again while it is still looked at. */
 static void test_somebody_else_sets_the_balloon_twice(void **unused)
 {
 	(void)unused;
@@ -1336,6 +1350,7 @@ int main(void)
 		cmocka_unit_test(test_memory_that_is_plugged_in),
 		cmocka_unit_test(test_memory_that_is_unplugged),
 		cmocka_unit_test(test_somebody_else_sets_the_balloon),
+		cmocka_unit_test(test_an_empty_balloon_stays_empty),
 		cmocka_unit_test(test_somebody_else_sets_the_balloon_twice),
 		cmocka_unit_test(test_squeeze_and_somebody_else),
 		cmocka_unit_test(test_slow_balloon),
