@@ -153,7 +153,7 @@ enum qmp_error_class qmp_last_class(const struct qmp *qmp);
 int qmp_next_event(struct qmp *qmp, unsigned int timeout_ms, struct json_object **ret_event,
 		   struct wss_error *err);
 
-/* What the events of a connection say about the guest's CPUs. */
+/* What events of QEMU have said about the guest: whether its CPUs were stopped, and whether it was reset. */
 struct qmp_stops {
 	bool stopped;	     /* they have stopped (STOP, SUSPEND, SHUTDOWN …) */
 	uint64_t stopped_us; /* for how long, until now if they have not gone on */

@@ -38,8 +38,8 @@ static struct json_object *build_args(enum qmp_stats_target target,
 }
 
 /*
- * Adds a value. One that no counter of ours reaches is no reason to give up the others: its
- * statistic, with UINT64_MAX for good, counts as not found.
+ * Adds a value. If it does not fit, as no counter that is asked for can, its statistic counts as not found:
+ * it stays UINT64_MAX. The other statistics are still read.
  */
 static int add_value(struct json_object *entry, struct qmp_stat *stat, struct wss_error *err)
 {

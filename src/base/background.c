@@ -33,7 +33,7 @@ bool wss_background_is_idle(struct wss_background *background)
 	return !background->worker;
 }
 
-/* What is left behind stays for as long as the process. */
+/* Work that was left behind keeps its memory until the process ends. */
 static void release_nothing(void *opaque)
 {
 	(void)opaque;

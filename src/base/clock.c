@@ -34,7 +34,7 @@ uint64_t wss_clock_suspended_ns(void)
 
 	if (injected)
 		return injected->suspended_ns ? injected->suspended_ns(injected->opaque) : 0;
-	/* What passes between the two reads is added: the thread may have lost its processor there. */
+	/* A thread that loses its processor between the two reads finds too much: the smallest of three is nearest. */
 	for (int tries = 0; tries < 3; tries++) {
 		awake_ns = read_clock(CLOCK_MONOTONIC);
 		boot_ns = read_clock(CLOCK_BOOTTIME);

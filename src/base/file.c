@@ -159,7 +159,7 @@ static int directory_check_private(const char *directory, struct wss_error *err)
 			return wss_error_set(err, WSS_ERR_NO_MEMORY, "out of memory");
 		if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
 			return wss_error_set(err, WSS_ERR_FAILED, "cannot examine its directory");
-		/* Only its owner, and that of a file in it, can replace a file in a sticky directory. */
+		/* In a sticky directory a file can be replaced only by its owner, and by the owner of the directory. */
 		if (!is_last && (st.st_mode & S_ISVTX))
 			st.st_mode &= ~(mode_t)(S_IWGRP | S_IWOTH);
 		if (wss_file_check_private(path, &st, is_last ? "its directory" : path, err) < 0)

@@ -26,8 +26,8 @@ struct wss_estate_host {
 	struct wss_amount memory_bytes;
 	struct wss_amount overhead_bytes; /* of all its QEMUs */
 	uint32_t n_guests;
-	/* Of an API: */
-	uint32_t n_series;	   /* as many series describe it, so that replicas do not matter */
+	/* Only of a host that was read through an API: */
+	uint32_t n_series;	   /* how many series describe it; those of replicas count, too */
 	bool has_exported;	   /* its name is the label "exported_instance" */
 	bool is_ambiguous;	   /* they describe several hosts */
 };
@@ -42,7 +42,7 @@ struct wss_estate_guest {
 		peak_bytes;
 	bool is_elsewhere; /* it is on another host, too, as in a migration */
 	bool is_ambiguous; /* series of an API contradict each other */
-	uint32_t n_series; /* of an API: as many describe it */
+	uint32_t n_series; /* how many series of an API describe it; 0: it was read from a file */
 	/* Working set in each hour of the week; there is none if no hour is known. */
 	struct wss_amount week_bytes[WSS_ESTATE_HOURS];
 };

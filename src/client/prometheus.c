@@ -5,12 +5,12 @@
  * query per host, so that no answer is large, reads the largest working set of each hour, and
  * folds four weeks into one.
  *
- * A store may describe a host or a guest more than once: replicas of it, a label that has changed, a guest that
- * migrates, two clusters whose hosts have the same names. Series that agree are one. A guest of which they do not
- * agree is marked, and so is a host: where it has several series, but each of its guests one, they are those of
- * different hosts.
+ * A store may have several series for one host or guest: it is a replica of another store, a label has changed, a
+ * guest migrates, or two clusters have hosts of the same name. Series that agree count as one. A guest whose series
+ * contradict each other is marked as ambiguous. So is a host that has several series while none of its guests has:
+ * these are different hosts.
  *
- * The labels of the metric itself are "exported_" ones where those of the target took their names.
+ * Where a label of the target has the name of one of ours, Prometheus renames ours: it begins with "exported_" then.
  */
 #include "client/prometheus.h"
 

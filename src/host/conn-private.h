@@ -60,7 +60,8 @@ struct wss_conn_call {
 /*
  * Prepares a call that reaches the domain's QEMU, or waits until another such call has returned; for
  * wss_conn_call_end(), also by wss_auto_call. step is what the call does, for the error of the deadline. Without a
- * deadline, which may be NULL, it waits for no call that hangs. WSS_ERR_TIMEOUT if an earlier call about the domain hangs, WSS_ERR_GONE, WSS_ERR_INTERRUPTED.
+ * deadline, which may be NULL, it waits for no call that hangs. WSS_ERR_TIMEOUT if an earlier call about the domain
+ * hangs, WSS_ERR_GONE, WSS_ERR_INTERRUPTED.
  */
 int wss_conn_call_begin(struct wss_conn *conn, virDomainPtr dom, const struct wss_deadline *deadline,
 			const char *step, struct wss_conn_call *ret_call, struct wss_error *err);
