@@ -260,10 +260,10 @@ static void plan_warn_stays(const struct plan *plan)
 	names_warn(&off, "guest is shut off, needs nothing and stays", "guests are shut off, need nothing and stay");
 	names_warn(&elsewhere, "guest is on two hosts, as in a migration, and stays",
 		   "guests are on two hosts, as in a migration, and stay");
-	names_warn(&ambiguous, "guest stays, whose series have different labels: --match selects some",
-		   "guests stay, whose series have different labels: --match selects some");
-	names_warn(&hosts, "host is left alone, whose name stands for several: --match selects one",
-		   "hosts are left alone, whose names stand for several: --match selects one of each");
+	names_warn(&ambiguous, "guest stays, because its series contradict each other (--match selects some)",
+		   "guests stay, because their series contradict each other (--match selects some)");
+	names_warn(&hosts, "host is left alone, because several have its name (--match selects one)",
+		   "hosts are left alone, because several have the name of each (--match selects one)");
 	names_warn(&sizeless, "host of unknown memory is left alone (see --host-memory)",
 		   "hosts of unknown memory are left alone (see --host-memory)");
 }

@@ -147,7 +147,7 @@ series_plan() {
 	series_plan '' 'db1' 3
 	[ -z "$stderr" ]
 	series 'series.append((dict([l for l, v in series if l.get("domain") == "db1"][0], advice="too early"), "1"))'
-	series_plan '1 guest stays, whose series have different labels: --match selects some: db1' 'web1 web2' 3
+	series_plan '1 guest stays, because its series contradict each other (--match selects some): db1' 'web1 web2' 3
 	# Federated, with labels of the store where those of virt-wss were.
 	series 'series = [(dict(l, exported_instance=l["instance"], instance="leaf:9090"), v) for l, v in series]'
 	series_plan '' 'db1' 3
@@ -160,7 +160,7 @@ series_plan() {
 	fleet_end
 	# Two clusters, whose hosts have the same names.
 	series 'series = [(dict(l, cluster="a"), v) for l, v in series] + [(l, v) for i in (1, 2) for l, v in host("host%d" % i, cluster="b") + guest("host%d" % i, 10 + i, "x%d" % i, cluster="b")]'
-	series_plan '2 hosts are left alone, whose names stand for several: --match selects one of each: host1, host2' '' 5
+	series_plan '2 hosts are left alone, because several have the name of each (--match selects one): host1, host2' '' 5
 	series_plan '' 'db1' 3 --match 'cluster="a"'
 	series_plan '' 'x1' 2 --match 'cluster="b"' || series_plan '' 'x2' 2 --match 'cluster="b"'
 	api "series=$PWD/series.json"
