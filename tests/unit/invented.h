@@ -29,8 +29,8 @@ static struct invented {
 	char name[16];
 	char uuid[WSS_UUID_TEXT_MAX];
 	pid_t child;
-	enum hang hang;
-	enum wss_guest_state state;
+	_Atomic enum hang hang;
+	_Atomic enum wss_guest_state state;
 	atomic_bool opted_out, gone;
 	atomic_bool job; /* a migration, say */
 	atomic_bool busy; /* takes no profile: a job has just begun */
