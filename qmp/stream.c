@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/privilege.h"
 
 #define FIRST_BYTES ((size_t)4096)
 #define KEEP_BYTES ((size_t)64 << 10)
@@ -81,7 +82,7 @@ int qmp_stream_connect(const char *path, uint64_t deadline_ns, const struct wss_
 		if (errno == ENOENT || errno == ECONNREFUSED)
 			return wss_error_errno(err, WSS_ERR_GONE, errno, "cannot connect");
 		if (errno != EAGAIN && errno != EINTR)
-			return wss_error_errno(err, WSS_ERR_CONNECT, errno, "cannot connect");
+			return wss_privilege_errno(err, WSS_ERR_CONNECT, errno, WSS_CAPS_FILE, "cannot connect");
 		if (wss_clock_now_ns() >= deadline_ns)
 			return wss_error_set(err, WSS_ERR_TIMEOUT, "timed out");
 		if (wss_cancel_sleep_until_ns(cancel, wss_clock_now_ns() + CONNECT_RETRY_NS) < 0)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/privilege.h"
 #include "base/units.h"
 
 #define KVM_DIR "sys/kernel/debug/kvm"
@@ -59,7 +60,7 @@ static int open_list(const struct wss_root *root, DIR **ret_dir, struct wss_erro
 				     "there is no /" KVM_DIR
 				     ": debugfs is not mounted or KVM is not loaded");
 	if (r < 0)
-		return wss_error_errno(err, WSS_ERR_UNSUPPORTED, -r, "cannot read /" KVM_DIR);
+		return wss_privilege_errno(err, WSS_ERR_UNSUPPORTED, -r, WSS_CAPS_FILE, "cannot read /" KVM_DIR);
 	return 0;
 }
 
@@ -121,8 +122,8 @@ int wss_kvm_debugfs_open(const struct wss_root *root, pid_t pid,
 		return -1;
 	fd = openat(dirfd(dir), name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return wss_error_errno(err, WSS_ERR_UNSUPPORTED, errno,
-				       "cannot open /" KVM_DIR "/%s", name);
+		return wss_privilege_errno(err, WSS_ERR_UNSUPPORTED, errno, WSS_CAPS_FILE,
+					   "cannot open /" KVM_DIR "/%s", name);
 	debugfs = calloc(1, sizeof(*debugfs));
 	if (!debugfs) {
 		close(fd);
@@ -142,9 +143,7 @@ static int refuse_counter(const char *name, int r, struct wss_error *err)
 {
 	if (r == -ENOENT || r == -ENODEV || r == -EIO)
 		return wss_error_set(err, WSS_ERR_GONE, "the virtual machine has gone");
-	return wss_error_errno(err,
-			       r == -EACCES || r == -EPERM ? WSS_ERR_UNSUPPORTED : WSS_ERR_FAILED,
-			       -r, "KVM's counter %s", name);
+	return wss_privilege_errno(err, WSS_ERR_FAILED, -r, WSS_CAPS_FILE, "cannot read KVM's counter %s", name);
 }
 
 int wss_kvm_debugfs_read(struct wss_kvm_debugfs *debugfs, struct wss_kvm_counts *ret_counts,

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/privilege.h"
 #include "host/domxml.h"
 #include "host/procfile.h"
 
@@ -174,9 +175,9 @@ static int refuse_none(const struct search *search, struct wss_error *err)
 				     "no QEMU with -uuid %s runs as user %u, as this guest's does",
 				     search->uuid, search->owner);
 	if (search->denied)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "no QEMU with -uuid %s among the readable processes",
-				     search->uuid);
+		return wss_privilege_errno(err, WSS_ERR_UNSUPPORTED, EACCES, WSS_CAPS_PROCESS,
+					   "no QEMU with -uuid %s among the processes that virt-wss may read",
+					   search->uuid);
 	return wss_error_set(err, WSS_ERR_GONE, "no QEMU on this host has -uuid %s", search->uuid);
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/privilege.h"
 #include "host/procfile.h"
 
 int wss_process_error(const struct wss_process *process, int negative_errno, const char *what,
@@ -26,11 +27,8 @@ int wss_process_error(const struct wss_process *process, int negative_errno, con
 		return wss_error_set(err, WSS_ERR_NO_MEMORY,
 				     "out of memory while reading %s of process %d", what,
 				     process->pid);
-	return wss_error_errno(err,
-			       number == EACCES || number == EPERM || number == ENOENT ?
-				       WSS_ERR_UNSUPPORTED :
-				       WSS_ERR_FAILED,
-			       number, "%s of process %d", what, process->pid);
+	return wss_privilege_errno(err, number == ENOENT ? WSS_ERR_UNSUPPORTED : WSS_ERR_FAILED, number,
+				   WSS_CAPS_PROCESS, "cannot read %s of process %d", what, process->pid);
 }
 
 /* Opens a pidfd and the stat file for the process whose directory is already held. */
@@ -130,7 +128,7 @@ int wss_process_hold(const struct wss_root *root, pid_t pid, const char *uuid,
 	if (fd == -ENOENT || fd == -ESRCH)
 		return wss_error_set(err, WSS_ERR_GONE, "no such process: %d", pid);
 	if (fd < 0)
-		return wss_error_errno(err, WSS_ERR_UNSUPPORTED, -fd, "cannot open /%s", path);
+		return wss_privilege_errno(err, WSS_ERR_UNSUPPORTED, -fd, WSS_CAPS_PROCESS, "cannot open /%s", path);
 	process.proc.dirfd = fd;
 	if (open_pidfd(&process, err) < 0)
 		return -1;

@@ -11,13 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Newer than the headers of some systems that we build on. */
-#ifndef CAP_PERFMON
-#define CAP_PERFMON 38
-#endif
-#ifndef CAP_BPF
-#define CAP_BPF 39
-#endif
+#include "base/privilege.h"
 
 #define BIT(cap) (1ULL << (cap))
 #define MEASURING                                                                             \

@@ -14,18 +14,17 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/privilege.h"
 #include "base/text.h"
 #include "host/procfile.h"
 #include "track/tracker.h"
 
 static int explain_errno(int errnum, struct wss_error *err)
 {
-	if (errnum == EACCES || errnum == EPERM)
-		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
-				     "no permission to measure QEMU's process: run as root, or as the guest's own user");
 	if (errnum == ESRCH || errnum == ENOENT)
 		return wss_error_set(err, WSS_ERR_GONE, "the guest's process is gone");
-	return wss_error_errno(err, WSS_ERR_FAILED, errnum, "cannot use the process's clear_refs");
+	return wss_privilege_errno(err, WSS_ERR_FAILED, errnum, WSS_CAPS_FILE,
+				   "cannot write clear_refs of QEMU's process");
 }
 
 /* --- who holds a lock --- */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/privilege.h"
 
 #define FORMAT_MAX 65536
 #define FIELDS_MAX 8
@@ -82,6 +83,6 @@ int wss_fault_event_read(const struct wss_root *root, struct wss_fault_event *re
 		if (r == -ENOMEM)
 			break;
 	}
-	return wss_error_errno(err, WSS_ERR_UNSUPPORTED, -r,
-			       "cannot read the format of the tracepoint kvm_page_fault in tracefs");
+	return wss_privilege_errno(err, WSS_ERR_UNSUPPORTED, -r, WSS_CAPS_FILE,
+				   "cannot read the format of the tracepoint kvm_page_fault in tracefs");
 }

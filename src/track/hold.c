@@ -48,6 +48,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/privilege.h"
 
 #define STOP_TIMEOUT_NS WSS_NS_PER_S
 /* The guest runs during this wait, so a busy host may take its time. */
@@ -261,7 +262,7 @@ int wss_hold_stop(struct wss_hold *hold, struct wss_error *err)
 	hold->held = true;
 	r = wss_process_signal(hold->process, SIGSTOP);
 	if (r < 0)
-		wss_error_errno(err, WSS_ERR_FAILED, -r, "cannot stop the guest");
+		wss_privilege_errno(err, WSS_ERR_FAILED, -r, WSS_CAP(CAP_KILL), "cannot stop the guest's process");
 	else if (wait_stopped(hold->process, err) == 0)
 		return 0;
 	wss_hold_release(hold);

@@ -14,8 +14,10 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/privilege.h"
 #include "track/recorder.skel.h"
 
+#define BPF_CAPS (WSS_CAP(CAP_BPF) | WSS_CAP(CAP_PERFMON))
 #define WORD_BYTES (64 * 4096ULL) /* guest memory that one word of a bitmap stands for */
 
 struct wss_recorder_backend {
@@ -104,8 +106,8 @@ static int load_program(struct wss_recorder_backend *backend,
 	if (r == 0)
 		r = recorder_bpf__load(skeleton);
 	if (r < 0)
-		return wss_error_errno(err, WSS_ERR_UNSUPPORTED, -r,
-				       "the kernel refuses the recorder's program");
+		return wss_privilege_errno(err, WSS_ERR_UNSUPPORTED, -r, BPF_CAPS,
+					   "the kernel refuses the recorder's program");
 	if (!skeleton->bss)
 		return wss_error_set(err, WSS_ERR_UNSUPPORTED,
 				     "cannot map the recorder's variables");
@@ -199,8 +201,8 @@ static int bpf_start(struct wss_recorder_backend *backend, struct wss_error *err
 	backend->missed_base = read_missed(backend);
 	r = recorder_bpf__attach(backend->skeleton);
 	if (r < 0)
-		return wss_error_errno(err, WSS_ERR_UNSUPPORTED, -r,
-				       "cannot attach the recorder to kvm_page_fault");
+		return wss_privilege_errno(err, WSS_ERR_UNSUPPORTED, -r, BPF_CAPS,
+					   "cannot attach the recorder to kvm_page_fault");
 	return 0;
 }
 

@@ -76,7 +76,22 @@ qmp_other() { # COMMAND
 		wss_as=(setpriv --no-new-privs --inh-caps=-all "--bounding-set=-all,+$cap")
 		wss --qmp "$dir/socket" sample --window 1s
 		[ "$status" != 0 ]
+		[ "$cap" != sys_ptrace ] || one_line_error ': give virt-wss CAP_DAC_OVERRIDE, which it lacks'
+		[ "$cap" != dac_override ] || one_line_error "of process $(<"$dir/pid"): Permission denied: give virt-wss CAP_SYS_PTRACE, which"
 	done
+	wss_as=(setpriv --no-new-privs --inh-caps=-all '--bounding-set=-all,+sys_ptrace,+dac_read_search')
+	wss --qmp "$dir/socket" sample --window 1s
+	[ "$status" = 4 ]
+	one_line_error 'cannot connect.*give virt-wss CAP_DAC_OVERRIDE, which it lacks'
+	chmod 666 "$dir/socket"
+	wss --qmp "$dir/socket" sample --window 1s
+	[ "$status" = 5 ]
+	one_line_error 'clear_refs.*give virt-wss CAP_DAC_OVERRIDE, which it lacks'
+	# Another ordinary user lacks both.
+	wss_as=(setpriv --reuid=65533 --regid=65533 --clear-groups)
+	wss --qmp "$dir/socket" sample --window 1s
+	[ "$status" = 5 ]
+	one_line_error 'run virt-wss as root; this user lacks CAP_SYS_PTRACE and CAP_DAC_OVERRIDE'
 	embed_guest_alive plain
 }
 

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Errors of a missing permission: name the capability that this process lacks, and what to do. */
+#ifndef WSS_BASE_PRIVILEGE_H
+#define WSS_BASE_PRIVILEGE_H
+
+#include <linux/capability.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#ifndef CAP_PERFMON
+#define CAP_PERFMON 38
+#endif
+#ifndef CAP_BPF
+#define CAP_BPF 39
+#endif
+
+#define WSS_CAP(capability) (1ULL << (capability))
+/*
+ * What a file or a directory needs whose mode admits its owner only. For reading CAP_DAC_READ_SEARCH does, too, and is
+ * accepted; measuring also writes, so that nobody should be advised to add first the one and then the other.
+ */
+#define WSS_CAPS_FILE WSS_CAP(CAP_DAC_OVERRIDE)
+/* What the files of another user's process need: proc(5), ptrace(2). */
+#define WSS_CAPS_PROCESS (WSS_CAP(CAP_SYS_PTRACE) | WSS_CAPS_FILE)
+
+/*
+ * Does what wss_error_errno() does. If errnum is EACCES or EPERM, the code becomes WSS_ERR_UNSUPPORTED and the text
+ * also says which of the needed capabilities (WSS_CAP(...), combined) this thread lacks, and what to do.
+ */
+int wss_privilege_errno(struct wss_error *err, enum wss_error_code code, int errnum, uint64_t needed, const char *fmt,
+			...) __attribute__((format(printf, 5, 6)));
+
+#endif
