@@ -187,7 +187,7 @@ cpu_ticks() { # PID
 @test "a socket that somebody else shuts down is made anew" {
 	begin_both
 	# Whoever has a descriptor of it can do that: here root, or the same user, by pidfd_getfd.
-	python3 - "$pid" <<-'END' || skip "needs pidfd_getfd"
+	cat >shut.py <<-'END'
 		import ctypes, os, socket, sys
 		libc, kept = ctypes.CDLL(None, use_errno=True), []
 		pidfd = os.pidfd_open(int(sys.argv[1]))
@@ -201,14 +201,25 @@ cpu_ticks() { # PID
 		        s = socket.socket(fileno=copy)
 		        if s.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
 		            s.shutdown(socket.SHUT_RDWR)
+		            kept.append(s)
 		    except OSError:
 		        pass
+		open("ready", "w")
+		sys.stdin.read()
 	END
+	mkfifo end
+	python3 shut.py "$pid" <end 3>&- &
+	helper=$!
+	exec 4>end
+	wait_until 30 eval '[ -e ready ] || ! kill -0 "$helper"'
+	[ -e ready ] || skip "needs pidfd_getfd"
 	wait_until 30 grep -q "unix:socket no longer listened: it does again" err
 	wait_until 30 grep -q "127.0.0.1:$port no longer listened: it does again" err
 	wait_until 30 eval 'http /metrics'
 	curl -sSf "http://127.0.0.1:$port/metrics" >/dev/null
 	[ "$(stat -c %a socket)" = 660 ]
+	exec 4>&-
+	wait "$helper"
 }
 
 @test "it ends with a service that is killed, whose socket the next one replaces" {
