@@ -6,11 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Texts are formatted as long as this, and then shortened. A name may have thousands of characters. */
+#define LONGEST 4096
+
 static void error_set_text(struct wss_error *err, enum wss_error_code code, const char *fmt,
 			   va_list ap)
 {
+	char text[LONGEST];
+
 	err->code = code;
-	vsnprintf(err->text, sizeof(err->text), fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	wss_text_fit(text, err->text, sizeof(err->text));
 	wss_text_sanitize(err->text);
 }
 
@@ -29,41 +35,32 @@ int wss_error_set(struct wss_error *err, enum wss_error_code code, const char *f
 int wss_error_errno(struct wss_error *err, enum wss_error_code code, int errnum, const char *fmt,
 		    ...)
 {
+	char what[LONGEST];
 	va_list ap;
-	size_t len;
 
 	if (!err)
 		return -1;
 	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
 	/*
 	 * Overrides the caller's code, so that ENOMEM never looks like a host that lacks a
 	 * feature.
 	 */
-	error_set_text(err, errnum == ENOMEM ? WSS_ERR_NO_MEMORY : code, fmt, ap);
-	va_end(ap);
-	len = strlen(err->text);
-	snprintf(err->text + len, sizeof(err->text) - len, ": %s", strerror(errnum));
-	wss_text_sanitize(err->text);
-	return -1;
+	return wss_error_set(err, errnum == ENOMEM ? WSS_ERR_NO_MEMORY : code, "%s: %s", what, strerror(errnum));
 }
 
 int wss_error_prefix(struct wss_error *err, const char *fmt, ...)
 {
-	char old[sizeof(err->text)];
+	char what[LONGEST];
 	va_list ap;
-	size_t len;
 
 	if (!err)
 		return -1;
-	memcpy(old, err->text, sizeof(old));
 	va_start(ap, fmt);
-	error_set_text(err, err->code, fmt, ap);
+	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
-	len = strlen(err->text);
-	snprintf(err->text + len, sizeof(err->text) - len, ": %.*s",
-		 (int)(sizeof(err->text) - len), old);
-	wss_text_sanitize(err->text);
-	return -1;
+	return wss_error_set(err, err->code, "%s: %s", what, err->text);
 }
 
 void wss_error_clear(struct wss_error *err)

@@ -33,7 +33,7 @@ struct wss_error {
 #define WSS_ERROR_INIT { WSS_OK, "" }
 
 /*
- * Sets code and text. A text that does not fit is truncated; control characters become '?'.
+ * Sets code and text. Of a text that does not fit, part is left out; control characters become '?'.
  * err may be NULL: nothing is stored then. Always returns -1, so that a function can end with
  * "return wss_error_set(err, ...)".
  */

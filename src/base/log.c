@@ -10,6 +10,8 @@
 #include "base/journal.h"
 
 #define TEXT_MAX 1024
+/* Texts are formatted as long as this, and then shortened. */
+#define LONGEST 4096
 #define NAME_MAX_BYTES 256
 
 static enum wss_log_level log_level = WSS_LOG_INFO;
@@ -86,14 +88,15 @@ static void log_print(enum wss_log_level level, const char *text)
 
 void wss_log(enum wss_log_level level, const char *fmt, ...)
 {
-	char text[TEXT_MAX];
+	char whole[LONGEST], text[TEXT_MAX];
 	va_list ap;
 
 	if (level > log_level)
 		return;
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	vsnprintf(whole, sizeof(whole), fmt, ap);
 	va_end(ap);
+	wss_text_fit(whole, text, sizeof(text));
 	wss_text_sanitize(text);
 	log_print(level, text);
 }
@@ -107,7 +110,7 @@ void wss_log_guest(enum wss_log_level level, const char *name, const char *uuid,
 
 	if (level > log_level)
 		return;
-	snprintf(safe, sizeof(safe), "%s", name);
+	wss_text_fit(name, safe, sizeof(safe));
 	wss_text_sanitize(safe);
 	len = snprintf(text, sizeof(text), "%s: ", safe);
 	va_start(ap, fmt);

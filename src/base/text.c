@@ -2,6 +2,7 @@
 #include "base/text.h"
 
 #include <stddef.h>
+#include <string.h>
 
 /*
  * Returns the length of the UTF-8 sequence at s (2 to 4) as RFC 3629 allows it: no overlong
@@ -120,6 +121,30 @@ size_t wss_text_plain(const char *text)
 	while (text[n] >= ' ' && text[n] <= '~' && text[n] != '\\' && text[n] != '"')
 		n++;
 	return n;
+}
+
+static bool is_continuation(char c)
+{
+	return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+void wss_text_fit(const char *text, char *ret_text, size_t size)
+{
+	static const char ellipsis[] = "\xe2\x80\xa6";
+	size_t len = strlen(text), head = size / 4, tail = size - head - sizeof(ellipsis);
+
+	if (len < size) {
+		memcpy(ret_text, text, len + 1);
+		return;
+	}
+	/* Neither part may begin or end within a character. */
+	while (head > 0 && is_continuation(text[head]))
+		head--;
+	while (tail > 0 && is_continuation(text[len - tail]))
+		tail--;
+	memcpy(ret_text, text, head);
+	memcpy(ret_text + head, ellipsis, sizeof(ellipsis) - 1);
+	memcpy(ret_text + head + sizeof(ellipsis) - 1, text + len - tail, tail + 1);
 }
 
 void wss_text_sanitize(char *text)

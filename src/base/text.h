@@ -39,6 +39,12 @@ int wss_text_space(const char *text);
  */
 size_t wss_text_plain(const char *text);
 
+/*
+ * Copies text. If it is longer than size (at least 16) allows, leaves out part of it, before the last three quarters
+ * of what fits, and puts an ellipsis there: a message that begins with a long name still says what is wrong.
+ */
+void wss_text_fit(const char *text, char *ret_text, size_t size);
+
 /* Replaces each byte of a hidden character or of invalid UTF-8 by '?'. */
 void wss_text_sanitize(char *text);
 

@@ -185,7 +185,7 @@ static void print_problems(const struct verdict *v, enum wss_plugin_state state,
 			continue;
 		if ((*named)++)
 			fputs("; ", stdout);
-		wss_plugin_text(stdout, guest->name);
+		wss_plugin_name(stdout, guest->name);
 		fputs(": ", stdout);
 		wss_plugin_text(stdout, finding.text);
 	}
@@ -236,7 +236,7 @@ static void print_well(const struct verdict *v)
 	wss_plugin_number(v->percent, 0, &v->options->warning, &v->options->critical, shown);
 	printf(", %sworking set %s%s%% of the balloon (", v->judged > 1 ? "largest " : "",
 	       bound_text(guest_bound(v->fullest)), shown);
-	wss_plugin_text(stdout, v->fullest->name);
+	wss_plugin_name(stdout, v->fullest->name);
 	wss_age_format(v->oldest->age_ns.value / WSS_NS_PER_S, age, sizeof(age));
 	printf("), %s %s old", v->judged > 1 ? "oldest sample" : "sample", age);
 }
@@ -257,7 +257,7 @@ static void print_unmeasured(const struct verdict *v, const char *state, const c
 			continue;
 		if (n++)
 			fputs(", ", stdout);
-		wss_plugin_text(stdout, n > NAMED_MAX ? "..." : v->guests->list[i].name);
+		wss_plugin_name(stdout, n > NAMED_MAX ? "..." : v->guests->list[i].name);
 	}
 }
 

@@ -164,12 +164,15 @@ static const char *error_remedy(const struct wss_error *err)
 
 void wss_tally_bad(struct wss_tally *tally, const char *domain, const struct wss_error *error)
 {
+	char name[WSS_NAME_SHORT_MAX];
+
 	if (!tally->bad++)
 		tally->error = *error;
 	else if (exit_code_of(&tally->error) != exit_code_of(error))
 		tally->error.code = WSS_ERR_FAILED;
+	wss_name_shorten(domain ? domain : "", name);
 	if (!is_closed_pipe(error))
-		wss_log(WSS_LOG_ERROR, "%s%s%s%s", domain ? domain : "", domain ? ": " : "",
+		wss_log(WSS_LOG_ERROR, "%s%s%s%s", name, domain ? ": " : "",
 			error->text, error_remedy(error));
 }
 

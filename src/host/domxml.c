@@ -123,7 +123,7 @@ static int parse_identity(const xmlNode *domain, struct wss_domxml *ret, struct 
 	if (!copy_text(type, ret->type, sizeof(ret->type)))
 		return wss_error_set(err, WSS_ERR_FAILED, "the domain XML has no valid type");
 	if (!copy_text(name_text, ret->name, sizeof(ret->name)))
-		return wss_error_set(err, WSS_ERR_FAILED, "the domain XML has no valid name");
+		return wss_error_set(err, WSS_ERR_FAILED, "the domain XML has no name, or one of more than %d bytes", WSS_NAME_MAX - 1);
 	copy_text(arch, ret->arch, sizeof(ret->arch));
 	copy_text(machine, ret->machine, sizeof(ret->machine));
 	return parse_uuid(domain, ret->uuid, err);

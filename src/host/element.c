@@ -4,6 +4,7 @@
  * configurations.
  */
 #include "base/number.h"
+#include "base/text.h"
 #include "host/conn-private.h"
 #include "host/domain-stats.h"
 
@@ -89,7 +90,7 @@ int wss_conn_metadata(struct wss_conn *conn, const struct wss_domain_ref *ref,
 	if (!dom || element_read(xml, namespace_uri, &ret_entry->xml, err) < 0 ||
 	    wss_origin_read(xml, WSS_DOMXML_MAX, &ret_entry->origin, err) < 0)
 		return -1;
-	snprintf(ret_entry->name, sizeof(ret_entry->name), "%s", virDomainGetName(dom));
+	wss_text_fit(virDomainGetName(dom), ret_entry->name, sizeof(ret_entry->name));
 	if (virDomainGetUUIDString(dom, ret_entry->uuid) < 0)
 		ret_entry->uuid[0] = '\0';
 	ret_entry->active = virDomainGetID(dom) != (unsigned)-1;

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/text.h"
+#include "out/width.h"
 
 #define STATES 4
 /* More than the digits of a double near 100. */
@@ -126,6 +127,14 @@ static bool put_without(FILE *stream, const char *text, const char *list, char r
 void wss_plugin_text(FILE *stream, const char *text)
 {
 	put_without(stream, text, "|", '?');
+}
+
+void wss_plugin_name(FILE *stream, const char *name)
+{
+	char text[WSS_NAME_SHORT_MAX];
+
+	wss_name_shorten(name, text);
+	wss_plugin_text(stream, text);
 }
 
 /*

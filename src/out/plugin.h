@@ -67,6 +67,9 @@ void wss_plugin_number(double value, int decimals, const struct wss_threshold *w
  */
 void wss_plugin_text(FILE *stream, const char *text);
 
+/* Does the same for a guest's name, which wss_name_shorten() shortens. */
+void wss_plugin_name(FILE *stream, const char *name);
+
 struct wss_plugin_figure {
 	const char *name; /* of what it belongs to, such as a guest; NULL: the host */
 	const char *id;	  /* tells those names apart that have to be changed for a label */

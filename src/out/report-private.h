@@ -27,7 +27,7 @@ int wss_view_sort_column(const struct wss_view *view, const struct wss_report_la
 			 struct wss_error *err);
 
 /* Longest cell with its NUL: longer texts are cut. In a CSV record all of it may be quotes. */
-#define WSS_CELL_TEXT_MAX 2048
+#define WSS_CELL_TEXT_MAX 16384
 #define WSS_CELL_MAX (2 * WSS_CELL_TEXT_MAX + 4)
 
 /* Formats a value for a table or a CSV record. */

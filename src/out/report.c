@@ -2,7 +2,8 @@
 /*
  * The columns of a table are as wide as the heading was written for: later rows cannot widen them.
  * The width of the first column, which has the names, is therefore set beforehand. A text that does
- * not fit is cut if stdout is a terminal, and shifts the rest of its row otherwise. A table that
+ * not fit is cut if stdout is a terminal, or if it is longer than any name should be, and shifts the rest of its row
+ * otherwise. A table that
  * nobody follows line by line holds its rows back instead, and gets widths that fit.
  */
 #include "out/report.h"
@@ -165,6 +166,8 @@ static void fit_first_column(struct wss_report *report)
 		room = report->view.width - width_of_others(report, i);
 		if (report->view.width && want > room)
 			want = room;
+		if (want > WSS_NAME_WIDTH_MAX)
+			want = WSS_NAME_WIDTH_MAX;
 		if (want > report->widths[i])
 			report->widths[i] = want;
 	}
@@ -223,11 +226,13 @@ static void write_table_cell(struct wss_report *report, size_t i,
 		write_wrapped(report, cell, report->start);
 		return;
 	}
-	if (report->view.width && is_text_column(report, i)) {
+	if (is_text_column(report, i)) {
+		int room = report->view.width || report->widths[i] > WSS_NAME_WIDTH_MAX ? report->widths[i] : WSS_NAME_WIDTH_MAX;
+
 		if (is_first_column(report, i))
-			wss_name_cuts_apply(&report->names, cell, WSS_CELL_MAX, report->widths[i]);
+			wss_name_cuts_apply(&report->names, cell, WSS_CELL_MAX, room);
 		else
-			wss_text_cut(cell, WSS_CELL_MAX, report->widths[i]);
+			wss_text_cut(cell, WSS_CELL_MAX, room);
 	}
 	write_padded(report, i, cell);
 	report->start += report->widths[i] + 2;
@@ -380,6 +385,8 @@ static void fit_column(struct wss_report *report, size_t i, int widest)
 {
 	bool first = is_first_column(report, i);
 
+	if (is_text_column(report, i) && widest > WSS_NAME_WIDTH_MAX)
+		widest = WSS_NAME_WIDTH_MAX;
 	if (first && widest > (int)report->first_width)
 		report->first_width = (size_t)widest;
 	else if (!first && widest > report->widths[i] &&

@@ -104,7 +104,7 @@ struct wss_view {
 	bool wide;	     /* table: all the usual columns, whatever its width */
 	const char *columns; /* table and CSV: keys separated by commas; NULL: the usual ones */
 	const char *sort;    /* a key, after "-" in descending order; NULL: rows as they come */
-	int width;	     /* table: columns of the terminal; 0: no terminal, so nothing is cut */
+	int width;	     /* table: columns of the terminal; 0: no terminal, so only very long names are cut */
 };
 
 /*

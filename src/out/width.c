@@ -125,6 +125,12 @@ void wss_text_cut(char *text, size_t size, int width)
 	wss_text_cut_inside(text, size, width, width - 1);
 }
 
+void wss_name_shorten(const char *name, char ret_text[static WSS_NAME_SHORT_MAX])
+{
+	wss_text_fit(name, ret_text, WSS_NAME_SHORT_MAX);
+	wss_text_cut_inside(ret_text, WSS_NAME_SHORT_MAX, WSS_NAME_WIDTH_MAX, WSS_NAME_WIDTH_MAX / 2);
+}
+
 size_t wss_text_line(const char *text, int width)
 {
 	size_t len = fitting_bytes(text, width), at;

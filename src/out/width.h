@@ -23,6 +23,13 @@ void wss_text_cut(char *text, size_t size, int width);
  */
 void wss_text_cut_inside(char *text, size_t size, int width, int head);
 
+/* Columns that the name of a guest takes at most in a message or a table, whatever its length. */
+#define WSS_NAME_WIDTH_MAX 64
+#define WSS_NAME_SHORT_MAX 512
+
+/* Copies a name, with an ellipsis inside if it is wider than WSS_NAME_WIDTH_MAX. */
+void wss_name_shorten(const char *name, char ret_text[static WSS_NAME_SHORT_MAX]);
+
 /*
  * Returns the number of bytes at the start of text that fit into a line of width columns, at least
  * one character. The line ends before a blank if it contains one; text without a blank is broken

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "service/watch-private.h"
 
 struct wss_watch_guest *wss_watch_guests_find(const struct wss_watch *watch, const char *uuid, size_t *hint)
@@ -102,7 +103,7 @@ static void watch_take_list(struct wss_watch *watch, const struct wss_conn_domai
 		if (!guest)
 			continue;
 		guest->listed = true;
-		snprintf(guest->watched.name, sizeof(guest->watched.name), "%s", domains[i].name);
+		wss_text_fit(domains[i].name, guest->watched.name, sizeof(guest->watched.name));
 	}
 	watch_forget_unlisted(watch);
 	if (!watch->began)

@@ -143,6 +143,28 @@ guest_tables=("list:CURRENT" "recommend:RECOMMEND" "recommend --what-if 640MiB:L
 	done
 }
 
+@test "a name of thousands of characters widens no row and hides no reason; CSV and JSON keep it whole" {
+	local endless wide table
+	endless=$(printf 'x%.0s' {1..2990})-end wide=$(printf '数%.0s' {1..700})-wide
+	node '' "$endless" "$wide" db2 "${endless%d}t"
+	history_of 10 $((100 << 20)) 300 1 2
+	for table in 'list' 'list --sort domain' 'policy get' 'history --by day' 'recommend' 'recommend --sort domain'; do
+		# shellcheck disable=SC2086
+		piped $table
+		python3 -c 'import sys, unicodedata
+for line in sys.stdin.read().splitlines():
+	assert not line.startswith("DOMAIN") or len(line) < 200, line
+	assert sum(2 if unicodedata.east_asian_width(c) == "W" else 1 for c in line.partition("  ")[0]) <= 80, line' <<<"$out"
+	done
+	[ "$("$virt_wss" list --output csv | grep -cE "^($endless|$wide),")" = 2 ]
+	[ "$("$virt_wss" list --output json | grep -cF -e "\"$endless\"" -e "\"$wide\"")" = 2 ]
+	run --separate-stderr "$virt_wss" sample
+	echo "$stderr"
+	[ "${#stderr_lines[@]}" = 4 ]
+	[ "$(wc -L <<<"$stderr")" -lt 160 ]
+	[ "$(grep -cE "^virt-wss: error: [^ ]+: (libvirt's driver 'TEST' runs no QEMU guests|the domain XML has .*255 bytes)" <<<"$stderr")" = 4 ]
+}
+
 @test "a reason that does not fit wraps on a terminal, and is one line in a pipe" {
 	node '' web1
 	terminal 60 methods
